@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Runs every fuzz target of the module in turn.
+#
+#   tools/fuzz.sh 30s     each target for 30 seconds
+#   tools/fuzz.sh smoke   a minute in all, one to three seconds a target
+#
+# Each package is built once with coverage instrumentation; `go test -fuzz` would
+# link it again for every target. A failing input is written to the package's
+# testdata/fuzz, where ordinary `go test` runs replay it.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+time=${1:?usage: tools/fuzz.sh TIME|smoke}
+bin=$(mktemp -d)
+trap 'rm -rf "$bin"' EXIT
+cache="$(go env GOCACHE)/fuzz/$(go list -m)"
+
+# file:target of every fuzz target; vendored or nested modules have none.
+mapfile -t targets < <(git ls-files -co --exclude-standard '*_test.go' |
+	xargs grep -Eo '^func Fuzz[A-Za-z0-9_]+' /dev/null | sed 's/:func /:/' | sort)
+if [ ${#targets[@]} -eq 0 ]; then
+	echo "no fuzz targets"
+	exit 0
+fi
+if [ "$time" = smoke ]; then
+	seconds=$((60 / ${#targets[@]}))
+	time=$((seconds < 1 ? 1 : seconds > 3 ? 3 : seconds))s
+fi
+
+built=
+for t in "${targets[@]}"; do
+	dir=$(dirname "${t%%:*}")
+	name=${t##*:}
+	if [ "$dir" != "$built" ]; then
+		go test -c -fuzz=Fuzz -o "$bin/fuzz.test" "./$dir"
+		built=$dir
+	fi
+	printf '  %-50s %s\n' "$dir $name" "$time"
+	if ! (cd "$dir" && "$bin/fuzz.test" -test.run '^$' -test.fuzz "^$name\$" \
+		-test.fuzztime "$time" -test.fuzzminimizetime 5s \
+		-test.fuzzcachedir "$cache/$dir") >"$bin/log" 2>&1; then
+		cat "$bin/log"
+		exit 1
+	fi
+done
+echo "${#targets[@]} fuzz targets, $time each: ok"

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Rewrites expected outputs and shows the difference: datadriven scripts take
+# -rewrite, tests that declare an `update` flag take -update. Review the diff before
+# committing it; files of an old format version are never rewritten.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+dirs_with() {
+	git ls-files -co --exclude-standard '*_test.go' | xargs grep -El "$1" /dev/null |
+		xargs -r -n1 dirname | sort -u || true
+}
+for d in $(dirs_with '"github.com/cockroachdb/datadriven"'); do
+	go test -count=1 "./$d" -rewrite
+done
+for d in $(dirs_with 'flag\.Bool\("update"'); do
+	go test -count=1 "./$d" -update
+done
+git --no-pager diff --stat -- '*testdata*'

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Repeats the tests that draw random numbers, crash or race, with fresh seeds,
+# until the time is over. A failing run prints its seed.
+#
+#   tools/stress.sh 10m
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+time=${1:?usage: tools/stress.sh TIME}
+case $time in
+*h) seconds=$((${time%h} * 3600)) ;;
+*m) seconds=$((${time%m} * 60)) ;;
+*) seconds=${time%s} ;;
+esac
+names='Crash|Fault|Model|Random|Property|Concurrent|Stress|Race|Kill'
+end=$((SECONDS + seconds))
+round=0
+while [ $SECONDS -lt $end ]; do
+	round=$((round + 1))
+	if ! out=$(go test -race -tags invariants -count=1 -run "$names" ./... 2>&1); then
+		echo "$out"
+		exit 1
+	fi
+	echo "  round $round ok, $((end > SECONDS ? end - SECONDS : 0)) s left"
+done
