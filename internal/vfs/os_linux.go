@@ -1,0 +1,48 @@
+package vfs
+
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+)
+
+// sync uses fdatasync: it covers the content, the size, and stores to mappings,
+// and leaves out only times.
+func (f *osFile) sync() error {
+	return f.control("fdatasync", func(fd uintptr) error {
+		return retryEINTR(func() error { return unix.Fdatasync(int(fd)) })
+	})
+}
+
+func (f *osFile) allocate(old, size int64) error {
+	if size <= 0 {
+		return nil
+	}
+	err := f.control("fallocate", func(fd uintptr) error {
+		return retryEINTR(func() error { return unix.Fallocate(int(fd), 0, 0, size) })
+	})
+	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
+		f.mu.Lock()
+		f.unreserved = true
+		f.mu.Unlock()
+		if size > old {
+			return f.f.Truncate(size)
+		}
+		return nil
+	}
+	return err
+}
+
+// StartWriteback implements Writebacker with sync_file_range. It is a hint: it
+// makes nothing durable, and a file system that lacks it is no error.
+func (f *osFile) StartWriteback(off, n int64) error {
+	err := f.control("sync_file_range", func(fd uintptr) error {
+		return retryEINTR(func() error {
+			return unix.SyncFileRange(int(fd), off, n, unix.SYNC_FILE_RANGE_WRITE)
+		})
+	})
+	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.ESPIPE) || errors.Is(err, unix.EINVAL) {
+		return nil
+	}
+	return wrapOS(err)
+}

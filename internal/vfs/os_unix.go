@@ -1,0 +1,121 @@
+//go:build linux || darwin
+
+package vfs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+func openOS(name string, flag int) (*os.File, error) { return os.OpenFile(name, flag, 0o666) }
+
+func isNoSpaceOS(err error) bool {
+	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
+}
+
+// syncDirOS fsyncs a directory. File systems that have no such operation say
+// EINVAL or ENOTSUP; their renames are durable or not as they please.
+func syncDirOS(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOTSUP) {
+		err = nil
+	}
+	return errors.Join(err, d.Close())
+}
+
+// tryLockOS takes the flock of f without waiting; held means another open file has
+// it. A flock belongs to the open file, so two Lock calls of one process conflict.
+func tryLockOS(f *os.File, shared bool) (held bool, err error) {
+	how := unix.LOCK_EX
+	if shared {
+		how = unix.LOCK_SH
+	}
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return false, err
+	}
+	var lockErr error
+	err = conn.Control(func(fd uintptr) {
+		lockErr = retryEINTR(func() error { return unix.Flock(int(fd), how|unix.LOCK_NB) })
+	})
+	switch {
+	case err != nil:
+		return false, err
+	case errors.Is(lockErr, unix.EWOULDBLOCK):
+		return true, nil
+	case lockErr != nil:
+		return false, &fs.PathError{Op: "lock", Path: f.Name(), Err: lockErr}
+	}
+	return false, nil
+}
+
+func retryEINTR(fn func() error) error {
+	for {
+		if err := fn(); err != unix.EINTR {
+			return err
+		}
+	}
+}
+
+// Map implements Mapper. The file must be at least size long, and its blocks
+// reserved: where Allocate could not reserve, a store could fault for want of
+// space, and Map refuses with errors.ErrUnsupported.
+func (f *osFile) Map(size int64) (Mapping, error) {
+	have, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	if size <= 0 || size > have || int64(int(size)) != size {
+		return nil, fmt.Errorf("map %s: size %d out of range, file has %d", f.Name(), size, have)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.unreserved {
+		return nil, fmt.Errorf("map %s: blocks cannot be reserved: %w", f.Name(), errors.ErrUnsupported)
+	}
+	m := &osMapping{file: f}
+	err = f.control("map", func(fd uintptr) (err error) {
+		m.data, err = unix.Mmap(int(fd), 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+		return err
+	})
+	if err != nil {
+		return nil, wrapOS(err)
+	}
+	f.maps = append(f.maps, m)
+	return m, nil
+}
+
+// osMapping is one mapping of a file. It outlives the closing of the file.
+type osMapping struct {
+	file *osFile
+	data []byte // Guarded by file.mu for Unmap; nil afterwards
+}
+
+// Bytes returns the mapped bytes, nil after Unmap.
+func (m *osMapping) Bytes() []byte { return m.data }
+
+// Unmap ends the mapping; nobody may touch its bytes any more. A second call does
+// nothing.
+func (m *osMapping) Unmap() error {
+	m.file.mu.Lock()
+	defer m.file.mu.Unlock()
+	if m.data == nil {
+		return nil
+	}
+	data := m.data
+	m.data = nil
+	m.file.maps = slices.DeleteFunc(m.file.maps, func(o *osMapping) bool { return o == m })
+	if err := unix.Munmap(data); err != nil {
+		return &fs.PathError{Op: "unmap", Path: m.file.Name(), Err: err}
+	}
+	return nil
+}

@@ -1,0 +1,331 @@
+package vfs_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/kstonedb/kstone/internal/vfs"
+)
+
+// forEach runs a test over every implementation, in an empty directory.
+func forEach(t *testing.T, fn func(t *testing.T, fsys vfs.FS, dir string)) {
+	t.Run("os", func(t *testing.T) { fn(t, vfs.OS(), t.TempDir()) })
+	t.Run("mem", func(t *testing.T) {
+		m := vfs.NewMem()
+		must(t, m.MkdirAll("/db"))
+		fn(t, m, filepath.FromSlash("/db"))
+	})
+	t.Run("fault", func(t *testing.T) {
+		fn(t, vfs.NewFault(vfs.OS(), func(vfs.Op) error { return nil }), t.TempDir())
+	})
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantIs(t *testing.T, err, target error) {
+	t.Helper()
+	if !errors.Is(err, target) {
+		t.Fatalf("got error %v, want one that matches %v", err, target)
+	}
+}
+
+func create(t *testing.T, fsys vfs.FS, name, content string) {
+	t.Helper()
+	f, err := fsys.Create(name)
+	must(t, err)
+	_, err = io.WriteString(f, content)
+	must(t, err)
+	must(t, f.Close())
+}
+
+func read(t *testing.T, f vfs.File) string {
+	t.Helper()
+	n, err := f.Size()
+	must(t, err)
+	b := make([]byte, n)
+	if _, err := f.ReadAt(b, 0); err != nil && err != io.EOF {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func wantContent(t *testing.T, fsys vfs.FS, name, want string) {
+	t.Helper()
+	f, err := fsys.Open(name)
+	must(t, err)
+	defer f.Close()
+	if got := read(t, f); got != want {
+		t.Fatalf("%s contains %q, want %q", name, got, want)
+	}
+}
+
+func TestReadWrite(t *testing.T) {
+	forEach(t, func(t *testing.T, fsys vfs.FS, dir string) {
+		name := filepath.Join(dir, "a")
+		f, err := fsys.Create(name)
+		must(t, err)
+		if f.Name() != name {
+			t.Fatalf("name %q, want %q", f.Name(), name)
+		}
+		for _, s := range []string{"hello ", "world"} {
+			_, err := f.Write([]byte(s))
+			must(t, err)
+		}
+		_, err = f.WriteAt([]byte("W"), 6)
+		must(t, err)
+		_, err = f.Write([]byte("!")) // WriteAt has not moved the position
+		must(t, err)
+		must(t, f.Sync())
+		if got := read(t, f); got != "hello World!" {
+			t.Fatalf("got %q", got)
+		}
+		_, err = f.WriteAt([]byte("z"), 20<<10) // leaves a hole of zeros
+		must(t, err)
+		b := make([]byte, 20<<10)
+		n, err := f.ReadAt(b, 12)
+		if n != 20<<10-11 || err != io.EOF {
+			t.Fatalf("short read: %d, %v", n, err)
+		}
+		if !bytes.Equal(b[:n-1], make([]byte, n-1)) || b[n-1] != 'z' {
+			t.Fatal("a hole must read as zeros")
+		}
+		if n, err := f.ReadAt(b, 1<<20); n != 0 || err != io.EOF {
+			t.Fatalf("read past the end: %d, %v", n, err)
+		}
+		must(t, f.Close())
+	})
+}
+
+func TestCreateReplaces(t *testing.T) {
+	forEach(t, func(t *testing.T, fsys vfs.FS, dir string) {
+		name, other := filepath.Join(dir, "a"), filepath.Join(dir, "b")
+		create(t, fsys, name, "old")
+		must(t, fsys.Link(name, other))
+		old, err := fsys.Open(name)
+		must(t, err)
+		create(t, fsys, name, "n")
+		wantContent(t, fsys, name, "n")
+		wantContent(t, fsys, other, "old")
+		if got := read(t, old); got != "old" {
+			t.Fatalf("the open file changed to %q", got)
+		}
+		must(t, old.Close())
+		must(t, fsys.MkdirAll(filepath.Join(dir, "d")))
+		if _, err := fsys.Create(filepath.Join(dir, "d")); err == nil {
+			t.Fatal("create over a directory succeeded")
+		}
+		if info, err := fsys.Stat(filepath.Join(dir, "d")); err != nil || !info.IsDir {
+			t.Fatalf("the directory is gone: %v", err)
+		}
+	})
+}
+
+func TestTruncateAllocate(t *testing.T) {
+	forEach(t, func(t *testing.T, fsys vfs.FS, dir string) {
+		f, err := fsys.Create(filepath.Join(dir, "a"))
+		must(t, err)
+		defer f.Close()
+		wantSize := func(want int64) {
+			t.Helper()
+			if n, err := f.Size(); err != nil || n != want {
+				t.Fatalf("size %d, %v, want %d", n, err, want)
+			}
+		}
+		_, err = f.WriteAt(bytes.Repeat([]byte("x"), 40<<10), 0)
+		must(t, err)
+		must(t, f.Truncate(5))
+		must(t, f.Allocate(100<<10))
+		wantSize(100 << 10)
+		if got := read(t, f); got[:5] != "xxxxx" || got[5:] != string(make([]byte, 100<<10-5)) {
+			t.Fatal("bytes cut off must come back as zeros")
+		}
+		must(t, f.Allocate(7)) // never shrinks
+		wantSize(100 << 10)
+		must(t, f.Allocate(0))
+		must(t, f.Truncate(200<<10))
+		wantSize(200 << 10)
+		must(t, f.Truncate(0))
+		wantSize(0)
+	})
+}
+
+func TestOpenErrors(t *testing.T) {
+	forEach(t, func(t *testing.T, fsys vfs.FS, dir string) {
+		missing := filepath.Join(dir, "missing")
+		for _, err := range []error{
+			second(fsys.Open(missing)), second(fsys.OpenReadWrite(missing)), second(fsys.Stat(missing)),
+			second(fsys.List(missing)), second(fsys.Create(filepath.Join(missing, "a"))),
+			fsys.Remove(missing), fsys.Rename(missing, missing+"2"), fsys.Link(missing, missing+"2"),
+			fsys.Rename(missing, filepath.Join(missing, "x")),
+		} {
+			wantIs(t, err, fs.ErrNotExist)
+		}
+		name := filepath.Join(dir, "a")
+		create(t, fsys, name, "a")
+		wantIs(t, fsys.Link(name, name), fs.ErrExist)
+		r, err := fsys.Open(name)
+		must(t, err)
+		if _, err := r.WriteAt([]byte("x"), 0); err == nil {
+			t.Fatal("write to a file opened for reading succeeded")
+		}
+		must(t, r.Close())
+		w, err := fsys.OpenReadWrite(name)
+		must(t, err)
+		_, err = w.Write([]byte("b"))
+		must(t, err)
+		must(t, w.Close())
+		wantContent(t, fsys, name, "b")
+	})
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func TestClosedFile(t *testing.T) {
+	forEach(t, func(t *testing.T, fsys vfs.FS, dir string) {
+		f, err := fsys.Create(filepath.Join(dir, "a"))
+		must(t, err)
+		must(t, f.Close())
+		b := make([]byte, 1)
+		for _, err := range []error{
+			second(f.ReadAt(b, 0)), second(f.WriteAt(b, 0)), second(f.Write(b)),
+			f.Sync(), f.Truncate(1), f.Allocate(1), second(f.Size()), f.Close(),
+		} {
+			wantIs(t, err, fs.ErrClosed)
+		}
+		if m, ok := f.(vfs.Mapper); ok {
+			wantIs(t, second(m.Map(1)), fs.ErrClosed)
+		}
+	})
+}
+
+func TestOpenFileSurvivesRemoveAndRename(t *testing.T) {
+	forEach(t, func(t *testing.T, fsys vfs.FS, dir string) {
+		a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
+		create(t, fsys, a, "first")
+		create(t, fsys, b, "second")
+		fa, err := fsys.Open(a)
+		must(t, err)
+		fb, err := fsys.Open(b)
+		must(t, err)
+		must(t, fsys.Rename(a, b))
+		wantContent(t, fsys, b, "first")
+		wantIs(t, second(fsys.Stat(a)), fs.ErrNotExist)
+		must(t, fsys.Remove(b))
+		wantIs(t, second(fsys.Open(b)), fs.ErrNotExist)
+		if got := read(t, fa) + read(t, fb); got != "firstsecond" {
+			t.Fatalf("open files changed to %q", got)
+		}
+		must(t, fa.Close())
+		must(t, fb.Close())
+	})
+}
+
+func TestDirectories(t *testing.T) {
+	forEach(t, func(t *testing.T, fsys vfs.FS, dir string) {
+		sub := filepath.Join(dir, "x", "y")
+		must(t, fsys.MkdirAll(sub))
+		must(t, fsys.MkdirAll(sub))
+		create(t, fsys, filepath.Join(sub, "f"), "content")
+		create(t, fsys, filepath.Join(dir, "b"), "")
+		create(t, fsys, filepath.Join(dir, "a"), "")
+		names, err := fsys.List(dir)
+		must(t, err)
+		if !slices.Equal(names, []string{"a", "b", "x"}) {
+			t.Fatalf("list: %q", names)
+		}
+		if fsys.Remove(sub) == nil {
+			t.Fatal("removed a directory that has a file")
+		}
+		must(t, fsys.Rename(filepath.Join(dir, "x"), filepath.Join(dir, "z")))
+		wantContent(t, fsys, filepath.Join(dir, "z", "y", "f"), "content")
+		must(t, fsys.Remove(filepath.Join(dir, "z", "y", "f")))
+		must(t, fsys.Remove(filepath.Join(dir, "z", "y")))
+		wantIs(t, second(fsys.Stat(filepath.Join(dir, "z", "y"))), fs.ErrNotExist)
+		must(t, fsys.SyncDir(dir))
+		must(t, vfs.SyncParent(fsys, filepath.Join(dir, "a")))
+		wantIs(t, fsys.SyncDir(sub), fs.ErrNotExist)
+		if fsys.MkdirAll(filepath.Join(dir, "a", "b")) == nil {
+			t.Fatal("made a directory below a file")
+		}
+	})
+}
+
+func TestLock(t *testing.T) {
+	forEach(t, func(t *testing.T, fsys vfs.FS, dir string) {
+		name := filepath.Join(dir, "LOCK")
+		conflict := func(shared bool, owner string) {
+			t.Helper()
+			_, err := fsys.Lock(name, "second", shared)
+			var locked *vfs.LockedError
+			if !errors.As(err, &locked) || locked.Name != name || locked.Owner != owner {
+				t.Fatalf("got %v, want a lock held by %q", err, owner)
+			}
+		}
+		ex, err := fsys.Lock(name, "first", false)
+		must(t, err)
+		conflict(false, "first")
+		conflict(true, "first")
+		must(t, ex.Close())
+		wantIs(t, ex.Close(), fs.ErrClosed)
+		if _, err := fsys.Stat(name); err != nil {
+			t.Fatalf("the lock file must stay: %v", err)
+		}
+		s1, err := fsys.Lock(name, "", true)
+		must(t, err)
+		s2, err := fsys.Lock(name, "", true)
+		must(t, err)
+		conflict(false, "") // the former owner is not blamed
+		must(t, s1.Close())
+		conflict(false, "")
+		must(t, s2.Close())
+		ex, err = fsys.Lock(name, "third", false)
+		must(t, err)
+		conflict(true, "third")
+		must(t, ex.Close())
+		wantIs(t, second(fsys.Lock(filepath.Join(dir, "no", "LOCK"), "", false)), fs.ErrNotExist)
+	})
+}
+
+func TestConcurrentUse(t *testing.T) {
+	forEach(t, func(t *testing.T, fsys vfs.FS, dir string) {
+		shared, err := fsys.Create(filepath.Join(dir, "shared"))
+		must(t, err)
+		var wg sync.WaitGroup
+		for g := range 8 {
+			wg.Go(func() {
+				for i := range 20 {
+					name := filepath.Join(dir, fmt.Sprintf("%d-%d", g, i))
+					f, err := fsys.Create(name)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					off := int64(g*20+i) * 8
+					err = errors.Join(second(shared.WriteAt([]byte("12345678"), off)), shared.Sync(),
+						second(shared.ReadAt(make([]byte, 8), off)), second(f.Write([]byte("x"))),
+						fsys.Rename(name, name+"r"), fsys.Remove(name+"r"), f.Close(), second(fsys.List(dir)))
+					if err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if got := read(t, shared); got != string(bytes.Repeat([]byte("12345678"), 160)) {
+			t.Fatal("lost a write")
+		}
+		must(t, shared.Close())
+	})
+}
