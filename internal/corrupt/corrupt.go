@@ -27,7 +27,10 @@ type Error struct {
 
 // New returns an *Error. Want and got are formatted with %v.
 func New(file string, offset int64, what string, want, got any) *Error {
-	return &Error{File: file, Offset: offset, What: what, Want: fmt.Sprint(want), Got: fmt.Sprint(got)}
+	return &Error{
+		File: file, Offset: offset, What: what,
+		Want: fmt.Sprint(want), Got: fmt.Sprint(got),
+	}
 }
 
 // NewVersion returns the *Error for an unknown format version.

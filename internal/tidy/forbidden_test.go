@@ -1,0 +1,123 @@
+package tidy_test
+
+import (
+	"go/ast"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// clockFiles may read the wall clock, each for the reason given. Everything else gets
+// the time from its caller or from Options, so that tests can turn it.
+var clockFiles = map[string]string{
+	"engine/options.go": "the default of Options.Clock",
+}
+
+// osNames are the names of package os that do not touch files.
+var osNames = map[string]bool{
+	"Getpid": true, "Hostname": true, "Getpagesize": true, "Getenv": true, "LookupEnv": true,
+	"PathError": true, "SyscallError": true, "ErrNotExist": true, "ErrExist": true,
+	"ErrPermission": true, "ErrClosed": true, "ErrInvalid": true,
+}
+
+// rawAtomic matches the functions that package sync/atomic had before its types.
+var rawAtomic = regexp.MustCompile(
+	`^(Add|Load|Store|Swap|CompareAndSwap|And|Or)(Int32|Int64|Uint32|Uint64|Uintptr|Pointer)$`)
+
+func TestForbidden(t *testing.T) { report(t, checkForbidden(loadTree(t))) }
+
+// checkForbidden keeps calls where they belong: files behind internal/vfs, the clock
+// behind a seam, printing in commands, and no relics.
+func checkForbidden(files tree) []finding {
+	parsed, found := files.goFiles()
+	for _, g := range parsed {
+		names := importNames(g)
+		for _, spec := range g.ast.Imports {
+			switch p, _ := strconv.Unquote(spec.Path.Value); {
+			case p == "math/rand":
+				found = append(found, g.find(spec.Pos(), "use math/rand/v2"))
+			case p == "io/ioutil":
+				found = append(found, g.find(spec.Pos(), "use io and os"))
+			case p == "log" && isLibrary(g):
+				found = append(found, g.find(spec.Pos(), "use the *slog.Logger of the options"))
+			case (p == "syscall" || p == "golang.org/x/sys/unix") && isLibrary(g) && !isVFS(g):
+				found = append(found, g.find(spec.Pos(), "system calls belong in internal/vfs"))
+			}
+		}
+		ast.Inspect(g.ast, func(n ast.Node) bool {
+			sel, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			if x, ok := sel.X.(*ast.Ident); ok && names[x.Name] != "" {
+				if why := forbiddenCall(g, names[x.Name], sel.Sel.Name); why != "" {
+					found = append(found, g.find(sel.Pos(), "%s.%s: %s", x.Name, sel.Sel.Name, why))
+				}
+			}
+			return true
+		})
+	}
+	return found
+}
+
+// forbiddenCall says why the file may not use name of package pkg, or "".
+func forbiddenCall(g *goFile, pkg, name string) string {
+	switch pkg {
+	case "sync/atomic":
+		if rawAtomic.MatchString(name) {
+			return "use the types of sync/atomic"
+		}
+	case "time":
+		clock := name == "Now" || name == "Since" || name == "Until"
+		if clock && isLibrary(g) && clockFiles[g.path] == "" {
+			return "take the clock from the caller, or list the file in clockFiles"
+		}
+		if name == "Sleep" && g.isTest() && !strings.Contains(string(g.src), `"testing/synctest"`) {
+			return "wait for the event instead, or use testing/synctest"
+		}
+	case "os":
+		if isLibrary(g) && !isVFS(g) && !osNames[name] {
+			return "files are reached through internal/vfs"
+		}
+	case "fmt":
+		if strings.HasPrefix(name, "Print") && isLibrary(g) {
+			return "a library does not print"
+		}
+	}
+	return ""
+}
+
+// isLibrary reports whether the file ends up in programs that embed kstone.
+func isLibrary(g *goFile) bool {
+	return !g.isTest() && !strings.HasPrefix(g.path, "cmd/") && !testOnly[g.dir()]
+}
+
+func isVFS(g *goFile) bool { return g.dir() == "internal/vfs" }
+
+// importNames maps the names under which a file sees its imports to their paths.
+func importNames(g *goFile) map[string]string {
+	names := map[string]string{}
+	for _, spec := range g.ast.Imports {
+		p, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			continue
+		}
+		name := p[strings.LastIndexByte(p, '/')+1:]
+		if spec.Name != nil {
+			name = spec.Name.Name
+		}
+		names[name] = p
+	}
+	return names
+}
+
+// TestClockFilesExist keeps the list of exceptions from outliving its files.
+func TestClockFilesExist(t *testing.T) {
+	files := loadTree(t)
+	for name, why := range clockFiles {
+		if _, ok := files[name]; !ok {
+			t.Errorf("clockFiles names %s (%s), which does not exist", name, why)
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package tidy_test
+
+import (
+	"path"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// rows is the table of layers. A package belongs to the longest entry that is its
+// path or a parent of it, and may import packages of strictly lower rows and of its
+// own entry. A new package needs a line here, and one in docs/architecture.md.
+var rows = map[string]int{
+	"keycodec":            0,
+	"internal/base":       0,
+	"internal/corrupt":    0,
+	"internal/histogram":  0,
+	"internal/invariants": 0,
+
+	"internal/cache":    1,
+	"internal/cursor":   1,
+	"internal/rangedel": 1,
+	"internal/vfs":      1,
+	"zonemap":           1,
+
+	"internal/manifest": 2,
+	"memtable":          2,
+	"sst":               2,
+	"wal":               2,
+
+	"compaction": 3,
+	"stripe":     4,
+	"engine":     5,
+
+	"cmd/kstone-cli":   6,
+	"cmd/kstone-bench": 6,
+}
+
+// shared may be imported by everybody, row 0 included: the common vocabulary.
+var shared = map[string]bool{"internal/base": true, "internal/corrupt": true}
+
+// testOnly packages may be imported by tests and hold nothing that ships.
+var testOnly = map[string]bool{"internal/tidy": true, "internal/testutil": true}
+
+// cmdModules serve the terminal: a program that embeds kstone must not link them.
+var cmdModules = []string{
+	"github.com/jedib0t/go-pretty", "github.com/peterh/liner",
+	"github.com/schollz/progressbar", "github.com/spf13/", "golang.org/x/term",
+}
+
+// testModules are for tests.
+var testModules = []string{
+	"github.com/cockroachdb/datadriven", "github.com/rogpeppe/go-internal",
+	"go.uber.org/goleak", "pgregory.net/rapid", "testing",
+}
+
+// TestLayers checks that imports go strictly downward through the rows. It reads the
+// import clauses itself instead of asking `go list`, which sees the files of one
+// platform and one set of build tags only.
+func TestLayers(t *testing.T) { report(t, checkLayers(loadTree(t))) }
+
+func checkLayers(files tree) []finding {
+	parsed, found := files.goFiles()
+	for _, g := range parsed {
+		unit, row := layerOf(g.dir())
+		if row < 0 && !testOnly[g.dir()] {
+			if g.dir() != "." || !g.isTest() {
+				found = append(found, finding{g.path, 0, "package is in no row of the layer table"})
+			}
+			continue
+		}
+		for _, spec := range g.ast.Imports {
+			target, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				continue // the parser has let through a literal that is no string
+			}
+			if why := importError(g, unit, row, target); why != "" {
+				found = append(found, g.find(spec.Pos(), "%s imports %s: %s", g.dir(), target, why))
+			}
+		}
+	}
+	return found
+}
+
+// importError says why the file may not import target, or "".
+func importError(g *goFile, unit string, row int, target string) string {
+	local, inModule := strings.CutPrefix(target, modulePath+"/")
+	if !inModule {
+		switch {
+		case row < 6 && hasPrefixOf(target, cmdModules):
+			return "only commands may"
+		case !g.isTest() && hasPrefixOf(target, testModules):
+			return "only tests may"
+		}
+		return ""
+	}
+	if g.isTest() {
+		return "" // a test may use any package that its own package may or may not
+	}
+	if testOnly[local] {
+		return "only tests may"
+	}
+	other, otherRow := layerOf(local)
+	switch {
+	case otherRow < 0:
+		return "it is in no row of the layer table"
+	case other == unit, shared[other], otherRow < row:
+		return ""
+	case otherRow == row:
+		return "sideways, both are in row " + strconv.Itoa(row)
+	}
+	return "upward, from row " + strconv.Itoa(row) + " to row " + strconv.Itoa(otherRow)
+}
+
+// layerOf returns the entry of rows that dir belongs to, and its row; -1 if none.
+func layerOf(dir string) (unit string, row int) {
+	for d := dir; d != "." && d != "/"; d = path.Dir(d) {
+		if r, ok := rows[d]; ok {
+			return d, r
+		}
+	}
+	return "", -1
+}
+
+func hasPrefixOf(s string, prefixes []string) bool {
+	for _, p := range prefixes {
+		if strings.HasPrefix(s, p) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,171 @@
+package tidy_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// planted are sources that break one rule each. A rule that does not complain about
+// its case has stopped working.
+var planted = []struct {
+	name  string
+	check func(tree) []finding
+	files map[string]string
+	want  string // part of the only finding; "" for none
+}{
+	{"upward import", checkLayers, map[string]string{
+		"memtable/a.go": "package memtable\nimport _ \"" + modulePath + "/engine\"\n",
+	}, "upward, from row 2 to row 5"},
+	{"sideways import", checkLayers, map[string]string{
+		"memtable/a.go": "package memtable\nimport _ \"" + modulePath + "/wal\"\n",
+	}, "sideways, both are in row 2"},
+	{"sideways import for another platform", checkLayers, map[string]string{
+		"wal/a_windows.go": "package wal\nimport _ \"" + modulePath + "/sst\"\n",
+	}, "sideways"},
+	{"downward import", checkLayers, map[string]string{
+		"stripe/a.go": "package stripe\nimport _ \"" + modulePath + "/sst\"\n",
+	}, ""},
+	{"import of the shared vocabulary in row 0", checkLayers, map[string]string{
+		"keycodec/a.go": "package keycodec\nimport _ \"" + modulePath + "/internal/corrupt\"\n",
+	}, ""},
+	{"sideways import in a test", checkLayers, map[string]string{
+		"sst/a_test.go": "package sst_test\nimport _ \"" + modulePath + "/wal\"\n",
+	}, ""},
+	{"unknown package", checkLayers, map[string]string{
+		"novelty/a.go": "package novelty\n",
+	}, "in no row"},
+	{"terminal library in the engine", checkLayers, map[string]string{
+		"engine/a.go": "package engine\nimport _ \"github.com/spf13/cobra\"\n",
+	}, "only commands may"},
+	{"test library in the engine", checkLayers, map[string]string{
+		"engine/a.go": "package engine\nimport _ \"pgregory.net/rapid\"\n",
+	}, "only tests may"},
+	{"one command imports another", checkLayers, map[string]string{
+		"cmd/kstone-cli/a.go": "package main\nimport _ \"" + modulePath + "/cmd/kstone-bench/x\"\n",
+	}, "sideways"},
+
+	{"long file", checkSizes, map[string]string{
+		"a.go": "package p\n" + strings.Repeat("\n", maxFileLines),
+	}, "801 lines"},
+	{"long function", checkSizes, map[string]string{
+		"a.go": "package p\nfunc f() {\n" + strings.Repeat("\tf()\n", maxFuncLines-1) + "}\n",
+	}, "function f has 71 lines"},
+	{"long comments in a function", checkSizes, map[string]string{
+		"a.go": "package p\nfunc f() {\n" + strings.Repeat("\t// why\n", maxFuncLines) + "}\n",
+	}, ""},
+	{"wide line", checkSizes, map[string]string{
+		"a.go": "package p\n\n//" + strings.Repeat(" x", 50) + "\n",
+	}, "a.go:3: 102 columns"},
+	{"wide line by tabs", checkSizes, map[string]string{
+		"a.go": "package p\n\n" + strings.Repeat("\t", 25) + "//\n",
+	}, "102 columns"},
+	{"wide line of one word", checkSizes, map[string]string{
+		"a.go": "package p\n\n// https://example.com/" + strings.Repeat("x", 100) + "\n",
+	}, ""},
+	{"long README", checkSizes, map[string]string{
+		"README.md": strings.Repeat("\n", maxReadmeRows+1),
+	}, "201 lines"},
+
+	{"vague file", checkNames, map[string]string{"sst/util.go": "package sst\n"}, "not util"},
+	{"vague test", checkNames, map[string]string{"sst/misc_test.go": "package sst\n"}, "not misc"},
+	{"vague package", checkNames, map[string]string{"internal/common/a.go": "package common\n"},
+		"not common"},
+
+	{"no package comment", checkDocumented, map[string]string{
+		"p/a.go": "package p\n", "p/b.go": "package p\n",
+	}, "package p has no package comment"},
+	{"strange package comment", checkDocumented, map[string]string{
+		"a.go": "// Stuff.\npackage p\n",
+	}, "must start \"Package p \""},
+	{"undocumented function", checkDocumented, inP("func F() {}"), "exported F has no comment"},
+	{"undocumented method", checkDocumented, inP("type t int\n\n// T is.\ntype T int\n" +
+		"func (t) F() {}\nfunc (*T) G() {}"), "exported G has no comment"},
+	{"undocumented generic method", checkDocumented, inP("// T is.\ntype T[K any] int\n" +
+		"func (*T[K]) G() {}"), "exported G has no comment"},
+	{"undocumented type", checkDocumented, inP("type T int"), "exported T has no comment"},
+	{"undocumented constant", checkDocumented, inP("const C = 1"), "exported C has no comment"},
+	{"documented group", checkDocumented, inP("// The letters.\nconst (\n\tA = 1\n\tB = 2\n)"), ""},
+	{"comment of something else", checkDocumented, inP("// Fx does.\nfunc F() {}"),
+		"start with the name F"},
+
+	{"note to oneself", checkLeftovers, inP("// F is. TO" + "DO: x.\nfunc F() {}"),
+		"TO" + "DO"},
+	{"note in a document", checkLeftovers, map[string]string{"a.md": "# A\n\nFIX" + "ME\n"},
+		"FIX" + "ME"},
+	{"commented-out statements", checkLeftovers,
+		inP("func f() {\n\t// x := f()\n\t// if x {\n\t// }\n}"), "commented-out code"},
+	{"commented-out function", checkLeftovers, inP("// func f() {\n// \treturn\n// }"),
+		"commented-out code"},
+	{"prose and formulas", checkLeftovers, inP("// f returns\nfunc f() {\n\t// size = 8*n\n" +
+		"\t// if it fits: done\n\t// Close(f)\n\t// lo <= hi\n}"), ""},
+
+	{"file call", checkForbidden, inFile("sst/a.go", "os", "func f() { os.Remove(\"x\") }"),
+		"reached through internal/vfs"},
+	{"file call in vfs", checkForbidden,
+		inFile("internal/vfs/a.go", "os", "func f() { os.Remove(\"x\") }"), ""},
+	{"process id", checkForbidden, inFile("engine/a.go", "os", "var _ = os.Getpid()"), ""},
+	{"system call", checkForbidden, inFile("wal/a.go", "syscall", ""), "belong in internal/vfs"},
+	{"clock", checkForbidden, inFile("wal/a.go", "time", "var _ = time.Now()"), "take the clock"},
+	{"clock in a test", checkForbidden, inFile("wal/a_test.go", "time", "var _ = time.Now()"), ""},
+	{"sleep in a test", checkForbidden,
+		inFile("wal/a_test.go", "time", "func f() { time.Sleep(1) }"), "wait for the event"},
+	{"renamed clock", checkForbidden, map[string]string{
+		"wal/a.go": "package wal\nimport clock \"time\"\nvar _ = clock.Now()\n",
+	}, "take the clock"},
+	{"print", checkForbidden, inFile("wal/a.go", "fmt", "func f() { fmt.Println() }"),
+		"does not print"},
+	{"print in a command", checkForbidden,
+		inFile("cmd/kstone-cli/a.go", "fmt", "func f() { fmt.Println() }"), ""},
+	{"old random numbers", checkForbidden, inFile("wal/a_test.go", "math/rand", ""),
+		"math/rand/v2"},
+	{"raw atomics", checkForbidden,
+		inFile("wal/a.go", "sync/atomic", "func f(p *int64) { atomic.AddInt64(p, 1) }"),
+		"use the types"},
+	{"log", checkForbidden, inFile("wal/a.go", "log", ""), "slog"},
+
+	{"two titles", checkMarkdown, map[string]string{"a.md": "# A\n\n# B\n"}, "2 first-level"},
+	{"no title", checkMarkdown, map[string]string{"a.md": "text\n"}, "0 first-level"},
+	{"comment in a fence", checkMarkdown, map[string]string{"a.md": "# A\n```\n# sh\n```\n"}, ""},
+	{"dead link", checkMarkdown, map[string]string{"a.md": "# A\n[b](b.md)\n"}, "no such file"},
+	{"dead anchor", checkMarkdown, map[string]string{
+		"a.md": "# A\n[b](d/b.md#c)\n", "d/b.md": "# B\n",
+	}, "no such heading"},
+	{"live links", checkMarkdown, map[string]string{
+		"a.md":   "# A\n[b](d/b.md#c-and-d) [d](d) [w](https://x.y/z) [a](#a)\n",
+		"d/b.md": "# B\n## C, and D\n[up](../a.md)\n",
+	}, ""},
+
+	{"no Go", checkSizes, map[string]string{"a.go": "pakcage p\n"}, "expected 'package'"},
+}
+
+// inP is a tree of one file of package p with a package comment.
+func inP(decls string) map[string]string {
+	return map[string]string{"p/a.go": "// Package p is.\npackage p\n\n" + decls + "\n"}
+}
+
+// inFile is a tree of one file with one import.
+func inFile(name, pkg, decls string) map[string]string {
+	return map[string]string{name: "package p\n\nimport \"" + pkg + "\"\n\n" + decls + "\n"}
+}
+
+// TestPlantedViolations shows every rule something to complain about, and a few
+// things that look like violations and are none.
+func TestPlantedViolations(t *testing.T) {
+	for _, c := range planted {
+		t.Run(c.name, func(t *testing.T) {
+			files := tree{}
+			for name, src := range c.files {
+				files[name] = []byte(src)
+			}
+			found := c.check(files)
+			switch {
+			case c.want == "" && len(found) > 0:
+				t.Errorf("complains without reason: %v", found)
+			case c.want != "" && len(found) != 1:
+				t.Errorf("want one finding with %q, got %v", c.want, found)
+			case c.want != "" && !strings.Contains(found[0].String(), c.want):
+				t.Errorf("want a finding with %q, got %v", c.want, found[0])
+			}
+		})
+	}
+}

@@ -1,0 +1,76 @@
+package tidy_test
+
+import (
+	"bufio"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestBundledDataFacts counts, in the files themselves, what testdata/README.md and
+// the README promise about them.
+func TestBundledDataFacts(t *testing.T) {
+	for _, c := range []struct {
+		file       string
+		keyFields  []string
+		rows, keys int
+	}{
+		{"cities.jsonl.gz", []string{"country", "region", "county", "city"}, 171_075, 170_465},
+		{"earthquakes.jsonl.gz", []string{"net", "time", "code"}, 1_707, 1_707},
+	} {
+		rows, keys := countRows(t, c.file, c.keyFields)
+		if rows != c.rows || keys != c.keys {
+			t.Errorf("%s: %d rows with %d keys, want %d and %d", c.file, rows, keys, c.rows, c.keys)
+		}
+		readme, err := os.ReadFile(filepath.Join("..", "..", "testdata", "README.md"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(readme), "`"+c.file+"` | "+thousands(c.rows)) {
+			t.Errorf("testdata/README.md gives %s other than %s rows", c.file, thousands(c.rows))
+		}
+	}
+}
+
+// countRows returns the number of rows and of distinct keys of a bundled file.
+func countRows(t *testing.T, name string, keyFields []string) (rows, keys int) {
+	t.Helper()
+	f, err := os.Open(filepath.Join("..", "..", "testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	lines := bufio.NewScanner(z)
+	for lines.Scan() {
+		var row map[string]any
+		if err := json.Unmarshal(lines.Bytes(), &row); err != nil {
+			t.Fatalf("%s row %d: %v", name, rows+1, err)
+		}
+		var key strings.Builder
+		for _, field := range keyFields {
+			fmt.Fprintf(&key, "%v\x00", row[field])
+		}
+		seen[key.String()] = true
+		rows++
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return rows, len(seen)
+}
+
+func thousands(n int) string {
+	if n < 1000 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
+}
