@@ -1,0 +1,69 @@
+package keycodec_test
+
+import (
+	"bytes"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/kstonedb/kstone/keycodec"
+)
+
+func TestPrefixEndVectors(t *testing.T) {
+	for prefix, want := range map[string]string{
+		"a": "b", "ab": "ac", "a\xff": "b", "\x01\xff": "\x02", "a\xff\xff": "b", "\x00": "\x01",
+	} {
+		got, ok := keycodec.PrefixEnd([]byte("dst"), []byte(prefix))
+		if !ok || string(got) != "dst"+want {
+			t.Errorf("PrefixEnd(%q) = %q, %v; want %q", prefix, got, ok, "dst"+want)
+		}
+	}
+	for _, prefix := range []string{"", "\xff", "\xff\xff\xff"} {
+		got, ok := keycodec.PrefixEnd([]byte("dst"), []byte(prefix))
+		if ok || string(got) != "dst" {
+			t.Errorf("PrefixEnd(%q) = %q, %v; want no end and dst", prefix, got, ok)
+		}
+	}
+}
+
+func TestPrefixEndBoundsThePrefix(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		prefix, s := awkward(0).Draw(t, "prefix"), awkward(0).Draw(t, "s")
+		before := bytes.Clone(prefix)
+		end, ok := keycodec.PrefixEnd(nil, prefix)
+		if !bytes.Equal(prefix, before) {
+			t.Fatalf("the prefix was changed to %x", prefix)
+		}
+		for _, s := range [][]byte{s, append(bytes.Clone(prefix), s...)} {
+			in := bytes.Compare(prefix, s) <= 0 && (!ok || bytes.Compare(s, end) < 0)
+			if in != bytes.HasPrefix(s, prefix) {
+				t.Fatalf("%x in [%x, %x) is %v", s, prefix, end, in)
+			}
+		}
+	})
+}
+
+func TestPrefixEndMayShareMemory(t *testing.T) {
+	buf := append(make([]byte, 0, 64), "a\xff"...)
+	end, ok := keycodec.PrefixEnd(buf, buf)
+	if !ok || string(end) != "a\xffb" || string(buf) != "a\xff" {
+		t.Errorf("PrefixEnd(buf, buf) = %q, %v and buf = %q", end, ok, buf)
+	}
+}
+
+func TestSuccessorIsNext(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		k, s := awkward(0).Draw(t, "key"), awkward(0).Draw(t, "s")
+		next := keycodec.Successor(nil, k)
+		if (bytes.Compare(s, k) <= 0) != (bytes.Compare(s, next) < 0) {
+			t.Fatalf("%x lies between %x and its successor %x", s, k, next)
+		}
+	})
+}
+
+func TestInvertFrom(t *testing.T) {
+	got := keycodec.InvertFrom([]byte{1, 0x00, 0xff, 0x0f}, 1)
+	if want := []byte{1, 0xff, 0x00, 0xf0}; !bytes.Equal(got, want) {
+		t.Errorf("InvertFrom = %x, want %x", got, want)
+	}
+}
