@@ -1,0 +1,407 @@
+package keycodec_test
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/keycodec"
+)
+
+func schemas() *rapid.Generator[keycodec.Schema] {
+	return rapid.Custom(func(t *rapid.T) keycodec.Schema {
+		fields := make([]keycodec.Field, rapid.IntRange(1, 4).Draw(t, "fields"))
+		for i := range fields {
+			f := keycodec.Field{Name: fmt.Sprint("f", i)}
+			f.Type = keycodec.Type(rapid.IntRange(int(keycodec.TypeString),
+				int(keycodec.TypeDecimal)).Draw(t, "type"))
+			if f.Type == keycodec.TypeTime {
+				f.Unit = keycodec.Unit(rapid.IntRange(1, 4).Draw(t, "unit"))
+			}
+			f.Desc = rapid.Bool().Draw(t, "desc")
+			f.Nullable = rapid.Bool().Draw(t, "nullable")
+			f.NullsLast = f.Nullable && rapid.Bool().Draw(t, "last")
+			fields[i] = f
+		}
+		return must(keycodec.NewSchema(fields...))
+	})
+}
+
+// draw generates a value of the field; few enough different ones that tuples often agree
+// in their first fields.
+func draw(t *rapid.T, f keycodec.Field) any {
+	if f.Nullable && rapid.IntRange(0, 3).Draw(t, "null") == 0 {
+		return nil
+	}
+	small := rapid.Int64Range(-2, 2)
+	switch f.Type {
+	case keycodec.TypeString:
+		return string(awkward(0).Draw(t, "string"))
+	case keycodec.TypeBytes:
+		return awkward(0).Draw(t, "bytes")
+	case keycodec.TypeInt64:
+		return rapid.OneOf(small, rapid.Int64()).Draw(t, "int64")
+	case keycodec.TypeUint64:
+		return rapid.OneOf(rapid.Uint64Range(0, 3), rapid.Uint64()).Draw(t, "uint64")
+	case keycodec.TypeBool:
+		return rapid.Bool().Draw(t, "bool")
+	case keycodec.TypeFloat64:
+		odd := rapid.SampledFrom([]float64{0, math.Copysign(0, -1), 1, -1, math.NaN(), math.Inf(1)})
+		return rapid.OneOf(odd, rapid.Float64()).Draw(t, "float64")
+	case keycodec.TypeTime:
+		n := rapid.OneOf(small, rapid.Int64Range(-1<<61, 1<<61)).Draw(t, "ticks")
+		at, _, _ := keycodec.DecodeTime(i64(n), f.Unit)
+		return at
+	case keycodec.TypeUUID:
+		return keycodec.UUID{byte(small.Draw(t, "first")), 15: byte(small.Draw(t, "last"))}
+	}
+	return decimal(decimalTexts().Draw(t, "decimal"))
+}
+
+func tuple(t *rapid.T, s keycodec.Schema) []any {
+	values := make([]any, s.Len())
+	for i, f := range s.Fields() {
+		values[i] = draw(t, f)
+	}
+	return values
+}
+
+// compareTuples is the order that the encodings must have, written without them.
+func compareTuples(s keycodec.Schema, a, b []any) int {
+	for i, f := range s.Fields() {
+		x, y := a[i], b[i]
+		c := 0
+		switch {
+		case x == nil && y == nil:
+		case x == nil || y == nil:
+			c = 1
+			if (x == nil) != f.NullsLast {
+				c = -1
+			}
+		default:
+			c = compareValues(x, y)
+			if f.Desc {
+				c = -c
+			}
+		}
+		if c != 0 {
+			return c
+		}
+	}
+	return 0
+}
+
+func compareValues(x, y any) int {
+	switch x := x.(type) {
+	case string:
+		return cmp.Compare(x, y.(string))
+	case []byte:
+		return bytes.Compare(x, y.([]byte))
+	case int64:
+		return cmp.Compare(x, y.(int64))
+	case uint64:
+		return cmp.Compare(x, y.(uint64))
+	case float64:
+		return cmp.Compare(x, y.(float64)) // NaN first, -0 == +0
+	case bool:
+		switch {
+		case x == y.(bool):
+			return 0
+		case x:
+			return 1
+		}
+		return -1
+	case time.Time:
+		return x.Compare(y.(time.Time))
+	case keycodec.UUID:
+		other := y.(keycodec.UUID)
+		return bytes.Compare(x[:], other[:])
+	case keycodec.Decimal:
+		return x.Compare(y.(keycodec.Decimal)) // checked against rationals elsewhere
+	}
+	panic(fmt.Sprintf("no order for %T", x))
+}
+
+func TestTuplesSort(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := schemas().Draw(t, "schema")
+		a, b := tuple(t, s), tuple(t, s)
+		// Make equal beginnings likely.
+		copy(b, a[:rapid.IntRange(0, len(a)).Draw(t, "shared")])
+		x, y := must(s.Append(nil, a...)), must(s.Append(nil, b...))
+		want := compareTuples(s, a, b)
+		if got := bytes.Compare(x, y); got != want {
+			t.Fatalf("%v\n%v = %x\n%v = %x\ncompare %d, want %d", s, a, x, b, y, got, want)
+		}
+		if want != 0 && (bytes.HasPrefix(x, y) || bytes.HasPrefix(y, x)) {
+			t.Fatalf("of %x and %x one is a prefix of the other", x, y)
+		}
+	})
+}
+
+func TestTuplesRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := schemas().Draw(t, "schema")
+		values := tuple(t, s)
+		b := must(s.Append(nil, values...))
+		got, err := s.Decode(b)
+		if err != nil || compareTuples(s, got, values) != 0 {
+			t.Fatalf("%v: %v decodes to %v, error %v", s, values, got, err)
+		}
+		n := rapid.IntRange(0, s.Len()).Draw(t, "n")
+		prefix := must(s.AppendPrefix(nil, values[:n]...))
+		if size, err := s.PrefixLen(b, n); err != nil || size != len(prefix) {
+			t.Fatalf("PrefixLen(%x, %d) = %d, %v; want %d", b, n, size, err, len(prefix))
+		}
+		first, rest, err := s.DecodePrefix(b, n)
+		if err != nil || len(first) != n || !bytes.Equal(rest, b[len(prefix):]) {
+			t.Fatalf("DecodePrefix(%x, %d) = %v, %x, %v", b, n, first, rest, err)
+		}
+		if _, err := s.Decode(append(b, 0)); !errors.Is(err, corrupt.ErrCorrupt) {
+			t.Fatalf("a byte behind the tuple: error %v", err)
+		}
+		if _, err := s.Decode(b[:len(b)-1]); !errors.Is(err, corrupt.ErrCorrupt) {
+			t.Fatalf("a tuple cut by a byte: error %v", err)
+		}
+	})
+}
+
+// TestDecodeIsCanonical damages encodings; what is still accepted must encode to itself.
+func TestDecodeIsCanonical(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := schemas().Draw(t, "schema")
+		b := must(s.Append(nil, tuple(t, s)...))
+		i := rapid.IntRange(0, len(b)-1).Draw(t, "at")
+		b[i] = rapid.OneOf(rapid.SampledFrom([]byte{0, 1, 2, 0xfe, 0xff}), rapid.Byte()).Draw(t, "byte")
+		values, err := s.Decode(b)
+		if err != nil {
+			if !errors.Is(err, corrupt.ErrCorrupt) {
+				t.Fatalf("error %v is no corruption", err)
+			}
+			return
+		}
+		if again := must(s.Append(nil, values...)); !bytes.Equal(again, b) {
+			t.Fatalf("%v: %x decodes to %v, which is %x", s, b, values, again)
+		}
+	})
+}
+
+// TestPrefixRanges checks equality and begins-with prefixes and their ends against a
+// comparison of values.
+func TestPrefixRanges(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := schemas().Draw(t, "schema")
+		n := rapid.IntRange(1, s.Len()).Draw(t, "n")
+		want, have := tuple(t, s)[:n], tuple(t, s)
+		copy(have, want[:rapid.IntRange(0, n).Draw(t, "shared")])
+		first := must(keycodec.NewSchema(s.Fields()[:n]...))
+		full := must(s.Append(nil, have...))
+
+		start := must(s.AppendPrefix(nil, want...))
+		check(t, full, start, compareTuples(first, want, have[:n]) == 0)
+
+		start, err := s.AppendBeginsWith(nil, want...)
+		text, ok := want[n-1].(string)
+		if b, isBytes := want[n-1].([]byte); isBytes {
+			text, ok = string(b), true
+		}
+		if (err == nil) != ok {
+			t.Fatalf("begins with %v: error %v", want, err)
+		}
+		if !ok {
+			return
+		}
+		begins := false
+		switch v := have[n-1].(type) {
+		case string:
+			begins = strings.HasPrefix(v, text)
+		case []byte:
+			begins = bytes.HasPrefix(v, []byte(text))
+		}
+		before := must(keycodec.NewSchema(s.Fields()[:n-1]...))
+		check(t, full, start, begins && compareTuples(before, want[:n-1], have[:n-1]) == 0)
+	})
+}
+
+func check(t *rapid.T, full, start []byte, want bool) {
+	end, ok := keycodec.PrefixEnd(nil, start)
+	in := bytes.Compare(start, full) <= 0 && (!ok || bytes.Compare(full, end) < 0)
+	if in != want {
+		t.Fatalf("%x in [%x, %x) is %v, want %v", full, start, end, in, want)
+	}
+}
+
+func TestAppendRefuses(t *testing.T) {
+	s := must(keycodec.NewSchema(
+		keycodec.Field{Name: "name", Type: keycodec.TypeString},
+		keycodec.Field{Name: "n", Type: keycodec.TypeInt64, Nullable: true},
+		keycodec.Field{Name: "at", Type: keycodec.TypeTime, Unit: keycodec.Nanosecond, Desc: true},
+	))
+	now := time.Unix(0, 0)
+	for _, c := range []struct {
+		name   string
+		values []any
+	}{
+		{"too few", []any{"a", 1}},
+		{"too many", []any{"a", 1, now, 1}},
+		{"NULL for a field that is not nullable", []any{nil, 1, now}},
+		{"bytes for a string", []any{[]byte("a"), 1, now}},
+		{"uint64 for an int64", []any{"a", uint64(1), now}},
+		{"string for a time", []any{"a", 1, "now"}},
+		{"time out of range", []any{"a", 1, time.Time{}}},
+	} {
+		dst := []byte("dst")
+		got, err := s.Append(dst, c.values...)
+		if err == nil || string(got) != "dst" {
+			t.Errorf("%s: %q, error %v; want an error and dst", c.name, got, err)
+		}
+	}
+	for _, values := range [][]any{{}, {1}, {nil}, {"a", 1}, {"a", 1, now, "b"}} {
+		if got, err := s.AppendBeginsWith([]byte("dst"), values...); err == nil || string(got) != "dst" {
+			t.Errorf("begins with %v: %q, error %v; want an error and dst", values, got, err)
+		}
+	}
+	if _, _, err := s.DecodePrefix(nil, 4); err == nil {
+		t.Error("DecodePrefix of more fields than there are")
+	}
+	if _, err := s.PrefixLen(nil, -1); err == nil {
+		t.Error("PrefixLen of -1 fields")
+	}
+}
+
+func TestAppendTakesSmallerTypes(t *testing.T) {
+	for typ, values := range map[keycodec.Type][]any{
+		keycodec.TypeInt64:   {int64(5), 5, int32(5), int16(5), int8(5)},
+		keycodec.TypeUint64:  {uint64(5), uint(5), uint32(5), uint16(5), uint8(5)},
+		keycodec.TypeFloat64: {5.0, float32(5)},
+		keycodec.TypeUUID:    {keycodec.UUID{5}, [16]byte{5}},
+	} {
+		s := must(keycodec.NewSchema(keycodec.Field{Name: "v", Type: typ}))
+		want := must(s.Append(nil, values[0]))
+		for _, v := range values {
+			if got, err := s.Append(nil, v); err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%T for %s: %x, %v; want %x", v, typ, got, err, want)
+			}
+		}
+	}
+}
+
+func TestDecodeNamesTheOffset(t *testing.T) {
+	s := must(keycodec.NewSchema(
+		keycodec.Field{Name: "a", Type: keycodec.TypeString},
+		keycodec.Field{Name: "b", Type: keycodec.TypeBool, Nullable: true},
+		keycodec.Field{Name: "c", Type: keycodec.TypeBool, Desc: true},
+	))
+	for hex, offset := range map[string]int64{
+		"61 0000 01 02 ff": 4, "61 0000 05": 3, "61 0000 00 07": 4, "61 0000 00 ff 00": 5,
+	} {
+		_, err := s.Decode(unhex(t, hex))
+		var e *corrupt.Error
+		if !errors.As(err, &e) || e.Offset != offset {
+			t.Errorf("%s: error %v, want a corruption at %d", hex, err, offset)
+		}
+	}
+}
+
+func TestPrefixLenAllocatesNothing(t *testing.T) {
+	s := must(keycodec.NewSchema(
+		keycodec.Field{Name: "a", Type: keycodec.TypeString, Desc: true},
+		keycodec.Field{Name: "b", Type: keycodec.TypeDecimal, Nullable: true},
+	))
+	b := must(s.Append(nil, "a\x00b", decimal("-1.25")))
+	if n := testing.AllocsPerRun(100, func() { _, _ = s.PrefixLen(b, 2) }); n != 0 {
+		t.Errorf("PrefixLen allocates %v times, want 0", n)
+	}
+}
+
+func TestNewSchemaRefuses(t *testing.T) {
+	ok := keycodec.Field{Name: "a", Type: keycodec.TypeString}
+	for name, fields := range map[string][]keycodec.Field{
+		"no name":          {{Type: keycodec.TypeString}},
+		"no type":          {{Name: "a"}},
+		"unknown type":     {{Name: "a", Type: keycodec.TypeDecimal + 1}},
+		"long name":        {{Name: strings.Repeat("a", 256), Type: keycodec.TypeString}},
+		"name not UTF-8":   {{Name: "\xff", Type: keycodec.TypeString}},
+		"same name twice":  {ok, ok},
+		"time, no unit":    {{Name: "a", Type: keycodec.TypeTime}},
+		"unknown unit":     {{Name: "a", Type: keycodec.TypeTime, Unit: 5}},
+		"unit, no time":    {{Name: "a", Type: keycodec.TypeInt64, Unit: keycodec.Second}},
+		"order of no NULL": {{Name: "a", Type: keycodec.TypeInt64, NullsLast: true}},
+		"too many":         make([]keycodec.Field, keycodec.MaxFields+1),
+	} {
+		if s, err := keycodec.NewSchema(fields...); err == nil {
+			t.Errorf("%s: NewSchema = %v, want an error", name, s)
+		}
+	}
+}
+
+func TestSchemaIsImmutable(t *testing.T) {
+	fields := []keycodec.Field{{Name: "a", Type: keycodec.TypeString}}
+	s := must(keycodec.NewSchema(fields...))
+	fields[0].Name = "b"
+	s.Fields()[0].Name = "c"
+	if got := s.String(); got != "a string" {
+		t.Errorf("the schema became %q", got)
+	}
+}
+
+func TestSchemaJSON(t *testing.T) {
+	// Format: stored by tools; this text must stay readable and stay the same.
+	const text = `[{"name":"a","type":"string"},{"name":"b","type":"bytes","desc":true},` +
+		`{"name":"c","type":"int64","nullable":true},` +
+		`{"name":"d","type":"uint64","nullable":true,"nulls":"last"},` +
+		`{"name":"e","type":"bool"},{"name":"f","type":"float64"},` +
+		`{"name":"g","type":"time","unit":"s"},{"name":"h","type":"time","unit":"ms"},` +
+		`{"name":"i","type":"time","unit":"us"},{"name":"j","type":"time","unit":"ns"},` +
+		`{"name":"k","type":"uuid"},{"name":"l","type":"decimal"}]`
+	var s keycodec.Schema
+	if err := json.Unmarshal([]byte(text), &s); err != nil {
+		t.Fatal(err)
+	}
+	if got := string(must(json.Marshal(s))); got != text {
+		t.Errorf("written as\n%s\nwant\n%s", got, text)
+	}
+	const line = "a string, b bytes desc, c int64 null first, d uint64 null last, e bool, " +
+		"f float64, g time(s), h time(ms), i time(us), j time(ns), k uuid, l decimal"
+	if s.String() != line {
+		t.Errorf("String() = %s, want %s", s, line)
+	}
+	if got := string(must(json.Marshal(keycodec.Schema{}))); got != "[]" {
+		t.Errorf("no fields are written as %s", got)
+	}
+}
+
+func TestSchemaJSONRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := schemas().Draw(t, "schema")
+		var got keycodec.Schema
+		if err := json.Unmarshal(must(json.Marshal(want)), &got); err != nil || !got.Equal(want) {
+			t.Fatalf("%v reads back as %v, error %v", want, got, err)
+		}
+	})
+}
+
+func TestSchemaJSONRefuses(t *testing.T) {
+	before := must(keycodec.NewSchema(keycodec.Field{Name: "a", Type: keycodec.TypeString}))
+	for _, bad := range []string{
+		`{}`, `[`, `[1]`, `[{"name":"a"}]`, `[{"name":"a","type":"text"}]`,
+		`[{"name":"a","type":"string","collation":"de"}]`, `[{"name":"a","type":"string"}] []`,
+		`[{"name":"a","type":"time","unit":"h"}]`, `[{"name":"a","type":"time"}]`,
+		`[{"name":"a","type":"string","nullable":true,"nulls":"middle"}]`,
+		`[{"name":"a","type":"string","nulls":"first"}]`, `[{"type":"string"}]`,
+	} {
+		s := before
+		if err := s.UnmarshalJSON([]byte(bad)); err == nil || !s.Equal(before) {
+			t.Errorf("%s: read as %v, error %v; want an error and no change", bad, s, err)
+		}
+	}
+}

@@ -1,0 +1,292 @@
+package keycodec_test
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/keycodec"
+)
+
+// ascending lists encodings of one type in ascending order, with the bytes where the
+// format page promises them.
+type ascending struct {
+	name string
+	list []encoding
+}
+
+type encoding struct {
+	value string
+	got   []byte
+	want  string // hex, "" where not checked
+}
+
+func i64(v int64) []byte    { return keycodec.AppendInt64(nil, v) }
+func u64(v uint64) []byte   { return keycodec.AppendUint64(nil, v) }
+func f64(v float64) []byte  { return keycodec.AppendFloat64(nil, v) }
+func str(s string) []byte   { return keycodec.AppendString(nil, s) }
+func dec(v string) []byte   { return keycodec.AppendDecimal(nil, decimal(v)) }
+func uuid(v string) []byte  { return keycodec.AppendUUID(nil, must(keycodec.ParseUUID(v))) }
+func null(last bool) []byte { return keycodec.AppendNull(nil, last) }
+func some(v []byte) []byte  { return append(keycodec.AppendNotNull(nil), v...) }
+func desc(v []byte) []byte  { return keycodec.InvertFrom(bytes.Clone(v), 0) }
+func flag(v bool) []byte    { return keycodec.AppendBool(nil, v) }
+func clock(s string) []byte { return stamp(s, keycodec.Millisecond) }
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func decimal(s string) keycodec.Decimal { return must(keycodec.ParseDecimal(s)) }
+
+func stamp(s string, u keycodec.Unit) []byte {
+	return must(keycodec.AppendTime(nil, must(time.Parse(time.RFC3339Nano, s)), u))
+}
+
+var orders = []ascending{
+	{"string", []encoding{
+		{"empty", str(""), "0000"},
+		{"00", str("\x00"), "0001 0000"},
+		{"00 00", str("\x00\x00"), "0001 0001 0000"},
+		{"00 a", str("\x00a"), "0001 61 0000"},
+		{"01", str("\x01"), "01 0000"},
+		{"a", str("a"), "61 0000"},
+		{"a 00", str("a\x00"), "61 0001 0000"},
+		{"aa", str("aa"), "6161 0000"},
+		{"b", str("b"), "62 0000"},
+		{"é", str("é"), "c3a9 0000"},
+		{"ff", str("\xff"), "ff 0000"},
+		{"ff ff", str("\xff\xff"), "ffff 0000"},
+	}},
+	{"string descending", []encoding{
+		{"b", desc(str("b")), "9d ffff"},
+		{"ab", desc(str("ab")), "9e9d ffff"},
+		{"a", desc(str("a")), "9e ffff"},
+		{"empty", desc(str("")), "ffff"},
+	}},
+	{"int64", []encoding{
+		{"min", i64(math.MinInt64), "0000000000000000"},
+		{"-1", i64(-1), "7fffffffffffffff"},
+		{"0", i64(0), "8000000000000000"},
+		{"1", i64(1), "8000000000000001"},
+		{"max", i64(math.MaxInt64), "ffffffffffffffff"},
+	}},
+	{"uint64", []encoding{
+		{"0", u64(0), "0000000000000000"},
+		{"256", u64(256), "0000000000000100"},
+		{"max", u64(math.MaxUint64), "ffffffffffffffff"},
+	}},
+	{"bool", []encoding{{"false", flag(false), "00"}, {"true", flag(true), "01"}}},
+	{"float64", []encoding{
+		{"NaN", f64(math.NaN()), "0000000000000000"},
+		{"-Inf", f64(math.Inf(-1)), "000fffffffffffff"},
+		{"-1", f64(-1), "400fffffffffffff"},
+		{"-tiny", f64(-math.SmallestNonzeroFloat64), "7ffffffffffffffe"},
+		{"0", f64(0), "8000000000000000"},
+		{"tiny", f64(math.SmallestNonzeroFloat64), "8000000000000001"},
+		{"1", f64(1), "bff0000000000000"},
+		{"+Inf", f64(math.Inf(1)), "fff0000000000000"},
+	}},
+	{"time", []encoding{
+		{"year 1", clock("0001-01-01T00:00:00Z"), ""},
+		{"-1 ms", clock("1969-12-31T23:59:59.999Z"), "7fffffffffffffff"},
+		{"epoch", clock("1970-01-01T00:00:00Z"), "8000000000000000"},
+		{"2025", clock("2025-01-17T08:00:00Z"), "800001947346b000"},
+		{"later", clock("2025-01-17T07:00:00-01:30"), ""},
+		{"year 9999", clock("9999-12-31T23:59:59Z"), ""},
+	}},
+	{"UUID", []encoding{
+		{"nil", uuid("00000000-0000-0000-0000-000000000000"), strings.Repeat("00", 16)},
+		{"v7", uuid("0194733f-7a00-7b34-8f2a-1b2c3d4e5f60"), "0194733f7a007b348f2a1b2c3d4e5f60"},
+		{"max", uuid("FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF"), strings.Repeat("ff", 16)},
+	}},
+	{"decimal", []encoding{
+		{"-1e70", dec("-1e70"), "3e 7fffffdb fd ff"},
+		{"-100", dec("-100"), "5c fd ff"},
+		{"-99.5", dec("-99.5"), "5d 9b cc ff"},
+		{"-99", dec("-99"), "5d 9b ff"},
+		{"-1", dec("-1"), "5d fd ff"},
+		{"-0.001", dec("-0.001"), "5f f4 ff"},
+		{"-1e-70", dec("-1e-70"), "7e 80000021 fd ff"},
+		{"0", dec("0"), "80"},
+		{"1e-70", dec("1e-70"), "81 7fffffde 02 00"},
+		{"0.001", dec("0.001"), "a0 0b 00"},
+		{"0.01", dec("0.01"), "a1 02 00"},
+		{"0.5", dec("0.5"), "a1 33 00"},
+		{"1", dec("1"), "a2 02 00"},
+		{"1.01", dec("1.01"), "a2 02 02 00"},
+		{"99", dec("99"), "a2 64 00"},
+		{"100", dec("100"), "a3 02 00"},
+		{"12345.67", dec("12345.67"), "a4 02 18 2e 44 00"},
+		{"1e62", dec("1e62"), "c1 80000020 02 00"},
+		{"1e70", dec("1e70"), "c1 80000024 02 00"},
+	}},
+	{"nullable, NULLs first", []encoding{
+		{"NULL", null(false), "00"}, {"", some(str("")), "01 0000"}, {"a", some(str("a")), ""},
+	}},
+	{"nullable, NULLs last", []encoding{
+		{"", some(str("")), "01 0000"}, {"ff", some(str("\xff")), ""}, {"NULL", null(true), "02"},
+	}},
+}
+
+func TestEncodings(t *testing.T) {
+	for _, o := range orders {
+		for i, e := range o.list {
+			if e.want != "" && !bytes.Equal(e.got, unhex(t, e.want)) {
+				t.Errorf("%s %s is %x, want %s", o.name, e.value, e.got, e.want)
+			}
+			if i > 0 && bytes.Compare(o.list[i-1].got, e.got) >= 0 {
+				t.Errorf("%s: %s does not sort after %s", o.name, e.value, o.list[i-1].value)
+			}
+		}
+	}
+}
+
+func TestFloatsHaveOneZeroAndOneNaN(t *testing.T) {
+	if !bytes.Equal(f64(math.Copysign(0, -1)), f64(0)) {
+		t.Error("-0 and +0 differ")
+	}
+	odd := math.Float64frombits(0xfff8000000000123)
+	if !bytes.Equal(f64(odd), f64(math.NaN())) {
+		t.Error("two NaNs differ")
+	}
+	v, _, err := keycodec.DecodeFloat64(f64(math.NaN()))
+	if err != nil || !math.IsNaN(v) {
+		t.Errorf("NaN decodes to %v, %v", v, err)
+	}
+}
+
+func TestTimeUnits(t *testing.T) {
+	when := time.Date(1969, 7, 20, 20, 17, 40, 123456789, time.FixedZone("", 3600))
+	for u, want := range map[keycodec.Unit]string{
+		keycodec.Second:      "1969-07-20T19:17:40Z",
+		keycodec.Millisecond: "1969-07-20T19:17:40.123Z",
+		keycodec.Microsecond: "1969-07-20T19:17:40.123456Z",
+		keycodec.Nanosecond:  "1969-07-20T19:17:40.123456789Z",
+	} {
+		b := must(keycodec.AppendTime(nil, when, u))
+		got, rest, err := keycodec.DecodeTime(append(b, 7), u)
+		if err != nil || got.Format(time.RFC3339Nano) != want || !bytes.Equal(rest, []byte{7}) {
+			t.Errorf("unit %s: %v, rest %x, error %v; want %s", u, got, rest, err, want)
+		}
+	}
+}
+
+func TestTimeRange(t *testing.T) {
+	for _, u := range []keycodec.Unit{
+		keycodec.Second, keycodec.Millisecond, keycodec.Microsecond, keycodec.Nanosecond,
+	} {
+		for _, ticks := range []int64{math.MinInt64, math.MinInt64 + 1, -1, 1, math.MaxInt64} {
+			at, _, err := keycodec.DecodeTime(i64(ticks), u)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := keycodec.AppendTime(nil, at, u)
+			if err != nil || !bytes.Equal(b, i64(ticks)) {
+				t.Errorf("%d %s: back as %x, error %v", ticks, u, b, err)
+			}
+		}
+		if u == keycodec.Second {
+			continue // every time.Time has a number of seconds
+		}
+		first, _, _ := keycodec.DecodeTime(i64(math.MinInt64), u)
+		last, _, _ := keycodec.DecodeTime(i64(math.MaxInt64), u)
+		for _, out := range []time.Time{first.Add(-1), last.Add(time.Second)} {
+			dst := []byte("dst")
+			got, err := keycodec.AppendTime(dst, out, u)
+			if err == nil || string(got) != "dst" {
+				t.Errorf("%v in %s: %x, error %v; want an error", out, u, got, err)
+			}
+		}
+	}
+	if _, err := keycodec.AppendTime(nil, time.Time{}, keycodec.Nanosecond); err == nil {
+		t.Error("the zero time fits in nanoseconds")
+	}
+	if _, err := keycodec.AppendTime(nil, time.Now(), keycodec.UnitNone); err == nil {
+		t.Error("a time without a unit was encoded")
+	}
+	if _, _, err := keycodec.DecodeTime(i64(0), keycodec.Nanosecond+1); err == nil {
+		t.Error("a time of an unknown unit was decoded")
+	}
+}
+
+func TestUUIDText(t *testing.T) {
+	const text = "0194733f-7a00-7b34-8f2a-1b2c3d4e5f60"
+	if got := must(keycodec.ParseUUID(strings.ToUpper(text))).String(); got != text {
+		t.Errorf("UUID reads back as %s, want %s", got, text)
+	}
+	for _, bad := range []string{
+		"", text[1:], text + "0", strings.ReplaceAll(text, "-", "_"),
+		strings.Replace(text, "f", "g", 1), strings.ReplaceAll(text, "-", ""),
+		"0194733f7-a00-7b34-8f2a-1b2c3d4e5f60",
+	} {
+		if u, err := keycodec.ParseUUID(bad); err == nil {
+			t.Errorf("ParseUUID(%q) = %v, want an error", bad, u)
+		}
+	}
+}
+
+func TestDecodersRefuse(t *testing.T) {
+	type decoder = func([]byte) error
+	text := func(b []byte) error { _, _, err := keycodec.DecodeBytes(b); return err }
+	boolean := func(b []byte) error { _, _, err := keycodec.DecodeBool(b); return err }
+	float := func(b []byte) error { _, _, err := keycodec.DecodeFloat64(b); return err }
+	number := func(b []byte) error { _, _, err := keycodec.DecodeInt64(b); return err }
+	unsigned := func(b []byte) error { _, _, err := keycodec.DecodeUint64(b); return err }
+	instant := func(b []byte) error { _, _, err := keycodec.DecodeTime(b, keycodec.Second); return err }
+	id := func(b []byte) error { _, _, err := keycodec.DecodeUUID(b); return err }
+	dec := func(b []byte) error { _, _, err := keycodec.DecodeDecimal(b); return err }
+	first := func(b []byte) error { _, _, err := keycodec.DecodeNull(b, false); return err }
+	last := func(b []byte) error { _, _, err := keycodec.DecodeNull(b, true); return err }
+	for _, c := range []struct {
+		name, bytes string
+		decode      decoder
+		offset      int64
+	}{
+		{"empty string", "", text, 0},
+		{"string without end", "61 62", text, 2},
+		{"half a terminator", "61 00", text, 2},
+		{"unknown escape", "61 00 02 00 00", text, 2},
+		{"no bool", "", boolean, 0},
+		{"bool of 2", "02", boolean, 0},
+		{"short int64", "80 00 00 00 00 00 00", number, 7},
+		{"short uint64", "00", unsigned, 1},
+		{"short time", "", instant, 0},
+		{"short UUID", "00 01 02", id, 3},
+		{"short float64", "80", float, 1},
+		{"-0", "7fffffffffffffff", float, 0},
+		{"another NaN", "fff8000000000000", float, 0},
+		{"negative NaN", "0007ffffffffffff", float, 0},
+		{"no marker", "", first, 0},
+		{"NULL at the wrong end", "02", first, 0},
+		{"NULL at the other wrong end", "00", last, 0},
+		{"unknown marker", "03", last, 0},
+		{"no decimal", "", dec, 0},
+		{"decimal below the first byte", "3d", dec, 0},
+		{"decimal above the first byte", "c2", dec, 0},
+		{"-zero", "7f ff", dec, 0},
+		{"no digits", "a2 00", dec, 1},
+		{"no terminator", "a2 02", dec, 2},
+		{"leading zero digit", "a2 01 02 00", dec, 1},
+		{"trailing zero digit", "a2 02 01 00", dec, 1},
+		{"digit of 100", "a2 65 00", dec, 1},
+		{"exponent cut", "c1 80 00", dec, 3},
+		{"long form of a short exponent", "c1 8000001f 02 00", dec, 1},
+		{"tiny form of a huge exponent", "81 80000020 02 00", dec, 1},
+		{"huge form of a tiny exponent", "c1 7fffffde 02 00", dec, 1},
+		{"exponent over the limit", "c1 ffffffff 02 00", dec, 1},
+		{"exponent under the limit", "81 00000000 02 00", dec, 1},
+	} {
+		err := c.decode(unhex(t, c.bytes))
+		var e *corrupt.Error
+		if !errors.As(err, &e) || e.Offset != c.offset {
+			t.Errorf("%s: error %v, want a corruption at %d", c.name, err, c.offset)
+		}
+	}
+}
