@@ -1,0 +1,36 @@
+package record
+
+import (
+	"bytes"
+	"errors"
+	"io"
+)
+
+// jsonl reads one JSON object per line.
+type jsonl struct {
+	lines *lines
+}
+
+// NewJSONL returns a reader of JSON lines: one object per line, UTF-8, line feeds with
+// or without carriage returns. Blank lines are skipped.
+func NewJSONL(r io.Reader) Reader { return &jsonl{newLines(r, MaxRecordBytes)} }
+
+// Next implements Reader.
+func (j *jsonl) Next(row *Row) error {
+	for {
+		line, err := j.lines.next()
+		row.Line = j.lines.n
+		switch {
+		case errors.Is(err, errTooLong):
+			return reject(row.Line, "longer than %d MiB", MaxRecordBytes>>20)
+		case err != nil:
+			return err
+		case len(bytes.TrimSpace(line)) == 0:
+			continue
+		}
+		if err := ParseObject(line, row); err != nil {
+			return reject(row.Line, "%v", err)
+		}
+		return nil
+	}
+}
