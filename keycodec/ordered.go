@@ -100,21 +100,23 @@ func OrderedPKLen(b []byte) (n int, ok bool) {
 // byte that is wrong (len(b) if b just ends). mask is 00, or FF for a value that is
 // stored complemented.
 func terminated(b []byte, mask byte) (n, wrong int) {
-	for n < len(b) {
+	for {
 		i := bytes.IndexByte(b[n:], escape^mask)
-		if i < 0 || n+i+1 >= len(b) {
+		if i < 0 {
 			return 0, len(b)
 		}
-		n += i + 2
-		switch b[n-1] ^ mask {
-		case terminator:
-			return n, 0
-		case escapedNul:
-		default:
-			return 0, n - 1
+		// Zero bytes come in runs: numbers inside keys are full of them.
+		for n += i; n < len(b) && b[n] == escape^mask; n += 2 {
+			switch {
+			case n+1 == len(b):
+				return 0, len(b)
+			case b[n+1] == terminator^mask:
+				return n + 2, 0
+			case b[n+1] != escapedNul^mask:
+				return 0, n + 1
+			}
 		}
 	}
-	return 0, len(b)
 }
 
 // appendEscaped appends s with every 00 replaced by 00 01.
@@ -125,7 +127,6 @@ func appendEscaped(dst, s []byte) []byte {
 			return append(dst, s...)
 		}
 		dst = append(dst, s[:i]...)
-		// Zero bytes come in runs: numbers inside keys are full of them.
 		for i < len(s) && s[i] == 0 {
 			dst = append(dst, escape, escapedNul)
 			i++
@@ -137,20 +138,31 @@ func appendEscaped(dst, s []byte) []byte {
 // appendUnescaped reads an escaped, terminated string at the start of b, appends it
 // to dst, and returns how many bytes of b it took. On error dst is unchanged.
 func appendUnescaped(dst, b []byte, what string) (out []byte, n int, err error) {
-	n, wrong := terminated(b, 0)
-	if n == 0 {
-		if wrong < len(b) {
-			return dst, 0, damaged(what, wrong, "00 or 01 after 00", hexByte(b[wrong]))
-		}
-		return dst, 0, damaged(what, len(b), "a terminator", "the end")
-	}
-	dst = slices.Grow(dst, n-2)
-	for s := b[:n-2]; ; {
-		i := bytes.IndexByte(s, escape)
+	out = dst
+	for {
+		i := bytes.IndexByte(b[n:], escape)
 		if i < 0 {
-			return append(dst, s...), n, nil
+			return dst, 0, unterminated(what, b, len(b))
 		}
-		dst = append(dst, s[:i+1]...) // with the zero byte itself
-		s = s[i+2:]
+		out = append(out, b[n:n+i]...)
+		for n += i; n < len(b) && b[n] == escape; n += 2 {
+			switch {
+			case n+1 == len(b):
+				return dst, 0, unterminated(what, b, len(b))
+			case b[n+1] == terminator:
+				return out, n + 2, nil
+			case b[n+1] != escapedNul:
+				return dst, 0, unterminated(what, b, n+1)
+			}
+			out = append(out, 0)
+		}
 	}
+}
+
+// unterminated returns the error for an escaped string that goes wrong at an offset of b.
+func unterminated(what string, b []byte, offset int) error {
+	if offset == len(b) {
+		return damaged(what, offset, "a terminator", "the end")
+	}
+	return damaged(what, offset, "00 or 01 after 00", hexByte(b[offset]))
 }

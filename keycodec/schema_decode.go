@@ -145,7 +145,7 @@ func (f Field) valueLen(b []byte, mask byte) (int, error) {
 	case TypeString, TypeBytes:
 		n, wrong := terminated(b, mask)
 		if n == 0 {
-			return 0, damaged("string", wrong, "a terminator", "none")
+			return 0, unterminated("string", b, wrong)
 		}
 		return n, nil
 	case TypeDecimal:

@@ -1,0 +1,145 @@
+package keycodec_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/kstonedb/kstone/keycodec"
+)
+
+func ExampleKey() {
+	user := keycodec.Key{PK: []byte("user#123")}
+	post := keycodec.Key{PK: []byte("user#123"), SK: []byte("post#001")}
+	empty := keycodec.Key{PK: []byte("user#123"), SK: []byte{}}
+	fmt.Println(user, user.Validate())
+	fmt.Println(post, post.Compare(user))
+	fmt.Println(empty.Validate())
+	// Output:
+	// user#123 <nil>
+	// user#123 / post#001 1
+	// keycodec: sort key is empty; use nil for no sort key
+}
+
+func ExampleStripe() {
+	for _, pk := range []string{"user#1", "user#2", "user#3"} {
+		fmt.Println(pk, keycodec.Stripe([]byte(pk)))
+	}
+	// Output:
+	// user#1 154
+	// user#2 32
+	// user#3 182
+}
+
+func ExampleAppendOrdered() {
+	b := keycodec.AppendOrdered(nil, keycodec.Key{PK: []byte("a\x00b"), SK: []byte("c")})
+	fmt.Printf("% x\n", b)
+	k, _, err := keycodec.DecodeOrdered(b, nil)
+	fmt.Println(k, err)
+	// Output:
+	// 61 00 01 62 00 00 63
+	// "a\x00b" / c <nil>
+}
+
+func ExampleAppendLengthPrefixed() {
+	k := keycodec.Key{PK: []byte("user#123")}
+	fmt.Printf("%x\n", keycodec.AppendLengthPrefixed(nil, k))
+	// Output: 00000008757365722331323300000000
+}
+
+func ExamplePrefixEnd() {
+	end, ok := keycodec.PrefixEnd(nil, []byte("a\xff"))
+	fmt.Printf("%q %v\n", end, ok)
+	end, ok = keycodec.PrefixEnd(nil, []byte("\xff\xff"))
+	fmt.Printf("%q %v\n", end, ok)
+	// Output:
+	// "b" true
+	// "" false
+}
+
+// Without a schema, append the values in order and decode them in the same order.
+func ExampleAppendString() {
+	key := keycodec.AppendString(nil, "USR_12345")
+	key = keycodec.AppendInt64(key, 1737100800000)
+
+	user, rest, _ := keycodec.DecodeString(key)
+	ms, rest, _ := keycodec.DecodeInt64(rest)
+	fmt.Println(user, ms, len(rest))
+	// Output: USR_12345 1737100800000 0
+}
+
+func ExampleInvertFrom() {
+	low := keycodec.InvertFrom(keycodec.AppendInt64(nil, 1), 0)
+	high := keycodec.InvertFrom(keycodec.AppendInt64(nil, 2), 0)
+	fmt.Println(bytes.Compare(high, low))
+	// Output: -1
+}
+
+func ExampleDecimal() {
+	a, _ := keycodec.ParseDecimal("1.00")
+	b := keycodec.NewDecimal(10, 1)
+	c, _ := keycodec.ParseDecimal("3.14159265358979323846264338327950288")
+	fmt.Println(a == b, a.Compare(c), c)
+	// Output: true -1 3.14159265358979323846264338327950288
+}
+
+func ExampleSchema() {
+	schema, err := keycodec.NewSchema(
+		keycodec.Field{Name: "region", Type: keycodec.TypeString},
+		keycodec.Field{Name: "province", Type: keycodec.TypeString, Nullable: true},
+		keycodec.Field{Name: "since", Type: keycodec.TypeTime, Unit: keycodec.Second, Desc: true},
+	)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	founded := time.Date(1859, 11, 20, 0, 0, 0, 0, time.UTC)
+	key, err := schema.Append(nil, "Lombardy", "Provincia di Brescia", founded)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	text, err := schema.Format(key)
+	fmt.Println(text, err)
+	// Output:
+	// Lombardy / Provincia di Brescia / 1859-11-20T00:00:00Z <nil>
+}
+
+func ExampleSchema_Format() {
+	schema, _ := keycodec.NewSchema(
+		keycodec.Field{Name: "region", Type: keycodec.TypeString},
+		keycodec.Field{Name: "province", Type: keycodec.TypeString},
+		keycodec.Field{Name: "city", Type: keycodec.TypeString},
+	)
+	for _, city := range []string{"Brescia", "", "a / b"} {
+		key, _ := schema.Append(nil, "Lombardy", "Provincia di Brescia", city)
+		text, _ := schema.Format(key)
+		fmt.Printf("[%s]\n", text)
+	}
+	// Output:
+	// [Lombardy / Provincia di Brescia / Brescia]
+	// [Lombardy / Provincia di Brescia / ]
+	// [Lombardy / Provincia di Brescia / "a / b"]
+}
+
+// "U001" as a whole value, and every value that begins with "U001".
+func ExampleSchema_AppendBeginsWith() {
+	schema, _ := keycodec.NewSchema(keycodec.Field{Name: "user", Type: keycodec.TypeString})
+	equal, _ := schema.AppendPrefix(nil, "U001")
+	begins, _ := schema.AppendBeginsWith(nil, "U001")
+	longer, _ := schema.Append(nil, "U0012")
+	fmt.Println(bytes.HasPrefix(longer, equal), bytes.HasPrefix(longer, begins))
+	// Output: false true
+}
+
+func ExampleSchema_MarshalJSON() {
+	schema, _ := keycodec.NewSchema(
+		keycodec.Field{Name: "user", Type: keycodec.TypeString},
+		keycodec.Field{Name: "at", Type: keycodec.TypeTime, Unit: keycodec.Second, Desc: true},
+	)
+	form, err := json.Marshal(schema)
+	fmt.Println(string(form), err)
+	// Output:
+	// [{"name":"user","type":"string"},{"name":"at","type":"time","unit":"s","desc":true}] <nil>
+}

@@ -1,0 +1,220 @@
+package keycodec_test
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/keycodec"
+)
+
+// Every fuzz target asserts the same three things: no panic, errors are corruption errors
+// with an offset within the input, and what is accepted encodes to itself.
+
+func seed(f *testing.F, hexes ...string) {
+	f.Helper()
+	for _, s := range hexes {
+		b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+}
+
+// refused checks the error of a decoder and reports whether there was one.
+func refused(t *testing.T, b []byte, err error) bool {
+	t.Helper()
+	var e *corrupt.Error
+	if err != nil && !errors.As(err, &e) {
+		t.Fatalf("error %v is no corruption", err)
+	}
+	if err != nil && (e.Offset < 0 || e.Offset > int64(len(b))) {
+		t.Fatalf("offset of %v is outside %d bytes", err, len(b))
+	}
+	return err != nil
+}
+
+func same(t *testing.T, again, b []byte) {
+	t.Helper()
+	if !bytes.Equal(again, b) {
+		t.Fatalf("%x was accepted but is written as %x", b, again)
+	}
+}
+
+func FuzzDecodeOrdered(f *testing.F) {
+	seed(f, "", "61 0000", "61 0000 62", "61 0001 0000", "0001 0001 0000 00", "00 00", "61 00 02")
+	f.Fuzz(func(t *testing.T, b []byte) {
+		k, _, err := keycodec.DecodeOrdered(b, nil)
+		n, ok := keycodec.OrderedPKLen(b)
+		if refused(t, b, err) {
+			return
+		}
+		if err := k.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		same(t, keycodec.AppendOrdered(nil, k), b)
+		if !ok {
+			t.Fatal("an ordered key without a partition")
+		}
+		same(t, keycodec.AppendOrderedPK(nil, k.PK), b[:n])
+	})
+}
+
+func FuzzDecodeLengthPrefixed(f *testing.F) {
+	seed(f, "", "00000001 61 00000000", "00000001 61 00000001 62 ff", "ffffffff", "00000000 00000000")
+	f.Fuzz(func(t *testing.T, b []byte) {
+		k, rest, err := keycodec.DecodeLengthPrefixed(b)
+		if refused(t, b, err) {
+			return
+		}
+		if err := k.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		same(t, append(keycodec.AppendLengthPrefixed(nil, k), rest...), b)
+	})
+}
+
+func FuzzDecodeString(f *testing.F) {
+	seed(f, "", "0000", "61 0000 ff", "61 0001 0000", "61 00", "00 02")
+	f.Fuzz(func(t *testing.T, b []byte) {
+		v, rest, err := keycodec.DecodeBytes(b)
+		s, _, err2 := keycodec.DecodeString(b)
+		if (err == nil) != (err2 == nil) || string(v) != s {
+			t.Fatalf("bytes %q, %v and string %q, %v", v, err, s, err2)
+		}
+		if refused(t, b, err) {
+			return
+		}
+		same(t, append(keycodec.AppendBytes(nil, v), rest...), b)
+		same(t, append(keycodec.AppendString(nil, s), rest...), b)
+	})
+}
+
+func FuzzDecodeDecimal(f *testing.F) {
+	seed(f, "", "80", "a4 02 18 2e 44 00", "5d fd ff", "c1 80000020 02 00", "81 7fffffde 02 00",
+		"7e 80000021 fd ff", "a2 01 00", "a2 02 01 00", "c1 8000001f 02 00", "7f ff")
+	f.Fuzz(func(t *testing.T, b []byte) {
+		d, rest, err := keycodec.DecodeDecimal(b)
+		if refused(t, b, err) {
+			return
+		}
+		same(t, append(keycodec.AppendDecimal(nil, d), rest...), b)
+		if again, err := keycodec.ParseDecimal(d.String()); err != nil || again != d {
+			t.Fatalf("%x reads as %s, which parses as %s, %v", b, d, again, err)
+		}
+	})
+}
+
+// FuzzDecodeFixed covers the numbers, times, UUIDs, bools and NULL markers.
+func FuzzDecodeFixed(f *testing.F) {
+	seed(f, "", "00", "01", "02", "80 00000000000000", "7fffffffffffffff", "000fffffffffffff",
+		"0194733f7a007b348f2a1b2c3d4e5f60 ff")
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if v, rest, err := keycodec.DecodeInt64(b); !refused(t, b, err) {
+			same(t, append(keycodec.AppendInt64(nil, v), rest...), b)
+		}
+		if v, rest, err := keycodec.DecodeUint64(b); !refused(t, b, err) {
+			same(t, append(keycodec.AppendUint64(nil, v), rest...), b)
+		}
+		if v, rest, err := keycodec.DecodeBool(b); !refused(t, b, err) {
+			same(t, append(keycodec.AppendBool(nil, v), rest...), b)
+		}
+		if v, rest, err := keycodec.DecodeFloat64(b); !refused(t, b, err) {
+			same(t, append(keycodec.AppendFloat64(nil, v), rest...), b)
+		}
+		if v, rest, err := keycodec.DecodeUUID(b); !refused(t, b, err) {
+			same(t, append(keycodec.AppendUUID(nil, v), rest...), b)
+		}
+		for u := keycodec.Second; u <= keycodec.Nanosecond; u++ {
+			if v, rest, err := keycodec.DecodeTime(b, u); !refused(t, b, err) {
+				same(t, append(must(keycodec.AppendTime(nil, v, u)), rest...), b)
+			}
+		}
+		for _, last := range []bool{false, true} {
+			null, rest, err := keycodec.DecodeNull(b, last)
+			if refused(t, b, err) {
+				continue
+			}
+			again := keycodec.AppendNotNull(nil)
+			if null {
+				again = keycodec.AppendNull(nil, last)
+			}
+			same(t, append(again, rest...), b)
+		}
+	})
+}
+
+// FuzzSchemaDecode reads a tuple with a schema that is itself made of fuzzed bytes, one
+// field for each of them.
+func FuzzSchemaDecode(f *testing.F) {
+	f.Add([]byte{0x10, 0x31, 0x72}, []byte("a\x00\x00"))
+	f.Add([]byte{0x18}, []byte{0x80})
+	f.Add([]byte{0xff, 0x06}, []byte{0xfd, 0x80, 0, 0, 0, 0, 0, 0, 1})
+	f.Fuzz(func(t *testing.T, shape, b []byte) {
+		fields := make([]keycodec.Field, min(len(shape), 8))
+		for i := range fields {
+			c := shape[i]
+			fields[i] = keycodec.Field{
+				Name: string(rune('a' + i)), Type: keycodec.Type(c%9) + keycodec.TypeString,
+				Desc: c&0x20 != 0, Nullable: c&0x40 != 0, NullsLast: c&0xc0 == 0xc0,
+			}
+			if fields[i].Type == keycodec.TypeTime {
+				fields[i].Unit = keycodec.Unit(c>>3&3) + keycodec.Second
+			}
+		}
+		s := must(keycodec.NewSchema(fields...))
+		n, lenErr := s.PrefixLen(b, s.Len())
+		refused(t, b, lenErr)
+		values, err := s.Decode(b)
+		if refused(t, b, err) {
+			return
+		}
+		if lenErr != nil || n != len(b) {
+			t.Fatalf("PrefixLen = %d, %v for a tuple of %d bytes", n, lenErr, len(b))
+		}
+		same(t, must(s.Append(nil, values...)), b)
+		read := must(s.Parse(must(s.Format(b))))
+		same(t, must(s.Append(nil, read...)), b)
+	})
+}
+
+func FuzzSchemaJSON(f *testing.F) {
+	f.Add([]byte(`[{"name":"at","type":"time","unit":"ms","desc":true}]`))
+	f.Add([]byte(`[{"name":"a","type":"string","nullable":true,"nulls":"last"}]`))
+	f.Add([]byte(`null`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var s, again keycodec.Schema
+		if json.Unmarshal(text, &s) != nil {
+			return
+		}
+		if err := json.Unmarshal(must(json.Marshal(s)), &again); err != nil || !again.Equal(s) {
+			t.Fatalf("%v reads back as %v, error %v", s, again, err)
+		}
+	})
+}
+
+// FuzzParse reads arbitrary text; what is accepted must survive being encoded and shown.
+func FuzzParse(f *testing.F) {
+	f.Add("a / 1 / 2025-01-17T08:00:00.000Z / 1.5")
+	f.Add(`"\xff" / NULL / 5ms / -0`)
+	s := must(keycodec.NewSchema(
+		keycodec.Field{Name: "a", Type: keycodec.TypeString},
+		keycodec.Field{Name: "n", Type: keycodec.TypeInt64, Nullable: true},
+		keycodec.Field{Name: "at", Type: keycodec.TypeTime, Unit: keycodec.Millisecond},
+		keycodec.Field{Name: "d", Type: keycodec.TypeDecimal, Desc: true},
+	))
+	f.Fuzz(func(t *testing.T, text string) {
+		values, err := s.Parse(text)
+		if err != nil {
+			return
+		}
+		b := must(s.Append(nil, values...))
+		read := must(s.Parse(must(s.Format(b))))
+		same(t, must(s.Append(nil, read...)), b)
+	})
+}
