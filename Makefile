@@ -29,7 +29,7 @@ check: fmt-check vet cross tidy-check ## format, vet, six platforms, layers and 
 
 fmt-check:
 	$(SAY) "gofmt: every file is formatted"
-	@bad=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
+	@bad=$$(gofmt -l .); \
 	if [ -n "$$bad" ]; then echo "not formatted (run gofmt -w):"; echo "$$bad"; exit 1; fi
 
 vet:

@@ -5,9 +5,11 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+# dirs_with prints the package folders whose tests contain a pattern.
 dirs_with() {
-	git ls-files -co --exclude-standard '*_test.go' | xargs grep -El "$1" /dev/null |
-		xargs -r -n1 dirname | sort -u || true
+	go list -f '{{.Dir}}' ./... | sed "s|^$PWD/||" | while read -r dir; do
+		if grep -Eqs "$1" "$dir"/*_test.go; then echo "$dir"; fi
+	done
 }
 for d in $(dirs_with '"github.com/cockroachdb/datadriven"'); do
 	go test -count=1 "./$d" -rewrite

@@ -130,7 +130,8 @@ func TestString(t *testing.T) {
 	}
 	h.Record(98_765_432_100)
 	got := h.Snapshot().String()
-	const want = "count 100  mean 978ms  p50 1.23ms  p90 1.23ms  p99 1.23ms  p99.9 1m38.8s  max 1m38.8s"
+	const want = "count 100  mean 978ms  p50 1.23ms  p90 1.23ms  p99 1.23ms" +
+		"  p99.9 1m38.8s  max 1m38.8s"
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -11,7 +11,11 @@ import (
 // clockFiles may read the wall clock, each for the reason given. Everything else gets
 // the time from its caller or from Options, so that tests can turn it.
 var clockFiles = map[string]string{
-	"engine/options.go": "the default of Options.Clock",
+	"engine/options.go":   "the default of Options.Clock",
+	"engine/compact.go":   "measures how long a merge takes",
+	"engine/flush.go":     "measures how long a flush takes",
+	"engine/memory.go":    "measures how long a writer was stalled",
+	"engine/scheduler.go": "limits the rate of merges",
 }
 
 // osNames are the names of package os that do not touch files.

@@ -135,6 +135,19 @@ var planted = []struct {
 		"d/b.md": "# B\n## C, and D\n[up](../a.md)\n",
 	}, ""},
 
+	{"README like the example", checkReadmeExample, map[string]string{
+		"README.md": "# A\n\n```go\nf()\n\ng()\n```\n\n```\n1\n```\n",
+		exampleFile: "\tf()\n\n\tg()\n\t// Output:\n\t// 1\n",
+	}, ""},
+	{"README with other code", checkReadmeExample, map[string]string{
+		"README.md": "# A\n\n```go\nf()\n```\n\n```\n1\n```\n",
+		exampleFile: "\tg()\n\t// Output:\n\t// 1\n",
+	}, "the Go block is not part"},
+	{"README with other output", checkReadmeExample, map[string]string{
+		"README.md": "# A\n\n```go\nf()\n```\n\n```\n1\n```\n",
+		exampleFile: "\tf()\n\t// Output:\n\t// 2\n",
+	}, "the output is not that"},
+
 	{"no Go", checkSizes, map[string]string{"a.go": "pakcage p\n"}, "expected 'package'"},
 }
 
