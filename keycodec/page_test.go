@@ -1,0 +1,125 @@
+package keycodec_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kstonedb/kstone/keycodec"
+)
+
+const page = "../docs/format/keys.md"
+
+// example is a row of the page's table of examples.
+type example struct {
+	form, text string
+	bytes      []byte
+}
+
+func examples(t *testing.T) []example {
+	t.Helper()
+	b, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.ReplaceAll(string(b), "\r\n", "\n")
+	_, section, ok := strings.Cut(text, "\n## Examples\n")
+	if !ok {
+		t.Fatalf("%s has no section Examples", page)
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+	var list []example
+	for line := range strings.Lines(section) {
+		cells := strings.Split(strings.TrimSpace(line), " | ")
+		if len(cells) != 3 || !strings.HasSuffix(cells[2], "` |") {
+			continue
+		}
+		list = append(list, example{
+			form:  strings.TrimPrefix(cells[0], "| "),
+			text:  strings.Trim(cells[1], "`"),
+			bytes: unhex(t, strings.Trim(cells[2], "` |")),
+		})
+	}
+	return list
+}
+
+// schemaOf reads the form column of a typed value: what Field.String writes, less names.
+func schemaOf(t *testing.T, form string) keycodec.Schema {
+	t.Helper()
+	var list []map[string]any
+	for i, part := range strings.Split(form, ", ") {
+		words := strings.Fields(part)
+		typ, unit, _ := strings.Cut(strings.TrimSuffix(words[0], ")"), "(")
+		f := map[string]any{"name": string(rune('a' + i)), "type": typ, "unit": unit}
+		f["desc"] = slices.Contains(words, "desc")
+		if n := slices.Index(words, "null"); n >= 0 {
+			f["nullable"], f["nulls"] = true, words[n+1]
+		}
+		list = append(list, f)
+	}
+	var s keycodec.Schema
+	if err := json.Unmarshal(must(json.Marshal(list)), &s); err != nil {
+		t.Fatalf("form %q: %v", form, err)
+	}
+	return s
+}
+
+func TestPageExamples(t *testing.T) {
+	list := examples(t)
+	seen := map[string]bool{}
+	for _, e := range list {
+		seen[strings.FieldsFunc(e.form, func(r rune) bool { return strings.ContainsRune(" (,", r) })[0]] = true
+		switch e.form {
+		case "ordered", "length-prefixed", "stripe":
+			checkKey(t, e)
+			continue
+		}
+		s := schemaOf(t, e.form)
+		values, err := s.Parse(e.text)
+		if err != nil {
+			t.Errorf("%s %s: %v", e.form, e.text, err)
+			continue
+		}
+		if got := must(s.Append(nil, values...)); !bytes.Equal(got, e.bytes) {
+			t.Errorf("%s %s is %x, the page says %x", e.form, e.text, got, e.bytes)
+		}
+		if text, err := s.Format(e.bytes); err != nil || text != e.text {
+			t.Errorf("%x reads as %s, error %v; the page says %s", e.bytes, text, err, e.text)
+		}
+	}
+	for _, form := range []string{"ordered", "length-prefixed", "stripe", "string", "bytes", "int64",
+		"uint64", "bool", "float64", "time", "uuid", "decimal"} {
+		if !seen[form] {
+			t.Errorf("%s has no example of %s", page, form)
+		}
+	}
+}
+
+// checkKey checks an example of a whole key.
+func checkKey(t *testing.T, e example) {
+	t.Helper()
+	fields := []keycodec.Field{{Name: "pk", Type: keycodec.TypeBytes}}
+	if strings.Contains(e.text, " / ") {
+		fields = append(fields, keycodec.Field{Name: "sk", Type: keycodec.TypeBytes})
+	}
+	parts := must(must(keycodec.NewSchema(fields...)).Parse(e.text))
+	k := keycodec.Key{PK: parts[0].([]byte)}
+	if len(parts) > 1 {
+		k.SK = parts[1].([]byte)
+	}
+	var got []byte
+	switch e.form {
+	case "ordered":
+		got = keycodec.AppendOrdered(nil, k)
+	case "length-prefixed":
+		got = keycodec.AppendLengthPrefixed(nil, k)
+	case "stripe":
+		got = []byte{keycodec.Stripe(k.PK)}
+	}
+	if !bytes.Equal(got, e.bytes) || k.String() != e.text {
+		t.Errorf("%s %s is %x, the page says %x", e.form, k, got, e.bytes)
+	}
+}
