@@ -26,6 +26,7 @@ func TestFormat(t *testing.T) {
 		{keycodec.Field{Type: keycodec.TypeString}, "/", `"/"`},
 		{keycodec.Field{Type: keycodec.TypeString}, "/usr/bin", "/usr/bin"},
 		{keycodec.Field{Type: keycodec.TypeString}, " a", `" a"`},
+		{keycodec.Field{Type: keycodec.TypeString}, "a ", `"a "`},
 		{keycodec.Field{Type: keycodec.TypeString}, `"a"`, `"\"a\""`},
 		{keycodec.Field{Type: keycodec.TypeString}, `a"b\n`, `a"b\n`},
 		{keycodec.Field{Type: keycodec.TypeString}, "a\nb", `"a\nb"`},

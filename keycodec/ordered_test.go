@@ -180,15 +180,18 @@ func TestDecodeOrderedCopiesOnlyEscapes(t *testing.T) {
 	if err != nil || &k.PK[0] != &b[0] || &k.SK[0] != &b[7] {
 		t.Errorf("key without zero bytes was copied (error %v)", err)
 	}
+	// A caller that appends to one part must not reach the other.
+	if cap(k.PK) != len(k.PK) {
+		t.Errorf("capacity of the PK is %d, want %d", cap(k.PK), len(k.PK))
+	}
 	scratch := make([]byte, 5, 64)
 	b = keycodec.AppendOrdered(nil, key("a\x00b", "sk"))
 	k, again, err := keycodec.DecodeOrdered(b, scratch)
 	if err != nil || &k.PK[0] != &scratch[0] || &again[0] != &scratch[0] {
 		t.Errorf("key with zero bytes is not in scratch (error %v)", err)
 	}
-	// A caller that appends to one part must not reach the other.
 	if cap(k.PK) != len(k.PK) {
-		t.Errorf("capacity of the PK is %d, want %d", cap(k.PK), len(k.PK))
+		t.Errorf("capacity of the PK in scratch is %d, want %d", cap(k.PK), len(k.PK))
 	}
 }
 

@@ -310,6 +310,13 @@ func TestDecodeNamesTheOffset(t *testing.T) {
 			t.Errorf("%s: error %v, want a corruption at %d", hex, err, offset)
 		}
 	}
+	for hex, offset := range map[string]int64{"61 0000 05": 3, "61 0000 01": 4, "61 00 07": 2} {
+		_, err := s.PrefixLen(unhex(t, hex), 3)
+		var e *corrupt.Error
+		if !errors.As(err, &e) || e.Offset != offset {
+			t.Errorf("PrefixLen(%s): error %v, want a corruption at %d", hex, err, offset)
+		}
+	}
 }
 
 func TestPrefixLenAllocatesNothing(t *testing.T) {

@@ -148,6 +148,22 @@ func TestEncodings(t *testing.T) {
 	}
 }
 
+func TestDecodeBytesCopiesOnlyEscapes(t *testing.T) {
+	b := append(str("plain"), str("next")...)
+	v, _, err := keycodec.DecodeBytes(b)
+	if err != nil || &v[0] != &b[0] || cap(v) != len(v) {
+		t.Errorf("no view of its own length into b: capacity %d, error %v", cap(v), err)
+	}
+	out, rest, err := keycodec.DecodeAppendBytes([]byte("dst"), append(str("a\x00b"), 7))
+	if err != nil || string(out) != "dsta\x00b" || !bytes.Equal(rest, []byte{7}) {
+		t.Errorf("DecodeAppendBytes = %q, %x, %v", out, rest, err)
+	}
+	out, _, err = keycodec.DecodeAppendBytes([]byte("dst"), []byte("ab"))
+	if err == nil || string(out) != "dst" {
+		t.Errorf("DecodeAppendBytes of damage = %q, %v; want dst and an error", out, err)
+	}
+}
+
 func TestFloatsHaveOneZeroAndOneNaN(t *testing.T) {
 	if !bytes.Equal(f64(math.Copysign(0, -1)), f64(0)) {
 		t.Error("-0 and +0 differ")
@@ -174,6 +190,9 @@ func TestTimeUnits(t *testing.T) {
 		got, rest, err := keycodec.DecodeTime(append(b, 7), u)
 		if err != nil || got.Format(time.RFC3339Nano) != want || !bytes.Equal(rest, []byte{7}) {
 			t.Errorf("unit %s: %v, rest %x, error %v; want %s", u, got, rest, err, want)
+		}
+		if got.Location() != time.UTC {
+			t.Errorf("unit %s: the time is in %v, want UTC", u, got.Location())
 		}
 	}
 }
@@ -224,6 +243,8 @@ func TestUUIDText(t *testing.T) {
 	for _, bad := range []string{
 		"", text[1:], text + "0", strings.ReplaceAll(text, "-", "_"),
 		strings.Replace(text, "f", "g", 1), strings.ReplaceAll(text, "-", ""),
+		text[:8] + "_" + text[9:], text[:13] + "_" + text[14:], text[:18] + "_" + text[19:],
+		text[:23] + "_" + text[24:],
 		"0194733f7-a00-7b34-8f2a-1b2c3d4e5f60",
 	} {
 		if u, err := keycodec.ParseUUID(bad); err == nil {
