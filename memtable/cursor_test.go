@@ -1,0 +1,120 @@
+package memtable_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/memtable"
+)
+
+// TestManyInvisible puts many keys that a snapshot does not see between two that it
+// does: more than a cursor looks at under one lock.
+func TestManyInvisible(t *testing.T) {
+	tab := memtable.New(memtable.Options{})
+	put(tab, "a", 1, "first")
+	put(tab, "z", 2, "last")
+	for i := range 5000 {
+		put(tab, fmt.Sprintf("m%04d", i), base.SeqNum(3+i), "")
+	}
+	for _, state := range []string{"active", "frozen"} {
+		c := tab.NewCursor(2)
+		got := ""
+		for ok := c.First(); ok; ok = c.Next() {
+			got += string(c.Entry().Key) + " "
+		}
+		for ok := c.Last(); ok; ok = c.Prev() {
+			got += string(c.Entry().Key) + " "
+		}
+		if c.SeekGE([]byte("m")) {
+			got += string(c.Entry().Key) + " "
+		}
+		if c.SeekLT([]byte("n")) {
+			got += string(c.Entry().Key)
+		}
+		if want := "a z z a z a"; got != want {
+			t.Errorf("%s: got %s, want %s", state, got, want)
+		}
+		tab.Freeze()
+	}
+}
+
+// TestEndOfMovement calls Next and Prev after the end, where only positioning moves.
+func TestEndOfMovement(t *testing.T) {
+	tab := memtable.New(memtable.Options{})
+	for i := range 100 {
+		put(tab, fmt.Sprintf("k%02d", i), 1, "")
+	}
+	c := tab.NewCursor(1)
+	c.SeekGE([]byte("k97"))
+	for c.Next() {
+	}
+	if c.Next() || c.Prev() {
+		t.Error("the cursor moves on behind the end")
+	}
+	if !c.SeekLT([]byte("k03")) || string(c.Entry().Key) != "k02" {
+		t.Error("a new positioning fails")
+	}
+	for c.Prev() {
+	}
+	if c.Prev() || c.Next() {
+		t.Error("the cursor moves on before the start")
+	}
+}
+
+// TestTurns turns a cursor at every entry, in particular at the edges of batches.
+func TestTurns(t *testing.T) {
+	w := newWorld(memtable.Options{})
+	w.commit()
+	for i := range 200 {
+		w.put(fmt.Appendf(nil, "k%03d", i), base.KindPut, 0, nil)
+	}
+	for _, frozen := range []bool{false, true} {
+		for back := range 70 {
+			c := w.openCursor(w.seq)
+			moves := []int{moveFirst}
+			for range back {
+				moves = append(moves, moveNext)
+			}
+			for range back + 1 {
+				moves = append(moves, movePrev)
+			}
+			moves = append(moves, moveSeekLT)
+			for range back {
+				moves = append(moves, movePrev)
+			}
+			for range 2 * back {
+				moves = append(moves, moveNext)
+			}
+			for i, how := range moves {
+				if err := w.move(c, how, "k150"); err != nil {
+					t.Fatalf("frozen %v, turn after %d, move %d: %v", frozen, back, i, err)
+				}
+			}
+		}
+		w.tab.Freeze()
+	}
+}
+
+// TestReuseCursor uses one cursor on two tables in turn.
+func TestReuseCursor(t *testing.T) {
+	a, b := memtable.New(memtable.Options{}), memtable.New(memtable.Options{})
+	put(a, "a1", 1, "")
+	put(a, "a2", 2, "")
+	put(b, "b1", 1, "")
+	var c memtable.Cursor
+	for range 3 {
+		a.InitCursor(&c, 1)
+		if c.Next() || c.Prev() {
+			t.Error("a fresh cursor stands on an entry")
+		}
+		if !c.Last() || string(c.Entry().Key) != "a1" {
+			t.Errorf("table a: %q", c.Entry().Key)
+		}
+		b.InitCursor(&c, 1)
+		if !c.First() || string(c.Entry().Key) != "b1" || c.Next() {
+			t.Errorf("table b: %q", c.Entry().Key)
+		}
+		c.Release()
+	}
+}

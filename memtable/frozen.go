@@ -1,0 +1,125 @@
+package memtable
+
+import (
+	"bytes"
+	"errors"
+	"unsafe"
+
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/cursor"
+)
+
+var errNotFrozen = errors.New("memtable: source of a table that is not frozen")
+
+// sorted returns the items of a frozen table in key order. The first call turns the
+// tree into a plain array, which costs a few nanoseconds a key, needs no lock to read
+// and is smaller; the tree goes away.
+//
+// Requires: the caller has seen the table frozen.
+func (t *Table) sorted() []item {
+	t.flattenOnce.Do(t.flatten)
+	return t.flat
+}
+
+func (t *Table) flatten() {
+	if t.tree == nil {
+		return
+	}
+	flat := make([]item, 0, t.index.taken)
+	t.tree.Ascend(func(it item) bool {
+		flat = append(flat, it)
+		return true
+	})
+	// Why no lock: writers are gone, readers of a frozen table come through sorted,
+	// and those that found it unfrozen were done with the tree before Freeze returned.
+	t.flat, t.tree = flat, nil
+	t.bytes.Add(int64(cap(flat))*int64(unsafe.Sizeof(item{})) - t.treeBytes)
+}
+
+// search returns the index of the first of the items whose key is >= key.
+func (t *Table) search(items []item, key []byte) int {
+	probe := newItem(t.prefix, key, 0)
+	low, high := 0, len(items)
+	for low < high {
+		mid := int(uint(low+high) >> 1)
+		if t.below(items[mid], probe, key) {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	return low
+}
+
+// below reports whether it sorts below the probe for key. It does what less does
+// without the table's only probe, for readers that hold no lock.
+func (t *Table) below(it, probe item, key []byte) bool {
+	if it.prefix != probe.prefix {
+		return it.prefix < probe.prefix
+	}
+	if it.tail != probe.tail {
+		return it.tail < probe.tail
+	}
+	return bytes.Compare(t.arena.chunks.key(it.node), key) < 0
+}
+
+// CommonPrefix returns the longest common prefix of all keys of a frozen table, for
+// Options.Prefix of the next one. The caller owns it. It is empty for a table that is
+// empty or not frozen.
+func (t *Table) CommonPrefix() []byte {
+	if !t.Frozen() {
+		return nil
+	}
+	items := t.sorted()
+	if len(items) == 0 {
+		return nil
+	}
+	c := t.arena.chunks
+	return bytes.Clone(commonPrefix(c.key(items[0].node), c.key(items[len(items)-1].node)))
+}
+
+// Source delivers all versions of a frozen table, for a flush. It takes no lock. Keys
+// and values are views into the table that stay valid as long as they are referenced.
+// A Source belongs to one goroutine; a table may have several.
+type Source struct {
+	chunks chunkTable
+	items  []item // keys not begun
+	ver    uint32 // the entry's version, 0 before the first and at the end
+	entry  base.Entry
+	err    error
+}
+
+var _ cursor.Source = (*Source)(nil)
+
+// NewSource returns a source before its first entry. On a table that is not frozen
+// the source delivers nothing and its Err says so.
+func (t *Table) NewSource() *Source {
+	if !t.Frozen() {
+		return &Source{err: errNotFrozen}
+	}
+	return &Source{items: t.sorted(), chunks: t.arena.chunks}
+}
+
+// Next implements cursor.Source.
+func (s *Source) Next() bool {
+	if s.ver != 0 {
+		s.ver = s.chunks.word(s.ver, versionPrev)
+	}
+	if s.ver == 0 {
+		if len(s.items) == 0 {
+			return false
+		}
+		node := s.items[0].node
+		s.items = s.items[1:]
+		s.entry.Key = s.chunks.key(node)
+		s.ver = s.chunks.word(node, nodeHead)
+	}
+	s.chunks.load(s.ver, &s.entry)
+	return true
+}
+
+// Entry implements cursor.Source.
+func (s *Source) Entry() *base.Entry { return &s.entry }
+
+// Err implements cursor.Source.
+func (s *Source) Err() error { return s.err }
