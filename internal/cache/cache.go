@@ -1,0 +1,187 @@
+package cache
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// maxSpared bounds how many referenced entries one eviction passes over before it
+// takes the next one regardless. Why: without it an insertion into a cache whose
+// entries are all marked would walk the whole ring under the mutex.
+const maxSpared = 256
+
+// Cache is a byte budget shared by the values of many files, with CLOCK eviction:
+// a hand walks a ring of entries, takes a mark from each marked entry and evicts
+// the first unmarked one (Corbató, "A Paging Experiment with the Multics System",
+// 1968; several marks per entry as in generalised CLOCK).
+//
+// Invariant: the charged bytes never exceed the budget. Beyond them live only the
+// values that readers still refer to after their eviction, and those being
+// decoded for insertion; both are bounded by the number of concurrent readers.
+//
+// All methods are safe for concurrent use.
+type Cache struct {
+	mu     sync.Mutex
+	budget int64     // Guarded by mu.
+	used   int64     // Guarded by mu.
+	count  int       // Guarded by mu. Entries in the ring.
+	ring   []evictee // Guarded by mu. nil where an entry was removed.
+	free   []int     // Guarded by mu. Indexes of the nil places.
+	hand   int       // Guarded by mu.
+
+	inserts, rejects, evictions uint64 // Guarded by mu.
+}
+
+// evictee is an Item of any type.
+type evictee interface {
+	base() *node
+	unlink()
+}
+
+// node is the part of an Item that does not depend on its type.
+type node struct {
+	marks  atomic.Uint32 // passes of the hand it still survives
+	weight uint32        // marks a hit restores
+	bytes  int64
+	group  *Group
+	place  int // Guarded by Cache.mu. Index in the ring, -1 outside of it.
+	// Guarded by Cache.mu. Neighbours in the group's list.
+	next, prev *node
+	self       evictee
+}
+
+func (n *node) base() *node { return n }
+
+// New returns a cache of budgetBytes. A budget of 0 caches nothing.
+func New(budgetBytes int64) *Cache { return &Cache{budget: budgetBytes} }
+
+// SetBudget changes the budget and evicts what no longer fits.
+func (c *Cache) SetBudget(budgetBytes int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.budget = budgetBytes
+	c.makeRoomLocked(0)
+}
+
+// Metrics is a snapshot of a cache's counters. Hits are not among them: counting
+// them would make readers contend; the owners of the slots count accesses.
+type Metrics struct {
+	BudgetBytes int64
+	UsedBytes   int64 // charged at the moment
+	Entries     int   // cached at the moment
+	Inserts     uint64
+	Rejects     uint64 // values larger than the whole budget, never cached
+	Evictions   uint64 // entries pushed out for room; dropped files do not count
+}
+
+// Metrics returns the counters.
+func (c *Cache) Metrics() Metrics {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return Metrics{
+		BudgetBytes: c.budget, UsedBytes: c.used, Entries: c.count,
+		Inserts: c.inserts, Rejects: c.rejects, Evictions: c.evictions,
+	}
+}
+
+// insertLocked puts n into the ring if it can be charged.
+func (c *Cache) insertLocked(n *node) bool {
+	if n.group.dropped {
+		return false
+	}
+	if n.bytes > c.budget {
+		c.rejects++
+		return false
+	}
+	c.makeRoomLocked(n.bytes)
+	if k := len(c.free); k > 0 {
+		n.place = c.free[k-1]
+		c.free = c.free[:k-1]
+		c.ring[n.place] = n.self
+	} else {
+		n.place = len(c.ring)
+		c.ring = append(c.ring, n.self)
+	}
+	c.used += n.bytes
+	c.count++
+	c.inserts++
+	n.group.addLocked(n)
+	return true
+}
+
+// makeRoomLocked evicts until need more bytes fit, or nothing is left.
+func (c *Cache) makeRoomLocked(need int64) {
+	spared := 0
+	for c.used+need > c.budget && c.count > 0 {
+		if c.hand >= len(c.ring) {
+			c.hand = 0
+		}
+		e := c.ring[c.hand]
+		c.hand++
+		if e == nil {
+			continue
+		}
+		n := e.base()
+		if m := n.marks.Load(); m > 0 && spared < maxSpared {
+			n.marks.Store(m - 1)
+			spared++
+			continue
+		}
+		spared = 0
+		c.removeLocked(n)
+		c.evictions++
+	}
+}
+
+// removeLocked takes n out of the ring, its group and its slot.
+func (c *Cache) removeLocked(n *node) {
+	c.ring[n.place] = nil
+	c.free = append(c.free, n.place)
+	n.place = -1
+	c.used -= n.bytes
+	c.count--
+	n.group.removeLocked(n)
+	n.self.unlink()
+}
+
+// Group is the set of a file's entries. Dropping it releases them.
+type Group struct {
+	cache   *Cache
+	dropped bool  // Guarded by cache.mu.
+	head    *node // Guarded by cache.mu.
+}
+
+// NewGroup returns an empty group.
+func (c *Cache) NewGroup() *Group { return &Group{cache: c} }
+
+// Drop removes every entry of the group from the cache and its slot. Later
+// insertions into the group cache nothing. Values in use stay valid. Drop may be
+// called more than once.
+func (g *Group) Drop() {
+	g.cache.mu.Lock()
+	defer g.cache.mu.Unlock()
+	g.dropped = true
+	for g.head != nil {
+		g.cache.removeLocked(g.head)
+	}
+}
+
+func (g *Group) addLocked(n *node) {
+	n.next, n.prev = g.head, nil
+	if g.head != nil {
+		g.head.prev = n
+	}
+	g.head = n
+}
+
+func (g *Group) removeLocked(n *node) {
+	if n.prev != nil {
+		n.prev.next = n.next
+	} else {
+		g.head = n.next
+	}
+	if n.next != nil {
+		n.next.prev = n.prev
+	}
+	n.next, n.prev = nil, nil
+}

@@ -1,0 +1,71 @@
+package cache
+
+import (
+	"sync/atomic"
+	"unsafe"
+)
+
+// Slot is a place for one cached value of type T. The zero Slot is empty. Slots
+// are safe for concurrent use and must not be copied after the first use.
+type Slot[T any] struct {
+	p atomic.Pointer[item[T]]
+}
+
+// item is a cached value. The value comes first: a hit touches its cache line and
+// the marks.
+type item[T any] struct {
+	value T
+	node
+	slot *Slot[T]
+}
+
+// unlink implements evictee. The slot may hold another item by now.
+func (it *item[T]) unlink() { it.slot.p.CompareAndSwap(it, nil) }
+
+// Get returns the cached value, nil if there is none. The value must not be
+// changed; it stays valid after its eviction.
+func (s *Slot[T]) Get() *T {
+	it := s.p.Load()
+	if it == nil {
+		return nil
+	}
+	// Why the comparison: a store to a line that other cores read would take it
+	// away from all of them on every hit.
+	if it.marks.Load() != it.weight {
+		it.marks.Store(it.weight)
+	}
+	return &it.value
+}
+
+// Peek is Get without keeping the value in the cache for longer.
+func (s *Slot[T]) Peek() *T {
+	if it := s.p.Load(); it != nil {
+		return &it.value
+	}
+	return nil
+}
+
+// Insert offers a value to the cache and returns the value to use: v, or the one
+// that another goroutine put into the slot first. Bytes is what v holds besides
+// its own size; weight is how many passes of the hand a value survives after a hit,
+// at least 1. A value that cannot be cached (larger than the budget, dropped
+// group) is returned all the same.
+func Insert[T any](g *Group, s *Slot[T], v T, bytes int64, weight int) *T {
+	it := &item[T]{value: v, slot: s}
+	it.self = it
+	it.group = g
+	it.weight = uint32(max(weight, 1))
+	it.bytes = bytes + int64(unsafe.Sizeof(*it))
+	it.place = -1
+
+	c := g.cache
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if first := s.p.Load(); first != nil {
+		return &first.value
+	}
+	if c.insertLocked(&it.node) {
+		s.p.Store(it)
+	}
+	return &it.value
+}

@@ -1,0 +1,124 @@
+package sst
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/pierrec/lz4/v4"
+)
+
+// compressor holds the working memory of the codecs, about 140 KB for LZ4 and a
+// few hundred more once Zstd is used. It belongs to one goroutine at a time.
+type compressor struct {
+	lz        lz4.Compressor
+	zstd      *zstd.Encoder
+	zstdLevel int
+}
+
+// worthwhile is the largest payload that is stored compressed: an eighth smaller.
+func worthwhile(raw int) int { return raw - raw/8 - 1 }
+
+// compress appends the payload for raw to dst. If the codec does not save at least
+// an eighth, the payload is raw itself and the codec None.
+func (c *compressor) compress(dst, raw []byte, codec Codec, level int) ([]byte, Codec, error) {
+	start, limit := len(dst), worthwhile(len(raw))
+	if limit < 1 {
+		codec = None
+	}
+	switch codec {
+	case LZ4:
+		// Why the length: the compressor gives up as soon as dst is full.
+		dst = grow(dst, limit)
+		n, err := c.lz.CompressBlock(raw, dst[start:start+limit])
+		if err == nil && n > 0 {
+			return dst[:start+n], LZ4, nil
+		}
+		dst = dst[:start]
+	case Zstd:
+		if err := c.openZstd(level); err != nil {
+			return dst, None, err
+		}
+		out := c.zstd.EncodeAll(raw, dst)
+		if len(out)-start <= limit {
+			return out, Zstd, nil
+		}
+		dst = out[:start]
+	}
+	return append(dst, raw...), None, nil
+}
+
+// grow makes room for n more bytes without changing the length.
+func grow(b []byte, n int) []byte {
+	if cap(b)-len(b) >= n {
+		return b
+	}
+	bigger := make([]byte, len(b), max(2*cap(b), len(b)+n))
+	copy(bigger, b)
+	return bigger
+}
+
+func (c *compressor) openZstd(level int) error {
+	if c.zstd != nil && c.zstdLevel == level {
+		return nil
+	}
+	enc, err := zstd.NewWriter(nil,
+		zstd.WithEncoderConcurrency(1),
+		zstd.WithEncoderCRC(false),
+		zstd.WithLowerEncoderMem(true),
+		zstd.WithEncoderLevel(zstd.EncoderLevelFromZstd(level)))
+	if err != nil {
+		return fmt.Errorf("sst: zstd encoder: %w", err)
+	}
+	c.zstd, c.zstdLevel = enc, level
+	return nil
+}
+
+// zstdDecoder is shared: DecodeAll is safe for concurrent use.
+var zstdDecoder = sync.OnceValues(func() (*zstd.Decoder, error) {
+	return zstd.NewReader(nil,
+		zstd.WithDecoderConcurrency(0),
+		zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxMemory(maxRawBytes),
+		zstd.WithDecodeAllCapLimit(true))
+})
+
+// maxLZ4Ratio is what LZ4 can reach: each further byte of a length adds 255.
+const maxLZ4Ratio = 255
+
+var errRawLength = errors.New("data of another length than the trailer says")
+
+// decompress returns the decoded payload in new memory of exactly n bytes.
+// Requires: the caller bounded n.
+func decompress(codec Codec, payload []byte, n int) ([]byte, error) {
+	if codec == LZ4 && n > len(payload)*maxLZ4Ratio {
+		return nil, errRawLength
+	}
+	raw := make([]byte, n)
+	switch codec {
+	case LZ4:
+		got, err := lz4.UncompressBlock(payload, raw)
+		if err != nil {
+			return nil, err
+		}
+		if got != n {
+			return nil, errRawLength
+		}
+		return raw, nil
+	case Zstd:
+		dec, err := zstdDecoder()
+		if err != nil {
+			return nil, err
+		}
+		out, err := dec.DecodeAll(payload, raw[:0:n])
+		if err != nil {
+			return nil, err
+		}
+		if len(out) != n {
+			return nil, errRawLength
+		}
+		return out, nil
+	}
+	return nil, fmt.Errorf("unknown %v", codec)
+}

@@ -1,0 +1,286 @@
+package sst
+
+import (
+	"bytes"
+
+	"github.com/kstonedb/kstone/internal/base"
+)
+
+// Cursor moves over the entries of a file that are visible at a sequence number. It
+// implements cursor.Cursor; see there for the contract. The zero Cursor must be
+// initialised with Reader.InitCursor; the same Cursor may be initialised again and
+// again, which keeps its buffers.
+//
+// Invariant: while the cursor stands on an entry, key holds the whole key, its
+// first shared bytes are the prefix of b, and (block, pos) is the newest version of
+// the key that snap sees.
+type Cursor struct {
+	r    *Reader
+	t    *tail
+	x    *indexBlock
+	snap base.SeqNum
+
+	b     *dataBlock
+	block int // number of b
+	pos   int // entry in b
+	valid bool
+
+	key   []byte
+	entry base.Entry
+	seq   sequential
+	err   error
+}
+
+// NewCursor returns a cursor that shows what a read at snap sees. It stands
+// nowhere until it is positioned.
+func (r *Reader) NewCursor(snap base.SeqNum) *Cursor {
+	c := &Cursor{}
+	r.InitCursor(c, snap)
+	return c
+}
+
+// InitCursor makes c a cursor like NewCursor's, whatever it was before.
+func (r *Reader) InitCursor(c *Cursor, snap base.SeqNum) {
+	key, seq := c.key[:0], c.seq
+	seq.reset()
+	*c = Cursor{r: r, snap: snap, key: key, seq: seq}
+}
+
+// Entry returns the entry the cursor stands on. See cursor.Cursor.
+func (c *Cursor) Entry() *base.Entry { return &c.entry }
+
+// Err returns the error that ended the movement.
+func (c *Cursor) Err() error { return c.err }
+
+// First implements cursor.Cursor.
+func (c *Cursor) First() bool {
+	if !c.start() || c.x.n == 0 || !c.load(0) {
+		return false
+	}
+	c.pos = -1
+	return c.forward()
+}
+
+// Last implements cursor.Cursor.
+func (c *Cursor) Last() bool {
+	if !c.start() || c.x.n == 0 || !c.load(c.x.n-1) {
+		return false
+	}
+	c.pos = c.b.n
+	return c.backward()
+}
+
+// SeekGE implements cursor.Cursor.
+func (c *Cursor) SeekGE(key []byte) bool {
+	if !c.seek(key, c.snap) || c.block == c.x.n {
+		return false
+	}
+	c.pos--
+	return c.forward()
+}
+
+// SeekLT implements cursor.Cursor.
+func (c *Cursor) SeekLT(key []byte) bool {
+	if !c.seek(key, base.MaxSeqNum) {
+		return false
+	}
+	if c.block == c.x.n {
+		return c.Last()
+	}
+	return c.backward()
+}
+
+// Next implements cursor.Cursor.
+func (c *Cursor) Next() bool { return c.valid && c.forward() }
+
+// Prev implements cursor.Cursor.
+func (c *Cursor) Prev() bool { return c.valid && c.backward() }
+
+// start makes tail and index available and forgets the position.
+func (c *Cursor) start() bool {
+	c.valid, c.err, c.b = false, nil, nil
+	if c.r.meta.Entries == 0 {
+		return false
+	}
+	if c.t == nil {
+		t, err := c.r.loadTail()
+		if err != nil {
+			return c.fail(err)
+		}
+		x, err := c.r.index(t)
+		if err != nil {
+			return c.fail(err)
+		}
+		c.t, c.x = t, x
+	}
+	return true
+}
+
+func (c *Cursor) fail(err error) bool {
+	c.err, c.valid = err, false
+	return false
+}
+
+// seek moves to the first entry at or after (key, snap); block is x.n if there is
+// none.
+func (c *Cursor) seek(key []byte, snap base.SeqNum) bool {
+	if !c.start() {
+		return false
+	}
+	i, ok := c.x.find(key, snap)
+	if !ok {
+		return c.fail(c.r.damagedIndex(c.t, i))
+	}
+	if i == c.x.n {
+		c.block = i
+		return true
+	}
+	if !c.load(i) {
+		return false
+	}
+	if c.pos, _, ok = c.b.seek(key, snap); !ok {
+		return c.fail(c.r.damagedEntry(c.t, i, c.pos))
+	}
+	return true
+}
+
+// load makes block i the current one.
+func (c *Cursor) load(i int) bool {
+	b, err := c.fetch(i)
+	if err != nil {
+		return c.fail(err)
+	}
+	c.b, c.block = b, i
+	return true
+}
+
+// fetch returns block i. Misses that follow each other forward are served by large
+// reads.
+func (c *Cursor) fetch(i int) (*dataBlock, error) {
+	c.r.stats.c.Add(statLookups, 1)
+	if b := c.t.blocks[i].Get(); b != nil {
+		return b, nil
+	}
+	c.r.stats.c.Add(statBlockMisses, 1)
+	h := c.x.handle(i)
+	raw, err := c.seq.block(c.r, c.t, i, h)
+	if err != nil {
+		return nil, err
+	}
+	return c.r.keepBlock(c.t, i, h, raw)
+}
+
+// forward moves to the next visible key behind (block, pos). If the cursor stands
+// on an entry, older versions of its key are skipped.
+func (c *Cursor) forward() bool {
+	shown := c.valid // key holds a key to skip
+	inBlock := shown // and its prefix is the one of b
+	for {
+		c.pos++
+		if c.pos >= c.b.n {
+			if c.block+1 >= c.x.n {
+				c.valid = false
+				return false
+			}
+			if !c.load(c.block + 1) {
+				return false
+			}
+			c.pos, inBlock = 0, false
+		}
+		var e blockEntry
+		if !c.b.entry(c.pos, &e) {
+			return c.fail(c.r.damagedEntry(c.t, c.block, c.pos))
+		}
+		if e.seq > c.snap || (shown && c.holds(e.suffix, inBlock)) {
+			continue
+		}
+		c.show(&e, inBlock)
+		return true
+	}
+}
+
+// backward moves to the last visible key before (block, pos). If the cursor stands
+// on an entry, other versions of its key are skipped.
+func (c *Cursor) backward() bool {
+	shown, inBlock := c.valid, c.valid
+	for {
+		if c.pos == 0 {
+			if c.block == 0 {
+				c.valid = false
+				return false
+			}
+			if !c.load(c.block - 1) {
+				return false
+			}
+			c.pos, inBlock = c.b.n, false
+		}
+		c.pos--
+		var e blockEntry
+		if !c.b.entry(c.pos, &e) {
+			return c.fail(c.r.damagedEntry(c.t, c.block, c.pos))
+		}
+		if e.seq > c.snap || (shown && c.holds(e.suffix, inBlock)) {
+			continue
+		}
+		c.show(&e, inBlock)
+		return c.newest()
+	}
+}
+
+// newest moves from a visible version of a key to the newest visible one, which is
+// at the same place or before it.
+func (c *Cursor) newest() bool {
+	for {
+		for c.pos > 0 && c.b.head(c.pos-1) == c.b.head(c.pos) {
+			var e blockEntry
+			if !c.b.entry(c.pos-1, &e) {
+				return c.fail(c.r.damagedEntry(c.t, c.block, c.pos-1))
+			}
+			if e.seq > c.snap || !c.holds(e.suffix, true) {
+				return true
+			}
+			c.pos--
+			c.show(&e, true)
+		}
+		if c.pos > 0 || c.block == 0 {
+			return true
+		}
+		// The block before decides by its last entry, which the index knows.
+		last, ok := c.x.lastSuffix(c.block - 1)
+		if !ok {
+			return c.fail(c.r.damagedIndex(c.t, c.block-1))
+		}
+		p := c.x.prefix()
+		if c.x.lastSeq(c.block-1) > c.snap || len(c.key) != len(p)+len(last) ||
+			!bytes.HasSuffix(c.key, last) || !bytes.HasPrefix(c.key, p) {
+			return true
+		}
+		if !c.load(c.block - 1) {
+			return false
+		}
+		c.pos = c.b.n - 1
+		var e blockEntry
+		if !c.b.entry(c.pos, &e) {
+			return c.fail(c.r.damagedEntry(c.t, c.block, c.pos))
+		}
+		c.show(&e, false)
+	}
+}
+
+// holds reports whether key is the current block's prefix and suffix. inBlock tells
+// that the prefix is known to match.
+func (c *Cursor) holds(suffix []byte, inBlock bool) bool {
+	n := c.b.shared
+	return len(c.key) == n+len(suffix) && bytes.Equal(c.key[n:], suffix) &&
+		(inBlock || bytes.Equal(c.key[:n], c.b.prefix()))
+}
+
+// show makes e the entry the cursor stands on.
+func (c *Cursor) show(e *blockEntry, inBlock bool) {
+	if !inBlock {
+		c.key = append(c.key[:0], c.b.prefix()...)
+	}
+	c.key = append(c.key[:c.b.shared], e.suffix...)
+	c.entry = base.Entry{Key: c.key, Value: e.value, Seq: e.seq, Expiry: e.expiry, Kind: e.kind}
+	c.valid = true
+}

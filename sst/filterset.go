@@ -1,0 +1,91 @@
+package sst
+
+import (
+	"encoding/binary"
+
+	"github.com/kstonedb/kstone/zonemap"
+)
+
+// filterSet builds the filters of a file: one per partition, a range of data
+// blocks with at most a given number of keys.
+//
+// Invariant: a partition's filter holds every key that has a version in one of the
+// partition's blocks. A key whose versions straddle two partitions is in both.
+type filterSet struct {
+	bits, limit int
+
+	hash    uint64   // of the writer's current key
+	pending []uint64 // keys of the block being built
+	builder zonemap.Builder
+	first   int // first block of the partition being built
+
+	encoded []byte // finished filters, back to back
+	ends    []int  // where each ends in encoded
+	parts   []filterPartition
+}
+
+func (s *filterSet) reset(bits, limit int) {
+	s.bits, s.limit = bits, limit
+	s.pending = s.pending[:0]
+	s.builder.Reset()
+	s.first = 0
+	s.encoded, s.ends = keep(s.encoded), s.ends[:0]
+	s.parts = nil
+}
+
+// add adds the current key to the block being built.
+func (s *filterSet) add() { s.pending = append(s.pending, s.hash) }
+
+// sizeBytes estimates the encoded size of all filters so far.
+func (s *filterSet) sizeBytes() int {
+	n := s.builder.Len() + len(s.pending)
+	return len(s.encoded) + (n+n/4)*s.bits/8
+}
+
+// finishBlock moves the block's keys to the partition, or to a new one if they do
+// not fit. Block is the number of the finished block.
+func (s *filterSet) finishBlock(block int) error {
+	if s.bits == 0 {
+		return nil
+	}
+	if n := s.builder.Len(); n > 0 && n+len(s.pending) > s.limit {
+		if err := s.finishPartition(); err != nil {
+			return err
+		}
+		s.first = block
+	}
+	for _, h := range s.pending {
+		s.builder.Add(h)
+	}
+	s.pending = s.pending[:0]
+	return nil
+}
+
+// finishPartition encodes the filter of the current partition, if it has keys.
+func (s *filterSet) finishPartition() error {
+	if s.builder.Len() == 0 {
+		return nil
+	}
+	part := filterPartition{firstBlock: uint64(s.first), keys: uint64(s.builder.Len())}
+	var err error
+	if s.encoded, err = s.builder.Build(s.encoded, s.bits); err != nil {
+		return err
+	}
+	s.builder.Reset()
+	s.ends = append(s.ends, len(s.encoded))
+	s.parts = append(s.parts, part)
+	return nil
+}
+
+// appendCollected appends what a collector stores for a block to an index record.
+// Why the two steps: the length comes first and is not known before.
+func appendCollected(dst []byte, c Collector) []byte {
+	start := len(dst)
+	dst = c.FinishBlock(dst)
+	var length [binary.MaxVarintLen64]byte
+	n := binary.PutUvarint(length[:], uint64(len(dst)-start))
+	dst = append(dst, length[:n]...)
+	copy(dst[start+n:], dst[start:len(dst)-n])
+	copy(dst[start:], length[:n])
+	return dst
+}

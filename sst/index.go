@@ -1,0 +1,260 @@
+package sst
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/zonemap"
+)
+
+// Format: a decoded index block is, little-endian,
+//
+//	 0  u8    format version, 1
+//	 1  u8×3  zero
+//	 4  u32   count of data blocks
+//	 8  u32   length of the prefix that all keys of the file share
+//	12  u32   zero
+//	16  u64 × count   heads: the first 8 bytes of each block's last key behind the
+//	                  prefix as a big-endian number, missing bytes zero
+//	..  u32 × count   offsets of the records from the start of the block
+//	..  prefix
+//	..  records, back to back up to the end of the block:
+//	      16 bytes  handle of the data block: u64 offset, u32 stored, u32 decoded length
+//	      u64       sequence number of the block's last entry
+//	      zone map  with keys behind the prefix
+//	      per collector: uvarint length, bytes
+//
+// Why the last entry's sequence number: versions of one key may straddle blocks,
+// and (last key, last sequence number) finds the one block that decides about a key
+// at a snapshot.
+
+const (
+	indexVersion       = 1
+	indexHeaderBytes   = 16
+	indexRecordMinimum = handleBytes + 8
+	zoneMapMinimum     = 9 // bytes of the shortest zone map
+)
+
+// indexBuilder gathers the records of the index.
+type indexBuilder struct {
+	keys    []byte // the first and the last key of each block, back to back
+	body    []byte // the rest of each record: collector bytes
+	recs    []indexRecord
+	zoneBuf []byte
+}
+
+type indexRecord struct {
+	handle            blockHandle
+	firstEnd, lastEnd int // ends in keys
+	bodyEnd           int
+	lastSeq           base.SeqNum
+	zone              zonemap.Map // without keys
+}
+
+// add adds a data block. Collected is copied, so are the keys of zone.
+func (x *indexBuilder) add(h blockHandle, zone zonemap.Map, lastSeq base.SeqNum, collected []byte) {
+	x.keys = append(x.keys, zone.First...)
+	first := len(x.keys)
+	x.keys = append(x.keys, zone.Last...)
+	x.body = append(x.body, collected...)
+	zone.First, zone.Last = nil, nil
+	x.recs = append(x.recs, indexRecord{
+		handle: h, firstEnd: first, lastEnd: len(x.keys), bodyEnd: len(x.body),
+		lastSeq: lastSeq, zone: zone,
+	})
+}
+
+// sizeBytes estimates the size of the index.
+func (x *indexBuilder) sizeBytes() int {
+	return indexHeaderBytes + len(x.keys) + len(x.body) + len(x.recs)*64
+}
+
+func (x *indexBuilder) reset() {
+	x.keys, x.body, x.recs = keep(x.keys), keep(x.body), x.recs[:0]
+}
+
+// appendBlock appends the decoded form of the index to dst. Requires: dst is empty.
+// ok is false if the index is larger than a reader would accept.
+func (x *indexBuilder) appendBlock(dst []byte) (_ []byte, ok bool) {
+	if x.sizeBytes() > min(maxRawBytes, math.MaxInt32) {
+		return dst, false
+	}
+	shared := 0
+	if len(x.recs) > 0 {
+		last := x.recs[len(x.recs)-1]
+		shared = commonPrefix(x.keys[:x.recs[0].firstEnd], x.keys[last.firstEnd:last.lastEnd])
+	}
+	dst = append(dst, indexVersion, 0, 0, 0)
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(x.recs)))
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(shared))
+	dst = append(dst, 0, 0, 0, 0)
+	for i := range x.recs {
+		r := &x.recs[i]
+		dst = binary.LittleEndian.AppendUint64(dst, head8(x.keys[r.firstEnd+shared:r.lastEnd]))
+	}
+	offsets := len(dst)
+	dst = append(dst, make([]byte, 4*len(x.recs))...)
+	if len(x.recs) > 0 {
+		dst = append(dst, x.keys[:shared]...)
+	}
+	key, body := 0, 0
+	for i := range x.recs {
+		r := &x.recs[i]
+		binary.LittleEndian.PutUint32(dst[offsets+4*i:], uint32(len(dst)))
+		dst = r.handle.append(dst)
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(r.lastSeq))
+		zone := r.zone
+		zone.First, zone.Last = x.keys[key+shared:r.firstEnd], x.keys[r.firstEnd+shared:r.lastEnd]
+		dst = zone.AppendBinary(dst)
+		dst = append(dst, x.body[body:r.bodyEnd]...)
+		key, body = r.lastEnd, r.bodyEnd
+	}
+	return dst, true
+}
+
+// indexBlock is a decoded index. It is immutable.
+type indexBlock struct {
+	data   []byte
+	n      int // data blocks
+	shared int
+}
+
+// openIndex checks a decoded index: header, and that every record lies inside of
+// it. Errors have no file name.
+func openIndex(data []byte) (indexBlock, error) {
+	var x indexBlock
+	if len(data) < indexHeaderBytes {
+		return x, corrupt.New("", 0, "index", "a header of 16 bytes", len(data))
+	}
+	if data[0] != indexVersion {
+		return x, corrupt.NewVersion("", "index", indexVersion, data[0])
+	}
+	if data[1]|data[2]|data[3]|data[12]|data[13]|data[14]|data[15] != 0 {
+		return x, corrupt.New("", 1, "index", "zeros", "other bytes")
+	}
+	n := uint64(binary.LittleEndian.Uint32(data[4:]))
+	shared := uint64(binary.LittleEndian.Uint32(data[8:]))
+	first := indexHeaderBytes + 12*n + shared
+	if first > uint64(len(data)) {
+		return x, corrupt.New("", 4, "index", "counts that fit its length", n)
+	}
+	x = indexBlock{data: data, n: int(n), shared: int(shared)}
+	at := first
+	for i := range x.n {
+		if uint64(x.offset(i)) != at {
+			return indexBlock{}, corrupt.New("", int64(at), "index", at, x.offset(i))
+		}
+		end := uint64(len(data))
+		if i+1 < x.n {
+			end = uint64(x.offset(i + 1))
+		}
+		if end < at+indexRecordMinimum+zoneMapMinimum || end > uint64(len(data)) {
+			return indexBlock{}, corrupt.New("", int64(at), "index", "a whole record", end)
+		}
+		at = end
+	}
+	if at != uint64(len(data)) {
+		return indexBlock{}, corrupt.New("", int64(at), "index", "no further bytes", uint64(len(data))-at)
+	}
+	return x, nil
+}
+
+func (x *indexBlock) head(i int) uint64 {
+	return binary.LittleEndian.Uint64(x.data[indexHeaderBytes+8*i:])
+}
+
+func (x *indexBlock) offset(i int) uint32 {
+	return binary.LittleEndian.Uint32(x.data[indexHeaderBytes+8*x.n+4*i:])
+}
+
+func (x *indexBlock) prefix() []byte {
+	at := indexHeaderBytes + 12*x.n
+	return x.data[at : at+x.shared]
+}
+
+// record returns the bytes of record i, at least indexRecordMinimum+zoneMapMinimum.
+func (x *indexBlock) record(i int) []byte {
+	end := uint32(len(x.data))
+	if i+1 < x.n {
+		end = x.offset(i + 1)
+	}
+	return x.data[x.offset(i):end:end]
+}
+
+func (x *indexBlock) handle(i int) blockHandle { return decodeHandle(x.record(i)) }
+
+func (x *indexBlock) lastSeq(i int) base.SeqNum {
+	return base.SeqNum(binary.LittleEndian.Uint64(x.record(i)[handleBytes:]))
+}
+
+// lastSuffix returns the last key of block i behind the prefix.
+func (x *indexBlock) lastSuffix(i int) ([]byte, bool) {
+	_, rest, ok := cutBytes(x.record(i)[indexRecordMinimum+1:])
+	if !ok {
+		return nil, false
+	}
+	last, _, ok := cutBytes(rest)
+	return last, ok
+}
+
+// zone returns the zone map of block i, with keys behind the prefix, and the bytes
+// of the collectors.
+func (x *indexBlock) zone(i int) (zonemap.Map, []byte, error) {
+	return zonemap.Decode(x.record(i)[indexRecordMinimum:])
+}
+
+// find returns the first block whose last entry is at or after (key, snap): the
+// only one that can hold the newest version of key that snap sees. It returns n if
+// there is none. ok is false if a damaged record was met.
+func (x *indexBlock) find(key []byte, snap base.SeqNum) (i int, ok bool) {
+	p := x.prefix()
+	if len(key) < len(p) || string(key[:len(p)]) != string(p) {
+		if bytes.Compare(key, p) < 0 {
+			return 0, true
+		}
+		return x.n, true
+	}
+	suffix := key[len(p):]
+	head := head8(suffix)
+	lo := x.lowerBound(head)
+	if lo == x.n || x.head(lo) != head {
+		return lo, true
+	}
+	hi := x.n
+	if head != 1<<64-1 {
+		hi = x.lowerBound(head + 1)
+	}
+	for lo < hi {
+		mid := int(uint(lo+hi) >> 1)
+		last, ok := x.lastSuffix(mid)
+		if !ok {
+			return mid, false
+		}
+		c := bytes.Compare(last, suffix)
+		if c < 0 || (c == 0 && x.lastSeq(mid) > snap) {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo, true
+}
+
+// lowerBound returns the first block whose head is at least head.
+func (x *indexBlock) lowerBound(head uint64) int {
+	heads := x.data[indexHeaderBytes : indexHeaderBytes+8*x.n]
+	lo, n := 0, x.n
+	for n > 0 {
+		half := n >> 1
+		if binary.LittleEndian.Uint64(heads[8*(lo+half):]) < head {
+			lo += half + 1
+			n -= half + 1
+		} else {
+			n = half
+		}
+	}
+	return lo
+}

@@ -1,0 +1,299 @@
+package sst
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/cache"
+	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/zonemap"
+)
+
+// tailReadBytes is how much of a file's end is read at once to get footer and
+// properties together.
+const tailReadBytes = 4 << 10
+
+// scratch holds buffers for the stored form of compressed blocks.
+var scratch = sync.Pool{New: func() any { return new([]byte) }}
+
+// maxScratchBytes bounds the buffers kept in scratch.
+const maxScratchBytes = 1 << 20
+
+// readAt fills p from off. A file that ends too early is damage.
+func (r *Reader) readAt(p []byte, off int64, what string) error {
+	n, err := r.file.ReadAt(p, off)
+	r.stats.c.Add(statReads, 1)
+	r.stats.c.Add(statReadBytes, uint64(n))
+	if n == len(p) {
+		return nil
+	}
+	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return corrupt.New(r.path, off, what, fmt.Sprintf("%d bytes", len(p)),
+			fmt.Sprintf("end of file after %d", n))
+	}
+	return fmt.Errorf("sst: read %s at %d: %w", r.path, off, err)
+}
+
+// named puts the file's name into a decoder's error, and the offset of the block
+// that was decoded.
+func (r *Reader) named(err error, off uint64) error {
+	if err == nil {
+		return nil
+	}
+	var c *corrupt.Error
+	if errors.As(err, &c) && c.File == "" {
+		located := *c
+		located.File, located.Offset = r.path, int64(off)
+		return &located
+	}
+	return err
+}
+
+// readBlock reads and decodes one block into new memory.
+func (r *Reader) readBlock(h blockHandle, maxRaw uint32, what string) ([]byte, error) {
+	if !h.check(r.meta.SizeBytes, maxRaw) {
+		return nil, corrupt.New(r.path, int64(h.off), what,
+			"a place inside the file", fmt.Sprintf("%d+%d", h.off, h.stored))
+	}
+	n := int(h.stored) + trailerBytes
+	if h.stored == h.raw { // not compressed: read into the memory to keep
+		buf := make([]byte, n)
+		if err := r.readAt(buf, int64(h.off), what); err != nil {
+			return nil, err
+		}
+		payload, _, err := r.id.open(buf, h, what)
+		return payload, r.named(err, h.off)
+	}
+	p := scratch.Get().(*[]byte)
+	if cap(*p) < n {
+		*p = make([]byte, n)
+	}
+	buf := (*p)[:n]
+	var raw []byte
+	err := r.readAt(buf, int64(h.off), what)
+	if err == nil {
+		raw, err = r.id.decode(buf, h, what)
+	}
+	if cap(*p) <= maxScratchBytes {
+		scratch.Put(p)
+	}
+	return raw, r.named(err, h.off)
+}
+
+// loadTail returns footer and properties, reading them the first time.
+func (r *Reader) loadTail() (*tail, error) {
+	if t := r.tail.Load(); t != nil {
+		return t, nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if t := r.tail.Load(); t != nil {
+		return t, nil
+	}
+	t, err := r.readTail()
+	if err != nil {
+		return nil, err
+	}
+	r.tail.Store(t)
+	return t, nil
+}
+
+func (r *Reader) readTail() (*tail, error) {
+	size := r.meta.SizeBytes
+	if size < footerBytes {
+		return nil, corrupt.New(r.path, 0, "file", "at least 104 bytes", size)
+	}
+	buf := make([]byte, min(size, tailReadBytes))
+	start := size - int64(len(buf))
+	if err := r.readAt(buf, start, "footer"); err != nil {
+		return nil, err
+	}
+	f, err := decodeFooter(buf[len(buf)-footerBytes:], size)
+	if err != nil {
+		return nil, r.namedAt(err)
+	}
+	if err := r.checkIdentity(&f); err != nil {
+		return nil, err
+	}
+	const what = "properties"
+	var raw []byte
+	if h := f.properties; h.check(size, maxRawBytes) && h.off >= uint64(start) {
+		raw, err = r.id.decode(buf[h.off-uint64(start):h.end()-uint64(start)], h, what)
+		err = r.named(err, h.off)
+	} else {
+		raw, err = r.readBlock(h, maxRawBytes, what)
+	}
+	if err != nil {
+		return nil, err
+	}
+	p, err := decodeProperties(raw)
+	if err != nil {
+		return nil, r.named(err, f.properties.off)
+	}
+	if err := r.checkProperties(&f, p); err != nil {
+		return nil, err
+	}
+	return &tail{
+		footer: f, props: p,
+		filters: make([]cache.Slot[zonemap.Filter], len(p.partitions)),
+		blocks:  make([]cache.Slot[dataBlock], p.blocks),
+	}, nil
+}
+
+// namedAt is named for errors whose offset is already one of the file.
+func (r *Reader) namedAt(err error) error {
+	var c *corrupt.Error
+	if errors.As(err, &c) {
+		c.File = r.path
+	}
+	return err
+}
+
+// checkIdentity compares the footer with the file that was asked for.
+func (r *Reader) checkIdentity(f *footer) error {
+	at := r.meta.SizeBytes - footerBytes
+	switch {
+	case f.dbid != r.dbid:
+		return corrupt.New(r.path, at, "database id", hexBytes(string(r.dbid[:])), hexBytes(string(f.dbid[:])))
+	case f.num != r.meta.Num:
+		return corrupt.New(r.path, at+16, "file number", r.meta.Num, f.num)
+	case f.stripe != r.meta.Stripe:
+		return corrupt.New(r.path, at+80, "stripe", r.meta.Stripe, f.stripe)
+	}
+	return nil
+}
+
+// checkProperties compares the properties with the description of the file and
+// bounds what depends on them.
+func (r *Reader) checkProperties(f *footer, p *properties) error {
+	m, z := &r.meta, &p.zone
+	fail := func(what string, want, got any) error {
+		return corrupt.New(r.path, int64(f.properties.off), what, want, got)
+	}
+	switch {
+	case p.filterBits != 0 && p.seedCheck != seedCheck(r.seed):
+		return fail("hash seed", "the database's", "another")
+	case z.Entries != m.Entries:
+		return fail("entry count", m.Entries, z.Entries)
+	case z.Tombstones != m.Tombstones:
+		return fail("tombstone count", m.Tombstones, z.Tombstones)
+	case z.TTLEntries != m.TTLEntries:
+		return fail("ttl entry count", m.TTLEntries, z.TTLEntries)
+	case p.ranges != m.RangeTombstones:
+		return fail("range tombstone count", m.RangeTombstones, p.ranges)
+	case p.minSeq != m.MinSeq || p.maxSeq != m.MaxSeq:
+		return fail("sequence numbers", [2]base.SeqNum{m.MinSeq, m.MaxSeq},
+			[2]base.SeqNum{p.minSeq, p.maxSeq})
+	case string(p.smallest) != string(m.Smallest) || string(p.largest) != string(m.Largest):
+		return fail("key range", fmt.Sprintf("[%q, %q]", m.Smallest, m.Largest),
+			fmt.Sprintf("[%q, %q]", p.smallest, p.largest))
+	case p.blocks > uint64(m.SizeBytes)/(trailerBytes+1):
+		return fail("block count", "one that fits the file", p.blocks)
+	case p.dataEnd > f.index.off || (p.ranges > 0) != (f.ranges != blockHandle{}):
+		return fail("layout", "blocks in order", p.dataEnd)
+	}
+	return nil
+}
+
+// index returns the index, from the cache or the file.
+func (r *Reader) index(t *tail) (*indexBlock, error) {
+	if x := t.index.Get(); x != nil {
+		return x, nil
+	}
+	x, err := r.readIndex(t)
+	if err != nil {
+		return nil, err
+	}
+	return cache.Insert(r.group, &t.index, x, int64(len(x.data)), metaWeight), nil
+}
+
+func (r *Reader) readIndex(t *tail) (indexBlock, error) {
+	h := t.footer.index
+	raw, err := r.readBlock(h, maxRawBytes, "index")
+	if err != nil {
+		return indexBlock{}, err
+	}
+	x, err := openIndex(raw)
+	if err != nil {
+		return x, r.named(err, h.off)
+	}
+	if uint64(x.n) != t.props.blocks {
+		return x, corrupt.New(r.path, int64(h.off), "index", t.props.blocks, x.n)
+	}
+	return x, nil
+}
+
+// filter returns the filter of a partition, from the cache or the file.
+func (r *Reader) filter(t *tail, part int) (*zonemap.Filter, error) {
+	if f := t.filters[part].Get(); f != nil {
+		return f, nil
+	}
+	f, err := r.readFilter(t, part)
+	if err != nil {
+		return nil, err
+	}
+	size := int64(t.props.partitions[part].handle.raw) + trailerBytes
+	return cache.Insert(r.group, &t.filters[part], f, size, metaWeight), nil
+}
+
+func (r *Reader) readFilter(t *tail, part int) (zonemap.Filter, error) {
+	h := t.props.partitions[part].handle
+	raw, err := r.readBlock(h, maxRawBytes, "filter")
+	if err != nil {
+		return zonemap.Filter{}, err
+	}
+	f, err := zonemap.Open(raw)
+	if err != nil {
+		return f, r.named(err, h.off)
+	}
+	if f.Bits() != t.props.filterBits {
+		return f, corrupt.New(r.path, int64(h.off), "filter", t.props.filterBits, f.Bits())
+	}
+	return f, nil
+}
+
+func (r *Reader) readRanges(t *tail) (list []base.RangeTombstone, sizeBytes int64, err error) {
+	h := t.footer.ranges
+	raw, err := r.readBlock(h, maxRawBytes, "range tombstone block")
+	if err != nil {
+		return nil, 0, err
+	}
+	if list, err = decodeRanges(raw); err != nil {
+		return nil, 0, r.named(err, h.off)
+	}
+	if uint64(len(list)) != t.props.ranges {
+		return nil, 0, corrupt.New(r.path, int64(h.off), "range tombstone count", t.props.ranges, len(list))
+	}
+	const perTombstone = 56 // the slice element
+	return list, int64(len(raw)) + int64(len(list))*perTombstone, nil
+}
+
+// dataBlock returns data block i, from the cache or the file.
+func (r *Reader) dataBlock(t *tail, i int) (*dataBlock, error) {
+	if b := t.blocks[i].Get(); b != nil {
+		return b, nil
+	}
+	r.stats.c.Add(statBlockMisses, 1)
+	x, err := r.index(t)
+	if err != nil {
+		return nil, err
+	}
+	h := x.handle(i)
+	raw, err := r.readBlock(h, maxDataBytes, "data block")
+	if err != nil {
+		return nil, err
+	}
+	return r.keepBlock(t, i, h, raw)
+}
+
+// keepBlock opens a decoded data block and offers it to the cache.
+func (r *Reader) keepBlock(t *tail, i int, h blockHandle, raw []byte) (*dataBlock, error) {
+	b, err := openDataBlock(raw)
+	if err != nil {
+		return nil, r.named(err, h.off)
+	}
+	return cache.Insert(r.group, &t.blocks[i], b, int64(cap(raw)), dataWeight), nil
+}

@@ -1,0 +1,158 @@
+package sst
+
+import (
+	"fmt"
+
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/cache"
+	"github.com/kstonedb/kstone/internal/vfs"
+)
+
+// Limits of what a file can hold. A Writer refuses more, a Reader takes a claim of
+// more for damage.
+const (
+	// MaxKeyBytes is the longest key in ordered form: a partition key of 64 KiB in
+	// which every byte is escaped, its terminator, and a sort key of 64 KiB.
+	MaxKeyBytes = 3*(64<<10) + 2
+	// MaxValueBytes is the longest value.
+	MaxValueBytes = 64 << 20
+
+	// maxDataBytes bounds a decoded data block: the largest value with its key, or
+	// a block of MaxBlockBytes; the rest is room for headers.
+	maxDataBytes = MaxValueBytes + 2*MaxBlockBytes
+	// maxRawBytes bounds every other decoded block.
+	maxRawBytes = 1 << 30
+	// maxRatio bounds how much a block can shrink, so that a few damaged bytes
+	// cannot ask for a large allocation. LZ4 cannot pass 255, Zstd of zeros gets
+	// about 30,000.
+	maxRatio = 1 << 16
+)
+
+// Tuning defaults.
+const (
+	// DefaultBlockBytes suits blocks that are cached decoded; 4 KiB suits files
+	// whose blocks are mostly decompressed for each read.
+	DefaultBlockBytes = 16 << 10
+	// MinBlockBytes and MaxBlockBytes bound WriterOptions.BlockBytes.
+	MinBlockBytes = 256
+	MaxBlockBytes = 4 << 20
+	// DefaultFilterPartitionKeys keeps a filter near 150 KiB and its construction
+	// inside a core's cache.
+	DefaultFilterPartitionKeys = 128 << 10
+	// DefaultZstdLevel is the fastest level; higher ones gain 2 % of size for half
+	// of the speed on small blocks.
+	DefaultZstdLevel = 1
+
+	// writeBytes is how much a Writer collects before it writes.
+	writeBytes = 256 << 10
+)
+
+// Codec says how blocks are compressed.
+type Codec uint8
+
+// The codecs. On disk: never renumber.
+const (
+	None Codec = 0
+	LZ4  Codec = 1
+	Zstd Codec = 2
+)
+
+// String returns the codec's name as options and tools spell it.
+func (c Codec) String() string {
+	switch c {
+	case None:
+		return "none"
+	case LZ4:
+		return "lz4"
+	case Zstd:
+		return "zstd"
+	}
+	return fmt.Sprintf("codec(%d)", uint8(c))
+}
+
+// ParseCodec is the inverse of Codec.String.
+func ParseCodec(name string) (Codec, error) {
+	for _, c := range []Codec{None, LZ4, Zstd} {
+		if c.String() == name {
+			return c, nil
+		}
+	}
+	return None, fmt.Errorf("sst: unknown codec %q", name)
+}
+
+// WriterOptions describe one file to write.
+type WriterOptions struct {
+	FileNum base.FileNum
+	Stripe  base.StripeID
+	// DBID is the identity of the database. With FileNum it goes into every
+	// checksum.
+	DBID [16]byte
+	// Seed is the database's hash seed; readers need the same.
+	Seed uint64
+
+	BlockBytes int   // decoded size at which a block is cut; 0: DefaultBlockBytes
+	Codec      Codec // compression of data and index blocks
+	ZstdLevel  int   // 0: DefaultZstdLevel
+	FilterBits int   // fingerprint width: 0 (no filter), 8 or 16
+	// FilterPartitionKeys is the most keys one filter covers; 0:
+	// DefaultFilterPartitionKeys.
+	FilterPartitionKeys int
+	// Collectors see every entry and store what they gather in index and
+	// properties. They belong to the writer until Finish.
+	Collectors []Collector
+}
+
+func (o *WriterOptions) withDefaults() (WriterOptions, error) {
+	c := *o
+	if c.BlockBytes == 0 {
+		c.BlockBytes = DefaultBlockBytes
+	}
+	if c.FilterPartitionKeys == 0 {
+		c.FilterPartitionKeys = DefaultFilterPartitionKeys
+	}
+	if c.ZstdLevel == 0 {
+		c.ZstdLevel = DefaultZstdLevel
+	}
+	switch {
+	case c.BlockBytes < MinBlockBytes || c.BlockBytes > MaxBlockBytes:
+		return c, fmt.Errorf("sst: block size %d outside [%d, %d]",
+			c.BlockBytes, MinBlockBytes, MaxBlockBytes)
+	case c.Codec > Zstd:
+		return c, fmt.Errorf("sst: unknown %v", c.Codec)
+	case c.FilterBits != 0 && c.FilterBits != 8 && c.FilterBits != 16:
+		return c, fmt.Errorf("sst: filter of %d bits; 0, 8 and 16 are supported", c.FilterBits)
+	case c.FilterPartitionKeys < 1:
+		return c, fmt.Errorf("sst: filter partitions of %d keys", c.FilterPartitionKeys)
+	}
+	return c, nil
+}
+
+// Collector gathers per-block and per-file facts about entries for an upper layer,
+// such as the range of a column. What it returns is opaque to this package.
+type Collector interface {
+	// Name identifies the collector in the file; unique among a file's collectors.
+	Name() string
+	// Add sees each entry of the block being built, in order. It must not keep e
+	// or its slices.
+	Add(e *base.Entry)
+	// FinishBlock appends what to store for the entries since the last block.
+	FinishBlock(dst []byte) []byte
+	// FinishFile appends what to store for the whole file and starts over.
+	FinishFile(dst []byte) []byte
+}
+
+// ReaderOptions describe one file to read.
+type ReaderOptions struct {
+	FS   vfs.FS // used only if Files is nil
+	Dir  string // the file is Dir/Meta.Name()
+	Meta base.FileMeta
+	// Cache holds the decoded blocks; nil caches nothing.
+	Cache *cache.Cache
+	// Files holds the open files; nil keeps this reader's file open by itself.
+	Files *cache.Files
+	// Seed and DBID must be those the file was written with.
+	Seed uint64
+	DBID [16]byte
+	// Stats receives the counters; nil drops them. Readers may share one.
+	Stats *Stats
+}

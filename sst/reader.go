@@ -1,0 +1,271 @@
+package sst
+
+import (
+	"bytes"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/cache"
+	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/zonemap"
+)
+
+// Weights of the cache: how many passes of the eviction hand a block survives
+// after its last use. Why: losing an index or a filter costs every later read of
+// the file, losing a data block only those of its keys.
+const (
+	dataWeight = 1
+	metaWeight = 3
+)
+
+// Reader reads one file. NewReader does no I/O; everything is loaded when it is
+// first needed. In memory stay the description, the properties and 8 bytes per data
+// block; the rest lives in the cache. Safe for concurrent use.
+type Reader struct {
+	meta  base.FileMeta
+	path  string
+	seed  uint64
+	dbid  [16]byte
+	id    fileID
+	stats *Stats
+	file  *cache.Handle
+	group *cache.Group
+
+	tail atomic.Pointer[tail]
+	mu   sync.Mutex // serialises loading tail
+}
+
+// tail is what the end of the file says, and the places for all other blocks.
+type tail struct {
+	footer footer
+	props  *properties
+
+	index   cache.Slot[indexBlock]
+	ranges  cache.Slot[[]base.RangeTombstone]
+	filters []cache.Slot[zonemap.Filter]
+	blocks  []cache.Slot[dataBlock]
+}
+
+// NewReader returns a reader of the file that o describes. It does no I/O and
+// cannot fail: what is wrong with the file shows when it is read.
+func NewReader(o ReaderOptions) *Reader {
+	files, blocks, stats := o.Files, o.Cache, o.Stats
+	if files == nil {
+		open := func(name string) (cache.File, error) { return o.FS.Open(name) }
+		files = cache.NewFiles(open, 1)
+	}
+	if blocks == nil {
+		blocks = cache.New(0)
+	}
+	if stats == nil {
+		stats = &Stats{}
+	}
+	path := filepath.Join(o.Dir, o.Meta.Name())
+	return &Reader{
+		meta: o.Meta, path: path, seed: o.Seed, dbid: o.DBID,
+		id:    newFileID(o.DBID, o.Meta.Num),
+		stats: stats,
+		file:  files.Handle(path),
+		group: blocks.NewGroup(),
+	}
+}
+
+// Meta returns the description the reader was made with. It must not be changed.
+func (r *Reader) Meta() *base.FileMeta { return &r.meta }
+
+// Close closes the file and gives the memory of its blocks back. Values handed out
+// stay valid. Calls that need the file fail from now on, also those under way, with
+// an error that wraps fs.ErrClosed; what is in memory may still be answered.
+func (r *Reader) Close() error {
+	r.group.Drop()
+	return r.file.Close()
+}
+
+// mayCover reports whether the file's description allows key at snap.
+func (r *Reader) mayCover(key []byte, snap base.SeqNum) bool {
+	return r.meta.Entries > 0 && snap >= r.meta.MinSeq &&
+		bytes.Compare(key, r.meta.Smallest) >= 0 && bytes.Compare(key, r.meta.Largest) <= 0
+}
+
+// Get finds the newest version of key, tombstones included, with a sequence number
+// of at most snap. Hash is base.Hash(key, Seed). Range tombstones are not applied.
+//
+// It sets every field of e but Key. The value is a view into a decoded block and
+// stays valid as long as it is referenced. A cached Get does not allocate.
+func (r *Reader) Get(key []byte, hash uint64, snap base.SeqNum, e *base.Entry) (bool, error) {
+	if !r.mayCover(key, snap) {
+		return false, nil
+	}
+	t, err := r.loadTail()
+	if err != nil {
+		return false, err
+	}
+	i, filtered, err := r.locate(t, key, hash, snap)
+	if err != nil || i < 0 {
+		return false, err
+	}
+	b, err := r.dataBlock(t, i)
+	if err != nil {
+		return false, err
+	}
+	if filtered {
+		r.stats.c.Add(statFilteredLookups, 1)
+	} else {
+		r.stats.c.Add(statLookups, 1)
+	}
+	pos, exact, ok := b.seek(key, snap)
+	if ok && exact {
+		var be blockEntry
+		if ok = b.entry(pos, &be); ok {
+			e.Value, e.Seq, e.Expiry, e.Kind = be.value, be.seq, be.expiry, be.kind
+			return true, nil
+		}
+	}
+	if !ok {
+		return false, r.damagedEntry(t, i, pos)
+	}
+	if filtered {
+		r.countFalsePositive(b, pos, key)
+	}
+	return false, nil
+}
+
+// countFalsePositive counts a filter's wrong answer. A key that is there but only
+// with versions newer than the snapshot is none; where those lie in other blocks
+// the count is a little high.
+func (r *Reader) countFalsePositive(b *dataBlock, pos int, key []byte) {
+	if pos > 0 {
+		s, _, ok := b.suffix(pos - 1)
+		p := b.prefix()
+		if ok && len(key) == len(p)+len(s) && bytes.HasPrefix(key, p) && bytes.HasSuffix(key, s) {
+			return
+		}
+	}
+	r.stats.c.Add(statFalsePositives, 1)
+}
+
+// locate returns the block that decides about key at snap, -1 if the file has no
+// such version. The filter of a file with one partition is asked before the index
+// is touched. filtered reports whether a filter was asked.
+func (r *Reader) locate(
+	t *tail, key []byte, hash uint64, snap base.SeqNum,
+) (block int, filtered bool, err error) {
+	if len(t.filters) == 1 {
+		if may, err := r.askFilter(t, 0, hash); err != nil || !may {
+			return -1, true, err
+		}
+	}
+	x, err := r.index(t)
+	if err != nil {
+		return -1, false, err
+	}
+	i, ok := x.find(key, snap)
+	if !ok {
+		return -1, false, r.damagedIndex(t, i)
+	}
+	if i == x.n {
+		return -1, false, nil
+	}
+	if len(t.filters) > 1 {
+		if may, err := r.askFilter(t, t.props.partitionOf(i), hash); err != nil || !may {
+			return -1, true, err
+		}
+	}
+	return i, len(t.filters) > 0, nil
+}
+
+// askFilter asks the filter of a partition and counts negative answers.
+func (r *Reader) askFilter(t *tail, part int, hash uint64) (bool, error) {
+	f, err := r.filter(t, part)
+	if err != nil {
+		return false, err
+	}
+	if !f.Contains(hash) {
+		r.stats.c.Add(statNegatives, 1)
+		return false, nil
+	}
+	return true, nil
+}
+
+// partitionOf returns the filter partition of a data block.
+func (p *properties) partitionOf(block int) int {
+	lo, hi := 1, len(p.partitions)
+	for lo < hi {
+		mid := int(uint(lo+hi) >> 1)
+		if p.partitions[mid].firstBlock <= uint64(block) {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo - 1
+}
+
+// MayContain reports whether the file may hold a version of key, from its
+// description and its filters alone; without filters it says yes to every key in
+// range. It never reads a data block. Hash is base.Hash(key, Seed).
+func (r *Reader) MayContain(key []byte, hash uint64) (bool, error) {
+	if !r.mayCover(key, base.MaxSeqNum) {
+		return false, nil
+	}
+	t, err := r.loadTail()
+	if err != nil {
+		return false, err
+	}
+	i, filtered, err := r.locate(t, key, hash, base.MaxSeqNum)
+	if i >= 0 && filtered {
+		r.stats.c.Add(statMayContain, 1)
+	}
+	return i >= 0, err
+}
+
+// RangeTombstones returns the file's range tombstones by start ascending, then
+// sequence number descending. The slice and its keys are shared: do not change
+// them. They stay valid as long as they are referenced. A file without any costs
+// no I/O.
+func (r *Reader) RangeTombstones() ([]base.RangeTombstone, error) {
+	if r.meta.RangeTombstones == 0 {
+		return nil, nil
+	}
+	t, err := r.loadTail()
+	if err != nil {
+		return nil, err
+	}
+	if list := t.ranges.Get(); list != nil {
+		return *list, nil
+	}
+	list, size, err := r.readRanges(t)
+	if err != nil {
+		return nil, err
+	}
+	return *cache.Insert(r.group, &t.ranges, list, size, metaWeight), nil
+}
+
+// CollectedFile returns what the named collector stored for the whole file; ok is
+// false if the file was written without it. The bytes must not be changed.
+func (r *Reader) CollectedFile(name string) (data []byte, ok bool, err error) {
+	t, err := r.loadTail()
+	if err != nil {
+		return nil, false, err
+	}
+	for _, c := range t.props.collectors {
+		if c.name == name {
+			return c.data, true, nil
+		}
+	}
+	return nil, false, nil
+}
+
+func (r *Reader) damagedEntry(t *tail, block, entry int) error {
+	off := int64(-1)
+	if x := t.index.Peek(); x != nil {
+		off = int64(x.handle(block).off)
+	}
+	return corrupt.New(r.path, off, "data block", "a whole entry", entry)
+}
+
+func (r *Reader) damagedIndex(t *tail, record int) error {
+	return corrupt.New(r.path, int64(t.footer.index.off), "index", "a whole record", record)
+}

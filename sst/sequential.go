@@ -1,0 +1,90 @@
+package sst
+
+import "github.com/kstonedb/kstone/internal/corrupt"
+
+// Tuning of reads in file order.
+const (
+	// sequentialRun is how many blocks in a row a cursor reads one by one before it
+	// reads ahead.
+	sequentialRun = 2
+	// firstAheadBytes is the size of the first read ahead; each further one is twice
+	// as large, up to maxAheadBytes. Why it grows: a short scan should not read what
+	// it will not use, and hundreds of cursors may be open at once.
+	firstAheadBytes = 32 << 10
+	maxAheadBytes   = 256 << 10
+	// sourceReadBytes is the size of a Source's reads.
+	sourceReadBytes = 256 << 10
+)
+
+// sequential reads the stored form of data blocks and notices when they are asked
+// for in order.
+type sequential struct {
+	next  int // the block that would continue the run
+	run   int // blocks read in order
+	ahead int // size of the next large read
+
+	buf   []byte // stored bytes of the file from start
+	start uint64
+}
+
+// reset forgets file and run and keeps the buffer.
+func (s *sequential) reset() {
+	*s = sequential{buf: s.buf[:0]}
+}
+
+// block reads and decodes data block i into new memory.
+func (s *sequential) block(r *Reader, t *tail, i int, h blockHandle) ([]byte, error) {
+	if i == s.next && i > 0 {
+		s.run++
+	} else {
+		s.run, s.ahead = 0, firstAheadBytes
+	}
+	s.next = i + 1
+	if s.holds(h) {
+		return s.decode(r, h)
+	}
+	if s.run < sequentialRun {
+		return r.readBlock(h, maxDataBytes, "data block")
+	}
+	if err := s.fill(r, t, h, s.ahead); err != nil {
+		return nil, err
+	}
+	s.ahead = min(2*s.ahead, maxAheadBytes)
+	return s.decode(r, h)
+}
+
+func (s *sequential) holds(h blockHandle) bool {
+	return h.off >= s.start && h.end() <= s.start+uint64(len(s.buf))
+}
+
+// fill reads size bytes from the start of block h, more if the block is larger and
+// less at the end of the data.
+func (s *sequential) fill(r *Reader, t *tail, h blockHandle, size int) error {
+	const what = "data block"
+	s.buf = s.buf[:0]
+	if !h.check(r.meta.SizeBytes, maxDataBytes) || h.end() > t.props.dataEnd {
+		return corrupt.New(r.path, int64(h.off), what, "a place inside the data", h.end())
+	}
+	n := max(uint64(size), h.end()-h.off)
+	n = min(n, t.props.dataEnd-h.off)
+	if uint64(cap(s.buf)) < n {
+		s.buf = make([]byte, n)
+	}
+	buf := s.buf[:n]
+	if err := r.readAt(buf, int64(h.off), what); err != nil {
+		return err
+	}
+	s.buf, s.start = buf, h.off
+	return nil
+}
+
+// decode decodes block h out of the buffer.
+func (s *sequential) decode(r *Reader, h blockHandle) ([]byte, error) {
+	at := h.off - s.start
+	b := s.buf[at : at+uint64(h.stored)+trailerBytes]
+	if !h.check(r.meta.SizeBytes, maxDataBytes) {
+		return nil, corrupt.New(r.path, int64(h.off), "data block", "a place inside the file", h.end())
+	}
+	raw, err := r.id.decode(b, h, "data block")
+	return raw, r.named(err, h.off)
+}

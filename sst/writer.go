@@ -1,0 +1,345 @@
+package sst
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/zonemap"
+)
+
+// Writer writes one file from entries in order. It streams: besides buffers of a
+// few hundred kilobytes it holds the index and, until Finish, about one byte per
+// key and filter byte of finished filters and 30 bytes per key of the one being
+// built. After an error every further call returns the same error. A Writer belongs
+// to one goroutine at a time and can be used again through Reset.
+type Writer struct {
+	f   vfs.File
+	o   WriterOptions
+	id  fileID
+	err error
+
+	out []byte // encoded, not yet written
+	off uint64 // offset in the file of out's first byte
+
+	block     blockBuilder
+	raw       []byte // decoded form of the block being finished
+	blockZone zonemap.MapBuilder
+	index     indexBuilder
+	ranges    []base.RangeTombstone
+	comp      compressor
+
+	filters   filterSet
+	collected []byte
+	props     properties
+
+	firstKey []byte
+	lastKey  []byte
+	lastSeq  base.SeqNum
+	started  bool // an entry was added
+}
+
+// NewWriter returns a writer that appends to f, an empty file. Invalid options are
+// reported by the first call.
+func NewWriter(f vfs.File, o WriterOptions) *Writer {
+	w := &Writer{}
+	w.Reset(f, o)
+	return w
+}
+
+// Reset starts another file and keeps the buffers. It may be called at any time; an
+// unfinished file is left as it is.
+func (w *Writer) Reset(f vfs.File, o WriterOptions) {
+	w.f = f
+	w.o, w.err = o.withDefaults()
+	w.id = newFileID(o.DBID, o.FileNum)
+	w.out, w.off = keep(w.out), 0
+	w.block.reset()
+	w.raw = keep(w.raw)
+	w.blockZone.Reset()
+	w.index.reset()
+	w.ranges = nil
+	w.filters.reset(w.o.FilterBits, w.o.FilterPartitionKeys)
+	w.props = properties{
+		codec:      w.o.Codec,
+		filterBits: w.o.FilterBits,
+		seedCheck:  seedCheck(o.Seed),
+		blockBytes: uint64(w.o.BlockBytes),
+	}
+	w.firstKey, w.lastKey, w.lastSeq, w.started = w.firstKey[:0], w.lastKey[:0], 0, false
+}
+
+// Add appends an entry; its slices are copied. Entries come by key ascending, then
+// sequence number descending. An entry with the key and the sequence number of the
+// previous one is dropped: no read could ever see it, the first one shows.
+func (w *Writer) Add(e *base.Entry) error {
+	if w.err != nil {
+		return w.err
+	}
+	newKey, err := w.checkOrder(e)
+	if err != nil {
+		w.err = err
+		return err
+	}
+	if !newKey && e.Seq == w.lastSeq {
+		return nil
+	}
+	size := len(e.Key) + len(e.Value) + entryOverheadBytes
+	if !w.block.empty() && w.block.sizeBytes()+size > w.o.BlockBytes {
+		if err := w.finishBlock(); err != nil {
+			return err
+		}
+	}
+	if newKey {
+		w.props.keys++
+		w.lastKey = append(w.lastKey[:0], e.Key...)
+		if w.o.FilterBits != 0 {
+			w.filters.hash = base.Hash(e.Key, w.o.Seed)
+		}
+	}
+	if !w.started {
+		w.started = true
+		w.firstKey = append(w.firstKey, e.Key...)
+	}
+	if w.o.FilterBits != 0 && (newKey || w.block.empty()) {
+		w.filters.add()
+	}
+	w.lastSeq = e.Seq
+	w.block.add(e)
+	w.blockZone.Add(e)
+	for _, c := range w.o.Collectors {
+		c.Add(e)
+	}
+	return nil
+}
+
+// checkOrder checks e and reports whether it starts a new key.
+func (w *Writer) checkOrder(e *base.Entry) (newKey bool, err error) {
+	switch {
+	case len(e.Key) > MaxKeyBytes:
+		return false, fmt.Errorf("sst: key of %d bytes, at most %d fit", len(e.Key), MaxKeyBytes)
+	case len(e.Value) > MaxValueBytes:
+		return false, fmt.Errorf("sst: value of %d bytes, at most %d fit", len(e.Value), MaxValueBytes)
+	case e.Seq > base.MaxSeqNum:
+		return false, fmt.Errorf("sst: sequence number %d is too large", e.Seq)
+	case e.Kind < base.KindDelete || e.Kind > base.KindPutTTL:
+		return false, fmt.Errorf("sst: entry of kind %v", e.Kind)
+	case e.Kind == base.KindDelete && len(e.Value) > 0:
+		return false, errors.New("sst: tombstone with a value")
+	case !w.started:
+		return true, nil
+	}
+	c := bytes.Compare(w.lastKey, e.Key)
+	if c > 0 || (c == 0 && w.lastSeq < e.Seq) {
+		return false, fmt.Errorf("sst: entry %q seq %d behind %q seq %d",
+			e.Key, e.Seq, w.lastKey, w.lastSeq)
+	}
+	return c != 0, nil
+}
+
+// AddRangeTombstone adds a range tombstone; its slices are copied. Tombstones may
+// come at any time before Finish, in any order.
+func (w *Writer) AddRangeTombstone(rt base.RangeTombstone) error {
+	if w.err != nil {
+		return w.err
+	}
+	switch {
+	case bytes.Compare(rt.Start, rt.End) >= 0:
+		w.err = fmt.Errorf("sst: range tombstone [%q, %q) is empty", rt.Start, rt.End)
+	case len(rt.Start) > MaxKeyBytes || len(rt.End) > MaxKeyBytes+1:
+		w.err = fmt.Errorf("sst: range tombstone with a key of %d bytes",
+			max(len(rt.Start), len(rt.End)))
+	case rt.Seq > base.MaxSeqNum:
+		w.err = fmt.Errorf("sst: sequence number %d is too large", rt.Seq)
+	}
+	if w.err == nil {
+		rt.Start, rt.End = bytes.Clone(rt.Start), bytes.Clone(rt.End)
+		w.ranges = append(w.ranges, rt)
+	}
+	return w.err
+}
+
+// SizeBytes estimates how long the file would be if it were finished now. It is
+// exact up to the compression of the block being filled and of the index.
+func (w *Writer) SizeBytes() int64 {
+	n := int64(w.off) + int64(len(w.out)+w.block.sizeBytes()+w.index.sizeBytes())
+	n += int64(w.filters.sizeBytes()) + footerBytes
+	for _, t := range w.ranges {
+		n += int64(len(t.Start) + len(t.End) + 8)
+	}
+	return n
+}
+
+// Finish completes the file and returns its description. It neither syncs nor
+// closes the file. A file without entries and range tombstones is an error.
+func (w *Writer) Finish() (base.FileMeta, error) {
+	if w.err == nil {
+		w.err = w.finish()
+	}
+	if w.err != nil {
+		return base.FileMeta{}, w.err
+	}
+	w.err = errors.New("sst: writer is finished")
+	f := footer{num: w.o.FileNum, stripe: w.o.Stripe, size: w.off}
+	return w.props.fileMeta(&f), nil
+}
+
+func (w *Writer) finish() error {
+	if !w.started && len(w.ranges) == 0 {
+		return errors.New("sst: a file needs at least one entry or range tombstone")
+	}
+	if !w.block.empty() {
+		if err := w.finishBlock(); err != nil {
+			return err
+		}
+	}
+	w.props.blocks = uint64(len(w.index.recs))
+	w.props.dataEnd = w.offset()
+	f := footer{dbid: w.o.DBID, num: w.o.FileNum, stripe: w.o.Stripe}
+	w.finishBounds()
+	var err error
+	if len(w.ranges) > 0 {
+		sortRanges(w.ranges)
+		w.raw = appendRanges(w.raw[:0], w.ranges)
+		if f.ranges, err = w.writeBlock(w.raw, w.metaCodec()); err != nil {
+			return err
+		}
+	}
+	if err := w.finishFilters(); err != nil {
+		return err
+	}
+	var ok bool
+	if w.raw, ok = w.index.appendBlock(w.raw[:0]); !ok {
+		return fmt.Errorf("sst: index of %d bytes is too large", w.index.sizeBytes())
+	}
+	if f.index, err = w.writeBlock(w.raw, w.metaCodec()); err != nil {
+		return err
+	}
+	for _, c := range w.o.Collectors {
+		w.props.collectors = append(w.props.collectors,
+			collected{name: c.Name(), data: c.FinishFile(nil)})
+	}
+	w.raw = w.props.append(w.raw[:0])
+	if f.properties, err = w.writeBlock(w.raw, None); err != nil {
+		return err
+	}
+	f.size = w.offset() + footerBytes
+	w.out = f.append(w.out)
+	return w.flush()
+}
+
+// finishBounds computes the bounds of the whole file from entries and ranges.
+func (w *Writer) finishBounds() {
+	p := &w.props
+	p.zone.First, p.zone.Last = w.firstKey, w.lastKey
+	p.ranges = uint64(len(w.ranges))
+	if w.started {
+		p.smallest, p.largest = w.firstKey, w.lastKey
+		p.minSeq, p.maxSeq = p.zone.MinSeq, p.zone.MaxSeq
+	}
+	for i, t := range w.ranges {
+		if i == 0 && !w.started {
+			p.smallest, p.largest, p.minSeq, p.maxSeq = t.Start, t.End, t.Seq, t.Seq
+			continue
+		}
+		if bytes.Compare(t.Start, p.smallest) < 0 {
+			p.smallest = t.Start
+		}
+		if bytes.Compare(t.End, p.largest) > 0 {
+			p.largest = t.End
+		}
+		p.minSeq, p.maxSeq = min(p.minSeq, t.Seq), max(p.maxSeq, t.Seq)
+	}
+}
+
+// metaCodec is the codec of index and range tombstones: read rarely, so always the
+// one that decodes fast.
+func (w *Writer) metaCodec() Codec { return min(w.o.Codec, LZ4) }
+
+// finishBlock encodes the pending entries as a data block.
+func (w *Writer) finishBlock() error {
+	var ok bool
+	if w.raw, ok = w.block.appendBlock(w.raw[:0]); !ok || len(w.raw) > maxDataBytes {
+		w.err = fmt.Errorf("sst: data block of %d bytes is too large", w.block.sizeBytes())
+		return w.err
+	}
+	if err := w.filters.finishBlock(len(w.index.recs)); err != nil {
+		w.err = err
+		return err
+	}
+	h, err := w.writeBlock(w.raw, w.o.Codec)
+	if err != nil {
+		return err
+	}
+	w.collected = w.collected[:0]
+	for _, c := range w.o.Collectors {
+		w.collected = appendCollected(w.collected, c)
+	}
+	zone := w.blockZone.Map()
+	w.index.add(h, zone, w.lastSeq, w.collected)
+	zone.First, zone.Last = nil, nil // the file's keys are set in finishBounds
+	w.props.zone.Merge(&zone)
+	w.blockZone.Reset()
+	w.block.reset()
+	w.raw = keep(w.raw)
+	return nil
+}
+
+// finishFilters writes the filters behind the data.
+func (w *Writer) finishFilters() error {
+	if w.o.FilterBits == 0 {
+		return nil
+	}
+	if err := w.filters.finishPartition(); err != nil {
+		return err
+	}
+	start := 0
+	for i, end := range w.filters.ends {
+		h, err := w.writeBlock(w.filters.encoded[start:end], None)
+		if err != nil {
+			return err
+		}
+		w.filters.parts[i].handle = h
+		start = end
+	}
+	w.props.partitions = w.filters.parts
+	return nil
+}
+
+// offset returns where the next block starts.
+func (w *Writer) offset() uint64 { return w.off + uint64(len(w.out)) }
+
+// writeBlock compresses a decoded block and appends it to the file.
+func (w *Writer) writeBlock(raw []byte, codec Codec) (blockHandle, error) {
+	off, start := w.offset(), len(w.out)
+	if uint64(len(raw)) > math.MaxUint32 || off > math.MaxInt64/2 {
+		w.err = fmt.Errorf("sst: block of %d bytes at %d is too large", len(raw), off)
+		return blockHandle{}, w.err
+	}
+	out, codec, err := w.comp.compress(w.out, raw, codec, w.o.ZstdLevel)
+	if err != nil {
+		w.err = err
+		return blockHandle{}, err
+	}
+	h := blockHandle{off: off, stored: uint32(len(out) - start), raw: uint32(len(raw))}
+	w.out = w.id.appendTrailer(out, start, codec, len(raw), off)
+	if len(w.out) >= writeBytes {
+		return h, w.flush()
+	}
+	return h, nil
+}
+
+// flush writes what is collected.
+func (w *Writer) flush() error {
+	n, err := w.f.Write(w.out)
+	w.off += uint64(n)
+	if err != nil {
+		w.err = fmt.Errorf("sst: write %s: %w", w.f.Name(), err)
+		return w.err
+	}
+	w.out = keep(w.out)
+	return nil
+}
