@@ -67,7 +67,7 @@ func TestFormatRefusesDamage(t *testing.T) {
 // TestFormatIsUnambiguous reads texts back, so that no two tuples can have one text.
 func TestFormatIsUnambiguous(t *testing.T) {
 	odd := rapid.Custom(func(t *rapid.T) string {
-		r := rapid.SampledFrom([]rune{' ', '/', '"', '\\', 'a', 'N', 'x', '0', '`', 0, 0xa0, 0x200b, 0xfffd})
+		r := rapid.SampledFrom([]rune{' ', '/', '"', '\\', '`', 'a', 'x', '0', 0, 0xa0, 0x200b, 0xfffd})
 		return rapid.StringOfN(r, 0, 5, -1).Draw(t, "odd")
 	})
 	rapid.Check(t, func(t *rapid.T) {

@@ -71,7 +71,9 @@ func TestPageExamples(t *testing.T) {
 	list := examples(t)
 	seen := map[string]bool{}
 	for _, e := range list {
-		seen[strings.FieldsFunc(e.form, func(r rune) bool { return strings.ContainsRune(" (,", r) })[0]] = true
+		form, _, _ := strings.Cut(e.form, " ")
+		form, _, _ = strings.Cut(form, "(")
+		seen[strings.TrimSuffix(form, ",")] = true
 		switch e.form {
 		case "ordered", "length-prefixed", "stripe":
 			checkKey(t, e)

@@ -260,7 +260,10 @@ func TestDecodersRefuse(t *testing.T) {
 	float := func(b []byte) error { _, _, err := keycodec.DecodeFloat64(b); return err }
 	number := func(b []byte) error { _, _, err := keycodec.DecodeInt64(b); return err }
 	unsigned := func(b []byte) error { _, _, err := keycodec.DecodeUint64(b); return err }
-	instant := func(b []byte) error { _, _, err := keycodec.DecodeTime(b, keycodec.Second); return err }
+	instant := func(b []byte) error {
+		_, _, err := keycodec.DecodeTime(b, keycodec.Second)
+		return err
+	}
 	id := func(b []byte) error { _, _, err := keycodec.DecodeUUID(b); return err }
 	dec := func(b []byte) error { _, _, err := keycodec.DecodeDecimal(b); return err }
 	first := func(b []byte) error { _, _, err := keycodec.DecodeNull(b, false); return err }
