@@ -1,0 +1,75 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/vfs"
+)
+
+// CopyTo copies the log from segment `from` on, as it is at the time of the call,
+// into dir of another file system or the same, and syncs the copies and their names.
+// It returns the last sequence number in the copy. Appending goes on meanwhile; no
+// segment is released before the copy is complete. The directory must exist and hold
+// no log.
+func (l *Log) CopyTo(fsys vfs.FS, dir string, from SegmentNum) (base.SeqNum, error) {
+	type piece struct {
+		num SegmentNum
+		end int64
+	}
+	var pieces []piece
+	l.mu.Lock()
+	for _, s := range l.closed {
+		if s.num >= from {
+			pieces = append(pieces, piece{s.num, min(s.end, s.size)})
+		}
+	}
+	if l.cur != nil {
+		pieces = append(pieces, piece{l.cur.num, l.off})
+	}
+	last := l.last
+	l.pins++
+	l.mu.Unlock()
+	defer func() {
+		l.mu.Lock()
+		l.pins--
+		l.mu.Unlock()
+	}()
+
+	for _, p := range pieces {
+		dst := filepath.Join(dir, p.num.FileName())
+		if err := copyFile(l.o.FS, l.o.path(p.num), fsys, dst, p.end); err != nil {
+			return 0, fmt.Errorf("copy log segment: %w", err)
+		}
+	}
+	if err := fsys.SyncDir(dir); err != nil {
+		return 0, fmt.Errorf("copy log: %w", err)
+	}
+	return last, nil
+}
+
+// copyFile copies the first n bytes of a file and syncs the copy.
+func copyFile(from vfs.FS, src string, to vfs.FS, dst string, n int64) (err error) {
+	in, err := from.Open(src)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, in.Close()) }()
+	out, err := to.Create(dst)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	buf := make([]byte, windowBytes)
+	done, err := io.CopyBuffer(struct{ io.Writer }{out}, io.NewSectionReader(in, 0, n), buf)
+	if err != nil {
+		return err
+	}
+	if done < n {
+		return fmt.Errorf("%s has %d bytes: %w", src, done, io.ErrUnexpectedEOF)
+	}
+	return out.Sync()
+}

@@ -1,0 +1,32 @@
+package wal_test
+
+import (
+	"testing"
+
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/wal"
+)
+
+func TestAppendRecoverReopen(t *testing.T) {
+	eachKind(t, 1<<10, func(t *testing.T, o wal.Options) {
+		l := openNew(t, o)
+		for _, seq := range []base.SeqNum{0, 1, 50, 200} {
+			fill(t, l, seq)
+			must(t, l.Sync(seq))
+			if l.SyncedSeq() < seq {
+				t.Fatalf("synced %d, want %d", l.SyncedSeq(), seq)
+			}
+			must(t, l.Close())
+			must(t, l.Close())
+			wantIs(t, second(l.Append(nil)), wal.ErrClosed)
+			tail, n := replay(t, o, 0, 1)
+			if n != int(seq) || tail.TornBytes != 0 {
+				t.Fatalf("%d records and %d torn bytes, want %d and 0", n, tail.TornBytes, seq)
+			}
+			l = reopen(t, o, 0, 1)
+		}
+		must(t, l.Close())
+	})
+}
+
+func second[T any](_ T, err error) error { return err }

@@ -1,0 +1,86 @@
+package wal
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/kstonedb/kstone/internal/vfs"
+)
+
+// Tuning.
+const (
+	// DefaultSegmentBytes is the size of a segment: large enough that a rotation is
+	// rare, small enough that little is replayed and that a cold stripe pins little.
+	DefaultSegmentBytes = 8 << 20
+
+	// DefaultMaxRecordBytes bounds one commit.
+	DefaultMaxRecordBytes = 256 << 20
+
+	// DefaultRecycleSegments is how many released segments wait for their next use.
+	DefaultRecycleSegments = 4
+
+	// maxRecordBytes is the most that the format can hold in one record.
+	maxRecordBytes = 1 << 30
+
+	minSegmentBytes = 256
+)
+
+// Options says where the log lives and how it behaves. Recover uses FS, Dir and
+// DBID only.
+type Options struct {
+	FS   vfs.FS   // required
+	Dir  string   // required; must exist
+	DBID [16]byte // identifies the database; segments of others are never replayed
+
+	SegmentBytes    int64 // size of a segment; 0 means DefaultSegmentBytes
+	MaxRecordBytes  int64 // largest payload; 0 means DefaultMaxRecordBytes, at most 1 GiB
+	RecycleSegments int   // released segments to keep; 0 means the default, < 0 none
+
+	// Mapped stores records through a mapping where the files implement vfs.Mapper.
+	// Otherwise, or if mapping fails, every record is one write.
+	Mapped bool
+
+	// OnFailure, if not nil, is called once, without locks held, when the log fails
+	// for good: from then on Append and Sync return that error.
+	OnFailure func(error)
+
+	// UseID returns the random identity of a segment's use; nil means crypto/rand.
+	UseID func() uint64
+}
+
+// withDefaults validates o and fills in what is zero.
+func (o Options) withDefaults() (Options, error) {
+	if o.SegmentBytes == 0 {
+		o.SegmentBytes = DefaultSegmentBytes
+	}
+	if o.MaxRecordBytes == 0 {
+		o.MaxRecordBytes = DefaultMaxRecordBytes
+	}
+	if o.RecycleSegments == 0 {
+		o.RecycleSegments = DefaultRecycleSegments
+	}
+	if o.UseID == nil {
+		o.UseID = randomUseID
+	}
+	var errs []error
+	if o.FS == nil {
+		errs = append(errs, errors.New("wal: no file system"))
+	}
+	if o.SegmentBytes < minSegmentBytes || o.SegmentBytes%recordAlign != 0 {
+		errs = append(errs, fmt.Errorf("wal: SegmentBytes %d: want a multiple of %d, at least %d",
+			o.SegmentBytes, recordAlign, minSegmentBytes))
+	}
+	if o.MaxRecordBytes < 0 || o.MaxRecordBytes > maxRecordBytes {
+		errs = append(errs, fmt.Errorf("wal: MaxRecordBytes %d: want at most %d",
+			o.MaxRecordBytes, maxRecordBytes))
+	}
+	return o, errors.Join(errs...)
+}
+
+func randomUseID() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails: it ends the program instead
+	return binary.LittleEndian.Uint64(b[:])
+}

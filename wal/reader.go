@@ -1,0 +1,135 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+
+	"github.com/kstonedb/kstone/internal/vfs"
+)
+
+// windowBytes is how much of a segment is read at a time. Memory grows beyond it
+// only for a longer record whose checksum has been found right.
+const windowBytes = 256 << 10
+
+// segmentReader reads one segment through a window. Its views are valid until the
+// next call.
+type segmentReader struct {
+	file vfs.File
+	name string
+	size int64
+	buf  []byte // the window
+	off  int64  // file offset of buf[0]
+}
+
+// openReader opens the file; the buffer of a former reader may be passed on.
+func openReader(fsys vfs.FS, path string, buf []byte) (*segmentReader, error) {
+	f, err := fsys.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("open log segment: %w", err)
+	}
+	r, err := newReader(f, path, buf)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return r, nil
+}
+
+func newReader(f vfs.File, name string, buf []byte) (*segmentReader, error) {
+	size, err := f.Size()
+	if err != nil {
+		return nil, fmt.Errorf("size of log segment: %w", err)
+	}
+	return &segmentReader{file: f, name: name, size: size, buf: buf[:0]}, nil
+}
+
+// close closes the file and hands the buffer on.
+func (r *segmentReader) close() ([]byte, error) { return r.buf[:0], r.file.Close() }
+
+// view returns the n bytes at off, fewer at the end of the file.
+func (r *segmentReader) view(off int64, n int) ([]byte, error) {
+	if in := off - r.off; in >= 0 && in+int64(n) <= int64(len(r.buf)) {
+		return r.buf[in : in+int64(n)], nil
+	}
+	want := int(min(int64(max(n, windowBytes)), max(r.size-off, 0)))
+	if cap(r.buf) < want {
+		r.buf = make([]byte, want)
+	}
+	r.off, r.buf = off, r.buf[:want]
+	got, err := r.file.ReadAt(r.buf, off)
+	r.buf = r.buf[:got]
+	if err != nil && !errors.Is(err, io.EOF) {
+		r.buf = r.buf[:0]
+		return nil, fmt.Errorf("read log segment %s at %d: %w", r.name, off, err)
+	}
+	return r.buf[:min(n, got)], nil
+}
+
+// window returns what is buffered from off on, if that can hold a record header, or
+// else the next window.
+func (r *segmentReader) window(off int64) ([]byte, error) {
+	if in := off - r.off; in >= 0 && in+recordHeader <= int64(len(r.buf)) {
+		return r.buf[in:], nil
+	}
+	r.buf = r.buf[:0]
+	return r.view(off, windowBytes)
+}
+
+// header decodes the segment header and returns also its bytes. The error of a bad
+// header is a *corrupt.Error.
+func (r *segmentReader) header() (h header, raw []byte, err error) {
+	raw, err = r.view(0, segmentHeader)
+	if err != nil {
+		return h, nil, err
+	}
+	h, err = decodeHeader(raw)
+	return h, raw, nameError(err, r.name)
+}
+
+// record reads the record at off if there is a whole one with this tag and a right
+// checksum.
+func (r *segmentReader) record(off int64, tag uint32) (h recordHead, payload []byte, ok bool, err error) {
+	b, err := r.view(off, recordHeader)
+	if err != nil || len(b) < recordHeader {
+		return h, nil, false, err
+	}
+	h = decodeRecordHead(b)
+	n := h.payloadBytes()
+	if h.tag != tag || h.seq == 0 && !h.marker() || n > r.size-off-recordHeader || n > maxRecordBytes {
+		return h, nil, false, nil
+	}
+	if n > windowBytes-recordHeader {
+		// Prove a long record before memory is spent on it.
+		if ok, err := r.checkLong(off, h); err != nil || !ok {
+			return h, nil, false, err
+		}
+	}
+	if b, err = r.view(off, recordHeader+int(n)); err != nil || int64(len(b)) < recordHeader+n {
+		return h, nil, false, err
+	}
+	payload = b[recordHeader:]
+	crc := crc32.Update(crc32.Checksum(payload, castagnoli), castagnoli, b[4:recordHeader])
+	return h, payload, crc == h.crc, nil
+}
+
+// checkLong checks the checksum of a record piece by piece.
+func (r *segmentReader) checkLong(off int64, h recordHead) (bool, error) {
+	var head [recordHeader]byte
+	b, err := r.view(off, recordHeader)
+	if err != nil || len(b) < recordHeader {
+		return false, err
+	}
+	copy(head[:], b)
+	crc := uint32(0)
+	for pos, left := off+recordHeader, h.payloadBytes(); left > 0; {
+		n := int(min(left, windowBytes))
+		b, err := r.view(pos, n)
+		if err != nil || len(b) < n {
+			return false, err
+		}
+		crc = crc32.Update(crc, castagnoli, b)
+		pos, left = pos+int64(n), left-int64(n)
+	}
+	return crc32.Update(crc, castagnoli, head[4:]) == h.crc, nil
+}

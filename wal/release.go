@@ -1,0 +1,183 @@
+package wal
+
+import (
+	"fmt"
+
+	"github.com/kstonedb/kstone/internal/base"
+)
+
+// SegmentState is what a segment file is used for.
+type SegmentState uint8
+
+// The states of a segment, in the order of its life.
+const (
+	SegmentPrepared SegmentState = iota + 1 // waits to become active
+	SegmentActive                           // gets the records
+	SegmentClosed                           // has records that may be needed
+	SegmentSpare                            // released; will be prepared under a new number
+)
+
+// String returns the state's name.
+func (s SegmentState) String() string {
+	switch s {
+	case SegmentPrepared:
+		return "prepared"
+	case SegmentActive:
+		return "active"
+	case SegmentClosed:
+		return "closed"
+	case SegmentSpare:
+		return "spare"
+	}
+	return "unknown"
+}
+
+// SegmentInfo describes a segment file.
+type SegmentInfo struct {
+	Num       SegmentNum
+	State     SegmentState
+	SizeBytes int64 // of the file
+	UsedBytes int64 // header and records; 0 for prepared and spare segments
+	FirstSeq  base.SeqNum
+	LastSeq   base.SeqNum // FirstSeq-1 if it has no record
+}
+
+// Segments describes all files of the log: closed ones by age, the active one, the
+// prepared one, the spares.
+func (l *Log) Segments() []SegmentInfo {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var infos []SegmentInfo
+	for _, s := range l.closed {
+		infos = append(infos, SegmentInfo{s.num, SegmentClosed, s.size, s.end, s.base, s.last})
+	}
+	if s := l.cur; s != nil {
+		infos = append(infos, SegmentInfo{s.num, SegmentActive, s.size, l.off, s.base, l.last})
+	}
+	if s := l.next; s != nil {
+		infos = append(infos, SegmentInfo{Num: s.num, State: SegmentPrepared, SizeBytes: s.size})
+	}
+	for _, s := range append(l.spares[:len(l.spares):len(l.spares)], l.obsolete...) {
+		infos = append(infos, SegmentInfo{Num: s.num, State: SegmentSpare, SizeBytes: s.size})
+	}
+	return infos
+}
+
+// SizeBytes returns the disk space of all files of the log.
+func (l *Log) SizeBytes() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var n int64
+	for _, list := range [][]*segment{l.closed, l.spares, l.obsolete} {
+		for _, s := range list {
+			n += s.size
+		}
+	}
+	for _, s := range []*segment{l.cur, l.next} {
+		if s != nil {
+			n += s.size
+		}
+	}
+	return n
+}
+
+// Oldest returns the oldest closed segment and its last sequence number; ok is false
+// if there is none. Releasing everything up to lastSeq frees it.
+func (l *Log) Oldest() (seg SegmentNum, lastSeq base.SeqNum, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.closed) == 0 {
+		return 0, 0, false
+	}
+	return l.closed[0].num, l.closed[0].last, true
+}
+
+// FirstSegment returns the segment at which a recovery that needs seq and all later
+// records must start. The segment's name and header are durable, so that a manifest
+// may rely on it. 0 means that there is no such segment.
+func (l *Log) FirstSegment(seq base.SeqNum) SegmentNum {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s := l.cur; s != nil && s.durable && s.base <= seq {
+		return s.num
+	}
+	for i := len(l.closed) - 1; i >= 0; i-- {
+		if s := l.closed[i]; s.durable && (s.base <= seq || i == 0) {
+			return s.num
+		}
+	}
+	if s := l.cur; s != nil && s.durable {
+		return s.num
+	}
+	return 0
+}
+
+// Release says that records with sequence numbers below `below` are needed no more:
+// they are in SST files, and a manifest that no longer refers to their segments is
+// durable. Whole segments of such records are kept for recycling or removed. It may
+// wait for a sync, and releases nothing that is not synced.
+//
+// If a file cannot be removed, the error says so, and the next call tries again.
+func (l *Log) Release(below base.SeqNum) error {
+	if l.wantsSync(below) {
+		if err := l.barrier(); err != nil {
+			return err
+		}
+	}
+	l.mu.Lock()
+	remove := l.obsolete
+	l.obsolete = nil
+	for l.pins == 0 && l.releasableLocked(below) {
+		s := l.closed[0]
+		l.closed[0] = nil
+		l.closed = l.closed[1:]
+		if s.size == l.o.SegmentBytes && len(l.spares) < l.o.RecycleSegments {
+			l.spares = append(l.spares, s)
+		} else {
+			remove = append(remove, s)
+		}
+	}
+	if l.next == nil {
+		kick(l.prepareKick) // there may be space now
+	}
+	l.mu.Unlock()
+
+	for i, s := range remove {
+		if err := l.o.FS.Remove(s.path); err != nil {
+			l.mu.Lock()
+			l.obsolete = append(l.obsolete, remove[i:]...)
+			l.mu.Unlock()
+			return fmt.Errorf("remove log segment: %w", err)
+		}
+	}
+	return nil
+}
+
+// releasableLocked reports whether the oldest closed segment can go. Why the segment
+// after it must be durable: recovery needs one that starts at or below what it needs.
+func (l *Log) releasableLocked(below base.SeqNum) bool {
+	if len(l.closed) == 0 {
+		return false
+	}
+	s, after := l.closed[0], l.cur
+	if len(l.closed) > 1 {
+		after = l.closed[1]
+	}
+	return s.last < below && !s.dirty && after != nil && after.durable
+}
+
+// wantsSync reports whether a sync would allow a segment to be released.
+func (l *Log) wantsSync(below base.SeqNum) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, s := range l.closed {
+		after := l.cur
+		if i+1 < len(l.closed) {
+			after = l.closed[i+1]
+		}
+		if s.last < below && after != nil && (s.dirty || !after.durable) {
+			return true
+		}
+	}
+	return false
+}

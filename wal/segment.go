@@ -1,0 +1,125 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/vfs"
+)
+
+// segment is one file of the log, from its preparation to its removal.
+//
+// Ownership: the preparer owns it until it becomes Log.next; then Log.mu guards it.
+// The current segment's bytes are stored under Log.mu; a closed segment's bytes never
+// change, and the syncer alone unmaps and closes it.
+type segment struct {
+	num   SegmentNum
+	path  string
+	size  int64
+	useID uint64
+	tag   uint32
+
+	file    vfs.File    // nil once closed and synced
+	mapping vfs.Mapping // nil if records are written
+	mem     []byte      // the mapping's bytes
+
+	base    base.SeqNum // set when it becomes the current segment
+	last    base.SeqNum // set when it is closed; base-1 if it has no record
+	end     int64       // likewise; where its records end
+	durable bool        // its name and header are on disk
+	dirty   bool        // it has, or may get, bytes that are not
+}
+
+// release unmaps and closes the file, which must not be in use by an appender.
+func (s *segment) release() error {
+	var errs []error
+	if s.mapping != nil {
+		errs = append(errs, s.mapping.Unmap())
+		s.mapping, s.mem = nil, nil
+	}
+	if s.file != nil {
+		errs = append(errs, s.file.Close())
+		s.file = nil
+	}
+	return errors.Join(errs...)
+}
+
+// storeRecord encodes a record into a mapping. If the disk cannot take a store (the
+// file was truncated by someone, the device is gone, a copy-on-write file system is
+// full), the processor faults; that becomes an error here instead of the end of the
+// process.
+func storeRecord(dst []byte, payloadCRC, length, tag, lag uint32, seq base.SeqNum,
+	payload []byte) (err error) {
+	old := debug.SetPanicOnFault(true)
+	defer func() {
+		debug.SetPanicOnFault(old)
+		if p := recover(); p != nil {
+			err = faultError(p)
+		}
+	}()
+	encodeRecord(dst, payloadCRC, length, tag, lag, seq, payload)
+	return nil
+}
+
+// storeBytes is copy(dst, b) for a mapping, guarded like storeRecord.
+func storeBytes(dst, b []byte) (err error) {
+	old := debug.SetPanicOnFault(true)
+	defer func() {
+		debug.SetPanicOnFault(old)
+		if p := recover(); p != nil {
+			err = faultError(p)
+		}
+	}()
+	copy(dst, b)
+	return nil
+}
+
+// faultError turns a memory fault into an error; every other panic goes on.
+func faultError(p any) error {
+	if e, ok := p.(runtime.Error); ok {
+		if fault, ok := p.(interface{ Addr() uintptr }); ok {
+			return fmt.Errorf("store to the log mapping faulted at %#x: %w", fault.Addr(), e)
+		}
+	}
+	panic(p)
+}
+
+// rewriteCopyBytes is the piece in which a segment is written again.
+const rewriteCopyBytes = 1 << 20
+
+// rewrite writes the first s.end bytes of a recovered segment again, unchanged, and
+// syncs them.
+//
+// Why: the records came from the page cache. If an earlier fsync of theirs failed,
+// the kernel may hold them as clean although the disk never got them, and a sync
+// alone would report a false success. A crash in between is harmless: every sector
+// is overwritten with what it has.
+func (s *segment) rewrite(fsys vfs.FS) (err error) {
+	f, err := fsys.OpenReadWrite(s.path)
+	if err != nil {
+		return fmt.Errorf("open log segment: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	buf := make([]byte, min(s.end, rewriteCopyBytes))
+	for off := int64(0); off < s.end; {
+		n, err := f.ReadAt(buf[:min(int64(len(buf)), s.end-off)], off)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return fmt.Errorf("read log segment %s: %w", s.path, err)
+		}
+		if n == 0 {
+			break // a copy may lack the padding of its last record
+		}
+		if _, err := f.WriteAt(buf[:n], off); err != nil {
+			return fmt.Errorf("rewrite log segment %s: %w", s.path, err)
+		}
+		off += int64(n)
+	}
+	if err := f.Sync(); err != nil {
+		return fmt.Errorf("sync log segment %s: %w", s.path, err)
+	}
+	return nil
+}

@@ -1,0 +1,159 @@
+package wal
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+
+	"github.com/kstonedb/kstone/internal/base"
+)
+
+// syncer lets everybody who waits for durability at the same time share one sync: the
+// callers join the pending batch, the sync goroutine takes the batch, syncs, and
+// answers all of it. A batch that is taken is closed to newcomers, whose records the
+// sync may not cover.
+type syncer struct {
+	kick chan struct{}
+
+	mu       sync.Mutex
+	pending  *syncBatch // Guarded by mu; nil if nobody waits
+	finished bool       // Guarded by mu; no sync will happen any more
+	finalErr error      // Guarded by mu; why, when finished
+}
+
+type syncBatch struct {
+	done chan struct{} // closed after err is set
+	err  error
+}
+
+func (y *syncer) init() { y.kick = make(chan struct{}, 1) }
+
+// join returns the batch to wait for; nil means that the syncer has finished.
+func (y *syncer) join() (*syncBatch, error) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	if y.finished {
+		return nil, y.finalErr
+	}
+	if y.pending == nil {
+		y.pending = &syncBatch{done: make(chan struct{})}
+		kick(y.kick)
+	}
+	return y.pending, nil
+}
+
+// take closes the pending batch to newcomers and returns it; nil if there is none.
+func (y *syncer) take() *syncBatch {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	b := y.pending
+	y.pending = nil
+	return b
+}
+
+// finish answers the last batch after the final sync.
+func (y *syncer) finish(err error) {
+	y.mu.Lock()
+	y.finished, y.finalErr = true, err
+	b := y.pending
+	y.pending = nil
+	y.mu.Unlock()
+	b.answer(err)
+}
+
+func (b *syncBatch) answer(err error) {
+	if b != nil {
+		b.err = err
+		close(b.done)
+	}
+}
+
+// Sync returns when every record up to seq is durable. A seq beyond the last record
+// means all there are. After the log has failed it returns that failure, also for
+// records that were synced before.
+func (l *Log) Sync(seq base.SeqNum) error {
+	if err := l.Err(); err != nil {
+		return err
+	}
+	if min(seq, l.LastSeq()) <= l.SyncedSeq() {
+		return nil
+	}
+	return l.barrier()
+}
+
+// barrier makes all records and the header of the current segment durable.
+func (l *Log) barrier() error {
+	b, err := l.sy.join()
+	if b == nil {
+		if err == nil {
+			err = ErrClosed
+		}
+		return err
+	}
+	<-b.done
+	return b.err
+}
+
+func (l *Log) syncLoop() {
+	for {
+		select {
+		case <-l.stop:
+			return // Close does the last sync
+		case <-l.sy.kick:
+		}
+		// Let those who are about to append and wait join: where goroutines outnumber
+		// processors this makes batches several times larger.
+		runtime.Gosched()
+		b := l.sy.take()
+		err := l.syncOnce()
+		b.answer(err)
+		l.report()
+	}
+}
+
+// syncOnce makes everything durable that was appended before the call. Segments are
+// synced oldest first, so that what a crash leaves is a prefix.
+//
+// Requires: one call at a time; the sync loop's, or Close's after that has ended.
+func (l *Log) syncOnce() error {
+	l.mu.Lock()
+	if err := l.Err(); err != nil {
+		l.mu.Unlock()
+		return err
+	}
+	target := l.last
+	if len(l.dirty) == 1 && l.dirty[0].durable && target == l.SyncedSeq() {
+		l.mu.Unlock()
+		return nil
+	}
+	l.syncing = append(l.syncing[:0], l.dirty...)
+	segments := l.syncing
+	l.mu.Unlock()
+
+	for _, s := range segments {
+		if err := s.file.Sync(); err != nil {
+			return l.fail(fmt.Errorf("sync log segment %s: %w", s.path, err))
+		}
+		l.syncs.Add(1)
+	}
+
+	l.mu.Lock()
+	for _, s := range segments {
+		s.durable = true
+	}
+	// All but the last were closed before the sync and are complete. The last one
+	// was the current segment, and may have got records since.
+	full := segments[:max(len(segments)-1, 0)]
+	for _, s := range full {
+		s.dirty = false
+	}
+	l.dirty = append(l.dirty[:0], l.dirty[len(full):]...)
+	l.mu.Unlock()
+	l.synced.Store(uint64(target))
+	for _, s := range full {
+		if err := s.release(); err != nil {
+			return l.fail(fmt.Errorf("close log segment %s: %w", s.path, err))
+		}
+	}
+	return l.Err() // a write may have failed meanwhile: no success after that
+}
