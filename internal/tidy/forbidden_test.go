@@ -14,6 +14,7 @@ var clockFiles = map[string]string{
 	"engine/options.go":   "the default of Options.Clock",
 	"engine/compact.go":   "measures how long a merge takes",
 	"engine/flush.go":     "measures how long a flush takes",
+	"engine/metrics.go":   "measures latencies",
 	"engine/open.go":      "measures how long opening takes, and dates the lock",
 	"engine/memory.go":    "measures how long a writer was stalled",
 	"engine/scheduler.go": "limits the rate of merges",
@@ -21,7 +22,8 @@ var clockFiles = map[string]string{
 
 // osNames are the names of package os that do not touch files.
 var osNames = map[string]bool{
-	"Args": true, "Getpid": true, "Hostname": true, "Getpagesize": true, "Getenv": true, "LookupEnv": true,
+	"Args": true, "Getpid": true, "Hostname": true, "Getpagesize": true,
+	"Getenv": true, "LookupEnv": true,
 	"PathError": true, "SyscallError": true, "ErrNotExist": true, "ErrExist": true,
 	"ErrPermission": true, "ErrClosed": true, "ErrInvalid": true,
 }

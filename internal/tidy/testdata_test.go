@@ -3,7 +3,6 @@ package tidy_test
 import (
 	"bufio"
 	"compress/gzip"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -51,13 +50,15 @@ func countRows(t *testing.T, name string, keyFields []string) (rows, keys int) {
 	seen := map[string]bool{}
 	lines := bufio.NewScanner(z)
 	for lines.Scan() {
-		var row map[string]any
-		if err := json.Unmarshal(lines.Bytes(), &row); err != nil {
-			t.Fatalf("%s row %d: %v", name, rows+1, err)
-		}
 		var key strings.Builder
 		for _, field := range keyFields {
-			fmt.Fprintf(&key, "%v\x00", row[field])
+			// Every file writes its rows the same way, so no parser is needed.
+			_, rest, ok := strings.Cut(lines.Text(), `"`+field+`": `)
+			if !ok {
+				t.Fatalf("%s row %d has no field %s", name, rows+1, field)
+			}
+			value, _, _ := strings.Cut(rest, `, "`)
+			key.WriteString(value + "\x00")
 		}
 		seen[key.String()] = true
 		rows++
