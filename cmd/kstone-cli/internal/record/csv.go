@@ -110,6 +110,7 @@ func NewCSV(r io.Reader, comma byte) (Reader, error) {
 func (c *csvReader) Next(row *Row) error {
 	for {
 		row.reset()
+		row.Untyped = true
 		if err := c.record(); err != nil {
 			return err
 		}

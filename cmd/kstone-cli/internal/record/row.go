@@ -31,6 +31,9 @@ type Field struct {
 type Row struct {
 	Line   int // the line it starts on, counted from 1
 	Fields []Field
+	// Untyped says that the record comes from a format whose cells are all text, so
+	// that an empty string may also mean that there is nothing.
+	Untyped bool
 
 	buf   []byte // names and values, one after the other
 	name  []byte // scratch

@@ -60,11 +60,16 @@ func appendEscaped(dst []byte, r rune) []byte {
 // otherwise.
 func AppendBytes(dst, b []byte) []byte {
 	if !utf8.Valid(b) || mostlyControl(b) {
-		dst = append(dst, b64Open...)
-		dst = base64.StdEncoding.AppendEncode(dst, b)
-		return append(dst, `"}`...)
+		return AppendBase64(dst, b)
 	}
 	return AppendString(dst, b)
+}
+
+// AppendBase64 appends any bytes as {"$b64":"…"}.
+func AppendBase64(dst, b []byte) []byte {
+	dst = append(dst, b64Open...)
+	dst = base64.StdEncoding.AppendEncode(dst, b)
+	return append(dst, `"}`...)
 }
 
 // mostlyControl reports whether base64 is shorter than the escapes of b.

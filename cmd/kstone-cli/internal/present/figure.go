@@ -1,0 +1,74 @@
+package present
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// Count writes a number with commas between its thousands.
+func Count(n int64) string {
+	digits := strconv.FormatInt(n, 10)
+	sign := ""
+	if n < 0 {
+		sign, digits = "-", digits[1:]
+	}
+	out := digits
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		out = out[:i] + "," + out[i:]
+	}
+	return sign + out
+}
+
+// Rows writes a number of rows.
+func Rows(n int64) string { return Plural(n, "row") }
+
+// Plural writes a number of things.
+func Plural(n int64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return Count(n) + " " + what + "s"
+}
+
+// Bytes writes a size in the unit that fits.
+func Bytes(n int64) string {
+	if n < 1<<10 {
+		return fmt.Sprintf("%d B", n)
+	}
+	v, unit := float64(n)/(1<<10), 0
+	for v >= 1000 && unit < 4 {
+		v /= 1 << 10
+		unit++
+	}
+	digits := 1
+	if v >= 100 {
+		digits = 0
+	}
+	return strconv.FormatFloat(v, 'f', digits, 64) + " " + string("KMGTP"[unit]) + "iB"
+}
+
+// Duration writes a duration with three significant digits at most.
+func Duration(d time.Duration) string {
+	switch {
+	case d < time.Microsecond:
+		return d.String()
+	case d < time.Millisecond:
+		return d.Round(time.Microsecond).String()
+	case d < 100*time.Millisecond:
+		return d.Round(100 * time.Microsecond).String()
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < time.Minute:
+		return d.Round(10 * time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
+}
+
+// PerSecond writes a rate.
+func PerSecond(n int64, d time.Duration) string {
+	if d <= 0 {
+		return "–"
+	}
+	return Count(int64(float64(n)/d.Seconds())) + "/s"
+}

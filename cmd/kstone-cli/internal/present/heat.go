@@ -1,0 +1,65 @@
+package present
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// HeatMap draws the 256 stripes as a square of 16 rows, the first 16 stripes in the
+// top row. The fuller a stripe, the denser or redder its cell; an empty one is a dot.
+// Shades follow the square root, so that one hot stripe does not hide the others.
+func HeatMap(counts *[256]int64, what string, color bool) string {
+	var most, total, used int64
+	hottest := 0
+	for i, n := range counts {
+		total += n
+		if n > 0 {
+			used++
+		}
+		if n > most {
+			most, hottest = n, i
+		}
+	}
+	var b strings.Builder
+	b.WriteString("      ")
+	for col := range 16 {
+		fmt.Fprintf(&b, "+%-2d", col)
+	}
+	b.WriteByte('\n')
+	for row := range 16 {
+		fmt.Fprintf(&b, " %3d  ", row*16)
+		for col := range 16 {
+			b.WriteString(heatCell(counts[row*16+col], most, color))
+		}
+		b.WriteByte('\n')
+	}
+	if total == 0 {
+		return b.String() + "      all 256 stripes are empty\n"
+	}
+	b.WriteString("      " + heatCell(0, most, color) + "empty  ")
+	for _, part := range []int64{1, most / 16, most / 4, most} {
+		b.WriteString(heatCell(max(part, 1), most, color) + Count(max(part, 1)) + "  ")
+	}
+	fmt.Fprintf(&b, "%s\n      %d of 256 stripes used · fullest %d with %s (%.1f %%) · mean %s\n", what,
+		used, hottest, Count(most), 100*float64(most)/float64(total), Count(total/max(used, 1)))
+	return b.String()
+}
+
+// Shades from nearly empty to full, for terminals with and without colour.
+var (
+	shades     = []string{"░░", "▒▒", "▓▓", "██"}
+	heatColors = []int{17, 19, 26, 37, 71, 148, 214, 208, 202, 196}
+)
+
+func heatCell(n, most int64, color bool) string {
+	if n == 0 {
+		return "·  "
+	}
+	heat := math.Sqrt(float64(n) / float64(most))
+	if !color {
+		return shades[min(int(heat*float64(len(shades))), len(shades)-1)] + " "
+	}
+	c := heatColors[min(int(heat*float64(len(heatColors))), len(heatColors)-1)]
+	return fmt.Sprintf("\x1b[48;5;%dm  \x1b[0m ", c)
+}
