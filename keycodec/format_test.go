@@ -39,7 +39,8 @@ func TestFormat(t *testing.T) {
 		{keycodec.Field{Type: keycodec.TypeBool}, true, "true"},
 		{keycodec.Field{Type: keycodec.TypeFloat64}, math.Inf(-1), "-Inf"},
 		{keycodec.Field{Type: keycodec.TypeFloat64}, 0.1, "0.1"},
-		{keycodec.Field{Type: keycodec.TypeTime, Unit: keycodec.Second}, at, "2025-01-17T08:00:00Z"},
+		{keycodec.Field{Type: keycodec.TypeTime, Unit: keycodec.Second}, at,
+			"2025-01-17T08:00:00Z"},
 		{keycodec.Field{Type: keycodec.TypeTime, Unit: keycodec.Millisecond}, at,
 			"2025-01-17T08:00:00.005Z"},
 		{keycodec.Field{Type: keycodec.TypeTime, Unit: keycodec.Second},
@@ -67,7 +68,9 @@ func TestFormatRefusesDamage(t *testing.T) {
 // TestFormatIsUnambiguous reads texts back, so that no two tuples can have one text.
 func TestFormatIsUnambiguous(t *testing.T) {
 	odd := rapid.Custom(func(t *rapid.T) string {
-		r := rapid.SampledFrom([]rune{' ', '/', '"', '\\', '`', 'a', 'x', '0', 0, 0xa0, 0x200b, 0xfffd})
+		r := rapid.SampledFrom([]rune{
+			' ', '/', '"', '\\', '`', 'a', 'x', '0', 0, 0xa0, 0x200b, 0xfffd,
+		})
 		return rapid.StringOfN(r, 0, 5, -1).Draw(t, "odd")
 	})
 	rapid.Check(t, func(t *rapid.T) {

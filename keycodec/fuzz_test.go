@@ -66,7 +66,8 @@ func FuzzDecodeOrdered(f *testing.F) {
 }
 
 func FuzzDecodeLengthPrefixed(f *testing.F) {
-	seed(f, "", "00000001 61 00000000", "00000001 61 00000001 62 ff", "ffffffff", "00000000 00000000")
+	seed(f, "", "00000001 61 00000000", "00000001 61 00000001 62 ff", "ffffffff",
+		"00000000 00000000")
 	f.Fuzz(func(t *testing.T, b []byte) {
 		k, rest, err := keycodec.DecodeLengthPrefixed(b)
 		if refused(t, b, err) {

@@ -214,9 +214,11 @@ func TestHotPathsAllocateNothing(t *testing.T) {
 		"PrefixEnd":            func() { dst, _ = keycodec.PrefixEnd(dst[:0], ordered) },
 		"AppendString":         func() { dst = keycodec.AppendString(dst[:0], "a\x00b") },
 		"AppendBytes":          func() { dst = keycodec.AppendBytes(dst[:0], plain.PK) },
-		"DecodeAppendBytes":    func() { scratch, _, _ = keycodec.DecodeAppendBytes(scratch[:0], text) },
-		"AppendFloat64":        func() { dst = keycodec.AppendFloat64(dst[:0], math.Pi) },
-		"AppendScaled":         func() { dst = keycodec.AppendScaled(dst[:0], -1234567, 2) },
+		"DecodeAppendBytes": func() {
+			scratch, _, _ = keycodec.DecodeAppendBytes(scratch[:0], text)
+		},
+		"AppendFloat64": func() { dst = keycodec.AppendFloat64(dst[:0], math.Pi) },
+		"AppendScaled":  func() { dst = keycodec.AppendScaled(dst[:0], -1234567, 2) },
 	} {
 		if n := testing.AllocsPerRun(100, f); n != 0 {
 			t.Errorf("%s allocates %v times, want 0", name, n)

@@ -92,7 +92,8 @@ func TestPageExamples(t *testing.T) {
 			t.Errorf("%x reads as %s, error %v; the page says %s", e.bytes, text, err, e.text)
 		}
 	}
-	for _, form := range []string{"ordered", "length-prefixed", "stripe", "string", "bytes", "int64",
+	for _, form := range []string{"ordered", "length-prefixed", "stripe", "string", "bytes",
+		"int64",
 		"uint64", "bool", "float64", "time", "uuid", "decimal"} {
 		if !seen[form] {
 			t.Errorf("%s has no example of %s", page, form)

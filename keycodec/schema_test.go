@@ -180,7 +180,8 @@ func TestDecodeIsCanonical(t *testing.T) {
 		s := schemas().Draw(t, "schema")
 		b := must(s.Append(nil, tuple(t, s)...))
 		i := rapid.IntRange(0, len(b)-1).Draw(t, "at")
-		b[i] = rapid.OneOf(rapid.SampledFrom([]byte{0, 1, 2, 0xfe, 0xff}), rapid.Byte()).Draw(t, "byte")
+		likely := rapid.SampledFrom([]byte{0, 1, 2, 0xfe, 0xff})
+		b[i] = rapid.OneOf(likely, rapid.Byte()).Draw(t, "byte")
 		values, err := s.Decode(b)
 		if err != nil {
 			if !errors.Is(err, corrupt.ErrCorrupt) {
@@ -265,7 +266,8 @@ func TestAppendRefuses(t *testing.T) {
 		}
 	}
 	for _, values := range [][]any{{}, {1}, {nil}, {"a", 1}, {"a", 1, now, "b"}} {
-		if got, err := s.AppendBeginsWith([]byte("dst"), values...); err == nil || string(got) != "dst" {
+		got, err := s.AppendBeginsWith([]byte("dst"), values...)
+		if err == nil || string(got) != "dst" {
 			t.Errorf("begins with %v: %q, error %v; want an error and dst", values, got, err)
 		}
 	}
