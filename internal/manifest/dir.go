@@ -1,0 +1,170 @@
+package manifest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/internal/vfs"
+)
+
+// Names in a database directory. On disk: never change.
+const (
+	currentName    = "CURRENT"
+	currentTmpName = "CURRENT.tmp"
+	manifestPrefix = "MANIFEST-"
+
+	// LockName is the lock file of a database directory. It may exist before the
+	// database does.
+	LockName = "LOCK"
+
+	firstManifest = 1
+)
+
+// Name returns the name of manifest num, MANIFEST-nnnnnn.
+func Name(num uint64) string { return fmt.Sprintf("%s%06d", manifestPrefix, num) }
+
+// ParseName is the inverse of Name; ok is false for every other name.
+func ParseName(name string) (num uint64, ok bool) {
+	digits, ok := strings.CutPrefix(name, manifestPrefix)
+	if !ok {
+		return 0, false
+	}
+	num, err := strconv.ParseUint(digits, 10, 64)
+	return num, err == nil && Name(num) == name
+}
+
+// Exists reports whether dir holds a kstone database, and changes nothing. False
+// without an error means that one may be created there: dir does not exist, or is
+// empty, or holds nothing but what a creation leaves behind that was interrupted
+// before its last step.
+//
+// Any other content is an error that matches ErrNotDatabase and names the
+// unexpected files. So is a file CURRENT that another program made; one of kstone
+// that is damaged or of an unknown version is a *corrupt.Error.
+func Exists(fsys vfs.FS, dir string) (bool, error) {
+	names, err := fsys.List(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look into database directory: %w", err)
+	}
+	var strange []string
+	for _, name := range names {
+		switch name {
+		case currentName:
+			_, err := readCurrent(fsys, dir)
+			return err == nil, err
+		case currentTmpName, LockName, Name(firstManifest):
+		default:
+			strange = append(strange, name)
+		}
+	}
+	if len(strange) == 0 {
+		return false, nil
+	}
+	more := ""
+	if len(strange) > 5 {
+		more = fmt.Sprintf(" and %d more", len(strange)-5)
+		strange = strange[:5]
+	}
+	return false, fmt.Errorf("%s: %w: no file %s, but unexpected files: %s%s",
+		dir, ErrNotDatabase, currentName, strings.Join(strange, ", "), more)
+}
+
+// readCurrent reads and checks CURRENT.
+func readCurrent(fsys vfs.FS, dir string) (identity, error) {
+	path := filepath.Join(dir, currentName)
+	b, err := readFile(fsys, path, 4<<10)
+	if err != nil {
+		return identity{}, fmt.Errorf("read %s: %w", path, err)
+	}
+	// LevelDB and its relatives have a CURRENT too, with a line of text in it.
+	if strings.HasPrefix(string(b), manifestPrefix) {
+		return identity{}, fmt.Errorf("%s: %w: file %s belongs to another program",
+			dir, ErrNotDatabase, currentName)
+	}
+	id, err := decodeCurrent(b)
+	if err != nil && !strings.HasPrefix(string(b), magicCurrent) {
+		// Nobody can tell whose file this is, or was.
+		err = fmt.Errorf("%s: %w: %w", dir, ErrNotDatabase, err)
+	}
+	return id, err
+}
+
+// MakeDir creates dir, with its parents, so that it is there after a crash. It may
+// exist already.
+func MakeDir(fsys vfs.FS, dir string) error {
+	var missing []string
+	for p := filepath.Clean(dir); ; p = filepath.Dir(p) {
+		if _, err := fsys.Stat(p); err == nil || p == filepath.Dir(p) {
+			break
+		}
+		missing = append(missing, p)
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	if err := fsys.MkdirAll(dir); err != nil {
+		return fmt.Errorf("create database directory: %w", err)
+	}
+	for _, p := range missing {
+		if err := fsys.SyncDir(filepath.Dir(p)); err != nil {
+			return fmt.Errorf("create database directory: %w", err)
+		}
+	}
+	return nil
+}
+
+// readFile returns the content of a file of at most limit bytes.
+func readFile(fsys vfs.FS, path string, limit int64) ([]byte, error) {
+	f, err := fsys.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	if size > limit {
+		return nil, corrupt.New(filepath.Base(path), limit, "end of file",
+			fmt.Sprintf("at most %d bytes", limit), size)
+	}
+	b := make([]byte, size)
+	n, err := f.ReadAt(b, 0)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return b[:n], err
+}
+
+// Orphans returns those of names, the content of a database directory, that no
+// part of the database needs any more: SST files that s does not refer to,
+// manifests other than current, and temporary files. Names that kstone's manifest
+// does not know are never among them.
+//
+// Requires: nothing is writing SST files; a file that is being written is an
+// orphan too until its edit commits.
+func Orphans(s *State, current uint64, names []string) []string {
+	live := make(map[string]bool)
+	for f := range s.Files() {
+		live[f.Name()] = true
+	}
+	var out []string
+	for _, name := range names {
+		_, _, isSST := base.ParseSSTName(strings.TrimSuffix(name, ".tmp"))
+		num, isManifest := ParseName(name)
+		if (isSST && !live[name]) || (isManifest && num != current) || name == currentTmpName {
+			out = append(out, name)
+		}
+	}
+	return out
+}

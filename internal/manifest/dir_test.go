@@ -1,0 +1,124 @@
+package manifest_test
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/internal/manifest"
+	"github.com/kstonedb/kstone/internal/vfs"
+)
+
+func TestNames(t *testing.T) {
+	for _, num := range []uint64{1, 42, 999999, 1000000} {
+		if got, ok := manifest.ParseName(manifest.Name(num)); !ok || got != num {
+			t.Errorf("%s parses to %d, %t", manifest.Name(num), got, ok)
+		}
+	}
+	for _, name := range []string{"MANIFEST-1", "MANIFEST-", "MANIFEST-+00001", "MANIFEST-000001.tmp", "x"} {
+		if _, ok := manifest.ParseName(name); ok {
+			t.Errorf("%s parses", name)
+		}
+	}
+}
+
+func TestIdentify(t *testing.T) {
+	tests := []struct {
+		name  string
+		files map[string]string // nil: the directory does not exist
+		want  string            // part of the error
+	}{
+		{"does not exist", nil, ""},
+		{"only a lock", map[string]string{"LOCK": "pid 1"}, ""},
+		{"creation interrupted", map[string]string{"LOCK": "", "MANIFEST-000001": "x", "CURRENT.tmp": "y"}, ""},
+		{"a file of the user", map[string]string{"thesis.txt": "x"}, "thesis.txt"},
+		{"tables without CURRENT", map[string]string{"007-1.sst": "x", "MANIFEST-000001": "x"}, "007-1.sst"},
+		{"a later manifest without CURRENT", map[string]string{"MANIFEST-000002": "x"}, "MANIFEST-000002"},
+		{"LevelDB", map[string]string{"CURRENT": "MANIFEST-000004\n", "000005.ldb": "x"}, "another program"},
+		{"CURRENT of someone else", map[string]string{"CURRENT": "hello"}, "CURRENT"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			mem := vfs.NewMem()
+			for name, content := range tt.files {
+				write(t, mem, filepath.Join(dir, name), []byte(content))
+			}
+			before, _ := mem.List(dir)
+			exists, err := manifest.Exists(mem, dir)
+			if exists {
+				t.Error("taken for a database")
+			}
+			if (err != nil) != (tt.want != "") {
+				t.Fatalf("got %v, want %q", err, tt.want)
+			}
+			if err == nil {
+				create(t, mem, 2)
+				return
+			}
+			if !errors.Is(err, manifest.ErrNotDatabase) || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+			if _, err := manifest.Create(mem, dir, initState()); !errors.Is(err, manifest.ErrNotDatabase) {
+				t.Errorf("create: %v", err)
+			}
+			if after, _ := mem.List(dir); !slices.Equal(before, after) {
+				t.Errorf("directory changed from %v to %v", before, after)
+			}
+		})
+	}
+}
+
+func TestExistingDatabase(t *testing.T) {
+	mem := vfs.NewMem()
+	create(t, mem, 1)
+	write(t, mem, filepath.Join(dir, "anything"), nil)
+	if ok, err := manifest.Exists(mem, dir); !ok || err != nil {
+		t.Errorf("not found: %t, %v", ok, err)
+	}
+	if _, err := manifest.Create(mem, dir, initState()); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("created over a database: %v", err)
+	}
+	b := read(t, mem, currentPath)
+	b[20]++
+	write(t, mem, currentPath, b)
+	if ok, err := manifest.Exists(mem, dir); ok || !errors.Is(err, corrupt.ErrCorrupt) ||
+		errors.Is(err, manifest.ErrNotDatabase) {
+		t.Errorf("damaged CURRENT: %t, %v", ok, err)
+	}
+}
+
+func TestMissingManifest(t *testing.T) {
+	mem := vfs.NewMem()
+	create(t, mem, 1)
+	if err := mem.Remove(manifestPath(1)); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := manifest.Load(mem, dir); !errors.Is(err, corrupt.ErrCorrupt) {
+		t.Errorf("got %v", err)
+	}
+	if _, _, err := manifest.Load(mem, "nowhere"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestOrphans(t *testing.T) {
+	mem := vfs.NewMem()
+	create(t, mem, 4)
+	s, info, err := manifest.Load(mem, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := []string{
+		"000-3.sst", "001-1.sst", "001-4.sst", "002-2.sst", // in use
+		"CURRENT", "LOCK", "MANIFEST-000001", "000001.log", "notes.txt", "1-1.sst", "lost+found",
+		"001-2.sst", "002-99.sst", "001-1.sst.tmp", "MANIFEST-000002", "CURRENT.tmp",
+	}
+	want := names[11:]
+	if got := manifest.Orphans(s, info.Manifest, names); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}

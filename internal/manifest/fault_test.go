@@ -1,0 +1,194 @@
+package manifest_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/manifest"
+	"github.com/kstonedb/kstone/internal/vfs"
+)
+
+var errIO = errors.New("input/output error")
+
+// failing is a file system whose operation number at fails with err; once it did,
+// all further ones do if forever is set. Sync and SyncDir count as any other.
+type failing struct {
+	vfs.FS
+	mem     *vfs.MemFS
+	n, at   int
+	err     error
+	forever bool
+	failed  vfs.OpKind
+}
+
+func newFailing(at int, err error, forever bool) *failing {
+	f := &failing{mem: vfs.NewMem(), at: at, err: err, forever: forever}
+	f.FS = vfs.NewFault(f.mem, func(op vfs.Op) error {
+		if op.Kind == vfs.OpClose {
+			return nil
+		}
+		f.n++
+		if f.n == f.at || (f.forever && f.failed != 0) {
+			if f.failed == 0 {
+				f.failed = op.Kind
+			}
+			if op.Kind == vfs.OpWriteAt {
+				return &vfs.ShortWriteError{N: int(op.Len) / 2, Err: f.err}
+			}
+			return f.err
+		}
+		return nil
+	})
+	return f
+}
+
+// Every operation of a short program fails in turn, once or from then on, with an
+// I/O error or a full disk. What is found afterwards must be the result of the
+// commits that succeeded, plus at most one that failed as uncertain.
+func TestEveryOperationFails(t *testing.T) {
+	for _, cause := range []error{errIO, vfs.ErrNoSpace} {
+		for _, forever := range []bool{false, true} {
+			for at := 1; ; at++ {
+				f := newFailing(at, cause, forever)
+				name := fmt.Sprintf("operation %d, %v, forever %t", at, cause, forever)
+				runFailing(t, name, f)
+				if f.failed == 0 {
+					break
+				}
+			}
+		}
+	}
+}
+
+func runFailing(t *testing.T, name string, f *failing) {
+	t.Helper()
+	var acked, uncertain base.SeqNum
+	l, err := manifest.Create(f, dir, initState())
+	if err != nil {
+		// Nothing was promised, and the directory can be used.
+		if ok, err := manifest.Exists(f.mem, dir); err != nil {
+			t.Fatalf("%s: after failed create: %t, %v", name, ok, err)
+		}
+		return
+	}
+	for i := 1; i <= 6; i++ {
+		s, err := l.Commit(flush(i))
+		switch {
+		case err == nil:
+			acked, uncertain = s.LastSeq, 0
+		case errors.Is(err, manifest.ErrUncertain):
+			uncertain = base.SeqNum(10 * i)
+		}
+		if err != nil && !errors.Is(err, f.err) {
+			t.Fatalf("%s: cause is lost: %v", name, err)
+		}
+		if got := l.State().LastSeq; got != acked {
+			t.Fatalf("%s: state %d in memory, acknowledged %d", name, got, acked)
+		}
+		got, _, lerr := manifest.Load(f.mem, dir)
+		if lerr != nil {
+			t.Fatalf("%s: load after commit %d (%v): %v", name, i, err, lerr)
+		}
+		if got.LastSeq != acked && got.LastSeq != uncertain {
+			t.Fatalf("%s: found %d, acknowledged %d, uncertain %d", name, got.LastSeq, acked, uncertain)
+		}
+	}
+	isSync := f.failed == vfs.OpSync || f.failed == vfs.OpSyncDir
+	before := f.n
+	_, err = l.Commit(flush(7))
+	if !f.forever && !isSync && f.at <= before && err != nil {
+		t.Fatalf("%s: after one failed %v: %v", name, f.failed, err)
+	}
+	if isSync && f.at <= before && err == nil {
+		t.Fatalf("%s: commits succeed after a failed %v", name, f.failed)
+	}
+	_ = l.Close()
+	if n := f.mem.OpenFiles(); n != 0 {
+		t.Fatalf("%s: %d files left open", name, n)
+	}
+}
+
+// On a full disk a failed commit is known to have failed, the file stays in use,
+// and the next commit with room succeeds.
+func TestDiskFull(t *testing.T) {
+	mem := vfs.NewMem()
+	l, err := manifest.Create(mem, dir, initState())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	mustCommit(t, l, flush(1))
+	mem.SetCapacity(mem.UsedBytes() + 20)
+	for range 3 {
+		_, err := l.Commit(flush(2))
+		if !errors.Is(err, vfs.ErrNoSpace) || errors.Is(err, manifest.ErrUncertain) {
+			t.Fatalf("got %v", err)
+		}
+	}
+	mem.SetCapacity(0)
+	mustCommit(t, l, flush(2))
+	if l.Manifest() != 1 {
+		t.Errorf("moved to manifest %d", l.Manifest())
+	}
+	if s, _, err := manifest.Load(mem, dir); err != nil || s.LastSeq != 20 {
+		t.Errorf("found %v, %v", s, err)
+	}
+}
+
+// A write that reports a failure may have reached the disk all the same. It is
+// taken back, or the error says that its outcome is unknown.
+func TestFailedWriteThatReachedTheFile(t *testing.T) {
+	for _, truncate := range []error{nil, errIO} {
+		mem := vfs.NewMem()
+		broken := false
+		l, err := manifest.Create(vfs.NewFault(mem, func(op vfs.Op) error {
+			switch {
+			case broken && op.Kind == vfs.OpWriteAt && op.Len > 17:
+				return &vfs.ShortWriteError{N: int(op.Len), Err: vfs.ErrNoSpace}
+			case broken && op.Kind == vfs.OpWriteAt:
+				return vfs.ErrNoSpace
+			case broken && op.Kind == vfs.OpTruncate:
+				return truncate
+			}
+			return nil
+		}), dir, initState())
+		if err != nil {
+			t.Fatal(err)
+		}
+		broken = true
+		_, err = l.Commit(flush(1))
+		s, _, lerr := manifest.Load(mem, dir)
+		if lerr != nil {
+			t.Fatal(lerr)
+		}
+		if err == nil || errors.Is(err, manifest.ErrUncertain) != (s.LastSeq == 10) {
+			t.Errorf("found %d after %v", s.LastSeq, err)
+		}
+		broken = false
+		mustCommit(t, l, flush(2))
+		if s, _, err := manifest.Load(mem, dir); err != nil || s.LastSeq != 20 || len(s.Stripes[1].Runs) != 0 {
+			t.Errorf("after the next commit: %v, %v", s, err)
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A database can be opened while the disk is full.
+func TestOpenOnFullDisk(t *testing.T) {
+	mem := vfs.NewMem()
+	create(t, mem, 3)
+	b := read(t, mem, manifestPath(1))
+	write(t, mem, manifestPath(1), b[:len(b)-20])
+	mem.SetCapacity(1)
+	l, s, err := manifest.Open(mem, dir)
+	if err != nil || s.LastSeq != 20 {
+		t.Fatalf("open: %v", err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

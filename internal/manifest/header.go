@@ -1,0 +1,82 @@
+package manifest
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+
+	"github.com/kstonedb/kstone/internal/corrupt"
+)
+
+// Format: CURRENT is one header, a manifest begins with one. Integers are
+// little-endian.
+//
+//	offset  size  field
+//	0       8     magic: "KSTONEDB" in CURRENT, "KSTNMANI" in a manifest
+//	8       4     format version, 1
+//	12      16    identity of the database
+//	28      8     number of the manifest (named by CURRENT; the file's own)
+//	36      4     CRC-32C of bytes 0 to 36
+const (
+	headerBytes   = 40
+	formatVersion = 1
+
+	magicCurrent  = "KSTONEDB"
+	magicManifest = "KSTNMANI"
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// identity is what a manifest's records are bound to.
+type identity struct {
+	dbid [16]byte
+	num  uint64 // number of the manifest file
+}
+
+// appendHeader appends the 40 bytes.
+func appendHeader(dst []byte, magic string, id identity) []byte {
+	at := len(dst)
+	dst = append(dst, magic...)
+	dst = binary.LittleEndian.AppendUint32(dst, formatVersion)
+	dst = append(dst, id.dbid[:]...)
+	dst = binary.LittleEndian.AppendUint64(dst, id.num)
+	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[at:], castagnoli))
+}
+
+// decodeHeader decodes the header at the start of b, which may be longer. The
+// version is judged before the checksum: a later version may well keep its
+// checksum elsewhere.
+func decodeHeader(file, magic string, b []byte) (identity, error) {
+	var id identity
+	const what = "header"
+	if len(b) < headerBytes {
+		return id, corrupt.New(file, 0, what, fmt.Sprintf("%d bytes", headerBytes),
+			fmt.Sprintf("%d bytes", len(b)))
+	}
+	b = b[:headerBytes]
+	if string(b[:8]) != magic {
+		return id, corrupt.New(file, 0, what, fmt.Sprintf("magic %q", magic),
+			fmt.Sprintf("%q", b[:8]))
+	}
+	if v := binary.LittleEndian.Uint32(b[8:]); v != formatVersion {
+		return id, corrupt.NewVersion(file, what, formatVersion, v)
+	}
+	want, got := binary.LittleEndian.Uint32(b[36:]), crc32.Checksum(b[:36], castagnoli)
+	if want != got {
+		return id, corrupt.New(file, 0, what, fmt.Sprintf("checksum %08x", want),
+			fmt.Sprintf("%08x", got))
+	}
+	copy(id.dbid[:], b[12:])
+	id.num = binary.LittleEndian.Uint64(b[28:])
+	return id, nil
+}
+
+// decodeCurrent decodes the whole content of CURRENT.
+func decodeCurrent(b []byte) (identity, error) {
+	id, err := decodeHeader(currentName, magicCurrent, b)
+	if err == nil && len(b) != headerBytes {
+		err = corrupt.New(currentName, headerBytes, "end of file", "no more bytes",
+			fmt.Sprintf("%d", len(b)-headerBytes))
+	}
+	return id, err
+}

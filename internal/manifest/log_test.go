@@ -1,0 +1,445 @@
+package manifest_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/internal/manifest"
+	"github.com/kstonedb/kstone/internal/vfs"
+)
+
+const dir = "db"
+
+func initState() *manifest.State {
+	return &manifest.State{DBID: testDBID, HashSeed: 0x5eed, Settings: []byte("settings")}
+}
+
+// flush is the i-th edit of the tests (from 1): stripe i%3 gets a new run of one
+// file with number i, and LastSeq becomes 10*i.
+func flush(i int) *manifest.Edit {
+	id := base.StripeID(i % 3)
+	f := &base.FileMeta{
+		Num: base.FileNum(i), Stripe: id, SizeBytes: 1000, Entries: 10, Tombstones: 2,
+		RangeTombstones: 1, TTLEntries: 3, RawBytes: 5000, MinExpiry: -5, MaxExpiry: 1 << 40,
+		Smallest: []byte("a"), Largest: []byte("z"),
+		MinSeq: base.SeqNum(10*i - 9), MaxSeq: base.SeqNum(10 * i),
+	}
+	return &manifest.Edit{
+		NextFile: f.Num + 1, NextRun: uint64(i + 1), LogStart: uint64(i), LastSeq: f.MaxSeq,
+		Stripes: []manifest.StripeEdit{{
+			Stripe: id, FlushedSeq: f.MaxSeq,
+			Add: []*manifest.Run{{ID: uint64(i), Files: []*base.FileMeta{f}}},
+		}},
+	}
+}
+
+func mustCommit(t *testing.T, l *manifest.Log, e *manifest.Edit) *manifest.State {
+	t.Helper()
+	s, err := l.Commit(e)
+	if err != nil {
+		t.Fatalf("commit: %v", err)
+	}
+	return s
+}
+
+// create makes a database with n flushes and closes it.
+func create(t *testing.T, fsys vfs.FS, n int) {
+	t.Helper()
+	l, err := manifest.Create(fsys, dir, initState())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 1; i <= n; i++ {
+		mustCommit(t, l, flush(i))
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t *testing.T, fsys vfs.FS, path string) []byte {
+	t.Helper()
+	f, err := fsys.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, size)
+	if _, err := f.ReadAt(b, 0); err != nil && size > 0 {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func write(t *testing.T, fsys vfs.FS, path string, b []byte) {
+	t.Helper()
+	if err := fsys.MkdirAll(filepath.Dir(path)); err != nil {
+		t.Fatal(err)
+	}
+	f, err := fsys.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Write(b); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func manifestPath(num uint64) string { return filepath.Join(dir, manifest.Name(num)) }
+
+var currentPath = filepath.Join(dir, "CURRENT")
+
+func TestReopen(t *testing.T) {
+	mem := vfs.NewMem()
+	create(t, mem, 7)
+	l, s, err := manifest.Open(mem, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.DBID != testDBID || s.HashSeed != 0x5eed || string(s.Settings) != "settings" {
+		t.Errorf("identity, seed or settings changed: %x %x %q", s.DBID, s.HashSeed, s.Settings)
+	}
+	want := mustCommit(t, l, flush(8))
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got, info, err := manifest.Load(mem, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if renderState(got) != renderState(want) {
+		t.Errorf("got\n%swant\n%s", renderState(got), renderState(want))
+	}
+	if info.Records != 9 || info.TornBytes != 0 || info.Manifest != 1 {
+		t.Errorf("info %+v", info)
+	}
+	f := got.Stripes[2].Runs[0].Files[0]
+	if fmt.Sprint(*f) != fmt.Sprint(*flush(8).Stripes[0].Add[0].Files[0]) {
+		t.Errorf("file description changed: %+v", *f)
+	}
+	if n := mem.OpenFiles(); n != 0 {
+		t.Errorf("%d files left open", n)
+	}
+}
+
+func TestCommitAfterClose(t *testing.T) {
+	l, err := manifest.Create(vfs.NewMem(), dir, initState())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := l.Commit(flush(1)); !errors.Is(err, fs.ErrClosed) {
+		t.Errorf("commit after close: %v", err)
+	}
+}
+
+func TestCommitRefusesEditThatDoesNotFit(t *testing.T) {
+	mem := vfs.NewMem()
+	l, err := manifest.Create(mem, dir, initState())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	before := len(read(t, mem, manifestPath(1)))
+	bad := &manifest.Edit{Stripes: []manifest.StripeEdit{{Remove: []uint64{4}}}}
+	if _, err := l.Commit(bad); err == nil || errors.Is(err, manifest.ErrUncertain) {
+		t.Errorf("got %v", err)
+	}
+	if after := len(read(t, mem, manifestPath(1))); after != before {
+		t.Errorf("manifest grew from %d to %d bytes", before, after)
+	}
+	mustCommit(t, l, flush(1))
+}
+
+// The manifest cut at any length is either an earlier state (a crash may have left
+// it) or an error, never a panic and never a state that did not exist.
+func TestTruncated(t *testing.T) {
+	mem := vfs.NewMem()
+	create(t, mem, 4)
+	whole := read(t, mem, manifestPath(1))
+	last := base.SeqNum(0)
+	for n := range whole {
+		write(t, mem, manifestPath(1), whole[:n])
+		s, _, err := manifest.Load(mem, dir)
+		if err != nil {
+			if !errors.Is(err, corrupt.ErrCorrupt) || last > 0 {
+				t.Fatalf("%d of %d bytes: %v", n, len(whole), err)
+			}
+			continue
+		}
+		if s.LastSeq < last || s.LastSeq%10 != 0 {
+			t.Fatalf("%d of %d bytes: last seq %d after %d", n, len(whole), s.LastSeq, last)
+		}
+		last = s.LastSeq
+	}
+	if last != 40 {
+		t.Errorf("without a part of the seal: last seq %d", last)
+	}
+}
+
+// Open cuts a torn tail and commits go on behind the last whole record.
+func TestTornTailIsCut(t *testing.T) {
+	mem := vfs.NewMem()
+	create(t, mem, 3)
+	whole := read(t, mem, manifestPath(1))
+	write(t, mem, manifestPath(1), whole[:len(whole)-30])
+	if _, info, err := manifest.Load(mem, dir); err != nil || info.TornBytes == 0 {
+		t.Fatalf("load: %+v, %v", info, err)
+	}
+	l, s, err := manifest.Open(mem, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.LastSeq != 20 {
+		t.Fatalf("last seq %d, want 20", s.LastSeq)
+	}
+	if _, info, err := manifest.Load(mem, dir); err != nil || info.TornBytes != 0 {
+		t.Fatalf("after open: %+v, %v", info, err)
+	}
+	mustCommit(t, l, flush(4))
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s, info, err := manifest.Load(mem, dir)
+	if err != nil || s.LastSeq != 40 || info.TornBytes != 0 {
+		t.Errorf("last seq %d, info %+v, %v", s.LastSeq, info, err)
+	}
+}
+
+// Any flipped byte of a cleanly closed database is an error that names the file,
+// or (in the seal, which holds nothing) harmless.
+func TestFlippedByte(t *testing.T) {
+	for _, path := range []string{manifestPath(1), currentPath} {
+		mem := vfs.NewMem()
+		create(t, mem, 4)
+		whole := read(t, mem, path)
+		for i := range whole {
+			b := slices.Clone(whole)
+			b[i] ^= 0x41
+			write(t, mem, path, b)
+			s, _, err := manifest.Load(mem, dir)
+			var c *corrupt.Error
+			switch {
+			case err == nil && s.LastSeq == 40 && path != currentPath && i >= len(whole)-17:
+			case !errors.As(err, &c):
+				t.Fatalf("byte %d of %s: %v, state %v", i, path, err, s)
+			case c.File != filepath.Base(path):
+				t.Fatalf("byte %d of %s: error names %s", i, path, c.File)
+			case i >= 40 && (c.Offset < 40 || c.Offset > int64(i)):
+				t.Fatalf("byte %d of %s: error at offset %d", i, path, c.Offset)
+			}
+		}
+	}
+}
+
+func TestUnknownVersion(t *testing.T) {
+	for _, path := range []string{manifestPath(1), currentPath} {
+		mem := vfs.NewMem()
+		create(t, mem, 1)
+		b := read(t, mem, path)
+		b[8] = 2
+		write(t, mem, path, b)
+		if _, _, err := manifest.Load(mem, dir); !errors.Is(err, corrupt.ErrVersion) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// offsets returns where the records of a database with n flushes begin, and last
+// where its seal does.
+func offsets(t *testing.T, n int) (at []int64) {
+	t.Helper()
+	at = append(at, 40)
+	for i := 0; i <= n; i++ {
+		mem := vfs.NewMem()
+		create(t, mem, i)
+		_, info, err := manifest.Load(mem, dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at = append(at, info.SizeBytes)
+	}
+	return at
+}
+
+// A record is only valid in its own file at its own place.
+func TestMisplacedRecords(t *testing.T) {
+	mem, other := vfs.NewMem(), vfs.NewMem()
+	create(t, mem, 3)
+	create(t, other, 0)
+	moveOn(t, other)
+	at := offsets(t, 3)
+	whole := read(t, mem, manifestPath(1))
+	foreign := read(t, other, manifestPath(2))
+	_, info, err := manifest.Load(other, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign = foreign[info.SizeBytes-(at[4]-at[3]) : info.SizeBytes]
+	rec := func(i int) []byte { return whole[at[i]:at[i+1]] }
+	head, seal := whole[:at[1]], whole[at[4]:]
+	early := vfs.NewMem()
+	create(t, early, 1)
+	sealed := read(t, early, manifestPath(1))
+
+	for _, tt := range []struct {
+		name    string
+		content [][]byte
+		lastSeq base.SeqNum // 0: an error
+	}{
+		{"as it should be", [][]byte{head, rec(1), rec(2), rec(3), seal}, 30},
+		{"record missing", [][]byte{head, rec(1), rec(3), seal}, 0},
+		{"record and seal missing", [][]byte{head, rec(1), rec(3)}, 0},
+		{"records swapped", [][]byte{head, rec(1), rec(3), rec(2), seal}, 0},
+		{"record repeated", [][]byte{head, rec(1), rec(1), rec(2), rec(3), seal}, 0},
+		{"last record repeated", [][]byte{head, rec(1), rec(2), rec(3), rec(3)}, 30},
+		{"record of another manifest", [][]byte{head, rec(1), rec(2), foreign, seal}, 0},
+		{"record behind the seal", [][]byte{sealed, rec(3)}, 0},
+		{"no snapshot", [][]byte{whole[:40], rec(1), rec(2), rec(3), seal}, 0},
+		{"torn record behind the seal", [][]byte{sealed, rec(3)[:len(rec(3))-1]}, 10},
+		{"nothing but a header", [][]byte{whole[:40]}, 0},
+	} {
+		write(t, mem, manifestPath(1), slices.Concat(tt.content...))
+		s, _, err := manifest.Load(mem, dir)
+		switch {
+		case tt.lastSeq == 0 && !errors.Is(err, corrupt.ErrCorrupt):
+			t.Errorf("%s: got %v", tt.name, err)
+		case tt.lastSeq != 0 && (err != nil || s.LastSeq != tt.lastSeq):
+			t.Errorf("%s: got %v", tt.name, err)
+		}
+	}
+}
+
+// moveOn makes a database without flushes go on in manifest 2, and commits three.
+func moveOn(t *testing.T, mem *vfs.MemFS) {
+	t.Helper()
+	fail := true
+	l, _, err := manifest.Open(vfs.NewFault(mem, func(op vfs.Op) error {
+		if fail && op.Kind == vfs.OpWriteAt && op.Len > 17 {
+			fail = false
+			return errors.New("input/output error")
+		}
+		return nil
+	}), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if _, err := l.Commit(flush(1)); err == nil {
+		t.Fatal("no error from a failed write")
+	}
+	for i := 1; i <= 3; i++ {
+		mustCommit(t, l, flush(i))
+	}
+	if l.Manifest() != 2 {
+		t.Fatalf("still in manifest %d", l.Manifest())
+	}
+}
+
+// A manifest under another number is refused, although all its bytes are right.
+func TestReplayedManifest(t *testing.T) {
+	mem := vfs.NewMem()
+	create(t, mem, 0)
+	old := read(t, mem, manifestPath(1))
+	moveOn(t, mem)
+	write(t, mem, manifestPath(2), old)
+	if _, _, err := manifest.Load(mem, dir); !errors.Is(err, corrupt.ErrCorrupt) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestRewrittenWhenLong(t *testing.T) {
+	mem := vfs.NewMem()
+	l, err := manifest.Create(mem, dir, initState())
+	if err != nil {
+		t.Fatal(err)
+	}
+	big := func(i int) *manifest.Edit {
+		e := flush(i)
+		e.Stripes[0].Add[0].Files[0].Largest = []byte("z" + strings.Repeat("z", 40<<10))
+		if i > 3 {
+			e.Stripes[0].Remove = []uint64{uint64(i - 3)}
+		}
+		return e
+	}
+	for i := 1; i <= 60; i++ {
+		mustCommit(t, l, big(i))
+	}
+	if l.Manifest() == 1 {
+		t.Error("a manifest of 2.4 MB for 3 files was not rewritten")
+	}
+	want := renderState(l.State())
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	names, err := mem.List(dir)
+	if err != nil || len(names) != 2 {
+		t.Errorf("directory holds %v, %v", names, err)
+	}
+	s, info, err := manifest.Load(mem, dir)
+	if err != nil || renderState(s) != want {
+		t.Errorf("state changed by rewriting (%v)", err)
+	}
+	if info.SizeBytes > 2<<20 {
+		t.Errorf("manifest has %d bytes", info.SizeBytes)
+	}
+}
+
+func TestWriteSnapshot(t *testing.T) {
+	mem := vfs.NewMem()
+	create(t, mem, 5)
+	s, _, err := manifest.Load(mem, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := mem.MkdirAll("copy"); err != nil {
+		t.Fatal(err)
+	}
+	if err := manifest.WriteSnapshot(mem, "copy", s); err != nil {
+		t.Fatal(err)
+	}
+	c, _, err := manifest.Load(mem, "copy")
+	if err != nil || renderState(c) != renderState(s) || c.DBID != s.DBID {
+		t.Errorf("checkpoint differs (%v)", err)
+	}
+	if err := manifest.WriteSnapshot(mem, "copy", s); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("second checkpoint into the same directory: %v", err)
+	}
+}
+
+func BenchmarkCommit(b *testing.B) {
+	l, err := manifest.Create(vfs.NewMem(), dir, initState())
+	if err != nil {
+		b.Fatal(err)
+	}
+	i := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		i++
+		e := flush(i)
+		if i > 3 {
+			e.Stripes[0].Remove = []uint64{uint64(i - 3)}
+		}
+		if _, err := l.Commit(e); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
