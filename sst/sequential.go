@@ -53,8 +53,11 @@ func (s *sequential) block(r *Reader, t *tail, i int, h blockHandle) ([]byte, er
 	return s.decode(r, h)
 }
 
+// holds reports whether the buffer has all of block h. The handle may be damaged.
 func (s *sequential) holds(h blockHandle) bool {
-	return h.off >= s.start && h.end() <= s.start+uint64(len(s.buf))
+	n := uint64(len(s.buf))
+	return h.off >= s.start && h.off-s.start <= n &&
+		uint64(h.stored)+trailerBytes <= n-(h.off-s.start)
 }
 
 // fill reads size bytes from the start of block h, more if the block is larger and
@@ -78,13 +81,13 @@ func (s *sequential) fill(r *Reader, t *tail, h blockHandle, size int) error {
 	return nil
 }
 
-// decode decodes block h out of the buffer.
+// decode decodes block h out of the buffer. Requires: holds(h).
 func (s *sequential) decode(r *Reader, h blockHandle) ([]byte, error) {
-	at := h.off - s.start
-	b := s.buf[at : at+uint64(h.stored)+trailerBytes]
 	if !h.check(r.meta.SizeBytes, maxDataBytes) {
 		return nil, corrupt.New(r.path, int64(h.off), "data block", "a place inside the file", h.end())
 	}
+	at := h.off - s.start
+	b := s.buf[at : at+uint64(h.stored)+trailerBytes]
 	raw, err := r.id.decode(b, h, "data block")
 	return raw, r.named(err, h.off)
 }
