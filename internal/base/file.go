@@ -9,8 +9,9 @@ type FileMeta struct {
 	Stripe    StripeID
 	SizeBytes int64
 
-	// Smallest and Largest bound the keys of point entries and of range
-	// tombstones (Largest is then the exclusive end). Both inclusive otherwise.
+	// Smallest and Largest are the first and the last key of the point entries,
+	// both inclusive; empty if there are none. Range tombstones are NOT included:
+	// they belong to the run as a whole.
 	Smallest, Largest []byte
 	MinSeq, MaxSeq    SeqNum
 

@@ -18,6 +18,9 @@ func Apply(s *State, e *Edit) (*State, error) {
 	if err := t.advance(e); err != nil {
 		return nil, err
 	}
+	if e.Settings != nil {
+		t.Settings = e.Settings
+	}
 	for i := range e.Stripes {
 		se := &e.Stripes[i]
 		st, err := applyStripe(&t.Stripes[se.Stripe], se)
@@ -38,6 +41,7 @@ func (s *State) advance(e *Edit) error {
 		forward("next file", &s.NextFile, e.NextFile),
 		forward("next run", &s.NextRun, e.NextRun),
 		forward("log start", &s.LogStart, e.LogStart),
+		forward("log sequence number", &s.LogSeq, e.LogSeq),
 		forward("last sequence number", &s.LastSeq, e.LastSeq),
 	)
 }
@@ -110,12 +114,8 @@ func (s *State) checkStripe(id base.StripeID, st *StripeState) error {
 	return nil
 }
 
-// disjoint reports whether all keys of a are below all keys of b. The upper bound
-// of a file with range tombstones may be the exclusive end of one of them.
-func disjoint(a, b *base.FileMeta) bool {
-	c := bytes.Compare(a.Largest, b.Smallest)
-	return c < 0 || (c == 0 && a.RangeTombstones > 0)
-}
+// disjoint reports whether all keys of a are below all keys of b.
+func disjoint(a, b *base.FileMeta) bool { return bytes.Compare(a.Largest, b.Smallest) < 0 }
 
 func (s *State) checkFile(id base.StripeID, f *base.FileMeta) error {
 	switch {

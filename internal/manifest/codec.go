@@ -24,7 +24,7 @@ const (
 func appendState(dst []byte, s *State) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, s.HashSeed)
 	dst = appendBytes(dst, s.Settings)
-	dst = appendCounters(dst, s.NextFile, s.NextRun, s.LogStart, s.LastSeq)
+	dst = appendCounters(dst, s.NextFile, s.NextRun, s.LogStart, s.LogSeq, s.LastSeq)
 	n := 0
 	for i := range s.Stripes {
 		if !s.Stripes[i].empty() {
@@ -47,7 +47,11 @@ func appendState(dst []byte, s *State) []byte {
 func (st *StripeState) empty() bool { return len(st.Runs) == 0 && st.FlushedSeq == 0 }
 
 func appendEdit(dst []byte, e *Edit) []byte {
-	dst = appendCounters(dst, e.NextFile, e.NextRun, e.LogStart, e.LastSeq)
+	dst = appendCounters(dst, e.NextFile, e.NextRun, e.LogStart, e.LogSeq, e.LastSeq)
+	dst = append(dst, boolByte(e.Settings != nil))
+	if e.Settings != nil {
+		dst = appendBytes(dst, e.Settings)
+	}
 	dst = binary.AppendUvarint(dst, uint64(len(e.Stripes)))
 	for i := range e.Stripes {
 		se := &e.Stripes[i]
@@ -62,8 +66,10 @@ func appendEdit(dst []byte, e *Edit) []byte {
 	return dst
 }
 
-func appendCounters(dst []byte, f base.FileNum, run, log uint64, seq base.SeqNum) []byte {
-	for _, v := range [...]uint64{uint64(f), run, log, uint64(seq)} {
+func appendCounters(
+	dst []byte, f base.FileNum, run, log uint64, logSeq, seq base.SeqNum,
+) []byte {
+	for _, v := range [...]uint64{uint64(f), run, log, uint64(logSeq), uint64(seq)} {
 		dst = binary.AppendUvarint(dst, v)
 	}
 	return dst
@@ -122,6 +128,22 @@ func (d *decoder) byte() byte {
 	}
 	d.at++
 	return d.b[d.at-1]
+}
+
+func boolByte(b bool) byte {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (d *decoder) bool() bool {
+	b := d.byte()
+	if b > 1 {
+		d.at--
+		d.fail("0 or 1", b)
+	}
+	return b == 1
 }
 
 func (d *decoder) uint64() uint64 {
@@ -190,6 +212,7 @@ func decodeState(file string, dbid [16]byte, r record) (*State, error) {
 	s.NextFile = base.FileNum(d.uvarint(math.MaxUint64))
 	s.NextRun = d.uvarint(math.MaxUint64)
 	s.LogStart = d.uvarint(math.MaxUint64)
+	s.LogSeq = d.seq()
 	s.LastSeq = d.seq()
 	last := -1
 	for range d.count(minStripeBytes) {
@@ -223,7 +246,11 @@ func decodeEdit(file string, r record) (*Edit, error) {
 	e := &Edit{NextFile: base.FileNum(d.uvarint(math.MaxUint64))}
 	e.NextRun = d.uvarint(math.MaxUint64)
 	e.LogStart = d.uvarint(math.MaxUint64)
+	e.LogSeq = d.seq()
 	e.LastSeq = d.seq()
+	if d.bool() {
+		e.Settings = append([]byte{}, d.bytes()...) // not nil: it replaces
+	}
 	for range d.count(minStripeBytes) {
 		se := StripeEdit{Stripe: base.StripeID(d.byte()), FlushedSeq: d.seq()}
 		for range d.count(1) {

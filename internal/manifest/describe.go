@@ -83,7 +83,7 @@ func (p *printer) record(name string, id identity, r record) error {
 
 func (p *printer) state(s *State) {
 	p.printf("snapshot, settings of %d bytes%s\n", len(s.Settings),
-		counters(s.NextFile, s.NextRun, s.LogStart, s.LastSeq))
+		counters(s.NextFile, s.NextRun, s.LogStart, s.LogSeq, s.LastSeq))
 	for i := range s.Stripes {
 		st := &s.Stripes[i]
 		if st.empty() {
@@ -95,7 +95,12 @@ func (p *printer) state(s *State) {
 }
 
 func (p *printer) edit(e *Edit) {
-	p.printf("edit%s\n", counters(e.NextFile, e.NextRun, e.LogStart, e.LastSeq))
+	settings := ""
+	if e.Settings != nil {
+		settings = fmt.Sprintf(", settings of %d bytes", len(e.Settings))
+	}
+	p.printf("edit%s%s\n", settings,
+		counters(e.NextFile, e.NextRun, e.LogStart, e.LogSeq, e.LastSeq))
 	for i := range e.Stripes {
 		se := &e.Stripes[i]
 		p.printf("          stripe %03d:", se.Stripe)
@@ -120,12 +125,13 @@ func (p *printer) runs(sign string, runs []*Run) {
 }
 
 // counters prints the numbers that are set.
-func counters(f base.FileNum, run, log uint64, seq base.SeqNum) string {
+func counters(f base.FileNum, run, log uint64, logSeq, seq base.SeqNum) string {
 	var b strings.Builder
 	for _, c := range []struct {
 		name string
 		v    uint64
-	}{{"next file", uint64(f)}, {"next run", run}, {"log start", log}, {"last seq", uint64(seq)}} {
+	}{{"next file", uint64(f)}, {"next run", run}, {"log start", log}, {"log seq", uint64(logSeq)},
+		{"last seq", uint64(seq)}} {
 		if c.v != 0 {
 			fmt.Fprintf(&b, ", %s %d", c.name, c.v)
 		}

@@ -81,7 +81,7 @@ func TestGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "next-file=2 next-run=2 log-start=1 last-seq=5\n154 flushed=5 1:1[user#1\x00\x00,user#1\x00\x00]\n"
+	want := "next-file=2 next-run=2 log-start=0 last-seq=5\n154 flushed=5 1:1[user#1\x00\x00,user#1\x00\x00]\n"
 	if got := renderState(s); got != want || s.HashSeed != 0x1122334455667788 {
 		t.Errorf("golden manifest says\n%s", got)
 	}
@@ -98,12 +98,12 @@ func TestDescribe(t *testing.T) {
 	}
 	want := `format 1, database a0a1a2a3a4a5a6a7a8a9aaabacadaeaf, manifest MANIFEST-000001
        0  format 1, database a0a1a2a3a4a5a6a7a8a9aaabacadaeaf, manifest 1
-      40  record 0: snapshot, settings of 2 bytes, next file 1, next run 1, log start 1
-      73  record 1: edit, next file 2, next run 2, last seq 5
+      40  record 0: snapshot, settings of 2 bytes, next file 1, next run 1
+      74  record 1: edit, next file 2, next run 2, last seq 5
           stripe 154: flushed 5
             +run 1
               154-1.sst 300 bytes ["user#1\x00\x00", "user#1\x00\x00"] seq 5..5 entries 1
-     131  record 2: seal
+     134  record 2: seal
 `
 	if b.String() != want {
 		t.Errorf("got\n%s", b.String())

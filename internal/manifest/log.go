@@ -58,7 +58,7 @@ func Create(fsys vfs.FS, dir string, init *State) (*Log, error) {
 	}
 	s := *init
 	s.Settings = slices.Clone(init.Settings)
-	s.NextFile, s.NextRun, s.LogStart = max(s.NextFile, 1), max(s.NextRun, 1), max(s.LogStart, 1)
+	s.NextFile, s.NextRun = max(s.NextFile, 1), max(s.NextRun, 1)
 	if err := s.check(); err != nil {
 		return nil, fmt.Errorf("create database in %s: %w", dir, err)
 	}

@@ -45,12 +45,13 @@ type StripeState struct {
 type State struct {
 	DBID     [16]byte // identity of the database, never zero
 	HashSeed uint64   // secret seed of base.Hash for this database
-	Settings []byte   // format options of the engine, opaque here
+	Settings []byte   // the engine's, opaque here
 
 	Stripes  [base.NumStripes]StripeState
 	NextFile base.FileNum // above every file number in use
 	NextRun  uint64       // above every run id in use
 	LogStart uint64       // the first log segment that recovery needs
+	LogSeq   base.SeqNum  // the first sequence number that recovery needs
 	LastSeq  base.SeqNum  // at or above every number in the files
 }
 
@@ -75,7 +76,9 @@ type Edit struct {
 	NextFile base.FileNum
 	NextRun  uint64
 	LogStart uint64
+	LogSeq   base.SeqNum
 	LastSeq  base.SeqNum
+	Settings []byte // replace those of the state; nil leaves them
 }
 
 // StripeEdit changes the runs of one stripe.
