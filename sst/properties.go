@@ -18,7 +18,7 @@ import (
 //	uvarint  data blocks, uvarint distinct keys, uvarint end of the last data block
 //	zone map of the point entries
 //	uvarint  count of range tombstones
-//	uvarint  length of the smallest key, key; the same for the largest, with ranges
+//	uvarint  length of the smallest key, key; the same for the largest
 //	uvarint  lowest sequence number, highest sequence number, with ranges
 //	uvarint  filter partitions, then each: uvarint first data block, uvarint keys,
 //	         16 bytes handle
@@ -39,7 +39,7 @@ type properties struct {
 
 	zone              zonemap.Map // point entries
 	ranges            uint64
-	smallest, largest []byte // with range tombstones
+	smallest, largest []byte // of point entries
 	minSeq, maxSeq    base.SeqNum
 
 	partitions []filterPartition

@@ -231,7 +231,8 @@ func (w *Writer) finish() error {
 	return w.flush()
 }
 
-// finishBounds computes the bounds of the whole file from entries and ranges.
+// finishBounds computes the bounds of the whole file: of keys from the entries, of
+// sequence numbers from entries and ranges.
 func (w *Writer) finishBounds() {
 	p := &w.props
 	p.zone.First, p.zone.Last = w.firstKey, w.lastKey
@@ -242,14 +243,8 @@ func (w *Writer) finishBounds() {
 	}
 	for i, t := range w.ranges {
 		if i == 0 && !w.started {
-			p.smallest, p.largest, p.minSeq, p.maxSeq = t.Start, t.End, t.Seq, t.Seq
+			p.minSeq, p.maxSeq = t.Seq, t.Seq
 			continue
-		}
-		if bytes.Compare(t.Start, p.smallest) < 0 {
-			p.smallest = t.Start
-		}
-		if bytes.Compare(t.End, p.largest) > 0 {
-			p.largest = t.End
 		}
 		p.minSeq, p.maxSeq = min(p.minSeq, t.Seq), max(p.maxSeq, t.Seq)
 	}

@@ -1,0 +1,383 @@
+package sst_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/cache"
+	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/sst"
+)
+
+// plainEntries returns n entries with keys in order, the even numbers.
+func plainEntries(n int) []base.Entry {
+	list := make([]base.Entry, n)
+	for i := range list {
+		list[i] = base.Entry{
+			Key: fmt.Appendf(nil, "user#%08d", 2*i), Seq: base.SeqNum(i + 1), Kind: base.KindPut,
+			Value: fmt.Appendf(nil, `{"id":%d,"name":"user number %d","score":%d}`, i, i, i*7%1000),
+		}
+	}
+	return list
+}
+
+func mustGet(t *testing.T, r *sst.Reader, e *base.Entry) base.Entry {
+	t.Helper()
+	var got base.Entry
+	found, err := r.Get(e.Key, base.Hash(e.Key, testSeed), base.MaxSeqNum, &got)
+	if err != nil || !found || !sameVersion(&got, e) {
+		t.Fatalf("Get(%q) = %v, %v, %v", e.Key, found, err, got)
+	}
+	return got
+}
+
+// TestLazy: making a reader, asking outside of the file's range and asking for
+// range tombstones that do not exist cost no I/O.
+func TestLazy(t *testing.T) {
+	mem := vfs.NewMem()
+	entries := plainEntries(100)
+	meta := build(t, mem, sst.WriterOptions{FilterBits: 8}, entries)
+	var ops atomic.Int64
+	counted := vfs.NewFault(mem, func(vfs.Op) error { ops.Add(1); return nil })
+	r := sst.NewReader(readerOptions(counted, meta))
+	var e base.Entry
+	for _, key := range []string{"a", "user#00000199", "z"} {
+		if found, err := r.Get([]byte(key), 0, base.MaxSeqNum, &e); found || err != nil {
+			t.Errorf("Get(%q) = %v, %v", key, found, err)
+		}
+	}
+	if list, err := r.RangeTombstones(); list != nil || err != nil {
+		t.Error(list, err)
+	}
+	if found, err := r.Get(entries[50].Key, 0, 0, &e); found || err != nil { // before every write
+		t.Error(found, err)
+	}
+	if n := ops.Load(); n != 0 {
+		t.Errorf("%d file operations", n)
+	}
+	mustGet(t, r, &entries[50])
+	if ops.Load() == 0 {
+		t.Error("a value out of nowhere")
+	}
+	if err := r.Close(); err != nil || mem.OpenFiles() != 0 {
+		t.Errorf("%v, %d files stay open", err, mem.OpenFiles())
+	}
+}
+
+// TestClosed: after Close what is not in memory fails with fs.ErrClosed, values
+// stay, and the cache is empty.
+func TestClosed(t *testing.T) {
+	fsys := vfs.NewMem()
+	entries := plainEntries(2000)
+	meta := build(t, fsys, sst.WriterOptions{Codec: sst.LZ4, FilterBits: 8}, entries)
+	ro := readerOptions(fsys, meta)
+	r := sst.NewReader(ro)
+	held := mustGet(t, r, &entries[0])
+	c := r.NewCursor(base.MaxSeqNum)
+	s := r.NewSource()
+	if !c.First() || !s.Next() {
+		t.Fatal(c.Err(), s.Err())
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(held.Value, entries[0].Value) || !sameEntry(c.Entry(), &entries[0]) {
+		t.Error("a value changed with Close")
+	}
+	if m := ro.Cache.Metrics(); m.UsedBytes != 0 || m.Entries != 0 {
+		t.Errorf("the cache still holds %+v", m)
+	}
+	var e base.Entry
+	_, err := r.Get(entries[0].Key, base.Hash(entries[0].Key, testSeed), base.MaxSeqNum, &e)
+	if !errors.Is(err, fs.ErrClosed) {
+		t.Errorf("Get: %v", err)
+	}
+	for c.Next() {
+		continue
+	}
+	for s.Next() {
+		continue
+	}
+	for _, err := range []error{c.Err(), r.Verify(context.Background())} {
+		if !errors.Is(err, fs.ErrClosed) {
+			t.Errorf("%v", err)
+		}
+	}
+	if err := s.Err(); err != nil && !errors.Is(err, fs.ErrClosed) {
+		t.Errorf("source: %v", err)
+	}
+	if m := ro.Cache.Metrics(); m.UsedBytes != 0 {
+		t.Errorf("a closed reader fills the cache: %+v", m)
+	}
+}
+
+// TestCachedReadsDoNotAllocate, for hits, misses, cursor moves and seeks.
+func TestCachedReadsDoNotAllocate(t *testing.T) {
+	fsys := vfs.NewMem()
+	entries := plainEntries(5000)
+	meta := build(t, fsys, sst.WriterOptions{Codec: sst.LZ4, FilterBits: 8}, entries)
+	r := sst.NewReader(readerOptions(fsys, meta))
+	c := r.NewCursor(base.MaxSeqNum)
+	for ok := c.First(); ok; ok = c.Next() {
+		continue
+	}
+	rnd := rand.New(rand.NewPCG(1, 1))
+	absent := []byte("user#00000001")
+	var e base.Entry
+	cases := map[string]func(){
+		"hit": func() {
+			k := entries[rnd.IntN(len(entries))].Key
+			_, _ = r.Get(k, base.Hash(k, testSeed), base.MaxSeqNum, &e)
+		},
+		"miss": func() { _, _ = r.Get(absent, base.Hash(absent, testSeed), base.MaxSeqNum, &e) },
+		"seek": func() { c.SeekGE(entries[rnd.IntN(len(entries))].Key) },
+		"scan": func() {
+			r.InitCursor(c, base.MaxSeqNum)
+			for ok := c.First(); ok; ok = c.Next() {
+				continue
+			}
+		},
+		"back": func() {
+			for ok := c.Last(); ok; ok = c.Prev() {
+				continue
+			}
+		},
+	}
+	for name, f := range cases {
+		f()
+		if n := testing.AllocsPerRun(50, f); n != 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+}
+
+// TestWriterAllocations: a reused writer allocates nothing per entry.
+func TestWriterAllocations(t *testing.T) {
+	entries := plainEntries(20_000)
+	for _, codec := range []sst.Codec{sst.None, sst.LZ4, sst.Zstd} {
+		var w sst.Writer
+		o := writerOptions(sst.WriterOptions{Codec: codec, FilterBits: 8})
+		n := testing.AllocsPerRun(3, func() {
+			f, err := vfs.NewMem().Create("x")
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.Reset(f, o)
+			fill(t, &w, entries)
+		})
+		// What is left: the file system's chunks and one-time growth.
+		if n > 400 {
+			t.Errorf("%v: %v allocations for %d entries", codec, n, len(entries))
+		}
+	}
+}
+
+// TestColdRead: a Get in a cold file of one partition reads the tail, the filter,
+// the index and one block; the next one in the same block nothing; an absent key
+// only ever costs the filter.
+func TestColdRead(t *testing.T) {
+	fsys := vfs.NewMem()
+	entries := plainEntries(5000)
+	meta := build(t, fsys, sst.WriterOptions{FilterBits: 16}, entries)
+	ro := readerOptions(fsys, meta)
+	r := sst.NewReader(ro)
+	absent := []byte("user#00005001")
+	var e base.Entry
+	if found, err := r.Get(absent, base.Hash(absent, testSeed), base.MaxSeqNum, &e); found || err != nil {
+		t.Fatal(found, err)
+	}
+	if s := ro.Stats.Snapshot(); s.Reads != 2 || s.FilterNegatives != 1 || s.FilterChecks != 1 {
+		t.Errorf("absent key: %+v", s)
+	}
+	mustGet(t, r, &entries[2500])
+	if s := ro.Stats.Snapshot(); s.Reads != 4 || s.BlockMisses != 1 || s.BlockHits != 0 {
+		t.Errorf("cold hit: %+v", s)
+	}
+	mustGet(t, r, &entries[2501])
+	if s := ro.Stats.Snapshot(); s.Reads != 4 || s.BlockMisses != 1 || s.BlockHits != 1 ||
+		s.FilterChecks != 3 {
+		t.Errorf("warm hit: %+v", s)
+	}
+}
+
+// TestFilterStats: absent keys are turned away at the rate of the filter's width.
+func TestFilterStats(t *testing.T) {
+	fsys := vfs.NewMem()
+	const n = 50_000
+	meta := build(t, fsys, sst.WriterOptions{FilterBits: 8, FilterPartitionKeys: 9000}, plainEntries(n))
+	ro := readerOptions(fsys, meta)
+	r := sst.NewReader(ro)
+	var e base.Entry
+	for i := range n - 1 {
+		k := fmt.Appendf(nil, "user#%08d", 2*i+1)
+		if found, err := r.Get(k, base.Hash(k, testSeed), base.MaxSeqNum, &e); found || err != nil {
+			t.Fatal(found, err)
+		}
+	}
+	s := ro.Stats.Snapshot()
+	if s.FilterChecks != n-1 || s.FilterNegatives+s.FilterFalsePositives != n-1 {
+		t.Errorf("%+v", s)
+	}
+	if rate := float64(s.FilterFalsePositives) / (n - 1); rate < 0.002 || rate > 0.006 {
+		t.Errorf("false positive rate %f, want about 0.0039", rate)
+	}
+}
+
+// TestReadAhead: a cold scan reads in large pieces, short ones do not.
+func TestReadAhead(t *testing.T) {
+	fsys := vfs.NewMem()
+	entries := plainEntries(60_000)
+	meta := build(t, fsys, sst.WriterOptions{Codec: sst.None}, entries)
+	ro := readerOptions(fsys, meta)
+	r := sst.NewReader(ro)
+	c := r.NewCursor(base.MaxSeqNum)
+	c.SeekGE(entries[30_000].Key)
+	for range 200 {
+		c.Next()
+	}
+	if s := ro.Stats.Snapshot(); s.ReadBytes > 100<<10 {
+		t.Errorf("a scan of 200 entries reads %d bytes", s.ReadBytes)
+	}
+	before := ro.Stats.Snapshot()
+	checkScans(t, c, entries)
+	s := ro.Stats.Snapshot()
+	blocks, reads := s.BlockMisses-before.BlockMisses, s.Reads-before.Reads
+	if blocks < 200 || reads > blocks/8 {
+		t.Errorf("%d blocks in %d reads", blocks, reads)
+	}
+	if read := s.ReadBytes - before.ReadBytes; read > uint64(meta.SizeBytes)*11/10 {
+		t.Errorf("%d bytes read of a file of %d", read, meta.SizeBytes)
+	}
+}
+
+// TestSourceBypassesCache: a source reads in large pieces and leaves the cache
+// alone.
+func TestSourceBypassesCache(t *testing.T) {
+	fsys := vfs.NewMem()
+	entries := plainEntries(60_000)
+	meta := build(t, fsys, sst.WriterOptions{Codec: sst.LZ4, FilterBits: 8}, entries)
+	ro := readerOptions(fsys, meta)
+	r := sst.NewReader(ro)
+	checkSource(t, r.NewSource(), entries)
+	if m := ro.Cache.Metrics(); m.Inserts != 0 {
+		t.Errorf("%+v", m)
+	}
+	if s := ro.Stats.Snapshot(); s.Reads > uint64(meta.SizeBytes)/(200<<10)+4 {
+		t.Errorf("%d reads of a file of %d bytes", s.Reads, meta.SizeBytes)
+	}
+}
+
+// TestConcurrentReads: many readers of several files with a cache and handles for
+// almost nothing, while files are closed and opened again.
+func TestConcurrentReads(t *testing.T) {
+	fsys := vfs.NewMem()
+	shared := cache.New(100_000)
+	files := cache.NewFiles(func(name string) (cache.File, error) { return fsys.Open(name) }, 2)
+	entries := plainEntries(4000)
+	var readers [5]atomic.Pointer[sst.Reader]
+	var options [5]sst.ReaderOptions
+	for i := range readers {
+		o := sst.WriterOptions{
+			FileNum: base.FileNum(i + 1), Codec: sst.Codec(i % 3), FilterBits: 8,
+			BlockBytes: 4096, FilterPartitionKeys: 1500,
+		}
+		options[i] = readerOptions(fsys, build(t, fsys, o, entries))
+		options[i].Cache, options[i].Files = shared, files
+		readers[i].Store(sst.NewReader(options[i]))
+	}
+	var wg sync.WaitGroup
+	for w := range 6 {
+		wg.Go(func() {
+			rnd := rand.New(rand.NewPCG(uint64(w), 7))
+			var c sst.Cursor
+			for step := range 1500 {
+				i := rnd.IntN(len(readers))
+				r := readers[i].Load()
+				k := rnd.IntN(len(entries))
+				var err error
+				if step%10 == 0 {
+					err = walk(t, r, &c, entries[k:min(k+100, len(entries))])
+				} else {
+					var e base.Entry
+					var found bool
+					found, err = r.Get(entries[k].Key, base.Hash(entries[k].Key, testSeed), base.MaxSeqNum, &e)
+					if err == nil && (!found || !sameVersion(&e, &entries[k])) {
+						t.Errorf("wrong answer for %q", entries[k].Key)
+					}
+				}
+				if err != nil && !errors.Is(err, fs.ErrClosed) {
+					t.Error(err)
+					return
+				}
+				if rnd.IntN(300) == 0 {
+					readers[i].Store(sst.NewReader(options[i]))
+					r.Close()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for i := range readers {
+		readers[i].Load().Close()
+	}
+	if m := shared.Metrics(); m.UsedBytes != 0 || m.Evictions == 0 {
+		t.Errorf("%+v", m)
+	}
+	if n := fsys.OpenFiles(); n != 0 {
+		t.Errorf("%d files stay open", n)
+	}
+}
+
+// walk compares a cursor's way with want.
+func walk(t *testing.T, r *sst.Reader, c *sst.Cursor, want []base.Entry) error {
+	r.InitCursor(c, base.MaxSeqNum)
+	ok := c.SeekGE(want[0].Key)
+	for i := range want {
+		if !ok {
+			if c.Err() == nil {
+				t.Errorf("the cursor ends at %q", want[i].Key)
+			}
+			return c.Err()
+		}
+		if !sameEntry(c.Entry(), &want[i]) {
+			t.Errorf("got %v, want %v", c.Entry(), want[i])
+		}
+		ok = c.Next()
+	}
+	return c.Err()
+}
+
+// TestDescribe: the account names what a reader of it looks for.
+func TestDescribe(t *testing.T) {
+	fsys := vfs.NewMem()
+	meta, _, _ := smallFile(t, fsys, sst.LZ4)
+	var out strings.Builder
+	if err := sst.NewReader(readerOptions(fsys, meta)).Describe(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"000-7.sst", "lz4", "filter 1", "block 3", `range delete    ["pk/a", "pk/b") seq 7`} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+}
+
+// TestVerifyStops: a cancelled context ends Verify.
+func TestVerifyStops(t *testing.T) {
+	fsys := vfs.NewMem()
+	meta, _, _ := smallFile(t, fsys, sst.None)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := sst.NewReader(readerOptions(fsys, meta)).Verify(ctx); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
