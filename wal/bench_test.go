@@ -15,8 +15,7 @@ func BenchmarkAppend(b *testing.B) {
 	for _, mapped := range []bool{true, false} {
 		name := map[bool]string{true: "mapped", false: "write"}[mapped]
 		b.Run(name, func(b *testing.B) {
-			l, err := wal.Open(wal.Options{FS: vfs.OS(), Dir: b.TempDir(), Mapped: mapped}, wal.Tail{})
-			must(b, err)
+			l := openNew(b, wal.Options{FS: vfs.OS(), Dir: b.TempDir(), Mapped: mapped})
 			p := make([]byte, 109)
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
@@ -36,8 +35,7 @@ func BenchmarkAppend(b *testing.B) {
 func BenchmarkSync(b *testing.B) {
 	for _, goroutines := range []int{1, 8, 64} {
 		b.Run(fmt.Sprintf("goroutines-%d", goroutines), func(b *testing.B) {
-			l, err := wal.Open(wal.Options{FS: vfs.OS(), Dir: b.TempDir(), Mapped: true}, wal.Tail{})
-			must(b, err)
+			l := openNew(b, wal.Options{FS: vfs.OS(), Dir: b.TempDir(), Mapped: true})
 			p := make([]byte, 109)
 			b.ReportAllocs()
 			b.ResetTimer()

@@ -107,10 +107,12 @@ func decodeHeader(b []byte) (h header, err error) {
 		return h, corrupt.New("", 0, what, "64 bytes", len(b))
 	}
 	if string(b[:8]) != segmentMagic {
-		return h, corrupt.New("", 0, what, fmt.Sprintf("magic %q", segmentMagic), fmt.Sprintf("%q", b[:8]))
+		want := fmt.Sprintf("magic %q", segmentMagic)
+		return h, corrupt.New("", 0, what, want, fmt.Sprintf("%q", b[:8]))
 	}
 	if want, got := crc32.Checksum(b[:60], castagnoli), le.Uint32(b[60:]); want != got {
-		return h, corrupt.New("", 60, what, fmt.Sprintf("checksum %08x", want), fmt.Sprintf("%08x", got))
+		want := fmt.Sprintf("checksum %08x", want)
+		return h, corrupt.New("", 60, what, want, fmt.Sprintf("%08x", got))
 	}
 	if v := le.Uint32(b[8:]); v != formatVersion {
 		return h, corrupt.NewVersion("", what, formatVersion, v)
@@ -129,7 +131,7 @@ func decodeHeader(b []byte) (h header, err error) {
 		h.prev = h.num - gap
 	}
 	if (h.prev == 0) != (h.prevEnd == 0) {
-		return h, corrupt.New("", 56, what, "an end exactly if there is a previous segment", h.prevEnd)
+		return h, corrupt.New("", 56, what, "an end if there is a previous segment", h.prevEnd)
 	}
 	return h, nil
 }
@@ -138,7 +140,8 @@ func decodeHeader(b []byte) (h header, err error) {
 func (h *header) checkPlace(dbid [16]byte, num SegmentNum) error {
 	const what = "log segment header"
 	if h.dbid != dbid {
-		return corrupt.New("", 16, what, fmt.Sprintf("database %x", dbid), fmt.Sprintf("%x", h.dbid))
+		want := fmt.Sprintf("database %x", dbid)
+		return corrupt.New("", 16, what, want, fmt.Sprintf("%x", h.dbid))
 	}
 	if h.num != num {
 		return corrupt.New("", 32, what, fmt.Sprintf("segment %d", num), h.num)
@@ -211,7 +214,8 @@ func align(n int64) int64 { return (n + recordAlign - 1) &^ (recordAlign - 1) }
 // encodeRecord writes a record into dst, which has exactly recordBytes of room.
 // payloadCRC is the checksum of the payload alone: it is computed outside the log's
 // lock, and the 20 bytes of header are added to it here.
-func encodeRecord(dst []byte, payloadCRC, length, tag, lag uint32, seq base.SeqNum, payload []byte) {
+func encodeRecord(dst []byte, payloadCRC, length, tag, lag uint32, seq base.SeqNum,
+	payload []byte) {
 	le := binary.LittleEndian
 	le.PutUint64(dst[len(dst)-recordAlign:], 0) // the padding; the rest is overwritten
 	copy(dst[recordHeader:], payload)

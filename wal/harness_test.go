@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"path/filepath"
 	"slices"
@@ -87,7 +88,7 @@ func replay(t testing.TB, o wal.Options, from wal.SegmentNum, fromSeq base.SeqNu
 
 func tryReplay(o wal.Options, from wal.SegmentNum, fromSeq base.SeqNum) (wal.Tail, int, error) {
 	n := 0
-	tail, err := wal.Recover(o, from, fromSeq, func(_ wal.SegmentNum, seq base.SeqNum, p []byte) error {
+	apply := func(_ wal.SegmentNum, seq base.SeqNum, p []byte) error {
 		if want := fromSeq + base.SeqNum(n); seq != want {
 			return fmt.Errorf("record %d follows, want %d", seq, want)
 		}
@@ -96,7 +97,8 @@ func tryReplay(o wal.Options, from wal.SegmentNum, fromSeq base.SeqNum) (wal.Tai
 		}
 		n++
 		return nil
-	})
+	}
+	tail, err := wal.Recover(o, from, fromSeq, apply)
 	if err == nil && tail.LastSeq != fromSeq+base.SeqNum(n)-1 {
 		err = fmt.Errorf("tail says last is %d after %d records from %d", tail.LastSeq, n, fromSeq)
 	}
@@ -184,3 +186,5 @@ func wantCorrupt(t testing.TB, err error) *corrupt.Error {
 	}
 	return c
 }
+
+func castagnoli(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }

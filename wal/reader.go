@@ -89,14 +89,16 @@ func (r *segmentReader) header() (h header, raw []byte, err error) {
 
 // record reads the record at off if there is a whole one with this tag and a right
 // checksum.
-func (r *segmentReader) record(off int64, tag uint32) (h recordHead, payload []byte, ok bool, err error) {
+func (r *segmentReader) record(off int64, tag uint32) (h recordHead, payload []byte, ok bool,
+	err error) {
 	b, err := r.view(off, recordHeader)
 	if err != nil || len(b) < recordHeader {
 		return h, nil, false, err
 	}
 	h = decodeRecordHead(b)
 	n := h.payloadBytes()
-	if h.tag != tag || h.seq == 0 && !h.marker() || n > r.size-off-recordHeader || n > maxRecordBytes {
+	room := min(r.size-off-recordHeader, maxRecordBytes)
+	if h.tag != tag || h.seq == 0 && !h.marker() || n > room {
 		return h, nil, false, nil
 	}
 	if n > windowBytes-recordHeader {

@@ -3,7 +3,6 @@ package wal
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/kstonedb/kstone/internal/base"
@@ -162,12 +161,13 @@ func (r *recovery) readHeader(c *candidate) error {
 	if bad == nil {
 		c.bad = nameError(h.checkPlace(r.o.DBID, c.num), path)
 	}
-	foreign := bad == nil && h.dbid != r.o.DBID
 	var cerr error
 	if r.buf, cerr = f.close(); cerr != nil {
 		return cerr
 	}
-	if foreign || bad != nil && (!errors.Is(bad, corrupt.ErrCorrupt) || errors.Is(bad, corrupt.ErrVersion)) {
+	foreign := bad == nil && h.dbid != r.o.DBID
+	failed := bad != nil && !errors.Is(bad, corrupt.ErrCorrupt)
+	if foreign || failed || errors.Is(bad, corrupt.ErrVersion) {
 		return c.bad
 	}
 	return nil
@@ -209,7 +209,8 @@ func (r *recovery) walk(i int) error {
 		i = next
 	}
 	if r.tail.LastSeq+1 < r.fromSeq {
-		return r.damage(i, fmt.Sprintf("the manifest needs the log up to %d", r.fromSeq-1))
+		why := fmt.Sprintf("the manifest needs the log up to %d", r.fromSeq-1)
+		return r.damage(i, r.tail.Segment, why)
 	}
 	return r.scanFrom(i)
 }
@@ -368,15 +369,16 @@ func (r *recovery) scan(end int, c *candidate, tags []uint32, off int64) (err er
 			continue
 		}
 		if budget -= recordHeader + h.payloadBytes(); budget < 0 {
-			return corrupt.New(f.name, at, "log segment", "records that do not overlap", "more of them")
+			return corrupt.New(f.name, at, "log segment", "records that do not overlap", "overlap")
 		}
 		_, _, ok, err := f.record(at, h.tag)
 		if err != nil {
 			return err
 		}
 		if ok {
-			return r.damage(end, fmt.Sprintf("record %d in %s at offset %d says that %d was synced",
-				h.seq, c.num.FileName(), at, h.synced()))
+			why := fmt.Sprintf("record %d in %s at offset %d says that %d was synced",
+				h.seq, c.num.FileName(), at, h.synced())
+			return r.damage(end, c.num, why)
 		}
 	}
 	r.tail.TornBytes += torn
@@ -394,9 +396,10 @@ func findTag(b []byte, tags []uint32) int {
 	return -1
 }
 
-// damage is the error of rules 5 and 7. It blames the header of the segment after
-// the end if that header is bad while the segment before ends cleanly.
-func (r *recovery) damage(end int, why string) error {
+// damage is the error of rules 5 and 7; the proof was found in segment proof. It
+// blames the header of the segment after the end if that header is bad while the
+// segment before ends cleanly.
+func (r *recovery) damage(end int, proof SegmentNum, why string) error {
 	want := fmt.Sprintf("sequence number %d (%s)", r.tail.LastSeq+1, why)
 	if end < 0 {
 		for _, c := range r.files {
@@ -406,10 +409,10 @@ func (r *recovery) damage(end int, why string) error {
 		}
 		return corrupt.New(r.o.Dir, -1, "log", want, "no valid segment")
 	}
-	if end+1 < len(r.files) && r.tail.TornBytes == 0 {
+	if end+1 < len(r.files) && r.tail.TornBytes == 0 && proof != r.tail.Segment {
 		if next := &r.files[end+1]; next.bad != nil {
 			var bad *corrupt.Error
-			if errors.As(next.bad, &bad) && bad.Offset >= 0 && bad.Offset < math.MaxInt64 {
+			if errors.As(next.bad, &bad) {
 				return corrupt.New(bad.File, bad.Offset, "log segment header",
 					fmt.Sprintf("%s, to reach %s", bad.Want, want), bad.Got)
 			}

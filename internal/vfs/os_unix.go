@@ -80,11 +80,13 @@ func (f *osFile) Map(size int64) (Mapping, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.unreserved {
-		return nil, fmt.Errorf("map %s: blocks cannot be reserved: %w", f.Name(), errors.ErrUnsupported)
+		return nil, fmt.Errorf("map %s: blocks cannot be reserved: %w",
+			f.Name(), errors.ErrUnsupported)
 	}
 	m := &osMapping{file: f}
 	err = f.control("map", func(fd uintptr) (err error) {
-		m.data, err = unix.Mmap(int(fd), 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+		const prot = unix.PROT_READ | unix.PROT_WRITE
+		m.data, err = unix.Mmap(int(fd), 0, int(size), prot, unix.MAP_SHARED)
 		return err
 	})
 	if err != nil {

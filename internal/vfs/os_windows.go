@@ -63,7 +63,8 @@ func tryLockOS(f *os.File, shared bool) (held bool, err error) {
 	switch {
 	case err != nil:
 		return false, err
-	case errors.Is(lockErr, windows.ERROR_LOCK_VIOLATION), errors.Is(lockErr, windows.ERROR_IO_PENDING):
+	case errors.Is(lockErr, windows.ERROR_LOCK_VIOLATION),
+		errors.Is(lockErr, windows.ERROR_IO_PENDING):
 		return true, nil
 	case lockErr != nil:
 		return false, &fs.PathError{Op: "lock", Path: f.Name(), Err: lockErr}

@@ -165,9 +165,11 @@ func TestOpenErrors(t *testing.T) {
 	forEach(t, func(t *testing.T, fsys vfs.FS, dir string) {
 		missing := filepath.Join(dir, "missing")
 		for _, err := range []error{
-			second(fsys.Open(missing)), second(fsys.OpenReadWrite(missing)), second(fsys.Stat(missing)),
+			second(fsys.Open(missing)), second(fsys.OpenReadWrite(missing)),
+			second(fsys.Stat(missing)),
 			second(fsys.List(missing)), second(fsys.Create(filepath.Join(missing, "a"))),
-			fsys.Remove(missing), fsys.Rename(missing, missing+"2"), fsys.Link(missing, missing+"2"),
+			fsys.Remove(missing), fsys.Rename(missing, missing+"2"),
+			fsys.Link(missing, missing+"2"),
 			fsys.Rename(missing, filepath.Join(missing, "x")),
 		} {
 			wantIs(t, err, fs.ErrNotExist)
@@ -313,9 +315,11 @@ func TestConcurrentUse(t *testing.T) {
 						return
 					}
 					off := int64(g*20+i) * 8
-					err = errors.Join(second(shared.WriteAt([]byte("12345678"), off)), shared.Sync(),
+					err = errors.Join(
+						second(shared.WriteAt([]byte("12345678"), off)), shared.Sync(),
 						second(shared.ReadAt(make([]byte, 8), off)), second(f.Write([]byte("x"))),
-						fsys.Rename(name, name+"r"), fsys.Remove(name+"r"), f.Close(), second(fsys.List(dir)))
+						fsys.Rename(name, name+"r"), fsys.Remove(name+"r"), f.Close(),
+						second(fsys.List(dir)))
 					if err != nil {
 						t.Error(err)
 					}

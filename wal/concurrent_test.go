@@ -1,0 +1,254 @@
+package wal_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/wal"
+)
+
+// tagged is record i of goroutine g, of varying length.
+func tagged(g, i int) []byte {
+	p := binary.BigEndian.AppendUint32(nil, uint32(g))
+	p = binary.BigEndian.AppendUint32(p, uint32(i))
+	return append(p, make([]byte, (g*31+i*7)%90)...)
+}
+
+// Many goroutines append and sync while others copy and release. Every acknowledged
+// record is there afterwards, in the order of its sequence number.
+func TestConcurrentAppendSync(t *testing.T) {
+	eachKind(t, 4<<10, func(t *testing.T, o wal.Options) {
+		const goroutines, each = 12, 150
+		l := openNew(t, o)
+		var mu sync.Mutex
+		acked := map[base.SeqNum][2]int{}
+		var wg, background sync.WaitGroup
+		for g := range goroutines {
+			wg.Go(func() {
+				for i := range each {
+					p := tagged(g, i)
+					if i%50 == 49 {
+						p = append(p, make([]byte, 6<<10)...) // larger than a segment
+					}
+					seq, err := l.Append(p)
+					if err == nil && i%3 != 0 {
+						if err = l.Sync(seq); err == nil && l.SyncedSeq() < seq {
+							err = fmt.Errorf("synced %d after Sync(%d)", l.SyncedSeq(), seq)
+						}
+					}
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					mu.Lock()
+					acked[seq] = [2]int{g, i}
+					mu.Unlock()
+				}
+			})
+		}
+		stop := make(chan struct{})
+		background.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				copyAndCheck(t, l, o)
+				must(t, l.Release(1)) // nothing, but under the same locks
+				l.Segments()
+				l.SizeBytes()
+				l.FirstSegment(l.SyncedSeq())
+			}
+		})
+		wg.Wait()
+		close(stop)
+		background.Wait()
+		must(t, l.Close())
+		n := base.SeqNum(0)
+		next := map[int]int{}
+		_, err := wal.Recover(o, 0, 1, func(_ wal.SegmentNum, seq base.SeqNum, p []byte) error {
+			n++
+			g, i := int(binary.BigEndian.Uint32(p)), int(binary.BigEndian.Uint32(p[4:]))
+			if seq != n || acked[seq] != [2]int{g, i} || next[g] != i {
+				return fmt.Errorf("record %d is %d of %d, not %v", seq, i, g, acked[seq])
+			}
+			next[g]++
+			return nil
+		})
+		must(t, err)
+		if n != goroutines*each {
+			t.Fatalf("%d records, want %d", n, goroutines*each)
+		}
+	})
+}
+
+// count returns an apply function that counts.
+func count(n *base.SeqNum) func(wal.SegmentNum, base.SeqNum, []byte) error {
+	return func(wal.SegmentNum, base.SeqNum, []byte) error {
+		*n++
+		return nil
+	}
+}
+
+// copyAndCheck copies the running log and recovers the copy.
+func copyAndCheck(t *testing.T, l *wal.Log, o wal.Options) {
+	o.FS = vfs.NewMem()
+	if err := o.FS.MkdirAll("copy"); err != nil {
+		t.Error(err)
+		return
+	}
+	last, err := l.CopyTo(o.FS, "copy", 0)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	o.Dir = "copy"
+	n := base.SeqNum(0)
+	tail, err := wal.Recover(o, 0, 1, count(&n))
+	if err != nil || n != last || tail.LastSeq != last {
+		t.Errorf("copy up to %d has %d records: %v", last, n, err)
+	}
+}
+
+// Release and recycling race with appends and copies.
+func TestConcurrentRelease(t *testing.T) {
+	eachKind(t, 1<<10, func(t *testing.T, o wal.Options) {
+		l := openNew(t, o)
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				for range 300 {
+					if _, err := l.Append(make([]byte, 40)); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		wg.Go(func() {
+			for range 100 {
+				if err := l.Release(l.LastSeq() / 2); err != nil {
+					t.Error(err)
+				}
+				if err := l.Sync(l.LastSeq()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		wg.Wait()
+		half := l.LastSeq() / 2
+		from := l.FirstSegment(half)
+		must(t, l.Close())
+		n := base.SeqNum(0)
+		_, err := wal.Recover(o, from, half, count(&n))
+		must(t, err)
+		if n != 1200-half+1 {
+			t.Fatalf("%d records from %d on", n, half)
+		}
+	})
+}
+
+// Close answers everybody who waits, and afterwards nothing is accepted.
+func TestCloseWhileInUse(t *testing.T) {
+	for range 20 {
+		o := memOptions(1 << 10)
+		l := openNew(t, o)
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		durable := base.SeqNum(0)
+		started := make(chan struct{}, 6)
+		for range 6 {
+			wg.Go(func() {
+				for i := 0; ; i++ {
+					if i == 5 {
+						started <- struct{}{}
+					}
+					seq, err := l.Append(make([]byte, 30))
+					if err == nil {
+						err = l.Sync(seq)
+					}
+					if errors.Is(err, wal.ErrClosed) {
+						return
+					}
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					mu.Lock()
+					durable = max(durable, seq)
+					mu.Unlock()
+				}
+			})
+		}
+		for range 6 {
+			<-started
+		}
+		wg.Go(func() {
+			if err := l.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		must(t, l.Close())
+		wg.Wait()
+		if tail := mustTail(t, o); tail.LastSeq < durable || tail.TornBytes != 0 {
+			t.Fatalf("log ends at %d (%d torn bytes), %d was durable",
+				tail.LastSeq, tail.TornBytes, durable)
+		}
+		must(t, l.Sync(durable))
+	}
+}
+
+// One sync serves everybody who waits; whoever comes while it runs waits for the next.
+func TestGroupCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := memOptions(1 << 20)
+		gate := make(chan struct{})
+		var armed atomic.Bool
+		o.FS = vfs.NewFault(o.FS, func(op vfs.Op) error {
+			if op.Kind == vfs.OpSync && armed.Load() {
+				<-gate
+			}
+			return nil
+		})
+		l := openNew(t, o)
+		var wg sync.WaitGroup
+		appendAndSync := func() {
+			wg.Go(func() {
+				seq, err := l.Append(make([]byte, 10))
+				if err == nil {
+					err = l.Sync(seq)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		armed.Store(true)
+		appendAndSync()
+		synctest.Wait() // its sync is under way
+		for range 50 {
+			appendAndSync()
+		}
+		synctest.Wait()
+		gate <- struct{}{}
+		synctest.Wait()
+		if l.LastSeq() != 51 || l.SyncedSeq() != 1 {
+			t.Fatalf("last %d, synced %d, want 51 and 1", l.LastSeq(), l.SyncedSeq())
+		}
+		gate <- struct{}{}
+		wg.Wait()
+		if l.SyncedSeq() != 51 || l.Syncs() != 2 {
+			t.Fatalf("synced %d with %d syncs, want 51 with 2", l.SyncedSeq(), l.Syncs())
+		}
+		armed.Store(false)
+		must(t, l.Close())
+	})
+}

@@ -1,0 +1,306 @@
+package wal_test
+
+import (
+	"errors"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/wal"
+)
+
+var errBoom = errors.New("boom")
+
+// faulty wraps the file system of o so that operations of one kind fail while armed.
+// Mem counts open files.
+func faulty(o *wal.Options, kind vfs.OpKind, err error) (armed *atomic.Bool, mem *vfs.MemFS) {
+	armed = new(atomic.Bool)
+	mem = o.FS.(*vfs.MemFS)
+	o.FS = vfs.NewFault(mem, func(op vfs.Op) error {
+		if op.Kind == kind && armed.Load() {
+			return err
+		}
+		return nil
+	})
+	return armed, mem
+}
+
+func TestFailedSyncIsFinal(t *testing.T) {
+	o := memOptions(4 << 10)
+	armed, mem := faulty(&o, vfs.OpSync, errBoom)
+	var reports atomic.Int32
+	var l *wal.Log
+	o.OnFailure = func(err error) {
+		reports.Add(1)
+		wantIs(t, err, errBoom)
+		wantIs(t, second(l.Append(nil)), errBoom) // no lock is held
+	}
+	l = openNew(t, o)
+	fill(t, l, 5)
+	must(t, l.Sync(5))
+	fill(t, l, 8)
+	armed.Store(true)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			if err := l.Sync(8); !errors.Is(err, errBoom) || !errors.Is(err, wal.ErrFailed) {
+				t.Errorf("sync: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	armed.Store(false) // the disk is well again: too late
+	for range 2 {
+		wantIs(t, l.Sync(8), errBoom)
+		wantIs(t, l.Sync(3), errBoom)
+		wantIs(t, second(l.Append(nil)), errBoom)
+		wantIs(t, l.Err(), wal.ErrFailed)
+		if l.SyncedSeq() != 5 {
+			t.Fatalf("synced %d after a failed sync, want 5", l.SyncedSeq())
+		}
+	}
+	wantIs(t, l.Close(), errBoom)
+	wantIs(t, l.Close(), errBoom)
+	if n := reports.Load(); n != 1 {
+		t.Fatalf("OnFailure was called %d times", n)
+	}
+	if n := mem.OpenFiles(); n != 0 {
+		t.Fatalf("%d files are open", n)
+	}
+	must(t, reopen(t, o, 0, 1).Close())
+}
+
+func TestFailedWriteIsFinal(t *testing.T) {
+	for _, short := range []int{0, 10, 30, 1000} {
+		o := memOptions(4 << 10)
+		armed, _ := faulty(&o, vfs.OpWriteAt, &vfs.ShortWriteError{N: short, Err: errBoom})
+		var reports int
+		o.OnFailure = func(error) { reports++ }
+		l := openNew(t, o)
+		fill(t, l, 5)
+		armed.Store(true)
+		wantIs(t, second(l.Append(payload(6))), errBoom)
+		armed.Store(false)
+		wantIs(t, second(l.Append(payload(6))), errBoom)
+		wantIs(t, l.Sync(5), wal.ErrFailed)
+		wantIs(t, l.Close(), wal.ErrFailed)
+		if reports != 1 {
+			t.Fatalf("OnFailure was called %d times", reports)
+		}
+		// A record that was placed as a whole may appear: its fate was unknown.
+		want := 5
+		if short == 1000 {
+			want = 6
+		}
+		if _, n := replay(t, o, 0, 1); n != want {
+			t.Fatalf("%d records after a short write of %d, want %d", n, short, want)
+		}
+	}
+}
+
+// A full disk in a write, as opposed to an allocation, is a failed write.
+func TestFailureDoesNotPromiseThatSpaceHelps(t *testing.T) {
+	o := memOptions(4 << 10)
+	armed, _ := faulty(&o, vfs.OpSync, vfs.ErrNoSpace)
+	l := openNew(t, o)
+	fill(t, l, 1)
+	armed.Store(true)
+	err := l.Sync(1)
+	if errors.Is(err, vfs.ErrNoSpace) || !errors.Is(err, wal.ErrFailed) {
+		t.Fatalf("got %v", err)
+	}
+	wantIs(t, l.Close(), wal.ErrFailed)
+}
+
+func TestFailedDirectorySyncIsFinal(t *testing.T) {
+	o := memOptions(512)
+	armed, _ := faulty(&o, vfs.OpSyncDir, errBoom)
+	l := openNew(t, o)
+	fill(t, l, 3)
+	must(t, l.Sync(3))
+	armed.Store(true)
+	var err error
+	for err == nil {
+		_, err = l.Append(payload(l.LastSeq() + 1))
+	}
+	wantIs(t, err, wal.ErrFailed)
+	armed.Store(false)
+	wantIs(t, second(l.Append(nil)), errBoom)
+	wantIs(t, l.Close(), errBoom)
+}
+
+// Whatever fails while a segment is prepared, no byte has been placed: Append says so
+// and works again afterwards.
+func TestFailedPreparationIsNotFinal(t *testing.T) {
+	kinds := []vfs.OpKind{vfs.OpCreate, vfs.OpAllocate, vfs.OpRename, vfs.OpOpenReadWrite}
+	for _, kind := range kinds {
+		for _, fault := range []error{errBoom, vfs.ErrNoSpace} {
+			o := memOptions(512)
+			armed, mem := faulty(&o, kind, fault)
+			l := openNew(t, o)
+			fill(t, l, 40)
+			must(t, l.Sync(40))
+			must(t, l.Release(40)) // there are spares to rename
+			armed.Store(true)
+			failed := false
+			for range 300 {
+				if _, err := l.Append(payload(l.LastSeq() + 1)); err != nil {
+					wantIs(t, err, fault)
+					failed = true
+				}
+			}
+			if !failed && (kind == vfs.OpCreate || kind == vfs.OpAllocate) {
+				t.Fatalf("no append failed although every %v did", kind)
+			}
+			must(t, l.Err())
+			must(t, l.Sync(l.LastSeq()))
+			armed.Store(false)
+			last := l.LastSeq()
+			fill(t, l, last+100)
+			must(t, l.Close())
+			if n := mem.OpenFiles(); n != 0 {
+				t.Fatalf("%d files are open", n)
+			}
+			replay(t, o, 0, 40)
+		}
+	}
+}
+
+func TestDiskFull(t *testing.T) {
+	o := memOptions(1 << 10)
+	mem := o.FS.(*vfs.MemFS)
+	l := openNew(t, o)
+	fill(t, l, 10)
+	mem.SetCapacity(6 << 10)
+	var err error
+	for err == nil {
+		_, err = l.Append(payload(l.LastSeq() + 1))
+	}
+	wantIs(t, err, vfs.ErrNoSpace)
+	last := l.LastSeq()
+	must(t, l.Sync(last)) // what was taken can be made durable
+	wantIs(t, second(l.Append(make([]byte, 600))), vfs.ErrNoSpace)
+	must(t, l.Release(last)) // released segments are reused: no new space is needed
+	fill(t, l, last+5)
+	must(t, l.Close())
+	replay(t, o, 0, last)
+
+	// Opening a full disk works; writing does when there is space.
+	tail, _ := replay(t, o, 0, last)
+	mem.SetCapacity(1)
+	l, err = wal.Open(o, tail)
+	must(t, err)
+	wantIs(t, second(l.Append(nil)), vfs.ErrNoSpace)
+	must(t, l.Sync(base.MaxSeqNum))
+	must(t, l.Release(last+5))
+	if l.FirstSegment(last+6) == 0 {
+		t.Fatal("no segment to start at")
+	}
+	mem.SetCapacity(0)
+	fill(t, l, last+50)
+	must(t, l.Close())
+	replay(t, o, l.FirstSegment(last+5), last+5)
+}
+
+// A large record that does not fit the disk does not keep small ones out.
+func TestDiskFullForLargeRecordOnly(t *testing.T) {
+	o := memOptions(1 << 10)
+	o.FS.(*vfs.MemFS).SetCapacity(32 << 10)
+	l := openNew(t, o)
+	for range 5 {
+		wantIs(t, second(l.Append(make([]byte, 64<<10))), vfs.ErrNoSpace)
+		fill(t, l, l.LastSeq()+30)
+		must(t, l.Sync(l.LastSeq()))
+		must(t, l.Release(l.LastSeq()))
+	}
+	must(t, l.Close())
+	replay(t, o, 0, l.LastSeq())
+}
+
+// A failure of each single operation of Open, and a stop at each, leaves a log that
+// recovers to the same records.
+func TestOpenStoppedAtEveryOperation(t *testing.T) {
+	o, img := crashImage(t)
+	last := img.names()[len(img)-2]
+	clear(img[last][200:]) // a torn tail, and a segment behind it
+	_, want := replay(t, img.restore(t, o), 0, 1)
+	for stop := 0; ; stop++ {
+		so := img.restore(t, o)
+		mem := so.FS.(*vfs.MemFS)
+		tail, _ := replay(t, so, 0, 1)
+		var mu sync.Mutex
+		n := 0
+		so.FS = vfs.NewFault(mem, func(vfs.Op) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if n++; n > stop {
+				return errBoom
+			}
+			return nil
+		})
+		l, err := wal.Open(so, tail)
+		if err == nil {
+			_ = l.Close() // may fail: faults go on
+		}
+		if mem.OpenFiles() != 0 {
+			t.Fatalf("stop at %d: %d files are open", stop, mem.OpenFiles())
+		}
+		so.FS = mem
+		if err2 := survives(t, so, base.SeqNum(want)); err2 != nil {
+			t.Fatalf("stop at %d: %v", stop, err2)
+		}
+		if err == nil && n <= stop {
+			return
+		}
+	}
+}
+
+// Open writes recovered records again before it counts them as durable, unless the
+// log proves that they are: their first fsync may have failed unseen.
+func TestOpenRewritesWhatMayNotBeDurable(t *testing.T) {
+	for _, closed := range []bool{false, true} {
+		o, img := crashImage(t)
+		if closed {
+			o, img = closedImage(t)
+		}
+		so := img.restore(t, o)
+		tail, _ := replay(t, so, 0, 1)
+		name := filepath.Join("db", tail.Segment.FileName())
+		wrote, synced := int64(0), false
+		so.FS = vfs.NewFault(so.FS, func(op vfs.Op) error {
+			if op.Name == name && op.Kind == vfs.OpWriteAt {
+				wrote = max(wrote, op.Offset+op.Len)
+			}
+			if op.Name == name && op.Kind == vfs.OpSync {
+				synced = true
+			}
+			return nil
+		})
+		l, err := wal.Open(so, tail)
+		must(t, err)
+		must(t, l.Close())
+		if again := wrote == tail.Offset && synced; again == closed {
+			t.Fatalf("closed %v: rewrote up to %d of %d, synced %v",
+				closed, wrote, tail.Offset, synced)
+		}
+	}
+}
+
+func TestOpenRefusesWhatWasNotRecovered(t *testing.T) {
+	o := memOptions(512)
+	must(t, openNew(t, o).Close())
+	if _, err := wal.Open(o, wal.Tail{}); err == nil {
+		t.Fatal("opened over an existing log")
+	}
+	for _, bad := range []wal.Options{
+		{}, {FS: o.FS, SegmentBytes: 100}, {FS: o.FS, SegmentBytes: 1001},
+		{FS: o.FS, MaxRecordBytes: 1 << 31},
+	} {
+		if _, err := wal.Open(bad, wal.Tail{}); err == nil {
+			t.Fatalf("opened with options %+v", bad)
+		}
+	}
+}

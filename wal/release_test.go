@@ -1,0 +1,226 @@
+package wal_test
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/wal"
+)
+
+func countStates(l *wal.Log) map[wal.SegmentState]int {
+	n := map[wal.SegmentState]int{}
+	for _, s := range l.Segments() {
+		n[s.State]++
+	}
+	return n
+}
+
+// Releasing as one goes keeps the log at a few files for ever, and at each moment a
+// recovery from FirstSegment finds what is needed.
+func TestReleaseRecycles(t *testing.T) {
+	eachKind(t, 1<<10, func(t *testing.T, o wal.Options) {
+		o.RecycleSegments = 2
+		l := openNew(t, o)
+		for seq := base.SeqNum(5); seq <= 400; seq += 5 {
+			fill(t, l, seq)
+			must(t, l.Sync(seq))
+			needed := seq - 3
+			from := l.FirstSegment(needed)
+			must(t, l.Release(needed))
+			if _, last, ok := l.Oldest(); ok && last < needed {
+				t.Fatalf("at %d the oldest segment ends at %d and was not released", seq, last)
+			}
+			if tail, n := replay(t, o, from, needed); n != 4 || tail.LastSeq != seq {
+				t.Fatalf("recovered %d records up to %d", n, tail.LastSeq)
+			}
+			if n := countStates(l); n[wal.SegmentSpare] > 2 || n[wal.SegmentClosed] > 2 {
+				t.Fatalf("states %v", n)
+			}
+			if size := l.SizeBytes(); size > 6<<10 {
+				t.Fatalf("the log takes %d bytes", size)
+			}
+		}
+		must(t, l.Close())
+		names, err := o.FS.List(o.Dir)
+		must(t, err)
+		if len(names) > 6 {
+			t.Fatalf("files left: %q", names)
+		}
+		l = reopen(t, o, l.FirstSegment(398), 398)
+		fill(t, l, 450)
+		must(t, l.Close())
+		replay(t, o, 0, 399)
+	})
+}
+
+func TestReleaseKeepsWhatIsNeeded(t *testing.T) {
+	o := memOptions(512)
+	o.RecycleSegments = -1
+	l := openNew(t, o)
+	fill(t, l, 60)
+	infos := l.Segments()
+	for _, s := range infos {
+		if s.State != wal.SegmentClosed {
+			break
+		}
+		if got := l.FirstSegment(s.FirstSeq); got > s.Num {
+			t.Fatalf("FirstSegment(%d) = %d, the record is in %d", s.FirstSeq, got, s.Num)
+		}
+		must(t, l.Release(s.LastSeq)) // the last record is still needed
+		if num, _, ok := l.Oldest(); !ok || num != s.Num {
+			t.Fatalf("oldest is %d, want %d", num, s.Num)
+		}
+		if got := l.FirstSegment(s.LastSeq); got != s.Num {
+			t.Fatalf("FirstSegment(%d) = %d, want %d", s.LastSeq, got, s.Num)
+		}
+		must(t, l.Release(s.LastSeq+1))
+		if num, _, ok := l.Oldest(); ok && num == s.Num {
+			t.Fatalf("segment %d was not released", num)
+		}
+	}
+	must(t, l.Release(base.MaxSeqNum))
+	must(t, l.Close())
+	if _, n := replay(t, o, l.FirstSegment(61), 61); n != 0 {
+		t.Fatalf("%d records", n)
+	}
+}
+
+// The current segment is relied upon (by a manifest, or because all before it went)
+// only once its name and header are durable.
+func TestReleaseSyncsTheSuccessorFirst(t *testing.T) {
+	o := memOptions(512)
+	var synced map[string]bool
+	o.FS = vfs.NewFault(o.FS, func(op vfs.Op) error {
+		switch op.Kind {
+		case vfs.OpSync:
+			synced[filepath.Base(op.Name)] = true
+		case vfs.OpRemove:
+			if !synced["wal-0000000002.log"] {
+				return errors.New("removed before the next segment was synced")
+			}
+		}
+		return nil
+	})
+	o.RecycleSegments = -1
+	synced = map[string]bool{}
+	l := openNew(t, o)
+	for len(l.Segments()) == 0 || l.Segments()[0].State != wal.SegmentClosed {
+		fill(t, l, l.LastSeq()+1)
+	}
+	must(t, l.Release(l.Segments()[0].LastSeq+1))
+	if n := countStates(l); n[wal.SegmentClosed] != 0 {
+		t.Fatalf("states %v", n)
+	}
+	must(t, l.Close())
+}
+
+func TestRemovalIsTriedAgain(t *testing.T) {
+	o := memOptions(512)
+	o.RecycleSegments = -1
+	boom := errors.New("boom")
+	broken := true
+	o.FS = vfs.NewFault(o.FS, func(op vfs.Op) error {
+		if op.Kind == vfs.OpRemove && broken {
+			return boom
+		}
+		return nil
+	})
+	l := openNew(t, o)
+	fill(t, l, 60)
+	must(t, l.Sync(60))
+	wantIs(t, l.Release(40), boom)
+	before := l.SizeBytes()
+	broken = false
+	must(t, l.Release(0))
+	if l.SizeBytes() >= before {
+		t.Fatal("nothing was removed")
+	}
+	must(t, l.Close())
+}
+
+func TestLargeRecords(t *testing.T) {
+	eachKind(t, 1<<10, func(t *testing.T, o wal.Options) {
+		o.MaxRecordBytes = 600 << 10
+		l := openNew(t, o)
+		sizes := []int{10, 5000, 1, 0, 600 << 10, 900, 300 << 10, 299 << 10, 20}
+		for i, n := range sizes {
+			seq, err := l.Append(make([]byte, n))
+			must(t, err)
+			if seq != base.SeqNum(i+1) {
+				t.Fatalf("seq %d for record %d", seq, i+1)
+			}
+			wantIs(t, second(l.Append(make([]byte, 600<<10+1))), wal.ErrRecordTooLarge)
+		}
+		must(t, l.Close())
+		i := 0
+		_, err := wal.Recover(o, 0, 1, func(_ wal.SegmentNum, _ base.SeqNum, p []byte) error {
+			if len(p) != sizes[i] {
+				t.Fatalf("record %d has %d bytes, want %d", i+1, len(p), sizes[i])
+			}
+			i++
+			return nil
+		})
+		must(t, err)
+		if i != len(sizes) {
+			t.Fatalf("%d records, want %d", i, len(sizes))
+		}
+		l, err = wal.Open(o, mustTail(t, o))
+		must(t, err)
+		must(t, l.Release(base.SeqNum(len(sizes))+1))
+		if n := l.SizeBytes(); n > 8<<10 {
+			t.Fatalf("%d bytes are left: large segments must not be recycled", n)
+		}
+		must(t, l.Close())
+	})
+}
+
+func mustTail(t *testing.T, o wal.Options) wal.Tail {
+	t.Helper()
+	tail, err := wal.Recover(o, 0, 1, count(new(base.SeqNum)))
+	must(t, err)
+	return tail
+}
+
+func TestCopyTo(t *testing.T) {
+	eachKind(t, 1<<10, func(t *testing.T, o wal.Options) {
+		l := openNew(t, o)
+		fill(t, l, 120)
+		must(t, l.Release(0))
+		dst := o
+		mem := vfs.NewMem()
+		must(t, mem.MkdirAll("copy"))
+		dst.FS, dst.Dir = mem, "copy"
+		last, err := l.CopyTo(dst.FS, dst.Dir, 0)
+		must(t, err)
+		if last != 120 {
+			t.Fatalf("copied up to %d", last)
+		}
+		fill(t, l, 150) // goes on, and the copy stays as it is
+		must(t, l.Sync(150))
+		if _, n := replay(t, dst, 0, 1); n != 120 {
+			t.Fatalf("%d records in the copy", n)
+		}
+		from := l.FirstSegment(100)
+		must(t, mem.MkdirAll("part"))
+		dst.Dir = "part"
+		must(t, second(l.CopyTo(dst.FS, dst.Dir, from)))
+		if _, n := replay(t, dst, from, 100); n != 51 {
+			t.Fatalf("%d records in the second copy", n)
+		}
+		// A copy is a log: it can be opened, and copied again.
+		l2 := reopen(t, dst, from, 100)
+		fill(t, l2, 160)
+		must(t, mem.MkdirAll("again"))
+		must(t, second(l2.CopyTo(mem, "again", 0)))
+		must(t, l2.Close())
+		dst.Dir = "again"
+		replay(t, dst, from, 100)
+		must(t, l.Close())
+		if n := mem.OpenFiles(); n != 0 {
+			t.Fatalf("%d files are open", n)
+		}
+	})
+}
