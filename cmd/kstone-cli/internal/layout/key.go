@@ -228,3 +228,6 @@ func (s *Schema) SKParts(sk []byte) []string {
 	}
 	return parts
 }
+
+// PlainPK reports whether a PK is the bytes of its text.
+func (s *Schema) PlainPK() bool { return s == nil || s.pk.raw }

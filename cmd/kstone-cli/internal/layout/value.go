@@ -152,3 +152,19 @@ func Show(b []byte) string {
 	}
 	return string(out)
 }
+
+// ShowLines is Show, except that line feeds and tabs stay and backslashes are not
+// escaped: for values that are looked at and not typed back.
+func ShowLines(b []byte) string {
+	out := make([]byte, 0, len(b))
+	for len(b) > 0 {
+		r, n := utf8.DecodeRune(b)
+		if r == '\n' || r == '\t' || strconv.IsPrint(r) && (r != utf8.RuneError || n > 1) {
+			out = append(out, b[:n]...)
+		} else {
+			out = append(out, Show(b[:n])...)
+		}
+		b = b[n:]
+	}
+	return string(out)
+}

@@ -1,0 +1,317 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/layout"
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
+	"github.com/kstonedb/kstone/engine"
+)
+
+const program = "kstone-cli"
+
+// app is one run of the program, or one line of a shell.
+type app struct {
+	in       io.Reader
+	out, err io.Writer
+	// Terminals get tables, colours and progress bars.
+	inTTY, outTTY, errTTY bool
+	color                 bool
+	width                 int
+
+	// Values of the global flags.
+	durability string
+	input      string
+	format     string
+	timing     bool
+
+	// open is the database of a shell; nil outside of one.
+	open *database
+	// more continues the last query or scan of a shell; nil if it was complete.
+	more func(ctx context.Context) error
+
+	opened time.Duration // how long opening took, for --timing
+}
+
+// Main runs the program with the given arguments and returns its exit code.
+func Main(args []string) int {
+	a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr}
+	a.inTTY = term.IsTerminal(int(os.Stdin.Fd()))
+	a.outTTY = term.IsTerminal(int(os.Stdout.Fd()))
+	a.errTTY = term.IsTerminal(int(os.Stderr.Fd())) && os.Getenv("TERM") != "dumb"
+	a.color = a.outTTY && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	return a.run(ctx, args)
+}
+
+// run executes one command line, reports its error and returns the exit code.
+func (a *app) run(ctx context.Context, args []string) int {
+	if a.outTTY {
+		if width, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
+			a.width = width
+		}
+	}
+	start := time.Now()
+	root := a.root()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	a.report(err)
+	if a.timing {
+		total := time.Since(start)
+		if a.open != nil {
+			fmt.Fprintf(a.err, "time: %s\n", present.Duration(total))
+		} else {
+			fmt.Fprintf(a.err, "time: open %s, run %s\n", present.Duration(a.opened),
+				present.Duration(total-a.opened))
+		}
+	}
+	return exitCode(err)
+}
+
+// report writes an error to standard error.
+func (a *app) report(err error) {
+	if err == nil {
+		return
+	}
+	text, hint := message(err)
+	prefix := program + ": "
+	if a.open != nil {
+		prefix = "error: "
+	}
+	if a.errTTY && a.color {
+		prefix = "\x1b[31m" + prefix + "\x1b[0m"
+	}
+	fmt.Fprintf(a.err, "%s%s\n", prefix, strings.ReplaceAll(text, "\n", "\n  "))
+	if hint != "" {
+		fmt.Fprintf(a.err, "  %s\n", hint)
+	}
+}
+
+// database is an open database with what the commands know about its keys.
+type database struct {
+	*engine.DB
+	path   string
+	schema *layout.Schema
+	clock  *clock
+}
+
+// clock is the clock of a database. Held, it stands still, which makes the time to
+// live that is computed from an expiry exact.
+type clock struct{ held time.Time }
+
+func (c *clock) now() time.Time {
+	if c.held.IsZero() {
+		return time.Now()
+	}
+	return c.held
+}
+
+// mode says how a command opens the database.
+type mode uint8
+
+const (
+	readOnly mode = iota
+	readWrite
+	create // make it if there is none
+)
+
+// withDB runs fn with the database: that of the shell, or the one in path, which is
+// opened for the time of the call.
+func (a *app) withDB(path string, m mode, fn func(*database) error) (err error) {
+	if a.open != nil {
+		return fn(a.open)
+	}
+	d, err := a.openDB(path, m, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	return fn(d)
+}
+
+// openDB opens a database. Options other than those of the command line can be given.
+func (a *app) openDB(path string, m mode, o *engine.Options) (*database, error) {
+	if path == "" {
+		return nil, usage("the name of the database is empty").withHint("name a directory")
+	}
+	level, err := a.level()
+	if err != nil {
+		return nil, err
+	}
+	if o == nil {
+		o = &engine.Options{}
+	}
+	d := &database{path: path, clock: &clock{}}
+	o.ReadOnly, o.MustExist, o.Durability, o.Clock = m == readOnly, m != create, level, d.clock.now
+	start := time.Now()
+	d.DB, err = engine.Open(path, o)
+	a.opened += time.Since(start)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.loadSchema(); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+func (d *database) loadSchema() error {
+	data, ok := d.Property(layout.Property)
+	if !ok {
+		d.schema = nil
+		return nil
+	}
+	var err error
+	d.schema, err = layout.DecodeSchema(data)
+	return err
+}
+
+// level returns the durability that --durability names.
+func (a *app) level() (engine.Durability, error) {
+	switch a.durability {
+	case "":
+		return engine.DefaultDurability, nil
+	case "sync":
+		return engine.Sync, nil
+	case "process":
+		return engine.Process, nil
+	}
+	return 0, usage("--durability is sync or process, not %q", a.durability).
+		withHint("sync survives a power cut, process a kill of the program")
+}
+
+// options returns how to write items, given that a command was asked for no format.
+func (a *app) options(s *layout.Schema, limited bool) (present.Options, error) {
+	o := present.Options{Format: present.JSONL, Schema: s, Width: a.width, Color: a.color}
+	if a.format == "" {
+		if a.outTTY {
+			o.Format, o.Brief = present.Table, !limited
+		}
+		return o, nil
+	}
+	f, err := present.ParseFormat(a.format)
+	if err != nil {
+		return o, usage("-o: %v", err)
+	}
+	o.Format = f
+	return o, nil
+}
+
+// root returns the command tree.
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:           program,
+		Short:         "Explore and maintain kstone databases",
+		Long:          rootHelp,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.ArbitraryArgs,
+	}
+	root.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return cmd.Help()
+		}
+		return a.unknown(cmd, args[0])
+	}
+	root.SetIn(a.in)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	root.SetFlagErrorFunc(flagError)
+	root.SetHelpCommand(a.helpCommand(root))
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.durability, "durability", a.durability,
+		"what an acknowledged write survives: sync (power cut) or process (kill)")
+	flags.StringVarP(&a.input, "input", "i", "text",
+		"how keys and values are given: text, escaped (\\x00, \\n), hex or base64")
+	flags.BoolVar(&a.timing, "timing", a.timing, "print how long the command took")
+	for _, group := range a.groups() {
+		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title + ":"})
+		for _, cmd := range group.commands {
+			cmd.GroupID = group.title
+			cmd.DisableFlagsInUseLine = true
+			root.AddCommand(cmd)
+		}
+	}
+	root.CompletionOptions.DisableDefaultCmd = a.open != nil
+	return root
+}
+
+const rootHelp = `kstone-cli explores and maintains kstone databases.
+
+A database is a directory. Every item has a partition key (PK), an optional sort
+key (SK) and a value. Commands that only read open it read-only, several at a time.
+
+Data goes to standard output, everything else to standard error. Exit codes: 0 ok,
+1 error, 2 usage, 3 not found, 4 condition failed, 5 corrupt, 6 locked.`
+
+type group struct {
+	title    string
+	commands []*cobra.Command
+}
+
+// groups lists the commands. Those that only make sense outside of a shell are left
+// out inside of one.
+func (a *app) groups() []group {
+	all := []group{
+		{"Items", []*cobra.Command{
+			a.getCommand(), a.putCommand(), a.deleteCommand(),
+			a.queryCommand(), a.scanCommand(), a.countCommand(),
+		}},
+		{"Bulk data", []*cobra.Command{a.importCommand(), a.exportCommand(), a.backupCommand()}},
+		{"Look inside", []*cobra.Command{
+			a.statsCommand(), a.verifyCommand(), a.inspectCommand(), a.stripeCommand(),
+		}},
+		{"Upkeep", []*cobra.Command{a.flushCommand(), a.compactCommand()}},
+	}
+	if a.open != nil {
+		return all
+	}
+	return append(all, group{"Start here", []*cobra.Command{a.shellCommand(), a.demoCommand()}})
+}
+
+// use returns the usage line of a command: with the database as the first argument,
+// unless it is open already.
+func (a *app) use(verb, rest string) string {
+	if a.open == nil {
+		verb += " DB"
+	}
+	return strings.TrimSpace(verb + " " + rest)
+}
+
+// arguments returns a check of the number of arguments besides the database.
+func (a *app) arguments(least, most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		n := len(args)
+		if a.open == nil {
+			n--
+		}
+		if n >= least && (most < 0 || n <= most) {
+			return nil
+		}
+		problem := "too few arguments"
+		if n > least {
+			problem = "too many arguments"
+		}
+		return usage("%s: %s", cmd.Name(), problem).
+			withHint("usage: %s; kstone-cli help %s shows examples", cmd.UseLine(), cmd.Name())
+	}
+}
+
+// split separates the database from the other arguments.
+func (a *app) split(args []string) (path string, rest []string) {
+	if a.open != nil {
+		return "", args
+	}
+	return args[0], args[1:]
+}

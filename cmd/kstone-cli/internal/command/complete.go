@@ -1,0 +1,120 @@
+package command
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/layout"
+	"github.com/kstonedb/kstone/engine"
+)
+
+const (
+	// maxCandidates bounds what a completion fetches.
+	maxCandidates = 60
+	// completionTime is how long it may take: nobody waits longer for a Tab.
+	completionTime = 300 * time.Millisecond
+)
+
+// completePK completes the argument behind the database with partition keys. In a
+// system shell it opens the database read-only for that.
+func (a *app) completePK(_ *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	if a.open == nil && len(args) == 0 {
+		return nil, cobra.ShellCompDirectiveFilterDirs
+	}
+	if a.open == nil && len(args) > 1 || a.open != nil && len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var found []string
+	path := ""
+	if a.open == nil {
+		path = args[0]
+	}
+	_ = a.withDB(path, readOnly, func(d *database) error {
+		found = d.partitions(prefix)
+		return nil
+	})
+	return found, cobra.ShellCompDirectiveNoFileComp
+}
+
+// partitions returns the first partition keys that begin with prefix. It jumps from
+// one to the next and never reads a partition.
+func (d *database) partitions(prefix string) []string {
+	if d.schema != nil && !d.schema.PlainPK() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), completionTime)
+	defer cancel()
+	var found []string
+	sc := engine.Scan{Limit: 1}
+	if prefix != "" {
+		for range d.Query(ctx, engine.Query{PK: []byte(prefix), Limit: 1}) {
+			found = append(found, prefix)
+		}
+		// The lowest key behind the partition called prefix itself.
+		sc.StartAfter = engine.Key{PK: []byte(prefix + "\x00")}
+	}
+	for len(found) < maxCandidates {
+		n := 0
+		for item, err := range d.Scan(ctx, sc) {
+			if err != nil || !strings.HasPrefix(string(item.Key.PK), prefix) {
+				return found
+			}
+			pk := string(item.Key.PK)
+			found = append(found, pk)
+			sc.StartAfter = engine.Key{PK: []byte(pk + "\x00")}
+			n++
+		}
+		if n == 0 {
+			break
+		}
+	}
+	return found
+}
+
+// parts returns the different values of the field of the sort key that follows the
+// given ones, for those that begin with prefix.
+func (d *database) parts(pkText string, before []string, prefix string) []string {
+	pk, err := d.schema.PK(layout.Arg{Bytes: []byte(pkText)})
+	if err != nil || d.schema == nil {
+		return nil
+	}
+	c := layout.Condition{}
+	for _, part := range before {
+		c.Prefix = append(c.Prefix, layout.Arg{Bytes: []byte(part)})
+	}
+	if prefix != "" {
+		c.Op, c.A = layout.BeginsWith, layout.Arg{Bytes: []byte(prefix)}
+	}
+	r, err := d.schema.Range(c)
+	if err != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), completionTime)
+	defer cancel()
+	var found []string
+	for len(found) < maxCandidates {
+		n := 0
+		for item, err := range d.Query(ctx, engine.Query{PK: pk, SK: r.SK, Filter: r.Filter, Limit: 1}) {
+			parts := d.schema.SKParts(item.Key.SK)
+			if err != nil || len(parts) <= len(before) || !equal(parts[:len(before)], before) ||
+				!strings.HasPrefix(parts[len(before)], prefix) {
+				return found
+			}
+			found = append(found, parts[len(before)])
+			var more bool
+			if r, more = d.schema.NextParts(item.Key.SK, len(before)+1); !more {
+				return found
+			}
+			n++
+		}
+		if n == 0 {
+			break
+		}
+	}
+	return found
+}
+
+func equal(a, b []string) bool { return strings.Join(a, "\x00") == strings.Join(b, "\x00") }

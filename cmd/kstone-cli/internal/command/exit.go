@@ -1,0 +1,152 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/layout"
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/keycodec"
+)
+
+// Exit codes. Scripts depend on them.
+const (
+	exitOK        = 0
+	exitError     = 1 // anything that has no code of its own
+	exitUsage     = 2 // arguments that make no sense
+	exitNotFound  = 3 // no such item
+	exitCondition = 4 // a condition failed, nothing was written
+	exitCorrupt   = 5 // stored bytes are damaged or unknown
+	exitLocked    = 6 // another process has the database open
+)
+
+// usageError is an error in the arguments.
+type usageError struct {
+	text string
+	hint string
+}
+
+func (e *usageError) Error() string { return e.text }
+
+func usage(format string, args ...any) *usageError {
+	return &usageError{text: fmt.Sprintf(format, args...)}
+}
+
+func (e *usageError) withHint(format string, args ...any) *usageError {
+	e.hint = fmt.Sprintf(format, args...)
+	return e
+}
+
+// notFound is an ErrNotFound that says what was looked for, and advises.
+type notFound struct{ text, hint string }
+
+func (e *notFound) Error() string        { return e.text }
+func (e *notFound) Is(target error) bool { return target == engine.ErrNotFound }
+
+// advice is an error with a hint.
+type advice struct {
+	error
+	hint string
+}
+
+func (e *advice) Unwrap() error { return e.error }
+
+// exitCode returns the code that belongs to err.
+func exitCode(err error) int {
+	var u *usageError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, engine.ErrNotFound):
+		return exitNotFound
+	case errors.Is(err, engine.ErrConditionFailed):
+		return exitCondition
+	case errors.Is(err, engine.ErrLocked):
+		return exitLocked
+	case errors.Is(err, engine.ErrCorrupt):
+		return exitCorrupt
+	case errors.As(err, &u), isArgumentError(err):
+		return exitUsage
+	}
+	return exitError
+}
+
+// isArgumentError reports whether the engine or the layout refused an argument.
+func isArgumentError(err error) bool {
+	for _, target := range []error{
+		layout.ErrUsage, engine.ErrInvalid, engine.ErrInvalidCursor, engine.ErrEmptyPK,
+		engine.ErrEmptySK, engine.ErrTooLarge, keycodec.ErrKeyTooLarge,
+	} {
+		if errors.Is(err, target) {
+			return true
+		}
+	}
+	return false
+}
+
+// message returns the text of an error for people: without the names of packages, and
+// with what to do next on a line of its own.
+func message(err error) (text, hint string) {
+	var u *usageError
+	var n *notFound
+	var a *advice
+	var condition *engine.ConditionError
+	text = plainText(err)
+	switch {
+	case errors.As(err, &u):
+		return text, u.hint
+	case errors.As(err, &n):
+		return n.text, n.hint
+	case errors.As(err, &a):
+		return text, a.hint
+	case errors.As(err, &condition) && condition.Exists:
+		return text, "nothing was written; get shows the item that is there, put without" +
+			" --if-absent replaces it"
+	}
+	return text, hintFor(err)
+}
+
+func plainText(err error) string {
+	text := err.Error()
+	for _, name := range []string{"engine", "keycodec", "manifest", "stripe", "wal", "sst", "vfs"} {
+		text = strings.ReplaceAll(text, name+": ", "")
+	}
+	return text
+}
+
+// hintFor says what to do about errors of the engine and the system.
+func hintFor(err error) string {
+	switch {
+	case errors.Is(err, engine.ErrNotExist):
+		return "check the path; put and import create a database where there is none"
+	case errors.Is(err, engine.ErrNotDatabase):
+		return "nothing in it was changed; name the directory of a kstone database, or a new one"
+	case errors.Is(err, engine.ErrLocked):
+		return "close that program first, or work on a copy made with backup"
+	case errors.Is(err, engine.ErrVersion):
+		return "it was written by a newer kstone; use a kstone-cli of that version"
+	case errors.Is(err, engine.ErrCorrupt):
+		return "kstone-cli verify DB lists all damage; undamaged stripes stay readable;" +
+			" a backup made with kstone-cli backup is a database of its own"
+	case errors.Is(err, engine.ErrInvalidCursor):
+		return "give --after exactly what `next:` printed, with the query it came from unchanged"
+	case errors.Is(err, engine.ErrEmptyPK):
+		return "every item needs a partition key of at least one byte"
+	case errors.Is(err, engine.ErrEmptySK):
+		return "leave the sort key out if there is none"
+	case errors.Is(err, keycodec.ErrKeyTooLarge):
+		return "keys hold at most 64 KiB; store long data in the value"
+	case errors.Is(err, engine.ErrTooLarge):
+		return "values hold at most 64 MiB; split the data over several sort keys"
+	case errors.Is(err, engine.ErrDiskFull):
+		return "nothing is lost; free some space and run the command again"
+	case errors.Is(err, fs.ErrPermission):
+		return "check the permissions of the directory and its files"
+	case errors.Is(err, context.Canceled):
+		return "what was written before stays; the database is intact"
+	}
+	return ""
+}

@@ -1,0 +1,58 @@
+package command
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
+	"github.com/kstonedb/kstone/engine"
+)
+
+func (a *app) exportCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   a.use("export", "[-o jsonl|csv]"),
+		Short: "Write all items as records that import reads back",
+		Long: `Write all items to standard output, in key order, as records from which import makes
+the same items again: keys, values and expiry times, binary ones included.
+
+Records have the fields of the keys first, then those of the value. What does not fit
+into fields stands whole in the field "$item". In a database whose keys have no fields
+all records are of the form {"pk":…,"sk":…,"value":…,"expires":…}.`,
+		Example: `  kstone-cli export cities.db > cities.jsonl
+  kstone-cli export cities.db -o csv | gzip > cities.csv.gz
+  kstone-cli export a.db | kstone-cli import b.db -`,
+		Args: a.arguments(0, 0),
+	}
+	a.formatFlag(cmd, "jsonl or csv; default: jsonl")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		switch a.format {
+		case "":
+			a.format = "jsonl"
+		case "jsonl", "csv":
+		default:
+			return usage("export: -o is jsonl or csv, not %q", a.format).
+				withHint("scan writes the other formats")
+		}
+		path, _ := a.split(args)
+		return a.withDB(path, readOnly, func(d *database) error {
+			snap, err := d.Snapshot()
+			if err != nil {
+				return err
+			}
+			defer snap.Close()
+			o, err := a.options(d.schema, true)
+			if err != nil {
+				return err
+			}
+			n, err := present.Write(a.out, snap.Scan(cmd.Context(), engine.Scan{}), o)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(a.err, "exported %s; read them back with: %s import NEW.db FILE --format %s %s\n",
+				present.Plural(int64(n), "item"), program, a.format, d.schema.Flags())
+			return nil
+		})
+	}
+	return cmd
+}

@@ -1,0 +1,188 @@
+package command
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/layout"
+	"github.com/kstonedb/kstone/engine"
+)
+
+// bytesOf returns the bytes that an argument stands for, as --input says.
+func (a *app) bytesOf(what, text string) ([]byte, error) {
+	switch a.input {
+	case "text", "":
+		return []byte(text), nil
+	case "hex":
+		b, err := hex.DecodeString(strings.ReplaceAll(text, " ", ""))
+		if err != nil {
+			return nil, usage("%s %q is not hexadecimal", what, text).
+				withHint("-i hex applies to all keys and values of the command")
+		}
+		return b, nil
+	case "base64":
+		b, err := base64.StdEncoding.DecodeString(text)
+		if err != nil {
+			return nil, usage("%s %q is not base64", what, text).
+				withHint("-i base64 applies to all keys and values of the command")
+		}
+		return b, nil
+	case "escaped":
+		s, err := strconv.Unquote(`"` + strings.ReplaceAll(text, `"`, `\"`) + `"`)
+		if err != nil {
+			return nil, usage("%s %q has a bad escape", what, text).
+				withHint(`escapes are those of Go strings: \n, \x00, \u00e9, \\`)
+		}
+		return []byte(s), nil
+	}
+	return nil, usage("-i is text, escaped, hex or base64, not %q", a.input)
+}
+
+// arg returns a key argument.
+func (a *app) arg(what, text string) (layout.Arg, error) {
+	b, err := a.bytesOf(what, text)
+	return layout.Arg{Bytes: b, Stored: a.input == "hex" || a.input == "base64"}, err
+}
+
+func (a *app) args(what string, texts []string) ([]layout.Arg, error) {
+	var out []layout.Arg
+	for _, text := range texts {
+		arg, err := a.arg(what, text)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, arg)
+	}
+	return out, nil
+}
+
+// formatFlag adds -o.
+func (a *app) formatFlag(cmd *cobra.Command, help string) {
+	cmd.Flags().StringVarP(&a.format, "output", "o", a.format, help)
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(
+		[]string{"table", "jsonl", "json", "csv", "raw", "hex"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+const formatHelp = "table, jsonl, json, csv, raw (values only) or hex;" +
+	" default: table on a terminal, jsonl in a pipe"
+
+// keyFlags name the sort key of one item.
+type keyFlags struct {
+	sk    string
+	parts []string
+	cmd   *cobra.Command
+}
+
+func (k *keyFlags) add(cmd *cobra.Command) {
+	k.cmd = cmd
+	cmd.Flags().StringVar(&k.sk, "sk", "", `sort key; one of several fields as '["A","B"]'`)
+	cmd.Flags().StringArrayVar(&k.parts, "sk-part", nil,
+		"one field of a sort key that has several (repeat for each)")
+}
+
+// key returns the key that PK and the flags name.
+func (k *keyFlags) key(a *app, s *layout.Schema, pkText string) (key engine.Key, err error) {
+	pk, err := a.arg("PK", pkText)
+	if err != nil {
+		return key, err
+	}
+	if key.PK, err = s.PK(pk); err != nil {
+		return key, err
+	}
+	if len(key.PK) == 0 {
+		return key, engine.ErrEmptyPK
+	}
+	switch {
+	case len(k.parts) > 0 && k.cmd.Flags().Changed("sk"):
+		return key, usage("--sk and --sk-part exclude each other")
+	case len(k.parts) > 0:
+		parts, err := a.args("--sk-part", k.parts)
+		if err != nil {
+			return key, err
+		}
+		if key.SK, err = s.SKOfParts(parts); err != nil {
+			return key, err
+		}
+	case k.cmd.Flags().Changed("sk"):
+		arg, err := a.arg("--sk", k.sk)
+		if err != nil {
+			return key, err
+		}
+		if key.SK, err = s.SK(arg); err != nil {
+			return key, err
+		}
+	}
+	return key, key.Validate()
+}
+
+// conditionFlags restrict the sort keys of a query.
+type conditionFlags struct {
+	cmd    *cobra.Command
+	prefix []string
+}
+
+var conditionOps = []struct {
+	flag, help string
+	op         layout.Op
+}{
+	{"sk-eq", "sort keys equal to V", layout.Equal},
+	{"sk-lt", "sort keys below V", layout.Less},
+	{"sk-le", "sort keys up to V", layout.LessEqual},
+	{"sk-gt", "sort keys above V", layout.Greater},
+	{"sk-ge", "sort keys from V on", layout.GreaterEqual},
+	{"sk-between", `sort keys from A to B, both included, as A,B or '["A","B"]'`, layout.Between},
+	{"sk-begins-with", "sort keys that begin with P", layout.BeginsWith},
+}
+
+func (c *conditionFlags) add(cmd *cobra.Command) {
+	c.cmd = cmd
+	for _, o := range conditionOps {
+		cmd.Flags().String(o.flag, "", o.help)
+	}
+	cmd.Flags().StringArrayVarP(&c.prefix, "sk-prefix", "p", nil,
+		"first field of a sort key that has several (repeat for the next ones)")
+}
+
+// given reports whether any condition was given.
+func (c *conditionFlags) given() bool {
+	for _, o := range conditionOps {
+		if c.cmd.Flags().Changed(o.flag) {
+			return true
+		}
+	}
+	return len(c.prefix) > 0
+}
+
+// condition reads the flags.
+func (c *conditionFlags) condition(a *app) (out layout.Condition, err error) {
+	used := ""
+	for _, o := range conditionOps {
+		if !c.cmd.Flags().Changed(o.flag) {
+			continue
+		}
+		if used != "" {
+			return out, usage("--%s and --%s exclude each other", used, o.flag).
+				withHint("for a range with two ends use --sk-between A,B")
+		}
+		used, out.Op = o.flag, o.op
+		text, _ := c.cmd.Flags().GetString(o.flag)
+		if o.op == layout.Between {
+			var b string
+			if text, b, err = layout.SplitBetween(text); err != nil {
+				return out, err
+			}
+			if out.B, err = a.arg("--"+o.flag, b); err != nil {
+				return out, err
+			}
+		}
+		if out.A, err = a.arg("--"+o.flag, text); err != nil {
+			return out, err
+		}
+	}
+	out.Prefix, err = a.args("--sk-prefix", c.prefix)
+	return out, err
+}

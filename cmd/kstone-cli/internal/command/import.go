@@ -1,0 +1,229 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/layout"
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/meter"
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/record"
+)
+
+// importFlags are the flags of import.
+type importFlags struct {
+	format    string
+	delimiter string
+	pk, sk    []string
+	ifAbsent  bool
+	shown     int
+}
+
+func (a *app) importCommand() *cobra.Command {
+	var f importFlags
+	cmd := &cobra.Command{
+		Use:   a.use("import", "FILE|- [--format jsonl|csv] [--pk FIELD,… [--sk FIELD,…]]"),
+		Short: "Write the records of a file as items",
+		Long: `Write the records of a file (- for standard input) as items: one JSON object per line,
+or CSV with the names of the columns in the first line. Files compressed with gzip or
+zstd are recognised by their content. The database is created if there is none.
+
+--pk and --sk name the fields that make up the keys; the other fields become the value,
+a JSON object. Several fields are encoded so that they sort one after the other; give
+the type of those that are not text: --sk time:int,code. Types: string, bytes, int,
+uint, float, bool, uuid, decimal, time-s, time-ms, time-us, time-ns; ":desc" sorts the
+largest first, ":null" allows null. The database remembers these fields.
+
+Without --pk the fields the database remembers are used, or, if there are none, the
+records are items as export writes them: {"pk":…,"sk":…,"value":…}.
+
+Records that are malformed are reported with their line numbers and left out; the exit
+code is then 1. A record whose key exists replaces the item, unless --if-absent is
+given. An import that was interrupted can simply be run again.`,
+		Example: `  kstone-cli import cities.db cities.jsonl.gz --format jsonl --pk country --sk region,county,city
+  kstone-cli import quakes.db quakes.csv --pk net --sk time:int,code
+  zcat dump.jsonl.gz | kstone-cli import copy.db -`,
+		Args: a.arguments(1, 1),
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.format, "format", "", "jsonl or csv; default: from the name of the file, else jsonl")
+	flags.StringVar(&f.delimiter, "delimiter", ",", "character between CSV fields (\\t for a tab)")
+	flags.StringSliceVar(&f.pk, "pk", nil, "fields of the partition key")
+	flags.StringSliceVar(&f.sk, "sk", nil, "fields of the sort key, in this order")
+	flags.BoolVar(&f.ifAbsent, "if-absent", false, "leave items alone whose key exists")
+	flags.IntVar(&f.shown, "show-rejected", 10, "how many rejected lines to print")
+	flags.StringVarP(&a.format, "output", "o", a.format, "json prints the summary as JSON")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		path, args := a.split(args)
+		if err := f.check(args[0]); err != nil {
+			return err
+		}
+		if a.format != "" && a.format != "json" {
+			return usage("import: -o is json or nothing, not %q", a.format)
+		}
+		in, size, err := a.openInput(args[0])
+		if err != nil {
+			return err
+		}
+		defer in.Close()
+		return a.withDB(path, create, func(d *database) error {
+			if err := f.settleSchema(d); err != nil {
+				return err
+			}
+			return a.importFrom(cmd.Context(), d, &f, args[0], in, size)
+		})
+	}
+	return cmd
+}
+
+// check fills in the format and refuses flags that make no sense.
+func (f *importFlags) check(file string) error {
+	if f.format == "" {
+		f.format = "jsonl"
+		if name := strings.ToLower(file); strings.Contains(name, ".csv") || strings.HasSuffix(name, ".tsv") {
+			f.format = "csv"
+		}
+	}
+	if f.delimiter == `\t` || strings.HasSuffix(file, ".tsv") && f.delimiter == "," {
+		f.delimiter = "\t"
+	}
+	switch {
+	case f.format != "jsonl" && f.format != "csv":
+		return usage("--format is jsonl or csv, not %q", f.format)
+	case len(f.delimiter) != 1:
+		return usage("--delimiter is one character, not %q", f.delimiter)
+	case len(f.sk) > 0 && len(f.pk) == 0:
+		return usage("--sk needs --pk").withHint("name the field of the partition key, too")
+	case f.shown < 0:
+		return usage("--show-rejected %d is negative", f.shown)
+	}
+	return nil
+}
+
+// settleSchema makes the fields of --pk and --sk those of the database.
+func (f *importFlags) settleSchema(d *database) error {
+	if len(f.pk) == 0 {
+		return nil
+	}
+	s, err := layout.ParseSchema(f.pk, f.sk)
+	if err != nil {
+		return usage("%v", err)
+	}
+	if s.Equal(d.schema) {
+		return nil
+	}
+	if d.schema != nil {
+		return usage("the keys of this database are %s, not %s", d.schema.Flags(), s.Flags()).
+			withHint("leave out --pk and --sk to use those, or import into another database")
+	}
+	data, err := s.Encode()
+	if err != nil {
+		return err
+	}
+	if err := d.SetProperty(layout.Property, data); err != nil {
+		return err
+	}
+	d.schema = s
+	return nil
+}
+
+// openInput opens the file, or standard input; size is -1 if it is not known.
+func (a *app) openInput(name string) (in io.ReadCloser, size int64, err error) {
+	if name == "-" && a.open != nil {
+		return nil, 0, usage("import: a shell cannot read records from its own input")
+	}
+	if name == "-" {
+		if a.inTTY {
+			fmt.Fprintln(a.err, "reading from the terminal; Ctrl-D ends the input")
+		}
+		return io.NopCloser(a.in), -1, nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, 0, &advice{err, "check the name of the file; - reads standard input"}
+	}
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, 0, errors.Join(err, f.Close())
+	case info.IsDir():
+		f.Close()
+		return nil, 0, usage("import: %s is a directory, not a file of records", name)
+	case !info.Mode().IsRegular():
+		return f, -1, nil
+	}
+	return f, info.Size(), nil
+}
+
+// importFrom imports everything and prints the summary.
+func (a *app) importFrom(ctx context.Context, d *database, f *importFlags, name string,
+	in io.Reader, size int64) error {
+	m := meter.New(a.err, a.errTTY, size, "importing")
+	im := &importer{db: d, flags: f, name: name, meter: m}
+	start := time.Now()
+	err := im.run(ctx, m.Reader(in))
+	m.Done()
+	im.sum.Seconds = time.Since(start).Seconds()
+	if n := im.sum.Rejected - int64(f.shown); n > 0 {
+		fmt.Fprintf(a.err, "%s: … and %s (--show-rejected shows more)\n", name,
+			present.Plural(n, "more rejected line"))
+	}
+	if printErr := a.printSummary(&im.sum); err == nil {
+		err = printErr
+	}
+	switch {
+	case errors.Is(err, context.Canceled):
+		return &advice{fmt.Errorf("interrupted: %w", err), "what was written stays; run the import again to finish it"}
+	case err != nil:
+		return err
+	case im.sum.Rejected > 0:
+		return &advice{fmt.Errorf("%s rejected", present.Plural(im.sum.Rejected, "record")),
+			"all others were imported; correct these lines and import them again"}
+	}
+	return nil
+}
+
+// summary is what an import did. Read is the sum of the others, blank lines not
+// counted: written (of which replaced), kept, expired and rejected.
+type summary struct {
+	Read     int64   `json:"read"`
+	Written  int64   `json:"written"`
+	Replaced int64   `json:"replaced"`
+	Kept     int64   `json:"kept"`
+	Expired  int64   `json:"expired"`
+	Rejected int64   `json:"rejected"`
+	Seconds  float64 `json:"seconds"`
+}
+
+func (a *app) printSummary(s *summary) error {
+	if a.format == "json" {
+		return json.NewEncoder(a.out).Encode(s)
+	}
+	line := fmt.Sprintf("%s read, %s written (%s new, %s replaced), %s rejected",
+		present.Count(s.Read), present.Count(s.Written), present.Count(s.Written-s.Replaced),
+		present.Count(s.Replaced), present.Count(s.Rejected))
+	if s.Kept > 0 {
+		line += fmt.Sprintf(", %s kept", present.Count(s.Kept))
+	}
+	if s.Expired > 0 {
+		line += fmt.Sprintf(", %s expired", present.Count(s.Expired))
+	}
+	took := time.Duration(s.Seconds * float64(time.Second))
+	_, err := fmt.Fprintf(a.out, "%s in %s (%s)\n", line, present.Duration(took), present.PerSecond(s.Read, took))
+	return err
+}
+
+func (f *importFlags) reader(in io.Reader) (record.Reader, error) {
+	if f.format == "csv" {
+		return record.NewCSV(in, f.delimiter[0])
+	}
+	return record.NewJSONL(in), nil
+}

@@ -1,0 +1,277 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/layout"
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
+	"github.com/kstonedb/kstone/engine"
+)
+
+func (a *app) getCommand() *cobra.Command {
+	var key keyFlags
+	cmd := &cobra.Command{
+		Use:   a.use("get", "PK [--sk SK]"),
+		Short: "Print the value of one item",
+		Long: `Print the value of one item, followed by a line feed. With -o raw exactly the bytes
+of the value are printed; with any other -o the whole item.
+
+Exit code 3 says that there is no such item.`,
+		Example: `  kstone-cli get my.db user#1
+  kstone-cli get my.db user#1 --sk profile -o json
+  kstone-cli get cities.db IT --sk-part Lombardy --sk-part "Provincia di Brescia" --sk-part Brescia
+  kstone-cli get my.db picture -o raw > picture.png`,
+		Args:              a.arguments(1, 1),
+		ValidArgsFunction: a.completePK,
+	}
+	key.add(cmd)
+	a.formatFlag(cmd, "table, jsonl, json, csv, raw or hex; default: the value and a line feed")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		path, args := a.split(args)
+		return a.withDB(path, readOnly, func(d *database) error {
+			k, err := key.key(a, d.schema, args[0])
+			if err != nil {
+				return err
+			}
+			item, err := d.GetItem(k)
+			if errors.Is(err, engine.ErrNotFound) {
+				return a.missing(cmd.Context(), d, k)
+			}
+			if err != nil {
+				return err
+			}
+			return a.printItem(d, item)
+		})
+	}
+	return cmd
+}
+
+// missing explains that there is no item with the key, and where others are.
+func (a *app) missing(ctx context.Context, d *database, k engine.Key) error {
+	e := &notFound{text: "not found: " + d.schema.FormatKey(k)}
+	n := 0
+	var other engine.Key
+	for item, err := range d.Query(ctx, engine.Query{PK: k.PK, Limit: 2}) {
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			other = item.Clone().Key
+		}
+		n++
+	}
+	pk := d.schema.FormatPK(k.PK)
+	switch {
+	case n == 0 && k.SK != nil:
+		e.hint = fmt.Sprintf("the partition %q is empty; keys are case-sensitive", pk)
+	case n > 0 && k.SK == nil:
+		e.hint = fmt.Sprintf("%q has items with sort keys, the first is %q; name one with --sk,"+
+			" or list them with query", pk, d.schema.FormatSK(other.SK))
+	case n > 0:
+		e.hint = fmt.Sprintf("%q has other items; list them with query", pk)
+	}
+	return e
+}
+
+func (a *app) printItem(d *database, item engine.Item) error {
+	var err error
+	switch a.format {
+	case "raw":
+		_, err = a.out.Write(item.Value)
+		return err
+	case "":
+		if a.outTTY { // control characters would run wild on a terminal
+			_, err = fmt.Fprintln(a.out, layout.ShowLines(item.Value))
+			return err
+		}
+		_, err = a.out.Write(append(item.Value, '\n'))
+		return err
+	}
+	o, err := a.options(d.schema, true)
+	if err != nil {
+		return err
+	}
+	_, err = present.Write(a.out, func(yield func(engine.Item, error) bool) { yield(item, nil) }, o)
+	return err
+}
+
+func (a *app) putCommand() *cobra.Command {
+	var key keyFlags
+	var ttl time.Duration
+	var ifAbsent bool
+	var valueFile string
+	cmd := &cobra.Command{
+		Use:   a.use("put", "PK VALUE [--sk SK] [--ttl 5m] [--if-absent]"),
+		Short: "Write one item",
+		Long: `Write one item, replacing the one with the same key. The database is created if
+there is none. With --if-absent an existing item stays and the exit code is 4.
+
+A value that begins with - goes behind --, one that is long or binary into a file.`,
+		Example: `  kstone-cli put my.db user#1 '{"name":"Ada"}'
+  kstone-cli put my.db user#1 active --sk status --ttl 5m
+  kstone-cli put my.db lock me --if-absent
+  kstone-cli put my.db picture --value-file picture.png
+  kstone-cli put my.db number -- -5`,
+		Args:              a.arguments(1, 2),
+		ValidArgsFunction: a.completePK,
+	}
+	key.add(cmd)
+	cmd.Flags().DurationVar(&ttl, "ttl", 0, "let the item expire after that time, for example 90s, 5m, 24h")
+	cmd.Flags().BoolVar(&ifAbsent, "if-absent", false, "write only if there is no such item (exit code 4 if there is)")
+	cmd.Flags().StringVar(&valueFile, "value-file", "", "read the value from a file, - for standard input")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if cmd.Flags().Changed("ttl") && ttl <= 0 {
+			return usage("--ttl must be positive, not %v", ttl).withHint("for example --ttl 5m")
+		}
+		path, args := a.split(args)
+		value, err := a.putValue(args[1:], valueFile)
+		if err != nil {
+			return err
+		}
+		return a.withDB(path, create, func(d *database) error {
+			k, err := key.key(a, d.schema, args[0])
+			if err != nil {
+				return err
+			}
+			o, err := a.writeOptions(ttl)
+			if err != nil {
+				return err
+			}
+			if ifAbsent {
+				err = d.PutIfAbsent(k, value, o)
+			} else {
+				err = d.Put(k, value, o)
+			}
+			return a.explainCondition(err, d, k)
+		})
+	}
+	return cmd
+}
+
+// explainCondition names the key of a failed condition as the layout shows it.
+func (a *app) explainCondition(err error, d *database, k engine.Key) error {
+	if !errors.Is(err, engine.ErrConditionFailed) {
+		return err
+	}
+	return &advice{
+		error: fmt.Errorf("%s exists already%w", d.schema.FormatKey(k), quiet{err}),
+		hint:  "nothing was written; get shows the item, put without --if-absent replaces it",
+	}
+}
+
+// quiet wraps an error whose text would repeat what has been said.
+type quiet struct{ error }
+
+func (quiet) Error() string   { return "" }
+func (q quiet) Unwrap() error { return q.error }
+
+func (a *app) writeOptions(ttl time.Duration) (*engine.WriteOptions, error) {
+	level, err := a.level()
+	return &engine.WriteOptions{Durability: level, TTL: ttl}, err
+}
+
+// putValue returns the value from the arguments or from a file.
+func (a *app) putValue(args []string, file string) ([]byte, error) {
+	switch {
+	case file == "" && len(args) == 0:
+		return nil, usage("put: the value is missing").
+			withHint("write it behind the key, or name a file with --value-file")
+	case file == "":
+		return a.bytesOf("VALUE", args[0])
+	case len(args) > 0:
+		return nil, usage("put: a value and --value-file exclude each other")
+	}
+	in := a.in
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		in = f
+	}
+	value, err := io.ReadAll(io.LimitReader(in, engine.MaxValueBytes+1))
+	if err == nil && len(value) > engine.MaxValueBytes {
+		err = fmt.Errorf("%w: the value in %s has more than 64 MiB", engine.ErrTooLarge, file)
+	}
+	return value, err
+}
+
+func (a *app) deleteCommand() *cobra.Command {
+	var key keyFlags
+	var all, missingOK bool
+	cmd := &cobra.Command{
+		Use:   a.use("delete", "PK [--sk SK]"),
+		Short: "Delete one item, or all of a partition",
+		Long: `Delete one item. Exit code 3 says that there was none; --missing-ok accepts that.
+With --all every item of the partition is deleted in one step.`,
+		Example: `  kstone-cli delete my.db user#1
+  kstone-cli delete my.db user#1 --sk status --missing-ok
+  kstone-cli delete my.db user#1 --all`,
+		Args:              a.arguments(1, 1),
+		ValidArgsFunction: a.completePK,
+	}
+	key.add(cmd)
+	cmd.Flags().BoolVar(&all, "all", false, "delete all items of the partition, whatever their sort keys")
+	cmd.Flags().BoolVar(&missingOK, "missing-ok", false, "it is fine if there is nothing to delete")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		path, args := a.split(args)
+		return a.withDB(path, readWrite, func(d *database) error {
+			k, err := key.key(a, d.schema, args[0])
+			if err != nil {
+				return err
+			}
+			if all {
+				if k.SK != nil {
+					return usage("delete: --all and a sort key exclude each other")
+				}
+				err = a.deleteAll(cmd.Context(), d, k)
+			} else {
+				err = a.deleteOne(cmd.Context(), d, k)
+			}
+			if missingOK && errors.Is(err, engine.ErrNotFound) {
+				return nil
+			}
+			return err
+		})
+	}
+	return cmd
+}
+
+func (a *app) deleteOne(ctx context.Context, d *database, k engine.Key) error {
+	o, err := a.writeOptions(0)
+	if err != nil {
+		return err
+	}
+	err = d.DeleteIf(k, engine.IfPresent(), o)
+	if errors.Is(err, engine.ErrConditionFailed) {
+		return a.missing(ctx, d, k)
+	}
+	return err
+}
+
+func (a *app) deleteAll(ctx context.Context, d *database, k engine.Key) error {
+	o, err := a.writeOptions(0)
+	if err != nil {
+		return err
+	}
+	n, err := d.Count(ctx, engine.Query{PK: k.PK})
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return &notFound{text: "not found: the partition " + d.schema.FormatPK(k.PK) + " is empty"}
+	}
+	if err := d.DeleteRange(k.PK, engine.SKCondition{}, o); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.err, "deleted %s\n", present.Plural(n, "item"))
+	return err
+}

@@ -1,0 +1,283 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
+	"github.com/kstonedb/kstone/engine"
+)
+
+func (a *app) queryCommand() *cobra.Command {
+	var conditions conditionFlags
+	var page pageFlags
+	cmd := &cobra.Command{
+		Use:   a.use("query", "PK [conditions] [--reverse] [--limit N] [--after CURSOR]"),
+		Short: "List the items of one partition, in the order of their sort keys",
+		Long: `List the items of one partition, in the order of their sort keys. Conditions compare
+bytes, or the fields of the sort key if an import has declared some; then operands
+may name just the first fields ("Lombardy" is the first, '["Lombardy","X"]' two).
+
+If --limit cuts the list, a cursor is printed as "next: CURSOR" on standard error.
+With --after CURSOR the same query goes on exactly there, whatever was written since.`,
+		Example: `  kstone-cli query my.db user#1
+  kstone-cli query my.db user#1 --sk-begins-with post# --reverse --limit 10
+  kstone-cli query my.db sensor --sk-between 2026-01-01,2026-02-01
+  kstone-cli query cities.db IT --sk-prefix Lombardy --sk-prefix "Provincia di Brescia"
+  kstone-cli query cities.db IT --sk-prefix Lombardy --sk-ge "Provincia di Milano"`,
+		Args:              a.arguments(1, 1),
+		ValidArgsFunction: a.completePK,
+	}
+	conditions.add(cmd)
+	page.add(cmd)
+	a.formatFlag(cmd, formatHelp)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := page.check(); err != nil {
+			return err
+		}
+		path, args := a.split(args)
+		return a.withDB(path, readOnly, func(d *database) error {
+			q, err := a.query(d, args[0], &conditions)
+			if err != nil {
+				return err
+			}
+			q.Reverse = page.reverse
+			return a.list(cmd.Context(), d, &page, func(s *engine.Snapshot, p *position) present.Items {
+				return func(yield func(engine.Item, error) bool) {
+					q := q
+					q.After, q.Limit = p.after, p.limit()
+					p.pass(s.Query(cmd.Context(), q), q.CursorAfter, yield)
+				}
+			})
+		})
+	}
+	return cmd
+}
+
+// query builds the query for a partition and conditions.
+func (a *app) query(d *database, pkText string, c *conditionFlags) (q engine.Query, err error) {
+	pk, err := a.arg("PK", pkText)
+	if err != nil {
+		return q, err
+	}
+	if q.PK, err = d.schema.PK(pk); err != nil {
+		return q, err
+	}
+	condition, err := c.condition(a)
+	if err != nil {
+		return q, err
+	}
+	r, err := d.schema.Range(condition)
+	q.SK, q.Filter = r.SK, r.Filter
+	return q, err
+}
+
+func (a *app) scanCommand() *cobra.Command {
+	var page pageFlags
+	var segment string
+	var unordered bool
+	cmd := &cobra.Command{
+		Use:   a.use("scan", "[--segment i/n] [--unordered] [--limit N]"),
+		Short: "List all items",
+		Long: `List all items in the order of their keys. --unordered lists them stripe by stripe,
+which is several times as fast. Segments divide the items into n disjoint parts,
+counted from 0, for readers in parallel.`,
+		Example: `  kstone-cli scan my.db --limit 20
+  kstone-cli scan my.db -o jsonl | wc -l
+  kstone-cli scan my.db --segment 0/4 --unordered -o jsonl`,
+		Args: a.arguments(0, 0),
+	}
+	page.add(cmd)
+	cmd.Flags().StringVar(&segment, "segment", "", "part i of n, for example 0/4")
+	cmd.Flags().BoolVar(&unordered, "unordered", false, "list stripe by stripe instead of in key order")
+	a.formatFlag(cmd, formatHelp)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := page.check(); err != nil {
+			return err
+		}
+		sc := engine.Scan{Unordered: unordered, Reverse: page.reverse}
+		if err := parseSegment(segment, &sc); err != nil {
+			return err
+		}
+		path, _ := a.split(args)
+		return a.withDB(path, readOnly, func(d *database) error {
+			return a.list(cmd.Context(), d, &page, func(s *engine.Snapshot, p *position) present.Items {
+				return func(yield func(engine.Item, error) bool) {
+					sc := sc
+					sc.After, sc.Limit = p.after, p.limit()
+					p.pass(s.Scan(cmd.Context(), sc), sc.CursorAfter, yield)
+				}
+			})
+		})
+	}
+	return cmd
+}
+
+func parseSegment(text string, sc *engine.Scan) error {
+	if text == "" {
+		return nil
+	}
+	i, n, ok := strings.Cut(text, "/")
+	segment, err1 := strconv.Atoi(i)
+	segments, err2 := strconv.Atoi(n)
+	if !ok || err1 != nil || err2 != nil || segments < 1 || segments > 256 ||
+		segment < 0 || segment >= segments {
+		return usage("--segment %q is not i/n with 0 <= i < n <= 256", text).
+			withHint("--segment 0/4 is the first of four parts, --segment 3/4 the last")
+	}
+	sc.Segment, sc.Segments = segment, segments
+	return nil
+}
+
+// pageFlags cut a list into pages.
+type pageFlags struct {
+	reverse bool
+	limit   int
+	after   string
+}
+
+func (p *pageFlags) add(cmd *cobra.Command) {
+	cmd.Flags().BoolVarP(&p.reverse, "reverse", "r", false, "highest keys first")
+	cmd.Flags().IntVarP(&p.limit, "limit", "n", 0, "stop after N items; 0 means all")
+	cmd.Flags().StringVar(&p.after, "after", "", "go on behind the item of a cursor (see next:)")
+}
+
+func (p *pageFlags) check() error {
+	if p.limit < 0 {
+		return usage("--limit %d is negative", p.limit).withHint("0, or no --limit, means all")
+	}
+	return nil
+}
+
+// position follows a list through one page.
+type position struct {
+	page  int           // items on a page, 0 for all
+	after engine.Cursor // where it starts
+	next  engine.Cursor // where the next page starts; nil if there is none
+}
+
+// limit asks for one item more than the page holds, to see whether there is one.
+func (p *position) limit() int {
+	if p.page == 0 {
+		return 0
+	}
+	return p.page + 1
+}
+
+// pass hands on the items of the page.
+func (p *position) pass(items iter.Seq2[engine.Item, error],
+	cursor func(engine.Item) engine.Cursor, yield func(engine.Item, error) bool) {
+	n := 0
+	var last engine.Cursor
+	p.next = nil
+	for item, err := range items {
+		if err == nil && p.page > 0 {
+			if n == p.page {
+				p.next = last
+				return
+			}
+			if n++; n == p.page {
+				last = cursor(item)
+			}
+		}
+		if !yield(item, err) {
+			return
+		}
+	}
+}
+
+// list writes one page, and says where the next one starts.
+func (a *app) list(ctx context.Context, d *database, page *pageFlags,
+	items func(*engine.Snapshot, *position) present.Items) error {
+	p := &position{page: page.limit}
+	if page.after != "" {
+		after, err := engine.ParseCursor(page.after)
+		if err != nil {
+			return err
+		}
+		p.after = after
+	}
+	o, err := a.options(d.schema, page.limit > 0)
+	if err != nil {
+		return err
+	}
+	var show func(ctx context.Context) error
+	show = func(context.Context) error {
+		snap, err := d.Snapshot()
+		if err != nil {
+			return err
+		}
+		defer snap.Close()
+		a.more = nil
+		if _, err := present.Write(a.out, items(snap, p), o); err != nil {
+			return err
+		}
+		if p.next == nil {
+			return nil
+		}
+		if a.open == nil {
+			fmt.Fprintf(a.err, "next: %s\n", p.next)
+			return nil
+		}
+		p.after = p.next
+		a.more = show
+		fmt.Fprintf(a.err, "next: %s   (or type more)\n", p.next)
+		return nil
+	}
+	return show(ctx)
+}
+
+func (a *app) countCommand() *cobra.Command {
+	var conditions conditionFlags
+	cmd := &cobra.Command{
+		Use:   a.use("count", "[PK [conditions]]"),
+		Short: "Count items",
+		Long: `Print the number of items: of the database, of a partition, or of those in a
+partition whose sort keys meet a condition. The conditions are those of query.`,
+		Example: `  kstone-cli count my.db
+  kstone-cli count cities.db US
+  kstone-cli count cities.db IT --sk-prefix Lombardy`,
+		Args:              a.arguments(0, 1),
+		ValidArgsFunction: a.completePK,
+	}
+	conditions.add(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		path, args := a.split(args)
+		if len(args) == 0 && conditions.given() {
+			return usage("count: conditions on the sort key need a partition").
+				withHint("usage: %s", cmd.UseLine())
+		}
+		return a.withDB(path, readOnly, func(d *database) error {
+			n, err := a.count(cmd.Context(), d, args, &conditions)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(a.out, n)
+			return err
+		})
+	}
+	return cmd
+}
+
+func (a *app) count(ctx context.Context, d *database, args []string, c *conditionFlags) (int64, error) {
+	if len(args) == 1 {
+		q, err := a.query(d, args[0], c)
+		if err != nil {
+			return 0, err
+		}
+		return d.Count(ctx, q)
+	}
+	var n int64
+	for _, err := range d.Scan(ctx, engine.Scan{Unordered: true}) {
+		if err != nil {
+			return 0, err
+		}
+		n++
+	}
+	return n, nil
+}

@@ -1,0 +1,163 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/meter"
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
+	"github.com/kstonedb/kstone/engine"
+)
+
+func (a *app) verifyCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   a.use("verify", ""),
+		Short: "Check every stored byte",
+		Long: `Read the whole database and check all checksums, the order of the keys, the zone maps
+and filters against the content, and the manifest against the files. The log is
+checked when the database is opened. Nothing is changed. All damage is listed; the
+exit code is then 5.`,
+		Example: "  kstone-cli verify cities.db",
+		Args:    a.arguments(0, 0),
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		path, _ := a.split(args)
+		return a.withDB(path, readOnly, func(d *database) error {
+			var m *meter.Meter
+			start := time.Now()
+			report, err := d.Verify(cmd.Context(), func(p engine.VerifyProgress) {
+				if m == nil {
+					m = meter.New(a.err, a.errTTY, p.BytesTotal, "verifying")
+				}
+				m.Set(p.Bytes)
+			})
+			if m != nil {
+				m.Done()
+			}
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(a.out, "ok: %s, %s, %s read in %s\n",
+				present.Plural(int64(report.Files), "file"), present.Plural(int64(report.Entries), "record"),
+				present.Bytes(report.Bytes), present.Duration(time.Since(start)))
+			return err
+		})
+	}
+	return cmd
+}
+
+func (a *app) flushCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   a.use("flush", ""),
+		Short: "Write the contents of memory and log to data files",
+		Long: `Write everything that is only in the log to data files. It makes the next open a bit
+faster; nothing else needs it.`,
+		Example: "  kstone-cli flush my.db",
+		Args:    a.arguments(0, 0),
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.upkeep(args, "flushed", (*engine.DB).Flush, cmd.Context())
+	}
+	return cmd
+}
+
+func (a *app) compactCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   a.use("compact", ""),
+		Short: "Merge every stripe into one run",
+		Long: `Merge every stripe into one sorted run, dropping what was deleted, overwritten or has
+expired. kstone merges by itself; this makes the database as small and as fast to
+read as it gets.`,
+		Example: "  kstone-cli compact my.db",
+		Args:    a.arguments(0, 0),
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.upkeep(args, "compacted", (*engine.DB).Compact, cmd.Context())
+	}
+	return cmd
+}
+
+// upkeep runs a maintenance operation and says what it changed.
+func (a *app) upkeep(args []string, done string, operation func(*engine.DB, context.Context) error,
+	ctx context.Context) error {
+	path, _ := a.split(args)
+	return a.withDB(path, readWrite, func(d *database) error {
+		before, start := d.Metrics(), time.Now()
+		m := meter.New(a.err, a.errTTY, -1, "working")
+		stop := m.Spin()
+		err := operation(d.DB, ctx)
+		stop()
+		if err != nil {
+			return err
+		}
+		after := d.Metrics()
+		_, err = fmt.Fprintf(a.out, "%s in %s: %s in %s (before: %s in %s)\n", done,
+			present.Duration(time.Since(start)),
+			present.Bytes(after.Total.DiskBytes), present.Plural(int64(after.Total.Files), "file"),
+			present.Bytes(before.Total.DiskBytes), present.Plural(int64(before.Total.Files), "file"))
+		return err
+	})
+}
+
+func (a *app) backupCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   a.use("backup", "DEST"),
+		Short: "Copy the database",
+		Long: `Make a copy of the database in the new directory DEST. The copy is a database of its
+own: it can be opened, moved and changed without touching the original. Data files are
+hard links where DEST is on the same file system, so that it takes little time and
+space.`,
+		Example: "  kstone-cli backup cities.db cities-backup.db",
+		Args:    a.arguments(1, 1),
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		path, args := a.split(args)
+		dest := args[0]
+		if names, err := os.ReadDir(dest); err == nil && len(names) > 0 {
+			return usage("backup: %s exists and is not empty", dest).withHint("name a new directory")
+		}
+		return a.withDB(path, readWrite, func(d *database) error {
+			start := time.Now()
+			if err := d.Checkpoint(cmd.Context(), dest); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintf(a.out, "copied to %s in %s\n", dest, present.Duration(time.Since(start)))
+			return err
+		})
+	}
+	return cmd
+}
+
+func (a *app) inspectCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "inspect FILE…",
+		Short: "Show what is in a log, data file or manifest",
+		Long: `Show what is in files of a database: log segments, SSTs, manifests and CURRENT. The
+files are only read; the database need not be closed.`,
+		Example: `  kstone-cli inspect cities.db/CURRENT
+  kstone-cli inspect cities.db/094-*.sst`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usage("inspect: too few arguments").withHint("usage: %s", cmd.UseLine())
+			}
+			for i, name := range args {
+				if info, err := os.Stat(name); err == nil && info.IsDir() {
+					return usage("inspect: %s is a directory", name).
+						withHint("name files in it, for example %s", filepath.Join(name, "CURRENT"))
+				}
+				if len(args) > 1 {
+					fmt.Fprintf(a.out, "%s==> %s <==\n", map[bool]string{true: "\n"}[i > 0], name)
+				}
+				if err := engine.InspectFile(name, a.out); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}
