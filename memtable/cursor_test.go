@@ -111,10 +111,45 @@ func TestReuseCursor(t *testing.T) {
 		if !c.Last() || string(c.Entry().Key) != "a1" {
 			t.Errorf("table a: %q", c.Entry().Key)
 		}
+		a.InitCursor(&c, 2)
+		if !c.First() || string(c.Entry().Key) != "a1" {
+			t.Errorf("table a: %q", c.Entry().Key)
+		}
 		b.InitCursor(&c, 1)
-		if !c.First() || string(c.Entry().Key) != "b1" || c.Next() {
+		if c.Next() || c.Prev() {
+			t.Error("a cursor that stood on an entry of another table still does")
+		}
+		if !c.First() || string(c.Entry().Key) != "b1" {
 			t.Errorf("table b: %q", c.Entry().Key)
 		}
 		c.Release()
+		if c.Next() || c.Prev() {
+			t.Error("a released cursor moves")
+		}
+	}
+}
+
+// TestReadAheadSurvives lets go of everything that a cursor has read ahead. A cursor
+// at the newest state holds no snapshot that would prevent it.
+func TestReadAheadSurvives(t *testing.T) {
+	tab := memtable.New(memtable.Options{})
+	for i := range 4 {
+		put(tab, fmt.Sprint("k", i), 1, "")
+	}
+	for seq := base.SeqNum(2); seq < 2000; seq++ { // versions away from their nodes
+		key := fmt.Appendf(nil, "k%d", seq%4)
+		tab.Put(key, hashOf(key), seq, base.KindPut, 0, make([]byte, 100), seq-1)
+	}
+	c := tab.NewCursor(base.MaxSeqNum)
+	c.First()
+	for seq := base.SeqNum(2000); seq < 90_000; seq++ {
+		key := fmt.Appendf(nil, "k%d", seq%4)
+		tab.Put(key, hashOf(key), seq, base.KindPut, 0, make([]byte, 100), seq-1)
+	}
+	for i := 1; c.Next(); i++ {
+		e := c.Entry()
+		if string(e.Key) != fmt.Sprint("k", i) || len(e.Value) != 100 || e.Seq >= 2000 {
+			t.Errorf("entry %d: %s with %d bytes at %d", i, e.Key, len(e.Value), e.Seq)
+		}
 	}
 }

@@ -30,7 +30,9 @@ func (p *program) byte() byte {
 // above it, prefixes of each other, long ones, with zero bytes.
 func (p *program) key() []byte {
 	shape, n := p.byte(), p.byte()
-	stem := [...]string{"", "tenant01/", "tenant01/order-000", "tenant", "a", "z", "\xff\xff", "\x00"}
+	stem := [...]string{
+		"", "tenant01/", "tenant01/order-000", "tenant", "a", "z", "\xff\xff", "\x00",
+	}
 	key := []byte(stem[shape&7])
 	switch shape >> 3 & 3 {
 	case 0:
@@ -162,7 +164,7 @@ func (p *program) options(n byte) {
 
 func TestAgainstModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := &program{b: rapid.SliceOfN(rapid.Byte(), 0, 3000).Draw(t, "program")}
+		p := &program{b: rapid.SliceOfN(rapid.Byte(), 150, 3000).Draw(t, "program")}
 		p.options(rapid.Byte().Draw(t, "options"))
 		if err := p.run(); err != nil {
 			t.Fatal(err)
@@ -173,13 +175,13 @@ func TestAgainstModel(t *testing.T) {
 // TestLongPrograms runs programs long enough for batches of every size, chunk
 // changes and rebuilds of the tree.
 func TestLongPrograms(t *testing.T) {
-	for s := range uint64(12) {
+	for s := range uint64(6) {
 		rnd := rand.New(rand.NewPCG(s, 1))
-		p := &program{b: make([]byte, 4000)}
+		p := &program{b: make([]byte, 1200)}
 		for i := range p.b {
 			p.b[i] = byte(rnd.Uint32())
 		}
-		p.options(byte(s) * 23)
+		p.options(byte(s) * 43)
 		if err := p.run(); err != nil {
 			t.Fatalf("seed %d: %v", s, err)
 		}

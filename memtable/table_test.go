@@ -49,7 +49,9 @@ func TestVersions(t *testing.T) {
 	if _, ok := get(tab, "kk", 9); ok {
 		t.Error("found a key that was never put")
 	}
-	got := [...]int{tab.Len(), tab.Versions(), tab.Tombstones(), int(tab.MinSeq()), int(tab.MaxSeq())}
+	got := [...]int{
+		tab.Len(), tab.Versions(), tab.Tombstones(), int(tab.MinSeq()), int(tab.MaxSeq()),
+	}
 	if want := [...]int{1, 4, 1, 3, 9}; got != want {
 		t.Errorf("keys, versions, tombstones, lowest and highest seq: got %v, want %v", got, want)
 	}
@@ -173,6 +175,32 @@ func TestHeldSnapshot(t *testing.T) {
 	}
 	if n := tab.Versions(); n != 300_000-4 {
 		t.Errorf("%d versions", n)
+	}
+}
+
+// TestSameCommit writes a key over and over in one commit, as a batch may.
+func TestSameCommit(t *testing.T) {
+	tab := memtable.New(memtable.Options{})
+	put(tab, "k", 4, "before")
+	value := bytes.Repeat([]byte("x"), 100)
+	for i := range 100_000 {
+		kind := base.KindPut
+		if i%3 == 0 {
+			kind = base.KindDelete
+		}
+		tab.Put([]byte("k"), hashOf([]byte("k")), 5, kind, 0, value, 0)
+	}
+	put(tab, "k", 5, "last")
+	if got := [...]int{tab.Versions(), tab.Tombstones()}; got != [...]int{2, 0} {
+		t.Errorf("versions, tombstones: %v", got)
+	}
+	if tab.Bytes() > 400<<10 {
+		t.Errorf("%d bytes held for two versions", tab.Bytes())
+	}
+	for snap, want := range map[base.SeqNum]string{4: "before", 5: "last", 6: "last"} {
+		if e, _ := get(tab, "k", snap); string(e.Value) != want {
+			t.Errorf("at %d: %s, want %s", snap, e.Value, want)
+		}
 	}
 }
 
