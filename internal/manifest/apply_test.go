@@ -89,15 +89,10 @@ func parseStripeEdit(t *testing.T, words []string) manifest.StripeEdit {
 	return se
 }
 
-// parseFile parses "11[a c]@1-5"; "11[a c)@1-5" is a file that a range tombstone
-// ends.
+// parseFile parses "11[a c]@1-5".
 func parseFile(t *testing.T, stripe base.StripeID, s string) *base.FileMeta {
 	t.Helper()
 	f := &base.FileMeta{Stripe: stripe, SizeBytes: 100, Entries: 10}
-	if strings.Contains(s, ")") {
-		f.RangeTombstones = 1
-		s = strings.Replace(s, ")", "]", 1)
-	}
 	var lo, hi string
 	s = strings.NewReplacer("[", " ", "]@", " ", "-", " ").Replace(s)
 	if _, err := fmt.Sscan(s, &f.Num, &lo, &hi, &f.MinSeq, &f.MaxSeq); err != nil {

@@ -66,7 +66,8 @@ func (r *recorder) Remove(name string) error {
 }
 
 func (r *recorder) Rename(from, to string) error {
-	r.log = append(r.log, change{kind: changeName, names: map[string]int{from: 0, to: r.nodes[from]}})
+	names := map[string]int{from: 0, to: r.nodes[from]}
+	r.log = append(r.log, change{kind: changeName, names: names})
 	r.nodes[to] = r.nodes[from]
 	delete(r.nodes, from)
 	return r.FS.Rename(from, to)
@@ -84,7 +85,8 @@ type recorderFile struct {
 }
 
 func (f *recorderFile) WriteAt(p []byte, off int64) (int, error) {
-	f.r.log = append(f.r.log, change{kind: changeWrite, node: f.node, off: off, data: slices.Clone(p)})
+	c := change{kind: changeWrite, node: f.node, off: off, data: slices.Clone(p)}
+	f.r.log = append(f.r.log, c)
 	return f.File.WriteAt(p, off)
 }
 

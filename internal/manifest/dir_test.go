@@ -19,7 +19,9 @@ func TestNames(t *testing.T) {
 			t.Errorf("%s parses to %d, %t", manifest.Name(num), got, ok)
 		}
 	}
-	for _, name := range []string{"MANIFEST-1", "MANIFEST-", "MANIFEST-+00001", "MANIFEST-000001.tmp", "x"} {
+	for _, name := range []string{
+		"MANIFEST-1", "MANIFEST-", "MANIFEST-+00001", "MANIFEST-000001.tmp", "x",
+	} {
 		if _, ok := manifest.ParseName(name); ok {
 			t.Errorf("%s parses", name)
 		}
@@ -27,19 +29,21 @@ func TestNames(t *testing.T) {
 }
 
 func TestIdentify(t *testing.T) {
+	type content map[string]string
+	const first = "MANIFEST-000001"
 	tests := []struct {
 		name  string
-		files map[string]string // nil: the directory does not exist
-		want  string            // part of the error
+		files content // nil: the directory does not exist
+		want  string  // part of the error
 	}{
 		{"does not exist", nil, ""},
-		{"only a lock", map[string]string{"LOCK": "pid 1"}, ""},
-		{"creation interrupted", map[string]string{"LOCK": "", "MANIFEST-000001": "x", "CURRENT.tmp": "y"}, ""},
-		{"a file of the user", map[string]string{"thesis.txt": "x"}, "thesis.txt"},
-		{"tables without CURRENT", map[string]string{"007-1.sst": "x", "MANIFEST-000001": "x"}, "007-1.sst"},
-		{"a later manifest without CURRENT", map[string]string{"MANIFEST-000002": "x"}, "MANIFEST-000002"},
-		{"LevelDB", map[string]string{"CURRENT": "MANIFEST-000004\n", "000005.ldb": "x"}, "another program"},
-		{"CURRENT of someone else", map[string]string{"CURRENT": "hello"}, "CURRENT"},
+		{"only a lock", content{"LOCK": "pid 1"}, ""},
+		{"creation interrupted", content{"LOCK": "", first: "x", "CURRENT.tmp": "y"}, ""},
+		{"a file of the user", content{"thesis.txt": "x"}, "thesis.txt"},
+		{"tables without CURRENT", content{"007-1.sst": "x", first: "x"}, "007-1.sst"},
+		{"a later manifest without CURRENT", content{"MANIFEST-000002": "x"}, "000002"},
+		{"LevelDB", content{"CURRENT": first + "\n", "000005.ldb": "x"}, "another program"},
+		{"CURRENT of someone else", content{"CURRENT": "hello"}, "CURRENT"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -62,7 +66,8 @@ func TestIdentify(t *testing.T) {
 			if !errors.Is(err, manifest.ErrNotDatabase) || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
-			if _, err := manifest.Create(mem, dir, initState()); !errors.Is(err, manifest.ErrNotDatabase) {
+			_, err = manifest.Create(mem, dir, initState())
+			if !errors.Is(err, manifest.ErrNotDatabase) {
 				t.Errorf("create: %v", err)
 			}
 			if after, _ := mem.List(dir); !slices.Equal(before, after) {

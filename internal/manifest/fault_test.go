@@ -92,7 +92,8 @@ func runFailing(t *testing.T, name string, f *failing) {
 			t.Fatalf("%s: load after commit %d (%v): %v", name, i, err, lerr)
 		}
 		if got.LastSeq != acked && got.LastSeq != uncertain {
-			t.Fatalf("%s: found %d, acknowledged %d, uncertain %d", name, got.LastSeq, acked, uncertain)
+			t.Fatalf("%s: found %d, acknowledged %d, uncertain %d",
+				name, got.LastSeq, acked, uncertain)
 		}
 	}
 	isSync := f.failed == vfs.OpSync || f.failed == vfs.OpSyncDir
@@ -168,7 +169,8 @@ func TestFailedWriteThatReachedTheFile(t *testing.T) {
 		}
 		broken = false
 		mustCommit(t, l, flush(2))
-		if s, _, err := manifest.Load(mem, dir); err != nil || s.LastSeq != 20 || len(s.Stripes[1].Runs) != 0 {
+		s, _, err = manifest.Load(mem, dir)
+		if err != nil || s.LastSeq != 20 || len(s.Stripes[1].Runs) != 0 {
 			t.Errorf("after the next commit: %v, %v", s, err)
 		}
 		if err := l.Close(); err != nil {

@@ -17,7 +17,9 @@ func seedState() *State {
 		Num: 1, Stripe: 9, SizeBytes: 7, Smallest: []byte("a"), Largest: []byte("b"), MinSeq: 1,
 		MaxSeq: 2, Entries: 3, TTLEntries: 1, MinExpiry: -1, MaxExpiry: 1 << 40,
 	}
-	s := &State{DBID: fuzzID.dbid, HashSeed: 5, Settings: []byte("x"), NextFile: 9, NextRun: 9, LastSeq: 9}
+	s := &State{
+		DBID: fuzzID.dbid, HashSeed: 5, Settings: []byte("x"), NextFile: 9, NextRun: 9, LastSeq: 9,
+	}
 	s.Stripes[9] = StripeState{FlushedSeq: 2, Runs: []*Run{{ID: 3, Files: []*base.FileMeta{f}}}}
 	s.Stripes[255] = StripeState{FlushedSeq: 1}
 	return s
@@ -95,9 +97,11 @@ func FuzzEdit(f *testing.F) {
 // so that mutations get behind them.
 func FuzzManifest(f *testing.F) {
 	b := appendHeader(nil, magicManifest, fuzzID)
-	b = appendRecord(b, fuzzID, 0, typeSnapshot, func(b []byte) []byte { return appendState(b, seedState()) })
+	state := func(b []byte) []byte { return appendState(b, seedState()) }
+	edit := func(b []byte) []byte { return appendEdit(b, seedEdit()) }
+	b = appendRecord(b, fuzzID, 0, typeSnapshot, state)
 	f.Add(appendSeal(b, fuzzID, 1), true)
-	b = appendRecord(b, fuzzID, 1, typeEdit, func(b []byte) []byte { return appendEdit(b, seedEdit()) })
+	b = appendRecord(b, fuzzID, 1, typeEdit, edit)
 	f.Add(appendSeal(b, fuzzID, 2), true)
 	f.Add(b[:len(b)-3], false)
 	f.Fuzz(func(t *testing.T, b []byte, repair bool) {

@@ -81,7 +81,8 @@ func TestGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "next-file=2 next-run=2 log-start=0 last-seq=5\n154 flushed=5 1:1[user#1\x00\x00,user#1\x00\x00]\n"
+	want := "next-file=2 next-run=2 log-start=0 last-seq=5\n" +
+		"154 flushed=5 1:1[user#1\x00\x00,user#1\x00\x00]\n"
 	if got := renderState(s); got != want || s.HashSeed != 0x1122334455667788 {
 		t.Errorf("golden manifest says\n%s", got)
 	}

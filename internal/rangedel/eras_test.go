@@ -27,7 +27,9 @@ func TestEras(t *testing.T) {
 }
 
 func TestKeep(t *testing.T) {
-	ts := []base.RangeTombstone{rt("a", "z", 5), rt("c", "d", 8), rt("m", "n", 15), rt("b", "p", 30)}
+	ts := []base.RangeTombstone{
+		rt("a", "z", 5), rt("c", "d", 8), rt("m", "n", 15), rt("b", "p", 30),
+	}
 	eras := rangedel.NewEras([]base.SeqNum{10}, 20)
 	if got, want := render(rangedel.Keep(ts, &eras, false)),
 		"[a,c)@5 [b,p)@30 [c,d)@8 [d,z)@5 [m,n)@15"; got != want {
@@ -67,7 +69,8 @@ func TestKeepAndByEraAgainstBruteForce(t *testing.T) {
 				}
 				wantLow := bruteCover(ts, k, eras.Oldest(), s)
 				if got := bruteCover(low, k, 0, s); got != wantLow {
-					t.Fatalf("seed %d: bottom at %d over %s: kept %d, want %d", seed, s, k, got, wantLow)
+					t.Fatalf("seed %d: bottom at %d over %s: kept %d, want %d",
+						seed, s, k, got, wantLow)
 				}
 			}
 			checkEraCover(t, seed, ts, groups, &eras, k, views)
@@ -91,7 +94,8 @@ func checkEraCover(t *testing.T, seed uint64, ts []base.RangeTombstone, groups [
 			got = got || (g.End == eras.End(seq) && g.List.CoverSeq(key) > seq)
 		}
 		if got != garbage {
-			t.Fatalf("seed %d: version %d of %s: covered in its era %t, garbage %t", seed, seq, key, got, garbage)
+			t.Fatalf("seed %d: version %d of %s: covered in its era %t, garbage %t",
+				seed, seq, key, got, garbage)
 		}
 	}
 }

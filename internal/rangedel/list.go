@@ -53,7 +53,9 @@ func Build(ts []base.RangeTombstone, snap base.SeqNum) *List {
 //
 // Requires: no empty tombstones; in may be reordered.
 func fragment(in []base.RangeTombstone) []base.RangeTombstone {
-	slices.SortFunc(in, func(a, b base.RangeTombstone) int { return bytes.Compare(a.Start, b.Start) })
+	slices.SortFunc(in, func(a, b base.RangeTombstone) int {
+		return bytes.Compare(a.Start, b.Start)
+	})
 	bounds := make([][]byte, 0, 2*len(in))
 	for _, t := range in {
 		bounds = append(bounds, t.Start, t.End)

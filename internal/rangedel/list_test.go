@@ -23,23 +23,24 @@ func render(ts []base.RangeTombstone) string {
 }
 
 func TestBuildFragments(t *testing.T) {
+	type list = []base.RangeTombstone
 	tests := []struct {
 		name string
-		in   []base.RangeTombstone
+		in   list
 		snap base.SeqNum
 		want string
 	}{
 		{"none", nil, 9, ""},
-		{"one", []base.RangeTombstone{rt("b", "d", 5)}, 9, "[b,d)@5"},
-		{"newer inside older", []base.RangeTombstone{rt("a", "z", 5), rt("m", "n", 6)}, 9,
+		{"one", list{rt("b", "d", 5)}, 9, "[b,d)@5"},
+		{"newer inside older", list{rt("a", "z", 5), rt("m", "n", 6)}, 9,
 			"[a,m)@5 [m,n)@6 [n,z)@5"},
-		{"older inside newer", []base.RangeTombstone{rt("a", "z", 6), rt("m", "n", 5)}, 9, "[a,z)@6"},
-		{"touching, same commit", []base.RangeTombstone{rt("a", "b", 5), rt("b", "c", 5)}, 9, "[a,c)@5"},
-		{"touching, two commits", []base.RangeTombstone{rt("a", "b", 5), rt("b", "c", 6)}, 9,
+		{"older inside newer", list{rt("a", "z", 6), rt("m", "n", 5)}, 9, "[a,z)@6"},
+		{"touching, same commit", list{rt("a", "b", 5), rt("b", "c", 5)}, 9, "[a,c)@5"},
+		{"touching, two commits", list{rt("a", "b", 5), rt("b", "c", 6)}, 9,
 			"[a,b)@5 [b,c)@6"},
-		{"gap", []base.RangeTombstone{rt("c", "d", 5), rt("a", "b", 5)}, 9, "[a,b)@5 [c,d)@5"},
-		{"too new for the snapshot", []base.RangeTombstone{rt("a", "z", 5), rt("m", "n", 6)}, 5, "[a,z)@5"},
-		{"empty and inverted", []base.RangeTombstone{rt("a", "a", 5), rt("c", "b", 5)}, 9, ""},
+		{"gap", list{rt("c", "d", 5), rt("a", "b", 5)}, 9, "[a,b)@5 [c,d)@5"},
+		{"too new for the snapshot", list{rt("a", "z", 5), rt("m", "n", 6)}, 5, "[a,z)@5"},
+		{"empty and inverted", list{rt("a", "a", 5), rt("c", "b", 5)}, 9, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -53,7 +54,8 @@ func TestBuildFragments(t *testing.T) {
 func TestNilListIsEmpty(t *testing.T) {
 	var l *rangedel.List
 	w := l.Walk()
-	if l.Len() != 0 || l.All() != nil || l.CoverSeq([]byte("a")) != 0 || w.CoverSeq([]byte("a")) != 0 {
+	key := []byte("a")
+	if l.Len() != 0 || l.All() != nil || l.CoverSeq(key) != 0 || w.CoverSeq(key) != 0 {
 		t.Error("nil list is not empty")
 	}
 	if _, _, _, ok := l.Next(nil); ok {
@@ -113,7 +115,8 @@ func TestClip(t *testing.T) {
 func randomTombstones(r *rand.Rand, n int) []base.RangeTombstone {
 	ts := make([]base.RangeTombstone, n)
 	for i := range ts {
-		ts[i] = base.RangeTombstone{Start: randomKey(r), End: randomKey(r), Seq: base.SeqNum(1 + r.IntN(12))}
+		seq := base.SeqNum(1 + r.IntN(12))
+		ts[i] = base.RangeTombstone{Start: randomKey(r), End: randomKey(r), Seq: seq}
 	}
 	return ts
 }
@@ -160,7 +163,8 @@ func TestAgainstBruteForce(t *testing.T) {
 		for _, k := range keys {
 			want := bruteCover(ts, k, 0, snap)
 			if got := l.CoverSeq(k); got != want {
-				t.Fatalf("seed %d: CoverSeq(%s) = %d, want %d of %s", seed, k, got, want, render(ts))
+				t.Fatalf("seed %d: CoverSeq(%s) = %d, want %d of %s",
+					seed, k, got, want, render(ts))
 			}
 			if got := w.CoverSeq(k); got != want {
 				t.Fatalf("seed %d: walker's CoverSeq(%s) = %d, want %d", seed, k, got, want)

@@ -1,0 +1,478 @@
+package compaction_test
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kstonedb/kstone/compaction"
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/cursor"
+)
+
+// sliceSource is a cursor.Source over a slice. Like a real one it reuses the memory
+// of its keys.
+type sliceSource struct {
+	entries []base.Entry
+	e       base.Entry
+	key     []byte
+	failAt  int // entries before the error, if err is set
+	n       int
+	err     error
+}
+
+func (s *sliceSource) Next() bool {
+	for i := range s.key {
+		s.key[i] = '!'
+	}
+	if s.n >= len(s.entries) || (s.err != nil && s.n >= s.failAt) {
+		return false
+	}
+	s.e = s.entries[s.n]
+	s.key = append(s.key[:0], s.e.Key...)
+	s.e.Key = s.key
+	s.n++
+	return true
+}
+
+func (s *sliceSource) Entry() *base.Entry { return &s.e }
+
+func (s *sliceSource) Err() error {
+	if s.err != nil && s.n >= s.failAt {
+		return s.err
+	}
+	return nil
+}
+
+// testRun is a run in memory.
+type testRun struct {
+	entries []base.Entry // sorted as a source
+	ranges  []base.RangeTombstone
+}
+
+// history is a random stripe: runs newest first, and what may look at it.
+type history struct {
+	runs    []testRun
+	snaps   []base.SeqNum
+	horizon base.SeqNum
+	last    base.SeqNum
+	now     int64
+}
+
+func (h *history) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "snapshots %v horizon %d now %d\n", h.snaps, h.horizon, h.now)
+	for _, r := range h.runs {
+		fmt.Fprintf(&b, "run: %s\n", r)
+	}
+	return b.String()
+}
+
+func (r testRun) String() string {
+	var b strings.Builder
+	for _, e := range r.entries {
+		fmt.Fprintf(&b, "%s@%d:%s", e.Key, e.Seq, e.Kind)
+		if e.Kind != base.KindDelete {
+			fmt.Fprintf(&b, "=%s", e.Value)
+		}
+		if e.Expiry != 0 {
+			fmt.Fprintf(&b, "!%d", e.Expiry)
+		}
+		b.WriteByte(' ')
+	}
+	for _, t := range r.ranges {
+		fmt.Fprintf(&b, "[%s,%s)@%d ", t.Start, t.End, t.Seq)
+	}
+	return strings.TrimSpace(b.String())
+}
+
+var testKeys = []string{"a", "aa", "b", "ba", "c", "common-prefix-1", "common-prefix-2", "d"}
+
+func randomHistory(r *rand.Rand) *history {
+	h := &history{now: 100}
+	for range 1 + r.IntN(4) {
+		run := randomRun(r, &h.last)
+		h.runs = append([]testRun{run}, h.runs...)
+	}
+	h.horizon = base.SeqNum(r.Uint64N(uint64(h.last) + 2))
+	for range r.IntN(4) {
+		h.snaps = append(h.snaps, base.SeqNum(r.Uint64N(uint64(h.last)+2)))
+	}
+	slices.Sort(h.snaps)
+	return h
+}
+
+func randomRun(r *rand.Rand, last *base.SeqNum) (run testRun) {
+	n := 0
+	for range 1 + r.IntN(8) {
+		*last++
+		for range 1 + r.IntN(3) {
+			n++
+			key := []byte(testKeys[r.IntN(len(testKeys))])
+			e := base.Entry{Key: key, Seq: *last, Kind: base.KindPut}
+			e.Value = fmt.Appendf(nil, "%d.%d", *last, n)
+			switch r.IntN(8) {
+			case 0, 1:
+				e.Kind, e.Value = base.KindDelete, nil
+			case 2:
+				e.Kind, e.Expiry = base.KindPutTTL, 50+r.Int64N(200)
+			case 3:
+				end := []byte(testKeys[r.IntN(len(testKeys))])
+				if bytes.Compare(key, end) < 0 {
+					t := base.RangeTombstone{Start: key, End: end, Seq: *last}
+					run.ranges = append(run.ranges, t)
+				}
+				continue
+			}
+			// Within a commit the later write shows first.
+			run.entries = append([]base.Entry{e}, run.entries...)
+		}
+	}
+	slices.SortStableFunc(run.entries, func(a, b base.Entry) int {
+		return cmp.Or(bytes.Compare(a.Key, b.Key), cmp.Compare(b.Seq, a.Seq))
+	})
+	return run
+}
+
+// get is the model of a read at snapshot snap: "" for nothing.
+func get(runs []testRun, key string, snap base.SeqNum, now int64) string {
+	var newest *base.Entry
+	var cover base.SeqNum
+	for i := range runs {
+		for j := range runs[i].entries {
+			e := &runs[i].entries[j]
+			if string(e.Key) == key && e.Seq <= snap && (newest == nil || e.Seq > newest.Seq) {
+				newest = e
+			}
+		}
+		for _, t := range runs[i].ranges {
+			if string(t.Start) <= key && key < string(t.End) && t.Seq <= snap {
+				cover = max(cover, t.Seq)
+			}
+		}
+	}
+	if newest == nil || newest.Seq < cover || !newest.Live(now) {
+		return ""
+	}
+	return string(newest.Value)
+}
+
+func (h *history) views() []base.SeqNum {
+	v := slices.Clone(h.snaps)
+	for s := h.horizon; s <= h.last+1; s++ {
+		v = append(v, s)
+	}
+	return v
+}
+
+// merge merges runs lo to hi and returns the result.
+func (h *history) merge(t *testing.T, lo, hi int, bottom bool,
+	change func(*compaction.MergeOptions),
+) (testRun, compaction.MergeStats) {
+	t.Helper()
+	o := compaction.MergeOptions{
+		Snapshots: h.snaps, Horizon: h.horizon, Bottom: bottom, NowMs: h.now,
+	}
+	var sources []cursor.Source
+	for _, r := range h.runs[lo:hi] {
+		sources = append(sources, &sliceSource{entries: r.entries})
+		o.RangeTombstones = append(o.RangeTombstones, r.ranges...)
+	}
+	if change != nil {
+		change(&o)
+	}
+	m := compaction.NewMerge(sources, o)
+	var out testRun
+	for m.Next() {
+		e := *m.Entry()
+		e.Key = bytes.Clone(e.Key)
+		out.entries = append(out.entries, e)
+	}
+	if err := m.Err(); err != nil {
+		t.Fatal(err)
+	}
+	out.ranges = m.RangeTombstones()
+	return out, m.Stats()
+}
+
+// What is visible does not change by merging any neighbouring runs, at the bottom
+// or not, at any snapshot, now or later; and what nobody can see is gone.
+func TestMergeAgainstModel(t *testing.T) {
+	for seed := range uint64(6000) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		h := randomHistory(r)
+		lo := r.IntN(len(h.runs))
+		hi := lo + 1 + r.IntN(len(h.runs)-lo)
+		bottom := hi == len(h.runs) && r.IntN(4) > 0
+		out, stats := h.merge(t, lo, hi, bottom, nil)
+		after := slices.Concat(h.runs[:lo], []testRun{out}, h.runs[hi:])
+		fail := func(format string, args ...any) {
+			t.Helper()
+			t.Fatalf("seed %d: merge [%d, %d) bottom %t: %s\n%sresult: %s",
+				seed, lo, hi, bottom, fmt.Sprintf(format, args...), h, out)
+		}
+		for _, snap := range h.views() {
+			for _, key := range testKeys {
+				for _, now := range []int64{h.now, h.now + 70, h.now + 1000} {
+					want, got := get(h.runs, key, snap, now), get(after, key, snap, now)
+					if got != want {
+						fail("%s at %d, time %d: got %q, want %q", key, snap, now, got, want)
+					}
+				}
+			}
+		}
+		if why := h.needless(out, bottom); why != "" {
+			fail("%s", why)
+		}
+		if n := stats.Out + stats.Shadowed + stats.Covered + stats.Tombstones; stats.In != n {
+			fail("counts do not add up: %+v", stats)
+		}
+		if stats.Out != uint64(len(out.entries)) {
+			fail("%d entries, counted %d", len(out.entries), stats.Out)
+		}
+	}
+}
+
+// needless says which part of a merge's output should not be there.
+func (h *history) needless(out testRun, bottom bool) string {
+	apart := func(older, newer base.SeqNum) bool { // some view sees older and not newer
+		return slices.ContainsFunc(h.views(), func(s base.SeqNum) bool {
+			return older <= s && s < newer
+		})
+	}
+	oldest := h.horizon
+	if len(h.snaps) > 0 {
+		oldest = min(oldest, h.snaps[0])
+	}
+	for i, e := range out.entries {
+		next := base.Entry{}
+		if i+1 < len(out.entries) {
+			next = out.entries[i+1]
+		}
+		same := bytes.Equal(e.Key, next.Key)
+		switch {
+		case next.Key != nil && bytes.Compare(e.Key, next.Key) > 0, same && e.Seq <= next.Seq:
+			return fmt.Sprintf("%s@%d and the next are not in order", e.Key, e.Seq)
+		case same && !apart(next.Seq, e.Seq):
+			return fmt.Sprintf("%s@%d hides @%d from everyone", e.Key, e.Seq, next.Seq)
+		case e.Kind == base.KindPutTTL && e.Expiry <= h.now:
+			return fmt.Sprintf("%s@%d has expired", e.Key, e.Seq)
+		case bottom && e.Kind == base.KindDelete && !same:
+			return fmt.Sprintf("tombstone %s@%d hides nothing", e.Key, e.Seq)
+		case bottom && e.Seq > 0 && e.Seq <= oldest:
+			return fmt.Sprintf("%s@%d could be @0", e.Key, e.Seq)
+		}
+		for _, t := range out.ranges {
+			in := bytes.Compare(t.Start, e.Key) <= 0 && bytes.Compare(e.Key, t.End) < 0
+			if in && e.Seq < t.Seq && !apart(e.Seq, t.Seq) {
+				return fmt.Sprintf("%s@%d is deleted for everyone", e.Key, e.Seq)
+			}
+		}
+	}
+	for i, t := range out.ranges {
+		if bottom && t.Seq <= oldest {
+			return fmt.Sprintf("range tombstone @%d hides nothing", t.Seq)
+		}
+		if i > 0 && bytes.Compare(out.ranges[i-1].Start, t.Start) > 0 {
+			return "range tombstones are not in order"
+		}
+	}
+	return ""
+}
+
+// A merged run merged again, after snapshots have gone, gives what is visible to
+// those that are left.
+func TestMergeRepeatedly(t *testing.T) {
+	for seed := range uint64(1500) {
+		r := rand.New(rand.NewPCG(seed, 8))
+		h := randomHistory(r)
+		before := slices.Clone(h.runs)
+		for len(h.runs) > 1 || len(h.snaps) > 0 {
+			lo := r.IntN(len(h.runs))
+			hi := lo + 1 + r.IntN(len(h.runs)-lo)
+			out, _ := h.merge(t, lo, hi, hi == len(h.runs), nil)
+			h.runs = slices.Concat(h.runs[:lo], []testRun{out}, h.runs[hi:])
+			if len(h.snaps) > 0 && r.IntN(2) == 0 {
+				h.snaps = slices.Delete(h.snaps, 0, 1)
+			}
+			h.horizon = max(h.horizon, base.SeqNum(r.Uint64N(uint64(h.last)+2)))
+			for _, snap := range h.views() {
+				for _, key := range testKeys {
+					want, got := get(before, key, snap, h.now), get(h.runs, key, snap, h.now)
+					if got != want {
+						t.Fatalf("seed %d: %s at %d: got %q, want %q\n%s",
+							seed, key, snap, got, want, h)
+					}
+				}
+			}
+		}
+		h.horizon = h.last + 1
+		out, _ := h.merge(t, 0, len(h.runs), true, nil)
+		if len(out.ranges) > 0 {
+			t.Fatalf("seed %d: range tombstones left at the end: %s", seed, out)
+		}
+		for _, e := range out.entries {
+			seen := get(before, string(e.Key), h.last, h.now)
+			if e.Seq != 0 || e.Kind == base.KindDelete || seen == "" {
+				t.Fatalf("seed %d: left at the end: %s", seed, out)
+			}
+		}
+	}
+}
+
+func TestKeepSeqs(t *testing.T) {
+	h := &history{horizon: 9, runs: []testRun{{entries: puts(5, "a")}}}
+	out, _ := h.merge(t, 0, 1, true, func(o *compaction.MergeOptions) { o.KeepSeqs = true })
+	if out.entries[0].Seq != 5 {
+		t.Errorf("got %s", out)
+	}
+}
+
+func TestPrefixBytesChangesNothing(t *testing.T) {
+	for seed := range uint64(300) {
+		h := randomHistory(rand.New(rand.NewPCG(seed, 9)))
+		for i := range h.runs {
+			for j := range h.runs[i].entries {
+				e := &h.runs[i].entries[j]
+				e.Key = append([]byte("shared"), e.Key...)
+			}
+		}
+		a, _ := h.merge(t, 0, len(h.runs), false, nil)
+		b, _ := h.merge(t, 0, len(h.runs), false, func(o *compaction.MergeOptions) {
+			o.PrefixBytes = 6
+		})
+		if a.String() != b.String() {
+			t.Fatalf("seed %d: %s\n%s", seed, a, b)
+		}
+	}
+}
+
+// Of two entries with the same key and sequence number the first source's wins, and
+// within a source the first one.
+func TestFirstOfEqualsWins(t *testing.T) {
+	source := func(values ...string) cursor.Source {
+		s := &sliceSource{}
+		for _, v := range values {
+			s.entries = append(s.entries, base.Entry{
+				Key: []byte("k"), Seq: 5, Kind: base.KindPut, Value: []byte(v),
+			})
+		}
+		return s
+	}
+	for n := range 5 {
+		sources := []cursor.Source{source("first", "second")}
+		for range n {
+			sources = append(sources, source("other"))
+		}
+		m := compaction.NewMerge(sources, compaction.MergeOptions{})
+		if !m.Next() || string(m.Entry().Value) != "first" || m.Next() || m.Err() != nil {
+			t.Errorf("%d sources: got %s, %v", n+1, m.Entry().Value, m.Err())
+		}
+	}
+}
+
+func TestSharedPrefix(t *testing.T) {
+	file := func(lo, hi string) *base.FileMeta {
+		return &base.FileMeta{Entries: 1, Smallest: []byte(lo), Largest: []byte(hi)}
+	}
+	for _, tt := range []struct {
+		files []*base.FileMeta
+		want  int
+	}{
+		{nil, 0},
+		{[]*base.FileMeta{{RangeTombstones: 1}, file("user#1", "user#9"), {RangeTombstones: 1}}, 5},
+		{[]*base.FileMeta{file("user#3", "user#9"), file("user", "user#2")}, 4},
+		{[]*base.FileMeta{file("a", "b"), file("aa", "ab")}, 0},
+		{[]*base.FileMeta{file("same", "same")}, 4},
+	} {
+		if got := compaction.SharedPrefix(tt.files); got != tt.want {
+			t.Errorf("got %d, want %d", got, tt.want)
+		}
+	}
+}
+
+func puts(seq base.SeqNum, keys ...string) (es []base.Entry) {
+	for _, k := range keys {
+		es = append(es, base.Entry{Key: []byte(k), Seq: seq, Kind: base.KindPut})
+	}
+	return es
+}
+
+func TestMergeStopsAtError(t *testing.T) {
+	cause := errors.New("input/output error")
+	for at := range 3 {
+		bad := &sliceSource{entries: puts(1, "b", "d", "f"), failAt: at, err: cause}
+		m := compaction.NewMerge([]cursor.Source{
+			&sliceSource{entries: puts(2, "a", "c", "e", "g")}, bad,
+		}, compaction.MergeOptions{})
+		var got []string
+		for m.Next() {
+			got = append(got, string(m.Entry().Key))
+		}
+		if !errors.Is(m.Err(), cause) {
+			t.Errorf("error after %d entries: %v", at, m.Err())
+		}
+		want := []string{"a", "b", "c", "d", "e"}
+		if !slices.Equal(got, want[:len(got)]) || len(got) > 2*at {
+			t.Errorf("error after %d entries: got %v before it", at, got)
+		}
+		if m.Next() {
+			t.Error("goes on after an error")
+		}
+	}
+}
+
+func TestMergeRefusesDisorder(t *testing.T) {
+	for name, es := range map[string][]base.Entry{
+		"keys":     puts(1, "b", "a"),
+		"versions": slices.Concat(puts(1, "a"), puts(2, "a")),
+	} {
+		sources := []cursor.Source{&sliceSource{entries: es}}
+		m := compaction.NewMerge(sources, compaction.MergeOptions{})
+		n := 0
+		for m.Next() {
+			n++
+		}
+		if m.Err() == nil || n != 1 {
+			t.Errorf("%s: %d entries, error %v", name, n, m.Err())
+		}
+	}
+}
+
+func TestMergeOfNothing(t *testing.T) {
+	for n := range 3 {
+		var sources []cursor.Source
+		for range n {
+			sources = append(sources, &sliceSource{})
+		}
+		m := compaction.NewMerge(sources, compaction.MergeOptions{Bottom: true})
+		if m.Next() || m.Next() || m.Err() != nil {
+			t.Error("entries out of nothing")
+		}
+	}
+}
+
+func TestConcat(t *testing.T) {
+	cause := errors.New("input/output error")
+	c := compaction.Concat(&sliceSource{entries: puts(1, "a", "b")}, &sliceSource{},
+		&sliceSource{entries: puts(1, "c", "d"), failAt: 1, err: cause},
+		&sliceSource{entries: puts(1, "e")})
+	if c.Err() != nil {
+		t.Errorf("error before the start: %v", c.Err())
+	}
+	var got string
+	for c.Next() {
+		got += string(c.Entry().Key)
+	}
+	if got != "abc" || !errors.Is(c.Err(), cause) || c.Next() {
+		t.Errorf("got %q, %v", got, c.Err())
+	}
+	if c := compaction.Concat(); c.Next() || c.Err() != nil {
+		t.Error("entries out of nothing")
+	}
+}
