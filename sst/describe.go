@@ -72,7 +72,7 @@ func (r *Reader) Describe(out io.Writer) error {
 	p, f := t.props, &t.footer
 	fmt.Fprintf(w, "file            %s (%d bytes)\n", r.meta.Name(), f.size)
 	fmt.Fprintf(w, "database        %x\n", f.dbid)
-	fmt.Fprintf(w, "keys            %d, smallest %q, largest %q\n", p.keys, p.smallest, p.largest)
+	fmt.Fprintf(w, "keys            %d, smallest %q, largest %q\n", p.keys, p.zone.First, p.zone.Last)
 	fmt.Fprintf(w, "entries         %s\n", describeZone(&p.zone))
 	fmt.Fprintf(w, "range deletes   %d\n", p.ranges)
 	fmt.Fprintf(w, "sequence        %d to %d\n", p.minSeq, p.maxSeq)
@@ -95,9 +95,9 @@ func (r *Reader) Describe(out io.Writer) error {
 		fmt.Fprintf(w, "range delete    [%q, %q) seq %d\n", rt.Start, rt.End, rt.Seq)
 	}
 	err = r.Blocks(func(b BlockInfo) bool {
-		fmt.Fprintf(w, "block %-9d %d+%d, decoded %d, [%q, %q], seq %d to %d, %s\n",
+		fmt.Fprintf(w, "block %-9d %d+%d, decoded %d, [%q, %q], %s\n",
 			b.Number, b.Offset, b.StoredBytes, b.RawBytes, b.Zone.First, b.Zone.Last,
-			b.Zone.MinSeq, b.Zone.MaxSeq, describeZone(&b.Zone))
+			describeZone(&b.Zone))
 		return true
 	})
 	if err != nil {
@@ -158,7 +158,7 @@ func (p *properties) fileMeta(f *footer) base.FileMeta {
 	z := &p.zone
 	return base.FileMeta{
 		Num: f.num, Stripe: f.stripe, SizeBytes: int64(f.size),
-		Smallest: slices.Clone(p.smallest), Largest: slices.Clone(p.largest),
+		Smallest: slices.Clone(z.First), Largest: slices.Clone(z.Last),
 		MinSeq: p.minSeq, MaxSeq: p.maxSeq,
 		Entries: z.Entries, Tombstones: z.Tombstones, RangeTombstones: p.ranges,
 		TTLEntries: z.TTLEntries, RawBytes: z.RawBytes,

@@ -187,9 +187,9 @@ func (r *Reader) checkProperties(f *footer, p *properties) error {
 	case p.minSeq != m.MinSeq || p.maxSeq != m.MaxSeq:
 		return fail("sequence numbers", [2]base.SeqNum{m.MinSeq, m.MaxSeq},
 			[2]base.SeqNum{p.minSeq, p.maxSeq})
-	case string(p.smallest) != string(m.Smallest) || string(p.largest) != string(m.Largest):
+	case string(z.First) != string(m.Smallest) || string(z.Last) != string(m.Largest):
 		return fail("key range", fmt.Sprintf("[%q, %q]", m.Smallest, m.Largest),
-			fmt.Sprintf("[%q, %q]", p.smallest, p.largest))
+			fmt.Sprintf("[%q, %q]", z.First, z.Last))
 	case p.blocks > uint64(m.SizeBytes)/(trailerBytes+1):
 		return fail("block count", "one that fits the file", p.blocks)
 	case p.dataEnd > f.index.off || (p.ranges > 0) != (f.ranges != blockHandle{}):

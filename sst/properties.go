@@ -18,7 +18,6 @@ import (
 //	uvarint  data blocks, uvarint distinct keys, uvarint end of the last data block
 //	zone map of the point entries
 //	uvarint  count of range tombstones
-//	uvarint  length of the smallest key, key; the same for the largest
 //	uvarint  lowest sequence number, highest sequence number, with ranges
 //	uvarint  filter partitions, then each: uvarint first data block, uvarint keys,
 //	         16 bytes handle
@@ -37,10 +36,9 @@ type properties struct {
 	keys       uint64 // distinct keys
 	dataEnd    uint64
 
-	zone              zonemap.Map // point entries
-	ranges            uint64
-	smallest, largest []byte // of point entries
-	minSeq, maxSeq    base.SeqNum
+	zone           zonemap.Map // point entries
+	ranges         uint64
+	minSeq, maxSeq base.SeqNum // with range tombstones
 
 	partitions []filterPartition
 	collectors []collected
@@ -71,8 +69,6 @@ func (p *properties) append(dst []byte) []byte {
 	}
 	dst = p.zone.AppendBinary(dst)
 	dst = binary.AppendUvarint(dst, p.ranges)
-	dst = append(binary.AppendUvarint(dst, uint64(len(p.smallest))), p.smallest...)
-	dst = append(binary.AppendUvarint(dst, uint64(len(p.largest))), p.largest...)
 	dst = binary.AppendUvarint(dst, uint64(p.minSeq))
 	dst = binary.AppendUvarint(dst, uint64(p.maxSeq))
 	dst = binary.AppendUvarint(dst, uint64(len(p.partitions)))
@@ -156,7 +152,6 @@ func decodeProperties(data []byte) (*properties, error) {
 		}
 	}
 	p.ranges = r.uvarint()
-	p.smallest, p.largest = r.bytes(), r.bytes()
 	p.minSeq, p.maxSeq = base.SeqNum(r.uvarint()), base.SeqNum(r.uvarint())
 	for range r.count(2 + handleBytes) {
 		f := filterPartition{firstBlock: r.uvarint(), keys: r.uvarint()}

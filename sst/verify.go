@@ -218,10 +218,6 @@ func (v *verifier) totals() error {
 	w.props.zone = v.zone
 	w.finishBounds()
 	m := &v.r.meta
-	if !bytes.Equal(w.props.smallest, m.Smallest) || !bytes.Equal(w.props.largest, m.Largest) {
-		return v.fail("key range", fmt.Sprintf("[%q, %q]", m.Smallest, m.Largest),
-			fmt.Sprintf("[%q, %q]", w.props.smallest, w.props.largest))
-	}
 	if w.props.minSeq != m.MinSeq || w.props.maxSeq != m.MaxSeq {
 		return v.fail("sequence numbers", []base.SeqNum{m.MinSeq, m.MaxSeq},
 			[]base.SeqNum{w.props.minSeq, w.props.maxSeq})

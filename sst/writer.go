@@ -238,7 +238,6 @@ func (w *Writer) finishBounds() {
 	p.zone.First, p.zone.Last = w.firstKey, w.lastKey
 	p.ranges = uint64(len(w.ranges))
 	if w.started {
-		p.smallest, p.largest = w.firstKey, w.lastKey
 		p.minSeq, p.maxSeq = p.zone.MinSeq, p.zone.MaxSeq
 	}
 	for i, t := range w.ranges {
