@@ -47,3 +47,22 @@ func (t *Table) RangeTombstones(
 	}
 	return dst
 }
+
+// CoverSeq returns the highest sequence number, at most snap, of a range tombstone
+// over key, 0 if there is none. The cost grows with the number of range tombstones.
+func (t *Table) CoverSeq(key []byte, snap base.SeqNum) (seq base.SeqNum) {
+	if !t.hasRanges.Load() {
+		return 0
+	}
+	t.mu.Lock()
+	ranges := t.ranges // elements never change, appends go behind them
+	t.mu.Unlock()
+	for i := range ranges {
+		rt := &ranges[i]
+		if rt.Seq > seq && rt.Seq <= snap &&
+			bytes.Compare(rt.Start, key) <= 0 && bytes.Compare(key, rt.End) < 0 {
+			seq = rt.Seq
+		}
+	}
+	return seq
+}

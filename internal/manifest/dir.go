@@ -16,7 +16,9 @@ import (
 
 // Names in a database directory. On disk: never change.
 const (
-	currentName    = "CURRENT"
+	// CurrentName is the file that makes a directory a database.
+	CurrentName = "CURRENT"
+
 	currentTmpName = "CURRENT.tmp"
 	manifestPrefix = "MANIFEST-"
 
@@ -59,7 +61,7 @@ func Exists(fsys vfs.FS, dir string) (bool, error) {
 	var strange []string
 	for _, name := range names {
 		switch name {
-		case currentName:
+		case CurrentName:
 			_, err := readCurrent(fsys, dir)
 			return err == nil, err
 		case currentTmpName, LockName, Name(firstManifest):
@@ -76,12 +78,12 @@ func Exists(fsys vfs.FS, dir string) (bool, error) {
 		strange = strange[:5]
 	}
 	return false, fmt.Errorf("%s: %w: no file %s, but unexpected files: %s%s",
-		dir, ErrNotDatabase, currentName, strings.Join(strange, ", "), more)
+		dir, ErrNotDatabase, CurrentName, strings.Join(strange, ", "), more)
 }
 
 // readCurrent reads and checks CURRENT.
 func readCurrent(fsys vfs.FS, dir string) (identity, error) {
-	path := filepath.Join(dir, currentName)
+	path := filepath.Join(dir, CurrentName)
 	b, err := readFile(fsys, path, 4<<10)
 	if err != nil {
 		return identity{}, fmt.Errorf("read %s: %w", path, err)
@@ -89,7 +91,7 @@ func readCurrent(fsys vfs.FS, dir string) (identity, error) {
 	// LevelDB and its relatives have a CURRENT too, with a line of text in it.
 	if strings.HasPrefix(string(b), manifestPrefix) {
 		return identity{}, fmt.Errorf("%s: %w: file %s belongs to another program",
-			dir, ErrNotDatabase, currentName)
+			dir, ErrNotDatabase, CurrentName)
 	}
 	id, err := decodeCurrent(b)
 	if err != nil && !strings.HasPrefix(string(b), magicCurrent) {

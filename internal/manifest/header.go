@@ -73,9 +73,9 @@ func decodeHeader(file, magic string, b []byte) (identity, error) {
 
 // decodeCurrent decodes the whole content of CURRENT.
 func decodeCurrent(b []byte) (identity, error) {
-	id, err := decodeHeader(currentName, magicCurrent, b)
+	id, err := decodeHeader(CurrentName, magicCurrent, b)
 	if err == nil && len(b) != headerBytes {
-		err = corrupt.New(currentName, headerBytes, "end of file", "no more bytes",
+		err = corrupt.New(CurrentName, headerBytes, "end of file", "no more bytes",
 			fmt.Sprintf("%d", len(b)-headerBytes))
 	}
 	return id, err

@@ -57,7 +57,8 @@ func load(fsys vfs.FS, dir string) (*loaded, error) {
 		case !errors.Is(err, fs.ErrNotExist):
 			return nil, fmt.Errorf("read %s: %w", name, err)
 		case id == last:
-			return nil, corrupt.New(currentName, 28, "manifest number", "that of an existing file", name)
+			return nil, corrupt.New(CurrentName, 28, "manifest number",
+				"that of an existing file", name)
 		}
 		// Why: a writer may have moved on to another manifest between our two reads.
 		// Numbers only grow, so this ends.

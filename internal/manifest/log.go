@@ -74,7 +74,7 @@ func Create(fsys vfs.FS, dir string, init *State) (*Log, error) {
 // database of its own: a checkpoint. dir must not hold a CURRENT yet
 // (fs.ErrExist). After a crash dir is either complete or no database.
 func WriteSnapshot(fsys vfs.FS, dir string, s *State) error {
-	_, err := fsys.Stat(filepath.Join(dir, currentName))
+	_, err := fsys.Stat(filepath.Join(dir, CurrentName))
 	if err == nil {
 		err = fs.ErrExist
 	}

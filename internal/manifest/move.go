@@ -53,7 +53,7 @@ func (l *Log) move(s *State) error {
 
 // pointTo makes CURRENT name manifest id.num, durably.
 func (l *Log) pointTo(id identity) error {
-	tmp, path := filepath.Join(l.dir, currentTmpName), filepath.Join(l.dir, currentName)
+	tmp, path := filepath.Join(l.dir, currentTmpName), filepath.Join(l.dir, CurrentName)
 	f, err := l.writeFile(currentTmpName, appendHeader(nil, magicCurrent, id))
 	if err == nil {
 		err = f.Close()
@@ -68,7 +68,7 @@ func (l *Log) pointTo(id identity) error {
 		// The rename may have happened all the same. Only another one, to yet another
 		// manifest, settles it; nothing more may be appended to the old file.
 		l.mustMove = true
-		return fmt.Errorf("replace %s: %w (%w)", currentName, err, ErrUncertain)
+		return fmt.Errorf("replace %s: %w (%w)", CurrentName, err, ErrUncertain)
 	}
 	if err := l.fs.SyncDir(l.dir); err != nil {
 		return l.fail(fmt.Errorf("sync database directory: %w", err))

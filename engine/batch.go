@@ -1,0 +1,252 @@
+package engine
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+	"time"
+
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/rangedel"
+	"github.com/kstonedb/kstone/keycodec"
+	"github.com/kstonedb/kstone/wal"
+)
+
+// Batch collects writes that DB.Apply commits as one: after a crash all of them are
+// there or none, and no reader sees a part, whatever stripes they touch. Of two
+// writes to one key the later wins; a range delete affects the writes before it.
+//
+// A batch copies what it is given. It may be applied again, and reused after Reset.
+// It belongs to one goroutine at a time.
+type Batch struct {
+	ops     []batchOp
+	keys    []byte // ordered keys of all operations
+	payload []byte // the log record: all operations in wal's form
+	stripes stripeSet
+	ranges  bool // some operation is a range delete
+	ttls    bool // some operation has a TTL
+}
+
+// batchOp is one operation; positions refer to keys and payload.
+type batchOp struct {
+	kind         base.Kind
+	stripe       uint8
+	ttl          time.Duration
+	expiry       int64  // Unix ms, set by seal if ttl is
+	key, keyEnd  uint32 // ordered key, or start of a range
+	end, endEnd  uint32 // exclusive end of a range
+	record       uint32 // start of the operation in payload
+	value, valEn uint32 // value in payload
+}
+
+// NewBatch returns an empty batch.
+func NewBatch() *Batch { return &Batch{} }
+
+// Put adds a write of value under key. A ttl above zero makes it expire that long
+// after Apply. On an error nothing is added.
+func (b *Batch) Put(key Key, value []byte, ttl time.Duration) error {
+	if err := checkItem(key, value); err != nil {
+		return err
+	}
+	if ttl < 0 {
+		return invalid("TTL %v is negative", ttl)
+	}
+	if err := b.room(len(key.PK) + len(key.SK) + len(value)); err != nil {
+		return err
+	}
+	b.put(key, value, ttl)
+	return nil
+}
+
+// Delete adds the removal of key, which need not exist.
+func (b *Batch) Delete(key Key) error {
+	if err := checkItem(key, nil); err != nil {
+		return err
+	}
+	if err := b.room(len(key.PK) + len(key.SK)); err != nil {
+		return err
+	}
+	b.delete(key)
+	return nil
+}
+
+// DeleteRange adds the removal of all items of partition pk whose sort key satisfies
+// sk, among them those the batch has put before.
+func (b *Batch) DeleteRange(pk []byte, sk SKCondition) error {
+	s, err := (&Query{PK: pk, SK: sk}).span()
+	if err != nil {
+		return err
+	}
+	if err := b.room(len(s.lo) + len(s.hi)); err != nil {
+		return err
+	}
+	if !s.empty() {
+		b.deleteSpan(s)
+	}
+	return nil
+}
+
+// Len returns the number of operations.
+func (b *Batch) Len() int { return len(b.ops) }
+
+// Bytes returns the size of the log record the batch makes.
+func (b *Batch) Bytes() int { return len(b.payload) }
+
+// Reset empties the batch and keeps its memory.
+func (b *Batch) Reset() {
+	b.ops, b.keys, b.payload = b.ops[:0], b.keys[:0], b.payload[:0]
+	b.stripes, b.ranges, b.ttls = stripeSet{}, false, false
+}
+
+// room checks that n more bytes of keys and values fit.
+func (b *Batch) room(n int) error {
+	if total := int64(len(b.payload)) + int64(n) + 64; total > MaxBatchBytes {
+		return tooLarge("batch", total, MaxBatchBytes)
+	}
+	return nil
+}
+
+func (b *Batch) put(key Key, value []byte, ttl time.Duration) {
+	op := b.begin(base.KindPut, key)
+	if ttl > 0 {
+		op.kind, op.ttl, b.ttls = base.KindPutTTL, ttl, true
+		b.payload = wal.AppendPutTTL(b.payload, key.PK, key.SK, value, 0)
+	} else {
+		b.payload = wal.AppendPut(b.payload, key.PK, key.SK, value)
+	}
+	op.valEn = uint32(len(b.payload))
+	op.value = op.valEn - uint32(len(value))
+	b.ops = append(b.ops, op)
+}
+
+func (b *Batch) delete(key Key) {
+	op := b.begin(base.KindDelete, key)
+	b.payload = wal.AppendDelete(b.payload, key.PK, key.SK)
+	op.value, op.valEn = uint32(len(b.payload)), uint32(len(b.payload))
+	b.ops = append(b.ops, op)
+}
+
+func (b *Batch) begin(kind base.Kind, key Key) batchOp {
+	op := batchOp{kind: kind, stripe: keycodec.Stripe(key.PK)}
+	op.record, op.key = uint32(len(b.payload)), uint32(len(b.keys))
+	b.keys = keycodec.AppendOrdered(b.keys, key)
+	op.keyEnd = uint32(len(b.keys))
+	b.stripes.add(op.stripe)
+	return op
+}
+
+// deleteSpan adds a range delete of a span within one partition.
+func (b *Batch) deleteSpan(s span) {
+	op := batchOp{kind: base.KindDeleteRange, stripe: stripeOfOrdered(s.lo)}
+	op.record, op.key = uint32(len(b.payload)), uint32(len(b.keys))
+	b.keys = append(b.keys, s.lo...)
+	op.keyEnd, op.end = uint32(len(b.keys)), uint32(len(b.keys))
+	b.keys = append(b.keys, s.hi...)
+	op.endEnd = uint32(len(b.keys))
+	b.payload = wal.AppendDeleteRange(b.payload, s.lo, s.hi)
+	op.value, op.valEn = uint32(len(b.payload)), uint32(len(b.payload))
+	b.ops = append(b.ops, op)
+	b.stripes.add(op.stripe)
+	b.ranges = true
+}
+
+// seal makes the batch ready for the log at the given time: it writes expiry moments
+// into the record and drops operations that a later range delete of the batch
+// covers. Why drop: all operations share one sequence number, and a range tombstone
+// spares versions of its own number.
+func (b *Batch) seal(nowMs int64) {
+	if b.ranges {
+		b.dropCovered()
+	}
+	if !b.ttls {
+		return
+	}
+	for i := range b.ops {
+		if op := &b.ops[i]; op.kind == base.KindPutTTL {
+			op.expiry = nowMs + max(1, op.ttl.Milliseconds())
+			binary.BigEndian.PutUint64(b.payload[op.record+1:], uint64(op.expiry))
+		}
+	}
+}
+
+func (b *Batch) dropCovered() {
+	// A range of operation i gets the number i+1: the newest cover of a key is then
+	// the last range delete over it.
+	var ranges []base.RangeTombstone
+	for i := range b.ops {
+		if op := &b.ops[i]; op.kind == base.KindDeleteRange {
+			ranges = append(ranges, base.RangeTombstone{
+				Start: b.key(op), End: b.rangeEnd(op), Seq: base.SeqNum(i + 1),
+			})
+		}
+	}
+	list := rangedel.Build(ranges, base.MaxSeqNum)
+	var ops []batchOp
+	var payload []byte
+	for i, op := range b.ops {
+		if op.kind != base.KindDeleteRange && list.CoverSeq(b.key(&op)) > base.SeqNum(i+1) {
+			continue
+		}
+		end := uint32(len(b.payload))
+		if i+1 < len(b.ops) {
+			end = b.ops[i+1].record
+		}
+		shift := uint32(len(payload)) - op.record // modulo 2^32
+		payload = append(payload, b.payload[op.record:end]...)
+		op.record += shift
+		op.value += shift
+		op.valEn += shift
+		ops = append(ops, op)
+	}
+	b.ops, b.payload = ops, payload
+}
+
+func (b *Batch) key(op *batchOp) []byte { return b.keys[op.key:op.keyEnd:op.keyEnd] }
+
+func (b *Batch) rangeEnd(op *batchOp) []byte { return b.keys[op.end:op.endEnd:op.endEnd] }
+
+func (b *Batch) valueOf(op *batchOp) []byte { return b.payload[op.value:op.valEn:op.valEn] }
+
+// checkItem validates what a caller wants to store.
+func checkItem(key Key, value []byte) error {
+	if err := key.Validate(); err != nil {
+		return keyError(err, key)
+	}
+	if len(value) > MaxValueBytes {
+		return tooLarge("value", int64(len(value)), MaxValueBytes)
+	}
+	return nil
+}
+
+// keyError gives an invalid key's error the engine's class.
+func keyError(err error, key Key) error {
+	if len(key.PK) > MaxKeyBytes || len(key.SK) > MaxKeyBytes {
+		return fmt.Errorf("%w: %w", ErrTooLarge, err)
+	}
+	return fmt.Errorf("engine: %w", err)
+}
+
+// stripeOfOrdered returns the stripe of an ordered key.
+func stripeOfOrdered(key []byte) uint8 {
+	k, _, err := keycodec.DecodeOrdered(key, nil)
+	if err != nil {
+		return 0 // not reachable: the key was encoded by this package
+	}
+	return keycodec.Stripe(k.PK)
+}
+
+// stripeSet is a set of stripes, iterated in ascending order.
+type stripeSet [base.NumStripes / 64]uint64
+
+func (s *stripeSet) add(id uint8) { s[id/64] |= 1 << (id % 64) }
+
+func (s *stripeSet) has(id uint8) bool { return s[id/64]&(1<<(id%64)) != 0 }
+
+// each calls f with the stripes of the set in ascending order.
+func (s *stripeSet) each(f func(id uint8)) {
+	for w, word := range s {
+		for ; word != 0; word &= word - 1 {
+			f(uint8(w*64 + bits.TrailingZeros64(word)))
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"github.com/kstonedb/kstone/internal/manifest"
+	"github.com/kstonedb/kstone/stripe"
+	"github.com/kstonedb/kstone/wal"
+)
+
+// Checkpoint makes a copy of the database in dest, which must not exist or be an empty
+// directory, and should be on the same file system: SSTs are shared by hard links, the
+// log (made short by a flush) is copied. Reads and writes go on meanwhile. The copy
+// holds every commit acknowledged before the call, and a prefix of those after, and
+// opens like any database.
+//
+// The manifest's CURRENT is written last, so that an interrupted checkpoint is never
+// taken for a database.
+func (db *DB) Checkpoint(ctx context.Context, dest string) error {
+	if err := db.Flush(ctx); err != nil {
+		return fmt.Errorf("engine: checkpoint: %w", err)
+	}
+	names, err := db.fs.List(dest)
+	if err == nil && len(names) > 0 {
+		return invalid("checkpoint: %s is not empty", dest)
+	}
+	if err := manifest.MakeDir(db.fs, dest); err != nil {
+		return fmt.Errorf("engine: checkpoint: %w", err)
+	}
+	if err := db.checkpoint(ctx, dest); err != nil {
+		return fmt.Errorf("engine: checkpoint: %w", err)
+	}
+	return nil
+}
+
+func (db *DB) checkpoint(ctx context.Context, dest string) error {
+	p, err := db.pin()
+	if err != nil {
+		return err
+	}
+	defer p.release()
+	for f := range p.state.Files() {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		name := f.Name()
+		err := db.fs.Link(filepath.Join(db.dir, name), filepath.Join(dest, name))
+		if err != nil {
+			return err
+		}
+	}
+	if _, err := db.log.CopyTo(db.fs, dest, wal.SegmentNum(p.state.LogStart)); err != nil {
+		return err
+	}
+	if err := db.fs.SyncDir(dest); err != nil {
+		return err
+	}
+	return manifest.WriteSnapshot(db.fs, dest, p.state)
+}
+
+// pinned is a state of the database with the views that keep its files.
+type pinned struct {
+	state *manifest.State
+	views []*stripe.View
+}
+
+func (p *pinned) release() {
+	for _, v := range p.views {
+		v.Release()
+	}
+}
+
+// pin returns the present state and keeps its SSTs from being deleted until release.
+//
+// Why views pin files: a file is deleted when the last view that contains it is
+// released, and under manifestMu the views hold exactly the files of the state.
+func (db *DB) pin() (*pinned, error) {
+	db.manifestMu.Lock()
+	defer db.manifestMu.Unlock()
+	p := &pinned{state: db.state.Load()}
+	for i := range db.stripes {
+		v := db.stripes[i].Acquire()
+		if v == nil {
+			p.release()
+			return nil, ErrClosed
+		}
+		p.views = append(p.views, v)
+	}
+	return p, nil
+}

@@ -1,0 +1,149 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/kstonedb/kstone/compaction"
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/manifest"
+	"github.com/kstonedb/kstone/stripe"
+)
+
+func (db *DB) compactionOptions() compaction.Options {
+	return compaction.Options{Trigger: db.opts.MaxRuns, MaxRuns: 2 * db.opts.MaxRuns}
+}
+
+// runInfos describes the runs of a view to the picker.
+func runInfos(v *stripe.View) []compaction.RunInfo {
+	infos := make([]compaction.RunInfo, len(v.Runs))
+	for i, r := range v.Runs {
+		infos[i] = r.Info
+	}
+	return infos
+}
+
+// Compact flushes and merges every stripe down to one run, dropping everything that
+// no reader can see any more. Reads and writes go on.
+func (db *DB) Compact(ctx context.Context) error {
+	if err := db.Flush(ctx); err != nil {
+		return err
+	}
+	b := &stripe.Builder{Pace: db.sched.limiter.wait}
+	for i := range db.stripes {
+		if err := db.compactFully(ctx, b, uint8(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compactFully merges all runs of a stripe into one.
+func (db *DB) compactFully(ctx context.Context, b *stripe.Builder, id uint8) error {
+	for {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		if err := db.writable(); err != nil {
+			return err
+		}
+		job, wait, ok := db.sched.reserveFull(id)
+		switch {
+		case wait: // a background merge of the stripe is under way
+			if err := sleep(ctx, time.Millisecond); err != nil {
+				return err
+			}
+			continue
+		case !ok:
+			return nil
+		}
+		return db.compact(ctx, b, job)
+	}
+}
+
+// reserveFull makes a job of merging all runs of a stripe; wait means that the stripe
+// is busy, not ok that there is nothing to do.
+func (s *scheduler) reserveFull(id uint8) (job compactionJob, wait, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.busy[id] {
+		return job, true, false
+	}
+	v := s.db.stripes[id].Acquire()
+	if v == nil {
+		return job, false, false
+	}
+	plan, ok := compaction.PickFull(runInfos(v))
+	if !ok {
+		v.Release()
+		return job, false, false
+	}
+	s.busy[id] = true
+	return compactionJob{stripe: id, view: v, plan: plan}, false, true
+}
+
+// compact executes a job: merge, sync, commit the edit, publish. The files of the
+// replaced runs are deleted when the last reader has left them.
+func (db *DB) compact(ctx context.Context, b *stripe.Builder, job compactionJob) (err error) {
+	start := time.Now()
+	defer db.sched.release(job.stripe)
+	defer job.view.Release()
+	s := &db.stripes[job.stripe]
+	out, err := s.Compact(ctx, b, job.view, job.plan, db.retention(), db.nextRun.Add(1))
+	if err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		if errors.Is(err, ErrCorrupt) {
+			// Damaged input: the merge cannot happen, but reads of what is intact and
+			// writes can. Verify names the damage.
+			return err
+		}
+		return db.fail(err)
+	}
+	outs := []*stripe.Output{out}
+	if err := db.syncOutputs(outs); err != nil {
+		return db.abandon(err, outs)
+	}
+	if err := db.commitCompaction(job.stripe, out); err != nil {
+		if errors.Is(err, manifest.ErrUncertain) {
+			outs = nil // perhaps named by the manifest: not ours to remove
+		}
+		return db.abandon(err, outs)
+	}
+	d := time.Since(start)
+	db.metrics.compactions.Add(1)
+	db.metrics.compactBytes.Add(uint64(out.BytesWritten))
+	db.metrics.compactRead.Add(uint64(out.BytesRead))
+	db.opts.Logger.Debug("compacted", "stripe", job.stripe, "reason", job.plan.Reason,
+		"runs", len(out.Replaced), "read", out.BytesRead, "written", out.BytesWritten, "dur", d)
+	if cb := db.opts.Events.Compacted; cb != nil {
+		cb(CompactionEvent{
+			Stripe: int(job.stripe), Runs: len(out.Replaced),
+			BytesRead: out.BytesRead, BytesWritten: out.BytesWritten, Duration: d,
+		})
+	}
+	return nil
+}
+
+func (db *DB) commitCompaction(id uint8, out *stripe.Output) error {
+	db.manifestMu.Lock()
+	defer db.manifestMu.Unlock()
+	se := manifest.StripeEdit{Stripe: base.StripeID(id)}
+	for _, r := range out.Replaced {
+		se.Remove = append(se.Remove, r.ID)
+	}
+	if out.Run != nil {
+		se.Add = []*manifest.Run{out.Run}
+	}
+	err := db.commitEdit(&manifest.Edit{
+		Stripes:  []manifest.StripeEdit{se},
+		NextFile: base.FileNum(db.nextFile.Load()), NextRun: db.nextRun.Load() + 1,
+	})
+	if err != nil {
+		return err
+	}
+	db.stripes[id].Install(out)
+	return nil
+}

@@ -1,0 +1,27 @@
+// Package engine is kstone's public API: an embedded, single-process database with
+// partition keys, optional sort keys and 256 independent LSM trees behind one log.
+//
+// # Model
+//
+// A [Key] is a partition key (PK) and an optional sort key (SK). Items are ordered
+// by PK bytes, then "no SK" first, then SK bytes. All items of one PK live in one
+// stripe (CRC-32 of the PK mod 256); [DB.Query] reads one PK, [DB.Scan] all of them.
+//
+// # Concurrency
+//
+// A [DB], a [Snapshot] and every method of theirs may be used by any number of
+// goroutines. A [Batch] and a [Tx] belong to one goroutine at a time. Several
+// processes may open a database read-only at once; a writer excludes all others.
+//
+// # Durability
+//
+// Each write is acknowledged at a named level, [Sync] (the default: survives a
+// power cut) or [Process] (survives a kill of the process). After any crash the
+// database holds a prefix of the commits in their order, over all stripes.
+//
+// # Ownership
+//
+// Slices passed in are copied before the call returns. Slices returned by Get are
+// the caller's. An [Item] of an iteration is valid in the loop body only;
+// [Item.Clone] keeps it. Do not modify the slices of an item.
+package engine

@@ -1,0 +1,140 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/internal/manifest"
+	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/keycodec"
+)
+
+// Errors to test with errors.Is. Each is a case in which a caller acts differently.
+var (
+	// ErrNotFound: the key has no value (never written, deleted or expired).
+	ErrNotFound = errors.New("engine: not found")
+	// ErrConditionFailed: a conditional write found another state; nothing was
+	// written. The error is a *ConditionError.
+	ErrConditionFailed = errors.New("engine: condition failed")
+	// ErrConflict: a transaction read something that another commit has changed
+	// since; nothing was written. Run it again, or use DB.UpdateRetry.
+	ErrConflict = errors.New("engine: transaction conflict")
+	// ErrClosed: the database, snapshot or transaction has been closed.
+	ErrClosed = errors.New("engine: closed")
+	// ErrReadOnly: the database was opened read-only, or turned read-only after a
+	// failed write or sync; the cause is wrapped. Reads go on.
+	ErrReadOnly = errors.New("engine: read-only")
+	// ErrDiskFull: there was no space. Nothing is lost, reads go on, and writes
+	// succeed again when there is space.
+	ErrDiskFull = vfs.ErrNoSpace
+	// ErrLocked: another process has the database open. The error is a
+	// *LockedError that names it.
+	ErrLocked = errors.New("engine: database is locked")
+	// ErrCorrupt: stored bytes are damaged. The error is a *CorruptionError.
+	ErrCorrupt = corrupt.ErrCorrupt
+	// ErrVersion: the files have a format version this program does not know.
+	ErrVersion = corrupt.ErrVersion
+	// ErrNotDatabase: the directory holds something else. Nothing was changed.
+	ErrNotDatabase = manifest.ErrNotDatabase
+	// ErrNotExist: there is no database in the directory and the options forbid
+	// creating one.
+	ErrNotExist = errors.New("engine: database does not exist")
+	// ErrEmptyPK: a key without partition key.
+	ErrEmptyPK = keycodec.ErrEmptyPK
+	// ErrEmptySK: a sort key that is empty but not nil.
+	ErrEmptySK = keycodec.ErrEmptySK
+	// ErrTooLarge: a key, value or batch beyond its limit.
+	ErrTooLarge = errors.New("engine: too large")
+	// ErrInvalid: an argument makes no sense (negative limit, segment out of
+	// range, bad option).
+	ErrInvalid = errors.New("engine: invalid argument")
+	// ErrInvalidCursor: a resume cursor is damaged or belongs to another query.
+	ErrInvalidCursor = errors.New("engine: invalid cursor")
+	// ErrLeaked: Close found snapshots or iterations still open. The database is
+	// closed all the same and nothing is lost.
+	ErrLeaked = errors.New("engine: snapshots or iterations left open")
+)
+
+// CorruptionError says which file is damaged, where, what was expected and what
+// was found. It matches ErrCorrupt.
+type CorruptionError = corrupt.Error
+
+// ConditionError tells which key failed its condition. It matches
+// ErrConditionFailed.
+type ConditionError struct {
+	Key     Key // the caller's key, copied
+	Exists  bool
+	Version uint64 // of the current item, if Exists
+}
+
+// Error implements error.
+func (e *ConditionError) Error() string {
+	state := "does not exist"
+	if e.Exists {
+		state = fmt.Sprintf("exists at version %d", e.Version)
+	}
+	return fmt.Sprintf("engine: condition failed: %s %s", formatKey(e.Key), state)
+}
+
+// Is makes errors.Is(err, ErrConditionFailed) true.
+func (e *ConditionError) Is(target error) bool { return target == ErrConditionFailed }
+
+// ConflictError tells what a transaction lost against. It matches ErrConflict.
+type ConflictError struct {
+	Key     Key    // the key, or the first changed key of a range that was read
+	Version uint64 // the version that appeared since the transaction began
+}
+
+// Error implements error.
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("engine: transaction conflict: %s changed at version %d",
+		formatKey(e.Key), e.Version)
+}
+
+// Is makes errors.Is(err, ErrConflict) true.
+func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
+
+// LockedError says who has the database open. It matches ErrLocked.
+type LockedError struct {
+	Dir   string
+	Owner string // process id, program, host and time, as the owner stored them
+}
+
+// Error implements error.
+func (e *LockedError) Error() string {
+	if e.Owner == "" {
+		return fmt.Sprintf("engine: %s is locked by another process", e.Dir)
+	}
+	return fmt.Sprintf("engine: %s is locked by %s", e.Dir, e.Owner)
+}
+
+// Is makes errors.Is(err, ErrLocked) true.
+func (e *LockedError) Is(target error) bool { return target == ErrLocked }
+
+// readOnlyError is ErrReadOnly with the failure that caused it.
+type readOnlyError struct{ cause error }
+
+func (e *readOnlyError) Error() string {
+	return fmt.Sprintf("engine: read-only after a failure: %v", e.cause)
+}
+
+func (e *readOnlyError) Is(target error) bool { return target == ErrReadOnly }
+
+func (e *readOnlyError) Unwrap() error { return e.cause }
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, args...))
+}
+
+func tooLarge(what string, got, limit int64) error {
+	return fmt.Errorf("%w: %s of %d bytes, limit is %d", ErrTooLarge, what, got, limit)
+}
+
+// formatKey prints a key for an error message.
+func formatKey(k Key) string {
+	if k.SK == nil {
+		return fmt.Sprintf("%q", k.PK)
+	}
+	return fmt.Sprintf("%q/%q", k.PK, k.SK)
+}

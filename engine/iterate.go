@@ -1,0 +1,300 @@
+package engine
+
+import (
+	"context"
+	"iter"
+	"sync"
+
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/keycodec"
+	"github.com/kstonedb/kstone/stripe"
+)
+
+// Query returns the items of one partition that q selects, in sort key order, as of
+// the start of the iteration. It streams: memory does not depend on the number of
+// items, and writers are not held up. The sequence yields at most one error, last,
+// with a zero Item. It may be ranged over again and then sees the present again.
+func (db *DB) Query(ctx context.Context, q Query) iter.Seq2[Item, error] {
+	return func(yield func(Item, error) bool) { db.query(ctx, &q, reader{}, yield) }
+}
+
+// Scan returns the items of all partitions that s selects, as of the start of the
+// iteration, in key order over all stripes or, with Unordered, stripe by stripe. It
+// streams as Query does.
+func (db *DB) Scan(ctx context.Context, s Scan) iter.Seq2[Item, error] {
+	return func(yield func(Item, error) bool) { db.scan(ctx, &s, reader{}, yield) }
+}
+
+// reader says at which point in time an iteration reads: in a snapshot, in a
+// transaction, or (the zero value) at the present.
+type reader struct {
+	snap *Snapshot
+	tx   *Tx
+}
+
+// enter registers the iteration's own sequence number in n.
+func (r reader) enter(db *DB, n *snapNode) error {
+	if db.closed.Load() {
+		return ErrClosed
+	}
+	switch {
+	case r.tx != nil:
+		if err := r.tx.check(); err != nil {
+			return err
+		}
+		db.snaps.registerAt(n, r.tx.node.seq)
+	case r.snap != nil:
+		if err := r.snap.check(); err != nil {
+			return err
+		}
+		db.snaps.registerAt(n, r.snap.node.seq)
+	default:
+		db.takeSnapshot(n)
+	}
+	return nil
+}
+
+// iteration is the state of one range loop; pooled.
+type iteration struct {
+	db      *DB
+	ctx     context.Context //nolint:containedctx // lives as long as the loop
+	node    snapNode
+	cursor  stripe.Cursor
+	nowMs   int64
+	left    int // items until the limit, negative for none
+	sinceOK int // entries since the context was checked
+	filter  func(Item) bool
+	pk      []byte // scratch of escaped partition keys
+}
+
+var iterationPool = sync.Pool{New: func() any { return new(iteration) }}
+
+// checkEvery is how many entries pass between two looks at the context.
+const checkEvery = 256
+
+func (db *DB) startIteration(
+	ctx context.Context, r reader, limit int, filter func(Item) bool,
+) (*iteration, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	it := iterationPool.Get().(*iteration)
+	if err := r.enter(db, &it.node); err != nil {
+		iterationPool.Put(it)
+		return nil, err
+	}
+	it.db, it.ctx, it.filter = db, ctx, filter
+	it.nowMs, it.sinceOK, it.left = 0, 0, limit
+	if limit == 0 {
+		it.left = -1
+	}
+	return it, nil
+}
+
+func (it *iteration) close() {
+	it.cursor.Close()
+	it.db.snaps.release(&it.node)
+	it.db, it.ctx, it.filter = nil, nil, nil
+	iterationPool.Put(it)
+}
+
+// expired reports whether a value has expired; the time is read once an iteration.
+func (it *iteration) expired(e *base.Entry) bool {
+	if e.Kind != base.KindPutTTL {
+		return false
+	}
+	if it.nowMs == 0 {
+		it.nowMs = it.db.nowMs()
+	}
+	return it.nowMs >= e.Expiry
+}
+
+// pause checks the context every so often; it returns the reason to stop.
+func (it *iteration) pause() error {
+	if it.sinceOK++; it.sinceOK < checkEvery {
+		return nil
+	}
+	it.sinceOK = 0
+	if it.ctx.Err() != nil {
+		return context.Cause(it.ctx)
+	}
+	if it.db.closed.Load() {
+		return ErrClosed
+	}
+	return nil
+}
+
+// emit yields the item unless the filter rejects it; done means the loop is over.
+func (it *iteration) emit(item Item, yield func(Item, error) bool) (done bool) {
+	if it.filter != nil && !it.filter(item) {
+		return false
+	}
+	if !yield(item, nil) {
+		return true
+	}
+	it.left--
+	return it.left == 0
+}
+
+func (db *DB) query(ctx context.Context, q *Query, r reader, yield func(Item, error) bool) {
+	s, err := q.span()
+	if err != nil {
+		yield(Item{}, err)
+		return
+	}
+	it, err := db.startIteration(ctx, r, q.Limit, q.Filter)
+	if err != nil {
+		yield(Item{}, err)
+		return
+	}
+	defer it.close()
+	db.metrics.queries.Add(1)
+	id := keycodec.Stripe(q.PK)
+	if s.empty() {
+		return
+	}
+	if r.tx != nil {
+		r.tx.readSpan(id, s)
+	}
+	b := stripe.Bounds{Lo: s.lo, Hi: s.hi, Reverse: q.Reverse, Snap: it.node.seq}
+	if err := it.open(id, b, r); err != nil {
+		yield(Item{}, db.readError(err))
+		return
+	}
+	pkLen, _ := keycodec.OrderedPKLen(s.lo)
+	item := Item{Key: Key{PK: q.PK}}
+	for it.cursor.Next() {
+		if err := it.pause(); err != nil {
+			yield(Item{}, err)
+			return
+		}
+		e := it.cursor.Entry()
+		if it.expired(e) {
+			continue
+		}
+		item.set(e)
+		item.Key.SK = nil
+		if len(e.Key) > pkLen {
+			item.Key.SK = e.Key[pkLen:]
+		}
+		if it.emit(item, yield) {
+			return
+		}
+	}
+	if err := it.cursor.Err(); err != nil {
+		yield(Item{}, db.readError(err))
+	}
+}
+
+// set copies all but the key.
+func (it *Item) set(e *base.Entry) {
+	it.Value, it.Expiry, it.Version = e.Value, e.Expiry, uint64(e.Seq)
+}
+
+// open opens the iteration's cursor on a stripe, with the transaction's own writes on
+// top if there is one.
+func (it *iteration) open(id uint8, b stripe.Bounds, r reader) error {
+	s := &it.db.stripes[id]
+	if r.tx != nil {
+		return it.cursor.OpenWith(s, b, r.tx.overlay[id])
+	}
+	return it.cursor.Open(s, b)
+}
+
+func (db *DB) scan(ctx context.Context, s *Scan, r reader, yield func(Item, error) bool) {
+	p, err := s.plan()
+	if err != nil {
+		yield(Item{}, err)
+		return
+	}
+	it, err := db.startIteration(ctx, r, s.Limit, s.Filter)
+	if err != nil {
+		yield(Item{}, err)
+		return
+	}
+	defer it.close()
+	db.metrics.scans.Add(1)
+	if r.tx != nil {
+		for _, id := range p.stripes {
+			r.tx.readSpan(id, p.span)
+		}
+	}
+	if s.Unordered {
+		err = it.scanStripes(s, &p, r, yield)
+	} else {
+		err = it.scanMerged(s, &p, r, yield)
+	}
+	if err != nil {
+		yield(Item{}, db.readError(err))
+	}
+}
+
+// scanStripes walks the stripes one after the other.
+func (it *iteration) scanStripes(
+	s *Scan, p *scanPlan, r reader, yield func(Item, error) bool,
+) error {
+	for i, id := range p.stripes {
+		sp := p.span
+		if i == 0 && p.resumed {
+			sp = p.firstSpan
+		}
+		b := stripe.Bounds{Lo: sp.lo, Hi: sp.hi, Reverse: s.Reverse, Snap: it.node.seq}
+		if err := it.open(id, b, r); err != nil {
+			return err
+		}
+		for it.cursor.Next() {
+			done, err := it.visit(it.cursor.Entry(), yield)
+			if done || err != nil {
+				return err
+			}
+		}
+		if err := it.cursor.Err(); err != nil {
+			return err
+		}
+		it.cursor.Close()
+	}
+	return nil
+}
+
+// visit decodes an entry of a scan and yields it.
+func (it *iteration) visit(e *base.Entry, yield func(Item, error) bool) (done bool, err error) {
+	if err := it.pause(); err != nil {
+		return true, err
+	}
+	if it.expired(e) {
+		return false, nil
+	}
+	var item Item
+	item.set(e)
+	item.Key, it.pk, err = keycodec.DecodeOrdered(e.Key, it.pk[:0])
+	if err != nil {
+		return true, err
+	}
+	return it.emit(item, yield), nil
+}
+
+// scanMerged merges the stripes into one ordered sequence.
+func (it *iteration) scanMerged(
+	s *Scan, p *scanPlan, r reader, yield func(Item, error) bool,
+) error {
+	m := newMerge(s.Reverse)
+	defer m.close()
+	b := stripe.Bounds{Lo: p.span.lo, Hi: p.span.hi, Reverse: s.Reverse, Snap: it.node.seq}
+	batch := mergeBatch
+	if s.Limit > 0 {
+		batch = min(batch, 1+s.Limit/len(p.stripes))
+	}
+	for _, id := range p.stripes {
+		if err := m.add(&it.db.stripes[id], b, r.overlay(id), batch); err != nil {
+			return err
+		}
+	}
+	m.build()
+	for m.next() {
+		done, err := it.visit(m.entry(), yield)
+		if done || err != nil {
+			return err
+		}
+	}
+	return m.err
+}

@@ -1,0 +1,144 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// memory is the budget of all memtables together, and the back-pressure that keeps
+// writers from outrunning flushes, the log's budget and compactions.
+//
+// Pressure is a number: below 0 nothing happens; from 0 to 1 writers pause more and
+// more for every pressureBytes they write; at 1 they wait until it falls. Because
+// pauses begin early and grow smoothly, the rate of writing settles at the rate of
+// flushing and nobody waits long.
+type memory struct {
+	used   atomic.Int64
+	budget int64
+
+	// logUsed is the size of the log on disk as of the last look, logBudget its limit.
+	logUsed   atomic.Int64
+	logBudget int64
+	// deepest is the number of runs of the stripe that has most, kept by the
+	// scheduler; runsSoft and runsHard are where it begins and ends to hurt.
+	deepest            atomic.Int64
+	runsSoft, runsHard int64
+
+	gate sync.Mutex // writers under pressure pass one by one
+	debt int64      // bytes written under pressure since the last pause; guarded by gate
+}
+
+const (
+	// flushAt is the share of the budget at which flushes begin; the rest is
+	// headroom while they run.
+	flushAt = 0.70
+	// softAt and hardAt are the shares at which writers begin to pause, and wait.
+	softAt, hardAt = 0.95, 1.75
+	// logFlushAt, logSoftAt are the same for the log's budget; its hard limit is 1.
+	logFlushAt, logSoftAt = 0.60, 0.85
+
+	// pressureBytes is how much a writer may write between two pauses.
+	pressureBytes = 32 << 10
+	// longestPause is the pause just below full pressure. Below it a pause is
+	// proportional to the square of the pressure.
+	longestPause = 4 * time.Millisecond
+)
+
+func (m *memory) init(db *DB) {
+	m.budget, m.logBudget = db.opts.MemtableBytes, db.opts.LogBytes
+	m.runsSoft, m.runsHard = int64(3*db.opts.MaxRuns), int64(8*db.opts.MaxRuns)
+}
+
+func (m *memory) bytes() int64 { return m.used.Load() }
+
+// grow accounts for n more bytes in memtables and wakes the flusher when it is time.
+func (m *memory) grow(db *DB, n int64) {
+	if n == 0 {
+		return
+	}
+	m.logUsed.Store(db.log.SizeBytes()) // memtables grow by chunks, so this is rare
+	used := m.used.Add(n)
+	if n > 0 && (used >= m.flushThreshold() ||
+		float64(m.logUsed.Load()) >= logFlushAt*float64(m.logBudget)) {
+		db.sched.kickFlush()
+	}
+}
+
+func (m *memory) flushThreshold() int64 { return int64(flushAt * float64(m.budget)) }
+
+// pressure combines the three debts.
+func (m *memory) pressure() float64 {
+	p := share(float64(m.used.Load())/float64(m.budget), softAt, hardAt)
+	deep := share(float64(m.deepest.Load()), float64(m.runsSoft), float64(m.runsHard))
+	p = max(p, min(deep, 0.9)) // compactions slow writers down, they never stop them
+	return max(p, share(float64(m.logUsed.Load())/float64(m.logBudget), logSoftAt, 1))
+}
+
+func share(x, soft, hard float64) float64 { return (x - soft) / (hard - soft) }
+
+// admit lets a writer of n bytes in, after a pause if there is pressure. The error
+// is a full disk's, if that is why flushes are behind, or the context's.
+func (m *memory) admit(ctx context.Context, db *DB, n int64) error {
+	if m.used.Load() < int64(softAt*float64(m.budget)) && m.deepest.Load() <= m.runsSoft &&
+		float64(m.logUsed.Load()) < logSoftAt*float64(m.logBudget) {
+		return nil // the common case, without floating point divisions
+	}
+	start := time.Now()
+	m.gate.Lock()
+	defer m.gate.Unlock()
+	paused := false
+	for {
+		m.logUsed.Store(db.log.SizeBytes())
+		p := m.pressure()
+		if p < 0 {
+			break
+		}
+		db.sched.kickFlush()
+		if p < 1 {
+			if m.debt += n; m.debt < pressureBytes {
+				break
+			}
+			m.debt, paused = 0, true
+			if err := sleep(ctx, time.Duration(p*p*float64(longestPause))); err != nil {
+				return err
+			}
+			break
+		}
+		paused = true
+		if err := db.sched.flushFailure(); err != nil {
+			return fmt.Errorf("engine: write buffers are full and cannot be flushed: %w", err)
+		}
+		if err := db.writable(); err != nil {
+			return err
+		}
+		if err := sleep(ctx, time.Millisecond); err != nil {
+			return err
+		}
+	}
+	if paused {
+		db.metrics.stall(time.Since(start))
+	}
+	return nil
+}
+
+// sleep waits for d or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	if ctx.Done() == nil {
+		time.Sleep(d)
+		return nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,166 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/binary"
+	"sync"
+
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/memtable"
+	"github.com/kstonedb/kstone/stripe"
+)
+
+// mergeBatch is how many entries a stream reads ahead. Why 16: with 256 streams each
+// single step is a cache miss or several; reading 16 at a time lets them overlap.
+const mergeBatch = 16
+
+// merge joins the cursors of many stripes, whose keys are disjoint, into one ordered
+// sequence with a tournament tree of losers (Knuth, The Art of Computer Programming,
+// volume 3, 5.4.1): log2(k) comparisons an entry, against the losers on the path of
+// the stream that moved. The first eight bytes of the keys are compared as numbers.
+type merge struct {
+	reverse bool
+	streams []*stream
+	losers  []int32 // losers[0] is the winner, losers[i] the loser at node i
+	heads   []uint64
+	started bool
+	err     error
+}
+
+// stream is a stripe's cursor with its next entries read ahead.
+type stream struct {
+	cursor  stripe.Cursor
+	entries []base.Entry
+	keys    []byte // backing of the entries' keys
+	at      int
+	batch   int
+}
+
+var streamPool = sync.Pool{New: func() any {
+	return &stream{entries: make([]base.Entry, 0, mergeBatch), keys: make([]byte, 0, 1024)}
+}}
+
+func newMerge(reverse bool) *merge { return &merge{reverse: reverse} }
+
+// add opens a stripe as one more stream.
+func (m *merge) add(s *stripe.Stripe, b stripe.Bounds, overlay *memtable.Table, batch int) error {
+	st := streamPool.Get().(*stream)
+	st.batch, st.at, st.entries = batch, 0, st.entries[:0]
+	m.streams = append(m.streams, st)
+	return st.cursor.OpenWith(s, b, overlay)
+}
+
+func (m *merge) close() {
+	for _, st := range m.streams {
+		st.cursor.Close()
+		clear(st.entries[:cap(st.entries)]) // do not keep blocks alive
+		streamPool.Put(st)
+	}
+	m.streams = nil
+}
+
+// fill reads the next entries of the stream; it leaves none at the end.
+func (m *merge) fill(st *stream) {
+	st.entries, st.keys, st.at = st.entries[:0], st.keys[:0], 0
+	for len(st.entries) < st.batch && st.cursor.Next() {
+		e := *st.cursor.Entry()
+		from := len(st.keys)
+		st.keys = append(st.keys, e.Key...)
+		e.Key = st.keys[from:len(st.keys):len(st.keys)]
+		st.entries = append(st.entries, e)
+	}
+	if err := st.cursor.Err(); err != nil && m.err == nil {
+		m.err = err
+	}
+}
+
+// build plays the first tournament.
+func (m *merge) build() {
+	k := len(m.streams)
+	m.losers, m.heads = make([]int32, max(1, k)), make([]uint64, k)
+	for i, st := range m.streams {
+		m.fill(st)
+		m.loadHead(i)
+	}
+	winners := make([]int32, 2*k)
+	for i := range k {
+		winners[k+i] = int32(i)
+	}
+	for n := k - 1; n >= 1; n-- {
+		a, b := winners[2*n], winners[2*n+1]
+		if m.before(b, a) {
+			a, b = b, a
+		}
+		winners[n], m.losers[n] = a, b
+	}
+	if k > 1 {
+		m.losers[0] = winners[1]
+	}
+}
+
+func (m *merge) loadHead(i int) {
+	if st := m.streams[i]; st.at < len(st.entries) {
+		m.heads[i] = keyHead(st.entries[st.at].Key)
+	}
+}
+
+// next moves to the next entry.
+func (m *merge) next() bool {
+	if len(m.streams) == 0 || m.err != nil {
+		return false
+	}
+	if !m.started {
+		m.started = true
+	} else {
+		m.replay()
+	}
+	st := m.streams[m.losers[0]]
+	return st.at < len(st.entries) && m.err == nil
+}
+
+// replay moves the winning stream on and finds the new winner.
+func (m *merge) replay() {
+	w := m.losers[0]
+	st := m.streams[w]
+	if st.at++; st.at == len(st.entries) {
+		m.fill(st)
+	}
+	m.loadHead(int(w))
+	for n := (int(w) + len(m.streams)) / 2; n >= 1; n /= 2 {
+		if m.before(m.losers[n], w) {
+			w, m.losers[n] = m.losers[n], w
+		}
+	}
+	m.losers[0] = w
+}
+
+func (m *merge) entry() *base.Entry {
+	st := m.streams[m.losers[0]]
+	return &st.entries[st.at]
+}
+
+// before reports whether stream a's next entry comes before stream b's. An exhausted
+// stream comes last.
+func (m *merge) before(a, b int32) bool {
+	sa, sb := m.streams[a], m.streams[b]
+	if sa.at >= len(sa.entries) {
+		return false
+	}
+	if sb.at >= len(sb.entries) {
+		return true
+	}
+	if m.heads[a] != m.heads[b] {
+		return (m.heads[a] < m.heads[b]) != m.reverse
+	}
+	return (bytes.Compare(sa.entries[sa.at].Key, sb.entries[sb.at].Key) < 0) != m.reverse
+}
+
+// keyHead returns the first eight bytes, zero padded, as a number that orders alike.
+func keyHead(key []byte) uint64 {
+	if len(key) >= 8 {
+		return binary.BigEndian.Uint64(key)
+	}
+	var b [8]byte
+	copy(b[:], key)
+	return binary.BigEndian.Uint64(b[:])
+}

@@ -1,0 +1,296 @@
+package engine
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/cache"
+	"github.com/kstonedb/kstone/internal/manifest"
+	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/sst"
+	"github.com/kstonedb/kstone/stripe"
+	"github.com/kstonedb/kstone/wal"
+)
+
+// Open opens the database in dir, creating it if there is none. Nil options mean the
+// defaults. A directory that holds anything else is refused (ErrNotDatabase) and left
+// as it is. After a crash Open replays the log, which takes time bounded by
+// Options.LogBytes, not by the size of the database.
+func Open(dir string, o *Options) (*DB, error) {
+	opts, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if opts.InMemory {
+		return openFS(vfs.NewMem(), dir, opts)
+	}
+	return openFS(vfs.OS(), dir, opts)
+}
+
+// OpenFS is Open on a file system of the caller's. It is for kstone's own tests and
+// tools: the file system interface is internal.
+func OpenFS(fsys vfs.FS, dir string, o *Options) (*DB, error) {
+	opts, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return openFS(fsys, dir, opts)
+}
+
+func openFS(fsys vfs.FS, dir string, opts Options) (db *DB, err error) {
+	start := time.Now()
+	db = &DB{dir: dir, opts: opts, fs: fsys}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, db.release())
+			db = nil
+		}
+	}()
+	state, err := db.openManifest()
+	if err != nil {
+		return db, err
+	}
+	db.prepare(state)
+	tail, replayed, err := db.recover(state)
+	if err != nil {
+		return db, err
+	}
+	db.visible.reset(db.lastSeq)
+	if !opts.ReadOnly {
+		if err := db.openLog(state, tail); err != nil {
+			return db, err
+		}
+	}
+	db.opts.Logger.Info("database opened", "dir", dir, "readOnly", opts.ReadOnly,
+		"version", db.lastSeq, "replayed", replayed, "torn", tail.TornBytes,
+		"dur", time.Since(start))
+	return db, nil
+}
+
+// release gives back what a failed Open has taken.
+func (db *DB) release() error {
+	var errs []error
+	for i := range db.stripes {
+		db.stripes[i].Close()
+	}
+	if db.log != nil {
+		errs = append(errs, db.log.Close())
+	}
+	if db.manifest != nil {
+		errs = append(errs, db.manifest.Close())
+	}
+	if db.lock != nil {
+		errs = append(errs, db.lock.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// openManifest identifies the directory, locks it, and loads or creates the manifest.
+func (db *DB) openManifest() (*manifest.State, error) {
+	exists, err := manifest.Exists(db.fs, db.dir)
+	if err != nil {
+		return nil, fmt.Errorf("engine: open: %w", err)
+	}
+	if !exists && (db.opts.ReadOnly || db.opts.MustExist) {
+		return nil, fmt.Errorf("%w: %s", ErrNotExist, db.dir)
+	}
+	if !exists {
+		if err := manifest.MakeDir(db.fs, db.dir); err != nil {
+			return nil, fmt.Errorf("engine: open: %w", err)
+		}
+	}
+	if err := db.lockDir(); err != nil {
+		return nil, err
+	}
+	if db.opts.ReadOnly {
+		state, _, err := manifest.Load(db.fs, db.dir)
+		if err != nil {
+			return nil, fmt.Errorf("engine: open: %w", err)
+		}
+		return state, nil
+	}
+	// Under the lock the answer is final.
+	if exists, err = manifest.Exists(db.fs, db.dir); err != nil {
+		return nil, fmt.Errorf("engine: open: %w", err)
+	}
+	if !exists {
+		if db.manifest, err = manifest.Create(db.fs, db.dir, newState()); err != nil {
+			return nil, fmt.Errorf("engine: create: %w", err)
+		}
+		return db.manifest.State(), nil
+	}
+	m, state, err := manifest.Open(db.fs, db.dir)
+	if err != nil {
+		return nil, fmt.Errorf("engine: open: %w", err)
+	}
+	db.manifest = m
+	return state, nil
+}
+
+func (db *DB) lockDir() error {
+	host, _ := os.Hostname()
+	owner := fmt.Sprintf("process %d (%s) on %s since %s", os.Getpid(), filepath.Base(os.Args[0]),
+		host, time.Now().UTC().Format(time.RFC3339))
+	lock, err := db.fs.Lock(filepath.Join(db.dir, manifest.LockName), owner, db.opts.ReadOnly)
+	var locked *vfs.LockedError
+	switch {
+	case errors.As(err, &locked):
+		return &LockedError{Dir: db.dir, Owner: locked.Owner}
+	case err != nil:
+		return fmt.Errorf("engine: open: %w", err)
+	}
+	db.lock = lock
+	return nil
+}
+
+func newState() *manifest.State {
+	s := &manifest.State{NextFile: 1, NextRun: 1}
+	var seed [8]byte
+	_, _ = rand.Read(s.DBID[:]) // never fails
+	_, _ = rand.Read(seed[:])
+	s.HashSeed = binary.LittleEndian.Uint64(seed[:])
+	return s
+}
+
+// prepare fills in everything that needs no log.
+func (db *DB) prepare(state *manifest.State) {
+	o := &db.opts
+	db.state.Store(state)
+	db.nextFile.Store(uint64(state.NextFile))
+	db.nextRun.Store(state.NextRun)
+	db.env = stripe.Env{
+		FS: db.fs, Dir: db.dir, DBID: state.DBID, Seed: state.HashSeed,
+		Cache:      cache.New(o.CacheBytes),
+		Files:      cache.NewFiles(db.openFile, o.MaxOpenFiles),
+		Stats:      &sst.Stats{},
+		BlockBytes: o.BlockBytes, FileBytes: o.FileBytes, FilterBits: o.FilterBits,
+		UpperCodec: codec(o.Compression), BottomCodec: codec(o.BottomCompression),
+		NextFile: func() base.FileNum { return base.FileNum(db.nextFile.Add(1) - 1) },
+		Obsolete: db.removeObsolete,
+	}
+	db.snaps.init(&db.visible)
+	db.memory.init(db)
+	for i := range db.stripes {
+		db.stripes[i].Init(base.StripeID(i), &db.env, state.Stripes[i].Runs)
+	}
+}
+
+func (db *DB) openFile(name string) (cache.File, error) { return db.fs.Open(name) }
+
+func codec(c Compression) sst.Codec {
+	switch c {
+	case NoCompression:
+		return sst.None
+	case Zstd:
+		return sst.Zstd
+	}
+	return sst.LZ4
+}
+
+func (db *DB) walOptions(state *manifest.State) wal.Options {
+	return wal.Options{
+		FS: db.fs, Dir: db.dir, DBID: state.DBID, Mapped: true,
+		SegmentBytes:   segmentBytes(db.opts.LogBytes),
+		MaxRecordBytes: MaxBatchBytes,
+	}
+}
+
+// segmentBytes divides the log's budget into segments: enough of them that the log is
+// released in small steps, each large enough to be worth its file.
+func segmentBytes(budget int64) int64 {
+	return min(max(budget/16, 1<<20), 16<<20)
+}
+
+// recover replays the log into the memtables. It changes nothing on disk.
+func (db *DB) recover(state *manifest.State) (tail wal.Tail, replayed int, err error) {
+	db.lastSeq = state.LastSeq
+	var flushed [base.NumStripes]base.SeqNum
+	for i := range flushed {
+		flushed[i] = state.Stripes[i].FlushedSeq
+	}
+	r := replayer{db: db, flushed: &flushed}
+	tail, err = wal.Recover(db.walOptions(state), wal.SegmentNum(state.LogStart),
+		max(state.LogSeq, 1), r.apply)
+	if err != nil {
+		return tail, 0, fmt.Errorf("engine: recover: %w", err)
+	}
+	if tail.LastSeq < state.LastSeq {
+		// Flushes sync the log first, so it reaches at least as far as the files.
+		return tail, 0, fmt.Errorf("engine: recover: %w", &CorruptionError{
+			File: fmt.Sprintf("log segment %d", tail.Segment), Offset: tail.Offset, What: "end of log",
+			Want: fmt.Sprintf("commit %d", state.LastSeq), Got: fmt.Sprintf("commit %d", tail.LastSeq),
+		})
+	}
+	db.lastSeq = tail.LastSeq
+	return tail, r.ops, nil
+}
+
+// replayer puts the operations of log records into the memtables.
+type replayer struct {
+	db      *DB
+	flushed *[base.NumStripes]base.SeqNum
+	ops     int
+	op      wal.Op
+	key     []byte
+}
+
+func (r *replayer) apply(_ wal.SegmentNum, seq base.SeqNum, payload []byte) error {
+	ops := wal.NewOpReader(payload)
+	for {
+		more, err := ops.Next(&r.op)
+		if err != nil || !more {
+			return err
+		}
+		if err := r.applyOp(seq); err != nil {
+			return err
+		}
+	}
+}
+
+// openLog continues the log behind the tail, removes orphans and starts the
+// background work.
+func (db *DB) openLog(state *manifest.State, tail wal.Tail) error {
+	log, err := wal.Open(db.walOptions(state), tail)
+	if err != nil {
+		return fmt.Errorf("engine: open log: %w", err)
+	}
+	db.log = log
+	if err := db.removeOrphans(state); err != nil {
+		return fmt.Errorf("engine: remove orphans: %w", err)
+	}
+	db.sched = newScheduler(db)
+	db.sched.start()
+	return nil
+}
+
+// removeOrphans deletes what a crash has left behind: files that no edit names.
+func (db *DB) removeOrphans(state *manifest.State) error {
+	names, err := db.fs.List(db.dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range manifest.Orphans(state, db.manifest.Manifest(), names) {
+		db.opts.Logger.Info("removing orphan", "file", name)
+		err := db.fs.Remove(filepath.Join(db.dir, name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeObsolete deletes an SST that a manifest edit has removed. If that fails the
+// next Open finds it as an orphan.
+func (db *DB) removeObsolete(s base.StripeID, num base.FileNum) {
+	name := base.SSTName(s, num)
+	if err := db.fs.Remove(filepath.Join(db.dir, name)); err != nil {
+		db.opts.Logger.Warn("remove obsolete file", "file", name, "err", err)
+	}
+}

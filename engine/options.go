@@ -1,0 +1,180 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"time"
+)
+
+// Durability names what an acknowledged write survives.
+type Durability uint8
+
+const (
+	// DefaultDurability stands for the database's level, or, in Options, for Sync.
+	DefaultDurability Durability = iota
+	// Sync: acknowledged after fdatasync. Survives power cuts. Concurrent writers
+	// share one sync.
+	Sync
+	// Process: acknowledged once the operating system has the bytes. Survives a
+	// kill of the process; a power cut may lose the last moments (never the middle).
+	Process
+)
+
+// String returns the level's name.
+func (d Durability) String() string {
+	switch d {
+	case Sync:
+		return "sync"
+	case Process:
+		return "process"
+	}
+	return "default"
+}
+
+// Compression chooses the codec of data blocks.
+type Compression uint8
+
+const (
+	// DefaultCompression is LZ4.
+	DefaultCompression Compression = iota
+	// NoCompression stores blocks as they are.
+	NoCompression
+	// LZ4 is fast both ways; blocks that do not shrink are stored as they are.
+	LZ4
+	// Zstd is smaller and slower.
+	Zstd
+)
+
+// Options configure Open. The zero value of every field is its default. Open works
+// on a copy.
+type Options struct {
+	// ReadOnly opens an existing database without writing a byte to it. Several
+	// readers may share it; a writer excludes them.
+	ReadOnly bool
+	// InMemory keeps everything in memory, in a file system of the database's own:
+	// the same engine, gone with Close. The directory name is only a label.
+	InMemory bool
+	// MustExist refuses to create a database (ErrNotExist).
+	MustExist bool
+
+	// Durability is the level of writes that do not name one. Default Sync.
+	Durability Durability
+
+	// MemtableBytes is the memory budget of all write buffers together, 64 MiB by
+	// default, at least 1 MiB. Writers are slowed when flushes fall behind; memory
+	// stays below twice the budget plus the largest commit.
+	MemtableBytes int64
+	// FlushRecords makes a stripe flush when its buffer holds that many records.
+	// 0 means no such limit.
+	FlushRecords int
+	// LogBytes is the budget of the log on disk. Default 3 × MemtableBytes, at
+	// least 8 MiB. It bounds the time to reopen after a crash.
+	LogBytes int64
+	// CacheBytes is the budget for decoded blocks, indexes and filters. Default
+	// 256 MiB.
+	CacheBytes int64
+	// MaxOpenFiles bounds the file handles held for SSTs. Default 4096.
+	MaxOpenFiles int
+
+	// BlockBytes is the target size of a data block before compression, 1 KiB to
+	// 1 MiB. Default 16 KiB.
+	BlockBytes int
+	// FileBytes is the size at which a merge starts its next SST. Default 64 MiB.
+	FileBytes int64
+	// Compression of data blocks. Default LZ4.
+	Compression Compression
+	// BottomCompression is the codec of the oldest run of a stripe. Default: the
+	// same as Compression.
+	BottomCompression Compression
+	// FilterBits is the fingerprint size of the filters, 8 (0.4 % false positives,
+	// 9 bits a key) or 16 (0.002 %, 18 bits). Default 8.
+	FilterBits int
+	// MaxRuns is the number of sorted runs of a stripe that starts a merge. Default 4.
+	MaxRuns int
+
+	// CompactionWorkers is the number of merges at a time. Default: half the
+	// processors, at least 1.
+	CompactionWorkers int
+	// CompactionBytesPerSecond limits what merges write. 0 means no limit.
+	CompactionBytesPerSecond int64
+
+	// Logger receives life-cycle events. Nil discards them.
+	Logger *slog.Logger
+	// Events are called, without locks held, when something happens. Nil is fine.
+	Events *Events
+	// Clock returns the present; expiry is measured with it. Nil means time.Now.
+	Clock func() time.Time
+}
+
+// withDefaults validates o and returns a filled copy.
+func (o *Options) withDefaults() (Options, error) {
+	var c Options
+	if o != nil {
+		c = *o
+	}
+	var errs []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	check(c.Durability <= Process, "Durability %d is unknown", c.Durability)
+	check(c.Compression <= Zstd, "Compression %d is unknown", c.Compression)
+	check(c.BottomCompression <= Zstd, "BottomCompression %d is unknown", c.BottomCompression)
+	fill(&c.Durability, Sync)
+	fill(&c.Compression, LZ4)
+	fill(&c.BottomCompression, c.Compression)
+	fill(&c.MemtableBytes, 64<<20)
+	check(c.MemtableBytes >= 1<<20, "MemtableBytes %d is below 1 MiB", c.MemtableBytes)
+	check(c.FlushRecords >= 0, "FlushRecords %d is negative", c.FlushRecords)
+	fill(&c.LogBytes, max(3*c.MemtableBytes, 8<<20))
+	check(c.LogBytes >= 8<<20, "LogBytes %d is below 8 MiB", c.LogBytes)
+	fill(&c.CacheBytes, 256<<20)
+	check(c.CacheBytes >= 0, "CacheBytes %d is negative", c.CacheBytes)
+	fill(&c.MaxOpenFiles, 4096)
+	check(c.MaxOpenFiles >= 16, "MaxOpenFiles %d is below 16", c.MaxOpenFiles)
+	fill(&c.BlockBytes, 16<<10)
+	check(c.BlockBytes >= 1<<10 && c.BlockBytes <= 1<<20,
+		"BlockBytes %d is outside 1 KiB to 1 MiB", c.BlockBytes)
+	fill(&c.FileBytes, 64<<20)
+	check(c.FileBytes >= 64<<10, "FileBytes %d is below 64 KiB", c.FileBytes)
+	fill(&c.FilterBits, 8)
+	check(c.FilterBits == 8 || c.FilterBits == 16, "FilterBits %d is neither 8 nor 16", c.FilterBits)
+	fill(&c.MaxRuns, 4)
+	check(c.MaxRuns >= 2 && c.MaxRuns <= 64, "MaxRuns %d is outside 2 to 64", c.MaxRuns)
+	fill(&c.CompactionWorkers, max(1, runtime.GOMAXPROCS(0)/2))
+	check(c.CompactionWorkers > 0, "CompactionWorkers %d is negative", c.CompactionWorkers)
+	check(c.CompactionBytesPerSecond >= 0, "CompactionBytesPerSecond is negative")
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Events == nil {
+		c.Events = &Events{}
+	}
+	if c.Clock == nil {
+		c.Clock = time.Now
+	}
+	if len(errs) > 0 {
+		return c, fmt.Errorf("%w: options: %w", ErrInvalid, errors.Join(errs...))
+	}
+	return c, nil
+}
+
+// fill sets *p to def if it is zero.
+func fill[T comparable](p *T, def T) {
+	var zero T
+	if *p == zero {
+		*p = def
+	}
+}
+
+// WriteOptions change one write. Nil means the defaults.
+type WriteOptions struct {
+	// Durability of this write; DefaultDurability is the database's level.
+	Durability Durability
+	// TTL makes the written value expire that long after the write, to the
+	// millisecond. 0 means never; negative is an error.
+	TTL time.Duration
+}

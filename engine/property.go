@@ -1,0 +1,76 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	"github.com/kstonedb/kstone/internal/manifest"
+)
+
+// MaxPropertyBytes bounds all properties of a database together.
+const MaxPropertyBytes = 256 << 10
+
+// settings is the part of the manifest that the engine keeps for layers above: small
+// named values that change rarely. Format: JSON, values in base64.
+type settings struct {
+	Properties map[string][]byte `json:"properties"`
+}
+
+// SetProperty stores a small named value in the database, durably; nil removes it.
+// Layers above keep schemas and the like in properties. It costs a sync.
+func (db *DB) SetProperty(name string, value []byte) error {
+	if err := db.writable(); err != nil {
+		return err
+	}
+	if name == "" {
+		return invalid("property without a name")
+	}
+	db.manifestMu.Lock()
+	defer db.manifestMu.Unlock()
+	s, err := decodeSettings(db.state.Load().Settings)
+	if err != nil {
+		return err
+	}
+	next := settings{Properties: maps.Clone(s.Properties)}
+	if next.Properties == nil {
+		next.Properties = make(map[string][]byte)
+	}
+	if value == nil {
+		delete(next.Properties, name)
+	} else {
+		next.Properties[name] = value
+	}
+	blob, err := json.Marshal(next)
+	if err != nil {
+		return fmt.Errorf("engine: property %q: %w", name, err)
+	}
+	if len(blob) > MaxPropertyBytes {
+		return tooLarge("properties", int64(len(blob)), MaxPropertyBytes)
+	}
+	return db.fail(db.commitEdit(&manifest.Edit{Settings: blob}))
+}
+
+// Property returns a copy of the named value; ok is false if there is none.
+func (db *DB) Property(name string) (value []byte, ok bool) {
+	s, err := decodeSettings(db.state.Load().Settings)
+	if err != nil {
+		return nil, false
+	}
+	value, ok = s.Properties[name]
+	return bytes.Clone(value), ok
+}
+
+func decodeSettings(blob []byte) (settings, error) {
+	var s settings
+	if len(blob) == 0 {
+		return s, nil
+	}
+	if err := json.Unmarshal(blob, &s); err != nil {
+		return s, &CorruptionError{
+			File: "manifest", Offset: -1, What: "settings", Want: "JSON", Got: err.Error(),
+		}
+	}
+	return s, nil
+}

@@ -1,0 +1,175 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/kstonedb/kstone/keycodec"
+)
+
+// Query selects items of one partition, in sort key order.
+type Query struct {
+	// PK is the partition.
+	PK []byte
+	// SK restricts the sort keys. The zero value accepts all.
+	SK SKCondition
+	// Reverse returns the highest sort key first.
+	Reverse bool
+	// Limit ends the iteration after that many items. 0 means no limit.
+	Limit int
+	// After resumes behind an earlier item: see CursorAfter. Nil starts at the
+	// beginning.
+	After Cursor
+	// Filter, if not nil, decides which items are returned; Limit counts returned
+	// items. It is called in the reader's goroutine with an item as valid as in a
+	// loop body.
+	Filter func(Item) bool
+}
+
+// CursorAfter returns the cursor that resumes the query exactly behind item, which
+// must come from an iteration of the same query. Items written or deleted in
+// between do not disturb it. It is safe to hand to other processes.
+func (q *Query) CursorAfter(item Item) Cursor {
+	return newCursor(q.fingerprint(), item.Key)
+}
+
+// fingerprint identifies everything a cursor of this query depends on.
+func (q *Query) fingerprint() uint32 {
+	f := newFingerprint("query")
+	f.bytes(q.PK)
+	f.byte(byte(q.SK.op))
+	f.bytes(q.SK.a)
+	f.bytes(q.SK.b)
+	f.bool(q.Reverse)
+	return f.sum()
+}
+
+// span validates the query and returns the ordered keys it covers, with After
+// applied.
+func (q *Query) span() (span, error) {
+	if err := (Key{PK: q.PK}).Validate(); err != nil {
+		return span{}, fmt.Errorf("engine: query: %w", err)
+	}
+	if q.Limit < 0 {
+		return span{}, invalid("query limit %d is negative", q.Limit)
+	}
+	if q.SK.op == skEqual && len(q.SK.a) == 0 {
+		return span{}, fmt.Errorf("engine: query: %w", ErrEmptySK)
+	}
+	s := q.SK.span(q.PK)
+	if len(q.After) == 0 {
+		return s, nil
+	}
+	key, err := q.After.position(q.fingerprint())
+	if err != nil {
+		return span{}, err
+	}
+	return s.resume(key, q.Reverse)
+}
+
+// Scan selects items of all partitions.
+type Scan struct {
+	// Unordered returns the items stripe by stripe (in key order within each),
+	// which is about four times as fast as the global key order.
+	Unordered bool
+	// Segment and Segments divide the scan into disjoint parts for parallel
+	// readers: part Segment of Segments, counted from 0. A partition key always
+	// belongs to the same part. Segments 0 means the whole; at most 256.
+	Segment, Segments int
+	// Reverse returns the highest key first (with Unordered: in each stripe).
+	Reverse bool
+	// Limit ends the iteration after that many items. 0 means no limit.
+	Limit int
+	// After resumes behind an earlier item: see CursorAfter.
+	After Cursor
+	// StartAfter starts behind (with Reverse: before) this key, which need not
+	// exist. Only for ordered scans; After takes precedence.
+	StartAfter Key
+	// Filter is as in Query.
+	Filter func(Item) bool
+}
+
+// CursorAfter returns the cursor that resumes the scan exactly behind item.
+func (s *Scan) CursorAfter(item Item) Cursor {
+	return newCursor(s.fingerprint(), item.Key)
+}
+
+func (s *Scan) fingerprint() uint32 {
+	f := newFingerprint("scan")
+	f.bool(s.Unordered)
+	f.int(s.Segment)
+	f.int(s.Segments)
+	f.bool(s.Reverse)
+	return f.sum()
+}
+
+// scanPlan is a validated Scan.
+type scanPlan struct {
+	span span
+	// stripes to read, in reading order.
+	stripes []uint8
+	// first is the stripe an unordered scan resumes in; firstSpan is its rest.
+	firstSpan span
+	resumed   bool
+}
+
+// plan validates the scan.
+func (s *Scan) plan() (scanPlan, error) {
+	p := scanPlan{}
+	switch {
+	case s.Limit < 0:
+		return p, invalid("scan limit %d is negative", s.Limit)
+	case s.Segments < 0 || s.Segments > 256:
+		return p, invalid("%d segments are outside 0 to 256", s.Segments)
+	case s.Segment < 0 || s.Segment >= max(1, s.Segments):
+		return p, invalid("segment %d of %d", s.Segment, s.Segments)
+	case s.Unordered && s.StartAfter.PK != nil:
+		return p, invalid("StartAfter needs an ordered scan; use After")
+	}
+	step := max(1, s.Segments)
+	for i := s.Segment; i < 256; i += step {
+		p.stripes = append(p.stripes, uint8(i))
+	}
+	var from Key
+	switch {
+	case len(s.After) > 0:
+		key, err := s.After.position(s.fingerprint())
+		if err != nil {
+			return p, err
+		}
+		from = key
+	case s.StartAfter.PK != nil:
+		from = s.StartAfter
+		if err := from.Validate(); err != nil {
+			return p, fmt.Errorf("engine: scan: %w", err)
+		}
+	default:
+		return p, nil
+	}
+	rest, err := span{}.resume(from, s.Reverse)
+	if err != nil {
+		return p, err
+	}
+	if !s.Unordered {
+		p.span = rest
+		return p, nil
+	}
+	at := keycodec.Stripe(from.PK)
+	for len(p.stripes) > 0 && p.stripes[0] != at {
+		p.stripes = p.stripes[1:]
+	}
+	p.firstSpan, p.resumed = rest, true
+	return p, nil
+}
+
+// resume cuts the span down to what lies behind key in the given direction.
+func (s span) resume(key Key, reverse bool) (span, error) {
+	k := keycodec.AppendOrdered(nil, key)
+	if reverse {
+		if s.hi == nil || string(k) < string(s.hi) {
+			s.hi = k
+		}
+		return s, nil
+	}
+	s.lo = maxKey(s.lo, append(k, 0))
+	return s, nil
+}

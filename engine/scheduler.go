@@ -1,0 +1,235 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/kstonedb/kstone/compaction"
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/stripe"
+)
+
+// scheduler runs flushes and compactions of all stripes: one goroutine flushes, so
+// that flushes form groups with one sync and one manifest edit, and a few compact.
+// They end with stop.
+type scheduler struct {
+	db     *DB
+	ctx    context.Context //nolint:containedctx // the life of the goroutines
+	cancel context.CancelCauseFunc
+	wg     sync.WaitGroup
+
+	flushKick   chan struct{} // capacity 1
+	compactKick chan struct{} // capacity: the workers
+	// flushMu is held while a group is flushed, by the flusher or a caller of Flush.
+	flushMu sync.Mutex
+	builder stripe.Builder // guarded by flushMu
+
+	lastFailure atomic.Pointer[error] // of the newest flush, nil if it succeeded
+
+	mu      sync.Mutex
+	busy    [base.NumStripes]bool        // being compacted; guarded by mu
+	pinned  [base.NumStripes]base.SeqNum // oldest snapshot at a merge in vain; guarded by mu
+	limiter limiter
+}
+
+var errStopped = errors.New("engine: background work stopped")
+
+func newScheduler(db *DB) *scheduler {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	return &scheduler{
+		db: db, ctx: ctx, cancel: cancel,
+		flushKick:   make(chan struct{}, 1),
+		compactKick: make(chan struct{}, db.opts.CompactionWorkers),
+		limiter:     limiter{perSecond: db.opts.CompactionBytesPerSecond},
+	}
+}
+
+func (s *scheduler) start() {
+	s.wg.Go(s.flushLoop)
+	for range s.db.opts.CompactionWorkers {
+		s.wg.Go(s.compactLoop)
+	}
+	s.kickFlush()
+	s.kickCompact()
+}
+
+// stop ends the goroutines; a merge under way is abandoned, a flush finished.
+func (s *scheduler) stop() {
+	s.cancel(errStopped)
+	s.wg.Wait()
+}
+
+func (s *scheduler) kickFlush() {
+	select {
+	case s.flushKick <- struct{}{}:
+	default:
+	}
+}
+
+func (s *scheduler) kickCompact() {
+	for range cap(s.compactKick) {
+		select {
+		case s.compactKick <- struct{}{}:
+		default:
+			return
+		}
+	}
+}
+
+// flushFailure returns the error of the newest flush if it failed.
+func (s *scheduler) flushFailure() error {
+	if p := s.lastFailure.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// retryAfter is the pause after a failed flush or merge (a full disk, mostly).
+const retryAfter = 100 * time.Millisecond
+
+func (s *scheduler) flushLoop() {
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-s.flushKick:
+		}
+		for s.ctx.Err() == nil && s.db.failure.Load() == nil {
+			group := s.db.pickFlush()
+			if len(group) == 0 {
+				break
+			}
+			if err := s.flushGroup(group); err != nil {
+				_ = sleep(s.ctx, retryAfter)
+			}
+		}
+	}
+}
+
+// flushGroup flushes the stripes together and remembers the outcome.
+func (s *scheduler) flushGroup(group []uint8) error {
+	s.flushMu.Lock()
+	defer s.flushMu.Unlock()
+	err := s.db.flush(&s.builder, group)
+	if err != nil {
+		s.lastFailure.Store(&err)
+		s.db.opts.Logger.Warn("flush", "err", err)
+		return err
+	}
+	s.lastFailure.Store(nil)
+	return nil
+}
+
+// idleEvery is how often an idle database looks for expired or deleted data.
+const idleEvery = 30 * time.Second
+
+func (s *scheduler) compactLoop() {
+	b := &stripe.Builder{Pace: s.limiter.wait}
+	idle := time.NewTicker(idleEvery)
+	defer idle.Stop()
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-s.compactKick:
+		case <-idle.C:
+		}
+		for s.ctx.Err() == nil && s.db.failure.Load() == nil {
+			job, ok := s.pickCompaction()
+			if !ok {
+				break
+			}
+			if err := s.db.compact(s.ctx, b, job); err != nil && s.ctx.Err() == nil {
+				s.db.opts.Logger.Warn("compaction", "stripe", job.stripe, "err", err)
+				_ = sleep(s.ctx, retryAfter)
+			}
+		}
+	}
+}
+
+// compactionJob is a plan for one stripe, with the view it was made for.
+type compactionJob struct {
+	stripe uint8
+	view   *stripe.View // referenced
+	plan   compaction.Plan
+}
+
+// pickCompaction chooses the most urgent merge of all stripes and marks its stripe as
+// busy. It also measures how deep the stripes are, for the back-pressure.
+func (s *scheduler) pickCompaction() (best compactionJob, ok bool) {
+	db := s.db
+	nowMs := db.nowMs()
+	_, horizon := db.snaps.collect()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	deepest := 0
+	for i := range db.stripes {
+		v := db.stripes[i].View()
+		if v == nil {
+			return best, false
+		}
+		deepest = max(deepest, len(v.Runs))
+		if s.busy[i] || len(v.Runs) == 0 {
+			continue
+		}
+		plan, found := compaction.Pick(runInfos(v), db.compactionOptions(), nowMs, horizon)
+		if found && (!ok || plan.Score > best.plan.Score) {
+			best, ok = compactionJob{stripe: uint8(i), plan: plan}, true
+		}
+	}
+	db.memory.deepest.Store(int64(deepest))
+	if !ok {
+		return best, false
+	}
+	return s.reserve(best)
+}
+
+// reserve takes a reference on the stripe's view for the job. Requires: mu held.
+func (s *scheduler) reserve(job compactionJob) (compactionJob, bool) {
+	st := &s.db.stripes[job.stripe]
+	if job.view = st.Acquire(); job.view == nil {
+		return job, false
+	}
+	// A flush may have added a run since the pick; plan again on what is now pinned.
+	_, horizon := s.db.snaps.collect()
+	plan, ok := compaction.Pick(runInfos(job.view), s.db.compactionOptions(), s.db.nowMs(), horizon)
+	if !ok {
+		job.view.Release()
+		return job, false
+	}
+	job.plan = plan
+	s.busy[job.stripe] = true
+	return job, true
+}
+
+func (s *scheduler) release(stripe uint8) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy[stripe] = false
+}
+
+// limiter spaces out the bytes that merges write.
+type limiter struct {
+	perSecond int64
+	mu        sync.Mutex
+	next      time.Time // when the bytes so far are paid for; guarded by mu
+}
+
+// wait pays for n bytes.
+func (l *limiter) wait(ctx context.Context, n int64) error {
+	if l.perSecond == 0 {
+		return nil
+	}
+	l.mu.Lock()
+	now := time.Now()
+	if l.next.Before(now) {
+		l.next = now
+	}
+	pause := l.next.Sub(now)
+	l.next = l.next.Add(time.Duration(float64(n) / float64(l.perSecond) * float64(time.Second)))
+	l.mu.Unlock()
+	return sleep(ctx, pause)
+}

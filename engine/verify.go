@@ -1,0 +1,97 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/kstonedb/kstone/keycodec"
+	"github.com/kstonedb/kstone/stripe"
+)
+
+// VerifyProgress tells how far Verify has come.
+type VerifyProgress struct {
+	Files, FilesTotal int
+	Bytes, BytesTotal int64
+}
+
+// VerifyReport is what Verify has found.
+type VerifyReport struct {
+	Files   int    // SSTs read in full
+	Bytes   int64  // of them
+	Entries uint64 // entries in them
+	// Errors holds the damage, one error a file; it is also what Verify returns,
+	// joined.
+	Errors []error
+}
+
+// Verify reads every SST and checks all checksums, the order of keys, zone maps against
+// content, that filters contain every key, counts, and the manifest against the files;
+// every key must belong to its file's stripe. It goes on after damage and reports all
+// of it; the error matches ErrCorrupt then. Progress, if not nil, is called now and
+// then. Reads and writes go on meanwhile.
+func (db *DB) Verify(ctx context.Context, progress func(VerifyProgress)) (VerifyReport, error) {
+	var rep VerifyReport
+	if db.closed.Load() {
+		return rep, ErrClosed
+	}
+	pin, err := db.pin()
+	if err != nil {
+		return rep, err
+	}
+	defer pin.release()
+	var p VerifyProgress
+	for f := range pin.state.Files() {
+		p.FilesTotal++
+		p.BytesTotal += f.SizeBytes
+	}
+	for i, v := range pin.views {
+		for _, f := range files(v) {
+			if err := verifyFile(ctx, f, uint8(i)); err != nil {
+				if ctx.Err() != nil {
+					return rep, context.Cause(ctx)
+				}
+				rep.Errors = append(rep.Errors, err)
+			}
+			rep.Files++
+			rep.Bytes += f.Meta.SizeBytes
+			rep.Entries += f.Meta.Entries
+			p.Files, p.Bytes = rep.Files, rep.Bytes
+			if progress != nil {
+				progress(p)
+			}
+		}
+	}
+	return rep, errors.Join(rep.Errors...)
+}
+
+func files(v *stripe.View) (all []*stripe.File) {
+	for _, r := range v.Runs {
+		all = append(all, r.Files...)
+	}
+	return all
+}
+
+// verifyFile checks one SST by itself and its place in the database.
+func verifyFile(ctx context.Context, f *stripe.File, id uint8) error {
+	if err := f.Reader.Verify(ctx); err != nil {
+		return err
+	}
+	src := f.Reader.NewSource()
+	var scratch []byte
+	for n := 0; src.Next(); n++ {
+		if n%checkEvery == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		k, buf, err := keycodec.DecodeOrdered(src.Entry().Key, scratch[:0])
+		scratch = buf
+		if err == nil && keycodec.Stripe(k.PK) == id {
+			continue
+		}
+		return &CorruptionError{
+			File: f.Meta.Name(), Offset: -1, What: "key", Want: fmt.Sprintf("a key of stripe %d", id),
+			Got: fmt.Sprintf("%x", src.Entry().Key),
+		}
+	}
+	return src.Err()
+}

@@ -1,0 +1,295 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/memtable"
+	"github.com/kstonedb/kstone/stripe"
+)
+
+// Put stores value under key, replacing what is there. Value may be empty; at most
+// MaxValueBytes. If the error matches ErrReadOnly after a failed sync, whether the
+// write survives is unknown; after any other error nothing was written.
+func (db *DB) Put(key Key, value []byte, o *WriteOptions) error {
+	return db.putIf(key, value, Condition{}, o)
+}
+
+// PutIfAbsent stores value under key unless the key has an item; then the error is a
+// *ConditionError and nothing is written. Of concurrent calls for one key exactly
+// one succeeds.
+func (db *DB) PutIfAbsent(key Key, value []byte, o *WriteOptions) error {
+	return db.putIf(key, value, IfAbsent(), o)
+}
+
+// PutIf stores value under key if the present item satisfies cond, atomically;
+// otherwise the error is a *ConditionError and nothing is written.
+func (db *DB) PutIf(key Key, value []byte, cond Condition, o *WriteOptions) error {
+	return db.putIf(key, value, cond, o)
+}
+
+// Delete removes key's item, if there is one.
+func (db *DB) Delete(key Key, o *WriteOptions) error {
+	return db.deleteIf(key, Condition{}, o)
+}
+
+// DeleteIf removes key's item if it satisfies cond, atomically; otherwise the error
+// is a *ConditionError and nothing is written.
+func (db *DB) DeleteIf(key Key, cond Condition, o *WriteOptions) error {
+	return db.deleteIf(key, cond, o)
+}
+
+// DeleteRange removes all items of partition pk whose sort key satisfies sk; the
+// zero SKCondition removes the whole partition. The cost does not depend on the
+// number of items; their space returns in the background.
+func (db *DB) DeleteRange(pk []byte, sk SKCondition, o *WriteOptions) error {
+	b := getBatch()
+	defer putBatch(b)
+	if err := b.DeleteRange(pk, sk); err != nil {
+		return err
+	}
+	return db.write(b, nil, o)
+}
+
+// Apply commits the batch. An empty batch is no commit. If ctx ends while the writer
+// waits for flushes to catch up, its error is returned and nothing is written.
+func (db *DB) Apply(ctx context.Context, b *Batch, o *WriteOptions) error {
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	d, err := db.durability(o)
+	if err != nil {
+		return err
+	}
+	if o != nil && o.TTL != 0 {
+		return invalid("a batch takes its TTLs from Batch.Put")
+	}
+	return db.commit(ctx, b, d, nil)
+}
+
+func (db *DB) putIf(key Key, value []byte, cond Condition, o *WriteOptions) error {
+	if err := checkItem(key, value); err != nil {
+		return err
+	}
+	b := getBatch()
+	defer putBatch(b)
+	if o != nil && o.TTL != 0 {
+		if o.TTL < 0 {
+			return invalid("TTL %v is negative", o.TTL)
+		}
+		b.put(key, value, o.TTL)
+	} else {
+		b.put(key, value, 0)
+	}
+	return db.writeIf(b, key, cond, o)
+}
+
+func (db *DB) deleteIf(key Key, cond Condition, o *WriteOptions) error {
+	if err := checkItem(key, nil); err != nil {
+		return err
+	}
+	b := getBatch()
+	defer putBatch(b)
+	b.delete(key)
+	return db.writeIf(b, key, cond, o)
+}
+
+// writeIf commits b, whose only operation is on key, if cond holds.
+func (db *DB) writeIf(b *Batch, key Key, cond Condition, o *WriteOptions) error {
+	if cond.kind == condNone {
+		return db.write(b, nil, o)
+	}
+	return db.write(b, &guard{check: func() error { return db.checkCondition(b, key, cond) }}, o)
+}
+
+func (db *DB) write(b *Batch, g *guard, o *WriteOptions) error {
+	d, err := db.durability(o)
+	if err != nil {
+		return err
+	}
+	return db.commit(context.Background(), b, d, g)
+}
+
+func (db *DB) durability(o *WriteOptions) (Durability, error) {
+	if o == nil || o.Durability == DefaultDurability {
+		return db.opts.Durability, nil
+	}
+	if o.Durability > Process {
+		return 0, invalid("durability %d is unknown", o.Durability)
+	}
+	return o.Durability, nil
+}
+
+// checkCondition compares the present item with cond. Requires: key's stripe locked.
+func (db *DB) checkCondition(b *Batch, key Key, cond Condition) error {
+	op := &b.ops[0]
+	k := b.key(op)
+	var e base.Entry
+	found, err := db.stripes[op.stripe].Get(k, db.hash(k), base.MaxSeqNum, &e)
+	if err != nil {
+		return db.readError(err)
+	}
+	exists := found && db.live(&e)
+	ok := false
+	switch cond.kind {
+	case condAbsent:
+		ok = !exists
+	case condPresent:
+		ok = exists
+	case condValue:
+		ok = exists && bytes.Equal(e.Value, cond.value)
+	case condVersion:
+		ok = exists && uint64(e.Seq) == cond.version
+	}
+	if ok {
+		return nil
+	}
+	ce := &ConditionError{Key: Item{Key: key}.Clone().Key, Exists: exists}
+	if exists {
+		ce.Version = uint64(e.Seq)
+	}
+	return ce
+}
+
+// guard is a check that runs under the locks of a commit, before anything is logged.
+type guard struct {
+	stripes stripeSet // to lock beside those written
+	check   func() error
+}
+
+// commit is the one way into the database: every write is a batch that becomes one
+// log record under one sequence number.
+//
+// Order: back-pressure; stripe locks, ascending; guard; log (assigns the number);
+// memtables; unlock; publish the number; wait for the sync. Readers are never
+// blocked: they take none of these locks but a memtable's, for moments.
+func (db *DB) commit(ctx context.Context, b *Batch, d Durability, g *guard) error {
+	if err := db.writable(); err != nil {
+		return err
+	}
+	if len(b.ops) == 0 && g == nil {
+		return nil
+	}
+	if err := db.memory.admit(ctx, db, int64(len(b.payload))); err != nil {
+		return err
+	}
+	start := db.metrics.writeStart()
+	if b.ttls || b.ranges {
+		b.seal(db.nowMs())
+	}
+	locks := b.stripes
+	if g != nil {
+		for i := range locks {
+			locks[i] |= g.stripes[i]
+		}
+	}
+	locks.each(func(id uint8) { db.stripes[id].Lock() })
+	seq, err := db.commitLocked(b, g)
+	locks.each(func(id uint8) { db.stripes[id].Unlock() })
+	if err != nil || seq == 0 {
+		return err
+	}
+	db.visible.publish(seq)
+	db.metrics.commit(b)
+	if d == Sync {
+		if err := db.log.Sync(seq); err != nil {
+			return db.fail(err)
+		}
+	}
+	db.metrics.writeDone(start)
+	return nil
+}
+
+// commitLocked logs and inserts the batch. Requires: the stripes are locked.
+func (db *DB) commitLocked(b *Batch, g *guard) (base.SeqNum, error) {
+	if db.closed.Load() {
+		return 0, ErrClosed
+	}
+	if g != nil {
+		if err := g.check(); err != nil {
+			return 0, err
+		}
+		if len(b.ops) == 0 {
+			return 0, nil
+		}
+	}
+	b.stripes.each(func(id uint8) { db.makeRoom(&db.stripes[id], int64(len(b.payload))) })
+	seq, err := db.log.Append(b.payload)
+	if err != nil {
+		if errors.Is(err, vfs.ErrNoSpace) {
+			return 0, err
+		}
+		return 0, db.fail(err)
+	}
+	horizon := db.snaps.horizon()
+	var grown int64
+	for i := range b.ops {
+		op := &b.ops[i]
+		s := &db.stripes[op.stripe]
+		if op.kind == base.KindDeleteRange {
+			grown += s.DeleteRange(base.RangeTombstone{
+				Start: bytes.Clone(b.key(op)), End: bytes.Clone(b.rangeEnd(op)), Seq: seq,
+			})
+		} else {
+			e := base.Entry{
+				Key: b.key(op), Seq: seq, Kind: op.kind, Value: b.valueOf(op),
+				Expiry: op.expiry,
+			}
+			grown += s.Put(&e, db.hash(e.Key), horizon)
+		}
+	}
+	if n := db.opts.FlushRecords; n > 0 {
+		// Not before the whole batch is in: a number is flushed or it is not.
+		b.stripes.each(func(id uint8) {
+			if s := &db.stripes[id]; s.View().Active.Len() >= n && s.Freeze() {
+				db.sched.kickFlush()
+			}
+		})
+	}
+	db.memory.grow(db, grown)
+	return seq, nil
+}
+
+// makeRoom freezes the active memtable if it might outgrow what a memtable can address.
+// Requires: the stripe is locked.
+func (db *DB) makeRoom(s *stripe.Stripe, n int64) {
+	if s.View().Active.Bytes()+n > memtable.MaxBytes/2 && s.Freeze() {
+		db.sched.kickFlush()
+	}
+}
+
+func (db *DB) hash(key []byte) uint64 { return base.Hash(key, db.env.Seed) }
+
+func (db *DB) nowMs() int64 { return db.opts.Clock().UnixMilli() }
+
+// live reports whether the entry is a value that has not expired.
+func (db *DB) live(e *base.Entry) bool {
+	return e.Kind == base.KindPut || (e.Kind == base.KindPutTTL && db.nowMs() < e.Expiry)
+}
+
+// readError gives an error of the layers below its class for readers.
+func (db *DB) readError(err error) error {
+	if errors.Is(err, stripe.ErrClosed) || db.closed.Load() {
+		return ErrClosed
+	}
+	return err
+}
+
+// batchPool recycles the batches behind single writes.
+var batchPool = sync.Pool{New: func() any { return new(Batch) }}
+
+// maxPooledBytes keeps giant buffers out of the pool.
+const maxPooledBytes = 1 << 20
+
+func getBatch() *Batch { return batchPool.Get().(*Batch) }
+
+func putBatch(b *Batch) {
+	if cap(b.payload) <= maxPooledBytes && cap(b.keys) <= maxPooledBytes {
+		b.Reset()
+		batchPool.Put(b)
+	}
+}

@@ -1,0 +1,387 @@
+package stripe
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/cursor"
+	"github.com/kstonedb/kstone/internal/rangedel"
+	"github.com/kstonedb/kstone/memtable"
+)
+
+// Bounds of a cursor: the ordered keys in [Lo, Hi), read at Snap. Nil Hi means no
+// upper bound. The slices are referenced until Close.
+type Bounds struct {
+	Lo, Hi  []byte
+	Reverse bool
+	Snap    base.SeqNum
+}
+
+// Cursor iterates over the visible entries of a stripe in one direction: the newest
+// version of each key at the snapshot, with everything that a tombstone, point or
+// range, hides left out. Expired entries are left to the caller, who knows the time.
+//
+// A cursor is reusable: Open after Close keeps its memory. It belongs to one
+// goroutine at a time.
+//
+// Algorithm: a binary heap over the sources, ordered by key (reversed for a backward
+// cursor), then by age. The top is the newest version of the next key; older sources
+// that stand on the same key are moved past it.
+type Cursor struct {
+	view    *View
+	bounds  Bounds
+	overlay *memtable.Table
+	ranges  *rangedel.List
+	started bool
+	err     error
+
+	heap    []*source // live sources, heap[0] is next
+	sources []*source // all, in age order; memory is kept across Open
+
+	// rangeRun counts entries in a row that one range tombstone hid.
+	rangeRun int
+	scratch  []base.RangeTombstone
+}
+
+// source is one memtable or run under the cursor.
+type source struct {
+	cur    cursor.Cursor
+	entry  *base.Entry
+	head   uint64 // first bytes of the key behind the bound's common prefix
+	age    int    // 0 is newest
+	maxSeq base.SeqNum
+
+	table memtable.Cursor
+	run   runCursor
+}
+
+// skipAfter is the number of consecutive entries hidden by one range tombstone
+// after which the cursor seeks to its end instead of stepping. Why: a seek costs
+// about as much as eight steps.
+const skipAfter = 8
+
+// Open positions the cursor before the first entry. It takes a reference on the
+// stripe's view that Close gives back.
+func (c *Cursor) Open(s *Stripe, b Bounds) error {
+	return c.OpenWith(s, b, nil)
+}
+
+// OpenWith is Open with a memtable of uncommitted writes on top, which is read at
+// MaxSeqNum. Transactions use it. The overlay may be nil.
+func (c *Cursor) OpenWith(s *Stripe, b Bounds, overlay *memtable.Table) error {
+	v := s.Acquire()
+	if v == nil {
+		return ErrClosed
+	}
+	c.view, c.bounds, c.overlay = v, b, overlay
+	c.started, c.err, c.rangeRun, c.ranges = false, nil, 0, nil
+	c.heap = c.heap[:0]
+	n := 0
+	next := func(maxSeq base.SeqNum) *source {
+		if n == len(c.sources) {
+			c.sources = append(c.sources, &source{})
+		}
+		src := c.sources[n]
+		src.age, src.maxSeq = n, maxSeq
+		n++
+		return src
+	}
+	if overlay != nil {
+		src := next(base.MaxSeqNum)
+		overlay.InitCursor(&src.table, base.MaxSeqNum)
+		src.cur = &src.table
+		c.heap = append(c.heap, src)
+	}
+	v.tables(func(t *memtable.Table) bool {
+		if t.Len() > 0 {
+			src := next(t.MaxSeq())
+			t.InitCursor(&src.table, b.Snap)
+			src.cur = &src.table
+			c.heap = append(c.heap, src)
+		}
+		return true
+	})
+	for _, r := range v.Runs {
+		if lo, hi := r.overlap(b.Lo, b.Hi); lo < hi {
+			src := next(r.MaxSeq)
+			src.run.init(r, lo, hi, b.Snap)
+			src.cur = &src.run
+			c.heap = append(c.heap, src)
+		}
+	}
+	c.err = c.loadRanges()
+	return c.err
+}
+
+// overlap returns the files [lo, hi) of the run that may hold keys of [lower, upper).
+func (r *Run) overlap(lower, upper []byte) (lo, hi int) {
+	lo = r.find(lower)
+	hi = lo
+	for hi < len(r.Files) && (upper == nil || bytes.Compare(r.Files[hi].Meta.Smallest, upper) < 0) {
+		hi++
+	}
+	return lo, hi
+}
+
+// loadRanges collects the range tombstones of all sources that touch the bounds.
+func (c *Cursor) loadRanges() error {
+	ts := c.scratch[:0]
+	if c.overlay != nil && c.overlay.HasRanges() {
+		ts = c.overlay.RangeTombstones(ts, base.MaxSeqNum)
+	}
+	c.view.tables(func(t *memtable.Table) bool {
+		if t.HasRanges() {
+			ts = t.RangeTombstones(ts, c.bounds.Snap)
+		}
+		return true
+	})
+	snap := c.bounds.Snap
+	for _, r := range c.view.Runs {
+		if !r.HasRanges {
+			continue
+		}
+		rr, err := r.loadRanges()
+		if err != nil {
+			return err
+		}
+		for _, t := range rr.all {
+			if t.Seq <= snap {
+				ts = append(ts, t)
+			}
+		}
+	}
+	kept := ts[:0]
+	for _, t := range ts {
+		if bytes.Compare(t.End, c.bounds.Lo) > 0 &&
+			(c.bounds.Hi == nil || bytes.Compare(t.Start, c.bounds.Hi) < 0) {
+			kept = append(kept, t)
+		}
+	}
+	c.scratch = kept
+	if len(kept) > 0 {
+		c.ranges = rangedel.Build(kept, base.MaxSeqNum)
+	}
+	return nil
+}
+
+// Close gives back the view. It is idempotent.
+func (c *Cursor) Close() {
+	if c.view != nil {
+		c.view.Release()
+		c.view = nil
+	}
+	for _, s := range c.sources {
+		s.table.Release()
+		s.run.release()
+		s.entry = nil
+	}
+	c.overlay, c.ranges = nil, nil
+}
+
+// Err returns the error that ended the iteration, nil at an ordinary end.
+func (c *Cursor) Err() error { return c.err }
+
+// Entry returns the entry the cursor stands on; its key is valid until the next
+// move, its value for as long as it is referenced.
+func (c *Cursor) Entry() *base.Entry { return c.heap[0].entry }
+
+// Next moves to the next visible entry in the cursor's direction.
+func (c *Cursor) Next() bool {
+	if c.err != nil {
+		return false
+	}
+	if !c.started {
+		c.started = true
+		c.position()
+	} else if len(c.heap) > 0 {
+		c.stepKey()
+	}
+	for len(c.heap) > 0 && c.err == nil {
+		e := c.heap[0].entry
+		if c.outside(e.Key) {
+			c.heap = c.heap[:0]
+			return false
+		}
+		if c.ranges != nil {
+			if start, end, seq, ok := c.ranges.Fragment(e.Key); ok && seq > e.Seq {
+				c.skipCovered(start, end, seq)
+				continue
+			}
+			c.rangeRun = 0
+		}
+		if e.Kind != base.KindDelete {
+			return true
+		}
+		c.stepKey()
+	}
+	return false
+}
+
+// position moves every source to the first bound and builds the heap.
+func (c *Cursor) position() {
+	live := c.heap[:0]
+	for _, s := range c.heap {
+		var ok bool
+		switch {
+		case !c.bounds.Reverse:
+			ok = s.cur.SeekGE(c.bounds.Lo)
+		case c.bounds.Hi == nil:
+			ok = s.cur.Last()
+		default:
+			ok = s.cur.SeekLT(c.bounds.Hi)
+		}
+		if c.load(s, ok) {
+			live = append(live, s)
+		}
+	}
+	c.heap = live
+	for i := len(c.heap)/2 - 1; i >= 0; i-- {
+		c.down(i)
+	}
+}
+
+// load caches what the heap compares; it reports whether the source is alive.
+func (c *Cursor) load(s *source, ok bool) bool {
+	if !ok {
+		if err := s.cur.Err(); err != nil && c.err == nil {
+			c.err = err
+		}
+		return false
+	}
+	s.entry = s.cur.Entry()
+	s.head = head(s.entry.Key)
+	return true
+}
+
+// outside reports whether key lies past the bound in the direction of movement.
+func (c *Cursor) outside(key []byte) bool {
+	if c.bounds.Reverse {
+		return bytes.Compare(key, c.bounds.Lo) < 0
+	}
+	return c.bounds.Hi != nil && bytes.Compare(key, c.bounds.Hi) >= 0
+}
+
+// stepKey moves the top source, and all others that stand on the same key, past it.
+func (c *Cursor) stepKey() {
+	top := c.heap[0]
+	if len(c.heap) > 1 {
+		key := top.entry.Key
+		for {
+			i := 1 // an equal key can only be at a child of the top
+			if len(c.heap) > 2 && c.less(c.heap[2], c.heap[1]) {
+				i = 2
+			}
+			if i >= len(c.heap) || c.heap[i].head != top.head ||
+				!bytes.Equal(c.heap[i].entry.Key, key) {
+				break
+			}
+			c.advance(i)
+		}
+	}
+	c.advance(0)
+}
+
+// advance moves the source at heap position i one key on and restores the heap.
+func (c *Cursor) advance(i int) {
+	s := c.heap[i]
+	var ok bool
+	if c.bounds.Reverse {
+		ok = s.cur.Prev()
+	} else {
+		ok = s.cur.Next()
+	}
+	c.settle(i, ok)
+}
+
+// settle restores the heap after the source at position i has moved forward.
+func (c *Cursor) settle(i int, ok bool) {
+	if !c.load(c.heap[i], ok) {
+		last := len(c.heap) - 1
+		c.heap[i] = c.heap[last]
+		c.heap = c.heap[:last]
+		if i == last {
+			return
+		}
+	}
+	c.down(i)
+}
+
+// skipCovered leaves an entry that the tombstone fragment [start, end) hides.
+func (c *Cursor) skipCovered(start, end []byte, seq base.SeqNum) {
+	c.rangeRun++
+	if c.rangeRun < skipAfter {
+		c.stepKey()
+		return
+	}
+	c.rangeRun = 0
+	moved := false
+	for i := 0; i < len(c.heap) && c.err == nil; i++ {
+		s := c.heap[i]
+		if s.maxSeq >= seq {
+			continue // may hold versions newer than the tombstone
+		}
+		inside := bytes.Compare(s.entry.Key, end) < 0 && bytes.Compare(s.entry.Key, start) >= 0
+		if !inside {
+			continue
+		}
+		var ok bool
+		if c.bounds.Reverse {
+			ok = s.cur.SeekLT(start)
+		} else {
+			ok = s.cur.SeekGE(end)
+		}
+		moved = true
+		if !c.load(s, ok) {
+			c.heap[i] = c.heap[len(c.heap)-1]
+			c.heap = c.heap[:len(c.heap)-1]
+			i--
+		}
+	}
+	if !moved {
+		c.stepKey()
+		return
+	}
+	for i := len(c.heap)/2 - 1; i >= 0; i-- {
+		c.down(i)
+	}
+}
+
+// less orders the heap: by key in the cursor's direction, the newest source first.
+func (c *Cursor) less(a, b *source) bool {
+	if a.head != b.head {
+		return (a.head < b.head) != c.bounds.Reverse
+	}
+	if d := bytes.Compare(a.entry.Key, b.entry.Key); d != 0 {
+		return (d < 0) != c.bounds.Reverse
+	}
+	return a.age < b.age
+}
+
+func (c *Cursor) down(i int) {
+	for {
+		j := 2*i + 1
+		if j >= len(c.heap) {
+			return
+		}
+		if j+1 < len(c.heap) && c.less(c.heap[j+1], c.heap[j]) {
+			j++
+		}
+		if !c.less(c.heap[j], c.heap[i]) {
+			return
+		}
+		c.heap[i], c.heap[j] = c.heap[j], c.heap[i]
+		i = j
+	}
+}
+
+// head returns the first eight bytes of key, zero padded, as a number that orders
+// like them.
+func head(key []byte) uint64 {
+	if len(key) >= 8 {
+		return binary.BigEndian.Uint64(key)
+	}
+	var b [8]byte
+	copy(b[:], key)
+	return binary.BigEndian.Uint64(b[:])
+}

@@ -1,0 +1,90 @@
+package stripe
+
+import (
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/cursor"
+	"github.com/kstonedb/kstone/sst"
+)
+
+// runCursor joins the cursors of the files [lo, hi) of a run, which have disjoint,
+// ascending keys. Only one file is open at a time. It implements cursor.Cursor.
+type runCursor struct {
+	run    *Run
+	lo, hi int
+	at     int // the file cur belongs to, -1 before the first positioning
+	snap   base.SeqNum
+	cur    sst.Cursor
+}
+
+var _ cursor.Cursor = (*runCursor)(nil)
+
+func (c *runCursor) init(r *Run, lo, hi int, snap base.SeqNum) {
+	c.run, c.lo, c.hi, c.at, c.snap = r, lo, hi, -1, snap
+}
+
+// release lets go of the run.
+func (c *runCursor) release() { c.run = nil }
+
+// open makes file i the current one.
+func (c *runCursor) open(i int) {
+	if c.at != i {
+		c.at = i
+		c.run.Files[i].Reader.InitCursor(&c.cur, c.snap)
+	}
+}
+
+func (c *runCursor) First() bool {
+	c.open(c.lo)
+	return c.cur.First() || c.forward()
+}
+
+func (c *runCursor) Last() bool {
+	c.open(c.hi - 1)
+	return c.cur.Last() || c.backward()
+}
+
+func (c *runCursor) SeekGE(key []byte) bool {
+	i := max(c.lo, c.run.find(key))
+	if i >= c.hi {
+		c.open(c.hi - 1)
+		return false
+	}
+	c.open(i)
+	return c.cur.SeekGE(key) || c.forward()
+}
+
+func (c *runCursor) SeekLT(key []byte) bool {
+	i := min(c.hi-1, c.run.find(key))
+	c.open(max(i, c.lo))
+	return c.cur.SeekLT(key) || c.backward()
+}
+
+func (c *runCursor) Next() bool { return c.cur.Next() || c.forward() }
+
+func (c *runCursor) Prev() bool { return c.cur.Prev() || c.backward() }
+
+// forward goes on with the first entry of the next files after an end.
+func (c *runCursor) forward() bool {
+	for c.cur.Err() == nil && c.at+1 < c.hi {
+		c.open(c.at + 1)
+		if c.cur.First() {
+			return true
+		}
+	}
+	return false
+}
+
+// backward goes on with the last entry of the files before after an end.
+func (c *runCursor) backward() bool {
+	for c.cur.Err() == nil && c.at > c.lo {
+		c.open(c.at - 1)
+		if c.cur.Last() {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *runCursor) Entry() *base.Entry { return c.cur.Entry() }
+
+func (c *runCursor) Err() error { return c.cur.Err() }

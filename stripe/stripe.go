@@ -1,0 +1,296 @@
+package stripe
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+	"sync/atomic"
+
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/cache"
+	"github.com/kstonedb/kstone/internal/manifest"
+	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/memtable"
+	"github.com/kstonedb/kstone/sst"
+)
+
+// ErrClosed is returned by operations on a closed stripe.
+var ErrClosed = errors.New("stripe: closed")
+
+// Env is what the stripes of a database share. It never changes.
+type Env struct {
+	FS    vfs.FS
+	Dir   string
+	DBID  [16]byte
+	Seed  uint64 // of base.Hash
+	Cache *cache.Cache
+	Files *cache.Files
+	Stats *sst.Stats
+
+	BlockBytes int
+	FileBytes  int64
+	FilterBits int
+	// UpperCodec and BottomCodec compress the blocks of young runs and of the
+	// oldest run.
+	UpperCodec, BottomCodec sst.Codec
+
+	// NextFile returns a file number that was never used before.
+	NextFile func() base.FileNum
+	// Obsolete is called when no reader needs a file any more that a manifest edit
+	// has removed. It deletes the file.
+	Obsolete func(base.StripeID, base.FileNum)
+}
+
+// Stripe is one LSM tree. See the package comment for who may call what.
+type Stripe struct {
+	id  base.StripeID
+	env *Env
+
+	write sync.Mutex // serialises writers; held by Lock
+
+	view atomic.Pointer[View] // nil once closed
+
+	install sync.Mutex // guards replacing view
+	prefix  []byte     // expected common key prefix of the next memtable
+	_       [40]byte   // keeps neighbours in the engine's array off this cache line
+}
+
+// Init prepares a stripe with the runs the manifest lists.
+func (s *Stripe) Init(id base.StripeID, env *Env, runs []*manifest.Run) {
+	s.id, s.env = id, env
+	v := &View{Active: s.newTable()}
+	for _, r := range runs {
+		v.Runs = append(v.Runs, s.openRun(r))
+	}
+	s.publish(v)
+}
+
+// ID returns the stripe's number.
+func (s *Stripe) ID() base.StripeID { return s.id }
+
+// Lock takes the stripe's write mutex.
+//
+// Why: it orders the commits of one stripe in the log and in the memtable alike.
+// Locks of several stripes are taken in ascending order of their numbers.
+func (s *Stripe) Lock() { s.write.Lock() }
+
+// Unlock releases the write mutex.
+func (s *Stripe) Unlock() { s.write.Unlock() }
+
+// Closed reports whether Close has been called.
+func (s *Stripe) Closed() bool { return s.view.Load() == nil }
+
+// View returns the current view without a reference, nil once closed. Its memtables
+// are always readable; its files may be released at any time.
+func (s *Stripe) View() *View { return s.view.Load() }
+
+// Acquire returns the current view with a reference on it, nil once closed.
+func (s *Stripe) Acquire() *View {
+	for {
+		v := s.view.Load()
+		if v == nil || v.acquire() {
+			return v
+		}
+	}
+}
+
+// Put adds a version to the active memtable and returns by how many bytes the
+// memtable grew. Requires: Lock held, seq above all earlier ones of the stripe.
+func (s *Stripe) Put(e *base.Entry, hash uint64, horizon base.SeqNum) int64 {
+	t := s.view.Load().Active
+	before := t.Bytes()
+	t.Put(e.Key, hash, e.Seq, e.Kind, e.Expiry, e.Value, horizon)
+	return t.Bytes() - before
+}
+
+// DeleteRange adds a range tombstone to the active memtable and returns by how many
+// bytes the memtable grew. Requires: as for Put.
+func (s *Stripe) DeleteRange(t base.RangeTombstone) int64 {
+	a := s.view.Load().Active
+	before := a.Bytes()
+	a.DeleteRange(t)
+	return a.Bytes() - before
+}
+
+// Get finds the newest version of key at or below snap: a value or a tombstone of
+// any kind, expired or not. It reports false if there is none or a range tombstone
+// covers it. On success e.Seq, Kind, Expiry and Value are set; Value is immutable
+// and stays valid.
+func (s *Stripe) Get(key []byte, hash uint64, snap base.SeqNum, e *base.Entry) (bool, error) {
+	for {
+		v := s.view.Load()
+		if v == nil {
+			return false, ErrClosed
+		}
+		found, err := v.get(key, hash, snap, e)
+		if err == nil {
+			return found, nil
+		}
+		// The files of a view without reference may go away under us: a newer view
+		// has their content.
+		gone := errors.Is(err, fs.ErrClosed) || errors.Is(err, fs.ErrNotExist)
+		if !gone || s.view.Load() == v {
+			return false, err
+		}
+	}
+}
+
+func (v *View) get(key []byte, hash uint64, snap base.SeqNum, e *base.Entry) (bool, error) {
+	var cover base.SeqNum
+	if found, done := getTable(v.Active, key, hash, snap, e, &cover); done {
+		return found, nil
+	}
+	for _, t := range v.Frozen {
+		if found, done := getTable(t, key, hash, snap, e, &cover); done {
+			return found, nil
+		}
+	}
+	for _, r := range v.Runs {
+		if r.HasRanges {
+			c, err := r.coverSeq(key, snap)
+			if err != nil {
+				return false, err
+			}
+			cover = max(cover, c)
+		}
+		if cover > r.MaxSeq {
+			return false, nil // everything from here on is deleted
+		}
+		i := r.find(key)
+		if i == len(r.Files) {
+			continue
+		}
+		found, err := r.Files[i].Reader.Get(key, hash, snap, e)
+		if err != nil {
+			return false, err
+		}
+		if found {
+			return e.Seq >= cover, nil
+		}
+	}
+	return false, nil
+}
+
+// getTable looks the key up in one memtable; done means that the search is over.
+func getTable(t *memtable.Table, key []byte, hash uint64, snap base.SeqNum, e *base.Entry,
+	cover *base.SeqNum,
+) (found, done bool) {
+	if t.HasRanges() {
+		*cover = max(*cover, t.CoverSeq(key, snap))
+	}
+	if t.Get(key, hash, snap, e) {
+		return e.Seq >= *cover, true
+	}
+	return false, false
+}
+
+// ChangedSince reports whether key has a version or a covering range tombstone above
+// seq, and which. Requires: Lock held (else the answer is stale at once).
+func (s *Stripe) ChangedSince(key []byte, hash uint64, seq base.SeqNum) (base.SeqNum, error) {
+	v := s.view.Load()
+	if v == nil {
+		return 0, ErrClosed
+	}
+	var newest base.SeqNum
+	var e base.Entry
+	v.tables(func(t *memtable.Table) bool {
+		if t.MaxSeq() <= seq {
+			return false
+		}
+		if t.HasRanges() {
+			newest = max(newest, t.CoverSeq(key, base.MaxSeqNum))
+		}
+		if t.Get(key, hash, base.MaxSeqNum, &e) {
+			newest = max(newest, e.Seq)
+		}
+		return true
+	})
+	for _, r := range v.Runs {
+		if r.MaxSeq <= seq || newest > seq {
+			break
+		}
+		if r.HasRanges {
+			c, err := r.coverSeq(key, base.MaxSeqNum)
+			if err != nil {
+				return 0, err
+			}
+			newest = max(newest, c)
+		}
+		if i := r.find(key); i < len(r.Files) {
+			found, err := r.Files[i].Reader.Get(key, hash, base.MaxSeqNum, &e)
+			if err != nil {
+				return 0, err
+			}
+			if found {
+				newest = max(newest, e.Seq)
+			}
+		}
+	}
+	if newest <= seq {
+		newest = 0
+	}
+	return newest, nil
+}
+
+// Close makes every later operation fail with ErrClosed and gives up the current
+// view; files close when the last cursor on them does.
+func (s *Stripe) Close() {
+	s.install.Lock()
+	defer s.install.Unlock()
+	if v := s.view.Swap(nil); v != nil {
+		v.Release()
+	}
+}
+
+// publish makes v the current view. Requires: install held, or nobody else about.
+func (s *Stripe) publish(v *View) {
+	v.refs.Store(1)
+	for _, r := range v.Runs {
+		r.refs.Add(1)
+	}
+	if old := s.view.Swap(v); old != nil {
+		old.Release()
+	}
+}
+
+func (s *Stripe) newTable() *memtable.Table {
+	return memtable.New(memtable.Options{Prefix: s.prefix, Seed: s.env.Seed})
+}
+
+func (s *Stripe) openRun(r *manifest.Run) *Run {
+	files := make([]*File, len(r.Files))
+	for i, m := range r.Files {
+		files[i] = s.openFile(m)
+	}
+	return newRun(r.ID, files)
+}
+
+func (s *Stripe) openFile(m *base.FileMeta) *File {
+	return &File{
+		Meta: m,
+		Reader: sst.NewReader(sst.ReaderOptions{
+			FS:    s.env.FS,
+			Dir:   s.env.Dir,
+			Meta:  *m,
+			Cache: s.env.Cache,
+			Files: s.env.Files,
+			Seed:  s.env.Seed,
+			DBID:  s.env.DBID,
+			Stats: s.env.Stats,
+		}),
+		drop: s.dropFile,
+	}
+}
+
+// dropFile closes a file that no view contains any more, and deletes it if a
+// manifest edit has removed it (rather than the database being closed).
+func (s *Stripe) dropFile(f *File) {
+	_ = f.Reader.Close() // read-only: nothing can be lost
+	if f.obsolete.Load() {
+		s.env.Obsolete(s.id, f.Meta.Num)
+	}
+}
+
+// String identifies the stripe in messages.
+func (s *Stripe) String() string { return fmt.Sprintf("stripe %03d", s.id) }

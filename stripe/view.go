@@ -1,0 +1,205 @@
+package stripe
+
+import (
+	"bytes"
+	"sort"
+	"sync"
+	"sync/atomic"
+
+	"github.com/kstonedb/kstone/compaction"
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/rangedel"
+	"github.com/kstonedb/kstone/memtable"
+	"github.com/kstonedb/kstone/sst"
+)
+
+// View is an immutable picture of a stripe: which memtables and runs make up its
+// content. Memtables keep taking writes; readers tell them apart by sequence number.
+type View struct {
+	Active *memtable.Table
+	Frozen []*memtable.Table // newest first
+	Runs   []*Run            // newest first
+
+	// refs counts the stripe itself (while the view is current) and cursors. The
+	// files are released when it reaches zero; it never rises from zero.
+	refs atomic.Int64
+}
+
+// acquire takes a reference unless the view is already dead.
+func (v *View) acquire() bool {
+	for {
+		n := v.refs.Load()
+		if n == 0 {
+			return false
+		}
+		if v.refs.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+// Release gives back a reference taken by Stripe.Acquire.
+func (v *View) Release() {
+	if v.refs.Add(-1) == 0 {
+		for _, r := range v.Runs {
+			r.release()
+		}
+	}
+}
+
+// tables calls f for the memtables, newest first, until f returns false.
+func (v *View) tables(f func(*memtable.Table) bool) {
+	if !f(v.Active) {
+		return
+	}
+	for _, t := range v.Frozen {
+		if !f(t) {
+			return
+		}
+	}
+}
+
+// MemtableBytes returns the memory of all memtables of the view.
+func (v *View) MemtableBytes() int64 {
+	n := v.Active.Bytes()
+	for _, t := range v.Frozen {
+		n += t.Bytes()
+	}
+	return n
+}
+
+// Run is a sorted sequence of SST files with disjoint keys, immutable. Its range
+// tombstones apply to the runs behind it and to its own files.
+type Run struct {
+	ID    uint64
+	Files []*File
+	// MaxSeq is the largest sequence number in the run.
+	MaxSeq base.SeqNum
+	// Info describes the run to the picker of compactions.
+	Info compaction.RunInfo
+	// HasRanges tells that some file holds range tombstones.
+	HasRanges bool
+
+	refs   atomic.Int64 // views that contain the run
+	mu     sync.Mutex   // guards loading ranges
+	ranges atomic.Pointer[runRanges]
+}
+
+type runRanges struct {
+	all    []base.RangeTombstone
+	newest *rangedel.List // as seen by a reader of the newest versions
+}
+
+// File is an SST of a run, open for reading.
+type File struct {
+	Meta   *base.FileMeta
+	Reader *sst.Reader
+	// drop is called once when no view needs the file any more.
+	drop func(*File)
+	// obsolete is set when a manifest edit has removed the file.
+	obsolete atomic.Bool
+}
+
+func newRun(id uint64, files []*File) *Run {
+	metas := make([]*base.FileMeta, len(files))
+	for i, f := range files {
+		metas[i] = f.Meta
+	}
+	info := compaction.Info(id, metas)
+	return &Run{
+		ID: id, Files: files, Info: info, MaxSeq: info.MaxSeq, HasRanges: info.RangeTombstones > 0,
+	}
+}
+
+func (r *Run) release() {
+	if r.refs.Add(-1) > 0 {
+		return
+	}
+	for _, f := range r.Files {
+		f.drop(f)
+	}
+}
+
+// Bytes returns the size of the run's files.
+func (r *Run) Bytes() (n int64) {
+	for _, f := range r.Files {
+		n += f.Meta.SizeBytes
+	}
+	return n
+}
+
+// find returns the index of the first file whose largest key is at or above key.
+func (r *Run) find(key []byte) int {
+	if len(r.Files) == 1 {
+		if bytes.Compare(r.Files[0].Meta.Largest, key) < 0 {
+			return 1
+		}
+		return 0
+	}
+	return sort.Search(len(r.Files), func(i int) bool {
+		return bytes.Compare(r.Files[i].Meta.Largest, key) >= 0
+	})
+}
+
+// loadRanges returns the run's range tombstones, read on first use.
+func (r *Run) loadRanges() (*runRanges, error) {
+	if rr := r.ranges.Load(); rr != nil {
+		return rr, nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if rr := r.ranges.Load(); rr != nil {
+		return rr, nil
+	}
+	rr := &runRanges{}
+	for _, f := range r.Files {
+		if f.Meta.RangeTombstones == 0 {
+			continue
+		}
+		ts, err := f.Reader.RangeTombstones()
+		if err != nil {
+			return nil, err
+		}
+		rr.all = append(rr.all, ts...)
+	}
+	rr.newest = rangedel.Build(rr.all, base.MaxSeqNum)
+	r.ranges.Store(rr)
+	return rr, nil
+}
+
+// RangeTombstones returns the run's range tombstones.
+func (r *Run) RangeTombstones() ([]base.RangeTombstone, error) {
+	if !r.HasRanges {
+		return nil, nil
+	}
+	rr, err := r.loadRanges()
+	if err != nil {
+		return nil, err
+	}
+	return rr.all, nil
+}
+
+// coverSeq returns the newest sequence number, at most snap, of a range tombstone
+// over key, or 0.
+func (r *Run) coverSeq(key []byte, snap base.SeqNum) (base.SeqNum, error) {
+	rr, err := r.loadRanges()
+	if err != nil {
+		return 0, err
+	}
+	if seq := rr.newest.CoverSeq(key); seq <= snap {
+		return seq, nil
+	}
+	var best base.SeqNum
+	for i := range rr.all {
+		best = max(best, CoverSeq(&rr.all[i], key, snap))
+	}
+	return best, nil
+}
+
+// CoverSeq returns t.Seq if t is visible at snap and covers key, else 0.
+func CoverSeq(t *base.RangeTombstone, key []byte, snap base.SeqNum) base.SeqNum {
+	if t.Seq <= snap && bytes.Compare(t.Start, key) <= 0 && bytes.Compare(key, t.End) < 0 {
+		return t.Seq
+	}
+	return 0
+}

@@ -1,0 +1,376 @@
+package stripe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/kstonedb/kstone/compaction"
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/cursor"
+	"github.com/kstonedb/kstone/internal/manifest"
+	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/memtable"
+	"github.com/kstonedb/kstone/sst"
+)
+
+// Retention says which versions a flush or merge must keep.
+type Retention struct {
+	// Snapshots are the registered snapshots, ascending.
+	Snapshots []base.SeqNum
+	// Horizon is the lowest sequence number that a present or future reader can use.
+	Horizon base.SeqNum
+	// NowMs is the present in Unix milliseconds, for expiry.
+	NowMs int64
+}
+
+// Builder writes the files of one flush or merge at a time and keeps its buffers in
+// between. It belongs to one goroutine.
+type Builder struct {
+	w sst.Writer
+	// Pace, if not nil, is called with the bytes about to be written; it may sleep
+	// and its error aborts.
+	Pace func(ctx context.Context, n int64) error
+}
+
+// Output is what a flush or a merge has written but not yet installed.
+type Output struct {
+	// Run describes the new run; nil if nothing was left to write.
+	Run *manifest.Run
+	// FlushedSeq is the stripe's highest sequence number in the flushed tables; 0
+	// for a merge.
+	FlushedSeq base.SeqNum
+	// Replaced are the runs that the new one replaces, newest first; nil for a flush.
+	Replaced []*Run
+	// BytesWritten and BytesRead count file bytes.
+	BytesWritten, BytesRead int64
+
+	tables []*memtable.Table
+	files  []vfs.File
+	names  []string
+	env    *Env
+}
+
+// Freeze closes the active memtable for writers and puts an empty one in its place.
+// It reports false if there was nothing to freeze. Requires: Lock held.
+func (s *Stripe) Freeze() bool {
+	s.install.Lock()
+	defer s.install.Unlock()
+	v := s.view.Load()
+	if v == nil || (v.Active.Len() == 0 && !v.Active.HasRanges()) {
+		return false
+	}
+	v.Active.Freeze()
+	s.prefix = v.Active.CommonPrefix()
+	frozen := append([]*memtable.Table{v.Active}, v.Frozen...)
+	s.publish(&View{Active: s.newTable(), Frozen: frozen, Runs: v.Runs})
+	return true
+}
+
+// Flush writes the frozen memtables as one run. It does not sync: call Output.Sync,
+// commit the manifest edit, then Install. It returns nil if nothing is frozen.
+func (s *Stripe) Flush(ctx context.Context, b *Builder, ret Retention, runID uint64) (*Output, error) {
+	v := s.view.Load()
+	if v == nil || len(v.Frozen) == 0 {
+		return nil, nil
+	}
+	out := &Output{tables: v.Frozen, env: s.env}
+	var sources []cursor.Source
+	var ranges []base.RangeTombstone
+	for _, t := range v.Frozen {
+		out.FlushedSeq = max(out.FlushedSeq, t.MaxSeq())
+		sources = append(sources, t.NewSource())
+		ranges = t.RangeTombstones(ranges, base.MaxSeqNum)
+	}
+	bottom := len(v.Runs) == 0
+	err := s.build(ctx, b, out, sources, compaction.MergeOptions{
+		Snapshots: ret.Snapshots, Horizon: ret.Horizon, Bottom: bottom, NowMs: ret.NowMs,
+		RangeTombstones: ranges, KeepSeqs: true,
+	}, runID)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("flush %v: %w", s, err), out.Discard())
+	}
+	return out, nil
+}
+
+// Compact merges the runs of the plan, which must have been picked from the runs of
+// the given view, into one. It does not sync, as Flush.
+func (s *Stripe) Compact(
+	ctx context.Context, b *Builder, v *View, plan compaction.Plan, ret Retention, runID uint64,
+) (*Output, error) {
+	out := &Output{Replaced: v.Runs[plan.Lo:plan.Hi], env: s.env}
+	var sources []cursor.Source
+	var ranges []base.RangeTombstone
+	for _, r := range out.Replaced {
+		ts, err := r.RangeTombstones()
+		if err != nil {
+			return nil, fmt.Errorf("compact %v: %w", s, err)
+		}
+		ranges = append(ranges, ts...)
+		sources = append(sources, &runSource{files: r.Files})
+		out.BytesRead += r.Bytes()
+	}
+	err := s.build(ctx, b, out, sources, compaction.MergeOptions{
+		Snapshots: ret.Snapshots, Horizon: ret.Horizon, Bottom: plan.Bottom, NowMs: ret.NowMs,
+		RangeTombstones: ranges, KeepSeqs: true,
+	}, runID)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("compact %v: %w", s, err), out.Discard())
+	}
+	return out, nil
+}
+
+// build merges the sources into new files of out.
+func (s *Stripe) build(
+	ctx context.Context, b *Builder, out *Output, sources []cursor.Source,
+	o compaction.MergeOptions, runID uint64,
+) error {
+	m := compaction.NewMerge(sources, o)
+	f := fileSeries{stripe: s, builder: b, out: out, bottom: o.Bottom}
+	for _, t := range m.RangeTombstones() {
+		if err := f.addRange(t); err != nil {
+			return err
+		}
+	}
+	for n := 0; m.Next(); n++ {
+		if n%1024 == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err := f.add(ctx, m.Entry()); err != nil {
+			return err
+		}
+	}
+	if err := m.Err(); err != nil {
+		return err
+	}
+	if err := f.finish(ctx); err != nil {
+		return err
+	}
+	if len(f.metas) > 0 {
+		out.Run = &manifest.Run{ID: runID, Files: f.metas}
+	}
+	return nil
+}
+
+// fileSeries writes a sorted sequence of entries into files of limited size.
+//
+// Invariant: all versions of a key are in one file, and all range tombstones of a
+// run are in its first file.
+type fileSeries struct {
+	stripe  *Stripe
+	builder *Builder
+	out     *Output
+	bottom  bool
+
+	open  bool
+	last  []byte // last key added to the open file
+	metas []*base.FileMeta
+	paced int64 // bytes of the open file that Pace has seen
+}
+
+// paceBytes is how much a merge writes between two calls of Builder.Pace.
+const paceBytes = 256 << 10
+
+func (f *fileSeries) start() error {
+	env := f.stripe.env
+	num := env.NextFile()
+	name := filepath.Join(env.Dir, base.SSTName(f.stripe.id, num))
+	file, err := env.FS.Create(name)
+	if err != nil {
+		return err
+	}
+	f.out.files = append(f.out.files, file)
+	f.out.names = append(f.out.names, name)
+	codec := env.UpperCodec
+	if f.bottom {
+		codec = env.BottomCodec
+	}
+	f.builder.w.Reset(file, sst.WriterOptions{
+		FileNum: num, Stripe: f.stripe.id, BlockBytes: env.BlockBytes, Codec: codec,
+		FilterBits: env.FilterBits, Seed: env.Seed, DBID: env.DBID,
+	})
+	f.open, f.last, f.paced = true, f.last[:0], 0
+	return nil
+}
+
+func (f *fileSeries) addRange(t base.RangeTombstone) error {
+	if !f.open {
+		if err := f.start(); err != nil {
+			return err
+		}
+	}
+	return f.builder.w.AddRangeTombstone(t)
+}
+
+func (f *fileSeries) add(ctx context.Context, e *base.Entry) error {
+	size := int64(0)
+	if f.open {
+		size = f.builder.w.SizeBytes()
+		if size >= f.stripe.env.FileBytes && string(f.last) != string(e.Key) {
+			if err := f.finish(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	if !f.open {
+		if err := f.start(); err != nil {
+			return err
+		}
+		size = 0
+	}
+	if size-f.paced >= paceBytes {
+		if err := f.pace(ctx, size); err != nil {
+			return err
+		}
+	}
+	f.last = append(f.last[:0], e.Key...)
+	return f.builder.w.Add(e)
+}
+
+// pace reports the bytes written since the last call and starts their writeback, so
+// that the sync at the end finds little left to do.
+func (f *fileSeries) pace(ctx context.Context, size int64) error {
+	n := size - f.paced
+	if w, ok := f.out.files[len(f.out.files)-1].(vfs.Writebacker); ok {
+		if err := w.StartWriteback(f.paced, n); err != nil {
+			return err
+		}
+	}
+	f.paced = size
+	if f.builder.Pace != nil {
+		return f.builder.Pace(ctx, n)
+	}
+	return nil
+}
+
+func (f *fileSeries) finish(ctx context.Context) error {
+	if !f.open {
+		return nil
+	}
+	f.open = false
+	meta, err := f.builder.w.Finish()
+	if err != nil {
+		return err
+	}
+	f.out.BytesWritten += meta.SizeBytes
+	f.metas = append(f.metas, &meta)
+	return f.pace(ctx, meta.SizeBytes)
+}
+
+// Sync makes the files durable and closes them. The directory is the caller's to
+// sync.
+func (o *Output) Sync() error {
+	var errs []error
+	for _, f := range o.files {
+		errs = append(errs, f.Sync(), f.Close())
+	}
+	o.files = nil
+	return errors.Join(errs...)
+}
+
+// Discard closes and removes the files of an output that will not be installed.
+func (o *Output) Discard() error {
+	var errs []error
+	for _, f := range o.files {
+		errs = append(errs, f.Close())
+	}
+	for _, n := range o.names {
+		errs = append(errs, o.env.FS.Remove(n))
+	}
+	o.files, o.names = nil, nil
+	return errors.Join(errs...)
+}
+
+// Install publishes the output: flushed memtables or merged runs give way to the new
+// run. Requires: the manifest edit is committed.
+func (s *Stripe) Install(o *Output) {
+	s.install.Lock()
+	defer s.install.Unlock()
+	v := s.view.Load()
+	if v == nil {
+		return
+	}
+	next := &View{Active: v.Active}
+	frozen := v.Frozen
+	if o.tables != nil {
+		// Tables frozen since then are newer, hence in front.
+		frozen = v.Frozen[:len(v.Frozen)-len(o.tables)]
+	}
+	next.Frozen = frozen
+	if o.tables != nil && o.Run != nil {
+		next.Runs = append(next.Runs, s.openRun(o.Run))
+	}
+	for i := 0; i < len(v.Runs); i++ {
+		if len(o.Replaced) == 0 || v.Runs[i] != o.Replaced[0] {
+			next.Runs = append(next.Runs, v.Runs[i])
+			continue
+		}
+		for _, r := range o.Replaced {
+			for _, f := range r.Files {
+				f.obsolete.Store(true)
+			}
+		}
+		if o.Run != nil {
+			next.Runs = append(next.Runs, s.openRun(o.Run))
+		}
+		i += len(o.Replaced) - 1
+	}
+	s.publish(next)
+}
+
+// TableBytes returns the memory of the flushed memtables.
+func (o *Output) TableBytes() (n int64) {
+	for _, t := range o.tables {
+		n += t.Bytes()
+	}
+	return n
+}
+
+// MinSeq returns the lowest sequence number that is only in memtables, leaving out
+// those that o (which may be nil) has written; ok is false if there is none.
+func (s *Stripe) MinSeq(o *Output) (low base.SeqNum, ok bool) {
+	v := s.view.Load()
+	if v == nil {
+		return 0, false
+	}
+	low = base.MaxSeqNum
+	v.tables(func(t *memtable.Table) bool {
+		written := o != nil && slices.Contains(o.tables, t)
+		if !written && (t.Len() > 0 || t.HasRanges()) {
+			low, ok = min(low, t.MinSeq()), true
+		}
+		return true
+	})
+	return low, ok
+}
+
+// runSource reads all versions of a run, file after file.
+type runSource struct {
+	files []*File
+	cur   *sst.Source
+	err   error
+}
+
+func (r *runSource) Next() bool {
+	for r.err == nil {
+		if r.cur != nil {
+			if r.cur.Next() {
+				return true
+			}
+			if r.err = r.cur.Err(); r.err != nil {
+				return false
+			}
+		}
+		if len(r.files) == 0 {
+			return false
+		}
+		r.cur, r.files = r.files[0].Reader.NewSource(), r.files[1:]
+	}
+	return false
+}
+
+func (r *runSource) Entry() *base.Entry { return r.cur.Entry() }
+
+func (r *runSource) Err() error { return r.err }
