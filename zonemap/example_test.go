@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/zonemap"
 )
 
@@ -41,8 +42,8 @@ func TestDocumentedExample(t *testing.T) {
 
 func ExampleFilter() {
 	var b zonemap.Builder
-	for h := range uint64(1000) {
-		b.Add(h * 0x9e3779b97f4a7c15)
+	for i := range 1000 {
+		b.Add(base.Hash(fmt.Appendf(nil, "user#%d", i), 1))
 	}
 	encoded, err := b.Build(nil, 8)
 	if err != nil {
@@ -52,6 +53,6 @@ func ExampleFilter() {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println(f.Contains(7*0x9e3779b97f4a7c15), f.Keys())
+	fmt.Println(f.Contains(base.Hash([]byte("user#7"), 1)), f.Keys())
 	// Output: true 1000
 }
