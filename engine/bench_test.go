@@ -1,0 +1,221 @@
+package engine_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/kstonedb/kstone/engine"
+)
+
+// The benchmarks use records of 16-byte keys (a 6-byte partition key of 65,536, a
+// 10-byte sort key) and 100-byte values that compress to about half.
+
+func benchKey(buf []byte, n uint64) engine.Key {
+	buf = append(buf[:0], "p#"...)
+	buf = binary.BigEndian.AppendUint32(buf, uint32(n*0x9e3779b1)&0xffff|0x61610000)
+	pk := len(buf)
+	buf = fmt.Appendf(buf, "%010d", n)
+	return engine.Key{PK: buf[:pk:pk], SK: buf[pk:]}
+}
+
+func benchValue(n uint64) []byte {
+	v := make([]byte, 100)
+	r := rand.New(rand.NewPCG(n, 1))
+	for i := range 50 {
+		v[i] = byte(r.Uint32())
+	}
+	return v
+}
+
+func openBench(b *testing.B, o engine.Options) *engine.DB {
+	b.Helper()
+	db, err := engine.Open(b.TempDir(), &o)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			b.Error(err)
+		}
+	})
+	return db
+}
+
+func load(b *testing.B, db *engine.DB, n int) {
+	b.Helper()
+	values := make([][]byte, 64)
+	for i := range values {
+		values[i] = benchValue(uint64(i))
+	}
+	batch, buf := engine.NewBatch(), make([]byte, 0, 32)
+	for i := range n {
+		if err := batch.Put(benchKey(buf, uint64(i)), values[i%64], 0); err != nil {
+			b.Fatal(err)
+		}
+		if batch.Len() == 1000 || i == n-1 {
+			if err := db.Apply(ctx, batch, &engine.WriteOptions{Durability: engine.Process}); err != nil {
+				b.Fatal(err)
+			}
+			batch.Reset()
+		}
+	}
+}
+
+// run spreads b.N operations over goroutines.
+func run(b *testing.B, goroutines int, op func(i uint64, buf []byte) error) {
+	b.ReportAllocs()
+	var next atomic.Uint64
+	var wg sync.WaitGroup
+	b.ResetTimer()
+	for range goroutines {
+		wg.Go(func() {
+			buf := make([]byte, 0, 64)
+			for {
+				i := next.Add(1) - 1
+				if i >= uint64(b.N) {
+					return
+				}
+				if err := op(i, buf); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func BenchmarkPut(b *testing.B) {
+	value := benchValue(1)
+	for _, level := range []engine.Durability{engine.Process, engine.Sync} {
+		for _, g := range []int{1, 8, 64} {
+			b.Run(fmt.Sprintf("%v/goroutines=%d", level, g), func(b *testing.B) {
+				db := openBench(b, engine.Options{Durability: level})
+				run(b, g, func(i uint64, buf []byte) error {
+					return db.Put(benchKey(buf, i*0x9e3779b97f4a7c15>>20), value, nil)
+				})
+			})
+		}
+	}
+}
+
+const benchItems = 1_000_000
+
+func BenchmarkGet(b *testing.B) {
+	db := openBench(b, engine.Options{Durability: engine.Process})
+	load(b, db, benchItems)
+	get := func(b *testing.B, g int, offset uint64) {
+		run(b, g, func(i uint64, buf []byte) error {
+			key := benchKey(buf, i*0x9e3779b97f4a7c15%benchItems+offset)
+			_, err := db.AppendGet(buf[32:32], key)
+			if offset > 0 && err == engine.ErrNotFound {
+				return nil
+			}
+			return err
+		})
+	}
+	for _, state := range []string{"unsettled", "settled"} {
+		if state == "settled" {
+			if err := db.Compact(ctx); err != nil {
+				b.Fatal(err)
+			}
+		}
+		for _, g := range []int{1, 8} {
+			b.Run(fmt.Sprintf("%s/hit/goroutines=%d", state, g), func(b *testing.B) { get(b, g, 0) })
+			b.Run(fmt.Sprintf("%s/miss/goroutines=%d", state, g), func(b *testing.B) { get(b, g, benchItems) })
+		}
+	}
+}
+
+func BenchmarkIterate(b *testing.B) {
+	db := openBench(b, engine.Options{Durability: engine.Process})
+	load(b, db, benchItems)
+	if err := db.Compact(ctx); err != nil {
+		b.Fatal(err)
+	}
+	value := benchValue(3)
+	batch := engine.NewBatch()
+	for p := range 1000 {
+		for s := range 100 {
+			key := engine.Key{PK: fmt.Appendf(nil, "query#%d", p), SK: fmt.Appendf(nil, "%06d", s)}
+			if err := batch.Put(key, value, 0); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	if err := db.Apply(ctx, batch, nil); err != nil {
+		b.Fatal(err)
+	}
+	query := func(reverse bool) func(*testing.B) {
+		return func(b *testing.B) {
+			buf := make([]byte, 0, 32)
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				q := engine.Query{PK: fmt.Appendf(buf[:0], "query#%d", i*7919%1000), Limit: 20, Reverse: reverse}
+				if !reverse {
+					q.SK = engine.SKGreaterEqual([]byte("000040"))
+				}
+				n := 0
+				for _, err := range db.Query(ctx, q) {
+					if err != nil {
+						b.Fatal(err)
+					}
+					n++
+				}
+				if n != 20 {
+					b.Fatalf("%d items", n)
+				}
+			}
+		}
+	}
+	b.Run("query20/memtable", query(false))
+	b.Run("latest20/memtable", query(true))
+	if err := db.Compact(ctx); err != nil {
+		b.Fatal(err)
+	}
+	b.Run("query20/settled", query(false))
+	b.Run("latest20/settled", query(true))
+	for _, s := range []engine.Scan{{}, {Unordered: true}} {
+		b.Run(fmt.Sprintf("scan/unordered=%v", s.Unordered), func(b *testing.B) {
+			b.ReportAllocs()
+			var items int
+			for b.Loop() {
+				for _, err := range db.Scan(ctx, s) {
+					if err != nil {
+						b.Fatal(err)
+					}
+					items++
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(items), "ns/item")
+		})
+	}
+}
+
+func BenchmarkReopen(b *testing.B) {
+	dir := b.TempDir()
+	o := engine.Options{Durability: engine.Process}
+	db, err := engine.Open(dir, &o)
+	if err != nil {
+		b.Fatal(err)
+	}
+	load(b, db, benchItems)
+	if err := db.Close(); err != nil {
+		b.Fatal(err)
+	}
+	b.Run("clean", func(b *testing.B) {
+		for b.Loop() {
+			db, err := engine.Open(dir, &o)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if err := db.Close(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
