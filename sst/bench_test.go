@@ -22,7 +22,8 @@ func benchEntries(n int) []base.Entry {
 			Key:  fmt.Appendf(nil, "user#%016x/%d", rnd.Uint64(), 10_000+rnd.IntN(90_000)),
 			Seq:  base.SeqNum(i + 1),
 			Kind: base.KindPut,
-			Value: fmt.Appendf(nil, `{"id":%d,"name":"name-%x","city":"Brescia","score":%d,"tags":["a%d","b%d"],"active":true,"x":%d}`,
+			Value: fmt.Appendf(nil, `{"id":%d,"name":"name-%x","city":"Brescia","score":%d,`+
+				`"tags":["a%d","b%d"],"active":true,"x":%d}`,
 				i, rnd.Uint32(), rnd.IntN(100_000), rnd.IntN(100), rnd.IntN(100), rnd.Uint32()),
 		}
 	}
@@ -164,14 +165,17 @@ func BenchmarkCursor(b *testing.B) {
 		}
 	}
 	lz4 := sst.WriterOptions{Codec: sst.LZ4}
-	b.Run("next/cached", func(b *testing.B) { scan(b, newBenchSet(b, 200_000, 16, lz4, 1<<30), false) })
-	b.Run("prev/cached", func(b *testing.B) { scan(b, newBenchSet(b, 200_000, 16, lz4, 1<<30), true) })
-	b.Run("next/cold-lz4", func(b *testing.B) { scan(b, newBenchSet(b, 200_000, 16, lz4, 1<<20), false) })
+	set := func(b *testing.B, o sst.WriterOptions, budget int64) *benchSet {
+		return newBenchSet(b, 200_000, 16, o, budget)
+	}
+	b.Run("next/cached", func(b *testing.B) { scan(b, set(b, lz4, 1<<30), false) })
+	b.Run("prev/cached", func(b *testing.B) { scan(b, set(b, lz4, 1<<30), true) })
+	b.Run("next/cold-lz4", func(b *testing.B) { scan(b, set(b, lz4, 1<<20), false) })
 	b.Run("next/cold-none", func(b *testing.B) {
-		scan(b, newBenchSet(b, 200_000, 16, sst.WriterOptions{}, 1<<20), false)
+		scan(b, set(b, sst.WriterOptions{}, 1<<20), false)
 	})
 	b.Run("seek20/cached", func(b *testing.B) {
-		s := newBenchSet(b, 200_000, 16, lz4, 1<<30)
+		s := set(b, lz4, 1<<30)
 		var c sst.Cursor
 		b.ReportAllocs()
 		i := 0

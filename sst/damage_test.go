@@ -21,7 +21,8 @@ func smallFile(
 	t *testing.T, fs vfs.FS, codec sst.Codec,
 ) (base.FileMeta, []base.Entry, []base.RangeTombstone) {
 	t.Helper()
-	g := generator{rnd: rand.New(rand.NewPCG(1, 2)), keys: 24, versions: 3, valueMax: 30, prefix: "pk/"}
+	rnd := rand.New(rand.NewPCG(1, 2))
+	g := generator{rnd: rnd, keys: 24, versions: 3, valueMax: 30, prefix: "pk/"}
 	entries := g.entries()
 	ranges := []base.RangeTombstone{
 		{Start: []byte("pk/a"), End: []byte("pk/b"), Seq: 7},
@@ -149,7 +150,8 @@ func TestEveryTruncation(t *testing.T) {
 // another database, another seed.
 func TestWrongFile(t *testing.T) {
 	fs := vfs.NewMem()
-	entries := (&generator{rnd: rand.New(rand.NewPCG(5, 5)), keys: 60, versions: 1, valueMax: 9}).entries()
+	g := generator{rnd: rand.New(rand.NewPCG(5, 5)), keys: 60, versions: 1, valueMax: 9}
+	entries := g.entries()
 	o := sst.WriterOptions{FileNum: 1, BlockBytes: 512, FilterBits: 8}
 	one := build(t, fs, o, entries)
 	o.FileNum = 2
@@ -195,7 +197,11 @@ func TestWrongFile(t *testing.T) {
 	store(t, fs, one.Name(), bytesOne)
 	r := sst.NewReader(readerOptions(fs, one))
 	var blocks []sst.BlockInfo
-	if err := r.Blocks(func(b sst.BlockInfo) bool { blocks = append(blocks, b); return true }); err != nil {
+	err := r.Blocks(func(b sst.BlockInfo) bool {
+		blocks = append(blocks, b)
+		return true
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	// The first block of file 2 inside file 1: same keys, same offset.

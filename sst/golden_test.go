@@ -16,7 +16,7 @@ import (
 	"github.com/kstonedb/kstone/sst"
 )
 
-var writeGolden = flag.Bool("golden", false, "write missing golden files; existing ones never change")
+var writeGolden = flag.Bool("golden", false, "write missing golden files, never existing ones")
 
 // exampleFile is the file of the byte example in docs/format/sst.md.
 func exampleFile(tb testing.TB, fs vfs.FS) (base.FileMeta, []base.Entry, base.RangeTombstone) {

@@ -157,7 +157,8 @@ func (r *Reader) checkIdentity(f *footer) error {
 	at := r.meta.SizeBytes - footerBytes
 	switch {
 	case f.dbid != r.dbid:
-		return corrupt.New(r.path, at, "database id", hexBytes(string(r.dbid[:])), hexBytes(string(f.dbid[:])))
+		want, got := hexBytes(string(r.dbid[:])), hexBytes(string(f.dbid[:]))
+		return corrupt.New(r.path, at, "database id", want, got)
 	case f.num != r.meta.Num:
 		return corrupt.New(r.path, at+16, "file number", r.meta.Num, f.num)
 	case f.stripe != r.meta.Stripe:
@@ -265,7 +266,7 @@ func (r *Reader) readRanges(t *tail) (list []base.RangeTombstone, sizeBytes int6
 		return nil, 0, r.named(err, h.off)
 	}
 	if uint64(len(list)) != t.props.ranges {
-		return nil, 0, corrupt.New(r.path, int64(h.off), "range tombstone count", t.props.ranges, len(list))
+		return nil, 0, corrupt.New(r.path, int64(h.off), "range tombstones", t.props.ranges, len(list))
 	}
 	const perTombstone = 56 // the slice element
 	return list, int64(len(raw)) + int64(len(list))*perTombstone, nil

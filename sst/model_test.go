@@ -23,7 +23,7 @@ var (
 
 // TestModel compares files of many shapes with sorted slices.
 func TestModel(t *testing.T) {
-	const rounds = 60
+	const rounds = 40
 	for round := range rounds {
 		seed := uint64(round + 1)
 		rnd := rand.New(rand.NewPCG(seed, 0))
@@ -361,7 +361,8 @@ func TestWriterRefuses(t *testing.T) {
 	if meta.Entries != 2 {
 		t.Errorf("%d entries, want 2", meta.Entries)
 	}
-	checkSource(t, sst.NewReader(readerOptions(fs, meta)).NewSource(), []base.Entry{first, put("a", 3)})
+	r := sst.NewReader(readerOptions(fs, meta))
+	checkSource(t, r.NewSource(), []base.Entry{first, put("a", 3)})
 }
 
 // lengths is a collector of the range of value lengths.
@@ -404,7 +405,8 @@ func TestCollectors(t *testing.T) {
 		if want := span(next, end); !bytes.Equal(b.Collected[0], want) {
 			t.Errorf("block %d: collected %v, want %v", b.Number, b.Collected[0], want)
 		}
-		if !bytes.Equal(b.Zone.First, entries[next].Key) || !bytes.Equal(b.Zone.Last, entries[end-1].Key) {
+		first, last := entries[next].Key, entries[end-1].Key
+		if !bytes.Equal(b.Zone.First, first) || !bytes.Equal(b.Zone.Last, last) {
 			t.Errorf("block %d: zone of [%q, %q]", b.Number, b.Zone.First, b.Zone.Last)
 		}
 		next = end

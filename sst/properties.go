@@ -162,10 +162,10 @@ func decodeProperties(data []byte) (*properties, error) {
 		p.collectors = append(p.collectors, collected{name: string(r.bytes()), data: r.bytes()})
 	}
 	if r.bad {
-		return nil, corrupt.New("", int64(len(data)-len(r.rest)), what, "a whole field", "truncated bytes")
+		return nil, corrupt.New("", 0, what, "whole fields", "truncated bytes")
 	}
 	if len(r.rest) != 0 {
-		return nil, corrupt.New("", int64(len(data)-len(r.rest)), what, "no further bytes", len(r.rest))
+		return nil, corrupt.New("", 0, what, "no further bytes", len(r.rest))
 	}
 	return p, p.check()
 }

@@ -192,7 +192,8 @@ func TestColdRead(t *testing.T) {
 	r := sst.NewReader(ro)
 	absent := []byte("user#00005001")
 	var e base.Entry
-	if found, err := r.Get(absent, base.Hash(absent, testSeed), base.MaxSeqNum, &e); found || err != nil {
+	hash := base.Hash(absent, testSeed)
+	if found, err := r.Get(absent, hash, base.MaxSeqNum, &e); found || err != nil {
 		t.Fatal(found, err)
 	}
 	if s := ro.Stats.Snapshot(); s.Reads != 2 || s.FilterNegatives != 1 || s.FilterChecks != 1 {
@@ -213,7 +214,8 @@ func TestColdRead(t *testing.T) {
 func TestFilterStats(t *testing.T) {
 	fsys := vfs.NewMem()
 	const n = 50_000
-	meta := build(t, fsys, sst.WriterOptions{FilterBits: 8, FilterPartitionKeys: 9000}, plainEntries(n))
+	o := sst.WriterOptions{FilterBits: 8, FilterPartitionKeys: 9000}
+	meta := build(t, fsys, o, plainEntries(n))
 	ro := readerOptions(fsys, meta)
 	r := sst.NewReader(ro)
 	var e base.Entry
@@ -309,7 +311,8 @@ func TestConcurrentReads(t *testing.T) {
 				} else {
 					var e base.Entry
 					var found bool
-					found, err = r.Get(entries[k].Key, base.Hash(entries[k].Key, testSeed), base.MaxSeqNum, &e)
+					key := entries[k].Key
+					found, err = r.Get(key, base.Hash(key, testSeed), base.MaxSeqNum, &e)
 					if err == nil && (!found || !sameVersion(&e, &entries[k])) {
 						t.Errorf("wrong answer for %q", entries[k].Key)
 					}
@@ -364,7 +367,9 @@ func TestDescribe(t *testing.T) {
 	if err := sst.NewReader(readerOptions(fsys, meta)).Describe(&out); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"000-7.sst", "lz4", "filter 1", "block 3", `range delete    ["pk/a", "pk/b") seq 7`} {
+	for _, want := range []string{
+		"000-7.sst", "lz4", "filter 1", "block 3", `range delete    ["pk/a", "pk/b") seq 7`,
+	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}

@@ -30,10 +30,11 @@ func searchBlock(tb testing.TB, size int, key func(i int) []byte) (dataBlock, []
 
 func spreadKey(i int) []byte { return fmt.Appendf(nil, "user#%016x/12345", uint64(i)*0x3a1c9f3d71) }
 
-// TestSearchTouchesFewEntries: where heads tell keys apart, a search compares one
-// key; where all heads are equal it still needs only the logarithm.
-func TestSearchTouchesFewEntries(t *testing.T) {
-	same := func(i int) []byte { return fmt.Appendf(nil, "partition\x00\x00%s%06d", make([]byte, 40), i) }
+// TestSearchAmongEqualHeads: heads that say nothing do not mislead a search.
+func TestSearchAmongEqualHeads(t *testing.T) {
+	same := func(i int) []byte {
+		return fmt.Appendf(nil, "partition\x00\x00%s%06d", make([]byte, 40), i)
+	}
 	b, keys := searchBlock(t, 16<<10, func(i int) []byte {
 		if i == 0 {
 			return []byte("a") // no common prefix

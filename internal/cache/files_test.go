@@ -127,7 +127,8 @@ func TestFilesConcurrent(t *testing.T) {
 			buf := make([]byte, 7)
 			for range 3000 {
 				i := rnd.IntN(len(handles))
-				if _, err := handles[i].ReadAt(buf, 0); err != nil || string(buf) != fmt.Sprintf("file-%02d", i) {
+				_, err := handles[i].ReadAt(buf, 0)
+				if want := fmt.Sprintf("file-%02d", i); err != nil || string(buf) != want {
 					t.Errorf("file %d: %q, %v", i, buf, err)
 					return
 				}

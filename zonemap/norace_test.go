@@ -1,0 +1,5 @@
+//go:build !race
+
+package zonemap_test
+
+const raceEnabled = false
