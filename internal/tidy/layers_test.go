@@ -32,6 +32,8 @@ var rows = map[string]int{
 	"stripe":     4,
 	"engine":     5,
 
+	"testdata": 0, // the bundled data sets, embedded
+
 	"cmd/kstone-cli":   6,
 	"cmd/kstone-bench": 6,
 }

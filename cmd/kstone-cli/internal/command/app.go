@@ -56,35 +56,50 @@ func Main(args []string) int {
 }
 
 // run executes one command line, reports its error and returns the exit code.
-func (a *app) run(ctx context.Context, args []string) int {
+func (a *app) run(ctx context.Context, args []string) int { return exitCode(a.runLine(ctx, args)) }
+
+// runLine executes one command line, reports its error and returns it.
+func (a *app) runLine(ctx context.Context, args []string) error {
 	if a.outTTY {
 		if width, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
 			a.width = width
 		}
 	}
-	start := time.Now()
 	root := a.root()
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	return a.timed(func() error { return root.ExecuteContext(ctx) })
+}
+
+// timed runs fn, reports its error, and how long it took if that was asked for.
+func (a *app) timed(fn func() error) error {
+	start := time.Now()
+	err := fn()
 	a.report(err)
-	if a.timing {
-		total := time.Since(start)
-		if a.open != nil {
-			fmt.Fprintf(a.err, "time: %s\n", present.Duration(total))
-		} else {
-			fmt.Fprintf(a.err, "time: open %s, run %s\n", present.Duration(a.opened),
-				present.Duration(total-a.opened))
-		}
+	if !a.timing {
+		return err
 	}
-	return exitCode(err)
+	total := time.Since(start)
+	text := "time: " + present.Duration(total)
+	if a.open == nil {
+		text = fmt.Sprintf("time: open %s, run %s", present.Duration(a.opened), present.Duration(total-a.opened))
+	}
+	if a.errTTY && a.color {
+		text = "\x1b[2m" + text + "\x1b[0m"
+	}
+	fmt.Fprintln(a.err, text)
+	return err
 }
 
 // report writes an error to standard error.
 func (a *app) report(err error) {
-	if err == nil {
+	var reported silent
+	if err == nil || errors.As(err, &reported) {
 		return
 	}
 	text, hint := message(err)
+	if a.open != nil {
+		hint = strings.ReplaceAll(hint, program+" help", ".help")
+	}
 	prefix := program + ": "
 	if a.open != nil {
 		prefix = "error: "
@@ -231,19 +246,26 @@ func (a *app) root() *cobra.Command {
 	root.SetHelpCommand(a.helpCommand(root))
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.durability, "durability", a.durability,
-		"what an acknowledged write survives: sync (power cut) or process (kill)")
+		"`LEVEL`: what an acknowledged write survives, sync (power cut)\nor process (kill)")
 	flags.StringVarP(&a.input, "input", "i", "text",
-		"how keys and values are given: text, escaped (\\x00, \\n), hex or base64")
+		"`FORM` of keys and values: text, escaped (\\x00, \\n), hex or base64")
 	flags.BoolVar(&a.timing, "timing", a.timing, "print how long the command took")
 	for _, group := range a.groups() {
 		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title + ":"})
 		for _, cmd := range group.commands {
 			cmd.GroupID = group.title
 			cmd.DisableFlagsInUseLine = true
+			if a.open != nil {
+				inShell(cmd)
+			}
 			root.AddCommand(cmd)
 		}
 	}
-	root.CompletionOptions.DisableDefaultCmd = a.open != nil
+	if a.open != nil { // no name of a program before the command
+		root.Use = ""
+		root.CompletionOptions.DisableDefaultCmd = true
+		root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "{{.UseLine}}", "{{trim .UseLine}}", 1))
+	}
 	return root
 }
 
@@ -304,7 +326,8 @@ func (a *app) arguments(least, most int) cobra.PositionalArgs {
 			problem = "too many arguments"
 		}
 		return usage("%s: %s", cmd.Name(), problem).
-			withHint("usage: %s; kstone-cli help %s shows examples", cmd.UseLine(), cmd.Name())
+			withHint("usage: %s; kstone-cli help %s shows examples",
+				strings.TrimSpace(cmd.UseLine()), cmd.Name())
 	}
 }
 

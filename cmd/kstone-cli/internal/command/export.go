@@ -24,7 +24,7 @@ all records are of the form {"pk":…,"sk":…,"value":…,"expires":…}.`,
   kstone-cli export a.db | kstone-cli import b.db -`,
 		Args: a.arguments(0, 0),
 	}
-	a.formatFlag(cmd, "jsonl or csv; default: jsonl")
+	a.formatFlag(cmd, "`FORMAT`: jsonl or csv; default: jsonl")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch a.format {
 		case "":

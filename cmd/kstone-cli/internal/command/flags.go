@@ -67,8 +67,8 @@ func (a *app) formatFlag(cmd *cobra.Command, help string) {
 		[]string{"table", "jsonl", "json", "csv", "raw", "hex"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
-const formatHelp = "table, jsonl, json, csv, raw (values only) or hex;" +
-	" default: table on a terminal, jsonl in a pipe"
+const formatHelp = "`FORMAT`: table, jsonl, json, csv, raw (values only) or hex;\n" +
+	"default: table on a terminal, jsonl in a pipe"
 
 // keyFlags name the sort key of one item.
 type keyFlags struct {
@@ -79,9 +79,9 @@ type keyFlags struct {
 
 func (k *keyFlags) add(cmd *cobra.Command) {
 	k.cmd = cmd
-	cmd.Flags().StringVar(&k.sk, "sk", "", `sort key; one of several fields as '["A","B"]'`)
+	cmd.Flags().StringVar(&k.sk, "sk", "", "sort `KEY`; one of several fields as '[\"A\",\"B\"]'")
 	cmd.Flags().StringArrayVar(&k.parts, "sk-part", nil,
-		"one field of a sort key that has several (repeat for each)")
+		"`VALUE` of one field of a sort key that has several (repeat for each)")
 }
 
 // key returns the key that PK and the flags name.
@@ -129,13 +129,13 @@ var conditionOps = []struct {
 	flag, help string
 	op         layout.Op
 }{
-	{"sk-eq", "sort keys equal to V", layout.Equal},
-	{"sk-lt", "sort keys below V", layout.Less},
-	{"sk-le", "sort keys up to V", layout.LessEqual},
-	{"sk-gt", "sort keys above V", layout.Greater},
-	{"sk-ge", "sort keys from V on", layout.GreaterEqual},
-	{"sk-between", `sort keys from A to B, both included, as A,B or '["A","B"]'`, layout.Between},
-	{"sk-begins-with", "sort keys that begin with P", layout.BeginsWith},
+	{"sk-eq", "sort keys equal to `V`", layout.Equal},
+	{"sk-lt", "sort keys below `V`", layout.Less},
+	{"sk-le", "sort keys up to `V`", layout.LessEqual},
+	{"sk-gt", "sort keys above `V`", layout.Greater},
+	{"sk-ge", "sort keys from `V` on", layout.GreaterEqual},
+	{"sk-between", "sort keys from A to B, both included, as `A,B` or '[\"A\",\"B\"]'", layout.Between},
+	{"sk-begins-with", "sort keys that begin with `P`", layout.BeginsWith},
 }
 
 func (c *conditionFlags) add(cmd *cobra.Command) {
@@ -144,7 +144,7 @@ func (c *conditionFlags) add(cmd *cobra.Command) {
 		cmd.Flags().String(o.flag, "", o.help)
 	}
 	cmd.Flags().StringArrayVarP(&c.prefix, "sk-prefix", "p", nil,
-		"first field of a sort key that has several (repeat for the next ones)")
+		"`VALUE` of the first field of a sort key that has several\n(repeat it for the next fields)")
 }
 
 // given reports whether any condition was given.

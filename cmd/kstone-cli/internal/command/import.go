@@ -54,13 +54,13 @@ given. An import that was interrupted can simply be run again.`,
 		Args: a.arguments(1, 1),
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.format, "format", "", "jsonl or csv; default: from the name of the file, else jsonl")
-	flags.StringVar(&f.delimiter, "delimiter", ",", "character between CSV fields (\\t for a tab)")
-	flags.StringSliceVar(&f.pk, "pk", nil, "fields of the partition key")
-	flags.StringSliceVar(&f.sk, "sk", nil, "fields of the sort key, in this order")
+	flags.StringVar(&f.format, "format", "", "`FORMAT`: jsonl or csv; default: from the name of the file, else jsonl")
+	flags.StringVar(&f.delimiter, "delimiter", ",", "`CHARACTER` between CSV fields (\\t for a tab)")
+	flags.StringSliceVar(&f.pk, "pk", nil, "`FIELDS` of the partition key")
+	flags.StringSliceVar(&f.sk, "sk", nil, "`FIELDS` of the sort key, in this order")
 	flags.BoolVar(&f.ifAbsent, "if-absent", false, "leave items alone whose key exists")
-	flags.IntVar(&f.shown, "show-rejected", 10, "how many rejected lines to print")
-	flags.StringVarP(&a.format, "output", "o", a.format, "json prints the summary as JSON")
+	flags.IntVar(&f.shown, "show-rejected", 10, "print the first `N` rejected lines")
+	flags.StringVarP(&a.format, "output", "o", a.format, "`FORMAT`: json prints the summary as JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		path, args := a.split(args)
 		if err := f.check(args[0]); err != nil {

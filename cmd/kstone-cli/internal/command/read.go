@@ -47,11 +47,12 @@ With --after CURSOR the same query goes on exactly there, whatever was written s
 				return err
 			}
 			q.Reverse = page.reverse
-			return a.list(cmd.Context(), d, &page, func(s *engine.Snapshot, p *position) present.Items {
+			return a.list(cmd.Context(), d, &page, func(ctx context.Context, s *engine.Snapshot,
+				p *position) present.Items {
 				return func(yield func(engine.Item, error) bool) {
 					q := q
 					q.After, q.Limit = p.after, p.limit()
-					p.pass(s.Query(cmd.Context(), q), q.CursorAfter, yield)
+					p.pass(s.Query(ctx, q), q.CursorAfter, yield)
 				}
 			})
 		})
@@ -93,7 +94,7 @@ counted from 0, for readers in parallel.`,
 		Args: a.arguments(0, 0),
 	}
 	page.add(cmd)
-	cmd.Flags().StringVar(&segment, "segment", "", "part i of n, for example 0/4")
+	cmd.Flags().StringVar(&segment, "segment", "", "part `i/n`, counted from 0, for example 0/4")
 	cmd.Flags().BoolVar(&unordered, "unordered", false, "list stripe by stripe instead of in key order")
 	a.formatFlag(cmd, formatHelp)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -106,11 +107,12 @@ counted from 0, for readers in parallel.`,
 		}
 		path, _ := a.split(args)
 		return a.withDB(path, readOnly, func(d *database) error {
-			return a.list(cmd.Context(), d, &page, func(s *engine.Snapshot, p *position) present.Items {
+			return a.list(cmd.Context(), d, &page, func(ctx context.Context, s *engine.Snapshot,
+				p *position) present.Items {
 				return func(yield func(engine.Item, error) bool) {
 					sc := sc
 					sc.After, sc.Limit = p.after, p.limit()
-					p.pass(s.Scan(cmd.Context(), sc), sc.CursorAfter, yield)
+					p.pass(s.Scan(ctx, sc), sc.CursorAfter, yield)
 				}
 			})
 		})
@@ -143,8 +145,8 @@ type pageFlags struct {
 
 func (p *pageFlags) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&p.reverse, "reverse", "r", false, "highest keys first")
-	cmd.Flags().IntVarP(&p.limit, "limit", "n", 0, "stop after N items; 0 means all")
-	cmd.Flags().StringVar(&p.after, "after", "", "go on behind the item of a cursor (see next:)")
+	cmd.Flags().IntVarP(&p.limit, "limit", "n", 0, "stop after `N` items; 0 means all")
+	cmd.Flags().StringVar(&p.after, "after", "", "go on behind the item of a `CURSOR` (see next:)")
 }
 
 func (p *pageFlags) check() error {
@@ -191,9 +193,11 @@ func (p *position) pass(items iter.Seq2[engine.Item, error],
 	}
 }
 
+// listing returns the items of the page at a position.
+type listing func(context.Context, *engine.Snapshot, *position) present.Items
+
 // list writes one page, and says where the next one starts.
-func (a *app) list(ctx context.Context, d *database, page *pageFlags,
-	items func(*engine.Snapshot, *position) present.Items) error {
+func (a *app) list(ctx context.Context, d *database, page *pageFlags, items listing) error {
 	p := &position{page: page.limit}
 	if page.after != "" {
 		after, err := engine.ParseCursor(page.after)
@@ -207,14 +211,14 @@ func (a *app) list(ctx context.Context, d *database, page *pageFlags,
 		return err
 	}
 	var show func(ctx context.Context) error
-	show = func(context.Context) error {
+	show = func(ctx context.Context) error {
 		snap, err := d.Snapshot()
 		if err != nil {
 			return err
 		}
 		defer snap.Close()
 		a.more = nil
-		if _, err := present.Write(a.out, items(snap, p), o); err != nil {
+		if _, err := present.Write(a.out, items(ctx, snap, p), o); err != nil {
 			return err
 		}
 		if p.next == nil {

@@ -1,10 +1,296 @@
 package command
 
-import "github.com/spf13/cobra"
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+
+	"github.com/peterh/liner"
+	"github.com/spf13/cobra"
+
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/shell"
+	"github.com/kstonedb/kstone/engine"
+)
 
 func (a *app) shellCommand() *cobra.Command {
-	return &cobra.Command{Use: "shell DB", Short: "x", RunE: func(*cobra.Command, []string) error { return nil }}
+	var commands []string
+	var readonly, newDB, bail bool
+	cmd := &cobra.Command{
+		Use:   "shell [DB]",
+		Short: "Type commands, with history and completion",
+		Long: `Open a database and run commands typed at a prompt, or read from standard input if
+that is no terminal. The commands are those of kstone-cli without the name of the
+database; .help lists them. Without DB the database lives in memory.
+
+Words are separated by blanks. 'Single quotes' take everything as it stands, "double
+quotes" know the escapes \n, \x00, \u00e9. Lines that begin with a blank are kept out of
+the history, which is in the file that KSTONE_HISTORY names, or else in the user's
+state directory.
+
+A script goes on after an error; the exit code is that of the first one.`,
+		Example: `  kstone-cli shell cities.db
+  kstone-cli shell cities.db -c 'count IT' -c 'query IT -p Lombardy -n 3'
+  kstone-cli shell my.db --create < commands.txt`,
+		Args: cobra.ArbitraryArgs,
+	}
+	cmd.Flags().StringArrayVarP(&commands, "command", "c", nil, "run this `COMMAND` and leave (repeatable)")
+	cmd.Flags().BoolVar(&readonly, "read-only", false, "open the database read-only, beside other readers")
+	cmd.Flags().BoolVar(&newDB, "create", false, "create the database if there is none")
+	cmd.Flags().BoolVar(&bail, "bail", false, "stop a script at the first error")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return usage("shell: too many arguments").withHint("usage: %s", cmd.UseLine())
+		}
+		s := &session{app: a, bail: bail, ctx: context.WithoutCancel(cmd.Context()), durability: a.durability}
+		if err := s.open(args, readonly, newDB); err != nil {
+			return err
+		}
+		switch {
+		case len(commands) > 0:
+			s.script(strings.NewReader(strings.Join(commands, "\n")), "")
+		case a.inTTY && a.outTTY:
+			s.timing = true
+			s.interactive()
+		default:
+			s.script(a.in, "")
+		}
+		s.closeOutput()
+		return errors.Join(s.failed, s.db.Close())
+	}
+	return cmd
 }
-func (a *app) demoCommand() *cobra.Command {
-	return &cobra.Command{Use: "demo", Short: "x", RunE: func(*cobra.Command, []string) error { return nil }}
+
+// session is a running shell.
+type session struct {
+	app *app
+	db  *database
+	ctx context.Context
+
+	durability string
+	format     string
+	timing     bool
+	bail       bool
+	output     *os.File // where results go instead of standard output
+	once       bool     // only those of the next command
+	last       *app     // the command whose list can be continued
+	depth      int      // of .read
+	failed     error    // what decides the exit code
+	left       bool     // .exit was given
+}
+
+// silent is an error that has been reported already; it carries the exit code.
+type silent struct{ error }
+
+func (s silent) Unwrap() error { return s.error }
+
+func (s *session) open(args []string, readonly, newDB bool) (err error) {
+	if len(args) == 0 {
+		s.db, err = s.app.openDB("memory", create, &engine.Options{InMemory: true})
+		return err
+	}
+	m := readWrite
+	switch {
+	case readonly:
+		m = readOnly
+	case newDB:
+		m = create
+	}
+	s.db, err = s.app.openDB(args[0], m, nil)
+	if errors.Is(err, engine.ErrNotExist) {
+		return &advice{err, "check the path, or add --create to start a new database"}
+	}
+	return err
+}
+
+// script runs the lines of r. A name is shown with errors.
+func (s *session) script(r io.Reader, name string) {
+	in := bufio.NewReader(r)
+	pending, n, start := "", 0, 0
+	for !s.left && (s.failed == nil || !s.bail) {
+		line, err := in.ReadString('\n')
+		if line == "" && err != nil {
+			break
+		}
+		if n++; pending == "" {
+			start = n
+		}
+		pending += line
+		words, err := shell.Split(pending)
+		if errors.Is(err, shell.ErrOpenQuote) {
+			continue
+		}
+		pending = ""
+		if err == nil {
+			err = s.execute(words)
+		} else {
+			s.report(usage("%v", err))
+		}
+		if err != nil && name != "" {
+			fmt.Fprintf(s.app.err, "  (%s, line %d)\n", name, start)
+		}
+	}
+	if pending != "" {
+		s.report(usage("line %d: %v", start, shell.ErrOpenQuote))
+	}
+}
+
+// interactive reads lines from the terminal until the end of the input or .exit.
+func (s *session) interactive() {
+	prompt := strings.TrimSuffix(filepath.Base(s.db.path), ".db") + "> "
+	s.banner()
+	line := liner.NewLiner()
+	defer line.Close()
+	line.SetCtrlCAborts(true)
+	line.SetTabCompletionStyle(liner.TabPrints)
+	line.SetWordCompleter(s.complete)
+	history := shell.OpenHistory(shell.HistoryFile())
+	for _, old := range history.Lines() {
+		line.AppendHistory(old)
+	}
+	pending := ""
+	for !s.left {
+		shown := prompt
+		if pending != "" {
+			shown = strings.Repeat(" ", max(len(prompt)-4, 0)) + "..> "
+		}
+		text, err := line.Prompt(shown)
+		switch {
+		case errors.Is(err, liner.ErrPromptAborted):
+			if pending == "" && text == "" {
+				fmt.Fprintln(s.app.err, "(Ctrl-D or .exit leaves)")
+			}
+			pending = ""
+			continue
+		case err != nil:
+			fmt.Fprintln(s.app.out)
+			return
+		}
+		pending += text
+		words, err := shell.Split(pending)
+		if errors.Is(err, shell.ErrOpenQuote) {
+			pending += "\n"
+			continue
+		}
+		if strings.TrimSpace(pending) != "" && !strings.HasPrefix(pending, " ") {
+			if !strings.Contains(pending, "\n") {
+				line.AppendHistory(pending)
+			}
+			history.Add(pending)
+		}
+		pending = ""
+		if err != nil {
+			s.report(usage("%v", err))
+			continue
+		}
+		_ = s.execute(words)
+		s.failed = nil // a typo does not make a session fail
+	}
+}
+
+func (s *session) banner() {
+	out := s.app.out
+	m := s.db.Metrics()
+	if s.db.path == "memory" && m.Total.Records == 0 {
+		fmt.Fprintln(out, "a database in memory, gone when you leave")
+	} else {
+		about := "empty"
+		if m.Total.Records > 0 {
+			about = fmt.Sprintf("%s in %d stripes", present.Plural(int64(m.Total.Records), "record"), m.StripesUsed)
+		}
+		if s.db.schema != nil {
+			about += ", keys " + strings.Join(s.db.schema.PKFields(), " / ")
+			if fields := s.db.schema.SKFields(); len(fields) > 0 {
+				about += " · " + strings.Join(fields, " / ")
+			}
+		}
+		fmt.Fprintf(out, "%s: %s\n", s.db.path, about)
+	}
+	fmt.Fprintln(out, ".help lists the commands, Tab completes, Ctrl-C stops a command, Ctrl-D leaves")
+}
+
+// execute runs one command. It returns the error after having reported it.
+func (s *session) execute(words []shell.Word) error {
+	if len(words) == 0 {
+		return nil
+	}
+	args := make([]string, len(words))
+	for i, w := range words {
+		args[i] = w.Text
+	}
+	switch name := args[0]; {
+	case strings.HasPrefix(name, "."):
+		if err := s.dot(name, args[1:]); err != nil {
+			s.report(err)
+			return err
+		}
+		return nil
+	case name == "exit" || name == "quit":
+		s.left = true
+		return nil
+	case name == "help" || name == "?":
+		s.report(s.help(args[1:]))
+		return nil
+	}
+	ctx, stop := signal.NotifyContext(s.ctx, os.Interrupt)
+	defer stop()
+	if args[0] == "more" {
+		return s.more(ctx)
+	}
+	cmd := s.command()
+	err := cmd.runLine(ctx, args)
+	s.last = nil
+	if cmd.more != nil {
+		s.last = cmd
+	}
+	s.fail(err)
+	s.endOnce()
+	return err
+}
+
+// command returns an app for one line.
+func (s *session) command() *app {
+	cmd := *s.app
+	cmd.open, cmd.more = s.db, nil
+	cmd.format, cmd.timing, cmd.durability, cmd.input = s.format, s.timing, s.durability, "text"
+	if s.output != nil {
+		cmd.out, cmd.outTTY, cmd.color = s.output, false, false
+	}
+	return &cmd
+}
+
+// more continues the last list.
+func (s *session) more(ctx context.Context) error {
+	if s.last == nil {
+		err := usage("there is nothing more to show").
+			withHint("more continues a query or scan that --limit has cut")
+		s.report(err)
+		return err
+	}
+	err := s.last.timed(func() error { return s.last.more(ctx) })
+	if s.last.more == nil {
+		s.last = nil
+	}
+	s.fail(err)
+	return err
+}
+
+func (s *session) report(err error) {
+	if err != nil {
+		s.command().report(err)
+		s.fail(err)
+	}
+}
+
+// fail keeps the first error for the exit code.
+func (s *session) fail(err error) {
+	if err != nil && s.failed == nil {
+		s.failed = silent{err}
+	}
 }

@@ -51,8 +51,8 @@ the files, where overwritten and deleted items count until a merge drops them.`,
 	}
 	cmd.Flags().BoolVar(&exact, "exact", false, "count, however many there are")
 	cmd.Flags().BoolVar(&estimate, "estimate", false, "do not count")
-	cmd.Flags().IntVar(&top, "top", 5, "how many of the largest partitions to show")
-	cmd.Flags().StringVarP(&a.format, "output", "o", a.format, "json prints the figures as JSON")
+	cmd.Flags().IntVar(&top, "top", 5, "show the `N` largest partitions")
+	cmd.Flags().StringVarP(&a.format, "output", "o", a.format, "`FORMAT`: json prints the figures as JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if exact && estimate {
 			return usage("stats: --exact and --estimate exclude each other")

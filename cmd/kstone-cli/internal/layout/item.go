@@ -30,6 +30,10 @@ const (
 	expiresField = "$expires"
 )
 
+// maxExpiryYear is the last year an item may expire in. Why: the engine is given a time
+// to live, which a time.Duration holds for 292 years at most.
+const maxExpiryYear = 2300
+
 // ExpiryLayout is the form of expiry times: RFC 3339 to the millisecond.
 const ExpiryLayout = "2006-01-02T15:04:05.000Z07:00"
 
@@ -126,7 +130,7 @@ func readPlainFields(row *record.Row, item *engine.Item) (err error) {
 				" (name the key fields with --pk and --sk if these are other records)", f.Name)
 		}
 		if err != nil {
-			return fmt.Errorf("field %q: %w", f.Name, err)
+			return fmt.Errorf("the field %q: %w", f.Name, err)
 		}
 	}
 	switch {
@@ -159,6 +163,9 @@ func readExpiry(text []byte) (int64, error) {
 	t, err := time.Parse(time.RFC3339Nano, string(b))
 	if err != nil || t.UnixMilli() <= 0 {
 		return 0, fmt.Errorf("%q is no time in RFC 3339 form after 1970", b)
+	}
+	if t.Year() > maxExpiryYear {
+		return 0, fmt.Errorf("the item expires after the year %d, which is not possible", maxExpiryYear)
 	}
 	return t.UnixMilli(), nil
 }

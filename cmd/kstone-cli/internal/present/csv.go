@@ -71,7 +71,7 @@ func (c *columns) fits(fields []record.Field) bool {
 // settle decides the types.
 func (c *columns) settle() {
 	for _, col := range c.list {
-		everywhere := col.rows == c.rows && !c.item
+		everywhere := col.rows == c.rows
 		switch {
 		case col.strings && !col.numbers && !col.nonTexts && everywhere && record.CanBeText(col.Name):
 			col.Type = record.TextColumn

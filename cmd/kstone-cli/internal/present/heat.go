@@ -38,8 +38,11 @@ func HeatMap(counts *[256]int64, what string, color bool) string {
 		return b.String() + "      all 256 stripes are empty\n"
 	}
 	b.WriteString("      " + heatCell(0, most, color) + "empty  ")
-	for _, part := range []int64{1, most / 16, most / 4, most} {
-		b.WriteString(heatCell(max(part, 1), most, color) + Count(max(part, 1)) + "  ")
+	for step := range int64(4) { // the upper ends of the shades
+		end := (step + 1) * (step + 1) * most / 16
+		if end > 0 {
+			b.WriteString(heatCell(end, most, color) + "≤ " + Count(end) + "  ")
+		}
 	}
 	fmt.Fprintf(&b, "%s\n      %d of 256 stripes used · fullest %d with %s (%.1f %%) · mean %s\n", what,
 		used, hottest, Count(most), 100*float64(most)/float64(total), Count(total/max(used, 1)))
@@ -58,8 +61,12 @@ func heatCell(n, most int64, color bool) string {
 	}
 	heat := math.Sqrt(float64(n) / float64(most))
 	if !color {
-		return shades[min(int(heat*float64(len(shades))), len(shades)-1)] + " "
+		return shades[shade(heat, len(shades))] + " "
 	}
-	c := heatColors[min(int(heat*float64(len(heatColors))), len(heatColors)-1)]
-	return fmt.Sprintf("\x1b[48;5;%dm  \x1b[0m ", c)
+	return fmt.Sprintf("\x1b[48;5;%dm  \x1b[0m ", heatColors[shade(heat, len(heatColors))])
+}
+
+// shade returns which of n shades a heat above 0 and up to 1 has.
+func shade(heat float64, n int) int {
+	return min(max(int(math.Ceil(heat*float64(n)))-1, 0), n-1)
 }

@@ -1,0 +1,167 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/shell"
+	"github.com/kstonedb/kstone/testdata"
+)
+
+func (a *app) demoCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "demo [DIR]",
+		Short: "Import the cities of the world and look around",
+		Long: `Import the cities of the world, which are built in, into a fresh database, and show
+what one does with it, each step with the command for it. The database is made in a
+temporary directory and removed at the end; if DIR is given, it is made there and
+stays.`,
+		Example: `  kstone-cli demo
+  kstone-cli demo cities.db && kstone-cli shell cities.db`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usage("demo: too many arguments").withHint("usage: %s", cmd.UseLine())
+			}
+			t := &tour{app: a, ctx: cmd.Context()}
+			if len(args) == 1 {
+				t.dir = args[0]
+				if names, err := os.ReadDir(t.dir); err == nil && len(names) > 0 {
+					return usage("demo: %s exists and is not empty", t.dir).withHint("name a new directory")
+				}
+				return t.run()
+			}
+			dir, err := os.MkdirTemp("", "kstone-demo-")
+			if err != nil {
+				return err
+			}
+			t.dir = filepath.Join(dir, "cities.db")
+			return errors.Join(t.run(), os.RemoveAll(dir))
+		},
+	}
+}
+
+// tour is a running demo.
+type tour struct {
+	app *app
+	ctx context.Context
+	dir string
+}
+
+func (t *tour) run() error {
+	start := time.Now()
+	for _, step := range []func() error{
+		t.fill, t.get, t.query, t.pages, t.stats, t.reopen, t.verify,
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(t.app.out, "\nAll of it took %s. Next: kstone-cli demo cities.db,"+
+		" then kstone-cli shell cities.db\n", present.Duration(time.Since(start)))
+	return err
+}
+
+// step says what comes, and runs it.
+func (t *tour) step(text string, args ...string) (stderr string, err error) {
+	shown := make([]string, len(args))
+	for i, arg := range args {
+		if shown[i] = shell.Quote(arg); arg == t.dir {
+			shown[i] = "cities.db"
+		}
+	}
+	bold, end := "", ""
+	if t.app.color {
+		bold, end = "\x1b[1m", "\x1b[0m"
+	}
+	fmt.Fprintf(t.app.out, "\n%s%s%s\n$ kstone-cli %s\n", bold, text, end, strings.Join(shown, " "))
+	var notes bytes.Buffer
+	sub := *t.app
+	sub.in, sub.format, sub.err = nil, "", &notes
+	sub.outTTY = true // tables, also in a pipe
+	if sub.width == 0 {
+		sub.width = 100
+	}
+	if args[0] == "import" {
+		sub.in, sub.err, sub.inTTY = bytes.NewReader(testdata.Cities), t.app.err, false
+	}
+	root := sub.root()
+	root.SetArgs(args)
+	err = root.ExecuteContext(t.ctx)
+	fmt.Fprint(t.app.out, notes.String())
+	return notes.String(), err
+}
+
+func (t *tour) fill() error {
+	_, err := t.step("Import 171,075 cities (GeoNames, CC BY 4.0). The country becomes the partition"+
+		" key;\nregion, county and city become a sort key that sorts field by field.",
+		"import", t.dir, "-", "--format", "jsonl", "--pk", "country", "--sk", "region,county,city")
+	return err
+}
+
+func (t *tour) get() error {
+	_, err := t.step("Read one item by its key.", "get", t.dir, "IT", "--sk-part", "Lombardy",
+		"--sk-part", "Provincia di Brescia", "--sk-part", "Brescia")
+	return err
+}
+
+func (t *tour) query() error {
+	_, err := t.step("A query reads a range of one partition: here the first cities of Lombardy.",
+		"query", t.dir, "IT", "--sk-prefix", "Lombardy", "--limit", "5")
+	return err
+}
+
+// pages shows two pages, backwards.
+func (t *tour) pages() error {
+	args := []string{"query", t.dir, "IT", "--sk-prefix", "Lombardy", "--reverse", "--limit", "3"}
+	notes, err := t.step("Backwards, in pages of three. The cursor continues exactly behind the last item.", args...)
+	if err != nil {
+		return err
+	}
+	cursor := strings.TrimSpace(strings.TrimPrefix(notes, "next: "))
+	_, err = t.step("The next page.", append(args, "--after", cursor)...)
+	return err
+}
+
+func (t *tour) stats() error {
+	_, err := t.step("A scan of everything: how the items spread over the 256 stripes.", "stats", t.dir)
+	return err
+}
+
+// reopen counts, closes, opens again and counts again.
+func (t *tour) reopen() error {
+	counts, times := [2]int64{}, [2]time.Duration{}
+	for i := range counts {
+		sub := *t.app
+		start := time.Now()
+		d, err := sub.openDB(t.dir, readWrite, nil)
+		if err != nil {
+			return err
+		}
+		times[i] = time.Since(start)
+		counts[i], err = sub.count(t.ctx, d, nil, nil)
+		if err := errors.Join(err, d.Close()); err != nil {
+			return err
+		}
+	}
+	if counts[0] != counts[1] {
+		return fmt.Errorf("%d items before closing, %d after", counts[0], counts[1])
+	}
+	_, err := fmt.Fprintf(t.app.out, "\nClosed and opened again: %s items before, %s after; opening took %s.\n",
+		present.Count(counts[0]), present.Count(counts[1]), present.Duration(times[1]))
+	return err
+}
+
+func (t *tour) verify() error {
+	_, err := t.step("Check every stored byte.", "verify", t.dir)
+	return err
+}

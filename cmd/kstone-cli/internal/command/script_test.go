@@ -1,0 +1,90 @@
+package command_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/command"
+	"github.com/kstonedb/kstone/engine"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"kstone-cli": func() { os.Exit(command.Main(os.Args[1:])) },
+	})
+}
+
+// TestScripts runs every command the way a user does; see testdata/script. Beside the
+// commands of testscript the scripts know
+//
+//	exits CODE COMMAND…  COMMAND ends with this exit code
+//	hold DIR             another process has the database open, until the script ends
+//	flip FILE OFFSET     a bit of the file is flipped; negative offsets count from the end
+//	cities FILE          FILE becomes the bundled cities
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("KSTONE_HISTORY", filepath.Join(env.WorkDir, "history"))
+			env.Setenv("TMPDIR", env.WorkDir)
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits, "hold": hold, "flip": flip, "cities": cities,
+		},
+	})
+}
+
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND…")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec(args[1], args[2:]...)
+	got := 0
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
+
+func hold(ts *testscript.TestScript, _ bool, args []string) {
+	db, err := engine.Open(ts.MkAbs(args[0]), nil)
+	ts.Check(err)
+	ts.Defer(func() { db.Close() })
+}
+
+func flip(ts *testscript.TestScript, _ bool, args []string) {
+	names, err := filepath.Glob(ts.MkAbs(args[0]))
+	ts.Check(err)
+	if len(names) == 0 {
+		ts.Fatalf("no file %s", args[0])
+	}
+	b, err := os.ReadFile(names[0])
+	ts.Check(err)
+	at, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	if at < 0 {
+		at += len(b)
+	}
+	b[at] ^= 1
+	ts.Check(os.WriteFile(names[0], b, 0o600))
+}
+
+func cities(ts *testscript.TestScript, _ bool, args []string) {
+	b, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "testdata", "cities.jsonl.gz"))
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), b, 0o600))
+}

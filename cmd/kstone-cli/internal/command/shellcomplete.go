@@ -1,0 +1,203 @@
+package command
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/shell"
+)
+
+// complete finds candidates for the word before the cursor, which stands behind pos
+// characters of the line.
+func (s *session) complete(line string, pos int) (head string, candidates []string, tail string) {
+	runes := []rune(line)
+	before, tail := string(runes[:pos]), string(runes[pos:])
+	words, last := shell.Last(before)
+	for _, c := range s.candidates(words, last.Text) {
+		if !strings.HasPrefix(c, last.Text) {
+			continue
+		}
+		candidates = append(candidates, shell.Quote(c))
+	}
+	slices.Sort(candidates)
+	candidates = slices.Compact(candidates)
+	if len(candidates) == 1 && !strings.HasSuffix(candidates[0], string(filepath.Separator)) {
+		candidates[0] += " "
+		tail = strings.TrimPrefix(tail, " ")
+	}
+	return before[:last.Start], candidates, tail
+}
+
+// candidates returns what may stand behind the words, given the beginning of it.
+func (s *session) candidates(words []shell.Word, prefix string) []string {
+	root := s.command().root()
+	if len(words) == 0 {
+		return s.verbs(root, true)
+	}
+	verb := words[0].Text
+	if strings.HasPrefix(verb, ".") || verb == "help" {
+		return s.dotCandidates(root, verb, prefix)
+	}
+	i := slices.IndexFunc(root.Commands(), func(c *cobra.Command) bool { return c.Name() == verb })
+	if i < 0 {
+		return nil
+	}
+	line := parseLine(root.Commands()[i], words[1:])
+	switch {
+	case line.open != nil:
+		return s.flagValues(line, prefix)
+	case strings.HasPrefix(prefix, "-"):
+		return line.flags()
+	case verb == "import" && len(line.args) == 0:
+		return files(prefix)
+	case slices.Contains([]string{"get", "put", "delete", "query", "count", "stripe"}, verb) &&
+		len(line.args) == 0:
+		return s.db.partitions(prefix)
+	}
+	return nil
+}
+
+func (s *session) verbs(root *cobra.Command, dots bool) []string {
+	names := []string{"more", "help", "exit"}
+	for _, c := range root.Commands() {
+		names = append(names, c.Name())
+	}
+	if dots {
+		for _, c := range dotCommands {
+			names = append(names, c.name)
+		}
+	}
+	return names
+}
+
+func (s *session) dotCandidates(root *cobra.Command, name, prefix string) []string {
+	switch name {
+	case ".help", "help":
+		return s.verbs(root, true)
+	case ".format":
+		return formatNames("auto")
+	case ".timer":
+		return []string{"on", "off"}
+	case ".durability":
+		return []string{"sync", "process"}
+	case ".read", ".once", ".output":
+		return files(prefix)
+	}
+	return nil
+}
+
+func formatNames(more ...string) []string {
+	for _, f := range present.Formats {
+		more = append(more, string(f))
+	}
+	return more
+}
+
+// typedLine is a command line as far as it has been typed.
+type typedLine struct {
+	cmd   *cobra.Command
+	args  []string
+	parts []string    // values of --sk-prefix or --sk-part
+	open  *pflag.Flag // the flag whose value comes next
+}
+
+func parseLine(cmd *cobra.Command, words []shell.Word) *typedLine {
+	line := &typedLine{cmd: cmd}
+	for _, w := range words {
+		text := w.Text
+		switch {
+		case line.open != nil:
+			line.value(text)
+			line.open = nil
+		case strings.HasPrefix(text, "--") && len(text) > 2:
+			name, value, has := strings.Cut(text[2:], "=")
+			line.open = cmd.Flag(name)
+			line.settle(value, has)
+		case strings.HasPrefix(text, "-") && len(text) > 1 && text != "--":
+			line.open = cmd.Flags().ShorthandLookup(text[1:2])
+			if line.open == nil {
+				line.open = cmd.InheritedFlags().ShorthandLookup(text[1:2])
+			}
+			line.settle(text[2:], len(text) > 2)
+		default:
+			line.args = append(line.args, text)
+		}
+	}
+	return line
+}
+
+// settle closes a flag that has its value already, or takes none.
+func (l *typedLine) settle(value string, has bool) {
+	if l.open == nil {
+		return
+	}
+	if has {
+		l.value(value)
+	}
+	if has || l.open.NoOptDefVal != "" {
+		l.open = nil
+	}
+}
+
+func (l *typedLine) value(text string) {
+	if l.open.Name == "sk-prefix" || l.open.Name == "sk-part" {
+		l.parts = append(l.parts, text)
+	}
+}
+
+// flags returns the flags of the command.
+func (l *typedLine) flags() []string {
+	var names []string
+	add := func(f *pflag.Flag) { names = append(names, "--"+f.Name) }
+	l.cmd.Flags().VisitAll(add)
+	l.cmd.InheritedFlags().VisitAll(add)
+	return names
+}
+
+// flagValues returns candidates for the value of a flag.
+func (s *session) flagValues(l *typedLine, prefix string) []string {
+	switch l.open.Name {
+	case "output":
+		return formatNames()
+	case "input":
+		return []string{"text", "escaped", "hex", "base64"}
+	case "durability":
+		return []string{"sync", "process"}
+	case "format":
+		return []string{"jsonl", "csv"}
+	case "value-file":
+		return files(prefix)
+	case "sk-prefix", "sk-part", "sk-eq", "sk-lt", "sk-le", "sk-gt", "sk-ge", "sk-begins-with":
+		if len(l.args) > 0 {
+			return s.db.parts(l.args[0], l.parts, prefix)
+		}
+	}
+	return nil
+}
+
+// files returns the files whose names begin with prefix; directories end in a slash.
+func files(prefix string) []string {
+	dir, _ := filepath.Split(prefix)
+	list, err := os.ReadDir(filepath.Join(".", dir))
+	if filepath.IsAbs(dir) {
+		list, err = os.ReadDir(dir)
+	}
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, entry := range list {
+		name := dir + entry.Name()
+		if entry.IsDir() {
+			name += string(filepath.Separator)
+		}
+		names = append(names, name)
+	}
+	return names
+}
