@@ -94,7 +94,7 @@ func (l *Log) makeRoomLocked(size int64) error {
 				return err
 			}
 			continue
-		case l.prepareErr != nil && l.attempts != attempts && need >= l.failedNeed:
+		case l.failedAt > attempts && need >= l.failedNeed:
 			return l.prepareErr
 		}
 		// The second case leaves a large prepared segment to the Append that asked

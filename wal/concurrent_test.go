@@ -206,18 +206,111 @@ func TestCloseWhileInUse(t *testing.T) {
 	}
 }
 
+// gated wraps the file system of o: armed operations of one kind, of at least min
+// bytes, wait for the gate and then return err.
+func gated(o *wal.Options, kind vfs.OpKind, min int64, err error) (*atomic.Bool, chan struct{}) {
+	gate, armed := make(chan struct{}), new(atomic.Bool)
+	o.FS = vfs.NewFault(o.FS, func(op vfs.Op) error {
+		if op.Kind == kind && op.Len >= min && armed.Load() {
+			<-gate
+			return err
+		}
+		return nil
+	})
+	return armed, gate
+}
+
+// A manifest may rely on a segment only when its header is durable.
+func TestFirstSegmentIsDurable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := memOptions(512)
+		armed, gate := gated(&o, vfs.OpSync, 0, nil)
+		l := openNew(t, o)
+		synctest.Wait()
+		armed.Store(true)
+		for l.LastSeq() == 0 || l.Segments()[0].State != wal.SegmentClosed {
+			fill(t, l, l.LastSeq()+1)
+		}
+		synctest.Wait()
+		if got := l.FirstSegment(l.LastSeq()); got != 1 {
+			t.Fatalf("segment %d before its first sync, want 1", got)
+		}
+		armed.Store(false)
+		close(gate)
+		synctest.Wait()
+		if got := l.FirstSegment(l.LastSeq()); got != 2 {
+			t.Fatalf("segment %d after the sync, want 2", got)
+		}
+		must(t, l.Close())
+	})
+}
+
+// A sync that was under way when a write failed does not report success either.
+func TestWriteFailsDuringSync(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := memOptions(4 << 10)
+		failing, _ := faulty(&o, vfs.OpWriteAt, errBoom)
+		armed, gate := gated(&o, vfs.OpSync, 0, nil)
+		l := openNew(t, o)
+		fill(t, l, 3)
+		armed.Store(true)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if err := l.Sync(3); !errors.Is(err, errBoom) {
+				t.Errorf("sync: %v", err)
+			}
+		})
+		synctest.Wait()
+		failing.Store(true)
+		wantIs(t, second(l.Append(nil)), errBoom)
+		close(gate)
+		wg.Wait()
+		wantIs(t, l.Close(), errBoom)
+	})
+}
+
+// A small record that waits while space for a large one is sought does not get the
+// large one's error.
+func TestSmallRecordBesideALargeOne(t *testing.T) {
+	for range 30 { // who wakes first is not determined
+		synctest.Test(t, smallRecordBesideALargeOne)
+	}
+}
+
+func smallRecordBesideALargeOne(t *testing.T) {
+	o := memOptions(512)
+	armed, gate := gated(&o, vfs.OpAllocate, 10_000, vfs.ErrNoSpace)
+	l := openNew(t, o)
+	synctest.Wait()
+	armed.Store(true)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if _, err := l.Append(make([]byte, 20_000)); !errors.Is(err, vfs.ErrNoSpace) {
+			t.Errorf("large: %v", err)
+		}
+	})
+	synctest.Wait()
+	wg.Go(func() {
+		for range 30 {
+			if _, err := l.Append(make([]byte, 100)); err != nil {
+				t.Errorf("small: %v", err)
+			}
+		}
+	})
+	synctest.Wait()
+	gate <- struct{}{}
+	wg.Wait()
+	if l.LastSeq() != 30 {
+		t.Fatalf("%d records, want 30", l.LastSeq())
+	}
+	must(t, l.Close())
+}
+
 // One sync serves everybody who waits; whoever comes while it runs waits for the next.
 func TestGroupCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := memOptions(1 << 20)
-		gate := make(chan struct{})
-		var armed atomic.Bool
-		o.FS = vfs.NewFault(o.FS, func(op vfs.Op) error {
-			if op.Kind == vfs.OpSync && armed.Load() {
-				<-gate
-			}
-			return nil
-		})
+		armed, gate := gated(&o, vfs.OpSync, 0, nil)
 		l := openNew(t, o)
 		var wg sync.WaitGroup
 		appendAndSync := func() {

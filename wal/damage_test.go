@@ -265,14 +265,22 @@ func TestReplacedSegments(t *testing.T) {
 		"first two swapped": func(img image) {
 			img[first], img[second] = img[second], img[first]
 		},
-		"second twice":        func(img image) { img[first] = img[second] },
-		"first twice":         func(img image) { img[second] = img[first] },
-		"first missing":       func(img image) { delete(img, first) },
-		"second missing":      func(img image) { delete(img, second) },
-		"second empty":        func(img image) { img[second] = nil },
-		"second of old":       func(img image) { clear(img[second][200:]) },
-		"second zeroed":       func(img image) { clear(img[second]) },
-		"second, two damages": func(img image) { img[second][1] ^= 1; img[second][100] ^= 1 },
+		"second twice":   func(img image) { img[first] = img[second] },
+		"first twice":    func(img image) { img[second] = img[first] },
+		"first missing":  func(img image) { delete(img, first) },
+		"second missing": func(img image) { delete(img, second) },
+		"second empty":   func(img image) { img[second] = nil },
+		"second of old":  func(img image) { clear(img[second][200:]) },
+		"second zeroed":  func(img image) { clear(img[second]) },
+		"last renamed": func(img image) {
+			last := img.lastUsed()
+			img["wal-0000000099.log"] = img[last]
+			delete(img, last)
+		},
+		"link to another number": func(img image) { forge(img[names[2]], 12, 2) },
+		"link to another end":    func(img image) { forge(img[second], 56, 13) },
+		"another base":           func(img image) { forge(img[second], 48, 1000) },
+		"second, two damages":    func(img image) { img[second][1] ^= 1; img[second][100] ^= 1 },
 		"of another database": func(img image) {
 			other := memOptions(512)
 			other.DBID[3]++
@@ -289,6 +297,67 @@ func TestReplacedSegments(t *testing.T) {
 			_, _, err := tryReplay(bad.restore(t, o), 0, 1)
 			wantCorrupt(t, err)
 		})
+	}
+}
+
+// forge changes a field of 4 bytes in a segment header and makes its checksum right.
+func forge(b []byte, at int, v uint32) {
+	binary.LittleEndian.PutUint32(b[at:], v)
+	binary.LittleEndian.PutUint32(b[60:], castagnoli(b[:60]))
+}
+
+// lastUsed returns the last segment that has a header.
+func (img image) lastUsed() string {
+	last := ""
+	for _, name := range img.names() {
+		if len(img[name]) >= 64 && img[name][0] != 0 {
+			last = name
+		}
+	}
+	return last
+}
+
+// A record with a right checksum and a wrong sequence number is no record.
+func TestSequenceNumbersAreContiguous(t *testing.T) {
+	o, img := crashImage(t)
+	recs := img.records()
+	r := recs[len(recs)-1]
+	b := img[r.file]
+	binary.LittleEndian.PutUint64(b[r.off+16:], uint64(r.seq)+1)
+	crc := castagnoli(append(append([]byte(nil), b[r.off+24:r.end]...), b[r.off+4:r.off+24]...))
+	binary.LittleEndian.PutUint32(b[r.off:], crc)
+	if err := survives(t, img.restore(t, o), 35); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Damage to a marker in the middle of the log is damage to its chain.
+func TestDamagedMarkerInTheMiddle(t *testing.T) {
+	o := memOptions(4 << 10)
+	for seq := base.SeqNum(5); seq <= 15; seq += 5 {
+		l := reopen(t, o, 0, 1)
+		fill(t, l, seq)
+		must(t, l.Close())
+	}
+	img := snapshot(t, o.FS, o.Dir)
+	markers := 0
+	for _, r := range img.records() {
+		if !r.marker {
+			continue
+		}
+		markers++
+		bad := img.clone()
+		bad[r.file][r.off+4] ^= 1
+		_, n, err := tryReplay(bad.restore(t, o), 0, 1)
+		if !errors.Is(err, corrupt.ErrCorrupt) && (err != nil || n != 15) {
+			t.Fatalf("marker in %s at %d: %d records, %v", r.file, r.off, n, err)
+		}
+		if r.file < img.lastUsed() {
+			wantCorrupt(t, err)
+		}
+	}
+	if markers != 6 {
+		t.Fatalf("%d markers, want 6", markers)
 	}
 }
 

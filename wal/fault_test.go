@@ -258,6 +258,30 @@ func TestOpenStoppedAtEveryOperation(t *testing.T) {
 	}
 }
 
+func TestOpenRemovesWhatIsNotPartOfTheLog(t *testing.T) {
+	o, img := crashImage(t)
+	img["wal-0000000099.log"] = make([]byte, 512)
+	img["unrelated.log"] = []byte("stays")
+	so := img.restore(t, o)
+	tail, _ := replay(t, so, 0, 1)
+	l, err := wal.Open(so, tail)
+	must(t, err)
+	for _, s := range l.Segments() {
+		if s.State == wal.SegmentActive && s.Num != 100 {
+			t.Fatalf("the new segment is %d, want 100: numbers are not used again", s.Num)
+		}
+	}
+	must(t, l.Close())
+	known := map[string]bool{"unrelated.log": true}
+	for _, s := range l.Segments() {
+		known[s.Num.FileName()] = true
+	}
+	names := snapshot(t, so.FS, so.Dir).names()
+	if len(names) != len(known) {
+		t.Fatalf("files %q, known %v", names, known)
+	}
+}
+
 // Open writes recovered records again before it counts them as durable, unless the
 // log proves that they are: their first fsync may have failed unseen.
 func TestOpenRewritesWhatMayNotBeDurable(t *testing.T) {
@@ -285,6 +309,21 @@ func TestOpenRewritesWhatMayNotBeDurable(t *testing.T) {
 		if again := wrote == tail.Offset && synced; again == closed {
 			t.Fatalf("closed %v: rewrote up to %d of %d, synced %v",
 				closed, wrote, tail.Offset, synced)
+		}
+	}
+}
+
+// An fsync that fails for want of space is a failed fsync: Open must not go on.
+func TestOpenFailsIfItsSyncDoes(t *testing.T) {
+	for _, fault := range []error{errBoom, vfs.ErrNoSpace} {
+		o := memOptions(512)
+		armed, mem := faulty(&o, vfs.OpSync, fault)
+		armed.Store(true)
+		if _, err := wal.Open(o, wal.Tail{}); !errors.Is(err, wal.ErrFailed) {
+			t.Fatalf("got %v", err)
+		}
+		if mem.OpenFiles() != 0 {
+			t.Fatal("files are open")
 		}
 	}
 }

@@ -33,8 +33,9 @@ type Log struct {
 	pins       int         // CopyTo calls that read closed segments
 	need       int64       // bytes that a waiting Append wants a segment to have
 	attempts   uint64      // finished preparations
-	prepareErr error       // of the last one
-	failedNeed int64       // segment size of the last one if it failed
+	prepareErr error       // of the last one that failed
+	failedAt   uint64      // and which of the attempts that was
+	failedNeed int64       // and the segment size that it was about
 	encoded    []byte      // record buffer where there is no mapping
 	done       bool        // Close has begun
 	ready      *sync.Cond  // on mu: attempts, need, done or failure have changed
@@ -114,7 +115,9 @@ func (l *Log) settle(t Tail) error {
 		return nil
 	}
 	for _, s := range t.keep {
-		if s.last > t.synced {
+		// Known durable are records up to t.synced, and with them the headers of their
+		// segments; of a segment without records not even that.
+		if s.last > t.synced || s.last < s.base {
 			if err := s.rewrite(l.o.FS); err != nil {
 				return err
 			}
@@ -150,7 +153,7 @@ func (l *Log) startFirst() error {
 		return err
 	}
 	if err := s.file.Sync(); err != nil {
-		return fmt.Errorf("sync log segment %s: %w", s.path, err)
+		return l.fail(fmt.Errorf("sync log segment %s: %w", s.path, err))
 	}
 	s.durable = true
 	return nil

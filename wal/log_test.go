@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/wal"
 )
 
@@ -27,6 +28,31 @@ func TestAppendRecoverReopen(t *testing.T) {
 		}
 		must(t, l.Close())
 	})
+}
+
+// Opening and closing costs no more than the sync of the new header.
+func TestCloseOfAnIdleLogDoesNotSync(t *testing.T) {
+	o := memOptions(512)
+	armed, _ := faulty(&o, vfs.OpSync, errBoom)
+	l := openNew(t, o)
+	armed.Store(true)
+	must(t, l.Close())
+	armed.Store(false)
+	replay(t, o, 0, 1)
+}
+
+func TestErrorOfApplyEndsTheRecovery(t *testing.T) {
+	o, img := closedImage(t)
+	n := 0
+	_, err := wal.Recover(img.restore(t, o), 0, 1, func(wal.SegmentNum, base.SeqNum, []byte) error {
+		if n++; n == 5 {
+			return errBoom
+		}
+		return nil
+	})
+	if err != errBoom || n != 5 {
+		t.Fatalf("got %v after %d records", err, n)
+	}
 }
 
 func second[T any](_ T, err error) error { return err }

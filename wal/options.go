@@ -43,7 +43,8 @@ type Options struct {
 	Mapped bool
 
 	// OnFailure, if not nil, is called once, without locks held, when the log fails
-	// for good: from then on Append and Sync return that error.
+	// for good: from then on Append and Sync return that error. It must not call
+	// Close, which may be waiting for it.
 	OnFailure func(error)
 
 	// UseID returns the random identity of a segment's use; nil means crypto/rand.

@@ -51,9 +51,8 @@ func (l *Log) prepareNext() {
 	}
 	l.mu.Lock()
 	l.attempts++
-	l.prepareErr = err
 	if err != nil {
-		l.failedNeed = size
+		l.prepareErr, l.failedAt, l.failedNeed = err, l.attempts, size
 		l.need = 0 // whoever still needs it asks again
 		l.nextNum = num
 	} else {

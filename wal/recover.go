@@ -235,8 +235,9 @@ func (r *recovery) readSegment(c *candidate) (err error) {
 	}
 	defer func() {
 		var cerr error
-		r.buf, cerr = f.close()
-		err = errors.Join(err, cerr)
+		if r.buf, cerr = f.close(); err == nil {
+			err = cerr
+		}
 	}()
 	t, tag := &r.tail, c.h.tag()
 	t.Segment, t.Offset = c.num, segmentHeader

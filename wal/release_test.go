@@ -184,6 +184,35 @@ func mustTail(t *testing.T, o wal.Options) wal.Tail {
 	return tail
 }
 
+// Segments that are being copied are not released, and so not written over.
+func TestReleaseDuringCopy(t *testing.T) {
+	o := memOptions(512)
+	l := openNew(t, o)
+	fill(t, l, 60)
+	must(t, l.Sync(60))
+	dst := o
+	mem := vfs.NewMem()
+	must(t, mem.MkdirAll("db"))
+	dst.FS = vfs.NewFault(mem, func(op vfs.Op) error {
+		if op.Kind == vfs.OpCreate {
+			must(t, l.Release(l.LastSeq()))
+			fill(t, l, l.LastSeq()+60)
+			must(t, l.Sync(l.LastSeq()))
+		}
+		return nil
+	})
+	last, err := l.CopyTo(dst.FS, "db", 0)
+	must(t, err)
+	if _, n := replay(t, dst, 0, 1); n != 60 || last != 60 {
+		t.Fatalf("%d records in the copy, last %d, want 60", n, last)
+	}
+	must(t, l.Release(l.LastSeq()))
+	if n := countStates(l); n[wal.SegmentClosed] > 1 {
+		t.Fatalf("states after the copy: %v", n)
+	}
+	must(t, l.Close())
+}
+
 func TestCopyTo(t *testing.T) {
 	eachKind(t, 1<<10, func(t *testing.T, o wal.Options) {
 		l := openNew(t, o)
