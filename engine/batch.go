@@ -73,7 +73,7 @@ func (b *Batch) Delete(key Key) error {
 // DeleteRange adds the removal of all items of partition pk whose sort key satisfies
 // sk, among them those the batch has put before.
 func (b *Batch) DeleteRange(pk []byte, sk SKCondition) error {
-	s, err := (&Query{PK: pk, SK: sk}).span()
+	s, err := (&Query{PK: pk, SK: sk}).span(nil)
 	if err != nil {
 		return err
 	}

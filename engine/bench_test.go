@@ -16,9 +16,12 @@ import (
 
 func benchKey(buf []byte, n uint64) engine.Key {
 	buf = append(buf[:0], "p#"...)
-	buf = binary.BigEndian.AppendUint32(buf, uint32(n*0x9e3779b1)&0xffff|0x61610000)
+	buf = binary.BigEndian.AppendUint32(buf, uint32(n*0x9e3779b97f4a7c15>>48)|0x61610000)
 	pk := len(buf)
-	buf = fmt.Appendf(buf, "%010d", n)
+	buf = append(buf, "0000000000"...)
+	for i := len(buf) - 1; n > 0; i, n = i-1, n/10 {
+		buf[i] = '0' + byte(n%10)
+	}
 	return engine.Key{PK: buf[:pk:pk], SK: buf[pk:]}
 }
 
@@ -73,7 +76,7 @@ func run(b *testing.B, goroutines int, op func(i uint64, buf []byte) error) {
 	b.ResetTimer()
 	for range goroutines {
 		wg.Go(func() {
-			buf := make([]byte, 0, 64)
+			buf := make([]byte, 0, 256)
 			for {
 				i := next.Add(1) - 1
 				if i >= uint64(b.N) {
@@ -96,7 +99,7 @@ func BenchmarkPut(b *testing.B) {
 			b.Run(fmt.Sprintf("%v/goroutines=%d", level, g), func(b *testing.B) {
 				db := openBench(b, engine.Options{Durability: level})
 				run(b, g, func(i uint64, buf []byte) error {
-					return db.Put(benchKey(buf, i*0x9e3779b97f4a7c15>>20), value, nil)
+					return db.Put(benchKey(buf, i*0x9e3779b97f4a7c15%10_000_000_000), value, nil)
 				})
 			})
 		}

@@ -62,49 +62,61 @@ func (s span) contains(key []byte) bool {
 	return bytes.Compare(key, s.lo) >= 0 && (s.hi == nil || bytes.Compare(key, s.hi) < 0)
 }
 
-// span returns the ordered keys of partition pk that satisfy the condition.
-func (c SKCondition) span(pk []byte) span {
-	base := keycodec.AppendOrderedPK(make([]byte, 0, len(pk)+len(c.a)+len(c.b)+8), pk)
-	at := func(sk []byte, after bool) []byte {
-		k := make([]byte, 0, len(base)+len(sk)+1)
-		k = append(append(k, base...), sk...)
-		if after {
-			k = append(k, 0)
-		}
-		return k
+// appendSpan returns the ordered keys of partition pk that satisfy the condition. Both
+// bounds are in one buffer, buf if it is large enough.
+func (c SKCondition) appendSpan(buf, pk []byte) span {
+	n := 2*(len(pk)+2) + len(c.a) + len(c.b) + 2 // of a PK without zero bytes
+	if cap(buf) < n {
+		buf = make([]byte, 0, n)
 	}
-	first := at(nil, true) // the lowest key with a sort key
-	end := partitionEnd(base)
-	switch c.op {
-	case skEqual:
-		return span{at(c.a, false), at(c.a, true)}
-	case skLess:
-		return span{first, at(c.a, false)}
-	case skLessEqual:
-		return span{first, at(c.a, true)}
-	case skGreater:
-		return span{at(c.a, true), end}
-	case skGreaterEqual:
-		return span{maxKey(at(c.a, false), first), end}
-	case skBetween:
-		return span{maxKey(at(c.a, false), first), at(c.b, true)}
-	case skBeginsWith:
-		hi, ok := keycodec.PrefixEnd(nil, c.a)
-		if !ok {
-			return span{maxKey(at(c.a, false), first), end}
-		}
-		return span{at(c.a, false), at(hi, false)}
+	lo := keycodec.AppendOrderedPK(buf[:0], pk)
+	base := len(lo)
+	loSK, loAfter, hiSK, hiAfter, hiEnd := c.operands()
+	lo = append(lo, loSK...)
+	if loAfter {
+		lo = append(lo, 0)
 	}
-	return span{base, end}
+	hi := append(lo[len(lo):], lo[:base]...)
+	if hiEnd {
+		return span{lo, partitionEnd(hi)}
+	}
+	hi = append(hi, hiSK...)
+	if hiAfter {
+		hi = append(hi, 0)
+	}
+	return span{lo, hi}
 }
 
-// partitionEnd returns the first ordered key behind the partition whose lowest key
-// is base: base ends in 00 00, and 00 01 is above every key of the partition
+// operands returns the sort keys that bound the condition: from loSK (or right after
+// it) to below hiSK (or right after it) or, with hiEnd, the end of the partition. An
+// empty sort key stands for the item without one, and right after it come all others.
+func (c SKCondition) operands() (loSK []byte, loAfter bool, hiSK []byte, hiAfter, hiEnd bool) {
+	switch c.op {
+	case skEqual:
+		return c.a, false, c.a, true, false
+	case skLess:
+		return nil, true, c.a, false, false
+	case skLessEqual:
+		return nil, true, c.a, true, false
+	case skGreater:
+		return c.a, true, nil, false, true
+	case skGreaterEqual:
+		return c.a, len(c.a) == 0, nil, false, true
+	case skBetween:
+		return c.a, len(c.a) == 0, c.b, true, false
+	case skBeginsWith:
+		end, ok := keycodec.PrefixEnd(nil, c.a)
+		return c.a, len(c.a) == 0, end, false, !ok
+	}
+	return nil, false, nil, false, true
+}
+
+// partitionEnd turns the lowest key of a partition, in place, into the first ordered
+// key behind it: the key ends in 00 00, and 00 01 is above every key of the partition
 // because only an escaped zero byte of a longer PK can follow there.
-func partitionEnd(base []byte) []byte {
-	end := bytes.Clone(base)
-	end[len(end)-1] = 1
-	return end
+func partitionEnd(lowest []byte) []byte {
+	lowest[len(lowest)-1] = 1
+	return lowest
 }
 
 func maxKey(a, b []byte) []byte {

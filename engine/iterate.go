@@ -65,6 +65,7 @@ type iteration struct {
 	sinceOK int // entries since the context was checked
 	filter  func(Item) bool
 	pk      []byte // scratch of escaped partition keys
+	bounds  []byte // scratch of the bounds of a query
 }
 
 var iterationPool = sync.Pool{New: func() any { return new(iteration) }}
@@ -72,23 +73,24 @@ var iterationPool = sync.Pool{New: func() any { return new(iteration) }}
 // checkEvery is how many entries pass between two looks at the context.
 const checkEvery = 256
 
-func (db *DB) startIteration(
-	ctx context.Context, r reader, limit int, filter func(Item) bool,
-) (*iteration, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, context.Cause(ctx)
+// start begins the iteration; after an error it is over.
+func (it *iteration) start(
+	ctx context.Context, db *DB, r reader, limit int, filter func(Item) bool,
+) error {
+	err := context.Cause(ctx)
+	if err == nil {
+		err = r.enter(db, &it.node)
 	}
-	it := iterationPool.Get().(*iteration)
-	if err := r.enter(db, &it.node); err != nil {
+	if err != nil {
 		iterationPool.Put(it)
-		return nil, err
+		return err
 	}
 	it.db, it.ctx, it.filter = db, ctx, filter
 	it.nowMs, it.sinceOK, it.left = 0, 0, limit
 	if limit == 0 {
 		it.left = -1
 	}
-	return it, nil
+	return nil
 }
 
 func (it *iteration) close() {
@@ -137,13 +139,15 @@ func (it *iteration) emit(item Item, yield func(Item, error) bool) (done bool) {
 }
 
 func (db *DB) query(ctx context.Context, q *Query, r reader, yield func(Item, error) bool) {
-	s, err := q.span()
+	it := iterationPool.Get().(*iteration)
+	s, err := q.span(it.bounds)
 	if err != nil {
+		iterationPool.Put(it)
 		yield(Item{}, err)
 		return
 	}
-	it, err := db.startIteration(ctx, r, q.Limit, q.Filter)
-	if err != nil {
+	it.bounds = s.lo[:0]
+	if err := it.start(ctx, db, r, q.Limit, q.Filter); err != nil {
 		yield(Item{}, err)
 		return
 	}
@@ -207,8 +211,8 @@ func (db *DB) scan(ctx context.Context, s *Scan, r reader, yield func(Item, erro
 		yield(Item{}, err)
 		return
 	}
-	it, err := db.startIteration(ctx, r, s.Limit, s.Filter)
-	if err != nil {
+	it := iterationPool.Get().(*iteration)
+	if err := it.start(ctx, db, r, s.Limit, s.Filter); err != nil {
 		yield(Item{}, err)
 		return
 	}

@@ -44,8 +44,8 @@ func (q *Query) fingerprint() uint32 {
 }
 
 // span validates the query and returns the ordered keys it covers, with After
-// applied.
-func (q *Query) span() (span, error) {
+// applied, in buf if it is large enough.
+func (q *Query) span(buf []byte) (span, error) {
 	if err := (Key{PK: q.PK}).Validate(); err != nil {
 		return span{}, fmt.Errorf("engine: query: %w", err)
 	}
@@ -55,7 +55,7 @@ func (q *Query) span() (span, error) {
 	if q.SK.op == skEqual && len(q.SK.a) == 0 {
 		return span{}, fmt.Errorf("engine: query: %w", ErrEmptySK)
 	}
-	s := q.SK.span(q.PK)
+	s := q.SK.appendSpan(buf, q.PK)
 	if len(q.After) == 0 {
 		return s, nil
 	}

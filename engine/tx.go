@@ -202,6 +202,7 @@ func (tx *Tx) lookup(key Key, e *base.Entry) error {
 // readSpan notes that the transaction depends on all keys of the span.
 func (tx *Tx) readSpan(id uint8, s span) {
 	if !tx.readOnly {
+		s = span{bytes.Clone(s.lo), bytes.Clone(s.hi)}
 		tx.spans = append(tx.spans, readSpan{id, s})
 		tx.stripes.add(id)
 	}
