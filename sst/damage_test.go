@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/kstonedb/kstone/internal/base"
@@ -179,7 +180,10 @@ func TestWrongFile(t *testing.T) {
 	if err := read(one, nil); err != nil {
 		t.Fatal(err)
 	}
-	expect("other database", read(one, func(ro *sst.ReaderOptions) { ro.DBID[3]++ }))
+	err := read(one, func(ro *sst.ReaderOptions) { ro.DBID[3]++ })
+	if expect("other database", err); !strings.Contains(err.Error(), "database id") {
+		t.Errorf("the error does not say what is wrong: %v", err)
+	}
 	expect("other seed", read(one, func(ro *sst.ReaderOptions) { ro.Seed++ }))
 	changed := one
 	changed.Entries++
@@ -197,7 +201,7 @@ func TestWrongFile(t *testing.T) {
 	store(t, fs, one.Name(), bytesOne)
 	r := sst.NewReader(readerOptions(fs, one))
 	var blocks []sst.BlockInfo
-	err := r.Blocks(func(b sst.BlockInfo) bool {
+	err = r.Blocks(func(b sst.BlockInfo) bool {
 		blocks = append(blocks, b)
 		return true
 	})

@@ -165,7 +165,10 @@ func (r *Reader) locate(
 	if !ok {
 		return -1, false, r.damagedIndex(t, i)
 	}
-	if i == x.n {
+	if i == x.n { // the file's last key, all its versions newer than snap
+		if len(t.filters) == 1 {
+			r.stats.c.Add(statPassedOnly, 1)
+		}
 		return -1, false, nil
 	}
 	if len(t.filters) > 1 {
@@ -216,7 +219,7 @@ func (r *Reader) MayContain(key []byte, hash uint64) (bool, error) {
 	}
 	i, filtered, err := r.locate(t, key, hash, base.MaxSeqNum)
 	if i >= 0 && filtered {
-		r.stats.c.Add(statMayContain, 1)
+		r.stats.c.Add(statPassedOnly, 1)
 	}
 	return i >= 0, err
 }

@@ -234,6 +234,26 @@ func TestFilterStats(t *testing.T) {
 	}
 }
 
+// TestVersionsAreNoFalsePositives: a filter that lets a key through whose versions
+// are all newer than the read was right.
+func TestVersionsAreNoFalsePositives(t *testing.T) {
+	fsys := vfs.NewMem()
+	entries := plainEntries(100)
+	meta := build(t, fsys, sst.WriterOptions{FilterBits: 8}, entries)
+	ro := readerOptions(fsys, meta)
+	r := sst.NewReader(ro)
+	var e base.Entry
+	for i := 10; i < len(entries); i++ {
+		key := entries[i].Key
+		if found, err := r.Get(key, base.Hash(key, testSeed), 10, &e); found || err != nil {
+			t.Fatal(found, err)
+		}
+	}
+	if s := ro.Stats.Snapshot(); s.FilterFalsePositives != 0 || s.FilterChecks != 90 {
+		t.Errorf("%+v", s)
+	}
+}
+
 // TestReadAhead: a cold scan reads in large pieces, short ones do not.
 func TestReadAhead(t *testing.T) {
 	fsys := vfs.NewMem()
@@ -243,6 +263,10 @@ func TestReadAhead(t *testing.T) {
 	r := sst.NewReader(ro)
 	c := r.NewCursor(base.MaxSeqNum)
 	c.SeekGE(entries[30_000].Key)
+	c.Next()
+	if s, one := ro.Stats.Snapshot(), uint64(45<<10); s.BlockMisses != 1 || s.ReadBytes > one {
+		t.Errorf("a single entry reads %+v", s)
+	}
 	for range 200 {
 		c.Next()
 	}

@@ -13,7 +13,7 @@ const (
 	statNegatives       = iota // reads a filter answered with "absent"
 	statFilteredLookups        // accesses to a data block after a filter's "perhaps"
 	statLookups                // other accesses to a data block
-	statMayContain             // MayContain calls a filter answered with "perhaps"
+	statPassedOnly             // "perhaps" of a filter that led to no data block
 	statFalsePositives         // filtered lookups that found no such key
 	statBlockMisses            // accesses to a data block that had to decode it
 	statReads                  // ReadAt calls
@@ -36,7 +36,7 @@ func (s *Stats) Snapshot() StatsSnapshot {
 	neg, filtered := s.c.Load(statNegatives), s.c.Load(statFilteredLookups)
 	misses := s.c.Load(statBlockMisses)
 	return StatsSnapshot{
-		FilterChecks:         neg + filtered + s.c.Load(statMayContain),
+		FilterChecks:         neg + filtered + s.c.Load(statPassedOnly),
 		FilterNegatives:      neg,
 		FilterFalsePositives: s.c.Load(statFalsePositives),
 		BlockHits:            max(filtered+s.c.Load(statLookups), misses) - misses,

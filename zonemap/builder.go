@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/FastFilter/xorfilter"
 )
@@ -58,16 +57,10 @@ func (b *Builder) Build(dst []byte, bits int) ([]byte, error) {
 	return dst, nil
 }
 
-// buildFuse builds the table. Why the second try: the library drops most
-// duplicates itself, but a set with very many of them can exhaust its attempts.
+// buildFuse builds the table, which belongs to b and lasts until the next build.
 func buildFuse[T uint8 | uint16](b *Builder) (xorfilter.BinaryFuse[T], error) {
 	f, err := xorfilter.BuildBinaryFuse[T](&b.fuse, b.hashes)
-	if err == nil {
-		return f, nil
-	}
-	slices.Sort(b.hashes)
-	b.hashes = slices.Compact(b.hashes)
-	if f, err = xorfilter.BuildBinaryFuse[T](&b.fuse, b.hashes); err != nil {
+	if err != nil {
 		return f, fmt.Errorf("zonemap: build filter of %d keys: %w", len(b.hashes), err)
 	}
 	return f, nil

@@ -124,6 +124,34 @@ func TestEmptyMap(t *testing.T) {
 	}
 }
 
+// TestDecodeRefuses: every truncation, and fields that contradict each other.
+func TestDecodeRefuses(t *testing.T) {
+	e := base.Entry{Key: []byte("key"), Seq: 300, Kind: base.KindPutTTL, Expiry: 5}
+	m := zoneOf([]base.Entry{e})
+	good := m.AppendBinary(nil)
+	for n := range good {
+		if _, _, err := zonemap.Decode(good[:n]); !errors.Is(err, corrupt.ErrCorrupt) {
+			t.Errorf("%d of %d bytes: %v", n, len(good), err)
+		}
+	}
+	for name, change := range map[string]func(*zonemap.Map){
+		"keys":       func(m *zonemap.Map) { m.First = []byte("l") },
+		"sequence":   func(m *zonemap.Map) { m.MaxSeq = base.MaxSeqNum + 1 },
+		"tombstones": func(m *zonemap.Map) { m.Tombstones = 2 },
+		"ttl":        func(m *zonemap.Map) { m.Tombstones = 1 },
+		"expiry":     func(m *zonemap.Map) { m.MaxExpiry = 4 },
+	} {
+		bad := m
+		change(&bad)
+		if _, _, err := zonemap.Decode(bad.AppendBinary(nil)); !errors.Is(err, corrupt.ErrCorrupt) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, _, err := zonemap.Decode([]byte{9}); !errors.Is(err, corrupt.ErrVersion) {
+		t.Errorf("version 9: %v", err)
+	}
+}
+
 func FuzzZoneMap(f *testing.F) {
 	ttl := base.Entry{Key: []byte("key"), Seq: 300, Kind: base.KindPutTTL, Expiry: -5}
 	for _, e := range []base.Entry{{Key: []byte("k"), Kind: base.KindDelete}, ttl} {

@@ -1,0 +1,121 @@
+package sst
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/zonemap"
+)
+
+// TestVerifyFindsLies: files whose checksums are all right but whose parts
+// contradict each other.
+func TestVerifyFindsLies(t *testing.T) {
+	lies := map[string]func(p *parts){
+		"entry head":    func(p *parts) { p.block[blockHeaderBytes]++ },
+		"zone: lowest":  func(p *parts) { p.block[8]-- },
+		"key order":     func(p *parts) { repeatVersion(t, p.block) },
+		"index head":    func(p *parts) { p.index[indexHeaderBytes]++ },
+		"index seq":     func(p *parts) { p.index[indexRecordAt(p.index)+handleBytes]++ },
+		"filter":        func(p *parts) { clear(p.filter[zonemap.FilterHeaderBytes:]) },
+		"zone map":      func(p *parts) { p.index[len(p.index)-1]++ },
+		"distinct keys": func(p *parts) { changeProps(t, p, func(q *properties) { q.keys-- }) },
+		"zone map of the file": func(p *parts) {
+			changeProps(t, p, func(q *properties) { q.zone.RawBytes++ })
+		},
+		"sequence numbers": func(p *parts) { changeProps(t, p, func(q *properties) { q.maxSeq++ }) },
+		"end of data":      func(p *parts) { changeProps(t, p, func(q *properties) { q.dataEnd-- }) },
+	}
+	for name, lie := range lies {
+		p := seedParts(t)
+		lie(&p)
+		fs := vfs.NewMem()
+		blocks := [][]byte{p.block, p.ranges, p.filter, p.index, p.props}
+		meta, err := hostileFile(fs, p.footer, blocks)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		r := NewReader(ReaderOptions{FS: fs, Meta: meta, DBID: p.footer.dbid})
+		err = r.Verify(context.Background())
+		if !errors.Is(err, corrupt.ErrCorrupt) {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if word := strings.FieldsFunc(name, notLetter)[0]; !strings.Contains(err.Error(), word) {
+			t.Errorf("%s: the error speaks of something else: %v", name, err)
+		}
+	}
+}
+
+func notLetter(c rune) bool { return c < 'a' || c > 'z' }
+
+// indexRecordAt returns where the first record of an index starts.
+func indexRecordAt(index []byte) int {
+	x, err := openIndex(index)
+	if err != nil {
+		panic(err)
+	}
+	return int(x.offset(0))
+}
+
+// repeatVersion makes the second version of some key as new as the first.
+func repeatVersion(t *testing.T, block []byte) {
+	t.Helper()
+	b, err := openDataBlock(block)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tag := func(i int) []byte {
+		_, rest, ok := b.suffix(i)
+		n := 0
+		if _, n = binary.Uvarint(rest); !ok || n <= 0 {
+			t.Fatal("no tag")
+		}
+		return rest[:n]
+	}
+	for i := range b.n - 1 {
+		first, _, _ := b.suffix(i)
+		second, _, _ := b.suffix(i + 1)
+		if bytes.Equal(first, second) && len(tag(i)) == len(tag(i+1)) {
+			kind := tag(i + 1)[0] & 3
+			copy(tag(i+1), tag(i))
+			tag(i + 1)[0] = tag(i + 1)[0]&^3 | kind
+			return
+		}
+	}
+	t.Fatal("no key with two versions")
+}
+
+func changeProps(t *testing.T, p *parts, change func(*properties)) {
+	t.Helper()
+	q, err := decodeProperties(p.props)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := q.partitions[0].handle
+	change(q)
+	q.partitions[0].handle = h
+	p.props = q.append(nil)
+}
+
+// TestDecompressBounds: a few bytes that claim to be a gigabyte cost nothing.
+func TestDecompressBounds(t *testing.T) {
+	payload := []byte{0x10, 'a', 1, 0}
+	n := testing.AllocsPerRun(10, func() {
+		if _, err := decompress(LZ4, payload, 1<<30); err == nil {
+			t.Fatal("no error")
+		}
+	})
+	if n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	h := blockHandle{off: 0, stored: 10, raw: 10*maxRatio + 1}
+	if h.check(1<<40, maxRawBytes) {
+		t.Error("a ratio that no codec reaches is accepted")
+	}
+}
