@@ -115,6 +115,7 @@ func (db *DB) compact(ctx context.Context, b *stripe.Builder, job compactionJob)
 	d := time.Since(start)
 	db.metrics.compactions.Add(1)
 	db.metrics.compactBytes.Add(uint64(out.BytesWritten))
+	db.metrics.stripes[job.stripe].merged.Add(out.BytesWritten)
 	db.metrics.compactRead.Add(uint64(out.BytesRead))
 	db.opts.Logger.Debug("compacted", "stripe", job.stripe, "reason", job.plan.Reason,
 		"runs", len(out.Replaced), "read", out.BytesRead, "written", out.BytesWritten, "dur", d)

@@ -27,17 +27,19 @@ type DB struct {
 	env     stripe.Env
 	stripes [base.NumStripes]stripe.Stripe
 
-	log      *wal.Log // nil if read-only
-	lastSeq  base.SeqNum
-	visible  visible
-	snaps    snapshots
-	memory   memory
-	sched    *scheduler // nil if read-only
-	metrics  counters
-	failure  atomic.Pointer[readOnlyError]
-	closed   atomic.Bool
-	closeErr error
-	closing  sync.Once
+	log     *wal.Log // nil if read-only
+	lastSeq base.SeqNum
+	// logRecords is the number of records that Open has replayed.
+	logRecords int64
+	visible    visible
+	snaps      snapshots
+	memory     memory
+	sched      *scheduler // nil if read-only
+	metrics    counters
+	failure    atomic.Pointer[readOnlyError]
+	closed     atomic.Bool
+	closeErr   error
+	closing    sync.Once
 
 	nextFile atomic.Uint64
 	nextRun  atomic.Uint64

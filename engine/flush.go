@@ -233,7 +233,8 @@ func (db *DB) commitEdit(e *manifest.Edit) error {
 // flushed does the accounting after a flush.
 func (db *DB) flushed(outs []*stripe.Output, ids []uint8, d time.Duration) {
 	var bytes, freed int64
-	for _, o := range outs {
+	for i, o := range outs {
+		db.metrics.stripes[ids[i]].flushed.Add(o.BytesWritten)
 		bytes += o.BytesWritten
 		freed += o.TableBytes()
 	}

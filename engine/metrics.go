@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/histogram"
 )
 
@@ -23,9 +24,13 @@ type counters struct {
 	compactBytes       atomic.Uint64
 	stalls             atomic.Uint64
 	stallNs, longestNs atomic.Int64
+	stripes            [base.NumStripes]stripeCounters
 
 	writes, reads histogram.Histogram
 }
+
+// stripeCounters are the file bytes that flushes and merges of a stripe have written.
+type stripeCounters struct{ flushed, merged atomic.Int64 }
 
 // sampleEvery is how many operations share one latency measurement. Why not all:
 // reading the clock twice costs 50 to 80 ns, a tenth of a write.
@@ -96,6 +101,18 @@ type StripeMetrics struct {
 	// values before compression, MemtableBytes the memory of its write buffers.
 	DiskBytes, RawBytes, MemtableBytes int64
 	Runs, Files                        int
+	// FlushedBytes and MergedBytes are what flushes and merges have written to the
+	// stripe's SSTs since Open.
+	FlushedBytes, MergedBytes int64
+}
+
+// WriteAmplification is the bytes written to SSTs by bytes flushed, 0 before the
+// first flush. The log, which all stripes share, is not in it.
+func (s *StripeMetrics) WriteAmplification() float64 {
+	if s.FlushedBytes == 0 {
+		return 0
+	}
+	return float64(s.FlushedBytes+s.MergedBytes) / float64(s.FlushedBytes)
 }
 
 // Metrics is a picture of the database at work. Counters start at zero with Open.
@@ -181,6 +198,8 @@ func (db *DB) stripeMetrics(m *Metrics) {
 			s.Records += uint64(t.Len())
 		}
 		s.Runs = len(v.Runs)
+		s.FlushedBytes = db.metrics.stripes[i].flushed.Load()
+		s.MergedBytes = db.metrics.stripes[i].merged.Load()
 		for _, r := range v.Runs {
 			s.Files += len(r.Files)
 			for _, f := range r.Files {
@@ -203,6 +222,8 @@ func (t *StripeMetrics) add(s *StripeMetrics) {
 	t.DiskBytes += s.DiskBytes
 	t.RawBytes += s.RawBytes
 	t.MemtableBytes += s.MemtableBytes
+	t.FlushedBytes += s.FlushedBytes
+	t.MergedBytes += s.MergedBytes
 	t.Runs += s.Runs
 	t.Files += s.Files
 }

@@ -228,7 +228,7 @@ func (db *DB) recover(state *manifest.State) (tail wal.Tail, replayed int, err e
 			Want: fmt.Sprintf("commit %d", state.LastSeq), Got: fmt.Sprintf("commit %d", tail.LastSeq),
 		})
 	}
-	db.lastSeq = tail.LastSeq
+	db.lastSeq, db.logRecords = tail.LastSeq, tail.Records
 	return tail, r.ops, nil
 }
 

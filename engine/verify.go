@@ -20,6 +20,8 @@ type VerifyReport struct {
 	Files   int    // SSTs read in full
 	Bytes   int64  // of them
 	Entries uint64 // entries in them
+	// LogRecords is the number of log records that Open has read and checked.
+	LogRecords int64
 	// Errors holds the damage, one error a file; it is also what Verify returns,
 	// joined.
 	Errors []error
@@ -40,6 +42,7 @@ func (db *DB) Verify(ctx context.Context, progress func(VerifyProgress)) (Verify
 		return rep, err
 	}
 	defer pin.release()
+	rep.LogRecords = db.logRecords
 	var p VerifyProgress
 	for f := range pin.state.Files() {
 		p.FilesTotal++
