@@ -147,6 +147,19 @@ func TestEveryTruncation(t *testing.T) {
 	}
 }
 
+// readKey reads one key with a new reader whose options were changed.
+func readKey(fs vfs.FS, meta base.FileMeta, key []byte, change func(*sst.ReaderOptions)) error {
+	ro := readerOptions(fs, meta)
+	if change != nil {
+		change(&ro)
+	}
+	r := sst.NewReader(ro)
+	defer r.Close()
+	var e base.Entry
+	_, err := r.Get(key, base.Hash(key, testSeed), base.MaxSeqNum, &e)
+	return err
+}
+
 // TestWrongFile: a file in another's place, a block in another's place, a file of
 // another database, another seed.
 func TestWrongFile(t *testing.T) {
@@ -161,15 +174,7 @@ func TestWrongFile(t *testing.T) {
 	key := entries[0].Key
 
 	read := func(meta base.FileMeta, change func(*sst.ReaderOptions)) error {
-		ro := readerOptions(fs, meta)
-		if change != nil {
-			change(&ro)
-		}
-		r := sst.NewReader(ro)
-		defer r.Close()
-		var e base.Entry
-		_, err := r.Get(key, base.Hash(key, testSeed), base.MaxSeqNum, &e)
-		return err
+		return readKey(fs, meta, key, change)
 	}
 	expect := func(what string, err error) {
 		t.Helper()
