@@ -98,6 +98,8 @@ func message(err error) (text, hint string) {
 	switch {
 	case errors.As(err, &u):
 		return text, u.hint
+	case errors.Is(err, context.Canceled) && !errors.As(err, &a):
+		return "interrupted", ""
 	case errors.As(err, &n):
 		return n.text, n.hint
 	case errors.As(err, &a):
@@ -145,8 +147,6 @@ func hintFor(err error) string {
 		return "nothing is lost; free some space and run the command again"
 	case errors.Is(err, fs.ErrPermission):
 		return "check the permissions of the directory and its files"
-	case errors.Is(err, context.Canceled):
-		return "what was written before stays; the database is intact"
 	}
 	return ""
 }

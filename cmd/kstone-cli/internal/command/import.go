@@ -181,7 +181,8 @@ func (a *app) importFrom(ctx context.Context, d *database, f *importFlags, name 
 	}
 	switch {
 	case errors.Is(err, context.Canceled):
-		return &advice{fmt.Errorf("interrupted: %w", err), "what was written stays; run the import again to finish it"}
+		return &advice{fmt.Errorf("interrupted%w", quiet{err}),
+			"what was written stays; run the import again to finish it"}
 	case err != nil:
 		return err
 	case im.sum.Rejected > 0:

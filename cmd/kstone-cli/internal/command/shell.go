@@ -154,7 +154,7 @@ func (s *session) interactive() {
 	for _, old := range history.Lines() {
 		line.AppendHistory(old)
 	}
-	pending := ""
+	pending, aborts := "", 0
 	for !s.left {
 		shown := prompt
 		if pending != "" {
@@ -163,7 +163,7 @@ func (s *session) interactive() {
 		text, err := line.Prompt(shown)
 		switch {
 		case errors.Is(err, liner.ErrPromptAborted):
-			if pending == "" && text == "" {
+			if aborts++; aborts > 1 {
 				fmt.Fprintln(s.app.err, "(Ctrl-D or .exit leaves)")
 			}
 			pending = ""
@@ -173,6 +173,7 @@ func (s *session) interactive() {
 			return
 		}
 		pending += text
+		aborts = 0
 		words, err := shell.Split(pending)
 		if errors.Is(err, shell.ErrOpenQuote) {
 			pending += "\n"

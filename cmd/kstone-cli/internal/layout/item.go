@@ -216,7 +216,7 @@ func (s *Schema) isOwnForm(value []byte, r *Record) bool {
 		return false
 	}
 	for _, f := range r.row.Fields {
-		if len(f.Name) > 0 && f.Name[0] == '$' || s.hasField(f.Name) {
+		if len(f.Name) == 0 || f.Name[0] == '$' || s.hasField(f.Name) {
 			return false
 		}
 	}

@@ -155,7 +155,7 @@ func (t *tableWriter) flush(tail []tableRow) {
 		}
 		cells = append(cells, line)
 	}
-	t.draw(head, cells)
+	t.draw(head, cells, len(head)-len(names))
 	t.rows = t.rows[:0]
 }
 
@@ -189,8 +189,8 @@ func (t *tableWriter) columns(rows []tableRow) (head, names []string) {
 	return append(head, names...), names
 }
 
-// draw writes one table.
-func (t *tableWriter) draw(head []string, cells [][]string) {
+// draw writes one table, whose first columns hold the keys.
+func (t *tableWriter) draw(head []string, cells [][]string, keys int) {
 	widths := fitColumns(head, cells, t.o.Width)
 	out := table.NewWriter()
 	out.SetStyle(table.StyleRounded)
@@ -207,7 +207,7 @@ func (t *tableWriter) draw(head []string, cells [][]string) {
 	configs := make([]table.ColumnConfig, len(head))
 	for i := range head {
 		configs[i] = table.ColumnConfig{Number: i + 1, Align: text.AlignLeft}
-		if allNumbers(cells, i) {
+		if i >= keys && allNumbers(cells, i) {
 			configs[i].Align, configs[i].AlignHeader = text.AlignRight, text.AlignRight
 		}
 	}
