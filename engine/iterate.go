@@ -283,7 +283,10 @@ func (it *iteration) scanMerged(
 ) error {
 	m := newMerge(s.Reverse)
 	defer m.close()
-	b := stripe.Bounds{Lo: p.span.lo, Hi: p.span.hi, Reverse: s.Reverse, Snap: it.node.seq}
+	b := stripe.Bounds{
+		Lo: p.span.lo, Hi: p.span.hi, Reverse: s.Reverse, Snap: it.node.seq,
+		ReadAheadBytes: mergeReadAhead / len(p.stripes),
+	}
 	batch := mergeBatch
 	if s.Limit > 0 {
 		batch = min(batch, 1+s.Limit/len(p.stripes))

@@ -14,6 +14,10 @@ import (
 // single step is a cache miss or several; reading 16 at a time lets them overlap.
 const mergeBatch = 16
 
+// mergeReadAhead bounds, together for one run of each stripe, what an ordered scan of
+// uncached blocks reads ahead: 32 KiB a stripe.
+const mergeReadAhead = 8 << 20
+
 // merge joins the cursors of many stripes, whose keys are disjoint, into one ordered
 // sequence with a tournament tree of losers (Knuth, The Art of Computer Programming,
 // volume 3, 5.4.1): log2(k) comparisons an entry, against the losers on the path of

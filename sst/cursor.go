@@ -46,6 +46,15 @@ func (r *Reader) InitCursor(c *Cursor, snap base.SeqNum) {
 	*c = Cursor{r: r, snap: snap, key: key, seq: seq}
 }
 
+// LimitReadAhead bounds the memory that a forward scan of uncached blocks reads ahead
+// into; a larger block is still read whole. Call it after InitCursor. Merges of many
+// cursors need it: by default each may hold 256 KiB.
+func (c *Cursor) LimitReadAhead(bytes int) { c.seq.limit = bytes }
+
+// Release lets go of the file, its blocks and the read-ahead buffer, so that a pooled
+// cursor does not keep them in memory. Before its next use it needs InitCursor.
+func (c *Cursor) Release() { *c = Cursor{key: c.key[:0]} }
+
 // Entry returns the entry the cursor stands on. See cursor.Cursor.
 func (c *Cursor) Entry() *base.Entry { return &c.entry }
 

@@ -22,6 +22,7 @@ type sequential struct {
 	next  int // the block that would continue the run
 	run   int // blocks read in order
 	ahead int // size of the next large read
+	limit int // of ahead, 0 for maxAheadBytes
 
 	buf   []byte // stored bytes of the file from start
 	start uint64
@@ -38,6 +39,9 @@ func (s *sequential) block(r *Reader, t *tail, i int, h blockHandle) ([]byte, er
 		s.run++
 	} else {
 		s.run, s.ahead = 0, firstAheadBytes
+		if s.limit > 0 {
+			s.ahead = min(s.ahead, s.limit)
+		}
 	}
 	s.next = i + 1
 	if s.holds(h) {
@@ -49,7 +53,11 @@ func (s *sequential) block(r *Reader, t *tail, i int, h blockHandle) ([]byte, er
 	if err := s.fill(r, t, h, s.ahead); err != nil {
 		return nil, err
 	}
-	s.ahead = min(2*s.ahead, maxAheadBytes)
+	limit := maxAheadBytes
+	if s.limit > 0 {
+		limit = s.limit
+	}
+	s.ahead = min(2*s.ahead, limit)
 	return s.decode(r, h)
 }
 

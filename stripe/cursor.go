@@ -16,6 +16,9 @@ type Bounds struct {
 	Lo, Hi  []byte
 	Reverse bool
 	Snap    base.SeqNum
+	// ReadAheadBytes limits what each source of uncached blocks may read ahead; 0
+	// leaves the default of sst.Cursor. Merges of many stripes set it.
+	ReadAheadBytes int
 }
 
 // Cursor iterates over the visible entries of a stripe in one direction: the newest
@@ -105,7 +108,7 @@ func (c *Cursor) OpenWith(s *Stripe, b Bounds, overlay *memtable.Table) error {
 	for _, r := range v.Runs {
 		if lo, hi := r.overlap(b.Lo, b.Hi); lo < hi {
 			src := next(r.MaxSeq)
-			src.run.init(r, lo, hi, b.Snap)
+			src.run.init(r, lo, hi, b.Snap, b.ReadAheadBytes)
 			src.cur = &src.run
 			c.heap = append(c.heap, src)
 		}

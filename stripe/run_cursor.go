@@ -13,23 +13,30 @@ type runCursor struct {
 	lo, hi int
 	at     int // the file cur belongs to, -1 before the first positioning
 	snap   base.SeqNum
+	ahead  int // limit of reading ahead, 0 for the default
 	cur    sst.Cursor
 }
 
 var _ cursor.Cursor = (*runCursor)(nil)
 
-func (c *runCursor) init(r *Run, lo, hi int, snap base.SeqNum) {
-	c.run, c.lo, c.hi, c.at, c.snap = r, lo, hi, -1, snap
+func (c *runCursor) init(r *Run, lo, hi int, snap base.SeqNum, ahead int) {
+	c.run, c.lo, c.hi, c.at, c.snap, c.ahead = r, lo, hi, -1, snap, ahead
 }
 
 // release lets go of the run.
-func (c *runCursor) release() { c.run = nil }
+func (c *runCursor) release() {
+	if c.run != nil {
+		c.run = nil
+		c.cur.Release()
+	}
+}
 
 // open makes file i the current one.
 func (c *runCursor) open(i int) {
 	if c.at != i {
 		c.at = i
 		c.run.Files[i].Reader.InitCursor(&c.cur, c.snap)
+		c.cur.LimitReadAhead(c.ahead)
 	}
 }
 
