@@ -81,7 +81,8 @@ func (a *app) timed(fn func() error) error {
 	total := time.Since(start)
 	text := "time: " + present.Duration(total)
 	if a.open == nil {
-		text = fmt.Sprintf("time: open %s, run %s", present.Duration(a.opened), present.Duration(total-a.opened))
+		text = fmt.Sprintf("time: open %s, run %s", present.Duration(a.opened),
+			present.Duration(total-a.opened))
 	}
 	if a.errTTY && a.color {
 		text = "\x1b[2m" + text + "\x1b[0m"
@@ -264,7 +265,8 @@ func (a *app) root() *cobra.Command {
 	if a.open != nil { // no name of a program before the command
 		root.Use = ""
 		root.CompletionOptions.DisableDefaultCmd = true
-		root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "{{.UseLine}}", "{{trim .UseLine}}", 1))
+		root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "{{.UseLine}}",
+			"{{trim .UseLine}}", 1))
 	}
 	return root
 }

@@ -20,7 +20,8 @@ const (
 
 // completePK completes the argument behind the database with partition keys. In a
 // system shell it opens the database read-only for that.
-func (a *app) completePK(_ *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+func (a *app) completePK(_ *cobra.Command, args []string, prefix string) ([]string,
+	cobra.ShellCompDirective) {
 	if a.open == nil && len(args) == 0 {
 		return nil, cobra.ShellCompDirectiveFilterDirs
 	}
@@ -97,7 +98,8 @@ func (d *database) parts(pkText string, before []string, prefix string) []string
 	var found []string
 	for len(found) < maxCandidates {
 		n := 0
-		for item, err := range d.Query(ctx, engine.Query{PK: pk, SK: r.SK, Filter: r.Filter, Limit: 1}) {
+		for item, err := range d.Query(ctx, engine.Query{PK: pk, SK: r.SK, Filter: r.Filter,
+			Limit: 1}) {
 			parts := d.schema.SKParts(item.Key.SK)
 			if err != nil || len(parts) <= len(before) || !equal(parts[:len(before)], before) ||
 				!strings.HasPrefix(parts[len(before)], prefix) {

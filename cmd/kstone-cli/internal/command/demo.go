@@ -36,7 +36,8 @@ stays.`,
 			if len(args) == 1 {
 				t.dir = args[0]
 				if names, err := os.ReadDir(t.dir); err == nil && len(names) > 0 {
-					return usage("demo: %s exists and is not empty", t.dir).withHint("name a new directory")
+					return usage("demo: %s exists and is not empty",
+						t.dir).withHint("name a new directory")
 				}
 				return t.run()
 			}
@@ -102,8 +103,8 @@ func (t *tour) step(text string, args ...string) (stderr string, err error) {
 }
 
 func (t *tour) fill() error {
-	_, err := t.step("Import 171,075 cities (GeoNames, CC BY 4.0). The country becomes the partition"+
-		" key;\nregion, county and city become a sort key that sorts field by field.",
+	_, err := t.step("Import 171,075 cities (GeoNames, CC BY 4.0). The country becomes the"+
+		" partition\nkey; region, county and city become a sort key that sorts field by field.",
 		"import", t.dir, "-", "--format", "jsonl", "--pk", "country", "--sk", "region,county,city")
 	return err
 }
@@ -123,7 +124,8 @@ func (t *tour) query() error {
 // pages shows two pages, backwards.
 func (t *tour) pages() error {
 	args := []string{"query", t.dir, "IT", "--sk-prefix", "Lombardy", "--reverse", "--limit", "3"}
-	notes, err := t.step("Backwards, in pages of three. The cursor continues exactly behind the last item.", args...)
+	notes, err := t.step("Backwards, in pages of three. The cursor continues exactly behind the"+
+		" last item.", args...)
 	if err != nil {
 		return err
 	}
@@ -133,7 +135,8 @@ func (t *tour) pages() error {
 }
 
 func (t *tour) stats() error {
-	_, err := t.step("A scan of everything: how the items spread over the 256 stripes.", "stats", t.dir)
+	_, err := t.step("A scan of everything: how the items spread over the 256 stripes.", "stats",
+		t.dir)
 	return err
 }
 
@@ -156,7 +159,8 @@ func (t *tour) reopen() error {
 	if counts[0] != counts[1] {
 		return fmt.Errorf("%d items before closing, %d after", counts[0], counts[1])
 	}
-	_, err := fmt.Fprintf(t.app.out, "\nClosed and opened again: %s items before, %s after; opening took %s.\n",
+	_, err := fmt.Fprintf(t.app.out,
+		"\nClosed and opened again: %s items before, %s after; opening took %s.\n",
 		present.Count(counts[0]), present.Count(counts[1]), present.Duration(times[1]))
 	return err
 }

@@ -64,7 +64,8 @@ func (a *app) args(what string, texts []string) ([]layout.Arg, error) {
 func (a *app) formatFlag(cmd *cobra.Command, help string) {
 	cmd.Flags().StringVarP(&a.format, "output", "o", a.format, help)
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(
-		[]string{"table", "jsonl", "json", "csv", "raw", "hex"}, cobra.ShellCompDirectiveNoFileComp))
+		[]string{"table", "jsonl", "json", "csv", "raw",
+			"hex"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
 const formatHelp = "`FORMAT`: table, jsonl, json, csv, raw (values only) or hex;\n" +
@@ -134,7 +135,8 @@ var conditionOps = []struct {
 	{"sk-le", "sort keys up to `V`", layout.LessEqual},
 	{"sk-gt", "sort keys above `V`", layout.Greater},
 	{"sk-ge", "sort keys from `V` on", layout.GreaterEqual},
-	{"sk-between", "sort keys from A to B, both included, as `A,B` or '[\"A\",\"B\"]'", layout.Between},
+	{"sk-between", "sort keys from A to B, both included, as `A,B` or '[\"A\",\"B\"]'",
+		layout.Between},
 	{"sk-begins-with", "sort keys that begin with `P`", layout.BeginsWith},
 }
 
@@ -144,7 +146,8 @@ func (c *conditionFlags) add(cmd *cobra.Command) {
 		cmd.Flags().String(o.flag, "", o.help)
 	}
 	cmd.Flags().StringArrayVarP(&c.prefix, "sk-prefix", "p", nil,
-		"`VALUE` of the first field of a sort key that has several\n(repeat it for the next fields)")
+		"`VALUE` of the first field of a sort key that has several\n"+
+			"(repeat it for the next fields)")
 }
 
 // given reports whether any condition was given.

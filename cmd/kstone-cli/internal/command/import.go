@@ -32,7 +32,7 @@ func (a *app) importCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   a.use("import", "FILE|- [--format jsonl|csv] [--pk FIELD,… [--sk FIELD,…]]"),
 		Short: "Write the records of a file as items",
-		Long: `Write the records of a file (- for standard input) as items: one JSON object per line,
+		Long: `Write the records of a file (- for standard input) as items: one JSON object a line,
 or CSV with the names of the columns in the first line. Files compressed with gzip or
 zstd are recognised by their content. The database is created if there is none.
 
@@ -48,19 +48,22 @@ records are items as export writes them: {"pk":…,"sk":…,"value":…}.
 Records that are malformed are reported with their line numbers and left out; the exit
 code is then 1. A record whose key exists replaces the item, unless --if-absent is
 given. An import that was interrupted can simply be run again.`,
-		Example: `  kstone-cli import cities.db cities.jsonl.gz --format jsonl --pk country --sk region,county,city
+		Example: `  kstone-cli import cities.db cities.jsonl.gz --pk country --sk region,county,city
   kstone-cli import quakes.db quakes.csv --pk net --sk time:int,code
   zcat dump.jsonl.gz | kstone-cli import copy.db -`,
 		Args: a.arguments(1, 1),
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.format, "format", "", "`FORMAT`: jsonl or csv; default: from the name of the file, else jsonl")
-	flags.StringVar(&f.delimiter, "delimiter", ",", "`CHARACTER` between CSV fields (\\t for a tab)")
+	flags.StringVar(&f.format, "format", "",
+		"`FORMAT`: jsonl or csv; default: from the name of the file, else jsonl")
+	flags.StringVar(&f.delimiter, "delimiter", ",",
+		"`CHARACTER` between CSV fields (\\t for a tab)")
 	flags.StringSliceVar(&f.pk, "pk", nil, "`FIELDS` of the partition key")
 	flags.StringSliceVar(&f.sk, "sk", nil, "`FIELDS` of the sort key, in this order")
 	flags.BoolVar(&f.ifAbsent, "if-absent", false, "leave items alone whose key exists")
 	flags.IntVar(&f.shown, "show-rejected", 10, "print the first `N` rejected lines")
-	flags.StringVarP(&a.format, "output", "o", a.format, "`FORMAT`: json prints the summary as JSON")
+	flags.StringVarP(&a.format, "output", "o", a.format,
+		"`FORMAT`: json prints the summary as JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		path, args := a.split(args)
 		if err := f.check(args[0]); err != nil {
@@ -88,7 +91,8 @@ given. An import that was interrupted can simply be run again.`,
 func (f *importFlags) check(file string) error {
 	if f.format == "" {
 		f.format = "jsonl"
-		if name := strings.ToLower(file); strings.Contains(name, ".csv") || strings.HasSuffix(name, ".tsv") {
+		if name := strings.ToLower(file); strings.Contains(name, ".csv") ||
+			strings.HasSuffix(name, ".tsv") {
 			f.format = "csv"
 		}
 	}
@@ -218,7 +222,8 @@ func (a *app) printSummary(s *summary) error {
 		line += fmt.Sprintf(", %s expired", present.Count(s.Expired))
 	}
 	took := time.Duration(s.Seconds * float64(time.Second))
-	_, err := fmt.Fprintf(a.out, "%s in %s (%s)\n", line, present.Duration(took), present.PerSecond(s.Read, took))
+	_, err := fmt.Fprintf(a.out, "%s in %s (%s)\n", line, present.Duration(took),
+		present.PerSecond(s.Read, took))
 	return err
 }
 

@@ -58,7 +58,8 @@ func (im *importer) run(ctx context.Context, in io.Reader) error {
 	im.ready, im.free = make(chan *parsed, batchesAhead), make(chan *parsed, batchesAhead)
 	im.batch, im.keys = engine.NewBatch(), map[string]struct{}{}
 	for range batchesAhead {
-		im.free <- &parsed{items: make([]engine.Item, importBatchItems), lines: make([]int, importBatchItems)}
+		im.free <- &parsed{items: make([]engine.Item, importBatchItems),
+			lines: make([]int, importBatchItems)}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -113,7 +114,8 @@ func (im *importer) parse(ctx context.Context, in io.Reader) {
 		im.ready <- p
 		if err != nil {
 			if !errors.Is(err, io.EOF) {
-				im.readErr = &advice{fmt.Errorf("%s: reading behind line %d: %w", im.name, row.Line, err),
+				im.readErr = &advice{fmt.Errorf("%s: reading behind line %d: %w", im.name, row.Line,
+					err),
 					"everything before was imported; the file may be incomplete"}
 			}
 			return

@@ -32,7 +32,8 @@ Exit code 3 says that there is no such item.`,
 		ValidArgsFunction: a.completePK,
 	}
 	key.add(cmd)
-	a.formatFlag(cmd, "`FORMAT`: table, jsonl, json, csv, raw or hex; default: the value and a line feed")
+	a.formatFlag(cmd,
+		"`FORMAT`: table, jsonl, json, csv, raw or hex; default: the value and a line feed")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		path, args := a.split(args)
 		return a.withDB(path, readOnly, func(d *database) error {
@@ -123,9 +124,12 @@ A value that begins with - goes behind --, one that is long or binary into a fil
 		ValidArgsFunction: a.completePK,
 	}
 	key.add(cmd)
-	cmd.Flags().DurationVar(&ttl, "ttl", 0, "let the item expire after that `TIME`, for example 90s, 5m, 24h")
-	cmd.Flags().BoolVar(&ifAbsent, "if-absent", false, "write only if there is no such item (exit code 4 if there is)")
-	cmd.Flags().StringVar(&valueFile, "value-file", "", "read the value from a `FILE`, - for standard input")
+	cmd.Flags().DurationVar(&ttl, "ttl", 0,
+		"let the item expire after that `TIME`, for example 90s, 5m, 24h")
+	cmd.Flags().BoolVar(&ifAbsent, "if-absent", false,
+		"write only if there is no such item (exit code 4 if there is)")
+	cmd.Flags().StringVar(&valueFile, "value-file", "",
+		"read the value from a `FILE`, - for standard input")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if cmd.Flags().Changed("ttl") && ttl <= 0 {
 			return usage("--ttl must be positive, not %v", ttl).withHint("for example --ttl 5m")
@@ -219,7 +223,8 @@ With --all every item of the partition is deleted in one step.`,
 		ValidArgsFunction: a.completePK,
 	}
 	key.add(cmd)
-	cmd.Flags().BoolVar(&all, "all", false, "delete all items of the partition, whatever their sort keys")
+	cmd.Flags().BoolVar(&all, "all", false,
+		"delete all items of the partition, whatever their sort keys")
 	cmd.Flags().BoolVar(&missingOK, "missing-ok", false, "it is fine if there is nothing to delete")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		path, args := a.split(args)

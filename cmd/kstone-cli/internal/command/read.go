@@ -95,7 +95,8 @@ counted from 0, for readers in parallel.`,
 	}
 	page.add(cmd)
 	cmd.Flags().StringVar(&segment, "segment", "", "part `i/n`, counted from 0, for example 0/4")
-	cmd.Flags().BoolVar(&unordered, "unordered", false, "list stripe by stripe instead of in key order")
+	cmd.Flags().BoolVar(&unordered, "unordered", false,
+		"list stripe by stripe instead of in key order")
 	a.formatFlag(cmd, formatHelp)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := page.check(); err != nil {
@@ -268,7 +269,8 @@ partition whose sort keys meet a condition. The conditions are those of query.`,
 	return cmd
 }
 
-func (a *app) count(ctx context.Context, d *database, args []string, c *conditionFlags) (int64, error) {
+func (a *app) count(ctx context.Context, d *database, args []string, c *conditionFlags) (int64,
+	error) {
 	if len(args) == 1 {
 		q, err := a.query(d, args[0], c)
 		if err != nil {

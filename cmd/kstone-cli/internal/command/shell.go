@@ -40,15 +40,18 @@ A script goes on after an error; the exit code is that of the first one.`,
   kstone-cli shell my.db --create < commands.txt`,
 		Args: cobra.ArbitraryArgs,
 	}
-	cmd.Flags().StringArrayVarP(&commands, "command", "c", nil, "run this `COMMAND` and leave (repeatable)")
-	cmd.Flags().BoolVar(&readonly, "read-only", false, "open the database read-only, beside other readers")
+	cmd.Flags().StringArrayVarP(&commands, "command", "c", nil,
+		"run this `COMMAND` and leave (repeatable)")
+	cmd.Flags().BoolVar(&readonly, "read-only", false,
+		"open the database read-only, beside other readers")
 	cmd.Flags().BoolVar(&newDB, "create", false, "create the database if there is none")
 	cmd.Flags().BoolVar(&bail, "bail", false, "stop a script at the first error")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 1 {
 			return usage("shell: too many arguments").withHint("usage: %s", cmd.UseLine())
 		}
-		s := &session{app: a, bail: bail, ctx: context.WithoutCancel(cmd.Context()), durability: a.durability}
+		s := &session{app: a, bail: bail, ctx: context.WithoutCancel(cmd.Context()),
+			durability: a.durability}
 		if err := s.open(args, readonly, newDB); err != nil {
 			return err
 		}
@@ -203,7 +206,8 @@ func (s *session) banner() {
 	} else {
 		about := "empty"
 		if m.Total.Records > 0 {
-			about = fmt.Sprintf("%s in %d stripes", present.Plural(int64(m.Total.Records), "record"), m.StripesUsed)
+			about = fmt.Sprintf("%s in %d stripes", present.Plural(int64(m.Total.Records),
+				"record"), m.StripesUsed)
 		}
 		if s.db.schema != nil {
 			about += ", keys " + strings.Join(s.db.schema.PKFields(), " / ")
@@ -213,7 +217,8 @@ func (s *session) banner() {
 		}
 		fmt.Fprintf(out, "%s: %s\n", s.db.path, about)
 	}
-	fmt.Fprintln(out, ".help lists the commands, Tab completes, Ctrl-C stops a command, Ctrl-D leaves")
+	fmt.Fprintln(out,
+		".help lists the commands, Tab completes, Ctrl-C stops a command, Ctrl-D leaves")
 }
 
 // execute runs one command. It returns the error after having reported it.

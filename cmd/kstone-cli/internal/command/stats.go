@@ -52,7 +52,8 @@ the files, where overwritten and deleted items count until a merge drops them.`,
 	cmd.Flags().BoolVar(&exact, "exact", false, "count, however many there are")
 	cmd.Flags().BoolVar(&estimate, "estimate", false, "do not count")
 	cmd.Flags().IntVar(&top, "top", 5, "show the `N` largest partitions")
-	cmd.Flags().StringVarP(&a.format, "output", "o", a.format, "`FORMAT`: json prints the figures as JSON")
+	cmd.Flags().StringVarP(&a.format, "output", "o", a.format,
+		"`FORMAT`: json prints the figures as JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if exact && estimate {
 			return usage("stats: --exact and --estimate exclude each other")
@@ -107,7 +108,10 @@ func (c *census) rank(p partition, top int) {
 		return
 	}
 	c.pks++
-	i, _ := slices.BinarySearchFunc(c.largest, p, func(a, b partition) int { return int(b.items - a.items) })
+	i, _ := slices.BinarySearchFunc(c.largest, p, func(a,
+		b partition) int {
+		return int(b.items - a.items)
+	})
 	c.largest = slices.Insert(c.largest, i, p)
 	if len(c.largest) > top {
 		c.largest = c.largest[:top]
@@ -146,7 +150,8 @@ func (a *app) printStatsJSON(d *database, c *census, m *engine.Metrics) error {
 		}
 	}
 	for _, p := range c.largest {
-		out.Largest = append(out.Largest, largest{d.schema.FormatPK(p.pk), p.items, keycodec.Stripe(p.pk)})
+		out.Largest = append(out.Largest, largest{d.schema.FormatPK(p.pk), p.items,
+			keycodec.Stripe(p.pk)})
 	}
 	return json.NewEncoder(a.out).Encode(out)
 }
@@ -183,7 +188,8 @@ func (a *app) printStats(d *database, c *census, m *engine.Metrics) error {
 		b.WriteString("\nlargest partitions\n")
 		for _, p := range c.largest {
 			fmt.Fprintf(&b, "  %-24s %12s   %4.1f %%   stripe %d\n", d.schema.FormatPK(p.pk),
-				present.Count(p.items), 100*float64(p.items)/float64(c.Items), keycodec.Stripe(p.pk))
+				present.Count(p.items), 100*float64(p.items)/float64(c.Items),
+				keycodec.Stripe(p.pk))
 		}
 	}
 	_, err := a.out.Write([]byte(b.String()))
@@ -218,7 +224,8 @@ stripe is the CRC-32 (IEEE) of the partition key modulo 256. Needs no database.`
 				if len(pk) == 0 {
 					return engine.ErrEmptyPK
 				}
-				if _, err := fmt.Fprintf(a.out, "%d\t%s\t%x\n", keycodec.Stripe(pk), text, pk); err != nil {
+				if _, err := fmt.Fprintf(a.out, "%d\t%s\t%x\n", keycodec.Stripe(pk), text,
+					pk); err != nil {
 					return err
 				}
 			}

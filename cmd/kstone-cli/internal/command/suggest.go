@@ -30,7 +30,8 @@ func (a *app) unknown(root *cobra.Command, name string) error {
 // flagError turns an error of the flag parser into a usage error with a suggestion.
 func flagError(cmd *cobra.Command, err error) error {
 	e := usage("%s: %v", cmd.Name(), err).
-		withHint("%s help %s shows the flags; values that begin with - go behind --", program, cmd.Name())
+		withHint("%s help %s shows the flags; values that begin with - go behind --", program,
+			cmd.Name())
 	name, ok := strings.CutPrefix(err.Error(), "unknown flag: --")
 	if !ok {
 		return e

@@ -43,7 +43,8 @@ exit code is then 5.`,
 				return err
 			}
 			_, err = fmt.Fprintf(a.out, "ok: %s, %s, %s read in %s\n",
-				present.Plural(int64(report.Files), "file"), present.Plural(int64(report.Entries), "record"),
+				present.Plural(int64(report.Files), "file"), present.Plural(int64(report.Entries),
+					"record"),
 				present.Bytes(report.Bytes), present.Duration(time.Since(start)))
 			return err
 		})
@@ -99,7 +100,8 @@ func (a *app) upkeep(args []string, done string, operation func(*engine.DB, cont
 		_, err = fmt.Fprintf(a.out, "%s in %s: %s in %s (before: %s in %s)\n", done,
 			present.Duration(time.Since(start)),
 			present.Bytes(after.Total.DiskBytes), present.Plural(int64(after.Total.Files), "file"),
-			present.Bytes(before.Total.DiskBytes), present.Plural(int64(before.Total.Files), "file"))
+			present.Bytes(before.Total.DiskBytes), present.Plural(int64(before.Total.Files),
+				"file"))
 		return err
 	})
 }
@@ -119,14 +121,16 @@ space.`,
 		path, args := a.split(args)
 		dest := args[0]
 		if names, err := os.ReadDir(dest); err == nil && len(names) > 0 {
-			return usage("backup: %s exists and is not empty", dest).withHint("name a new directory")
+			return usage("backup: %s exists and is not empty",
+				dest).withHint("name a new directory")
 		}
 		return a.withDB(path, readWrite, func(d *database) error {
 			start := time.Now()
 			if err := d.Checkpoint(cmd.Context(), dest); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(a.out, "copied to %s in %s\n", dest, present.Duration(time.Since(start)))
+			_, err := fmt.Fprintf(a.out, "copied to %s in %s\n", dest,
+				present.Duration(time.Since(start)))
 			return err
 		})
 	}

@@ -55,7 +55,8 @@ func (s *Schema) Range(c Condition) (Range, error) {
 		return plainRange(c), nil
 	case s.sk.raw:
 		if c.Op != Any || len(c.Prefix) > 1 {
-			return Range{}, usage("the sort key has one field (%s); --sk-prefix takes nothing beside it",
+			return Range{}, usage("the sort key has one field (%s);"+
+				" --sk-prefix takes nothing beside it",
 				s.sk.fields[0].Name)
 		}
 		return Range{SK: engine.SKEqual(notNil(c.Prefix[0].Bytes))}, nil

@@ -165,7 +165,8 @@ func readExpiry(text []byte) (int64, error) {
 		return 0, fmt.Errorf("%q is no time in RFC 3339 form after 1970", b)
 	}
 	if t.Year() > maxExpiryYear {
-		return 0, fmt.Errorf("the item expires after the year %d, which is not possible", maxExpiryYear)
+		return 0, fmt.Errorf("the item expires after the year %d, which is not possible",
+			maxExpiryYear)
 	}
 	return t.UnixMilli(), nil
 }

@@ -30,7 +30,8 @@ func TestSchemaRoundTrip(t *testing.T) {
 			t.Errorf("flags %s, want %s", s.Flags(), want)
 		}
 	}
-	for _, bad := range []string{"", "{}", `{"pk":[]}`, `{"pk":[{"name":"a","type":"money"}]}`, "null"} {
+	for _, bad := range []string{"", "{}", `{"pk":[]}`, `{"pk":[{"name":"a","type":"money"}]}`,
+		"null"} {
 		if _, err := layout.DecodeSchema([]byte(bad)); err == nil {
 			t.Errorf("%q was accepted as a schema", bad)
 		}
@@ -81,18 +82,22 @@ func TestConditionsOnFields(t *testing.T) {
 		want func(a, b string, n int) bool
 	}{
 		{"any", layout.Condition{}, all},
-		{"prefix a", layout.Condition{Prefix: args("a")}, func(a, _ string, _ int) bool { return a == "a" }},
+		{"prefix a", layout.Condition{Prefix: args("a")},
+			func(a, _ string, _ int) bool { return a == "a" }},
 		{"prefix b x", layout.Condition{Prefix: args("b", "x")},
 			func(a, b string, _ int) bool { return a == "b" && b == "x" }},
 		{"whole", layout.Condition{Op: layout.Equal, A: arg(`["b","x",2]`)},
 			func(a, b string, n int) bool { return a == "b" && b == "x" && n == 2 }},
-		{"> b", layout.Condition{Op: layout.Greater, A: arg("b")}, func(a, _ string, _ int) bool { return a > "b" }},
+		{"> b", layout.Condition{Op: layout.Greater, A: arg("b")},
+			func(a, _ string, _ int) bool { return a > "b" }},
 		{">= b", layout.Condition{Op: layout.GreaterEqual, A: arg("b")},
 			func(a, _ string, _ int) bool { return a >= "b" }},
-		{"< b", layout.Condition{Op: layout.Less, A: arg("b")}, func(a, _ string, _ int) bool { return a < "b" }},
+		{"< b", layout.Condition{Op: layout.Less, A: arg("b")},
+			func(a, _ string, _ int) bool { return a < "b" }},
 		{"<= b", layout.Condition{Op: layout.LessEqual, A: arg("b")},
 			func(a, _ string, _ int) bool { return a <= "b" }},
-		{"< empty", layout.Condition{Op: layout.Less, A: arg("")}, func(string, string, int) bool { return false }},
+		{"< empty", layout.Condition{Op: layout.Less, A: arg("")},
+			func(string, string, int) bool { return false }},
 		{"a to b", layout.Condition{Op: layout.Between, A: arg("a"), B: arg("b")},
 			func(a, _ string, _ int) bool { return a >= "a" && a <= "b" }},
 		{"b to a", layout.Condition{Op: layout.Between, A: arg("b"), B: arg("a")},
@@ -101,13 +106,15 @@ func TestConditionsOnFields(t *testing.T) {
 			func(a, _ string, _ int) bool { return strings.HasPrefix(a, "a") }},
 		{"two fields", layout.Condition{Op: layout.Greater, A: arg(`["b","x"]`)},
 			func(a, b string, _ int) bool { return a > "b" || a == "b" && b > "x" }},
-		{"prefix, >= 2", layout.Condition{Prefix: args("b", "x"), Op: layout.GreaterEqual, A: arg("2")},
+		{"prefix, >= 2", layout.Condition{Prefix: args("b", "x"), Op: layout.GreaterEqual,
+			A: arg("2")},
 			func(a, b string, n int) bool { return a == "b" && b == "x" && n >= 2 }},
 		{"prefix, < 10", layout.Condition{Prefix: args("b", "y"), Op: layout.Less, A: arg("10")},
 			func(a, b string, n int) bool { return a == "b" && b == "y" && n < 10 }},
 		{"prefix, > y", layout.Condition{Prefix: args("b"), Op: layout.Greater, A: arg("y")},
 			func(string, string, int) bool { return false }},
-		{"prefix, begins with empty", layout.Condition{Prefix: args("a"), Op: layout.BeginsWith, A: arg("")},
+		{"prefix, begins with empty", layout.Condition{Prefix: args("a"), Op: layout.BeginsWith,
+			A: arg("")},
 			func(a, _ string, _ int) bool { return a == "a" }},
 	} {
 		r, err := s.Range(c.in)
@@ -118,11 +125,12 @@ func TestConditionsOnFields(t *testing.T) {
 		q := engine.Query{PK: []byte("p"), SK: r.SK, Filter: r.Filter}
 		for _, q.Reverse = range []bool{false, true} {
 			got := values(t, db, q)
-			want := values(t, db, engine.Query{PK: q.PK, Reverse: q.Reverse, Filter: func(it engine.Item) bool {
-				parts := s.SKParts(it.Key.SK)
-				n := map[string]int{"-10": -10, "2": 2, "10": 10}[parts[2]]
-				return c.want(parts[0], parts[1], n)
-			}})
+			want := values(t, db, engine.Query{PK: q.PK, Reverse: q.Reverse,
+				Filter: func(it engine.Item) bool {
+					parts := s.SKParts(it.Key.SK)
+					n := map[string]int{"-10": -10, "2": 2, "10": 10}[parts[2]]
+					return c.want(parts[0], parts[1], n)
+				}})
 			if !slices.Equal(got, want) {
 				t.Errorf("%s, reverse %v: %q\nwant %q", c.name, q.Reverse, got, want)
 			}
@@ -153,8 +161,10 @@ func TestConditionsThatDoNotFit(t *testing.T) {
 		{three, layout.Condition{Op: layout.Equal, A: arg("a")}, "3 fields (a, b, n), 1 given"},
 		{three, layout.Condition{Prefix: args("a", "b", "x")}, `"x" is no int64`},
 		{three, layout.Condition{Prefix: args("a", "b", "1", "c")}, "4 parts"},
-		{three, layout.Condition{Prefix: args("a", "b"), Op: layout.BeginsWith, A: arg("1")}, "n is no text"},
-		{three, layout.Condition{Op: layout.Less, A: arg(`["a","b",1,2]`)}, "4 values for the 3 fields"},
+		{three, layout.Condition{Prefix: args("a", "b"), Op: layout.BeginsWith, A: arg("1")},
+			"n is no text"},
+		{three, layout.Condition{Op: layout.Less, A: arg(`["a","b",1,2]`)},
+			"4 values for the 3 fields"},
 		{three, layout.Condition{Op: layout.Less, A: arg(`["a",7]`)}, "is no string"},
 		{raw, layout.Condition{Prefix: args("a", "b")}, "has one field (b)"},
 		{none, layout.Condition{Op: layout.Less, A: arg("a")}, "have no sort key"},

@@ -40,9 +40,12 @@ func anyBytes(min int) *rapid.Generator[[]byte] {
 		rapid.SliceOfN(rapid.Byte(), min, 12),
 		rapid.Map(rapid.StringN(min, 12, -1), func(s string) []byte { return []byte(s) }),
 		rapid.Map(rapid.SampledFrom([]string{
-			`{"$b64":"AA=="}`, `{"$b64":"!"}`, `{"x":1}`, `{"x": 1}`, `{"x":"a,b\n\"q\"","y":[null]}`,
-			`{"y":[],"x":1.0}`, `{"a":"shadows"}`, `{"$item":1}`, `{"$expires":"x"}`, `{}`, `[1,"2"]`,
-			`"text"`, `{"x":{"$b64":"AA=="}}`, `{"x":"{\"$b64\":\"AA==\"}"}`, `{"x:json":1}`, `{"":1}`,
+			`{"$b64":"AA=="}`, `{"$b64":"!"}`, `{"x":1}`, `{"x": 1}`,
+			`{"x":"a,b\n\"q\"","y":[null]}`,
+			`{"y":[],"x":1.0}`, `{"a":"shadows"}`, `{"$item":1}`,
+			`{"$expires":"x"}`, `{}`, `[1,"2"]`,
+			`"text"`, `{"x":{"$b64":"AA=="}}`,
+			`{"x":"{\"$b64\":\"AA==\"}"}`, `{"x:json":1}`, `{"":1}`,
 			"null", "-1", "\n", " ", ",", "\ufeff",
 		}), func(s string) []byte { return []byte(s) }),
 	)
@@ -148,10 +151,12 @@ func check(t *rapid.T, s *layout.Schema, format present.Format, file []byte, wan
 
 // FuzzReadRow: no record makes ReadRow panic, and an item it makes comes back.
 func FuzzReadRow(f *testing.F) {
-	f.Add(uint8(0), []byte(`{"pk":"a","sk":"b","value":{"$b64":"AA=="},"expires":"2026-01-01T00:00:00Z"}`))
+	f.Add(uint8(0),
+		[]byte(`{"pk":"a","sk":"b","value":{"$b64":"AA=="},"expires":"2026-01-01T00:00:00Z"}`))
 	f.Add(uint8(3), []byte(`{"a":"x","b":"1","c":"2","d":"3","v":1}`))
 	f.Add(uint8(4), []byte(`{"a":"x","b":-1,"c":1.5,"d":true}`))
-	f.Add(uint8(5), []byte(`{"a":{"$b64":"AA=="},"t":1,"n":1.50,"u":1,"i":"550e8400-e29b-41d4-a716-446655440001"}`))
+	f.Add(uint8(5),
+		[]byte(`{"a":{"$b64":"AA=="},"t":1,"n":1.50,"u":1,"i":"550e8400-e29b-41d4-a716-446655440001"}`))
 	f.Add(uint8(1), []byte(`{"$item":{"pk":"a","value":1}}`))
 	f.Fuzz(func(t *testing.T, which uint8, line []byte) {
 		s := parseSchema(t, schemas[int(which)%len(schemas)])

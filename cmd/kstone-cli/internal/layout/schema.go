@@ -99,7 +99,8 @@ func parseField(text string) (keycodec.Field, error) {
 			case option == "null":
 				f.Nullable = true
 			default:
-				return f, fmt.Errorf("unknown type %q of field %q; types are %s, options desc and null",
+				return f, fmt.Errorf("unknown type %q of field %q; types are %s,"+
+					" options desc and null",
 					option, name, strings.Join(typeList(), ", "))
 			}
 		}
@@ -181,7 +182,10 @@ type schemaJSON struct {
 }
 
 // Encode returns the form that is stored in the database.
-func (s *Schema) Encode() ([]byte, error) { return json.Marshal(schemaJSON{s.pk.Schema, s.sk.Schema}) }
+func (s *Schema) Encode() ([]byte, error) {
+	return json.Marshal(schemaJSON{s.pk.Schema,
+		s.sk.Schema})
+}
 
 // DecodeSchema reads what Encode wrote.
 func DecodeSchema(data []byte) (*Schema, error) {

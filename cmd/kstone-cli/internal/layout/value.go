@@ -57,7 +57,8 @@ func wrongType(f keycodec.Field, text []byte) error {
 	}
 	hint := ""
 	if f.Type == keycodec.TypeString && (text[0] == '-' || '0' <= text[0] && text[0] <= '9') {
-		hint = fmt.Sprintf("; if the field holds numbers, name it as %s:int or %s:float", f.Name, f.Name)
+		hint = fmt.Sprintf("; if the field holds numbers, name it as %s:int or %s:float", f.Name,
+			f.Name)
 	}
 	return fmt.Errorf("field %q is %s, which is no %s%s", f.Name, shown, f.Type, hint)
 }

@@ -73,7 +73,8 @@ func (c *columns) settle() {
 	for _, col := range c.list {
 		everywhere := col.rows == c.rows
 		switch {
-		case col.strings && !col.numbers && !col.nonTexts && everywhere && record.CanBeText(col.Name):
+		case col.strings && !col.numbers && !col.nonTexts && everywhere &&
+			record.CanBeText(col.Name):
 			col.Type = record.TextColumn
 		case col.numbers && !col.strings && !col.nonTexts:
 			col.Type = record.NumberColumn

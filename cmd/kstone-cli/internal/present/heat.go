@@ -44,7 +44,8 @@ func HeatMap(counts *[256]int64, what string, color bool) string {
 			b.WriteString(heatCell(end, most, color) + "≤ " + Count(end) + "  ")
 		}
 	}
-	fmt.Fprintf(&b, "%s\n      %d of 256 stripes used · fullest %d with %s (%.1f %%) · mean %s\n", what,
+	fmt.Fprintf(&b, "%s\n      %d of 256 stripes used · fullest %d with %s (%.1f %%) · mean %s\n",
+		what,
 		used, hottest, Count(most), 100*float64(most)/float64(total), Count(total/max(used, 1)))
 	return b.String()
 }

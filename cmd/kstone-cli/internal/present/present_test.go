@@ -70,14 +70,16 @@ func TestBriefTable(t *testing.T) {
 		}
 		var got []string
 		for line := range strings.SplitSeq(text, "\n") {
-			if cells := strings.Split(line, "│"); len(cells) > 2 && strings.HasPrefix(cells[1], " p") {
+			if cells := strings.Split(line, "│"); len(cells) > 2 &&
+				strings.HasPrefix(cells[1], " p") {
 				got = append(got, strings.TrimSpace(cells[2]))
 			}
 		}
 		if strings.Join(got, " ") != strings.Join(want, " ") {
 			t.Fatalf("%d rows: %q", n, got)
 		}
-		if strings.Contains(text, "⋮") != (n > 40) || !strings.Contains(text, present.Rows(int64(n))) {
+		if strings.Contains(text, "⋮") != (n > 40) || !strings.Contains(text,
+			present.Rows(int64(n))) {
 			t.Fatalf("%d rows:\n%s", n, text)
 		}
 	}
@@ -94,12 +96,14 @@ func TestLongTable(t *testing.T) {
 // A table fits the terminal: cells lose their middle.
 func TestTableWidth(t *testing.T) {
 	long := func(yield func(engine.Item, error) bool) {
-		yield(engine.Item{Key: engine.Key{PK: []byte(strings.Repeat("日本", 100)), SK: []byte("a\x00\x1b[31m")},
+		yield(engine.Item{Key: engine.Key{PK: []byte(strings.Repeat("日本", 100)),
+			SK: []byte("a\x00\x1b[31m")},
 			Value: []byte("begin" + strings.Repeat("x", 5000) + "end")}, nil)
 	}
 	for _, width := range []int{40, 80, 200} {
 		var out bytes.Buffer
-		if _, err := present.Write(&out, long, present.Options{Format: present.Table, Width: width}); err != nil {
+		if _, err := present.Write(&out, long, present.Options{Format: present.Table,
+			Width: width}); err != nil {
 			t.Fatal(err)
 		}
 		for line := range strings.SplitSeq(strings.TrimSuffix(out.String(), "\n"), "\n") {
@@ -119,7 +123,8 @@ func TestErrorOfItems(t *testing.T) {
 	for _, f := range present.Formats {
 		var out bytes.Buffer
 		n, err := present.Write(&out, items(2, boom), present.Options{Format: f})
-		if !errors.Is(err, boom) || n != 2 || f != present.JSON && !strings.Contains(out.String(), "0000") &&
+		if !errors.Is(err, boom) || n != 2 || f != present.JSON &&
+			!strings.Contains(out.String(), "0000") &&
 			f != present.Raw && f != present.Hex {
 			t.Errorf("%s: %d, %v\n%s", f, n, err, out.String())
 		}
@@ -128,7 +133,8 @@ func TestErrorOfItems(t *testing.T) {
 
 func TestHeatMap(t *testing.T) {
 	var counts [256]int64
-	if text := present.HeatMap(&counts, "items", false); !strings.Contains(text, "all 256 stripes are empty") {
+	if text := present.HeatMap(&counts, "items", false); !strings.Contains(text,
+		"all 256 stripes are empty") {
 		t.Errorf("empty:\n%s", text)
 	}
 	counts[0], counts[17], counts[255] = 1, 400, 1600

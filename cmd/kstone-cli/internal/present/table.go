@@ -82,7 +82,8 @@ func writeTable(w *bufio.Writer, items Items, o Options) (n int, err error) {
 		t.rows = t.rows[:briefRows]
 		at := n % briefRows
 		t.flush(slices.Concat(tail[at:], tail[:at]))
-		note = fmt.Sprintf(" (%d shown; --limit N shows the first N, -o jsonl all of them)", 2*briefRows)
+		note = fmt.Sprintf(" (%d shown; --limit N shows the first N, -o jsonl all of them)",
+			2*briefRows)
 	}
 	t.flush(nil)
 	_, err = fmt.Fprintf(w, "%s%s\n", Rows(int64(n)), note)
@@ -279,6 +280,7 @@ func shorten(s string, width int) string {
 	}
 	left := (width - 1 + 1) / 2
 	head := runewidth.Truncate(s, left, "")
-	tail := runewidth.TruncateLeft(s, runewidth.StringWidth(s)-(width-1-runewidth.StringWidth(head)), "")
+	tail := runewidth.TruncateLeft(s,
+		runewidth.StringWidth(s)-(width-1-runewidth.StringWidth(head)), "")
 	return head + "…" + tail
 }

@@ -119,7 +119,8 @@ func (c *csvReader) Next(row *Row) error {
 			continue // a blank line
 		}
 		if len(c.ends) != len(c.columns) {
-			return reject(row.Line, "%s instead of %d", plural(len(c.ends), "column"), len(c.columns))
+			return reject(row.Line, "%s instead of %d", plural(len(c.ends), "column"),
+				len(c.columns))
 		}
 		return c.fill(row)
 	}
@@ -238,6 +239,8 @@ func (c *csvReader) giveUp(start int, reason string) error {
 	return &Reject{Line: start, Reason: reason}
 }
 
+var errStrayQuote = errors.New("a quote inside of a cell that does not begin with one")
+
 // split cuts a line into cells. If quoted is true the line continues a quoted cell. It
 // returns whether the line ends inside of one.
 func (c *csvReader) split(line []byte, quoted bool) (bool, error) {
@@ -253,7 +256,7 @@ func (c *csvReader) split(line []byte, quoted bool) (bool, error) {
 					end = len(bytes.TrimSuffix(line, []byte{'\r'}))
 				}
 				if bytes.IndexByte(line[:end], '"') >= 0 {
-					return false, errors.New("a quote inside of a cell that does not begin with one")
+					return false, errStrayQuote
 				}
 				c.cells = append(c.cells, line[:end]...)
 				c.ends = append(c.ends, len(c.cells))

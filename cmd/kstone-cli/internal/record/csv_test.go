@@ -48,16 +48,19 @@ func TestCSV(t *testing.T) {
 			"2: a=\"x\\ny\\r\\n\" b=\"2\"\n5: a=\"5\" b=\"6\"\n"},
 		{"types", "a,b:json,c:number\n1,,\n2,[1],-3\n3,{,1\n4,1,x\n4,1,\"\"\"x\"\"\"\n",
 			"2: a=\"1\"\n3: a=\"2\" b=[1] c=-3\n" +
-				"! line 4: column \"b\": column 2: the line ends where a name in \"quotes\" is expected\n" +
+				"! line 4: column \"b\": column 2: the line ends where" +
+				" a name in \"quotes\" is expected\n" +
 				"! line 5: column \"c\": column 1: 'x' where a value is expected\n" +
 				"! line 6: column \"c\": \"\\\"x\\\"\" is not a number\n"},
 		{"bytes", "a\n\"{\"\"$b64\"\":\"\"AP8=\"\"}\"\n", "2: a={\"$b64\":\"AP8=\"}\n"},
 		{"column count", "a,b\n1\n1,2,3\n1,2\n",
-			"! line 2: 1 column instead of 2\n! line 3: 3 columns instead of 2\n4: a=\"1\" b=\"2\"\n"},
+			"! line 2: 1 column instead of 2\n! line 3: 3 columns instead of 2\n" +
+				"4: a=\"1\" b=\"2\"\n"},
 		{"bad UTF-8", "a,b\n1,\xff\n1,2\n",
 			"! line 2: column \"b\" is not valid UTF-8\n3: a=\"1\" b=\"2\"\n"},
 		{"stray quote", "a,b\n1,x\"y\n1,2\n",
-			"! line 2: a quote inside of a cell that does not begin with one\n3: a=\"1\" b=\"2\"\n"},
+			"! line 2: a quote inside of a cell that does not begin with one\n" +
+				"3: a=\"1\" b=\"2\"\n"},
 		{"unclosed quote at the end", "a,b\n1,2\n3,\"4\n5,6\n7,8\n",
 			"2: a=\"1\" b=\"2\"\n! line 3: a quote is opened and never closed\n" +
 				"4: a=\"5\" b=\"6\"\n5: a=\"7\" b=\"8\"\n"},
@@ -77,14 +80,15 @@ func TestCSV(t *testing.T) {
 }
 
 func TestCSVHeader(t *testing.T) {
+	const names = "reading the names of the CSV columns: "
 	for in, want := range map[string]string{
 		"":             "the CSV input is empty; its first line must name the columns",
 		"a,a\n":        `two columns of the CSV input are named "a"`,
 		"a,\n":         "column 2 of the CSV input has no name",
 		"a,a:json\n":   `two columns of the CSV input are named "a"`,
-		"\xff\xfea\n":  "reading the names of the CSV columns: the input is UTF-16; convert it first: iconv -f UTF-16 -t UTF-8",
+		"\xff\xfea\n":  names + "the input is UTF-16; convert it first: iconv -f UTF-16 -t UTF-8",
 		"a,\xff\n1,2":  "the name of CSV column 2 is not valid UTF-8",
-		"PK\x03\x04\n": "reading the names of the CSV columns: the input is a zip archive; unpack it first",
+		"PK\x03\x04\n": names + "the input is a zip archive; unpack it first",
 	} {
 		if _, err := record.NewCSV(strings.NewReader(in), ','); err == nil || err.Error() != want {
 			t.Errorf("%q: %v\nwant %s", in, err, want)

@@ -95,7 +95,8 @@ func (e *endless) Read(b []byte) (int, error) {
 
 func TestLongLineIsSkippedInBoundedMemory(t *testing.T) {
 	const size = 3 * record.MaxRecordBytes
-	in := io.MultiReader(strings.NewReader("{\"a\":1}\n"), &endless{size}, strings.NewReader("\n{\"a\":2}\n"))
+	in := io.MultiReader(strings.NewReader("{\"a\":1}\n"), &endless{size},
+		strings.NewReader("\n{\"a\":2}\n"))
 	want := "1: a=1\n! line 2: longer than 96 MiB\n3: a=2\n"
 	if got := dump(t, record.NewJSONL(in)); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)

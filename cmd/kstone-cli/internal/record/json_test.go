@@ -26,22 +26,24 @@ func TestCanonical(t *testing.T) {
 }
 
 func TestParseObjectErrors(t *testing.T) {
+	tab := `column 8: control character 0x09 in a string; write it as \u0009`
+	deep := `{"a":` + strings.Repeat("[", 300)
 	for in, want := range map[string]string{
-		``:                                 "column 1: the line ends where an object {…} is expected",
-		`[1]`:                              `column 1: '[' where an object {…} is expected`,
-		`{"a":1,"a":2}`:                    `the field "a" appears twice`,
-		`{"a":{"b":1,"b":2}}`:              `the field "b" appears twice`,
-		"{\"a\":\"x\xffy\"}":               "column 8: byte 0xff is not valid UTF-8",
-		`{"a":"\ud800"}`:                   "column 7: a lone surrogate is no character",
-		`{"a":"\ud800\u0041"}`:             "column 7: a lone surrogate is no character",
-		"{\"a\":\"x\ty\"}":                 `column 8: control character 0x09 in a string; write it as \u0009`,
-		`{"a":1} {"b":2}`:                  `column 9: '{' where the end of the line is expected`,
-		`{"a":01}`:                         `column 7: '1' where a comma or } is expected`,
-		`{"a":1,}`:                         `column 8: '}' where a name in "quotes" is expected`,
-		`{"a":tru}`:                        `column 6: 't' where a value is expected`,
-		`{"a":"x`:                          `column 8: the string is not closed`,
-		`{"a":"\x"}`:                       `column 8: 'x' where an escape is expected`,
-		`{"a":` + strings.Repeat("[", 300): "column 206: nested more than 200 deep",
+		deep:                   "column 206: nested more than 200 deep",
+		``:                     "column 1: the line ends where an object {…} is expected",
+		`[1]`:                  `column 1: '[' where an object {…} is expected`,
+		`{"a":1,"a":2}`:        `the field "a" appears twice`,
+		`{"a":{"b":1,"b":2}}`:  `the field "b" appears twice`,
+		"{\"a\":\"x\xffy\"}":   "column 8: byte 0xff is not valid UTF-8",
+		`{"a":"\ud800"}`:       "column 7: a lone surrogate is no character",
+		`{"a":"\ud800\u0041"}`: "column 7: a lone surrogate is no character",
+		"{\"a\":\"x\ty\"}":     tab,
+		`{"a":1} {"b":2}`:      `column 9: '{' where the end of the line is expected`,
+		`{"a":01}`:             `column 7: '1' where a comma or } is expected`,
+		`{"a":1,}`:             `column 8: '}' where a name in "quotes" is expected`,
+		`{"a":tru}`:            `column 6: 't' where a value is expected`,
+		`{"a":"x`:              `column 8: the string is not closed`,
+		`{"a":"\x"}`:           `column 8: 'x' where an escape is expected`,
 	} {
 		var row record.Row
 		err := record.ParseObject([]byte(in), &row)
@@ -71,7 +73,8 @@ func TestManyNamesAreCheckedForRepetition(t *testing.T) {
 }
 
 func TestBytesRoundTrip(t *testing.T) {
-	for _, in := range []string{"", "text", "\x00\xff", "a\nb", strings.Repeat("\x01", 100), "é\"\\"} {
+	for _, in := range []string{"", "text", "\x00\xff", "a\nb", strings.Repeat("\x01", 100),
+		"é\"\\"} {
 		text := record.AppendBytes(nil, []byte(in))
 		canonical, err := record.AppendCanonical(nil, text)
 		if err != nil || !bytes.Equal(canonical, text) {

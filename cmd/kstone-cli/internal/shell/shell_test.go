@@ -109,7 +109,8 @@ func TestHistory(t *testing.T) {
 	if err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
-	if err := os.WriteFile(name, []byte(strings.Repeat("old\n", 5000)+"\xff\nnew\n"), 0o600); err != nil {
+	if err := os.WriteFile(name, []byte(strings.Repeat("old\n", 5000)+"\xff\nnew\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	if got := h.Lines(); len(got) != 1000 || got[999] != "new" {

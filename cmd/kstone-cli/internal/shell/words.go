@@ -143,7 +143,8 @@ func scanQuoted(text []byte, line string, i int) ([]byte, int, bool, error) {
 func Quote(text string) string {
 	plain := text != "" && text[0] != '#'
 	for _, r := range text {
-		if unicode.IsSpace(r) || strings.ContainsRune(`"'\`, r) || r == utf8.RuneError || !strconv.IsPrint(r) {
+		if unicode.IsSpace(r) || strings.ContainsRune(`"'\`, r) || r == utf8.RuneError ||
+			!strconv.IsPrint(r) {
 			plain = false
 		}
 	}
