@@ -77,6 +77,10 @@ func (b *Batch) DeleteRange(pk []byte, sk SKCondition) error {
 	if err != nil {
 		return err
 	}
+	// Unlike those of a query the operands are stored: as keys, within their limit.
+	if n := max(len(sk.a), len(sk.b)); n > MaxKeyBytes {
+		return tooLarge("sort key of a range", int64(n), MaxKeyBytes)
+	}
 	if err := b.room(len(s.lo) + len(s.hi)); err != nil {
 		return err
 	}
@@ -163,7 +167,8 @@ func (b *Batch) seal(nowMs int64) {
 	}
 	for i := range b.ops {
 		if op := &b.ops[i]; op.kind == base.KindPutTTL {
-			op.expiry = nowMs + max(1, op.ttl.Milliseconds())
+			// Above zero also with a clock that shows a time before 1970: 0 means never.
+			op.expiry = max(1, nowMs+max(1, op.ttl.Milliseconds()))
 			binary.BigEndian.PutUint64(b.payload[op.record+1:], uint64(op.expiry))
 		}
 	}

@@ -19,6 +19,9 @@ import (
 // The manifest's CURRENT is written last, so that an interrupted checkpoint is never
 // taken for a database.
 func (db *DB) Checkpoint(ctx context.Context, dest string) error {
+	if dest == "" {
+		return invalid("checkpoint: no destination")
+	}
 	if err := db.Flush(ctx); err != nil {
 		return fmt.Errorf("engine: checkpoint: %w", err)
 	}

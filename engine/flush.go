@@ -33,7 +33,7 @@ func (db *DB) pickFlush() []uint8 {
 	var must []uint8
 	var all []candidate
 	pin := base.SeqNum(0)
-	if float64(db.log.SizeBytes()) >= logFlushAt*float64(db.opts.LogBytes) {
+	if float64(db.log.HeldBytes()) >= logFlushAt*float64(db.opts.LogBytes) {
 		if _, last, ok := db.log.Oldest(); ok {
 			pin = last
 		}

@@ -59,7 +59,7 @@ func (m *memory) grow(db *DB, n int64) {
 	if n == 0 {
 		return
 	}
-	m.logUsed.Store(db.log.SizeBytes()) // memtables grow by chunks, so this is rare
+	m.logUsed.Store(db.log.HeldBytes()) // memtables grow by chunks, so this is rare
 	used := m.used.Add(n)
 	if n > 0 && (used >= m.flushThreshold() ||
 		float64(m.logUsed.Load()) >= logFlushAt*float64(m.logBudget)) {
@@ -91,7 +91,7 @@ func (m *memory) admit(ctx context.Context, db *DB, n int64) error {
 	defer m.gate.Unlock()
 	paused := false
 	for {
-		m.logUsed.Store(db.log.SizeBytes())
+		m.logUsed.Store(db.log.HeldBytes())
 		p := m.pressure()
 		if p < 0 {
 			break

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"unicode/utf8"
 
 	"github.com/kstonedb/kstone/internal/manifest"
 )
@@ -19,13 +20,14 @@ type settings struct {
 }
 
 // SetProperty stores a small named value in the database, durably; nil removes it.
-// Layers above keep schemas and the like in properties. It costs a sync.
+// The name is UTF-8 text. Layers above keep schemas and the like in properties. It
+// costs a sync.
 func (db *DB) SetProperty(name string, value []byte) error {
 	if err := db.writable(); err != nil {
 		return err
 	}
-	if name == "" {
-		return invalid("property without a name")
+	if name == "" || !utf8.ValidString(name) {
+		return invalid("property name %q: want UTF-8 text", name)
 	}
 	db.manifestMu.Lock()
 	defer db.manifestMu.Unlock()

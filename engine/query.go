@@ -46,8 +46,8 @@ func (q *Query) fingerprint() uint32 {
 // span validates the query and returns the ordered keys it covers, with After
 // applied, in buf if it is large enough.
 func (q *Query) span(buf []byte) (span, error) {
-	if err := (Key{PK: q.PK}).Validate(); err != nil {
-		return span{}, fmt.Errorf("engine: query: %w", err)
+	if key := (Key{PK: q.PK}); key.Validate() != nil {
+		return span{}, fmt.Errorf("query: %w", keyError(key.Validate(), key))
 	}
 	if q.Limit < 0 {
 		return span{}, invalid("query limit %d is negative", q.Limit)
@@ -112,6 +112,9 @@ type scanPlan struct {
 	resumed   bool
 }
 
+// startsAfter reports whether StartAfter is set, rightly or not.
+func (s *Scan) startsAfter() bool { return s.StartAfter.PK != nil || s.StartAfter.SK != nil }
+
 // plan validates the scan.
 func (s *Scan) plan() (scanPlan, error) {
 	p := scanPlan{}
@@ -122,7 +125,7 @@ func (s *Scan) plan() (scanPlan, error) {
 		return p, invalid("%d segments are outside 0 to 256", s.Segments)
 	case s.Segment < 0 || s.Segment >= max(1, s.Segments):
 		return p, invalid("segment %d of %d", s.Segment, s.Segments)
-	case s.Unordered && s.StartAfter.PK != nil:
+	case s.Unordered && s.startsAfter():
 		return p, invalid("StartAfter needs an ordered scan; use After")
 	}
 	step := max(1, s.Segments)
@@ -137,10 +140,10 @@ func (s *Scan) plan() (scanPlan, error) {
 			return p, err
 		}
 		from = key
-	case s.StartAfter.PK != nil:
+	case s.startsAfter():
 		from = s.StartAfter
 		if err := from.Validate(); err != nil {
-			return p, fmt.Errorf("engine: scan: %w", err)
+			return p, fmt.Errorf("scan: %w", keyError(err, from))
 		}
 	default:
 		return p, nil

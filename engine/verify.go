@@ -37,6 +37,9 @@ func (db *DB) Verify(ctx context.Context, progress func(VerifyProgress)) (Verify
 	if db.closed.Load() {
 		return rep, ErrClosed
 	}
+	if ctx.Err() != nil {
+		return rep, context.Cause(ctx)
+	}
 	pin, err := db.pin()
 	if err != nil {
 		return rep, err

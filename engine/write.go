@@ -58,6 +58,9 @@ func (db *DB) DeleteRange(pk []byte, sk SKCondition, o *WriteOptions) error {
 // Apply commits the batch. An empty batch is no commit. If ctx ends while the writer
 // waits for flushes to catch up, its error is returned and nothing is written.
 func (db *DB) Apply(ctx context.Context, b *Batch, o *WriteOptions) error {
+	if b == nil {
+		return invalid("no batch")
+	}
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}

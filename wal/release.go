@@ -81,6 +81,22 @@ func (l *Log) SizeBytes() int64 {
 	return n
 }
 
+// HeldBytes is SizeBytes with the active and the prepared segment counted as of
+// ordinary size. Why: a giant segment, made for one giant record, cannot be released
+// before a later record starts the next one. Who makes writers wait for the log to
+// shrink must not make them wait for that.
+func (l *Log) HeldBytes() int64 {
+	n := l.SizeBytes()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range []*segment{l.cur, l.next} {
+		if s != nil {
+			n -= max(0, s.size-l.o.SegmentBytes)
+		}
+	}
+	return n
+}
+
 // Oldest returns the oldest closed segment and its last sequence number; ok is false
 // if there is none. Releasing everything up to lastSeq frees it.
 func (l *Log) Oldest() (seg SegmentNum, lastSeq base.SeqNum, ok bool) {
