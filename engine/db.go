@@ -34,6 +34,7 @@ type DB struct {
 	visible    visible
 	snaps      snapshots
 	memory     memory
+	recycler   recycler
 	sched      *scheduler // nil if read-only
 	metrics    counters
 	failure    atomic.Pointer[readOnlyError]
@@ -69,7 +70,11 @@ func (db *DB) writable() error {
 // fail turns the database read-only because of err, once and for ever, and returns
 // the error writers get. A full disk does not: it passes.
 func (db *DB) fail(err error) error {
-	if err == nil || errors.Is(err, vfs.ErrNoSpace) || errors.Is(err, context.Canceled) {
+	if errors.Is(err, vfs.ErrNoSpace) {
+		db.recycler.drop()
+		return err
+	}
+	if err == nil || errors.Is(err, context.Canceled) {
 		return err
 	}
 	f := &readOnlyError{cause: err}
@@ -131,6 +136,7 @@ func (db *DB) close() error {
 	for i := range db.stripes {
 		db.stripes[i].Close()
 	}
+	db.recycler.close()
 	if db.manifest != nil {
 		errs = append(errs, db.manifest.Close())
 	}

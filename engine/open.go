@@ -165,6 +165,7 @@ func (db *DB) prepare(state *manifest.State) {
 	db.state.Store(state)
 	db.nextFile.Store(uint64(state.NextFile))
 	db.nextRun.Store(state.NextRun)
+	db.recycler.init(db)
 	db.env = stripe.Env{
 		FS: db.fs, Dir: db.dir, DBID: state.DBID, Seed: state.HashSeed,
 		Cache:      cache.New(o.CacheBytes),
@@ -173,7 +174,8 @@ func (db *DB) prepare(state *manifest.State) {
 		BlockBytes: o.BlockBytes, FileBytes: o.FileBytes, FilterBits: o.FilterBits,
 		UpperCodec: codec(o.Compression), BottomCodec: codec(o.BottomCompression),
 		NextFile: func() base.FileNum { return base.FileNum(db.nextFile.Add(1) - 1) },
-		Obsolete: db.removeObsolete,
+		Create:   db.recycler.create,
+		Obsolete: db.recycler.obsolete,
 	}
 	db.snaps.init(&db.visible)
 	db.memory.init(db)
@@ -284,13 +286,4 @@ func (db *DB) removeOrphans(state *manifest.State) error {
 		}
 	}
 	return nil
-}
-
-// removeObsolete deletes an SST that a manifest edit has removed. If that fails the
-// next Open finds it as an orphan.
-func (db *DB) removeObsolete(s base.StripeID, num base.FileNum) {
-	name := base.SSTName(s, num)
-	if err := db.fs.Remove(filepath.Join(db.dir, name)); err != nil {
-		db.opts.Logger.Warn("remove obsolete file", "file", name, "err", err)
-	}
 }

@@ -3,7 +3,6 @@ package stripe
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"sync"
 	"sync/atomic"
 
@@ -37,6 +36,9 @@ type Env struct {
 
 	// NextFile returns a file number that was never used before.
 	NextFile func() base.FileNum
+	// Create makes an empty file for an SST. The file may be longer than what is
+	// written to it: the writer truncates it at the end.
+	Create func(name string) (vfs.File, error)
 	// Obsolete is called when no reader needs a file any more that a manifest edit
 	// has removed. It deletes the file.
 	Obsolete func(base.StripeID, base.FileNum)
@@ -129,8 +131,8 @@ func (s *Stripe) Get(key []byte, hash uint64, snap base.SeqNum, e *base.Entry) (
 		}
 		// The files of a view without reference may go away under us: a newer view
 		// has their content.
-		gone := errors.Is(err, fs.ErrClosed) || errors.Is(err, fs.ErrNotExist)
-		if !gone || s.view.Load() == v {
+		// Its bytes may even belong to a new file already, which checksums reveal.
+		if s.view.Load() == v {
 			return false, err
 		}
 	}

@@ -177,7 +177,7 @@ func (f *fileSeries) start() error {
 	env := f.stripe.env
 	num := env.NextFile()
 	name := filepath.Join(env.Dir, base.SSTName(f.stripe.id, num))
-	file, err := env.FS.Create(name)
+	file, err := env.Create(name)
 	if err != nil {
 		return err
 	}
@@ -253,6 +253,15 @@ func (f *fileSeries) finish(ctx context.Context) error {
 	meta, err := f.builder.w.Finish()
 	if err != nil {
 		return err
+	}
+	// A recycled file may have been longer.
+	file := f.out.files[len(f.out.files)-1]
+	if size, err := file.Size(); err != nil {
+		return err
+	} else if size != meta.SizeBytes {
+		if err := file.Truncate(meta.SizeBytes); err != nil {
+			return err
+		}
 	}
 	f.out.BytesWritten += meta.SizeBytes
 	f.metas = append(f.metas, &meta)

@@ -61,7 +61,7 @@ func (osFS) Stat(name string) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	return Info{SizeBytes: st.Size(), IsDir: st.IsDir()}, nil
+	return Info{SizeBytes: st.Size(), IsDir: st.IsDir(), Links: links(st)}, nil
 }
 
 // maxOwnerBytes bounds what is read of another holder's owner text.

@@ -8,11 +8,20 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
 func openOS(name string, flag int) (*os.File, error) { return os.OpenFile(name, flag, 0o666) }
+
+// links returns the number of names of the file st describes.
+func links(st fs.FileInfo) int {
+	if sys, ok := st.Sys().(*syscall.Stat_t); ok {
+		return int(sys.Nlink)
+	}
+	return 0
+}
 
 func isNoSpaceOS(err error) bool {
 	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)

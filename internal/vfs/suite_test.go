@@ -113,6 +113,11 @@ func TestCreateReplaces(t *testing.T) {
 		name, other := filepath.Join(dir, "a"), filepath.Join(dir, "b")
 		create(t, fsys, name, "old")
 		must(t, fsys.Link(name, other))
+		info, err := fsys.Stat(other)
+		must(t, err)
+		if info.Links != 2 && info.Links != 0 { // 0: the system does not tell
+			t.Fatalf("a file with two names says it has %d", info.Links)
+		}
 		old, err := fsys.Open(name)
 		must(t, err)
 		create(t, fsys, name, "n")
@@ -126,7 +131,7 @@ func TestCreateReplaces(t *testing.T) {
 		if _, err := fsys.Create(filepath.Join(dir, "d")); err == nil {
 			t.Fatal("create over a directory succeeded")
 		}
-		if info, err := fsys.Stat(filepath.Join(dir, "d")); err != nil || !info.IsDir {
+		if info, err = fsys.Stat(filepath.Join(dir, "d")); err != nil || !info.IsDir {
 			t.Fatalf("the directory is gone: %v", err)
 		}
 	})

@@ -45,6 +45,8 @@ type FS interface {
 type Info struct {
 	SizeBytes int64
 	IsDir     bool
+	// Links is the number of names the file has, 0 if the system does not tell.
+	Links int
 }
 
 // LockedError says who holds a lock.

@@ -1,0 +1,138 @@
+package engine_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kstonedb/kstone/engine"
+)
+
+// Goal: files are reused only when nobody else has them. Method: a checkpoint shares
+// files by hard links; the source then merges and flushes many times over, which reuses
+// its obsolete files. The checkpoint must stay what it was, and the directory must hold
+// no more files than the manifest names once the database is closed.
+func TestReusedFilesAreNobodyElses(t *testing.T) {
+	dir := t.TempDir()
+	src, dest := filepath.Join(dir, "src"), filepath.Join(dir, "dest")
+	o := engine.Options{Durability: engine.Process, MaxRuns: 2}
+	db, err := engine.Open(src, &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(round int) {
+		for i := range 80 {
+			key := engine.Key{PK: fmt.Appendf(nil, "k%d", i)}
+			if err := db.Put(key, fmt.Appendf(nil, "round %d", round), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := db.Flush(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(0)
+	if err := db.Checkpoint(ctx, dest); err != nil {
+		t.Fatal(err)
+	}
+	for round := range 6 {
+		write(round + 1)
+		if err := db.Compact(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := db.Verify(ctx, nil); err != nil {
+		t.Fatal(err)
+	}
+	files := db.Metrics().Total.Files
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	onDisk, err := filepath.Glob(filepath.Join(src, "*.sst"))
+	if err != nil || len(onDisk) != files {
+		t.Errorf("%d files on disk, the manifest names %d (%v)", len(onDisk), files, err)
+	}
+	checkRound(t, src, 6)
+	checkRound(t, dest, 0)
+}
+
+func checkRound(t *testing.T, dir string, round int) {
+	t.Helper()
+	db, err := engine.Open(dir, &engine.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Verify(ctx, nil); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for it, err := range db.Scan(ctx, engine.Scan{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := fmt.Sprintf("round %d", round); string(it.Value) != want {
+			t.Fatalf("%s: %s is %q, want %q", dir, it.Key.PK, it.Value, want)
+		}
+		n++
+	}
+	if n != 80 {
+		t.Errorf("%s: %d items, want 80", dir, n)
+	}
+}
+
+// An obsolete file that still waits for reuse when the process dies is an orphan.
+func TestWaitingFilesAreOrphansAfterAKill(t *testing.T) {
+	src, copied := t.TempDir(), t.TempDir()
+	db, err := engine.Open(src, &engine.Options{Durability: engine.Sync, MaxRuns: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for round := range 4 {
+		for i := range 50 {
+			key := engine.Key{PK: fmt.Appendf(nil, "k%d", i)}
+			if err := db.Put(key, fmt.Appendf(nil, "round %d", round), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := db.Compact(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files := db.Metrics().Total.Files
+	copyDir(t, src, copied) // what a kill would leave
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db, err = engine.Open(copied, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	onDisk, err := filepath.Glob(filepath.Join(copied, "*.sst"))
+	if err != nil || len(onDisk) != files {
+		t.Errorf("%d files on disk after open, the manifest names %d (%v)", len(onDisk), files, err)
+	}
+}
+
+func copyDir(t *testing.T, from, to string) {
+	t.Helper()
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), "LOCK") {
+			continue
+		}
+		b, err := os.ReadFile(filepath.Join(from, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(to, e.Name()), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
