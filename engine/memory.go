@@ -34,9 +34,9 @@ type memory struct {
 const (
 	// flushAt is the share of the budget at which flushes begin; the rest is
 	// headroom while they run.
-	flushAt = 0.70
+	flushAt = 0.90
 	// softAt and hardAt are the shares at which writers begin to pause, and wait.
-	softAt, hardAt = 0.95, 1.75
+	softAt, hardAt = 1.10, 1.75
 	// logFlushAt, logSoftAt are the same for the log's budget; its hard limit is 1.
 	logFlushAt, logSoftAt = 0.60, 0.85
 
