@@ -1,0 +1,69 @@
+package dataset_test
+
+import (
+	"testing"
+
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/dataset"
+)
+
+func TestPermutationVisitsEachOnce(t *testing.T) {
+	for _, n := range []uint64{1, 2, 3, 5, 64, 1000, 65537} {
+		p, seen := dataset.NewPermutation(n, n), make([]bool, n)
+		for i := range n {
+			at := p.At(i)
+			if at >= n || seen[at] {
+				t.Fatalf("n=%d: At(%d) = %d is too large or comes twice", n, i, at)
+			}
+			seen[at] = true
+		}
+	}
+}
+
+func TestKeyRoundTrip(t *testing.T) {
+	for _, id := range []uint64{0, 1, 42, 9_999_999_999_999_999} {
+		k := dataset.AppendKey(nil, id)
+		for cut := range len(k) + 1 {
+			if got, ok := dataset.ParseKey(k[:cut], k[cut:]); !ok || got != id {
+				t.Errorf("ParseKey(%q, %q) = %d, %v", k[:cut], k[cut:], got, ok)
+			}
+		}
+	}
+	if _, ok := dataset.ParseKey([]byte("000000000000000x"), nil); ok {
+		t.Error("ParseKey accepts a letter")
+	}
+}
+
+func TestValuesNoticeEveryDamagedByte(t *testing.T) {
+	values := dataset.NewValues(100)
+	v := values.Append(nil, 7, 3)
+	if err := values.Check(7, v); err != nil || dataset.Version(v) != 3 {
+		t.Fatalf("intact value: %v, version %d", err, dataset.Version(v))
+	}
+	for i := range v {
+		v[i] ^= 1
+		if values.Check(7, v) == nil {
+			t.Errorf("a flipped bit in byte %d goes unnoticed", i)
+		}
+		v[i] ^= 1
+	}
+	if values.Check(8, v) == nil || values.Check(7, v[:99]) == nil {
+		t.Error("a value of another record or length goes unnoticed")
+	}
+}
+
+func TestZipfIsSkewedAndBounded(t *testing.T) {
+	const n = 100_000
+	z, first := dataset.NewZipf(n, 1), 0
+	for i := range uint64(200_000) {
+		r := z.Rank(i)
+		if r >= n {
+			t.Fatalf("rank %d", r)
+		}
+		if r == 0 {
+			first++
+		}
+	}
+	if share := float64(first) / 200_000; share < 0.06 || share > 0.10 {
+		t.Errorf("rank 0 has a share of %.3f, want about 0.078", share)
+	}
+}

@@ -1,0 +1,97 @@
+package measure
+
+import (
+	"sync"
+	"time"
+)
+
+// Usage is what the process has used between Start and Stop.
+type Usage struct {
+	Wall time.Duration
+	// CPU is user and system time of all threads: background work is included.
+	CPU time.Duration
+	// WrittenBytes is what the process has made dirty in the page cache, by whatever
+	// means (write, mapping): what has to reach the disk. Files deleted before they
+	// reached it are counted.
+	WrittenBytes int64
+	// PeakRSSBytes is the largest resident set, mapped files included;
+	// PeakAnonBytes the largest part of it that is not file-backed (sampled).
+	PeakRSSBytes, PeakAnonBytes int64
+}
+
+// Meter measures a stretch of work.
+type Meter struct {
+	start time.Time
+	cpu   time.Duration
+	wrote int64
+	stop  chan struct{}
+	done  sync.WaitGroup
+	anon  int64
+}
+
+const anonSample = 50 * time.Millisecond
+
+// Start begins a measurement.
+func Start() *Meter {
+	m := &Meter{stop: make(chan struct{})}
+	resetPeak()
+	m.anon = anonBytes()
+	m.done.Go(m.watch)
+	m.wrote, m.cpu, m.start = writtenBytes(), CPUTime(), time.Now()
+	return m
+}
+
+func (m *Meter) watch() {
+	tick := time.NewTicker(anonSample)
+	defer tick.Stop()
+	for {
+		select {
+		case <-m.stop:
+			return
+		case <-tick.C:
+			m.anon = max(m.anon, anonBytes())
+		}
+	}
+}
+
+// Elapsed returns wall and processor time since Start.
+func (m *Meter) Elapsed() (wall, cpu time.Duration) {
+	return time.Since(m.start), CPUTime() - m.cpu
+}
+
+// Stop ends the measurement. It must be called once.
+func (m *Meter) Stop() Usage {
+	u := Usage{Wall: time.Since(m.start), CPU: CPUTime() - m.cpu}
+	u.WrittenBytes = writtenBytes() - m.wrote
+	close(m.stop)
+	m.done.Wait()
+	u.PeakRSSBytes, u.PeakAnonBytes = peakBytes(), max(m.anon, anonBytes())
+	return u
+}
+
+const (
+	idleWindow  = 100 * time.Millisecond
+	idleShare   = 0.04 // of one processor
+	idleWindows = 3
+)
+
+// AwaitIdle returns when the process has used next to no processor time for three
+// windows of 100 ms, or after limit; ok tells which. That is how the benchmarks know,
+// in the same way for every engine, that background work is done.
+func AwaitIdle(limit time.Duration) (ok bool) {
+	deadline := time.Now().Add(limit)
+	for quiet := 0; quiet < idleWindows; {
+		if time.Now().After(deadline) {
+			return false
+		}
+		before, start := CPUTime(), time.Now()
+		time.Sleep(idleWindow)
+		used := float64(CPUTime()-before) / float64(time.Since(start))
+		if used < idleShare {
+			quiet++
+		} else {
+			quiet = 0
+		}
+	}
+	return true
+}

@@ -1,0 +1,136 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"github.com/kstonedb/kstone/engine"
+)
+
+// Configuration: the defaults, with the budgets of the benchmark. Keys without a
+// sort key are partition keys as a whole, so they spread over all stripes, in the
+// sequential workloads too.
+func init() {
+	register(0, Engine{
+		Name:     "kstone",
+		Module:   "github.com/kstonedb/kstone",
+		Unsynced: SurvivesKill,
+		Open:     openKstone,
+	})
+}
+
+type kstone struct{ db *engine.DB }
+
+func openKstone(c Config) (Store, error) {
+	o := &engine.Options{
+		Durability:    engine.Process,
+		MemtableBytes: c.WriteBufferBytes,
+		CacheBytes:    c.CacheBytes,
+	}
+	if c.Sync {
+		o.Durability = engine.Sync
+	}
+	db, err := engine.Open(c.Dir, o)
+	if err != nil {
+		return nil, err
+	}
+	return &kstone{db}, nil
+}
+
+func (k Key) split() engine.Key {
+	if k.PK == len(k.Bytes) {
+		return engine.Key{PK: k.Bytes}
+	}
+	return engine.Key{PK: k.Bytes[:k.PK], SK: k.Bytes[k.PK:]}
+}
+
+func (s *kstone) Put(k Key, value []byte) error { return s.db.Put(k.split(), value, nil) }
+func (s *kstone) Delete(k Key) error            { return s.db.Delete(k.split(), nil) }
+
+func (s *kstone) PutBatch(keys []Key, values [][]byte) error {
+	b := engine.NewBatch()
+	for i, k := range keys {
+		if err := b.Put(k.split(), values[i], 0); err != nil {
+			return err
+		}
+	}
+	return s.db.Apply(context.Background(), b, nil)
+}
+
+func (s *kstone) PutIfAbsent(k Key, value []byte) (bool, error) {
+	err := s.db.PutIfAbsent(k.split(), value, nil)
+	if errors.Is(err, engine.ErrConditionFailed) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (s *kstone) Get(dst []byte, k Key) ([]byte, bool, error) {
+	v, err := s.db.AppendGet(dst, k.split())
+	if err == engine.ErrNotFound { //nolint:errorlint // documented to be exactly it
+		return v, false, nil
+	}
+	return v, err == nil, err
+}
+
+// MultiGet: the engine has no such call yet.
+func (s *kstone) MultiGet(keys []Key, each func(int, []byte)) error {
+	var buf []byte
+	for i, k := range keys {
+		v, ok, err := s.Get(buf[:0], k)
+		if err != nil {
+			return err
+		}
+		if buf = v; !ok {
+			v = nil
+		}
+		each(i, v)
+	}
+	return nil
+}
+
+func (s *kstone) Query(q Query, each func(Row) bool) error {
+	eq := engine.Query{PK: q.PK, Limit: q.Limit, Reverse: q.Reverse}
+	if len(q.From) > 0 {
+		eq.SK = engine.SKGreaterEqual(q.From)
+	}
+	for it, err := range s.db.Query(context.Background(), eq) {
+		if err != nil {
+			return err
+		}
+		if !each(Row{it.Key.PK, it.Key.SK, it.Value}) {
+			break
+		}
+	}
+	return nil
+}
+
+func (s *kstone) Scan(from Key, limit int, each func(Row) bool) error {
+	sc := engine.Scan{Limit: limit}
+	if len(from.Bytes) > 0 { // StartAfter excludes its key: start behind the one before
+		sc.StartAfter = from.split()
+		before := append([]byte(nil), from.Bytes...)
+		before[len(before)-1]--
+		sc.StartAfter = Key{before, from.PK}.split()
+	}
+	return s.scan(sc, each)
+}
+
+func (s *kstone) ScanPart(p Part, each func(Row) bool) error {
+	return s.scan(engine.Scan{Unordered: true, Segment: p.Index, Segments: p.Count}, each)
+}
+
+func (s *kstone) scan(sc engine.Scan, each func(Row) bool) error {
+	for it, err := range s.db.Scan(context.Background(), sc) {
+		if err != nil {
+			return err
+		}
+		if !each(Row{it.Key.PK, it.Key.SK, it.Value}) {
+			break
+		}
+	}
+	return nil
+}
+
+func (s *kstone) Flush() error { return s.db.Flush(context.Background()) }
+func (s *kstone) Close() error { return s.db.Close() }

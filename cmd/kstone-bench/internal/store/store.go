@@ -1,0 +1,129 @@
+// Package store puts the engines behind one interface, with one file each: its
+// configuration and the way an experienced user of it would do every operation.
+package store
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// Key is a key of which the first PK bytes are the partition key and the rest, if
+// any, the sort key. Engines without that notion use Bytes.
+type Key struct {
+	Bytes []byte
+	PK    int
+}
+
+// Row is a record of an iteration. Engines without sort keys have the whole key in
+// PK. The slices are valid during the call that gets them.
+type Row struct{ PK, SK, Value []byte }
+
+// Query asks for records of one partition in the order of sort keys.
+type Query struct {
+	PK []byte
+	// From is the lowest sort key wanted; empty means all.
+	From  []byte
+	Limit int
+	// Reverse returns the highest sort key first.
+	Reverse bool
+}
+
+// Part is one of the disjoint parts of all records that together are the whole:
+// by number, or by the range [Lo, Hi) of keys (nil means unbounded).
+type Part struct {
+	Index, Count int
+	Lo, Hi       []byte
+}
+
+// Store is an open database. Everything but Close may be called concurrently.
+// Functions passed in return false to end an iteration; rows are valid only while
+// they run.
+type Store interface {
+	Put(k Key, value []byte) error
+	// PutBatch writes all records atomically. The engine may keep nothing of them.
+	PutBatch(keys []Key, values [][]byte) error
+	// PutIfAbsent writes the record unless the key has one, atomically with respect
+	// to other calls of PutIfAbsent.
+	PutIfAbsent(k Key, value []byte) (inserted bool, err error)
+	Delete(k Key) error
+
+	// Get appends the value to dst.
+	Get(dst []byte, k Key) (value []byte, ok bool, err error)
+	// MultiGet calls each with the value of every key, or with nil.
+	MultiGet(keys []Key, each func(i int, value []byte)) error
+	Query(q Query, each func(Row) bool) error
+	// Scan returns limit records (0 means all) in the order of keys, from the given
+	// one on (empty means the first).
+	Scan(from Key, limit int, each func(Row) bool) error
+	// ScanPart returns the records of one part in whatever order is fastest.
+	ScanPart(p Part, each func(Row) bool) error
+
+	// Flush moves what is buffered in memory into the files that reads use, as far
+	// as the engine has such a buffer.
+	Flush() error
+	Close() error
+}
+
+// Config is what the benchmark decides for all engines alike.
+type Config struct {
+	Dir string
+	// Sync makes a write return when it survives a power cut. Otherwise the engine
+	// acknowledges as early as it can without losing the order of writes; what that
+	// survives differs: see Engine.Unsynced.
+	Sync bool
+	// Writers is the number of goroutines that will write.
+	Writers                      int
+	WriteBufferBytes, CacheBytes int64
+	// DataBytes is about what will be stored, for engines that reserve space.
+	DataBytes int64
+}
+
+// Engine is a database under test.
+type Engine struct {
+	Name string
+	// Module is the path of the Go module whose version identifies the engine, or
+	// empty for engines that report their version otherwise.
+	Module  string
+	Version func() string
+	// Unsynced tells what acknowledged writes survive without Config.Sync.
+	Unsynced string
+	// Cgo is set for engines that are not Go.
+	Cgo  bool
+	Open func(Config) (Store, error)
+	order int
+}
+
+// What unsynced writes survive.
+const (
+	SurvivesKill   = "kill of the process"
+	LostWithKill   = "nothing: the end of the log is in the memory of the process"
+)
+
+var engines = map[string]Engine{}
+
+func register(order int, e Engine) {
+	e.order = order
+	engines[e.Name] = e
+}
+
+// Names lists the engines compiled in, in the order of reports: kstone first.
+func Names() []string {
+	var names []string
+	for name := range engines {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Compare(engines[a].order, engines[b].order)
+	})
+	return names
+}
+
+// Find returns the engine of that name.
+func Find(name string) (Engine, error) {
+	e, ok := engines[name]
+	if !ok {
+		return e, fmt.Errorf("no engine %q; compiled in: %v", name, Names())
+	}
+	return e, nil
+}

@@ -1,0 +1,107 @@
+package command
+
+import (
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/layout"
+	"github.com/kstonedb/kstone/engine"
+)
+
+// places returns a session on a database with sort keys of three fields.
+func places(t *testing.T) *session {
+	t.Helper()
+	a := &app{out: io.Discard, err: io.Discard}
+	d, err := a.openDB("places", create, &engine.Options{InMemory: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	d.schema, err = layout.ParseSchema([]string{"country"}, []string{"region", "county", "city"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, place := range []string{
+		"IT/Lombardy/Milano/Abbiategrasso", "IT/Lombardy/Milano/Albairate",
+		"IT/Lombardy/Provincia di Brescia/Brescia", "IT/Tuscany/Pisa/Pisa",
+		"IS/Capital//Reykjavik", "US/Texas/Brazos/Bryan", "I/x/y/z",
+	} {
+		parts := strings.Split(place, "/")
+		var args []layout.Arg
+		for _, part := range parts[1:] {
+			args = append(args, layout.Arg{Bytes: []byte(part)})
+		}
+		sk, err := d.schema.SKOfParts(args)
+		if err == nil {
+			err = d.Put(engine.Key{PK: []byte(parts[0]), SK: sk}, []byte("{}"), nil)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &session{app: a, db: d}
+}
+
+// The cursor stands at |. What is completed replaces the word before it.
+func TestShellCompletion(t *testing.T) {
+	s := places(t)
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("a file.csv", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		line string
+		head string
+		want []string
+	}{
+		{"que|", "", []string{"query "}},
+		{"e|", "", []string{"exit", "export"}},
+		{".t|", "", []string{".timer "}},
+		{".format j|", ".format ", []string{"json", "jsonl"}},
+		{".help qu|", ".help ", []string{"query "}},
+		{"query |", "query ", []string{"I", "IS", "IT", "US"}},
+		{"query I|", "query ", []string{"I", "IS", "IT"}},
+		{"query IT| --limit 3", "query ", []string{"IT "}},
+		{"query IT --sk-pr|", "query IT ", []string{"--sk-prefix "}},
+		{"query IT --li|", "query IT ", []string{"--limit "}},
+		{"query IT --sk-prefix |", "query IT --sk-prefix ", []string{"Lombardy", "Tuscany"}},
+		{"query IT -p Lombardy -p |", "query IT -p Lombardy -p ",
+			[]string{`"Provincia di Brescia"`, "Milano"}},
+		{"query IT -p Lombardy -p \"Prov|", "query IT -p Lombardy -p ",
+			[]string{`"Provincia di Brescia" `}},
+		{"query IT --sk-prefix=Lombardy --sk-begins-with M|",
+			"query IT --sk-prefix=Lombardy --sk-begins-with ", []string{"Milano "}},
+		{"get IT --sk-part Lombardy --sk-part Milano --sk-part |",
+			"get IT --sk-part Lombardy --sk-part Milano --sk-part ",
+			[]string{"Abbiategrasso", "Albairate"}},
+		{"get IS --sk-part Capital --sk-part |", "get IS --sk-part Capital --sk-part ",
+			[]string{`"" `}},
+		{"get XX --sk-part |", "get XX --sk-part ", nil},
+		{"query IT -o ta|", "query IT -o ", []string{"table "}},
+		{"import a|", "import ", []string{`"a file.csv" `}},
+		{"nonsense |", "nonsense ", nil},
+		{"count IT US |", "count IT US ", nil},
+	} {
+		before, after, _ := strings.Cut(c.line, "|")
+		head, got, tail := s.complete(before+after, len([]rune(before)))
+		if head != c.head || !slices.Equal(got, c.want) ||
+			strings.TrimSpace(tail) != strings.TrimSpace(after) {
+			t.Errorf("%s: %q %q %q; want %q %q", c.line, head, got, tail, c.head, c.want)
+		}
+	}
+}
+
+func TestClosest(t *testing.T) {
+	names := []string{"query", "get", "put", "count", "compact"}
+	for in, want := range map[string]string{
+		"qurey": "query", "gte": "get", "cuont": "count", "comp": "compact", "xyz": "", "": "",
+		"queryy": "query", "p": "",
+	} {
+		if got := closest(in, names); got != want {
+			t.Errorf("closest to %q is %q, want %q", in, got, want)
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package command_test
+
+import (
+	"bytes"
+	"context"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kstonedb/kstone/engine"
+)
+
+// TestKilledImport kills an import at a random moment, again and again. The database
+// opens and verifies each time, holds a prefix of the file, and an import that is left
+// alone leads to what a first one would have led to.
+//
+// The test runs its own binary as the program: see TestMain.
+func TestKilledImport(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the program many times")
+	}
+	self, err := exec.LookPath("kstone-cli") // installed in PATH by testscript
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	db := filepath.Join(dir, "cities.db")
+	file := filepath.Join("..", "..", "..", "..", "testdata", "cities.jsonl.gz")
+	args := []string{"import", db, file, "--pk", "country", "--sk", "region,county,city"}
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	for range 6 {
+		ctx, cancel := context.WithTimeout(context.Background(),
+			time.Duration(rng.IntN(500))*time.Millisecond)
+		_ = exec.CommandContext(ctx, self, args...).Run() // killed, or done already
+		cancel()
+		if _, err := os.Stat(filepath.Join(db, "CURRENT")); err != nil {
+			continue // killed before there was a database
+		}
+		checkDatabase(t, db, 0)
+	}
+	out, err := exec.Command(self, args...).CombinedOutput()
+	if err != nil || !bytes.Contains(out, []byte("171,075 read, 171,075 written")) {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	checkDatabase(t, db, 170465)
+}
+
+// checkDatabase verifies a database and counts its items, if a number is given.
+func checkDatabase(t *testing.T, dir string, want int) {
+	t.Helper()
+	db, err := engine.Open(dir, &engine.Options{MustExist: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Verify(context.Background(), nil); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for item, err := range db.Scan(context.Background(), engine.Scan{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(string(item.Value), `{"lat":`) {
+			t.Fatalf("item %q holds %q", item.Key, item.Value)
+		}
+		n++
+	}
+	if want > 0 && n != want {
+		t.Fatalf("%d items, want %d", n, want)
+	}
+	t.Logf("%d items", n)
+}

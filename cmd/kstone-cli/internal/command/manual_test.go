@@ -1,0 +1,69 @@
+package command_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+const townsFile = `{"country":"IT","region":"Lombardy","city":"Brescia","people":196000}
+{"country":"IT","region":"Lombardy","city":"Bergamo","people":120000}
+{"country":"IT","region":"Tuscany","city":"Pisa","people":90000}
+{"country":"US","region":"Texas","city":"Bryan","people":"many"
+{"country":"US","region":"Texas","city":"Austin","people":975000}
+`
+
+// TestManual runs the examples of docs/cli.md, one after the other, in one directory.
+// Standard error stands behind standard output if a command succeeds, and the exit code
+// in brackets if it fails; "…" matches anything.
+func TestManual(t *testing.T) {
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("the examples are for a POSIX shell")
+	}
+	manual, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "cli.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "towns.jsonl"), []byte(townsFile),
+		0o600); err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)```console\n(.*?)```").FindAllSubmatch(manual, -1)
+	if len(blocks) < 5 {
+		t.Fatalf("only %d examples found", len(blocks))
+	}
+	for _, block := range blocks {
+		for _, example := range strings.Split("\n"+string(block[1]), "\n$ ")[1:] {
+			line, want, _ := strings.Cut(example, "\n")
+			want = strings.TrimSuffix(want, "\n")
+			cmd := exec.Command(sh, "-c", line)
+			cmd.Dir = dir
+			var out, stderr strings.Builder
+			cmd.Stdout, cmd.Stderr = &out, &stderr
+			if strings.Contains(want, "rejected") { // reported as they are met
+				cmd.Stdout = &stderr
+			}
+			err := cmd.Run()
+			got := out.String() + stderr.String()
+			var exit *exec.ExitError
+			if errors.As(err, &exit) {
+				got += fmt.Sprintf("[exit %d]\n", exit.ExitCode())
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			pattern := strings.ReplaceAll(regexp.QuoteMeta(want), "…", "(?s:.*)")
+			matched := regexp.MustCompile("^" + pattern +
+				"$").MatchString(strings.TrimSuffix(got, "\n"))
+			if !matched {
+				t.Errorf("$ %s\n%s\nthe manual says\n%s", line, got, want)
+			}
+		}
+	}
+}
