@@ -200,5 +200,8 @@ func inShell(cmd *cobra.Command) {
 		line = exampleDB.ReplaceAllString(line, "$1")
 		kept = append(kept, strings.ReplaceAll(line, "kstone-cli ", ""))
 	}
+	if len(kept) == 0 {
+		kept = append(kept, "  "+strings.TrimSpace(cmd.Use))
+	}
 	cmd.Example = strings.Join(kept, "\n")
 }

@@ -47,7 +47,6 @@ type tableWriter struct {
 	o      Options
 	record layout.Record
 	rows   []tableRow
-	last   []string // columns of the chunk before
 }
 
 func writeTable(w *bufio.Writer, items Items, o Options) (n int, err error) {

@@ -1,0 +1,53 @@
+package command
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/kstonedb/kstone/engine"
+)
+
+// Every command explains itself, with examples that name it; in a shell these do not
+// name a database.
+func TestHelpOfEveryCommand(t *testing.T) {
+	for _, open := range []*database{nil, {}} {
+		a := &app{open: open}
+		for _, cmd := range a.root().Commands() {
+			name := cmd.Name()
+			if name == "help" || name == "completion" {
+				continue
+			}
+			if cmd.Short == "" || cmd.Long == "" || !strings.Contains(cmd.Example, name) {
+				t.Errorf("%s: no help or no example", name)
+			}
+			if open != nil && strings.Contains(cmd.Example, program) {
+				t.Errorf("%s: examples of the shell begin with the program:\n%s", name, cmd.Example)
+			}
+			for line := range strings.SplitSeq(cmd.Long, "\n") {
+				if len([]rune(line)) > 90 {
+					t.Errorf("%s: %q is too long for a terminal", name, line)
+				}
+			}
+		}
+	}
+}
+
+// No text given to --after makes the program panic, and cursors come back as they were.
+func FuzzCursorText(f *testing.F) {
+	q := engine.Query{PK: []byte("p")}
+	f.Add(q.CursorAfter(engine.Item{Key: engine.Key{PK: []byte("p"), SK: []byte("s")}}).String())
+	f.Add("")
+	f.Add("AQPGrdNJVAAA")
+	f.Fuzz(func(t *testing.T, text string) {
+		c, err := engine.ParseCursor(text)
+		if err != nil {
+			if exitCode(err) != exitUsage {
+				t.Fatalf("exit code %d of %v", exitCode(err), err)
+			}
+			return
+		}
+		if c.String() != text {
+			t.Fatalf("%q came back as %q", text, c)
+		}
+	})
+}
