@@ -60,7 +60,8 @@ func load(b *testing.B, db *engine.DB, n int) {
 			b.Fatal(err)
 		}
 		if batch.Len() == 1000 || i == n-1 {
-			if err := db.Apply(ctx, batch, &engine.WriteOptions{Durability: engine.Process}); err != nil {
+			err := db.Apply(ctx, batch, &engine.WriteOptions{Durability: engine.Process})
+			if err != nil {
 				b.Fatal(err)
 			}
 			batch.Reset()
@@ -128,8 +129,11 @@ func BenchmarkGet(b *testing.B) {
 			}
 		}
 		for _, g := range []int{1, 8} {
-			b.Run(fmt.Sprintf("%s/hit/goroutines=%d", state, g), func(b *testing.B) { get(b, g, 0) })
-			b.Run(fmt.Sprintf("%s/miss/goroutines=%d", state, g), func(b *testing.B) { get(b, g, benchItems) })
+			for what, offset := range map[string]uint64{"hit": 0, "miss": benchItems} {
+				b.Run(fmt.Sprintf("%s/%s/goroutines=%d", state, what, g), func(b *testing.B) {
+					get(b, g, offset)
+				})
+			}
 		}
 	}
 }
@@ -158,7 +162,8 @@ func BenchmarkIterate(b *testing.B) {
 			buf := make([]byte, 0, 32)
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
-				q := engine.Query{PK: fmt.Appendf(buf[:0], "query#%d", i*7919%1000), Limit: 20, Reverse: reverse}
+				pk := fmt.Appendf(buf[:0], "query#%d", i*7919%1000)
+				q := engine.Query{PK: pk, Limit: 20, Reverse: reverse}
 				if !reverse {
 					q.SK = engine.SKGreaterEqual([]byte("000040"))
 				}

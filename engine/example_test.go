@@ -167,7 +167,8 @@ func ExampleSKBeginsWith() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	for _, p := range [][2]string{{"Lombardy", "Brescia"}, {"Lombardy", "Milan"}, {"Lazio", "Rome"}} {
+	places := [][2]string{{"Lombardy", "Brescia"}, {"Lombardy", "Milan"}, {"Lazio", "Rome"}}
+	for _, p := range places {
 		sk, err := place.Append(nil, p[0], p[1])
 		if err != nil {
 			log.Fatal(err)
@@ -201,7 +202,8 @@ func ExampleWriteOptions() {
 	}
 	defer db.Close()
 	key := engine.Key{PK: []byte("session")}
-	_ = db.Put(key, []byte("token"), &engine.WriteOptions{TTL: time.Minute, Durability: engine.Process})
+	o := &engine.WriteOptions{TTL: time.Minute, Durability: engine.Process}
+	_ = db.Put(key, []byte("token"), o)
 	before, _ := db.Has(key)
 	now = now.Add(time.Minute)
 	after, _ := db.Has(key)

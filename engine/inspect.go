@@ -68,7 +68,8 @@ func inspectSST(fsys vfs.FS, name string, w io.Writer) error {
 	}
 	if meta.Name() != filepath.Base(name) {
 		return &CorruptionError{
-			File: name, Offset: -1, What: "file identity", Want: filepath.Base(name), Got: meta.Name(),
+			File: name, Offset: -1, What: "file identity",
+			Want: filepath.Base(name), Got: meta.Name(),
 		}
 	}
 	r := sst.NewReader(sst.ReaderOptions{FS: fsys, Dir: filepath.Dir(name), Meta: meta, DBID: dbid})

@@ -86,7 +86,9 @@ type Latency struct {
 
 func latency(h *histogram.Histogram) Latency {
 	s := h.Snapshot()
-	return Latency{P50: s.Quantile(0.5), P99: s.Quantile(0.99), P999: s.Quantile(0.999), Max: s.Max()}
+	return Latency{
+		P50: s.Quantile(0.5), P99: s.Quantile(0.99), P999: s.Quantile(0.999), Max: s.Max(),
+	}
 }
 
 // StripeMetrics describe one stripe.

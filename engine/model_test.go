@@ -83,15 +83,17 @@ var ctx = context.Background()
 func newMachine(t *rapid.T) *machine {
 	m := &machine{fs: vfs.NewMem(), items: model{}, clock: new(atomic.Int64)}
 	m.clock.Store(1_000_000)
+	levels := rapid.SampledFrom([]engine.Durability{engine.Sync, engine.Process})
+	codecs := rapid.SampledFrom([]engine.Compression{engine.NoCompression, engine.LZ4, engine.Zstd})
 	m.opts = engine.Options{
-		Durability:        rapid.SampledFrom([]engine.Durability{engine.Sync, engine.Process}).Draw(t, "durability"),
+		Durability:        levels.Draw(t, "durability"),
 		FlushRecords:      rapid.SampledFrom([]int{0, 1, 2, 7}).Draw(t, "flushRecords"),
 		MemtableBytes:     rapid.SampledFrom([]int64{1 << 20, 64 << 20}).Draw(t, "memtable"),
 		BlockBytes:        rapid.SampledFrom([]int{1 << 10, 16 << 10}).Draw(t, "block"),
 		FileBytes:         rapid.SampledFrom([]int64{64 << 10, 64 << 20}).Draw(t, "file"),
 		CacheBytes:        rapid.SampledFrom([]int64{1, 1 << 20}).Draw(t, "cache"),
-		Compression:       rapid.SampledFrom([]engine.Compression{engine.NoCompression, engine.LZ4, engine.Zstd}).Draw(t, "codec"),
-		BottomCompression: rapid.SampledFrom([]engine.Compression{engine.NoCompression, engine.LZ4, engine.Zstd}).Draw(t, "bottom"),
+		Compression:       codecs.Draw(t, "codec"),
+		BottomCompression: codecs.Draw(t, "bottom"),
 		FilterBits:        rapid.SampledFrom([]int{8, 16}).Draw(t, "filter"),
 		MaxRuns:           rapid.SampledFrom([]int{2, 3, 8}).Draw(t, "runs"),
 		MaxOpenFiles:      16,
@@ -123,10 +125,13 @@ func (m *machine) close(t *rapid.T) {
 
 // Keys come from a small space, so that programs meet them again, with zero and FF
 // bytes and prefixes of each other among them.
-var partGen = rapid.SampledFrom([]string{"a", "b", "a\x00", "a\x00\x01", "\xff", "\xff\xff", "user#1", "user#2"})
+var partGen = rapid.SampledFrom([]string{
+	"a", "b", "a\x00", "a\x00\x01", "\xff", "\xff\xff", "user#1", "user#2",
+})
 
 var sortGen = rapid.SampledFrom([]string{
-	"", "\x00", "a", "aa", "ab", "b", "\xff", "\xff\xff", "k1", "k10", "k2", "\x00\x01", "post#1", "post#2",
+	"", "\x00", "a", "aa", "ab", "b", "\xff", "\xff\xff", "k1", "k10", "k2", "\x00\x01",
+	"post#1", "post#2",
 })
 
 func drawKey(t *rapid.T) engine.Key {
@@ -264,7 +269,9 @@ func drawCondition(t *rapid.T) (engine.SKCondition, func(sk []byte) bool) {
 	case 3:
 		return engine.SKGreater(a), has(func(sk []byte) bool { return bytes.Compare(sk, a) > 0 })
 	case 4:
-		return engine.SKGreaterEqual(a), has(func(sk []byte) bool { return bytes.Compare(sk, a) >= 0 })
+		return engine.SKGreaterEqual(a), has(func(sk []byte) bool {
+			return bytes.Compare(sk, a) >= 0
+		})
 	case 5:
 		return engine.SKBetween(a, b), has(func(sk []byte) bool {
 			return bytes.Compare(sk, a) >= 0 && bytes.Compare(sk, b) <= 0
@@ -361,7 +368,8 @@ func (m *machine) compareGet(t *rapid.T, items model, k engine.Key, v []byte, er
 	case there && err != nil:
 		t.Fatalf("get %v: %v, want %d bytes", k, err, len(it.value))
 	case there && !bytes.Equal(v, it.value):
-		t.Fatalf("get %v: %d bytes %.20q, want %d bytes %.20q", k, len(v), v, len(it.value), it.value)
+		t.Fatalf("get %v: %d bytes %.20q, want %d bytes %.20q",
+			k, len(v), v, len(it.value), it.value)
 	case !there && !errors.Is(err, engine.ErrNotFound):
 		t.Fatalf("get %v: %q, %v; want not found", k, v, err)
 	}
@@ -459,8 +467,11 @@ func (m *machine) scan(t *rapid.T) {
 		m.compareAll(t, s.items, reverse, s.snap.Scan(ctx, engine.Scan{Reverse: reverse}))
 	}
 	from := drawKey(t)
-	want := m.sorted(m.items, func(k engine.Key) bool { return (id(k) > id(from)) != reverse && id(k) != id(from) }, reverse)
-	same(t, "start after", collect(t, m.db.Scan(ctx, engine.Scan{Reverse: reverse, StartAfter: from})), want)
+	want := m.sorted(m.items, func(k engine.Key) bool {
+		return (id(k) > id(from)) != reverse && id(k) != id(from)
+	}, reverse)
+	got := collect(t, m.db.Scan(ctx, engine.Scan{Reverse: reverse, StartAfter: from}))
+	same(t, "start after", got, want)
 }
 
 // pages reads a query and a scan in pages and expects the unpaged result.
@@ -541,7 +552,8 @@ func (m *machine) compact(t *rapid.T) {
 	}
 	got := m.db.Metrics().Total
 	if want := uint64(len(m.live(m.items))); got.Records != want || got.Tombstones != 0 {
-		t.Fatalf("after Compact %d records, %d tombstones; want %d and 0", got.Records, got.Tombstones, want)
+		t.Fatalf("after Compact %d records, %d tombstones; want %d and 0",
+			got.Records, got.Tombstones, want)
 	}
 }
 

@@ -141,7 +141,8 @@ func (o *Options) withDefaults() (Options, error) {
 	fill(&c.FileBytes, 64<<20)
 	check(c.FileBytes >= 64<<10, "FileBytes %d is below 64 KiB", c.FileBytes)
 	fill(&c.FilterBits, 8)
-	check(c.FilterBits == 8 || c.FilterBits == 16, "FilterBits %d is neither 8 nor 16", c.FilterBits)
+	check(c.FilterBits == 8 || c.FilterBits == 16,
+		"FilterBits %d is neither 8 nor 16", c.FilterBits)
 	fill(&c.MaxRuns, 4)
 	check(c.MaxRuns >= 2 && c.MaxRuns <= 64, "MaxRuns %d is outside 2 to 64", c.MaxRuns)
 	fill(&c.CompactionWorkers, max(1, runtime.GOMAXPROCS(0)/2))

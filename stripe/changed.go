@@ -24,7 +24,8 @@ func (s *Stripe) ChangedIn(lo, hi []byte, seq base.SeqNum) ([]byte, base.SeqNum,
 		if k, n := changedRange(t.RangeTombstones(nil, base.MaxSeqNum), lo, hi, seq); n > 0 {
 			return k, n, nil
 		}
-		if k, n, err := changedEntry(t.NewCursor(base.MaxSeqNum), lo, hi, seq); n > 0 || err != nil {
+		c := t.NewCursor(base.MaxSeqNum)
+		if k, n, err := changedEntry(c, lo, hi, seq); n > 0 || err != nil {
 			return k, n, err
 		}
 	}
@@ -52,7 +53,8 @@ func (s *Stripe) ChangedIn(lo, hi []byte, seq base.SeqNum) ([]byte, base.SeqNum,
 
 func changedRange(ts []base.RangeTombstone, lo, hi []byte, seq base.SeqNum) ([]byte, base.SeqNum) {
 	for _, t := range ts {
-		if t.Seq > seq && bytes.Compare(t.End, lo) > 0 && (hi == nil || bytes.Compare(t.Start, hi) < 0) {
+		if t.Seq > seq && bytes.Compare(t.End, lo) > 0 &&
+			(hi == nil || bytes.Compare(t.Start, hi) < 0) {
 			return t.Start, t.Seq
 		}
 	}

@@ -71,7 +71,9 @@ func (s *Stripe) Freeze() bool {
 
 // Flush writes the frozen memtables as one run. It does not sync: call Output.Sync,
 // commit the manifest edit, then Install. It returns nil if nothing is frozen.
-func (s *Stripe) Flush(ctx context.Context, b *Builder, ret Retention, runID uint64) (*Output, error) {
+func (s *Stripe) Flush(
+	ctx context.Context, b *Builder, ret Retention, runID uint64,
+) (*Output, error) {
 	v := s.view.Load()
 	if v == nil || len(v.Frozen) == 0 {
 		return nil, nil
