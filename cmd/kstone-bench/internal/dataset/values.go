@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"math/bits"
 	"math/rand/v2"
 )
 
@@ -47,7 +48,7 @@ func (v *Values) Append(dst []byte, id uint64, version uint32) []byte {
 }
 
 func (v *Values) body(id uint64, version uint32) []byte {
-	at := mix(id^uint64(version)<<40) % poolBytes
+	at := mix(id^bits.RotateLeft64(uint64(version), 40)) % poolBytes
 	return v.pool[at:][:v.size-stampBytes]
 }
 

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"sync"
 
 	"github.com/kstonedb/kstone/engine"
 )
@@ -19,7 +20,10 @@ func init() {
 	})
 }
 
-type kstone struct{ db *engine.DB }
+type kstone struct {
+	db      *engine.DB
+	batches sync.Pool
+}
 
 func openKstone(c Config) (Store, error) {
 	o := &engine.Options{
@@ -34,7 +38,9 @@ func openKstone(c Config) (Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &kstone{db}, nil
+	s := &kstone{db: db}
+	s.batches.New = func() any { return engine.NewBatch() }
+	return s, nil
 }
 
 func (k Key) split() engine.Key {
@@ -48,7 +54,9 @@ func (s *kstone) Put(k Key, value []byte) error { return s.db.Put(k.split(), val
 func (s *kstone) Delete(k Key) error            { return s.db.Delete(k.split(), nil) }
 
 func (s *kstone) PutBatch(keys []Key, values [][]byte) error {
-	b := engine.NewBatch()
+	b := s.batches.Get().(*engine.Batch)
+	defer s.batches.Put(b)
+	b.Reset()
 	for i, k := range keys {
 		if err := b.Put(k.split(), values[i], 0); err != nil {
 			return err
@@ -108,7 +116,6 @@ func (s *kstone) Query(q Query, each func(Row) bool) error {
 func (s *kstone) Scan(from Key, limit int, each func(Row) bool) error {
 	sc := engine.Scan{Limit: limit}
 	if len(from.Bytes) > 0 { // StartAfter excludes its key: start behind the one before
-		sc.StartAfter = from.split()
 		before := append([]byte(nil), from.Bytes...)
 		before[len(before)-1]--
 		sc.StartAfter = Key{before, from.PK}.split()

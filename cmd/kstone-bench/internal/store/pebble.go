@@ -71,10 +71,10 @@ func openPebble(c Config) (Store, error) {
 // quiet discards what an engine wants to tell, but not why it gives up.
 type quiet struct{}
 
-func (quiet) Infof(string, ...any)         {}
-func (quiet) Errorf(string, ...any)        {}
-func (quiet) Warningf(string, ...any)      {}
-func (quiet) Debugf(string, ...any)        {}
+func (quiet) Infof(string, ...any)           {}
+func (quiet) Errorf(string, ...any)          {}
+func (quiet) Warningf(string, ...any)        {}
+func (quiet) Debugf(string, ...any)          {}
 func (quiet) Fatalf(format string, a ...any) { pebble.DefaultLogger.Fatalf(format, a...) }
 
 func (s *pebbleStore) Put(k Key, value []byte) error { return s.db.Set(k.Bytes, value, s.wo) }

@@ -89,15 +89,15 @@ type Engine struct {
 	// Unsynced tells what acknowledged writes survive without Config.Sync.
 	Unsynced string
 	// Cgo is set for engines that are not Go.
-	Cgo  bool
-	Open func(Config) (Store, error)
+	Cgo   bool
+	Open  func(Config) (Store, error)
 	order int
 }
 
 // What unsynced writes survive.
 const (
-	SurvivesKill   = "kill of the process"
-	LostWithKill   = "nothing: the end of the log is in the memory of the process"
+	SurvivesKill = "kill of the process"
+	LostWithKill = "nothing: the end of the log is in the memory of the process"
 )
 
 var engines = map[string]Engine{}

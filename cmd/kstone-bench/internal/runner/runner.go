@@ -1,0 +1,193 @@
+// Package runner starts the worker processes, one for each engine, chain and phase,
+// engines in turn, and collects their results.
+package runner
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/workload"
+)
+
+// WorkerEnv is the environment variable that makes the program a worker; it holds the
+// plan.
+const WorkerEnv = "KSTONE_BENCH_PLAN"
+
+// Settings of a whole run.
+type Settings struct {
+	Engines, Chains []string
+	Repeats         int
+	Records         uint64
+	ValueBytes      int
+	Seconds         float64
+	WriteBuffer     int64
+	Cache           int64
+	Dir             string // for databases; each is deleted when its chain is done
+	Profiles        string
+	// TimeLimit of one chain of one engine.
+	TimeLimit time.Duration
+	Progress  io.Writer
+}
+
+// event is a line from a worker: a result, or the word that it may be killed.
+type event struct {
+	Result *workload.Result `json:"result,omitempty"`
+	Kill   bool             `json:"kill,omitempty"`
+}
+
+// Run does every chain on every engine, as often as asked, and hands every result to
+// emit. Engines take turns, starting with another one each time. A worker that fails
+// is reported in a result with Error, and the rest goes on.
+func Run(ctx context.Context, s Settings, emit func(workload.Result) error) error {
+	p := newProgress(s)
+	defer p.end()
+	for repeat := range s.Repeats {
+		for _, chain := range s.Chains {
+			turn := slices.Concat(s.Engines[repeat%len(s.Engines):], s.Engines[:repeat%len(s.Engines)])
+			for _, engine := range turn {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				p.begin(engine, chain, repeat)
+				if err := s.chain(ctx, chain, engine, repeat, p, emit); err != nil {
+					return err
+				}
+				p.finish()
+			}
+		}
+	}
+	return nil
+}
+
+// chain runs all phases of a chain on one engine.
+func (s *Settings) chain(ctx context.Context, name, engine string, repeat int, p *progress,
+	emit func(workload.Result) error) error {
+	c, err := workload.FindChain(name)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(s.Dir, "kstone-bench-"+engine+"-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	plan := workload.Plan{
+		Chain: name, Engine: engine, Repeat: repeat, Dir: dir, Records: s.Records,
+		ValueBytes: s.ValueBytes, Seconds: s.Seconds, WriteBufferBytes: s.WriteBuffer,
+		CacheBytes: s.Cache, Profiles: s.Profiles,
+	}
+	for plan.Phase = range c.Phases() {
+		work, cancel := context.WithTimeout(ctx, s.TimeLimit)
+		err := worker(work, plan, func(r workload.Result) error {
+			p.result(r)
+			return emit(r)
+		})
+		cancel()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			failed := workload.Result{
+				Chain: name, Engine: engine, Repeat: repeat, Workload: "-", Error: err.Error(),
+			}
+			p.result(failed)
+			return emit(failed)
+		}
+	}
+	return nil
+}
+
+// worker runs one process to its end, or until it asks to be killed.
+func worker(ctx context.Context, plan workload.Plan, emit func(workload.Result) error) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(plan)
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, self)
+	cmd.Env = append(os.Environ(), WorkerEnv+"="+string(text))
+	tail := &tailWriter{}
+	cmd.Stderr = tail
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	killed := false
+	var failed error
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var ev event
+		if err := json.Unmarshal(lines.Bytes(), &ev); err != nil {
+			continue // an engine that prints
+		}
+		switch {
+		case ev.Kill:
+			killed = true
+			failed = errors.Join(failed, cmd.Process.Kill())
+		case ev.Result != nil:
+			failed = errors.Join(failed, emit(*ev.Result))
+		}
+	}
+	err = cmd.Wait()
+	if ctx.Err() != nil {
+		return fmt.Errorf("stopped: %w", ctx.Err())
+	}
+	if err != nil && !killed {
+		return errors.Join(failed, fmt.Errorf("%w: %s", err, tail))
+	}
+	return failed
+}
+
+// tailWriter keeps the last bytes written to it.
+type tailWriter struct{ b []byte }
+
+const tailBytes = 600
+
+func (t *tailWriter) Write(p []byte) (int, error) {
+	t.b = append(t.b, p...)
+	if len(t.b) > tailBytes {
+		t.b = t.b[len(t.b)-tailBytes:]
+	}
+	return len(p), nil
+}
+
+func (t *tailWriter) String() string { return string(t.b) }
+
+// Work is the life of a worker process: it does the plan in text and writes events to
+// w.
+func Work(text string, w io.Writer) error {
+	var plan workload.Plan
+	if err := json.Unmarshal([]byte(text), &plan); err != nil {
+		return fmt.Errorf("plan: %w", err)
+	}
+	if plan.Profiles != "" {
+		if err := os.MkdirAll(filepath.Clean(plan.Profiles), 0o755); err != nil {
+			return err
+		}
+	}
+	enc := json.NewEncoder(w)
+	return workload.Run(&workload.Env{
+		Plan: plan,
+		Emit: func(r workload.Result) { _ = enc.Encode(event{Result: &r}) },
+		Announce: func() {
+			_ = enc.Encode(event{Kill: true})
+			select {} // until the parent kills the process
+		},
+	})
+}

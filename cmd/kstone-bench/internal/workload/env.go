@@ -1,0 +1,274 @@
+package workload
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"runtime/pprof"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/dataset"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/measure"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/store"
+)
+
+// Plan is what the parent tells a worker process.
+type Plan struct {
+	Chain, Engine    string
+	Phase, Repeat    int
+	Dir              string
+	Records          uint64
+	ValueBytes       int
+	Seconds          float64 // of a workload that is limited by time
+	WriteBufferBytes int64
+	CacheBytes       int64
+	// Profiles is a directory for one processor profile per workload, if not empty.
+	Profiles string
+}
+
+// Env is a worker at work on a chain.
+type Env struct {
+	Plan
+	// Emit takes every finished result.
+	Emit func(Result)
+	// Announce tells the parent that the process may be killed; it does not return.
+	Announce func()
+
+	engine store.Engine
+	db     store.Store
+	values *dataset.Values
+	order  *dataset.Permutation
+	zipf   *dataset.Zipf
+	pk     int // bytes of the partition key
+}
+
+// settleLimit bounds the wait for background work.
+const settleLimit = 3 * time.Minute
+
+func (e *Env) config(sync bool, writers int) store.Config {
+	return store.Config{
+		Dir: filepath.Join(e.Dir, "db"), Sync: sync, Writers: writers,
+		WriteBufferBytes: e.WriteBufferBytes, CacheBytes: e.CacheBytes,
+		DataBytes: int64(e.Records) * int64(dataset.KeyBytes+e.ValueBytes),
+	}
+}
+
+// open opens the store and, with fresh, deletes what is there first.
+func (e *Env) open(fresh, sync bool, writers int) error {
+	c := e.config(sync, writers)
+	if fresh {
+		if err := os.RemoveAll(c.Dir); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
+		return err
+	}
+	db, err := e.engine.Open(c)
+	if err != nil {
+		return fmt.Errorf("open %s: %w", e.Engine, err)
+	}
+	e.db = db
+	return nil
+}
+
+func (e *Env) close() error {
+	if e.db == nil {
+		return nil
+	}
+	err := e.db.Close()
+	e.db = nil
+	return err
+}
+
+// zipfian returns the skewed draws, made when first needed.
+func (e *Env) zipfian() *dataset.Zipf {
+	if e.zipf == nil {
+		e.zipf = dataset.NewZipf(e.Records, uint64(e.Repeat)+11)
+	}
+	return e.zipf
+}
+
+// worker is the state of one goroutine of a workload.
+type worker struct {
+	env      *Env
+	n        uint64 // number of the goroutine
+	rng      *rand.Rand
+	key, val []byte
+	got      []byte
+	lat      *measure.Latencies
+	ops      int64
+	rows     int64
+}
+
+func (w *worker) keyOf(id uint64) store.Key {
+	w.key = dataset.AppendKey(w.key[:0], id)
+	return store.Key{Bytes: w.key, PK: w.env.pk}
+}
+
+func (w *worker) valueOf(id uint64, version uint32) []byte {
+	w.val = w.env.values.Append(w.val[:0], id, version)
+	return w.val
+}
+
+// job is a workload made of many equal operations.
+type job struct {
+	name       string
+	goroutines int
+	// count is the number of operations; 0 means as many as fit the time.
+	count   int64
+	seconds float64 // 0 means Plan.Seconds
+	// every is how many operations share one latency measurement.
+	every uint64
+	// op does operation i, counted from 0 over all goroutines.
+	op func(w *worker, i uint64) error
+	// writes: the bytes given to the engine by one operation. The job is followed by
+	// a flush and a wait for background work, measured separately.
+	userBytes int64
+	settle    bool
+	// rows: report rows, which op counts in worker.rows, instead of operations.
+	rows bool
+	// finish may add to the result.
+	finish func(*Result)
+}
+
+// run does the job and emits its result.
+func (e *Env) run(j job) error {
+	runtime.GC()
+	debug.FreeOSMemory()
+	stopProfile := e.profile(j.name, j.goroutines)
+	lat, usage, res, err := e.execute(j)
+	stopProfile()
+	if err != nil {
+		return fmt.Errorf("%s: %w", j.name, err)
+	}
+	res.latencies(lat)
+	res.WrittenBytes, res.PeakRSSBytes = usage.WrittenBytes, usage.PeakRSSBytes
+	res.PeakAnonBytes = usage.PeakAnonBytes
+	if j.settle {
+		res.SettledCPUNs = float64(usage.CPU.Nanoseconds()) / float64(res.Ops)
+		res.UserBytes = j.userBytes * res.Ops
+		if res.DiskBytes, err = measure.DiskBytes(filepath.Join(e.Dir, "db")); err != nil {
+			return err
+		}
+	}
+	if j.finish != nil {
+		j.finish(&res)
+	}
+	e.Emit(res)
+	return nil
+}
+
+func (e *Env) result(name string, goroutines int) Result {
+	return Result{
+		Chain: e.Chain, Workload: name, Engine: e.Engine, Repeat: e.Repeat,
+		Records: int64(e.Records), ValueBytes: e.ValueBytes, Goroutines: goroutines,
+	}
+}
+
+func (e *Env) execute(j job) (*measure.Latencies, measure.Usage, Result, error) {
+	workers := make([]*worker, j.goroutines)
+	for g := range workers {
+		workers[g] = e.newWorker(uint64(g), j.name)
+	}
+	var stop atomic.Bool
+	if j.count == 0 {
+		s := j.seconds
+		if s == 0 {
+			s = e.Seconds
+		}
+		defer time.AfterFunc(time.Duration(s*float64(time.Second)), func() { stop.Store(true) }).Stop()
+	}
+	errs := make([]error, j.goroutines)
+	meter := measure.Start()
+	var wg sync.WaitGroup
+	for g, w := range workers {
+		wg.Go(func() {
+			if errs[g] = w.work(&j, &stop); errs[g] != nil {
+				stop.Store(true)
+			}
+		})
+	}
+	wg.Wait()
+	wall, cpu := meter.Elapsed()
+	err := errors.Join(errs...)
+	if err == nil && j.settle {
+		err = e.settle()
+	}
+	usage := meter.Stop()
+	res, lat := e.result(j.name, j.goroutines), measure.NewLatencies()
+	for _, w := range workers {
+		lat.Merge(w.lat)
+		if res.Ops += w.ops; j.rows {
+			res.Ops += w.rows - w.ops
+		}
+	}
+	res.Seconds = wall.Seconds()
+	res.PerSecond = float64(res.Ops) / wall.Seconds()
+	res.CPUNs = float64(cpu.Nanoseconds()) / float64(max(res.Ops, 1))
+	return lat, usage, res, err
+}
+
+func (e *Env) newWorker(g uint64, name string) *worker {
+	seed := uint64(len(name)) + uint64(e.Repeat)*1000
+	return &worker{
+		env: e, n: g, rng: rand.New(rand.NewPCG(seed, g)), lat: measure.NewLatencies(),
+		key: make([]byte, 0, 2*dataset.KeyBytes), val: make([]byte, 0, e.ValueBytes+16),
+		got: make([]byte, 0, e.ValueBytes+16),
+	}
+}
+
+// work does the operations of one goroutine: every j.goroutines-th.
+func (w *worker) work(j *job, stop *atomic.Bool) error {
+	step, every := uint64(j.goroutines), max(j.every, 1)
+	for i := w.n; j.count == 0 || i < uint64(j.count); i += step {
+		if stop.Load() {
+			return nil
+		}
+		if uint64(w.ops)%every != 0 {
+			if err := j.op(w, i); err != nil {
+				return err
+			}
+			w.ops++
+			continue
+		}
+		start := time.Now()
+		if err := j.op(w, i); err != nil {
+			return err
+		}
+		w.lat.Record(time.Since(start))
+		w.ops++
+	}
+	return nil
+}
+
+// settle flushes and waits for background work.
+func (e *Env) settle() error {
+	if err := e.db.Flush(); err != nil {
+		return fmt.Errorf("flush: %w", err)
+	}
+	measure.AwaitIdle(settleLimit)
+	return nil
+}
+
+// profile starts a processor profile, if wanted, and returns what ends it.
+func (e *Env) profile(name string, goroutines int) func() {
+	if e.Profiles == "" {
+		return func() {}
+	}
+	file := fmt.Sprintf("%s-%s-%s-%d.pprof", e.Engine, e.Chain, name, goroutines)
+	f, err := os.Create(filepath.Join(e.Profiles, file))
+	if err != nil || pprof.StartCPUProfile(f) != nil {
+		return func() {}
+	}
+	return func() {
+		pprof.StopCPUProfile()
+		_ = f.Close()
+	}
+}
