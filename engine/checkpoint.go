@@ -25,6 +25,12 @@ func (db *DB) Checkpoint(ctx context.Context, dest string) error {
 	if err := db.Flush(ctx); err != nil {
 		return fmt.Errorf("engine: checkpoint: %w", err)
 	}
+	if err := db.calls.begin(); err != nil {
+		return err
+	}
+	defer db.calls.end()
+	ctx, stop := db.calls.within(ctx)
+	defer stop()
 	names, err := db.fs.List(dest)
 	if err == nil && len(names) > 0 {
 		return invalid("checkpoint: %s is not empty", dest)

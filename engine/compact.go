@@ -30,6 +30,12 @@ func (db *DB) Compact(ctx context.Context) error {
 	if err := db.Flush(ctx); err != nil {
 		return err
 	}
+	if err := db.calls.begin(); err != nil {
+		return err
+	}
+	defer db.calls.end()
+	ctx, stop := db.calls.within(ctx)
+	defer stop()
 	b := &stripe.Builder{Pace: db.sched.limiter.wait}
 	for i := range db.stripes {
 		if err := db.compactFully(ctx, b, uint8(i)); err != nil {
@@ -85,32 +91,44 @@ func (s *scheduler) reserveFull(id uint8) (job compactionJob, wait, ok bool) {
 
 // compact executes a job: merge, sync, commit the edit, publish. The files of the
 // replaced runs are deleted when the last reader has left them.
-func (db *DB) compact(ctx context.Context, b *stripe.Builder, job compactionJob) (err error) {
+func (db *DB) compact(ctx context.Context, b *stripe.Builder, job compactionJob) error {
+	event, err := db.merge(ctx, b, job)
+	job.view.Release()
+	db.sched.release(job.stripe)
+	if cb := db.opts.Events.Compacted; cb != nil && event != nil {
+		cb(*event)
+	}
+	return err
+}
+
+// merge does the work of compact, and returns what to tell Events.Compacted if it
+// succeeds.
+func (db *DB) merge(
+	ctx context.Context, b *stripe.Builder, job compactionJob,
+) (*CompactionEvent, error) {
 	start := time.Now()
-	defer db.sched.release(job.stripe)
-	defer job.view.Release()
 	s := &db.stripes[job.stripe]
 	out, err := s.Compact(ctx, b, job.view, job.plan, db.retention(), db.nextRun.Add(1))
 	if err != nil {
 		if ctx.Err() != nil {
-			return err
+			return nil, err
 		}
 		if errors.Is(err, ErrCorrupt) {
 			// Damaged input: the merge cannot happen, but reads of what is intact and
 			// writes can. Verify names the damage.
-			return err
+			return nil, err
 		}
-		return db.fail(err)
+		return nil, db.fail(err)
 	}
 	outs := []*stripe.Output{out}
 	if err := db.syncOutputs(outs); err != nil {
-		return db.abandon(err, outs)
+		return nil, db.abandon(err, outs)
 	}
 	if err := db.commitCompaction(job.stripe, out); err != nil {
 		if errors.Is(err, manifest.ErrUncertain) {
 			outs = nil // perhaps named by the manifest: not ours to remove
 		}
-		return db.abandon(err, outs)
+		return nil, db.abandon(err, outs)
 	}
 	d := time.Since(start)
 	db.metrics.compactions.Add(1)
@@ -119,13 +137,10 @@ func (db *DB) compact(ctx context.Context, b *stripe.Builder, job compactionJob)
 	db.metrics.compactRead.Add(uint64(out.BytesRead))
 	db.opts.Logger.Debug("compacted", "stripe", job.stripe, "reason", job.plan.Reason,
 		"runs", len(out.Replaced), "read", out.BytesRead, "written", out.BytesWritten, "dur", d)
-	if cb := db.opts.Events.Compacted; cb != nil {
-		cb(CompactionEvent{
-			Stripe: int(job.stripe), Runs: len(out.Replaced),
-			BytesRead: out.BytesRead, BytesWritten: out.BytesWritten, Duration: d,
-		})
-	}
-	return nil
+	return &CompactionEvent{
+		Stripe: int(job.stripe), Runs: len(out.Replaced),
+		BytesRead: out.BytesRead, BytesWritten: out.BytesWritten, Duration: d,
+	}, nil
 }
 
 func (db *DB) commitCompaction(id uint8, out *stripe.Output) error {

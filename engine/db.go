@@ -35,6 +35,7 @@ type DB struct {
 	snaps      snapshots
 	memory     memory
 	recycler   recycler
+	calls      calls
 	sched      *scheduler // nil if read-only
 	metrics    counters
 	failure    atomic.Pointer[readOnlyError]
@@ -77,13 +78,18 @@ func (db *DB) fail(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
 	}
+	return db.failForGood(err)
+}
+
+// failForGood is fail for an error of which it is known that it does not pass.
+func (db *DB) failForGood(err error) error {
 	f := &readOnlyError{cause: err}
 	if !db.failure.CompareAndSwap(nil, f) {
 		return db.failure.Load()
 	}
 	db.opts.Logger.Error("database is read-only after a failure", "cause", err)
 	if cb := db.opts.Events.ReadOnly; cb != nil {
-		cb(err)
+		go cb(err) // Why: the caller may hold any lock
 	}
 	return f
 }
@@ -127,6 +133,7 @@ func (db *DB) close() error {
 	if db.sched != nil {
 		db.sched.stop()
 	}
+	db.calls.close()
 	if db.log != nil {
 		if db.failure.Load() == nil {
 			errs = append(errs, db.settle())

@@ -119,9 +119,14 @@ func (e *readOnlyError) Error() string {
 	return fmt.Sprintf("engine: read-only after a failure: %v", e.cause)
 }
 
-func (e *readOnlyError) Is(target error) bool { return target == ErrReadOnly }
+// Is matches ErrReadOnly and what the cause matches, except ErrDiskFull: that would
+// promise that writes succeed again.
+func (e *readOnlyError) Is(target error) bool {
+	return target == ErrReadOnly || target != ErrDiskFull && errors.Is(e.cause, target)
+}
 
-func (e *readOnlyError) Unwrap() error { return e.cause }
+// As finds the errors that the cause wraps.
+func (e *readOnlyError) As(target any) bool { return errors.As(e.cause, target) }
 
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, args...))

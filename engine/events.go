@@ -4,7 +4,8 @@ import "time"
 
 // Events are callbacks for what happens in the background. Any may be nil. They are
 // called without locks held, from the goroutine that did the work, which goes on when
-// they return: keep them short.
+// they return: keep them short. They may use the database, but not close it, except
+// for ReadOnly, which has a goroutine of its own.
 type Events struct {
 	// Flushed is called after memtables were written to SSTs.
 	Flushed func(FlushEvent)

@@ -75,6 +75,12 @@ func (db *DB) Flush(ctx context.Context) error {
 	if err := db.writable(); err != nil {
 		return err
 	}
+	if err := db.calls.begin(); err != nil {
+		return err
+	}
+	defer db.calls.end()
+	ctx, stop := db.calls.within(ctx)
+	defer stop()
 	return db.flushAll(ctx)
 }
 
@@ -104,8 +110,9 @@ func (db *DB) flushAll(ctx context.Context) error {
 //
 // Why the log is synced first: after a power cut the log must not miss a commit that
 // is older than one in the files, or the state would not be a prefix of the commits.
+// It returns what to tell Events.Flushed, nil if there was nothing to flush.
 // Requires: scheduler.flushMu held.
-func (db *DB) flush(b *stripe.Builder, group []uint8) (err error) {
+func (db *DB) flush(b *stripe.Builder, group []uint8) (event *FlushEvent, err error) {
 	start := time.Now()
 	for _, id := range group {
 		s := &db.stripes[id]
@@ -125,7 +132,7 @@ func (db *DB) flush(b *stripe.Builder, group []uint8) (err error) {
 	for _, id := range group {
 		out, err := db.stripes[id].Flush(context.Background(), b, ret, db.nextRun.Add(1))
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if out != nil {
 			outs, ids = append(outs, out), append(ids, id)
@@ -133,13 +140,13 @@ func (db *DB) flush(b *stripe.Builder, group []uint8) (err error) {
 		}
 	}
 	if len(outs) == 0 {
-		return nil
+		return nil, nil
 	}
 	if err := db.log.Sync(upTo); err != nil {
-		return err
+		return nil, err
 	}
 	if err := db.syncOutputs(outs); err != nil {
-		return err
+		return nil, err
 	}
 	written := outs
 	needed, err := db.commitFlush(ids, outs, upTo)
@@ -147,12 +154,20 @@ func (db *DB) flush(b *stripe.Builder, group []uint8) (err error) {
 		outs = nil // installed, or perhaps named by the manifest: not ours to remove
 	}
 	if err != nil {
+		return nil, err
+	}
+	event = db.flushed(written, ids, time.Since(start))
+	return event, db.releaseLog(needed)
+}
+
+// releaseLog gives up the log below needed. That a file could not be removed is no
+// reason to stop writing: the log tries again with the next flush.
+func (db *DB) releaseLog(needed base.SeqNum) error {
+	err := db.log.Release(needed)
+	if err == nil || db.log.Err() != nil {
 		return err
 	}
-	if err := db.log.Release(needed); err != nil {
-		return err
-	}
-	db.flushed(written, ids, time.Since(start))
+	db.opts.Logger.Warn("release log segments", "err", err)
 	return nil
 }
 
@@ -186,7 +201,9 @@ func (db *DB) syncOutputs(outs []*stripe.Output) error {
 
 // commitFlush commits the edit, publishes the runs and returns the lowest sequence
 // number the log must keep.
-func (db *DB) commitFlush(ids []uint8, outs []*stripe.Output, upTo base.SeqNum) (base.SeqNum, error) {
+func (db *DB) commitFlush(
+	ids []uint8, outs []*stripe.Output, upTo base.SeqNum,
+) (base.SeqNum, error) {
 	db.manifestMu.Lock()
 	defer db.manifestMu.Unlock()
 	needed := db.visible.load() + 1 // before the memtables are looked at
@@ -224,14 +241,18 @@ func (db *DB) commitFlush(ids []uint8, outs []*stripe.Output, upTo base.SeqNum) 
 func (db *DB) commitEdit(e *manifest.Edit) error {
 	st, err := db.manifest.Commit(e)
 	if err != nil {
-		return fmt.Errorf("engine: manifest: %w", err)
+		err = fmt.Errorf("engine: manifest: %w", err)
+		if db.manifest.Err() != nil {
+			return db.failForGood(err) // even if it was a full disk, which passes otherwise
+		}
+		return err
 	}
 	db.state.Store(st)
 	return nil
 }
 
 // flushed does the accounting after a flush.
-func (db *DB) flushed(outs []*stripe.Output, ids []uint8, d time.Duration) {
+func (db *DB) flushed(outs []*stripe.Output, ids []uint8, d time.Duration) *FlushEvent {
 	var bytes, freed int64
 	for i, o := range outs {
 		db.metrics.stripes[ids[i]].flushed.Add(o.BytesWritten)
@@ -242,10 +263,8 @@ func (db *DB) flushed(outs []*stripe.Output, ids []uint8, d time.Duration) {
 	db.metrics.flushes.Add(1)
 	db.metrics.flushBytes.Add(uint64(bytes))
 	db.opts.Logger.Debug("flushed", "stripes", len(ids), "bytes", bytes, "freed", freed, "dur", d)
-	if cb := db.opts.Events.Flushed; cb != nil {
-		cb(FlushEvent{Stripes: len(ids), Bytes: bytes, Duration: d})
-	}
 	db.sched.kickCompact()
+	return &FlushEvent{Stripes: len(ids), Bytes: bytes, Duration: d}
 }
 
 // abandon ends a flush or merge that failed before its edit was committed. Outputs

@@ -47,6 +47,7 @@ func OpenFS(fsys vfs.FS, dir string, o *Options) (*DB, error) {
 func openFS(fsys vfs.FS, dir string, opts Options) (db *DB, err error) {
 	start := time.Now()
 	db = &DB{dir: dir, opts: opts, fs: fsys}
+	db.calls.init()
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, db.release())
@@ -201,6 +202,8 @@ func (db *DB) walOptions(state *manifest.State) wal.Options {
 		FS: db.fs, Dir: db.dir, DBID: state.DBID, Mapped: true,
 		SegmentBytes:   segmentBytes(db.opts.LogBytes),
 		MaxRecordBytes: MaxBatchBytes,
+		// A sync in the background fails for everybody at once, not at the next write.
+		OnFailure: func(err error) { _ = db.fail(err) },
 	}
 }
 
@@ -226,8 +229,9 @@ func (db *DB) recover(state *manifest.State) (tail wal.Tail, replayed int, err e
 	if tail.LastSeq < state.LastSeq {
 		// Flushes sync the log first, so it reaches at least as far as the files.
 		return tail, 0, fmt.Errorf("engine: recover: %w", &CorruptionError{
-			File: fmt.Sprintf("log segment %d", tail.Segment), Offset: tail.Offset, What: "end of log",
-			Want: fmt.Sprintf("commit %d", state.LastSeq), Got: fmt.Sprintf("commit %d", tail.LastSeq),
+			File: tail.Segment.FileName(), Offset: tail.Offset, What: "end of log",
+			Want: fmt.Sprintf("commit %d", state.LastSeq),
+			Got:  fmt.Sprintf("commit %d", tail.LastSeq),
 		})
 	}
 	db.lastSeq, db.logRecords = tail.LastSeq, tail.Records

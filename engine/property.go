@@ -29,6 +29,10 @@ func (db *DB) SetProperty(name string, value []byte) error {
 	if name == "" || !utf8.ValidString(name) {
 		return invalid("property name %q: want UTF-8 text", name)
 	}
+	if err := db.calls.begin(); err != nil {
+		return err
+	}
+	defer db.calls.end()
 	db.manifestMu.Lock()
 	defer db.manifestMu.Unlock()
 	s, err := decodeSettings(db.state.Load().Settings)

@@ -112,15 +112,20 @@ func (s *scheduler) flushLoop() {
 // flushGroup flushes the stripes together and remembers the outcome.
 func (s *scheduler) flushGroup(group []uint8) error {
 	s.flushMu.Lock()
-	defer s.flushMu.Unlock()
-	err := s.db.flush(&s.builder, group)
+	event, err := s.db.flush(&s.builder, group)
 	if err != nil {
 		s.lastFailure.Store(&err)
-		s.db.opts.Logger.Warn("flush", "err", err)
-		return err
+	} else {
+		s.lastFailure.Store(nil)
 	}
-	s.lastFailure.Store(nil)
-	return nil
+	s.flushMu.Unlock()
+	if err != nil {
+		s.db.opts.Logger.Warn("flush", "err", err)
+	}
+	if cb := s.db.opts.Events.Flushed; cb != nil && event != nil {
+		cb(*event)
+	}
+	return err
 }
 
 // idleEvery is how often an idle database looks for expired or deleted data.

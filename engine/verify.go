@@ -40,6 +40,12 @@ func (db *DB) Verify(ctx context.Context, progress func(VerifyProgress)) (Verify
 	if ctx.Err() != nil {
 		return rep, context.Cause(ctx)
 	}
+	if err := db.calls.begin(); err != nil {
+		return rep, err
+	}
+	defer db.calls.end()
+	ctx, stop := db.calls.within(ctx)
+	defer stop()
 	pin, err := db.pin()
 	if err != nil {
 		return rep, err
@@ -95,8 +101,8 @@ func verifyFile(ctx context.Context, f *stripe.File, id uint8) error {
 			continue
 		}
 		return &CorruptionError{
-			File: f.Meta.Name(), Offset: -1, What: "key", Want: fmt.Sprintf("a key of stripe %d", id),
-			Got: fmt.Sprintf("%x", src.Entry().Key),
+			File: f.Meta.Name(), Offset: -1, What: "key",
+			Want: fmt.Sprintf("a key of stripe %d", id), Got: fmt.Sprintf("%x", src.Entry().Key),
 		}
 	}
 	return src.Err()

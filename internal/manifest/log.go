@@ -169,6 +169,13 @@ func (l *Log) Commit(e *Edit) (*State, error) {
 	return s, nil
 }
 
+// Err returns why every later Commit will fail, nil if they may succeed.
+func (l *Log) Err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
+}
+
 func (l *Log) isLong() bool {
 	return l.end > min(max(minRewriteBytes, rewriteFactor*l.snapshot), maxManifestBytes/2)
 }

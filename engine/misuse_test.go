@@ -1,0 +1,455 @@
+package engine_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/vfs"
+	"go.uber.org/goleak"
+)
+
+// Every method of a closed database, and of what was made from it, says ErrClosed and
+// does nothing else.
+func TestEverythingAfterClose(t *testing.T) {
+	db, err := engine.Open("test", &engine.Options{InMemory: true})
+	ok(t, err)
+	for i := range 10 {
+		ok(t, db.Put(pksk("p", fmt.Sprint(i)), nil, nil))
+	}
+	b := engine.NewBatch()
+	ok(t, b.Put(pk("x"), nil, 0))
+	snap, err := db.Snapshot()
+	ok(t, err)
+	q := engine.Query{PK: []byte("p")}
+	var tx *engine.Tx
+	ok(t, db.Update(ctx, func(x *engine.Tx) error { tx = x; return nil }))
+	calls := closedCalls(db, b)
+	first := func(seq iter.Seq2[engine.Item, error]) func() error {
+		return func() error {
+			for _, err := range seq {
+				return err
+			}
+			return nil
+		}
+	}
+	calls["old Query"] = first(db.Query(ctx, q)) // made before Close, used after
+	calls["old Scan"] = first(db.Scan(ctx, engine.Scan{}))
+	calls["old unordered Scan"] = first(db.Scan(ctx, engine.Scan{Unordered: true}))
+	calls["snapshot Get"] = func() error { return second(snap.Get(pk("p"))) }
+	calls["snapshot GetItem"] = func() error { return second(snap.GetItem(pk("p"))) }
+	calls["snapshot Has"] = func() error { return second(snap.Has(pk("p"))) }
+	calls["snapshot Count"] = func() error { return second(snap.Count(ctx, q)) }
+	calls["snapshot Query"] = first(snap.Query(ctx, q))
+	calls["snapshot Scan"] = first(snap.Scan(ctx, engine.Scan{}))
+	for name, in := range txCalls(pk("p")) {
+		calls["Tx."+name] = func() error { return in(tx) }
+	}
+	calls["Tx.Query"] = first(tx.Query(ctx, q))
+	calls["Tx.Scan"] = first(tx.Scan(ctx, engine.Scan{}))
+	calls["Tx.DeleteRange"] = func() error { return tx.DeleteRange(q.PK, engine.SKCondition{}) }
+
+	wantIs(t, db.Close(), engine.ErrLeaked)
+	wantIs(t, db.Close(), engine.ErrLeaked) // the same answer again
+	for name, call := range calls {
+		if err := call(); !errors.Is(err, engine.ErrClosed) {
+			t.Errorf("%s after Close: %v", name, err)
+		}
+	}
+	_ = db.Metrics().String()
+	ok(t, snap.Close())
+	ok(t, snap.Close())
+}
+
+func closedCalls(db *engine.DB, b *engine.Batch) map[string]func() error {
+	k := pksk("p", "1")
+	none := func(*engine.Tx) error { return nil }
+	return map[string]func() error{
+		"Put":         func() error { return db.Put(k, nil, nil) },
+		"PutIf":       func() error { return db.PutIf(k, nil, engine.IfPresent(), nil) },
+		"PutIfAbsent": func() error { return db.PutIfAbsent(k, nil, nil) },
+		"Delete":      func() error { return db.Delete(k, nil) },
+		"DeleteIf":    func() error { return db.DeleteIf(k, engine.IfPresent(), nil) },
+		"DeleteRange": func() error { return db.DeleteRange(k.PK, engine.SKCondition{}, nil) },
+		"Apply":       func() error { return db.Apply(ctx, b, nil) },
+		"Apply empty": func() error { return db.Apply(ctx, engine.NewBatch(), nil) },
+		"Get":         func() error { return second(db.Get(k)) },
+		"AppendGet":   func() error { return second(db.AppendGet(nil, k)) },
+		"GetItem":     func() error { return second(db.GetItem(k)) },
+		"Has":         func() error { return second(db.Has(k)) },
+		"Count":       func() error { return second(db.Count(ctx, engine.Query{PK: k.PK})) },
+		"View":        func() error { return db.View(ctx, none) },
+		"Update":      func() error { return db.Update(ctx, none) },
+		"UpdateRetry": func() error { return db.UpdateRetry(ctx, none) },
+		"Snapshot":    func() error { return second(db.Snapshot()) },
+		"Sync":        func() error { return db.Sync(ctx) },
+		"Flush":       func() error { return db.Flush(ctx) },
+		"Compact":     func() error { return db.Compact(ctx) },
+		"Checkpoint":  func() error { return db.Checkpoint(ctx, "copy") },
+		"Verify":      func() error { return second(db.Verify(ctx, nil)) },
+		"SetProperty": func() error { return db.SetProperty("p", nil) },
+	}
+}
+
+// A transaction is over when its function returns, also while the database is open.
+func TestTxAfterItsEnd(t *testing.T) {
+	db := openMemory(t, engine.Options{})
+	var old *engine.Tx
+	ok(t, db.Update(ctx, func(tx *engine.Tx) error { old = tx; return tx.Put(pk("a"), nil, 0) }))
+	for name, in := range txCalls(pk("b")) {
+		if err := in(old); !errors.Is(err, engine.ErrClosed) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, err := range old.Scan(ctx, engine.Scan{}) {
+		wantIs(t, err, engine.ErrClosed)
+	}
+	wantValue(t, db, pk("b"), nil)
+}
+
+// Close may meet any other call: nothing panics, nobody hangs, background work ends
+// without a false alarm, and what was acknowledged is there afterwards.
+func TestCloseMeetsEverything(t *testing.T) {
+	rounds := 8
+	if testing.Short() {
+		rounds = 3
+	}
+	for round := range rounds {
+		within(t, 30*time.Second, "Close", func() { closeRound(t, round) })
+	}
+}
+
+func closeRound(t *testing.T, round int) {
+	fsys := vfs.NewMem()
+	o := engine.Options{FlushRecords: 5, MaxRuns: 2, Durability: engine.Durability(1 + round%2)}
+	o.Events = &engine.Events{ReadOnly: func(err error) { t.Errorf("read-only: %v", err) }}
+	db := openOn(t, fsys, o)
+	var acked [4]atomic.Int64
+	var wg sync.WaitGroup
+	loop := func(f func() error) {
+		wg.Go(func() {
+			for {
+				if err := f(); errors.Is(err, engine.ErrClosed) {
+					return
+				} else if err != nil {
+					t.Errorf("%v", err)
+					return
+				}
+			}
+		})
+	}
+	for w := range acked {
+		loop(func() error {
+			n := acked[w].Load()
+			err := db.Put(pksk(fmt.Sprint(w), fmt.Sprint(n)), nil, nil)
+			if err == nil {
+				acked[w].Add(1)
+			}
+			return err
+		})
+	}
+	for i := range 3 {
+		loop(func() error {
+			for _, err := range db.Scan(ctx, engine.Scan{Unordered: i == 0, Reverse: i == 1}) {
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	copies := 0
+	loop(func() error {
+		_, err := db.Get(pksk("none", "1"))
+		if errors.Is(err, engine.ErrNotFound) {
+			return nil
+		}
+		return err
+	})
+	loop(func() error { return db.Flush(ctx) })
+	loop(func() error { return db.Compact(ctx) })
+	loop(func() error { return db.Sync(ctx) })
+	loop(func() error { return db.SetProperty("round", []byte{byte(round)}) })
+	loop(func() error { return second(db.Verify(ctx, nil)) })
+	loop(func() error { copies++; return db.Checkpoint(ctx, fmt.Sprintf("copy-%d", copies)) })
+	loop(func() error {
+		return db.UpdateRetry(ctx, func(tx *engine.Tx) error { return tx.Put(pk("tx"), nil, 0) })
+	})
+	eventually(t, "some writes", func() bool { return acked[0].Load() > int64(20+20*round) })
+	if err := db.Close(); err != nil && !errors.Is(err, engine.ErrLeaked) {
+		t.Errorf("Close: %v", err)
+	}
+	wg.Wait()
+	db = openOn(t, fsys, o)
+	defer mustClose(t, db)
+	for w := range acked {
+		n, err := db.Count(ctx, engine.Query{PK: []byte(fmt.Sprint(w))})
+		if want := acked[w].Load(); err != nil || n < want || n > want+1 {
+			t.Errorf("writer %d: %d items, %d acknowledged, %v", w, n, want, err)
+		}
+	}
+}
+
+// A caller may change what it passed in, and what Get gave it.
+func TestSlicesBelongToTheirOwners(t *testing.T) {
+	db := openMemory(t, engine.Options{})
+	scribble := func(bs ...[]byte) {
+		for _, b := range bs {
+			for i := range b {
+				b[i] = '!'
+			}
+		}
+	}
+	p, s, v := []byte("p"), []byte("s"), []byte("value")
+	k := engine.Key{PK: p, SK: s}
+	ok(t, db.Put(k, v, nil))
+	b := engine.NewBatch()
+	p2, v2 := []byte("q"), []byte("batch")
+	ok(t, b.Put(engine.Key{PK: p2}, v2, 0))
+	r := []byte("r")
+	ok(t, b.DeleteRange(r, engine.SKCondition{}))
+	scribble(p, s, v, p2, v2, r)
+	ok(t, db.Apply(ctx, b, nil))
+	b.Reset()
+	ok(t, b.Put(pk("other"), []byte("other"), 0))
+	ok(t, db.SetProperty("p", v2))
+	scribble(v2, []byte("x"))
+	for _, stage := range []string{"memtable", "file"} {
+		got, err := db.Get(pksk("p", "s"))
+		ok(t, err)
+		scribble(got)
+		it, err := db.GetItem(pksk("p", "s"))
+		ok(t, err)
+		scribble(it.Key.PK, it.Key.SK, it.Value)
+		for it, err := range db.Scan(ctx, engine.Scan{}) {
+			ok(t, err)
+			c := it.Clone()
+			scribble(c.Key.PK, c.Key.SK, c.Value)
+		}
+		prop, _ := db.Property("p")
+		scribble(prop)
+		if got := listing(db.Scan(ctx, engine.Scan{})); got != "p / s=value q=batch" {
+			t.Fatalf("%s: database holds %s", stage, got)
+		}
+		ok(t, db.Flush(ctx))
+	}
+	dst, err := db.AppendGet([]byte("before "), pk("q"))
+	if err != nil || !bytes.Equal(dst, []byte("before batch")) {
+		t.Errorf("%q, %v", dst, err)
+	}
+	dst, err = db.AppendGet(dst[:6], pk("none"))
+	if !errors.Is(err, engine.ErrNotFound) || string(dst) != "before" {
+		t.Errorf("%q, %v", dst, err)
+	}
+}
+
+// However a loop ends, it leaves nothing behind that Close would complain about.
+func TestLoopsThatEndEarly(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	defer goleak.VerifyNone(t, before)
+	db := openOn(t, vfs.NewMem(), engine.Options{FlushRecords: 10})
+	defer mustClose(t, db)
+	for i := range 100 {
+		ok(t, db.Put(pksk(fmt.Sprint(i%7), fmt.Sprint(i)), []byte("v"), nil))
+	}
+	snap, err := db.Snapshot()
+	ok(t, err)
+	defer snap.Close()
+	q := engine.Query{PK: []byte("1")}
+	seqs := map[string]iter.Seq2[engine.Item, error]{
+		"query": db.Query(ctx, q), "scan": db.Scan(ctx, engine.Scan{}),
+		"unordered": db.Scan(ctx, engine.Scan{Unordered: true}), "snapshot": snap.Scan(ctx, engine.Scan{}),
+		"reverse": db.Scan(ctx, engine.Scan{Reverse: true}),
+	}
+	for name, seq := range seqs {
+		for range seq {
+			break
+		}
+		func() {
+			defer func() {
+				if recover() != "in the body" {
+					t.Errorf("%s: the panic was lost", name)
+				}
+			}()
+			for range seq {
+				panic("in the body")
+			}
+		}()
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for range seq {
+				return
+			}
+		}()
+		<-done
+		next, stop := iter.Pull2(seq)
+		if _, err, more := next(); err != nil || !more {
+			t.Errorf("%s: %v, %v", name, err, more)
+		}
+		stop()
+		stop()
+		if n := db.Metrics().OpenSnapshots; n != 1 {
+			t.Fatalf("%s: %d snapshots are open, want 1", name, n)
+		}
+	}
+	if err := db.View(ctx, func(tx *engine.Tx) error {
+		for range tx.Scan(ctx, engine.Scan{}) {
+			return io.EOF
+		}
+		return nil
+	}); err != io.EOF {
+		t.Errorf("view: %v", err)
+	}
+	func() {
+		defer func() { _ = recover() }()
+		_ = db.Update(ctx, func(*engine.Tx) error { panic("in the function") })
+	}()
+	if n := db.Metrics().OpenSnapshots; n != 1 {
+		t.Fatalf("%d snapshots are open, want 1", n)
+	}
+}
+
+// An iteration that is still open at Close is reported, and then ends with ErrClosed or
+// with all its items; never with a part of them.
+func TestIterationAcrossClose(t *testing.T) {
+	for _, unordered := range []bool{false, true} {
+		fsys := vfs.NewMem()
+		db := openOn(t, fsys, engine.Options{FlushRecords: 50, CacheBytes: 1, BlockBytes: 1 << 10})
+		const n = 3000
+		for i := range n {
+			ok(t, db.Put(pk(fmt.Sprintf("%04d", i)), make([]byte, 50), &engine.WriteOptions{Durability: engine.Process}))
+		}
+		ok(t, db.Flush(ctx))
+		next, stop := iter.Pull2(db.Scan(ctx, engine.Scan{Unordered: unordered}))
+		_, err, _ := next()
+		ok(t, err)
+		wantIs(t, db.Close(), engine.ErrLeaked)
+		seen := 1
+		for {
+			_, err, more := next()
+			if !more {
+				if seen != n {
+					t.Errorf("unordered %v: %d items and no error", unordered, seen)
+				}
+				break
+			}
+			if err != nil {
+				wantIs(t, err, engine.ErrClosed)
+				break
+			}
+			seen++
+		}
+		stop()
+		if open := fsys.OpenFiles(); open > 0 {
+			t.Errorf("%d files are open", open)
+		}
+	}
+}
+
+// No goroutine and no file is left after Close, nor after an Open that fails.
+func TestNothingIsLeftRunning(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	fsys := vfs.NewMem()
+	db := openOn(t, fsys, engine.Options{FlushRecords: 3, MaxRuns: 2})
+	for i := range 50 {
+		ok(t, db.Put(pk(fmt.Sprint(i%9)), nil, nil))
+	}
+	ok(t, second(db.Get(pk("1"))))
+	_, err := engine.OpenFS(fsys, "db", nil)
+	wantIs(t, err, engine.ErrLocked)
+	mustClose(t, db)
+	if n := fsys.OpenFiles(); n != 0 {
+		t.Errorf("%d files are open after Close", n)
+	}
+	goleak.VerifyNone(t, before)
+	// Each step of Open fails once.
+	for n := int64(0); ; n++ {
+		var count atomic.Int64
+		fault := vfs.NewFault(fsys, func(op vfs.Op) error {
+			if op.Kind == vfs.OpClose {
+				return nil
+			}
+			if count.Add(1) == n+1 {
+				return errors.New("on purpose")
+			}
+			return nil
+		})
+		db, err := engine.OpenFS(fault, "db", nil)
+		if err == nil {
+			_ = db.Close()
+		}
+		if open := fsys.OpenFiles(); open != 0 {
+			t.Fatalf("operation %d failed: %d files are open (%v)", n, open, err)
+		}
+		goleak.VerifyNone(t, before)
+		if err == nil && count.Load() <= n {
+			break
+		}
+	}
+	db = openOn(t, fsys, engine.Options{})
+	if len(content(t, db)) != 9 {
+		t.Errorf("items are lost")
+	}
+	mustClose(t, db)
+}
+
+// Callbacks are called without locks held: they may use the database.
+func TestCallbacksMayUseTheDatabase(t *testing.T) {
+	var db *engine.DB
+	var ready sync.WaitGroup
+	ready.Add(1)
+	var flushed, compacted, readOnly atomic.Int32
+	use := func() {
+		ready.Wait()
+		_ = db.Put(pk("from callback"), nil, nil)
+		_, _ = db.Get(pk("k"))
+		_ = db.SetProperty("from callback", nil)
+		_ = db.Metrics()
+	}
+	var broken atomic.Bool
+	fsys := vfs.NewFault(vfs.NewMem(), func(op vfs.Op) error {
+		if broken.Load() && op.Kind == vfs.OpSync {
+			return errors.New("disk is gone")
+		}
+		return nil
+	})
+	within(t, 20*time.Second, "callbacks", func() {
+		db = openOn(t, fsys, engine.Options{Events: &engine.Events{
+			Flushed: func(engine.FlushEvent) {
+				use()
+				if flushed.Add(1) == 1 {
+					_ = db.Flush(ctx)
+				}
+			},
+			Compacted: func(engine.CompactionEvent) {
+				use()
+				if compacted.Add(1) == 1 {
+					_ = db.Compact(ctx)
+				}
+			},
+			ReadOnly: func(error) { use(); _ = db.Flush(ctx); readOnly.Add(1) },
+		}})
+		ready.Done()
+		for i := range 4 {
+			ok(t, db.Put(pk("k"), []byte{byte(i)}, nil))
+			ok(t, db.Flush(ctx))
+		}
+		ok(t, db.Compact(ctx))
+		broken.Store(true)
+		wantIs(t, db.Put(pk("k"), nil, nil), engine.ErrReadOnly)
+		eventually(t, "read-only event", func() bool { return readOnly.Load() == 1 })
+		wantIs(t, db.Put(pk("k"), nil, nil), engine.ErrReadOnly)
+		_ = db.Close()
+	})
+	if flushed.Load() < 4 || compacted.Load() < 1 || readOnly.Load() != 1 {
+		t.Errorf("%d flushes, %d merges, %d failures", flushed.Load(), compacted.Load(), readOnly.Load())
+	}
+}
