@@ -190,23 +190,21 @@ func getTable(t *memtable.Table, key []byte, hash uint64, snap base.SeqNum, e *b
 // ChangedSince reports whether key has a version or a covering range tombstone above
 // seq, and which. Requires: Lock held (else the answer is stale at once).
 func (s *Stripe) ChangedSince(key []byte, hash uint64, seq base.SeqNum) (base.SeqNum, error) {
-	v := s.view.Load()
+	v := s.Acquire() // merges that end meanwhile must not take the files away
 	if v == nil {
 		return 0, ErrClosed
 	}
+	defer v.Release()
 	var newest base.SeqNum
 	var e base.Entry
 	v.tables(func(t *memtable.Table) bool {
-		if t.MaxSeq() <= seq {
-			return false
-		}
 		if t.HasRanges() {
 			newest = max(newest, t.CoverSeq(key, base.MaxSeqNum))
 		}
 		if t.Get(key, hash, base.MaxSeqNum, &e) {
 			newest = max(newest, e.Seq)
 		}
-		return true
+		return newest <= seq // what lies behind is older
 	})
 	for _, r := range v.Runs {
 		if r.MaxSeq <= seq || newest > seq {
