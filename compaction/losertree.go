@@ -2,7 +2,6 @@ package compaction
 
 import (
 	"bytes"
-	"encoding/binary"
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/cursor"
@@ -85,13 +84,7 @@ func (t *loserTree) advance(in *input) {
 	}
 	in.entry = in.src.Entry()
 	in.rest = in.entry.Key[min(t.prefix, len(in.entry.Key)):]
-	if len(in.rest) >= 8 {
-		in.head = binary.BigEndian.Uint64(in.rest)
-		return
-	}
-	var b [8]byte
-	copy(b[:], in.rest)
-	in.head = binary.BigEndian.Uint64(b[:])
+	in.head = base.KeyHead(in.rest)
 }
 
 // less orders by key, then newest version first, then newest source first. Inputs

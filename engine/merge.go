@@ -2,7 +2,6 @@ package engine
 
 import (
 	"bytes"
-	"encoding/binary"
 	"sync"
 
 	"github.com/kstonedb/kstone/internal/base"
@@ -104,7 +103,7 @@ func (m *merge) build() {
 
 func (m *merge) loadHead(i int) {
 	if st := m.streams[i]; st.at < len(st.entries) {
-		m.heads[i] = keyHead(st.entries[st.at].Key)
+		m.heads[i] = base.KeyHead(st.entries[st.at].Key)
 	}
 }
 
@@ -157,14 +156,4 @@ func (m *merge) before(a, b int32) bool {
 		return (m.heads[a] < m.heads[b]) != m.reverse
 	}
 	return (bytes.Compare(sa.entries[sa.at].Key, sb.entries[sb.at].Key) < 0) != m.reverse
-}
-
-// keyHead returns the first eight bytes, zero padded, as a number that orders alike.
-func keyHead(key []byte) uint64 {
-	if len(key) >= 8 {
-		return binary.BigEndian.Uint64(key)
-	}
-	var b [8]byte
-	copy(b[:], key)
-	return binary.BigEndian.Uint64(b[:])
 }

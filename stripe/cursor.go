@@ -2,7 +2,6 @@ package stripe
 
 import (
 	"bytes"
-	"encoding/binary"
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/cursor"
@@ -253,7 +252,7 @@ func (c *Cursor) load(s *source, ok bool) bool {
 		return false
 	}
 	s.entry = s.cur.Entry()
-	s.head = head(s.entry.Key)
+	s.head = base.KeyHead(s.entry.Key)
 	return true
 }
 
@@ -376,15 +375,4 @@ func (c *Cursor) down(i int) {
 		c.heap[i], c.heap[j] = c.heap[j], c.heap[i]
 		i = j
 	}
-}
-
-// head returns the first eight bytes of key, zero padded, as a number that orders
-// like them.
-func head(key []byte) uint64 {
-	if len(key) >= 8 {
-		return binary.BigEndian.Uint64(key)
-	}
-	var b [8]byte
-	copy(b[:], key)
-	return binary.BigEndian.Uint64(b[:])
 }

@@ -105,18 +105,24 @@ func (s *Stripe) Compact(
 	out := &Output{Replaced: v.Runs[plan.Lo:plan.Hi], env: s.env}
 	var sources []cursor.Source
 	var ranges []base.RangeTombstone
+	var metas []*base.FileMeta
 	for _, r := range out.Replaced {
 		ts, err := r.RangeTombstones()
 		if err != nil {
 			return nil, fmt.Errorf("compact %v: %w", s, err)
 		}
 		ranges = append(ranges, ts...)
-		sources = append(sources, &runSource{files: r.Files})
 		out.BytesRead += r.Bytes()
+		files := make([]cursor.Source, len(r.Files))
+		for i, f := range r.Files {
+			files[i] = f.Reader.NewSource()
+			metas = append(metas, f.Meta)
+		}
+		sources = append(sources, compaction.Concat(files...))
 	}
 	err := s.build(ctx, b, out, sources, compaction.MergeOptions{
 		Snapshots: ret.Snapshots, Horizon: ret.Horizon, Bottom: plan.Bottom, NowMs: ret.NowMs,
-		RangeTombstones: ranges, KeepSeqs: true,
+		RangeTombstones: ranges, KeepSeqs: true, PrefixBytes: compaction.SharedPrefix(metas),
 	}, runID)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("compact %v: %w", s, err), out.Discard())
@@ -356,32 +362,3 @@ func (s *Stripe) MinSeq(o *Output) (low base.SeqNum, ok bool) {
 	})
 	return low, ok
 }
-
-// runSource reads all versions of a run, file after file.
-type runSource struct {
-	files []*File
-	cur   *sst.Source
-	err   error
-}
-
-func (r *runSource) Next() bool {
-	for r.err == nil {
-		if r.cur != nil {
-			if r.cur.Next() {
-				return true
-			}
-			if r.err = r.cur.Err(); r.err != nil {
-				return false
-			}
-		}
-		if len(r.files) == 0 {
-			return false
-		}
-		r.cur, r.files = r.files[0].Reader.NewSource(), r.files[1:]
-	}
-	return false
-}
-
-func (r *runSource) Entry() *base.Entry { return r.cur.Entry() }
-
-func (r *runSource) Err() error { return r.err }
