@@ -136,14 +136,16 @@ func (s *scheduler) compactLoop() {
 	idle := time.NewTicker(idleEvery)
 	defer idle.Stop()
 	for {
+		o := s.db.compactionOptions()
 		select {
 		case <-s.ctx.Done():
 			return
 		case <-s.compactKick:
 		case <-idle.C:
+			o = o.Idle() // a little garbage is worth a merge now
 		}
 		for s.ctx.Err() == nil && s.db.failure.Load() == nil {
-			job, ok := s.pickCompaction()
+			job, ok := s.pickCompaction(o)
 			if !ok {
 				break
 			}
@@ -164,7 +166,7 @@ type compactionJob struct {
 
 // pickCompaction chooses the most urgent merge of all stripes and marks its stripe as
 // busy. It also measures how deep the stripes are, for the back-pressure.
-func (s *scheduler) pickCompaction() (best compactionJob, ok bool) {
+func (s *scheduler) pickCompaction(o compaction.Options) (best compactionJob, ok bool) {
 	db := s.db
 	nowMs := db.nowMs()
 	_, horizon := db.snaps.collect()
@@ -180,7 +182,7 @@ func (s *scheduler) pickCompaction() (best compactionJob, ok bool) {
 		if s.busy[i] || len(v.Runs) == 0 {
 			continue
 		}
-		plan, found := compaction.Pick(runInfos(v), db.compactionOptions(), nowMs, horizon)
+		plan, found := compaction.Pick(runInfos(v), o, nowMs, horizon)
 		if found && (!ok || plan.Score > best.plan.Score) {
 			best, ok = compactionJob{stripe: uint8(i), plan: plan}, true
 		}
@@ -189,18 +191,20 @@ func (s *scheduler) pickCompaction() (best compactionJob, ok bool) {
 	if !ok {
 		return best, false
 	}
-	return s.reserve(best)
+	return s.reserve(best, o)
 }
 
 // reserve takes a reference on the stripe's view for the job. Requires: mu held.
-func (s *scheduler) reserve(job compactionJob) (compactionJob, bool) {
+func (s *scheduler) reserve(
+	job compactionJob, o compaction.Options,
+) (compactionJob, bool) {
 	st := &s.db.stripes[job.stripe]
 	if job.view = st.Acquire(); job.view == nil {
 		return job, false
 	}
 	// A flush may have added a run since the pick; plan again on what is now pinned.
 	_, horizon := s.db.snaps.collect()
-	plan, ok := compaction.Pick(runInfos(job.view), s.db.compactionOptions(), s.db.nowMs(), horizon)
+	plan, ok := compaction.Pick(runInfos(job.view), o, s.db.nowMs(), horizon)
 	if !ok {
 		job.view.Release()
 		return job, false
