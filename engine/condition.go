@@ -6,7 +6,8 @@ import (
 	"github.com/kstonedb/kstone/keycodec"
 )
 
-// skOp is the operator of an SKCondition.
+// skOp is the operator of an SKCondition. Format: the numbers are part of the
+// fingerprint of cursors; never renumber.
 type skOp uint8
 
 const (

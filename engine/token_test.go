@@ -1,0 +1,63 @@
+package engine_test
+
+import (
+	"encoding/hex"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/kstonedb/kstone/engine"
+)
+
+// The bytes of a cursor are a format: pages of a web API hold them across releases.
+func TestCursorBytes(t *testing.T) {
+	q := engine.Query{PK: []byte("user#1"), SK: engine.SKBeginsWith([]byte("post#"))}
+	item := engine.Item{Key: engine.Key{PK: []byte("user#1"), SK: []byte("post#7")}}
+	const want = "01" + "d9135ce4" + "757365722331" + "0000" + "706f73742337" + "5cde76af"
+	page, err := os.ReadFile("../docs/format/cursor.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := strings.ReplaceAll(string(page), " ", "")
+	if !strings.Contains(shown, want) || !strings.Contains(shown, q.CursorAfter(item).String()) {
+		t.Error("docs/format/cursor.md does not show this cursor")
+	}
+	if got := hex.EncodeToString(q.CursorAfter(item)); got != want {
+		t.Fatalf("cursor is %s, want %s", got, want)
+	}
+	q.Limit, q.After = 5, q.CursorAfter(item) // neither changes what it belongs to
+	if got := hex.EncodeToString(q.CursorAfter(item)); got != want {
+		t.Fatalf("cursor is %s, want %s", got, want)
+	}
+}
+
+// Arbitrary text gives a cursor that prints as it was, or an error; arbitrary bytes as
+// After never do worse than an error.
+func FuzzCursor(f *testing.F) {
+	q := engine.Query{PK: []byte("p")}
+	f.Add(q.CursorAfter(engine.Item{Key: engine.Key{PK: []byte("p"), SK: []byte("s")}}).String())
+	f.Add("AQAAAAAAAAAA")
+	f.Add("")
+	db, err := engine.Open("fuzz", &engine.Options{InMemory: true})
+	if err != nil {
+		f.Fatal(err)
+	}
+	if err := db.Put(engine.Key{PK: []byte("p"), SK: []byte("s")}, nil, nil); err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		c, err := engine.ParseCursor(text)
+		if err == nil && c.String() != text {
+			t.Fatalf("%q reads as a cursor that prints %q", text, c)
+		}
+		if err != nil && !errors.Is(err, engine.ErrInvalidCursor) {
+			t.Fatal(err)
+		}
+		for _, err := range db.Query(ctx, engine.Query{PK: []byte("p"), After: engine.Cursor(text)}) {
+			if err != nil && !errors.Is(err, engine.ErrInvalidCursor) {
+				t.Fatal(err)
+			}
+		}
+	})
+}
