@@ -93,7 +93,7 @@ func (w *world) create(name string) (vfs.File, error) {
 		return f, err
 	}
 	if _, err := f.WriteAt(w.junk, 0); err != nil {
-		return nil, errors.Join(err, f.Close())
+		return nil, errors.Join(err, f.Close(), w.fs.Remove(name))
 	}
 	return f, nil
 }

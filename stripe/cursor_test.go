@@ -1,0 +1,186 @@
+package stripe_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/cache"
+	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/stripe"
+)
+
+// blockReads returns how many accesses to data blocks f makes.
+func (w *world) blockReads(f func()) uint64 {
+	count := func() uint64 {
+		s := w.env.Stats.Snapshot()
+		return s.BlockHits + s.BlockMisses
+	}
+	before := count()
+	f()
+	return count() - before
+}
+
+// A scan over a deleted range costs a few seeks, not a step per hidden entry, both
+// ways, whatever layer the tombstone is in and however many runs it covers.
+func TestCursorSkipsWhatATombstoneHides(t *testing.T) {
+	const n = 3000
+	for _, layer := range []string{"memtable", "frozen", "run"} {
+		t.Run(layer, func(t *testing.T) {
+			w := newWorld(t, vfs.NewMem())
+			w.fill(n, "one")
+			w.fill(n, "two")
+			w.commit(delRange("k0010", "k2990"))
+			switch layer {
+			case "frozen":
+				w.freeze()
+			case "run":
+				w.flush()
+			}
+			w.commit(put("k1500", "new"), put("k1501", "new"))
+			for _, reverse := range []bool{false, true} {
+				reads := w.blockReads(func() { w.checkScan("", "", w.seq, reverse) })
+				if reads > 40 {
+					t.Errorf("reverse %v: %d block reads over %d hidden entries", reverse, reads, 2*n)
+				}
+			}
+		})
+	}
+}
+
+// The source of the tombstone is not skipped: it may hold newer versions in the range.
+func TestCursorFindsNewVersionsInADeletedRange(t *testing.T) {
+	for _, flushed := range []bool{false, true} {
+		w := newWorld(t, vfs.NewMem())
+		w.fill(200, "old")
+		snap := w.snapshot()
+		w.commit(put("k0100", "deleted too"))
+		w.commit(delRange("k0000", "k0199"))
+		for i := 0; i < 200; i += 37 {
+			w.commit(put(fmt.Sprintf("k%04d", i), "new"))
+		}
+		if flushed {
+			w.flush()
+		}
+		w.commit(put("k0180", "newest"))
+		for _, reverse := range []bool{false, true} {
+			for _, at := range []base.SeqNum{snap, w.seq} {
+				w.checkScan("", "", at, reverse)
+				w.checkScan("k0050", "k0150", at, reverse)
+				w.checkScan("k0050x", "k0150x", at, reverse)
+			}
+		}
+	}
+}
+
+// Runs of many files, both ways, with bounds at, between, before and behind them.
+func TestCursorOverManyFiles(t *testing.T) {
+	w := newWorld(t, vfs.NewMem())
+	w.env.FileBytes = 1 // a file per block or so
+	for i := range 120 {
+		w.commit(put(fmt.Sprintf("k%03d", 2*i), "value"))
+	}
+	w.flush()
+	if n := len(w.s.View().Runs[0].Files); n < 100 {
+		t.Fatalf("only %d files", n)
+	}
+	for i := 0; i < 240; i += 10 { // a second run, whose gaps fall between
+		w.commit(put(fmt.Sprintf("k%03d", i+1), "young"))
+	}
+	w.flush()
+	edges := []string{"", "a", "k000", "k001", "k002", "k100", "k101", "k237", "k238", "k239", "z"}
+	for _, lo := range edges {
+		for _, hi := range edges {
+			if hi != "" && hi <= lo {
+				continue
+			}
+			w.checkScan(lo, hi, w.seq, false)
+			w.checkScan(lo, hi, w.seq, true)
+		}
+	}
+	w.checkGets(w.seq)
+	for _, absent := range []string{"a", "k0005", "k003", "z"} {
+		if got, err := w.get(absent, w.seq); err != nil || got != "" {
+			t.Errorf("get %s: %q, %v", absent, got, err)
+		}
+	}
+}
+
+// Files between which nothing is visible are passed over.
+func TestCursorPassesFilesItCannotSee(t *testing.T) {
+	w := newWorld(t, vfs.NewMem())
+	w.env.FileBytes = 1
+	w.commit(put("a", "1"))
+	w.commit(put("m", "1"))
+	w.commit(put("z", "1"))
+	snap := w.snapshot()
+	for i := range 20 {
+		w.commit(put(fmt.Sprintf("b%02d", i), "later"))
+		w.commit(put(fmt.Sprintf("n%02d", i), "later"))
+	}
+	w.flush()
+	for _, reverse := range []bool{false, true} {
+		w.checkScan("", "", snap, reverse)
+		w.checkScan("b", "n", snap, reverse)
+		w.checkScan("b00", "b19", snap, reverse)
+		w.checkScan("n05", "", snap, reverse)
+	}
+}
+
+// A small limit of reading ahead shows the same and reads less at a time.
+func TestCursorReadAheadLimit(t *testing.T) {
+	var longest int64
+	w := newInterrupted(t)
+	w.env.Cache, w.env.BlockBytes = cache.New(0), 2<<10 // few blocks: a short index
+	w.s.Init(stripeID, &w.env, nil)
+	w.fill(5000, "some value")
+	w.set(func(op vfs.Op) error {
+		longest = max(longest, op.Len)
+		return nil
+	})
+	b := bounds("", "", w.seq, false)
+	scan := func(limit int) ([]string, int64) {
+		b.ReadAheadBytes, longest = limit, 0
+		rows, err := w.scan(b, nil)
+		ok(t, err)
+		return rows, longest
+	}
+	all, free := scan(0)
+	few, bound := scan(8 << 10)
+	if !slices.Equal(all, few) || len(all) != 5000 {
+		t.Fatalf("%d rows with a limit, %d without, want 5000", len(few), len(all))
+	}
+	if free < 16<<10 || bound > 8<<10 {
+		t.Fatalf("longest read %d without a limit, %d with one of 8 KiB", free, bound)
+	}
+}
+
+// A cursor is reusable on another stripe, after an error, and in the other direction.
+func TestCursorReuse(t *testing.T) {
+	a, b := newInterrupted(t), newWorld(t, vfs.NewMem())
+	a.fill(20, "a")
+	a.commit(delRange("k0003", "k0005"))
+	a.flush()
+	b.commit(put("only", "b"))
+	a.reopen()
+	a.set(func(vfs.Op) error { return vfs.ErrNoSpace })
+	var c stripe.Cursor
+	if err := c.Open(a.s, bounds("", "", a.seq, false)); !errors.Is(err, vfs.ErrNoSpace) || c.Next() {
+		t.Fatalf("a cursor on a broken disk opens (%v) or shows something", err)
+	}
+	c.Close()
+	a.set(nil)
+	for _, reverse := range []bool{true, false} {
+		for _, w := range []*world{b, a.world} {
+			ok(t, c.Open(w.s, bounds("", "", w.seq, reverse)))
+			rows, err := rest(&c)
+			ok(t, err)
+			if want := w.model.rows("", "", w.seq, reverse); !slices.Equal(rows, want) {
+				t.Fatalf("reused cursor shows %q, want %q", rows, want)
+			}
+			c.Close()
+		}
+	}
+}

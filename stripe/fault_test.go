@@ -1,0 +1,139 @@
+package stripe_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/kstonedb/kstone/internal/vfs"
+)
+
+// A flush and a merge fail at each of their operations on files in turn. Nothing they
+// wrote stays behind, everything stays readable, and the next attempt succeeds.
+func TestFaultsOfFlushAndCompact(t *testing.T) {
+	broken := errors.New("broken disk")
+	work := map[string]func(w *world) error{
+		"flush": func(w *world) error {
+			w.freeze()
+			out, err := w.startFlush()
+			if err != nil || out == nil {
+				return err
+			}
+			return w.install(out)
+		},
+		"compact": func(w *world) error {
+			out, err := w.startCompaction(0, 2)
+			if err != nil {
+				return err
+			}
+			return w.install(out)
+		},
+	}
+	for name, do := range work {
+		t.Run(name, func(t *testing.T) {
+			kinds := map[vfs.OpKind]int{}
+			for n, fired := 0, true; fired; n++ {
+				w := newInterrupted(t)
+				w.env.FileBytes = 2 << 10
+				w.junk = make([]byte, 10<<10)
+				w.fill(100, "one")
+				w.commit(delRange("k0040", "k0050"))
+				w.fill(100, "a second value, longer than the first")
+				w.commit(delRange("k0020", "k0030"), put("k0025", "in memory"))
+				w.reopenKeepingMemory()
+				fired = false
+				count := 0
+				var at vfs.Op
+				w.set(func(op vfs.Op) error {
+					if op.Kind == vfs.OpRemove { // its files stay, as after a crash
+						return nil
+					}
+					if count++; count != n+1 {
+						return nil
+					}
+					fired, at = true, op
+					kinds[op.Kind]++
+					return broken
+				})
+				err := do(w.world)
+				w.set(nil)
+				// Closing a file that was only read cannot lose anything.
+				if harmless := at.Kind == vfs.OpClose && err == nil; harmless {
+					w.checkAll()
+					w.checkFiles()
+					continue
+				}
+				if fired != errors.Is(err, broken) {
+					t.Fatalf("fault at operation %d, %v: %v", n, at, err)
+				}
+				w.checkAll()
+				w.checkFiles()
+				if fired {
+					ok(t, do(w.world))
+					w.checkAll()
+					w.checkFiles()
+				}
+			}
+			want := []vfs.OpKind{vfs.OpCreate, vfs.OpWrite, vfs.OpTruncate, vfs.OpSync, vfs.OpClose}
+			if name == "compact" {
+				want = append(want, vfs.OpOpen, vfs.OpReadAt)
+			}
+			for _, k := range want {
+				if kinds[k] == 0 {
+					t.Errorf("no fault at any %v", k)
+				}
+			}
+		})
+	}
+}
+
+// reopenKeepingMemory makes readers that have loaded nothing, and writes again what was
+// only in memory.
+func (w *world) reopenKeepingMemory() {
+	m := w.s.View().Active
+	m.Freeze()
+	w.reopen()
+	horizon := w.horizon()
+	for _, t := range m.RangeTombstones(nil, w.seq) {
+		w.s.DeleteRange(t)
+	}
+	for src := m.NewSource(); src.Next(); {
+		e := src.Entry()
+		w.s.Put(e, hashOf(e.Key), horizon)
+	}
+}
+
+func TestAbortedWork(t *testing.T) {
+	stop := errors.New("stop")
+	for name, prepare := range map[string]func(w *world) context.Context{
+		"context": func(*world) context.Context {
+			c, cancel := context.WithCancelCause(ctx)
+			cancel(stop)
+			return c
+		},
+		"pace": func(w *world) context.Context {
+			w.b.Pace = func(context.Context, int64) error { return stop }
+			return ctx
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, vfs.NewMem())
+			w.fill(50, "one")
+			for i := range 50 {
+				w.commit(put(fmt.Sprintf("k%04d", i), "two"))
+			}
+			w.freeze()
+			c := prepare(w)
+			w.lastRun++
+			if _, err := w.s.Flush(c, &w.b, w.retention(), w.lastRun); !errors.Is(err, stop) {
+				t.Fatalf("Flush: %v, want the reason to stop", err)
+			}
+			w.checkFiles()
+			w.b.Pace = nil
+			w.flush()
+			w.checkAll()
+			w.checkFiles()
+		})
+	}
+}

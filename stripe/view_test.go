@@ -1,0 +1,264 @@
+package stripe_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/cache"
+	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/stripe"
+)
+
+// fill commits n keys of the form k0000 and flushes them as one run.
+func (w *world) fill(n int, value string) {
+	w.t.Helper()
+	for i := range n {
+		w.commit(put(fmt.Sprintf("k%04d", i), value))
+	}
+	w.flush()
+}
+
+func TestFilesGoWithTheLastCursor(t *testing.T) {
+	fsys := vfs.NewMem()
+	w := newWorld(t, fsys)
+	w.fill(10, "one")
+	w.fill(10, "two")
+	old := viewFiles(w.s.View())
+	snap := w.snapshot()
+	var cursors [3]stripe.Cursor
+	for i := range cursors {
+		ok(t, cursors[i].Open(w.s, bounds("", "", snap, i == 1)))
+	}
+	w.compact(0, 2)
+	for i := range cursors {
+		w.checkFiles(old...)
+		if len(w.gone) > 0 {
+			t.Fatalf("%d of 3 cursors open, but %v is gone", 3-i, w.gone)
+		}
+		rows, err := rest(&cursors[i])
+		ok(t, err)
+		if want := w.model.rows("", "", snap, i == 1); !slices.Equal(rows, want) {
+			t.Fatalf("cursor %d shows %q, want %q", i, rows, want)
+		}
+		cursors[i].Close()
+	}
+	slices.Sort(w.gone)
+	if !slices.Equal(w.gone, old) {
+		t.Fatalf("the last cursor is closed; gone is %v, want each of %v once", w.gone, old)
+	}
+	w.checkFiles()
+	w.s.Close()
+	if n := fsys.OpenFiles(); n != 0 {
+		t.Fatalf("%d files are open after Close", n)
+	}
+}
+
+func TestACursorHoldsOneView(t *testing.T) {
+	w := newWorld(t, vfs.NewMem())
+	w.fill(5, "v")
+	var c stripe.Cursor
+	for range 3 {
+		ok(t, c.Open(w.s, bounds("", "", w.seq, false)))
+		c.Next()
+		c.Close()
+		c.Close()
+	}
+	w.fill(5, "w")
+	w.compact(0, 2)
+	if len(w.gone) != 2 {
+		t.Fatalf("gone is %v: a closed cursor still holds files, or released them twice", w.gone)
+	}
+	w.checkAll()
+}
+
+func TestCloseOfTheStripe(t *testing.T) {
+	fsys := vfs.NewMem()
+	w := newWorld(t, fsys)
+	w.fill(10, "v")
+	w.commit(put("k0003", "in memory"))
+	var c stripe.Cursor
+	ok(t, c.Open(w.s, bounds("", "", w.seq, false)))
+	w.freeze()
+	out, err := w.startFlush()
+	ok(t, err)
+	w.s.Close()
+	w.s.Close()
+
+	rows, err := rest(&c)
+	ok(t, err)
+	if want := w.model.rows("", "", w.seq, false); !slices.Equal(rows, want) {
+		t.Fatalf("cursor on a closed stripe shows %q, want %q", rows, want)
+	}
+	ok(t, out.Sync())
+	w.s.Install(out)
+	c.Close()
+	if n := fsys.OpenFiles(); n != 0 {
+		t.Fatalf("%d files are open", n)
+	}
+	if len(w.gone) > 0 {
+		t.Fatalf("closing deleted %v", w.gone)
+	}
+	_, getErr := w.get("k0001", w.seq)
+	_, changedErr := w.s.ChangedSince([]byte("k"), 0, 0)
+	_, _, changedInErr := w.s.ChangedIn(nil, nil, 0)
+	for what, err := range map[string]error{
+		"Get": getErr, "Open": c.Open(w.s, stripe.Bounds{}), "ChangedSince": changedErr,
+		"ChangedIn": changedInErr,
+	} {
+		if !errors.Is(err, stripe.ErrClosed) {
+			t.Errorf("%s of a closed stripe: %v, want ErrClosed", what, err)
+		}
+	}
+	if o, err := w.startFlush(); o != nil || err != nil || w.freeze() || !w.s.Closed() {
+		t.Errorf("a closed stripe takes work: %v %v", o, err)
+	}
+	c.Close()
+}
+
+// interrupted is a world on a file system that calls at before every operation.
+type interrupted struct {
+	*world
+	mu sync.Mutex
+	at func(vfs.Op) error // guarded by mu
+}
+
+func newInterrupted(t *testing.T) *interrupted {
+	i := &interrupted{}
+	i.world = newWorld(t, vfs.NewFault(vfs.NewMem(), func(op vfs.Op) error {
+		i.mu.Lock()
+		at := i.at
+		i.mu.Unlock()
+		if at == nil {
+			return nil
+		}
+		return at(op)
+	}))
+	return i
+}
+
+func (i *interrupted) set(at func(vfs.Op) error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.at = at
+}
+
+// Reads without a reference on the view: a merge is installed before their first,
+// second, ... access to a file, and closes and deletes what they look at.
+func TestReadsSurviveAMergeInTheMiddle(t *testing.T) {
+	reads := map[string]func(w *world) (string, error){
+		"Get": func(w *world) (string, error) { return w.get("k0002", w.seq) },
+		"ChangedSince": func(w *world) (string, error) {
+			w.s.Lock()
+			defer w.s.Unlock()
+			seq, err := w.s.ChangedSince([]byte("k0002"), hashOf([]byte("k0002")), 0)
+			return fmt.Sprint(seq), err
+		},
+		"ChangedIn": func(w *world) (string, error) {
+			w.s.Lock()
+			defer w.s.Unlock()
+			_, seq, err := w.s.ChangedIn([]byte("k0002"), []byte("k0003"), 0)
+			return fmt.Sprint(seq), err
+		},
+	}
+	for name, read := range reads {
+		t.Run(name, func(t *testing.T) {
+			reached := true
+			for n := 0; reached; n++ {
+				w := newInterrupted(t)
+				w.env.Cache = cache.New(0)
+				w.s.Init(stripeID, &w.env, nil)
+				w.fill(100, "one")
+				w.commit(delRange("k0050", "k0060"))
+				w.fill(5, "two")
+				want, err := read(w.world)
+				ok(t, err)
+				out, err := w.startCompaction(0, 2)
+				ok(t, err)
+				reached = false
+				count := 0
+				w.set(func(op vfs.Op) error {
+					if count++; count == n+1 {
+						w.set(nil)
+						reached = true
+						return w.install(out)
+					}
+					return nil
+				})
+				got, err := read(w.world)
+				w.set(nil)
+				if err != nil || got != want {
+					t.Fatalf("merge installed before access %d: %q, %v, want %q", n, got, err, want)
+				}
+				if !reached && n < 2 {
+					t.Fatalf("only %d accesses: the test reads from memory", n)
+				}
+			}
+		})
+	}
+}
+
+func TestErrorsOfTheCurrentViewAreReturned(t *testing.T) {
+	w := newInterrupted(t)
+	w.fill(100, "one")
+	w.reopen()
+	broken := errors.New("broken disk")
+	w.set(func(op vfs.Op) error { return broken })
+	if _, err := w.get("k0001", w.seq); !errors.Is(err, broken) {
+		t.Errorf("Get: %v, want the disk's error", err)
+	}
+	var c stripe.Cursor
+	ok(t, c.Open(w.s, bounds("", "", w.seq, false)))
+	if c.Next() || !errors.Is(c.Err(), broken) || c.Next() {
+		t.Errorf("Cursor: %v, want the disk's error", c.Err())
+	}
+	c.Close()
+	w.set(nil)
+	w.checkAll()
+}
+
+// A file that was deleted may be recycled at once: what Get reads is then another
+// file's bytes, which the checksum tells.
+func TestGetOnARecycledFile(t *testing.T) {
+	w := newInterrupted(t)
+	w.env.Cache = cache.New(0)
+	w.s.Init(stripeID, &w.env, nil)
+	w.fill(100, "one")
+	w.fill(5, "two")
+	out, err := w.startCompaction(0, 2)
+	ok(t, err)
+	w.set(func(op vfs.Op) error {
+		w.set(nil)
+		ok(t, w.install(out))
+		return corrupt.New(op.Name, op.Offset, "data block", "its checksum", "another")
+	})
+	w.checkGets(w.seq)
+	if len(w.gone) != 2 {
+		t.Fatalf("gone is %v: the merge was not installed", w.gone)
+	}
+}
+
+// Versions of a file that a checkpoint or verify holds by its view stay readable.
+func TestAcquiredViewKeepsItsFiles(t *testing.T) {
+	w := newWorld(t, vfs.NewMem())
+	w.fill(10, "one")
+	w.fill(10, "two")
+	v := w.s.Acquire()
+	w.compact(0, 2)
+	for _, r := range v.Runs {
+		for _, f := range r.Files {
+			ok(t, f.Reader.Verify(ctx))
+		}
+	}
+	v.Release()
+	if len(w.gone) != 2 {
+		t.Fatalf("gone is %v", w.gone)
+	}
+	if _, _, err := w.s.ChangedIn(nil, nil, base.MaxSeqNum); err != nil {
+		t.Fatal(err)
+	}
+}
