@@ -97,7 +97,7 @@ func (s *pebbleStore) PutBatch(keys []Key, values [][]byte) error {
 }
 
 func (s *pebbleStore) PutIfAbsent(k Key, value []byte) (bool, error) {
-	mu := &s.insert[stripeOf(k.Bytes)]
+	mu := &s.insert[lockOf(k.Bytes)]
 	mu.Lock()
 	defer mu.Unlock()
 	_, closer, err := s.db.Get(k.Bytes)
@@ -110,8 +110,8 @@ func (s *pebbleStore) PutIfAbsent(k Key, value []byte) (bool, error) {
 	return true, s.db.Set(k.Bytes, value, s.wo)
 }
 
-// stripeOf chooses a lock for a key.
-func stripeOf(key []byte) uint8 {
+// lockOf chooses a lock for a key.
+func lockOf(key []byte) uint8 {
 	h := uint32(2166136261) // FNV-1a
 	for _, c := range key {
 		h = (h ^ uint32(c)) * 16777619

@@ -24,11 +24,35 @@ func (w *worker) get(id uint64) error {
 	return w.env.values.Check(id, v)
 }
 
+// warmStep: every 16th record is read to warm up, several in every block.
+const warmStep = 16
+
+// warm reads enough, untimed, that caches hold what they can.
+func (e *Env) warm(id func(i uint64) uint64) error {
+	w := e.newWorker(0, "warm")
+	for i := uint64(0); i < e.Records; i += warmStep {
+		if err := w.get(id(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (e *Env) readRandom(goroutines int) error {
 	return e.run(job{
 		name: "readrandom", goroutines: goroutines, every: readEvery,
 		op: func(w *worker, _ uint64) error {
 			return w.get(e.pointID(w.rng.Uint64N(e.Records)))
+		},
+	})
+}
+
+// readPartitions reads random records of the partition layout.
+func (e *Env) readPartitions(goroutines int) error {
+	return e.run(job{
+		name: "readrandom", goroutines: goroutines, every: readEvery,
+		op: func(w *worker, _ uint64) error {
+			return w.get(partitionID(w.rng.Uint64N(e.Records)))
 		},
 	})
 }

@@ -1,0 +1,327 @@
+//go:build cgo && rocksdb
+
+package store
+
+/*
+#cgo LDFLAGS: -lrocksdb
+#cgo noescape ks_rput
+#cgo nocallback ks_rput
+#cgo noescape ks_rget
+#cgo nocallback ks_rget
+#cgo noescape ks_rseek
+#cgo nocallback ks_rseek
+#cgo noescape ks_rstep
+#cgo nocallback ks_rstep
+#include <rocksdb/c.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+// ks_ropen opens with the handle of the default column family, which batched reads need.
+static rocksdb_t *ks_ropen(rocksdb_options_t *o, const char *dir, const char *name,
+		rocksdb_column_family_handle_t **cf, char **err) {
+	return rocksdb_open_column_families(o, dir, 1, &name,
+		(const rocksdb_options_t *const *)&o, cf, err);
+}
+
+static char *ks_rput(rocksdb_t *db, rocksdb_writeoptions_t *wo, const char *k, size_t kn,
+		const char *v, size_t vn, int del) {
+	char *err = NULL;
+	if (del) rocksdb_delete(db, wo, k, kn, &err);
+	else rocksdb_put(db, wo, k, kn, v, vn, &err);
+	return err;
+}
+
+static char *ks_rbatch(rocksdb_t *db, rocksdb_writeoptions_t *wo, const char *p, size_t n) {
+	char *err = NULL;
+	const char *end = p + n;
+	rocksdb_writebatch_t *b = rocksdb_writebatch_create();
+	while (p < end) {
+		uint32_t len[2];
+		memcpy(len, p, 8);
+		rocksdb_writebatch_put(b, p + 8, len[0], p + 8 + len[0], len[1]);
+		p += 8 + (size_t)len[0] + len[1];
+	}
+	rocksdb_write(db, wo, b, &err);
+	rocksdb_writebatch_destroy(b);
+	return err;
+}
+
+// ks_rget copies the value to dst, of which cap bytes are free. *n is its length, or
+// SIZE_MAX if there is none.
+static char *ks_rget(rocksdb_t *db, rocksdb_readoptions_t *ro, const char *k, size_t kn,
+		char *dst, size_t cap, size_t *n) {
+	char *err = NULL;
+	rocksdb_pinnableslice_t *s = rocksdb_get_pinned(db, ro, k, kn, &err);
+	*n = SIZE_MAX;
+	if (s) {
+		const char *v = rocksdb_pinnableslice_value(s, n);
+		if (v == NULL) *n = SIZE_MAX;
+		else if (*n <= cap) memcpy(dst, v, *n);
+		rocksdb_pinnableslice_destroy(s);
+	}
+	return err;
+}
+
+// ks_rmulti looks up the keys of a packed buffer with one batched read. vals gets the
+// pinned values, to be destroyed by ks_rfree.
+static char *ks_rmulti(rocksdb_t *db, rocksdb_readoptions_t *ro,
+		rocksdb_column_family_handle_t *cf, const char *p, size_t n,
+		rocksdb_pinnableslice_t **pins, const char **vals, size_t *lens) {
+	const char *keys[64];
+	size_t sizes[64];
+	char *errs[64];
+	for (size_t i = 0; i < n; i++) {
+		uint32_t len;
+		memcpy(&len, p, 4);
+		keys[i] = p + 8;
+		sizes[i] = len;
+		p += 8 + len;
+	}
+	rocksdb_batched_multi_get_cf(db, ro, cf, n, keys, sizes, pins, errs, 0);
+	for (size_t i = 0; i < n; i++) {
+		if (errs[i]) return errs[i];
+		vals[i] = pins[i] ? rocksdb_pinnableslice_value(pins[i], &lens[i]) : NULL;
+	}
+	return NULL;
+}
+
+static void ks_rfree(rocksdb_pinnableslice_t **pins, size_t n) {
+	for (size_t i = 0; i < n; i++) if (pins[i]) rocksdb_pinnableslice_destroy(pins[i]);
+}
+
+typedef struct { const char *k, *v; size_t kn, vn; int valid; } ks_row;
+
+static void ks_rrow(rocksdb_iterator_t *it, ks_row *r) {
+	r->valid = rocksdb_iter_valid(it);
+	if (r->valid) {
+		r->k = rocksdb_iter_key(it, &r->kn);
+		r->v = rocksdb_iter_value(it, &r->vn);
+	}
+}
+
+static void ks_rseek(rocksdb_iterator_t *it, const char *k, size_t n, int back, ks_row *r) {
+	if (n == 0) rocksdb_iter_seek_to_first(it);
+	else if (back) rocksdb_iter_seek_for_prev(it, k, n);
+	else rocksdb_iter_seek(it, k, n);
+	ks_rrow(it, r);
+}
+
+static void ks_rstep(rocksdb_iterator_t *it, int back, ks_row *r) {
+	if (back) rocksdb_iter_prev(it);
+	else rocksdb_iter_next(it);
+	ks_rrow(it, r);
+}
+*/
+import "C"
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"regexp"
+	"sync"
+	"unsafe"
+)
+
+// Configuration, after RocksDB's own advice (wiki: Setup Options and Basic Tuning):
+// dynamic level sizes, 16 KiB blocks, format version 5, full filters of 10 bits a key,
+// L0 filters and indexes beside the tables, LZ4, four background jobs, up to four
+// write buffers. The log is written by one write call for each commit. A write is one
+// C call, a read one, a row of an iteration one.
+func init() {
+	register(5, Engine{
+		Name:     "rocksdb",
+		Version:  rocksVersion,
+		Unsynced: SurvivesKill,
+		Cgo:      true,
+		Open:     openRocks,
+	})
+}
+
+// rocksVersion finds the version, which the C interface does not tell, in the name of
+// the library that is loaded.
+func rocksVersion() string {
+	maps, _ := os.ReadFile("/proc/self/maps")
+	m := regexp.MustCompile(`librocksdb\.so\.([0-9.]+)`).FindSubmatch(maps)
+	if m == nil {
+		return "unknown"
+	}
+	return string(m[1])
+}
+
+type rocksStore struct {
+	db     *C.rocksdb_t
+	cf     *C.rocksdb_column_family_handle_t
+	ro     *C.rocksdb_readoptions_t
+	wo     *C.rocksdb_writeoptions_t
+	insert [256]sync.Mutex // makes PutIfAbsent atomic
+}
+
+func rocksError(msg *C.char) error {
+	if msg == nil {
+		return nil
+	}
+	defer C.free(unsafe.Pointer(msg))
+	return errors.New("rocksdb: " + C.GoString(msg))
+}
+
+func openRocks(c Config) (Store, error) {
+	t := C.rocksdb_block_based_options_create()
+	C.rocksdb_block_based_options_set_block_cache(t, C.rocksdb_cache_create_lru(C.size_t(c.CacheBytes)))
+	C.rocksdb_block_based_options_set_block_size(t, 16<<10)
+	C.rocksdb_block_based_options_set_format_version(t, 5)
+	C.rocksdb_block_based_options_set_filter_policy(t, C.rocksdb_filterpolicy_create_bloom_full(10))
+	o := C.rocksdb_options_create()
+	C.rocksdb_options_set_create_if_missing(o, 1)
+	C.rocksdb_options_set_block_based_table_factory(o, t)
+	C.rocksdb_options_set_write_buffer_size(o, C.size_t(c.WriteBufferBytes))
+	C.rocksdb_options_set_max_write_buffer_number(o, 4)
+	C.rocksdb_options_set_level_compaction_dynamic_level_bytes(o, 1)
+	C.rocksdb_options_set_max_background_jobs(o, 4)
+	C.rocksdb_options_set_bytes_per_sync(o, 1<<20)
+	C.rocksdb_options_set_compression(o, C.rocksdb_lz4_compression)
+	dir, name := C.CString(c.Dir), C.CString("default")
+	defer C.free(unsafe.Pointer(dir))
+	defer C.free(unsafe.Pointer(name))
+	s := &rocksStore{ro: C.rocksdb_readoptions_create(), wo: C.rocksdb_writeoptions_create()}
+	var msg *C.char
+	s.db = C.ks_ropen(o, dir, name, &s.cf, &msg)
+	if msg != nil {
+		return nil, rocksError(msg)
+	}
+	if c.Sync {
+		C.rocksdb_writeoptions_set_sync(s.wo, 1)
+	}
+	return s, nil
+}
+
+func chars(b []byte) *C.char { return (*C.char)(unsafe.Pointer(unsafe.SliceData(b))) }
+
+func (s *rocksStore) Put(k Key, value []byte) error {
+	return rocksError(C.ks_rput(s.db, s.wo, chars(k.Bytes), C.size_t(len(k.Bytes)),
+		chars(value), C.size_t(len(value)), 0))
+}
+
+func (s *rocksStore) Delete(k Key) error {
+	return rocksError(C.ks_rput(s.db, s.wo, chars(k.Bytes), C.size_t(len(k.Bytes)), nil, 0, 1))
+}
+
+func (s *rocksStore) PutBatch(keys []Key, values [][]byte) error {
+	p := packPool.Get().(*[]byte)
+	defer packPool.Put(p)
+	*p = pack((*p)[:0], keys, values)
+	return rocksError(C.ks_rbatch(s.db, s.wo, chars(*p), C.size_t(len(*p))))
+}
+
+func (s *rocksStore) PutIfAbsent(k Key, value []byte) (bool, error) {
+	mu := &s.insert[lockOf(k.Bytes)]
+	mu.Lock()
+	defer mu.Unlock()
+	_, present, err := s.Get(make([]byte, 0, 128), k)
+	if err != nil || present {
+		return false, err
+	}
+	return true, s.Put(k, value)
+}
+
+func (s *rocksStore) Get(dst []byte, k Key) ([]byte, bool, error) {
+	for {
+		at, free := len(dst), cap(dst)-len(dst)
+		var n C.size_t
+		err := rocksError(C.ks_rget(s.db, s.ro, chars(k.Bytes), C.size_t(len(k.Bytes)),
+			chars(dst[at:]), C.size_t(free), &n))
+		switch {
+		case err != nil || n == C.SIZE_MAX:
+			return dst, false, err
+		case int(n) <= free:
+			return dst[:at+int(n)], true, nil
+		}
+		dst = append(dst, make([]byte, n)...)[:at]
+	}
+}
+
+const rocksMulti = 64 // the most keys of one batched read
+
+func (s *rocksStore) MultiGet(keys []Key, each func(int, []byte)) error {
+	var pins [rocksMulti]*C.rocksdb_pinnableslice_t
+	var vals [rocksMulti]*C.char
+	var lens [rocksMulti]C.size_t
+	p := packPool.Get().(*[]byte)
+	defer packPool.Put(p)
+	for at := 0; at < len(keys); at += rocksMulti {
+		part := keys[at:min(at+rocksMulti, len(keys))]
+		*p = pack((*p)[:0], part, nil)
+		err := rocksError(C.ks_rmulti(s.db, s.ro, s.cf, chars(*p), C.size_t(len(part)),
+			&pins[0], &vals[0], &lens[0]))
+		if err != nil {
+			return err
+		}
+		for i := range part {
+			if vals[i] == nil {
+				each(at+i, nil)
+			} else {
+				each(at+i, cView(vals[i], lens[i]))
+			}
+		}
+		C.ks_rfree(&pins[0], C.size_t(len(part)))
+	}
+	return nil
+}
+
+func cView(p *C.char, n C.size_t) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(p)), int(n)) }
+
+func (s *rocksStore) Query(q Query, each func(Row) bool) error {
+	lo := append(append(make([]byte, 0, 64), q.PK...), q.From...)
+	hi := prefixEnd(append(make([]byte, 0, 64), q.PK...))
+	return s.iterate(lo, hi, q.Limit, q.Reverse, each)
+}
+
+func (s *rocksStore) Scan(from Key, limit int, each func(Row) bool) error {
+	return s.iterate(from.Bytes, nil, limit, false, each)
+}
+
+func (s *rocksStore) ScanPart(p Part, each func(Row) bool) error {
+	return s.iterate(p.Lo, p.Hi, 0, false, each)
+}
+
+// iterate checks the bounds itself. Backward it starts at the last key below hi, which
+// is never a key itself.
+func (s *rocksStore) iterate(lo, hi []byte, limit int, reverse bool, each func(Row) bool) error {
+	it := C.rocksdb_create_iterator(s.db, s.ro)
+	defer C.rocksdb_iter_destroy(it)
+	var r C.ks_row
+	start, back := lo, C.int(0)
+	if reverse {
+		start, back = hi, 1
+	}
+	C.ks_rseek(it, chars(start), C.size_t(len(start)), back, &r)
+	for n := 1; r.valid != 0; n++ {
+		k := cView(r.k, r.kn)
+		if hi != nil && bytes.Compare(k, hi) >= 0 || bytes.Compare(k, lo) < 0 {
+			break
+		}
+		if !each(Row{PK: k, Value: cView(r.v, r.vn)}) || n == limit {
+			break
+		}
+		C.ks_rstep(it, back, &r)
+	}
+	var msg *C.char
+	C.rocksdb_iter_get_error(it, &msg)
+	return rocksError(msg)
+}
+
+func (s *rocksStore) Flush() error {
+	o := C.rocksdb_flushoptions_create()
+	defer C.rocksdb_flushoptions_destroy(o)
+	C.rocksdb_flushoptions_set_wait(o, 1)
+	var msg *C.char
+	C.rocksdb_flush(s.db, o, &msg)
+	return rocksError(msg)
+}
+
+func (s *rocksStore) Close() error {
+	C.rocksdb_column_family_handle_destroy(s.cf)
+	C.rocksdb_close(s.db)
+	return nil
+}
