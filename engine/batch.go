@@ -245,8 +245,6 @@ type stripeSet [base.NumStripes / 64]uint64
 
 func (s *stripeSet) add(id uint8) { s[id/64] |= 1 << (id % 64) }
 
-func (s *stripeSet) has(id uint8) bool { return s[id/64]&(1<<(id%64)) != 0 }
-
 // each calls f with the stripes of the set in ascending order.
 func (s *stripeSet) each(f func(id uint8)) {
 	for w, word := range s {

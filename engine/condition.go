@@ -59,10 +59,6 @@ type span struct{ lo, hi []byte }
 
 func (s span) empty() bool { return s.hi != nil && bytes.Compare(s.lo, s.hi) >= 0 }
 
-func (s span) contains(key []byte) bool {
-	return bytes.Compare(key, s.lo) >= 0 && (s.hi == nil || bytes.Compare(key, s.hi) < 0)
-}
-
 // appendSpan returns the ordered keys of partition pk that satisfy the condition. Both
 // bounds are in one buffer, buf if it is large enough.
 func (c SKCondition) appendSpan(buf, pk []byte) span {

@@ -72,7 +72,9 @@ func TestBadKeys(t *testing.T) {
 		}
 		if len(k.SK) == 0 && k.PK != nil || len(k.PK) > engine.MaxKeyBytes {
 			if bad.want != engine.ErrEmptySK {
-				calls["Query"] = func() error { return second(db.Count(ctx, engine.Query{PK: k.PK})) }
+				calls["Query"] = func() error {
+					return second(db.Count(ctx, engine.Query{PK: k.PK}))
+				}
 				calls["DeleteRange"] = func() error {
 					return db.DeleteRange(k.PK, engine.SKCondition{}, nil)
 				}
@@ -106,10 +108,30 @@ func txCalls(k engine.Key) map[string]func(*engine.Tx) error {
 	}
 }
 
+// badCall is a call with an argument that makes no sense.
+type badCall struct {
+	call func() error
+	want error
+}
+
 // Arguments that make no sense are refused, and nothing stored changes.
 func TestBadArguments(t *testing.T) {
 	db := openMemory(t, engine.Options{})
 	ok(t, db.Put(pksk("p", "s"), []byte("v"), nil))
+	b := engine.NewBatch()
+	for _, calls := range []map[string]badCall{badReads(db), badWrites(db, b)} {
+		for name, c := range calls {
+			if err := c.call(); !errors.Is(err, c.want) {
+				t.Errorf("%s: %v, want %v", name, err, c.want)
+			}
+		}
+	}
+	if got := listing(db.Scan(ctx, engine.Scan{})); got != `p / s=v` || b.Len() != 0 {
+		t.Errorf("database holds %s, batch %d operations", got, b.Len())
+	}
+}
+
+func badReads(db *engine.DB) map[string]badCall {
 	count := func(q engine.Query) func() error {
 		return func() error { return second(db.Count(ctx, q)) }
 	}
@@ -122,14 +144,7 @@ func TestBadArguments(t *testing.T) {
 		}
 	}
 	p := []byte("p")
-	b := engine.NewBatch()
-	update := func(f func(*engine.Tx) error) func() error {
-		return func() error { return db.Update(ctx, f) }
-	}
-	for name, c := range map[string]struct {
-		call func() error
-		want error
-	}{
+	return map[string]badCall{
 		"query limit":      {count(engine.Query{PK: p, Limit: -1}), engine.ErrInvalid},
 		"empty SKEqual":    {count(engine.Query{PK: p, SK: engine.SKEqual(nil)}), engine.ErrEmptySK},
 		"scan limit":       {scan(engine.Scan{Limit: -1}), engine.ErrInvalid},
@@ -138,13 +153,26 @@ func TestBadArguments(t *testing.T) {
 		"segment alone":    {scan(engine.Scan{Segment: 1}), engine.ErrInvalid},
 		"no segments":      {scan(engine.Scan{Segments: -1}), engine.ErrInvalid},
 		"many segments":    {scan(engine.Scan{Segments: 257}), engine.ErrInvalid},
-		"unordered start":  {scan(engine.Scan{Unordered: true, StartAfter: pk("a")}), engine.ErrInvalid},
 		"SK without PK":    {scan(engine.Scan{StartAfter: engine.Key{SK: p}}), engine.ErrEmptyPK},
+		"unordered start": {
+			scan(engine.Scan{Unordered: true, StartAfter: pk("a")}), engine.ErrInvalid,
+		},
+	}
+}
+
+func badWrites(db *engine.DB, b *engine.Batch) map[string]badCall {
+	update := func(f func(*engine.Tx) error) func() error {
+		return func() error { return db.Update(ctx, f) }
+	}
+	p := []byte("p")
+	return map[string]badCall{
 		"TTL": {func() error {
 			return db.Put(pk("x"), nil, &engine.WriteOptions{TTL: -1})
 		}, engine.ErrInvalid},
-		"TTL in batch":  {func() error { return b.Put(pk("x"), nil, -1) }, engine.ErrInvalid},
-		"TTL in update": {update(func(tx *engine.Tx) error { return tx.Put(pk("x"), nil, -1) }), engine.ErrInvalid},
+		"TTL in batch": {func() error { return b.Put(pk("x"), nil, -1) }, engine.ErrInvalid},
+		"TTL in update": {update(func(tx *engine.Tx) error {
+			return tx.Put(pk("x"), nil, -1)
+		}), engine.ErrInvalid},
 		"TTL of Apply": {func() error {
 			return db.Apply(ctx, b, &engine.WriteOptions{TTL: time.Second})
 		}, engine.ErrInvalid},
@@ -171,18 +199,13 @@ func TestBadArguments(t *testing.T) {
 			return db.View(ctx, func(tx *engine.Tx) error { return tx.Put(pk("x"), nil, 0) })
 		}, engine.ErrReadOnly},
 		"view deletes": {func() error {
-			return db.View(ctx, func(tx *engine.Tx) error { return tx.DeleteRange(p, engine.SKCondition{}) })
+			return db.View(ctx, func(tx *engine.Tx) error {
+				return tx.DeleteRange(p, engine.SKCondition{})
+			})
 		}, engine.ErrReadOnly},
 		"nameless property": {func() error { return db.SetProperty("", nil) }, engine.ErrInvalid},
 		"binary property":   {func() error { return db.SetProperty("\xff", p) }, engine.ErrInvalid},
 		"no destination":    {func() error { return db.Checkpoint(ctx, "") }, engine.ErrInvalid},
-	} {
-		if err := c.call(); !errors.Is(err, c.want) {
-			t.Errorf("%s: %v, want %v", name, err, c.want)
-		}
-	}
-	if got := listing(db.Scan(ctx, engine.Scan{})); got != `p / s=v` || b.Len() != 0 {
-		t.Errorf("database holds %s, batch %d operations", got, b.Len())
 	}
 }
 
@@ -196,15 +219,16 @@ func TestCanceledContext(t *testing.T) {
 	b := engine.NewBatch()
 	ok(t, b.Put(pk("x"), nil, 0))
 	nothing := func(*engine.Tx) error { t.Error("the function ran"); return nil }
+	q := engine.Query{PK: []byte("p")}
 	first := func(seq func(func(engine.Item, error) bool)) (err error) {
 		seq(func(_ engine.Item, e error) bool { err = e; return false })
 		return err
 	}
 	for name, call := range map[string]func() error{
 		"Apply":       func() error { return db.Apply(canceled, b, nil) },
-		"Query":       func() error { return first(db.Query(canceled, engine.Query{PK: []byte("p")})) },
+		"Query":       func() error { return first(db.Query(canceled, q)) },
 		"Scan":        func() error { return first(db.Scan(canceled, engine.Scan{})) },
-		"Count":       func() error { return second(db.Count(canceled, engine.Query{PK: []byte("p")})) },
+		"Count":       func() error { return second(db.Count(canceled, q)) },
 		"View":        func() error { return db.View(canceled, nothing) },
 		"Update":      func() error { return db.Update(canceled, nothing) },
 		"UpdateRetry": func() error { return db.UpdateRetry(canceled, nothing) },
@@ -281,8 +305,10 @@ func TestBadCursors(t *testing.T) {
 	refuse("other condition", engine.Query{PK: q.PK}, good)
 	refuse("other operand", engine.Query{PK: q.PK, SK: engine.SKGreater([]byte("b"))}, good)
 	for name, other := range map[string]engine.Scan{
-		"other segment": {Segments: 4, Segment: 2}, "other division": {Segments: 3, Segment: 1},
-		"unordered": {Segments: 4, Segment: 1, Unordered: true}, "reverse": {Segments: 4, Segment: 1, Reverse: true},
+		"other segment":  {Segments: 4, Segment: 2},
+		"other division": {Segments: 3, Segment: 1},
+		"unordered":      {Segments: 4, Segment: 1, Unordered: true},
+		"reverse":        {Segments: 4, Segment: 1, Reverse: true},
 	} {
 		other.After = ofScan
 		for _, err := range db.Scan(ctx, other) {
@@ -299,7 +325,8 @@ func TestBadCursors(t *testing.T) {
 	if err != nil || !bytes.Equal(text, good) {
 		t.Errorf("text form: %v, %v", text, err)
 	}
-	for _, bad := range []string{"", "!", good.String() + "A", good.String()[1:], strings.Repeat("A", 99)} {
+	broken := []string{"", "!", good.String() + "A", good.String()[1:], strings.Repeat("A", 99)}
+	for _, bad := range broken {
 		if _, err := engine.ParseCursor(bad); !errors.Is(err, engine.ErrInvalidCursor) {
 			t.Errorf("cursor %q: %v", bad, err)
 		}
@@ -364,8 +391,9 @@ func TestExtremeKeys(t *testing.T) {
 	const most = engine.MaxKeyBytes
 	zeros, ffs := make([]byte, most), bytes.Repeat([]byte{0xff}, most)
 	var all []engine.Key
-	for _, p := range [][]byte{{0}, {0, 0}, {0, 1}, {0xff}, {0xff, 0xff}, zeros, ffs, []byte("a"), []byte("ab")} {
-		for _, s := range [][]byte{nil, {0}, {0, 0}, {0xff}, zeros, ffs, []byte("a"), []byte("ab")} {
+	a, ab := []byte("a"), []byte("ab")
+	for _, p := range [][]byte{{0}, {0, 0}, {0, 1}, {0xff}, {0xff, 0xff}, zeros, ffs, a, ab} {
+		for _, s := range [][]byte{nil, {0}, {0, 0}, {0xff}, zeros, ffs, a, ab} {
 			all = append(all, engine.Key{PK: p, SK: s})
 		}
 	}

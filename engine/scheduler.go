@@ -30,8 +30,7 @@ type scheduler struct {
 	lastFailure atomic.Pointer[error] // of the newest flush, nil if it succeeded
 
 	mu      sync.Mutex
-	busy    [base.NumStripes]bool        // being compacted; guarded by mu
-	pinned  [base.NumStripes]base.SeqNum // oldest snapshot at a merge in vain; guarded by mu
+	busy    [base.NumStripes]bool // being compacted; guarded by mu
 	limiter limiter
 }
 

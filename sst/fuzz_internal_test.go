@@ -121,7 +121,7 @@ func FuzzIndexBlock(f *testing.F) {
 			t.Fatalf("found %d of %d", i, x.n)
 		}
 		for i := range x.n {
-			x.handle(i).check(1<<40, maxDataBytes)
+			_ = x.handle(i).check(1<<40, maxDataBytes)
 			x.lastSuffix(i)
 			_, _, err := x.zone(i)
 			requireCorrupt(t, err)

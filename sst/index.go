@@ -40,10 +40,9 @@ const (
 
 // indexBuilder gathers the records of the index.
 type indexBuilder struct {
-	keys    []byte // the first and the last key of each block, back to back
-	body    []byte // the rest of each record: collector bytes
-	recs    []indexRecord
-	zoneBuf []byte
+	keys []byte // the first and the last key of each block, back to back
+	body []byte // the rest of each record: collector bytes
+	recs []indexRecord
 }
 
 type indexRecord struct {
