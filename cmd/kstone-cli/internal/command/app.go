@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -123,14 +124,21 @@ type database struct {
 }
 
 // clock is the clock of a database. Held, it stands still, which makes the time to
-// live that is computed from an expiry exact.
-type clock struct{ held time.Time }
+// live that is computed from an expiry exact. The database reads it in many goroutines.
+type clock struct{ held atomic.Pointer[time.Time] }
 
 func (c *clock) now() time.Time {
-	if c.held.IsZero() {
-		return time.Now()
+	if held := c.held.Load(); held != nil {
+		return *held
 	}
-	return c.held
+	return time.Now()
+}
+
+// hold stops the clock until the function it returns is called.
+func (c *clock) hold() (release func()) {
+	now := time.Now()
+	c.held.Store(&now)
+	return func() { c.held.Store(nil) }
 }
 
 // mode says how a command opens the database.

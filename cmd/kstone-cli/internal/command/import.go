@@ -25,6 +25,8 @@ type importFlags struct {
 	pk, sk    []string
 	ifAbsent  bool
 	shown     int
+
+	newSchema []byte // to be stored in the database; nil if it is there
 }
 
 func (a *app) importCommand() *cobra.Command {
@@ -81,7 +83,8 @@ given. An import that was interrupted can simply be run again.`,
 			if err := f.settleSchema(d); err != nil {
 				return err
 			}
-			return a.importFrom(cmd.Context(), d, &f, args[0], in, size)
+			err := a.importFrom(cmd.Context(), d, &f, args[0], in, size)
+			return errors.Join(err, d.loadSchema()) // as it is stored
 		})
 	}
 	return cmd
@@ -112,7 +115,9 @@ func (f *importFlags) check(file string) error {
 	return nil
 }
 
-// settleSchema makes the fields of --pk and --sk those of the database.
+// settleSchema makes the fields of --pk and --sk those of the database. They are stored
+// with the first items: if a misspelt field makes every record fail, the next try may
+// name others.
 func (f *importFlags) settleSchema(d *database) error {
 	if len(f.pk) == 0 {
 		return nil
@@ -128,15 +133,9 @@ func (f *importFlags) settleSchema(d *database) error {
 		return usage("the keys of this database are %s, not %s", d.schema.Flags(), s.Flags()).
 			withHint("leave out --pk and --sk to use those, or import into another database")
 	}
-	data, err := s.Encode()
-	if err != nil {
-		return err
-	}
-	if err := d.SetProperty(layout.Property, data); err != nil {
-		return err
-	}
+	f.newSchema, err = s.Encode()
 	d.schema = s
-	return nil
+	return err
 }
 
 // openInput opens the file, or standard input; size is -1 if it is not known.

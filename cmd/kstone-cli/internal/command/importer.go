@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/layout"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/meter"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/record"
 	"github.com/kstonedb/kstone/engine"
@@ -53,8 +54,7 @@ type parsed struct {
 // Why the clock is held: an item's expiry is given to the engine as the time to live
 // from now, and must come out to the millisecond.
 func (im *importer) run(ctx context.Context, in io.Reader) error {
-	im.db.clock.held = time.Now()
-	defer func() { im.db.clock.held = time.Time{} }()
+	defer im.db.clock.hold()()
 	im.ready, im.free = make(chan *parsed, batchesAhead), make(chan *parsed, batchesAhead)
 	im.batch, im.keys = engine.NewBatch(), map[string]struct{}{}
 	for range batchesAhead {
@@ -165,6 +165,12 @@ func (im *importer) apply(ctx context.Context, p *parsed) error {
 		}
 	}
 	if im.batch.Len() > 0 {
+		if im.flags.newSchema != nil {
+			if err := im.db.SetProperty(layout.Property, im.flags.newSchema); err != nil {
+				return err
+			}
+			im.flags.newSchema = nil
+		}
 		o := &engine.WriteOptions{Durability: engine.Process}
 		if err := im.db.Apply(ctx, im.batch, o); err != nil {
 			return err
@@ -183,7 +189,7 @@ func (im *importer) apply(ctx context.Context, p *parsed) error {
 func (im *importer) add(item *engine.Item, line int, done *summary) error {
 	var ttl time.Duration
 	if item.Expiry != 0 {
-		ttl = time.UnixMilli(item.Expiry).Sub(im.db.clock.held.Truncate(time.Millisecond))
+		ttl = time.UnixMilli(item.Expiry).Sub(im.db.clock.now().Truncate(time.Millisecond))
 		if ttl <= 0 {
 			done.Expired++
 			return nil

@@ -20,7 +20,7 @@ import (
 //
 // The test runs its own binary as the program: see TestMain.
 func TestKilledImport(t *testing.T) {
-	if testing.Short() {
+	if testing.Short() || underRace {
 		t.Skip("runs the program many times")
 	}
 	self, err := exec.LookPath("kstone-cli") // installed in PATH by testscript
