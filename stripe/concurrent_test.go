@@ -53,6 +53,7 @@ type crowd struct {
 	visible base.SeqNum         // guarded by mu
 	readers map[base.SeqNum]int // guarded by mu; registered snapshots
 	done    atomic.Bool
+	merges  atomic.Int64
 }
 
 func (c *crowd) enter() base.SeqNum {
@@ -81,9 +82,13 @@ func (c *crowd) retention() stripe.Retention {
 	return ret
 }
 
+// write commits at least so often, and until there have been merges enough.
 func (c *crowd) write(t *testing.T, commits base.SeqNum) {
 	defer c.done.Store(true)
-	for n := base.SeqNum(1); n <= commits; n++ {
+	for n := base.SeqNum(1); n <= commits || c.merges.Load() < 10; n++ {
+		if c.done.Load() {
+			return
+		}
 		ret := c.retention()
 		horizon := ret.Horizon
 		if len(ret.Snapshots) > 0 {
@@ -117,6 +122,7 @@ func (c *crowd) flushAll(t *testing.T, run *atomic.Uint64) {
 		out, err := c.s.Flush(ctx, &b, c.retention(), run.Add(1))
 		if err != nil {
 			t.Error(err)
+			c.done.Store(true)
 			return
 		}
 		if out != nil {
@@ -138,8 +144,10 @@ func (c *crowd) merge(t *testing.T, run *atomic.Uint64) {
 			out, err := c.s.Compact(ctx, &b, v, plan, c.retention(), run.Add(1))
 			if err != nil {
 				t.Error(err)
+				c.done.Store(true)
 			} else {
 				c.publish(t, out)
+				c.merges.Add(1)
 			}
 		}
 		v.Release()
@@ -161,6 +169,7 @@ func (c *crowd) scanAll(t *testing.T) {
 		reverse := i%2 == 1
 		if err := cur.Open(c.s, bounds("", "", snap, reverse)); err != nil {
 			t.Error(err)
+			c.done.Store(true)
 			return
 		}
 		got := map[string]string{}

@@ -43,7 +43,8 @@ func TestCursorSkipsWhatATombstoneHides(t *testing.T) {
 			for _, reverse := range []bool{false, true} {
 				reads := w.blockReads(func() { w.checkScan("", "", w.seq, reverse) })
 				if reads > 40 {
-					t.Errorf("reverse %v: %d block reads over %d hidden entries", reverse, reads, 2*n)
+					t.Errorf("reverse %v: %d block reads over %d hidden entries",
+						reverse, reads, 2*n)
 				}
 			}
 		})
@@ -167,7 +168,8 @@ func TestCursorReuse(t *testing.T) {
 	a.reopen()
 	a.set(func(vfs.Op) error { return vfs.ErrNoSpace })
 	var c stripe.Cursor
-	if err := c.Open(a.s, bounds("", "", a.seq, false)); !errors.Is(err, vfs.ErrNoSpace) || c.Next() {
+	err := c.Open(a.s, bounds("", "", a.seq, false))
+	if !errors.Is(err, vfs.ErrNoSpace) || c.Next() {
 		t.Fatalf("a cursor on a broken disk opens (%v) or shows something", err)
 	}
 	c.Close()

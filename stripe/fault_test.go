@@ -34,14 +34,7 @@ func TestFaultsOfFlushAndCompact(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			kinds := map[vfs.OpKind]int{}
 			for n, fired := 0, true; fired; n++ {
-				w := newInterrupted(t)
-				w.env.FileBytes = 2 << 10
-				w.junk = make([]byte, 10<<10)
-				w.fill(100, "one")
-				w.commit(delRange("k0040", "k0050"))
-				w.fill(100, "a second value, longer than the first")
-				w.commit(delRange("k0020", "k0030"), put("k0025", "in memory"))
-				w.reopenKeepingMemory()
+				w := newFaulty(t)
 				fired = false
 				count := 0
 				var at vfs.Op
@@ -86,6 +79,19 @@ func TestFaultsOfFlushAndCompact(t *testing.T) {
 			}
 		})
 	}
+}
+
+// newFaulty has two runs with range tombstones and a memtable; nothing is loaded.
+func newFaulty(t *testing.T) *interrupted {
+	w := newInterrupted(t)
+	w.env.FileBytes = 2 << 10
+	w.junk = make([]byte, 10<<10)
+	w.fill(100, "one")
+	w.commit(delRange("k0040", "k0050"))
+	w.fill(100, "a second value, longer than the first")
+	w.commit(delRange("k0020", "k0030"), put("k0025", "in memory"))
+	w.reopenKeepingMemory()
+	return w
 }
 
 // reopenKeepingMemory makes readers that have loaded nothing, and writes again what was

@@ -318,7 +318,8 @@ func (m *machine) changed(t *rapid.T) {
 		return
 	}
 	if got <= since || !m.model.wrote(string(key), got) {
-		t.Fatalf("ChangedIn(%q, %q) since %d: %q at %d, which nobody wrote", lo, hi, since, key, got)
+		t.Fatalf("ChangedIn(%q, %q) since %d: %q at %d, which nobody wrote",
+			lo, hi, since, key, got)
 	}
 }
 

@@ -2,7 +2,6 @@ package stripe_test
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -195,7 +194,7 @@ func (s *script) arg(d *datadriven.TestData, i int) string {
 }
 
 func (s *script) bounds(d *datadriven.TestData) stripe.Bounds {
-	lo, hi, snap := "", "", s.seq
+	lo, hi, snap, reverse := "", "", s.seq, false
 	for _, a := range d.CmdArgs {
 		switch {
 		case a.Key == "lo":
@@ -204,9 +203,10 @@ func (s *script) bounds(d *datadriven.TestData) stripe.Bounds {
 			hi = a.Vals[0]
 		case a.Key == "at":
 			snap = base.SeqNum(s.number(a.Vals[0]))
+		case a.Key == "reverse":
+			reverse = true
 		}
 	}
-	reverse := slices.ContainsFunc(d.CmdArgs, func(a datadriven.CmdArg) bool { return a.Key == "reverse" })
 	return bounds(lo, hi, snap, reverse)
 }
 

@@ -66,6 +66,9 @@ func TestVersionsOfAKeyShareAFile(t *testing.T) {
 	w.checkAll()
 }
 
+// noise is a value that does not compress to nothing.
+func noise(i int) string { return fmt.Sprintf("%064x", uint64(i)*0x9e3779b97f4a7c15) }
+
 // Files end at about FileBytes, in flushes and merges, also when they are recycled
 // ones that were longer.
 func TestFilesEndAtFileBytes(t *testing.T) {
@@ -73,7 +76,7 @@ func TestFilesEndAtFileBytes(t *testing.T) {
 	w.junk = bytes.Repeat([]byte("old content "), 10_000)
 	w.env.FileBytes = 8 << 10
 	for i := range 2000 {
-		w.commit(put(fmt.Sprintf("k%05d", i*7919%2000), fmt.Sprintf("%064x", uint64(i)*0x9e3779b97f4a7c15)))
+		w.commit(put(fmt.Sprintf("k%05d", i*7919%2000), noise(i)))
 	}
 	w.commit(delRange("k00500", "k00510"), delRange("x", "y"))
 	w.flush()
@@ -84,7 +87,8 @@ func TestFilesEndAtFileBytes(t *testing.T) {
 	for i, f := range r.Files {
 		size := f.Meta.SizeBytes
 		if size > 12<<10 || (i < len(r.Files)-1 && size < 4<<10) {
-			t.Errorf("file %d of %d has %d bytes, want about %d", i, len(r.Files), size, w.env.FileBytes)
+			t.Errorf("file %d of %d has %d bytes, want about %d",
+				i, len(r.Files), size, w.env.FileBytes)
 		}
 	}
 	w.checkAll()
@@ -147,7 +151,7 @@ func TestOutputCounts(t *testing.T) {
 	w := newWorld(t, vfs.NewMem())
 	w.env.FileBytes = 4 << 10
 	for i := range 500 {
-		w.commit(put(fmt.Sprintf("k%05d", i), fmt.Sprintf("%064x", uint64(i)*0x9e3779b97f4a7c15)))
+		w.commit(put(fmt.Sprintf("k%05d", i), noise(i)))
 	}
 	last := w.seq
 	w.freeze()
@@ -179,7 +183,8 @@ func TestOutputCounts(t *testing.T) {
 	out, err = w.startCompaction(0, 1)
 	ok(t, err)
 	if out.BytesRead != size || out.FlushedSeq != 0 {
-		t.Errorf("merge read %d bytes, flushed up to %d; want %d, 0", out.BytesRead, out.FlushedSeq, size)
+		t.Errorf("merge read %d bytes, flushed up to %d; want %d, 0",
+			out.BytesRead, out.FlushedSeq, size)
 	}
 	ok(t, w.install(out))
 	w.flush()

@@ -168,7 +168,9 @@ func (h *history) apply(o op, seq base.SeqNum) {
 
 // newest returns the newest version of key at snap, whatever it is, and the newest
 // range tombstone over it.
-func (h *history) newest(key string, snap base.SeqNum) (e base.Entry, cover base.SeqNum, found bool) {
+func (h *history) newest(
+	key string, snap base.SeqNum,
+) (e base.Entry, cover base.SeqNum, found bool) {
 	for _, t := range h.ranges {
 		cover = max(cover, stripe.CoverSeq(&t, []byte(key), snap))
 	}
@@ -257,7 +259,9 @@ func (w *world) install(o *stripe.Output) error {
 	}
 	at := 0
 	if len(o.Replaced) > 0 {
-		at = slices.IndexFunc(w.runs, func(r *manifest.Run) bool { return r.ID == o.Replaced[0].ID })
+		at = slices.IndexFunc(w.runs, func(r *manifest.Run) bool {
+			return r.ID == o.Replaced[0].ID
+		})
 	}
 	w.runs = slices.Delete(w.runs, at, at+len(o.Replaced))
 	if o.Run != nil {
