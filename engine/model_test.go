@@ -129,10 +129,14 @@ var partGen = rapid.SampledFrom([]string{
 	"a", "b", "a\x00", "a\x00\x01", "\xff", "\xff\xff", "user#1", "user#2",
 })
 
-var sortGen = rapid.SampledFrom([]string{
+var sortKeys = []string{
 	"", "\x00", "a", "aa", "ab", "b", "\xff", "\xff\xff", "k1", "k10", "k2", "\x00\x01",
 	"post#1", "post#2",
-})
+}
+
+// sortGen also draws "", for no sort key; operandGen does not. Why not a filter over
+// sortGen: a filter may give up, and the action with it, half of which the model has seen.
+var sortGen, operandGen = rapid.SampledFrom(sortKeys), rapid.SampledFrom(sortKeys[1:])
 
 func drawKey(t *rapid.T) engine.Key {
 	k := engine.Key{PK: []byte(partGen.Draw(t, "pk"))}
@@ -254,8 +258,8 @@ func (m *machine) deleteIf(t *rapid.T) {
 
 // condition draws an SK condition and the predicate it stands for.
 func drawCondition(t *rapid.T) (engine.SKCondition, func(sk []byte) bool) {
-	a := []byte(sortGen.Filter(func(s string) bool { return s != "" }).Draw(t, "a"))
-	b := []byte(sortGen.Filter(func(s string) bool { return s != "" }).Draw(t, "b"))
+	a := []byte(operandGen.Draw(t, "a"))
+	b := []byte(operandGen.Draw(t, "b"))
 	has := func(f func(sk []byte) bool) func([]byte) bool {
 		return func(sk []byte) bool { return sk != nil && f(sk) }
 	}
