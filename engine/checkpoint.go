@@ -60,13 +60,16 @@ func (db *DB) checkpoint(ctx context.Context, dest string) error {
 			return err
 		}
 	}
-	if _, err := db.log.CopyTo(db.fs, dest, wal.SegmentNum(p.state.LogStart)); err != nil {
+	last, err := db.log.CopyTo(db.fs, dest, wal.SegmentNum(p.state.LogStart))
+	if err != nil {
 		return err
 	}
 	if err := db.fs.SyncDir(dest); err != nil {
 		return err
 	}
-	return manifest.WriteSnapshot(db.fs, dest, p.state)
+	state := *p.state
+	state.LastSeq = max(state.LastSeq, last) // a copy that is cut off is noticed
+	return manifest.WriteSnapshot(db.fs, dest, &state)
 }
 
 // pinned is a state of the database with the views that keep its files.

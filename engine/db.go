@@ -171,5 +171,24 @@ func (db *DB) settle() error {
 		}
 		// A full disk: the log has everything.
 	}
-	return db.log.Sync(db.log.LastSeq())
+	if err := db.log.Sync(db.log.LastSeq()); err != nil {
+		return err
+	}
+	return db.noteEnd()
+}
+
+// noteEnd tells the manifest how far the log reaches. Why: a log that is cut off, or
+// replaced by an older copy of itself, is noticed by the next Open.
+func (db *DB) noteEnd() error {
+	db.manifestMu.Lock()
+	defer db.manifestMu.Unlock()
+	last := db.log.LastSeq()
+	if db.state.Load().LastSeq >= last {
+		return nil
+	}
+	err := db.commitEdit(&manifest.Edit{LastSeq: last})
+	if errors.Is(err, vfs.ErrNoSpace) {
+		return nil // nothing is lost
+	}
+	return err
 }

@@ -58,6 +58,9 @@ func openFS(fsys vfs.FS, dir string, opts Options) (db *DB, err error) {
 	if err != nil {
 		return db, err
 	}
+	if err := db.checkFiles(state); err != nil {
+		return db, err
+	}
 	db.prepare(state)
 	tail, replayed, err := db.recover(state)
 	if err != nil {
@@ -133,6 +136,36 @@ func (db *DB) openManifest() (*manifest.State, error) {
 	}
 	db.manifest = m
 	return state, nil
+}
+
+// checkFiles reports SSTs that the manifest names and the directory lacks. Why at once:
+// the usual cause is an incomplete copy, and that is better told before anything is
+// written to it. What is in the files is checked when they are read.
+func (db *DB) checkFiles(state *manifest.State) error {
+	names, err := db.fs.List(db.dir)
+	if err != nil {
+		return fmt.Errorf("engine: open: %w", err)
+	}
+	there := make(map[string]bool, len(names))
+	for _, name := range names {
+		there[name] = true
+	}
+	var errs []error
+	for f := range state.Files() {
+		if there[f.Name()] {
+			continue
+		}
+		if len(errs) == 10 { // enough to understand
+			break
+		}
+		errs = append(errs, &CorruptionError{
+			File: f.Name(), Offset: -1, What: "database", Want: "the file", Got: "no such file",
+		})
+	}
+	if len(errs) > 0 {
+		return fmt.Errorf("engine: open: %w", errors.Join(errs...))
+	}
+	return nil
 }
 
 func (db *DB) lockDir() error {
@@ -268,12 +301,31 @@ func (db *DB) openLog(state *manifest.State, tail wal.Tail) error {
 		return fmt.Errorf("engine: open log: %w", err)
 	}
 	db.log = log
+	if err := db.noteStart(state); err != nil {
+		return err
+	}
 	if err := db.removeOrphans(state); err != nil {
 		return fmt.Errorf("engine: remove orphans: %w", err)
 	}
 	db.sched = newScheduler(db)
 	db.sched.start()
 	return nil
+}
+
+// noteStart tells the manifest of a new database that there is a log: from then on its
+// absence is noticed.
+func (db *DB) noteStart(state *manifest.State) error {
+	first := db.log.FirstSegment(db.lastSeq + 1)
+	if state.LogStart != 0 || first == 0 {
+		return nil // known, or no space for a log yet
+	}
+	db.manifestMu.Lock()
+	defer db.manifestMu.Unlock()
+	err := db.commitEdit(&manifest.Edit{LogStart: uint64(first), LogSeq: db.lastSeq + 1})
+	if errors.Is(err, vfs.ErrNoSpace) {
+		return nil
+	}
+	return err
 }
 
 // removeOrphans deletes what a crash has left behind: files that no edit names.
