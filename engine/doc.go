@@ -21,7 +21,8 @@
 //
 // # Ownership
 //
-// Slices passed in are copied before the call returns. Slices returned by Get are
-// the caller's. An [Item] of an iteration is valid in the loop body only;
-// [Item.Clone] keeps it. Do not modify the slices of an item.
+// Keys and values passed in are copied before the call returns; the slices of a
+// [Query] or [Scan] are used until its iteration ends. Slices returned by Get are the
+// caller's. An [Item] of an iteration is valid in the loop body only; [Item.Clone]
+// keeps it. Do not modify the slices of an item.
 package engine
