@@ -1,0 +1,213 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/vfs"
+)
+
+// failPlan fails one I/O operation, or all from it on, and counts them.
+type failPlan struct {
+	failure
+	count atomic.Int64
+	at    int64 // the operation to fail, from 1; 0 fails none
+}
+
+type failure struct {
+	err     error
+	forever bool
+	short   bool // let half of a write through
+}
+
+func (p *failPlan) hook(op vfs.Op) error {
+	n := p.count.Add(1)
+	if p.at == 0 || n < p.at || (n > p.at && !p.forever) {
+		return nil
+	}
+	if p.short && (op.Kind == vfs.OpWrite || op.Kind == vfs.OpWriteAt) {
+		return &vfs.ShortWriteError{N: int(op.Len / 2), Err: p.err}
+	}
+	return p.err
+}
+
+// witness is what a program has been told about its writes: for each key the last
+// acknowledged value, and values of later writes whose outcome it does not know.
+type witness map[string]*witnessed
+
+type witnessed struct {
+	key     engine.Key
+	acked   string // "" for none or deleted
+	unknown []string
+}
+
+func (w witness) of(k engine.Key) *witnessed {
+	if w[id(k)] == nil {
+		w[id(k)] = &witnessed{key: k}
+	}
+	return w[id(k)]
+}
+
+// note records the outcome of a write of value, "" for a delete.
+func (w witness) note(k engine.Key, value string, err error) {
+	it := w.of(k)
+	if err == nil {
+		it.acked, it.unknown = value, nil
+	} else {
+		it.unknown = append(it.unknown, value)
+	}
+}
+
+// check accepts the acknowledged value or one of unknown outcome.
+func (w witness) check(t *testing.T, what string, db *engine.DB) {
+	t.Helper()
+	for _, it := range w {
+		v, err := db.Get(it.key)
+		if err != nil && !errors.Is(err, engine.ErrNotFound) {
+			t.Fatalf("%s: %v: %v", what, it.key, err)
+		}
+		ok := string(v) == it.acked
+		for _, u := range it.unknown {
+			ok = ok || string(v) == u
+		}
+		if !ok {
+			t.Fatalf("%s: %v is %q, acknowledged %q, possible %q",
+				what, it.key, v, it.acked, it.unknown)
+		}
+	}
+}
+
+// failScript is the workload: writes of all kinds with flushes, merges, a checkpoint and
+// a property in between, and a reopen. It goes on after errors, as a program may.
+func failScript(t *testing.T, fsys vfs.FS, w witness) {
+	o := engine.Options{
+		Durability: engine.Sync, MemtableBytes: 1 << 20, LogBytes: 8 << 20, MaxRuns: 2,
+		CacheBytes: 1, CompactionWorkers: 1,
+	}
+	for round := range 2 {
+		db, err := engine.OpenFS(fsys, "db", &o)
+		if err != nil {
+			continue
+		}
+		for step := range 6 {
+			failStep(t, db, w, round*10+step)
+		}
+		_ = db.Close() // the error is one of those injected
+	}
+}
+
+func failStep(t *testing.T, db *engine.DB, w witness, n int) {
+	value := fmt.Sprintf("value %d", n)
+	for i := range 4 {
+		k := pksk(fmt.Sprintf("p%d", i), "s")
+		w.note(k, value, db.Put(k, []byte(value), nil))
+	}
+	b := engine.NewBatch()
+	keys := []engine.Key{pk("b1"), pk("b2"), pk("b3")}
+	for _, k := range keys {
+		ok(t, b.Put(k, []byte(value), 0))
+	}
+	err := db.Apply(ctx, b, nil)
+	for _, k := range keys {
+		w.note(k, value, err)
+	}
+	k := pksk("p1", "s")
+	w.note(k, "", db.Delete(k, nil))
+	w.note(pksk("p2", "s"), "", db.DeleteRange([]byte("p2"), engine.SKCondition{}, nil))
+	switch n % 10 {
+	case 1, 3:
+		_ = db.Flush(ctx)
+	case 2:
+		_ = db.SetProperty("n", []byte(value))
+	case 4:
+		_ = db.Compact(ctx)
+	case 5:
+		_ = db.Checkpoint(ctx, fmt.Sprintf("copy%d", n))
+	}
+	w.checkReads(t, db)
+}
+
+// checkReads checks reads while faults may still come: a value is right or there is an
+// error.
+func (w witness) checkReads(t *testing.T, db *engine.DB) {
+	t.Helper()
+	for _, it := range w {
+		v, err := db.Get(it.key)
+		if err != nil && !errors.Is(err, engine.ErrNotFound) {
+			continue
+		}
+		ok := string(v) == it.acked
+		for _, u := range it.unknown {
+			ok = ok || string(v) == u
+		}
+		if !ok {
+			t.Fatalf("%v is %q, acknowledged %q, possible %q", it.key, v, it.acked, it.unknown)
+		}
+	}
+}
+
+// Goal: whatever I/O fails, once or for good, nothing acknowledged is lost, no read is
+// wrong, nothing hangs, and the database opens again on a healthy disk. Method: a script
+// runs once to count its I/O operations, then again and again with the n-th failing, for
+// n spread over all of them and each kind of failure.
+func TestFailingIOLosesNothing(t *testing.T) {
+	count := &failPlan{}
+	failScript(t, vfs.NewFault(vfs.NewMem(), count.hook), witness{})
+	total := count.count.Load()
+	step := int64(17)
+	if testing.Short() || raceEnabled {
+		step = 53
+	}
+	if env, err := strconv.Atoi(os.Getenv("KSTONE_FAIL_STEP")); err == nil && env > 0 {
+		step = int64(env)
+	}
+	kinds := map[string]failure{
+		"EIO once":      {err: syscall.EIO},
+		"EIO forever":   {err: syscall.EIO, forever: true},
+		"short write":   {err: syscall.EIO, short: true},
+		"no space once": {err: vfs.ErrNoSpace},
+		"no space, short, forever": {
+			err: vfs.ErrNoSpace, forever: true, short: true,
+		},
+	}
+	for name, kind := range kinds {
+		t.Run(name, func(t *testing.T) {
+			runs := 0
+			for at := int64(1); at <= total+10; at += step {
+				p := &failPlan{at: at, failure: kind}
+				failRun(t, p)
+				runs++
+			}
+			t.Logf("%d runs over %d operations", runs, total)
+		})
+	}
+}
+
+func failRun(t *testing.T, p *failPlan) {
+	mem, w := vfs.NewMem(), witness{}
+	what := fmt.Sprintf("operation %d", p.at)
+	within(t, time.Minute, what, func() {
+		failScript(t, vfs.NewFault(mem, p.hook), w)
+		db, err := engine.OpenFS(mem, "db", nil)
+		if err != nil {
+			t.Fatalf("%s: open on the healthy disk: %v", what, err)
+		}
+		w.check(t, what, db)
+		if _, err := db.Verify(ctx, nil); err != nil {
+			t.Fatalf("%s: verify: %v", what, err)
+		}
+		if err := db.Put(pk("after"), nil, nil); err != nil {
+			t.Fatalf("%s: write afterwards: %v", what, err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatalf("%s: close: %v", what, err)
+		}
+	})
+}
