@@ -72,7 +72,9 @@ func inspectSST(fsys vfs.FS, name string, w io.Writer) error {
 			Want: filepath.Base(name), Got: meta.Name(),
 		}
 	}
-	r := sst.NewReader(sst.ReaderOptions{FS: fsys, Dir: filepath.Dir(name), Meta: meta, DBID: dbid})
+	r := sst.NewReader(sst.ReaderOptions{
+		FS: fsys, Dir: filepath.Dir(name), Meta: meta, DBID: dbid, SeedUnknown: true,
+	})
 	defer r.Close()
 	return r.Describe(w)
 }

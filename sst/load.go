@@ -175,7 +175,7 @@ func (r *Reader) checkProperties(f *footer, p *properties) error {
 		return corrupt.New(r.path, int64(f.properties.off), what, want, got)
 	}
 	switch {
-	case p.filterBits != 0 && p.seedCheck != seedCheck(r.seed):
+	case !r.anySeed && p.filterBits != 0 && p.seedCheck != seedCheck(r.seed):
 		return fail("hash seed", "the database's", "another")
 	case z.Entries != m.Entries:
 		return fail("entry count", m.Entries, z.Entries)

@@ -24,14 +24,15 @@ const (
 // first needed. In memory stay the description, the properties and 8 bytes per data
 // block; the rest lives in the cache. Safe for concurrent use.
 type Reader struct {
-	meta  base.FileMeta
-	path  string
-	seed  uint64
-	dbid  [16]byte
-	id    fileID
-	stats *Stats
-	file  *cache.Handle
-	group *cache.Group
+	meta    base.FileMeta
+	path    string
+	seed    uint64
+	anySeed bool // the seed is not known
+	dbid    [16]byte
+	id      fileID
+	stats   *Stats
+	file    *cache.Handle
+	group   *cache.Group
 
 	tail atomic.Pointer[tail]
 	mu   sync.Mutex // serialises loading tail
@@ -64,7 +65,7 @@ func NewReader(o ReaderOptions) *Reader {
 	}
 	path := filepath.Join(o.Dir, o.Meta.Name())
 	return &Reader{
-		meta: o.Meta, path: path, seed: o.Seed, dbid: o.DBID,
+		meta: o.Meta, path: path, seed: o.Seed, anySeed: o.SeedUnknown, dbid: o.DBID,
 		id:    newFileID(o.DBID, o.Meta.Num),
 		stats: stats,
 		file:  files.Handle(path),

@@ -17,7 +17,8 @@ type DescribeOptions struct {
 
 // Describe prints a segment for people: its header, its records with their
 // operations, and where and why the records end. It reads f alone, so it cannot tell
-// a torn tail from damage. A bad header is returned as a *corrupt.Error.
+// a torn tail from damage. A bad header is returned as a *corrupt.Error; all zeros are
+// the header of a segment that waits to be used.
 func Describe(f vfs.File, w io.Writer, o DescribeOptions) error {
 	if o.ValueBytes <= 0 {
 		o.ValueBytes = 32
@@ -26,8 +27,11 @@ func Describe(f vfs.File, w io.Writer, o DescribeOptions) error {
 	if err != nil {
 		return err
 	}
-	h, _, err := r.header()
+	h, raw, err := r.header()
 	if err != nil {
+		if len(raw) == segmentHeader && *(*[segmentHeader]byte)(raw) == [segmentHeader]byte{} {
+			_, err = fmt.Fprintf(w, "log segment, prepared and not used yet, %d bytes\n", r.size)
+		}
 		return err
 	}
 	out := bufio.NewWriter(w)
