@@ -125,7 +125,8 @@ func (db *DB) close() error {
 	db.closed.Store(true)
 	for i := range db.stripes { // wait for commits under way
 		db.stripes[i].Lock()
-		db.stripes[i].Unlock() //nolint:staticcheck // a barrier, nothing to guard
+		//lint:ignore SA2001 a barrier: there is nothing to guard
+		db.stripes[i].Unlock()
 	}
 	if n := db.snaps.open(); n > 0 {
 		errs = append(errs, fmt.Errorf("%w: %d", ErrLeaked, n))
