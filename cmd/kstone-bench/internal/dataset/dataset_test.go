@@ -34,7 +34,13 @@ func TestKeyRoundTrip(t *testing.T) {
 }
 
 func TestValuesNoticeEveryDamagedByte(t *testing.T) {
-	values := dataset.NewValues(100)
+	for _, size := range []int{20, 21, 35, 36, 100, 1024} {
+		testDamage(t, size)
+	}
+}
+
+func testDamage(t *testing.T, size int) {
+	values := dataset.NewValues(size)
 	v := values.Append(nil, 7, 3)
 	if err := values.Check(7, v); err != nil || dataset.Version(v) != 3 {
 		t.Fatalf("intact value: %v, version %d", err, dataset.Version(v))
@@ -42,11 +48,11 @@ func TestValuesNoticeEveryDamagedByte(t *testing.T) {
 	for i := range v {
 		v[i] ^= 1
 		if values.Check(7, v) == nil {
-			t.Errorf("a flipped bit in byte %d goes unnoticed", i)
+			t.Errorf("%d bytes: a flipped bit in byte %d goes unnoticed", size, i)
 		}
 		v[i] ^= 1
 	}
-	if values.Check(8, v) == nil || values.Check(7, v[:99]) == nil {
+	if values.Check(8, v) == nil || values.Check(7, v[:size-1]) == nil {
 		t.Error("a value of another record or length goes unnoticed")
 	}
 }
@@ -65,5 +71,16 @@ func TestZipfIsSkewedAndBounded(t *testing.T) {
 	}
 	if share := float64(first) / 200_000; share < 0.06 || share > 0.10 {
 		t.Errorf("rank 0 has a share of %.3f, want about 0.078", share)
+	}
+}
+
+func BenchmarkAppendAndCheck(b *testing.B) {
+	values := dataset.NewValues(100)
+	buf := make([]byte, 0, 100)
+	b.ReportAllocs()
+	for i := uint64(0); b.Loop(); i++ {
+		if err := values.Check(i, values.Append(buf, i, 0)); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

@@ -9,6 +9,7 @@ func (e *Env) putIfAbsent() (inserted uint64, err error) {
 	err = e.run(job{
 		name: "putifabsent", goroutines: 1, count: int64(count), settle: true,
 		userBytes: e.recordBytes(),
+		finish:    func(r *Result) { e.live(e.Records + inserted)(r) },
 		op: func(w *worker, i uint64) error {
 			id, isNew := e.pointID(e.order.At(i)), i%10 != 0
 			if isNew {
