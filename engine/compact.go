@@ -15,6 +15,21 @@ func (db *DB) compactionOptions() compaction.Options {
 	return compaction.Options{Trigger: db.opts.MaxRuns, MaxRuns: 2 * db.opts.MaxRuns}
 }
 
+// pickMerge is compaction.Pick among the runs of the view that can be read.
+func pickMerge(
+	v *stripe.View, o compaction.Options, nowMs int64, horizon base.SeqNum,
+) (compaction.Plan, bool) {
+	n := v.Readable()
+	plan, ok := compaction.Pick(runInfos(v)[:n], o, nowMs, horizon)
+	if n < len(v.Runs) {
+		// Nothing that hides something in the damaged run can be dropped; so a single
+		// run would stay as it is.
+		plan.Bottom = false
+		ok = ok && plan.Hi-plan.Lo > 1
+	}
+	return plan, ok
+}
+
 // runInfos describes the runs of a view to the picker.
 func runInfos(v *stripe.View) []compaction.RunInfo {
 	infos := make([]compaction.RunInfo, len(v.Runs))
@@ -25,7 +40,8 @@ func runInfos(v *stripe.View) []compaction.RunInfo {
 }
 
 // Compact flushes and merges every stripe down to one run, dropping everything that
-// no reader can see any more. Reads and writes go on.
+// no reader can see any more. Reads and writes go on. Stripes that cannot be merged
+// because they are damaged are left as they are and reported in the error.
 func (db *DB) Compact(ctx context.Context) error {
 	if err := db.Flush(ctx); err != nil {
 		return err
@@ -37,12 +53,16 @@ func (db *DB) Compact(ctx context.Context) error {
 	ctx, stop := db.calls.within(ctx)
 	defer stop()
 	b := &stripe.Builder{Pace: db.sched.limiter.wait}
+	var unreadable []error
 	for i := range db.stripes {
-		if err := db.compactFully(ctx, b, uint8(i)); err != nil {
+		err := db.compactFully(ctx, b, uint8(i))
+		if read := (*stripe.ReadError)(nil); errors.As(err, &read) {
+			unreadable = append(unreadable, err)
+		} else if err != nil {
 			return err
 		}
 	}
-	return nil
+	return errors.Join(unreadable...)
 }
 
 // compactFully merges all runs of a stripe into one.
@@ -113,9 +133,8 @@ func (db *DB) merge(
 		if ctx.Err() != nil {
 			return nil, err
 		}
-		if errors.Is(err, ErrCorrupt) {
-			// Damaged input: the merge cannot happen, but reads of what is intact and
-			// writes can. Verify names the damage.
+		if read := (*stripe.ReadError)(nil); errors.As(err, &read) {
+			// The merge cannot happen, but reads of what is intact and writes can.
 			return nil, err
 		}
 		return nil, db.fail(err)

@@ -30,8 +30,15 @@ type scheduler struct {
 	lastFailure atomic.Pointer[error] // of the newest flush, nil if it succeeded
 
 	mu      sync.Mutex
-	busy    [base.NumStripes]bool // being compacted; guarded by mu
+	busy    [base.NumStripes]bool    // being compacted; guarded by mu
+	backoff [base.NumStripes]backoff // guarded by mu
 	limiter limiter
+}
+
+// backoff keeps a stripe from being merged in vain again and again.
+type backoff struct {
+	failures int
+	until    time.Time
 }
 
 var errStopped = errors.New("engine: background work stopped")
@@ -86,8 +93,12 @@ func (s *scheduler) flushFailure() error {
 	return nil
 }
 
-// retryAfter is the pause after a failed flush or merge (a full disk, mostly).
-const retryAfter = 100 * time.Millisecond
+// retryAfter is the pause after a failed flush or merge (a full disk, mostly); that
+// before the next merge of the same stripe doubles up to retryMost.
+const (
+	retryAfter = 100 * time.Millisecond
+	retryMost  = time.Minute
+)
 
 func (s *scheduler) flushLoop() {
 	for {
@@ -148,12 +159,32 @@ func (s *scheduler) compactLoop() {
 			if !ok {
 				break
 			}
-			if err := s.db.compact(s.ctx, b, job); err != nil && s.ctx.Err() == nil {
+			err := s.db.compact(s.ctx, b, job)
+			if s.ctx.Err() != nil {
+				return
+			}
+			s.retryLater(job.stripe, err)
+			if err != nil {
 				s.db.opts.Logger.Warn("compaction", "stripe", job.stripe, "err", err)
 				_ = sleep(s.ctx, retryAfter)
 			}
 		}
 	}
+}
+
+// retryLater notes the outcome of a merge. After a failure the stripe gets a pause.
+func (s *scheduler) retryLater(stripe uint8, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := &s.backoff[stripe]
+	if err == nil {
+		*b = backoff{}
+		return
+	}
+	pause := min(retryAfter<<min(b.failures, 20), retryMost)
+	b.failures++
+	b.until = time.Now().Add(pause)
+	time.AfterFunc(pause, s.kickCompact)
 }
 
 // compactionJob is a plan for one stripe, with the view it was made for.
@@ -167,7 +198,7 @@ type compactionJob struct {
 // busy. It also measures how deep the stripes are, for the back-pressure.
 func (s *scheduler) pickCompaction(o compaction.Options) (best compactionJob, ok bool) {
 	db := s.db
-	nowMs := db.nowMs()
+	nowMs, now := db.nowMs(), time.Now()
 	_, horizon := db.snaps.collect()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,11 +208,11 @@ func (s *scheduler) pickCompaction(o compaction.Options) (best compactionJob, ok
 		if v == nil {
 			return best, false
 		}
-		deepest = max(deepest, len(v.Runs))
-		if s.busy[i] || len(v.Runs) == 0 {
+		deepest = max(deepest, v.Readable())
+		if s.busy[i] || len(v.Runs) == 0 || now.Before(s.backoff[i].until) {
 			continue
 		}
-		plan, found := compaction.Pick(runInfos(v), o, nowMs, horizon)
+		plan, found := pickMerge(v, o, nowMs, horizon)
 		if found && (!ok || plan.Score > best.plan.Score) {
 			best, ok = compactionJob{stripe: uint8(i), plan: plan}, true
 		}
@@ -203,7 +234,7 @@ func (s *scheduler) reserve(
 	}
 	// A flush may have added a run since the pick; plan again on what is now pinned.
 	_, horizon := s.db.snaps.collect()
-	plan, ok := compaction.Pick(runInfos(job.view), o, s.db.nowMs(), horizon)
+	plan, ok := pickMerge(job.view, o, s.db.nowMs(), horizon)
 	if !ok {
 		job.view.Release()
 		return job, false

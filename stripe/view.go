@@ -59,6 +59,18 @@ func (v *View) tables(f func(*memtable.Table) bool) {
 	}
 }
 
+// Readable returns the number of runs in front of the first that is known to be
+// damaged. Only they can be merged: what a merge made of a damaged run would hide the
+// damage, or lose what it hides.
+func (v *View) Readable() int {
+	for i, r := range v.Runs {
+		if r.damaged.Load() {
+			return i
+		}
+	}
+	return len(v.Runs)
+}
+
 // MemtableBytes returns the memory of all memtables of the view.
 func (v *View) MemtableBytes() int64 {
 	n := v.Active.Bytes()
@@ -79,6 +91,8 @@ type Run struct {
 	Info compaction.RunInfo
 	// HasRanges tells that some file holds range tombstones.
 	HasRanges bool
+
+	damaged atomic.Bool // a merge has found it so
 
 	refs   atomic.Int64 // views that contain the run
 	mu     sync.Mutex   // guards loading ranges

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kstonedb/kstone/compaction"
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/corrupt"
 	"github.com/kstonedb/kstone/internal/cursor"
 	"github.com/kstonedb/kstone/internal/manifest"
 	"github.com/kstonedb/kstone/internal/vfs"
@@ -97,8 +98,19 @@ func (s *Stripe) Flush(
 	return out, nil
 }
 
+// ReadError is an error of reading the runs that a merge was to replace: damage or a
+// failing disk. What was there before is as it was.
+type ReadError struct{ Err error }
+
+// Error implements error.
+func (e *ReadError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *ReadError) Unwrap() error { return e.Err }
+
 // Compact merges the runs of the plan, which must have been picked from the runs of
-// the given view, into one. It does not sync, as Flush.
+// the given view, into one. It does not sync, as Flush. A run that turns out to be
+// damaged is marked, see View.Readable; the error is a *ReadError then.
 func (s *Stripe) Compact(
 	ctx context.Context, b *Builder, v *View, plan compaction.Plan, ret Retention, runID uint64,
 ) (*Output, error) {
@@ -109,7 +121,7 @@ func (s *Stripe) Compact(
 	for _, r := range out.Replaced {
 		ts, err := r.RangeTombstones()
 		if err != nil {
-			return nil, fmt.Errorf("compact %v: %w", s, err)
+			return nil, fmt.Errorf("compact %v: %w", s, r.readError(err))
 		}
 		ranges = append(ranges, ts...)
 		out.BytesRead += r.Bytes()
@@ -125,9 +137,22 @@ func (s *Stripe) Compact(
 		RangeTombstones: ranges, KeepSeqs: true, PrefixBytes: compaction.SharedPrefix(metas),
 	}, runID)
 	if err != nil {
+		for i, r := range out.Replaced {
+			if rerr := sources[i].Err(); rerr != nil {
+				err = r.readError(rerr)
+			}
+		}
 		return nil, errors.Join(fmt.Errorf("compact %v: %w", s, err), out.Discard())
 	}
 	return out, nil
+}
+
+// readError marks the run if it is damaged, and gives err its class.
+func (r *Run) readError(err error) error {
+	if errors.Is(err, corrupt.ErrCorrupt) {
+		r.damaged.Store(true)
+	}
+	return &ReadError{err}
 }
 
 // build merges the sources into new files of out.
