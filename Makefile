@@ -13,8 +13,9 @@ TOOL      = $(GO) tool -modfile=tools/go.mod
 SAY       = @printf '\n==> %s\n'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fmt-check vet cross tidy-check unit race lint \
-	fuzz fuzz-smoke stress golden bench bench-compare cover clean
+.PHONY: FORCE help demo test check fmt-check vet cross tidy-check unit race lint \
+	fuzz fuzz-smoke stress golden bench bench-compare \
+	bench-check bench-quick bench-full cover clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' Makefile
@@ -80,6 +81,30 @@ bench: ## Go benchmarks; BENCH=regexp COUNT=n PKG=./sst
 
 bench-compare: ## compare the benchmarks of REF=<commit> with the working tree (benchstat)
 	@tools/bench-compare.sh '$(REF)' '$(BENCH)' '$(PKG)'
+
+# The benchmark against other databases is a module of its own, cmd/kstone-bench, and in
+# none of the targets above. PEERS=-tags=rocksdb,lmdb adds the two that need cgo and the
+# packages librocksdb-dev and liblmdb-dev.
+PEERS ?=
+QUICK  = -n 200000 -repeat 1 -seconds 0.5 -chains seq,batch,point,query,sync,reopen
+
+bin/kstone-bench: FORCE
+	@mkdir -p bin build
+	@cd cmd/kstone-bench && $(GO) build $(PEERS) -o ../../bin/kstone-bench .
+FORCE:
+
+bench-check: ## vet and test the module of the comparison with other databases
+	@cd cmd/kstone-bench && $(GO) vet $(PEERS) ./... && $(GO) test $(PEERS) ./...
+
+bench-quick: bin/kstone-bench ## compare with other databases, 200,000 records, minutes
+	@bin/kstone-bench $(QUICK) -out build/bench-quick.jsonl
+	@bin/kstone-bench report build/bench-quick.jsonl >build/bench-quick.md
+	@echo "build/bench-quick.md"
+
+bench-full: bin/kstone-bench ## the same in full: 2 million records, every chain, hours
+	@bin/kstone-bench -out build/bench-full.jsonl
+	@bin/kstone-bench report build/bench-full.jsonl >build/bench-full.md
+	@echo "build/bench-full.md"
 
 cover: ## test coverage by package, and build/coverage.html
 	@mkdir -p build
