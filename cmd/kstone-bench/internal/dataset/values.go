@@ -48,7 +48,9 @@ func (v *Values) Append(dst []byte, id uint64, version uint32) []byte {
 	return dst
 }
 
-func seed(id uint64, version uint32) uint64 { return mix(id ^ bits.RotateLeft64(uint64(version), 40)) }
+func seed(id uint64, version uint32) uint64 {
+	return mix(id ^ bits.RotateLeft64(uint64(version), 40))
+}
 
 // next is a step of Knuth's linear congruential generator.
 func next(x uint64) uint64 { return x*6364136223846793005 + 1442695040888963407 }

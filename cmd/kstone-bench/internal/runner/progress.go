@@ -2,6 +2,7 @@ package runner
 
 import (
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/workload"
@@ -50,15 +51,27 @@ func (p *progress) finish() {
 
 func (p *progress) result(r workload.Result) {
 	if r.Error != "" {
-		fmt.Fprintf(p.s.Progress, "\r\x1b[K%s %s: %s\n", r.Engine, r.Chain, r.Error)
+		p.write(fmt.Sprintf("%s %s: %s\n", r.Engine, r.Chain, r.Error))
 		return
 	}
 	p.line(fmt.Sprintf("%s %s: %s %.0f/s", r.Engine, r.Chain, r.Workload, r.PerSecond))
 }
 
 func (p *progress) line(what string) {
-	fmt.Fprintf(p.s.Progress, "\r\x1b[K[%d/%d, %s left] %s", p.total-len(p.left)+1, p.total,
-		p.remaining(), what)
+	p.write(fmt.Sprintf("[%d/%d, %s left] %s", p.total-len(p.left)+1, p.total,
+		p.remaining(), what))
+}
+
+// write shows a line in place of the last one, or below it if this is no terminal.
+func (p *progress) write(text string) {
+	if f, ok := p.s.Progress.(*os.File); ok {
+		if info, err := f.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
+			text = "\r\x1b[K" + text
+		} else {
+			text += "\n"
+		}
+	}
+	fmt.Fprint(p.s.Progress, text)
 }
 
 func (p *progress) remaining() string {
@@ -81,6 +94,6 @@ func (p *progress) remaining() string {
 }
 
 func (p *progress) end() {
-	fmt.Fprintf(p.s.Progress, "\r\x1b[K%d chains in %s\n", p.total-len(p.left),
-		time.Since(p.started).Round(time.Second))
+	p.write(fmt.Sprintf("%d chains in %s\n", p.total-len(p.left),
+		time.Since(p.started).Round(time.Second)))
 }

@@ -52,7 +52,8 @@ func Run(ctx context.Context, s Settings, emit func(workload.Result) error) erro
 	defer p.end()
 	for repeat := range s.Repeats {
 		for _, chain := range s.Chains {
-			turn := slices.Concat(s.Engines[repeat%len(s.Engines):], s.Engines[:repeat%len(s.Engines)])
+			first := repeat % len(s.Engines)
+			turn := slices.Concat(s.Engines[first:], s.Engines[:first])
 			for _, engine := range turn {
 				if err := ctx.Err(); err != nil {
 					return err

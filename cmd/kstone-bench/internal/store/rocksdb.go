@@ -168,10 +168,12 @@ func rocksError(msg *C.char) error {
 
 func openRocks(c Config) (Store, error) {
 	t := C.rocksdb_block_based_options_create()
-	C.rocksdb_block_based_options_set_block_cache(t, C.rocksdb_cache_create_lru(C.size_t(c.CacheBytes)))
+	cache := C.rocksdb_cache_create_lru(C.size_t(c.CacheBytes))
+	C.rocksdb_block_based_options_set_block_cache(t, cache)
 	C.rocksdb_block_based_options_set_block_size(t, 16<<10)
 	C.rocksdb_block_based_options_set_format_version(t, 5)
-	C.rocksdb_block_based_options_set_filter_policy(t, C.rocksdb_filterpolicy_create_bloom_full(10))
+	filter := C.rocksdb_filterpolicy_create_bloom_full(10)
+	C.rocksdb_block_based_options_set_filter_policy(t, filter)
 	o := C.rocksdb_options_create()
 	C.rocksdb_options_set_create_if_missing(o, 1)
 	C.rocksdb_options_set_block_based_table_factory(o, t)

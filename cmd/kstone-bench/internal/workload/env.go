@@ -183,7 +183,8 @@ func (e *Env) execute(j job) (*measure.Latencies, measure.Usage, Result, error) 
 		if s == 0 {
 			s = e.Seconds
 		}
-		defer time.AfterFunc(time.Duration(s*float64(time.Second)), func() { stop.Store(true) }).Stop()
+		limit := time.Duration(s * float64(time.Second))
+		defer time.AfterFunc(limit, func() { stop.Store(true) }).Stop()
 	}
 	errs := make([]error, j.goroutines)
 	meter := measure.Start()
