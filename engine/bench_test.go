@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -205,17 +206,17 @@ func BenchmarkIterate(b *testing.B) {
 }
 
 func BenchmarkReopen(b *testing.B) {
-	dir := b.TempDir()
-	o := engine.Options{Durability: engine.Process}
-	db, err := engine.Open(dir, &o)
-	if err != nil {
-		b.Fatal(err)
-	}
-	load(b, db, benchItems)
-	if err := db.Close(); err != nil {
-		b.Fatal(err)
-	}
 	b.Run("clean", func(b *testing.B) {
+		dir := b.TempDir()
+		o := engine.Options{Durability: engine.Process}
+		db, err := engine.Open(dir, &o)
+		if err != nil {
+			b.Fatal(err)
+		}
+		load(b, db, benchItems)
+		if err := db.Close(); err != nil {
+			b.Fatal(err)
+		}
 		for b.Loop() {
 			db, err := engine.Open(dir, &o)
 			if err != nil {
@@ -226,4 +227,54 @@ func BenchmarkReopen(b *testing.B) {
 			}
 		}
 	})
+	b.Run("killed", benchKilled)
+}
+
+// benchKilled opens what a kill leaves of a database with 64 MiB in its memtables, one
+// log record per item: the files as they are while it runs.
+func benchKilled(b *testing.B) {
+	const items = 450_000
+	o := engine.Options{Durability: engine.Process, MemtableBytes: 128 << 20}
+	db := openBench(b, o)
+	buf, value := make([]byte, 0, 32), benchValue(1)
+	for i := range items {
+		key := benchKey(buf, uint64(i)*0x9e3779b97f4a7c15%1e10)
+		if err := db.Put(key, value, nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+	m := db.Metrics()
+	if m.Flushes > 0 {
+		b.Fatal("something has been flushed")
+	}
+	for b.Loop() {
+		b.StopTimer()
+		dir := b.TempDir()
+		copyFiles(b, dir, db.Dir())
+		b.StartTimer()
+		again, err := engine.Open(dir, &o)
+		b.StopTimer()
+		if err != nil {
+			b.Fatal(err)
+		}
+		if got := again.Metrics().MemtableBytes; got < m.MemtableBytes*9/10 {
+			b.Fatalf("%d bytes in memtables, want %d", got, m.MemtableBytes)
+		}
+		if err := again.Close(); err != nil {
+			b.Fatal(err)
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/items, "ns/item")
+	b.ReportMetric(float64(m.MemtableBytes)/(1<<20), "MiB")
+}
+
+func copyFiles(b *testing.B, to, from string) {
+	b.Helper()
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		b.Fatal(err)
+	}
 }

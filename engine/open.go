@@ -253,9 +253,10 @@ func (db *DB) recover(state *manifest.State) (tail wal.Tail, replayed int, err e
 	for i := range flushed {
 		flushed[i] = state.Stripes[i].FlushedSeq
 	}
-	r := replayer{db: db, flushed: &flushed}
+	r := newReplayer(db, &flushed)
 	tail, err = wal.Recover(db.walOptions(state), wal.SegmentNum(state.LogStart),
 		max(state.LogSeq, 1), r.apply)
+	r.finish()
 	if err != nil {
 		return tail, 0, fmt.Errorf("engine: recover: %w", err)
 	}
@@ -269,28 +270,6 @@ func (db *DB) recover(state *manifest.State) (tail wal.Tail, replayed int, err e
 	}
 	db.lastSeq, db.logRecords = tail.LastSeq, tail.Records
 	return tail, r.ops, nil
-}
-
-// replayer puts the operations of log records into the memtables.
-type replayer struct {
-	db      *DB
-	flushed *[base.NumStripes]base.SeqNum
-	ops     int
-	op      wal.Op
-	key     []byte
-}
-
-func (r *replayer) apply(_ wal.SegmentNum, seq base.SeqNum, payload []byte) error {
-	ops := wal.NewOpReader(payload)
-	for {
-		more, err := ops.Next(&r.op)
-		if err != nil || !more {
-			return err
-		}
-		if err := r.applyOp(seq); err != nil {
-			return err
-		}
-	}
 }
 
 // openLog continues the log behind the tail, removes orphans and starts the

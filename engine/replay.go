@@ -1,40 +1,242 @@
 package engine
 
 import (
-	"bytes"
 	"fmt"
+	"runtime"
+	"sync"
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/keycodec"
+	"github.com/kstonedb/kstone/memtable"
+	"github.com/kstonedb/kstone/wal"
 )
 
-// applyOp puts the current operation into its stripe's memtable, unless a flush has
-// written it already.
-func (r *replayer) applyOp(seq base.SeqNum) error {
-	db, op := r.db, &r.op
-	if op.Kind == base.KindDeleteRange {
-		id := stripeOfOrdered(op.Start)
-		if seq <= r.flushed[id] {
-			return nil
+// replayer puts the operations of log records into the memtables.
+//
+// One goroutine, the caller's, reads, checks and decodes records; workers insert the
+// operations. A worker owns the stripes whose number is its own modulo the number of
+// workers, so that the operations of a stripe are applied in log order, by one
+// goroutine. What can be wrong with a record is found while it is decoded: inserting
+// cannot fail, and the first error in log order is the one that is returned.
+//
+// Operations travel in chunks: copies of payloads, since those are gone with the next
+// record, and for each worker a list of the operations in them. The chunks circulate,
+// so their number bounds the memory and how far the reader gets ahead.
+type replayer struct {
+	db      *DB
+	flushed [base.NumStripes]base.SeqNum
+	ops     int
+
+	chunk   *replayChunk // being filled
+	free    chan *replayChunk
+	workers []replayWorker
+	wg      sync.WaitGroup
+}
+
+const (
+	// replayChunkBytes and replayChunkOps end a chunk, whichever comes first. Why: it
+	// must be worth two switches between goroutines and stay in a core's cache.
+	replayChunkBytes = 128 << 10
+	replayChunkOps   = 1024
+	// replayChunks is how many there are.
+	replayChunks = 8
+	// replayWorkersMost bounds the workers: one reader cannot feed more.
+	replayWorkersMost = 8
+)
+
+// replayChunk is a piece of the log.
+type replayChunk struct {
+	payload []byte         // copies of records
+	ops     [][]replayOp   // by worker, views into payload or into one large record
+	count   int            // of ops
+	pending sync.WaitGroup // workers that are not done with it
+}
+
+type replayOp struct {
+	seq    base.SeqNum
+	stripe uint8
+	op     wal.Op
+}
+
+type replayWorker struct {
+	db    *DB
+	index int
+	in    chan *replayChunk
+	key   []byte
+	grown int64
+}
+
+// newReplayer starts the workers; finish ends them.
+func newReplayer(db *DB, flushed *[base.NumStripes]base.SeqNum) *replayer {
+	r := &replayer{db: db, flushed: *flushed, free: make(chan *replayChunk, replayChunks)}
+	r.workers = make([]replayWorker, min(runtime.GOMAXPROCS(0), replayWorkersMost))
+	for range replayChunks {
+		r.free <- &replayChunk{
+			// Never grown: operations are views into it.
+			payload: make([]byte, 0, replayChunkBytes),
+			ops:     make([][]replayOp, len(r.workers)),
 		}
-		r.ops++
-		grown := db.stripes[id].DeleteRange(base.RangeTombstone{
-			Start: bytes.Clone(op.Start), End: bytes.Clone(op.End), Seq: seq,
-		})
-		db.memory.used.Add(grown)
-		return nil
 	}
-	id := keycodec.Stripe(op.PK)
-	if seq <= r.flushed[id] {
-		return nil
+	for i := range r.workers {
+		w := &r.workers[i]
+		*w = replayWorker{db: db, index: i, in: make(chan *replayChunk, replayChunks)}
+		r.wg.Go(w.run)
 	}
-	key := Key{PK: op.PK, SK: op.SK}
-	if err := key.Validate(); err != nil {
-		return fmt.Errorf("log record %d: %w", seq, err)
+	return r
+}
+
+// apply takes over one record. It is called in log order; payload is only read during
+// the call.
+func (r *replayer) apply(_ wal.SegmentNum, seq base.SeqNum, payload []byte) error {
+	if len(payload) > replayChunkBytes {
+		return r.applyLarge(seq, payload)
 	}
-	r.ops++
-	r.key = keycodec.AppendOrdered(r.key[:0], key)
-	e := base.Entry{Key: r.key, Seq: seq, Kind: op.Kind, Expiry: op.Expiry, Value: op.Value}
-	db.memory.used.Add(db.stripes[id].Put(&e, db.hash(r.key), seq))
+	if r.chunk != nil && len(r.chunk.payload)+len(payload) > replayChunkBytes {
+		r.send()
+	}
+	c := r.current()
+	start := len(c.payload)
+	c.payload = append(c.payload, payload...)
+	before := c.count
+	ops := wal.NewOpReader(c.payload[start:])
+	for more := true; more; {
+		var err error
+		if more, err = r.decode(c, seq, &ops); err != nil {
+			return err
+		}
+	}
+	if c.count == before {
+		c.payload = c.payload[:start] // nothing in it that is not flushed
+	}
+	if c.count >= replayChunkOps {
+		r.send()
+	}
 	return nil
+}
+
+// applyLarge passes on a record that no chunk holds: without a copy, in pieces, waiting
+// after each until the workers are done with it.
+func (r *replayer) applyLarge(seq base.SeqNum, payload []byte) error {
+	r.send()
+	c := r.current()
+	ops := wal.NewOpReader(payload)
+	for more := true; more; {
+		var err error
+		if more, err = r.decode(c, seq, &ops); err != nil {
+			return err
+		}
+		if c.count >= replayChunkOps || !more {
+			r.deliver(c)
+			c.pending.Wait()
+			c.reset()
+		}
+	}
+	return nil
+}
+
+// current returns the chunk to fill, after waiting for one that is free.
+func (r *replayer) current() *replayChunk {
+	if r.chunk == nil {
+		c := <-r.free
+		c.pending.Wait()
+		c.reset()
+		r.chunk = c
+	}
+	return r.chunk
+}
+
+func (c *replayChunk) reset() {
+	c.payload, c.count = c.payload[:0], 0
+	for i := range c.ops {
+		c.ops[i] = c.ops[i][:0]
+	}
+}
+
+// send passes the chunk on. It goes to the end of the line of the free ones at once;
+// current waits for the workers when it comes to its turn.
+func (r *replayer) send() {
+	if c := r.chunk; c != nil {
+		r.chunk = nil
+		r.deliver(c)
+		r.free <- c
+	}
+}
+
+func (r *replayer) deliver(c *replayChunk) {
+	for i := range r.workers {
+		if len(c.ops[i]) > 0 {
+			c.pending.Add(1)
+			r.workers[i].in <- c
+		}
+	}
+}
+
+// decode adds the next operation of a record to the chunk, unless a flush has written
+// it already, and reports whether there was one.
+func (r *replayer) decode(c *replayChunk, seq base.SeqNum, ops *wal.OpReader) (bool, error) {
+	o := replayOp{seq: seq}
+	more, err := ops.Next(&o.op)
+	if err != nil || !more {
+		return false, err
+	}
+	if o.op.Kind == base.KindDeleteRange {
+		o.stripe = stripeOfOrdered(o.op.Start)
+	} else {
+		key := Key{PK: o.op.PK, SK: o.op.SK}
+		if err := key.Validate(); err != nil {
+			return false, fmt.Errorf("log record %d: %w", seq, err)
+		}
+		o.stripe = keycodec.Stripe(key.PK)
+	}
+	if seq <= r.flushed[o.stripe] {
+		return true, nil
+	}
+	w := int(o.stripe) % len(r.workers)
+	c.ops[w] = append(c.ops[w], o)
+	c.count++
+	r.ops++
+	return true, nil
+}
+
+// finish waits until everything applied so far is in the memtables. The replayer is
+// over then. It must be called whatever became of the recovery.
+func (r *replayer) finish() {
+	r.send()
+	for i := range r.workers {
+		close(r.workers[i].in)
+	}
+	r.wg.Wait()
+	for i := range r.workers {
+		r.db.memory.used.Add(r.workers[i].grown)
+	}
+}
+
+func (w *replayWorker) run() {
+	for c := range w.in {
+		for i := range c.ops[w.index] {
+			w.insert(&c.ops[w.index][i])
+		}
+		c.pending.Done()
+	}
+}
+
+// insert puts an operation into its stripe's memtable.
+func (w *replayWorker) insert(o *replayOp) {
+	s := &w.db.stripes[o.stripe]
+	// A log may hold more for one stripe than a memtable can. Not within a record: a
+	// number is flushed or it is not.
+	if a := s.View().Active; a.Bytes() > memtable.MaxBytes/2 && a.MaxSeq() < o.seq {
+		s.Freeze()
+	}
+	if o.op.Kind == base.KindDeleteRange {
+		w.grown += s.DeleteRange(base.RangeTombstone{
+			Start: o.op.Start, End: o.op.End, Seq: o.seq,
+		})
+		return
+	}
+	w.key = keycodec.AppendOrdered(w.key[:0], Key{PK: o.op.PK, SK: o.op.SK})
+	e := base.Entry{
+		Key: w.key, Seq: o.seq, Kind: o.op.Kind, Expiry: o.op.Expiry, Value: o.op.Value,
+	}
+	w.grown += s.Put(&e, w.db.hash(w.key), o.seq)
 }
