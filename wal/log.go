@@ -231,7 +231,35 @@ func (l *Log) close() error {
 	}
 	l.sy.finish(err)
 	l.report()
-	return errors.Join(err, l.releaseAll())
+	err = errors.Join(err, l.releaseAll())
+	if err == nil {
+		l.trim()
+	}
+	return err
+}
+
+// trim gives back the disk space that a closed log does not need: segments without
+// records, and the rest of the current one. A small database would otherwise take many
+// times its size. Nothing is synced and errors are dropped: whatever a failure or a
+// crash leaves, the next Open removes it or reads past it.
+func (l *Log) trim() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	unused := append(l.spares, l.obsolete...)
+	if l.next != nil {
+		unused = append(unused, l.next)
+	}
+	for _, s := range unused {
+		_ = l.o.FS.Remove(s.path)
+	}
+	l.spares, l.obsolete, l.next = nil, nil, nil
+	if l.cur == nil {
+		return
+	}
+	if f, err := l.o.FS.OpenReadWrite(l.cur.path); err == nil {
+		_ = f.Truncate(l.off)
+		_ = f.Close()
+	}
 }
 
 // markClosed appends a marker behind the last record and syncs it. Why: without it

@@ -147,7 +147,7 @@ func TestDescribe(t *testing.T) {
 	must(t, err)
 	var b strings.Builder
 	must(t, wal.Describe(f, &b, wal.DescribeOptions{}))
-	want := `log segment 1 of database 0102030405060708090a0b0c0d0e0f10, format 1, 512 bytes
+	want := `log segment 1 of database 0102030405060708090a0b0c0d0e0f10, format 1, 288 bytes
   use 9e3779b97f4a7c15, tag ef7a9868, base sequence number 1
   first segment of the log
 64: marker: synced up to 0

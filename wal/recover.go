@@ -408,7 +408,12 @@ func (r *recovery) damage(end int, proof SegmentNum, why string) error {
 				return c.bad
 			}
 		}
-		return corrupt.New(r.o.Dir, -1, "log", want, "no valid segment")
+		if len(r.files) == 0 {
+			return corrupt.New(r.o.Dir, 0, "log", want, "no segment")
+		}
+		first := &r.files[0]
+		return corrupt.New(r.o.path(first.num), 0, "log", want,
+			fmt.Sprintf("a segment that starts at sequence number %d", first.h.base))
 	}
 	if end+1 < len(r.files) && r.tail.TornBytes == 0 && proof != r.tail.Segment {
 		if next := &r.files[end+1]; next.bad != nil {
