@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 
@@ -11,7 +12,7 @@ import (
 )
 
 // Checkpoint makes a copy of the database in dest, which must not exist or be an empty
-// directory, and should be on the same file system: SSTs are shared by hard links, the
+// directory, and must be on the same file system: SSTs are shared by hard links, the
 // log (made short by a flush) is copied. Reads and writes go on meanwhile. The copy
 // holds every commit acknowledged before the call, and a prefix of those after, and
 // opens like any database.
@@ -31,20 +32,56 @@ func (db *DB) Checkpoint(ctx context.Context, dest string) error {
 	defer db.calls.end()
 	ctx, stop := db.calls.within(ctx)
 	defer stop()
-	names, err := db.fs.List(dest)
-	if err == nil && len(names) > 0 {
+	if err := db.prepareDir(dest); err != nil {
+		return err
+	}
+	lock, err := db.fs.Lock(filepath.Join(dest, manifest.LockName), lockOwner(), false)
+	if err != nil {
+		return fmt.Errorf("engine: checkpoint: %w", err)
+	}
+	if err = db.checkpoint(ctx, dest); err != nil {
+		err = errors.Join(fmt.Errorf("engine: checkpoint: %w", err), db.clearDir(dest))
+	}
+	return errors.Join(err, lock.Close())
+}
+
+// prepareDir makes sure that dest is an empty directory.
+func (db *DB) prepareDir(dest string) error {
+	if st, err := db.fs.Stat(dest); err == nil && !st.IsDir {
+		return invalid("checkpoint: %s is a file", dest)
+	}
+	if names, err := db.fs.List(dest); err == nil && len(names) > 0 {
 		return invalid("checkpoint: %s is not empty", dest)
 	}
 	if err := manifest.MakeDir(db.fs, dest); err != nil {
 		return fmt.Errorf("engine: checkpoint: %w", err)
 	}
-	if err := db.checkpoint(ctx, dest); err != nil {
-		return fmt.Errorf("engine: checkpoint: %w", err)
-	}
 	return nil
 }
 
+// clearDir removes what a failed checkpoint has put into dest, so that it can be tried
+// again: CURRENT first, so that it is no database any more. Requires: dest was empty.
+func (db *DB) clearDir(dest string) error {
+	names, err := db.fs.List(dest)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, first := range []bool{true, false} {
+		for _, name := range names {
+			if first == (name == manifest.CurrentName) {
+				errs = append(errs, db.fs.Remove(filepath.Join(dest, name)))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
 func (db *DB) checkpoint(ctx context.Context, dest string) error {
+	// The log first: what the state needs of it must not go before it is copied.
+	unpin := db.log.Pin()
+	defer db.sched.kickFlush() // releases what was held back
+	defer unpin()
 	p, err := db.pin()
 	if err != nil {
 		return err

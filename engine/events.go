@@ -11,7 +11,8 @@ type Events struct {
 	Flushed func(FlushEvent)
 	// Compacted is called after runs of a stripe were merged.
 	Compacted func(CompactionEvent)
-	// Stalled is called after a writer had to wait for flushes or compactions.
+	// Stalled is called in a writer's goroutine after it had to wait for flushes or
+	// compactions, before it writes.
 	Stalled func(time.Duration)
 	// ReadOnly is called once if a failed write or sync turns the database
 	// read-only, with the cause.

@@ -171,6 +171,16 @@ func (db *DB) releaseLog(needed base.SeqNum) error {
 	return nil
 }
 
+// releaseRest gives up what the last flush could not give up although it was not needed
+// any more, because a checkpoint was copying it. Why: a log that is too long and of which
+// nothing is left to flush would hold up writers for ever.
+func (db *DB) releaseRest() {
+	if float64(db.log.HeldBytes()) < logFlushAt*float64(db.opts.LogBytes) {
+		return
+	}
+	_ = db.releaseLog(db.state.Load().LogSeq) // a failure of the log is noticed elsewhere
+}
+
 // retention returns what flushes and merges that start now must keep. Every number in
 // a frozen memtable or file is visible afterwards, so that later readers see nothing
 // but the newest versions of it.

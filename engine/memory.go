@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -27,8 +26,10 @@ type memory struct {
 	deepest            atomic.Int64
 	runsSoft, runsHard int64
 
-	gate sync.Mutex // writers under pressure pass one by one
-	debt int64      // bytes written under pressure since the last pause; guarded by gate
+	// gate has room for one token. Writers under pressure pass one by one: who holds
+	// the token may look at debt, the bytes written under pressure since the last pause.
+	gate chan struct{}
+	debt int64
 }
 
 const (
@@ -45,10 +46,13 @@ const (
 	// longestPause is the pause just below full pressure. Below it a pause is
 	// proportional to the square of the pressure.
 	longestPause = 4 * time.Millisecond
+	// stallFrom is the shortest wait that is called a stall.
+	stallFrom = 100 * time.Microsecond
 )
 
 func (m *memory) init(db *DB) {
 	m.budget, m.logBudget = db.opts.MemtableBytes, db.opts.LogBytes
+	m.gate = make(chan struct{}, 1)
 	m.runsSoft, m.runsHard = int64(3*db.opts.MaxRuns), int64(8*db.opts.MaxRuns)
 }
 
@@ -87,27 +91,38 @@ func (m *memory) admit(ctx context.Context, db *DB, n int64) error {
 		return nil // the common case, without floating point divisions
 	}
 	start := time.Now()
-	m.gate.Lock()
-	defer m.gate.Unlock()
-	paused := false
+	err := m.queue(ctx, db, n)
+	if d := time.Since(start); d >= stallFrom {
+		db.metrics.stall(d)
+		if cb := db.opts.Events.Stalled; cb != nil {
+			cb(d)
+		}
+	}
+	return err
+}
+
+// queue waits in line for the gate, and then for the pressure to fall.
+func (m *memory) queue(ctx context.Context, db *DB, n int64) error {
+	select {
+	case m.gate <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-m.gate }()
 	for {
 		m.logUsed.Store(db.log.HeldBytes())
 		p := m.pressure()
 		if p < 0 {
-			break
+			return nil
 		}
 		db.sched.kickFlush()
 		if p < 1 {
 			if m.debt += n; m.debt < pressureBytes {
-				break
+				return nil
 			}
-			m.debt, paused = 0, true
-			if err := sleep(ctx, time.Duration(p*p*float64(longestPause))); err != nil {
-				return err
-			}
-			break
+			m.debt = 0
+			return sleep(ctx, time.Duration(p*p*float64(longestPause)))
 		}
-		paused = true
 		if err := db.sched.flushFailure(); err != nil {
 			return fmt.Errorf("engine: write buffers are full and cannot be flushed: %w", err)
 		}
@@ -118,10 +133,6 @@ func (m *memory) admit(ctx context.Context, db *DB, n int64) error {
 			return err
 		}
 	}
-	if paused {
-		db.metrics.stall(time.Since(start))
-	}
-	return nil
 }
 
 // sleep waits for d or until ctx ends.

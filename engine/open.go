@@ -169,9 +169,7 @@ func (db *DB) checkFiles(state *manifest.State) error {
 }
 
 func (db *DB) lockDir() error {
-	host, _ := os.Hostname()
-	owner := fmt.Sprintf("process %d (%s) on %s since %s", os.Getpid(), filepath.Base(os.Args[0]),
-		host, time.Now().UTC().Format(time.RFC3339))
+	owner := lockOwner()
 	lock, err := db.fs.Lock(filepath.Join(db.dir, manifest.LockName), owner, db.opts.ReadOnly)
 	var locked *vfs.LockedError
 	switch {
@@ -182,6 +180,13 @@ func (db *DB) lockDir() error {
 	}
 	db.lock = lock
 	return nil
+}
+
+// lockOwner is what others are told who find the database locked.
+func lockOwner() string {
+	host, _ := os.Hostname()
+	return fmt.Sprintf("process %d (%s) on %s since %s", os.Getpid(), filepath.Base(os.Args[0]),
+		host, time.Now().UTC().Format(time.RFC3339))
 }
 
 func newState() *manifest.State {

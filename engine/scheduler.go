@@ -110,6 +110,7 @@ func (s *scheduler) flushLoop() {
 		for s.ctx.Err() == nil && s.db.failure.Load() == nil {
 			group := s.db.pickFlush()
 			if len(group) == 0 {
+				s.db.releaseRest()
 				break
 			}
 			if err := s.flushGroup(group); err != nil {

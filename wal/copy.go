@@ -51,6 +51,19 @@ func (l *Log) CopyTo(fsys vfs.FS, dir string, from SegmentNum) (base.SeqNum, err
 	return last, nil
 }
 
+// Pin keeps segments from being released until unpin is called, once. Release leaves
+// them then; call it again afterwards.
+func (l *Log) Pin() (unpin func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pins++
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.pins--
+	}
+}
+
 // copyFile copies the first n bytes of a file and syncs the copy.
 func copyFile(from vfs.FS, src string, to vfs.FS, dst string, n int64) (err error) {
 	in, err := from.Open(src)

@@ -1,0 +1,229 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/vfs"
+)
+
+// Checkpoints are taken while writers write: each opens, verifies, and holds what was
+// acknowledged before it, without holes; and it stays as it is whatever happens to the
+// original.
+func TestCheckpointWhileWriting(t *testing.T) {
+	fsys := vfs.NewMem()
+	o := engine.Options{
+		Durability: engine.Process, MemtableBytes: 1 << 20, LogBytes: 8 << 20, MaxRuns: 2,
+		FlushRecords: 200,
+	}
+	db := openOn(t, fsys, o)
+	const writers, copies = 4, 8
+	var acked [writers]atomic.Int64
+	var stop atomic.Bool
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			value := make([]byte, 1000)
+			for n := int64(0); !stop.Load(); n++ {
+				k := pksk(fmt.Sprint(w), fmt.Sprintf("%09d", n))
+				if err := db.Put(k, value, nil); err != nil {
+					t.Error(err)
+					return
+				}
+				acked[w].Store(n + 1)
+			}
+		})
+	}
+	type copied struct {
+		dir    string
+		before [writers]int64
+		items  int
+	}
+	var all []copied
+	for i := range copies {
+		c := copied{dir: fmt.Sprintf("copies/%d", i)}
+		eventually(t, "writes", func() bool { return acked[0].Load() > int64(200*i) })
+		for w := range acked {
+			c.before[w] = acked[w].Load()
+		}
+		ok(t, db.Checkpoint(ctx, c.dir))
+		all = append(all, c)
+	}
+	stop.Store(true)
+	wg.Wait()
+	check := func(c *copied, o engine.Options) {
+		t.Helper()
+		db, err := engine.OpenFS(fsys, c.dir, &o)
+		ok(t, err)
+		ok(t, second(db.Verify(ctx, nil)))
+		items := 0
+		for w := range writers {
+			n, err := db.Count(ctx, engine.Query{PK: []byte(fmt.Sprint(w))})
+			ok(t, err)
+			last, err := db.Has(pksk(fmt.Sprint(w), fmt.Sprintf("%09d", n-1)))
+			if n < c.before[w] || err != nil || n > 0 && !last {
+				t.Fatalf("%s: writer %d has %d items, %d were acknowledged; last %v, %v",
+					c.dir, w, n, c.before[w], last, err)
+			}
+			items += int(n)
+		}
+		if c.items != 0 && items != c.items {
+			t.Fatalf("%s has %d items now, and had %d", c.dir, items, c.items)
+		}
+		c.items = items
+		mustClose(t, db)
+	}
+	for i := range all {
+		check(&all[i], engine.Options{ReadOnly: true})
+	}
+	for w := range writers { // the original loses everything
+		ok(t, db.DeleteRange([]byte(fmt.Sprint(w)), engine.SKCondition{}, nil))
+	}
+	ok(t, db.Compact(ctx))
+	mustClose(t, db)
+	for i := range all {
+		check(&all[i], o)
+	}
+}
+
+// A flush that commits while a checkpoint links files must not take away the log that the
+// checkpoint's state needs.
+func TestCheckpointKeepsItsLog(t *testing.T) {
+	mem := vfs.NewMem()
+	var db *engine.DB
+	var once sync.Once
+	fill := func(from int) {
+		value := make([]byte, 64<<10)
+		for i := range 40 { // more than two segments
+			ok(t, db.Put(pk(fmt.Sprint(from+i)), value, nil))
+		}
+	}
+	fsys := vfs.NewFault(mem, func(op vfs.Op) error {
+		if op.Kind == vfs.OpLink {
+			once.Do(func() {
+				fill(100)
+				ok(t, db.Flush(ctx))
+				fill(200)
+				ok(t, db.Flush(ctx))
+			})
+		}
+		return nil
+	})
+	db = openOn(t, fsys, engine.Options{LogBytes: 8 << 20, Durability: engine.Process})
+	fill(0)
+	ok(t, db.Checkpoint(ctx, "copy"))
+	// What was held back meanwhile goes now, so that writers never wait for it.
+	eventually(t, "release of the log", func() bool { return db.Metrics().LogSegments <= 2+4 })
+	within(t, 20*time.Second, "writes after the checkpoint", func() { fill(300); fill(400); fill(500) })
+	mustClose(t, db)
+	c, err := engine.OpenFS(mem, "copy", nil)
+	ok(t, err)
+	for i := range 40 {
+		ok(t, second(c.Get(pk(fmt.Sprint(i)))))
+	}
+	ok(t, second(c.Verify(ctx, nil)))
+	mustClose(t, c)
+}
+
+// The destination must be new or empty; anything else is refused and left alone.
+func TestCheckpointDestination(t *testing.T) {
+	fsys := vfs.NewMem()
+	db := openOn(t, fsys, engine.Options{})
+	defer mustClose(t, db)
+	ok(t, db.Put(pk("k"), []byte("v"), nil))
+	ok(t, db.Flush(ctx))
+	ok(t, db.Checkpoint(ctx, "full"))
+	f, err := fsys.Create("file")
+	ok(t, err)
+	ok(t, f.Close())
+	before := snapshotFiles(t, fsys, "full")
+	for _, dest := range []string{"full", "db", "file", "file/below", ""} {
+		if err := db.Checkpoint(ctx, dest); err == nil {
+			t.Errorf("a checkpoint into %q succeeded", dest)
+		} else if dest != "file/below" {
+			wantIs(t, err, engine.ErrInvalid)
+		}
+	}
+	if !maps.Equal(before, snapshotFiles(t, fsys, "full")) {
+		t.Error("the directory has changed")
+	}
+	ok(t, fsys.MkdirAll("empty"))
+	ok(t, fsys.MkdirAll("db/inside")) // odd, but harmless
+	for _, dest := range []string{"empty", "new/deep", "db/inside"} {
+		ok(t, db.Checkpoint(ctx, dest))
+		c, err := engine.OpenFS(fsys, dest, &engine.Options{ReadOnly: true})
+		ok(t, err)
+		wantValue(t, c, pk("k"), []byte("v"))
+		mustClose(t, c)
+	}
+}
+
+// A checkpoint needs nothing written into it to be opened read-only, not even a lock file.
+func TestCheckpointOnReadOnlyMedium(t *testing.T) {
+	dir := t.TempDir()
+	db, err := engine.Open(filepath.Join(dir, "db"), nil)
+	ok(t, err)
+	ok(t, db.Put(pk("k"), []byte("v"), nil))
+	dest := filepath.Join(dir, "copy")
+	ok(t, db.Checkpoint(ctx, dest))
+	mustClose(t, db)
+	before := readDir(t, dest)
+	c, err := engine.Open(dest, &engine.Options{ReadOnly: true})
+	ok(t, err)
+	wantValue(t, c, pk("k"), []byte("v"))
+	mustClose(t, c)
+	if after := readDir(t, dest); !maps.Equal(before, after) {
+		t.Errorf("%d files before, %d after", len(before), len(after))
+	}
+}
+
+// Whatever fails on the way, the source stays writable unless its own files are
+// concerned, the destination is no half database, and the next attempt works.
+func TestCheckpointFails(t *testing.T) {
+	mem := vfs.NewMem()
+	var at, count atomic.Int64
+	errDisk := errors.New("destination fails")
+	fsys := vfs.NewFault(mem, func(op vfs.Op) error {
+		if strings.Contains(op.Name+op.NewName, "copy") && op.Kind != vfs.OpRemove &&
+			op.Kind != vfs.OpClose && op.Kind != vfs.OpList && count.Add(1) == at.Load() {
+			return errDisk
+		}
+		return nil
+	})
+	db := openOn(t, fsys, engine.Options{})
+	defer mustClose(t, db)
+	for n := int64(1); ; n++ {
+		ok(t, db.Put(pk("k"), []byte{byte(n)}, nil))
+		count.Store(0)
+		at.Store(n)
+		err := db.Checkpoint(ctx, "copy")
+		at.Store(0)
+		done := count.Load() < n
+		if err != nil { // a look that fails does not matter
+			wantIs(t, err, errDisk)
+			_, err = engine.OpenFS(mem, "copy", &engine.Options{MustExist: true})
+			wantIs(t, err, engine.ErrNotExist)
+			ok(t, db.Checkpoint(ctx, "copy"))
+		}
+		c, err := engine.OpenFS(mem, "copy", nil)
+		ok(t, err)
+		wantValue(t, c, pk("k"), []byte{byte(n)})
+		mustClose(t, c)
+		names, err := mem.List("copy")
+		ok(t, err)
+		for _, name := range names {
+			ok(t, mem.Remove(filepath.Join("copy", name)))
+		}
+		if done {
+			return
+		}
+	}
+}
