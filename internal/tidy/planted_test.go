@@ -148,6 +148,15 @@ var planted = []struct {
 		exampleFile: "\tf()\n\t// Output:\n\t// 2\n",
 	}, "the output is not that"},
 
+	{"test that exists", checkTestNames, map[string]string{
+		"a.md": "# A\n`TestB` and `TestKitchen` of `x`: not `Test` nor TestD\n",
+		"b/b_test.go": "package b\n\nfunc TestB(t *testing.T) {}\n" +
+			"func TestKitchen(t *testing.T) {}\n",
+	}, ""},
+	{"test that is gone", checkTestNames, map[string]string{
+		"a.md": "# A\n`TestB` shows it.\n",
+	}, "names TestB"},
+
 	{"no Go", checkSizes, map[string]string{"a.go": "pakcage p\n"}, "expected 'package'"},
 }
 
