@@ -63,7 +63,8 @@ func TestVerifyNamesAllDamage(t *testing.T) {
 		}
 	}
 	if len(rep.Errors) != damaged || rep.Files != len(names) {
-		t.Errorf("%d errors in %d files, want %d in %d", len(rep.Errors), rep.Files, damaged, len(names))
+		t.Errorf("%d errors in %d files, want %d in %d",
+			len(rep.Errors), rep.Files, damaged, len(names))
 	}
 }
 
@@ -116,7 +117,9 @@ func TestDamagedFileStaysOnItsOwn(t *testing.T) {
 	wantDamaged(db.PutIfAbsent(old, nil, nil)) // cannot know
 	wantDamaged(lastError(db.Scan(ctx, engine.Scan{})))
 
-	fresh := func(i int) engine.Key { return engine.Key{PK: victim.PK, SK: fmt.Appendf(nil, "new%04d", i)} }
+	fresh := func(i int) engine.Key {
+		return engine.Key{PK: victim.PK, SK: fmt.Appendf(nil, "new%04d", i)}
+	}
 	const rounds = 30
 	for i := range rounds {
 		ok(t, db.Put(fresh(i), []byte("new"), nil))

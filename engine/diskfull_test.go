@@ -56,7 +56,8 @@ func TestDiskFullPasses(t *testing.T) {
 	fsys := vfs.NewMem()
 	db := smallDisk(t, fsys)
 	for i := range 400 {
-		ok(t, db.Put(pk(fmt.Sprint(i)), append(fmt.Append(nil, i), make([]byte, 4<<10-len(fmt.Sprint(i)))...), nil))
+		value := append(fmt.Append(nil, i), make([]byte, 4<<10-len(fmt.Sprint(i)))...)
+		ok(t, db.Put(pk(fmt.Sprint(i)), value, nil))
 	}
 	n := 400
 	for round := range 3 {
@@ -72,7 +73,9 @@ func TestDiskFullPasses(t *testing.T) {
 			"Checkpoint":  func() error { return db.Checkpoint(ctx, "copy") },
 			"SetProperty": func() error { return db.SetProperty("p", make([]byte, 100<<10)) },
 		} {
-			if err := call(); err != nil && (!errors.Is(err, engine.ErrDiskFull) || errors.Is(err, engine.ErrReadOnly)) {
+			err := call()
+			if err != nil &&
+				(!errors.Is(err, engine.ErrDiskFull) || errors.Is(err, engine.ErrReadOnly)) {
 				t.Errorf("%s on a full disk: %v", name, err)
 			}
 		}
@@ -147,7 +150,8 @@ func TestDiskFullAnywhere(t *testing.T) {
 		fsys.SetCapacity(fsys.UsedBytes() + room)
 		want := map[string]string{id(pk("first")): "v"}
 		full := func(err error) bool {
-			if err != nil && (!errors.Is(err, engine.ErrDiskFull) || errors.Is(err, engine.ErrReadOnly)) {
+			if err != nil &&
+				(!errors.Is(err, engine.ErrDiskFull) || errors.Is(err, engine.ErrReadOnly)) {
 				t.Fatalf("room %d: %v", room, err)
 			}
 			return err != nil

@@ -56,10 +56,11 @@ func TestFailedWriteIsFinal(t *testing.T) {
 		match func(vfs.Op) bool
 		call  func(*engine.DB) error
 	}{
-		"log write":              {onFile("wal-", vfs.OpWriteAt), put},
-		"log sync":               {onFile("wal-", vfs.OpSync), put},
-		"log sync in flush":      {onFile("wal-", vfs.OpSync), flush},
-		"log sync in Sync":       {onFile("wal-", vfs.OpSync), func(db *engine.DB) error { return db.Sync(ctx) }},
+		"log write":         {onFile("wal-", vfs.OpWriteAt), put},
+		"log sync":          {onFile("wal-", vfs.OpSync), put},
+		"log sync in flush": {onFile("wal-", vfs.OpSync), flush},
+		"log sync in Sync": {onFile("wal-", vfs.OpSync),
+			func(db *engine.DB) error { return db.Sync(ctx) }},
 		"SST create":             {onFile(".sst", vfs.OpCreate), flush},
 		"SST write":              {onFile(".sst", vfs.OpWriteAt, vfs.OpWrite), flush},
 		"SST sync":               {onFile(".sst", vfs.OpSync), flush},
@@ -102,7 +103,8 @@ func failFinally(t *testing.T, match func(vfs.Op) bool, call func(*engine.DB) er
 		t.Errorf("event with %v", cause)
 	}
 	for _, again := range []error{
-		call(db), db.Put(pk("c"), nil, nil), db.Delete(pk("a"), nil), db.Flush(ctx), db.Compact(ctx),
+		call(db), db.Put(pk("c"), nil, nil), db.Delete(pk("a"), nil), db.Flush(ctx),
+		db.Compact(ctx),
 		db.SetProperty("x", nil), db.Sync(ctx), db.Checkpoint(ctx, "copy"),
 		db.Update(ctx, func(*engine.Tx) error { return nil }),
 	} {
@@ -172,7 +174,8 @@ func TestFailedRemovalIsHarmless(t *testing.T) {
 	fsys := vfs.NewFault(mem, b.hook)
 	db := smallDisk(t, fsys)
 	b.match = func(op vfs.Op) bool {
-		return op.Kind == vfs.OpRemove || op.Kind == vfs.OpRename && strings.HasSuffix(op.NewName, ".sst")
+		return op.Kind == vfs.OpRemove || op.Kind == vfs.OpRename &&
+			strings.HasSuffix(op.NewName, ".sst")
 	}
 	b.broken.Store(true)
 	value := make([]byte, 10<<10)
@@ -203,11 +206,15 @@ func TestFailedRemovalIsHarmless(t *testing.T) {
 func TestCanceledCallsAreNoFailures(t *testing.T) {
 	why := errors.New("changed my mind")
 	for name, call := range map[string]func(*engine.DB, context.Context) error{
-		"Flush":      (*engine.DB).Flush,
-		"Compact":    (*engine.DB).Compact,
-		"Sync":       (*engine.DB).Sync,
-		"Checkpoint": func(db *engine.DB, ctx context.Context) error { return db.Checkpoint(ctx, "copy") },
-		"Verify":     func(db *engine.DB, ctx context.Context) error { return second(db.Verify(ctx, nil)) },
+		"Flush":   (*engine.DB).Flush,
+		"Compact": (*engine.DB).Compact,
+		"Sync":    (*engine.DB).Sync,
+		"Checkpoint": func(db *engine.DB, ctx context.Context) error {
+			return db.Checkpoint(ctx, "copy")
+		},
+		"Verify": func(db *engine.DB, ctx context.Context) error {
+			return second(db.Verify(ctx, nil))
+		},
 	} {
 		canceled := 0
 		for n := int64(1); n < 400; n += 3 {
@@ -225,7 +232,8 @@ func TestCanceledCallsAreNoFailures(t *testing.T) {
 				Events: &engine.Events{ReadOnly: func(err error) { t.Errorf("%s: %v", name, err) }},
 			})
 			for i := range 20 {
-				ok(t, db.Put(pk(fmt.Sprint(i)), make([]byte, 1<<10), &engine.WriteOptions{Durability: engine.Process}))
+				ok(t, db.Put(pk(fmt.Sprint(i)), make([]byte, 1<<10),
+					&engine.WriteOptions{Durability: engine.Process}))
 				if i == 10 {
 					ok(t, db.Flush(ctx))
 				}
@@ -255,7 +263,9 @@ func TestCanceledCallsAreNoFailures(t *testing.T) {
 
 // Deadlines behave like cancellations, in a merge that waits for its rate limit.
 func TestDeadlineOfThrottledCompact(t *testing.T) {
-	db := openMemory(t, engine.Options{CompactionBytesPerSecond: 1, Compression: engine.NoCompression})
+	db := openMemory(t, engine.Options{
+		CompactionBytesPerSecond: 1, Compression: engine.NoCompression,
+	})
 	for i := range 3 {
 		ok(t, db.Put(pk("k"), make([]byte, 600<<10), nil))
 		ok(t, db.Put(pk("l"), []byte{byte(i)}, nil))

@@ -45,12 +45,14 @@ func TestInspectFile(t *testing.T) {
 			b[at] ^= 0x55
 			writeFiles(t, dir, map[string]string{name: string(b)})
 			err := engine.InspectFile(filepath.Join(dir, name), io.Discard)
-			if err != nil && !errors.Is(err, engine.ErrCorrupt) && !errors.Is(err, engine.ErrNotDatabase) {
+			if err != nil && !errors.Is(err, engine.ErrCorrupt) &&
+				!errors.Is(err, engine.ErrNotDatabase) {
 				t.Errorf("%s with byte %d changed: %v", name, at, err)
 			}
 		}
 		writeFiles(t, dir, map[string]string{name: ""})
-		if err := engine.InspectFile(filepath.Join(dir, name), io.Discard); err == nil && len(content) > 0 {
+		err := engine.InspectFile(filepath.Join(dir, name), io.Discard)
+		if err == nil && len(content) > 0 {
 			t.Errorf("%s: nothing is wrong with an empty file", name)
 		}
 	}

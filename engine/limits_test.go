@@ -145,8 +145,9 @@ func badReads(db *engine.DB) map[string]badCall {
 	}
 	p := []byte("p")
 	return map[string]badCall{
-		"query limit":      {count(engine.Query{PK: p, Limit: -1}), engine.ErrInvalid},
-		"empty SKEqual":    {count(engine.Query{PK: p, SK: engine.SKEqual(nil)}), engine.ErrEmptySK},
+		"query limit": {count(engine.Query{PK: p, Limit: -1}), engine.ErrInvalid},
+		"empty SKEqual": {count(engine.Query{PK: p, SK: engine.SKEqual(nil)}),
+			engine.ErrEmptySK},
 		"scan limit":       {scan(engine.Scan{Limit: -1}), engine.ErrInvalid},
 		"negative segment": {scan(engine.Scan{Segment: -1, Segments: 4}), engine.ErrInvalid},
 		"segment too high": {scan(engine.Scan{Segment: 4, Segments: 4}), engine.ErrInvalid},

@@ -265,8 +265,9 @@ func TestLoopsThatEndEarly(t *testing.T) {
 	q := engine.Query{PK: []byte("1")}
 	seqs := map[string]iter.Seq2[engine.Item, error]{
 		"query": db.Query(ctx, q), "scan": db.Scan(ctx, engine.Scan{}),
-		"unordered": db.Scan(ctx, engine.Scan{Unordered: true}), "snapshot": snap.Scan(ctx, engine.Scan{}),
-		"reverse": db.Scan(ctx, engine.Scan{Reverse: true}),
+		"unordered": db.Scan(ctx, engine.Scan{Unordered: true}),
+		"snapshot":  snap.Scan(ctx, engine.Scan{}),
+		"reverse":   db.Scan(ctx, engine.Scan{Reverse: true}),
 	}
 	for name, seq := range seqs {
 		for range seq {
@@ -325,7 +326,8 @@ func TestIterationAcrossClose(t *testing.T) {
 		db := openOn(t, fsys, engine.Options{FlushRecords: 50, CacheBytes: 1, BlockBytes: 1 << 10})
 		const n = 3000
 		for i := range n {
-			ok(t, db.Put(pk(fmt.Sprintf("%04d", i)), make([]byte, 50), &engine.WriteOptions{Durability: engine.Process}))
+			ok(t, db.Put(pk(fmt.Sprintf("%04d", i)), make([]byte, 50),
+				&engine.WriteOptions{Durability: engine.Process}))
 		}
 		ok(t, db.Flush(ctx))
 		next, stop := iter.Pull2(db.Scan(ctx, engine.Scan{Unordered: unordered}))
@@ -450,6 +452,7 @@ func TestCallbacksMayUseTheDatabase(t *testing.T) {
 		_ = db.Close()
 	})
 	if flushed.Load() < 4 || compacted.Load() < 1 || readOnly.Load() != 1 {
-		t.Errorf("%d flushes, %d merges, %d failures", flushed.Load(), compacted.Load(), readOnly.Load())
+		t.Errorf("%d flushes, %d merges, %d failures", flushed.Load(), compacted.Load(),
+			readOnly.Load())
 	}
 }

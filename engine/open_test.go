@@ -49,8 +49,9 @@ func TestOpenForeignDirectory(t *testing.T) {
 		files map[string]string
 		words []string
 	}{
-		"photos":     {map[string]string{"a.jpg": "x", "b.jpg": "y"}, []string{"a.jpg", "b.jpg"}},
-		"leveldb":    {map[string]string{"CURRENT": "MANIFEST-000005\n", "000003.log": ""}, []string{"CURRENT"}},
+		"photos": {map[string]string{"a.jpg": "x", "b.jpg": "y"}, []string{"a.jpg", "b.jpg"}},
+		"leveldb": {map[string]string{"CURRENT": "MANIFEST-000005\n", "000003.log": ""},
+			[]string{"CURRENT"}},
 		"text":       {map[string]string{"CURRENT": "now"}, []string{"CURRENT"}},
 		"empty file": {map[string]string{"CURRENT": ""}, []string{"CURRENT"}},
 		"sst only":   {map[string]string{"000-1.sst": "x"}, []string{"000-1.sst"}},
@@ -100,7 +101,9 @@ func TestOpenFileInsteadOfDirectory(t *testing.T) {
 
 func TestOpenWhatDoesNotExist(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "none")
-	for _, o := range []engine.Options{{ReadOnly: true}, {MustExist: true}, {ReadOnly: true, InMemory: true}} {
+	for _, o := range []engine.Options{
+		{ReadOnly: true}, {MustExist: true}, {ReadOnly: true, InMemory: true},
+	} {
 		_, err := engine.Open(dir, &o)
 		wantIs(t, err, engine.ErrNotExist)
 		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {

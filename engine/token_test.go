@@ -54,7 +54,8 @@ func FuzzCursor(f *testing.F) {
 		if err != nil && !errors.Is(err, engine.ErrInvalidCursor) {
 			t.Fatal(err)
 		}
-		for _, err := range db.Query(ctx, engine.Query{PK: []byte("p"), After: engine.Cursor(text)}) {
+		q := engine.Query{PK: []byte("p"), After: engine.Cursor(text)}
+		for _, err := range db.Query(ctx, q) {
 			if err != nil && !errors.Is(err, engine.ErrInvalidCursor) {
 				t.Fatal(err)
 			}

@@ -99,7 +99,8 @@ func BenchmarkGet(b *testing.B) {
 	}{
 		{"hit/10K", 10_000, 1, sst.WriterOptions{Codec: sst.LZ4, FilterBits: 8}, 1 << 30},
 		{"hit/1M", 1_000_000, 128, sst.WriterOptions{Codec: sst.LZ4, FilterBits: 8}, 1 << 30},
-		{"cold-lz4-16K/100K", 100_000, 8, sst.WriterOptions{Codec: sst.LZ4, FilterBits: 8}, 1 << 20},
+		{"cold-lz4-16K/100K", 100_000, 8, sst.WriterOptions{Codec: sst.LZ4, FilterBits: 8},
+			1 << 20},
 		{"cold-lz4-4K/100K", 100_000, 8, sst.WriterOptions{
 			Codec: sst.LZ4, FilterBits: 8, BlockBytes: 4096,
 		}, 2 << 20},

@@ -34,7 +34,8 @@ func writerOptions(o sst.WriterOptions) sst.WriterOptions {
 
 // build writes a file into fs and returns its description.
 func build(
-	tb testing.TB, fs vfs.FS, o sst.WriterOptions, entries []base.Entry, ranges ...base.RangeTombstone,
+	tb testing.TB, fs vfs.FS, o sst.WriterOptions, entries []base.Entry,
+	ranges ...base.RangeTombstone,
 ) base.FileMeta {
 	tb.Helper()
 	f, err := fs.Create(base.SSTName(o.Stripe, writerOptions(o).FileNum))

@@ -44,7 +44,8 @@ func checkAnswers(
 			return false
 		}
 		var c *corrupt.Error
-		if !errors.As(err, &c) || !errors.Is(err, corrupt.ErrCorrupt) || c.File == "" || c.Offset < 0 {
+		if !errors.As(err, &c) || !errors.Is(err, corrupt.ErrCorrupt) || c.File == "" ||
+			c.Offset < 0 {
 			t.Fatalf("error without file and offset: %#v", err)
 		}
 		damaged = true

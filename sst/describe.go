@@ -72,7 +72,8 @@ func (r *Reader) Describe(out io.Writer) error {
 	p, f := t.props, &t.footer
 	fmt.Fprintf(w, "file            %s (%d bytes)\n", r.meta.Name(), f.size)
 	fmt.Fprintf(w, "database        %x\n", f.dbid)
-	fmt.Fprintf(w, "keys            %d, smallest %q, largest %q\n", p.keys, p.zone.First, p.zone.Last)
+	fmt.Fprintf(w, "keys            %d, smallest %q, largest %q\n", p.keys, p.zone.First,
+		p.zone.Last)
 	fmt.Fprintf(w, "entries         %s\n", describeZone(&p.zone))
 	fmt.Fprintf(w, "range deletes   %d\n", p.ranges)
 	fmt.Fprintf(w, "sequence        %d to %d\n", p.minSeq, p.maxSeq)

@@ -71,7 +71,8 @@ func seedParts(tb testing.TB) parts {
 		}
 		return raw
 	}
-	p.index, p.ranges, p.props = read(t.footer.index), read(t.footer.ranges), read(t.footer.properties)
+	p.index, p.ranges = read(t.footer.index), read(t.footer.ranges)
+	p.props = read(t.footer.properties)
 	p.filter = read(t.props.partitions[0].handle)
 	x, err := openIndex(p.index)
 	if err != nil {
@@ -214,7 +215,9 @@ func FuzzHostileFile(f *testing.F) {
 			requireCorrupt(t, err)
 			return
 		}
-		r := NewReader(ReaderOptions{FS: fs, Meta: meta, DBID: p.footer.dbid, Cache: cache.New(1 << 20)})
+		r := NewReader(ReaderOptions{
+			FS: fs, Meta: meta, DBID: p.footer.dbid, Cache: cache.New(1 << 20),
+		})
 		defer r.Close()
 		limit := len(block)*len(index) + 10
 		var e base.Entry

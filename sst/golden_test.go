@@ -23,7 +23,8 @@ func exampleFile(tb testing.TB, fs vfs.FS) (base.FileMeta, []base.Entry, base.Ra
 	tb.Helper()
 	entries := []base.Entry{
 		{Key: []byte("u1\x00\x00a"), Value: []byte("Ada"), Seq: 9, Kind: base.KindPut},
-		{Key: []byte("u1\x00\x00a"), Value: []byte("A."), Seq: 4, Kind: base.KindPutTTL, Expiry: 1000},
+		{Key: []byte("u1\x00\x00a"), Value: []byte("A."), Seq: 4, Kind: base.KindPutTTL,
+			Expiry: 1000},
 		{Key: []byte("u1\x00\x00bob"), Seq: 6, Kind: base.KindDelete},
 	}
 	rt := base.RangeTombstone{Start: []byte("u2"), End: []byte("u3"), Seq: 5}
@@ -41,7 +42,8 @@ func TestDocumentedExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := exampleBytes(t, string(page)); !bytes.Equal(got, want) {
-		t.Errorf("the page shows %d bytes, the writer makes %d:\n%s", len(want), len(got), hex.Dump(got))
+		t.Errorf("the page shows %d bytes, the writer makes %d:\n%s", len(want), len(got),
+			hex.Dump(got))
 	}
 }
 
@@ -88,7 +90,8 @@ func TestGolden(t *testing.T) {
 		}
 		golden := parseDump(t, string(text))
 		if codec == sst.None && !bytes.Equal(now, golden) {
-			t.Errorf("the writer makes other bytes than in %s; if that is meant, it is a new version", path)
+			t.Errorf("the writer makes other bytes than in %s; if that is meant, "+
+				"it is a new version", path)
 		}
 		store(t, fs, meta.Name(), golden)
 		if meta, _, err = sst.ReadMeta(fs, meta.Name()); err != nil {

@@ -156,7 +156,8 @@ func openIndex(data []byte) (indexBlock, error) {
 		at = end
 	}
 	if at != uint64(len(data)) {
-		return indexBlock{}, corrupt.New("", int64(at), "index", "no further bytes", uint64(len(data))-at)
+		return indexBlock{}, corrupt.New("", int64(at), "index", "no further bytes",
+			uint64(len(data))-at)
 	}
 	return x, nil
 }

@@ -266,7 +266,8 @@ func (r *Reader) readRanges(t *tail) (list []base.RangeTombstone, sizeBytes int6
 		return nil, 0, r.named(err, h.off)
 	}
 	if uint64(len(list)) != t.props.ranges {
-		return nil, 0, corrupt.New(r.path, int64(h.off), "range tombstones", t.props.ranges, len(list))
+		return nil, 0, corrupt.New(r.path, int64(h.off), "range tombstones", t.props.ranges,
+			len(list))
 	}
 	const perTombstone = 56 // the slice element
 	return list, int64(len(raw)) + int64(len(list))*perTombstone, nil

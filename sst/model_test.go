@@ -29,7 +29,8 @@ func TestModel(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
 		g := generator{
 			rnd: rnd, keys: 1 + rnd.IntN(400), versions: 1 + rnd.IntN(12),
-			prefix:   []string{"", "tenant01/", "\x00\x00", "a long prefix of every key/"}[rnd.IntN(4)],
+			prefix: []string{"", "tenant01/", "\x00\x00",
+				"a long prefix of every key/"}[rnd.IntN(4)],
 			longKeys: rnd.IntN(2) == 0, valueMax: []int{0, 20, 200}[rnd.IntN(3)],
 			hugeValue: []int{0, 3000, 70000}[rnd.IntN(3)],
 		}
@@ -190,7 +191,9 @@ func checkWalk(t *testing.T, rnd *rand.Rand, c cursor.Cursor, want []base.Entry)
 				key[rnd.IntN(len(key))] ^= byte(1 << rnd.IntN(8))
 			}
 		}
-		i := sort.Search(len(want), func(i int) bool { return bytes.Compare(want[i].Key, key) >= 0 })
+		i := sort.Search(len(want), func(i int) bool {
+			return bytes.Compare(want[i].Key, key) >= 0
+		})
 		var ok bool
 		if rnd.IntN(2) == 0 {
 			ok = c.SeekGE(key)
@@ -207,7 +210,8 @@ func checkWalk(t *testing.T, rnd *rand.Rand, c cursor.Cursor, want []base.Entry)
 				break
 			}
 			if !sameEntry(c.Entry(), &want[i]) {
-				t.Fatalf("after seek to %q, step %d: got %v, want %v", key, step, c.Entry(), want[i])
+				t.Fatalf("after seek to %q, step %d: got %v, want %v", key, step, c.Entry(),
+					want[i])
 			}
 			if rnd.IntN(2) == 0 {
 				i++
@@ -242,7 +246,8 @@ func TestWriterReuse(t *testing.T) {
 		w.Reset(f, o)
 		if i%4 == 3 { // an abandoned file leaves nothing behind
 			_ = w.Add(&entries[0])
-			_ = w.AddRangeTombstone(base.RangeTombstone{Start: []byte("a"), End: []byte("b"), Seq: 1})
+			_ = w.AddRangeTombstone(base.RangeTombstone{Start: []byte("a"), End: []byte("b"),
+				Seq: 1})
 			w.Reset(f, o)
 		}
 		if meta := fill(t, &w, entries); fmt.Sprint(meta) != fmt.Sprint(fresh) {
@@ -325,7 +330,8 @@ func TestWriterRefuses(t *testing.T) {
 		return base.Entry{Key: []byte(key), Seq: seq, Kind: base.KindPut, Value: []byte{}}
 	}
 	long := base.Entry{Key: make([]byte, sst.MaxKeyBytes+1), Kind: base.KindPut}
-	big := base.Entry{Key: []byte("k"), Value: make([]byte, sst.MaxValueBytes+1), Kind: base.KindPut}
+	big := base.Entry{Key: []byte("k"), Value: make([]byte, sst.MaxValueBytes+1),
+		Kind: base.KindPut}
 	cases := map[string][]base.Entry{
 		"key order":      {put("b", 1), put("a", 1)},
 		"sequence order": {put("a", 1), put("a", 2)},

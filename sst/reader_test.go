@@ -406,7 +406,8 @@ func TestVerifyStops(t *testing.T) {
 	meta, _, _ := smallFile(t, fsys, sst.None)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := sst.NewReader(readerOptions(fsys, meta)).Verify(ctx); !errors.Is(err, context.Canceled) {
+	err := sst.NewReader(readerOptions(fsys, meta)).Verify(ctx)
+	if !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }

@@ -92,7 +92,8 @@ func (s *sequential) fill(r *Reader, t *tail, h blockHandle, size int) error {
 // decode decodes block h out of the buffer. Requires: holds(h).
 func (s *sequential) decode(r *Reader, h blockHandle) ([]byte, error) {
 	if !h.check(r.meta.SizeBytes, maxDataBytes) {
-		return nil, corrupt.New(r.path, int64(h.off), "data block", "a place inside the file", h.end())
+		return nil, corrupt.New(r.path, int64(h.off), "data block", "a place inside the file",
+			h.end())
 	}
 	at := h.off - s.start
 	b := s.buf[at : at+uint64(h.stored)+trailerBytes]

@@ -28,8 +28,12 @@ func TestVerifyFindsLies(t *testing.T) {
 		"zone map of the file": func(p *parts) {
 			changeProps(t, p, func(q *properties) { q.zone.RawBytes++ })
 		},
-		"sequence numbers": func(p *parts) { changeProps(t, p, func(q *properties) { q.maxSeq++ }) },
-		"end of data":      func(p *parts) { changeProps(t, p, func(q *properties) { q.dataEnd-- }) },
+		"sequence numbers": func(p *parts) {
+			changeProps(t, p, func(q *properties) { q.maxSeq++ })
+		},
+		"end of data": func(p *parts) {
+			changeProps(t, p, func(q *properties) { q.dataEnd-- })
+		},
 	}
 	for name, lie := range lies {
 		p := seedParts(t)

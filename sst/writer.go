@@ -122,7 +122,8 @@ func (w *Writer) checkOrder(e *base.Entry) (newKey bool, err error) {
 	case len(e.Key) > MaxKeyBytes:
 		return false, fmt.Errorf("sst: key of %d bytes, at most %d fit", len(e.Key), MaxKeyBytes)
 	case len(e.Value) > MaxValueBytes:
-		return false, fmt.Errorf("sst: value of %d bytes, at most %d fit", len(e.Value), MaxValueBytes)
+		return false, fmt.Errorf("sst: value of %d bytes, at most %d fit", len(e.Value),
+			MaxValueBytes)
 	case e.Seq > base.MaxSeqNum:
 		return false, fmt.Errorf("sst: sequence number %d is too large", e.Seq)
 	case e.Kind < base.KindDelete || e.Kind > base.KindPutTTL:

@@ -103,7 +103,9 @@ func TestFalsePositives(t *testing.T) {
 // TestEmptyFilter: no keys, and the zero Filter, contain nothing.
 func TestEmptyFilter(t *testing.T) {
 	var b zonemap.Builder
-	for _, f := range []zonemap.Filter{{}, buildFilter(t, &b, nil, 8), buildFilter(t, &b, nil, 16)} {
+	for _, f := range []zonemap.Filter{
+		{}, buildFilter(t, &b, nil, 8), buildFilter(t, &b, nil, 16),
+	} {
 		for h := range uint64(1000) {
 			if f.Contains(h * 0x9e3779b97f4a7c15) {
 				t.Fatal("an empty filter contains something")

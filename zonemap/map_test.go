@@ -73,7 +73,8 @@ func checkZone(t *rapid.T, m *zonemap.Map, entries []base.Entry) {
 	first, last := entries[0].Key, entries[len(entries)-1].Key
 	var tombstones, ttl, raw uint64
 	for _, e := range entries {
-		if e.Seq < m.MinSeq || e.Seq > m.MaxSeq || !m.MayContain(e.Key) || !m.Overlaps(e.Key, nil) ||
+		if e.Seq < m.MinSeq || e.Seq > m.MaxSeq || !m.MayContain(e.Key) ||
+			!m.Overlaps(e.Key, nil) ||
 			!m.Overlaps(nil, append(bytes.Clone(e.Key), 0)) {
 			t.Fatalf("%v denies %v", m, e)
 		}
@@ -119,7 +120,8 @@ func TestEmptyMap(t *testing.T) {
 	b.Add(&base.Entry{Key: []byte("k"), Seq: 4, Kind: base.KindPutTTL, Expiry: 3})
 	b.Reset()
 	b.Add(&base.Entry{Key: []byte("a"), Seq: 9, Kind: base.KindPut})
-	if m := b.Map(); string(m.First) != "a" || m.MinSeq != 9 || m.TTLEntries != 0 || m.MinExpiry != 0 {
+	if m := b.Map(); string(m.First) != "a" || m.MinSeq != 9 || m.TTLEntries != 0 ||
+		m.MinExpiry != 0 {
 		t.Errorf("a reused builder remembers: %+v", m)
 	}
 }

@@ -17,7 +17,9 @@ func TestHashNeverChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	const long = "0123456789abcdefghijklmnopqrstuvwxyz"
-	for _, key := range []string{"", "a", "ab", "abcd", "user#1", long[:8], long[:16], long[:17], long} {
+	for _, key := range []string{
+		"", "a", "ab", "abcd", "user#1", long[:8], long[:16], long[:17], long,
+	} {
 		row := fmt.Sprintf("| `%s` | `%016x` | `%016x` |", key, base.Hash([]byte(key), 0),
 			base.Hash([]byte(key), 0x1122334455667788))
 		if key == "" {

@@ -100,7 +100,8 @@ func TestWeight(t *testing.T) {
 		}
 		if heavy.Peek() == nil {
 			if lightGone == 0 || i < 2*lightGone {
-				t.Fatalf("the heavy entry went after %d insertions, the light one after %d", i, lightGone)
+				t.Fatalf("the heavy entry went after %d insertions, the light one after %d", i,
+					lightGone)
 			}
 			return
 		}

@@ -68,7 +68,8 @@ func TestFilesLimit(t *testing.T) {
 	buf := make([]byte, 7)
 	for range 2000 {
 		i := rnd.IntN(len(handles))
-		if _, err := handles[i].ReadAt(buf, 0); err != nil || string(buf) != fmt.Sprintf("file-%02d", i) {
+		_, err := handles[i].ReadAt(buf, 0)
+		if err != nil || string(buf) != fmt.Sprintf("file-%02d", i) {
 			t.Fatalf("file %d: %q, %v", i, buf, err)
 		}
 	}

@@ -44,7 +44,8 @@ func BenchmarkNames(b *testing.B) {
 	from := 0
 	b.Run("rename", func(b *testing.B) {
 		for b.Loop() {
-			if err := fsys.Rename(name("file", from), name("file", from+benchDirFiles)); err != nil {
+			err := fsys.Rename(name("file", from), name("file", from+benchDirFiles))
+			if err != nil {
 				b.Fatal(err)
 			}
 			from++
