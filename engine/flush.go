@@ -70,6 +70,25 @@ func (db *DB) pickFlush() []uint8 {
 	return must
 }
 
+// pickDeletes returns the stripes whose memtables hold deletions for at least a twentieth
+// of what is in their files, counting a range tombstone as merges do.
+func (db *DB) pickDeletes() (ids []uint8) {
+	for i := range db.stripes {
+		v := db.stripes[i].View()
+		if v == nil {
+			return nil
+		}
+		deletes, entries := 256*v.Active.Ranges()+v.Active.Tombstones(), uint64(0)
+		for _, r := range v.Runs {
+			entries += r.Info.Entries
+		}
+		if entries > 0 && uint64(deletes) >= max(1, entries/20) {
+			ids = append(ids, uint8(i))
+		}
+	}
+	return ids
+}
+
 // Flush writes all memtables to SSTs and returns when they are durable.
 func (db *DB) Flush(ctx context.Context) error {
 	if err := db.writable(); err != nil {
@@ -269,7 +288,7 @@ func (db *DB) flushed(outs []*stripe.Output, ids []uint8, d time.Duration) *Flus
 		bytes += o.BytesWritten
 		freed += o.TableBytes()
 	}
-	db.memory.grow(db, -freed)
+	db.memory.logUsed.Store(db.log.HeldBytes())
 	db.metrics.flushes.Add(1)
 	db.metrics.flushBytes.Add(uint64(bytes))
 	db.opts.Logger.Debug("flushed", "stripes", len(ids), "bytes", bytes, "freed", freed, "dur", d)

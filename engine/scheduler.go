@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -101,11 +102,20 @@ const (
 )
 
 func (s *scheduler) flushLoop() {
+	idle := time.NewTicker(idleEvery)
+	defer idle.Stop()
+	seen := s.db.metrics.commits.Load()
 	for {
 		select {
 		case <-s.ctx.Done():
 			return
 		case <-s.flushKick:
+		case <-idle.C:
+			n := s.db.metrics.commits.Load()
+			if n == seen && s.db.failure.Load() == nil {
+				s.flushDeletes()
+			}
+			seen = n
 		}
 		for s.ctx.Err() == nil && s.db.failure.Load() == nil {
 			group := s.db.pickFlush()
@@ -116,6 +126,16 @@ func (s *scheduler) flushLoop() {
 			if err := s.flushGroup(group); err != nil {
 				_ = sleep(s.ctx, retryAfter)
 			}
+		}
+	}
+}
+
+// flushDeletes flushes, in an idle database, the memtables with deletions that make a
+// merge worth while, so that the space returns although nothing is written any more.
+func (s *scheduler) flushDeletes() {
+	for group := range slices.Chunk(s.db.pickDeletes(), flushGroupMost) {
+		if s.ctx.Err() != nil || s.flushGroup(group) != nil {
+			return // the next time
 		}
 	}
 }

@@ -245,6 +245,9 @@ func (db *DB) commitLocked(b *Batch, g *guard) (base.SeqNum, error) {
 			grown += s.Put(&e, db.hash(e.Key), horizon)
 		}
 	}
+	if b.ranges {
+		b.stripes.each(func(id uint8) { db.limitRanges(&db.stripes[id]) })
+	}
 	if n := db.opts.FlushRecords; n > 0 {
 		// Not before the whole batch is in: a number is flushed or it is not.
 		b.stripes.each(func(id uint8) {
@@ -261,6 +264,18 @@ func (db *DB) commitLocked(b *Batch, g *guard) (base.SeqNum, error) {
 // Requires: the stripe is locked.
 func (db *DB) makeRoom(s *stripe.Stripe, n int64) {
 	if s.View().Active.Bytes()+n > memtable.MaxBytes/2 && s.Freeze() {
+		db.sched.kickFlush()
+	}
+}
+
+// rangesMost is the number of range tombstones with which a memtable is flushed. Why:
+// each read of the stripe looks at all of them, while those of a file are searched.
+const rangesMost = 256
+
+// limitRanges freezes the active memtable if it holds many range tombstones. Requires:
+// the stripe is locked.
+func (db *DB) limitRanges(s *stripe.Stripe) {
+	if s.View().Active.Ranges() >= rangesMost && s.Freeze() {
 		db.sched.kickFlush()
 	}
 }

@@ -28,6 +28,16 @@ func (t *Table) DeleteRange(rt base.RangeTombstone) {
 // HasRanges reports whether the table has a range tombstone. It is one atomic load.
 func (t *Table) HasRanges() bool { return t.hasRanges.Load() }
 
+// Ranges returns the number of range tombstones.
+func (t *Table) Ranges() int {
+	if !t.hasRanges.Load() {
+		return 0
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.ranges)
+}
+
 // RangeTombstones appends to dst the range tombstones with a sequence number of at
 // most snap, in the order they came, and returns it. Start and End are shared and must
 // not be changed; they stay valid as long as they are referenced.

@@ -1,0 +1,148 @@
+package engine_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kstonedb/kstone/engine"
+)
+
+// Space returns after mass deletes without anybody calling Flush or Compact, and without
+// a single further write. The clock of the test stands still while there is work.
+func TestSpaceReturnsByItself(t *testing.T) {
+	for name, remove := range map[string]func(*engine.DB, int){
+		"a range": func(db *engine.DB, _ int) {
+			ok(t, db.DeleteRange([]byte("p"), engine.SKCondition{}, nil))
+		},
+		"one by one": func(db *engine.DB, n int) {
+			for i := range n {
+				ok(t, db.Delete(pksk("p", fmt.Sprintf("%06d", i)), nil))
+			}
+		},
+		"expired": func(*engine.DB, int) { time.Sleep(time.Hour) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				db := openMemory(t, engine.Options{Durability: engine.Process})
+				const n = 5000
+				for i := range n {
+					o := &engine.WriteOptions{}
+					if name == "expired" {
+						o.TTL = 30 * time.Minute
+					}
+					ok(t, db.Put(pksk("p", fmt.Sprintf("%06d", i)), make([]byte, 100), o))
+				}
+				ok(t, db.Flush(ctx))
+				before := db.Metrics().Total.DiskBytes
+				remove(db, n)
+				time.Sleep(2 * time.Minute)
+				left := db.Metrics().Total
+				if left.Records > 0 || left.DiskBytes > before/20 {
+					t.Errorf("%d records, %d of %d bytes are left",
+						left.Records, left.DiskBytes, before)
+				}
+				if got := content(t, db); len(got) != 0 {
+					t.Errorf("%d items are left", len(got))
+				}
+			})
+		})
+	}
+}
+
+// An idle database with nothing to reclaim writes nothing.
+func TestIdleDatabaseWritesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := openMemory(t, engine.Options{Durability: engine.Process})
+		for i := range 1000 {
+			ok(t, db.Put(pk(fmt.Sprint(i)), nil, nil))
+		}
+		ok(t, db.Flush(ctx))
+		ok(t, db.Put(pk("one more"), nil, nil))
+		ok(t, db.Delete(pk("17"), nil))
+		time.Sleep(5 * time.Minute) // the tombstone is more than a twentieth of its stripe
+		m := db.Metrics()
+		time.Sleep(24 * time.Hour)
+		if after := db.Metrics(); after.Flushes != m.Flushes || after.Compactions != m.Compactions {
+			t.Errorf("a day later: %d flushes more, %d merges more",
+				after.Flushes-m.Flushes, after.Compactions-m.Compactions)
+		}
+	})
+}
+
+// Deleting a large range, by one range tombstone or item by item, leaves no swamp that
+// later reads have to wade through: a query over it reads a handful of blocks.
+func TestNoSwampOfTombstones(t *testing.T) {
+	n := 200_000
+	if testing.Short() {
+		n = 20_000
+	}
+	for _, oneByOne := range []bool{false, true} {
+		db := openMemory(t, engine.Options{
+			Durability: engine.Process, MemtableBytes: 8 << 20, CacheBytes: 1,
+		})
+		key := func(i int) engine.Key { return pksk("p", fmt.Sprintf("%08d", i)) }
+		b := engine.NewBatch()
+		apply := func() { ok(t, db.Apply(ctx, b, nil)); b.Reset() }
+		for i := range n + 10 {
+			ok(t, b.Put(key(i), []byte("value of some length"), 0))
+			if i%1000 == 0 {
+				apply()
+			}
+		}
+		apply()
+		ok(t, db.Flush(ctx))
+		if oneByOne {
+			for i := range n {
+				ok(t, b.Delete(key(i)))
+				if i%1000 == 0 {
+					apply()
+				}
+			}
+			apply()
+			ok(t, db.Flush(ctx))
+			eventually(t, "the merge of the tombstones", func() bool {
+				return db.Metrics().Total.Tombstones == 0
+			})
+		} else {
+			ok(t, db.DeleteRange([]byte("p"), engine.SKLess(key(n).SK), nil))
+		}
+		for _, reverse := range []bool{false, true} {
+			before := db.Metrics()
+			q := engine.Query{PK: []byte("p"), Reverse: reverse}
+			if got, err := db.Count(ctx, q); err != nil || got != 10 {
+				t.Fatalf("%d items are left, %v", got, err)
+			}
+			after := db.Metrics()
+			blocks := after.BlockHits + after.BlockMisses - before.BlockHits - before.BlockMisses
+			if blocks > 20 {
+				t.Errorf("one by one %v, reverse %v: %d blocks to step over the deleted range",
+					oneByOne, reverse, blocks)
+			}
+		}
+	}
+}
+
+// Very many range deletes do not make every later read of the stripe slow: they move to
+// files, where they are searched rather than walked.
+func TestManyRangeDeletes(t *testing.T) {
+	db := openMemory(t, engine.Options{Durability: engine.Process})
+	const n = 5000
+	for i := range n {
+		ok(t, db.Put(pksk("p", fmt.Sprintf("%05d", i)), nil, nil))
+	}
+	for i := 0; i < n; i += 2 {
+		ok(t, db.DeleteRange([]byte("p"), engine.SKEqual(fmt.Appendf(nil, "%05d", i)), nil))
+	}
+	eventually(t, "a flush", func() bool { return db.Metrics().Flushes > 0 })
+	for i := range n {
+		there, err := db.Has(pksk("p", fmt.Sprintf("%05d", i)))
+		if err != nil || there != (i%2 == 1) {
+			t.Fatalf("item %d: %v, %v", i, there, err)
+		}
+	}
+	if c, err := db.Count(ctx, engine.Query{PK: []byte("p")}); err != nil || c != n/2 {
+		t.Fatalf("%d items, %v", c, err)
+	}
+}
