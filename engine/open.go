@@ -212,6 +212,7 @@ func (db *DB) prepare(state *manifest.State) {
 		Stats:      &sst.Stats{},
 		BlockBytes: o.BlockBytes, FileBytes: o.FileBytes, FilterBits: o.FilterBits,
 		UpperCodec: codec(o.Compression), BottomCodec: codec(o.BottomCompression),
+		Memory:   &db.memory.used,
 		NextFile: func() base.FileNum { return base.FileNum(db.nextFile.Add(1) - 1) },
 		Create:   db.recycler.create,
 		Obsolete: db.recycler.obsolete,

@@ -97,6 +97,10 @@ func TestReplayGivesTheSameState(t *testing.T) {
 		if len(got) != len(want) {
 			t.Fatalf("read-only %v: %d items, want %d", readOnly, len(got), len(want))
 		}
+		if m := again.Metrics(); m.MemtableBytes != m.Total.MemtableBytes {
+			t.Fatalf("%d bytes of memory are counted, memtables have %d",
+				m.MemtableBytes, m.Total.MemtableBytes)
+		}
 		if !readOnly {
 			ok(t, again.Put(pk("after"), []byte("x"), nil))
 		}

@@ -34,6 +34,11 @@ type Env struct {
 	// oldest run.
 	UpperCodec, BottomCodec sst.Codec
 
+	// Memory is the memory of the memtables of all stripes. A stripe counts what
+	// Init, Freeze and Install change; who writes adds what Put and DeleteRange return,
+	// so that a commit can do it once.
+	Memory *atomic.Int64
+
 	// NextFile returns a file number that was never used before.
 	NextFile func() base.FileNum
 	// Create makes an empty file for an SST. The file may be longer than what is
@@ -62,6 +67,7 @@ type Stripe struct {
 func (s *Stripe) Init(id base.StripeID, env *Env, runs []*manifest.Run) {
 	s.id, s.env = id, env
 	v := &View{Active: s.newTable()}
+	env.Memory.Add(v.Active.Bytes())
 	for _, r := range runs {
 		v.Runs = append(v.Runs, s.openRun(r))
 	}

@@ -3,9 +3,11 @@ package stripe_test
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
+	"weak"
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/cache"
@@ -118,6 +120,65 @@ func TestCloseOfTheStripe(t *testing.T) {
 		t.Errorf("a closed stripe takes work: %v %v", o, err)
 	}
 	c.Close()
+}
+
+// The counter of memory is the sum of the memtables at any time, exactly: what a flush
+// frees is what was counted before, although freezing makes a table smaller.
+func TestMemoryIsCountedExactly(t *testing.T) {
+	w := newWorld(t, vfs.NewMem())
+	check := func(when string) {
+		t.Helper()
+		if got, want := w.env.Memory.Load(), w.s.View().MemtableBytes(); got != want {
+			t.Fatalf("%s: %d bytes counted, memtables have %d", when, got, want)
+		}
+	}
+	empty := w.env.Memory.Load()
+	for round := range 3 {
+		check("at first")
+		for i := range 5000 {
+			w.commit(put(fmt.Sprintf("k%04d", i), fmt.Sprint(round, i)))
+		}
+		w.commit(delRange("k0010", "k0020"))
+		check("after writing")
+		w.freeze()
+		check("after freezing")
+		out, err := w.startFlush()
+		ok(t, err)
+		w.commit(put("k0001", "later"))
+		w.freeze()
+		check("during a flush")
+		ok(t, w.install(out))
+		check("after a flush")
+		w.flush()
+	}
+	// The common prefix of the keys before is expected of the next.
+	if got := w.env.Memory.Load(); got > empty+64 {
+		t.Fatalf("%d bytes are counted when everything is flushed, %d before", got, empty)
+	}
+}
+
+// What has been flushed is not kept in memory by the stripe, not even until the next
+// freeze.
+func TestFlushedMemtablesAreGarbage(t *testing.T) {
+	w := newWorld(t, vfs.NewMem())
+	for _, later := range []bool{false, true} {
+		w.commit(put("k", "v"))
+		w.freeze()
+		table := weak.Make(w.s.View().Frozen[0])
+		out, err := w.startFlush()
+		ok(t, err)
+		if later {
+			w.commit(put("l", "v"))
+			w.freeze()
+		}
+		ok(t, w.install(out))
+		out = nil
+		runtime.GC()
+		if table.Value() != nil {
+			t.Errorf("another table frozen %v: a flushed memtable is still there", later)
+		}
+		w.checkAll()
+	}
 }
 
 // interrupted is a world on a file system that calls at before every operation.

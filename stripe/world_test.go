@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/kstonedb/kstone/compaction"
 	"github.com/kstonedb/kstone/internal/base"
@@ -78,6 +79,7 @@ func newWorld(t failer, fsys vfs.FS) *world {
 		Files:      cache.NewFiles(func(n string) (cache.File, error) { return fsys.Open(n) }, 0),
 		BlockBytes: 256, FileBytes: 64 << 20, FilterBits: 8,
 		UpperCodec: sst.LZ4, BottomCodec: sst.LZ4,
+		Memory:   new(atomic.Int64),
 		NextFile: func() base.FileNum { w.lastNum++; return w.lastNum },
 		Create:   w.create,
 		Obsolete: w.obsolete,
@@ -133,13 +135,13 @@ func (w *world) commit(ops ...op) base.SeqNum {
 	for _, o := range ops {
 		w.model.apply(o, w.seq)
 		if o.kind == base.KindDeleteRange {
-			w.s.DeleteRange(base.RangeTombstone{
+			w.env.Memory.Add(w.s.DeleteRange(base.RangeTombstone{
 				Start: []byte(o.key), End: []byte(o.end), Seq: w.seq,
-			})
+			}))
 			continue
 		}
 		e := o.entry(w.seq)
-		w.s.Put(&e, hashOf(e.Key), horizon)
+		w.env.Memory.Add(w.s.Put(&e, hashOf(e.Key), horizon))
 	}
 	return w.seq
 }
@@ -436,6 +438,7 @@ func (w *world) shape() string {
 // nothing is in memtables.
 func (w *world) reopen() {
 	w.s.Close()
+	w.env.Memory.Store(0)
 	w.s = new(stripe.Stripe)
 	w.s.Init(stripeID, &w.env, w.runs)
 }

@@ -63,10 +63,14 @@ func (s *Stripe) Freeze() bool {
 	if v == nil || (v.Active.Len() == 0 && !v.Active.HasRanges()) {
 		return false
 	}
+	before := v.Active.Bytes()
 	v.Active.Freeze()
 	s.prefix = v.Active.CommonPrefix()
 	frozen := append([]*memtable.Table{v.Active}, v.Frozen...)
-	s.publish(&View{Active: s.newTable(), Frozen: frozen, Runs: v.Runs})
+	active := s.newTable()
+	// A frozen table takes less memory, in its final form, which CommonPrefix made.
+	s.env.Memory.Add(v.Active.Bytes() - before + active.Bytes())
+	s.publish(&View{Active: active, Frozen: frozen, Runs: v.Runs})
 	return true
 }
 
@@ -335,12 +339,10 @@ func (s *Stripe) Install(o *Output) {
 		return
 	}
 	next := &View{Active: v.Active}
-	frozen := v.Frozen
-	if o.tables != nil {
-		// Tables frozen since then are newer, hence in front.
-		frozen = v.Frozen[:len(v.Frozen)-len(o.tables)]
-	}
-	next.Frozen = frozen
+	// Tables frozen since the flush are newer, hence in front. Why a copy into a new
+	// array: a part of the old slice would keep the flushed ones in memory.
+	next.Frozen = append([]*memtable.Table(nil), v.Frozen[:len(v.Frozen)-len(o.tables)]...)
+	s.env.Memory.Add(-o.TableBytes())
 	if o.tables != nil && o.Run != nil {
 		next.Runs = append(next.Runs, s.openRun(o.Run))
 	}
