@@ -7,7 +7,7 @@ import (
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/cache"
 	"github.com/kstonedb/kstone/internal/vfs"
-	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/stripe"
 )
 
 // benchRows is the number of keys of a benchmark's stripe: 16 bytes, shared out over
