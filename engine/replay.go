@@ -229,6 +229,9 @@ func (w *replayWorker) insert(o *replayOp) {
 		s.Freeze()
 	}
 	if o.op.Kind == base.KindDeleteRange {
+		if s.View().Active.MaxSeq() < o.seq {
+			s.FreezeBeneath(o.op.Start, o.op.End)
+		}
 		w.grown += s.DeleteRange(base.RangeTombstone{
 			Start: o.op.Start, End: o.op.End, Seq: o.seq,
 		})

@@ -32,16 +32,9 @@ func state(t testing.TB, db *engine.DB) map[string]string {
 	return m
 }
 
-// Replay is spread over goroutines; what it gives must not depend on that: the order of
-// a stripe's operations, also within one record, records larger than what is handed
-// over at a time, records of more operations than that, range deletes, expiries, and
-// records that are flushed for some stripes and not for others.
-func TestReplayGivesTheSameState(t *testing.T) {
-	dir := t.TempDir()
-	o := engine.Options{Durability: engine.Process, MemtableBytes: 32 << 20}
-	db, err := engine.Open(dir, &o)
-	ok(t, err)
-	defer mustClose(t, db)
+// writeAllSorts commits operations and records of every kind and size, at random.
+func writeAllSorts(t *testing.T, db *engine.DB) {
+	t.Helper()
 	r := rand.New(rand.NewPCG(1, 2))
 	key := func() engine.Key {
 		return pksk(fmt.Sprint("pk", r.IntN(30)), fmt.Sprint("sk", r.IntN(20)))
@@ -78,6 +71,19 @@ func TestReplayGivesTheSameState(t *testing.T) {
 		}
 		ok(t, db.Apply(ctx, b, nil))
 	}
+}
+
+// Replay is spread over goroutines; what it gives must not depend on that: the order of
+// a stripe's operations, also within one record, records larger than what is handed
+// over at a time, records of more operations than that, range deletes, expiries, and
+// records that are flushed for some stripes and not for others.
+func TestReplayGivesTheSameState(t *testing.T) {
+	dir := t.TempDir()
+	o := engine.Options{Durability: engine.Process, MemtableBytes: 32 << 20}
+	db, err := engine.Open(dir, &o)
+	ok(t, err)
+	defer mustClose(t, db)
+	writeAllSorts(t, db)
 	want := state(t, db)
 	if len(want) < 100 {
 		t.Fatalf("only %d items", len(want))
@@ -138,6 +144,34 @@ func TestReplayLeavesOutWhatIsFlushed(t *testing.T) {
 	m := again.Metrics().Stripes[stripe]
 	if n != 1000 || m.Records != 1000 {
 		t.Fatalf("%d items, %d records in memtables and runs, want 1000 each", n, m.Records)
+	}
+}
+
+// A range delete over much of a memtable freezes it, so that reads need not step over
+// what is deleted; before a crash and after.
+func TestRangeDeleteFreezesWhatItHides(t *testing.T) {
+	dir := t.TempDir()
+	o := engine.Options{Durability: engine.Process}
+	db, err := engine.Open(dir, &o)
+	ok(t, err)
+	defer mustClose(t, db)
+	b := engine.NewBatch()
+	for i := range 5000 {
+		ok(t, b.Put(pksk("p", fmt.Sprintf("%04d", i)), []byte("v"), 0))
+	}
+	ok(t, db.Apply(ctx, b, nil))
+	ok(t, db.DeleteRange([]byte("p"), engine.SKBetween([]byte("0001"), []byte("4998")), nil))
+	killed := t.TempDir()
+	ok(t, os.CopyFS(killed, os.DirFS(dir)))
+	again, err := engine.Open(killed, &o)
+	ok(t, err)
+	defer mustClose(t, again)
+	for name, db := range map[string]*engine.DB{"written": db, "replayed": again} {
+		eventually(t, name+" memtable flushed", func() bool { return db.Metrics().Flushes > 0 })
+		got := listing(db.Query(ctx, engine.Query{PK: []byte("p")}))
+		if want := "p / 0000=v p / 4999=v"; got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
 	}
 }
 

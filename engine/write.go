@@ -221,6 +221,9 @@ func (db *DB) commitLocked(b *Batch, g *guard) (base.SeqNum, error) {
 		}
 	}
 	b.stripes.each(func(id uint8) { db.makeRoom(&db.stripes[id], int64(len(b.payload))) })
+	if b.ranges {
+		db.freezeBeneath(b)
+	}
 	seq, err := db.log.Append(b.payload)
 	if err != nil {
 		if errors.Is(err, vfs.ErrNoSpace) {
@@ -265,6 +268,18 @@ func (db *DB) commitLocked(b *Batch, g *guard) (base.SeqNum, error) {
 func (db *DB) makeRoom(s *stripe.Stripe, n int64) {
 	if s.View().Active.Bytes()+n > memtable.MaxBytes/2 && s.Freeze() {
 		db.sched.kickFlush()
+	}
+}
+
+// freezeBeneath freezes memtables of which the batch deletes large ranges. Requires: the
+// stripes are locked.
+func (db *DB) freezeBeneath(b *Batch) {
+	for i := range b.ops {
+		op := &b.ops[i]
+		if op.kind == base.KindDeleteRange &&
+			db.stripes[op.stripe].FreezeBeneath(b.key(op), b.rangeEnd(op)) {
+			db.sched.kickFlush()
+		}
 	}
 }
 

@@ -51,6 +51,38 @@ func TestCursorSkipsWhatATombstoneHides(t *testing.T) {
 	}
 }
 
+// A range tombstone does not share a memtable with many keys that it hides.
+func TestFreezeBeneath(t *testing.T) {
+	for _, tt := range []struct {
+		keys   int
+		lo, hi string
+		want   bool
+	}{
+		{5000, "k1000", "k1100", false},
+		{5000, "k1000", "k4000", true},
+		{5000, "k4990", "z", false},
+		{5000, "", "z", true},
+		{100, "", "z", false},
+	} {
+		w := newWorld(t, vfs.NewMem())
+		for i := range tt.keys {
+			w.commit(put(fmt.Sprintf("k%04d", i), "v"))
+		}
+		w.s.Lock()
+		got := w.s.FreezeBeneath([]byte(tt.lo), []byte(tt.hi))
+		w.s.Unlock()
+		if frozen := len(w.s.View().Frozen) == 1; got != tt.want || frozen != tt.want {
+			t.Errorf("[%q, %q) over %d keys: %v, frozen %v, want %v",
+				tt.lo, tt.hi, tt.keys, got, frozen, tt.want)
+		}
+		w.commit(delRange(tt.lo, tt.hi))
+		w.commit(put("k2000", "new"))
+		w.checkScan("", "", w.seq, false)
+		w.checkScan("", "", w.seq, true)
+		w.checkScan("", "", w.seq-2, false)
+	}
+}
+
 // The source of the tombstone is not skipped: it may hold newer versions in the range.
 func TestCursorFindsNewVersionsInADeletedRange(t *testing.T) {
 	for _, flushed := range []bool{false, true} {

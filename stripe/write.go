@@ -1,6 +1,7 @@
 package stripe
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -72,6 +73,31 @@ func (s *Stripe) Freeze() bool {
 	s.env.Memory.Add(v.Active.Bytes() - before + active.Bytes())
 	s.publish(&View{Active: active, Frozen: frozen, Runs: v.Runs})
 	return true
+}
+
+// coveredMost is how many keys of a memtable a range tombstone in the same memtable may
+// hide. Why: a cursor steps over them one by one, since newer versions may lie between
+// them; looking for this many takes about 100 µs.
+const coveredMost = 1024
+
+// FreezeBeneath freezes the active memtable if a range tombstone over [start, end) would
+// hide many of its keys. The tombstone then goes into the next memtable, and cursors
+// pass over what it hides with a seek. Requires: Lock held, before the commit that the
+// tombstone belongs to has a sequence number.
+func (s *Stripe) FreezeBeneath(start, end []byte) bool {
+	t := s.view.Load().Active
+	if t.Len() < coveredMost {
+		return false
+	}
+	n := 0
+	c := t.NewCursor(base.MaxSeqNum)
+	for found := c.SeekGE(start); found && n < coveredMost; found = c.Next() {
+		if bytes.Compare(c.Entry().Key, end) >= 0 {
+			return false
+		}
+		n++
+	}
+	return n == coveredMost && s.Freeze()
 }
 
 // Flush writes the frozen memtables as one run. It does not sync: call Output.Sync,
