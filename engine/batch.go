@@ -13,8 +13,10 @@ import (
 )
 
 // Batch collects writes that DB.Apply commits as one: after a crash all of them are
-// there or none, and no reader sees a part, whatever stripes they touch. Of two
-// writes to one key the later wins; a range delete affects the writes before it.
+// there or none, and no query, scan, snapshot or transaction sees a part, whatever
+// stripes they touch. (Two calls of DB.Get are two reads; one of them may come before
+// the commit and one after, in either order of the keys.) Of two writes to one key the
+// later wins; a range delete affects the writes before it.
 //
 // A batch copies what it is given. It may be applied again, and reused after Reset.
 // It belongs to one goroutine at a time.
