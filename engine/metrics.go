@@ -38,7 +38,7 @@ const sampleEvery = 32
 
 // writeStart begins a write's measurement; a zero time means it is not sampled.
 func (c *counters) writeStart() time.Time {
-	if c.commits.Add(1)%sampleEvery != 0 {
+	if c.commits.Load()%sampleEvery != 0 {
 		return time.Time{}
 	}
 	return time.Now()
@@ -64,6 +64,7 @@ func (c *counters) readDone(start time.Time) {
 }
 
 func (c *counters) commit(b *Batch) {
+	c.commits.Add(1)
 	c.ops.Add(uint64(len(b.ops)))
 	c.payloadBytes.Add(uint64(len(b.payload)))
 }
@@ -93,11 +94,11 @@ func latency(h *histogram.Histogram) Latency {
 
 // StripeMetrics describe one stripe.
 type StripeMetrics struct {
-	// Records is the number of entries in memtables and runs: tombstones and
-	// versions that a merge has not dropped yet are counted. After Compact it is the
-	// number of items.
+	// Records is the number of entries in runs and of keys in memtables: tombstones,
+	// and versions that a merge has not dropped yet, are counted. After Compact it is
+	// the number of items.
 	Records uint64
-	// Tombstones are those of Records that delete.
+	// Tombstones are the deletions of single keys among them.
 	Tombstones uint64
 	// DiskBytes is the size of the stripe's SSTs, RawBytes that of their keys and
 	// values before compression, MemtableBytes the memory of its write buffers.
@@ -195,9 +196,10 @@ func (db *DB) stripeMetrics(m *Metrics) {
 			continue
 		}
 		s := &m.Stripes[i]
-		s.Records, s.MemtableBytes = uint64(v.Active.Len()), v.MemtableBytes()
-		for _, t := range v.Frozen {
+		s.MemtableBytes = v.MemtableBytes()
+		for _, t := range append(v.Frozen[:len(v.Frozen):len(v.Frozen)], v.Active) {
 			s.Records += uint64(t.Len())
+			s.Tombstones += uint64(t.Tombstones())
 		}
 		s.Runs = len(v.Runs)
 		s.FlushedBytes = db.metrics.stripes[i].flushed.Load()

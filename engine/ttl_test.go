@@ -1,0 +1,181 @@
+package engine_test
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/vfs"
+)
+
+// hand is a clock that a test moves.
+type hand struct{ ms atomic.Int64 }
+
+func (h *hand) now() time.Time { return time.UnixMilli(h.ms.Load()) }
+
+func (h *hand) pass(d time.Duration) { h.ms.Add(d.Milliseconds()) }
+
+func withTTL(d time.Duration) *engine.WriteOptions { return &engine.WriteOptions{TTL: d} }
+
+// An item is there until the millisecond of its expiry and then nowhere, in memory and in
+// files, for every way to read.
+func TestExpiredItemsAreInvisible(t *testing.T) {
+	for _, flushed := range []bool{false, true} {
+		var clock hand
+		clock.ms.Store(1_000)
+		db := openMemory(t, engine.Options{Clock: clock.now})
+		ok(t, db.Put(pksk("p", "short"), []byte("v"), withTTL(50*time.Millisecond)))
+		ok(t, db.Put(pksk("p", "tiny"), []byte("v"), withTTL(time.Nanosecond))) // rounds up
+		ok(t, db.Put(pksk("p", "stays"), []byte("v"), nil))
+		snap, err := db.Snapshot()
+		ok(t, err)
+		defer snap.Close()
+		if flushed {
+			ok(t, db.Flush(ctx))
+		}
+		want := func(list string) {
+			t.Helper()
+			q := engine.Query{PK: []byte("p")}
+			for name, seq := range map[string]func(func(engine.Item, error) bool){
+				"query": db.Query(ctx, q), "scan": db.Scan(ctx, engine.Scan{}),
+				"unordered": db.Scan(ctx, engine.Scan{Unordered: true}),
+				"snapshot":  snap.Query(ctx, q),
+			} {
+				if got := listing(seq); got != list {
+					t.Errorf("flushed %v, %s at %d: %q, want %q",
+						flushed, name, clock.ms.Load(), got, list)
+				}
+			}
+		}
+		want("p / short=v p / stays=v p / tiny=v")
+		it, err := db.GetItem(pksk("p", "short"))
+		ok(t, err)
+		if at, yes := it.ExpiresAt(); !yes || at.UnixMilli() != 1_050 {
+			t.Errorf("expires %v at %v", yes, at)
+		}
+		clock.pass(time.Millisecond)
+		want("p / short=v p / stays=v")
+		clock.pass(48 * time.Millisecond)
+		want("p / short=v p / stays=v")
+		clock.pass(time.Millisecond)
+		want("p / stays=v")
+		k := pksk("p", "short")
+		wantValue(t, db, k, nil)
+		wantIs(t, second(db.GetItem(k)), engine.ErrNotFound)
+		wantIs(t, second(snap.Get(k)), engine.ErrNotFound)
+		if there, err := db.Has(k); there || err != nil {
+			t.Errorf("has %v, %v", there, err)
+		}
+		ok(t, db.View(ctx, func(tx *engine.Tx) error {
+			wantIs(t, second(tx.Get(k)), engine.ErrNotFound)
+			return nil
+		}))
+	}
+}
+
+// For conditions and transactions an expired item is absent, and writing over it works.
+func TestConditionsOnExpiredItems(t *testing.T) {
+	var clock hand
+	clock.ms.Store(1_000)
+	db := openMemory(t, engine.Options{Clock: clock.now})
+	k := pk("k")
+	for round := range 4 {
+		ok(t, db.Put(k, []byte("old"), withTTL(time.Second)))
+		it, err := db.GetItem(k)
+		ok(t, err)
+		if round%2 == 1 {
+			ok(t, db.Flush(ctx))
+		}
+		wantIs(t, db.PutIfAbsent(k, nil, nil), engine.ErrConditionFailed)
+		clock.pass(time.Second)
+		wantIs(t, db.PutIf(k, nil, engine.IfPresent(), nil), engine.ErrConditionFailed)
+		wantIs(t, db.PutIf(k, nil, engine.IfValue([]byte("old")), nil), engine.ErrConditionFailed)
+		wantIs(t, db.DeleteIf(k, engine.IfVersion(it.Version), nil), engine.ErrConditionFailed)
+		if round < 2 {
+			ok(t, db.PutIfAbsent(k, []byte("new"), nil))
+		} else {
+			ok(t, db.Update(ctx, func(tx *engine.Tx) error {
+				return tx.PutIfAbsent(k, []byte("new"), time.Minute)
+			}))
+		}
+		wantValue(t, db, k, []byte("new"))
+	}
+}
+
+// A value without TTL replaces one that would expire, and a batch counts its TTLs from
+// the moment it is applied, each time.
+func TestTTLStartsWithTheWrite(t *testing.T) {
+	var clock hand
+	clock.ms.Store(1_000)
+	db := openMemory(t, engine.Options{Clock: clock.now})
+	b := engine.NewBatch()
+	ok(t, b.Put(pk("k"), []byte("v"), time.Second))
+	clock.pass(time.Hour)
+	for range 2 {
+		ok(t, db.Apply(ctx, b, nil))
+		clock.pass(999 * time.Millisecond)
+		wantValue(t, db, pk("k"), []byte("v"))
+		clock.pass(time.Millisecond)
+		wantValue(t, db, pk("k"), nil)
+	}
+	ok(t, db.Apply(ctx, b, nil))
+	ok(t, db.Put(pk("k"), []byte("for ever"), nil))
+	clock.pass(1000 * time.Hour)
+	wantValue(t, db, pk("k"), []byte("for ever"))
+}
+
+// What has expired is reclaimed by Compact, also under an open snapshot, which does not
+// see it either.
+func TestCompactReclaimsExpired(t *testing.T) {
+	var clock hand
+	clock.ms.Store(1_000)
+	fsys := vfs.NewMem()
+	o := engine.Options{Clock: clock.now}
+	db := openOn(t, fsys, o)
+	for i := range 500 {
+		ok(t, db.Put(pk(fmt.Sprint(i)), make([]byte, 100), withTTL(time.Minute)))
+	}
+	ok(t, db.Put(pk("stays"), nil, withTTL(time.Hour)))
+	snap, err := db.Snapshot()
+	ok(t, err)
+	ok(t, db.Flush(ctx))
+	clock.pass(time.Minute)
+	ok(t, db.Compact(ctx))
+	ok(t, snap.Close())
+	ok(t, db.Compact(ctx))
+	if m := db.Metrics().Total; m.Records != 1 || m.Tombstones != 0 {
+		t.Errorf("%d records, %d tombstones after Compact", m.Records, m.Tombstones)
+	}
+	mustClose(t, db)
+	db = openOn(t, fsys, o)
+	if got := content(t, db); len(got) != 1 {
+		t.Errorf("%d items after reopening", len(got))
+	}
+	mustClose(t, db)
+}
+
+// A clock that shows a time before 1970, or jumps, changes what is visible and nothing
+// else: the log can always be replayed.
+func TestOddClocks(t *testing.T) {
+	for _, start := range []int64{-1_000_000, -1, 0, 1 << 50} {
+		var clock hand
+		clock.ms.Store(start)
+		fsys := vfs.NewMem()
+		o := engine.Options{Clock: clock.now}
+		db := openOn(t, fsys, o)
+		ok(t, db.Put(pk("k"), []byte("v"), withTTL(time.Hour)))
+		ok(t, db.Put(pk("max"), []byte("v"), withTTL(1<<63-1)))
+		mustClose(t, db)
+		db = openOn(t, fsys, o)
+		wantValue(t, db, pk("k"), []byte("v"))
+		ok(t, db.Flush(ctx))
+		clock.ms.Store(start - 5_000) // backwards
+		wantValue(t, db, pk("k"), []byte("v"))
+		mustClose(t, db)
+		db = openOn(t, fsys, o)
+		wantValue(t, db, pk("max"), []byte("v"))
+		mustClose(t, db)
+	}
+}
