@@ -274,3 +274,52 @@ func TestReadsNeverGoBack(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// Goal: also single Gets see batches whole: after one key of a batch has been seen, no Get
+// shows another key as it was before. Method: batches over many stripes put one counter
+// into all keys, over a first value that the same batch replaces; readers look at two keys
+// one after the other.
+func TestGetsSeeBatchesWhole(t *testing.T) {
+	db := openMemory(t, engine.Options{FlushRecords: 500, Durability: engine.Process})
+	const keys = 400
+	key := func(i int) engine.Key { return engine.Key{PK: fmt.Appendf(nil, "part#%d", i)} }
+	stop := time.Now().Add(500 * time.Millisecond)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for n := uint64(1); time.Now().Before(stop); n++ {
+			b := engine.NewBatch()
+			for i := range keys {
+				// The first value of each key is never to be seen.
+				err := errors.Join(b.Put(key(i), bytesOf(0), 0), b.Put(key(i), bytesOf(n), 0))
+				if err != nil {
+					t.Error(err)
+				}
+			}
+			if err := db.Apply(ctx, b, nil); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	read := func(i int) uint64 {
+		v, err := db.Get(key(i))
+		if errors.Is(err, engine.ErrNotFound) {
+			return 0
+		}
+		if err != nil || number(v) == 0 {
+			t.Errorf("key %d shows %v, %v", i, v, err)
+			return 0
+		}
+		return number(v)
+	}
+	for range 2 {
+		wg.Go(func() {
+			for time.Now().Before(stop) && !t.Failed() {
+				first, last := rand.IntN(keys), rand.IntN(keys)
+				if a, b := read(first), read(last); b < a {
+					t.Errorf("key %d shows commit %d, then key %d shows %d", first, a, last, b)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}

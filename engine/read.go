@@ -60,6 +60,11 @@ var scratchPool = sync.Pool{New: func() any { return &scratch{key: make([]byte, 
 
 // lookup finds the live version of key at snap. The error is exactly ErrNotFound if
 // there is none. e.Value is immutable.
+//
+// At MaxSeqNum it never answers from a commit that is not yet complete: whoever has
+// seen one key of a batch sees all others too. It then waits for the few memtable
+// insertions that are missing, never for the disk, and looks again, because a later
+// operation of the same batch may have touched the key.
 func (db *DB) lookup(key Key, snap base.SeqNum, e *base.Entry) error {
 	if err := key.Validate(); err != nil {
 		return keyError(err, key)
@@ -68,7 +73,12 @@ func (db *DB) lookup(key Key, snap base.SeqNum, e *base.Entry) error {
 	buf := scratchPool.Get().(*scratch)
 	buf.key = keycodec.AppendOrdered(buf.key[:0], key)
 	s := &db.stripes[keycodec.Stripe(key.PK)]
-	ok, err := s.Get(buf.key, db.hash(buf.key), snap, e)
+	hash := db.hash(buf.key)
+	ok, err := s.Get(buf.key, hash, snap, e)
+	for err == nil && snap == base.MaxSeqNum && e.Seq > db.visible.load() {
+		db.visible.wait(e.Seq)
+		ok, err = s.Get(buf.key, hash, snap, e)
+	}
 	scratchPool.Put(buf)
 	db.metrics.readDone(start)
 	if err != nil {

@@ -124,7 +124,7 @@ func (s *Stripe) DeleteRange(t base.RangeTombstone) int64 {
 // Get finds the newest version of key at or below snap: a value or a tombstone of
 // any kind, expired or not. It reports false if there is none or a range tombstone
 // covers it. On success e.Seq, Kind, Expiry and Value are set; Value is immutable
-// and stays valid.
+// and stays valid. Without success e.Seq is the number of the range tombstone, or 0.
 func (s *Stripe) Get(key []byte, hash uint64, snap base.SeqNum, e *base.Entry) (bool, error) {
 	for {
 		v := s.view.Load()
@@ -135,9 +135,8 @@ func (s *Stripe) Get(key []byte, hash uint64, snap base.SeqNum, e *base.Entry) (
 		if err == nil {
 			return found, nil
 		}
-		// The files of a view without reference may go away under us: a newer view
-		// has their content.
-		// Its bytes may even belong to a new file already, which checksums reveal.
+		// The files of a view without reference may go away under us, or even belong
+		// to a new file already, which checksums reveal: a newer view has their content.
 		if s.view.Load() == v {
 			return false, err
 		}
@@ -146,6 +145,7 @@ func (s *Stripe) Get(key []byte, hash uint64, snap base.SeqNum, e *base.Entry) (
 
 func (v *View) get(key []byte, hash uint64, snap base.SeqNum, e *base.Entry) (bool, error) {
 	var cover base.SeqNum
+	e.Seq = 0
 	if found, done := getTable(v.Active, key, hash, snap, e, &cover); done {
 		return found, nil
 	}
@@ -163,7 +163,7 @@ func (v *View) get(key []byte, hash uint64, snap base.SeqNum, e *base.Entry) (bo
 			cover = max(cover, c)
 		}
 		if cover > r.MaxSeq {
-			return false, nil // everything from here on is deleted
+			break // everything from here on is deleted
 		}
 		i := r.find(key)
 		if i == len(r.Files) {
@@ -174,10 +174,21 @@ func (v *View) get(key []byte, hash uint64, snap base.SeqNum, e *base.Entry) (bo
 			return false, err
 		}
 		if found {
-			return e.Seq >= cover, nil
+			return uncovered(e, cover), nil
 		}
 	}
+	e.Seq = cover
 	return false, nil
+}
+
+// uncovered reports whether the version e is newer than the range tombstone over its
+// key; if not, e takes the tombstone's number.
+func uncovered(e *base.Entry, cover base.SeqNum) bool {
+	if e.Seq >= cover {
+		return true
+	}
+	e.Seq = cover
+	return false
 }
 
 // getTable looks the key up in one memtable; done means that the search is over.
@@ -188,7 +199,7 @@ func getTable(t *memtable.Table, key []byte, hash uint64, snap base.SeqNum, e *b
 		*cover = max(*cover, t.CoverSeq(key, snap))
 	}
 	if t.Get(key, hash, snap, e) {
-		return e.Seq >= *cover, true
+		return uncovered(e, *cover), true
 	}
 	return false, false
 }
