@@ -14,9 +14,9 @@ import (
 
 // Batch collects writes that DB.Apply commits as one: after a crash all of them are
 // there or none, and no query, scan, snapshot or transaction sees a part, whatever
-// stripes they touch. (Two calls of DB.Get are two reads; one of them may come before
-// the commit and one after, in either order of the keys.) Of two writes to one key the
-// later wins; a range delete affects the writes before it.
+// stripes they touch. Two calls of DB.Get are two reads with a commit perhaps in between;
+// but whoever has seen one key of a batch sees all others too. Of two writes to one key
+// the later wins; a range delete affects the writes before it.
 //
 // A batch copies what it is given. It may be applied again, and reused after Reset.
 // It belongs to one goroutine at a time.

@@ -101,12 +101,33 @@ func (s *scheduler) reserveFull(id uint8) (job compactionJob, wait, ok bool) {
 		return job, false, false
 	}
 	plan, ok := compaction.PickFull(runInfos(v))
-	if !ok {
+	if !ok || settled(v) {
 		v.Release()
 		return job, false, false
 	}
 	s.busy[id] = true
 	return compactionJob{stripe: id, view: v, plan: plan}, false, true
+}
+
+// settled reports whether the view is one run with nothing to drop: no tombstone, no
+// expiry, no key twice. A merge would write the same again.
+func settled(v *stripe.View) bool {
+	if len(v.Runs) != 1 {
+		return false
+	}
+	in := &v.Runs[0].Info
+	if in.Tombstones+in.RangeTombstones+in.TTLEntries > 0 {
+		return false
+	}
+	var keys uint64
+	for _, f := range v.Runs[0].Files {
+		n, err := f.Reader.DistinctKeys()
+		if err != nil {
+			return false // the merge will tell
+		}
+		keys += n
+	}
+	return keys == in.Entries
 }
 
 // compact executes a job: merge, sync, commit the edit, publish. The files of the

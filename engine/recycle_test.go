@@ -136,3 +136,22 @@ func copyDir(t *testing.T, from, to string) {
 		}
 	}
 }
+
+// Compacting what is compact already writes nothing.
+func TestCompactTwiceWritesOnce(t *testing.T) {
+	db := openMemory(t, engine.Options{})
+	for i := range 200 {
+		ok(t, db.Put(pk(fmt.Sprintf("k%d", i%150)), []byte("v"), nil))
+	}
+	ok(t, db.Compact(ctx))
+	before := db.Metrics().Compactions
+	ok(t, db.Compact(ctx))
+	if n := db.Metrics().Compactions - before; n != 0 {
+		t.Errorf("%d merges of runs with nothing to drop", n)
+	}
+	ok(t, db.Delete(pk("k1"), nil))
+	ok(t, db.Compact(ctx))
+	if n := db.Metrics().Compactions - before; n != 1 {
+		t.Errorf("%d merges after one delete, want 1", n)
+	}
+}

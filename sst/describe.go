@@ -25,6 +25,15 @@ type BlockInfo struct {
 	Collected [][]byte
 }
 
+// DistinctKeys returns the number of different keys among the file's point entries.
+func (r *Reader) DistinctKeys() (uint64, error) {
+	t, err := r.loadTail()
+	if err != nil {
+		return 0, err
+	}
+	return t.props.keys, nil
+}
+
 // Blocks calls yield for the data blocks in order until it returns false. It reads
 // the index, never a data block.
 func (r *Reader) Blocks(yield func(BlockInfo) bool) error {
