@@ -20,12 +20,14 @@ const mergeReadAhead = 8 << 20
 // merge joins the cursors of many stripes, whose keys are disjoint, into one ordered
 // sequence with a tournament tree of losers (Knuth, The Art of Computer Programming,
 // volume 3, 5.4.1): log2(k) comparisons an entry, against the losers on the path of
-// the stream that moved. The first eight bytes of the keys are compared as numbers.
+// the stream that moved. Eight bytes of the keys, behind what the keys of all streams
+// have in common at the moment, are compared as numbers first.
 type merge struct {
 	reverse bool
 	streams []*stream
 	losers  []int32 // losers[0] is the winner, losers[i] the loser at node i
 	heads   []uint64
+	prefix  []byte // of all keys in heads
 	started bool
 	err     error
 }
@@ -83,6 +85,9 @@ func (m *merge) build() {
 	m.losers, m.heads = make([]int32, max(1, k)), make([]uint64, k)
 	for i, st := range m.streams {
 		m.fill(st)
+		if len(st.entries) > 0 && m.prefix == nil {
+			m.prefix = bytes.Clone(st.entries[0].Key)
+		}
 		m.loadHead(i)
 	}
 	winners := make([]int32, 2*k)
@@ -101,9 +106,27 @@ func (m *merge) build() {
 	}
 }
 
+// loadHead caches what is compared of stream i's next key. A key without the common
+// prefix shortens it: then all heads are made anew, which happens a few times a scan.
 func (m *merge) loadHead(i int) {
-	if st := m.streams[i]; st.at < len(st.entries) {
-		m.heads[i] = base.KeyHead(st.entries[st.at].Key)
+	st := m.streams[i]
+	if st.at >= len(st.entries) {
+		return
+	}
+	key := st.entries[st.at].Key
+	if bytes.HasPrefix(key, m.prefix) {
+		m.heads[i] = base.KeyHead(key[len(m.prefix):])
+		return
+	}
+	n := 0
+	for n < len(key) && key[n] == m.prefix[n] {
+		n++
+	}
+	m.prefix = m.prefix[:n]
+	for j, st := range m.streams {
+		if st.at < len(st.entries) {
+			m.heads[j] = base.KeyHead(st.entries[st.at].Key[n:])
+		}
 	}
 }
 

@@ -38,6 +38,10 @@ type Cursor struct {
 	started bool
 	err     error
 
+	// prefix is what all keys between the bounds have in common. A source that stands
+	// on a key without it is past the bounds.
+	prefix []byte
+
 	heap    []*source // live sources, heap[0] is next
 	sources []*source // all, in age order; memory is kept across Open
 
@@ -50,7 +54,7 @@ type Cursor struct {
 type source struct {
 	cur    cursor.Cursor
 	entry  *base.Entry
-	head   uint64 // first bytes of the key behind the bound's common prefix
+	head   uint64 // first bytes of the key behind Cursor.prefix
 	age    int    // 0 is newest
 	maxSeq base.SeqNum
 
@@ -77,6 +81,7 @@ func (c *Cursor) OpenWith(s *Stripe, b Bounds, overlay *memtable.Table) error {
 		return ErrClosed
 	}
 	c.view, c.bounds, c.overlay = v, b, overlay
+	c.prefix = commonPrefix(b.Lo, b.Hi)
 	c.started, c.err, c.rangeRun, c.ranges = false, nil, 0, nil
 	c.heap = c.heap[:0]
 	n := 0
@@ -114,6 +119,15 @@ func (c *Cursor) OpenWith(s *Stripe, b Bounds, overlay *memtable.Table) error {
 	}
 	c.err = c.loadRanges()
 	return c.err
+}
+
+// commonPrefix returns what all keys of [lo, hi) begin with.
+func commonPrefix(lo, hi []byte) []byte {
+	n := 0
+	for n < min(len(lo), len(hi)) && lo[n] == hi[n] {
+		n++
+	}
+	return lo[:n]
 }
 
 // overlap returns the files [lo, hi) of the run that may hold keys of [lower, upper).
@@ -243,7 +257,8 @@ func (c *Cursor) position() {
 	}
 }
 
-// load caches what the heap compares; it reports whether the source is alive.
+// load caches what the heap compares; it reports whether the source is alive: on an
+// entry, and not past the bounds.
 func (c *Cursor) load(s *source, ok bool) bool {
 	if !ok {
 		if err := s.cur.Err(); err != nil && c.err == nil {
@@ -252,7 +267,10 @@ func (c *Cursor) load(s *source, ok bool) bool {
 		return false
 	}
 	s.entry = s.cur.Entry()
-	s.head = base.KeyHead(s.entry.Key)
+	if !bytes.HasPrefix(s.entry.Key, c.prefix) {
+		return false
+	}
+	s.head = base.KeyHead(s.entry.Key[len(c.prefix):])
 	return true
 }
 
