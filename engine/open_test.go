@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/kstonedb/kstone/engine"
@@ -383,3 +384,37 @@ func TestMissingFiles(t *testing.T) {
 
 // isPrepared says whether a log segment was prepared and never used.
 func isPrepared(content string) bool { return strings.Trim(content, "\x00") == "" }
+
+// Many open the same new directory at once: one creates it, the others are told.
+func TestOpenRace(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "b")
+	dbs := make([]*engine.DB, 8)
+	var wg sync.WaitGroup
+	for i := range dbs {
+		wg.Go(func() {
+			var err error
+			dbs[i], err = engine.Open(dir, nil)
+			if err != nil && !errors.Is(err, engine.ErrLocked) {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	opened := 0
+	for i, db := range dbs {
+		if db != nil {
+			opened++
+			ok(t, db.Put(pk(fmt.Sprint(i)), nil, nil))
+			mustClose(t, db)
+		}
+	}
+	if opened != 1 {
+		t.Errorf("%d have opened the directory", opened)
+	}
+	db, err := engine.Open(dir, &engine.Options{ReadOnly: true})
+	ok(t, err)
+	if n := len(content(t, db)); n != 1 {
+		t.Errorf("%d items", n)
+	}
+	mustClose(t, db)
+}
