@@ -22,6 +22,11 @@ func forEach(t *testing.T, fn func(t *testing.T, fsys vfs.FS, dir string)) {
 		must(t, m.MkdirAll("/db"))
 		fn(t, m, filepath.FromSlash("/db"))
 	})
+	t.Run("crash", func(t *testing.T) {
+		c := vfs.NewCrash()
+		must(t, c.MkdirAll("/db"))
+		fn(t, c, filepath.FromSlash("/db"))
+	})
 	t.Run("fault", func(t *testing.T) {
 		fn(t, vfs.NewFault(vfs.OS(), func(vfs.Op) error { return nil }), t.TempDir())
 	})

@@ -1,0 +1,420 @@
+package vfs
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// crashSectorBytes is the piece in which unsynced writes reach the disk or do not.
+const crashSectorBytes = 512
+
+// CrashFS is a file system in memory that knows what of it is durable, so that a test
+// can look at the disk that a power cut would leave.
+//
+// Durable is no more than the interface promises: the content and size of a file as of
+// its last Sync, the names in a directory as of its last SyncDir (of the parent for the
+// directory itself). Closing makes nothing durable, nor does a Sync of a file its name.
+//
+// A CrashFS is safe for concurrent use. Its files implement neither Mapper nor
+// Writebacker. A renamed directory takes the names below it along, synced or not.
+type CrashFS struct {
+	mem  *MemFS // what the running program sees
+	disk *MemFS // holds the durable contents, without names
+
+	mu      sync.Mutex
+	live    map[string]*crashNode // Guarded by mu, as all below; by cleaned path
+	durable map[string]*crashNode
+	pending []nameChange // not synced, in the order they were made
+}
+
+// crashNode is a file's durable content, and what was done to it since. A directory has
+// nothing but names.
+type crashNode struct {
+	content *memFile // nil for a directory
+	pending []contentChange
+}
+
+// contentChange is a write or, without data, a change of size.
+type contentChange struct {
+	data []byte
+	off  int64 // of data, or the new size
+	grow bool  // the size is changed only if it is smaller
+}
+
+// nameChange is one operation on names; all its entries reach the disk together.
+type nameChange []nameEntry
+
+type nameEntry struct {
+	path string
+	node *crashNode // nil: the name is gone
+}
+
+// NewCrash returns an empty CrashFS.
+func NewCrash() *CrashFS { return CrashOf(NewMem()) }
+
+// CrashOf returns a CrashFS that starts with a copy of m, all of it durable. With the
+// result of PowerCut it is the machine after the power has come back.
+func CrashOf(m *MemFS) *CrashFS {
+	c := &CrashFS{
+		mem: NewMem(), disk: NewMem(),
+		live: map[string]*crashNode{}, durable: map[string]*crashNode{},
+	}
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	for path := range m.dirs {
+		c.mem.dirs[path] = true
+		c.live[path] = &crashNode{}
+	}
+	nodes := map[*memNode]*crashNode{}
+	copies := map[*memNode]*memNode{}
+	for path, n := range m.files {
+		if nodes[n] == nil {
+			nodes[n] = &crashNode{content: c.disk.adopt(n.clone())}
+			copies[n] = n.clone()
+			c.mem.used += n.size
+		}
+		copies[n].names++
+		c.mem.files[path] = copies[n]
+		c.live[path] = nodes[n]
+	}
+	c.durable = maps.Clone(c.live)
+	return c
+}
+
+// PowerCut returns the disk as a power cut at this moment may leave it. The file system
+// and those who use it are not disturbed.
+//
+// Everything durable is there. Of the rest each change is kept with probability keep,
+// whatever its order: of a write each sector for itself, of a write that makes the file
+// longer also the length without the data; a rename wholly or not at all, so that the
+// new name always stands for the old or the new file. For every other file or directory
+// on average it is all changes or none: such a loss is harder on a program than one
+// that is spread evenly.
+//
+// A kept name whose directory is lost is lost. Rnd is not used after the call.
+func (c *CrashFS) PowerCut(rnd *rand.Rand, keep float64) *MemFS {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	names := maps.Clone(c.durable)
+	kept := lottery(rnd, keep)
+	for _, change := range c.pending {
+		if kept() {
+			change.apply(names)
+		}
+	}
+	out := NewMem()
+	nodes := map[*crashNode]*memNode{}
+	for _, path := range slices.Sorted(maps.Keys(names)) { // parents before children
+		n := names[path]
+		switch {
+		case !out.isDirLocked(filepath.Dir(path)):
+			continue
+		case n.content == nil:
+			out.dirs[path] = true
+			continue
+		case nodes[n] == nil:
+			nodes[n] = out.torn(n, lottery(rnd, keep))
+		}
+		nodes[n].names++
+		out.files[path] = nodes[n]
+	}
+	return out
+}
+
+// lottery returns a function that says which changes are kept.
+func lottery(rnd *rand.Rand, keep float64) func() bool {
+	draw := func() bool { return rnd.Float64() < keep }
+	if rnd.IntN(2) == 0 {
+		return draw
+	}
+	all := draw()
+	return func() bool { return all }
+}
+
+// torn returns the content of n with some of the pending changes.
+func (m *MemFS) torn(n *crashNode, kept func() bool) *memNode {
+	f := m.adopt(n.content.node.clone())
+	for _, c := range n.pending {
+		for _, piece := range c.pieces() {
+			if kept() {
+				piece.apply(f)
+			}
+		}
+	}
+	f.node.opens = 0
+	m.open--
+	return f.node
+}
+
+// adopt makes n, which has no name yet, a file of m and returns an open handle of it.
+// Requires: nobody else uses m, or m.mu is held.
+func (m *MemFS) adopt(n *memNode) *memFile {
+	m.used += n.size
+	return m.handleLocked("", n, true)
+}
+
+// clone returns a copy of the content that has neither names nor handles.
+func (n *memNode) clone() *memNode {
+	c := &memNode{size: n.size, chunks: make([][]byte, len(n.chunks))}
+	for i, chunk := range n.chunks {
+		c.chunks[i] = slices.Clone(chunk)
+	}
+	return c
+}
+
+// pieces divides a write at the borders of sectors.
+func (c contentChange) pieces() []contentChange {
+	if c.data == nil {
+		return []contentChange{c}
+	}
+	var all []contentChange
+	for off, data := c.off, c.data; len(data) > 0; {
+		n := min(crashSectorBytes-off%crashSectorBytes, int64(len(data)))
+		all = append(all, contentChange{data: data[:n], off: off})
+		off, data = off+n, data[n:]
+	}
+	return all
+}
+
+// apply does the change. It cannot fail: the files have no limit and are open.
+func (c contentChange) apply(f *memFile) {
+	switch {
+	case c.data != nil:
+		_, _ = f.WriteAt(c.data, c.off)
+	case c.grow:
+		_ = f.Allocate(c.off)
+	default:
+		_ = f.Truncate(c.off)
+	}
+}
+
+func (c nameChange) apply(names map[string]*crashNode) {
+	for _, e := range c {
+		if e.node == nil {
+			delete(names, e.path)
+		} else {
+			names[e.path] = e.node
+		}
+	}
+}
+
+// renameLocked makes entries current, and pending until a SyncDir.
+func (c *CrashFS) renameLocked(entries ...nameEntry) {
+	nameChange(entries).apply(c.live)
+	c.pending = append(c.pending, entries)
+}
+
+func (c *CrashFS) newFileLocked() *crashNode {
+	return &crashNode{content: c.disk.adopt(&memNode{})}
+}
+
+// Create implements FS.
+func (c *CrashFS) Create(name string) (File, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f, err := c.mem.Create(name)
+	if err != nil {
+		return nil, err
+	}
+	n := c.newFileLocked()
+	c.renameLocked(nameEntry{filepath.Clean(name), n})
+	return &crashFile{memFile: f.(*memFile), fs: c, node: n}, nil
+}
+
+// Open implements FS.
+func (c *CrashFS) Open(name string) (File, error) { return c.open(name, c.mem.Open) }
+
+// OpenReadWrite implements FS.
+func (c *CrashFS) OpenReadWrite(name string) (File, error) {
+	return c.open(name, c.mem.OpenReadWrite)
+}
+
+func (c *CrashFS) open(name string, fn func(string) (File, error)) (File, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f, err := fn(name)
+	if err != nil {
+		return nil, err
+	}
+	n := c.live[filepath.Clean(name)]
+	return &crashFile{memFile: f.(*memFile), fs: c, node: n}, nil
+}
+
+// Remove implements FS.
+func (c *CrashFS) Remove(name string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.mem.Remove(name); err != nil {
+		return err
+	}
+	c.renameLocked(nameEntry{filepath.Clean(name), nil})
+	return nil
+}
+
+// Rename implements FS.
+func (c *CrashFS) Rename(oldName, newName string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	from, to := filepath.Clean(oldName), filepath.Clean(newName)
+	n := c.live[from]
+	same := n == c.live[to] // two names of one file: nothing happens
+	if err := c.mem.Rename(oldName, newName); err != nil || same {
+		return err
+	}
+	entries := []nameEntry{{from, nil}, {to, n}}
+	if n.content == nil {
+		sep := string(filepath.Separator)
+		for path, below := range c.live {
+			if rest, ok := strings.CutPrefix(path, from+sep); ok {
+				entries = append(entries, nameEntry{path, nil}, nameEntry{to + sep + rest, below})
+			}
+		}
+	}
+	c.renameLocked(entries...)
+	return nil
+}
+
+// Link implements FS.
+func (c *CrashFS) Link(oldName, newName string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.mem.Link(oldName, newName); err != nil {
+		return err
+	}
+	c.renameLocked(nameEntry{filepath.Clean(newName), c.live[filepath.Clean(oldName)]})
+	return nil
+}
+
+// MkdirAll implements FS.
+func (c *CrashFS) MkdirAll(dir string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.mem.MkdirAll(dir); err != nil {
+		return err
+	}
+	for path := filepath.Clean(dir); !isRoot(path); path = filepath.Dir(path) {
+		if c.live[path] == nil {
+			c.renameLocked(nameEntry{path, &crashNode{}})
+		}
+	}
+	return nil
+}
+
+// SyncDir implements FS. A rename between two directories is durable when either is
+// synced.
+func (c *CrashFS) SyncDir(dir string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.mem.SyncDir(dir); err != nil {
+		return err
+	}
+	path := filepath.Clean(dir)
+	in := func(e nameEntry) bool { return filepath.Dir(e.path) == path }
+	rest := c.pending[:0]
+	for _, change := range c.pending {
+		if slices.ContainsFunc(change, in) {
+			change.apply(c.durable)
+		} else {
+			rest = append(rest, change)
+		}
+	}
+	clear(c.pending[len(rest):])
+	c.pending = rest
+	return nil
+}
+
+// List implements FS.
+func (c *CrashFS) List(dir string) ([]string, error) { return c.mem.List(dir) }
+
+// Stat implements FS.
+func (c *CrashFS) Stat(name string) (Info, error) { return c.mem.Stat(name) }
+
+// Lock implements FS. After a power cut nobody holds a lock.
+func (c *CrashFS) Lock(name, owner string, shared bool) (io.Closer, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, err := c.mem.Stat(name)
+	missing := errors.Is(err, fs.ErrNotExist)
+	l, err := c.mem.Lock(name, owner, shared)
+	if err == nil && missing {
+		c.renameLocked(nameEntry{filepath.Clean(name), c.newFileLocked()})
+	}
+	return l, err
+}
+
+// crashFile notes what is done to a file.
+type crashFile struct {
+	*memFile
+	fs   *CrashFS
+	node *crashNode
+}
+
+func (f *crashFile) WriteAt(p []byte, off int64) (int, error) {
+	f.fs.mu.Lock()
+	defer f.fs.mu.Unlock()
+	return f.writeLocked(p, off, f.memFile.WriteAt)
+}
+
+func (f *crashFile) Write(p []byte) (int, error) {
+	f.fs.mu.Lock()
+	defer f.fs.mu.Unlock()
+	return f.writeLocked(p, f.pos, func(p []byte, _ int64) (int, error) {
+		return f.memFile.Write(p)
+	})
+}
+
+func (f *crashFile) writeLocked(
+	p []byte, off int64, write func([]byte, int64) (int, error),
+) (int, error) {
+	size, _ := f.Size()
+	n, err := write(p, off)
+	if n > 0 {
+		if end := off + int64(n); end > size {
+			f.noteLocked(contentChange{off: end, grow: true})
+		}
+		f.noteLocked(contentChange{data: slices.Clone(p[:n]), off: off})
+	}
+	return n, err
+}
+
+func (f *crashFile) noteLocked(c contentChange) { f.node.pending = append(f.node.pending, c) }
+
+func (f *crashFile) Truncate(size int64) error {
+	f.fs.mu.Lock()
+	defer f.fs.mu.Unlock()
+	err := f.memFile.Truncate(size)
+	if err == nil {
+		f.noteLocked(contentChange{off: size})
+	}
+	return err
+}
+
+func (f *crashFile) Allocate(size int64) error {
+	f.fs.mu.Lock()
+	defer f.fs.mu.Unlock()
+	err := f.memFile.Allocate(size)
+	if err == nil {
+		f.noteLocked(contentChange{off: size, grow: true})
+	}
+	return err
+}
+
+func (f *crashFile) Sync() error {
+	f.fs.mu.Lock()
+	defer f.fs.mu.Unlock()
+	if err := f.memFile.Sync(); err != nil {
+		return err
+	}
+	for _, c := range f.node.pending {
+		c.apply(f.node.content)
+	}
+	f.node.pending = nil
+	return nil
+}

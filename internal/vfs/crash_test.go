@@ -1,0 +1,106 @@
+package vfs_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/kstonedb/kstone/internal/vfs"
+)
+
+// disk renders what a power cut leaves: names with their contents, in order.
+func disk(t *testing.T, c *vfs.CrashFS, seed uint64, keep float64) string {
+	t.Helper()
+	m := c.PowerCut(rand.New(rand.NewPCG(seed, 1)), keep)
+	names, err := m.List("d")
+	if err != nil {
+		return "no directory"
+	}
+	var words []string
+	for _, name := range names {
+		f, err := m.Open("d/" + name)
+		must(t, err)
+		words = append(words, name+"="+read(t, f))
+		must(t, f.Close())
+	}
+	return strings.Join(words, " ")
+}
+
+// What a power cut leaves is what was synced, at keep 0; at keep 1 it is everything.
+func TestPowerCutKeepsWhatWasSynced(t *testing.T) {
+	c := vfs.NewCrash()
+	want := func(nothing, all string) {
+		t.Helper()
+		for seed := range uint64(20) {
+			if got := disk(t, c, seed, 0); got != nothing {
+				t.Fatalf("keep 0: %q, want %q", got, nothing)
+			}
+			if got := disk(t, c, seed, 1); got != all {
+				t.Fatalf("keep 1: %q, want %q", got, all)
+			}
+		}
+	}
+	must(t, c.MkdirAll("d"))
+	want("no directory", "")
+	must(t, c.SyncDir("."))
+	f, err := c.Create("d/a")
+	must(t, err)
+	must(t, second(f.Write([]byte("one"))))
+	must(t, f.Sync())
+	want("", "a=one")
+	must(t, c.SyncDir("d"))
+	must(t, second(f.Write([]byte("two"))))
+	want("a=one", "a=onetwo")
+	must(t, f.Sync())
+	must(t, f.Truncate(2))
+	want("a=onetwo", "a=on")
+	must(t, f.Close())
+	want("a=onetwo", "a=on")
+	must(t, c.Rename("d/a", "d/b"))
+	want("a=onetwo", "b=on")
+	must(t, c.Link("d/b", "d/c"))
+	must(t, c.SyncDir("d"))
+	want("b=onetwo c=onetwo", "b=on c=on")
+	must(t, c.Remove("d/b"))
+	f, err = c.OpenReadWrite("d/c")
+	must(t, err)
+	must(t, f.Allocate(3))
+	must(t, f.Sync())
+	want("b=on\x00 c=on\x00", "c=on\x00")
+	must(t, f.Close())
+}
+
+// A write is torn at sectors; a rename is never torn.
+func TestPowerCutTears(t *testing.T) {
+	c := vfs.NewCrash()
+	must(t, c.MkdirAll("d"))
+	must(t, c.SyncDir("."))
+	f, err := c.Create("d/new")
+	must(t, err)
+	must(t, f.Allocate(3*512))
+	must(t, f.Sync())
+	create(t, c, "d/old", "")
+	must(t, c.SyncDir("d"))
+	must(t, second(f.WriteAt([]byte(strings.Repeat("x", 1024)), 256)))
+	must(t, f.Close())
+	must(t, c.Rename("d/new", "d/old"))
+	got := map[string]bool{}
+	for seed := range uint64(200) {
+		s := disk(t, c, seed, 0.5)
+		s = strings.ReplaceAll(s, strings.Repeat("\x00", 256), "-")
+		got[strings.ReplaceAll(s, strings.Repeat("x", 256), "x")] = true
+	}
+	want := map[string]bool{}
+	for i := range 8 {
+		pick := func(bit int, width int) string {
+			return strings.Repeat(string("-x"[i>>bit&1]), width)
+		}
+		content := "-" + pick(0, 1) + pick(1, 2) + pick(2, 1) + "-"
+		want["new="+content+" old="] = true
+		want["old="+content] = true
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Fatalf("power cuts leave\n%v, want\n%v", got, want)
+	}
+}
