@@ -57,15 +57,14 @@ func (h cutHistory) find(state map[string]string, lo, hi int) (m int, ok bool) {
 
 // powerCut is a disk after a power cut and what was promised when the power went.
 type powerCut struct {
-	where      string
-	disk       *vfs.MemFS
-	history    cutHistory // commits begun; no more than these may be there
-	acked      int        // commits that must be there
-	exists     bool       // the database, too
-	propMin    int        // the property has at least this value
-	propMax    int
-	copies     []cutCopy // checkpoints begun
-	recovering bool      // the first recovery from an earlier cut was under way
+	where   string
+	disk    *vfs.MemFS
+	history cutHistory // commits begun; no more than these may be there
+	acked   int        // commits that must be there
+	exists  bool       // the database, too
+	propMin int        // the property has at least this value
+	propMax int
+	copies  []cutCopy // checkpoints begun
 }
 
 // cutCopy is a checkpoint. It may hold the commits from lo to hi.
@@ -99,7 +98,7 @@ type cutRun struct {
 // cutOptions draws options that make flushes, merges and recycling frequent.
 func cutOptions(rnd *rand.Rand) engine.Options {
 	return engine.Options{
-		Durability: engine.Process, MemtableBytes: 1 << 20, LogBytes: 8 << 20,
+		Durability: engine.Sync + engine.Durability(rnd.IntN(2)), MemtableBytes: 1 << 20, LogBytes: 8 << 20,
 		CacheBytes: 1 << 20, MaxOpenFiles: 16, BlockBytes: 1 << 10, FileBytes: 64 << 10,
 		FlushRecords: []int{0, 1, 3, 10}[rnd.IntN(4)], MaxRuns: 2 + rnd.IntN(2),
 		Compression: engine.NoCompression,
@@ -144,7 +143,7 @@ func (r *cutRun) open() {
 	r.db = db
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.now.exists, r.now.recovering = true, false
+	r.now.exists = true
 }
 
 // program does so many commits and, at the same time, maintenance.
@@ -246,7 +245,11 @@ func (r *cutRun) commit(rnd *rand.Rand) {
 	if rnd.IntN(4) == 0 {
 		o.Durability = engine.Sync
 	}
-	if err := r.write(rnd, ops, o); err != nil {
+	transaction := len(ops) > 1 && rnd.IntN(3) == 0
+	if transaction {
+		o.Durability = r.opts.Durability
+	}
+	if err := r.write(ops, o, transaction); err != nil {
 		r.t.Errorf("%s: commit %d: %v", r.where, n, err)
 		return
 	}
@@ -287,8 +290,8 @@ func (r *cutRun) draw(rnd *rand.Rand, n int) (ops []cutOp) {
 	return ops
 }
 
-// write commits the operations the way that their number and chance allow.
-func (r *cutRun) write(rnd *rand.Rand, ops []cutOp, o *engine.WriteOptions) error {
+// write commits the operations: one by itself, more as a batch or a transaction.
+func (r *cutRun) write(ops []cutOp, o *engine.WriteOptions, transaction bool) error {
 	if first := ops[0]; len(ops) == 1 {
 		switch k := pksk(first.pk, first.sk); first.kind {
 		case 'p':
@@ -299,16 +302,16 @@ func (r *cutRun) write(rnd *rand.Rand, ops []cutOp, o *engine.WriteOptions) erro
 		sk := engine.SKBeginsWith([]byte(first.sk))
 		return r.db.DeleteRange([]byte(first.pk), sk, o)
 	}
+	if transaction {
+		return r.db.Update(ctx, func(tx *engine.Tx) error {
+			return writeOps(tx.Put, tx.Delete, tx.DeleteRange, ops)
+		})
+	}
 	b := engine.NewBatch()
 	if err := writeOps(b.Put, b.Delete, b.DeleteRange, ops); err != nil {
 		return err
 	}
-	if o.Durability == engine.Sync || rnd.IntN(2) == 0 {
-		return r.db.Apply(ctx, b, o)
-	}
-	return r.db.Update(ctx, func(tx *engine.Tx) error { // at the level of the database
-		return writeOps(tx.Put, tx.Delete, tx.DeleteRange, ops)
-	})
+	return r.db.Apply(ctx, b, o)
 }
 
 // writeOps adds the operations to a batch or a transaction.

@@ -103,20 +103,14 @@ func (c *powerCut) check(t *testing.T, rnd *rand.Rand, again bool) {
 		next.density, next.most = 0.1, 2
 	}
 	next.opts.MustExist = c.exists
-	next.now = powerCut{recovering: true, exists: c.exists}
+	next.now.exists = c.exists
 	next.open()
 	m := c.checkState(t, next.db)
 	prop := c.checkProperty(t, next.db)
 	if t.Failed() {
 		return
 	}
-	for i := range next.cuts { // taken before it was known what recovery finds
-		k := &next.cuts[i]
-		k.history, k.acked, k.propMin, k.propMax = c.history[:m:m], m, prop, prop
-	}
-	next.begun, next.done, next.now.acked = m, m, m
-	next.now.history = c.history[:m:m]
-	next.now.propMin, next.now.propMax = prop, prop
+	next.startFrom(c.history[:m:m], prop)
 	for range rnd.IntN(8) {
 		next.commit(rnd)
 	}
@@ -130,6 +124,21 @@ func (c *powerCut) check(t *testing.T, rnd *rand.Rand, again bool) {
 			return
 		}
 		next.cuts[i].check(t, rand.New(rand.NewPCG(rnd.Uint64(), 5)), false)
+	}
+}
+
+// startFrom makes what recovery has found the beginning of the run, also for the cuts that
+// were taken meanwhile: everything that survived the first cut is durable.
+func (r *cutRun) startFrom(h cutHistory, prop int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.begun, r.done = len(h), len(h)
+	promise := func(c *powerCut) {
+		c.history, c.acked, c.propMin, c.propMax = h, len(h), prop, prop
+	}
+	promise(&r.now)
+	for i := range r.cuts {
+		promise(&r.cuts[i])
 	}
 }
 
