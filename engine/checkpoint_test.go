@@ -15,6 +15,40 @@ import (
 	"github.com/kstonedb/kstone/internal/vfs"
 )
 
+// copyWriters is the number of partitions that TestCheckpointWhileWriting fills.
+const copyWriters = 4
+
+// copied is a checkpoint with what it must hold.
+type copied struct {
+	dir    string
+	before [copyWriters]int64 // acknowledged before it was taken
+	items  int                // as of the last check
+}
+
+// check opens the checkpoint: it verifies, has no holes, and is what it was.
+func (c *copied) check(t *testing.T, fsys vfs.FS, o engine.Options) {
+	t.Helper()
+	db, err := engine.OpenFS(fsys, c.dir, &o)
+	ok(t, err)
+	ok(t, second(db.Verify(ctx, nil)))
+	items := 0
+	for w := range copyWriters {
+		n, err := db.Count(ctx, engine.Query{PK: []byte(fmt.Sprint(w))})
+		ok(t, err)
+		last, err := db.Has(pksk(fmt.Sprint(w), fmt.Sprintf("%09d", n-1)))
+		if n < c.before[w] || err != nil || n > 0 && !last {
+			t.Fatalf("%s: writer %d has %d items, %d were acknowledged; last %v, %v",
+				c.dir, w, n, c.before[w], last, err)
+		}
+		items += int(n)
+	}
+	if c.items != 0 && items != c.items {
+		t.Fatalf("%s has %d items now, and had %d", c.dir, items, c.items)
+	}
+	c.items = items
+	mustClose(t, db)
+}
+
 // Checkpoints are taken while writers write: each opens, verifies, and holds what was
 // acknowledged before it, without holes; and it stays as it is whatever happens to the
 // original.
@@ -25,7 +59,7 @@ func TestCheckpointWhileWriting(t *testing.T) {
 		FlushRecords: 200,
 	}
 	db := openOn(t, fsys, o)
-	const writers, copies = 4, 8
+	const writers, copies = copyWriters, 8
 	var acked [writers]atomic.Int64
 	var stop atomic.Bool
 	var wg sync.WaitGroup
@@ -42,11 +76,6 @@ func TestCheckpointWhileWriting(t *testing.T) {
 			}
 		})
 	}
-	type copied struct {
-		dir    string
-		before [writers]int64
-		items  int
-	}
 	var all []copied
 	for i := range copies {
 		c := copied{dir: fmt.Sprintf("copies/%d", i)}
@@ -59,30 +88,8 @@ func TestCheckpointWhileWriting(t *testing.T) {
 	}
 	stop.Store(true)
 	wg.Wait()
-	check := func(c *copied, o engine.Options) {
-		t.Helper()
-		db, err := engine.OpenFS(fsys, c.dir, &o)
-		ok(t, err)
-		ok(t, second(db.Verify(ctx, nil)))
-		items := 0
-		for w := range writers {
-			n, err := db.Count(ctx, engine.Query{PK: []byte(fmt.Sprint(w))})
-			ok(t, err)
-			last, err := db.Has(pksk(fmt.Sprint(w), fmt.Sprintf("%09d", n-1)))
-			if n < c.before[w] || err != nil || n > 0 && !last {
-				t.Fatalf("%s: writer %d has %d items, %d were acknowledged; last %v, %v",
-					c.dir, w, n, c.before[w], last, err)
-			}
-			items += int(n)
-		}
-		if c.items != 0 && items != c.items {
-			t.Fatalf("%s has %d items now, and had %d", c.dir, items, c.items)
-		}
-		c.items = items
-		mustClose(t, db)
-	}
 	for i := range all {
-		check(&all[i], engine.Options{ReadOnly: true})
+		all[i].check(t, fsys, engine.Options{ReadOnly: true})
 	}
 	for w := range writers { // the original loses everything
 		ok(t, db.DeleteRange([]byte(fmt.Sprint(w)), engine.SKCondition{}, nil))
@@ -90,7 +97,7 @@ func TestCheckpointWhileWriting(t *testing.T) {
 	ok(t, db.Compact(ctx))
 	mustClose(t, db)
 	for i := range all {
-		check(&all[i], o)
+		all[i].check(t, fsys, o)
 	}
 }
 

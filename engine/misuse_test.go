@@ -137,18 +137,7 @@ func closeRound(t *testing.T, round int) {
 	db := openOn(t, fsys, o)
 	var acked [4]atomic.Int64
 	var wg sync.WaitGroup
-	loop := func(f func() error) {
-		wg.Go(func() {
-			for {
-				if err := f(); errors.Is(err, engine.ErrClosed) {
-					return
-				} else if err != nil {
-					t.Errorf("%v", err)
-					return
-				}
-			}
-		})
-	}
+	loop := func(f func() error) { wg.Go(func() { untilClosed(t, f) }) }
 	for w := range acked {
 		loop(func() error {
 			n := acked[w].Load()
@@ -197,6 +186,18 @@ func closeRound(t *testing.T, round int) {
 		n, err := db.Count(ctx, engine.Query{PK: []byte(fmt.Sprint(w))})
 		if want := acked[w].Load(); err != nil || n < want || n > want+1 {
 			t.Errorf("writer %d: %d items, %d acknowledged, %v", w, n, want, err)
+		}
+	}
+}
+
+// untilClosed calls f until it returns ErrClosed, the only error it may return.
+func untilClosed(t *testing.T, f func() error) {
+	for {
+		if err := f(); errors.Is(err, engine.ErrClosed) {
+			return
+		} else if err != nil {
+			t.Errorf("%v", err)
+			return
 		}
 	}
 }
