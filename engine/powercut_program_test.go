@@ -55,12 +55,15 @@ func (h cutHistory) find(state map[string]string, lo, hi int) (m int, ok bool) {
 	return m, ok
 }
 
-// powerCut is a disk after a power cut and what was promised when the power went.
+// powerCut is a machine after a power cut, or after the process was killed, and what was
+// promised when it happened.
 type powerCut struct {
 	where   string
-	disk    *vfs.MemFS
+	fs      *vfs.CrashFS
+	killed  bool
 	history cutHistory // commits begun; no more than these may be there
-	acked   int        // commits that must be there
+	least   int        // commits that must be there
+	acked   int        // of them durable, the same after a power cut
 	exists  bool       // the database, too
 	propMin int        // the property has at least this value
 	propMax int
@@ -128,9 +131,14 @@ func (r *cutRun) cutLocked(where string) {
 	keep := []float64{0, 0.1, 0.5, 0.9, 1}[r.rnd.IntN(5)]
 	c := r.now
 	c.where = fmt.Sprintf("%s, cut %d %s, keep %v", r.where, len(r.cuts), where, keep)
+	if r.rnd.IntN(4) == 0 {
+		c.where = fmt.Sprintf("%s, kill %d %s", r.where, len(r.cuts), where)
+		c.fs, c.killed, c.least = r.fs.Kill(), true, r.done
+	} else {
+		c.fs, c.least = vfs.CrashOf(r.fs.PowerCut(r.rnd, keep)), c.acked
+	}
 	c.history = c.history[:r.begun:r.begun]
 	c.copies = append([]cutCopy(nil), c.copies...)
-	c.disk = r.fs.PowerCut(r.rnd, keep)
 	r.cuts = append(r.cuts, c)
 }
 

@@ -88,6 +88,46 @@ func CrashOf(m *MemFS) *CrashFS {
 	return c
 }
 
+// Kill returns the machine as the death of the running process at this moment leaves it:
+// nothing is lost, nothing more is durable than was, and nobody holds a lock. C and those
+// who use it are not disturbed.
+func (c *CrashFS) Kill() *CrashFS {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	after := CrashOf(c.mem) // contents and names, but with all of it durable
+	nodes := map[*crashNode]*crashNode{nil: nil}
+	for path, n := range c.live {
+		nodes[n] = after.live[path]
+	}
+	seen := map[*crashNode]bool{}
+	copied := func(n *crashNode) *crashNode {
+		if _, ok := nodes[n]; !ok {
+			nodes[n] = &crashNode{} // has lost its names, or is about to
+		}
+		if to := nodes[n]; n != nil && n.content != nil && !seen[n] {
+			seen[n] = true
+			to.content = after.disk.adopt(n.content.node.clone())
+			to.pending = slices.Clone(n.pending)
+		}
+		return nodes[n]
+	}
+	for _, n := range c.live {
+		copied(n)
+	}
+	clear(after.durable)
+	for path, n := range c.durable {
+		after.durable[path] = copied(n)
+	}
+	for _, change := range c.pending {
+		change = slices.Clone(change)
+		for i := range change {
+			change[i].node = copied(change[i].node)
+		}
+		after.pending = append(after.pending, change)
+	}
+	return after
+}
+
 // PowerCut returns the disk as a power cut at this moment may leave it. The file system
 // and those who use it are not disturbed.
 //

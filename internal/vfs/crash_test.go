@@ -104,3 +104,45 @@ func TestPowerCutTears(t *testing.T) {
 		t.Fatalf("power cuts leave\n%v, want\n%v", got, want)
 	}
 }
+
+// The death of a process loses nothing, and makes nothing durable.
+func TestKillKeepsBothSides(t *testing.T) {
+	c := vfs.NewCrash()
+	must(t, c.MkdirAll("d"))
+	must(t, c.SyncDir("."))
+	create(t, c, "d/a", "one")
+	f, err := c.OpenReadWrite("d/a")
+	must(t, err)
+	must(t, f.Sync())
+	must(t, c.SyncDir("d"))
+	must(t, c.Link("d/a", "d/b"))
+	must(t, c.Remove("d/a"))
+	create(t, c, "d/gone", "x")
+	must(t, c.Remove("d/gone"))
+	must(t, second(f.WriteAt([]byte("two"), 3)))
+	_, err = c.Lock("d/LOCK", "", false)
+	must(t, err)
+
+	k := c.Kill()
+	must(t, second(f.WriteAt([]byte("later"), 6)))
+	wantContent(t, k, "d/b", "onetwo")
+	must(t, second(k.Lock("d/LOCK", "", false)))
+	for seed := range uint64(20) {
+		if got := disk(t, k, seed, 0); got != "a=one" {
+			t.Fatalf("durable is %q", got)
+		}
+		if got := disk(t, k, seed, 1); got != "LOCK= b=onetwo" {
+			t.Fatalf("present is %q", got)
+		}
+	}
+	g, err := k.OpenReadWrite("d/b")
+	must(t, err)
+	must(t, g.Sync())
+	must(t, k.SyncDir("d"))
+	if got := disk(t, k, 1, 0); got != "LOCK= b=onetwo" {
+		t.Fatalf("after a sync durable is %q", got)
+	}
+	if got := disk(t, c, 1, 0); got != "a=one" {
+		t.Fatalf("the sync reached the machine before: %q", got)
+	}
+}
