@@ -272,8 +272,8 @@ func (r *cutRun) commit(rnd *rand.Rand) {
 // draw makes commit n, whose values all name it.
 func (r *cutRun) draw(rnd *rand.Rand, n int) (ops []cutOp) {
 	size := rnd.IntN(300)
-	if r.large && rnd.IntN(2) == 0 {
-		size = rnd.IntN(120 << 10)
+	if r.large && rnd.IntN(3) > 0 {
+		size = rnd.IntN(200 << 10)
 	}
 	value := fmt.Sprintf("%d %s", n, strings.Repeat(string(rune('a'+n%26)), size))
 	count := 1

@@ -108,24 +108,29 @@ func readCurrent(fsys vfs.FS, dir string) (identity, error) {
 
 // MakeDir creates dir, with its parents, so that it is there after a crash. It may
 // exist already.
+//
+// Directories are made and synced one by one from the top, beginning with the sync of the
+// one that is there: the process that made it may have been killed before it could sync.
 func MakeDir(fsys vfs.FS, dir string) error {
 	var missing []string
-	for p := filepath.Clean(dir); ; p = filepath.Dir(p) {
-		if _, err := fsys.Stat(p); err == nil || p == filepath.Dir(p) {
+	p := filepath.Clean(dir)
+	for ; p != filepath.Dir(p); p = filepath.Dir(p) {
+		if _, err := fsys.Stat(p); err == nil {
 			break
 		}
 		missing = append(missing, p)
 	}
-	if len(missing) == 0 {
-		return nil
+	err := fsys.SyncDir(filepath.Dir(p))
+	if errors.Is(err, fs.ErrPermission) {
+		err = nil // who may not read the parent has not made the directory with MakeDir
 	}
-	if err := fsys.MkdirAll(dir); err != nil {
-		return fmt.Errorf("create database directory: %w", err)
-	}
-	for _, p := range missing {
-		if err := fsys.SyncDir(filepath.Dir(p)); err != nil {
-			return fmt.Errorf("create database directory: %w", err)
+	for i := len(missing) - 1; err == nil && i >= 0; i-- {
+		if err = fsys.MkdirAll(missing[i]); err == nil {
+			err = fsys.SyncDir(filepath.Dir(missing[i]))
 		}
+	}
+	if err != nil {
+		return fmt.Errorf("create database directory: %w", err)
 	}
 	return nil
 }

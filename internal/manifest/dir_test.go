@@ -3,6 +3,7 @@ package manifest_test
 import (
 	"errors"
 	"io/fs"
+	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -125,5 +126,30 @@ func TestOrphans(t *testing.T) {
 	want := names[11:]
 	if got := manifest.Orphans(s, info.Manifest, names); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// A directory is durable when MakeDir returns, also if another process that was making it
+// has been killed at any moment.
+func TestMakeDirAfterAKill(t *testing.T) {
+	for stop := 1; ; stop++ {
+		c, n := vfs.NewCrash(), 0
+		killed := vfs.NewFault(c, func(op vfs.Op) error {
+			if n++; n >= stop {
+				return errIO
+			}
+			return nil
+		})
+		first := manifest.MakeDir(killed, "a/b/c")
+		if n < stop {
+			break
+		}
+		if err := manifest.MakeDir(c, "a/b/c"); err != nil {
+			t.Fatal(err)
+		}
+		disk := c.PowerCut(rand.New(rand.NewPCG(1, 1)), 0)
+		if _, err := disk.Stat("a/b/c"); err != nil {
+			t.Fatalf("after operation %d (%v) and another MakeDir: %v", stop, first, err)
+		}
 	}
 }
