@@ -85,6 +85,32 @@ func BenchmarkSeek20(b *testing.B) {
 	})
 }
 
+// BenchmarkSeek20Ranges is the same in a stripe whose run has range tombstones elsewhere.
+func BenchmarkSeek20Ranges(b *testing.B) {
+	for _, n := range []int{10, 1000, 10_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			w := benchStripe(b, 1, false)
+			for i := range n {
+				w.commit(delRange(fmt.Sprintf("zone#%07d", i), fmt.Sprintf("zone#%07dx", i)))
+			}
+			w.flush()
+			var c stripe.Cursor
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				lo := []byte(benchKey(i * 7919 * 97 % (benchRows - 20)))
+				hi := []byte("user~")
+				ok(b, c.Open(w.s, stripe.Bounds{Lo: lo, Hi: hi, Snap: w.seq}))
+				for range 20 {
+					if !c.Next() {
+						b.Fatal("end")
+					}
+				}
+				c.Close()
+			}
+		})
+	}
+}
+
 func BenchmarkGet(b *testing.B) {
 	benchSources(b, func(b *testing.B, w *world) {
 		for _, c := range []struct {

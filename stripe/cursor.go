@@ -161,11 +161,7 @@ func (c *Cursor) loadRanges() error {
 		if err != nil {
 			return err
 		}
-		for _, t := range rr.all {
-			if t.Seq <= snap {
-				ts = append(ts, t)
-			}
-		}
+		ts = rr.appendVisible(ts, c.bounds.Lo, c.bounds.Hi, snap)
 	}
 	kept := ts[:0]
 	for _, t := range ts {

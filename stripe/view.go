@@ -102,6 +102,28 @@ type Run struct {
 type runRanges struct {
 	all    []base.RangeTombstone
 	newest *rangedel.List // as seen by a reader of the newest versions
+	maxSeq base.SeqNum    // of all
+}
+
+// appendVisible appends to dst at least what a reader of [lo, hi) at snap needs. Unless
+// the snapshot is older than a tombstone it searches; runs may have thousands.
+func (rr *runRanges) appendVisible(
+	dst []base.RangeTombstone, lo, hi []byte, snap base.SeqNum,
+) []base.RangeTombstone {
+	if snap < rr.maxSeq {
+		for _, t := range rr.all {
+			if t.Seq <= snap {
+				dst = append(dst, t)
+			}
+		}
+		return dst
+	}
+	start, end, seq, found := rr.newest.Next(lo)
+	for found && (hi == nil || bytes.Compare(start, hi) < 0) {
+		dst = append(dst, base.RangeTombstone{Start: start, End: end, Seq: seq})
+		start, end, seq, found = rr.newest.Next(end)
+	}
+	return dst
 }
 
 // File is an SST of a run, open for reading.
@@ -175,6 +197,9 @@ func (r *Run) loadRanges() (*runRanges, error) {
 			return nil, err
 		}
 		rr.all = append(rr.all, ts...)
+	}
+	for i := range rr.all {
+		rr.maxSeq = max(rr.maxSeq, rr.all[i].Seq)
 	}
 	rr.newest = rangedel.Build(rr.all, base.MaxSeqNum)
 	r.ranges.Store(rr)
