@@ -39,10 +39,12 @@ func (db *DB) Checkpoint(ctx context.Context, dest string) error {
 	if err != nil {
 		return fmt.Errorf("engine: checkpoint: %w", err)
 	}
-	if err = db.checkpoint(ctx, dest); err != nil {
-		err = errors.Join(fmt.Errorf("engine: checkpoint: %w", err), db.clearDir(dest))
+	if err = db.checkpoint(ctx, dest); err == nil {
+		return lock.Close()
 	}
-	return errors.Join(err, lock.Close())
+	// The lock file last: not every system removes a file that is open.
+	return errors.Join(fmt.Errorf("engine: checkpoint: %w", err), db.clearDir(dest), lock.Close(),
+		db.fs.Remove(filepath.Join(dest, manifest.LockName)))
 }
 
 // prepareDir makes sure that dest is an empty directory.
@@ -59,8 +61,9 @@ func (db *DB) prepareDir(dest string) error {
 	return nil
 }
 
-// clearDir removes what a failed checkpoint has put into dest, so that it can be tried
-// again: CURRENT first, so that it is no database any more. Requires: dest was empty.
+// clearDir removes what a failed checkpoint has put into dest except the lock file, so
+// that it can be tried again: CURRENT first, so that it is no database any more.
+// Requires: dest was empty.
 func (db *DB) clearDir(dest string) error {
 	names, err := db.fs.List(dest)
 	if err != nil {
@@ -69,7 +72,7 @@ func (db *DB) clearDir(dest string) error {
 	var errs []error
 	for _, first := range []bool{true, false} {
 		for _, name := range names {
-			if first == (name == manifest.CurrentName) {
+			if first == (name == manifest.CurrentName) && name != manifest.LockName {
 				errs = append(errs, db.fs.Remove(filepath.Join(dest, name)))
 			}
 		}

@@ -85,14 +85,17 @@ func TestDiskFullPasses(t *testing.T) {
 			}
 		}
 		fsys.SetCapacity(fsys.UsedBytes() + 64<<20)
-		eventually(t, "writes", func() bool {
-			err := db.Put(pk("probe"), nil, nil)
-			if err != nil {
-				wantIs(t, err, engine.ErrDiskFull)
-			}
-			return err == nil
-		})
-		ok(t, db.Delete(pk("probe"), nil))
+		resumes := func(write func() error) {
+			eventually(t, "writes", func() bool {
+				err := write()
+				if err != nil {
+					wantIs(t, err, engine.ErrDiskFull)
+				}
+				return err == nil
+			})
+		}
+		resumes(func() error { return db.Put(pk("probe"), nil, nil) })
+		resumes(func() error { return db.Delete(pk("probe"), nil) })
 		eventually(t, "flushes in the background", func() bool {
 			m := db.Metrics()
 			return m.MemtableBytes < m.MemtableBudget && m.LogBytes <= m.LogBudgetBytes
