@@ -101,7 +101,8 @@ type cutRun struct {
 // cutOptions draws options that make flushes, merges and recycling frequent.
 func cutOptions(rnd *rand.Rand) engine.Options {
 	return engine.Options{
-		Durability: engine.Sync + engine.Durability(rnd.IntN(2)), MemtableBytes: 1 << 20, LogBytes: 8 << 20,
+		Durability:    engine.Sync + engine.Durability(rnd.IntN(2)),
+		MemtableBytes: 1 << 20, LogBytes: 8 << 20,
 		CacheBytes: 1 << 20, MaxOpenFiles: 16, BlockBytes: 1 << 10, FileBytes: 64 << 10,
 		FlushRecords: []int{0, 1, 3, 10}[rnd.IntN(4)], MaxRuns: 2 + rnd.IntN(2),
 		Compression: engine.NoCompression,
