@@ -14,7 +14,7 @@ SAY       = @printf '\n==> %s\n'
 
 .DEFAULT_GOAL := help
 .PHONY: FORCE help demo test check fmt-check vet cross tidy-check unit race lint \
-	fuzz fuzz-smoke stress golden bench bench-compare \
+	fuzz fuzz-smoke stress scale golden bench bench-compare \
 	bench-check bench-quick bench-full cover clean
 
 help: ## list the targets
@@ -72,6 +72,9 @@ fuzz-smoke:
 stress: ## random, crash and concurrency tests again and again with new seeds, TIME=30s
 	$(SAY) "stress for $(TIME)"
 	@tools/stress.sh $(TIME)
+
+scale: ## ten million items: times and memory, as docs/limits.md quotes; minutes, 4 GB of disk
+	@KSTONE_SCALE=1 $(GO) test -count=1 -v -timeout 60m -run '^TestScale' ./engine
 
 golden: ## rewrite the golden files and show what changed
 	@tools/golden.sh
