@@ -138,6 +138,7 @@ func (r *cutRun) cutLocked(where string) {
 	} else {
 		c.fs, c.least = vfs.CrashOf(r.fs.PowerCut(r.rnd, keep)), c.acked
 	}
+	c.where += fmt.Sprintf(" (commits begun %d, done %d, durable %d)", r.begun, r.done, c.acked)
 	c.history = c.history[:r.begun:r.begun]
 	c.copies = append([]cutCopy(nil), c.copies...)
 	r.cuts = append(r.cuts, c)
