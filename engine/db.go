@@ -7,6 +7,7 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/manifest"
@@ -69,13 +70,14 @@ func (db *DB) writable() error {
 }
 
 // fail turns the database read-only because of err, once and for ever, and returns
-// the error writers get. A full disk does not: it passes.
+// the error writers get. What passes does not: a full disk, and too many open files.
 func (db *DB) fail(err error) error {
 	if errors.Is(err, vfs.ErrNoSpace) {
 		db.recycler.drop()
 		return err
 	}
-	if err == nil || errors.Is(err, context.Canceled) {
+	if err == nil || errors.Is(err, context.Canceled) ||
+		errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
 		return err
 	}
 	return db.failForGood(err)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -198,6 +199,44 @@ func TestFailedRemovalIsHarmless(t *testing.T) {
 	}
 	if n := len(sstFiles(t, mem, "")); n != live {
 		t.Errorf("%d SSTs, %d of them in use: orphans were left", n, live)
+	}
+	mustClose(t, db)
+}
+
+// Too many open files in the process are no failure of the disk: what needed one more
+// fails or waits, and works when there is one again.
+func TestTooManyOpenFilesPass(t *testing.T) {
+	b := &breaker{
+		match: onFile("", vfs.OpCreate, vfs.OpOpen, vfs.OpOpenReadWrite), err: syscall.EMFILE,
+	}
+	db := openOn(t, vfs.NewFault(vfs.NewMem(), b.hook), engine.Options{
+		MemtableBytes: 1 << 20, LogBytes: 8 << 20, MaxRuns: 2, Durability: engine.Process,
+		Events: &engine.Events{ReadOnly: func(err error) { t.Errorf("read-only: %v", err) }},
+	})
+	n := 0
+	put := func() error {
+		err := db.Put(pk(fmt.Sprint(n)), make([]byte, 10<<10), nil)
+		if err == nil {
+			n++
+		}
+		return err
+	}
+	for range 50 {
+		ok(t, put())
+	}
+	b.broken.Store(true)
+	wantIs(t, db.Flush(ctx), syscall.EMFILE)
+	var err error
+	for i := 0; i < 2000 && err == nil; i++ {
+		err = put()
+	}
+	wantIs(t, err, syscall.EMFILE)
+	wantValue(t, db, pk("7"), make([]byte, 10<<10))
+	b.broken.Store(false)
+	eventually(t, "writes", func() bool { return put() == nil })
+	ok(t, db.Compact(ctx))
+	if got := len(content(t, db)); got != n {
+		t.Errorf("%d items, want %d", got, n)
 	}
 	mustClose(t, db)
 }

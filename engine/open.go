@@ -45,6 +45,9 @@ func OpenFS(fsys vfs.FS, dir string, o *Options) (*DB, error) {
 }
 
 func openFS(fsys vfs.FS, dir string, opts Options) (db *DB, err error) {
+	if dir == "" { // the working directory is "."
+		return nil, invalid("no directory")
+	}
 	start := time.Now()
 	db = &DB{dir: dir, opts: opts, fs: fsys}
 	db.calls.init()
@@ -293,6 +296,9 @@ func (db *DB) openLog(state *manifest.State, tail wal.Tail) error {
 		return fmt.Errorf("engine: remove orphans: %w", err)
 	}
 	db.sched = newScheduler(db)
+	for i := range db.stripes {
+		db.limitRanges(&db.stripes[i])
+	}
 	db.sched.start()
 	return nil
 }

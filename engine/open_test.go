@@ -100,6 +100,19 @@ func TestOpenFileInsteadOfDirectory(t *testing.T) {
 	}
 }
 
+// No name is not the name of the working directory.
+func TestOpenWithoutName(t *testing.T) {
+	t.Chdir(t.TempDir())
+	writeFiles(t, ".", map[string]string{"mine.txt": "x"})
+	_, err := engine.Open("", nil)
+	wantIs(t, err, engine.ErrInvalid)
+	_, err = engine.Open(".", nil)
+	wantIs(t, err, engine.ErrNotDatabase)
+	if got := readDir(t, "."); len(got) != 1 {
+		t.Errorf("files were made: %d", len(got))
+	}
+}
+
 func TestOpenWhatDoesNotExist(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "none")
 	for _, o := range []engine.Options{

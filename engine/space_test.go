@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/vfs"
 )
 
 // Space returns after mass deletes without anybody calling Flush or Compact, and without
@@ -145,4 +146,25 @@ func TestManyRangeDeletes(t *testing.T) {
 	if c, err := db.Count(ctx, engine.Query{PK: []byte("p")}); err != nil || c != n/2 {
 		t.Fatalf("%d items, %v", c, err)
 	}
+}
+
+// Range deletes that come back by replay move to a file, too.
+func TestManyRangeDeletesAfterReplay(t *testing.T) {
+	mem := vfs.NewMem()
+	b := &breaker{match: onFile(".sst", vfs.OpCreate), err: errDisk}
+	db := openOn(t, vfs.NewFault(mem, b.hook), engine.Options{})
+	ok(t, db.Put(pksk("p", "0001"), nil, nil))
+	ok(t, db.Put(pksk("p", "x"), nil, nil))
+	batch := engine.NewBatch()
+	for i := range 1000 {
+		ok(t, batch.DeleteRange([]byte("p"), engine.SKEqual(fmt.Appendf(nil, "%04d", i))))
+	}
+	b.broken.Store(true) // the flush that follows fails, as if the process had died
+	_ = db.Apply(ctx, batch, nil)
+	_ = db.Close()
+	db = openOn(t, mem, engine.Options{})
+	eventually(t, "a flush", func() bool { return db.Metrics().Flushes > 0 })
+	wantValue(t, db, pksk("p", "0001"), nil)
+	wantValue(t, db, pksk("p", "x"), []byte{})
+	mustClose(t, db)
 }
