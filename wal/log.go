@@ -116,8 +116,9 @@ func (l *Log) settle(t Tail) error {
 	}
 	for _, s := range t.keep {
 		// Known durable are records up to t.synced, and with them the headers of their
-		// segments; of a segment without records not even that.
-		if s.last > t.synced || s.last < s.base {
+		// segments; of a segment without records not even that. Nor a marker at the end,
+		// which says that the records before it are: the next header relies on it, too.
+		if s.last >= t.synced || s.last < s.base {
 			if err := s.rewrite(l.o.FS); err != nil {
 				return err
 			}
