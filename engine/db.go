@@ -7,7 +7,6 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
-	"syscall"
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/manifest"
@@ -76,8 +75,7 @@ func (db *DB) fail(err error) error {
 		db.recycler.drop()
 		return err
 	}
-	if err == nil || errors.Is(err, context.Canceled) ||
-		errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+	if err == nil || errors.Is(err, context.Canceled) || vfs.IsTooManyFiles(err) {
 		return err
 	}
 	return db.failForGood(err)

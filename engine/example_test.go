@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
@@ -193,9 +194,9 @@ func ExampleSKBeginsWith() {
 }
 
 func ExampleWriteOptions() {
-	now := time.UnixMilli(0)
+	var now atomic.Int64 // the clock is also read in the background
 	db, err := engine.Open("ttl", &engine.Options{
-		InMemory: true, Clock: func() time.Time { return now },
+		InMemory: true, Clock: func() time.Time { return time.UnixMilli(now.Load()) },
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -205,7 +206,7 @@ func ExampleWriteOptions() {
 	o := &engine.WriteOptions{TTL: time.Minute, Durability: engine.Process}
 	_ = db.Put(key, []byte("token"), o)
 	before, _ := db.Has(key)
-	now = now.Add(time.Minute)
+	now.Add(time.Minute.Milliseconds())
 	after, _ := db.Has(key)
 	fmt.Println(before, after)
 	// Output: true false

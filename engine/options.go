@@ -104,7 +104,8 @@ type Options struct {
 	Logger *slog.Logger
 	// Events are called, without locks held, when something happens. Nil is fine.
 	Events *Events
-	// Clock returns the present; expiry is measured with it. Nil means time.Now.
+	// Clock returns the present; expiry is measured with it. It is called concurrently.
+	// Nil means time.Now.
 	Clock func() time.Time
 }
 
