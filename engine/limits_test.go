@@ -352,7 +352,7 @@ func TestCursorOfNewerVersion(t *testing.T) {
 func TestBadOptions(t *testing.T) {
 	for name, o := range map[string]engine.Options{
 		"Durability":        {Durability: 3},
-		"Compression":       {Compression: 4},
+		"Compression":       {Compression: 5},
 		"BottomCompression": {BottomCompression: 200},
 		"MemtableBytes":     {MemtableBytes: 1},
 		"FlushRecords":      {FlushRecords: -1},

@@ -84,7 +84,8 @@ func newMachine(t *rapid.T) *machine {
 	m := &machine{fs: vfs.NewMem(), items: model{}, clock: new(atomic.Int64)}
 	m.clock.Store(1_000_000)
 	levels := rapid.SampledFrom([]engine.Durability{engine.Sync, engine.Process})
-	codecs := rapid.SampledFrom([]engine.Compression{engine.NoCompression, engine.LZ4, engine.Zstd})
+	codecs := rapid.SampledFrom([]engine.Compression{engine.NoCompression, engine.LZ4, engine.Zstd,
+		engine.Snappy})
 	m.opts = engine.Options{
 		Durability:        levels.Draw(t, "durability"),
 		FlushRecords:      rapid.SampledFrom([]int{0, 1, 2, 7}).Draw(t, "flushRecords"),

@@ -233,10 +233,12 @@ func codec(c Compression) sst.Codec {
 	switch c {
 	case NoCompression:
 		return sst.None
+	case LZ4:
+		return sst.LZ4
 	case Zstd:
 		return sst.Zstd
 	}
-	return sst.LZ4
+	return sst.Snappy
 }
 
 func (db *DB) walOptions(state *manifest.State) wal.Options {

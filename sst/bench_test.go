@@ -194,7 +194,7 @@ func BenchmarkCursor(b *testing.B) {
 
 // BenchmarkSource reads a file as a compaction does.
 func BenchmarkSource(b *testing.B) {
-	for _, codec := range []sst.Codec{sst.None, sst.LZ4, sst.Zstd} {
+	for _, codec := range []sst.Codec{sst.None, sst.LZ4, sst.Zstd, sst.Snappy} {
 		b.Run(codec.String(), func(b *testing.B) {
 			s := newBenchSet(b, 100_000, 1, sst.WriterOptions{Codec: codec}, 0)
 			b.ReportAllocs()

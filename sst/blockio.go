@@ -96,7 +96,7 @@ func (id fileID) open(b []byte, h blockHandle, what string) ([]byte, Codec, erro
 	if raw != h.raw {
 		return nil, 0, corrupt.New("", int64(h.off), what+" length", h.raw, raw)
 	}
-	if codec > Zstd || (codec == None) != (h.stored == h.raw) {
+	if codec > lastCodec || (codec == None) != (h.stored == h.raw) {
 		return nil, 0, corrupt.New("", int64(h.off), what+" codec", "one that fits the length",
 			codec)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/klauspost/compress/s2"
 	"github.com/klauspost/compress/zstd"
 	"github.com/pierrec/lz4/v4"
 )
@@ -36,6 +37,16 @@ func (c *compressor) compress(dst, raw []byte, codec Codec, level int) ([]byte, 
 			return dst[:start+n], LZ4, nil
 		}
 		dst = dst[:start]
+	case Snappy:
+		most := s2.MaxEncodedLen(len(raw))
+		if most < 0 {
+			break // longer than the format can say
+		}
+		dst = grow(dst, most)
+		out := s2.EncodeSnappy(dst[start:start+most], raw)
+		if len(out) <= limit {
+			return dst[:start+len(out)], Snappy, nil
+		}
 	case Zstd:
 		if err := c.openZstd(level); err != nil {
 			return dst, None, err
@@ -84,15 +95,21 @@ var zstdDecoder = sync.OnceValues(func() (*zstd.Decoder, error) {
 		zstd.WithDecodeAllCapLimit(true))
 })
 
-// maxLZ4Ratio is what LZ4 can reach: each further byte of a length adds 255.
-const maxLZ4Ratio = 255
+const (
+	// maxLZ4Ratio is what LZ4 can reach: each further byte of a length adds 255.
+	maxLZ4Ratio = 255
+	// maxSnappyRatio is what Snappy can reach: three bytes copy 64.
+	maxSnappyRatio = 22
+)
 
 var errRawLength = errors.New("data of another length than the trailer says")
 
 // decompress returns the decoded payload in new memory of exactly n bytes.
 // Requires: the caller bounded n.
 func decompress(codec Codec, payload []byte, n int) ([]byte, error) {
-	if codec == LZ4 && n > len(payload)*maxLZ4Ratio {
+	switch {
+	case codec == LZ4 && n > len(payload)*maxLZ4Ratio,
+		codec == Snappy && n > len(payload)*maxSnappyRatio:
 		return nil, errRawLength
 	}
 	raw := make([]byte, n)
@@ -106,6 +123,15 @@ func decompress(codec Codec, payload []byte, n int) ([]byte, error) {
 			return nil, errRawLength
 		}
 		return raw, nil
+	case Snappy:
+		if got, err := s2.DecodedLen(payload); err != nil || got != n {
+			return nil, errors.Join(errRawLength, err)
+		}
+		out, err := s2.Decode(raw, payload)
+		if err != nil {
+			return nil, err
+		}
+		return out, nil
 	case Zstd:
 		dec, err := zstdDecoder()
 		if err != nil {

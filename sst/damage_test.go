@@ -99,7 +99,7 @@ func checkAnswers(
 
 // TestEveryFlippedByte: no flipped byte gives a wrong answer, and Verify finds each.
 func TestEveryFlippedByte(t *testing.T) {
-	for _, codec := range []sst.Codec{sst.None, sst.LZ4, sst.Zstd} {
+	for _, codec := range []sst.Codec{sst.None, sst.LZ4, sst.Zstd, sst.Snappy} {
 		fs := vfs.NewMem()
 		meta, entries, ranges := smallFile(t, fs, codec)
 		good := contents(t, fs, meta.Name())
@@ -123,7 +123,7 @@ func TestEveryFlippedByte(t *testing.T) {
 
 // TestEveryTruncation: a file cut at any length is noticed.
 func TestEveryTruncation(t *testing.T) {
-	for _, codec := range []sst.Codec{sst.None, sst.LZ4, sst.Zstd} {
+	for _, codec := range []sst.Codec{sst.None, sst.LZ4, sst.Zstd, sst.Snappy} {
 		fs := vfs.NewMem()
 		meta, entries, ranges := smallFile(t, fs, codec)
 		good := contents(t, fs, meta.Name())

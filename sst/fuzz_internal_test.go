@@ -180,7 +180,7 @@ func FuzzRanges(f *testing.F) {
 func FuzzStoredBlock(f *testing.F) {
 	var c compressor
 	raw := bytes.Repeat([]byte("some text "), 30)
-	for _, codec := range []Codec{None, LZ4, Zstd} {
+	for _, codec := range []Codec{None, LZ4, Zstd, Snappy} {
 		payload, codec, err := c.compress(nil, raw, codec, 1)
 		if err != nil {
 			f.Fatal(err)

@@ -75,7 +75,7 @@ func exampleBytes(tb testing.TB, page string) []byte {
 // TestGolden: files of format version 1 are readable for ever. The uncompressed one
 // is also what the writer makes today.
 func TestGolden(t *testing.T) {
-	for _, codec := range []sst.Codec{sst.None, sst.LZ4, sst.Zstd} {
+	for _, codec := range []sst.Codec{sst.None, sst.LZ4, sst.Zstd, sst.Snappy} {
 		fs := vfs.NewMem()
 		meta, entries, ranges := smallFile(t, fs, codec)
 		now := contents(t, fs, meta.Name())

@@ -310,7 +310,7 @@ func TestLargeEntries(t *testing.T) {
 		{Key: key('C'), Seq: 3, Kind: base.KindDelete},
 		{Key: []byte("D"), Value: []byte("small"), Seq: 1, Kind: base.KindPut},
 	}
-	for _, codec := range []sst.Codec{sst.None, sst.LZ4, sst.Zstd} {
+	for _, codec := range []sst.Codec{sst.None, sst.LZ4, sst.Zstd, sst.Snappy} {
 		fs := vfs.NewMem()
 		meta := build(t, fs, sst.WriterOptions{Codec: codec, FilterBits: 8}, entries)
 		r := sst.NewReader(readerOptions(fs, meta))

@@ -52,9 +52,12 @@ type Codec uint8
 
 // The codecs. On disk: never renumber.
 const (
-	None Codec = 0
-	LZ4  Codec = 1
-	Zstd Codec = 2
+	None   Codec = 0
+	LZ4    Codec = 1
+	Zstd   Codec = 2
+	Snappy Codec = 3
+
+	lastCodec = Snappy
 )
 
 // String returns the codec's name as options and tools spell it.
@@ -66,13 +69,15 @@ func (c Codec) String() string {
 		return "lz4"
 	case Zstd:
 		return "zstd"
+	case Snappy:
+		return "snappy"
 	}
 	return fmt.Sprintf("codec(%d)", uint8(c))
 }
 
 // ParseCodec is the inverse of Codec.String.
 func ParseCodec(name string) (Codec, error) {
-	for _, c := range []Codec{None, LZ4, Zstd} {
+	for _, c := range []Codec{None, LZ4, Zstd, Snappy} {
 		if c.String() == name {
 			return c, nil
 		}
@@ -117,7 +122,7 @@ func (o *WriterOptions) withDefaults() (WriterOptions, error) {
 	case c.BlockBytes < MinBlockBytes || c.BlockBytes > MaxBlockBytes:
 		return c, fmt.Errorf("sst: block size %d outside [%d, %d]",
 			c.BlockBytes, MinBlockBytes, MaxBlockBytes)
-	case c.Codec > Zstd:
+	case c.Codec > lastCodec:
 		return c, fmt.Errorf("sst: unknown %v", c.Codec)
 	case c.FilterBits != 0 && c.FilterBits != 8 && c.FilterBits != 16:
 		return c, fmt.Errorf("sst: filter of %d bits; 0, 8 and 16 are supported", c.FilterBits)

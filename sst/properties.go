@@ -174,7 +174,7 @@ func decodeProperties(data []byte) (*properties, error) {
 func (p *properties) check() error {
 	const what = "properties"
 	switch {
-	case p.codec > Zstd:
+	case p.codec > lastCodec:
 		return corrupt.New("", 1, what, "a known codec", p.codec)
 	case p.filterBits != 0 && p.filterBits != 8 && p.filterBits != 16:
 		return corrupt.New("", 2, what, "filters of 0, 8 or 16 bits", p.filterBits)

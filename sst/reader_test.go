@@ -163,7 +163,7 @@ func TestCachedReadsDoNotAllocate(t *testing.T) {
 // TestWriterAllocations: a reused writer allocates nothing per entry.
 func TestWriterAllocations(t *testing.T) {
 	entries := plainEntries(20_000)
-	for _, codec := range []sst.Codec{sst.None, sst.LZ4, sst.Zstd} {
+	for _, codec := range []sst.Codec{sst.None, sst.LZ4, sst.Zstd, sst.Snappy} {
 		var w sst.Writer
 		o := writerOptions(sst.WriterOptions{Codec: codec, FilterBits: 8})
 		n := testing.AllocsPerRun(3, func() {

@@ -250,9 +250,14 @@ func (w *Writer) finishBounds() {
 	}
 }
 
-// metaCodec is the codec of index and range tombstones: read rarely, so always the
-// one that decodes fast.
-func (w *Writer) metaCodec() Codec { return min(w.o.Codec, LZ4) }
+// metaCodec is the codec of index and range tombstones: read when a file is opened, so
+// always one that decodes fast.
+func (w *Writer) metaCodec() Codec {
+	if w.o.Codec == Zstd {
+		return LZ4
+	}
+	return w.o.Codec
+}
 
 // finishBlock encodes the pending entries as a data block.
 func (w *Writer) finishBlock() error {
