@@ -12,16 +12,20 @@ import (
 // own entry. A new package needs a line here, and one in docs/architecture.md.
 var rows = map[string]int{
 	"keycodec":            0,
+	"keycodec/advise":     0,
+	"keycodec/shard":      0,
 	"internal/base":       0,
 	"internal/corrupt":    0,
 	"internal/histogram":  0,
 	"internal/invariants": 0,
 
-	"internal/cache":    1,
-	"internal/cursor":   1,
-	"internal/rangedel": 1,
-	"internal/vfs":      1,
-	"zonemap":           1,
+	"internal/cache":     1,
+	"internal/cursor":    1,
+	"internal/rangedel":  1,
+	"internal/vfs":       1,
+	"keycodec/composite": 1,
+	"keycodec/rowkey":    1,
+	"zonemap":            1,
 
 	"internal/manifest": 2,
 	"memtable":          2,
@@ -31,6 +35,8 @@ var rows = map[string]int{
 	"compaction": 3,
 	"stripe":     4,
 	"engine":     5,
+
+	"engine/access": 6,
 
 	"testdata": 0, // the bundled data sets, embedded
 
