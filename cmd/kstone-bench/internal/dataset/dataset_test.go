@@ -1,6 +1,7 @@
 package dataset_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/dataset"
@@ -19,9 +20,37 @@ func TestPermutationVisitsEachOnce(t *testing.T) {
 	}
 }
 
+func TestPermutationLooksRandom(t *testing.T) {
+	const n, block = 1 << 16, 1 << 10
+	same, near := 0, 0
+	for s := range uint64(16) {
+		p := dataset.NewPermutation(n, s)
+		for i := range uint64(n - 1) {
+			a, b := p.At(i), p.At(i+1)
+			if a/block == b/block {
+				same++
+			}
+			if a == i || b == a+1 || a == b+1 {
+				near++
+			}
+		}
+	}
+	if same < 15*block || same > 17*block || near > 100 {
+		t.Errorf("neighbours share a block %d times, want about %d; %d are near, want about 48",
+			same, 16*block, near)
+	}
+}
+
 func TestKeyRoundTrip(t *testing.T) {
-	for _, id := range []uint64{0, 1, 42, 9_999_999_999_999_999} {
+	ids := []uint64{0, 1, 42, 9_999_999_999_999_999}
+	for i := range uint64(10_000) { // every group of four digits, in every place
+		ids = append(ids, i, i*10_000+9_999-i, i*100_000_000+i, i*1_000_000_000_000)
+	}
+	for _, id := range ids {
 		k := dataset.AppendKey(nil, id)
+		if want := fmt.Sprintf("%016d", id); string(k) != want {
+			t.Errorf("AppendKey(%d) = %q", id, k)
+		}
 		for cut := range len(k) + 1 {
 			if got, ok := dataset.ParseKey(k[:cut], k[cut:]); !ok || got != id {
 				t.Errorf("ParseKey(%q, %q) = %d, %v", k[:cut], k[cut:], got, ok)

@@ -3,7 +3,10 @@
 // the orders and distributions in which the numbers are visited.
 package dataset
 
-import "math/bits"
+import (
+	"encoding/binary"
+	"math/bits"
+)
 
 // KeyBytes is the length of every key: a number in decimal digits with leading
 // zeros, so that the order of keys is the order of numbers.
@@ -15,14 +18,20 @@ const SKUnit = 100_000_000
 
 // AppendKey appends the key of number id, which must be below 10^16.
 func AppendKey(dst []byte, id uint64) []byte {
-	const zeros = "0000000000000000"
-	dst = append(dst, zeros...)
-	for p := len(dst) - 1; id > 0; p-- {
-		q := id / 10
-		dst[p] = byte('0' + id - 10*q)
-		id = q
-	}
-	return dst
+	dst = binary.LittleEndian.AppendUint64(dst, digits(id/SKUnit))
+	return binary.LittleEndian.AppendUint64(dst, digits(id%SKUnit))
+}
+
+// digits returns the eight decimal digits of x as characters, the first in the lowest
+// byte. It halves all parts of the number at once: four digits each, two, one; the
+// products are divisions by 100 and by 10 that are exact for numbers this small.
+func digits(x uint64) uint64 {
+	x = x/10_000 | x%10_000<<32
+	q := x * 10_486 >> 20 & 0x0000_007f_0000_007f
+	x = q | (x-100*q)<<16
+	q = x * 103 >> 10 & 0x000f_000f_000f_000f
+	x = q | (x-10*q)<<8
+	return x | 0x3030_3030_3030_3030
 }
 
 // ParseKey returns the number of a key given in two parts (the second may be
@@ -43,34 +52,37 @@ func ParseKey(a, b []byte) (id uint64, ok bool) {
 }
 
 // Permutation visits the numbers below n in a random order, each exactly once,
-// without a table: a Feistel network over the next even number of bits that walks
-// on until it is back below n.
+// without a table: multiplications by odd numbers and xors with shifts, each of which
+// is a bijection of the numbers below a power of two, repeated until the result is
+// below n, twice at most on average.
 type Permutation struct {
-	n    uint64
-	half uint
-	mask uint64
-	keys [4]uint64
+	n, mask  uint64
+	shift    uint
+	add      uint64
+	multiply [4]uint64 // odd
 }
 
 // NewPermutation returns the permutation of 0..n-1 that belongs to seed.
 func NewPermutation(n, seed uint64) *Permutation {
-	half := uint(bits.Len64(max(n, 2)-1)+1) / 2
-	p := &Permutation{n: n, half: half, mask: 1<<half - 1}
-	for i := range p.keys {
+	width := uint(bits.Len64(max(n, 2) - 1))
+	p := &Permutation{n: n, mask: 1<<width - 1, shift: (width + 1) / 2}
+	for i := range p.multiply {
 		seed = mix(seed + 0x9e3779b97f4a7c15)
-		p.keys[i] = seed
+		p.multiply[i] = seed | 1
 	}
+	p.add = mix(seed)
 	return p
 }
 
 // At returns the number at place i, which must be below n.
 func (p *Permutation) At(i uint64) uint64 {
 	for {
-		l, r := i>>p.half, i&p.mask
-		for _, k := range p.keys {
-			l, r = r, l^(mix(r+k)&p.mask)
+		i += p.add
+		for _, m := range p.multiply {
+			i = i * m & p.mask
+			i ^= i >> p.shift
 		}
-		if i = l<<p.half | r; i < p.n {
+		if i < p.n {
 			return i
 		}
 	}

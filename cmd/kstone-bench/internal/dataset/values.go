@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/bits"
+	"slices"
 )
 
 // Values makes values of one size. A value is the number of its record and a version,
@@ -35,15 +36,19 @@ func (v *Values) Size() int { return v.size }
 
 // Append appends the value of record id in the given version.
 func (v *Values) Append(dst []byte, id uint64, version uint32) []byte {
-	dst = binary.LittleEndian.AppendUint64(dst, id)
-	dst = binary.LittleEndian.AppendUint32(dst, version)
-	at, end := len(dst), len(dst)+v.size-stampBytes
-	for x, i := seed(id, version), 0; i < v.half; i += 8 {
+	at := len(dst)
+	dst = slices.Grow(dst, v.size)[:at+v.size]
+	out := dst[at:]
+	binary.LittleEndian.PutUint64(out, id)
+	binary.LittleEndian.PutUint32(out[8:], version)
+	body := out[stampBytes:]
+	random := body[:v.half]
+	for x := seed(id, version); len(random) >= 8; random = random[8:] {
 		x = next(x)
-		dst = binary.LittleEndian.AppendUint64(dst, x^x>>32)
+		binary.LittleEndian.PutUint64(random, x^x>>32)
 	}
-	for len(dst) < end {
-		dst = append(dst, dst[at:min(at+v.half, at+end-len(dst))]...)
+	for n := v.half; n < len(body); n += v.half {
+		copy(body[n:], body[:v.half])
 	}
 	return dst
 }

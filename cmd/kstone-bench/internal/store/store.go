@@ -89,7 +89,10 @@ type Engine struct {
 	// Unsynced tells what acknowledged writes survive without Config.Sync.
 	Unsynced string
 	// Cgo is set for engines that are not Go.
-	Cgo   bool
+	Cgo bool
+	// Void is set for the harness, which keeps nothing: it does the fills only, and
+	// nothing is verified.
+	Void  bool
 	Open  func(Config) (Store, error)
 	order int
 }

@@ -1,23 +1,35 @@
 package workload
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"time"
 
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/dataset"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/measure"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/store"
 )
+
+// The chain "reopen" opens three times: what a kill in the middle of writing left, in
+// whatever state the engine was (reopen-killed); what a clean close left
+// (reopen-clean); and what a kill left when a certain number of writes since the last
+// flush are in the log only, the same for all (reopen-fulllog).
 
 // reopenFill writes every record, unsynced, without settling, and asks to be killed.
 func (e *Env) reopenFill() error {
 	if err := e.open(true, false, 1); err != nil {
 		return err
 	}
+	return e.putAndDie(e.Records, 0)
+}
+
+// putAndDie writes the first count records of the order and asks to be killed.
+func (e *Env) putAndDie(count uint64, version uint32) error {
 	w := e.newWorker(0, "reopen")
-	for i := range e.Records {
+	for i := range count {
 		id := e.pointID(e.order.At(i))
-		if err := e.db.Put(w.keyOf(id), w.valueOf(id, 0)); err != nil {
+		if err := e.db.Put(w.keyOf(id), w.valueOf(id, version)); err != nil {
 			return err
 		}
 	}
@@ -25,20 +37,44 @@ func (e *Env) reopenFill() error {
 	return nil
 }
 
-// reopenKilled opens what a killed process left, and counts what was lost, which must
-// be the newest records only. It then brings the database to rest and closes it.
+// reopenKilled opens what a killed process left and counts what was lost. It then
+// brings the database to rest and closes it.
 func (e *Env) reopenKilled() error {
-	if err := e.reopen("reopen-killed", e.countLost); err != nil {
+	err := e.reopen("reopen-killed", func(r *Result) error {
+		return e.countLost(r, e.Records, 0)
+	})
+	if err != nil {
 		return err
 	}
-	if err := e.settle(); err != nil {
-		return err
-	}
-	return e.close()
+	return steps(e.settle, e.close)
 }
 
-// reopenClean opens what a clean close left.
-func (e *Env) reopenClean() error { return e.reopen("reopen-clean", nil) }
+// fullLogShare is the part of the write buffer that the keys and values of a full log
+// fill: with what every engine adds to a record in memory, not yet enough to flush.
+const fullLogShare = 0.6
+
+// fullLogRecords is how many records that is, at most half of all.
+func (e *Env) fullLogRecords() uint64 {
+	n := uint64(fullLogShare * float64(e.WriteBufferBytes) / float64(e.recordBytes()))
+	return min(n, e.Records/2)
+}
+
+// reopenClean opens what a clean close left, overwrites as much as the write buffer
+// holds, and asks to be killed.
+func (e *Env) reopenClean() error {
+	if err := e.reopen("reopen-clean", nil); err != nil {
+		return err
+	}
+	return e.putAndDie(e.fullLogRecords(), 1)
+}
+
+// reopenFullLog opens what a process left that was killed with a full log.
+func (e *Env) reopenFullLog() error {
+	return e.reopen("reopen-fulllog", func(r *Result) error {
+		r.extra("log_records", float64(e.fullLogRecords()))
+		return e.countLost(r, e.fullLogRecords(), 1)
+	})
+}
 
 // reopen measures opening up to the first read. after may add to the result.
 func (e *Env) reopen(name string, after func(*Result) error) error {
@@ -69,28 +105,28 @@ func (e *Env) reopen(name string, after func(*Result) error) error {
 	return nil
 }
 
-// countLost counts the records that are gone; a later one must not be present when an
-// earlier one is missing.
-func (e *Env) countLost(r *Result) error {
-	present := make([]bool, e.Records)
+// countLost counts the newest writes that are gone: of the given number of records,
+// written in order, those that do not have the version. A later one must not be there
+// when an earlier one is lost.
+func (e *Env) countLost(r *Result, written uint64, version uint32) error {
+	there := make([]bool, e.Records)
 	var bad error
 	err := e.db.Scan(store.Key{}, 0, func(row store.Row) bool {
 		id, err := e.checkRow(row)
 		if err == nil && (id%2 != 0 || id/2 >= e.Records) {
 			err = fmt.Errorf("record %d was never written", id)
 		}
-		if err == nil {
-			present[id/2] = true
+		if bad = err; bad == nil {
+			there[id/2] = dataset.Version(row.Value) == version
 		}
-		bad = err
-		return err == nil
+		return bad == nil
 	})
-	if err != nil || bad != nil {
-		return fmt.Errorf("after the kill: %w, %w", err, bad)
+	if err = errors.Join(err, bad); err != nil {
+		return fmt.Errorf("after the kill: %w", err)
 	}
 	lost := uint64(0)
-	for i := range e.Records {
-		if !present[e.order.At(i)] {
+	for i := range written {
+		if !there[e.order.At(i)] {
 			lost++
 		} else if lost > 0 {
 			return fmt.Errorf("write %d is lost, write %d is not", i-lost, i)
@@ -100,11 +136,14 @@ func (e *Env) countLost(r *Result) error {
 	return nil
 }
 
-// countAll counts and verifies all records.
-func (e *Env) countAll() (n uint64, err error) {
-	var bad error
+// countAll counts and verifies all records and wants this many.
+func (e *Env) countAll(want uint64) error {
+	if e.engine.Void {
+		return nil
+	}
+	n, bad := uint64(0), error(nil)
 	part := store.Part{Count: 1}
-	err = e.db.ScanPart(part, func(r store.Row) bool {
+	err := e.db.ScanPart(part, func(r store.Row) bool {
 		_, bad = e.checkRow(r)
 		n++
 		return bad == nil
@@ -112,5 +151,8 @@ func (e *Env) countAll() (n uint64, err error) {
 	if err == nil {
 		err = bad
 	}
-	return n, err
+	if err == nil && n != want {
+		err = fmt.Errorf("%d records are there, want %d", n, want)
+	}
+	return err
 }
