@@ -13,7 +13,7 @@ case $time in
 *m) seconds=$((${time%m} * 60)) ;;
 *) seconds=${time%s} ;;
 esac
-export KSTONE_CRASH_RUNS=20
+export KSTONE_CRASH_RUNS=20 KSTONE_TORTURE_FOR=60s KSTONE_CORRUPTION=full
 packages=$(go list ./... | grep -vE '/cmd/|/tidy$|/testdata$')
 end=$((SECONDS + seconds))
 round=0

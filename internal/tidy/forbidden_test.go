@@ -97,7 +97,8 @@ func forbiddenCall(g *goFile, pkg, name string) string {
 
 // isLibrary reports whether the file ends up in programs that embed kstone.
 func isLibrary(g *goFile) bool {
-	return !g.isTest() && !strings.HasPrefix(g.path, "cmd/") && !testOnly[g.dir()]
+	tool := strings.HasPrefix(g.path, "cmd/") || g.dir() == "internal/torture"
+	return !g.isTest() && !tool && !testOnly[g.dir()]
 }
 
 func isVFS(g *goFile) bool { return g.dir() == "internal/vfs" }

@@ -40,8 +40,10 @@ var rows = map[string]int{
 
 	"testdata": 0, // the bundled data sets, embedded
 
-	"cmd/kstone-cli":   6,
-	"cmd/kstone-bench": 6,
+	"internal/torture": 6,
+
+	"cmd/kstone-cli":   7,
+	"cmd/kstone-bench": 7,
 }
 
 // shared may be imported by everybody, row 0 included: the common vocabulary.
@@ -95,7 +97,7 @@ func importError(g *goFile, unit string, row int, target string) string {
 	local, inModule := strings.CutPrefix(target, modulePath+"/")
 	if !inModule {
 		switch {
-		case row < 6 && hasPrefixOf(target, cmdModules):
+		case row < 7 && hasPrefixOf(target, cmdModules):
 			return "only commands may"
 		case !g.isTest() && hasPrefixOf(target, testModules):
 			return "only tests may"

@@ -309,7 +309,9 @@ func (a *app) groups() []group {
 	if a.open != nil {
 		return all
 	}
-	return append(all, group{"Start here", []*cobra.Command{a.shellCommand(), a.demoCommand()}})
+	return append(all,
+		group{"Prove and rescue", []*cobra.Command{a.tortureCommand()}},
+		group{"Start here", []*cobra.Command{a.shellCommand(), a.demoCommand()}})
 }
 
 // use returns the usage line of a command: with the database as the first argument,

@@ -1,0 +1,123 @@
+package torture
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+)
+
+// session is the life of one child.
+type session struct {
+	cmd    *exec.Cmd
+	stderr bytes.Buffer
+	pipe   io.ReadCloser
+	ended  chan struct{} // closed when the child has said its last
+
+	// What the child has said; of whoever waits for ended.
+	ready  bool
+	acked  []int // the last acknowledged step of each worker
+	synced []int // the last that survives a power cut
+	steps  int
+	copies map[string][]int // complete checkpoints: acked when they began
+	bad    error            // a line that makes no sense
+}
+
+// start runs a child of the program in command.
+func start(command []string, o Order) (*session, error) {
+	order, err := json.Marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	s := &session{
+		ended: make(chan struct{}), copies: map[string][]int{},
+		acked: slices.Clone(o.From), synced: make([]int, len(o.From)),
+	}
+	s.cmd = exec.Command(command[0], command[1:]...)
+	s.cmd.Env = append(os.Environ(), Env+"="+string(order))
+	s.cmd.Stderr = &s.stderr
+	if s.pipe, err = s.cmd.StdoutPipe(); err != nil {
+		return nil, err
+	}
+	if err := s.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go s.listen()
+	return s, nil
+}
+
+func (s *session) listen() {
+	defer close(s.ended)
+	lines := bufio.NewReader(s.pipe)
+	began := map[string][]int{}
+	for {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			return // what the kill has torn was not said
+		}
+		if err := s.hear(strings.Fields(line), began); err != nil && s.bad == nil {
+			s.bad = fmt.Errorf("the child says %q: %w", line, err)
+		}
+	}
+}
+
+func (s *session) hear(words []string, began map[string][]int) error {
+	if len(words) == 1 && words[0] == "ready" {
+		s.ready = true
+		return nil
+	}
+	if len(words) == 2 {
+		switch name := words[1]; words[0] {
+		case "copying":
+			began[name] = slices.Clone(s.acked)
+		case "copied":
+			s.copies[name] = began[name]
+		case "dropping":
+			delete(s.copies, name)
+		}
+		return nil
+	}
+	var w, num, synced int
+	_, err := fmt.Sscanf(strings.Join(words, " "), "ack %d %d %d", &w, &num, &synced)
+	if err != nil {
+		return err
+	}
+	if w < 0 || w >= len(s.acked) || num != s.acked[w]+1 {
+		return errors.New("not the next step of a worker")
+	}
+	s.acked[w] = num
+	if synced == 1 {
+		s.synced[w] = num
+	}
+	s.steps++
+	return nil
+}
+
+// kill ends the child after d, or when ctx ends, and returns when all that it has said is
+// known. A child that ended by itself is an error.
+func (s *session) kill(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-s.ended:
+	}
+	early := errors.Is(s.cmd.Process.Kill(), os.ErrProcessDone)
+	<-s.ended
+	err := s.cmd.Wait()
+	var exit *exec.ExitError
+	if early || !errors.As(err, &exit) || exit.Exited() {
+		return fmt.Errorf("the writer ended by itself: %v\n%s", err,
+			strings.TrimSpace(s.stderr.String()))
+	}
+	return s.bad
+}

@@ -1,0 +1,50 @@
+package torture_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/kstonedb/kstone/internal/torture"
+)
+
+// envFor says how long TestTorture goes on.
+const envFor = "KSTONE_TORTURE_FOR"
+
+func TestMain(m *testing.M) {
+	if order := os.Getenv(torture.Env); order != "" {
+		fmt.Fprintln(os.Stderr, torture.Child(context.Background(), order, os.Stdout))
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// Goal: whatever a process was doing when it is killed, nothing that it acknowledged is
+// lost, no commit is there in part, nothing deleted is back. Method: see the package.
+// KSTONE_TORTURE_FOR sets the time.
+func TestTorture(t *testing.T) {
+	c := torture.Config{
+		Dir: filepath.Join(t.TempDir(), "t"), For: 4 * time.Second, Workers: 4,
+		Seed: uint64(time.Now().UnixNano()), Command: []string{os.Args[0]},
+	}
+	if s := os.Getenv(envFor); s != "" {
+		d, err := time.ParseDuration(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.For = d
+	}
+	t.Logf("seed %d", c.Seed)
+	rep, err := torture.Run(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d cycles (%d killed while opening), %d steps, %d not acknowledged, %d checkpoints",
+		rep.Cycles, rep.Early, rep.Steps, rep.Lucky, rep.Copies)
+	if rep.Cycles == 0 || rep.Steps == 0 {
+		t.Error("nothing happened")
+	}
+}
