@@ -206,6 +206,7 @@ func (t *Table) walk(c *Cursor, from start) {
 }
 
 func (t *Table) walkTreeLocked(c *Cursor, from start) {
+	t.settleLocked()
 	c.chunks = t.arena.chunks
 	var pivot item
 	switch {

@@ -10,7 +10,9 @@
 //   - an open-addressed hash index from key to node: point reads and overwrites end
 //     here and never touch the tree;
 //   - a B-tree with one 16-byte item per key for ordered access, which holds the 12
-//     bytes of the key that follow the prefix expected to be common to all keys.
+//     bytes of the key that follow the prefix expected to be common to all keys. New
+//     keys wait in a list and enter the tree, sorted, when a cursor needs it; a table
+//     that is never read in order is sorted once, when it is flushed.
 //
 // A node heads the chain of its key's versions, newest first. An overwrite prepends a
 // version; the chain below the newest version that every reader may see is cut off,

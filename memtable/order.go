@@ -88,15 +88,22 @@ func (t *Table) newTree() *btree.BTreeG[item] {
 	return btree.NewWithFreeListG(treeDegree, t.less, btree.NewFreeListG[item](0))
 }
 
-// adaptLocked replaces an expected prefix that does not suit the keys, and rebuilds
-// the tree with it. The keys at one and at fifteen sixteenths decide: a few odd keys
-// at the ends (they fall to full comparisons) do not spoil the prefix of the others.
-func (t *Table) adaptLocked() {
-	t.adaptAt *= adaptGrowth
+// adaptIfDueLocked replaces an expected prefix that does not suit the keys of the tree,
+// when there are enough of them, and rebuilds the tree with it. The keys at one and at
+// fifteen sixteenths decide: a few odd keys at the ends (they fall to full comparisons)
+// do not spoil the prefix of the others.
+func (t *Table) adaptIfDueLocked() {
+	n := t.tree.Len()
+	if t.adaptAt == 0 || n < t.adaptAt {
+		return
+	}
+	for t.adaptAt <= n {
+		t.adaptAt *= adaptGrowth
+	}
 	if t.adaptAt > lastAdapt {
 		t.adaptAt = 0
 	}
-	low, high := t.index.taken/16, t.index.taken-1-t.index.taken/16
+	low, high := n/16, n-1-n/16
 	var first, last []byte
 	rank := 0
 	t.tree.Ascend(func(it item) bool {
@@ -109,11 +116,9 @@ func (t *Table) adaptLocked() {
 		rank++
 		return rank <= high
 	})
-	common := commonPrefix(first, last)
-	if bytes.HasPrefix(common, t.prefix) && len(common)-len(t.prefix) <= adaptSlack {
+	if !t.suitPrefixLocked(first, last) {
 		return
 	}
-	t.prefix = bytes.Clone(common[:max(0, len(common)-adaptSlack)])
 	old := t.tree
 	t.tree = t.newTree()
 	old.Ascend(func(it item) bool {

@@ -51,7 +51,11 @@ func TestItemOrder(t *testing.T) {
 // TestAdapt checks that a table finds the prefix of its keys whatever it was told to
 // expect, a few odd keys at both ends notwithstanding.
 func TestAdapt(t *testing.T) {
-	for _, told := range []string{"", "zzz", "tenant01/orders/00", "tenant01/orders/0001"} {
+	for i, told := range []string{
+		"", "zzz", "tenant01/orders/00", "tenant01/orders/0001",
+		"", "zzz", "tenant01/orders/00", "tenant01/orders/0001",
+	} {
+		readEarly := i < 4 // the tree grows key by key, or is made at the end
 		tab := New(Options{Prefix: []byte(told)})
 		for i := range 5000 {
 			key := fmt.Appendf(nil, "tenant01/orders/%08d", i*7919%100_000)
@@ -59,7 +63,11 @@ func TestAdapt(t *testing.T) {
 				key = fmt.Appendf(nil, "%c%d", 'a'+25*(i&2)/2, i)
 			}
 			tab.Put(key, base.Hash(key, 1), 1, base.KindPut, 0, nil, 0)
+			if readEarly {
+				tab.NewCursor(1).First()
+			}
 		}
+		tab.NewCursor(1).First()
 		ties := 0
 		var last item
 		tab.tree.Ascend(func(it item) bool {

@@ -19,7 +19,7 @@ const (
 	minTrimBudget = 8
 
 	// Bytes follows the growth of the tree in steps of this many keys.
-	treeBytesStep = 32
+	orderBytesStep = 32
 )
 
 // The states of a table.
@@ -49,13 +49,14 @@ type Table struct {
 	// Guarded by mu; immutable once frozen.
 	arena      arena
 	index      hashIndex
-	tree       *btree.BTreeG[item] // nil while empty and after flatten
+	fresh      []uint32            // nodes that are not in the tree yet
+	tree       *btree.BTreeG[item] // nil until an ordered read, and after flatten
 	prefix     []byte
 	probe      []byte // key of item{node: 0} during one walk of the tree
 	adaptAt    int    // number of keys at which to check the prefix, 0 for never
 	ranges     []base.RangeTombstone
 	rangeBytes int64
-	treeBytes  int64
+	orderBytes int64 // of fresh and tree, or of flat
 	versions   int
 	tombstones int
 	minSeq     base.SeqNum
@@ -129,22 +130,25 @@ func (t *Table) Put(
 
 // insertLocked adds a key that the table does not have.
 func (t *Table) insertLocked(key []byte, hash uint64, v *version, own []byte) {
-	if t.tree == nil {
-		t.tree = t.newTree()
-	}
 	node := t.newNodeLocked(key, v, own)
-	t.tree.ReplaceOrInsert(newItem(t.prefix, key, node))
+	t.addFreshLocked(node)
 	t.index.insert(hash, node)
 	n := t.index.taken
-	if n == t.adaptAt {
-		t.adaptLocked()
-	}
 	if n == 1 {
 		t.state.Store(stateActive)
 	}
-	if n%treeBytesStep == 1 {
-		t.treeBytes = int64(n+treeBytesStep-1) * treeKeyBytes
+	if n%orderBytesStep == 1 {
+		t.countOrderLocked()
 		t.updateBytesLocked()
+	}
+}
+
+// countOrderLocked measures what the order of the keys takes. Why only writers call it:
+// they alone report the growth of Bytes.
+func (t *Table) countOrderLocked() {
+	t.orderBytes = int64(cap(t.fresh)) * int64(unsafe.Sizeof(t.fresh[0]))
+	if t.tree != nil {
+		t.orderBytes += int64(t.tree.Len()) * treeKeyBytes
 	}
 }
 
@@ -300,10 +304,14 @@ func (t *Table) get(key []byte, hash uint64, snap base.SeqNum, e *base.Entry) bo
 }
 
 // Freeze makes the table immutable: from now on no reader takes a lock. The caller
-// must not write any more. Freezing twice is allowed.
+// must not write any more. Freezing twice is allowed. Bytes is from now on what the
+// table holds in its final form, an array of items in place of the tree, which the first
+// ordered read or Source makes.
 func (t *Table) Freeze() {
 	t.mu.Lock()
 	t.state.Store(stateFrozen)
+	t.orderBytes = int64(t.index.taken) * int64(unsafe.Sizeof(item{}))
+	t.updateBytesLocked()
 	t.mu.Unlock()
 }
 
@@ -311,7 +319,8 @@ func (t *Table) Freeze() {
 func (t *Table) Frozen() bool { return t.state.Load() == stateFrozen }
 
 // Bytes returns the memory the table holds: chunks, hash index, tree (an estimate)
-// and range tombstones. It is one atomic load.
+// and range tombstones. It changes with Put, DeleteRange and Freeze alone. It is one
+// atomic load.
 func (t *Table) Bytes() int64 { return t.bytes.Load() }
 
 // Len returns the number of keys.
@@ -363,5 +372,5 @@ func (t *Table) noteSeqLocked(seq base.SeqNum) {
 
 func (t *Table) updateBytesLocked() {
 	t.bytes.Store(int64(unsafe.Sizeof(*t)) + int64(len(t.prefix)) + t.arena.heldBytes +
-		t.index.heldBytes() + t.treeBytes + t.rangeBytes)
+		t.index.heldBytes() + t.orderBytes + t.rangeBytes)
 }

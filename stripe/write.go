@@ -66,10 +66,9 @@ func (s *Stripe) Freeze() bool {
 	}
 	before := v.Active.Bytes()
 	v.Active.Freeze()
-	s.prefix = v.Active.CommonPrefix()
 	frozen := append([]*memtable.Table{v.Active}, v.Frozen...)
 	active := s.newTable()
-	// A frozen table takes less memory, in its final form, which CommonPrefix made.
+	// A frozen table counts with its final form, which takes less memory.
 	s.env.Memory.Add(v.Active.Bytes() - before + active.Bytes())
 	s.publish(&View{Active: active, Frozen: frozen, Runs: v.Runs})
 	return true
@@ -369,6 +368,9 @@ func (s *Stripe) Install(o *Output) {
 	// array: a part of the old slice would keep the flushed ones in memory.
 	next.Frozen = append([]*memtable.Table(nil), v.Frozen[:len(v.Frozen)-len(o.tables)]...)
 	s.env.Memory.Add(-o.TableBytes())
+	if o.tables != nil {
+		s.prefix = o.tables[0].CommonPrefix()
+	}
 	if o.tables != nil && o.Run != nil {
 		next.Runs = append(next.Runs, s.openRun(o.Run))
 	}
