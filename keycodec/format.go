@@ -2,6 +2,8 @@ package keycodec
 
 import (
 	"fmt"
+	"math"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -17,7 +19,10 @@ import (
 //     escapes of Go. An empty one is shown as nothing.
 //   - NULL is NULL. Numbers, bools, UUIDs are in their usual notation.
 //   - A time is in RFC 3339 with as many places as its unit has, in UTC; outside the years
-//     0 to 9999 it is the number of units with the unit behind it.
+//     0 to 9999 it is the number of units with the unit behind it; of the full range, the
+//     number of seconds with nine places and an s.
+//   - A decimal of fixed scale has all its places; IP addresses and prefixes are in their
+//     usual notation.
 const (
 	fieldSeparator = " / "
 	nullText       = "NULL"
@@ -28,6 +33,7 @@ var timeLayouts = [...]string{
 	Millisecond: "2006-01-02T15:04:05.000Z07:00",
 	Microsecond: "2006-01-02T15:04:05.000000Z07:00",
 	Nanosecond:  "2006-01-02T15:04:05.000000000Z07:00",
+	FullRange:   "2006-01-02T15:04:05.000000000Z07:00",
 }
 
 // Format renders an encoded tuple for people: its fields joined by " / ", for example
@@ -68,14 +74,48 @@ func (f Field) appendFormat(dst []byte, v any) []byte {
 		if year := v.Year(); year >= 0 && year <= 9999 {
 			return v.AppendFormat(dst, timeLayouts[f.Unit])
 		}
+		if f.Unit == FullRange {
+			return appendSeconds(dst, v)
+		}
 		ticks, _ := ticksOf(v, f.Unit) // cannot fail: v was made from ticks
 		return append(strconv.AppendInt(dst, ticks, 10), f.Unit.String()...)
 	case UUID:
 		return v.append(dst)
 	case Decimal:
+		if f.Type == TypeFixed {
+			c, _ := v.Coefficient(f.Scale) // cannot fail: v was made from a coefficient
+			return appendPlaces(dst, c, int(f.Scale))
+		}
 		return v.append(dst)
 	}
 	return fmt.Append(dst, v)
+}
+
+// appendPlaces renders c × 10^-scale with all its decimal places.
+func appendPlaces(dst []byte, c int64, scale int) []byte {
+	u := uint64(c)
+	if c < 0 {
+		dst = append(dst, '-')
+		u = -u
+	}
+	places := fmt.Sprintf("%0*d", scale+1, u)
+	dst = append(dst, places[:len(places)-scale]...)
+	if scale > 0 {
+		dst = append(append(dst, '.'), places[len(places)-scale:]...)
+	}
+	return dst
+}
+
+// appendSeconds renders a time as the seconds since 1970, for example -1.500000000s.
+func appendSeconds(dst []byte, t time.Time) []byte {
+	sec, nanos := t.Unix(), t.Nanosecond()
+	if sec < 0 && nanos > 0 {
+		sec, nanos = sec+1, 1e9-nanos
+		if sec == 0 {
+			dst = append(dst, '-')
+		}
+	}
+	return fmt.Appendf(dst, "%d.%09ds", sec, nanos)
 }
 
 // appendText renders a string or byte string.
@@ -151,22 +191,24 @@ func (f Field) ParseValue(text string) (v any, err error) {
 		if f.Type == TypeBytes {
 			v = []byte(text)
 		}
-	case TypeInt64:
-		v, err = strconv.ParseInt(text, 10, 64)
-	case TypeUint64:
-		v, err = strconv.ParseUint(text, 10, 64)
 	case TypeBool:
 		v, err = strconv.ParseBool(text)
 	case TypeFloat64:
 		v, err = strconv.ParseFloat(text, 64)
+	case TypeFloat32:
+		v, err = strconv.ParseFloat(text, 32)
 	case TypeTime:
 		v, err = f.parseTime(text)
 	case TypeUUID:
 		v, err = ParseUUID(text)
-	case TypeDecimal:
+	case TypeDecimal, TypeFixed:
 		v, err = ParseDecimal(text)
+	case TypeIP:
+		v, err = netip.ParseAddr(text)
+	case TypeIPPrefix:
+		v, err = netip.ParsePrefix(text)
 	default:
-		err = fmt.Errorf("unknown %s", f.Type)
+		v, err = f.parseInteger(text)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("keycodec: reading %q for field %q: %w", text, f.Name, err)
@@ -174,13 +216,50 @@ func (f Field) ParseValue(text string) (v any, err error) {
 	return v, nil
 }
 
+func (f Field) parseInteger(text string) (any, error) {
+	if width := f.Type.signedWidth(); width > 0 {
+		return strconv.ParseInt(text, 10, 8*width)
+	}
+	if width := f.Type.unsignedWidth(); width > 0 {
+		return strconv.ParseUint(text, 10, 8*width)
+	}
+	return nil, fmt.Errorf("unknown %s", f.Type)
+}
+
 func (f Field) parseTime(text string) (time.Time, error) {
 	if !f.Unit.valid() {
 		return time.Time{}, fmt.Errorf("keycodec: %d is not a unit of time", uint8(f.Unit))
 	}
-	ticks, err := strconv.ParseInt(strings.TrimSuffix(text, f.Unit.String()), 10, 64)
-	if err == nil {
-		return timeOf(ticks, f.Unit), nil
+	if seconds, ok := strings.CutSuffix(text, "s"); ok && f.Unit == FullRange {
+		return parseSeconds(seconds)
 	}
-	return time.Parse(time.RFC3339Nano, text)
+	ticks, err := strconv.ParseInt(strings.TrimSuffix(text, f.Unit.String()), 10, 64)
+	switch {
+	case err != nil || f.Unit == FullRange:
+		return time.Parse(time.RFC3339Nano, text)
+	case f.Unit == Second && ticks > maxSecond:
+		return time.Time{}, fmt.Errorf("keycodec: no time has the second %d", ticks)
+	}
+	return timeOf(ticks, f.Unit), nil
+}
+
+// parseSeconds reads what appendSeconds writes, without the unit; fewer places will do.
+func parseSeconds(text string) (time.Time, error) {
+	d, err := ParseDecimal(text)
+	if err != nil {
+		return time.Time{}, err
+	}
+	whole, places, _ := strings.Cut(text, ".")
+	sec, err := strconv.ParseInt(whole, 10, 64)
+	if err != nil || len(places) > 9 || sec > maxSecond {
+		return time.Time{}, fmt.Errorf("keycodec: %q is no number of seconds and nanoseconds", text)
+	}
+	nanos, _ := strconv.ParseInt((places + "000000000")[:9], 10, 64) // ParseDecimal saw digits
+	if d.Sign() < 0 {
+		nanos = -nanos
+	}
+	if sec == math.MinInt64 && nanos < 0 {
+		return time.Time{}, fmt.Errorf("keycodec: no time has the second %s", text)
+	}
+	return time.Unix(sec, nanos).UTC(), nil
 }

@@ -131,7 +131,7 @@ func FuzzDecodeFixed(f *testing.F) {
 		if v, rest, err := keycodec.DecodeUUID(b); !refused(t, b, err) {
 			same(t, append(keycodec.AppendUUID(nil, v), rest...), b)
 		}
-		for u := keycodec.Second; u <= keycodec.Nanosecond; u++ {
+		for u := keycodec.Second; u <= keycodec.FullRange; u++ {
 			if v, rest, err := keycodec.DecodeTime(b, u); !refused(t, b, err) {
 				same(t, append(must(keycodec.AppendTime(nil, v, u)), rest...), b)
 			}
@@ -150,6 +150,41 @@ func FuzzDecodeFixed(f *testing.F) {
 	})
 }
 
+// fuzzKinds are the 29 kinds of fields that a fuzzed byte can choose.
+var fuzzKinds = func() (list []keycodec.Field) {
+	for typ := keycodec.TypeString; typ <= keycodec.TypeIPPrefix; typ++ {
+		f := keycodec.Field{Type: typ}
+		switch typ {
+		case keycodec.TypeTime:
+			for f.Unit = keycodec.Second; f.Unit < keycodec.FullRange; f.Unit++ {
+				list = append(list, f)
+			}
+		case keycodec.TypeString:
+			list = append(list, f)
+			for f.Collation = keycodec.CollateASCII; f.Collation <= keycodec.CollateUnicode; {
+				list = append(list, f)
+				f.KeepCase = !f.KeepCase
+				if !f.KeepCase {
+					f.Collation++
+				}
+			}
+			continue
+		case keycodec.TypeFixed:
+			list = append(list, f)
+			f.Scale = 2
+		}
+		list = append(list, f)
+	}
+	return list
+}()
+
+func fuzzField(i int, c byte) keycodec.Field {
+	f := fuzzKinds[int(c&0x1f)%len(fuzzKinds)]
+	f.Name = string(rune('a' + i))
+	f.Desc, f.Nullable, f.NullsLast = c&0x20 != 0, c&0x40 != 0, c&0xc0 == 0xc0
+	return f
+}
+
 // FuzzSchemaDecode reads a tuple with a schema that is itself made of fuzzed bytes, one
 // field for each of them.
 func FuzzSchemaDecode(f *testing.F) {
@@ -160,13 +195,7 @@ func FuzzSchemaDecode(f *testing.F) {
 		fields := make([]keycodec.Field, min(len(shape), 8))
 		for i := range fields {
 			c := shape[i]
-			fields[i] = keycodec.Field{
-				Name: string(rune('a' + i)), Type: keycodec.Type(c%9) + keycodec.TypeString,
-				Desc: c&0x20 != 0, Nullable: c&0x40 != 0, NullsLast: c&0xc0 == 0xc0,
-			}
-			if fields[i].Type == keycodec.TypeTime {
-				fields[i].Unit = keycodec.Unit(c>>3&3) + keycodec.Second
-			}
+			fields[i] = fuzzField(i, c)
 		}
 		s := must(keycodec.NewSchema(fields...))
 		n, lenErr := s.PrefixLen(b, s.Len())
@@ -175,7 +204,8 @@ func FuzzSchemaDecode(f *testing.F) {
 		if refused(t, b, err) {
 			return
 		}
-		if lenErr != nil || n != len(b) {
+		first := must(s.AppendPrefix(nil, values...))
+		if lenErr != nil || n != len(first) || !bytes.HasPrefix(b, first) {
 			t.Fatalf("PrefixLen = %d, %v for a tuple of %d bytes", n, lenErr, len(b))
 		}
 		same(t, must(s.Append(nil, values...)), b)

@@ -1,7 +1,9 @@
 package keycodec
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -9,23 +11,24 @@ import (
 // it is fixed for the life of the data.
 type Unit uint8
 
-// The units. Nanoseconds reach from 1677-09-21 to 2262-04-11 only, microseconds over
-// 292 thousand years, the others further.
+// The units. Nanoseconds reach from 1677-09-21 to 2262-04-11 only (not to the zero
+// time), microseconds over 292 thousand years, the others further.
 const (
 	UnitNone Unit = iota // the unit of fields that are no times
 	Second
 	Millisecond
 	Microsecond
 	Nanosecond
+	FullRange // nanoseconds over 292 billion years, in 12 bytes instead of 8
 )
 
 // On disk (schema files): the unit's names.
 var unitNames = [...]string{UnitNone: "", Second: "s", Millisecond: "ms",
-	Microsecond: "us", Nanosecond: "ns"}
+	Microsecond: "us", Nanosecond: "ns", FullRange: "full"}
 
 var ticksPerSecond = [...]int64{Second: 1, Millisecond: 1e3, Microsecond: 1e6, Nanosecond: 1e9}
 
-// String returns "s", "ms", "us" or "ns".
+// String returns "s", "ms", "us", "ns" or "full".
 func (u Unit) String() string {
 	if int(u) < len(unitNames) {
 		return unitNames[u]
@@ -33,15 +36,34 @@ func (u Unit) String() string {
 	return fmt.Sprintf("unit %d", uint8(u))
 }
 
-func (u Unit) valid() bool { return u >= Second && u <= Nanosecond }
+func (u Unit) valid() bool { return u >= Second && u <= FullRange }
 
-// Format: a time is the number of units since 1970-01-01 00:00:00 UTC, as an int64.
-// The location is not stored.
+// width is the length of an encoded time.
+func (u Unit) width() int {
+	if u == FullRange {
+		return 12
+	}
+	return 8
+}
 
-// AppendTime appends the ordered encoding of t, 8 bytes. What is finer than the unit is
-// cut off towards the past. It fails, with dst as it was, if the unit is not one of the
-// four or if t cannot be counted in it.
+// Format: a time is the number of units since 1970-01-01 00:00:00 UTC, as an int64. With
+// the full range it is the number of seconds, as an int64, and the nanoseconds since then,
+// as a uint32. The location is not stored.
+
+// maxSecond is the last second that a time.Time can hold: it counts from the year 1.
+const maxSecond = math.MaxInt64 - 62135596800
+
+// AppendTime appends the ordered encoding of t, 8 bytes, or 12 for FullRange. What is
+// finer than the unit is cut off towards the past. It fails, with dst as it was, if the
+// unit is not one of the five or if t cannot be counted in it.
 func AppendTime(dst []byte, t time.Time, u Unit) ([]byte, error) {
+	if u == FullRange {
+		if err := checkSecond(t, u); err != nil {
+			return dst, err
+		}
+		dst = AppendInt64(dst, t.Unix())
+		return binary.BigEndian.AppendUint32(dst, uint32(t.Nanosecond())), nil
+	}
 	ticks, err := ticksOf(t, u)
 	if err != nil {
 		return dst, err
@@ -55,16 +77,38 @@ func DecodeTime(b []byte, u Unit) (t time.Time, rest []byte, err error) {
 	if !u.valid() {
 		return time.Time{}, nil, fmt.Errorf("keycodec: %d is not a unit of time", uint8(u))
 	}
-	ticks, rest, err := DecodeInt64(b)
-	if err != nil {
-		return time.Time{}, nil, err
+	if len(b) < u.width() {
+		return time.Time{}, nil, truncated("time", u.width(), len(b))
 	}
-	return timeOf(ticks, u), rest, nil
+	ticks := int64(binary.BigEndian.Uint64(b) ^ signBit)
+	if (u == Second || u == FullRange) && ticks > maxSecond {
+		return time.Time{}, nil, damaged("time", 0, "a second that a time can hold", ticks)
+	}
+	if u != FullRange {
+		return timeOf(ticks, u), b[8:], nil
+	}
+	nanos := binary.BigEndian.Uint32(b[8:])
+	if nanos > 999_999_999 {
+		return time.Time{}, nil, damaged("time", 8, "less than 1e9 nanoseconds", nanos)
+	}
+	return time.Unix(ticks, int64(nanos)).UTC(), b[12:], nil
 }
 
+// checkSecond refuses times so early that their second does not fit in an int64.
+func checkSecond(t time.Time, u Unit) error {
+	if t.Before(time.Unix(math.MinInt64, 0)) {
+		return fmt.Errorf("keycodec: the year %d is out of the range of a time in %s", t.Year(), u)
+	}
+	return nil
+}
+
+// ticksOf counts a time in a unit that is not FullRange.
 func ticksOf(t time.Time, u Unit) (int64, error) {
 	if !u.valid() {
 		return 0, fmt.Errorf("keycodec: %d is not a unit of time", uint8(u))
+	}
+	if err := checkSecond(t, u); err != nil {
+		return 0, err
 	}
 	// Invariant: the fraction is never negative, so cutting it off goes to the past.
 	sec, per := t.Unix(), ticksPerSecond[u]

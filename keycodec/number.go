@@ -7,8 +7,8 @@ import (
 
 // Format: numbers are big-endian and of fixed width, so they need neither escape nor
 // terminator. Signed ones have their sign bit flipped. Floats have the sign bit set if
-// positive and all bits inverted if negative; -0 becomes +0 and every NaN becomes eight
-// zero bytes, which sort first.
+// positive and all bits inverted if negative; -0 becomes +0 and every NaN becomes zero
+// bytes, which sort first.
 //
 // Why one zero and one NaN: an equality condition then is one point of the key space.
 
@@ -78,6 +78,45 @@ func floatBits(v float64) uint64 {
 	default:
 		return bits | signBit
 	}
+}
+
+// AppendFloat32 appends the ordered encoding of v, 4 bytes, with the order of
+// AppendFloat64.
+func AppendFloat32(dst []byte, v float32) []byte {
+	return binary.BigEndian.AppendUint32(dst, float32Bits(v))
+}
+
+func float32Bits(v float32) uint32 {
+	switch bits := math.Float32bits(v); {
+	case v != v:
+		return 0
+	case v == 0:
+		return 1 << 31
+	case bits&(1<<31) != 0:
+		return ^bits
+	default:
+		return bits | 1<<31
+	}
+}
+
+// DecodeFloat32 reads the float32 at the start of b and returns what follows it.
+func DecodeFloat32(b []byte) (v float32, rest []byte, err error) {
+	if len(b) < 4 {
+		return 0, nil, truncated("float32", 4, len(b))
+	}
+	bits := binary.BigEndian.Uint32(b)
+	switch {
+	case bits == 0:
+		return float32(math.NaN()), b[4:], nil
+	case bits&(1<<31) != 0:
+		v = math.Float32frombits(bits ^ 1<<31)
+	default:
+		v = math.Float32frombits(^bits)
+	}
+	if float32Bits(v) != bits {
+		return 0, nil, damaged("float32", 0, "one NaN and one zero", "another")
+	}
+	return v, b[4:], nil
 }
 
 // DecodeFloat64 reads the float64 at the start of b and returns what follows it.

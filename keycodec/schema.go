@@ -3,40 +3,7 @@ package keycodec
 import (
 	"fmt"
 	"slices"
-	"unicode/utf8"
 )
-
-// Type is the type of a field.
-type Type uint8
-
-// The types and the Go values that Schema.Append takes and Schema.Decode returns.
-const (
-	TypeString  Type = iota + 1 // string
-	TypeBytes                   // []byte
-	TypeInt64                   // int64; Append also takes the smaller types and int
-	TypeUint64                  // uint64; Append also takes the smaller types and uint
-	TypeBool                    // bool
-	TypeFloat64                 // float64; Append also takes float32
-	TypeTime                    // time.Time
-	TypeUUID                    // UUID; Append also takes [16]byte
-	TypeDecimal                 // Decimal
-)
-
-// On disk (schema files): the types' names.
-var typeNames = [...]string{TypeString: "string", TypeBytes: "bytes", TypeInt64: "int64",
-	TypeUint64: "uint64", TypeBool: "bool", TypeFloat64: "float64", TypeTime: "time",
-	TypeUUID: "uuid", TypeDecimal: "decimal"}
-
-// String returns the name of the type in schema files: "string", "bytes", "int64",
-// "uint64", "bool", "float64", "time", "uuid" or "decimal".
-func (t Type) String() string {
-	if t.valid() {
-		return typeNames[t]
-	}
-	return fmt.Sprintf("type %d", uint8(t))
-}
-
-func (t Type) valid() bool { return t >= TypeString && t <= TypeDecimal }
 
 // Limits of schemas.
 const (
@@ -46,21 +13,12 @@ const (
 	MaxNameBytes = 255
 )
 
-// Field describes one field of a key.
-type Field struct {
-	Name      string // valid UTF-8, not empty, unique in its schema
-	Type      Type
-	Unit      Unit // of a time; UnitNone for all other types
-	Desc      bool // larger values sort first
-	Nullable  bool // the value may be NULL
-	NullsLast bool // NULLs sort after all values, also if Desc; only with Nullable
-}
-
 // Schema describes the typed fields that make up a PK, an SK or any other ordered byte
 // string, in their order. It is immutable and may be used concurrently. The zero Schema
 // has no fields.
 type Schema struct {
 	fields []Field
+	kept   []int // positions of the fields that keep their case
 }
 
 // NewSchema returns the schema with the given fields. It fails if a field is not
@@ -79,28 +37,13 @@ func NewSchema(fields ...Field) (Schema, error) {
 			return Schema{}, fmt.Errorf("keycodec: two fields have the name %q", f.Name)
 		}
 	}
-	return Schema{slices.Clone(fields)}, nil
-}
-
-func (f Field) validate() error {
-	switch {
-	case f.Name == "":
-		return fmt.Errorf("keycodec: a field of type %s has no name", f.Type)
-	case len(f.Name) > MaxNameBytes:
-		return fmt.Errorf("keycodec: field name of %d bytes, at most %d are possible",
-			len(f.Name), MaxNameBytes)
-	case !utf8.ValidString(f.Name):
-		return fmt.Errorf("keycodec: the field name %q is not valid UTF-8", f.Name)
-	case !f.Type.valid():
-		return fmt.Errorf("keycodec: field %q has the unknown %s", f.Name, f.Type)
-	case f.Type == TypeTime && !f.Unit.valid():
-		return fmt.Errorf("keycodec: field %q needs a unit of time", f.Name)
-	case f.Type != TypeTime && f.Unit != UnitNone:
-		return fmt.Errorf("keycodec: field %q has a unit but is no time", f.Name)
-	case f.NullsLast && !f.Nullable:
-		return fmt.Errorf("keycodec: field %q orders NULLs but is not nullable", f.Name)
+	s := Schema{fields: slices.Clone(fields)}
+	for i, f := range fields {
+		if f.KeepCase {
+			s.kept = append(s.kept, i)
+		}
 	}
-	return nil
+	return s, nil
 }
 
 // Fields returns a copy of the fields.
@@ -124,25 +67,3 @@ func (s Schema) String() string {
 	}
 	return string(out)
 }
-
-// String describes the field, for example "at time(ms) desc".
-func (f Field) String() string {
-	out := f.Name + " " + f.Type.String()
-	if f.Type == TypeTime {
-		out += "(" + f.Unit.String() + ")"
-	}
-	if f.Desc {
-		out += " desc"
-	}
-	switch {
-	case f.NullsLast:
-		out += " null last"
-	case f.Nullable:
-		out += " null first"
-	}
-	return out
-}
-
-// markerLast reports whether the ascending encoding marks a NULL with nullLast. A
-// descending field is complemented, which moves its NULLs to the other end.
-func (f Field) markerLast() bool { return f.NullsLast != f.Desc }

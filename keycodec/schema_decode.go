@@ -12,6 +12,16 @@ func (s Schema) Decode(key []byte) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, i := range s.kept {
+		folded, ok := values[i].(string)
+		if !ok {
+			continue // NULL
+		}
+		at := len(key) - len(rest)
+		if values[i], rest, err = s.fields[i].Collation.decodeCase(rest, folded); err != nil {
+			return nil, shifted(err, at)
+		}
+	}
 	if len(rest) > 0 {
 		return nil, damaged("typed key", len(key)-len(rest), "the end",
 			fmt.Sprintf("%d more bytes", len(rest)))
@@ -20,7 +30,9 @@ func (s Schema) Decode(key []byte) ([]any, error) {
 }
 
 // DecodePrefix reads the first n fields of an encoded tuple and returns their values and
-// what follows them, a view into key. n may be 0 to Len(). Errors are those of Decode.
+// what follows them, a view into key. n may be 0 to Len(). Collated strings come folded:
+// the text of those that keep their case is in what follows the last field. Errors are
+// those of Decode.
 func (s Schema) DecodePrefix(key []byte, n int) (values []any, rest []byte, err error) {
 	if n < 0 || n > len(s.fields) {
 		return nil, nil, fmt.Errorf("keycodec: %d of %d fields asked for", n, len(s.fields))
@@ -28,9 +40,9 @@ func (s Schema) DecodePrefix(key []byte, n int) (values []any, rest []byte, err 
 	values = make([]any, n)
 	var scratch []byte
 	rest = key
-	for i, f := range s.fields[:n] {
+	for i := range s.fields[:n] {
 		at := len(key) - len(rest)
-		values[i], rest, scratch, err = f.decode(rest, scratch)
+		values[i], rest, scratch, err = s.fields[i].decode(rest, scratch)
 		if err != nil {
 			return nil, nil, shifted(err, at)
 		}
@@ -38,9 +50,50 @@ func (s Schema) DecodePrefix(key []byte, n int) (values []any, rest []byte, err 
 	return values, rest, nil
 }
 
-// PrefixLen returns how many bytes of an encoded tuple its first n fields take. It finds
-// the ends of the fields without decoding them and does not check the values. It
-// allocates nothing. n may be 0 to Len().
+// DecodeField reads field i of an encoded tuple and no other one: the fields before it are
+// skipped, the fields behind it not looked at. A collated string comes folded. i may be 0
+// to Len()-1. Errors are those of Decode.
+func (s Schema) DecodeField(key []byte, i int) (any, error) {
+	start, end, err := s.locate(key, i)
+	if err != nil {
+		return nil, err
+	}
+	v, _, _, err := s.fields[i].decode(key[start:end], nil)
+	if err != nil {
+		return nil, shifted(err, start)
+	}
+	return v, nil
+}
+
+// EncodedField returns the bytes of field i of an encoded tuple, a view into key, for
+// comparing fields without decoding them. It finds the ends of the fields without
+// checking the values, and allocates nothing. i may be 0 to Len()-1.
+func (s Schema) EncodedField(key []byte, i int) ([]byte, error) {
+	start, end, err := s.locate(key, i)
+	if err != nil {
+		return nil, err
+	}
+	return key[start:end:end], nil
+}
+
+// locate returns where field i starts and ends.
+func (s Schema) locate(key []byte, i int) (start, end int, err error) {
+	if i < 0 || i >= len(s.fields) {
+		return 0, 0, fmt.Errorf("keycodec: field %d of %d asked for", i, len(s.fields))
+	}
+	if start, err = s.PrefixLen(key, i); err != nil {
+		return 0, 0, err
+	}
+	n, err := s.fields[i].encodedLen(key[start:])
+	if err != nil {
+		return 0, 0, shifted(err, start)
+	}
+	return start, start + n, nil
+}
+
+// PrefixLen returns how many bytes of an encoded tuple its first n fields take; kept case
+// is behind all of them. It finds the ends of the fields without decoding them and does
+// not check the values. It allocates nothing. n may be 0 to Len().
 func (s Schema) PrefixLen(key []byte, n int) (int, error) {
 	if n < 0 || n > len(s.fields) {
 		return 0, fmt.Errorf("keycodec: %d of %d fields asked for", n, len(s.fields))
@@ -58,7 +111,7 @@ func (s Schema) PrefixLen(key []byte, n int) (int, error) {
 
 // decode reads the field at the start of b. Descending fields are complemented into
 // scratch first, which it returns for the next call.
-func (f Field) decode(b, scratch []byte) (v any, rest, scratch2 []byte, err error) {
+func (f *Field) decode(b, scratch []byte) (v any, rest, scratch2 []byte, err error) {
 	if f.Desc {
 		n, err := f.encodedLen(b)
 		if err != nil {
@@ -72,7 +125,7 @@ func (f Field) decode(b, scratch []byte) (v any, rest, scratch2 []byte, err erro
 	return v, rest, scratch, err
 }
 
-func (f Field) decodeAscending(b []byte) (v any, rest []byte, err error) {
+func (f *Field) decodeAscending(b []byte) (v any, rest []byte, err error) {
 	if !f.Nullable {
 		return f.decodeValue(b)
 	}
@@ -87,26 +140,34 @@ func (f Field) decodeAscending(b []byte) (v any, rest []byte, err error) {
 	return v, rest, nil
 }
 
-func (f Field) decodeValue(b []byte) (v any, rest []byte, err error) {
+func (f *Field) decodeValue(b []byte) (v any, rest []byte, err error) {
 	switch f.Type {
 	case TypeString:
-		v, rest, err = DecodeString(b)
+		v, rest, err = f.Collation.decode(b)
 	case TypeBytes:
 		v, rest, err = DecodeAppendBytes([]byte{}, b)
-	case TypeInt64:
-		v, rest, err = DecodeInt64(b)
-	case TypeUint64:
-		v, rest, err = DecodeUint64(b)
 	case TypeBool:
 		v, rest, err = DecodeBool(b)
 	case TypeFloat64:
 		v, rest, err = DecodeFloat64(b)
+	case TypeFloat32:
+		var narrow float32
+		narrow, rest, err = DecodeFloat32(b)
+		v = float64(narrow)
 	case TypeTime:
 		v, rest, err = DecodeTime(b, f.Unit)
 	case TypeUUID:
 		v, rest, err = DecodeUUID(b)
 	case TypeDecimal:
 		v, rest, err = DecodeDecimal(b)
+	case TypeFixed:
+		v, rest, err = DecodeFixed(b, f.Scale)
+	case TypeIP:
+		v, rest, err = DecodeIP(b)
+	case TypeIPPrefix:
+		v, rest, err = DecodeIPPrefix(b)
+	default:
+		v, rest, err = f.decodeInteger(b)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -114,13 +175,18 @@ func (f Field) decodeValue(b []byte) (v any, rest []byte, err error) {
 	return v, rest, nil
 }
 
+func (f *Field) decodeInteger(b []byte) (v any, rest []byte, err error) {
+	if width := f.Type.signedWidth(); width > 0 {
+		u, rest, err := decodeUint(b, width, f.Type.String())
+		return int64(u - 1<<(8*width-1)), rest, err
+	}
+	return decodeUint(b, f.Type.unsignedWidth(), f.Type.String())
+}
+
 // encodedLen returns the length of the field at the start of b, marker and terminator
 // included.
-func (f Field) encodedLen(b []byte) (int, error) {
-	mask, marker := byte(0), 0
-	if f.Desc {
-		mask = 0xff
-	}
+func (f *Field) encodedLen(b []byte) (int, error) {
+	mask, marker := f.mask(), 0
 	if f.Nullable {
 		switch {
 		case len(b) == 0:
@@ -139,8 +205,7 @@ func (f Field) encodedLen(b []byte) (int, error) {
 	return marker + n, nil
 }
 
-func (f Field) valueLen(b []byte, mask byte) (int, error) {
-	n := 8
+func (f *Field) valueLen(b []byte, mask byte) (n int, err error) {
 	switch f.Type {
 	case TypeString, TypeBytes:
 		n, wrong := terminated(b, mask)
@@ -150,10 +215,17 @@ func (f Field) valueLen(b []byte, mask byte) (int, error) {
 		return n, nil
 	case TypeDecimal:
 		return decimalLen(b, mask)
-	case TypeBool:
-		n = 1
-	case TypeUUID:
-		n = 16
+	case TypeIP:
+		return ipLen(b, mask, "IP address")
+	case TypeIPPrefix:
+		if n, err = ipLen(b, mask, "IP prefix"); err != nil {
+			return 0, err
+		}
+		n++
+	case TypeTime:
+		n = f.Unit.width()
+	default:
+		n = typeTable[f.Type].width
 	}
 	if len(b) < n {
 		return 0, truncated(f.Type.String(), n, len(b))

@@ -10,7 +10,7 @@ import (
 )
 
 // Format: the JSON form of a schema is an array of objects with the members name, type
-// and, where they apply, unit, desc, nullable and nulls:
+// and, where they apply, unit, scale, collate, keepcase, desc, nullable and nulls:
 //
 //	[{"name":"at","type":"time","unit":"ms","desc":true,"nullable":true,"nulls":"last"}]
 //
@@ -21,6 +21,9 @@ type fieldJSON struct {
 	Name     string `json:"name"`
 	Type     string `json:"type"`
 	Unit     string `json:"unit,omitempty"`
+	Scale    int32  `json:"scale,omitempty"`
+	Collate  string `json:"collate,omitempty"`
+	KeepCase bool   `json:"keepcase,omitempty"`
 	Desc     bool   `json:"desc,omitempty"`
 	Nullable bool   `json:"nullable,omitempty"`
 	Nulls    string `json:"nulls,omitempty"`
@@ -31,7 +34,8 @@ type fieldJSON struct {
 func (s Schema) MarshalJSON() ([]byte, error) {
 	out := make([]fieldJSON, len(s.fields))
 	for i, f := range s.fields {
-		out[i] = fieldJSON{f.Name, f.Type.String(), f.Unit.String(), f.Desc, f.Nullable, ""}
+		out[i] = fieldJSON{f.Name, f.Type.String(), f.Unit.String(), f.Scale,
+			f.Collation.String(), f.KeepCase, f.Desc, f.Nullable, ""}
 		if f.NullsLast {
 			out[i].Nulls = "last"
 		}
@@ -53,20 +57,24 @@ func (s *Schema) UnmarshalJSON(data []byte) error {
 	}
 	fields := make([]Field, len(in))
 	for i, f := range in {
-		typ := slices.Index(typeNames[:], f.Type)
+		typ, err := ParseType(f.Type)
+		collation := slices.Index(collationNames[:], f.Collate)
 		unit := slices.Index(unitNames[:], f.Unit)
 		switch {
-		case typ < int(TypeString):
+		case err != nil:
 			return fmt.Errorf("keycodec: field %q has the unknown type %q", f.Name, f.Type)
 		case unit < 0:
 			return fmt.Errorf("keycodec: field %q has the unknown unit %q", f.Name, f.Unit)
+		case collation < 0:
+			return fmt.Errorf("keycodec: field %q has the unknown collation %q", f.Name, f.Collate)
 		case f.Nulls != "" && f.Nulls != "first" && f.Nulls != "last":
 			return fmt.Errorf("keycodec: field %q: nulls must be first or last, not %q",
 				f.Name, f.Nulls)
 		case f.Nulls != "" && !f.Nullable:
 			return fmt.Errorf("keycodec: field %q orders NULLs but is not nullable", f.Name)
 		}
-		fields[i] = Field{f.Name, Type(typ), Unit(unit), f.Desc, f.Nullable, f.Nulls == "last"}
+		fields[i] = Field{f.Name, typ, Unit(unit), f.Desc, f.Nullable, f.Nulls == "last",
+			f.Scale, Collation(collation), f.KeepCase}
 	}
 	read, err := NewSchema(fields...)
 	if err != nil {

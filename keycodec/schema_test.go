@@ -2,10 +2,7 @@ package keycodec_test
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
-	"fmt"
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -15,120 +12,6 @@ import (
 	"github.com/kstonedb/kstone/internal/corrupt"
 	"github.com/kstonedb/kstone/keycodec"
 )
-
-func schemas() *rapid.Generator[keycodec.Schema] {
-	return rapid.Custom(func(t *rapid.T) keycodec.Schema {
-		fields := make([]keycodec.Field, rapid.IntRange(1, 4).Draw(t, "fields"))
-		for i := range fields {
-			f := keycodec.Field{Name: fmt.Sprint("f", i)}
-			f.Type = keycodec.Type(rapid.IntRange(int(keycodec.TypeString),
-				int(keycodec.TypeDecimal)).Draw(t, "type"))
-			if f.Type == keycodec.TypeTime {
-				f.Unit = keycodec.Unit(rapid.IntRange(1, 4).Draw(t, "unit"))
-			}
-			f.Desc = rapid.Bool().Draw(t, "desc")
-			f.Nullable = rapid.Bool().Draw(t, "nullable")
-			f.NullsLast = f.Nullable && rapid.Bool().Draw(t, "last")
-			fields[i] = f
-		}
-		return must(keycodec.NewSchema(fields...))
-	})
-}
-
-// draw generates a value of the field; few enough different ones that tuples often agree
-// in their first fields.
-func draw(t *rapid.T, f keycodec.Field) any {
-	if f.Nullable && rapid.IntRange(0, 3).Draw(t, "null") == 0 {
-		return nil
-	}
-	small := rapid.Int64Range(-2, 2)
-	switch f.Type {
-	case keycodec.TypeString:
-		return string(awkward(0).Draw(t, "string"))
-	case keycodec.TypeBytes:
-		return awkward(0).Draw(t, "bytes")
-	case keycodec.TypeInt64:
-		return rapid.OneOf(small, rapid.Int64()).Draw(t, "int64")
-	case keycodec.TypeUint64:
-		return rapid.OneOf(rapid.Uint64Range(0, 3), rapid.Uint64()).Draw(t, "uint64")
-	case keycodec.TypeBool:
-		return rapid.Bool().Draw(t, "bool")
-	case keycodec.TypeFloat64:
-		odd := rapid.SampledFrom([]float64{0, math.Copysign(0, -1), 1, -1, math.NaN(), math.Inf(1)})
-		return rapid.OneOf(odd, rapid.Float64()).Draw(t, "float64")
-	case keycodec.TypeTime:
-		n := rapid.OneOf(small, rapid.Int64Range(-1<<61, 1<<61)).Draw(t, "ticks")
-		at, _, _ := keycodec.DecodeTime(i64(n), f.Unit)
-		return at
-	case keycodec.TypeUUID:
-		return keycodec.UUID{byte(small.Draw(t, "first")), 15: byte(small.Draw(t, "last"))}
-	}
-	return decimal(decimalTexts().Draw(t, "decimal"))
-}
-
-func tuple(t *rapid.T, s keycodec.Schema) []any {
-	values := make([]any, s.Len())
-	for i, f := range s.Fields() {
-		values[i] = draw(t, f)
-	}
-	return values
-}
-
-// compareTuples is the order that the encodings must have, written without them.
-func compareTuples(s keycodec.Schema, a, b []any) int {
-	for i, f := range s.Fields() {
-		x, y := a[i], b[i]
-		c := 0
-		switch {
-		case x == nil && y == nil:
-		case x == nil || y == nil:
-			c = 1
-			if (x == nil) != f.NullsLast {
-				c = -1
-			}
-		default:
-			c = compareValues(x, y)
-			if f.Desc {
-				c = -c
-			}
-		}
-		if c != 0 {
-			return c
-		}
-	}
-	return 0
-}
-
-func compareValues(x, y any) int {
-	switch x := x.(type) {
-	case string:
-		return cmp.Compare(x, y.(string))
-	case []byte:
-		return bytes.Compare(x, y.([]byte))
-	case int64:
-		return cmp.Compare(x, y.(int64))
-	case uint64:
-		return cmp.Compare(x, y.(uint64))
-	case float64:
-		return cmp.Compare(x, y.(float64)) // NaN first, -0 == +0
-	case bool:
-		switch {
-		case x == y.(bool):
-			return 0
-		case x:
-			return 1
-		}
-		return -1
-	case time.Time:
-		return x.Compare(y.(time.Time))
-	case keycodec.UUID:
-		other := y.(keycodec.UUID)
-		return bytes.Compare(x[:], other[:])
-	case keycodec.Decimal:
-		return x.Compare(y.(keycodec.Decimal)) // checked against rationals elsewhere
-	}
-	panic(fmt.Sprintf("no order for %T", x))
-}
 
 func TestTuplesSort(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -207,7 +90,7 @@ func TestPrefixRanges(t *testing.T) {
 		full := must(s.Append(nil, have...))
 
 		start := must(s.AppendPrefix(nil, want...))
-		check(t, full, start, compareTuples(first, want, have[:n]) == 0)
+		check(t, full, start, compareFields(first, want, have[:n]) == 0)
 
 		start, err := s.AppendBeginsWith(nil, want...)
 		text, ok := want[n-1].(string)
@@ -223,12 +106,13 @@ func TestPrefixRanges(t *testing.T) {
 		begins := false
 		switch v := have[n-1].(type) {
 		case string:
-			begins = strings.HasPrefix(v, text)
+			f := s.Fields()[n-1]
+			begins = strings.HasPrefix(fold(f, v), fold(f, text))
 		case []byte:
 			begins = bytes.HasPrefix(v, []byte(text))
 		}
 		before := must(keycodec.NewSchema(s.Fields()[:n-1]...))
-		check(t, full, start, begins && compareTuples(before, want[:n-1], have[:n-1]) == 0)
+		check(t, full, start, begins && compareFields(before, want[:n-1], have[:n-1]) == 0)
 	})
 }
 
@@ -336,12 +220,12 @@ func TestNewSchemaRefuses(t *testing.T) {
 	for name, fields := range map[string][]keycodec.Field{
 		"no name":          {{Type: keycodec.TypeString}},
 		"no type":          {{Name: "a"}},
-		"unknown type":     {{Name: "a", Type: keycodec.TypeDecimal + 1}},
+		"unknown type":     {{Name: "a", Type: keycodec.TypeIPPrefix + 1}},
 		"long name":        {{Name: strings.Repeat("a", 256), Type: keycodec.TypeString}},
 		"name not UTF-8":   {{Name: "\xff", Type: keycodec.TypeString}},
 		"same name twice":  {ok, ok},
 		"time, no unit":    {{Name: "a", Type: keycodec.TypeTime}},
-		"unknown unit":     {{Name: "a", Type: keycodec.TypeTime, Unit: 5}},
+		"unknown unit":     {{Name: "a", Type: keycodec.TypeTime, Unit: keycodec.FullRange + 1}},
 		"unit, no time":    {{Name: "a", Type: keycodec.TypeInt64, Unit: keycodec.Second}},
 		"order of no NULL": {{Name: "a", Type: keycodec.TypeInt64, NullsLast: true}},
 		"too many":         make([]keycodec.Field, keycodec.MaxFields+1),

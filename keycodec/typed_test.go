@@ -201,7 +201,15 @@ func TestTimeRange(t *testing.T) {
 	for _, u := range []keycodec.Unit{
 		keycodec.Second, keycodec.Millisecond, keycodec.Microsecond, keycodec.Nanosecond,
 	} {
-		for _, ticks := range []int64{math.MinInt64, math.MinInt64 + 1, -1, 1, math.MaxInt64} {
+		// A time.Time counts seconds from the year 1, which takes some from the last ones.
+		largest := int64(math.MaxInt64)
+		if u == keycodec.Second {
+			largest -= 62135596800
+			if _, _, err := keycodec.DecodeTime(i64(largest+1), u); err == nil {
+				t.Error("a second that no time.Time holds was decoded")
+			}
+		}
+		for _, ticks := range []int64{math.MinInt64, math.MinInt64 + 1, -1, 1, largest} {
 			at, _, err := keycodec.DecodeTime(i64(ticks), u)
 			if err != nil {
 				t.Fatal(err)
@@ -212,7 +220,7 @@ func TestTimeRange(t *testing.T) {
 			}
 		}
 		if u == keycodec.Second {
-			continue // every time.Time has a number of seconds
+			continue
 		}
 		first, _, _ := keycodec.DecodeTime(i64(math.MinInt64), u)
 		last, _, _ := keycodec.DecodeTime(i64(math.MaxInt64), u)
@@ -230,7 +238,7 @@ func TestTimeRange(t *testing.T) {
 	if _, err := keycodec.AppendTime(nil, time.Now(), keycodec.UnitNone); err == nil {
 		t.Error("a time without a unit was encoded")
 	}
-	if _, _, err := keycodec.DecodeTime(i64(0), keycodec.Nanosecond+1); err == nil {
+	if _, _, err := keycodec.DecodeTime(i64(0), keycodec.FullRange+1); err == nil {
 		t.Error("a time of an unknown unit was decoded")
 	}
 }
