@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -34,16 +35,22 @@ func exit(err error) {
 	os.Exit(0)
 }
 
-// run does what the first argument says: "report" makes a page of raw output, anything
-// else is a measurement.
+// run does what the first argument says: "report" makes a page of raw output, "targets"
+// compares it with what is wanted, anything else is a measurement.
 func run() error {
-	if len(os.Args) > 1 && os.Args[1] == "report" {
-		return makeReport(os.Args[2:])
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case "report":
+			return makeReport(os.Args[2:], os.Stdout)
+		case "targets":
+			return checkTargets(os.Args[2:], os.Stdout)
+		}
 	}
 	s := runner.Settings{Progress: os.Stderr}
-	var engines, chains, out string
+	var engines, chains, skip, out string
 	flag.StringVar(&engines, "engines", strings.Join(store.Names(), ","), "engines, by comma")
 	flag.StringVar(&chains, "chains", strings.Join(chainNames(), ","), "chains of workloads")
+	flag.StringVar(&skip, "skip", "", "what to leave out: engine/chain, by comma")
 	flag.IntVar(&s.Repeats, "repeat", 3, "rounds; reports show medians")
 	flag.Uint64Var(&s.Records, "n", 2_000_000, "records")
 	flag.IntVar(&s.ValueBytes, "value", 100, "bytes of a value")
@@ -52,18 +59,37 @@ func run() error {
 	flag.Int64Var(&s.Cache, "cache", 256<<20, "bytes of block cache")
 	flag.StringVar(&s.Dir, "dir", os.TempDir(), "where databases are made and deleted")
 	flag.StringVar(&s.Profiles, "profiles", "", "directory for processor profiles")
-	flag.DurationVar(&s.TimeLimit, "limit", 30*time.Minute, "longest time of a chain")
+	flag.DurationVar(&s.TimeLimit, "limit", 30*time.Minute, "longest time of a process")
 	flag.StringVar(&out, "out", "kstone-bench.jsonl", "file that gets the raw results")
+	flag.Usage = usage
 	flag.Parse()
+	if flag.NArg() > 0 {
+		return fmt.Errorf("unknown argument %q", flag.Arg(0))
+	}
 	s.Engines, s.Chains = strings.Split(engines, ","), strings.Split(chains, ",")
-	for _, e := range s.Engines {
-		if _, err := store.Find(e); err != nil {
-			return err
-		}
+	if skip != "" {
+		s.Skip = strings.Split(skip, ",")
+	}
+	if err := s.Check(); err != nil {
+		return err
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	return measureTo(ctx, s, out)
+}
+
+func usage() {
+	w := flag.CommandLine.Output()
+	fmt.Fprint(w, `kstone-bench [flags]                 measure
+kstone-bench report [flags] FILE...  tables and charts of raw results
+kstone-bench targets FILE...         raw results compared with the targets
+
+`)
+	flag.PrintDefaults()
+	fmt.Fprint(w, "\nchains:\n")
+	for _, c := range workload.Chains() {
+		fmt.Fprintf(w, "  %-8s%s\n", c.Name, c.About)
+	}
 }
 
 // measureTo runs the benchmark and writes every result through to a file.
@@ -74,7 +100,8 @@ func measureTo(ctx context.Context, s runner.Settings, out string) (err error) {
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	meta := report.NewMeta(s.Engines)
-	meta.Repeats, meta.Records = s.Repeats, s.Records
+	meta.Repeats, meta.Records, meta.ValueBytes = s.Repeats, s.Records, s.ValueBytes
+	meta.Seconds, meta.WriteBuffer, meta.Cache = s.Seconds, s.WriteBuffer, s.Cache
 	raw, err := report.NewRaw(f, meta)
 	if err != nil {
 		return err
@@ -82,23 +109,61 @@ func measureTo(ctx context.Context, s runner.Settings, out string) (err error) {
 	return runner.Run(ctx, s, raw.Add)
 }
 
-// makeReport reads raw output, one file or several, and writes a page to standard
-// output.
-func makeReport(files []string) error {
-	var all []io.Reader
-	for _, name := range files {
-		f, err := os.Open(name)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = f.Close() }()
-		all = append(all, f)
+// makeReport writes charts and a page, or the generated part of one.
+func makeReport(args []string, w io.Writer) error {
+	flags := flag.NewFlagSet("report", flag.ContinueOnError)
+	charts := flags.String("charts", "", "directory that gets the charts as SVG")
+	page := flags.String("page", "", "Markdown file whose generated part is replaced "+
+		"(default: standard output)")
+	if err := flags.Parse(args); err != nil {
+		return err
 	}
-	meta, results, err := report.Read(io.MultiReader(all...))
+	runs, err := readRuns(flags.Args())
 	if err != nil {
 		return err
 	}
-	return report.Markdown(os.Stdout, meta, report.NewTable(results))
+	if *charts != "" {
+		if err := report.Charts(*charts, report.NewTable(runs)); err != nil {
+			return err
+		}
+	}
+	links, err := report.Links(*page, *charts)
+	if err != nil {
+		return err
+	}
+	if *page == "" {
+		return report.Markdown(w, runs, links)
+	}
+	var text bytes.Buffer
+	if err := report.Markdown(&text, runs, links); err != nil {
+		return err
+	}
+	return report.UpdatePage(*page, text.Bytes())
+}
+
+func checkTargets(files []string, w io.Writer) error {
+	runs, err := readRuns(files)
+	if err != nil {
+		return err
+	}
+	return report.WriteChecks(w, report.CheckTargets(report.NewTable(runs)))
+}
+
+// readRuns reads raw output, one file or several from the same machine.
+func readRuns(files []string) ([]report.Run, error) {
+	var all []report.Run
+	for _, name := range files {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		runs, err := report.Read(f)
+		if err = errors.Join(err, f.Close()); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		all = append(all, runs...)
+	}
+	return all, report.SameMachine(all)
 }
 
 func chainNames() []string {

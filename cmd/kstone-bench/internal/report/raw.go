@@ -3,16 +3,15 @@ package report
 
 import (
 	"bufio"
-	"cmp"
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"os/exec"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"time"
 
@@ -33,8 +32,13 @@ type Meta struct {
 	Load     string            `json:"load,omitempty"` // averages at the start
 	Versions map[string]string `json:"versions"`
 	Unsynced map[string]string `json:"unsynced"`
-	Repeats  int               `json:"repeats"`
-	Records  uint64            `json:"records"`
+
+	Repeats     int     `json:"repeats"`
+	Records     uint64  `json:"records"`
+	ValueBytes  int     `json:"value_bytes,omitempty"`
+	Seconds     float64 `json:"seconds,omitempty"` // of workloads without fixed length
+	WriteBuffer int64   `json:"write_buffer,omitempty"`
+	Cache       int64   `json:"cache,omitempty"`
 }
 
 // NewMeta describes this machine and these engines.
@@ -122,36 +126,69 @@ func (r *Raw) Add(res workload.Result) error {
 	return r.w.Flush()
 }
 
-// Read reads raw output. A file may be several outputs, one after the other; the Meta
-// is that of the first.
-func Read(in io.Reader) (Meta, []workload.Result, error) {
-	var meta *Meta
-	var results []workload.Result
-	dec := json.NewDecoder(in)
-	for {
+// Run is one measurement: the results that share a Meta.
+type Run struct {
+	Meta    Meta
+	Results []workload.Result
+	// Torn is set if the last line is not complete: the program was stopped.
+	Torn bool
+}
+
+// Read reads one file of raw output, which may hold several runs, one after the other.
+// A last line without its end is left out.
+func Read(in io.Reader) ([]Run, error) {
+	var runs []Run
+	lines := bufio.NewReader(in)
+	for n := 1; ; n++ {
+		text, err := lines.ReadBytes('\n')
+		if err != nil && err != io.EOF {
+			return nil, err
+		}
 		var line struct {
 			Meta *Meta `json:"meta"`
 			workload.Result
 		}
-		err := dec.Decode(&line)
-		switch {
-		case err == io.EOF:
-			if meta == nil {
-				meta = &Meta{}
+		if err == io.EOF {
+			if len(bytes.TrimSpace(text)) > 0 && len(runs) > 0 {
+				runs[len(runs)-1].Torn = true
 			}
-			return *meta, results, nil
-		case err != nil:
-			return Meta{}, nil, fmt.Errorf("raw output: %w", err)
-		case line.Meta == nil:
-			results = append(results, line.Result)
-		case meta == nil:
-			meta = line.Meta
+			return runs, nil
+		}
+		if bad := json.Unmarshal(text, &line); bad != nil {
+			return nil, fmt.Errorf("raw output, line %d: %w", n, bad)
+		}
+		switch {
+		case line.Meta != nil:
+			runs = append(runs, Run{Meta: *line.Meta})
+		case len(runs) == 0:
+			return nil, fmt.Errorf("raw output, line %d: a result before the first meta line", n)
+		default:
+			last := &runs[len(runs)-1]
+			last.Results = append(last.Results, line.Result)
 		}
 	}
 }
 
-func sortedKeys(m map[string]string) []string {
-	return slices.SortedFunc(maps.Keys(m), func(a, b string) int {
-		return cmp.Compare(rank(a), rank(b))
-	})
+// SameMachine returns an error unless all runs are from machines that look the same and
+// have the same budgets, so that their figures may stand in one table.
+func SameMachine(runs []Run) error {
+	if len(runs) == 0 {
+		return errors.New("no runs")
+	}
+	type conditions struct {
+		CPU                string
+		Cores              int
+		MemoryGiB          int64
+		WriteBuffer, Cache int64
+	}
+	of := func(m Meta) conditions {
+		return conditions{m.CPU, m.Cores, m.MemoryKB >> 20, m.WriteBuffer, m.Cache}
+	}
+	first := of(runs[0].Meta)
+	for _, r := range runs[1:] {
+		if c := of(r.Meta); c != first {
+			return fmt.Errorf("runs are from different machines or budgets: %+v and %+v", first, c)
+		}
+	}
+	return nil
 }

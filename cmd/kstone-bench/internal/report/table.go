@@ -3,64 +3,81 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/store"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/workload"
 )
 
 // subject is the engine whose ratios to the others are shown.
 const subject = "kstone"
 
+// Size is what a run was told: number of records and bytes of a value. Single chains
+// multiply or divide it.
+type Size struct {
+	Records    uint64
+	ValueBytes int
+}
+
 // Row is one workload of a chain with a number of goroutines.
 type Row struct {
 	Chain, Workload string
 	Goroutines      int
+	Size            Size
 }
 
-// String names the row: chain only where the workload runs in several.
+// String names the row without its chain and size.
 func (r Row) String() string {
-	name := r.Workload
 	if r.Goroutines > 1 {
-		name += fmt.Sprintf(" ×%d", r.Goroutines)
+		return fmt.Sprintf("%s ×%d", r.Workload, r.Goroutines)
 	}
-	return name
+	return r.Workload
 }
 
-// Table holds the median of every figure, by row and engine.
+// Table holds all results by row and engine.
 type Table struct {
-	Rows    []Row // in the order they ran
-	Engines []string
-	cells   map[Row]map[string]workload.Result
+	Rows    []Row    // in the order they ran
+	Engines []string // with results, the harness left out, in the order of reports
 	Failed  []workload.Result
+	cells   map[Row]map[string][]sample
 }
 
-// NewTable takes the medians over repeats. The maximum is the largest of all repeats.
-func NewTable(results []workload.Result) *Table {
-	t := &Table{cells: map[Row]map[string]workload.Result{}}
-	groups := map[Row]map[string][]workload.Result{}
-	for _, r := range results {
-		if r.Error != "" {
-			t.Failed = append(t.Failed, r)
-			continue
-		}
-		row := Row{r.Chain, r.Workload, r.Goroutines}
-		if groups[row] == nil {
-			groups[row] = map[string][]workload.Result{}
-			t.Rows = append(t.Rows, row)
-		}
-		groups[row][r.Engine] = append(groups[row][r.Engine], r)
-		if !slices.Contains(t.Engines, r.Engine) {
-			t.Engines = append(t.Engines, r.Engine)
+// sample is one result and the round it was measured in. Rounds of different runs are
+// different.
+type sample struct {
+	round  round
+	result workload.Result
+}
+
+type round struct{ run, repeat int }
+
+// NewTable sorts the results of all runs.
+func NewTable(runs []Run) *Table {
+	t := &Table{cells: map[Row]map[string][]sample{}}
+	for i, run := range runs {
+		for _, r := range run.Results {
+			t.add(i, Size{run.Meta.Records, run.Meta.ValueBytes}, r)
 		}
 	}
 	slices.SortFunc(t.Engines, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
-	for row, byEngine := range groups {
-		t.cells[row] = map[string]workload.Result{}
-		for engine, all := range byEngine {
-			t.cells[row][engine] = median(all)
-		}
-	}
 	return t
+}
+
+func (t *Table) add(run int, size Size, r workload.Result) {
+	if r.Error != "" {
+		t.Failed = append(t.Failed, r)
+		return
+	}
+	row := Row{r.Chain, r.Workload, r.Goroutines, size}
+	if t.cells[row] == nil {
+		t.cells[row] = map[string][]sample{}
+		t.Rows = append(t.Rows, row)
+	}
+	t.cells[row][r.Engine] = append(t.cells[row][r.Engine], sample{round{run, r.Repeat}, r})
+	if !slices.Contains(t.Engines, r.Engine) && r.Engine != store.Harness {
+		t.Engines = append(t.Engines, r.Engine)
+	}
 }
 
 // rank orders engines as reports show them.
@@ -72,24 +89,114 @@ func rank(engine string) int {
 	return len(order)
 }
 
-// Cell returns the medians of a row for an engine.
-func (t *Table) Cell(row Row, engine string) (workload.Result, bool) {
-	r, ok := t.cells[row][engine]
-	return r, ok
+// peers lists the engines other than kstone.
+func (t *Table) peers() []string {
+	return slices.DeleteFunc(slices.Clone(t.Engines), func(e string) bool { return e == subject })
 }
 
-// median makes one result of the repeats.
+// Cell returns the medians over all rounds of a row for an engine.
+func (t *Table) Cell(row Row, engine string) (workload.Result, bool) {
+	samples := t.cells[row][engine]
+	if len(samples) == 0 {
+		return workload.Result{}, false
+	}
+	all := make([]workload.Result, len(samples))
+	for i, s := range samples {
+		all[i] = s.result
+	}
+	return median(all), true
+}
+
+// Ratio is the median over rounds of a figure made of several engines' results.
+type Ratio struct {
+	Value  float64
+	Rounds int
+}
+
+// Over computes f for every round in which all the engines have a result in the row,
+// one result each, in the order of the engines, and takes the median. Results of
+// different rounds are never put in relation, those of different runs even less; ok is
+// false if the engines share no round, or f is never finite.
+func (t *Table) Over(row Row, f func(r ...workload.Result) float64, engines ...string) (
+	ratio Ratio, ok bool) {
+	var values []float64
+	for _, s := range t.cells[row][engines[0]] {
+		results := []workload.Result{s.result}
+		for _, e := range engines[1:] {
+			all := t.cells[row][e]
+			i := slices.IndexFunc(all, func(o sample) bool { return o.round == s.round })
+			if i < 0 {
+				break
+			}
+			results = append(results, all[i].result)
+		}
+		if len(results) < len(engines) {
+			continue
+		}
+		if v := f(results...); !math.IsNaN(v) && !math.IsInf(v, 0) {
+			values = append(values, v)
+		}
+	}
+	if len(values) == 0 {
+		return Ratio{}, false
+	}
+	return Ratio{middle(values), len(values)}, true
+}
+
+// Ratio is the throughput of kstone by that of another engine.
+func (t *Table) Ratio(row Row, engine string) (Ratio, bool) {
+	return t.Over(row, quotient(throughput), subject, engine)
+}
+
+func throughput(r workload.Result) float64 { return r.PerSecond }
+
+// quotient is the figure of the first of two results by that of the second.
+func quotient(f func(workload.Result) float64) func(...workload.Result) float64 {
+	return func(r ...workload.Result) float64 { return f(r[0]) / f(r[1]) }
+}
+
+// Best returns the lowest ratio of throughput, which is that to the best peer.
+func (t *Table) Best(row Row) (peer string, ratio Ratio, ok bool) {
+	for _, e := range t.peers() {
+		if r, has := t.Ratio(row, e); has && (!ok || r.Value < ratio.Value) {
+			peer, ratio, ok = e, r, true
+		}
+	}
+	return peer, ratio, ok
+}
+
+// GeometricMean returns the mean of the ratios to a peer over those rows that have
+// one, and their number.
+func (t *Table) GeometricMean(rows []Row, peer string) (mean float64, n int) {
+	sum := 0.0
+	for _, row := range rows {
+		if r, ok := t.Ratio(row, peer); ok && r.Value > 0 {
+			sum, n = sum+math.Log(r.Value), n+1
+		}
+	}
+	if n == 0 {
+		return 0, 0
+	}
+	return math.Exp(sum / float64(n)), n
+}
+
+// middle returns the median; it sorts v.
+func middle(v []float64) float64 {
+	slices.Sort(v)
+	if n := len(v); n%2 == 0 {
+		return (v[n/2-1] + v[n/2]) / 2
+	}
+	return v[len(v)/2]
+}
+
+// median makes one result of the repeats. The maximum is the largest of all.
 func median(all []workload.Result) workload.Result {
 	of := func(f func(*workload.Result) float64) float64 {
 		v := make([]float64, len(all))
 		for i := range all {
 			v[i] = f(&all[i])
 		}
-		slices.Sort(v)
-		if n := len(v); n%2 == 0 {
-			return (v[n/2-1] + v[n/2]) / 2
-		}
-		return v[len(v)/2]
+		return middle(v)
 	}
 	count := func(f func(*workload.Result) int64) int64 {
 		return int64(of(func(r *workload.Result) float64 { return float64(f(r)) }))

@@ -2,98 +2,204 @@ package runner
 
 import (
 	"fmt"
+	"io"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/workload"
 )
 
-// progress writes one line: what runs, what came last, and the time left. The time
-// left of a chain that has run before is what it took then; others are assumed to
-// take as long as the average so far.
+// turn is one engine's chain.
+type turn struct{ engine, chain string }
+
+// progress tells what runs, how much is done and how long the rest will take: on a
+// terminal in one line that is written over and over, elsewhere a line for every
+// result. A chain that has run before is expected to take what it took then; others
+// what the chain took other engines, or else the average.
 type progress struct {
-	s       Settings
-	started time.Time
-	turn    time.Time
-	key     [2]string // engine, chain
-	took    map[[2]string]time.Duration
-	left    []([2]string)
-	total   int
+	w        io.Writer
+	terminal bool
+	now      func() time.Time
+	started  time.Time
+	total    int
+	ticker   *time.Ticker
+	stop     chan struct{}
+	stopped  sync.WaitGroup
+
+	mu    sync.Mutex // guards what follows
+	left  []turn     // the first is running
+	took  map[turn]time.Duration
+	begun time.Time // of the running turn
+	round int
+	what  string // the running workload
 }
 
-func newProgress(s Settings) *progress {
-	p := &progress{s: s, started: time.Now(), took: map[[2]string]time.Duration{}}
-	for range s.Repeats {
-		for _, c := range s.Chains {
-			for _, e := range s.Engines {
-				p.left = append(p.left, [2]string{e, c})
-			}
-		}
+const refresh = time.Second
+
+func newProgress(w io.Writer, turns []turn) *progress {
+	p := &progress{
+		w: w, terminal: isTerminal(w), now: time.Now, left: turns, total: len(turns),
+		took: map[turn]time.Duration{}, stop: make(chan struct{}),
 	}
-	p.total = len(p.left)
+	p.started = p.now()
+	if p.terminal {
+		p.ticker = time.NewTicker(refresh)
+		p.stopped.Go(p.tick)
+	}
 	return p
 }
 
-func (p *progress) begin(engine, chain string, repeat int) {
-	p.key, p.turn = [2]string{engine, chain}, time.Now()
-	p.line(fmt.Sprintf("%s %s, round %d", engine, chain, repeat+1))
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-func (p *progress) finish() {
-	p.took[p.key] = time.Since(p.turn)
-	for i, k := range p.left {
-		if k == p.key {
-			p.left = append(p.left[:i], p.left[i+1:]...)
-			break
+func (p *progress) tick() {
+	for {
+		select {
+		case <-p.stop:
+			return
+		case <-p.ticker.C:
+			p.mu.Lock()
+			p.show("")
+			p.mu.Unlock()
 		}
 	}
 }
 
+// begin says that the next turn starts.
+func (p *progress) begin(repeat int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.begun, p.round, p.what = p.now(), repeat+1, ""
+	p.show("")
+}
+
+// workload says what is measured now.
+func (p *progress) workload(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.what = name; p.terminal {
+		p.show("")
+	}
+}
+
+// result says what came out.
 func (p *progress) result(r workload.Result) {
-	if r.Error != "" {
-		p.write(fmt.Sprintf("%s %s: %s\n", r.Engine, r.Chain, r.Error))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case r.Error != "":
+		p.permanent(fmt.Sprintf("%s %s failed: %s", r.Engine, r.Chain, r.Error))
+	case !p.terminal:
+		p.show(fmt.Sprintf("%.0f/s", r.PerSecond))
+	}
+}
+
+// finish says that the turn is over.
+func (p *progress) finish() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.took[p.left[0]] = p.now().Sub(p.begun)
+	p.left = p.left[1:]
+}
+
+// end says that nothing more comes.
+func (p *progress) end() {
+	close(p.stop)
+	p.stopped.Wait()
+	if p.ticker != nil {
+		p.ticker.Stop()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.permanent(fmt.Sprintf("%d of %d chains in %s", p.total-len(p.left), p.total,
+		p.now().Sub(p.started).Round(time.Second)))
+}
+
+// show writes the state, with a remark behind it.
+func (p *progress) show(remark string) {
+	if len(p.left) == 0 {
 		return
 	}
-	p.line(fmt.Sprintf("%s %s: %s %.0f/s", r.Engine, r.Chain, r.Workload, r.PerSecond))
-}
-
-func (p *progress) line(what string) {
-	p.write(fmt.Sprintf("[%d/%d, %s left] %s", p.total-len(p.left)+1, p.total,
-		p.remaining(), what))
-}
-
-// write shows a line in place of the last one, or below it if this is no terminal.
-func (p *progress) write(text string) {
-	if f, ok := p.s.Progress.(*os.File); ok {
-		if info, err := f.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
-			text = "\r\x1b[K" + text
-		} else {
-			text += "\n"
-		}
+	text := p.state()
+	if remark != "" {
+		text += " " + remark
 	}
-	fmt.Fprint(p.s.Progress, text)
+	if p.terminal {
+		_, _ = fmt.Fprint(p.w, "\r\x1b[K"+text)
+		return
+	}
+	_, _ = fmt.Fprintln(p.w, text)
 }
 
-func (p *progress) remaining() string {
-	var known, sum time.Duration
-	for _, d := range p.took {
-		known += d
+// permanent writes a line that stays.
+func (p *progress) permanent(text string) {
+	if p.terminal {
+		text = "\r\x1b[K" + text
 	}
+	_, _ = fmt.Fprintln(p.w, text)
+}
+
+// state is the line: share of the time, turns, time left, what runs.
+func (p *progress) state() string {
+	share, left := "", "time left unknown"
+	if d, ok := p.remaining(); ok {
+		spent := p.now().Sub(p.started)
+		share = fmt.Sprintf("%2.0f %% ", 100*float64(spent)/float64(spent+d))
+		left = d.Round(time.Second).String() + " left"
+	}
+	t := p.left[0]
+	text := fmt.Sprintf("%s[%d/%d] %s: %s %s, round %d", share, p.total-len(p.left)+1, p.total,
+		left, t.engine, t.chain, p.round)
+	if p.what != "" {
+		text += ", " + p.what
+	}
+	return text
+}
+
+// remaining is the time that is left; ok is false as long as there is nothing to go by.
+func (p *progress) remaining() (d time.Duration, ok bool) {
 	if len(p.took) == 0 {
-		return "?"
+		return 0, false
 	}
-	mean := known / time.Duration(len(p.took))
-	for _, k := range p.left {
-		if d, ok := p.took[k]; ok {
-			sum += d
-		} else {
-			sum += mean
+	for i, t := range p.left {
+		expected := p.expect(t)
+		if i == 0 {
+			expected = max(expected-p.now().Sub(p.begun), 0)
 		}
+		d += expected
 	}
-	return max(sum-time.Since(p.turn), time.Second).Round(time.Second).String()
+	return max(d, time.Second), true
 }
 
-func (p *progress) end() {
-	p.write(fmt.Sprintf("%d chains in %s\n", p.total-len(p.left),
-		time.Since(p.started).Round(time.Second)))
+// expect is how long a turn will take.
+func (p *progress) expect(t turn) time.Duration {
+	if d, ok := p.took[t]; ok {
+		return d
+	}
+	var same, all mean
+	for other, d := range p.took {
+		all.add(d)
+		if other.chain == t.chain {
+			same.add(d)
+		}
+	}
+	if same.n > 0 {
+		return same.value()
+	}
+	return all.value()
 }
+
+type mean struct {
+	sum time.Duration
+	n   int
+}
+
+func (m *mean) add(d time.Duration) { m.sum, m.n = m.sum+d, m.n+1 }
+func (m mean) value() time.Duration { return m.sum / time.Duration(m.n) }

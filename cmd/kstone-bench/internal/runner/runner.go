@@ -13,8 +13,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/store"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/workload"
 )
 
@@ -25,21 +27,55 @@ const WorkerEnv = "KSTONE_BENCH_PLAN"
 // Settings of a whole run.
 type Settings struct {
 	Engines, Chains []string
-	Repeats         int
-	Records         uint64
-	ValueBytes      int
-	Seconds         float64
-	WriteBuffer     int64
-	Cache           int64
-	Dir             string // for databases; each is deleted when its chain is done
-	Profiles        string
+	// Skip holds pairs "engine/chain" that are left out.
+	Skip        []string
+	Repeats     int
+	Records     uint64
+	ValueBytes  int
+	Seconds     float64
+	WriteBuffer int64
+	Cache       int64
+	Dir         string // for databases; each is deleted when its chain is done
+	Profiles    string
 	// TimeLimit of one chain of one engine.
 	TimeLimit time.Duration
 	Progress  io.Writer
 }
 
-// event is a line from a worker: a result, or the word that it may be killed.
+// Check returns an error if an engine or chain is unknown, or a number makes no sense.
+func (s *Settings) Check() error {
+	var all []error
+	for _, e := range s.Engines {
+		_, err := store.Find(e)
+		all = append(all, err)
+	}
+	for _, c := range s.Chains {
+		_, err := workload.FindChain(c)
+		all = append(all, err)
+	}
+	for _, pair := range s.Skip {
+		engine, chain, _ := strings.Cut(pair, "/")
+		if !slices.Contains(s.Engines, engine) || !slices.Contains(s.Chains, chain) {
+			all = append(all, fmt.Errorf("nothing to skip: %q is no engine/chain of this run", pair))
+		}
+	}
+	if s.Records%100 != 0 {
+		all = append(all, fmt.Errorf("%d records are no whole number of batches of 100", s.Records))
+	}
+	if s.Repeats < 1 || s.Records < leastRecords || s.Seconds <= 0 {
+		all = append(all, fmt.Errorf("%d rounds of %d records and %g seconds: want at least 1, %d "+
+			"and more than 0", s.Repeats, s.Records, s.Seconds, leastRecords))
+	}
+	return errors.Join(all...)
+}
+
+// leastRecords: enough for batches, partitions, and every share of the records.
+const leastRecords = 1000
+
+// event is a line from a worker: the name of the workload that begins, a result, or the
+// word that the worker may be killed.
 type event struct {
+	Begin  string           `json:"begin,omitempty"`
 	Result *workload.Result `json:"result,omitempty"`
 	Kill   bool             `json:"kill,omitempty"`
 }
@@ -48,47 +84,60 @@ type event struct {
 // emit. Engines take turns, starting with another one each time. A worker that fails
 // is reported in a result with Error, and the rest goes on.
 func Run(ctx context.Context, s Settings, emit func(workload.Result) error) error {
-	p := newProgress(s)
+	order := s.turns()
+	p := newProgress(s.Progress, slices.Concat(order...))
 	defer p.end()
-	for repeat := range s.Repeats {
-		for _, chain := range s.Chains {
-			first := repeat % len(s.Engines)
-			turn := slices.Concat(s.Engines[first:], s.Engines[:first])
-			for _, engine := range turn {
-				if err := ctx.Err(); err != nil {
-					return err
-				}
-				p.begin(engine, chain, repeat)
-				if err := s.chain(ctx, chain, engine, repeat, p, emit); err != nil {
-					return err
-				}
-				p.finish()
+	for repeat, turns := range order {
+		for _, t := range turns {
+			if err := ctx.Err(); err != nil {
+				return err
 			}
+			p.begin(repeat)
+			if err := s.chain(ctx, t, repeat, p, emit); err != nil {
+				return err
+			}
+			p.finish()
 		}
 	}
 	return nil
 }
 
+// turns lists what runs in every round, in order.
+func (s *Settings) turns() [][]turn {
+	rounds := make([][]turn, s.Repeats)
+	for repeat := range rounds {
+		for _, chain := range s.Chains {
+			first := repeat % len(s.Engines)
+			for _, engine := range slices.Concat(s.Engines[first:], s.Engines[:first]) {
+				if !slices.Contains(s.Skip, engine+"/"+chain) {
+					rounds[repeat] = append(rounds[repeat], turn{engine, chain})
+				}
+			}
+		}
+	}
+	return rounds
+}
+
 // chain runs all phases of a chain on one engine.
-func (s *Settings) chain(ctx context.Context, name, engine string, repeat int, p *progress,
+func (s *Settings) chain(ctx context.Context, t turn, repeat int, p *progress,
 	emit func(workload.Result) error) error {
-	c, err := workload.FindChain(name)
+	c, err := workload.FindChain(t.chain)
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp(s.Dir, "kstone-bench-"+engine+"-")
+	dir, err := os.MkdirTemp(s.Dir, "kstone-bench-"+t.engine+"-")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	plan := workload.Plan{
-		Chain: name, Engine: engine, Repeat: repeat, Dir: dir, Records: s.Records,
+		Chain: t.chain, Engine: t.engine, Repeat: repeat, Dir: dir, Records: s.Records,
 		ValueBytes: s.ValueBytes, Seconds: s.Seconds, WriteBufferBytes: s.WriteBuffer,
 		CacheBytes: s.Cache, Profiles: s.Profiles,
 	}
 	for plan.Phase = range c.Phases() {
 		work, cancel := context.WithTimeout(ctx, s.TimeLimit)
-		err := worker(work, plan, func(r workload.Result) error {
+		err := worker(work, plan, p.workload, func(r workload.Result) error {
 			p.result(r)
 			return emit(r)
 		})
@@ -98,7 +147,8 @@ func (s *Settings) chain(ctx context.Context, name, engine string, repeat int, p
 		}
 		if err != nil {
 			failed := workload.Result{
-				Chain: name, Engine: engine, Repeat: repeat, Workload: "-", Error: err.Error(),
+				Chain: t.chain, Engine: t.engine, Repeat: repeat, Workload: "-",
+				Error: err.Error(),
 			}
 			p.result(failed)
 			return emit(failed)
@@ -108,7 +158,8 @@ func (s *Settings) chain(ctx context.Context, name, engine string, repeat int, p
 }
 
 // worker runs one process to its end, or until it asks to be killed.
-func worker(ctx context.Context, plan workload.Plan, emit func(workload.Result) error) error {
+func worker(ctx context.Context, plan workload.Plan, begin func(string),
+	emit func(workload.Result) error) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -141,6 +192,8 @@ func worker(ctx context.Context, plan workload.Plan, emit func(workload.Result) 
 		case ev.Kill:
 			killed = true
 			failed = errors.Join(failed, cmd.Process.Kill())
+		case ev.Begin != "":
+			begin(ev.Begin)
 		case ev.Result != nil:
 			failed = errors.Join(failed, emit(*ev.Result))
 		}
@@ -184,8 +237,9 @@ func Work(text string, w io.Writer) error {
 	}
 	enc := json.NewEncoder(w)
 	return workload.Run(&workload.Env{
-		Plan: plan,
-		Emit: func(r workload.Result) { _ = enc.Encode(event{Result: &r}) },
+		Plan:  plan,
+		Begin: func(name string) { _ = enc.Encode(event{Begin: name}) },
+		Emit:  func(r workload.Result) { _ = enc.Encode(event{Result: &r}) },
 		Announce: func() {
 			_ = enc.Encode(event{Kill: true})
 			select {} // until the parent kills the process

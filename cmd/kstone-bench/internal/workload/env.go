@@ -35,6 +35,8 @@ type Plan struct {
 // Env is a worker at work on a chain.
 type Env struct {
 	Plan
+	// Begin is told the name of every workload that starts.
+	Begin func(name string)
 	// Emit takes every finished result.
 	Emit func(Result)
 	// Announce tells the parent that the process may be killed; it does not return.
@@ -146,6 +148,7 @@ func (e *Env) run(j job) error {
 	}
 	runtime.GC()
 	debug.FreeOSMemory()
+	e.Begin(fmt.Sprintf("%s ×%d", j.name, j.goroutines))
 	stopProfile := e.profile(j.name, j.goroutines)
 	lat, usage, res, err := e.execute(j)
 	stopProfile()

@@ -26,6 +26,7 @@ func (e *Env) reopenFill() error {
 
 // putAndDie writes the first count records of the order and asks to be killed.
 func (e *Env) putAndDie(count uint64, version uint32) error {
+	e.Begin("writing until killed")
 	w := e.newWorker(0, "reopen")
 	for i := range count {
 		id := e.pointID(e.order.At(i))
@@ -78,6 +79,7 @@ func (e *Env) reopenFullLog() error {
 
 // reopen measures opening up to the first read. after may add to the result.
 func (e *Env) reopen(name string, after func(*Result) error) error {
+	e.Begin(name)
 	runtime.GC()
 	meter := measure.Start()
 	if err := e.open(false, false, 1); err != nil {
