@@ -238,7 +238,8 @@ func TestShardOfFirstField(t *testing.T) {
 			{composite.Field{Type: composite.String}, "abc", "abc"},
 			{composite.Field{Type: composite.Integer}, 1, "\x80\x00\x00\x00\x00\x00\x00\x01"},
 			{composite.Field{Type: composite.Timestamp}, 1, "\x00\x00\x00\x00\x00\x00\x00\x01"},
-			{composite.Field{Type: composite.UUID}, [16]byte{9}, "\x09" + strings.Repeat("\x00", 15)},
+			{composite.Field{Type: composite.UUID}, [16]byte{9},
+				"\x09" + strings.Repeat("\x00", 15)},
 		} {
 			c.field.Name = "f"
 			want := must(spec.Bytes([]byte(c.hashed)))
@@ -325,7 +326,8 @@ func TestSchemaJSON(t *testing.T) {
 		{`"uuid"`, `"uid"`}, {`"width"`, `"breadth"`}, {"AQIAAAEA", "AQIAAAIA"},
 		{`"timestamp"}`, `"timestamp","scale":2}`}, {`"order_id"`, `"user_id"`}, {"]}", "]}{}"}} {
 		var s composite.Schema
-		if err := s.UnmarshalJSON([]byte(strings.Replace(stored, change[0], change[1], 1))); err == nil {
+		changed := strings.Replace(stored, change[0], change[1], 1)
+		if err := s.UnmarshalJSON([]byte(changed)); err == nil {
 			t.Errorf("with %s in place of %s it is accepted", change[1], change[0])
 		}
 	}
@@ -333,7 +335,8 @@ func TestSchemaJSON(t *testing.T) {
 
 func TestParseField(t *testing.T) {
 	for text, want := range map[string]string{
-		"user": "user string(32)", "user:string": "user string(32)", "user:string:8": "user string(8)",
+		"user": "user string(32)", "user:string": "user string(32)",
+		"user:string:8": "user string(8)",
 		"user:string:0": "user string", "at:timestamp": "at timestamp", "id:uuid": "id uuid",
 		"n:integer": "n integer", "amount:decimal:2": "amount decimal(2)",
 		"amount:decimal": "amount decimal(0)",

@@ -131,7 +131,8 @@ func TestOrder(t *testing.T) {
 		want := compareTuples(a, b)
 		sameShard := s.Options().Shard == nil || bytes.Equal(ka[:2], kb[:2])
 		if got := bytes.Compare(ka, kb); sameShard && got != want || (got == 0) != (want == 0) {
-			t.Fatalf("%s: %v and %v compare %d, their keys %x and %x %d", s, a, b, want, ka, kb, got)
+			t.Fatalf("%s: %v and %v compare %d, their keys %x and %x %d", s, a, b, want, ka, kb,
+				got)
 		}
 		last := s.Fields()[s.Len()-1]
 		free := last.Type == composite.String && last.Width == 0
@@ -243,7 +244,8 @@ func TestSpanErrors(t *testing.T) {
 	}
 	// A range that holds no value has no span; without the first field there are as many
 	// spans as shards.
-	if spans := must(s.Range([]any{"u"}, composite.Including(2), composite.Excluding(2))); spans != nil {
+	spans := must(s.Range([]any{"u"}, composite.Including(2), composite.Excluding(2)))
+	if spans != nil {
 		t.Errorf("an empty range has the spans %x", spans)
 	}
 	if n := len(must(s.Prefix())); n != 256 {

@@ -235,7 +235,8 @@ func TestOrderRandom(t *testing.T) {
 		if errA != nil || errB != nil {
 			t.Skip("no key")
 		}
-		if got, want := bytes.Compare(ka, kb), slices.CompareFunc(a, b, bytes.Compare); got != want {
+		want := slices.CompareFunc(a, b, bytes.Compare)
+		if got := bytes.Compare(ka, kb); got != want {
 			t.Fatalf("%x and %x compare %d, their keys %d", a, b, want, got)
 		}
 		if got, err := split(ka); err != nil || !slices.EqualFunc(got, a, bytes.Equal) {
