@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // CPUTime returns the user and system time of the process, all threads together.
@@ -22,6 +24,18 @@ func CPUTime() time.Duration {
 func writtenBytes() int64 { return procField("/proc/self/io", "write_bytes:", 1) }
 func peakBytes() int64    { return procField("/proc/self/status", "VmHWM:", 1024) }
 func anonBytes() int64    { return procField("/proc/self/status", "RssAnon:", 1024) }
+
+// WriteBack makes the kernel write what is dirty in the file system of dir, so that what
+// is counted as written afterwards begins with clean pages: a page that is changed again
+// before it was written does not count.
+func WriteBack(dir string) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return
+	}
+	_ = unix.Syncfs(int(f.Fd()))
+	_ = f.Close() // was only read
+}
 
 // resetPeak makes the peak of the resident set start again from the present size.
 func resetPeak() { _ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) }

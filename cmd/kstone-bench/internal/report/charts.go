@@ -64,7 +64,10 @@ func (t *Table) bars(row Row, title string, engines []string,
 func (t *Table) speedChart(g group) *picture {
 	c := &chart.Bars{
 		Title: g.title + ": thousand operations a second",
-		Note:  "Longer is better; rows instead of operations for scans. Each panel has its own scale.",
+		Note:  "Longer is better. Each panel has its own scale.",
+	}
+	if g.name == "scan" {
+		c.Title = g.title + ": thousand queries or rows of a scan a second"
 	}
 	if g.times {
 		c.Title, c.Note = g.title+": milliseconds to the first read", "Shorter is better."
@@ -97,6 +100,9 @@ func (g group) speed(r workload.Result) float64 {
 }
 
 func (t *Table) cpuChart(g group) *picture {
+	if g.times {
+		return nil
+	}
 	c := &chart.Bars{
 		Title: g.title + ": processor time in microseconds an operation",
 		Note: "Shorter is better. The lighter part is work in the background that goes on when " +
@@ -167,7 +173,11 @@ func (t *Table) spaceChart(g group) *picture {
 				if r.UserBytes == 0 {
 					return chart.Bar{}
 				}
-				return chart.Bar{Value: kind.of(r), Label: number(kind.of(r)) + kind.unit}
+				b := chart.Bar{Value: kind.of(r), Label: number(kind.of(r))}
+				if b.Value > 0 {
+					b.Label += kind.unit
+				}
+				return b
 			})
 			if ok {
 				c.Panels = append(c.Panels, p)

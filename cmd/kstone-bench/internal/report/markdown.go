@@ -164,13 +164,16 @@ func (p *page) cpu(t *Table, g group, rows []Row) {
 	if slices.ContainsFunc(rows, func(r Row) bool { return len(t.cells[r][store.Harness]) > 0 }) {
 		engines = append(slices.Clone(engines), store.Harness)
 	}
-	p.fold("Processor time in ns an operation, in brackets until background work is done",
-		t.cpuChart(g))
+	unit, scale := "ns an operation, in brackets until background work is done", 1.0
+	if g.times {
+		unit, scale = "ms", 1e-6
+	}
+	p.fold("Processor time in "+unit, t.cpuChart(g))
 	p.header(append([]string{"workload"}, engines...)...)
 	for _, row := range rows {
 		p.row(t.line(row, engines, func(r workload.Result) string {
 			if r.SettledCPUNs == 0 {
-				return number(r.CPUNs)
+				return number(r.CPUNs * scale)
 			}
 			return fmt.Sprintf("%s (%s)", number(r.CPUNs), number(r.SettledCPUNs))
 		})...)
@@ -195,6 +198,9 @@ func (p *page) latency(t *Table, g group, rows []Row) {
 }
 
 func (p *page) space(t *Table, g group, rows []Row) {
+	if g.times {
+		return
+	}
 	p.fold("Bytes written by bytes given / bytes on disk by live bytes / peak RSS in MiB",
 		t.spaceChart(g))
 	p.header(append([]string{"workload"}, t.Engines...)...)

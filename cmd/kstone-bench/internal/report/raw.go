@@ -77,7 +77,7 @@ func NewMeta(engines []string) Meta {
 func commit() string {
 	out, err := exec.Command("git", "describe", "--always", "--dirty", "--abbrev=10").Output()
 	if err != nil {
-		return ""
+		return "unknown"
 	}
 	return strings.TrimSpace(string(out))
 }

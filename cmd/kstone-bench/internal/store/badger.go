@@ -11,8 +11,10 @@ import (
 // Configuration: Badger's recommended options, with the budgets of the benchmark and
 // no metrics. Its filters have a false positive rate of 1 %, which is 9.6 bits a key;
 // values stay in the tables (the threshold of the value log is 1 MiB). Every write is
-// a transaction, as Badger has no other single write, and so is a batch. The log is a
-// mapped file.
+// a transaction, as Badger has no other single write, and so is a batch; conflicts
+// between transactions are not looked for, which saves an eighth of the processor time
+// of a write: a lock by key makes "put if absent" atomic instead. The log is a mapped
+// file.
 func init() {
 	register(2, Engine{
 		Name:     "badger",
@@ -22,7 +24,10 @@ func init() {
 	})
 }
 
-type badgerStore struct{ db *badger.DB }
+type badgerStore struct {
+	db     *badger.DB
+	insert keyLocks // makes PutIfAbsent atomic
+}
 
 func openBadger(c Config) (Store, error) {
 	o := badger.DefaultOptions(c.Dir).
@@ -31,12 +36,13 @@ func openBadger(c Config) (Store, error) {
 		WithBlockCacheSize(c.CacheBytes).
 		WithCompression(options.Snappy).
 		WithMetricsEnabled(false).
+		WithDetectConflicts(false).
 		WithLogger(nil)
 	db, err := badger.Open(o)
 	if err != nil {
 		return nil, err
 	}
-	return &badgerStore{db}, nil
+	return &badgerStore{db: db}, nil
 }
 
 // Put copies its arguments, because Badger keeps them until the commit is applied,
@@ -63,18 +69,15 @@ func (s *badgerStore) PutBatch(keys []Key, values [][]byte) error {
 }
 
 func (s *badgerStore) PutIfAbsent(k Key, value []byte) (inserted bool, err error) {
-	for {
-		err = s.db.Update(func(tx *badger.Txn) error {
-			_, err := tx.Get(k.Bytes)
-			if inserted = errors.Is(err, badger.ErrKeyNotFound); !inserted {
-				return err
-			}
-			return tx.Set(bytes.Clone(k.Bytes), bytes.Clone(value))
-		})
-		if !errors.Is(err, badger.ErrConflict) {
-			return inserted && err == nil, err
+	defer s.insert.lock(k.Bytes)()
+	err = s.db.Update(func(tx *badger.Txn) error {
+		_, err := tx.Get(k.Bytes)
+		if inserted = errors.Is(err, badger.ErrKeyNotFound); !inserted {
+			return err
 		}
-	}
+		return tx.Set(bytes.Clone(k.Bytes), bytes.Clone(value))
+	})
+	return inserted && err == nil, err
 }
 
 func (s *badgerStore) Get(dst []byte, k Key) ([]byte, bool, error) {

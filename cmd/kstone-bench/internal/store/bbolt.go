@@ -8,8 +8,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Configuration: free pages in a map and not on disk, a memory map large enough from
-// the start. Unsynced means NoSync: pages are written with pwrite and not synced.
+// Configuration: free pages in a map and not on disk, no statistics, a memory map large
+// enough from the start. Unsynced means NoSync: pages are written with pwrite and not synced.
 // Several synced writers share transactions through Batch, whose size is the number of
 // writers, so that a batch starts when all wait for it. The page cache is its cache.
 func init() {
@@ -33,6 +33,7 @@ func openBbolt(c Config) (Store, error) {
 		NoSync:          !c.Sync,
 		NoGrowSync:      !c.Sync,
 		NoFreelistSync:  true,
+		NoStatistics:    true,
 		FreelistType:    bbolt.FreelistMapType,
 		InitialMmapSize: int(max(1<<30, 4*c.DataBytes)),
 	})

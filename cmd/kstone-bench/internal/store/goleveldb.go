@@ -2,7 +2,6 @@ package store
 
 import (
 	"errors"
-	"sync"
 
 	"github.com/syndtr/goleveldb/leveldb"
 	"github.com/syndtr/goleveldb/leveldb/filter"
@@ -26,7 +25,7 @@ func init() {
 type goleveldb struct {
 	db     *leveldb.DB
 	wo     *opt.WriteOptions
-	insert [256]sync.Mutex // makes PutIfAbsent atomic
+	insert keyLocks // makes PutIfAbsent atomic
 }
 
 func openGoleveldb(c Config) (Store, error) {
@@ -58,9 +57,7 @@ func (s *goleveldb) PutBatch(keys []Key, values [][]byte) error {
 }
 
 func (s *goleveldb) PutIfAbsent(k Key, value []byte) (bool, error) {
-	mu := &s.insert[lockOf(k.Bytes)]
-	mu.Lock()
-	defer mu.Unlock()
+	defer s.insert.lock(k.Bytes)()
 	present, err := s.db.Has(k.Bytes, nil)
 	if err != nil || present {
 		return false, err

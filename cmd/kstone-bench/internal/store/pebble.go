@@ -2,7 +2,6 @@ package store
 
 import (
 	"errors"
-	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
@@ -28,7 +27,7 @@ type pebbleStore struct {
 	db *pebble.DB
 	wo *pebble.WriteOptions
 	// insert makes PutIfAbsent atomic: Pebble has no conditional write.
-	insert [256]sync.Mutex
+	insert keyLocks
 }
 
 func openPebble(c Config) (Store, error) {
@@ -98,9 +97,7 @@ func (s *pebbleStore) PutBatch(keys []Key, values [][]byte) error {
 }
 
 func (s *pebbleStore) PutIfAbsent(k Key, value []byte) (bool, error) {
-	mu := &s.insert[lockOf(k.Bytes)]
-	mu.Lock()
-	defer mu.Unlock()
+	defer s.insert.lock(k.Bytes)()
 	_, closer, err := s.db.Get(k.Bytes)
 	if err == nil {
 		return false, closer.Close()
@@ -109,15 +106,6 @@ func (s *pebbleStore) PutIfAbsent(k Key, value []byte) (bool, error) {
 		return false, err
 	}
 	return true, s.db.Set(k.Bytes, value, s.wo)
-}
-
-// lockOf chooses a lock for a key.
-func lockOf(key []byte) uint8 {
-	h := uint32(2166136261) // FNV-1a
-	for _, c := range key {
-		h = (h ^ uint32(c)) * 16777619
-	}
-	return uint8(h ^ h>>8 ^ h>>16)
 }
 
 func (s *pebbleStore) Get(dst []byte, k Key) ([]byte, bool, error) {

@@ -146,6 +146,9 @@ func (e *Env) run(j job) error {
 	if e.engine.Void && !j.settle {
 		return nil
 	}
+	if j.settle {
+		measure.WriteBack(e.Dir)
+	}
 	runtime.GC()
 	debug.FreeOSMemory()
 	e.Begin(fmt.Sprintf("%s ×%d", j.name, j.goroutines))
