@@ -1,0 +1,205 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/internal/manifest"
+	"github.com/kstonedb/kstone/sst"
+	"github.com/kstonedb/kstone/wal"
+)
+
+// salvageFile is an SST to read.
+type salvageFile struct {
+	name  string // in the directory; another than the file's own if files were exchanged
+	id    sst.Identity
+	known *base.FileMeta // by the manifest, nil if that does not know
+}
+
+// presentFile is an SST in the directory.
+type presentFile struct {
+	name string
+	id   sst.Identity
+	err  error // why the footer is unreadable; id then has what the name says
+}
+
+// survey finds out which database this is and which files belong to it.
+func (r *repair) survey() error {
+	var err error
+	if r.names, err = r.fs.List(r.src); err != nil {
+		return err
+	}
+	ssts, err := r.findFiles()
+	if err != nil {
+		return err
+	}
+	votes, err := r.votes(ssts)
+	if err != nil {
+		return err
+	}
+	m, err := manifest.Salvage(r.fs, r.src, winner(votes))
+	if err != nil {
+		return err
+	}
+	r.state, r.whole = m.State, m.Whole
+	if r.state != nil {
+		r.dbid = r.state.DBID
+	} else {
+		r.dbid = winner(votes)
+	}
+	if r.dbid == [16]byte{} {
+		return fmt.Errorf("%s: %w: no file in it is one of a database", r.src, ErrNotDatabase)
+	}
+	for _, err := range m.Damage {
+		r.lose(Loss{File: fileOf(err, r.src), Offset: offsetOf(err), What: "manifest", Stripe: -1,
+			Err: err})
+	}
+	if r.state == nil {
+		r.doubt("there is no manifest: all SSTs found are taken; what merges had replaced cannot" +
+			" be told from what they made, so deleted items may be back")
+		r.doubt("properties, such as the schema of the command line, are lost with the manifest")
+	}
+	r.choose(ssts)
+	return nil
+}
+
+// findFiles lists the SSTs with what their footers say.
+func (r *repair) findFiles() (all []presentFile, err error) {
+	for _, name := range r.names {
+		stripe, num, ok := base.ParseSSTName(name)
+		if !ok {
+			continue
+		}
+		f := presentFile{name: name}
+		f.id, f.err = sst.ReadIdentity(r.fs, filepath.Join(r.src, name))
+		if errors.Is(f.err, corrupt.ErrVersion) ||
+			f.err != nil && !errors.Is(f.err, corrupt.ErrCorrupt) {
+			return nil, f.err
+		}
+		if f.err != nil {
+			f.id = sst.Identity{Num: num, Stripe: stripe}
+		}
+		all = append(all, f)
+	}
+	return all, nil
+}
+
+// votes counts the files of each database that has some here.
+func (r *repair) votes(ssts []presentFile) (map[[16]byte]int, error) {
+	rep, err := wal.Salvage(wal.Options{FS: r.fs, Dir: r.src},
+		func(base.SeqNum, []byte) error { return nil })
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range ssts {
+		if f.err == nil {
+			rep.DBIDs[f.id.DBID]++
+		}
+	}
+	return rep.DBIDs, nil
+}
+
+func winner(votes map[[16]byte]int) (id [16]byte) {
+	for candidate, n := range votes {
+		if n > votes[id] {
+			id = candidate
+		}
+	}
+	return id
+}
+
+// choose decides which files are read. If the manifest is to be believed they are those
+// that it names; otherwise every file of the database.
+func (r *repair) choose(ssts []presentFile) {
+	here := map[base.FileNum]presentFile{}
+	for _, f := range ssts {
+		if f.err != nil || f.id.DBID == r.dbid {
+			if _, twice := here[f.id.Num]; !twice || f.err == nil {
+				here[f.id.Num] = f
+			}
+			continue
+		}
+		r.doubt("%s belongs to another database and is left out", f.name)
+	}
+	missing, newer := 0, 0
+	if r.state != nil {
+		for meta := range r.state.Files() {
+			f, ok := here[meta.Num]
+			if !ok {
+				missing++
+				r.loseFile(meta)
+				continue
+			}
+			f.id = sst.Identity{DBID: r.dbid, Num: meta.Num, Stripe: meta.Stripe}
+			r.files = append(r.files, salvageFile{f.name, f.id, meta})
+			delete(here, meta.Num)
+		}
+		for num := range here {
+			if num >= r.state.NextFile {
+				newer++
+			}
+		}
+		if r.whole && (missing == 0 || newer == 0) {
+			return
+		}
+	}
+	if r.state != nil && len(here) > 0 {
+		r.doubt("the manifest is damaged or an older one: the %d SSTs that it does not name are"+
+			" taken, too; deleted items may be back", len(here))
+	}
+	for _, f := range here {
+		f.id.DBID = r.dbid
+		r.files = append(r.files, salvageFile{f.name, f.id, nil})
+	}
+}
+
+// loseFile notes an SST that is not there.
+func (r *repair) loseFile(m *base.FileMeta) {
+	l := Loss{
+		File: m.Name(), Offset: -1, What: "file", Stripe: int(m.Stripe), Entries: m.Entries,
+		First: orderedBound(m.Smallest), Last: orderedBound(m.Largest),
+		Err: corrupt.New(m.Name(), -1, "database", "the file", "no such file"),
+	}
+	r.lose(l)
+	r.poorer[m.Stripe] = true
+	if m.RangeTombstones > 0 {
+		r.lose(Loss{File: m.Name(), Offset: -1, What: "range deletes", Stripe: int(m.Stripe),
+			Entries: m.RangeTombstones, Err: l.Err})
+	}
+}
+
+// lostBlocks notes the parts of an SST that could not be read.
+func (r *repair) lostBlocks(f *salvageFile, lost []sst.LostBlock) {
+	for _, b := range lost {
+		l := Loss{
+			File: f.name, Offset: b.Offset, What: "data block", Stripe: int(f.id.Stripe),
+			First: orderedBound(b.First), Last: orderedBound(b.Last), Entries: b.Entries,
+			Err: b.Err,
+		}
+		if b.Ranges {
+			l.What = "range deletes"
+		}
+		r.lose(l)
+		r.poorer[f.id.Stripe] = true
+	}
+}
+
+// fileOf returns the file that an error of damage names.
+func fileOf(err error, otherwise string) string {
+	var c *CorruptionError
+	if errors.As(err, &c) && c.File != "" {
+		return filepath.Base(c.File)
+	}
+	return filepath.Base(otherwise)
+}
+
+func offsetOf(err error) int64 {
+	var c *CorruptionError
+	if errors.As(err, &c) {
+		return c.Offset
+	}
+	return -1
+}

@@ -1,0 +1,143 @@
+package engine
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"slices"
+
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/keycodec"
+	"github.com/kstonedb/kstone/wal"
+)
+
+// logOps are the operations of one stripe that the log has. It is a cursor.Source, once
+// sorted.
+type logOps struct {
+	entries []base.Entry
+	ranges  []base.RangeTombstone
+	next    int
+}
+
+// Entry implements cursor.Source.
+func (l *logOps) Entry() *base.Entry { return &l.entries[l.next-1] }
+
+// Err implements cursor.Source.
+func (l *logOps) Err() error { return nil }
+
+// Next implements cursor.Source.
+func (l *logOps) Next() bool {
+	l.next = min(l.next+1, len(l.entries)+1)
+	return l.next <= len(l.entries)
+}
+
+// sort orders the entries by key, the newest version first; of two writes to a key in one
+// commit the later one comes first, and wins.
+func (l *logOps) sort() {
+	slices.Reverse(l.entries)
+	slices.SortStableFunc(l.entries, func(a, b base.Entry) int {
+		return cmp.Or(bytes.Compare(a.Key, b.Key), cmp.Compare(b.Seq, a.Seq))
+	})
+}
+
+// readLog collects the operations of the log: of an intact one exactly those that Open
+// would replay; of a damaged one all that are intact.
+func (r *repair) readLog() error {
+	o := wal.Options{FS: r.fs, Dir: r.src, DBID: r.dbid}
+	if r.state != nil {
+		r.lastSeq = r.state.LastSeq
+		tail, err := wal.Recover(o, wal.SegmentNum(r.state.LogStart), max(r.state.LogSeq, 1),
+			func(_ wal.SegmentNum, seq base.SeqNum, payload []byte) error {
+				return r.addRecord(seq, payload)
+			})
+		if err == nil && tail.LastSeq < r.state.LastSeq {
+			err = corrupt.New(tail.Segment.FileName(), tail.Offset, "end of log",
+				r.state.LastSeq, tail.LastSeq)
+		}
+		if err == nil {
+			r.lastSeq, r.rep.LogRecords, r.logWhole = tail.LastSeq, tail.Records, true
+			return nil
+		}
+		if !errors.Is(err, corrupt.ErrCorrupt) || errors.Is(err, corrupt.ErrVersion) {
+			return err
+		}
+		r.loseLog(err)
+		for i := range r.log {
+			r.log[i], r.flushed[i] = logOps{}, logOps{}
+		}
+	}
+	return r.salvageLog(o)
+}
+
+func (r *repair) loseLog(err error) {
+	r.lose(Loss{File: fileOf(err, r.src), Offset: offsetOf(err), What: "log", Stripe: -1, Err: err})
+}
+
+// salvageLog takes every record that is intact, and finds the gaps between them.
+func (r *repair) salvageLog(o wal.Options) error {
+	var seqs []base.SeqNum
+	rep, err := wal.Salvage(o, func(seq base.SeqNum, payload []byte) error {
+		seqs = append(seqs, seq)
+		return r.addRecord(seq, payload)
+	})
+	if err != nil {
+		return err
+	}
+	r.rep.LogRecords = rep.Records
+	for _, err := range rep.Damage {
+		r.loseLog(err)
+	}
+	slices.Sort(seqs)
+	end := max(r.lastSeq, rep.LastSeq, rep.Synced)
+	at := end + 1 // the first commit that must be in the log
+	if r.state != nil {
+		at = max(r.state.LogSeq, 1)
+	} else if len(seqs) > 0 {
+		at = seqs[0]
+	}
+	r.lastSeq = end
+	for _, seq := range append(seqs, end+1) {
+		if seq > at {
+			r.lose(Loss{
+				File: "log", Offset: -1, What: "commits", Stripe: -1,
+				FirstCommit: uint64(at), LastCommit: uint64(seq - 1),
+				Err: corrupt.New("log", -1, "log", at, seq),
+			})
+		}
+		at = max(at, seq+1)
+	}
+	return nil
+}
+
+// addRecord adds the operations of a record to those of their stripes.
+func (r *repair) addRecord(seq base.SeqNum, payload []byte) error {
+	ops := wal.NewOpReader(bytes.Clone(payload))
+	var op wal.Op
+	for {
+		more, err := ops.Next(&op)
+		if err != nil || !more {
+			return err
+		}
+		id := uint8(0)
+		if op.Kind == base.KindDeleteRange {
+			id = stripeOfOrdered(op.Start)
+		} else {
+			id = keycodec.Stripe(op.PK)
+		}
+		l := &r.log[id]
+		if r.state != nil && seq <= r.state.Stripes[id].FlushedSeq {
+			l = &r.flushed[id]
+		} else {
+			r.rep.Entries++
+		}
+		if op.Kind == base.KindDeleteRange {
+			l.ranges = append(l.ranges, base.RangeTombstone{Start: op.Start, End: op.End, Seq: seq})
+			continue
+		}
+		l.entries = append(l.entries, base.Entry{
+			Key: keycodec.AppendOrdered(nil, Key{PK: op.PK, SK: op.SK}), Value: op.Value, Seq: seq,
+			Expiry: op.Expiry, Kind: op.Kind,
+		})
+	}
+}

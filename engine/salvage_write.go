@@ -1,0 +1,166 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/kstonedb/kstone/compaction"
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/cursor"
+	"github.com/kstonedb/kstone/internal/manifest"
+	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/sst"
+)
+
+// write makes the SSTs of the new database, one run for each stripe.
+func (r *repair) write(ctx context.Context) error {
+	s := newState()
+	if r.state != nil {
+		s.Settings = r.state.Settings
+	}
+	r.out = s
+	var files [base.NumStripes][]salvageFile
+	for _, f := range r.files {
+		files[f.id.Stripe] = append(files[f.id.Stripe], f)
+	}
+	var saved [base.NumStripes]*manifest.Run
+	for i := range saved {
+		run, err := r.writeStripe(ctx, base.StripeID(i), files[i])
+		if err != nil {
+			return fmt.Errorf("stripe %d: %w", i, err)
+		}
+		saved[i] = run
+	}
+	if err := r.fs.SyncDir(r.dest); err != nil {
+		return err
+	}
+	s.LastSeq, s.LogSeq = r.lastSeq, r.lastSeq+1
+	for i, run := range saved {
+		s.Stripes[i].FlushedSeq = r.lastSeq
+		if run != nil {
+			s.Stripes[i].Runs = []*manifest.Run{run}
+		}
+	}
+	return nil
+}
+
+// writeStripe merges all that is intact of one stripe into a run; nil if that is nothing.
+func (r *repair) writeStripe(ctx context.Context, id base.StripeID, files []salvageFile,
+) (run *manifest.Run, err error) {
+	l := &r.log[id]
+	l.sort()
+	sources := []cursor.Source{l}
+	ranges := l.ranges
+	for i := range files {
+		f := &files[i]
+		in, err := sst.Salvage(r.fs, filepath.Join(r.src, f.name), f.id, f.known)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, in.Close()) }()
+		r.rep.Files++
+		r.rep.Entries += in.Entries + uint64(len(in.Ranges))
+		r.lastSeq = max(r.lastSeq, in.MaxSeq)
+		r.lostBlocks(f, in.Lost)
+		sources = append(sources, in.NewSource())
+		ranges = append(ranges, in.Ranges...)
+	}
+	// Why only of a whole log: behind a gap a put may be there and the delete that followed
+	// it not, which a merge may have dropped from the files by then.
+	if old := &r.flushed[id]; r.poorer[id] && r.logWhole && len(old.entries)+len(old.ranges) > 0 {
+		old.sort()
+		sources = append(sources, old)
+		ranges = append(ranges, old.ranges...)
+		r.doubt("stripe %d: %d operations of its lost part are saved, from the log", id,
+			len(old.entries)+len(old.ranges))
+	}
+	m := compaction.NewMerge(sources, compaction.MergeOptions{
+		Horizon: base.MaxSeqNum, Bottom: true, NowMs: r.opts.Clock().UnixMilli(),
+		RangeTombstones: ranges, KeepSeqs: true,
+	})
+	w := runWriter{r: r, stripe: id}
+	defer func() { err = errors.Join(err, w.abandon()) }()
+	for n := 0; m.Next(); n++ {
+		if n%checkEvery == 0 && ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if err := w.add(m.Entry()); err != nil {
+			return nil, err
+		}
+	}
+	if err := errors.Join(m.Err(), w.finish()); err != nil || len(w.metas) == 0 {
+		return nil, err
+	}
+	run = &manifest.Run{ID: r.out.NextRun, Files: w.metas}
+	r.out.NextRun++
+	return run, nil
+}
+
+// runWriter writes a sorted sequence of entries into the SSTs of a run.
+type runWriter struct {
+	r      *repair
+	stripe base.StripeID
+	file   vfs.File // nil: none is open
+	w      *sst.Writer
+	last   []byte // key added last
+	metas  []*base.FileMeta
+}
+
+func (w *runWriter) add(e *base.Entry) error {
+	full := w.file != nil && w.w.SizeBytes() >= w.r.opts.FileBytes
+	if full && string(w.last) != string(e.Key) { // versions of a key stay together
+		if err := w.finish(); err != nil {
+			return err
+		}
+	}
+	if w.file == nil {
+		if err := w.start(); err != nil {
+			return err
+		}
+	}
+	w.last = append(w.last[:0], e.Key...)
+	return w.w.Add(e)
+}
+
+func (w *runWriter) start() (err error) {
+	s, o := w.r.out, &w.r.opts
+	num := s.NextFile
+	s.NextFile++
+	w.file, err = w.r.fs.Create(filepath.Join(w.r.dest, base.SSTName(w.stripe, num)))
+	if err != nil {
+		return err
+	}
+	w.w = sst.NewWriter(w.file, sst.WriterOptions{
+		FileNum: num, Stripe: w.stripe, BlockBytes: o.BlockBytes, Codec: codec(o.BottomCompression),
+		FilterBits: o.FilterBits, Seed: s.HashSeed, DBID: s.DBID,
+	})
+	return nil
+}
+
+// finish completes the open file, durably.
+func (w *runWriter) finish() error {
+	if w.file == nil {
+		return nil
+	}
+	meta, err := w.w.Finish()
+	if err == nil {
+		err = w.file.Sync()
+	}
+	if err != nil {
+		return err
+	}
+	w.metas = append(w.metas, &meta)
+	return w.abandon()
+}
+
+// abandon closes the open file, if there is one.
+func (w *runWriter) abandon() error {
+	if w.file == nil {
+		return nil
+	}
+	f := w.file
+	w.file = nil
+	return f.Close()
+}

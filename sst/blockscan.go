@@ -1,0 +1,171 @@
+package sst
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/corrupt"
+)
+
+// Finding blocks without an index. A block says at its end what its decoded length is and
+// what its checksum, but not where it starts. So every place is looked at that could be
+// the end of a trailer, and from there the checksum is computed backwards, byte by byte:
+// it has to arrive at the seed of some offset, and that is where the block starts. One
+// byte costs two table lookups, and the decoded length bounds how far to go.
+//
+// By chance one place in 2^32 passes. What is found is decompressed to exactly the length
+// in the trailer and must hold entries in order, of the file's stripe.
+
+// unwind undoes one step of the CRC: for the state after a byte, by its highest byte, the
+// index of the table entry that was mixed in.
+var unwind = func() (t [256]byte) {
+	for i, v := range castagnoli {
+		t[v>>24] = byte(i)
+	}
+	return t
+}()
+
+// blockBefore looks for a block whose trailer begins at p and that starts at lo or later.
+func (id fileID) blockBefore(b []byte, lo, p int) (h blockHandle, ok bool) {
+	if p+trailerBytes > len(b) || Codec(b[p]) > lastCodec {
+		return h, false
+	}
+	raw := binary.LittleEndian.Uint32(b[p+1:])
+	if raw == 0 || raw > maxDataBytes {
+		return h, false
+	}
+	exact := Codec(b[p]) == None
+	if exact && int(raw) > p-lo {
+		return h, false
+	}
+	lo = max(lo, p-int(raw))
+	state := ^binary.LittleEndian.Uint32(b[p+5:])
+	for i := p + 4; i >= lo; i-- {
+		t := unwind[state>>24]
+		state = (state^castagnoli[t])<<8 | uint32(t^b[i])
+		if i >= p || ^state != id.seed(uint64(i)) {
+			continue
+		}
+		if stored := uint32(p - i); (stored == raw) == exact {
+			h = blockHandle{off: uint64(i), stored: stored, raw: raw}
+			return h, h.check(int64(len(b)), maxRawBytes)
+		}
+	}
+	return h, false
+}
+
+// seed is what the checksum of a block at off starts from.
+func (id fileID) seed(off uint64) uint32 { return id.checksum(nil, off) }
+
+// byScan finds the blocks of a file without its index, which is missing because of why.
+func (s *Salvaged) byScan(known *base.FileMeta, why error) {
+	b := make([]byte, s.r.meta.SizeBytes)
+	if err := s.r.readAt(b, 0, "file"); err != nil {
+		l := LostBlock{Err: err}
+		if known != nil {
+			l.First, l.Last, l.Entries = known.Smallest, known.Largest, known.Entries
+		}
+		s.Lost = append(s.Lost, l)
+		return
+	}
+	end, inData := 0, true // the data blocks come first
+	for p := 1; p+trailerBytes <= len(b); p++ {
+		h, ok := s.r.id.blockBefore(b, end, p)
+		if !ok {
+			continue
+		}
+		raw, err := s.r.id.decode(b[h.off:h.end()], h, "data block")
+		if err != nil {
+			continue
+		}
+		before := s.last
+		isData := inData && s.take(raw, h) == nil
+		if inData && int(h.off) > end {
+			var next []byte
+			if isData {
+				next = raw
+			}
+			s.loseGap(end, before, next, why)
+		}
+		if !isData {
+			inData = false
+			if list, err := decodeRanges(raw); err == nil {
+				s.Ranges = list
+			}
+		}
+		end = int(h.end())
+		p = end
+	}
+	s.compare(known, end, why)
+}
+
+// loseGap notes that no block was found from off up to the one whose content is next.
+func (s *Salvaged) loseGap(off int, before, next []byte, why error) {
+	l := LostBlock{Offset: int64(off), First: before, Err: why}
+	var e blockEntry
+	if b, err := openDataBlock(next); err == nil && b.entry(0, &e) {
+		l.Last = slices.Concat(b.prefix(), e.suffix)
+	}
+	s.Lost = append(s.Lost, l)
+}
+
+// compare finds out from the manifest's description what is missing of the file.
+func (s *Salvaged) compare(known *base.FileMeta, end int, why error) {
+	for _, t := range s.Ranges {
+		s.MaxSeq = max(s.MaxSeq, t.Seq)
+	}
+	if known == nil {
+		if len(s.Lost) == 0 { // nobody knows what there was
+			s.Lost = append(s.Lost, LostBlock{Offset: int64(end), First: s.last, Err: why})
+		}
+		return
+	}
+	if uint64(len(s.Ranges)) < known.RangeTombstones {
+		s.loseRanges(int64(end), known, why)
+	}
+	if s.Entries >= known.Entries {
+		s.Lost = keepRanges(s.Lost)
+		return
+	}
+	for i := range s.Lost {
+		if l := &s.Lost[i]; !l.Ranges {
+			if l.First == nil {
+				l.First = known.Smallest
+			}
+			if l.Last == nil {
+				l.Last = known.Largest
+			}
+		}
+	}
+	if len(keepRanges(s.Lost)) == len(s.Lost) { // the end is missing
+		first := s.last
+		if first == nil {
+			first = known.Smallest
+		}
+		s.Lost = append(s.Lost, LostBlock{
+			Offset: int64(end), First: first, Last: known.Largest, Err: why,
+		})
+	}
+	for i := range s.Lost {
+		if l := &s.Lost[i]; !l.Ranges {
+			l.Entries = known.Entries - s.Entries // of all gaps together, told once
+			break
+		}
+	}
+	for i := range s.Lost {
+		if s.Lost[i].Err == nil {
+			s.Lost[i].Err = corrupt.New(s.r.path, s.Lost[i].Offset, "data block", "a block", "none")
+		}
+	}
+}
+
+// keepRanges returns the losses of range tombstones among lost.
+func keepRanges(lost []LostBlock) (out []LostBlock) {
+	for _, l := range lost {
+		if l.Ranges {
+			out = append(out, l)
+		}
+	}
+	return out
+}

@@ -1,0 +1,257 @@
+package sst
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/cache"
+	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/keycodec"
+)
+
+// Identity says which file of which database the blocks of a file belong to: it is part
+// of all their checksums.
+type Identity struct {
+	DBID   [16]byte
+	Num    base.FileNum
+	Stripe base.StripeID
+}
+
+// ReadIdentity returns what the footer of a file says about itself. An error of the
+// footer is a *corrupt.Error.
+func ReadIdentity(fs vfs.FS, path string) (Identity, error) {
+	s, err := openSalvage(fs, path)
+	if err != nil {
+		return Identity{}, err
+	}
+	defer s.r.file.Close()
+	f, err := s.footer()
+	return Identity{DBID: f.dbid, Num: f.num, Stripe: f.stripe}, err
+}
+
+// LostBlock is a part of a file that cannot be read.
+type LostBlock struct {
+	Offset int64
+	// First and Last bound the keys in it, in ordered form; nil if not known. They are
+	// exact if the index is intact, and otherwise the neighbours' keys.
+	First, Last []byte
+	Entries     uint64 // 0 if not known
+	// Ranges: what is lost are the range tombstones of the file.
+	Ranges bool
+	Err    error // a *corrupt.Error, or what reading said
+}
+
+// Salvaged is what can be read of a file.
+type Salvaged struct {
+	Entries uint64 // in intact blocks
+	MaxSeq  base.SeqNum
+	Ranges  []base.RangeTombstone
+	Lost    []LostBlock
+
+	r      *Reader
+	id     Identity
+	blocks []blockHandle // intact, in key order
+	last   []byte        // key of the last entry of blocks
+	lastAt base.SeqNum
+}
+
+// Salvage reads every block of a file that can be told to be whole, if need be without
+// footer, properties and index, which the checksums of the blocks make possible: they
+// prove database, file and offset. Known describes the file, if a manifest does; nil is
+// allowed. Errors of single blocks are in Lost; an error is returned only if there is
+// no such file. Close must be called.
+func Salvage(fs vfs.FS, path string, id Identity, known *base.FileMeta) (*Salvaged, error) {
+	s, err := openSalvage(fs, path)
+	if err != nil {
+		return nil, err
+	}
+	s.id, s.r.id = id, newFileID(id.DBID, id.Num)
+	if err := s.byIndex(known); err != nil {
+		*s = Salvaged{r: s.r, id: id}
+		s.byScan(known, err)
+	}
+	return s, nil
+}
+
+// Close closes the file.
+func (s *Salvaged) Close() error { return s.r.file.Close() }
+
+func openSalvage(fs vfs.FS, path string) (*Salvaged, error) {
+	info, err := fs.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("sst: %w", err)
+	}
+	files := cache.NewFiles(func(name string) (cache.File, error) { return fs.Open(name) }, 1)
+	r := &Reader{path: path, stats: &Stats{}, file: files.Handle(path)}
+	r.meta.SizeBytes = info.SizeBytes
+	return &Salvaged{r: r}, nil
+}
+
+// footer reads the last bytes of the file.
+func (s *Salvaged) footer() (footer, error) {
+	size := s.r.meta.SizeBytes
+	if size < footerBytes {
+		return footer{}, corrupt.New(s.r.path, 0, "file", "at least 104 bytes", size)
+	}
+	buf := make([]byte, footerBytes)
+	if err := s.r.readAt(buf, size-footerBytes, "footer"); err != nil {
+		return footer{}, err
+	}
+	f, err := decodeFooter(buf, size)
+	return f, s.r.namedAt(err)
+}
+
+// byIndex reads the blocks that the index names. An error says why there is no index.
+func (s *Salvaged) byIndex(known *base.FileMeta) error {
+	f, err := s.footer()
+	if err != nil {
+		return err
+	}
+	if own := (Identity{f.dbid, f.num, f.stripe}); own != s.id {
+		return corrupt.New(s.r.path, s.r.meta.SizeBytes-footerBytes, "file identity",
+			base.SSTName(s.id.Stripe, s.id.Num), base.SSTName(own.Stripe, own.Num))
+	}
+	raw, err := s.r.readBlock(f.index, maxRawBytes, "index")
+	if err != nil {
+		return err
+	}
+	x, err := openIndex(raw)
+	if err != nil {
+		return s.r.named(err, f.index.off)
+	}
+	prefix := x.prefix()
+	for i := range x.n {
+		zone, _, err := x.zone(i)
+		if err != nil {
+			return s.r.named(err, f.index.off)
+		}
+		h := x.handle(i)
+		raw, err := s.r.readBlock(h, maxDataBytes, "data block")
+		if err == nil {
+			err = s.r.named(s.take(raw, h), h.off)
+		}
+		if err != nil {
+			s.Lost = append(s.Lost, LostBlock{
+				Offset: int64(h.off), Err: err, Entries: zone.Entries,
+				First: slices.Concat(prefix, zone.First), Last: slices.Concat(prefix, zone.Last),
+			})
+		}
+	}
+	if f.ranges != (blockHandle{}) {
+		if err := s.takeRanges(f.ranges); err != nil {
+			s.loseRanges(int64(f.ranges.off), known, err)
+		}
+	}
+	return nil
+}
+
+func (s *Salvaged) takeRanges(h blockHandle) error {
+	raw, err := s.r.readBlock(h, maxRawBytes, "range tombstone block")
+	if err != nil {
+		return err
+	}
+	list, err := decodeRanges(raw)
+	if err != nil {
+		return s.r.named(err, h.off)
+	}
+	s.Ranges = list
+	for _, t := range list {
+		s.MaxSeq = max(s.MaxSeq, t.Seq)
+	}
+	return nil
+}
+
+func (s *Salvaged) loseRanges(off int64, known *base.FileMeta, err error) {
+	l := LostBlock{Offset: off, Ranges: true, Err: err}
+	if known != nil {
+		l.Entries = known.RangeTombstones
+	}
+	s.Lost = append(s.Lost, l)
+}
+
+// take adds an intact block if what is in it makes sense behind those before it.
+func (s *Salvaged) take(raw []byte, h blockHandle) error {
+	b, err := openDataBlock(raw)
+	if err != nil {
+		return err
+	}
+	key, at, highest := bytes.Clone(s.last), s.lastAt, s.MaxSeq
+	var e blockEntry
+	for i := range b.n {
+		if !b.entry(i, &e) {
+			return corrupt.New("", 0, "data block", "a whole entry", i)
+		}
+		k := slices.Concat(b.prefix(), e.suffix)
+		c := bytes.Compare(key, k)
+		if (s.Entries > 0 || i > 0) && (c > 0 || c == 0 && at <= e.seq) {
+			return corrupt.New("", 0, "data block", "entries in order", fmt.Sprintf("%q", k))
+		}
+		own, _, err := keycodec.DecodeOrdered(k, nil)
+		if err != nil || keycodec.Stripe(own.PK) != uint8(s.id.Stripe) {
+			return corrupt.New("", 0, "data block", "keys of the stripe", fmt.Sprintf("%q", k))
+		}
+		key, at, highest = k, e.seq, max(highest, e.seq)
+	}
+	s.last, s.lastAt, s.MaxSeq = key, at, highest
+	s.Entries += uint64(b.n)
+	s.blocks = append(s.blocks, h)
+	return nil
+}
+
+// NewSource returns the entries of the intact blocks, in order. It implements
+// cursor.Source.
+func (s *Salvaged) NewSource() *SalvageSource { return &SalvageSource{s: s} }
+
+// SalvageSource reads the intact blocks of a damaged file.
+type SalvageSource struct {
+	s     *Salvaged
+	next  int // of s.blocks
+	b     dataBlock
+	pos   int
+	entry base.Entry
+	err   error
+}
+
+// Entry implements cursor.Source.
+func (c *SalvageSource) Entry() *base.Entry { return &c.entry }
+
+// Err implements cursor.Source.
+func (c *SalvageSource) Err() error { return c.err }
+
+// Next implements cursor.Source.
+func (c *SalvageSource) Next() bool {
+	if c.err != nil {
+		return false
+	}
+	if c.pos >= c.b.n {
+		if c.next >= len(c.s.blocks) {
+			return false
+		}
+		h := c.s.blocks[c.next]
+		raw, err := c.s.r.readBlock(h, maxDataBytes, "data block")
+		if err == nil {
+			c.b, err = openDataBlock(raw)
+			err = c.s.r.named(err, h.off)
+		}
+		if err != nil {
+			c.err, c.b = err, dataBlock{}
+			return false
+		}
+		c.next, c.pos = c.next+1, 0
+	}
+	var e blockEntry
+	if !c.b.entry(c.pos, &e) {
+		c.err = corrupt.New(c.s.r.path, int64(c.s.blocks[c.next-1].off), "data block",
+			"a whole entry", c.pos)
+		return false
+	}
+	c.pos++
+	c.entry = base.Entry{
+		Key: slices.Concat(c.b.prefix(), e.suffix), Value: e.value, Seq: e.seq, Expiry: e.expiry,
+		Kind: e.kind,
+	}
+	return true
+}
