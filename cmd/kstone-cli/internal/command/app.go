@@ -310,7 +310,7 @@ func (a *app) groups() []group {
 		return all
 	}
 	return append(all,
-		group{"Prove and rescue", []*cobra.Command{a.tortureCommand()}},
+		group{"Prove and rescue", []*cobra.Command{a.repairCommand(), a.tortureCommand()}},
 		group{"Start here", []*cobra.Command{a.shellCommand(), a.demoCommand()}})
 }
 

@@ -1,0 +1,63 @@
+package command
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/meter"
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
+	"github.com/kstonedb/kstone/engine"
+)
+
+func (a *app) repairCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "repair DB DEST",
+		Short: "Save what is intact of a damaged database",
+		Long: `Make a new database in the new directory DEST of everything that is intact in the
+damaged one: block by block from data files, record by record from the log, and without
+a manifest if need be. DB is not changed. What is lost is listed with file, stripe and
+range of keys; the exit code is then 5, although the new database is there and has been
+verified.`,
+		Example: "  kstone-cli repair broken.db rescued.db",
+		Args:    cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			src, dest := args[0], args[1]
+			if _, err := os.Stat(src); err != nil {
+				return usage("repair: there is no %s", src)
+			}
+			if names, err := os.ReadDir(dest); err == nil && len(names) > 0 {
+				return usage("repair: %s exists and is not empty",
+					dest).withHint("name a new directory")
+			}
+			start := time.Now()
+			stop := meter.New(a.err, a.errTTY, -1, "repairing").Spin()
+			rep, err := engine.Repair(cmd.Context(), src, dest, nil)
+			stop()
+			if err != nil {
+				return err
+			}
+			return a.reportRepair(dest, rep, time.Since(start))
+		},
+	}
+}
+
+func (a *app) reportRepair(dest string, rep engine.RepairReport, took time.Duration) error {
+	for _, l := range rep.Lost {
+		fmt.Fprintln(a.out, l)
+	}
+	for _, d := range rep.Doubts {
+		fmt.Fprintln(a.out, "doubt:", d)
+	}
+	fmt.Fprintf(a.out, "%s: %s of %s in %s and %s, in %s\n", dest,
+		present.Plural(int64(rep.Items), "item"), present.Plural(int64(rep.Entries), "version"),
+		present.Plural(int64(rep.Files), "file"), present.Plural(rep.LogRecords, "log record"),
+		present.Duration(took))
+	if len(rep.Lost) == 0 {
+		return nil
+	}
+	return &advice{fmt.Errorf("%s not be saved: %w", present.Plural(int64(len(rep.Lost)),
+		"part")+" could", engine.ErrCorrupt), dest + " has everything else and is verified"}
+}
