@@ -113,7 +113,7 @@ func (id fileID) decode(b []byte, h blockHandle, what string) ([]byte, error) {
 	if codec == None {
 		return append(make([]byte, 0, len(payload)), payload...), nil
 	}
-	raw, err := decompress(codec, payload, int(h.raw))
+	raw, err := decompress(nil, codec, payload, int(h.raw))
 	if err != nil {
 		return nil, corrupt.New("", int64(h.off), what, codec.String()+" data", err)
 	}

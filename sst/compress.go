@@ -104,15 +104,19 @@ const (
 
 var errRawLength = errors.New("data of another length than the trailer says")
 
-// decompress returns the decoded payload in new memory of exactly n bytes.
-// Requires: the caller bounded n.
-func decompress(codec Codec, payload []byte, n int) ([]byte, error) {
+// decompress decodes the payload, n bytes when decoded, into dst or, if it is too small,
+// into new memory of exactly that size. Requires: the caller bounded n.
+func decompress(dst []byte, codec Codec, payload []byte, n int) ([]byte, error) {
 	switch {
 	case codec == LZ4 && n > len(payload)*maxLZ4Ratio,
 		codec == Snappy && n > len(payload)*maxSnappyRatio:
 		return nil, errRawLength
 	}
-	raw := make([]byte, n)
+	raw := dst[:0]
+	if cap(raw) < n {
+		raw = make([]byte, n)
+	}
+	raw = raw[:n]
 	switch codec {
 	case LZ4:
 		got, err := lz4.UncompressBlock(payload, raw)

@@ -89,14 +89,42 @@ func (s *sequential) fill(r *Reader, t *tail, h blockHandle, size int) error {
 	return nil
 }
 
-// decode decodes block h out of the buffer. Requires: holds(h).
+// decode decodes block h out of the buffer into new memory. Requires: holds(h).
 func (s *sequential) decode(r *Reader, h blockHandle) ([]byte, error) {
+	b, err := s.stored(r, h)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := r.id.decode(b, h, "data block")
+	return raw, r.named(err, h.off)
+}
+
+// view is decode without new memory: the block is in *buf, which grows as needed, or in
+// the sequential's own buffer if it is not compressed. It is valid until the next call of
+// view or fill. Requires: holds(h).
+func (s *sequential) view(r *Reader, h blockHandle, buf *[]byte) ([]byte, error) {
+	b, err := s.stored(r, h)
+	if err != nil {
+		return nil, err
+	}
+	payload, codec, err := r.id.open(b, h, "data block")
+	if err != nil || codec == None {
+		return payload, r.named(err, h.off)
+	}
+	raw, err := decompress(*buf, codec, payload, int(h.raw))
+	if err != nil {
+		return nil, corrupt.New(r.path, int64(h.off), "data block", codec.String()+" data", err)
+	}
+	*buf = raw
+	return raw, nil
+}
+
+// stored returns the bytes of block h in the buffer. Requires: holds(h).
+func (s *sequential) stored(r *Reader, h blockHandle) ([]byte, error) {
 	if !h.check(r.meta.SizeBytes, maxDataBytes) {
 		return nil, corrupt.New(r.path, int64(h.off), "data block", "a place inside the file",
 			h.end())
 	}
 	at := h.off - s.start
-	b := s.buf[at : at+uint64(h.stored)+trailerBytes]
-	raw, err := r.id.decode(b, h, "data block")
-	return raw, r.named(err, h.off)
+	return s.buf[at : at+uint64(h.stored)+trailerBytes], nil
 }

@@ -1,13 +1,15 @@
 package sst
 
 import (
+	"sync"
+
 	"github.com/kstonedb/kstone/internal/base"
 )
 
 // Source delivers every version in a file once, in order. It implements
 // cursor.Source. It reads 256 KiB at a time and does not touch the cache, so that a
-// compaction does not push out what readers use. A Source belongs to one goroutine
-// at a time; it needs no closing.
+// compaction does not push out what readers use. An entry is valid until the next call
+// of Next. A Source belongs to one goroutine at a time; it needs no closing.
 type Source struct {
 	r *Reader
 	t *tail
@@ -17,9 +19,35 @@ type Source struct {
 	block int // the next block to load
 	pos   int // the next entry of b
 	seq   sequential
+	raw   []byte // the decoded block, if it was compressed
 	key   []byte
 	entry base.Entry
 	err   error
+	pool  *sourceBuffers // where seq.buf and raw came from and go; nil when given back
+}
+
+// sourceBuffers are the buffers of a Source. Why a pool: a merge opens a handful of small
+// files, and buffers of the size of a file for each would be most of its garbage.
+type sourceBuffers struct{ stored, raw []byte }
+
+var sourcePool = sync.Pool{New: func() any { return new(sourceBuffers) }}
+
+// borrow takes buffers from the pool.
+func (s *Source) borrow() {
+	s.pool = sourcePool.Get().(*sourceBuffers)
+	s.seq.buf, s.raw = s.pool.stored[:0], s.pool.raw
+}
+
+// giveBack returns the buffers at the end: nothing refers to them any more.
+func (s *Source) giveBack() {
+	if s.pool == nil {
+		return
+	}
+	s.pool.stored, s.pool.raw = keep(s.seq.buf), keep(s.raw)
+	sourcePool.Put(s.pool)
+	s.pool, s.raw, s.b, s.pos = nil, nil, dataBlock{}, 0
+	s.seq.reset()
+	s.seq.buf = nil
 }
 
 // NewSource returns a source of the whole file. It does no I/O before Next.
@@ -39,7 +67,7 @@ func (s *Source) Next() bool {
 	var e blockEntry
 	if !s.b.entry(s.pos, &e) {
 		s.err = s.r.damagedEntry(s.t, s.block-1, s.pos)
-		s.b, s.pos = dataBlock{}, 0
+		s.giveBack()
 		return false
 	}
 	s.pos++
@@ -54,27 +82,37 @@ func (s *Source) nextBlock() bool {
 		return false
 	}
 	s.b, s.pos = dataBlock{}, 0
-	if s.err = s.open(); s.err != nil || s.block >= s.x.n {
+	if s.err = s.open(); s.err == nil && s.block < s.x.n {
+		s.err = s.load(s.x.handle(s.block))
+	} else {
+		s.giveBack()
 		return false
 	}
-	h := s.x.handle(s.block)
-	if !s.seq.holds(h) {
-		if s.err = s.seq.fill(s.r, s.t, h, sourceReadBytes); s.err != nil {
-			return false
-		}
-	}
-	raw, err := s.seq.decode(s.r, h)
-	if err == nil {
-		s.b, err = openDataBlock(raw)
-		err = s.r.named(err, h.off)
-	}
-	if err != nil {
-		s.err, s.b = err, dataBlock{}
+	if s.err != nil {
+		s.giveBack()
 		return false
 	}
 	s.block++
 	s.key = append(s.key[:0], s.b.prefix()...)
 	return true
+}
+
+// load reads and decodes the block.
+func (s *Source) load(h blockHandle) error {
+	if s.pool == nil {
+		s.borrow()
+	}
+	if !s.seq.holds(h) {
+		if err := s.seq.fill(s.r, s.t, h, sourceReadBytes); err != nil {
+			return err
+		}
+	}
+	raw, err := s.seq.view(s.r, h, &s.raw)
+	if err != nil {
+		return err
+	}
+	s.b, err = openDataBlock(raw)
+	return s.r.named(err, h.off)
 }
 
 // open makes tail and index available. The index is borrowed from the cache if it

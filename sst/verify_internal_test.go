@@ -111,7 +111,7 @@ func changeProps(t *testing.T, p *parts, change func(*properties)) {
 func TestDecompressBounds(t *testing.T) {
 	payload := []byte{0x10, 'a', 1, 0}
 	n := testing.AllocsPerRun(10, func() {
-		if _, err := decompress(LZ4, payload, 1<<30); err == nil {
+		if _, err := decompress(nil, LZ4, payload, 1<<30); err == nil {
 			t.Fatal("no error")
 		}
 	})

@@ -163,6 +163,9 @@ func (w *Writer) AddRangeTombstone(rt base.RangeTombstone) error {
 	return w.err
 }
 
+// LastKey returns the key of the last entry, valid until the next Add.
+func (w *Writer) LastKey() []byte { return w.lastKey }
+
 // SizeBytes estimates how long the file would be if it were finished now. It is
 // exact up to the compression of the block being filled and of the index.
 func (w *Writer) SizeBytes() int64 {

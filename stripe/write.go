@@ -227,7 +227,6 @@ type fileSeries struct {
 	bottom  bool
 
 	open  bool
-	last  []byte // last key added to the open file
 	metas []*base.FileMeta
 	paced int64 // bytes of the open file that Pace has seen
 }
@@ -253,7 +252,7 @@ func (f *fileSeries) start() error {
 		FileNum: num, Stripe: f.stripe.id, BlockBytes: env.BlockBytes, Codec: codec,
 		FilterBits: env.FilterBits, Seed: env.Seed, DBID: env.DBID,
 	})
-	f.open, f.last, f.paced = true, f.last[:0], 0
+	f.open, f.paced = true, 0
 	return nil
 }
 
@@ -270,7 +269,7 @@ func (f *fileSeries) add(ctx context.Context, e *base.Entry) error {
 	size := int64(0)
 	if f.open {
 		size = f.builder.w.SizeBytes()
-		if size >= f.stripe.env.FileBytes && string(f.last) != string(e.Key) {
+		if size >= f.stripe.env.FileBytes && string(f.builder.w.LastKey()) != string(e.Key) {
 			if err := f.finish(ctx); err != nil {
 				return err
 			}
@@ -287,7 +286,6 @@ func (f *fileSeries) add(ctx context.Context, e *base.Entry) error {
 			return err
 		}
 	}
-	f.last = append(f.last[:0], e.Key...)
 	return f.builder.w.Add(e)
 }
 

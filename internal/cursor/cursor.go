@@ -37,8 +37,7 @@ type Cursor interface {
 type Source interface {
 	// Next moves to the next entry; false at the end or on an error.
 	Next() bool
-	// Entry is valid until the next call of Next, its Value for as long as it is
-	// referenced.
+	// Entry is valid until the next call of Next, with its Key and Value.
 	Entry() *base.Entry
 	Err() error
 }
