@@ -249,3 +249,17 @@ func FuzzParse(f *testing.F) {
 		same(t, must(s.Append(nil, read...)), b)
 	})
 }
+
+func FuzzDecodeTagged(f *testing.F) {
+	for _, v := range taggedVectors {
+		seed(f, v.hex)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		elements, err := keycodec.DecodeTagged(b)
+		if refused(t, b, err) {
+			return
+		}
+		same(t, must(keycodec.AppendTagged(nil, elements...)), b)
+		must(keycodec.FormatTagged(b))
+	})
+}

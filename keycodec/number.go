@@ -23,10 +23,15 @@ func AppendInt64(dst []byte, v int64) []byte {
 // DecodeInt64 reads the int64 at the start of b and returns what follows it.
 func DecodeInt64(b []byte) (v int64, rest []byte, err error) {
 	if len(b) < 8 {
-		return 0, nil, truncated("int64", 8, len(b))
+		return 0, nil, truncatedInt64(b)
 	}
 	return int64(binary.BigEndian.Uint64(b) ^ signBit), b[8:], nil
 }
+
+// truncatedInt64 is apart so that the compiler inlines DecodeInt64.
+//
+//go:noinline
+func truncatedInt64(b []byte) error { return truncated("int64", 8, len(b)) }
 
 // AppendUint64 appends the ordered encoding of v, 8 bytes.
 func AppendUint64(dst []byte, v uint64) []byte {

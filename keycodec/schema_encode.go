@@ -243,8 +243,8 @@ func (f *Field) outOfRange(v any) error {
 
 // named adds the name of the field to an error.
 func (f *Field) named(err error) error {
-	if err == nil {
-		return nil
+	if err == nil || f.Name == "" {
+		return err
 	}
 	return fmt.Errorf("field %q: %w", f.Name, err)
 }

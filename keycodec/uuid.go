@@ -1,6 +1,7 @@
 package keycodec
 
 import (
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 )
@@ -34,7 +35,11 @@ func ParseUUID(s string) (u UUID, err error) {
 }
 
 // AppendUUID appends the ordered encoding of u, its 16 bytes.
-func AppendUUID(dst []byte, u UUID) []byte { return append(dst, u[:]...) }
+func AppendUUID(dst []byte, u UUID) []byte {
+	// Why not append(dst, u[:]...): two stores of words are faster than a call that copies.
+	dst = binary.NativeEndian.AppendUint64(dst, binary.NativeEndian.Uint64(u[:8]))
+	return binary.NativeEndian.AppendUint64(dst, binary.NativeEndian.Uint64(u[8:]))
+}
 
 // DecodeUUID reads the UUID at the start of b and returns what follows it.
 func DecodeUUID(b []byte) (u UUID, rest []byte, err error) {
