@@ -75,8 +75,7 @@ func (r *repair) findFiles() (all []presentFile, err error) {
 		}
 		f := presentFile{name: name}
 		f.id, f.err = sst.ReadIdentity(r.fs, filepath.Join(r.src, name))
-		if errors.Is(f.err, corrupt.ErrVersion) ||
-			f.err != nil && !errors.Is(f.err, corrupt.ErrCorrupt) {
+		if f.err != nil && !errors.Is(f.err, corrupt.ErrCorrupt) {
 			return nil, f.err
 		}
 		if f.err != nil {

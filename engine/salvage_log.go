@@ -59,7 +59,7 @@ func (r *repair) readLog() error {
 			r.lastSeq, r.rep.LogRecords, r.logWhole = tail.LastSeq, tail.Records, true
 			return nil
 		}
-		if !errors.Is(err, corrupt.ErrCorrupt) || errors.Is(err, corrupt.ErrVersion) {
+		if !errors.Is(err, corrupt.ErrCorrupt) {
 			return err
 		}
 		r.loseLog(err)

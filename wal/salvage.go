@@ -96,7 +96,7 @@ func (s *salvage) segment(n SegmentNum) (err error) {
 // identify finds the tags that records of the segment have.
 func (s *salvage) identify(n SegmentNum) error {
 	h, raw, herr := s.r.header()
-	if herr != nil && !errors.Is(herr, corrupt.ErrCorrupt) || errors.Is(herr, corrupt.ErrVersion) {
+	if herr != nil && !errors.Is(herr, corrupt.ErrCorrupt) {
 		return herr
 	}
 	if herr == nil {

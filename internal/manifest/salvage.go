@@ -25,20 +25,19 @@ type Salvaged struct {
 
 // Salvage reads what it can of CURRENT and the manifests in dir, and changes nothing.
 // Hint is the identity of the database as other files have it, zero if they do not. The
-// error is one of I/O, or of a version that this program does not know.
+// error is one of I/O, or, if no header has a version that this program knows, that.
 func Salvage(fsys vfs.FS, dir string, hint [16]byte) (Salvaged, error) {
 	l, err := load(fsys, dir)
 	if err == nil {
 		return Salvaged{State: l.state, Name: Name(l.id.num), Whole: true}, nil
 	}
-	if errors.Is(err, corrupt.ErrVersion) {
-		return Salvaged{}, err
-	}
+	damage := err
 	if errors.Is(err, fs.ErrNotExist) {
 		err = corrupt.New(CurrentName, -1, "database", "the file", "no such file")
 	}
 	out := Salvaged{Damage: []error{err}}
-	current, _ := readCurrent(fsys, dir)
+	current, cerr := readCurrent(fsys, dir)
+	known := cerr == nil // a header of this version is among them
 	names, err := fsys.List(dir)
 	if err != nil {
 		return out, err
@@ -57,15 +56,19 @@ func Salvage(fsys vfs.FS, dir string, hint [16]byte) (Salvaged, error) {
 			ids = append(ids, current)
 		}
 		l, err := salvageFile(fsys, dir, Name(num), ids)
-		if errors.Is(err, corrupt.ErrVersion) || err != nil && !errors.Is(err, corrupt.ErrCorrupt) {
+		if err != nil && !errors.Is(err, corrupt.ErrCorrupt) {
 			return out, err
 		}
+		known = known || !errors.Is(err, corrupt.ErrVersion)
 		if err != nil && err.Error() != out.Damage[0].Error() {
 			out.Damage = append(out.Damage, err)
 		}
 		if l.state != nil && (out.State == nil || l.state.LastSeq > out.State.LastSeq) {
 			out.State, out.Name = l.state, Name(num)
 		}
+	}
+	if errors.Is(damage, corrupt.ErrVersion) && !known {
+		return out, damage
 	}
 	return out, nil
 }
@@ -80,9 +83,6 @@ func salvageFile(fsys vfs.FS, dir, name string, ids []identity) (loaded, error) 
 		return loaded{}, err
 	}
 	id, herr := decodeHeader(name, magicManifest, content)
-	if errors.Is(herr, corrupt.ErrVersion) {
-		return loaded{}, herr
-	}
 	if herr == nil {
 		ids = []identity{id}
 	}
