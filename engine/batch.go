@@ -169,11 +169,16 @@ func (b *Batch) seal(nowMs int64) {
 	}
 	for i := range b.ops {
 		if op := &b.ops[i]; op.kind == base.KindPutTTL {
-			// Above zero also with a clock that shows a time before 1970: 0 means never.
-			op.expiry = max(1, nowMs+max(1, op.ttl.Milliseconds()))
+			op.expiry = expiryAt(nowMs, op.ttl)
 			binary.BigEndian.PutUint64(b.payload[op.record+1:], uint64(op.expiry))
 		}
 	}
+}
+
+// expiryAt returns when what is written at nowMs with a TTL expires: above zero also
+// with a clock that shows a time before 1970, 0 means never.
+func expiryAt(nowMs int64, ttl time.Duration) int64 {
+	return max(1, nowMs+max(1, ttl.Milliseconds()))
 }
 
 func (b *Batch) dropCovered() {

@@ -63,10 +63,10 @@ func (c *counters) readDone(start time.Time) {
 	}
 }
 
-func (c *counters) commit(b *Batch) {
+func (c *counters) commit(ops int, bytes int64) {
 	c.commits.Add(1)
-	c.ops.Add(uint64(len(b.ops)))
-	c.payloadBytes.Add(uint64(len(b.payload)))
+	c.ops.Add(uint64(ops))
+	c.payloadBytes.Add(uint64(bytes))
 }
 
 func (c *counters) stall(d time.Duration) {

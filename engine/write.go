@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/vfs"
@@ -74,41 +75,6 @@ func (db *DB) Apply(ctx context.Context, b *Batch, o *WriteOptions) error {
 	return db.commit(ctx, b, d, nil)
 }
 
-func (db *DB) putIf(key Key, value []byte, cond Condition, o *WriteOptions) error {
-	if err := checkItem(key, value); err != nil {
-		return err
-	}
-	b := getBatch()
-	defer putBatch(b)
-	if o != nil && o.TTL != 0 {
-		if o.TTL < 0 {
-			return invalid("TTL %v is negative", o.TTL)
-		}
-		b.put(key, value, o.TTL)
-	} else {
-		b.put(key, value, 0)
-	}
-	return db.writeIf(b, key, cond, o)
-}
-
-func (db *DB) deleteIf(key Key, cond Condition, o *WriteOptions) error {
-	if err := checkItem(key, nil); err != nil {
-		return err
-	}
-	b := getBatch()
-	defer putBatch(b)
-	b.delete(key)
-	return db.writeIf(b, key, cond, o)
-}
-
-// writeIf commits b, whose only operation is on key, if cond holds.
-func (db *DB) writeIf(b *Batch, key Key, cond Condition, o *WriteOptions) error {
-	if cond.kind == condNone {
-		return db.write(b, nil, o)
-	}
-	return db.write(b, &guard{check: func() error { return db.checkCondition(b, key, cond) }}, o)
-}
-
 func (db *DB) write(b *Batch, g *guard, o *WriteOptions) error {
 	d, err := db.durability(o)
 	if err != nil {
@@ -127,12 +93,13 @@ func (db *DB) durability(o *WriteOptions) (Durability, error) {
 	return o.Durability, nil
 }
 
-// checkCondition compares the present item with cond. Requires: key's stripe locked.
-func (db *DB) checkCondition(b *Batch, key Key, cond Condition) error {
-	op := &b.ops[0]
-	k := b.key(op)
+// checkCondition compares the present item of key, of which ordered is the other form,
+// with cond. Requires: the key's stripe s is locked.
+func (db *DB) checkCondition(
+	s *stripe.Stripe, ordered []byte, hash uint64, key Key, cond Condition,
+) error {
 	var e base.Entry
-	found, err := db.stripes[op.stripe].Get(k, db.hash(k), base.MaxSeqNum, &e)
+	found, err := s.Get(ordered, hash, base.MaxSeqNum, &e)
 	if err != nil {
 		return db.readError(err)
 	}
@@ -196,8 +163,15 @@ func (db *DB) commit(ctx context.Context, b *Batch, d Durability, g *guard) erro
 	if err != nil || seq == 0 {
 		return err
 	}
+	return db.committed(seq, len(b.ops), int64(len(b.payload)), d, start)
+}
+
+// committed makes an inserted commit visible and, at Sync, waits until it is durable.
+func (db *DB) committed(
+	seq base.SeqNum, ops int, bytes int64, d Durability, start time.Time,
+) error {
 	db.visible.publish(seq)
-	db.metrics.commit(b)
+	db.metrics.commit(ops, bytes)
 	if d == Sync {
 		if err := db.log.Sync(seq); err != nil {
 			return db.fail(err)
@@ -224,12 +198,9 @@ func (db *DB) commitLocked(b *Batch, g *guard) (base.SeqNum, error) {
 	if b.ranges {
 		db.freezeBeneath(b)
 	}
-	seq, err := db.log.Append(b.payload)
+	seq, err := db.appendLog(b.payload)
 	if err != nil {
-		if errors.Is(err, vfs.ErrNoSpace) {
-			return 0, err
-		}
-		return 0, db.fail(err)
+		return 0, err
 	}
 	horizon := db.snaps.horizon()
 	var grown int64
@@ -251,16 +222,30 @@ func (db *DB) commitLocked(b *Batch, g *guard) (base.SeqNum, error) {
 	if b.ranges {
 		b.stripes.each(func(id uint8) { db.limitRanges(&db.stripes[id]) })
 	}
-	if n := db.opts.FlushRecords; n > 0 {
+	if db.opts.FlushRecords > 0 {
 		// Not before the whole batch is in: a number is flushed or it is not.
-		b.stripes.each(func(id uint8) {
-			if s := &db.stripes[id]; s.View().Active.Len() >= n && s.Freeze() {
-				db.sched.kickFlush()
-			}
-		})
+		b.stripes.each(func(id uint8) { db.limitRecords(&db.stripes[id]) })
 	}
 	db.memory.grow(db, grown)
 	return seq, nil
+}
+
+// appendLog adds a record to the log. A failure that a full disk does not explain makes
+// the database read-only.
+func (db *DB) appendLog(record []byte) (base.SeqNum, error) {
+	seq, err := db.log.Append(record)
+	if err != nil && !errors.Is(err, vfs.ErrNoSpace) {
+		err = db.fail(err)
+	}
+	return seq, err
+}
+
+// limitRecords freezes the active memtable if it holds Options.FlushRecords records.
+// Requires: the stripe is locked.
+func (db *DB) limitRecords(s *stripe.Stripe) {
+	if s.View().Active.Len() >= db.opts.FlushRecords && s.Freeze() {
+		db.sched.kickFlush()
+	}
 }
 
 // makeRoom freezes the active memtable if it might outgrow what a memtable can address.

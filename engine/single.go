@@ -1,0 +1,115 @@
+package engine
+
+import (
+	"context"
+	"sync"
+
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/keycodec"
+	"github.com/kstonedb/kstone/wal"
+)
+
+// single is a write of one key on its way into the database: what a batch is for many,
+// without the parts that only several operations need. Most commits are of this kind.
+type single struct {
+	kind   base.Kind
+	key    []byte // ordered
+	record []byte // the log record
+	expiry int64  // Unix milliseconds, 0 for none
+}
+
+// singlePool recycles the buffers of single writes.
+var singlePool = sync.Pool{New: func() any { return new(single) }}
+
+func (w *single) release() {
+	if cap(w.record) <= maxPooledBytes && cap(w.key) <= maxPooledBytes {
+		singlePool.Put(w)
+	}
+}
+
+// putIf stores value under key if cond holds.
+func (db *DB) putIf(key Key, value []byte, cond Condition, o *WriteOptions) error {
+	if err := checkItem(key, value); err != nil {
+		return err
+	}
+	w := singlePool.Get().(*single)
+	defer w.release()
+	if o != nil && o.TTL != 0 {
+		if o.TTL < 0 {
+			return invalid("TTL %v is negative", o.TTL)
+		}
+		w.kind, w.expiry = base.KindPutTTL, expiryAt(db.nowMs(), o.TTL)
+		w.record = wal.AppendPutTTL(w.record[:0], key.PK, key.SK, value, w.expiry)
+	} else {
+		w.kind, w.expiry = base.KindPut, 0
+		w.record = wal.AppendPut(w.record[:0], key.PK, key.SK, value)
+	}
+	return db.writeSingle(w, key, value, cond, o)
+}
+
+// deleteIf removes key's item if cond holds.
+func (db *DB) deleteIf(key Key, cond Condition, o *WriteOptions) error {
+	if err := checkItem(key, nil); err != nil {
+		return err
+	}
+	w := singlePool.Get().(*single)
+	defer w.release()
+	w.kind, w.expiry = base.KindDelete, 0
+	w.record = wal.AppendDelete(w.record[:0], key.PK, key.SK)
+	return db.writeSingle(w, key, nil, cond, o)
+}
+
+// writeSingle is commit for one operation: the same steps in the same order.
+func (db *DB) writeSingle(w *single, key Key, value []byte, cond Condition, o *WriteOptions) error {
+	d, err := db.durability(o)
+	if err != nil {
+		return err
+	}
+	if err := db.writable(); err != nil {
+		return err
+	}
+	n := int64(len(w.record))
+	if err := db.memory.admit(context.Background(), db, n); err != nil {
+		return err
+	}
+	start := db.metrics.writeStart()
+	id := keycodec.Stripe(key.PK)
+	w.key = keycodec.AppendOrdered(w.key[:0], key)
+	e := base.Entry{Key: w.key, Kind: w.kind, Value: value, Expiry: w.expiry}
+	db.stripes[id].Lock()
+	err = db.singleLocked(id, &e, w.record, key, cond)
+	db.stripes[id].Unlock()
+	if err != nil {
+		return err
+	}
+	return db.committed(e.Seq, 1, n, d, start)
+}
+
+// singleLocked logs and inserts the entry and sets its sequence number. Requires: the
+// stripe is locked.
+func (db *DB) singleLocked(
+	id uint8, e *base.Entry, record []byte, key Key, cond Condition,
+) error {
+	if db.closed.Load() {
+		return ErrClosed
+	}
+	s := &db.stripes[id]
+	hash := db.hash(e.Key)
+	if cond.kind != condNone {
+		if err := db.checkCondition(s, e.Key, hash, key, cond); err != nil {
+			return err
+		}
+	}
+	db.makeRoom(s, int64(len(record)))
+	seq, err := db.appendLog(record)
+	if err != nil {
+		return err
+	}
+	e.Seq = seq
+	grown := s.Put(e, hash, db.snaps.horizon())
+	if db.opts.FlushRecords > 0 {
+		db.limitRecords(s)
+	}
+	db.memory.grow(db, grown)
+	return nil
+}
