@@ -1,0 +1,149 @@
+package advise
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Kind is how a key answers a query.
+type Kind uint8
+
+// The kinds, best first.
+const (
+	ExactLookup Kind = iota // the query gives the whole key
+	PrefixScan              // the query gives the first fields
+	RangeScan               // the query gives the first fields and bounds of the next
+	Inefficient             // more is read than the query returns
+)
+
+// String returns "exact lookup", "prefix scan", "range scan" or "inefficient".
+func (k Kind) String() string {
+	names := [...]string{"exact lookup", "prefix scan", "range scan", "inefficient"}
+	return names[min(k, Inefficient)]
+}
+
+// Verdict says how a query is answered.
+type Verdict struct {
+	Query Query
+	Kind  Kind
+	Key   int    // index of the key that answers it, -1 if there is no key
+	Why   string // in one sentence
+	Rows  uint64 // how many records are read, estimated; an upper bound for ranges
+}
+
+// Classify says how a key with these fields answers the query. The fields of the sample,
+// and the number of records, serve to estimate Rows; without them Rows is 0.
+func Classify(key []string, q Query, fields []Field, rows uint64) Verdict {
+	v := Verdict{Query: q}
+	used := 0
+	for used < len(key) && slices.Contains(q.Equal, key[used]) {
+		used++
+	}
+	v.Rows = estimate(key[:used], fields, rows)
+	next, read := q.next(), "["+strings.Join(key[:used], "][")+"]"
+	inOrder := next == "" || used < len(key) && key[used] == next
+	switch {
+	case used == 0 && (next == "" || !inOrder) && len(q.Equal)+len(next) > 0:
+		v.Kind, v.Rows = Inefficient, rows
+		v.Why = fmt.Sprintf("does not fix the first field %s: reads all records", key[0])
+	case used < len(q.Equal):
+		v.Kind = Inefficient
+		v.Why = skipped(key, used, q, read)
+	case used == 0 && len(q.Equal) == 0 && next == "":
+		v.Kind, v.Why, v.Rows = Inefficient, "compares no field: reads all records", rows
+	case !inOrder && q.Range != "":
+		v.Kind = Inefficient
+		v.Why = fmt.Sprintf("skips %s before the range of %s: reads all of %s", fieldAt(key, used),
+			next, read)
+	case !inOrder:
+		v.Kind = PrefixScan
+		v.Why = fmt.Sprintf("reads %s, then sorts it by %s", read, next)
+	case q.Range != "" && used == 0:
+		v.Kind, v.Why = RangeScan, fmt.Sprintf("reads a range of %s", next)
+	case q.Range != "":
+		v.Kind, v.Why = RangeScan, fmt.Sprintf("reads a range of %s within %s", next, read)
+	case next != "" && used == 0:
+		v.Kind, v.Why = RangeScan, fmt.Sprintf("reads all records in the order of %s", next)
+	case next != "":
+		v.Kind, v.Why = PrefixScan, fmt.Sprintf("reads %s in the order of %s", read, next)
+	case used == len(key):
+		v.Kind, v.Why = ExactLookup, "gives the whole key"
+	default:
+		v.Kind, v.Why = PrefixScan, "reads "+read
+	}
+	if q.Range != "" && q.Order != "" && q.Order != q.Range && !slices.Contains(q.Equal, q.Order) {
+		v.Why += ", then sorts it by " + q.Order
+	}
+	return v
+}
+
+// skipped explains why a field compared for equality is of no use.
+func skipped(key []string, used int, q Query, read string) string {
+	var filtered []string
+	for _, name := range q.Equal {
+		if !slices.Contains(key[:used], name) {
+			filtered = append(filtered, name)
+		}
+	}
+	what := "and compares " + strings.Join(filtered, ", ")
+	if used == 0 {
+		return fmt.Sprintf("skips %s: reads a range of it %s", key[0], what)
+	}
+	if used < len(key) {
+		return fmt.Sprintf("skips %s: reads all of %s %s", key[used], read, what)
+	}
+	return fmt.Sprintf("the key ends before: reads all of %s %s", read, what)
+}
+
+func fieldAt(key []string, i int) string {
+	if i < len(key) {
+		return key[i]
+	}
+	return "the end of the key"
+}
+
+// estimate returns how many of the records have given values in these fields, as if the
+// fields were independent of each other.
+func estimate(names []string, fields []Field, rows uint64) uint64 {
+	n := float64(rows)
+	for _, name := range names {
+		if f, ok := find(fields, name); ok && f.Distinct > 0 {
+			n /= float64(f.Distinct)
+		}
+	}
+	if rows == 0 {
+		return 0
+	}
+	return max(1, uint64(n+0.5))
+}
+
+// Explain says how the best of the keys answers each query.
+func Explain(keys [][]string, queries []Query, fields []Field, rows uint64) []Verdict {
+	list := make([]Verdict, len(queries))
+	for i, q := range queries {
+		best := Verdict{Query: q, Kind: Inefficient, Key: -1, Rows: rows, Why: "there is no key"}
+		for j, key := range keys {
+			if len(key) == 0 {
+				continue
+			}
+			v := Classify(key, q, fields, rows)
+			v.Key = j
+			if best.Key < 0 || better(v, best) {
+				best = v
+			}
+		}
+		list[i] = best
+	}
+	return list
+}
+
+func better(a, b Verdict) bool {
+	if (a.Kind == Inefficient) != (b.Kind == Inefficient) {
+		return a.Kind != Inefficient
+	}
+	if a.Rows != b.Rows {
+		return a.Rows < b.Rows
+	}
+	return a.Kind < b.Kind
+}
