@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"iter"
 	"sync"
@@ -64,6 +65,7 @@ type iteration struct {
 	left    int // items until the limit, negative for none
 	sinceOK int // entries since the context was checked
 	filter  func(Item) bool
+	item    Item   // what is yielded next
 	pk      []byte // scratch of escaped partition keys
 	bounds  []byte // scratch of the bounds of a query
 }
@@ -96,7 +98,7 @@ func (it *iteration) start(
 func (it *iteration) close() {
 	it.cursor.Close()
 	it.db.snaps.release(&it.node)
-	it.db, it.ctx, it.filter = nil, nil, nil
+	it.db, it.ctx, it.filter, it.item = nil, nil, nil, Item{}
 	iterationPool.Put(it)
 }
 
@@ -127,11 +129,11 @@ func (it *iteration) pause() error {
 }
 
 // emit yields the item unless the filter rejects it; done means the loop is over.
-func (it *iteration) emit(item Item, yield func(Item, error) bool) (done bool) {
-	if it.filter != nil && !it.filter(item) {
+func (it *iteration) emit(item *Item, yield func(Item, error) bool) (done bool) {
+	if it.filter != nil && !it.filter(*item) {
 		return false
 	}
-	if !yield(item, nil) {
+	if !yield(*item, nil) {
 		return true
 	}
 	it.left--
@@ -160,35 +162,49 @@ func (db *DB) query(ctx context.Context, q *Query, r reader, yield func(Item, er
 	if r.tx != nil {
 		r.tx.readSpan(id, s)
 	}
-	b := stripe.Bounds{Lo: s.lo, Hi: s.hi, Reverse: q.Reverse, Snap: it.node.seq}
+	b := stripe.Bounds{
+		Lo: s.lo, Hi: s.hi, Reverse: q.Reverse, Snap: it.node.seq, FirstRows: firstRows(q.Limit),
+	}
 	if err := it.open(id, b, r); err != nil {
 		yield(Item{}, db.readError(err))
 		return
 	}
-	pkLen, _ := keycodec.OrderedPKLen(s.lo)
-	item := Item{Key: Key{PK: q.PK}}
-	for it.cursor.Next() {
-		if err := it.pause(); err != nil {
-			yield(Item{}, err)
-			return
-		}
-		e := it.cursor.Entry()
-		if it.expired(e) {
-			continue
-		}
-		item.set(e)
-		item.Key.SK = nil
-		if len(e.Key) > pkLen {
-			item.Key.SK = e.Key[pkLen:]
-		}
-		if it.emit(item, yield) {
-			return
-		}
-	}
-	if err := it.cursor.Err(); err != nil {
+	if err := it.queryRows(q, s.lo, yield); err != nil {
 		yield(Item{}, db.readError(err))
 	}
 }
+
+// queryRows yields what the cursor shows. Lo is the lower bound of the query.
+func (it *iteration) queryRows(q *Query, lo []byte, yield func(Item, error) bool) error {
+	pkLen, _ := keycodec.OrderedPKLen(lo)
+	item := Item{Key: Key{PK: q.PK}}
+	for rows := it.cursor.Rows(); len(rows) > 0; rows = it.cursor.Rows() {
+		for i := range rows {
+			e := &rows[i]
+			if err := it.pause(); err != nil {
+				return err
+			}
+			if it.expired(e) {
+				continue
+			}
+			item.set(e)
+			item.Key.SK = nil
+			if len(e.Key) > pkLen {
+				item.Key.SK = e.Key[pkLen:]
+			}
+			if it.emit(&item, yield) {
+				return nil
+			}
+		}
+	}
+	return it.cursor.Err()
+}
+
+// firstRows is what an iteration with that limit tells its cursor to expect.
+func firstRows(limit int) int { return min(limit, maxFirstRows) }
+
+// maxFirstRows bounds what is read ahead for a limit.
+const maxFirstRows = 64
 
 // set copies all but the key.
 func (it *Item) set(e *base.Entry) {
@@ -246,10 +262,12 @@ func (it *iteration) scanStripes(
 		if err := it.open(id, b, r); err != nil {
 			return err
 		}
-		for it.cursor.Next() {
-			done, err := it.visit(it.cursor.Entry(), yield)
-			if done || err != nil {
-				return err
+		for rows := it.cursor.Rows(); len(rows) > 0; rows = it.cursor.Rows() {
+			for i := range rows {
+				done, err := it.visit(&rows[i], yield)
+				if done || err != nil {
+					return err
+				}
 			}
 		}
 		if err := it.cursor.Err(); err != nil {
@@ -268,10 +286,16 @@ func (it *iteration) visit(e *base.Entry, yield func(Item, error) bool) (done bo
 	if it.expired(e) {
 		return false, nil
 	}
-	var item Item
+	item := &it.item
 	item.set(e)
-	item.Key, it.pk, err = keycodec.DecodeOrdered(e.Key, it.pk[:0])
-	if err != nil {
+	// Why not DecodeOrdered at once: nearly every key has no zero byte in its PK.
+	i := bytes.IndexByte(e.Key, 0)
+	if n := len(e.Key); i > 0 && i+2 <= n && e.Key[i+1] == 0 && n <= MaxKeyBytes {
+		item.Key.PK, item.Key.SK = e.Key[:i:i], nil
+		if i+2 < n {
+			item.Key.SK = e.Key[i+2 : n : n]
+		}
+	} else if item.Key, it.pk, err = keycodec.DecodeOrdered(e.Key, it.pk[:0]); err != nil {
 		return true, err
 	}
 	return it.emit(item, yield), nil
@@ -286,19 +310,20 @@ func (it *iteration) scanMerged(
 	b := stripe.Bounds{
 		Lo: p.span.lo, Hi: p.span.hi, Reverse: s.Reverse, Snap: it.node.seq,
 		ReadAheadBytes: mergeReadAhead / len(p.stripes),
+		FirstRows:      mergeBatch,
+		MaxRows:        mergeBatch,
 	}
-	batch := mergeBatch
 	if s.Limit > 0 {
-		batch = min(batch, 1+s.Limit/len(p.stripes))
+		b.FirstRows = min(mergeBatch, 1+s.Limit/len(p.stripes))
 	}
 	for _, id := range p.stripes {
-		if err := m.add(&it.db.stripes[id], b, r.overlay(id), batch); err != nil {
+		if err := m.add(&it.db.stripes[id], b, r.overlay(id)); err != nil {
 			return err
 		}
 	}
 	m.build()
-	for m.next() {
-		done, err := it.visit(m.entry(), yield)
+	for e := m.next(); e != nil; e = m.next() {
+		done, err := it.visit(e, yield)
 		if done || err != nil {
 			return err
 		}

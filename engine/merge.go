@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"math"
 	"sync"
 
 	"github.com/kstonedb/kstone/internal/base"
@@ -9,72 +10,110 @@ import (
 	"github.com/kstonedb/kstone/stripe"
 )
 
-// mergeBatch is how many entries a stream reads ahead. Why 16: with 256 streams each
-// single step is a cache miss or several; reading 16 at a time lets them overlap.
+// mergeBatch is how many rows a source of a stream reads ahead. Why 16: with hundreds
+// of streams each single step is a cache miss or several; reading 16 at a time lets
+// them overlap. More would not fit a core's cache.
 const mergeBatch = 16
 
 // mergeReadAhead bounds, together for one run of each stripe, what an ordered scan of
 // uncached blocks reads ahead: 32 KiB a stripe.
 const mergeReadAhead = 8 << 20
 
-// merge joins the cursors of many stripes, whose keys are disjoint, into one ordered
-// sequence with a tournament tree of losers (Knuth, The Art of Computer Programming,
-// volume 3, 5.4.1): log2(k) comparisons an entry, against the losers on the path of
-// the stream that moved. Eight bytes of the keys, behind what the keys of all streams
-// have in common at the moment, are compared as numbers first.
+// merge joins what many stripes hold into one ordered sequence with a tournament tree
+// of losers (Knuth, The Art of Computer Programming, volume 3, 5.4.1): log2(k)
+// comparisons an entry, against the losers on the path of the stream that moved. What
+// is compared is a number, the head: eight bytes of the key behind what the keys of all
+// streams have in common at the moment.
+//
+// The streams are the memtables and runs of all stripes. Why not one stream a stripe: a
+// second merge below would cost more than the two levels of the tree it would save.
+// Versions of a key meet in the tree; the newest wins and hides the others.
 type merge struct {
-	reverse bool
-	streams []*stream
-	losers  []int32 // losers[0] is the winner, losers[i] the loser at node i
-	heads   []uint64
-	prefix  []byte // of all keys in heads
+	streams []stream
+	cursors []*stripe.Cursor
+	nodes   []player // nodes[0] is the winner, nodes[i] the loser at node i
+	winners []player // scratch of build
+	prefix  []byte   // of the keys of all rows that have been read ahead
+	flip    uint64   // all ones if the order is reversed
+	ties    int      // comparisons of whole keys since common was called
 	started bool
+	hide    bool   // hidden is set
+	hidden  []byte // the key whose further versions are passed over
 	err     error
 }
 
-// stream is a stripe's cursor with its next entries read ahead.
+// player is a stream in the tournament with the head of its next key. The head of an
+// exhausted stream is the highest.
+type player struct {
+	head   uint64
+	stream int32
+	beat   bool // it has met an older version of its key
+}
+
+// stream is a source of rows with those it has read ahead.
 type stream struct {
-	cursor  stripe.Cursor
-	entries []base.Entry
-	keys    []byte // backing of the entries' keys
-	at      int
-	batch   int
+	rows   []base.Entry
+	at     int
+	age    int
+	source rowSource
 }
 
-var streamPool = sync.Pool{New: func() any {
-	return &stream{entries: make([]base.Entry, 0, mergeBatch), keys: make([]byte, 0, 1024)}
-}}
-
-func newMerge(reverse bool) *merge { return &merge{reverse: reverse} }
-
-// add opens a stripe as one more stream.
-func (m *merge) add(s *stripe.Stripe, b stripe.Bounds, overlay *memtable.Table, batch int) error {
-	st := streamPool.Get().(*stream)
-	st.batch, st.at, st.entries = batch, 0, st.entries[:0]
-	m.streams = append(m.streams, st)
-	return st.cursor.OpenWith(s, b, overlay)
+// rowSource is a stripe.Source or a stripe.Cursor.
+type rowSource interface {
+	Rows() []base.Entry
+	Err() error
 }
 
+var (
+	mergePool  = sync.Pool{New: func() any { return new(merge) }}
+	cursorPool = sync.Pool{New: func() any { return new(stripe.Cursor) }}
+)
+
+func newMerge(reverse bool) *merge {
+	m := mergePool.Get().(*merge)
+	m.flip, m.ties, m.started, m.hide, m.err = 0, 0, false, false, nil
+	if reverse {
+		m.flip = math.MaxUint64
+	}
+	return m
+}
+
+// add opens a stripe as further streams.
+func (m *merge) add(s *stripe.Stripe, b stripe.Bounds, overlay *memtable.Table) error {
+	c := cursorPool.Get().(*stripe.Cursor)
+	m.cursors = append(m.cursors, c)
+	if err := c.OpenWith(s, b, overlay); err != nil {
+		return err
+	}
+	if !c.Separable() {
+		m.streams = append(m.streams, stream{source: c})
+		return nil
+	}
+	for _, src := range c.Sources() {
+		m.streams = append(m.streams, stream{source: src, age: src.Age()})
+	}
+	return nil
+}
+
+// close gives everything back; the merge must not be used afterwards.
 func (m *merge) close() {
-	for _, st := range m.streams {
-		st.cursor.Close()
-		clear(st.entries[:cap(st.entries)]) // do not keep blocks alive
-		streamPool.Put(st)
+	for _, c := range m.cursors {
+		c.Close()
+		cursorPool.Put(c)
 	}
-	m.streams = nil
+	clear(m.cursors)
+	clear(m.streams)
+	m.cursors, m.streams = m.cursors[:0], m.streams[:0]
+	mergePool.Put(m)
 }
 
-// fill reads the next entries of the stream; it leaves none at the end.
+// fill reads the next rows of the stream; it leaves none at the end.
 func (m *merge) fill(st *stream) {
-	st.entries, st.keys, st.at = st.entries[:0], st.keys[:0], 0
-	for len(st.entries) < st.batch && st.cursor.Next() {
-		e := *st.cursor.Entry()
-		from := len(st.keys)
-		st.keys = append(st.keys, e.Key...)
-		e.Key = st.keys[from:len(st.keys):len(st.keys)]
-		st.entries = append(st.entries, e)
+	st.at, st.rows = 0, st.source.Rows()
+	if len(st.rows) > 0 {
+		return
 	}
-	if err := st.cursor.Err(); err != nil && m.err == nil {
+	if err := st.source.Err(); err != nil && m.err == nil {
 		m.err = err
 	}
 }
@@ -82,101 +121,162 @@ func (m *merge) fill(st *stream) {
 // build plays the first tournament.
 func (m *merge) build() {
 	k := len(m.streams)
-	m.losers, m.heads = make([]int32, max(1, k)), make([]uint64, k)
-	for i, st := range m.streams {
-		m.fill(st)
-		if len(st.entries) > 0 && m.prefix == nil {
-			m.prefix = bytes.Clone(st.entries[0].Key)
-		}
-		m.loadHead(i)
+	if k == 0 {
+		return
 	}
-	winners := make([]int32, 2*k)
-	for i := range k {
-		winners[k+i] = int32(i)
+	for i := range m.streams {
+		m.fill(&m.streams[i])
+	}
+	m.common()
+	if cap(m.nodes) < k {
+		m.nodes, m.winners = make([]player, k), make([]player, 2*k)
+	}
+	m.nodes, m.winners = m.nodes[:k], m.winners[:2*k]
+	for i := range m.streams {
+		m.winners[k+i] = player{m.head(&m.streams[i]), int32(i), false}
 	}
 	for n := k - 1; n >= 1; n-- {
-		a, b := winners[2*n], winners[2*n+1]
-		if m.before(b, a) {
+		a, b := m.winners[2*n], m.winners[2*n+1]
+		if m.before(&b, &a) {
 			a, b = b, a
 		}
-		winners[n], m.losers[n] = a, b
+		m.winners[n], m.nodes[n] = a, b
 	}
-	if k > 1 {
-		m.losers[0] = winners[1]
-	}
+	m.nodes[0] = m.winners[1]
 }
 
-// loadHead caches what is compared of stream i's next key. A key without the common
-// prefix shortens it: then all heads are made anew, which happens a few times a scan.
-func (m *merge) loadHead(i int) {
-	st := m.streams[i]
-	if st.at >= len(st.entries) {
-		return
-	}
-	key := st.entries[st.at].Key
-	if bytes.HasPrefix(key, m.prefix) {
-		m.heads[i] = base.KeyHead(key[len(m.prefix):])
-		return
-	}
-	n := 0
-	for n < len(key) && key[n] == m.prefix[n] {
-		n++
-	}
-	m.prefix = m.prefix[:n]
-	for j, st := range m.streams {
-		if st.at < len(st.entries) {
-			m.heads[j] = base.KeyHead(st.entries[st.at].Key[n:])
+// next returns the next entry, nil at the end or after an error.
+func (m *merge) next() *base.Entry {
+	for len(m.streams) > 0 && m.err == nil {
+		if m.started {
+			m.replay()
+		}
+		m.started = true
+		p := &m.nodes[0]
+		st := &m.streams[p.stream]
+		if st.at >= len(st.rows) {
+			break
+		}
+		e := &st.rows[st.at]
+		if m.hide || p.beat {
+			if m.hide && bytes.Equal(e.Key, m.hidden) {
+				continue
+			}
+			if m.hide = p.beat; m.hide {
+				m.hidden = append(m.hidden[:0], e.Key...)
+			}
+		}
+		if e.Kind != base.KindDelete && m.err == nil {
+			return e
 		}
 	}
-}
-
-// next moves to the next entry.
-func (m *merge) next() bool {
-	if len(m.streams) == 0 || m.err != nil {
-		return false
-	}
-	if !m.started {
-		m.started = true
-	} else {
-		m.replay()
-	}
-	st := m.streams[m.losers[0]]
-	return st.at < len(st.entries) && m.err == nil
+	return nil
 }
 
 // replay moves the winning stream on and finds the new winner.
 func (m *merge) replay() {
-	w := m.losers[0]
-	st := m.streams[w]
-	if st.at++; st.at == len(st.entries) {
-		m.fill(st)
+	w := m.nodes[0].stream
+	st := &m.streams[w]
+	if st.at++; st.at == len(st.rows) {
+		m.refill(st)
 	}
-	m.loadHead(int(w))
+	p := player{m.head(st), w, false}
 	for n := (int(w) + len(m.streams)) / 2; n >= 1; n /= 2 {
-		if m.before(m.losers[n], w) {
-			w, m.losers[n] = m.losers[n], w
+		o := &m.nodes[n]
+		if o.head > p.head || (o.head == p.head && !m.before(o, &p)) {
+			continue
 		}
+		*o, p = p, *o
 	}
-	m.losers[0] = w
+	m.nodes[0] = p
 }
 
-func (m *merge) entry() *base.Entry {
-	st := m.streams[m.losers[0]]
-	return &st.entries[st.at]
+// refill is fill while the tournament is on.
+func (m *merge) refill(st *stream) {
+	if m.ties > 2*len(m.streams) {
+		m.common()
+		m.heads()
+	}
+	m.fill(st)
+	if m.shorten(st) {
+		m.heads()
+	}
 }
 
-// before reports whether stream a's next entry comes before stream b's. An exhausted
-// stream comes last.
-func (m *merge) before(a, b int32) bool {
-	sa, sb := m.streams[a], m.streams[b]
-	if sa.at >= len(sa.entries) {
+// common makes prefix what all rows that have been read ahead begin with.
+//
+// Why again and again: streams move through the keys together, so that later on they
+// may have more in common than at the start; the longer the prefix, the fewer keys
+// must be compared as a whole.
+func (m *merge) common() {
+	m.prefix, m.ties = m.prefix[:0], 0
+	first := true
+	for i := range m.streams {
+		st := &m.streams[i]
+		if first && st.at < len(st.rows) {
+			m.prefix, first = append(m.prefix, st.rows[st.at].Key...), false
+		}
+		m.shorten(st)
+	}
+}
+
+// shorten cuts the prefix down to what the rows of the stream begin with. As they are
+// in order, the first and the last tell.
+func (m *merge) shorten(st *stream) (shorter bool) {
+	if st.at >= len(st.rows) {
 		return false
 	}
-	if sb.at >= len(sb.entries) {
+	for _, key := range [2][]byte{st.rows[st.at].Key, st.rows[len(st.rows)-1].Key} {
+		if bytes.HasPrefix(key, m.prefix) {
+			continue
+		}
+		n := 0
+		for n < len(key) && key[n] == m.prefix[n] {
+			n++
+		}
+		m.prefix, shorter = m.prefix[:n], true
+	}
+	return shorter
+}
+
+// heads makes the heads anew. The order of the players stays what it was.
+func (m *merge) heads() {
+	for i := range m.nodes {
+		p := &m.nodes[i]
+		p.head = m.head(&m.streams[p.stream])
+	}
+}
+
+func (m *merge) head(st *stream) uint64 {
+	if st.at >= len(st.rows) {
+		return math.MaxUint64
+	}
+	return base.KeyHead(st.rows[st.at].Key[len(m.prefix):]) ^ m.flip
+}
+
+// before reports whether a's next entry comes before b's: by key, then the newer
+// version. An exhausted stream comes last. If the keys are the same, the one that
+// comes first is told.
+func (m *merge) before(a, b *player) bool {
+	if a.head != b.head {
+		return a.head < b.head
+	}
+	sa, sb := &m.streams[a.stream], &m.streams[b.stream]
+	if sa.at >= len(sa.rows) {
+		return false
+	}
+	if sb.at >= len(sb.rows) {
 		return true
 	}
-	if m.heads[a] != m.heads[b] {
-		return (m.heads[a] < m.heads[b]) != m.reverse
+	m.ties++
+	d := bytes.Compare(sa.rows[sa.at].Key, sb.rows[sb.at].Key)
+	if d != 0 {
+		return (d < 0) == (m.flip == 0)
 	}
-	return (bytes.Compare(sa.entries[sa.at].Key, sb.entries[sb.at].Key) < 0) != m.reverse
+	if sa.age < sb.age {
+		a.beat = true
+		return true
+	}
+	b.beat = true
+	return false
 }

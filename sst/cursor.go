@@ -29,6 +29,8 @@ type Cursor struct {
 	entry base.Entry
 	seq   sequential
 	err   error
+
+	touched byte // keeps loads that fill the processor's cache
 }
 
 // NewCursor returns a cursor that shows what a read at snap sees. It stands

@@ -4,7 +4,6 @@ import (
 	"bytes"
 
 	"github.com/kstonedb/kstone/internal/base"
-	"github.com/kstonedb/kstone/internal/cursor"
 	"github.com/kstonedb/kstone/internal/rangedel"
 	"github.com/kstonedb/kstone/memtable"
 )
@@ -18,6 +17,9 @@ type Bounds struct {
 	// ReadAheadBytes limits what each source of uncached blocks may read ahead; 0
 	// leaves the default of sst.Cursor. Merges of many stripes set it.
 	ReadAheadBytes int
+	// FirstRows is about how many rows the caller wants, MaxRows the most that each
+	// source may read at once. 0 stands for 4 and 64.
+	FirstRows, MaxRows int
 }
 
 // Cursor iterates over the visible entries of a stripe in one direction: the newest
@@ -29,7 +31,8 @@ type Bounds struct {
 //
 // Algorithm: a binary heap over the sources, ordered by key (reversed for a backward
 // cursor), then by age. The top is the newest version of the next key; older sources
-// that stand on the same key are moved past it.
+// that stand on the same key are moved past it. Every source reads ahead a batch of
+// rows, so that most moves are an addition.
 type Cursor struct {
 	view    *View
 	bounds  Bounds
@@ -38,28 +41,17 @@ type Cursor struct {
 	started bool
 	err     error
 
-	// prefix is what all keys between the bounds have in common. A source that stands
-	// on a key without it is past the bounds.
+	// prefix is what all keys between the bounds have in common.
 	prefix []byte
 
-	heap    []*source // live sources, heap[0] is next
-	sources []*source // all, in age order; memory is kept across Open
+	heap    []*Source // live sources, heap[0] is next
+	sources []*Source // all, in age order; memory is kept across Open
+	used    int       // of sources, since Open
+	gather  []base.Entry
 
 	// rangeRun counts entries in a row that one range tombstone hid.
 	rangeRun int
 	scratch  []base.RangeTombstone
-}
-
-// source is one memtable or run under the cursor.
-type source struct {
-	cur    cursor.Cursor
-	entry  *base.Entry
-	head   uint64 // first bytes of the key behind Cursor.prefix
-	age    int    // 0 is newest
-	maxSeq base.SeqNum
-
-	table memtable.Cursor
-	run   runCursor
 }
 
 // skipAfter is the number of consecutive entries hidden by one range tombstone
@@ -84,41 +76,56 @@ func (c *Cursor) OpenWith(s *Stripe, b Bounds, overlay *memtable.Table) error {
 	c.prefix = commonPrefix(b.Lo, b.Hi)
 	c.started, c.err, c.rangeRun, c.ranges = false, nil, 0, nil
 	c.heap = c.heap[:0]
-	n := 0
-	next := func(maxSeq base.SeqNum) *source {
-		if n == len(c.sources) {
-			c.sources = append(c.sources, &source{})
-		}
-		src := c.sources[n]
-		src.age, src.maxSeq = n, maxSeq
-		n++
-		return src
-	}
 	if overlay != nil {
-		src := next(base.MaxSeqNum)
-		overlay.InitCursor(&src.table, base.MaxSeqNum)
-		src.cur = &src.table
-		c.heap = append(c.heap, src)
+		c.add(base.MaxSeqNum).initTable(overlay, base.MaxSeqNum)
 	}
-	v.tables(func(t *memtable.Table) bool {
+	if t := v.Active; t.Len() > 0 {
+		c.add(t.MaxSeq()).initTable(t, b.Snap)
+	}
+	for _, t := range v.Frozen {
 		if t.Len() > 0 {
-			src := next(t.MaxSeq())
-			t.InitCursor(&src.table, b.Snap)
-			src.cur = &src.table
-			c.heap = append(c.heap, src)
+			c.add(t.MaxSeq()).initTable(t, b.Snap)
 		}
-		return true
-	})
+	}
 	for _, r := range v.Runs {
 		if lo, hi := r.overlap(b.Lo, b.Hi); lo < hi {
-			src := next(r.MaxSeq)
-			src.run.init(r, lo, hi, b.Snap, b.ReadAheadBytes)
-			src.cur = &src.run
-			c.heap = append(c.heap, src)
+			c.add(r.MaxSeq).initRun(r, lo, hi, b.Snap, b.ReadAheadBytes)
 		}
+	}
+	if len(c.heap) > 0 {
+		c.batchSizes()
 	}
 	c.err = c.loadRanges()
 	return c.err
+}
+
+// add returns one more source, older than those before.
+func (c *Cursor) add(maxSeq base.SeqNum) *Source {
+	n := len(c.heap)
+	if n == len(c.sources) {
+		c.sources = append(c.sources, &Source{})
+	}
+	s := c.sources[n]
+	s.age, s.maxSeq, s.bounds = n, maxSeq, &c.bounds
+	c.heap, c.used = append(c.heap, s), n+1
+	return s
+}
+
+// batchSizes shares out the rows that the caller wants over the sources.
+func (c *Cursor) batchSizes() {
+	first, most := c.bounds.FirstRows, c.bounds.MaxRows
+	if most == 0 {
+		most = maxBatchRows
+	}
+	if first == 0 {
+		first = minBatchRows
+	}
+	if n := len(c.heap); n > 1 {
+		first, most = max(first/n, min(first, 2)), max(most/n, minBatchRows)
+	}
+	for _, s := range c.heap {
+		s.rows, s.most = min(first, most), most
+	}
 }
 
 // commonPrefix returns what all keys of [lo, hi) begin with.
@@ -177,25 +184,33 @@ func (c *Cursor) loadRanges() error {
 	return nil
 }
 
+// Separable reports whether the sources, merged, are all there is to the cursor: no
+// range tombstone hides entries.
+func (c *Cursor) Separable() bool { return c.ranges == nil }
+
+// Sources returns what the cursor would merge, for a caller who merges several stripes
+// at once. If it uses them, it must not call Next and Rows.
+func (c *Cursor) Sources() []*Source { return c.heap }
+
 // Close gives back the view. It is idempotent.
 func (c *Cursor) Close() {
 	if c.view != nil {
 		c.view.Release()
 		c.view = nil
 	}
-	for _, s := range c.sources {
-		s.table.Release()
-		s.run.release()
-		s.entry = nil
+	for _, s := range c.sources[:c.used] {
+		s.release()
 	}
+	c.used = 0
+	clear(c.gather)
+	c.gather, c.heap = c.gather[:0], c.heap[:0]
 	c.overlay, c.ranges = nil, nil
 }
 
 // Err returns the error that ended the iteration, nil at an ordinary end.
 func (c *Cursor) Err() error { return c.err }
 
-// Entry returns the entry the cursor stands on; its key is valid until the next
-// move, its value for as long as it is referenced.
+// Entry returns the entry the cursor stands on. It is valid until the next move.
 func (c *Cursor) Entry() *base.Entry { return c.heap[0].entry }
 
 // Next moves to the next visible entry in the cursor's direction.
@@ -211,10 +226,6 @@ func (c *Cursor) Next() bool {
 	}
 	for len(c.heap) > 0 && c.err == nil {
 		e := c.heap[0].entry
-		if c.outside(e.Key) {
-			c.heap = c.heap[:0]
-			return false
-		}
 		if c.ranges != nil {
 			if start, end, seq, ok := c.ranges.Fragment(e.Key); ok && seq > e.Seq {
 				c.skipCovered(start, end, seq)
@@ -230,20 +241,106 @@ func (c *Cursor) Next() bool {
 	return false
 }
 
+// Rows moves over the next visible entries, as many as are at hand, and returns them;
+// none at the end or after an error. The cursor stands on the last. The rows are valid
+// until the next move.
+func (c *Cursor) Rows() []base.Entry {
+	if !c.Next() {
+		return nil
+	}
+	top := c.heap[0]
+	if c.ranges != nil {
+		return top.batch.Rows[top.at : top.at+1]
+	}
+	rows := top.batch.Rows[top.at:]
+	if len(c.heap) > 1 && !c.ahead(&rows[len(rows)-1]) {
+		return c.gatherRows()
+	}
+	n := 1
+	for n < len(rows) && rows[n].Kind != base.KindDelete {
+		n++
+	}
+	top.at += n - 1
+	top.entry = &rows[n-1]
+	top.head = base.KeyHead(top.entry.Key[len(c.prefix):])
+	return rows[:n]
+}
+
+// ahead reports whether e, a row of the top source, comes before the keys of all other
+// sources.
+func (c *Cursor) ahead(e *base.Entry) bool {
+	for i := 1; i < min(len(c.heap), 3); i++ {
+		d := bytes.Compare(e.Key, c.heap[i].entry.Key)
+		if d == 0 || (d < 0) == c.bounds.Reverse {
+			return false
+		}
+	}
+	return true
+}
+
+// gatherRows is Rows for several sources: it merges what they have read ahead.
+func (c *Cursor) gatherRows() []base.Entry {
+	out := append(c.gather[:0], *c.heap[0].entry)
+	for len(out) < gatheredRows && c.canStep() {
+		c.stepKey()
+		if e := c.heap[0].entry; e.Kind != base.KindDelete {
+			out = append(out, *e)
+		}
+		out = c.gallop(out)
+	}
+	c.gather = out
+	return out
+}
+
+// gallop appends the rows of the top source behind its current one that come before
+// the keys of all other sources, as far as the heads tell.
+func (c *Cursor) gallop(out []base.Entry) []base.Entry {
+	if len(c.heap) < 2 || c.bounds.Reverse {
+		return out
+	}
+	top, next := c.heap[0], c.heap[1].head
+	if len(c.heap) > 2 {
+		next = min(next, c.heap[2].head)
+	}
+	if top.head >= next {
+		return out
+	}
+	rows, at := top.batch.Rows, top.at
+	for at+1 < len(rows) && len(out) < gatheredRows {
+		head := base.KeyHead(rows[at+1].Key[len(c.prefix):])
+		if head >= next {
+			break
+		}
+		at++
+		top.head = head
+		if rows[at].Kind != base.KindDelete {
+			out = append(out, rows[at])
+		}
+	}
+	top.at, top.entry = at, &rows[at]
+	return out
+}
+
+// canStep reports whether stepKey needs no source to read: that would take the rows
+// away that it has shown.
+func (c *Cursor) canStep() bool {
+	top := c.heap[0]
+	if top.at+1 == len(top.batch.Rows) {
+		return false
+	}
+	for _, s := range c.heap[1:] {
+		if s.head == top.head && s.at+1 == len(s.batch.Rows) {
+			return false
+		}
+	}
+	return true
+}
+
 // position moves every source to the first bound and builds the heap.
 func (c *Cursor) position() {
 	live := c.heap[:0]
 	for _, s := range c.heap {
-		var ok bool
-		switch {
-		case !c.bounds.Reverse:
-			ok = s.cur.SeekGE(c.bounds.Lo)
-		case c.bounds.Hi == nil:
-			ok = s.cur.Last()
-		default:
-			ok = s.cur.SeekLT(c.bounds.Hi)
-		}
-		if c.load(s, ok) {
+		if c.load(s, s.seek()) {
 			live = append(live, s)
 		}
 	}
@@ -253,29 +350,16 @@ func (c *Cursor) position() {
 	}
 }
 
-// load caches what the heap compares; it reports whether the source is alive: on an
-// entry, and not past the bounds.
-func (c *Cursor) load(s *source, ok bool) bool {
+// load caches what the heap compares; it reports whether the source is alive.
+func (c *Cursor) load(s *Source, ok bool) bool {
 	if !ok {
-		if err := s.cur.Err(); err != nil && c.err == nil {
+		if err := s.Err(); err != nil && c.err == nil {
 			c.err = err
 		}
 		return false
 	}
-	s.entry = s.cur.Entry()
-	if !bytes.HasPrefix(s.entry.Key, c.prefix) {
-		return false
-	}
 	s.head = base.KeyHead(s.entry.Key[len(c.prefix):])
 	return true
-}
-
-// outside reports whether key lies past the bound in the direction of movement.
-func (c *Cursor) outside(key []byte) bool {
-	if c.bounds.Reverse {
-		return bytes.Compare(key, c.bounds.Lo) < 0
-	}
-	return c.bounds.Hi != nil && bytes.Compare(key, c.bounds.Hi) >= 0
 }
 
 // stepKey moves the top source, and all others that stand on the same key, past it.
@@ -300,14 +384,7 @@ func (c *Cursor) stepKey() {
 
 // advance moves the source at heap position i one key on and restores the heap.
 func (c *Cursor) advance(i int) {
-	s := c.heap[i]
-	var ok bool
-	if c.bounds.Reverse {
-		ok = s.cur.Prev()
-	} else {
-		ok = s.cur.Next()
-	}
-	c.settle(i, ok)
+	c.settle(i, c.heap[i].next())
 }
 
 // settle restores the heap after the source at position i has moved forward.
@@ -341,14 +418,8 @@ func (c *Cursor) skipCovered(start, end []byte, seq base.SeqNum) {
 		if !inside {
 			continue
 		}
-		var ok bool
-		if c.bounds.Reverse {
-			ok = s.cur.SeekLT(start)
-		} else {
-			ok = s.cur.SeekGE(end)
-		}
 		moved = true
-		if !c.load(s, ok) {
+		if !c.load(s, s.leave(start, end)) {
 			c.heap[i] = c.heap[len(c.heap)-1]
 			c.heap = c.heap[:len(c.heap)-1]
 			i--
@@ -364,7 +435,7 @@ func (c *Cursor) skipCovered(start, end []byte, seq base.SeqNum) {
 }
 
 // less orders the heap: by key in the cursor's direction, the newest source first.
-func (c *Cursor) less(a, b *source) bool {
+func (c *Cursor) less(a, b *Source) bool {
 	if a.head != b.head {
 		return (a.head < b.head) != c.bounds.Reverse
 	}

@@ -1,0 +1,65 @@
+package cursor
+
+import "github.com/kstonedb/kstone/internal/base"
+
+// Batch holds entries that were read ahead from one source. The zero Batch is ready;
+// a Batch that is filled again and again keeps its memory.
+//
+// Ownership: the rows are valid until Reset. Their keys are copies, except for those
+// that Keep was given; their values are the source's.
+type Batch struct {
+	Rows []base.Entry
+	keys []byte // backing of copied keys
+	used int    // most rows there have been since Release
+}
+
+// keyChunkBytes is the least memory for keys that a batch asks for.
+const keyChunkBytes = 512
+
+// Reset forgets the rows.
+func (b *Batch) Reset() {
+	b.used = max(b.used, len(b.Rows))
+	b.Rows, b.keys = b.Rows[:0], b.keys[:0]
+}
+
+// Release forgets the rows and lets go of all they refer to. A batch with more than
+// keepRows rows of memory, or with long keys, lets go of that memory too.
+func (b *Batch) Release(keepRows int) {
+	if cap(b.Rows) > keepRows || cap(b.keys) > 64*keepRows {
+		*b = Batch{}
+		return
+	}
+	b.Reset()
+	clear(b.Rows[:b.used])
+	b.used = 0
+}
+
+// Keep appends an entry whose key stays valid as long as the batch needs it.
+func (b *Batch) Keep(e *base.Entry) { b.Rows = append(b.Rows, *e) }
+
+// Add appends an entry and copies its key.
+func (b *Batch) Add(e *base.Entry) {
+	key := b.Key(len(e.Key))
+	copy(key, e.Key)
+	b.Rows = append(b.Rows, *e)
+	b.Rows[len(b.Rows)-1].Key = key
+}
+
+// Key returns memory for the key of a row to be added.
+func (b *Batch) Key(n int) []byte {
+	from := len(b.keys)
+	if cap(b.keys)-from < n { // rows in the batch keep the old memory alive
+		b.keys, from = make([]byte, 0, max(2*cap(b.keys), n, keyChunkBytes)), 0
+	}
+	b.keys = b.keys[:from+n]
+	return b.keys[from : from+n : from+n]
+}
+
+// Room makes room for n rows in all, so that adding them does not move memory.
+func (b *Batch) Room(n int) {
+	if cap(b.Rows) < n {
+		rows := make([]base.Entry, len(b.Rows), n)
+		copy(rows, b.Rows)
+		b.Rows = rows
+	}
+}

@@ -1,0 +1,123 @@
+package sst_test
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"sort"
+	"testing"
+
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/cache"
+	"github.com/kstonedb/kstone/internal/cursor"
+	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/sst"
+)
+
+// More and Less show what as many calls of Next and Prev would, whatever the sizes of
+// batches and blocks, over versions that are too new, and after turning round.
+func TestRowsReadAhead(t *testing.T) {
+	const rounds = 60
+	for round := range rounds {
+		rnd := rand.New(rand.NewPCG(uint64(round), 3))
+		g := generator{
+			rnd: rnd, keys: 1 + rnd.IntN(300), versions: 1 + rnd.IntN(8),
+			prefix:   []string{"", "tenant01/", "a long prefix of every key/"}[rnd.IntN(3)],
+			longKeys: rnd.IntN(2) == 0, valueMax: []int{0, 20, 300}[rnd.IntN(3)],
+			hugeValue: []int{0, 20000}[rnd.IntN(2)],
+		}
+		if rnd.IntN(4) == 0 { // versions of few keys straddle many blocks
+			g.keys, g.versions = 1+rnd.IntN(3), 300
+		}
+		entries := g.entries()
+		fs := vfs.NewMem()
+		o := sst.WriterOptions{BlockBytes: []int{256, 1024, 16384}[rnd.IntN(3)], Codec: sst.LZ4}
+		ro := readerOptions(fs, build(t, fs, o, entries))
+		ro.Cache = cache.New([]int64{0, 4000, 1 << 20}[rnd.IntN(3)])
+		r := sst.NewReader(ro)
+		var c sst.Cursor
+		for _, snap := range []base.SeqNum{1, 300, 777, base.MaxSeqNum} {
+			want := visible(entries, snap)
+			r.InitCursor(&c, snap)
+			for range 20 {
+				checkRows(t, rnd, &c, want)
+			}
+		}
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// checkRows walks from a random key on, in batches, and turns round sometimes.
+func checkRows(t *testing.T, rnd *rand.Rand, c *sst.Cursor, want []base.Entry) {
+	t.Helper()
+	var rows cursor.Batch
+	key := []byte{}
+	if len(want) > 0 {
+		key = want[rnd.IntN(len(want))].Key
+	}
+	i := sort.Search(len(want), func(i int) bool { return bytes.Compare(want[i].Key, key) >= 0 })
+	ok, step := c.SeekGE(key), 1
+	for range 40 {
+		if ok != (i >= 0 && i < len(want)) {
+			t.Fatalf("on an entry: %v, at %d of %d (%v)", ok, i, len(want), c.Err())
+		}
+		if !ok {
+			return
+		}
+		n := rnd.IntN(30)
+		rows.Reset()
+		rows.Add(c.Entry())
+		if step > 0 {
+			c.More(&rows, n)
+		} else {
+			c.Less(&rows, n)
+		}
+		if len(rows.Rows) > n+1 {
+			t.Fatalf("%d rows, asked for %d", len(rows.Rows), n)
+		}
+		for j := range rows.Rows {
+			if at := i + j*step; at < 0 || at >= len(want) || !sameEntry(&rows.Rows[j], &want[at]) {
+				t.Fatalf("row %d of %d, step %d: %v", j, len(rows.Rows), step, rows.Rows[j])
+			}
+		}
+		if i += (len(rows.Rows) - 1) * step; !sameEntry(c.Entry(), &want[i]) {
+			t.Fatalf("stands on %v, want %v", c.Entry(), want[i])
+		}
+		if rnd.IntN(6) == 0 {
+			step = -step
+		}
+		if i += step; step > 0 {
+			ok = c.Next()
+		} else {
+			ok = c.Prev()
+		}
+	}
+}
+
+// A batch reaches to the end of the block, and there is nothing after the end.
+func TestRowsEnd(t *testing.T) {
+	g := generator{rnd: rand.New(rand.NewPCG(1, 1)), keys: 100, versions: 1, valueMax: 20}
+	entries := g.entries()
+	fs := vfs.NewMem()
+	r := sst.NewReader(readerOptions(fs, build(t, fs, sst.WriterOptions{}, entries)))
+	defer r.Close()
+	c := r.NewCursor(base.MaxSeqNum)
+	if !c.First() {
+		t.Fatal(c.Err())
+	}
+	var rows cursor.Batch
+	c.More(&rows, 1000)
+	want := len(visible(entries, base.MaxSeqNum)) - 1
+	if len(rows.Rows) != want {
+		t.Fatalf("%d rows, want %d", len(rows.Rows), want)
+	}
+	if c.Next() || c.Err() != nil {
+		t.Fatalf("goes on after the end, or: %v", c.Err())
+	}
+	c.More(&rows, 1)
+	c.Less(&rows, 1)
+	if len(rows.Rows) != want {
+		t.Fatal("reads on after the end")
+	}
+}
