@@ -155,10 +155,16 @@ func quotient(f func(workload.Result) float64) func(...workload.Result) float64 
 	return func(r ...workload.Result) float64 { return f(r[0]) / f(r[1]) }
 }
 
-// Best returns the lowest ratio of throughput, which is that to the best peer.
+// Best returns the lowest ratio of throughput, which is that to the best peer. A peer
+// that has results in the row but shares no round with kstone might be the best one, so
+// then ok is false.
 func (t *Table) Best(row Row) (peer string, ratio Ratio, ok bool) {
 	for _, e := range t.peers() {
-		if r, has := t.Ratio(row, e); has && (!ok || r.Value < ratio.Value) {
+		r, has := t.Ratio(row, e)
+		switch {
+		case !has && len(t.cells[row][e]) > 0:
+			return "", Ratio{}, false
+		case has && (!ok || r.Value < ratio.Value):
 			peer, ratio, ok = e, r, true
 		}
 	}

@@ -1,0 +1,116 @@
+package report_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/golden"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/report"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/workload"
+)
+
+// sample is two runs: one with everything that a report shows, one with an engine that
+// has nothing to be compared with.
+func sample() []report.Run {
+	opened := speeds("reopen", "reopen-killed", "pebble", 1, 2)
+	opened[0].Extra = map[string]float64{"lost_records": 17}
+	first := run(meta(),
+		fills("kstone", 2000, 500_000, 400_000, 600_000),
+		fills("pebble", 6000, 100_000, 200_000, 200_000),
+		fills("harness", 100, 5e6, 5e6, 5e6),
+		speeds("seq", "readseq", "kstone", 1, 2e6), speeds("point", "readseq", "kstone", 1, 3e6),
+		speeds("point", "readrandom", "kstone", 8, 1e6),
+		speeds("point", "readrandom", "pebble", 8, 4e5),
+		speeds("reopen", "reopen-killed", "kstone", 1, 4), opened,
+		[]workload.Result{{Chain: "ycsb", Engine: "pebble", Repeat: 1, Workload: "-",
+			Error: "exit status 2:\nboom"}},
+	)
+	second := run(meta(), speeds("point", "readrandom", "lmdb", 8, 3e6))
+	second.Torn, second.Meta.Commit = true, "decade"
+	return []report.Run{first, second}
+}
+
+func TestMarkdownGolden(t *testing.T) {
+	var b bytes.Buffer
+	if err := report.Markdown(&b, sample(), "charts"); err != nil {
+		t.Fatal(err)
+	}
+	golden.Check(t, "report.golden", b.Bytes())
+}
+
+// TestEveryLinkedChartIsWritten compares the page with the files.
+func TestEveryLinkedChartIsWritten(t *testing.T) {
+	dir := t.TempDir()
+	charts := filepath.Join(dir, "charts")
+	if err := report.Charts(charts, report.NewTable(sample())); err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := report.Markdown(&b, sample(), "charts"); err != nil {
+		t.Fatal(err)
+	}
+	linked := map[string]bool{}
+	for part := range strings.SplitSeq(b.String(), "](charts/") {
+		if name, _, ok := strings.Cut(part, ".svg)"); ok {
+			linked[name+".svg"] = true
+		}
+	}
+	files, err := os.ReadDir(charts)
+	if err != nil || len(files) < 5 {
+		t.Fatalf("%d charts, %v", len(files), err)
+	}
+	for _, f := range files {
+		if !linked[f.Name()] {
+			t.Errorf("%s is not on the page", f.Name())
+		}
+		delete(linked, f.Name())
+	}
+	if len(linked) > 0 {
+		t.Errorf("linked but not there: %v", linked)
+	}
+}
+
+func TestUpdatePageReplacesTheGeneratedPartOnly(t *testing.T) {
+	page := filepath.Join(t.TempDir(), "page.md")
+	for _, text := range []string{"first", "second"} {
+		if err := report.UpdatePage(page, []byte(text+"\n")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, _ := os.ReadFile(page)
+	if !strings.Contains(string(got), "-->\n\nsecond\n\n<!--") || strings.Contains(string(got), "first") {
+		t.Fatalf("page is %q", got)
+	}
+	kept := strings.Replace(string(got), "# Measurements", "# Peers\n\nBy hand.", 1) + "\nAfter.\n"
+	if err := os.WriteFile(page, []byte(kept), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := report.UpdatePage(page, []byte("third")); err != nil {
+		t.Fatal(err)
+	}
+	got, _ = os.ReadFile(page)
+	if want := strings.Replace(kept, "second", "third", 1); string(got) != want {
+		t.Errorf("page is %q, want %q", got, want)
+	}
+	if err := os.WriteFile(page, []byte("# No marks\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if report.UpdatePage(page, nil) == nil {
+		t.Error("a page without the comments is changed")
+	}
+}
+
+func TestLinks(t *testing.T) {
+	for _, c := range [][3]string{
+		{"docs/benchmarks/peers.md", "docs/benchmarks/charts", "charts"},
+		{"build/a.md", "build/charts/a", "charts/a"}, {"", "build/charts", "build/charts"},
+		{"docs/a.md", "build/charts", "../build/charts"}, {"docs/a.md", "", ""},
+	} {
+		if got, err := report.Links(c[0], c[1]); got != c[2] || err != nil {
+			t.Errorf("Links(%q, %q) = %q, %v; want %q", c[0], c[1], got, err, c[2])
+		}
+	}
+}

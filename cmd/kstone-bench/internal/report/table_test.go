@@ -1,0 +1,116 @@
+package report_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/report"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/workload"
+)
+
+var size = report.Size{Records: 2_000_000, ValueBytes: 100}
+
+func row(chain, name string, goroutines int) report.Row {
+	return report.Row{Chain: chain, Workload: name, Goroutines: goroutines, Size: size}
+}
+
+func near(a, b float64) bool { return math.Abs(a-b) < 1e-9*max(math.Abs(a), math.Abs(b), 1) }
+
+func TestMedians(t *testing.T) {
+	table := report.NewTable([]report.Run{run(meta(),
+		speeds("seq", "fillseq", "kstone", 1, 400, 100, 200),
+		speeds("seq", "fillseq", "pebble", 1, 100, 400),
+	)})
+	three, _ := table.Cell(row("seq", "fillseq", 1), "kstone")
+	two, _ := table.Cell(row("seq", "fillseq", 1), "pebble")
+	if three.PerSecond != 200 || two.PerSecond != 250 {
+		t.Errorf("medians of throughput are %g and %g, want 200 and 250", three.PerSecond,
+			two.PerSecond)
+	}
+	if three.Max != 1e6 || three.P999 != 5e4 {
+		t.Errorf("longest %g, want that of all rounds, 1e6; p99.9 %g, want the median 5e4",
+			three.Max, three.P999)
+	}
+	if _, ok := table.Cell(row("seq", "fillseq", 1), "bbolt"); ok {
+		t.Error("an engine without results has a cell")
+	}
+}
+
+func TestRatiosAreTakenWithinRounds(t *testing.T) {
+	// The machine is three times as fast in the second round. The medians are 300 and
+	// 150, but within the rounds kstone is 3, 3 and 2 times as fast.
+	table := report.NewTable([]report.Run{run(meta(),
+		speeds("seq", "fillseq", "kstone", 1, 300, 900, 300),
+		speeds("seq", "fillseq", "pebble", 1, 100, 300, 150),
+	)})
+	r, ok := table.Ratio(row("seq", "fillseq", 1), "pebble")
+	if !ok || !near(r.Value, 3) || r.Rounds != 3 {
+		t.Errorf("ratio %+v, %v; want 3 of 3 rounds", r, ok)
+	}
+}
+
+func TestRatiosNeedASharedRound(t *testing.T) {
+	seq := row("seq", "fillseq", 1)
+	table := report.NewTable([]report.Run{
+		run(meta(), speeds("seq", "fillseq", "kstone", 1, 300, 300),
+			speeds("seq", "fillseq", "pebble", 1, 100)), // its second round failed
+		run(meta(), speeds("seq", "fillseq", "lmdb", 1, 100, 100)),
+		run(meta(), speeds("seq", "fillseq", "kstone", 1, 500),
+			speeds("seq", "fillseq", "pebble", 1, 100)),
+	})
+	if r, ok := table.Ratio(seq, "lmdb"); ok {
+		t.Errorf("ratio %+v of engines that share no run", r)
+	}
+	if r, ok := table.Ratio(seq, "pebble"); !ok || r.Rounds != 2 || !near(r.Value, 4) {
+		t.Errorf("ratio %+v, %v; want 4, of one round in each of two runs", r, ok)
+	}
+	if peer, r, ok := table.Best(seq); ok {
+		t.Errorf("best peer %s, %+v, although one is out of comparison", peer, r)
+	}
+	if c, ok := table.Cell(seq, "lmdb"); !ok || c.PerSecond != 100 {
+		t.Errorf("the figures of a run of its own are %+v, %v", c, ok)
+	}
+}
+
+func TestSizesAreNotMixed(t *testing.T) {
+	small := meta()
+	small.Records = 200_000
+	table := report.NewTable([]report.Run{
+		run(meta(), speeds("seq", "fillseq", "kstone", 1, 300)),
+		run(small, speeds("seq", "fillseq", "pebble", 1, 100)),
+	})
+	if len(table.Rows) != 2 {
+		t.Errorf("rows %v, want one for each size", table.Rows)
+	}
+}
+
+func TestBestAndGeometricMean(t *testing.T) {
+	a, b := row("seq", "fillseq", 1), row("point", "readrandom", 8)
+	table := report.NewTable([]report.Run{run(meta(),
+		speeds("seq", "fillseq", "kstone", 1, 400), speeds("seq", "fillseq", "pebble", 1, 100),
+		speeds("seq", "fillseq", "lmdb", 1, 200), speeds("seq", "fillseq", "harness", 1, 9999),
+		speeds("point", "readrandom", "kstone", 8, 900),
+		speeds("point", "readrandom", "pebble", 8, 100),
+	)})
+	peer, r, ok := table.Best(a)
+	if peer != "lmdb" || !near(r.Value, 2) || !ok {
+		t.Errorf("best peer %s with %+v, want lmdb with 2; the harness is none", peer, r)
+	}
+	mean, n := table.GeometricMean([]report.Row{a, b}, "pebble")
+	if !near(mean, 6) || n != 2 {
+		t.Errorf("mean of 4 and 9 is %g of %d, want 6 of 2", mean, n)
+	}
+	if mean, n := table.GeometricMean([]report.Row{a, b}, "bbolt"); mean != 0 || n != 0 {
+		t.Errorf("mean over nothing is %g of %d", mean, n)
+	}
+}
+
+func TestFailuresAreKeptApart(t *testing.T) {
+	table := report.NewTable([]report.Run{run(meta(),
+		speeds("seq", "fillseq", "kstone", 1, 400),
+		[]workload.Result{{Chain: "seq", Engine: "pebble", Workload: "-", Error: "boom"}},
+	)})
+	if len(table.Failed) != 1 || len(table.Rows) != 1 || len(table.Engines) != 1 {
+		t.Errorf("failed %v, rows %v, engines %v", table.Failed, table.Rows, table.Engines)
+	}
+}

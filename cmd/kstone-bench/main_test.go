@@ -1,0 +1,70 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const rawText = `{"meta":{"cpu":"Abacus","cores":2,"records":2000000,"value_bytes":100,` +
+	`"versions":{"kstone":"c0ffee"},"unsynced":{"kstone":"kill"}}}
+{"chain":"seq","workload":"fillseq","engine":"kstone","goroutines":1,"per_second":400000}
+{"chain":"seq","workload":"fillseq","engine":"pebble","goroutines":1,"per_second":100000}
+{"chain":"seq","workl`
+
+func rawFile(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "raw.jsonl")
+	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func TestReportCommand(t *testing.T) {
+	dir, raw := t.TempDir(), rawFile(t, rawText)
+	page, charts := filepath.Join(dir, "page.md"), filepath.Join(dir, "charts")
+	for range 2 { // the second time, the page exists
+		var out bytes.Buffer
+		err := makeReport([]string{"-page", page, "-charts", charts, raw}, &out)
+		if err != nil || out.Len() > 0 {
+			t.Fatalf("report: %v, printed %q", err, out.String())
+		}
+	}
+	text, err := os.ReadFile(page)
+	if err != nil || !strings.Contains(string(text), "](charts/ratio.svg)") ||
+		!strings.Contains(string(text), "not to its end") {
+		t.Errorf("page is %q, %v", text, err)
+	}
+	if _, err := os.Stat(filepath.Join(charts, "ratio.svg")); err != nil {
+		t.Error(err)
+	}
+	var out bytes.Buffer
+	if err := makeReport([]string{raw}, &out); err != nil ||
+		strings.Contains(out.String(), "![") || !strings.Contains(out.String(), "4.00") {
+		t.Errorf("report without charts: %v\n%s", err, out.String())
+	}
+}
+
+func TestTargetsCommand(t *testing.T) {
+	var out bytes.Buffer
+	if err := checkTargets([]string{rawFile(t, rawText)}, &out); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "3 reached, 0 missed, ") {
+		t.Errorf("targets:\n%s", out.String())
+	}
+}
+
+func TestFilesOfDifferentMachinesAreRefused(t *testing.T) {
+	other := rawFile(t, strings.Replace(rawText, "Abacus", "Slide rule", 1))
+	err := checkTargets([]string{rawFile(t, rawText), other}, new(bytes.Buffer))
+	if err == nil || !strings.Contains(err.Error(), "different machines") {
+		t.Errorf("error %v", err)
+	}
+	if err := checkTargets(nil, new(bytes.Buffer)); err == nil {
+		t.Error("no file at all passes")
+	}
+}
