@@ -41,9 +41,13 @@ var ratios = chart.Ratios{
 }
 
 func TestGolden(t *testing.T) {
-	golden.Check(t, "bars.svg", bars.SVG())
-	golden.Check(t, "ranges.svg", ranges.SVG())
-	golden.Check(t, "ratios.svg", ratios.SVG())
+	for file, svg := range map[string][]byte{
+		"bars.svg": bars.SVG(), "ranges.svg": ranges.SVG(), "ratios.svg": ratios.SVG(),
+	} {
+		if err := golden.Check(file, svg); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 func TestWellFormed(t *testing.T) {

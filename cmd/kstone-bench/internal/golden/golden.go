@@ -3,40 +3,30 @@ package golden
 
 import (
 	"bytes"
+	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
-	"testing"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// Check fails the test unless got is the content of the file in testdata; with the flag
-// -update it writes the file instead.
-func Check(t *testing.T, file string, got []byte) {
-	t.Helper()
+// Check returns an error unless got is the content of the file in testdata; with the
+// flag -update it writes the file instead.
+func Check(file string, got []byte) error {
 	name := filepath.Join("testdata", file)
 	if *update {
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
+		return errors.Join(os.MkdirAll("testdata", 0o755), os.WriteFile(name, got, 0o644))
 	}
 	want, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if bytes.Equal(got, want) {
-		return
+	if err != nil || bytes.Equal(got, want) {
+		return err
 	}
 	a, b := bytes.Split(got, []byte("\n")), bytes.Split(want, []byte("\n"))
-	for i := range max(len(a), len(b)) {
-		if i >= len(a) || i >= len(b) || !bytes.Equal(a[i], b[i]) {
-			t.Fatalf("%s differs in line %d:\n got %.200s\nwant %.200s", name, i+1,
-				line(a, i), line(b, i))
+	for i := 0; ; i++ {
+		if x, y := line(a, i), line(b, i); !bytes.Equal(x, y) {
+			return fmt.Errorf("%s, line %d:\n got %.200s\nwant %.200s", name, i+1, x, y)
 		}
 	}
 }

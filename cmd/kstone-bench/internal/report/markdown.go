@@ -149,7 +149,9 @@ func (p *page) group(t *Table, g group) {
 	p.printf("%s:\n\n", what)
 	p.header(slices.Concat([]string{"workload"}, t.Engines, ratioHeads(t))...)
 	for _, row := range rows {
-		cells := t.line(row, t.Engines, func(r workload.Result) string { return number(g.speed(r)) })
+		cells := t.line(row, t.Engines, func(r workload.Result) string {
+			return number(g.speed(r))
+		})
 		p.row(append(cells, t.ratioCells(row)...)...)
 	}
 	p.printf("\n")

@@ -38,7 +38,9 @@ func TestMarkdownGolden(t *testing.T) {
 	if err := report.Markdown(&b, sample(), "charts"); err != nil {
 		t.Fatal(err)
 	}
-	golden.Check(t, "report.golden", b.Bytes())
+	if err := golden.Check("report.golden", b.Bytes()); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestEveryLinkedChartIsWritten compares the page with the files.
@@ -81,7 +83,8 @@ func TestUpdatePageReplacesTheGeneratedPartOnly(t *testing.T) {
 		}
 	}
 	got, _ := os.ReadFile(page)
-	if !strings.Contains(string(got), "-->\n\nsecond\n\n<!--") || strings.Contains(string(got), "first") {
+	if !strings.Contains(string(got), "-->\n\nsecond\n\n<!--") ||
+		strings.Contains(string(got), "first") {
 		t.Fatalf("page is %q", got)
 	}
 	kept := strings.Replace(string(got), "# Measurements", "# Peers\n\nBy hand.", 1) + "\nAfter.\n"

@@ -31,7 +31,8 @@ func UpdatePage(file string, generated []byte) error {
 		return fmt.Errorf("%s has no lines %q and %q", file, pageBegin, pageEnd)
 	}
 	text := bytes.Join([][]byte{
-		before, []byte(pageBegin + "\n\n"), bytes.TrimSpace(generated), []byte("\n\n" + pageEnd), after,
+		before, []byte(pageBegin + "\n\n"), bytes.TrimSpace(generated),
+		[]byte("\n\n" + pageEnd), after,
 	}, nil)
 	return os.WriteFile(file, text, 0o644)
 }

@@ -61,7 +61,8 @@ func TestProgressOnATerminalIsOneLine(t *testing.T) {
 	p.result(workload.Result{Engine: "kstone", Chain: "seq", Error: errors.ErrUnsupported.Error()})
 	p.finish()
 	p.end()
-	if s := out.String(); strings.Count(s, "\n") != 2 || !strings.Contains(s, "failed: unsupported") ||
+	if s := out.String(); strings.Count(s, "\n") != 2 ||
+		!strings.Contains(s, "failed: unsupported") ||
 		!strings.HasSuffix(s, "1 of 1 chains in 0s\n") {
 		t.Errorf("written %q", s)
 	}

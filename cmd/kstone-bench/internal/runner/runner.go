@@ -56,11 +56,11 @@ func (s *Settings) Check() error {
 	for _, pair := range s.Skip {
 		engine, chain, _ := strings.Cut(pair, "/")
 		if !slices.Contains(s.Engines, engine) || !slices.Contains(s.Chains, chain) {
-			all = append(all, fmt.Errorf("nothing to skip: %q is no engine/chain of this run", pair))
+			all = append(all, fmt.Errorf("nothing to skip: this run has no engine/chain %q", pair))
 		}
 	}
 	if s.Records%100 != 0 {
-		all = append(all, fmt.Errorf("%d records are no whole number of batches of 100", s.Records))
+		all = append(all, fmt.Errorf("%d records are not whole batches of 100", s.Records))
 	}
 	if s.Repeats < 1 || s.Records < leastRecords || s.Seconds <= 0 {
 		all = append(all, fmt.Errorf("%d rounds of %d records and %g seconds: want at least 1, %d "+
