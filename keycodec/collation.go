@@ -90,23 +90,20 @@ func (c Collation) appendFolded(dst []byte, s string) []byte {
 	return dst
 }
 
-// foldRune returns the simple case folding of r: the lower-case letter of those that
-// differ in case only. Cherokee folds to upper case, as its lower case came later.
+// foldRune returns the simple case folding of r: the lower case of its upper case.
+// Cherokee folds to upper case, as its lower case came later.
 //
 // Why it may depend on the tables of the Go release: Unicode never changes the folding of
 // a character that exists, so a later table folds all text of today's characters alike.
 func foldRune(r rune) rune {
-	least := r
-	for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {
-		least = min(least, next)
+	if unicode.SimpleFold(r) == r {
+		return r // no other character differs from it in case only; so İ, whose lower case is i
 	}
-	switch {
-	case least == r && unicode.SimpleFold(r) == r:
-		return r
-	case 0x13a0 <= least && least <= 0x13f5: // Cherokee
-		return least
+	upper := unicode.ToUpper(r)
+	if 0x13a0 <= upper && upper <= 0x13f5 { // Cherokee
+		return upper
 	}
-	return unicode.ToLower(least)
+	return unicode.ToLower(upper)
 }
 
 // append appends the ordered encoding of s under the collation.

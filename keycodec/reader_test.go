@@ -74,7 +74,8 @@ func TestReaderReadsTuples(t *testing.T) {
 			t.Fatalf("EncodedField(%d) of %x is %x, error %v; want %x", i, key, alone, err, want)
 		}
 		v, rest, err := fields[i].Decode(append(bytes.Clone(want), 7))
-		if err != nil || !bytes.Equal(rest, []byte{7}) || compareField(fields[i], v, values[i]) != 0 {
+		same := compareField(fields[i], v, values[i]) == 0
+		if err != nil || !bytes.Equal(rest, []byte{7}) || !same {
 			t.Fatalf("Field.Decode(%x) = %v, %x, %v", want, v, rest, err)
 		}
 		if rest, err := fields[i].Skip(append(bytes.Clone(want), 7)); err != nil || len(rest) != 1 {
@@ -88,7 +89,8 @@ func TestReaderReportsDamage(t *testing.T) {
 		s := schemas().Draw(t, "schema")
 		b := must(s.Append(nil, tuple(t, s)...))
 		i := rapid.IntRange(0, len(b)-1).Draw(t, "at")
-		b[i] = rapid.OneOf(rapid.SampledFrom([]byte{0, 1, 2, 0xff}), rapid.Byte()).Draw(t, "byte")
+		likely := rapid.SampledFrom([]byte{0, 1, 2, 0xff})
+		b[i] = rapid.OneOf(likely, rapid.Byte()).Draw(t, "byte")
 		b = b[:rapid.IntRange(0, len(b)).Draw(t, "length")]
 		r := s.Reader(b)
 		for _, f := range s.Fields() {
@@ -128,8 +130,8 @@ func TestReaderRefuses(t *testing.T) {
 			continue
 		}
 		sticky := r.Err()
-		zero := r.String() == "" && r.Bytes() == nil && r.Int() == 0 && r.Uint() == 0 && !r.Bool() &&
-			r.Float() == 0 && r.Time().IsZero() && r.UUID() == keycodec.UUID{} && !r.Null() &&
+		zero := r.String() == "" && r.Bytes() == nil && r.Int() == 0 && r.Uint() == 0 &&
+			!r.Bool() && r.Float() == 0 && r.Time().IsZero() && r.UUID() == keycodec.UUID{} && !r.Null() &&
 			r.Decimal() == keycodec.Decimal{} && r.Coefficient() == 0 && r.IP() == netip.Addr{} &&
 			r.IPPrefix() == netip.Prefix{}
 		if r.Skip(1); !zero || r.Err() != sticky {

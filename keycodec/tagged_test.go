@@ -79,7 +79,8 @@ func compareElements(a, b any) int {
 
 func drawElement(t *rapid.T) any {
 	var v any
-	if f := fuzzKinds[rapid.IntRange(0, len(fuzzKinds)-1).Draw(t, "kind")]; f.Type != keycodec.TypeString {
+	f := fuzzKinds[rapid.IntRange(0, len(fuzzKinds)-1).Draw(t, "kind")]
+	if f.Type != keycodec.TypeString {
 		v = drawValue(t, f)
 	} else {
 		v = string(awkward(0).Draw(t, "text"))
@@ -155,7 +156,8 @@ var taggedVectors = []struct {
 	{1.0, "30 bff0000000000000", "1"},
 	{keycodec.NewDecimal(15, 1), "38 a2 02 33 00", "1.5"},
 	{time.Unix(1, 5).UTC(), "40 8000000000000001 00000005", "1970-01-01T00:00:01.000000005Z"},
-	{keycodec.UUID{}, "48 00000000000000000000000000000000", "00000000-0000-0000-0000-000000000000"},
+	{keycodec.UUID{}, "48 00000000000000000000000000000000",
+		"00000000-0000-0000-0000-000000000000"},
 	{netip.MustParseAddr("10.0.0.1"), "50 04 0a000001", "10.0.0.1"},
 	{netip.MustParsePrefix("10.0.0.0/8"), "58 04 0a000000 08", "10.0.0.0/8"},
 	{[]byte{0}, "60 0001 0000", `x"00"`},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"math"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -36,6 +37,12 @@ func some(v []byte) []byte  { return append(keycodec.AppendNotNull(nil), v...) }
 func desc(v []byte) []byte  { return keycodec.InvertFrom(bytes.Clone(v), 0) }
 func flag(v bool) []byte    { return keycodec.AppendBool(nil, v) }
 func clock(s string) []byte { return stamp(s, keycodec.Millisecond) }
+func ip(s string) []byte    { return must(keycodec.AppendIP(nil, netip.MustParseAddr(s))) }
+func cidr(s string) []byte  { return must(keycodec.AppendIPPrefix(nil, netip.MustParsePrefix(s))) }
+func fixed(s string, scale int32) []byte {
+	return must(keycodec.AppendFixed(nil, decimal(s), scale))
+}
+
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
@@ -126,6 +133,71 @@ var orders = []ascending{
 		{"12345.67", dec("12345.67"), "a4 02 18 2e 44 00"},
 		{"1e62", dec("1e62"), "c1 80000020 02 00"},
 		{"1e70", dec("1e70"), "c1 80000024 02 00"},
+	}},
+	{"int8", []encoding{
+		{"min", keycodec.AppendInt8(nil, -128), "00"}, {"-1", keycodec.AppendInt8(nil, -1), "7f"},
+		{"0", keycodec.AppendInt8(nil, 0), "80"}, {"max", keycodec.AppendInt8(nil, 127), "ff"},
+	}},
+	{"int16", []encoding{
+		{"min", keycodec.AppendInt16(nil, math.MinInt16), "0000"},
+		{"-1", keycodec.AppendInt16(nil, -1), "7fff"},
+		{"0", keycodec.AppendInt16(nil, 0), "8000"},
+		{"max", keycodec.AppendInt16(nil, math.MaxInt16), "ffff"},
+	}},
+	{"int32", []encoding{
+		{"min", keycodec.AppendInt32(nil, math.MinInt32), "00000000"},
+		{"-1", keycodec.AppendInt32(nil, -1), "7fffffff"},
+		{"0", keycodec.AppendInt32(nil, 0), "80000000"},
+		{"max", keycodec.AppendInt32(nil, math.MaxInt32), "ffffffff"},
+	}},
+	{"uint8", []encoding{
+		{"0", keycodec.AppendUint8(nil, 0), "00"}, {"max", keycodec.AppendUint8(nil, 255), "ff"},
+	}},
+	{"uint16", []encoding{
+		{"1", keycodec.AppendUint16(nil, 1), "0001"},
+		{"256", keycodec.AppendUint16(nil, 256), "0100"},
+	}},
+	{"uint32", []encoding{
+		{"1", keycodec.AppendUint32(nil, 1), "00000001"},
+		{"max", keycodec.AppendUint32(nil, math.MaxUint32), "ffffffff"},
+	}},
+	{"float32", []encoding{
+		{"NaN", keycodec.AppendFloat32(nil, float32(math.NaN())), "00000000"},
+		{"-Inf", keycodec.AppendFloat32(nil, float32(math.Inf(-1))), "007fffff"},
+		{"-1", keycodec.AppendFloat32(nil, -1), "407fffff"},
+		{"0", keycodec.AppendFloat32(nil, 0), "80000000"},
+		{"tiny", keycodec.AppendFloat32(nil, math.SmallestNonzeroFloat32), "80000001"},
+		{"1", keycodec.AppendFloat32(nil, 1), "bf800000"},
+		{"+Inf", keycodec.AppendFloat32(nil, float32(math.Inf(1))), "ff800000"},
+	}},
+	{"time, full range", []encoding{
+		{"year 1", stamp("0001-01-01T00:00:00Z", keycodec.FullRange), "7ffffff1886e0900 00000000"},
+		{"-1 ns", stamp("1969-12-31T23:59:59.999999999Z", keycodec.FullRange),
+			"7fffffffffffffff 3b9ac9ff"},
+		{"epoch", stamp("1970-01-01T00:00:00Z", keycodec.FullRange), "8000000000000000 00000000"},
+		{"1 ns", stamp("1970-01-01T00:00:00.000000001Z", keycodec.FullRange),
+			"8000000000000000 00000001"},
+	}},
+	{"fixed", []encoding{
+		{"-1.5", fixed("-1.5", 2), "7fffffffffffff6a"}, {"0", fixed("0", 2), "8000000000000000"},
+		{"0.01", fixed("0.01", 2), "8000000000000001"},
+		{"1.00", fixed("1.00", 2), "8000000000000064"},
+	}},
+	{"IP address", []encoding{
+		{"0.0.0.0", ip("0.0.0.0"), "04 00000000"}, {"10.0.0.1", ip("10.0.0.1"), "04 0a000001"},
+		{"255.255.255.255", ip("255.255.255.255"), "04 ffffffff"},
+		{"::", ip("::"), "06" + strings.Repeat("00", 16)},
+		{"::ffff:10.0.0.1", ip("::ffff:10.0.0.1"),
+			"06" + strings.Repeat("00", 10) + "ffff 0a000001"},
+		{"2001:db8::1", ip("2001:db8::1"), "06 20010db8" + strings.Repeat("00", 11) + "01"},
+	}},
+	{"IP prefix", []encoding{
+		{"0.0.0.0/0", cidr("0.0.0.0/0"), "04 00000000 00"},
+		{"10.0.0.0/8", cidr("10.0.0.0/8"), "04 0a000000 08"},
+		{"10.0.0.0/24", cidr("10.0.0.0/24"), "04 0a000000 18"},
+		{"10.0.1.0/24", cidr("10.0.1.0/24"), "04 0a000100 18"},
+		{"::/0", cidr("::/0"), "06" + strings.Repeat("00", 16) + "00"},
+		{"fe80::/10", cidr("fe80::/10"), "06 fe80" + strings.Repeat("00", 14) + "0a"},
 	}},
 	{"nullable, NULLs first", []encoding{
 		{"NULL", null(false), "00"}, {"", some(str("")), "01 0000"}, {"a", some(str("a")), ""},
@@ -262,7 +334,6 @@ func TestUUIDText(t *testing.T) {
 }
 
 func TestDecodersRefuse(t *testing.T) {
-	type decoder = func([]byte) error
 	text := func(b []byte) error { _, _, err := keycodec.DecodeBytes(b); return err }
 	boolean := func(b []byte) error { _, _, err := keycodec.DecodeBool(b); return err }
 	float := func(b []byte) error { _, _, err := keycodec.DecodeFloat64(b); return err }
@@ -276,11 +347,7 @@ func TestDecodersRefuse(t *testing.T) {
 	dec := func(b []byte) error { _, _, err := keycodec.DecodeDecimal(b); return err }
 	first := func(b []byte) error { _, _, err := keycodec.DecodeNull(b, false); return err }
 	last := func(b []byte) error { _, _, err := keycodec.DecodeNull(b, true); return err }
-	for _, c := range []struct {
-		name, bytes string
-		decode      decoder
-		offset      int64
-	}{
+	refuses(t, []refusal{
 		{"empty string", "", text, 0},
 		{"string without end", "61 62", text, 2},
 		{"half a terminator", "61 00", text, 2},
@@ -314,7 +381,51 @@ func TestDecodersRefuse(t *testing.T) {
 		{"huge form of a tiny exponent", "c1 7fffffde 02 00", dec, 1},
 		{"exponent over the limit", "c1 ffffffff 02 00", dec, 1},
 		{"exponent under the limit", "81 00000000 02 00", dec, 1},
-	} {
+	})
+}
+
+func TestDecodersOfOtherTypesRefuse(t *testing.T) {
+	full := func(b []byte) error {
+		_, _, err := keycodec.DecodeTime(b, keycodec.FullRange)
+		return err
+	}
+	single := func(b []byte) error { _, _, err := keycodec.DecodeFloat32(b); return err }
+	short := func(b []byte) error { _, _, err := keycodec.DecodeInt32(b); return err }
+	tiny := func(b []byte) error { _, _, err := keycodec.DecodeUint8(b); return err }
+	scaled := func(b []byte) error { _, _, err := keycodec.DecodeFixed(b, 2); return err }
+	address := func(b []byte) error { _, _, err := keycodec.DecodeIP(b); return err }
+	network := func(b []byte) error { _, _, err := keycodec.DecodeIPPrefix(b); return err }
+	refuses(t, []refusal{
+		{"short full time", "8000000000000000 000000", full, 11},
+		{"a second too many", "ffffffffffffffff 00000000", full, 0},
+		{"nanoseconds of a second", "8000000000000000 3b9aca00", full, 8},
+		{"short float32", "80 00", single, 2},
+		{"-0 of 32 bits", "7fffffff", single, 0},
+		{"another NaN of 32 bits", "ffc00000", single, 0},
+		{"short int32", "80 00 00", short, 3},
+		{"no uint8", "", tiny, 0},
+		{"short fixed", "80", scaled, 1},
+		{"no address", "", address, 0},
+		{"address of family 5", "05 0a000001", address, 0},
+		{"short IPv4", "04 0a0000", address, 4},
+		{"short IPv6", "06 0a000000", address, 5},
+		{"no prefix", "", network, 0},
+		{"prefix without a length", "04 0a000000", network, 5},
+		{"prefix of 33 bits", "04 0a000000 21", network, 5},
+		{"bits behind the prefix", "04 0a000001 08", network, 1},
+	})
+}
+
+// refusal is an input that a decoder has to report as damaged at an offset.
+type refusal struct {
+	name, bytes string
+	decode      func([]byte) error
+	offset      int64
+}
+
+func refuses(t *testing.T, list []refusal) {
+	t.Helper()
+	for _, c := range list {
 		err := c.decode(unhex(t, c.bytes))
 		var e *corrupt.Error
 		if !errors.As(err, &e) || e.Offset != c.offset {
