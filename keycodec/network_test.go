@@ -75,7 +75,8 @@ func TestCoefficient(t *testing.T) {
 		{"92233720368.54775807", 8, math.MaxInt64}, {"9223372036854775807", 0, math.MaxInt64},
 	} {
 		if got, err := decimal(v.text).Coefficient(v.scale); err != nil || got != v.want {
-			t.Errorf("%s with %d places is %d, error %v; want %d", v.text, v.scale, got, err, v.want)
+			t.Errorf("%s with %d places is %d, error %v; want %d", v.text, v.scale, got, err,
+				v.want)
 		}
 	}
 	for text, scale := range map[string]int32{

@@ -131,9 +131,9 @@ func TestReaderRefuses(t *testing.T) {
 		}
 		sticky := r.Err()
 		zero := r.String() == "" && r.Bytes() == nil && r.Int() == 0 && r.Uint() == 0 &&
-			!r.Bool() && r.Float() == 0 && r.Time().IsZero() && r.UUID() == keycodec.UUID{} && !r.Null() &&
-			r.Decimal() == keycodec.Decimal{} && r.Coefficient() == 0 && r.IP() == netip.Addr{} &&
-			r.IPPrefix() == netip.Prefix{}
+			!r.Bool() && r.Float() == 0 && r.Time().IsZero() && r.UUID() == keycodec.UUID{} &&
+			!r.Null() && r.Decimal() == keycodec.Decimal{} && r.Coefficient() == 0 &&
+			r.IP() == netip.Addr{} && r.IPPrefix() == netip.Prefix{}
 		if r.Skip(1); !zero || r.Err() != sticky {
 			t.Errorf("%s: the reader goes on after %v", name, sticky)
 		}
