@@ -117,3 +117,23 @@ func TestLinks(t *testing.T) {
 		}
 	}
 }
+
+// TestThePageOfResultsCanBeUpdated replaces the results on a copy of the page.
+func TestThePageOfResultsCanBeUpdated(t *testing.T) {
+	before, err := os.ReadFile("../../../../docs/benchmarks/peers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := filepath.Join(t.TempDir(), "peers.md")
+	if err := os.WriteFile(page, before, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := report.UpdatePage(page, []byte("## New\n")); err != nil {
+		t.Fatal(err)
+	}
+	after, _ := os.ReadFile(page)
+	head, _, _ := strings.Cut(string(before), "<!--")
+	if !strings.HasPrefix(string(after), head) || !strings.Contains(string(after), "\n## New\n") {
+		t.Errorf("the page becomes %q", after)
+	}
+}
