@@ -88,7 +88,10 @@ func (osFS) Lock(name, owner string, shared bool) (io.Closer, error) {
 		if err = f.Truncate(0); err == nil {
 			_, err = f.WriteAt([]byte(owner), 0)
 		}
-		err = wrapOS(err)
+		// The owner is for people. A full disk must not keep anybody from opening.
+		if err = wrapOS(err); errors.Is(err, ErrNoSpace) {
+			err = nil
+		}
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
