@@ -1,5 +1,5 @@
 # Every target works offline once the Go modules are there. `make` lists them.
-# Variables: TIME (fuzz, stress), REF (bench-compare), BENCH, COUNT (bench).
+# Variables: TIME (fuzz, stress), CYCLES (powercut), REF (bench-compare), BENCH, COUNT (bench).
 
 GO    ?= go
 TIME  ?= 30s
@@ -14,7 +14,7 @@ SAY       = @printf '\n==> %s\n'
 
 .DEFAULT_GOAL := help
 .PHONY: FORCE help demo test check fmt-check vet cross tidy-check unit race lint \
-	fuzz fuzz-smoke stress scale golden bench bench-compare \
+	fuzz fuzz-smoke stress powercut canary scale golden bench bench-compare \
 	bench-check bench-quick bench-full cover clean
 
 help: ## list the targets
@@ -72,6 +72,15 @@ fuzz-smoke:
 stress: ## random, crash and concurrency tests again and again with new seeds, TIME=30s
 	$(SAY) "stress for $(TIME)"
 	@tools/stress.sh $(TIME)
+
+CYCLES ?= 100
+powercut: ## power cuts, failing syncs, full disks on real ext4 and XFS (root, Linux), CYCLES=100
+	$(SAY) "real file systems, $(CYCLES) cycles each"
+	@KSTONE_POWERCUT_CYCLES=$(CYCLES) $(GO) test -count=1 -v -timeout 120m ./tests/powercut
+
+canary: ## break one promise after the other in a copy, and see a test fail for each
+	$(SAY) "planted bugs: each must be caught by its test"
+	@KSTONE_CANARY=1 $(GO) test -count=1 -v -timeout 60m ./tests/canary
 
 scale: ## ten million items: times and memory, as docs/limits.md quotes; minutes, 4 GB of disk
 	@KSTONE_SCALE=1 $(GO) test -count=1 -v -timeout 60m -run '^TestScale' ./engine

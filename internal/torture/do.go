@@ -38,6 +38,9 @@ func (c *child) do(ctx context.Context, s *step, p *progress, expected bool) err
 		return c.db.Delete(s.changes[0].key, o)
 	case stepDeleteRange:
 		ch := &s.changes[0]
+		if ch.from > ch.to {
+			s.durable = false // an empty range is no commit, and syncs nothing
+		}
 		return c.db.DeleteRange(ch.key.PK, engine.SKBetween([]byte(ch.from), []byte(ch.to)), o)
 	case stepPutIfAbsent:
 		err = c.db.PutIfAbsent(s.changes[0].key, s.changes[0].value, o)

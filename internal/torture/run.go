@@ -128,7 +128,7 @@ func (r *runner) delay() time.Duration {
 
 // cycle is one child, one kill, one check.
 func (r *runner) cycle(ctx context.Context) error {
-	s, err := start(r.c.Command, Order{
+	s, err := Start(r.c.Command, Order{
 		Dir: r.c.Dir, Seed: r.c.Seed, Cycle: r.rep.Cycles, Workers: r.c.Workers, From: r.steps(),
 	})
 	if err != nil {

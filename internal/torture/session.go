@@ -12,17 +12,18 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
-// session is the life of one child.
-type session struct {
+// Session is the life of one child.
+type Session struct {
 	cmd    *exec.Cmd
 	stderr bytes.Buffer
 	pipe   io.ReadCloser
 	ended  chan struct{} // closed when the child has said its last
 
-	// What the child has said; of whoever waits for ended.
+	mu     sync.Mutex // guards what the child has said
 	ready  bool
 	acked  []int // the last acknowledged step of each worker
 	synced []int // the last that survives a power cut
@@ -31,15 +32,15 @@ type session struct {
 	bad    error            // a line that makes no sense
 }
 
-// start runs a child of the program in command.
-func start(command []string, o Order) (*session, error) {
+// Start runs a child of the program in command, which calls Child if Env is set.
+func Start(command []string, o Order) (*Session, error) {
 	order, err := json.Marshal(o)
 	if err != nil {
 		return nil, err
 	}
-	s := &session{
+	s := &Session{
 		ended: make(chan struct{}), copies: map[string][]int{},
-		acked: slices.Clone(o.From), synced: make([]int, len(o.From)),
+		acked: slices.Clone(o.From), synced: slices.Clone(o.From),
 	}
 	s.cmd = exec.Command(command[0], command[1:]...)
 	s.cmd.Env = append(os.Environ(), Env+"="+string(order))
@@ -54,7 +55,7 @@ func start(command []string, o Order) (*session, error) {
 	return s, nil
 }
 
-func (s *session) listen() {
+func (s *Session) listen() {
 	defer close(s.ended)
 	lines := bufio.NewReader(s.pipe)
 	began := map[string][]int{}
@@ -63,13 +64,15 @@ func (s *session) listen() {
 		if err != nil {
 			return // what the kill has torn was not said
 		}
+		s.mu.Lock()
 		if err := s.hear(strings.Fields(line), began); err != nil && s.bad == nil {
 			s.bad = fmt.Errorf("the child says %q: %w", line, err)
 		}
+		s.mu.Unlock()
 	}
 }
 
-func (s *session) hear(words []string, began map[string][]int) error {
+func (s *Session) hear(words []string, began map[string][]int) error {
 	if len(words) == 1 && words[0] == "ready" {
 		s.ready = true
 		return nil
@@ -103,7 +106,7 @@ func (s *session) hear(words []string, began map[string][]int) error {
 
 // kill ends the child after d, or when ctx ends, and returns when all that it has said is
 // known. A child that ended by itself is an error.
-func (s *session) kill(ctx context.Context, d time.Duration) error {
+func (s *Session) kill(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -120,4 +123,24 @@ func (s *session) kill(ctx context.Context, d time.Duration) error {
 			strings.TrimSpace(s.stderr.String()))
 	}
 	return s.bad
+}
+
+// Ended is closed when the child has ended, of itself or because it was killed.
+func (s *Session) Ended() <-chan struct{} { return s.ended }
+
+// Acked returns the last step that each worker has acknowledged, and the last one that
+// it said survives a power cut, as far as known at the moment.
+func (s *Session) Acked() (acked, synced []int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.acked), slices.Clone(s.synced)
+}
+
+// Stop kills the child, waits for it, and returns what it wrote to standard error and how
+// it ended. It may have ended before.
+func (s *Session) Stop() (said string, end error) {
+	_ = s.cmd.Process.Kill()
+	<-s.ended
+	end = s.cmd.Wait()
+	return s.stderr.String(), end
 }
