@@ -195,43 +195,43 @@ func middle(v []float64) float64 {
 	return v[len(v)/2]
 }
 
-// median makes one result of the repeats. The maximum is the largest of all.
+// median makes one result of the repeats, figure by figure. The longest latency is that
+// of all of them.
 func median(all []workload.Result) workload.Result {
-	of := func(f func(*workload.Result) float64) float64 {
+	of := func(f func(r *workload.Result) float64) float64 {
 		v := make([]float64, len(all))
 		for i := range all {
 			v[i] = f(&all[i])
 		}
 		return middle(v)
 	}
-	count := func(f func(*workload.Result) int64) int64 {
-		return int64(of(func(r *workload.Result) float64 { return float64(f(r)) }))
-	}
 	m := all[0]
-	m.Ops = count(func(r *workload.Result) int64 { return r.Ops })
-	m.Seconds = of(func(r *workload.Result) float64 { return r.Seconds })
-	m.PerSecond = of(func(r *workload.Result) float64 { return r.PerSecond })
-	m.CPUNs = of(func(r *workload.Result) float64 { return r.CPUNs })
-	m.SettledCPUNs = of(func(r *workload.Result) float64 { return r.SettledCPUNs })
-	m.P50 = of(func(r *workload.Result) float64 { return r.P50 })
-	m.P99 = of(func(r *workload.Result) float64 { return r.P99 })
-	m.P999 = of(func(r *workload.Result) float64 { return r.P999 })
-	m.Max = 0
+	for i, f := range floats(&m) {
+		*f = of(func(r *workload.Result) float64 { return *floats(r)[i] })
+	}
+	for i, f := range counts(&m) {
+		*f = int64(of(func(r *workload.Result) float64 { return float64(*counts(r)[i]) }))
+	}
 	for i := range all {
 		m.Max = max(m.Max, all[i].Max)
 	}
-	m.UserBytes = count(func(r *workload.Result) int64 { return r.UserBytes })
-	m.WrittenBytes = count(func(r *workload.Result) int64 { return r.WrittenBytes })
-	m.DiskBytes = count(func(r *workload.Result) int64 { return r.DiskBytes })
-	m.LiveBytes = count(func(r *workload.Result) int64 { return r.LiveBytes })
-	m.PeakRSSBytes = count(func(r *workload.Result) int64 { return r.PeakRSSBytes })
-	m.PeakAnonBytes = count(func(r *workload.Result) int64 { return r.PeakAnonBytes })
-	m.Extra = nil
+	m.Extra = map[string]float64{}
 	for name := range all[0].Extra {
-		if m.Extra == nil {
-			m.Extra = map[string]float64{}
-		}
 		m.Extra[name] = of(func(r *workload.Result) float64 { return r.Extra[name] })
 	}
 	return m
+}
+
+// floats and counts list the figures whose median is wanted.
+func floats(r *workload.Result) []*float64 {
+	return []*float64{
+		&r.Seconds, &r.PerSecond, &r.CPUNs, &r.SettledCPUNs, &r.P50, &r.P99, &r.P999,
+	}
+}
+
+func counts(r *workload.Result) []*int64 {
+	return []*int64{
+		&r.Ops, &r.UserBytes, &r.WrittenBytes, &r.DiskBytes, &r.LiveBytes, &r.PeakRSSBytes,
+		&r.PeakAnonBytes,
+	}
 }

@@ -104,18 +104,8 @@ func badgerGet(tx *badger.Txn, dst []byte, k Key) ([]byte, bool, error) {
 func (s *badgerStore) MultiGet(keys []Key, each func(int, []byte)) error {
 	tx := s.db.NewTransaction(false)
 	defer tx.Discard()
-	var buf []byte
-	for i, k := range keys {
-		v, ok, err := badgerGet(tx, buf[:0], k)
-		if err != nil {
-			return err
-		}
-		if buf = v; !ok {
-			v = nil
-		}
-		each(i, v)
-	}
-	return nil
+	get := func(dst []byte, k Key) ([]byte, bool, error) { return badgerGet(tx, dst, k) }
+	return getEach(get, keys, each)
 }
 
 func (s *badgerStore) Query(q Query, each func(Row) bool) error {

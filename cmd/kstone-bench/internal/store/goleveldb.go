@@ -78,14 +78,7 @@ func (s *goleveldb) Get(dst []byte, k Key) ([]byte, bool, error) {
 }
 
 func (s *goleveldb) MultiGet(keys []Key, each func(int, []byte)) error {
-	for i, k := range keys {
-		v, _, err := s.Get(nil, k)
-		if err != nil {
-			return err
-		}
-		each(i, v)
-	}
-	return nil
+	return getEach(s.Get, keys, each)
 }
 
 func (s *goleveldb) Query(q Query, each func(Row) bool) error {

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"iter"
 	"sync"
 
 	"github.com/kstonedb/kstone/engine"
@@ -83,18 +84,7 @@ func (s *kstone) Get(dst []byte, k Key) ([]byte, bool, error) {
 
 // MultiGet: the engine has no such call yet.
 func (s *kstone) MultiGet(keys []Key, each func(int, []byte)) error {
-	var buf []byte
-	for i, k := range keys {
-		v, ok, err := s.Get(buf[:0], k)
-		if err != nil {
-			return err
-		}
-		if buf = v; !ok {
-			v = nil
-		}
-		each(i, v)
-	}
-	return nil
+	return getEach(s.Get, keys, each)
 }
 
 func (s *kstone) Query(q Query, each func(Row) bool) error {
@@ -102,15 +92,7 @@ func (s *kstone) Query(q Query, each func(Row) bool) error {
 	if len(q.From) > 0 {
 		eq.SK = engine.SKGreaterEqual(q.From)
 	}
-	for it, err := range s.db.Query(context.Background(), eq) {
-		if err != nil {
-			return err
-		}
-		if !each(Row{it.Key.PK, it.Key.SK, it.Value}) {
-			break
-		}
-	}
-	return nil
+	return rows(s.db.Query(context.Background(), eq), each)
 }
 
 func (s *kstone) Scan(from Key, limit int, each func(Row) bool) error {
@@ -120,15 +102,16 @@ func (s *kstone) Scan(from Key, limit int, each func(Row) bool) error {
 		before[len(before)-1]--
 		sc.StartAfter = Key{before, from.PK}.split()
 	}
-	return s.scan(sc, each)
+	return rows(s.db.Scan(context.Background(), sc), each)
 }
 
 func (s *kstone) ScanPart(p Part, each func(Row) bool) error {
-	return s.scan(engine.Scan{Unordered: true, Segment: p.Index, Segments: p.Count}, each)
+	sc := engine.Scan{Unordered: true, Segment: p.Index, Segments: p.Count}
+	return rows(s.db.Scan(context.Background(), sc), each)
 }
 
-func (s *kstone) scan(sc engine.Scan, each func(Row) bool) error {
-	for it, err := range s.db.Scan(context.Background(), sc) {
+func rows(items iter.Seq2[engine.Item, error], each func(Row) bool) error {
+	for it, err := range items {
 		if err != nil {
 			return err
 		}

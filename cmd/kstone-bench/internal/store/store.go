@@ -65,6 +65,23 @@ type Store interface {
 	Close() error
 }
 
+// getEach is MultiGet by single reads into one buffer, for engines without a call for it.
+func getEach(get func([]byte, Key) ([]byte, bool, error), keys []Key,
+	each func(int, []byte)) error {
+	var buf []byte
+	for i, k := range keys {
+		v, ok, err := get(buf[:0], k)
+		if err != nil {
+			return err
+		}
+		if buf = v; !ok {
+			v = nil
+		}
+		each(i, v)
+	}
+	return nil
+}
+
 // Config is what the benchmark decides for all engines alike.
 type Config struct {
 	Dir string
