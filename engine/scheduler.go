@@ -30,6 +30,8 @@ type scheduler struct {
 
 	lastFailure atomic.Pointer[error] // of the newest flush, nil if it succeeded
 
+	burst burst
+
 	mu      sync.Mutex
 	busy    [base.NumStripes]bool    // being compacted; guarded by mu
 	backoff [base.NumStripes]backoff // guarded by mu
@@ -123,9 +125,11 @@ func (s *scheduler) flushLoop() {
 				s.db.releaseRest()
 				break
 			}
+			before := s.db.metrics.flushBytes.Load()
 			if err := s.flushGroup(group); err != nil {
 				_ = sleep(s.ctx, retryAfter)
 			}
+			s.burst.flushed(time.Now(), int64(s.db.metrics.flushBytes.Load()-before))
 		}
 	}
 }
@@ -176,8 +180,12 @@ func (s *scheduler) compactLoop() {
 			o = o.Idle() // a little garbage is worth a merge now
 		}
 		for s.ctx.Err() == nil && s.db.failure.Load() == nil {
-			job, ok := s.pickCompaction(o)
+			left := s.burst.left(time.Now())
+			job, ok := s.pickCompaction(burstOptions(o, left > 0))
 			if !ok {
+				if left > 0 {
+					time.AfterFunc(left, s.kickCompact) // look again when it is over
+				}
 				break
 			}
 			err := s.db.compact(s.ctx, b, job)
