@@ -52,7 +52,8 @@ type column struct {
 	all, half *hyperloglog.Sketch // of all records, and of about every second one
 	present   uint64
 	last      []byte // the previous value
-	rises     uint64 // values not below the one before
+	rises     uint64 // values above the one before
+	falls     uint64 // values below the one before
 	inHalf    uint64 // present values in that half
 }
 
@@ -94,8 +95,12 @@ func (c *column) add(text []byte, half bool) {
 		c.half.Insert(text)
 		c.inHalf++
 	}
-	if c.present > 0 && !below(text, c.last) {
+	switch {
+	case c.present == 0:
+	case below(c.last, text):
 		c.rises++
+	case below(text, c.last):
+		c.falls++
 	}
 	c.present++
 	c.last = append(c.last[:0], text...)
@@ -135,8 +140,8 @@ func (s *Sample) Fields(rows uint64) []Field {
 		f.Distinct = c.extrapolate(inSample, max(rows, s.rows), s.rows)
 		f.Class = ClassOf(f.Distinct)
 		f.Unique = f.Missing == 0 && float64(inSample) >= uniqueShare*float64(s.rows)
-		f.Rising = c.present >= minRising && inSample > 1 &&
-			float64(c.rises) >= risingShare*float64(c.present-1)
+		f.Rising = c.rises >= minRising && 2*c.rises > c.present &&
+			float64(c.rises) >= risingShare*float64(c.rises+c.falls)
 		list[i] = f
 	}
 	return list
@@ -146,7 +151,8 @@ const (
 	// uniqueShare of the records must have values of their own. HyperLogLog is off by 0.8 %
 	// on average here, so a few percent are left for that.
 	uniqueShare = 0.97
-	// risingShare of the values must not be below the one before, of minRising at least.
+	// risingShare of the values that differ from the one before must be above it. They must
+	// be more than half of all, so that a sorted file is not taken for a growing one.
 	risingShare = 0.95
 	minRising   = 20
 	// flat is the growth exponent below which a field is taken to have shown all its

@@ -310,6 +310,7 @@ func (a *app) groups() []group {
 		return all
 	}
 	return append(all,
+		group{"Keys", []*cobra.Command{a.keysCommand()}},
 		group{"Prove and rescue", []*cobra.Command{a.repairCommand(), a.tortureCommand()}},
 		group{"Start here", []*cobra.Command{a.shellCommand(), a.demoCommand()}})
 }

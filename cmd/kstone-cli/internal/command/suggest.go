@@ -31,7 +31,7 @@ func (a *app) unknown(root *cobra.Command, name string) error {
 func flagError(cmd *cobra.Command, err error) error {
 	e := usage("%s: %v", cmd.Name(), err).
 		withHint("%s help %s shows the flags; values that begin with - go behind --", program,
-			cmd.Name())
+			strings.TrimPrefix(cmd.CommandPath(), program+" "))
 	name, ok := strings.CutPrefix(err.Error(), "unknown flag: --")
 	if !ok {
 		return e
@@ -99,6 +99,9 @@ func (a *app) helpCommand(root *cobra.Command) *cobra.Command {
 			}
 			for _, cmd := range root.Commands() {
 				if cmd.Name() == args[0] {
+					if sub, _, err := cmd.Find(args[1:]); err == nil {
+						cmd = sub
+					}
 					cmd.InitDefaultHelpFlag()
 					return cmd.Help()
 				}

@@ -68,21 +68,26 @@ func ParseSchema(pk, sk []string) (*Schema, error) {
 		fields []string
 		to     *part
 	}{{"--pk", pk, &s.pk}, {"--sk", sk, &s.sk}} {
-		var fields []keycodec.Field
-		for _, text := range part.fields {
-			f, err := parseField(text)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", part.flag, err)
-			}
-			fields = append(fields, f)
-		}
-		schema, err := keycodec.NewSchema(fields...)
+		schema, err := ParseFields(part.fields)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", part.flag, err)
 		}
 		*part.to = newPart(schema)
 	}
 	return s, s.validate()
+}
+
+// ParseFields reads a list of fields in the notation of ParseSchema.
+func ParseFields(texts []string) (keycodec.Schema, error) {
+	fields := make([]keycodec.Field, 0, len(texts))
+	for _, text := range texts {
+		f, err := parseField(text)
+		if err != nil {
+			return keycodec.Schema{}, err
+		}
+		fields = append(fields, f)
+	}
+	return keycodec.NewSchema(fields...)
 }
 
 func parseField(text string) (keycodec.Field, error) {

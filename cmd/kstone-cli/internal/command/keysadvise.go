@@ -1,0 +1,304 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/meter"
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/record"
+	"github.com/kstonedb/kstone/keycodec/advise"
+)
+
+// adviseFlags are the flags of keys advise.
+type adviseFlags struct {
+	importFlags
+	queries []string
+	keys    []string
+	options advise.Options
+}
+
+func (a *app) keysAdviseCommand() *cobra.Command {
+	var f adviseFlags
+	cmd := &cobra.Command{
+		Use:   "advise FILE",
+		Short: "Recommend the keys that a set of queries needs",
+		Long: `Read sample records, JSON lines or CSV, and recommend which composite keys to create
+for the given queries, with which fields in which order, and why; then say how each
+query will be answered. A query names fields, the values do not matter:
+
+  user_id = ? AND order_date BETWEEN ? AND ? ORDER BY order_date
+
+Comparisons are = < <= > >= BETWEEN and BEGINS, joined by AND. The queries given first
+decide if --max-keys leaves a choice. With --key, keys that exist already are judged
+instead of new ones being recommended.`,
+		Example: `  kstone-cli keys advise orders.jsonl --query 'user_id = ? AND order_date > ?' \
+    --query 'category = ?' --rows 50000000
+  kstone-cli keys advise orders.jsonl --key user_id,order_date --query 'order_date > ?'`,
+		Args: cobra.ArbitraryArgs,
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVar(&f.queries, "query", nil, "`QUERY` that is to be fast (repeat for each)")
+	flags.StringArrayVar(&f.keys, "key", nil,
+		"`FIELDS` of a key that exists, in their order (repeat for each)")
+	flags.Uint64Var(&f.options.Rows, "rows", 0,
+		"`NUMBER` of records there will be; default: those of the sample")
+	flags.IntVar(&f.options.MaxKeys, "max-keys", 0, "recommend at most `N` keys")
+	flags.StringSliceVar(&f.options.ID, "id", nil,
+		"`FIELDS` that tell records apart; default: one that is unique in the sample")
+	flags.StringVar(&f.format, "format", "", "`FORMAT`: jsonl or csv; default: from the name")
+	flags.StringVar(&f.delimiter, "delimiter", ",", "`CHARACTER` between CSV fields")
+	a.jsonFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return usage("advise: one file of records is needed").
+				withHint("usage: %s; - reads standard input", cmd.UseLine())
+		}
+		if err := a.jsonOnly("advise"); err != nil {
+			return err
+		}
+		queries, err := f.parse()
+		if err != nil {
+			return err
+		}
+		if err := f.check(args[0]); err != nil {
+			return err
+		}
+		sample, err := a.sample(cmd.Context(), &f, args[0])
+		if err != nil {
+			return err
+		}
+		return a.advise(&f, sample, queries)
+	}
+	return cmd
+}
+
+// parse reads the queries.
+func (f *adviseFlags) parse() ([]advise.Query, error) {
+	if len(f.queries) == 0 {
+		return nil, usage("advise: no query").
+			withHint("add --query 'FIELD = ? AND FIELD > ?' for every query that is to be fast")
+	}
+	if f.options.MaxKeys < 0 {
+		return nil, usage("--max-keys %d is negative", f.options.MaxKeys)
+	}
+	var list []advise.Query
+	for i, text := range f.queries {
+		q, err := advise.ParseQuery(text)
+		var syntax *advise.SyntaxError
+		if errors.As(err, &syntax) {
+			return nil, usage("query %d, column %d: %s\n%s\n%s^", i+1, syntax.Column, syntax.Reason,
+				text, strings.Repeat(" ", syntax.Column-1)).
+				withHint("kstone-cli help keys advise describes queries")
+		}
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, q)
+	}
+	return list, nil
+}
+
+// sample reads the records of a file.
+func (a *app) sample(ctx context.Context, f *adviseFlags, name string) (*advise.Sample, error) {
+	in, size, err := a.openInput(name)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	m := meter.New(a.err, a.errTTY, size, "reading")
+	defer m.Done()
+	plain, err := record.Decompress(m.Reader(in))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	defer plain.Close()
+	reader, err := f.reader(plain)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	var s advise.Sample
+	var row record.Row
+	var values []advise.Value
+	rejected := int64(0)
+	for ctx.Err() == nil {
+		err := reader.Next(&row)
+		var reject *record.Reject
+		switch {
+		case err == io.EOF:
+			if rejected > 0 {
+				fmt.Fprintf(a.err, "%s: %s left out\n", name,
+					present.Plural(rejected, "malformed record"))
+			}
+			if s.Rows() == 0 {
+				return nil, fmt.Errorf("%s holds no records", name)
+			}
+			return &s, nil
+		case errors.As(err, &reject):
+			rejected++
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		values = values[:0]
+		for _, field := range row.Fields {
+			text := field.JSON
+			if string(text) == "null" || row.Untyped && string(text) == `""` {
+				text = nil
+			}
+			values = append(values, advise.Value{Field: string(field.Name), Text: text})
+		}
+		s.Add(values)
+	}
+	return nil, ctx.Err()
+}
+
+// advise prints the recommendation, or the judgement of keys that exist.
+func (a *app) advise(f *adviseFlags, s *advise.Sample, queries []advise.Query) error {
+	r, err := advise.Advise(s, queries, f.options)
+	if err != nil {
+		return usage("%v", err).withHint("fields are: %s", strings.Join(namesOf(r.Fields), ", "))
+	}
+	if len(f.keys) > 0 {
+		names := make([][]string, len(f.keys))
+		r.Keys = make([]advise.Key, len(f.keys))
+		for i, key := range f.keys {
+			names[i] = strings.Split(key, ",")
+			for _, name := range names[i] {
+				if !slices.Contains(namesOf(r.Fields), name) {
+					return usage("--key %d: no record has a field %q", i+1, name).
+						withHint("fields are: %s", strings.Join(namesOf(r.Fields), ", "))
+				}
+			}
+			r.Keys[i] = advise.Key{Fields: names[i], Needed: len(names[i])}
+		}
+		r.Verdicts, r.Notes = advise.Explain(names, queries, r.Fields, r.Rows), nil
+	}
+	if a.format == "json" {
+		return a.printJSON(adviceJSON(r, s.Rows()))
+	}
+	return a.printAdvice(r, s.Rows())
+}
+
+func namesOf(fields []advise.Field) []string {
+	names := make([]string, len(fields))
+	for i, f := range fields {
+		names[i] = f.Name
+	}
+	return names
+}
+
+func (a *app) printAdvice(r advise.Report, sampled uint64) error {
+	o := present.Options{Width: a.width, Color: a.color}
+	fmt.Fprintf(a.out, "%s", present.Plural(int64(sampled), "record"))
+	if r.Rows > sampled {
+		fmt.Fprintf(a.out, ", estimates for %s", present.Count(int64(r.Rows)))
+	}
+	fmt.Fprintln(a.out)
+	var rows [][]string
+	for _, f := range r.Fields {
+		rows = append(rows, []string{f.Name, present.Count(int64(f.Distinct)), f.Class.String(),
+			strings.Join(traits(f), ", ")})
+	}
+	if err := present.Grid(a.out, []string{"field", "distinct", "cardinality", ""}, rows,
+		1, o); err != nil {
+		return err
+	}
+	for i, k := range r.Keys {
+		fmt.Fprintf(a.out, "\nkey %d: [%s]", i+1, strings.Join(k.Fields, "]["))
+		if k.Shard > 0 {
+			fmt.Fprintf(a.out, ", behind %d shards", k.Shard)
+		}
+		fmt.Fprintln(a.out)
+		for _, why := range k.Why {
+			fmt.Fprintf(a.out, "  %s\n", why)
+		}
+	}
+	rows = nil
+	for i, v := range r.Verdicts {
+		key := "-"
+		if v.Key >= 0 {
+			key = fmt.Sprint(v.Key + 1)
+		}
+		rows = append(rows, []string{fmt.Sprint(i + 1), v.Query.Text, key, v.Kind.String(),
+			present.Count(int64(v.Rows)), v.Why})
+	}
+	fmt.Fprintln(a.out)
+	err := present.Grid(a.out, []string{"#", "query", "key", "answered by", "records read", "how"},
+		rows, 2, o)
+	for _, note := range r.Notes {
+		fmt.Fprintf(a.out, "note: %s\n", note)
+	}
+	return err
+}
+
+// traits says what is special about a field.
+func traits(f advise.Field) []string {
+	var list []string
+	if f.Unique {
+		list = append(list, "unique")
+	}
+	if f.Rising {
+		list = append(list, "only grows")
+	}
+	if f.Missing > 0 {
+		list = append(list, "missing in "+present.Count(int64(f.Missing)))
+	}
+	return list
+}
+
+// Figures of -o json.
+type (
+	adviceFieldJSON struct {
+		Name     string `json:"name"`
+		Distinct uint64 `json:"distinct"`
+		Class    string `json:"cardinality"`
+		Missing  uint64 `json:"missing"`
+		Unique   bool   `json:"unique"`
+		Rising   bool   `json:"only_grows"`
+	}
+	adviceKeyJSON struct {
+		Fields []string `json:"fields"`
+		Needed int      `json:"needed"`
+		Shards int      `json:"shards,omitempty"`
+		Why    []string `json:"why"`
+	}
+	adviceQueryJSON struct {
+		Query string `json:"query"`
+		Key   int    `json:"key"` // counted from 1, 0 for none
+		Kind  string `json:"answered_by"`
+		Rows  uint64 `json:"records_read"`
+		Why   string `json:"how"`
+	}
+	adviceReportJSON struct {
+		Sampled uint64            `json:"sampled"`
+		Rows    uint64            `json:"rows"`
+		Fields  []adviceFieldJSON `json:"fields"`
+		Keys    []adviceKeyJSON   `json:"keys"`
+		Queries []adviceQueryJSON `json:"queries"`
+		Notes   []string          `json:"notes"`
+	}
+)
+
+func adviceJSON(r advise.Report, sampled uint64) adviceReportJSON {
+	out := adviceReportJSON{Sampled: sampled, Rows: r.Rows, Notes: append([]string{}, r.Notes...)}
+	for _, f := range r.Fields {
+		out.Fields = append(out.Fields, adviceFieldJSON{f.Name, f.Distinct, f.Class.String(),
+			f.Missing, f.Unique, f.Rising})
+	}
+	for _, k := range r.Keys {
+		out.Keys = append(out.Keys, adviceKeyJSON{k.Fields, k.Needed, k.Shard,
+			append([]string{}, k.Why...)})
+	}
+	for _, v := range r.Verdicts {
+		out.Queries = append(out.Queries, adviceQueryJSON{v.Query.Text, v.Key + 1, v.Kind.String(),
+			v.Rows, v.Why})
+	}
+	return out
+}
