@@ -52,8 +52,17 @@ func schemaOf(t *testing.T, form string) keycodec.Schema {
 	var list []map[string]any
 	for i, part := range strings.Split(form, ", ") {
 		words := strings.Fields(part)
-		typ, unit, _ := strings.Cut(strings.TrimSuffix(words[0], ")"), "(")
-		f := map[string]any{"name": string(rune('a' + i)), "type": typ, "unit": unit}
+		typ, detail, _ := strings.Cut(strings.TrimSuffix(words[0], ")"), "(")
+		f := map[string]any{"name": string(rune('a' + i)), "type": typ}
+		switch typ {
+		case "time":
+			f["unit"] = detail
+		case "fixed":
+			f["scale"] = number(detail)
+		}
+		if n := slices.Index(words, "collate"); n >= 0 {
+			f["collate"], f["keepcase"] = words[n+1], slices.Contains(words, "keepcase")
+		}
 		f["desc"] = slices.Contains(words, "desc")
 		if n := slices.Index(words, "null"); n >= 0 {
 			f["nullable"], f["nulls"] = true, words[n+1]
@@ -78,6 +87,9 @@ func TestPageExamples(t *testing.T) {
 		case "ordered", "length-prefixed", "stripe":
 			checkKey(t, e)
 			continue
+		case "tagged":
+			checkTagged(t, e)
+			continue
 		}
 		s := schemaOf(t, e.form)
 		values, err := s.Parse(e.text)
@@ -92,12 +104,28 @@ func TestPageExamples(t *testing.T) {
 			t.Errorf("%x reads as %s, error %v; the page says %s", e.bytes, text, err, e.text)
 		}
 	}
-	for _, form := range []string{"ordered", "length-prefixed", "stripe", "string", "bytes",
-		"int64",
-		"uint64", "bool", "float64", "time", "uuid", "decimal"} {
+	forms := []string{"ordered", "length-prefixed", "stripe", "tagged"}
+	for typ := keycodec.TypeString; typ <= keycodec.TypeIPPrefix; typ++ {
+		forms = append(forms, typ.String())
+	}
+	for _, form := range forms {
 		if !seen[form] {
 			t.Errorf("%s has no example of %s", page, form)
 		}
+	}
+}
+
+// checkTagged checks an example of a tagged tuple, from its bytes: its text is not parsed.
+func checkTagged(t *testing.T, e example) {
+	t.Helper()
+	text, err := keycodec.FormatTagged(e.bytes)
+	if err != nil || text != e.text {
+		t.Errorf("%x reads as %s, error %v; the page says %s", e.bytes, text, err, e.text)
+		return
+	}
+	elements := must(keycodec.DecodeTagged(e.bytes))
+	if got := must(keycodec.AppendTagged(nil, elements...)); !bytes.Equal(got, e.bytes) {
+		t.Errorf("tagged %s is %x, the page says %x", e.text, got, e.bytes)
 	}
 }
 

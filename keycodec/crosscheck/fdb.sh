@@ -4,7 +4,7 @@
 # of the module, as the Go proxy serves it, and puts it beside a stand-in for the client.
 #
 #   ./fdb.sh                      the tests
-#   ./fdb.sh -run XXX -bench .    the benchmarks
+#   ./fdb.sh -run '^$' -bench .    the benchmarks
 set -eu
 cd "$(dirname "$0")"
 version=v0.0.0-20260629183922-51e1c42eb9a8

@@ -49,7 +49,8 @@ func drawValue(t *rapid.T, typ keycodec.Type) any {
 		return rapid.Uint64().Draw(t, "uint64")
 	case keycodec.TypeFloat64:
 		// The zeros and NaNs of others are several, ours are one each.
-		return rapid.Float64().Filter(func(v float64) bool { return v != 0 && v == v }).Draw(t, "float64")
+		plain := func(v float64) bool { return v != 0 && v == v }
+		return rapid.Float64().Filter(plain).Draw(t, "float64")
 	case keycodec.TypeBool:
 		return rapid.Bool().Draw(t, "bool")
 	}
