@@ -63,7 +63,7 @@ func (t *Table) sortFresh() []item {
 	for i, node := range t.fresh {
 		items[i] = newItem(t.prefix, c.key(node), node)
 	}
-	slices.SortFunc(items, func(a, b item) int {
+	return sortItems(items, func(a, b item) int {
 		switch {
 		case a.prefix < b.prefix:
 			return -1
@@ -74,7 +74,6 @@ func (t *Table) sortFresh() []item {
 		}
 		return bytes.Compare(c.key(a.node), c.key(b.node))
 	})
-	return items
 }
 
 // choosePrefixLocked checks the expected prefix against a sample of the fresh keys, a
