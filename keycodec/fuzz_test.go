@@ -5,8 +5,10 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kstonedb/kstone/internal/corrupt"
 	"github.com/kstonedb/kstone/keycodec"
@@ -109,6 +111,78 @@ func FuzzDecodeDecimal(f *testing.F) {
 			t.Fatalf("%x reads as %s, which parses as %s, %v", b, d, again, err)
 		}
 	})
+}
+
+// FuzzDecodeNarrow covers the types of 32 bits and less, fixed-scale decimals and addresses.
+func FuzzDecodeNarrow(f *testing.F) {
+	seed(f, "", "00", "8001", "80000001", "00000000", "7fffffff", "8000000000000064",
+		"04 0a000001 08", "06 20010db8000000000000000000000001 80", "04 0a000000 08")
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if v, rest, err := keycodec.DecodeInt8(b); !refused(t, b, err) {
+			same(t, append(keycodec.AppendInt8(nil, v), rest...), b)
+		}
+		if v, rest, err := keycodec.DecodeInt16(b); !refused(t, b, err) {
+			same(t, append(keycodec.AppendInt16(nil, v), rest...), b)
+		}
+		if v, rest, err := keycodec.DecodeInt32(b); !refused(t, b, err) {
+			same(t, append(keycodec.AppendInt32(nil, v), rest...), b)
+		}
+		if v, rest, err := keycodec.DecodeUint8(b); !refused(t, b, err) {
+			same(t, append(keycodec.AppendUint8(nil, v), rest...), b)
+		}
+		if v, rest, err := keycodec.DecodeUint16(b); !refused(t, b, err) {
+			same(t, append(keycodec.AppendUint16(nil, v), rest...), b)
+		}
+		if v, rest, err := keycodec.DecodeUint32(b); !refused(t, b, err) {
+			same(t, append(keycodec.AppendUint32(nil, v), rest...), b)
+		}
+		if v, rest, err := keycodec.DecodeFloat32(b); !refused(t, b, err) {
+			same(t, append(keycodec.AppendFloat32(nil, v), rest...), b)
+		}
+		if v, rest, err := keycodec.DecodeFixed(b, 7); !refused(t, b, err) {
+			same(t, append(must(keycodec.AppendFixed(nil, v, 7)), rest...), b)
+		}
+		if v, rest, err := keycodec.DecodeIP(b); !refused(t, b, err) {
+			same(t, append(must(keycodec.AppendIP(nil, v)), rest...), b)
+		}
+		if v, rest, err := keycodec.DecodeIPPrefix(b); !refused(t, b, err) {
+			same(t, append(must(keycodec.AppendIPPrefix(nil, v)), rest...), b)
+		}
+	})
+}
+
+// FuzzCodec reads keys into structs; both ways and the schema have to agree.
+func FuzzCodec(f *testing.F) {
+	type row struct {
+		Name string        `kstone:"name,unicode,keepcase"`
+		Note *string       `kstone:"note,desc"`
+		At   time.Time     `kstone:"at,full,desc"`
+		N    *int32        `kstone:"n,nullslast"`
+		IP   netip.Addr    `kstone:"ip,desc"`
+		ID   keycodec.UUID `kstone:"id"`
+	}
+	whole, fast := must(keycodec.NewCodec[row]()), must(keycodec.NewCodec[benchOrder]())
+	note := "note"
+	f.Add(must(whole.Append(nil, &row{Name: "Bob", Note: &note, IP: netip.IPv6Loopback()})))
+	f.Add(must(fast.Append(nil, &benchValue)))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		fuzzCodec(t, whole, b)
+		fuzzCodec(t, fast, b)
+	})
+}
+
+func fuzzCodec[T any](t *testing.T, c *keycodec.Codec[T], b []byte) {
+	var v, view T
+	err, viewErr := c.Decode(b, &v), c.DecodeView(b, &view)
+	_, schemaErr := c.Schema().Decode(b)
+	if (err == nil) != (viewErr == nil) || (err == nil) != (schemaErr == nil) {
+		t.Fatalf("%x: Decode says %v, DecodeView %v, the schema %v", b, err, viewErr, schemaErr)
+	}
+	if refused(t, b, err) {
+		return
+	}
+	same(t, must(c.Append(nil, &v)), b)
+	same(t, must(c.Append(nil, &view)), b)
 }
 
 // FuzzDecodeFixed covers the numbers, times, UUIDs, bools and NULL markers.
