@@ -14,6 +14,12 @@ import (
 // uses reflection when it is made, and none afterwards. It is immutable and may be used
 // concurrently.
 type Codec[T any] struct {
+	structCodec
+}
+
+// structCodec is a Codec that does not know its type: it reads and writes memory. Why
+// apart: code that is not generic is faster.
+type structCodec struct {
 	schema Schema
 	slots  []slot
 	fast   *fastPath // nil if the fields are not the kinds that it takes
@@ -97,15 +103,15 @@ func (c *Codec[T]) Schema() Schema { return c.schema }
 // Append appends the key of v to dst. It allocates only when dst has no room. It fails,
 // with dst as it was, if a field cannot hold its value; see Schema.Append.
 func (c *Codec[T]) Append(dst []byte, v *T) ([]byte, error) {
-	if c.fast != nil {
-		if out, ok := c.fast.append(dst, unsafe.Pointer(v)); ok {
-			return out, nil
-		}
-	}
 	return c.append(dst, unsafe.Pointer(v))
 }
 
-func (c *Codec[T]) append(dst []byte, base unsafe.Pointer) (out []byte, err error) {
+func (c *structCodec) append(dst []byte, base unsafe.Pointer) (out []byte, err error) {
+	if c.fast != nil {
+		if out, ok := c.fast.append(dst, base); ok {
+			return out, nil
+		}
+	}
 	out = dst
 	for i := range c.slots {
 		if out, err = c.slots[i].append(out, unsafe.Add(base, c.slots[i].offset)); err != nil {
@@ -125,7 +131,9 @@ func (c *Codec[T]) append(dst []byte, base unsafe.Pointer) (out []byte, err erro
 // values. On error v holds anything. Errors are those of Schema.Decode.
 //
 // Ownership: v shares no memory with key.
-func (c *Codec[T]) Decode(key []byte, v *T) error { return c.decode(key, v, false) }
+func (c *Codec[T]) Decode(key []byte, v *T) error {
+	return c.decode(key, unsafe.Pointer(v), false)
+}
 
 // DecodeView is Decode without copying texts: it allocates nothing, unless a field is
 // descending text, has zero bytes in it, is a Decimal, a pointer, or collated.
@@ -133,17 +141,20 @@ func (c *Codec[T]) Decode(key []byte, v *T) error { return c.decode(key, v, fals
 // Ownership: the strings and byte slices of v may be views into key. They are valid, and
 // do not change, as long as key does not.
 func (c *Codec[T]) DecodeView(key []byte, v *T) error {
-	if c.fast != nil && c.fast.decode(key, unsafe.Pointer(v)) {
-		return nil
-	}
-	return c.decode(key, v, true)
+	return c.decode(key, unsafe.Pointer(v), true)
 }
 
-func (c *Codec[T]) decode(key []byte, v *T, view bool) error {
+func (c *structCodec) decode(key []byte, base unsafe.Pointer, view bool) error {
+	if c.fast != nil && c.fast.decode(key, base) {
+		if !view {
+			c.fast.cloneTexts(base)
+		}
+		return nil
+	}
 	rest := key
 	for i := range c.slots {
 		s := &c.slots[i]
-		p := unsafe.Add(unsafe.Pointer(v), s.offset)
+		p := unsafe.Add(base, s.offset)
 		tail, err := s.decode(rest, p, view)
 		if err != nil {
 			return shifted(err, len(key)-len(rest))
@@ -152,7 +163,7 @@ func (c *Codec[T]) decode(key []byte, v *T, view bool) error {
 	}
 	for _, i := range c.schema.kept {
 		s := &c.slots[i]
-		text := (*string)(s.value(unsafe.Add(unsafe.Pointer(v), s.offset)))
+		text := (*string)(s.value(unsafe.Add(base, s.offset)))
 		if text == nil {
 			continue
 		}

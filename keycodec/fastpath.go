@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"slices"
+	"strings"
 	"unsafe"
 )
 
@@ -141,4 +142,12 @@ func (f *fastPath) decode(key []byte, base unsafe.Pointer) (ok bool) {
 		}
 	}
 	return len(key) == 0
+}
+
+// cloneTexts replaces the strings of the struct at base by copies.
+func (f *fastPath) cloneTexts(base unsafe.Pointer) {
+	for _, offset := range f.texts {
+		p := (*string)(unsafe.Add(base, offset))
+		*p = strings.Clone(*p)
+	}
 }
