@@ -36,6 +36,12 @@ func steps(lo, hi float64) []float64 {
 	return out
 }
 
+// isPower tells whether v is a power of ten.
+func isPower(v float64) bool {
+	e := math.Log10(v)
+	return math.Abs(e-math.Round(e)) < 1e-9
+}
+
 // enclose returns the steps of 1, 2 and 5 next below lo and above hi.
 func enclose(lo, hi float64) (float64, float64) {
 	outer := steps(lo/10, hi*10)

@@ -3,6 +3,7 @@ package chart
 import (
 	"fmt"
 	"math"
+	"unicode/utf8"
 )
 
 // Ratios shows, for each workload, by what factor kstone is ahead of every peer, as
@@ -21,9 +22,20 @@ type RatioRow struct {
 }
 
 const (
-	ratioNameCol = 190
 	ratioStep    = 20
+	mostTicks    = 13  // that are labelled; beyond, powers of ten are
+	ratioNameCol = 120 // at least
+	letter       = 7.1 // about the width of a character
 )
+
+// nameCol is the width of the longest name of a row.
+func (r *Ratios) nameCol() float64 {
+	w := float64(ratioNameCol)
+	for _, row := range r.Rows {
+		w = max(w, letter*float64(utf8.RuneCountInString(row.Name))+16)
+	}
+	return w
+}
 
 // SVG draws the chart.
 func (r *Ratios) SVG() []byte {
@@ -36,12 +48,16 @@ func (r *Ratios) SVG() []byte {
 		x += 110
 	}
 	lo, hi := r.bounds()
-	a := logAxis{lo, hi, margin + ratioNameCol, width - margin - 12}
+	a := logAxis{lo, hi, margin + r.nameCol(), width - margin - 12}
 	top := y + legendStep + axisStep
 	bottom := top + float64(len(r.Rows))*ratioStep + 4
 	c.rect(a.x0, top, a.at(1)-a.x0, bottom-top, "#f6f0ea")
-	for _, v := range steps(lo, hi) {
+	ticks := steps(lo, hi)
+	for _, v := range ticks {
 		c.line(a.at(v), top, a.at(v), bottom, grid)
+		if len(ticks) > mostTicks && !isPower(v) {
+			continue
+		}
 		for _, at := range []float64{top - 5, bottom + 15} {
 			c.text(a.at(v), at, middle, faint, fmt.Sprintf("%g×", v), "font-size", 11)
 		}

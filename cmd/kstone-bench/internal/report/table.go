@@ -37,7 +37,7 @@ func (r Row) String() string {
 
 // Table holds all results by row and engine.
 type Table struct {
-	Rows    []Row    // in the order they ran
+	Rows    []Row    // by size, then in the order they ran
 	Engines []string // with results, the harness left out, in the order of reports
 	Failed  []workload.Result
 	cells   map[Row]map[string][]sample
@@ -61,6 +61,15 @@ func NewTable(runs []Run) *Table {
 		}
 	}
 	slices.SortFunc(t.Engines, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
+	chains := map[string]int{}
+	for i, c := range workload.Chains() {
+		chains[c.Name] = i
+	}
+	slices.SortStableFunc(t.Rows, func(a, b Row) int {
+		return cmp.Or(cmp.Compare(a.Size.Records, b.Size.Records),
+			cmp.Compare(a.Size.ValueBytes, b.Size.ValueBytes),
+			cmp.Compare(chains[a.Chain], chains[b.Chain]))
+	})
 	return t
 }
 

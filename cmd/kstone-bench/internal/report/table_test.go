@@ -1,6 +1,7 @@
 package report_test
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -77,10 +78,16 @@ func TestSizesAreNotMixed(t *testing.T) {
 	small.Records = 200_000
 	table := report.NewTable([]report.Run{
 		run(meta(), speeds("seq", "fillseq", "kstone", 1, 300)),
-		run(small, speeds("seq", "fillseq", "pebble", 1, 100)),
+		run(small, speeds("sync", "fillsync", "kstone", 1, 1),
+			speeds("seq", "fillseq", "pebble", 1, 100)),
 	})
-	if len(table.Rows) != 2 {
-		t.Errorf("rows %v, want one for each size", table.Rows)
+	var got []string
+	for _, r := range table.Rows {
+		got = append(got, r.Workload+" "+r.Size.String())
+	}
+	want := "[fillseq 200 k × 100 B fillsync 200 k × 100 B fillseq 2 M × 100 B]"
+	if fmt.Sprint(got) != want {
+		t.Errorf("rows %v, want %s", got, want)
 	}
 }
 
