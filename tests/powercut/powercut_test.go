@@ -30,6 +30,10 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, torture.Child(context.Background(), order, os.Stdout))
 		os.Exit(1)
 	}
+	if path := os.Getenv(plainEnv); path != "" {
+		fmt.Fprintln(os.Stderr, plainWriter(path))
+		os.Exit(1)
+	}
 	os.Exit(m.Run())
 }
 

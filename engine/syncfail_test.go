@@ -1,0 +1,65 @@
+package engine_test
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/vfs"
+)
+
+// A sync that fails once is not tried again, although a second one would succeed: by then
+// the kernel may have given up what the first could not write. This holds for each kind of
+// file: the log, SSTs, the manifest, and the directory.
+func TestSyncThatFailsOnceIsFinal(t *testing.T) {
+	errSync := errors.New("cannot sync")
+	for name, matches := range map[string]func(op vfs.Op) bool{
+		"log": func(op vfs.Op) bool {
+			return op.Kind == vfs.OpSync && strings.HasSuffix(op.Name, ".log")
+		},
+		"sst": func(op vfs.Op) bool {
+			return op.Kind == vfs.OpSync && strings.HasSuffix(op.Name, ".sst")
+		},
+		"manifest": func(op vfs.Op) bool {
+			return op.Kind == vfs.OpSync && strings.HasPrefix(filepath.Base(op.Name), "MANIFEST")
+		},
+		"directory": func(op vfs.Op) bool { return op.Kind == vfs.OpSyncDir },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var armed atomic.Bool
+			var failed atomic.Int64
+			fsys := vfs.NewFault(vfs.NewMem(), func(op vfs.Op) error {
+				if matches(op) && armed.CompareAndSwap(true, false) {
+					failed.Add(1)
+					return errSync
+				}
+				return nil
+			})
+			db := openOn(t, fsys, engine.Options{Durability: engine.Sync})
+			ok(t, db.Put(pk("before"), []byte("v"), nil))
+			armed.Store(true)
+			err := db.Put(pk("at"), []byte("v"), nil)
+			if name == "log" {
+				wantIs(t, err, engine.ErrReadOnly)
+				wantIs(t, err, errSync)
+			} else {
+				ok(t, err)
+				wantIs(t, db.Flush(ctx), errSync)
+			}
+			if failed.Load() != 1 {
+				t.Fatalf("%d syncs failed, want 1", failed.Load())
+			}
+			for range 3 {
+				wantIs(t, db.Put(pk("after"), []byte("v"), nil), engine.ErrReadOnly)
+				wantIs(t, db.Sync(ctx), engine.ErrReadOnly)
+				wantIs(t, db.Flush(ctx), engine.ErrReadOnly)
+			}
+			wantValue(t, db, pk("before"), []byte("v"))
+			wantValue(t, db, pk("after"), nil)
+			_ = db.Close() // whatever could be made durable is; the error is known
+		})
+	}
+}

@@ -1,0 +1,161 @@
+package canary_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// canaryEnv makes the bugs be planted; without it only that they can be is checked.
+const canaryEnv = "KSTONE_CANARY"
+
+// root is the module's directory.
+const root = "../.."
+
+// Every bug finds its place: a patch that no longer applies proves nothing any more.
+func TestBugsApply(t *testing.T) {
+	if len(bugs) < 10 {
+		t.Errorf("only %d bugs", len(bugs))
+	}
+	for _, b := range bugs {
+		if _, err := b.plant(root); err != nil {
+			t.Errorf("%s: %v", b.promise, err)
+		}
+	}
+}
+
+// Goal: no planted bug survives its test. Method: the source is copied; the tests pass
+// there without a bug; then, one bug after the other, the test named with it has to fail,
+// and not because the source no longer compiles. KSTONE_CANARY=1 runs it.
+func TestPlantedBugsAreCaught(t *testing.T) {
+	if os.Getenv(canaryEnv) == "" {
+		t.Skipf("%s is not set: make canary does", canaryEnv)
+	}
+	dir := t.TempDir()
+	copyTree(t, dir)
+	tests := map[string][]string{}
+	for _, b := range bugs {
+		if !slices.Contains(tests[b.pkg], b.test) {
+			tests[b.pkg] = append(tests[b.pkg], b.test)
+		}
+	}
+	for pkg, names := range tests {
+		if out, failed := runTest(t, dir, pkg, strings.Join(names, "|"), 1); failed {
+			t.Fatalf("%s fails without a planted bug:\n%s", pkg, out)
+		}
+	}
+	for _, b := range bugs {
+		files, err := b.plant(dir)
+		if err != nil {
+			t.Errorf("%s: %v", b.promise, err)
+			continue
+		}
+		saved := map[string][]byte{}
+		for name, content := range files {
+			if saved[name], err = os.ReadFile(filepath.Join(dir, name)); err != nil {
+				t.Fatal(err)
+			}
+			write(t, filepath.Join(dir, name), content)
+		}
+		start := time.Now()
+		// Several runs: some tests are random, and kills and crashes are.
+		out, failed := runTest(t, dir, b.pkg, b.test, 3)
+		switch {
+		case strings.Contains(out, "[build failed]"):
+			t.Errorf("%s: the bug does not compile:\n%s", b.promise, out)
+		case !failed:
+			t.Errorf("SURVIVED: %s (%s in %s)", b.promise, b.test, b.pkg)
+		default:
+			t.Logf("caught in %v: %s (%s in %s)", time.Since(start).Round(time.Second), b.promise,
+				b.test, b.pkg)
+		}
+		for name, content := range saved {
+			write(t, filepath.Join(dir, name), content)
+		}
+	}
+}
+
+// plant returns the files that the bug changes with their new content.
+func (b *bug) plant(dir string) (map[string][]byte, error) {
+	files := map[string][]byte{}
+	for _, e := range b.edits {
+		content, there := files[e.file]
+		if !there {
+			var err error
+			if content, err = os.ReadFile(filepath.Join(dir, e.file)); err != nil {
+				return nil, err
+			}
+		}
+		if n := strings.Count(string(content), e.old); n != 1 {
+			return nil, fmt.Errorf("%s has %d times what is to be replaced: %q", e.file, n, e.old)
+		}
+		files[e.file] = []byte(strings.Replace(string(content), e.old, e.new, 1))
+	}
+	return files, nil
+}
+
+// runTest runs tests of a package up to count times, until one fails.
+func runTest(t *testing.T, dir, pkg, names string, count int) (out string, failed bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "go", "test", "-vet=off", "-failfast", "-timeout", "5m",
+		fmt.Sprintf("-count=%d", count), "-run", "^("+names+")$", pkg)
+	cmd.Dir = dir
+	b, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(b), "no tests to run") {
+		t.Fatalf("%s has no test %s", pkg, names)
+	}
+	return string(b), err != nil
+}
+
+// copyTree copies the module without its commands and documents.
+func copyTree(t *testing.T, to string) {
+	t.Helper()
+	skip := []string{".git", "bin", "build", "cmd", "docs", "tests"}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if slices.Contains(skip, name) {
+				return fs.SkipDir
+			}
+			return os.MkdirAll(filepath.Join(to, name), 0o755)
+		}
+		if !d.Type().IsRegular() {
+			return nil
+		}
+		content, err := os.ReadFile(path)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(to, name), content, 0o644)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func write(t *testing.T, name string, content []byte) {
+	t.Helper()
+	if err := os.WriteFile(name, content, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
