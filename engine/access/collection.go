@@ -39,6 +39,8 @@ var ErrNoKey = errors.New("access: no key of the collection begins with these fi
 type Collection struct {
 	db      *engine.DB
 	indexes []Index // the primary one first
+	// fields has the fields of each index: Schema.Fields copies them.
+	fields [][]composite.Field
 	// toPrimary has, for each index, the positions of the primary key's fields in it.
 	toPrimary [][]int
 }
@@ -63,6 +65,7 @@ func Open(db *engine.DB, primary Index, parallel ...Index) (*Collection, error) 
 			return nil, err
 		}
 		pinned[i] = indexJSON(index)
+		c.fields = append(c.fields, index.Keys.Fields())
 		positions := make([]int, primary.Keys.Len())
 		for j, f := range primary.Keys.Fields() {
 			positions[j] = index.Keys.Index(f.Name)
@@ -126,10 +129,11 @@ func (x Index) key(composite []byte) engine.Key {
 	return engine.Key{PK: x.pk(composite), SK: composite}
 }
 
-// keyOf returns the composite key of the index for a record.
-func (x Index) keyOf(fields map[string]any) ([]byte, error) {
+// keyOf returns the composite key of index i for a record.
+func (c *Collection) keyOf(i int, fields map[string]any) ([]byte, error) {
+	x := c.indexes[i]
 	values := make([]any, 0, 8)
-	for _, f := range x.Keys.Fields() {
+	for _, f := range c.fields[i] {
 		v, ok := fields[f.Name]
 		if !ok {
 			return nil, fmt.Errorf("access: the record has no field %q, which index %q needs",
@@ -149,7 +153,7 @@ func (x Index) keyOf(fields map[string]any) ([]byte, error) {
 func (c *Collection) choose(equal map[string]any, next string) (int, []any, error) {
 	var why []string
 	for i, index := range c.indexes {
-		values, problem := match(index.Keys.Fields(), equal, next)
+		values, problem := match(c.fields[i], equal, next)
 		if problem == "" {
 			return i, values, nil
 		}
@@ -160,27 +164,29 @@ func (c *Collection) choose(equal map[string]any, next string) (int, []any, erro
 
 // match returns the values of the fields in their order, or what is wrong with them.
 func match(fields []composite.Field, equal map[string]any, next string) ([]any, string) {
-	for name := range equal {
-		if !slices.ContainsFunc(fields, func(f composite.Field) bool { return f.Name == name }) {
-			return nil, fmt.Sprintf("lacks %q", name)
-		}
-	}
 	values := make([]any, 0, len(fields))
-	for i, f := range fields {
+	for _, f := range fields {
 		v, ok := equal[f.Name]
-		switch {
-		case ok:
-			values = append(values, v)
-			continue
-		case len(values) < len(equal):
-			return nil, fmt.Sprintf("would skip %q", f.Name)
-		case next != "" && f.Name != next:
-			return nil, fmt.Sprintf("has %q before %q", f.Name, next)
+		if !ok {
+			break
 		}
-		return values[:i], ""
+		values = append(values, v)
 	}
-	if next != "" {
+	used := len(values)
+	switch {
+	case used < len(equal):
+		for name := range equal {
+			named := func(f composite.Field) bool { return f.Name == name }
+			if !slices.ContainsFunc(fields, named) {
+				return nil, fmt.Sprintf("lacks %q", name)
+			}
+		}
+		return nil, fmt.Sprintf("would skip %q", fields[used].Name)
+	case next == "":
+	case used == len(fields):
 		return nil, fmt.Sprintf("has no %q behind them", next)
+	case fields[used].Name != next:
+		return nil, fmt.Sprintf("has %q before %q", fields[used].Name, next)
 	}
 	return values, ""
 }

@@ -22,8 +22,8 @@ import (
 func (c *Collection) Put(ctx context.Context, records ...Record) error {
 	keys := make([][]byte, 0, 8)
 	for _, r := range records {
-		for _, index := range c.indexes {
-			key, err := index.keyOf(r.Fields)
+		for i := range c.indexes {
+			key, err := c.keyOf(i, r.Fields)
 			if err != nil {
 				return err
 			}
@@ -86,7 +86,7 @@ func (c *Collection) put(tx *engine.Tx, keys [][]byte, payload []byte) error {
 // Fields must have the values of the primary key and may have others. It fails with
 // engine.ErrNotFound if there is no such record.
 func (c *Collection) Delete(ctx context.Context, fields map[string]any) error {
-	key, err := c.indexes[0].keyOf(fields)
+	key, err := c.keyOf(0, fields)
 	if err != nil {
 		return err
 	}

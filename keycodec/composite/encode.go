@@ -208,13 +208,13 @@ func (f Field) millis(v any) (int64, error) {
 	if !ok {
 		ms, err := f.integer(v)
 		if err == nil && ms < 0 {
-			err = f.refuse("%d ms is before 1970 and would sort behind all other times", ms)
+			err = f.refuse("%d ms is before 1970 and would sort last", ms)
 		}
 		return ms, err
 	}
 	switch {
 	case t.Unix() < 0:
-		return 0, f.refuse("%s is before 1970 and would sort behind all other times",
+		return 0, f.refuse("%s is before 1970 and would sort last",
 			t.UTC().Format(time.RFC3339Nano))
 	case t.Nanosecond()%int(time.Millisecond) != 0:
 		return 0, f.refuse("%s is no whole millisecond; cut off, two times would be one",

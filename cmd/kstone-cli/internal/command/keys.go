@@ -73,6 +73,19 @@ func (f *formFlags) form() (keyform.Form, error) {
 	return form, nil
 }
 
+// explain takes a key apart.
+func (f *formFlags) explain(key []byte) ([]keyform.Part, error) {
+	form, err := f.form()
+	if err != nil {
+		return nil, err
+	}
+	parts, err := form.Explain(key)
+	if err != nil {
+		return nil, keyError(err)
+	}
+	return parts, nil
+}
+
 // jsonOnly checks -o of commands that print a table or JSON.
 func (a *app) jsonOnly(command string) error {
 	if a.format != "" && a.format != "json" && a.format != "table" {
@@ -155,13 +168,9 @@ that is not of this layout is an error that names the position.`,
 		if err != nil {
 			return err
 		}
-		form, err := f.form()
+		parts, err := f.explain(key)
 		if err != nil {
 			return err
-		}
-		parts, err := form.Explain(key)
-		if err != nil {
-			return keyError(err)
 		}
 		var head, row []string
 		for _, p := range parts {
@@ -233,13 +242,9 @@ are ignored.`,
 			}
 			return a.printReadings(key, readings)
 		}
-		form, err := f.form()
+		parts, err := f.explain(key)
 		if err != nil {
 			return err
-		}
-		parts, err := form.Explain(key)
-		if err != nil {
-			return keyError(err)
 		}
 		return a.printReadings(key, []keyform.Reading{{Layout: f.Layout, Parts: parts}})
 	}
