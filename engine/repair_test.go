@@ -253,9 +253,13 @@ func TestRepairOfAWholeDatabase(t *testing.T) {
 // find or describe data costs nothing.
 func TestRepairReadsAroundDamagedBlocks(t *testing.T) {
 	files, want := rescueDatabase(t, false)
+	step := 97
+	if raceEnabled {
+		step *= 8
+	}
 	for _, name := range files.names("", ".sst") {
 		whole := files[name]
-		for at := 0; at < len(whole); at += 97 {
+		for at := 0; at < len(whole); at += step {
 			what := fmt.Sprintf("%s at %d", name, at)
 			damaged := maps.Clone(files)
 			damaged[name] = bytes.Clone(whole)
