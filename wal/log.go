@@ -226,11 +226,13 @@ func (l *Log) close() error {
 	l.mu.Unlock()
 	close(l.stop)
 	l.goroutines.Wait()
+	l.sy.turn <- struct{}{}
 	err := l.syncOnce()
 	if err == nil {
 		err = l.markClosed()
 	}
 	l.sy.finish(err)
+	<-l.sy.turn
 	l.report()
 	err = errors.Join(err, l.releaseAll())
 	if err == nil {
