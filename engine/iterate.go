@@ -178,22 +178,34 @@ func (db *DB) query(ctx context.Context, q *Query, r reader, yield func(Item, er
 func (it *iteration) queryRows(q *Query, lo []byte, yield func(Item, error) bool) error {
 	pkLen, _ := keycodec.OrderedPKLen(lo)
 	item := Item{Key: Key{PK: q.PK}}
+	return it.each(q.Reverse, func(e *base.Entry) (done bool, err error) {
+		if err := it.pause(); err != nil {
+			return true, err
+		}
+		if it.expired(e) {
+			return false, nil
+		}
+		item.set(e)
+		item.Key.SK = nil
+		if len(e.Key) > pkLen {
+			item.Key.SK = e.Key[pkLen:]
+		}
+		return it.emit(&item, yield), nil
+	})
+}
+
+// each calls f for what the open cursor shows, until f says it is done or fails.
+func (it *iteration) each(reverse bool, f func(*base.Entry) (done bool, err error)) error {
+	if len(it.cursor.Sources()) > 0 {
+		m := newMerge(reverse)
+		defer m.close()
+		m.attach(&it.cursor)
+		return m.each(f)
+	}
 	for rows := it.cursor.Rows(); len(rows) > 0; rows = it.cursor.Rows() {
 		for i := range rows {
-			e := &rows[i]
-			if err := it.pause(); err != nil {
+			if done, err := f(&rows[i]); done || err != nil {
 				return err
-			}
-			if it.expired(e) {
-				continue
-			}
-			item.set(e)
-			item.Key.SK = nil
-			if len(e.Key) > pkLen {
-				item.Key.SK = e.Key[pkLen:]
-			}
-			if it.emit(&item, yield) {
-				return nil
 			}
 		}
 	}
@@ -262,15 +274,12 @@ func (it *iteration) scanStripes(
 		if err := it.open(id, b, r); err != nil {
 			return err
 		}
-		for rows := it.cursor.Rows(); len(rows) > 0; rows = it.cursor.Rows() {
-			for i := range rows {
-				done, err := it.visit(&rows[i], yield)
-				if done || err != nil {
-					return err
-				}
-			}
-		}
-		if err := it.cursor.Err(); err != nil {
+		over := false
+		err := it.each(s.Reverse, func(e *base.Entry) (done bool, err error) {
+			over, err = it.visit(e, yield)
+			return over, err
+		})
+		if over || err != nil {
 			return err
 		}
 		it.cursor.Close()
@@ -321,12 +330,5 @@ func (it *iteration) scanMerged(
 			return err
 		}
 	}
-	m.build()
-	for e := m.next(); e != nil; e = m.next() {
-		done, err := it.visit(e, yield)
-		if done || err != nil {
-			return err
-		}
-	}
-	return m.err
+	return m.each(func(e *base.Entry) (done bool, err error) { return it.visit(e, yield) })
 }

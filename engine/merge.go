@@ -85,14 +85,19 @@ func (m *merge) add(s *stripe.Stripe, b stripe.Bounds, overlay *memtable.Table) 
 	if err := c.OpenWith(s, b, overlay); err != nil {
 		return err
 	}
-	if !c.Separable() {
-		m.streams = append(m.streams, stream{source: c})
-		return nil
-	}
-	for _, src := range c.Sources() {
+	m.attach(c)
+	return nil
+}
+
+// attach makes an open cursor, which the caller keeps, further streams.
+func (m *merge) attach(c *stripe.Cursor) {
+	sources := c.Sources()
+	for _, src := range sources {
 		m.streams = append(m.streams, stream{source: src, age: src.Age()})
 	}
-	return nil
+	if len(sources) == 0 {
+		m.streams = append(m.streams, stream{source: c})
+	}
 }
 
 // close gives everything back; the merge must not be used afterwards.
@@ -116,6 +121,17 @@ func (m *merge) fill(st *stream) {
 	if err := st.source.Err(); err != nil && m.err == nil {
 		m.err = err
 	}
+}
+
+// each calls f for all entries in turn, until f says it is done or fails.
+func (m *merge) each(f func(*base.Entry) (done bool, err error)) error {
+	m.build()
+	for e := m.next(); e != nil; e = m.next() {
+		if done, err := f(e); done || err != nil {
+			return err
+		}
+	}
+	return m.err
 }
 
 // build plays the first tournament.

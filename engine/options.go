@@ -82,7 +82,7 @@ type Options struct {
 	MaxOpenFiles int
 
 	// BlockBytes is the target size of a data block before compression, 1 KiB to
-	// 1 MiB. Default 16 KiB.
+	// 1 MiB. Default 4 KiB.
 	BlockBytes int
 	// FileBytes is the size at which a merge starts its next SST. Default 64 MiB.
 	FileBytes int64
@@ -139,7 +139,7 @@ func (o *Options) withDefaults() (Options, error) {
 	check(c.CacheBytes >= 0, "CacheBytes %d is negative", c.CacheBytes)
 	fill(&c.MaxOpenFiles, 4096)
 	check(c.MaxOpenFiles >= 16, "MaxOpenFiles %d is below 16", c.MaxOpenFiles)
-	fill(&c.BlockBytes, 16<<10)
+	fill(&c.BlockBytes, 4<<10)
 	check(c.BlockBytes >= 1<<10 && c.BlockBytes <= 1<<20,
 		"BlockBytes %d is outside 1 KiB to 1 MiB", c.BlockBytes)
 	fill(&c.FileBytes, 64<<20)

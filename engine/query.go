@@ -69,7 +69,7 @@ func (q *Query) span(buf []byte) (span, error) {
 // Scan selects items of all partitions.
 type Scan struct {
 	// Unordered returns the items stripe by stripe (in key order within each),
-	// which is about four times as fast as the global key order.
+	// which is about twice as fast as the global key order.
 	Unordered bool
 	// Segment and Segments divide the scan into disjoint parts for parallel
 	// readers: part Segment of Segments, counted from 0. A partition key always

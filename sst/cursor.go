@@ -23,11 +23,15 @@ type Cursor struct {
 	b     *dataBlock
 	block int // number of b
 	pos   int // entry in b
-	valid bool
+	// streak is how many blocks in a row have been loaded in order.
+	streak int
+	valid  bool
 
 	key   []byte
 	entry base.Entry
 	seq   sequential
+	own   dataBlock // a block that is not in the cache, decoded in raw or in seq
+	raw   []byte
 	err   error
 
 	touched byte // keeps loads that fill the processor's cache
@@ -43,9 +47,9 @@ func (r *Reader) NewCursor(snap base.SeqNum) *Cursor {
 
 // InitCursor makes c a cursor like NewCursor's, whatever it was before.
 func (r *Reader) InitCursor(c *Cursor, snap base.SeqNum) {
-	key, seq := c.key[:0], c.seq
+	key, seq, raw := c.key[:0], c.seq, c.raw
 	seq.reset()
-	*c = Cursor{r: r, snap: snap, key: key, seq: seq}
+	*c = Cursor{r: r, snap: snap, key: key, seq: seq, raw: raw}
 }
 
 // LimitReadAhead bounds the memory that a forward scan of uncached blocks reads ahead
@@ -53,11 +57,25 @@ func (r *Reader) InitCursor(c *Cursor, snap base.SeqNum) {
 // cursors need it: by default each may hold 256 KiB.
 func (c *Cursor) LimitReadAhead(bytes int) { c.seq.limit = bytes }
 
-// Release lets go of the file, its blocks and the read-ahead buffer, so that a pooled
-// cursor does not keep them in memory. Before its next use it needs InitCursor.
-func (c *Cursor) Release() { *c = Cursor{key: c.key[:0]} }
+// Release lets go of the file, its blocks and large buffers, so that a pooled cursor
+// does not keep them in memory. Before its next use it needs InitCursor.
+func (c *Cursor) Release() {
+	key, stored, raw := c.key[:0], c.seq.buf[:0], c.raw[:0]
+	if cap(stored) > maxPooledBytes {
+		stored = nil
+	}
+	if cap(raw) > maxPooledBytes {
+		raw = nil
+	}
+	*c = Cursor{key: key, raw: raw}
+	c.seq.buf = stored
+}
 
-// Entry returns the entry the cursor stands on. See cursor.Cursor.
+// maxPooledBytes bounds each of the buffers that a released cursor keeps.
+const maxPooledBytes = 16 << 10
+
+// Entry returns the entry the cursor stands on, valid until the next move: a block that
+// the cache has no room for is decoded in the cursor's own memory.
 func (c *Cursor) Entry() *base.Entry { return &c.entry }
 
 // Err returns the error that ended the movement.
@@ -157,6 +175,9 @@ func (c *Cursor) seek(key []byte, snap base.SeqNum) bool {
 
 // load makes block i the current one.
 func (c *Cursor) load(i int) bool {
+	if c.streak++; c.b == nil || i != c.block+1 {
+		c.streak = 0
+	}
 	b, err := c.fetch(i)
 	if err != nil {
 		return c.fail(err)
@@ -174,11 +195,19 @@ func (c *Cursor) fetch(i int) (*dataBlock, error) {
 	}
 	c.r.stats.c.Add(statBlockMisses, 1)
 	h := c.x.handle(i)
-	raw, err := c.seq.block(c.r, c.t, i, h)
-	if err != nil {
-		return nil, err
+	if c.r.group.Admits(int64(h.raw), c.streak >= sequentialRun) {
+		raw, err := c.seq.block(c.r, c.t, i, h, nil)
+		if err != nil {
+			return nil, err
+		}
+		return c.r.keepBlock(c.t, i, h, raw)
 	}
-	return c.r.keepBlock(c.t, i, h, raw)
+	raw, err := c.seq.block(c.r, c.t, i, h, &c.raw)
+	if err == nil {
+		c.own, err = openDataBlock(raw)
+		err = c.r.named(err, h.off)
+	}
+	return &c.own, err
 }
 
 // forward moves to the next visible key behind (block, pos). If the cursor stands

@@ -28,7 +28,7 @@ func exampleFile(tb testing.TB, fs vfs.FS) (base.FileMeta, []base.Entry, base.Ra
 		{Key: []byte("u1\x00\x00bob"), Seq: 6, Kind: base.KindDelete},
 	}
 	rt := base.RangeTombstone{Start: []byte("u2"), End: []byte("u3"), Seq: 5}
-	o := sst.WriterOptions{FileNum: 3, Stripe: 154, FilterBits: 8}
+	o := sst.WriterOptions{FileNum: 3, Stripe: 154, FilterBits: 8, BlockBytes: 16 << 10}
 	return build(tb, fs, o, entries, rt), entries, rt
 }
 

@@ -30,9 +30,9 @@ const (
 
 // Tuning defaults.
 const (
-	// DefaultBlockBytes suits blocks that are cached decoded; 4 KiB suits files
-	// whose blocks are mostly decompressed for each read.
-	DefaultBlockBytes = 16 << 10
+	// DefaultBlockBytes keeps low what a read of an uncached block costs, which is to
+	// decode all of it. Scans would like 16 KiB a little better, files be smaller.
+	DefaultBlockBytes = 4 << 10
 	// MinBlockBytes and MaxBlockBytes bound WriterOptions.BlockBytes.
 	MinBlockBytes = 256
 	MaxBlockBytes = 4 << 20

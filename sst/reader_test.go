@@ -239,7 +239,7 @@ func TestFilterStats(t *testing.T) {
 func TestVersionsAreNoFalsePositives(t *testing.T) {
 	fsys := vfs.NewMem()
 	entries := plainEntries(100)
-	meta := build(t, fsys, sst.WriterOptions{FilterBits: 8}, entries)
+	meta := build(t, fsys, sst.WriterOptions{FilterBits: 8, BlockBytes: 16 << 10}, entries)
 	ro := readerOptions(fsys, meta)
 	r := sst.NewReader(ro)
 	var e base.Entry
@@ -258,7 +258,7 @@ func TestVersionsAreNoFalsePositives(t *testing.T) {
 func TestReadAhead(t *testing.T) {
 	fsys := vfs.NewMem()
 	entries := plainEntries(60_000)
-	meta := build(t, fsys, sst.WriterOptions{Codec: sst.None}, entries)
+	meta := build(t, fsys, sst.WriterOptions{Codec: sst.None, BlockBytes: 16 << 10}, entries)
 	ro := readerOptions(fsys, meta)
 	r := sst.NewReader(ro)
 	c := r.NewCursor(base.MaxSeqNum)

@@ -121,3 +121,42 @@ func TestRowsEnd(t *testing.T) {
 		t.Fatal("reads on after the end")
 	}
 }
+
+// A scan of a file that the cache has no room for pushes next to nothing out, shows the
+// same, and hands out values that are right as long as the cursor does not move.
+func TestScanLeavesTheCacheAlone(t *testing.T) {
+	for _, codec := range []sst.Codec{sst.None, sst.LZ4, sst.Snappy} {
+		fs := vfs.NewMem()
+		entries := plainEntries(20_000)
+		ro := readerOptions(fs, build(t, fs, sst.WriterOptions{Codec: codec}, entries))
+		ro.Cache = cache.New(100 << 10)
+		r := sst.NewReader(ro)
+		c := r.NewCursor(base.MaxSeqNum)
+		for range 3 {
+			checkScans(t, c, entries)
+		}
+		before := ro.Cache.Metrics()
+		var rows cursor.Batch
+		i := 0
+		for ok := c.First(); ok; ok = c.Next() {
+			rows.Reset()
+			rows.Add(c.Entry())
+			c.More(&rows, 1000)
+			for j := range rows.Rows {
+				if !sameEntry(&rows.Rows[j], &entries[i]) {
+					t.Fatalf("entry %d: %v", i, rows.Rows[j])
+				}
+				i++
+			}
+		}
+		if i != len(entries) || c.Err() != nil {
+			t.Fatalf("%d rows: %v", i, c.Err())
+		}
+		if n := ro.Cache.Metrics().Evictions - before.Evictions; n > 3 {
+			t.Errorf("%v: a scan evicts %d blocks", codec, n)
+		}
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -33,8 +33,15 @@ func (s *sequential) reset() {
 	*s = sequential{buf: s.buf[:0]}
 }
 
-// block reads and decodes data block i into new memory.
-func (s *sequential) block(r *Reader, t *tail, i int, h blockHandle) ([]byte, error) {
+// block reads and decodes data block i, into new memory or, if buf is not nil, as view
+// does.
+func (s *sequential) block(
+	r *Reader, t *tail, i int, h blockHandle, buf *[]byte,
+) ([]byte, error) {
+	decode := s.decode
+	if buf != nil {
+		decode = func(r *Reader, h blockHandle) ([]byte, error) { return s.view(r, h, buf) }
+	}
 	if i == s.next && i > 0 {
 		s.run++
 	} else {
@@ -45,10 +52,16 @@ func (s *sequential) block(r *Reader, t *tail, i int, h blockHandle) ([]byte, er
 	}
 	s.next = i + 1
 	if s.holds(h) {
-		return s.decode(r, h)
+		return decode(r, h)
 	}
 	if s.run < sequentialRun {
-		return r.readBlock(h, maxDataBytes, "data block")
+		if buf == nil {
+			return r.readBlock(h, maxDataBytes, "data block")
+		}
+		if err := s.fill(r, t, h, 0); err != nil {
+			return nil, err
+		}
+		return s.view(r, h, buf)
 	}
 	if err := s.fill(r, t, h, s.ahead); err != nil {
 		return nil, err
@@ -58,7 +71,7 @@ func (s *sequential) block(r *Reader, t *tail, i int, h blockHandle) ([]byte, er
 		limit = s.limit
 	}
 	s.ahead = min(2*s.ahead, limit)
-	return s.decode(r, h)
+	return decode(r, h)
 }
 
 // holds reports whether the buffer has all of block h. The handle may be damaged.

@@ -47,7 +47,6 @@ type Cursor struct {
 	heap    []*Source // live sources, heap[0] is next
 	sources []*Source // all, in age order; memory is kept across Open
 	used    int       // of sources, since Open
-	gather  []base.Entry
 
 	// rangeRun counts entries in a row that one range tombstone hid.
 	rangeRun int
@@ -124,7 +123,7 @@ func (c *Cursor) batchSizes() {
 		first, most = max(first/n, min(first, 2)), max(most/n, minBatchRows)
 	}
 	for _, s := range c.heap {
-		s.rows, s.most = min(first, most), most
+		s.rows, s.most, s.grown = min(first, most), most, min(minBatchRows, most)
 	}
 }
 
@@ -184,13 +183,15 @@ func (c *Cursor) loadRanges() error {
 	return nil
 }
 
-// Separable reports whether the sources, merged, are all there is to the cursor: no
-// range tombstone hides entries.
-func (c *Cursor) Separable() bool { return c.ranges == nil }
-
-// Sources returns what the cursor would merge, for a caller who merges several stripes
-// at once. If it uses them, it must not call Next and Rows.
-func (c *Cursor) Sources() []*Source { return c.heap }
+// Sources returns what the cursor would merge if it is more than one, for a caller who
+// merges by himself; if he does, he must not call Next and Rows. It returns nil if that
+// would not suffice, because range tombstones hide entries.
+func (c *Cursor) Sources() []*Source {
+	if c.ranges != nil || len(c.heap) < 2 {
+		return nil
+	}
+	return c.heap
+}
 
 // Close gives back the view. It is idempotent.
 func (c *Cursor) Close() {
@@ -202,8 +203,7 @@ func (c *Cursor) Close() {
 		s.release()
 	}
 	c.used = 0
-	clear(c.gather)
-	c.gather, c.heap = c.gather[:0], c.heap[:0]
+	c.heap = c.heap[:0]
 	c.overlay, c.ranges = nil, nil
 }
 
@@ -243,97 +243,22 @@ func (c *Cursor) Next() bool {
 
 // Rows moves over the next visible entries, as many as are at hand, and returns them;
 // none at the end or after an error. The cursor stands on the last. The rows are valid
-// until the next move.
+// until the next move. With several sources, or range tombstones, it is one row: see
+// Sources.
 func (c *Cursor) Rows() []base.Entry {
 	if !c.Next() {
 		return nil
 	}
-	top := c.heap[0]
-	if c.ranges != nil {
-		return top.batch.Rows[top.at : top.at+1]
-	}
+	top, n := c.heap[0], 1
 	rows := top.batch.Rows[top.at:]
-	if len(c.heap) > 1 && !c.ahead(&rows[len(rows)-1]) {
-		return c.gatherRows()
+	if c.ranges == nil && len(c.heap) == 1 {
+		for n < len(rows) && rows[n].Kind != base.KindDelete {
+			n++
+		}
+		top.at += n - 1
+		top.entry = &rows[n-1]
 	}
-	n := 1
-	for n < len(rows) && rows[n].Kind != base.KindDelete {
-		n++
-	}
-	top.at += n - 1
-	top.entry = &rows[n-1]
-	top.head = base.KeyHead(top.entry.Key[len(c.prefix):])
 	return rows[:n]
-}
-
-// ahead reports whether e, a row of the top source, comes before the keys of all other
-// sources.
-func (c *Cursor) ahead(e *base.Entry) bool {
-	for i := 1; i < min(len(c.heap), 3); i++ {
-		d := bytes.Compare(e.Key, c.heap[i].entry.Key)
-		if d == 0 || (d < 0) == c.bounds.Reverse {
-			return false
-		}
-	}
-	return true
-}
-
-// gatherRows is Rows for several sources: it merges what they have read ahead.
-func (c *Cursor) gatherRows() []base.Entry {
-	out := append(c.gather[:0], *c.heap[0].entry)
-	for len(out) < gatheredRows && c.canStep() {
-		c.stepKey()
-		if e := c.heap[0].entry; e.Kind != base.KindDelete {
-			out = append(out, *e)
-		}
-		out = c.gallop(out)
-	}
-	c.gather = out
-	return out
-}
-
-// gallop appends the rows of the top source behind its current one that come before
-// the keys of all other sources, as far as the heads tell.
-func (c *Cursor) gallop(out []base.Entry) []base.Entry {
-	if len(c.heap) < 2 || c.bounds.Reverse {
-		return out
-	}
-	top, next := c.heap[0], c.heap[1].head
-	if len(c.heap) > 2 {
-		next = min(next, c.heap[2].head)
-	}
-	if top.head >= next {
-		return out
-	}
-	rows, at := top.batch.Rows, top.at
-	for at+1 < len(rows) && len(out) < gatheredRows {
-		head := base.KeyHead(rows[at+1].Key[len(c.prefix):])
-		if head >= next {
-			break
-		}
-		at++
-		top.head = head
-		if rows[at].Kind != base.KindDelete {
-			out = append(out, rows[at])
-		}
-	}
-	top.at, top.entry = at, &rows[at]
-	return out
-}
-
-// canStep reports whether stepKey needs no source to read: that would take the rows
-// away that it has shown.
-func (c *Cursor) canStep() bool {
-	top := c.heap[0]
-	if top.at+1 == len(top.batch.Rows) {
-		return false
-	}
-	for _, s := range c.heap[1:] {
-		if s.head == top.head && s.at+1 == len(s.batch.Rows) {
-			return false
-		}
-	}
-	return true
 }
 
 // position moves every source to the first bound and builds the heap.

@@ -10,14 +10,12 @@ import (
 
 // Tuning of the batches in which a source reads.
 const (
-	// minBatchRows is the first batch after a positioning; each further one is
-	// batchGrowth times as large, up to maxBatchRows. Why it grows: most of a large
-	// batch would be wasted on a short query.
+	// minBatchRows is the batch after the first, which has what the caller expects to
+	// need; each further one is batchGrowth times as large, up to maxBatchRows. Why it
+	// grows: most of a large batch would be wasted on a short query.
 	minBatchRows = 4
 	batchGrowth  = 2
 	maxBatchRows = 64
-	// gatheredRows is the most that a merge of several sources returns at once.
-	gatheredRows = 32
 )
 
 // Source is one memtable or run under a Cursor, with rows read ahead. It shows the
@@ -35,7 +33,8 @@ type Source struct {
 
 	age    int // 0 is newest
 	maxSeq base.SeqNum
-	rows   int  // of the next batch
+	rows   int  // of the batch
+	grown  int  // of the next batch
 	most   int  // limit of rows
 	ended  bool // nothing inside of the bounds lies behind the batch
 
@@ -117,7 +116,7 @@ func (s *Source) seek() bool {
 
 // leave moves out of the range [start, end) in the direction of movement.
 func (s *Source) leave(start, end []byte) bool {
-	s.rows = min(s.most, minBatchRows)
+	s.rows, s.grown = min(minBatchRows, s.most), min(minBatchRows*batchGrowth, s.most)
 	if s.bounds.Reverse {
 		return s.fill(s.cursor().SeekLT(start))
 	}
@@ -135,7 +134,7 @@ func (s *Source) next() bool {
 	if s.ended {
 		return false
 	}
-	s.rows = min(s.rows*batchGrowth, s.most)
+	s.rows, s.grown = s.grown, min(s.grown*batchGrowth, s.most)
 	if s.inTable {
 		return s.fill(s.stepTable(b.Reverse))
 	}

@@ -256,3 +256,30 @@ func BenchmarkInsertEvict(b *testing.B) {
 		}
 	}
 }
+
+// TestAdmits: while there is room everything is admitted; then every fourth value, and
+// none that is read only once.
+func TestAdmits(t *testing.T) {
+	c := cache.New(1000)
+	g := c.NewGroup()
+	if !g.Admits(500, true) || g.Admits(1001, false) {
+		t.Error("room for 500 bytes of 1000, not for 1001")
+	}
+	var s cache.Slot[block]
+	cache.Insert(g, &s, newBlock(700), 700, 1)
+	admitted := 0
+	for range 100 {
+		if g.Admits(500, true) {
+			t.Fatal("what is read once pushes something out")
+		}
+		if g.Admits(500, false) {
+			admitted++
+		}
+	}
+	if admitted != 25 {
+		t.Errorf("%d of 100 admitted", admitted)
+	}
+	if g.Drop(); g.Admits(1, false) {
+		t.Error("a dropped group admits")
+	}
+}

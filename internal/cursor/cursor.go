@@ -15,9 +15,8 @@ import "github.com/kstonedb/kstone/internal/base"
 // false means the end in that direction or an error, which Err tells apart. After
 // false, only First, Last, SeekGE and SeekLT may be called.
 //
-// Entry is valid only while the cursor stands on an entry. Its Key is valid until
-// the next move; its Value stays valid as long as it is referenced. A cursor
-// belongs to one goroutine at a time.
+// Entry is valid only while the cursor stands on an entry, until the next move. A
+// cursor belongs to one goroutine at a time.
 type Cursor interface {
 	First() bool
 	Last() bool
