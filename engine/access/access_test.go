@@ -168,6 +168,33 @@ func TestPrefixIsEquality(t *testing.T) {
 	}
 }
 
+// The end of a range over the last field is the key of a record, which is not part of it.
+func TestExcludedEndIsARecord(t *testing.T) {
+	c := must(access.Open(memory(t), byUser(4)))
+	for n := range 4 {
+		r := order(1)
+		r.Fields["order_id"] = keycodec.UUID{15: byte(n)}
+		r.Payload = fmt.Appendf(nil, "id %d", n)
+		if err := c.Put(ctx, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	equal := fields{"user_id": order(1).Fields["user_id"],
+		"order_date": order(1).Fields["order_date"]}
+	lo, hi := keycodec.UUID{15: 1}, keycodec.UUID{15: 3}
+	for want, bounds := range map[string][2]composite.Bound{
+		"[id 1 id 2]":      {composite.Including(lo), composite.Excluding(hi)},
+		"[id 1 id 2 id 3]": {composite.Including(lo), composite.Including(hi)},
+		"[id 2]":           {composite.Excluding(lo), composite.Excluding(hi)},
+		"[id 0 id 1]":      {{}, composite.Including(lo)},
+	} {
+		list := collect(t, c.RangeScan(ctx, equal, "order_id", bounds[0], bounds[1], 0))
+		if fmt.Sprint(list) != want {
+			t.Errorf("%v, want %s", list, want)
+		}
+	}
+}
+
 func TestNoKeyForPattern(t *testing.T) {
 	c := must(access.Open(memory(t), byUser(256), byCategory(16)))
 	for _, err := range []error{
