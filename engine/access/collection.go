@@ -56,7 +56,7 @@ type indexJSON struct {
 
 // Open returns the collection with these keys. The first Open of a collection stores their
 // descriptions in the database; later ones fail if theirs differ, since they would not find
-// the keys that are there.
+// the keys that are there. The first Open must not run beside another of the collection.
 func Open(db *engine.DB, primary Index, parallel ...Index) (*Collection, error) {
 	c := &Collection{db: db, indexes: append([]Index{primary}, parallel...)}
 	pinned := make([]indexJSON, len(c.indexes))

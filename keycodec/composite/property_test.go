@@ -218,6 +218,44 @@ func checkOrdered(t *rapid.T, spans []composite.Span) {
 	}
 }
 
+// Above keys that begin with FF only there is no key, and so no end: a key made up as one
+// would leave out what it should bound.
+func TestAllFFHasNoEnd(t *testing.T) {
+	id := composite.Field{Name: "id", Type: composite.UUID}
+	n := composite.Field{Name: "n", Type: composite.Integer}
+	s := must(composite.NewSchema(composite.Options{Delimiter: composite.HighByte}, id, n))
+	most := keycodec.UUID(bytes.Repeat([]byte{0xff}, 16))
+	spans := must(s.Prefix(most))
+	last := must(s.Append(nil, most, int64(math.MaxInt64)))
+	if len(spans) != 1 || spans[0].End != nil || !spans[0].Contains(last) {
+		t.Errorf("the spans %x do not hold %x without an end", spans, last)
+	}
+	above := must(s.Range(nil, composite.Excluding(most), composite.Bound{}))
+	if above != nil {
+		t.Errorf("above the largest value there is %x", above)
+	}
+	upTo := must(s.Range(nil, composite.Bound{}, composite.Including(most)))
+	if !contains(upTo, last) || !contains(upTo, must(s.Append(nil, keycodec.UUID{}, 0))) {
+		t.Errorf("up to the largest value there is only %x", upTo)
+	}
+}
+
+// The two ends of a span are memory of their own: changing one leaves the other.
+func TestSpanEndsShareNoMemory(t *testing.T) {
+	s := orders()
+	for _, spans := range [][]composite.Span{must(s.Prefix("u")), must(s.BeginsWith("u")),
+		must(s.Prefix("u", 1, orderID)), must(s.Range([]any{"u"}, composite.Including(1),
+			composite.Including(2))), must(s.Prefix())[:1]} {
+		start := bytes.Clone(spans[0].Start)
+		for i := range spans[0].End {
+			spans[0].End[i] ^= 0xff
+		}
+		if !bytes.Equal(spans[0].Start, start) {
+			t.Errorf("%x became %x with its end", start, spans[0].Start)
+		}
+	}
+}
+
 func TestSpanErrors(t *testing.T) {
 	s := orders()
 	for why, f := range map[string]func() ([]composite.Span, error){
