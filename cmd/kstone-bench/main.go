@@ -146,7 +146,7 @@ func checkTargets(files []string, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return report.WriteChecks(w, report.CheckTargets(report.NewTable(runs)))
+	return report.WriteChecks(w, report.NewTable(runs))
 }
 
 // readRuns reads raw output, one file or several from the same machine.

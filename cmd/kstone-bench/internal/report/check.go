@@ -197,8 +197,21 @@ func tally(checks []Check) string {
 	return fmt.Sprintf("%d reached, %d missed, %d not measured", n[Reached], n[Missed], n[Unknown])
 }
 
-// WriteChecks prints the checks as a table of plain text.
-func WriteChecks(w io.Writer, checks []Check) error {
+// caution says what keeps the checks from being what the targets mean, or nothing.
+func (t *Table) caution(checks []Check) string {
+	text := ""
+	if size := t.targetSize(); size != targetSize {
+		text = fmt.Sprintf(" The targets are for %s, this is %s.", targetSize, size)
+	}
+	if slices.ContainsFunc(checks, func(c Check) bool { return c.Rounds > 0 && c.Rounds < 3 }) {
+		text += " Some figures are of fewer than three rounds."
+	}
+	return text
+}
+
+// WriteChecks prints all checks of a table as plain text.
+func WriteChecks(w io.Writer, t *Table) error {
+	checks := CheckTargets(t)
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "target\tworkload\tfigure\twanted\tmeasured\trounds\tverdict")
 	last := ""
@@ -212,7 +225,7 @@ func WriteChecks(w io.Writer, checks []Check) error {
 			c.rounds(), c.Verdict)
 	}
 	fmt.Fprintln(tw)
-	fmt.Fprintln(tw, tally(checks))
+	fmt.Fprintln(tw, tally(checks)+"."+t.caution(checks))
 	return tw.Flush()
 }
 

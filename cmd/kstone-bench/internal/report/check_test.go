@@ -106,14 +106,30 @@ func TestTargetsOfMeans(t *testing.T) {
 }
 
 func TestChecksAsText(t *testing.T) {
-	var b strings.Builder
-	checks := check(fills("kstone", 1, 300, 310, 320), fills("pebble", 1, 100, 100, 100))
-	if err := report.WriteChecks(&b, checks); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"unsynced writes", "3.10", " 3 ", "reached", "not measured\n"} {
-		if !strings.Contains(b.String(), want) {
-			t.Errorf("no %q in\n%s", want, b.String())
+	small := meta()
+	small.Records = 200_000
+	for _, c := range []struct {
+		run  report.Run
+		want []string
+		not  string
+	}{
+		{run(meta(), fills("kstone", 1, 300, 310, 320), fills("pebble", 1, 100, 100, 100)),
+			[]string{"unsynced writes", "3.10", " 3 ", "reached", "not measured.\n"}, "fewer"},
+		{run(small, fills("kstone", 1, 300), fills("pebble", 1, 100)),
+			[]string{"3.00", "reached", "for 2 M × 100 B, this is 200 k × 100 B.", "fewer than"},
+			"3.10"},
+	} {
+		var b strings.Builder
+		if err := report.WriteChecks(&b, report.NewTable([]report.Run{c.run})); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(b.String(), want) {
+				t.Errorf("no %q in\n%s", want, b.String())
+			}
+		}
+		if strings.Contains(b.String(), c.not) {
+			t.Errorf("%q in\n%s", c.not, b.String())
 		}
 	}
 }

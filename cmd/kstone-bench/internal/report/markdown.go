@@ -19,7 +19,7 @@ func Markdown(w io.Writer, runs []Run, links string) error {
 	t := NewTable(runs)
 	p := &page{w: w, links: links}
 	p.head(runs)
-	p.targets(CheckTargets(t))
+	p.targets(t)
 	p.ratios(t)
 	for _, g := range groups {
 		if len(t.in(g)) > 0 {
@@ -105,9 +105,10 @@ func (p *page) head(runs []Run) {
 	p.printf("\n")
 }
 
-func (p *page) targets(checks []Check) {
-	p.printf("## Targets\n\n%s. Ratios are medians over rounds of ratios within a round.\n\n",
-		upper(tally(checks)))
+func (p *page) targets(t *Table) {
+	checks := CheckTargets(t)
+	p.printf("## Targets\n\n%s. Ratios are medians over rounds of ratios within a round.%s\n\n",
+		tally(checks), t.caution(checks))
 	p.header("target", "workload", "figure", "wanted", "measured", "rounds", "verdict")
 	last := ""
 	for _, c := range checks {
@@ -122,8 +123,6 @@ func (p *page) targets(checks []Check) {
 	}
 	p.printf("\n")
 }
-
-func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 // ratios writes the chart of all ratios and their means.
 func (p *page) ratios(t *Table) {
