@@ -13,7 +13,8 @@ import (
 // Why: a merge that waits is a merge of more runs, so that each item is written less
 // often, and meanwhile the processors belong to writers and flushes. When the burst is
 // over the merges that are due follow at once; when it is not, they come at twice the
-// number of runs, long before the back-pressure of runsSoft (docs/decisions/0009-merges-wait-for-bursts.md).
+// number of runs, long before the back-pressure of runsSoft. Figures are in
+// docs/decisions/0009-merges-wait-for-bursts.md.
 type burst struct {
 	last  time.Time    // of the newest flush; only the flusher's
 	until atomic.Int64 // Unix nanoseconds

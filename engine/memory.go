@@ -25,6 +25,9 @@ type memory struct {
 	// scheduler; runsSoft and runsHard are where it begins and ends to hurt.
 	deepest            atomic.Int64
 	runsSoft, runsHard int64
+	// freeUsed and freeLog are the bytes in memtables and in the log below which there
+	// is no pressure.
+	freeUsed, freeLog int64
 
 	// gate has room for one token. Writers under pressure pass one by one: who holds
 	// the token may look at debt, the bytes written under pressure since the last pause.
@@ -54,6 +57,8 @@ func (m *memory) init(db *DB) {
 	m.budget, m.logBudget = db.opts.MemtableBytes, db.opts.LogBytes
 	m.gate = make(chan struct{}, 1)
 	m.runsSoft, m.runsHard = int64(3*db.opts.MaxRuns), int64(8*db.opts.MaxRuns)
+	m.freeUsed = int64(softAt * float64(m.budget))
+	m.freeLog = int64(logSoftAt * float64(m.logBudget))
 }
 
 func (m *memory) bytes() int64 { return m.used.Load() }
@@ -86,9 +91,9 @@ func share(x, soft, hard float64) float64 { return (x - soft) / (hard - soft) }
 // admit lets a writer of n bytes in, after a pause if there is pressure. The error
 // is a full disk's, if that is why flushes are behind, or the context's.
 func (m *memory) admit(ctx context.Context, db *DB, n int64) error {
-	if m.used.Load() < int64(softAt*float64(m.budget)) && m.deepest.Load() <= m.runsSoft &&
-		float64(m.logUsed.Load()) < logSoftAt*float64(m.logBudget) {
-		return nil // the common case, without floating point divisions
+	if m.used.Load() < m.freeUsed && m.deepest.Load() <= m.runsSoft &&
+		m.logUsed.Load() < m.freeLog {
+		return nil // the common case
 	}
 	start := time.Now()
 	err := m.queue(ctx, db, n)
