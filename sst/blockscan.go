@@ -26,33 +26,63 @@ var unwind = func() (t [256]byte) {
 	return t
 }()
 
-// blockBefore looks for a block whose trailer begins at p and that starts at lo or later.
-func (id fileID) blockBefore(b []byte, lo, p int) (h blockHandle, ok bool) {
-	if p+trailerBytes > len(b) || Codec(b[p]) > lastCodec {
+// blockScan looks for blocks in the content of a file.
+type blockScan struct {
+	id fileID
+	b  []byte
+	// budget bounds the bytes that checksums are computed over: a crafted file could make
+	// every place look worth it.
+	budget int64
+}
+
+const (
+	// scanWindowBytes is how far in front of its trailer the start of a block is looked for;
+	// longer ones are found only right behind the block before.
+	scanWindowBytes = 4 << 20
+	scanBudget      = 1 << 30 // and 64 times the file
+)
+
+// before returns the block whose trailer begins at p and that starts at lo or later.
+func (s *blockScan) before(lo, p int) (h blockHandle, ok bool) {
+	if p+trailerBytes > len(s.b) || Codec(s.b[p]) > lastCodec {
 		return h, false
 	}
-	raw := binary.LittleEndian.Uint32(b[p+1:])
+	raw := binary.LittleEndian.Uint32(s.b[p+1:])
 	if raw == 0 || raw > maxDataBytes {
 		return h, false
 	}
-	exact := Codec(b[p]) == None
-	if exact && int(raw) > p-lo {
+	if Codec(s.b[p]) == None {
+		return s.at(p-int(raw), lo, p, raw)
+	}
+	if h, ok := s.at(lo, lo, p, raw); ok {
+		return h, true
+	}
+	lo = max(lo, p-min(int(raw), scanWindowBytes))
+	if s.budget -= int64(p - lo); s.budget < 0 {
 		return h, false
 	}
-	lo = max(lo, p-int(raw))
-	state := ^binary.LittleEndian.Uint32(b[p+5:])
+	state := ^binary.LittleEndian.Uint32(s.b[p+5:])
 	for i := p + 4; i >= lo; i-- {
 		t := unwind[state>>24]
-		state = (state^castagnoli[t])<<8 | uint32(t^b[i])
-		if i >= p || ^state != id.seed(uint64(i)) {
-			continue
-		}
-		if stored := uint32(p - i); (stored == raw) == exact {
-			h = blockHandle{off: uint64(i), stored: stored, raw: raw}
-			return h, h.check(int64(len(b)), maxRawBytes)
+		state = (state^castagnoli[t])<<8 | uint32(t^s.b[i])
+		if i < p && ^state == s.id.seed(uint64(i)) {
+			return s.at(i, lo, p, raw)
 		}
 	}
 	return h, false
+}
+
+// at reports whether a block from start to its trailer at p is one.
+func (s *blockScan) at(start, lo, p int, raw uint32) (h blockHandle, ok bool) {
+	h = blockHandle{off: uint64(start), stored: uint32(p - start), raw: raw}
+	if start < lo || !h.check(int64(len(s.b)), maxRawBytes) {
+		return h, false
+	}
+	if s.budget -= int64(p - start); s.budget < 0 {
+		return h, false
+	}
+	_, _, err := s.id.open(s.b[start:p+trailerBytes], h, "block")
+	return h, err == nil
 }
 
 // seed is what the checksum of a block at off starts from.
@@ -69,9 +99,10 @@ func (s *Salvaged) byScan(known *base.FileMeta, why error) {
 		s.Lost = append(s.Lost, l)
 		return
 	}
+	scan := blockScan{id: s.r.id, b: b, budget: scanBudget + 64*int64(len(b))}
 	end, inData := 0, true // the data blocks come first
 	for p := 1; p+trailerBytes <= len(b); p++ {
-		h, ok := s.r.id.blockBefore(b, end, p)
+		h, ok := scan.before(end, p)
 		if !ok {
 			continue
 		}
