@@ -187,6 +187,13 @@ func TestCodecFastPath(t *testing.T) {
 		if err := c.DecodeView(want, &back); err != nil || back != v {
 			t.Fatalf("%x reads as %+v, error %v; want %+v", want, back, err, v)
 		}
+		in, copied := bytes.Clone(want), row{}
+		if err := c.Decode(in, &copied); err != nil {
+			t.Fatal(err)
+		}
+		if clear(in); copied != v {
+			t.Fatalf("Decode has kept a view of the key: %+v, want %+v", copied, v)
+		}
 		cut := rapid.IntRange(0, len(want)-1).Draw(t, "cut")
 		if err := c.DecodeView(want[:cut], &back); !errors.Is(err, corrupt.ErrCorrupt) {
 			t.Fatalf("%x: error %v", want[:cut], err)

@@ -14,10 +14,17 @@
 // is for. A schema adds names, NULLs, descending fields, a JSON form and a rendering
 // for people.
 //
+// There are three ways to go through a schema. [Schema.Append] and [Schema.Decode] take
+// and return any values. A [Codec] does it for structs, whose fields carry tags. A
+// [Reader] reads fields one by one, and passes over those that are not wanted. The last
+// two do not allocate. Tuples without a schema are what [AppendTagged] is for.
+//
 // Three operations on prefixes must not be mixed up. [Schema.AppendPrefix] encodes
 // the first fields completely ("region = Lombardy"). [Schema.AppendBeginsWith]
 // leaves the last one open ("region starts with Lom"). [PrefixEnd] turns either
-// into the exclusive end of the range of keys that start with it.
+// into the exclusive end of the range of keys that start with it. Conditions become
+// ranges of keys with [Schema.EqualSpan], [Schema.BeginsSpan], [Schema.RangeSpan],
+// [Schema.RowSpans] and [Schema.AfterSpan].
 //
 // Every decoder is canonical: encoding what it returns gives the bytes it was
 // given. Bytes that no encoder writes are reported as a *corrupt.Error. Decoders

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/kstonedb/kstone/keycodec"
@@ -142,4 +143,117 @@ func ExampleSchema_MarshalJSON() {
 	fmt.Println(string(form), err)
 	// Output:
 	// [{"name":"user","type":"string"},{"name":"at","type":"time","unit":"s","desc":true}] <nil>
+}
+
+// Keys from structs: the newest reading of a sensor first.
+func ExampleNewCodec() {
+	type reading struct {
+		Sensor string    `kstone:"sensor"`
+		At     time.Time `kstone:"at,ms,desc"`
+		Value  float64   // no part of the key
+	}
+	codec, err := keycodec.NewCodec[reading]()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	at := time.Date(2025, 1, 17, 8, 0, 0, 0, time.UTC)
+	older, _ := codec.Append(nil, &reading{Sensor: "roof", At: at})
+	newer, _ := codec.Append(nil, &reading{Sensor: "roof", At: at.Add(time.Second)})
+	fmt.Println(codec.Schema(), bytes.Compare(newer, older))
+
+	var r reading
+	err = codec.Decode(newer, &r)
+	fmt.Println(r.Sensor, r.At, err)
+	// Output:
+	// sensor string, at time(ms) desc -1
+	// roof 2025-01-17 08:00:01 +0000 UTC <nil>
+}
+
+// Two fields are read, the one between them is passed over.
+func ExampleSchema_Reader() {
+	schema, _ := keycodec.NewSchema(
+		keycodec.Field{Name: "region", Type: keycodec.TypeString},
+		keycodec.Field{Name: "city", Type: keycodec.TypeString},
+		keycodec.Field{Name: "people", Type: keycodec.TypeUint32, Nullable: true},
+	)
+	key, _ := schema.Append(nil, "Lombardy", "Brescia", uint(196_000))
+
+	r := schema.Reader(key)
+	region := r.String()
+	r.Skip(1)
+	if !r.Null() {
+		fmt.Println(region, r.Uint())
+	}
+	fmt.Println(r.Close())
+	// Output:
+	// Lombardy 196000
+	// <nil>
+}
+
+// The magnitudes above 6 of one region, largest first.
+func ExampleSchema_RangeSpan() {
+	schema, _ := keycodec.NewSchema(
+		keycodec.Field{Name: "region", Type: keycodec.TypeString},
+		keycodec.Field{Name: "magnitude", Type: keycodec.TypeFloat64, Desc: true, Nullable: true},
+	)
+	span, _ := schema.RangeSpan([]any{"Japan"}, keycodec.Excluding(6.0), keycodec.Bound{})
+	for _, magnitude := range []any{6.0, 6.1, 9.1, nil} {
+		key, _ := schema.Append(nil, "Japan", magnitude)
+		fmt.Println(magnitude, span.Contains(key))
+	}
+	// Output:
+	// 6 false
+	// 6.1 true
+	// 9.1 true
+	// <nil> false
+}
+
+// Rows behind ("b", 2) by value. The second field is descending, so they are two ranges.
+func ExampleSchema_RowSpans() {
+	schema, _ := keycodec.NewSchema(
+		keycodec.Field{Name: "a", Type: keycodec.TypeString},
+		keycodec.Field{Name: "n", Type: keycodec.TypeUint8, Desc: true},
+	)
+	spans, _ := schema.RowSpans(nil, keycodec.Greater, "b", uint(2))
+	for _, span := range spans {
+		fmt.Printf("%x to %x\n", span.Start, span.End)
+	}
+	// Output:
+	// 620000 to 620000fd
+	// 620001 to
+}
+
+// The addresses of a network.
+func ExampleIPRange() {
+	schema, _ := keycodec.NewSchema(keycodec.Field{Name: "ip", Type: keycodec.TypeIP})
+	first, last := keycodec.IPRange(netip.MustParsePrefix("10.1.2.128/25"))
+	span, _ := schema.RangeSpan(nil, keycodec.Including(first), keycodec.Including(last))
+	fmt.Println(first, last)
+	fmt.Printf("%x to %x\n", span.Start, span.End)
+	// Output:
+	// 10.1.2.128 10.1.2.255
+	// 040a010280 to 040a0103
+}
+
+// Without a schema, the bytes say what is in them.
+func ExampleAppendTagged() {
+	key, err := keycodec.AppendTagged(nil, "user", 42, keycodec.Descending{Value: true})
+	fmt.Printf("%x %v\n", key, err)
+	text, _ := keycodec.FormatTagged(key)
+	fmt.Println(text)
+	// Output:
+	// 68757365720000212aee <nil>
+	// "user" / 42 / true desc
+}
+
+// A collation sorts and finds names whatever their case; the case itself is kept.
+func ExampleCollation() {
+	schema, _ := keycodec.NewSchema(keycodec.Field{Name: "name", Type: keycodec.TypeString,
+		Collation: keycodec.CollateUnicode, KeepCase: true})
+	key, _ := schema.Append(nil, "Élodie")
+	span, _ := schema.EqualSpan("ÉLODIE")
+	values, _ := schema.Decode(key)
+	fmt.Println(span.Contains(key), values[0])
+	// Output: true Élodie
 }

@@ -45,6 +45,7 @@ func TestStripeVectors(t *testing.T) {
 	for pk, want := range map[string]uint8{
 		"user#1": 154, "user#2": 32, "user#3": 182, "user#123": 125, "user#12345": 254,
 		"user#alice": 165, "user#bob": 239, "sensor#temp": 171, "active": 2,
+		"123456789": 0x26, // of cbf43926, the check value of the CRC
 	} {
 		if got := keycodec.Stripe([]byte(pk)); got != want {
 			t.Errorf("Stripe(%q) = %d, want %d", pk, got, want)

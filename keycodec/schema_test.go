@@ -3,6 +3,8 @@ package keycodec_test
 import (
 	"bytes"
 	"errors"
+	"math"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -160,6 +162,37 @@ func TestAppendRefuses(t *testing.T) {
 	}
 	if _, err := s.PrefixLen(nil, -1); err == nil {
 		t.Error("PrefixLen of -1 fields")
+	}
+}
+
+// TestNarrowFieldsRefuse gives fields the numbers at the ends of their range, and those
+// next to them.
+func TestNarrowFieldsRefuse(t *testing.T) {
+	for typ, v := range map[keycodec.Type]struct{ fits, not []any }{
+		keycodec.TypeInt8:   {[]any{-128, 127}, []any{-129, 128, uint8(1)}},
+		keycodec.TypeInt16:  {[]any{-32768, 32767}, []any{-32769, 32768}},
+		keycodec.TypeInt32:  {[]any{math.MinInt32, math.MaxInt32}, []any{int64(1) << 31}},
+		keycodec.TypeUint8:  {[]any{uint(255)}, []any{uint(256), int8(1)}},
+		keycodec.TypeUint16: {[]any{uint(65535)}, []any{uint(65536)}},
+		keycodec.TypeUint32: {[]any{uint64(math.MaxUint32)}, []any{uint64(1) << 32}},
+		keycodec.TypeFloat32: {[]any{0.5, math.MaxFloat32, math.Inf(-1), math.NaN(), float32(0.1)},
+			[]any{0.1, math.MaxFloat64, 1e-60, 1}},
+		keycodec.TypeFloat64:  {[]any{0.1}, []any{1, keycodec.Decimal{}}},
+		keycodec.TypeFixed:    {[]any{keycodec.NewDecimal(5, 0)}, []any{5, 5.0}},
+		keycodec.TypeIP:       {[]any{netip.IPv6Loopback()}, []any{netip.Prefix{}, "::1"}},
+		keycodec.TypeIPPrefix: {[]any{netip.MustParsePrefix("::/0")}, []any{netip.IPv6Loopback()}},
+	} {
+		f := keycodec.Field{Name: "v", Type: typ}
+		for _, fits := range v.fits {
+			if _, err := f.Append(nil, fits); err != nil {
+				t.Errorf("%v for %s: %v", fits, typ, err)
+			}
+		}
+		for _, not := range v.not {
+			if b, err := f.Append([]byte("dst"), not); err == nil || string(b) != "dst" {
+				t.Errorf("%T %v for %s is %x, error %v; want an error and dst", not, not, typ, b, err)
+			}
+		}
 	}
 }
 
