@@ -117,8 +117,9 @@ func (s *Session) kill(ctx context.Context, d time.Duration) error {
 	early := errors.Is(s.cmd.Process.Kill(), os.ErrProcessDone)
 	<-s.ended
 	err := s.cmd.Wait()
-	var exit *exec.ExitError
-	if early || !errors.As(err, &exit) || exit.Exited() {
+	// Not by the exit status, which does not tell on every system: a child that ends by
+	// itself says why.
+	if early || err == nil || s.stderr.Len() > 0 {
 		return fmt.Errorf("the writer ended by itself: %v\n%s", err,
 			strings.TrimSpace(s.stderr.String()))
 	}

@@ -122,7 +122,7 @@ func failOnce(t *testing.T, order torture.Order, limit func(string), rng *rand.R
 	limit("0") // healthy again: whoever tries again would now succeed
 	wait(s, 200*time.Millisecond)
 	said, end := s.Stop()
-	checkEnd(t, said, end)
-	_, synced = s.Acked()
+	acked, synced := s.Acked()
+	checkEnd(t, said, end, !slices.Equal(acked, order.From))
 	return before, synced, said != ""
 }
