@@ -116,7 +116,7 @@ func TestOrderManagement(t *testing.T) {
 	fill(t, c, 1000)
 
 	want := order(345)
-	got, err := c.ExactLookup(fields{"user_id": "USR_00045", "order_date": 1737101145000,
+	got, err := c.ExactLookup(fields{"user_id": "USR_00045", "order_date": int64(1737101145000),
 		"order_id": want.Fields["order_id"]})
 	if err != nil || !bytes.Equal(got.Payload, want.Payload) {
 		t.Errorf("exact lookup: %v, error %v", got, err)

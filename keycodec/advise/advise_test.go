@@ -38,7 +38,7 @@ func orders(n int) *advise.Sample {
 		}
 		s.Add([]advise.Value{
 			v("user_id", fmt.Sprintf("USR_%d", i*7919%(n/10))),
-			v("order_date", strconv.Itoa(1737100800000+i)),
+			v("order_date", strconv.FormatInt(1737100800000+int64(i), 10)),
 			v("order_id", fmt.Sprintf("%08x", uint32(i)*2654435761)),
 			v("category", fmt.Sprintf("C%d", i*31%40)), v("status", []string{"new", "paid"}[i%2]),
 		})

@@ -35,7 +35,7 @@ func orders() *composite.Schema {
 }
 
 const (
-	orderMs = 1737100800000
+	orderMs = int64(1737100800000)
 	orderID = "550e8400-e29b-41d4-a716-446655440001"
 )
 
