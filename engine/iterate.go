@@ -196,7 +196,7 @@ func (it *iteration) queryRows(q *Query, lo []byte, yield func(Item, error) bool
 
 // each calls f for what the open cursor shows, until f says it is done or fails.
 func (it *iteration) each(reverse bool, f func(*base.Entry) (done bool, err error)) error {
-	if len(it.cursor.Sources()) > 0 {
+	if len(it.cursor.Sources()) > 1 {
 		m := newMerge(reverse)
 		defer m.close()
 		m.attach(&it.cursor)

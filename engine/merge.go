@@ -140,6 +140,7 @@ func (m *merge) build() {
 	if k == 0 {
 		return
 	}
+	m.approach()
 	for i := range m.streams {
 		m.fill(&m.streams[i])
 	}
@@ -159,6 +160,23 @@ func (m *merge) build() {
 		m.winners[n], m.nodes[n] = a, b
 	}
 	m.nodes[0] = m.winners[1]
+}
+
+// approach prepares the streams for their first rows, step by step together.
+func (m *merge) approach() {
+	if len(m.streams) < 16 {
+		return
+	}
+	for i := range m.streams {
+		if s, ok := m.streams[i].source.(*stripe.Source); ok {
+			s.Touch()
+		}
+	}
+	for i := range m.streams {
+		if s, ok := m.streams[i].source.(*stripe.Source); ok {
+			s.Approach()
+		}
+	}
 }
 
 // next returns the next entry, nil at the end or after an error.

@@ -183,11 +183,11 @@ func (c *Cursor) loadRanges() error {
 	return nil
 }
 
-// Sources returns what the cursor would merge if it is more than one, for a caller who
-// merges by himself; if he does, he must not call Next and Rows. It returns nil if that
-// would not suffice, because range tombstones hide entries.
+// Sources returns what the cursor would merge, for a caller who merges by himself; if he
+// does, he must not call Next and Rows. It returns nil if that would not suffice,
+// because range tombstones hide entries.
 func (c *Cursor) Sources() []*Source {
-	if c.ranges != nil || len(c.heap) < 2 {
+	if c.ranges != nil {
 		return nil
 	}
 	return c.heap

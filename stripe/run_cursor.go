@@ -60,6 +60,20 @@ func (c *runCursor) SeekGE(key []byte) bool {
 	return c.cur.SeekGE(key) || c.forward()
 }
 
+// touch and approach are the steps before SeekGE that sst.Cursor knows.
+func (c *runCursor) touch(key []byte) {
+	if i := max(c.lo, c.run.find(key)); i < c.hi {
+		c.open(i)
+		c.cur.Touch()
+	}
+}
+
+func (c *runCursor) approach(key []byte) {
+	if c.at >= 0 {
+		c.cur.Approach(key)
+	}
+}
+
 func (c *runCursor) SeekLT(key []byte) bool {
 	i := min(c.hi-1, c.run.find(key))
 	c.open(max(i, c.lo))

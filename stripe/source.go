@@ -68,6 +68,22 @@ func (s *Source) release() {
 // the lower age is newer.
 func (s *Source) Age() int { return s.age }
 
+// Touch and Approach are steps before the first call of Rows. They only matter for
+// speed: if many sources are about to be positioned, all should do the first step, then
+// all the second, so that they wait for memory together.
+func (s *Source) Touch() {
+	if !s.inTable && !s.bounds.Reverse && len(s.bounds.Lo) > 0 {
+		s.run.touch(s.bounds.Lo)
+	}
+}
+
+// Approach is the second step: see Touch.
+func (s *Source) Approach() {
+	if !s.inTable && !s.bounds.Reverse && len(s.bounds.Lo) > 0 {
+		s.run.approach(s.bounds.Lo)
+	}
+}
+
 // Rows moves over the next entries inside of the bounds and returns them; none at the
 // end or after an error. They are valid until the next call.
 func (s *Source) Rows() []base.Entry {
