@@ -151,6 +151,7 @@ func BenchmarkCodec(b *testing.B) {
 	})
 }
 
+// BenchmarkSchema is the tuple by a schema: from and to any values, and by a Reader.
 func BenchmarkSchema(b *testing.B) {
 	s := must(keycodec.NewSchema(
 		keycodec.Field{Name: "user", Type: keycodec.TypeString},
@@ -158,25 +159,28 @@ func BenchmarkSchema(b *testing.B) {
 		keycodec.Field{Name: "id", Type: keycodec.TypeUUID},
 	))
 	values := []any{"USR_12345", time.UnixMilli(1737100800000), benchUUID}
-	dst := make([]byte, 0, 256)
-	b.Run("append", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			dst, _ = s.Append(dst[:0], values...)
-		}
-	})
-	b.Run("decode", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			_, _ = s.Decode(dst)
-		}
-	})
-	b.Run("prefix length", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			_, _ = s.PrefixLen(dst, 2)
-		}
-	})
+	buf, key := make([]byte, 0, 256), must(s.Append(nil, values...))
+	for name, op := range map[string]func(){
+		"append":        func() { _, _ = s.Append(buf, values...) },
+		"decode":        func() { _, _ = s.Decode(key) },
+		"prefix length": func() { _, _ = s.PrefixLen(key, 2) },
+		"one field":     func() { _, _ = s.EncodedField(key, 2) },
+		"reader": func() {
+			r := s.Reader(key)
+			r.Bytes()
+			r.Time()
+			r.UUID()
+			_ = r.Close()
+		},
+	} {
+		b.Run(name, func(b *testing.B) {
+			best(b, func(n int) {
+				for range n {
+					op()
+				}
+			})
+		})
+	}
 }
 
 func BenchmarkDecimal(b *testing.B) {

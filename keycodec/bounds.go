@@ -1,5 +1,7 @@
 package keycodec
 
+import "encoding/binary"
+
 // PrefixEnd appends to dst the smallest byte string that is larger than every string
 // that starts with prefix: prefix without its trailing FF bytes, with one added to
 // the last byte that remains. [prefix, end) is then exactly the range of the strings
@@ -37,8 +39,12 @@ func Successor(dst, key []byte) []byte {
 // Applied to a copy of a descending encoding it gives back the ascending one.
 // Requires: the whole encoding is complemented, NULL marker and terminator included.
 func InvertFrom(dst []byte, start int) []byte {
-	for i := start; i < len(dst); i++ {
-		dst[i] ^= 0xff
+	b := dst[start:]
+	for ; len(b) >= 8; b = b[8:] {
+		binary.NativeEndian.PutUint64(b, ^binary.NativeEndian.Uint64(b))
+	}
+	for i := range b {
+		b[i] ^= 0xff
 	}
 	return dst
 }

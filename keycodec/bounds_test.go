@@ -66,4 +66,16 @@ func TestInvertFrom(t *testing.T) {
 	if want := []byte{1, 0xff, 0x00, 0xf0}; !bytes.Equal(got, want) {
 		t.Errorf("InvertFrom = %x, want %x", got, want)
 	}
+	for n := range 40 {
+		in := make([]byte, n)
+		for i := range in {
+			in[i] = byte(i * 37)
+		}
+		out := keycodec.InvertFrom(bytes.Clone(in), n/3)
+		for i := range in {
+			if flipped := i >= n/3; (out[i] == in[i]^0xff) != flipped || len(out) != n {
+				t.Fatalf("InvertFrom(%x, %d) = %x", in, n/3, out)
+			}
+		}
+	}
 }

@@ -20,6 +20,7 @@ type Reader struct {
 	key     []byte
 	at      int // offset in key of the next field
 	field   int // index of the next field
+	size    int // bytes of the field that is being read, from at on
 	scratch [maxFixedBytes]byte
 	err     error
 }
@@ -242,13 +243,15 @@ func (r *Reader) next(types ...Type) ([]byte, *Field) {
 		r.err = shifted(err, r.at)
 		return nil, nil
 	case !f.Nullable:
+		r.size = n
 		return r.key[r.at : r.at+n], f
 	case r.key[r.at]^f.mask() != notNull:
 		r.err = fmt.Errorf("keycodec: field %q is NULL", f.Name)
 		return nil, nil
 	}
 	r.at++
-	return r.key[r.at : r.at+n-1], f
+	r.size = n - 1
+	return r.key[r.at : r.at+r.size], f
 }
 
 // fixed is next with the bytes ascending, in the scratch of the reader if they have to be
@@ -267,8 +270,7 @@ func passed[T any](r *Reader, v T, err error) T {
 		r.err = shifted(err, r.at)
 		return v
 	}
-	n, _ := r.schema.fields[r.field].valueLen(r.key[r.at:], r.schema.fields[r.field].mask())
-	r.at += n
+	r.at += r.size
 	r.field++
 	return v
 }
