@@ -58,14 +58,16 @@ func Advise(s *Sample, queries []Query, o Options) (Report, error) {
 		chains = chains[:o.MaxKeys]
 	}
 	for _, chain := range chains {
-		r.Keys = append(r.Keys, r.key(chain, queries, id))
+		k := r.key(chain, queries, id)
+		r.inspect(&k, s)
+		r.Keys = append(r.Keys, k)
 	}
 	r.compareKeys(queries, chains)
 	names := make([][]string, len(r.Keys))
 	for i, k := range r.Keys {
 		names[i] = k.Fields
 	}
-	r.Verdicts = Explain(names, queries, r.Fields, r.Rows)
+	r.Verdicts = Explain(names, queries, s, r.Rows)
 	if n := len(r.Keys); n > 1 {
 		r.note("each record is written %d times, once for every key, in one commit", n)
 	}
@@ -128,7 +130,8 @@ func (r *Report) key(chain []int, queries []Query, id []string) Key {
 			}
 		}
 		slices.SortStableFunc(group, func(a, b Field) int {
-			return cmp.Compare(b.Distinct, a.Distinct)
+			return cmp.Or(cmp.Compare(users(queries, b.Name), users(queries, a.Name)),
+				cmp.Compare(b.Distinct, a.Distinct))
 		})
 		for _, f := range group {
 			k.Fields = append(k.Fields, f.Name)
@@ -151,8 +154,17 @@ func (r *Report) key(chain []int, queries []Query, id []string) Key {
 			k.why("%s: tells records apart", name)
 		}
 	}
-	r.inspect(&k)
 	return k
+}
+
+// users counts the queries that compare the field for equality.
+func users(queries []Query, name string) (n int) {
+	for _, q := range queries {
+		if slices.Contains(q.Equal, name) {
+			n++
+		}
+	}
+	return n
 }
 
 func (k *Key) why(format string, args ...any) {
@@ -160,7 +172,7 @@ func (k *Key) why(format string, args ...any) {
 }
 
 // inspect looks for what makes a key slow although every query fits it.
-func (r *Report) inspect(k *Key) {
+func (r *Report) inspect(k *Key, s *Sample) {
 	if len(k.Fields) == 0 {
 		return
 	}
@@ -171,7 +183,7 @@ func (r *Report) inspect(k *Key) {
 	}
 	if first.Class == Low && k.Needed == 1 {
 		r.note("%s has %d values only: reading one reads about %d records; a scan may do as well",
-			first.Name, first.Distinct, estimate(k.Fields[:1], r.Fields, r.Rows))
+			first.Name, first.Distinct, s.Reads(k.Fields[:1], r.Rows))
 	}
 	for _, name := range k.Fields {
 		if f, _ := find(r.Fields, name); f.Missing > 0 {
@@ -185,7 +197,7 @@ func (r *Report) inspect(k *Key) {
 func (r *Report) compareKeys(queries []Query, chains [][]int) {
 	for i := 1; i < len(r.Keys); i++ {
 		for _, q := range chains[i] {
-			v := Classify(r.Keys[0].Fields, queries[q], r.Fields, r.Rows)
+			v := Classify(r.Keys[0].Fields, queries[q])
 			if v.Kind == Inefficient {
 				r.Keys[i].why("key 1 cannot serve query %d: it %s", q+1, v.Why)
 				break

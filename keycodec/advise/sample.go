@@ -2,7 +2,10 @@ package advise
 
 import (
 	"bytes"
+	"encoding/binary"
+	"hash/maphash"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 
@@ -40,15 +43,25 @@ type Value struct {
 }
 
 // Sample collects statistics of records in bounded memory: two sketches of 16 KiB for each
-// field. The zero value is an empty sample.
+// field, and 32 KiB of hashes. The zero value is an empty sample.
 type Sample struct {
 	rows   uint64
 	names  []string
 	fields map[string]*column
+	// kept has the hashes of the values of maxKept records, drawn at random, by the position
+	// of the field in names; 0 where a record lacks the field.
+	kept   [][]uint64
+	random *rand.Rand
+	seed   maphash.Seed
 }
+
+// maxKept is the number of records whose combinations of values are counted. Their pairs,
+// eight million, show combinations that one record in a million has.
+const maxKept = 4096
 
 // column is what is known of one field.
 type column struct {
+	at        int                 // position in Sample.names
 	all, half *hyperloglog.Sketch // of all records, and of about every second one
 	present   uint64
 	last      []byte // the previous value
@@ -66,6 +79,10 @@ const MaxFields = 256
 //
 // Ownership: the values are not kept.
 func (s *Sample) Add(record []Value) {
+	if s.fields == nil {
+		s.fields, s.seed = map[string]*column{}, maphash.MakeSeed()
+		s.random = rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a sample, not a secret
+	}
 	// Not every second record: values that alternate would seem to grow in number.
 	half := s.rows*0x9e3779b97f4a7c15>>63 == 0
 	for _, v := range record {
@@ -77,16 +94,63 @@ func (s *Sample) Add(record []Value) {
 			if len(s.names) == MaxFields {
 				continue
 			}
-			if s.fields == nil {
-				s.fields = map[string]*column{}
-			}
-			c = &column{all: hyperloglog.New14(), half: hyperloglog.New14()}
+			c = &column{at: len(s.names), all: hyperloglog.New14(), half: hyperloglog.New14()}
 			s.fields[v.Field] = c
 			s.names = append(s.names, v.Field)
 		}
 		c.add(v.Text, half)
 	}
 	s.rows++
+	s.keep(record)
+}
+
+// keep puts the record among those kept, with the same probability for all (reservoir
+// sampling, Vitter's algorithm R).
+func (s *Sample) keep(record []Value) {
+	at := len(s.kept)
+	if at == maxKept {
+		if at = int(min(s.random.Uint64N(s.rows), maxKept)); at == maxKept {
+			return
+		}
+	} else {
+		s.kept = append(s.kept, nil)
+	}
+	hashes := make([]uint64, len(s.names))
+	for _, v := range record {
+		if c := s.fields[v.Field]; c != nil && v.Text != nil {
+			hashes[c.at] = maphash.Bytes(s.seed, v.Text) | 1
+		}
+	}
+	s.kept[at] = hashes
+}
+
+// Reads estimates how many of so many records have the same values in all of these fields
+// as one of them, itself included: what a query reads that asks for the values of a record.
+// It is the share of pairs of kept records that agree; so values that many records have
+// count as often as they are asked for, and fields that depend on each other count once.
+func (s *Sample) Reads(names []string, rows uint64) uint64 {
+	if len(names) == 0 || len(s.kept) < 2 {
+		return rows
+	}
+	groups := map[string]uint64{}
+	var key []byte
+	for _, record := range s.kept {
+		key = key[:0]
+		for _, name := range names {
+			h := uint64(0)
+			if c := s.fields[name]; c != nil && c.at < len(record) {
+				h = record[c.at]
+			}
+			key = binary.BigEndian.AppendUint64(key, h)
+		}
+		groups[string(key)]++
+	}
+	pairs, n := uint64(0), uint64(len(s.kept))
+	for _, size := range groups {
+		pairs += size * (size - 1)
+	}
+	others := float64(rows-min(1, rows)) * float64(pairs) / float64(n*(n-1))
+	return min(rows, 1+uint64(others+0.5))
 }
 
 func (c *column) add(text []byte, half bool) {

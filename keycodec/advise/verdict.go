@@ -30,28 +30,30 @@ type Verdict struct {
 	Key   int    // index of the key that answers it, -1 if there is no key
 	Why   string // in one sentence
 	Rows  uint64 // how many records are read, estimated; an upper bound for ranges
+
+	prefix []string // the fields of the key that are compared for equality
 }
 
-// Classify says how a key with these fields answers the query. The fields of the sample,
-// and the number of records, serve to estimate Rows; without them Rows is 0.
-func Classify(key []string, q Query, fields []Field, rows uint64) Verdict {
+// Classify says how a key with these fields answers the query. Rows and Key are 0; Explain
+// fills them in.
+func Classify(key []string, q Query) Verdict {
 	v := Verdict{Query: q}
 	used := 0
 	for used < len(key) && slices.Contains(q.Equal, key[used]) {
 		used++
 	}
-	v.Rows = estimate(key[:used], fields, rows)
+	v.prefix = key[:used]
 	next, read := q.next(), "["+strings.Join(key[:used], "][")+"]"
 	inOrder := next == "" || used < len(key) && key[used] == next
 	switch {
 	case used == 0 && (next == "" || !inOrder) && len(q.Equal)+len(next) > 0:
-		v.Kind, v.Rows = Inefficient, rows
+		v.Kind = Inefficient
 		v.Why = fmt.Sprintf("does not fix the first field %s: reads all records", key[0])
 	case used < len(q.Equal):
 		v.Kind = Inefficient
 		v.Why = skipped(key, used, q, read)
 	case used == 0 && len(q.Equal) == 0 && next == "":
-		v.Kind, v.Why, v.Rows = Inefficient, "compares no field: reads all records", rows
+		v.Kind, v.Why = Inefficient, "compares no field: reads all records"
 	case !inOrder && q.Range != "":
 		v.Kind = Inefficient
 		v.Why = fmt.Sprintf("skips %s before the range of %s: reads all of %s", fieldAt(key, used),
@@ -103,23 +105,9 @@ func fieldAt(key []string, i int) string {
 	return "the end of the key"
 }
 
-// estimate returns how many of the records have given values in these fields, as if the
-// fields were independent of each other.
-func estimate(names []string, fields []Field, rows uint64) uint64 {
-	n := float64(rows)
-	for _, name := range names {
-		if f, ok := find(fields, name); ok && f.Distinct > 0 {
-			n /= float64(f.Distinct)
-		}
-	}
-	if rows == 0 {
-		return 0
-	}
-	return max(1, uint64(n+0.5))
-}
-
-// Explain says how the best of the keys answers each query.
-func Explain(keys [][]string, queries []Query, fields []Field, rows uint64) []Verdict {
+// Explain says how the best of the keys answers each query, given a sample of so many
+// records.
+func Explain(keys [][]string, queries []Query, s *Sample, rows uint64) []Verdict {
 	list := make([]Verdict, len(queries))
 	for i, q := range queries {
 		best := Verdict{Query: q, Kind: Inefficient, Key: -1, Rows: rows, Why: "there is no key"}
@@ -127,8 +115,8 @@ func Explain(keys [][]string, queries []Query, fields []Field, rows uint64) []Ve
 			if len(key) == 0 {
 				continue
 			}
-			v := Classify(key, q, fields, rows)
-			v.Key = j
+			v := Classify(key, q)
+			v.Key, v.Rows = j, s.Reads(v.prefix, rows)
 			if best.Key < 0 || better(v, best) {
 				best = v
 			}

@@ -178,7 +178,7 @@ func (a *app) advise(f *adviseFlags, s *advise.Sample, queries []advise.Query) e
 			}
 			r.Keys[i] = advise.Key{Fields: names[i], Needed: len(names[i])}
 		}
-		r.Verdicts, r.Notes = advise.Explain(names, queries, r.Fields, r.Rows), nil
+		r.Verdicts, r.Notes = advise.Explain(names, queries, s, r.Rows), nil
 	}
 	if a.format == "json" {
 		return a.printJSON(adviceJSON(r, s.Rows()))
