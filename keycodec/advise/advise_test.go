@@ -169,11 +169,13 @@ func TestExplainChoosesTheBestKey(t *testing.T) {
 		rows uint64
 	}{{1, advise.ExactLookup, 10}, {0, advise.PrefixScan, 1000},
 		{0, advise.Inefficient, 2000}} {
-		if v := list[i]; v.Key != want.key || v.Kind != want.kind || !near(v.Rows, want.rows) {
+		v := list[i]
+		if v.Key != want.key || v.Kind != want.kind || !near(v.Rows, want.rows) {
 			t.Errorf("query %d: %+v, want %+v", i+1, v, want)
 		}
 	}
-	if v := advise.Explain(nil, parse("a = 1"), &advise.Sample{}, 7)[0]; v.Key != -1 || v.Rows != 7 {
+	none := advise.Explain(nil, parse("a = 1"), &advise.Sample{}, 7)
+	if v := none[0]; v.Key != -1 || v.Rows != 7 {
 		t.Errorf("without keys: %+v", v)
 	}
 }
