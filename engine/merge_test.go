@@ -112,7 +112,8 @@ func (l *layered) check(t *testing.T, partitions int) {
 func TestScansOverManySources(t *testing.T) {
 	for _, cacheBytes := range []int64{1, 64 << 20} {
 		for _, partitions := range []int{3, 300} {
-			t.Run(fmt.Sprintf("cache=%d/partitions=%d", cacheBytes, partitions), func(t *testing.T) {
+			name := fmt.Sprintf("cache=%d/partitions=%d", cacheBytes, partitions)
+			t.Run(name, func(t *testing.T) {
 				l := &layered{rnd: rand.New(rand.NewPCG(7, 7)), want: map[string]string{}}
 				l.db = openMemory(t, engine.Options{
 					Durability: engine.Process, BlockBytes: 1 << 10, CacheBytes: cacheBytes,
