@@ -19,7 +19,7 @@ func TestSortItems(t *testing.T) {
 	for _, mask := range []uint64{
 		0, 1, 0xff, 1 << 63, ^uint64(0), 0xff00ff00ff00ff00, 0x00ffffff, 0xffffff << 13, 3 << 40,
 	} {
-		for _, n := range []int{0, 1, radixLeast - 1, radixLeast, 1000, 20_000} {
+		for _, n := range []int{0, 1, radixLeast - 1, radixLeast, 3000} {
 			for _, order := range []string{"random", "ascending", "descending"} {
 				items := make([]item, n)
 				for i := range items {

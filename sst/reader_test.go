@@ -174,8 +174,9 @@ func TestWriterAllocations(t *testing.T) {
 			w.Reset(f, o)
 			fill(t, &w, entries)
 		})
-		// What is left: the file system's chunks and one-time growth.
-		if n > 400 {
+		// What is left: the file system's chunks, one-time growth, and under the race
+		// detector a pool that forgets at random.
+		if n > 1000 {
 			t.Errorf("%v: %v allocations for %d entries", codec, n, len(entries))
 		}
 	}
