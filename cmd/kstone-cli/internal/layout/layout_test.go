@@ -212,3 +212,23 @@ func TestShow(t *testing.T) {
 		t.Errorf("lines are shown as %q, want %q", got, want)
 	}
 }
+
+// A lone string is stored as it is only if it sorts by its bytes: under a collation the
+// spellings of one text have to be one key.
+func TestLoneCollatedStringIsEncoded(t *testing.T) {
+	s, err := layout.DecodeSchema([]byte(
+		`{"pk":[{"name":"city","type":"string","collate":"ascii"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lower, err := s.PK(arg("rome"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if upper, err := s.PK(arg("ROME")); err != nil || string(upper) != string(lower) {
+		t.Errorf("ROME is the key %q, rome %q, error %v", upper, lower, err)
+	}
+	if s.PlainPK() {
+		t.Error("the key counts as plain bytes")
+	}
+}

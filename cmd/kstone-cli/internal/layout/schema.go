@@ -29,8 +29,8 @@ type part struct {
 	keycodec.Schema
 	fields []keycodec.Field
 	// raw says that the key is the bytes of its only field, without any encoding: one
-	// string that sorts ascending and cannot be NULL. So a key that consists of one
-	// field is the same as one put by hand.
+	// string that sorts ascending by its bytes and cannot be NULL. So a key that consists
+	// of one field is the same as one put by hand.
 	raw bool
 }
 
@@ -38,7 +38,8 @@ func newPart(s keycodec.Schema) part {
 	p := part{Schema: s, fields: s.Fields()}
 	if len(p.fields) == 1 {
 		f := p.fields[0]
-		p.raw = f.Type == keycodec.TypeString && !f.Desc && !f.Nullable
+		p.raw = f.Type == keycodec.TypeString && !f.Desc && !f.Nullable &&
+			f.Collation == keycodec.CollateBytes
 	}
 	return p
 }
