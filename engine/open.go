@@ -49,7 +49,7 @@ func openFS(fsys vfs.FS, dir string, opts Options) (db *DB, err error) {
 		return nil, invalid("no directory")
 	}
 	start := time.Now()
-	db = &DB{dir: dir, opts: opts, fs: fsys}
+	db = &DB{dir: dir, opts: opts, fs: &dirSyncs{FS: fsys, dir: dir}}
 	db.calls.init()
 	defer func() {
 		if err != nil {

@@ -36,6 +36,9 @@ func TestSyncThatFailsOnceIsFinal(t *testing.T) {
 					failed.Add(1)
 					return errSync
 				}
+				if name == "directory" && matches(op) && failed.Load() > 0 {
+					t.Error("the directory is synced again")
+				}
 				return nil
 			})
 			db := openOn(t, fsys, engine.Options{Durability: engine.Sync})
@@ -49,7 +52,10 @@ func TestSyncThatFailsOnceIsFinal(t *testing.T) {
 				if err != nil { // the log was preparing a segment, and its directory
 					wantIs(t, err, errSync)
 				}
-				wantIs(t, db.Flush(ctx), errSync)
+				err = db.Flush(ctx)
+				if name != "directory" || err != nil { // the log may have met it behind the flush
+					wantIs(t, err, errSync)
+				}
 			}
 			if failed.Load() != 1 {
 				t.Fatalf("%d syncs failed, want 1", failed.Load())
