@@ -4,12 +4,18 @@ go 1.26.0
 
 replace github.com/kstonedb/kstone => ../..
 
+// Used with the build tag fdb only, once keycodec/crosscheck/fdb.sh has filled it.
+replace github.com/apple/foundationdb/bindings/go => ../../keycodec/crosscheck/testdata/fdb
+
 require (
 	github.com/HdrHistogram/hdrhistogram-go v1.1.2
+	github.com/apple/foundationdb/bindings/go v0.0.0-00010101000000-000000000000
 	github.com/cockroachdb/pebble/v2 v2.1.7
 	github.com/dgraph-io/badger/v4 v4.9.6
+	github.com/google/orderedcode v0.0.1
 	github.com/kstonedb/kstone v0.0.0-00010101000000-000000000000
 	github.com/syndtr/goleveldb v1.0.1-0.20220721030215-126854af5e6d
+	github.com/tikv/client-go/v2 v2.0.4
 	go.etcd.io/bbolt v1.5.0
 	golang.org/x/sys v0.49.0
 )

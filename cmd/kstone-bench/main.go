@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/keys"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/report"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/runner"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/store"
@@ -36,7 +37,7 @@ func exit(err error) {
 }
 
 // run does what the first argument says: "report" makes a page of raw output, "targets"
-// compares it with what is wanted, anything else is a measurement.
+// compares it with what is wanted, "keys" measures key codecs, anything else databases.
 func run() error {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
@@ -44,6 +45,8 @@ func run() error {
 			return makeReport(os.Args[2:], os.Stdout)
 		case "targets":
 			return checkTargets(os.Args[2:], os.Stdout)
+		case "keys":
+			return measureKeys(os.Args[2:], os.Stdout)
 		}
 	}
 	s := runner.Settings{Progress: os.Stderr}
@@ -83,6 +86,7 @@ func usage() {
 	fmt.Fprint(w, `kstone-bench [flags]                 measure
 kstone-bench report [flags] FILE...  tables and charts of raw results
 kstone-bench targets FILE...         raw results compared with the targets
+kstone-bench keys [flags]            key codecs, and composite keys on kstone
 
 `)
 	flag.PrintDefaults()
@@ -147,6 +151,38 @@ func checkTargets(files []string, w io.Writer) error {
 		return err
 	}
 	return report.WriteChecks(w, report.NewTable(runs))
+}
+
+// measureKeys compares key codecs and prints tables of what they cost.
+func measureKeys(args []string, w io.Writer) error {
+	var s keys.Settings
+	flags := flag.NewFlagSet("keys", flag.ContinueOnError)
+	flags.IntVar(&s.Rounds, "rounds", 2001, "rounds of the codecs, a millisecond each")
+	flags.IntVar(&s.DatabaseRounds, "db-rounds", 9, "rounds of the database")
+	flags.IntVar(&s.Records, "n", 10_000, "records in the database")
+	out := flags.String("json", "", "file that gets the results as JSON")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("unknown argument %q", flags.Arg(0))
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	result, err := keys.Run(ctx, s)
+	if err != nil {
+		return err
+	}
+	if *out != "" {
+		f, err := os.Create(*out)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(result.WriteJSON(f), f.Close()); err != nil {
+			return err
+		}
+	}
+	return result.WriteText(w)
 }
 
 // readRuns reads raw output, one file or several from the same machine.

@@ -68,3 +68,29 @@ func TestFilesOfDifferentMachinesAreRefused(t *testing.T) {
 		t.Error("no file at all passes")
 	}
 }
+
+func TestKeysCommand(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "keys.json")
+	var out bytes.Buffer
+	args := []string{"-rounds", "3", "-db-rounds", "1", "-n", "200", "-json", file}
+	err := measureKeys(args, &out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"kstone, struct", "google/orderedcode", "TiKV/TiDB codec",
+		"FoundationDB", "specification", "one key", "two keys", "200 records"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the tables lack %q:\n%s", want, out.String())
+		}
+	}
+	text, err := os.ReadFile(file)
+	if err != nil || !strings.Contains(string(text), `"prefix_scans"`) {
+		t.Errorf("JSON %.200s, %v", text, err)
+	}
+	for _, bad := range [][]string{{"-rounds", "0"}, {"-db-rounds", "-1"}, {"-n", "99"}, {"x"},
+		{"-json", t.TempDir(), "-rounds", "1", "-db-rounds", "1", "-n", "100"}} {
+		if err := measureKeys(bad, new(bytes.Buffer)); err == nil {
+			t.Errorf("%q is accepted", bad)
+		}
+	}
+}

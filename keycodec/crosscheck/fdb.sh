@@ -2,9 +2,8 @@
 # Runs the cross-checks with FoundationDB's tuple layer among the peers. Its Go module is
 # bound to a C library; the tuple package alone is not. This script takes that one file out
 # of the module, as the Go proxy serves it, and puts it beside a stand-in for the client.
-#
-#   ./fdb.sh                      the tests
-#   ./fdb.sh -run '^$' -bench .    the benchmarks
+# After it, cmd/kstone-bench can be built with it, too: go build -tags fdb. Arguments are
+# passed on to go test.
 set -eu
 cd "$(dirname "$0")"
 version=v0.0.0-20260629183922-51e1c42eb9a8

@@ -86,15 +86,3 @@ func TestPeersAgreeOnOrder(t *testing.T) {
 		}
 	}
 }
-
-// TestPeersRoundTrip makes sure that the benchmarks measure codecs that work.
-func TestPeersRoundTrip(t *testing.T) {
-	for _, p := range allCodecs() {
-		var got order
-		key := p.append(nil, &sample)
-		if err := p.decode(key, &got); err != nil || got != sample {
-			t.Errorf("%s: %+v reads back as %+v, error %v", p.name, sample, got, err)
-		}
-		t.Logf("%s: %d bytes", p.name, len(key))
-	}
-}

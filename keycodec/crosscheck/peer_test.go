@@ -1,16 +1,13 @@
-// Package crosscheck compares keycodec with the key codecs of other projects: the order of
-// what they write, and their speed. It is a module of its own, so that they never enter a
-// user's build, and has tests only.
+// Package crosscheck compares the order of what keycodec writes with that of the key codecs
+// of other projects. It is a module of its own, so that they never enter a user's build, and
+// has tests only. Their speed is compared by kstone-bench keys.
 package crosscheck
 
 import (
 	"fmt"
-	"unsafe"
 
 	"github.com/google/orderedcode"
 	"github.com/tikv/client-go/v2/util/codec"
-
-	"github.com/kstonedb/kstone/keycodec"
 )
 
 // peer is a codec of another project.
@@ -18,22 +15,12 @@ type peer struct {
 	name string
 	// encode returns the bytes of a tuple, nil if the codec lacks a type of it.
 	encode func(values []any, desc []bool) []byte
-	// append and decode are for the tuple of the benchmark.
-	append func(dst []byte, v *order) []byte
-	decode func(key []byte, v *order) error
-}
-
-// order is the tuple (string, int64 ms, UUID) that codecs are measured on.
-type order struct {
-	User string        `kstone:"user"`
-	At   int64         `kstone:"at"`
-	ID   keycodec.UUID `kstone:"id"`
 }
 
 // peers lists the codecs; fdb_test.go adds one.
 var peers = []peer{
-	{"google/orderedcode", encodeOrderedcode, appendOrderedcode, decodeOrderedcode},
-	{"TiKV/TiDB codec", encodeTiKV, appendTiKV, decodeTiKV},
+	{"google/orderedcode", encodeOrderedcode},
+	{"TiKV/TiDB codec", encodeTiKV},
 }
 
 // encodeOrderedcode knows strings, integers and floats, ascending and descending.
@@ -57,24 +44,6 @@ func encodeOrderedcode(values []any, desc []bool) []byte {
 		panic(fmt.Sprint("orderedcode: ", err))
 	}
 	return key
-}
-
-func appendOrderedcode(dst []byte, v *order) []byte {
-	dst, err := orderedcode.Append(dst, v.User, v.At, string(v.ID[:]))
-	if err != nil {
-		panic(err)
-	}
-	return dst
-}
-
-func decodeOrderedcode(key []byte, v *order) error {
-	var id string
-	rest, err := orderedcode.Parse(string(key), &v.User, &v.At, &id)
-	if err == nil && rest != "" {
-		err = fmt.Errorf("%d bytes left", len(rest))
-	}
-	copy(v.ID[:], id)
-	return err
 }
 
 // encodeTiKV knows texts and integers; integers also descending.
@@ -108,32 +77,4 @@ func encodeTiKV(values []any, desc []bool) []byte {
 		}
 	}
 	return key
-}
-
-func appendTiKV(dst []byte, v *order) []byte {
-	dst = codec.EncodeBytes(dst, []byte(v.User))
-	dst = codec.EncodeInt(dst, v.At)
-	return codec.EncodeBytes(dst, v.ID[:])
-}
-
-// scratch is where the TiKV codec decodes texts to, which it cannot do in place.
-var scratch [2][]byte
-
-func decodeTiKV(key []byte, v *order) error {
-	rest, user, err := codec.DecodeBytes(key, scratch[0][:0])
-	if err != nil {
-		return err
-	}
-	rest, at, err := codec.DecodeInt(rest)
-	if err != nil {
-		return err
-	}
-	rest, id, err := codec.DecodeBytes(rest, scratch[1][:0])
-	if err == nil && (len(rest) > 0 || len(id) != len(v.ID)) {
-		err = fmt.Errorf("%d bytes left", len(rest))
-	}
-	scratch = [2][]byte{user, id}
-	v.User, v.At = unsafe.String(unsafe.SliceData(user), len(user)), at
-	copy(v.ID[:], id)
-	return err
 }
