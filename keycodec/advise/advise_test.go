@@ -227,6 +227,21 @@ func TestSampleFields(t *testing.T) {
 	}
 }
 
+// Values that come in turns rise nearly always, and a key that begins with them does not
+// grow at its end only.
+func TestTurnsDoNotOnlyGrow(t *testing.T) {
+	s := &advise.Sample{}
+	for i := range 2000 {
+		s.Add([]advise.Value{{Field: "turn", Text: fmt.Appendf(nil, "U%02d", i%100)},
+			{Field: "group", Text: fmt.Appendf(nil, "%d", i*2/3)}})
+	}
+	for name, want := range map[string]bool{"turn": false, "group": true} {
+		if f := fieldOf(t, s.Fields(0), name); f.Rising != want {
+			t.Errorf("%s: rising %v", name, f.Rising)
+		}
+	}
+}
+
 // What a query reads is counted in combinations: a city has one country, and large countries
 // are asked for as often as they have cities.
 func TestReadsOfCombinations(t *testing.T) {

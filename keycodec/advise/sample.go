@@ -205,7 +205,8 @@ func (s *Sample) Fields(rows uint64) []Field {
 		f.Class = ClassOf(f.Distinct)
 		f.Unique = f.Missing == 0 && float64(inSample) >= uniqueShare*float64(s.rows)
 		f.Rising = c.rises >= minRising && 2*c.rises > c.present &&
-			float64(c.rises) >= risingShare*float64(c.rises+c.falls)
+			float64(c.rises) >= risingShare*float64(c.rises+c.falls) &&
+			risesToNew*float64(c.rises) <= float64(inSample)
 		list[i] = f
 	}
 	return list
@@ -219,6 +220,9 @@ const (
 	// be more than half of all, so that a sorted file is not taken for a growing one.
 	risingShare = 0.95
 	minRising   = 20
+	// risesToNew of the rises must be to new values: names that are dealt out in turns rise
+	// nearly always, too, but come back.
+	risesToNew = 0.9
 	// flat is the growth exponent below which a field is taken to have shown all its
 	// values.
 	flat = 0.1
