@@ -24,7 +24,10 @@ needs. Needs no database.
 
 --layout is one of
   ordered    fields one after the other, each encoded so that it sorts (the default;
-             the layout of imported keys): name[:type][:desc][:null]
+             the layout of imported keys): name[:type][:desc][:null|:null-last];
+             types are those of an import, int8 to int32, uint8 to uint32,
+             float32, fixed:PLACES, ip, ipprefix and time-full; :ascii and
+             :unicode make strings ignore case
   composite  version 1: fields of fixed width between delimiters, behind an optional
              shard: name[:string:WIDTH|:integer|:timestamp|:uuid|:decimal:SCALE]
   rowkey     parts with a separator: name[:string|:bytes|:int|:varint]`,

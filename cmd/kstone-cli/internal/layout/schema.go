@@ -10,7 +10,9 @@ package layout
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/kstonedb/kstone/keycodec"
@@ -60,6 +62,21 @@ var typeNames = map[string]keycodec.Field{
 	"time-ns": {Type: keycodec.TypeTime, Unit: keycodec.Nanosecond},
 }
 
+// moreTypes are the types that only ParseFields knows.
+var moreTypes = map[string]keycodec.Field{
+	"int8":      {Type: keycodec.TypeInt8},
+	"int16":     {Type: keycodec.TypeInt16},
+	"int32":     {Type: keycodec.TypeInt32},
+	"uint8":     {Type: keycodec.TypeUint8},
+	"uint16":    {Type: keycodec.TypeUint16},
+	"uint32":    {Type: keycodec.TypeUint32},
+	"float32":   {Type: keycodec.TypeFloat32},
+	"time-full": {Type: keycodec.TypeTime, Unit: keycodec.FullRange},
+	"fixed":     {Type: keycodec.TypeFixed},
+	"ip":        {Type: keycodec.TypeIP},
+	"ipprefix":  {Type: keycodec.TypeIPPrefix},
+}
+
 // ParseSchema reads the --pk and --sk flags of an import: lists of fields, each
 // "name[:type][:desc][:null]". The type is string if none is given.
 func ParseSchema(pk, sk []string) (*Schema, error) {
@@ -69,7 +86,7 @@ func ParseSchema(pk, sk []string) (*Schema, error) {
 		fields []string
 		to     *part
 	}{{"--pk", pk, &s.pk}, {"--sk", sk, &s.sk}} {
-		schema, err := ParseFields(part.fields)
+		schema, err := parseFields(part.fields, parseField)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", part.flag, err)
 		}
@@ -78,11 +95,19 @@ func ParseSchema(pk, sk []string) (*Schema, error) {
 	return s, s.validate()
 }
 
-// ParseFields reads a list of fields in the notation of ParseSchema.
+// ParseFields reads a list of fields that need not be those of an import: besides the
+// notation of ParseSchema it knows all types of package keycodec ("fixed:2" with its
+// decimal places), "null-last", and the collations "ascii" and "unicode".
 func ParseFields(texts []string) (keycodec.Schema, error) {
+	return parseFields(texts, parseAnyField)
+}
+
+func parseFields(
+	texts []string, parse func(string) (keycodec.Field, error),
+) (keycodec.Schema, error) {
 	fields := make([]keycodec.Field, 0, len(texts))
 	for _, text := range texts {
-		f, err := parseField(text)
+		f, err := parse(text)
 		if err != nil {
 			return keycodec.Schema{}, err
 		}
@@ -91,37 +116,65 @@ func ParseFields(texts []string) (keycodec.Schema, error) {
 	return keycodec.NewSchema(fields...)
 }
 
+// parseField reads a field of an import.
 func parseField(text string) (keycodec.Field, error) {
-	name, options, _ := strings.Cut(text, ":")
-	f := keycodec.Field{Type: keycodec.TypeString}
-	if options != "" {
-		for i, option := range strings.Split(options, ":") {
-			known, isType := typeNames[option]
-			switch {
-			case isType && i == 0:
-				f.Type, f.Unit = known.Type, known.Unit
-			case option == "desc":
-				f.Desc = true
-			case option == "null":
-				f.Nullable = true
-			default:
-				return f, fmt.Errorf("unknown type %q of field %q; types are %s,"+
-					" options desc and null",
-					option, name, strings.Join(typeList(), ", "))
-			}
-		}
+	f, unknown := cutField(text, typeNames)
+	if len(unknown) > 0 {
+		return f, fmt.Errorf("unknown type %q of field %q; types are %s, options desc and null",
+			unknown[0], f.Name, typeList(typeNames))
 	}
-	f.Name = name
 	return f, nil
 }
 
-func typeList() []string {
-	names := make([]string, 0, len(typeNames))
-	for name := range typeNames {
-		names = append(names, name)
+// parseAnyField reads a field of ParseFields.
+func parseAnyField(text string) (keycodec.Field, error) {
+	all := maps.Clone(typeNames)
+	maps.Copy(all, moreTypes)
+	f, options := cutField(text, all)
+	for i, option := range options {
+		places, err := strconv.ParseInt(option, 10, 32)
+		switch {
+		case option == "null-last":
+			f.Nullable, f.NullsLast = true, true
+		case option == keycodec.CollateASCII.String():
+			f.Collation = keycodec.CollateASCII
+		case option == keycodec.CollateUnicode.String():
+			f.Collation = keycodec.CollateUnicode
+		case i == 0 && err == nil && f.Type == keycodec.TypeFixed:
+			f.Scale = int32(places)
+		default:
+			return f, fmt.Errorf("unknown type %q of field %q; types are %s, options desc, null,"+
+				" null-last, ascii and unicode", option, f.Name, typeList(all))
+		}
 	}
-	slices.Sort(names)
-	return names
+	return f, nil
+}
+
+// cutField reads what the notations have in common, and returns the options it does not
+// know.
+func cutField(text string, types map[string]keycodec.Field) (keycodec.Field, []string) {
+	options := strings.Split(text, ":")
+	f := keycodec.Field{Type: keycodec.TypeString}
+	var unknown []string
+	for i, option := range options[1:] {
+		known, isType := types[option]
+		switch {
+		case isType && i == 0:
+			f.Type, f.Unit = known.Type, known.Unit
+		case option == "desc":
+			f.Desc = true
+		case option == "null":
+			f.Nullable = true
+		case option != "" || len(options) > 2: // "name:" is a name
+			unknown = append(unknown, option)
+		}
+	}
+	f.Name = options[0]
+	return f, unknown
+}
+
+func typeList(types map[string]keycodec.Field) string {
+	return strings.Join(slices.Sorted(maps.Keys(types)), ", ")
 }
 
 func (s *Schema) validate() error {
