@@ -71,14 +71,18 @@ func (f *fastPath) append(dst []byte, base unsafe.Pointer) (out []byte, ok bool)
 		case slotKind(TypeString):
 			n := len(*(*string)(p))
 			text := unsafe.Pointer(unsafe.StringData(*(*string)(p)))
-			if n < 8 || n > wordBytes {
+			switch {
+			case n > wordBytes:
 				return dst, false
+			case n < 8:
+				zeros |= copyShort(unsafe.Add(to, at), text, n)
+			default:
+				for j := 0; j < n-8; j += 8 {
+					zeros |= zeroBytes(copyWord(unsafe.Add(to, at+j), unsafe.Add(text, j)))
+				}
+				// The last word may overlap the one before.
+				zeros |= zeroBytes(copyWord(unsafe.Add(to, at+n-8), unsafe.Add(text, n-8)))
 			}
-			for j := 0; j < n-8; j += 8 {
-				zeros |= zeroBytes(copyWord(unsafe.Add(to, at+j), unsafe.Add(text, j)))
-			}
-			// The last word may overlap the one before.
-			zeros |= zeroBytes(copyWord(unsafe.Add(to, at+n-8), unsafe.Add(text, n-8)))
 			*(*[2]byte)(unsafe.Add(to, at+n)) = [2]byte{escape, terminator}
 			at += n + 2
 		case slotKind(TypeInt64):
@@ -100,6 +104,16 @@ func copyWord(to, from unsafe.Pointer) uint64 {
 	w := binary.LittleEndian.Uint64((*[8]byte)(from)[:])
 	binary.LittleEndian.PutUint64((*[8]byte)(to)[:], w)
 	return w
+}
+
+// copyShort copies n bytes and returns something other than 0 if one of them is zero.
+func copyShort(to, from unsafe.Pointer, n int) (zeros uint64) {
+	for i := range n {
+		c := *(*byte)(unsafe.Add(from, i))
+		*(*byte)(unsafe.Add(to, i)) = c
+		zeros |= uint64(c) - 1
+	}
+	return zeros >> 8 // only 0 - 1 has borrowed from there
 }
 
 // decode reads a whole key into the struct at base; its strings become views into key. ok
