@@ -13,7 +13,8 @@ type Reading struct {
 }
 
 // Guess returns the layouts that the bytes are valid in without knowing any fields: the two
-// forms in which the database itself writes keys, and row keys of more than one part.
+// forms in which the database itself writes keys, and row keys and tagged tuples of more
+// than one part.
 func Guess(key []byte) []Reading {
 	var list []Reading
 	if k, _, err := keycodec.DecodeOrdered(key, nil); err == nil {
@@ -41,6 +42,9 @@ func Guess(key []byte) []Reading {
 	}
 	if parts, err := (rowKeyForm{}).Explain(key); err == nil && len(parts) > 1 {
 		list = append(list, Reading{"row key", parts})
+	}
+	if parts, err := explainTagged(key); err == nil && len(parts) > 1 {
+		list = append(list, Reading{"tagged tuple", parts})
 	}
 	return list
 }

@@ -2,9 +2,13 @@ package keyform_test
 
 import (
 	"encoding/hex"
+	"net/netip"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/keyform"
+	"github.com/kstonedb/kstone/keycodec"
 )
 
 func forms(t testing.TB) []keyform.Form {
@@ -17,6 +21,8 @@ func forms(t testing.TB) []keyform.Form {
 			"d:decimal:2", "n:integer"}},
 		{Layout: "rowkey"},
 		{Layout: "rowkey", Fields: []string{"s", "n:int", "v:varint", "b:bytes"}},
+		{Layout: "ordered", Fields: []string{"s:string:unicode:null-last", "n:int8", "p:fixed:2",
+			"a:ip", "net:ipprefix:desc", "at:time-full"}},
 	} {
 		f, err := keyform.New(o)
 		if err != nil {
@@ -52,6 +58,7 @@ func TestShownValuesEncode(t *testing.T) {
 		{"Zürich", "-0.01", "42"},
 		{"a", "", "b"},
 		{"a", "123", "67824", "00ff"},
+		{"zürich", "-128", "-0.01", "2001:db8::1", "10.0.0.0/8", "1960-01-01T00:00:00.000000001Z"},
 	} {
 		key, err := all[i].Encode(texts)
 		if err != nil {
@@ -101,4 +108,35 @@ func FuzzExplain(f *testing.F) {
 			checkParts(t, key, r.Parts)
 		}
 	})
+}
+
+// A tagged tuple is shown without a description, each element with its own type.
+func TestGuessTaggedTuple(t *testing.T) {
+	key, err := keycodec.AppendTagged(nil, nil, true, -5, "Ada", []byte{1},
+		keycodec.Descending{Value: 2.5}, keycodec.UUID{1}, time.Unix(0, 0).UTC(),
+		netip.MustParseAddr("10.0.0.1"), netip.MustParsePrefix("10.0.0.0/8"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var parts []keyform.Part
+	for _, r := range keyform.Guess(key) {
+		if r.Layout == "tagged tuple" {
+			parts = r.Parts
+		}
+	}
+	var got []string
+	end := 0
+	for _, p := range parts {
+		if p.Start != end {
+			t.Errorf("%+v begins at %d, the one before ends at %d", p, p.Start, end)
+		}
+		end = p.End
+		got = append(got, p.What+" "+p.Value)
+	}
+	want := []string{"null NULL", "bool true", "int64 -5", `string "Ada"`, `bytes x"01"`,
+		"float64 desc 2.5", "uuid 01000000-0000-0000-0000-000000000000",
+		"time 1970-01-01T00:00:00.000000000Z", "ip 10.0.0.1", "ipprefix 10.0.0.0/8"}
+	if !slices.Equal(got, want) || end != len(key) {
+		t.Errorf("up to byte %d of %d:\n%q, want\n%q", end, len(key), got, want)
+	}
 }
