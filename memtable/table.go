@@ -309,10 +309,13 @@ func (t *Table) get(key []byte, hash uint64, snap base.SeqNum, e *base.Entry) bo
 // ordered read or Source makes.
 func (t *Table) Freeze() {
 	t.mu.Lock()
-	t.state.Store(stateFrozen)
+	defer t.mu.Unlock()
+	if t.state.Load() == stateFrozen {
+		return
+	}
 	t.orderBytes = int64(t.index.taken) * int64(unsafe.Sizeof(item{}))
 	t.updateBytesLocked()
-	t.mu.Unlock()
+	t.state.Store(stateFrozen) // last: readers change the order from here on, unlocked
 }
 
 // Frozen reports whether Freeze was called.
