@@ -130,7 +130,7 @@ func (m *Merge) RangeTombstones() []base.RangeTombstone { return m.ranges }
 // Stats returns the counts so far.
 func (m *Merge) Stats() MergeStats { return m.stats }
 
-// Entry implements cursor.Source. Key is valid until the next call of Next.
+// Entry implements cursor.Source.
 func (m *Merge) Entry() *base.Entry { return &m.out }
 
 // Err implements cursor.Source.

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math/bits"
 	"time"
@@ -170,7 +169,7 @@ func (b *Batch) seal(nowMs int64) {
 	for i := range b.ops {
 		if op := &b.ops[i]; op.kind == base.KindPutTTL {
 			op.expiry = expiryAt(nowMs, op.ttl)
-			binary.BigEndian.PutUint64(b.payload[op.record+1:], uint64(op.expiry))
+			wal.SetExpiry(b.payload[op.record:], op.expiry)
 		}
 	}
 }

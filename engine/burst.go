@@ -38,7 +38,8 @@ func (b *burst) flushed(now time.Time, n int64) {
 
 // left returns how long the burst goes on, 0 if there is none.
 func (b *burst) left(now time.Time) time.Duration {
-	return max(0, time.Duration(b.until.Load()-now.UnixNano()))
+	left := time.Duration(b.until.Load() - now.UnixNano())
+	return min(max(0, left), burstPause) // the clock may have been set back
 }
 
 // burstOptions returns what merges wait for.

@@ -285,7 +285,10 @@ func (m *merge) head(st *stream) uint64 {
 	if st.at >= len(st.rows) {
 		return math.MaxUint64
 	}
-	return base.KeyHead(st.rows[st.at].Key[len(m.prefix):]) ^ m.flip
+	// Why min: only the first and the last row of a batch have been compared with the prefix,
+	// and a damaged block may hold keys out of order.
+	key := st.rows[st.at].Key
+	return base.KeyHead(key[min(len(m.prefix), len(key)):]) ^ m.flip
 }
 
 // before reports whether a's next entry comes before b's: by key, then the newer

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/keycodec"
@@ -15,7 +16,7 @@ type single struct {
 	kind   base.Kind
 	key    []byte // ordered
 	record []byte // the log record
-	expiry int64  // Unix milliseconds, 0 for none
+	ttl    time.Duration
 }
 
 // singlePool recycles the buffers of single writes.
@@ -38,10 +39,10 @@ func (db *DB) putIf(key Key, value []byte, cond Condition, o *WriteOptions) erro
 		if o.TTL < 0 {
 			return invalid("TTL %v is negative", o.TTL)
 		}
-		w.kind, w.expiry = base.KindPutTTL, expiryAt(db.nowMs(), o.TTL)
-		w.record = wal.AppendPutTTL(w.record[:0], key.PK, key.SK, value, w.expiry)
+		w.kind, w.ttl = base.KindPutTTL, o.TTL
+		w.record = wal.AppendPutTTL(w.record[:0], key.PK, key.SK, value, 0)
 	} else {
-		w.kind, w.expiry = base.KindPut, 0
+		w.kind = base.KindPut
 		w.record = wal.AppendPut(w.record[:0], key.PK, key.SK, value)
 	}
 	return db.writeSingle(w, key, value, cond, o)
@@ -54,7 +55,7 @@ func (db *DB) deleteIf(key Key, cond Condition, o *WriteOptions) error {
 	}
 	w := singlePool.Get().(*single)
 	defer w.release()
-	w.kind, w.expiry = base.KindDelete, 0
+	w.kind = base.KindDelete
 	w.record = wal.AppendDelete(w.record[:0], key.PK, key.SK)
 	return db.writeSingle(w, key, nil, cond, o)
 }
@@ -75,7 +76,11 @@ func (db *DB) writeSingle(w *single, key Key, value []byte, cond Condition, o *W
 	start := db.metrics.writeStart()
 	id := keycodec.Stripe(key.PK)
 	w.key = keycodec.AppendOrdered(w.key[:0], key)
-	e := base.Entry{Key: w.key, Kind: w.kind, Value: value, Expiry: w.expiry}
+	e := base.Entry{Key: w.key, Kind: w.kind, Value: value}
+	if w.kind == base.KindPutTTL { // after the wait for room, from which on it lives
+		e.Expiry = expiryAt(db.nowMs(), w.ttl)
+		wal.SetExpiry(w.record, e.Expiry)
+	}
 	db.stripes[id].Lock()
 	err = db.singleLocked(id, &e, w.record, key, cond)
 	db.stripes[id].Unlock()

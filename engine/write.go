@@ -53,7 +53,11 @@ func (db *DB) DeleteRange(pk []byte, sk SKCondition, o *WriteOptions) error {
 	if err := b.DeleteRange(pk, sk); err != nil {
 		return err
 	}
-	return db.write(b, nil, o)
+	d, err := db.durability(o)
+	if err != nil {
+		return err
+	}
+	return db.commit(context.Background(), b, d, nil)
 }
 
 // Apply commits the batch. An empty batch is no commit. If ctx ends while the writer
@@ -73,14 +77,6 @@ func (db *DB) Apply(ctx context.Context, b *Batch, o *WriteOptions) error {
 		return invalid("a batch takes its TTLs from Batch.Put")
 	}
 	return db.commit(ctx, b, d, nil)
-}
-
-func (db *DB) write(b *Batch, g *guard, o *WriteOptions) error {
-	d, err := db.durability(o)
-	if err != nil {
-		return err
-	}
-	return db.commit(context.Background(), b, d, g)
 }
 
 func (db *DB) durability(o *WriteOptions) (Durability, error) {
@@ -131,8 +127,9 @@ type guard struct {
 	check   func() error
 }
 
-// commit is the one way into the database: every write is a batch that becomes one
-// log record under one sequence number.
+// commit brings a batch into the database: it becomes one log record under one sequence
+// number. Writes of one key go through writeSingle, with the same steps: a change here
+// belongs there, too.
 //
 // Order: back-pressure; stripe locks, ascending; guard; log (assigns the number);
 // memtables; unlock; publish the number; wait for the sync. Readers are never
@@ -297,7 +294,7 @@ func (db *DB) readError(err error) error {
 	return err
 }
 
-// batchPool recycles the batches behind single writes.
+// batchPool recycles the batches behind range deletes.
 var batchPool = sync.Pool{New: func() any { return new(Batch) }}
 
 // maxPooledBytes keeps giant buffers out of the pool.

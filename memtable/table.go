@@ -46,14 +46,16 @@ type Table struct {
 
 	mu sync.Mutex
 
+	// Guarded by mu until frozen, then by flattenOnce: look at them through sorted.
+	fresh   []uint32            // nodes that are not in the tree yet
+	tree    *btree.BTreeG[item] // nil until an ordered read, and after flatten
+	prefix  []byte
+	probe   []byte // key of item{node: 0} during one walk of the tree
+	adaptAt int    // number of keys at which to check the prefix, 0 for never
+
 	// Guarded by mu; immutable once frozen.
 	arena      arena
 	index      hashIndex
-	fresh      []uint32            // nodes that are not in the tree yet
-	tree       *btree.BTreeG[item] // nil until an ordered read, and after flatten
-	prefix     []byte
-	probe      []byte // key of item{node: 0} during one walk of the tree
-	adaptAt    int    // number of keys at which to check the prefix, 0 for never
 	ranges     []base.RangeTombstone
 	rangeBytes int64
 	orderBytes int64 // of fresh and tree, or of flat
@@ -123,6 +125,7 @@ func (t *Table) Put(
 	}
 	t.noteSeqLocked(seq)
 	if t.arena.heldBytes != held {
+		t.countOrderLocked() // readers may have made a tree since the last count
 		t.updateBytesLocked()
 	}
 	t.mu.Unlock()

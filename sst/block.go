@@ -34,7 +34,7 @@ func openDataBlock(data []byte) (dataBlock, error) {
 	n := uint64(binary.LittleEndian.Uint32(data[4:]))
 	shared := uint64(binary.LittleEndian.Uint32(data[16:]))
 	first := blockHeaderBytes + 8*n + shared
-	if n == 0 || first > uint64(len(data)) {
+	if n == 0 || first >= uint64(len(data)) {
 		return b, corrupt.New("", 4, "data block", "counts that fit its length", n)
 	}
 	b = dataBlock{

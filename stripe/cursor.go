@@ -283,7 +283,8 @@ func (c *Cursor) load(s *Source, ok bool) bool {
 		}
 		return false
 	}
-	s.head = base.KeyHead(s.entry.Key[len(c.prefix):])
+	// Why min: a damaged block may hold keys beyond the bounds, which have the prefix.
+	s.head = base.KeyHead(s.entry.Key[min(len(c.prefix), len(s.entry.Key)):])
 	return true
 }
 

@@ -68,7 +68,7 @@ func (s *Stripe) Freeze() bool {
 	v.Active.Freeze()
 	frozen := append([]*memtable.Table{v.Active}, v.Frozen...)
 	active := s.newTable()
-	// A frozen table counts with its final form, which takes less memory.
+	// A frozen table counts with its final form.
 	s.env.Memory.Add(v.Active.Bytes() - before + active.Bytes())
 	s.publish(&View{Active: active, Frozen: frozen, Runs: v.Runs})
 	return true
@@ -76,7 +76,8 @@ func (s *Stripe) Freeze() bool {
 
 // coveredMost is how many keys of a memtable a range tombstone in the same memtable may
 // hide. Why: a cursor steps over them one by one, since newer versions may lie between
-// them; looking for this many takes about 100 µs.
+// them; looking for this many takes about 100 µs,
+// and a millisecond more if they have yet to be put in order.
 const coveredMost = 1024
 
 // FreezeBeneath freezes the active memtable if a range tombstone over [start, end) would

@@ -38,6 +38,10 @@ func AppendPutTTL(dst, pk, sk, value []byte, expiry int64) []byte {
 	return appendPrefixed(dst, value)
 }
 
+// SetExpiry changes the expiry of the operation that AppendPutTTL has put at the beginning
+// of op.
+func SetExpiry(op []byte, expiry int64) { binary.BigEndian.PutUint64(op[1:], uint64(expiry)) }
+
 // AppendDelete appends the operation that deletes (pk, sk).
 func AppendDelete(dst, pk, sk []byte) []byte {
 	dst = append(dst, byte(base.KindDelete))

@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -91,7 +92,11 @@ func (l *Log) Sync(seq base.SeqNum) error {
 	if min(seq, l.LastSeq()) <= l.SyncedSeq() {
 		return nil
 	}
-	return l.barrier()
+	err := l.barrier()
+	if errors.Is(err, ErrClosed) && min(seq, l.LastSeq()) <= l.SyncedSeq() {
+		return nil // Close was faster and has made it durable
+	}
+	return err
 }
 
 // barrier makes all records and the header of the current segment durable.

@@ -35,7 +35,8 @@ type Cache struct {
 
 // admitEvery is how many values that would push out others are asked for until one of
 // them is admitted. Why: what is read over and over is asked for often enough to get
-// in; what is read once costs no memory, no lock and no eviction three times of four.
+// in; what is read once costs one short lock, and three times of four no memory and no
+// eviction.
 const admitEvery = 4
 
 // evictee is an Item of any type.

@@ -10,7 +10,6 @@ import "github.com/kstonedb/kstone/internal/base"
 type Batch struct {
 	Rows []base.Entry
 	keys []byte // backing of copied keys
-	used int    // most rows there have been since Release
 }
 
 // keyChunkBytes is the least memory for keys that a batch asks for.
@@ -18,7 +17,6 @@ const keyChunkBytes = 512
 
 // Reset forgets the rows.
 func (b *Batch) Reset() {
-	b.used = max(b.used, len(b.Rows))
 	b.Rows, b.keys = b.Rows[:0], b.keys[:0]
 }
 
@@ -30,8 +28,7 @@ func (b *Batch) Release(keepRows int) {
 		return
 	}
 	b.Reset()
-	clear(b.Rows[:b.used])
-	b.used = 0
+	clear(b.Rows[:cap(b.Rows)]) // also what was cut off
 }
 
 // Keep appends an entry whose key stays valid as long as the batch needs it.
