@@ -100,8 +100,9 @@ func RepairFS(ctx context.Context, fsys vfs.FS, src, dest string, o *Options,
 	if err != nil {
 		return RepairReport{}, err
 	}
-	if src == "" || dest == "" || filepath.Clean(src) == filepath.Clean(dest) {
-		return RepairReport{}, invalid("repair: %q to %q: want two directories", src, dest)
+	if src == "" || dest == "" || within(src, dest) {
+		return RepairReport{}, invalid("repair: %q to %q: want two directories, not one "+
+			"in the other", src, dest)
 	}
 	r := &repair{fs: fsys, src: src, dest: dest, opts: opts}
 	r.opts.ReadOnly, r.opts.MustExist, r.opts.InMemory = false, true, false
@@ -109,6 +110,15 @@ func RepairFS(ctx context.Context, fsys vfs.FS, src, dest string, o *Options,
 		return r.rep, fmt.Errorf("engine: repair: %w", err)
 	}
 	return r.rep, nil
+}
+
+// within reports whether dest is src or inside it.
+func within(src, dest string) bool {
+	s, err1 := filepath.Abs(src)
+	d, err2 := filepath.Abs(dest)
+	rel, err3 := filepath.Rel(s, d)
+	outside := rel == ".." || strings.HasPrefix(rel, ".."+string(filepath.Separator))
+	return errors.Join(err1, err2, err3) == nil && !outside
 }
 
 // repair is the state of one Repair call.
@@ -161,10 +171,15 @@ func (r *repair) run(ctx context.Context) (err error) {
 		return errors.Join(err, db.clearDir(r.dest), lock.Close(),
 			r.fs.Remove(filepath.Join(r.dest, manifest.LockName)))
 	}
-	if err := lock.Close(); err != nil {
-		return err
+	err = lock.Close()
+	if err == nil {
+		err = r.prove(ctx)
 	}
-	return r.prove(ctx)
+	if err != nil {
+		return errors.Join(err, db.clearDir(r.dest),
+			r.fs.Remove(filepath.Join(r.dest, manifest.LockName)))
+	}
+	return nil
 }
 
 // lockSource keeps writers out of src meanwhile, if there is a lock file. Why not make

@@ -408,6 +408,8 @@ func TestRepairRefuses(t *testing.T) {
 	}
 	refused("db", "db", engine.ErrInvalid)
 	refused("", "new", engine.ErrInvalid)
+	refused("db", "db/rescued", engine.ErrInvalid)
+	refused("db", "./db/../db/a/b", engine.ErrInvalid)
 	ok(t, mem.MkdirAll("other"))
 	f, err := mem.Create("other/file")
 	ok(t, err)

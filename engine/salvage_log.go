@@ -46,6 +46,7 @@ func (l *logOps) sort() {
 func (r *repair) readLog() error {
 	o := wal.Options{FS: r.fs, Dir: r.src, DBID: r.dbid}
 	if r.state != nil {
+		entries := r.rep.Entries
 		r.lastSeq = r.state.LastSeq
 		tail, err := wal.Recover(o, wal.SegmentNum(r.state.LogStart), max(r.state.LogSeq, 1),
 			func(_ wal.SegmentNum, seq base.SeqNum, payload []byte) error {
@@ -66,6 +67,7 @@ func (r *repair) readLog() error {
 		for i := range r.log {
 			r.log[i], r.flushed[i] = logOps{}, logOps{}
 		}
+		r.rep.Entries = entries
 	}
 	return r.salvageLog(o)
 }

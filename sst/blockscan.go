@@ -1,6 +1,7 @@
 package sst
 
 import (
+	"bytes"
 	"encoding/binary"
 	"slices"
 
@@ -90,15 +91,7 @@ func (id fileID) seed(off uint64) uint32 { return id.checksum(nil, off) }
 
 // byScan finds the blocks of a file without its index, which is missing because of why.
 func (s *Salvaged) byScan(known *base.FileMeta, why error) {
-	b := make([]byte, s.r.meta.SizeBytes)
-	if err := s.r.readAt(b, 0, "file"); err != nil {
-		l := LostBlock{Err: err}
-		if known != nil {
-			l.First, l.Last, l.Entries = known.Smallest, known.Largest, known.Entries
-		}
-		s.Lost = append(s.Lost, l)
-		return
-	}
+	b := s.readAround(known)
 	scan := blockScan{id: s.r.id, b: b, budget: scanBudget + 64*int64(len(b))}
 	end, inData := 0, true // the data blocks come first
 	for p := 1; p+trailerBytes <= len(b); p++ {
@@ -128,7 +121,42 @@ func (s *Salvaged) byScan(known *base.FileMeta, why error) {
 		end = int(h.end())
 		p = end
 	}
-	s.compare(known, end, why)
+	s.compare(known, end, inData, why)
+}
+
+const (
+	// scanPieceBytes is how much is read at a time, scanGapBytes how much is given up around
+	// a place that cannot be read.
+	scanPieceBytes = 64 << 10
+	scanGapBytes   = 4 << 10
+	// scanMostBytes bounds what is read of a file that nothing describes.
+	scanMostBytes = 1 << 30
+)
+
+// readAround reads the file in pieces; what cannot be read stays zero, which no block
+// survives. What a file has beyond its known size is not its own.
+func (s *Salvaged) readAround(known *base.FileMeta) []byte {
+	size := min(s.r.meta.SizeBytes, scanMostBytes)
+	if known != nil {
+		size = min(s.r.meta.SizeBytes, known.SizeBytes)
+	}
+	b := make([]byte, size)
+	s.readPieces(b, 0, scanPieceBytes)
+	return b
+}
+
+// readPieces fills b with what is in the file from off on.
+func (s *Salvaged) readPieces(b []byte, off int64, size int) {
+	for i := 0; i < len(b); i += size {
+		piece := b[i:min(i+size, len(b))]
+		switch {
+		case s.r.readAt(piece, off+int64(i), "file") == nil:
+		case size > scanGapBytes:
+			s.readPieces(piece, off+int64(i), scanGapBytes)
+		default:
+			clear(piece)
+		}
+	}
 }
 
 // loseGap notes that no block was found from off up to the one whose content is next.
@@ -141,13 +169,14 @@ func (s *Salvaged) loseGap(off int, before, next []byte, why error) {
 	s.Lost = append(s.Lost, l)
 }
 
-// compare finds out from the manifest's description what is missing of the file.
-func (s *Salvaged) compare(known *base.FileMeta, end int, why error) {
+// compare finds out from the manifest's description what is missing of the file. InData:
+// nothing was found behind the data blocks, so that there may have been more of them.
+func (s *Salvaged) compare(known *base.FileMeta, end int, inData bool, why error) {
 	for _, t := range s.Ranges {
 		s.MaxSeq = max(s.MaxSeq, t.Seq)
 	}
 	if known == nil {
-		if len(s.Lost) == 0 { // nobody knows what there was
+		if inData || len(s.Lost) == 0 { // nobody knows what there was
 			s.Lost = append(s.Lost, LostBlock{Offset: int64(end), First: s.last, Err: why})
 		}
 		return
@@ -169,7 +198,8 @@ func (s *Salvaged) compare(known *base.FileMeta, end int, why error) {
 			}
 		}
 	}
-	if len(keepRanges(s.Lost)) == len(s.Lost) { // the end is missing
+	tail := inData && (s.last == nil || bytes.Compare(s.last, known.Largest) < 0)
+	if tail || len(keepRanges(s.Lost)) == len(s.Lost) { // the end is missing
 		first := s.last
 		if first == nil {
 			first = known.Smallest

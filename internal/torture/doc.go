@@ -12,6 +12,6 @@
 // Beside their own keys the workers move amounts between shared accounts in
 // transactions; the sum must stay the same.
 //
-// Run is the parent: it starts children, kills them with SIGKILL at random moments, half
+// Run is the parent: it starts children, kills them with SIGKILL at random moments, a third
 // of them early, while they recover, and checks after each.
 package torture

@@ -24,7 +24,7 @@ SIGKILL at a random moment, and the database is opened, verified, and compared w
 everything that had been acknowledged. DIR must be new, empty, or left over from an
 earlier run. The exit code is 0 if nothing was wrong and 1 if something was; DIR is
 then left as it is.`,
-		Example: "  kstone-cli torture /tmp/torture --for 5m",
+		Example: "  kstone-cli torture proof --for 5m",
 		Args:    cobra.ExactArgs(1),
 	}
 	cmd.Flags().DurationVar(&c.For, "for", time.Minute, "how long to go on")
