@@ -251,10 +251,10 @@ func parseSeconds(text string) (time.Time, error) {
 	}
 	whole, places, _ := strings.Cut(text, ".")
 	sec, err := strconv.ParseInt(whole, 10, 64)
-	if err != nil || len(places) > 9 || sec > maxSecond {
+	if err != nil || len(places) > 9 || sec > maxSecond || strings.ContainsAny(places, "eE") {
 		return time.Time{}, fmt.Errorf("keycodec: %q is no number of seconds and nanoseconds", text)
 	}
-	nanos, _ := strconv.ParseInt((places + "000000000")[:9], 10, 64) // ParseDecimal saw digits
+	nanos, _ := strconv.ParseInt((places + "000000000")[:9], 10, 64) // only digits are left
 	if d.Sign() < 0 {
 		nanos = -nanos
 	}

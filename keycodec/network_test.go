@@ -125,7 +125,8 @@ func TestFullRange(t *testing.T) {
 	}
 	f := keycodec.Field{Name: "at", Type: keycodec.TypeTime, Unit: keycodec.FullRange}
 	for _, bad := range []string{
-		"-9223372036854775808.1s", "9223372036854775807s", "1.0000000001s", "xs", "1e5s", "5",
+		"-9223372036854775808.1s", "9223372036854775807s", "1.0000000001s", "xs", "1e5s", "1.5e3s",
+		"5",
 	} {
 		if v, err := f.ParseValue(bad); err == nil {
 			t.Errorf("%s reads as %v, want an error", bad, v)

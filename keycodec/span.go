@@ -213,9 +213,10 @@ const (
 // RowSpans returns the spans of the tuples whose first fields are equal to the values of
 // equal and whose next fields compare with row as one value would: (a, b) > (x, y) is
 // a > x, or a = x and b > y. The order is that of the values, also where fields are
-// descending; fields of one direction give one span, each change of direction one or two
-// more. NULLs are neither less nor greater: a tuple with a NULL is in a span only if the
-// fields before it have decided, and nothing is equal to a row from its first NULL on.
+// descending; fields of one direction that are not nullable give one span, each change of
+// direction and each nullable field behind the first one or two more. NULLs are neither
+// less nor greater: a tuple with a NULL is in a span only if the fields before it have
+// decided, and nothing is equal to a row from its first NULL on.
 //
 // The spans are not empty, disjoint and in the order of the bytes. Errors are those of
 // RangeSpan; a row without values is one.

@@ -29,8 +29,8 @@ import (
 //
 // Why it sorts: elements of one type sort like their values, elements of different types
 // in the order of the tags. Integers of all sizes are one type; they do not compare with
-// floats and decimals. A tuple sorts before those that it is the beginning of, unless
-// these go on; the end has no mark, so nothing may follow a tagged tuple in a key.
+// floats and decimals. A tuple sorts before those that it is the beginning of. The end
+// has no mark, so nothing may follow a tagged tuple in a key.
 
 // On disk: the tags.
 const (

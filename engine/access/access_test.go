@@ -404,3 +404,43 @@ func FuzzStoredValue(f *testing.F) {
 		}
 	})
 }
+
+// A lookup takes the key that has the given fields and no others, also if a longer one
+// that begins with them comes first.
+func TestExactLookupTakesTheWholeKey(t *testing.T) {
+	c := must(access.Open(memory(t),
+		access.Index{Name: "main", Keys: schema(0, id)},
+		access.Index{Name: "long", Keys: schema(0, user, id, date)},
+		access.Index{Name: "short", Keys: schema(0, user, id)}))
+	fill(t, c, 10)
+	r := order(7)
+	got, err := c.ExactLookup(fields{
+		"user_id": r.Fields["user_id"], "order_id": r.Fields["order_id"],
+	})
+	if err != nil || !bytes.Equal(got.Payload, r.Payload) {
+		t.Errorf("lookup by user and id: %v, error %v", got, err)
+	}
+	_, err = c.ExactLookup(fields{"user_id": r.Fields["user_id"]})
+	if !errors.Is(err, access.ErrNoKey) {
+		t.Errorf("lookup by a part of a key: %v", err)
+	}
+}
+
+// Records whose keys are as short as keys can be are read as they were written.
+func TestShortestKeys(t *testing.T) {
+	a := composite.Field{Name: "a", Type: composite.String}
+	b := composite.Field{Name: "b", Type: composite.String}
+	c := must(access.Open(memory(t),
+		access.Index{Name: "ab", Keys: schema(0, a, b)},
+		access.Index{Name: "ba", Keys: schema(0, b, a)}))
+	f := fields{"a": "", "b": ""}
+	if err := c.Put(ctx, access.Record{Fields: f, Payload: []byte("short")}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := c.ExactLookup(f); err != nil || string(got.Payload) != "short" {
+		t.Errorf("%v, error %v", got, err)
+	}
+	if err := c.Delete(ctx, f); err != nil {
+		t.Error(err)
+	}
+}

@@ -162,6 +162,23 @@ func (c *Collection) choose(equal map[string]any, next string) (int, []any, erro
 	return 0, nil, fmt.Errorf("%w: %s", ErrNoKey, strings.Join(why, "; "))
 }
 
+// chooseWhole returns the index whose fields are the given ones and no others, and their
+// values in its order.
+func (c *Collection) chooseWhole(equal map[string]any) (int, []any, error) {
+	for i := range c.indexes {
+		values, problem := match(c.fields[i], equal, "")
+		if problem == "" && len(values) == len(c.fields[i]) {
+			return i, values, nil
+		}
+	}
+	i, values, err := c.choose(equal, "")
+	if err == nil {
+		err = fmt.Errorf("%w: %s has more fields than %d; use PrefixScan", ErrNoKey,
+			c.indexes[i].Name, len(values))
+	}
+	return 0, nil, err
+}
+
 // match returns the values of the fields in their order, or what is wrong with them.
 func match(fields []composite.Field, equal map[string]any, next string) ([]any, string) {
 	values := make([]any, 0, len(fields))

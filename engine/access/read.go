@@ -48,15 +48,11 @@ func (m Match) Clone() Match {
 //
 // Ownership: the match is the caller's.
 func (c *Collection) ExactLookup(fields map[string]any) (Match, error) {
-	i, values, err := c.choose(fields, "")
+	i, values, err := c.chooseWhole(fields)
 	if err != nil {
 		return Match{}, err
 	}
 	index := &c.indexes[i]
-	if len(values) < index.Keys.Len() {
-		return Match{}, fmt.Errorf("%w: %s has more fields than %d; use PrefixScan", ErrNoKey,
-			index.Name, len(values))
-	}
 	key, err := index.Keys.Append(make([]byte, 0, index.Keys.Size()), values...)
 	if err != nil {
 		return Match{}, fmt.Errorf("access: index %q: %w", index.Name, err)

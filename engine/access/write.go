@@ -138,7 +138,7 @@ func (c *Collection) split(value []byte) (keys [][]byte, payload []byte, err err
 	rest := value
 	for i := range keys {
 		n, size := binary.Uvarint(rest)
-		if size <= 0 || n > uint64(len(rest)-size) || n < 2 {
+		if size <= 0 || n > uint64(len(rest)-size) || n == 0 {
 			return nil, nil, corrupt.New("", int64(len(value)-len(rest)), "record of "+
 				c.indexes[0].Name, "the key of "+c.indexes[i+1].Name, "its beginning")
 		}
