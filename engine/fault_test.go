@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -369,6 +370,55 @@ func TestWaitingWritersHeedTheirContext(t *testing.T) {
 	}
 	if stalls.Load() == 0 || db.Metrics().Stalls == 0 {
 		t.Error("no stall was reported")
+	}
+	mustClose(t, db)
+}
+
+// A TTL runs from the moment when the write has got room, not from the call: an item that
+// waited longer than it is to live must be there all the same.
+func TestTTLBeginsBehindTheWait(t *testing.T) {
+	release := make(chan struct{})
+	var stuck atomic.Bool
+	fsys := vfs.NewFault(vfs.NewMem(), func(op vfs.Op) error {
+		if op.Kind == vfs.OpSync && strings.HasSuffix(op.Name, ".sst") && stuck.Load() {
+			<-release
+		}
+		return nil
+	})
+	var nowMs atomic.Int64
+	nowMs.Store(1_000_000)
+	db := openOn(t, fsys, engine.Options{
+		MemtableBytes: 1 << 20, Durability: engine.Process,
+		Clock: func() time.Time { return time.UnixMilli(nowMs.Load()) },
+	})
+	stuck.Store(true)
+	var wg sync.WaitGroup
+	fill := func(n int) { // until the wait is over
+		for i := range 400 {
+			ok(t, db.Put(pksk(fmt.Sprint(n), fmt.Sprint(i)), make([]byte, 10<<10), nil))
+		}
+	}
+	wg.Go(func() { fill(0) })
+	full := func() bool {
+		m := db.Metrics()
+		return float64(m.MemtableBytes) >= 1.75*float64(m.MemtableBudget)
+	}
+	eventually(t, "full buffers", full)
+	started := make(chan struct{})
+	wg.Go(func() {
+		close(started)
+		ok(t, db.Put(pk("short"), []byte("v"), &engine.WriteOptions{TTL: time.Second}))
+	})
+	<-started
+	for range 1000 { // the Put is now in front of the buffers, or was in time
+		runtime.Gosched()
+	}
+	nowMs.Add(10_000)
+	stuck.Store(false)
+	close(release)
+	within(t, 20*time.Second, "the writers", wg.Wait)
+	if _, err := db.Get(pk("short")); err != nil {
+		t.Errorf("an item that waited: %v", err)
 	}
 	mustClose(t, db)
 }
