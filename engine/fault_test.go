@@ -317,17 +317,22 @@ func TestDeadlineOfThrottledCompact(t *testing.T) {
 	ok(t, db.Put(pk("k"), nil, nil))
 }
 
-// Writers that wait for flushes give up when their context does, all of them; the others
-// go on when the disk does.
-func TestWaitingWritersHeedTheirContext(t *testing.T) {
-	release := make(chan struct{})
-	var stuck atomic.Bool
-	fsys := vfs.NewFault(vfs.NewMem(), func(op vfs.Op) error {
+// stuckFlushes returns a file system on which the sync of an SST waits, while stuck is
+// set, until release is closed.
+func stuckFlushes() (fsys vfs.FS, stuck *atomic.Bool, release chan struct{}) {
+	stuck, release = new(atomic.Bool), make(chan struct{})
+	return vfs.NewFault(vfs.NewMem(), func(op vfs.Op) error {
 		if op.Kind == vfs.OpSync && strings.HasSuffix(op.Name, ".sst") && stuck.Load() {
 			<-release
 		}
 		return nil
-	})
+	}), stuck, release
+}
+
+// Writers that wait for flushes give up when their context does, all of them; the others
+// go on when the disk does.
+func TestWaitingWritersHeedTheirContext(t *testing.T) {
+	fsys, stuck, release := stuckFlushes()
 	var stalls atomic.Int64
 	db := openOn(t, fsys, engine.Options{
 		MemtableBytes: 1 << 20, Durability: engine.Process,
@@ -377,14 +382,7 @@ func TestWaitingWritersHeedTheirContext(t *testing.T) {
 // A TTL runs from the moment when the write has got room, not from the call: an item that
 // waited longer than it is to live must be there all the same.
 func TestTTLBeginsBehindTheWait(t *testing.T) {
-	release := make(chan struct{})
-	var stuck atomic.Bool
-	fsys := vfs.NewFault(vfs.NewMem(), func(op vfs.Op) error {
-		if op.Kind == vfs.OpSync && strings.HasSuffix(op.Name, ".sst") && stuck.Load() {
-			<-release
-		}
-		return nil
-	})
+	fsys, stuck, release := stuckFlushes()
 	var nowMs atomic.Int64
 	nowMs.Store(1_000_000)
 	db := openOn(t, fsys, engine.Options{
@@ -393,17 +391,15 @@ func TestTTLBeginsBehindTheWait(t *testing.T) {
 	})
 	stuck.Store(true)
 	var wg sync.WaitGroup
-	fill := func(n int) { // until the wait is over
+	wg.Go(func() {
 		for i := range 400 {
-			ok(t, db.Put(pksk(fmt.Sprint(n), fmt.Sprint(i)), make([]byte, 10<<10), nil))
+			ok(t, db.Put(pk(fmt.Sprint(i)), make([]byte, 10<<10), nil))
 		}
-	}
-	wg.Go(func() { fill(0) })
-	full := func() bool {
+	})
+	eventually(t, "full buffers", func() bool {
 		m := db.Metrics()
 		return float64(m.MemtableBytes) >= 1.75*float64(m.MemtableBudget)
-	}
-	eventually(t, "full buffers", full)
+	})
 	started := make(chan struct{})
 	wg.Go(func() {
 		close(started)
