@@ -76,11 +76,11 @@ stress: ## random, crash and concurrency tests again and again with new seeds, T
 CYCLES ?= 100
 powercut: ## power cuts, failing syncs, full disks on real ext4 and XFS (root, Linux), CYCLES=100
 	$(SAY) "real file systems, $(CYCLES) cycles each"
-	@KSTONE_POWERCUT_CYCLES=$(CYCLES) $(GO) test -count=1 -v -timeout 120m ./tests/powercut
+	@KSTONE_POWERCUT_CYCLES=$(CYCLES) $(GO) test -count=1 -v -timeout 120m ./internal/powercut
 
 canary: ## break one promise after the other in a copy, and see a test fail for each
 	$(SAY) "planted bugs: each must be caught by its test"
-	@KSTONE_CANARY=1 $(GO) test -count=1 -v -timeout 60m ./tests/canary
+	@KSTONE_CANARY=1 $(GO) test -count=1 -v -timeout 60m ./internal/canary
 
 scale: ## ten million items: times and memory, as docs/limits.md quotes; minutes, 4 GB of disk
 	@KSTONE_SCALE=1 $(GO) test -count=1 -v -timeout 60m -run '^TestScale' ./engine

@@ -124,7 +124,7 @@ func runTest(t *testing.T, dir, pkg, names string, count int) (out string, faile
 // copyTree copies the module without its commands and documents.
 func copyTree(t *testing.T, to string) {
 	t.Helper()
-	skip := []string{".git", "bin", "build", "cmd", "docs", "tests"}
+	skip := []string{".git", "bin", "build", "cmd", "docs"}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
