@@ -37,13 +37,19 @@ var rows = map[string]int{
 	"engine":     5,
 
 	"engine/access": 6,
+	"engine/expr":   6,
+	"engine/schema": 7,
+	"engine/plan":   8,
+	"engine/exec":   9,
+	"engine/table":  10,
+	"engine/sql":    11,
 
 	"testdata": 0, // the bundled data sets, embedded
 
 	"internal/torture": 6,
 
-	"cmd/kstone-cli":   7,
-	"cmd/kstone-bench": 7,
+	"cmd/kstone-cli":   12,
+	"cmd/kstone-bench": 12,
 }
 
 // shared may be imported by everybody, row 0 included: the common vocabulary.
@@ -63,7 +69,8 @@ var cmdModules = []string{
 
 // testModules are for tests.
 var testModules = []string{
-	"github.com/cockroachdb/datadriven", "github.com/rogpeppe/go-internal",
+	"github.com/anishathalye/porcupine", "github.com/cockroachdb/datadriven",
+	"github.com/rogpeppe/go-internal",
 	"go.uber.org/goleak", "pgregory.net/rapid", "testing",
 }
 
@@ -100,7 +107,7 @@ func importError(g *goFile, unit string, row int, target string) string {
 	local, inModule := strings.CutPrefix(target, modulePath+"/")
 	if !inModule {
 		switch {
-		case row < 7 && hasPrefixOf(target, cmdModules):
+		case row < 12 && hasPrefixOf(target, cmdModules):
 			return "only commands may"
 		case !g.isTest() && hasPrefixOf(target, testModules):
 			return "only tests may"
