@@ -1,0 +1,466 @@
+package engine_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/vfs"
+)
+
+// lists keeps lists of numbers in a database. Even ones are one item each, whose value is
+// the whole list; odd ones are partitions with an item for each element, so that reading
+// them is a query and appending to them depends on what a range does not hold.
+type lists struct {
+	db    *engine.DB
+	clock atomic.Int64
+	next  atomic.Int64
+	mu    sync.Mutex
+	txs   []listTx // Guarded by mu
+}
+
+const listCount = 6
+
+func listKey(list int) engine.Key { return pk(fmt.Sprintf("list#%d", list)) }
+
+func elementKey(list, n int) engine.Key {
+	return engine.Key{PK: listKey(list).PK, SK: binary.BigEndian.AppendUint32(nil, uint32(n)+1)}
+}
+
+// readList reads in a transaction; by a scan of everything if scan is set.
+func readList(tx *engine.Tx, list int, scan bool) (read []int, err error) {
+	if list%2 == 0 && !scan {
+		v, err := tx.Get(listKey(list))
+		if errors.Is(err, engine.ErrNotFound) {
+			return nil, nil
+		}
+		return decodeList(v), err
+	}
+	seq := tx.Query(ctx, engine.Query{PK: listKey(list).PK})
+	if scan {
+		seq = tx.Scan(ctx, engine.Scan{})
+	}
+	for it, err := range seq {
+		if err != nil {
+			return nil, err
+		}
+		if string(it.Key.PK) == string(listKey(list).PK) {
+			read = append(read, decodeList(it.Value)...)
+		}
+	}
+	return read, nil
+}
+
+func decodeList(v []byte) (read []int) {
+	for ; len(v) >= 4; v = v[4:] {
+		read = append(read, int(binary.BigEndian.Uint32(v)))
+	}
+	return read
+}
+
+// appendList appends a value to what was read.
+func appendList(tx *engine.Tx, list, value int, read []int) error {
+	if list%2 == 1 {
+		v := binary.BigEndian.AppendUint32(nil, uint32(value))
+		return tx.Put(elementKey(list, len(read)), v, 0)
+	}
+	var v []byte
+	for _, n := range append(slices.Clone(read), value) {
+		v = binary.BigEndian.AppendUint32(v, uint32(n))
+	}
+	return tx.Put(listKey(list), v, 0)
+}
+
+var errRolledBack = errors.New("rolled back on purpose")
+
+// transaction runs one random transaction and notes it.
+func (l *lists) transaction(rnd *rand.Rand) error {
+	plan := make([]listOp, 1+rnd.IntN(5))
+	for i := range plan {
+		plan[i].list = rnd.IntN(listCount)
+		if rnd.IntN(2) == 0 {
+			plan[i].append = int(l.next.Add(1))
+		}
+	}
+	readOnly := !slices.ContainsFunc(plan, func(o listOp) bool { return o.append != 0 })
+	fail, scan := rnd.IntN(10) == 0, rnd.IntN(20) == 0
+	var done []listOp
+	run := func(tx *engine.Tx) error {
+		done = nil // another try reads anew
+		for _, o := range plan {
+			read, err := readList(tx, o.list, scan)
+			if err != nil {
+				return err
+			}
+			done = append(done, listOp{list: o.list, read: read})
+			runtime.Gosched() // so that others get in between
+			if o.append == 0 {
+				continue
+			}
+			if err := appendList(tx, o.list, o.append, read); err != nil {
+				return err
+			}
+			done = append(done, o)
+		}
+		if fail {
+			return errRolledBack
+		}
+		return nil
+	}
+	do := []func(*lists, func(*engine.Tx) error) error{
+		func(l *lists, f func(*engine.Tx) error) error { return l.db.Update(ctx, f) },
+		func(l *lists, f func(*engine.Tx) error) error { return l.db.UpdateRetry(ctx, f) },
+		func(l *lists, f func(*engine.Tx) error) error { return l.db.View(ctx, f) },
+	}[rnd.IntN(2)]
+	if readOnly && rnd.IntN(2) == 0 {
+		do = func(l *lists, f func(*engine.Tx) error) error { return l.db.View(ctx, f) }
+	}
+	call := l.clock.Add(1)
+	err := do(l, run)
+	tx := listTx{ops: done, call: call, ret: l.clock.Add(1)}
+	if errors.Is(err, engine.ErrConflict) || errors.Is(err, errRolledBack) {
+		tx.aborted, err = true, nil
+	}
+	if len(done) > 0 && !(tx.aborted && readOnly) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.txs = append(l.txs, tx)
+	}
+	return err
+}
+
+// readAll is the transaction at the end of a history.
+func (l *lists) readAll(db *engine.DB) (tx listTx, err error) {
+	tx.call = l.clock.Add(1)
+	err = db.View(ctx, func(x *engine.Tx) error {
+		for list := range listCount {
+			read, err := readList(x, list, false)
+			if err != nil {
+				return err
+			}
+			tx.ops = append(tx.ops, listOp{list: list, read: read})
+		}
+		return nil
+	})
+	tx.ret = l.clock.Add(1)
+	return tx, err
+}
+
+// work runs clients, and flushes and merges beside them, until each client has done so
+// many transactions.
+func (l *lists) work(t testing.TB, each int, rnd *rand.Rand) {
+	var clients, side sync.WaitGroup
+	stop := make(chan struct{})
+	side.Go(func() {
+		for n := 0; ; n++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			err := l.db.Flush(ctx)
+			if n%4 == 3 {
+				err = errors.Join(err, l.db.Compact(ctx))
+			}
+			if err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	for c := range 6 {
+		own := rand.New(rand.NewPCG(rnd.Uint64(), uint64(c)))
+		clients.Go(func() {
+			for range each {
+				if err := l.transaction(own); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	clients.Wait()
+	close(stop)
+	side.Wait()
+}
+
+func wantSerializable(t *testing.T, what string, txs []listTx) {
+	t.Helper()
+	problems := checkSerializable(txs)
+	for _, p := range problems[:min(5, len(problems))] {
+		t.Errorf("%s: %.600s", what, p)
+	}
+}
+
+// Goal: transactions are strictly serializable, those that read ranges included. Method:
+// goroutines append to lists in many stripes and read them, by all the ways there are,
+// while flushes and merges go on and the database is opened anew in between; some
+// transactions are rolled back. The order of the versions, which the lists themselves
+// tell, must be one that no cycle of dependencies contradicts.
+func TestTransactionsAreSerializable(t *testing.T) {
+	rounds, each := 5, 80
+	if testing.Short() || raceEnabled {
+		rounds, each = 2, 40
+	}
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	total, conflicts := 0, uint64(0)
+	for round := range rounds {
+		l, fsys := &lists{}, vfs.NewMem()
+		for phase := range 2 {
+			l.db = openOn(t, fsys, engine.Options{
+				Durability: engine.Process, FlushRecords: []int{0, 3, 20}[round%3], MaxRuns: 2,
+			})
+			l.work(t, each, rand.New(rand.NewPCG(seed, uint64(2*round+phase))))
+			conflicts += l.db.Metrics().Conflicts
+			if phase == 1 {
+				last, err := l.readAll(l.db)
+				ok(t, err)
+				l.txs = append(l.txs, last)
+			}
+			mustClose(t, l.db)
+		}
+		total += len(l.txs)
+		wantSerializable(t, fmt.Sprintf("seed %d round %d", seed, round), l.txs)
+	}
+	t.Logf("%d transactions, %d conflicts", total, conflicts)
+}
+
+// Goal: what a crash leaves is serializable, too: the transactions of a prefix, whole,
+// with all that were acknowledged before. Method: as above, on a file system of which the
+// disk after a kill or a power cut is taken at random moments; what is found on it is the
+// end of the history. At Process a power cut may lose acknowledged transactions, but no
+// part of one, and none that another one found there has read.
+func TestTransactionsAreSerializableAcrossCrashes(t *testing.T) {
+	rounds, each := 4, 40
+	if testing.Short() || raceEnabled {
+		rounds, each = 2, 15
+	}
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	for round := range rounds {
+		rnd := rand.New(rand.NewPCG(seed, uint64(round)))
+		level := engine.Sync + engine.Durability(round%2)
+		l, fsys := &lists{}, vfs.NewCrash()
+		var cuts []listCut
+		var ops atomic.Int64
+		var mu sync.Mutex
+		o := engine.Options{Durability: level, FlushRecords: 10, MaxRuns: 2}
+		hook := func(op vfs.Op) error {
+			if cutChances[op.Kind] == 0 || ops.Add(1)%23 != 0 {
+				return nil
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if len(cuts) < 25 {
+				cuts = append(cuts, l.cut(fsys, rnd, level))
+			}
+			return nil
+		}
+		db, err := engine.OpenFS(vfs.NewFault(fsys, hook), "db", &o)
+		ok(t, err)
+		l.db = db
+		l.work(t, each, rand.New(rand.NewPCG(seed, uint64(100+round))))
+		mustClose(t, db)
+		for i, c := range cuts {
+			c.check(t, fmt.Sprintf("seed %d round %d cut %d at %v", seed, round, i, level), l)
+		}
+		t.Logf("%v: %d transactions, %d crashes", level, len(l.txs), len(cuts))
+	}
+}
+
+// listCut is the disk after a crash, and the time of it.
+type listCut struct {
+	fs     *vfs.CrashFS
+	at     int64
+	killed bool // and the power stays
+	lost   bool // acknowledged transactions may be lost
+}
+
+func (l *lists) cut(fsys *vfs.CrashFS, rnd *rand.Rand, level engine.Durability) listCut {
+	c := listCut{at: l.clock.Add(1)}
+	if rnd.IntN(2) == 0 {
+		c.fs, c.killed = fsys.Kill(), true
+		return c
+	}
+	c.fs = vfs.CrashOf(fsys.PowerCut(rnd, rnd.Float64()))
+	c.lost = level == engine.Process
+	return c
+}
+
+// check makes the history that ends with the crash and judges it.
+func (c *listCut) check(t *testing.T, where string, l *lists) {
+	t.Helper()
+	db := openOn(t, c.fs, engine.Options{})
+	defer mustClose(t, db)
+	last, err := l.readAll(db)
+	ok(t, err)
+	there := map[int]bool{}
+	for _, o := range last.ops {
+		for _, v := range o.read {
+			there[v] = true
+		}
+	}
+	var history []listTx
+	for _, tx := range l.txs {
+		found, writes, readLost := false, false, false
+		for _, o := range tx.ops {
+			writes = writes || o.append != 0
+			found = found || there[o.append]
+			for _, v := range o.read {
+				readLost = readLost || !there[v]
+			}
+		}
+		acknowledged := tx.ret < c.at && !c.lost
+		// Who only reads sees what may not be synced yet.
+		if found || (acknowledged && !tx.aborted && (writes || !readLost || c.killed)) {
+			history = append(history, tx)
+		}
+	}
+	wantSerializable(t, where, append(history, last))
+}
+
+// Goal: money is neither made nor lost: in every snapshot, scan, sum of queries and
+// transaction, after reopening and after crashes. Method: transfers between accounts in
+// many partitions, in batches by transaction, while readers add up in every way.
+func TestMoneyIsConserved(t *testing.T) {
+	each := 150
+	if testing.Short() || raceEnabled {
+		each = 50
+	}
+	b := bank{rnd: rand.New(rand.NewPCG(rand.Uint64(), 0)), fs: vfs.NewCrash()}
+	b.open(t)
+	first := engine.NewBatch()
+	for i := range bankAccounts {
+		ok(t, first.Put(bankKey(i), bytesOf(bankStart), 0))
+	}
+	ok(t, b.db.Apply(ctx, first, &engine.WriteOptions{Durability: engine.Sync}))
+	for round := range 4 {
+		b.work(t, each)
+		switch round {
+		case 0:
+			mustClose(t, b.db)
+		case 1:
+			b.fs = b.abandon(t, b.fs.Kill())
+		default:
+			b.fs = b.abandon(t, vfs.CrashOf(b.fs.PowerCut(b.rnd, b.rnd.Float64())))
+		}
+		b.open(t)
+		for way := range bankWays {
+			b.sum(t, way)
+		}
+	}
+	mustClose(t, b.db)
+}
+
+const bankAccounts, bankStart, bankWays = 24, 1000, 6
+
+// bankKey puts three accounts into each partition.
+func bankKey(n int) engine.Key {
+	return pksk(fmt.Sprintf("bank#%d", n/3), fmt.Sprintf("account#%d", n))
+}
+
+type bank struct {
+	db  *engine.DB
+	fs  *vfs.CrashFS
+	rnd *rand.Rand
+}
+
+func (b *bank) open(t *testing.T) {
+	b.db = openOn(t, b.fs, engine.Options{
+		Durability: engine.Process, FlushRecords: 20, MaxRuns: 2,
+	})
+}
+
+// abandon closes the database that does not know of the crash.
+func (b *bank) abandon(t *testing.T, after *vfs.CrashFS) *vfs.CrashFS {
+	mustClose(t, b.db)
+	return after
+}
+
+func (b *bank) work(t *testing.T, each int) {
+	var writers, readers sync.WaitGroup
+	var done atomic.Bool
+	for range 6 {
+		rnd := rand.New(rand.NewPCG(b.rnd.Uint64(), 0))
+		writers.Go(func() {
+			for range each {
+				update := b.db.Update
+				if rnd.IntN(2) == 0 {
+					update = b.db.UpdateRetry
+				}
+				from, to := bankKey(rnd.IntN(bankAccounts)), bankKey(rnd.IntN(bankAccounts))
+				sum := uint64(rnd.IntN(bankStart))
+				err := update(ctx, func(tx *engine.Tx) error { return transfer(tx, from, to, sum) })
+				if err != nil && !errors.Is(err, engine.ErrConflict) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for way := range bankWays {
+		readers.Go(func() {
+			for !done.Load() && !t.Failed() {
+				b.sum(t, way)
+			}
+		})
+	}
+	writers.Wait()
+	done.Store(true)
+	readers.Wait()
+}
+
+// sum adds up all accounts in one way.
+func (b *bank) sum(t *testing.T, way int) {
+	var total, n uint64
+	var err error
+	add := func(it engine.Item, e error) bool {
+		if err = e; err == nil {
+			total, n = total+number(it.Value), n+1
+		}
+		return err == nil
+	}
+	queries := func(tx *engine.Tx) error {
+		for p := range bankAccounts / 3 {
+			tx.Query(ctx, engine.Query{PK: bankKey(3 * p).PK, Reverse: way == 3})(add)
+		}
+		return err
+	}
+	switch way {
+	case 0, 1:
+		b.db.Scan(ctx, engine.Scan{Unordered: way == 1})(add)
+	case 2:
+		s, e := b.db.Snapshot()
+		if e != nil {
+			t.Error(e)
+			return
+		}
+		for i := range bankAccounts {
+			v, e := s.Get(bankKey(i))
+			if err = errors.Join(err, e); e == nil {
+				total, n = total+number(v), n+1
+			}
+		}
+		err = errors.Join(err, s.Close())
+	case 3:
+		err = b.db.View(ctx, queries)
+	case 4:
+		err = b.db.UpdateRetry(ctx, func(tx *engine.Tx) error {
+			total, n = 0, 0
+			return queries(tx)
+		})
+	case 5:
+		b.db.Scan(ctx, engine.Scan{Reverse: true})(add)
+	}
+	if err != nil || total != bankAccounts*bankStart || n != bankAccounts {
+		t.Errorf("way %d: %d accounts hold %d, want %d: %v", way, n, total,
+			bankAccounts*bankStart, err)
+	}
+}
