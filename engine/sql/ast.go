@@ -1,0 +1,231 @@
+package sql
+
+// Statement is a parsed statement: *Select, *Insert, *Update, *Delete, *Explain,
+// *CreateTable, *CreateIndex, *AlterTable, *DropTable, *DropIndex or *Analyze.
+type Statement interface{ statement() }
+
+// Name is a name with its position.
+type Name struct {
+	Pos  int
+	Text string
+}
+
+// Select is a SELECT statement or subquery.
+type Select struct {
+	Pos      int
+	Distinct bool
+	Outputs  []Output
+	From     []Source // at least one
+	Where    Expr     // nil if there is none, as below
+	GroupBy  []Expr
+	Having   Expr
+	OrderBy  []Order
+	Limit    Expr
+	Offset   Expr
+}
+
+// Output is a column of a result.
+type Output struct {
+	Pos   int
+	Star  bool   // * or table.*
+	Table string // before .*, or empty
+	Expr  Expr   // nil for a star
+	Alias string
+}
+
+// JoinKind says how a source is joined to those before it.
+type JoinKind uint8
+
+// The kinds of joins. A comma and CROSS JOIN are inner joins without a condition.
+const (
+	JoinFirst JoinKind = iota // the first source
+	JoinInner
+	JoinLeft
+)
+
+// Source is a table of a FROM clause.
+type Source struct {
+	Table      Name
+	Alias      string // as written, or empty
+	Join       JoinKind
+	On         Expr
+	Index      string // INDEXED BY
+	NotIndexed bool
+}
+
+// Order is a term of ORDER BY.
+type Order struct {
+	Expr  Expr
+	Desc  bool
+	Nulls NullOrder
+}
+
+// NullOrder is where NULLs stand.
+type NullOrder uint8
+
+// The orders. NullsDefault is first in ascending order and last in descending order.
+const (
+	NullsDefault NullOrder = iota
+	NullsFirst
+	NullsLast
+)
+
+// OnConflict is what INSERT does with a row whose primary key is taken.
+type OnConflict uint8
+
+// The reactions to a taken primary key.
+const (
+	ConflictFails    OnConflict = iota
+	ConflictReplaces            // INSERT OR REPLACE
+	ConflictIgnored             // INSERT OR IGNORE
+)
+
+// Insert is an INSERT statement.
+type Insert struct {
+	Pos      int
+	Table    Name
+	Columns  []Name // nil: all, in order
+	Rows     [][]Expr
+	Conflict OnConflict
+}
+
+// Assignment is a term of SET.
+type Assignment struct {
+	Column Name
+	Value  Expr
+}
+
+// Update is an UPDATE statement.
+type Update struct {
+	Pos   int
+	Table Name
+	Set   []Assignment
+	Where Expr
+}
+
+// Delete is a DELETE statement.
+type Delete struct {
+	Pos   int
+	Table Name
+	Where Expr
+}
+
+// Explain is EXPLAIN or, with Run, EXPLAIN ANALYZE.
+type Explain struct {
+	Pos       int
+	Run       bool
+	Statement Statement // *Select, *Update or *Delete
+}
+
+// ColumnDef defines a column.
+type ColumnDef struct {
+	Name      Name
+	Type      TypeName
+	Nullable  bool
+	Primary   bool // PRIMARY KEY behind the column
+	Default   Expr
+	Collation string
+}
+
+// TypeName is a type as written: TIMESTAMP(ms), DECIMAL(10, 2), TEXT[].
+type TypeName struct {
+	Pos  int
+	Name string // in upper case
+	Args []string
+	List bool
+}
+
+// KeyColumn is a column of a key or index.
+type KeyColumn struct {
+	Name  Name
+	Desc  bool
+	Nulls NullOrder
+	Each  bool // EACH: one entry for every element
+}
+
+// CreateTable is a CREATE TABLE statement.
+type CreateTable struct {
+	Pos       int
+	Table     Name
+	IfMissing bool
+	Columns   []ColumnDef
+	Partition []KeyColumn // PARTITION KEY, or the first column of PRIMARY KEY
+	Sort      []KeyColumn // SORT KEY, or the other columns of PRIMARY KEY
+	Indexes   []CreateIndex
+	TTL       *TTL
+}
+
+// TTL says when rows expire: After behind the time in Column.
+type TTL struct {
+	Column Name
+	After  string // a duration like 24h, empty for none
+}
+
+// CreateIndex is a CREATE INDEX statement or an index inside CREATE TABLE.
+type CreateIndex struct {
+	Pos          int
+	Index        Name
+	Table        Name
+	IfMissing    bool
+	Unique       bool
+	Columns      []KeyColumn
+	Include      []Name
+	Local        bool
+	Buckets      int    // SHARD (n); 0: not sharded
+	Function     string // SHARD (n, function), empty for the default
+	ShardColumns int    // SHARD (n) ON (m): columns that are hashed, 0 for one
+	Where        Expr
+}
+
+// AlterAction is what ALTER TABLE does.
+type AlterAction uint8
+
+// The actions of ALTER TABLE.
+const (
+	AddColumn AlterAction = iota + 1
+	DropColumn
+	RenameColumn
+)
+
+// AlterTable is an ALTER TABLE statement.
+type AlterTable struct {
+	Pos    int
+	Table  Name
+	Action AlterAction
+	Add    ColumnDef // AddColumn
+	Column Name      // DropColumn, RenameColumn
+	To     Name      // RenameColumn
+}
+
+// DropTable is a DROP TABLE statement.
+type DropTable struct {
+	Pos      int
+	Table    Name
+	IfExists bool
+}
+
+// DropIndex is a DROP INDEX statement.
+type DropIndex struct {
+	Pos      int
+	Index    Name
+	Table    Name
+	IfExists bool
+}
+
+// Analyze is an ANALYZE statement: statistics are gathered anew.
+type Analyze struct {
+	Pos   int
+	Table Name // empty: all
+}
+
+func (*Select) statement()      {}
+func (*Insert) statement()      {}
+func (*Update) statement()      {}
+func (*Delete) statement()      {}
+func (*Explain) statement()     {}
+func (*CreateTable) statement() {}
+func (*CreateIndex) statement() {}
+func (*AlterTable) statement()  {}
+func (*DropTable) statement()   {}
+func (*DropIndex) statement()   {}
+func (*Analyze) statement()     {}

@@ -1,0 +1,161 @@
+package sql
+
+// Expr is an expression of a statement.
+type Expr interface {
+	// Position returns the offset of the expression in the text.
+	Position() int
+}
+
+// LiteralKind is the kind of a literal.
+type LiteralKind uint8
+
+// The kinds of literals.
+const (
+	LiteralNull LiteralKind = iota + 1
+	LiteralBool             // Text is TRUE or FALSE
+	LiteralNumber
+	LiteralString
+	LiteralBlob // Text is the hexadecimal digits
+	LiteralTime // TIMESTAMP '2026-01-17T08:00:00Z'
+)
+
+// Literal is a constant.
+type Literal struct {
+	Pos  int
+	Kind LiteralKind
+	Text string
+}
+
+// Param is a parameter: a number from 1, or a name.
+type Param struct {
+	Pos   int
+	Index int    // from 1; 0 for a named one
+	Name  string // without the colon
+}
+
+// Ref is a reference to a column.
+type Ref struct {
+	Pos    int
+	Table  string // before the dot, or empty
+	Column string
+}
+
+// Unary is -x or NOT x.
+type Unary struct {
+	Pos int
+	Op  string // "-" or "NOT"
+	X   Expr
+}
+
+// Binary is an expression of two operands: = <> < <= > >= + - * / % || AND OR.
+type Binary struct {
+	Pos  int
+	Op   string
+	L, R Expr
+}
+
+// Between is x [NOT] BETWEEN lo AND hi.
+type Between struct {
+	Pos       int
+	X, Lo, Hi Expr
+	Not       bool
+}
+
+// In is x [NOT] IN (list) or x [NOT] IN (SELECT …).
+type In struct {
+	Pos   int
+	X     Expr
+	List  []Expr  // if Query is nil
+	Query *Select // or nil
+	Not   bool
+}
+
+// IsNull is x IS [NOT] NULL.
+type IsNull struct {
+	Pos int
+	X   Expr
+	Not bool
+}
+
+// Match is x [NOT] LIKE pattern, x [NOT] BEGINS WITH prefix or x [NOT] CONTAINS item.
+type Match struct {
+	Pos  int
+	Op   string // "LIKE", "BEGINS WITH" or "CONTAINS"
+	X, Y Expr
+	Not  bool
+}
+
+// Row is a row value (a, b).
+type Row struct {
+	Pos   int
+	Items []Expr
+}
+
+// List is a list of values [a, b], for a column of several values.
+type List struct {
+	Pos   int
+	Items []Expr
+}
+
+// Call is a function call. Names are in lower case.
+type Call struct {
+	Pos      int
+	Name     string
+	Args     []Expr
+	Star     bool // COUNT(*)
+	Distinct bool // COUNT(DISTINCT x)
+}
+
+// Exists is EXISTS (SELECT …).
+type Exists struct {
+	Pos   int
+	Query *Select
+}
+
+// Scalar is a subquery that stands for a value.
+type Scalar struct {
+	Pos   int
+	Query *Select
+}
+
+// Position implements Expr.
+func (e *Literal) Position() int { return e.Pos }
+
+// Position implements Expr.
+func (e *Param) Position() int { return e.Pos }
+
+// Position implements Expr.
+func (e *Ref) Position() int { return e.Pos }
+
+// Position implements Expr.
+func (e *Unary) Position() int { return e.Pos }
+
+// Position implements Expr.
+func (e *Binary) Position() int { return e.Pos }
+
+// Position implements Expr.
+func (e *Between) Position() int { return e.Pos }
+
+// Position implements Expr.
+func (e *In) Position() int { return e.Pos }
+
+// Position implements Expr.
+func (e *IsNull) Position() int { return e.Pos }
+
+// Position implements Expr.
+func (e *Match) Position() int { return e.Pos }
+
+// Position implements Expr.
+func (e *Row) Position() int { return e.Pos }
+
+// Position implements Expr.
+func (e *List) Position() int { return e.Pos }
+
+// Position implements Expr.
+func (e *Call) Position() int { return e.Pos }
+
+// Position implements Expr.
+func (e *Exists) Position() int { return e.Pos }
+
+// Position implements Expr.
+func (e *Scalar) Position() int { return e.Pos }

@@ -1,0 +1,285 @@
+package sql
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Format returns the statement in one line, in canonical form: keywords in upper case,
+// names in quotes only where they need them, parentheses around every operation inside
+// another. Parse reads it as the same statement.
+func Format(s Statement) string {
+	var f formatter
+	f.statement(s)
+	return f.String()
+}
+
+// FormatExpr returns an expression in canonical form.
+func FormatExpr(e Expr) string {
+	var f formatter
+	f.expr(e)
+	return f.String()
+}
+
+type formatter struct{ strings.Builder }
+
+// put appends texts as they are.
+func (f *formatter) put(texts ...string) {
+	for _, t := range texts {
+		f.WriteString(t)
+	}
+}
+
+// when appends texts if cond holds.
+func (f *formatter) when(cond bool, texts ...string) {
+	if cond {
+		f.put(texts...)
+	}
+}
+
+// quoteName returns a name, in double quotes if it needs them.
+func quoteName(name string) string {
+	lower := strings.ToLower(name)
+	plain := name != "" && !reserved[lower] && !operandWords[lower] && !isDigit(name[0])
+	for _, r := range name {
+		plain = plain && isNamePart(r)
+	}
+	if plain {
+		return name
+	}
+	return `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
+}
+
+// operandWords are no reserved words but mean something else where a column can stand, or
+// at the start of a part of CREATE TABLE.
+var operandWords = wordSet(`null true false timestamp tidb_shard partition primary ttl`)
+
+func quoteText(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
+
+// list appends n things with commas between them.
+func (f *formatter) list(n int, each func(i int)) {
+	for i := range n {
+		f.when(i > 0, ", ")
+		each(i)
+	}
+}
+
+func (f *formatter) names(names []Name) {
+	f.put("(")
+	f.list(len(names), func(i int) { f.put(quoteName(names[i].Text)) })
+	f.put(")")
+}
+
+func (f *formatter) exprs(list []Expr) { f.list(len(list), func(i int) { f.expr(list[i]) }) }
+
+// clause appends a keyword and an expression, if there is one.
+func (f *formatter) clause(word string, e Expr) {
+	if e != nil {
+		f.put(word)
+		f.expr(e)
+	}
+}
+
+func (f *formatter) statement(s Statement) {
+	switch s := s.(type) {
+	case *Select:
+		f.selectStatement(s)
+	case *Insert:
+		f.insert(s)
+	case *Update:
+		f.put("UPDATE ", quoteName(s.Table.Text), " SET ")
+		f.list(len(s.Set), func(i int) {
+			f.put(quoteName(s.Set[i].Column.Text), " = ")
+			f.expr(s.Set[i].Value)
+		})
+		f.clause(" WHERE ", s.Where)
+	case *Delete:
+		f.put("DELETE FROM ", quoteName(s.Table.Text))
+		f.clause(" WHERE ", s.Where)
+	case *Explain:
+		f.put("EXPLAIN ")
+		f.when(s.Run, "ANALYZE ")
+		f.statement(s.Statement)
+	case *Analyze:
+		f.put("ANALYZE")
+		f.when(s.Table.Text != "", " ", quoteName(s.Table.Text))
+	default:
+		f.definition(s)
+	}
+}
+
+func (f *formatter) selectStatement(s *Select) {
+	f.put("SELECT ")
+	f.when(s.Distinct, "DISTINCT ")
+	f.list(len(s.Outputs), func(i int) { f.output(&s.Outputs[i]) })
+	f.put(" FROM ")
+	for i := range s.From {
+		f.source(&s.From[i])
+	}
+	f.clause(" WHERE ", s.Where)
+	if len(s.GroupBy) > 0 {
+		f.put(" GROUP BY ")
+		f.exprs(s.GroupBy)
+	}
+	f.clause(" HAVING ", s.Having)
+	if len(s.OrderBy) > 0 {
+		f.put(" ORDER BY ")
+		f.list(len(s.OrderBy), func(i int) {
+			f.expr(s.OrderBy[i].Expr)
+			f.direction(s.OrderBy[i].Desc, s.OrderBy[i].Nulls)
+		})
+	}
+	f.clause(" LIMIT ", s.Limit)
+	f.clause(" OFFSET ", s.Offset)
+}
+
+func (f *formatter) output(o *Output) {
+	switch {
+	case !o.Star:
+		f.expr(o.Expr)
+		f.when(o.Alias != "", " AS ", quoteName(o.Alias))
+	case o.Table != "":
+		f.put(quoteName(o.Table), ".*")
+	default:
+		f.put("*")
+	}
+}
+
+func (f *formatter) source(s *Source) {
+	switch {
+	case s.Join == JoinLeft:
+		f.put(" LEFT JOIN ")
+	case s.Join == JoinInner && s.On == nil:
+		f.put(" CROSS JOIN ")
+	case s.Join == JoinInner:
+		f.put(" JOIN ")
+	}
+	f.put(quoteName(s.Table.Text))
+	f.when(s.Alias != "", " AS ", quoteName(s.Alias))
+	f.when(s.Index != "", " INDEXED BY ", quoteName(s.Index))
+	f.when(s.NotIndexed, " NOT INDEXED")
+	f.clause(" ON ", s.On)
+}
+
+func (f *formatter) direction(desc bool, nulls NullOrder) {
+	f.when(desc, " DESC")
+	f.when(nulls == NullsFirst, " NULLS FIRST")
+	f.when(nulls == NullsLast, " NULLS LAST")
+}
+
+func (f *formatter) insert(s *Insert) {
+	f.put("INSERT ")
+	f.when(s.Conflict == ConflictReplaces, "OR REPLACE ")
+	f.when(s.Conflict == ConflictIgnored, "OR IGNORE ")
+	f.put("INTO ", quoteName(s.Table.Text), " ")
+	if s.Columns != nil {
+		f.names(s.Columns)
+		f.put(" ")
+	}
+	f.put("VALUES ")
+	f.list(len(s.Rows), func(i int) {
+		f.put("(")
+		f.exprs(s.Rows[i])
+		f.put(")")
+	})
+}
+
+// definition formats the statements that define tables and indexes.
+func (f *formatter) definition(s Statement) {
+	switch s := s.(type) {
+	case *CreateTable:
+		f.createTable(s)
+	case *CreateIndex:
+		f.put("CREATE ")
+		f.when(s.Unique, "UNIQUE ")
+		f.put("INDEX ")
+		f.when(s.IfMissing, "IF NOT EXISTS ")
+		f.put(quoteName(s.Index.Text), " ON ", quoteName(s.Table.Text), " ")
+		f.indexBody(s)
+	case *AlterTable:
+		f.put("ALTER TABLE ", quoteName(s.Table.Text))
+		switch s.Action {
+		case AddColumn:
+			f.put(" ADD COLUMN ")
+			f.columnDef(&s.Add)
+		case DropColumn:
+			f.put(" DROP COLUMN ", quoteName(s.Column.Text))
+		case RenameColumn:
+			f.put(" RENAME COLUMN ", quoteName(s.Column.Text), " TO ", quoteName(s.To.Text))
+		}
+	case *DropTable:
+		f.put("DROP TABLE ")
+		f.when(s.IfExists, "IF EXISTS ")
+		f.put(quoteName(s.Table.Text))
+	case *DropIndex:
+		f.put("DROP INDEX ")
+		f.when(s.IfExists, "IF EXISTS ")
+		f.put(quoteName(s.Index.Text), " ON ", quoteName(s.Table.Text))
+	}
+}
+
+func (f *formatter) createTable(t *CreateTable) {
+	f.put("CREATE TABLE ")
+	f.when(t.IfMissing, "IF NOT EXISTS ")
+	f.put(quoteName(t.Table.Text), " (")
+	for i := range t.Columns {
+		f.columnDef(&t.Columns[i])
+		f.put(", ")
+	}
+	f.put("PARTITION KEY ")
+	f.keyColumns(t.Partition)
+	if len(t.Sort) > 0 {
+		f.put(", SORT KEY ")
+		f.keyColumns(t.Sort)
+	}
+	if t.TTL != nil {
+		f.put(", TTL (", quoteName(t.TTL.Column.Text))
+		f.when(t.TTL.After != "", " + ", quoteText(t.TTL.After))
+		f.put(")")
+	}
+	for i := range t.Indexes {
+		x := &t.Indexes[i]
+		f.put(", ")
+		f.when(x.Unique, "UNIQUE ")
+		f.put("INDEX ", quoteName(x.Index.Text), " ")
+		f.indexBody(x)
+	}
+	f.put(")")
+}
+
+func (f *formatter) columnDef(c *ColumnDef) {
+	f.put(quoteName(c.Name.Text), " ")
+	f.put(strings.ReplaceAll(quoteName(c.Type.Name), `"TIMESTAMP"`, "TIMESTAMP"))
+	f.when(len(c.Type.Args) > 0, "(", strings.Join(c.Type.Args, ", "), ")")
+	f.when(c.Type.List, "[]")
+	f.when(c.Nullable, " NULL")
+	f.clause(" DEFAULT ", c.Default)
+	f.when(c.Collation != "", " COLLATE ", quoteName(c.Collation))
+}
+
+func (f *formatter) keyColumns(columns []KeyColumn) {
+	f.put("(")
+	f.list(len(columns), func(i int) {
+		f.when(columns[i].Each, "EACH ")
+		f.put(quoteName(columns[i].Name.Text))
+		f.direction(columns[i].Desc, columns[i].Nulls)
+	})
+	f.put(")")
+}
+
+func (f *formatter) indexBody(x *CreateIndex) {
+	f.keyColumns(x.Columns)
+	if x.Include != nil {
+		f.put(" INCLUDE ")
+		f.names(x.Include)
+	}
+	if x.Buckets > 0 {
+		f.put(" SHARD (", strconv.Itoa(x.Buckets))
+		f.when(x.Function != "", ", ", quoteName(x.Function))
+		f.put(")")
+		f.when(x.ShardColumns > 0, fmt.Sprintf(" ON (%d)", x.ShardColumns))
+	}
+	f.when(x.Local, " LOCAL")
+	f.clause(" WHERE ", x.Where)
+}

@@ -1,0 +1,115 @@
+package sql
+
+import "strconv"
+
+// operand formats an expression inside another, in parentheses if it is an operation.
+func (f *formatter) operand(e Expr) {
+	enclose := false
+	switch e := e.(type) {
+	case *Unary, *Binary, *Between, *In, *IsNull, *Match:
+		enclose = true
+	case *Literal: // two signs would begin a comment
+		enclose = e.Kind == LiteralNumber && e.Text[0] == '-'
+	}
+	f.when(enclose, "(")
+	f.expr(e)
+	f.when(enclose, ")")
+}
+
+func (f *formatter) expr(e Expr) {
+	switch e := e.(type) {
+	case *Literal:
+		f.literal(e)
+	case *Param:
+		f.when(e.Index > 0, "?"+strconv.Itoa(e.Index))
+		f.when(e.Index == 0, ":", e.Name)
+	case *Ref:
+		f.when(e.Table != "", quoteName(e.Table), ".")
+		f.put(quoteName(e.Column))
+	case *Unary:
+		f.put(e.Op)
+		f.when(e.Op == "NOT", " ")
+		f.operand(e.X)
+	case *Binary:
+		f.operand(e.L)
+		f.put(" ", e.Op, " ")
+		f.operand(e.R)
+	case *Row:
+		f.put("(")
+		f.exprs(e.Items)
+		f.put(")")
+	case *List:
+		f.put("[")
+		f.exprs(e.Items)
+		f.put("]")
+	case *Call:
+		f.put(e.Name, "(")
+		f.when(e.Star, "*")
+		f.when(e.Distinct, "DISTINCT ")
+		f.exprs(e.Args)
+		f.put(")")
+	default:
+		f.condition(e)
+	}
+}
+
+// condition formats the expressions of several keywords.
+func (f *formatter) condition(e Expr) {
+	not := func(is bool) { f.when(is, "NOT ") }
+	query := func(q *Select) {
+		f.put("(")
+		f.selectStatement(q)
+		f.put(")")
+	}
+	switch e := e.(type) {
+	case *Between:
+		f.operand(e.X)
+		f.put(" ")
+		not(e.Not)
+		f.put("BETWEEN ")
+		f.operand(e.Lo)
+		f.put(" AND ")
+		f.operand(e.Hi)
+	case *In:
+		f.operand(e.X)
+		f.put(" ")
+		not(e.Not)
+		f.put("IN ")
+		if e.Query != nil {
+			query(e.Query)
+			return
+		}
+		f.put("(")
+		f.exprs(e.List)
+		f.put(")")
+	case *IsNull:
+		f.operand(e.X)
+		f.put(" IS ")
+		not(e.Not)
+		f.put("NULL")
+	case *Match:
+		f.operand(e.X)
+		f.put(" ")
+		not(e.Not)
+		f.put(e.Op, " ")
+		f.operand(e.Y)
+	case *Exists:
+		f.put("EXISTS ")
+		query(e.Query)
+	case *Scalar:
+		query(e.Query)
+	}
+}
+
+func (f *formatter) literal(l *Literal) {
+	switch l.Kind {
+	case LiteralString:
+		f.put(quoteText(l.Text))
+	case LiteralBlob:
+		f.put("X'", l.Text, "'")
+	case LiteralTime:
+		f.put("TIMESTAMP ", quoteText(l.Text))
+	default:
+		f.put(l.Text)
+	}
+}

@@ -1,0 +1,293 @@
+package sql
+
+import (
+	"strconv"
+	"strings"
+)
+
+func (p *parser) create(pos int) Statement {
+	unique := p.word("UNIQUE")
+	switch {
+	case !unique && p.word("TABLE"):
+		return p.createTable(pos)
+	case p.word("INDEX"):
+		x := p.createIndex(pos, unique)
+		return &x
+	}
+	p.fail("expected TABLE, INDEX or UNIQUE INDEX, found %s", p.found())
+	return nil
+}
+
+func (p *parser) ifNotExists() bool { return p.words("IF", "NOT", "EXISTS") }
+
+func (p *parser) createTable(pos int) Statement {
+	t := &CreateTable{Pos: pos, IfMissing: p.ifNotExists()}
+	t.Table = p.name("table")
+	p.needOp("(")
+	for {
+		p.tablePart(t)
+		if !p.op(",") {
+			break
+		}
+	}
+	p.needOp(")")
+	for _, c := range t.Columns {
+		if !c.Primary {
+			continue
+		}
+		if t.Partition != nil {
+			p.failAt(c.Name.Pos, "the table has two primary keys")
+		}
+		t.Partition = []KeyColumn{{Name: c.Name}}
+	}
+	if t.Partition == nil {
+		p.failAt(t.Table.Pos, "table %s has no key; add PARTITION KEY (…) or PRIMARY KEY (…)",
+			t.Table.Text)
+	}
+	return t
+}
+
+// tablePart reads a column or what stands between columns.
+func (p *parser) tablePart(t *CreateTable) {
+	pos := p.tok.pos
+	switch {
+	case p.words("PARTITION", "KEY"):
+		p.onlyKey(pos, t.Partition)
+		t.Partition = p.keyColumns()
+	case p.isWord("SORT"):
+		p.words("SORT", "KEY")
+		p.onlyKey(pos, t.Sort)
+		t.Sort = p.keyColumns()
+	case p.words("PRIMARY", "KEY"):
+		p.onlyKey(pos, t.Partition)
+		columns := p.keyColumns()
+		t.Partition, t.Sort = columns[:1], columns[1:]
+	case p.words("TTL"):
+		p.needOp("(")
+		t.TTL = &TTL{Column: p.name("column")}
+		if p.op("+") {
+			t.TTL.After = p.text("duration, such as '24h'")
+		}
+		p.needOp(")")
+	case p.isWord("UNIQUE"), p.isWord("INDEX"):
+		unique := p.word("UNIQUE")
+		if !p.word("INDEX") {
+			p.needWord("KEY")
+		}
+		x := CreateIndex{Pos: pos, Unique: unique, Table: t.Table, Index: p.name("index")}
+		p.indexBody(&x)
+		t.Indexes = append(t.Indexes, x)
+	default:
+		t.Columns = append(t.Columns, p.columnDef())
+	}
+}
+
+func (p *parser) onlyKey(pos int, key []KeyColumn) {
+	if key != nil {
+		p.failAt(pos, "the table has two keys of this kind")
+	}
+}
+
+func (p *parser) columnDef() ColumnDef {
+	c := ColumnDef{Name: p.name("column")}
+	c.Type = p.typeName()
+	for {
+		switch {
+		case p.words("NOT", "NULL"):
+			c.Nullable = false
+		case p.word("NULL"):
+			c.Nullable = true
+		case p.words("PRIMARY", "KEY"):
+			c.Primary = true
+		case p.word("DEFAULT"):
+			c.Default = p.operand()
+		case p.word("COLLATE"):
+			c.Collation = strings.ToLower(p.name("collation").Text)
+		default:
+			return c
+		}
+	}
+}
+
+// typeName reads a type: TEXT, TIMESTAMP(ms), DECIMAL(10, 2), UUID, TEXT[].
+func (p *parser) typeName() TypeName {
+	n := p.name("type")
+	t := TypeName{Pos: n.Pos, Name: strings.ToUpper(n.Text)}
+	if p.op("(") {
+		for {
+			if p.tok.kind != tokenNumber && p.tok.kind != tokenName {
+				p.fail("expected an argument of the type, found %s", p.found())
+			}
+			t.Args = append(t.Args, p.tok.text)
+			p.advance()
+			if !p.op(",") {
+				break
+			}
+		}
+		p.needOp(")")
+	}
+	if p.op("[") {
+		p.needOp("]")
+		t.List = true
+	}
+	return t
+}
+
+func (p *parser) keyColumns() []KeyColumn {
+	var out []KeyColumn
+	p.needOp("(")
+	for {
+		k := KeyColumn{Name: p.name("column")}
+		k.Desc, k.Nulls = p.direction()
+		out = append(out, k)
+		if !p.op(",") {
+			p.needOp(")")
+			return out
+		}
+	}
+}
+
+func (p *parser) createIndex(pos int, unique bool) CreateIndex {
+	x := CreateIndex{Pos: pos, Unique: unique, IfMissing: p.ifNotExists()}
+	x.Index = p.name("index")
+	p.needWord("ON")
+	x.Table = p.name("table")
+	p.indexBody(&x)
+	return x
+}
+
+// indexBody reads the columns of an index and the clauses behind them.
+func (p *parser) indexBody(x *CreateIndex) {
+	p.indexColumns(x)
+	for {
+		switch {
+		case p.word("INCLUDE"):
+			x.Include = append(x.Include, p.names("column")...)
+		case p.isWord("SHARD"):
+			p.shard(x)
+		case p.word("LOCAL"):
+			x.Local = true
+		case p.word("GLOBAL"):
+			x.Local = false
+		case p.word("WHERE"):
+			x.Where = p.expr()
+			return
+		default:
+			return
+		}
+	}
+}
+
+// indexColumns reads the columns. The form ((tidb_shard(a)), a) stands for (a) with
+// SHARD (256, tidb), as in the database it comes from.
+func (p *parser) indexColumns(x *CreateIndex) {
+	p.needOp("(")
+	if expression := p.isOp("("); expression || p.isWord("tidb_shard") {
+		if expression {
+			p.advance()
+		}
+		p.needWord("tidb_shard")
+		p.needOp("(")
+		column := p.name("column")
+		p.needOp(")")
+		if expression {
+			p.needOp(")")
+		}
+		x.Buckets, x.Function = 256, "tidb"
+		p.needOp(",")
+		if !p.isName() || p.tok.text != column.Text {
+			p.fail("expected %s, the column in tidb_shard, found %s", column.Text, p.found())
+		}
+	}
+	for {
+		k := KeyColumn{Each: p.word("EACH")}
+		k.Name = p.name("column")
+		k.Desc, k.Nulls = p.direction()
+		x.Columns = append(x.Columns, k)
+		if !p.op(",") {
+			p.needOp(")")
+			return
+		}
+	}
+}
+
+// shard reads SHARD (n [, function]) [ON (m)].
+func (p *parser) shard(x *CreateIndex) {
+	pos := p.tok.pos
+	p.advance()
+	if x.Buckets != 0 {
+		p.failAt(pos, "the index is sharded twice")
+	}
+	p.needOp("(")
+	x.Buckets = p.integer("number of buckets", 1<<16)
+	if p.op(",") {
+		x.Function = strings.ToLower(p.name("shard function").Text)
+	}
+	p.needOp(")")
+	if p.word("ON") {
+		p.needOp("(")
+		x.ShardColumns = p.integer("number of columns", 64)
+		p.needOp(")")
+	}
+}
+
+// integer reads a whole number from 1 to limit.
+func (p *parser) integer(what string, limit int) int {
+	n, err := strconv.Atoi(p.tok.text)
+	if p.tok.kind != tokenNumber || err != nil || n < 1 || n > limit {
+		p.fail("expected the %s, 1 to %d, found %s", what, limit, p.found())
+	}
+	p.advance()
+	return n
+}
+
+// text reads a literal text.
+func (p *parser) text(what string) string {
+	if p.tok.kind != tokenString {
+		p.fail("expected a %s, found %s", what, p.found())
+	}
+	s := p.tok.text
+	p.advance()
+	return s
+}
+
+func (p *parser) alter(pos int) Statement {
+	p.needWord("TABLE")
+	a := &AlterTable{Pos: pos, Table: p.name("table")}
+	switch {
+	case p.word("ADD"):
+		p.word("COLUMN")
+		a.Action, a.Add = AddColumn, p.columnDef()
+		if a.Add.Primary {
+			p.failAt(a.Add.Name.Pos, "the key of a table cannot be changed")
+		}
+	case p.word("DROP"):
+		p.word("COLUMN")
+		a.Action, a.Column = DropColumn, p.name("column")
+	case p.word("RENAME"):
+		p.word("COLUMN")
+		a.Action, a.Column = RenameColumn, p.name("column")
+		p.needWord("TO")
+		a.To = p.name("column")
+	default:
+		p.fail("expected ADD, DROP or RENAME, found %s", p.found())
+	}
+	return a
+}
+
+func (p *parser) drop(pos int) Statement {
+	switch {
+	case p.word("TABLE"):
+		d := &DropTable{Pos: pos, IfExists: p.words("IF", "EXISTS")}
+		d.Table = p.name("table")
+		return d
+	case p.word("INDEX"):
+		d := &DropIndex{Pos: pos, IfExists: p.words("IF", "EXISTS")}
+		d.Index = p.name("index")
+		p.needWord("ON")
+		d.Table = p.name("table")
+		return d
+	}
+	p.fail("expected TABLE or INDEX, found %s", p.found())
+	return nil
+}

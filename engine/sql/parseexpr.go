@@ -1,0 +1,287 @@
+package sql
+
+import (
+	"strconv"
+	"strings"
+)
+
+// The levels of precedence, loosest first: OR, AND, NOT, comparisons, + - ||, * / %, sign.
+
+func (p *parser) expr() Expr {
+	p.enter()
+	defer p.leave()
+	l := p.conjunction()
+	for p.isWord("OR") {
+		pos := p.tok.pos
+		p.advance()
+		l = &Binary{pos, "OR", l, p.conjunction()}
+	}
+	return l
+}
+
+func (p *parser) conjunction() Expr {
+	l := p.negation()
+	for p.isWord("AND") {
+		pos := p.tok.pos
+		p.advance()
+		l = &Binary{pos, "AND", l, p.negation()}
+	}
+	return l
+}
+
+func (p *parser) negation() Expr {
+	pos := p.tok.pos
+	if !p.word("NOT") {
+		return p.comparison()
+	}
+	p.enter()
+	defer p.leave()
+	return &Unary{pos, "NOT", p.negation()}
+}
+
+// comparisons maps the comparisons as written to those of Binary.Op.
+var comparisons = map[string]string{
+	"=": "=", "==": "=", "<>": "<>", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">=",
+}
+
+func (p *parser) comparison() Expr {
+	l := p.sum()
+	for {
+		pos := p.tok.pos
+		if op, ok := comparisons[p.tok.text]; ok && p.tok.kind == tokenOperator {
+			p.advance()
+			l = &Binary{pos, op, l, p.sum()}
+			continue
+		}
+		if p.words("IS") {
+			not := p.word("NOT")
+			p.needWord("NULL")
+			l = &IsNull{pos, l, not}
+			continue
+		}
+		next, ok := p.membership(l, pos, p.word("NOT"))
+		if !ok {
+			return l
+		}
+		l = next
+	}
+}
+
+// membership reads IN, BETWEEN, LIKE, BEGINS WITH and CONTAINS, behind a NOT or not.
+func (p *parser) membership(l Expr, pos int, not bool) (Expr, bool) {
+	switch {
+	case p.word("IN"):
+		return p.in(l, pos, not), true
+	case p.word("BETWEEN"):
+		lo := p.sum()
+		p.needWord("AND")
+		return &Between{pos, l, lo, p.sum(), not}, true
+	case p.word("LIKE"):
+		return &Match{pos, "LIKE", l, p.sum(), not}, true
+	case p.words("BEGINS", "WITH"):
+		return &Match{pos, "BEGINS WITH", l, p.sum(), not}, true
+	case p.word("CONTAINS"):
+		return &Match{pos, "CONTAINS", l, p.sum(), not}, true
+	case not:
+		p.fail("expected IN, BETWEEN, LIKE, BEGINS WITH or CONTAINS behind NOT, found %s", p.found())
+	}
+	return nil, false
+}
+
+func (p *parser) in(l Expr, pos int, not bool) Expr {
+	in := &In{Pos: pos, X: l, Not: not}
+	p.needOp("(")
+	if p.isWord("SELECT") {
+		in.Query = p.selectStatement()
+	} else if !p.isOp(")") { // an empty list holds nothing
+		in.List = p.exprs()
+	}
+	p.needOp(")")
+	return in
+}
+
+func (p *parser) sum() Expr {
+	l := p.product()
+	for p.isOp("+") || p.isOp("-") || p.isOp("||") {
+		pos, op := p.tok.pos, p.tok.text
+		p.advance()
+		l = &Binary{pos, op, l, p.product()}
+	}
+	return l
+}
+
+func (p *parser) product() Expr {
+	l := p.operand()
+	for p.isOp("*") || p.isOp("/") || p.isOp("%") {
+		pos, op := p.tok.pos, p.tok.text
+		p.advance()
+		l = &Binary{pos, op, l, p.operand()}
+	}
+	return l
+}
+
+func (p *parser) operand() Expr {
+	p.enter()
+	defer p.leave()
+	pos := p.tok.pos
+	switch {
+	case p.op("-"):
+		return p.negative(pos)
+	case p.op("+"):
+		return p.operand()
+	case p.op("("):
+		return p.parenthesis(pos)
+	case p.op("["):
+		return p.list(pos)
+	}
+	switch tok := p.tok; tok.kind {
+	case tokenNumber:
+		p.advance()
+		return &Literal{pos, LiteralNumber, tok.text}
+	case tokenString:
+		p.advance()
+		return &Literal{pos, LiteralString, tok.text}
+	case tokenBlob:
+		p.advance()
+		return p.blob(pos, tok.text)
+	case tokenParam:
+		p.advance()
+		return p.param(pos, tok.text)
+	}
+	if p.tok.kind == tokenName {
+		if e := p.wordOperand(pos); e != nil {
+			return e
+		}
+	}
+	if !p.isName() {
+		p.fail("expected a value, a column or an expression, found %s", p.found())
+	}
+	return p.refOrCall(pos)
+}
+
+// negative reads what a minus sign stands before; a number takes the sign.
+func (p *parser) negative(pos int) Expr {
+	x := p.operand()
+	if n, ok := x.(*Literal); ok && n.Kind == LiteralNumber && !strings.HasPrefix(n.Text, "-") {
+		return &Literal{pos, LiteralNumber, "-" + n.Text}
+	}
+	return &Unary{pos, "-", x}
+}
+
+// parenthesis reads a subquery, a row value or an expression.
+func (p *parser) parenthesis(pos int) Expr {
+	if p.isWord("SELECT") {
+		q := p.selectStatement()
+		p.needOp(")")
+		return &Scalar{pos, q}
+	}
+	items := p.exprs()
+	p.needOp(")")
+	if len(items) == 1 {
+		return items[0]
+	}
+	return &Row{pos, items}
+}
+
+func (p *parser) list(pos int) Expr {
+	l := &List{Pos: pos}
+	if !p.isOp("]") {
+		l.Items = p.exprs()
+	}
+	p.needOp("]")
+	return l
+}
+
+func (p *parser) blob(pos int, digits string) Expr {
+	if len(digits)%2 != 0 || strings.Trim(digits, "0123456789abcdefABCDEF") != "" {
+		p.failAt(pos, "a blob is an even number of hexadecimal digits")
+	}
+	return &Literal{pos, LiteralBlob, strings.ToLower(digits)}
+}
+
+// maxParams bounds the number of a parameter.
+const maxParams = 1 << 15
+
+// param numbers a parameter. Numbered ones and ? without a number exclude each other.
+func (p *parser) param(pos int, text string) Expr {
+	if text[0] == ':' {
+		return &Param{Pos: pos, Name: text[1:]}
+	}
+	if text == "?" {
+		if p.params.numbered {
+			p.failAt(pos, "? stands beside numbered parameters; number all of them")
+		}
+		p.params.unnumbered++
+		return &Param{Pos: pos, Index: p.params.unnumbered}
+	}
+	n, err := strconv.Atoi(text[1:])
+	if err != nil || n < 1 || n > maxParams {
+		p.failAt(pos, "the number of a parameter is 1 to %d", maxParams)
+	}
+	if p.params.unnumbered > 0 {
+		p.failAt(pos, "a numbered parameter stands beside ?; number all of them")
+	}
+	p.params.numbered = true
+	return &Param{Pos: pos, Index: n}
+}
+
+// wordOperand reads the operands that begin with a keyword, nil for another word.
+func (p *parser) wordOperand(pos int) Expr {
+	switch {
+	case p.word("NULL"):
+		return &Literal{pos, LiteralNull, "NULL"}
+	case p.word("TRUE"):
+		return &Literal{pos, LiteralBool, "TRUE"}
+	case p.word("FALSE"):
+		return &Literal{pos, LiteralBool, "FALSE"}
+	case p.word("EXISTS"):
+		p.needOp("(")
+		q := p.selectStatement()
+		p.needOp(")")
+		return &Exists{pos, q}
+	case p.isWord("TIMESTAMP"):
+		name := p.tok
+		p.advance()
+		if p.tok.kind == tokenString {
+			return &Literal{pos, LiteralTime, p.text("time")}
+		}
+		return p.refBehind(pos, name.text) // a column of that name
+	}
+	return nil
+}
+
+// refOrCall reads a column, table.column, table.* or a function call.
+func (p *parser) refOrCall(pos int) Expr {
+	quoted := p.tok.kind == tokenQuoted
+	name := p.name("column")
+	if !quoted && p.isOp("(") {
+		return p.call(pos, strings.ToLower(name.Text))
+	}
+	return p.refBehind(pos, name.Text)
+}
+
+// refBehind reads what follows the first name of a column.
+func (p *parser) refBehind(pos int, name string) Expr {
+	if !p.op(".") {
+		return &Ref{Pos: pos, Column: name}
+	}
+	if p.op("*") {
+		p.star = pos
+		return &Ref{Pos: pos, Table: name}
+	}
+	return &Ref{Pos: pos, Table: name, Column: p.name("column").Text}
+}
+
+func (p *parser) call(pos int, name string) Expr {
+	c := &Call{Pos: pos, Name: name}
+	p.needOp("(")
+	switch {
+	case p.op("*"):
+		c.Star = true
+	case !p.isOp(")"):
+		c.Distinct = p.word("DISTINCT")
+		c.Args = p.exprs()
+	}
+	p.needOp(")")
+	return c
+}

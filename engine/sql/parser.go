@@ -1,0 +1,273 @@
+package sql
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Limits of a statement.
+const (
+	// MaxStatementBytes bounds the text of one statement.
+	MaxStatementBytes = 1 << 20
+	// maxDepth bounds the nesting of expressions and subqueries. Why: the parser and
+	// everything behind it recurse.
+	maxDepth = 200
+)
+
+// Parse reads one statement, with or without a semicolon behind it. The error is an
+// *Error and matches ErrSyntax.
+func Parse(text string) (Statement, error) {
+	statements, err := ParseAll(text)
+	if err != nil {
+		return nil, err
+	}
+	switch len(statements) {
+	case 0:
+		return nil, newError(text, len(text), true, "there is no statement")
+	case 1:
+		return statements[0].Statement, nil
+	}
+	return nil, newError(text, statements[1].Pos, true,
+		"only one statement is possible here; a second one begins")
+}
+
+// Part is a statement of a longer text.
+type Part struct {
+	Statement
+	Pos, End int // offsets in the text, without the semicolon
+}
+
+// ParseAll reads any number of statements with semicolons between them.
+func ParseAll(text string) (parts []Part, err error) {
+	if len(text) > MaxStatementBytes {
+		return nil, newError(text, 0, true, "the text has %d bytes, at most %d are possible",
+			len(text), MaxStatementBytes)
+	}
+	p := &parser{lex: lexer{text: text}, star: -1}
+	defer func() {
+		switch failure := recover().(type) {
+		case nil:
+		case *Error:
+			parts, err = nil, failure
+		default: // not the parser's own: a bug, which must be seen
+			panic(failure)
+		}
+	}()
+	p.advance()
+	for {
+		for p.op(";") {
+			p.params = paramState{}
+		}
+		if p.tok.kind == tokenEnd {
+			return parts, nil
+		}
+		start := p.tok.pos
+		s := p.statement()
+		if p.star >= 0 {
+			p.failAt(p.star, "* is possible as a column of the result only")
+		}
+		parts = append(parts, Part{s, start, p.last})
+		if p.tok.kind != tokenEnd && !p.isOp(";") {
+			p.fail("expected the end of the statement, found %s", p.found())
+		}
+	}
+}
+
+// parser holds the token at the position. It fails by panicking with an *Error, which
+// ParseAll recovers: every other way would put a check behind each step of the grammar.
+type parser struct {
+	lex    lexer
+	tok    token
+	last   int // offset behind the token before tok
+	depth  int
+	params paramState
+	star   int // offset of a table.* in the wrong place, -1 without
+}
+
+// paramState numbers the parameters of one statement.
+type paramState struct {
+	unnumbered int
+	named      map[string]bool
+	numbered   bool
+}
+
+// advance reads the next token into tok.
+func (p *parser) advance() {
+	p.last = p.tok.end
+	tok, err := p.lex.next()
+	if err != nil {
+		panic(err.(*Error))
+	}
+	p.tok = tok
+}
+
+// fail ends the parse with an error at the present token.
+func (p *parser) fail(format string, args ...any) { p.failAt(p.tok.pos, format, args...) }
+
+func (p *parser) failAt(pos int, format string, args ...any) {
+	panic(newError(p.lex.text, pos, true, format, args...))
+}
+
+// found describes the present token for an error.
+func (p *parser) found() string {
+	if p.tok.kind == tokenEnd {
+		return "the end"
+	}
+	text := []rune(p.lex.text[p.tok.pos:p.tok.end])
+	if len(text) > 32 {
+		text = append(text[:32:32], '…')
+	}
+	return fmt.Sprintf("%q", string(text))
+}
+
+// isWord reports whether the present token is the keyword.
+func (p *parser) isWord(word string) bool {
+	return p.tok.kind == tokenName && strings.EqualFold(p.tok.text, word)
+}
+
+// word steps over the keyword if it is there.
+func (p *parser) word(word string) bool {
+	if !p.isWord(word) {
+		return false
+	}
+	p.advance()
+	return true
+}
+
+// words steps over several keywords, of which the first decides.
+func (p *parser) words(first string, others ...string) bool {
+	if !p.word(first) {
+		return false
+	}
+	for _, w := range others {
+		p.needWord(w)
+	}
+	return true
+}
+
+func (p *parser) needWord(word string) {
+	if !p.word(word) {
+		p.fail("expected %s, found %s", word, p.found())
+	}
+}
+
+func (p *parser) isOp(op string) bool { return p.tok.kind == tokenOperator && p.tok.text == op }
+
+// op steps over the operator if it is there.
+func (p *parser) op(op string) bool {
+	if !p.isOp(op) {
+		return false
+	}
+	p.advance()
+	return true
+}
+
+func (p *parser) needOp(op string) {
+	if !p.op(op) {
+		p.fail("expected %q, found %s", op, p.found())
+	}
+}
+
+// reserved words cannot be names without quotes: they can stand where a name ends.
+var reserved = wordSet(`all and as asc begins between by case contains create cross delete
+	desc distinct drop each else end exists explain from group having in include index
+	indexed inner insert into is join left like limit not null offset on or order outer
+	select set shard sort table then union unique update using values when where with`)
+
+func wordSet(words string) map[string]bool {
+	set := map[string]bool{}
+	for w := range strings.FieldsSeq(words) {
+		set[w] = true
+	}
+	return set
+}
+
+// isName reports whether the present token can be a name.
+func (p *parser) isName() bool {
+	return p.tok.kind == tokenQuoted ||
+		p.tok.kind == tokenName && !reserved[strings.ToLower(p.tok.text)]
+}
+
+// name reads a name of the given kind ("table", "column" …).
+func (p *parser) name(what string) Name {
+	if !p.isName() {
+		if p.tok.kind == tokenName {
+			p.fail("expected a %s, found the keyword %s; as a name it stands in double quotes",
+				what, strings.ToUpper(p.tok.text))
+		}
+		p.fail("expected a %s, found %s", what, p.found())
+	}
+	n := Name{p.tok.pos, p.tok.text}
+	if n.Text == "" {
+		p.fail("the name of the %s is empty", what)
+	}
+	p.advance()
+	return n
+}
+
+// names reads names in parentheses.
+func (p *parser) names(what string) []Name {
+	var out []Name
+	p.needOp("(")
+	for {
+		out = append(out, p.name(what))
+		if !p.op(",") {
+			p.needOp(")")
+			return out
+		}
+	}
+}
+
+// enter bounds the depth of the recursion; leave goes with it.
+func (p *parser) enter() {
+	if p.depth++; p.depth > maxDepth {
+		p.fail("the statement is nested more than %d levels deep", maxDepth)
+	}
+}
+
+func (p *parser) leave() { p.depth-- }
+
+func (p *parser) statement() Statement {
+	switch pos := p.tok.pos; {
+	case p.isWord("SELECT"):
+		return p.selectStatement()
+	case p.isWord("INSERT"), p.isWord("REPLACE"):
+		return p.insert()
+	case p.isWord("UPDATE"):
+		return p.update()
+	case p.isWord("DELETE"):
+		return p.delete()
+	case p.word("EXPLAIN"):
+		return p.explain(pos)
+	case p.word("CREATE"):
+		return p.create(pos)
+	case p.word("ALTER"):
+		return p.alter(pos)
+	case p.word("DROP"):
+		return p.drop(pos)
+	case p.word("ANALYZE"):
+		a := &Analyze{Pos: pos}
+		if p.isName() {
+			a.Table = p.name("table")
+		}
+		return a
+	}
+	p.fail("expected SELECT, INSERT, UPDATE, DELETE, EXPLAIN, CREATE, ALTER, DROP or ANALYZE, "+
+		"found %s", p.found())
+	return nil
+}
+
+func (p *parser) explain(pos int) Statement {
+	e := &Explain{Pos: pos, Run: p.word("ANALYZE")}
+	switch {
+	case p.isWord("SELECT"):
+		e.Statement = p.selectStatement()
+	case p.isWord("UPDATE"):
+		e.Statement = p.update()
+	case p.isWord("DELETE"):
+		e.Statement = p.delete()
+	default:
+		p.fail("expected SELECT, UPDATE or DELETE behind EXPLAIN, found %s", p.found())
+	}
+	return e
+}
