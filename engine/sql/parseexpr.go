@@ -83,7 +83,8 @@ func (p *parser) membership(l Expr, pos int, not bool) (Expr, bool) {
 	case p.word("CONTAINS"):
 		return &Match{pos, "CONTAINS", l, p.sum(), not}, true
 	case not:
-		p.fail("expected IN, BETWEEN, LIKE, BEGINS WITH or CONTAINS behind NOT, found %s", p.found())
+		p.fail("expected IN, BETWEEN, LIKE, BEGINS WITH or CONTAINS behind NOT, found %s",
+			p.found())
 	}
 	return nil, false
 }
