@@ -19,6 +19,7 @@ const (
 	skGreaterEqual
 	skBetween
 	skBeginsWith
+	skRange
 )
 
 // SKCondition restricts the sort keys a query returns. The zero value accepts every
@@ -53,6 +54,14 @@ func SKBetween(lo, hi []byte) SKCondition { return SKCondition{op: skBetween, a:
 // be an encoded prefix of the first fields (keycodec.Schema.AppendPrefix). An empty
 // p accepts every sort key.
 func SKBeginsWith(p []byte) SKCondition { return SKCondition{op: skBeginsWith, a: p} }
+
+// SKRange accepts sort keys from lo on and below hi. A lo that is nil or empty is no lower
+// bound, a nil hi is no upper bound; below an hi that is empty but not nil there is
+// nothing. SKRange(nil, nil) accepts every sort key, but not the item without one. It is
+// the condition for a keycodec.Span.
+func SKRange(lo, hi []byte) SKCondition {
+	return SKCondition{op: skRange, a: lo, b: hi}
+}
 
 // span is a half-open range [lo, hi) of ordered keys; nil hi means no upper bound.
 type span struct{ lo, hi []byte }
@@ -104,6 +113,8 @@ func (c SKCondition) operands() (loSK []byte, loAfter bool, hiSK []byte, hiAfter
 	case skBeginsWith:
 		end, ok := keycodec.PrefixEnd(nil, c.a)
 		return c.a, len(c.a) == 0, end, false, !ok
+	case skRange:
+		return c.a, len(c.a) == 0, c.b, false, c.b == nil
 	}
 	return nil, false, nil, false, true
 }

@@ -16,14 +16,28 @@ import (
 // items, and writers are not held up. The sequence yields at most one error, last,
 // with a zero Item. It may be ranged over again and then sees the present again.
 func (db *DB) Query(ctx context.Context, q Query) iter.Seq2[Item, error] {
-	return func(yield func(Item, error) bool) { db.query(ctx, &q, reader{}, yield) }
+	return func(yield func(Item, error) bool) { report(yield, db.query(ctx, &q, reader{}, yield)) }
 }
 
 // Scan returns the items of all partitions that s selects, as of the start of the
 // iteration, in key order over all stripes or, with Unordered, stripe by stripe. It
 // streams as Query does.
 func (db *DB) Scan(ctx context.Context, s Scan) iter.Seq2[Item, error] {
-	return func(yield func(Item, error) bool) { db.scan(ctx, &s, reader{}, yield) }
+	return func(yield func(Item, error) bool) { report(yield, db.scan(ctx, &s, reader{}, yield)) }
+}
+
+// report yields what has ended an iteration, if it is an error. Without one, yield may
+// have returned false and is not called.
+func report(yield func(Item, error) bool, end outcome) {
+	if end.err != nil {
+		yield(Item{}, end.err)
+	}
+}
+
+// outcome is how an iteration has ended: after how many items, by which error.
+type outcome struct {
+	items int64
+	err   error
 }
 
 // reader says at which point in time an iteration reads: in a snapshot, in a
@@ -62,8 +76,9 @@ type iteration struct {
 	node    snapNode
 	cursor  stripe.Cursor
 	nowMs   int64
-	left    int // items until the limit, negative for none
-	sinceOK int // entries since the context was checked
+	items   int64 // so far
+	left    int   // items until the limit, negative for none
+	sinceOK int   // entries since the context was checked
 	filter  func(Item) bool
 	item    Item   // what is yielded next
 	pk      []byte // scratch of escaped partition keys
@@ -88,7 +103,7 @@ func (it *iteration) start(
 		return err
 	}
 	it.db, it.ctx, it.filter = db, ctx, filter
-	it.nowMs, it.sinceOK, it.left = 0, 0, limit
+	it.nowMs, it.sinceOK, it.items, it.left = 0, 0, 0, limit
 	if limit == 0 {
 		it.left = -1
 	}
@@ -128,36 +143,64 @@ func (it *iteration) pause() error {
 	return nil
 }
 
+// Items are handed to a function, yield. Where that is nil, they are only counted.
+
 // emit yields the item unless the filter rejects it; done means the loop is over.
 func (it *iteration) emit(item *Item, yield func(Item, error) bool) (done bool) {
 	if it.filter != nil && !it.filter(*item) {
 		return false
 	}
-	if !yield(*item, nil) {
+	if yield != nil && !yield(*item, nil) {
 		return true
 	}
+	return it.tally()
+}
+
+// tally counts an item; done means that it was the last.
+func (it *iteration) tally() (done bool) {
+	it.items++
 	it.left--
 	return it.left == 0
 }
 
-func (db *DB) query(ctx context.Context, q *Query, r reader, yield func(Item, error) bool) {
+// unseen reports whether nobody looks at the items, so that they need not be made.
+func (it *iteration) unseen(yield func(Item, error) bool) bool {
+	return yield == nil && it.filter == nil
+}
+
+// ended makes the outcome of an iteration that ends with err or nil.
+func (it *iteration) ended(err error) outcome {
+	if err != nil {
+		err = it.db.readError(err)
+	}
+	return outcome{it.items, err}
+}
+
+func (db *DB) query(
+	ctx context.Context, q *Query, r reader, yield func(Item, error) bool,
+) outcome {
 	it := iterationPool.Get().(*iteration)
 	s, err := q.span(it.bounds)
 	if err != nil {
 		iterationPool.Put(it)
-		yield(Item{}, err)
-		return
+		return outcome{err: err}
 	}
 	it.bounds = s.lo[:0]
 	if err := it.start(ctx, db, r, q.Limit, q.Filter); err != nil {
-		yield(Item{}, err)
-		return
+		return outcome{err: err}
 	}
 	defer it.close()
-	db.metrics.queries.Add(1)
+	return it.ended(it.query(q, s, r, yield))
+}
+
+// query yields the items of the span.
+func (it *iteration) query(
+	q *Query, s span, r reader, yield func(Item, error) bool,
+) error {
+	it.db.metrics.queries.Add(1)
 	id := keycodec.Stripe(q.PK)
 	if s.empty() {
-		return
+		return nil
 	}
 	if r.tx != nil {
 		r.tx.readSpan(id, s)
@@ -166,31 +209,12 @@ func (db *DB) query(ctx context.Context, q *Query, r reader, yield func(Item, er
 		Lo: s.lo, Hi: s.hi, Reverse: q.Reverse, Snap: it.node.seq, FirstRows: firstRows(q.Limit),
 	}
 	if err := it.open(id, b, r); err != nil {
-		yield(Item{}, db.readError(err))
-		return
+		return err
 	}
-	if err := it.queryRows(q, s.lo, yield); err != nil {
-		yield(Item{}, db.readError(err))
-	}
-}
-
-// queryRows yields what the cursor shows. Lo is the lower bound of the query.
-func (it *iteration) queryRows(q *Query, lo []byte, yield func(Item, error) bool) error {
-	pkLen, _ := keycodec.OrderedPKLen(lo)
-	item := Item{Key: Key{PK: q.PK}}
+	pkLen, _ := keycodec.OrderedPKLen(s.lo)
+	p := part{pk: q.PK, skip: pkLen}
 	return it.each(q.Reverse, func(e *base.Entry) (done bool, err error) {
-		if err := it.pause(); err != nil {
-			return true, err
-		}
-		if it.expired(e) {
-			return false, nil
-		}
-		item.set(e)
-		item.Key.SK = nil
-		if len(e.Key) > pkLen {
-			item.Key.SK = e.Key[pkLen:]
-		}
-		return it.emit(&item, yield), nil
+		return it.visitPart(&p, e, yield)
 	})
 }
 
@@ -218,9 +242,12 @@ func firstRows(limit int) int { return min(limit, maxFirstRows) }
 // maxFirstRows bounds what is read ahead for a limit.
 const maxFirstRows = 64
 
-// set copies all but the key.
+// set copies all but the key. What a transaction itself has written has version 0.
 func (it *Item) set(e *base.Entry) {
 	it.Value, it.Expiry, it.Version = e.Value, e.Expiry, uint64(e.Seq)
+	if e.Seq >= overlayBase {
+		it.Version = 0
+	}
 }
 
 // open opens the iteration's cursor on a stripe, with the transaction's own writes on
@@ -233,32 +260,38 @@ func (it *iteration) open(id uint8, b stripe.Bounds, r reader) error {
 	return it.cursor.Open(s, b)
 }
 
-func (db *DB) scan(ctx context.Context, s *Scan, r reader, yield func(Item, error) bool) {
+func (db *DB) scan(
+	ctx context.Context, s *Scan, r reader, yield func(Item, error) bool,
+) outcome {
 	p, err := s.plan()
 	if err != nil {
-		yield(Item{}, err)
-		return
+		return outcome{err: err}
 	}
 	it := iterationPool.Get().(*iteration)
 	if err := it.start(ctx, db, r, s.Limit, s.Filter); err != nil {
-		yield(Item{}, err)
-		return
+		return outcome{err: err}
 	}
 	defer it.close()
-	db.metrics.scans.Add(1)
+	return it.ended(it.scan(s, &p, r, yield))
+}
+
+// scan yields what the plan covers.
+func (it *iteration) scan(
+	s *Scan, p *scanPlan, r reader, yield func(Item, error) bool,
+) error {
+	it.db.metrics.scans.Add(1)
+	if p.span.empty() {
+		return nil
+	}
 	if r.tx != nil {
 		for _, id := range p.stripes {
 			r.tx.readSpan(id, p.span)
 		}
 	}
-	if s.Unordered {
-		err = it.scanStripes(s, &p, r, yield)
-	} else {
-		err = it.scanMerged(s, &p, r, yield)
+	if s.Unordered || yield == nil { // for a count the order is all the same
+		return it.scanStripes(s, p, r, yield)
 	}
-	if err != nil {
-		yield(Item{}, db.readError(err))
-	}
+	return it.scanMerged(s, p, r, yield)
 }
 
 // scanStripes walks the stripes one after the other.
@@ -294,6 +327,9 @@ func (it *iteration) visit(e *base.Entry, yield func(Item, error) bool) (done bo
 	}
 	if it.expired(e) {
 		return false, nil
+	}
+	if it.unseen(yield) {
+		return it.tally(), nil
 	}
 	item := &it.item
 	item.set(e)

@@ -54,11 +54,28 @@ type player struct {
 type stream struct {
 	rows   []base.Entry
 	at     int
-	age    int
 	source rowSource
+	age    int32
+	// part orders streams of different partitions where their keys are the same behind
+	// skip bytes, which are what is compared. Both are 0 if whole keys are.
+	part, skip int32
 }
 
-// rowSource is a stripe.Source or a stripe.Cursor.
+// key returns what is compared of row i.
+//
+// Why min: a damaged block may hold keys that are too short between those that were
+// compared with the bounds.
+func (st *stream) key(i int) []byte {
+	key := st.rows[i].Key
+	return key[min(int(st.skip), len(key)):]
+}
+
+// kindFence is the kind of a row that a source shows instead of reading on: all that
+// follows in it comes at or behind the key of the fence. The source is not asked for more
+// before the fence is the next row of all.
+const kindFence base.Kind = 255
+
+// rowSource is a stripe.Source, a stripe.Cursor or a rangeSource.
 type rowSource interface {
 	Rows() []base.Entry
 	Err() error
@@ -93,7 +110,7 @@ func (m *merge) add(s *stripe.Stripe, b stripe.Bounds, overlay *memtable.Table) 
 func (m *merge) attach(c *stripe.Cursor) {
 	sources := c.Sources()
 	for _, src := range sources {
-		m.streams = append(m.streams, stream{source: src, age: src.Age()})
+		m.streams = append(m.streams, stream{source: src, age: int32(src.Age())})
 	}
 	if len(sources) == 0 {
 		m.streams = append(m.streams, stream{source: c})
@@ -179,6 +196,9 @@ func (m *merge) approach() {
 	}
 }
 
+// part returns the partition that the last entry comes from.
+func (m *merge) part() int32 { return m.streams[m.nodes[0].stream].part }
+
 // next returns the next entry, nil at the end or after an error.
 func (m *merge) next() *base.Entry {
 	for len(m.streams) > 0 && m.err == nil {
@@ -192,6 +212,9 @@ func (m *merge) next() *base.Entry {
 			break
 		}
 		e := &st.rows[st.at]
+		if e.Kind == kindFence {
+			continue
+		}
 		if m.hide || p.beat {
 			if m.hide && bytes.Equal(e.Key, m.hidden) {
 				continue
@@ -248,7 +271,7 @@ func (m *merge) common() {
 	for i := range m.streams {
 		st := &m.streams[i]
 		if first && st.at < len(st.rows) {
-			m.prefix, first = append(m.prefix, st.rows[st.at].Key...), false
+			m.prefix, first = append(m.prefix, st.key(st.at)...), false
 		}
 		m.shorten(st)
 	}
@@ -260,7 +283,7 @@ func (m *merge) shorten(st *stream) (shorter bool) {
 	if st.at >= len(st.rows) {
 		return false
 	}
-	for _, key := range [2][]byte{st.rows[st.at].Key, st.rows[len(st.rows)-1].Key} {
+	for _, key := range [2][]byte{st.key(st.at), st.key(len(st.rows) - 1)} {
 		if bytes.HasPrefix(key, m.prefix) {
 			continue
 		}
@@ -287,12 +310,12 @@ func (m *merge) head(st *stream) uint64 {
 	}
 	// Why min: only the first and the last row of a batch have been compared with the prefix,
 	// and a damaged block may hold keys out of order.
-	key := st.rows[st.at].Key
+	key := st.key(st.at)
 	return base.KeyHead(key[min(len(m.prefix), len(key)):]) ^ m.flip
 }
 
-// before reports whether a's next entry comes before b's: by key, then the newer
-// version. An exhausted stream comes last. If the keys are the same, the one that
+// before reports whether a's next entry comes before b's: by key, then partition, then
+// the newer version. An exhausted stream comes last. If the keys are the same, the one that
 // comes first is told.
 func (m *merge) before(a, b *player) bool {
 	if a.head != b.head {
@@ -306,7 +329,10 @@ func (m *merge) before(a, b *player) bool {
 		return true
 	}
 	m.ties++
-	d := bytes.Compare(sa.rows[sa.at].Key, sb.rows[sb.at].Key)
+	d := bytes.Compare(sa.key(sa.at), sb.key(sb.at))
+	if d == 0 {
+		d = int(sa.part - sb.part)
+	}
 	if d != 0 {
 		return (d < 0) == (m.flip == 0)
 	}

@@ -39,6 +39,9 @@ func (q *Query) fingerprint() uint32 {
 	f.byte(byte(q.SK.op))
 	f.bytes(q.SK.a)
 	f.bytes(q.SK.b)
+	if q.SK.op == skRange {
+		f.bool(q.SK.b != nil) // an empty bound is not an absent one
+	}
 	f.bool(q.Reverse)
 	return f.sum()
 }
@@ -77,6 +80,10 @@ type Scan struct {
 	Segment, Segments int
 	// Reverse returns the highest key first (with Unordered: in each stripe).
 	Reverse bool
+	// From and To restrict the partition keys: From is included, To is not. Nil is no
+	// bound, and neither is an empty From; below an empty To there is nothing. Of each
+	// stripe only the part inside is read.
+	From, To []byte
 	// Limit ends the iteration after that many items. 0 means no limit.
 	Limit int
 	// After resumes behind an earlier item: see CursorAfter.
@@ -99,7 +106,24 @@ func (s *Scan) fingerprint() uint32 {
 	f.int(s.Segment)
 	f.int(s.Segments)
 	f.bool(s.Reverse)
+	if s.From != nil || s.To != nil {
+		f.bytes(s.From)
+		f.bool(s.To != nil)
+		f.bytes(s.To)
+	}
 	return f.sum()
+}
+
+// bounds returns the ordered keys of the partitions from From to before To.
+func (s *Scan) bounds() span {
+	var b span
+	if len(s.From) > 0 {
+		b.lo = keycodec.AppendOrderedPK(nil, s.From)
+	}
+	if s.To != nil {
+		b.hi = keycodec.AppendOrderedPK(nil, s.To)
+	}
+	return b
 }
 
 // scanPlan is a validated Scan.
@@ -117,7 +141,7 @@ func (s *Scan) startsAfter() bool { return s.StartAfter.PK != nil || s.StartAfte
 
 // plan validates the scan.
 func (s *Scan) plan() (scanPlan, error) {
-	p := scanPlan{}
+	p := scanPlan{span: s.bounds()}
 	switch {
 	case s.Limit < 0:
 		return p, invalid("scan limit %d is negative", s.Limit)
@@ -148,7 +172,7 @@ func (s *Scan) plan() (scanPlan, error) {
 	default:
 		return p, nil
 	}
-	rest, err := span{}.resume(from, s.Reverse)
+	rest, err := p.span.resume(from, s.Reverse)
 	if err != nil {
 		return p, err
 	}

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"sync"
 
 	"github.com/kstonedb/kstone/internal/base"
@@ -88,17 +87,4 @@ func (db *DB) lookup(key Key, snap base.SeqNum, e *base.Entry) error {
 		return ErrNotFound
 	}
 	return nil
-}
-
-// Count returns the number of items q selects (Limit included), without copying
-// them.
-func (db *DB) Count(ctx context.Context, q Query) (int64, error) {
-	var n int64
-	for _, err := range db.Query(ctx, q) {
-		if err != nil {
-			return n, err
-		}
-		n++
-	}
-	return n, nil
 }

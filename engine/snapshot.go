@@ -94,25 +94,13 @@ func (s *Snapshot) Has(key Key) (bool, error) {
 // Query is DB.Query in the snapshot.
 func (s *Snapshot) Query(ctx context.Context, q Query) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
-		s.db.query(ctx, &q, reader{snap: s}, yield)
+		report(yield, s.db.query(ctx, &q, reader{snap: s}, yield))
 	}
 }
 
 // Scan is DB.Scan in the snapshot.
 func (s *Snapshot) Scan(ctx context.Context, sc Scan) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
-		s.db.scan(ctx, &sc, reader{snap: s}, yield)
+		report(yield, s.db.scan(ctx, &sc, reader{snap: s}, yield))
 	}
-}
-
-// Count is DB.Count in the snapshot.
-func (s *Snapshot) Count(ctx context.Context, q Query) (int64, error) {
-	var n int64
-	for _, err := range s.Query(ctx, q) {
-		if err != nil {
-			return n, err
-		}
-		n++
-	}
-	return n, nil
 }

@@ -286,14 +286,14 @@ func (tx *Tx) table(id uint8) *memtable.Table {
 // Query is DB.Query in the transaction. Do not write in the loop body.
 func (tx *Tx) Query(ctx context.Context, q Query) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
-		tx.db.query(ctx, &q, reader{tx: tx}, yield)
+		report(yield, tx.db.query(ctx, &q, reader{tx: tx}, yield))
 	}
 }
 
 // Scan is DB.Scan in the transaction. Do not write in the loop body.
 func (tx *Tx) Scan(ctx context.Context, s Scan) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
-		tx.db.scan(ctx, &s, reader{tx: tx}, yield)
+		report(yield, tx.db.scan(ctx, &s, reader{tx: tx}, yield))
 	}
 }
 

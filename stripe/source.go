@@ -101,6 +101,14 @@ func (s *Source) Rows() []base.Entry {
 	return s.batch.Rows
 }
 
+// Restrict makes the next call of Rows begin anew, with the first rows inside of b, which
+// must lie inside of the bounds of the cursor and is referenced until Close. Merges that
+// read several ranges use it.
+func (s *Source) Restrict(b *Bounds) {
+	s.bounds, s.opened = b, false
+	s.rows, s.grown = min(minBatchRows, s.most), min(minBatchRows*batchGrowth, s.most)
+}
+
 // Err returns the error that ended the movement, nil at an ordinary end.
 func (s *Source) Err() error {
 	if s.inTable {

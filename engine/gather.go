@@ -1,0 +1,179 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/kstonedb/kstone/keycodec"
+)
+
+// Gather selects items of several partitions, ordered by sort key over all of them: what
+// is spread over many partitions, so that writes do not meet in one, is read as if it
+// were one partition. Items with the same sort key come in the order of their PKs, and an
+// item without sort key comes before all others.
+type Gather struct {
+	// PKs are the partitions, in ascending order and each of them once.
+	PKs [][]byte
+	// Spans restrict the sort keys in all partitions: ranges in ascending order that do not
+	// overlap. Their ends mean what those of SKRange do; so an item without sort key is in
+	// none. No spans select all items of the partitions.
+	Spans []keycodec.Span
+	// Each, if not nil, takes the place of Spans and has as many lists as there are PKs:
+	// Each[i] restricts partition PKs[i].
+	Each [][]keycodec.Span
+	// ByPartition returns the items partition by partition, which is faster: in the order
+	// of PKs, then of the sort keys.
+	ByPartition bool
+	// Reverse turns the order around.
+	Reverse bool
+	// Limit ends the iteration after that many items. 0 means no limit.
+	Limit int
+	// After resumes behind an earlier item: see CursorAfter.
+	After Cursor
+	// StartAfter starts behind (with Reverse: before) the place of this key in the order.
+	// There need not be an item of it, nor must its PK be among PKs. After takes
+	// precedence.
+	StartAfter Key
+	// Filter is as in Query.
+	Filter func(Item) bool
+}
+
+// CursorAfter returns the cursor that resumes the gathering exactly behind item, which
+// must come from an iteration of the same Gather.
+func (g *Gather) CursorAfter(item Item) Cursor {
+	return newCursor(g.fingerprint(), item.Key)
+}
+
+// Gather returns the items of several partitions that g selects, as of the start of the
+// iteration. It streams as Query does, with some memory for each partition.
+func (db *DB) Gather(ctx context.Context, g Gather) iter.Seq2[Item, error] {
+	return func(yield func(Item, error) bool) {
+		report(yield, db.gather(ctx, &g, reader{}, yield))
+	}
+}
+
+// Gather is DB.Gather in the snapshot.
+func (s *Snapshot) Gather(ctx context.Context, g Gather) iter.Seq2[Item, error] {
+	return func(yield func(Item, error) bool) {
+		report(yield, s.db.gather(ctx, &g, reader{snap: s}, yield))
+	}
+}
+
+// Gather is DB.Gather in the transaction. Do not write in the loop body.
+func (tx *Tx) Gather(ctx context.Context, g Gather) iter.Seq2[Item, error] {
+	return func(yield func(Item, error) bool) {
+		report(yield, tx.db.gather(ctx, &g, reader{tx: tx}, yield))
+	}
+}
+
+// fingerprint identifies everything a cursor depends on.
+func (g *Gather) fingerprint() uint32 {
+	f := newFingerprint("gather")
+	f.bool(g.ByPartition)
+	f.bool(g.Reverse)
+	f.int(len(g.PKs))
+	for i, pk := range g.PKs {
+		f.bytes(pk)
+		if g.Each != nil && i < len(g.Each) {
+			f.spans(g.Each[i])
+		}
+	}
+	f.bool(g.Each != nil)
+	if g.Each == nil {
+		f.spans(g.Spans)
+	}
+	return f.sum()
+}
+
+func (f *fingerprinter) spans(spans []keycodec.Span) {
+	f.int(len(spans))
+	for _, s := range spans {
+		f.bytes(s.Start)
+		f.bool(s.End != nil)
+		f.bytes(s.End)
+	}
+}
+
+// check validates all but the position.
+func (g *Gather) check() error {
+	switch {
+	case g.Limit < 0:
+		return invalid("gather limit %d is negative", g.Limit)
+	case g.Each != nil && len(g.Each) != len(g.PKs):
+		return invalid("gather has spans for %d of %d partitions", len(g.Each), len(g.PKs))
+	case g.Each != nil && g.Spans != nil:
+		return invalid("gather has both Spans and Each")
+	}
+	for i, pk := range g.PKs {
+		if key := (Key{PK: pk}); key.Validate() != nil {
+			return fmt.Errorf("gather: %w", keyError(key.Validate(), key))
+		}
+		if i > 0 && bytes.Compare(g.PKs[i-1], pk) >= 0 {
+			return invalid("gather: partition %d is not above the one before", i)
+		}
+	}
+	if err := checkSpans(g.Spans); err != nil {
+		return err
+	}
+	for _, spans := range g.Each {
+		if err := checkSpans(spans); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkSpans(spans []keycodec.Span) error {
+	for i := 1; i < len(spans); i++ {
+		end := spans[i-1].End
+		if end == nil || bytes.Compare(end, spans[i].Start) > 0 {
+			return invalid("gather: span %d does not begin behind the one before", i)
+		}
+	}
+	return nil
+}
+
+// start returns the position behind which to start; ok is false if that is the beginning.
+func (g *Gather) start() (at Key, ok bool, err error) {
+	if len(g.After) > 0 {
+		at, err = g.After.position(g.fingerprint())
+		return at, true, err
+	}
+	if g.StartAfter.PK == nil && g.StartAfter.SK == nil {
+		return Key{}, false, nil
+	}
+	if err := g.StartAfter.Validate(); err != nil {
+		return Key{}, false, fmt.Errorf("gather: %w", keyError(err, g.StartAfter))
+	}
+	return g.StartAfter, true, nil
+}
+
+// side is where the partitions of a gathering lie in relation to the position that it
+// resumes at: how much of them is left.
+type side uint8
+
+const (
+	allLeft side = iota // everything
+	fromAt              // what has the sort key of the position, and what lies behind it
+	behind              // what lies behind the sort key of the position
+	noneLeft
+)
+
+// sideOf returns what is left of a partition when reading goes on behind key at.
+func (g *Gather) sideOf(pk []byte, at Key) side {
+	d := bytes.Compare(pk, at.PK)
+	if g.Reverse {
+		d = -d
+	}
+	switch {
+	case d == 0 || d < 0 && !g.ByPartition:
+		return behind
+	case d < 0:
+		return noneLeft
+	case g.ByPartition:
+		return allLeft
+	}
+	return fromAt
+}

@@ -1,0 +1,315 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"sync"
+
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/keycodec"
+	"github.com/kstonedb/kstone/stripe"
+)
+
+// gathering is the state of a Gather under way; pooled.
+type gathering struct {
+	it      *iteration
+	reader  reader
+	limit   int
+	reverse bool
+	at      Key // the position to resume behind, see part.side
+	parts   []part
+	keys    []byte         // memory of bounds
+	sources []*rangeSource // the first used are in use
+	used    int
+}
+
+// part is one partition of a gathering.
+type part struct {
+	pk     []byte // the caller's
+	spans  []keycodec.Span
+	skip   int // length of the ordered form of pk
+	stripe uint8
+	side   side
+	eager  bool // its first row is wanted at once
+	bounds span // of all that is left, later of the span that is read
+}
+
+var gatheringPool = sync.Pool{New: func() any { return new(gathering) }}
+
+func (db *DB) gather(
+	ctx context.Context, q *Gather, r reader, yield func(Item, error) bool,
+) outcome {
+	g := gatheringPool.Get().(*gathering)
+	defer g.release()
+	if err := g.plan(q); err != nil {
+		return outcome{err: err}
+	}
+	it := iterationPool.Get().(*iteration)
+	if err := it.start(ctx, db, r, q.Limit, q.Filter); err != nil {
+		return outcome{err: err}
+	}
+	defer it.close()
+	g.it, g.reader = it, r
+	db.metrics.queries.Add(1)
+	if r.tx != nil {
+		g.note(r.tx)
+	}
+	if q.ByPartition || len(g.parts) == 1 || yield == nil { // a count needs no order
+		return it.ended(g.walk(yield))
+	}
+	return it.ended(g.merge(yield))
+}
+
+// plan validates q and makes the parts of which something is left.
+func (g *gathering) plan(q *Gather) error {
+	if err := q.check(); err != nil {
+		return err
+	}
+	at, resumed, err := q.start()
+	if err != nil {
+		return err
+	}
+	g.at, g.limit, g.reverse = at, q.Limit, q.Reverse
+	for i, pk := range q.PKs {
+		p := part{pk: pk, spans: q.Spans}
+		if q.Each != nil {
+			p.spans = q.Each[i]
+		}
+		if resumed {
+			p.side = q.sideOf(pk, at)
+		}
+		if p.side == noneLeft {
+			continue
+		}
+		p.stripe = keycodec.Stripe(pk)
+		if g.outline(&p) {
+			g.parts = append(g.parts, p)
+		}
+	}
+	return nil
+}
+
+// outline sets the bounds of all that is left of the partition; it reports whether that
+// can be anything.
+func (g *gathering) outline(p *part) bool {
+	last := len(p.spans) - 1
+	if last < 1 {
+		p.bounds, g.keys = g.span(p, 0, g.keys)
+		return !p.bounds.empty()
+	}
+	var first, end span
+	first, g.keys = g.span(p, 0, g.keys)
+	end, g.keys = g.span(p, last, g.keys)
+	p.bounds = span{first.lo, end.hi}
+	return !p.bounds.empty()
+}
+
+// span returns span i of the partition as ordered keys, without what lies before the
+// position. The keys are appended to buf, which is returned.
+func (g *gathering) span(p *part, i int, buf []byte) (span, []byte) {
+	from := len(buf)
+	buf = keycodec.AppendOrderedPK(buf, p.pk)
+	p.skip = len(buf) - from
+	whole := len(p.spans) == 0
+	var s keycodec.Span
+	if !whole {
+		s = p.spans[i]
+	}
+	lo := s.Start
+	clipLo := p.side != allLeft && !g.reverse && bytes.Compare(g.at.SK, lo) >= 0
+	if clipLo {
+		lo = g.at.SK
+	}
+	buf = append(buf, lo...)
+	if clipLo && p.side == behind || len(lo) == 0 && !whole {
+		buf = append(buf, 0)
+	}
+	mid := len(buf)
+	buf = append(buf, buf[from:from+p.skip]...)
+	clipHi := p.side != allLeft && g.reverse &&
+		(s.End == nil || bytes.Compare(g.at.SK, s.End) < 0)
+	switch {
+	case clipHi:
+		buf = append(buf, g.at.SK...)
+		if p.side == fromAt {
+			buf = append(buf, 0)
+		}
+	case s.End == nil:
+		partitionEnd(buf[mid:])
+	default:
+		buf = append(buf, s.End...)
+	}
+	return span{buf[from:mid:mid], buf[mid:len(buf):len(buf)]}, buf
+}
+
+// note tells the transaction what is about to be read.
+func (g *gathering) note(tx *Tx) {
+	var buf []byte
+	for i := range g.parts {
+		p := &g.parts[i]
+		for j := range max(1, len(p.spans)) {
+			var s span
+			if s, buf = g.span(p, j, buf[:0]); !s.empty() {
+				tx.readSpan(p.stripe, s)
+			}
+		}
+	}
+}
+
+// release gives the state back. The bounds in its memory are no longer in use.
+func (g *gathering) release() {
+	for _, s := range g.sources[:g.used] {
+		s.release()
+	}
+	clear(g.parts)
+	if cap(g.keys) > maxPooledBytes {
+		g.keys = nil
+	}
+	*g = gathering{parts: g.parts[:0], keys: g.keys[:0], sources: g.sources}
+	gatheringPool.Put(g)
+}
+
+// walk yields the partitions one after the other.
+func (g *gathering) walk(yield func(Item, error) bool) error {
+	var buf []byte
+	for i := range g.parts {
+		if g.reverse {
+			i = len(g.parts) - 1 - i
+		}
+		p := &g.parts[i]
+		for j := range max(1, len(p.spans)) {
+			if g.reverse {
+				j = max(1, len(p.spans)) - 1 - j
+			}
+			s := p.bounds
+			if len(p.spans) > 1 {
+				s, buf = g.span(p, j, buf[:0])
+			}
+			if s.empty() {
+				continue
+			}
+			if done, err := g.walkSpan(p, s, yield); done || err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// walkSpan yields one span of a partition.
+func (g *gathering) walkSpan(
+	p *part, s span, yield func(Item, error) bool,
+) (over bool, err error) {
+	it := g.it
+	b := stripe.Bounds{
+		Lo: s.lo, Hi: s.hi, Reverse: g.reverse, Snap: it.node.seq,
+		FirstRows: firstRows(max(0, it.left)),
+	}
+	defer it.cursor.Close()
+	if err := it.open(p.stripe, b, g.reader); err != nil {
+		return true, err
+	}
+	err = it.each(g.reverse, func(e *base.Entry) (done bool, err error) {
+		over, err = it.visitPart(p, e, yield)
+		return over, err
+	})
+	return over, err
+}
+
+// visitPart yields an entry of a partition.
+func (it *iteration) visitPart(
+	p *part, e *base.Entry, yield func(Item, error) bool,
+) (done bool, err error) {
+	if err := it.pause(); err != nil {
+		return true, err
+	}
+	if it.expired(e) {
+		return false, nil
+	}
+	if it.unseen(yield) {
+		return it.tally(), nil
+	}
+	item := &it.item
+	item.set(e)
+	item.Key.PK, item.Key.SK = p.pk, nil
+	if n := len(e.Key); n > p.skip {
+		item.Key.SK = e.Key[p.skip:n:n]
+	}
+	return it.emit(item, yield), nil
+}
+
+// merge yields the partitions as one sequence.
+func (g *gathering) merge(yield func(Item, error) bool) error {
+	g.choose()
+	m := newMerge(g.reverse)
+	defer m.close()
+	for i := range g.parts {
+		if err := g.attach(m, i); err != nil {
+			return err
+		}
+	}
+	it := g.it
+	return m.each(func(e *base.Entry) (done bool, err error) {
+		return it.visitPart(&g.parts[m.part()], e, yield)
+	})
+}
+
+// choose marks the partitions that are read at once, because nothing is known to come
+// before them: those whose spans begin first. The others wait behind fences.
+func (g *gathering) choose() {
+	var first []byte
+	open := false // a partition without bound on the side where reading begins
+	for i := range g.parts {
+		edge, unbound := g.parts[i].edge(g.reverse)
+		switch {
+		case unbound:
+			open = true
+		case i == 0 || (bytes.Compare(edge, first) < 0) != g.reverse:
+			first = edge
+		}
+	}
+	for i := range g.parts {
+		edge, unbound := g.parts[i].edge(g.reverse)
+		g.parts[i].eager = unbound || !open && bytes.Equal(edge, first)
+	}
+}
+
+// edge returns the sort key where reading begins; unbound if that is the end of the
+// partition.
+func (p *part) edge(reverse bool) (sk []byte, unbound bool) {
+	if !reverse {
+		return p.bounds.lo[p.skip:], false
+	}
+	return p.bounds.hi[p.skip:], p.bounds.hi[p.skip-1] != 0
+}
+
+// attach makes a partition further streams of the merge.
+func (g *gathering) attach(m *merge, i int) error {
+	p := &g.parts[i]
+	s := &g.it.db.stripes[p.stripe]
+	overlay := g.reader.overlay(p.stripe)
+	b := stripe.Bounds{
+		Lo: p.bounds.lo, Hi: p.bounds.hi, Reverse: g.reverse, Snap: g.it.node.seq,
+		ReadAheadBytes: mergeReadAhead / len(g.parts),
+		FirstRows:      mergeBatch,
+		MaxRows:        mergeBatch,
+	}
+	if g.limit > 0 {
+		b.FirstRows = min(mergeBatch, 1+g.limit/len(g.parts))
+	}
+	n := len(m.streams)
+	if err := m.add(s, b, overlay); err != nil {
+		return err
+	}
+	c := m.cursors[len(m.cursors)-1]
+	for j := n; j < len(m.streams); j++ {
+		st := &m.streams[j]
+		st.part, st.skip = int32(i), int32(p.skip)
+		if p.eager && len(p.spans) < 2 {
+			continue
+		}
+		src, _ := st.source.(*stripe.Source)
+		st.source = g.source(p, src, c, b, overlay)
+	}
+	return nil
+}
