@@ -17,6 +17,12 @@ import (
 // but whoever has seen one key of a batch sees all others too. Of two writes to one key
 // the later wins; a range delete affects the writes before it.
 //
+// Operations may have conditions, see PutIf, DeleteIf and Require. All of them are about
+// the state right before the batch, whatever the batch itself writes. They are checked in
+// the order in which they were added, in one step with the writes: nothing can come in
+// between. If one fails, nothing of the batch is written and Apply returns a
+// *ConditionError that names the first one.
+//
 // A batch copies what it is given. It may be applied again, and reused after Reset.
 // It belongs to one goroutine at a time.
 type Batch struct {
@@ -26,6 +32,9 @@ type Batch struct {
 	stripes stripeSet
 	ranges  bool // some operation is a range delete
 	ttls    bool // some operation has a TTL
+
+	conds    *batchConds // nil if there never was one
+	requires int         // conditions without a write
 }
 
 // batchOp is one operation; positions refer to keys and payload.
@@ -33,7 +42,7 @@ type batchOp struct {
 	kind         base.Kind
 	stripe       uint8
 	ttl          time.Duration
-	expiry       int64  // Unix ms, set by seal if ttl is
+	expiry       int64  // Unix ms; set by seal if ttl is above zero
 	key, keyEnd  uint32 // ordered key, or start of a range
 	end, endEnd  uint32 // exclusive end of a range
 	record       uint32 // start of the operation in payload
@@ -55,7 +64,7 @@ func (b *Batch) Put(key Key, value []byte, ttl time.Duration) error {
 	if err := b.room(len(key.PK) + len(key.SK) + len(value)); err != nil {
 		return err
 	}
-	b.put(key, value, ttl)
+	b.put(key, value, ttl, 0)
 	return nil
 }
 
@@ -92,7 +101,7 @@ func (b *Batch) DeleteRange(pk []byte, sk SKCondition) error {
 }
 
 // Len returns the number of operations.
-func (b *Batch) Len() int { return len(b.ops) }
+func (b *Batch) Len() int { return len(b.ops) + b.requires }
 
 // Bytes returns the size of the log record the batch makes.
 func (b *Batch) Bytes() int { return len(b.payload) }
@@ -101,21 +110,30 @@ func (b *Batch) Bytes() int { return len(b.payload) }
 func (b *Batch) Reset() {
 	b.ops, b.keys, b.payload = b.ops[:0], b.keys[:0], b.payload[:0]
 	b.stripes, b.ranges, b.ttls = stripeSet{}, false, false
+	if b.conds != nil {
+		*b.conds = batchConds{list: b.conds.list[:0]}
+		b.requires = 0
+	}
 }
 
 // room checks that n more bytes of keys and values fit.
 func (b *Batch) room(n int) error {
+	if b.conds != nil {
+		n += b.conds.bytes
+	}
 	if total := int64(len(b.payload)) + int64(n) + 64; total > MaxBatchBytes {
 		return tooLarge("batch", total, MaxBatchBytes)
 	}
 	return nil
 }
 
-func (b *Batch) put(key Key, value []byte, ttl time.Duration) {
+// put adds a write of an item that expires after ttl or at expiry, if one is above zero.
+func (b *Batch) put(key Key, value []byte, ttl time.Duration, expiry int64) {
 	op := b.begin(base.KindPut, key)
-	if ttl > 0 {
-		op.kind, op.ttl, b.ttls = base.KindPutTTL, ttl, true
-		b.payload = wal.AppendPutTTL(b.payload, key.PK, key.SK, value, 0)
+	if ttl > 0 || expiry > 0 {
+		op.kind, op.ttl, op.expiry = base.KindPutTTL, ttl, expiry
+		b.ttls = b.ttls || ttl > 0
+		b.payload = wal.AppendPutTTL(b.payload, key.PK, key.SK, value, expiry)
 	} else {
 		b.payload = wal.AppendPut(b.payload, key.PK, key.SK, value)
 	}
@@ -167,7 +185,7 @@ func (b *Batch) seal(nowMs int64) {
 		return
 	}
 	for i := range b.ops {
-		if op := &b.ops[i]; op.kind == base.KindPutTTL {
+		if op := &b.ops[i]; op.ttl > 0 {
 			op.expiry = expiryAt(nowMs, op.ttl)
 			wal.SetExpiry(b.payload[op.record:], op.expiry)
 		}

@@ -63,7 +63,10 @@ type CorruptionError = corrupt.Error
 // ConditionError tells which key failed its condition. It matches
 // ErrConditionFailed.
 type ConditionError struct {
-	Key     Key // the caller's key, copied
+	Key Key // the caller's key, copied
+	// Op is the number of the operation in its batch, counted from 0; it is 0 for a
+	// write that is not in a batch.
+	Op      int
 	Exists  bool
 	Version uint64 // of the current item, if Exists
 }

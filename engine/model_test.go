@@ -36,6 +36,8 @@ func TestEngineBehavesLikeASortedMap(t *testing.T) {
 			"deleteIf":     m.deleteIf,
 			"deleteRange":  m.deleteRange,
 			"batch":        m.batch,
+			"condBatch":    m.condBatch,
+			"multiGet":     m.multiGet,
 			"update":       m.update,
 			"query":        m.query,
 			"scan":         m.scan,
@@ -329,7 +331,7 @@ func (m *machine) update(t *rapid.T) {
 	errFail := errors.New("on purpose")
 	err := m.db.Update(ctx, func(tx *engine.Tx) error {
 		for range rapid.IntRange(1, 8).Draw(t, "ops") {
-			switch rapid.IntRange(0, 5).Draw(t, "kind") {
+			switch rapid.IntRange(0, 6).Draw(t, "kind") {
 			case 0:
 				k := drawKey(t)
 				must(t, tx.Delete(k))
@@ -345,6 +347,8 @@ func (m *machine) update(t *rapid.T) {
 				m.compareGet(t, m.items, k, v, err)
 			case 3:
 				m.compareAll(t, m.items, false, tx.Scan(ctx, engine.Scan{}))
+			case 4:
+				m.compareMany(t, m.items, tx)
 			default:
 				k, v := drawKey(t), drawValue(t)
 				must(t, tx.Put(k, v, 0))

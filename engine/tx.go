@@ -224,17 +224,66 @@ func (tx *Tx) Put(key Key, value []byte, ttl time.Duration) error {
 	return nil
 }
 
+// PutUntil is Put of an item that expires at a moment, as Batch.PutUntil.
+func (tx *Tx) PutUntil(key Key, value []byte, expiryMs int64) error {
+	if err := tx.checkWrite(); err != nil {
+		return err
+	}
+	if err := tx.batch.PutUntil(key, value, expiryMs); err != nil {
+		return err
+	}
+	e := base.Entry{Kind: base.KindPut, Expiry: expiryMs}
+	if expiryMs > 0 {
+		e.Kind = base.KindPutTTL
+	}
+	tx.insert(&e)
+	return nil
+}
+
 // PutIfAbsent is Put unless the key has an item in the transaction; then the error is
 // a *ConditionError.
 func (tx *Tx) PutIfAbsent(key Key, value []byte, ttl time.Duration) error {
-	it, err := tx.GetItem(key)
-	switch {
-	case err == nil:
-		return &ConditionError{Key: it.Key, Exists: true, Version: it.Version}
-	case !errors.Is(err, ErrNotFound):
+	return tx.PutIf(key, value, IfAbsent(), ttl)
+}
+
+// PutIf is Put if the key's item in the transaction satisfies cond; if not, the error is a
+// *ConditionError. An item that the transaction itself has written has the version 0.
+func (tx *Tx) PutIf(key Key, value []byte, cond Condition, ttl time.Duration) error {
+	if err := tx.checkCondition(key, cond); err != nil {
 		return err
 	}
 	return tx.Put(key, value, ttl)
+}
+
+// DeleteIf is Delete if the key's item in the transaction satisfies cond; if not, the
+// error is a *ConditionError.
+func (tx *Tx) DeleteIf(key Key, cond Condition) error {
+	if err := tx.checkCondition(key, cond); err != nil {
+		return err
+	}
+	return tx.Delete(key)
+}
+
+func (tx *Tx) checkCondition(key Key, cond Condition) error {
+	if cond.kind == condNone {
+		return nil
+	}
+	var e base.Entry
+	exists, err := found(tx.lookup(key, &e))
+	if err != nil {
+		return err
+	}
+	if e.Seq >= overlayBase {
+		e.Seq = 0
+	}
+	if cond.holds(exists, e.Seq, e.Value) {
+		return nil
+	}
+	ce := &ConditionError{Key: Item{Key: key}.Clone().Key, Exists: exists}
+	if exists {
+		ce.Version = uint64(e.Seq)
+	}
+	return ce
 }
 
 // Delete removes key's item when the transaction commits.
@@ -347,9 +396,14 @@ func (tx *Tx) validate() error {
 }
 
 func conflict(ordered []byte, seq base.SeqNum) error {
+	return &ConflictError{Key: keyOf(ordered), Version: uint64(seq)}
+}
+
+// keyOf returns a copy of the key with the given ordered form.
+func keyOf(ordered []byte) Key {
 	k, _, err := keycodec.DecodeOrdered(ordered, nil)
 	if err != nil {
-		k = Key{PK: ordered}
+		k = Key{PK: ordered} // not reachable: this package has encoded it
 	}
-	return &ConflictError{Key: Item{Key: k}.Clone().Key, Version: uint64(seq)}
+	return Item{Key: k}.Clone().Key
 }

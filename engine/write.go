@@ -60,8 +60,10 @@ func (db *DB) DeleteRange(pk []byte, sk SKCondition, o *WriteOptions) error {
 	return db.commit(context.Background(), b, d, nil)
 }
 
-// Apply commits the batch. An empty batch is no commit. If ctx ends while the writer
-// waits for flushes to catch up, its error is returned and nothing is written.
+// Apply commits the batch. An empty batch is no commit, and one that only has conditions
+// checks them. If a condition fails, nothing is written and the error is a
+// *ConditionError. If ctx ends while the writer waits for flushes to catch up, its error
+// is returned and nothing is written.
 func (db *DB) Apply(ctx context.Context, b *Batch, o *WriteOptions) error {
 	if b == nil {
 		return invalid("no batch")
@@ -100,18 +102,7 @@ func (db *DB) checkCondition(
 		return db.readError(err)
 	}
 	exists := found && db.live(&e)
-	ok := false
-	switch cond.kind {
-	case condAbsent:
-		ok = !exists
-	case condPresent:
-		ok = exists
-	case condValue:
-		ok = exists && bytes.Equal(e.Value, cond.value)
-	case condVersion:
-		ok = exists && uint64(e.Seq) == cond.version
-	}
-	if ok {
+	if cond.holds(exists, e.Seq, e.Value) {
 		return nil
 	}
 	ce := &ConditionError{Key: Item{Key: key}.Clone().Key, Exists: exists}
@@ -138,7 +129,8 @@ func (db *DB) commit(ctx context.Context, b *Batch, d Durability, g *guard) erro
 	if err := db.writable(); err != nil {
 		return err
 	}
-	if len(b.ops) == 0 && g == nil {
+	checked := b.hasConds()
+	if len(b.ops) == 0 && g == nil && !checked {
 		return nil
 	}
 	if err := db.memory.admit(ctx, db, int64(len(b.payload))); err != nil {
@@ -152,6 +144,11 @@ func (db *DB) commit(ctx context.Context, b *Batch, d Durability, g *guard) erro
 	if g != nil {
 		for i := range locks {
 			locks[i] |= g.stripes[i]
+		}
+	}
+	if checked {
+		for i := range locks {
+			locks[i] |= b.conds.stripes[i]
 		}
 	}
 	locks.each(func(id uint8) { db.stripes[id].Lock() })
@@ -187,9 +184,14 @@ func (db *DB) commitLocked(b *Batch, g *guard) (base.SeqNum, error) {
 		if err := g.check(); err != nil {
 			return 0, err
 		}
-		if len(b.ops) == 0 {
-			return 0, nil
+	}
+	if b.hasConds() {
+		if err := db.checkConds(b); err != nil {
+			return 0, err
 		}
+	}
+	if len(b.ops) == 0 {
+		return 0, nil
 	}
 	b.stripes.each(func(id uint8) { db.makeRoom(&db.stripes[id], int64(len(b.payload))) })
 	if b.ranges {

@@ -133,18 +133,24 @@ func (r *Reader) Get(key []byte, hash uint64, snap base.SeqNum, e *base.Entry) (
 	return false, nil
 }
 
-// countFalsePositive counts a filter's wrong answer. A key that is there but only
-// with versions newer than the snapshot is none; where those lie in other blocks
-// the count is a little high.
+// countFalsePositive counts a filter's wrong answer: the key belongs in front of the
+// entry at pos and is not there.
 func (r *Reader) countFalsePositive(b *dataBlock, pos int, key []byte) {
-	if pos > 0 {
-		s, _, ok := b.suffix(pos - 1)
-		p := b.prefix()
-		if ok && len(key) == len(p)+len(s) && bytes.HasPrefix(key, p) && bytes.HasSuffix(key, s) {
-			return
-		}
+	if !b.hasNewer(pos, key) {
+		r.stats.c.Add(statFalsePositives, 1)
 	}
-	r.stats.c.Add(statFalsePositives, 1)
+}
+
+// hasNewer reports whether the entry in front of pos is one of key: a version newer than
+// the snapshot that led to pos. A key with such versions is there, so a filter was right
+// about it. Where those lie in other blocks the answer is wrong.
+func (b *dataBlock) hasNewer(pos int, key []byte) bool {
+	if pos == 0 {
+		return false
+	}
+	s, _, ok := b.suffix(pos - 1)
+	p := b.prefix()
+	return ok && len(key) == len(p)+len(s) && bytes.HasPrefix(key, p) && bytes.HasSuffix(key, s)
 }
 
 // locate returns the block that decides about key at snap, -1 if the file has no

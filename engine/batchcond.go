@@ -1,0 +1,201 @@
+package engine
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/keycodec"
+)
+
+// Conditions of a batch. All of them are about the state right before the batch, whatever
+// the batch itself writes, and are checked in the order in which they were added, with
+// the stripes of the batch locked: nothing can come between the checks and the writes. If
+// one fails, nothing of the batch is written, and Apply returns a *ConditionError with
+// the key of the first that failed and its Op, the number of the operation among those of
+// the batch, from 0 on.
+
+// batchConds are the conditions of a batch.
+type batchConds struct {
+	list    []batchCond
+	stripes stripeSet
+	bytes   int // what they hold, beside the keys of operations
+}
+
+// batchCond is a condition of a batch; positions refer to the batch's keys.
+type batchCond struct {
+	op          int
+	kind        condKind
+	stripe      uint8
+	key, keyEnd uint32 // ordered
+	value, vEnd uint32 // of condValue
+	version     uint64 // of condVersion
+}
+
+// PutIf is Put on the condition that the present item satisfies cond.
+func (b *Batch) PutIf(key Key, value []byte, cond Condition, ttl time.Duration) error {
+	return b.conditional(key, cond, len(value), func() error { return b.Put(key, value, ttl) })
+}
+
+// PutIfAbsent is Put on the condition that the key has no item.
+func (b *Batch) PutIfAbsent(key Key, value []byte, ttl time.Duration) error {
+	return b.PutIf(key, value, IfAbsent(), ttl)
+}
+
+// PutUntil is Put of an item that expires at a moment, in Unix milliseconds, rather than
+// after a time; 0 means never. Several items can so expire at the same moment. A moment
+// that has passed already is allowed: the item is then never seen, but hides the one
+// before.
+func (b *Batch) PutUntil(key Key, value []byte, expiryMs int64) error {
+	if expiryMs < 0 {
+		return invalid("expiry %d is negative", expiryMs)
+	}
+	if err := checkItem(key, value); err != nil {
+		return err
+	}
+	if err := b.room(len(key.PK) + len(key.SK) + len(value)); err != nil {
+		return err
+	}
+	b.put(key, value, 0, expiryMs)
+	return nil
+}
+
+// PutUntilIf is PutUntil on the condition that the present item satisfies cond.
+func (b *Batch) PutUntilIf(key Key, value []byte, cond Condition, expiryMs int64) error {
+	return b.conditional(key, cond, len(value),
+		func() error { return b.PutUntil(key, value, expiryMs) })
+}
+
+// DeleteIf is Delete on the condition that the present item satisfies cond.
+func (b *Batch) DeleteIf(key Key, cond Condition) error {
+	return b.conditional(key, cond, 0, func() error { return b.Delete(key) })
+}
+
+// Require adds a condition without a write: the batch is committed only if the present
+// item of key satisfies cond. It counts as an operation.
+func (b *Batch) Require(key Key, cond Condition) error {
+	return b.conditional(key, cond, 0, func() error {
+		if err := checkItem(key, nil); err != nil {
+			return err
+		}
+		if err := b.room(len(key.PK) + len(key.SK)); err != nil {
+			return err
+		}
+		b.requires++
+		return nil
+	})
+}
+
+// conditional adds an operation with its condition, or neither.
+func (b *Batch) conditional(key Key, cond Condition, valueBytes int, add func() error) error {
+	held := len(cond.value) + len(key.PK) + len(key.SK)
+	if err := b.room(held + len(key.PK) + len(key.SK) + valueBytes); err != nil {
+		return err
+	}
+	op := b.Len()
+	if err := add(); err != nil || cond.kind == condNone {
+		return err
+	}
+	c := batchCond{
+		op: op, kind: cond.kind, stripe: keycodec.Stripe(key.PK), version: cond.version,
+		key: uint32(len(b.keys)),
+	}
+	b.keys = keycodec.AppendOrdered(b.keys, key)
+	c.keyEnd, c.value = uint32(len(b.keys)), uint32(len(b.keys))
+	b.keys = append(b.keys, cond.value...)
+	c.vEnd = uint32(len(b.keys))
+	if b.conds == nil {
+		b.conds = &batchConds{}
+	}
+	b.conds.list = append(b.conds.list, c)
+	b.conds.stripes.add(c.stripe)
+	b.conds.bytes += held
+	return nil
+}
+
+// hasConds reports whether the batch has conditions.
+func (b *Batch) hasConds() bool { return b.conds != nil && len(b.conds.list) > 0 }
+
+// condition returns a condition of the batch. Its value is a view.
+func (b *Batch) condition(c *batchCond) Condition {
+	return Condition{kind: c.kind, value: b.keys[c.value:c.vEnd], version: c.version}
+}
+
+// holds reports whether a key with the live version e, or without one, satisfies the
+// condition.
+func (c Condition) holds(exists bool, seq base.SeqNum, value []byte) bool {
+	switch c.kind {
+	case condAbsent:
+		return !exists
+	case condPresent:
+		return exists
+	case condValue:
+		return exists && bytes.Equal(value, c.value)
+	case condVersion:
+		return exists && uint64(seq) == c.version
+	}
+	return true
+}
+
+// fewConds is up to how many conditions are checked one by one.
+const fewConds = 4
+
+// checkConds checks the conditions of a batch. Requires: their stripes are locked.
+func (db *DB) checkConds(b *Batch) error {
+	if len(b.conds.list) > fewConds {
+		return db.checkManyConds(b)
+	}
+	for i := range b.conds.list {
+		c := &b.conds.list[i]
+		var e base.Entry
+		key := b.keys[c.key:c.keyEnd]
+		found, err := db.stripes[c.stripe].Get(key, db.hash(key), base.MaxSeqNum, &e)
+		if err != nil {
+			return db.readError(err)
+		}
+		exists := found && db.live(&e)
+		if !b.condition(c).holds(exists, e.Seq, e.Value) {
+			return b.failed(c, exists, e.Seq)
+		}
+	}
+	return nil
+}
+
+// checkManyConds is checkConds with one search for all keys.
+func (db *DB) checkManyConds(b *Batch) error {
+	l := getLookups()
+	defer putLookups(l)
+	for i := range b.conds.list {
+		c := &b.conds.list[i]
+		l.addOrdered(c.stripe, b.keys[c.key:c.keyEnd])
+	}
+	l.group(db.env.Seed)
+	if err := l.run(db.calls.ctx, db, base.MaxSeqNum); err != nil {
+		return err
+	}
+	now := db.nowMs()
+	var first *base.Lookup
+	for i := range l.list {
+		f := &l.list[i]
+		c := &b.conds.list[f.Index]
+		if b.condition(c).holds(f.Live(now), f.Seq, f.Value) {
+			continue
+		}
+		if first == nil || f.Index < first.Index {
+			first = f
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	return b.failed(&b.conds.list[first.Index], first.Live(now), first.Seq)
+}
+
+// failed returns the error of a condition that does not hold.
+func (b *Batch) failed(c *batchCond, exists bool, seq base.SeqNum) error {
+	e := &ConditionError{Key: keyOf(b.keys[c.key:c.keyEnd]), Op: c.op, Exists: exists}
+	if exists {
+		e.Version = uint64(seq)
+	}
+	return e
+}

@@ -1,0 +1,125 @@
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/kstonedb/kstone/engine"
+	"pgregory.net/rapid"
+)
+
+// condBatch applies a batch with conditions, some of which fail.
+func (m *machine) condBatch(t *rapid.T) {
+	before, after := m.live(m.items), maps.Clone(m.items)
+	b := engine.NewBatch()
+	failed := -1
+	var failedKey engine.Key
+	for range rapid.IntRange(1, 12).Draw(t, "ops") {
+		k, v := drawKey(t), drawValue(t)
+		cond, holds := m.drawBatchCondition(t, before, k)
+		if !holds && failed < 0 {
+			failed, failedKey = b.Len(), k
+		}
+		it := modelItem{key: k, value: v}
+		switch rapid.IntRange(0, 4).Draw(t, "kind") {
+		case 0:
+			must(t, b.DeleteIf(k, cond))
+			delete(after, id(k))
+		case 1:
+			must(t, b.Require(k, cond))
+		case 2:
+			it.expiry = m.clock.Load() + int64(rapid.IntRange(0, 30).Draw(t, "expiry"))
+			must(t, b.PutUntilIf(k, v, cond, it.expiry))
+			after[id(k)] = it
+		default:
+			must(t, b.PutIf(k, v, cond, 0))
+			after[id(k)] = it
+		}
+	}
+	err := m.db.Apply(ctx, b, nil)
+	if failed < 0 {
+		must(t, err)
+		m.items = after
+		return
+	}
+	var ce *engine.ConditionError
+	_, exists := before[id(failedKey)]
+	if !errors.As(err, &ce) || ce.Op != failed || id(ce.Key) != id(failedKey) ||
+		ce.Exists != exists {
+		t.Fatalf("operation %d on %v should fail (exists %v): %+v",
+			failed, failedKey, exists, err)
+	}
+}
+
+// drawBatchCondition draws a condition that mostly holds.
+func (m *machine) drawBatchCondition(
+	t *rapid.T, items model, k engine.Key,
+) (cond engine.Condition, holds bool) {
+	it, exists := items[id(k)]
+	if rapid.IntRange(0, 9).Draw(t, "wrong") == 0 {
+		exists = !exists
+	}
+	_, there := items[id(k)]
+	if !exists {
+		return engine.IfAbsent(), !there
+	}
+	switch rapid.IntRange(0, 2).Draw(t, "condition") {
+	case 0:
+		return engine.IfValue(it.value), there
+	case 1:
+		stored, err := m.db.GetItem(k)
+		if there {
+			must(t, err)
+		}
+		return engine.IfVersion(stored.Version), there
+	}
+	return engine.IfPresent(), there
+}
+
+// manyReader is what reads many keys at once.
+type manyReader interface {
+	MultiGet(ctx context.Context, keys []engine.Key, r *engine.Results) error
+	MultiHas(ctx context.Context, keys []engine.Key, dst []bool) ([]bool, error)
+}
+
+// multiGet reads many keys of the present and of the snapshots.
+func (m *machine) multiGet(t *rapid.T) {
+	m.compareMany(t, m.items, m.db)
+	for _, s := range m.snaps {
+		m.compareMany(t, s.items, s.snap)
+	}
+}
+
+func (m *machine) compareMany(t *rapid.T, items model, r manyReader) {
+	t.Helper()
+	keys := rapid.SliceOfN(rapid.Custom(drawKey), 0, 40).Draw(t, "keys")
+	live := m.live(items)
+	var found engine.Results
+	must(t, r.MultiGet(ctx, keys, &found))
+	has, err := r.MultiHas(ctx, keys, nil)
+	must(t, err)
+	if found.Len() != len(keys) || len(has) != len(keys) {
+		t.Fatalf("%d keys, %d results, %d answers", len(keys), found.Len(), len(has))
+	}
+	for i, k := range keys {
+		want, there := live[id(k)]
+		it, ok := found.Item(i)
+		if ok != there || has[i] != there || found.Has(i) != there {
+			t.Fatalf("%v: found %v, has %v, want %v", k, ok, has[i], there)
+		}
+		if there && (id(it.Key) != id(k) || !bytes.Equal(it.Value, want.value) ||
+			it.Value == nil || it.Expiry != want.expiry) {
+			t.Fatalf("%v: got %v, want %v", k, it, want)
+		}
+	}
+	var numbers []int
+	for i := range found.All() {
+		numbers = append(numbers, i)
+	}
+	if !slices.IsSorted(numbers) {
+		t.Fatalf("numbers %v", numbers)
+	}
+}

@@ -1,0 +1,244 @@
+package engine
+
+import (
+	"context"
+	"iter"
+
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/memtable"
+)
+
+// Results are the items that a MultiGet has found, in the order of its keys. The zero
+// Results is ready; one that is used again saves its memory. It belongs to one goroutine
+// at a time.
+//
+// Ownership: the items are valid until the Results are used again or released, and must
+// not be modified. Item.Clone makes a copy to keep.
+type Results struct {
+	keys  []Key // the caller's
+	items []result
+}
+
+// result is what was found for one key.
+type result struct {
+	value   []byte
+	expiry  int64
+	version uint64
+	found   bool
+}
+
+// Len returns the number of keys that were looked up.
+func (r *Results) Len() int { return len(r.items) }
+
+// Item returns the item of the i-th key; ok is false if it has none.
+func (r *Results) Item(i int) (it Item, ok bool) {
+	f := &r.items[i]
+	if !f.found {
+		return Item{}, false
+	}
+	return Item{Key: r.keys[i], Value: f.value, Expiry: f.expiry, Version: f.version}, true
+}
+
+// Value returns the value of the i-th key; ok is false if it has none.
+func (r *Results) Value(i int) (value []byte, ok bool) {
+	return r.items[i].value, r.items[i].found
+}
+
+// Has reports whether the i-th key has an item.
+func (r *Results) Has(i int) bool { return r.items[i].found }
+
+// All returns the items that were found, with the numbers of their keys, ascending.
+func (r *Results) All() iter.Seq2[int, Item] {
+	return func(yield func(int, Item) bool) {
+		for i := range r.items {
+			if it, ok := r.Item(i); ok && !yield(i, it) {
+				return
+			}
+		}
+	}
+}
+
+// Release lets go of the items and keeps the memory for the next use. Why: until then
+// they keep alive the blocks that they lie in.
+func (r *Results) Release() {
+	clear(r.items)
+	r.items, r.keys = r.items[:0], nil
+}
+
+// prepare makes room for the results of keys.
+func (r *Results) prepare(keys []Key) {
+	r.keys = keys
+	if cap(r.items) < len(keys) {
+		r.items = make([]result, len(keys))
+	}
+	r.items = r.items[:len(keys)]
+}
+
+// take fills in what was found.
+func (r *Results) take(l *lookups, nowMs int64) {
+	for i := range l.list {
+		f := &l.list[i]
+		if !f.Live(nowMs) {
+			r.items[f.Index] = result{}
+			continue
+		}
+		if f.Value == nil {
+			f.Value = []byte{}
+		}
+		r.items[f.Index] = result{f.Value, f.Expiry, uint64(f.Seq), true}
+	}
+}
+
+// MultiGet looks up many keys at once, all at the same moment: no commit lies between
+// them. It is faster than as many calls of Get, the more so the more keys there are, since
+// each filter and index is used for several keys, and each block that holds several of
+// them is decoded once. The same key may be given more than once. Results are in the
+// order of the keys, which they refer to: do not change the keys while r is in use. A
+// key without item is no error. After an error r is empty.
+func (db *DB) MultiGet(ctx context.Context, keys []Key, r *Results) error {
+	return db.multiGet(ctx, keys, r, nil)
+}
+
+// MultiHas tells for many keys at once whether each has an item, at the same moment for
+// all. It returns dst, grown if needed, with one element for each key.
+func (db *DB) MultiHas(ctx context.Context, keys []Key, dst []bool) ([]bool, error) {
+	return db.multiHas(ctx, keys, dst, nil)
+}
+
+// MultiGet is DB.MultiGet in the snapshot.
+func (s *Snapshot) MultiGet(ctx context.Context, keys []Key, r *Results) error {
+	if err := s.check(); err != nil {
+		r.Release()
+		return err
+	}
+	return s.db.multiGet(ctx, keys, r, &s.node)
+}
+
+// MultiHas is DB.MultiHas in the snapshot.
+func (s *Snapshot) MultiHas(ctx context.Context, keys []Key, dst []bool) ([]bool, error) {
+	if err := s.check(); err != nil {
+		return dst, err
+	}
+	return s.db.multiHas(ctx, keys, dst, &s.node)
+}
+
+// multiGet reads at the number of node, or now.
+func (db *DB) multiGet(ctx context.Context, keys []Key, r *Results, node *snapNode) error {
+	r.Release()
+	l := getLookups()
+	defer putLookups(l)
+	if err := l.find(ctx, db, keys, node); err != nil {
+		return err
+	}
+	r.prepare(keys)
+	r.take(l, db.nowMs())
+	return nil
+}
+
+func (db *DB) multiHas(
+	ctx context.Context, keys []Key, dst []bool, node *snapNode,
+) ([]bool, error) {
+	l := getLookups()
+	defer putLookups(l)
+	if err := l.find(ctx, db, keys, node); err != nil {
+		return dst, err
+	}
+	return l.has(dst, db.nowMs()), nil
+}
+
+// find looks keys up at the number of node, or now.
+func (l *lookups) find(ctx context.Context, db *DB, keys []Key, node *snapNode) error {
+	if err := l.addAll(keys); err != nil {
+		return err
+	}
+	if node != nil {
+		return l.read(ctx, db, node.seq)
+	}
+	_, err := l.readNow(ctx, db)
+	return err
+}
+
+// has returns for each key whether it has an item.
+func (l *lookups) has(dst []bool, nowMs int64) []bool {
+	if cap(dst) < len(l.list) {
+		dst = make([]bool, len(l.list))
+	}
+	dst = dst[:len(l.list)]
+	for i := range l.list {
+		dst[l.list[i].Index] = l.list[i].Live(nowMs)
+	}
+	return dst
+}
+
+// MultiGet is DB.MultiGet in the transaction. The Version of an item that the transaction
+// itself has written is 0.
+func (tx *Tx) MultiGet(ctx context.Context, keys []Key, r *Results) error {
+	r.Release()
+	l := getLookups()
+	defer putLookups(l)
+	if err := tx.find(ctx, l, keys); err != nil {
+		return err
+	}
+	r.prepare(keys)
+	r.take(l, tx.db.nowMs())
+	return nil
+}
+
+// MultiHas is DB.MultiHas in the transaction.
+func (tx *Tx) MultiHas(ctx context.Context, keys []Key, dst []bool) ([]bool, error) {
+	l := getLookups()
+	defer putLookups(l)
+	if err := tx.find(ctx, l, keys); err != nil {
+		return dst, err
+	}
+	return l.has(dst, tx.db.nowMs()), nil
+}
+
+// find looks keys up in the transaction's writes and, below them, in its snapshot. Those
+// that its writes do not decide count as read.
+func (tx *Tx) find(ctx context.Context, l *lookups, keys []Key) error {
+	if err := tx.check(); err != nil {
+		return err
+	}
+	if err := l.find(ctx, tx.db, keys, &tx.node); err != nil {
+		return err
+	}
+	var own []byte // the keys that were read
+	if !tx.readOnly {
+		own = make([]byte, 0, len(l.keys))
+	}
+	for id := range tx.overlay {
+		t := tx.overlay[id]
+		ls := l.of(id)
+		for i := range ls {
+			f := &ls[i]
+			if t != nil && written(t, f) || tx.readOnly {
+				continue
+			}
+			from := len(own)
+			own = append(own, f.Key...)
+			tx.keys = append(tx.keys, readKey{uint8(id), own[from:len(own):len(own)]})
+			tx.stripes.add(uint8(id))
+		}
+	}
+	return nil
+}
+
+// written replaces what was found by what the transaction has written. It reports
+// whether it has written about the key.
+func written(t *memtable.Table, f *base.Lookup) bool {
+	var cover base.SeqNum
+	if t.HasRanges() {
+		cover = t.CoverSeq(f.Key, base.MaxSeqNum)
+	}
+	var e base.Entry
+	found := t.Get(f.Key, f.Hash, base.MaxSeqNum, &e)
+	if !found && cover == 0 {
+		return false
+	}
+	e.Key = nil
+	f.Set(&e)
+	f.Seq = 0
+	f.Found = found && e.Seq >= cover
+	return true
+}

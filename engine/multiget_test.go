@@ -1,0 +1,227 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/vfs"
+)
+
+// Goal: many keys at once find what Get finds one by one, in stripes with several runs
+// of several files and with range deletes, from memtables and files, and after a reopen.
+func TestMultiGetFindsWhatGetFinds(t *testing.T) {
+	fsys := vfs.NewMem()
+	o := engine.Options{
+		FileBytes: 64 << 10, MaxRuns: 8, CacheBytes: 1 << 20, Durability: engine.Process,
+		Compression: engine.NoCompression,
+	}
+	db := openOn(t, fsys, o)
+	const seed, partitions, sks = 1, 3, 3000
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	key := func() engine.Key {
+		return pksk(fmt.Sprintf("p%d", rnd.IntN(partitions)), fmt.Sprintf("%06d", rnd.IntN(sks)))
+	}
+	check := func() {
+		t.Helper()
+		var keys []engine.Key
+		for range 2000 {
+			keys = append(keys, key())
+		}
+		var r engine.Results
+		ok(t, db.MultiGet(ctx, keys, &r))
+		for i, k := range keys {
+			v, err := db.Get(k)
+			got, found := r.Value(i)
+			if found != (err == nil) || string(got) != string(v) {
+				t.Fatalf("seed %d, %v: %.20q %v, want %.20q, %v", seed, k, got, found, v, err)
+			}
+		}
+	}
+	for round := range 6 {
+		for i := range 3000 {
+			switch {
+			case i%700 == 0:
+				at := rnd.IntN(sks)
+				lo, hi := fmt.Appendf(nil, "%06d", at), fmt.Appendf(nil, "%06d", at+99)
+				ok(t, db.DeleteRange([]byte("p1"), engine.SKBetween(lo, hi), nil))
+			case i%9 == 0:
+				ok(t, db.Delete(key(), nil))
+			default:
+				v := fmt.Appendf(nil, "%d-%d-%064d", round, i, i)
+				ok(t, db.Put(key(), v, nil))
+			}
+		}
+		check()
+		ok(t, db.Flush(ctx))
+		check()
+	}
+	ok(t, db.Compact(ctx))
+	if m := db.Metrics().Total; m.Files <= m.Runs {
+		t.Errorf("%d files in %d runs: no run has several", m.Files, m.Runs)
+	}
+	check()
+	mustClose(t, db)
+	db = openOn(t, fsys, o)
+	check()
+	mustClose(t, db)
+	wantIs(t, db.MultiGet(ctx, []engine.Key{pk("p")}, new(engine.Results)), engine.ErrClosed)
+}
+
+// Goal: all keys are read at one moment. Method: writers put the same number into all
+// keys by batch, readers never find two numbers.
+func TestMultiGetSeesBatchesWhole(t *testing.T) {
+	db := openMemory(t, engine.Options{FlushRecords: 9, Durability: engine.Process})
+	const keys, rounds = 40, 400
+	var all []engine.Key
+	for i := range keys {
+		all = append(all, pk(fmt.Sprintf("k%d", i)))
+	}
+	put := func(n uint64) error {
+		b := engine.NewBatch()
+		for _, k := range all {
+			if err := b.Put(k, bytesOf(n), 0); err != nil {
+				return err
+			}
+		}
+		return db.Apply(ctx, b, nil)
+	}
+	ok(t, put(0))
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			var r engine.Results
+			last := uint64(0)
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if err := db.MultiGet(ctx, all, &r); err != nil {
+					t.Error(err)
+					return
+				}
+				first, _ := r.Value(0)
+				for i := range all {
+					v, found := r.Value(i)
+					if !found || number(v) != number(first) || number(v) < last {
+						t.Errorf("key %d has %v, the first %v, before it was %d",
+							i, v, first, last)
+						return
+					}
+				}
+				last = number(first)
+			}
+		})
+	}
+	for n := range uint64(rounds) {
+		ok(t, put(n))
+	}
+	close(stop)
+	wg.Wait()
+}
+
+// Each block is loaded once for all keys in it, a key that is absent loads none, and with
+// buffers to reuse nothing is allocated.
+func TestMultiGetReadsEachBlockOnce(t *testing.T) {
+	db := openMemory(t, engine.Options{FilterBits: 16, Compression: engine.NoCompression})
+	const n = 2000
+	keys := make([]engine.Key, n)
+	absent := make([]engine.Key, n)
+	for i := range keys {
+		keys[i] = pksk("p", fmt.Sprintf("%06d", i))
+		absent[i] = pksk("p", fmt.Sprintf("%06d-", i))
+		ok(t, db.Put(keys[i], make([]byte, 100), &engine.WriteOptions{Durability: engine.Process}))
+	}
+	ok(t, db.Flush(ctx))
+	var r engine.Results
+	ok(t, db.MultiGet(ctx, absent, &r))
+	if got := db.Metrics().BlockMisses; got > 1 { // 1 in 65,536 keys passes the filter
+		t.Errorf("%d blocks were read for absent keys", got)
+	}
+	ok(t, db.MultiGet(ctx, keys, &r))
+	blocks := db.Metrics().Total.DiskBytes / (4 << 10)
+	if got := int64(db.Metrics().BlockMisses); got > blocks+2 {
+		t.Errorf("%d blocks were read, the file has about %d", got, blocks)
+	}
+	if raceEnabled {
+		return // the race detector allocates
+	}
+	has := make([]bool, n)
+	for name, f := range map[string]func(){
+		"get": func() { ok(t, db.MultiGet(ctx, keys, &r)) },
+		"has": func() { has, _ = db.MultiHas(ctx, keys, has) },
+	} {
+		if got := testing.AllocsPerRun(20, f); got > 0.5 {
+			t.Errorf("%s allocates %v objects", name, got)
+		}
+	}
+}
+
+// A read that fails is an error, and so are an invalid key and a context that has ended:
+// none of them looks like absent keys.
+func TestMultiGetFails(t *testing.T) {
+	b := &breaker{match: onFile(".sst", vfs.OpReadAt), err: errDisk}
+	db := openOn(t, vfs.NewFault(vfs.NewMem(), b.hook), engine.Options{CacheBytes: 1})
+	defer mustClose(t, db)
+	keys := []engine.Key{pk("a"), pk("b"), pk("c")}
+	for _, k := range keys[:2] {
+		ok(t, db.Put(k, []byte("v"), nil))
+	}
+	ok(t, db.Flush(ctx))
+	var r engine.Results
+	ok(t, db.MultiGet(ctx, keys, &r))
+	b.broken.Store(true)
+	wantIs(t, db.MultiGet(ctx, keys, &r), errDisk)
+	if r.Len() != 0 {
+		t.Errorf("%d results after an error", r.Len())
+	}
+	wantIs(t, second(db.MultiHas(ctx, keys, nil)), errDisk)
+	b.broken.Store(false)
+	ok(t, db.MultiGet(ctx, keys, &r))
+	if !r.Has(0) || !r.Has(1) || r.Has(2) {
+		t.Error("after the disk has recovered not everything is there")
+	}
+	wantIs(t, db.MultiGet(ctx, []engine.Key{pk("a"), {}}, &r), engine.ErrEmptyPK)
+	done, cancel := context.WithCancel(ctx)
+	cancel()
+	wantIs(t, db.MultiGet(done, keys, &r), context.Canceled)
+	snap, err := db.Snapshot()
+	ok(t, err)
+	ok(t, snap.Close())
+	wantIs(t, snap.MultiGet(ctx, keys, &r), engine.ErrClosed)
+	wantIs(t, second(snap.MultiHas(ctx, keys, nil)), engine.ErrClosed)
+}
+
+// A transaction depends on all keys it has read at once.
+func TestMultiGetConflicts(t *testing.T) {
+	db := openMemory(t, engine.Options{})
+	ok(t, db.Put(pk("a"), []byte("1"), nil))
+	for name, change := range map[string]struct {
+		key      engine.Key
+		conflict bool
+	}{
+		"present": {pk("a"), true}, "absent": {pk("b"), true}, "own": {pk("own"), false},
+		"other": {pk("other"), false},
+	} {
+		err := db.Update(ctx, func(tx *engine.Tx) error {
+			ok(t, tx.Put(pk("own"), []byte("mine"), 0))
+			var r engine.Results
+			ok(t, tx.MultiGet(ctx, []engine.Key{pk("a"), pk("b"), pk("own")}, &r))
+			if it, _ := r.Item(2); string(it.Value) != "mine" || it.Version != 0 {
+				t.Errorf("own write is read as %v", it)
+			}
+			return db.Put(change.key, []byte("2"), nil)
+		})
+		if errors.Is(err, engine.ErrConflict) != change.conflict {
+			t.Errorf("%s: %v", name, err)
+		}
+		ok(t, db.Delete(pk("b"), nil))
+	}
+}

@@ -1,0 +1,103 @@
+package sst_test
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/sst"
+)
+
+// checkBatch compares GetBatch, for a random choice of keys that are there and that are
+// not, with Get: what it finds, and what the reader counts.
+func checkBatch(
+	t *testing.T, rnd *rand.Rand, r *sst.Reader, stats *sst.Stats, entries []base.Entry,
+	snap base.SeqNum,
+) {
+	t.Helper()
+	var ls []base.Lookup
+	for range rnd.IntN(60) {
+		key := bytes.Clone(entries[rnd.IntN(len(entries))].Key)
+		switch rnd.IntN(6) {
+		case 0:
+			key = append(key, 1)
+		case 1:
+			key = append([]byte{0}, key...)
+		case 2:
+			key = append(key, 0)
+			key[rnd.IntN(len(key))]++
+		}
+		ls = append(ls, base.Lookup{Key: key, Hash: base.Hash(key, testSeed), Index: 99})
+	}
+	var which []uint32
+	for i := range ls {
+		if rnd.IntN(8) > 0 {
+			which = append(which, uint32(i))
+		}
+	}
+	rnd.Shuffle(len(which), func(i, j int) { which[i], which[j] = which[j], which[i] })
+	start := stats.Snapshot()
+	wanted := make([]base.Entry, len(ls))
+	for _, i := range which {
+		if _, err := r.Get(ls[i].Key, ls[i].Hash, snap, &wanted[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	one := stats.Snapshot()
+	var b sst.Batch
+	if err := r.GetBatch(&b, ls, which, snap); err != nil {
+		t.Fatal(err)
+	}
+	for i := range ls {
+		l, e := &ls[i], &wanted[i]
+		found := e.Kind != 0
+		if l.Found != found || l.Done != found || l.Index != 99 {
+			t.Fatalf("%q at %d: found %v, done %v, want %v", l.Key, snap, l.Found, l.Done, found)
+		}
+		if l.Kind != e.Kind || l.Seq != e.Seq || l.Expiry != e.Expiry ||
+			!bytes.Equal(l.Value, e.Value) {
+			t.Fatalf("%q at %d: %+v, want %v", l.Key, snap, l, e)
+		}
+	}
+	both := stats.Snapshot()
+	if a, b := one.FilterChecks-start.FilterChecks, both.FilterChecks-one.FilterChecks; a != b {
+		t.Fatalf("%d questions to filters, one by one %d", b, a)
+	}
+	negatives := one.FilterNegatives - start.FilterNegatives
+	if b := both.FilterNegatives - one.FilterNegatives; negatives != b {
+		t.Fatalf("%d negative answers, one by one %d", b, negatives)
+	}
+	falses := one.FilterFalsePositives - start.FilterFalsePositives
+	if n := both.FilterFalsePositives - one.FilterFalsePositives; n != falses ||
+		n != b.Stats.FalsePositives {
+		t.Fatalf("%d false positives, %d counted, one by one %d", n, b.Stats.FalsePositives, falses)
+	}
+	checkFiltersOnly(t, r, ls, which, wanted, stats)
+}
+
+// checkFiltersOnly checks that filters alone deny no key that is there and read no data.
+func checkFiltersOnly(
+	t *testing.T, r *sst.Reader, ls []base.Lookup, which []uint32, wanted []base.Entry,
+	stats *sst.Stats,
+) {
+	t.Helper()
+	start := stats.Snapshot()
+	for i := range ls {
+		ls[i] = base.Lookup{Key: ls[i].Key, Hash: ls[i].Hash}
+	}
+	b := sst.Batch{FiltersOnly: true}
+	if err := r.GetBatch(&b, ls, which, base.MaxSeqNum); err != nil {
+		t.Fatal(err)
+	}
+	for i := range wanted {
+		if wanted[i].Kind != 0 && !ls[i].Found {
+			t.Fatalf("filters deny %q", ls[i].Key)
+		}
+	}
+	end := stats.Snapshot()
+	if end.BlockHits != start.BlockHits || end.BlockMisses != start.BlockMisses ||
+		b.Stats.DataReads != 0 {
+		t.Fatal("a data block was read for an answer of filters alone")
+	}
+}
