@@ -1,0 +1,183 @@
+package expr
+
+import "fmt"
+
+// Children returns the direct operands of an expression, in the order of the text form.
+func Children(e Expr) []Expr {
+	switch e := e.(type) {
+	case Cmp:
+		return []Expr{e.L, e.R}
+	case In:
+		return append([]Expr{e.X}, e.List...)
+	case Between:
+		return []Expr{e.X, e.Lo, e.Hi}
+	case BeginsWith:
+		return []Expr{e.X, e.Prefix}
+	case Like:
+		return []Expr{e.X, e.Pattern}
+	case IsNull:
+		return []Expr{e.X}
+	case And:
+		return e.Terms
+	case Or:
+		return e.Terms
+	case Not:
+		return []Expr{e.X}
+	case Row:
+		return e.Items
+	case Contains:
+		return []Expr{e.X, e.Item}
+	case Arith:
+		if e.R == nil {
+			return []Expr{e.L}
+		}
+		return []Expr{e.L, e.R}
+	case Func:
+		return e.Args
+	}
+	return nil
+}
+
+// Walk calls visit for an expression and everything in it, parents first. Where visit
+// returns false, the operands are left out.
+func Walk(e Expr, visit func(Expr) bool) {
+	if e == nil || !visit(e) {
+		return
+	}
+	for _, child := range Children(e) {
+		Walk(child, visit)
+	}
+}
+
+// Rewrite returns the expression with everything in it replaced by what f returns for it,
+// operands first. f is given expressions whose operands are replaced already. The first
+// error ends it.
+func Rewrite(e Expr, f func(Expr) (Expr, error)) (Expr, error) {
+	children := Children(e)
+	if len(children) == 0 {
+		return f(e)
+	}
+	replaced, changed := make([]Expr, len(children)), false
+	for i, child := range children {
+		var err error
+		if replaced[i], err = Rewrite(child, f); err != nil {
+			return nil, err
+		}
+		changed = changed || !same(child, replaced[i])
+	}
+	if changed {
+		e = withChildren(e, replaced)
+	}
+	return f(e)
+}
+
+// same reports whether two leaves are known to be the same; for others it says no.
+func same(a, b Expr) bool {
+	switch a.(type) {
+	case Const, Param, Column, Slot, Agg:
+		switch b.(type) {
+		case Const, Param, Column, Slot, Agg:
+			return a == b
+		}
+	}
+	return false
+}
+
+func withChildren(e Expr, c []Expr) Expr {
+	switch e := e.(type) {
+	case Cmp:
+		return Cmp{e.Op, c[0], c[1]}
+	case In:
+		return In{c[0], c[1:], e.Not}
+	case Between:
+		return Between{c[0], c[1], c[2], e.Not}
+	case BeginsWith:
+		return BeginsWith{c[0], c[1]}
+	case Like:
+		return Like{c[0], c[1], e.Escape, e.Not}
+	case IsNull:
+		return IsNull{c[0], e.Not}
+	case And:
+		return And{c}
+	case Or:
+		return Or{c}
+	case Not:
+		return Not{c[0]}
+	case Row:
+		return Row{c}
+	case Contains:
+		return Contains{c[0], c[1]}
+	case Arith:
+		if len(c) == 1 {
+			return Arith{e.Op, c[0], nil}
+		}
+		return Arith{e.Op, c[0], c[1]}
+	case Func:
+		return Func{e.Name, c}
+	}
+	return e
+}
+
+// Equal reports whether two expressions are the same tree. Subqueries are equal if their
+// queries are the same pointer.
+func Equal(a, b Expr) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	x, y := Children(a), Children(b)
+	if len(x) != len(y) || !equalNode(a, b) {
+		return false
+	}
+	for i := range x {
+		if !Equal(x[i], y[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// equalNode compares everything but the operands.
+func equalNode(a, b Expr) bool {
+	switch a := a.(type) {
+	case Cmp:
+		b, ok := b.(Cmp)
+		return ok && a.Op == b.Op
+	case In:
+		b, ok := b.(In)
+		return ok && a.Not == b.Not
+	case Between:
+		b, ok := b.(Between)
+		return ok && a.Not == b.Not
+	case Like:
+		b, ok := b.(Like)
+		return ok && a.Not == b.Not && a.Escape == b.Escape
+	case IsNull:
+		b, ok := b.(IsNull)
+		return ok && a.Not == b.Not
+	case Arith:
+		b, ok := b.(Arith)
+		return ok && a.Op == b.Op
+	case Func:
+		b, ok := b.(Func)
+		return ok && a.Name == b.Name
+	case Const, Param, Column, Slot, Agg, Subquery:
+		return a == b
+	}
+	return fmt.Sprintf("%T", a) == fmt.Sprintf("%T", b)
+}
+
+// checkDepth refuses trees that are nested too deeply, or have holes in them.
+func checkDepth(e Expr, left int) error {
+	switch {
+	case e == nil:
+		return fmt.Errorf("expr: an operand is missing")
+	case left == 0:
+		return fmt.Errorf("expr: nested more than %d deep", MaxDepth)
+	}
+	for _, child := range Children(e) {
+		if err := checkDepth(child, left-1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
