@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -68,6 +69,7 @@ type powerCut struct {
 	propMin int        // the property has at least this value
 	propMax int
 	copies  []cutCopy // checkpoints begun
+	inner   int       // see cutRun
 }
 
 // cutCopy is a checkpoint. It may hold the commits from lo to hi.
@@ -84,17 +86,22 @@ type cutRun struct {
 	fs    *vfs.CrashFS
 	db    *engine.DB
 	opts  engine.Options
-	large bool   // values that fill log segments
-	dir   string // of checkpoints
+	large bool // values that fill log segments
+	// padding makes the property larger, so that the manifest is soon written anew.
+	padding int
+	dir     string // of checkpoints
 
 	mu      sync.Mutex
 	rnd     *rand.Rand // Guarded by mu, like all below; for cuts only
 	density float64    // of cuts
+	every   int        // cuts before every operation that changes the disk, if not 0
+	inner   int        // the same during the recovery from each
 	most    int        // cuts
 	ops     int
-	now     powerCut // promises of the moment, without a disk
-	begun   int      // commits
-	done    int      // commits that have returned
+	renamed map[string]int // files by the first letters of their new name
+	now     powerCut       // promises of the moment, without a disk
+	begun   int            // commits
+	done    int            // commits that have returned
 	cuts    []powerCut
 }
 
@@ -122,6 +129,14 @@ func (r *cutRun) hook(op vfs.Op) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ops++
+	if op.Kind == vfs.OpRename && r.renamed != nil {
+		r.renamed[filepath.Base(op.NewName)[:3]]++
+	}
+	if cutChances[op.Kind] > 0 && len(r.cuts) < r.most {
+		for range r.every {
+			r.cutLocked(fmt.Sprintf("before operation %d, %s %s", r.ops, op.Kind, op.Name))
+		}
+	}
 	if r.rnd.Float64() < cutChances[op.Kind]*r.density && len(r.cuts) < r.most {
 		r.cutLocked(fmt.Sprintf("before operation %d, %s %s", r.ops, op.Kind, op.Name))
 	}
@@ -141,6 +156,7 @@ func (r *cutRun) cutLocked(where string) {
 	c.where += fmt.Sprintf(" (commits begun %d, done %d, durable %d)", r.begun, r.done, c.acked)
 	c.history = c.history[:r.begun:r.begun]
 	c.copies = append([]cutCopy(nil), c.copies...)
+	c.inner = r.inner
 	r.cuts = append(r.cuts, c)
 }
 
@@ -214,7 +230,8 @@ func (r *cutRun) property() {
 	r.now.propMax++
 	n := r.now.propMax
 	r.mu.Unlock()
-	if err := r.db.SetProperty("n", binary.BigEndian.AppendUint32(nil, uint32(n))); err != nil {
+	value := append(binary.BigEndian.AppendUint32(nil, uint32(n)), make([]byte, r.padding)...)
+	if err := r.db.SetProperty("n", value); err != nil {
 		r.t.Errorf("%s: property: %v", r.where, err)
 		return
 	}

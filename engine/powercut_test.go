@@ -103,6 +103,9 @@ func (c *powerCut) check(t *testing.T, rnd *rand.Rand, again bool) {
 	if again {
 		next.density, next.most = 0.1, 2
 	}
+	if again && c.inner > 0 {
+		next.density, next.every, next.most = 0, c.inner, 1000
+	}
 	next.opts.MustExist = c.exists
 	next.now.exists = c.exists
 	next.open()

@@ -1,0 +1,191 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/vfs"
+)
+
+// liesEnv set to "full" makes every read and write a lie, not a sample of them.
+const liesEnv = "KSTONE_LIES"
+
+// lieOptions make every read one of the file system.
+var lieOptions = engine.Options{
+	CacheBytes: 1, BlockBytes: 1 << 10, FileBytes: 64 << 10, MaxRuns: 2, MaxOpenFiles: 16,
+	CompactionWorkers: 1, MemtableBytes: 1 << 20, LogBytes: 8 << 20,
+}
+
+// lieScript fills a database so that it has files that were used again, a log, and a
+// manifest with some edits. It returns the first error.
+func lieScript(fsys vfs.FS) (want map[string]string, err error) {
+	db, err := engine.OpenFS(fsys, "db", &lieOptions)
+	if err != nil {
+		return nil, err
+	}
+	want = map[string]string{}
+	put := func(round, n int) error {
+		b := engine.NewBatch()
+		for i := range n {
+			k, v := pksk(fmt.Sprintf("p%d", i%3), fmt.Sprintf("%03d", i)), fmt.Sprintf(
+				"value %d of round %d %s", i, round, strings.Repeat("x", i%50))
+			if err := b.Put(k, []byte(v), 0); err != nil {
+				return err
+			}
+			want[id(k)] = v
+		}
+		return db.Apply(ctx, b, nil)
+	}
+	for round := range 4 {
+		err = errors.Join(err, put(round, 120-20*round), db.Flush(ctx))
+		if round == 2 {
+			err = errors.Join(err, db.Compact(ctx), db.SetProperty("p", []byte("property")))
+		}
+	}
+	for i := range 10 {
+		k := pksk("p1", fmt.Sprintf("%03d", 3*i+1))
+		err = errors.Join(err, db.Delete(k, nil))
+		delete(want, id(k))
+	}
+	err = errors.Join(err, put(9, 5))
+	return want, errors.Join(err, db.Close())
+}
+
+// lieOutcome reads everything in all ways. It returns whether an error showed, and fails
+// the test if anything read is wrong.
+func lieOutcome(t *testing.T, what string, fsys vfs.FS, want map[string]string) (seen bool) {
+	t.Helper()
+	check := func(err error) bool {
+		if err != nil {
+			seen = true
+			if !errors.Is(err, engine.ErrCorrupt) {
+				t.Errorf("%s: an error that does not speak of damage: %v", what, err)
+			}
+		}
+		return err == nil
+	}
+	db, err := engine.OpenFS(fsys, "db", &lieOptions)
+	if !check(err) {
+		return true
+	}
+	defer func() { check(db.Close()) }()
+	for i := range 120 {
+		k := pksk(fmt.Sprintf("p%d", i%3), fmt.Sprintf("%03d", i))
+		v, err := db.Get(k)
+		if errors.Is(err, engine.ErrNotFound) {
+			err = nil
+		}
+		if check(err) && string(v) != want[id(k)] {
+			t.Errorf("%s: %v is %q, want %q", what, k, v, want[id(k)])
+		}
+	}
+	for _, reverse := range []bool{false, true} {
+		n := 0
+		for it, err := range db.Scan(ctx, engine.Scan{Reverse: reverse}) {
+			if !check(err) {
+				n = len(want)
+				break
+			}
+			if n++; string(it.Value) != want[id(it.Key)] {
+				t.Errorf("%s: the scan shows %v as %q", what, it.Key, it.Value)
+			}
+		}
+		if n != len(want) {
+			t.Errorf("%s: the scan has %d items, want %d", what, n, len(want))
+		}
+	}
+	if p, _ := db.Property("p"); string(p) != "property" {
+		t.Errorf("%s: the property is %q", what, p)
+	}
+	check(second(db.Verify(ctx, nil)))
+	return seen
+}
+
+// Goal: a file system that returns other bytes than were written, be they older ones of the
+// same place, of another place, or half of each, is never believed: a read is right or an
+// error that matches ErrCorrupt. Method: one read of a database's files is a lie, for each
+// read there is and each lie.
+func TestReadsThatLieAreNoticed(t *testing.T) {
+	within(t, 10*time.Minute, "lies", func() {
+		l := newLiar(vfs.NewMem())
+		want, err := lieScript(l)
+		ok(t, err)
+		copied := func() *vfs.MemFS {
+			mem, err := filesBelow(l.FS, "db")
+			ok(t, err)
+			return mem
+		}
+		truth := l.over(copied(), "", 0)
+		if lieOutcome(t, "the truth", truth, want) {
+			t.Fatal("the truth is refused")
+		}
+		cases, noticed := 0, 0
+		for _, kind := range readLies {
+			for at := 1; at <= truth.reads; at += lieStep(truth.reads) {
+				lying := l.over(copied(), kind, at)
+				seen := lieOutcome(t, fmt.Sprintf("read %d %s", at, kind), lying, want)
+				if lying.told == "" {
+					continue
+				}
+				if cases++; seen {
+					noticed++
+				}
+				if t.Failed() {
+					t.Fatalf("read %d: %s", at, lying.told)
+				}
+			}
+		}
+		t.Logf("%d reads, %d lies, %d were errors, the others did no harm", truth.reads, cases,
+			noticed)
+		if noticed < cases/2 {
+			t.Errorf("only %d of %d lies were noticed", noticed, cases)
+		}
+	})
+}
+
+// Goal: the same for writes that were acknowledged and not made, made in part, or made in
+// another place, at any time in the life of a database.
+func TestWritesThatLieAreNoticed(t *testing.T) {
+	within(t, 10*time.Minute, "lies", func() {
+		l := newLiar(vfs.NewMem())
+		want, err := lieScript(l)
+		ok(t, err)
+		cases, noticed := 0, 0
+		for _, kind := range writeLies {
+			for at := 1; at <= l.writes; at += lieStep(l.writes) {
+				lying := newLiar(vfs.NewMem())
+				lying.kind, lying.at = kind, at
+				cases++
+				if _, err := lieScript(lying); err != nil {
+					noticed++ // at work
+					continue
+				}
+				what := fmt.Sprintf("write %d: %s", at, lying.told)
+				if lieOutcome(t, what, lying.FS, want) {
+					noticed++
+				}
+				if t.Failed() {
+					return
+				}
+			}
+		}
+		t.Logf("%d writes, %d lies, %d were errors, the others did no harm", l.writes, cases,
+			noticed)
+	})
+}
+
+// lieStep is the distance between the reads or writes that are lies.
+func lieStep(n int) int {
+	switch {
+	case os.Getenv(liesEnv) == "full":
+		return 1
+	case raceEnabled, testing.Short():
+		return max(1, n/20)
+	}
+	return max(1, n/60)
+}
