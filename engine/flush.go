@@ -71,18 +71,19 @@ func (db *DB) pickFlush() []uint8 {
 }
 
 // pickDeletes returns the stripes whose memtables hold deletions for at least a twentieth
-// of what is in their files, counting a range tombstone as merges do.
+// of what is in their files, or any range tombstone: an idle merge takes that much, too.
 func (db *DB) pickDeletes() (ids []uint8) {
 	for i := range db.stripes {
 		v := db.stripes[i].View()
 		if v == nil {
 			return nil
 		}
-		deletes, entries := 256*v.Active.Ranges()+v.Active.Tombstones(), uint64(0)
+		entries := uint64(0)
 		for _, r := range v.Runs {
 			entries += r.Info.Entries
 		}
-		if entries > 0 && uint64(deletes) >= max(1, entries/20) {
+		deletes := uint64(v.Active.Tombstones())
+		if entries > 0 && (v.Active.Ranges() > 0 || deletes >= max(1, entries/20)) {
 			ids = append(ids, uint8(i))
 		}
 	}

@@ -293,6 +293,7 @@ func (g *gathering) attach(m *merge, i int) error {
 		ReadAheadBytes: mergeReadAhead / len(g.parts),
 		FirstRows:      mergeBatch,
 		MaxRows:        mergeBatch,
+		Ctx:            g.it.ctx,
 	}
 	if g.limit > 0 {
 		b.FirstRows = min(mergeBatch, 1+g.limit/len(g.parts))

@@ -254,6 +254,7 @@ func (it *Item) set(e *base.Entry) {
 // top if there is one.
 func (it *iteration) open(id uint8, b stripe.Bounds, r reader) error {
 	s := &it.db.stripes[id]
+	b.Ctx = it.ctx
 	if r.tx != nil {
 		return it.cursor.OpenWith(s, b, r.tx.overlay[id])
 	}
@@ -357,6 +358,7 @@ func (it *iteration) scanMerged(
 		ReadAheadBytes: mergeReadAhead / len(p.stripes),
 		FirstRows:      mergeBatch,
 		MaxRows:        mergeBatch,
+		Ctx:            it.ctx,
 	}
 	if s.Limit > 0 {
 		b.FirstRows = min(mergeBatch, 1+s.Limit/len(p.stripes))

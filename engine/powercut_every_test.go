@@ -36,7 +36,10 @@ var cutScripts = []cutScript{
 	}},
 	{name: "checkpoint", steps: "cckcfck"},
 	{name: "manifest rewrite", padding: 150 << 10, steps: "cpppppcfpppco"},
-	{name: "full segments", large: true, steps: strings.Repeat(strings.Repeat("c", 22)+"f", 4) + "o"},
+	{
+		name: "full segments", large: true,
+		steps: strings.Repeat(strings.Repeat("c", 22)+"f", 4) + "o",
+	},
 	{name: "reopening", steps: "cocofocmo"},
 }
 

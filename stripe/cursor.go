@@ -2,6 +2,7 @@ package stripe
 
 import (
 	"bytes"
+	"context"
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/rangedel"
@@ -20,6 +21,10 @@ type Bounds struct {
 	// FirstRows is about how many rows the caller wants, MaxRows the most that each
 	// source may read at once. 0 stands for 4 and 64.
 	FirstRows, MaxRows int
+	// Ctx, if not nil, ends the reading with its cause. Every source looks at it before
+	// each batch of rows, so that also a reader who is shown nothing, because everything
+	// is deleted, can be stopped.
+	Ctx context.Context //nolint:containedctx // lives as long as the reading
 }
 
 // Cursor iterates over the visible entries of a stripe in one direction: the newest
@@ -106,6 +111,10 @@ func (c *Cursor) add(maxSeq base.SeqNum) *Source {
 	}
 	s := c.sources[n]
 	s.age, s.maxSeq, s.bounds = n, maxSeq, &c.bounds
+	s.ctx, s.err = c.bounds.Ctx, nil
+	if s.ctx != nil {
+		s.done = s.ctx.Done()
+	}
 	c.heap, c.used = append(c.heap, s), n+1
 	return s
 }

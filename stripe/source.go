@@ -2,6 +2,7 @@ package stripe
 
 import (
 	"bytes"
+	"context"
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/cursor"
@@ -38,6 +39,10 @@ type Source struct {
 	most   int  // limit of rows
 	ended  bool // nothing inside of the bounds lies behind the batch
 
+	ctx  context.Context //nolint:containedctx // of the bounds, lives as long as they
+	done <-chan struct{} // of ctx, nil if it never ends
+	err  error           // why the reading was stopped
+
 	inTable bool // which of the two is used
 	table   memtable.Cursor
 	run     runCursor
@@ -62,6 +67,7 @@ func (s *Source) release() {
 	}
 	s.batch.Release(maxBatchRows)
 	s.entry, s.bounds, s.inTable, s.opened = nil, nil, false, false
+	s.ctx, s.done = nil, nil
 }
 
 // Age orders the sources of a cursor: of two versions of a key the one in the source of
@@ -111,6 +117,9 @@ func (s *Source) Restrict(b *Bounds) {
 
 // Err returns the error that ended the movement, nil at an ordinary end.
 func (s *Source) Err() error {
+	if s.err != nil {
+		return s.err
+	}
 	if s.inTable {
 		return s.table.Err()
 	}
@@ -180,8 +189,8 @@ func (s *Source) stepTable(reverse bool) bool {
 func (s *Source) fill(ok bool) bool {
 	b := s.bounds
 	s.batch.Reset()
-	s.at, s.ended = 0, !ok
-	if !ok {
+	s.at, s.ended = 0, !ok || s.stopped()
+	if s.ended {
 		return false
 	}
 	s.batch.Room(s.rows)
@@ -206,6 +215,17 @@ func (s *Source) fill(ok bool) bool {
 	}
 	s.entry = &s.batch.Rows[0]
 	return true
+}
+
+// stopped reports whether the context of the reading has ended.
+func (s *Source) stopped() bool {
+	select {
+	case <-s.done: // never, if it is nil
+		s.err = context.Cause(s.ctx)
+		return true
+	default:
+		return false
+	}
 }
 
 // trim cuts off the rows behind the bound.
