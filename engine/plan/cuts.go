@@ -1,0 +1,370 @@
+package plan
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/keycodec"
+)
+
+// placement says where a constant stands among the values that a column can hold.
+type placement uint8
+
+const (
+	exact   placement = iota // it is one of them
+	between                  // right behind one of them, which is its floor, and not equal
+	below                    // below all of them
+	above                    // above all of them
+	foreign                  // it cannot be compared with them
+)
+
+// place finds v among the values of a column and returns its floor: the largest value of
+// the column that is not above v, for exact and between. A comparison with v is then one
+// with the floor, of the column's own kind:
+//
+//	x < 1.5 is x <= 1 and x = 1.5 is false, for an integer column
+//
+// Requires: v is not NULL.
+func place(f *keycodec.Field, v expr.Value) (floor expr.Value, p placement) {
+	switch f.Type {
+	case keycodec.TypeInt8, keycodec.TypeInt16, keycodec.TypeInt32, keycodec.TypeInt64:
+		return placeInt(v, math.MaxInt64>>(64-8*widthOf(f.Type)))
+	case keycodec.TypeUint8, keycodec.TypeUint16, keycodec.TypeUint32, keycodec.TypeUint64:
+		return placeUint(v, math.MaxUint64>>(64-8*widthOf(f.Type)))
+	case keycodec.TypeFloat64:
+		return placeFloat(v, math.Nextafter, func(x float64) float64 { return x })
+	case keycodec.TypeFloat32:
+		return placeFloat(v, nextafter32, func(x float64) float64 { return float64(float32(x)) })
+	case keycodec.TypeDecimal:
+		return placeDecimal(v)
+	case keycodec.TypeFixed:
+		return placeFixed(v, f.Scale)
+	case keycodec.TypeTime:
+		return placeTime(v, f.Unit)
+	case keycodec.TypeString:
+		return v, exactIf(v.Kind() == expr.KindString)
+	case keycodec.TypeBytes:
+		return v, exactIf(v.Kind() == expr.KindBytes)
+	case keycodec.TypeBool:
+		return v, exactIf(v.Kind() == expr.KindBool)
+	case keycodec.TypeUUID:
+		return v, exactIf(v.Kind() == expr.KindUUID)
+	case keycodec.TypeIP:
+		return v, exactIf(v.Kind() == expr.KindIP)
+	case keycodec.TypeIPPrefix:
+		return v, exactIf(v.Kind() == expr.KindIPPrefix)
+	}
+	return v, foreign
+}
+
+func exactIf(ok bool) placement {
+	if ok {
+		return exact
+	}
+	return foreign
+}
+
+// widthOf returns the bytes of an integer type, 0 of all other types.
+func widthOf(t keycodec.Type) int {
+	switch t {
+	case keycodec.TypeInt8, keycodec.TypeUint8:
+		return 1
+	case keycodec.TypeInt16, keycodec.TypeUint16:
+		return 2
+	case keycodec.TypeInt32, keycodec.TypeUint32:
+		return 4
+	case keycodec.TypeInt64, keycodec.TypeUint64:
+		return 8
+	}
+	return 0
+}
+
+func placeInt(v expr.Value, largest int64) (expr.Value, placement) {
+	if i, ok := v.AsInt(); ok {
+		switch {
+		case i < -largest-1:
+			return v, below
+		case i > largest:
+			return v, above
+		}
+		return expr.Int(i), exact
+	}
+	at := func(u uint64) expr.Value { return expr.Int(int64(u) - largest - 1) }
+	return searchFloor(v, uint64(largest)*2+1, at)
+}
+
+func placeUint(v expr.Value, largest uint64) (expr.Value, placement) {
+	if u, ok := v.AsUint(); ok {
+		if u > largest {
+			return v, above
+		}
+		return expr.Uint(u), exact
+	}
+	return searchFloor(v, largest, expr.Uint)
+}
+
+func placeFixed(v expr.Value, scale int32) (expr.Value, placement) {
+	if c, ok := v.AsScaled(scale); ok {
+		return expr.Scaled(c, scale), exact
+	}
+	at := func(u uint64) expr.Value { return expr.Scaled(int64(u^1<<63), scale) }
+	return searchFloor(v, math.MaxUint64, at)
+}
+
+// searchFloor finds the floor of a number among at(0) to at(last), which ascend.
+func searchFloor(v expr.Value, last uint64, at func(uint64) expr.Value) (expr.Value, placement) {
+	if !v.Kind().Numeric() {
+		return v, foreign
+	}
+	switch c, _ := expr.Compare(at(0), v); {
+	case c > 0:
+		return v, below
+	case c == 0:
+		return at(0), exact
+	}
+	if c, _ := expr.Compare(at(last), v); c < 0 {
+		return v, above
+	}
+	lo, hi := uint64(0), last // Invariant: at(lo) <= v <= at(hi)
+	for hi-lo > 1 {
+		mid := lo + (hi-lo)/2
+		if c, _ := expr.Compare(at(mid), v); c <= 0 {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	if c, _ := expr.Compare(at(hi), v); c == 0 {
+		return at(hi), exact
+	}
+	floor := at(lo)
+	if c, _ := expr.Compare(floor, v); c == 0 {
+		return floor, exact
+	}
+	return floor, between
+}
+
+// placeFloat places a number among floats that round gives and next steps through.
+func placeFloat(v expr.Value, next func(x, to float64) float64,
+	round func(float64) float64) (expr.Value, placement) {
+	x, ok := v.AsFloat()
+	if !ok {
+		return v, foreign
+	}
+	near := expr.Float(round(x))
+	switch c, _ := expr.Compare(near, v); {
+	case c == 0:
+		return near, exact
+	case c < 0:
+		return near, between
+	}
+	// Rounding went up, so the next lower one is below v.
+	return expr.Float(next(round(x), math.Inf(-1))), between
+}
+
+func nextafter32(x, to float64) float64 {
+	return float64(math.Nextafter32(float32(x), float32(to)))
+}
+
+// placeDecimal places a number among all decimals.
+func placeDecimal(v expr.Value) (expr.Value, placement) {
+	switch v.Kind() {
+	case expr.KindInt, expr.KindUint, expr.KindDecimal:
+		return v, exact
+	case expr.KindFloat:
+		x, _ := v.AsFloat()
+		switch {
+		case x != x || math.IsInf(x, -1):
+			return v, below
+		case math.IsInf(x, 1):
+			return v, above
+		}
+		// 767 significant digits are the most that a float64 has.
+		d, err := keycodec.ParseDecimal(strconv.FormatFloat(x, 'e', 766, 64))
+		return expr.Decimal(d), exactIf(err == nil)
+	}
+	return v, foreign
+}
+
+func placeTime(v expr.Value, u keycodec.Unit) (expr.Value, placement) {
+	t, ok := v.AsTime()
+	if !ok {
+		return v, foreign
+	}
+	var buf [12]byte
+	encoded, err := keycodec.AppendTime(buf[:0], t, u)
+	if err != nil {
+		if t.Unix() < 0 {
+			return v, below
+		}
+		return v, above
+	}
+	cut, _, err := keycodec.DecodeTime(encoded, u)
+	if err != nil {
+		return v, above
+	}
+	if cut.Equal(t) {
+		return v, exact
+	}
+	return expr.Time(cut), between
+}
+
+// appendField appends the encoding of a value of the column that place has returned, or
+// of NULL. ok is false, and dst as it was, if the column has no room for it.
+func appendField(dst []byte, f *keycodec.Field, v expr.Value) (out []byte, ok bool) {
+	start := len(dst)
+	out, ok = dst, true
+	switch {
+	case v.IsNull():
+		ok = f.Nullable
+		out = keycodec.AppendNull(out, f.NullsLast != f.Desc)
+	default:
+		if f.Nullable {
+			out = keycodec.AppendNotNull(out)
+		}
+		out, ok = appendPayload(out, f, v)
+	}
+	if !ok {
+		return dst, false
+	}
+	if f.Desc {
+		keycodec.InvertFrom(out, start)
+	}
+	return out, true
+}
+
+// appendPayload appends the ascending encoding of a value that is not NULL. Requires: the
+// value is of the kind that place returns for the column.
+func appendPayload(dst []byte, f *keycodec.Field, v expr.Value) ([]byte, bool) {
+	switch f.Type {
+	case keycodec.TypeString:
+		s, ok := v.AsString()
+		return keycodec.AppendString(dst, f.Collation.Fold(s)), ok
+	case keycodec.TypeBytes:
+		s, ok := v.AsBytes()
+		return keycodec.AppendString(dst, s), ok
+	case keycodec.TypeInt64, keycodec.TypeInt8, keycodec.TypeInt16, keycodec.TypeInt32:
+		i, ok := v.AsInt()
+		return appendInt(dst, i, widthOf(f.Type)), ok
+	case keycodec.TypeUint64, keycodec.TypeUint8, keycodec.TypeUint16, keycodec.TypeUint32:
+		u, ok := v.AsUint()
+		return appendUint(dst, u, widthOf(f.Type)), ok
+	case keycodec.TypeFloat64:
+		x, ok := v.AsFloat()
+		return keycodec.AppendFloat64(dst, x), ok
+	case keycodec.TypeFloat32:
+		x, ok := v.AsFloat()
+		return keycodec.AppendFloat32(dst, float32(x)), ok
+	case keycodec.TypeTime:
+		t, _ := v.AsTime()
+		dst, err := keycodec.AppendTime(dst, t, f.Unit)
+		return dst, err == nil
+	case keycodec.TypeUUID:
+		u, ok := v.AsUUID()
+		return keycodec.AppendUUID(dst, u), ok
+	case keycodec.TypeBool:
+		b, ok := v.AsBool()
+		return keycodec.AppendBool(dst, b), ok
+	case keycodec.TypeDecimal:
+		return v.AppendDecimal(dst)
+	case keycodec.TypeFixed:
+		c, ok := v.AsScaled(f.Scale)
+		return keycodec.AppendInt64(dst, c), ok
+	case keycodec.TypeIP:
+		a, _ := v.AsIP()
+		dst, err := keycodec.AppendIP(dst, a)
+		return dst, err == nil
+	case keycodec.TypeIPPrefix:
+		p, _ := v.AsPrefix()
+		dst, err := keycodec.AppendIPPrefix(dst, p)
+		return dst, err == nil
+	}
+	return dst, false
+}
+
+func appendInt(dst []byte, i int64, width int) []byte {
+	switch width {
+	case 1:
+		return keycodec.AppendInt8(dst, int8(i))
+	case 2:
+		return keycodec.AppendInt16(dst, int16(i))
+	case 4:
+		return keycodec.AppendInt32(dst, int32(i))
+	}
+	return keycodec.AppendInt64(dst, i)
+}
+
+func appendUint(dst []byte, u uint64, width int) []byte {
+	switch width {
+	case 1:
+		return keycodec.AppendUint8(dst, uint8(u))
+	case 2:
+		return keycodec.AppendUint16(dst, uint16(u))
+	case 4:
+		return keycodec.AppendUint32(dst, uint32(u))
+	}
+	return keycodec.AppendUint64(dst, u)
+}
+
+// appendOpen appends what the encodings of exactly those texts start with that begin with
+// the text v. ok is false, and dst as it was, if the column holds no such texts.
+func appendOpen(dst []byte, f *keycodec.Field, v expr.Value) (out []byte, ok bool) {
+	text, ok := v.AsString()
+	if f.Type == keycodec.TypeBytes {
+		text, ok = v.AsBytes()
+	} else if f.Type != keycodec.TypeString {
+		return dst, false
+	}
+	if !ok {
+		return dst, false
+	}
+	start := len(dst)
+	out = dst
+	if f.Nullable {
+		out = keycodec.AppendNotNull(out)
+	}
+	out = keycodec.PrefixString(out, f.Collation.Fold(text))
+	if f.Desc {
+		keycodec.InvertFrom(out, start)
+	}
+	return out, true
+}
+
+// extremes returns the encodings that sort first and last among those of values of the
+// column, nil where there are none or they need not be known: nothing sorts before bytes
+// that are all zero, or behind bytes that are all FF.
+func extremes(f *keycodec.Field) (first, last []byte) {
+	var low, high expr.Value
+	switch f.Type {
+	case keycodec.TypeInt8, keycodec.TypeInt16, keycodec.TypeInt32, keycodec.TypeInt64:
+		largest := int64(math.MaxInt64) >> (64 - 8*widthOf(f.Type))
+		low, high = expr.Int(-largest-1), expr.Int(largest)
+	case keycodec.TypeUint8, keycodec.TypeUint16, keycodec.TypeUint32, keycodec.TypeUint64:
+		low, high = expr.Uint(0), expr.Uint(math.MaxUint64>>(64-8*widthOf(f.Type)))
+	case keycodec.TypeFloat32, keycodec.TypeFloat64:
+		low, high = expr.Float(math.NaN()), expr.Float(math.Inf(1))
+	case keycodec.TypeBool:
+		low, high = expr.Bool(false), expr.Bool(true)
+	case keycodec.TypeFixed:
+		low, high = expr.Scaled(math.MinInt64, f.Scale), expr.Scaled(math.MaxInt64, f.Scale)
+	case keycodec.TypeString:
+		low = expr.String("")
+	case keycodec.TypeBytes:
+		low = expr.BytesOf("")
+	case keycodec.TypeUUID:
+		low = expr.UUID([16]byte{})
+		high = expr.UUID([16]byte{255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
+			255, 255, 255, 255})
+	}
+	if !low.IsNull() {
+		first, _ = appendField(nil, f, low)
+	}
+	if !high.IsNull() {
+		last, _ = appendField(nil, f, high)
+	}
+	if f.Desc {
+		first, last = last, first
+	}
+	return first, last
+}

@@ -1,0 +1,336 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/keycodec"
+)
+
+var (
+	trueExpr  expr.Expr = expr.Const{Value: expr.Bool(true)}
+	falseExpr expr.Expr = expr.Const{Value: expr.Bool(false)}
+)
+
+// ColumnInfo describes a column of a predicate. It reports false for lists, and for columns
+// that it does not know.
+type ColumnInfo func(source, ordinal int) (keycodec.Field, bool)
+
+// Normalise returns a predicate that is true of the same rows, and otherwise false or
+// unknown. It is for conditions, where the two are the same; under a NOT they are not.
+//
+// NOT is gone, but in front of what cannot be turned around; BETWEEN, rows and LIKE
+// with a fixed beginning have become comparisons. Comparisons of a column with something
+// constant have the column on the left. Constant parts are replaced by their values, NULL
+// among them by false. AND and OR do not contain their own kind, equal terms, or
+// several lists of one column; lists are sorted, without repetition.
+//
+// Parameters stay: nothing depends on what they will be. The result may share parts with
+// e, which is not changed.
+func Normalise(e expr.Expr) expr.Expr { return NormaliseFor(e, nil, nil) }
+
+// NormaliseFor is Normalise with more knowledge. With columns, constants become values
+// of the column that they are compared with (x < 1.5 of an integer is x <= 1), and columns
+// without NULLs are known. With params, parameters are replaced by their values. Both may
+// be nil.
+func NormaliseFor(e expr.Expr, columns ColumnInfo, params []expr.Value) expr.Expr {
+	n := normaliser{columns: columns, params: params}
+	return n.truth(e, true)
+}
+
+type normaliser struct {
+	columns ColumnInfo
+	params  []expr.Value
+}
+
+func isTrue(e expr.Expr) bool {
+	c, ok := e.(expr.Const)
+	return ok && c.Value == expr.Bool(true)
+}
+
+func isFalse(e expr.Expr) bool {
+	c, ok := e.(expr.Const)
+	return ok && (c.Value == expr.Bool(false) || c.IsNull())
+}
+
+func isNull(e expr.Expr) bool {
+	c, ok := e.(expr.Const)
+	return ok && c.IsNull()
+}
+
+// truth returns an expression that is true exactly where e is true or, without want, where
+// e is false.
+func (n *normaliser) truth(e expr.Expr, want bool) expr.Expr {
+	switch e := e.(type) {
+	case expr.Not:
+		return n.truth(e.X, !want)
+	case expr.And:
+		return n.terms(e.Terms, want, want)
+	case expr.Or:
+		return n.terms(e.Terms, !want, want)
+	case expr.Cmp:
+		return n.comparison(e, want)
+	case expr.Between:
+		return n.between(e, want)
+	case expr.In:
+		return n.in(e, want)
+	case expr.IsNull:
+		return n.isNull(e, want)
+	case expr.Like:
+		return n.like(e, want)
+	case expr.BeginsWith:
+		e = expr.BeginsWith{X: n.operand(e.X), Prefix: n.operand(e.Prefix)}
+		if isNull(e.X) || isNull(e.Prefix) {
+			return falseExpr
+		}
+		return n.opaque(e, want)
+	case expr.Contains:
+		e = expr.Contains{X: n.operand(e.X), Item: n.operand(e.Item)}
+		if isNull(e.X) || isNull(e.Item) {
+			return falseExpr
+		}
+		return n.opaque(e, want)
+	case expr.Column:
+		return expr.Cmp{Op: expr.Eq, L: e, R: expr.Const{Value: expr.Bool(want)}}
+	}
+	return n.opaque(n.operand(e), want)
+}
+
+// opaque is for conditions that have no form of their own for the opposite.
+func (n *normaliser) opaque(e expr.Expr, want bool) expr.Expr {
+	if folded, ok := n.fold(e); ok {
+		e = folded
+	}
+	if c, ok := e.(expr.Const); ok {
+		t, err := expr.TruthOf(c.Value)
+		switch {
+		case err != nil: // left for the evaluation to report
+		case t == expr.Unknown, (t == expr.True) != want:
+			return falseExpr
+		default:
+			return trueExpr
+		}
+	}
+	if want {
+		return e
+	}
+	return expr.Not{X: e}
+}
+
+// operand returns an expression whose value is wanted, with constant parts folded.
+func (n *normaliser) operand(e expr.Expr) expr.Expr {
+	switch e.(type) {
+	case expr.Const, expr.Column, expr.Slot, nil:
+		return e
+	}
+	out, err := expr.Rewrite(e, func(e expr.Expr) (expr.Expr, error) {
+		if folded, ok := n.fold(e); ok {
+			return folded, nil
+		}
+		return e, nil
+	})
+	if err != nil {
+		return e
+	}
+	return out
+}
+
+// fold returns the value of an expression whose operands are constants.
+func (n *normaliser) fold(e expr.Expr) (folded expr.Expr, ok bool) {
+	switch e := e.(type) {
+	case expr.Const, expr.Column, expr.Slot, expr.Agg, expr.Subquery, expr.Row:
+		return nil, false
+	case expr.Param:
+		if e.Index < 0 || e.Index >= len(n.params) {
+			return nil, false
+		}
+		return expr.Const{Value: n.params[e.Index]}, true
+	}
+	for _, child := range expr.Children(e) {
+		if _, ok := child.(expr.Const); !ok {
+			return nil, false
+		}
+	}
+	v, err := expr.Eval(e, nil, nil)
+	if err != nil {
+		return nil, false
+	}
+	return expr.Const{Value: v}, true
+}
+
+// constant reports whether an expression has the same value for every row.
+func constant(e expr.Expr) bool {
+	switch e.(type) {
+	case expr.Const, expr.Param:
+		return true
+	}
+	ok := true
+	expr.Walk(e, func(e expr.Expr) bool {
+		switch e.(type) {
+		case expr.Column, expr.Slot, expr.Agg, expr.Subquery, expr.Row:
+			ok = false
+		}
+		return ok
+	})
+	return ok
+}
+
+// terms joins the terms of an AND, if and is set, or of an OR.
+func (n *normaliser) terms(terms []expr.Expr, and, want bool) expr.Expr {
+	out := make([]expr.Expr, 0, len(terms))
+	for _, term := range terms {
+		out = append(out, n.truth(term, want))
+	}
+	return junction(out, and)
+}
+
+// junction returns the AND or OR of normalised terms, which it does not change.
+func junction(terms []expr.Expr, and bool) expr.Expr {
+	flat, decided := flatten(make([]expr.Expr, 0, len(terms)), terms, and)
+	switch {
+	case decided && and:
+		return falseExpr
+	case decided:
+		return trueExpr
+	}
+	if len(flat) > 1 {
+		flat = dropEqual(mergeLists(flat, and))
+	}
+	switch {
+	case len(flat) == 1:
+		return flat[0]
+	case len(flat) == 0 && and:
+		return trueExpr
+	case len(flat) == 0:
+		return falseExpr
+	case and:
+		return expr.And{Terms: flat}
+	}
+	return expr.Or{Terms: flat}
+}
+
+// flatten appends terms, those of the same kind inside them included. decided tells that
+// one of them alone decides.
+func flatten(dst, terms []expr.Expr, and bool) (out []expr.Expr, decided bool) {
+	for _, term := range terms {
+		var sub []expr.Expr
+		switch e := term.(type) {
+		case expr.And:
+			if and {
+				sub = e.Terms
+			}
+		case expr.Or:
+			if !and {
+				sub = e.Terms
+			}
+		case expr.Const:
+			switch {
+			case isTrue(e) && and, isFalse(e) && !and:
+				continue
+			case isTrue(e), isFalse(e):
+				return dst, true
+			}
+		}
+		if sub == nil {
+			dst = append(dst, term)
+		} else if dst, decided = flatten(dst, sub, and); decided {
+			return dst, true
+		}
+	}
+	return dst, false
+}
+
+// fewTerms is up to how many terms equal ones are looked for.
+const fewTerms = 32
+
+// dropEqual removes repeated terms in place.
+func dropEqual(terms []expr.Expr) []expr.Expr {
+	if len(terms) > fewTerms {
+		return terms
+	}
+	kept := terms[:0]
+	for _, term := range terms {
+		if !slices.ContainsFunc(kept, func(e expr.Expr) bool { return expr.Equal(e, term) }) {
+			kept = append(kept, term)
+		}
+	}
+	return kept
+}
+
+// mergeLists joins x = 1 OR x IN (2, 3) to x IN (1, 2, 3), and x <> 1 AND x NOT IN (2, 3)
+// likewise, in place.
+func mergeLists(terms []expr.Expr, and bool) []expr.Expr {
+	first := make(map[expr.Column]int) // where the list of a column stands
+	more := make(map[expr.Column][]expr.Expr)
+	kept := terms[:0]
+	for _, term := range terms {
+		c, items, ok := listOf(term, and)
+		at, seen := first[c]
+		switch {
+		case ok && seen:
+			if more[c] == nil {
+				_, own, _ := listOf(kept[at], and)
+				more[c] = slices.Clone(own)
+			}
+			more[c] = append(more[c], items...)
+			continue
+		case ok:
+			first[c] = len(kept)
+		}
+		kept = append(kept, term)
+	}
+	for c, items := range more {
+		kept[first[c]] = list(c, items, and)
+	}
+	return kept
+}
+
+// listOf takes x = 1 and x IN (…), or with not their opposites, apart.
+func listOf(e expr.Expr, not bool) (c expr.Column, items []expr.Expr, ok bool) {
+	switch e := e.(type) {
+	case expr.Cmp:
+		c, ok = e.L.(expr.Column)
+		if (e.Op == expr.Ne) != not || (e.Op != expr.Eq && e.Op != expr.Ne) || !constant(e.R) {
+			ok = false
+		}
+		return c, []expr.Expr{e.R}, ok
+	case expr.In:
+		c, ok = e.X.(expr.Column)
+		for _, item := range e.List {
+			ok = ok && constant(item)
+		}
+		return c, e.List, ok && e.Not == not
+	}
+	return c, nil, false
+}
+
+// list returns x IN (items), or NOT IN, with the constants sorted and without repetition
+// in front of the other items.
+func list(x expr.Expr, items []expr.Expr, not bool) expr.Expr {
+	values := make([]expr.Value, 0, len(items))
+	out := make([]expr.Expr, 0, len(items))
+	for _, item := range items {
+		if c, ok := item.(expr.Const); ok {
+			values = append(values, c.Value)
+		}
+	}
+	slices.SortStableFunc(values, expr.Order)
+	for i, v := range values {
+		if i == 0 || expr.Order(values[i-1], v) != 0 {
+			out = append(out, expr.Const{Value: v})
+		}
+	}
+	for _, item := range items {
+		if _, ok := item.(expr.Const); !ok {
+			out = append(out, item)
+		}
+	}
+	if len(out) == 1 {
+		op := expr.Eq
+		if not {
+			op = expr.Ne
+		}
+		return expr.Cmp{Op: op, L: x, R: out[0]}
+	}
+	return expr.In{X: x, List: out, Not: not}
+}

@@ -1,0 +1,175 @@
+package plan
+
+import (
+	"github.com/kstonedb/kstone/engine/expr"
+)
+
+// comparison normalises L op R.
+func (n *normaliser) comparison(e expr.Cmp, want bool) expr.Expr {
+	if !want {
+		e.Op = e.Op.Negate()
+	}
+	l, lrow := e.L.(expr.Row)
+	r, rrow := e.R.(expr.Row)
+	if lrow && rrow && len(l.Items) == len(r.Items) && len(l.Items) > 0 {
+		return n.rows(e.Op, l.Items, r.Items)
+	}
+	return n.compare(e.Op, n.operand(e.L), n.operand(e.R))
+}
+
+// compare returns l op r for operands that are normal already.
+func (n *normaliser) compare(op expr.Op, l, r expr.Expr) expr.Expr {
+	if isNull(l) || isNull(r) {
+		return falseExpr
+	}
+	e := expr.Cmp{Op: op, L: l, R: r}
+	if folded, ok := n.fold(e); ok {
+		return n.opaque(folded, true)
+	}
+	if constant(l) && !constant(r) {
+		e = expr.Cmp{Op: op.Swap(), L: r, R: l}
+	}
+	return n.convert(e)
+}
+
+// convert turns the constant of a comparison into a value of the column.
+func (n *normaliser) convert(e expr.Cmp) expr.Expr {
+	column, isColumn := e.L.(expr.Column)
+	c, isConst := e.R.(expr.Const)
+	if !isColumn || !isConst || n.columns == nil {
+		return e
+	}
+	f, ok := n.columns(column.Source, column.Ordinal)
+	if !ok {
+		return e
+	}
+	floor, p := place(&f, c.Value)
+	atLeast := e.Op == expr.Gt || e.Op == expr.Ge
+	switch p {
+	case exact:
+		return expr.Cmp{Op: e.Op, L: column, R: expr.Const{Value: floor}}
+	case between:
+		switch e.Op {
+		case expr.Lt, expr.Le:
+			return expr.Cmp{Op: expr.Le, L: column, R: expr.Const{Value: floor}}
+		case expr.Gt, expr.Ge:
+			return expr.Cmp{Op: expr.Gt, L: column, R: expr.Const{Value: floor}}
+		}
+	case below, above:
+		if e.Op != expr.Eq && e.Op != expr.Ne {
+			if atLeast == (p == below) {
+				return n.isNull(expr.IsNull{X: column}, false)
+			}
+			return falseExpr
+		}
+	case foreign:
+		return e
+	}
+	if e.Op == expr.Ne {
+		return n.isNull(expr.IsNull{X: column}, false)
+	}
+	return falseExpr
+}
+
+func (n *normaliser) between(e expr.Between, want bool) expr.Expr {
+	want = want != e.Not
+	low := n.comparison(expr.Cmp{Op: expr.Ge, L: e.X, R: e.Lo}, want)
+	high := n.comparison(expr.Cmp{Op: expr.Le, L: e.X, R: e.Hi}, want)
+	return junction([]expr.Expr{low, high}, want)
+}
+
+// in normalises X IN (list): the items that are constant become a list, the others
+// comparisons.
+func (n *normaliser) in(e expr.In, want bool) expr.Expr {
+	want = want != e.Not
+	op := expr.Eq
+	if !want {
+		op = expr.Ne
+	}
+	x, isRow := e.X.(expr.Row)
+	operand := e.X
+	if !isRow {
+		operand = n.operand(e.X)
+	}
+	var terms, constants []expr.Expr
+	for _, item := range e.List {
+		row, rowItem := item.(expr.Row)
+		switch {
+		case isRow && rowItem && len(row.Items) == len(x.Items) && len(x.Items) > 0:
+			terms = append(terms, n.rows(op, x.Items, row.Items))
+			continue
+		case isRow || isSubquery(item):
+			return expr.In{X: operand, List: e.List, Not: !want} // of a subquery, or an error
+		}
+		item = n.operand(item)
+		compared := n.compare(op, operand, item)
+		c, isComparison := compared.(expr.Cmp)
+		switch {
+		case isComparison && c.Op == op && constant(item) && !constant(operand):
+			constants = append(constants, c.R)
+		default:
+			terms = append(terms, compared)
+		}
+	}
+	if len(constants) > 0 {
+		terms = append(terms, list(operand, constants, !want))
+	}
+	return junction(terms, !want)
+}
+
+func isSubquery(e expr.Expr) bool {
+	_, ok := e.(expr.Subquery)
+	return ok
+}
+
+// isNull normalises X IS NULL, which is never unknown.
+func (n *normaliser) isNull(e expr.IsNull, want bool) expr.Expr {
+	if row, ok := e.X.(expr.Row); ok {
+		terms := make([]expr.Expr, len(row.Items))
+		for i, item := range row.Items {
+			terms[i] = n.isNull(expr.IsNull{X: item, Not: e.Not}, want)
+		}
+		return junction(terms, want)
+	}
+	e = expr.IsNull{X: n.operand(e.X), Not: e.Not == want}
+	if folded, ok := n.fold(e); ok {
+		return n.opaque(folded, true)
+	}
+	if c, ok := e.X.(expr.Column); ok && n.columns != nil {
+		if f, known := n.columns(c.Source, c.Ordinal); known && !f.Nullable {
+			if e.Not {
+				return trueExpr
+			}
+			return falseExpr
+		}
+	}
+	return e
+}
+
+// like normalises X LIKE pattern. A fixed beginning of the pattern becomes a condition of
+// its own.
+func (n *normaliser) like(e expr.Like, want bool) expr.Expr {
+	want = want != e.Not
+	e = expr.Like{X: n.operand(e.X), Pattern: n.operand(e.Pattern), Escape: e.Escape, Not: !want}
+	c, isConst := e.Pattern.(expr.Const)
+	pattern, isText := c.AsString()
+	if isNull(e.X) || isNull(e.Pattern) {
+		return falseExpr
+	}
+	if _, isColumn := e.X.(expr.Column); !isConst || !isText || !isColumn {
+		return n.opaque(e, true)
+	}
+	text, whole, begins := expr.LikePrefix(pattern, e.Escape)
+	prefix := expr.Const{Value: expr.String(text)}
+	switch {
+	case whole && want:
+		return n.compare(expr.Eq, e.X, prefix)
+	case whole:
+		return n.compare(expr.Ne, e.X, prefix)
+	case begins:
+		return n.opaque(expr.BeginsWith{X: e.X, Prefix: prefix}, want)
+	case text == "" || !want:
+		return e
+	}
+	return junction([]expr.Expr{expr.BeginsWith{X: e.X, Prefix: prefix}, e}, true)
+}

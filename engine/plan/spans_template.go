@@ -1,0 +1,242 @@
+package plan
+
+import (
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/keycodec"
+)
+
+// SpanTemplate is a predicate that is ready to be turned into spans, again and again and
+// with other parameters. It is immutable and may be used concurrently.
+type SpanTemplate struct {
+	key     Key
+	columns []spanColumn
+	nodes   []spanNode
+	kids    []int32
+	atoms   []spanAtom
+	exprs   []expr.Expr // exprs[n] is what nodes[n] was made from
+	root    int32
+	// incomplete says that rows without entries may satisfy the predicate.
+	incomplete bool
+}
+
+// spanColumn is what does not depend on the predicate.
+type spanColumn struct {
+	field       keycodec.Field
+	first, last []byte // see extremes
+	each        bool
+}
+
+// nodeKind is the kind of a spanNode.
+type nodeKind uint8
+
+const (
+	nodeFalse    nodeKind = iota // always node 0
+	nodeTrue                     // always node 1
+	nodeOpaque                   // spans know nothing about it
+	nodeConstant                 // the same for all rows; parameters decide it
+	nodeAtom
+	nodeAnd
+	nodeOr
+)
+
+const (
+	falseNode int32 = 0
+	trueNode  int32 = 1
+)
+
+// constantBit is the bit of masks that tells of nodeConstant. Columns of a key from this one
+// on are left to residuals.
+const constantBit = 63
+
+// spanNode is a node of a predicate. Only AND and OR have children: no NOT is left, so
+// that unknown and false are the same everywhere.
+type spanNode struct {
+	kind     nodeKind
+	col      int8   // of an atom: the position in the key
+	atom     int32  // of an atom: its position in atoms
+	first, n int32  // of AND and OR: the children in kids
+	mask     uint64 // bit c: an atom on column c is in here; see constantBit
+}
+
+// atomOp is what an atom asks of its column.
+type atomOp uint8
+
+const (
+	atomEq atomOp = iota // or, with several operands, IN
+	atomNe               // or NOT IN
+	atomLt
+	atomLe
+	atomGt
+	atomGe
+	atomBegins
+	atomNotBegins
+	atomNull
+	atomNotNull
+)
+
+// spanAtom is a condition on one column of the key.
+type spanAtom struct {
+	op       atomOp
+	col      int
+	operands []expr.Expr // without columns
+}
+
+// CompileSpans prepares a normalised predicate for a key. A nil predicate is true.
+func CompileSpans(key Key, pred expr.Expr) *SpanTemplate {
+	t := &SpanTemplate{key: key}
+	t.columns = make([]spanColumn, len(key.Fields))
+	for i, f := range key.Fields {
+		c := &t.columns[i]
+		c.field = f
+		c.first, c.last = extremes(&f)
+		c.each = i < len(key.Each) && key.Each[i]
+	}
+	t.add(spanNode{kind: nodeFalse}, falseExpr)
+	t.add(spanNode{kind: nodeTrue}, trueExpr)
+	t.root = trueNode
+	if pred != nil {
+		t.root = t.compile(pred)
+	}
+	for c := range t.columns {
+		if t.columns[c].each && t.without(t.root, c) {
+			t.incomplete = true
+		}
+	}
+	return t
+}
+
+// Incomplete reports whether the spans must not be used: rows that have no entry, because
+// a list is empty or NULL, may satisfy the predicate.
+func (t *SpanTemplate) Incomplete() bool { return t.incomplete }
+
+func (t *SpanTemplate) add(n spanNode, e expr.Expr) int32 {
+	t.nodes = append(t.nodes, n)
+	t.exprs = append(t.exprs, e)
+	return int32(len(t.nodes) - 1)
+}
+
+func (t *SpanTemplate) compile(e expr.Expr) int32 {
+	switch e := e.(type) {
+	case expr.Const:
+		if isTrue(e) {
+			return trueNode
+		}
+		if isFalse(e) {
+			return falseNode
+		}
+	case expr.And:
+		return t.compileTerms(nodeAnd, e, e.Terms)
+	case expr.Or:
+		return t.compileTerms(nodeOr, e, e.Terms)
+	default:
+		if a, ok := t.atomOf(e); ok {
+			t.atoms = append(t.atoms, a)
+			return t.add(spanNode{kind: nodeAtom, col: int8(a.col), mask: 1 << a.col,
+				atom: int32(len(t.atoms) - 1)}, e)
+		}
+	}
+	if constant(e) {
+		return t.add(spanNode{kind: nodeConstant, mask: 1 << constantBit}, e)
+	}
+	return t.add(spanNode{kind: nodeOpaque}, e)
+}
+
+func (t *SpanTemplate) compileTerms(kind nodeKind, e expr.Expr, terms []expr.Expr) int32 {
+	kids := make([]int32, 0, len(terms))
+	mask := uint64(0)
+	for _, term := range terms {
+		kid := t.compile(term)
+		kids = append(kids, kid)
+		mask |= t.nodes[kid].mask
+	}
+	first := int32(len(t.kids))
+	t.kids = append(t.kids, kids...)
+	return t.add(spanNode{kind: kind, first: first, n: int32(len(kids)), mask: mask}, e)
+}
+
+// without reports whether the predicate can be true of a row without any element in the
+// list of column c.
+func (t *SpanTemplate) without(n int32, c int) bool {
+	node := t.nodes[n]
+	kids := t.kids[node.first : node.first+node.n]
+	switch node.kind {
+	case nodeFalse:
+		return false
+	case nodeAtom:
+		return int(node.col) != c
+	case nodeAnd:
+		for _, kid := range kids {
+			if !t.without(kid, c) {
+				return false
+			}
+		}
+	case nodeOr:
+		for _, kid := range kids {
+			if t.without(kid, c) {
+				return true
+			}
+		}
+		return false
+	}
+	return true
+}
+
+// atomOf recognises a condition on one column of the key.
+func (t *SpanTemplate) atomOf(e expr.Expr) (a spanAtom, ok bool) {
+	switch e := e.(type) {
+	case expr.Cmp:
+		a.op = [...]atomOp{expr.Eq: atomEq, expr.Ne: atomNe, expr.Lt: atomLt, expr.Le: atomLe,
+			expr.Gt: atomGt, expr.Ge: atomGe}[e.Op]
+		a.operands = []expr.Expr{e.R}
+		a.col, ok = t.column(e.L, false)
+	case expr.In:
+		if e.Not {
+			a.op = atomNe
+		}
+		a.operands = e.List
+		a.col, ok = t.column(e.X, false)
+	case expr.BeginsWith:
+		a.op, a.operands = atomBegins, []expr.Expr{e.Prefix}
+		a.col, ok = t.column(e.X, false)
+	case expr.Not:
+		x, isBegins := e.X.(expr.BeginsWith)
+		if !isBegins {
+			return a, false
+		}
+		a.op, a.operands = atomNotBegins, []expr.Expr{x.Prefix}
+		a.col, ok = t.column(x.X, false)
+	case expr.IsNull:
+		a.op = atomNull
+		if e.Not {
+			a.op = atomNotNull
+		}
+		a.col, ok = t.column(e.X, false)
+	case expr.Contains:
+		a.op, a.operands = atomEq, []expr.Expr{e.Item}
+		a.col, ok = t.column(e.X, true)
+	default:
+		return a, false
+	}
+	for _, operand := range a.operands {
+		if !constant(operand) {
+			return a, false
+		}
+	}
+	return a, ok
+}
+
+// column finds a column of the key. One that holds elements of a list can only be asked
+// for what the list contains, and the others only for the rest. The collation of the
+// condition must be that of the key.
+func (t *SpanTemplate) column(e expr.Expr, each bool) (int, bool) {
+	c, ok := e.(expr.Column)
+	if !ok || c.Source != t.key.Source {
+		return 0, false
+	}
+	for i, ordinal := range t.key.Ordinals {
+		if ordinal == c.Ordinal && i < constantBit {
+			return i, t.columns[i].each == each && t.columns[i].field.Collation == c.Collation
+		}
+	}
+	return 0, false
+}
