@@ -169,30 +169,26 @@ func (db *DB) checkManyConds(b *Batch) error {
 		c := &b.conds.list[i]
 		l.addOrdered(c.stripe, b.keys[c.key:c.keyEnd])
 	}
-	l.group(db.env.Seed)
-	if err := l.run(db.calls.ctx, db, base.MaxSeqNum); err != nil {
+	now := db.nowMs()
+	var failed *ConditionError
+	at := uint32(len(b.conds.list))
+	err := l.run(db.calls.ctx, db, base.MaxSeqNum, func(ls []base.Lookup) {
+		for i := range ls {
+			f := &ls[i]
+			c := &b.conds.list[f.Index]
+			if f.Index < at && !b.condition(c).holds(f.Live(now), f.Seq, f.Value) {
+				at, failed = f.Index, b.failed(c, f.Live(now), f.Seq)
+			}
+		}
+	})
+	if err != nil || failed == nil {
 		return err
 	}
-	now := db.nowMs()
-	var first *base.Lookup
-	for i := range l.list {
-		f := &l.list[i]
-		c := &b.conds.list[f.Index]
-		if b.condition(c).holds(f.Live(now), f.Seq, f.Value) {
-			continue
-		}
-		if first == nil || f.Index < first.Index {
-			first = f
-		}
-	}
-	if first == nil {
-		return nil
-	}
-	return b.failed(&b.conds.list[first.Index], first.Live(now), first.Seq)
+	return failed
 }
 
 // failed returns the error of a condition that does not hold.
-func (b *Batch) failed(c *batchCond, exists bool, seq base.SeqNum) error {
+func (b *Batch) failed(c *batchCond, exists bool, seq base.SeqNum) *ConditionError {
 	e := &ConditionError{Key: keyOf(b.keys[c.key:c.keyEnd]), Op: c.op, Exists: exists}
 	if exists {
 		e.Version = uint64(seq)

@@ -123,3 +123,73 @@ func (m *machine) compareMany(t *rapid.T, items model, r manyReader) {
 		t.Fatalf("numbers %v", numbers)
 	}
 }
+
+// insertNew inserts items of which some are there and some repeat others.
+func (m *machine) insertNew(t *rapid.T) {
+	var items []engine.Item
+	var want []bool
+	for range rapid.IntRange(0, 20).Draw(t, "items") {
+		it := engine.Item{Key: drawKey(t), Value: drawValue(t)}
+		if rapid.IntRange(0, 3).Draw(t, "expires") == 0 {
+			it.Expiry = m.clock.Load() + int64(rapid.IntRange(1, 40).Draw(t, "ms"))
+		}
+		_, there := m.get(it.Key)
+		items, want = append(items, it), append(want, !there)
+		if !there {
+			m.items[id(it.Key)] = modelItem{it.Key, it.Value, it.Expiry}
+		}
+	}
+	got, stats, err := m.db.InsertNew(ctx, items, nil, nil)
+	must(t, err)
+	if !slices.Equal(got, want) {
+		t.Fatalf("inserted %v, want %v", got, want)
+	}
+	fresh := int64(0)
+	for _, w := range want {
+		if w {
+			fresh++
+		}
+	}
+	if stats.Keys != int64(len(items)) || stats.New != fresh || stats.Repeated > stats.Keys-fresh {
+		t.Fatalf("%+v, want %d new of %d", stats, fresh, len(items))
+	}
+}
+
+// filterNew asks which keys are new, now and in the snapshots, exactly and approximately.
+func (m *machine) filterNew(t *rapid.T) {
+	m.compareNew(t, m.items, m.db.FilterNew)
+	for _, s := range m.snaps {
+		m.compareNew(t, s.items, s.snap.FilterNew)
+	}
+}
+
+func (m *machine) compareNew(t *rapid.T, items model, filter func(context.Context, []engine.Key,
+	[]bool, *engine.FilterOptions) ([]bool, engine.DedupStats, error)) {
+	t.Helper()
+	keys := rapid.SliceOfN(rapid.Custom(drawKey), 0, 40).Draw(t, "keys")
+	seen := maps.Clone(m.live(items))
+	var want []bool
+	for _, k := range keys {
+		_, there := seen[id(k)]
+		want = append(want, !there)
+		seen[id(k)] = modelItem{}
+	}
+	got, stats, err := filter(ctx, keys, nil, nil)
+	must(t, err)
+	if !slices.Equal(got, want) {
+		t.Fatalf("%v: new are %v, want %v", keys, got, want)
+	}
+	if int(stats.New) > len(keys) || stats.Keys != int64(len(keys)) {
+		t.Fatalf("%+v of %d keys", stats, len(keys))
+	}
+	got, stats, err = filter(ctx, keys, got, &engine.FilterOptions{Approximate: true})
+	must(t, err)
+	for i := range keys {
+		if got[i] && !want[i] {
+			t.Fatalf("%v is called new approximately", keys[i])
+		}
+	}
+	if stats.DataReads != 0 {
+		t.Fatalf("%d data reads for an approximate answer", stats.DataReads)
+	}
+}

@@ -38,6 +38,8 @@ func TestEngineBehavesLikeASortedMap(t *testing.T) {
 			"batch":        m.batch,
 			"condBatch":    m.condBatch,
 			"multiGet":     m.multiGet,
+			"insertNew":    m.insertNew,
+			"filterNew":    m.filterNew,
 			"update":       m.update,
 			"query":        m.query,
 			"scan":         m.scan,

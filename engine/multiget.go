@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"iter"
 
@@ -75,9 +76,9 @@ func (r *Results) prepare(keys []Key) {
 }
 
 // take fills in what was found.
-func (r *Results) take(l *lookups, nowMs int64) {
-	for i := range l.list {
-		f := &l.list[i]
+func (r *Results) take(ls []base.Lookup, nowMs int64) {
+	for i := range ls {
+		f := &ls[i]
 		if !f.Live(nowMs) {
 			r.items[f.Index] = result{}
 			continue
@@ -127,12 +128,16 @@ func (db *DB) multiGet(ctx context.Context, keys []Key, r *Results, node *snapNo
 	r.Release()
 	l := getLookups()
 	defer putLookups(l)
-	if err := l.find(ctx, db, keys, node); err != nil {
+	if err := l.addAll(keys); err != nil {
 		return err
 	}
 	r.prepare(keys)
-	r.take(l, db.nowMs())
-	return nil
+	now := db.nowMs()
+	err := l.read(ctx, db, node, func(ls []base.Lookup) { r.take(ls, now) })
+	if err != nil {
+		r.Release()
+	}
+	return err
 }
 
 func (db *DB) multiHas(
@@ -140,34 +145,27 @@ func (db *DB) multiHas(
 ) ([]bool, error) {
 	l := getLookups()
 	defer putLookups(l)
-	if err := l.find(ctx, db, keys, node); err != nil {
+	if err := l.addAll(keys); err != nil {
 		return dst, err
 	}
-	return l.has(dst, db.nowMs()), nil
+	dst = sized(dst, len(keys))
+	now := db.nowMs()
+	err := l.read(ctx, db, node, func(ls []base.Lookup) { takeHas(dst, ls, now) })
+	return dst, err
 }
 
-// find looks keys up at the number of node, or now.
-func (l *lookups) find(ctx context.Context, db *DB, keys []Key, node *snapNode) error {
-	if err := l.addAll(keys); err != nil {
-		return err
+func takeHas(dst []bool, ls []base.Lookup, nowMs int64) {
+	for i := range ls {
+		dst[ls[i].Index] = ls[i].Live(nowMs)
 	}
-	if node != nil {
-		return l.read(ctx, db, node.seq)
-	}
-	_, err := l.readNow(ctx, db)
-	return err
 }
 
-// has returns for each key whether it has an item.
-func (l *lookups) has(dst []bool, nowMs int64) []bool {
-	if cap(dst) < len(l.list) {
-		dst = make([]bool, len(l.list))
+// sized returns dst with n elements.
+func sized(dst []bool, n int) []bool {
+	if cap(dst) < n {
+		return make([]bool, n)
 	}
-	dst = dst[:len(l.list)]
-	for i := range l.list {
-		dst[l.list[i].Index] = l.list[i].Live(nowMs)
-	}
-	return dst
+	return dst[:n]
 }
 
 // MultiGet is DB.MultiGet in the transaction. The Version of an item that the transaction
@@ -176,52 +174,49 @@ func (tx *Tx) MultiGet(ctx context.Context, keys []Key, r *Results) error {
 	r.Release()
 	l := getLookups()
 	defer putLookups(l)
-	if err := tx.find(ctx, l, keys); err != nil {
+	if err := l.addAll(keys); err != nil {
 		return err
 	}
 	r.prepare(keys)
-	r.take(l, tx.db.nowMs())
-	return nil
+	now := tx.db.nowMs()
+	err := tx.read(ctx, l, func(ls []base.Lookup) { r.take(ls, now) })
+	if err != nil {
+		r.Release()
+	}
+	return err
 }
 
 // MultiHas is DB.MultiHas in the transaction.
 func (tx *Tx) MultiHas(ctx context.Context, keys []Key, dst []bool) ([]bool, error) {
 	l := getLookups()
 	defer putLookups(l)
-	if err := tx.find(ctx, l, keys); err != nil {
+	if err := l.addAll(keys); err != nil {
 		return dst, err
 	}
-	return l.has(dst, tx.db.nowMs()), nil
+	dst = sized(dst, len(keys))
+	now := tx.db.nowMs()
+	err := tx.read(ctx, l, func(ls []base.Lookup) { takeHas(dst, ls, now) })
+	return dst, err
 }
 
-// find looks keys up in the transaction's writes and, below them, in its snapshot. Those
+// read looks keys up in the transaction's writes and, below them, in its snapshot. Those
 // that its writes do not decide count as read.
-func (tx *Tx) find(ctx context.Context, l *lookups, keys []Key) error {
+func (tx *Tx) read(ctx context.Context, l *lookups, each func(ls []base.Lookup)) error {
 	if err := tx.check(); err != nil {
 		return err
 	}
-	if err := l.find(ctx, tx.db, keys, &tx.node); err != nil {
-		return err
-	}
-	var own []byte // the keys that were read
-	if !tx.readOnly {
-		own = make([]byte, 0, len(l.keys))
-	}
-	for id := range tx.overlay {
-		t := tx.overlay[id]
-		ls := l.of(id)
+	return l.read(ctx, tx.db, &tx.node, func(ls []base.Lookup) {
 		for i := range ls {
 			f := &ls[i]
-			if t != nil && written(t, f) || tx.readOnly {
+			id := l.added[f.Index].stripe
+			if t := tx.overlay[id]; t != nil && written(t, f) || tx.readOnly {
 				continue
 			}
-			from := len(own)
-			own = append(own, f.Key...)
-			tx.keys = append(tx.keys, readKey{uint8(id), own[from:len(own):len(own)]})
-			tx.stripes.add(uint8(id))
+			tx.keys = append(tx.keys, readKey{id, bytes.Clone(f.Key)})
+			tx.stripes.add(id)
 		}
-	}
-	return nil
+		each(ls)
+	})
 }
 
 // written replaces what was found by what the transaction has written. It reports

@@ -146,3 +146,21 @@ func (b *Batch) askFiles(r *Run, ls []base.Lookup, snap base.SeqNum) error {
 	}
 	return nil
 }
+
+// NewestSeq returns a number above which the stripe has no version and no range
+// tombstone. Requires: Lock held (else the answer is stale at once).
+func (s *Stripe) NewestSeq() base.SeqNum {
+	v := s.view.Load()
+	if v == nil {
+		return 0
+	}
+	newest := base.SeqNum(0)
+	v.tables(func(t *memtable.Table) bool {
+		newest = max(newest, t.MaxSeq())
+		return true
+	})
+	for _, r := range v.Runs {
+		newest = max(newest, r.MaxSeq)
+	}
+	return newest
+}

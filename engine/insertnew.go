@@ -1,0 +1,184 @@
+package engine
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/kstonedb/kstone/internal/base"
+)
+
+// InsertNew stores those of items whose keys have no item yet and leaves the others
+// alone, in one commit: no other write comes between looking and writing, a reader sees
+// all that was inserted or nothing, and after a crash all of it is there or nothing. Of
+// several items with equal keys the first counts. It returns inserted, grown if needed,
+// which tells for each item whether it was stored, and how that was found out.
+//
+// The Expiry of an item is kept; those without one get the TTL of o. Version is ignored.
+// If nothing is new nothing is committed. Of concurrent calls for one key exactly one
+// inserts it. All items together may be as large as a batch, MaxBatchBytes. After an
+// error nothing was written, except as DB.Put says.
+func (db *DB) InsertNew(
+	ctx context.Context, items []Item, inserted []bool, o *WriteOptions,
+) ([]bool, DedupStats, error) {
+	in := insertion{db: db, items: items, l: getLookups(), b: getBatch()}
+	defer putLookups(in.l)
+	defer putBatch(in.b)
+	in.isNew = sized(inserted, len(items))
+	d, err := in.prepare(o)
+	if err == nil {
+		err = in.run(ctx, d)
+	}
+	if err != nil {
+		clear(in.isNew)
+		return in.isNew, DedupStats{}, err
+	}
+	in.stats.add(in.l)
+	return in.isNew, in.stats, nil
+}
+
+// insertion is a call of InsertNew. It looks the keys up before it takes locks, since that
+// may read files, and again under the locks in the stripes that have changed meanwhile.
+type insertion struct {
+	db    *DB
+	items []Item
+	ttl   time.Duration
+	l     *lookups
+	b     *Batch
+	isNew []bool
+	stats DedupStats
+
+	seq    base.SeqNum // at which the keys were looked up
+	expiry int64       // of the first of the present items to expire
+}
+
+// prepare checks the arguments and adds the keys.
+func (in *insertion) prepare(o *WriteOptions) (Durability, error) {
+	d, err := in.db.durability(o)
+	if err != nil {
+		return d, err
+	}
+	if o != nil {
+		in.ttl = o.TTL
+	}
+	if in.ttl < 0 {
+		return d, invalid("TTL %v is negative", in.ttl)
+	}
+	total := int64(0)
+	for i := range in.items {
+		it := &in.items[i]
+		if err := checkItem(it.Key, it.Value); err != nil {
+			return d, err
+		}
+		if it.Expiry < 0 {
+			return d, invalid("expiry %d is negative", it.Expiry)
+		}
+		if total += int64(len(it.Key.PK) + len(it.Key.SK) + len(it.Value)); total > MaxBatchBytes {
+			return d, tooLarge("items", total, MaxBatchBytes)
+		}
+		if err := in.l.add(it.Key); err != nil {
+			return d, err
+		}
+	}
+	in.stats.Keys = int64(len(in.items))
+	return d, nil
+}
+
+func (in *insertion) run(ctx context.Context, d Durability) error {
+	db := in.db
+	if err := db.writable(); err != nil {
+		return err
+	}
+	in.seq = db.takeSnapshot(&in.l.node)
+	in.expiry = math.MaxInt64
+	now := db.nowMs()
+	db.metrics.gets.Add(uint64(len(in.items)))
+	err := in.l.run(ctx, db, in.seq, func(ls []base.Lookup) {
+		in.l.markRepeats(ls)
+		for i := range ls {
+			in.take(&ls[i], now)
+		}
+	})
+	db.snaps.release(&in.l.node)
+	if err != nil {
+		return err
+	}
+	if err := in.fill(); err != nil || in.b.Len() == 0 {
+		return err
+	}
+	g := &guard{check: in.recheck}
+	for i := range in.l.added {
+		g.stripes.add(in.l.added[i].stripe)
+	}
+	return db.commit(ctx, in.b, d, g)
+}
+
+// take notes whether a key is new. It reports whether that is another answer than before.
+func (in *insertion) take(f *base.Lookup, nowMs int64) (changed bool) {
+	live := f.Live(nowMs)
+	if live && f.Kind == base.KindPutTTL {
+		in.expiry = min(in.expiry, f.Expiry)
+	}
+	isNew := !live && !in.l.added[f.Index].repeat
+	changed = isNew != in.isNew[f.Index]
+	in.isNew[f.Index] = isNew
+	return changed
+}
+
+// fill makes the batch of the items that are new.
+func (in *insertion) fill() error {
+	in.b.Reset()
+	in.stats.New, in.stats.Repeated = 0, 0
+	for i := range in.items {
+		in.stats.Repeated += count(in.l.added[i].repeat)
+		if !in.isNew[i] {
+			continue
+		}
+		it := &in.items[i]
+		if err := in.b.room(len(it.Key.PK) + len(it.Key.SK) + len(it.Value)); err != nil {
+			return err
+		}
+		ttl := in.ttl
+		if it.Expiry > 0 {
+			ttl = 0
+		}
+		in.b.put(it.Key, it.Value, ttl, it.Expiry)
+		in.stats.New++
+	}
+	return nil
+}
+
+// recheck looks again at what may have changed since the keys were looked up, and makes
+// the batch anew if an answer is another one now. Requires: the stripes of all keys are
+// locked.
+func (in *insertion) recheck() error {
+	db := in.db
+	now := db.nowMs()
+	expired := now >= in.expiry
+	if db.log.LastSeq() == in.seq && !expired {
+		return nil // nobody else has written
+	}
+	changed := false
+	for id := range db.stripes {
+		if in.l.start[id] == in.l.start[id+1] {
+			continue
+		}
+		if db.stripes[id].NewestSeq() <= in.seq && !expired {
+			continue
+		}
+		if err := in.l.runStripes(db, id, id+1, base.MaxSeqNum); err != nil {
+			return db.readError(err)
+		}
+		for i := range in.l.list {
+			changed = in.take(&in.l.list[i], now) || changed
+		}
+	}
+	if !changed {
+		return nil
+	}
+	if err := in.fill(); err != nil {
+		return err
+	}
+	in.b.seal(now)
+	return nil
+}
