@@ -38,6 +38,7 @@ var rows = map[string]int{
 
 	"engine/access": 6,
 	"engine/expr":   6,
+	"engine/store":  6,
 	"engine/schema": 7,
 	"engine/plan":   8,
 	"engine/exec":   9,

@@ -1,0 +1,384 @@
+package engine_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/keycodec"
+)
+
+// bucket returns the PK of partition i of an index that is spread over partitions.
+func bucket(i int) []byte { return fmt.Appendf(nil, "index/%03d", i) }
+
+func buckets(n int) (pks [][]byte) {
+	for i := range n {
+		pks = append(pks, bucket(i))
+	}
+	return pks
+}
+
+// loadBuckets spreads entries 0, 1, … over partitions.
+func loadBuckets(t testing.TB, db *engine.DB, partitions, entries int) {
+	t.Helper()
+	b := engine.NewBatch()
+	for i := range entries {
+		k := engine.Key{PK: bucket(i * 7919 % partitions), SK: fmt.Appendf(nil, "%08d", i)}
+		ok(t, b.Put(k, []byte("0123456789"), 0))
+	}
+	ok(t, db.Apply(ctx, b, nil))
+}
+
+// What a transaction has gathered, counted, or scanned within bounds does not change until
+// it commits, or it fails; what lies beside does not matter, nor what lies before the
+// position it has started from.
+func TestChangesOfAGatheredRangeConflict(t *testing.T) {
+	span := []keycodec.Span{{Start: []byte("b"), End: []byte("d")}, {Start: []byte("m")}}
+	g := engine.Gather{PKs: [][]byte{[]byte("p1"), []byte("p2")}, Spans: span, Limit: 1}
+	after := g
+	after.StartAfter = pksk("p1", "c")
+	byPartition := after
+	byPartition.ByPartition = true
+	scan := engine.Scan{From: []byte("p1"), To: []byte("p3")}
+	read := map[string]func(tx *engine.Tx) error{
+		"gather":       func(tx *engine.Tx) error { return lastError(tx.Gather(ctx, g)) },
+		"after":        func(tx *engine.Tx) error { return lastError(tx.Gather(ctx, after)) },
+		"by partition": func(tx *engine.Tx) error { return lastError(tx.Gather(ctx, byPartition)) },
+		"count":        func(tx *engine.Tx) error { return second(tx.CountGather(ctx, g)) },
+		"scan":         func(tx *engine.Tx) error { return lastError(tx.Scan(ctx, scan)) },
+		"unordered": func(tx *engine.Tx) error {
+			return second(tx.CountScan(ctx, engine.Scan{From: scan.From, To: scan.To}))
+		},
+	}
+	cases := []struct {
+		pk, sk   string
+		conflict string // those who must notice
+	}{
+		{"p1", "c", "gather count scan unordered"},
+		{"p1", "b", "gather count scan unordered"},
+		{"p1", "cc", "gather count scan unordered after by partition"},
+		{"p2", "c", "gather count scan unordered after by partition"},
+		{"p2", "b", "gather count scan unordered by partition"},
+		{"p2", "z", "gather count scan unordered after by partition"},
+		{"p1", "d", "scan unordered"},
+		{"p2", "", "scan unordered"},
+		{"p3", "c", ""},
+		{"p0", "c", ""},
+	}
+	for name, f := range read {
+		for _, c := range cases {
+			db := openMemory(t, engine.Options{Durability: engine.Process})
+			ok(t, db.Put(pksk("p1", "c"), []byte("v"), nil))
+			err := db.Update(ctx, func(tx *engine.Tx) error {
+				ok(t, f(tx))
+				k := engine.Key{PK: []byte(c.pk)}
+				if c.sk != "" {
+					k.SK = []byte(c.sk)
+				}
+				ok(t, db.Put(k, nil, nil))
+				return tx.Put(pk("result"), nil, 0)
+			})
+			want := strings.Contains(c.conflict, name)
+			if got := errors.Is(err, engine.ErrConflict); got != want || err != nil && !got {
+				t.Errorf("%s, write of %s/%s: %v, want a conflict: %v", name, c.pk, c.sk, err, want)
+			}
+		}
+	}
+}
+
+// In a transaction, what it has written itself has version 0, however it is read.
+func TestOwnWritesHaveNoVersion(t *testing.T) {
+	db := openMemory(t, engine.Options{Durability: engine.Process})
+	ok(t, db.Put(pksk("p", "old"), nil, nil))
+	ok(t, db.Update(ctx, func(tx *engine.Tx) error {
+		ok(t, tx.Put(pksk("p", "new"), nil, 0))
+		var got []string
+		note := func(it engine.Item, err error) bool {
+			ok(t, err)
+			got = append(got, fmt.Sprintf("%s:%d", it.Key.SK, it.Version))
+			return true
+		}
+		tx.Query(ctx, engine.Query{PK: []byte("p")})(note)
+		tx.Scan(ctx, engine.Scan{})(note)
+		tx.Gather(ctx, engine.Gather{PKs: [][]byte{[]byte("p")}})(note)
+		if want := "[new:0 old:1 new:0 old:1 new:0 old:1]"; fmt.Sprint(got) != want {
+			t.Errorf("versions %v, want %s", got, want)
+		}
+		return nil
+	}))
+}
+
+// Bad gatherings are refused, by iterations and counts alike, and so are cursors of others.
+func TestBadGathers(t *testing.T) {
+	db := openMemory(t, engine.Options{Durability: engine.Process})
+	pks := buckets(2)
+	good := engine.Gather{PKs: pks}
+	cursor := good.CursorAfter(engine.Item{Key: engine.Key{PK: pks[0], SK: []byte("x")}})
+	span := func(a, b string) keycodec.Span {
+		return keycodec.Span{Start: []byte(a), End: []byte(b)}
+	}
+	pos := engine.Key{SK: []byte("x")}
+	type gather = engine.Gather
+	type spans = []keycodec.Span
+	bad := map[string]struct {
+		g    gather
+		want error
+	}{
+		"limit":      {gather{PKs: pks, Limit: -1}, engine.ErrInvalid},
+		"empty PK":   {gather{PKs: [][]byte{{}}}, engine.ErrEmptyPK},
+		"descending": {gather{PKs: [][]byte{pks[1], pks[0]}}, engine.ErrInvalid},
+		"twice":      {gather{PKs: [][]byte{pks[1], pks[1]}}, engine.ErrInvalid},
+		"too few":    {gather{PKs: pks, Each: make([]spans, 1)}, engine.ErrInvalid},
+		"two lists": {gather{PKs: pks, Each: make([]spans, 2), Spans: spans{{}}},
+			engine.ErrInvalid},
+		"spans": {gather{PKs: pks, Spans: spans{span("b", "c"), span("a", "b")}},
+			engine.ErrInvalid},
+		"open":        {gather{PKs: pks, Spans: spans{{}, span("a", "b")}}, engine.ErrInvalid},
+		"position":    {gather{PKs: pks, StartAfter: pos}, engine.ErrEmptyPK},
+		"damaged":     {gather{PKs: pks, After: cursor[1:]}, engine.ErrInvalidCursor},
+		"other PKs":   {gather{PKs: pks[:1], After: cursor}, engine.ErrInvalidCursor},
+		"other spans": {gather{PKs: pks, Spans: spans{{}}, After: cursor}, engine.ErrInvalidCursor},
+		"other lists": {gather{PKs: pks, Each: make([]spans, 2), After: cursor},
+			engine.ErrInvalidCursor},
+		"other order": {gather{PKs: pks, Reverse: true, After: cursor}, engine.ErrInvalidCursor},
+		"by partition": {gather{PKs: pks, ByPartition: true, After: cursor},
+			engine.ErrInvalidCursor},
+	}
+	for name, c := range bad {
+		t.Run(name, func(t *testing.T) {
+			n := 0
+			for _, err := range db.Gather(ctx, c.g) {
+				wantIs(t, err, c.want)
+				n++
+			}
+			if n != 1 {
+				t.Errorf("%d errors", n)
+			}
+			wantIs(t, second(db.CountGather(ctx, c.g)), c.want)
+		})
+	}
+	for _, g := range []engine.Gather{good, {}, {PKs: pks, After: cursor}} {
+		ok(t, lastError(db.Gather(ctx, g)))
+	}
+	s := engine.Scan{From: []byte("a"), To: []byte("b")}
+	s.After = s.CursorAfter(engine.Item{Key: pk("a")})
+	ok(t, lastError(db.Scan(ctx, s)))
+	for _, other := range []engine.Scan{{From: s.From}, {To: s.To}, {From: s.To, To: s.From}, {}} {
+		other.After = s.After
+		wantIs(t, lastError(db.Scan(ctx, other)), engine.ErrInvalidCursor)
+	}
+	q := engine.Query{PK: []byte("a"), SK: engine.SKRange(nil, nil)}
+	q.After = q.CursorAfter(engine.Item{Key: pksk("a", "x")})
+	ok(t, lastError(db.Query(ctx, q)))
+	q.SK = engine.SKRange(nil, []byte{})
+	wantIs(t, lastError(db.Query(ctx, q)), engine.ErrInvalidCursor)
+}
+
+// blocks returns how many blocks f asks for.
+func blocks(db *engine.DB, f func()) uint64 {
+	before := db.Metrics()
+	f()
+	m := db.Metrics()
+	return m.BlockHits + m.BlockMisses - before.BlockHits - before.BlockMisses
+}
+
+// A scan within bounds asks for no block of a file outside of them, and for few otherwise.
+func TestScanReadsItsBoundsOnly(t *testing.T) {
+	db := openMemory(t, engine.Options{Durability: engine.Process, BlockBytes: 1 << 10})
+	loadBuckets(t, db, 300, 20_000)
+	ok(t, db.Compact(ctx))
+	read := func(s engine.Scan) (items int, asked uint64) {
+		asked = blocks(db, func() { items = len(takeAll(t, db.Scan(ctx, s))) })
+		return items, asked
+	}
+	for _, unordered := range []bool{false, true} {
+		all, whole := read(engine.Scan{Unordered: unordered})
+		for _, s := range []engine.Scan{
+			{From: []byte("index0")}, {To: []byte("index/")}, {From: []byte("a"), To: []byte("b")},
+			{From: bucket(5), To: bucket(5)}, {From: bucket(6), To: bucket(5)}, {To: []byte{}},
+		} {
+			for s.Unordered = unordered; ; s.Reverse = true {
+				if items, n := read(s); n > 0 || items > 0 {
+					t.Errorf("%+v asks for %d blocks and has %d items", s, n, items)
+				}
+				if s.Reverse {
+					break
+				}
+			}
+		}
+		s := engine.Scan{From: bucket(10), To: bucket(20), Unordered: unordered}
+		items, n := read(s)
+		if items < all/31 || items > all/29 || n > whole/3 {
+			t.Errorf("10 of 300 partitions: %d of %d items, %d of %d blocks", items, all, n, whole)
+		}
+	}
+}
+
+// A gathering with a limit reads of each partition little, and nothing of the spans that
+// it does not reach.
+func TestGatherSeeksLazily(t *testing.T) {
+	const n = 16
+	db := openMemory(t, engine.Options{Durability: engine.Process, BlockBytes: 1 << 10})
+	loadBuckets(t, db, n, 20_000)
+	ok(t, db.Compact(ctx))
+	g := engine.Gather{PKs: buckets(n), Each: make([][]keycodec.Span, n), Limit: 10}
+	for i := range g.Each {
+		// Each partition begins somewhere else, and has spans behind that.
+		for j := range 4 {
+			from := fmt.Appendf(nil, "%08d", 1000*i+200*j)
+			to := fmt.Appendf(nil, "%08d", 1000*i+200*j+100)
+			g.Each[i] = append(g.Each[i], keycodec.Span{Start: from, End: to})
+		}
+	}
+	for _, reverse := range []bool{false, true} {
+		g.Reverse = reverse
+		asked := blocks(db, func() {
+			if items := takeAll(t, db.Gather(ctx, g)); len(items) != 10 {
+				t.Fatalf("%d items", len(items))
+			}
+		})
+		if asked > 6 {
+			t.Errorf("reverse %v: 10 items of 2 or 3 spans ask for %d blocks", reverse, asked)
+		}
+	}
+	g = engine.Gather{PKs: buckets(n), Limit: 10}
+	if asked := blocks(db, func() { takeAll(t, db.Gather(ctx, g)) }); asked > n+2 {
+		t.Errorf("10 items of %d partitions ask for %d blocks", n, asked)
+	}
+}
+
+// Gatherings that run beside writers, flushes and merges see whole commits only, in order,
+// and a snapshot that stays.
+func TestGatherWhileWriting(t *testing.T) {
+	const partitions, rows = 24, 40
+	db := openMemory(t, engine.Options{
+		Durability: engine.Process, FlushRecords: 200, BlockBytes: 1 << 10,
+	})
+	write := func(value string) error {
+		b := engine.NewBatch()
+		for i := range partitions * rows {
+			k := engine.Key{PK: bucket(i % partitions), SK: fmt.Appendf(nil, "%04d", i)}
+			if err := b.Put(k, []byte(value), 0); err != nil {
+				return err
+			}
+		}
+		return db.Apply(ctx, b, nil)
+	}
+	ok(t, write("0"))
+	stop := make(chan struct{})
+	var writer sync.WaitGroup
+	defer writer.Wait()
+	defer close(stop)
+	writer.Go(func() {
+		for i := 1; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+				if err := write(fmt.Sprint(i)); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		}
+	})
+	rounds := 60
+	if testing.Short() {
+		rounds = 15
+	}
+	var readers sync.WaitGroup
+	for r := range 3 {
+		readers.Go(func() {
+			for i := range rounds {
+				g := engine.Gather{
+					PKs: buckets(partitions), Reverse: i%2 == 0, ByPartition: r == 2,
+					Spans: []keycodec.Span{{End: []byte("0300")}, {Start: []byte("0500")}},
+				}
+				checkWhole(t, db, &g, partitions*rows-200)
+			}
+		})
+	}
+	readers.Wait()
+}
+
+// checkWhole checks that all values of a gathering are the same, and that it has want items,
+// in order.
+func checkWhole(t *testing.T, db *engine.DB, g *engine.Gather, want int) {
+	var value []byte
+	var got []engine.Key
+	for it, err := range db.Gather(ctx, *g) {
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if value == nil {
+			value = bytes.Clone(it.Value)
+		}
+		if !bytes.Equal(value, it.Value) {
+			t.Errorf("%s has %s, the first had %s", it.Key, it.Value, value)
+			return
+		}
+		got = append(got, it.Clone().Key)
+	}
+	inOrder := slices.IsSortedFunc(got, func(a, b engine.Key) int { return gatherOrder(g, a, b) })
+	if len(got) != want || !inOrder {
+		t.Errorf("%d items, want %d; in order: %v", len(got), want, inOrder)
+	}
+}
+
+// Gatherings and scans within bounds allocate for each call and partition, nothing for
+// items.
+func TestRangesDoNotAllocate(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	db := openMemory(t, engine.Options{Durability: engine.Process})
+	const n = 20_000
+	loadBuckets(t, db, 16, n)
+	pks, half := buckets(16), []byte("00010000")
+	few := []keycodec.Span{{End: half}, {Start: half}}
+	count := func(seq func(func(engine.Item, error) bool)) {
+		items := 0
+		seq(func(_ engine.Item, err error) bool {
+			if err != nil {
+				t.Fatal(err)
+			}
+			items++
+			return true
+		})
+		if items != n {
+			t.Fatalf("%d items", items)
+		}
+	}
+	for _, state := range []string{"memtables", "files"} {
+		scan := engine.Scan{From: pks[0], Unordered: true}
+		gather := func(g engine.Gather) func() {
+			g.PKs = pks
+			return func() { count(db.Gather(ctx, g)) }
+		}
+		for name, f := range map[string]func(){
+			"merged":       gather(engine.Gather{}),
+			"reverse":      gather(engine.Gather{Reverse: true}),
+			"spans":        gather(engine.Gather{Spans: few}),
+			"by partition": gather(engine.Gather{ByPartition: true}),
+			"scan":         func() { count(db.Scan(ctx, scan)) },
+			"count": func() {
+				if c, err := db.CountGather(ctx, engine.Gather{PKs: pks}); c != n || err != nil {
+					t.Fatal(c, err)
+				}
+			},
+		} {
+			if got := testing.AllocsPerRun(5, f); got > 64 {
+				t.Errorf("%s of %s allocates %.0f objects for %d items", name, state, got, n)
+			} else {
+				t.Logf("%s of %s: %.0f objects for %d items", name, state, got, n)
+			}
+		}
+		ok(t, db.Compact(ctx))
+	}
+}

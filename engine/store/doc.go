@@ -1,0 +1,29 @@
+// Package store is the interface through which tables, indexes and plans reach storage.
+// Behind it is the engine of this process ([Local]), one of its transactions ([Tx]), or,
+// later, an ordered key/value engine on other machines.
+//
+// It is small on purpose: what an implementation must have is what ordered engines have in
+// common. [Store] reads single keys, many keys, and ranges in both directions; it commits
+// a [WriteSet] with its conditions as one; it takes snapshots; it states its limits; it
+// keeps a few named values. What only some can do fast is optional: [Counter],
+// [ItemReader], [ResultsReader] and [RangeDeleter], each with a function of this package
+// that does without.
+//
+// # Conditions are data
+//
+// A write set says what it requires of which key: that there is no item, that there is one,
+// that its value or version is a certain one. So a remote engine needs one request, and the
+// local one checks under the locks of its commit. All conditions are about the state before
+// the write set, whatever the set itself writes, and all of them are checked in one step
+// with the writes.
+//
+// # Errors
+//
+// A caller tells apart, with errors.Is: [ErrConditionFailed] (final: the state is another
+// one; a [ConditionError] names the operation), [ErrConflict] (read and decide again),
+// [ErrUnknown] (it may have been written or not), [ErrTooLarge] (split it, see [Limits]),
+// [ErrStale] (take a new snapshot). After all of them but ErrUnknown nothing has been
+// written.
+//
+// Package storetest has the checks that every implementation must pass.
+package store

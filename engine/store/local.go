@@ -1,0 +1,357 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+
+	"github.com/kstonedb/kstone/engine"
+)
+
+// LocalStore is the engine of this process as a Store. Scans hand out the engine's items
+// as they are.
+type LocalStore struct {
+	reader
+	db *engine.DB
+}
+
+var _ interface {
+	Store
+	Counter
+	ItemReader
+	ResultsReader
+	RangeDeleter
+} = (*LocalStore)(nil)
+
+// Local returns the store of an open database, which stays the caller's.
+func Local(db *engine.DB) *LocalStore { return &LocalStore{reader{db}, db} }
+
+// DB returns the database.
+func (s *LocalStore) DB() *engine.DB { return s.db }
+
+// Snapshot implements Store.
+func (s *LocalStore) Snapshot(context.Context) (Snapshot, error) {
+	snap, err := s.db.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	return &localSnapshot{reader{snap}, snap}, nil
+}
+
+// Limits implements Store.
+func (s *LocalStore) Limits() Limits { return localLimits }
+
+var localLimits = Limits{
+	KeyBytes: engine.MaxKeyBytes, ValueBytes: engine.MaxValueBytes,
+	CommitBytes: engine.MaxBatchBytes, PropertyBytes: engine.MaxPropertyBytes,
+}
+
+// Property implements Store.
+func (s *LocalStore) Property(_ context.Context, name string) ([]byte, bool, error) {
+	value, ok := s.db.Property(name)
+	return value, ok, nil
+}
+
+// SetProperty implements Store.
+func (s *LocalStore) SetProperty(_ context.Context, name string, value []byte) error {
+	return s.db.SetProperty(name, value)
+}
+
+// DeleteRange implements RangeDeleter.
+func (s *LocalStore) DeleteRange(_ context.Context, pk []byte, span *Span) error {
+	return s.db.DeleteRange(pk, condition(span), nil)
+}
+
+func condition(span *Span) engine.SKCondition {
+	if span == nil {
+		return engine.SKCondition{}
+	}
+	return engine.SKRange(span.Start, span.End)
+}
+
+// batchPool recycles the batches of commits.
+var batchPool = sync.Pool{New: func() any { return engine.NewBatch() }}
+
+// maxPooledBytes keeps giant batches out of the pool.
+const maxPooledBytes = 1 << 20
+
+// Commit implements Writer. If the database turns read-only over it, the error matches
+// ErrUnknown: what has been logged may be found again when it is opened next.
+func (s *LocalStore) Commit(ctx context.Context, w *WriteSet) error {
+	if err := w.Validate(localLimits); err != nil {
+		return err
+	}
+	var o *engine.WriteOptions
+	if w.Durability != engine.DefaultDurability {
+		o = &engine.WriteOptions{Durability: w.Durability}
+	}
+	if len(w.Ops) == 1 && ctx.Done() == nil {
+		if op := &w.Ops[0]; op.Kind != OpRequire && op.Expiry == 0 {
+			return outcome(s.single(op, o))
+		}
+	}
+	b := batchPool.Get().(*engine.Batch)
+	defer func() {
+		if b.Bytes() <= maxPooledBytes {
+			b.Reset()
+			batchPool.Put(b)
+		}
+	}()
+	for i := range w.Ops {
+		if err := add(b, &w.Ops[i]); err != nil {
+			return err
+		}
+	}
+	return outcome(s.db.Apply(ctx, b, o))
+}
+
+// single writes one operation the short way.
+func (s *LocalStore) single(op *Op, o *engine.WriteOptions) error {
+	cond, err := op.Cond.engine()
+	switch {
+	case err != nil:
+		return err
+	case op.Cond.Kind == CondNone && op.Kind == OpPut:
+		return s.db.Put(op.Key, op.Value, o)
+	case op.Cond.Kind == CondNone:
+		return s.db.Delete(op.Key, o)
+	case op.Kind == OpPut:
+		return s.db.PutIf(op.Key, op.Value, cond, o)
+	}
+	return s.db.DeleteIf(op.Key, cond, o)
+}
+
+// add adds an operation to a batch.
+func add(b *engine.Batch, op *Op) error {
+	cond, err := op.Cond.engine()
+	switch {
+	case err != nil:
+		return err
+	case op.Kind == OpRequire:
+		return b.Require(op.Key, cond)
+	case op.Kind == OpDelete:
+		return b.DeleteIf(op.Key, cond)
+	}
+	return b.PutUntilIf(op.Key, op.Value, cond, op.Expiry)
+}
+
+// outcome gives the error of a commit its class.
+func outcome(err error) error {
+	// ErrReadOnly itself says that the database was opened read-only; with a cause it has
+	// turned so, perhaps over this commit, perhaps before.
+	bare := err == engine.ErrReadOnly //nolint:errorlint // what wraps it is meant not to match
+	if !bare && errors.Is(err, engine.ErrReadOnly) {
+		return fmt.Errorf("%w: %w", ErrUnknown, err)
+	}
+	return err
+}
+
+// localSnapshot is a snapshot of the engine.
+type localSnapshot struct {
+	reader
+	snap *engine.Snapshot
+}
+
+// Close implements Snapshot.
+func (s *localSnapshot) Close() error { return s.snap.Close() }
+
+// TxStore is a transaction of the engine as a ReadWriter.
+type TxStore struct {
+	reader
+	tx *engine.Tx
+}
+
+var _ interface {
+	ReadWriter
+	Counter
+	ItemReader
+	ResultsReader
+	RangeDeleter
+} = (*TxStore)(nil)
+
+// Tx returns a transaction as a store: reads see it, and Commit adds to it.
+func Tx(tx *engine.Tx) *TxStore { return &TxStore{reader{tx}, tx} }
+
+// Commit implements Writer: it checks the conditions at once, by reading, so that they
+// count among what the transaction has read, and adds the writes to those of the
+// transaction. Nothing is stored before the transaction itself is committed.
+func (s *TxStore) Commit(ctx context.Context, w *WriteSet) error {
+	if err := w.Validate(localLimits); err != nil {
+		return err
+	}
+	if err := s.check(ctx, w); err != nil {
+		return err
+	}
+	for i := range w.Ops {
+		op := &w.Ops[i]
+		var err error
+		switch op.Kind {
+		case OpPut:
+			err = s.tx.PutUntil(op.Key, op.Value, op.Expiry)
+		case OpDelete:
+			err = s.tx.Delete(op.Key)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check checks all conditions of the write set.
+func (s *TxStore) check(ctx context.Context, w *WriteSet) error {
+	var keys []Key
+	var ops []int
+	for i := range w.Ops {
+		if w.Ops[i].Cond.Kind != CondNone {
+			keys, ops = append(keys, w.Ops[i].Key), append(ops, i)
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	var found engine.Results
+	if err := s.tx.MultiGet(ctx, keys, &found); err != nil {
+		return err
+	}
+	for j, i := range ops {
+		it, ok := found.Item(j)
+		if !w.Ops[i].Cond.Holds(it, ok) {
+			key := Item{Key: keys[j]}.Clone().Key
+			return &ConditionError{Key: key, Op: i, Exists: ok, Version: it.Version}
+		}
+	}
+	return nil
+}
+
+// DeleteRange implements RangeDeleter.
+func (s *TxStore) DeleteRange(_ context.Context, pk []byte, span *Span) error {
+	return s.tx.DeleteRange(pk, condition(span))
+}
+
+// engineReader is what databases, snapshots and transactions have in common.
+type engineReader interface {
+	AppendGet(dst []byte, key engine.Key) ([]byte, error)
+	GetItem(key engine.Key) (engine.Item, error)
+	MultiGet(ctx context.Context, keys []engine.Key, r *engine.Results) error
+	Scan(ctx context.Context, s engine.Scan) iter.Seq2[engine.Item, error]
+	Gather(ctx context.Context, g engine.Gather) iter.Seq2[engine.Item, error]
+	CountScan(ctx context.Context, s engine.Scan) (int64, error)
+	CountGather(ctx context.Context, g engine.Gather) (int64, error)
+}
+
+// reader makes a Reader of any of them.
+type reader struct{ r engineReader }
+
+// Get implements Reader.
+func (r reader) Get(_ context.Context, dst []byte, key Key) ([]byte, error) {
+	return r.r.AppendGet(dst, key)
+}
+
+// GetItem implements ItemReader.
+func (r reader) GetItem(_ context.Context, key Key) (Item, error) { return r.r.GetItem(key) }
+
+// resultsPool recycles the results of MultiGet.
+var resultsPool = sync.Pool{New: func() any { return new(engine.Results) }}
+
+// MultiGet implements Reader.
+func (r reader) MultiGet(ctx context.Context, keys []Key, found func(int, Item)) error {
+	res := resultsPool.Get().(*engine.Results)
+	defer func() {
+		res.Release()
+		resultsPool.Put(res)
+	}()
+	if err := r.r.MultiGet(ctx, keys, res); err != nil {
+		return err
+	}
+	for i := range keys {
+		if it, ok := res.Item(i); ok {
+			found(i, it)
+		}
+	}
+	return nil
+}
+
+// MultiGetResults implements ResultsReader.
+func (r reader) MultiGetResults(ctx context.Context, keys []Key, res *engine.Results) error {
+	return r.r.MultiGet(ctx, keys, res)
+}
+
+// Scan implements Reader.
+func (r reader) Scan(ctx context.Context, rg Range) iter.Seq2[Item, error] {
+	switch rg.Kind {
+	case KindPoint:
+		return r.point(rg)
+	case KindPartitions:
+		return r.r.Gather(ctx, rg.gather())
+	}
+	if err := rg.Validate(); err != nil {
+		return func(yield func(Item, error) bool) { yield(Item{}, err) }
+	}
+	return r.r.Scan(ctx, rg.scan())
+}
+
+// Count implements Counter.
+func (r reader) Count(ctx context.Context, rg Range) (int64, error) {
+	switch rg.Kind {
+	case KindPoint:
+		var n int64
+		for _, err := range r.point(rg) {
+			if err != nil {
+				return 0, err
+			}
+			n++
+		}
+		return n, nil
+	case KindPartitions:
+		return r.r.CountGather(ctx, rg.gather())
+	}
+	if err := rg.Validate(); err != nil {
+		return 0, err
+	}
+	return r.r.CountScan(ctx, rg.scan())
+}
+
+// point yields the item of a point.
+func (r reader) point(rg Range) iter.Seq2[Item, error] {
+	return func(yield func(Item, error) bool) {
+		if err := rg.Validate(); err != nil {
+			yield(Item{}, err)
+			return
+		}
+		it, err := r.r.GetItem(rg.Key)
+		switch {
+		case errors.Is(err, ErrNotFound):
+		case err != nil:
+			yield(Item{}, err)
+		case rg.Filter == nil || rg.Filter(it):
+			yield(it, nil)
+		}
+	}
+}
+
+// gather returns a range of partitions in the engine's form.
+func (r *Range) gather() engine.Gather {
+	return engine.Gather{
+		PKs: r.PKs, Spans: r.Spans, Each: r.Each, ByPartition: r.Unordered, Reverse: r.Reverse,
+		Limit: r.Limit, StartAfter: r.After, Filter: r.Filter,
+	}
+}
+
+// scan returns an interval in the engine's form.
+func (r *Range) scan() engine.Scan {
+	s := engine.Scan{
+		From: r.From, To: r.To, Unordered: r.Unordered, Reverse: r.Reverse, Limit: r.Limit,
+		Filter: r.Filter,
+	}
+	switch {
+	case r.After.PK == nil:
+	case r.Unordered:
+		s.After = s.CursorAfter(Item{Key: r.After})
+	default:
+		s.StartAfter = r.After
+	}
+	return s
+}
