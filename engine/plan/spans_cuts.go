@@ -87,12 +87,12 @@ func (b *SpanBuilder) resetColumn(c int) {
 // add registers the cut before the bytes of b from at on.
 func (cc *columnCuts) add(b []byte, at, n int32) cutID {
 	id := cutID(len(cc.cuts))
-	cc.cuts = append(cc.cuts, cut{keyOf(b[at : at+n]), at, n, id})
+	cc.cuts = append(cc.cuts, cut{cutKey(b[at : at+n]), at, n, id})
 	return id
 }
 
-// keyOf returns the first 8 bytes as a number that sorts like them.
-func keyOf(b []byte) uint64 {
+// cutKey returns the first 8 bytes as a number that sorts like them.
+func cutKey(b []byte) uint64 {
 	if len(b) >= 8 {
 		return binary.BigEndian.Uint64(b)
 	}

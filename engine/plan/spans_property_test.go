@@ -3,10 +3,12 @@ package plan_test
 import (
 	"bytes"
 	"fmt"
+	"hash/crc32"
 	"math/rand/v2"
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -104,7 +106,16 @@ func (c *check) run(builder *plan.SpanBuilder) error {
 	if template.Incomplete() {
 		return nil
 	}
-	return c.checkRows()
+	if err := c.checkRows(); err != nil {
+		return err
+	}
+	if err := c.checkBuckets(); err != nil {
+		return err
+	}
+	if err := c.checkSplit(); err != nil {
+		return err
+	}
+	return c.checkConditions()
 }
 
 // checkForm checks what holds of spans without looking at rows.
@@ -143,7 +154,7 @@ func (c *check) checkRows() error {
 		found := 0
 		for _, entry := range c.entries(row) {
 			for i, s := range c.set.Spans {
-				if bytes.Compare(s.Lo, entry) > 0 || s.Hi != nil && bytes.Compare(entry, s.Hi) >= 0 {
+				if !holds(s.Lo, s.Hi, entry) {
 					continue
 				}
 				if err := c.checkPoints(s, entry); err != nil {
@@ -162,6 +173,121 @@ func (c *check) checkRows() error {
 			return fmt.Errorf("row %v is found", row)
 		case found > 1 && !c.set.Repeats:
 			return fmt.Errorf("row %v is found %d times", row, found)
+		}
+	}
+	return nil
+}
+
+// reached returns how many spans an entry is in.
+func (c *check) reached(entry []byte) (n int) {
+	for _, s := range c.set.Spans {
+		if holds(s.Lo, s.Hi, entry) {
+			n++
+		}
+	}
+	return n
+}
+
+func holds(lo, hi, b []byte) bool {
+	return bytes.Compare(lo, b) <= 0 && (hi == nil || bytes.Compare(b, hi) < 0)
+}
+
+// checkBuckets spreads the entries over buckets and checks that each of those in spans is
+// in one range of its bucket, and no other one in any, unless its bucket is read for the
+// sake of a short range of integers.
+func (c *check) checkBuckets() error {
+	buckets := plan.Buckets{Count: pick(c.w.r, 1, 4, 16, 256, 1000), Fields: c.key.Fields,
+		Columns: c.key.Keep}
+	buckets.Of = func(prefix []byte) (int, bool) {
+		return int(crc32.ChecksumIEEE(prefix)) % buckets.Count, true
+	}
+	partitions := buckets.Partitions(c.set)
+	for i, p := range partitions {
+		if p.Bucket < 0 || p.Bucket >= buckets.Count || len(p.Ranges) == 0 ||
+			i > 0 && partitions[i-1].Bucket >= p.Bucket {
+			return fmt.Errorf("partition %d: bucket %d with %d ranges", i, p.Bucket, len(p.Ranges))
+		}
+		for k, r := range p.Ranges {
+			if k > 0 && (p.Ranges[k-1].Hi == nil || bytes.Compare(p.Ranges[k-1].Hi, r.Lo) >= 0) {
+				return fmt.Errorf("bucket %d: range %d is not behind the one before it", p.Bucket, k)
+			}
+		}
+	}
+	for _, row := range c.w.rows {
+		for _, entry := range c.entries(row) {
+			prefix := entry
+			for _, f := range c.key.Fields[:c.key.Keep] {
+				prefix, _ = f.Skip(prefix)
+			}
+			bucket, _ := buckets.Of(entry[:len(entry)-len(prefix)])
+			found := 0
+			for _, p := range partitions {
+				for _, r := range p.Ranges {
+					if (buckets.Columns == 0 || p.Bucket == bucket) && holds(r.Lo, r.Hi, entry) {
+						found++
+					}
+				}
+			}
+			if buckets.Columns == 0 {
+				found /= buckets.Count
+			}
+			if found != c.reached(entry) {
+				return fmt.Errorf("%d buckets: row %v is in %d ranges of bucket %d and in %d spans",
+					buckets.Count, row, found, bucket, c.reached(entry))
+			}
+		}
+	}
+	return nil
+}
+
+// checkSplit takes the columns that are kept for those of the partition key.
+func (c *check) checkSplit() error {
+	fields := c.key.Fields[:c.key.Keep]
+	split := plan.SplitPrimary(c.set, fields)
+	for _, row := range c.w.rows {
+		for _, entry := range c.entries(row) {
+			sk := entry
+			for _, f := range fields {
+				sk, _ = f.Skip(sk)
+			}
+			pk := entry[:len(entry)-len(sk)]
+			found := 0
+			for _, p := range split.Partitions {
+				for _, r := range p.Ranges {
+					if bytes.Equal(p.PK, pk) && holds(r.Lo, r.Hi, sk) {
+						found++
+					}
+				}
+			}
+			for _, r := range split.Intervals {
+				if holds(r.Lo, r.Hi, pk) {
+					found++
+				}
+			}
+			if found != c.reached(entry) {
+				return fmt.Errorf("row %v is in %d ranges and in %d spans", row, found,
+					c.reached(entry))
+			}
+		}
+	}
+	return nil
+}
+
+// checkConditions checks that the text of spans says what they hold.
+func (c *check) checkConditions() error {
+	if slices.Contains(c.key.Each, true) {
+		return nil // of one element each
+	}
+	for i, s := range c.set.Spans {
+		condition := c.key.Condition(s)
+		if strings.Contains(condition.String(), "encoded(") {
+			continue
+		}
+		for _, row := range c.w.rows {
+			want := holds(s.Lo, s.Hi, c.entries(row)[0])
+			if got := (judge{row: row}).truth(condition) == yes; got != want {
+				return fmt.Errorf("span %d: %s is %v for row %v", i, condition, got, row)
+			}
 		}
 	}
 	return nil
