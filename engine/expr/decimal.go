@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"encoding/binary"
 	"math"
 	"math/big"
 	"math/bits"
@@ -217,4 +218,42 @@ func bigOf(v Value) (c *big.Int, scale int, ok bool) {
 		return big.NewInt(int64(v.n)), int(v.places), true
 	}
 	return bigOfText(v.decimal().String())
+}
+
+// ValidDecimal reports whether encoded is the ordered encoding of a decimal, all of it.
+// It allocates nothing.
+func ValidDecimal(encoded string) bool {
+	if len(encoded) < 3 {
+		return encoded == "\x80"
+	}
+	mask := byte(0)
+	if encoded[0] < 0x80 {
+		mask = 0xff
+	}
+	digits := encoded[1 : len(encoded)-1]
+	switch head := encoded[0] ^ mask; {
+	case head == 0x81 || head == 0xc1: // the exponent is apart
+		if len(encoded) < 7 {
+			return false
+		}
+		exponent := int32(binary.BigEndian.Uint32(bytesOf(encoded[1:])) ^ 1<<31)
+		if mask != 0 {
+			exponent = ^exponent
+		}
+		const last = 5 << 28
+		tiny := head == 0x81 && exponent >= -last && exponent < -31
+		if !tiny && !(head == 0xc1 && exponent <= last && exponent > 31) {
+			return false
+		}
+		digits = digits[4:]
+	case head < 0x82 || head > 0xc0:
+		return false
+	}
+	for i := range len(digits) {
+		if d := (digits[i] ^ mask) - 1; d > 99 {
+			return false
+		}
+	}
+	first, end := digits[0]^mask, digits[len(digits)-1]^mask
+	return first != 1 && end != 1 && encoded[len(encoded)-1] == mask
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"iter"
 	"unsafe"
-
-	"github.com/kstonedb/kstone/keycodec"
 )
 
 // Format: a list is its elements one after the other, each of them the number of its kind
@@ -191,7 +189,7 @@ func readDecimal(s string) (v Value, rest string, err error) {
 	head, s := s[0], s[1:]
 	if head == largeDecimal {
 		encoded, rest, ok := readText(s)
-		if !ok || !validDecimal(encoded) {
+		if !ok || !ValidDecimal(encoded) {
 			return Value{}, "", errList
 		}
 		v = DecimalOf(encoded)
@@ -205,11 +203,6 @@ func readDecimal(s string) (v Value, rest string, err error) {
 		return Value{}, "", errList
 	}
 	return Value{kind: KindDecimal, n: n, places: head}, rest, nil
-}
-
-func validDecimal(encoded string) bool {
-	_, rest, err := keycodec.DecodeDecimal(bytesOf(encoded))
-	return err == nil && len(rest) == 0
 }
 
 func readAddress(kind Kind, s string) (v Value, rest string, err error) {

@@ -1,0 +1,180 @@
+package schema
+
+import (
+	"hash/crc32"
+	"slices"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/keycodec"
+)
+
+// built is what follows from the definition of a table.
+type built struct {
+	all, key ColumnSet
+	pk, sk   []keyField
+	layouts  []*Layout // by their versions, ascending; the last one is that of new rows
+}
+
+// builtIndex is what follows from the definition of an index.
+type builtIndex struct {
+	table    *Table
+	fields   []keyField
+	each     int // position in fields, -1: none
+	include  *Layout
+	covers   ColumnSet
+	where    expr.Program
+	filtered bool
+	rotation uint8
+	crc      uint32 // checksum of the partition keys up to the bucket
+}
+
+// build prepares a valid definition for use.
+func (t *Table) build() error {
+	b := &built{}
+	for i := range t.Columns {
+		if !t.Columns[i].Dropped {
+			b.all.Add(i)
+		}
+	}
+	for _, k := range t.PK {
+		b.pk = append(b.pk, newKeyField(t, k, false))
+		b.key.Add(k.Ordinal)
+	}
+	for _, k := range t.SK {
+		b.sk = append(b.sk, newKeyField(t, k, false))
+		b.key.Add(k.Ordinal)
+	}
+	b.layouts = t.buildLayouts(b.key)
+	t.built = b
+	for _, x := range t.Indexes {
+		if err := t.buildIndex(x); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// buildLayouts makes the layouts of all versions of rows. A version begins where a column
+// was added or dropped.
+func (t *Table) buildLayouts(key ColumnSet) []*Layout {
+	versions := []uint32{1}
+	for i := range t.Columns {
+		versions = append(versions, t.Columns[i].Added)
+		if t.Columns[i].Dropped {
+			versions = append(versions, t.Columns[i].Removed)
+		}
+	}
+	slices.Sort(versions)
+	var layouts []*Layout
+	for _, version := range slices.Compact(versions) {
+		var stored []int
+		for i := range t.Columns {
+			c := &t.Columns[i]
+			there := c.Added <= version && (!c.Dropped || c.Removed > version)
+			if there && (!key.Has(i) || c.Collation != keycodec.CollateBytes) {
+				stored = append(stored, i)
+			}
+		}
+		layouts = append(layouts, newLayout(t, version, stored))
+	}
+	return layouts
+}
+
+func (t *Table) buildIndex(x *Index) error {
+	b := &builtIndex{table: t, each: -1, include: newLayout(t, 0, x.Include)}
+	for i, k := range x.Columns {
+		f := newKeyField(t, k.KeyColumn, k.Each)
+		if k.Each {
+			b.each = i
+		}
+		b.fields = append(b.fields, f)
+		if f.covers() {
+			b.covers.Add(k.Ordinal)
+		}
+	}
+	for _, f := range slices.Concat(t.built.pk, t.built.sk) {
+		if f.covers() {
+			b.covers.Add(f.ordinal)
+		}
+	}
+	for _, i := range x.Include {
+		b.covers.Add(i)
+	}
+	if x.Where != nil {
+		where, err := t.resolve(x.Where)
+		if err != nil {
+			return err
+		}
+		x.Where, b.filtered = where, true
+		if b.where, err = expr.Compile(where); err != nil {
+			return err
+		}
+	}
+	b.rotation = rotation(t.ID, x.ID)
+	b.crc = crc32.ChecksumIEEE(appendIndexHead(nil, t.ID, x.ID))
+	x.built = b
+	return nil
+}
+
+// resolve gives the columns of an expression their present names and collations.
+func (t *Table) resolve(e expr.Expr) (expr.Expr, error) {
+	return expr.Rewrite(e, func(e expr.Expr) (expr.Expr, error) {
+		if c, ok := e.(expr.Column); ok {
+			return t.Ref(0, c.Ordinal), nil
+		}
+		return e, nil
+	})
+}
+
+// PKFields returns the fields of the partition key.
+func (t *Table) PKFields() []keycodec.Field { return fieldsOf(t.built.pk) }
+
+// SKFields returns the fields of the sort key.
+func (t *Table) SKFields() []keycodec.Field { return fieldsOf(t.built.sk) }
+
+// KeyFields returns the fields of the partition key and of the sort key.
+func (t *Table) KeyFields() []keycodec.Field {
+	return append(t.PKFields(), t.SKFields()...)
+}
+
+// KeyOrdinals returns the columns of the partition key and of the sort key, in this order.
+func (t *Table) KeyOrdinals() []int {
+	var out []int
+	for _, k := range slices.Concat(t.PK, t.SK) {
+		out = append(out, k.Ordinal)
+	}
+	return out
+}
+
+// Fields returns the fields of the index, in their order: entries sort by them, inside a
+// bucket. Behind them entries that are not unique sort by the row's key; see KeyFields.
+func (x *Index) Fields() []keycodec.Field { return fieldsOf(x.built.fields) }
+
+// Ordinals returns the columns of the index, in their order.
+func (x *Index) Ordinals() []int {
+	out := make([]int, len(x.Columns))
+	for i, k := range x.Columns {
+		out[i] = k.Ordinal
+	}
+	return out
+}
+
+func fieldsOf(fields []keyField) []keycodec.Field {
+	out := make([]keycodec.Field, len(fields))
+	for i, f := range fields {
+		out[i] = f.Field
+	}
+	return out
+}
+
+// Covers returns the columns whose values can be read from an entry: those of the index
+// and of the primary key, but for lists and for collated texts, of which keys hold the
+// folded form only; and the included ones.
+func (x *Index) Covers() ColumnSet { return x.built.covers }
+
+// Layouts returns the layouts of the rows of all versions, the oldest first. New rows have
+// the last one.
+func (t *Table) Layouts() []*Layout { return slices.Clone(t.built.layouts) }
+
+// Layout returns the layout of new rows.
+func (t *Table) Layout() *Layout { return t.built.layouts[len(t.built.layouts)-1] }

@@ -1,0 +1,89 @@
+package schema
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/keycodec"
+)
+
+// Changes is what a write of one row changes in the table's indexes. The zero Changes is
+// empty; its memory is used again.
+type Changes struct {
+	Delete []Entry // entries that the old row has and the new one has not
+	Put    []Entry // entries that are new or have another value
+
+	before, after Entries
+}
+
+// Compute sets c to the changes that turn the entries of the old row into those of the new
+// one: old is nil if there was no row, and new is nil if it is deleted. Both are complete
+// rows with the same key. Entries that stay as they are are not among them unless rewrite
+// is set, which is for a new expiry. Indexes in state Dropping are left alone. Errors are
+// those of Index.AppendEntries; c is of no use then.
+func (t *Table) Compute(c *Changes, key keycodec.Key, old, new []expr.Value, rewrite bool) error {
+	c.Delete, c.Put = c.Delete[:0], c.Put[:0]
+	c.before.Reset()
+	c.after.Reset()
+	for _, x := range t.Indexes {
+		if x.State == Dropping {
+			continue
+		}
+		if err := x.compute(c, key, old, new, rewrite); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *Index) compute(c *Changes, key keycodec.Key, old, new []expr.Value, rewrite bool) error {
+	// The bytes of entries of earlier indexes stay in the buffers, only the lists begin
+	// anew.
+	c.before.List, c.after.List = c.before.List[:0], c.after.List[:0]
+	if old != nil {
+		if err := x.AppendEntries(&c.before, key, old); err != nil {
+			return err
+		}
+	}
+	if new != nil {
+		if err := x.AppendEntries(&c.after, key, new); err != nil {
+			return err
+		}
+	}
+	before, after := c.before.List, c.after.List
+	for len(before) > 0 && len(after) > 0 {
+		switch order := compareEntries(&before[0], &after[0]); {
+		case order < 0:
+			c.Delete = append(c.Delete, before[0])
+			before = before[1:]
+		case order > 0:
+			c.Put = append(c.Put, after[0])
+			after = after[1:]
+		default:
+			if rewrite || !bytes.Equal(before[0].Value, after[0].Value) {
+				c.Put = append(c.Put, after[0])
+			}
+			before, after = before[1:], after[1:]
+		}
+	}
+	c.Delete = append(c.Delete, before...)
+	c.Put = append(c.Put, after...)
+	return nil
+}
+
+func compareEntries(a, b *Entry) int {
+	if c := bytes.Compare(a.PK, b.PK); c != 0 {
+		return c
+	}
+	return bytes.Compare(a.SK, b.SK)
+}
+
+// Expiry returns when a row expires by the TTL of the table; ok is false if it does not.
+func (t *Table) Expiry(row []expr.Value) (at time.Time, ok bool) {
+	if t.TTL == nil || t.checkLen(row) != nil {
+		return time.Time{}, false
+	}
+	at, ok = row[t.TTL.Ordinal].AsTime()
+	return at.Add(t.TTL.After), ok
+}

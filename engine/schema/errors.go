@@ -1,0 +1,36 @@
+package schema
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/internal/corrupt"
+)
+
+var (
+	// ErrType is matched by errors about values of a type that a column does not take.
+	ErrType = errors.New("schema: wrong type")
+	// ErrRange is matched by errors about values that a column cannot hold exactly.
+	ErrRange = errors.New("schema: out of range")
+	// ErrNull is matched by errors about NULL for a column that is not nullable.
+	ErrNull = errors.New("schema: NULL in a column that is not nullable")
+)
+
+func (c *Column) wrongType(v expr.Value) error {
+	return fmt.Errorf("%w: %s for column %q of type %s", ErrType, v, c.Name, c.typeName())
+}
+
+func (c *Column) outOfRange(v expr.Value) error {
+	return fmt.Errorf("%w: column %q of type %s cannot hold %s", ErrRange, c.Name, c.typeName(), v)
+}
+
+func (c *Column) noNull() error { return fmt.Errorf("%w: column %q", ErrNull, c.Name) }
+
+func damaged(what string, offset int, want, got any) error {
+	return corrupt.New("", int64(offset), what, want, got)
+}
+
+func newerRow(want uint32, got uint64) error {
+	return corrupt.NewVersion("", "row", want, got)
+}

@@ -1,0 +1,202 @@
+package schema
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/kstonedb/kstone/engine/expr"
+)
+
+// changed returns a changed copy of the table, of the next version. Errors are those of f
+// and of New.
+func (t *Table) changed(f func(t *Table) error) (*Table, error) {
+	out := t.clone()
+	out.Version++
+	if err := f(out); err != nil {
+		return nil, fmt.Errorf("schema: table %q: %w", t.Name, err)
+	}
+	return New(*out)
+}
+
+// AddColumn returns the table with one more column. Rows that exist have its default. It
+// fails if the column has neither a default nor NULLs. Its id and versions are given out.
+func (t *Table) AddColumn(c Column) (*Table, error) {
+	return t.changed(func(t *Table) error {
+		c.ID, c.Added, c.Removed, c.Dropped = 0, t.Version, 0, false
+		for i := range t.Columns {
+			c.ID = max(c.ID, t.Columns[i].ID)
+		}
+		if c.ID++; c.ID == 0 {
+			return errors.New("the ids of columns are used up")
+		}
+		t.Columns = append(t.Columns, c)
+		return nil
+	})
+}
+
+// DropColumn returns the table without a column. Ordinals stay as they are: the column
+// remains in Columns, as dropped. It fails if the primary key, an index or the TTL needs
+// the column. An index that is being dropped does not; it loses its columns.
+func (t *Table) DropColumn(name string) (*Table, error) {
+	return t.changed(func(t *Table) error {
+		i, err := t.columnNamed(name)
+		if err != nil {
+			return err
+		}
+		if user := t.userOf(i); user != "" {
+			return fmt.Errorf("column %q is part of %s and cannot be dropped", name, user)
+		}
+		for _, x := range t.Indexes {
+			if x.uses(i) { // it is being dropped
+				x.Columns, x.Include, x.Where = nil, nil, nil
+			}
+		}
+		c := &t.Columns[i]
+		c.Dropped, c.Removed = true, t.Version
+		return nil
+	})
+}
+
+// userOf names what needs a column, "" if nothing does.
+func (t *Table) userOf(ordinal int) string {
+	if t.inKey(ordinal) {
+		return "the primary key"
+	}
+	if t.TTL != nil && t.TTL.Ordinal == ordinal {
+		return "the TTL"
+	}
+	for _, x := range t.Indexes {
+		if x.State != Dropping && x.uses(ordinal) {
+			return fmt.Sprintf("the index %q", x.Name)
+		}
+	}
+	return ""
+}
+
+// uses reports whether the entries of the index follow from a column.
+func (x *Index) uses(ordinal int) bool {
+	used := slices.Contains(x.Include, ordinal) ||
+		slices.ContainsFunc(x.Columns, func(k IndexColumn) bool { return k.Ordinal == ordinal })
+	expr.Walk(x.Where, func(e expr.Expr) bool {
+		c, ok := e.(expr.Column)
+		used = used || ok && c.Ordinal == ordinal
+		return true
+	})
+	return used
+}
+
+func (t *Table) columnNamed(name string) (int, error) {
+	if i := t.Column(name); i >= 0 {
+		return i, nil
+	}
+	return 0, fmt.Errorf("there is no column %q", name)
+}
+
+// RenameColumn returns the table with another name for a column.
+func (t *Table) RenameColumn(from, to string) (*Table, error) {
+	return t.changed(func(t *Table) error {
+		i, err := t.columnNamed(from)
+		if err == nil {
+			t.Columns[i].Name = to
+		}
+		return err
+	})
+}
+
+// SetDefault returns the table with another default of a column; nil is none. It fails for
+// a column that was added later: rows written before have its default.
+func (t *Table) SetDefault(name string, value *expr.Value) (*Table, error) {
+	return t.changed(func(t *Table) error {
+		i, err := t.columnNamed(name)
+		if err != nil {
+			return err
+		}
+		if t.Columns[i].Added > 1 {
+			return fmt.Errorf("the default of column %q is that of rows written before it was "+
+				"added, and cannot change", name)
+		}
+		t.Columns[i].Default = value
+		return nil
+	})
+}
+
+// SetTTL returns the table with another TTL; nil is none. Rows that exist keep the expiry
+// they have.
+func (t *Table) SetTTL(ttl *TTL) (*Table, error) {
+	return t.changed(func(t *Table) error {
+		t.TTL = ttl
+		return nil
+	})
+}
+
+// Rename returns the table with another name.
+func (t *Table) Rename(name string) (*Table, error) {
+	return t.changed(func(t *Table) error {
+		t.Name = name
+		return nil
+	})
+}
+
+// WithID returns the table with an id. Its version stays; it is for a table that has no
+// rows yet.
+func (t *Table) WithID(id uint32) (*Table, error) {
+	out := t.clone()
+	out.ID = id
+	return New(*out)
+}
+
+// Drop returns the table as one that is being dropped.
+func (t *Table) Drop() (*Table, error) {
+	return t.changed(func(t *Table) error {
+		t.Dropping = true
+		return nil
+	})
+}
+
+// AddIndex returns the table with one more index, in the given state. Its id is given out.
+func (t *Table) AddIndex(x Index) (*Table, error) {
+	return t.changed(func(t *Table) error {
+		own := x.clone()
+		own.ID = 0
+		t.Indexes = append(t.Indexes, own)
+		return nil
+	})
+}
+
+// SetIndexState returns the table with an index in another state.
+func (t *Table) SetIndexState(name string, state State) (*Table, error) {
+	return t.changed(func(t *Table) error {
+		x := t.Index(name)
+		if x == nil {
+			return fmt.Errorf("there is no index %q", name)
+		}
+		x.State = state
+		return nil
+	})
+}
+
+// RenameIndex returns the table with another name for an index.
+func (t *Table) RenameIndex(from, to string) (*Table, error) {
+	return t.changed(func(t *Table) error {
+		x := t.Index(from)
+		if x == nil {
+			return fmt.Errorf("there is no index %q", from)
+		}
+		x.Name = to
+		return nil
+	})
+}
+
+// RemoveIndex returns the table without an index, whose entries are gone or nobody looks at
+// any more. Its id is not used again.
+func (t *Table) RemoveIndex(name string) (*Table, error) {
+	return t.changed(func(t *Table) error {
+		n := len(t.Indexes)
+		t.Indexes = slices.DeleteFunc(t.Indexes, func(x *Index) bool { return x.Name == name })
+		if len(t.Indexes) == n {
+			return fmt.Errorf("there is no index %q", name)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,319 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"net/netip"
+	"unsafe"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/keycodec"
+)
+
+// typeWidth returns the number of bytes of a type of fixed width, in keys and in rows, 0
+// for others.
+func typeWidth(t keycodec.Type, unit keycodec.Unit) int {
+	switch t {
+	case keycodec.TypeBool, keycodec.TypeInt8, keycodec.TypeUint8:
+		return 1
+	case keycodec.TypeInt16, keycodec.TypeUint16:
+		return 2
+	case keycodec.TypeInt32, keycodec.TypeUint32, keycodec.TypeFloat32:
+		return 4
+	case keycodec.TypeInt64, keycodec.TypeUint64, keycodec.TypeFloat64, keycodec.TypeFixed:
+		return 8
+	case keycodec.TypeTime:
+		if unit == keycodec.FullRange {
+			return 12
+		}
+		return 8
+	case keycodec.TypeUUID:
+		return 16
+	}
+	return 0
+}
+
+// keyField is a field of a key and where its value comes from.
+type keyField struct {
+	keycodec.Field
+	column  *Column
+	ordinal int
+	width   int // bytes of a value without marker, 0 if they vary
+	each    bool
+}
+
+func newKeyField(t *Table, k KeyColumn, each bool) keyField {
+	c := &t.Columns[k.Ordinal]
+	return keyField{c.Field(k), c, k.Ordinal, typeWidth(c.Type, c.Unit), each}
+}
+
+// covers reports whether the value of the column can be read back from the field: folded
+// texts and elements of lists do not give it.
+func (f *keyField) covers() bool { return !f.each && f.Collation == keycodec.CollateBytes }
+
+// AppendField appends the ordered encoding of a value of the column, or of one element of
+// it if it is a list, as part of a key: what keycodec.Field.Append writes. The value may
+// be any that Convert takes. On error dst is returned as it was.
+func (c *Column) AppendField(dst []byte, k KeyColumn, v expr.Value) ([]byte, error) {
+	f := keyField{Field: c.Field(k), column: c, width: typeWidth(c.Type, c.Unit)}
+	return f.append(dst, v)
+}
+
+// DecodeField reads the ordered encoding of a value of the column, or of one element of
+// it, at the start of b and returns what follows it. A collated text comes folded.
+//
+// Ownership: v may share the bytes of b.
+func (c *Column) DecodeField(b []byte, k KeyColumn) (v expr.Value, rest []byte, err error) {
+	f := keyField{Field: c.Field(k), column: c, width: typeWidth(c.Type, c.Unit)}
+	return f.decode(b)
+}
+
+func (f *keyField) append(dst []byte, v expr.Value) ([]byte, error) {
+	start := len(dst)
+	out := dst
+	switch {
+	case v.IsNull() && !f.Nullable:
+		return dst, f.column.noNull()
+	case v.IsNull():
+		out = keycodec.AppendNull(out, f.NullsLast != f.Desc)
+	default:
+		if f.Nullable {
+			out = keycodec.AppendNotNull(out)
+		}
+		var err error
+		if out, err = f.appendValue(out, v); err != nil {
+			return dst, err
+		}
+	}
+	if f.Desc {
+		keycodec.InvertFrom(out, start)
+	}
+	return out, nil
+}
+
+func (f *keyField) appendValue(dst []byte, v expr.Value) ([]byte, error) {
+	switch f.Type {
+	case keycodec.TypeString:
+		s, ok := v.AsString()
+		if !ok {
+			return dst, f.column.wrongType(v)
+		}
+		if f.Collation != keycodec.CollateBytes {
+			s = f.Collation.Fold(s)
+		}
+		return keycodec.AppendString(dst, s), nil
+	case keycodec.TypeInt64:
+		if i, ok := v.AsInt(); ok {
+			return keycodec.AppendInt64(dst, i), nil
+		}
+	case keycodec.TypeUint64:
+		if u, ok := v.AsUint(); ok {
+			return keycodec.AppendUint64(dst, u), nil
+		}
+	}
+	v, err := f.column.convert(v)
+	if err != nil {
+		return dst, err
+	}
+	return f.appendConverted(dst, v)
+}
+
+// appendConverted appends a value that convert has returned.
+func (f *keyField) appendConverted(dst []byte, v expr.Value) ([]byte, error) {
+	switch f.column.elementKind() {
+	case expr.KindInt:
+		i, _ := v.AsInt()
+		return appendBig(dst, uint64(i)+1<<(8*f.width-1), f.width), nil
+	case expr.KindUint:
+		u, _ := v.AsUint()
+		return appendBig(dst, u, f.width), nil
+	case expr.KindBytes:
+		s, _ := v.AsBytes()
+		return keycodec.AppendString(dst, s), nil
+	case expr.KindBool:
+		b, _ := v.AsBool()
+		return keycodec.AppendBool(dst, b), nil
+	case expr.KindFloat:
+		x, _ := v.AsFloat()
+		if f.Type == keycodec.TypeFloat32 {
+			return keycodec.AppendFloat32(dst, float32(x)), nil
+		}
+		return keycodec.AppendFloat64(dst, x), nil
+	case expr.KindTime:
+		if f.Unit == keycodec.FullRange {
+			seconds, nanos, _ := v.AsUnixTime()
+			dst = keycodec.AppendInt64(dst, seconds)
+			return binary.BigEndian.AppendUint32(dst, nanos), nil
+		}
+		ticks, _ := ticksOf(v, f.Unit)
+		return keycodec.AppendInt64(dst, ticks), nil
+	case expr.KindUUID:
+		u, _ := v.AsUUID()
+		return keycodec.AppendUUID(dst, u), nil
+	case expr.KindDecimal:
+		if f.Type == keycodec.TypeFixed {
+			coefficient, _ := v.AsScaled(f.Scale)
+			return keycodec.AppendInt64(dst, coefficient), nil
+		}
+		dst, _ = v.AppendDecimal(dst)
+		return dst, nil
+	case expr.KindIP:
+		a, _ := v.AsIP()
+		return keycodec.AppendIP(dst, a)
+	case expr.KindIPPrefix:
+		p, _ := v.AsPrefix()
+		return keycodec.AppendIPPrefix(dst, p)
+	}
+	s, _ := v.AsString()
+	return keycodec.AppendString(dst, s), nil
+}
+
+// appendBig appends the lowest bytes of u, big-endian.
+func appendBig(dst []byte, u uint64, width int) []byte {
+	var b [8]byte
+	binary.BigEndian.PutUint64(b[:], u<<(64-8*width))
+	return append(dst, b[:width]...)
+}
+
+// skip returns what follows the field.
+func (f *keyField) skip(b []byte) ([]byte, error) {
+	if f.width > 0 && !f.Nullable && len(b) >= f.width {
+		return b[f.width:], nil
+	}
+	return f.Skip(b)
+}
+
+// decode reads the value of the field.
+func (f *keyField) decode(b []byte) (v expr.Value, rest []byte, err error) {
+	if !f.Nullable && !f.Desc {
+		return f.decodeValue(b)
+	}
+	if rest, err = f.Skip(b); err != nil {
+		return expr.Value{}, nil, err
+	}
+	field := b[:len(b)-len(rest)]
+	if f.Desc {
+		// Texts and large decimals keep their bytes, which must not be the scratch then.
+		var scratch [24]byte
+		if f.width > 0 {
+			field = keycodec.InvertFrom(append(scratch[:0], field...), 0)
+		} else {
+			field = keycodec.InvertFrom(bytes.Clone(field), 0)
+		}
+	}
+	if f.Nullable {
+		var null bool
+		null, field, err = keycodec.DecodeNull(field, f.NullsLast != f.Desc)
+		if null || err != nil {
+			return expr.Value{}, rest, err
+		}
+	}
+	v, more, err := f.decodeValue(field)
+	if err == nil && len(more) > 0 {
+		err = damaged("key", 0, "the end of a field", len(more))
+	}
+	return v, rest, err
+}
+
+// decodeValue reads a value that is ascending and without a marker.
+func (f *keyField) decodeValue(b []byte) (v expr.Value, rest []byte, err error) {
+	if f.width > 0 {
+		if len(b) < f.width {
+			return expr.Value{}, nil, damaged("key", 0, f.Type, "the end")
+		}
+		v, err = f.decodeFixed(b[:f.width])
+		return v, b[f.width:], err
+	}
+	switch f.Type {
+	case keycodec.TypeString, keycodec.TypeBytes:
+		text, rest, err := keycodec.DecodeBytes(b)
+		if err != nil {
+			return expr.Value{}, nil, err
+		}
+		if f.Type == keycodec.TypeBytes {
+			return expr.BytesOf(view(text)), rest, nil
+		}
+		return expr.String(view(text)), rest, nil
+	case keycodec.TypeDecimal:
+		rest, err := keycodec.Field{Name: f.Name, Type: f.Type}.Skip(b)
+		if err != nil {
+			return expr.Value{}, nil, err
+		}
+		encoded := view(b[:len(b)-len(rest)])
+		if !expr.ValidDecimal(encoded) {
+			return expr.Value{}, nil, damaged("key", 0, "a decimal", "other bytes")
+		}
+		return expr.DecimalOf(encoded), rest, nil
+	case keycodec.TypeIP:
+		var a netip.Addr
+		a, rest, err = keycodec.DecodeIP(b)
+		return expr.IP(a), rest, err
+	case keycodec.TypeIPPrefix:
+		var p netip.Prefix
+		p, rest, err = keycodec.DecodeIPPrefix(b)
+		return expr.Prefix(p), rest, err
+	}
+	return expr.Value{}, nil, damaged("key", 0, "a known type", f.Type)
+}
+
+// decodeFixed reads all of b, which has the width of the type.
+func (f *keyField) decodeFixed(b []byte) (v expr.Value, err error) {
+	switch f.Type {
+	case keycodec.TypeInt64:
+		return expr.Int(int64(binary.BigEndian.Uint64(b) ^ 1<<63)), nil
+	case keycodec.TypeInt32:
+		return expr.Int(int64(int32(binary.BigEndian.Uint32(b) ^ 1<<31))), nil
+	case keycodec.TypeInt16:
+		return expr.Int(int64(int16(binary.BigEndian.Uint16(b) ^ 1<<15))), nil
+	case keycodec.TypeInt8:
+		return expr.Int(int64(int8(b[0] ^ 1<<7))), nil
+	case keycodec.TypeUint64:
+		return expr.Uint(binary.BigEndian.Uint64(b)), nil
+	case keycodec.TypeUint32:
+		return expr.Uint(uint64(binary.BigEndian.Uint32(b))), nil
+	case keycodec.TypeUint16:
+		return expr.Uint(uint64(binary.BigEndian.Uint16(b))), nil
+	case keycodec.TypeUint8:
+		return expr.Uint(uint64(b[0])), nil
+	case keycodec.TypeBool:
+		x, _, err := keycodec.DecodeBool(b)
+		return expr.Bool(x), err
+	case keycodec.TypeFloat64:
+		x, _, err := keycodec.DecodeFloat64(b)
+		return expr.Float(x), err
+	case keycodec.TypeFloat32:
+		x, _, err := keycodec.DecodeFloat32(b)
+		return expr.Float(float64(x)), err
+	case keycodec.TypeFixed:
+		return expr.Scaled(int64(binary.BigEndian.Uint64(b)^1<<63), f.Scale), nil
+	case keycodec.TypeUUID:
+		return expr.UUID([16]byte(b)), nil
+	}
+	seconds, nanos := int64(binary.BigEndian.Uint64(b)^1<<63), uint32(0)
+	if f.Unit == keycodec.FullRange {
+		nanos = binary.BigEndian.Uint32(b[8:])
+	}
+	return checkedTime(seconds, nanos, f.Unit)
+}
+
+// checkedTime returns a stored time. For FullRange ticks are seconds.
+func checkedTime(ticks int64, nanos uint32, unit keycodec.Unit) (expr.Value, error) {
+	coarse := unit == keycodec.Second || unit == keycodec.FullRange
+	if coarse && ticks > maxSecond || nanos >= 1e9 {
+		return expr.Value{}, damaged("time", 0, "a time in "+unit.String(), "another")
+	}
+	if unit == keycodec.FullRange {
+		return expr.UnixTime(ticks, nanos), nil
+	}
+	return timeOf(ticks, unit), nil
+}
+
+// view returns b as a string that shares its bytes.
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// canonicalFloat returns the bits of the one NaN and one zero for all of them.
+func canonicalFloat(f float64) uint64 {
+	v, _ := expr.Float(f).AsFloat()
+	return math.Float64bits(v)
+}

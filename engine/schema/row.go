@@ -1,0 +1,281 @@
+package schema
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/keycodec"
+)
+
+// Format: the PK of a row is 74 ('t'), the id of the table as 4 bytes, and the ordered
+// encodings of the columns of the partition key; its SK is the encodings of those of the
+// sort key, nil if there are none. The value is a format byte, the version of the layout
+// as a uvarint, and a body (see Layout) of the columns that are not in the key. Texts of
+// key columns with a collation are in the body too, as keys hold their folded form only.
+
+// On disk: the first bytes of partition keys.
+const (
+	rowMark   = 't'
+	entryMark = 'i'
+
+	// rowHead is the length of what precedes the columns in the PK of a row.
+	rowHead = 5
+)
+
+// AppendRowPrefix appends what all partition keys of the table's rows begin with.
+func (t *Table) AppendRowPrefix(dst []byte) []byte {
+	return binary.BigEndian.AppendUint32(append(dst, rowMark), t.ID)
+}
+
+// AppendRowKey appends the PK and the SK of a row to two buffers. Without columns of the
+// sort key sk is returned as it is, and the row has no SK. Errors are those of
+// Column.Convert, and those of keycodec.Key.Validate.
+func (t *Table) AppendRowKey(pk, sk []byte, row []expr.Value) (pk2, sk2 []byte, err error) {
+	if err := t.checkLen(row); err != nil {
+		return pk, sk, err
+	}
+	pk2, sk2 = t.AppendRowPrefix(pk), sk
+	if pk2, err = appendFields(pk2, t.built.pk, row); err == nil {
+		sk2, err = appendFields(sk2, t.built.sk, row)
+	}
+	if err == nil && max(len(pk2)-len(pk), len(sk2)-len(sk)) > keycodec.MaxKeyBytes {
+		err = keycodec.ErrKeyTooLarge
+	}
+	if err != nil {
+		return pk, sk, err
+	}
+	return pk2, sk2, nil
+}
+
+// AppendPK appends the PK of the rows with the given values of the partition key's columns,
+// in their order. Errors are those of AppendRowKey.
+func (t *Table) AppendPK(dst []byte, values ...expr.Value) ([]byte, error) {
+	out := t.AppendRowPrefix(dst)
+	if len(values) != len(t.built.pk) {
+		return dst, fmt.Errorf("schema: %d values for a partition key of %d columns", len(values),
+			len(t.built.pk))
+	}
+	for i, v := range values {
+		var err error
+		if out, err = t.built.pk[i].append(out, v); err != nil {
+			return dst, err
+		}
+	}
+	return out, nil
+}
+
+func appendFields(dst []byte, fields []keyField, row []expr.Value) ([]byte, error) {
+	for i := range fields {
+		var err error
+		if dst, err = fields[i].append(dst, row[fields[i].ordinal]); err != nil {
+			return dst, err
+		}
+	}
+	return dst, nil
+}
+
+func (t *Table) checkLen(row []expr.Value) error {
+	if len(row) != len(t.Columns) {
+		return fmt.Errorf("schema: a row of %d values for %d columns of table %q", len(row),
+			len(t.Columns), t.Name)
+	}
+	return nil
+}
+
+// AppendRow appends the value of a row. The row has a value for each column of the table,
+// of any kind that Column.Convert takes; those of dropped columns are not looked at. It
+// allocates nothing if dst has room and the values need no conversion. On error dst is
+// returned as it was; errors are those of Column.Convert.
+func (t *Table) AppendRow(dst []byte, row []expr.Value) ([]byte, error) {
+	if err := t.checkLen(row); err != nil {
+		return dst, err
+	}
+	l := t.Layout()
+	size := 0
+	for i := range l.Slots[len(l.Slots)-l.Vars:] {
+		s := &l.Slots[len(l.Slots)-l.Vars+i]
+		size += s.varSize(row[s.Ordinal])
+	}
+	for {
+		w := t.Writer(dst, size)
+		for i := range l.Slots {
+			s := &l.Slots[i]
+			if err := w.put(s, row[s.Ordinal]); err != nil {
+				return dst, err
+			}
+		}
+		out, n, ok := w.Finish()
+		if ok {
+			return out, nil
+		}
+		size = n
+	}
+}
+
+// Writer starts the value of a row behind what dst holds; see Layout and Writer. Size is
+// what the variable columns take, if it is known, or less.
+func (t *Table) Writer(dst []byte, size int) Writer {
+	l := t.Layout()
+	format := len(dst)
+	dst = binary.AppendUvarint(append(dst, 0), uint64(l.Version))
+	return l.writer(dst, format, size)
+}
+
+// View returns a view of the value of a row. It fails with a *corrupt.Error if the value
+// is damaged; one that a later version of the table wrote matches corrupt.ErrVersion.
+func (t *Table) View(value []byte) (View, error) {
+	if len(value) < 2 {
+		return View{}, damaged("row", 0, "a format and a version", "the end")
+	}
+	version, n := uint64(value[1]), 1
+	if version >= 0x80 {
+		version, n = binary.Uvarint(value[1:])
+		if n <= 0 || value[n] == 0 {
+			return View{}, damaged("row", 1, "a version", "another number")
+		}
+	}
+	l := t.Layout()
+	if uint64(l.Version) != version {
+		var err error
+		if l, err = t.layoutOf(version); err != nil {
+			return View{}, err
+		}
+	}
+	return l.view(value[0], value[1+n:])
+}
+
+func (t *Table) layoutOf(version uint64) (*Layout, error) {
+	for _, l := range t.built.layouts {
+		if uint64(l.Version) == version {
+			return l, nil
+		}
+	}
+	if last := t.Layout().Version; version > uint64(last) {
+		return nil, newerRow(last, version)
+	}
+	return nil, damaged("row", 1, "a version of the table", version)
+}
+
+// Decode reads the wanted columns of a row, all if want is nil, into dst, which has a place
+// for each column of the table; other places stay as they are. Columns that were added
+// after the row was written have their default, dropped ones are NULL. It allocates
+// nothing, but for descending texts and texts with zero bytes in the key. It fails with
+// a *corrupt.Error if the row is damaged.
+//
+// Ownership: the values may share the bytes of key and value; CloneRow ends that.
+func (t *Table) Decode(dst []expr.Value, key keycodec.Key, value []byte, want *ColumnSet) error {
+	if err := t.checkLen(dst); err != nil {
+		return err
+	}
+	if want == nil {
+		want = &t.built.all
+	}
+	v, err := t.View(value)
+	if err != nil {
+		return err
+	}
+	if err := v.decode(dst, want); err != nil {
+		return fmt.Errorf("schema: table %q: %w", t.Name, err)
+	}
+	if v.Layout != t.Layout() {
+		t.fillIn(dst, v.Layout, want)
+	}
+	if err := t.DecodeKey(dst, key, want); err != nil {
+		return fmt.Errorf("schema: table %q: %w", t.Name, err)
+	}
+	return nil
+}
+
+// decode reads the wanted columns that the layout has.
+func (v *View) decode(dst []expr.Value, want *ColumnSet) error {
+	for i := range v.Layout.Slots {
+		s := &v.Layout.Slots[i]
+		if !want.Has(s.Ordinal) {
+			continue
+		}
+		value, err := v.Value(s)
+		if err != nil {
+			return err
+		}
+		dst[s.Ordinal] = value
+	}
+	return nil
+}
+
+// fillIn sets the wanted columns that a row of an old version does not have.
+func (t *Table) fillIn(dst []expr.Value, l *Layout, want *ColumnSet) {
+	for i := range t.Columns {
+		c := &t.Columns[i]
+		switch {
+		case !want.Has(i):
+		case c.Dropped:
+			dst[i] = expr.Value{}
+		case c.Added > l.Version:
+			dst[i] = c.DefaultValue()
+		}
+	}
+}
+
+// DecodeKey is Decode of the columns that the key holds. Collated texts, of which the key
+// has the folded form only, are left out.
+func (t *Table) DecodeKey(dst []expr.Value, key keycodec.Key, want *ColumnSet) error {
+	if want == nil {
+		want = &t.built.all
+	}
+	if len(key.PK) < rowHead || key.PK[0] != rowMark ||
+		binary.BigEndian.Uint32(key.PK[1:]) != t.ID {
+		return damaged("row key", 0, "the mark of the table", "other bytes")
+	}
+	rest, err := decodeFields(dst, t.built.pk, key.PK[rowHead:], want)
+	if err == nil && len(rest) > 0 {
+		err = damaged("row key", len(key.PK)-len(rest), "the end", "more bytes")
+	}
+	if err != nil {
+		return err
+	}
+	rest, err = decodeFields(dst, t.built.sk, key.SK, want)
+	if err == nil && len(rest) > 0 {
+		err = damaged("row key", len(key.SK)-len(rest), "the end", "more bytes")
+	}
+	return err
+}
+
+// decodeFields reads the wanted fields and passes over the others.
+func decodeFields(dst []expr.Value, fields []keyField, b []byte, want *ColumnSet) (
+	rest []byte, err error) {
+	for i := range fields {
+		f := &fields[i]
+		if !want.Has(f.ordinal) || !f.covers() {
+			b, err = f.skip(b)
+		} else {
+			dst[f.ordinal], b, err = f.decode(b)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+// Complete fills the places of a row that a writer left open with the defaults of their
+// columns. given says which places have a value.
+func (t *Table) Complete(row []expr.Value, given *ColumnSet) {
+	for i := range t.Columns {
+		if c := &t.Columns[i]; !given.Has(i) && !c.Dropped {
+			row[i] = c.DefaultValue()
+		}
+	}
+}
+
+// RowTable returns the id of the table that a partition key belongs to, and whether it is
+// that of rows; if not, it may be that of index entries.
+func RowTable(pk []byte) (id uint32, ok bool) {
+	if len(pk) < rowHead || pk[0] != rowMark {
+		return 0, false
+	}
+	return binary.BigEndian.Uint32(pk[1:]), true
+}
+
+// Row returns a row of NULLs for the table.
+func (t *Table) Row() []expr.Value { return make([]expr.Value, len(t.Columns)) }

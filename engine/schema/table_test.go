@@ -1,0 +1,79 @@
+package schema_test
+
+import (
+	"testing"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/keycodec"
+)
+
+func parse(t testing.TB, text string) *schema.Table {
+	t.Helper()
+	table, err := schema.Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
+const cities = `{"name":"cities","id":7,"columns":[
+	{"name":"country","type":"string"},
+	{"name":"city","type":"string","collate":"unicode"},
+	{"name":"people","type":"int64","nullable":true},
+	{"name":"founded","type":"time","unit":"s","nullable":true},
+	{"name":"area","type":"fixed","scale":2,"default":12.50},
+	{"name":"tags","type":"string","list":true,"nullable":true},
+	{"name":"note","type":"string","default":"-"}],
+	"primary_key":["country"],"sort_key":["city"],
+	"indexes":[
+	{"name":"by_people","columns":[{"column":"people","desc":true,"nulls":"last"}],
+	 "include":["note"],"shard":"mix64:16"},
+	{"name":"by_tag","columns":[{"column":"tags","each":true},"people"],"local":true},
+	{"name":"by_note","columns":["note"],"unique":true,
+	 "where":{"op":"<>","args":[{"op":"column","name":"note"},{"op":"const","value":"-"}]}}]}`
+
+func TestRowRoundTrip(t *testing.T) {
+	table := parse(t, cities)
+	row := []expr.Value{expr.String("IT"), expr.String("Brescia"), expr.Int(196_567), expr.Null(),
+		expr.Scaled(9034, 2), expr.List([]expr.Value{expr.String("b"), expr.String("a"),
+			expr.String("b")}), expr.String("Lombardy")}
+	pk, sk, err := table.AppendRowKey(nil, nil, row)
+	if err != nil {
+		t.Fatal(err)
+	}
+	value, err := table.AppendRow(nil, row)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := keycodec.Key{PK: pk, SK: sk}
+	back := table.Row()
+	if err := table.Decode(back, key, value, nil); err != nil {
+		t.Fatal(err)
+	}
+	for i := range row {
+		if back[i] != row[i] {
+			t.Errorf("column %d: %s, want %s", i, back[i], row[i])
+		}
+	}
+	for _, x := range table.Indexes {
+		var entries schema.Entries
+		if err := x.AppendEntries(&entries, key, row); err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries.List {
+			got := table.Row()
+			rowKey, _, err := x.DecodeEntry(got, nil, e.SK, e.Value, nil)
+			if err != nil || rowKey.Compare(key) != 0 {
+				t.Errorf("%s: %x %x: %v", x.Name, e.SK, e.Value, err)
+			}
+			covers := x.Covers()
+			for i := range covers.All() {
+				if got[i] != row[i] {
+					t.Errorf("%s: column %d is %s, want %s", x.Name, i, got[i], row[i])
+				}
+			}
+		}
+		t.Log(x.Name, len(entries.List))
+	}
+}

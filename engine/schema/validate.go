@@ -1,0 +1,361 @@
+package schema
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/keycodec"
+	"github.com/kstonedb/kstone/keycodec/shard"
+)
+
+// New checks a definition and returns a table of it that can be used. It copies what it is
+// given. Ids of columns and indexes that are all 0 are given out in their order, a version
+// of 0 becomes 1. It fails with all that is wrong.
+func New(def Table) (*Table, error) {
+	t := def.clone()
+	t.complete()
+	if err := t.validate(); err != nil {
+		return nil, fmt.Errorf("schema: table %q: %w", t.Name, err)
+	}
+	if err := t.build(); err != nil {
+		return nil, fmt.Errorf("schema: table %q: %w", t.Name, err)
+	}
+	return t, nil
+}
+
+// clone returns a copy that is not ready for use.
+func (t *Table) clone() *Table {
+	out := *t
+	out.built = nil
+	out.Columns = slices.Clone(t.Columns)
+	out.PK, out.SK = slices.Clone(t.PK), slices.Clone(t.SK)
+	out.Indexes = make([]*Index, len(t.Indexes))
+	for i, x := range t.Indexes {
+		out.Indexes[i] = x.clone()
+	}
+	if t.TTL != nil {
+		ttl := *t.TTL
+		out.TTL = &ttl
+	}
+	return &out
+}
+
+func (x *Index) clone() *Index {
+	if x == nil {
+		return nil
+	}
+	out := *x
+	out.built = nil
+	out.Columns, out.Include = slices.Clone(x.Columns), slices.Clone(x.Include)
+	return &out
+}
+
+// complete fills in what a definition may leave out.
+func (t *Table) complete() {
+	t.Version = max(t.Version, 1)
+	if !slices.ContainsFunc(t.Columns, func(c Column) bool { return c.ID != 0 }) {
+		for i := range t.Columns {
+			t.Columns[i].ID = uint16(i + 1)
+		}
+	}
+	for i := range t.Columns {
+		t.Columns[i].Added = max(t.Columns[i].Added, 1)
+	}
+	t.NextIndex = max(t.NextIndex, 1)
+	for _, x := range t.Indexes {
+		if x == nil {
+			continue
+		}
+		x.ShardColumns = max(x.ShardColumns, 1)
+		t.NextIndex = max(t.NextIndex, x.ID+1)
+	}
+	for _, x := range t.Indexes {
+		if x != nil && x.ID == 0 {
+			x.ID = t.NextIndex
+			t.NextIndex++
+		}
+	}
+}
+
+func (t *Table) validate() error {
+	errs := []error{checkName("the table", t.Name)}
+	switch n := len(t.Columns); {
+	case n == 0:
+		return errors.Join(append(errs, errors.New("no columns"))...)
+	case n > MaxColumns:
+		return errors.Join(append(errs, fmt.Errorf("%d columns, at most %d are possible", n,
+			MaxColumns))...)
+	}
+	names, ids := map[string]bool{}, map[uint16]bool{}
+	for i := range t.Columns {
+		c := &t.Columns[i]
+		errs = append(errs, c.validate(t.Version))
+		lower := strings.ToLower(c.Name)
+		if names[lower] && !c.Dropped {
+			errs = append(errs, fmt.Errorf("two columns are named %q", c.Name))
+		}
+		if ids[c.ID] {
+			errs = append(errs, fmt.Errorf("two columns have the id %d", c.ID))
+		}
+		names[lower] = names[lower] || !c.Dropped
+		ids[c.ID] = true
+	}
+	errs = append(errs, t.validateKey(), t.validateTTL(), t.validateIndexes())
+	return errors.Join(errs...)
+}
+
+func checkName(what, name string) error {
+	switch {
+	case name == "":
+		return fmt.Errorf("%s has no name", what)
+	case len(name) > MaxNameBytes:
+		return fmt.Errorf("the name of %s has %d bytes, at most %d are possible", what, len(name),
+			MaxNameBytes)
+	case !utf8.ValidString(name):
+		return fmt.Errorf("the name of %s, %q, is not valid UTF-8", what, name)
+	}
+	return nil
+}
+
+func (c *Column) validate(version uint32) error {
+	if err := checkName("a column", c.Name); err != nil {
+		return err
+	}
+	if _, err := keycodec.NewSchema(c.Field(KeyColumn{})); err != nil {
+		return err
+	}
+	switch {
+	case c.ID == 0:
+		return fmt.Errorf("column %q has no id", c.Name)
+	case c.Dropped != (c.Removed != 0):
+		return fmt.Errorf("column %q is dropped without the version, or the other way", c.Name)
+	case c.Added > version || c.Removed > version || c.Dropped && c.Removed <= c.Added:
+		return fmt.Errorf("column %q was added in version %d and dropped in %d of %d", c.Name,
+			c.Added, c.Removed, version)
+	}
+	if c.Default == nil {
+		if c.Added > 1 && !c.Nullable {
+			return fmt.Errorf("column %q was added and needs a default or NULLs", c.Name)
+		}
+		return nil
+	}
+	v, err := c.Convert(*c.Default)
+	if err != nil {
+		return fmt.Errorf("default of column %q: %w", c.Name, err)
+	}
+	v = v.Clone()
+	c.Default = &v
+	return nil
+}
+
+func (t *Table) validateKey() error {
+	if len(t.PK) == 0 {
+		return errors.New("no primary key")
+	}
+	if n := len(t.PK) + len(t.SK); n > keycodec.MaxFields {
+		return fmt.Errorf("a primary key of %d columns, at most %d are possible", n,
+			keycodec.MaxFields)
+	}
+	seen := map[int]bool{}
+	for _, k := range slices.Concat(t.PK, t.SK) {
+		c, err := t.live(k.Ordinal)
+		switch {
+		case err != nil:
+			return fmt.Errorf("primary key: %w", err)
+		case seen[k.Ordinal]:
+			return fmt.Errorf("column %q is twice in the primary key", c.Name)
+		case c.Nullable:
+			return fmt.Errorf("column %q of the primary key is nullable", c.Name)
+		case c.List:
+			return fmt.Errorf("column %q of the primary key is a list", c.Name)
+		case k.NullsLast:
+			return fmt.Errorf("column %q of the primary key orders NULLs", c.Name)
+		case c.Added > 1:
+			return fmt.Errorf("column %q of the primary key was added later", c.Name)
+		}
+		seen[k.Ordinal] = true
+	}
+	return nil
+}
+
+// live returns a column that is there and not dropped.
+func (t *Table) live(ordinal int) (*Column, error) {
+	if ordinal < 0 || ordinal >= len(t.Columns) || t.Columns[ordinal].Dropped {
+		return nil, fmt.Errorf("there is no column %d", ordinal)
+	}
+	return &t.Columns[ordinal], nil
+}
+
+func (t *Table) validateTTL() error {
+	if t.TTL == nil {
+		return nil
+	}
+	c, err := t.live(t.TTL.Ordinal)
+	switch {
+	case err != nil:
+		return fmt.Errorf("TTL: %w", err)
+	case c.Type != keycodec.TypeTime || c.List:
+		return fmt.Errorf("TTL: column %q is no time", c.Name)
+	case t.TTL.After < 0:
+		return fmt.Errorf("TTL: %s is negative", t.TTL.After)
+	}
+	return nil
+}
+
+func (t *Table) validateIndexes() error {
+	if n := len(t.Indexes); n > MaxIndexes {
+		return fmt.Errorf("%d indexes, at most %d are possible", n, MaxIndexes)
+	}
+	var errs []error
+	names, ids := map[string]bool{}, map[uint32]bool{}
+	for _, x := range t.Indexes {
+		if x == nil {
+			return errors.New("an index is nil")
+		}
+		lower := strings.ToLower(x.Name)
+		err := checkName("an index", x.Name)
+		switch {
+		case err != nil:
+		case names[lower]:
+			err = fmt.Errorf("two indexes are named %q", x.Name)
+		case ids[x.ID]:
+			err = fmt.Errorf("two indexes have the id %d", x.ID)
+		case x.ID >= t.NextIndex:
+			err = fmt.Errorf("index %q has the id %d, the next one is %d", x.Name, x.ID, t.NextIndex)
+		default:
+			if err = t.validateIndex(x); err != nil {
+				err = fmt.Errorf("index %q: %w", x.Name, err)
+			}
+		}
+		names[lower], ids[x.ID] = true, true
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+func (t *Table) validateIndex(x *Index) error {
+	if len(x.Columns) == 0 {
+		if x.State == Dropping { // only its partitions matter
+			return nil
+		}
+		return errors.New("no columns")
+	}
+	if n := len(x.Columns) + len(t.PK) + len(t.SK); n > keycodec.MaxFields {
+		return fmt.Errorf("%d columns with those of the primary key, at most %d are possible", n,
+			keycodec.MaxFields)
+	}
+	seen, each := map[int]bool{}, 0
+	for _, k := range x.Columns {
+		c, err := t.live(k.Ordinal)
+		switch {
+		case err != nil:
+			return err
+		case seen[k.Ordinal]:
+			return fmt.Errorf("column %q is twice in it", c.Name)
+		case k.Each && !c.List:
+			return fmt.Errorf("column %q is no list and has no elements", c.Name)
+		case !k.Each && c.List:
+			return fmt.Errorf("column %q is a list, of which only each element can be in it", c.Name)
+		case k.NullsLast && (!c.Nullable || c.List):
+			return fmt.Errorf("column %q orders NULLs but has none", c.Name)
+		}
+		seen[k.Ordinal] = true
+		if k.Each {
+			each++
+		}
+	}
+	if each > 1 {
+		return errors.New("more than one column with an entry for each element")
+	}
+	return errors.Join(t.validateInclude(x), t.validateShard(x), t.validateWhere(x))
+}
+
+func (t *Table) validateInclude(x *Index) error {
+	seen := map[int]bool{}
+	for _, i := range x.Include {
+		c, err := t.live(i)
+		switch {
+		case err != nil:
+			return fmt.Errorf("included: %w", err)
+		case seen[i]:
+			return fmt.Errorf("column %q is included twice", c.Name)
+		case c.Collation == keycodec.CollateBytes && (t.inKey(i) || x.hasColumn(i)):
+			return fmt.Errorf("column %q is included but part of the entry's key anyway", c.Name)
+		}
+		seen[i] = true
+	}
+	return nil
+}
+
+func (t *Table) inKey(ordinal int) bool {
+	at := func(k KeyColumn) bool { return k.Ordinal == ordinal }
+	return slices.ContainsFunc(t.PK, at) || slices.ContainsFunc(t.SK, at)
+}
+
+// hasColumn reports whether the index has the whole column among its own.
+func (x *Index) hasColumn(ordinal int) bool {
+	return slices.ContainsFunc(x.Columns, func(k IndexColumn) bool {
+		return k.Ordinal == ordinal && !k.Each
+	})
+}
+
+func (t *Table) validateShard(x *Index) error {
+	switch {
+	case x.State > Dropping:
+		return fmt.Errorf("unknown state %d", x.State)
+	case x.Placement > Local:
+		return fmt.Errorf("unknown placement %d", x.Placement)
+	case x.ShardColumns < 1 || x.ShardColumns > len(x.Columns):
+		return fmt.Errorf("the bucket cannot follow from %d of %d columns", x.ShardColumns,
+			len(x.Columns))
+	case x.Placement == Local && x.Shard != shard.Spec{}:
+		return errors.New("a local index cannot be sharded: it has a bucket for each stripe")
+	case x.Placement == Local && x.Unique:
+		for _, k := range t.PK {
+			if !x.hasColumn(k.Ordinal) {
+				return fmt.Errorf("a unique local index needs all columns of the partition key: %q "+
+					"is missing", t.Columns[k.Ordinal].Name)
+			}
+		}
+	}
+	if x.Shard == (shard.Spec{}) {
+		return nil
+	}
+	if err := x.Shard.Validate(); err != nil {
+		return err
+	}
+	if x.Shard.Count < 2 {
+		return errors.New("a sharded index has 2 buckets at least")
+	}
+	first := t.Columns[x.Columns[0].Ordinal].elementKind()
+	integer := first == expr.KindInt || first == expr.KindUint
+	if x.Shard.Function == shard.Tidb && (!integer || x.ShardColumns != 1) {
+		return errors.New("the shard function tidb takes one integer column")
+	}
+	return nil
+}
+
+func (t *Table) validateWhere(x *Index) (err error) {
+	if x.Where == nil {
+		return nil
+	}
+	if _, err := expr.Compile(x.Where); err != nil {
+		return err
+	}
+	expr.Walk(x.Where, func(e expr.Expr) bool {
+		switch e := e.(type) {
+		case expr.Column:
+			if _, missing := t.live(e.Ordinal); e.Source != 0 || missing != nil {
+				err = fmt.Errorf("the condition has a column %s that the table has not", e)
+			}
+		case expr.Param, expr.Slot, expr.Agg:
+			err = fmt.Errorf("the condition has %s in it", e)
+		}
+		return err == nil
+	})
+	return err
+}
