@@ -8,6 +8,7 @@ import (
 	"github.com/kstonedb/kstone/compaction"
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/manifest"
+	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/stripe"
 )
 
@@ -41,7 +42,8 @@ func runInfos(v *stripe.View) []compaction.RunInfo {
 
 // Compact flushes and merges every stripe down to one run, dropping everything that
 // no reader can see any more. Reads and writes go on. Stripes that cannot be merged
-// because they are damaged are left as they are and reported in the error.
+// because they are damaged, or too large for the space there is, are left as they are
+// and reported in the error.
 func (db *DB) Compact(ctx context.Context) error {
 	if err := db.Flush(ctx); err != nil {
 		return err
@@ -54,15 +56,28 @@ func (db *DB) Compact(ctx context.Context) error {
 	defer stop()
 	b := &stripe.Builder{Pace: db.sched.limiter.wait}
 	var unreadable []error
-	for i := range db.stripes {
-		err := db.compactFully(ctx, b, uint8(i))
-		if read := (*stripe.ReadError)(nil); errors.As(err, &read) {
-			unreadable = append(unreadable, err)
-		} else if err != nil {
-			return err
-		}
+	todo := make([]uint8, len(db.stripes))
+	for i := range todo {
+		todo[i] = uint8(i)
 	}
-	return errors.Join(unreadable...)
+	for {
+		var large []uint8 // for the space that there is
+		var full error
+		for _, id := range todo {
+			err := db.compactFully(ctx, b, id)
+			if read := (*stripe.ReadError)(nil); errors.As(err, &read) {
+				unreadable = append(unreadable, err)
+			} else if errors.Is(err, ErrDiskFull) {
+				large, full = append(large, id), err
+			} else if err != nil {
+				return err
+			}
+		}
+		if len(large) == 0 || len(large) == len(todo) { // else what the others freed may do
+			return errors.Join(errors.Join(unreadable...), full)
+		}
+		todo = large
+	}
 }
 
 // compactFully merges all runs of a stripe into one.
@@ -134,8 +149,15 @@ func settled(v *stripe.View) bool {
 // replaced runs are deleted when the last reader has left them.
 func (db *DB) compact(ctx context.Context, b *stripe.Builder, job compactionJob) error {
 	event, err := db.merge(ctx, b, job)
+	if errors.Is(err, vfs.ErrNoSpace) && db.reserve.give(forMerge, int64(job.plan.Bytes)) {
+		event, err = db.merge(ctx, b, job)
+	}
 	job.view.Release()
 	db.sched.release(job.stripe)
+	if err == nil && db.reserve.full.Load() {
+		db.sched.clearBackoff()
+		db.reserve.settle()
+	}
 	if cb := db.opts.Events.Compacted; cb != nil && event != nil {
 		cb(*event)
 	}

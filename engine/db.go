@@ -35,6 +35,7 @@ type DB struct {
 	snaps      snapshots
 	memory     memory
 	recycler   recycler
+	reserve    reserve
 	calls      calls
 	sched      *scheduler // nil if read-only
 	metrics    counters
@@ -72,6 +73,7 @@ func (db *DB) writable() error {
 // the error writers get. What passes does not: a full disk, and too many open files.
 func (db *DB) fail(err error) error {
 	if errors.Is(err, vfs.ErrNoSpace) {
+		db.reserve.enter()
 		db.recycler.drop()
 		return err
 	}
@@ -141,10 +143,12 @@ func (db *DB) close() error {
 		}
 		errs = append(errs, db.log.Close())
 	}
+	keep := db.reserve.closedGoal()
 	for i := range db.stripes {
 		db.stripes[i].Close()
 	}
 	db.recycler.close()
+	db.reserve.close(keep)
 	if db.manifest != nil {
 		errs = append(errs, db.manifest.Close())
 	}

@@ -109,36 +109,6 @@ func TestDiskFullPasses(t *testing.T) {
 	mustClose(t, db)
 }
 
-// Deletes go on while the log has room, also when flushes have failed.
-func TestDeletesOnFullDisk(t *testing.T) {
-	fsys := vfs.NewMem()
-	db := smallDisk(t, fsys)
-	for i := range 100 {
-		ok(t, db.Put(pk(fmt.Sprint(i)), make([]byte, 1<<10), nil))
-	}
-	fsys.SetCapacity(1) // not a byte more
-	if err := db.Flush(ctx); !errors.Is(err, engine.ErrDiskFull) {
-		t.Fatalf("flush on a full disk: %v", err)
-	}
-	for i := range 50 {
-		ok(t, db.Delete(pk(fmt.Sprint(i)), nil))
-		wantValue(t, db, pk(fmt.Sprint(i)), nil)
-	}
-	if err := db.Close(); err != nil && !errors.Is(err, engine.ErrDiskFull) {
-		t.Fatal(err)
-	}
-	// A full disk can be opened, read, and left.
-	db = smallDisk(t, fsys)
-	if got := len(content(t, db)); got != 50 {
-		t.Fatalf("%d items, want 50", got)
-	}
-	wantIs(t, db.Put(pk("x"), nil, nil), engine.ErrDiskFull)
-	fsys.SetCapacity(0)
-	eventually(t, "writes", func() bool { return db.Put(pk("x"), nil, nil) == nil })
-	ok(t, db.Compact(ctx))
-	mustClose(t, db)
-}
-
 // The disk may fill up at any byte: of the log, an SST, the manifest, CURRENT. Whatever it
 // hits, everything acknowledged is there, now and after a reopen, and nothing is final.
 func TestDiskFullAnywhere(t *testing.T) {

@@ -23,8 +23,8 @@ const (
 )
 
 // pickFlush chooses the stripes to flush now: those with frozen memtables, those that
-// hold back the oldest log segment when the log is long, and the largest when memory
-// is short. It returns nil if nothing is due.
+// hold back the oldest log segment when the log is long or the disk is full, and the
+// largest when memory is short. It returns nil if nothing is due.
 func (db *DB) pickFlush() []uint8 {
 	type candidate struct {
 		id    uint8
@@ -33,7 +33,8 @@ func (db *DB) pickFlush() []uint8 {
 	var must []uint8
 	var all []candidate
 	pin := base.SeqNum(0)
-	if float64(db.log.HeldBytes()) >= logFlushAt*float64(db.opts.LogBytes) {
+	if db.reserve.full.Load() ||
+		float64(db.log.HeldBytes()) >= logFlushAt*float64(db.opts.LogBytes) {
 		if _, last, ok := db.log.Oldest(); ok {
 			pin = last
 		}

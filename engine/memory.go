@@ -2,9 +2,12 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
+
+	"github.com/kstonedb/kstone/internal/base"
 )
 
 // memory is the budget of all memtables together, and the back-pressure that keeps
@@ -28,6 +31,8 @@ type memory struct {
 	// freeUsed and freeLog are the bytes in memtables and in the log below which there
 	// is no pressure.
 	freeUsed, freeLog int64
+	// ceiling is freeUsed, or less if the reserve covers less; 0 on a full disk.
+	ceiling atomic.Int64
 
 	// gate has room for one token. Writers under pressure pass one by one: who holds
 	// the token may look at debt, the bytes written under pressure since the last pause.
@@ -88,15 +93,14 @@ func (m *memory) pressure() float64 {
 
 func share(x, soft, hard float64) float64 { return (x - soft) / (hard - soft) }
 
-// admit lets a writer of n bytes in, after a pause if there is pressure. The error
-// is a full disk's, if that is why flushes are behind, or the context's.
-func (m *memory) admit(ctx context.Context, db *DB, n int64) error {
-	if m.used.Load() < m.freeUsed && m.deepest.Load() <= m.runsSoft &&
-		m.logUsed.Load() < m.freeLog {
+// admit lets a writer of n bytes in, after a pause if there is pressure. The error is a
+// full disk's or the context's. Deletes, what only deletes, goes on on a full disk.
+func (m *memory) admit(ctx context.Context, db *DB, n int64, deletes bool) error {
+	if m.free() {
 		return nil // the common case
 	}
 	start := time.Now()
-	err := m.queue(ctx, db, n)
+	err := m.queue(ctx, db, n, deletes)
 	if d := time.Since(start); d >= stallFrom {
 		db.metrics.stall(d)
 		if cb := db.opts.Events.Stalled; cb != nil {
@@ -106,8 +110,32 @@ func (m *memory) admit(ctx context.Context, db *DB, n int64) error {
 	return err
 }
 
+// admitBatch is admit for a batch.
+func (m *memory) admitBatch(ctx context.Context, db *DB, b *Batch) error {
+	if m.free() {
+		return nil
+	}
+	return m.admit(ctx, db, int64(len(b.payload)), b.deletesOnly())
+}
+
+// free reports whether writers need not wait nor ask.
+func (m *memory) free() bool {
+	return m.used.Load() < m.ceiling.Load() && m.deepest.Load() <= m.runsSoft &&
+		m.logUsed.Load() < m.freeLog
+}
+
+// deletesOnly reports whether the batch writes no values.
+func (b *Batch) deletesOnly() bool {
+	for i := range b.ops {
+		if k := b.ops[i].kind; k != base.KindDelete && k != base.KindDeleteRange {
+			return false
+		}
+	}
+	return true
+}
+
 // queue waits in line for the gate, and then for the pressure to fall.
-func (m *memory) queue(ctx context.Context, db *DB, n int64) error {
+func (m *memory) queue(ctx context.Context, db *DB, n int64, deletes bool) error {
 	select {
 	case m.gate <- struct{}{}:
 	case <-ctx.Done():
@@ -115,6 +143,14 @@ func (m *memory) queue(ctx context.Context, db *DB, n int64) error {
 	}
 	defer func() { <-m.gate }()
 	for {
+		if deletes && db.reserve.full.Load() {
+			return m.roomForDelete(ctx, db, n)
+		}
+		if !deletes {
+			if err := db.reserve.admit(); err != nil {
+				return err
+			}
+		}
 		m.logUsed.Store(db.log.HeldBytes())
 		p := m.pressure()
 		if p < 0 {
@@ -136,6 +172,34 @@ func (m *memory) queue(ctx context.Context, db *DB, n int64) error {
 		}
 		if err := sleep(ctx, time.Millisecond); err != nil {
 			return err
+		}
+	}
+}
+
+// deleteSlack is the room in the log that a delete leaves to others that were admitted and
+// have not logged yet.
+const deleteSlack = 4 << 10
+
+// roomForDelete returns when a delete of n bytes has room on the full disk, for which it
+// flushes and merges if need be. Requires: the gate is held.
+func (m *memory) roomForDelete(ctx context.Context, db *DB, n int64) error {
+	for {
+		if err := db.writable(); err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		err := db.log.MakeRoom(n + deleteSlack)
+		if err != nil && !errors.Is(err, ErrDiskFull) {
+			return db.fail(err)
+		}
+		m.logUsed.Store(db.log.HeldBytes())
+		if err == nil && m.pressure() < 1 && db.reserve.covers(n) {
+			return nil
+		}
+		if err := db.sched.makeSpace(ctx); err != nil {
+			return fmt.Errorf("engine: no room for a delete: %w", err)
 		}
 	}
 }

@@ -65,6 +65,7 @@ func openFS(fsys vfs.FS, dir string, opts Options) (db *DB, err error) {
 		return db, err
 	}
 	db.prepare(state)
+	db.reserve.open(db)
 	tail, replayed, err := db.recover(state)
 	if err != nil {
 		return db, err
@@ -90,6 +91,7 @@ func (db *DB) release() error {
 	if db.log != nil {
 		errs = append(errs, db.log.Close())
 	}
+	db.reserve.close(0)
 	if db.manifest != nil {
 		errs = append(errs, db.manifest.Close())
 	}
@@ -248,6 +250,7 @@ func (db *DB) walOptions(state *manifest.State) wal.Options {
 		MaxRecordBytes: MaxBatchBytes,
 		// A sync in the background fails for everybody at once, not at the next write.
 		OnFailure: func(err error) { _ = db.fail(err) },
+		MoreSpace: func(n int64) bool { return db.reserve.give(forLog, n) },
 	}
 }
 
@@ -286,6 +289,7 @@ func (db *DB) recover(state *manifest.State) (tail wal.Tail, replayed int, err e
 // openLog continues the log behind the tail, removes orphans and starts the
 // background work.
 func (db *DB) openLog(state *manifest.State, tail wal.Tail) error {
+	db.sched = newScheduler(db) // before the log, which may find the disk full
 	log, err := wal.Open(db.walOptions(state), tail)
 	if err != nil {
 		return fmt.Errorf("engine: open log: %w", err)
@@ -297,10 +301,10 @@ func (db *DB) openLog(state *manifest.State, tail wal.Tail) error {
 	if err := db.removeOrphans(state); err != nil {
 		return fmt.Errorf("engine: remove orphans: %w", err)
 	}
-	db.sched = newScheduler(db)
 	for i := range db.stripes {
 		db.limitRanges(&db.stripes[i])
 	}
+	db.reserve.settle()
 	db.sched.start()
 	return nil
 }

@@ -53,7 +53,7 @@ func (r *recycler) obsolete(s base.StripeID, num base.FileNum) {
 func (r *recycler) keep(name string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.closed || len(r.names) >= recycleMost {
+	if r.closed || len(r.names) >= recycleMost || r.db.reserve.full.Load() {
 		return false
 	}
 	r.names = append(r.names, name)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kstonedb/kstone/compaction"
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/stripe"
 )
 
@@ -31,6 +32,8 @@ type scheduler struct {
 	lastFailure atomic.Pointer[error] // of the newest flush, nil if it succeeded
 
 	burst burst
+	// again wakes the flusher on a full disk; the flusher's.
+	again *time.Timer
 
 	mu      sync.Mutex
 	busy    [base.NumStripes]bool    // being compacted; guarded by mu
@@ -119,6 +122,9 @@ func (s *scheduler) flushLoop() {
 			}
 			seen = n
 		}
+		if s.db.reserve.full.Load() {
+			s.relieve()
+		}
 		for s.ctx.Err() == nil && s.db.failure.Load() == nil {
 			group := s.db.pickFlush()
 			if len(group) == 0 {
@@ -128,6 +134,9 @@ func (s *scheduler) flushLoop() {
 			before := s.db.metrics.flushBytes.Load()
 			if err := s.flushGroup(group); err != nil {
 				_ = sleep(s.ctx, retryAfter)
+				if s.db.reserve.full.Load() {
+					s.relieve()
+				}
 			}
 			s.burst.flushed(time.Now(), int64(s.db.metrics.flushBytes.Load()-before))
 		}
@@ -148,6 +157,9 @@ func (s *scheduler) flushDeletes() {
 func (s *scheduler) flushGroup(group []uint8) error {
 	s.flushMu.Lock()
 	event, err := s.db.flush(&s.builder, group)
+	if errors.Is(err, vfs.ErrNoSpace) {
+		event, err = s.flushFromReserve(group)
+	}
 	if err != nil {
 		s.lastFailure.Store(&err)
 	} else {
@@ -178,6 +190,9 @@ func (s *scheduler) compactLoop() {
 		case <-s.compactKick:
 		case <-idle.C:
 			o = o.Idle() // a little garbage is worth a merge now
+		}
+		if s.db.reserve.full.Load() {
+			o = o.Idle()
 		}
 		for s.ctx.Err() == nil && s.db.failure.Load() == nil {
 			left := s.burst.left(time.Now())
@@ -231,7 +246,7 @@ func (s *scheduler) pickCompaction(o compaction.Options) (best compactionJob, ok
 	_, horizon := db.snaps.collect()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	deepest := 0
+	deepest, full := 0, db.reserve.full.Load()
 	for i := range db.stripes {
 		v := db.stripes[i].View()
 		if v == nil {
@@ -242,6 +257,9 @@ func (s *scheduler) pickCompaction(o compaction.Options) (best compactionJob, ok
 			continue
 		}
 		plan, found := pickMerge(v, o, nowMs, horizon)
+		if found && full {
+			plan.Score = spaceScore(v, plan)
+		}
 		if found && (!ok || plan.Score > best.plan.Score) {
 			best, ok = compactionJob{stripe: uint8(i), plan: plan}, true
 		}

@@ -70,7 +70,7 @@ func (db *DB) writeSingle(w *single, key Key, value []byte, cond Condition, o *W
 		return err
 	}
 	n := int64(len(w.record))
-	if err := db.memory.admit(context.Background(), db, n); err != nil {
+	if err := db.memory.admit(context.Background(), db, n, w.kind == base.KindDelete); err != nil {
 		return err
 	}
 	start := db.metrics.writeStart()

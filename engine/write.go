@@ -133,7 +133,7 @@ func (db *DB) commit(ctx context.Context, b *Batch, d Durability, g *guard) erro
 	if len(b.ops) == 0 && g == nil && !checked {
 		return nil
 	}
-	if err := db.memory.admit(ctx, db, int64(len(b.payload))); err != nil {
+	if err := db.memory.admitBatch(ctx, db, b); err != nil {
 		return err
 	}
 	start := db.metrics.writeStart()

@@ -80,7 +80,7 @@ func (l *Log) putLocked(size int64, crc, length uint32, seq base.SeqNum, payload
 // fit the current one, and waits until one has been prepared. It releases mu while it
 // waits.
 func (l *Log) makeRoomLocked(size int64) error {
-	need := max(segmentHeader+size+recordHeader, l.o.SegmentBytes)
+	need := align(l.needFor(size))
 	attempts := l.attempts
 	for {
 		if err := l.usableLocked(); err != nil {

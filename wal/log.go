@@ -139,7 +139,7 @@ func (l *Log) settle(t Tail) error {
 // startFirst does step 3 of Open. The marker says that all recovered records are
 // durable: from here on their loss would be noticed.
 func (l *Log) startFirst() error {
-	s, err := l.prepareSegment(l.nextNum, l.o.SegmentBytes, nil)
+	s, err := l.makeSegment(l.nextNum, l.o.SegmentBytes, l.needFor(0), nil)
 	if err != nil {
 		return err
 	}

@@ -25,6 +25,11 @@ const (
 	maxRecordBytes = 1 << 30
 
 	minSegmentBytes = 256
+
+	// smallSegmentBytes and leastSegmentBytes are the sizes that are tried when the disk
+	// has no room for a whole segment.
+	smallSegmentBytes = 256 << 10
+	leastSegmentBytes = 32 << 10
 )
 
 // Options says where the log lives and how it behaves. Recover uses FS, Dir and
@@ -41,6 +46,11 @@ type Options struct {
 	// Mapped stores records through a mapping where the files implement vfs.Mapper.
 	// Otherwise, or if mapping fails, every record is one write.
 	Mapped bool
+
+	// MoreSpace, if not nil, is asked when the disk has no room for a segment. If it returns
+	// true it has given up n bytes elsewhere, and a segment of that size is tried. It is
+	// called without locks held, by Open or one goroutine at a time.
+	MoreSpace func(n int64) bool
 
 	// OnFailure, if not nil, is called once, without locks held, when the log fails
 	// for good: from then on Append and Sync return that error. It must not call

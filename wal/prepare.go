@@ -21,12 +21,19 @@ func (l *Log) prepareLoop() {
 	}
 }
 
+// needFor returns how large a segment must be to take a record of the given size. Small
+// needs count as one, so that those who have them need not wait for each other.
+func (l *Log) needFor(size int64) int64 {
+	return max(segmentHeader+size+recordHeader, min(leastSegmentBytes, l.o.SegmentBytes))
+}
+
 // prepareNext makes l.next a segment that is large enough, if it is not yet.
 func (l *Log) prepareNext() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	size := align(max(l.need, l.o.SegmentBytes))
-	if l.usableLocked() != nil || l.next != nil && l.next.size >= size {
+	need := align(max(l.need, l.needFor(0)))
+	size := max(need, l.o.SegmentBytes)
+	if l.usableLocked() != nil || l.next != nil && l.next.size >= need {
 		return
 	}
 	tooSmall := l.next
@@ -47,12 +54,12 @@ func (l *Log) prepareNext() {
 	}
 	var s *segment
 	if err == nil {
-		s, err = l.prepareSegment(num, size, spare)
+		s, err = l.makeSegment(num, size, need, spare)
 	}
 	l.mu.Lock()
 	l.attempts++
 	if err != nil {
-		l.prepareErr, l.failedAt, l.failedNeed = err, l.attempts, size
+		l.prepareErr, l.failedAt, l.failedNeed = err, l.attempts, need
 		l.need = 0 // whoever still needs it asks again
 		l.nextNum = num
 	} else {
@@ -61,6 +68,55 @@ func (l *Log) prepareNext() {
 	}
 	l.ready.Broadcast()
 }
+
+// makeSegment is prepareSegment. If the disk has no room for that it tries smaller ones, of
+// at least need bytes, in the space that Options.MoreSpace gives up.
+func (l *Log) makeSegment(num SegmentNum, size, need int64, spare *segment) (*segment, error) {
+	s, err := l.prepareSegment(num, size, spare)
+	for _, n := range []int64{smallSegmentBytes, leastSegmentBytes} {
+		n = max(min(n, size), need)
+		if err == nil || !errors.Is(err, vfs.ErrNoSpace) || l.Err() != nil {
+			break
+		}
+		if l.o.MoreSpace != nil && l.o.MoreSpace(n) {
+			s, err = l.prepareSegment(num, n, nil)
+		}
+	}
+	return s, err
+}
+
+// MakeRoom returns when there is room for a record with n bytes of payload, or why there
+// is none. Other records may come first.
+func (l *Log) MakeRoom(n int64) error {
+	size := recordBytes(n)
+	need := align(l.needFor(size))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	attempts := l.attempts
+	for {
+		if err := l.usableLocked(); err != nil {
+			return err
+		}
+		if l.fitsLocked(size) {
+			return nil
+		}
+		if l.next != nil && l.next.size >= need {
+			l.need = 0 // nobody must leave the segment to this caller: who needs it asks again
+			l.ready.Broadcast()
+			return nil
+		}
+		if l.failedAt > attempts && need >= l.failedNeed {
+			return l.prepareErr
+		}
+		l.need = max(l.need, need)
+		kick(l.prepareKick)
+		l.ready.Wait()
+	}
+}
+
+// Prepare asks for the next segment to be prepared, if it is not: after space has been
+// made for it.
+func (l *Log) Prepare() { kick(l.prepareKick) }
 
 // prepareSegment makes a file for segment num: a released one under a new name, or a
 // new one with its blocks allocated. When it returns the name is durable.

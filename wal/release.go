@@ -169,6 +169,26 @@ func (l *Log) Release(below base.SeqNum) error {
 	return nil
 }
 
+// DropSpares removes released segments that wait for their next use, all but keep, to give
+// their space back. What cannot be removed is tried again by Release.
+func (l *Log) DropSpares(keep int) {
+	l.mu.Lock()
+	var drop []*segment
+	if len(l.spares) > keep {
+		drop = append(drop, l.spares[keep:]...)
+		l.spares = l.spares[:keep]
+	}
+	l.mu.Unlock()
+	for i, s := range drop {
+		if err := l.o.FS.Remove(s.path); err != nil {
+			l.mu.Lock()
+			l.obsolete = append(l.obsolete, drop[i:]...)
+			l.mu.Unlock()
+			return
+		}
+	}
+}
+
 // releasableLocked reports whether the oldest closed segment can go. Why the segment
 // after it must be durable: recovery needs one that starts at or below what it needs.
 func (l *Log) releasableLocked(below base.SeqNum) bool {

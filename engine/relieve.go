@@ -1,0 +1,131 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/kstonedb/kstone/compaction"
+	"github.com/kstonedb/kstone/stripe"
+)
+
+// What the scheduler does while the disk is full: it looks for what gives space back.
+
+// relieve flushes the memtables with deletions, so that they can be merged with what they
+// delete, and has the merges looked at. It comes again until there is space.
+func (s *scheduler) relieve() {
+	s.db.log.DropSpares(1)
+	s.flushDeletes()
+	if s.db.reserve.settle() || s.ctx.Err() != nil || s.db.failure.Load() != nil {
+		return
+	}
+	s.kickCompact()
+	if s.again == nil {
+		s.again = time.AfterFunc(retryAfter, s.kickFlush)
+	} else {
+		s.again.Reset(retryAfter)
+	}
+}
+
+// flushFromReserve flushes the stripes one by one, for each that does not fit in the space
+// that the reserve gives up for it. What one of them writes lets the log go, and that
+// makes room for the next. It returns one event for all. Requires: flushMu held.
+func (s *scheduler) flushFromReserve(group []uint8) (sum *FlushEvent, err error) {
+	for _, id := range group {
+		v := s.db.stripes[id].View()
+		if v == nil {
+			return sum, ErrClosed
+		}
+		bytes := v.MemtableBytes()
+		event, err := s.db.flush(&s.builder, []uint8{id})
+		if errors.Is(err, ErrDiskFull) &&
+			s.db.reserve.give(forFlush, flushBytes(bytes, 1)) {
+			event, err = s.db.flush(&s.builder, []uint8{id})
+		}
+		if err != nil {
+			return sum, err
+		}
+		if event != nil && sum != nil {
+			event.Stripes += sum.Stripes
+			event.Bytes += sum.Bytes
+			event.Duration += sum.Duration
+		}
+		if event != nil {
+			sum = event
+		}
+		s.db.reserve.settle()
+	}
+	return sum, nil
+}
+
+// makeSpace flushes everything or, if that does not help, makes one merge. It returns an
+// error if nothing helps.
+func (s *scheduler) makeSpace(ctx context.Context) error {
+	db := s.db
+	if err := db.calls.begin(); err != nil {
+		return err
+	}
+	defer db.calls.end()
+	ctx, stop := db.calls.within(ctx)
+	defer stop()
+	before := db.metrics.flushes.Load()
+	err := db.flushAll(ctx)
+	if err != nil && !errors.Is(err, ErrDiskFull) {
+		return err
+	}
+	db.reserve.settle()
+	if err == nil && db.metrics.flushes.Load() > before {
+		return nil
+	}
+	job, ok := s.pickCompaction(db.compactionOptions().Idle())
+	if !ok && s.merging() {
+		return sleep(ctx, time.Millisecond)
+	}
+	if !ok {
+		return errors.Join(err, fmt.Errorf("nothing is left to merge: %w", ErrDiskFull))
+	}
+	merr := db.compact(ctx, &stripe.Builder{Pace: s.limiter.wait}, job)
+	s.retryLater(job.stripe, merr)
+	if merr != nil && !errors.Is(merr, ErrDiskFull) {
+		return merr
+	}
+	return nil // also if the merge did not fit: another one may
+}
+
+// merging reports whether a merge is under way.
+func (s *scheduler) merging() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, b := range s.busy {
+		if b {
+			return true
+		}
+	}
+	return false
+}
+
+// clearBackoff forgets that merges have failed: there is space that was not there.
+func (s *scheduler) clearBackoff() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.backoff[:])
+}
+
+// spaceScore orders merges on a full disk: the less one will probably write for what it
+// frees, the sooner. How much of its stripe a range tombstone covers is not known, but that
+// it may be all of it is likely when the disk is full.
+func spaceScore(v *stripe.View, plan compaction.Plan) float64 {
+	var entries, deletes, bytes float64
+	for i := plan.Lo; i < plan.Hi; i++ {
+		in := &v.Runs[i].Info
+		entries += float64(in.Entries)
+		deletes += 2*float64(in.Tombstones) + float64(in.TTLEntries)
+		bytes += float64(in.Bytes)
+		if in.RangeTombstones > 0 {
+			deletes += entries
+		}
+	}
+	kept := bytes * max(0, 1-deletes/max(entries, 1))
+	return 1 + bytes/(kept+4096)
+}

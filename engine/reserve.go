@@ -1,0 +1,354 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/kstonedb/kstone/internal/vfs"
+)
+
+// reserve is disk space that the database holds for the time when the disk is full: a file
+// whose blocks are allocated and that is cut when something else needs them. With it the
+// disk is full for puts only; deletes, flushes and merges go on, and give space back.
+//
+// Its size follows what it is for. Memtables: their flush always fits, so that the log can
+// be released whatever is in them. The log: some small segments, for deletes. Merges: twice
+// the bytes of an average stripe, so that of any database the merges of at least half of
+// the stripes fit, as no more than half can be larger than twice the average. Why a put
+// that would need a larger reserve than the disk has room for is refused: after it the
+// three would no longer be certain.
+//
+// The file holds nothing. If it cannot be used, for another reason than a full disk, the
+// database goes on without. docs/decisions/0017-a-reserve-for-deletes.md says more.
+type reserve struct {
+	db    *DB
+	empty int64       // bytes of memtables that hold nothing
+	full  atomic.Bool // puts are refused
+
+	mu    sync.Mutex
+	off   bool      // guarded by mu; there is none and will be none
+	file  vfs.File  // guarded by mu; nil: it has yet to be made
+	have  int64     // guarded by mu; its size
+	again time.Time // guarded by mu; when a put may try to make it whole
+}
+
+const (
+	reserveName = "RESERVE"
+
+	// reserveLog is for log segments, reserveEdits for edits of the manifest and for what a
+	// file system wants to see free before it does something: XFS makes no file while fewer
+	// than about 60 blocks are.
+	reserveLog, reserveEdits = 1 << 20, 512 << 10
+	// reserveClosed is the least that a closed database has instead of the two, and
+	// reserveClosedPart the part of its data.
+	reserveClosed, reserveClosedPart = 128 << 10, 16
+	// reserveFile is what a flushed file may take beyond what its memtable did: filter,
+	// index, footer, the rest of its last block.
+	reserveFile = 8 << 10
+	// reserveStep is by how much the reserve grows.
+	reserveStep = 1 << 20
+	// reserveStripes: the reserve has this part of the data for merges.
+	reserveStripes = 128
+)
+
+// flushBytes is what the flush of memtables of the given size may take.
+func flushBytes(memtables int64, stripes int) int64 {
+	return memtables + memtables/16 + int64(stripes)*reserveFile
+}
+
+// open takes over the reserve that an earlier run has left, or begins one.
+func (r *reserve) open(db *DB) {
+	r.db, r.empty = db, db.memory.bytes()
+	db.memory.ceiling.Store(db.memory.freeUsed)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.off = db.opts.InMemory || db.opts.ReadOnly; r.off {
+		return
+	}
+	if err := r.openLocked(); err != nil && !errors.Is(err, vfs.ErrNoSpace) {
+		r.dropLocked(err)
+	}
+}
+
+// openLocked opens or makes the file. Requires: mu held.
+func (r *reserve) openLocked() error {
+	path := filepath.Join(r.db.dir, reserveName)
+	f, err := r.db.fs.OpenReadWrite(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		f, err = r.db.fs.Create(path)
+	}
+	if err != nil {
+		return err
+	}
+	r.file = f
+	if r.have, err = f.Size(); err != nil {
+		return err
+	}
+	if r.have > 0 { // a copy of the directory may have made holes of it
+		err = f.Allocate(r.have)
+	}
+	if errors.Is(err, vfs.ErrNoSpace) {
+		return nil // XFS says so on a full disk even if it is whole, and then it mostly is
+	}
+	return err
+}
+
+// dropLocked goes on without a reserve. Requires: mu held.
+func (r *reserve) dropLocked(err error) {
+	r.db.opts.Logger.Warn("no space can be reserved for a full disk", "err", err)
+	if r.file != nil {
+		_ = r.file.Close()
+		r.file = nil
+	}
+	r.have, r.off = 0, true
+	r.leaveLocked()
+}
+
+// goal is the size that the reserve should have at present.
+func (r *reserve) goal() int64 {
+	return reserveLog + reserveEdits + flushBytes(r.filled(), len(r.db.stripes)) +
+		r.db.dataBytes()/reserveStripes
+}
+
+// filled is what memtables hold.
+func (r *reserve) filled() int64 { return max(0, r.db.memory.bytes()-r.empty) }
+
+// dataBytes is the size of all SSTs.
+func (db *DB) dataBytes() (n int64) {
+	for i := range db.stripes {
+		if v := db.stripes[i].View(); v != nil {
+			for _, run := range v.Runs {
+				n += int64(run.Info.Bytes)
+			}
+		}
+	}
+	return n
+}
+
+// admit lets a put in, or says why not. Requires: the gate of memory is held.
+func (r *reserve) admit() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.off || r.settleLocked(false) {
+		return nil
+	}
+	return fmt.Errorf("engine: no room for more than deletes: %w", ErrDiskFull)
+}
+
+// settle makes the reserve what it should be, as far as there is space, and reports
+// whether puts may go on.
+func (r *reserve) settle() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.off || r.settleLocked(true)
+}
+
+// settleLocked is settle; unless now, not again right after it has failed. Requires: mu
+// held and there is a reserve.
+func (r *reserve) settleLocked(now bool) bool {
+	goal := r.goal()
+	full := r.full.Load()
+	if !full && goal <= r.have {
+		if r.have > 2*goal+4*reserveStep {
+			_ = r.cutLocked(goal + reserveStep) // it stays larger then
+		}
+		r.ceilingLocked(goal)
+		return true
+	}
+	start := time.Now()
+	if full && !now && start.Before(r.again) {
+		return false
+	}
+	want := (goal + 2*reserveStep) / reserveStep * reserveStep
+	if full {
+		// More than it will keep: for the next log segment, and so that what is over now does
+		// not come back at once.
+		want += r.db.walOptions(r.db.state.Load()).SegmentBytes + reserveStep
+	}
+	err := r.growLocked(want)
+	switch {
+	case err == nil && full:
+		_ = r.cutLocked((goal + 2*reserveStep) / reserveStep * reserveStep)
+		r.leaveLocked()
+	case err == nil || !full && goal <= r.have:
+		r.ceilingLocked(goal)
+	case !errors.Is(err, vfs.ErrNoSpace):
+		r.dropLocked(err)
+	default:
+		r.enterLocked()
+		r.again = time.Now().Add(max(retryPuts, 4*time.Since(start)))
+		return false
+	}
+	return true
+}
+
+// retryPuts is the shortest time between two attempts of puts to find space again.
+const retryPuts = 2 * time.Millisecond
+
+// growLocked extends the reserve to n bytes, step by step. On an error it keeps what it
+// has got. Requires: mu held.
+func (r *reserve) growLocked(n int64) error {
+	if r.file == nil {
+		if err := r.openLocked(); err != nil {
+			return err
+		}
+	}
+	for r.have < n {
+		next := min(n, r.have+reserveStep)
+		if err := r.file.Allocate(next); err != nil {
+			return errors.Join(err, r.file.Truncate(r.have)) // what was allocated of the step
+		}
+		r.have = next
+	}
+	return nil
+}
+
+// cutLocked gives up what the reserve has beyond n bytes. Requires: mu held.
+func (r *reserve) cutLocked(n int64) error {
+	if err := r.file.Truncate(n); err != nil {
+		return err
+	}
+	r.have = n
+	return nil
+}
+
+// ceilingLocked notes up to which size of memtables writers need not ask: those that the
+// reserve covers. Requires: mu held.
+func (r *reserve) ceilingLocked(goal int64) {
+	m := &r.db.memory
+	spare := r.have - goal
+	m.ceiling.Store(min(m.freeUsed, m.bytes()+spare-spare/8))
+}
+
+// enter begins the time in which puts are refused.
+func (r *reserve) enter() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.off {
+		r.enterLocked()
+	}
+}
+
+func (r *reserve) enterLocked() {
+	if r.full.Swap(true) {
+		return
+	}
+	r.db.memory.ceiling.Store(0)
+	r.again = time.Now().Add(retryPuts)
+	r.db.opts.Logger.Warn("the disk is full: deletes only until there is space")
+	if s := r.db.sched; s != nil {
+		s.kickFlush()
+	}
+}
+
+// leaveLocked ends it. Requires: mu held.
+func (r *reserve) leaveLocked() {
+	db := r.db
+	if r.off {
+		db.memory.ceiling.Store(db.memory.freeUsed)
+	} else {
+		r.ceilingLocked(r.goal())
+	}
+	if !r.full.Swap(false) {
+		return
+	}
+	db.opts.Logger.Info("there is disk space again")
+	if db.log != nil {
+		db.log.Prepare()
+	}
+	if s := db.sched; s != nil {
+		s.clearBackoff()
+		s.kickFlush()
+		s.kickCompact()
+	}
+}
+
+// purpose says who is given space out of the reserve.
+type purpose int
+
+const (
+	forFlush purpose = iota // may have all of it
+	forLog                  // leaves what flushes need
+	forMerge                // leaves what flushes and the log need
+)
+
+// covers reports whether what is in the memtables could be flushed out of the reserve, and
+// n bytes more.
+func (r *reserve) covers(n int64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.off || r.filled() == 0 || flushBytes(r.filled()+n, 1) <= r.have
+}
+
+// give gives up n bytes and some more for the file system, or fewer if that is all that it
+// has for the purpose, and reports whether that was any.
+func (r *reserve) give(p purpose, n int64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.off {
+		return false
+	}
+	r.enterLocked()
+	if r.file == nil {
+		return false
+	}
+	room := r.have
+	if filled := r.filled(); p != forFlush && filled > 0 {
+		room -= flushBytes(filled, int(min(filled/1024, int64(len(r.db.stripes)))))
+	}
+	n = (n + 4095) &^ 4095
+	switch p {
+	case forLog:
+		if n > room*3/4 {
+			return false // it will ask for less
+		}
+	case forMerge:
+		room -= min(reserveLog, r.have) / 4
+	}
+	if n = min(n+reserveEdits, room); n <= 0 {
+		return false
+	}
+	return r.cutLocked(r.have-n) == nil
+}
+
+// close leaves a reserve for the next run, so that it can open and delete if the disk has
+// become full meanwhile. Its size is in proportion: for what is to be replayed, and for
+// merges.
+func (r *reserve) close(keep int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.file == nil {
+		return
+	}
+	if r.db.failure.Load() == nil && keep > 0 {
+		if r.have > keep {
+			_ = r.cutLocked(keep)
+		} else {
+			_ = r.growLocked(keep) // as far as there is space
+		}
+	}
+	_ = r.file.Close()
+	r.file = nil
+}
+
+// closedGoal is what close is to keep.
+func (r *reserve) closedGoal() int64 {
+	db, dirty, bytes := r.db, 0, int64(0)
+	for i := range db.stripes {
+		if v := db.stripes[i].View(); v != nil {
+			if _, ok := db.stripes[i].MinSeq(nil); ok {
+				dirty++
+				bytes += v.MemtableBytes()
+			}
+		}
+	}
+	data := db.dataBytes()
+	n := min(max(reserveClosed, data/reserveClosedPart), reserveLog+reserveEdits) +
+		flushBytes(bytes, dirty) + data/reserveStripes
+	return (n + 4095) &^ 4095
+}
