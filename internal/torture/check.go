@@ -2,6 +2,7 @@ package torture
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strconv"
@@ -12,16 +13,17 @@ import (
 
 // check opens the database in dir, verifies its structure, and finds the state of every
 // worker: the one after a step that is at least floor (all acknowledged ones) and not
-// before base. It returns these states. Any other content is an error.
+// before base. It returns these states. Any other content is an error. Ready: a child has
+// said that the accounts are there.
 func check(ctx context.Context, dir string, o *engine.Options, seed uint64, base []progress,
-	floor []int,
+	floor []int, ready bool,
 ) (found []progress, err error) {
 	o.MustExist = true
 	db, err := engine.Open(dir, o)
 	if err != nil {
 		return nil, fmt.Errorf("open: %w", err)
 	}
-	found, err = examine(ctx, db, seed, base, floor)
+	found, err = examine(ctx, db, seed, base, floor, ready)
 	if cerr := db.Close(); err == nil && cerr != nil {
 		err = fmt.Errorf("close: %w", cerr)
 	}
@@ -29,6 +31,7 @@ func check(ctx context.Context, dir string, o *engine.Options, seed uint64, base
 }
 
 func examine(ctx context.Context, db *engine.DB, seed uint64, base []progress, floor []int,
+	ready bool,
 ) ([]progress, error) {
 	if _, err := db.Verify(ctx, nil); err != nil {
 		return nil, fmt.Errorf("verify: %w", err)
@@ -62,10 +65,6 @@ func examine(ctx context.Context, db *engine.DB, seed uint64, base []progress, f
 			return nil, fmt.Errorf("%s: %w", it.Key, err)
 		}
 	}
-	if opened != 0 && (opened != accounts || sum != accounts*startAmount) {
-		return nil, fmt.Errorf("%d accounts hold %d, want %d with %d: a transaction in part",
-			opened, sum, accounts, accounts*startAmount)
-	}
 	found := make([]progress, len(base))
 	for w := range base {
 		p, err := locate(seed, &base[w], floor[w], counters[w], items[w])
@@ -73,6 +72,15 @@ func examine(ctx context.Context, db *engine.DB, seed uint64, base []progress, f
 			return nil, fmt.Errorf("worker %d: %w", w, err)
 		}
 		found[w] = p
+		// They came first, and what is there is a prefix.
+		ready = ready || counters[w] > 0 || len(items[w]) > 0
+	}
+	if ready && opened == 0 {
+		return nil, errors.New("all accounts are gone")
+	}
+	if opened != 0 && (opened != accounts || sum != accounts*startAmount) {
+		return nil, fmt.Errorf("%d accounts hold %d, want %d with %d: a transaction in part",
+			opened, sum, accounts, accounts*startAmount)
 	}
 	return found, nil
 }

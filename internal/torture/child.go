@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"sync"
@@ -53,8 +54,11 @@ func (r *reporter) say(format string, args ...any) error {
 //	copied NAME               it is complete
 //	dropping NAME             it is about to be removed
 //
-// It returns an error if the database fails or gives a wrong answer.
+// It returns an error if the database fails or gives a wrong answer. An interrupt from the
+// keyboard, which goes to parent and child, does not end it: only the parent may.
 func Child(ctx context.Context, order string, out io.Writer) error {
+	signal.Ignore(os.Interrupt)
+	ctx = context.WithoutCancel(ctx)
 	var o Order
 	if err := json.Unmarshal([]byte(order), &o); err != nil {
 		return fmt.Errorf("order of the child: %w", err)

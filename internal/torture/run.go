@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 )
 
@@ -27,6 +26,8 @@ type Config struct {
 	Command []string
 	// Progress, if not nil, is called after each cycle.
 	Progress func(Report)
+	// Started, if not nil, is called with each child. For tests.
+	Started func(*os.Process)
 }
 
 // Report counts what has happened.
@@ -53,7 +54,9 @@ type mark struct {
 }
 
 // Run kills and checks until the time is over or ctx ends. An error that is not about
-// the arguments means that a promise is broken; the directory is then left as it is.
+// the arguments means that a promise is broken; the directory is then left as it is. The
+// cycle during which ctx ends is not judged: whoever interrupts a run by a signal may have
+// sent it to the child, too.
 func Run(ctx context.Context, c Config) (Report, error) {
 	var rep Report
 	if err := prepare(&c); err != nil {
@@ -64,7 +67,11 @@ func Run(ctx context.Context, c Config) (Report, error) {
 		r.state = append(r.state, newProgress(w))
 	}
 	for ctx.Err() == nil && (r.rep.Cycles == 0 || time.Since(r.start) < c.For) {
-		if err := r.cycle(ctx); err != nil {
+		err := r.cycle(ctx)
+		if ctx.Err() != nil || errors.Is(err, errInterrupted) {
+			break
+		}
+		if err != nil {
 			return r.report(), fmt.Errorf("cycle %d, seed %d: %w", r.rep.Cycles+1, c.Seed, err)
 		}
 		r.rep.Cycles++
@@ -108,6 +115,7 @@ type runner struct {
 	c     Config
 	rng   *rand.Rand
 	start time.Time
+	ready bool       // some child has said that the database is there, with the accounts
 	state []progress // of the workers, as last found
 	rep   Report
 }
@@ -134,6 +142,9 @@ func (r *runner) cycle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if r.c.Started != nil {
+		r.c.Started(s.cmd.Process)
+	}
 	if err := s.kill(ctx, r.delay()); err != nil {
 		return err
 	}
@@ -141,24 +152,26 @@ func (r *runner) cycle(ctx context.Context) error {
 	if !s.ready {
 		r.rep.Early++
 	}
+	if ctx.Err() != nil {
+		return errInterrupted
+	}
+	r.ready = r.ready || s.ready
 	if _, err := os.Stat(filepath.Join(dbDir(r.c.Dir), "CURRENT")); err != nil {
-		if slices.Max(s.acked) == 0 {
+		if !r.ready {
 			return nil // killed before there was a database
 		}
 		return fmt.Errorf("the database is gone: %w", err)
 	}
-	// The check is not given ctx: an interrupted run still ends with a verdict.
-	ctx = context.WithoutCancel(ctx)
 	for name, floor := range s.copies {
 		o := options(r.c.Seed, r.rep.Cycles)
-		_, err := check(ctx, filepath.Join(r.c.Dir, name), o, r.c.Seed, r.state, floor)
+		_, err := check(ctx, filepath.Join(r.c.Dir, name), o, r.c.Seed, r.state, floor, true)
 		if err != nil {
 			return fmt.Errorf("checkpoint %s: %w", name, err)
 		}
 		r.rep.Copies++
 	}
 	found, err := check(ctx, dbDir(r.c.Dir), options(r.c.Seed, r.rep.Cycles), r.c.Seed, r.state,
-		s.acked)
+		s.acked, r.ready)
 	if err != nil {
 		return err
 	}
@@ -177,6 +190,9 @@ func (r *runner) steps() []int {
 	}
 	return all
 }
+
+// errInterrupted ends a run without a verdict on its last cycle.
+var errInterrupted = errors.New("torture: interrupted")
 
 // clear removes the checkpoints, complete or not.
 func (r *runner) clear() error {

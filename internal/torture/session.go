@@ -119,6 +119,9 @@ func (s *Session) kill(ctx context.Context, d time.Duration) error {
 	err := s.cmd.Wait()
 	// Not by the exit status, which does not tell on every system: a child that ends by
 	// itself says why.
+	if err != nil && err.Error() == "signal: interrupt" {
+		return errInterrupted // Ctrl-C, before Child could refuse it
+	}
 	if early || err == nil || s.stderr.Len() > 0 {
 		return fmt.Errorf("the writer ended by itself: %v\n%s", err,
 			strings.TrimSpace(s.stderr.String()))

@@ -33,7 +33,7 @@ func (t *Tester) Order(dir string) Order {
 // at least, with exactly what its steps up to some number have written. The states found
 // are what the next child goes on from. It returns how many steps were found.
 func (t *Tester) Check(ctx context.Context, dir string, floor []int) (steps int, err error) {
-	found, err := check(ctx, dbDir(dir), options(t.seed, t.cycle), t.seed, t.state, floor)
+	found, err := check(ctx, dbDir(dir), options(t.seed, t.cycle), t.seed, t.state, floor, false)
 	if err != nil {
 		return 0, err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 
@@ -46,5 +47,30 @@ func TestTorture(t *testing.T) {
 		rep.Cycles, rep.Early, rep.Steps, rep.Lucky, rep.Copies)
 	if rep.Cycles == 0 || rep.Steps == 0 {
 		t.Error("nothing happened")
+	}
+}
+
+// An interrupt that reaches the child, too, is no broken promise, whenever it comes.
+func TestInterruptIsNoVerdict(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("processes cannot be interrupted here")
+	}
+	dir := filepath.Join(t.TempDir(), "t")
+	for i := range 12 {
+		ctx, cancel := context.WithCancel(t.Context())
+		c := torture.Config{
+			Dir: dir, For: time.Minute, Workers: 2, Seed: uint64(i) + 1,
+			Command: []string{os.Args[0]},
+			Started: func(p *os.Process) {
+				time.AfterFunc(time.Duration(i)*5*time.Millisecond, func() {
+					_ = p.Signal(os.Interrupt)
+					cancel()
+				})
+			},
+		}
+		if _, err := torture.Run(ctx, c); err != nil {
+			t.Fatalf("interrupted after %d ms: %v", 5*i, err)
+		}
+		cancel()
 	}
 }

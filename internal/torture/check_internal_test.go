@@ -1,0 +1,55 @@
+package torture
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kstonedb/kstone/engine"
+)
+
+// A database that has lost all accounts is noticed: if a child has said that they are
+// there, and if steps are there, which came later.
+func TestCheckMissesAccounts(t *testing.T) {
+	const seed = 3
+	dir := filepath.Join(t.TempDir(), "db")
+	try := func(ready bool, floor int) error {
+		_, err := check(t.Context(), dir, options(seed, 1), seed, []progress{newProgress(0)},
+			[]int{floor}, ready)
+		return err
+	}
+	db, err := engine.Open(dir, options(1, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &child{db: db, report: &reporter{out: os.NewFile(0, "")}, o: Order{Seed: 1, Workers: 1}}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := try(false, 0); err != nil {
+		t.Fatalf("an empty database: %v", err)
+	}
+	if err := try(true, 0); err == nil || !strings.Contains(err.Error(), "accounts are gone") {
+		t.Fatalf("no accounts after ready: %v", err)
+	}
+	if c.db, err = engine.Open(dir, options(1, 1)); err != nil {
+		t.Fatal(err)
+	}
+	p := newProgress(0)
+	for s := stepOf(seed, 0, 1); s.kind != stepTransfer; s = stepOf(seed, 0, p.num+1) {
+		expected := p.apply(&s)
+		if err := c.do(t.Context(), &s, &p, expected); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if p.num == 0 {
+		t.Fatal("take another seed: its first step is a transfer")
+	}
+	if err := c.db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := try(false, p.num); err == nil || !strings.Contains(err.Error(), "accounts are gone") {
+		t.Fatalf("steps without accounts: %v", err)
+	}
+}
