@@ -3,6 +3,7 @@ package sst
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -90,12 +91,22 @@ func requireCorrupt(tb testing.TB, err error) {
 }
 
 func FuzzDataBlock(f *testing.F) {
-	f.Add(seedParts(f).block, []byte("pk/key03"), uint64(40))
+	block := seedParts(f).block
+	f.Add(block, []byte("pk/key03"), uint64(40))
+	// Cut where the first entry begins, and a byte to both sides: such a block has none.
+	n, shared := binary.LittleEndian.Uint32(block[4:]), binary.LittleEndian.Uint32(block[16:])
+	first := blockHeaderBytes + 8*int(n) + int(shared)
+	for _, end := range []int{first - 1, first, first + 1} {
+		f.Add(block[:end:end], []byte("pk/key03"), uint64(40))
+	}
 	f.Fuzz(func(t *testing.T, data, key []byte, snap uint64) {
 		b, err := openDataBlock(data)
 		if err != nil {
 			requireCorrupt(t, err)
 			return
+		}
+		if int(b.offset(0)) >= len(data) {
+			t.Fatal("the first entry lies behind the block")
 		}
 		var e blockEntry
 		for i := range b.n {
