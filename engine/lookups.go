@@ -155,15 +155,11 @@ func (l *lookups) runStripes(db *DB, lo, hi int, snap base.SeqNum) error {
 		l.list[i] = base.Lookup{Key: key, Hash: base.Hash(key, seed), Index: number}
 	}
 	for id := lo; id < hi; id++ {
-		ls := l.list[l.start[id]-first : l.start[id+1]-first]
-		if len(ls) == 0 {
-			continue
-		}
-		if err := db.stripes[id].GetBatch(&l.batch, ls, snap); err != nil {
-			return err
+		if from, to := l.start[id], l.start[id+1]; from < to {
+			l.batch.Add(&db.stripes[id], int(from-first), int(to-first))
 		}
 	}
-	return nil
+	return l.batch.Get(l.list, snap)
 }
 
 // read looks all keys up at the number of node, or at the present if it is nil.

@@ -20,6 +20,8 @@ func BenchmarkMultiGet(b *testing.B) {
 		if err := db.Flush(ctx); err != nil {
 			b.Fatal(err)
 		}
+		for range db.Scan(ctx, engine.Scan{Unordered: true}) { // fills the cache
+		}
 		next := rand.New(rand.NewPCG(1, 2))
 		keys, bufs := make([]engine.Key, group), make([][32]byte, group)
 		for name, pick := range map[string]func(i int) uint64{

@@ -1,6 +1,7 @@
 package sst
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 
@@ -15,8 +16,14 @@ type BatchStats struct {
 	DataReads      uint64 // data blocks looked into, each once for all keys in it
 }
 
-// Batch is what a group of lookups needs on its way through files: working memory and
-// counters. It belongs to one goroutine.
+// Batch asks files for groups of keys. Ask takes the questions, as many as there are for
+// files that can be asked at the same time, and Answer finds all answers. It goes through
+// the questions in passes: filters, indexes, blocks, heads, keys. Why: what one question
+// waits for is a chain of loads from memory, each of which needs the one before; in a pass
+// the loads of many questions do not depend on each other, and the processor waits for
+// several at once.
+//
+// A Batch belongs to one goroutine. The zero Batch is ready.
 type Batch struct {
 	Stats BatchStats
 	// FiltersOnly takes "perhaps" for an answer: a key that a file's range and filter
@@ -24,128 +31,112 @@ type Batch struct {
 	// blocks nor range tombstones are read.
 	FiltersOnly bool
 
-	hits []hit
+	files   []askedFile
+	asks    []ask
+	touched byte // keeps loads that fill the processor's cache
 }
 
-// hit is a lookup that a file may answer.
-type hit struct {
+// askedFile is a file with its questions, which lie behind those of the file before.
+type askedFile struct {
+	r   *Reader
+	t   *tail
+	end int // of its questions
+}
+
+// ask is a question: whether a file has the key of a lookup.
+type ask struct {
 	lookup uint32
 	block  uint32 // data block that decides
+	lo, hi uint32 // entries of it among which the key is
+	found  uint32 // one more than the entry that was found to be it, or 0
+	data   *dataBlock
 }
 
-// GetBatch is Get for a group of keys, those of ls with the given numbers, not Done so
-// far. Filters are asked for all of them first; what passes is looked up block by block,
-// each block loaded once. It marks those found; the order of which does not matter. It
-// does not allocate when everything is cached. After an error some may be Done.
-func (r *Reader) GetBatch(b *Batch, ls []base.Lookup, which []uint32, snap base.SeqNum) error {
+// Ask adds the question whether r has the keys of ls with the given numbers. None may be
+// Done. What the file's description rules out is left out.
+func (b *Batch) Ask(r *Reader, ls []base.Lookup, which []uint32, snap base.SeqNum) {
 	if r.meta.Entries == 0 || snap < r.meta.MinSeq {
-		return nil
+		return
 	}
-	b.hits = b.hits[:0]
+	first := len(b.asks)
 	for _, i := range which {
 		if r.mayCover(ls[i].Key, snap) {
-			b.hits = append(b.hits, hit{lookup: i})
+			b.asks = append(b.asks, ask{lookup: i})
 		}
 	}
-	if len(b.hits) == 0 {
-		return nil
+	if len(b.asks) > first {
+		b.files = append(b.files, askedFile{r: r, end: len(b.asks)})
 	}
-	t, err := r.loadTail()
-	if err != nil {
+}
+
+// Answer answers the questions as Reader.Get does: lookups that it finds are Done. It
+// forgets the questions, also after an error, when some lookups may be Done. It does not
+// allocate when everything is cached.
+func (b *Batch) Answer(ls []base.Lookup, snap base.SeqNum) error {
+	err := b.answer(ls, snap)
+	clear(b.files) // what they refer to must be able to go
+	clear(b.asks)
+	b.files, b.asks = b.files[:0], b.asks[:0]
+	return err
+}
+
+func (b *Batch) answer(ls []base.Lookup, snap base.SeqNum) error {
+	for i := range b.files {
+		var err error
+		if b.files[i].t, err = b.files[i].r.loadTail(); err != nil {
+			return err
+		}
+	}
+	if err := b.askFilters(ls); err != nil {
 		return err
 	}
-	if err := r.passFilters(t, b, ls, snap); err != nil || len(b.hits) == 0 {
+	if err := b.askIndexes(ls, snap); err != nil {
+		return err
+	}
+	if err := b.askPartitions(ls); err != nil {
 		return err
 	}
 	if b.FiltersOnly {
-		for _, h := range b.hits {
-			l := &ls[h.lookup]
-			l.Set(&base.Entry{Kind: base.KindPut, Seq: base.MaxSeqNum})
-		}
-		if len(t.filters) > 0 {
-			r.stats.c.Add(statPassedOnly, uint64(len(b.hits)))
-		}
+		b.believeFilters(ls)
 		return nil
 	}
-	return r.readHits(t, b, ls, snap)
-}
-
-// passFilters leaves in b.hits the keys that the filters let through, each with the
-// block that decides about it (without, for FiltersOnly and one partition). The filter
-// of a file with one partition is asked before the index is touched, as in locate.
-func (r *Reader) passFilters(t *tail, b *Batch, ls []base.Lookup, snap base.SeqNum) error {
-	if len(t.filters) == 1 {
-		f, err := r.filter(t, 0)
-		if err != nil {
-			return err
-		}
-		n := 0
-		for _, h := range b.hits {
-			b.hits[n] = h
-			if f.Contains(ls[h.lookup].Hash) {
-				n++
-			}
-		}
-		r.countProbes(b, len(b.hits), n)
-		b.hits = b.hits[:n]
-		if n == 0 || b.FiltersOnly {
-			return nil
-		}
-	}
-	x, err := r.index(t)
-	if err != nil {
+	if err := b.loadBlocks(); err != nil {
 		return err
 	}
-	n := 0
-	for _, h := range b.hits {
-		block, ok := x.find(ls[h.lookup].Key, snap)
-		if !ok {
-			return r.damagedIndex(t, block)
-		}
-		b.hits[n] = hit{h.lookup, uint32(block)}
-		if block < x.n { // else the last key's versions are too new
-			n++
-		}
-	}
-	if len(t.filters) == 1 {
-		r.stats.c.Add(statPassedOnly, uint64(len(b.hits)-n))
-	}
-	b.hits = b.hits[:n]
-	slices.SortFunc(b.hits, func(x, y hit) int { return cmp.Compare(x.block, y.block) })
-	if len(t.filters) > 1 {
-		return r.passPartitions(t, b, ls)
-	}
-	return nil
+	return b.searchBlocks(ls, snap)
 }
 
-// passPartitions is passFilters for a file with several partitions. Requires: the hits
-// are sorted by block.
-func (r *Reader) passPartitions(t *tail, b *Batch, ls []base.Lookup) error {
-	n, asked := 0, len(b.hits)
-	for lo := 0; lo < asked; {
-		part := t.props.partitionOf(int(b.hits[lo].block))
-		f, err := r.filter(t, part)
-		if err != nil {
-			return err
-		}
-		end := t.props.blocks
-		if part+1 < len(t.props.partitions) {
-			end = t.props.partitions[part+1].firstBlock
-		}
-		for ; lo < asked && uint64(b.hits[lo].block) < end; lo++ {
-			h := b.hits[lo]
-			b.hits[n] = h
-			if f.Contains(ls[h.lookup].Hash) {
-				n++
+// askFilters keeps the questions that the filters of files with one partition let
+// through, before their index is touched, as Reader.locate does.
+func (b *Batch) askFilters(ls []base.Lookup) error {
+	n, lo := 0, 0
+	for i := range b.files {
+		f := &b.files[i]
+		asks := b.asks[lo:f.end]
+		lo = f.end
+		first := n
+		if len(f.t.filters) != 1 {
+			n += copy(b.asks[n:], asks)
+		} else {
+			filter, err := f.r.filter(f.t, 0)
+			if err != nil {
+				return err
 			}
+			for _, a := range asks {
+				b.asks[n] = a
+				if filter.Contains(ls[a.lookup].Hash) {
+					n++
+				}
+			}
+			b.countProbes(f.r, len(asks), n-first)
 		}
+		f.end = n
 	}
-	r.countProbes(b, asked, n)
-	b.hits = b.hits[:n]
+	b.asks = b.asks[:n]
 	return nil
 }
 
-func (r *Reader) countProbes(b *Batch, asked, passed int) {
+func (b *Batch) countProbes(r *Reader, asked, passed int) {
 	b.Stats.Probes += uint64(asked)
 	b.Stats.Positives += uint64(passed)
 	if asked > passed {
@@ -153,40 +144,221 @@ func (r *Reader) countProbes(b *Batch, asked, passed int) {
 	}
 }
 
-// readHits looks the hits up in their blocks. Requires: they are sorted by block.
-func (r *Reader) readHits(t *tail, b *Batch, ls []base.Lookup, snap base.SeqNum) error {
-	counter := statLookups
-	if len(t.filters) > 0 {
-		counter = statFilteredLookups
-	}
-	for lo := 0; lo < len(b.hits); {
-		block := b.hits[lo].block
-		d, err := r.dataBlock(t, int(block))
+// askIndexes finds the blocks that decide, and puts the questions of each file in order
+// of their blocks.
+func (b *Batch) askIndexes(ls []base.Lookup, snap base.SeqNum) error {
+	n, lo := 0, 0
+	for i := range b.files {
+		f := &b.files[i]
+		asks := b.asks[lo:f.end]
+		lo = f.end
+		first := n
+		if len(asks) == 0 || b.FiltersOnly && len(f.t.filters) == 1 {
+			n += copy(b.asks[n:], asks)
+			f.end = n
+			continue
+		}
+		x, err := f.r.index(f.t)
 		if err != nil {
 			return err
 		}
-		b.Stats.DataReads++
-		first := lo
-		for ; lo < len(b.hits) && b.hits[lo].block == block; lo++ {
-			l := &ls[b.hits[lo].lookup]
-			pos, exact, ok := d.seek(l.Key, snap)
-			if ok && exact {
-				var e blockEntry
-				if ok = d.entry(pos, &e); ok {
-					l.Value, l.Seq, l.Expiry, l.Kind = e.value, e.seq, e.expiry, e.kind
-					l.Done, l.Found = true, true
-					continue
-				}
-			}
+		for _, a := range asks {
+			block, ok := x.find(ls[a.lookup].Key, snap)
 			if !ok {
-				return r.damagedEntry(t, int(block), pos)
+				return f.r.damagedIndex(f.t, block)
 			}
-			if len(t.filters) > 0 && !d.hasNewer(pos, l.Key) {
-				b.Stats.FalsePositives++
-				r.stats.c.Add(statFalsePositives, 1)
+			a.block = uint32(block)
+			b.asks[n] = a
+			if block < x.n { // else all versions of the file's last key are too new
+				n++
 			}
 		}
-		r.stats.c.Add(counter, uint64(lo-first))
+		if len(f.t.filters) == 1 {
+			f.r.stats.c.Add(statPassedOnly, uint64(len(asks)-(n-first)))
+		}
+		f.end = n
+		slices.SortFunc(b.asks[first:n], byBlock)
+	}
+	b.asks = b.asks[:n]
+	return nil
+}
+
+func byBlock(x, y ask) int { return cmp.Compare(x.block, y.block) }
+
+// askPartitions keeps the questions that the filters of files with several partitions let
+// through. Requires: those of a file are in order of their blocks.
+func (b *Batch) askPartitions(ls []base.Lookup) error {
+	n, lo := 0, 0
+	for i := range b.files {
+		f := &b.files[i]
+		if len(f.t.filters) <= 1 {
+			n += copy(b.asks[n:], b.asks[lo:f.end])
+			lo, f.end = f.end, n
+			continue
+		}
+		first, asked := n, f.end-lo
+		for lo < f.end {
+			part := f.t.props.partitionOf(int(b.asks[lo].block))
+			filter, err := f.r.filter(f.t, part)
+			if err != nil {
+				return err
+			}
+			end := f.t.props.blocks
+			if part+1 < len(f.t.props.partitions) {
+				end = f.t.props.partitions[part+1].firstBlock
+			}
+			for ; lo < f.end && uint64(b.asks[lo].block) < end; lo++ {
+				a := b.asks[lo]
+				b.asks[n] = a
+				if filter.Contains(ls[a.lookup].Hash) {
+					n++
+				}
+			}
+		}
+		b.countProbes(f.r, asked, n-first)
+		f.end = n
+	}
+	b.asks = b.asks[:n]
+	return nil
+}
+
+// believeFilters takes what the filters let through for found.
+func (b *Batch) believeFilters(ls []base.Lookup) {
+	lo := 0
+	for i := range b.files {
+		f := &b.files[i]
+		for _, a := range b.asks[lo:f.end] {
+			ls[a.lookup].Set(&base.Entry{Kind: base.KindPut, Seq: base.MaxSeqNum})
+		}
+		if len(f.t.filters) > 0 {
+			f.r.stats.c.Add(statPassedOnly, uint64(f.end-lo))
+		}
+		lo = f.end
+	}
+}
+
+// loadBlocks gets the blocks, each once. Requires: the questions of a file are in order
+// of their blocks.
+func (b *Batch) loadBlocks() error {
+	lo := 0
+	for i := range b.files {
+		f := &b.files[i]
+		for first := lo; lo < f.end; lo++ {
+			a := &b.asks[lo]
+			if lo > first && b.asks[lo-1].block == a.block {
+				a.data = b.asks[lo-1].data
+				continue
+			}
+			var err error
+			if a.data, err = f.r.dataBlock(f.t, int(a.block)); err != nil {
+				return err
+			}
+			b.Stats.DataReads++
+		}
+	}
+	return nil
+}
+
+// searchBlocks looks for the keys in their blocks: by the heads first, then by whole keys
+// among those with equal heads.
+func (b *Batch) searchBlocks(ls []base.Lookup, snap base.SeqNum) error {
+	most := 0
+	for i := range b.asks {
+		a := &b.asks[i]
+		lo, hi := a.data.among(ls[a.lookup].Key)
+		a.lo, a.hi = uint32(lo), uint32(hi)
+		most = max(most, hi-lo)
+	}
+	for ; most > 0; most >>= 1 { // a step of each binary search at a time
+		b.touch()
+		lo := 0
+		for i := range b.files {
+			f := &b.files[i]
+			for ; lo < f.end; lo++ {
+				a := &b.asks[lo]
+				if a.lo >= a.hi {
+					continue
+				}
+				if mid := int(a.lo+a.hi) / 2; !a.step(mid, ls[a.lookup].Key, snap) {
+					return f.r.damagedEntry(f.t, int(a.block), mid)
+				}
+			}
+		}
+	}
+	return b.takeEntries(ls)
+}
+
+// touch loads the next key that each search compares.
+func (b *Batch) touch() {
+	var sum byte
+	for i := range b.asks {
+		if a := &b.asks[i]; a.lo < a.hi {
+			d := a.data
+			if at := d.offset(int(a.lo+a.hi) / 2); uint64(at) < uint64(len(d.data)) {
+				sum += d.data[at]
+			}
+		}
+	}
+	b.touched = sum
+}
+
+// step narrows a search down by comparing with the entry mid. ok is false if that is
+// damaged.
+func (a *ask) step(mid int, key []byte, snap base.SeqNum) (ok bool) {
+	suffix, rest, ok := a.data.suffix(mid)
+	if !ok {
+		return false
+	}
+	c := bytes.Compare(suffix, key[a.data.shared:])
+	if c == 0 {
+		seq, ok := a.data.seqOf(rest)
+		if !ok {
+			return false
+		}
+		if seq > snap {
+			c = -1
+		} else {
+			a.found = uint32(mid) + 1
+		}
+	}
+	if c < 0 {
+		a.lo = uint32(mid) + 1
+	} else {
+		a.hi = uint32(mid)
+	}
+	return true
+}
+
+// takeEntries takes over what was found.
+func (b *Batch) takeEntries(ls []base.Lookup) error {
+	lo := 0
+	for i := range b.files {
+		f := &b.files[i]
+		filtered, first := len(f.t.filters) > 0, lo
+		for ; lo < f.end; lo++ {
+			a := &b.asks[lo]
+			l := &ls[a.lookup]
+			if a.found != a.lo+1 {
+				if filtered && !a.data.hasNewer(int(a.lo), l.Key) {
+					b.Stats.FalsePositives++
+					f.r.stats.c.Add(statFalsePositives, 1)
+				}
+				continue
+			}
+			var e blockEntry
+			if !a.data.entry(int(a.lo), &e) {
+				return f.r.damagedEntry(f.t, int(a.block), int(a.lo))
+			}
+			l.Value, l.Seq, l.Expiry, l.Kind = e.value, e.seq, e.expiry, e.kind
+			l.Done, l.Found = true, true
+		}
+		counter := statLookups
+		if filtered {
+			counter = statFilteredLookups
+		}
+		if lo > first {
+			f.r.stats.c.Add(counter, uint64(lo-first))
+		}
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/kstonedb/kstone/sst"
 )
 
-// checkBatch compares GetBatch, for a random choice of keys that are there and that are
+// checkBatch compares a Batch, for a random choice of keys that are there and that are
 // not, with Get: what it finds, and what the reader counts.
 func checkBatch(
 	t *testing.T, rnd *rand.Rand, r *sst.Reader, stats *sst.Stats, entries []base.Entry,
@@ -46,7 +46,8 @@ func checkBatch(
 	}
 	one := stats.Snapshot()
 	var b sst.Batch
-	if err := r.GetBatch(&b, ls, which, snap); err != nil {
+	b.Ask(r, ls, which, snap)
+	if err := b.Answer(ls, snap); err != nil {
 		t.Fatal(err)
 	}
 	for i := range ls {
@@ -87,7 +88,8 @@ func checkFiltersOnly(
 		ls[i] = base.Lookup{Key: ls[i].Key, Hash: ls[i].Hash}
 	}
 	b := sst.Batch{FiltersOnly: true}
-	if err := r.GetBatch(&b, ls, which, base.MaxSeqNum); err != nil {
+	b.Ask(r, ls, which, base.MaxSeqNum)
+	if err := b.Answer(ls, base.MaxSeqNum); err != nil {
 		t.Fatal(err)
 	}
 	for i := range wanted {

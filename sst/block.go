@@ -156,28 +156,37 @@ func (b *dataBlock) seqOf(rest []byte) (base.SeqNum, bool) {
 // has one, or else the first entry of a later key. exact tells which. ok is false
 // if a damaged entry was met.
 func (b *dataBlock) seek(key []byte, snap base.SeqNum) (pos int, exact, ok bool) {
+	lo, hi := b.among(key)
+	if lo == hi {
+		return lo, false, true
+	}
+	return b.seekAmong(lo, hi, key[b.shared:], snap)
+}
+
+// among returns the entries [lo, hi) that share prefix and head with key. If there are
+// none, lo is the first entry of a later key.
+func (b *dataBlock) among(key []byte) (lo, hi int) {
 	p := b.prefix()
 	if len(key) < len(p) || string(key[:len(p)]) != string(p) {
 		if bytes.Compare(key, p) < 0 {
-			return 0, false, true
+			return 0, 0
 		}
-		return b.n, false, true
+		return b.n, b.n
 	}
-	suffix := key[len(p):]
-	head := head4(suffix)
-	lo := b.lowerBound(head)
+	head := head4(key[len(p):])
+	lo = b.lowerBound(head)
 	if lo == b.n || b.head(lo) != head {
-		return lo, false, true
+		return lo, lo
 	}
 	// Why not walk: with long keys a whole block can share one head.
-	hi := lo + 1
+	hi = lo + 1
 	if hi < b.n && b.head(hi) == head {
 		hi = b.n
 		if head != 1<<32-1 {
 			hi = b.lowerBound(head + 1)
 		}
 	}
-	return b.seekAmong(lo, hi, suffix, snap)
+	return lo, hi
 }
 
 // lowerBound returns the first entry whose head is at least head.

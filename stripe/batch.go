@@ -12,93 +12,146 @@ import (
 // BatchStats count what the files of a group of lookups have cost.
 type BatchStats = sst.BatchStats
 
-// Batch is what GetBatch works with besides the lookups: memory to reuse and counters.
-// It belongs to one goroutine.
+// Batch looks up groups of keys, of one stripe or of several. Sources are asked one after
+// the other, newest first, each for all keys that are still open; and the first runs of
+// all stripes together, then the second ones, and so on, which gives sst.Batch the many
+// questions it wants. It belongs to one goroutine. The zero Batch is ready.
 type Batch struct {
 	sst.Batch
 	// MemtableHits counts the keys about which a memtable decided.
 	MemtableHits uint64
 
-	open []uint32 // numbers of the lookups that are not done
+	groups []group
+	open   []uint32 // numbers of lookups
 }
 
-// GetBatch is Get for a group of keys of the stripe; what Get returns is in the lookups
-// then, all of which are Done. Sources are asked one after the other, newest first, each
-// for all keys that are still open: the memory that a source occupies is touched by all
-// of them while it is close. It does not allocate when everything is cached.
-func (s *Stripe) GetBatch(b *Batch, ls []base.Lookup, snap base.SeqNum) error {
+// group are the lookups of one stripe.
+type group struct {
+	stripe   *Stripe
+	view     *View
+	from, to int // its lookups
+	open     int // how many are not done: numbers at open[from:]
+}
+
+// Add adds the lookups [from, to) of those that Get will be given, keys of s. Groups follow
+// each other without gaps.
+func (b *Batch) Add(s *Stripe, from, to int) {
+	b.groups = append(b.groups, group{stripe: s, from: from, to: to})
+}
+
+// Get is Stripe.Get for the lookups that were added: what that returns is in them then,
+// and all are Done. It forgets the groups. It does not allocate when everything is cached.
+func (b *Batch) Get(ls []base.Lookup, snap base.SeqNum) error {
 	stats, hits := b.Stats, b.MemtableHits
+	defer func() {
+		clear(b.groups) // what they refer to must be able to go
+		b.groups = b.groups[:0]
+	}()
 	for {
-		v := s.view.Load()
-		if v == nil {
-			return ErrClosed
-		}
-		err := v.getBatch(b, ls, snap)
-		if err == nil {
-			return nil
-		}
-		if s.view.Load() == v { // as in Get
+		err := b.get(ls, snap)
+		if err == nil || !b.outdated() {
 			return err
 		}
 		b.Stats, b.MemtableHits = stats, hits
 	}
 }
 
-func (v *View) getBatch(b *Batch, ls []base.Lookup, snap base.SeqNum) error {
-	b.open = b.open[:0]
+// outdated reports whether a view has been replaced since it was loaded: as in
+// Stripe.Get, this explains any error.
+func (b *Batch) outdated() bool {
+	for i := range b.groups {
+		g := &b.groups[i]
+		if g.view != nil && g.stripe.view.Load() != g.view {
+			return true
+		}
+	}
+	return false
+}
+
+func (b *Batch) get(ls []base.Lookup, snap base.SeqNum) error {
+	b.open = slices.Grow(b.open[:0], len(ls))[:len(ls)]
 	for i := range ls {
 		ls[i].Done, ls[i].Found, ls[i].Cover = false, false, 0
-		b.open = append(b.open, uint32(i))
+		b.open[i] = uint32(i)
 	}
-	b.askTable(v.Active, ls, snap)
-	for _, t := range v.Frozen {
-		b.askTable(t, ls, snap)
-	}
-	b.MemtableHits += uint64(len(ls) - len(b.open))
-	for _, r := range v.Runs {
-		if len(b.open) == 0 {
-			break
+	for i := range b.groups {
+		g := &b.groups[i]
+		if g.view = g.stripe.view.Load(); g.view == nil {
+			return ErrClosed
 		}
-		if err := b.askRun(r, ls, snap); err != nil {
-			return err
+		g.open = g.to - g.from
+		b.askTable(g, g.view.Active, ls, snap)
+		for _, t := range g.view.Frozen {
+			b.askTable(g, t, ls, snap)
 		}
+		b.MemtableHits += uint64(g.to - g.from - g.open)
 	}
-	for _, i := range b.open {
-		ls[i].Done = true
+	if err := b.askRuns(ls, snap); err != nil {
+		return err
 	}
 	for i := range ls {
-		if l := &ls[i]; l.Found && l.Seq < l.Cover {
-			l.Found = false
+		l := &ls[i]
+		l.Done = true
+		l.Found = l.Found && l.Seq >= l.Cover
+	}
+	return nil
+}
+
+func (b *Batch) askTable(g *group, t *memtable.Table, ls []base.Lookup, snap base.SeqNum) {
+	open := b.open[g.from : g.from+g.open]
+	if t.HasRanges() {
+		for _, i := range open {
+			ls[i].Cover = max(ls[i].Cover, t.CoverSeq(ls[i].Key, snap))
+		}
+	}
+	t.GetBatch(ls, open, snap)
+	b.closeDone(g, ls)
+}
+
+// closeDone takes the lookups that are done out of the open ones.
+func (b *Batch) closeDone(g *group, ls []base.Lookup) {
+	open := b.open[g.from : g.from+g.open]
+	n := 0
+	for _, i := range open {
+		open[n] = i
+		if !ls[i].Done {
+			n++
+		}
+	}
+	g.open = n
+}
+
+// askRuns asks the runs of all groups, the youngest of each first.
+func (b *Batch) askRuns(ls []base.Lookup, snap base.SeqNum) error {
+	for depth, more := 0, true; more; depth++ {
+		more = false
+		for i := range b.groups {
+			g := &b.groups[i]
+			if g.open == 0 || depth >= len(g.view.Runs) {
+				continue
+			}
+			more = true
+			if err := b.askRun(g, g.view.Runs[depth], ls, snap); err != nil {
+				return err
+			}
+		}
+		if err := b.Answer(ls, snap); err != nil {
+			return err
+		}
+		for i := range b.groups {
+			if g := &b.groups[i]; depth < len(g.view.Runs) {
+				b.closeDone(g, ls)
+			}
 		}
 	}
 	return nil
 }
 
-func (b *Batch) askTable(t *memtable.Table, ls []base.Lookup, snap base.SeqNum) {
-	if t.HasRanges() {
-		for _, i := range b.open {
-			ls[i].Cover = max(ls[i].Cover, t.CoverSeq(ls[i].Key, snap))
-		}
-	}
-	t.GetBatch(ls, b.open, snap)
-	b.closeDone(ls)
-}
-
-// closeDone takes the lookups that are done out of the open ones.
-func (b *Batch) closeDone(ls []base.Lookup) {
-	n := 0
-	for _, i := range b.open {
-		b.open[n] = i
-		if !ls[i].Done {
-			n++
-		}
-	}
-	b.open = b.open[:n]
-}
-
-func (b *Batch) askRun(r *Run, ls []base.Lookup, snap base.SeqNum) error {
+// askRun notes the questions to a run.
+func (b *Batch) askRun(g *group, r *Run, ls []base.Lookup, snap base.SeqNum) error {
+	open := b.open[g.from : g.from+g.open]
 	if r.HasRanges && !b.FiltersOnly {
-		for _, i := range b.open {
+		for _, i := range open {
 			c, err := r.coverSeq(ls[i].Key, snap)
 			if err != nil {
 				return err
@@ -107,42 +160,30 @@ func (b *Batch) askRun(r *Run, ls []base.Lookup, snap base.SeqNum) error {
 		}
 	}
 	covered := false
-	for _, i := range b.open {
+	for _, i := range open {
 		if ls[i].Cover > r.MaxSeq { // everything from here on is deleted
 			ls[i].Done, covered = true, true
 		}
 	}
 	if covered {
-		b.closeDone(ls)
+		b.closeDone(g, ls)
+		open = open[:g.open]
 	}
 	if len(r.Files) == 1 {
-		if err := r.Files[0].Reader.GetBatch(&b.Batch, ls, b.open, snap); err != nil {
-			return err
-		}
-	} else if err := b.askFiles(r, ls, snap); err != nil {
-		return err
+		b.Ask(r.Files[0].Reader, ls, open, snap)
+		return nil
 	}
-	b.closeDone(ls)
-	return nil
-}
-
-// askFiles is askRun for a run of several files.
-func (b *Batch) askFiles(r *Run, ls []base.Lookup, snap base.SeqNum) error {
-	slices.SortFunc(b.open, func(i, j uint32) int { return bytes.Compare(ls[i].Key, ls[j].Key) })
-	for lo := 0; lo < len(b.open); {
-		f := r.find(ls[b.open[lo]].Key)
+	slices.SortFunc(open, func(i, j uint32) int { return bytes.Compare(ls[i].Key, ls[j].Key) })
+	for lo := 0; lo < len(open); {
+		f := r.find(ls[open[lo]].Key)
 		if f == len(r.Files) {
 			break
 		}
-		first := lo
-		for last := r.Files[f].Meta.Largest; lo < len(b.open) &&
-			bytes.Compare(ls[b.open[lo]].Key, last) <= 0; {
+		first, last := lo, r.Files[f].Meta.Largest
+		for lo < len(open) && bytes.Compare(ls[open[lo]].Key, last) <= 0 {
 			lo++
 		}
-		err := r.Files[f].Reader.GetBatch(&b.Batch, ls, b.open[first:lo], snap)
-		if err != nil {
-			return err
-		}
+		b.Ask(r.Files[f].Reader, ls, open[first:lo], snap)
 	}
 	return nil
 }
