@@ -49,7 +49,8 @@ func samples(t testing.TB) []expr.Value {
 		expr.Prefix(netip.MustParsePrefix("10.0.0.0/9")),
 		expr.Prefix(netip.MustParsePrefix("fe80::/10")),
 		expr.List(nil), expr.List([]expr.Value{expr.Int(1)}),
-		expr.List([]expr.Value{expr.Int(1), expr.String("x")}), expr.List([]expr.Value{expr.Int(2)}),
+		expr.List([]expr.Value{expr.Int(1), expr.String("x")}),
+		expr.List([]expr.Value{expr.Int(2)}),
 	}
 }
 

@@ -193,27 +193,38 @@ func (f *keyField) decode(b []byte) (v expr.Value, rest []byte, err error) {
 		return expr.Value{}, nil, err
 	}
 	field := b[:len(b)-len(rest)]
-	if f.Desc {
-		// Texts and large decimals keep their bytes, which must not be the scratch then.
-		var scratch [24]byte
-		if f.width > 0 {
-			field = keycodec.InvertFrom(append(scratch[:0], field...), 0)
-		} else {
-			field = keycodec.InvertFrom(bytes.Clone(field), 0)
-		}
-	}
 	if f.Nullable {
-		var null bool
-		null, field, err = keycodec.DecodeNull(field, f.NullsLast != f.Desc)
-		if null || err != nil {
-			return expr.Value{}, rest, err
+		if f.isNull(field[0]) {
+			return expr.Value{}, rest, nil
 		}
+		field = field[1:]
+	}
+	if f.width > 0 {
+		v, err = f.decodeWidth(field)
+		return v, rest, err
+	}
+	if f.Desc {
+		field = keycodec.InvertFrom(bytes.Clone(field), 0)
 	}
 	v, more, err := f.decodeValue(field)
 	if err == nil && len(more) > 0 {
-		err = damaged("key", 0, "the end of a field", len(more))
+		err = damaged("key", 0, "the end of a field", "more bytes")
 	}
 	return v, rest, err
+}
+
+// decodeWidth reads a value of fixed width without marker, all of b. It is apart from
+// decode because texts keep their bytes and this one's scratch is not to be allocated.
+func (f *keyField) decodeWidth(b []byte) (expr.Value, error) {
+	if len(b) != f.width {
+		return expr.Value{}, damaged("key", 0, f.Type, "another length")
+	}
+	if !f.Desc {
+		return f.decodeFixed(b)
+	}
+	var scratch [16]byte
+	n := copy(scratch[:], b)
+	return f.decodeFixed(keycodec.InvertFrom(scratch[:n], 0))
 }
 
 // decodeValue reads a value that is ascending and without a marker.

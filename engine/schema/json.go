@@ -261,7 +261,8 @@ func (in *columnJSON) column() (Column, error) {
 	}
 	for collation.String() != in.Collate {
 		if collation++; collation > keycodec.CollateUnicode {
-			return Column{}, fmt.Errorf("column %q has the unknown collation %q", in.Name, in.Collate)
+			return Column{}, fmt.Errorf("column %q has the unknown collation %q", in.Name,
+				in.Collate)
 		}
 	}
 	return Column{ID: in.ID, Name: in.Name, Type: typ, Unit: unit, Scale: in.Scale,

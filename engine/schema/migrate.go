@@ -140,7 +140,8 @@ func Migrate(have, want *Table) ([]Change, error) {
 		if old < 0 {
 			changes = append(changes, Change{Kind: AddColumn, Name: c.Name, Column: *c})
 			if c.Default == nil && !c.Nullable {
-				errs = append(errs, fmt.Errorf("column %q is new and needs a default or NULLs", c.Name))
+				errs = append(errs,
+					fmt.Errorf("column %q is new and needs a default or NULLs", c.Name))
 			}
 			continue
 		}

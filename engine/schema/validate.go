@@ -225,7 +225,8 @@ func (t *Table) validateIndexes() error {
 		case ids[x.ID]:
 			err = fmt.Errorf("two indexes have the id %d", x.ID)
 		case x.ID >= t.NextIndex:
-			err = fmt.Errorf("index %q has the id %d, the next one is %d", x.Name, x.ID, t.NextIndex)
+			err = fmt.Errorf("index %q has the id %d, the next one is %d", x.Name, x.ID,
+				t.NextIndex)
 		default:
 			if err = t.validateIndex(x); err != nil {
 				err = fmt.Errorf("index %q: %w", x.Name, err)
@@ -259,7 +260,8 @@ func (t *Table) validateIndex(x *Index) error {
 		case k.Each && !c.List:
 			return fmt.Errorf("column %q is no list and has no elements", c.Name)
 		case !k.Each && c.List:
-			return fmt.Errorf("column %q is a list, of which only each element can be in it", c.Name)
+			return fmt.Errorf("column %q is a list, of which only each element can be in it",
+				c.Name)
 		case k.NullsLast && (!c.Nullable || c.List):
 			return fmt.Errorf("column %q orders NULLs but has none", c.Name)
 		}
@@ -317,8 +319,8 @@ func (t *Table) validateShard(x *Index) error {
 	case x.Placement == Local && x.Unique:
 		for _, k := range t.PK {
 			if !x.hasColumn(k.Ordinal) {
-				return fmt.Errorf("a unique local index needs all columns of the partition key: %q "+
-					"is missing", t.Columns[k.Ordinal].Name)
+				return fmt.Errorf("a unique local index needs all columns of the partition "+
+					"key: %q is missing", t.Columns[k.Ordinal].Name)
 			}
 		}
 	}
