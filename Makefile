@@ -1,5 +1,5 @@
 # Every target works offline once the Go modules are there. `make` lists them.
-# Variables: TIME (fuzz, stress), CYCLES (powercut), REF (bench-compare), BENCH, COUNT (bench).
+# Variables: TIME (fuzz, stress, soak), CYCLES (powercut), REF (bench-compare), BENCH, COUNT (bench).
 
 GO    ?= go
 TIME  ?= 30s
@@ -14,7 +14,7 @@ SAY       = @printf '\n==> %s\n'
 
 .DEFAULT_GOAL := help
 .PHONY: FORCE help demo test check fmt-check vet cross tidy-check unit race lint \
-	fuzz fuzz-smoke stress powercut canary scale golden bench bench-compare \
+	fuzz fuzz-smoke stress soak powercut canary scale golden bench bench-compare \
 	bench-check bench-quick bench-full cover clean
 
 help: ## list the targets
@@ -72,6 +72,10 @@ fuzz-smoke:
 stress: ## random, crash and concurrency tests again and again with new seeds, TIME=30s
 	$(SAY) "stress for $(TIME)"
 	@tools/stress.sh $(TIME)
+
+soak: ## full load on a disk: memory, descriptors, stalls and debts stay bounded, TIME=30m
+	$(SAY) "soak for $(TIME)"
+	@KSTONE_SOAK=$(TIME) $(GO) test -count=1 -v -timeout 0 -run '^TestSoak$$' ./engine
 
 CYCLES ?= 100
 powercut: ## power cuts, failing syncs, full disks on real ext4 and XFS (root, Linux), CYCLES=100

@@ -16,8 +16,22 @@ esac
 export KSTONE_CRASH_RUNS=20 KSTONE_TORTURE_FOR=60s
 packages=$(go list ./... | grep -vE '/cmd/|/tidy$|/testdata$')
 end=$((SECONDS + seconds))
-# Once, and without the race detector: nothing in it is random.
-KSTONE_CORRUPTION=full go test -count=1 -timeout 60m -run TestCorruptionMatrix ./engine
+# once TEST ENV... runs a test of the engine in full, without the race detector.
+once() {
+	local test=$1
+	shift
+	if ! out=$(env "$@" go test -count=1 -timeout 0 -run "^$test\$" ./engine 2>&1); then
+		echo "$out"
+		exit 1
+	fi
+	echo "  $test in full ok"
+}
+# Each goes through everything there is, or runs at its full size, once.
+once TestCorruptionMatrix KSTONE_CORRUPTION=full
+once 'Test(Reads|Writes)ThatLieAreNoticed' KSTONE_LIES=full
+once TestSwampsDryUp KSTONE_SWAMP=1000000
+once TestProgramsUnderAllOptions KSTONE_PROGRAM_OPS=10000
+once TestPowerCutAtEveryOperation KSTONE_POWERCUT_EVERY=1
 round=0
 while [ $SECONDS -lt $end ]; do
 	round=$((round + 1))
