@@ -331,40 +331,42 @@ func appendOpen(dst []byte, f *keycodec.Field, v expr.Value) (out []byte, ok boo
 	return out, true
 }
 
-// extremes returns the encodings that sort first and last among those of values of the
-// column, nil where there are none or they need not be known: nothing sorts before bytes
-// that are all zero, or behind bytes that are all FF.
-func extremes(f *keycodec.Field) (first, last []byte) {
-	var low, high expr.Value
-	switch f.Type {
-	case keycodec.TypeInt8, keycodec.TypeInt16, keycodec.TypeInt32, keycodec.TypeInt64:
-		largest := int64(math.MaxInt64) >> (64 - 8*widthOf(f.Type))
-		low, high = expr.Int(-largest-1), expr.Int(largest)
-	case keycodec.TypeUint8, keycodec.TypeUint16, keycodec.TypeUint32, keycodec.TypeUint64:
-		low, high = expr.Uint(0), expr.Uint(math.MaxUint64>>(64-8*widthOf(f.Type)))
-	case keycodec.TypeFloat32, keycodec.TypeFloat64:
-		low, high = expr.Float(math.NaN()), expr.Float(math.Inf(1))
-	case keycodec.TypeBool:
-		low, high = expr.Bool(false), expr.Bool(true)
-	case keycodec.TypeFixed:
-		low, high = expr.Scaled(math.MinInt64, f.Scale), expr.Scaled(math.MaxInt64, f.Scale)
-	case keycodec.TypeString:
-		low = expr.String("")
-	case keycodec.TypeBytes:
-		low = expr.BytesOf("")
-	case keycodec.TypeUUID:
-		low = expr.UUID([16]byte{})
-		high = expr.UUID([16]byte{255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
-			255, 255, 255, 255})
+// isExtreme reports whether an encoding sorts first, or last, among those of the values of
+// the column, so that no others are before or behind it. It says no where that is not known.
+func isExtreme(f *keycodec.Field, encoded []byte, last bool) bool {
+	if f.Nullable {
+		encoded = encoded[1:]
 	}
-	if !low.IsNull() {
-		first, _ = appendField(nil, f, low)
-	}
-	if !high.IsNull() {
-		last, _ = appendField(nil, f, high)
-	}
+	mask := byte(0)
 	if f.Desc {
-		first, last = last, first
+		mask = 0xff
 	}
-	return first, last
+	highest := last != f.Desc
+	switch f.Type {
+	case keycodec.TypeString, keycodec.TypeBytes:
+		return !highest && len(encoded) == 2 // the empty text is a terminator
+	case keycodec.TypeDecimal, keycodec.TypeTime, keycodec.TypeIP, keycodec.TypeIPPrefix:
+		return false
+	}
+	if !highest {
+		return allBytes(encoded, mask)
+	}
+	switch f.Type {
+	case keycodec.TypeBool:
+		return encoded[0]^mask == 1
+	case keycodec.TypeFloat64:
+		return encoded[0]^mask == 0xff && encoded[1]^mask == 0xf0 && allBytes(encoded[2:], mask)
+	case keycodec.TypeFloat32:
+		return encoded[0]^mask == 0xff && encoded[1]^mask == 0x80 && allBytes(encoded[2:], mask)
+	}
+	return allBytes(encoded, ^mask)
+}
+
+func allBytes(b []byte, value byte) bool {
+	for _, c := range b {
+		if c != value {
+			return false
+		}
+	}
+	return true
 }

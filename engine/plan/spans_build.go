@@ -52,6 +52,7 @@ type SpanBuilder struct {
 	hit bool // an atom was true on the last piece
 
 	prefix  []byte // encodings of the points that were gone into
+	tail    int    // how much of prefix has the same end: nothing sorts behind the rest
 	low     int    // the smallest number of them since the last span
 	out     []byte
 	spans   []builtSpan
@@ -101,7 +102,7 @@ func (b *SpanBuilder) reset(t *SpanTemplate, params []expr.Value) {
 	clear(b.exprs)
 	b.exprs, b.stack, b.bytes = b.exprs[:0], b.stack[:0], trimmed(b.bytes)
 	b.atoms = slices.Grow(b.atoms[:0], len(t.atoms))[:len(t.atoms)]
-	if n := len(t.columns); n > len(b.columns) {
+	if n := len(t.key.Fields); n > len(b.columns) {
 		b.columns = append(b.columns, make([]columnCuts, n-len(b.columns))...)
 	}
 	b.intervals, b.ranks, b.pieces = trimmed(b.intervals), trimmed(b.ranks), trimmed(b.pieces)
@@ -111,7 +112,7 @@ func (b *SpanBuilder) reset(t *SpanTemplate, params []expr.Value) {
 	}
 	clear(b.set)
 	b.set = b.set[:0]
-	b.work, b.depth, b.low, b.repeats, b.cutOff = 0, 0, 0, false, false
+	b.work, b.depth, b.low, b.tail, b.repeats, b.cutOff = 0, 0, 0, 0, false, false
 }
 
 // trimmed empties a slice, and lets go of one that has become large.
@@ -125,7 +126,7 @@ func trimmed[T any](s []T) []T {
 // bindAtoms makes the cuts of all columns.
 func (b *SpanBuilder) bindAtoms() {
 	mask := b.nodes[b.t.root].mask
-	for c := range b.t.columns {
+	for c := range b.t.key.Fields {
 		if mask>>c&1 != 0 {
 			b.resetColumn(c)
 		}
@@ -135,7 +136,7 @@ func (b *SpanBuilder) bindAtoms() {
 			node.kind, node.mask = nodeOpaque, 0
 		}
 	}
-	for c := range b.t.columns {
+	for c := range b.t.key.Fields {
 		if mask>>c&1 != 0 {
 			b.rank(c)
 		}
@@ -151,7 +152,7 @@ func (b *SpanBuilder) level(n int32, c, budget int) {
 	if n == falseNode {
 		return
 	}
-	whole := c == len(b.t.columns) || b.nodes[n].mask>>c&1 == 0
+	whole := c == len(b.t.key.Fields) || b.nodes[n].mask>>c&1 == 0
 	if !whole && b.work > maxSpanWork {
 		whole, b.cutOff = true, true
 	}
@@ -159,15 +160,20 @@ func (b *SpanBuilder) level(n int32, c, budget int) {
 		b.emit(n, c, interval{0, -1}, c)
 		return
 	}
-	firstRank, firstPiece, depth := len(b.ranks), len(b.pieces), b.depth
-	b.collectRanks(n, c)
-	b.openSweeps(n, c)
-	b.cutPieces(n, c, firstRank)
-	b.depth = depth
-	b.ranks = b.ranks[:firstRank]
+	firstPiece := len(b.pieces)
+	if sole := b.soleAtom(n, c); sole != nil {
+		b.takePieces(n, c, sole)
+	} else {
+		firstRank, depth := len(b.ranks), b.depth
+		b.collectRanks(n, c)
+		b.openSweeps(n, c)
+		b.cutPieces(n, c, firstRank)
+		b.depth = depth
+		b.ranks = b.ranks[:firstRank]
+	}
 	pieces := len(b.pieces) - firstPiece
 
-	if b.t.columns[c].each && pieces > 1 {
+	if b.t.each(c) && pieces > 1 {
 		b.repeats = true
 	}
 	before := len(b.spans)
@@ -186,15 +192,69 @@ func (b *SpanBuilder) level(n int32, c, budget int) {
 			b.cutOff = true
 			b.emit(n, c, interval{p.lo, b.pieces[firstPiece+done-1].hi}, c)
 		case p.n > 0:
-			length := len(b.prefix)
+			length, tail := len(b.prefix), b.tail
 			b.prefix = append(b.prefix, b.bytes[p.at:p.at+p.n]...)
+			if p.hi != b.columns[c].top {
+				b.tail = len(b.prefix)
+			}
 			b.level(p.node, c+1, share)
-			b.prefix = b.prefix[:length]
+			b.prefix, b.tail = b.prefix[:length], tail
 		default:
 			b.emit(p.node, c, p.interval, c)
 		}
 	}
 	b.pieces = b.pieces[:firstPiece]
+}
+
+// soleAtom returns the atom that alone says in which ranges of column c the predicate may
+// be true: n itself or a term of the AND that n is, and no other term is about c. It
+// returns nil if there is none.
+func (b *SpanBuilder) soleAtom(n int32, c int) *boundAtom {
+	if b.t.each(c) {
+		return nil
+	}
+	var sole *boundAtom
+	node := &b.nodes[n]
+	switch node.kind {
+	case nodeAtom:
+		sole = &b.atoms[node.atom]
+	case nodeAnd:
+		for _, kid := range b.kids[node.first : node.first+node.n] {
+			term := &b.nodes[kid]
+			switch {
+			case term.mask>>c&1 == 0:
+			case term.kind != nodeAtom || sole != nil:
+				return nil
+			default:
+				sole = &b.atoms[term.atom]
+			}
+		}
+	}
+	if sole == nil || sole.negated {
+		return nil
+	}
+	return sole
+}
+
+// takePieces appends the ranges of a sole atom, on all of which the same is left of n.
+func (b *SpanBuilder) takePieces(n int32, c int, sole *boundAtom) {
+	if sole.n == 0 {
+		return
+	}
+	points := b.columns[c].points
+	ivs := b.intervals[sole.first : sole.first+sole.n]
+	sole.cur = 0
+	rest := b.evaluate(n, c, ivs[0], single)
+	for _, iv := range ivs {
+		p := piece{interval: iv, node: rest}
+		for len(points) > 0 && points[0].lo < iv.lo {
+			points = points[1:]
+		}
+		if len(points) > 0 && points[0].interval == iv {
+			p.at, p.n = points[0].at, points[0].n
+		}
+		b.pieces = append(b.pieces, p)
+	}
 }
 
 // collectRanks appends the cuts that the atoms of n make in column c, in order.
@@ -234,11 +294,20 @@ func (b *SpanBuilder) collect(n int32, c int) {
 
 // cutPieces appends the pieces between the cuts from firstRank on, on which n is not false.
 func (b *SpanBuilder) cutPieces(n int32, c, firstRank int) {
-	cc, each := &b.columns[c], b.t.columns[c].each
+	cc, each := &b.columns[c], b.t.each(c)
 	points := cc.points
-	firstPiece := len(b.pieces)
+	firstPiece, reach := len(b.pieces), interval{0, cc.top}
+	if !each {
+		reach = b.reach(n, c)
+	}
 	for i := firstRank; i+1 < len(b.ranks); i++ {
 		p := piece{interval: interval{b.ranks[i], b.ranks[i+1]}}
+		if p.lo < reach.lo {
+			continue
+		}
+		if p.lo >= reach.hi {
+			break
+		}
 		for len(points) > 0 && points[0].lo < p.lo {
 			points = points[1:]
 		}
@@ -273,8 +342,8 @@ func (b *SpanBuilder) cutPieces(n int32, c, firstRank int) {
 // emit adds the span of an interval of column c under the current prefix, of which the
 // first points columns are fixed. An interval without end is the whole column.
 func (b *SpanBuilder) emit(n int32, c int, iv interval, points int) {
-	for i := points; i < len(b.t.columns); i++ {
-		b.repeats = b.repeats || b.t.columns[i].each
+	for i := points; i < len(b.t.key.Fields); i++ {
+		b.repeats = b.repeats || b.t.each(i)
 	}
 	lo := int32(len(b.out))
 	b.appendCut(c, iv.lo)
@@ -316,9 +385,9 @@ func (b *SpanBuilder) appendCut(c int, rank int32) {
 // appendEnd appends a cut that is the end of a span and returns where it ends, -1 if
 // nothing is behind it.
 func (b *SpanBuilder) appendEnd(c int, rank int32) int32 {
-	if c == len(b.t.columns) || rank < 0 || rank == b.columns[c].top {
+	if c == len(b.t.key.Fields) || rank < 0 || rank == b.columns[c].top {
 		var ok bool
-		if b.out, ok = keycodec.PrefixEnd(b.out, b.prefix); !ok {
+		if b.out, ok = keycodec.PrefixEnd(b.out, b.prefix[:b.tail]); !ok {
 			return -1
 		}
 	} else {

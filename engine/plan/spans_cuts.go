@@ -61,11 +61,10 @@ type boundAtom struct {
 
 // reset starts with the cut between NULL and values.
 func (b *SpanBuilder) resetColumn(c int) {
-	cc, column := &b.columns[c], &b.t.columns[c]
+	cc, f := &b.columns[c], &b.t.key.Fields[c]
 	cc.cuts, cc.points = cc.cuts[:0], cc.points[:0]
 	cc.values = interval{bottomCut, topCut}
 	cc.null = interval{bottomCut, bottomCut}
-	f := &column.field
 	if !f.Nullable {
 		return
 	}
@@ -104,24 +103,28 @@ func cutKey(b []byte) uint64 {
 // before registers the cut in front of a value whose encoding is bytes[at:].
 func (b *SpanBuilder) before(c int, at int32) cutID {
 	cc := &b.columns[c]
-	encoded := b.bytes[at:]
-	if first := b.t.columns[c].first; first != nil && bytes.Equal(encoded, first) {
+	if isExtreme(&b.t.key.Fields[c], b.bytes[at:], false) {
 		return cc.values.lo
 	}
-	return cc.add(b.bytes, at, int32(len(encoded)))
+	return cc.add(b.bytes, at, int32(len(b.bytes))-at)
 }
 
-// behind registers the cut behind all tuples whose encoding starts with bytes[at:].
+// behind registers the cut behind a value whose encoding is bytes[at:].
 func (b *SpanBuilder) behind(c int, at int32) cutID {
-	cc := &b.columns[c]
-	if last := b.t.columns[c].last; last != nil && bytes.Equal(b.bytes[at:], last) {
-		return cc.values.hi
+	if isExtreme(&b.t.key.Fields[c], b.bytes[at:], true) {
+		return b.columns[c].values.hi
 	}
+	return b.behindPrefix(c, at)
+}
+
+// behindPrefix registers the cut behind all encodings that start with bytes[at:].
+func (b *SpanBuilder) behindPrefix(c int, at int32) cutID {
+	cc := &b.columns[c]
 	end := int32(len(b.bytes))
 	var ok bool
 	b.bytes, ok = keycodec.PrefixEnd(b.bytes, b.bytes[at:end])
 	n := int32(len(b.bytes)) - end
-	if !ok || (b.t.columns[c].field.Nullable && n == 1) {
+	if !ok || (b.t.key.Fields[c].Nullable && n == 1) {
 		b.bytes = b.bytes[:end]
 		return cc.values.hi
 	}
@@ -194,7 +197,7 @@ func (b *SpanBuilder) value(e expr.Expr) (expr.Value, error) {
 // is true; for a negated condition that for which it is false. The zero interval is none:
 // a range never begins at the first cut of a column and ends there.
 func (b *SpanBuilder) rangeOf(c int, op atomOp, v expr.Value) (iv interval, ok bool) {
-	f := &b.t.columns[c].field
+	f := &b.t.key.Fields[c]
 	at := int32(len(b.bytes))
 	if op == atomBegins || op == atomNotBegins {
 		if b.bytes, ok = appendOpen(b.bytes, f, v); !ok {
@@ -204,7 +207,7 @@ func (b *SpanBuilder) rangeOf(c int, op atomOp, v expr.Value) (iv interval, ok b
 			return b.columns[c].values, true
 		}
 		lo := b.columns[c].add(b.bytes, at, int32(len(b.bytes))-at)
-		return interval{lo, b.behind(c, at)}, true
+		return interval{lo, b.behindPrefix(c, at)}, true
 	}
 	values := b.columns[c].values
 	floor, p := place(f, v)
@@ -242,17 +245,11 @@ func (b *SpanBuilder) rangeOf(c int, op atomOp, v expr.Value) (iv interval, ok b
 // rank sorts the cuts of a column and lets everything that knew ids know ranks.
 func (b *SpanBuilder) rank(c int) {
 	cc := &b.columns[c]
-	compare := func(x, y cut) int {
-		if x.key != y.key {
-			return cmp.Compare(x.key, y.key)
-		}
-		return bytes.Compare(b.bytes[x.at:x.at+x.n], b.bytes[y.at:y.at+y.n])
-	}
-	slices.SortFunc(cc.cuts, compare)
+	b.sortCuts(cc.cuts)
 	cc.ranks = slices.Grow(cc.ranks[:0], len(cc.cuts))[:len(cc.cuts)]
 	kept := 0
 	for i, x := range cc.cuts {
-		if i == 0 || compare(cc.cuts[kept-1], x) != 0 {
+		if i == 0 || b.compareCuts(&cc.cuts[kept-1], &x) != 0 {
 			cc.cuts[kept] = x
 			kept++
 		}
@@ -264,7 +261,38 @@ func (b *SpanBuilder) rank(c int) {
 	for i := range cc.points {
 		cc.points[i].interval = cc.ranked(cc.points[i].interval)
 	}
-	slices.SortFunc(cc.points, func(x, y point) int { return cmp.Compare(x.lo, y.lo) })
+	sorted := true
+	for i := 1; i < len(cc.points) && sorted; i++ {
+		sorted = cc.points[i-1].lo <= cc.points[i].lo
+	}
+	if !sorted {
+		slices.SortFunc(cc.points, func(x, y point) int { return cmp.Compare(x.lo, y.lo) })
+	}
+}
+
+// fewCuts is up to how many cuts are sorted by insertion.
+const fewCuts = 12
+
+func (b *SpanBuilder) sortCuts(cuts []cut) {
+	if len(cuts) > fewCuts {
+		slices.SortFunc(cuts, func(x, y cut) int { return b.compareCuts(&x, &y) })
+		return
+	}
+	for i := 1; i < len(cuts); i++ {
+		for j := i; j > 0 && b.compareCuts(&cuts[j-1], &cuts[j]) > 0; j-- {
+			cuts[j-1], cuts[j] = cuts[j], cuts[j-1]
+		}
+	}
+}
+
+func (b *SpanBuilder) compareCuts(x, y *cut) int {
+	switch {
+	case x.key < y.key:
+		return -1
+	case x.key > y.key:
+		return 1
+	}
+	return bytes.Compare(b.bytes[x.at:x.at+x.n], b.bytes[y.at:y.at+y.n])
 }
 
 // ranked turns ids into ranks.

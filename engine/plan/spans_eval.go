@@ -21,7 +21,7 @@ const (
 // evaluate returns what is left of n on a piece of column c. Pieces come in order.
 func (b *SpanBuilder) evaluate(n int32, c int, iv interval, mode pieceMode) int32 {
 	b.work++
-	node := b.nodes[n]
+	node := &b.nodes[n]
 	if node.mask>>c&1 == 0 {
 		return n
 	}
@@ -82,19 +82,21 @@ func (b *SpanBuilder) evaluateTerms(n int32, active []int32, c int, iv interval,
 		stop, skip = trueNode, falseNode
 	}
 	first, changed := len(b.stack), active != nil
-	count := int(node.n)
+	count := node.n
 	if active != nil {
-		count = len(active)
+		count = int32(len(active))
 	}
 	for i := range count {
-		kid := int32(0)
+		at := i
 		if active != nil {
-			kid = b.kids[node.first+active[i]]
-		} else {
-			kid = b.kids[node.first+int32(i)]
+			at = active[i]
 		}
-		left := b.evaluate(kid, c, iv, mode)
-		changed = changed || left != kid
+		kid := b.kids[node.first+at]
+		left := kid
+		if b.nodes[kid].mask>>c&1 != 0 {
+			left = b.evaluate(kid, c, iv, mode)
+			changed = changed || left != kid
+		}
 		switch left {
 		case stop:
 			b.stack = b.stack[:first]
@@ -102,7 +104,7 @@ func (b *SpanBuilder) evaluateTerms(n int32, active []int32, c int, iv interval,
 		case skip:
 			continue
 		}
-		if sub := b.nodes[left]; sub.kind == node.kind {
+		if sub := &b.nodes[left]; sub.kind == node.kind {
 			b.stack = append(b.stack, b.kids[sub.first:sub.first+sub.n]...)
 			continue
 		}
@@ -199,8 +201,8 @@ func (s *sweep) advance(lo int32) []int32 {
 
 // openSweeps prepares the wide ORs in n for column c.
 func (b *SpanBuilder) openSweeps(n int32, c int) {
-	node := b.nodes[n]
-	if node.kind < nodeAnd || node.mask>>c&1 == 0 || b.t.columns[c].each {
+	node := &b.nodes[n]
+	if node.kind < nodeAnd || node.mask>>c&1 == 0 || b.t.each(c) {
 		return
 	}
 	if node.kind == nodeOr && node.n >= wideOr {
@@ -239,7 +241,7 @@ func (b *SpanBuilder) sweepOf(n int32) *sweep {
 
 // reach returns a part of column c outside of which n is false.
 func (b *SpanBuilder) reach(n int32, c int) interval {
-	node := b.nodes[n]
+	node := &b.nodes[n]
 	all := interval{0, b.columns[c].top}
 	if node.mask>>c&1 == 0 {
 		return all

@@ -1,29 +1,18 @@
 package plan
 
-import (
-	"github.com/kstonedb/kstone/engine/expr"
-	"github.com/kstonedb/kstone/keycodec"
-)
+import "github.com/kstonedb/kstone/engine/expr"
 
 // SpanTemplate is a predicate that is ready to be turned into spans, again and again and
 // with other parameters. It is immutable and may be used concurrently.
 type SpanTemplate struct {
-	key     Key
-	columns []spanColumn
-	nodes   []spanNode
-	kids    []int32
-	atoms   []spanAtom
-	exprs   []expr.Expr // exprs[n] is what nodes[n] was made from
-	root    int32
+	key   Key
+	nodes []spanNode
+	kids  []int32
+	atoms []spanAtom
+	exprs []expr.Expr // exprs[n] is what nodes[n] was made from
+	root  int32
 	// incomplete says that rows without entries may satisfy the predicate.
 	incomplete bool
-}
-
-// spanColumn is what does not depend on the predicate.
-type spanColumn struct {
-	field       keycodec.Field
-	first, last []byte // see extremes
-	each        bool
 }
 
 // nodeKind is the kind of a spanNode.
@@ -84,21 +73,15 @@ type spanAtom struct {
 // CompileSpans prepares a normalised predicate for a key. A nil predicate is true.
 func CompileSpans(key Key, pred expr.Expr) *SpanTemplate {
 	t := &SpanTemplate{key: key}
-	t.columns = make([]spanColumn, len(key.Fields))
-	for i, f := range key.Fields {
-		c := &t.columns[i]
-		c.field = f
-		c.first, c.last = extremes(&f)
-		c.each = i < len(key.Each) && key.Each[i]
-	}
+	t.nodes, t.exprs = make([]spanNode, 0, 6), make([]expr.Expr, 0, 6)
 	t.add(spanNode{kind: nodeFalse}, falseExpr)
 	t.add(spanNode{kind: nodeTrue}, trueExpr)
 	t.root = trueNode
 	if pred != nil {
 		t.root = t.compile(pred)
 	}
-	for c := range t.columns {
-		if t.columns[c].each && t.without(t.root, c) {
+	for c := range key.Each {
+		if t.each(c) && t.without(t.root, c) {
 			t.incomplete = true
 		}
 	}
@@ -108,6 +91,9 @@ func CompileSpans(key Key, pred expr.Expr) *SpanTemplate {
 // Incomplete reports whether the spans must not be used: rows that have no entry, because
 // a list is empty or NULL, may satisfy the predicate.
 func (t *SpanTemplate) Incomplete() bool { return t.incomplete }
+
+// each reports whether column c holds elements of lists.
+func (t *SpanTemplate) each(c int) bool { return c < len(t.key.Each) && t.key.Each[c] }
 
 func (t *SpanTemplate) add(n spanNode, e expr.Expr) int32 {
 	t.nodes = append(t.nodes, n)
@@ -235,7 +221,7 @@ func (t *SpanTemplate) column(e expr.Expr, each bool) (int, bool) {
 	}
 	for i, ordinal := range t.key.Ordinals {
 		if ordinal == c.Ordinal && i < constantBit {
-			return i, t.columns[i].each == each && t.columns[i].field.Collation == c.Collation
+			return i, t.each(i) == each && t.key.Fields[i].Collation == c.Collation
 		}
 	}
 	return 0, false

@@ -1,0 +1,249 @@
+package plan_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/keycodec"
+	"github.com/kstonedb/kstone/keycodec/shard"
+)
+
+// tidb256 is the shard function of the integer shard index that users of MySQL know.
+var tidb256 = shard.Spec{Function: shard.Tidb, Count: shard.TidbCount}
+
+// sharded returns an index of a table (id, a, b, c) of integers, sharded over its first
+// column.
+func sharded(t *testing.T, spec shard.Spec, unique bool, columns ...int) *schema.Index {
+	t.Helper()
+	def := schema.Table{ID: 7, Name: "t", PK: []schema.KeyColumn{{Ordinal: 3}}}
+	for _, name := range []string{"a", "b", "c", "id"} {
+		def.Columns = append(def.Columns, schema.Column{Name: name, Type: keycodec.TypeInt64,
+			Nullable: name == "c"})
+	}
+	x := &schema.Index{Name: "x", Unique: unique, Shard: spec}
+	for _, i := range columns {
+		x.Columns = append(x.Columns, schema.IndexColumn{KeyColumn: schema.KeyColumn{Ordinal: i}})
+	}
+	def.Indexes = []*schema.Index{x}
+	table, err := schema.New(def)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table.Indexes[0]
+}
+
+// spansOf builds the spans of a predicate over an index.
+func spansOf(x *schema.Index, pred expr.Expr) plan.SpanSet {
+	key := plan.Key{Fields: x.Fields(), Ordinals: x.Ordinals()}
+	if x.Sharded() {
+		key.Keep = max(1, x.ShardColumns)
+	}
+	return new(plan.SpanBuilder).Build(plan.CompileSpans(key, plan.Normalise(pred)), nil, 0)
+}
+
+// wantRewrite checks the spans of a predicate in the words of Rewrite.
+func wantRewrite(t *testing.T, x *schema.Index, pred expr.Expr, want string) plan.SpanSet {
+	t.Helper()
+	s := spansOf(x, pred)
+	if got := plan.Rewrite(x, s); got != want {
+		t.Errorf("%s\ngot  %s\nwant %s", pred, got, want)
+	}
+	return s
+}
+
+// bucketsOf returns the buckets that a predicate reaches into.
+func bucketsOf(x *schema.Index, s plan.SpanSet) (out []int) {
+	for _, p := range plan.Shard(x, s) {
+		out = append(out, p.Bucket)
+	}
+	return out
+}
+
+// wantExact checks that nothing is left to filter.
+func wantExact(t *testing.T, s plan.SpanSet) {
+	t.Helper()
+	if !s.Exact || s.Truncated {
+		t.Errorf("exact is %v, truncated %v: %v", s.Exact, s.Truncated, s.Spans)
+	}
+}
+
+// TestEqualityOnShardIndex has the rewrites that are known of tidb_shard.
+func TestEqualityOnShardIndex(t *testing.T) {
+	x := sharded(t, tidb256, true, 0)
+	for n, bucket := range map[int]int{0: 167, 1: 214, 2: 143, 3: 156, 5: 122, 10: 142, 50: 86,
+		100: 8, 200: 161, 300: 227, 400: 85, -1: 81} {
+		s := wantRewrite(t, x, eq(0, n), fmt.Sprintf("tidb_shard(a) = %d AND a = %d", bucket, n))
+		wantExact(t, s)
+		if got := bucketsOf(x, s); !slices.Equal(got, []int{bucket}) {
+			t.Errorf("a = %d: buckets %v", n, got)
+		}
+	}
+	wantRewrite(t, x, or(eq(0, 1), eq(0, 10)),
+		"tidb_shard(a) = 214 AND a = 1 OR tidb_shard(a) = 142 AND a = 10")
+	wantRewrite(t, x, expr.In{X: col(0), List: []expr.Expr{num(1), num(2), num(3)}},
+		"tidb_shard(a) = 214 AND a = 1 OR tidb_shard(a) = 143 AND a = 2 OR "+
+			"tidb_shard(a) = 156 AND a = 3")
+}
+
+// TestRangeOnShardIndex: a range is read in all buckets, a short one in those of its
+// values.
+func TestRangeOnShardIndex(t *testing.T) {
+	x := sharded(t, tidb256, true, 0)
+	s := wantRewrite(t, x, compare(0, expr.Gt, 100),
+		"tidb_shard(a) BETWEEN 0 AND 255 AND a >= 101")
+	wantExact(t, s)
+	partitions := plan.Shard(x, s)
+	if len(partitions) != 256 {
+		t.Fatalf("%d buckets", len(partitions))
+	}
+	for i, p := range partitions {
+		if p.Bucket != i || len(p.Ranges) != 1 {
+			t.Fatalf("bucket %d at %d has %d ranges", p.Bucket, i, len(p.Ranges))
+		}
+	}
+	s = wantRewrite(t, x, expr.Between{X: col(0), Lo: num(1), Hi: num(3)},
+		"tidb_shard(a) IN (143, 156, 214) AND a >= 1 AND a < 4")
+	if got := bucketsOf(x, s); !slices.Equal(got, []int{143, 156, 214}) {
+		t.Errorf("buckets %v", got)
+	}
+	// As many values as half of the buckets are too many to be worth it.
+	for width, buckets := range map[int]bool{127: false, 128: true} {
+		s = spansOf(x, and(compare(0, expr.Ge, 0), compare(0, expr.Lt, width)))
+		if got := len(bucketsOf(x, s)); (got == 256) != buckets {
+			t.Errorf("%d values: %d buckets", width, got)
+		}
+	}
+}
+
+// TestAndMixedWithOr is the query that no rewriting of predicates gets right.
+func TestAndMixedWithOr(t *testing.T) {
+	x := sharded(t, tidb256, true, 0, 1)
+	s := wantRewrite(t, x, mixed(), "tidb_shard(a) = 161 AND a = 200 AND b = 300")
+	wantExact(t, s)
+	if got := bucketsOf(x, s); !slices.Equal(got, []int{161}) {
+		t.Errorf("buckets %v", got)
+	}
+	// Without b in the index the condition on it is left to filter, not lost.
+	x = sharded(t, tidb256, true, 0)
+	s = wantRewrite(t, x, mixed(), "tidb_shard(a) = 8 AND a = 100 OR tidb_shard(a) = 161 AND a = 200")
+	if r := s.Spans[1].Residual; r == nil || r.String() != "b = 300" {
+		t.Errorf("residual %v", r)
+	}
+}
+
+// TestInOnJointShardIndex: the condition on b must not be lost.
+func TestInOnJointShardIndex(t *testing.T) {
+	x := sharded(t, tidb256, true, 0, 1)
+	s := wantRewrite(t, x, and(expr.In{X: col(0), List: []expr.Expr{num(2), num(1)}}, eq(1, 5)),
+		"tidb_shard(a) = 214 AND a = 1 AND b = 5 OR tidb_shard(a) = 143 AND a = 2 AND b = 5")
+	wantExact(t, s)
+	if len(s.Spans) != 2 || s.Spans[0].Points != 2 {
+		t.Errorf("spans %v", s.Spans)
+	}
+}
+
+// TestPrefixOfJointIndex: the first column alone finds the bucket.
+func TestPrefixOfJointIndex(t *testing.T) {
+	x := sharded(t, tidb256, true, 0, 1)
+	s := wantRewrite(t, x, eq(0, 10), "tidb_shard(a) = 142 AND a = 10")
+	wantExact(t, s)
+	if got := bucketsOf(x, s); !slices.Equal(got, []int{142}) {
+		t.Errorf("buckets %v", got)
+	}
+	s = wantRewrite(t, x, and(eq(0, 10), compare(1, expr.Gt, 5)),
+		"tidb_shard(a) = 142 AND a = 10 AND b >= 6")
+	wantExact(t, s)
+	// The second column alone does not, and is left to filter.
+	s = wantRewrite(t, x, eq(1, 5), "tidb_shard(a) BETWEEN 0 AND 255")
+	if s.Exact || !s.Whole() {
+		t.Errorf("spans %v", s.Spans)
+	}
+}
+
+// TestNonUniqueAndPrimaryShard: nothing asks whether an index is unique, and spans of the
+// primary key are spread in the same way.
+func TestNonUniqueAndPrimaryShard(t *testing.T) {
+	x := sharded(t, shard.Spec{Function: shard.Mix64, Count: 16}, false, 0, 1)
+	s := spansOf(x, and(eq(0, 10), compare(1, expr.Gt, 5)))
+	bucket, err := x.Bucket([]expr.Value{expr.Int(10)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := bucketsOf(x, s); !slices.Equal(got, []int{bucket}) {
+		t.Errorf("buckets %v, want %d", got, bucket)
+	}
+	want := fmt.Sprintf("shard('mix64:16', a) = %d AND a = 10 AND b >= 6", bucket)
+	if got := plan.Rewrite(x, s); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+
+	fields := x.Fields()
+	key := plan.Key{Fields: fields, Ordinals: []int{0, 1}, Keep: 1}
+	pred := or(and(eq(0, 1), compare(1, expr.Ge, 5)), eq(0, 2), compare(0, expr.Gt, 9))
+	set := new(plan.SpanBuilder).Build(plan.CompileSpans(key, plan.Normalise(pred)), nil, 0)
+	split := plan.SplitPrimary(set, fields[:1])
+	if len(split.Partitions) != 2 || len(split.Intervals) != 1 {
+		t.Fatalf("%+v", split)
+	}
+	five := keycodec.AppendInt64(nil, 5)
+	p := split.Partitions[0]
+	if string(p.PK) != string(keycodec.AppendInt64(nil, 1)) || len(p.Ranges) != 1 ||
+		string(p.Ranges[0].Lo) != string(five) || p.Ranges[0].Hi != nil {
+		t.Errorf("partition %+v", p)
+	}
+	if lo := split.Intervals[0].Lo; string(lo) != string(keycodec.AppendInt64(nil, 10)) {
+		t.Errorf("interval from %x", lo)
+	}
+}
+
+// TestPreparedShardIndex: what depends on values is decided for each set of them.
+func TestPreparedShardIndex(t *testing.T) {
+	x := sharded(t, tidb256, true, 0, 1)
+	key := plan.Key{Fields: x.Fields(), Ordinals: x.Ordinals(), Keep: 1}
+	pred := and(expr.In{X: col(0), List: []expr.Expr{expr.Param{}, expr.Param{Index: 1}}},
+		expr.Cmp{Op: expr.Gt, L: col(1), R: expr.Param{Index: 2}})
+	template := plan.CompileSpans(key, plan.Normalise(pred))
+	var builder plan.SpanBuilder
+	for _, run := range []struct {
+		params []expr.Value
+		want   string
+	}{
+		{[]expr.Value{expr.Int(10), expr.Int(1), expr.Int(7)}, "tidb_shard(a) = 214 AND a = 1 " +
+			"AND b >= 8 OR tidb_shard(a) = 142 AND a = 10 AND b >= 8"},
+		{[]expr.Value{expr.Int(1), expr.Int(1), expr.Int(7)}, "tidb_shard(a) = 214 AND a = 1 " +
+			"AND b >= 8"},
+		{[]expr.Value{expr.Int(1), expr.Null(), expr.Float(7.5)}, "tidb_shard(a) = 214 AND " +
+			"a = 1 AND b >= 8"},
+		{[]expr.Value{expr.Int(1), expr.Int(10), expr.Null()}, "FALSE"},
+		{[]expr.Value{expr.Int(1), expr.Float(2.5), expr.Int(1<<63 - 1)}, "FALSE"},
+	} {
+		if got := plan.Rewrite(x, builder.Build(template, run.params, 0)); got != run.want {
+			t.Errorf("%v\ngot  %s\nwant %s", run.params, got, run.want)
+		}
+	}
+}
+
+// TestBucketCounts: every number of buckets, and indexes without shards.
+func TestBucketCounts(t *testing.T) {
+	for _, count := range []int{2, 16, 256, 65_536} {
+		x := sharded(t, shard.Spec{Function: shard.Mix64, Count: count}, true, 0)
+		if got := len(bucketsOf(x, spansOf(x, compare(0, expr.Gt, 0)))); got != count {
+			t.Errorf("a range over %d buckets reaches %d", count, got)
+		}
+		if got := len(bucketsOf(x, spansOf(x, eq(0, 5)))); got != 1 {
+			t.Errorf("a point over %d buckets reaches %d", count, got)
+		}
+		if got := bucketsOf(x, spansOf(x, and(eq(0, 5), eq(0, 6)))); len(got) != 0 {
+			t.Errorf("nothing over %d buckets reaches %v", count, got)
+		}
+	}
+	x := sharded(t, shard.Spec{}, true, 0)
+	wantRewrite(t, x, or(eq(0, 5), eq(0, 6), compare(0, expr.Gt, 9)), "a >= 5 AND a < 7 OR a >= 10")
+	if got := bucketsOf(x, spansOf(x, eq(0, 5))); !slices.Equal(got, []int{0}) {
+		t.Errorf("buckets %v of an index without shards", got)
+	}
+}
