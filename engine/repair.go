@@ -133,12 +133,15 @@ type repair struct {
 	whole  bool // the manifest is intact
 	dbid   [16]byte
 	files  []salvageFile         // to be read
+	newer  []salvageFile         // than an intact manifest; to be read if the log is not whole
 	poorer [base.NumStripes]bool // stripes of which something is lost
 	// Operations of the log, by stripe: those that no file has, and those that files should
 	// have, which help if files are damaged.
 	log, flushed [base.NumStripes]logOps
 	logWhole     bool
 	lastSeq      base.SeqNum
+	firstLogged  base.SeqNum // of the records in the log, 0 if there is none
+	lastFiled    base.SeqNum // the highest in the files
 
 	out *manifest.State // of the new database
 }
@@ -155,6 +158,9 @@ func (r *repair) run(ctx context.Context) (err error) {
 	if err := r.readLog(); err != nil {
 		return err
 	}
+	if err := r.addNewer(); err != nil {
+		return err
+	}
 	db := &DB{fs: r.fs} // for the rules of a destination, which are a checkpoint's
 	if err := db.prepareDir(r.dest); err != nil {
 		return err
@@ -164,6 +170,7 @@ func (r *repair) run(ctx context.Context) (err error) {
 		return err
 	}
 	err = r.write(ctx)
+	r.doubtBeginning()
 	if err == nil {
 		err = manifest.WriteSnapshot(r.fs, r.dest, r.out)
 	}

@@ -371,7 +371,8 @@ func TestRepairWithoutAMiddleSegment(t *testing.T) {
 
 // Damage of several kinds at once.
 func TestRepairOfMuchDamage(t *testing.T) {
-	files, want := rescueDatabase(t, true)
+	// Closed: of one that is killed a file may wait for reuse, which nobody misses.
+	files, want := rescueDatabase(t, false)
 	ssts := files.names("", ".sst")
 	damaged := maps.Clone(files)
 	delete(damaged, "CURRENT")

@@ -3,11 +3,13 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/corrupt"
 	"github.com/kstonedb/kstone/internal/manifest"
+	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/sst"
 	"github.com/kstonedb/kstone/wal"
 )
@@ -75,7 +77,7 @@ func (r *repair) findFiles() (all []presentFile, err error) {
 		}
 		f := presentFile{name: name}
 		f.id, f.err = sst.ReadIdentity(r.fs, filepath.Join(r.src, name))
-		if f.err != nil && !errors.Is(f.err, corrupt.ErrCorrupt) {
+		if f.err != nil && !errors.Is(f.err, corrupt.ErrCorrupt) && !vfs.Unreadable(f.err) {
 			return nil, f.err
 		}
 		if f.err != nil {
@@ -142,6 +144,7 @@ func (r *repair) choose(ssts []presentFile) {
 			}
 		}
 		if r.whole && (missing == 0 || newer == 0) {
+			r.keepNewer(here)
 			return
 		}
 	}
@@ -153,6 +156,42 @@ func (r *repair) choose(ssts []presentFile) {
 		f.id.DBID = r.dbid
 		r.files = append(r.files, salvageFile{f.name, f.id, nil})
 	}
+}
+
+// keepNewer notes the files that came after the manifest, for addNewer to decide.
+func (r *repair) keepNewer(here map[base.FileNum]presentFile) {
+	for num, f := range here {
+		if num >= r.state.NextFile {
+			f.id.DBID = r.dbid
+			r.newer = append(r.newer, salvageFile{f.name, f.id, nil})
+		}
+	}
+}
+
+// addNewer takes the SSTs that came after an intact manifest, unless the log holds what they
+// hold. If it does they are what a crash has left of a flush or merge whose edit did not
+// happen. Otherwise the manifest is an older one of the same database.
+func (r *repair) addNewer() error {
+	for _, f := range r.newer {
+		in, err := sst.Salvage(r.fs, filepath.Join(r.src, f.name), f.id, nil)
+		if vfs.Unreadable(err) {
+			r.lose(Loss{File: f.name, Offset: -1, What: "file", Stripe: int(f.id.Stripe), Err: err})
+			continue
+		} else if err != nil {
+			return err
+		}
+		newest, entries := in.MaxSeq, in.Entries+uint64(len(in.Ranges))
+		if err := in.Close(); err != nil {
+			return err
+		}
+		if entries == 0 || r.logWhole && newest <= r.lastSeq {
+			continue
+		}
+		r.files = append(r.files, f)
+		r.doubt("%s is newer than the manifest, and the log does not hold all that it may hold:"+
+			" it is taken, too; deleted items may be back", f.name)
+	}
+	return nil
 }
 
 // loseFile notes an SST that is not there.
@@ -191,6 +230,10 @@ func fileOf(err error, otherwise string) string {
 	var c *CorruptionError
 	if errors.As(err, &c) && c.File != "" {
 		return filepath.Base(c.File)
+	}
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return filepath.Base(p.Path)
 	}
 	return filepath.Base(otherwise)
 }

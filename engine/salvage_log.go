@@ -8,6 +8,7 @@ import (
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/keycodec"
 	"github.com/kstonedb/kstone/wal"
 )
@@ -60,7 +61,7 @@ func (r *repair) readLog() error {
 			r.lastSeq, r.rep.LogRecords, r.logWhole = tail.LastSeq, tail.Records, true
 			return nil
 		}
-		if !errors.Is(err, corrupt.ErrCorrupt) {
+		if !errors.Is(err, corrupt.ErrCorrupt) && !vfs.Unreadable(err) {
 			return err
 		}
 		r.loseLog(err)
@@ -91,6 +92,9 @@ func (r *repair) salvageLog(o wal.Options) error {
 		r.loseLog(err)
 	}
 	slices.Sort(seqs)
+	if len(seqs) > 0 {
+		r.firstLogged = seqs[0]
+	}
 	end := max(r.lastSeq, rep.LastSeq, rep.Synced)
 	at := end + 1 // the first commit that must be in the log
 	if r.state != nil {
@@ -110,6 +114,19 @@ func (r *repair) salvageLog(o wal.Options) error {
 		at = max(at, seq+1)
 	}
 	return nil
+}
+
+// doubtBeginning tells, when no manifest says where the log has to begin, that between what
+// the files hold and its first record there may have been more of it.
+func (r *repair) doubtBeginning() {
+	first := r.firstLogged
+	if first == 0 {
+		first = r.lastSeq + 1
+	}
+	if r.state == nil && first > r.lastFiled+1 {
+		r.doubt("commits %d to %d are neither in the log nor in a file: they may be lost, with the"+
+			" first segments of the log, or have been deleted", r.lastFiled+1, first-1)
+	}
 }
 
 // addRecord adds the operations of a record to those of their stripes.

@@ -56,13 +56,17 @@ func (r *repair) writeStripe(ctx context.Context, id base.StripeID, files []salv
 	for i := range files {
 		f := &files[i]
 		in, err := sst.Salvage(r.fs, filepath.Join(r.src, f.name), f.id, f.known)
-		if err != nil {
+		if vfs.Unreadable(err) {
+			r.lose(Loss{File: f.name, Offset: -1, What: "file", Stripe: int(id), Err: err})
+			r.poorer[id] = true
+			continue
+		} else if err != nil {
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, in.Close()) }()
 		r.rep.Files++
 		r.rep.Entries += in.Entries + uint64(len(in.Ranges))
-		r.lastSeq = max(r.lastSeq, in.MaxSeq)
+		r.lastSeq, r.lastFiled = max(r.lastSeq, in.MaxSeq), max(r.lastFiled, in.MaxSeq)
 		r.lostBlocks(f, in.Lost)
 		sources = append(sources, in.NewSource())
 		ranges = append(ranges, in.Ranges...)

@@ -21,6 +21,10 @@ type segmentReader struct {
 	size int64
 	buf  []byte // the window
 	off  int64  // file offset of buf[0]
+	// around, if not nil, is told of places that cannot be read, each once; they are taken
+	// for zeros, which are no record.
+	around func(error)
+	bad    map[int64]bool
 }
 
 // openReader opens the file; the buffer of a former reader may be passed on.
@@ -59,11 +63,41 @@ func (r *segmentReader) view(off int64, n int) ([]byte, error) {
 	r.off, r.buf = off, r.buf[:want]
 	got, err := r.file.ReadAt(r.buf, off)
 	r.buf = r.buf[:got]
+	if vfs.Unreadable(err) && r.around != nil {
+		got, err = want, nil
+		r.buf = r.buf[:want]
+		r.readAround()
+	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		r.buf = r.buf[:0]
 		return nil, fmt.Errorf("read log segment %s at %d: %w", r.name, off, err)
 	}
 	return r.buf[:min(n, got)], nil
+}
+
+// aroundBytes is what is given up around a place that cannot be read.
+const aroundBytes = 4 << 10
+
+// readAround fills the window in small pieces, those aligned in the file.
+func (r *segmentReader) readAround() {
+	for i := int64(0); i < int64(len(r.buf)); {
+		at := r.off + i
+		n := min(aroundBytes-at%aroundBytes, int64(len(r.buf))-i)
+		piece := r.buf[i : i+n]
+		got, err := r.file.ReadAt(piece, at)
+		clear(piece[got:])
+		if vfs.Unreadable(err) {
+			clear(piece)
+			if place := at - at%aroundBytes; !r.bad[place] {
+				if r.bad == nil {
+					r.bad = map[int64]bool{}
+				}
+				r.bad[place] = true
+				r.around(fmt.Errorf("read log segment %s at %d: %w", r.name, place, err))
+			}
+		}
+		i += n
+	}
 }
 
 // window returns what is buffered from off on, if that can hold a record header, or

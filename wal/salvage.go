@@ -7,6 +7,7 @@ import (
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/internal/vfs"
 )
 
 // SalvageReport says what Salvage has found.
@@ -66,9 +67,13 @@ type salvage struct {
 }
 
 func (s *salvage) segment(n SegmentNum) (err error) {
-	if s.r, err = openReader(s.o.FS, s.o.path(n), nil); err != nil {
+	if s.r, err = openReader(s.o.FS, s.o.path(n), nil); vfs.Unreadable(err) {
+		s.rep.Damage = append(s.rep.Damage, err)
+		return nil
+	} else if err != nil {
 		return err
 	}
+	s.r.around = func(err error) { s.rep.Damage = append(s.rep.Damage, err) }
 	defer func() {
 		_, cerr := s.r.close()
 		err = errors.Join(err, cerr)

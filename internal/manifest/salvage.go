@@ -56,7 +56,7 @@ func Salvage(fsys vfs.FS, dir string, hint [16]byte) (Salvaged, error) {
 			ids = append(ids, current)
 		}
 		l, err := salvageFile(fsys, dir, Name(num), ids)
-		if err != nil && !errors.Is(err, corrupt.ErrCorrupt) {
+		if err != nil && !errors.Is(err, corrupt.ErrCorrupt) && !vfs.Unreadable(err) {
 			return out, err
 		}
 		known = known || !errors.Is(err, corrupt.ErrVersion)
@@ -75,7 +75,13 @@ func Salvage(fsys vfs.FS, dir string, hint [16]byte) (Salvaged, error) {
 
 // salvageFile reads a manifest up to the first damage. Ids are tried if its header is bad.
 func salvageFile(fsys vfs.FS, dir, name string, ids []identity) (loaded, error) {
-	content, err := readFile(fsys, filepath.Join(dir, name), maxManifestBytes)
+	path := filepath.Join(dir, name)
+	content, err := readFile(fsys, path, maxManifestBytes)
+	var unreadable error
+	if vfs.Unreadable(err) {
+		unreadable = err
+		content, err = readStart(fsys, path)
+	}
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			err = corrupt.New(name, -1, "manifest", "the file", "no such file")
@@ -100,12 +106,31 @@ func salvageFile(fsys vfs.FS, dir, name string, ids []identity) (loaded, error) 
 			}
 		}
 		if l.state != nil {
-			return l, errors.Join(herr, err)
+			return l, errors.Join(herr, err, unreadable)
 		}
 		if herr == nil {
 			herr = err
 		}
 		best = l
 	}
-	return best, herr
+	return best, errors.Join(herr, unreadable)
+}
+
+// readStart returns the content of a file up to the first place that cannot be read.
+func readStart(fsys vfs.FS, path string) ([]byte, error) {
+	f, err := fsys.Open(path)
+	if vfs.Unreadable(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var content, piece []byte
+	piece = make([]byte, 4<<10)
+	for err == nil && len(content) < maxManifestBytes {
+		var n int
+		n, err = f.ReadAt(piece, int64(len(content)))
+		content = append(content, piece[:n]...)
+	}
+	return content, nil
 }

@@ -17,6 +17,7 @@ var clockFiles = map[string]string{
 	"engine/metrics.go":   "measures latencies",
 	"engine/open.go":      "measures how long opening takes, and dates the lock",
 	"engine/memory.go":    "measures how long a writer was stalled",
+	"engine/reserve.go":   "limits how often a full disk is tried again",
 	"engine/scheduler.go": "limits the rate of merges",
 }
 

@@ -9,10 +9,22 @@ package vfs
 import (
 	"errors"
 	"io"
+	"io/fs"
+
+	"github.com/kstonedb/kstone/internal/corrupt"
 )
 
 // ErrNoSpace is matched by errors of a full disk or an exceeded quota.
 var ErrNoSpace = errors.New("no space left on device")
+
+// Unreadable reports whether an error of opening or reading a file says that the medium
+// does not give its content, or a part of it, back. It is false for what another attempt or
+// another user could read, and for files that are not there.
+func Unreadable(err error) bool {
+	return err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, fs.ErrNotExist) &&
+		!errors.Is(err, fs.ErrPermission) && !errors.Is(err, fs.ErrClosed) &&
+		!IsTooManyFiles(err) && !errors.Is(err, corrupt.ErrCorrupt)
+}
 
 // FS is a file system.
 type FS interface {

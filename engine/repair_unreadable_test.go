@@ -1,0 +1,194 @@
+package engine_test
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/vfs"
+)
+
+// badSector makes one place of a file unreadable.
+func badSector(inner vfs.FS, name string, at int64) vfs.FS {
+	return vfs.NewFault(inner, func(op vfs.Op) error {
+		if op.Kind == vfs.OpReadAt && op.Name == filepath.Join("db", name) &&
+			op.Offset < at+512 && op.Offset+op.Len > at {
+			return syscall.EIO
+		}
+		return nil
+	})
+}
+
+// A place that cannot be read, wherever it is, is a loss of what is there and no more: the
+// repair goes on around it.
+func TestRepairReadsAroundBadSectors(t *testing.T) {
+	files, want := rescueDatabase(t, false) // closed, so that every file is needed
+	for name, content := range files {
+		if name == "LOCK" || name == "RESERVE" || isPrepared(string(content)) {
+			continue
+		}
+		used := int64(len(bytes.TrimRight(content, "\x00")))
+		for _, at := range []int64{0, used / 3, used / 2, used - 100} {
+			what := fmt.Sprintf("%s at %d of %d", name, at, used)
+			mem := files.store(t)
+			o := rescueOptions
+			rep, err := engine.RepairFS(ctx, badSector(mem, name, at), "db", "new", &o)
+			if err != nil {
+				t.Fatalf("%s: %v", what, err)
+			}
+			if len(rep.Lost) == 0 {
+				t.Errorf("%s: no loss is reported", what)
+			}
+			db, err := engine.OpenFS(mem, "new", &o)
+			ok(t, err)
+			got := itemsOf(t, db)
+			mustClose(t, db)
+			checkRescued(t, what, rep, got, want)
+			if len(got) < len(want)/3 {
+				t.Errorf("%s: %d of %d items are saved", what, len(got), len(want))
+			}
+		}
+	}
+}
+
+// A file that cannot even be opened is lost, and nothing else is.
+func TestRepairAroundAnUnreadableFile(t *testing.T) {
+	files, want := rescueDatabase(t, true)
+	for name, content := range files {
+		if name == "LOCK" || name == "RESERVE" || isPrepared(string(content)) {
+			continue
+		}
+		for _, kind := range []vfs.OpKind{vfs.OpOpen, vfs.OpStat} {
+			mem := files.store(t)
+			fsys := vfs.NewFault(mem, func(op vfs.Op) error {
+				if op.Kind == kind && op.Name == filepath.Join("db", name) {
+					return syscall.EIO
+				}
+				return nil
+			})
+			o := rescueOptions
+			rep, err := engine.RepairFS(ctx, fsys, "db", "new", &o)
+			if err != nil {
+				t.Fatalf("%v of %s: %v", kind, name, err)
+			}
+			db, err := engine.OpenFS(mem, "new", &o)
+			ok(t, err)
+			checkRescued(t, name, rep, itemsOf(t, db), want)
+			mustClose(t, db)
+		}
+	}
+}
+
+// With an older manifest of the same database, which is whole and whose files are all there,
+// the files that came later are taken as far as the log does not hold what is in them.
+func TestRepairWithAnOlderManifest(t *testing.T) {
+	mem := vfs.NewMem()
+	o := rescueOptions
+	db := openOn(t, mem, o)
+	put := func(from, to int) {
+		for i := from; i < to; i++ {
+			value := append(fmt.Appendf(nil, "an item %d ", i), make([]byte, 3000)...)
+			ok(t, db.Put(pksk("p", fmt.Sprintf("%05d", i)), value, nil))
+		}
+	}
+	put(0, 1000)
+	ok(t, db.Flush(ctx))
+	older := stillFilesOf(t, mem, "db")
+	put(1000, 3000)
+	ok(t, db.Flush(ctx))
+	put(3000, 5000)
+	ok(t, db.Flush(ctx)) // releases the log of the second thousand
+	put(5000, 5100)
+	ok(t, db.Sync(ctx))
+	want := itemsOf(t, db)
+	files := stillFilesOf(t, mem, "db")
+	mustClose(t, db)
+	damaged := maps.Clone(files)
+	for _, name := range append(files.names("MANIFEST", ""), "CURRENT") {
+		delete(damaged, name)
+	}
+	for _, name := range append(older.names("MANIFEST", ""), "CURRENT") {
+		damaged[name] = older[name]
+	}
+	rep, got := repaired(t, damaged.store(t), "older manifest")
+	if len(rep.Doubts) == 0 {
+		t.Errorf("no doubt is told; lost %v", rep.Lost)
+	}
+	for _, w := range want {
+		if g := got[id(w.Key)]; g.Version != w.Version {
+			t.Fatalf("%s has version %d, was %d; doubts %q", w.Key, g.Version, w.Version,
+				rep.Doubts)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d items, want %d", len(got), len(want))
+	}
+}
+
+// What a crash leaves of a flush that did not come to its edit is not taken: the log has it.
+func TestRepairIgnoresOrphans(t *testing.T) {
+	files, want := rescueDatabase(t, true)
+	ssts := files.names("", ".sst")
+	orphaned := maps.Clone(files)
+	mem := files.store(t)
+	broken := &breaker{match: onFile("MANIFEST", vfs.OpSync), err: errDisk}
+	db := openOn(t, vfs.NewFault(mem, broken.hook), rescueOptions)
+	broken.broken.Store(true)
+	wantIs(t, db.Flush(ctx), errDisk) // the files are there, the edit is uncertain
+	for name, b := range filesOf(t, mem, "db") {
+		if strings.HasSuffix(name, ".sst") && !slices.Contains(ssts, name) {
+			orphaned[name] = b
+		}
+	}
+	_ = db.Close()
+	if len(orphaned) == len(files) {
+		t.Fatal("the flush has left no files")
+	}
+	rep, got := repaired(t, orphaned.store(t), "orphans")
+	if len(rep.Lost)+len(rep.Doubts) != 0 {
+		t.Errorf("lost %v, doubts %q", rep.Lost, rep.Doubts)
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d items, want %d", len(got), len(want))
+	}
+}
+
+// Without a manifest nobody knows where the log begins; that it begins later than the files
+// end is told.
+func TestRepairDoubtsTheBeginningOfTheLog(t *testing.T) {
+	mem := vfs.NewMem()
+	o := rescueOptions
+	o.MemtableBytes, o.LogBytes = 64<<20, 64<<20 // nothing is flushed by itself
+	db := openOn(t, mem, o)
+	value := append([]byte(" item "), make([]byte, 3000)...)
+	ok(t, db.Put(pksk("p", "first"), value, nil))
+	ok(t, db.Flush(ctx))
+	for i := range 6000 {
+		ok(t, db.Put(pksk("p", fmt.Sprintf("%05d", i)), value, nil))
+	}
+	ok(t, db.Sync(ctx))
+	files := stillFilesOf(t, mem, "db")
+	mustClose(t, db)
+	for _, name := range append(files.names("MANIFEST", ""), "CURRENT") {
+		delete(files, name)
+	}
+	doubts := func(files fileSet) bool {
+		rep, _ := repaired(t, files.store(t), "no manifest")
+		return slices.ContainsFunc(rep.Doubts, func(d string) bool {
+			return strings.Contains(d, "first segments of the log")
+		})
+	}
+	if doubts(files) {
+		t.Error("the whole log is doubted")
+	}
+	delete(files, files.names("wal-", ".log")[0])
+	if !doubts(files) {
+		t.Error("a log without its beginning is not doubted")
+	}
+}
