@@ -158,10 +158,10 @@ func TestReplayLeavesOutWhatIsFlushed(t *testing.T) {
 // A range delete over much of a memtable freezes it, so that reads need not step over
 // what is deleted; before a crash and after.
 func TestRangeDeleteFreezesWhatItHides(t *testing.T) {
-	dir := t.TempDir()
+	fsys, stuck, release := stuckFlushes() // the copy is to have the log, not what was flushed
+	stuck.Store(true)
 	o := engine.Options{Durability: engine.Process}
-	db, err := engine.Open(dir, &o)
-	ok(t, err)
+	db := openOn(t, fsys, o)
 	defer mustClose(t, db)
 	b := engine.NewBatch()
 	for i := range 5000 {
@@ -169,11 +169,12 @@ func TestRangeDeleteFreezesWhatItHides(t *testing.T) {
 	}
 	ok(t, db.Apply(ctx, b, nil))
 	ok(t, db.DeleteRange([]byte("p"), engine.SKBetween([]byte("0001"), []byte("4998")), nil))
-	killed := t.TempDir()
-	ok(t, os.CopyFS(killed, os.DirFS(dir)))
-	again, err := engine.Open(killed, &o)
+	names, err := fsys.List("db")
 	ok(t, err)
+	again := openOn(t, filesOfNames(t, fsys, "db", names).store(t), o)
 	defer mustClose(t, again)
+	stuck.Store(false)
+	close(release)
 	for name, db := range map[string]*engine.DB{"written": db, "replayed": again} {
 		eventually(t, name+" memtable flushed", func() bool { return db.Metrics().Flushes > 0 })
 		got := listing(db.Query(ctx, engine.Query{PK: []byte("p")}))
