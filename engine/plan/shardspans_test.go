@@ -129,7 +129,8 @@ func TestAndMixedWithOr(t *testing.T) {
 	}
 	// Without b in the index the condition on it is left to filter, not lost.
 	x = sharded(t, tidb256, true, 0)
-	s = wantRewrite(t, x, mixed(), "tidb_shard(a) = 8 AND a = 100 OR tidb_shard(a) = 161 AND a = 200")
+	s = wantRewrite(t, x, mixed(),
+		"tidb_shard(a) = 8 AND a = 100 OR tidb_shard(a) = 161 AND a = 200")
 	if r := s.Spans[1].Residual; r == nil || r.String() != "b = 300" {
 		t.Errorf("residual %v", r)
 	}

@@ -161,9 +161,7 @@ func (b *SpanBuilder) level(n int32, c, budget int) {
 		return
 	}
 	firstPiece := len(b.pieces)
-	if sole := b.soleAtom(n, c); sole != nil {
-		b.takePieces(n, c, sole)
-	} else {
+	if !b.takePieces(n, c) {
 		firstRank, depth := len(b.ranks), b.depth
 		b.collectRanks(n, c)
 		b.openSweeps(n, c)
@@ -206,54 +204,77 @@ func (b *SpanBuilder) level(n int32, c, budget int) {
 	b.pieces = b.pieces[:firstPiece]
 }
 
-// soleAtom returns the atom that alone says in which ranges of column c the predicate may
-// be true: n itself or a term of the AND that n is, and no other term is about c. It
-// returns nil if there is none.
-func (b *SpanBuilder) soleAtom(n int32, c int) *boundAtom {
+// takePieces appends the pieces of column c if n is an atom, or an AND in which only atoms
+// are about the column: then these are the ranges that the atoms have in common, and on
+// all of them the same is left of n. It reports false if that is not so, or if more than
+// one atom has several ranges.
+func (b *SpanBuilder) takePieces(n int32, c int) bool {
 	if b.t.each(c) {
-		return nil
+		return false
 	}
-	var sole *boundAtom
 	node := &b.nodes[n]
-	switch node.kind {
-	case nodeAtom:
-		sole = &b.atoms[node.atom]
-	case nodeAnd:
-		for _, kid := range b.kids[node.first : node.first+node.n] {
-			term := &b.nodes[kid]
-			switch {
-			case term.mask>>c&1 == 0:
-			case term.kind != nodeAtom || sole != nil:
-				return nil
-			default:
-				sole = &b.atoms[term.atom]
-			}
+	var many []interval
+	common := interval{0, b.columns[c].top}
+	terms := []int32{n}
+	if node.kind == nodeAnd {
+		terms = b.kids[node.first : node.first+node.n]
+	}
+	for _, term := range terms {
+		if node = &b.nodes[term]; node.mask>>c&1 == 0 {
+			continue
+		}
+		if node.kind != nodeAtom || b.atoms[node.atom].negated {
+			return false
+		}
+		atom := &b.atoms[node.atom]
+		atom.cur = 0
+		ivs := b.intervals[atom.first : atom.first+atom.n]
+		switch {
+		case len(ivs) == 0:
+			return true
+		case len(ivs) == 1:
+			common = common.and(ivs[0])
+		case many != nil:
+			return false
+		default:
+			many = ivs
 		}
 	}
-	if sole == nil || sole.negated {
-		return nil
+	if many == nil {
+		b.takePiece(n, c, common)
+		return true
 	}
-	return sole
+	first := len(b.pieces)
+	for _, iv := range many {
+		if len(b.pieces) == first {
+			b.takePiece(n, c, iv.and(common))
+		} else if iv = iv.and(common); iv.lo < iv.hi {
+			b.pieces = append(b.pieces, piece{interval: iv, node: b.pieces[first].node})
+		}
+	}
+	b.findPoints(c, first)
+	return true
 }
 
-// takePieces appends the ranges of a sole atom, on all of which the same is left of n.
-func (b *SpanBuilder) takePieces(n int32, c int, sole *boundAtom) {
-	if sole.n == 0 {
-		return
+// takePiece appends a piece if it is not empty.
+func (b *SpanBuilder) takePiece(n int32, c int, iv interval) {
+	if iv.lo < iv.hi {
+		b.pieces = append(b.pieces, piece{interval: iv, node: b.evaluate(n, c, iv, single)})
+		b.findPoints(c, len(b.pieces)-1)
 	}
+}
+
+// findPoints gives the pieces from first on that are points their values.
+func (b *SpanBuilder) findPoints(c, first int) {
 	points := b.columns[c].points
-	ivs := b.intervals[sole.first : sole.first+sole.n]
-	sole.cur = 0
-	rest := b.evaluate(n, c, ivs[0], single)
-	for _, iv := range ivs {
-		p := piece{interval: iv, node: rest}
-		for len(points) > 0 && points[0].lo < iv.lo {
+	for i := first; i < len(b.pieces) && len(points) > 0; i++ {
+		p := &b.pieces[i]
+		for len(points) > 0 && points[0].lo < p.lo {
 			points = points[1:]
 		}
-		if len(points) > 0 && points[0].interval == iv {
+		if len(points) > 0 && points[0].interval == p.interval {
 			p.at, p.n = points[0].at, points[0].n
 		}
-		b.pieces = append(b.pieces, p)
 	}
 }
 

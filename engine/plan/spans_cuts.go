@@ -35,6 +35,11 @@ type cut struct {
 // interval is a range between two cuts, first by their ids and then by their ranks.
 type interval struct{ lo, hi int32 }
 
+// and returns what two ranges have in common. It is empty if lo is not below hi.
+func (iv interval) and(other interval) interval {
+	return interval{max(iv.lo, other.lo), min(iv.hi, other.hi)}
+}
+
 // point is a value among the pieces of a column.
 type point struct {
 	interval

@@ -260,8 +260,7 @@ func (b *SpanBuilder) reach(n int32, c int) interval {
 	case nodeAnd:
 		out := all
 		for i := node.first; i < node.first+node.n; i++ {
-			r := b.reach(b.kids[i], c)
-			out = interval{max(out.lo, r.lo), min(out.hi, r.hi)}
+			out = out.and(b.reach(b.kids[i], c))
 		}
 		return out
 	}

@@ -208,8 +208,11 @@ func (c *check) checkBuckets() error {
 			return fmt.Errorf("partition %d: bucket %d with %d ranges", i, p.Bucket, len(p.Ranges))
 		}
 		for k, r := range p.Ranges {
-			if k > 0 && (p.Ranges[k-1].Hi == nil || bytes.Compare(p.Ranges[k-1].Hi, r.Lo) >= 0) {
-				return fmt.Errorf("bucket %d: range %d is not behind the one before it", p.Bucket, k)
+			if k == 0 {
+				continue
+			}
+			if hi := p.Ranges[k-1].Hi; hi == nil || bytes.Compare(hi, r.Lo) >= 0 {
+				return fmt.Errorf("bucket %d: range %d is not behind the last", p.Bucket, k)
 			}
 		}
 	}
