@@ -36,9 +36,12 @@ func TestHotPathsAllocateNothing(t *testing.T) {
 	changed := sixRow()
 	changed[4] = expr.String("sent")
 	for name, f := range map[string]func() error{
-		"AppendRow":       func() error { _, err := table.AppendRow(buf, row); return err },
-		"AppendRowKey":    func() error { _, _, err := table.AppendRowKey(pk, sk,
-			row); return err },
+		"AppendRow": func() error { _, err := table.AppendRow(buf, row); return err },
+		"AppendRowKey": func() error {
+			_, _, err := table.AppendRowKey(pk, sk,
+				row)
+			return err
+		},
 		"Decode":          func() error { return table.Decode(dst, key, value, nil) },
 		"Decode 1 column": func() error { return table.Decode(dst, key, value, &amount) },
 		"DecodeEntry": func() error {
