@@ -1,0 +1,342 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/keycodec"
+)
+
+// path is a way to read a table: an index, or its rows, with everything about it that does
+// not depend on values. It is immutable once it is in a plan.
+type path struct {
+	q     *query
+	rel   *relation
+	index *schema.Index // nil: the rows
+	key   Key
+	// columns of the key that are the index's own: behind them is the row's key.
+	own int
+	// pred are the terms that spans and filters have to see to.
+	pred     []expr.Expr
+	template *SpanTemplate
+	need     need
+	layout   []ColumnRef
+	entry    schema.ColumnSet // what is known before the row is fetched
+	covering bool
+	keysOnly bool
+	// repeats: a row may be found several times, through several entries.
+	repeats bool
+
+	ordered bool
+	reverse bool
+	fixed   int // leading columns that are the same in a stream and differ between streams
+	order   []OrderColumn
+	total   bool // order tells any two rows apart
+
+	point    bool
+	operands []expr.Expr // of a point: the values of the key columns
+	probe    []expr.Expr // of the right side of a lookup join
+	unique   bool        // of a probe: at most one row
+	skip     *skipPath
+	// takesAfter: a cursor of the query becomes part of the predicate.
+	takesAfter bool
+	limit      int64 // wanted rows if known from the shape (MIN, MAX), else -1
+
+	scan     scanEstimate
+	rows     float64
+	estimate Estimate
+	fullScan bool
+
+	filters // the whole of pred, over slots
+}
+
+// skipPath says which first columns are skipped over; template makes the spans of the
+// columns behind them, nil if one entry is wanted of each.
+type skipPath struct {
+	columns  int
+	template *SpanTemplate
+}
+
+// filters divides a predicate into what an entry can decide and the rest.
+type filters struct{ entryPart, rowPart expr.Expr }
+
+// usable returns the indexes that may be used for a relation, nil standing for its rows.
+func (q *query) usable(r *relation) ([]*schema.Index, error) {
+	hint, hinted := q.sel.Hints.Index[r.source]
+	if r.source >= len(q.sel.From) || q.sel.From[r.source].Table != r.table {
+		hinted = false
+	}
+	all := []*schema.Index{nil}
+	if !q.sel.Hints.NoIndex {
+		for _, x := range r.table.Indexes {
+			if x.State == schema.Ready && q.answers(r, x) {
+				all = append(all, x)
+			}
+		}
+	}
+	if !hinted {
+		return all, nil
+	}
+	if hint == PrimaryIndex {
+		return all[:1], nil
+	}
+	for _, x := range all[1:] {
+		if x.Name == hint {
+			return []*schema.Index{x}, nil
+		}
+	}
+	if r.table.Index(hint) == nil {
+		return nil, queryError(0, "table %s has no index %q", r.name, hint)
+	}
+	return nil, queryError(0, "index %s of %s cannot answer the query", hint, r.name)
+}
+
+// PrimaryIndex is the name in Hints.Index for the rows themselves.
+const PrimaryIndex = "primary"
+
+// answers says whether an index has an entry for every row that the query wants.
+func (q *query) answers(r *relation, x *schema.Index) bool {
+	if x.Where != nil && !implies(r, r.pred, x.Where) {
+		return false
+	}
+	return !slices.ContainsFunc(x.Columns, func(c schema.IndexColumn) bool { return c.Each }) ||
+		!CompileSpans(keyFor(r, x), conjunction(r.pred)).Incomplete()
+}
+
+// implies says whether the terms make the condition of a partial index true: each of its
+// terms is one of them, or an interval of a column around theirs.
+func implies(r *relation, terms []expr.Expr, where expr.Expr) bool {
+	for _, w := range partialTerms(r, where) {
+		if !slices.ContainsFunc(terms, func(t expr.Expr) bool { return sameTerm(t, w) }) &&
+			!includes(r, terms, w) {
+			return false
+		}
+	}
+	return true
+}
+
+// partialTerms returns the terms of a partial index's condition, with columns of the
+// relation.
+func partialTerms(r *relation, where expr.Expr) []expr.Expr {
+	moved := lift(where, r.source)
+	return conjuncts(nil, NormaliseFor(moved, r.info, nil))
+}
+
+// info is a ColumnInfo of one relation.
+func (r *relation) info(_, ordinal int) (keycodec.Field, bool) {
+	c, ok := r.columnOf(ordinal)
+	return c.Field(schema.KeyColumn{}), ok && !c.List
+}
+
+// sameTerm compares terms without regard to how columns are shown.
+func sameTerm(a, b expr.Expr) bool { return expr.Equal(unqualified(a), unqualified(b)) }
+
+func unqualified(e expr.Expr) expr.Expr {
+	out, _ := expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) {
+		if c, ok := x.(expr.Column); ok {
+			return expr.Column{Source: c.Source, Ordinal: c.Ordinal}, nil
+		}
+		return x, nil
+	})
+	return out
+}
+
+// includes says whether the constant terms on the column of w keep to the values for which
+// w is true.
+func includes(r *relation, terms []expr.Expr, w expr.Expr) bool {
+	column, ok := soleColumn(w)
+	if !ok {
+		return false
+	}
+	var same []expr.Expr
+	for _, t := range terms {
+		if c, ok := soleColumn(t); ok && c.Ordinal == column.Ordinal {
+			same = append(same, t)
+		}
+	}
+	if len(same) == 0 {
+		return false
+	}
+	info, _ := r.columnOf(column.Ordinal)
+	fields := []keycodec.Field{info.Field(schema.KeyColumn{})}
+	outer := BuildSpans(fields, []int{column.Ordinal}, r.source, w, 0)
+	inner := BuildSpans(fields, []int{column.Ordinal}, r.source, conjunction(same), 0)
+	if !outer.Exact || outer.Truncated || inner.Truncated {
+		return false
+	}
+	i := 0
+	for _, s := range inner.Spans {
+		for i < len(outer.Spans) && outer.Spans[i].Hi != nil &&
+			string(outer.Spans[i].Hi) <= string(s.Lo) {
+			i++
+		}
+		if i == len(outer.Spans) || string(s.Lo) < string(outer.Spans[i].Lo) {
+			return false
+		}
+		if hi := outer.Spans[i].Hi; hi != nil && (s.Hi == nil || string(s.Hi) > string(hi)) {
+			return false
+		}
+	}
+	return true
+}
+
+// soleColumn returns the only column of a term without parameters.
+func soleColumn(e expr.Expr) (column expr.Column, ok bool) {
+	n := 0
+	ok = true
+	expr.Walk(e, func(x expr.Expr) bool {
+		switch x := x.(type) {
+		case expr.Column:
+			if n == 0 || x.Ordinal != column.Ordinal {
+				n++
+			}
+			column = x
+		case expr.Param, expr.Subquery:
+			ok = false
+		}
+		return true
+	})
+	return column, ok && n == 1
+}
+
+// keyFor describes the key of an index or of rows. Behind the columns of an index that is
+// not unique stands the row's key, so that spans may go on there.
+func keyFor(r *relation, x *schema.Index) Key {
+	k := Key{Source: r.source}
+	add := func(c schema.KeyColumn, each bool) {
+		if len(k.Fields) < keycodec.MaxFields {
+			k.Fields = append(k.Fields, r.table.Columns[c.Ordinal].Field(c))
+			k.Ordinals = append(k.Ordinals, c.Ordinal)
+			k.Each = append(k.Each, each)
+		}
+	}
+	if x == nil {
+		for _, c := range slices.Concat(r.table.PK, r.table.SK) {
+			add(c, false)
+		}
+		k.Keep = len(r.table.PK)
+		return k
+	}
+	for _, c := range x.Columns {
+		add(c.KeyColumn, c.Each)
+	}
+	if x.Sharded() {
+		k.Keep = max(1, x.ShardColumns)
+	}
+	if !x.Unique {
+		for _, c := range slices.Concat(r.table.PK, r.table.SK) {
+			add(c, false)
+		}
+	}
+	return k
+}
+
+// newPath describes an index, or the rows, as a way to read a relation; keysToo is for
+// the rows' keys beside the columns.
+func (q *query) newPath(r *relation, x *schema.Index, keysToo bool) *path {
+	p := &path{q: q, rel: r, index: x, key: keyFor(r, x), limit: -1}
+	p.own = len(p.key.Fields)
+	p.pred = r.pred
+	if x != nil {
+		p.own = len(x.Columns)
+		if x.Where != nil {
+			p.pred = withoutTerms(r.pred, partialTerms(r, x.Where))
+		}
+		p.repeats = slices.Contains(p.key.Each, true)
+	}
+	p.template = CompileSpans(p.key, conjunction(p.pred))
+	p.need = need{ordinals: slices.Clone(r.need.ordinals)}
+	for _, t := range p.pred {
+		addColumns(&p.need, t, r.source)
+	}
+	p.need.rowKey = r.need.rowKey || keysToo || p.repeats
+	p.setLayout()
+	return p
+}
+
+func withoutTerms(terms, drop []expr.Expr) (kept []expr.Expr) {
+	for _, t := range terms {
+		if !slices.ContainsFunc(drop, func(d expr.Expr) bool { return sameTerm(t, d) }) {
+			kept = append(kept, t)
+		}
+	}
+	return kept
+}
+
+func addColumns(n *need, e expr.Expr, source int) {
+	expr.Walk(e, func(x expr.Expr) bool {
+		if c, ok := x.(expr.Column); ok && c.Source == source {
+			n.add(c.Ordinal)
+		}
+		return true
+	})
+}
+
+// setLayout decides what is read, and from where.
+func (p *path) setLayout() {
+	for _, o := range p.need.ordinals {
+		c := p.q.column(p.rel.source, o)
+		p.layout = append(p.layout, ColumnRef{p.rel.source, o, c.String()})
+	}
+	if p.need.rowKey {
+		p.layout = append(p.layout, ColumnRef{p.rel.source, RowPK, "row pk"},
+			ColumnRef{p.rel.source, RowSK, "row sk"})
+	}
+	wanted := schema.Columns(p.need.ordinals...)
+	if p.index == nil {
+		p.entry, p.covering = wanted, true
+		p.keysOnly = wanted.Within(rowKeyColumns(p.rel.table))
+		return
+	}
+	p.entry = p.index.Covers()
+	p.covering = wanted.Within(p.entry)
+	p.keysOnly = wanted.Within(keyColumns(p.rel.table, p.index)) &&
+		!(p.index.Unique && p.need.rowKey)
+}
+
+// rowKeyColumns returns the columns that a row's key gives back.
+func rowKeyColumns(t *schema.Table) (s schema.ColumnSet) {
+	for _, c := range slices.Concat(t.PK, t.SK) {
+		if t.Columns[c.Ordinal].Collation == keycodec.CollateBytes {
+			s.Add(c.Ordinal)
+		}
+	}
+	return s
+}
+
+// split rewrites terms to slots and divides them by what the entry knows.
+func (p *path) split(terms []expr.Expr) filters {
+	var entry, row []expr.Expr
+	for _, t := range terms {
+		var used need
+		addColumns(&used, t, p.rel.source)
+		slotted := toSlots(t, p.layout)
+		if p.index != nil && schema.Columns(used.ordinals...).Within(p.entry) {
+			entry = append(entry, slotted)
+		} else {
+			row = append(row, slotted)
+		}
+	}
+	return filters{conjunction(entry), conjunction(row)}
+}
+
+// toSlots replaces columns by their places in a layout. What is not in the layout stays.
+func toSlots(e expr.Expr, layout []ColumnRef) expr.Expr {
+	if e == nil {
+		return nil
+	}
+	out, _ := expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) {
+		c, ok := x.(expr.Column)
+		if !ok {
+			return x, nil
+		}
+		for i, l := range layout {
+			if l.Source == c.Source && l.Ordinal == c.Ordinal {
+				return expr.Slot{I: i, Name: c.String(), Collation: c.Collation}, nil
+			}
+		}
+		return x, nil
+	})
+	return out
+}

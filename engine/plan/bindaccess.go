@@ -1,0 +1,107 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/kstonedb/kstone/engine/expr"
+)
+
+// bind makes spans and streams of the predicate and the parameters.
+func (n *Access) bind(b *binder) (Node, error) {
+	p := n.path
+	out := *n
+	out.actual = Actual{}
+	terms, whole, template := p.pred, p.filters, p.template
+	resumes := p.takesAfter && b.after != nil
+	if b.lists || resumes {
+		terms = make([]expr.Expr, 0, len(p.pred)+1)
+		for _, t := range p.pred {
+			terms = append(terms, b.expr(t))
+		}
+		if resumes {
+			terms = append(terms, behind(orderExprs(b.order), b.order, b.after))
+		}
+		pred := NormaliseFor(conjunction(terms), p.rel.info, nil)
+		terms = conjuncts(nil, pred)
+		template = CompileSpans(p.key, pred)
+		whole = p.split(terms)
+	}
+	if p.probe != nil {
+		out.Filter, out.Residual = whole.entryPart, whole.rowPart
+		out.Probe = &Probe{Exprs: b.exprs(n.Probe.Exprs), Unique: p.unique}
+		return &out, nil
+	}
+	if b.isPending(terms) {
+		out.Deferred = true
+		out.Filter, out.Residual = whole.entryPart, whole.rowPart
+		return &out, nil
+	}
+	out.Spans = b.builder.Build(template, b.params, b.opt.MaxSpans).Clone()
+	if b.never {
+		out.Spans.Spans = nil
+	}
+	out.setFilters(p, whole)
+	if p.skip != nil && p.skip.template != nil {
+		out.bindSkip(b)
+	}
+	streams, ordered := p.streamsOf(out.Spans, b.opt.maxStreams())
+	out.Streams, out.Merge = streams, p.merges(streams)
+	if ordered {
+		return &out, nil
+	}
+	out.Ordered, out.Merge, out.Order, out.Reverse = false, false, nil, false
+	return &Sort{step: n.step, Input: &out, Keys: p.sortKeys(), Limit: -1}, nil
+}
+
+// bindSkip makes the ranges behind each value of the skipped columns.
+func (n *Access) bindSkip(b *binder) {
+	set := b.builder.Build(n.path.skip.template, b.params, b.opt.MaxSpans).Clone()
+	n.Skip = &Skip{Columns: n.path.skip.columns, Spans: set, Ranges: []Range{}}
+	for _, s := range set.Spans {
+		n.Skip.Ranges = append(n.Skip.Ranges, Range{s.Lo, s.Hi})
+	}
+	if n.Reverse {
+		slices.Reverse(n.Skip.Ranges)
+	}
+}
+
+// setFilters tests what is left of the predicate. If the spans leave different things to
+// test, all of it is tested everywhere.
+func (n *Access) setFilters(p *path, whole filters) {
+	n.Filter, n.Residual = nil, nil
+	if n.Spans.Exact || len(n.Spans.Spans) == 0 {
+		return
+	}
+	left := n.Spans.Spans[0].Residual
+	for _, s := range n.Spans.Spans[1:] {
+		if left == nil || s.Residual == nil || !expr.Equal(left, s.Residual) {
+			left = nil
+			break
+		}
+	}
+	if left != nil {
+		whole = p.split(conjuncts(nil, left))
+	}
+	n.Filter, n.Residual = whole.entryPart, whole.rowPart
+}
+
+// sortKeys is the order of the path over its slots.
+func (p *path) sortKeys() (keys []SortKey) {
+	for _, o := range p.order {
+		e := toSlots(p.q.column(o.Source, o.Ordinal), p.layout)
+		if _, ok := e.(expr.Slot); !ok {
+			break // nobody asked for an order by it
+		}
+		keys = append(keys, SortKey{e, o.Desc, o.NullsLast})
+	}
+	return keys
+}
+
+func (o *Options) maxStreams() int {
+	if o.MaxStreams > 0 {
+		return o.MaxStreams
+	}
+	return defaultMaxStreams
+}
+
+const defaultMaxStreams = 4096

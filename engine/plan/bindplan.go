@@ -1,0 +1,297 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/kstonedb/kstone/engine/expr"
+)
+
+// binder turns the nodes of a Prepared, which are shared and not changed, into those of a
+// Plan. It belongs to one call of Bind.
+type binder struct {
+	opt    *Options
+	params []expr.Value
+	// values is from where on parameters are those of subqueries; pending says that these
+	// are not known yet.
+	values  int
+	pending bool
+	// lists says that a parameter is a list of values for an IN.
+	lists bool
+	// order and after are the order of the query and the values of a cursor in it, nil
+	// without one.
+	order []Order
+	after []expr.Value
+	// never says that a term without columns is not true.
+	never   bool
+	builder *SpanBuilder
+}
+
+// expr returns an expression with parameters that are lists spelled out.
+func (b *binder) expr(e expr.Expr) expr.Expr {
+	if e == nil || !b.lists {
+		return e
+	}
+	out, _ := expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) {
+		switch x := x.(type) {
+		case expr.In:
+			var items []expr.Expr
+			for _, item := range x.List {
+				items = b.spellOut(items, item)
+			}
+			return expr.In{X: x.X, List: items, Not: x.Not}, nil
+		case expr.Cmp: // of a list of one item
+			if _, ok := isList(x.R); ok {
+				return expr.In{X: x.L, List: b.spellOut(nil, x.R), Not: x.Op == expr.Ne}, nil
+			}
+		}
+		return x, nil
+	})
+	return out
+}
+
+// spellOut appends an item of a list, which may be a parameter that is a list itself.
+func (b *binder) spellOut(items []expr.Expr, item expr.Expr) []expr.Expr {
+	p, ok := isList(item)
+	if !ok {
+		if p, ok = item.(expr.Param); !ok {
+			return append(items, item)
+		}
+	}
+	if p.Index >= len(b.params) || b.pending && p.Index >= b.values {
+		return append(items, p)
+	}
+	v := b.params[p.Index]
+	if v.Kind() != expr.KindList {
+		return append(items, expr.Const{Value: v})
+	}
+	for e := range v.Elements() {
+		items = append(items, expr.Const{Value: e})
+	}
+	return items
+}
+
+func (b *binder) exprs(list []expr.Expr) []expr.Expr {
+	if !b.lists {
+		return list
+	}
+	out := make([]expr.Expr, len(list))
+	for i, e := range list {
+		out[i] = b.expr(e)
+	}
+	return out
+}
+
+func (b *binder) keys(list []SortKey) []SortKey {
+	if !b.lists {
+		return list
+	}
+	out := make([]SortKey, len(list))
+	for i, k := range list {
+		k.Expr = b.expr(k.Expr)
+		out[i] = k
+	}
+	return out
+}
+
+// isPending says whether an expression needs the value of a subquery that has not run.
+func (b *binder) isPending(terms []expr.Expr) (found bool) {
+	if !b.pending {
+		return false
+	}
+	for _, t := range terms {
+		expr.Walk(t, func(x expr.Expr) bool {
+			p, ok := x.(expr.Param)
+			found = found || ok && p.Index >= b.values
+			return !found
+		})
+	}
+	return found
+}
+
+// count evaluates LIMIT or OFFSET; def is what NULL and none mean.
+func (b *binder) count(e expr.Expr, name string, def int64) (int64, error) {
+	if e == nil {
+		return def, nil
+	}
+	v, err := expr.Eval(e, nil, b.params)
+	if err != nil {
+		return 0, fmt.Errorf("plan: %s: %w", name, err)
+	}
+	if v.IsNull() {
+		return def, nil
+	}
+	n, ok := v.AsInt()
+	if !ok || n < 0 {
+		return 0, queryError(0, "%s is %s, not a whole number from 0 on", name, v)
+	}
+	return n, nil
+}
+
+func (n *OneRow) bind(b *binder) (Node, error) {
+	if b.never {
+		return &Limit{step: n.step, Input: &OneRow{step: n.step}, Count: 0}, nil
+	}
+	return &OneRow{step: n.step}, nil
+}
+
+func bindAll(b *binder, nodes []Node) (out []Node, err error) {
+	for _, n := range nodes {
+		c, err := n.bind(b)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+func (n *Union) bind(b *binder) (Node, error) {
+	in, err := bindAll(b, n.Inputs)
+	if err != nil {
+		return nil, err
+	}
+	if a, ok := in[0].(*Access); ok && len(in) == 1 && !a.Spans.Repeats && !a.Deferred {
+		return a, nil // the path might have found a row twice; these values do not
+	}
+	return &Union{step: n.step, Inputs: in, All: n.All}, nil
+}
+
+func (n *Intersect) bind(b *binder) (Node, error) {
+	in, err := bindAll(b, n.Inputs)
+	return &Intersect{step: n.step, Inputs: in}, err
+}
+
+func (n *Filter) bind(b *binder) (Node, error) {
+	if n.gate {
+		return n.bindGate(b)
+	}
+	in, err := n.Input.bind(b)
+	if err != nil {
+		return nil, err
+	}
+	pred := b.expr(n.Pred)
+	if n.after {
+		if b.after == nil {
+			return in, nil
+		}
+		pred = behind(n.afterKeys, b.order, b.after)
+	}
+	return &Filter{step: n.step, Input: in, Pred: pred}, nil
+}
+
+// bindGate decides a condition without columns. If it is not true, nothing is read.
+func (n *Filter) bindGate(b *binder) (Node, error) {
+	if b.isPending([]expr.Expr{n.Pred}) {
+		in, err := n.Input.bind(b)
+		return &Filter{step: n.step, Input: in, Pred: n.Pred}, err
+	}
+	t, err := expr.Test(b.expr(n.Pred), nil, b.params)
+	if err != nil {
+		return nil, fmt.Errorf("plan: %w", err)
+	}
+	inner := *b
+	inner.never = b.never || t != expr.True
+	return n.Input.bind(&inner)
+}
+
+func (n *Project) bind(b *binder) (Node, error) {
+	in, err := n.Input.bind(b)
+	return &Project{step: n.step, Input: in, Exprs: b.exprs(n.Exprs)}, err
+}
+
+func (n *Sort) bind(b *binder) (Node, error) {
+	in, err := n.Input.bind(b)
+	return &Sort{step: n.step, Input: in, Keys: b.keys(n.Keys), Limit: -1}, err
+}
+
+func (n *Limit) bind(b *binder) (Node, error) {
+	in, err := n.Input.bind(b)
+	if err != nil {
+		return nil, err
+	}
+	out := &Limit{step: n.step, Input: in}
+	if out.Count, err = b.count(n.count, "LIMIT", -1); err != nil {
+		return nil, err
+	}
+	if out.Offset, err = b.count(n.offset, "OFFSET", 0); err != nil {
+		return nil, err
+	}
+	if out.Count >= 0 && out.Count+out.Offset >= out.Count {
+		pushLimit(in, out.Count+out.Offset)
+	}
+	if out.Count < 0 && out.Offset == 0 {
+		return in, nil
+	}
+	return out, nil
+}
+
+// pushLimit tells the operators below how many rows are wanted of them at most.
+func pushLimit(n Node, rows int64) {
+	switch n := n.(type) {
+	case *Access:
+		if n.Limit < 0 || rows < n.Limit {
+			n.Limit = rows
+		}
+	case *Project:
+		pushLimit(n.Input, rows)
+	case *Sort:
+		n.Limit = rows
+	case *Union:
+		for _, in := range n.Inputs {
+			if n.All {
+				pushLimit(in, rows)
+			}
+		}
+	}
+}
+
+func (n *Group) bind(b *binder) (Node, error) {
+	in, err := n.Input.bind(b)
+	if err != nil {
+		return nil, err
+	}
+	out := &Group{step: n.step, Input: in, Mode: n.Mode, Keys: b.exprs(n.Keys),
+		Aggregates: n.Aggregates}
+	if b.lists {
+		out.Aggregates = nil
+		for _, a := range n.Aggregates {
+			a.Arg = b.expr(a.Arg)
+			out.Aggregates = append(out.Aggregates, a)
+		}
+	}
+	return out, nil
+}
+
+func (n *Distinct) bind(b *binder) (Node, error) {
+	in, err := n.Input.bind(b)
+	return &Distinct{step: n.step, Input: in, Mode: n.Mode, Columns: n.Columns}, err
+}
+
+func (n *Fetch) bind(b *binder) (Node, error) {
+	in, err := n.Input.bind(b)
+	return &Fetch{step: n.step, Input: in, Source: n.Source, Filter: b.expr(n.Filter)}, err
+}
+
+func (n *Derived) bind(b *binder) (Node, error) {
+	in, err := n.Input.bind(b)
+	return &Derived{step: n.step, Input: in}, err
+}
+
+func (n *JoinNode) bind(b *binder) (Node, error) {
+	left, err := n.Left.bind(b)
+	if err != nil {
+		return nil, err
+	}
+	inner := *b
+	inner.after, inner.never = nil, false
+	right, err := n.Right.bind(&inner)
+	if err != nil {
+		return nil, err
+	}
+	out := *n
+	out.actual = Actual{}
+	out.Left, out.Right = left, right
+	out.LeftKeys, out.RightKeys = b.exprs(n.LeftKeys), b.exprs(n.RightKeys)
+	out.On, out.MergeOrder = b.expr(n.On), b.keys(n.MergeOrder)
+	return &out, nil
+}

@@ -1,0 +1,134 @@
+package plan
+
+import (
+	lru "container/list"
+	"sync"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/schema"
+)
+
+// Cache keeps prepared queries by their shape, the versions of their tables and the epochs
+// of the statistics, the least recently used ones leaving first. What it keeps depends on
+// no value of a parameter: which index, which joins, compiled templates; never spans,
+// never that something is empty or NULL, never the length of a list.
+//
+// A Cache may be used concurrently. The zero Cache keeps nothing; see NewCache.
+type Cache struct {
+	most int
+
+	mu      sync.Mutex
+	entries map[string]*lru.Element // of *cached
+	recent  lru.List                // the last used one first
+	hits    uint64
+	misses  uint64
+}
+
+type cached struct {
+	key      string
+	prepared *Prepared
+}
+
+// NewCache returns a cache of at most so many queries.
+func NewCache(most int) *Cache {
+	return &Cache{most: most, entries: map[string]*lru.Element{}}
+}
+
+// CacheStats are the counters of a cache.
+type CacheStats struct {
+	Hits, Misses uint64
+	Entries      int
+}
+
+// Stats returns the counters since the cache was made.
+func (c *Cache) Stats() CacheStats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return CacheStats{c.hits, c.misses, c.recent.Len()}
+}
+
+// Prepare is the function Prepare, or what it has returned before for a query of the same
+// shape. Options other than Stats must be the same in all calls. A cursor of sel is not
+// part of the result: use BindAfter.
+func (c *Cache) Prepare(sel *Select, opt Options) (*Prepared, error) {
+	key := string(cacheKey(sel, &opt))
+	if p := c.get(key); p != nil {
+		return p, nil
+	}
+	shared := *sel
+	shared.Page, shared.After = sel.Page || sel.After != nil, nil
+	p, err := Prepare(&shared, opt)
+	if err == nil {
+		c.put(key, p)
+	}
+	return p, err
+}
+
+func (c *Cache) get(key string) *Prepared {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, ok := c.entries[key]
+	if !ok {
+		c.misses++
+		return nil
+	}
+	c.hits++
+	c.recent.MoveToFront(e)
+	return e.Value.(*cached).prepared
+}
+
+func (c *Cache) put(key string, p *Prepared) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, ok := c.entries[key]; ok || c.most <= 0 {
+		return
+	}
+	c.entries[key] = c.recent.PushFront(&cached{key, p})
+	if c.recent.Len() > c.most {
+		last := c.recent.Back()
+		c.recent.Remove(last)
+		delete(c.entries, last.Value.(*cached).key)
+	}
+}
+
+// cacheKey is the shape of a query and what else its plan depends on.
+func cacheKey(sel *Select, opt *Options) []byte {
+	var s shape
+	s.query(sel, true)
+	s.tables(sel, opt)
+	return s.b
+}
+
+// tables writes the versions of the tables of a query and its subqueries.
+func (s *shape) tables(sel *Select, opt *Options) {
+	for _, f := range sel.From {
+		if f.Table != nil {
+			s.table(f.Table, opt)
+		}
+	}
+	for _, e := range sel.expressions() {
+		expr.Walk(e, func(x expr.Expr) bool {
+			if sub, ok := x.(expr.Subquery); ok {
+				if inner, ok := sub.Query.(*Select); ok && inner != nil {
+					s.tables(inner, opt)
+				}
+			}
+			return true
+		})
+	}
+}
+
+func (s *shape) table(t *schema.Table, opt *Options) {
+	s.int(int(t.ID))
+	s.int(int(t.Version))
+	for _, x := range t.Indexes {
+		s.int(int(x.ID))
+		s.int(int(x.State))
+	}
+	if opt.Stats == nil {
+		return
+	}
+	if st := opt.Stats.Table(t); st != nil {
+		s.int(int(st.Epoch))
+	}
+}

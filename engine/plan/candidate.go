@@ -1,0 +1,207 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/kstonedb/kstone/engine/expr"
+)
+
+// candidate is a way to read one or more relations, with what matters to the steps above.
+type candidate struct {
+	node  Node
+	set   uint64 // relations that are in it
+	order []OrderColumn
+	total bool
+	path  *path // of the only relation, nil otherwise
+	// distinct is the semi join whose right side was made unique to stand on the left.
+	distinct *relation
+}
+
+func (c *candidate) cost() float64 { return c.node.Estimate().Cost }
+
+func (c *candidate) rows() float64 { return max(c.node.Estimate().Rows, 0.001) }
+
+// access returns the node for a path.
+func (p *path) access() Node {
+	r := p.rel
+	p.filters = p.split(p.pred)
+	a := &Access{
+		step:        step{layout: p.layout, estimate: p.estimate},
+		SourceTable: r.sourceTable(),
+		Index:       p.index, Reverse: p.reverse, Ordered: p.ordered, Order: p.order,
+		Point: p.point, Covering: p.covering, KeysOnly: p.keysOnly, Limit: p.limit,
+		FullScan: p.fullScan, path: p,
+	}
+	if p.skip != nil {
+		a.Skip = &Skip{Columns: p.skip.columns}
+	}
+	if !p.repeats {
+		return a
+	}
+	s := a.step
+	s.estimate.Cost += s.estimate.Rows * p.q.costs().Hash
+	return &Union{step: s, Inputs: []Node{a}}
+}
+
+func (r *relation) sourceTable() SourceTable {
+	return SourceTable{Source: r.source, Table: r.table, Name: r.name}
+}
+
+func (q *query) costs() *Costs {
+	if c := q.scope.opt.Costs; c != nil {
+		return c
+	}
+	return &DefaultCosts
+}
+
+// candidates returns the ways to read a relation: the cheapest one, and the cheapest one
+// for each order that is wanted.
+func (q *query) candidates(r *relation, wants []want) ([]candidate, error) {
+	if r.table == nil {
+		return []candidate{{node: r.filtered(q), set: 1 << r.source}}, nil
+	}
+	indexes, err := q.usable(r)
+	if err != nil {
+		return nil, err
+	}
+	e := newEstimator(r, &q.scope.opt)
+	var paths []*path
+	for _, x := range indexes {
+		p := q.newPath(r, x, false)
+		if p.findPoint() {
+			paths = append(paths, p)
+			continue
+		}
+		paths = append(paths, q.variants(p, wants)...)
+		paths = append(paths, q.skipRanges(p, e)...)
+	}
+	if points := slices.IndexFunc(paths, func(p *path) bool { return p.point }); points >= 0 {
+		paths = bestPoint(paths)
+	}
+	var all []candidate
+	for _, p := range paths {
+		p.price(e, q.costs())
+		all = append(all, candidate{node: p.access(), set: 1 << r.source, order: p.order,
+			total: p.total, path: p})
+	}
+	if !paths[0].point {
+		all = append(all, q.unions(r, e, indexes)...)
+		all = append(all, q.intersections(r, e, paths)...)
+	}
+	if all, err = q.refuse(r, e, all); err != nil {
+		return nil, err
+	}
+	return prune(all), nil
+}
+
+// bestPoint keeps one point: the row itself if it can be, else an index that covers.
+func bestPoint(paths []*path) []*path {
+	var best *path
+	for _, p := range paths {
+		if p.point && (best == nil || best.index != nil && !best.covering && p.covering) {
+			best = p
+		}
+	}
+	return []*path{best}
+}
+
+// refuse drops candidates that read a whole table, if that is forbidden.
+func (q *query) refuse(r *relation, e *estimator, all []candidate) ([]candidate, error) {
+	if !q.scope.opt.RefuseFullScan && !q.refusesFullScan() {
+		return all, nil
+	}
+	all = slices.DeleteFunc(all, func(c candidate) bool { return c.path != nil && c.path.fullScan })
+	if len(all) == 0 {
+		return nil, &FullScanError{Table: r.name, Rows: e.rows()}
+	}
+	return all, nil
+}
+
+func (q *query) refusesFullScan() bool {
+	for o := q; o != nil; o = o.outer {
+		if o.sel.Hints.RefuseFullScan {
+			return true
+		}
+	}
+	return false
+}
+
+// prune keeps the cheapest candidate, and those with an order that no cheaper one has.
+func prune(all []candidate) []candidate {
+	slices.SortStableFunc(all, func(a, b candidate) int { return compareCost(a.cost(), b.cost()) })
+	kept := all[:0:0]
+	for _, c := range all {
+		have := len(c.order) == 0 && len(kept) > 0 && !c.bucketed()
+		for _, k := range kept {
+			have = have || slices.Equal(k.order, c.order) && k.bucketed() == c.bucketed() &&
+				k.node.Estimate().Startup <= c.node.Estimate().Startup
+		}
+		if !have {
+			kept = append(kept, c)
+		}
+	}
+	return kept
+}
+
+// bucketed says whether groups could be made bucket by bucket.
+func (c *candidate) bucketed() bool {
+	p := c.path
+	return p != nil && p.q.grouped && p.index != nil && p.index.Sharded() && !p.ordered
+}
+
+func compareCost(a, b float64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// filtered returns the tree of a relation that is a subquery, with its own terms on top.
+func (r *relation) filtered(q *query) Node {
+	n := r.sub.tree
+	layout := make([]ColumnRef, len(r.sub.query.outputs))
+	for i, o := range r.sub.query.outputs {
+		layout[i] = ColumnRef{r.source, i, o.Name}
+	}
+	s := step{layout: layout, estimate: n.Estimate()}
+	var out Node = &Derived{step: s, Input: n}
+	if pred := conjunction(r.pred); pred != nil {
+		s.estimate.Rows *= newEstimator(r, &q.scope.opt).selectivity(r.pred)
+		out = &Filter{step: s, Input: out, Pred: toSlots(pred, layout)}
+	}
+	return out
+}
+
+// findPoint recognises a path whose every column of a unique key is fixed by equality.
+func (p *path) findPoint() bool {
+	if p.index != nil && (!p.index.Unique || p.repeats || slices.Contains(p.key.Each, true)) {
+		return false
+	}
+	operands := make([]expr.Expr, p.own)
+	for i := range operands {
+		found := false
+		for _, t := range p.pred {
+			c, ok := t.(expr.Cmp)
+			if !ok || c.Op != expr.Eq || !constant(c.R) {
+				continue
+			}
+			if _, list := isList(c.R); list {
+				continue
+			}
+			column, ok := c.L.(expr.Column)
+			if ok && column.Ordinal == p.key.Ordinals[i] && column.Source == p.rel.source &&
+				column.Collation == p.key.Fields[i].Collation {
+				operands[i], found = c.R, true
+				break
+			}
+		}
+		if !found {
+			return false
+		}
+	}
+	p.point, p.operands = true, operands
+	return true
+}

@@ -1,0 +1,144 @@
+package plan
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"slices"
+	"sort"
+)
+
+// sampleSize is how many keys a Collector keeps to make the histogram of.
+const sampleSize = 64 * HistogramSteps
+
+// maxBoundBytes bounds the keys of a histogram.
+const maxBoundBytes = 128
+
+// Collector makes the statistics of one key from its entries, in any order, in bounded
+// memory. It belongs to one goroutine; collectors of parts of an index can be merged.
+type Collector struct {
+	index    uint32
+	entries  float64
+	bytes    float64
+	nulls    float64
+	sketches []*Sketch
+	sample   [][]byte
+	heavy    map[string]float64 // space-saving: counts may be too large by floor
+	floor    float64
+	rng      *rand.Rand
+}
+
+// NewCollector returns a collector for a key of so many columns; index is the
+// schema.Index.ID, or 0 for the key of the rows.
+func NewCollector(index uint32, columns int) *Collector {
+	c := &Collector{index: index, heavy: map[string]float64{}}
+	c.rng = rand.New(rand.NewPCG(uint64(index), 1))
+	for range columns {
+		c.sketches = append(c.sketches, new(Sketch))
+	}
+	return c
+}
+
+// Add counts an entry. Its key is the encoded columns, of which the i-th ends at ends[i];
+// null says whether the first column is NULL.
+func (c *Collector) Add(key []byte, ends []int, null bool, valueBytes int) {
+	c.entries++
+	c.bytes += float64(len(key) + valueBytes)
+	if null {
+		c.nulls++
+	}
+	for i := range min(len(ends), len(c.sketches)) {
+		c.sketches[i].Add(key[:ends[i]])
+	}
+	if len(ends) > 0 {
+		c.count(key[:ends[0]], 1)
+	}
+	c.take(key)
+}
+
+// take is reservoir sampling.
+func (c *Collector) take(key []byte) {
+	bound := key[:min(len(key), maxBoundBytes)]
+	if len(c.sample) < sampleSize {
+		c.sample = append(c.sample, bytes.Clone(bound))
+		return
+	}
+	if i := c.rng.Int64N(int64(c.entries)); i < sampleSize {
+		c.sample[i] = append(c.sample[i][:0], bound...)
+	}
+}
+
+// spaces is how many candidates for frequent values are kept: more than are reported,
+// so that those are right.
+const spaces = 16 * HeavyHitters
+
+// count is the space-saving algorithm (Metwally, Agrawal, El Abbadi, 2005), which drops
+// half of the candidates at a time.
+func (c *Collector) count(value []byte, n float64) {
+	if _, ok := c.heavy[string(value)]; !ok && len(c.heavy) >= 2*spaces {
+		c.dropRare()
+	}
+	if old, ok := c.heavy[string(value)]; ok {
+		c.heavy[string(value)] = old + n
+		return
+	}
+	c.heavy[string(value)] = c.floor + n
+}
+
+func (c *Collector) dropRare() {
+	counts := make([]float64, 0, len(c.heavy))
+	for _, n := range c.heavy {
+		counts = append(counts, n)
+	}
+	slices.Sort(counts)
+	c.floor = counts[len(counts)/2]
+	for v, n := range c.heavy {
+		if n <= c.floor {
+			delete(c.heavy, v)
+		}
+	}
+}
+
+// Stats returns the statistics of what was added.
+func (c *Collector) Stats() KeyStats {
+	k := KeyStats{Index: c.index, Entries: c.entries}
+	if c.entries == 0 {
+		return k
+	}
+	k.EntryBytes, k.Nulls = c.bytes/c.entries, c.nulls/c.entries
+	for _, s := range c.sketches {
+		k.Distinct = append(k.Distinct, min(c.entries, max(1, s.Count())))
+	}
+	k.Histogram = c.histogram()
+	k.Heavy = c.frequent()
+	return k
+}
+
+func (c *Collector) histogram() (h Histogram) {
+	keys := slices.Clone(c.sample)
+	slices.SortFunc(keys, bytes.Compare)
+	steps := min(HistogramSteps, len(keys)-1)
+	for i := range steps + 1 {
+		if steps > 0 {
+			h.Bounds = append(h.Bounds, bytes.Clone(keys[i*(len(keys)-1)/steps]))
+		}
+	}
+	return h
+}
+
+// frequent returns the values that certainly are frequent: at least twice as often as
+// the average one.
+func (c *Collector) frequent() []Heavy {
+	var heavy []Heavy
+	for v, n := range c.heavy {
+		if certain := n - c.floor; certain >= 2*c.entries/c.sketches[0].Count() {
+			heavy = append(heavy, Heavy{Key: []byte(v), Fraction: min(1, certain/c.entries)})
+		}
+	}
+	sort.Slice(heavy, func(i, j int) bool {
+		if heavy[i].Fraction != heavy[j].Fraction {
+			return heavy[i].Fraction > heavy[j].Fraction
+		}
+		return bytes.Compare(heavy[i].Key, heavy[j].Key) < 0
+	})
+	return heavy[:min(len(heavy), HeavyHitters)]
+}

@@ -1,0 +1,71 @@
+package plan
+
+import "math"
+
+// Costs are the constants of the cost model, in nanoseconds. They are calibrated once
+// on the machine (see engine/table) or left at their defaults, which were measured with
+// the data in the cache. Only their proportions matter to the choice.
+type Costs struct {
+	Seek  float64 // finding the first key of a range in one stripe
+	Key   float64 // reading on to the next key
+	Byte  float64 // each byte of key and value on the way
+	Fetch float64 // reading a row by its key, in a batch
+	Merge float64 // a step of an ordered merge, for each doubling of the streams
+	Test  float64 // evaluating a predicate on a row
+	Hash  float64 // putting a row into a hash table, or finding it there
+	Sort  float64 // one comparison of a sort
+}
+
+// DefaultCosts is what is used without calibration.
+var DefaultCosts = Costs{
+	Seek: 1500, Key: 40, Byte: 0.2, Fetch: 1200, Merge: 10, Test: 25, Hash: 80, Sort: 30,
+}
+
+// stripes is the number of LSM trees a scan of all rows has to look into.
+const stripes = 256
+
+// What is assumed about a table without statistics.
+const (
+	defaultRows     = 10_000
+	defaultRowBytes = 120
+	// defaultColumnBytes is what a column takes in an entry, defaultEntryBytes the rest.
+	defaultColumnBytes = 12
+	defaultEntryBytes  = 16
+	// defaultDistinct is the fraction of rows with different values of one column.
+	defaultDistinct = 0.1
+	defaultRange    = 1.0 / 3 // x < ?
+	defaultBetween  = 1.0 / 9 // x BETWEEN ? AND ?
+	defaultPrefix   = 0.05    // x begins with ?
+	defaultNull     = 0.05    // x IS NULL
+	defaultOther    = 0.5     // anything else
+	// defaultList is the assumed length of a list that comes as a parameter.
+	defaultList = 10
+)
+
+// sortCost is that of sorting rows, of which limit are wanted (negative: all).
+func (c *Costs) sortCost(rows float64, limit int64) float64 {
+	if rows < 2 {
+		return 0
+	}
+	depth := rows
+	if limit >= 0 {
+		depth = min(rows, float64(limit)+2)
+	}
+	return rows * c.Sort * math.Log2(max(2, depth))
+}
+
+// mergeCost is that of merging rows from streams.
+func (c *Costs) mergeCost(rows float64, streams int) float64 {
+	if streams < 2 {
+		return 0
+	}
+	return rows * c.Merge * math.Log2(float64(streams))
+}
+
+// firstRows is the cost of the first n of e.Rows rows.
+func (e Estimate) firstRows(n float64) float64 {
+	if e.Rows <= 0 || n >= e.Rows {
+		return e.Cost
+	}
+	return e.Startup + (e.Cost-e.Startup)*n/e.Rows
+}

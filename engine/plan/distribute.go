@@ -1,0 +1,191 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/kstonedb/kstone/engine/expr"
+)
+
+// distribute sends every term of WHERE and ON to where it can be tested first, and finds
+// out which columns each relation has to deliver. Terms without columns go to gates, terms
+// on one relation to that, and the rest stays for the joins.
+func (q *query) distribute() (gates []expr.Expr) {
+	q.leftToInner()
+	q.where = append(q.where, q.propagated()...)
+	joins := q.where[:0:0]
+	for _, t := range q.where {
+		set := sourcesOf(t)
+		switch r := q.single(set); {
+		case set == 0:
+			gates = append(gates, t)
+		case r != nil && r.kind == Inner:
+			r.pred = append(r.pred, t)
+		default:
+			joins = append(joins, t)
+		}
+	}
+	q.where = joins
+	for _, r := range q.rels {
+		on := r.on[:0:0]
+		for _, t := range r.on {
+			if q.single(sourcesOf(t)) == r {
+				r.pred = append(r.pred, t)
+			} else {
+				on = append(on, t)
+			}
+		}
+		r.on = on
+		if pred := conjunction(r.pred); pred != nil {
+			r.pred = conjuncts(nil, q.normalise(pred))
+		}
+	}
+	q.collectNeeds()
+	return gates
+}
+
+// single returns the only relation of a set of sources, nil if there are none or several.
+func (q *query) single(set uint64) *relation {
+	for _, r := range q.rels {
+		if set == 1<<r.source {
+			return r
+		}
+	}
+	return nil
+}
+
+// leftToInner makes inner joins of left joins whose added rows, all NULL on the right, a
+// term of WHERE leaves out anyway.
+func (q *query) leftToInner() {
+	for i := 0; i < len(q.where); i++ {
+		for _, r := range q.rels {
+			if r.kind == Left && rejectsNull(q.where[i], r.source) {
+				r.kind = Inner
+				q.where = append(q.where, r.on...)
+				r.on = nil
+			}
+		}
+	}
+}
+
+// rejectsNull says whether a term cannot be true where the columns of a source are NULL.
+func rejectsNull(t expr.Expr, source int) bool {
+	isColumn := func(e expr.Expr) bool {
+		c, ok := e.(expr.Column)
+		return ok && c.Source == source
+	}
+	switch t := t.(type) {
+	case expr.Cmp:
+		return isColumn(t.L) || isColumn(t.R)
+	case expr.In:
+		return isColumn(t.X)
+	case expr.BeginsWith:
+		return isColumn(t.X)
+	case expr.Contains:
+		return isColumn(t.X)
+	case expr.IsNull:
+		return t.Not && isColumn(t.X)
+	}
+	return false
+}
+
+// propagated returns what follows from equalities of columns: a = b AND a = 5 gives b = 5,
+// and likewise for lists and ranges. Nothing is said about buckets, ever: they follow from
+// finished spans.
+func (q *query) propagated() (derived []expr.Expr) {
+	classes := q.equalColumns()
+	for _, t := range q.where {
+		column, with, ok := restriction(t)
+		if !ok {
+			continue
+		}
+		for _, other := range classes[plain(column)] {
+			if other == plain(column) {
+				continue
+			}
+			n := with(q.column(other.Source, other.Ordinal))
+			same := func(x expr.Expr) bool { return expr.Equal(x, n) }
+			if !slices.ContainsFunc(q.where, same) && !slices.ContainsFunc(derived, same) {
+				derived = append(derived, n)
+			}
+		}
+	}
+	return derived
+}
+
+// plain is a column without what it is shown as.
+func plain(c expr.Column) expr.Column {
+	return expr.Column{Source: c.Source, Ordinal: c.Ordinal}
+}
+
+// equalColumns returns, for each column that WHERE sets equal to another one, all columns
+// that are equal to it. Collated columns are left out, since equal texts may differ, and
+// so are columns of different kinds.
+func (q *query) equalColumns() map[expr.Column][]expr.Column {
+	classes := map[expr.Column][]expr.Column{}
+	for _, t := range q.where {
+		c, ok := t.(expr.Cmp)
+		if !ok || c.Op != expr.Eq {
+			continue
+		}
+		l, lOK := c.L.(expr.Column)
+		r, rOK := c.R.(expr.Column)
+		if !lOK || !rOK || l.Collation != 0 || r.Collation != 0 || l.Source < 0 || r.Source < 0 {
+			continue
+		}
+		a, b := plain(l), plain(r)
+		all := append(slices.Clone(withSelf(classes[a], a)), withSelf(classes[b], b)...)
+		for _, m := range all {
+			classes[m] = all
+		}
+	}
+	return classes
+}
+
+func withSelf(class []expr.Column, c expr.Column) []expr.Column {
+	if len(class) == 0 {
+		return []expr.Column{c}
+	}
+	return class
+}
+
+// restriction takes a term on one column and constants apart; with makes the same term on
+// another column.
+func restriction(t expr.Expr) (c expr.Column, with func(expr.Column) expr.Expr, ok bool) {
+	switch t := t.(type) {
+	case expr.Cmp:
+		c, ok = t.L.(expr.Column)
+		return c, func(o expr.Column) expr.Expr { return expr.Cmp{Op: t.Op, L: o, R: t.R} },
+			ok && c.Collation == 0 && t.Op != expr.Ne && constant(t.R)
+	case expr.In:
+		c, ok = t.X.(expr.Column)
+		for _, item := range t.List {
+			ok = ok && constant(item)
+		}
+		return c, func(o expr.Column) expr.Expr { return expr.In{X: o, List: t.List} },
+			ok && c.Collation == 0 && !t.Not
+	}
+	return c, nil, false
+}
+
+// collectNeeds notes the columns that are used above the access of each relation.
+func (q *query) collectNeeds() {
+	used := q.visible()
+	for _, r := range q.rels {
+		used = append(used, r.on...)
+	}
+	for _, r := range q.rels {
+		for _, e := range used {
+			addColumns(&r.need, e, r.source)
+		}
+	}
+	if q.sel.RowKeys {
+		q.rels[0].need.rowKey = true
+	}
+	if q.page && !q.grouped && !q.sel.Distinct {
+		for _, e := range q.ties() {
+			for _, r := range q.rels {
+				addColumns(&r.need, e, r.source)
+			}
+		}
+	}
+}

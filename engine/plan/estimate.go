@@ -1,0 +1,441 @@
+package plan
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/keycodec"
+)
+
+// estimator answers how many rows of one relation satisfy something.
+//
+// Invariant: a term more in an AND never raises an estimate, a term more in an OR never
+// lowers it, and a range inside another one is never estimated higher.
+type estimator struct {
+	table *schema.Table
+	stats *TableStats
+	sub   float64 // rows of a relation that is a subquery
+}
+
+func newEstimator(r *relation, opt *Options) *estimator {
+	e := &estimator{table: r.table}
+	if r.table == nil {
+		e.sub = r.sub.tree.Estimate().Rows
+	} else if opt.Stats != nil {
+		e.stats = opt.Stats.Table(r.table)
+	}
+	return e
+}
+
+func (e *estimator) rows() float64 {
+	switch {
+	case e.table == nil:
+		return e.sub
+	case e.stats == nil:
+		return defaultRows
+	}
+	return max(1, e.stats.Rows)
+}
+
+// entries returns the number of entries of an index, or of rows.
+func (e *estimator) entries(x *schema.Index) float64 {
+	if k := e.stats.Key(x); k != nil && x != nil {
+		return max(1, k.Entries)
+	}
+	if x != nil && x.Where != nil {
+		return max(1, e.rows()*e.selectivity(conjuncts(nil, Normalise(x.Where))))
+	}
+	return e.rows()
+}
+
+// entryBytes estimates the size of an entry of an index, or of a row.
+func (e *estimator) entryBytes(x *schema.Index) float64 {
+	if k := e.stats.Key(x); k != nil && x != nil && k.EntryBytes > 0 {
+		return k.EntryBytes
+	}
+	if x != nil {
+		return float64(defaultEntryBytes + defaultColumnBytes*(len(x.Columns)+len(x.Include)))
+	}
+	if e.stats != nil && e.stats.RowBytes > 0 {
+		return e.stats.RowBytes
+	}
+	return defaultRowBytes
+}
+
+// keyOf returns the key columns of an index, or of rows.
+func keyOf(t *schema.Table, x *schema.Index) []schema.KeyColumn {
+	if x == nil {
+		return slices.Concat(t.PK, t.SK)
+	}
+	columns := make([]schema.KeyColumn, len(x.Columns))
+	for i, c := range x.Columns {
+		columns[i] = c.KeyColumn
+	}
+	return columns
+}
+
+// distinct estimates the number of different values of the first n columns of a key.
+func (e *estimator) distinct(x *schema.Index, n int) float64 {
+	rows := e.entries(x)
+	if e.table == nil {
+		return max(1, rows*defaultDistinct)
+	}
+	if d, ok := e.stats.Key(x).distinct(n); ok {
+		return min(rows, d)
+	}
+	columns := keyOf(e.table, x)
+	if n >= len(columns) && (x == nil || x.Unique) {
+		return rows
+	}
+	d := 1.0
+	for _, c := range columns[:min(n, len(columns))] {
+		d *= e.values(c.Ordinal)
+	}
+	return min(rows, d)
+}
+
+// values estimates the number of different values of a column.
+func (e *estimator) values(ordinal int) float64 {
+	rows := e.rows()
+	if e.table == nil {
+		return max(1, rows*defaultDistinct)
+	}
+	for _, x := range e.keysWith(ordinal) {
+		if d, ok := e.stats.Key(x).distinct(1); ok {
+			return min(rows, d)
+		}
+	}
+	for _, x := range e.keysWith(ordinal) {
+		if len(keyOf(e.table, x)) == 1 && (x == nil || x.Unique) {
+			return rows
+		}
+	}
+	if e.table.Columns[ordinal].Type == keycodec.TypeBool {
+		return 2
+	}
+	return max(1, rows*defaultDistinct)
+}
+
+// keysWith returns the indexes, and nil for the rows, whose first column it is.
+func (e *estimator) keysWith(ordinal int) (found []*schema.Index) {
+	if e.table == nil {
+		return nil
+	}
+	if key := keyOf(e.table, nil); len(key) > 0 && key[0].Ordinal == ordinal {
+		found = append(found, nil)
+	}
+	for _, x := range e.table.Indexes {
+		if x.State == schema.Ready && x.Where == nil && x.Columns[0].Ordinal == ordinal {
+			found = append(found, x)
+		}
+	}
+	return found
+}
+
+// equal estimates the fraction of rows with one value in a column.
+func (e *estimator) equal(ordinal int, operand expr.Expr) float64 {
+	f := 1 / max(1, e.values(ordinal))
+	c, ok := operand.(expr.Const)
+	if !ok {
+		return f
+	}
+	for _, x := range e.keysWith(ordinal) {
+		k := e.stats.Key(x)
+		if k == nil {
+			continue
+		}
+		if v, ok := e.encode(x, c.Value); ok {
+			for _, h := range k.Heavy {
+				if string(h.Key) == string(v) {
+					return max(f, h.Fraction)
+				}
+			}
+		}
+	}
+	return f
+}
+
+// encode returns a value as the first column of a key holds it.
+func (e *estimator) encode(x *schema.Index, v expr.Value) ([]byte, bool) {
+	column := keyOf(e.table, x)[0]
+	field := e.table.Columns[column.Ordinal].Field(column)
+	if v.IsNull() {
+		return nil, false
+	}
+	v, p := place(&field, v)
+	if p != exact && p != between {
+		return nil, false
+	}
+	return appendField(nil, &field, v)
+}
+
+// bounds is what the terms of an AND say about the range of a column.
+type bounds struct {
+	lo, hi         expr.Value // NULL: none that is known
+	loOpen, hiOpen bool       // there is a bound whose value is not known
+}
+
+// within estimates the fraction of rows in a range of a column.
+func (e *estimator) within(ordinal int, b bounds) float64 {
+	f := 1.0
+	if b.loOpen {
+		f *= defaultRange
+	}
+	if b.hiOpen {
+		f *= defaultRange
+	}
+	if b.lo.IsNull() && b.hi.IsNull() {
+		return f
+	}
+	for _, x := range e.keysWith(ordinal) {
+		if g, ok := e.histogram(x, b); ok {
+			return f * g
+		}
+	}
+	if !b.lo.IsNull() {
+		f *= defaultRange
+	}
+	if !b.hi.IsNull() {
+		f *= defaultRange
+	}
+	return f
+}
+
+// histogram estimates a range by the histogram of a key that begins with the column.
+func (e *estimator) histogram(x *schema.Index, b bounds) (f float64, ok bool) {
+	k := e.stats.Key(x)
+	if k == nil {
+		return 0, false
+	}
+	loKey, loOK := []byte(nil), b.lo.IsNull()
+	hiKey, hiOK := []byte(nil), b.hi.IsNull()
+	if !loOK {
+		loKey, loOK = e.encode(x, b.lo)
+	}
+	if !hiOK {
+		hiKey, hiOK = e.encode(x, b.hi)
+	}
+	if !loOK || !hiOK {
+		return 0, false
+	}
+	if keyOf(e.table, x)[0].Desc {
+		loKey, hiKey = hiKey, loKey
+	}
+	if hiKey != nil {
+		hiKey, _ = keycodec.PrefixEnd(nil, hiKey)
+	}
+	f, ok = k.Histogram.Fraction(loKey, hiKey)
+	return max(f, k.heavyInside(loKey, hiKey), 1/max(1, e.values(keyOf(e.table, x)[0].Ordinal))), ok
+}
+
+// selectivity estimates the fraction of rows that satisfy all terms.
+func (e *estimator) selectivity(terms []expr.Expr) float64 {
+	f := 1.0
+	equals := map[int]expr.Expr{}
+	ranges := map[int]bounds{}
+	for _, t := range terms {
+		if c, ok := t.(expr.Cmp); ok {
+			column, ok := c.L.(expr.Column)
+			if _, list := isList(c.R); ok && !list && constant(c.R) {
+				if _, twice := equals[column.Ordinal]; c.Op == expr.Eq && !twice {
+					equals[column.Ordinal] = c.R
+					continue
+				}
+				if b := ranges[column.Ordinal]; b.add(c) {
+					ranges[column.Ordinal] = b
+					continue
+				}
+			}
+		}
+		f *= e.term(t)
+	}
+	for _, ordinal := range slices.Sorted(maps.Keys(ranges)) {
+		f *= e.within(ordinal, ranges[ordinal])
+	}
+	return f * e.allEqual(equals)
+}
+
+// add takes a comparison into a range, if it is one.
+func (b *bounds) add(c expr.Cmp) bool {
+	k, known := c.R.(expr.Const)
+	switch c.Op {
+	case expr.Gt, expr.Ge:
+		if !known {
+			b.loOpen = true
+		} else if order, _ := expr.Compare(k.Value, b.lo); b.lo.IsNull() || order > 0 {
+			b.lo = k.Value
+		}
+	case expr.Lt, expr.Le:
+		if !known {
+			b.hiOpen = true
+		} else if order, _ := expr.Compare(k.Value, b.hi); b.hi.IsNull() || order < 0 {
+			b.hi = k.Value
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// term estimates one term of an AND.
+func (e *estimator) term(t expr.Expr) float64 {
+	switch t := t.(type) {
+	case expr.Const:
+		if isFalse(t) {
+			return 0
+		}
+		return 1
+	case expr.And:
+		return e.selectivity(t.Terms)
+	case expr.Or:
+		miss := 1.0
+		for _, x := range t.Terms {
+			miss *= 1 - e.selectivity([]expr.Expr{x})
+		}
+		return 1 - miss
+	case expr.Cmp:
+		c, ok := t.L.(expr.Column)
+		if _, list := isList(t.R); list {
+			return e.list(expr.In{X: t.L, List: []expr.Expr{t.R}, Not: t.Op == expr.Ne})
+		}
+		switch {
+		case ok && t.Op == expr.Eq && constant(t.R):
+			return e.equal(c.Ordinal, t.R)
+		case ok && t.Op == expr.Ne && constant(t.R):
+			return 1 - e.equal(c.Ordinal, t.R)
+		case t.Op == expr.Eq:
+			return defaultDistinct
+		}
+		return defaultRange
+	case expr.In:
+		return e.list(t)
+	case expr.BeginsWith:
+		return defaultPrefix
+	case expr.IsNull:
+		return e.null(t)
+	case expr.Contains:
+		if c, ok := t.X.(expr.Column); ok {
+			return e.equal(c.Ordinal, t.Item)
+		}
+	case expr.Not:
+		return 1 - e.selectivity([]expr.Expr{t.X})
+	}
+	return defaultOther
+}
+
+func (e *estimator) list(in expr.In) float64 {
+	f := 0.0
+	c, ok := in.X.(expr.Column)
+	for _, item := range in.List {
+		switch _, many := isList(item); {
+		case !ok:
+			f += defaultDistinct
+		case many:
+			f += defaultList * e.equal(c.Ordinal, item)
+		default:
+			f += e.equal(c.Ordinal, item)
+		}
+	}
+	if f = min(1, f); in.Not {
+		return 1 - f
+	}
+	return f
+}
+
+func (e *estimator) null(t expr.IsNull) float64 {
+	f := defaultNull
+	if c, ok := t.X.(expr.Column); ok && e.table != nil {
+		for _, x := range e.keysWith(c.Ordinal) {
+			if k := e.stats.Key(x); k != nil {
+				f = k.Nulls
+			}
+		}
+		if !e.table.Columns[c.Ordinal].Nullable {
+			f = 0
+		}
+	}
+	if t.Not {
+		return 1 - f
+	}
+	return f
+}
+
+// jointColumns is up to how many equalities every subset is looked at.
+const jointColumns = 6
+
+// allEqual estimates columns with a value each. Where a key begins with several of them,
+// its own count of different values is better than to multiply. The smallest estimate
+// over all subsets is taken, so that a column more never raises it.
+func (e *estimator) allEqual(equals map[int]expr.Expr) float64 {
+	ordinals := slices.Sorted(maps.Keys(equals))
+	least := 1.0
+	if len(ordinals) > jointColumns {
+		for _, o := range ordinals[jointColumns:] {
+			least *= e.equal(o, equals[o])
+		}
+		ordinals = ordinals[:jointColumns]
+	}
+	best := 1.0
+	for set := range 1 << len(ordinals) {
+		best = min(best, e.joint(ordinals, set, equals))
+	}
+	return least * best
+}
+
+// joint estimates the columns of a subset.
+func (e *estimator) joint(ordinals []int, set int, equals map[int]expr.Expr) float64 {
+	in := func(o int) bool {
+		i := slices.Index(ordinals, o)
+		return i >= 0 && set>>i&1 != 0
+	}
+	known, covered := 1.0, map[int]bool{}
+	if e.table != nil && set&(set-1) != 0 {
+		for _, x := range append(e.table.Indexes[:len(e.table.Indexes):len(e.table.Indexes)], nil) {
+			n := e.jointPrefix(x, in)
+			if n < 2 || n <= len(covered) {
+				continue
+			}
+			known = 1 / max(1, e.distinct(x, n))
+			clear(covered)
+			for _, c := range keyOf(e.table, x)[:n] {
+				covered[c.Ordinal] = true
+			}
+		}
+	}
+	for i, o := range ordinals {
+		if set>>i&1 != 0 && !covered[o] {
+			known *= e.equal(o, equals[o])
+		}
+	}
+	return known
+}
+
+// jointPrefix returns how many first columns of a key are in a set, if they were counted.
+func (e *estimator) jointPrefix(x *schema.Index, in func(int) bool) int {
+	if x != nil && (x.State != schema.Ready || x.Where != nil) {
+		return 0
+	}
+	n := 0
+	for _, c := range keyOf(e.table, x) {
+		if !in(c.Ordinal) {
+			break
+		}
+		n++
+	}
+	_, counted := e.stats.Key(x).distinct(n)
+	if unique := x == nil || x.Unique; counted || unique && n == len(keyOf(e.table, x)) {
+		return n
+	}
+	return 0
+}
+
+// clampRows keeps estimates away from zero, so that plans for "nothing" still differ.
+func clampRows(f float64) float64 {
+	if math.IsNaN(f) || f < 0.001 {
+		return 0.001
+	}
+	return f
+}

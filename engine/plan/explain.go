@@ -1,0 +1,151 @@
+package plan
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Explanation is a plan for people and programs: a tree of steps. Its text is stable: it
+// changes only if the plan does.
+type Explanation struct {
+	// Operator is a word or two: "index scan", "lookup join", "sort".
+	Operator string `json:"operator"`
+	// Attributes stand in the order of the text.
+	Attributes []Attribute `json:"attributes,omitempty"`
+	Rows       float64     `json:"rows"` // expected
+	Cost       float64     `json:"cost"` // expected, nanoseconds, with the steps below
+	// Actual is what an execution has counted, nil of a plan that was not run.
+	Actual   *Actual        `json:"actual,omitempty"`
+	Children []*Explanation `json:"children,omitempty"`
+}
+
+// Attribute is one property of a step.
+type Attribute struct {
+	Name  string `json:"name"`
+	Value string `json:"value,omitempty"`
+}
+
+// Explain describes the plan.
+func (p *Plan) Explain() *Explanation { return p.explain(false) }
+
+// ExplainAnalyze describes a plan that was run, with the executor's counters.
+func (p *Plan) ExplainAnalyze() *Explanation { return p.explain(true) }
+
+func (p *Plan) explain(analyze bool) *Explanation {
+	e := explainNode(p.Root, analyze)
+	for _, s := range p.Subplans {
+		sub := s.Plan.explain(analyze)
+		e.Children = append(e.Children, &Explanation{
+			Operator: "subquery " + s.Kind.String(), Rows: sub.Rows, Cost: sub.Cost,
+			Attributes: []Attribute{{Name: "value", Value: "$" + strconv.Itoa(s.Param+1)}},
+			Children:   []*Explanation{sub},
+		})
+	}
+	return e
+}
+
+func explainNode(n Node, analyze bool) *Explanation {
+	e := &Explanation{}
+	n.describe(e)
+	e.Rows, e.Cost = n.Estimate().Rows, n.Estimate().Cost
+	if analyze {
+		a := *n.Actual()
+		e.Actual = &a
+	}
+	for _, c := range n.Children() {
+		e.Children = append(e.Children, explainNode(c, analyze))
+	}
+	return e
+}
+
+// attr adds an attribute. One without a value is a property that holds.
+func (e *Explanation) attr(name, value string) {
+	e.Attributes = append(e.Attributes, Attribute{Name: name, Value: value})
+}
+
+func (e *Explanation) attrIf(ok bool, name, value string) {
+	if ok {
+		e.attr(name, value)
+	}
+}
+
+// Find returns the first step, from the top, whose operator begins with the text, or
+// nil.
+func (e *Explanation) Find(operator string) *Explanation {
+	if strings.HasPrefix(e.Operator, operator) {
+		return e
+	}
+	for _, c := range e.Children {
+		if f := c.Find(operator); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// Attr returns the value of an attribute, and whether there is one of that name.
+func (e *Explanation) Attr(name string) (value string, ok bool) {
+	for _, a := range e.Attributes {
+		if a.Name == name {
+			return a.Value, true
+		}
+	}
+	return "", false
+}
+
+// String returns the tree, a line for each step.
+func (e *Explanation) String() string {
+	var b strings.Builder
+	e.write(&b, "", "")
+	return b.String()
+}
+
+func (e *Explanation) write(b *strings.Builder, first, rest string) {
+	b.WriteString(first + e.Operator)
+	for _, a := range e.Attributes {
+		b.WriteString(" | " + a.Name)
+		if a.Value != "" {
+			b.WriteString(": " + a.Value)
+		}
+	}
+	fmt.Fprintf(b, " | rows %s cost %s", number(e.Rows), costText(e.Cost))
+	if a := e.Actual; a != nil {
+		fmt.Fprintf(b, " | actual rows %d seeks %d keys %d bytes %d time %s",
+			a.Rows, a.Seeks, a.Keys, a.Bytes, a.Time.Round(time.Microsecond))
+		if a.Loops > 1 {
+			fmt.Fprintf(b, " loops %d", a.Loops)
+		}
+	}
+	b.WriteByte('\n')
+	for i, c := range e.Children {
+		if i == len(e.Children)-1 {
+			c.write(b, rest+"└─ ", rest+"   ")
+		} else {
+			c.write(b, rest+"├─ ", rest+"│  ")
+		}
+	}
+}
+
+// number renders an estimate: three digits are more than it is worth.
+func number(f float64) string {
+	if f >= 100 || f == math.Trunc(f) {
+		return strconv.FormatFloat(math.Round(f), 'f', 0, 64)
+	}
+	return strconv.FormatFloat(f, 'g', 2, 64)
+}
+
+// costText renders nanoseconds.
+func costText(ns float64) string {
+	switch {
+	case ns < 1e3:
+		return strconv.FormatFloat(ns, 'f', 0, 64) + "ns"
+	case ns < 1e6:
+		return strconv.FormatFloat(ns/1e3, 'g', 3, 64) + "µs"
+	case ns < 1e9:
+		return strconv.FormatFloat(ns/1e6, 'g', 3, 64) + "ms"
+	}
+	return strconv.FormatFloat(ns/1e9, 'f', 1, 64) + "s"
+}

@@ -1,0 +1,208 @@
+package plan
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/keycodec"
+)
+
+// shownSpans is how many spans EXPLAIN writes out.
+const shownSpans = 4
+
+func (n *Access) describe(e *Explanation) {
+	e.Operator = n.operator()
+	if n.Index != nil {
+		e.attr("index", indexText(n.Index))
+	}
+	if n.Probe != nil {
+		e.attr("probe", n.probeText())
+		e.attrIf(n.Probe.Unique, "at most one row each", "")
+	} else {
+		n.describeSpans(e)
+	}
+	e.attrIf(len(n.Order) > 0, "order", n.orderText())
+	e.attrIf(n.Merge, "merge", fmt.Sprintf("%d streams", len(n.Streams)))
+	e.attrIf(n.Reverse, "reverse", "")
+	e.attrIf(n.Skip != nil, "skip scan", n.skipText())
+	if n.Filter != nil {
+		e.attr("filter", n.Filter.String())
+	}
+	if n.Index != nil {
+		if n.Covering {
+			e.attr("covering", "")
+		} else {
+			e.attr("fetch rows", "")
+		}
+	}
+	if n.Residual != nil {
+		e.attr("row filter", n.Residual.String())
+	}
+	e.attrIf(n.KeysOnly, "keys only", "")
+	e.attrIf(n.Limit >= 0, "limit", strconv.FormatInt(n.Limit, 10))
+}
+
+func (n *Access) operator() string {
+	var what string
+	switch {
+	case n.Point && n.Index == nil:
+		what = "point get"
+	case n.Point:
+		what = "index point get"
+	case n.FullScan && n.Spans.Empty() && !n.Deferred:
+		what = "no scan"
+	case n.FullScan && n.Index == nil:
+		what = "FULL SCAN"
+	case n.FullScan:
+		what = "FULL SCAN of index"
+	case n.Index == nil && n.Probe != nil:
+		what = "row lookup"
+	case n.Index == nil:
+		what = "row scan"
+	case n.Probe != nil:
+		what = "index lookup"
+	default:
+		what = "index scan"
+	}
+	return what + " " + n.Name
+}
+
+// indexText names an index and its columns: by_seq (tidb:256(seq), seq, at DESC).
+func indexText(x *schema.Index) string {
+	fields := x.Fields()
+	var parts []string
+	if x.Sharded() {
+		names := make([]string, max(1, x.ShardColumns))
+		for i := range names {
+			names[i] = fields[i].Name
+		}
+		parts = append(parts, x.Shard.String()+"("+strings.Join(names, ", ")+")")
+	}
+	for i, f := range fields {
+		name := f.Name
+		if x.Columns[i].Each {
+			name += "[]"
+		}
+		parts = append(parts, name+direction(f.Desc, f.NullsLast && f.Nullable))
+	}
+	text := x.Name + " (" + strings.Join(parts, ", ") + ")"
+	if x.Unique {
+		text = "unique " + text
+	}
+	if x.Placement == schema.Local {
+		text = "local " + text
+	}
+	return text
+}
+
+func (n *Access) probeText() string {
+	terms := make([]string, len(n.Probe.Exprs))
+	for i, x := range n.Probe.Exprs {
+		terms[i] = n.path.key.Fields[i].Name + " = " + x.String()
+	}
+	return strings.Join(terms, " AND ")
+}
+
+func (n *Access) describeSpans(e *Explanation) {
+	switch {
+	case n.Deferred:
+		e.attr("spans", "known when the subquery has run")
+		return
+	case n.Spans.Empty():
+		e.attr("nothing", "the condition is never true")
+		return
+	case n.Index != nil && n.Index.Sharded() && !n.Spans.Whole():
+		e.attr("spans", n.rewriteText())
+	case n.Spans.Whole():
+		e.attr("spans", "all")
+	default:
+		e.attr("spans", n.spansText())
+	}
+	e.attrIf(n.Spans.Truncated, "spans truncated", "")
+	if n.Index == nil {
+		e.attr("stripes", fmt.Sprintf("%d/%d", n.stripesRead(), stripes))
+	} else if total := n.Index.Buckets(); total > 1 {
+		e.attr("buckets", fmt.Sprintf("%d/%d", n.bucketsRead(), total))
+	}
+}
+
+// spansText writes the first spans as conditions.
+func (n *Access) spansText() string {
+	var texts []string
+	for i, s := range n.Spans.Spans {
+		if i == shownSpans {
+			texts = append(texts, fmt.Sprintf("… (%d)", len(n.Spans.Spans)))
+			break
+		}
+		texts = append(texts, n.path.key.Condition(s).String())
+	}
+	return strings.Join(texts, "; ")
+}
+
+// rewriteText is spansText with the buckets, as one would have to write the condition by
+// hand for an index that has the bucket as its first column.
+func (n *Access) rewriteText() string {
+	var texts []string
+	for i, s := range n.Spans.Spans {
+		if i == shownSpans {
+			texts = append(texts, fmt.Sprintf("… (%d)", len(n.Spans.Spans)))
+			break
+		}
+		texts = append(texts, Rewrite(n.Index, SpanSet{Spans: []Span{s}}))
+	}
+	return strings.Join(texts, "; ")
+}
+
+func (n *Access) bucketsRead() int {
+	seen := map[int]bool{}
+	for _, s := range n.Streams {
+		seen[s.Bucket] = true
+	}
+	return len(seen)
+}
+
+func (n *Access) stripesRead() int {
+	seen := map[uint8]bool{}
+	for _, s := range n.Streams {
+		if s.PK == nil {
+			return stripes
+		}
+		seen[keycodec.Stripe(s.PK)] = true
+	}
+	return len(seen)
+}
+
+func (n *Access) orderText() string {
+	texts := make([]string, 0, len(n.Order))
+	for _, o := range n.Order {
+		c := expr.Column{Name: n.Table.Columns[o.Ordinal].Name}
+		texts = append(texts, c.String()+direction(o.Desc, o.NullsLast))
+	}
+	return strings.Join(texts, ", ")
+}
+
+func (n *Access) skipText() string {
+	if n.Skip == nil {
+		return ""
+	}
+	names := make([]string, n.Skip.Columns)
+	for i := range names {
+		names[i] = n.path.key.Fields[i].Name
+	}
+	text := "each " + strings.Join(names, ", ")
+	if n.Skip.Ranges == nil {
+		return text + ", one entry"
+	}
+	rest := n.path.key
+	rest.Fields, rest.Ordinals = rest.Fields[n.Skip.Columns:], rest.Ordinals[n.Skip.Columns:]
+	for i, s := range n.Skip.Spans.Spans {
+		if i == shownSpans {
+			return text + fmt.Sprintf("; … (%d)", len(n.Skip.Spans.Spans))
+		}
+		text += "; " + rest.Condition(s).String()
+	}
+	return text
+}

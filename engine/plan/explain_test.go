@@ -1,0 +1,19 @@
+package plan_test
+
+import "testing"
+
+// The open questions of the integer shard index proposal, a test and a golden file each.
+
+func TestExplainUniqueShardIndex(t *testing.T)    { runGolden(t, "unique_index") }
+func TestExplainNonUniqueShardIndex(t *testing.T) { runGolden(t, "non_unique_index") }
+func TestExplainPrimaryKeyShard(t *testing.T)     { runGolden(t, "primary_key") }
+func TestExplainRange(t *testing.T)               { runGolden(t, "range") }
+func TestExplainAndMixedWithOr(t *testing.T)      { runGolden(t, "and_or") }
+func TestExplainInOnJointIndex(t *testing.T)      { runGolden(t, "joint_in") }
+func TestExplainPrefixOfJointIndex(t *testing.T)  { runGolden(t, "joint_prefix") }
+func TestExplainGroupBy(t *testing.T)             { runGolden(t, "group_by") }
+func TestExplainOrderByLimit(t *testing.T)        { runGolden(t, "order_by") }
+func TestExplainJoin(t *testing.T)                { runGolden(t, "join") }
+func TestExplainInSubquery(t *testing.T)          { runGolden(t, "in_subquery") }
+func TestExplainPointPlan(t *testing.T)           { runGolden(t, "point") }
+func TestExplainPreparedPlanCache(t *testing.T)   { runGolden(t, "plan_cache") }

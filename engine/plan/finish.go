@@ -1,0 +1,310 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/kstonedb/kstone/engine/expr"
+)
+
+// plan chooses the cheapest tree for the query. Every way to join the relations is carried
+// to the end, since an order that costs more to read may save a sort, and a limit may make
+// most of the work unnecessary.
+func (q *query) plan() (Node, error) {
+	for _, r := range q.rels {
+		if r.sub == nil {
+			continue
+		}
+		tree, err := r.sub.query.plan()
+		if err != nil {
+			return nil, err
+		}
+		r.sub.tree = tree
+	}
+	gates := q.distribute()
+	q.tieOrder()
+	found, err := q.joinAll(q.wants())
+	if err != nil {
+		return nil, err
+	}
+	found = append(found, q.shortcuts()...)
+	var best Node
+	for _, c := range found {
+		n, err := q.finish(c, gates)
+		if err != nil {
+			return nil, err
+		}
+		if best == nil || n.Estimate().Cost < best.Estimate().Cost {
+			best = n
+		}
+	}
+	return best, nil
+}
+
+// wants returns the orders that the steps above the joins could use, of columns of one
+// relation.
+func (q *query) wants() (wants []want) {
+	if order, ok := q.columnOrder(q.finalOrder()); ok && len(order) > 0 && !q.grouped {
+		wants = append(wants, want{order: order})
+	}
+	keys := q.groups
+	if !q.grouped && q.sel.Distinct {
+		for _, o := range q.outputs {
+			keys = append(keys, o.Expr)
+		}
+	}
+	if order, ok := q.columnOrder(q.groupOrder()); ok && len(order) > 0 && len(q.groups) > 0 {
+		wants = append(wants, want{order: order})
+	}
+	if group, _, ok := groupColumns(keys); ok && len(group) > 0 {
+		wants = append(wants, want{group: group})
+	}
+	return wants
+}
+
+// columnOrder returns an order by columns of one relation.
+func (q *query) columnOrder(order []Order) (columns []OrderColumn, ok bool) {
+	for _, o := range order {
+		c, ok := o.Expr.(expr.Column)
+		if !ok || len(columns) > 0 && columns[0].Source != c.Source {
+			return nil, false
+		}
+		columns = append(columns, q.orderColumn(c, o.Desc, o.NullsLast))
+	}
+	return columns, true
+}
+
+// groupOrder is ORDER BY completed to all columns of GROUP BY, if it is about these.
+func (q *query) groupOrder() []Order {
+	order := slices.Clone(q.finalOrder())
+	for _, o := range order {
+		if !slices.ContainsFunc(q.groups, func(g expr.Expr) bool { return expr.Equal(g, o.Expr) }) {
+			return nil
+		}
+	}
+	desc := len(order) > 0 && order[len(order)-1].Desc
+	for _, g := range q.groups {
+		if !slices.ContainsFunc(order, func(o Order) bool { return expr.Equal(g, o.Expr) }) {
+			order = append(order, Order{Expr: g, Desc: desc, NullsLast: desc})
+		}
+	}
+	return order
+}
+
+// groupColumns returns the columns that expressions are, if they are those of one source.
+func groupColumns(keys []expr.Expr) (ordinals []int, source int, ok bool) {
+	for i, k := range keys {
+		c, ok := k.(expr.Column)
+		if !ok || i > 0 && c.Source != source {
+			return nil, 0, false
+		}
+		ordinals, source = append(ordinals, c.Ordinal), c.Source
+	}
+	return ordinals, source, true
+}
+
+// finish puts everything above the joins: groups, order, limit and result.
+func (q *query) finish(c candidate, gates []expr.Expr) (Node, error) {
+	for _, g := range gates {
+		s := step{layout: c.node.Layout(), estimate: c.node.Estimate()}
+		c.node = &Filter{step: s, Input: c.node, Pred: g, gate: true}
+	}
+	f := finisher{q: q, c: c, n: c.node}
+	if q.grouped {
+		if f.group(); f.err != nil {
+			return nil, f.err
+		}
+	}
+	if q.sel.Distinct {
+		f.project()
+		f.distinct()
+		f.cursorFilter()
+		f.sort()
+		f.limit()
+		return f.n, f.err
+	}
+	f.cursorFilter()
+	f.sort()
+	f.limit()
+	f.project()
+	return f.n, f.err
+}
+
+// finisher builds the steps above the joins one by one.
+type finisher struct {
+	q   *query
+	c   candidate
+	n   Node
+	err error
+	// grouped and projected say what rows are by now: then expressions are replaced as a
+	// whole, by the groups and aggregates or by the outputs they are.
+	grouped, projected bool
+}
+
+// slots rewrites an expression for the rows as they are now.
+func (f *finisher) slots(e expr.Expr) expr.Expr {
+	var out expr.Expr
+	switch {
+	case f.projected:
+		out = f.whole(e, f.outputAt)
+	case f.grouped:
+		out = f.whole(e, f.groupAt)
+	default:
+		out = toSlots(e, f.n.Layout())
+	}
+	expr.Walk(out, func(x expr.Expr) bool {
+		switch x.(type) {
+		case expr.Column, expr.Agg:
+			if f.err == nil {
+				f.err = queryError(f.q.position(x), "%s is neither grouped nor an aggregate", x)
+			}
+		}
+		return true
+	})
+	return out
+}
+
+// whole replaces the parts of an expression for which at knows a place. Parts inside of
+// them may be replaced before, so they are restored to compare.
+func (f *finisher) whole(e expr.Expr, at func(expr.Expr) (expr.Slot, bool)) expr.Expr {
+	originals := map[int]expr.Expr{}
+	out, _ := expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) {
+		if _, ok := x.(expr.Slot); ok {
+			return x, nil
+		}
+		original, _ := expr.Rewrite(x, func(y expr.Expr) (expr.Expr, error) {
+			if s, ok := y.(expr.Slot); ok {
+				return originals[s.I], nil
+			}
+			return y, nil
+		})
+		if s, ok := at(original); ok {
+			originals[s.I] = original
+			return s, nil
+		}
+		return x, nil
+	})
+	return out
+}
+
+func (f *finisher) outputAt(e expr.Expr) (expr.Slot, bool) {
+	i := f.q.outputIndex(e)
+	if i < 0 {
+		return expr.Slot{}, false
+	}
+	return expr.Slot{I: i, Name: f.q.outputs[i].Name, Collation: expr.CollationOf(e)}, true
+}
+
+func (f *finisher) groupAt(e expr.Expr) (expr.Slot, bool) {
+	if a, ok := e.(expr.Agg); ok {
+		return expr.Slot{I: len(f.q.groups) + a.Index, Name: a.Name}, true
+	}
+	for i, g := range f.q.groups {
+		if expr.Equal(g, e) {
+			return expr.Slot{I: i, Name: g.String(), Collation: expr.CollationOf(g)}, true
+		}
+	}
+	return expr.Slot{}, false
+}
+
+// step starts the step of a node over the present one.
+func (f *finisher) step() step {
+	return step{layout: f.n.Layout(), estimate: f.n.Estimate()}
+}
+
+func (f *finisher) costs() *Costs { return f.q.costs() }
+
+// group makes groups, in the cheapest way that the order of the input allows.
+func (f *finisher) group() {
+	q, in := f.q, f.n.Estimate()
+	g := &Group{step: f.step(), Input: f.n}
+	g.layout = nil
+	for _, k := range q.groups {
+		g.Keys = append(g.Keys, f.slots(k))
+		ref := ColumnRef{Source: Computed, Name: k.String()}
+		if c, ok := k.(expr.Column); ok {
+			ref = ColumnRef{c.Source, c.Ordinal, c.String()}
+		}
+		g.layout = append(g.layout, ref)
+	}
+	for _, a := range q.aggregates {
+		name := a.String()
+		if a.Arg != nil {
+			a.Arg = f.slots(a.Arg)
+		}
+		g.Aggregates = append(g.Aggregates, a)
+		g.layout = append(g.layout, ColumnRef{Source: Computed, Name: name})
+	}
+	g.Mode = f.groupMode()
+	g.estimate.Rows = q.groupCount(f.c)
+	g.estimate.Cost = in.Cost + in.Rows*f.costs().Test*float64(1+len(q.aggregates))
+	if g.Mode == GroupHash {
+		g.estimate.Cost += in.Rows * f.costs().Hash
+	}
+	if g.Mode == GroupHash || len(q.groups) == 0 {
+		g.estimate.Startup = g.estimate.Cost
+	}
+	f.n, f.grouped = g, true
+	if having := conjunction(q.having); having != nil {
+		s := f.step()
+		s.estimate.Rows = clampRows(s.estimate.Rows * defaultOther)
+		f.n = &Filter{step: s, Input: f.n, Pred: f.slots(having)}
+	}
+}
+
+// groupMode chooses how to group: by neighbours if the order allows it; inside each bucket
+// alone if no group is in two of them.
+func (f *finisher) groupMode() GroupMode {
+	q, p := f.q, f.c.path
+	plainAccess := p != nil && p.index != nil && !p.repeats && p.index.Buckets() > 1 &&
+		p.skip == nil && p.limit < 0 && !p.ordered
+	if len(q.groups) == 0 {
+		distinct := slices.ContainsFunc(q.aggregates, func(a Aggregate) bool { return a.Distinct })
+		if plainAccess && !distinct {
+			return GroupPerBucket
+		}
+		return GroupStreaming
+	}
+	columns, source, ok := groupColumns(q.groups)
+	if !ok {
+		return GroupHash
+	}
+	if plainAccess && p.index.Sharded() && len(q.finalOrder()) == 0 {
+		order, _ := p.orderFrom(0)
+		if groups(columns, order, source, p.rel.constants()) && p.shardsWithin(columns) {
+			return GroupPerBucket
+		}
+	}
+	var constants map[int]bool
+	if r := q.relationOf(source); r != nil && r.kind == Inner {
+		constants = r.constants()
+	}
+	if groups(columns, f.c.order, source, constants) {
+		return GroupStreaming
+	}
+	return GroupHash
+}
+
+// shardsWithin says whether the bucket follows from the columns.
+func (p *path) shardsWithin(columns []int) bool {
+	for _, o := range p.key.Ordinals[:p.bucketColumns()] {
+		if !slices.Contains(columns, o) {
+			return false
+		}
+	}
+	return true
+}
+
+// groupCount estimates the number of groups.
+func (q *query) groupCount(c candidate) float64 {
+	if len(q.groups) == 0 {
+		return 1
+	}
+	if c.path != nil && c.path.skip != nil {
+		return c.rows()
+	}
+	n := 1.0
+	for _, g := range q.groups {
+		n *= q.valuesOf(g, c)
+	}
+	return max(1, min(n, c.rows()))
+}

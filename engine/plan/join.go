@@ -1,0 +1,239 @@
+package plan
+
+import (
+	"math/bits"
+	"slices"
+
+	"github.com/kstonedb/kstone/engine/expr"
+)
+
+// joinAll returns the ways to join all relations: one for each relation, and each way to
+// read it, that the joins may begin with. From there on the cheapest step is taken. Every
+// join keeps the order of its left side, so the order that a plan has is that of the
+// relation it begins with.
+func (q *query) joinAll(wants []want) ([]candidate, error) {
+	if len(q.rels) == 0 {
+		s := step{estimate: Estimate{Rows: 1}}
+		return []candidate{{node: &OneRow{s}}}, nil
+	}
+	starts, err := q.starts(wants)
+	if err != nil {
+		return nil, err
+	}
+	var all []candidate
+	for _, c := range starts {
+		for bits.OnesCount64(c.set) < len(q.rels) {
+			if c, err = q.cheapestStep(c); err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// inOrder says whether relations have to be joined in the order of FROM.
+func (q *query) inOrder() bool {
+	return q.sel.Hints.ForceOrder ||
+		slices.ContainsFunc(q.rels, func(r *relation) bool { return r.kind == Left })
+}
+
+// starts returns the candidates to begin with.
+func (q *query) starts(wants []want) (all []candidate, err error) {
+	for _, r := range q.rels {
+		if r.source > 0 && (q.inOrder() || r.kind != Inner && !q.canLead(r)) {
+			continue
+		}
+		found, err := q.candidates(r, slices.Concat(wants, q.joinWants(r)))
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range found {
+			if r.kind == Semi {
+				c = q.unique(r, c)
+			}
+			all = append(all, c)
+		}
+	}
+	return all, nil
+}
+
+// canLead says whether a semi join may begin: its right side is made unique, and the left
+// side looked up by it.
+func (q *query) canLead(r *relation) bool {
+	if r.kind != Semi || len(r.on) == 0 {
+		return false
+	}
+	for _, t := range r.on {
+		if _, right, ok := q.equiJoin(t, r.others(), 1<<r.source); !ok || !isPlainColumn(right) {
+			return false
+		}
+	}
+	return true
+}
+
+// others is the set of all relations but this one.
+func (r *relation) others() uint64 { return ^uint64(0) &^ (1 << r.source) }
+
+func isPlainColumn(e expr.Expr) bool {
+	c, ok := e.(expr.Column)
+	return ok && c.Collation == 0
+}
+
+// unique puts a Distinct over the columns that a semi join compares.
+func (q *query) unique(r *relation, c candidate) candidate {
+	var exprs []expr.Expr
+	var layout []ColumnRef
+	var columns []int
+	for _, t := range r.on {
+		_, right, _ := q.equiJoin(t, r.others(), 1<<r.source)
+		column := right.(expr.Column)
+		exprs = append(exprs, toSlots(right, c.node.Layout()))
+		layout = append(layout, ColumnRef{r.source, column.Ordinal, column.String()})
+		columns = append(columns, column.Ordinal)
+	}
+	e := newEstimator(r, &q.scope.opt)
+	s := step{layout: layout, estimate: c.node.Estimate()}
+	p := &Project{step: s, Input: c.node, Exprs: exprs}
+	d := &Distinct{step: s, Input: p, Columns: len(layout)}
+	if groups(columns, c.order, r.source, r.constants()) {
+		d.Mode = DistinctStreaming
+	} else {
+		d.estimate.Cost += c.rows() * q.costs().Hash
+	}
+	values := 1.0
+	for _, o := range columns {
+		values *= e.values(o)
+	}
+	d.estimate.Rows = min(c.rows(), values)
+	return candidate{node: d, set: c.set, order: c.order, distinct: r}
+}
+
+// joinWants returns orders of a relation that a merge join could use.
+func (q *query) joinWants(r *relation) (wants []want) {
+	for _, t := range slices.Concat(q.where, onTerms(q.rels)) {
+		_, right, ok := q.equiJoin(t, r.others(), 1<<r.source)
+		if c, plainColumn := right.(expr.Column); ok && plainColumn {
+			wants = append(wants, want{order: []OrderColumn{q.orderColumn(c, false, false)}})
+		}
+	}
+	return wants
+}
+
+func onTerms(rels []*relation) (terms []expr.Expr) {
+	for _, r := range rels {
+		terms = append(terms, r.on...)
+	}
+	return terms
+}
+
+func (q *query) orderColumn(c expr.Column, desc, nullsLast bool) OrderColumn {
+	info, _ := q.rels[c.Source].columnOf(c.Ordinal)
+	nullable := info.Nullable || q.rels[c.Source].kind == Left
+	return OrderColumn{Source: c.Source, Ordinal: c.Ordinal, Desc: desc,
+		NullsLast: nullsLast && nullable, Nullable: nullable}
+}
+
+// equiJoin takes an equality between the two sides of a join apart.
+func (q *query) equiJoin(t expr.Expr, left, right uint64) (l, r expr.Expr, ok bool) {
+	c, ok := t.(expr.Cmp)
+	if !ok || c.Op != expr.Eq {
+		return nil, nil, false
+	}
+	if _, row := c.L.(expr.Row); row {
+		return nil, nil, false
+	}
+	a, b := sourcesOf(c.L), sourcesOf(c.R)
+	switch {
+	case a == 0 || b == 0:
+		return nil, nil, false
+	case a&^left == 0 && b&^right == 0:
+		return c.L, c.R, true
+	case b&^left == 0 && a&^right == 0:
+		return c.R, c.L, true
+	}
+	return nil, nil, false
+}
+
+// cheapestStep joins one more relation.
+func (q *query) cheapestStep(c candidate) (best candidate, err error) {
+	found := false
+	for _, connected := range []bool{true, false} {
+		for _, r := range q.rels {
+			if c.set>>r.source&1 != 0 || !q.mayJoin(c, r) {
+				continue
+			}
+			j := q.termsFor(c, r)
+			if connected && len(j.left) == 0 && !q.inOrder() && r.kind == Inner {
+				continue
+			}
+			options, err := q.joinMethods(c, r, j)
+			if err != nil {
+				return best, err
+			}
+			for _, o := range options {
+				if !found || o.cost() < best.cost() {
+					best, found = o, true
+				}
+			}
+			if q.inOrder() {
+				break
+			}
+		}
+		if found {
+			return best, nil
+		}
+	}
+	return best, queryError(0, "the tables cannot be joined in this order")
+}
+
+// mayJoin says whether the relation's condition uses only what is joined already.
+func (q *query) mayJoin(c candidate, r *relation) bool {
+	if r.kind == Inner {
+		return true
+	}
+	for _, t := range r.on {
+		if sourcesOf(t)&^(c.set|1<<r.source) != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// joinTerms is the condition of one join.
+type joinTerms struct {
+	left, right []expr.Expr // left[i] = right[i]
+	on          []expr.Expr // the rest of ON
+	above       []expr.Expr // terms of WHERE for after a join that adds rows
+}
+
+// termsFor finds the terms that joining r makes testable.
+func (q *query) termsFor(c candidate, r *relation) (j joinTerms) {
+	mine := uint64(1) << r.source
+	set := c.set | mine
+	terms := r.on
+	if r.kind == Inner && c.distinct != nil {
+		terms = slices.Concat(terms, c.distinct.on)
+	}
+	for _, t := range q.where {
+		if s := sourcesOf(t); s&mine != 0 && s&^set == 0 {
+			if r.kind == Inner {
+				terms = append(terms[:len(terms):len(terms)], t)
+			} else {
+				j.above = append(j.above, t)
+			}
+		}
+	}
+	for _, t := range terms {
+		s := sourcesOf(t)
+		if s&mine == 0 || s&^set != 0 {
+			continue
+		}
+		if l, x, ok := q.equiJoin(t, c.set, mine); ok {
+			j.left, j.right = append(j.left, l), append(j.right, x)
+		} else {
+			j.on = append(j.on, t)
+		}
+	}
+	return j
+}

@@ -1,0 +1,360 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/kstonedb/kstone/engine/expr"
+)
+
+// joinMethods returns every way to join a relation to a candidate.
+func (q *query) joinMethods(c candidate, r *relation, j joinTerms) ([]candidate, error) {
+	var all []candidate
+	inner, err := q.candidates(r, q.mergeWants(c, j))
+	full := asFullScan(err)
+	if err != nil && full == nil {
+		return nil, err
+	}
+	rows := q.joinRows(c, r, j)
+	if !r.nullAware {
+		lookups, err := q.lookupJoins(c, r, j, rows)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, lookups...)
+	}
+	for _, in := range inner {
+		if len(j.left) > 0 {
+			all = append(all, q.hashJoin(c, in, r, j, rows))
+			if m, ok := q.mergeJoin(c, in, r, j, rows); ok && !r.nullAware {
+				all = append(all, m)
+			}
+		}
+		if len(j.left) == 0 || q.sel.Hints.ForceJoin == JoinLoop.String() && !r.nullAware {
+			all = append(all, q.loopJoin(c, in, r, j, rows))
+		}
+	}
+	if len(all) == 0 && full != nil {
+		return nil, full
+	}
+	all = q.forced(all)
+	for i := range all {
+		q.filterAbove(&all[i], r, j.above)
+	}
+	return all, nil
+}
+
+func asFullScan(err error) *FullScanError {
+	full, _ := err.(*FullScanError)
+	return full
+}
+
+// forced keeps the joins of the method that a hint names, if there are any.
+func (q *query) forced(all []candidate) []candidate {
+	if q.sel.Hints.ForceJoin == "" {
+		return all
+	}
+	var kept []candidate
+	for _, c := range all {
+		if c.node.(*JoinNode).Method.String() == q.sel.Hints.ForceJoin {
+			kept = append(kept, c)
+		}
+	}
+	if len(kept) == 0 {
+		return all
+	}
+	return kept
+}
+
+// filterAbove tests terms of WHERE after a left, semi or anti join.
+func (q *query) filterAbove(c *candidate, r *relation, terms []expr.Expr) {
+	if len(terms) == 0 {
+		return
+	}
+	s := step{layout: c.node.Layout(), estimate: c.node.Estimate()}
+	for range terms {
+		s.estimate.Rows *= defaultOther
+	}
+	c.node = &Filter{step: s, Input: c.node, Pred: toSlots(conjunction(terms), s.layout)}
+}
+
+// joinRows estimates the result of a join.
+func (q *query) joinRows(c candidate, r *relation, j joinTerms) float64 {
+	e := newEstimator(r, &q.scope.opt)
+	inner := e.rows() * e.selectivity(r.pred)
+	match := inner // rows of r for a left row
+	for i := range j.left {
+		match /= max(1, min(q.valuesOf(j.left[i], c), q.valuesOfRight(e, j.right[i], r, inner)),
+			q.valuesOfRight(e, j.right[i], r, inner))
+	}
+	for range j.on {
+		match *= defaultRange
+	}
+	left := c.rows()
+	switch r.kind {
+	case Semi:
+		return clampRows(left * min(1, match))
+	case Anti:
+		return clampRows(left * max(0.1, 1-match))
+	case Left:
+		return max(left, left*match)
+	}
+	return clampRows(left * match)
+}
+
+// valuesOf estimates the number of different values of an expression over joined rows.
+func (q *query) valuesOf(x expr.Expr, c candidate) float64 {
+	column, ok := x.(expr.Column)
+	if !ok || q.relationOf(column.Source) == nil {
+		return max(1, c.rows()*defaultDistinct)
+	}
+	r := q.rels[column.Source]
+	if r.constants()[column.Ordinal] {
+		return 1
+	}
+	return max(1, min(c.rows(), newEstimator(r, &q.scope.opt).values(column.Ordinal)))
+}
+
+func (q *query) valuesOfRight(e *estimator, x expr.Expr, r *relation, rows float64) float64 {
+	column, ok := x.(expr.Column)
+	switch {
+	case !ok:
+		return max(1, rows*defaultDistinct)
+	case r.constants()[column.Ordinal]:
+		return 1
+	}
+	return max(1, min(rows, e.values(column.Ordinal)))
+}
+
+// newJoin makes a join without method and cost.
+func (q *query) newJoin(c candidate, right Node, r *relation, j joinTerms, rows float64) *JoinNode {
+	n := &JoinNode{Kind: r.kind, Left: c.node, Right: right, NullAware: r.nullAware,
+		MemoryBytes: q.scope.opt.MemoryBytes}
+	if r.kind == Semi && c.distinct == r {
+		n.Kind = Inner
+	}
+	both := slices.Concat(c.node.Layout(), right.Layout())
+	if n.layout = both; r.kind == Semi || r.kind == Anti {
+		n.layout = c.node.Layout()
+	}
+	for i := range j.left {
+		n.LeftKeys = append(n.LeftKeys, toSlots(j.left[i], c.node.Layout()))
+		n.RightKeys = append(n.RightKeys, toSlots(j.right[i], right.Layout()))
+	}
+	n.On = toSlots(conjunction(j.on), both)
+	n.estimate.Rows = rows
+	return n
+}
+
+// joined is the candidate with a join on top.
+func (c candidate) joined(n *JoinNode, r *relation, single bool) candidate {
+	out := candidate{node: n, set: c.set | 1<<r.source, order: c.order, distinct: c.distinct}
+	out.total = c.total && (single || r.kind == Semi || r.kind == Anti)
+	return out
+}
+
+func (q *query) hashJoin(c, in candidate, r *relation, j joinTerms, rows float64) candidate {
+	n := q.newJoin(c, in.node, r, j, rows)
+	n.Method = JoinHash
+	left, right, k := c.node.Estimate(), in.node.Estimate(), q.costs()
+	n.estimate.Startup = left.Startup + right.Cost + right.Rows*k.Hash
+	n.estimate.Cost = left.Cost + right.Cost + (left.Rows+right.Rows)*k.Hash + rows*k.Key
+	n.Partitioned = samePartitions(c.path, in.path, j)
+	return c.joined(n, r, false)
+}
+
+func (q *query) loopJoin(c, in candidate, r *relation, j joinTerms, rows float64) candidate {
+	j.on = slices.Clone(j.on)
+	for i := range j.left {
+		j.on = append(j.on, expr.Cmp{Op: expr.Eq, L: j.left[i], R: j.right[i]})
+	}
+	j.left, j.right = nil, nil
+	n := q.newJoin(c, in.node, r, j, rows)
+	n.Method = JoinLoop
+	left, right, k := c.node.Estimate(), in.node.Estimate(), q.costs()
+	n.estimate.Startup = left.Startup + right.Cost
+	n.estimate.Cost = left.Cost + right.Cost + max(1, left.Rows)*max(1, right.Rows)*k.Test
+	return c.joined(n, r, false)
+}
+
+// mergeWants returns the order of the right side for which the left side is in order
+// already.
+func (q *query) mergeWants(c candidate, j joinTerms) []want {
+	order, _ := q.mergeOrder(c, j)
+	if order == nil {
+		return nil
+	}
+	return []want{{order: order}}
+}
+
+// mergeOrder returns that order, and for each of its columns which key of the join it is.
+func (q *query) mergeOrder(c candidate, j joinTerms) (order []OrderColumn, keys []int) {
+	if len(c.order) < len(j.left) {
+		return nil, nil
+	}
+	for _, o := range c.order[:len(j.left)] {
+		at := slices.IndexFunc(j.left, func(x expr.Expr) bool {
+			column, ok := x.(expr.Column)
+			return ok && column.Source == o.Source && column.Ordinal == o.Ordinal
+		})
+		if at < 0 || slices.Contains(keys, at) {
+			return nil, nil
+		}
+		right, ok := j.right[at].(expr.Column)
+		left := j.left[at].(expr.Column)
+		if !ok || right.Collation != left.Collation || q.rels[right.Source].table == nil {
+			return nil, nil
+		}
+		w := q.orderColumn(right, o.Desc, o.NullsLast)
+		order, keys = append(order, w), append(keys, at)
+	}
+	return order, keys
+}
+
+func (q *query) mergeJoin(c, in candidate, r *relation, j joinTerms, rows float64) (
+	candidate, bool) {
+	order, keys := q.mergeOrder(c, j)
+	if order == nil {
+		return c, false
+	}
+	constants := r.constants()
+	ok, reverse := satisfies(order, in.order, in.total, func(OrderColumn) bool { return false })
+	if !ok || reverse || len(constants) > 0 && len(in.order) < len(order) {
+		return c, false
+	}
+	arranged := joinTerms{on: j.on}
+	for _, at := range keys {
+		arranged.left = append(arranged.left, j.left[at])
+		arranged.right = append(arranged.right, j.right[at])
+	}
+	n := q.newJoin(c, in.node, r, arranged, rows)
+	n.Method = JoinMerge
+	for i, o := range order {
+		n.MergeOrder = append(n.MergeOrder, SortKey{n.LeftKeys[i], o.Desc, c.order[i].NullsLast})
+	}
+	left, right, k := c.node.Estimate(), in.node.Estimate(), q.costs()
+	n.estimate.Startup = left.Startup + right.Startup
+	n.estimate.Cost = left.Cost + right.Cost + (left.Rows+right.Rows)*k.Test + rows*k.Key
+	return c.joined(n, r, false), true
+}
+
+// samePartitions says whether equal join keys lie in buckets of the same number on both
+// sides.
+func samePartitions(left, right *path, j joinTerms) bool {
+	if left == nil || right == nil || left.index == nil || right.index == nil ||
+		left.ordered || right.ordered || left.repeats || right.repeats {
+		return false
+	}
+	a, b := left.index, right.index
+	if !a.Sharded() || !b.Sharded() || a.Shard != b.Shard || a.ShardColumns != b.ShardColumns {
+		return false
+	}
+	for i := range max(1, a.ShardColumns) {
+		f, g := left.key.Fields[i], right.key.Fields[i]
+		if f.Type != g.Type || f.Unit != g.Unit || f.Scale != g.Scale ||
+			f.Collation != g.Collation {
+			return false
+		}
+		found := false
+		for k := range j.left {
+			l, lOK := j.left[k].(expr.Column)
+			r, rOK := j.right[k].(expr.Column)
+			found = found || lOK && rOK && l.Ordinal == left.key.Ordinals[i] &&
+				r.Ordinal == right.key.Ordinals[i]
+		}
+		if !found {
+			return false
+		}
+	}
+	return true
+}
+
+// lookupJoins returns the joins that look the right side up by key: by each index, and by
+// the rows' key, whose first columns are all compared with the left side or with
+// constants, far enough to know where to look.
+func (q *query) lookupJoins(c candidate, r *relation, j joinTerms, rows float64) (
+	all []candidate, err error) {
+	if r.table == nil || len(j.left) == 0 {
+		return nil, nil
+	}
+	indexes, err := q.usable(r)
+	if err != nil {
+		return nil, err
+	}
+	e := newEstimator(r, &q.scope.opt)
+	for _, x := range indexes {
+		p := q.newPath(r, x, false)
+		used := p.findProbe(j)
+		if used == nil || p.repeats {
+			continue
+		}
+		all = append(all, q.lookupJoin(c, p, e, j, used, rows))
+	}
+	return all, nil
+}
+
+// findProbe fills in the probe of a path. It returns which keys of the join it sees to,
+// nil if there is none.
+func (p *path) findProbe(j joinTerms) (used []bool) {
+	used = make([]bool, len(j.left))
+	w, any := scanWalk{p: p}, false
+	for i := range p.own {
+		at := slices.IndexFunc(j.right, func(x expr.Expr) bool {
+			c, ok := x.(expr.Column)
+			return ok && c.Source == p.rel.source && c.Ordinal == p.key.Ordinals[i] &&
+				c.Collation == p.key.Fields[i].Collation
+		})
+		if at >= 0 && !used[at] {
+			if l := expr.CollationOf(j.left[at]); l == 0 || l == p.key.Fields[i].Collation {
+				p.probe = append(p.probe, j.left[at])
+				used[at], any = true, true
+				continue
+			}
+		}
+		operand, ok := w.pointOn(p.key.Ordinals[i], p.pred)
+		if !ok || isNull(operand) || p.key.Each[i] {
+			break
+		}
+		p.probe = append(p.probe, operand)
+	}
+	if !any || len(p.probe) < p.bucketColumns() {
+		return nil
+	}
+	p.unique = len(p.probe) == p.own && (p.index == nil || p.index.Unique)
+	return used
+}
+
+func (q *query) lookupJoin(c candidate, p *path, e *estimator, j joinTerms, used []bool,
+	rows float64) candidate {
+	p.price(e, q.costs())
+	k, left := q.costs(), c.node.Estimate()
+	probes := max(1, c.rows())
+	found := e.entries(p.index) / max(1, e.distinct(p.index, len(p.probe))) // for each probe
+	per := k.Seek + found*(k.Key+k.Test*float64(len(p.pred)))
+	if p.index == nil && p.unique {
+		per = k.Fetch
+	} else if !p.covering {
+		per += found * k.Fetch
+	}
+	p.estimate = Estimate{Rows: max(found, 0.001), Cost: per, Startup: per}
+	p.fullScan = false
+	a := p.access().(*Access)
+	exprs := make([]expr.Expr, len(p.probe))
+	for i, x := range p.probe {
+		exprs[i] = toSlots(x, c.node.Layout())
+	}
+	a.Probe = &Probe{Exprs: exprs, Unique: p.unique}
+	// Keys that the probe does not ask for are compared afterwards.
+	rest := joinTerms{on: slices.Clone(j.on)}
+	for i := range j.left {
+		if used[i] {
+			rest.left, rest.right = append(rest.left, j.left[i]), append(rest.right, j.right[i])
+		} else {
+			rest.on = append(rest.on, expr.Cmp{Op: expr.Eq, L: j.left[i], R: j.right[i]})
+		}
+	}
+	n := q.newJoin(c, a, p.rel, rest, rows)
+	n.Method = JoinLookup
+	n.estimate.Startup = left.Startup + per
+	n.estimate.Cost = left.Cost + probes*per
+	return c.joined(n, p.rel, p.unique)
+}

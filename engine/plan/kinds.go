@@ -1,0 +1,225 @@
+package plan
+
+import (
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/schema"
+)
+
+// maxParams bounds the parameters of a query.
+const maxParams = 1 << 16
+
+// kindOfColumn returns the kind of a column's values. Numbers are all KindInt here, since
+// they compare with each other.
+func kindOfColumn(c schema.Column) expr.Kind {
+	if k := c.Kind(); !k.Numeric() {
+		return k
+	}
+	return expr.KindInt
+}
+
+// kindOf returns the kind of an expression's value as far as it is known, KindNull
+// otherwise. Numbers are KindInt.
+func kindOf(q *query, e expr.Expr) expr.Kind {
+	switch e := e.(type) {
+	case expr.Const:
+		if e.Kind().Numeric() {
+			return expr.KindInt
+		}
+		return e.Kind()
+	case expr.Column:
+		r := q.relationOf(e.Source)
+		if e.Source <= Outer(0) && q.outer != nil {
+			r = q.outer.relationOf(-2 - e.Source)
+		}
+		if r == nil {
+			return expr.KindNull
+		}
+		c, _ := r.columnOf(e.Ordinal)
+		return kindOfColumn(c)
+	case expr.Arith:
+		return expr.KindInt
+	case expr.Agg:
+		return kindOfAggregate(q, q.sel.Aggregates[e.Index])
+	case expr.Func:
+		switch e.Name {
+		case "lower", "upper", "trim", "substr", "concat":
+			return expr.KindString
+		case "length", "abs", "shard", "tidb_shard":
+			return expr.KindInt
+		}
+	case expr.Cmp, expr.In, expr.Between, expr.BeginsWith, expr.Like, expr.IsNull, expr.And,
+		expr.Or, expr.Not, expr.Contains:
+		return expr.KindBool
+	}
+	return expr.KindNull
+}
+
+func kindOfAggregate(q *query, a Aggregate) expr.Kind {
+	switch a.Func {
+	case Count, Sum, Avg:
+		return expr.KindInt
+	}
+	if a.Arg == nil {
+		return expr.KindNull
+	}
+	return kindOf(q, a.Arg)
+}
+
+// checkTypes refuses operators on values of kinds they do not take. Original is where the
+// caller knows positions of; resolved has the same shape.
+func (q *query) checkTypes(original, resolved expr.Expr) (err error) {
+	expr.Walk(resolved, func(x expr.Expr) bool {
+		if err == nil {
+			err = q.checkNode(x)
+		}
+		return err == nil
+	})
+	if err == nil {
+		return nil
+	}
+	if e, ok := err.(*QueryError); ok && e.Pos == 0 {
+		e.Pos = q.position(original)
+	}
+	return err
+}
+
+func (q *query) checkNode(x expr.Expr) error {
+	switch x := x.(type) {
+	case expr.Cmp:
+		return q.checkPair(x, x.L, x.R)
+	case expr.In:
+		for _, item := range x.List {
+			if err := q.checkPair(x, x.X, item); err != nil {
+				return err
+			}
+		}
+	case expr.Between:
+		if err := q.checkPair(x, x.X, x.Lo); err != nil {
+			return err
+		}
+		return q.checkPair(x, x.X, x.Hi)
+	case expr.BeginsWith:
+		return q.checkText(x, x.X, x.Prefix)
+	case expr.Like:
+		return q.checkText(x, x.X, x.Pattern)
+	case expr.Contains:
+		return q.checkKind(x, expr.KindList, x.X)
+	case expr.And:
+		return q.checkKind(x, expr.KindBool, x.Terms...)
+	case expr.Or:
+		return q.checkKind(x, expr.KindBool, x.Terms...)
+	case expr.Not:
+		return q.checkKind(x, expr.KindBool, x.X)
+	case expr.Arith:
+		if x.R == nil {
+			return q.checkKind(x, expr.KindInt, x.L)
+		}
+		return q.checkKind(x, expr.KindInt, x.L, x.R)
+	case expr.Func:
+		if err := expr.CheckFunc(x.Name, len(x.Args)); err != nil {
+			return queryError(q.position(x), "%v", err)
+		}
+	}
+	return nil
+}
+
+// checkKind refuses operands that are known to be of another kind.
+func (q *query) checkKind(x expr.Expr, want expr.Kind, operands ...expr.Expr) error {
+	for _, o := range operands {
+		if k := kindOf(q, o); k != expr.KindNull && k != want {
+			name := want.String()
+			if want == expr.KindInt {
+				name = "a number"
+			}
+			return queryError(q.position(x), "%s: %s is of type %s, not %s", x, o,
+				kindName(k), name)
+		}
+	}
+	return nil
+}
+
+func kindName(k expr.Kind) string {
+	if k == expr.KindInt {
+		return "number"
+	}
+	return k.String()
+}
+
+// checkText wants texts or byte strings, both of the same kind.
+func (q *query) checkText(x, a, b expr.Expr) error {
+	for _, o := range []expr.Expr{a, b} {
+		k := kindOf(q, o)
+		if k != expr.KindNull && k != expr.KindString && k != expr.KindBytes {
+			return queryError(q.position(x), "%s: %s is no text", x, o)
+		}
+	}
+	return q.checkPair(x, a, b)
+}
+
+// checkPair refuses to compare what cannot be compared.
+func (q *query) checkPair(x, l, r expr.Expr) error {
+	a, aRow := l.(expr.Row)
+	b, bRow := r.(expr.Row)
+	switch {
+	case aRow && bRow:
+		if len(a.Items) != len(b.Items) || len(a.Items) == 0 {
+			return queryError(q.position(x), "%s: rows of %d and %d values", x, len(a.Items),
+				len(b.Items))
+		}
+		for i := range a.Items {
+			if err := q.checkPair(x, a.Items[i], b.Items[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	case aRow != bRow:
+		if isPlaceholder(l) || isPlaceholder(r) {
+			return nil
+		}
+		return queryError(q.position(x), "%s: a row is compared with a value", x)
+	}
+	j, k := kindOf(q, l), kindOf(q, r)
+	q.noteKind(l, k)
+	q.noteKind(r, j)
+	if j != k && j != expr.KindNull && k != expr.KindNull {
+		return queryError(q.position(x), "%s: %s (%s) and %s (%s) cannot be compared",
+			x, l, kindName(j), r, kindName(k))
+	}
+	return nil
+}
+
+// noteKind remembers what a parameter is compared with.
+func (q *query) noteKind(e expr.Expr, k expr.Kind) {
+	p, ok := e.(expr.Param)
+	if _, known := q.scope.kinds[p.Index]; ok && !known && k != expr.KindNull {
+		q.scope.kinds[p.Index] = k
+	}
+}
+
+// checkParams refuses values that cannot be compared with what they are compared with.
+func (sc *scope) checkParams(params []expr.Value) error {
+	for i, k := range sc.kinds {
+		if i >= len(params) || fits(params[i], k) {
+			continue
+		}
+		if params[i].Kind() == expr.KindList && sc.listed[i] {
+			continue // its elements are checked when they are compared
+		}
+		return queryError(0, "parameter %d is %s and is compared with a %s", i+1, params[i],
+			kindName(k))
+	}
+	return nil
+}
+
+// fits says whether a value is NULL or of a kind, KindInt being that of all numbers.
+func fits(v expr.Value, k expr.Kind) bool {
+	return v.IsNull() || v.Kind() == k || k == expr.KindInt && v.Kind().Numeric()
+}
+
+func isPlaceholder(e expr.Expr) bool {
+	switch e.(type) {
+	case expr.Subquery, expr.Param:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,245 @@
+package plan
+
+import (
+	"time"
+
+	"github.com/kstonedb/kstone/engine/expr"
+)
+
+// Node is a step of a plan. A tree of nodes belongs to one execution: the executor
+// writes counters into it.
+//
+// An operator's rows are []expr.Value. Layout says what each element is, and
+// expressions of the operator above refer to the elements with expr.Slot. Expressions
+// may still hold parameters; their values are Plan.Params.
+type Node interface {
+	// Children returns the inputs, the left one first.
+	Children() []Node
+	// Layout describes the elements of a row. Do not modify it.
+	Layout() []ColumnRef
+	// Estimate returns what the planner expects.
+	Estimate() Estimate
+	// Actual returns the counters that the executor fills.
+	Actual() *Actual
+	// describe adds the operator's line and attributes to an explanation.
+	describe(*Explanation)
+	// bind returns the node of a plan for the node of a Prepared.
+	bind(*binder) (Node, error)
+}
+
+// ColumnRef names one element of a row.
+type ColumnRef struct {
+	// Source is a position in FROM, or Computed.
+	Source int
+	// Ordinal is the position in schema.Table.Columns, RowPK or RowSK. It is 0 if the
+	// element is computed.
+	Ordinal int
+	// Name is for messages and EXPLAIN.
+	Name string
+}
+
+// Computed is the Source of elements that are no columns of a table.
+const Computed = -1
+
+// Ordinals of a row's key in the engine, which is not a column: bytes, and NULL for the
+// sort key of a table without one.
+const (
+	RowPK = -1
+	RowSK = -2
+)
+
+// Estimate is what the planner expects of an operator and all below it. Costs are
+// nanoseconds of the calibrated machine: see [Costs].
+type Estimate struct {
+	Rows float64 // rows returned
+	Cost float64 // to return all of them
+	// Startup is the part of Cost that is spent before the first row.
+	Startup float64
+}
+
+// Actual counts what an operator did, without the operators below it.
+type Actual struct {
+	Rows  int64         // rows returned
+	Loops int64         // times it was started; more than one on the right of joins
+	Seeks int64         // positions searched in the store
+	Keys  int64         // entries and rows read from the store
+	Bytes int64         // bytes of these
+	Time  time.Duration // including operators below
+}
+
+// step is what all nodes have.
+type step struct {
+	layout   []ColumnRef
+	estimate Estimate
+	actual   Actual
+}
+
+func (s *step) Layout() []ColumnRef { return s.layout }
+func (s *step) Estimate() Estimate  { return s.estimate }
+func (s *step) Actual() *Actual     { return &s.actual }
+func (s *step) Children() []Node    { return nil }
+
+// SortKey is one term of an order. Expr is over the slots of the input.
+type SortKey struct {
+	Expr      expr.Expr
+	Desc      bool
+	NullsLast bool
+}
+
+// OneRow returns a single row without elements: a query without FROM.
+type OneRow struct{ step }
+
+// Union returns the rows of its inputs, which have equal layouts, one input after the
+// other. Unless All, a row whose key was returned before is left out; RowPK and RowSK
+// are then the last two elements of the layout.
+type Union struct {
+	step
+	Inputs []Node
+	All    bool
+}
+
+// Intersect returns the rows of the first input whose keys all other inputs have. The
+// last two elements of every layout are RowPK and RowSK. The layout is that of the
+// first.
+type Intersect struct {
+	step
+	Inputs []Node
+}
+
+// Filter passes the rows for which Pred is true.
+type Filter struct {
+	step
+	Input Node
+	Pred  expr.Expr
+
+	// Of a Prepared: gate marks conditions without columns, which Bind decides; after
+	// marks the place for the terms that a cursor stands for.
+	gate, after bool
+	afterKeys   []expr.Expr // of after: the terms of the order, over slots
+}
+
+// Project returns one element for each expression.
+type Project struct {
+	step
+	Input Node
+	Exprs []expr.Expr
+}
+
+// Sort returns its input in order. The sort is stable.
+type Sort struct {
+	step
+	Input Node
+	Keys  []SortKey
+	// Limit, if not negative, is how many rows are wanted: the executor keeps no more.
+	Limit int64
+}
+
+// Limit skips Offset rows and returns at most Count of the rest; a negative Count is no
+// limit.
+type Limit struct {
+	step
+	Input  Node
+	Count  int64
+	Offset int64
+
+	count, offset expr.Expr // of a Prepared
+}
+
+// GroupMode says how groups are made.
+type GroupMode uint8
+
+const (
+	// GroupHash keeps all groups in memory. They come out in no order.
+	GroupHash GroupMode = iota
+	// GroupStreaming relies on an input in which the rows of a group are neighbours,
+	// and keeps one group. They come out in the order of the input.
+	GroupStreaming
+	// GroupPerBucket is GroupStreaming for every stream of the Access below by itself,
+	// in parallel: no group has rows in two of them. Without keys, it makes
+	// partial results, which are combined. They come out in no order.
+	GroupPerBucket
+)
+
+// String returns "hash", "streaming" or "per bucket".
+func (m GroupMode) String() string {
+	return [...]string{"hash", "streaming", "per bucket", ""}[m&3]
+}
+
+// Group makes one row for each group: first Keys, then Aggregates. Without keys there
+// is exactly one group, also of no rows. NULLs are equal to each other.
+type Group struct {
+	step
+	Input      Node
+	Mode       GroupMode
+	Keys       []expr.Expr
+	Aggregates []Aggregate // Arg is over the slots of the input
+}
+
+// DistinctMode says how duplicates are found.
+type DistinctMode uint8
+
+const (
+	// DistinctHash keeps every row that was returned.
+	DistinctHash DistinctMode = iota
+	// DistinctStreaming compares with the row before: equal ones are neighbours.
+	DistinctStreaming
+)
+
+// String returns "hash" or "streaming".
+func (m DistinctMode) String() string { return [...]string{"hash", "streaming"}[m&1] }
+
+// Distinct leaves out rows that are equal in their first Columns elements. NULLs are
+// equal to each other.
+type Distinct struct {
+	step
+	Input   Node
+	Mode    DistinctMode
+	Columns int
+}
+
+// Fetch replaces the row keys that its input returns (RowPK and RowSK are its last two
+// elements) by rows, in the order of the input. The executor reads in batches. Rows
+// for which Filter is not true are left out.
+type Fetch struct {
+	step
+	Input  Node
+	Source SourceTable
+	Filter expr.Expr // nil accepts all; over the layout of this node
+}
+
+// Derived is a subquery that is joined: its first elements, under the names of the query
+// around.
+type Derived struct {
+	step
+	Input Node
+}
+
+// Children returns the input.
+func (n *Derived) Children() []Node { return []Node{n.Input} }
+
+// Children returns the inputs.
+func (n *Union) Children() []Node { return n.Inputs }
+
+// Children returns the inputs.
+func (n *Intersect) Children() []Node { return n.Inputs }
+
+// Children returns the input.
+func (n *Filter) Children() []Node { return []Node{n.Input} }
+
+// Children returns the input.
+func (n *Project) Children() []Node { return []Node{n.Input} }
+
+// Children returns the input.
+func (n *Sort) Children() []Node { return []Node{n.Input} }
+
+// Children returns the input.
+func (n *Limit) Children() []Node { return []Node{n.Input} }
+
+// Children returns the input.
+func (n *Group) Children() []Node { return []Node{n.Input} }
+
+// Children returns the input.
+func (n *Distinct) Children() []Node { return []Node{n.Input} }
+
+// Children returns the input.
+func (n *Fetch) Children() []Node { return []Node{n.Input} }

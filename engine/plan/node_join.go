@@ -1,0 +1,57 @@
+package plan
+
+import "github.com/kstonedb/kstone/engine/expr"
+
+// JoinMethod is the algorithm of a join.
+type JoinMethod uint8
+
+const (
+	// JoinLookup reads the right side, an Access with a Probe, by key for batches of
+	// left rows. The order of the left side is kept.
+	JoinLookup JoinMethod = iota
+	// JoinMerge reads both sides in the order of their keys. The order of the left
+	// side is kept.
+	JoinMerge
+	// JoinHash keeps the right side in memory, by its keys, and streams the left side,
+	// whose order is kept.
+	JoinHash
+	// JoinLoop keeps the right side in memory and compares all pairs. The order of the
+	// left side is kept.
+	JoinLoop
+)
+
+// String returns "lookup", "merge", "hash" or "loop".
+func (m JoinMethod) String() string {
+	return [...]string{"lookup", "merge", "hash", "loop"}[m&3]
+}
+
+// JoinNode joins two inputs. Its layout is that of Left followed by that of Right; for Semi
+// and Anti it is that of Left alone.
+type JoinNode struct {
+	step
+	Kind        JoinKind
+	Method      JoinMethod
+	Left, Right Node
+	// LeftKeys[i] = RightKeys[i] for every pair: expressions over the layout of the
+	// side. NULL is equal to nothing. For JoinMerge both sides are ordered by them,
+	// as MergeOrder says. For JoinLookup they are what the probe asks for, and need no
+	// second look.
+	LeftKeys, RightKeys []expr.Expr
+	MergeOrder          []SortKey // only directions; Expr is that of LeftKeys
+	// On must be true besides, over Left's layout followed by Right's (for Semi and
+	// Anti, too). Nil accepts all.
+	On expr.Expr
+	// NullAware makes an anti join that of NOT IN: nothing is returned if a right key
+	// is NULL; a left row with a NULL key is returned only if the right side is empty.
+	// There is one key then, and Method is JoinHash.
+	NullAware bool
+	// MemoryBytes bounds what JoinHash and JoinLoop keep in memory; 0 is the
+	// executor's own bound.
+	MemoryBytes int64
+	// Partitioned says that both sides lie in buckets of the same function and number
+	// over the join keys: stream i of the one joins stream i of the other only.
+	Partitioned bool
+}
+
+// Children returns Left and Right.
+func (n *JoinNode) Children() []Node { return []Node{n.Left, n.Right} }

@@ -1,0 +1,177 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/schema"
+)
+
+// want is an order that would save work: a sequence of columns, or, for groups, columns
+// in any sequence.
+type want struct {
+	order []OrderColumn
+	group []int // ordinals of one relation
+}
+
+func columnsWithin(n need, s schema.ColumnSet) bool {
+	return schema.Columns(n.ordinals...).Within(s)
+}
+
+// constants returns the columns of a relation that have the same value in every row.
+func (r *relation) constants() map[int]bool {
+	fixed := map[int]bool{}
+	for _, t := range r.pred {
+		if _, contains := t.(expr.Contains); contains {
+			continue
+		}
+		if o, _, ok := equality(t, r.source); ok {
+			fixed[o] = true
+		}
+	}
+	return fixed
+}
+
+// orderFrom returns the order of a path whose streams fix the first columns: the columns
+// of the key behind those, without those that are constant. total says that they tell any
+// two rows apart.
+func (p *path) orderFrom(fixed int) (order []OrderColumn, total bool) {
+	constants := p.rel.constants()
+	seen := map[int]bool{}
+	for i := fixed; i < len(p.key.Fields); i++ {
+		o := p.key.Ordinals[i]
+		if p.key.Each[i] && !constants[o] {
+			return order, false
+		}
+		if p.key.Each[i] || constants[o] || seen[o] {
+			continue
+		}
+		seen[o] = true
+		f := p.key.Fields[i]
+		order = append(order, OrderColumn{p.rel.source, o, f.Desc, f.NullsLast && f.Nullable,
+			f.Nullable})
+	}
+	return order, fixed == 0 && p.tellsRowsApart()
+}
+
+// tellsRowsApart says whether no two rows have equal keys.
+func (p *path) tellsRowsApart() bool {
+	if p.index == nil || !p.index.Unique {
+		return true // the row's key is part of it
+	}
+	for _, c := range p.index.Columns {
+		if p.rel.table.Columns[c.Ordinal].Nullable {
+			return false
+		}
+	}
+	return true
+}
+
+// satisfies says whether rows that come in an order, or in the reverse of it, are ordered
+// as wanted. Columns that are constant need no order.
+func satisfies(want, have []OrderColumn, total bool, constants func(OrderColumn) bool) (
+	ok, reverse bool) {
+	i, decided := 0, false
+	for _, w := range want {
+		if constants(w) {
+			continue
+		}
+		if i == len(have) {
+			return total, reverse
+		}
+		h := have[i]
+		if h.Source != w.Source || h.Ordinal != w.Ordinal {
+			return false, false
+		}
+		turned := h.Desc != w.Desc
+		if w.Nullable && (h.NullsLast != w.NullsLast) != turned {
+			return false, false
+		}
+		if decided && turned != reverse {
+			return false, false
+		}
+		reverse, decided = turned, true
+		i++
+	}
+	return true, reverse
+}
+
+// groups says whether rows with equal values of the columns are neighbours.
+func groups(columns []int, have []OrderColumn, source int, constants map[int]bool) bool {
+	var left []int
+	for _, c := range columns {
+		if !constants[c] && !slices.Contains(left, c) {
+			left = append(left, c)
+		}
+	}
+	if len(left) > len(have) {
+		return false
+	}
+	for _, h := range have[:len(left)] {
+		if h.Source != source || !slices.Contains(left, h.Ordinal) {
+			return false
+		}
+	}
+	return true
+}
+
+// listPrefix returns how many first columns are each a point or a list, up to the last
+// list; 0 without lists.
+func (p *path) listPrefix() (fixed int) {
+	w := scanWalk{p: p}
+	for i, o := range p.key.Ordinals {
+		if _, ok := w.listOn(o, p.pred); ok {
+			fixed = i + 1
+		} else if _, ok := w.pointOn(o, p.pred); !ok {
+			break
+		}
+	}
+	return fixed
+}
+
+// variants returns a path, and again for each way in which its order serves a want.
+func (q *query) variants(p *path, wants []want) []*path {
+	all := []*path{p}
+	constants := p.rel.constants()
+	isConstant := func(c OrderColumn) bool {
+		return c.Source == p.rel.source && constants[c.Ordinal]
+	}
+	for _, w := range wants {
+		for _, fixed := range []int{0, p.listPrefix()} {
+			order, total := p.orderFrom(fixed)
+			ok, reverse := false, false
+			if w.order != nil {
+				ok, reverse = satisfies(w.order, order, total, isConstant)
+			} else {
+				ok = groups(w.group, order, p.rel.source, constants)
+			}
+			if !ok {
+				continue
+			}
+			if reverse {
+				order = reversed(order)
+			}
+			v := *p
+			v.ordered, v.reverse, v.fixed, v.order, v.total = true, reverse, fixed, order, total
+			if !slices.ContainsFunc(all, v.sameOrder) {
+				all = append(all, &v)
+			}
+			break
+		}
+	}
+	return all
+}
+
+func (p *path) sameOrder(other *path) bool {
+	return other.ordered && other.reverse == p.reverse && other.fixed == p.fixed &&
+		other.index == p.index
+}
+
+func reversed(order []OrderColumn) []OrderColumn {
+	out := slices.Clone(order)
+	for i := range out {
+		out[i].Desc = !out[i].Desc
+		out[i].NullsLast = out[i].Nullable && !out[i].NullsLast
+	}
+	return out
+}

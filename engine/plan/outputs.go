@@ -1,0 +1,216 @@
+package plan
+
+import (
+	"strings"
+
+	"github.com/kstonedb/kstone/engine/expr"
+)
+
+// resolveGroups resolves GROUP BY, the aggregates and HAVING.
+func (q *query) resolveGroups() error {
+	sel := q.sel
+	q.grouped = len(sel.GroupBy) > 0 || len(sel.Aggregates) > 0
+	for _, g := range sel.GroupBy {
+		e, err := q.expression(g, "GROUP BY")
+		if err != nil {
+			return err
+		}
+		q.groups = append(q.groups, e)
+	}
+	for _, a := range sel.Aggregates {
+		r, err := q.aggregate(a)
+		if err != nil {
+			return err
+		}
+		q.aggregates = append(q.aggregates, r)
+	}
+	if sel.Having == nil {
+		return nil
+	}
+	if !q.grouped {
+		return queryError(q.position(sel.Having), "HAVING without groups")
+	}
+	having, err := q.condition(sel.Having, "HAVING")
+	if err != nil {
+		return err
+	}
+	q.having = conjuncts(nil, q.normalise(having))
+	return nil
+}
+
+func (q *query) aggregate(a Aggregate) (Aggregate, error) {
+	if a.Func > Avg {
+		return a, queryError(0, "there is no aggregate function %d", a.Func)
+	}
+	if a.Arg == nil {
+		if a.Func != Count || a.Distinct {
+			return a, queryError(0, "%s needs an argument", strings.ToUpper(a.Func.String()))
+		}
+		return a, nil
+	}
+	arg, err := q.expression(a.Arg, "GROUP BY")
+	if err != nil {
+		return a, err
+	}
+	if a.Func == Sum || a.Func == Avg {
+		if err := q.checkKind(arg, expr.KindInt, arg); err != nil {
+			return a, err
+		}
+	}
+	a.Arg = arg
+	return a, nil
+}
+
+func (q *query) resolveOutputs() error {
+	if q.sel.Columns == nil {
+		q.outputs = q.allColumns()
+		return nil
+	}
+	for _, o := range q.sel.Columns {
+		e, err := q.expression(o.Expr, "SELECT")
+		if err != nil {
+			return err
+		}
+		if o.Name == "" {
+			o.Name = o.Expr.String()
+			if c, ok := o.Expr.(expr.Column); ok {
+				o.Name = c.Name
+			}
+		}
+		q.outputs = append(q.outputs, Output{Expr: e, Name: o.Name})
+	}
+	return nil
+}
+
+func (q *query) allColumns() (all []Output) {
+	if q.grouped {
+		for i, g := range q.groups {
+			all = append(all, Output{Expr: g, Name: q.sel.GroupBy[i].String()})
+		}
+		for i, a := range q.sel.Aggregates {
+			agg := expr.Agg{Index: i, Name: a.String()}
+			all = append(all, Output{Expr: agg, Name: agg.Name})
+		}
+		return all
+	}
+	for _, r := range q.rels[:len(q.sel.From)] {
+		if r.kind == Semi || r.kind == Anti {
+			continue
+		}
+		for i, c := range r.table.Columns {
+			if !c.Dropped {
+				all = append(all, Output{Expr: q.column(r.source, i), Name: c.Name})
+			}
+		}
+	}
+	return all
+}
+
+// resolveOrder resolves ORDER BY, in which the name of an output stands for it, LIMIT and
+// OFFSET.
+func (q *query) resolveOrder() error {
+	for _, o := range q.sel.OrderBy {
+		if out, ok := q.outputNamed(o.Expr); ok {
+			o.Expr = out
+		} else {
+			e, err := q.expression(o.Expr, "ORDER BY")
+			if err != nil {
+				return err
+			}
+			o.Expr = e
+		}
+		if !constant(o.Expr) {
+			q.order = append(q.order, o)
+		}
+	}
+	q.page = q.sel.Page || q.sel.After != nil
+	for _, l := range []struct {
+		from expr.Expr
+		to   *expr.Expr
+		name string
+	}{{q.sel.Limit, &q.limit, "LIMIT"}, {q.sel.Offset, &q.offset, "OFFSET"}} {
+		if l.from == nil {
+			continue
+		}
+		switch l.from.(type) {
+		case expr.Const, expr.Param:
+		default:
+			return queryError(q.position(l.from), "%s must be a number or a parameter", l.name)
+		}
+		if k := kindOf(q, l.from); k != expr.KindNull && k != expr.KindInt {
+			return queryError(q.position(l.from), "%s must be a number", l.name)
+		}
+		*l.to = l.from
+	}
+	return nil
+}
+
+// outputNamed finds the output that an unresolved column of ORDER BY names.
+func (q *query) outputNamed(e expr.Expr) (expr.Expr, bool) {
+	c, ok := e.(expr.Column)
+	if !ok || c.Source != Unresolved || c.Table != "" || q.sel.Columns == nil {
+		return nil, false
+	}
+	for _, o := range q.outputs {
+		if strings.EqualFold(o.Name, c.Name) {
+			return o.Expr, true
+		}
+	}
+	return nil, false
+}
+
+// checkShape refuses combinations that have no meaning.
+func (q *query) checkShape() error {
+	if q.sel.RowKeys && (len(q.sel.From) != 1 || q.grouped || q.sel.Distinct) {
+		return queryError(0, "row keys need a query of one table without groups")
+	}
+	if q.sel.Distinct {
+		for _, o := range q.order {
+			if q.outputIndex(o.Expr) < 0 {
+				return queryError(q.position(o.Expr),
+					"with DISTINCT, ORDER BY must name a column of the result: %s", o.Expr)
+			}
+		}
+	}
+	semi := uint64(0)
+	for _, r := range q.rels {
+		if r.kind == Semi || r.kind == Anti {
+			semi |= 1 << r.source
+		}
+	}
+	for _, e := range q.visible() {
+		if sourcesOf(e)&semi != 0 {
+			return queryError(q.position(e), "%s: a semi or anti join returns no columns", e)
+		}
+	}
+	return nil
+}
+
+// visible returns the expressions over joined rows.
+func (q *query) visible() (all []expr.Expr) {
+	all = append(all, q.where...)
+	all = append(all, q.groups...)
+	for _, a := range q.aggregates {
+		if a.Arg != nil {
+			all = append(all, a.Arg)
+		}
+	}
+	all = append(all, q.having...)
+	for _, o := range q.outputs {
+		all = append(all, o.Expr)
+	}
+	for _, o := range q.order {
+		all = append(all, o.Expr)
+	}
+	return all
+}
+
+// outputIndex returns the position of an expression among the outputs, or -1.
+func (q *query) outputIndex(e expr.Expr) int {
+	for i, o := range q.outputs {
+		if expr.Equal(o.Expr, e) {
+			return i
+		}
+	}
+	return -1
+}

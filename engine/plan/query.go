@@ -1,0 +1,150 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/schema"
+)
+
+// query is a Select whose names are resolved, whose types are checked and whose
+// subqueries have become sources or parameters.
+type query struct {
+	sel   *Select
+	outer *query // the query around, nil of the outermost
+	scope *scope // shared by a query and its subqueries
+
+	rels []*relation
+	// where holds the conjuncts that every row of the inner joins satisfies, those of ON
+	// included.
+	where []expr.Expr
+
+	groups     []expr.Expr
+	aggregates []Aggregate
+	having     []expr.Expr
+	outputs    []Output
+	order      []Order
+	total      []Order // order, with ties if there are cursors
+	limit      expr.Expr
+	offset     expr.Expr
+	page       bool
+	subs       []*subquery
+	correlated bool // some expression has a column of the query around
+	grouped    bool
+	qualified  bool // columns are shown with their tables
+}
+
+// scope numbers what a query and its subqueries share.
+type scope struct {
+	opt    Options
+	params int          // parameters of the caller
+	values int          // subqueries that become parameters, behind those
+	listed map[int]bool // parameters that may be lists
+	// kinds are those of what parameters are compared with, as far as they are known.
+	kinds map[int]expr.Kind
+}
+
+// relation is something to join: a table, or a subquery that is planned by itself.
+type relation struct {
+	source int // its number in columns
+	name   string
+	table  *schema.Table // nil of a subquery
+	sub    *subquery
+	kind   JoinKind
+	// on holds the conjuncts of ON: of left, semi and anti joins only.
+	on []expr.Expr
+	// nullAware: see JoinNode.
+	nullAware bool
+	// pred holds the conjuncts on this relation alone that may be tested before joining.
+	pred []expr.Expr
+	need need
+}
+
+// need says what must be read of a relation.
+type need struct {
+	ordinals []int // ascending
+	rowKey   bool
+}
+
+func (n *need) add(ordinal int) {
+	if i, found := slices.BinarySearch(n.ordinals, ordinal); !found {
+		n.ordinals = slices.Insert(n.ordinals, i, ordinal)
+	}
+}
+
+// subquery is a Select inside an expression.
+type subquery struct {
+	query *query
+	kind  SubplanKind
+	// param is the position of the parameter it becomes, if it does (asParam).
+	param   int
+	asParam bool
+	tree    Node
+}
+
+// relationOf returns the relation with the given number.
+func (q *query) relationOf(source int) *relation {
+	if source < 0 || source >= len(q.rels) {
+		return nil
+	}
+	return q.rels[source]
+}
+
+// columnOf returns what a column of a relation is.
+func (r *relation) columnOf(ordinal int) (schema.Column, bool) {
+	switch {
+	case r.table != nil && ordinal >= 0 && ordinal < len(r.table.Columns):
+		c := r.table.Columns[ordinal]
+		return c, !c.Dropped
+	case r.table == nil && ordinal >= 0 && ordinal < len(r.sub.query.outputs):
+		return schema.Column{Nullable: true}, true
+	}
+	return schema.Column{}, false
+}
+
+// column returns the expression for a column of a relation.
+func (q *query) column(source, ordinal int) expr.Column {
+	r := q.rels[source]
+	c, _ := r.columnOf(ordinal)
+	out := expr.Column{Source: source, Ordinal: ordinal, Name: c.Name, Collation: c.Collation}
+	if q.qualified {
+		out.Table = r.name
+	}
+	return out
+}
+
+// sourcesOf returns the set of sources that an expression has columns of, as bits.
+func sourcesOf(e expr.Expr) (set uint64) {
+	expr.Walk(e, func(x expr.Expr) bool {
+		if c, ok := x.(expr.Column); ok && c.Source >= 0 {
+			set |= 1 << c.Source
+		}
+		return true
+	})
+	return set
+}
+
+// conjuncts appends the terms that an AND consists of.
+func conjuncts(dst []expr.Expr, e expr.Expr) []expr.Expr {
+	if e == nil {
+		return dst
+	}
+	if and, ok := e.(expr.And); ok {
+		for _, t := range and.Terms {
+			dst = conjuncts(dst, t)
+		}
+		return dst
+	}
+	return append(dst, e)
+}
+
+// conjunction is the opposite of conjuncts; nil of nothing.
+func conjunction(terms []expr.Expr) expr.Expr {
+	switch len(terms) {
+	case 0:
+		return nil
+	case 1:
+		return terms[0]
+	}
+	return expr.And{Terms: slices.Clone(terms)}
+}

@@ -1,0 +1,351 @@
+package plan
+
+import (
+	"math"
+	"slices"
+
+	"github.com/kstonedb/kstone/engine/expr"
+)
+
+// ties returns what tells result rows apart that ORDER BY leaves equal.
+func (q *query) ties() (ties []expr.Expr) {
+	switch {
+	case q.grouped:
+		return q.groups
+	case q.sel.Distinct:
+		for _, o := range q.outputs {
+			ties = append(ties, o.Expr)
+		}
+		return ties
+	}
+	for _, r := range q.rels[:len(q.sel.From)] {
+		if r.kind == Semi || r.kind == Anti {
+			continue
+		}
+		for _, k := range keyOf(r.table, nil) {
+			ties = append(ties, q.column(r.source, k.Ordinal))
+		}
+	}
+	return ties
+}
+
+// tieOrder completes the order of a query with cursors to one that tells any two rows
+// apart. The direction is that in which an index delivers both, if there is one.
+func (q *query) tieOrder() {
+	q.total = slices.Clone(q.order)
+	if !q.page {
+		return
+	}
+	preferred := len(q.order) > 0 && q.order[len(q.order)-1].Desc
+	for _, turned := range []bool{preferred, !preferred} {
+		q.total = q.withTies(turned)
+		if q.hasIndexFor(q.total) {
+			return
+		}
+	}
+	q.total = q.withTies(preferred)
+}
+
+// withTies appends the ties to ORDER BY: in the order of the rows' keys or against it.
+func (q *query) withTies(turned bool) []Order {
+	total := slices.Clone(q.order)
+	for _, t := range q.ties() {
+		if slices.ContainsFunc(total, func(o Order) bool { return expr.Equal(o.Expr, t) }) {
+			continue
+		}
+		o := Order{Expr: t}
+		if c, ok := t.(expr.Column); ok && !q.grouped && !q.sel.Distinct {
+			for _, k := range keyOf(q.rels[c.Source].table, nil) {
+				if k.Ordinal == c.Ordinal {
+					o.Desc, o.NullsLast = k.Desc, k.NullsLast
+				}
+			}
+		}
+		if turned {
+			o.Desc, o.NullsLast = !o.Desc, !o.NullsLast
+		}
+		total = append(total, o)
+	}
+	return total
+}
+
+// hasIndexFor says whether some index delivers an order of one table.
+func (q *query) hasIndexFor(order []Order) bool {
+	columns, ok := q.columnOrder(order)
+	if !ok || len(q.rels) != 1 {
+		return false
+	}
+	r := q.rels[0]
+	indexes, err := q.usable(r)
+	if err != nil {
+		return false
+	}
+	for _, x := range indexes {
+		p := &path{q: q, rel: r, index: x, key: keyFor(r, x)}
+		if len(q.variants(p, []want{{order: columns}})) > 1 {
+			return true
+		}
+	}
+	return false
+}
+
+// finalOrder is the order of the result.
+func (q *query) finalOrder() []Order { return q.total }
+
+// sort puts the rows in order, unless they are.
+func (f *finisher) sort() {
+	order := f.q.finalOrder()
+	if len(order) == 0 || f.isOrdered(order) {
+		return
+	}
+	s := &Sort{step: f.step(), Input: f.n, Limit: -1}
+	for _, o := range order {
+		s.Keys = append(s.Keys, SortKey{f.slots(o.Expr), o.Desc, o.NullsLast})
+	}
+	s.estimate.Cost += f.costs().sortCost(s.estimate.Rows, f.wanted())
+	s.estimate.Startup = s.estimate.Cost
+	f.n = s
+}
+
+// wanted is how many rows LIMIT and OFFSET ask for, as far as is known; negative is all.
+func (f *finisher) wanted() int64 {
+	limit := f.q.constantCount(f.q.limit, -1)
+	if limit < 0 {
+		return -1
+	}
+	return limit + f.q.constantCount(f.q.offset, 0)
+}
+
+// assumedLimit is taken for a LIMIT that is a parameter.
+const assumedLimit = 20
+
+func (q *query) constantCount(e expr.Expr, none int64) int64 {
+	switch e := e.(type) {
+	case expr.Const:
+		if n, ok := e.AsInt(); ok && n >= 0 {
+			return min(n, math.MaxInt32)
+		}
+	case expr.Param:
+		return assumedLimit
+	}
+	return none
+}
+
+// isOrdered says whether the rows come in an order anyway.
+func (f *finisher) isOrdered(order []Order) bool {
+	if f.c.path != nil && f.c.path.point || f.n.Estimate().Rows <= 1 && f.isSingle() {
+		return true
+	}
+	columns, ok := f.q.columnOrder(order)
+	if !ok {
+		return false
+	}
+	if g := f.groupNode(); g != nil && g.Mode != GroupStreaming {
+		return false
+	}
+	ok, reverse := satisfies(columns, f.c.order, f.c.total || f.q.grouped && len(columns) > 0 &&
+		f.coversGroups(order), f.isConstant)
+	return ok && !reverse
+}
+
+// isSingle says whether there is one group only.
+func (f *finisher) isSingle() bool { return f.grouped && len(f.q.groups) == 0 }
+
+func (f *finisher) groupNode() *Group {
+	n := f.n
+	for {
+		switch x := n.(type) {
+		case *Group:
+			return x
+		case *Filter:
+			n = x.Input
+		case *Project:
+			n = x.Input
+		case *Distinct:
+			n = x.Input
+		default:
+			return nil
+		}
+	}
+}
+
+// coversGroups says whether an order contains all columns of GROUP BY: then what stands
+// behind them does not matter.
+func (f *finisher) coversGroups(order []Order) bool {
+	for _, g := range f.q.groups {
+		if !slices.ContainsFunc(order, func(o Order) bool { return expr.Equal(o.Expr, g) }) {
+			return false
+		}
+	}
+	return true
+}
+
+func (f *finisher) isConstant(c OrderColumn) bool {
+	r := f.q.relationOf(c.Source)
+	return r != nil && r.kind == Inner && r.constants()[c.Ordinal]
+}
+
+// cursorFilter makes a place for the terms of a cursor: in the access itself where columns
+// of one table are ordered by, so that it can begin there, else behind everything that
+// makes rows.
+func (f *finisher) cursorFilter() {
+	if !f.q.page {
+		return
+	}
+	if a, ok := f.access(); ok && !f.grouped && !f.projected {
+		if columns, ok := f.q.columnOrder(f.q.total); ok && len(columns) > 0 {
+			p := *a.path
+			p.takesAfter = true
+			b := *a
+			b.path = &p
+			f.replaceAccess(&b)
+			return
+		}
+	}
+	s := f.step()
+	s.estimate.Rows = clampRows(s.estimate.Rows * defaultOther)
+	f.n = &Filter{step: s, Input: f.n, after: true}
+	f.afterSlots()
+}
+
+// access returns the access that is the whole of what was built so far, gates aside.
+func (f *finisher) access() (*Access, bool) {
+	n := f.n
+	for {
+		switch x := n.(type) {
+		case *Filter:
+			if !x.gate {
+				return nil, false
+			}
+			n = x.Input
+		case *Access:
+			return x, x.path.skip == nil
+		default:
+			return nil, false
+		}
+	}
+}
+
+// replaceAccess puts another access in its place.
+func (f *finisher) replaceAccess(a *Access) {
+	if g, ok := f.n.(*Filter); ok {
+		gates := []*Filter{g}
+		for {
+			next, ok := gates[len(gates)-1].Input.(*Filter)
+			if !ok {
+				break
+			}
+			gates = append(gates, next)
+		}
+		var n Node = a
+		for _, g := range slices.Backward(gates) {
+			c := *g
+			c.Input = n
+			n = &c
+		}
+		f.n = n
+		return
+	}
+	f.n = a
+}
+
+// afterSlots notes how the terms of a cursor find their values in the rows.
+func (f *finisher) afterSlots() {
+	n := f.n.(*Filter)
+	for _, o := range f.q.total {
+		n.afterKeys = append(n.afterKeys, f.slots(o.Expr))
+	}
+}
+
+// limit cuts the result.
+func (f *finisher) limit() {
+	q := f.q
+	if q.limit == nil && q.offset == nil {
+		return
+	}
+	n := &Limit{step: f.step(), Input: f.n, Count: -1, count: q.limit, offset: q.offset}
+	if wanted := f.wanted(); wanted >= 0 {
+		n.estimate.Cost = n.estimate.firstRows(float64(wanted))
+		n.estimate.Rows = min(n.estimate.Rows, float64(wanted))
+	}
+	f.n = n
+}
+
+// project computes the result: the columns, the row's key if that is asked for, and what a
+// cursor needs.
+func (f *finisher) project() {
+	q := f.q
+	var exprs []expr.Expr
+	var layout []ColumnRef
+	for _, o := range q.outputs {
+		exprs = append(exprs, f.slots(o.Expr))
+		ref := ColumnRef{Source: Computed, Name: o.Name}
+		if c, ok := o.Expr.(expr.Column); ok {
+			ref.Source, ref.Ordinal = c.Source, c.Ordinal
+		}
+		layout = append(layout, ref)
+	}
+	if q.sel.RowKeys {
+		for i, l := range f.n.Layout() {
+			if l.Ordinal == RowPK || l.Ordinal == RowSK {
+				exprs = append(exprs, expr.Slot{I: i, Name: l.Name})
+				layout = append(layout, l)
+			}
+		}
+	}
+	if q.page && !q.sel.Distinct {
+		for _, o := range q.total {
+			exprs = append(exprs, f.slots(o.Expr))
+			layout = append(layout, ColumnRef{Source: Computed, Name: "cursor"})
+		}
+	}
+	f.projected = true
+	if f.err != nil || isIdentity(exprs, f.n.Layout()) {
+		return
+	}
+	s := f.step()
+	s.layout = layout
+	f.n = &Project{step: s, Input: f.n, Exprs: exprs}
+}
+
+// isIdentity says whether a projection would return its input.
+func isIdentity(exprs []expr.Expr, layout []ColumnRef) bool {
+	if len(exprs) != len(layout) {
+		return false
+	}
+	for i, e := range exprs {
+		if s, ok := e.(expr.Slot); !ok || s.I != i {
+			return false
+		}
+	}
+	return true
+}
+
+// distinct leaves out repeated rows.
+func (f *finisher) distinct() {
+	q := f.q
+	d := &Distinct{step: f.step(), Input: f.n, Columns: len(q.outputs)}
+	var keys []expr.Expr
+	for _, o := range q.outputs {
+		keys = append(keys, o.Expr)
+	}
+	columns, source, ok := groupColumns(keys)
+	if ok && !q.grouped && groups(columns, f.c.order, source, q.constantsOf(source)) {
+		d.Mode = DistinctStreaming
+	} else {
+		d.estimate.Cost += d.estimate.Rows * f.costs().Hash
+	}
+	n := 1.0
+	for _, k := range keys {
+		n *= q.valuesOf(k, f.c)
+	}
+	d.estimate.Rows = max(1, min(d.estimate.Rows, n))
+	f.n = d
+}
+
+func (q *query) constantsOf(source int) map[int]bool {
+	if r := q.relationOf(source); r != nil && r.kind == Inner {
+		return r.constants()
+	}
+	return nil
+}

@@ -1,0 +1,155 @@
+package plan
+
+import (
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/schema"
+)
+
+// Select is a logical query: what is wanted, not how. It is read by [Prepare] and not
+// changed. Columns of expressions are expr.Column: Source is a position in From. A
+// column that is not resolved yet has Source [Unresolved] and a Name, "column" or
+// "alias.column"; Prepare looks it up, first among the sources of its own query, then
+// among those of the query around it. A resolved column of the query around a subquery
+// has the Source that [Outer] gives.
+//
+// UPDATE and DELETE by predicate are a Select with RowKeys.
+type Select struct {
+	From []Source
+	// Joins has one element less than From: Joins[i] joins From[i+1] to what is
+	// before it.
+	Joins []Join
+	// Where is the condition on rows; nil accepts all.
+	Where expr.Expr
+
+	// GroupBy and Aggregates make groups; with Aggregates alone there is exactly one.
+	// Expressions of Having, Columns and OrderBy refer to Aggregates[i] with
+	// expr.Agg{Index: i} and may otherwise use the expressions of GroupBy only.
+	GroupBy    []expr.Expr
+	Aggregates []Aggregate
+	Having     expr.Expr
+
+	// Columns is what is returned; nil is every column of every source that is not
+	// dropped (with groups: GroupBy, then Aggregates).
+	Columns  []Output
+	Distinct bool
+	OrderBy  []Order
+	// Limit and Offset are constants or parameters; nil is none. A NULL Limit is no
+	// limit. Negative values are an error of Bind.
+	Limit, Offset expr.Expr
+
+	// After resumes behind the row that a cursor of the same query was made for:
+	// see [Plan.Cursor]. Nil starts at the beginning.
+	After []byte
+	// Page makes rows carry what Plan.Cursor needs. After implies it.
+	Page bool
+	// RowKeys appends two columns of bytes to every row: the row's partition key and
+	// sort key in the engine (NULL without one). Only for queries of one source
+	// without groups and without Distinct.
+	RowKeys bool
+
+	Hints Hints
+
+	// Position returns where an expression of this query stands in its text, counted from
+	// 1, or 0: for errors. Nil knows nothing.
+	Position func(expr.Expr) int
+}
+
+// Unresolved is the Source of a column that Prepare shall find by its name.
+const Unresolved = -1
+
+// Outer is the Source, inside a subquery, of a column of source of the query around
+// it.
+func Outer(source int) int { return -2 - source }
+
+// Source is a table of FROM.
+type Source struct {
+	Table *schema.Table
+	Alias string // name in messages and EXPLAIN; "" is the table's name
+}
+
+// Name returns the alias, or else the name of the table.
+func (s Source) Name() string {
+	if s.Alias == "" && s.Table != nil {
+		return s.Table.Name
+	}
+	return s.Alias
+}
+
+// JoinKind says which rows a join returns.
+type JoinKind uint8
+
+// The kinds of joins. Semi and Anti return columns of the left side only.
+const (
+	Inner JoinKind = iota // pairs for which On is true
+	Left                  // also left rows without a partner, with NULLs
+	Semi                  // left rows with at least one partner
+	Anti                  // left rows without any
+)
+
+// String returns "inner", "left", "semi" or "anti".
+func (k JoinKind) String() string {
+	return [...]string{"inner", "left", "semi", "anti"}[k&3]
+}
+
+// Join joins one more source.
+type Join struct {
+	Kind JoinKind
+	On   expr.Expr // nil: all pairs
+}
+
+// AggregateFunc is a function over the rows of a group.
+type AggregateFunc uint8
+
+// The aggregate functions. NULLs are left out; Sum, Min, Max and Avg of nothing are
+// NULL, Count is 0.
+const (
+	Count AggregateFunc = iota // of rows if Arg is nil, else of values
+	Sum
+	Min
+	Max
+	Avg
+)
+
+// String returns the name of the function, "count" for example.
+func (f AggregateFunc) String() string {
+	return [...]string{"count", "sum", "min", "max", "avg", "", "", ""}[f&7]
+}
+
+// Aggregate is one aggregate of a query with groups.
+type Aggregate struct {
+	Func     AggregateFunc
+	Arg      expr.Expr // nil only with Count: COUNT(*)
+	Distinct bool      // only different values count
+}
+
+// Output is one column of the result.
+type Output struct {
+	Expr expr.Expr
+	Name string // "" is the text of Expr
+}
+
+// Order is one term of ORDER BY.
+type Order struct {
+	Expr expr.Expr
+	Desc bool
+	// NullsLast puts NULLs behind all values; otherwise they stand before them,
+	// whatever Desc says.
+	NullsLast bool
+}
+
+// Hints restrict the choice of plans. They never change the result.
+type Hints struct {
+	// Index names, for a position in From, the index to use; the name "primary" means
+	// the rows themselves. It is an error if the index cannot answer the query.
+	Index map[int]string
+	// NoIndex reads rows only, as if there were no index.
+	NoIndex bool
+	// RefuseFullScan fails with a [*FullScanError] where a source would be read
+	// completely.
+	RefuseFullScan bool
+	// ForceOrder keeps joins in the order of From.
+	ForceOrder bool
+	// ForceJoin, if not empty, names the method of every join that can use it: "lookup",
+	// "merge", "hash" or "loop".
+	ForceJoin string
+}

@@ -1,0 +1,155 @@
+package plan
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"maps"
+	"slices"
+
+	"github.com/kstonedb/kstone/engine/expr"
+)
+
+// shape writes a query without the values of parameters, so that equal bytes mean equal
+// plans. It is not stored; only cursors hold a checksum of it, which new versions may
+// change: then they are refused.
+type shape struct{ b []byte }
+
+func (s *shape) int(n int) { s.b = binary.AppendVarint(s.b, int64(n)) }
+
+func (s *shape) text(t string) {
+	s.int(len(t))
+	s.b = append(s.b, t...)
+}
+
+func (s *shape) bool(b bool) {
+	if b {
+		s.int(1)
+	} else {
+		s.int(0)
+	}
+}
+
+// expr writes a tree, the root first.
+func (s *shape) expr(e expr.Expr) {
+	if e == nil {
+		s.int(0)
+		return
+	}
+	s.text(fmt.Sprintf("%T", e)[len("expr."):])
+	switch e := e.(type) {
+	case expr.Const:
+		s.int(int(e.Kind()))
+		s.text(e.Value.String())
+	case expr.Param:
+		s.int(e.Index)
+	case expr.Column:
+		s.int(e.Source)
+		s.int(e.Ordinal)
+		if e.Source == Unresolved {
+			s.text(e.Table)
+			s.text(e.Name)
+		}
+	case expr.Slot:
+		s.int(e.I)
+	case expr.Agg:
+		s.int(e.Index)
+	case expr.Cmp:
+		s.int(int(e.Op))
+	case expr.In:
+		s.bool(e.Not)
+	case expr.Between:
+		s.bool(e.Not)
+	case expr.Like:
+		s.bool(e.Not)
+		s.int(int(e.Escape))
+	case expr.IsNull:
+		s.bool(e.Not)
+	case expr.Arith:
+		s.int(int(e.Op))
+	case expr.Func:
+		s.text(e.Name)
+	case expr.Subquery:
+		s.int(int(e.Kind))
+		if sel, ok := e.Query.(*Select); ok && sel != nil {
+			s.query(sel, true)
+		}
+	}
+	children := expr.Children(e)
+	s.int(len(children))
+	for _, c := range children {
+		s.expr(c)
+	}
+}
+
+// query writes a query; cuts says whether what only cuts the result matters.
+func (s *shape) query(sel *Select, cuts bool) {
+	s.int(len(sel.From))
+	for _, f := range sel.From {
+		if s.bool(f.Table != nil); f.Table != nil {
+			s.int(int(f.Table.ID))
+			s.text(f.Table.Name)
+		}
+		s.text(f.Alias)
+	}
+	for _, j := range sel.Joins {
+		s.int(int(j.Kind))
+		s.expr(j.On)
+	}
+	s.expr(sel.Where)
+	s.int(len(sel.GroupBy))
+	for _, g := range sel.GroupBy {
+		s.expr(g)
+	}
+	s.int(len(sel.Aggregates))
+	for _, a := range sel.Aggregates {
+		s.int(int(a.Func))
+		s.bool(a.Distinct)
+		s.expr(a.Arg)
+	}
+	s.expr(sel.Having)
+	s.bool(sel.Columns == nil)
+	s.int(len(sel.Columns))
+	for _, o := range sel.Columns {
+		s.expr(o.Expr)
+		s.text(o.Name)
+	}
+	s.bool(sel.Distinct)
+	s.order(sel.OrderBy)
+	s.bool(sel.RowKeys)
+	if cuts {
+		s.expr(sel.Limit)
+		s.expr(sel.Offset)
+		s.bool(sel.Page || sel.After != nil)
+		s.hints(&sel.Hints)
+	}
+}
+
+func (s *shape) order(order []Order) {
+	s.int(len(order))
+	for _, o := range order {
+		s.expr(o.Expr)
+		s.bool(o.Desc)
+		s.bool(o.NullsLast)
+	}
+}
+
+func (s *shape) hints(h *Hints) {
+	for _, source := range slices.Sorted(maps.Keys(h.Index)) {
+		s.int(source)
+		s.text(h.Index[source])
+	}
+	s.bool(h.NoIndex)
+	s.bool(h.RefuseFullScan)
+	s.bool(h.ForceOrder)
+	s.text(h.ForceJoin)
+}
+
+// fingerprint is what binds a cursor to its query: everything but how much is returned,
+// and the order in which equal rows are told apart.
+func (q *query) fingerprint() uint32 {
+	var s shape
+	s.query(q.sel, false)
+	s.order(q.total)
+	return crc32.Checksum(s.b, castagnoli)
+}

@@ -1,0 +1,182 @@
+package plan
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"sort"
+
+	"github.com/kstonedb/kstone/engine/schema"
+)
+
+// Stats gives what is known about a table. Implementations may be called concurrently.
+type Stats interface {
+	// Table returns the statistics of a table, nil if there are none. They must not
+	// change any more.
+	Table(t *schema.Table) *TableStats
+}
+
+// HistogramSteps is the number of steps of a histogram; HeavyHitters is how many of
+// the most frequent values are kept.
+const (
+	HistogramSteps = 64
+	HeavyHitters   = 16
+)
+
+// TableStats are the statistics of a table. The JSON form is what is stored; fields
+// that a program does not know are left out by it.
+type TableStats struct {
+	// Epoch grows with every collection: plans that are cached under another epoch are
+	// made anew.
+	Epoch    uint64     `json:"epoch"`
+	Rows     float64    `json:"rows"`
+	RowBytes float64    `json:"row_bytes"` // average of key and value
+	Keys     []KeyStats `json:"keys,omitempty"`
+}
+
+// KeyStats are the statistics of an index, or of the key of the rows. Values are seen
+// as their encoded bytes, so that ranges of keys can be estimated without decoding.
+type KeyStats struct {
+	Index   uint32  `json:"index"`   // schema.Index.ID; 0 is the key of the rows
+	Entries float64 `json:"entries"` // differs from Rows of partial and multi-value indexes
+	// EntryBytes is the average size of key and value of an entry.
+	EntryBytes float64 `json:"entry_bytes"`
+	// Distinct[i] is the number of different values of the first i+1 columns.
+	Distinct []float64 `json:"distinct,omitempty"`
+	// Nulls is the fraction of entries whose first column is NULL.
+	Nulls float64 `json:"nulls"`
+	// Monotonic says that new rows have had ever larger first columns.
+	Monotonic bool      `json:"monotonic,omitempty"`
+	Histogram Histogram `json:"histogram"`
+	// Heavy are the most frequent values of the first column.
+	Heavy []Heavy `json:"heavy,omitempty"`
+}
+
+// Heavy is a frequent value of a first column.
+type Heavy struct {
+	Key      []byte  `json:"key"` // encoded column
+	Fraction float64 `json:"fraction"`
+}
+
+// Histogram divides the entries, in the order of their keys, into steps with equally
+// many entries. Bounds are the first keys of the steps, and last the largest key: min
+// and max are its ends. Without bounds nothing is known.
+type Histogram struct {
+	Bounds [][]byte `json:"bounds,omitempty"`
+}
+
+// Key returns the statistics of an index (nil: of the rows), or nil.
+func (s *TableStats) Key(x *schema.Index) *KeyStats {
+	if s == nil {
+		return nil
+	}
+	id := uint32(0)
+	if x != nil {
+		id = x.ID
+	}
+	for i := range s.Keys {
+		if s.Keys[i].Index == id {
+			return &s.Keys[i]
+		}
+	}
+	return nil
+}
+
+// Fraction estimates which part of the entries lies in [lo, hi); a nil hi is open. A
+// range inside another one never gets a larger fraction.
+func (h Histogram) Fraction(lo, hi []byte) (f float64, known bool) {
+	if len(h.Bounds) < 2 {
+		return 0, false
+	}
+	upper := 1.0
+	if hi != nil {
+		upper = h.position(hi)
+	}
+	return max(0, upper-h.position(lo)), true
+}
+
+// position returns the fraction of entries below key.
+func (h Histogram) position(key []byte) float64 {
+	b := h.Bounds
+	i := sort.Search(len(b), func(i int) bool { return bytes.Compare(b[i], key) > 0 })
+	switch i {
+	case 0:
+		return 0
+	case len(b):
+		return 1
+	}
+	inside := interpolate(b[i-1], b[i], key)
+	return (float64(i-1) + inside) / float64(len(b)-1)
+}
+
+// interpolate says how far key is on the way from lo to hi, 0 to 1, looking at the eight
+// bytes behind what lo and hi have in common.
+func interpolate(lo, hi, key []byte) float64 {
+	n := 0
+	for n < len(lo) && n < len(hi) && lo[n] == hi[n] {
+		n++
+	}
+	l, h, k := eightBytes(lo, n), eightBytes(hi, n), eightBytes(key, n)
+	if h <= l || k <= l {
+		return 0
+	}
+	return min(1, float64(k-l)/float64(h-l))
+}
+
+func eightBytes(b []byte, at int) uint64 {
+	var w [8]byte
+	if at < len(b) {
+		copy(w[:], b[at:])
+	}
+	return binary.BigEndian.Uint64(w[:])
+}
+
+// heavyInside adds up the frequent values in [lo, hi).
+func (k *KeyStats) heavyInside(lo, hi []byte) float64 {
+	sum := 0.0
+	for _, h := range k.Heavy {
+		if bytes.Compare(h.Key, lo) >= 0 && (hi == nil || bytes.Compare(h.Key, hi) < 0) {
+			sum += h.Fraction
+		}
+	}
+	return sum
+}
+
+// distinct returns the number of different values of the first n columns of a key.
+func (k *KeyStats) distinct(n int) (float64, bool) {
+	if k == nil || n < 1 || n > len(k.Distinct) {
+		return 0, false
+	}
+	most := 1.0 // estimates of longer prefixes may come out a little smaller
+	for _, d := range k.Distinct[:n] {
+		most = max(most, d)
+	}
+	return most, true
+}
+
+// valid says whether a stored number can be calculated with.
+func valid(f float64) bool { return f >= 0 && !math.IsInf(f, 0) }
+
+// Validate checks statistics from outside.
+func (s *TableStats) Validate() error {
+	if !valid(s.Rows) || !valid(s.RowBytes) {
+		return errStats
+	}
+	for _, k := range s.Keys {
+		ok := valid(k.Entries) && valid(k.EntryBytes) && k.Nulls >= 0 && k.Nulls <= 1 &&
+			len(k.Histogram.Bounds) <= HistogramSteps+1 && len(k.Heavy) <= HeavyHitters
+		for _, d := range k.Distinct {
+			ok = ok && valid(d)
+		}
+		for i := 1; i < len(k.Histogram.Bounds); i++ {
+			ok = ok && bytes.Compare(k.Histogram.Bounds[i-1], k.Histogram.Bounds[i]) <= 0
+		}
+		for _, h := range k.Heavy {
+			ok = ok && h.Fraction >= 0 && h.Fraction <= 1
+		}
+		if !ok {
+			return errStats
+		}
+	}
+	return nil
+}

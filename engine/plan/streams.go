@@ -1,0 +1,122 @@
+package plan
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/kstonedb/kstone/keycodec"
+)
+
+// streamsOf turns finished spans into what is read, in reading order. ok is false if the
+// order of the path cannot be had from them: a span leaves open a column that every stream
+// has to fix, or there are too many streams.
+func (p *path) streamsOf(set SpanSet, most int) (streams []Stream, ok bool) {
+	ok = true
+	if p.fixed > 0 {
+		for _, s := range set.Spans {
+			ok = ok && s.Points >= p.fixed
+		}
+	}
+	switch {
+	case p.index == nil:
+		streams = p.rowStreams(set)
+	case ok && p.fixed > 0:
+		streams = p.prefixStreams(set)
+	default:
+		streams = p.bucketStreams(set, 0)
+	}
+	if p.reverse {
+		slices.Reverse(streams)
+		for i := range streams {
+			streams[i].Ranges = slices.Clone(streams[i].Ranges) // buckets may share them
+			slices.Reverse(streams[i].Ranges)
+		}
+	}
+	return streams, ok && (!p.ordered || !p.merges(streams) || len(streams) <= most)
+}
+
+// merges says whether ordered streams have to be merged: those of rows follow each other,
+// unless every stream is to begin anew.
+func (p *path) merges(streams []Stream) bool {
+	return p.ordered && len(streams) > 1 && (p.index != nil || p.fixed > 0)
+}
+
+// bucketStreams makes one stream for each bucket.
+func (p *path) bucketStreams(set SpanSet, prefix int) (streams []Stream) {
+	for _, part := range Shard(p.index, set) {
+		streams = append(streams, Stream{Bucket: part.Bucket, Prefix: prefix,
+			PK: p.index.BucketPK(nil, part.Bucket), Ranges: part.Ranges})
+	}
+	return streams
+}
+
+// prefixStreams makes streams for each combination of values of the first columns.
+func (p *path) prefixStreams(set SpanSet) (streams []Stream) {
+	for start := 0; start < len(set.Spans); {
+		n := fieldsLen(set.Spans[start].Lo, p.key.Fields[:p.fixed])
+		end := start + 1
+		for end < len(set.Spans) && bytes.HasPrefix(set.Spans[end].Lo, set.Spans[start].Lo[:n]) {
+			end++
+		}
+		group := set
+		group.Spans = set.Spans[start:end]
+		streams = append(streams, p.bucketStreams(group, n)...)
+		start = end
+	}
+	return streams
+}
+
+// fieldsLen returns how many bytes the encodings of some fields take at the start of b.
+func fieldsLen(b []byte, fields []keycodec.Field) int {
+	rest := b
+	for i := range fields {
+		next, err := fields[i].Skip(rest)
+		if err != nil {
+			break // not reached: the fields are fixed
+		}
+		rest = next
+	}
+	return len(b) - len(rest)
+}
+
+// rowStreams makes a stream for each partition key that is fixed, and streams of ranges
+// of partition keys between them.
+func (p *path) rowStreams(set SpanSet) (streams []Stream) {
+	t := p.rel.table
+	prefix := t.AppendRowPrefix(nil)
+	for _, span := range set.Spans {
+		one := set
+		one.Spans = []Span{span}
+		split := SplitPrimary(one, p.key.Fields[:len(t.PK)])
+		for _, part := range split.Partitions {
+			streams = addPartition(streams, prefix, part, len(t.SK) > 0)
+		}
+		for _, r := range split.Intervals {
+			r.Lo = slices.Concat(prefix, r.Lo)
+			if r.Hi == nil {
+				r.Hi, _ = keycodec.PrefixEnd(nil, prefix)
+			} else {
+				r.Hi = slices.Concat(prefix, r.Hi)
+			}
+			if n := len(streams); n > 0 && streams[n-1].PK == nil {
+				streams[n-1].Ranges = append(streams[n-1].Ranges, r)
+				continue
+			}
+			streams = append(streams, Stream{Bucket: -1, Ranges: []Range{r}})
+		}
+	}
+	return streams
+}
+
+func addPartition(streams []Stream, prefix []byte, part KeyPartition, sk bool) []Stream {
+	pk := slices.Concat(prefix, part.PK)
+	if !sk {
+		return append(streams, Stream{Bucket: -1, PK: pk})
+	}
+	ranges := slices.Clone(part.Ranges)
+	if n := len(streams); n > 0 && bytes.Equal(streams[n-1].PK, pk) {
+		streams[n-1].Ranges = append(streams[n-1].Ranges, ranges...)
+		return streams
+	}
+	return append(streams, Stream{Bucket: -1, PK: pk, Ranges: ranges})
+}
