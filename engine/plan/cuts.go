@@ -234,6 +234,30 @@ func appendField(dst []byte, f *keycodec.Field, v expr.Value) (out []byte, ok bo
 	return out, true
 }
 
+// appendUsual is appendField, without place, for the values that columns are mostly compared
+// with: ok is false for all others.
+func appendUsual(dst []byte, f *keycodec.Field, v *expr.Value) (out []byte, ok bool) {
+	start := len(dst)
+	if f.Nullable {
+		dst = keycodec.AppendNotNull(dst)
+	}
+	switch {
+	case f.Type == keycodec.TypeInt64 && v.Kind() == expr.KindInt:
+		i, _ := v.AsInt()
+		dst = keycodec.AppendInt64(dst, i)
+	case f.Type == keycodec.TypeString && v.Kind() == expr.KindString &&
+		f.Collation == keycodec.CollateBytes:
+		s, _ := v.AsString()
+		dst = keycodec.AppendString(dst, s)
+	default:
+		return dst[:start], false
+	}
+	if f.Desc {
+		keycodec.InvertFrom(dst, start)
+	}
+	return dst, true
+}
+
 // appendPayload appends the ascending encoding of a value that is not NULL. Requires: the
 // value is of the kind that place returns for the column.
 func appendPayload(dst []byte, f *keycodec.Field, v expr.Value) ([]byte, bool) {
@@ -336,6 +360,9 @@ func appendOpen(dst []byte, f *keycodec.Field, v expr.Value) (out []byte, ok boo
 func isExtreme(f *keycodec.Field, encoded []byte, last bool) bool {
 	if f.Nullable {
 		encoded = encoded[1:]
+	}
+	if c := encoded[0]; c != 0 && c != 0xff && f.Type != keycodec.TypeBool {
+		return false
 	}
 	mask := byte(0)
 	if f.Desc {

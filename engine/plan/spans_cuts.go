@@ -165,8 +165,8 @@ func (b *SpanBuilder) bind(i int) bool {
 
 // bindOperands appends the ranges of all operands. ok is false if one cannot be compared.
 func (b *SpanBuilder) bindOperands(atom *spanAtom) (null, ok bool) {
-	for _, operand := range atom.operands {
-		v, err := b.value(operand)
+	for i := range atom.operands {
+		v, err := b.value(&atom.operands[i])
 		if err != nil {
 			return null, false
 		}
@@ -186,26 +186,25 @@ func (b *SpanBuilder) bindOperands(atom *spanAtom) (null, ok bool) {
 }
 
 // value returns the value of an operand.
-func (b *SpanBuilder) value(e expr.Expr) (expr.Value, error) {
-	switch e := e.(type) {
-	case expr.Const:
-		return e.Value, nil
-	case expr.Param:
-		if e.Index >= 0 && e.Index < len(b.params) {
-			return b.params[e.Index], nil
-		}
+func (b *SpanBuilder) value(o *spanOperand) (*expr.Value, error) {
+	switch {
+	case o.expr == nil:
+		return &o.value, nil
+	case o.param >= 0 && o.param < len(b.params):
+		return &b.params[o.param], nil
 	}
-	return expr.Eval(e, nil, b.params)
+	v, err := expr.Eval(o.expr, nil, b.params)
+	return &v, err
 }
 
 // rangeOf returns the range of the values for which a condition with v, which is not NULL,
 // is true; for a negated condition that for which it is false. The zero interval is none:
 // a range never begins at the first cut of a column and ends there.
-func (b *SpanBuilder) rangeOf(c int, op atomOp, v expr.Value) (iv interval, ok bool) {
+func (b *SpanBuilder) rangeOf(c int, op atomOp, v *expr.Value) (iv interval, ok bool) {
 	f := &b.t.key.Fields[c]
 	at := int32(len(b.bytes))
 	if op == atomBegins || op == atomNotBegins {
-		if b.bytes, ok = appendOpen(b.bytes, f, v); !ok {
+		if b.bytes, ok = appendOpen(b.bytes, f, *v); !ok {
 			return interval{}, false
 		}
 		if v.Len() == 0 {
@@ -215,7 +214,15 @@ func (b *SpanBuilder) rangeOf(c int, op atomOp, v expr.Value) (iv interval, ok b
 		return interval{lo, b.behindPrefix(c, at)}, true
 	}
 	values := b.columns[c].values
-	floor, p := place(f, v)
+	p := exact
+	if b.bytes, ok = appendUsual(b.bytes, f, v); !ok {
+		var floor expr.Value
+		if floor, p = place(f, *v); p == exact || p == between {
+			if b.bytes, ok = appendField(b.bytes, f, floor); !ok {
+				return interval{}, false
+			}
+		}
+	}
 	switch {
 	case p == foreign:
 		return interval{}, false
@@ -223,9 +230,6 @@ func (b *SpanBuilder) rangeOf(c int, op atomOp, v expr.Value) (iv interval, ok b
 		return values, true
 	case p == below, p == above, p == between && (op == atomEq || op == atomNe):
 		return interval{}, true
-	}
-	if b.bytes, ok = appendField(b.bytes, f, floor); !ok {
-		return interval{}, false
 	}
 	if op == atomEq || op == atomNe {
 		encoded := int32(len(b.bytes)) - at

@@ -67,7 +67,24 @@ const (
 type spanAtom struct {
 	op       atomOp
 	col      int
-	operands []expr.Expr // without columns
+	operands []spanOperand
+}
+
+// spanOperand is what a column is compared with.
+type spanOperand struct {
+	value expr.Value
+	expr  expr.Expr // without columns; nil if it is the value
+	param int       // if it is a parameter; -1
+}
+
+func operandOf(e expr.Expr) spanOperand {
+	switch e := e.(type) {
+	case expr.Const:
+		return spanOperand{value: e.Value}
+	case expr.Param:
+		return spanOperand{expr: e, param: e.Index}
+	}
+	return spanOperand{expr: e, param: -1}
 }
 
 // CompileSpans prepares a normalised predicate for a key. A nil predicate is true.
@@ -169,27 +186,28 @@ func (t *SpanTemplate) without(n int32, c int) bool {
 
 // atomOf recognises a condition on one column of the key.
 func (t *SpanTemplate) atomOf(e expr.Expr) (a spanAtom, ok bool) {
+	var operands []expr.Expr
 	switch e := e.(type) {
 	case expr.Cmp:
 		a.op = [...]atomOp{expr.Eq: atomEq, expr.Ne: atomNe, expr.Lt: atomLt, expr.Le: atomLe,
 			expr.Gt: atomGt, expr.Ge: atomGe}[e.Op]
-		a.operands = []expr.Expr{e.R}
+		operands = []expr.Expr{e.R}
 		a.col, ok = t.column(e.L, false)
 	case expr.In:
 		if e.Not {
 			a.op = atomNe
 		}
-		a.operands = e.List
+		operands = e.List
 		a.col, ok = t.column(e.X, false)
 	case expr.BeginsWith:
-		a.op, a.operands = atomBegins, []expr.Expr{e.Prefix}
+		a.op, operands = atomBegins, []expr.Expr{e.Prefix}
 		a.col, ok = t.column(e.X, false)
 	case expr.Not:
 		x, isBegins := e.X.(expr.BeginsWith)
 		if !isBegins {
 			return a, false
 		}
-		a.op, a.operands = atomNotBegins, []expr.Expr{x.Prefix}
+		a.op, operands = atomNotBegins, []expr.Expr{x.Prefix}
 		a.col, ok = t.column(x.X, false)
 	case expr.IsNull:
 		a.op = atomNull
@@ -198,17 +216,22 @@ func (t *SpanTemplate) atomOf(e expr.Expr) (a spanAtom, ok bool) {
 		}
 		a.col, ok = t.column(e.X, false)
 	case expr.Contains:
-		a.op, a.operands = atomEq, []expr.Expr{e.Item}
+		a.op, operands = atomEq, []expr.Expr{e.Item}
 		a.col, ok = t.column(e.X, true)
 	default:
 		return a, false
 	}
-	for _, operand := range a.operands {
+	if !ok {
+		return a, false
+	}
+	a.operands = make([]spanOperand, len(operands))
+	for i, operand := range operands {
 		if !constant(operand) {
 			return a, false
 		}
+		a.operands[i] = operandOf(operand)
 	}
-	return a, ok
+	return a, true
 }
 
 // column finds a column of the key. One that holds elements of a list can only be asked
