@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/signal"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -120,25 +119,6 @@ type database struct {
 	*engine.DB
 	path   string
 	schema *layout.Schema
-	clock  *clock
-}
-
-// clock is the clock of a database. Held, it stands still, which makes the time to
-// live that is computed from an expiry exact. The database reads it in many goroutines.
-type clock struct{ held atomic.Pointer[time.Time] }
-
-func (c *clock) now() time.Time {
-	if held := c.held.Load(); held != nil {
-		return *held
-	}
-	return time.Now()
-}
-
-// hold stops the clock until the function it returns is called.
-func (c *clock) hold() (release func()) {
-	now := time.Now()
-	c.held.Store(&now)
-	return func() { c.held.Store(nil) }
 }
 
 // mode says how a command opens the database.
@@ -176,8 +156,8 @@ func (a *app) openDB(path string, m mode, o *engine.Options) (*database, error) 
 	if o == nil {
 		o = &engine.Options{}
 	}
-	d := &database{path: path, clock: &clock{}}
-	o.ReadOnly, o.MustExist, o.Durability, o.Clock = m == readOnly, m != create, level, d.clock.now
+	d := &database{path: path}
+	o.ReadOnly, o.MustExist, o.Durability = m == readOnly, m != create, level
 	start := time.Now()
 	d.DB, err = engine.Open(path, o)
 	a.opened += time.Since(start)
@@ -300,7 +280,9 @@ func (a *app) groups() []group {
 			a.getCommand(), a.putCommand(), a.deleteCommand(),
 			a.queryCommand(), a.scanCommand(), a.countCommand(),
 		}},
-		{"Bulk data", []*cobra.Command{a.importCommand(), a.exportCommand(), a.backupCommand()}},
+		{"Bulk data", []*cobra.Command{
+			a.importCommand(), a.dedupCommand(), a.exportCommand(), a.backupCommand(),
+		}},
 		{"Look inside", []*cobra.Command{
 			a.statsCommand(), a.verifyCommand(), a.inspectCommand(), a.stripeCommand(),
 		}},

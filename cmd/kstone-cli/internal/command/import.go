@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/layout"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/meter"
@@ -18,7 +19,7 @@ import (
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/record"
 )
 
-// importFlags are the flags of import.
+// importFlags are the flags of import, and of others that read records.
 type importFlags struct {
 	format    string
 	delimiter string
@@ -27,6 +28,17 @@ type importFlags struct {
 	shown     int
 
 	newSchema []byte // to be stored in the database; nil if it is there
+}
+
+// register adds the flags about the records.
+func (f *importFlags) register(flags *pflag.FlagSet) {
+	flags.StringVar(&f.format, "format", "",
+		"`FORMAT`: jsonl or csv; default: from the name of the file, else jsonl")
+	flags.StringVar(&f.delimiter, "delimiter", ",",
+		"`CHARACTER` between CSV fields (\\t for a tab)")
+	flags.StringSliceVar(&f.pk, "pk", nil, "`FIELDS` of the partition key")
+	flags.StringSliceVar(&f.sk, "sk", nil, "`FIELDS` of the sort key, in this order")
+	flags.IntVar(&f.shown, "show-rejected", 10, "print the first `N` rejected lines")
 }
 
 func (a *app) importCommand() *cobra.Command {
@@ -56,14 +68,8 @@ given. An import that was interrupted can simply be run again.`,
 		Args: a.arguments(1, 1),
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.format, "format", "",
-		"`FORMAT`: jsonl or csv; default: from the name of the file, else jsonl")
-	flags.StringVar(&f.delimiter, "delimiter", ",",
-		"`CHARACTER` between CSV fields (\\t for a tab)")
-	flags.StringSliceVar(&f.pk, "pk", nil, "`FIELDS` of the partition key")
-	flags.StringSliceVar(&f.sk, "sk", nil, "`FIELDS` of the sort key, in this order")
+	f.register(flags)
 	flags.BoolVar(&f.ifAbsent, "if-absent", false, "leave items alone whose key exists")
-	flags.IntVar(&f.shown, "show-rejected", 10, "print the first `N` rejected lines")
 	flags.StringVarP(&a.format, "output", "o", a.format,
 		"`FORMAT`: json prints the summary as JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -169,28 +175,40 @@ func (a *app) openInput(name string) (in io.ReadCloser, size int64, err error) {
 // importFrom imports everything and prints the summary.
 func (a *app) importFrom(ctx context.Context, d *database, f *importFlags, name string,
 	in io.Reader, size int64) error {
-	m := meter.New(a.err, a.errTTY, size, "importing")
-	im := &importer{db: d, flags: f, name: name, meter: m}
+	im := &importer{intake: intake{db: d, flags: f, name: name}}
+	im.meter = meter.New(a.err, a.errTTY, size, "importing")
 	start := time.Now()
-	err := im.run(ctx, m.Reader(in))
-	m.Done()
-	im.sum.Seconds = time.Since(start).Seconds()
-	if n := im.sum.Rejected - int64(f.shown); n > 0 {
-		fmt.Fprintf(a.err, "%s: … and %s (--show-rejected shows more)\n", name,
-			present.Plural(n, "more rejected line"))
-	}
+	err := im.run(ctx, in)
+	took := time.Since(start)
+	a.moreRejected(&im.intake)
+	im.sum.Read, im.sum.Rejected, im.sum.Expired = im.read, im.rejected, im.expired
+	im.sum.Seconds = took.Seconds()
 	if printErr := a.printSummary(&im.sum); err == nil {
 		err = printErr
 	}
+	return im.verdict(err, "all others were imported; correct these lines and import them again",
+		"what was written stays; run the import again to finish it")
+}
+
+// moreRejected tells of rejected lines that were not shown.
+func (a *app) moreRejected(in *intake) {
+	if n := in.rejected - int64(in.flags.shown); n > 0 {
+		fmt.Fprintf(a.err, "%s: … and %s (--show-rejected shows more)\n", in.name,
+			present.Plural(n, "more rejected line"))
+	}
+}
+
+// verdict returns the error of a command that has read records: err with advice, or that
+// records were rejected.
+func (in *intake) verdict(err error, onRejected, onInterrupt string) error {
 	switch {
 	case errors.Is(err, context.Canceled):
-		return &advice{fmt.Errorf("interrupted%w", quiet{err}),
-			"what was written stays; run the import again to finish it"}
+		return &advice{fmt.Errorf("interrupted%w", quiet{err}), onInterrupt}
 	case err != nil:
 		return err
-	case im.sum.Rejected > 0:
-		return &advice{fmt.Errorf("%s rejected", present.Plural(im.sum.Rejected, "record")),
-			"all others were imported; correct these lines and import them again"}
+	case in.rejected > 0:
+		return &advice{fmt.Errorf("%s rejected", present.Plural(in.rejected, "record")),
+			onRejected}
 	}
 	return nil
 }

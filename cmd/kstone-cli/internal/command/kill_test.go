@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,9 +19,32 @@ import (
 // TestKilledImport kills an import at a random moment, again and again. The database
 // opens and verifies each time, holds a prefix of the file, and an import that is left
 // alone leads to what a first one would have led to.
+func TestKilledImport(t *testing.T) {
+	killAndFinish(t, "171,075 read, 171,075 written", "import")
+}
+
+// TestKilledDedup is TestKilledImport for dedup --insert.
+func TestKilledDedup(t *testing.T) {
+	out := killAndFinish(t, "171,075 read: ", "dedup", "--insert")
+	numbers := regexp.MustCompile(`[0-9][0-9,]*`).FindAllString(out, 4)
+	var n [4]int
+	for i := range n {
+		var err error
+		if n[i], err = strconv.Atoi(strings.ReplaceAll(numbers[i], ",", "")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n[0] != n[1]+n[2]+n[3] {
+		t.Errorf("the figures do not add up: %s", out)
+	}
+}
+
+// killAndFinish runs a command that fills a database with the cities, kills it several
+// times, lets it finish, and returns what it printed then, which must begin with want.
 //
 // The test runs its own binary as the program: see TestMain.
-func TestKilledImport(t *testing.T) {
+func killAndFinish(t *testing.T, want, verb string, flags ...string) string {
+	t.Helper()
 	if testing.Short() || underRace {
 		t.Skip("runs the program many times")
 	}
@@ -30,7 +55,8 @@ func TestKilledImport(t *testing.T) {
 	dir := t.TempDir()
 	db := filepath.Join(dir, "cities.db")
 	file := filepath.Join("..", "..", "..", "..", "testdata", "cities.jsonl.gz")
-	args := []string{"import", db, file, "--pk", "country", "--sk", "region,county,city"}
+	args := []string{verb, db, file, "--pk", "country", "--sk", "region,county,city"}
+	args = append(args, flags...)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -45,10 +71,11 @@ func TestKilledImport(t *testing.T) {
 		checkDatabase(t, db, 0)
 	}
 	out, err := exec.Command(self, args...).CombinedOutput()
-	if err != nil || !bytes.Contains(out, []byte("171,075 read, 171,075 written")) {
+	if err != nil || !bytes.HasPrefix(out, []byte(want)) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	checkDatabase(t, db, 170465)
+	return string(out)
 }
 
 // checkDatabase verifies a database and counts its items, if a number is given.

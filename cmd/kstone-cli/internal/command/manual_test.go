@@ -18,6 +18,12 @@ const townsFile = `{"country":"IT","region":"Lombardy","city":"Brescia","people"
 {"country":"US","region":"Texas","city":"Austin","people":975000}
 `
 
+const moreFile = `{"country":"IT","region":"Tuscany","city":"Pisa","people":89000}
+{"country":"IT","region":"Tuscany","city":"Siena","people":53000}
+{"country":"FR","region":"Brittany","city":"Rennes","people":225000}
+{"country":"IT","region":"Tuscany","city":"Siena","people":54000}
+`
+
 // TestManual runs the examples of docs/cli.md, one after the other, in one directory.
 // Standard error stands behind standard output if a command succeeds, and the exit code
 // in brackets if it fails; "…" matches anything.
@@ -31,9 +37,10 @@ func TestManual(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "towns.jsonl"), []byte(townsFile),
-		0o600); err != nil {
-		t.Fatal(err)
+	for name, text := range map[string]string{"towns.jsonl": townsFile, "more.jsonl": moreFile} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	blocks := regexp.MustCompile("(?s)```console\n(.*?)```").FindAllSubmatch(manual, -1)
 	if len(blocks) < 5 {

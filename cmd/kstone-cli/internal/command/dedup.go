@@ -1,0 +1,253 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/meter"
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
+	"github.com/kstonedb/kstone/engine"
+)
+
+func (a *app) dedupCommand() *cobra.Command {
+	var f importFlags
+	insert := false
+	cmd := &cobra.Command{
+		Use: a.use("dedup",
+			"FILE|- [--format jsonl|csv] [--pk FIELD,… [--sk FIELD,…]] [--insert]"),
+		Short: "Tell which records of a file are new",
+		Long: `Tell how many records of a file have keys that are new, how many are stored in the
+database already, and how many repeat a new key that came earlier in the file. Nothing
+is written; with --insert the new ones are stored, those that exist are left alone, and
+of several with one key the first counts. A database that does not exist counts as an
+empty one, and --insert creates it.
+
+Files and keys are given as for import. Memory use does not depend on the size of the
+file: to find repeats without --insert, the new keys go into a database of their own in
+the directory for temporary files (TMPDIR), which is removed at the end.
+
+Records that are malformed are reported with their line numbers and left out; the exit
+code is then 1. A dedup --insert that was interrupted can simply be run again: what it has
+stored counts as stored then.`,
+		Example: `  kstone-cli dedup cities.db cities.jsonl.gz --pk country --sk region,county,city
+  kstone-cli dedup cities.db cities.jsonl.gz --insert -o json`,
+		Args: a.arguments(1, 1),
+	}
+	flags := cmd.Flags()
+	f.register(flags)
+	flags.BoolVar(&insert, "insert", false, "store the new records")
+	flags.StringVarP(&a.format, "output", "o", a.format,
+		"`FORMAT`: json prints the summary as JSON")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		path, args := a.split(args)
+		if err := f.check(args[0]); err != nil {
+			return err
+		}
+		if a.format != "" && a.format != "json" {
+			return usage("dedup: -o is json or nothing, not %q", a.format)
+		}
+		in, size, err := a.openInput(args[0])
+		if err != nil {
+			return err
+		}
+		defer in.Close()
+		return a.withDedupDB(path, insert, func(d *database) error {
+			if err := f.settleSchema(d); err != nil {
+				return err
+			}
+			err := a.dedup(cmd.Context(), d, &f, insert, args[0], in, size)
+			return errors.Join(err, d.loadSchema()) // as it is stored
+		})
+	}
+	return cmd
+}
+
+// withDedupDB is withDB for dedup: without --insert a database that does not exist is an
+// empty one, and stays so.
+func (a *app) withDedupDB(path string, insert bool, fn func(*database) error) (err error) {
+	if insert {
+		return a.withDB(path, create, fn)
+	}
+	found := false
+	err = a.withDB(path, readOnly, func(d *database) error {
+		found = true
+		return fn(d)
+	})
+	if found || !errors.Is(err, engine.ErrNotExist) {
+		return err
+	}
+	fmt.Fprintf(a.err, "there is no database %s yet\n", path)
+	d := &database{path: path}
+	if d.DB, err = engine.Open(path, &engine.Options{InMemory: true}); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	return fn(d)
+}
+
+// deduper finds out which records are new.
+type deduper struct {
+	intake
+	sum dedupSummary
+
+	insert bool
+	before uint64     // newest version that the database had at the start
+	seen   *engine.DB // new keys of the file, without --insert
+
+	keys    []engine.Key
+	fresh   []engine.Item
+	isNew   []bool
+	results engine.Results
+}
+
+// dedupSummary is what a dedup has found. Read is the sum of New, Stored, Repeated,
+// Expired and Rejected, blank lines not counted; Inserted is New or, without --insert, 0.
+type dedupSummary struct {
+	Read     int64   `json:"read"`
+	New      int64   `json:"new"`
+	Stored   int64   `json:"stored"`
+	Repeated int64   `json:"repeated"`
+	Inserted int64   `json:"inserted"`
+	Expired  int64   `json:"expired"`
+	Rejected int64   `json:"rejected"`
+	Seconds  float64 `json:"seconds"`
+}
+
+func (a *app) dedup(ctx context.Context, d *database, f *importFlags, insert bool, name string,
+	in io.Reader, size int64) (err error) {
+	dd := &deduper{intake: intake{db: d, flags: f, name: name}, insert: insert}
+	dd.meter = meter.New(a.err, a.errTTY, size, "checking")
+	start := time.Now()
+	if insert {
+		dd.before = d.Metrics().LastVersion
+		err = dd.run(ctx, in, dd.store)
+		err = errors.Join(err, d.Sync(context.WithoutCancel(ctx)))
+	} else {
+		err = dd.compare(ctx, in)
+	}
+	took := time.Since(start)
+	a.moreRejected(&dd.intake)
+	dd.sum.Read, dd.sum.Rejected, dd.sum.Expired = dd.read, dd.rejected, dd.expired
+	dd.sum.Seconds = took.Seconds()
+	if printErr := a.printDedup(&dd.sum, insert, took); err == nil {
+		err = printErr
+	}
+	onInterrupt := "nothing was written"
+	if insert {
+		onInterrupt = "what was inserted stays; run it again to finish"
+	}
+	return dd.verdict(err, "all others were handled; correct these lines and run it again",
+		onInterrupt)
+}
+
+// store inserts what is new of a group. A key that was not inserted is either stored
+// since before, or repeats one that this run has inserted: its version tells.
+func (dd *deduper) store(ctx context.Context, items []engine.Item) error {
+	if len(items) == 0 {
+		return nil
+	}
+	if err := dd.storeSchema(); err != nil {
+		return err
+	}
+	var stats engine.DedupStats
+	var err error
+	if dd.isNew, stats, err = dd.db.InsertNew(ctx, items, dd.isNew, unsynced); err != nil {
+		return err
+	}
+	dd.sum.New += stats.New
+	dd.sum.Inserted += stats.New
+	dd.keys = dd.keys[:0]
+	for i := range items {
+		if !dd.isNew[i] {
+			dd.keys = append(dd.keys, items[i].Key)
+		}
+	}
+	if err := dd.db.MultiGet(ctx, dd.keys, &dd.results); err != nil {
+		return err
+	}
+	for _, it := range dd.results.All() {
+		if it.Version > dd.before {
+			dd.sum.Repeated++
+		} else {
+			dd.sum.Stored++
+		}
+	}
+	// What has expired since it was found there is not counted yet.
+	dd.sum.Stored += stats.Keys - stats.New - int64(found(&dd.results))
+	return nil
+}
+
+// found returns how many keys have an item.
+func found(r *engine.Results) (n int) {
+	for i := range r.Len() {
+		if r.Has(i) {
+			n++
+		}
+	}
+	return n
+}
+
+// compare looks at all records and writes nothing but a temporary database of the new
+// keys.
+func (dd *deduper) compare(ctx context.Context, in io.Reader) (err error) {
+	dir, err := os.MkdirTemp("", "kstone-dedup-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	dd.seen, err = engine.Open(filepath.Join(dir, "keys.db"),
+		&engine.Options{Durability: engine.Process})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dd.seen.Close()) }()
+	return dd.run(ctx, in, dd.look)
+}
+
+// look compares a group with the database and with what came before it.
+func (dd *deduper) look(ctx context.Context, items []engine.Item) error {
+	dd.keys = keysOf(dd.keys, items)
+	var err error
+	if dd.isNew, err = dd.db.MultiHas(ctx, dd.keys, dd.isNew); err != nil {
+		return err
+	}
+	dd.fresh = dd.fresh[:0]
+	for i, stored := range dd.isNew {
+		if stored {
+			dd.sum.Stored++
+		} else {
+			dd.fresh = append(dd.fresh, engine.Item{Key: items[i].Key})
+		}
+	}
+	_, stats, err := dd.seen.InsertNew(ctx, dd.fresh, dd.isNew, nil)
+	dd.sum.New += stats.New
+	dd.sum.Repeated += stats.Keys - stats.New
+	return err
+}
+
+func (a *app) printDedup(s *dedupSummary, insert bool, took time.Duration) error {
+	if a.format == "json" {
+		return json.NewEncoder(a.out).Encode(s)
+	}
+	what := "new"
+	if insert {
+		what = "new and inserted"
+	}
+	line := fmt.Sprintf("%s read: %s %s, %s already stored, %s repeated in the file, %s rejected",
+		present.Count(s.Read), present.Count(s.New), what, present.Count(s.Stored),
+		present.Count(s.Repeated), present.Count(s.Rejected))
+	if s.Expired > 0 {
+		line += fmt.Sprintf(", %s expired", present.Count(s.Expired))
+	}
+	_, err := fmt.Fprintf(a.out, "%s in %s (%s)\n", line, present.Duration(took),
+		present.PerSecond(s.Read, took))
+	return err
+}
