@@ -270,7 +270,7 @@ func (w *rangeWorld) checkGather(t *testing.T, r rangeReader) {
 	}
 
 	page, got := g, []modelItem(nil)
-	for page.Limit = 1 + w.rnd.IntN(7); ; {
+	for page.Limit = 5 + w.rnd.IntN(30); ; {
 		items := takeAll(t, r.Gather(ctx, page))
 		got = append(got, items...)
 		if len(items) < page.Limit {
@@ -344,8 +344,8 @@ func (w *rangeWorld) checkScan(t *testing.T, r rangeReader) {
 // order, whatever they are combined with, on databases, snapshots and in transactions.
 func TestRangesAgainstModel(t *testing.T) {
 	worlds, rounds := 9, 40
-	if testing.Short() {
-		worlds, rounds = 3, 20
+	if testing.Short() || raceEnabled {
+		worlds, rounds = 3, 8
 	}
 	for seed := range uint64(worlds) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
