@@ -1,0 +1,55 @@
+package schema_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestPageExamples compares the examples of docs/format/table.md with what is written.
+func TestPageExamples(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join("..", "..", "docs", "format", "table.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, page, found := strings.Cut(string(b), "\n## Examples\n")
+	definition := regexp.MustCompile("(?s)```json\n(.*?)```").FindStringSubmatch(page)
+	if !found || definition == nil {
+		t.Fatal("the page has no table")
+	}
+	table := parse(t, definition[1])
+	want := map[string]string{}
+	for _, text := range regexp.MustCompile("The row `(.*?)`").FindAllStringSubmatch(page, -1) {
+		row := goldenRow(t, table, text[1])
+		key, name := keyOf(t, table, row), fmt.Sprintf("row %s", row[1])
+		want[name+" PK"] = fmt.Sprintf("%x", key.PK)
+		want[name+" SK"] = fmt.Sprintf("%x", key.SK)
+		want[name+" value"] = fmt.Sprintf("%x", valueOf(t, table, row))
+		for _, x := range table.Indexes {
+			for i, e := range entriesOf(t, x, row) {
+				name := fmt.Sprintf("%s %d of row %s ", x.Name, i+1, row[1])
+				want[name+"PK"] = fmt.Sprintf("%x", e.PK)
+				want[name+"SK"] = fmt.Sprintf("%x", e.SK)
+				want[name+"value"] = fmt.Sprintf("%x", e.Value)
+			}
+		}
+	}
+	got := map[string]string{}
+	for _, m := range regexp.MustCompile("(?m)^\\| ([^|]*?) \\| `?([^|`]*)`? \\|$").
+		FindAllStringSubmatch(page, -1) {
+		if m[1] != "part" && m[1] != "version" && m[1] != "---" && m[1] != "1" {
+			got[m[1]] = strings.TrimPrefix(strings.ReplaceAll(m[2], " ", ""), "nothing")
+		}
+	}
+	for name, bytes := range want {
+		if got[name] != bytes {
+			t.Errorf("%s is %s, the page says %s", name, bytes, got[name])
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("the page has %d examples, want %d", len(got), len(want))
+	}
+}
