@@ -102,7 +102,11 @@ func isLibrary(g *goFile) bool {
 	return !g.isTest() && !tool && !testOnly[g.dir()]
 }
 
-func isVFS(g *goFile) bool { return g.dir() == "internal/vfs" }
+// isVFS reports whether the file may reach the file system. The files of segments are not
+// part of a database, and package zonemap is beside internal/vfs, not above it.
+func isVFS(g *goFile) bool {
+	return g.dir() == "internal/vfs" || g.dir() == "zonemap/internal/mapping"
+}
 
 // importNames maps the names under which a file sees its imports to their paths.
 func importNames(g *goFile) map[string]string {

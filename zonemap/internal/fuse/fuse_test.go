@@ -1,0 +1,141 @@
+package fuse_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"unsafe"
+
+	"github.com/FastFilter/xorfilter"
+
+	"github.com/kstonedb/kstone/zonemap/internal/fuse"
+)
+
+// build builds a table of random words under the first seed that will do.
+func build(t *testing.T, b *fuse.Builder, s fuse.Shape, words []uint64, planes int,
+	shardBits uint) ([]byte, uint64) {
+	t.Helper()
+	table := make([]byte, planes*s.Slots())
+	for seed := uint64(7); seed < 100; seed++ {
+		if err := b.Build(table, s, words, seed, shardBits); err == nil {
+			return table, seed
+		}
+	}
+	t.Fatalf("no seed for %d words", len(words))
+	return nil, 0
+}
+
+func randomWords(rnd *rand.Rand, n int) []uint64 {
+	words := make([]uint64, n)
+	for i := range words {
+		words[i] = rnd.Uint64()
+	}
+	return words
+}
+
+// TestLibraryReadsTables: what Build makes is a filter of the library, which finds every
+// word, repeated ones too, and lets as many absent ones pass as theory says.
+func TestLibraryReadsTables(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 1))
+	var b fuse.Builder
+	for _, n := range []int{1, 2, 3, 4, 5, 10, 100, 1000, 30_000, 400_000} {
+		words := randomWords(rnd, n)
+		if n >= 100 {
+			words = append(words, words[:n/2]...)
+			for range 100 {
+				words = append(words, words[0])
+			}
+		}
+		s := fuse.ShapeFor(len(words))
+		table, seed := build(t, &b, s, words, 1, 0)
+		segLen, segCount := s.Segments()
+		f := xorfilter.BinaryFuse[uint8]{Seed: seed, SegmentLength: segLen,
+			SegmentLengthMask: segLen - 1, SegmentCount: segCount,
+			SegmentCountLength: segLen * segCount, Fingerprints: table}
+		for _, w := range words {
+			if !f.Contains(w) {
+				t.Fatalf("%d words: %#x is denied", n, w)
+			}
+		}
+		if n < 1000 {
+			continue
+		}
+		const probes = 1 << 20
+		hits := 0
+		for range probes {
+			if f.Contains(rnd.Uint64()) {
+				hits++
+			}
+		}
+		// Four standard deviations are 6 % of the expected 4096.
+		if hits < 3700 || hits > 4500 {
+			t.Errorf("%d words: %d of %d absent ones pass", n, hits, probes)
+		}
+	}
+}
+
+// TestPositionsStayInside: no hash leads out of the table, in no shape.
+func TestPositionsStayInside(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(2, 2))
+	for n := 1; n < 100_000; n += 1 + n/7 {
+		s := fuse.ShapeFor(n)
+		for i := range 2000 {
+			h, spread := rnd.Uint64(), rnd.Uint64()
+			if i == 0 {
+				h, spread = ^uint64(0), ^uint64(0)
+			}
+			p0, p1, p2 := s.Positions(h, spread)
+			if int(max(p0, p1, p2)) >= s.Slots() {
+				t.Fatalf("%d keys: %d, %d, %d of %d slots", n, p0, p1, p2, s.Slots())
+			}
+		}
+	}
+}
+
+// TestBitsPerKey: what large filters take, and that numbers of keys a little apart share
+// a shape.
+func TestBitsPerKey(t *testing.T) {
+	for n, most := range map[int]float64{160_000: 9.5, 6_400_000: 9.02, 100_000_000: 9.02} {
+		s := fuse.ShapeFor(n)
+		if got := 8 * float64(s.Slots()) / float64(n); got > most {
+			t.Errorf("%d keys: %.3f bits a key, want %.2f", n, got, most)
+		}
+	}
+	if fuse.ShapeFor(6_400_000) != fuse.ShapeFor(6_398_000) {
+		t.Error("6.4 M keys and 2,000 fewer differ in shape")
+	}
+}
+
+// TestPrefetch: any address, and none.
+func TestPrefetch(t *testing.T) {
+	b := make([]byte, 64)
+	addrs := []unsafe.Pointer{unsafe.Pointer(&b[0]), nil, unsafe.Pointer(&b[63])}
+	for n := range len(addrs) + 1 {
+		fuse.Prefetch(&addrs[0], n)
+	}
+	fuse.Prefetch(&addrs[0], -1)
+}
+
+// BenchmarkBuild compares with the library in the same run; both reuse their builders.
+func BenchmarkBuild(b *testing.B) {
+	words := randomWords(rand.New(rand.NewPCG(3, 3)), 6_400_000)
+	b.Run("own", func(b *testing.B) {
+		var own fuse.Builder
+		s := fuse.ShapeFor(len(words))
+		table := make([]byte, s.Slots())
+		for seed := uint64(0); b.Loop(); seed++ {
+			if err := own.Build(table, s, words, seed, 0); err != nil {
+				b.Logf("seed %d: %v", seed, err)
+			}
+		}
+		b.ReportMetric(float64(b.Elapsed())/float64(b.N)/float64(len(words)), "ns/key")
+	})
+	b.Run("library", func(b *testing.B) {
+		var library xorfilter.BinaryFuseBuilder
+		for b.Loop() {
+			if _, err := xorfilter.BuildBinaryFuse[uint8](&library, words); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.ReportMetric(float64(b.Elapsed())/float64(b.N)/float64(len(words)), "ns/key")
+	})
+}

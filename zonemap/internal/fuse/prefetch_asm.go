@@ -1,0 +1,11 @@
+//go:build (amd64 || arm64) && !purego
+
+package fuse
+
+import "unsafe"
+
+// Prefetch asks the processor to bring the n cache lines that addrs points at. It never
+// faults, and addresses are not checked.
+//
+//go:noescape
+func Prefetch(addrs *unsafe.Pointer, n int)
