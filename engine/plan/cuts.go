@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -25,8 +26,13 @@ const (
 //
 //	x < 1.5 is x <= 1 and x = 1.5 is false, for an integer column
 //
+// A text stands for the time, UUID, address or prefix that it is the text of.
+//
 // Requires: v is not NULL.
 func place(f *keycodec.Field, v expr.Value) (floor expr.Value, p placement) {
+	if v.Kind() == expr.KindString {
+		v = fromText(f.Type, v)
+	}
 	switch f.Type {
 	case keycodec.TypeInt8, keycodec.TypeInt16, keycodec.TypeInt32, keycodec.TypeInt64:
 		return placeInt(v, math.MaxInt64>>(64-8*widthOf(f.Type)))
@@ -56,6 +62,23 @@ func place(f *keycodec.Field, v expr.Value) (floor expr.Value, p placement) {
 		return v, exactIf(v.Kind() == expr.KindIPPrefix)
 	}
 	return v, foreign
+}
+
+// fromText returns what a text means to columns whose values have no literals of their own,
+// and the text itself if it means nothing.
+func fromText(t keycodec.Type, v expr.Value) expr.Value {
+	c := schema.Column{Type: t}
+	switch t {
+	case keycodec.TypeTime:
+		c.Unit = keycodec.FullRange // so that nothing is cut off
+	case keycodec.TypeUUID, keycodec.TypeIP, keycodec.TypeIPPrefix:
+	default:
+		return v
+	}
+	if out, err := c.Convert(v); err == nil {
+		return out
+	}
+	return v
 }
 
 func exactIf(ok bool) placement {

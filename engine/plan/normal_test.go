@@ -70,7 +70,8 @@ func TestNormalForm(t *testing.T) {
 func TestNormalFormOfColumns(t *testing.T) {
 	fields := []keycodec.Field{{Name: "a", Type: keycodec.TypeInt8},
 		{Name: "b", Type: keycodec.TypeInt8, Nullable: true},
-		{Name: "c", Type: keycodec.TypeTime, Unit: keycodec.Second}}
+		{Name: "c", Type: keycodec.TypeTime, Unit: keycodec.Second},
+		{Name: "d", Type: keycodec.TypeIP}}
 	info := func(_, i int) (keycodec.Field, bool) { return fields[i], true }
 	float := func(i int, op expr.Op, f float64) expr.Expr {
 		return expr.Cmp{Op: op, L: col(i), R: expr.Const{Value: expr.Float(f)}}
@@ -92,10 +93,25 @@ func TestNormalFormOfColumns(t *testing.T) {
 		{expr.IsNull{X: col(1)}, "b IS NULL"},
 		{expr.Cmp{Op: expr.Lt, L: col(2), R: expr.Const{Value: expr.UnixTime(1, 5)}},
 			"c <= TIMESTAMP '1970-01-01T00:00:01Z'"},
+		{expr.Cmp{Op: expr.Gt, L: col(2), R: text("1970-01-01T00:00:01.5Z")},
+			"c > TIMESTAMP '1970-01-01T00:00:01Z'"},
+		{expr.Cmp{Op: expr.Eq, L: col(2), R: text("no time")}, "c = 'no time'"},
+		{expr.Cmp{Op: expr.Eq, L: col(3), R: text("10.0.0.1")}, "d = '10.0.0.1'"},
 	} {
 		if got := plan.NormaliseFor(c.pred, info, nil).String(); got != c.want {
 			t.Errorf("%s\ngot  %s\nwant %s", c.pred, got, c.want)
 		}
+	}
+}
+
+// TestTextsOfTimes: a text is the value that it is the text of, for spans as well.
+func TestTextsOfTimes(t *testing.T) {
+	key := ints(1)
+	key.Fields[0].Type, key.Fields[0].Unit = keycodec.TypeTime, keycodec.Second
+	got, s := conditions(key, expr.Cmp{Op: expr.Lt, L: col(0),
+		R: text("1970-01-01T00:00:01.5Z")}, 0)
+	if len(got) != 1 || got[0] != "a < TIMESTAMP '1970-01-01T00:00:02Z'" || !s.Exact {
+		t.Errorf("got %q", got)
 	}
 }
 
