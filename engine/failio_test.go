@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/internal/vfs"
 )
@@ -18,7 +20,8 @@ import (
 type failPlan struct {
 	failure
 	count atomic.Int64
-	at    int64 // the operation to fail, from 1; 0 fails none
+	at    int64                 // the operation to fail, from 1; 0 fails none
+	match func(vfs.OpKind) bool // which operations count; nil means all
 }
 
 type failure struct {
@@ -28,6 +31,9 @@ type failure struct {
 }
 
 func (p *failPlan) hook(op vfs.Op) error {
+	if p.match != nil && !p.match(op.Kind) {
+		return nil
+	}
 	n := p.count.Add(1)
 	if p.at == 0 || n < p.at || (n > p.at && !p.forever) {
 		return nil
@@ -109,6 +115,7 @@ func failStep(t *testing.T, db *engine.DB, w witness, n int) {
 		k := pksk(fmt.Sprintf("p%d", i), "s")
 		w.note(k, value, db.Put(k, []byte(value), nil))
 	}
+	final := errors.Is(db.Put(pk("probe"), nil, nil), engine.ErrReadOnly)
 	b := engine.NewBatch()
 	keys := []engine.Key{pk("b1"), pk("b2"), pk("b3")}
 	for _, k := range keys {
@@ -132,6 +139,9 @@ func failStep(t *testing.T, db *engine.DB, w witness, n int) {
 		_ = db.Checkpoint(ctx, fmt.Sprintf("copy%d", n))
 	}
 	w.checkReads(t, db)
+	if final && !errors.Is(db.Put(pk("probe"), nil, nil), engine.ErrReadOnly) {
+		t.Errorf("step %d: a failure that was final is not any more", n)
+	}
 }
 
 // checkReads checks reads while faults may still come: a value is right or there is an
@@ -158,6 +168,7 @@ func (w witness) checkReads(t *testing.T, db *engine.DB) {
 // runs once to count its I/O operations, then again and again with the n-th failing, for
 // n spread over all of them and each kind of failure.
 func TestFailingIOLosesNothing(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	count := &failPlan{}
 	failScript(t, vfs.NewFault(vfs.NewMem(), count.hook), witness{})
 	total := count.count.Load()
@@ -167,6 +178,27 @@ func TestFailingIOLosesNothing(t *testing.T) {
 	}
 	if env, err := strconv.Atoi(os.Getenv("KSTONE_FAIL_STEP")); err == nil && env > 0 {
 		step = int64(env)
+	}
+	run := func(t *testing.T, total, step int64, p *failPlan) {
+		runs := 0
+		for at := int64(1); at <= total+10; at += step {
+			failRun(t, &failPlan{at: at, failure: p.failure, match: p.match})
+			runs++
+		}
+		t.Logf("%d runs over %d operations", runs, total)
+	}
+	// Of each kind a few at least, spread over all of them.
+	for _, kind := range []vfs.OpKind{vfs.OpSync, vfs.OpSyncDir, vfs.OpRename, vfs.OpRemove,
+		vfs.OpCreate, vfs.OpAllocate, vfs.OpTruncate, vfs.OpClose, vfs.OpLink, vfs.OpList} {
+		match := func(k vfs.OpKind) bool { return k == kind }
+		for _, err := range []error{syscall.EIO, vfs.ErrNoSpace} {
+			t.Run(fmt.Sprintf("%v, %v", kind, err), func(t *testing.T) {
+				count := &failPlan{match: match}
+				failScript(t, vfs.NewFault(vfs.NewMem(), count.hook), witness{})
+				n := count.count.Load()
+				run(t, n, min(step, n/5+1), &failPlan{failure: failure{err: err}, match: match})
+			})
+		}
 	}
 	kinds := map[string]failure{
 		"EIO once":      {err: syscall.EIO},
@@ -179,13 +211,7 @@ func TestFailingIOLosesNothing(t *testing.T) {
 	}
 	for name, kind := range kinds {
 		t.Run(name, func(t *testing.T) {
-			runs := 0
-			for at := int64(1); at <= total+10; at += step {
-				p := &failPlan{at: at, failure: kind}
-				failRun(t, p)
-				runs++
-			}
-			t.Logf("%d runs over %d operations", runs, total)
+			run(t, total, step, &failPlan{failure: kind})
 		})
 	}
 }
@@ -195,6 +221,9 @@ func failRun(t *testing.T, p *failPlan) {
 	what := fmt.Sprintf("operation %d", p.at)
 	within(t, time.Minute, what, func() {
 		failScript(t, vfs.NewFault(mem, p.hook), w)
+		if n := mem.OpenFiles(); n != 0 {
+			t.Fatalf("%s: %d files are still open", what, n)
+		}
 		db, err := engine.OpenFS(mem, "db", nil)
 		if err != nil {
 			t.Fatalf("%s: open on the healthy disk: %v", what, err)

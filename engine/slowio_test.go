@@ -1,0 +1,132 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/vfs"
+)
+
+// changes reports whether an operation changes the disk: readers never need one.
+func changes(k vfs.OpKind) bool {
+	switch k {
+	case vfs.OpOpen, vfs.OpReadAt, vfs.OpStat, vfs.OpList, vfs.OpClose:
+		return false
+	}
+	return true
+}
+
+// Goal: an operation on the disk that takes for ever holds up nobody who reads, and when it
+// ends at last nothing is lost or wrong. Method: the script of the failing I/O, with its n-th
+// operation that changes something waiting until everything has been read.
+func TestSlowIOBlocksNoReader(t *testing.T) {
+	count := &failPlan{match: changes}
+	failScript(t, vfs.NewFault(vfs.NewMem(), count.hook), witness{})
+	total := count.count.Load()
+	step := max(1, total/60)
+	if testing.Short() || raceEnabled {
+		step = max(1, total/15)
+	}
+	read := 0
+	for at := int64(1); at <= total; at += step {
+		if slowRun(t, at) {
+			read++
+		}
+	}
+	t.Logf("read beside %d of %d operations", read, total)
+	if read == 0 {
+		t.Error("nothing was read while an operation waited")
+	}
+}
+
+// slowRun reports whether a database was open while operation at waited.
+func slowRun(t *testing.T, at int64) (read bool) {
+	t.Helper()
+	what := fmt.Sprintf("operation %d waits", at)
+	var n atomic.Int64
+	waits, release := make(chan vfs.Op, 1), make(chan struct{})
+	mem := vfs.NewMem()
+	fsys := vfs.NewFault(mem, func(op vfs.Op) error {
+		if changes(op.Kind) && n.Add(1) == at {
+			waits <- op
+			<-release
+		}
+		return nil
+	})
+	var open atomic.Pointer[engine.DB]
+	w, done := witness{}, make(chan struct{})
+	go func() {
+		defer close(done)
+		slowScript(t, fsys, w, &open)
+	}()
+	select {
+	case op := <-waits:
+		what += fmt.Sprintf(" (%v of %s)", op.Kind, op.Name)
+		if db := open.Load(); db != nil {
+			read = true
+			within(t, 20*time.Second, "a reader while "+what, func() { readAll(t, db) })
+		}
+	case <-done:
+	}
+	close(release)
+	within(t, time.Minute, "the script after "+what, func() { <-done })
+	if files := mem.OpenFiles(); files != 0 {
+		t.Fatalf("%s: %d files are still open", what, files)
+	}
+	db := openOn(t, mem, engine.Options{})
+	w.check(t, what, db)
+	ok(t, second(db.Verify(ctx, nil)))
+	mustClose(t, db)
+	return read
+}
+
+// slowScript is failScript without failures.
+func slowScript(t *testing.T, fsys vfs.FS, w witness, open *atomic.Pointer[engine.DB]) {
+	o := engine.Options{
+		Durability: engine.Sync, MemtableBytes: 1 << 20, LogBytes: 8 << 20, MaxRuns: 2,
+		CacheBytes: 1, CompactionWorkers: 1,
+	}
+	for round := range 2 {
+		db, err := engine.OpenFS(fsys, "db", &o)
+		if err != nil {
+			t.Errorf("open: %v", err)
+			return
+		}
+		open.Store(db)
+		for step := range 6 {
+			failStep(t, db, w, round*10+step)
+		}
+		if err := db.Close(); err != nil && !errors.Is(err, engine.ErrLeaked) { // the reader's
+			t.Errorf("close: %v", err)
+		}
+		open.Store(nil)
+	}
+}
+
+func readAll(t *testing.T, db *engine.DB) {
+	fine := func(err error) {
+		if err != nil && !errors.Is(err, engine.ErrNotFound) && !errors.Is(err, engine.ErrClosed) {
+			t.Error(err)
+		}
+	}
+	for _, p := range []string{"p0", "p1", "p2", "p3", "b1", "b2", "none"} {
+		fine(second(db.Get(pksk(p, "s"))))
+		fine(second(db.Count(ctx, engine.Query{PK: []byte(p)})))
+	}
+	for _, err := range db.Scan(ctx, engine.Scan{}) {
+		fine(err)
+		if err != nil {
+			break
+		}
+	}
+	s, err := db.Snapshot()
+	fine(err)
+	if err == nil {
+		fine(second(s.Get(pk("b1"))))
+		s.Close()
+	}
+}
