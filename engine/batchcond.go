@@ -167,7 +167,10 @@ func (db *DB) checkManyConds(b *Batch) error {
 	defer putLookups(l)
 	for i := range b.conds.list {
 		c := &b.conds.list[i]
-		l.addOrdered(c.stripe, b.keys[c.key:c.keyEnd])
+		l.given = append(l.given, keyOf(b.keys[c.key:c.keyEnd]))
+	}
+	if err := l.set(l.given); err != nil {
+		return err
 	}
 	now := db.nowMs()
 	var failed *ConditionError

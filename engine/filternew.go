@@ -52,7 +52,7 @@ func (s *DedupStats) add(l *lookups) {
 // what the filters let through is looked up, each block once. A read that fails is an
 // error: no key is called new without knowing.
 //
-// It takes some 24 bytes of memory a key besides the keys themselves; dst aside, they are
+// It takes some 18 bytes of memory a key besides the keys themselves; dst aside, they are
 // reused. What is new now need not be so a moment later: InsertNew stores what is new in
 // the same step.
 func (db *DB) FilterNew(
@@ -76,7 +76,7 @@ func (db *DB) filterNew(
 ) ([]bool, DedupStats, error) {
 	l := getLookups()
 	defer putLookups(l)
-	if err := l.addAll(keys); err != nil {
+	if err := l.set(keys); err != nil {
 		return dst, DedupStats{}, err
 	}
 	l.batch.FiltersOnly = o != nil && o.Approximate
@@ -87,7 +87,7 @@ func (db *DB) filterNew(
 		l.markRepeats(ls)
 		for i := range ls {
 			f := &ls[i]
-			repeat := l.added[f.Index].repeat
+			repeat := l.repeats[f.Index]
 			isNew := !repeat && !f.Live(now)
 			dst[f.Index] = isNew
 			stats.Repeated += count(repeat)
@@ -109,9 +109,10 @@ func count(b bool) int64 {
 	return 0
 }
 
-// markRepeats marks the keys that equal one with a lower number. Requires: equal keys are
+// markRepeats notes in l.repeats which keys equal one with a lower number. Requires: equal keys are
 // in one group, in order of their numbers.
 func (l *lookups) markRepeats(ls []base.Lookup) {
+	l.repeats = sized(l.repeats, len(l.ids))
 	size := 1 << bits.Len(uint(2*len(ls)))
 	l.seen = slices.Grow(l.seen[:0], size)[:size]
 	clear(l.seen)
@@ -126,7 +127,7 @@ func (l *lookups) markRepeats(ls []base.Lookup) {
 			}
 			at = (at + 1) & mask
 		}
-		l.added[f.Index].repeat = l.seen[at] != 0
+		l.repeats[f.Index] = l.seen[at] != 0
 		if l.seen[at] == 0 {
 			l.seen[at] = uint32(i + 1)
 		}

@@ -76,12 +76,10 @@ func (in *insertion) prepare(o *WriteOptions) (Durability, error) {
 		if total += int64(len(it.Key.PK) + len(it.Key.SK) + len(it.Value)); total > MaxBatchBytes {
 			return d, tooLarge("items", total, MaxBatchBytes)
 		}
-		if err := in.l.add(it.Key); err != nil {
-			return d, err
-		}
+		in.l.given = append(in.l.given, it.Key)
 	}
 	in.stats.Keys = int64(len(in.items))
-	return d, nil
+	return d, in.l.set(in.l.given)
 }
 
 func (in *insertion) run(ctx context.Context, d Durability) error {
@@ -107,8 +105,8 @@ func (in *insertion) run(ctx context.Context, d Durability) error {
 		return err
 	}
 	g := &guard{check: in.recheck}
-	for i := range in.l.added {
-		g.stripes.add(in.l.added[i].stripe)
+	for _, id := range in.l.ids {
+		g.stripes.add(id)
 	}
 	return db.commit(ctx, in.b, d, g)
 }
@@ -119,7 +117,7 @@ func (in *insertion) take(f *base.Lookup, nowMs int64) (changed bool) {
 	if live && f.Kind == base.KindPutTTL {
 		in.expiry = min(in.expiry, f.Expiry)
 	}
-	isNew := !live && !in.l.added[f.Index].repeat
+	isNew := !live && !in.l.repeats[f.Index]
 	changed = isNew != in.isNew[f.Index]
 	in.isNew[f.Index] = isNew
 	return changed
@@ -130,7 +128,7 @@ func (in *insertion) fill() error {
 	in.b.Reset()
 	in.stats.New, in.stats.Repeated = 0, 0
 	for i := range in.items {
-		in.stats.Repeated += count(in.l.added[i].repeat)
+		in.stats.Repeated += count(in.l.repeats[i])
 		if !in.isNew[i] {
 			continue
 		}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"sync"
@@ -18,22 +19,25 @@ import (
 // about them stays in the processor's cache, and so many that each piece of a file that is
 // touched serves several of them.
 type lookups struct {
-	keys  []byte // ordered forms, back to back in the order they were added
-	added []addedKey
-	order []uint32 // numbers of the keys, by stripe, ascending within one
+	ids   []uint8 // stripes of the keys, by number
+	keys  []byte  // ordered forms, back to back, by stripe
+	slots []slot  // where they are, by stripe, with ascending numbers in each
 	start [base.NumStripes + 1]uint32
+
 	list  []base.Lookup // those under way
 	most  int           // the longest that list was
 	batch stripe.Batch
 	node  snapNode
-	seen  []uint32 // hash table of markRepeats
+
+	given   []Key    // for callers who have to make the keys they add
+	repeats []bool   // see markRepeats, by number
+	seen    []uint32 // hash table of markRepeats
 }
 
-// addedKey is a key that was added.
-type addedKey struct {
-	end    int // of its ordered form in keys
-	stripe uint8
-	repeat bool // an equal key was added before; set by markRepeats
+// slot is the place of a key: from the end of the one before.
+type slot struct {
+	end    int
+	number uint32
 }
 
 var lookupsPool = sync.Pool{New: func() any { return new(lookups) }}
@@ -42,81 +46,66 @@ const (
 	// lookupsAtOnce is how many keys are looked up together, at least if there are so
 	// many; at most a stripe's more.
 	lookupsAtOnce = 2048
-	// maxPooledLookups keeps giant groups out of the pool.
-	maxPooledLookups = 64 << 10
+	// What is larger than these is not kept in the pool.
+	maxPooledKeys     = 256 << 10
+	maxPooledKeyBytes = 8 << 20
+	maxPooledLookups  = 8 * lookupsAtOnce
 )
 
 func getLookups() *lookups { return lookupsPool.Get().(*lookups) }
 
 // putLookups gives l back. It must not keep the values alive that were found.
 func putLookups(l *lookups) {
-	if cap(l.keys) > maxPooledBytes || cap(l.added) > maxPooledLookups ||
+	if cap(l.keys) > maxPooledKeyBytes || cap(l.ids) > maxPooledKeys ||
 		cap(l.list) > maxPooledLookups {
 		return
 	}
 	clear(l.list[:l.most])
-	l.keys, l.added, l.list, l.most = l.keys[:0], l.added[:0], l.list[:0], 0
+	clear(l.given)
+	l.list, l.most, l.given = l.list[:0], 0, l.given[:0]
 	l.batch.Stats, l.batch.MemtableHits, l.batch.FiltersOnly = stripe.BatchStats{}, 0, false
 	lookupsPool.Put(l)
 }
 
-// add adds a key; its number is the count of those before.
-func (l *lookups) add(key Key) error {
-	if err := key.Validate(); err != nil {
-		return keyError(err, key)
-	}
-	l.keys = keycodec.AppendOrdered(l.keys, key)
-	l.added = append(l.added, addedKey{end: len(l.keys), stripe: keycodec.Stripe(key.PK)})
-	return nil
-}
-
-// addAll adds keys to an empty group.
-func (l *lookups) addAll(keys []Key) error {
-	for i := range keys {
-		if err := l.add(keys[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// addOrdered adds a key in ordered form.
-func (l *lookups) addOrdered(id uint8, key []byte) {
-	l.keys = append(l.keys, key...)
-	l.added = append(l.added, addedKey{end: len(l.keys), stripe: id})
-}
-
-// key returns the ordered form of a key.
-func (l *lookups) key(i uint32) []byte {
-	from := 0
-	if i > 0 {
-		from = l.added[i-1].end
-	}
-	end := l.added[i].end
-	return l.keys[from:end:end]
-}
-
-// group puts the keys in order of their stripes.
-func (l *lookups) group() {
+// set takes keys; their numbers are their indexes. It copies them to where those of their
+// stripe are: from then on all memory is read in order.
+func (l *lookups) set(keys []Key) error {
+	l.ids = slices.Grow(l.ids[:0], len(keys))[:len(keys)]
+	l.slots = slices.Grow(l.slots[:0], len(keys))[:len(keys)]
 	l.start = [base.NumStripes + 1]uint32{}
-	for i := range l.added {
-		l.start[l.added[i].stripe]++
+	var at [base.NumStripes]int // where the next key of a stripe goes
+	for i := range keys {
+		if err := keys[i].Validate(); err != nil {
+			return keyError(err, keys[i])
+		}
+		id := keycodec.Stripe(keys[i].PK)
+		l.ids[i] = id
+		l.start[int(id)+1]++
+		at[id] += orderedLen(keys[i])
 	}
-	sum := uint32(0)
-	for i := range l.start {
-		n := l.start[i]
-		l.start[i] = sum
-		sum += n
+	total := 0
+	var next [base.NumStripes]uint32
+	for id := range next {
+		total, at[id] = total+at[id], total
+		l.start[id+1] += l.start[id]
+		next[id] = l.start[id]
 	}
-	l.order = slices.Grow(l.order[:0], len(l.added))[:len(l.added)]
-	for i := range l.added {
-		at := &l.start[l.added[i].stripe]
-		l.order[*at] = uint32(i)
-		*at++
+	l.keys = slices.Grow(l.keys[:0], total)[:total]
+	for i := range keys {
+		id := l.ids[i]
+		at[id] += len(keycodec.AppendOrdered(l.keys[at[id]:at[id]], keys[i]))
+		l.slots[next[id]] = slot{at[id], uint32(i)}
+		next[id]++
 	}
-	copy(l.start[1:], l.start[:]) // each had moved to its end
-	l.start[0] = 0
+	return nil
 }
+
+// orderedLen returns the length of the ordered form of a key.
+func orderedLen(k Key) int {
+	return len(k.PK) + bytes.Count(k.PK, zeroByte) + 2 + len(k.SK)
+}
+
+var zeroByte = []byte{0}
 
 // run looks all keys up at snap, and calls each for groups of them that are done: the
 // keys of one stripe or of several, in order of their numbers within a stripe.
@@ -126,7 +115,6 @@ func (l *lookups) group() {
 func (l *lookups) run(
 	ctx context.Context, db *DB, snap base.SeqNum, each func(ls []base.Lookup),
 ) error {
-	l.group()
 	for lo := 0; lo < base.NumStripes; {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
@@ -150,9 +138,14 @@ func (l *lookups) runStripes(db *DB, lo, hi int, snap base.SeqNum) error {
 	n := int(l.start[hi] - first)
 	l.list = slices.Grow(l.list[:0], n)[:n]
 	l.most = max(l.most, n)
-	for i, number := range l.order[first:l.start[hi]] {
-		key := l.key(number)
-		l.list[i] = base.Lookup{Key: key, Hash: base.Hash(key, seed), Index: number}
+	at := 0
+	if first > 0 {
+		at = l.slots[first-1].end
+	}
+	for i, p := range l.slots[first:l.start[hi]] {
+		key := l.keys[at:p.end:p.end]
+		at = p.end
+		l.list[i] = base.Lookup{Key: key, Hash: base.Hash(key, seed), Index: p.number}
 	}
 	for id := lo; id < hi; id++ {
 		if from, to := l.start[id], l.start[id+1]; from < to {
@@ -169,7 +162,7 @@ func (l *lookups) read(
 	if db.closed.Load() {
 		return ErrClosed
 	}
-	db.metrics.gets.Add(uint64(len(l.added)))
+	db.metrics.gets.Add(uint64(len(l.ids)))
 	if node != nil {
 		return l.run(ctx, db, node.seq, each)
 	}

@@ -128,7 +128,7 @@ func (db *DB) multiGet(ctx context.Context, keys []Key, r *Results, node *snapNo
 	r.Release()
 	l := getLookups()
 	defer putLookups(l)
-	if err := l.addAll(keys); err != nil {
+	if err := l.set(keys); err != nil {
 		return err
 	}
 	r.prepare(keys)
@@ -145,7 +145,7 @@ func (db *DB) multiHas(
 ) ([]bool, error) {
 	l := getLookups()
 	defer putLookups(l)
-	if err := l.addAll(keys); err != nil {
+	if err := l.set(keys); err != nil {
 		return dst, err
 	}
 	dst = sized(dst, len(keys))
@@ -174,7 +174,7 @@ func (tx *Tx) MultiGet(ctx context.Context, keys []Key, r *Results) error {
 	r.Release()
 	l := getLookups()
 	defer putLookups(l)
-	if err := l.addAll(keys); err != nil {
+	if err := l.set(keys); err != nil {
 		return err
 	}
 	r.prepare(keys)
@@ -190,7 +190,7 @@ func (tx *Tx) MultiGet(ctx context.Context, keys []Key, r *Results) error {
 func (tx *Tx) MultiHas(ctx context.Context, keys []Key, dst []bool) ([]bool, error) {
 	l := getLookups()
 	defer putLookups(l)
-	if err := l.addAll(keys); err != nil {
+	if err := l.set(keys); err != nil {
 		return dst, err
 	}
 	dst = sized(dst, len(keys))
@@ -208,7 +208,7 @@ func (tx *Tx) read(ctx context.Context, l *lookups, each func(ls []base.Lookup))
 	return l.read(ctx, tx.db, &tx.node, func(ls []base.Lookup) {
 		for i := range ls {
 			f := &ls[i]
-			id := l.added[f.Index].stripe
+			id := l.ids[f.Index]
 			if t := tx.overlay[id]; t != nil && written(t, f) || tx.readOnly {
 				continue
 			}
