@@ -12,7 +12,9 @@ import (
 type built struct {
 	all, key ColumnSet
 	pk, sk   []keyField
-	layouts  []*Layout // by their versions, ascending; the last one is that of new rows
+	// The columns that can be read back from the parts of the key.
+	coveredPK, coveredSK *ColumnSet
+	layouts              []*Layout // by their versions, ascending; new rows have the last one
 }
 
 // builtIndex is what follows from the definition of an index.
@@ -44,6 +46,7 @@ func (t *Table) build() error {
 		b.sk = append(b.sk, newKeyField(t, k, false))
 		b.key.Add(k.Ordinal)
 	}
+	b.coveredPK, b.coveredSK = covered(b.pk), covered(b.sk)
 	b.layouts = t.buildLayouts(b.key)
 	t.built = b
 	for _, x := range t.Indexes {
@@ -52,6 +55,16 @@ func (t *Table) build() error {
 		}
 	}
 	return nil
+}
+
+func covered(fields []keyField) *ColumnSet {
+	s := &ColumnSet{}
+	for i := range fields {
+		if fields[i].readable {
+			s.Add(fields[i].ordinal)
+		}
+	}
+	return s
 }
 
 // buildLayouts makes the layouts of all versions of rows. A version begins where a column
@@ -88,12 +101,12 @@ func (t *Table) buildIndex(x *Index) error {
 			b.each = i
 		}
 		b.fields = append(b.fields, f)
-		if f.covers() {
+		if f.readable {
 			b.covers.Add(k.Ordinal)
 		}
 	}
 	for _, f := range slices.Concat(t.built.pk, t.built.sk) {
-		if f.covers() {
+		if f.readable {
 			b.covers.Add(f.ordinal)
 		}
 	}

@@ -44,6 +44,15 @@ func (s ColumnSet) Without(other ColumnSet) ColumnSet {
 // Within reports whether all columns are in the other set.
 func (s ColumnSet) Within(other ColumnSet) bool { return s.Without(other) == ColumnSet{} }
 
+// meets reports whether the sets have a column in common.
+func (s *ColumnSet) meets(other *ColumnSet) bool {
+	common := uint64(0)
+	for i := range s.words {
+		common |= s.words[i] & other.words[i]
+	}
+	return common != 0
+}
+
 // Empty reports whether no column is in the set.
 func (s ColumnSet) Empty() bool { return s == ColumnSet{} }
 

@@ -175,14 +175,25 @@ func (c *Column) parse(v expr.Value) (expr.Value, error) {
 // maxSecond is the last second that a time.Time can hold.
 const maxSecond = math.MaxInt64 - 62135596800
 
-var ticksPerSecond = [...]int64{keycodec.Second: 1, keycodec.Millisecond: 1e3,
-	keycodec.Microsecond: 1e6, keycodec.Nanosecond: 1e9}
-
 // ticksOf counts a time in a unit that is not FullRange, rounded down.
 func ticksOf(v expr.Value, unit keycodec.Unit) (ticks int64, ok bool) {
 	seconds, nanos, _ := v.AsUnixTime()
-	per := ticksPerSecond[unit]
-	fraction := int64(nanos) / (1e9 / per)
+	// Constants, as dividing by them is multiplying.
+	var fraction, per int64
+	switch unit {
+	case keycodec.Millisecond:
+		fraction, per = int64(nanos/1e6), 1e3
+	case keycodec.Microsecond:
+		fraction, per = int64(nanos/1e3), 1e6
+	case keycodec.Nanosecond:
+		fraction, per = int64(nanos), 1e9
+	default:
+		return seconds, true
+	}
+	const far = 1 << 33 // 1e9 times this is in range
+	if seconds > -far && seconds < far {
+		return seconds*per + fraction, true
+	}
 	if seconds < 0 && fraction > 0 { // the product alone may be out of range
 		seconds, fraction = seconds+1, fraction-per
 	}
@@ -192,12 +203,21 @@ func ticksOf(v expr.Value, unit keycodec.Unit) (ticks int64, ok bool) {
 }
 
 func timeOf(ticks int64, unit keycodec.Unit) expr.Value {
-	per := ticksPerSecond[unit]
-	seconds, fraction := ticks/per, ticks%per
-	if fraction < 0 {
+	var seconds, fraction, per, nanos int64
+	switch unit {
+	case keycodec.Millisecond:
+		seconds, per, nanos = ticks/1e3, 1e3, 1e6
+	case keycodec.Microsecond:
+		seconds, per, nanos = ticks/1e6, 1e6, 1e3
+	case keycodec.Nanosecond:
+		seconds, per, nanos = ticks/1e9, 1e9, 1
+	default:
+		return expr.UnixTime(ticks, 0)
+	}
+	if fraction = ticks - seconds*per; fraction < 0 {
 		seconds, fraction = seconds-1, fraction+per
 	}
-	return expr.UnixTime(seconds, uint32(fraction*(1e9/per)))
+	return expr.UnixTime(seconds, uint32(fraction*nanos))
 }
 
 // Bound is for comparing the column, or an element of it if it is a list, with any value.

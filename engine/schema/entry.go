@@ -208,7 +208,7 @@ func (x *Index) decodeOwn(dst []expr.Value, sk []byte, want *ColumnSet) (rest []
 		if unique && f.Nullable && len(rest) > 0 && f.isNull(rest[0]) {
 			unique = false
 		}
-		if f.covers() && want.Has(f.ordinal) {
+		if f.readable && want.Has(f.ordinal) {
 			dst[f.ordinal], rest, err = f.decode(rest)
 		} else {
 			rest, err = f.skip(rest)

@@ -41,22 +41,30 @@ type keyField struct {
 	ordinal int
 	width   int // bytes of a value without marker, 0 if they vary
 	each    bool
+	plain   bool // neither nullable nor descending
+	// readable says that the value of the column can be read back from the field: folded
+	// texts and elements of lists do not give it.
+	readable bool
 }
 
 func newKeyField(t *Table, k KeyColumn, each bool) keyField {
-	c := &t.Columns[k.Ordinal]
-	return keyField{c.Field(k), c, k.Ordinal, typeWidth(c.Type, c.Unit), each}
+	f := t.Columns[k.Ordinal].keyField(k)
+	f.ordinal, f.each = k.Ordinal, each
+	f.readable = !each && f.Collation == keycodec.CollateBytes
+	return f
 }
 
-// covers reports whether the value of the column can be read back from the field: folded
-// texts and elements of lists do not give it.
-func (f *keyField) covers() bool { return !f.each && f.Collation == keycodec.CollateBytes }
+func (c *Column) keyField(k KeyColumn) keyField {
+	f := keyField{Field: c.Field(k), column: c, width: typeWidth(c.Type, c.Unit)}
+	f.plain = !f.Nullable && !f.Desc
+	return f
+}
 
 // AppendField appends the ordered encoding of a value of the column, or of one element of
 // it if it is a list, as part of a key: what keycodec.Field.Append writes. The value may
 // be any that Convert takes. On error dst is returned as it was.
 func (c *Column) AppendField(dst []byte, k KeyColumn, v expr.Value) ([]byte, error) {
-	f := keyField{Field: c.Field(k), column: c, width: typeWidth(c.Type, c.Unit)}
+	f := c.keyField(k)
 	return f.append(dst, v)
 }
 
@@ -65,7 +73,7 @@ func (c *Column) AppendField(dst []byte, k KeyColumn, v expr.Value) ([]byte, err
 //
 // Ownership: v may share the bytes of b.
 func (c *Column) DecodeField(b []byte, k KeyColumn) (v expr.Value, rest []byte, err error) {
-	f := keyField{Field: c.Field(k), column: c, width: typeWidth(c.Type, c.Unit)}
+	f := c.keyField(k)
 	return f.decode(b)
 }
 
@@ -110,6 +118,16 @@ func (f *keyField) appendValue(dst []byte, v expr.Value) ([]byte, error) {
 	case keycodec.TypeUint64:
 		if u, ok := v.AsUint(); ok {
 			return keycodec.AppendUint64(dst, u), nil
+		}
+	case keycodec.TypeUUID:
+		if u, ok := v.AsUUID(); ok {
+			return keycodec.AppendUUID(dst, u), nil
+		}
+	case keycodec.TypeTime:
+		if f.Unit > keycodec.Second && f.Unit < keycodec.FullRange && v.Kind() == expr.KindTime {
+			if ticks, ok := ticksOf(v, f.Unit); ok {
+				return keycodec.AppendInt64(dst, ticks), nil
+			}
 		}
 	}
 	v, err := f.column.convert(v)
@@ -178,15 +196,25 @@ func appendBig(dst []byte, u uint64, width int) []byte {
 
 // skip returns what follows the field.
 func (f *keyField) skip(b []byte) ([]byte, error) {
-	if f.width > 0 && !f.Nullable && len(b) >= f.width {
+	if f.plain && f.width > 0 && len(b) >= f.width {
 		return b[f.width:], nil
+	}
+	if f.plain && f.isText() {
+		// Without zero bytes the first of them begins the terminator.
+		if i := bytes.IndexByte(b, 0); i >= 0 && i+1 < len(b) && b[i+1] == 0 {
+			return b[i+2:], nil
+		}
 	}
 	return f.Skip(b)
 }
 
+func (f *keyField) isText() bool {
+	return f.Type == keycodec.TypeString || f.Type == keycodec.TypeBytes
+}
+
 // decode reads the value of the field.
 func (f *keyField) decode(b []byte) (v expr.Value, rest []byte, err error) {
-	if !f.Nullable && !f.Desc {
+	if f.plain {
 		return f.decodeValue(b)
 	}
 	if rest, err = f.Skip(b); err != nil {

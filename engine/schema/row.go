@@ -218,7 +218,8 @@ func (t *Table) fillIn(dst []expr.Value, l *Layout, want *ColumnSet) {
 }
 
 // DecodeKey is Decode of the columns that the key holds. Collated texts, of which the key
-// has the folded form only, are left out.
+// has the folded form only, are left out. A part of the key that has no wanted column is not
+// looked at.
 func (t *Table) DecodeKey(dst []expr.Value, key keycodec.Key, want *ColumnSet) error {
 	if want == nil {
 		want = &t.built.all
@@ -227,14 +228,19 @@ func (t *Table) DecodeKey(dst []expr.Value, key keycodec.Key, want *ColumnSet) e
 		binary.BigEndian.Uint32(key.PK[1:]) != t.ID {
 		return damaged("row key", 0, "the mark of the table", "other bytes")
 	}
-	rest, err := decodeFields(dst, t.built.pk, key.PK[rowHead:], want)
-	if err == nil && len(rest) > 0 {
-		err = damaged("row key", len(key.PK)-len(rest), "the end", "more bytes")
+	if want.meets(t.built.coveredPK) {
+		rest, err := decodeFields(dst, t.built.pk, key.PK[rowHead:], want)
+		if err == nil && len(rest) > 0 {
+			err = damaged("row key", len(key.PK)-len(rest), "the end", "more bytes")
+		}
+		if err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return err
+	if !want.meets(t.built.coveredSK) {
+		return nil
 	}
-	rest, err = decodeFields(dst, t.built.sk, key.SK, want)
+	rest, err := decodeFields(dst, t.built.sk, key.SK, want)
 	if err == nil && len(rest) > 0 {
 		err = damaged("row key", len(key.SK)-len(rest), "the end", "more bytes")
 	}
@@ -246,9 +252,13 @@ func decodeFields(dst []expr.Value, fields []keyField, b []byte, want *ColumnSet
 	rest []byte, err error) {
 	for i := range fields {
 		f := &fields[i]
-		if !want.Has(f.ordinal) || !f.covers() {
+		switch {
+		case !f.readable || !want.Has(f.ordinal):
 			b, err = f.skip(b)
-		} else {
+		case f.plain && f.width > 0 && len(b) >= f.width:
+			dst[f.ordinal], err = f.decodeFixed(b[:f.width])
+			b = b[f.width:]
+		default:
 			dst[f.ordinal], b, err = f.decode(b)
 		}
 		if err != nil {

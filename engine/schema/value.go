@@ -29,11 +29,21 @@ func (w *Writer) put(s *Slot, v expr.Value) error {
 			return nil
 		}
 	case keycodec.TypeTime:
-		if s.Unit != keycodec.FullRange && v.Kind() == expr.KindTime {
-			if ticks, ok := ticksOf(v, s.Unit); ok && s.Unit != keycodec.Second {
+		if s.Unit > keycodec.Second && s.Unit < keycodec.FullRange && v.Kind() == expr.KindTime {
+			if ticks, ok := ticksOf(v, s.Unit); ok {
 				binary.LittleEndian.PutUint64(b, uint64(ticks))
 				return nil
 			}
+		}
+	case keycodec.TypeFixed:
+		if coefficient, ok := v.AsScaled(c.Scale); ok {
+			binary.LittleEndian.PutUint64(b, uint64(coefficient))
+			return nil
+		}
+	case keycodec.TypeUUID:
+		if u, ok := v.AsUUID(); ok {
+			copy(b, u[:])
+			return nil
 		}
 	}
 	v, err := c.convert(v)
@@ -190,7 +200,7 @@ func (s *Slot) varValue(b []byte) (expr.Value, error) {
 		}
 		return expr.DecimalOf(view(b)), nil
 	}
-	f := keyField{Field: s.column.Field(KeyColumn{}), column: s.column}
+	f := s.column.keyField(KeyColumn{})
 	v, rest, err := f.decodeValue(b)
 	if err == nil && len(rest) > 0 {
 		err = damaged("row", len(b)-len(rest), "the end of a column", "more bytes")
