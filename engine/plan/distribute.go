@@ -28,7 +28,8 @@ func (q *query) distribute() (gates []expr.Expr) {
 	for _, r := range q.rels {
 		on := r.on[:0:0]
 		for _, t := range r.on {
-			if q.single(sourcesOf(t)) == r {
+			// A term without columns decides whether the right side has rows at all.
+			if set := sourcesOf(t); set == 0 || q.single(set) == r {
 				r.pred = append(r.pred, t)
 			} else {
 				on = append(on, t)

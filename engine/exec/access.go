@@ -1,0 +1,237 @@
+package exec
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/engine/store"
+)
+
+// access reads one table, through an index or its rows.
+type access struct {
+	*runner
+	node     *plan.Access
+	filter   condition // on entries
+	residual condition // on rows
+	decoder  decoder
+	entry    decoder // of what an entry has, for the filter of one that does not cover
+	fetch    *fetcher
+}
+
+func (r *runner) access(n *plan.Access) (operator, error) {
+	if n.Probe != nil {
+		return nil, fmt.Errorf("exec: table %s is read by probes only", n.Name)
+	}
+	if n.Deferred {
+		return nil, fmt.Errorf("exec: the plan waits for a subquery")
+	}
+	return r.newAccess(n)
+}
+
+func (r *runner) newAccess(n *plan.Access) (*access, error) {
+	a := &access{runner: r, node: n, decoder: newDecoder(n.Table, n.Layout())}
+	var err error
+	if a.filter, err = r.condition(n.Filter); err != nil {
+		return nil, err
+	}
+	if a.residual, err = r.condition(n.Residual); err != nil {
+		return nil, err
+	}
+	if n.Index != nil && !n.Covering {
+		a.entry = a.decoder
+		a.entry.full = n.Table.Row()
+		covers := n.Index.Covers()
+		a.entry.want = a.decoder.want.Without(a.decoder.want.Without(covers))
+		a.fetch = newFetcher(r, n.Table, n.Index.Name, n.Actual())
+	}
+	return a, nil
+}
+
+// decoder makes rows of a layout out of stored bytes.
+type decoder struct {
+	table    *schema.Table
+	want     schema.ColumnSet
+	ordinals []int // of the columns at the start of the layout
+	keys     bool  // RowPK and RowSK stand behind them
+	full     []expr.Value
+	row      []expr.Value
+	buf      []byte
+}
+
+func newDecoder(t *schema.Table, layout []plan.ColumnRef) decoder {
+	d := decoder{table: t, full: t.Row(), row: make([]expr.Value, len(layout))}
+	for _, c := range layout {
+		if c.Ordinal < 0 {
+			d.keys = true
+			continue
+		}
+		d.ordinals = append(d.ordinals, c.Ordinal)
+		d.want.Add(c.Ordinal)
+	}
+	return d
+}
+
+// arrange puts the decoded columns and the key in the order of the layout.
+func (d *decoder) arrange(key store.Key) []expr.Value {
+	for i, o := range d.ordinals {
+		d.row[i] = d.full[o]
+	}
+	if d.keys {
+		n := len(d.ordinals)
+		d.row[n] = expr.BytesOf(view(key.PK))
+		d.row[n+1] = expr.Null()
+		if key.SK != nil {
+			d.row[n+1] = expr.BytesOf(view(key.SK))
+		}
+	}
+	return d.row
+}
+
+// decodeRow returns the row of an item. It may share the item's memory.
+func (d *decoder) decodeRow(key store.Key, value []byte) ([]expr.Value, error) {
+	if !d.want.Empty() {
+		if err := d.table.Decode(d.full, key, value, &d.want); err != nil {
+			return nil, err
+		}
+	}
+	return d.arrange(key), nil
+}
+
+// decodeEntry returns what an entry has of its row, and the key of the row. Both are
+// valid until the next call.
+func (d *decoder) decodeEntry(x *schema.Index, it store.Item) ([]expr.Value, store.Key, error) {
+	key, buf, err := x.DecodeEntry(d.full, d.buf[:0], it.Key.SK, it.Value, &d.want)
+	d.buf = buf
+	if err != nil {
+		return nil, key, err
+	}
+	return d.arrange(key), key, nil
+}
+
+// view returns the text of b without copying it.
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
+
+func (a *access) run(yield func([]expr.Value) bool) error {
+	if a.node.Limit == 0 {
+		return nil
+	}
+	s := &sink{access: a, yield: yield, left: a.node.Limit}
+	return first(a.read(s), s.finish(), s.err)
+}
+
+// sink takes the items of an access, one after the other, and hands on rows.
+type sink struct {
+	*access
+	yield func([]expr.Value) bool
+	left  int64 // rows that are still wanted; negative: no limit
+	err   error
+	done  bool
+	// single makes the sink fetch each row at once; taken then tells whether the last
+	// item became a row.
+	single, taken bool
+}
+
+// put takes an item. It returns false if no more are wanted.
+func (s *sink) put(it store.Item) bool {
+	a := s.node.Actual()
+	a.Keys++
+	a.Bytes += int64(len(it.Key.PK) + len(it.Key.SK) + len(it.Value))
+	switch {
+	case s.node.Index == nil:
+		row, err := s.decoder.decodeRow(it.Key, it.Value)
+		s.row(row, err)
+	case s.node.Covering:
+		row, _, err := s.decoder.decodeEntry(s.node.Index, it)
+		if s.passes(row, err) {
+			s.row(row, nil)
+		}
+	default:
+		row, key, err := s.entry.decodeEntry(s.node.Index, it)
+		if s.passes(row, err) {
+			s.later(key)
+		}
+	}
+	return !s.done
+}
+
+// fail ends the reading with an error.
+func (s *sink) fail(err error) {
+	if s.err == nil {
+		s.err = err
+	}
+	s.done = true
+}
+
+// passes applies the filter on entries.
+func (s *sink) passes(row []expr.Value, err error) bool {
+	ok := false
+	if err == nil {
+		ok, err = s.filter.holds(row)
+	}
+	if err != nil {
+		s.fail(err)
+		return false
+	}
+	return ok
+}
+
+// row hands on a row for which the residual condition is true.
+func (s *sink) row(row []expr.Value, err error) {
+	ok := false
+	if err == nil {
+		ok, err = s.residual.holds(row)
+	}
+	if err != nil {
+		s.fail(err)
+		return
+	}
+	if !ok {
+		return
+	}
+	s.taken = true
+	s.left--
+	if !s.yield(row) || s.left == 0 {
+		s.done = true
+	}
+}
+
+// later puts a row on the list of those to fetch.
+func (s *sink) later(key store.Key) {
+	s.fetch.add(key)
+	wanted := s.fetch.size
+	if s.left >= 0 && !s.residual.some {
+		wanted = min(wanted, int(min(s.left, maxFetch)))
+	}
+	if s.single || s.fetch.len() >= wanted {
+		s.flush()
+	}
+}
+
+// flush fetches the rows on the list.
+func (s *sink) flush() {
+	err := s.fetch.flush(func(_ int, it store.Item) bool {
+		row, err := s.decoder.decodeRow(it.Key, it.Value)
+		s.row(row, err)
+		return !s.done
+	})
+	if err != nil {
+		s.fail(err)
+	}
+}
+
+// finish fetches what is left on the list.
+func (s *sink) finish() error {
+	if s.fetch == nil {
+		return nil
+	}
+	if !s.done && s.fetch.len() > 0 {
+		s.flush()
+	}
+	s.fetch.reset()
+	return nil
+}

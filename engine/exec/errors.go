@@ -1,0 +1,34 @@
+package exec
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrMemory is matched by *MemoryError.
+var ErrMemory = errors.New("exec: out of the memory allowed for a query")
+
+// MemoryError says that an execution would keep more rows in memory than allowed.
+type MemoryError struct {
+	Operator string // what keeps the rows: "sort", "hash join" …
+	Limit    int64  // Options.MemoryBytes
+}
+
+// Error implements error.
+func (e *MemoryError) Error() string {
+	return fmt.Sprintf("exec: the %s needs more than the %d bytes allowed; an index in the "+
+		"order wanted, a stricter condition or Options.MemoryBytes helps", e.Operator, e.Limit)
+}
+
+// Is makes errors.Is(err, ErrMemory) true.
+func (e *MemoryError) Is(target error) bool { return target == ErrMemory }
+
+// ErrDangling is matched by the error for an index entry without its row: the index is
+// damaged. Verify tells more.
+var ErrDangling = errors.New("exec: an index entry has no row")
+
+// ErrManyRows is returned if a scalar subquery has more than one row.
+var ErrManyRows = errors.New("exec: a subquery that stands for a value has more than one row")
+
+// errNoProbe means that a plan is not one that package plan makes.
+var errNoProbe = errors.New("exec: the right side of a lookup join is no probe")

@@ -1,0 +1,136 @@
+package exec
+
+import (
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan"
+)
+
+// condition is a compiled predicate; the zero condition accepts everything.
+type condition struct {
+	program expr.Program
+	params  []expr.Value
+	some    bool
+}
+
+func (r *runner) condition(e expr.Expr) (condition, error) {
+	if e == nil {
+		return condition{}, nil
+	}
+	p, err := expr.Compile(e)
+	return condition{p, r.params, true}, err
+}
+
+// holds reports whether the condition is true, not merely unknown.
+func (c *condition) holds(row []expr.Value) (bool, error) {
+	if !c.some {
+		return true, nil
+	}
+	truth, err := c.program.Test(row, c.params)
+	return truth == expr.True, err
+}
+
+// filter passes the rows for which a condition is true.
+type filter struct {
+	input operator
+	cond  condition
+}
+
+func (r *runner) filter(n *plan.Filter) (operator, error) {
+	input, err := r.compile(n.Input)
+	if err != nil {
+		return nil, err
+	}
+	cond, err := r.condition(n.Pred)
+	return &filter{input, cond}, err
+}
+
+func (f *filter) run(yield func([]expr.Value) bool) error {
+	var failed error
+	err := f.input.run(func(row []expr.Value) bool {
+		ok, err := f.cond.holds(row)
+		if err != nil {
+			failed = err
+			return false
+		}
+		return !ok || yield(row)
+	})
+	return first(failed, err)
+}
+
+// first returns the first error that there is.
+func first(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// project computes a new row of each row.
+type project struct {
+	input  operator
+	exprs  *keyMaker
+	params []expr.Value
+}
+
+func (r *runner) project(n *plan.Project) (operator, error) {
+	input, err := r.compile(n.Input)
+	if err != nil {
+		return nil, err
+	}
+	exprs, err := r.keyMaker(n.Exprs)
+	return &project{input, exprs, r.params}, err
+}
+
+func (p *project) run(yield func([]expr.Value) bool) error {
+	var failed error
+	err := p.input.run(func(row []expr.Value) bool {
+		out, err := p.exprs.values(row, p.params)
+		if err != nil {
+			failed = err
+			return false
+		}
+		return yield(out)
+	})
+	return first(failed, err)
+}
+
+// limit skips rows and ends early.
+type limit struct {
+	input         operator
+	count, offset int64
+}
+
+func (r *runner) limit(n *plan.Limit) (operator, error) {
+	input, err := r.compile(n.Input)
+	return &limit{input, n.Count, n.Offset}, err
+}
+
+func (l *limit) run(yield func([]expr.Value) bool) error {
+	if l.count == 0 {
+		return nil
+	}
+	seen := int64(0)
+	return l.input.run(func(row []expr.Value) bool {
+		if seen++; seen <= l.offset {
+			return true
+		}
+		return yield(row) && (l.count < 0 || seen-l.offset < l.count)
+	})
+}
+
+// derived passes the first elements of the rows of a subquery.
+type derived struct {
+	input operator
+	width int
+}
+
+func (r *runner) derived(n *plan.Derived) (operator, error) {
+	input, err := r.compile(n.Input)
+	return &derived{input, len(n.Layout())}, err
+}
+
+func (d *derived) run(yield func([]expr.Value) bool) error {
+	return d.input.run(func(row []expr.Value) bool { return yield(row[:d.width:d.width]) })
+}

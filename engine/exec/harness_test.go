@@ -1,0 +1,163 @@
+package exec_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/exec"
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/engine/store"
+)
+
+// world is a database with tables and what is in them.
+type world struct {
+	t     *testing.T
+	db    *engine.DB
+	store store.Store
+	rows  map[*schema.Table][][]expr.Value
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	db, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &world{t: t, db: db, store: store.Local(db), rows: map[*schema.Table][][]expr.Value{}}
+}
+
+// table makes a table of its JSON form, with all indexes ready.
+func table(t *testing.T, id uint32, text string) *schema.Table {
+	t.Helper()
+	tab, err := schema.Parse([]byte(text))
+	if err == nil {
+		tab, err = tab.WithID(id)
+	}
+	for i := 0; err == nil && i < len(tab.Indexes); i++ {
+		tab, err = tab.SetIndexState(tab.Indexes[i].Name, schema.Ready)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tab
+}
+
+// insert writes a row and its entries; rows whose key is there are left out.
+func (w *world) insert(tab *schema.Table, row []expr.Value) {
+	w.t.Helper()
+	pk, sk, err := tab.AppendRowKey(nil, nil, row)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	key := store.Key{PK: pk, SK: sk}
+	value, err := tab.AppendRow(nil, row)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var set store.WriteSet
+	set.PutIf(key, value, store.Absent())
+	var c schema.Changes
+	if err := tab.Compute(&c, key, nil, row, false); err != nil {
+		w.t.Fatal(err)
+	}
+	for _, e := range c.Put {
+		set.PutIf(store.Key{PK: e.PK, SK: e.SK}, e.Value, store.Absent())
+	}
+	if err := w.store.Commit(context.Background(), &set); err == nil {
+		w.rows[tab] = append(w.rows[tab], row)
+	}
+}
+
+// run returns the rows of a query as texts, and the plan.
+func (w *world) run(sel *plan.Select, opt plan.Options, o exec.Options, params ...expr.Value,
+) ([]string, *plan.Plan, error) {
+	prepared, err := plan.Prepare(sel, opt)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := prepared.Bind(params)
+	if err != nil {
+		return nil, nil, err
+	}
+	snap, err := w.store.Snapshot(context.Background())
+	if err != nil {
+		return nil, nil, err
+	}
+	defer snap.Close()
+	rows, err := exec.Run(context.Background(), snap, p, o)
+	if err != nil {
+		return nil, p, err
+	}
+	var out []string
+	for row, err := range rows.All() {
+		if err != nil {
+			return out, rows.Plan(), err
+		}
+		out = append(out, text(row[:len(p.Columns)]))
+	}
+	return out, rows.Plan(), nil
+}
+
+// text renders a row so that equal rows have equal texts.
+func text(row []expr.Value) string {
+	out := ""
+	for _, v := range row {
+		out += v.Canonical().String() + "|"
+	}
+	return out
+}
+
+const peopleTable = `{"name":"people","columns":[
+ {"name":"city","type":"string"},{"name":"id","type":"int32"},
+ {"name":"age","type":"int16","nullable":true},{"name":"name","type":"string","nullable":true},
+ {"name":"score","type":"float64","nullable":true},{"name":"note","type":"string"}],
+ "primary_key":["city"],"sort_key":["id"],
+ "indexes":[
+  {"name":"by_age","columns":["age","name"]},
+  {"name":"by_age_sharded","columns":["age",{"column":"id","desc":true}],"shard":"mix64:4"},
+  {"name":"by_id","columns":["id","city"],"unique":true,"shard":"tidb:16"},
+  {"name":"by_name_local","columns":["name"],"local":true,"include":["score"]},
+  {"name":"by_score","columns":[{"column":"score","desc":true}],"include":["age"]}]}`
+
+const citiesTable = `{"name":"cities","columns":[
+ {"name":"name","type":"string"},{"name":"size","type":"int64"},
+ {"name":"mayor","type":"int32","nullable":true}],
+ "primary_key":["name"],
+ "indexes":[{"name":"by_mayor","columns":["mayor"]},{"name":"by_size","columns":["size"],
+  "shard":"mix64:8"}]}`
+
+// fill makes the two tables with random rows.
+func fill(t *testing.T, w *world, rng *rand.Rand, rows int) (people, cities *schema.Table) {
+	t.Helper()
+	people, cities = table(t, 1, peopleTable), table(t, 2, citiesTable)
+	null := func(v expr.Value) expr.Value {
+		if rng.IntN(8) == 0 {
+			return expr.Null()
+		}
+		return v
+	}
+	for i := range rows {
+		w.insert(people, []expr.Value{
+			expr.String(cityName(rng)), expr.Int(int64(i)),
+			null(expr.Int(rng.Int64N(20))), null(expr.String(fmt.Sprint("n", rng.IntN(12)))),
+			null(expr.Float(float64(rng.IntN(40)) / 4)), expr.String("note"),
+		})
+	}
+	for i := range 10 {
+		w.insert(cities, []expr.Value{expr.String(fmt.Sprint("c", i)),
+			expr.Int(rng.Int64N(6)), null(expr.Int(rng.Int64N(int64(rows))))})
+	}
+	return people, cities
+}
+
+func cityName(rng *rand.Rand) string { return fmt.Sprint("c", rng.IntN(12)) }

@@ -1,0 +1,139 @@
+package exec
+
+import (
+	"fmt"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan"
+)
+
+// joiner is what all methods share: which pairs match, and what is made of them.
+type joiner struct {
+	*runner
+	kind        plan.JoinKind
+	left, right operator
+	on          condition
+	leftWidth   int
+	pair        []expr.Value // the left row, then the right one
+}
+
+func (r *runner) join(n *plan.JoinNode) (operator, error) {
+	j := joiner{runner: r, kind: n.Kind, leftWidth: len(n.Left.Layout())}
+	j.pair = make([]expr.Value, j.leftWidth+len(n.Right.Layout()))
+	var err error
+	if j.left, err = r.compile(n.Left); err != nil {
+		return nil, err
+	}
+	if j.on, err = r.condition(n.On); err != nil {
+		return nil, err
+	}
+	if n.Method == plan.JoinLookup {
+		return r.lookupJoin(n, j)
+	}
+	if j.right, err = r.compile(n.Right); err != nil {
+		return nil, err
+	}
+	switch n.Method {
+	case plan.JoinHash:
+		return r.hashJoin(n, j)
+	case plan.JoinMerge:
+		return r.mergeJoin(n, j)
+	case plan.JoinLoop:
+		return &loopJoin{joiner: j, limit: n.MemoryBytes}, nil
+	}
+	return nil, fmt.Errorf("exec: unknown join method %d", n.Method)
+}
+
+// matched is what came of a left row so far.
+type matched struct {
+	any  bool // a partner was found
+	more bool // more rows are wanted
+	done bool // no further partner matters
+}
+
+// setLeft begins a left row.
+func (j *joiner) setLeft(row []expr.Value) matched {
+	copy(j.pair, row)
+	return matched{more: true}
+}
+
+// try considers a right row as the partner of the present left row.
+func (j *joiner) try(m *matched, right []expr.Value, yield func([]expr.Value) bool) error {
+	copy(j.pair[j.leftWidth:], right)
+	ok, err := j.on.holds(j.pair)
+	if err != nil || !ok {
+		return err
+	}
+	m.any = true
+	switch j.kind {
+	case plan.Inner, plan.Left:
+		m.more = yield(j.pair)
+		m.done = !m.more
+	default: // one partner is enough to know
+		m.done = true
+	}
+	return nil
+}
+
+// finish yields what a left row gives without pairs.
+func (j *joiner) finish(m *matched, yield func([]expr.Value) bool) {
+	if !m.more {
+		return
+	}
+	switch {
+	case j.kind == plan.Left && !m.any:
+		clear(j.pair[j.leftWidth:])
+		m.more = yield(j.pair)
+	case j.kind == plan.Semi && m.any, j.kind == plan.Anti && !m.any:
+		m.more = yield(j.pair[:j.leftWidth:j.leftWidth])
+	}
+}
+
+// loopJoin keeps the right side and compares all pairs.
+type loopJoin struct {
+	joiner
+	limit int64
+}
+
+func (l *loopJoin) run(yield func([]expr.Value) bool) error {
+	var rows [][]expr.Value
+	kept := keeper{budget: &l.budget, operator: "nested loop join", limit: l.limit}
+	defer kept.release()
+	var failed error
+	err := l.right.run(func(row []expr.Value) bool {
+		rows = append(rows, clone(row))
+		failed = kept.take(rowBytes(row))
+		return failed == nil
+	})
+	if err := first(failed, err); err != nil {
+		return err
+	}
+	err = l.left.run(func(row []expr.Value) bool {
+		m := l.setLeft(row)
+		for i := 0; i < len(rows) && !m.done; i++ {
+			if failed = l.try(&m, rows[i], yield); failed != nil {
+				return false
+			}
+		}
+		l.finish(&m, yield)
+		return m.more
+	})
+	return first(failed, err)
+}
+
+// keeper counts what one join keeps, within its own limit and that of the execution.
+type keeper struct {
+	budget   *budget
+	operator string
+	limit    int64 // 0: that of the execution
+	used     int64
+}
+
+func (k *keeper) take(n int64) error {
+	if k.used += n; k.limit > 0 && k.used > k.limit {
+		return &MemoryError{Operator: k.operator, Limit: k.limit}
+	}
+	return k.budget.take(k.operator, n)
+}
+
+func (k *keeper) release() { k.budget.release(k.used) }

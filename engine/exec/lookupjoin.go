@@ -1,0 +1,203 @@
+package exec
+
+import (
+	"slices"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/store"
+)
+
+// Batches of left rows of a lookup join begin small, for queries that end early, and
+// double.
+const (
+	minProbes = 32
+	maxProbes = 1024
+)
+
+// lookupJoin reads the partners of batches of left rows by their keys.
+type lookupJoin struct {
+	joiner
+	right  *access
+	prober *prober
+	exprs  *keyMaker
+
+	size   int
+	rows   [][]expr.Value // the left rows of the batch
+	probes []int          // of each left row, -1 for one without partners
+	table  *keyTable      // the different probes of the batch
+	places []place
+	found  [][][]expr.Value // the partners of each probe
+	kept   keeper
+}
+
+func (r *runner) lookupJoin(n *plan.JoinNode, j joiner) (operator, error) {
+	node, ok := n.Right.(*plan.Access)
+	if !ok {
+		return nil, errNoProbe
+	}
+	right, err := r.newAccess(node)
+	if err != nil {
+		return nil, err
+	}
+	exprs, err := r.keyMaker(node.Probe.Exprs)
+	return &lookupJoin{joiner: j, right: right, prober: newProber(node), exprs: exprs}, err
+}
+
+func (l *lookupJoin) run(yield func([]expr.Value) bool) error {
+	l.kept = keeper{budget: &l.budget, operator: "lookup join"}
+	l.size = minProbes
+	defer l.reset()
+	var failed error
+	stopped := false
+	err := l.left.run(func(row []expr.Value) bool {
+		if failed = l.add(row); failed == nil && len(l.rows) >= l.size {
+			var more bool
+			more, failed = l.flush(yield)
+			stopped = !more
+		}
+		return failed == nil && !stopped
+	})
+	if err := first(failed, err); err != nil || stopped || len(l.rows) == 0 {
+		return err
+	}
+	_, err = l.flush(yield)
+	return err
+}
+
+// reset empties the batch.
+func (l *lookupJoin) reset() {
+	l.rows, l.probes, l.places = l.rows[:0], l.probes[:0], l.places[:0]
+	l.table = nil
+	clear(l.found)
+	l.found = l.found[:0]
+	l.kept.release()
+	l.kept.used = 0
+}
+
+// add puts a left row into the batch.
+func (l *lookupJoin) add(row []expr.Value) error {
+	if l.table == nil {
+		l.table = newKeyTable(len(l.exprs.programs))
+	}
+	l.rows = append(l.rows, clone(row))
+	values, err := l.exprs.values(row, l.params)
+	if err != nil {
+		return err
+	}
+	key, err := l.prober.convert(values)
+	if err != nil {
+		return err
+	}
+	probe, added := -1, false
+	if key != nil {
+		probe, added = l.table.add(key)
+	}
+	l.probes = append(l.probes, probe)
+	if added {
+		l.found = append(l.found, nil)
+		l.places, err = l.prober.appendPlaces(l.places, probe)
+	}
+	return first(err, l.kept.take(rowBytes(row)))
+}
+
+// flush reads the partners of the batch and yields the pairs in the order of the left
+// rows.
+func (l *lookupJoin) flush(yield func([]expr.Value) bool) (more bool, err error) {
+	if err := check(l.ctx); err != nil {
+		return false, err
+	}
+	if err := l.read(); err != nil {
+		return false, err
+	}
+	l.size = min(2*l.size, maxProbes)
+	for i, row := range l.rows {
+		m := l.setLeft(row)
+		if probe := l.probes[i]; probe >= 0 {
+			for _, partner := range l.found[probe] {
+				if err := l.try(&m, partner, yield); err != nil {
+					return false, err
+				}
+				if m.done {
+					break
+				}
+			}
+		}
+		l.finish(&m, yield)
+		if !m.more {
+			return false, nil
+		}
+	}
+	l.reset()
+	return true, nil
+}
+
+// read finds the partners of all probes of the batch.
+func (l *lookupJoin) read() error {
+	if len(l.places) == 0 {
+		return nil
+	}
+	l.right.node.Actual().Loops++
+	slices.SortFunc(l.places, comparePlaces)
+	if l.right.node.Index == nil {
+		return l.right.readPlaces(l.places, l.prober.point, func(probe int, it store.Item) error {
+			row, err := l.right.decoder.decodeRow(it.Key, it.Value)
+			return l.keep(probe, row, err)
+		})
+	}
+	return l.readIndex()
+}
+
+// readIndex finds the partners through an index.
+func (l *lookupJoin) readIndex() error {
+	a := l.right
+	var probes []int // of the rows to fetch
+	fetch := newFetcher(a.runner, a.node.Table, a.node.Index.Name, a.node.Actual())
+	err := a.readPlaces(l.places, l.prober.point, func(probe int, it store.Item) error {
+		d := &a.decoder
+		if !a.node.Covering {
+			d = &a.entry
+		}
+		row, key, err := d.decodeEntry(a.node.Index, it)
+		ok := false
+		if err == nil {
+			ok, err = a.filter.holds(row)
+		}
+		if err != nil || !ok {
+			return err
+		}
+		if a.node.Covering {
+			return l.keep(probe, row, nil)
+		}
+		fetch.add(key)
+		probes = append(probes, probe)
+		return nil
+	})
+	if err != nil || fetch.len() == 0 {
+		return err
+	}
+	var failed error
+	err = fetch.flush(func(i int, it store.Item) bool {
+		row, err := a.decoder.decodeRow(it.Key, it.Value)
+		failed = l.keep(probes[i], row, err)
+		return failed == nil
+	})
+	return first(failed, err)
+}
+
+// keep adds a partner of a probe if the residual condition holds.
+func (l *lookupJoin) keep(probe int, row []expr.Value, err error) error {
+	ok := false
+	if err == nil {
+		ok, err = l.right.residual.holds(row)
+	}
+	if err != nil || !ok {
+		return err
+	}
+	if l.kind >= plan.Semi && !l.on.some && len(l.found[probe]) > 0 {
+		return nil
+	}
+	l.right.node.Actual().Rows++
+	l.found[probe] = append(l.found[probe], clone(row))
+	return l.kept.take(rowBytes(row))
+}

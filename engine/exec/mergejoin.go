@@ -1,0 +1,141 @@
+package exec
+
+import (
+	"iter"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan"
+)
+
+// mergeJoin walks both sides in the order of their keys and keeps the right rows of one
+// key.
+type mergeJoin struct {
+	joiner
+	leftKeys, rightKeys *keyMaker
+	order               order
+	limit               int64
+}
+
+func (r *runner) mergeJoin(n *plan.JoinNode, j joiner) (operator, error) {
+	left, err := r.keyMaker(n.LeftKeys)
+	if err != nil {
+		return nil, err
+	}
+	right, err := r.keyMaker(n.RightKeys)
+	return &mergeJoin{j, left, right, newOrder(n.MergeOrder), n.MemoryBytes}, err
+}
+
+// rightSide is the right side of a running merge join.
+type rightSide struct {
+	*mergeJoin
+	next func() ([]expr.Value, bool)
+	kept keeper
+	err  error // of the right operator
+
+	row   []expr.Value // the next row, nil at the end; not yet in group
+	key   []expr.Value // its key
+	group [][]expr.Value
+	at    []expr.Value // the key of the group; nil before the first
+}
+
+func (m *mergeJoin) run(yield func([]expr.Value) bool) error {
+	right := &rightSide{mergeJoin: m,
+		kept: keeper{budget: &m.budget, operator: "merge join", limit: m.limit}}
+	next, stop := iter.Pull(func(yield func([]expr.Value) bool) {
+		right.err = m.right.run(yield)
+	})
+	right.next = next
+	defer func() { stop(); right.kept.release() }()
+	if err := right.advance(); err != nil {
+		return err
+	}
+	var failed error
+	err := m.left.run(func(row []expr.Value) bool {
+		var more bool
+		more, failed = m.step(right, row, yield)
+		return more && failed == nil
+	})
+	return first(failed, err, right.err)
+}
+
+// step pairs one left row.
+func (m *mergeJoin) step(right *rightSide, row []expr.Value, yield func([]expr.Value) bool,
+) (bool, error) {
+	key, err := m.leftKeys.values(row, m.params)
+	if err != nil {
+		return false, err
+	}
+	state := m.setLeft(row)
+	if !hasNull(key) {
+		if err := right.seek(key); err != nil {
+			return false, err
+		}
+		if right.at != nil && m.order.compare(right.at, key) == 0 {
+			for i := 0; i < len(right.group) && !state.done; i++ {
+				if err := m.try(&state, right.group[i], yield); err != nil {
+					return false, err
+				}
+			}
+		}
+	}
+	m.finish(&state, yield)
+	return state.more, nil
+}
+
+// advance reads the next row of the right side that has no NULL in its key.
+func (s *rightSide) advance() error {
+	for {
+		row, ok := s.next()
+		if !ok {
+			s.row = nil
+			return s.err
+		}
+		key, err := s.rightKeys.values(row, s.params)
+		if err != nil {
+			return err
+		}
+		if hasNull(key) {
+			continue
+		}
+		s.row, s.key = row, key
+		return nil
+	}
+}
+
+// seek makes group the rows of the first key that is not before the given one, if the
+// group is before it.
+func (s *rightSide) seek(key []expr.Value) error {
+	if s.at != nil && s.order.compare(s.at, key) >= 0 {
+		return nil
+	}
+	for s.row != nil && s.order.compare(s.key, key) < 0 {
+		if err := s.advance(); err != nil {
+			return err
+		}
+	}
+	s.kept.release()
+	s.kept.used, s.group, s.at = 0, s.group[:0], nil
+	if s.row == nil {
+		return nil
+	}
+	s.at = clone(s.key)
+	for s.row != nil && s.order.compare(s.key, s.at) == 0 {
+		s.group = append(s.group, clone(s.row))
+		if err := s.kept.take(rowBytes(s.row)); err != nil {
+			return err
+		}
+		if err := s.advance(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func hasNull(key []expr.Value) bool {
+	for i := range key {
+		if key[i].IsNull() {
+			return true
+		}
+	}
+	return false
+}

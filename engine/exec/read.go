@@ -1,0 +1,200 @@
+package exec
+
+import (
+	"bytes"
+	"context"
+	"slices"
+
+	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/store"
+)
+
+// read puts the items of the access into s, in the order the plan wants.
+func (a *access) read(s *sink) error {
+	n := a.node
+	switch {
+	case len(n.Streams) == 0:
+		return nil
+	case n.Skip != nil:
+		return a.readSkipping(s)
+	case n.Merge && len(n.Streams) > 1:
+		if r, ok := a.mergedRange(); ok {
+			return a.scan(r, s.put)
+		}
+		return a.readMerged(s)
+	case n.Ordered || len(n.Streams) == 1:
+		return a.readInTurn(n.Streams, s)
+	}
+	return a.readInTurn(a.inStoreOrder(), s)
+}
+
+// scan puts the items of a range.
+func (a *access) scan(r store.Range, put func(store.Item) bool) error {
+	a.countSeeks(r)
+	r.Limit = a.rangeLimit()
+	for it, err := range a.reader.Scan(a.ctx, r) {
+		if err != nil {
+			return err
+		}
+		if !put(it) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// countSeeks counts the positions that a range makes the store search.
+func (a *access) countSeeks(r store.Range) {
+	seeks := 1
+	if r.Kind == store.KindPartitions {
+		seeks = 0
+		for i := range r.PKs {
+			seeks += max(1, len(r.SpansOf(i)))
+		}
+	}
+	a.node.Actual().Seeks += int64(seeks)
+}
+
+// rangeLimit is how many items of a range are needed at most, 0 without a limit: where
+// nothing leaves out items, as many as rows.
+func (a *access) rangeLimit() int {
+	n := a.node
+	if n.Limit < 0 || a.filter.some || a.residual.some || n.Skip != nil {
+		return 0
+	}
+	return int(min(n.Limit, 1<<30))
+}
+
+// spans returns ranges as the store wants them, ascending.
+func (a *access) spans(ranges []plan.Range) []store.Span {
+	out := make([]store.Span, len(ranges))
+	for i, r := range ranges {
+		out[i] = store.Span{Start: r.Lo, End: r.Hi}
+	}
+	if a.node.Reverse {
+		slices.Reverse(out)
+	}
+	return out
+}
+
+// partition returns the range of a stream that is one partition.
+func (a *access) partition(st *plan.Stream) store.Range {
+	r := store.Partition(st.PK, a.spans(st.Ranges)...)
+	r.Reverse = a.node.Reverse
+	return r
+}
+
+// interval returns the range of partition keys.
+func (a *access) interval(rg plan.Range) store.Range {
+	r := store.Interval(rg.Lo, rg.Hi)
+	r.Reverse = a.node.Reverse
+	r.Unordered = !a.node.Ordered && !a.node.Merge
+	return r
+}
+
+// isPoint tells whether the stream is a single row, of a table without sort key.
+func isPoint(st *plan.Stream) bool { return st.PK != nil && len(st.Ranges) == 0 }
+
+// readInTurn reads streams one after the other.
+func (a *access) readInTurn(streams []plan.Stream, s *sink) error {
+	for i := 0; i < len(streams) && !s.done; {
+		st := &streams[i]
+		if isPoint(st) {
+			n := 1
+			for i+n < len(streams) && isPoint(&streams[i+n]) {
+				n++
+			}
+			if err := a.points(streams[i:i+n], s); err != nil {
+				return err
+			}
+			i += n
+			continue
+		}
+		if err := a.one(st, s.put); err != nil {
+			return err
+		}
+		i++
+	}
+	return nil
+}
+
+// one reads one stream.
+func (a *access) one(st *plan.Stream, put func(store.Item) bool) error {
+	if st.PK != nil {
+		if isPoint(st) {
+			return a.scan(store.Point(store.Key{PK: st.PK}), put)
+		}
+		return a.scan(a.partition(st), put)
+	}
+	more := true
+	for i := 0; i < len(st.Ranges) && more; i++ {
+		err := a.scan(a.interval(st.Ranges[i]), func(it store.Item) bool {
+			more = put(it)
+			return more
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// points reads single rows in batches, in their order.
+func (a *access) points(streams []plan.Stream, s *sink) error {
+	size := minFetch
+	for len(streams) > 0 && !s.done {
+		n := min(size, len(streams))
+		if s.left >= 0 && !a.residual.some {
+			n = int(min(int64(n), s.left))
+		}
+		keys := make([]store.Key, n)
+		for i := range keys {
+			keys[i].PK = streams[i].PK
+		}
+		a.node.Actual().Seeks += int64(n)
+		err := a.reader.MultiGet(a.ctx, keys, func(_ int, it store.Item) {
+			if !s.done {
+				s.put(it)
+			}
+		})
+		if err != nil {
+			return err
+		}
+		streams, size = streams[n:], min(2*size, maxFetch)
+	}
+	return nil
+}
+
+// inStoreOrder returns the streams sorted by partition key, those of one partition as
+// one: the store reads the keys it holds close together one after the other.
+func (a *access) inStoreOrder() []plan.Stream {
+	streams := slices.Clone(a.node.Streams)
+	slices.SortStableFunc(streams, func(x, y plan.Stream) int { return bytes.Compare(x.PK, y.PK) })
+	return streams
+}
+
+// mergedRange returns the merge of the streams as one range of the store, which compares
+// whole keys; ok is false if the streams are compared without different prefixes, or
+// several are in one partition.
+func (a *access) mergedRange() (r store.Range, ok bool) {
+	streams := a.inStoreOrder()
+	var prefix []byte
+	for i := range streams {
+		st := &streams[i]
+		if st.PK == nil || isPoint(st) || i > 0 && bytes.Equal(st.PK, streams[i-1].PK) {
+			return r, false
+		}
+		p := st.Ranges[0].Lo[:min(st.Prefix, len(st.Ranges[0].Lo))]
+		if i > 0 && !bytes.Equal(p, prefix) {
+			return r, false
+		}
+		prefix = p
+		r.PKs = append(r.PKs, st.PK)
+		r.Each = append(r.Each, a.spans(st.Ranges))
+	}
+	r.Kind, r.Reverse = store.KindPartitions, a.node.Reverse
+	return r, true
+}
+
+// check returns the error of a context that has ended.
+func check(ctx context.Context) error { return context.Cause(ctx) }

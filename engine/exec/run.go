@@ -1,0 +1,254 @@
+package exec
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/store"
+)
+
+// DefaultMemoryBytes bounds the rows that one execution keeps, unless Options say
+// otherwise.
+const DefaultMemoryBytes = 256 << 20
+
+// Options of an execution. The zero value is usable.
+type Options struct {
+	// MemoryBytes bounds the memory of the rows that sorts, groups and joins keep. 0 is
+	// DefaultMemoryBytes. Beyond it the execution ends with a *MemoryError.
+	MemoryBytes int64
+	// Clock, if not nil, measures the time of every step: for EXPLAIN ANALYZE.
+	Clock func() time.Time
+	// Workers bounds the goroutines of one execution; 0 and 1 use none beside the
+	// caller's.
+	Workers int
+}
+
+// Rows is an execution of a plan. It belongs to one goroutine.
+type Rows struct {
+	plan *plan.Plan
+	run  func(yield func([]expr.Value) bool) error
+}
+
+// Run prepares the execution of a plan that was bound for it. Subqueries that the plan
+// needs as values are run at once; the rest happens while the rows are read. The reader
+// must stay open until then; if it is a snapshot, all reads see the same state.
+func Run(ctx context.Context, reader store.Reader, p *plan.Plan, o Options) (*Rows, error) {
+	r, op, p, err := start(ctx, reader, p, o)
+	if err != nil {
+		return nil, err
+	}
+	return &Rows{plan: p, run: func(yield func([]expr.Value) bool) error {
+		r.budget.used = 0
+		return op.run(yield)
+	}}, nil
+}
+
+// start resolves subqueries and compiles the tree.
+func start(ctx context.Context, reader store.Reader, p *plan.Plan, o Options,
+) (*runner, operator, *plan.Plan, error) {
+	if o.MemoryBytes <= 0 {
+		o.MemoryBytes = DefaultMemoryBytes
+	}
+	p, err := resolve(ctx, reader, p, o)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	r := &runner{ctx: ctx, reader: reader, params: p.Params, opt: o}
+	r.budget.limit = o.MemoryBytes
+	op, err := r.compile(p.Root)
+	return r, op, p, err
+}
+
+// Plan returns the plan that is run, with its counters: that of Run, or what
+// plan.Plan.Resolve made of it.
+func (r *Rows) Plan() *plan.Plan { return r.plan }
+
+// All returns the rows. The sequence yields at most one error, last, with a nil row. A
+// row is valid in the loop body only; Clone keeps it.
+func (r *Rows) All() iter.Seq2[[]expr.Value, error] {
+	return func(yield func([]expr.Value, error) bool) {
+		stopped := false
+		err := r.run(func(row []expr.Value) bool {
+			stopped = !yield(row, nil)
+			return !stopped
+		})
+		if err != nil && !stopped {
+			yield(nil, err)
+		}
+	}
+}
+
+// Clone returns a copy of a row that stays valid.
+func Clone(row []expr.Value) []expr.Value { return clone(row) }
+
+// operator produces the rows of one node.
+type operator interface {
+	// run calls yield with each row until it returns false. The row is valid during
+	// the call. After yield has returned false run returns nil.
+	run(yield func(row []expr.Value) bool) error
+}
+
+// runner is what the operators of one execution share.
+type runner struct {
+	ctx    context.Context
+	reader store.Reader
+	params []expr.Value
+	opt    Options
+	budget budget
+}
+
+// compile returns the operator of a node.
+func (r *runner) compile(n plan.Node) (operator, error) {
+	op, err := r.compileNode(n)
+	if err != nil {
+		return nil, err
+	}
+	return r.counted(n, op), nil
+}
+
+func (r *runner) compileNode(n plan.Node) (operator, error) {
+	switch n := n.(type) {
+	case *plan.OneRow:
+		return oneRow{}, nil
+	case *plan.Access:
+		return r.access(n)
+	case *plan.Derived:
+		return r.derived(n)
+	case *plan.Fetch:
+		return r.fetch(n)
+	case *plan.Filter:
+		return r.filter(n)
+	case *plan.Project:
+		return r.project(n)
+	case *plan.Limit:
+		return r.limit(n)
+	case *plan.Sort:
+		return r.sort(n)
+	case *plan.Distinct:
+		return r.distinct(n)
+	case *plan.Group:
+		return r.group(n)
+	case *plan.Union:
+		return r.union(n)
+	case *plan.Intersect:
+		return r.intersect(n)
+	case *plan.JoinNode:
+		return r.join(n)
+	}
+	return nil, fmt.Errorf("exec: unknown step %T", n)
+}
+
+// counted wraps an operator so that it counts rows and, for EXPLAIN ANALYZE, time.
+func (r *runner) counted(n plan.Node, op operator) operator {
+	if r.opt.Clock != nil {
+		return &timed{op: op, actual: n.Actual(), clock: r.opt.Clock}
+	}
+	return &counter{op: op, actual: n.Actual()}
+}
+
+type counter struct {
+	op     operator
+	actual *plan.Actual
+}
+
+func (c *counter) run(yield func([]expr.Value) bool) error {
+	c.actual.Loops++
+	return c.op.run(func(row []expr.Value) bool {
+		c.actual.Rows++
+		return yield(row)
+	})
+}
+
+type timed struct {
+	op     operator
+	actual *plan.Actual
+	clock  func() time.Time
+}
+
+// run leaves out the time that the operators above take.
+func (t *timed) run(yield func([]expr.Value) bool) error {
+	t.actual.Loops++
+	start := t.clock()
+	var above time.Duration
+	err := t.op.run(func(row []expr.Value) bool {
+		t.actual.Rows++
+		before := t.clock()
+		more := yield(row)
+		above += t.clock().Sub(before)
+		return more
+	})
+	t.actual.Time += t.clock().Sub(start) - above
+	return err
+}
+
+// resolve runs the subqueries that the plan needs as values.
+func resolve(ctx context.Context, reader store.Reader, p *plan.Plan, o Options,
+) (*plan.Plan, error) {
+	if len(p.Subplans) == 0 {
+		return p, nil
+	}
+	values := make([]expr.Value, len(p.Subplans))
+	for i, s := range p.Subplans {
+		r, op, resolved, err := start(ctx, reader, s.Plan, o)
+		if err != nil {
+			return nil, err
+		}
+		s.Plan = resolved
+		if values[i], err = r.value(s.Kind, op); err != nil {
+			return nil, err
+		}
+	}
+	return p.Resolve(values)
+}
+
+// value makes a value of the rows of a subquery.
+func (r *runner) value(kind plan.SubplanKind, op operator) (expr.Value, error) {
+	switch kind {
+	case plan.SubplanExists:
+		found := false
+		err := op.run(func([]expr.Value) bool { found = true; return false })
+		return expr.Bool(found), err
+	case plan.SubplanScalar:
+		var v expr.Value
+		rows := 0
+		err := op.run(func(row []expr.Value) bool {
+			if rows++; rows == 1 {
+				v = row[0].Clone()
+			}
+			return rows < 2
+		})
+		if err == nil && rows > 1 {
+			err = ErrManyRows
+		}
+		return v, err
+	}
+	return r.list(op)
+}
+
+// list collects the different values of the first column.
+func (r *runner) list(op operator) (expr.Value, error) {
+	seen := newKeyTable(1)
+	var failed error
+	err := op.run(func(row []expr.Value) bool {
+		if _, added := seen.add([]expr.Value{row[0].Canonical()}); added {
+			failed = r.budget.take("list of a subquery", seen.bytes())
+		}
+		return failed == nil
+	})
+	if err == nil {
+		err = failed
+	}
+	return expr.List(seen.keys), err
+}
+
+// oneRow yields one row without elements.
+type oneRow struct{}
+
+func (oneRow) run(yield func([]expr.Value) bool) error {
+	yield(nil)
+	return nil
+}
