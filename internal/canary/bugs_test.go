@@ -163,4 +163,119 @@ var bugs = []bug{
 		[]edit{{"engine/salvage_write.go", "r.poorer[id] && r.logWhole && ", "r.poorer[id] && "}},
 		"./engine", "TestRepairDoesNotBringBackWhatWasDeleted",
 	},
+	{
+		"single keys are linearizable: a condition is checked before the lock is taken",
+		[]edit{{
+			"engine/single.go",
+			"	db.stripes[id].Lock()\n	err = db.singleLocked(id, &e, w.record, key, cond)\n",
+			"	if cond.kind != condNone {\n" +
+				"		err := db.checkCondition(&db.stripes[id], w.key, db.hash(w.key), key, cond)\n" +
+				"		if err != nil {\n			return err\n		}\n	}\n" +
+				"	db.stripes[id].Lock()\n" +
+				"	err = db.singleLocked(id, &e, w.record, key, Condition{})\n",
+		}},
+		"./engine", "TestSingleKeysAreLinearizable",
+	},
+	{
+		"snapshots see what was acknowledged before: they do not wait for commits under way",
+		[]edit{{
+			"engine/snapshot.go", "		db.visible.wait(db.log.LastSeq())\n",
+			"		_ = db.log\n",
+		}},
+		"./engine", "TestSingleKeysAreLinearizable",
+	},
+	{
+		"transactions are serializable: what a Get has read is not checked",
+		[]edit{{
+			"engine/tx.go", "	for _, r := range tx.keys {\n",
+			"	for _, r := range tx.keys[:0] {\n",
+		}},
+		"./engine", "TestTransactionsAreSerializable",
+	},
+	{
+		"transactions are serializable: range deletes are no change of a queried range",
+		[]edit{{
+			"stripe/changed.go", "		if t.Seq > seq && bytes.Compare(t.End, lo) > 0 &&",
+			"		if t.Seq > seq && t.Seq == 0 && bytes.Compare(t.End, lo) > 0 &&",
+		}},
+		"./engine", "TestChangesOfAQueriedRangeConflict",
+	},
+	{
+		"a crash leaves whole transactions: a stripe's part of a batch is not replayed",
+		[]edit{{
+			"engine/replay.go", "if seq <= r.flushed[o.stripe] {",
+			"if seq <= r.flushed[o.stripe] || seq%16 == 5 && o.stripe%2 == 1 {",
+		}},
+		"./engine", "TestTransactionsAreSerializableAcrossCrashes",
+	},
+	{
+		"the cache gives back what was asked for: a block is filled in for its neighbour",
+		[]edit{{
+			"sst/load.go", "cache.Insert(r.group, &t.blocks[i], b, ",
+			"cache.Insert(r.group, &t.blocks[max(i, 1)-1], b, ",
+		}},
+		"./engine", "TestProgramsUnderAllOptions",
+	},
+	{
+		"expired items are invisible: for a millisecond too long in queries",
+		[]edit{{
+			"engine/iterate.go", "return it.nowMs >= e.Expiry", "return it.nowMs > e.Expiry",
+		}},
+		"./engine", "TestProgramsUnderAllOptions",
+	},
+	{
+		"deleted ranges stay deleted: a merge drops range tombstones above the bottom",
+		[]edit{{
+			"compaction/merge.go", "rangedel.Keep(o.RangeTombstones, &m.eras, o.Bottom)",
+			"rangedel.Keep(o.RangeTombstones, &m.eras, true)",
+		}},
+		"./compaction", "TestMergeAgainstModel",
+	},
+	{
+		"the manifest survives a power cut: the names of a new one are not synced",
+		[]edit{{
+			"internal/manifest/move.go",
+			"currentTmpName, err)\n	}\n	if err := l.fs.SyncDir(l.dir); err != nil {\n",
+			"currentTmpName, err)\n	}\n	" + noError + "\n",
+		}},
+		"./engine", "TestPowerCutAtEveryOperation",
+	},
+	{
+		"a block of another place is noticed: the checksum does not cover where it is",
+		[]edit{{
+			"sst/blockio.go", "seed := uint32(id) ^ uint32(off) ^ (hi<<16 | hi>>16)",
+			"seed := uint32(id) ^ hi&0",
+		}},
+		"./engine", "TestCorruptionMatrix",
+	},
+	{
+		"space returns by itself: a range delete counts as 256 deletes in an idle database",
+		[]edit{{
+			"engine/flush.go", "(v.Active.Ranges() > 0 || deletes >= max(1, entries/20))",
+			"uint64(256*v.Active.Ranges())+deletes >= max(1, entries/20)",
+		}},
+		"./engine", "TestSwampsDryUp",
+	},
+	{
+		"who is shown nothing can be stopped: sources do not look at the context",
+		[]edit{{"stripe/source.go", "s.ended = 0, !ok || s.stopped()", "s.ended = 0, !ok"}},
+		"./engine", "TestReadingNothingHeedsItsContext",
+	},
+	{
+		"batches with conditions are atomic: the conditions are not checked",
+		[]edit{{
+			"engine/write.go", "		if err := db.checkConds(b); err != nil {",
+			"		" + noError,
+		}},
+		"./engine", "TestBatchConditions",
+	},
+	{
+		"databases of version 1 stay readable: two codecs change their numbers",
+		[]edit{
+			{"sst/options.go", "Zstd   Codec = 2", "Zstd   Codec = 3"},
+			{"sst/options.go", "Snappy Codec = 3", "Snappy Codec = 2"},
+			{"sst/options.go", "lastCodec = Snappy", "lastCodec = Zstd"},
+		},
+		"./engine", "TestGoldenDatabases",
+	},
 }
