@@ -263,6 +263,7 @@ func (b *Batch) loadBlocks() error {
 // among those with equal heads.
 func (b *Batch) searchBlocks(ls []base.Lookup, snap base.SeqNum) error {
 	most := 0
+	b.touchHeads()
 	for i := range b.asks {
 		a := &b.asks[i]
 		lo, hi := a.data.among(ls[a.lookup].Key)
@@ -286,6 +287,16 @@ func (b *Batch) searchBlocks(ls []base.Lookup, snap base.SeqNum) error {
 		}
 	}
 	return b.takeEntries(ls)
+}
+
+// touchHeads loads what the searches by head compare first.
+func (b *Batch) touchHeads() {
+	sum := b.touched
+	for i := range b.asks {
+		d := b.asks[i].data
+		sum += d.data[blockHeaderBytes+4*(d.n/2)] + d.data[blockHeaderBytes+8*d.n]
+	}
+	b.touched = sum
 }
 
 // touch loads the next key that each search compares.
