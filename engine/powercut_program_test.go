@@ -133,8 +133,14 @@ func (r *cutRun) hook(op vfs.Op) error {
 		r.renamed[filepath.Base(op.NewName)[:3]]++
 	}
 	if cutChances[op.Kind] > 0 && len(r.cuts) < r.most {
+		where := fmt.Sprintf("before operation %d, %s %s", r.ops, op.Kind, op.Name)
 		for range r.every {
-			r.cutLocked(fmt.Sprintf("before operation %d, %s %s", r.ops, op.Kind, op.Name))
+			r.cutLocked(where)
+		}
+		if op.Kind == vfs.OpSyncDir && r.every > 0 { // which of the new names are kept?
+			for range 4 {
+				r.powerCutLocked(where, 0.5)
+			}
 		}
 	}
 	if r.rnd.Float64() < cutChances[op.Kind]*r.density && len(r.cuts) < r.most {
@@ -143,16 +149,28 @@ func (r *cutRun) hook(op vfs.Op) error {
 	return nil
 }
 
+// cutLocked takes a kill, one time in four, or a power cut.
 func (r *cutRun) cutLocked(where string) {
 	keep := []float64{0, 0.1, 0.5, 0.9, 1}[r.rnd.IntN(5)]
+	if r.rnd.IntN(4) > 0 {
+		r.powerCutLocked(where, keep)
+		return
+	}
+	c := r.now
+	c.where = fmt.Sprintf("%s, kill %d %s", r.where, len(r.cuts), where)
+	c.fs, c.killed, c.least = r.fs.Kill(), true, r.done
+	r.noteLocked(c)
+}
+
+// powerCutLocked takes a power cut that keeps that part of what is not synced.
+func (r *cutRun) powerCutLocked(where string, keep float64) {
 	c := r.now
 	c.where = fmt.Sprintf("%s, cut %d %s, keep %v", r.where, len(r.cuts), where, keep)
-	if r.rnd.IntN(4) == 0 {
-		c.where = fmt.Sprintf("%s, kill %d %s", r.where, len(r.cuts), where)
-		c.fs, c.killed, c.least = r.fs.Kill(), true, r.done
-	} else {
-		c.fs, c.least = vfs.CrashOf(r.fs.PowerCut(r.rnd, keep)), c.acked
-	}
+	c.fs, c.least = vfs.CrashOf(r.fs.PowerCut(r.rnd, keep)), c.acked
+	r.noteLocked(c)
+}
+
+func (r *cutRun) noteLocked(c powerCut) {
 	c.where += fmt.Sprintf(" (commits begun %d, done %d, durable %d)", r.begun, r.done, c.acked)
 	c.history = c.history[:r.begun:r.begun]
 	c.copies = append([]cutCopy(nil), c.copies...)
