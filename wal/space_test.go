@@ -1,6 +1,7 @@
 package wal_test
 
 import (
+	"sync"
 	"testing"
 
 	"github.com/kstonedb/kstone/internal/base"
@@ -16,7 +17,10 @@ func TestSmallerSegmentsOnAFullDisk(t *testing.T) {
 		mem := o.FS.(*vfs.MemFS)
 		left := int64(3 << 20)
 		var given []int64
+		var mu sync.Mutex // guards left and given
 		o.MoreSpace = func(n int64) bool {
+			mu.Lock()
+			defer mu.Unlock()
 			if n > left {
 				return false
 			}
@@ -35,10 +39,12 @@ func TestSmallerSegmentsOnAFullDisk(t *testing.T) {
 			_, err = l.Append(record)
 		}
 		wantIs(t, err, vfs.ErrNoSpace)
+		mu.Lock()
 		if len(given) == 0 || left > 1<<20 {
 			t.Fatalf("records of %d bytes: %d bytes were asked for in %d pieces", n, 3<<20-left,
 				len(given))
 		}
+		mu.Unlock()
 		wantIs(t, l.MakeRoom(int64(n)), vfs.ErrNoSpace)
 		last := l.LastSeq()
 		must(t, l.Sync(last))
