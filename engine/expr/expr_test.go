@@ -205,6 +205,39 @@ func TestArithmeticOfKinds(t *testing.T) {
 	}
 }
 
+// TestValidDecimal compares with what keycodec decodes, on short encodings and on changed
+// ones.
+func TestValidDecimal(t *testing.T) {
+	check := func(b []byte) {
+		t.Helper()
+		_, rest, err := keycodec.DecodeDecimal(b)
+		if got, want := expr.ValidDecimal(string(b)), err == nil && len(rest) == 0; got != want {
+			t.Fatalf("%x is valid: %t, want %t", b, got, want)
+		}
+	}
+	check(nil)
+	for head := range 256 {
+		check([]byte{byte(head)})
+		for digit := range 256 {
+			check([]byte{byte(head), byte(digit)})
+			for _, last := range []byte{0, 1, 0xff} {
+				check([]byte{byte(head), byte(digit), last})
+				check([]byte{byte(head), 0x10, byte(digit), 0x20, last})
+				check([]byte{byte(head), 0xef, byte(digit), 0xdf, last})
+			}
+		}
+	}
+	rng := rand.New(rand.NewPCG(3, 3))
+	for range 50_000 {
+		d := keycodec.NewDecimal(rng.Int64()>>rng.IntN(60)*int64(1-2*rng.IntN(2)), rng.Int32())
+		b := keycodec.AppendDecimal(nil, d)
+		check(b)
+		b[rng.IntN(len(b))] ^= byte(1) << rng.IntN(8)
+		check(b)
+		check(b[:rng.IntN(len(b))])
+	}
+}
+
 func TestFunctions(t *testing.T) {
 	call := func(name string, args ...any) expr.Expr {
 		f := expr.Func{Name: name}
@@ -287,6 +320,12 @@ func TestFoldingIsThatOfKeys(t *testing.T) {
 			keycodec.CollateUnicode} {
 			if folded := c.Fold(s); expr.CompareFolded(s, folded, c) != 0 {
 				t.Fatalf("%q and its folded form %q differ under %s", s, folded, c)
+			}
+			for _, other := range []string{"m", "é", "\u2000"} { // the last is amid Cherokee
+				want := strings.Compare(c.Fold(s), other)
+				if got := expr.CompareFolded(s, other, c); got != want {
+					t.Fatalf("%q and %q compare as %d under %s, want %d", s, other, got, c, want)
+				}
 			}
 		}
 	}
