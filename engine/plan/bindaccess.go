@@ -49,8 +49,11 @@ func (n *Access) bind(b *binder) (Node, error) {
 	if ordered {
 		return &out, nil
 	}
-	out.Ordered, out.Merge, out.Order, out.Reverse = false, false, nil, false
-	return &Sort{step: n.step, Input: &out, Keys: p.sortKeys(), Limit: -1}, nil
+	// The order cannot be had from these streams, so a sort makes it, and the limit of a
+	// first or last row applies behind it.
+	limit := out.Limit
+	out.Ordered, out.Merge, out.Order, out.Limit = false, false, nil, -1
+	return &Sort{step: n.step, Input: &out, Keys: p.sortKeys(), Limit: limit}, nil
 }
 
 // bindSkip makes the ranges behind each value of the skipped columns.

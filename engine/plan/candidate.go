@@ -78,6 +78,7 @@ func (q *query) candidates(r *relation, wants []want) ([]candidate, error) {
 	if points := slices.IndexFunc(paths, func(p *path) bool { return p.point }); points >= 0 {
 		paths = bestPoint(paths)
 	}
+	paths = append(paths, q.skipGroups(paths)...)
 	var all []candidate
 	for _, p := range paths {
 		p.price(e, q.costs())

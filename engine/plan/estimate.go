@@ -108,6 +108,9 @@ func (e *estimator) values(ordinal int) float64 {
 			return min(rows, d)
 		}
 	}
+	if e.stats != nil && ordinal < len(e.stats.Distinct) && e.stats.Distinct[ordinal] >= 1 {
+		return min(rows, e.stats.Distinct[ordinal])
+	}
 	for _, x := range e.keysWith(ordinal) {
 		if len(keyOf(e.table, x)) == 1 && (x == nil || x.Unique) {
 			return rows

@@ -17,3 +17,6 @@ func TestExplainJoin(t *testing.T)                { runGolden(t, "join") }
 func TestExplainInSubquery(t *testing.T)          { runGolden(t, "in_subquery") }
 func TestExplainPointPlan(t *testing.T)           { runGolden(t, "point") }
 func TestExplainPreparedPlanCache(t *testing.T)   { runGolden(t, "plan_cache") }
+
+func TestExplainPaths(t *testing.T)  { runGolden(t, "paths") }
+func TestExplainErrors(t *testing.T) { runGolden(t, "errors") }

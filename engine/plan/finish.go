@@ -23,10 +23,11 @@ func (q *query) plan() (Node, error) {
 	gates := q.distribute()
 	q.tieOrder()
 	found, err := q.joinAll(q.wants())
-	if err != nil {
+	short := q.shortcuts()
+	if err != nil && (asFullScan(err) == nil || len(short) == 0) {
 		return nil, err
 	}
-	found = append(found, q.shortcuts()...)
+	found = append(found, short...)
 	var best Node
 	for _, c := range found {
 		n, err := q.finish(c, gates)

@@ -97,7 +97,7 @@ func parameter(text string) expr.Value {
 		return expr.Null()
 	case strings.HasPrefix(text, "["):
 		var items []expr.Value
-		for _, s := range strings.FieldsFunc(strings.Trim(text, "[]"), func(r rune) bool { return r == '+' }) {
+		for _, s := range strings.Split(strings.Trim(text, "[]"), "+") {
 			items = append(items, parameter(s))
 		}
 		return expr.List(items)

@@ -42,8 +42,8 @@ type preparedSub struct {
 	param    int
 }
 
-// Prepare plans a query. It keeps parts of sel, which must not be changed any more. The error is a *QueryError,
-// *UnsupportedError or *FullScanError.
+// Prepare plans a query. It keeps parts of sel, which must not be changed any more. The
+// error is a *QueryError, *UnsupportedError or *FullScanError.
 func Prepare(sel *Select, opt Options) (*Prepared, error) {
 	copied := *sel
 	sc := &scope{opt: opt, params: countParams(sel), listed: map[int]bool{},

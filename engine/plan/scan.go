@@ -240,22 +240,15 @@ func soleColumnAny(e expr.Expr) (ordinal int, ok bool) {
 func (p *path) price(e *estimator, c *Costs) {
 	p.scan = e.scanOf(p)
 	entries := e.entries(p.index)
-	read := entries * p.scan.fraction
+	read, seeks := entries*p.scan.fraction, p.scan.ranges*p.scan.buckets
 	p.fullScan = !p.scan.bounded && p.skip == nil && p.limit < 0
 	p.rows = clampRows(e.rows() * e.selectivity(p.rel.pred))
-	seeks := p.scan.ranges * p.scan.buckets
-	if p.point {
+	switch {
+	case p.point:
 		read, p.rows, seeks = 1, min(1, p.rows), 1
-	}
-	if p.skip != nil {
-		groups := e.distinct(p.index, p.skip.columns) * max(1, p.scan.ranges)
-		seeks = groups * p.scan.buckets
-		p.rows = clampRows(min(p.rows, groups*p.scan.buckets))
-		read = seeks
-		if p.skip.template != nil {
-			p.rows = clampRows(e.rows() * e.selectivity(p.rel.pred))
-			read = max(seeks, p.rows)
-		}
+	case p.skip != nil:
+		read, seeks = p.priceSkip(e)
+		p.rows = min(p.rows, read)
 	}
 	cost := read * (c.Key + c.Byte*e.entryBytes(p.index) + c.Test*float64(len(p.pred)))
 	if !p.covering {
@@ -272,8 +265,8 @@ func (p *path) price(e *estimator, c *Costs) {
 	p.estimate = Estimate{Rows: p.rows, Startup: streams * c.Seek, Cost: seeks*c.Seek + cost}
 	if p.limit >= 0 {
 		n := min(p.rows, float64(p.limit))
-		p.estimate = Estimate{Rows: n, Startup: p.estimate.Startup,
-			Cost: p.estimate.firstRows(n * max(1, read/p.rows))}
+		first := p.estimate.firstRows(n * max(1, read/p.rows))
+		p.estimate = Estimate{Rows: n, Startup: p.estimate.Startup, Cost: first}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math"
+	"slices"
 	"sort"
 
 	"github.com/kstonedb/kstone/engine/schema"
@@ -32,6 +33,12 @@ type TableStats struct {
 	Rows     float64    `json:"rows"`
 	RowBytes float64    `json:"row_bytes"` // average of key and value
 	Keys     []KeyStats `json:"keys,omitempty"`
+	// Distinct is the number of different values of each column, by its ordinal; 0, or
+	// nothing there, is not known.
+	Distinct []float64 `json:"distinct,omitempty"`
+	// Monotonic are the columns, by ordinal, of which new rows have had ever larger
+	// values.
+	Monotonic []int `json:"monotonic,omitempty"`
 }
 
 // KeyStats are the statistics of an index, or of the key of the rows. Values are seen
@@ -157,9 +164,11 @@ func (k *KeyStats) distinct(n int) (float64, bool) {
 // valid says whether a stored number can be calculated with.
 func valid(f float64) bool { return f >= 0 && !math.IsInf(f, 0) }
 
+func invalid(f float64) bool { return !valid(f) }
+
 // Validate checks statistics from outside.
 func (s *TableStats) Validate() error {
-	if !valid(s.Rows) || !valid(s.RowBytes) {
+	if !valid(s.Rows) || !valid(s.RowBytes) || slices.ContainsFunc(s.Distinct, invalid) {
 		return errStats
 	}
 	for _, k := range s.Keys {

@@ -1,0 +1,152 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/schema"
+)
+
+// minGain is how many times cheaper an intersection has to be than the best single index:
+// its estimate rests on two guesses.
+const minGain = 4
+
+// unions returns a candidate for each OR whose terms different indexes can serve: the row
+// keys that each of them finds, each once, and then the rows.
+func (q *query) unions(r *relation, e *estimator, indexes []*schema.Index) (all []candidate) {
+	for i, t := range r.pred {
+		or, ok := t.(expr.Or)
+		if !ok || len(or.Terms) > maxBranches {
+			continue
+		}
+		rest := slices.Concat(r.pred[:i], r.pred[i+1:])
+		u := &Union{}
+		for _, b := range or.Terms {
+			n := q.keysOnly(r, e, indexes, conjuncts(slices.Clone(rest), b))
+			if n == nil {
+				u = nil
+				break
+			}
+			u.Inputs = append(u.Inputs, n)
+			u.estimate.Rows += n.Estimate().Rows
+			u.estimate.Cost += n.Estimate().Cost
+		}
+		if u == nil {
+			continue
+		}
+		u.layout = u.Inputs[0].Layout()
+		u.estimate.Cost += u.estimate.Rows * q.costs().Hash
+		all = append(all, candidate{node: q.fetch(r, e, u), set: 1 << r.source})
+	}
+	return all
+}
+
+// maxBranches bounds the terms of an OR that become accesses of their own.
+const maxBranches = 16
+
+// keysOnly returns the cheapest access that finds the keys of the rows for which terms
+// may be true, looking at no row; nil if every index would be read whole.
+func (q *query) keysOnly(r *relation, e *estimator, indexes []*schema.Index,
+	terms []expr.Expr) (best Node) {
+	for _, x := range indexes {
+		branch := *r
+		branch.pred, branch.need = terms, need{}
+		if x != nil && x.Where != nil && !implies(&branch, terms, x.Where) {
+			continue
+		}
+		branch.pred = decidable(r, x, terms)
+		p := q.newPath(&branch, x, true)
+		p.price(e, q.costs())
+		if !p.scan.bounded || p.repeats {
+			continue
+		}
+		if n := p.access(); best == nil || n.Estimate().Cost < best.Estimate().Cost {
+			best = n
+		}
+	}
+	if best == nil {
+		return nil
+	}
+	return rowKeys(r, best)
+}
+
+// decidable returns the terms that an index entry, or a row, decides by itself, and those
+// that a partial index stands for.
+func decidable(r *relation, x *schema.Index, terms []expr.Expr) (out []expr.Expr) {
+	for _, t := range terms {
+		var used need
+		addColumns(&used, t, r.source)
+		if x == nil || columnsWithin(used, x.Covers()) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// rowKeys projects to the row's key.
+func rowKeys(r *relation, n Node) Node {
+	layout := []ColumnRef{{r.source, RowPK, "row pk"}, {r.source, RowSK, "row sk"}}
+	at := len(n.Layout()) - 2
+	if at == 0 {
+		return n
+	}
+	s := step{layout: layout, estimate: n.Estimate()}
+	return &Project{step: s, Input: n, Exprs: []expr.Expr{
+		expr.Slot{I: at, Name: "row pk"}, expr.Slot{I: at + 1, Name: "row sk"}}}
+}
+
+// fetch reads the rows whose keys a node finds, and tests the whole predicate.
+func (q *query) fetch(r *relation, e *estimator, keys Node) Node {
+	p := q.newPath(r, nil, false)
+	s := step{layout: p.layout, estimate: keys.Estimate()}
+	s.estimate.Cost += s.estimate.Rows * q.costs().Fetch
+	s.estimate.Rows = clampRows(min(s.estimate.Rows, e.rows()*e.selectivity(r.pred)))
+	return &Fetch{step: s, Input: keys, Source: r.sourceTable(),
+		Filter: toSlots(conjunction(r.pred), p.layout)}
+}
+
+// intersections returns the candidate that reads the two most selective indexes and
+// fetches only the rows that both find, if it is far cheaper than any of the paths.
+func (q *query) intersections(r *relation, e *estimator, paths []*path) []candidate {
+	least := paths[0].estimate.Cost
+	var bounded []*path
+	for _, p := range paths {
+		least = min(least, p.estimate.Cost)
+		if p.index != nil && p.scan.bounded && !p.ordered && !p.repeats && p.skip == nil {
+			bounded = append(bounded, p)
+		}
+	}
+	var best Node
+	for i, a := range bounded {
+		for _, b := range bounded[i+1:] {
+			n := q.intersect(r, e, a.index, b.index)
+			if n != nil && (best == nil || n.Estimate().Cost < best.Estimate().Cost) {
+				best = n
+			}
+		}
+	}
+	if best == nil || best.Estimate().Cost*minGain > least {
+		return nil
+	}
+	return []candidate{{node: best, set: 1 << r.source}}
+}
+
+func (q *query) intersect(r *relation, e *estimator, a, b *schema.Index) Node {
+	if a.Columns[0].Ordinal == b.Columns[0].Ordinal {
+		return nil
+	}
+	n := &Intersect{}
+	for _, x := range []*schema.Index{a, b} {
+		in := q.keysOnly(r, e, []*schema.Index{x}, r.pred)
+		if in == nil {
+			return nil
+		}
+		n.Inputs = append(n.Inputs, in)
+		n.estimate.Cost += in.Estimate().Cost + in.Estimate().Rows*q.costs().Hash
+	}
+	n.layout = n.Inputs[0].Layout()
+	rows := e.rows() * e.selectivity(r.pred)
+	n.estimate.Rows = clampRows(min(rows, n.Inputs[0].Estimate().Rows))
+	n.estimate.Startup = n.estimate.Cost
+	return q.fetch(r, e, n)
+}

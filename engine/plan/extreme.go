@@ -1,0 +1,74 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/kstonedb/kstone/engine/expr"
+)
+
+// maxExtremes bounds the accesses that MIN and MAX are replaced by.
+const maxExtremes = 4
+
+// shortcuts returns the candidate that reads the first and last entries only, for a query
+// of nothing but MIN and MAX of columns of one table.
+func (q *query) shortcuts() []candidate {
+	if len(q.groups) > 0 || len(q.aggregates) == 0 || len(q.aggregates) > maxExtremes ||
+		len(q.rels) != 1 || q.rels[0].table == nil || q.refusesHere() {
+		return nil
+	}
+	var inputs []Node
+	for _, a := range q.aggregates {
+		c, ok := a.Arg.(expr.Column)
+		if !ok || a.Func != Min && a.Func != Max {
+			return nil
+		}
+		n := q.extreme(c, a.Func == Max)
+		if n == nil || len(inputs) > 0 && !slices.Equal(n.Layout(), inputs[0].Layout()) {
+			return nil
+		}
+		inputs = append(inputs, n)
+	}
+	if len(inputs) == 1 {
+		return []candidate{{node: inputs[0], set: 1}}
+	}
+	u := &Union{Inputs: inputs, All: true}
+	u.layout = inputs[0].Layout()
+	for _, n := range inputs {
+		u.estimate.Rows += n.Estimate().Rows
+		u.estimate.Cost += n.Estimate().Cost
+	}
+	return []candidate{{node: u, set: 1}}
+}
+
+// refusesHere says whether hints leave no choice of index.
+func (q *query) refusesHere() bool { return q.sel.Hints.NoIndex }
+
+// extreme returns the cheapest access to the row with the smallest or largest value of a
+// column, NULLs aside; nil if no index is in order.
+func (q *query) extreme(c expr.Column, largest bool) (best Node) {
+	r := *q.rels[0]
+	wanted := q.orderColumn(c, largest, false)
+	if wanted.Nullable {
+		r.pred = append(slices.Clone(r.pred), expr.IsNull{X: c, Not: true})
+		wanted.Nullable = false // there are none any more
+	}
+	indexes, err := q.usable(&r)
+	if err != nil {
+		return nil
+	}
+	e := newEstimator(&r, &q.scope.opt)
+	wants := []want{{order: []OrderColumn{wanted}}}
+	for _, x := range indexes {
+		for _, p := range q.variants(q.newPath(&r, x, false), wants) {
+			if !p.ordered || p.repeats {
+				continue
+			}
+			p.limit = 1
+			p.price(e, q.costs())
+			if n := p.access(); best == nil || n.Estimate().Cost < best.Estimate().Cost {
+				best = n
+			}
+		}
+	}
+	return best
+}

@@ -1,0 +1,139 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/kstonedb/kstone/engine/expr"
+)
+
+// A skip scan reads parts of an index and seeks over the rest. It pays while the seeks,
+// one for each different value of the first columns, cost less than reading everything.
+
+// maxSkipped is how many free columns in front of a condition are skipped over.
+const maxSkipped = 2
+
+// skipRanges returns the paths that serve a condition on later columns of a key whose
+// first columns are free: for each of their values, the ranges behind it are read.
+func (q *query) skipRanges(p *path, e *estimator) (found []*path) {
+	if p.repeats {
+		return nil
+	}
+	for m := 1; m <= maxSkipped && m < p.own; m++ {
+		if restricts(p.pred, p.rel.source, p.key.Ordinals[m-1]) {
+			return found
+		}
+		if p.index == nil && m < len(p.rel.table.PK) {
+			continue // inside a partition only
+		}
+		if !restricts(p.pred, p.rel.source, p.key.Ordinals[m]) || p.index == nil {
+			continue
+		}
+		v := *p
+		v.skip = &skipPath{columns: m, template: CompileSpans(p.behind(m), conjunction(p.pred))}
+		found = append(found, &v)
+	}
+	return found
+}
+
+// behind is the key without its first columns.
+func (p *path) behind(columns int) Key {
+	return Key{Fields: p.key.Fields[columns:], Ordinals: p.key.Ordinals[columns:],
+		Source: p.key.Source, Each: p.key.Each[columns:]}
+}
+
+// restricts says whether some term is about a column.
+func restricts(terms []expr.Expr, source, ordinal int) bool {
+	for _, t := range terms {
+		var used need
+		addColumns(&used, t, source)
+		if slices.Contains(used.ordinals, ordinal) {
+			return true
+		}
+	}
+	return false
+}
+
+// priceSkip estimates a skip scan: the entries it reads, and its seeks.
+func (p *path) priceSkip(e *estimator) (read, seeks float64) {
+	groups := e.distinct(p.index, p.skip.columns)
+	if p.skip.template == nil {
+		groups = min(groups, max(1, e.entries(p.index)*p.scan.fraction))
+		spread := 1.0
+		if p.bucketColumns() > p.skip.columns {
+			spread = p.buckets()
+		}
+		return groups * spread, groups*spread + p.scan.buckets
+	}
+	inner := *p
+	inner.key = p.behind(p.skip.columns)
+	s := e.scanOf(&inner)
+	return max(1, e.entries(p.index)*s.fraction), groups*(1+s.ranges) + p.buckets()
+}
+
+// skipGroups returns the paths that read one entry for each group: for DISTINCT, for groups
+// without aggregates, and for MIN or MAX of the column behind them.
+func (q *query) skipGroups(paths []*path) (found []*path) {
+	columns, source, ok := groupColumns(q.groupKeys())
+	if !ok || len(columns) == 0 || len(q.rels) != 1 {
+		return nil
+	}
+	for _, p := range paths {
+		if !p.ordered || p.repeats || p.fixed > 0 || p.skip != nil || p.index == nil {
+			continue
+		}
+		k := p.groupPrefix(columns)
+		if k == 0 || !groups(columns, p.order, source, p.rel.constants()) || !p.firstIsEnough(k) {
+			continue
+		}
+		v := *p
+		v.skip = &skipPath{columns: k}
+		found = append(found, &v)
+	}
+	return found
+}
+
+// groupKeys is what rows are grouped by, or made distinct.
+func (q *query) groupKeys() (keys []expr.Expr) {
+	if q.grouped {
+		return q.groups
+	}
+	if q.sel.Distinct {
+		for _, o := range q.outputs {
+			keys = append(keys, o.Expr)
+		}
+	}
+	return keys
+}
+
+// groupPrefix returns how many first columns of the key it takes to have all of some
+// columns.
+func (p *path) groupPrefix(columns []int) (k int) {
+	constants := p.rel.constants()
+	for _, c := range columns {
+		i := slices.Index(p.key.Ordinals[:p.own], c)
+		if i < 0 && !constants[c] {
+			return 0
+		}
+		k = max(k, i+1)
+	}
+	return k
+}
+
+// firstIsEnough says whether the first entry of a group says all about it that is asked.
+func (p *path) firstIsEnough(k int) bool {
+	for _, a := range p.q.aggregates {
+		c, ok := a.Arg.(expr.Column)
+		if !ok || k >= len(p.key.Ordinals) || c.Ordinal != p.key.Ordinals[k] {
+			return false
+		}
+		f := p.key.Fields[k]
+		first := Min // the extreme that the scan comes to first
+		if f.Desc != p.reverse {
+			first = Max
+		}
+		if a.Func != first || f.Nullable && f.NullsLast == p.reverse {
+			return false
+		}
+	}
+	return true
+}
