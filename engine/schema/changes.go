@@ -19,9 +19,9 @@ type Changes struct {
 
 // Compute sets c to the changes that turn the entries of the old row into those of the new
 // one: old is nil if there was no row, and new is nil if it is deleted. Both are complete
-// rows with the same key. Entries that stay as they are are not among them unless rewrite
-// is set, which is for a new expiry. Indexes in state Dropping are left alone. Errors are
-// those of Index.AppendEntries; c is of no use then.
+// rows with the same key, made by Table.Convert or Decode. Entries that stay as they are
+// are not among them unless rewrite is set, which is for a new expiry. Indexes in state
+// Dropping are left alone. Errors are those of Index.AppendEntries; c is of no use then.
 func (t *Table) Compute(c *Changes, key keycodec.Key, old, new []expr.Value, rewrite bool) error {
 	c.Delete, c.Put = c.Delete[:0], c.Put[:0]
 	c.before.Reset()

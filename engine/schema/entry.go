@@ -44,9 +44,12 @@ func (s *Entries) Reset() { s.List, s.buf = s.List[:0], s.buf[:0] }
 
 // AppendEntries adds the entries that a row has in the index, in ascending order of their
 // keys if there are several: none if the index is partial and its condition is not true
-// for the row, or if the list of its Each column is empty or NULL. The row is one that
-// AppendRow takes, key is its key. Errors are those of Column.Convert and of
-// keycodec.Key.Validate, and those of the condition.
+// for the row, or if the list of its Each column is empty or NULL. Key is the key of the
+// row. Errors are those of Column.Convert and of keycodec.Key.Validate, and those of the
+// condition.
+//
+// Requires: the row is one that Table.Convert or Decode has made. Why: the condition has to
+// see what a later reader of the row sees.
 func (x *Index) AppendEntries(s *Entries, key keycodec.Key, row []expr.Value) error {
 	b := x.built
 	if err := b.table.checkLen(row); err != nil {

@@ -278,6 +278,27 @@ func (t *Table) Complete(row []expr.Value, given *ColumnSet) {
 	}
 }
 
+// Convert converts the values of a row in place to what its columns store; see
+// Column.Convert. Those of dropped columns become NULL. A row that was converted is what
+// Decode returns for it.
+func (t *Table) Convert(row []expr.Value) error {
+	if err := t.checkLen(row); err != nil {
+		return err
+	}
+	for i := range t.Columns {
+		if t.Columns[i].Dropped {
+			row[i] = expr.Value{}
+			continue
+		}
+		v, err := t.Columns[i].Convert(row[i])
+		if err != nil {
+			return err
+		}
+		row[i] = v
+	}
+	return nil
+}
+
 // RowTable returns the id of the table that a partition key belongs to, and whether it is
 // that of rows; if not, it may be that of index entries.
 func RowTable(pk []byte) (id uint32, ok bool) {

@@ -163,3 +163,33 @@ func TestColumnSet(t *testing.T) {
 		t.Error("union")
 	}
 }
+
+// TestConvertedRowsAreWhatIsRead: also where the stored value is another one.
+func TestConvertedRowsAreWhatIsRead(t *testing.T) {
+	table := parse(t, `{"name":"t","columns":[{"name":"id","type":"uint16"},
+		{"name":"at","type":"time","unit":"ms"},{"name":"f","type":"float32"},
+		{"name":"l","type":"fixed","scale":2,"list":true},{"name":"d","type":"decimal"}],
+		"primary_key":["id"]}`)
+	row := []expr.Value{expr.Float(3), expr.UnixTime(5, 1_234_567), expr.Float(0.1),
+		expr.List([]expr.Value{expr.Int(1)}), expr.Float(0.5)}
+	key, value := keyOf(t, table, row), valueOf(t, table, row)
+	got := table.Row()
+	if err := table.Decode(got, key, value, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := table.Convert(row); err != nil {
+		t.Fatal(err)
+	}
+	for i := range row {
+		if got[i] != row[i] {
+			t.Errorf("column %d is read as %s, converted to %s", i, got[i], row[i])
+		}
+	}
+	if err := table.Convert(row[:2]); err == nil {
+		t.Error("a row with too few values is converted")
+	}
+	row[0] = expr.Null()
+	if err := table.Convert(row); err == nil {
+		t.Error("NULL in the key is converted")
+	}
+}
