@@ -262,13 +262,10 @@ func (b *Batch) loadBlocks() error {
 // searchBlocks looks for the keys in their blocks: by the heads first, then by whole keys
 // among those with equal heads.
 func (b *Batch) searchBlocks(ls []base.Lookup, snap base.SeqNum) error {
-	most := 0
 	b.touchHeads()
-	for i := range b.asks {
-		a := &b.asks[i]
-		lo, hi := a.data.among(ls[a.lookup].Key)
-		a.lo, a.hi = uint32(lo), uint32(hi)
-		most = max(most, hi-lo)
+	most, err := b.searchHeads(ls, snap)
+	if err != nil {
+		return err
 	}
 	for ; most > 0; most >>= 1 { // a step of each binary search at a time
 		b.touch()
@@ -287,6 +284,35 @@ func (b *Batch) searchBlocks(ls []base.Lookup, snap base.SeqNum) error {
 		}
 	}
 	return b.takeEntries(ls)
+}
+
+// searchHeads finds the entries among which each key is, and returns the largest number
+// of them. Of the keys of one block it finds all but the first for good: it does not wait
+// for memory that the first has not waited for.
+func (b *Batch) searchHeads(ls []base.Lookup, snap base.SeqNum) (most int, err error) {
+	lo := 0
+	for i := range b.files {
+		f := &b.files[i]
+		for first := lo; lo < f.end; lo++ {
+			a := &b.asks[lo]
+			key := ls[a.lookup].Key
+			if lo == first || b.asks[lo-1].block != a.block {
+				from, to := a.data.among(key)
+				a.lo, a.hi = uint32(from), uint32(to)
+				most = max(most, to-from)
+				continue
+			}
+			pos, exact, ok := a.data.seek(key, snap)
+			if !ok {
+				return 0, f.r.damagedEntry(f.t, int(a.block), pos)
+			}
+			a.lo, a.hi = uint32(pos), uint32(pos)
+			if exact {
+				a.found = uint32(pos) + 1
+			}
+		}
+	}
+	return most, nil
 }
 
 // touchHeads loads what the searches by head compare first.
