@@ -84,11 +84,10 @@ func (s *cutScript) run(t *testing.T, seed uint64, full bool) (total int) {
 	// would not fit into memory.
 	again := 10
 	switch {
+	case full && s.large:
+		again = 1
 	case full:
-		r.every, again = 3, 1
-		if !s.large {
-			r.inner = 1
-		}
+		r.every, r.inner, again = 3, 1, 1
 	case s.large:
 		r.every, r.density = 0, 0.15
 	case testing.Short(), raceEnabled:

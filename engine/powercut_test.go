@@ -92,6 +92,9 @@ func (r *cutRun) close() {
 // power is cut during all that, too.
 func (c *powerCut) check(t *testing.T, rnd *rand.Rand, again bool) {
 	t.Helper()
+	if c.disk != nil {
+		c.fs, c.disk = vfs.CrashOf(c.disk), nil
+	}
 	dir := "copies of the second run"
 	if !again {
 		dir = "copies of the third run"

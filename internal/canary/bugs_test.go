@@ -169,8 +169,8 @@ var bugs = []bug{
 			"engine/single.go",
 			"	db.stripes[id].Lock()\n	err = db.singleLocked(id, &e, w.record, key, cond)\n",
 			"	if cond.kind != condNone {\n" +
-				"		err := db.checkCondition(&db.stripes[id], w.key, db.hash(w.key), key, cond)\n" +
-				"		if err != nil {\n			return err\n		}\n	}\n" +
+				"		err := db.checkCondition(&db.stripes[id], w.key, db.hash(w.key), key," +
+				" cond)\n		if err != nil {\n			return err\n		}\n	}\n" +
 				"	db.stripes[id].Lock()\n" +
 				"	err = db.singleLocked(id, &e, w.record, key, Condition{})\n",
 		}},
@@ -246,7 +246,7 @@ var bugs = []bug{
 			"sst/blockio.go", "seed := uint32(id) ^ uint32(off) ^ (hi<<16 | hi>>16)",
 			"seed := uint32(id) ^ hi&0",
 		}},
-		"./engine", "TestCorruptionMatrix",
+		"./engine", "TestMovedBlocksAreNoticed",
 	},
 	{
 		"space returns by itself: a range delete counts as 256 deletes in an idle database",
