@@ -94,3 +94,20 @@ func TestKeysCommand(t *testing.T) {
 		}
 	}
 }
+
+func TestDedupCommand(t *testing.T) {
+	dir := t.TempDir()
+	raw, page := filepath.Join(dir, "raw", "dedup.jsonl"), filepath.Join(dir, "dedup.md")
+	err := measureDedup([]string{"-quick", "-rows", "20000", "-repeat", "1", "-queries", "1000",
+		"-dir", dir, "-out", raw, "-page", page}, os.Stdout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(page)
+	if err != nil || !strings.Contains(string(text), "## Aims") {
+		t.Errorf("page is %q, %v", text, err)
+	}
+	if err := measureDedup([]string{"more"}, os.Stdout); err == nil {
+		t.Error("an unknown argument is accepted")
+	}
+}

@@ -1,0 +1,158 @@
+package dedup
+
+import (
+	"bytes"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/FastFilter/xorfilter"
+
+	"github.com/kstonedb/kstone/zonemap"
+)
+
+// The study's figures: seconds to build, and MiB.
+var (
+	studyBuild = map[int]float64{160_000: 0.004, 500_000: 0.015, 1_600_000: 0.051,
+		5_000_000: 0.17, 10_000_000: 0.36, 50_000_000: 2, 100_000_000: 5}
+	studyMiB = map[int]float64{160_000: 0.18, 500_000: 0.55, 1_600_000: 1.72, 5_000_000: 5.37,
+		10_000_000: 10.75, 50_000_000: 53.69, 100_000_000: 107.37}
+)
+
+// builds measures building and space.
+func (b *bench) builds() error {
+	for _, n := range b.Builds {
+		if err := b.build(n); err != nil {
+			return err
+		}
+		runtime.GC()
+	}
+	return nil
+}
+
+func (b *bench) build(n int) error {
+	keys := b.keys(n)
+	own, err := zonemap.NewSegmentBuilder(nil)
+	if err != nil {
+		return err
+	}
+	var seg *zonemap.Segment
+	halves := [][]uint64{keys, keys} // two segments of this size
+	names := []string{"library, fresh", "library, reused", "zonemap, reused", "one at a time",
+		"two at a time"}
+	times := make([][]float64, len(names))
+	for range max(1, min(b.Repeat, 20_000_000/n+1)) {
+		for i, f := range []func() error{
+			func() error { _, err := xorfilter.NewBinaryFuse[uint8](keys); return err },
+			func() error { _, err := xorfilter.BuildBinaryFuse[uint8](&b.fuse, keys); return err },
+			func() error { own.AddAll(keys); seg, err = own.Build(); return err },
+			func() error { _, err := zonemap.BuildSegments(halves, nil, 1); return err },
+			func() error { _, err := zonemap.BuildSegments(halves, nil, 2); return err },
+		} {
+			if err := b.ctx.Err(); err != nil {
+				return err
+			}
+			cpu, wall := threadTime(), time.Now()
+			if err := f(); err != nil {
+				return err
+			}
+			took := float64(threadTime() - cpu)
+			if i > 2 {
+				took = float64(time.Since(wall)) / 2 // other goroutines work
+			}
+			times[i] = append(times[i], took/float64(n))
+		}
+	}
+	for i, name := range names {
+		base := 0
+		if i > 2 {
+			base = 3
+		}
+		r := Row{Table: "build", Case: millions(n), Contestant: name, Rows: n, Unit: "ns/key",
+			Ratio: ratio(times[base], times[i]), Document: studyBuild[n] * 1e9 / float64(n)}
+		r.Value = median(times[i])
+		if i == 2 && n >= 1_600_000 {
+			r.WantValue = 55
+		}
+		if i == 4 && n >= 1_600_000 {
+			r.WantRatio = 1.6
+		}
+		if err := b.w.add(r); err != nil {
+			return err
+		}
+	}
+	r := Row{Table: "space", Case: millions(n), Contestant: "zonemap", Rows: n, Unit: "bits/key",
+		Value:    8 * float64(seg.FilterBytes()) / float64(n),
+		Document: studyMiB[n] * (8 << 20) / float64(n)}
+	if n >= 1_600_000 {
+		r.WantValue = 9.02
+	}
+	return b.w.add(r)
+}
+
+// ratio is the median of a/b by rounds.
+func ratio(a, b []float64) float64 {
+	ratios := make([]float64, len(b))
+	for i := range b {
+		ratios[i] = a[i] / b[i]
+	}
+	return median(ratios)
+}
+
+// opens measures opening a saved filter.
+func (b *bench) opens() error {
+	n := min(6_400_000, b.Rows)
+	keys := b.keys(n)
+	segments, err := zonemap.BuildSegments([][]uint64{keys}, nil, 1)
+	if err != nil {
+		return err
+	}
+	name := filepath.Join(b.Dir, "kstone-bench.segment")
+	if err := segments[0].Save(name); err != nil {
+		return err
+	}
+	defer remove(name)
+	f, err := xorfilter.BuildBinaryFuse[uint8](&b.fuse, keys)
+	if err != nil {
+		return err
+	}
+	var saved bytes.Buffer
+	if err := f.Save(&saved); err != nil {
+		return err
+	}
+	var library, mapped, checked []float64
+	for range 5 * b.Repeat {
+		start := time.Now()
+		if _, err := xorfilter.LoadBinaryFuse[uint8](bytes.NewReader(saved.Bytes())); err != nil {
+			return err
+		}
+		library = append(library, float64(time.Since(start))/1e6)
+		start = time.Now()
+		seg, err := zonemap.OpenSegment(name)
+		if err != nil {
+			return err
+		}
+		mapped = append(mapped, float64(time.Since(start))/1e6)
+		if err := seg.Verify(); err != nil {
+			return err
+		}
+		checked = append(checked, float64(time.Since(start))/1e6)
+	}
+	for _, r := range []Row{
+		{Contestant: "library, from memory", Ratio: 1, Value: median(library)},
+		{Contestant: "mapped", Ratio: ratio(library, mapped), WantValue: 0.1},
+		{Contestant: "mapped, and checksums compared", Ratio: ratio(library, checked)},
+	} {
+		r.Table, r.Case, r.Rows, r.Unit = "open", millions(n), n, "ms"
+		switch r.Contestant {
+		case "mapped":
+			r.Value = median(mapped)
+		case "mapped, and checksums compared":
+			r.Value = median(checked)
+		}
+		if err := b.w.add(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,63 @@
+package dedup
+
+import "fmt"
+
+// contestant asks about keys and returns how many it calls present.
+type contestant struct {
+	name string
+	ask  func(keys []uint64) (int, error)
+}
+
+// aim is what a contestant should reach; 0 is nothing.
+type aim struct{ ratio, value float64 }
+
+// comparison is one case: what is asked in each round, and of whom. The first contestant
+// is what ratios are to.
+type comparison struct {
+	table, name    string
+	rows, segments int
+	questions      func() []uint64
+	contestants    []contestant
+	document       float64 // the figure of the first
+	aims           map[string]aim
+}
+
+// compare lets the contestants take turns; each round begins with another one.
+func (b *bench) compare(c comparison) error {
+	times := make([][]float64, len(c.contestants))
+	positive := make([]float64, len(c.contestants))
+	for round := range b.Repeat {
+		keys := c.questions()
+		for j := range c.contestants {
+			if err := b.ctx.Err(); err != nil {
+				return err
+			}
+			i := (round + j) % len(c.contestants)
+			start := threadTime()
+			n, err := c.contestants[i].ask(keys)
+			took := threadTime() - start
+			if err != nil {
+				return fmt.Errorf("%s, %s: %w", c.name, c.contestants[i].name, err)
+			}
+			times[i] = append(times[i], float64(took)/float64(len(keys)))
+			positive[i] = float64(n) / float64(len(keys))
+		}
+	}
+	ratios := make([]float64, len(times))
+	for i := range times {
+		ratios[i] = ratio(times[0], times[i])
+	}
+	for i, who := range c.contestants {
+		r := Row{Table: c.table, Case: c.name, Contestant: who.name, Rows: c.rows,
+			Segments: c.segments, Unit: "ns/key", Value: median(times[i]), Ratio: ratios[i],
+			Positive: positive[i], WantRatio: c.aims[who.name].ratio,
+			WantValue: c.aims[who.name].value}
+		if i == 0 {
+			r.Document = c.document
+		}
+		if err := b.w.add(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
