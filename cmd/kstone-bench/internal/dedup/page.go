@@ -18,8 +18,8 @@ var about = map[string]string{
 		"two are wall time of two segments of this size, with one goroutine and with two.",
 	"space": "The size of a filter with 8 bits.",
 	"memory": "A filter for each segment. `loop` is the study's way: segment by segment, zone " +
-		"map, filter of the library. `single` and `batch` are `Set.Contains` and `Set.ContainsBatch`; " +
-		"`batch, blocks` has a filter for each block.",
+		"map, filter of the library. `single` and `batch` are `Set.Contains` and " +
+		"`Set.ContainsBatch`; `batch, blocks` has a filter for each block.",
 	"blocks": "A filter for each of 40 blocks of a segment, which is sorted. `loop` searches the " +
 		"zone maps of each segment.",
 	"stripes": "Four segments of 256 shards, against the loop over 10 segments.",
