@@ -118,17 +118,19 @@ func (b *SegmentBuilder) write(s *Segment, in *arranged) (*Segment, error) {
 	var next atomic.Int64
 	var group sync.WaitGroup
 	errs := make([]error, len(b.fuse))
-	for w := range min(len(b.fuse), max(len(s.parts), 1)) {
-		group.Go(func() {
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= len(s.parts) || errs[w] != nil {
-					return
-				}
-				errs[w] = b.fill(data, s, in, i, &b.fuse[w])
+	work := func(w int) {
+		for errs[w] == nil {
+			i := int(next.Add(1)) - 1
+			if i >= len(s.parts) {
+				return
 			}
-		})
+			errs[w] = b.fill(data, s, in, i, &b.fuse[w])
+		}
 	}
+	for w := 1; w < min(len(b.fuse), len(s.parts)); w++ {
+		group.Go(func() { work(w) })
+	}
+	work(0) // the caller is one of the workers
 	group.Wait()
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
