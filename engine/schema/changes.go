@@ -62,6 +62,7 @@ func (x *Index) compute(c *Changes, key keycodec.Key, old, new []expr.Value, rew
 			after = after[1:]
 		default:
 			if rewrite || !bytes.Equal(before[0].Value, after[0].Value) {
+				after[0].Kept = true
 				c.Put = append(c.Put, after[0])
 			}
 			before, after = before[1:], after[1:]

@@ -26,6 +26,8 @@ type Entry struct {
 	// Unique says that no other row may have the entry's key: the index is unique and none
 	// of its columns is NULL.
 	Unique bool
+	// Kept says, of an entry in Changes.Put, that the old row has an entry with this key.
+	Kept bool
 }
 
 func (e *Entry) sameKey(other *Entry) bool {

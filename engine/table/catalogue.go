@@ -1,0 +1,207 @@
+package table
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/engine/store"
+	"github.com/kstonedb/kstone/internal/corrupt"
+)
+
+// Format: the catalogue is the partition with the PK 00 "kstone tables". Its SKs are
+//
+//	00             {"format":1,"next_table":3}
+//	01 id          the definition of a table, in the JSON form of package schema
+//	02 id          the statistics of a table, in the JSON form of package plan
+//	03 id index    where the building of an index stands
+//
+// with ids as 4 bytes, big-endian. See docs/format/table.md.
+const (
+	catalogueFormat = 1
+
+	markHead  = 0
+	markTable = 1
+	markStats = 2
+	markJob   = 3
+)
+
+var cataloguePK = []byte("\x00kstone tables")
+
+// catalogueHead is the first item of the catalogue.
+type catalogueHead struct {
+	Format    int    `json:"format"`
+	NextTable uint32 `json:"next_table"`
+
+	version uint64 // of the item, 0 if there is none yet
+}
+
+func catalogueKey(mark byte, ids ...uint32) store.Key {
+	sk := []byte{mark}
+	for _, id := range ids {
+		sk = binary.BigEndian.AppendUint32(sk, id)
+	}
+	return store.Key{PK: cataloguePK, SK: sk}
+}
+
+func damaged(what string, want, got any) error {
+	return corrupt.New("", 0, what, want, got)
+}
+
+// load reads the catalogue.
+func (db *DB) load(ctx context.Context) error {
+	list := &tableList{byName: map[string]*tableCore{}, byID: map[uint32]*tableCore{}}
+	stats := map[uint32]*plan.TableStats{}
+	db.head = catalogueHead{Format: catalogueFormat, NextTable: 1}
+	for it, err := range db.store.Scan(ctx, store.Partition(cataloguePK)) {
+		if err == nil {
+			err = db.loadItem(list, stats, it)
+		}
+		if err != nil {
+			return fmt.Errorf("table: catalogue: %w", err)
+		}
+	}
+	for id, s := range stats {
+		if core := list.byID[id]; core != nil {
+			core.stats.Store(s)
+		}
+	}
+	db.tables.Store(list)
+	return nil
+}
+
+func (db *DB) loadItem(list *tableList, stats map[uint32]*plan.TableStats, it store.Item) error {
+	sk := it.Key.SK
+	switch {
+	case bytes.Equal(sk, []byte{markHead}):
+		head := catalogueHead{version: it.Version}
+		if err := json.Unmarshal(it.Value, &head); err != nil {
+			return damaged("catalogue", "its head", err)
+		}
+		if head.Format != catalogueFormat {
+			return corrupt.NewVersion("", "catalogue", catalogueFormat, head.Format)
+		}
+		db.head = head
+	case len(sk) == 5 && sk[0] == markTable:
+		t, err := schema.Parse(it.Value)
+		if err == nil && t.ID != binary.BigEndian.Uint32(sk[1:]) {
+			err = damaged("catalogue", binary.BigEndian.Uint32(sk[1:]), t.ID)
+		}
+		if err != nil {
+			return err
+		}
+		list.add(t, it.Version)
+	case len(sk) == 5 && sk[0] == markStats:
+		s, err := parseStats(it.Value)
+		if err != nil {
+			return err
+		}
+		stats[binary.BigEndian.Uint32(sk[1:])] = s
+	case len(sk) == 9 && sk[0] == markJob:
+	default:
+		return damaged("catalogue", "a known key", fmt.Sprintf("%x", sk))
+	}
+	return nil
+}
+
+func parseStats(data []byte) (*plan.TableStats, error) {
+	s := new(plan.TableStats)
+	if err := json.Unmarshal(data, s); err != nil {
+		return nil, damaged("statistics", "JSON", err)
+	}
+	return s, s.Validate()
+}
+
+func (l *tableList) add(t *schema.Table, version uint64) *tableCore {
+	core := new(tableCore)
+	core.state.Store(newState(t, version))
+	l.byID[t.ID] = core
+	if !t.Dropping {
+		l.byName[t.Name] = core
+	}
+	return core
+}
+
+func (l *tableList) clone() *tableList {
+	return &tableList{maps.Clone(l.byName), maps.Clone(l.byID)}
+}
+
+// present is the condition that an item of the catalogue has the version that is known.
+func (db *DB) present(version uint64) store.Condition {
+	switch {
+	case version == 0:
+		return store.Absent()
+	case db.store.Limits().NoVersions:
+		return store.Present()
+	}
+	return store.VersionIs(version)
+}
+
+// saveCatalogue commits a change of the catalogue, durably.
+func (db *DB) saveCatalogue(ctx context.Context, set *store.WriteSet) error {
+	set.Durability = engine.Sync
+	err := db.store.Commit(ctx, set)
+	if errors.Is(err, store.ErrConditionFailed) {
+		return fmt.Errorf("table: the catalogue was changed by somebody else: %w", err)
+	}
+	return err
+}
+
+// versionOf returns the version of an item of the catalogue, 1 if the store has none.
+func (db *DB) versionOf(ctx context.Context, key store.Key) (uint64, error) {
+	it, err := store.GetItem(ctx, db.store, key)
+	return max(it.Version, 1), err
+}
+
+// change replaces the definition of a table, in the catalogue and then in memory, while no
+// writer is between the two. more adds to the commit, and may be nil.
+func (db *DB) change(ctx context.Context, core *tableCore, more func(*store.WriteSet),
+	f func(*schema.Table) (*schema.Table, error)) error {
+	db.schemaMu.Lock()
+	defer db.schemaMu.Unlock()
+	old := core.state.Load()
+	next, err := f(old.schema)
+	if err != nil {
+		return err
+	}
+	list := db.tables.Load()
+	if next.Name != old.schema.Name && list.byName[next.Name] != nil {
+		return &NameError{next.Name, ErrExists}
+	}
+	data, err := json.Marshal(next)
+	if err != nil {
+		return err
+	}
+	key := catalogueKey(markTable, next.ID)
+	var set store.WriteSet
+	set.PutIf(key, data, db.present(old.version))
+	if more != nil {
+		more(&set)
+	}
+	core.fence.Lock()
+	defer core.fence.Unlock()
+	if err := db.saveCatalogue(ctx, &set); err != nil {
+		return err
+	}
+	version, err := db.versionOf(ctx, key)
+	if err != nil {
+		return err
+	}
+	core.state.Store(newState(next, version))
+	list = list.clone()
+	if list.byName[old.schema.Name] == core {
+		delete(list.byName, old.schema.Name)
+	}
+	if !next.Dropping {
+		list.byName[next.Name] = core
+	}
+	db.tables.Store(list)
+	return nil
+}

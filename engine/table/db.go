@@ -1,0 +1,188 @@
+package table
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/engine/store"
+)
+
+// DB is a set of tables in a store. It may be used by many goroutines.
+//
+// Lock order: schemaMu, then the fence of a table. Neither is held while rows are read for
+// a query.
+type DB struct {
+	store  store.Store
+	engine *engine.DB // nil of a store that is none of this process
+	opt    Options
+	cache  *plan.Cache
+	shapes shapes
+
+	// schemaMu serialises changes of the catalogue. It guards head.
+	schemaMu sync.Mutex
+	head     catalogueHead
+
+	// jobMu serialises builds and drops.
+	jobMu sync.Mutex
+
+	tables atomic.Pointer[tableList]
+	refs   int // Guarded by registry.mu
+}
+
+// tableList is an immutable list of the tables.
+type tableList struct {
+	byName map[string]*tableCore // without those that are being dropped
+	byID   map[uint32]*tableCore
+}
+
+// tableCore is what all handles of a table share.
+type tableCore struct {
+	// fence is held for reading from looking at state to the end of a commit, and for
+	// writing while state is replaced: so a writer that began before a change has finished
+	// before it, and all later ones know it.
+	fence sync.RWMutex
+	state atomic.Pointer[tableState]
+	stats atomic.Pointer[plan.TableStats]
+}
+
+// tableState is a table at one time. It is immutable.
+type tableState struct {
+	schema *schema.Table
+	// version is that of the item in the catalogue.
+	version uint64
+	gone    bool
+	indexed bool // there are indexes to maintain
+	ttl     bool
+	// building says that a unique index is being built.
+	building bool
+}
+
+func newState(t *schema.Table, version uint64) *tableState {
+	s := &tableState{schema: t, version: version, gone: t.Dropping, ttl: t.TTL != nil}
+	for _, x := range t.Indexes {
+		s.indexed = s.indexed || x.State != schema.Dropping
+		s.building = s.building || x.State == schema.Building && x.Unique
+	}
+	return s
+}
+
+// registry has the one DB of each open engine.DB. Why: writers of two DBs would not know
+// of each other's changes of indexes.
+var registry = struct {
+	mu sync.Mutex
+	db map[*engine.DB]*DB
+}{db: map[*engine.DB]*DB{}}
+
+// Open opens the tables of a database, which stays the caller's. Of an engine.DB that is
+// open already it returns the same DB, and o is ignored; each call needs a Close. A database
+// whose catalogue has an unknown format is refused with an error that matches
+// engine.ErrVersion.
+//
+// What was interrupted before, building or dropping an index or a table, stays so until
+// Resume.
+func Open(ctx context.Context, e *engine.DB, o *Options) (*DB, error) {
+	registry.mu.Lock()
+	defer registry.mu.Unlock()
+	if db := registry.db[e]; db != nil {
+		db.refs++
+		return db, nil
+	}
+	db, err := OpenStore(ctx, store.Local(e), o)
+	if err != nil {
+		return nil, err
+	}
+	db.engine, db.refs = e, 1
+	registry.db[e] = db
+	return db, nil
+}
+
+// OpenStore is Open over any store. The caller sees to it that no two DBs write to one
+// store; transactions need an engine.DB.
+func OpenStore(ctx context.Context, s store.Store, o *Options) (*DB, error) {
+	opt, err := o.complete()
+	if err != nil {
+		return nil, err
+	}
+	db := &DB{store: s, opt: opt, cache: plan.NewCache(opt.PlanCache)}
+	db.shapes.most = opt.Shapes
+	return db, db.load(ctx)
+}
+
+// Close ends the use of the DB; the engine stays open.
+func (db *DB) Close() error {
+	registry.mu.Lock()
+	defer registry.mu.Unlock()
+	if db.refs--; db.refs <= 0 && db.engine != nil && registry.db[db.engine] == db {
+		delete(registry.db, db.engine)
+	}
+	return nil
+}
+
+// Store returns where the tables are stored.
+func (db *DB) Store() store.Store { return db.store }
+
+// Engine returns the database given to Open, nil after OpenStore.
+func (db *DB) Engine() *engine.DB { return db.engine }
+
+// CacheStats returns the counters of the plan cache.
+func (db *DB) CacheStats() plan.CacheStats { return db.cache.Stats() }
+
+// Tables returns the tables, by name.
+func (db *DB) Tables() []*Table {
+	list := db.tables.Load()
+	var all []*Table
+	for _, name := range slices.Sorted(maps.Keys(list.byName)) {
+		all = append(all, &Table{db: db, core: list.byName[name]})
+	}
+	return all
+}
+
+// Table returns the table with that name. The error matches ErrNoTable.
+func (db *DB) Table(name string) (*Table, error) {
+	core := db.tables.Load().byName[name]
+	if core == nil {
+		return nil, &NameError{name, ErrNoTable}
+	}
+	return &Table{db: db, core: core}, nil
+}
+
+// Table is a handle of a table, on the DB or, from In, on a transaction. It follows
+// changes of the table, renames included.
+type Table struct {
+	db   *DB
+	core *tableCore
+	tx   *Tx // nil: every call is a transaction of its own
+}
+
+// DB returns the database of the table.
+func (t *Table) DB() *DB { return t.db }
+
+// Schema returns the present definition. It is immutable; a changed table has another one.
+func (t *Table) Schema() *schema.Table { return t.core.state.Load().schema }
+
+// Name returns the name of the table.
+func (t *Table) Name() string { return t.Schema().Name }
+
+// In returns the table in a transaction: reads see it and writes belong to it.
+func (t *Table) In(tx *Tx) *Table { return &Table{db: t.db, core: t.core, tx: tx} }
+
+// Stats returns what Analyze has found out, nil before.
+func (t *Table) Stats() *plan.TableStats { return t.core.stats.Load() }
+
+// statsOf implements plan.Stats.
+type statsOf struct{ db *DB }
+
+// Table returns the statistics of a table.
+func (s statsOf) Table(t *schema.Table) *plan.TableStats {
+	core := s.db.tables.Load().byID[t.ID]
+	if core == nil {
+		return nil
+	}
+	return core.stats.Load()
+}

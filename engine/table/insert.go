@@ -1,0 +1,129 @@
+package table
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/store"
+)
+
+// Limits of one commit of InsertMany, PutMany and of statements by predicate.
+const (
+	chunkRows  = 10_000
+	chunkBytes = 16 << 20
+)
+
+// Insert writes a row that must not be there yet. The row has a value for each column of
+// the schema, of any kind that the column takes; values of dropped columns are not looked
+// at. If the primary key or the columns of a unique index are taken, the error is a
+// *UniqueError, and if a value does not fit, that of schema.Column.Convert; nothing is
+// written then.
+func (t *Table) Insert(ctx context.Context, row []expr.Value) error {
+	return t.run(ctx, func(w *writer) error { return w.insert(row) })
+}
+
+// InsertMany inserts rows. It writes them as one commit if they are not more than 10,000
+// and 16 MiB, and in a transaction anyway; otherwise in several, in their order, and
+// returns how many rows are written when one fails. The sequence is read once; its rows
+// may be reused by it after each step.
+func (t *Table) InsertMany(ctx context.Context, rows iter.Seq[[]expr.Value]) (int, error) {
+	return t.chunks(rows, func(chunk [][]expr.Value) error {
+		return t.run(ctx, func(w *writer) error {
+			for _, row := range chunk {
+				if err := w.insert(row); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// chunks calls write with copies of some rows at a time, and returns how many were written.
+func (t *Table) chunks(rows iter.Seq[[]expr.Value], write func([][]expr.Value) error) (n int,
+	err error) {
+	var c chunk
+	for row := range rows {
+		c.add(row)
+		if len(c.rows) < chunkRows && c.bytes < chunkBytes {
+			continue
+		}
+		if err := write(c.rows); err != nil {
+			return n, err
+		}
+		n += len(c.rows)
+		c.reset()
+	}
+	if len(c.rows) == 0 {
+		return n, nil
+	}
+	if err := write(c.rows); err != nil {
+		return n, err
+	}
+	return n + len(c.rows), nil
+}
+
+// chunk keeps rows. Its memory is used again.
+type chunk struct {
+	rows  [][]expr.Value
+	room  []expr.Value
+	bytes int
+}
+
+func (c *chunk) add(row []expr.Value) {
+	start := len(c.room)
+	c.room = append(c.room, row...)
+	c.rows = append(c.rows, c.room[start:len(c.room):len(c.room)])
+	for _, v := range row {
+		c.bytes += 16 + v.Len()
+	}
+}
+
+func (c *chunk) reset() { c.rows, c.room, c.bytes = c.rows[:0], c.room[:0], 0 }
+
+// Put writes a row, in place of the one with its primary key if there is one. The error is
+// a *UniqueError if the columns of a unique index are taken by another row.
+func (t *Table) Put(ctx context.Context, row []expr.Value) error {
+	return t.run(ctx, func(w *writer) error { return w.upsert(ctx, row) })
+}
+
+// PutMany is InsertMany that replaces rows. Of two rows with one key the later one stays,
+// but they must not be among the same 10,000: then the error is a *UniqueError.
+func (t *Table) PutMany(ctx context.Context, rows iter.Seq[[]expr.Value]) (int, error) {
+	return t.chunks(rows, func(chunk [][]expr.Value) error {
+		return t.run(ctx, func(w *writer) error {
+			for _, row := range chunk {
+				if err := w.upsert(ctx, row); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// upsert adds a row whether or not there is one with its key.
+func (w *writer) upsert(ctx context.Context, row []expr.Value) error {
+	key, err := w.rowKey(row)
+	if err != nil {
+		return err
+	}
+	if !w.st.indexed {
+		_, err := w.put(key, row, store.Condition{})
+		return err
+	}
+	it, err := store.GetItem(ctx, w.r, key)
+	if errors.Is(err, store.ErrNotFound) {
+		return w.insert(row)
+	}
+	if err != nil {
+		return err
+	}
+	old := w.st.schema.Row()
+	if err := w.st.schema.Decode(old, it.Key, it.Value, nil); err != nil {
+		return err
+	}
+	return w.replace(&it, old, row)
+}

@@ -1,0 +1,77 @@
+package table
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/kstonedb/kstone/engine/plan"
+)
+
+// Options of a DB. Nil means the defaults.
+type Options struct {
+	// RefuseFullScan makes queries fail with a *plan.FullScanError that would read a whole
+	// table.
+	RefuseFullScan bool
+	// PlanCache is how many prepared queries are kept; 0 is 1000, negative is none.
+	PlanCache int
+	// MemoryBytes bounds what sorts, groups and joins of one query keep; 0 is
+	// exec.DefaultMemoryBytes.
+	MemoryBytes int64
+	// Workers bounds the goroutines of one query; 0 and 1 use none beside the caller's.
+	Workers int
+	// Costs of the planner; nil are plan.DefaultCosts.
+	Costs *plan.Costs
+
+	// Logger takes slow queries and what happens to indexes; nil discards it.
+	Logger *slog.Logger
+	// SlowQuery is how long a query may take before it is logged; 0 logs none. The time is
+	// that of the whole iteration, the caller's work in its body included.
+	SlowQuery time.Duration
+	// LogValues adds the values of parameters to logged queries. Without it, only their
+	// shape is logged.
+	LogValues bool
+	// Shapes is how many different queries are counted for Advise; 0 is 500, negative is
+	// none.
+	Shapes int
+
+	// Clock is the time; nil is time.Now. Expiry is decided by the engine's own clock.
+	Clock func() time.Time
+}
+
+const (
+	defaultPlanCache = 1000
+	defaultShapes    = 500
+)
+
+// complete returns a copy with defaults filled in.
+func (o *Options) complete() (Options, error) {
+	var out Options
+	if o != nil {
+		out = *o
+	}
+	var errs []error
+	if out.MemoryBytes < 0 {
+		errs = append(errs, fmt.Errorf("table: MemoryBytes is %d", out.MemoryBytes))
+	}
+	if out.Workers < 0 {
+		errs = append(errs, fmt.Errorf("table: Workers is %d", out.Workers))
+	}
+	if out.SlowQuery < 0 {
+		errs = append(errs, fmt.Errorf("table: SlowQuery is %s", out.SlowQuery))
+	}
+	if out.PlanCache == 0 {
+		out.PlanCache = defaultPlanCache
+	}
+	if out.Shapes == 0 {
+		out.Shapes = defaultShapes
+	}
+	if out.Logger == nil {
+		out.Logger = slog.New(slog.DiscardHandler)
+	}
+	if out.Clock == nil {
+		out.Clock = time.Now
+	}
+	return out, errors.Join(errs...)
+}
