@@ -91,7 +91,7 @@ func (s *cutScript) run(t *testing.T, seed uint64, full bool) (total int) {
 	case s.large:
 		r.every, r.density = 0, 0.15
 	case testing.Short(), raceEnabled:
-		r.every, r.density = 0, 0.3
+		r.every, r.density = 0, 0.15
 	}
 	if s.change != nil {
 		s.change(&r.opts)

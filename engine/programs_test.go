@@ -107,7 +107,7 @@ var progSets = []progSet{
 func TestProgramsUnderAllOptions(t *testing.T) {
 	ops, seed := 300, rand.Uint64()
 	if testing.Short() || raceEnabled {
-		ops = 120
+		ops = 60
 	}
 	if s := os.Getenv(programOpsEnv); s != "" {
 		ops, _ = strconv.Atoi(s)
