@@ -10,6 +10,9 @@ import (
 // ErrSyntax is matched by the errors of Parse.
 var ErrSyntax = errors.New("sql: syntax error")
 
+// ErrArguments is matched by errors about values that are given for parameters.
+var ErrArguments = errors.New("sql: parameters")
+
 // Error is a fault in a statement: a syntax error, or a name or type that does not fit.
 type Error struct {
 	// Pos is the offset in the text, in bytes; Line and Column count from 1, columns in
@@ -20,7 +23,8 @@ type Error struct {
 	// Syntax tells whether Parse found it.
 	Syntax bool
 
-	text string
+	text  string
+	cause error
 }
 
 // newError returns an error at an offset of text.
@@ -42,6 +46,9 @@ func (e *Error) Error() string {
 
 // Is makes errors.Is(err, ErrSyntax) true for syntax errors.
 func (e *Error) Is(target error) bool { return e.Syntax && target == ErrSyntax }
+
+// Unwrap returns the error of the planner or the table layer that it stands for, or nil.
+func (e *Error) Unwrap() error { return e.cause }
 
 // maxExcerpt bounds what Excerpt shows of a long line, in characters on each side.
 const maxExcerpt = 60

@@ -1,0 +1,359 @@
+package sql
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/engine/table"
+)
+
+// binder turns the tree of one statement into what the planner takes. Like the parser it
+// fails by panicking with an *Error, which bound recovers.
+type binder struct {
+	catalog Catalog
+	text    string
+	params  params
+	// used are the tables that the statement depends on.
+	used []*schema.Table
+}
+
+// bound runs a step of a binder and returns the error it fails with.
+func (b *binder) bound(step func()) (err error) {
+	defer func() {
+		switch failure := recover().(type) {
+		case nil:
+		case *Error:
+			err = failure
+		default: // not the binder's own: a bug, which must be seen
+			panic(failure)
+		}
+	}()
+	step()
+	return nil
+}
+
+func (b *binder) fail(pos int, format string, args ...any) {
+	panic(newError(b.text, pos, false, format, args...))
+}
+
+// table finds a table by its name.
+func (b *binder) table(n Name) *schema.Table {
+	t := b.catalog.Schema(n.Text)
+	if t == nil || t.Dropping {
+		e := newError(b.text, n.Pos, false, "there is no table %s%s", quoteName(n.Text),
+			hint(n.Text, b.catalog.Names()))
+		e.cause = &table.NameError{Name: n.Text, Err: table.ErrNoTable}
+		panic(e)
+	}
+	b.used = append(b.used, t)
+	return t
+}
+
+// column finds a column of a table.
+func (b *binder) column(t *schema.Table, n Name) int {
+	i := columnNamed(t, n.Text)
+	if i < 0 {
+		b.fail(n.Pos, "table %s has no column %s%s", quoteName(t.Name), quoteName(n.Text),
+			hint(n.Text, columnNames(t)))
+	}
+	return i
+}
+
+// scope is a SELECT whose names are being resolved.
+type scope struct {
+	b       *binder
+	outer   *scope
+	ast     *Select
+	sel     *plan.Select
+	outputs []boundOutput
+	marks   []mark
+	// aggregates says whether they may stand where an expression is bound now; where names
+	// that place.
+	aggregates bool
+	where      string
+}
+
+// boundOutput is a column of the result.
+type boundOutput struct {
+	name  string
+	alias bool // the name was given with AS
+	expr  expr.Expr
+	typ   typ
+}
+
+// mark remembers where an expression stands.
+type mark struct {
+	expr expr.Expr
+	pos  int
+}
+
+// selectQuery binds a SELECT.
+func (b *binder) selectQuery(s *Select, outer *scope) *scope {
+	sc := &scope{b: b, outer: outer, ast: s, sel: &plan.Select{Distinct: s.Distinct}}
+	sc.sel.Position = sc.position
+	for i := range s.From {
+		sc.source(&s.From[i])
+	}
+	if s.Where != nil {
+		sc.sel.Where = sc.clause("WHERE", false, s.Where)
+	}
+	sc.bindOutputs()
+	for _, g := range s.GroupBy {
+		sc.sel.GroupBy = append(sc.sel.GroupBy, sc.named("GROUP BY", false, g))
+	}
+	if s.Having != nil {
+		sc.sel.Having = sc.named("HAVING", true, s.Having)
+	}
+	for _, o := range s.OrderBy {
+		sc.sel.OrderBy = append(sc.sel.OrderBy, plan.Order{Expr: sc.orderTerm(o.Expr),
+			Desc: o.Desc, NullsLast: nullsLast(o.Desc, o.Nulls)})
+	}
+	sc.sel.Limit, sc.sel.Offset = sc.count("LIMIT", s.Limit), sc.count("OFFSET", s.Offset)
+	for _, o := range sc.outputs {
+		sc.sel.Columns = append(sc.sel.Columns, plan.Output{Expr: o.expr, Name: o.name})
+	}
+	return sc
+}
+
+// nullsLast says where NULLs stand: without a word before all values in ascending and
+// behind them in descending order.
+func nullsLast(desc bool, n NullOrder) bool {
+	return n == NullsLast || n == NullsDefault && desc
+}
+
+// source binds a table of FROM.
+func (sc *scope) source(s *Source) {
+	b := sc.b
+	t := b.table(s.Table)
+	i := len(sc.sel.From)
+	src := plan.Source{Table: t, Alias: s.Alias}
+	for _, other := range sc.sel.From {
+		if other.Name() == src.Name() {
+			b.fail(s.Table.Pos, "%s stands for two tables; give one of them another name with AS",
+				quoteName(src.Name()))
+		}
+	}
+	sc.sel.From = append(sc.sel.From, src)
+	switch {
+	case s.NotIndexed:
+		sc.hint(i, "primary")
+	case s.Index != "":
+		if s.Index != "primary" && t.Index(s.Index) == nil {
+			b.fail(s.Table.Pos, "table %s has no index %s%s", quoteName(t.Name),
+				quoteName(s.Index), hint(s.Index, indexNames(t)))
+		}
+		sc.hint(i, s.Index)
+	}
+	if i == 0 {
+		return
+	}
+	join := plan.Join{Kind: plan.Inner}
+	if s.Join == JoinLeft {
+		join.Kind = plan.Left
+	}
+	if s.On != nil {
+		join.On = sc.clause("ON", false, s.On)
+	}
+	sc.sel.Joins = append(sc.sel.Joins, join)
+}
+
+func (sc *scope) hint(source int, index string) {
+	if sc.sel.Hints.Index == nil {
+		sc.sel.Hints.Index = map[int]string{}
+	}
+	sc.sel.Hints.Index[source] = index
+}
+
+// clause binds an expression of a clause; aggregates says whether they may stand in it.
+func (sc *scope) clause(where string, aggregates bool, e Expr) expr.Expr {
+	w, a := sc.where, sc.aggregates
+	sc.where, sc.aggregates = where, aggregates
+	out := sc.expr(e)
+	sc.where, sc.aggregates = w, a
+	return out
+}
+
+// bindOutputs binds the columns of the result.
+func (sc *scope) bindOutputs() {
+	for i := range sc.ast.Outputs {
+		o := &sc.ast.Outputs[i]
+		if o.Star {
+			sc.star(o)
+			continue
+		}
+		e := sc.clause("SELECT", true, o.Expr)
+		out := boundOutput{name: o.Alias, alias: o.Alias != "", expr: e, typ: sc.typeOf(e)}
+		if ref, ok := o.Expr.(*Ref); ok && !out.alias {
+			out.name = ref.Column
+		} else if !out.alias {
+			out.name = FormatExpr(o.Expr)
+		}
+		sc.outputs = append(sc.outputs, out)
+	}
+}
+
+// star appends the columns that * or table.* stands for. Names that several tables have
+// get that of their table before them.
+func (sc *scope) star(o *Output) {
+	count, found := map[string]int{}, false
+	for _, s := range sc.sel.From {
+		for _, name := range columnNames(s.Table) {
+			count[name]++
+		}
+	}
+	for i, s := range sc.sel.From {
+		if o.Table != "" && !sameName(o.Table, s.Name()) {
+			continue
+		}
+		found = true
+		for j := range s.Table.Columns {
+			c := &s.Table.Columns[j]
+			if c.Dropped {
+				continue
+			}
+			name := c.Name
+			if count[name] > 1 && o.Table == "" {
+				name = s.Name() + "." + name
+			}
+			e := sc.columnExpr(i, j)
+			sc.outputs = append(sc.outputs, boundOutput{name: name, expr: e, typ: typeOfColumn(c)})
+		}
+	}
+	if !found {
+		sc.b.fail(o.Pos, "there is no table %s in FROM%s", quoteName(o.Table),
+			hint(o.Table, sc.sourceNames()))
+	}
+}
+
+// named binds an expression in which the names of outputs may stand for them, where no
+// table has a column of that name; an integer is the position of an output in GROUP BY.
+func (sc *scope) named(where string, aggregates bool, e Expr) expr.Expr {
+	if where == "GROUP BY" {
+		if out := sc.byNumber(where, e); out != nil {
+			return out.expr
+		}
+	}
+	if ref, ok := e.(*Ref); ok && ref.Table == "" {
+		if _, n := sc.lookup(ref); n == 0 {
+			if out := sc.outputNamed(ref.Column); out != nil {
+				return sc.mark(out.expr, ref.Pos)
+			}
+		}
+	}
+	return sc.clause(where, aggregates, e)
+}
+
+// orderTerm binds a term of ORDER BY: a position, the name of an output, or an expression.
+func (sc *scope) orderTerm(e Expr) expr.Expr {
+	if out := sc.byNumber("ORDER BY", e); out != nil {
+		return out.expr
+	}
+	if ref, ok := e.(*Ref); ok && ref.Table == "" {
+		if out := sc.outputNamed(ref.Column); out != nil {
+			return sc.mark(out.expr, ref.Pos)
+		}
+	}
+	return sc.clause("ORDER BY", true, e)
+}
+
+// outputNamed returns the output with the given alias.
+func (sc *scope) outputNamed(name string) *boundOutput {
+	for i := range sc.outputs {
+		if o := &sc.outputs[i]; o.alias && o.name == name {
+			return o
+		}
+	}
+	return nil
+}
+
+// byNumber returns the output that a number stands for, nil if e is none.
+func (sc *scope) byNumber(where string, e Expr) *boundOutput {
+	l, ok := e.(*Literal)
+	if !ok || l.Kind != LiteralNumber {
+		return nil
+	}
+	n, ok := sc.b.literal(l).AsInt()
+	if !ok || n < 1 || n > int64(len(sc.outputs)) {
+		sc.b.fail(l.Pos, "%s %s: the result has columns 1 to %d", where, l.Text, len(sc.outputs))
+	}
+	return &sc.outputs[n-1]
+}
+
+// count binds the operand of LIMIT or OFFSET.
+func (sc *scope) count(where string, e Expr) expr.Expr {
+	switch e := e.(type) {
+	case nil:
+		return nil
+	case *Param:
+		return sc.mark(sc.b.param(e), e.Pos)
+	case *Literal:
+		v := sc.b.literal(e)
+		if n, ok := v.AsInt(); e.Kind == LiteralNull || ok && n >= 0 {
+			return sc.mark(expr.Const{Value: v}, e.Pos)
+		}
+	}
+	sc.b.fail(e.Position(), "%s is a whole number that is not negative, or a parameter", where)
+	return nil
+}
+
+// mark remembers where a bound expression stands, for errors of the planner.
+func (sc *scope) mark(e expr.Expr, pos int) expr.Expr {
+	sc.marks = append(sc.marks, mark{e, pos})
+	return e
+}
+
+// position is plan.Select.Position: the planner gives back expressions with the columns it
+// has found, which differ in their names only.
+func (sc *scope) position(e expr.Expr) int {
+	want := anonymous(e)
+	for _, m := range sc.marks {
+		if m.expr != nil && anonymous(m.expr) == want {
+			return m.pos + 1
+		}
+	}
+	return 0
+}
+
+// anonymous returns the text of an expression with numbers for the names of columns.
+func anonymous(e expr.Expr) string {
+	if e == nil {
+		return ""
+	}
+	out, err := expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) {
+		switch x := x.(type) {
+		case expr.Column:
+			return expr.Column{Name: fmt.Sprintf("c%d_%d", x.Source, x.Ordinal)}, nil
+		case expr.Agg:
+			return expr.Agg{Name: fmt.Sprint("a", x.Index)}, nil
+		}
+		return x, nil
+	})
+	if err != nil {
+		return ""
+	}
+	return out.String()
+}
+
+// planError turns an error of the planner into one that points at the text.
+func (b *binder) planError(err error, start int) error {
+	var q *plan.QueryError
+	var u *plan.UnsupportedError
+	pos, message := 0, ""
+	switch {
+	case errors.As(err, &q):
+		pos, message = q.Pos, q.Message
+	case errors.As(err, &u):
+		pos, message = u.Pos, "not supported: "+u.What
+	default:
+		return err
+	}
+	if pos > 0 {
+		start = pos - 1
+	}
+	e := newError(b.text, start, false, "%s", message)
+	e.cause = err
+	return e
+}

@@ -1,0 +1,118 @@
+package sql
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/schema"
+)
+
+type fixedCatalog map[string]*schema.Table
+
+func (c fixedCatalog) Schema(name string) *schema.Table { return c[name] }
+
+func (c fixedCatalog) Names() []string { return slices.Collect(maps.Keys(c)) }
+
+// define adds the tables of CREATE TABLE statements to a catalogue.
+func (c fixedCatalog) define(text string) error {
+	parts, err := ParseAll(text)
+	if err != nil {
+		return err
+	}
+	for _, p := range parts {
+		b := &binder{catalog: c, text: text}
+		err := b.bound(func() {
+			t := b.createTable(p.Statement.(*CreateTable))
+			if t, err = t.WithID(uint32(len(c) + 1)); err == nil {
+				c[t.Name] = t
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// TestBind runs the scripts in testdata/bind. "define" adds tables, "show" prints their
+// JSON form, "select" prints the plan of a query, or the error with the place it points at.
+func TestBind(t *testing.T) {
+	datadriven.Walk(t, "testdata/bind", func(t *testing.T, path string) {
+		catalog := fixedCatalog{}
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			var out string
+			var err error
+			switch d.Cmd {
+			case "define":
+				err = catalog.define(d.Input)
+			case "show":
+				out = showTable(t, catalog[d.CmdArgs[0].Key])
+			case "select":
+				out, err = explainBound(catalog, d.Input)
+			default:
+				d.Fatalf(t, "unknown command %s", d.Cmd)
+			}
+			var e *Error
+			switch {
+			case errors.As(err, &e):
+				return fmt.Sprintf("%v\n%s\n", e, e.Excerpt())
+			case err != nil:
+				t.Fatalf("%s: error without a position: %v", d.Pos, err)
+			}
+			return out
+		})
+	})
+}
+
+// estimates are what the cost model says of a step, which these tests are not about.
+var estimates = regexp.MustCompile(` \| rows \S+ cost \S+`)
+
+// showTable returns the JSON form of a table, with a line for each column and index.
+func showTable(t *testing.T, table *schema.Table) string {
+	if table == nil {
+		return "no such table\n"
+	}
+	raw, err := table.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.ReplaceAll(string(raw), "},{", "},\n{") + "\n"
+}
+
+// explainBound returns the columns of a query with their types, and its plan.
+func explainBound(catalog Catalog, text string) (string, error) {
+	s, err := Parse(text)
+	if err != nil {
+		return "", err
+	}
+	b := &binder{catalog: catalog, text: text}
+	var sc *scope
+	if err := b.bound(func() { sc = b.selectQuery(s.(*Select), nil) }); err != nil {
+		return "", err
+	}
+	p, err := plan.Prepare(sc.sel, plan.Options{})
+	if err != nil {
+		return "", b.planError(err, 0)
+	}
+	out := ""
+	for i, o := range sc.outputs {
+		if i > 0 {
+			out += ", "
+		}
+		out += o.name + " " + o.typ.String()
+	}
+	bound, err := p.Bind(make([]expr.Value, b.params.count()))
+	if err != nil {
+		return "", b.planError(err, 0)
+	}
+	return out + "\n" + estimates.ReplaceAllString(bound.Explain().String(), ""), nil
+}

@@ -1,0 +1,296 @@
+package sql
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan"
+)
+
+// expr binds an expression of a SELECT.
+func (sc *scope) expr(e Expr) expr.Expr {
+	return sc.mark(sc.expression(e), e.Position())
+}
+
+func (sc *scope) exprs(list []Expr) []expr.Expr {
+	out := make([]expr.Expr, len(list))
+	for i, e := range list {
+		out[i] = sc.expr(e)
+	}
+	return out
+}
+
+func (sc *scope) expression(e Expr) expr.Expr {
+	switch e := e.(type) {
+	case *Literal:
+		return expr.Const{Value: sc.b.literal(e)}
+	case *Param:
+		return sc.b.param(e)
+	case *Ref:
+		return sc.ref(e)
+	case *Unary:
+		if e.Op == "NOT" {
+			return expr.Not{X: sc.expr(e.X)}
+		}
+		return expr.Arith{Op: expr.Neg, L: sc.expr(e.X)}
+	case *Binary:
+		return sc.binary(e)
+	case *Row:
+		return expr.Row{Items: sc.exprs(e.Items)}
+	case *List:
+		return sc.list(e)
+	case *Call:
+		return sc.call(e)
+	case *Exists:
+		return sc.subquery(e.Query, expr.Exists)
+	case *Scalar:
+		return sc.subquery(e.Query, expr.Scalar)
+	}
+	return sc.predicate(e)
+}
+
+// predicate binds the conditions of several keywords.
+func (sc *scope) predicate(e Expr) expr.Expr {
+	switch e := e.(type) {
+	case *Between:
+		x, lo, hi := sc.expr(e.X), sc.expr(e.Lo), sc.expr(e.Hi)
+		t := sc.typeOf(x)
+		lo, hi = sc.coerce(t, lo, e.Lo), sc.coerce(t, hi, e.Hi)
+		if !t.known() {
+			x = sc.coerce(sc.typeOf(lo), x, e.X)
+		}
+		return expr.Between{X: x, Lo: lo, Hi: hi, Not: e.Not}
+	case *In:
+		return sc.in(e)
+	case *IsNull:
+		return expr.IsNull{X: sc.expr(e.X), Not: e.Not}
+	case *Match:
+		return sc.match(e)
+	}
+	sc.b.fail(e.Position(), "this expression is not possible here")
+	return nil
+}
+
+var comparisonOps = map[string]expr.Op{
+	"=": expr.Eq, "<>": expr.Ne, "<": expr.Lt, "<=": expr.Le, ">": expr.Gt, ">=": expr.Ge,
+}
+
+var arithOps = map[string]expr.ArithOp{
+	"+": expr.Add, "-": expr.Sub, "*": expr.Mul, "/": expr.Div, "%": expr.Mod,
+}
+
+func (sc *scope) binary(e *Binary) expr.Expr {
+	switch e.Op {
+	case "AND":
+		return expr.And{Terms: sc.terms(nil, e, "AND")}
+	case "OR":
+		return expr.Or{Terms: sc.terms(nil, e, "OR")}
+	case "||":
+		return expr.Func{Name: "concat", Args: []expr.Expr{sc.expr(e.L), sc.expr(e.R)}}
+	}
+	l, r := sc.expr(e.L), sc.expr(e.R)
+	if op, ok := arithOps[e.Op]; ok {
+		return expr.Arith{Op: op, L: l, R: r}
+	}
+	return expr.Cmp{Op: comparisonOps[e.Op], L: sc.coerceTo(r, l, e.L),
+		R: sc.coerceTo(l, r, e.R)}
+}
+
+// terms appends what a chain of one operator connects.
+func (sc *scope) terms(dst []expr.Expr, e Expr, op string) []expr.Expr {
+	if bin, ok := e.(*Binary); ok && bin.Op == op {
+		return sc.terms(sc.terms(dst, bin.L, op), bin.R, op)
+	}
+	return append(dst, sc.expr(e))
+}
+
+func (sc *scope) in(e *In) expr.Expr {
+	x := sc.expr(e.X)
+	if e.Query != nil {
+		sub := sc.subquery(e.Query, expr.Rows)
+		return expr.In{X: x, List: []expr.Expr{sub}, Not: e.Not}
+	}
+	if len(e.List) == 0 { // nothing is in it, NULL neither
+		return expr.Const{Value: expr.Bool(e.Not)}
+	}
+	out := expr.In{X: x, Not: e.Not, List: sc.exprs(e.List)}
+	for i := range out.List {
+		out.List[i] = sc.coerceTo(x, out.List[i], e.List[i])
+	}
+	return out
+}
+
+func (sc *scope) match(e *Match) expr.Expr {
+	x, y := sc.expr(e.X), sc.expr(e.Y)
+	switch e.Op {
+	case "LIKE":
+		return expr.Like{X: x, Pattern: y, Not: e.Not}
+	case "BEGINS WITH":
+		x = expr.BeginsWith{X: x, Prefix: y}
+	default:
+		t := sc.typeOf(x)
+		t.list = false
+		x = expr.Contains{X: x, Item: sc.coerce(t, y, e.Y)}
+	}
+	if e.Not {
+		return expr.Not{X: sc.mark(x, e.Pos)}
+	}
+	return x
+}
+
+// list binds a list of constants.
+func (sc *scope) list(e *List) expr.Expr {
+	values := make([]expr.Value, len(e.Items))
+	for i, item := range e.Items {
+		c, ok := sc.expr(item).(expr.Const)
+		if !ok || c.Kind() == expr.KindList {
+			sc.b.fail(item.Position(), "the elements of a list are constants here")
+		}
+		values[i] = c.Value
+	}
+	return expr.Const{Value: expr.List(values)}
+}
+
+// aggregateNames are the aggregate functions.
+var aggregateNames = map[string]plan.AggregateFunc{
+	"count": plan.Count, "sum": plan.Sum, "min": plan.Min, "max": plan.Max, "avg": plan.Avg,
+}
+
+func (sc *scope) call(e *Call) expr.Expr {
+	if fn, ok := aggregateNames[e.Name]; ok {
+		return sc.aggregate(e, fn)
+	}
+	switch {
+	case e.Star:
+		sc.b.fail(e.Pos, "%s(*): * is possible with count only", e.Name)
+	case e.Distinct:
+		sc.b.fail(e.Pos, "DISTINCT is possible with count, sum, min, max and avg only")
+	case !slices.Contains(expr.Functions(), e.Name):
+		names := append(expr.Functions(), "count", "sum", "min", "max", "avg")
+		sc.b.fail(e.Pos, "there is no function %s%s", e.Name, hint(e.Name, names))
+	}
+	if expr.CheckFunc(e.Name, len(e.Args)) != nil {
+		sc.b.fail(e.Pos, "%s does not take %d arguments", e.Name, len(e.Args))
+	}
+	return expr.Func{Name: e.Name, Args: sc.exprs(e.Args)}
+}
+
+// aggregate binds the call of an aggregate function: equal calls are one aggregate.
+func (sc *scope) aggregate(e *Call, fn plan.AggregateFunc) expr.Expr {
+	if !sc.aggregates {
+		sc.b.fail(e.Pos, "%s cannot use %s: it is known when the rows are grouped only",
+			sc.where, strings.ToUpper(e.Name))
+	}
+	a := plan.Aggregate{Func: fn, Distinct: e.Distinct}
+	switch {
+	case e.Star && fn == plan.Count:
+	case e.Star || len(e.Args) != 1:
+		sc.b.fail(e.Pos, "%s takes one argument", strings.ToUpper(e.Name))
+	default:
+		a.Arg = sc.clause("an aggregate", false, e.Args[0])
+	}
+	for i, have := range sc.sel.Aggregates {
+		if have.Func == a.Func && have.Distinct == a.Distinct && sameExpr(have.Arg, a.Arg) {
+			return expr.Agg{Index: i, Name: FormatExpr(e)}
+		}
+	}
+	sc.sel.Aggregates = append(sc.sel.Aggregates, a)
+	return expr.Agg{Index: len(sc.sel.Aggregates) - 1, Name: FormatExpr(e)}
+}
+
+func sameExpr(a, b expr.Expr) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	return expr.Equal(a, b)
+}
+
+func (sc *scope) subquery(s *Select, kind expr.SubqueryKind) expr.Expr {
+	inner := sc.b.selectQuery(s, sc)
+	if n := len(inner.outputs); kind == expr.Scalar && n != 1 {
+		sc.b.fail(s.Pos, "a subquery that stands for a value has %d columns", n)
+	}
+	return expr.Subquery{Query: inner.sel, Kind: kind}
+}
+
+// found is a column and how far out it was found.
+type found struct {
+	source, ordinal int
+}
+
+// lookup finds a column among the tables of FROM; n is how many there are.
+func (sc *scope) lookup(r *Ref) (f found, n int) {
+	for i, s := range sc.sel.From {
+		if r.Table != "" && !sameName(r.Table, s.Name()) {
+			continue
+		}
+		if j := columnNamed(s.Table, r.Column); j >= 0 {
+			f, n = found{i, j}, n+1
+		}
+	}
+	return f, n
+}
+
+// sameName compares names of sources; like columns they are found in any case.
+func sameName(a, b string) bool { return strings.EqualFold(a, b) }
+
+// ref resolves a column: in this query, or else in the query around it.
+func (sc *scope) ref(r *Ref) expr.Expr {
+	f, n := sc.lookup(r)
+	switch {
+	case n > 1:
+		sc.b.fail(r.Pos, "column %s is in more than one table; write %s.%s", quoteName(r.Column),
+			quoteName(sc.sel.From[f.source].Name()), quoteName(r.Column))
+	case n == 1:
+		return sc.columnExpr(f.source, f.ordinal)
+	case sc.outer != nil:
+		if f, n := sc.outer.lookup(r); n == 1 {
+			c := sc.outer.columnExpr(f.source, f.ordinal)
+			c.Source = plan.Outer(f.source)
+			return c
+		}
+		for far := sc.outer.outer; far != nil; far = far.outer {
+			if _, n := far.lookup(r); n > 0 {
+				sc.b.fail(r.Pos, "column %s belongs to a query further out than the next, "+
+					"which is not supported", quoteName(r.Column))
+			}
+		}
+	}
+	sc.noColumn(r)
+	return nil
+}
+
+// noColumn fails with what may have been meant.
+func (sc *scope) noColumn(r *Ref) {
+	var names []string
+	known := r.Table == ""
+	for s := sc; s != nil; s = s.outer {
+		for _, src := range s.sel.From {
+			if r.Table != "" && !sameName(r.Table, src.Name()) {
+				continue
+			}
+			known = true
+			names = append(names, columnNames(src.Table)...)
+		}
+	}
+	if !known {
+		sc.b.fail(r.Pos, "there is no table %s in FROM%s", quoteName(r.Table),
+			hint(r.Table, sc.sourceNames()))
+	}
+	sc.b.fail(r.Pos, "there is no column %s%s", FormatExpr(r), hint(r.Column, names))
+}
+
+func (sc *scope) sourceNames() (names []string) {
+	for _, s := range sc.sel.From {
+		names = append(names, s.Name())
+	}
+	return names
+}
+
+// columnExpr returns the expression of a column of FROM.
+func (sc *scope) columnExpr(source, ordinal int) expr.Column {
+	c := sc.sel.From[source].Table.Ref(source, ordinal)
+	c.Table = sc.sel.From[source].Name()
+	return c
+}

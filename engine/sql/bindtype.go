@@ -1,0 +1,210 @@
+package sql
+
+import (
+	"fmt"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/keycodec"
+)
+
+// typ is the type of an expression as far as it is known; the zero typ is not.
+type typ struct {
+	column schema.Column // type, unit, scale
+	list   bool
+}
+
+func (t typ) known() bool { return t.column.Type != 0 }
+
+func typeOfColumn(c *schema.Column) typ {
+	return typ{schema.Column{Type: c.Type, Unit: c.Unit, Scale: c.Scale}, c.List}
+}
+
+func plainType(t keycodec.Type) typ { return typ{column: schema.Column{Type: t}} }
+
+// String returns the type in the words of CREATE TABLE, "" if it is not known.
+func (t typ) String() string {
+	if !t.known() {
+		return ""
+	}
+	c := t.column
+	c.List = t.list
+	return typeText(&c)
+}
+
+// typeOf returns the type of a bound expression.
+func (sc *scope) typeOf(e expr.Expr) typ {
+	switch e := e.(type) {
+	case expr.Const:
+		return typeOfValue(e.Value)
+	case expr.Column:
+		from, source := sc.sel.From, e.Source
+		if source <= plan.Outer(0) {
+			from, source = sc.outer.sel.From, -2-source
+		}
+		return typeOfColumn(&from[source].Table.Columns[e.Ordinal])
+	case expr.Agg:
+		return sc.typeOfAggregate(sc.sel.Aggregates[e.Index])
+	case expr.Arith:
+		l := sc.typeOf(e.L)
+		if e.R != nil {
+			if r := sc.typeOf(e.R); r.float() || !l.known() {
+				l = r
+			}
+		}
+		return l.widest()
+	case expr.Func:
+		return sc.typeOfCall(e)
+	case expr.Subquery:
+		if inner := e.Query.(*plan.Select); e.Kind == expr.Scalar {
+			return (&scope{b: sc.b, outer: sc, sel: inner}).typeOf(inner.Columns[0].Expr)
+		}
+		return plainType(keycodec.TypeBool)
+	case expr.Cmp, expr.In, expr.Between, expr.BeginsWith, expr.Like, expr.IsNull, expr.And,
+		expr.Or, expr.Not, expr.Contains:
+		return plainType(keycodec.TypeBool)
+	}
+	return typ{}
+}
+
+func (t typ) float() bool {
+	return !t.list &&
+		(t.column.Type == keycodec.TypeFloat64 || t.column.Type == keycodec.TypeFloat32)
+}
+
+func (t typ) integer() bool {
+	k := t.column.Kind()
+	return !t.list && (k == expr.KindInt || k == expr.KindUint)
+}
+
+// widest returns the type of results of arithmetic with operands of a type.
+func (t typ) widest() typ {
+	switch {
+	case t.float():
+		return plainType(keycodec.TypeFloat64)
+	case t.integer():
+		return plainType(keycodec.TypeInt64)
+	case t.known():
+		return plainType(keycodec.TypeDecimal)
+	}
+	return t
+}
+
+func (sc *scope) typeOfAggregate(a plan.Aggregate) typ {
+	if a.Func == plan.Count {
+		return plainType(keycodec.TypeInt64)
+	}
+	t := sc.typeOf(a.Arg)
+	switch {
+	case a.Func == plan.Sum:
+		return t.widest()
+	case a.Func == plan.Avg && t.known() && !t.float():
+		return plainType(keycodec.TypeDecimal)
+	case a.Func == plan.Avg:
+		return t.widest()
+	}
+	return t
+}
+
+func (sc *scope) typeOfCall(e expr.Func) typ {
+	switch e.Name {
+	case "length", "shard", "tidb_shard":
+		return plainType(keycodec.TypeInt64)
+	case "abs":
+		return sc.typeOf(e.Args[0]).widest()
+	case "coalesce", "nullif":
+		for _, arg := range e.Args {
+			if t := sc.typeOf(arg); t.known() {
+				return t
+			}
+		}
+		return typ{}
+	}
+	return plainType(keycodec.TypeString)
+}
+
+// typesOfKinds are the types of values that stand alone.
+var typesOfKinds = map[expr.Kind]keycodec.Type{
+	expr.KindBool: keycodec.TypeBool, expr.KindInt: keycodec.TypeInt64,
+	expr.KindUint: keycodec.TypeUint64, expr.KindFloat: keycodec.TypeFloat64,
+	expr.KindString: keycodec.TypeString, expr.KindBytes: keycodec.TypeBytes,
+	expr.KindTime: keycodec.TypeTime, expr.KindUUID: keycodec.TypeUUID,
+	expr.KindDecimal: keycodec.TypeDecimal, expr.KindIP: keycodec.TypeIP,
+	expr.KindIPPrefix: keycodec.TypeIPPrefix,
+}
+
+func typeOfValue(v expr.Value) typ {
+	t := plainType(typesOfKinds[v.Kind()])
+	if v.Kind() == expr.KindTime {
+		t.column.Unit = keycodec.FullRange
+	}
+	return t
+}
+
+// coerceTo is coerce for an operand that is compared with other, of row values for each
+// item.
+func (sc *scope) coerceTo(other, e expr.Expr, at Expr) expr.Expr {
+	row, ok := e.(expr.Row)
+	if !ok {
+		return sc.coerce(sc.typeOf(other), e, at)
+	}
+	otherRow, ok := other.(expr.Row)
+	tree, isRow := at.(*Row)
+	if !ok || !isRow || len(otherRow.Items) != len(row.Items) {
+		return e // the planner says what is wrong
+	}
+	out := expr.Row{Items: make([]expr.Expr, len(row.Items))}
+	for i, item := range row.Items {
+		out.Items[i] = sc.coerceTo(otherRow.Items[i], item, tree.Items[i])
+	}
+	return sc.mark(out, at.Position())
+}
+
+// coerce gives a constant, or a parameter once its value is known, the form that a
+// comparison with a value of the type needs: texts stand for times, UUIDs and addresses,
+// and beside a float a number with decimal places means the float nearest to it.
+func (sc *scope) coerce(t typ, e expr.Expr, at Expr) expr.Expr {
+	if !t.known() || t.list {
+		return e
+	}
+	switch e := e.(type) {
+	case expr.Const:
+		v, err := t.adapt(e.Value)
+		if err != nil {
+			sc.b.fail(at.Position(), "%v", err)
+		}
+		return sc.mark(expr.Const{Value: v}, at.Position())
+	case expr.Param:
+		sc.b.params.compare(e.Index, t)
+	}
+	return e
+}
+
+// adapt returns the value to compare with values of the type; other values than those that
+// coerce names are returned as they are.
+func (t typ) adapt(v expr.Value) (expr.Value, error) {
+	switch {
+	case v.Kind() == expr.KindDecimal && t.float():
+		f, _ := v.AsFloat()
+		if t.column.Type == keycodec.TypeFloat32 {
+			f = float64(float32(f))
+		}
+		return expr.Float(f), nil
+	case v.Kind() == expr.KindString:
+		c := schema.Column{Name: "value", Type: t.column.Type}
+		switch t.column.Type {
+		case keycodec.TypeTime:
+			c.Unit = keycodec.FullRange // so that nothing is cut off
+		case keycodec.TypeUUID, keycodec.TypeIP, keycodec.TypeIPPrefix:
+		default:
+			return v, nil
+		}
+		out, err := c.Convert(v)
+		if err != nil {
+			return v, fmt.Errorf("%s is no %s", v, t)
+		}
+		return out, nil
+	}
+	return v, nil
+}

@@ -1,0 +1,141 @@
+package sql
+
+import (
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/schema"
+)
+
+// emptySelect is a query of a table, or of none, to bind single expressions in.
+func emptySelect(tables ...*schema.Table) *plan.Select {
+	sel := &plan.Select{}
+	for _, t := range tables {
+		sel.From = append(sel.From, plan.Source{Table: t})
+	}
+	return sel
+}
+
+// unqualified returns an expression whose columns do not show their table.
+func unqualified(e expr.Expr) expr.Expr {
+	out, err := expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) {
+		if c, ok := x.(expr.Column); ok {
+			c.Table = ""
+			return c, nil
+		}
+		return x, nil
+	})
+	if err != nil {
+		return e
+	}
+	return out
+}
+
+// boundInsert is an INSERT whose names are resolved.
+type boundInsert struct {
+	table    *schema.Table
+	columns  []int // that have values, by ordinal
+	given    schema.ColumnSet
+	rows     [][]boundValue
+	conflict OnConflict
+}
+
+// boundValue is an expression for a column, and where it stands.
+type boundValue struct {
+	expr expr.Expr // nil of a list with parameters
+	list []boundValue
+	pos  int
+}
+
+func (b *binder) insert(s *Insert) *boundInsert {
+	t := b.table(s.Table)
+	out := &boundInsert{table: t, conflict: s.Conflict}
+	if s.Columns == nil {
+		for i := range t.Columns {
+			if !t.Columns[i].Dropped {
+				out.columns = append(out.columns, i)
+			}
+		}
+	}
+	for _, n := range s.Columns {
+		i := b.column(t, n)
+		if out.given.Has(i) {
+			b.fail(n.Pos, "column %s stands here twice", quoteName(n.Text))
+		}
+		out.given.Add(i)
+		out.columns = append(out.columns, i)
+	}
+	out.given = schema.Columns(out.columns...)
+	for _, row := range s.Rows {
+		if len(row) != len(out.columns) {
+			b.fail(row[0].Position(), "%d values for the %d columns of table %s", len(row),
+				len(out.columns), quoteName(t.Name))
+		}
+		values := make([]boundValue, len(row))
+		for i, e := range row {
+			values[i] = b.value(e)
+		}
+		out.rows = append(out.rows, values)
+	}
+	return out
+}
+
+// value binds an expression that has no columns.
+func (b *binder) value(e Expr) boundValue {
+	v := boundValue{pos: e.Position()}
+	if l, ok := e.(*List); ok {
+		v.list = make([]boundValue, len(l.Items))
+		for i, item := range l.Items {
+			v.list[i] = b.value(item)
+		}
+		return v
+	}
+	sc := &scope{b: b, sel: emptySelect(), where: "VALUES"}
+	v.expr = sc.expr(e)
+	return v
+}
+
+// boundUpdate is an UPDATE or, without assignments, a DELETE.
+type boundUpdate struct {
+	table *schema.Table
+	set   []boundAssignment
+	// query finds the rows: the keys, and all columns.
+	query *plan.Select
+}
+
+type boundAssignment struct {
+	column int
+	value  boundValue
+}
+
+func (b *binder) update(s *Update) *boundUpdate {
+	t := b.table(s.Table)
+	out := &boundUpdate{table: t, query: b.rowQuery(s.Table, s.Where)}
+	for _, a := range s.Set {
+		i := b.column(t, a.Column)
+		for _, other := range out.set {
+			if other.column == i {
+				b.fail(a.Column.Pos, "column %s is set twice", quoteName(a.Column.Text))
+			}
+		}
+		v := boundValue{pos: a.Value.Position()}
+		if _, ok := a.Value.(*List); ok {
+			v = b.value(a.Value)
+		} else {
+			sc := &scope{b: b, sel: emptySelect(t), where: "SET"}
+			v.expr = sc.expr(a.Value)
+		}
+		out.set = append(out.set, boundAssignment{i, v})
+	}
+	return out
+}
+
+func (b *binder) delete(s *Delete) *boundUpdate {
+	return &boundUpdate{table: b.table(s.Table), query: b.rowQuery(s.Table, s.Where)}
+}
+
+// rowQuery is the query for the rows that UPDATE and DELETE change.
+func (b *binder) rowQuery(table Name, where Expr) *plan.Select {
+	sc := b.selectQuery(&Select{Pos: table.Pos, From: []Source{{Table: table}},
+		Outputs: []Output{{Pos: table.Pos, Star: true}}, Where: where}, nil)
+	return sc.sel
+}
