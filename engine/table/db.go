@@ -158,6 +158,7 @@ type Table struct {
 	db   *DB
 	core *tableCore
 	tx   *Tx // nil: every call is a transaction of its own
+	snap *Snapshot
 }
 
 // DB returns the database of the table.

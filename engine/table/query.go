@@ -2,11 +2,12 @@ package table
 
 import (
 	"context"
-	"errors"
-	"iter"
+	"sync/atomic"
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/engine/store"
 )
 
 // Reader is what can be queried: a *DB, which takes a snapshot for each query, a *Snapshot,
@@ -14,61 +15,218 @@ import (
 type Reader interface {
 	// Query runs a query once: see DB.Query.
 	Query(ctx context.Context, sel *plan.Select, params ...any) (*Rows, error)
-	view() view
+	// DB returns the database that is read.
+	DB() *DB
+	// stateOf returns the definition by which a table is read.
+	stateOf(core *tableCore) (*tableState, error)
+	// open returns what to read in one execution; done is called in the end. Nil reads the
+	// present.
+	open(ctx context.Context) (r store.Reader, done func(), err error)
 }
 
-type view struct{}
+var (
+	_ Reader = (*DB)(nil)
+	_ Reader = (*Tx)(nil)
+	_ Reader = (*Snapshot)(nil)
+)
 
 // Query prepares a query, or takes it from the plan cache, and binds it. Tables of the
 // query may be of an earlier version of their definition; the present one is used. Nothing
-// is read before the rows are iterated over.
+// is read before the rows are iterated over. Parameters are what expr.From takes. Errors
+// are those of plan.Prepare and plan.Prepared.Bind.
 func (db *DB) Query(ctx context.Context, sel *plan.Select, params ...any) (*Rows, error) {
-	return nil, errors.ErrUnsupported
+	return query(ctx, db, sel, params)
 }
 
-func (db *DB) view() view { return view{} }
+// DB returns db itself.
+func (db *DB) DB() *DB { return db }
 
-// Query is DB.Query in the transaction.
+func (db *DB) stateOf(core *tableCore) (*tableState, error) { return core.present() }
+
+func (db *DB) open(ctx context.Context) (store.Reader, func(), error) {
+	s, err := db.store.Snapshot(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	return s, func() { s.Close() }, nil
+}
+
+// present returns the present state, or an error if the table has been dropped.
+func (c *tableCore) present() (*tableState, error) {
+	s := c.state.Load()
+	if s.gone {
+		return nil, &NameError{s.schema.Name, ErrNoTable}
+	}
+	return s, nil
+}
+
+// Query is DB.Query in the transaction: it sees what that has written, and all it reads
+// must be unchanged when the transaction commits. Nothing may be written while rows are
+// iterated over.
 func (tx *Tx) Query(ctx context.Context, sel *plan.Select, params ...any) (*Rows, error) {
-	return nil, errors.ErrUnsupported
+	return query(ctx, tx, sel, params)
 }
 
-func (tx *Tx) view() view { return view{} }
+func (tx *Tx) stateOf(core *tableCore) (*tableState, error) { return tx.state(core) }
+
+func (tx *Tx) open(context.Context) (store.Reader, func(), error) {
+	return tx.store, func() {}, nil
+}
+
+func query(ctx context.Context, r Reader, sel *plan.Select, args []any) (*Rows, error) {
+	params, err := values(args)
+	if err != nil {
+		return nil, err
+	}
+	p := &Prepared{db: r.DB(), sel: sel}
+	if err := p.find(); err != nil {
+		return nil, err
+	}
+	return p.Query(ctx, r, params...)
+}
 
 // Prepared is a query that is ready to be run many times. It follows changes of its tables
 // and of statistics. It may be used concurrently.
-type Prepared struct{ sel *plan.Select }
+type Prepared struct {
+	db    *DB
+	sel   *plan.Select
+	cores []*tableCore // the tables of the query and its subqueries
+	last  atomic.Pointer[compiled]
+}
 
-// Prepare prepares a query. The errors are those of plan.Prepare.
-func (db *DB) Prepare(sel *plan.Select) (*Prepared, error) { return nil, errors.ErrUnsupported }
+// compiled is a prepared query for one version of its tables and statistics.
+type compiled struct {
+	sel    *plan.Select
+	states []*tableState // of Prepared.cores
+	stats  []*plan.TableStats
+	plan   *plan.Prepared
+	point  *point // nil: no short way
+	shape  *shape
+}
 
-// Query runs the query.
-func (p *Prepared) Query(ctx context.Context, r Reader, params ...expr.Value) (*Rows, error) {
-	return nil, errors.ErrUnsupported
+// Prepare prepares a query, which must not be changed any more. The errors are those of
+// plan.Prepare.
+func (db *DB) Prepare(sel *plan.Select) (*Prepared, error) {
+	p := &Prepared{db: db, sel: sel}
+	if err := p.find(); err != nil {
+		return nil, err
+	}
+	_, err := p.compile(db)
+	return p, err
 }
 
 // Columns returns the names and expressions of the result's columns.
-func (p *Prepared) Columns() []plan.Output { return nil }
+func (p *Prepared) Columns() []plan.Output {
+	c, err := p.compile(p.db)
+	if err != nil {
+		return nil
+	}
+	return c.plan.Columns()
+}
 
-// Rows is the result of a query. It belongs to one goroutine.
-type Rows struct{ columns []plan.Output }
+// Params returns how many parameters the query has.
+func (p *Prepared) Params() int {
+	if c := p.last.Load(); c != nil {
+		return c.plan.Params()
+	}
+	return 0
+}
 
-// Columns returns the names and expressions of the columns.
-func (r *Rows) Columns() []plan.Output { return r.columns }
+// find looks up the tables of the query.
+func (p *Prepared) find() error {
+	list := p.db.tables.Load()
+	var missing error
+	eachTable(p.sel, func(t *schema.Table) {
+		if core := list.byID[t.ID]; core != nil {
+			p.cores = append(p.cores, core)
+		} else if missing == nil {
+			missing = &NameError{t.Name, ErrNoTable}
+		}
+	})
+	return missing
+}
 
-// All returns the rows: the values of the columns. The sequence yields at most one error,
-// last, with a nil row. A row is valid in the loop body only; exec.Clone keeps it. Breaking
-// off releases everything. Of a DB, each call reads the then present state.
-func (r *Rows) All() iter.Seq2[[]expr.Value, error] { return nil }
+// compile returns the query for the definitions that the reader has.
+func (p *Prepared) compile(r Reader) (*compiled, error) {
+	c := p.last.Load()
+	if c != nil {
+		same, err := p.fits(c, r)
+		if same || err != nil {
+			return c, err
+		}
+	}
+	c = &compiled{sel: p.sel}
+	for _, core := range p.cores {
+		st, err := r.stateOf(core)
+		if err != nil {
+			return nil, err
+		}
+		c.states = append(c.states, st)
+		c.stats = append(c.stats, core.stats.Load())
+	}
+	c.sel = withTables(p.sel, c.states)
+	var err error
+	if c.plan, err = p.db.cache.Prepare(c.sel, p.db.planOptions()); err != nil {
+		return nil, err
+	}
+	if c.point, err = newPoint(c); err != nil {
+		return nil, err
+	}
+	c.shape = p.db.shapes.of(c)
+	p.last.Store(c)
+	return c, nil
+}
 
-// Cursor returns the position behind the row of the loop body, for plan.Select.After. Only
-// for queries with Page.
-func (r *Rows) Cursor() []byte { return nil }
+// fits reports whether the definitions are those that the reader has.
+func (p *Prepared) fits(c *compiled, r Reader) (bool, error) {
+	for i, core := range p.cores {
+		st, err := r.stateOf(core)
+		if err != nil {
+			return false, err
+		}
+		if st != c.states[i] || core.stats.Load() != c.stats[i] {
+			return false, nil
+		}
+	}
+	return true, nil
+}
 
-// Explain returns the plan of the query.
-func (r *Rows) Explain() (*plan.Explanation, error) { return nil, errors.ErrUnsupported }
+func (db *DB) planOptions() plan.Options {
+	return plan.Options{Stats: statsOf{db}, Costs: db.opt.Costs,
+		RefuseFullScan: db.opt.RefuseFullScan, MemoryBytes: db.opt.MemoryBytes}
+}
 
-// Analyzed returns the plan with what the last iteration has counted.
-func (r *Rows) Analyzed() *plan.Explanation { return nil }
+// Query binds the query. See DB.Query.
+func (p *Prepared) Query(ctx context.Context, r Reader, params ...expr.Value) (*Rows, error) {
+	return p.QueryAfter(ctx, r, p.sel.After, params...)
+}
 
-type shapes struct{ most int }
+// QueryAfter is Query that resumes behind a cursor: see Rows.Cursor. Nil begins at the
+// beginning. The error of a cursor that is not of this query matches plan.ErrCursor.
+func (p *Prepared) QueryAfter(ctx context.Context, r Reader, after []byte,
+	params ...expr.Value) (*Rows, error) {
+	c, err := p.compile(r)
+	if err != nil {
+		return nil, err
+	}
+	rows := &Rows{ctx: ctx, from: r, prepared: p, params: params, after: after, compiled: c}
+	if c.point == nil || after != nil || len(params) < c.plan.Params() {
+		if rows.bound, err = c.plan.BindAfter(params, after); err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
+}
+
+// Explain returns the plan of the query for these values, without running it.
+func (p *Prepared) Explain(r Reader, params ...expr.Value) (*plan.Explanation, error) {
+	c, err := p.compile(r)
+	if err != nil {
+		return nil, err
+	}
+	bound, err := c.plan.Bind(params)
+	if err != nil {
+		return nil, err
+	}
+	return bound.Explain(), nil
+}

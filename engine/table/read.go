@@ -82,15 +82,49 @@ func (t *Table) reading() (*tableState, store.Reader, error) {
 		st, err := t.tx.state(t.core)
 		return st, t.tx.store, err
 	}
-	st := t.core.state.Load()
-	if st.gone {
-		return nil, nil, &NameError{st.schema.Name, ErrNoTable}
+	if t.snap != nil {
+		st, err := t.snap.stateOf(t.core)
+		return st, t.snap.snap, err
 	}
-	return st, t.db.store, nil
+	st, err := t.core.present()
+	return st, t.db.store, err
 }
 
 // current reports whether a definition is still the present one: if not, what was read
 // under it may be of a newer one.
 func (t *Table) current(st *tableState) bool {
-	return t.tx != nil || t.core.state.Load() == st
+	return t.tx != nil || t.snap != nil || t.core.state.Load() == st
+}
+
+// MultiGet looks up many rows at one moment and calls found for those that are there, in
+// the order of keys, with their index. Each key is as that of Get; the same may be given
+// more than once.
+//
+// Ownership: a row is valid until found returns.
+func (t *Table) MultiGet(ctx context.Context, keys [][]expr.Value,
+	found func(i int, row []expr.Value)) error {
+	st, r, err := t.reading()
+	if err != nil {
+		return err
+	}
+	row := st.schema.Row()
+	list := make([]store.Key, len(keys))
+	for i, values := range keys {
+		if err := setKey(st.schema, row, values); err != nil {
+			return err
+		}
+		if list[i].PK, list[i].SK, err = st.schema.AppendRowKey(nil, nil, row); err != nil {
+			return err
+		}
+	}
+	var failed error
+	err = r.MultiGet(ctx, list, func(i int, it store.Item) {
+		if failed != nil {
+			return
+		}
+		if failed = st.schema.Decode(row, it.Key, it.Value, nil); failed == nil {
+			found(i, row)
+		}
+	})
+	return errors.Join(err, failed)
 }

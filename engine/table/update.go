@@ -2,17 +2,17 @@ package table
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/store"
 )
 
 // Condition is what Update and Delete require of the row: see IfVersion and If.
 type Condition struct {
 	version uint64
-	where   expr.Program
+	where   expr.Expr
 	params  []expr.Value
 	err     error
 }
@@ -21,17 +21,16 @@ type Condition struct {
 // version.
 func IfVersion(version uint64) Condition { return Condition{version: version} }
 
-// If requires that a predicate is true of the row. Its columns have source 0.
+// If requires that a predicate is true of the row. Its columns have source 0, or are
+// plan.Unresolved.
 func If(predicate expr.Expr, params ...any) Condition {
-	var c Condition
-	if c.params, c.err = values(params); c.err == nil {
-		c.where, c.err = expr.Compile(predicate)
-	}
+	c := Condition{where: predicate}
+	c.params, c.err = values(params)
 	return c
 }
 
 // holds returns nil, ErrConditionFailed or another error.
-func (c *Condition) holds(it *store.Item, row []expr.Value) error {
+func (c *Condition) holds(t *schema.Table, it *store.Item, row []expr.Value) error {
 	if c.err != nil {
 		return c.err
 	}
@@ -41,7 +40,11 @@ func (c *Condition) holds(it *store.Item, row []expr.Value) error {
 		}
 		return nil
 	}
-	truth, err := c.where.Test(row, c.params)
+	where, err := compileFor(t, c.where)
+	if err != nil {
+		return err
+	}
+	truth, err := where.Test(row, c.params)
 	if err == nil && truth != expr.True {
 		err = ErrConditionFailed
 	}
@@ -86,7 +89,7 @@ func (w *writer) find(ctx context.Context, values []expr.Value, conditions []Con
 		return it, nil, err
 	}
 	for i := range conditions {
-		if err := conditions[i].holds(&it, row); err != nil {
+		if err := conditions[i].holds(w.st.schema, &it, row); err != nil {
 			return it, nil, err
 		}
 	}
@@ -102,7 +105,7 @@ type Assignment struct {
 // Set changes the row with a primary key by assignments: see Update.
 func (t *Table) Set(ctx context.Context, key []expr.Value, set []Assignment, params []expr.Value,
 	conditions ...Condition) error {
-	a, err := compileAssignments(set)
+	a, err := compileAssignments(t.Schema(), set)
 	if err != nil {
 		return err
 	}
@@ -117,9 +120,12 @@ type assignments struct {
 	programs []expr.Program
 }
 
-func compileAssignments(set []Assignment) (a assignments, err error) {
+func compileAssignments(t *schema.Table, set []Assignment) (a assignments, err error) {
 	for _, s := range set {
-		p, err := expr.Compile(s.Value)
+		if s.Column < 0 || s.Column >= len(t.Columns) || t.Columns[s.Column].Dropped {
+			return a, invalid("there is no column %d", s.Column)
+		}
+		p, err := compileFor(t, s.Value)
 		if err != nil {
 			return a, err
 		}
@@ -140,9 +146,6 @@ func (a *assignments) apply(row, params []expr.Value) error {
 		results = append(results, v)
 	}
 	for i, o := range a.columns {
-		if o < 0 || o >= len(row) {
-			return invalid("there is no column %d", o)
-		}
 		row[o] = results[i]
 	}
 	return nil
@@ -155,7 +158,7 @@ func (a *assignments) apply(row, params []expr.Value) error {
 // one commit may exchange unique values.
 func (t *Table) UpdateWhere(ctx context.Context, where expr.Expr, set []Assignment,
 	params ...any) (int, error) {
-	a, err := compileAssignments(set)
+	a, err := compileAssignments(t.Schema(), set)
 	if err != nil {
 		return 0, err
 	}
@@ -169,17 +172,3 @@ func (t *Table) UpdateWhere(ctx context.Context, where expr.Expr, set []Assignme
 	})
 }
 
-// where calls f for the rows for which a predicate is true, some of them for each commit.
-func (t *Table) where(ctx context.Context, where expr.Expr, args []any,
-	f func(w *writer, it *store.Item, old, params []expr.Value) error) (n int, err error) {
-	return 0, errors.ErrUnsupported
-}
-
-func (t *Table) whereTx(ctx context.Context, where expr.Expr, args []any,
-	f func(w *writer, it *store.Item, old, params []expr.Value) error) (n int, err error) {
-	err = t.db.Update(ctx, func(tx *Tx) error {
-		n, err = t.In(tx).where(ctx, where, args, f)
-		return err
-	})
-	return n, err
-}

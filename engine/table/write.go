@@ -278,6 +278,9 @@ func (t *Table) begin() (*tableState, store.ReadWriter, func(), error) {
 		st, err := t.tx.state(t.core)
 		return st, t.tx.store, func() {}, err
 	}
+	if t.snap != nil {
+		return nil, nil, nil, invalid("a snapshot cannot be written to")
+	}
 	t.core.fence.RLock()
 	st := t.core.state.Load()
 	if st.gone {

@@ -1,0 +1,192 @@
+package table
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/engine/store"
+)
+
+// compileFor compiles an expression over a row of a table. Columns may be given by name.
+func compileFor(t *schema.Table, e expr.Expr) (expr.Program, error) {
+	resolved, err := expr.Rewrite(e, func(e expr.Expr) (expr.Expr, error) {
+		c, ok := e.(expr.Column)
+		if !ok || c.Source != plan.Unresolved {
+			return e, nil
+		}
+		i := t.Column(c.Name)
+		if i < 0 {
+			return nil, invalid("there is no column %q", c.Name)
+		}
+		return t.Ref(0, i), nil
+	})
+	if err != nil {
+		return expr.Program{}, err
+	}
+	return expr.Compile(resolved)
+}
+
+// statement changes the rows for which a predicate is true.
+type statement struct {
+	table  *Table
+	where  expr.Expr
+	test   *expr.Program // nil: rows are not tested again
+	params []expr.Value
+	change func(w *writer, it *store.Item, old, params []expr.Value) error
+
+	keys  []store.Key
+	bytes int
+	done  int
+}
+
+// where calls change for the rows for which a predicate is true, some of them for each
+// commit.
+func (t *Table) where(ctx context.Context, where expr.Expr, args []any,
+	change func(w *writer, it *store.Item, old, params []expr.Value) error) (int, error) {
+	params, err := values(args)
+	if err != nil {
+		return 0, err
+	}
+	s := &statement{table: t, where: where, params: params, change: change}
+	if t.tx != nil {
+		return s.inTx(ctx)
+	}
+	if where != nil && t.snap == nil {
+		test, err := compileFor(t.Schema(), where)
+		if err != nil && hasSubquery(where) && t.db.engine != nil {
+			// What the subquery reads must be the same when the rows are written.
+			n := 0
+			err := t.db.Update(ctx, func(tx *Tx) (err error) {
+				n, err = t.In(tx).where(ctx, where, args, change)
+				return err
+			})
+			return n, err
+		}
+		if err != nil {
+			return 0, err
+		}
+		s.test = &test
+	}
+	err = s.each(ctx, t.db, func() error { return s.write(ctx) })
+	return s.done, err
+}
+
+func hasSubquery(e expr.Expr) (found bool) {
+	expr.Walk(e, func(e expr.Expr) bool {
+		_, sub := e.(expr.Subquery)
+		found = found || sub
+		return true
+	})
+	return found
+}
+
+// inTx finds all rows before the first of them is changed, so that none is found twice.
+func (s *statement) inTx(ctx context.Context) (int, error) {
+	var all []store.Key
+	err := s.each(ctx, s.table.tx, func() error {
+		all, s.keys = append(all, s.keys...), nil
+		return nil
+	})
+	for chunk := range slices.Chunk(all, chunkRows) {
+		if err != nil {
+			break
+		}
+		s.keys = chunk
+		err = s.write(ctx)
+	}
+	return s.done, err
+}
+
+// each collects the keys of the rows and calls full when there are enough, and in the end.
+func (s *statement) each(ctx context.Context, r Reader, full func() error) error {
+	st, err := r.stateOf(s.table.core)
+	if err != nil {
+		return err
+	}
+	sel := &plan.Select{From: []plan.Source{{Table: st.schema}}, Where: s.where, RowKeys: true,
+		Columns: []plan.Output{{Expr: st.schema.Ref(0, st.schema.PK[0].Ordinal)}}}
+	anys := make([]any, len(s.params))
+	for i, v := range s.params {
+		anys[i] = v
+	}
+	rows, err := r.Query(ctx, sel, anys...)
+	if err != nil {
+		return err
+	}
+	for row, err := range rows.All() {
+		if err != nil {
+			return err
+		}
+		pk, _ := row[1].AsBytes()
+		sk, hasSK := row[2].AsBytes()
+		key := store.Key{PK: []byte(pk)}
+		if hasSK {
+			key.SK = []byte(sk)
+		}
+		s.keys = append(s.keys, key)
+		if s.bytes += len(pk) + len(sk); len(s.keys) >= chunkRows || s.bytes >= chunkBytes {
+			if err := full(); err != nil {
+				return err
+			}
+			s.keys, s.bytes = s.keys[:0], 0
+		}
+	}
+	if len(s.keys) == 0 {
+		return nil
+	}
+	return full()
+}
+
+// write changes the rows with the collected keys in one commit, in more if they are large.
+func (s *statement) write(ctx context.Context) error {
+	keys, changed := s.keys, 0
+	err := s.table.run(ctx, func(w *writer) error {
+		changed = 0
+		return s.changeAll(ctx, w, keys, &changed)
+	})
+	if errors.Is(err, ErrTooLarge) && len(keys) > 1 && s.table.tx == nil {
+		half := len(keys) / 2
+		for _, part := range [][]store.Key{keys[:half], keys[half:]} {
+			s.keys = part
+			if err := s.write(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err == nil {
+		s.done += changed
+	}
+	return err
+}
+
+func (s *statement) changeAll(ctx context.Context, w *writer, keys []store.Key,
+	changed *int) error {
+	var failed error
+	err := w.r.MultiGet(ctx, keys, func(i int, it store.Item) {
+		if failed == nil {
+			own := it.Clone()
+			failed = s.changeOne(w, &own, changed)
+		}
+	})
+	return errors.Join(err, failed)
+}
+
+func (s *statement) changeOne(w *writer, it *store.Item, changed *int) error {
+	old := w.st.schema.Row()
+	if err := w.st.schema.Decode(old, it.Key, it.Value, nil); err != nil {
+		return err
+	}
+	if s.test != nil {
+		truth, err := s.test.Test(old, s.params)
+		if err != nil || truth != expr.True {
+			return err
+		}
+	}
+	*changed++
+	return s.change(w, it, old, s.params)
+}
