@@ -76,22 +76,18 @@ func (e *execution) stream(n *plan.Access, s plan.Stream) (out []found) {
 		return e.between(n, s, func(it *item) []byte { return nil }, nil, nil)
 	}
 	for _, r := range s.Ranges {
+		key := func(it *item) []byte { return it.sk }
 		if s.PK == nil {
-			out = append(out, e.between(n, s, func(it *item) []byte { return it.pk }, r.Lo, r.Hi)...)
-		} else {
-			out = append(out, e.between(n, s, func(it *item) []byte { return it.sk }, r.Lo, r.Hi)...)
+			key = func(it *item) []byte { return it.pk }
 		}
+		out = append(out, e.between(n, s, key, r.Lo, r.Hi)...)
 	}
 	return out
 }
 
 func (e *execution) between(n *plan.Access, s plan.Stream, key func(*item) []byte,
 	lo, hi []byte) (out []found) {
-	for i := range e.m.items {
-		it := &e.m.items[i]
-		if n.Index == nil && it.table != n.Table || n.Index != nil && it.index != n.Index {
-			continue
-		}
+	for _, it := range e.m.of(n) {
 		if s.PK != nil && !bytes.Equal(it.pk, s.PK) {
 			continue
 		}
@@ -118,7 +114,8 @@ func (e *execution) skip(n *plan.Access, items []found) (out []found) {
 		if n.Skip.Ranges != nil {
 			rest := f.sk[len(p):]
 			for _, r := range n.Skip.Ranges {
-				if bytes.Compare(rest, r.Lo) >= 0 && (r.Hi == nil || bytes.Compare(rest, r.Hi) < 0) {
+				below := r.Hi == nil || bytes.Compare(rest, r.Hi) < 0
+				if below && bytes.Compare(rest, r.Lo) >= 0 {
 					out = append(out, f)
 				}
 			}
@@ -146,14 +143,11 @@ func prefixOf(x *schema.Index, sk []byte, columns int) []byte {
 // deliver makes the row of an item, if the filters let it through. What the entry does
 // not know is not there for Filter.
 func (e *execution) deliver(n *plan.Access, it *item) ([]expr.Value, bool) {
-	row := it.row
-	if it.index != nil {
-		row = e.m.row(it.key.PK, it.key.SK)
-	}
+	row := e.m.byKey[keyID(it.key.PK, it.key.SK)]
 	r := make([]expr.Value, len(n.Layout()))
 	var covers schema.ColumnSet
-	if it.index != nil {
-		covers = it.index.Covers()
+	if it.entry {
+		covers = n.Index.Covers()
 	}
 	for i, c := range n.Layout() {
 		switch {
@@ -163,7 +157,7 @@ func (e *execution) deliver(n *plan.Access, it *item) ([]expr.Value, bool) {
 			if it.key.SK != nil {
 				r[i] = expr.Bytes(it.key.SK)
 			}
-		case it.index == nil || covers.Has(c.Ordinal):
+		case !it.entry || covers.Has(c.Ordinal):
 			r[i] = row[c.Ordinal]
 		case n.Covering:
 			panic(fmt.Sprintf("%s is not covered", c.Name))
@@ -186,11 +180,7 @@ func (e *execution) probe(n *plan.Access, left []expr.Value) (out [][]expr.Value
 	if !ok {
 		return nil
 	}
-	for i := range e.m.items {
-		it := &e.m.items[i]
-		if n.Index == nil && it.table != n.Table || n.Index != nil && it.index != n.Index {
-			continue
-		}
+	for _, it := range e.m.of(n) {
 		if !bytes.Equal(it.pk, pk) || !bytes.HasPrefix(it.sk, sk) {
 			continue
 		}

@@ -16,16 +16,15 @@ import (
 // What it returns is compared with an evaluation that knows nothing of plans.
 type memory struct {
 	rows  map[string][][]expr.Value // by table
-	items []item                    // rows and entries, sorted by PK and SK
+	items map[any][]*item           // by table or index, sorted by PK and SK
+	byKey map[string][]expr.Value   // rows by key
 }
 
+// item is a row or an index entry.
 type item struct {
-	pk, sk, value []byte
-	row           []expr.Value  // of a row
-	table         *schema.Table // of a row
-	index         *schema.Index // of an entry
-	key           keycodec.Key  // of the row
-	values        []expr.Value  // of an entry: what it knows, by ordinal
+	pk, sk []byte
+	entry  bool
+	key    keycodec.Key // of the row
 }
 
 func must[T any](v T, err error) T {
@@ -35,7 +34,11 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-func newMemory() *memory { return &memory{rows: map[string][][]expr.Value{}} }
+func newMemory() *memory {
+	return &memory{map[string][][]expr.Value{}, map[any][]*item{}, map[string][]expr.Value{}}
+}
+
+func keyID(pk, sk []byte) string { return string(pk) + "|" + string(sk) }
 
 // load stores rows with all entries of their indexes.
 func (m *memory) load(t *schema.Table, rows [][]expr.Value) {
@@ -45,50 +48,48 @@ func (m *memory) load(t *schema.Table, rows [][]expr.Value) {
 		if err != nil {
 			panic(err)
 		}
-		id := string(pk) + "|" + string(sk)
-		if seen[id] {
-			continue
-		}
 		key := keycodec.Key{PK: pk, SK: sk}
-		var entries []item
-		clash := false
+		clash := seen[keyID(pk, sk)]
+		entries := map[*schema.Index][]*item{}
 		for _, x := range t.Indexes {
 			var set schema.Entries
 			if err := x.AppendEntries(&set, key, row); err != nil {
 				panic(err)
 			}
 			for _, e := range set.List {
-				clash = clash || e.Unique && seen["u"+string(e.PK)+"|"+string(e.SK)]
-				entries = append(entries, item{pk: bytes.Clone(e.PK), sk: bytes.Clone(e.SK),
-					value: bytes.Clone(e.Value), index: x, key: key})
+				clash = clash || e.Unique && seen[keyID(e.PK, e.SK)]
+				it := &item{bytes.Clone(e.PK), bytes.Clone(e.SK), true, key}
+				entries[x] = append(entries[x], it)
 			}
 		}
 		if clash {
 			continue
 		}
-		seen[id] = true
-		for _, e := range entries {
-			seen["u"+string(e.pk)+"|"+string(e.sk)] = true
+		seen[keyID(pk, sk)] = true
+		for x, list := range entries {
+			for _, e := range list {
+				seen[keyID(e.pk, e.sk)] = true
+			}
+			m.items[x] = append(m.items[x], list...)
 		}
 		m.rows[t.Name] = append(m.rows[t.Name], row)
-		m.items = append(m.items, entries...)
-		m.items = append(m.items, item{pk: pk, sk: sk, row: row, table: t, key: key})
+		m.items[t] = append(m.items[t], &item{pk, sk, false, key})
+		m.byKey[keyID(pk, sk)] = row
 	}
-	sort.SliceStable(m.items, func(i, j int) bool {
-		c := bytes.Compare(m.items[i].pk, m.items[j].pk)
-		return c < 0 || c == 0 && bytes.Compare(m.items[i].sk, m.items[j].sk) < 0
-	})
+	for _, items := range m.items {
+		sort.SliceStable(items, func(i, j int) bool {
+			c := bytes.Compare(items[i].pk, items[j].pk)
+			return c < 0 || c == 0 && bytes.Compare(items[i].sk, items[j].sk) < 0
+		})
+	}
 }
 
-// row finds a row by its key.
-func (m *memory) row(pk, sk []byte) []expr.Value {
-	for i := range m.items {
-		it := &m.items[i]
-		if it.row != nil && bytes.Equal(it.pk, pk) && bytes.Equal(it.sk, sk) {
-			return it.row
-		}
+// of returns what an access reads in.
+func (m *memory) of(n *plan.Access) []*item {
+	if n.Index != nil {
+		return m.items[n.Index]
 	}
-	panic("an entry without row")
+	return m.items[n.Table]
 }
 
 // execution runs one plan.
@@ -235,7 +236,7 @@ func (e *execution) fetch(n *plan.Fetch) (out [][]expr.Value) {
 	for _, k := range e.node(n.Input) {
 		pk, _ := k[len(k)-2].AsBytes()
 		sk, _ := k[len(k)-1].AsBytes()
-		row := e.m.row([]byte(pk), []byte(sk))
+		row := e.m.byKey[pk+"|"+sk]
 		r := make([]expr.Value, len(n.Layout()))
 		for i, c := range n.Layout() {
 			switch c.Ordinal {

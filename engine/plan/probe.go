@@ -28,11 +28,27 @@ func appendKey(pk, sk []byte, t *schema.Table, x *schema.Index, fields []keycode
 			return pk, sk[:start], false
 		}
 	}
+	if bucket, ok := integerBucket(x, &fields[0], values[0]); ok {
+		return x.BucketPK(pk, bucket), sk, true
+	}
 	bucket, err := x.BucketOf(sk[start:])
 	if err != nil {
 		return pk, sk[:start], false
 	}
 	return x.BucketPK(pk, bucket), sk, true
+}
+
+// integerBucket is schema.Index.BucketOf for an index that is spread by one column of
+// integers, without decoding what was just encoded.
+func integerBucket(x *schema.Index, f *keycodec.Field, v expr.Value) (bucket int, ok bool) {
+	if !x.Sharded() || x.ShardColumns > 1 || widthOf(f.Type) == 0 {
+		return 0, false
+	}
+	if i, ok := v.AsInt(); ok {
+		return int(x.Shard.Int64(i)), true
+	}
+	u, ok := v.AsUint()
+	return int(x.Shard.Int64(int64(u))), ok
 }
 
 func appendRowKey(pk, sk []byte, t *schema.Table, fields []keycodec.Field,

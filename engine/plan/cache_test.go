@@ -1,0 +1,206 @@
+package plan_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/schema"
+)
+
+// TestCacheChangesNothing binds random queries with the values NULL, empty ranges and
+// others, through a cache and without one: the plans are the same.
+func TestCacheChangesNothing(t *testing.T) {
+	cache := plan.NewCache(64)
+	for seed := range 6 {
+		r := rand.New(rand.NewPCG(uint64(seed), 13))
+		w := randomCatalog(t, r)
+		g := &generator{r}
+		for range 40 {
+			text := g.query()
+			for range 3 {
+				params := []expr.Value{{}, expr.Int(int64(r.IntN(9))), {}, {}}
+				r.Shuffle(2, func(i, j int) { params[i], params[j] = params[j], params[i] })
+				opt := plan.Options{Stats: w}
+				cached := must(must(cache.Prepare(w.query(text), opt)).Bind(params))
+				fresh := must(must(plan.Prepare(w.query(text), opt)).Bind(params))
+				if a, b := cached.Explain().String(), fresh.Explain().String(); a != b {
+					t.Fatalf("%s with %v:\n%s%s", text, params, a, b)
+				}
+			}
+		}
+	}
+	if s := cache.Stats(); s.Hits < 2*s.Misses || s.Entries > 64 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestCacheKeys: what a plan depends on makes another entry, and nothing else does.
+func TestCacheKeys(t *testing.T) {
+	w := newCatalog(t, "CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT)",
+		"CREATE TABLE u (id INT PRIMARY KEY, a INT, b INT)")
+	cache := plan.NewCache(100)
+	prepare := func(text string, change func(*plan.Select)) {
+		sel := w.query(text)
+		if change != nil {
+			change(sel)
+		}
+		if _, err := cache.Prepare(sel, plan.Options{Stats: w}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const text = "SELECT t.a FROM t JOIN u ON t.id = u.id WHERE t.a = ?1"
+	prepare(text, nil)
+	prepare(text, nil)
+	prepare("SELECT  t.a FROM t JOIN u ON t.id = u.id WHERE t.a = ?", nil)
+	if s := cache.Stats(); s.Misses != 1 || s.Hits != 2 {
+		t.Fatalf("equal queries: %+v", s)
+	}
+	others := []func(){
+		func() { prepare("SELECT t.a FROM t JOIN u ON t.id = u.id WHERE u.a = ?1", nil) },
+		func() { prepare("SELECT t.a FROM t JOIN u ON t.id = u.id WHERE t.b = ?1", nil) },
+		func() { prepare("SELECT t.a FROM t JOIN u ON t.id = u.id WHERE t.a = 1", nil) },
+		func() { prepare("SELECT t.a FROM t LEFT JOIN u ON t.id = u.id WHERE t.a = ?1", nil) },
+		func() { prepare(text+" LIMIT 1", nil) },
+		func() { prepare(text, func(s *plan.Select) { s.Hints.NoIndex = true }) },
+		func() { prepare(text, func(s *plan.Select) { s.Page = true }) },
+		func() { w.stats["u"] = &plan.TableStats{Epoch: 2, Rows: 5}; prepare(text, nil) },
+		func() { w.exec("CREATE INDEX ka ON t (a)"); prepare(text, nil) },
+	}
+	for i, other := range others {
+		other()
+		if s := cache.Stats(); s.Misses != uint64(i+2) {
+			t.Fatalf("change %d was taken for the same query: %+v", i, s)
+		}
+	}
+}
+
+// TestCacheIsBounded and used concurrently.
+func TestCacheIsBounded(t *testing.T) {
+	w := newCatalog(t, "CREATE TABLE t (id INT PRIMARY KEY, a INT)")
+	cache := plan.NewCache(10)
+	var wg sync.WaitGroup
+	for g := range 4 {
+		queries := make([]*plan.Select, 50)
+		for i := range queries {
+			queries[i] = w.query(fmt.Sprintf("SELECT id FROM t WHERE a = %d", (i*7+g)%30))
+		}
+		wg.Go(func() {
+			for _, q := range queries {
+				if _, err := cache.Prepare(q, plan.Options{}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if s := cache.Stats(); s.Entries != 10 || s.Hits+s.Misses != 200 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestPointKeysAreThoseOfRows: the short way gives the keys that rows and entries have.
+func TestPointKeysAreThoseOfRows(t *testing.T) {
+	w := newCatalog(t, `CREATE TABLE t (id INT, n SMALLINT, s TEXT, PARTITION KEY (id, s),
+		SORT KEY (n DESC), UNIQUE INDEX uk (s, n) SHARD (16))`)
+	tab := w.tables["t"]
+	row := []expr.Value{expr.Int(5), expr.Int(-3), expr.String("x\x00y")}
+	pk, sk, err := tab.AppendRowKey(nil, nil, row)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := must(plan.Prepare(w.query("SELECT * FROM t WHERE n = ?2 AND id = ?1 AND s = ?3"),
+		plan.Options{})).Point()
+	gotPK, gotSK, found, err := p.Key(nil, nil, row)
+	if err != nil || !found || !slices.Equal(gotPK, pk) || !slices.Equal(gotSK, sk) {
+		t.Errorf("%x %x %v %v, want %x %x", gotPK, gotSK, found, err, pk, sk)
+	}
+	var set schema.Entries
+	x := tab.Indexes[0]
+	if err := x.AppendEntries(&set, keyOf(pk, sk), row); err != nil {
+		t.Fatal(err)
+	}
+	p = must(plan.Prepare(w.query("SELECT id FROM t WHERE s = ?2 AND n = ?1"),
+		plan.Options{})).Point()
+	gotPK, gotSK, found, err = p.Key(nil, nil, []expr.Value{row[1], row[2]})
+	e := set.List[0]
+	if err != nil || !found || !slices.Equal(gotPK, e.PK) || !slices.Equal(gotSK, e.SK) {
+		t.Errorf("%x %x %v %v, want %x %x", gotPK, gotSK, found, err, e.PK, e.SK)
+	}
+	for _, params := range [][]expr.Value{{{}, row[2]}, {expr.Int(40000), row[2]},
+		{expr.Float(1.5), row[2]}} {
+		if _, _, found, err = p.Key(nil, nil, params); found || err != nil {
+			t.Errorf("%v: %v %v", params, found, err)
+		}
+	}
+	if _, _, _, err = p.Key(nil, nil, []expr.Value{row[2], row[2]}); err == nil {
+		t.Error("a text for a number is no error")
+	}
+}
+
+func TestPointKeyAllocatesNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	w := newCatalog(t,
+		"CREATE TABLE t (id INT PRIMARY KEY, a INT, UNIQUE INDEX uk (a) SHARD (16))")
+	for _, text := range []string{"SELECT * FROM t WHERE id = ?", "SELECT * FROM t WHERE a = ?"} {
+		p := must(plan.Prepare(w.query(text), plan.Options{})).Point()
+		pk, sk := make([]byte, 0, 64), make([]byte, 0, 64)
+		params := []expr.Value{expr.Int(100)}
+		n := testing.AllocsPerRun(100, func() {
+			if _, _, found, err := p.Key(pk, sk, params); !found || err != nil {
+				t.Fatal(found, err)
+			}
+		})
+		if n != 0 {
+			t.Errorf("%s: %v allocations", text, n)
+		}
+	}
+}
+
+func BenchmarkPointKey(b *testing.B) {
+	w := newCatalog(b,
+		"CREATE TABLE t (id INT PRIMARY KEY, a INT, UNIQUE INDEX uk (a) SHARD (256, tidb))")
+	for name, text := range map[string]string{"row": "SELECT * FROM t WHERE id = ?",
+		"tidb-shard": "SELECT * FROM t WHERE a = ?"} {
+		p := must(plan.Prepare(w.query(text), plan.Options{})).Point()
+		b.Run(name, func(b *testing.B) {
+			pk, sk := make([]byte, 0, 64), make([]byte, 0, 64)
+			params := []expr.Value{expr.Int(100)}
+			b.ReportAllocs()
+			for b.Loop() {
+				p.Key(pk, sk, params)
+			}
+		})
+	}
+}
+
+func BenchmarkPrepare(b *testing.B) {
+	w := newCatalog(b,
+		"CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT, INDEX kab (a, b) SHARD (16))")
+	sel := w.query("SELECT id FROM t WHERE a = ?1 AND b > ?2 ORDER BY b LIMIT 10")
+	params := []expr.Value{expr.Int(1), expr.Int(2)}
+	cache := plan.NewCache(10)
+	p := must(plan.Prepare(sel, plan.Options{}))
+	b.Run("anew", func(b *testing.B) {
+		for b.Loop() {
+			must(plan.Prepare(sel, plan.Options{}))
+		}
+	})
+	b.Run("cached", func(b *testing.B) {
+		for b.Loop() {
+			must(cache.Prepare(sel, plan.Options{}))
+		}
+	})
+	b.Run("bind", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			must(p.Bind(params))
+		}
+	})
+}
