@@ -229,18 +229,12 @@ func (sc *scope) star(o *Output) {
 }
 
 // named binds an expression in which the names of outputs may stand for them, where no
-// table has a column of that name; an integer is the position of an output in GROUP BY.
+// table has a column of that name (see ref); an integer is the position of an output in
+// GROUP BY.
 func (sc *scope) named(where string, aggregates bool, e Expr) expr.Expr {
 	if where == "GROUP BY" {
 		if out := sc.byNumber(where, e); out != nil {
 			return out.expr
-		}
-	}
-	if ref, ok := e.(*Ref); ok && ref.Table == "" {
-		if _, n := sc.lookup(ref); n == 0 {
-			if out := sc.outputNamed(ref.Column); out != nil {
-				return sc.mark(out.expr, ref.Pos)
-			}
 		}
 	}
 	return sc.clause(where, aggregates, e)

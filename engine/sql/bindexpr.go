@@ -244,7 +244,11 @@ func (sc *scope) ref(r *Ref) expr.Expr {
 			quoteName(sc.sel.From[f.source].Name()), quoteName(r.Column))
 	case n == 1:
 		return sc.columnExpr(f.source, f.ordinal)
-	case sc.outer != nil:
+	}
+	if out := sc.outputNamed(r.Column); out != nil && r.Table == "" && sc.behindOutputs() {
+		return out.expr
+	}
+	if sc.outer != nil {
 		if f, n := sc.outer.lookup(r); n == 1 {
 			c := sc.outer.columnExpr(f.source, f.ordinal)
 			c.Source = plan.Outer(f.source)
@@ -259,6 +263,11 @@ func (sc *scope) ref(r *Ref) expr.Expr {
 	}
 	sc.noColumn(r)
 	return nil
+}
+
+// behindOutputs reports whether the clause being bound may use the names of outputs.
+func (sc *scope) behindOutputs() bool {
+	return sc.where == "GROUP BY" || sc.where == "HAVING" || sc.where == "ORDER BY"
 }
 
 // noColumn fails with what may have been meant.

@@ -1,0 +1,160 @@
+package sql
+
+import (
+	"context"
+	"errors"
+
+	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/engine/table"
+)
+
+// Exec runs the statement: see Session.Exec.
+func (s *Stmt) Exec(ctx context.Context, args ...any) (Result, error) {
+	if s.Returns() {
+		return Result{}, ErrNoResult
+	}
+	b, err := s.bound()
+	if err != nil {
+		return Result{}, err
+	}
+	values, err := b.binder.params.values(args)
+	if err != nil {
+		return Result{}, err
+	}
+	var result Result
+	switch {
+	case b.insert != nil:
+		result, err = s.insert(ctx, b, values)
+	case b.change != nil:
+		result, err = s.change(ctx, b, values)
+	default:
+		result, err = s.define(ctx)
+	}
+	return result, b.binder.planError(err, s.start)
+}
+
+// define runs a statement that defines something, or ANALYZE.
+func (s *Stmt) define(ctx context.Context) (Result, error) {
+	db, b := s.session.db, &binder{catalog: tables{s.session.db}, text: s.text}
+	switch tree := s.tree.(type) {
+	case *CreateTable:
+		return b.outcome("CREATE TABLE", tree.Table, allowed(tree.IfMissing, table.ErrExists), func() error {
+			_, err := db.CreateTable(ctx, b.createTable(tree))
+			return err
+		})
+	case *DropTable:
+		return b.outcome("DROP TABLE", tree.Table, allowed(tree.IfExists, table.ErrNoTable), func() error {
+			return db.DropTable(ctx, b.table(tree.Table).Name, s.session.Progress)
+		})
+	case *CreateIndex:
+		return b.outcome("CREATE INDEX", tree.Index, allowed(tree.IfMissing, table.ErrExists), func() error {
+			t := b.table(tree.Table)
+			return db.CreateIndex(ctx, t.Name, b.index(t, tree), s.session.Progress)
+		})
+	case *DropIndex:
+		return b.outcome("DROP INDEX", tree.Index, allowed(tree.IfExists, table.ErrNoIndex), func() error {
+			t := b.table(tree.Table)
+			if t.Index(tree.Index.Text) == nil {
+				b.noIndex(t, tree.Index)
+			}
+			return db.DropIndex(ctx, t.Name, tree.Index.Text, s.session.Progress)
+		})
+	case *AlterTable:
+		return b.outcome("ALTER TABLE", tree.Table, nil, func() error {
+			return b.alter(ctx, db, tree)
+		})
+	case *Analyze:
+		return b.outcome("ANALYZE", tree.Table, nil, func() error {
+			return s.analyze(ctx, b, tree)
+		})
+	}
+	return Result{}, errors.ErrUnsupported
+}
+
+// allowed returns the error that IF EXISTS or IF NOT EXISTS makes none.
+func allowed(is bool, err error) error {
+	if is {
+		return err
+	}
+	return nil
+}
+
+// outcome runs a step and points at the name if it fails; an error that matches allowed is
+// none.
+func (b *binder) outcome(statement string, n Name, allowed error, step func() error) (Result,
+	error) {
+	var failed error
+	err := b.bound(func() { failed = step() })
+	if err == nil {
+		err = failed
+	}
+	result := Result{Statement: statement}
+	if err != nil && allowed != nil && errors.Is(err, allowed) {
+		result.Unchanged = true
+		return result, nil
+	}
+	return result, b.at(n.Pos, err)
+}
+
+// at makes an error of the table layer one that points at a place, unless it is about the
+// state of the database, a context or the like.
+func (b *binder) at(pos int, err error) error {
+	var already *Error
+	switch {
+	case err == nil, errors.As(err, &already):
+		return err
+	case errors.Is(err, table.ErrNoTable), errors.Is(err, table.ErrNoIndex),
+		errors.Is(err, table.ErrExists), errors.Is(err, table.ErrInvalid),
+		errors.Is(err, schema.ErrType), errors.Is(err, schema.ErrRange),
+		errors.Is(err, schema.ErrNull):
+		return b.bound(func() { b.refuse(pos, err) })
+	}
+	return err
+}
+
+// noIndex fails for an index that does not exist.
+func (b *binder) noIndex(t *schema.Table, n Name) {
+	e := newError(b.text, n.Pos, false, "table %s has no index %s%s", quoteName(t.Name),
+		quoteName(n.Text), hint(n.Text, indexNames(t)))
+	e.cause = &table.NameError{Name: t.Name + "." + n.Text, Err: table.ErrNoIndex}
+	panic(e)
+}
+
+func (b *binder) alter(ctx context.Context, db *table.DB, tree *AlterTable) error {
+	t := b.table(tree.Table)
+	column := func() string { return t.Columns[b.column(t, tree.Column)].Name }
+	switch tree.Action {
+	case AddColumn:
+		if columnNamed(t, tree.Add.Name.Text) >= 0 {
+			b.fail(tree.Add.Name.Pos, "table %s has a column %s already", quoteName(t.Name),
+				quoteName(tree.Add.Name.Text))
+		}
+		c := b.columnDef(&tree.Add)
+		return b.pointed(tree.Add.Name.Pos, db.AddColumn(ctx, t.Name, c))
+	case DropColumn:
+		return b.pointed(tree.Column.Pos, db.DropColumn(ctx, t.Name, column()))
+	}
+	return b.pointed(tree.To.Pos, db.RenameColumn(ctx, t.Name, column(), tree.To.Text))
+}
+
+// pointed makes what a change of a definition is refused for point at a place.
+func (b *binder) pointed(pos int, err error) error {
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, table.ErrClosed) {
+		return err
+	}
+	return b.bound(func() { b.refuse(pos, err) })
+}
+
+func (s *Stmt) analyze(ctx context.Context, b *binder, tree *Analyze) error {
+	names := b.catalog.Names()
+	if tree.Table.Text != "" {
+		names = []string{b.table(tree.Table).Name}
+	}
+	o := &table.AnalyzeOptions{Progress: s.session.Progress}
+	for _, name := range names {
+		if _, err := s.session.db.Analyze(ctx, name, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}

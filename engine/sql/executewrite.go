@@ -1,0 +1,278 @@
+package sql
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/engine/table"
+)
+
+// insert runs an INSERT: all rows, or none if one of them is refused.
+func (s *Stmt) insert(ctx context.Context, b *binding, params []expr.Value) (Result, error) {
+	in := b.insert
+	t, err := s.session.db.Table(in.table.Name)
+	if err != nil {
+		return Result{}, err
+	}
+	rows := make([][]expr.Value, len(in.rows))
+	v := &valuer{ctx: ctx, stmt: s, binder: b.binder, params: params}
+	for i, values := range in.rows {
+		if rows[i], err = v.row(in, values); err != nil {
+			return Result{}, err
+		}
+	}
+	result := Result{Statement: "INSERT"}
+	var n int
+	switch in.conflict {
+	case ConflictIgnored:
+		err = s.insertMissing(ctx, t, rows, &result)
+		return result, err
+	case ConflictReplaces:
+		if rows, err = lastOfEach(in.table, rows); err == nil {
+			n, err = t.PutMany(ctx, slices.Values(rows))
+		}
+		result.Rows = int64(n)
+		return result, err
+	}
+	n, err = t.InsertMany(ctx, slices.Values(rows))
+	result.Rows = int64(n)
+	return result, err
+}
+
+// insertMissing inserts the rows whose key and unique values are free, in one transaction.
+func (s *Stmt) insertMissing(ctx context.Context, t *table.Table, rows [][]expr.Value,
+	result *Result) error {
+	return s.session.db.Update(ctx, func(tx *table.Tx) error {
+		result.Rows, result.Skipped = 0, 0
+		in := t.In(tx)
+		for _, row := range rows {
+			switch err := in.Insert(ctx, row); {
+			case errors.Is(err, table.ErrUnique):
+				result.Skipped++
+			case err != nil:
+				return err
+			default:
+				result.Rows++
+			}
+		}
+		return nil
+	})
+}
+
+// lastOfEach returns the rows without those that a later one has the primary key of.
+func lastOfEach(t *schema.Table, rows [][]expr.Value) ([][]expr.Value, error) {
+	if len(rows) < 2 {
+		return rows, nil
+	}
+	seen := make(map[string]int, len(rows))
+	var out [][]expr.Value
+	var key []byte
+	for _, row := range rows {
+		pk, sk, err := t.AppendRowKey(key[:0], nil, row)
+		if err != nil {
+			return nil, err
+		}
+		n := len(pk)
+		key = append(append(pk, 0), sk...)
+		name := string(key) + string([]byte{byte(n >> 8), byte(n)})
+		if i, ok := seen[name]; ok {
+			out[i] = row
+			continue
+		}
+		seen[name] = len(out)
+		out = append(out, row)
+	}
+	return out, nil
+}
+
+// valuer evaluates expressions that have no columns, for one run of a statement.
+type valuer struct {
+	ctx    context.Context
+	stmt   *Stmt
+	binder *binder
+	params []expr.Value
+}
+
+// row returns a row for INSERT, with values as their columns take them.
+func (v *valuer) row(in *boundInsert, values []boundValue) ([]expr.Value, error) {
+	row := in.table.Row()
+	for i, value := range values {
+		c := &in.table.Columns[in.columns[i]]
+		got, err := v.value(value)
+		if err != nil {
+			return nil, err
+		}
+		if row[in.columns[i]], err = c.Convert(got); err != nil {
+			return nil, v.binder.bound(func() { v.binder.refuse(value.pos, err) })
+		}
+	}
+	in.table.Complete(row, &in.given)
+	for i := range in.table.Columns {
+		c := &in.table.Columns[i]
+		if row[i].IsNull() && !c.Nullable && !c.Dropped && !in.given.Has(i) {
+			return nil, v.binder.bound(func() {
+				v.binder.fail(values[0].pos, "column %s needs a value: it is not nullable and "+
+					"has no default", quoteName(c.Name))
+			})
+		}
+	}
+	return row, nil
+}
+
+// value evaluates an expression.
+func (v *valuer) value(b boundValue) (expr.Value, error) {
+	if b.expr == nil {
+		elements := make([]expr.Value, len(b.list))
+		for i, item := range b.list {
+			var err error
+			if elements[i], err = v.value(item); err != nil {
+				return expr.Value{}, err
+			}
+		}
+		return expr.List(elements), nil
+	}
+	e, err := v.withoutSubqueries(b.expr)
+	if err != nil {
+		return expr.Value{}, err
+	}
+	out, err := expr.Eval(e, noColumns, v.params)
+	if err != nil {
+		return out, v.binder.bound(func() { v.binder.refuse(b.pos, err) })
+	}
+	return out, nil
+}
+
+func noColumns(int, int) expr.Value { return expr.Null() }
+
+// maxSubqueryRows bounds the rows of a subquery behind IN in UPDATE and DELETE.
+const maxSubqueryRows = 100_000
+
+// withoutSubqueries returns an expression with subqueries replaced by what they return now.
+// A subquery that uses columns of the query around it is an error of the planner.
+func (v *valuer) withoutSubqueries(e expr.Expr) (expr.Expr, error) {
+	if e == nil {
+		return nil, nil
+	}
+	return expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) {
+		switch x := x.(type) {
+		case expr.Subquery:
+			if x.Kind == expr.Rows { // its In takes it
+				return x, nil
+			}
+			return v.subquery(x)
+		case expr.In:
+			if len(x.List) != 1 {
+				return x, nil
+			}
+			sub, ok := x.List[0].(expr.Subquery)
+			if !ok {
+				return x, nil
+			}
+			list, err := v.rows(sub, maxSubqueryRows, "behind IN")
+			if len(list) == 0 {
+				return expr.Const{Value: expr.Bool(x.Not)}, err
+			}
+			x.List = list
+			return x, err
+		}
+		return x, nil
+	})
+}
+
+// subquery returns the value of a scalar subquery or EXISTS.
+func (v *valuer) subquery(x expr.Subquery) (expr.Expr, error) {
+	if x.Kind == expr.Exists {
+		sel := *x.Query.(*plan.Select)
+		if sel.Limit == nil {
+			sel.Limit = expr.Const{Value: expr.Int(1)}
+		}
+		x.Query = &sel
+	}
+	list, err := v.rows(x, 1, "that stands for a value")
+	switch {
+	case err != nil:
+		return nil, err
+	case x.Kind == expr.Exists:
+		return expr.Const{Value: expr.Bool(len(list) > 0)}, nil
+	case len(list) == 0:
+		return expr.Const{}, nil
+	}
+	return list[0], nil
+}
+
+// rows runs a subquery: a constant for each row, a row value if it has several columns.
+func (v *valuer) rows(x expr.Subquery, most int, what string) ([]expr.Expr, error) {
+	sel := x.Query.(*plan.Select)
+	prepared, err := v.stmt.session.db.Prepare(sel)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := prepared.Query(v.ctx, v.stmt.session.db, v.params...)
+	if err != nil {
+		return nil, err
+	}
+	var out []expr.Expr
+	for row, err := range rows.All() {
+		if err != nil {
+			return nil, err
+		}
+		if len(out) == most {
+			return nil, v.binder.bound(func() {
+				v.binder.fail(v.stmt.start, "a subquery %s has more than %d rows", what, most)
+			})
+		}
+		items := make([]expr.Expr, len(sel.Columns))
+		for i := range items {
+			items[i] = expr.Const{Value: row[i].Clone()}
+		}
+		if len(items) == 1 {
+			out = append(out, items[0])
+		} else {
+			out = append(out, expr.Row{Items: items})
+		}
+	}
+	return out, nil
+}
+
+// change runs an UPDATE or DELETE.
+func (s *Stmt) change(ctx context.Context, b *binding, params []expr.Value) (Result, error) {
+	t, err := s.session.db.Table(b.change.table.Name)
+	if err != nil {
+		return Result{}, err
+	}
+	// The planner checks names and types of the condition.
+	if _, err := s.session.db.Prepare(b.change.query); err != nil {
+		return Result{}, err
+	}
+	v := &valuer{ctx: ctx, stmt: s, binder: b.binder, params: params}
+	where := b.change.query.Where
+	args := make([]any, len(params))
+	for i, p := range params {
+		args[i] = p
+	}
+	if _, ok := s.tree.(*Delete); ok {
+		n, err := t.DeleteWhere(ctx, where, args...)
+		return Result{Statement: "DELETE", Rows: int64(n)}, b.binder.at(s.start, err)
+	}
+	var set []table.Assignment
+	for _, a := range b.change.set {
+		e := a.value.expr
+		if e == nil {
+			var list expr.Value
+			list, err = v.value(a.value)
+			e = expr.Const{Value: list}
+		} else {
+			e, err = v.withoutSubqueries(e)
+		}
+		if err != nil {
+			return Result{}, err
+		}
+		set = append(set, table.Assignment{Column: a.column, Value: e})
+	}
+	n, err := t.UpdateWhere(ctx, where, set, args...)
+	return Result{Statement: "UPDATE", Rows: int64(n)}, b.binder.at(s.start, err)
+}

@@ -1,0 +1,68 @@
+package sql
+
+import (
+	"iter"
+	"strings"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/table"
+)
+
+// ColumnInfo describes a column of a result.
+type ColumnInfo struct {
+	Name string
+	Type string // in the words of CREATE TABLE, empty if it is not known
+}
+
+// Rows is the result of a query. It belongs to one goroutine.
+type Rows struct {
+	Columns []ColumnInfo
+	// Plan is the plan, of EXPLAIN only.
+	Plan *plan.Explanation
+
+	rows   *table.Rows
+	stmt   *Stmt
+	binder *binder
+}
+
+// All returns the rows. The sequence yields at most one error, last, with a nil row. A row
+// is valid in the loop body only; exec.Clone keeps it.
+func (r *Rows) All() iter.Seq2[[]expr.Value, error] {
+	return func(yield func([]expr.Value, error) bool) {
+		if r.Plan != nil {
+			r.lines(yield)
+			return
+		}
+		for row, err := range r.rows.All() {
+			if err != nil {
+				yield(nil, r.binder.planError(err, r.stmt.start))
+				return
+			}
+			if !yield(row[:len(r.Columns)], nil) {
+				return
+			}
+		}
+	}
+}
+
+// lines yields the text of the plan.
+func (r *Rows) lines(yield func([]expr.Value, error) bool) {
+	text := strings.TrimSuffix(r.Plan.String(), "\n")
+	for line := range strings.SplitSeq(text, "\n") {
+		if !yield([]expr.Value{expr.String(line)}, nil) {
+			return
+		}
+	}
+}
+
+// explain makes the plan the result; run reads all rows before.
+func (r *Rows) explain(run bool) (err error) {
+	r.Columns = []ColumnInfo{{Name: "plan", Type: "TEXT"}}
+	if run {
+		r.Plan, err = r.rows.ExplainAnalyze()
+	} else {
+		r.Plan, err = r.rows.Explain()
+	}
+	return r.binder.planError(err, r.stmt.start)
+}

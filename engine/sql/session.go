@@ -1,0 +1,150 @@
+package sql
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/engine/table"
+)
+
+// Session runs statements over the tables of a database. It keeps what it has parsed and
+// bound by the text. It may be used concurrently.
+type Session struct {
+	db *table.DB
+	// Progress, if not nil, is called while CREATE INDEX, DROP and ANALYZE run. It is set
+	// before the session is used.
+	Progress func(table.Progress)
+
+	mu    sync.Mutex
+	cache map[string]*Stmt // Guarded by mu
+	order []string         // of the texts in cache, the oldest first. Guarded by mu
+}
+
+// maxStatements and maxCachedText bound what a session keeps: longer texts, rows to be
+// inserted mostly, are not likely to come again.
+const (
+	maxStatements = 256
+	maxCachedText = 4 << 10
+)
+
+// Open returns a session. The database stays the caller's.
+func Open(db *table.DB) *Session {
+	return &Session{db: db, cache: map[string]*Stmt{}}
+}
+
+// tables implements Catalog.
+type tables struct{ db *table.DB }
+
+// Schema returns the table with that name, nil if there is none.
+func (t tables) Schema(name string) *schema.Table {
+	found, err := t.db.Table(name)
+	if err != nil {
+		return nil
+	}
+	return found.Schema()
+}
+
+// Names returns the names of all tables.
+func (t tables) Names() (names []string) {
+	for _, found := range t.db.Tables() {
+		names = append(names, found.Name())
+	}
+	return names
+}
+
+// Catalog returns the tables of the session, for completion and messages.
+func (s *Session) Catalog() Catalog { return tables{s.db} }
+
+// ErrNoResult is returned by Query for a statement that has no rows as its result, and by
+// Exec for one that has.
+var ErrNoResult = errors.New("sql: Exec is for statements that change something, " +
+	"Query for those that return rows")
+
+// Result is what a statement has done.
+type Result struct {
+	// Statement is what it was: "INSERT", "CREATE TABLE" …
+	Statement string
+	// Rows is how many rows were written, changed or deleted.
+	Rows int64
+	// Skipped is how many rows INSERT OR IGNORE has left out.
+	Skipped int64
+	// Unchanged says that nothing was to be done: IF EXISTS, IF NOT EXISTS.
+	Unchanged bool
+}
+
+// Exec runs one statement that returns no rows. Args are the values of its parameters, in
+// their order, or made by Named. Errors in the text are *Error; what the tables refuse is
+// inside it or returned as it is: test with errors.Is and errors.As for those of package
+// table.
+func (s *Session) Exec(ctx context.Context, text string, args ...any) (Result, error) {
+	stmt, err := s.Prepare(text)
+	if err != nil {
+		return Result{}, err
+	}
+	return stmt.Exec(ctx, args...)
+}
+
+// Query runs a SELECT or EXPLAIN. See Exec for args and errors. Nothing is read before the
+// rows are iterated over, but for EXPLAIN ANALYZE.
+func (s *Session) Query(ctx context.Context, text string, args ...any) (*Rows, error) {
+	stmt, err := s.Prepare(text)
+	if err != nil {
+		return nil, err
+	}
+	return stmt.Query(ctx, args...)
+}
+
+// Prepare parses one statement, and binds it to the tables if it is a query. It may be run
+// many times and concurrently; it follows changes of its tables.
+func (s *Session) Prepare(text string) (*Stmt, error) {
+	s.mu.Lock()
+	stmt := s.cache[text]
+	s.mu.Unlock()
+	if stmt != nil {
+		_, err := stmt.bound()
+		return stmt, err
+	}
+	tree, err := Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	stmt = &Stmt{session: s, text: text, tree: tree}
+	if _, err := stmt.bound(); err != nil {
+		return nil, err
+	}
+	s.keep(stmt)
+	return stmt, nil
+}
+
+// PrepareParts is Prepare for each of several statements with semicolons between them. A
+// statement is bound when it is run, so that it may use tables that those before it make.
+func (s *Session) PrepareParts(text string) ([]*Stmt, error) {
+	parts, err := ParseAll(text)
+	if err != nil {
+		return nil, err
+	}
+	var out []*Stmt
+	for _, p := range parts {
+		out = append(out, &Stmt{session: s, text: text, tree: p.Statement, start: p.Pos,
+			end: p.End})
+	}
+	return out, nil
+}
+
+func (s *Session) keep(stmt *Stmt) {
+	if len(stmt.text) > maxCachedText {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cache[stmt.text] == nil {
+		s.order = append(s.order, stmt.text)
+	}
+	s.cache[stmt.text] = stmt
+	if len(s.order) > maxStatements {
+		delete(s.cache, s.order[0])
+		s.order = s.order[1:]
+	}
+}
