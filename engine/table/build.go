@@ -2,9 +2,14 @@ package table
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"log/slog"
 
+	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/engine/store"
 )
 
 // Progress is how far something is that takes a while.
@@ -15,31 +20,444 @@ type Progress struct {
 	Total        int64  // estimated; 0 is not known
 }
 
+// Rows of a chunk of a build, which is one commit.
+const (
+	buildRows  = 512
+	buildBytes = 1 << 20
+)
+
+// buildJob is how far the building of an index is. It is stored in the same commit as the
+// entries it speaks of.
+type buildJob struct {
+	PK   []byte `json:"pk,omitempty"` // the last row that has its entries
+	SK   []byte `json:"sk,omitempty"`
+	Done int64  `json:"done"`
+}
+
+// errStopped: the index is not being built any more.
+var errStopped = errors.New("table: the index was dropped while it was being built")
+
+// job runs f while no other build or drop runs.
+func (db *DB) job(ctx context.Context, f func() error) error {
+	select {
+	case db.jobs <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-db.jobs }()
+	return f()
+}
+
 // CreateIndex adds an index and builds it while writers write; queries use it when
 // CreateIndex returns. Progress, if not nil, is called now and then. If rows are in conflict
 // with a unique index, the error is a *UniqueError and the index is removed again. If ctx
-// ends, the index stays as it is: see Resume and DropIndex. An index of this name that is
-// being built is resumed if the definitions agree.
+// ends, the index stays as it is: see Resume and DropIndex. While it is being built, an
+// index of that name can be created again, which goes on with it. Otherwise the error
+// matches ErrExists.
 func (db *DB) CreateIndex(ctx context.Context, table string, def schema.Index,
 	progress func(Progress)) error {
-	return errors.ErrUnsupported
+	t, err := db.Table(table)
+	if err != nil {
+		return err
+	}
+	return db.job(ctx, func() error {
+		x := t.Schema().Index(def.Name)
+		if x != nil && (x.State != schema.Building || !sameDefinition(t.Schema(), x, def)) {
+			return &NameError{table + "." + def.Name, ErrExists}
+		}
+		if x == nil {
+			def.State = schema.Building
+			if err := db.change(ctx, t.core, nil, func(s *schema.Table) (*schema.Table, error) {
+				if s.Dropping {
+					return nil, &NameError{table, ErrNoTable}
+				}
+				return s.AddIndex(def)
+			}); err != nil {
+				return err
+			}
+			x = t.Schema().Index(def.Name)
+		}
+		return db.build(ctx, t.core, x.ID, progress)
+	})
 }
 
-// DropIndex removes an index and its entries. Queries and writers do not use it any more
-// from the beginning. If ctx ends, Resume goes on.
-func (db *DB) DropIndex(ctx context.Context, table, index string,
+// sameDefinition reports whether an index of the table is as defined.
+func sameDefinition(t *schema.Table, x *schema.Index, def schema.Index) bool {
+	removed, err := t.RemoveIndex(x.Name)
+	if err != nil {
+		return false
+	}
+	def.State, def.ID = schema.Building, 0
+	wanted, err := removed.AddIndex(def)
+	if err != nil {
+		return false
+	}
+	changes, err := schema.Migrate(t, wanted)
+	return err == nil && len(changes) == 0
+}
+
+// indexByID returns the index with an id, nil if there is none.
+func indexByID(t *schema.Table, id uint32) *schema.Index {
+	for _, x := range t.Indexes {
+		if x.ID == id {
+			return x
+		}
+	}
+	return nil
+}
+
+// build adds the entries of the rows from before the index and makes it ready.
+//
+// Invariant: since the index is in the catalogue, every commit that writes a row writes all
+// its entries in the index. A row that the snapshot has and that has not changed since gets
+// its entries here, on the condition that it has not; one that has changed has them from
+// the writer.
+func (db *DB) build(ctx context.Context, core *tableCore, id uint32,
 	progress func(Progress)) error {
-	return errors.ErrUnsupported
+	b := &builder{db: db, core: core, id: id, progress: progress}
+	err := b.run(ctx)
+	var conflict *UniqueError
+	if errors.As(err, &conflict) {
+		db.opt.Logger.LogAttrs(ctx, slog.LevelWarn, "index not built", slog.String("table",
+			conflict.Table), slog.String("index", conflict.Index))
+		return errors.Join(err, db.dropIndex(context.WithoutCancel(ctx), core, id, nil))
+	}
+	return err
 }
 
-// DropTable removes a table, its rows and all entries. The name is free from the
-// beginning. If ctx ends, Resume goes on.
-func (db *DB) DropTable(ctx context.Context, table string, progress func(Progress)) error {
-	return errors.ErrUnsupported
+// builder builds one index.
+type builder struct {
+	db       *DB
+	core     *tableCore
+	id       uint32
+	progress func(Progress)
+	job      buildJob
+	total    int64
+
+	items []store.Item
+	bytes int
 }
 
-// Resume finishes what was interrupted: indexes that are being built or dropped and tables
-// that are being dropped.
-func (db *DB) Resume(ctx context.Context, progress func(Progress)) error {
-	return errors.ErrUnsupported
+func (b *builder) run(ctx context.Context) error {
+	t := b.core.state.Load().schema
+	key := catalogueKey(markJob, t.ID, b.id)
+	value, err := b.db.store.Get(ctx, nil, key)
+	if err == nil {
+		err = json.Unmarshal(value, &b.job)
+	}
+	if absent(err) != nil {
+		return fmt.Errorf("table: state of the build: %w", err)
+	}
+	if s := b.core.stats.Load(); s != nil {
+		b.total = int64(s.Rows)
+	}
+	snap, err := b.db.store.Snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	defer snap.Close()
+	rg := rowRange(t)
+	if b.job.PK != nil {
+		rg.After = store.Key{PK: b.job.PK, SK: b.job.SK}
+	}
+	for it, err := range snap.Scan(ctx, rg) {
+		if err != nil {
+			return err
+		}
+		b.items = append(b.items, it.Clone())
+		b.bytes += len(it.Value) + len(it.Key.PK) + len(it.Key.SK)
+		if len(b.items) < buildRows && b.bytes < buildBytes {
+			continue
+		}
+		if err := b.chunk(ctx); err != nil {
+			return err
+		}
+	}
+	if err := b.chunk(ctx); err != nil {
+		return err
+	}
+	return b.db.change(ctx, b.core, func(set *store.WriteSet) { set.Delete(key) },
+		func(t *schema.Table) (*schema.Table, error) {
+			x := indexByID(t, b.id)
+			if x == nil || x.State != schema.Building || t.Dropping {
+				return nil, errStopped
+			}
+			return t.SetIndexState(x.Name, schema.Ready)
+		})
+}
+
+// rowRange is all rows of a table.
+func rowRange(t *schema.Table) store.Range {
+	from := t.AppendRowPrefix(nil)
+	return store.Interval(from, after(from))
+}
+
+// after returns the smallest key behind all that begin with a prefix.
+func after(prefix []byte) []byte {
+	end := append([]byte(nil), prefix...)
+	for i := len(end) - 1; i >= 0; i-- {
+		if end[i]++; end[i] != 0 {
+			return end[:i+1]
+		}
+	}
+	return nil
+}
+
+// chunk writes the entries of the collected rows.
+func (b *builder) chunk(ctx context.Context) error {
+	if len(b.items) == 0 {
+		return nil
+	}
+	last := b.items[len(b.items)-1].Key
+	b.job = buildJob{last.PK, last.SK, b.job.Done + int64(len(b.items))}
+	for attempt := 0; ; attempt++ {
+		again, err := b.attempt(ctx)
+		if err != nil {
+			return err
+		}
+		if !again {
+			break
+		}
+		if err := pause(ctx, attempt); err != nil {
+			return err
+		}
+	}
+	if b.progress != nil {
+		t := b.core.state.Load().schema
+		name := ""
+		if x := indexByID(t, b.id); x != nil {
+			name = x.Name
+		}
+		b.progress(Progress{t.Name, name, "build", b.job.Done, b.total})
+	}
+	b.items, b.bytes = nil, 0
+	return nil
+}
+
+// buildOp says what an operation of a chunk is about.
+type buildOp struct {
+	item  int
+	row   []expr.Value
+	entry bool
+}
+
+// attempt commits the chunk. again says that it has to be called again, with the items
+// that are left: some rows have changed, have their entries already, or come later because
+// they want what another one of the chunk has.
+func (b *builder) attempt(ctx context.Context) (again bool, err error) {
+	b.core.fence.RLock()
+	defer b.core.fence.RUnlock()
+	t := b.core.state.Load().schema
+	x := indexByID(t, b.id)
+	if x == nil || x.State != schema.Building || t.Dropping {
+		return false, errStopped
+	}
+	c := buildChunk{t: t, x: x, builder: b}
+	left := len(b.items)
+	for i := range b.items {
+		ok, err := c.add(i)
+		if err != nil {
+			return false, err
+		}
+		if !ok {
+			left = i
+			break
+		}
+	}
+	if left == len(b.items) {
+		job, err := json.Marshal(b.job)
+		if err != nil {
+			return false, err
+		}
+		c.set.Put(catalogueKey(markJob, t.ID, b.id), job)
+	}
+	err = b.db.store.Commit(ctx, &c.set)
+	var failed *store.ConditionError
+	switch {
+	case errors.As(err, &failed) && failed.Op < len(c.ops):
+		if op := c.ops[failed.Op]; op.entry {
+			return b.taken(ctx, t, x, &c.set.Ops[failed.Op], op)
+		}
+		return true, b.dropChanged(ctx)
+	case errors.Is(err, ErrConflict):
+		return true, nil
+	case err != nil:
+		return false, err
+	}
+	b.items = b.items[left:]
+	return len(b.items) > 0, nil
+}
+
+// buildChunk is the commit of one attempt.
+type buildChunk struct {
+	*builder
+	t       *schema.Table
+	x       *schema.Index
+	set     store.WriteSet
+	ops     []buildOp // of set
+	entries schema.Entries
+	seen    map[string]bool // keys of entries in a unique index
+}
+
+// add adds the entries of an item. It is false if another item has one with the same key.
+func (c *buildChunk) add(i int) (bool, error) {
+	it, row := &c.items[i], c.t.Row()
+	if err := c.t.Decode(row, it.Key, it.Value, nil); err != nil {
+		return false, err
+	}
+	start := len(c.entries.List)
+	if err := c.x.AppendEntries(&c.entries, it.Key, row); err != nil {
+		return false, err
+	}
+	own := c.entries.List[start:]
+	for _, e := range own {
+		if e.Unique && c.seen[string(e.PK)+string(e.SK)] {
+			return false, nil
+		}
+	}
+	if len(own) == 0 {
+		return true, nil
+	}
+	c.set.Require(it.Key, c.unchanged(it))
+	c.ops = append(c.ops, buildOp{item: i})
+	for _, e := range own {
+		op := store.Op{Key: store.Key{PK: e.PK, SK: e.SK}, Value: e.Value, Expiry: it.Expiry}
+		if e.Unique {
+			op.Cond = store.Absent()
+			if c.seen == nil {
+				c.seen = map[string]bool{}
+			}
+			c.seen[string(e.PK)+string(e.SK)] = true
+		}
+		c.set.Ops = append(c.set.Ops, op)
+		c.ops = append(c.ops, buildOp{i, row, true})
+	}
+	return true, nil
+}
+
+// unchanged is the condition that a row is as the snapshot has it.
+func (b *builder) unchanged(it *store.Item) store.Condition {
+	if b.db.store.Limits().NoVersions {
+		return store.ValueIs(it.Value)
+	}
+	return store.VersionIs(it.Version)
+}
+
+// dropChanged takes the rows that have changed from the chunk: their writers have seen to
+// their entries.
+func (b *builder) dropChanged(ctx context.Context) error {
+	keys := make([]store.Key, len(b.items))
+	for i := range b.items {
+		keys[i] = b.items[i].Key
+	}
+	same := make([]bool, len(keys))
+	err := b.db.store.MultiGet(ctx, keys, func(i int, it store.Item) {
+		same[i] = b.unchanged(&b.items[i]).Holds(it, true)
+	})
+	if err != nil {
+		return err
+	}
+	kept := b.items[:0]
+	for i, it := range b.items {
+		if same[i] {
+			kept = append(kept, it)
+		}
+	}
+	b.items = kept
+	return nil
+}
+
+// taken finds out whose the entry is that a row should have in a unique index: its own,
+// from a build that was interrupted; nobody's any more; or that of another row, with which
+// it is in conflict.
+func (b *builder) taken(ctx context.Context, t *schema.Table, x *schema.Index, op *store.Op,
+	info buildOp) (again bool, err error) {
+	it, err := store.GetItem(ctx, b.db.store, op.Key)
+	if err != nil {
+		return true, absent(err)
+	}
+	owner, _, err := x.RowKey(nil, it.Key.SK, it.Value)
+	if err != nil {
+		return false, err
+	}
+	row := b.items[info.item]
+	if sameKey(owner, row.Key) {
+		return true, b.single(ctx, info.item)
+	}
+	// Both at one moment: only then it is a conflict.
+	var both store.WriteSet
+	both.Require(row.Key, b.unchanged(&row))
+	both.Require(op.Key, store.ValueIs(it.Value))
+	err = b.db.store.Commit(ctx, &both)
+	if errors.Is(err, store.ErrConditionFailed) || errors.Is(err, ErrConflict) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return false, uniqueError(t, x, info.row, owner)
+}
+
+// single takes a row from the chunk that has an entry already, and adds those it lacks.
+func (b *builder) single(ctx context.Context, i int) error {
+	t := b.core.state.Load().schema
+	x := indexByID(t, b.id)
+	it := b.items[i]
+	b.items = append(b.items[:i], b.items[i+1:]...)
+	row := t.Row()
+	if err := t.Decode(row, it.Key, it.Value, nil); err != nil {
+		return err
+	}
+	var entries schema.Entries
+	if err := x.AppendEntries(&entries, it.Key, row); err != nil {
+		return err
+	}
+	for i := range entries.List {
+		if err := b.oneEntry(ctx, t, x, &it, row, &entries.List[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// oneEntry sees to one entry of a row.
+func (b *builder) oneEntry(ctx context.Context, t *schema.Table, x *schema.Index,
+	it *store.Item, row []expr.Value, e *schema.Entry) error {
+	key := store.Key{PK: e.PK, SK: e.SK}
+	for attempt := 0; ; attempt++ {
+		var set store.WriteSet
+		set.Require(it.Key, b.unchanged(it))
+		op := store.Op{Key: key, Value: e.Value, Expiry: it.Expiry, Cond: store.Absent()}
+		there, err := store.GetItem(ctx, b.db.store, key)
+		if absent(err) != nil {
+			return err
+		}
+		var owner store.Key
+		if err == nil {
+			if owner, _, err = x.RowKey(nil, there.Key.SK, there.Value); err != nil {
+				return err
+			}
+			op.Cond = store.ValueIs(there.Value)
+		}
+		foreign := owner.PK != nil && !sameKey(owner, it.Key)
+		if foreign {
+			set.Require(key, op.Cond)
+		} else {
+			set.Ops = append(set.Ops, op)
+		}
+		err = b.db.store.Commit(ctx, &set)
+		var failed *store.ConditionError
+		switch {
+		case errors.As(err, &failed) && failed.Op == 0:
+			return nil // the row has changed, its writer has seen to it
+		case errors.As(err, &failed) || errors.Is(err, ErrConflict):
+			if err := pause(ctx, attempt); err != nil {
+				return err
+			}
+			continue
+		case err == nil && foreign:
+			return uniqueError(t, x, row, owner)
+		}
+		return err
+	}
 }

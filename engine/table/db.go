@@ -28,8 +28,7 @@ type DB struct {
 	schemaMu sync.Mutex
 	head     catalogueHead
 
-	// jobMu serialises builds and drops.
-	jobMu sync.Mutex
+	jobs chan struct{} // has an element while an index is built or something is dropped
 
 	tables atomic.Pointer[tableList]
 	refs   int // Guarded by registry.mu
@@ -59,15 +58,16 @@ type tableState struct {
 	gone    bool
 	indexed bool // there are indexes to maintain
 	ttl     bool
-	// building says that a unique index is being built.
-	building bool
+	// building says that an index is being built, unique that it is a unique one.
+	building, unique bool
 }
 
 func newState(t *schema.Table, version uint64) *tableState {
 	s := &tableState{schema: t, version: version, gone: t.Dropping, ttl: t.TTL != nil}
 	for _, x := range t.Indexes {
 		s.indexed = s.indexed || x.State != schema.Dropping
-		s.building = s.building || x.State == schema.Building && x.Unique
+		s.building = s.building || x.State == schema.Building
+		s.unique = s.unique || x.State == schema.Building && x.Unique
 	}
 	return s
 }
@@ -109,7 +109,8 @@ func OpenStore(ctx context.Context, s store.Store, o *Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{store: s, opt: opt, cache: plan.NewCache(opt.PlanCache)}
+	db := &DB{store: s, opt: opt, cache: plan.NewCache(opt.PlanCache),
+		jobs: make(chan struct{}, 1)}
 	db.shapes.most = opt.Shapes
 	return db, db.load(ctx)
 }

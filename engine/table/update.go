@@ -171,4 +171,3 @@ func (t *Table) UpdateWhere(ctx context.Context, where expr.Expr, set []Assignme
 		return w.replace(it, old, row)
 	})
 }
-

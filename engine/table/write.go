@@ -192,7 +192,8 @@ func (w *writer) replace(it *store.Item, old, row []expr.Value) error {
 	if err != nil || !w.st.indexed {
 		return err
 	}
-	c, err := w.compute(key, old, row, expiry != it.Expiry)
+	// While an index is being built, rows from before may lack an entry that stays as it is.
+	c, err := w.compute(key, old, row, expiry != it.Expiry || w.st.building)
 	if err != nil {
 		return err
 	}
@@ -255,7 +256,7 @@ func (t *Table) attempt(ctx context.Context, w *writer, build func(*writer) erro
 	if err = build(w); err == nil {
 		err = w.settle()
 	}
-	if err == nil && st.building {
+	if err == nil && st.unique {
 		err = w.guard(ctx)
 	}
 	if err != nil || len(w.set.Ops) == 0 {

@@ -1,0 +1,242 @@
+package table_test
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/engine/table"
+)
+
+const peopleText = `{"name":"people","columns":[
+ {"name":"id","type":"int64"},{"name":"email","type":"string","nullable":true},
+ {"name":"city","type":"string","nullable":true},{"name":"age","type":"int32"}],
+ "primary_key":["id"],
+ "indexes":[{"name":"by_email","columns":["email"],"unique":true},
+            {"name":"by_city","columns":["city",{"column":"age","desc":true}],"shard":"mix64:4"}]}`
+
+func TestRowsAreWrittenWithTheirEntries(t *testing.T) {
+	db := open(t, nil)
+	people := create(t, db, peopleText)
+	for _, r := range [][]expr.Value{row(t, 1, "a@x", "Bern", 30), row(t, 2, "b@x", "Bern", 40),
+		row(t, 3, nil, nil, 50), row(t, 4, nil, "Rom", 60)} {
+		if err := people.Insert(ctx, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := people.Get(ctx, row(t, 2)...)
+	if err != nil || text(got) != "2, 'b@x', 'Bern', 40" {
+		t.Fatal(text(got), err)
+	}
+	err = people.Insert(ctx, row(t, 2, "c@x", nil, 1))
+	wantUnique(t, err, plan.PrimaryIndex, "2", "2")
+	err = people.Insert(ctx, row(t, 9, "b@x", nil, 1))
+	wantUnique(t, err, "by_email", "'b@x'", "2")
+	err = people.Put(ctx, row(t, 1, "b@x", nil, 1))
+	wantUnique(t, err, "by_email", "'b@x'", "2")
+	if err := people.Put(ctx, row(t, 1, "a@x", "Rom", 31)); err != nil {
+		t.Fatal(err)
+	}
+	verify(t, people)
+	sel := from(people, eq(col(people, "city"), "Rom"))
+	if got := all(t, db, sel); len(got) != 2 {
+		t.Fatal(got)
+	}
+	if got := all(t, db, from(people, eq(col(people, "email"), "a@x"))); !slices.Equal(got,
+		[]string{"1, 'a@x', 'Rom', 31"}) {
+		t.Fatal(got)
+	}
+	if err := people.Delete(ctx, row(t, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := people.Delete(ctx, row(t, 1)); !errors.Is(err, table.ErrNotFound) {
+		t.Fatal(err)
+	}
+	report := verify(t, people)
+	want := map[string]int64{"by_email": 3, "by_city": 3}
+	if report.Rows != 3 || !reflect.DeepEqual(report.Entries, want) {
+		t.Fatalf("%+v", report)
+	}
+}
+
+func wantUnique(t *testing.T, err error, index, values, key string) {
+	t.Helper()
+	var u *table.UniqueError
+	if !errors.As(err, &u) || u.Index != index || text(u.Values) != values ||
+		text(u.Key) != key || !errors.Is(err, table.ErrUnique) {
+		t.Fatalf("%v, want a conflict in %s over (%s) with (%s)", err, index, values, key)
+	}
+}
+
+func TestUpdateMovesRowsAndEntries(t *testing.T) {
+	db := open(t, nil)
+	people := create(t, db, peopleText)
+	for i := range 20 {
+		if err := people.Insert(ctx, row(t, i, nil, "Bern", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := people.Update(ctx, row(t, 3), func(r []expr.Value) error {
+		r[0], r[1] = expr.Int(100), expr.String("new@x")
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	verify(t, people)
+	if _, err := people.Get(ctx, expr.Int(3)); !errors.Is(err, table.ErrNotFound) {
+		t.Fatal(err)
+	}
+	err = people.Update(ctx, row(t, 4), func(r []expr.Value) error {
+		r[0] = expr.Int(5)
+		return nil
+	})
+	wantUnique(t, err, plan.PrimaryIndex, "5", "5")
+	// Every row takes the place of the next one, and its unique value.
+	id := col(people, "id")
+	next := expr.Arith{Op: expr.Add, L: id, R: expr.Const{Value: expr.Int(1)}}
+	n, err := people.UpdateWhere(ctx, expr.Cmp{Op: expr.Ge, L: id, R: expr.Param{Index: 0}},
+		[]table.Assignment{{Column: 0, Value: next}}, 5)
+	if err != nil || n != 16 {
+		t.Fatal(n, err)
+	}
+	verify(t, people)
+	n, err = people.DeleteWhere(ctx, expr.Cmp{Op: expr.Gt, L: col(people, "age"),
+		R: expr.Const{Value: expr.Int(9)}})
+	if err != nil || n != 10 {
+		t.Fatal(n, err)
+	}
+	if r := verify(t, people); r.Rows != 10 || r.Entries["by_city"] != 10 {
+		t.Fatalf("%+v", r)
+	}
+}
+
+func TestConditionsOfUpdates(t *testing.T) {
+	db := open(t, nil)
+	people := create(t, db, peopleText)
+	if err := people.Insert(ctx, row(t, 1, nil, "Bern", 30)); err != nil {
+		t.Fatal(err)
+	}
+	_, version, err := people.GetVersion(ctx, expr.Int(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	older := func(r []expr.Value) error {
+		age, _ := r[3].AsInt()
+		r[3] = expr.Int(age + 1)
+		return nil
+	}
+	if err := people.Update(ctx, row(t, 1), older, table.IfVersion(version)); err != nil {
+		t.Fatal(err)
+	}
+	err = people.Update(ctx, row(t, 1), older, table.IfVersion(version))
+	if !errors.Is(err, table.ErrConditionFailed) {
+		t.Fatal(err)
+	}
+	byName := expr.Column{Source: plan.Unresolved, Name: "age"}
+	err = people.Delete(ctx, row(t, 1), table.If(eq(byName, 30)))
+	if !errors.Is(err, table.ErrConditionFailed) {
+		t.Fatal(err)
+	}
+	set := []table.Assignment{{Column: 3, Value: expr.Param{Index: 0}}}
+	err = people.Set(ctx, row(t, 1), set, row(t, 77), table.If(eq(byName, 31)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := people.Get(ctx, expr.Int(1)); text(got) != "1, NULL, 'Bern', 77" {
+		t.Fatal(text(got))
+	}
+}
+
+func TestStatementsOfATransactionCommitAsOne(t *testing.T) {
+	db := open(t, nil)
+	people := create(t, db, peopleText)
+	boom := errors.New("boom")
+	write := func(tx *table.Tx) error {
+		in := people.In(tx)
+		if err := in.Insert(ctx, row(t, 1, "a@x", "Bern", 1)); err != nil {
+			return err
+		}
+		err := in.Insert(ctx, row(t, 2, "a@x", "Bern", 1))
+		wantUnique(t, err, "by_email", "'a@x'", "1")
+		if err := in.Put(ctx, row(t, 1, "b@x", "Rom", 2)); err != nil {
+			return err
+		}
+		if err := in.Insert(ctx, row(t, 2, "a@x", "Bern", 1)); err != nil {
+			return err
+		}
+		if got := all(t, tx, from(people, eq(col(people, "city"), "Rom"))); len(got) != 1 {
+			t.Fatal(got)
+		}
+		_, err = in.UpdateWhere(ctx, nil, []table.Assignment{{Column: 3,
+			Value: expr.Const{Value: expr.Int(7)}}})
+		return err
+	}
+	err := db.Update(ctx, func(tx *table.Tx) error { return errors.Join(write(tx), boom) })
+	if !errors.Is(err, boom) {
+		t.Fatal(err)
+	}
+	if r := verify(t, people); r.Rows != 0 {
+		t.Fatalf("%+v", r)
+	}
+	if err := db.Update(ctx, write); err != nil {
+		t.Fatal(err)
+	}
+	verify(t, people)
+	if got := all(t, db, from(people, eq(col(people, "age"), 7))); len(got) != 2 {
+		t.Fatal(got)
+	}
+}
+
+func TestIndexesAreBuiltAndDropped(t *testing.T) {
+	db := open(t, nil)
+	people := create(t, db, peopleText)
+	for i := range 2000 {
+		if err := people.Insert(ctx, row(t, i, nil, "c", i/2)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	age := []schema.IndexColumn{{KeyColumn: schema.KeyColumn{Ordinal: 3}}}
+	done := int64(0)
+	err := db.CreateIndex(ctx, "people", schema.Index{Name: "by_age", Columns: age},
+		func(p table.Progress) { done = p.Done })
+	if err != nil || done != 2000 {
+		t.Fatal(done, err)
+	}
+	if r := verify(t, people); r.Entries["by_age"] != 2000 {
+		t.Fatalf("%+v", r)
+	}
+	sel := from(people, eq(col(people, "age"), 17))
+	sel.Hints.Index = map[int]string{0: "by_age"}
+	if got := all(t, db, sel); len(got) != 2 {
+		t.Fatal(got)
+	}
+	err = db.CreateIndex(ctx, "people", schema.Index{Name: "u", Columns: age, Unique: true}, nil)
+	var u *table.UniqueError
+	if !errors.As(err, &u) || u.Index != "u" || people.Schema().Index("u") != nil {
+		t.Fatal(err)
+	}
+	if err := db.DropIndex(ctx, "people", "by_age", nil); err != nil {
+		t.Fatal(err)
+	}
+	if people.Schema().Index("by_age") != nil || db.Unfinished() {
+		t.Fatal("the index is still there")
+	}
+	if _, err := db.Query(ctx, sel); err == nil {
+		t.Fatal("a query uses an index that was dropped")
+	}
+	verify(t, people)
+	if err := db.DropTable(ctx, "people", nil); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := db.Engine().CountScan(ctx, engineScan); err != nil || n != 1 {
+		t.Fatal(n, err) // the head of the catalogue
+	}
+	if err := people.Insert(ctx, row(t, 1, nil, nil, 1)); !errors.Is(err, table.ErrNoTable) {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,259 @@
+package table
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/engine/store"
+)
+
+// dropPartitions is how many partitions are removed by one commit.
+const dropPartitions = 512
+
+// DropIndex removes an index and its entries, also one that is being built. Queries and
+// writers do not use it any more from the beginning. If ctx ends, Resume goes on. The error
+// matches ErrNoIndex if there is none of that name.
+func (db *DB) DropIndex(ctx context.Context, table, index string,
+	progress func(Progress)) error {
+	t, err := db.Table(table)
+	if err != nil {
+		return err
+	}
+	x := t.Schema().Index(index)
+	if x == nil {
+		return &NameError{table + "." + index, ErrNoIndex}
+	}
+	// What is being built ends by itself when it sees this.
+	if err := db.markDropping(ctx, t.core, x.ID); err != nil {
+		return err
+	}
+	return db.job(ctx, func() error { return db.dropIndex(ctx, t.core, x.ID, progress) })
+}
+
+// markDropping ends the use of an index.
+func (db *DB) markDropping(ctx context.Context, core *tableCore, id uint32) error {
+	if x := indexByID(core.state.Load().schema, id); x == nil || x.State == schema.Dropping {
+		return nil
+	}
+	return db.change(ctx, core, func(set *store.WriteSet) {
+		set.Delete(catalogueKey(markJob, core.state.Load().schema.ID, id))
+	}, func(t *schema.Table) (*schema.Table, error) {
+		x := indexByID(t, id)
+		if x == nil {
+			return nil, errStopped
+		}
+		return t.SetIndexState(x.Name, schema.Dropping)
+	})
+}
+
+// dropIndex removes the entries of an index, and then the index.
+func (db *DB) dropIndex(ctx context.Context, core *tableCore, id uint32,
+	progress func(Progress)) error {
+	if err := db.markDropping(ctx, core, id); err != nil {
+		return err
+	}
+	t := core.state.Load().schema
+	x := indexByID(t, id)
+	if x == nil { // somebody else was faster
+		return nil
+	}
+	if err := db.removeEntries(ctx, t, x, progress); err != nil {
+		return err
+	}
+	return db.change(ctx, core, nil, func(t *schema.Table) (*schema.Table, error) {
+		return t.RemoveIndex(x.Name)
+	})
+}
+
+// removeEntries removes all entries of an index that nobody uses any more.
+func (db *DB) removeEntries(ctx context.Context, t *schema.Table, x *schema.Index,
+	progress func(Progress)) error {
+	n := x.Buckets()
+	var pks [][]byte
+	for bucket := range n {
+		pks = append(pks, x.BucketPK(nil, bucket))
+		if len(pks) < dropPartitions && bucket < n-1 {
+			continue
+		}
+		if err := db.removePartitions(ctx, pks); err != nil {
+			return err
+		}
+		pks = pks[:0]
+		if progress != nil {
+			progress(Progress{t.Name, x.Name, "drop index", int64(bucket + 1), int64(n)})
+		}
+	}
+	return nil
+}
+
+// removePartitions removes everything in some partitions.
+func (db *DB) removePartitions(ctx context.Context, pks [][]byte) error {
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	if db.engine != nil {
+		batch := engine.NewBatch()
+		for _, pk := range pks {
+			if err := batch.DeleteRange(pk, engine.SKCondition{}); err != nil {
+				return err
+			}
+		}
+		return db.engine.Apply(ctx, batch, nil)
+	}
+	for _, pk := range pks {
+		if d, ok := db.store.(store.RangeDeleter); ok {
+			if err := d.DeleteRange(ctx, pk, nil); err != nil {
+				return err
+			}
+		} else if err := db.removeItems(ctx, pk); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeItems removes the items of a partition one by one.
+func (db *DB) removeItems(ctx context.Context, pk []byte) error {
+	for {
+		var set store.WriteSet
+		rg := store.Partition(pk)
+		rg.Limit = buildRows
+		for it, err := range db.store.Scan(ctx, rg) {
+			if err != nil {
+				return err
+			}
+			set.Delete(it.Clone().Key)
+		}
+		if set.Len() == 0 {
+			return nil
+		}
+		if err := db.store.Commit(ctx, &set); err != nil {
+			return err
+		}
+	}
+}
+
+// DropTable removes a table, its rows and all entries. The name is free from the
+// beginning. If ctx ends, Resume goes on. The error matches ErrNoTable if there is none of
+// that name.
+func (db *DB) DropTable(ctx context.Context, table string, progress func(Progress)) error {
+	t, err := db.Table(table)
+	if err != nil {
+		return err
+	}
+	err = db.change(ctx, t.core, nil, func(s *schema.Table) (*schema.Table, error) {
+		if s.Dropping {
+			return nil, &NameError{table, ErrNoTable}
+		}
+		return s.Drop()
+	})
+	if err != nil {
+		return err
+	}
+	return db.job(ctx, func() error { return db.dropTable(ctx, t.core, progress) })
+}
+
+// dropTable removes what is left of a table that is being dropped.
+func (db *DB) dropTable(ctx context.Context, core *tableCore, progress func(Progress)) error {
+	t := core.state.Load().schema
+	for _, x := range t.Indexes {
+		if err := db.removeEntries(ctx, t, x, progress); err != nil {
+			return err
+		}
+	}
+	if err := db.removeRows(ctx, t, progress); err != nil {
+		return err
+	}
+	db.schemaMu.Lock()
+	defer db.schemaMu.Unlock()
+	list := db.tables.Load()
+	if list.byID[t.ID] != core { // somebody else was faster
+		return nil
+	}
+	var set store.WriteSet
+	set.Delete(catalogueKey(markTable, t.ID))
+	set.Delete(catalogueKey(markStats, t.ID))
+	for _, x := range t.Indexes {
+		set.Delete(catalogueKey(markJob, t.ID, x.ID))
+	}
+	if err := db.saveCatalogue(ctx, &set); err != nil {
+		return err
+	}
+	list = list.clone()
+	delete(list.byID, t.ID)
+	db.tables.Store(list)
+	return nil
+}
+
+// removeRows removes the rows of a table, some partitions at a time.
+func (db *DB) removeRows(ctx context.Context, t *schema.Table, progress func(Progress)) error {
+	done := int64(0)
+	var pks [][]byte
+	for it, err := range db.store.Scan(ctx, rowRange(t)) {
+		if err != nil {
+			return err
+		}
+		done++
+		if n := len(pks); n > 0 && bytes.Equal(pks[n-1], it.Key.PK) {
+			continue
+		}
+		if len(pks) == dropPartitions {
+			if err := db.removePartitions(ctx, pks); err != nil {
+				return err
+			}
+			pks = pks[:0]
+			if progress != nil {
+				progress(Progress{t.Name, "", "drop table", done, 0})
+			}
+		}
+		pks = append(pks, bytes.Clone(it.Key.PK))
+	}
+	if len(pks) == 0 {
+		return nil
+	}
+	return db.removePartitions(ctx, pks)
+}
+
+// Resume finishes what was interrupted: indexes that are being built or dropped and tables
+// that are being dropped. It goes on after an error with the others.
+func (db *DB) Resume(ctx context.Context, progress func(Progress)) error {
+	return db.job(ctx, func() error {
+		var errs []error
+		list := db.tables.Load()
+		for _, id := range slices.Sorted(maps.Keys(list.byID)) {
+			core := list.byID[id]
+			t := core.state.Load().schema
+			if t.Dropping {
+				errs = append(errs, db.dropTable(ctx, core, progress))
+				continue
+			}
+			for _, x := range t.Indexes {
+				switch x.State {
+				case schema.Building:
+					errs = append(errs, db.build(ctx, core, x.ID, progress))
+				case schema.Dropping:
+					errs = append(errs, db.dropIndex(ctx, core, x.ID, progress))
+				}
+			}
+		}
+		return errors.Join(errs...)
+	})
+}
+
+// Unfinished reports whether there is anything for Resume to do.
+func (db *DB) Unfinished() bool {
+	for _, core := range db.tables.Load().byID {
+		t := core.state.Load().schema
+		if t.Dropping || slices.ContainsFunc(t.Indexes, func(x *schema.Index) bool {
+			return x.State != schema.Ready
+		}) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,131 @@
+package table_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/exec"
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/engine/table"
+)
+
+var ctx = context.Background()
+
+// open opens an empty database in memory.
+func open(t testing.TB, o *table.Options) *table.DB {
+	t.Helper()
+	e, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := table.Open(ctx, e, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+// create makes a table of its JSON form.
+func create(t testing.TB, db *table.DB, text string) *table.Table {
+	t.Helper()
+	tab, err := db.CreateTable(ctx, define(t, text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tab
+}
+
+func define(t testing.TB, text string) *schema.Table {
+	t.Helper()
+	def, err := schema.Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return def
+}
+
+// row makes values of Go values.
+func row(t testing.TB, values ...any) []expr.Value {
+	t.Helper()
+	out := make([]expr.Value, len(values))
+	for i, v := range values {
+		var err error
+		if out[i], err = expr.From(v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
+}
+
+func text(row []expr.Value) string {
+	out := ""
+	for i, v := range row {
+		if i > 0 {
+			out += ", "
+		}
+		out += v.Canonical().String()
+	}
+	return out
+}
+
+// verify fails the test if the indexes of a table are not what its rows say.
+func verify(t testing.TB, tab *table.Table) *table.Report {
+	t.Helper()
+	report, err := tab.Verify(ctx, nil)
+	if err != nil {
+		t.Fatalf("%v\n%+v", err, report)
+	}
+	return report
+}
+
+// all returns the rows of a query as texts.
+func all(t testing.TB, r table.Reader, sel *plan.Select, params ...any) []string {
+	t.Helper()
+	rows, err := r.Query(ctx, sel, params...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return texts(t, rows)
+}
+
+func texts(t testing.TB, rows *table.Rows) []string {
+	t.Helper()
+	var out []string
+	for row, err := range rows.All() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, text(exec.Clone(row)))
+	}
+	return out
+}
+
+// from is SELECT * FROM tab WHERE where.
+func from(tab *table.Table, where expr.Expr) *plan.Select {
+	return &plan.Select{From: []plan.Source{{Table: tab.Schema()}}, Where: where}
+}
+
+func col(tab *table.Table, name string) expr.Column {
+	return tab.Schema().Ref(0, tab.Schema().Column(name))
+}
+
+func eq(l expr.Expr, v any) expr.Expr {
+	x, err := expr.From(v)
+	if err != nil {
+		panic(err)
+	}
+	return expr.Cmp{Op: expr.Eq, L: l, R: expr.Const{Value: x}}
+}
+
+var engineScan engine.Scan
