@@ -123,6 +123,9 @@ func (sc *scope) in(e *In) expr.Expr {
 
 func (sc *scope) match(e *Match) expr.Expr {
 	x, y := sc.expr(e.X), sc.expr(e.Y)
+	if e.Op != "CONTAINS" {
+		y = sc.coerce(sc.typeOf(x), y, e.Y)
+	}
 	switch e.Op {
 	case "LIKE":
 		return expr.Like{X: x, Pattern: y, Not: e.Not}

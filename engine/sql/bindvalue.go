@@ -144,10 +144,7 @@ func (p *params) values(args []any) ([]expr.Value, error) {
 			return nil, fmt.Errorf("%w: %d values for %d parameters", ErrArguments, len(args),
 				len(out))
 		}
-		v, err := expr.From(arg)
-		if err == nil {
-			v, err = p.adapt(at, v)
-		}
+		v, err := p.read(at, arg)
 		if err != nil {
 			return nil, fmt.Errorf("%w: parameter %s: %w", ErrArguments, p.name(at), err)
 		}
@@ -159,6 +156,24 @@ func (p *params) values(args []any) ([]expr.Value, error) {
 		}
 	}
 	return out, nil
+}
+
+// read returns the value of an argument.
+func (p *params) read(i int, arg any) (expr.Value, error) {
+	var v expr.Value
+	var err error
+	if text, ok := arg.(Untyped); ok {
+		if strings.EqualFold(string(text), "NULL") {
+			return v, nil
+		}
+		v, err = p.types[i].read(string(text))
+	} else {
+		v, err = expr.From(arg)
+	}
+	if err != nil {
+		return v, err
+	}
+	return p.adapt(i, v)
 }
 
 // adapt gives a value the form for what it is compared with; of a list each element.

@@ -73,6 +73,7 @@ func (b *binder) insert(s *Insert) *boundInsert {
 		values := make([]boundValue, len(row))
 		for i, e := range row {
 			values[i] = b.value(e)
+			b.assigned(values[i], &t.Columns[out.columns[i]])
 		}
 		out.rows = append(out.rows, values)
 	}
@@ -92,6 +93,13 @@ func (b *binder) value(e Expr) boundValue {
 	sc := &scope{b: b, sel: emptySelect(), where: "VALUES"}
 	v.expr = sc.expr(e)
 	return v
+}
+
+// assigned notes the type of a parameter that is written to a column.
+func (b *binder) assigned(v boundValue, c *schema.Column) {
+	if p, ok := v.expr.(expr.Param); ok {
+		b.params.compare(p.Index, typeOfColumn(c))
+	}
 }
 
 // boundUpdate is an UPDATE or, without assignments, a DELETE.
@@ -124,6 +132,7 @@ func (b *binder) update(s *Update) *boundUpdate {
 			sc := &scope{b: b, sel: emptySelect(t), where: "SET"}
 			v.expr = sc.expr(a.Value)
 		}
+		b.assigned(v, &t.Columns[i])
 		out.set = append(out.set, boundAssignment{i, v})
 	}
 	return out
