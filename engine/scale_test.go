@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"strconv"
 	"strings"
 	"testing"
@@ -60,9 +61,9 @@ func (s *scale) open() {
 func liveHeap() uint64 {
 	runtime.GC()
 	runtime.GC() // what pools held is gone after the second
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(live)
+	return live[0].Value.Uint64()
 }
 
 // step runs f and logs its time and memory: the live heap of the database afterwards,
