@@ -68,6 +68,8 @@ func TestCacheKeys(t *testing.T) {
 		func() { prepare(text+" LIMIT 1", nil) },
 		func() { prepare(text, func(s *plan.Select) { s.Hints.NoIndex = true }) },
 		func() { prepare(text, func(s *plan.Select) { s.Page = true }) },
+		func() { prepare(text, func(s *plan.Select) { s.Where = columnIs(0, 1) }) },
+		func() { prepare(text, func(s *plan.Select) { s.Where = columnIs(1, 1) }) },
 		func() { w.stats["u"] = &plan.TableStats{Epoch: 2, Rows: 5}; prepare(text, nil) },
 		func() { w.exec("CREATE INDEX ka ON t (a)"); prepare(text, nil) },
 	}
@@ -77,6 +79,10 @@ func TestCacheKeys(t *testing.T) {
 			t.Fatalf("change %d was taken for the same query: %+v", i, s)
 		}
 	}
+}
+
+func columnIs(source, ordinal int) expr.Expr {
+	return expr.IsNull{X: expr.Column{Source: source, Ordinal: ordinal, Name: "a"}}
 }
 
 // TestCacheIsBounded and used concurrently.
