@@ -48,6 +48,7 @@ type tableCore struct {
 	fence sync.RWMutex
 	state atomic.Pointer[tableState]
 	stats atomic.Pointer[plan.TableStats]
+	watch watchers
 }
 
 // tableState is a table at one time. It is immutable.

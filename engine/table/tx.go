@@ -16,6 +16,8 @@ type Tx struct {
 	tx    *engine.Tx
 	store *store.TxStore
 	seen  map[*tableCore]*tableState
+	// touched are the rows written so far, of tables that somebody watches.
+	touched []touched
 }
 
 // Update runs fn in a transaction and commits what it has written if it returns nil. After
@@ -25,8 +27,12 @@ func (db *DB) Update(ctx context.Context, fn func(*Tx) error) error {
 	if db.engine == nil {
 		return fmt.Errorf("table: transactions of this store: %w", errors.ErrUnsupported)
 	}
+	var last *Tx // its predecessors have ended, too
+	defer func() { last.ended() }()
 	return db.engine.UpdateRetry(ctx, func(tx *engine.Tx) error {
-		return fn(db.Join(tx))
+		last.ended()
+		last = db.Join(tx)
+		return fn(last)
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 type getScratch struct {
 	row           []expr.Value
 	pk, sk, value []byte
+	name          []byte // of a cache
 }
 
 var getPool = sync.Pool{New: func() any { return new(getScratch) }}

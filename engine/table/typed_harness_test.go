@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/table"
 	"github.com/kstonedb/kstone/keycodec"
 )
@@ -85,3 +86,8 @@ func fullTrip() trip {
 }
 
 func emptyTrip() trip { return trip{User: "", At: day(1), Tags: []string{}} }
+
+// columnOf returns a nullable column of integers.
+func columnOf(name string) schema.Column {
+	return schema.Column{Name: name, Type: keycodec.TypeInt64, Nullable: true}
+}

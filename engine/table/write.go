@@ -262,7 +262,13 @@ func (t *Table) attempt(ctx context.Context, w *writer, build func(*writer) erro
 	if err != nil || len(w.set.Ops) == 0 {
 		return false, err
 	}
+	rows := w.touch(t.core)
 	err = writeTo.Commit(ctx, &w.set)
+	if t.tx != nil {
+		t.tx.touch(rows)
+	} else {
+		rows.end()
+	}
 	var failed *store.ConditionError
 	switch {
 	case errors.As(err, &failed):
