@@ -19,9 +19,9 @@ import (
 // compares with a map. Indexes come and go, and so do columns; after each phase Verify
 // must find every entry that should be there and no other.
 func TestTablesAreTheModel(t *testing.T) {
-	n := 60
-	if testing.Short() {
-		n = 12
+	n := 25
+	if testing.Short() || raceEnabled {
+		n = 8
 	}
 	for seed := range uint64(n) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
