@@ -110,9 +110,9 @@ func (b *Batch) Bytes() int { return len(b.payload) }
 func (b *Batch) Reset() {
 	b.ops, b.keys, b.payload = b.ops[:0], b.keys[:0], b.payload[:0]
 	b.stripes, b.ranges, b.ttls = stripeSet{}, false, false
+	b.requires = 0
 	if b.conds != nil {
 		*b.conds = batchConds{list: b.conds.list[:0]}
-		b.requires = 0
 	}
 }
 

@@ -5,7 +5,9 @@ import "time"
 // Events are callbacks for what happens in the background. Any may be nil. They are
 // called without locks held, from the goroutine that did the work, which goes on when
 // they return: keep them short. They may use the database, but not close it, except
-// for ReadOnly, which has a goroutine of its own.
+// for ReadOnly, which has a goroutine of its own. A write may have to wait for flushes and
+// merges; in Flushed and Compacted that is a wait for themselves, without end: under a load
+// that slows writers down, or with a disk that may become full, write in another goroutine.
 type Events struct {
 	// Flushed is called after memtables were written to SSTs.
 	Flushed func(FlushEvent)

@@ -17,8 +17,8 @@ type Gather struct {
 	// PKs are the partitions, in ascending order and each of them once.
 	PKs [][]byte
 	// Spans restrict the sort keys in all partitions: ranges in ascending order that do not
-	// overlap. Their ends mean what those of SKRange do; so an item without sort key is in
-	// none. No spans select all items of the partitions.
+	// overlap; empty ones may stand anywhere. Their ends mean what those of SKRange do; so
+	// an item without sort key is in none. No spans select all items of the partitions.
 	Spans []keycodec.Span
 	// Each, if not nil, takes the place of Spans and has as many lists as there are PKs:
 	// Each[i] restricts partition PKs[i].
@@ -125,12 +125,22 @@ func (g *Gather) check() error {
 	return nil
 }
 
+// checkSpans checks the order of the spans; those that end before they begin hold nothing
+// and may stand anywhere.
 func checkSpans(spans []keycodec.Span) error {
-	for i := 1; i < len(spans); i++ {
-		end := spans[i-1].End
-		if end == nil || bytes.Compare(end, spans[i].Start) > 0 {
-			return invalid("gather: span %d does not begin behind the one before", i)
+	last := -1
+	for i := range spans {
+		s := &spans[i]
+		if s.End != nil && bytes.Compare(s.Start, s.End) >= 0 {
+			continue
 		}
+		if last >= 0 {
+			end := spans[last].End
+			if end == nil || bytes.Compare(end, s.Start) > 0 {
+				return invalid("gather: span %d does not begin behind the one before", i)
+			}
+		}
+		last = i
 	}
 	return nil
 }

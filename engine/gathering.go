@@ -92,16 +92,21 @@ func (g *gathering) plan(q *Gather) error {
 // outline sets the bounds of all that is left of the partition; it reports whether that
 // can be anything.
 func (g *gathering) outline(p *part) bool {
-	last := len(p.spans) - 1
-	if last < 1 {
-		p.bounds, g.keys = g.span(p, 0, g.keys)
-		return !p.bounds.empty()
+	n := max(1, len(p.spans))
+	first := 0
+	for ; first < n; first++ { // empty are also those before the position
+		if s, buf := g.span(p, first, g.keys); !s.empty() {
+			p.bounds, g.keys = s, buf
+			break
+		}
 	}
-	var first, end span
-	first, g.keys = g.span(p, 0, g.keys)
-	end, g.keys = g.span(p, last, g.keys)
-	p.bounds = span{first.lo, end.hi}
-	return !p.bounds.empty()
+	for last := n - 1; last > first; last-- {
+		if s, buf := g.span(p, last, g.keys); !s.empty() {
+			p.bounds.hi, g.keys = s.hi, buf
+			break
+		}
+	}
+	return first < n
 }
 
 // span returns span i of the partition as ordered keys, without what lies before the
@@ -201,6 +206,9 @@ func (g *gathering) walkSpan(
 	p *part, s span, yield func(Item, error) bool,
 ) (over bool, err error) {
 	it := g.it
+	if err := it.pause(); err != nil { // there may be many that hold nothing
+		return true, err
+	}
 	b := stripe.Bounds{
 		Lo: s.lo, Hi: s.hi, Reverse: g.reverse, Snap: it.node.seq,
 		FirstRows: firstRows(max(0, it.left)),
@@ -285,6 +293,9 @@ func (p *part) edge(reverse bool) (sk []byte, unbound bool) {
 
 // attach makes a partition further streams of the merge.
 func (g *gathering) attach(m *merge, i int) error {
+	if err := g.it.pause(); err != nil {
+		return err
+	}
 	p := &g.parts[i]
 	s := &g.it.db.stripes[p.stripe]
 	overlay := g.reader.overlay(p.stripe)

@@ -87,7 +87,10 @@ func (in *insertion) run(ctx context.Context, d Durability) error {
 	if err := db.writable(); err != nil {
 		return err
 	}
+	// Until the commit nothing may be dropped that was written after the snapshot: recheck
+	// would not see that there was something, say a delete of an item that was found.
 	in.seq = db.takeSnapshot(&in.l.node)
+	defer db.snaps.release(&in.l.node)
 	in.expiry = math.MaxInt64
 	now := db.nowMs()
 	db.metrics.gets.Add(uint64(len(in.items)))
@@ -97,7 +100,6 @@ func (in *insertion) run(ctx context.Context, d Durability) error {
 			in.take(&ls[i], now)
 		}
 	})
-	db.snaps.release(&in.l.node)
 	if err != nil {
 		return err
 	}

@@ -112,7 +112,7 @@ func (m *memory) admit(ctx context.Context, db *DB, n int64, deletes bool) error
 
 // admitBatch is admit for a batch.
 func (m *memory) admitBatch(ctx context.Context, db *DB, b *Batch) error {
-	if m.free() {
+	if m.free() || len(b.ops) == 0 { // what only has conditions needs no room
 		return nil
 	}
 	return m.admit(ctx, db, int64(len(b.payload)), b.deletesOnly())
@@ -191,6 +191,9 @@ func (m *memory) roomForDelete(ctx context.Context, db *DB, n int64) error {
 			return context.Cause(ctx)
 		}
 		err := db.log.MakeRoom(n + deleteSlack)
+		if db.closed.Load() {
+			return ErrClosed // the error may be that the log is closed
+		}
 		if err != nil && !errors.Is(err, ErrDiskFull) {
 			return db.fail(err)
 		}

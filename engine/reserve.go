@@ -322,6 +322,7 @@ func (r *reserve) give(p purpose, n int64) bool {
 func (r *reserve) close(keep int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.off = true // also for writers who still wait in line
 	if r.file == nil {
 		return
 	}

@@ -73,11 +73,15 @@ func (b *Batch) Ask(r *Reader, ls []base.Lookup, which []uint32, snap base.SeqNu
 // forgets the questions, also after an error, when some lookups may be Done. It does not
 // allocate when everything is cached.
 func (b *Batch) Answer(ls []base.Lookup, snap base.SeqNum) error {
-	err := b.answer(ls, snap)
+	defer b.Forget()
+	return b.answer(ls, snap)
+}
+
+// Forget drops the questions, for a caller who does not want answers any more.
+func (b *Batch) Forget() {
 	clear(b.files) // what they refer to must be able to go
 	clear(b.asks)
 	b.files, b.asks = b.files[:0], b.asks[:0]
-	return err
 }
 
 func (b *Batch) answer(ls []base.Lookup, snap base.SeqNum) error {

@@ -132,6 +132,7 @@ func (b *Batch) askRuns(ls []base.Lookup, snap base.SeqNum) error {
 			}
 			more = true
 			if err := b.askRun(g, g.view.Runs[depth], ls, snap); err != nil {
+				b.Forget() // those about the groups before
 				return err
 			}
 		}
