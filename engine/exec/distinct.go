@@ -3,6 +3,7 @@ package exec
 import (
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/keycodec"
 )
 
 // distinct leaves out rows whose first columns were seen before: anywhere, or, if equal
@@ -12,11 +13,19 @@ type distinct struct {
 	input     operator
 	streaming bool
 	columns   int
+	folds     []keycodec.Collation // nil: none
 }
 
 func (r *runner) distinct(n *plan.Distinct) (operator, error) {
 	input, err := r.compile(n.Input)
-	return &distinct{r, input, n.Mode == plan.DistinctStreaming, n.Columns}, err
+	return &distinct{r, input, n.Mode == plan.DistinctStreaming, n.Columns, n.Collations}, err
+}
+
+func (d *distinct) fold(i int) keycodec.Collation {
+	if d.folds == nil {
+		return keycodec.CollateBytes
+	}
+	return d.folds[i]
 }
 
 func (d *distinct) run(yield func([]expr.Value) bool) error {
@@ -28,7 +37,7 @@ func (d *distinct) run(yield func([]expr.Value) bool) error {
 	var failed error
 	err := d.input.run(func(row []expr.Value) bool {
 		for i := range key {
-			key[i] = row[i].Canonical()
+			key[i] = canonical(row[i], d.fold(i))
 		}
 		if d.streaming {
 			if some && equalValues(key, last) {

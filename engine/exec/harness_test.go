@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/kstonedb/kstone/engine"
@@ -108,11 +109,12 @@ func (w *world) run(sel *plan.Select, opt plan.Options, o exec.Options, params .
 	return out, rows.Plan(), nil
 }
 
-// text renders a row so that equal rows have equal texts.
+// text renders a row so that equal rows have equal texts. Capitals are in the column with
+// a collation only.
 func text(row []expr.Value) string {
 	out := ""
 	for _, v := range row {
-		out += v.Canonical().String() + "|"
+		out += strings.ToLower(v.Canonical().String()) + "|"
 	}
 	return out
 }
@@ -120,9 +122,14 @@ func text(row []expr.Value) string {
 const peopleTable = `{"name":"people","columns":[
  {"name":"city","type":"string"},{"name":"id","type":"int32"},
  {"name":"age","type":"int16","nullable":true},{"name":"name","type":"string","nullable":true},
- {"name":"score","type":"float64","nullable":true},{"name":"note","type":"string"}],
+ {"name":"score","type":"float64","nullable":true},{"name":"note","type":"string"},
+ {"name":"tags","type":"string","list":true}],
  "primary_key":["city"],"sort_key":["id"],
  "indexes":[
+  {"name":"by_tag","columns":[{"column":"tags","each":true},"age"],"shard":"mix64:3"},
+  {"name":"local_id","columns":["id","city"],"unique":true,"local":true},
+  {"name":"adults","columns":[{"column":"name","desc":true,"nulls":"last"}],"include":["age"],
+   "where":ADULTS},
   {"name":"by_age","columns":["age","name"]},
   {"name":"by_age_sharded","columns":["age",{"column":"id","desc":true}],"shard":"mix64:4"},
   {"name":"by_id","columns":["id","city"],"unique":true,"shard":"tidb:16"},
@@ -131,15 +138,16 @@ const peopleTable = `{"name":"people","columns":[
 
 const citiesTable = `{"name":"cities","columns":[
  {"name":"name","type":"string"},{"name":"size","type":"int64"},
- {"name":"mayor","type":"int32","nullable":true}],
+ {"name":"mayor","type":"int32","nullable":true},
+ {"name":"saint","type":"string","nullable":true,"collate":"ascii"}],
  "primary_key":["name"],
  "indexes":[{"name":"by_mayor","columns":["mayor"]},{"name":"by_size","columns":["size"],
-  "shard":"mix64:8"}]}`
+  "shard":"mix64:8"},{"name":"by_saint","columns":["saint","size"],"local":true}]}`
 
 // fill makes the two tables with random rows.
 func fill(t *testing.T, w *world, rng *rand.Rand, rows int) (people, cities *schema.Table) {
 	t.Helper()
-	people, cities = table(t, 1, peopleTable), table(t, 2, citiesTable)
+	people, cities = table(t, 1, peopleDefinition(t)), table(t, 2, citiesTable)
 	null := func(v expr.Value) expr.Value {
 		if rng.IntN(8) == 0 {
 			return expr.Null()
@@ -150,14 +158,35 @@ func fill(t *testing.T, w *world, rng *rand.Rand, rows int) (people, cities *sch
 		w.insert(people, []expr.Value{
 			expr.String(cityName(rng)), expr.Int(int64(i)),
 			null(expr.Int(rng.Int64N(20))), null(expr.String(fmt.Sprint("n", rng.IntN(12)))),
-			null(expr.Float(float64(rng.IntN(40)) / 4)), expr.String("note"),
+			null(expr.Float(float64(rng.IntN(40)) / 4)), expr.String("note"), tags(rng),
 		})
 	}
 	for i := range 10 {
 		w.insert(cities, []expr.Value{expr.String(fmt.Sprint("c", i)),
-			expr.Int(rng.Int64N(6)), null(expr.Int(rng.Int64N(int64(rows))))})
+			expr.Int(rng.Int64N(6)), null(expr.Int(rng.Int64N(int64(rows)))),
+			null(expr.String(fmt.Sprint([]string{"n", "N"}[rng.IntN(2)], rng.IntN(12))))})
 	}
 	return people, cities
+}
+
+// peopleDefinition is the table with the condition of its partial index.
+func peopleDefinition(t *testing.T) string {
+	t.Helper()
+	where, err := expr.MarshalExpr(expr.Cmp{Op: expr.Ge,
+		L: expr.Column{Ordinal: 2, Name: "age"}, R: expr.Const{Value: expr.Int(10)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Replace(peopleTable, "ADULTS", string(where), 1)
+}
+
+// tags returns a list of up to three texts, with repetitions.
+func tags(rng *rand.Rand) expr.Value {
+	var list []expr.Value
+	for range rng.IntN(4) {
+		list = append(list, expr.String(fmt.Sprint("t", rng.IntN(5))))
+	}
+	return expr.List(list)
 }
 
 func cityName(rng *rand.Rand) string { return fmt.Sprint("c", rng.IntN(12)) }

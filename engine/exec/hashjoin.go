@@ -19,7 +19,14 @@ func (r *runner) hashJoin(n *plan.JoinNode, j joiner) (operator, error) {
 		return nil, err
 	}
 	right, err := r.keyMaker(n.RightKeys)
-	return &hashJoin{j, left, right, n.NullAware, n.MemoryBytes}, err
+	if err != nil {
+		return nil, err
+	}
+	for i := range n.RightKeys { // one collation for both sides of an equality
+		c := expr.CollationOfPair(n.LeftKeys[i], n.RightKeys[i])
+		left.collations[i], right.collations[i] = c, c
+	}
+	return &hashJoin{j, left, right, n.NullAware, n.MemoryBytes}, nil
 }
 
 // hashed is the right side in memory.

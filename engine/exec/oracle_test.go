@@ -3,6 +3,7 @@ package exec_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
@@ -226,7 +227,7 @@ func unique(list []outcome) []outcome {
 
 func compareKeys(sel *plan.Select, a, b []expr.Value) int {
 	for i, by := range sel.OrderBy {
-		c := expr.Order(a[i], b[i])
+		c := expr.Order(folded(a[i]), folded(b[i]))
 		switch {
 		case a[i].IsNull() != b[i].IsNull():
 			if by.NullsLast {
@@ -242,7 +243,15 @@ func compareKeys(sel *plan.Select, a, b []expr.Value) int {
 	return 0
 }
 
-// texts renders rows, those of floating means with fewer digits.
+// folded is for sorting: capitals are in the column with a collation only.
+func folded(v expr.Value) expr.Value {
+	if s, ok := v.AsString(); ok {
+		return expr.String(strings.ToLower(s))
+	}
+	return v
+}
+
+// texts renders rows.
 func texts(rows [][]expr.Value) []string {
 	out := make([]string, len(rows))
 	for i, r := range rows {

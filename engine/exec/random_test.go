@@ -206,7 +206,11 @@ func (g *generator) on() expr.Expr {
 	p, c := func(o int) expr.Expr { return g.people.Ref(0, o) },
 		func(o int) expr.Expr { return g.cities.Ref(1, o) }
 	eq := func(l, r expr.Expr) expr.Expr { return expr.Cmp{Op: expr.Eq, L: l, R: r} }
-	switch g.IntN(5) {
+	switch g.IntN(7) {
+	case 5:
+		return eq(p(3), c(3))
+	case 6:
+		return eq(c(3), p(3))
 	case 0:
 		return eq(p(0), c(0))
 	case 1:
@@ -233,7 +237,7 @@ func swapSources(e expr.Expr) expr.Expr {
 func (g *generator) column(sel *plan.Select) expr.Expr {
 	at := g.IntN(len(sel.From))
 	t := sel.From[at].Table
-	return t.Ref(at, g.IntN(len(t.Columns)))
+	return t.Ref(at, g.IntN(min(len(t.Columns), 6))) // not the list
 }
 
 // number returns a column of numbers.
@@ -264,6 +268,9 @@ func (g *generator) atom(sel *plan.Select) expr.Expr {
 	if g.IntN(12) == 0 {
 		sub := &plan.Select{From: []plan.Source{{Table: g.cities}}}
 		col := g.IntN(3)
+		if g.IntN(4) == 0 {
+			sub.Limit = expr.Const{Value: expr.Int(1000)}
+		}
 		sub.Columns = []plan.Output{{Expr: g.cities.Ref(0, col)}}
 		if g.IntN(2) == 0 {
 			sub.Where = g.predicate(sub, 1)
@@ -271,6 +278,10 @@ func (g *generator) atom(sel *plan.Select) expr.Expr {
 		x := g.like(sel, col == 0)
 		return expr.In{X: x, List: []expr.Expr{expr.Subquery{Query: sub, Kind: expr.Rows}},
 			Not: g.IntN(3) == 0}
+	}
+	if sel.From[0].Table == g.people && g.IntN(10) == 0 {
+		return expr.Contains{X: g.people.Ref(0, 6), Item: expr.Const{Value: expr.String(
+			fmt.Sprint("t", g.IntN(6)))}}
 	}
 	str := g.IntN(3) == 0
 	x := g.like(sel, str)
@@ -298,7 +309,7 @@ func (g *generator) like(sel *plan.Select, str bool) expr.Expr {
 	at := g.IntN(len(sel.From))
 	t := sel.From[at].Table
 	if t == g.cities {
-		return t.Ref(at, 0)
+		return t.Ref(at, []int{0, 3}[g.IntN(2)])
 	}
 	return t.Ref(at, []int{0, 3}[g.IntN(2)])
 }

@@ -264,7 +264,8 @@ func (n *Group) bind(b *binder) (Node, error) {
 
 func (n *Distinct) bind(b *binder) (Node, error) {
 	in, err := n.Input.bind(b)
-	return &Distinct{step: n.step, Input: in, Mode: n.Mode, Columns: n.Columns}, err
+	return &Distinct{step: n.step, Input: in, Mode: n.Mode, Columns: n.Columns,
+		Collations: n.Collations}, err
 }
 
 func (n *Fetch) bind(b *binder) (Node, error) {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/keycodec"
 )
 
 // Node is a step of a plan. A tree of nodes belongs to one execution: the executor
@@ -195,6 +196,8 @@ type Distinct struct {
 	Input   Node
 	Mode    DistinctMode
 	Columns int
+	// Collations are those under which the elements are compared; nil: none has one.
+	Collations []keycodec.Collation
 }
 
 // Fetch replaces the row keys that its input returns (RowPK and RowSK are its last two

@@ -328,6 +328,7 @@ func (f *finisher) distinct() {
 	var keys []expr.Expr
 	for _, o := range q.outputs {
 		keys = append(keys, o.Expr)
+		d.Collations = append(d.Collations, expr.CollationOf(o.Expr))
 	}
 	columns, source, ok := groupColumns(keys)
 	if ok && !q.grouped && groups(columns, f.c.order, source, q.constantsOf(source)) {
