@@ -16,22 +16,26 @@ esac
 export KSTONE_CRASH_RUNS=20 KSTONE_TORTURE_FOR=60s
 packages=$(go list ./... | grep -vE '/cmd/|/tidy$|/testdata$')
 end=$((SECONDS + seconds))
-# once TEST ENV... runs a test of the engine in full, without the race detector.
+# once PACKAGE TEST ENV... runs a test in full, without the race detector.
 once() {
-	local test=$1
-	shift
-	if ! out=$(env "$@" go test -count=1 -timeout 0 -run "^$test\$" ./engine 2>&1); then
+	local package=$1 test=$2
+	shift 2
+	if ! out=$(env "$@" go test -count=1 -timeout 0 -run "^$test\$" "$package" 2>&1); then
 		echo "$out"
 		exit 1
 	fi
 	echo "  $test in full ok"
 }
 # Each goes through everything there is, or runs at its full size, once.
-once TestCorruptionMatrix KSTONE_CORRUPTION=full
-once 'Test(Reads|Writes)ThatLieAreNoticed' KSTONE_LIES=full
-once TestSwampsDryUp KSTONE_SWAMP=1000000
-once TestProgramsUnderAllOptions KSTONE_PROGRAM_OPS=10000
-once TestPowerCutAtEveryOperation KSTONE_POWERCUT_EVERY=1
+once ./engine TestCorruptionMatrix KSTONE_CORRUPTION=full
+once ./engine 'Test(Reads|Writes)ThatLieAreNoticed' KSTONE_LIES=full
+once ./engine TestSwampsDryUp KSTONE_SWAMP=1000000
+once ./engine TestProgramsUnderAllOptions KSTONE_PROGRAM_OPS=10000
+once ./engine TestPowerCutAtEveryOperation KSTONE_POWERCUT_EVERY=1
+# A million queries: conditions against the whole table, and random queries with four
+# choices of indexes and joins each.
+once ./engine/plan TestSpansAgainstFullScan KSTONE_PLAN_RUNS=600000
+once ./engine/exec TestRandomQueries KSTONE_QUERY_RUNS=100000
 round=0
 while [ $SECONDS -lt $end ]; do
 	round=$((round + 1))

@@ -25,9 +25,9 @@ type generator struct {
 // TestRandomQueries compares plans of random queries, each with several hints, with the
 // oracle. KSTONE_QUERY_RUNS sets the number of queries, KSTONE_QUERY_SEED the seed.
 func TestRandomQueries(t *testing.T) {
-	runs := 400
+	runs := 200
 	if testing.Short() {
-		runs = 100
+		runs = 60
 	}
 	if n, err := strconv.Atoi(os.Getenv("KSTONE_QUERY_RUNS")); err == nil {
 		runs = n
