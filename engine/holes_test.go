@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -170,4 +171,42 @@ func TestResetForgetsRequirements(t *testing.T) {
 	if b.Len() != 0 {
 		t.Errorf("%d operations after Reset", b.Len())
 	}
+}
+
+// doOnce is a context that calls a function when it is looked at for the first time.
+type doOnce struct {
+	context.Context
+	once sync.Once
+	do   func()
+}
+
+func (c *doOnce) Err() error {
+	c.once.Do(c.do)
+	return nil
+}
+
+// A search in a snapshot that is closed meanwhile keeps what it needs, as iterations do.
+func TestMultiGetOutlivesItsSnapshot(t *testing.T) {
+	db := openMemory(t, engine.Options{})
+	keys := []engine.Key{pk("a"), pk("b"), pk("c")}
+	put := func(value string) {
+		for _, k := range keys {
+			ok(t, db.Put(k, []byte(value), nil))
+		}
+	}
+	put("old")
+	s, err := db.Snapshot()
+	ok(t, err)
+	var r engine.Results
+	ok(t, s.MultiGet(&doOnce{Context: ctx, do: func() {
+		ok(t, s.Close())
+		put("new")
+		ok(t, db.Flush(ctx))
+	}}, keys, &r))
+	for i := range keys {
+		if v, there := r.Value(i); !there || string(v) != "old" {
+			t.Errorf("found %q, %v", v, there)
+		}
+	}
+	wantIs(t, s.MultiGet(ctx, keys, &r), engine.ErrClosed)
 }

@@ -164,9 +164,10 @@ func (l *lookups) read(
 	}
 	db.metrics.gets.Add(uint64(len(l.ids)))
 	if node != nil {
-		return l.run(ctx, db, node.seq, each)
+		db.snaps.registerAt(&l.node, node.seq) // its snapshot may be closed meanwhile
+	} else {
+		db.takeSnapshot(&l.node)
 	}
-	snap := db.takeSnapshot(&l.node)
 	defer db.snaps.release(&l.node)
-	return l.run(ctx, db, snap, each)
+	return l.run(ctx, db, l.node.seq, each)
 }
