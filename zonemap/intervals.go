@@ -88,7 +88,8 @@ func (x *intervals) fill(zones []zone, byLo []uint32) bool {
 	return true
 }
 
-// maxGuesses bounds guess; there are about four for an interval.
+// maxGuesses bounds guess; there are 32 or more for an interval, so that a search, whose
+// need the processor cannot foresee, is rare.
 const maxGuesses = 1 << 14
 
 func (x *intervals) makeGuesses() {
@@ -96,7 +97,7 @@ func (x *intervals) makeGuesses() {
 		return
 	}
 	base, span := x.starts[1], x.starts[len(x.starts)-1]-x.starts[1]
-	want := min(4*len(x.starts), maxGuesses)
+	want := min(32*len(x.starts), maxGuesses)
 	x.shift = uint(max(0, bits.Len64(span)-bits.Len(uint(want))+1))
 	at := 1
 	for b := uint64(0); b <= span>>x.shift; b++ {

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/kstonedb/kstone/zonemap/internal/fuse"
+	"github.com/kstonedb/kstone/zonemap/internal/mapping"
 )
 
 // maxSalts bounds the attempts to build a filter. An attempt fails once in some hundred
@@ -115,6 +116,7 @@ func (s *Segment) layOut() {
 // write fills the parts, several at a time, and opens the result.
 func (b *SegmentBuilder) write(s *Segment, in *arranged) (*Segment, error) {
 	data := make([]byte, s.size)
+	mapping.AdviseHuge(data)
 	var next atomic.Int64
 	var group sync.WaitGroup
 	errs := make([]error, len(b.fuse))

@@ -3,6 +3,7 @@ package zonemap
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -120,7 +121,9 @@ type view struct {
 	seed       uint64
 	candidates []candidate
 	zones      []zone // of the candidates
+	reach      zone   // from the smallest to the largest head of all zones
 	index      *intervals
+	parting    *parting // nil where it is not worth it
 
 	planes atomic.Pointer[planes] // nil until made, or not worth it
 	asked  atomic.Int64           // keys of batches, for the decision to make planes
@@ -153,7 +156,8 @@ func (v *view) findSoles(x *intervals) *intervals {
 }
 
 func newView(segments []*Segment, opts *SetOptions) *view {
-	v := &view{segments: segments}
+	// A reach of no keys: heads are compared by their distance from lo.
+	v := &view{segments: segments, reach: zone{lo: math.MaxUint64, hi: math.MaxUint64}}
 	for _, seg := range segments {
 		v.seed = seg.hash.seed
 		if seg.keys == 0 {
@@ -178,10 +182,15 @@ func newView(segments []*Segment, opts *SetOptions) *view {
 	}
 	v.index = v.findSoles(newIntervals(v.zones, func(int) bool { return true }))
 	v.worth = v.planesWorth(opts)
+	v.parting = newParting(v)
 	return v
 }
 
 func (v *view) add(c candidate) {
+	if len(v.candidates) == 0 {
+		v.reach = c.zone
+	}
+	v.reach.lo, v.reach.hi = min(v.reach.lo, c.zone.lo), max(v.reach.hi, c.zone.hi)
 	v.candidates = append(v.candidates, c)
 	v.zones = append(v.zones, c.zone)
 }

@@ -11,6 +11,14 @@ import (
 // key that is not. The error is that of reading a filter or checking a positive.
 func (s *Set) Contains(key uint64) (bool, error) {
 	v := s.view.Load()
+	if key-v.reach.lo > v.reach.hi-v.reach.lo {
+		return false, nil
+	}
+	if c := v.index.sole[v.index.find(key)]; c != nil {
+		yes := c.pass(fuse.Mix(key + v.seed))
+		runtime.KeepAlive(v)
+		return yes, nil
+	}
 	return v.single(s, key, key, nil)
 }
 

@@ -11,8 +11,9 @@ import (
 var ErrUnlucky = errors.New("fuse: keys cannot be placed under this salt")
 
 // The word of a slot while a table is built: the xor of the numbers of the keys that
-// have the slot among their three, and above it how many these are. A count that
-// overflows makes the build fail, as a count of 32 needs equal hashes.
+// have the slot among their three, and above it how many these are. A count
+// of 24 is as good as impossible without equal hashes (2e-15 a slot): repeated words are
+// dropped then, since a count of 32 would overflow unnoticed.
 const (
 	countShift = 27
 	one        = 1 << countShift
@@ -55,15 +56,13 @@ func (b *Builder) Build(planes []byte, s Shape, words []uint64, seed uint64,
 	b.taken = grow(b.taken, n+1)
 	b.takenAt = grow(b.takenAt, n+1)
 	b.arrange(words, seed, shardBits, &s)
-	b.fillSlots(&s, shardBits)
-	if b.peel(&s, shardBits) != n {
+	if !b.fillSlots(&s, shardBits) || b.peel(&s, shardBits) != n {
 		unique := b.dropRepeated()
 		if unique == n {
 			return ErrUnlucky
 		}
 		n = unique
-		b.fillSlots(&s, shardBits)
-		if b.peel(&s, shardBits) != n {
+		if !b.fillSlots(&s, shardBits) || b.peel(&s, shardBits) != n {
 			return ErrUnlucky
 		}
 	}
@@ -105,17 +104,25 @@ func (b *Builder) dropRepeated() int {
 	return len(b.byPos)
 }
 
-func (b *Builder) fillSlots(s *Shape, shardBits uint) {
+// fillSlots counts the keys of each slot; false if there were too many for one of them:
+// 24 or more, the counts that have the two highest bits.
+func (b *Builder) fillSlots(s *Shape, shardBits uint) bool {
 	b.slots = grow(b.slots, s.Slots())
 	clear(b.slots)
 	slots := b.slots
+	crowd := uint32(0)
 	for i, h := range b.byPos {
 		p0, p1, p2 := s.Positions(h, h<<shardBits)
 		v := uint32(i)
-		slots[p0] = (slots[p0] + one) ^ v
-		slots[p1] = (slots[p1] + one) ^ v
-		slots[p2] = (slots[p2] + one) ^ v
+		w0 := (slots[p0] + one) ^ v
+		slots[p0] = w0
+		w1 := (slots[p1] + one) ^ v
+		slots[p1] = w1
+		w2 := (slots[p2] + one) ^ v
+		slots[p2] = w2
+		crowd |= w0&(w0<<1) | w1&(w1<<1) | w2&(w2<<1)
 	}
+	return crowd>>31 == 0
 }
 
 // isOne is 1 if the slot has one key, else 0.

@@ -2,6 +2,7 @@ package fuse_test
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"unsafe"
 
@@ -69,6 +70,30 @@ func TestLibraryReadsTables(t *testing.T) {
 		// Four standard deviations are 6 % of the expected 4096.
 		if hits < 3700 || hits > 4500 {
 			t.Errorf("%d words: %d of %d absent ones pass", n, hits, probes)
+		}
+	}
+}
+
+// TestRepeatedWords: however often words repeat, none is denied. Counts of keys in a
+// slot, which have five bits, overflow at 32.
+func TestRepeatedWords(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(4, 4))
+	var b fuse.Builder
+	for times := 1; times < 140; times++ {
+		distinct := randomWords(rnd, 5+rnd.IntN(200))
+		words := slices.Clone(distinct)
+		for range times {
+			words = append(words, distinct[:5]...)
+		}
+		rnd.Shuffle(len(words), func(i, j int) { words[i], words[j] = words[j], words[i] })
+		s := fuse.ShapeFor(len(words))
+		table, seed := build(t, &b, s, words, 1, 0)
+		for _, w := range distinct {
+			h := fuse.Mix(w + seed)
+			p0, p1, p2 := s.Positions(h, h)
+			if table[p0]^table[p1]^table[p2] != byte(fuse.Fingerprint(h)) {
+				t.Fatalf("%d copies: %#x is denied", times, w)
+			}
 		}
 	}
 }

@@ -1,5 +1,3 @@
-//go:build linux
-
 package mapping
 
 import (
@@ -11,15 +9,14 @@ import (
 const hugePage = 2 << 20
 
 // AdviseHuge asks for large pages for a buffer that is about to be filled and read at
-// random. It is a hint: failing does no harm.
+// random, and for what shares its first and last page. It is a hint: failing does no
+// harm. Of buffers too small to be worth it nothing is asked.
 func AdviseHuge(b []byte) {
-	if len(b) < 2*hugePage {
+	if len(b) < hugePage/4 {
 		return
 	}
-	addr := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
-	from := int((hugePage - addr%hugePage) % hugePage)
-	n := (len(b) - from) / hugePage * hugePage
-	if n > 0 {
-		_ = unix.Madvise(b[from:from+n], unix.MADV_HUGEPAGE)
-	}
+	from := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
+	to := (from + uintptr(len(b)) + hugePage - 1) &^ (hugePage - 1)
+	from &^= hugePage - 1
+	_, _, _ = unix.Syscall(unix.SYS_MADVISE, from, to-from, unix.MADV_HUGEPAGE)
 }
