@@ -24,6 +24,10 @@ func measureDedup(args []string, w io.Writer) error {
 	flags.IntVar(&s.Queries, "queries", s.Queries, "keys that are asked in a round")
 	flags.BoolVar(&s.Large, "large", false, "also 2 and 3 times the rows, in 20 and 30 segments")
 	flags.StringVar(&s.Dir, "dir", s.Dir, "where a filter is saved and removed")
+	flags.IntVar(&s.EngineRows, "engine-rows", s.EngineRows,
+		"records in each database; 0 leaves databases out")
+	flags.IntVar(&s.EngineQueries, "engine-keys", s.EngineQueries,
+		"keys that databases are asked about in a round")
 	out := flags.String("out", "kstone-bench-dedup.jsonl", "file that gets the raw results")
 	page := flags.String("page", "", "Markdown file whose generated part is replaced; the chart "+
 		"goes into charts beside it")
@@ -46,6 +50,12 @@ func measureDedup(args []string, w io.Writer) error {
 		}
 		if !given["queries"] {
 			s.Queries = 1 << 18
+		}
+		if !given["engine-rows"] {
+			s.EngineRows = 500_000
+		}
+		if !given["engine-keys"] {
+			s.EngineQueries = 100_000
 		}
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

@@ -37,8 +37,8 @@ func exit(err error) {
 }
 
 // run does what the first argument says: "report" makes a page of raw output, "targets"
-// compares it with what is wanted, "keys" measures key codecs, "dedup" sets of keys, anything
-// else databases.
+// compares it with what is wanted, "keys" measures key codecs, "dedup" sets of keys,
+// "tables" tables with indexes, anything else databases.
 func run() error {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
@@ -50,6 +50,8 @@ func run() error {
 			return measureKeys(os.Args[2:], os.Stdout)
 		case "dedup":
 			return measureDedup(os.Args[2:], os.Stdout)
+		case "tables":
+			return measureTables(os.Args[2:], os.Stdout)
 		}
 	}
 	s := runner.Settings{Progress: os.Stderr}
@@ -91,6 +93,7 @@ kstone-bench report [flags] FILE...  tables and charts of raw results
 kstone-bench targets FILE...         raw results compared with the targets
 kstone-bench keys [flags]            key codecs, and composite keys on kstone
 kstone-bench dedup [flags]           which keys are new: zone maps and filters
+kstone-bench tables [flags]          tables, indexes and queries
 
 `)
 	flag.PrintDefaults()

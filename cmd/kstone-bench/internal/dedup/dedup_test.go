@@ -15,7 +15,7 @@ import (
 func TestRun(t *testing.T) {
 	dir := t.TempDir()
 	s := dedup.Settings{Rows: 40_000, Large: true, Repeat: 2, Queries: 3000, Dir: dir,
-		Builds: []int{10_000}}
+		Builds: []int{10_000}, EngineRows: 20_000, EngineQueries: 5000}
 	var raw bytes.Buffer
 	rows, _, err := dedup.Run(t.Context(), s, &raw, io.Discard)
 	if err != nil {
@@ -47,6 +47,15 @@ func TestRun(t *testing.T) {
 	text, err := os.ReadFile(page)
 	if err != nil || !strings.Contains(string(text), "| memory | 40 K in 10, sorted data,") {
 		t.Errorf("page %q, %v", text, err)
+	}
+	for _, want := range []string{"| engine | 5 K keys, 90 % new, in 20 K, wall time | pebble | 3 x",
+		"| 5 K keys, 90 % new, in 20 K, processor time | kstone |"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the page has no %q", want)
+		}
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, "kstone-bench*")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "charts", "dedup.svg")); err != nil {
 		t.Error(err)

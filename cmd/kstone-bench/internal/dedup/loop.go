@@ -2,7 +2,6 @@ package dedup
 
 import (
 	"slices"
-	"sort"
 
 	"github.com/FastFilter/xorfilter"
 )
@@ -65,7 +64,14 @@ func newBlockLoop(b *xorfilter.BinaryFuseBuilder, sets [][]uint64, blockKeys int
 
 func (l blockLoop) contains(key uint64) bool {
 	for _, blocks := range l {
-		i := sort.Search(len(blocks), func(i int) bool { return blocks[i].max >= key })
+		i, end := 0, len(blocks)
+		for i < end { // by hand: sort.Search calls a function for each step
+			if mid := int(uint(i+end) >> 1); blocks[mid].max < key {
+				i = mid + 1
+			} else {
+				end = mid
+			}
+		}
 		if i < len(blocks) && key >= blocks[i].min && blocks[i].filter.Contains(key) {
 			return true
 		}

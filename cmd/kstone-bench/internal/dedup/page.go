@@ -28,10 +28,14 @@ var about = map[string]string{
 	"growth":  "The same data in more segments that do not overlap; the ratio is to 10 segments.",
 	"dense":   "Integers without gaps need no filter, with gaps a bitmap.",
 	"open":    "Opening a saved filter.",
+	"engine": "Which keys are new, asked of whole databases with the same records, durability, " +
+		"write buffer and cache: `FilterNew` of kstone, a loop of reads of Pebble, batched reads " +
+		"of RocksDB where it is compiled in. The ratio is to kstone: how many times as long. " +
+		"Processor time is that of the process.",
 }
 
 var order = []string{"build", "space", "memory", "blocks", "stripes", "exact", "16 bits", "growth",
-	"dense", "open"}
+	"dense", "open", "engine"}
 
 // WritePage writes the generated part of a page, and its chart beside it in charts.
 func WritePage(file string, meta report.Meta, rows []Row) error {

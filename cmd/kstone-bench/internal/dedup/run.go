@@ -23,6 +23,8 @@ type Settings struct {
 	Repeat  int
 	Queries int // keys that are asked in a round
 	Dir     string
+	// Records in each database, and keys of a round; no databases if EngineRows is 0.
+	EngineRows, EngineQueries int
 	// Builds are the numbers of keys of which filters are built.
 	Builds []int
 }
@@ -30,12 +32,16 @@ type Settings struct {
 // Full are the sizes of the study.
 func Full() Settings {
 	return Settings{Rows: 64_000_000, Repeat: 5, Queries: 4 << 20, Dir: os.TempDir(),
+		EngineRows: 10_000_000, EngineQueries: 1_000_000,
 		Builds: []int{160_000, 500_000, 1_600_000, 5_000_000, 10_000_000, 50_000_000, 100_000_000}}
 }
 
 func (s Settings) validate() error {
 	if s.Rows < 1000 || s.Repeat < 1 || s.Queries < 1 {
 		return errors.New("dedup: at least 1000 rows, one round and one question")
+	}
+	if s.EngineRows < 0 || s.EngineRows > 0 && s.EngineQueries < 1 {
+		return errors.New("dedup: databases without rows or without questions")
 	}
 	return nil
 }
@@ -69,7 +75,8 @@ func Run(ctx context.Context, s Settings, out, progress io.Writer) ([]Row, repor
 	defer runtime.UnlockOSThread()
 	b := &bench{Settings: s, ctx: ctx, w: w, rnd: rand.New(rand.NewPCG(20, 26)),
 		found: zonemap.NewBitmap(s.Queries)}
-	for _, step := range []func() error{b.builds, b.lookups, b.dense, b.opens} {
+	for _, step := range []func() error{b.builds, b.lookups, b.dense, b.opens,
+		b.engines} {
 		if err := step(); err != nil {
 			return w.rows, meta, err
 		}

@@ -65,6 +65,13 @@ type Store interface {
 	Close() error
 }
 
+// Filter is what engines have that can tell which of many keys are new by one call.
+type Filter interface {
+	// FilterNew returns dst, grown if needed, with an element for each key: whether the
+	// database has no record of it.
+	FilterNew(keys []Key, dst []bool) ([]bool, error)
+}
+
 // getEach is MultiGet by single reads into one buffer, for engines without a call for it.
 func getEach(get func([]byte, Key) ([]byte, bool, error), keys []Key,
 	each func(int, []byte)) error {
