@@ -14,7 +14,7 @@ SAY       = @printf '\n==> %s\n'
 
 .DEFAULT_GOAL := help
 .PHONY: FORCE help demo test check fmt-check vet cross tidy-check unit race lint \
-	fuzz fuzz-smoke stress soak powercut canary scale golden bench bench-compare \
+	fuzz fuzz-smoke stress sql-check soak powercut canary scale golden bench bench-compare \
 	bench-check bench-quick bench-full cover clean
 
 help: ## list the targets
@@ -72,6 +72,10 @@ fuzz-smoke:
 stress: ## random, crash and concurrency tests again and again with new seeds, TIME=30s
 	$(SAY) "stress for $(TIME)"
 	@tools/stress.sh $(TIME)
+
+sql-check: ## the query language beside SQLite, on generated queries; RUNS=n of them
+	$(SAY) "queries beside SQLite"
+	@cd engine/sql/crosscheck && KSTONE_SQL_RUNS='$(RUNS)' $(GO) test -count=1 -v -timeout 0 .
 
 soak: ## full load on a disk: memory, descriptors, stalls and debts stay bounded, TIME=30m
 	$(SAY) "soak for $(TIME)"

@@ -37,8 +37,8 @@ var typeNames = []struct {
 	{"IPPREFIX", keycodec.TypeIPPrefix}, {"CIDR", keycodec.TypeIPPrefix},
 }
 
-// typeText returns the type of a column in the words of CREATE TABLE.
-func typeText(c *schema.Column) string {
+// TypeText returns the type of a column in the words of CREATE TABLE.
+func TypeText(c *schema.Column) string {
 	name := ""
 	for _, t := range typeNames {
 		if t.typ == c.Type {

@@ -30,7 +30,7 @@ func (t typ) String() string {
 	}
 	c := t.column
 	c.List = t.list
-	return typeText(&c)
+	return TypeText(&c)
 }
 
 // typeOf returns the type of a bound expression.

@@ -20,7 +20,7 @@ type Catalog interface {
 // nearest returns the candidate that a misspelt name is likely meant to be, "" if none is
 // close: the smallest edit distance, at most a third of the name and never more than 3.
 func nearest(name string, candidates []string) string {
-	best, limit := "", min(3, (len(name)+2)/3)
+	best, limit := "", min(3, (len(name)+1)/3)
 	for _, c := range slices.Sorted(slices.Values(candidates)) {
 		if d := distance(strings.ToLower(name), strings.ToLower(c), limit); d <= limit {
 			best, limit = c, d-1

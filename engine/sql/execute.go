@@ -38,21 +38,31 @@ func (s *Stmt) define(ctx context.Context) (Result, error) {
 	db, b := s.session.db, &binder{catalog: tables{s.session.db}, text: s.text}
 	switch tree := s.tree.(type) {
 	case *CreateTable:
-		return b.outcome("CREATE TABLE", tree.Table, allowed(tree.IfMissing, table.ErrExists), func() error {
+		ok := allowed(tree.IfMissing, table.ErrExists)
+		return b.outcome("CREATE TABLE", tree.Table, ok, func() error {
 			_, err := db.CreateTable(ctx, b.createTable(tree))
 			return err
 		})
 	case *DropTable:
-		return b.outcome("DROP TABLE", tree.Table, allowed(tree.IfExists, table.ErrNoTable), func() error {
+		ok := allowed(tree.IfExists, table.ErrNoTable)
+		return b.outcome("DROP TABLE", tree.Table, ok, func() error {
 			return db.DropTable(ctx, b.table(tree.Table).Name, s.session.Progress)
 		})
 	case *CreateIndex:
-		return b.outcome("CREATE INDEX", tree.Index, allowed(tree.IfMissing, table.ErrExists), func() error {
+		ok := allowed(tree.IfMissing, table.ErrExists)
+		return b.outcome("CREATE INDEX", tree.Index, ok, func() error {
 			t := b.table(tree.Table)
-			return db.CreateIndex(ctx, t.Name, b.index(t, tree), s.session.Progress)
+			x := b.index(t, tree)
+			if t.Index(x.Name) == nil {
+				if _, err := t.AddIndex(x); err != nil {
+					b.refuse(tree.Index.Pos, err)
+				}
+			}
+			return db.CreateIndex(ctx, t.Name, x, s.session.Progress)
 		})
 	case *DropIndex:
-		return b.outcome("DROP INDEX", tree.Index, allowed(tree.IfExists, table.ErrNoIndex), func() error {
+		ok := allowed(tree.IfExists, table.ErrNoIndex)
+		return b.outcome("DROP INDEX", tree.Index, ok, func() error {
 			t := b.table(tree.Table)
 			if t.Index(tree.Index.Text) == nil {
 				b.noIndex(t, tree.Index)

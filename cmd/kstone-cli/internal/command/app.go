@@ -280,6 +280,7 @@ func (a *app) groups() []group {
 			a.getCommand(), a.putCommand(), a.deleteCommand(),
 			a.queryCommand(), a.scanCommand(), a.countCommand(),
 		}},
+		{"Tables", []*cobra.Command{a.sqlCommand(), a.tableCommand(), a.indexCommand()}},
 		{"Bulk data", []*cobra.Command{
 			a.importCommand(), a.dedupCommand(), a.exportCommand(), a.backupCommand(),
 		}},

@@ -57,6 +57,9 @@ func (e *advice) Unwrap() error { return e.error }
 // exitCode returns the code that belongs to err.
 func exitCode(err error) int {
 	var u *usageError
+	if code := sqlExit(err); code != exitOK {
+		return code
+	}
 	switch {
 	case err == nil:
 		return exitOK
@@ -94,6 +97,9 @@ func message(err error) (text, hint string) {
 	var n *notFound
 	var a *advice
 	var condition *engine.ConditionError
+	if text = sqlMessage(err); text != "" {
+		return text, ""
+	}
 	text = plainText(err)
 	switch {
 	case errors.As(err, &u):
@@ -113,7 +119,8 @@ func message(err error) (text, hint string) {
 
 func plainText(err error) string {
 	text := err.Error()
-	for _, name := range []string{"engine", "keycodec", "manifest", "stripe", "wal", "sst", "vfs"} {
+	for _, name := range []string{"engine", "keycodec", "manifest", "stripe", "wal", "sst", "vfs",
+		"table", "schema", "sql", "plan", "exec", "expr"} {
 		text = strings.ReplaceAll(text, name+": ", "")
 	}
 	return text

@@ -17,6 +17,7 @@ import (
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/shell"
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/sql"
 )
 
 func (a *app) shellCommand() *cobra.Command {
@@ -30,9 +31,11 @@ that is no terminal. The commands are those of kstone-cli without the name of th
 database; .help lists them. Without DB the database lives in memory.
 
 Words are separated by blanks. 'Single quotes' take everything as it stands, "double
-quotes" know the escapes \n, \x00, \u00e9. Lines that begin with a blank are kept out of
-the history, which is in the file that KSTONE_HISTORY names, or else in the user's
-state directory.
+quotes" know the escapes \n, \x00, \u00e9. Statements of the query language (see help
+sql) are typed as they are and end with a semicolon, perhaps some lines later.
+
+Lines that begin with a blank are kept out of the history, which is in the file that
+KSTONE_HISTORY names, or else in the user's state directory.
 
 A script goes on after an error; the exit code is that of the first one.`,
 		Example: `  kstone-cli shell cities.db
@@ -86,6 +89,7 @@ type session struct {
 	depth      int      // of .read
 	failed     error    // what decides the exit code
 	left       bool     // .exit was given
+	pending    string   // lines of a statement that goes on
 }
 
 // silent is an error that has been reported already; it carries the exit code.
@@ -125,23 +129,49 @@ func (s *session) script(r io.Reader, name string) {
 			start = n
 		}
 		pending += line
-		words, err := shell.Split(pending)
-		if errors.Is(err, shell.ErrOpenQuote) {
+		if goesOn(pending) {
 			continue
 		}
+		err = s.input(pending)
 		pending = ""
-		if err == nil {
-			err = s.execute(words)
-		} else {
-			s.report(usage("%v", err))
-		}
 		if err != nil && name != "" {
 			fmt.Fprintf(s.app.err, "  (%s, line %d)\n", name, start)
 		}
 	}
-	if pending != "" {
+	switch {
+	case pending == "" || s.left || s.failed != nil && s.bail:
+	case isSQL(pending):
+		_ = s.statement(pending) // the last one needs no semicolon
+	default:
 		s.report(usage("line %d: %v", start, shell.ErrOpenQuote))
 	}
+}
+
+// goesOn reports whether a command or statement needs another line.
+func goesOn(text string) bool {
+	if isSQL(text) {
+		return !sql.Complete(text)
+	}
+	_, statement := sqlWord(text)
+	_, err := shell.Split(text)
+	return !statement && errors.Is(err, shell.ErrOpenQuote)
+}
+
+// input runs a command or statement. It returns the error after having reported it.
+func (s *session) input(text string) error {
+	if isSQL(text) {
+		return s.statement(text)
+	}
+	if statement, ok := sqlWord(text); ok {
+		return s.statement(statement)
+	}
+	words, err := shell.Split(text)
+	if err != nil {
+		err = usage("%v", err)
+		s.report(err)
+		return err
+	}
+	return s.execute(words)
 }
 
 // interactive reads lines from the terminal until the end of the input or .exit.
@@ -169,7 +199,7 @@ func (s *session) interactive() {
 			if aborts++; aborts > 1 {
 				fmt.Fprintln(s.app.err, "(Ctrl-D or .exit leaves)")
 			}
-			pending = ""
+			pending, s.pending = "", ""
 			continue
 		case err != nil:
 			fmt.Fprintln(s.app.out)
@@ -177,9 +207,9 @@ func (s *session) interactive() {
 		}
 		pending += text
 		aborts = 0
-		words, err := shell.Split(pending)
-		if errors.Is(err, shell.ErrOpenQuote) {
+		if s.pending = ""; goesOn(pending) {
 			pending += "\n"
+			s.pending = pending
 			continue
 		}
 		if strings.TrimSpace(pending) != "" && !strings.HasPrefix(pending, " ") {
@@ -188,12 +218,8 @@ func (s *session) interactive() {
 			}
 			history.Add(pending)
 		}
+		_ = s.input(pending)
 		pending = ""
-		if err != nil {
-			s.report(usage("%v", err))
-			continue
-		}
-		_ = s.execute(words)
 		s.failed = nil // a typo does not make a session fail
 	}
 }

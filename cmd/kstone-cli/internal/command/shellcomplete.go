@@ -18,6 +18,10 @@ import (
 func (s *session) complete(line string, pos int) (head string, candidates []string, tail string) {
 	runes := []rune(line)
 	before, tail := string(runes[:pos]), string(runes[pos:])
+	if rest, ok := sqlWord(before); ok || isSQL(before) || isSQL(s.pending) || isSQL(rest) {
+		start, found := s.sqlCandidates(before)
+		return completed(before[:start], found, tail)
+	}
 	words, last := shell.Last(before)
 	for _, c := range s.candidates(words, last.Text) {
 		if !strings.HasPrefix(c, last.Text) {
@@ -25,13 +29,18 @@ func (s *session) complete(line string, pos int) (head string, candidates []stri
 		}
 		candidates = append(candidates, shell.Quote(c))
 	}
+	return completed(before[:last.Start], candidates, tail)
+}
+
+// completed returns the candidates as the prompt wants them: a blank behind the only one.
+func completed(head string, candidates []string, tail string) (string, []string, string) {
 	slices.Sort(candidates)
 	candidates = slices.Compact(candidates)
 	if len(candidates) == 1 && !strings.HasSuffix(candidates[0], string(filepath.Separator)) {
 		candidates[0] += " "
 		tail = strings.TrimPrefix(tail, " ")
 	}
-	return before[:last.Start], candidates, tail
+	return head, candidates, tail
 }
 
 // candidates returns what may stand behind the words, given the beginning of it.
@@ -54,6 +63,8 @@ func (s *session) candidates(words []shell.Word, prefix string) []string {
 		return s.flagValues(line, prefix)
 	case strings.HasPrefix(prefix, "-"):
 		return line.flags()
+	case verb == "table" || verb == "index":
+		return s.tableCandidates(root.Commands()[i], words[1:])
 	case verb == "import" && len(line.args) == 0:
 		return files(prefix)
 	case slices.Contains([]string{"get", "put", "delete", "query", "count", "stripe"}, verb) &&
@@ -61,6 +72,19 @@ func (s *session) candidates(words []shell.Word, prefix string) []string {
 		return s.db.partitions(prefix)
 	}
 	return nil
+}
+
+// tableCandidates returns what stands behind table or index: a command, then a table.
+func (s *session) tableCandidates(cmd *cobra.Command, words []shell.Word) (names []string) {
+	switch len(words) {
+	case 0:
+		for _, sub := range cmd.Commands() {
+			names = append(names, sub.Name())
+		}
+	case 1:
+		names, _ = s.command().completeTable(cmd, nil, "")
+	}
+	return names
 }
 
 func (s *session) verbs(root *cobra.Command, dots bool) []string {
@@ -171,6 +195,9 @@ func (s *session) flagValues(l *typedLine, prefix string) []string {
 		return []string{"sync", "process"}
 	case "format":
 		return []string{"jsonl", "csv"}
+	case "table":
+		names, _ := s.command().completeTable(l.cmd, nil, "")
+		return names
 	case "value-file":
 		return files(prefix)
 	case "sk-prefix", "sk-part", "sk-eq", "sk-lt", "sk-le", "sk-gt", "sk-ge", "sk-begins-with":

@@ -227,7 +227,7 @@ func allNumbers(cells [][]string, col int) bool {
 	some := false
 	for _, line := range cells {
 		c := line[col]
-		if c == "" || c == "⋮" {
+		if c == "" || c == "⋮" || c == "NULL" {
 			continue
 		}
 		if c[0] != '-' && (c[0] < '0' || c[0] > '9') || strings.Trim(c, "0123456789+-.eE") != "" {

@@ -1,0 +1,220 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
+	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/table"
+)
+
+func (a *app) indexCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "index",
+		Short: "Create, list, drop and verify indexes of tables",
+		Long: `An index keeps the rows of a table in a second order. Entries are written with their
+rows in one step, so an index is never stale; verify proves it.`,
+		Example: a.examples("index create cities.db cities by_name name",
+			"index verify cities.db cities"),
+		Args: cobra.ArbitraryArgs,
+	}
+	cmd.RunE = a.chooses(cmd)
+	cmd.AddCommand(a.indexCreateCommand(), a.indexListCommand(), a.indexDropCommand(),
+		a.indexVerifyCommand())
+	return cmd
+}
+
+// indexFlags say what an index is like.
+type indexFlags struct {
+	unique, local bool
+	include       []string
+	shard         string
+	where         string
+}
+
+func (a *app) indexCreateCommand() *cobra.Command {
+	var f indexFlags
+	cmd := &cobra.Command{
+		Use:   a.use("create", "TABLE INDEX COLUMN…"),
+		Short: "Add an index to a table and build it",
+		Long: `Add an index and build it from the rows that are there. A COLUMN may have desc, or
+nulls first or last, behind its name, and each before it for one entry for every
+element of a list. If the build is interrupted, the same command goes on with it.`,
+		Example: a.examples("index create cities.db cities by_name name 'population desc'",
+			"index create cities.db cities by_id id --unique --shard 16"),
+		Args:              a.arguments(3, -1),
+		ValidArgsFunction: a.completeTable,
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&f.unique, "unique", false, "no two rows may agree in all columns")
+	flags.BoolVar(&f.local, "local", false, "keep the entries in the stripes of their rows")
+	flags.StringSliceVar(&f.include, "include", nil,
+		"`COLUMNS` that entries hold besides, so that rows need not be fetched")
+	flags.StringVar(&f.shard, "shard", "",
+		"spread entries over `N` buckets; N,FUNCTION names the function")
+	flags.StringVar(&f.where, "where", "", "index only rows for which this `CONDITION` is true")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		path, args := a.split(args)
+		return a.withTables(cmd.Context(), path, readWrite, func(t *tables) error {
+			if _, err := t.find(args[0]); err != nil {
+				return err
+			}
+			if err := a.runSQL(cmd.Context(), t, f.statement(args), nil); err != nil {
+				return err
+			}
+			return t.Resume(cmd.Context(), t.sql.Progress)
+		})
+	}
+	return cmd
+}
+
+// statement returns the CREATE INDEX statement for the arguments.
+func (f *indexFlags) statement(args []string) string {
+	var b strings.Builder
+	b.WriteString("CREATE ")
+	if f.unique {
+		b.WriteString("UNIQUE ")
+	}
+	fmt.Fprintf(&b, "INDEX %s ON %s (%s)", sqlName(args[1]), sqlName(args[0]),
+		strings.Join(args[2:], ", "))
+	if len(f.include) > 0 {
+		fmt.Fprintf(&b, " INCLUDE (%s)", strings.Join(f.include, ", "))
+	}
+	if f.shard != "" {
+		fmt.Fprintf(&b, " SHARD (%s)", f.shard)
+	}
+	if f.local {
+		b.WriteString(" LOCAL")
+	}
+	if f.where != "" {
+		fmt.Fprintf(&b, " WHERE %s", f.where)
+	}
+	return b.String()
+}
+
+// sqlName returns a name in double quotes.
+func sqlName(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+
+func (a *app) indexListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:               a.use("list", "[TABLE]"),
+		Short:             "List the indexes",
+		Long:              "List the indexes of a table, or of all tables.",
+		Example:           a.examples("index list cities.db"),
+		Args:              a.arguments(0, 1),
+		ValidArgsFunction: a.completeTable,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path, args := a.split(args)
+			return a.withTables(cmd.Context(), path, readOnly, func(t *tables) error {
+				list, err := t.chosen(args)
+				if err != nil {
+					return err
+				}
+				for _, found := range list {
+					s := found.Schema()
+					for _, x := range s.Indexes {
+						_, err := fmt.Fprintf(a.out, "%s.%s %s\n", s.Name, x.Name, indexText(s, x))
+						if err != nil {
+							return err
+						}
+					}
+				}
+				return nil
+			})
+		},
+	}
+}
+
+// chosen returns the table that is named, or all.
+func (t *tables) chosen(args []string) ([]*table.Table, error) {
+	if len(args) == 0 {
+		return t.Tables(), nil
+	}
+	found, err := t.find(args[0])
+	return []*table.Table{found}, err
+}
+
+func (a *app) indexDropCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   a.use("drop", "TABLE INDEX"),
+		Short: "Remove an index",
+		Long: `Remove an index of a table. If this is interrupted, the next drop
+finishes it.`,
+		Example:           a.examples("index drop cities.db cities by_name"),
+		Args:              a.arguments(2, 2),
+		ValidArgsFunction: a.completeTable,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path, args := a.split(args)
+			return a.withTables(cmd.Context(), path, readWrite, func(t *tables) error {
+				if _, err := t.find(args[0]); err != nil {
+					return err
+				}
+				text := fmt.Sprintf("DROP INDEX %s ON %s", sqlName(args[1]), sqlName(args[0]))
+				if err := a.runSQL(cmd.Context(), t, text, nil); err != nil {
+					return err
+				}
+				return t.Resume(cmd.Context(), t.sql.Progress)
+			})
+		},
+	}
+}
+
+func (a *app) indexVerifyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   a.use("verify", "[TABLE]"),
+		Short: "Check that every row has its entries and every entry its row",
+		Long: `Check, in one snapshot, that every row has its entries in all indexes and that every
+entry belongs to a row. Damage is reported and the exit code is then 5.`,
+		Example:           a.examples("index verify cities.db", "index verify cities.db cities"),
+		Args:              a.arguments(0, 1),
+		ValidArgsFunction: a.completeTable,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path, args := a.split(args)
+			return a.withTables(cmd.Context(), path, readOnly, func(t *tables) error {
+				return a.verifyIndexes(cmd.Context(), t, args)
+			})
+		},
+	}
+}
+
+func (a *app) verifyIndexes(ctx context.Context, t *tables, args []string) error {
+	list, err := t.chosen(args)
+	if err != nil {
+		return err
+	}
+	var failed error
+	for _, found := range list {
+		report, err := found.Verify(ctx, t.sql.Progress)
+		if report != nil {
+			a.printReport(found.Name(), report)
+		}
+		if err != nil && failed == nil {
+			failed = err
+		}
+	}
+	return failed
+}
+
+func (a *app) printReport(name string, r *table.Report) {
+	fmt.Fprintf(a.out, "%s: %s", name, present.Rows(r.Rows))
+	for _, index := range slices.Sorted(maps.Keys(r.Entries)) {
+		fmt.Fprintf(a.out, ", %s %s", index, present.Count(r.Entries[index]))
+	}
+	fmt.Fprintln(a.out)
+	for _, d := range r.Damages {
+		where := "index " + d.Index
+		if d.Index == plan.PrimaryIndex {
+			where = "rows"
+		}
+		fmt.Fprintf(a.out, "  %s: %s\n", where, d.What)
+	}
+	if more := r.Damaged - int64(len(r.Damages)); more > 0 {
+		fmt.Fprintf(a.out, "  … and %s\n", present.Plural(more, "more damage"))
+	}
+}

@@ -1,0 +1,206 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
+	"github.com/kstonedb/kstone/engine/sql"
+	"github.com/kstonedb/kstone/engine/table"
+)
+
+func (a *app) sqlCommand() *cobra.Command {
+	var params []string
+	cmd := &cobra.Command{
+		Use:   a.use("sql", "STATEMENT…|- [--param VALUE…]"),
+		Short: "Run statements of the query language over tables",
+		Long: `Run statements, with semicolons between them, over the tables of a database; - reads
+them from standard input. SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER and DROP of
+tables and indexes, ANALYZE, EXPLAIN and EXPLAIN ANALYZE; docs/sql.md is the reference.
+
+The database is opened read-only if no statement changes it, and is created if one of
+them is CREATE TABLE. --param gives the values of ?, in their order, or name=value of
+:name; a value takes the type of what it is compared with.`,
+		Example: a.examples(
+			`sql cities.db 'SELECT name, population FROM cities ORDER BY population DESC LIMIT 3'`,
+			`sql cities.db 'SELECT count(*) FROM cities WHERE country = ?' --param IT`,
+			`sql cities.db "EXPLAIN SELECT * FROM cities WHERE country = 'IT'"`,
+			`sql cities.db - < queries.sql`),
+		Args: a.arguments(1, -1),
+	}
+	cmd.Flags().StringArrayVar(&params, "param", nil,
+		"`VALUE` of a parameter, or name=VALUE (repeat for each)")
+	a.formatFlag(cmd, "`FORMAT`: table, jsonl, json or csv;\n"+
+		"default: table on a terminal, jsonl in a pipe")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		path, args := a.split(args)
+		text, err := a.statements(args)
+		if err != nil {
+			return err
+		}
+		parts, err := sql.ParseAll(text)
+		if err != nil {
+			return err
+		}
+		if len(parts) == 0 {
+			return usage("sql: there is no statement")
+		}
+		return a.withTables(cmd.Context(), path, modeOf(parts), func(t *tables) error {
+			return a.runSQL(cmd.Context(), t, text, params)
+		})
+	}
+	return cmd
+}
+
+// statements returns the text of the arguments, or of the input.
+func (a *app) statements(args []string) (string, error) {
+	if len(args) != 1 || args[0] != "-" {
+		return strings.Join(args, " "), nil
+	}
+	if a.open != nil {
+		return "", usage("sql: a shell cannot read statements from its own input")
+	}
+	if a.inTTY {
+		fmt.Fprintln(a.err, "reading from the terminal; Ctrl-D ends the input")
+	}
+	text, err := io.ReadAll(io.LimitReader(a.in, sql.MaxStatementBytes+1))
+	return string(text), err
+}
+
+// modeOf returns how the database must be opened for statements.
+func modeOf(parts []sql.Part) mode {
+	m := readOnly
+	for _, p := range parts {
+		switch p.Statement.(type) {
+		case *sql.Select, *sql.Explain:
+		case *sql.CreateTable:
+			return create
+		default:
+			m = readWrite
+		}
+	}
+	return m
+}
+
+// runSQL runs statements one after the other. Those before one that fails stay done.
+func (a *app) runSQL(ctx context.Context, t *tables, text string, params []string) error {
+	parts, err := t.sql.PrepareParts(text)
+	if err != nil {
+		return err
+	}
+	for _, stmt := range parts {
+		args, err := arguments(stmt, params)
+		if err == nil && stmt.Returns() {
+			err = a.showRows(ctx, stmt, args)
+		} else if err == nil {
+			err = a.change(ctx, stmt, args)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// arguments returns the values of --param for a statement.
+func arguments(stmt *sql.Stmt, params []string) ([]any, error) {
+	names, err := stmt.Params()
+	if err != nil {
+		return nil, err
+	}
+	if len(names) == 0 {
+		return nil, nil // of another statement of the same text
+	}
+	var args []any
+	for _, p := range params {
+		if names[0] == "" {
+			args = append(args, sql.Untyped(p))
+			continue
+		}
+		name, value, ok := strings.Cut(p, "=")
+		if !ok {
+			return nil, usage("--param %q has no name", p).
+				withHint("the statement has :%s; write --param %s=VALUE", names[0], names[0])
+		}
+		args = append(args, sql.Named(strings.TrimPrefix(name, ":"), sql.Untyped(value)))
+	}
+	return args, nil
+}
+
+// showRows runs a query and writes its rows.
+func (a *app) showRows(ctx context.Context, stmt *sql.Stmt, args []any) error {
+	o, err := a.options(nil, true)
+	if err != nil {
+		return err
+	}
+	if o.Format == present.Raw || o.Format == present.Hex {
+		return usage("sql: -o is table, jsonl, json or csv, not %q", o.Format)
+	}
+	rows, err := stmt.Query(ctx, args...)
+	if err != nil {
+		return err
+	}
+	r := present.Result{Rows: rows.All()}
+	for _, c := range rows.Columns {
+		r.Names = append(r.Names, c.Name)
+	}
+	if rows.Plan != nil && (a.format == "" || o.Format == present.Table) {
+		return present.Lines(a.out, r)
+	}
+	_, err = present.WriteRows(a.out, r, o)
+	return err
+}
+
+// change runs a statement that returns no rows, and says on standard error what it did.
+func (a *app) change(ctx context.Context, stmt *sql.Stmt, args []any) error {
+	result, err := stmt.Exec(ctx, args...)
+	if err != nil {
+		return err
+	}
+	text := strings.ToLower(result.Statement)
+	switch {
+	case result.Unchanged:
+		text += ": nothing to do"
+	case text == "insert" || text == "update" || text == "delete":
+		text += ": " + present.Rows(result.Rows)
+		if result.Skipped > 0 {
+			text += fmt.Sprintf(", %s left out", present.Count(result.Skipped))
+		}
+	default:
+		return nil
+	}
+	_, err = fmt.Fprintln(a.err, text)
+	return err
+}
+
+// sqlExit returns the exit code of errors about tables and statements, exitOK for others.
+func sqlExit(err error) int {
+	var e *sql.Error
+	switch {
+	case errors.Is(err, table.ErrNoTable), errors.Is(err, table.ErrNoIndex):
+		return exitNotFound
+	case errors.Is(err, table.ErrUnique), errors.Is(err, table.ErrExists):
+		return exitCondition
+	case errors.As(err, &e), errors.Is(err, sql.ErrArguments), errors.Is(err, sql.ErrNoResult):
+		return exitUsage
+	}
+	return exitOK
+}
+
+// sqlMessage returns the text of an error about statements, "" for others.
+func sqlMessage(err error) string {
+	var e *sql.Error
+	if !errors.As(err, &e) {
+		return ""
+	}
+	text := strings.TrimPrefix(e.Error(), "sql: ")
+	if e.Line == 1 {
+		text = e.Message
+	}
+	return text + "\n" + e.Excerpt()
+}

@@ -1,0 +1,86 @@
+package command
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/kstonedb/kstone/engine/sql"
+)
+
+// sqlVerbs are the words that statements begin with. DELETE is the name of a command, too:
+// with FROM behind it, it is a statement.
+var sqlVerbs = []string{"SELECT", "INSERT", "REPLACE", "UPDATE", "EXPLAIN", "CREATE", "ALTER",
+	"DROP", "ANALYZE"}
+
+// isSQL reports whether a line of the shell begins a statement.
+func isSQL(line string) bool {
+	words := strings.FieldsFunc(line, func(r rune) bool {
+		return unicode.IsSpace(r) || r == '(' || r == '*' || r == ';'
+	})
+	if len(words) == 0 {
+		return false
+	}
+	verb := strings.ToUpper(words[0])
+	return slices.Contains(sqlVerbs, verb) ||
+		verb == "DELETE" && len(words) > 2 && strings.EqualFold(words[1], "FROM")
+}
+
+// sqlWord returns the statement behind the word sql, if one stands there without quotes: it
+// ends with the line.
+func sqlWord(line string) (text string, ok bool) {
+	rest, ok := strings.CutPrefix(strings.TrimLeft(line, " \t"), "sql ")
+	return rest, ok && isSQL(rest)
+}
+
+// statement runs the statements in a text. It returns the error after having reported it.
+func (s *session) statement(text string) error {
+	ctx, stop := signal.NotifyContext(s.ctx, os.Interrupt)
+	defer stop()
+	cmd := s.command()
+	err := cmd.timed(func() error {
+		return cmd.withTables(ctx, "", readWrite, func(t *tables) error {
+			return cmd.runSQL(ctx, t, text, nil)
+		})
+	})
+	s.last = nil
+	s.fail(err)
+	s.endOnce()
+	return err
+}
+
+// sqlCandidates returns keywords, tables and columns for the name before the cursor, and
+// where that name begins.
+func (s *session) sqlCandidates(before string) (start int, found []string) {
+	start = strings.LastIndexFunc(before, func(r rune) bool {
+		return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	}) + 1
+	prefix := before[start:]
+	match := func(name string) {
+		if strings.HasPrefix(name, prefix) {
+			found = append(found, name)
+		}
+	}
+	for _, word := range sql.Keywords() {
+		if prefix != "" && strings.ToLower(prefix) == prefix {
+			word = strings.ToLower(word) // as it is being typed
+		}
+		match(word)
+	}
+	cmd := s.command()
+	_ = cmd.withTables(context.Background(), "", readOnly, func(t *tables) error {
+		for _, found := range t.Tables() {
+			match(found.Name())
+			for _, c := range found.Schema().Columns {
+				if !c.Dropped {
+					match(c.Name)
+				}
+			}
+		}
+		return nil
+	})
+	return start, found
+}

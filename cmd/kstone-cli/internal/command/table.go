@@ -1,0 +1,310 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
+	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/engine/sql"
+	"github.com/kstonedb/kstone/engine/table"
+)
+
+func (a *app) tableCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "table",
+		Short: "Create, list, describe and drop tables",
+		Long: `A table has typed columns, a primary key and indexes. Its rows are items of the
+database; items put by key and rows of tables do not meet. Rows are read and written
+with the command sql, or imported with import --table.`,
+		Example: a.examples("table list cities.db", "table describe cities.db cities"),
+		Args:    cobra.ArbitraryArgs,
+	}
+	cmd.RunE = a.chooses(cmd)
+	cmd.AddCommand(a.tableCreateCommand(), a.tableListCommand(), a.tableDescribeCommand(),
+		a.tableDropCommand())
+	return cmd
+}
+
+// examples returns command lines for the help; in a shell without program and database.
+func (a *app) examples(lines ...string) string {
+	var out []string
+	for _, line := range lines {
+		if a.open == nil {
+			out = append(out, "  "+program+" "+line)
+			continue
+		}
+		var words []string
+		for word := range strings.SplitSeq(line, " ") {
+			if !strings.HasSuffix(word, ".db") {
+				words = append(words, word)
+			}
+		}
+		out = append(out, "  "+strings.Join(words, " "))
+	}
+	return strings.Join(out, "\n")
+}
+
+// chooses is the action of a command that only has others below it.
+func (a *app) chooses(cmd *cobra.Command) func(*cobra.Command, []string) error {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return cmd.Help()
+		}
+		var names []string
+		for _, sub := range cmd.Commands() {
+			names = append(names, sub.Name())
+		}
+		return usage("%s: there is no %s %s", cmd.Name(), cmd.Name(), args[0]).
+			withHint("there are: %s", strings.Join(names, ", "))
+	}
+}
+
+func (a *app) tableCreateCommand() *cobra.Command {
+	var ifMissing bool
+	cmd := &cobra.Command{
+		Use:   a.use("create", "FILE|-|'CREATE TABLE …'"),
+		Short: "Create tables",
+		Long: `Create tables from a file with a definition as JSON or with CREATE TABLE and CREATE
+INDEX statements, or from such statements given as the argument. The database is
+created if there is none.`,
+		Example: a.examples("table create my.db cities.json",
+			"table create my.db 'CREATE TABLE t (id UUID PRIMARY KEY, name TEXT)'"),
+		Args: a.arguments(1, 1),
+	}
+	cmd.Flags().BoolVar(&ifMissing, "if-missing", false, "it is no error if the table exists")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		path, args := a.split(args)
+		text, err := a.definition(args[0])
+		if err != nil {
+			return err
+		}
+		return a.createTables(cmd.Context(), path, text, ifMissing)
+	}
+	return cmd
+}
+
+// definition returns the text of a definition that an argument stands for.
+func (a *app) definition(arg string) (string, error) {
+	if strings.Contains(strings.ToUpper(arg), "CREATE ") {
+		return arg, nil
+	}
+	in, _, err := a.openInput(arg)
+	if err != nil {
+		return "", err
+	}
+	defer in.Close()
+	text, err := io.ReadAll(io.LimitReader(in, sql.MaxStatementBytes+1))
+	return string(text), err
+}
+
+func (a *app) createTables(ctx context.Context, path, text string, ifMissing bool) error {
+	var def *schema.Table
+	if strings.HasPrefix(strings.TrimSpace(text), "{") {
+		var err error
+		if def, err = schema.Parse([]byte(text)); err != nil {
+			return usage("%v", err)
+		}
+	} else if err := onlyDefinitions(text); err != nil {
+		return err
+	}
+	return a.withTables(ctx, path, create, func(t *tables) error {
+		var err error
+		if def != nil {
+			_, err = t.CreateTable(ctx, def)
+		} else {
+			err = a.runSQL(ctx, t, text, nil)
+		}
+		if ifMissing && errors.Is(err, table.ErrExists) {
+			return nil
+		}
+		return err
+	})
+}
+
+// onlyDefinitions refuses statements other than CREATE.
+func onlyDefinitions(text string) error {
+	parts, err := sql.ParseAll(text)
+	if err != nil {
+		return err
+	}
+	for _, p := range parts {
+		switch p.Statement.(type) {
+		case *sql.CreateTable, *sql.CreateIndex:
+		default:
+			return usage("table create takes CREATE TABLE and CREATE INDEX only").
+				withHint("the command sql runs all statements")
+		}
+	}
+	if len(parts) == 0 {
+		return usage("there is no definition in it")
+	}
+	return nil
+}
+
+func (a *app) tableListCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     a.use("list", ""),
+		Short:   "List the tables",
+		Long:    "List the tables with their keys and indexes.",
+		Example: a.examples("table list cities.db"),
+		Args:    a.arguments(0, 0),
+	}
+	a.definitionFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		path, _ := a.split(args)
+		return a.withTables(cmd.Context(), path, readOnly, func(t *tables) error {
+			var rows [][]string
+			for _, found := range t.Tables() {
+				s := found.Schema()
+				if a.format != "" {
+					if err := a.printDefinition(s); err != nil {
+						return err
+					}
+					continue
+				}
+				var names []string
+				for _, x := range s.Indexes {
+					names = append(names, x.Name)
+				}
+				rows = append(rows, []string{s.Name, keyColumnsText(s, s.PK),
+					keyColumnsText(s, s.SK), fmt.Sprint(s.All().Len()), strings.Join(names, ", ")})
+			}
+			if a.format != "" || len(rows) == 0 {
+				return nil
+			}
+			head := []string{"table", "partition key", "sort key", "columns", "indexes"}
+			return a.grid(head, rows)
+		})
+	}
+	return cmd
+}
+
+// definitionFlag adds -o json.
+func (a *app) definitionFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&a.format, "output", "o", a.format,
+		"`FORMAT`: json prints definitions as JSON, one a line")
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		if a.format != "" && a.format != "json" && a.format != "jsonl" {
+			return usage("%s: -o is json or nothing, not %q", cmd.Name(), a.format)
+		}
+		return nil
+	}
+}
+
+func (a *app) printDefinition(t *schema.Table) error {
+	data, err := json.Marshal(t)
+	if err == nil {
+		_, err = fmt.Fprintf(a.out, "%s\n", data)
+	}
+	return err
+}
+
+func (a *app) grid(head []string, rows [][]string) error {
+	return present.Grid(a.out, head, rows, len(head), present.Options{Width: a.width,
+		Color: a.color})
+}
+
+func (a *app) tableDescribeCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:               a.use("describe", "TABLE"),
+		Short:             "Show columns, keys, indexes and statistics of a table",
+		Long:              "Show the columns, keys, indexes and statistics of a table.",
+		Example: a.examples("table describe cities.db cities",
+			"table describe cities.db cities -o json"),
+		Args:              a.arguments(1, 1),
+		ValidArgsFunction: a.completeTable,
+	}
+	a.definitionFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		path, args := a.split(args)
+		return a.withTables(cmd.Context(), path, readOnly, func(t *tables) error {
+			found, err := t.find(args[0])
+			if err != nil {
+				return err
+			}
+			if a.format != "" {
+				return a.printDefinition(found.Schema())
+			}
+			return a.describe(found)
+		})
+	}
+	return cmd
+}
+
+func (a *app) describe(found *table.Table) error {
+	t := found.Schema()
+	key := t.Key()
+	var rows [][]string
+	for i := range t.Columns {
+		c := &t.Columns[i]
+		if c.Dropped {
+			continue
+		}
+		null, def := "", ""
+		if c.Nullable {
+			null = "null"
+		}
+		if key.Has(i) {
+			null = "key"
+		}
+		if c.Default != nil {
+			def = c.Default.String()
+		}
+		rows = append(rows, []string{c.Name, sql.TypeText(c), null, def})
+	}
+	if err := a.grid([]string{"column", "type", "", "default"}, rows); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.out, "partition key: %s\n", keyColumnsText(t, t.PK))
+	if len(t.SK) > 0 {
+		fmt.Fprintf(a.out, "sort key: %s\n", keyColumnsText(t, t.SK))
+	}
+	if t.TTL != nil {
+		fmt.Fprintf(a.out, "rows expire %s behind %s\n", t.TTL.After, t.Columns[t.TTL.Ordinal].Name)
+	}
+	for _, x := range t.Indexes {
+		fmt.Fprintf(a.out, "index %s: %s\n", x.Name, indexText(t, x))
+	}
+	if s := found.Stats(); s != nil {
+		fmt.Fprintf(a.out, "statistics: %s of %s on average\n", present.Rows(int64(s.Rows)),
+			present.Bytes(int64(s.RowBytes)))
+	}
+	return nil
+}
+
+func (a *app) tableDropCommand() *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   a.use("drop", "TABLE"),
+		Short: "Remove a table with all its rows",
+		Long: `Remove a table, its rows and its indexes. If this is interrupted, the next drop
+finishes it.`,
+		Example:           a.examples("table drop cities.db cities"),
+		Args:              a.arguments(1, 1),
+		ValidArgsFunction: a.completeTable,
+	}
+	cmd.Flags().BoolVar(&yes, "if-exists", false, "it is no error if there is no such table")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		path, args := a.split(args)
+		return a.withTables(cmd.Context(), path, readWrite, func(t *tables) error {
+			if _, err := t.find(args[0]); err != nil {
+				if yes && errors.Is(err, table.ErrNoTable) {
+					return nil
+				}
+				return err
+			}
+			if err := t.DropTable(cmd.Context(), args[0], t.sql.Progress); err != nil {
+				return err
+			}
+			return t.Resume(cmd.Context(), t.sql.Progress)
+		})
+	}
+	return cmd
+}

@@ -1,0 +1,238 @@
+package present
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"iter"
+	"strconv"
+	"time"
+
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/layout"
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/record"
+	"github.com/kstonedb/kstone/engine/expr"
+)
+
+// Result is the result of a query over tables.
+type Result struct {
+	Names []string
+	Rows  iter.Seq2[[]expr.Value, error]
+}
+
+// WriteRows writes the rows of a result and returns how many there were. An error of the
+// rows is returned after what came before it has been written.
+func WriteRows(w io.Writer, r Result, o Options) (n int, err error) {
+	out := bufio.NewWriterSize(w, 64<<10)
+	switch o.Format {
+	case Table:
+		n, err = writeRowTable(out, r, o)
+	case CSV:
+		n, err = writeRowCSV(out, r)
+	case JSON, JSONL:
+		n, err = writeRowJSON(out, r, o.Format == JSON)
+	default:
+		return 0, fmt.Errorf("rows are written as table, jsonl, json or csv, not as %s", o.Format)
+	}
+	if flushErr := out.Flush(); err == nil {
+		err = flushErr
+	}
+	return n, err
+}
+
+// writeRowTable lays rows out in chunks, so that memory stays bounded.
+func writeRowTable(w *bufio.Writer, r Result, o Options) (n int, err error) {
+	t := &tableWriter{w: w, o: o}
+	var cells [][]string
+	flush := func() {
+		if len(cells) > 0 || n == 0 {
+			t.draw(r.Names, cells, 0)
+		}
+		cells = cells[:0]
+	}
+	for row, rowErr := range r.Rows {
+		if err = rowErr; err != nil {
+			break
+		}
+		n++
+		line := make([]string, len(row))
+		for i, v := range row {
+			line[i] = showCell(v)
+		}
+		if cells = append(cells, line); len(cells) == chunkRows {
+			flush()
+		}
+	}
+	if err != nil && n == 0 {
+		return n, err
+	}
+	flush()
+	if _, printErr := fmt.Fprintln(w, Rows(int64(n))); err == nil {
+		err = printErr
+	}
+	return n, err
+}
+
+// showCell returns a value as people read it.
+func showCell(v expr.Value) string {
+	if v.IsNull() {
+		return "NULL"
+	}
+	if s, ok := v.AsString(); ok {
+		return showValue([]byte(s))
+	}
+	return string(plainText(nil, v))
+}
+
+// plainText appends a value without quotes; NULL as nothing.
+func plainText(dst []byte, v expr.Value) []byte {
+	switch v.Kind() {
+	case expr.KindNull:
+		return dst
+	case expr.KindFloat:
+		f, _ := v.AsFloat()
+		return strconv.AppendFloat(dst, f, 'g', -1, 64)
+	case expr.KindString:
+		s, _ := v.AsString()
+		return append(dst, s...)
+	case expr.KindTime:
+		t, _ := v.AsTime()
+		return t.AppendFormat(dst, time.RFC3339Nano)
+	case expr.KindBytes:
+		s, _ := v.AsBytes()
+		return fmt.Appendf(dst, "x%x", s)
+	case expr.KindList:
+		return AppendValueJSON(dst, v)
+	}
+	switch v := v.Any().(type) {
+	case fmt.Stringer:
+		return append(dst, v.String()...)
+	default:
+		return fmt.Append(dst, v)
+	}
+}
+
+// AppendValueJSON appends a value as JSON: numbers as numbers, bytes as in items, times in
+// RFC 3339, lists as arrays.
+func AppendValueJSON(dst []byte, v expr.Value) []byte {
+	switch v.Kind() {
+	case expr.KindNull:
+		return append(dst, "null"...)
+	case expr.KindBool, expr.KindInt, expr.KindUint, expr.KindDecimal:
+		return plainText(dst, v)
+	case expr.KindFloat:
+		if f, _ := v.AsFloat(); f-f == 0 {
+			return plainText(dst, v)
+		}
+	case expr.KindString:
+		s, _ := v.AsString()
+		return record.AppendBytes(dst, []byte(s))
+	case expr.KindBytes:
+		s, _ := v.AsBytes()
+		return record.AppendBase64(dst, []byte(s))
+	case expr.KindList:
+		dst = append(dst, '[')
+		first := true
+		for e := range v.Elements() {
+			if !first {
+				dst = append(dst, ',')
+			}
+			dst, first = AppendValueJSON(dst, e), false
+		}
+		return append(dst, ']')
+	}
+	return record.AppendString(dst, plainText(nil, v))
+}
+
+// writeRowJSON writes an object for each row, the columns in their order.
+func writeRowJSON(w *bufio.Writer, r Result, array bool) (n int, err error) {
+	names := make([][]byte, len(r.Names))
+	for i, name := range r.Names {
+		names[i] = append(record.AppendString(nil, []byte(name)), ':')
+	}
+	var line []byte
+	for row, err := range r.Rows {
+		if err != nil {
+			return n, err
+		}
+		line = line[:0]
+		switch {
+		case array && n == 0:
+			line = append(line, "[\n "...)
+		case array:
+			line = append(line, ",\n "...)
+		}
+		line = append(line, '{')
+		for i, v := range row {
+			if i > 0 {
+				line = append(line, ',')
+			}
+			line = AppendValueJSON(append(line, names[i]...), v)
+		}
+		line = append(line, '}')
+		if !array {
+			line = append(line, '\n')
+		}
+		if _, err := w.Write(line); err != nil {
+			return n, err
+		}
+		n++
+	}
+	switch {
+	case array && n == 0:
+		_, err = w.WriteString("[]\n")
+	case array:
+		_, err = w.WriteString("\n]\n")
+	}
+	return n, err
+}
+
+// writeRowCSV writes a line for each row: NULL is nothing, an empty text "".
+func writeRowCSV(w *bufio.Writer, r Result) (n int, err error) {
+	var line []byte
+	for i, name := range r.Names {
+		if i > 0 {
+			line = append(line, ',')
+		}
+		line = record.AppendCell(line, []byte(name))
+	}
+	if _, err := w.Write(append(line, '\n')); err != nil {
+		return 0, err
+	}
+	var cell []byte
+	for row, err := range r.Rows {
+		if err != nil {
+			return n, err
+		}
+		line = line[:0]
+		for i, v := range row {
+			if i > 0 {
+				line = append(line, ',')
+			}
+			cell = plainText(cell[:0], v)
+			if len(cell) == 0 && !v.IsNull() {
+				line = append(line, `""`...)
+				continue
+			}
+			line = record.AppendCell(line, cell)
+		}
+		if _, err := w.Write(append(line, '\n')); err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}
+
+// Lines returns the rows of a result of one column, a plan for example, as lines of text.
+func Lines(w io.Writer, r Result) error {
+	for row, err := range r.Rows {
+		if err != nil {
+			return err
+		}
+		s, _ := row[0].AsString()
+		if _, err := fmt.Fprintln(w, layout.ShowLines([]byte(s))); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,184 @@
+package crosscheck
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan"
+)
+
+// runs returns how many queries a test compares: KSTONE_SQL_RUNS, 1,500 without, 200 under
+// -short.
+func runs(t *testing.T) int {
+	n := 1500
+	if testing.Short() {
+		n = 200
+	}
+	if text := os.Getenv("KSTONE_SQL_RUNS"); text != "" {
+		var err error
+		if n, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return n
+}
+
+func seed(t *testing.T) uint64 {
+	s := uint64(time.Now().UnixNano())
+	if text := os.Getenv("KSTONE_SEED"); text != "" {
+		var err error
+		if s, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("seed: KSTONE_SEED=%d", s)
+	return s
+}
+
+// TestAgainstSQLite compares generated queries over the cities and earthquakes. Results are
+// equal as multisets, and in their order where ORDER BY tells all rows apart. Queries that
+// kstone says it does not support, or whose hint cannot be followed, are counted and left
+// out; every other error fails. KSTONE_SQL_ALL=1 takes all cities, otherwise one in 60.
+func TestAgainstSQLite(t *testing.T) {
+	s := seed(t)
+	rng := rand.New(rand.NewPCG(s, 1))
+	step := 60
+	if os.Getenv("KSTONE_SQL_ALL") != "" {
+		step = 1
+	}
+	p := load(t, rng, step)
+	g := &generator{rng: rng, tables: p.tables}
+	compared, refused, rows := 0, 0, 0
+	for range runs(t) {
+		q := g.query()
+		want, err := p.sqlite(q.theirs)
+		if err != nil {
+			t.Fatalf("sqlite: %s: %v", q.theirs, err)
+		}
+		got, err := p.kstone(q.ours)
+		var unsupported *plan.UnsupportedError
+		if errors.As(err, &unsupported) || err != nil && strings.Contains(err.Error(), "hint") {
+			refused++
+			continue
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", q.ours, err)
+		}
+		compared, rows = compared+1, rows+len(want)
+		if !q.ordered {
+			slices.Sort(got)
+			slices.Sort(want)
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("%s\nkstone has %d rows, sqlite %d; the first difference: %s", q.ours,
+				len(got), len(want), difference(got, want))
+		}
+	}
+	t.Logf("%d queries compared, %d rows, %d refused", compared, rows, refused)
+	if refused > runs(t)/5 {
+		t.Errorf("%d of %d queries were refused", refused, runs(t))
+	}
+}
+
+func difference(got, want []string) string {
+	for i := range max(len(got), len(want)) {
+		a, b := "nothing", "nothing"
+		if i < len(got) {
+			a = got[i]
+		}
+		if i < len(want) {
+			b = want[i]
+		}
+		if a != b {
+			return fmt.Sprintf("row %d: kstone %s, sqlite %s", i+1, a, b)
+		}
+	}
+	return "none"
+}
+
+// kstone returns the rows of a query as texts.
+func (p *pair) kstone(text string) (out []string, err error) {
+	rows, err := p.ours.Query(context.Background(), text)
+	if err != nil {
+		return nil, err
+	}
+	for row, err := range rows.All() {
+		if err != nil {
+			return nil, err
+		}
+		var cells []string
+		for _, v := range row {
+			cells = append(cells, ourCell(v))
+		}
+		out = append(out, strings.Join(cells, "|"))
+	}
+	return out, nil
+}
+
+func ourCell(v expr.Value) string {
+	if v.IsNull() {
+		return "NULL"
+	}
+	if f, ok := v.AsFloat(); ok {
+		return number(f)
+	}
+	s, _ := v.AsString()
+	return "'" + s + "'"
+}
+
+// number writes numbers of all kinds alike. The last digits of a mean depend on how it is
+// computed.
+func number(f float64) string {
+	if f == math.Trunc(f) && math.Abs(f) < 1e15 {
+		return strconv.FormatFloat(f, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(f, 'g', 12, 64)
+}
+
+// sqlite returns the rows of a query as texts.
+func (p *pair) sqlite(text string) (out []string, err error) {
+	rows, err := p.theirs.Query(text)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		return nil, err
+	}
+	values := make([]any, len(columns))
+	places := make([]any, len(columns))
+	for i := range values {
+		places[i] = &values[i]
+	}
+	for rows.Next() {
+		if err := rows.Scan(places...); err != nil {
+			return nil, err
+		}
+		var cells []string
+		for _, v := range values {
+			switch v := v.(type) {
+			case nil:
+				cells = append(cells, "NULL")
+			case int64:
+				cells = append(cells, number(float64(v)))
+			case float64:
+				cells = append(cells, number(v))
+			default:
+				cells = append(cells, fmt.Sprintf("'%v'", v))
+			}
+		}
+		out = append(out, strings.Join(cells, "|"))
+	}
+	return out, rows.Err()
+}

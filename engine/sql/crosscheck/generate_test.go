@@ -1,0 +1,277 @@
+package crosscheck
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+)
+
+// generator makes queries that mean the same in both dialects.
+type generator struct {
+	rng    *rand.Rand
+	tables []tableInfo
+}
+
+// query is a generated query. ours may have hints that SQLite's text has not.
+type query struct {
+	ours, theirs string
+	ordered      bool // ORDER BY tells all rows apart
+}
+
+func (g *generator) oneOf(texts ...string) string { return texts[g.rng.IntN(len(texts))] }
+
+func (g *generator) chance(percent int) bool { return g.rng.IntN(100) < percent }
+
+// source is a table under a name.
+type source struct {
+	*tableInfo
+	alias string
+}
+
+func (s source) column(g *generator) (string, *columnInfo) {
+	c := &s.columns[g.rng.IntN(len(s.columns))]
+	return s.alias + "." + c.name, c
+}
+
+// value returns a literal that a column may be compared with: of the data, near it, or NULL.
+func (g *generator) value(c *columnInfo) string {
+	if g.chance(3) {
+		return "NULL"
+	}
+	v := c.values[g.rng.IntN(len(c.values))]
+	if !c.text && !c.float && g.chance(20) {
+		return fmt.Sprint(g.rng.IntN(40) - 5)
+	}
+	return v
+}
+
+// condition returns a condition over the sources.
+func (g *generator) condition(from []source, depth int) string {
+	if depth > 0 && g.chance(55) {
+		switch g.rng.IntN(5) {
+		case 0:
+			return "NOT (" + g.condition(from, depth-1) + ")"
+		case 1, 2:
+			return "(" + g.condition(from, depth-1) + " OR " + g.condition(from, depth-1) + ")"
+		}
+		return "(" + g.condition(from, depth-1) + " AND " + g.condition(from, depth-1) + ")"
+	}
+	return g.atom(from)
+}
+
+func (g *generator) atom(from []source) string {
+	s := from[g.rng.IntN(len(from))]
+	name, c := s.column(g)
+	not := g.oneOf("", "", "NOT ")
+	switch g.rng.IntN(10) {
+	case 0:
+		return name + " IS " + not + "NULL"
+	case 1:
+		return fmt.Sprintf("%s %sBETWEEN %s AND %s", name, not, g.value(c), g.value(c))
+	case 2, 3:
+		var list []string
+		for range 1 + g.rng.IntN(4) {
+			list = append(list, g.value(c))
+		}
+		return fmt.Sprintf("%s %sIN (%s)", name, not, strings.Join(list, ", "))
+	case 4:
+		if c.text {
+			v := strings.Trim(c.values[g.rng.IntN(len(c.values))], "'")
+			if len(v) > 2 && v[0] < 128 && v[1] < 128 && !strings.ContainsAny(v[:2], "'%_") {
+				return fmt.Sprintf("%s %sLIKE '%s%%'", name, not, v[:1+g.rng.IntN(2)])
+			}
+		}
+	case 5:
+		if other, d := s.column(g); d.text == c.text {
+			return name + " " + g.oneOf("=", "<", ">=", "<>") + " " + other
+		}
+	case 6:
+		if g.chance(60) {
+			return g.rowValue(s)
+		}
+	}
+	return name + " " + g.oneOf("=", "=", "<>", "<", "<=", ">", ">=") + " " + g.value(c)
+}
+
+// rowValue compares two columns at once.
+func (g *generator) rowValue(s source) string {
+	a, ca := s.column(g)
+	b, cb := s.column(g)
+	return fmt.Sprintf("(%s, %s) %s (%s, %s)", a, b, g.oneOf("=", "<", ">", "<=", ">="),
+		g.value(ca), g.value(cb))
+}
+
+// query returns any query.
+func (g *generator) query() query {
+	switch g.rng.IntN(10) {
+	case 0, 1:
+		return g.groups()
+	case 2, 3:
+		return g.join()
+	case 4:
+		return g.distinct()
+	case 5, 6:
+		return g.subquery()
+	}
+	return g.plain()
+}
+
+func (g *generator) table() source {
+	return source{&g.tables[g.rng.IntN(len(g.tables))], "x"}
+}
+
+// hinted returns FROM with and without a hint.
+func (g *generator) hinted(s source) (ours, theirs string) {
+	theirs = " FROM " + s.name + " " + s.alias
+	ours = theirs
+	switch {
+	case g.chance(10):
+		ours += " NOT INDEXED"
+	case g.chance(25):
+		ours += " INDEXED BY " + s.indexes[g.rng.IntN(len(s.indexes))]
+	}
+	return ours, theirs
+}
+
+func (g *generator) plain() query {
+	s := g.table()
+	ours, theirs := g.hinted(s)
+	rest := " WHERE " + g.condition([]source{s}, 3)
+	columns := "SELECT x.id"
+	for range g.rng.IntN(4) {
+		name, _ := s.column(g)
+		columns += ", " + name
+	}
+	q := query{}
+	if g.chance(60) {
+		q.ordered = true
+		rest += " ORDER BY "
+		for range g.rng.IntN(3) {
+			name, _ := s.column(g)
+			rest += name + g.direction() + ", "
+		}
+		rest += "x.id" + g.oneOf("", " DESC")
+		if g.chance(60) {
+			rest += fmt.Sprintf(" LIMIT %d", g.rng.IntN(30))
+			if g.chance(40) {
+				rest += fmt.Sprintf(" OFFSET %d", g.rng.IntN(20))
+			}
+		}
+	}
+	q.ours, q.theirs = columns+ours+rest, columns+theirs+rest
+	return q
+}
+
+func (g *generator) direction() string {
+	return g.oneOf("", "", " DESC", " DESC", " NULLS LAST", " DESC NULLS FIRST")
+}
+
+// groups returns a query with aggregates, with or without GROUP BY.
+func (g *generator) groups() query {
+	s := g.table()
+	ours, theirs := g.hinted(s)
+	where := " WHERE " + g.condition([]source{s}, 2)
+	number := g.oneOf("x.id", "x.grade")
+	any, _ := s.column(g)
+	aggregates := g.oneOf("count(*)", "count("+any+")", "count(DISTINCT "+any+")") +
+		", " + g.oneOf("min", "max") + "(" + any + "), sum(" + number + "), avg(" + number + ")"
+	if g.chance(30) {
+		head := "SELECT " + aggregates
+		return query{ours: head + ours + where, theirs: head + theirs + where}
+	}
+	key, _ := s.column(g)
+	if g.chance(40) {
+		other, _ := s.column(g)
+		if other != key {
+			key += ", " + other
+		}
+	}
+	head := "SELECT " + key + ", " + aggregates
+	rest := where + " GROUP BY " + key
+	if g.chance(40) {
+		rest += " HAVING count(*) > " + fmt.Sprint(g.rng.IntN(4))
+	}
+	q := query{}
+	if g.chance(40) {
+		q.ordered = true
+		rest += " ORDER BY " + key + " LIMIT 20"
+	}
+	q.ours, q.theirs = head+ours+rest, head+theirs+rest
+	return q
+}
+
+func (g *generator) distinct() query {
+	s := g.table()
+	ours, theirs := g.hinted(s)
+	key, _ := s.column(g)
+	if g.chance(40) {
+		other, _ := s.column(g)
+		key += ", " + other
+	}
+	rest := " WHERE " + g.condition([]source{s}, 2)
+	q := query{}
+	if g.chance(50) {
+		q.ordered = true
+		rest += " ORDER BY " + key + " LIMIT 15"
+	}
+	q.ours, q.theirs = "SELECT DISTINCT "+key+ours+rest, "SELECT DISTINCT "+key+theirs+rest
+	return q
+}
+
+// join returns a join of two tables, on keys that keep the result small.
+func (g *generator) join() query {
+	a := source{&g.tables[g.rng.IntN(len(g.tables))], "a"}
+	b := source{&g.tables[g.rng.IntN(len(g.tables))], "b"}
+	on := "a.id = b.id"
+	switch {
+	case g.chance(30):
+		on = "b.id = a.grade"
+	case g.chance(20):
+		on = "a.id = b.id AND " + g.atom([]source{b})
+	case g.chance(20):
+		on = "a.grade = b.id AND a.grade < " + fmt.Sprint(g.rng.IntN(12))
+	}
+	from := []source{a, b}
+	text := fmt.Sprintf("SELECT a.id, b.id, a.grade, b.grade FROM %s a %s %s b ON %s WHERE %s",
+		a.name, g.oneOf("JOIN", "LEFT JOIN"), b.name, on, g.condition(from, 2))
+	if g.chance(30) {
+		text = fmt.Sprintf("SELECT count(*), sum(b.grade), min(a.id) FROM %s a %s %s b ON %s"+
+			" WHERE %s", a.name, g.oneOf("JOIN", "LEFT JOIN"), b.name, on, g.condition(from, 2))
+		return query{ours: text, theirs: text}
+	}
+	q := query{ordered: g.chance(40)}
+	if q.ordered {
+		text += " ORDER BY a.id" + g.oneOf("", " DESC") + ", b.id LIMIT 25"
+	}
+	q.ours, q.theirs = text, text
+	return q
+}
+
+// subquery returns a query with IN, EXISTS or a scalar subquery.
+func (g *generator) subquery() query {
+	s := g.table()
+	inner := source{&g.tables[g.rng.IntN(len(g.tables))], "y"}
+	column := g.oneOf("id", "grade")
+	where := g.condition([]source{inner}, 1)
+	var test string
+	switch g.rng.IntN(6) {
+	case 0, 1:
+		test = fmt.Sprintf("x.%s %sIN (SELECT y.%s FROM %s y WHERE %s)", column,
+			g.oneOf("", "NOT "), g.oneOf("id", "grade"), inner.name, where)
+	case 2:
+		test = fmt.Sprintf("%sEXISTS (SELECT 1 FROM %s y WHERE y.id = x.%s AND %s)",
+			g.oneOf("", "NOT "), inner.name, column, where)
+	case 3:
+		test = fmt.Sprintf("x.%s %s (SELECT %s(y.%s) FROM %s y WHERE %s)", column,
+			g.oneOf("=", "<", ">="), g.oneOf("min", "max", "count"), column, inner.name, where)
+	case 4:
+		test = fmt.Sprintf("%sEXISTS (SELECT 1 FROM %s y WHERE %s)", g.oneOf("", "NOT "),
+			inner.name, where)
+	default:
+		test = fmt.Sprintf("(x.id, x.grade) IN (SELECT y.id, y.grade FROM %s y WHERE %s)",
+			inner.name, where)
+	}
+	text := fmt.Sprintf("SELECT x.id, x.grade FROM %s x WHERE %s %s %s", s.name, test,
+		g.oneOf("AND", "AND"), g.condition([]source{s}, 1))
+	return query{ours: text, theirs: text}
+}

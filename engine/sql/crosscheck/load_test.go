@@ -1,0 +1,198 @@
+package crosscheck
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	_ "modernc.org/sqlite"
+
+	"github.com/kstonedb/kstone/engine"
+	ksql "github.com/kstonedb/kstone/engine/sql"
+	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/testdata"
+)
+
+// pair is the same data in both databases.
+type pair struct {
+	t      *testing.T
+	ours   *ksql.Session
+	theirs *sql.DB
+	tables []tableInfo
+}
+
+// tableInfo is what the generator knows about a table.
+type tableInfo struct {
+	name    string
+	columns []columnInfo
+	indexes []string
+	rows    int
+}
+
+type columnInfo struct {
+	name   string
+	text   bool
+	null   bool
+	float  bool
+	values []string // literals from the data
+}
+
+func open(t *testing.T) *pair {
+	t.Helper()
+	e, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	db, err := table.Open(context.Background(), e, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs, err := sql.Open("sqlite", "file::memory:?_pragma=case_sensitive_like(1)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs.SetMaxOpenConns(1)
+	t.Cleanup(func() { theirs.Close(); db.Close() })
+	return &pair{t: t, ours: ksql.Open(db), theirs: theirs}
+}
+
+// both runs statements that change something in both databases.
+func (p *pair) both(ours, theirs string) {
+	p.t.Helper()
+	if _, err := p.ours.Exec(context.Background(), ours); err != nil {
+		p.t.Fatalf("%.200s: %v", ours, err)
+	}
+	if _, err := p.theirs.Exec(theirs); err != nil {
+		p.t.Fatalf("sqlite: %.200s: %v", theirs, err)
+	}
+}
+
+// records reads a file of JSON lines, every one of step.
+func records(t *testing.T, in io.Reader, step int) (all []map[string]any) {
+	t.Helper()
+	zr, err := gzip.NewReader(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(zr)
+	for n := 0; lines.Scan(); n++ {
+		if n%step != 0 {
+			continue
+		}
+		var r map[string]any
+		d := json.NewDecoder(strings.NewReader(lines.Text()))
+		d.UseNumber()
+		if err := d.Decode(&r); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, r)
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// load fills both databases with the cities and the earthquakes. NULLs are put in, so that
+// three-valued logic has something to decide.
+func load(t *testing.T, rng *rand.Rand, step int) *pair {
+	t.Helper()
+	p := open(t)
+	p.both(`CREATE TABLE cities (id INT, country TEXT, region TEXT NULL, county TEXT NULL,
+		city TEXT, lat FLOAT NULL, lng FLOAT, grade INT NULL, PRIMARY KEY (id),
+		INDEX by_country (country, region), INDEX by_grade (grade DESC, country) SHARD (16),
+		INDEX by_lat (lat) INCLUDE (city), UNIQUE INDEX by_city (city, id) SHARD (4),
+		INDEX local_region (region, grade) LOCAL)`,
+		`CREATE TABLE cities (id INTEGER PRIMARY KEY, country TEXT, region TEXT, county TEXT,
+		city TEXT, lat REAL, lng REAL, grade INTEGER)`)
+	cities := []columnInfo{{name: "id"}, {name: "country", text: true},
+		{name: "region", text: true, null: true}, {name: "county", text: true, null: true},
+		{name: "city", text: true}, {name: "lat", float: true, null: true},
+		{name: "lng", float: true}, {name: "grade", null: true}}
+	p.fill(rng, "cities", cities, records(t, bytes.NewReader(testdata.Cities), step))
+	p.both(`CREATE TABLE quakes (id INT, net TEXT, time INT, mag FLOAT NULL, depth FLOAT NULL,
+		lat FLOAT, type TEXT, grade INT NULL, PARTITION KEY (net), SORT KEY (time DESC, id),
+		INDEX by_mag (mag DESC), INDEX by_grade (grade, type),
+		INDEX deep (depth) WHERE depth > 50)`,
+		`CREATE TABLE quakes (id INTEGER, net TEXT, time INTEGER, mag REAL, depth REAL, lat REAL,
+		type TEXT, grade INTEGER)`)
+	quakes := []columnInfo{{name: "id"}, {name: "net", text: true}, {name: "time"},
+		{name: "mag", float: true, null: true}, {name: "depth", float: true, null: true},
+		{name: "lat", float: true}, {name: "type", text: true}, {name: "grade", null: true}}
+	file, err := os.Open(filepath.Join("..", "..", "..", "testdata", "earthquakes.jsonl.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	p.fill(rng, "quakes", quakes, records(t, file, 1))
+	p.tables[0].indexes = []string{"by_country", "by_grade", "by_lat", "by_city", "local_region"}
+	p.tables[1].indexes = []string{"by_mag", "by_grade"}
+	if _, err := p.ours.Exec(context.Background(), "ANALYZE"); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// fill inserts the records.
+func (p *pair) fill(rng *rand.Rand, name string, columns []columnInfo, all []map[string]any) {
+	info := tableInfo{name: name, columns: columns, rows: len(all)}
+	var rows []string
+	for n, r := range all {
+		r["id"], r["grade"] = n, rng.IntN(12)
+		var cells []string
+		for i := range info.columns {
+			c := &info.columns[i]
+			cell := literal(r[c.name], c.float)
+			if c.null && rng.IntN(8) == 0 {
+				cell = "NULL"
+			} else if rng.IntN(1+len(all)/40) == 0 || len(c.values) == 0 {
+				c.values = append(c.values, cell)
+			}
+			cells = append(cells, cell)
+		}
+		rows = append(rows, "("+strings.Join(cells, ",")+")")
+		if len(rows) == 500 || n == len(all)-1 {
+			text := fmt.Sprintf("INSERT INTO %s (%s) VALUES %s", name, names(info.columns),
+				strings.Join(rows, ","))
+			p.both(text, text)
+			rows = nil
+		}
+	}
+	p.tables = append(p.tables, info)
+}
+
+func names(columns []columnInfo) string {
+	var list []string
+	for _, c := range columns {
+		list = append(list, c.name)
+	}
+	return strings.Join(list, ", ")
+}
+
+// literal returns a value of a record as SQL. Floats have an exponent, which makes them
+// floats in both databases.
+func literal(v any, float bool) string {
+	switch v := v.(type) {
+	case nil:
+		return "NULL"
+	case string:
+		return "'" + strings.ReplaceAll(v, "'", "''") + "'"
+	case json.Number:
+		if float && !strings.ContainsAny(v.String(), "eE") {
+			return v.String() + "e0"
+		}
+		return v.String()
+	}
+	return fmt.Sprint(v)
+}
