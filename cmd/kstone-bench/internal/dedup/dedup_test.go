@@ -48,13 +48,15 @@ func TestRun(t *testing.T) {
 	if err != nil || !strings.Contains(string(text), "| memory | 40 K in 10, sorted data,") {
 		t.Errorf("page %q, %v", text, err)
 	}
-	for _, want := range []string{"| engine | 5 K keys, 90 % new, in 20 K, wall time | pebble | 3 x",
+	for _, want := range []string{
+		"| engine | 5 K keys, 90 % new, in 20 K, wall time | pebble | 3 x",
 		"| 5 K keys, 90 % new, in 20 K, processor time | kstone |"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the page has no %q", want)
 		}
 	}
-	if left, err := filepath.Glob(filepath.Join(dir, "kstone-bench*")); err != nil || len(left) > 0 {
+	left, err := filepath.Glob(filepath.Join(dir, "kstone-bench*"))
+	if err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "charts", "dedup.svg")); err != nil {
