@@ -1,0 +1,215 @@
+package tables
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/report"
+)
+
+// Settings say what is measured.
+type Settings struct {
+	Engines []string
+	Rows    int
+	Repeat  int           // rounds
+	Turn    time.Duration // of an engine in a round of a case
+	Short   time.Duration // of a turn where kstone is compared with itself
+	Dir     string        // where databases are made and removed
+}
+
+// Full are the settings of the measurements in the documents.
+func Full() Settings {
+	return Settings{Engines: Engines(), Rows: 200_000, Repeat: 7, Turn: 250 * time.Millisecond,
+		Short: 2 * time.Millisecond, Dir: os.TempDir()}
+}
+
+// Quick has a tenth of the rows and shorter turns.
+func Quick() Settings {
+	s := Full()
+	s.Rows, s.Repeat, s.Turn = 20_000, 3, 60*time.Millisecond
+	return s
+}
+
+func (s Settings) validate() error {
+	var errs []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	check(s.Rows >= leastRows && s.Rows <= mostRows, "-rows is %d, not %d to %d", s.Rows,
+		leastRows, mostRows)
+	check(s.Repeat >= 1, "-repeat is %d, it has to be 1 at least", s.Repeat)
+	check(s.Turn > 0 && s.Short > 0, "turns have to be longer than nothing")
+	_, err := find(s.Engines)
+	return errors.Join(append(errs, err)...)
+}
+
+// leastRows lets every answer have its full size. mostRows keeps products of row numbers in
+// an int64.
+const (
+	leastRows = 100
+	mostRows  = 1_000_000_000
+)
+
+// ownRounds is how many times as many rounds there are where kstone is compared with itself:
+// those turns are short.
+const ownRounds = 15
+
+// bench is one run.
+type bench struct {
+	Settings
+	ctx     context.Context
+	w       *writer
+	engines []engine
+	data    *data
+	dir     string
+}
+
+// Run measures everything, writes raw output to out and a line for each sample to progress.
+func Run(ctx context.Context, s Settings, out, progress io.Writer) (r *Result, err error) {
+	if err := s.validate(); err != nil {
+		return nil, err
+	}
+	b := &bench{Settings: s, ctx: ctx, data: newData(s.Rows)}
+	if b.engines, err = find(s.Engines); err != nil {
+		return nil, err
+	}
+	if b.w, err = newWriter(out, progress, s.meta(b.engines)); err != nil {
+		return nil, err
+	}
+	if b.dir, err = os.MkdirTemp(s.Dir, "kstone-tables-"); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
+	for _, p := range phases {
+		if err := b.phase(p); err != nil {
+			return nil, err
+		}
+		runtime.GC()
+	}
+	if err := errors.Join(b.spans(), b.shards()); err != nil {
+		return nil, err
+	}
+	return &b.w.result, nil
+}
+
+// meta describes the machine and the engines.
+func (s Settings) meta(engines []engine) report.Meta {
+	m := report.NewMeta(nil)
+	m.Repeats, m.Records, m.Seconds = s.Repeat, uint64(s.Rows), s.Turn.Seconds()
+	m.WriteBuffer, m.Cache = bufferBytes, cacheBytes
+	modules := map[string]string{}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, d := range info.Deps {
+			modules[d.Path] = d.Version
+		}
+	}
+	for _, e := range engines {
+		m.Versions[e.name] = modules[e.module]
+	}
+	m.Versions[subject] = m.Commit
+	return m
+}
+
+// phase is a table that is loaded, and what is measured with it.
+type phase struct {
+	indexes int
+	sync    bool
+}
+
+// phases in their order. Reads are measured in the first one.
+var phases = []phase{{3, false}, {1, false}, {0, false}, {3, true}, {1, true}, {0, true}}
+
+// contestant is an engine with its table.
+type contestant struct {
+	engine
+	store
+	next int64 // id of the row to be inserted next
+}
+
+// phase opens a table in every engine, measures, and removes the tables.
+func (b *bench) phase(p phase) (err error) {
+	d := b.data
+	if p.sync { // what was loaded hardly matters to a disk that is waited for
+		d = newData(max(leastRows, b.Rows/10))
+	}
+	var all []*contestant
+	defer func() {
+		for _, c := range all {
+			err = errors.Join(err, c.close())
+		}
+		err = errors.Join(err, b.clear())
+	}()
+	for i, e := range b.engines {
+		dir := filepath.Join(b.dir, fmt.Sprint(i))
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			return err
+		}
+		st, err := e.open(b.ctx, settings{dir: dir, indexes: p.indexes, sync: p.sync})
+		if err != nil {
+			return fmt.Errorf("%s: %w", e.name, err)
+		}
+		c := &contestant{engine: e, store: st, next: d.n + 1}
+		all = append(all, c)
+		if err := b.load(c, d); err != nil {
+			return fmt.Errorf("%s: loading: %w", e.name, err)
+		}
+	}
+	runtime.GC()
+	if p == phases[0] {
+		if err := b.reads(all); err != nil {
+			return err
+		}
+	}
+	return b.inserts(p, all, d)
+}
+
+// clear removes what is in the directory of the run.
+func (b *bench) clear() error {
+	entries, err := os.ReadDir(b.dir)
+	for _, e := range entries {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(b.dir, e.Name())))
+	}
+	return err
+}
+
+// loadBatch is the number of rows in a transaction of loading.
+const loadBatch = 1000
+
+func (b *bench) load(c *contestant, d *data) error {
+	start := time.Now()
+	rows := make([]Row, 0, loadBatch)
+	for id := int64(1); id <= d.n; id++ {
+		rows = append(rows, d.row(id))
+		if len(rows) == loadBatch || id == d.n {
+			if err := errors.Join(b.ctx.Err(), c.insert(b.ctx, rows)); err != nil {
+				return err
+			}
+			rows = rows[:0]
+		}
+	}
+	if err := c.settle(b.ctx); err != nil {
+		return fmt.Errorf("settling: %w", err)
+	}
+	fmt.Fprintf(b.w.progress, "%s has %d rows after %.1f s\n", c.name, d.n,
+		time.Since(start).Seconds())
+	return nil
+}
+
+// rotate gives every one of n its turn, in an order that begins with another in each round.
+func rotate(round, n int, f func(i int) error) error {
+	for j := range n {
+		if err := f((round + j) % n); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,162 @@
+package tables
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestData checks that rows are found by their values and that values are those of one row.
+func TestData(t *testing.T) {
+	for _, n := range []int{1, 2, 100, 1000, 4096} {
+		d := newData(n)
+		at, seq, codes := map[int64]bool{}, map[int64]bool{}, map[string]bool{}
+		for id := int64(1); id <= d.n; id++ {
+			r := d.row(id)
+			if r.ID != id || r.At < 0 || r.At >= d.n || d.byAt(r.At) != r || d.bySeq(r.Seq) != r {
+				t.Fatalf("row %d of %d is %+v, found as %+v and %+v", id, n, r, d.byAt(r.At),
+					d.bySeq(r.Seq))
+			}
+			at[r.At], seq[r.Seq], codes[r.Code] = true, true, true
+		}
+		if len(at) != n || len(seq) != n || len(codes) != n {
+			t.Errorf("%d, %d and %d different values of %d", len(at), len(seq), len(codes), n)
+		}
+	}
+}
+
+// liar changes what a session answers.
+type liar struct {
+	session
+	rows func([]Row) []Row
+}
+
+func (l liar) rangeAt(ctx context.Context, dst []Row, lo, hi int64) ([]Row, error) {
+	rows, err := l.session.rangeAt(ctx, dst, lo, hi)
+	return l.rows(rows), err
+}
+
+// TestVerify has an engine that answers wrongly found out.
+func TestVerify(t *testing.T) {
+	d := newData(200)
+	st, err := openBstore(t.Context(), settings{dir: t.TempDir(), indexes: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.close()
+	var rows []Row
+	for id := int64(1); id <= d.n; id++ {
+		rows = append(rows, d.row(id))
+	}
+	if err := st.insert(t.Context(), rows); err != nil {
+		t.Fatal(err)
+	}
+	s, err := st.session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := verify(t.Context(), s, d, 20); err != nil {
+		t.Errorf("honest answers: %v", err)
+	}
+	for name, lie := range map[string]func([]Row) []Row{
+		"a row less":  func(r []Row) []Row { return r[1:] },
+		"a row twice": func(r []Row) []Row { return append(r, r[0]) },
+		"order":       func(r []Row) []Row { slices.Reverse(r); return r },
+		"a text":      func(r []Row) []Row { r[0].Note += "!"; return r },
+	} {
+		if err := verify(t.Context(), liar{s, lie}, d, 20); err == nil ||
+			!strings.Contains(err.Error(), "range") {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}
+
+// TestPlans checks that the queries of the comparison use the indexes they are meant for.
+func TestPlans(t *testing.T) {
+	st, err := openKstone(t.Context(), settings{dir: t.TempDir(), indexes: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.close()
+	if err := (&bench{ctx: t.Context(), w: &writer{progress: new(strings.Builder)}}).load(
+		&contestant{store: st}, newData(1000)); err != nil {
+		t.Fatal(err)
+	}
+	s, err := st.session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	plans, err := s.(*kstoneSession).explain()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string][]string{
+		"byCode": {"by_code"}, "byAt": {"by_at"}, "covered": {"by_at", "covering"},
+		"bySeq": {"by_seq"},
+	} {
+		for _, w := range want {
+			if !strings.Contains(plans[name], w) {
+				t.Errorf("the plan of %s lacks %q:\n%s", name, w, plans[name])
+			}
+		}
+	}
+}
+
+func TestTurn(t *testing.T) {
+	for _, goroutines := range []int{1, 3} {
+		calls := make([]int64, goroutines)
+		c, err := turn(t.Context(), goroutines, time.Millisecond, func(g int) error {
+			calls[g]++
+			return nil
+		})
+		sum := int64(0)
+		for _, n := range calls {
+			if n == 0 {
+				t.Error("a goroutine has done nothing")
+			}
+			sum += n
+		}
+		if err != nil || c.ops != sum || c.seconds < 0.001 {
+			t.Errorf("%+v of %d calls, %v", c, sum, err)
+		}
+	}
+	c, err := turn(t.Context(), 1, time.Nanosecond, func(int) error { return nil })
+	if err != nil || c.ops != 1 {
+		t.Errorf("%+v in no time, %v", c, err)
+	}
+	if _, err := turn(t.Context(), 2, time.Hour, func(int) error {
+		return context.DeadlineExceeded
+	}); err == nil {
+		t.Error("an error is lost")
+	}
+}
+
+func TestSummary(t *testing.T) {
+	sample := func(engine string, round int, ops int64) Sample {
+		return Sample{Group: groupReads, Case: "c", Engine: engine, Goroutines: 1, Round: round,
+			Ops: ops, Seconds: 1}
+	}
+	s := summarise([]Sample{
+		sample(subject, 0, 100), sample("slow", 0, 50), sample("fast", 0, 400),
+		sample(subject, 1, 300), sample("slow", 1, 30), sample("fast", 1, 300),
+		sample(subject, 2, 200), sample("slow", 2, 50), sample("fast", 2, 400),
+	})
+	l := line{groupReads, "c", 1}
+	if v, ok := s.middle(l, subject, rate); !ok || v != 200 {
+		t.Errorf("median %v, %v", v, ok)
+	}
+	if v, ok := s.ratio(l, subject, l, "slow"); !ok || v != 4 { // of 2, 10 and 4
+		t.Errorf("ratio %v, %v", v, ok)
+	}
+	if peer, v, ok := s.best(l); !ok || peer != "fast" || v != 0.5 { // of 0.25, 1 and 0.5
+		t.Errorf("best %q, %v, %v", peer, v, ok)
+	}
+	if c := s.checks(); len(c) != 1 || c[0].reached {
+		t.Errorf("checks %+v", c)
+	}
+	if _, ok := s.ratio(l, subject, l, "absent"); ok {
+		t.Error("there is a ratio to nothing")
+	}
+}

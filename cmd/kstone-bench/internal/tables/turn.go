@@ -1,0 +1,107 @@
+package tables
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+)
+
+// checkEvery is the most operations between two looks at the clock.
+const checkEvery = 64
+
+// cost is what was counted in a turn.
+type cost struct {
+	ops           int64
+	seconds       float64
+	allocs, bytes float64 // an operation; what runs in the background is part of it
+}
+
+// turn lets goroutines repeat an operation for so long, at least once each. The operation
+// gets the number of its goroutine.
+func turn(ctx context.Context, goroutines int, length time.Duration,
+	op func(g int) error) (cost, error) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	ops, errs := make([]int64, goroutines), make([]error, goroutines)
+	start := time.Now()
+	if goroutines == 1 { // without another goroutine that would have to be woken
+		ops[0], errs[0] = repeat(ctx, start, length, 0, op)
+	} else {
+		var all sync.WaitGroup
+		for g := range goroutines {
+			all.Go(func() { ops[g], errs[g] = repeat(ctx, start, length, g, op) })
+		}
+		all.Wait()
+	}
+	c := cost{seconds: time.Since(start).Seconds()}
+	runtime.ReadMemStats(&after)
+	for _, n := range ops {
+		c.ops += n
+	}
+	if c.ops > 0 {
+		c.allocs = float64(after.Mallocs-before.Mallocs) / float64(c.ops)
+		c.bytes = float64(after.TotalAlloc-before.TotalAlloc) / float64(c.ops)
+	}
+	return c, errors.Join(errs...)
+}
+
+// repeat looks at the clock after each operation at first, and less often if they are short.
+func repeat(ctx context.Context, start time.Time, length time.Duration, g int,
+	op func(g int) error) (n int64, err error) {
+	chunk := int64(1)
+	for {
+		if err := ctx.Err(); err != nil {
+			return n, err
+		}
+		for range chunk {
+			if err := op(g); err != nil {
+				return n, err
+			}
+			n++
+		}
+		elapsed := time.Since(start)
+		if elapsed >= length {
+			return n, nil
+		}
+		if chunk < checkEvery && elapsed/time.Duration(n)*checkEvery < length/16 {
+			chunk *= 2
+		}
+	}
+}
+
+// median sorts values. Of an even number it returns the upper of the two in the middle.
+func median(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	slices.Sort(values)
+	return values[len(values)/2]
+}
+
+// turnUntil lets goroutines repeat an operation until it says that it is done.
+func turnUntil(ctx context.Context, goroutines int, op func() (done bool, err error)) (cost,
+	error) {
+	all := make([]int64, goroutines)
+	errs := make([]error, goroutines)
+	var group sync.WaitGroup
+	start := time.Now()
+	for g := range goroutines {
+		group.Go(func() {
+			for errs[g] = ctx.Err(); errs[g] == nil; all[g]++ {
+				done, err := op()
+				if errs[g] = err; done || err != nil {
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	c := cost{seconds: time.Since(start).Seconds()}
+	for _, n := range all {
+		c.ops += n
+	}
+	return c, errors.Join(errs...)
+}
