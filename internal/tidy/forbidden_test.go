@@ -19,6 +19,8 @@ var clockFiles = map[string]string{
 	"engine/memory.go":    "measures how long a writer was stalled",
 	"engine/reserve.go":   "limits how often a full disk is tried again",
 	"engine/scheduler.go": "limits the rate of merges",
+
+	"engine/table/options.go": "the default of Options.Clock",
 }
 
 // osNames are the names of package os that do not touch files.

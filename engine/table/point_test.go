@@ -1,0 +1,156 @@
+package table_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/table"
+)
+
+// The short way of unique keys gives what the plan gives, for every kind of value.
+func TestPointsAgreeWithPlans(t *testing.T) {
+	db := open(t, nil)
+	people := create(t, db, peopleText)
+	for i := range 40 {
+		r := row(t, i, fmt.Sprint("m", i), fmt.Sprint("c", i%3), i)
+		if err := people.Insert(ctx, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	param := expr.Param{Index: 0}
+	old := expr.Cmp{Op: expr.Gt, L: col(people, "age"), R: expr.Const{Value: expr.Int(5)}}
+	for _, by := range []string{"id", "email"} {
+		for _, more := range [][]expr.Expr{nil, {old}} {
+			where := expr.And{Terms: append([]expr.Expr{expr.Cmp{Op: expr.Eq, L: col(people, by),
+				R: param}}, more...)}
+			for _, columns := range [][]plan.Output{nil, {{Expr: col(people, "id")}},
+				{{Expr: col(people, "age")},
+					{Expr: expr.Arith{Op: expr.Add, L: param, R: param}}}} {
+				if by == "email" && len(columns) == 2 {
+					continue
+				}
+				point := from(people, where)
+				point.Columns = columns
+				slow := *point
+				slow.Limit = number(10)
+				for _, v := range []any{3, 7, 99, "m3", "m7", "x", nil} {
+					if _, isText := v.(string); v != nil && isText != (by == "email") {
+						continue
+					}
+					got, want := all(t, db, point, v), all(t, db, &slow, v)
+					if fmt.Sprint(got) != fmt.Sprint(want) {
+						t.Fatalf("%s = %v: %v, the plan says %v", by, v, got, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+// Reading by the primary key through a prepared query allocates next to nothing.
+func TestPreparedPointsAllocateLittle(t *testing.T) {
+	if raceEnabled {
+		t.Skip("allocations are counted without the race detector")
+	}
+	db := open(t, nil)
+	people := create(t, db, peopleText)
+	if err := people.Insert(ctx, row(t, 7, "m", "c", 1)); err != nil {
+		t.Fatal(err)
+	}
+	q, err := db.Prepare(from(people, expr.Cmp{Op: expr.Eq, L: col(people, "id"),
+		R: expr.Param{Index: 0}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := []expr.Value{expr.Int(7)}
+	n := testing.AllocsPerRun(200, func() {
+		rows, err := q.Query(ctx, db, key...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range rows.All() {
+		}
+	})
+	if n > 5 {
+		t.Errorf("%v allocations", n)
+	}
+	fresh := []expr.Value{expr.Int(0), expr.Null(), expr.String("c"), expr.Int(4)}
+	id := int64(100)
+	for ; id < 3000; id++ { // until pools and tables have their size
+		fresh[0] = expr.Int(id)
+		if err := people.Insert(ctx, fresh); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n = testing.AllocsPerRun(200, func() {
+		id++
+		fresh[0] = expr.Int(id)
+		if err := people.Insert(ctx, fresh); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if n > 8 {
+		t.Errorf("%v allocations of an insert", n)
+	}
+}
+
+// Verify tells of every entry that is missing, too many, or another one.
+func TestVerifyFindsDamage(t *testing.T) {
+	db := open(t, nil)
+	people := create(t, db, peopleText)
+	for i := range 30 {
+		if err := people.Insert(ctx, row(t, i, fmt.Sprint("m", i), "c", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := db.Engine()
+	var keys []engine.Key
+	for it, err := range e.Scan(ctx, engine.Scan{From: []byte{'i'}, To: []byte{'u'}}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, it.Clone().Key)
+	}
+	for i, k := range keys {
+		before, err := e.Get(k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		damages := map[string]func() error{
+			"removed": func() error { return e.Delete(k, nil) },
+			"changed": func() error { return e.Put(k, append([]byte("\x01x"), before...), nil) },
+			"added": func() error {
+				return e.Put(engine.Key{PK: append([]byte{}, k.PK...), SK: append([]byte("zz"),
+					k.SK...)}, before, nil)
+			},
+		}
+		if i%7 != 0 {
+			continue
+		}
+		for name, damage := range damages {
+			if name == "added" && k.PK[0] == 't' {
+				continue
+			}
+			if err := damage(); err != nil {
+				t.Fatal(err)
+			}
+			_, err := people.Verify(ctx, nil)
+			var d *table.DamageError
+			if !errors.As(err, &d) || !errors.Is(err, engine.ErrCorrupt) {
+				t.Fatalf("%x/%x was %s: %v", k.PK, k.SK, name, err)
+			}
+			undo := e.Put(k, before, nil)
+			if name == "added" {
+				undo = e.Delete(engine.Key{PK: k.PK, SK: append([]byte("zz"), k.SK...)}, nil)
+			}
+			if undo != nil {
+				t.Fatal(undo)
+			}
+		}
+	}
+	verify(t, people)
+}

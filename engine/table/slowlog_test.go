@@ -1,0 +1,93 @@
+package table_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/table"
+)
+
+// Every query is slow here, since the clock moves a second whenever it is read.
+func TestSlowQueriesAreLoggedWithoutTheirValues(t *testing.T) {
+	for _, values := range []bool{false, true} {
+		var out bytes.Buffer
+		now := time.Unix(0, 0)
+		db := open(t, &table.Options{SlowQuery: time.Second, LogValues: values,
+			Logger: slog.New(slog.NewTextHandler(&out, nil)),
+			Clock: func() time.Time {
+				now = now.Add(time.Second)
+				return now
+			}})
+		people := create(t, db, peopleText)
+		if err := people.Insert(ctx, row(t, 1, "secret@x", "Bern", 30)); err != nil {
+			t.Fatal(err)
+		}
+		where := expr.And{Terms: []expr.Expr{eq(col(people, "city"), "Bern"),
+			expr.Cmp{Op: expr.Eq, L: col(people, "email"), R: expr.Param{Index: 0}}}}
+		if got := all(t, db, from(people, where), "secret@x"); len(got) != 1 {
+			t.Fatal(got)
+		}
+		log := out.String()
+		const want = `query="SELECT * FROM people WHERE city = ? AND email = ?1" rows=1`
+		if !strings.Contains(log, want) {
+			t.Fatal(log)
+		}
+		if strings.Contains(log, "secret") != values || !values && strings.Contains(log, "Bern") {
+			t.Fatal(log)
+		}
+	}
+}
+
+func TestAdviceComesFromTheQueriesThatWereRun(t *testing.T) {
+	db := open(t, nil)
+	people := create(t, db, peopleText)
+	for i := range 3000 {
+		if err := people.Insert(ctx, row(t, i, nil, fmt.Sprint(i), i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := db.Analyze(ctx, "people", nil); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20 {
+		all(t, db, from(people, expr.Cmp{Op: expr.Eq, L: col(people, "age"),
+			R: expr.Param{Index: 0}}), i)
+	}
+	advice, err := db.Advise()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[plan.AdviceKind]string{}
+	for _, a := range advice {
+		found[a.Kind] += a.Statement + ";"
+	}
+	if !strings.Contains(found[plan.MissingIndex], "ON people (age)") {
+		t.Fatalf("%+v", found)
+	}
+}
+
+func TestFullScansCanBeRefused(t *testing.T) {
+	db := open(t, &table.Options{RefuseFullScan: true})
+	people := create(t, db, peopleText)
+	plain := create(t, db, tableWith(0))
+	_, err := db.Query(ctx, from(plain, eq(col(plain, "a"), 1)))
+	var full *plan.FullScanError
+	if !errors.As(err, &full) || full.Table != "t" {
+		t.Fatalf("a full scan was not refused: %v", err)
+	}
+	rows, err := db.Query(ctx, from(people, eq(col(people, "city"), "x")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := rows.ExplainAnalyze()
+	if err != nil || !strings.Contains(e.String(), "by_city") || e.Actual == nil {
+		t.Fatal(e, err)
+	}
+}
