@@ -31,7 +31,7 @@ type Settings struct {
 
 // Full are the sizes of the study.
 func Full() Settings {
-	return Settings{Rows: 64_000_000, Repeat: 5, Queries: 4 << 20, Dir: os.TempDir(),
+	return Settings{Rows: 64_000_000, Repeat: 5, Queries: 2 << 20, Dir: os.TempDir(),
 		EngineRows: 10_000_000, EngineQueries: 1_000_000,
 		Builds: []int{160_000, 500_000, 1_600_000, 5_000_000, 10_000_000, 50_000_000, 100_000_000}}
 }
