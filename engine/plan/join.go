@@ -226,7 +226,9 @@ func (q *query) termsFor(c candidate, r *relation) (j joinTerms) {
 	}
 	for _, t := range terms {
 		s := sourcesOf(t)
-		if s&mine == 0 || s&^set != 0 {
+		// A term on the left side alone says nothing about rows of an inner join, but which
+		// partners a left row has in the others.
+		if s&mine == 0 && r.kind == Inner || s&^set != 0 {
 			continue
 		}
 		if l, x, ok := q.equiJoin(t, c.set, mine); ok {
