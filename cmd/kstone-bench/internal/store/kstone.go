@@ -24,6 +24,7 @@ func init() {
 type kstone struct {
 	db      *engine.DB
 	batches sync.Pool
+	keys    sync.Pool // of *[]engine.Key
 }
 
 func openKstone(c Config) (Store, error) {
@@ -89,11 +90,16 @@ func (s *kstone) MultiGet(keys []Key, each func(int, []byte)) error {
 
 // FilterNew calls no repeated key new; the benchmark has none.
 func (s *kstone) FilterNew(keys []Key, dst []bool) ([]bool, error) {
-	split := make([]engine.Key, len(keys))
-	for i, k := range keys {
-		split[i] = k.split()
+	p, _ := s.keys.Get().(*[]engine.Key)
+	if p == nil {
+		p = new([]engine.Key)
 	}
-	dst, _, err := s.db.FilterNew(context.Background(), split, dst, nil)
+	defer s.keys.Put(p)
+	*p = (*p)[:0]
+	for _, k := range keys {
+		*p = append(*p, k.split())
+	}
+	dst, _, err := s.db.FilterNew(context.Background(), *p, dst, nil)
 	return dst, err
 }
 
