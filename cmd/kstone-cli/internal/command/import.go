@@ -26,6 +26,7 @@ type importFlags struct {
 	pk, sk    []string
 	ifAbsent  bool
 	shown     int
+	table     string // "": items
 
 	newSchema []byte // to be stored in the database; nil if it is there
 }
@@ -61,15 +62,21 @@ records are items as export writes them: {"pk":…,"sk":…,"value":…}.
 
 Records that are malformed are reported with their line numbers and left out; the exit
 code is then 1. A record whose key exists replaces the item, unless --if-absent is
-given. An import that was interrupted can simply be run again.`,
+given. An import that was interrupted can simply be run again.
+
+--table writes rows of a table instead: fields become the columns of the same name, and
+fields without a column are left out. Numbers for times count the column's unit since
+1970.`,
 		Example: `  kstone-cli import cities.db cities.jsonl.gz --pk country --sk region,county,city
   kstone-cli import quakes.db quakes.csv --pk net --sk time:int,code
+  kstone-cli import my.db towns.csv --table towns
   zcat dump.jsonl.gz | kstone-cli import copy.db -`,
 		Args: a.arguments(1, 1),
 	}
 	flags := cmd.Flags()
 	f.register(flags)
 	flags.BoolVar(&f.ifAbsent, "if-absent", false, "leave items alone whose key exists")
+	flags.StringVar(&f.table, "table", "", "write rows of this `TABLE`")
 	flags.StringVarP(&a.format, "output", "o", a.format,
 		"`FORMAT`: json prints the summary as JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -85,6 +92,11 @@ given. An import that was interrupted can simply be run again.`,
 			return err
 		}
 		defer in.Close()
+		if f.table != "" {
+			return a.withTables(cmd.Context(), path, readWrite, func(t *tables) error {
+				return a.importTable(cmd.Context(), t, &f, args[0], in, size)
+			})
+		}
 		return a.withDB(path, create, func(d *database) error {
 			if err := f.settleSchema(d); err != nil {
 				return err
@@ -113,6 +125,8 @@ func (f *importFlags) check(file string) error {
 		return usage("--format is jsonl or csv, not %q", f.format)
 	case len(f.delimiter) != 1:
 		return usage("--delimiter is one character, not %q", f.delimiter)
+	case f.table != "" && len(f.pk)+len(f.sk) > 0:
+		return usage("--table excludes --pk and --sk").withHint("a table has its keys already")
 	case len(f.sk) > 0 && len(f.pk) == 0:
 		return usage("--sk needs --pk").withHint("name the field of the partition key, too")
 	case f.shown < 0:

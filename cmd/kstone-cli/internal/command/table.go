@@ -213,9 +213,9 @@ func (a *app) grid(head []string, rows [][]string) error {
 
 func (a *app) tableDescribeCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:               a.use("describe", "TABLE"),
-		Short:             "Show columns, keys, indexes and statistics of a table",
-		Long:              "Show the columns, keys, indexes and statistics of a table.",
+		Use:   a.use("describe", "TABLE"),
+		Short: "Show columns, keys, indexes and statistics of a table",
+		Long:  "Show the columns, keys, indexes and statistics of a table.",
 		Example: a.examples("table describe cities.db cities",
 			"table describe cities.db cities -o json"),
 		Args:              a.arguments(1, 1),
