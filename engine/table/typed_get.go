@@ -36,8 +36,9 @@ func (s *getScratch) blank(n int) {
 }
 
 // Get returns the row for which the predicates are true, with a single read if they are an
-// Eq for each column of the primary key. Of several rows it returns the first one. The
-// error matches ErrNotFound if there is none.
+// Eq for each column of the primary key; times are then cut to the unit of their column, as
+// when they were written. Of several rows it returns the first one. The error matches
+// ErrNotFound if there is none.
 func (t *TableOf[T]) Get(ctx context.Context, r Reader, key ...Predicate[T]) (row T, err error) {
 	b, err := t.bind(r.DB())
 	if err != nil {

@@ -3,9 +3,13 @@ package table
 import (
 	"context"
 	"iter"
+	"slices"
 	"sync/atomic"
+	"unsafe"
 
+	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/schema"
 )
 
 // PreparedQuery is a query that is planned once for each database and definition of its
@@ -20,6 +24,76 @@ type preparedFor struct {
 	b        *binding
 	prepared *Prepared
 	args     arguments
+	point    []pointTerm // the primary key, nil if the query is another one
+}
+
+// pointTerm fixes a column of the primary key.
+type pointTerm struct {
+	ordinal int
+	name    string // of the parameter, "" if it is value
+	value   expr.Value
+}
+
+// pointOf returns the terms of a query that asks for a primary key and nothing else.
+func (q *Query[T]) pointOf(b *binding) (terms []pointTerm) {
+	key := b.schema.KeyOrdinals()
+	if len(q.where) != len(key) || q.limit != nil || q.offset != nil || q.page ||
+		q.index != "" || q.hints.Index != nil {
+		return nil
+	}
+	seen := schema.Columns()
+	for _, e := range q.where {
+		c, ok := e.(expr.Cmp)
+		if !ok || c.Op != expr.Eq {
+			return nil
+		}
+		column, ok := c.L.(expr.Column)
+		if !ok {
+			return nil
+		}
+		term := pointTerm{ordinal: b.ordinals[column.Ordinal]}
+		switch r := c.R.(type) {
+		case expr.Const:
+			term.value = r.Value
+		case expr.Param:
+			term.name = r.Name
+		default:
+			return nil
+		}
+		if seen.Has(term.ordinal) ||
+			!slices.Contains(key, term.ordinal) {
+			return nil
+		}
+		seen.Add(term.ordinal)
+		terms = append(terms, term)
+	}
+	return terms
+}
+
+// load is First of a point.
+func (p *PreparedQuery[T]) load(ctx context.Context, r Reader, f *preparedFor,
+	bindings []Binding) (row T, err error) {
+	s := getPool.Get().(*getScratch)
+	defer s.release()
+	s.blank(len(f.b.schema.Columns))
+	for i := range f.point {
+		t := &f.point[i]
+		value := t.value
+		if t.name != "" {
+			at := slices.IndexFunc(bindings, func(b Binding) bool { return b.name == t.name })
+			if at < 0 || bindings[at].err != nil {
+				_, err := f.args.values(nil, bindings)
+				return row, err
+			}
+			value = bindings[at].value
+		}
+		if value.IsNull() {
+			return row, ErrNotFound
+		}
+		s.row[t.ordinal] = value
+	}
+	err = p.query.table.load(ctx, r, f.b, s, unsafe.Pointer(&row))
+	return row, err
 }
 
 // Prepare returns the query as one that is planned when it is first run, not each time.
@@ -42,6 +116,7 @@ func (p *PreparedQuery[T]) in(db *DB) (*preparedFor, error) {
 	if f.prepared, err = db.Prepare(sel); err != nil {
 		return nil, err
 	}
+	f.point = p.query.pointOf(b)
 	p.last.Store(f)
 	return f, nil
 }
@@ -80,9 +155,18 @@ func (p *PreparedQuery[T]) run(ctx context.Context, r Reader, bindings []Binding
 	return readRows(rows, p.query.table.fields, keep, yield)
 }
 
-// First returns the first row. The error matches ErrNotFound if there is none.
+// First returns the first row. The error matches ErrNotFound if there is none. A query that has
+// an Eq for each column of the primary key, and no other condition, is a single read; as with
+// Get, times are then cut to the unit of their column, as when they were written.
 func (p *PreparedQuery[T]) First(ctx context.Context, r Reader, bindings ...Binding) (row T,
 	err error) {
+	f, err := p.in(r.DB())
+	if err != nil {
+		return row, err
+	}
+	if f.point != nil {
+		return p.load(ctx, r, f, bindings)
+	}
 	err = ErrNotFound
 	runErr := p.run(ctx, r, bindings, true, func(found *T) bool {
 		row, err = *found, nil

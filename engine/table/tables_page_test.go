@@ -1,0 +1,192 @@
+package table_test
+
+import (
+	"bufio"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kstonedb/kstone/engine/table"
+)
+
+// The code of docs/tables.md is in this file, and what it prints is what these tests print.
+
+type City struct {
+	Country string  `kstone:"country,pk" json:"country"`
+	Region  string  `kstone:"region,sk" json:"region"`
+	County  string  `kstone:"county,sk" json:"county"`
+	Name    string  `kstone:"city,sk" json:"city"`
+	Lat     float64 `kstone:"lat" json:"lat"`
+	Lng     float64 `kstone:"lng" json:"lng"`
+}
+
+var (
+	Cities  = table.NewTable[City]("cities")
+	Country = table.Col(Cities, func(c *City) *string { return &c.Country })
+	Region  = table.Col(Cities, func(c *City) *string { return &c.Region })
+	County  = table.Col(Cities, func(c *City) *string { return &c.County })
+	Name    = table.Col(Cities, func(c *City) *string { return &c.Name })
+	Lat     = table.Col(Cities, func(c *City) *float64 { return &c.Lat })
+	Lng     = table.Col(Cities, func(c *City) *float64 { return &c.Lng })
+
+	_ = Cities.Index("by_name", Name.Asc())
+	_ = Cities.Index("by_lat", Lat.Desc()).Include(Lng).Shard(16)
+)
+
+type Quake struct {
+	Net   string    `kstone:"net,pk"`
+	Time  time.Time `kstone:"time,sk,ms"`
+	Code  string    `kstone:"code,sk"`
+	Mag   float64   `kstone:"mag"`
+	Place string    `kstone:"place"`
+	Depth *float64  `kstone:"depth"`
+}
+
+var (
+	Quakes = table.NewTable[Quake]("quakes")
+	Net    = table.Col(Quakes, func(q *Quake) *string { return &q.Net })
+	Mag    = table.Col(Quakes, func(q *Quake) *float64 { return &q.Mag })
+	Time   = table.Col(Quakes, func(q *Quake) *time.Time { return &q.Time })
+
+	_ = Quakes.Index("strong", Mag.Desc()).Where(Mag.Ge(5))
+)
+
+// eachLine calls f with the lines of a bundled file, at most n of them.
+func eachLine(t *testing.T, name string, n int, f func([]byte) error) {
+	t.Helper()
+	file, err := os.Open("../../testdata/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	unzipped, err := gzip.NewReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(unzipped)
+	for i := 0; i < n && lines.Scan(); i++ {
+		if err := f(lines.Bytes()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// importPage fills the tables of the page: with 20,000 cities and all earthquakes.
+func importPage(t *testing.T, db *table.DB) {
+	t.Helper()
+	buffer, err := table.NewBuffer(db, Cities, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eachLine(t, "cities.jsonl.gz", 20_000, func(line []byte) error {
+		var c City
+		if err := json.Unmarshal(line, &c); err != nil {
+			return err
+		}
+		return buffer.Put(ctx, &c)
+	})
+	if err := buffer.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+	eachLine(t, "earthquakes.jsonl.gz", 1<<20, func(line []byte) error {
+		var q struct {
+			Net, Code, Place string
+			Time             int64
+			Mag              float64
+			Depth            *float64
+		}
+		if err := json.Unmarshal(line, &q); err != nil {
+			return err
+		}
+		return Quakes.Insert(ctx, db, &Quake{q.Net, time.UnixMilli(q.Time), q.Code, q.Mag, q.Place,
+			q.Depth})
+	})
+}
+
+// TestTablesPage runs what docs/tables.md shows and compares what it prints.
+func TestTablesPage(t *testing.T) {
+	db := openTyped(t, Cities, Quakes)
+	importPage(t, db)
+	var out strings.Builder
+	show := func(what fmt.Stringer, err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The page shows a plan without estimates, an attribute on a line.
+		for line := range strings.Lines(what.String()) {
+			line, _, _ = strings.Cut(line, " | rows ")
+			fmt.Fprintln(&out, strings.ReplaceAll(strings.TrimRight(line, "\n"), " | ", "\n    | "))
+		}
+	}
+
+	q := Cities.Where(Country.Eq("AE"), Region.Eq("Abu Dhabi"))
+	show(q.Explain(ctx, db))
+
+	show(Cities.Where(Name.Eq("San Martín")).Explain(ctx, db))
+
+	north := Cities.Where(Lat.Lt(80)).OrderBy(Lat.Desc()).Limit(3)
+	show(north.Explain(ctx, db))
+	for c, err := range north.All(ctx, db) {
+		fmt.Fprintln(&out, c.Name, c.Country, c.Lat, err)
+	}
+
+	strong := Quakes.Where(Mag.Ge(6)).OrderBy(Mag.Desc())
+	show(strong.Explain(ctx, db))
+	n, err := strong.Count(ctx, db)
+	fmt.Fprintln(&out, n, err)
+
+	groups := table.GroupBy(Quakes.Where().OrderBy(Net.Asc()).Limit(3), Mag, Net)
+	for g, err := range groups.All(ctx, db) {
+		fmt.Fprintln(&out, g.Key.Net, g.Count, g.Max, err)
+	}
+
+	show(Cities.Where(Lat.Gt(60), County.Eq("")).UseIndex("primary").Explain(ctx, db))
+
+	comparePage(t, out.String())
+}
+
+// comparePage compares the text blocks of the page, one after the other, with what was
+// printed, and looks for the lines of its Go blocks in this file and the examples.
+func comparePage(t *testing.T, printed string) {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/tables.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var source string
+	for _, name := range []string{"tables_page_test.go", "example_test.go"} {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		source += string(data)
+	}
+	known := map[string]bool{}
+	for line := range strings.Lines(source) {
+		known[strings.Join(strings.Fields(line), " ")] = true
+	}
+	var shown strings.Builder
+	block := ""
+	for line := range strings.Lines(string(page)) {
+		switch kind, fence := strings.CutPrefix(line, "```"); {
+		case fence && block == "":
+			block = strings.TrimSpace(kind)
+		case fence:
+			block = ""
+		case block == "text":
+			shown.WriteString(line)
+		case block == "go" && !known[strings.Join(strings.Fields(line), " ")]:
+			t.Errorf("the page has code that no test has: %s", line)
+		}
+	}
+	if shown.String() != printed {
+		t.Errorf("the page shows\n%s\nprinted was\n%s", shown.String(), printed)
+	}
+}
