@@ -59,6 +59,11 @@ var styles = map[string]style{
 	"bbolt":     {"#e69f00", downward},
 	"rocksdb":   {"#cc79a7", plus},
 	"lmdb":      {"#555555", bar},
+
+	"sqlite":     {"#0072b2", square},
+	"sqlite cgo": {"#56b4e9", diamond},
+	"bstore":     {"#009e73", triangle},
+	"badgerhold": {"#e69f00", downward},
 }
 
 func styleOf(engine string) style {

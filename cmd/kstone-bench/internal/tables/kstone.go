@@ -16,8 +16,8 @@ import (
 	"github.com/kstonedb/kstone/keycodec/shard"
 )
 
-const kstoneTuning = "Rows of values and prepared queries of package table; the index over " +
-	"`seq` has 16 buckets, that over `at` includes `amount`. Defaults, but for the budgets."
+const kstoneTuning = "Rows are structs, queries those of package table; the index over `seq` has " +
+	"16 buckets, that over `at` includes `amount`. Defaults, but for the budgets."
 
 // Ordinals of the columns.
 const (
@@ -99,26 +99,18 @@ func kstoneSeqIndex(buckets int) *schema.Index {
 
 func (s *kstoneStore) insert(ctx context.Context, rows []Row) error {
 	if len(rows) == 1 {
-		return s.orders.Insert(ctx, values(nil, &rows[0]))
+		r := kstoneRow(rows[0])
+		return orders.Insert(ctx, s.db, &r)
 	}
-	n, err := s.orders.InsertMany(ctx, func(yield func([]expr.Value) bool) {
-		var v []expr.Value
-		for i := range rows {
-			if v = values(v[:0], &rows[i]); !yield(v) {
-				return
-			}
-		}
-	})
+	structs := make([]kstoneRow, len(rows))
+	for i, r := range rows {
+		structs[i] = kstoneRow(r)
+	}
+	n, err := orders.InsertMany(ctx, s.db, structs)
 	if err == nil && n != len(rows) {
 		err = fmt.Errorf("%d of %d rows are inserted", n, len(rows))
 	}
 	return err
-}
-
-// values appends the columns of a row.
-func values(dst []expr.Value, r *Row) []expr.Value {
-	return append(dst, expr.Int(r.ID), expr.String(r.Code), expr.Int(r.At), expr.Int(r.Seq),
-		expr.Int(r.Customer), expr.Int(r.Amount), expr.String(r.Status), expr.String(r.Note))
 }
 
 func (s *kstoneStore) settle(ctx context.Context) error {
@@ -137,13 +129,19 @@ func (s *kstoneStore) close() error {
 	return errors.Join(err, s.engine.Close())
 }
 
-// kstoneSession reads with prepared queries.
+// kstoneSession reads rows of values with prepared queries.
 type kstoneSession struct {
 	*kstoneStore
 	byID, byCode, byAt, covered, bySeq *table.Prepared
 }
 
 func (s *kstoneStore) session(context.Context) (session, error) {
+	k, err := s.values()
+	return typedSession{k}, err
+}
+
+// values returns what reads rows of values.
+func (s *kstoneStore) values() (*kstoneSession, error) {
 	k := &kstoneSession{kstoneStore: s}
 	var errs []error
 	prepare := func(sel *plan.Select) *table.Prepared {

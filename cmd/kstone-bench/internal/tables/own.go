@@ -15,19 +15,23 @@ import (
 const (
 	caseOwn     = "point get by primary key"
 	ownRaw      = "Get and decode"
-	ownTable    = "Table.Get"
-	ownPrepared = "prepared"
-	ownOnce     = "not prepared"
+	ownLoad     = "struct, Load"
+	ownPrepared = "struct, prepared"
+	ownOnce     = "struct, not prepared"
+	ownConstant = "struct, not prepared, a constant"
+	valTable    = "values, Table.Get"
+	valPrepared = "values, prepared"
+	valOnce     = "values, not prepared"
 )
 
 // own compares ways to read a row by its primary key: what the engine and the codec of rows
 // take at least, and what is above them.
 func (b *bench) own(s *kstoneStore) error {
-	any, err := s.session(b.ctx)
+	k, err := s.values()
 	if err != nil {
 		return err
 	}
-	k, raw := any.(*kstoneSession), rawGetter{t: s.orders.Schema(), db: s.engine}
+	typed, raw := typedSession{k}, rawGetter{t: s.orders.Schema(), db: s.engine}
 	raw.row = raw.t.Row()
 	all := raw.t.All()
 	var row Row
@@ -36,15 +40,19 @@ func (b *bench) own(s *kstoneStore) error {
 		get  func(id int64) error
 	}{
 		{ownRaw, func(id int64) error { return raw.get(id, &all, &row) }},
-		{ownTable, func(id int64) error {
+		{ownLoad, func(id int64) error { return typed.load(b.ctx, id, &row) }},
+		{ownPrepared, func(id int64) error { return typed.get(b.ctx, id, &row) }},
+		{ownOnce, func(id int64) error { return typed.getOnce(b.ctx, id, &row) }},
+		{ownConstant, func(id int64) error { return typed.getConstant(b.ctx, id, &row) }},
+		{valTable, func(id int64) error {
 			v, err := s.orders.Get(b.ctx, expr.Int(id))
 			if err != nil {
 				return err
 			}
 			return rowOf(v, &row)
 		}},
-		{ownPrepared, func(id int64) error { return k.get(b.ctx, id, &row) }},
-		{ownOnce, func(id int64) error { return k.getOnce(b.ctx, id, &row) }},
+		{valPrepared, func(id int64) error { return k.get(b.ctx, id, &row) }},
+		{valOnce, func(id int64) error { return k.getOnce(b.ctx, id, &row) }},
 	}
 	for round := range b.Repeat * ownRounds {
 		err := rotate(round, len(ways), func(i int) error {

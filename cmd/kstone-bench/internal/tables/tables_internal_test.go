@@ -88,7 +88,12 @@ func TestPlans(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plans, err := s.(*kstoneSession).explain()
+	for _, s := range []session{s, s.(typedSession).kstoneSession} {
+		if err := verify(t.Context(), s, newData(1000), 30); err != nil {
+			t.Errorf("%T: %v", s, err)
+		}
+	}
+	plans, err := s.(typedSession).explain()
 	if err != nil {
 		t.Fatal(err)
 	}
