@@ -32,7 +32,9 @@ type pointColumn struct {
 // newPoint returns the short way of a query, nil if it has none.
 func newPoint(c *compiled) (*point, error) {
 	pt := c.plan.Point()
-	if pt == nil || c.sel.RowKeys {
+	// The bucket of a local index follows from the row's key, which a Point does not know.
+	local := pt != nil && pt.Index != nil && pt.Index.Placement == schema.Local
+	if pt == nil || local || c.sel.RowKeys {
 		return nil, nil
 	}
 	p := &point{Point: pt, index: pt.Index, table: pt.Table}
