@@ -81,7 +81,8 @@ func TestTypedIsUntyped(t *testing.T) {
 		if err := trips.Load(ctx, db, &got); err != nil || !reflect.DeepEqual(got, o) {
 			r.Fatalf("Load: %+v, want %+v: %v", got, o, err)
 		}
-		key := []table.Predicate[trip]{trips.user.Eq(o.User), trips.at.Eq(o.At), trips.seq.Eq(o.Seq)}
+		key := []table.Predicate[trip]{trips.user.Eq(o.User), trips.at.Eq(o.At),
+			trips.seq.Eq(o.Seq)}
 		if got, err = trips.Where(key...).First(ctx, db); err != nil || !reflect.DeepEqual(got, o) {
 			r.Fatalf("First: %+v, want %+v: %v", got, o, err)
 		}
