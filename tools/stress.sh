@@ -36,6 +36,7 @@ once ./engine TestPowerCutAtEveryOperation KSTONE_POWERCUT_EVERY=1
 # choices of indexes and joins each.
 once ./engine/plan TestSpansAgainstFullScan KSTONE_PLAN_RUNS=600000
 once ./engine/exec TestRandomQueries KSTONE_QUERY_RUNS=100000
+once ./engine/table TestQueriesAgreeWithEveryOtherWay KSTONE_QUERY_RUNS=15000
 round=0
 while [ $SECONDS -lt $end ]; do
 	round=$((round + 1))
