@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,12 +57,14 @@ type tour struct {
 	app *app
 	ctx context.Context
 	dir string
+
+	sample []byte // the records for the table
 }
 
 func (t *tour) run() error {
 	start := time.Now()
 	for _, step := range []func() error{
-		t.fill, t.get, t.query, t.pages, t.stats, t.reopen, t.verify,
+		t.fill, t.get, t.query, t.pages, t.stats, t.reopen, t.verify, t.tables,
 	} {
 		if err := step(); err != nil {
 			return err
@@ -94,6 +97,9 @@ func (t *tour) step(text string, args ...string) (stderr string, err error) {
 	}
 	if args[0] == "import" {
 		sub.in, sub.err, sub.inTTY = bytes.NewReader(testdata.Cities), t.app.err, false
+	}
+	if slices.Contains(args, "--table") {
+		sub.in = bytes.NewReader(t.sample)
 	}
 	root := sub.root()
 	root.SetArgs(args)

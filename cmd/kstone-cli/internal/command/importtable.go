@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/meter"
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/record"
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
@@ -30,7 +31,7 @@ type rowImporter struct {
 	schema *schema.Table
 	names  map[string]int
 	other  map[string]bool // fields that no column takes
-	sum    summary
+	sum    rowSummary
 
 	rows  [][]expr.Value
 	lines []int
@@ -53,7 +54,7 @@ func (a *app) importTable(ctx context.Context, t *tables, f *importFlags, name s
 	}
 	im.meter = meter.New(a.err, a.errTTY, size, "importing")
 	start := time.Now()
-	err = im.run(ctx, in)
+	err = errors.Join(im.run(ctx, in), t.Engine().Sync(context.WithoutCancel(ctx)))
 	im.meter.Done()
 	a.moreRejected(&im.intake)
 	if len(im.other) > 0 {
@@ -61,11 +62,35 @@ func (a *app) importTable(ctx context.Context, t *tables, f *importFlags, name s
 			strings.Join(slices.Sorted(maps.Keys(im.other)), ", "))
 	}
 	im.sum.Read, im.sum.Rejected, im.sum.Seconds = im.read, im.rejected, time.Since(start).Seconds()
-	if printErr := a.printSummary(&im.sum); err == nil {
+	if printErr := a.printRowSummary(&im.sum); err == nil {
 		err = printErr
 	}
 	return im.verdict(err, "all others were imported; correct these lines and import them again",
 		"what was written stays; run the import again to finish it")
+}
+
+// rowSummary is what an import into a table did.
+type rowSummary struct {
+	Read     int64   `json:"read"`
+	Written  int64   `json:"written"`
+	Kept     int64   `json:"kept"`
+	Rejected int64   `json:"rejected"`
+	Seconds  float64 `json:"seconds"`
+}
+
+func (a *app) printRowSummary(s *rowSummary) error {
+	if a.format == "json" {
+		return json.NewEncoder(a.out).Encode(s)
+	}
+	line := fmt.Sprintf("%s read, %s written, %s rejected", present.Count(s.Read),
+		present.Count(s.Written), present.Count(s.Rejected))
+	if s.Kept > 0 {
+		line += fmt.Sprintf(", %s kept", present.Count(s.Kept))
+	}
+	took := time.Duration(s.Seconds * float64(time.Second))
+	_, err := fmt.Fprintf(a.out, "%s in %s (%s)\n", line, present.Duration(took),
+		present.PerSecond(s.Read, took))
+	return err
 }
 
 // run reads everything. What was written before an error stays.
