@@ -93,6 +93,7 @@ func (n *normaliser) in(e expr.In, want bool) expr.Expr {
 	}
 	var terms, constants []expr.Expr
 	for _, item := range e.List {
+		_, open := isList(item)
 		row, rowItem := item.(expr.Row)
 		switch {
 		case isRow && rowItem && len(row.Items) == len(x.Items) && len(x.Items) > 0:
@@ -100,6 +101,8 @@ func (n *normaliser) in(e expr.In, want bool) expr.Expr {
 			continue
 		case isRow || isSubquery(item):
 			return expr.In{X: operand, List: e.List, Not: !want} // of a subquery, or an error
+		case open && isNull(operand):
+			return expr.In{X: operand, List: e.List, Not: !want} // true if the list is empty
 		}
 		item = n.operand(item)
 		compared := n.compare(op, operand, item)

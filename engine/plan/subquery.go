@@ -62,7 +62,11 @@ func (q *query) absorb(term expr.Expr) (joined bool, err error) {
 			return false, nil
 		}
 		if s, ok := t.List[0].(expr.Subquery); ok {
-			return true, q.joinSubquery(s.Query.(*subquery), not != t.Not, t.X)
+			sub, anti := s.Query.(*subquery), not != t.Not
+			if anti && oneSided(t.X, sub.query) {
+				return false, nil
+			}
+			return true, q.joinSubquery(sub, anti, t.X)
 		}
 	case expr.Subquery:
 		s := t.Query.(*subquery)
@@ -71,6 +75,15 @@ func (q *query) absorb(term expr.Expr) (joined bool, err error) {
 		}
 	}
 	return false, nil
+}
+
+// oneSided says whether the equality of an IN has columns on one of its sides at most. Then no
+// join could tell NOT IN that is unknown, for a NULL, from NOT IN that is true.
+func oneSided(x expr.Expr, inner *query) bool {
+	if inner.correlated || len(inner.outputs) != 1 {
+		return false
+	}
+	return sourcesOf(x) == 0 || inner.simple() && sourcesOf(inner.outputs[0].Expr) == 0
 }
 
 // joinSubquery adds a semi or anti join; x is the left side of IN, nil of EXISTS.
