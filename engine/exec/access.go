@@ -62,7 +62,10 @@ type decoder struct {
 }
 
 func newDecoder(t *schema.Table, layout []plan.ColumnRef) decoder {
-	d := decoder{table: t, full: t.Row(), row: make([]expr.Value, len(layout))}
+	d := decoder{
+		table: t, full: t.Row(), row: make([]expr.Value, len(layout)),
+		ordinals: make([]int, 0, len(layout)),
+	}
 	for _, c := range layout {
 		if c.Ordinal < 0 {
 			d.keys = true

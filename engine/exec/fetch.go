@@ -37,6 +37,10 @@ func (f *fetcher) reset() { f.keys, f.arena = f.keys[:0], f.arena[:0] }
 
 // add copies a key onto the list.
 func (f *fetcher) add(key store.Key) {
+	if cap(f.keys) == 0 {
+		f.keys = make([]store.Key, 0, f.size)
+		f.arena = make([]byte, 0, f.size*(len(key.PK)+len(key.SK)))
+	}
 	start := len(f.arena)
 	f.arena = append(append(f.arena, key.PK...), key.SK...)
 	// If the arena moves, earlier keys keep the memory they were written to.

@@ -67,12 +67,17 @@ func (a *access) rangeLimit() int {
 
 // spans returns ranges as the store wants them, ascending.
 func (a *access) spans(ranges []plan.Range) []store.Span {
-	out := make([]store.Span, len(ranges))
-	for i, r := range ranges {
-		out[i] = store.Span{Start: r.Lo, End: r.Hi}
+	return a.appendSpans(make([]store.Span, 0, len(ranges)), ranges)
+}
+
+// appendSpans is spans, behind those that are there.
+func (a *access) appendSpans(out []store.Span, ranges []plan.Range) []store.Span {
+	n := len(out)
+	for _, r := range ranges {
+		out = append(out, store.Span{Start: r.Lo, End: r.Hi})
 	}
 	if a.node.Reverse {
-		slices.Reverse(out)
+		slices.Reverse(out[n:])
 	}
 	return out
 }
@@ -168,8 +173,12 @@ func (a *access) points(streams []plan.Stream, s *sink) error {
 // inStoreOrder returns the streams sorted by partition key, those of one partition as
 // one: the store reads the keys it holds close together one after the other.
 func (a *access) inStoreOrder() []plan.Stream {
+	byPK := func(x, y plan.Stream) int { return bytes.Compare(x.PK, y.PK) }
+	if slices.IsSortedFunc(a.node.Streams, byPK) {
+		return a.node.Streams
+	}
 	streams := slices.Clone(a.node.Streams)
-	slices.SortStableFunc(streams, func(x, y plan.Stream) int { return bytes.Compare(x.PK, y.PK) })
+	slices.SortStableFunc(streams, byPK)
 	return streams
 }
 
@@ -178,6 +187,13 @@ func (a *access) inStoreOrder() []plan.Stream {
 // several are in one partition.
 func (a *access) mergedRange() (r store.Range, ok bool) {
 	streams := a.inStoreOrder()
+	ranges := 0
+	for i := range streams {
+		ranges += len(streams[i].Ranges)
+	}
+	spans := make([]store.Span, 0, ranges) // of all streams, back to back
+	r.PKs = make([][]byte, 0, len(streams))
+	r.Each = make([][]store.Span, 0, len(streams))
 	var prefix []byte
 	for i := range streams {
 		st := &streams[i]
@@ -190,7 +206,9 @@ func (a *access) mergedRange() (r store.Range, ok bool) {
 		}
 		prefix = p
 		r.PKs = append(r.PKs, st.PK)
-		r.Each = append(r.Each, a.spans(st.Ranges))
+		from := len(spans)
+		spans = a.appendSpans(spans, st.Ranges)
+		r.Each = append(r.Each, spans[from:len(spans):len(spans)])
 	}
 	r.Kind, r.Reverse = store.KindPartitions, a.node.Reverse
 	return r, true
