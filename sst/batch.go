@@ -30,6 +30,14 @@ type Batch struct {
 	// allow is found there, with a version without value, expiry or number. Neither data
 	// blocks nor range tombstones are read.
 	FiltersOnly bool
+	// KeysOnly is for large groups of which no value is wanted: what is found may be
+	// without its value, and blocks that are not cached mostly stay so, see readOnce.
+	KeysOnly bool
+
+	once  sequential // stored blocks
+	raw   []byte     // one of them, decoded
+	block dataBlock  // in raw or once
+	reads uint       // blocks that were not cached
 
 	files   []askedFile
 	asks    []ask
@@ -104,7 +112,13 @@ func (b *Batch) answer(ls []base.Lookup, snap base.SeqNum) error {
 		b.believeFilters(ls)
 		return nil
 	}
-	if err := b.loadBlocks(); err != nil {
+	var err error
+	if b.KeysOnly {
+		err = b.readOnce(ls, snap)
+	} else {
+		err = b.loadBlocks()
+	}
+	if err != nil {
 		return err
 	}
 	return b.searchBlocks(ls, snap)
@@ -375,30 +389,12 @@ func (b *Batch) takeEntries(ls []base.Lookup) error {
 	lo := 0
 	for i := range b.files {
 		f := &b.files[i]
-		filtered, first := len(f.t.filters) > 0, lo
+		f.countLookups(f.end - lo)
 		for ; lo < f.end; lo++ {
 			a := &b.asks[lo]
-			l := &ls[a.lookup]
-			if a.found != a.lo+1 {
-				if filtered && !a.data.hasNewer(int(a.lo), l.Key) {
-					b.Stats.FalsePositives++
-					f.r.stats.c.Add(statFalsePositives, 1)
-				}
-				continue
-			}
-			var e blockEntry
-			if !a.data.entry(int(a.lo), &e) {
+			if !b.take(f, a.data, int(a.lo), a.found == a.lo+1, &ls[a.lookup]) {
 				return f.r.damagedEntry(f.t, int(a.block), int(a.lo))
 			}
-			l.Value, l.Seq, l.Expiry, l.Kind = e.value, e.seq, e.expiry, e.kind
-			l.Done, l.Found = true, true
-		}
-		counter := statLookups
-		if filtered {
-			counter = statFilteredLookups
-		}
-		if lo > first {
-			f.r.stats.c.Add(counter, uint64(lo-first))
 		}
 	}
 	return nil

@@ -74,7 +74,34 @@ func checkBatch(
 		n != b.Stats.FalsePositives {
 		t.Fatalf("%d false positives, %d counted, one by one %d", n, b.Stats.FalsePositives, falses)
 	}
+	checkKeysOnly(t, r, ls, which, wanted, snap)
 	checkFiltersOnly(t, r, ls, which, wanted, stats)
+}
+
+// checkKeysOnly checks that without values the same is found, whatever is cached.
+func checkKeysOnly(
+	t *testing.T, r *sst.Reader, ls []base.Lookup, which []uint32, wanted []base.Entry,
+	snap base.SeqNum,
+) {
+	t.Helper()
+	b := sst.Batch{KeysOnly: true}
+	for range 2 {
+		for i := range ls {
+			ls[i] = base.Lookup{Key: ls[i].Key, Hash: ls[i].Hash}
+		}
+		b.Ask(r, ls, which, snap)
+		if err := b.Answer(ls, snap); err != nil {
+			t.Fatal(err)
+		}
+		for i := range ls {
+			l, e := &ls[i], &wanted[i]
+			if l.Found != (e.Kind != 0) || l.Done != l.Found || l.Kind != e.Kind ||
+				l.Seq != e.Seq || l.Expiry != e.Expiry ||
+				l.Value != nil && !bytes.Equal(l.Value, e.Value) {
+				t.Fatalf("%q at %d, keys only: %+v, want %v", l.Key, snap, l, e)
+			}
+		}
+	}
 }
 
 // checkFiltersOnly checks that filters alone deny no key that is there and read no data.
