@@ -18,6 +18,10 @@ type FilterOptions struct {
 	// filters, see Options.FilterBits), and those that have been deleted or have expired
 	// while their old versions are still in files.
 	Approximate bool
+	// Workers is how many goroutines look keys up at the same time, the caller's among
+	// them; all have ended when the call returns. 1 leaves it to the caller's alone.
+	// Default: GOMAXPROCS, at most 8, but no more than one for each 8192 keys.
+	Workers int
 }
 
 // DedupStats tell how FilterNew or InsertNew came to its answers.
@@ -38,19 +42,22 @@ type DedupStats struct {
 }
 
 // add counts what the lookups have cost.
-func (s *DedupStats) add(l *lookups) {
-	s.MemtableHits += int64(l.batch.MemtableHits)
-	s.FilterProbes += int64(l.batch.Stats.Probes)
-	s.FilterPositives += int64(l.batch.Stats.Positives)
-	s.FalsePositives += int64(l.batch.Stats.FalsePositives)
-	s.DataReads += int64(l.batch.Stats.DataReads)
+func (s *DedupStats) add(w *lane) {
+	s.New += w.isNew
+	s.Repeated += w.repeated
+	s.MemtableHits += int64(w.batch.MemtableHits)
+	s.FilterProbes += int64(w.batch.Stats.Probes)
+	s.FilterPositives += int64(w.batch.Stats.Positives)
+	s.FalsePositives += int64(w.batch.Stats.FalsePositives)
+	s.DataReads += int64(w.batch.Stats.DataReads)
 }
 
 // FilterNew tells which of keys are new: without an item in the database, all at the same
 // moment, and not equal to an earlier one of keys. It returns dst, grown if needed, with
 // one element for each key. Most new keys cost questions to filters and no read of data;
 // what the filters let through is looked up, each block once. A read that fails is an
-// error: no key is called new without knowing.
+// error: no key is called new without knowing. The keys of large calls are divided among
+// goroutines by their stripes, see FilterOptions.Workers; the answer is the same.
 //
 // It takes some 18 bytes of memory a key besides the keys themselves; dst aside, they are
 // reused. What is new now need not be so a moment later: InsertNew stores what is new in
@@ -74,32 +81,47 @@ func (s *Snapshot) FilterNew(
 func (db *DB) filterNew(
 	ctx context.Context, keys []Key, dst []bool, o *FilterOptions, node *snapNode,
 ) ([]bool, DedupStats, error) {
+	if o == nil {
+		o = &FilterOptions{}
+	}
 	l := getLookups()
 	defer putLookups(l)
+	l.divide(o.Workers, len(keys))
 	if err := l.set(keys); err != nil {
 		return dst, DedupStats{}, err
 	}
-	l.batch.FiltersOnly = o != nil && o.Approximate
-	dst = sized(dst, len(keys))
-	stats := DedupStats{Keys: int64(len(keys))}
-	now := db.nowMs()
-	err := l.read(ctx, db, node, func(ls []base.Lookup) {
-		l.markRepeats(ls)
-		for i := range ls {
-			f := &ls[i]
-			repeat := l.repeats[f.Index]
-			isNew := !repeat && !f.Live(now)
-			dst[f.Index] = isNew
-			stats.Repeated += count(repeat)
-			stats.New += count(isNew)
-		}
+	l.eachLane(func(w *lane) {
+		w.batch.FiltersOnly = o.Approximate
+		w.batch.KeysOnly = len(keys) >= keysOnlyFrom
 	})
+	dst = sized(dst, len(keys))
+	l.repeats = sized(l.repeats, len(keys))
+	now := db.nowMs()
+	err := l.readDivided(ctx, db, node, func(w *lane) { w.takeNew(dst, l.repeats, now) })
 	if err != nil {
 		clear(dst)
 		return dst, DedupStats{}, err
 	}
-	stats.add(l)
+	stats := DedupStats{Keys: int64(len(keys))}
+	l.eachLane(stats.add)
 	return dst, stats, nil
+}
+
+// keysOnlyFrom is how many keys make a group large, see sst.Batch.KeysOnly. Fewer may be
+// asked again and again, and what they read is best kept.
+const keysOnlyFrom = 4096
+
+// takeNew takes over which of the keys that were looked up are new.
+func (w *lane) takeNew(dst, repeats []bool, nowMs int64) {
+	w.markRepeats(repeats, w.list)
+	for i := range w.list {
+		f := &w.list[i]
+		repeat := repeats[f.Index]
+		isNew := !repeat && !f.Live(nowMs)
+		dst[f.Index] = isNew
+		w.repeated += count(repeat)
+		w.isNew += count(isNew)
+	}
 }
 
 func count(b bool) int64 {
@@ -113,23 +135,27 @@ func count(b bool) int64 {
 // in one group, in order of their numbers.
 func (l *lookups) markRepeats(ls []base.Lookup) {
 	l.repeats = sized(l.repeats, len(l.ids))
+	l.lane.markRepeats(l.repeats, ls)
+}
+
+func (w *lane) markRepeats(repeats []bool, ls []base.Lookup) {
 	size := 1 << bits.Len(uint(2*len(ls)))
-	l.seen = slices.Grow(l.seen[:0], size)[:size]
-	clear(l.seen)
+	w.seen = slices.Grow(w.seen[:0], size)[:size]
+	clear(w.seen)
 	mask := uint64(size - 1)
 	for i := range ls {
 		f := &ls[i]
 		at := f.Hash & mask
-		for l.seen[at] != 0 {
-			first := &ls[l.seen[at]-1]
+		for w.seen[at] != 0 {
+			first := &ls[w.seen[at]-1]
 			if first.Hash == f.Hash && bytes.Equal(first.Key, f.Key) {
 				break
 			}
 			at = (at + 1) & mask
 		}
-		l.repeats[f.Index] = l.seen[at] != 0
-		if l.seen[at] == 0 {
-			l.seen[at] = uint32(i + 1)
+		repeats[f.Index] = w.seen[at] != 0
+		if w.seen[at] == 0 {
+			w.seen[at] = uint32(i + 1)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func (db *DB) InsertNew(
 		clear(in.isNew)
 		return in.isNew, DedupStats{}, err
 	}
-	in.stats.add(in.l)
+	in.stats.add(&in.l.lane)
 	return in.isNew, in.stats, nil
 }
 

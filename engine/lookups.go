@@ -1,13 +1,11 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"slices"
 	"sync"
 
 	"github.com/kstonedb/kstone/internal/base"
-	"github.com/kstonedb/kstone/keycodec"
 	"github.com/kstonedb/kstone/stripe"
 )
 
@@ -24,14 +22,31 @@ type lookups struct {
 	slots []slot  // where they are, by stripe, with ascending numbers in each
 	start [base.NumStripes + 1]uint32
 
+	lane           // of the caller's goroutine
+	more   []*lane // of those that help it, see divide
+	shares []keyShare
+	node   snapNode
+
+	given   []Key  // for callers who have to make the keys they add
+	repeats []bool // see markRepeats, by number
+}
+
+// lane is what one goroutine needs to look keys up.
+type lane struct {
 	list  []base.Lookup // those under way
 	most  int           // the longest that list was
 	batch stripe.Batch
-	node  snapNode
+	seen  []uint32 // hash table of markRepeats
 
-	given   []Key    // for callers who have to make the keys they add
-	repeats []bool   // see markRepeats, by number
-	seen    []uint32 // hash table of markRepeats
+	isNew, repeated int64 // counted by filterNew
+}
+
+// reset forgets everything but memory. It must not keep the values alive that were found.
+func (w *lane) reset() {
+	clear(w.list[:w.most])
+	w.list, w.most, w.isNew, w.repeated = w.list[:0], 0, 0, 0
+	w.batch.Stats, w.batch.MemtableHits = stripe.BatchStats{}, 0
+	w.batch.FiltersOnly, w.batch.KeysOnly = false, false
 }
 
 // slot is the place of a key: from the end of the one before.
@@ -40,72 +55,42 @@ type slot struct {
 	number uint32
 }
 
-var lookupsPool = sync.Pool{New: func() any { return new(lookups) }}
+var (
+	lookupsPool = sync.Pool{New: func() any { return new(lookups) }}
+	lanesPool   = sync.Pool{New: func() any { return new(lane) }}
+)
 
 const (
 	// lookupsAtOnce is how many keys are looked up together, at least if there are so
 	// many; at most a stripe's more.
 	lookupsAtOnce = 2048
 	// What is larger than these is not kept in the pool.
-	maxPooledKeys     = 256 << 10
-	maxPooledKeyBytes = 8 << 20
+	maxPooledKeys     = 1 << 20
+	maxPooledKeyBytes = 32 << 20
 	maxPooledLookups  = 8 * lookupsAtOnce
 )
 
 func getLookups() *lookups { return lookupsPool.Get().(*lookups) }
 
-// putLookups gives l back. It must not keep the values alive that were found.
+// putLookups gives l back.
 func putLookups(l *lookups) {
-	if cap(l.keys) > maxPooledKeyBytes || cap(l.ids) > maxPooledKeys ||
-		cap(l.list) > maxPooledLookups {
+	large := cap(l.keys) > maxPooledKeyBytes || cap(l.ids) > maxPooledKeys ||
+		cap(l.list) > maxPooledLookups
+	for _, w := range l.more {
+		large = large || cap(w.list) > maxPooledLookups
+		w.reset()
+		lanesPool.Put(w)
+	}
+	clear(l.more)
+	l.more = l.more[:0]
+	if large {
 		return
 	}
-	clear(l.list[:l.most])
+	l.reset()
 	clear(l.given)
-	l.list, l.most, l.given = l.list[:0], 0, l.given[:0]
-	l.batch.Stats, l.batch.MemtableHits, l.batch.FiltersOnly = stripe.BatchStats{}, 0, false
+	l.given = l.given[:0]
 	lookupsPool.Put(l)
 }
-
-// set takes keys; their numbers are their indexes. It copies them to where those of their
-// stripe are: from then on all memory is read in order.
-func (l *lookups) set(keys []Key) error {
-	l.ids = slices.Grow(l.ids[:0], len(keys))[:len(keys)]
-	l.slots = slices.Grow(l.slots[:0], len(keys))[:len(keys)]
-	l.start = [base.NumStripes + 1]uint32{}
-	var at [base.NumStripes]int // where the next key of a stripe goes
-	for i := range keys {
-		if err := keys[i].Validate(); err != nil {
-			return keyError(err, keys[i])
-		}
-		id := keycodec.Stripe(keys[i].PK)
-		l.ids[i] = id
-		l.start[int(id)+1]++
-		at[id] += orderedLen(keys[i])
-	}
-	total := 0
-	var next [base.NumStripes]uint32
-	for id := range next {
-		total, at[id] = total+at[id], total
-		l.start[id+1] += l.start[id]
-		next[id] = l.start[id]
-	}
-	l.keys = slices.Grow(l.keys[:0], total)[:total]
-	for i := range keys {
-		id := l.ids[i]
-		at[id] += len(keycodec.AppendOrdered(l.keys[at[id]:at[id]], keys[i]))
-		l.slots[next[id]] = slot{at[id], uint32(i)}
-		next[id]++
-	}
-	return nil
-}
-
-// orderedLen returns the length of the ordered form of a key.
-func orderedLen(k Key) int {
-	return len(k.PK) + bytes.Count(k.PK, zeroByte) + 2 + len(k.SK)
-}
-
-var zeroByte = []byte{0}
 
 // run looks all keys up at snap, and calls each for groups of them that are done: the
 // keys of one stripe or of several, in order of their numbers within a stripe.
@@ -119,10 +104,7 @@ func (l *lookups) run(
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
-		hi := lo + 1
-		for hi < base.NumStripes && l.start[hi+1]-l.start[lo] <= lookupsAtOnce {
-			hi++
-		}
+		hi := l.groupEnd(lo)
 		if err := l.runStripes(db, lo, hi, snap); err != nil {
 			return db.readError(err)
 		}
@@ -132,12 +114,26 @@ func (l *lookups) run(
 	return nil
 }
 
+// groupEnd returns the end of the stripes that are looked up together, from lo on.
+func (l *lookups) groupEnd(lo int) int {
+	hi := lo + 1
+	for hi < base.NumStripes && l.start[hi+1]-l.start[lo] <= lookupsAtOnce {
+		hi++
+	}
+	return hi
+}
+
 // runStripes looks up the keys of the stripes [lo, hi).
 func (l *lookups) runStripes(db *DB, lo, hi int, snap base.SeqNum) error {
+	return l.ask(l, db, lo, hi, snap)
+}
+
+// ask is runStripes in any lane.
+func (w *lane) ask(l *lookups, db *DB, lo, hi int, snap base.SeqNum) error {
 	first, seed := l.start[lo], db.env.Seed
 	n := int(l.start[hi] - first)
-	l.list = slices.Grow(l.list[:0], n)[:n]
-	l.most = max(l.most, n)
+	w.list = slices.Grow(w.list[:0], n)[:n]
+	w.most = max(w.most, n)
 	at := 0
 	if first > 0 {
 		at = l.slots[first-1].end
@@ -145,20 +141,29 @@ func (l *lookups) runStripes(db *DB, lo, hi int, snap base.SeqNum) error {
 	for i, p := range l.slots[first:l.start[hi]] {
 		key := l.keys[at:p.end:p.end]
 		at = p.end
-		l.list[i] = base.Lookup{Key: key, Hash: base.Hash(key, seed), Index: p.number}
+		w.list[i] = base.Lookup{Key: key, Hash: base.Hash(key, seed), Index: p.number}
 	}
 	for id := lo; id < hi; id++ {
 		if from, to := l.start[id], l.start[id+1]; from < to {
-			l.batch.Add(&db.stripes[id], int(from-first), int(to-first))
+			w.batch.Add(&db.stripes[id], int(from-first), int(to-first))
 		}
 	}
-	return l.batch.Get(l.list, snap)
+	return w.batch.Get(w.list, snap)
 }
 
 // read looks all keys up at the number of node, or at the present if it is nil.
 func (l *lookups) read(
 	ctx context.Context, db *DB, node *snapNode, each func(ls []base.Lookup),
 ) error {
+	if err := l.begin(db, node); err != nil {
+		return err
+	}
+	defer db.snaps.release(&l.node)
+	return l.run(ctx, db, l.node.seq, each)
+}
+
+// begin takes the snapshot at which read reads; the caller releases it.
+func (l *lookups) begin(db *DB, node *snapNode) error {
 	if db.closed.Load() {
 		return ErrClosed
 	}
@@ -168,6 +173,5 @@ func (l *lookups) read(
 	} else {
 		db.takeSnapshot(&l.node)
 	}
-	defer db.snaps.release(&l.node)
-	return l.run(ctx, db, l.node.seq, each)
+	return nil
 }
