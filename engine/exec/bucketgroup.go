@@ -13,6 +13,7 @@ type bucketGroup struct {
 	*runner
 	node  *plan.Group
 	input *plan.Access
+	each  plan.Access // a copy of input, whose counters change while streams are read
 }
 
 // perBucket returns the parallel operator, nil if it would not be parallel.
@@ -26,7 +27,7 @@ func (r *runner) perBucket(n *plan.Group) (operator, error) {
 			return nil, nil
 		}
 	}
-	return &bucketGroup{r, n, input}, nil
+	return &bucketGroup{r, n, input, *input}, nil
 }
 
 // part is one stream of a bucketGroup that has been read.
@@ -115,7 +116,7 @@ func (b *bucketGroup) collect(done <-chan part, yield func([]expr.Value) bool) e
 func (b *bucketGroup) stream(i, workers int) part {
 	r := &runner{ctx: b.ctx, reader: b.reader, params: b.params, opt: b.opt}
 	r.budget.limit = b.budget.limit / int64(workers)
-	node := *b.input
+	node := b.each
 	*node.Actual() = plan.Actual{}
 	node.Streams, node.Merge, node.Ordered = b.input.Streams[i:i+1], false, true
 	input, err := r.compile(&node)

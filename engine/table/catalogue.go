@@ -185,6 +185,11 @@ func (db *DB) change(ctx context.Context, core *tableCore, more func(*store.Writ
 	if more != nil {
 		more(&set)
 	}
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	// From here on the catalogue and what is known of it must not come apart.
+	ctx = context.WithoutCancel(ctx)
 	core.fence.Lock()
 	defer core.fence.Unlock()
 	if err := db.saveCatalogue(ctx, &set); err != nil {

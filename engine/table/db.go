@@ -59,14 +59,18 @@ type tableState struct {
 	gone    bool
 	indexed bool // there are indexes to maintain
 	ttl     bool
+	// converts says that rows are converted before they are written: see writer.stored.
+	converts bool
 	// building says that an index is being built, unique that it is a unique one.
 	building, unique bool
 }
 
 func newState(t *schema.Table, version uint64) *tableState {
-	s := &tableState{schema: t, version: version, gone: t.Dropping, ttl: t.TTL != nil}
+	s := &tableState{schema: t, version: version, gone: t.Dropping, ttl: t.TTL != nil,
+		converts: t.TTL != nil}
 	for _, x := range t.Indexes {
 		s.indexed = s.indexed || x.State != schema.Dropping
+		s.converts = s.converts || x.Where != nil
 		s.building = s.building || x.State == schema.Building
 		s.unique = s.unique || x.State == schema.Building && x.Unique
 	}

@@ -26,9 +26,31 @@ func (t *Table) Insert(ctx context.Context, row []expr.Value) error {
 
 // InsertMany inserts rows. It writes them as one commit if they are not more than 10,000
 // and 16 MiB, and in a transaction anyway; otherwise in several, in their order, and
-// returns how many rows are written when one fails. The sequence is read once; its rows
-// may be reused by it after each step.
+// returns how many rows are written when one fails. The sequence is read once; its rows,
+// and what their values refer to, may be reused by it after each step.
 func (t *Table) InsertMany(ctx context.Context, rows iter.Seq[[]expr.Value]) (int, error) {
+	return t.insertMany(ctx, owned(rows))
+}
+
+// owned returns rows with values of their own, in one row that is used again: rows of a
+// query are views.
+func owned(rows iter.Seq[[]expr.Value]) iter.Seq[[]expr.Value] {
+	return func(yield func([]expr.Value) bool) {
+		var own []expr.Value
+		for row := range rows {
+			own = own[:0]
+			for _, v := range row {
+				own = append(own, v.Clone())
+			}
+			if !yield(own) {
+				return
+			}
+		}
+	}
+}
+
+// insertMany is InsertMany of values that stay as they are.
+func (t *Table) insertMany(ctx context.Context, rows iter.Seq[[]expr.Value]) (int, error) {
 	return t.chunks(rows, func(chunk [][]expr.Value) error {
 		return t.run(ctx, func(w *writer) error {
 			for _, row := range chunk {
@@ -41,7 +63,7 @@ func (t *Table) InsertMany(ctx context.Context, rows iter.Seq[[]expr.Value]) (in
 	})
 }
 
-// chunks calls write with copies of some rows at a time, and returns how many were written.
+// chunks calls write with some rows at a time, whose values stay, and returns how many were written.
 func (t *Table) chunks(rows iter.Seq[[]expr.Value], write func([][]expr.Value) error) (n int,
 	err error) {
 	var c chunk
@@ -92,6 +114,11 @@ func (t *Table) Put(ctx context.Context, row []expr.Value) error {
 // PutMany is InsertMany that replaces rows. Of two rows with one key the later one stays,
 // but they must not be among the same 10,000: then the error is a *UniqueError.
 func (t *Table) PutMany(ctx context.Context, rows iter.Seq[[]expr.Value]) (int, error) {
+	return t.putMany(ctx, owned(rows))
+}
+
+// putMany is PutMany of values that stay as they are.
+func (t *Table) putMany(ctx context.Context, rows iter.Seq[[]expr.Value]) (int, error) {
 	return t.chunks(rows, func(chunk [][]expr.Value) error {
 		return t.run(ctx, func(w *writer) error {
 			for _, row := range chunk {
@@ -106,6 +133,10 @@ func (t *Table) PutMany(ctx context.Context, rows iter.Seq[[]expr.Value]) (int, 
 
 // upsert adds a row whether or not there is one with its key.
 func (w *writer) upsert(ctx context.Context, row []expr.Value) error {
+	row, err := w.stored(row)
+	if err != nil {
+		return err
+	}
 	key, err := w.rowKey(row)
 	if err != nil {
 		return err

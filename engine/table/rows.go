@@ -127,6 +127,9 @@ func (r *Rows) runPlan(reader store.Reader, yield func([]expr.Value) bool) (err 
 	}
 	opt := exec.Options{MemoryBytes: r.prepared.db.opt.MemoryBytes,
 		Workers: r.prepared.db.opt.Workers}
+	if _, ok := r.from.(*Tx); ok {
+		opt.Workers = 1 // a transaction belongs to one goroutine
+	}
 	if r.timed {
 		opt.Clock = r.prepared.db.opt.Clock
 	}

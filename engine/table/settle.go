@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"hash/maphash"
+	"slices"
 
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/store"
@@ -85,6 +86,7 @@ func (w *writer) merge(i, j int) error {
 	case a.Kind == store.OpPut && b.Kind == store.OpPut:
 		return w.notUnique(&w.ops[j], w.ops[i].key)
 	case a.Kind == store.OpDelete && b.Kind == store.OpDelete:
+		w.ops[i].from = append(w.ops[i].from, w.ops[j].key)
 		return nil
 	}
 	put, gone := *a, *b
@@ -92,11 +94,18 @@ func (w *writer) merge(i, j int) error {
 	if b.Kind == store.OpPut {
 		put, gone = *b, *a
 		info, from = w.ops[j], w.ops[i].key
+		info.from = w.ops[i].from
 	}
 	put.Cond = gone.Cond
-	info.from = from
+	info.from = append(info.from, from)
 	*a, w.ops[i] = put, info
 	return nil
+}
+
+// owns reports whether an entry of the row owner is one that the operation is about.
+func (o *opInfo) owns(owner store.Key) bool {
+	return sameKey(owner, o.key) ||
+		slices.ContainsFunc(o.from, func(k store.Key) bool { return sameKey(owner, k) })
 }
 
 // guard makes the operations on a unique index that is being built exact. Rows from before
@@ -124,10 +133,9 @@ func (w *writer) guard(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		mine := sameKey(owner, info.key) || info.from.PK != nil && sameKey(owner, info.from)
 		op.Cond = store.ValueIs(it.Value)
 		switch {
-		case mine:
+		case info.owns(owner):
 		case op.Kind == store.OpPut:
 			return w.notUnique(info, owner)
 		default:

@@ -79,7 +79,7 @@ func (t *TableOf[T]) InsertMany(ctx context.Context, w ReadWriter, rows []T) (in
 	if err != nil {
 		return 0, err
 	}
-	return w.handle(b.core).InsertMany(ctx, t.sequence(b, rows))
+	return w.handle(b.core).insertMany(ctx, t.sequence(b, rows))
 }
 
 // PutMany is InsertMany that replaces rows. No two of them may have the same key.
@@ -88,7 +88,7 @@ func (t *TableOf[T]) PutMany(ctx context.Context, w ReadWriter, rows []T) (int, 
 	if err != nil {
 		return 0, err
 	}
-	return w.handle(b.core).PutMany(ctx, t.sequence(b, rows))
+	return w.handle(b.core).putMany(ctx, t.sequence(b, rows))
 }
 
 // sequence returns the rows as values, in one row that is used again.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -42,8 +43,9 @@ type opInfo struct {
 	// entries as schema.Entry.Unique.
 	unique bool
 	kept   bool // as schema.Entry.Kept
-	// from is the row that gives up the entry in the same commit.
-	from store.Key
+	// from are the other rows that give up the entry in the same commit: several only while
+	// a unique index is being built.
+	from []store.Key
 }
 
 var writers = sync.Pool{New: func() any { return new(writer) }}
@@ -126,8 +128,22 @@ func (w *writer) put(key store.Key, row []expr.Value, cond store.Condition) (int
 	return expiry, nil
 }
 
+// stored returns a row as its readers will see it, where that makes a difference: to the
+// conditions of partial indexes, and to when it expires.
+func (w *writer) stored(row []expr.Value) ([]expr.Value, error) {
+	if !w.st.converts {
+		return row, nil
+	}
+	own := slices.Clone(row)
+	return own, w.st.schema.Convert(own)
+}
+
 // insert adds a row that must not be there, and its entries.
 func (w *writer) insert(row []expr.Value) error {
+	row, err := w.stored(row)
+	if err != nil {
+		return err
+	}
 	key, err := w.rowKey(row)
 	if err != nil {
 		return err
@@ -178,6 +194,10 @@ func (w *writer) compute(key store.Key, old, row []expr.Value, rewrite bool) (*s
 
 // replace turns the row of an item into another one, which may have another key.
 func (w *writer) replace(it *store.Item, old, row []expr.Value) error {
+	row, err := w.stored(row)
+	if err != nil {
+		return err
+	}
 	key, err := w.rowKey(row)
 	if err != nil {
 		return err

@@ -1,0 +1,158 @@
+package table_test
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/engine/table"
+)
+
+// TestInsertManyCopiesValues checks that the memory behind the values may be used again, as
+// that of rows of a query is.
+func TestInsertManyCopiesValues(t *testing.T) {
+	db := open(t, nil)
+	tab := create(t, db, `{"name":"a","columns":[{"name":"id","type":"int64"},
+		{"name":"s","type":"string"}],"primary_key":["id"]}`)
+	rows := func(yield func([]expr.Value) bool) {
+		buf := make([]byte, 4)
+		view := unsafe.String(&buf[0], len(buf))
+		for i := range 10 {
+			copy(buf, fmt.Sprintf("%04d", i))
+			if !yield([]expr.Value{expr.Int(int64(i)), expr.String(view)}) {
+				return
+			}
+		}
+	}
+	for _, write := range []func(context.Context, iter.Seq[[]expr.Value]) (int, error){
+		tab.InsertMany, tab.PutMany} {
+		if n, err := write(ctx, rows); err != nil || n != 10 {
+			t.Fatal(n, err)
+		}
+		for i := range 10 {
+			got, err := tab.Get(ctx, expr.Int(int64(i)))
+			if want := fmt.Sprintf("%d, '%04d'", i, i); err != nil || text(got) != want {
+				t.Fatalf("row %d is %s, want %s: %v", i, text(got), want, err)
+			}
+		}
+	}
+}
+
+// TestPartialIndexOfConvertedValues checks that the condition of a partial index sees the
+// values that are stored, also when those given are cut or are texts.
+func TestPartialIndexOfConvertedValues(t *testing.T) {
+	db := open(t, nil)
+	tab := create(t, db, `{"name":"a","columns":[{"name":"id","type":"int64"},
+		{"name":"at","type":"time","unit":"s"},{"name":"f","type":"float32","nullable":true}],
+		"primary_key":["id"]}`)
+	second := time.Unix(1000, 0).UTC()
+	v, _ := expr.From(second)
+	x := indexOn(t, tab, "late", "id")
+	x.Where = expr.Cmp{Op: expr.Gt, L: col(tab, "at"), R: expr.Const{Value: v}}
+	if err := db.CreateIndex(ctx, "a", x, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := tab.Insert(ctx, row(t, 1, second.Add(time.Millisecond), nil)); err != nil {
+		t.Fatal(err)
+	}
+	verify(t, tab)
+	if err := tab.Put(ctx, row(t, 1, second.Add(2*time.Millisecond), nil)); err != nil {
+		t.Fatal(err)
+	}
+	verify(t, tab)
+	if err := tab.Insert(ctx, row(t, 2, "1970-01-01T00:20:00Z", nil)); err != nil {
+		t.Fatal(err)
+	}
+	verify(t, tab)
+	if err := tab.Delete(ctx, row(t, 1)); err != nil {
+		t.Fatal(err)
+	}
+	verify(t, tab)
+}
+
+func indexOn(t *testing.T, tab *table.Table, name, column string) schema.Index {
+	t.Helper()
+	return schema.Index{Name: name, Columns: []schema.IndexColumn{
+		{KeyColumn: schema.KeyColumn{Ordinal: tab.Schema().Column(column)}}}}
+}
+
+// TestDuplicatesDeletedDuringBuild deletes rows in one commit that had the same values in a
+// unique index being built, when one of each pair has its entry already.
+func TestDuplicatesDeletedDuringBuild(t *testing.T) {
+	db := open(t, nil)
+	tab := create(t, db, `{"name":"a","columns":[{"name":"id","type":"int64"},
+		{"name":"v","type":"int64"},{"name":"x","type":"int64"}],"primary_key":["id"],
+		"indexes":[{"name":"by_x","columns":["x"]}]}`)
+	const pairs, second = 20, 1100
+	_, err := tab.InsertMany(ctx, func(yield func([]expr.Value) bool) {
+		for i := range int64(1200) {
+			v, x := i, i
+			if i >= second && i < second+pairs {
+				v -= second
+			}
+			if v < pairs {
+				x = 10_000 - i // found from the last one to the first
+			}
+			if !yield([]expr.Value{expr.Int(i), expr.Int(v), expr.Int(x)}) {
+				return
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	deleted := 0
+	x := indexOn(t, tab, "u", "v")
+	x.Unique = true
+	err = db.CreateIndex(ctx, "a", x, func(table.Progress) {
+		where := expr.Cmp{Op: expr.Gt, L: col(tab, "x"), R: expr.Const{Value: expr.Int(5000)}}
+		n, err := tab.DeleteWhere(ctx, where)
+		if err != nil {
+			t.Error(err)
+		}
+		deleted += n
+	})
+	if err != nil || deleted != 2*pairs {
+		t.Fatal(deleted, err)
+	}
+	verify(t, tab)
+	for v := range int64(pairs) {
+		if err := tab.Insert(ctx, row(t, v, v, v)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestTransactionsReadInOneGoroutine runs a query that would be parallel in a transaction.
+func TestTransactionsReadInOneGoroutine(t *testing.T) {
+	db := open(t, &table.Options{Workers: 4})
+	tab := create(t, db, `{"name":"a","columns":[{"name":"id","type":"int64"},
+		{"name":"v","type":"int64"}],"primary_key":["id"],
+		"indexes":[{"name":"by_v","columns":["v"],"shard":"mix64:16"}]}`)
+	for i := range 100 {
+		if err := tab.Insert(ctx, row(t, i, i%7)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sel := from(tab, nil)
+	sel.Hints.Index = map[int]string{0: "by_v"}
+	sel.Aggregates = []plan.Aggregate{{Func: plan.Sum, Arg: col(tab, "v")}}
+	err := db.Update(ctx, func(tx *table.Tx) error {
+		if err := tab.In(tx).Insert(ctx, row(t, 100, 1000)); err != nil {
+			return err
+		}
+		if got := all(t, tx, sel); len(got) != 1 || got[0] != "1295" {
+			t.Errorf("the sum is %s", got)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
