@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"slices"
+	"sync"
 )
 
 // Function is a hash function. The zero value is none.
@@ -85,14 +86,17 @@ func (f Function) hash(b []byte, seed uint64) uint64 {
 	return mix64(b, seed)
 }
 
-// tidb encrypts v. Why a function of its own: what is passed to a cipher escapes, and the
-// callers of the other functions shall not allocate.
+// tidb encrypts v. Why the block is pooled: what is passed to a cipher escapes.
 func tidb(v uint64) uint64 {
-	var block [8]byte
+	block := blocks.Get().(*[8]byte)
 	binary.BigEndian.PutUint64(block[:], v)
 	nullKey.Encrypt(block[:], block[:])
-	return binary.BigEndian.Uint64(block[:])
+	v = binary.BigEndian.Uint64(block[:])
+	blocks.Put(block)
+	return v
 }
+
+var blocks = sync.Pool{New: func() any { return new([8]byte) }}
 
 // nullKey is DES under eight zero bytes.
 var nullKey, _ = des.NewCipher(make([]byte, 8)) //nolint:gosec // see Tidb

@@ -62,8 +62,11 @@ func (s Spec) Int64(v int64) Bucket {
 }
 
 func (s Spec) hashInt64(v int64) uint64 {
-	if s.Function == Mix64 { // without a slice that escapes
+	switch s.Function { // without a slice that escapes
+	case Mix64:
 		return mix64Int(uint64(v), s.Seed)
+	case Tidb:
+		return tidb(uint64(v))
 	}
 	var b [8]byte
 	binary.BigEndian.PutUint64(b[:], uint64(v))
