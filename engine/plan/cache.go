@@ -4,7 +4,6 @@ import (
 	lru "container/list"
 	"sync"
 
-	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/schema"
 )
 
@@ -51,23 +50,25 @@ func (c *Cache) Stats() CacheStats {
 // shape. Options other than Stats must be the same in all calls. A cursor of sel is not
 // part of the result: use BindAfter.
 func (c *Cache) Prepare(sel *Select, opt Options) (*Prepared, error) {
-	key := string(cacheKey(sel, &opt))
-	if p := c.get(key); p != nil {
+	s := newShape()
+	defer s.release()
+	s.key(sel, &opt)
+	if p := c.get(s.b); p != nil {
 		return p, nil
 	}
 	shared := *sel
 	shared.Page, shared.After = sel.Page || sel.After != nil, nil
 	p, err := Prepare(&shared, opt)
 	if err == nil {
-		c.put(key, p)
+		c.put(string(s.b), p)
 	}
 	return p, err
 }
 
-func (c *Cache) get(key string) *Prepared {
+func (c *Cache) get(key []byte) *Prepared {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e, ok := c.entries[key]
+	e, ok := c.entries[string(key)]
 	if !ok {
 		c.misses++
 		return nil
@@ -91,30 +92,16 @@ func (c *Cache) put(key string, p *Prepared) {
 	}
 }
 
-// cacheKey is the shape of a query and what else its plan depends on.
-func cacheKey(sel *Select, opt *Options) []byte {
-	var s shape
+// key writes the shape of a query and what else its plan depends on: the versions of the
+// tables of the query and its subqueries.
+func (s *shape) key(sel *Select, opt *Options) {
 	s.query(sel, true)
-	s.tables(sel, opt)
-	return s.b
-}
-
-// tables writes the versions of the tables of a query and its subqueries.
-func (s *shape) tables(sel *Select, opt *Options) {
-	for _, f := range sel.From {
-		if f.Table != nil {
-			s.table(f.Table, opt)
-		}
-	}
-	for _, e := range sel.expressions() {
-		expr.Walk(e, func(x expr.Expr) bool {
-			if sub, ok := x.(expr.Subquery); ok {
-				if inner, ok := sub.Query.(*Select); ok && inner != nil {
-					s.tables(inner, opt)
-				}
+	for _, q := range s.seen {
+		for _, f := range q.From {
+			if f.Table != nil {
+				s.table(f.Table, opt)
 			}
-			return true
-		})
+		}
 	}
 }
 

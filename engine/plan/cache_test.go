@@ -153,8 +153,10 @@ func TestPointKeyAllocatesNothing(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	w := newCatalog(t,
-		"CREATE TABLE t (id INT PRIMARY KEY, a INT, UNIQUE INDEX uk (a) SHARD (16))")
-	for _, text := range []string{"SELECT * FROM t WHERE id = ?", "SELECT * FROM t WHERE a = ?"} {
+		"CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT, UNIQUE INDEX uk (a) SHARD (16), "+
+			"UNIQUE INDEX ub (b) SHARD (256, tidb))")
+	for _, text := range []string{"SELECT * FROM t WHERE id = ?", "SELECT * FROM t WHERE a = ?",
+		"SELECT * FROM t WHERE b = ?"} {
 		p := must(plan.Prepare(w.query(text), plan.Options{})).Point()
 		pk, sk := make([]byte, 0, 64), make([]byte, 0, 64)
 		params := []expr.Value{expr.Int(100)}
@@ -166,6 +168,24 @@ func TestPointKeyAllocatesNothing(t *testing.T) {
 		if n != 0 {
 			t.Errorf("%s: %v allocations", text, n)
 		}
+	}
+}
+
+func TestCachedPrepareAllocatesNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	w := newCatalog(t, "CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT, INDEX kab (a, b))")
+	sel := w.query("SELECT id FROM t WHERE a = ?1 AND b > ?2 ORDER BY b LIMIT 10")
+	cache := plan.NewCache(10)
+	first := must(cache.Prepare(sel, plan.Options{}))
+	n := testing.AllocsPerRun(100, func() {
+		if p, err := cache.Prepare(sel, plan.Options{}); err != nil || p != first {
+			t.Fatal(p, err)
+		}
+	})
+	if n != 0 {
+		t.Errorf("%v allocations", n)
 	}
 }
 

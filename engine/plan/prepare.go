@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/schema"
@@ -34,6 +35,7 @@ type Prepared struct {
 	fingerprint uint32
 	cursor      []int // elements of a row that a cursor holds
 	point       *Point
+	memo        atomic.Value
 }
 
 type preparedSub struct {
@@ -113,6 +115,19 @@ func (p *Prepared) Columns() []Output { return slices.Clone(p.q.outputs) }
 // is none.
 func (p *Prepared) Point() *Point { return p.point }
 
+// Memo returns what build has returned, without calling it again: for what a caller derives
+// from the query alone, always of one type. Concurrent first calls may each call build.
+func (p *Prepared) Memo(build func() (any, error)) (any, error) {
+	if v := p.memo.Load(); v != nil {
+		return v, nil
+	}
+	v, err := build()
+	if err == nil {
+		p.memo.Store(v)
+	}
+	return v, err
+}
+
 // Bind decides everything that depends on values and returns a plan for one execution.
 func (p *Prepared) Bind(params []expr.Value) (*Plan, error) {
 	return p.BindAfter(params, p.q.sel.After)
@@ -145,8 +160,10 @@ func (p *Prepared) bind(vector []expr.Value, after []byte, pending bool) (*Plan,
 			out.Subplans = append(out.Subplans, &Subplan{Kind: s.kind, Plan: sub, Param: s.param})
 		}
 	}
+	builder := builders.Get().(*SpanBuilder)
+	defer builder.giveBack()
 	b := &binder{opt: &p.q.scope.opt, params: vector, values: p.q.scope.params,
-		pending: pending, builder: new(SpanBuilder), order: p.q.total}
+		pending: pending, builder: builder, order: p.q.total}
 	b.lists = len(p.q.scope.listed) > 0
 	if after != nil {
 		if !p.q.page {

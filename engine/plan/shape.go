@@ -6,6 +6,7 @@ import (
 	"hash/crc32"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/kstonedb/kstone/engine/expr"
 )
@@ -13,7 +14,27 @@ import (
 // shape writes a query without the values of parameters, so that equal bytes mean equal
 // plans. It is not stored; only cursors hold a checksum of it, which new versions may
 // change: then they are refused.
-type shape struct{ b []byte }
+type shape struct {
+	b    []byte
+	seen []*Select // the query and its subqueries
+}
+
+var shapes = sync.Pool{New: func() any { return new(shape) }}
+
+func newShape() *shape {
+	s := shapes.Get().(*shape)
+	s.b = s.b[:0]
+	return s
+}
+
+// release gives the memory back.
+func (s *shape) release() {
+	clear(s.seen)
+	s.seen = s.seen[:0]
+	if cap(s.b) <= keptScratch {
+		shapes.Put(s)
+	}
+}
 
 func (s *shape) int(n int) { s.b = binary.AppendVarint(s.b, int64(n)) }
 
@@ -36,7 +57,7 @@ func (s *shape) expr(e expr.Expr) {
 		s.int(0)
 		return
 	}
-	s.text(fmt.Sprintf("%T", e)[len("expr."):])
+	s.text(nameOf(e))
 	switch e := e.(type) {
 	case expr.Const:
 		s.int(int(e.Kind()))
@@ -56,6 +77,8 @@ func (s *shape) expr(e expr.Expr) {
 		s.int(e.Index)
 	case expr.Cmp:
 		s.int(int(e.Op))
+		s.operands(e.L, e.R)
+		return
 	case expr.In:
 		s.bool(e.Not)
 	case expr.Between:
@@ -65,6 +88,8 @@ func (s *shape) expr(e expr.Expr) {
 		s.int(int(e.Escape))
 	case expr.IsNull:
 		s.bool(e.Not)
+		s.operands(e.X)
+		return
 	case expr.Arith:
 		s.int(int(e.Op))
 	case expr.Func:
@@ -75,15 +100,41 @@ func (s *shape) expr(e expr.Expr) {
 			s.query(sel, true)
 		}
 	}
-	children := expr.Children(e)
-	s.int(len(children))
-	for _, c := range children {
+	s.operands(expr.Children(e)...)
+}
+
+func (s *shape) operands(list ...expr.Expr) {
+	s.int(len(list))
+	for _, c := range list {
 		s.expr(c)
 	}
 }
 
+// nameOf returns the name of the type of a node; those of which there are many do without
+// reflection.
+func nameOf(e expr.Expr) string {
+	switch e.(type) {
+	case expr.Column:
+		return "Column"
+	case expr.Param:
+		return "Param"
+	case expr.Const:
+		return "Const"
+	case expr.Cmp:
+		return "Cmp"
+	case expr.And:
+		return "And"
+	case expr.Or:
+		return "Or"
+	case expr.IsNull:
+		return "IsNull"
+	}
+	return fmt.Sprintf("%T", e)[len("expr."):]
+}
+
 // query writes a query; cuts says whether what only cuts the result matters.
 func (s *shape) query(sel *Select, cuts bool) {
+	s.seen = append(s.seen, sel)
 	s.int(len(sel.From))
 	for _, f := range sel.From {
 		if s.bool(f.Table != nil); f.Table != nil {
@@ -135,9 +186,11 @@ func (s *shape) order(order []Order) {
 }
 
 func (s *shape) hints(h *Hints) {
-	for _, source := range slices.Sorted(maps.Keys(h.Index)) {
-		s.int(source)
-		s.text(h.Index[source])
+	if len(h.Index) > 0 {
+		for _, source := range slices.Sorted(maps.Keys(h.Index)) {
+			s.int(source)
+			s.text(h.Index[source])
+		}
 	}
 	s.bool(h.NoIndex)
 	s.bool(h.RefuseFullScan)

@@ -3,6 +3,7 @@ package plan
 import (
 	"bytes"
 	"slices"
+	"sync"
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/keycodec"
@@ -59,6 +60,19 @@ type SpanBuilder struct {
 	set     []Span
 	repeats bool
 	cutOff  bool
+}
+
+var builders = sync.Pool{New: func() any { return new(SpanBuilder) }}
+
+// giveBack lets others use the memory. Spans that were built must have been cloned.
+func (b *SpanBuilder) giveBack() {
+	if cap(b.out) > keptScratch || cap(b.nodes) > keptScratch || cap(b.bytes) > keptScratch {
+		return
+	}
+	b.t, b.params = nil, nil
+	clear(b.exprs)
+	clear(b.set)
+	builders.Put(b)
 }
 
 // piece is a part of a column on which no atom changes, with the rest of the predicate.
