@@ -169,9 +169,11 @@ func (p *Prepared) compile(r Reader) (*compiled, error) {
 	if c.plan, err = p.db.cache.Prepare(c.sel, p.db.planOptions()); err != nil {
 		return nil, err
 	}
-	if c.point, err = newPoint(c); err != nil {
+	short, err := c.plan.Memo(func() (any, error) { return newPoint(c) })
+	if err != nil {
 		return nil, err
 	}
+	c.point = short.(*point)
 	c.shape = p.db.shapes.of(c)
 	p.last.Store(c)
 	return c, nil

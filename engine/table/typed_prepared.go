@@ -78,22 +78,32 @@ func (p *PreparedQuery[T]) load(ctx context.Context, r Reader, f *preparedFor,
 	s.blank(len(f.b.schema.Columns))
 	for i := range f.point {
 		t := &f.point[i]
-		value := t.value
+		value := &t.value
 		if t.name != "" {
-			at := slices.IndexFunc(bindings, func(b Binding) bool { return b.name == t.name })
-			if at < 0 || bindings[at].err != nil {
+			b := bindingOf(bindings, t.name)
+			if b == nil || b.err != nil {
 				_, err := f.args.values(nil, bindings)
 				return row, err
 			}
-			value = bindings[at].value
+			value = &b.value
 		}
 		if value.IsNull() {
 			return row, ErrNotFound
 		}
-		s.row[t.ordinal] = value
+		s.row[t.ordinal] = *value
 	}
 	err = p.query.table.load(ctx, r, f.b, s, unsafe.Pointer(&row))
 	return row, err
+}
+
+// bindingOf returns the first binding of a name, nil if there is none.
+func bindingOf(bindings []Binding, name string) *Binding {
+	for i := range bindings {
+		if bindings[i].name == name {
+			return &bindings[i]
+		}
+	}
+	return nil
 }
 
 // Prepare returns the query as one that is planned when it is first run, not each time.

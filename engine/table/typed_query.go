@@ -235,8 +235,14 @@ func readRows[T any](rows *Rows, fields []*field, keep bool, yield func(*T) bool
 	return nil
 }
 
-// First returns the first row. The error matches ErrNotFound if there is none.
+// First returns the first row. The error matches ErrNotFound if there is none. A query that has
+// an Eq for each column of the primary key, and no other condition, is a single read.
 func (q Query[T]) First(ctx context.Context, r Reader, bindings ...Binding) (T, error) {
+	if len(q.where) > 0 && r.DB().opt.SlowQuery <= 0 {
+		if row, ok, err := q.firstByKey(ctx, r, bindings); ok {
+			return row, err
+		}
+	}
 	if q.limit == nil {
 		q = q.Limit(1)
 	}

@@ -1,0 +1,59 @@
+package table_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/kstonedb/kstone/engine/table"
+)
+
+// TestFirstByKey checks queries for a primary key, which need no plan, and those that look
+// like one.
+func TestFirstByKey(t *testing.T) {
+	db, sales := openSales(t)
+	shop := table.Col(sales, func(s *sale) *string { return &s.Shop })
+	at := table.Col(sales, func(s *sale) *time.Time { return &s.At })
+	seq := table.Col(sales, func(s *sale) *int64 { return &s.Seq })
+	want := saleOf(7)
+	key := sales.Where(shop.Eq(want.Shop), seq.Eq(want.Seq))
+	atArg := at.Arg("at")
+	within := want.At.Add(time.Nanosecond) // no time that the column can hold
+	for _, c := range []struct {
+		name     string
+		q        table.Query[sale]
+		bindings []table.Binding
+		found    bool
+	}{
+		{"constants", key.Where(at.Eq(want.At)), nil, true},
+		{"a parameter", key.Where(at.EqArg(atArg)), []table.Binding{atArg.Is(want.At)}, true},
+		{"no such row", key.Where(at.Eq(want.At.Add(-time.Hour))), nil, false},
+		{"between two times", key.Where(at.Eq(within)), nil, false},
+		{"a parameter between", key.Where(at.EqArg(atArg)), []table.Binding{atArg.Is(within)}, false},
+		{"a part of the key", key, nil, true},
+		{"twice the same", key.Where(seq.Eq(want.Seq)), nil, true},
+		{"twice another", key.Where(seq.Eq(want.Seq + 1)), nil, false},
+		{"more than the key", key.Where(at.Eq(want.At), seq.Gt(want.Seq)), nil, false},
+		{"no row wanted", key.Where(at.Eq(want.At)).Limit(0), nil, false},
+		{"behind it", key.Where(at.Eq(want.At)).Offset(1), nil, false},
+	} {
+		row, err := c.q.First(ctx, db, c.bindings...)
+		if c.found && (err != nil || row != want) || !c.found && !errors.Is(err, table.ErrNotFound) {
+			t.Errorf("%s: %+v, %v", c.name, row, err)
+		}
+	}
+	if row, err := key.Where(at.EqArg(atArg)).First(ctx, db); err == nil ||
+		errors.Is(err, table.ErrNotFound) {
+		t.Errorf("without the parameter: %+v, %v", row, err)
+	}
+	if raceEnabled {
+		return
+	}
+	if n := testing.AllocsPerRun(100, func() {
+		if _, err := key.Where(at.Eq(want.At)).First(ctx, db); err != nil {
+			t.Error(err)
+		}
+	}); n > 20 {
+		t.Errorf("%v allocations", n)
+	}
+}
