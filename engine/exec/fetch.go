@@ -9,10 +9,12 @@ import (
 	"github.com/kstonedb/kstone/engine/store"
 )
 
-// Batches of rows that are fetched begin small, for queries that end early, and double.
 const (
-	minFetch = 16
+	// Batches of rows that are fetched begin small, for queries that end early, and double.
+	minFetch = 32
 	maxFetch = 512
+	// usualFetch is how many keys the first memory of a list is for.
+	usualFetch = 16
 )
 
 // fetcher collects keys of rows and reads the rows in batches, in the order of the keys.
@@ -38,8 +40,8 @@ func (f *fetcher) reset() { f.keys, f.arena = f.keys[:0], f.arena[:0] }
 // add copies a key onto the list.
 func (f *fetcher) add(key store.Key) {
 	if cap(f.keys) == 0 {
-		f.keys = make([]store.Key, 0, f.size)
-		f.arena = make([]byte, 0, f.size*(len(key.PK)+len(key.SK)))
+		f.keys = make([]store.Key, 0, usualFetch)
+		f.arena = make([]byte, 0, usualFetch*(len(key.PK)+len(key.SK)))
 	}
 	start := len(f.arena)
 	f.arena = append(append(f.arena, key.PK...), key.SK...)
