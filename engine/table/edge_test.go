@@ -156,3 +156,32 @@ func TestTransactionsReadInOneGoroutine(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestLargeRowsAreChangedInSeveralCommits checks that a statement by predicate does not
+// collect more than its 16 MiB for one commit.
+func TestLargeRowsAreChangedInSeveralCommits(t *testing.T) {
+	db := open(t, nil)
+	tab := create(t, db, `{"name":"a","columns":[{"name":"id","type":"int64"},
+		{"name":"n","type":"int64"},{"name":"b","type":"bytes"}],"primary_key":["id"]}`)
+	big := make([]byte, 1<<20)
+	for i := range 24 {
+		if err := tab.Insert(ctx, row(t, i, 0, big)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set := []table.Assignment{{Column: 1, Value: expr.Const{Value: expr.Int(1)}}}
+	if n, err := tab.UpdateWhere(ctx, nil, set); n != 24 || err != nil {
+		t.Fatal(n, err)
+	}
+	versions := map[uint64]bool{}
+	for i := range 24 {
+		got, version, err := tab.GetVersion(ctx, expr.Int(int64(i)))
+		if n, _ := got[1].AsInt(); err != nil || n != 1 {
+			t.Fatal(got[1], err)
+		}
+		versions[version] = true
+	}
+	if len(versions) != 2 {
+		t.Errorf("%d commits", len(versions))
+	}
+}

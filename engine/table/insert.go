@@ -63,7 +63,8 @@ func (t *Table) insertMany(ctx context.Context, rows iter.Seq[[]expr.Value]) (in
 	})
 }
 
-// chunks calls write with some rows at a time, whose values stay, and returns how many were written.
+// chunks calls write with some rows at a time, whose values stay, and returns how many were
+// written.
 func (t *Table) chunks(rows iter.Seq[[]expr.Value], write func([][]expr.Value) error) (n int,
 	err error) {
 	var c chunk

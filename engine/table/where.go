@@ -166,15 +166,26 @@ func (s *statement) write(ctx context.Context) error {
 
 func (s *statement) changeAll(ctx context.Context, w *writer, keys []store.Key,
 	changed *int) error {
-	var failed error
-	err := w.r.MultiGet(ctx, keys, func(i int, it store.Item) {
-		if failed == nil {
-			own := it.Clone()
-			failed = s.changeOne(w, &own, changed)
+	for part := range slices.Chunk(keys, changeRows) {
+		var failed error
+		err := w.r.MultiGet(ctx, part, func(i int, it store.Item) {
+			if failed == nil && !w.tx && len(w.val) >= chunkBytes {
+				failed = ErrTooLarge
+			}
+			if failed == nil {
+				own := it.Clone()
+				failed = s.changeOne(w, &own, changed)
+			}
+		})
+		if err := errors.Join(err, failed); err != nil {
+			return err
 		}
-	})
-	return errors.Join(err, failed)
+	}
+	return nil
 }
+
+// changeRows is how many rows are read at once, to be changed.
+const changeRows = 256
 
 func (s *statement) changeOne(w *writer, it *store.Item, changed *int) error {
 	old := w.st.schema.Row()
