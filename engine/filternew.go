@@ -20,7 +20,7 @@ type FilterOptions struct {
 	Approximate bool
 	// Workers is how many goroutines look keys up at the same time, the caller's among
 	// them; all have ended when the call returns. 1 leaves it to the caller's alone.
-	// Default: GOMAXPROCS, at most 8, but no more than one for each 8192 keys.
+	// Default: GOMAXPROCS, at most 8. There is never more than one for each 8192 keys.
 	Workers int
 }
 
