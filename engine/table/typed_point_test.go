@@ -29,7 +29,8 @@ func TestFirstByKey(t *testing.T) {
 		{"a parameter", key.Where(at.EqArg(atArg)), []table.Binding{atArg.Is(want.At)}, true},
 		{"no such row", key.Where(at.Eq(want.At.Add(-time.Hour))), nil, false},
 		{"between two times", key.Where(at.Eq(within)), nil, false},
-		{"a parameter between", key.Where(at.EqArg(atArg)), []table.Binding{atArg.Is(within)}, false},
+		{"a parameter between", key.Where(at.EqArg(atArg)), []table.Binding{atArg.Is(within)},
+			false},
 		{"a part of the key", key, nil, true},
 		{"twice the same", key.Where(seq.Eq(want.Seq)), nil, true},
 		{"twice another", key.Where(seq.Eq(want.Seq + 1)), nil, false},
@@ -38,7 +39,8 @@ func TestFirstByKey(t *testing.T) {
 		{"behind it", key.Where(at.Eq(want.At)).Offset(1), nil, false},
 	} {
 		row, err := c.q.First(ctx, db, c.bindings...)
-		if c.found && (err != nil || row != want) || !c.found && !errors.Is(err, table.ErrNotFound) {
+		missing := errors.Is(err, table.ErrNotFound)
+		if c.found && (err != nil || row != want) || !c.found && !missing {
 			t.Errorf("%s: %+v, %v", c.name, row, err)
 		}
 	}
