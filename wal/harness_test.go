@@ -8,6 +8,7 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -40,9 +41,9 @@ func wantIs(t testing.TB, err, target error) {
 func memOptions(segmentBytes int64) wal.Options {
 	fsys := vfs.NewMem()
 	_ = fsys.MkdirAll("db")
-	use := uint64(0)
+	var use atomic.Uint64 // a test may open two logs
 	return wal.Options{FS: fsys, Dir: "db", DBID: testDBID, SegmentBytes: segmentBytes,
-		UseID: func() uint64 { use++; return use * 0x9e3779b97f4a7c15 }}
+		UseID: func() uint64 { return use.Add(1) * 0x9e3779b97f4a7c15 }}
 }
 
 // eachKind runs a test over memory, over written files and over mapped ones.
