@@ -57,7 +57,8 @@ unit:
 # show in few rounds. Left out are tests of one goroutine after the other, which take most
 # of the time. `make stress` runs everything in full under the race detector.
 RACE_SKIP = ^(TestCorruptionMatrix|TestFailingIOLosesNothing|TestPowerCutAtEveryOperation|$\
-TestKilledWriterLosesNothing|TestRepair.*)$$
+TestKilledWriterLosesNothing|TestRepair.*|TestAgainstNaiveEvaluator|TestNumbers.*|TestSpansAgainstFullScan|$\
+TestQueriesMatchOracle)$$
 race: ## all tests, at their short sizes, under the race detector with the invariant checks
 	$(SAY) "race detector, with invariant checks"
 	@$(GO) test -race -short -skip '$(RACE_SKIP)' -tags invariants -timeout 14m $(PKG)
