@@ -56,7 +56,7 @@ unit:
 # Why -short: the sizes that the unit tests run at take ten times as long here, and races
 # show in few rounds. Left out are tests of one goroutine after the other, which take most
 # of the time. `make stress` runs everything in full under the race detector.
-RACE_SKIP = ^(TestCorruptionMatrix|TestFailingIOLosesNothing|TestPowerCutAtEveryOperation|$\
+RACE_SKIP = ^(TestCorruptionMatrix|TestPowerCutsOfTheWholeEngine|TestFailingIOLosesNothing|TestPowerCutAtEveryOperation|$\
 TestKilledWriterLosesNothing|TestRepair.*|TestAgainstNaiveEvaluator|TestNumbers.*|TestSpansAgainstFullScan|$\
 TestQueriesMatchOracle)$$
 race: ## all tests, at their short sizes, under the race detector with the invariant checks
