@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"strings"
 
 	"github.com/kstonedb/kstone/keycodec"
 )
@@ -34,6 +35,9 @@ func (c Cursor) String() string { return base64.RawURLEncoding.EncodeToString(c)
 
 // ParseCursor reads what Cursor.String wrote. The error matches ErrInvalidCursor.
 func ParseCursor(s string) (Cursor, error) {
+	if i := strings.IndexAny(s, "\r\n"); i >= 0 {
+		return nil, fmt.Errorf("%w: line break at byte %d", ErrInvalidCursor, i) // base64 skips it
+	}
 	b, err := base64.RawURLEncoding.Strict().DecodeString(s)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalidCursor, err)

@@ -38,6 +38,8 @@ func FuzzCursor(f *testing.F) {
 	q := engine.Query{PK: []byte("p")}
 	f.Add(q.CursorAfter(engine.Item{Key: engine.Key{PK: []byte("p"), SK: []byte("s")}}).String())
 	f.Add("AQAAAAAAAAAA")
+	f.Add("AX1HGL\r1wAABzIdv7Sw")
+	f.Add("AX1HGL1wAABzIdv7Sw\n")
 	f.Add("")
 	db, err := engine.Open("fuzz", &engine.Options{InMemory: true})
 	if err != nil {
