@@ -72,6 +72,12 @@ func repeat(ctx context.Context, start time.Time, length time.Duration, g int,
 	}
 }
 
+// after returns a function that reports whether so much time has gone by since.
+func after(d time.Duration) (late func() bool) {
+	start := time.Now()
+	return func() bool { return time.Since(start) > d }
+}
+
 // median sorts values. Of an even number it returns the upper of the two in the middle.
 func median(values []float64) float64 {
 	if len(values) == 0 {
