@@ -12,9 +12,9 @@ import (
 
 const sqliteTuning = "WAL, `synchronous` NORMAL where commits need only survive the end of " +
 	"the process and FULL where a power cut, 256 MiB of page cache a connection, 1 GiB of mmap, " +
-	"temporary tables in memory, ANALYZE after loading. The integer primary key is the rowid, " +
-	"which is faster than WITHOUT ROWID. A connection and prepared statements for each " +
-	"goroutine; the covering index is over (at, amount)."
+	"temporary tables in memory, ANALYZE after loading. The integer primary key is the rowid. " +
+	"A connection and prepared statements for each goroutine; the covering index is over " +
+	"(at, amount)."
 
 type sqliteStore struct {
 	db     *sql.DB
