@@ -92,16 +92,21 @@ func (b *Batch) conditional(key Key, cond Condition, valueBytes int, add func() 
 	if err := b.room(held + len(key.PK) + len(key.SK) + valueBytes); err != nil {
 		return err
 	}
-	op := b.Len()
+	op, writes := b.Len(), len(b.ops)
 	if err := add(); err != nil || cond.kind == condNone {
 		return err
 	}
-	c := batchCond{
-		op: op, kind: cond.kind, stripe: keycodec.Stripe(key.PK), version: cond.version,
-		key: uint32(len(b.keys)),
+	c := batchCond{op: op, kind: cond.kind, version: cond.version}
+	if len(b.ops) > writes { // its key is that of the condition
+		w := &b.ops[writes]
+		c.stripe, c.key, c.keyEnd = w.stripe, w.key, w.keyEnd
+		held = len(cond.value)
+	} else {
+		c.stripe, c.key = keycodec.Stripe(key.PK), uint32(len(b.keys))
+		b.keys = keycodec.AppendOrdered(b.keys, key)
+		c.keyEnd = uint32(len(b.keys))
 	}
-	b.keys = keycodec.AppendOrdered(b.keys, key)
-	c.keyEnd, c.value = uint32(len(b.keys)), uint32(len(b.keys))
+	c.value = uint32(len(b.keys))
 	b.keys = append(b.keys, cond.value...)
 	c.vEnd = uint32(len(b.keys))
 	if b.conds == nil {
@@ -159,35 +164,6 @@ func (db *DB) checkConds(b *Batch) error {
 		}
 	}
 	return nil
-}
-
-// checkManyConds is checkConds with one search for all keys.
-func (db *DB) checkManyConds(b *Batch) error {
-	l := getLookups()
-	defer putLookups(l)
-	for i := range b.conds.list {
-		c := &b.conds.list[i]
-		l.given = append(l.given, keyOf(b.keys[c.key:c.keyEnd]))
-	}
-	if err := l.set(l.given); err != nil {
-		return err
-	}
-	now := db.nowMs()
-	var failed *ConditionError
-	at := uint32(len(b.conds.list))
-	err := l.run(db.calls.ctx, db, base.MaxSeqNum, func(ls []base.Lookup) {
-		for i := range ls {
-			f := &ls[i]
-			c := &b.conds.list[f.Index]
-			if f.Index < at && !b.condition(c).holds(f.Live(now), f.Seq, f.Value) {
-				at, failed = f.Index, b.failed(c, f.Live(now), f.Seq)
-			}
-		}
-	})
-	if err != nil || failed == nil {
-		return err
-	}
-	return failed
 }
 
 // failed returns the error of a condition that does not hold.

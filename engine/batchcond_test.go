@@ -259,3 +259,43 @@ func TestTransactionConditions(t *testing.T) {
 		t.Fatalf("%v, %v", it, err)
 	}
 }
+
+// Of many conditions in many stripes, more than are looked up together, the first that fails
+// is named; and checking them allocates nothing for each.
+func TestManyConditions(t *testing.T) {
+	const n = 6000
+	db := openMemory(t, engine.Options{Durability: engine.Process})
+	name := func(i int) engine.Key { return pk(fmt.Sprintf("key\x00%d", i)) }
+	b := engine.NewBatch()
+	fill := func(cond engine.Condition) {
+		b.Reset()
+		for i := range n {
+			ok(t, b.PutIf(name(i), []byte("new"), cond, 0))
+		}
+	}
+	failing := []int{4711, 17, n - 1, 2500}
+	for _, i := range failing {
+		ok(t, db.Put(name(i), []byte("old"), nil))
+	}
+	for _, i := range []int{17, 2500, 4711, n - 1} {
+		fill(engine.IfAbsent())
+		wantCondition(t, db.Apply(ctx, b, nil), i, name(i), true)
+		ok(t, db.Delete(name(i), nil))
+	}
+	ok(t, db.Apply(ctx, b, nil))
+	for _, i := range []int{0, 17, 4711, n - 1} {
+		wantValue(t, db, name(i), []byte("new"))
+	}
+	fill(engine.IfValue([]byte("new")))
+	ok(t, db.Apply(ctx, b, nil))
+	if raceEnabled {
+		return
+	}
+	b.Reset()
+	for i := range n {
+		ok(t, b.Require(name(i), engine.IfPresent()))
+	}
+	if got := testing.AllocsPerRun(10, func() { ok(t, db.Apply(ctx, b, nil)) }); got > 5 {
+		t.Errorf("checking %d conditions allocates %v objects", n, got)
+	}
+}
