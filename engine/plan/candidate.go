@@ -108,7 +108,7 @@ func bestPoint(paths []*path) []*path {
 
 // refuse drops candidates that read a whole table, if that is forbidden.
 func (q *query) refuse(r *relation, e *estimator, all []candidate) ([]candidate, error) {
-	if !q.scope.opt.RefuseFullScan && !q.refusesFullScan() {
+	if !q.refusesFullScan() {
 		return all, nil
 	}
 	all = slices.DeleteFunc(all, func(c candidate) bool { return c.path != nil && c.path.fullScan })
@@ -119,6 +119,9 @@ func (q *query) refuse(r *relation, e *estimator, all []candidate) ([]candidate,
 }
 
 func (q *query) refusesFullScan() bool {
+	if q.scope.opt.RefuseFullScan {
+		return true
+	}
 	for o := q; o != nil; o = o.outer {
 		if o.sel.Hints.RefuseFullScan {
 			return true

@@ -64,7 +64,9 @@ func (q *query) extreme(c expr.Column, largest bool) (best Node) {
 				continue
 			}
 			p.limit = 1
-			p.price(e, q.costs())
+			if p.price(e, q.costs()); p.fullScan && q.refusesFullScan() {
+				continue
+			}
 			if n := p.access(); best == nil || n.Estimate().Cost < best.Estimate().Cost {
 				best = n
 			}

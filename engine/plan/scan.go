@@ -241,7 +241,7 @@ func (p *path) price(e *estimator, c *Costs) {
 	p.scan = e.scanOf(p)
 	entries := e.entries(p.index)
 	read, seeks := entries*p.scan.fraction, p.scan.ranges*p.scan.buckets
-	p.fullScan = !p.scan.bounded && p.skip == nil && p.limit < 0
+	p.fullScan = !p.scan.bounded && !p.readsPart()
 	p.rows = clampRows(e.rows() * e.selectivity(p.rel.pred))
 	switch {
 	case p.point:

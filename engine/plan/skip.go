@@ -28,11 +28,31 @@ func (q *query) skipRanges(p *path, e *estimator) (found []*path) {
 		if !restricts(p.pred, p.rel.source, p.key.Ordinals[m]) || p.index == nil {
 			continue
 		}
+		// A term about the column that makes no range, c + 1 = 5 for example, would read all
+		// entries of each value.
+		inner := *p
+		if inner.key = p.behind(m); !e.scanOf(&inner).bounded {
+			continue
+		}
 		v := *p
-		v.skip = &skipPath{columns: m, template: CompileSpans(p.behind(m), conjunction(p.pred))}
+		v.skip = &skipPath{columns: m, template: CompileSpans(inner.key, conjunction(p.pred))}
 		found = append(found, &v)
 	}
 	return found
+}
+
+// readsPart says whether a path without a range on its first column reads a part of the
+// index only, whatever the rows are: with ranges behind skipped columns; or the first entry
+// of each group, or of all, if nothing has to be true of it.
+func (p *path) readsPart() bool {
+	switch {
+	case p.skip != nil && p.skip.template != nil:
+		return true
+	case p.skip == nil && p.limit < 0, len(p.pred) > 0:
+		return false
+	}
+	// In a unique index, each entry is a group of all its columns.
+	return p.skip == nil || !p.index.Unique || p.skip.columns < p.own
 }
 
 // behind is the key without its first columns.
