@@ -34,7 +34,7 @@ func logFileBytes(t testing.TB, fsys vfs.FS) (n int64) {
 func TestBudgetsHoldUnderLoad(t *testing.T) {
 	total := int64(64 << 20)
 	if testing.Short() {
-		total = 24 << 20
+		total = 12 << 20
 	}
 	mem := vfs.NewMem()
 	o := engine.Options{

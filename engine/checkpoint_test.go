@@ -59,7 +59,11 @@ func TestCheckpointWhileWriting(t *testing.T) {
 		FlushRecords: 200,
 	}
 	db := openOn(t, fsys, o)
-	const writers, copies = copyWriters, 8
+	const writers = copyWriters
+	copies := 8
+	if testing.Short() {
+		copies = 4
+	}
 	var acked [writers]atomic.Int64
 	var stop atomic.Bool
 	var wg sync.WaitGroup

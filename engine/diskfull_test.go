@@ -59,8 +59,11 @@ func TestDiskFullPasses(t *testing.T) {
 		value := append(fmt.Append(nil, i), make([]byte, 4<<10-len(fmt.Sprint(i)))...)
 		ok(t, db.Put(pk(fmt.Sprint(i)), value, nil))
 	}
-	n := 400
-	for round := range 3 {
+	n, rounds := 400, 3
+	if testing.Short() {
+		rounds = 2
+	}
+	for round := range rounds {
 		fsys.SetCapacity(fsys.UsedBytes() + 2<<20)
 		within(t, 60*time.Second, "filling the disk", func() { n = fillDisk(t, db, n) })
 		wantFilled(t, db, n)

@@ -27,7 +27,11 @@ func manyKeys(rnd *rand.Rand, n int, limit uint64) ([]engine.Key, []uint64) {
 // repeated, against items that are stored, deleted, expired, in memtables and in files.
 func TestFilterNewDivided(t *testing.T) {
 	const limit, asked = 80_000, 60_000
-	for _, cache := range []int64{1, 200 << 10, 64 << 20} {
+	caches, divided := []int64{1, 200 << 10, 64 << 20}, []int{1, 2, 4, 0}
+	if testing.Short() {
+		caches, divided = caches[1:2], divided[2:]
+	}
+	for _, cache := range caches {
 		var clock hand
 		clock.ms.Store(1_000)
 		db := openMemory(t, engine.Options{Durability: engine.Process, CacheBytes: cache,
@@ -66,7 +70,7 @@ func TestFilterNewDivided(t *testing.T) {
 		clock.ms.Store(3_000)
 		keys, numbers := manyKeys(rnd, asked, limit)
 		var isNew []bool
-		for _, workers := range []int{1, 2, 4, 0} {
+		for _, workers := range divided {
 			o := &engine.FilterOptions{Workers: workers}
 			var stats engine.DedupStats
 			isNew, stats, err = db.FilterNew(ctx, keys, isNew, o)

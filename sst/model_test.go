@@ -23,7 +23,10 @@ var (
 
 // TestModel compares files of many shapes with sorted slices.
 func TestModel(t *testing.T) {
-	const rounds = 40
+	rounds := 40
+	if testing.Short() {
+		rounds = 10
+	}
 	for round := range rounds {
 		seed := uint64(round + 1)
 		rnd := rand.New(rand.NewPCG(seed, 0))
