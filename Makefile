@@ -45,9 +45,9 @@ vet:
 # those that have files of their own for a platform.
 platforms:
 	$(SAY) "compile what differs between platforms, without cgo: $(PLATFORMS)"
-	@set -e; for p in $(PLATFORMS); do \
+	@set -e; packages=$$(tools/platform-packages.sh); for p in $(PLATFORMS); do \
 		echo "  $$p"; \
-		CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build $$(tools/platform-packages.sh); \
+		CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build $$packages; \
 	done
 
 cross: ## compile everything for six platforms without cgo
@@ -63,10 +63,10 @@ tidy-check:
 
 # The engine takes longest: it begins, and the others run beside it on the other core.
 # `check` has vetted everything and has run tidy.
-UNIT = ./engine $$($(GO) list ./... | grep -v '/internal/tidy$$')
 unit:
 	$(SAY) "unit tests (crash runs included)"
-	@$(GO) test -vet=off -timeout 10m $(if $(filter ./...,$(PKG)),$(UNIT),$(PKG))
+	@set -e; all=$$($(GO) list ./... | grep -v '/internal/tidy$$'); \
+		$(GO) test -vet=off -timeout 10m $(if $(filter ./...,$(PKG)),./engine $$all,$(PKG))
 
 # Why -short: the sizes that the unit tests run at take ten times as long here, and races
 # show in few rounds. Left out are packages without goroutines (tools/race-packages.sh) and
@@ -81,8 +81,9 @@ TestNoFalseNegative|TestFalsePositives|TestSameAsLibrary|TestRatesOfSets|TestWid
 TestLargeBatches|TestDamagedSegments)$$
 race: ## tests of what is concurrent, at their short sizes, with the invariant checks
 	$(SAY) "race detector, with invariant checks"
-	@$(GO) test -vet=off -race -short -skip '$(RACE_SKIP)' -tags invariants -timeout 14m \
-		$(if $(filter ./...,$(PKG)),$$(tools/race-packages.sh),$(PKG))
+	@set -e; concurrent=$$(tools/race-packages.sh); \
+		$(GO) test -vet=off -race -short -skip '$(RACE_SKIP)' -tags invariants -timeout 14m \
+		$(if $(filter ./...,$(PKG)),$$concurrent,$(PKG))
 
 lint: ## staticcheck, pinned in tools/go.mod
 	$(SAY) "staticcheck"
