@@ -78,7 +78,8 @@ TestKilledWriterLosesNothing|TestRepair.*|TestDamageIsNeverSilent|TestNewKeysRea
 TestSpansAgainstFullScan|TestChunksComeBack|TestMixedSizes|TestAllocations|TestBytes|TestAdapt|$\
 TestOrderIsMadeLate|TestHotKey|TestHeldSnapshot|TestEveryFlippedByte|TestEveryTruncation|TestFlipEveryByte.*|Test.*TailAtEveryLength|$\
 TestNoFalseNegative|TestFalsePositives|TestSameAsLibrary|TestRatesOfSets|TestWideFingerprints|TestDenseKeys|$\
-TestLargeBatches|TestDamagedSegments)$$
+TestLargeBatches|TestDamagedSegments|TestGoldenDatabases|TestRangesAgainstModel|TestScansOverManySources|$\
+TestScanReadsItsBoundsOnly|TestReadsThatLieAreNoticed|TestMultiGetFindsWhatGetFinds|TestExtremeKeys)$$
 race: ## tests of what is concurrent, at their short sizes, with the invariant checks
 	$(SAY) "race detector, with invariant checks"
 	@set -e; concurrent=$$(tools/race-packages.sh); \
