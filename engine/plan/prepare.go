@@ -254,7 +254,9 @@ func (p *Prepared) findPoint() {
 		pt.kinds = append(pt.kinds, kindOfColumn(a.Table.Columns[o]))
 	}
 	pt.Filter = conjunction(a.path.besides())
-	p.point = pt
+	if !takesList(pt.Filter) {
+		p.point = pt
+	}
 }
 
 // maxPointColumns bounds the columns of a Point, whose values are kept on the stack.
