@@ -21,6 +21,8 @@ type world struct {
 	db    *engine.DB
 	store store.Store
 	rows  map[*schema.Table][][]expr.Value
+
+	direct directRuns
 }
 
 func newWorld(t *testing.T) *world {
@@ -106,6 +108,7 @@ func (w *world) run(sel *plan.Select, opt plan.Options, o exec.Options, params .
 		}
 		out = append(out, text(row[:len(p.Columns)]))
 	}
+	w.checkDirect(prepared, snap, params, out)
 	return out, rows.Plan(), nil
 }
 

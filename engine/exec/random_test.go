@@ -47,6 +47,9 @@ func TestRandomQueries(t *testing.T) {
 		}
 		w.compare(g, g.query())
 	}
+	if t.Logf("short ways: %+v", w.direct); runs >= 60 && w.direct.rows == 0 {
+		t.Error("no query took the short way")
+	}
 }
 
 // compare runs a query under several hints.

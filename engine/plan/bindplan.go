@@ -108,14 +108,21 @@ func (b *binder) isPending(terms []expr.Expr) (found bool) {
 	return found
 }
 
-// count evaluates LIMIT or OFFSET; def is what NULL and none mean.
-func (b *binder) count(e expr.Expr, name string, def int64) (int64, error) {
-	if e == nil {
+// countOf evaluates LIMIT or OFFSET; def is what NULL and none mean.
+func countOf(e expr.Expr, params []expr.Value, name string, def int64) (int64, error) {
+	var v expr.Value
+	switch x := e.(type) {
+	case nil:
 		return def, nil
-	}
-	v, err := expr.Eval(e, nil, b.params)
-	if err != nil {
-		return 0, fmt.Errorf("plan: %s: %w", name, err)
+	case expr.Const:
+		v = x.Value
+	default:
+		var err error
+		if p, ok := e.(expr.Param); ok && p.Index < len(params) {
+			v = params[p.Index]
+		} else if v, err = expr.Eval(e, nil, params); err != nil {
+			return 0, fmt.Errorf("plan: %s: %w", name, err)
+		}
 	}
 	if v.IsNull() {
 		return def, nil
@@ -210,10 +217,10 @@ func (n *Limit) bind(b *binder) (Node, error) {
 		return nil, err
 	}
 	out := &Limit{step: n.step, Input: in}
-	if out.Count, err = b.count(n.count, "LIMIT", -1); err != nil {
+	if out.Count, err = countOf(n.count, b.params, "LIMIT", -1); err != nil {
 		return nil, err
 	}
-	if out.Offset, err = b.count(n.offset, "OFFSET", 0); err != nil {
+	if out.Offset, err = countOf(n.offset, b.params, "OFFSET", 0); err != nil {
 		return nil, err
 	}
 	if out.Count >= 0 && out.Count+out.Offset >= out.Count {

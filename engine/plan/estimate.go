@@ -18,10 +18,12 @@ type estimator struct {
 	table *schema.Table
 	stats *TableStats
 	sub   float64 // rows of a relation that is a subquery
+	// given are the values of parameters, as far as they are known.
+	given []expr.Value
 }
 
 func newEstimator(r *relation, opt *Options) *estimator {
-	e := &estimator{table: r.table}
+	e := &estimator{table: r.table, given: opt.Values}
 	if r.table == nil {
 		e.sub = r.sub.tree.Estimate().Rows
 	} else if opt.Stats != nil {
@@ -141,7 +143,7 @@ func (e *estimator) keysWith(ordinal int) (found []*schema.Index) {
 // equal estimates the fraction of rows with one value in a column.
 func (e *estimator) equal(ordinal int, operand expr.Expr) float64 {
 	f := 1 / max(1, e.values(ordinal))
-	c, ok := operand.(expr.Const)
+	value, ok := e.known(operand)
 	if !ok {
 		return f
 	}
@@ -150,7 +152,7 @@ func (e *estimator) equal(ordinal int, operand expr.Expr) float64 {
 		if k == nil {
 			continue
 		}
-		if v, ok := e.encode(x, c.Value); ok {
+		if v, ok := e.encode(x, value); ok {
 			for _, h := range k.Heavy {
 				if string(h.Key) == string(v) {
 					return max(f, h.Fraction)
@@ -159,6 +161,20 @@ func (e *estimator) equal(ordinal int, operand expr.Expr) float64 {
 		}
 	}
 	return f
+}
+
+// known returns the value of an operand if it is known.
+func (e *estimator) known(operand expr.Expr) (v expr.Value, ok bool) {
+	switch x := operand.(type) {
+	case expr.Const:
+		return x.Value, true
+	case expr.Param:
+		if x.Index < len(e.given) {
+			v = e.given[x.Index]
+			return v, !v.IsNull()
+		}
+	}
+	return v, false
 }
 
 // encode returns a value as the first column of a key holds it.
@@ -247,7 +263,8 @@ func (e *estimator) selectivity(terms []expr.Expr) float64 {
 					equals[column.Ordinal] = c.R
 					continue
 				}
-				if b := ranges[column.Ordinal]; b.add(c) {
+				v, known := e.known(c.R)
+				if b := ranges[column.Ordinal]; b.add(c.Op, v, known) {
 					ranges[column.Ordinal] = b
 					continue
 				}
@@ -261,21 +278,20 @@ func (e *estimator) selectivity(terms []expr.Expr) float64 {
 	return f * e.allEqual(equals)
 }
 
-// add takes a comparison into a range, if it is one.
-func (b *bounds) add(c expr.Cmp) bool {
-	k, known := c.R.(expr.Const)
-	switch c.Op {
+// add takes a comparison with v, if that is known, into a range, if it is one.
+func (b *bounds) add(op expr.Op, v expr.Value, known bool) bool {
+	switch op {
 	case expr.Gt, expr.Ge:
 		if !known {
 			b.loOpen = true
-		} else if order, _ := expr.Compare(k.Value, b.lo); b.lo.IsNull() || order > 0 {
-			b.lo = k.Value
+		} else if order, _ := expr.Compare(v, b.lo); b.lo.IsNull() || order > 0 {
+			b.lo = v
 		}
 	case expr.Lt, expr.Le:
 		if !known {
 			b.hiOpen = true
-		} else if order, _ := expr.Compare(k.Value, b.hi); b.hi.IsNull() || order < 0 {
-			b.hi = k.Value
+		} else if order, _ := expr.Compare(v, b.hi); b.hi.IsNull() || order < 0 {
+			b.hi = v
 		}
 	default:
 		return false

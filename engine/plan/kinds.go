@@ -1,6 +1,9 @@
 package plan
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/schema"
 )
@@ -196,19 +199,36 @@ func (q *query) noteKind(e expr.Expr, k expr.Kind) {
 	}
 }
 
-// checkParams refuses values that cannot be compared with what they are compared with.
-func (sc *scope) checkParams(params []expr.Value) error {
-	for i, k := range sc.kinds {
-		if i >= len(params) || fits(params[i], k) {
+// check refuses too few values, and those that cannot be compared with what they are
+// compared with.
+func (sc *scope) check(params []expr.Value) error {
+	if len(params) < sc.params {
+		return queryError(0, "%d parameters are given, %d are needed", len(params), sc.params)
+	}
+	for _, p := range sc.checked {
+		if p.index >= len(params) || fits(params[p.index], p.kind) {
 			continue
 		}
-		if params[i].Kind() == expr.KindList && sc.listed[i] {
+		if params[p.index].Kind() == expr.KindList && sc.listed[p.index] {
 			continue // its elements are checked when they are compared
 		}
-		return queryError(0, "parameter %d is %s and is compared with a %s", i+1, params[i],
-			kindName(k))
+		return queryError(0, "parameter %d is %s and is compared with a %s", p.index+1,
+			params[p.index], kindName(p.kind))
 	}
 	return nil
+}
+
+// paramKind is what a parameter is compared with.
+type paramKind struct {
+	index int
+	kind  expr.Kind
+}
+
+// close makes the list that check goes through, once all kinds are known.
+func (sc *scope) close() {
+	for _, i := range slices.Sorted(maps.Keys(sc.kinds)) {
+		sc.checked = append(sc.checked, paramKind{i, sc.kinds[i]})
+	}
 }
 
 // fits says whether a value is NULL or of a kind, KindInt being that of all numbers.

@@ -22,6 +22,9 @@ type Options struct {
 	// MaxStreams bounds the streams that are merged; beyond it rows are sorted. 0 is
 	// 4096.
 	MaxStreams int
+	// Values, if not nil, are what the parameters are likely to be, NULL if it is not known:
+	// the choice between plans is made for them. The result does not depend on them.
+	Values []expr.Value
 	// MemoryBytes bounds each hash table of a plan; 0 leaves it to the executor.
 	MemoryBytes int64
 }
@@ -35,6 +38,7 @@ type Prepared struct {
 	fingerprint uint32
 	cursor      []int // elements of a row that a cursor holds
 	point       *Point
+	direct      *Direct
 	memo        atomic.Value
 }
 
@@ -54,7 +58,9 @@ func Prepare(sel *Select, opt Options) (*Prepared, error) {
 	if err != nil {
 		return nil, err
 	}
-	return prepareQuery(q)
+	p, err := prepareQuery(q)
+	sc.close()
+	return p, err
 }
 
 func prepareQuery(q *query) (p *Prepared, err error) {
@@ -74,6 +80,7 @@ func prepareQuery(q *query) (p *Prepared, err error) {
 		p.setCursor()
 	}
 	p.findPoint()
+	p.findDirect()
 	return p, nil
 }
 
@@ -138,10 +145,7 @@ func (p *Prepared) Bind(params []expr.Value) (*Plan, error) {
 // that is not valid matches ErrCursor.
 func (p *Prepared) BindAfter(params []expr.Value, after []byte) (*Plan, error) {
 	sc := p.q.scope
-	if len(params) < sc.params {
-		return nil, queryError(0, "%d parameters are given, %d are needed", len(params), sc.params)
-	}
-	if err := sc.checkParams(params); err != nil {
+	if err := sc.check(params); err != nil {
 		return nil, err
 	}
 	vector := make([]expr.Value, sc.params+sc.values)
@@ -229,13 +233,15 @@ type Point struct {
 // findPoint recognises the shape that Point is for.
 func (p *Prepared) findPoint() {
 	q := p.q
-	if len(q.rels) != 1 || q.grouped || q.limit != nil || q.offset != nil || q.page ||
-		len(p.subs) > 0 {
+	if len(q.rels) != 1 || q.grouped || !q.wantsRow() || q.page || len(p.subs) > 0 {
 		return
 	}
 	n := p.root
 	if pr, ok := n.(*Project); ok {
 		n = pr.Input
+	}
+	if l, ok := n.(*Limit); ok {
+		n = l.Input
 	}
 	a, ok := n.(*Access)
 	if !ok || !a.Point || len(a.path.operands) > maxPointColumns {
@@ -257,6 +263,16 @@ func (p *Prepared) findPoint() {
 	if !takesList(pt.Filter) {
 		p.point = pt
 	}
+}
+
+// wantsRow reports whether the first row is returned, whatever the parameters are.
+func (q *query) wantsRow() bool {
+	if q.limit == nil || q.offset != nil {
+		return q.offset == nil
+	}
+	c, ok := q.limit.(expr.Const)
+	n, whole := c.AsInt()
+	return ok && whole && n > 0
 }
 
 // maxPointColumns bounds the columns of a Point, whose values are kept on the stack.

@@ -41,7 +41,8 @@ type scope struct {
 	values int          // subqueries that become parameters, behind those
 	listed map[int]bool // parameters that may be lists
 	// kinds are those of what parameters are compared with, as far as they are known.
-	kinds map[int]expr.Kind
+	kinds   map[int]expr.Kind
+	checked []paramKind // kinds, as a list
 }
 
 // relation is something to join: a table, or a subquery that is planned by itself.

@@ -60,6 +60,7 @@ type SpanBuilder struct {
 	set     []Span
 	repeats bool
 	cutOff  bool
+	bare    bool // residuals are not wanted
 }
 
 var builders = sync.Pool{New: func() any { return new(SpanBuilder) }}
@@ -96,6 +97,17 @@ type builtSpan struct {
 // Ownership: the bytes and the slice belong to the builder and are valid until the next
 // call; SpanSet.Clone makes a copy. Residuals share nothing that changes.
 func (b *SpanBuilder) Build(t *SpanTemplate, params []expr.Value, max int) SpanSet {
+	b.bare = false
+	return b.build(t, params, max)
+}
+
+// buildRanges is Build without residuals: Exact tells whether there are any.
+func (b *SpanBuilder) buildRanges(t *SpanTemplate, params []expr.Value, max int) SpanSet {
+	b.bare = true
+	return b.build(t, params, max)
+}
+
+func (b *SpanBuilder) build(t *SpanTemplate, params []expr.Value, max int) SpanSet {
 	if max <= 0 {
 		max = DefaultMaxSpans
 	}
@@ -440,8 +452,10 @@ func (b *SpanBuilder) finish() SpanSet {
 			span.Hi = b.out[built.hi:built.end:built.end]
 		}
 		if built.node != trueNode {
-			span.Residual = b.exprOf(built.node)
 			s.Exact = false
+			if !b.bare {
+				span.Residual = b.exprOf(built.node)
+			}
 		}
 		b.set = append(b.set, span)
 	}

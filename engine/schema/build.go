@@ -24,6 +24,7 @@ type builtIndex struct {
 	each     int // position in fields, -1: none
 	include  *Layout
 	covers   ColumnSet
+	own      ColumnSet // covers, without what only the row's key has
 	where    expr.Program
 	filtered bool
 	rotation uint8
@@ -102,16 +103,17 @@ func (t *Table) buildIndex(x *Index) error {
 		}
 		b.fields = append(b.fields, f)
 		if f.readable {
-			b.covers.Add(k.Ordinal)
+			b.own.Add(k.Ordinal)
 		}
 	}
+	for _, i := range x.Include {
+		b.own.Add(i)
+	}
+	b.covers = b.own
 	for _, f := range slices.Concat(t.built.pk, t.built.sk) {
 		if f.readable {
 			b.covers.Add(f.ordinal)
 		}
-	}
-	for _, i := range x.Include {
-		b.covers.Add(i)
 	}
 	if x.Where != nil {
 		where, err := t.resolve(x.Where)
@@ -184,6 +186,9 @@ func fieldsOf(fields []keyField) []keycodec.Field {
 // and of the primary key, but for lists and for collated texts, of which keys hold the
 // folded form only; and the included ones.
 func (x *Index) Covers() ColumnSet { return x.built.covers }
+
+// OwnColumns returns those of Covers that can be read without the row's key.
+func (x *Index) OwnColumns() ColumnSet { return x.built.own }
 
 // Layouts returns the layouts of the rows of all versions, the oldest first. New rows have
 // the last one.

@@ -191,6 +191,25 @@ func (x *Index) DecodeEntry(dst []expr.Value, buf, sk, value []byte, want *Colum
 	return key, buf2, nil
 }
 
+// DecodeOwn is DecodeEntry of columns among OwnColumns only. The row's key is passed over.
+func (x *Index) DecodeOwn(dst []expr.Value, sk, value []byte, want *ColumnSet) error {
+	err := x.built.table.checkLen(dst)
+	if err != nil {
+		return err
+	}
+	rest, unique, err := x.decodeOwn(dst, sk, want)
+	if err == nil && unique {
+		_, value, err = cutRowKey(rest, value)
+	}
+	if err == nil {
+		err = x.decodeIncluded(dst, value, want)
+	}
+	if err != nil {
+		return fmt.Errorf("schema: index %q: %w", x.Name, err)
+	}
+	return nil
+}
+
 // RowKey returns the key of the row that an entry belongs to: DecodeEntry without columns.
 func (x *Index) RowKey(buf, sk, value []byte) (key keycodec.Key, buf2 []byte, err error) {
 	rest, unique, err := x.decodeOwn(nil, sk, &ColumnSet{})
@@ -238,14 +257,9 @@ func (f *keyField) isNull(marker byte) bool {
 func (x *Index) rowKey(buf, rest, value []byte, unique bool) (key keycodec.Key, buf2,
 	included []byte, err error) {
 	if unique {
-		if len(rest) > 0 {
-			return key, buf, nil, damaged("index entry", 0, "the end of the key", "more bytes")
+		if rest, value, err = cutRowKey(rest, value); err != nil {
+			return key, buf, nil, err
 		}
-		n, used := binary.Uvarint(value)
-		if used <= 0 || used > 1 && value[used-1] == 0 || n > uint64(len(value)-used) {
-			return key, buf, nil, damaged("index entry", 0, "the key of the row", "the end")
-		}
-		rest, value = value[used:used+int(n)], value[used+int(n):]
 	}
 	t := x.built.table
 	tail := rest
@@ -263,6 +277,19 @@ func (x *Index) rowKey(buf, rest, value []byte, unique bool) (key keycodec.Key, 
 		return key, buf, nil, damaged("index entry", 0, "the end of the row's key", "more bytes")
 	}
 	return key, buf, value, nil
+}
+
+// cutRowKey divides the value of an entry whose SK ends with the columns of the index: rest is
+// what follows them, nothing.
+func cutRowKey(rest, value []byte) (key, included []byte, err error) {
+	if len(rest) > 0 {
+		return nil, nil, damaged("index entry", 0, "the end of the key", "more bytes")
+	}
+	n, used := binary.Uvarint(value)
+	if used <= 0 || used > 1 && value[used-1] == 0 || n > uint64(len(value)-used) {
+		return nil, nil, damaged("index entry", 0, "the key of the row", "the end")
+	}
+	return value[used : used+int(n)], value[used+int(n):], nil
 }
 
 func (x *Index) decodeIncluded(dst []expr.Value, b []byte, want *ColumnSet) error {

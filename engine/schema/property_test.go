@@ -156,6 +156,16 @@ func checkEntry(t *testing.T, x *schema.Index, e *schema.Entry, key keycodec.Key
 			t.Fatalf("column %d of the entry is %s, want %s", i, v, want)
 		}
 	}
+	own := x.OwnColumns()
+	short := slices.Repeat([]expr.Value{marker}, len(row))
+	if err := x.DecodeOwn(short, e.SK, e.Value, &own); err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range short {
+		if v != marker && v != row[i] || (v == marker) == own.Has(i) {
+			t.Fatalf("DecodeOwn: column %d is %s, want %s of %t", i, v, row[i], own.Has(i))
+		}
+	}
 	again, _, err := x.RowKey(nil, e.SK, e.Value)
 	if err != nil || again.Compare(key) != 0 {
 		t.Fatalf("RowKey: %s, %v", again, err)

@@ -1,0 +1,117 @@
+package exec_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/kstonedb/kstone/engine/exec"
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/engine/store"
+)
+
+// directRuns counts what checkDirect has done.
+type directRuns struct{ rows, stored, trees int }
+
+// plain hides that a reader can hand over what MultiGet has found as it is.
+type plain struct{ store.Reader }
+
+// checkDirect runs the short way of a query, if it has one: its rows must be those of the
+// tree, in the same order.
+func (w *world) checkDirect(p *plan.Prepared, snap store.Reader, params []expr.Value,
+	want []string) {
+	w.t.Helper()
+	short := p.Direct()
+	if short == nil {
+		return
+	}
+	d, err := exec.NewDirect(short)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, reader := range []store.Reader{snap, plain{snap}} {
+		var got []string
+		reading, err := d.Run(context.Background(), reader, params, func(row []expr.Value) bool {
+			got = append(got, text(row))
+			return true
+		})
+		if reading.Tree {
+			w.direct.trees++
+			return
+		}
+		if err != nil || !slices.Equal(got, want) {
+			w.t.Fatalf("%+v: %v\n got %q\nwant %q", short, err, got, want)
+		}
+		w.direct.rows += len(got)
+	}
+	if !d.Stored() {
+		return
+	}
+	var got []string
+	row := short.Table.Row()
+	columns := schema.Columns(short.Columns...)
+	most := int64(len(want)) - 1
+	_, err = d.RunStored(context.Background(), snap, params, most,
+		func(key store.Key, value []byte) bool {
+			if err := short.Table.Decode(row, key, value, &columns); err != nil {
+				w.t.Fatal(err)
+			}
+			var out []expr.Value
+			for _, o := range short.Columns {
+				out = append(out, row[o])
+			}
+			got = append(got, text(out))
+			return true
+		})
+	if most < 0 {
+		most = 0
+	}
+	if err != nil || !slices.Equal(got, want[:min(int(most), len(want))]) {
+		w.t.Fatalf("stored rows of %+v: %v\n got %q\nwant %q", short, err, got, want[:most])
+	}
+	w.direct.stored += len(got)
+}
+
+// A run of the short way allocates for the query, nothing for rows.
+func TestDirectAllocatesNothingForRows(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	w := newWorld(t)
+	tab := table(t, 7, `{"name":"t","columns":[{"name":"id","type":"int64"},
+	 {"name":"a","type":"int64"},{"name":"s","type":"string"}],"primary_key":["id"],
+	 "indexes":[{"name":"ka","columns":["a"],"shard":"mix64:4"}]}`)
+	for i := range int64(500) {
+		w.insert(tab, []expr.Value{expr.Int(i), expr.Int(i), expr.String("some text")})
+	}
+	sel := &plan.Select{From: []plan.Source{{Table: tab}},
+		Where:   expr.Cmp{Op: expr.Ge, L: tab.Ref(0, 1), R: expr.Param{Index: 0}},
+		OrderBy: []plan.Order{{Expr: tab.Ref(0, 1)}}, Limit: expr.Param{Index: 1}}
+	p, err := plan.Prepare(sel, plan.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := exec.NewDirect(p.Direct())
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(limit int64) float64 {
+		params := []expr.Value{expr.Int(100), expr.Int(limit)}
+		return testing.AllocsPerRun(50, func() {
+			n := int64(0)
+			_, err := d.Run(context.Background(), w.store, params, func([]expr.Value) bool {
+				n++
+				return true
+			})
+			if err != nil || n != limit {
+				t.Fatal(n, err)
+			}
+		})
+	}
+	run(300) // until buffers have their size
+	if few, many := run(10), run(300); few > 12 || many > few+4 {
+		t.Errorf("%v allocations for 10 rows, %v for 300", few, many)
+	}
+}
