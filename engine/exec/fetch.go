@@ -81,7 +81,7 @@ func (f *fetcher) flush(found func(i int, it store.Item) bool) error {
 // deleted.
 func (f *fetcher) mayMiss() bool {
 	_, live := f.reader.(store.Store)
-	return live || f.table.TTL != nil
+	return live || f.table.MayExpire()
 }
 
 // fetchRows replaces row keys by rows.

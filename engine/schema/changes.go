@@ -80,6 +80,10 @@ func compareEntries(a, b *Entry) int {
 	return bytes.Compare(a.SK, b.SK)
 }
 
+// MayExpire reports whether there may be rows that expire: by the TTL, or by one that the
+// table had when they were written.
+func (t *Table) MayExpire() bool { return t.TTL != nil || t.HadTTL }
+
 // Expiry returns when a row expires by the TTL of the table; ok is false if it does not.
 func (t *Table) Expiry(row []expr.Value) (at time.Time, ok bool) {
 	if t.TTL == nil || t.checkLen(row) != nil {

@@ -122,9 +122,10 @@ func (t *Table) SetDefault(name string, value *expr.Value) (*Table, error) {
 }
 
 // SetTTL returns the table with another TTL; nil is none. Rows that exist keep the expiry
-// they have.
+// they have until they are written again, and their entries with them.
 func (t *Table) SetTTL(ttl *TTL) (*Table, error) {
 	return t.changed(func(t *Table) error {
+		t.HadTTL = t.MayExpire()
 		t.TTL = ttl
 		return nil
 	})

@@ -34,6 +34,7 @@ type tableJSON struct {
 	PK        []keyJSON    `json:"primary_key"`
 	SK        []keyJSON    `json:"sort_key,omitempty"`
 	TTL       *ttlJSON     `json:"ttl,omitempty"`
+	HadTTL    bool         `json:"had_ttl,omitempty"`
 	Indexes   []indexJSON  `json:"indexes,omitempty"`
 	NextIndex uint32       `json:"next_index,omitempty"`
 	Dropping  bool         `json:"dropping,omitempty"`
@@ -115,7 +116,7 @@ func strict(data []byte, into any) error {
 // in every version.
 func (t *Table) MarshalJSON() ([]byte, error) {
 	out := tableJSON{ID: t.ID, Name: t.Name, Version: t.Version, NextIndex: t.NextIndex,
-		Dropping: t.Dropping, Columns: make([]columnJSON, len(t.Columns))}
+		HadTTL: t.HadTTL, Dropping: t.Dropping, Columns: make([]columnJSON, len(t.Columns))}
 	for i := range t.Columns {
 		c := &t.Columns[i]
 		out.Columns[i] = columnJSON{c.ID, c.Name, c.Type.String(), c.Unit.String(), c.Scale,
@@ -204,7 +205,7 @@ func (t *Table) UnmarshalJSON(data []byte) error {
 
 func (in *tableJSON) table() (*Table, error) {
 	t := &Table{ID: in.ID, Name: in.Name, Version: in.Version, NextIndex: in.NextIndex,
-		Dropping: in.Dropping}
+		HadTTL: in.HadTTL, Dropping: in.Dropping}
 	for _, c := range in.Columns {
 		column, err := c.column()
 		if err != nil {

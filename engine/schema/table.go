@@ -31,6 +31,8 @@ type Table struct {
 	PK, SK  []KeyColumn
 	Indexes []*Index
 	TTL     *TTL // nil: rows do not expire by a column
+	// HadTTL says that there was another TTL before: rows from then may expire still.
+	HadTTL bool
 	// NextIndex is the id of the next index: ids are not used again.
 	NextIndex uint32
 	Dropping  bool // rows and entries are being removed

@@ -59,7 +59,7 @@ func (db *DB) CreateTable(ctx context.Context, def *schema.Table) (*Table, error
 // indexes that are ready, since there are no rows.
 func (db *DB) firstVersion(def *schema.Table) (*schema.Table, error) {
 	own := *def
-	own.ID, own.Dropping = db.head.NextTable, false
+	own.ID, own.HadTTL, own.Dropping = db.head.NextTable, false, false
 	own.Indexes = nil
 	for _, x := range def.Indexes {
 		ready := *x
@@ -123,8 +123,8 @@ func (db *DB) SetDefault(ctx context.Context, table, column string, v *expr.Valu
 	})
 }
 
-// SetTTL makes rows written from now on expire; nil ends that. Rows that exist keep what
-// they have.
+// SetTTL makes rows written from now on expire; nil ends that. Rows that exist keep the
+// expiry they have until they are written again, and so do their entries in indexes.
 func (db *DB) SetTTL(ctx context.Context, table string, ttl *schema.TTL) error {
 	return db.Alter(ctx, table, func(t *schema.Table) (*schema.Table, error) {
 		return t.SetTTL(ttl)

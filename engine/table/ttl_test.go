@@ -8,6 +8,8 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/table"
 )
 
@@ -64,5 +66,84 @@ func TestRowsExpireWithTheirEntries(t *testing.T) {
 	c.ms.Add(6000)
 	if r := verify(t, tab); r.Rows != 2 {
 		t.Fatalf("%+v", r)
+	}
+}
+
+// TestRowsOfAFormerTTLExpireQuietly: a row that was written under a TTL expires after the
+// TTL has been dropped, too, whatever a query has read of it by then, and a row that is
+// written again stays.
+func TestRowsOfAFormerTTLExpireQuietly(t *testing.T) {
+	c := new(clock)
+	c.ms.Store(1_000_000)
+	var calls, jumpAt atomic.Int64
+	now := func() time.Time { // jumps over the expiry at one of the looks at the clock
+		if jumpAt.Load() > 0 && calls.Add(1) == jumpAt.Load() {
+			c.ms.Add(60_000)
+		}
+		return c.now()
+	}
+	e, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true, Clock: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	db, err := table.Open(ctx, e, &table.Options{Clock: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	tab := create(t, db, `{"name":"sessions","columns":[
+	 {"name":"id","type":"int64"},{"name":"user","type":"string"},
+	 {"name":"seen","type":"time","unit":"ms"}],"primary_key":["id"],
+	 "ttl":{"column":"seen","after":"10s"},
+	 "indexes":[{"name":"by_user","columns":["user"]},{"name":"by_seen","columns":["seen"]}]}`)
+	if err := errors.Join(tab.Insert(ctx, row(t, 0, "a", c.now())),
+		db.SetTTL(ctx, "sessions", nil)); err != nil {
+		t.Fatal(err)
+	}
+	if !tab.Schema().HadTTL {
+		t.Fatal("the table has forgotten its TTL")
+	}
+	err = tab.Update(ctx, row(t, 0), func(r []expr.Value) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	sel := from(tab, expr.Cmp{L: col(tab, "user"), R: expr.Const{Value: expr.String("a")}})
+	sorted := from(tab, sel.Where)
+	sorted.OrderBy = []plan.Order{{Expr: expr.Arith{Op: expr.Neg, L: col(tab, "id")}}}
+	sorted.Hints.Index = map[int]string{0: "by_user"}
+	for _, q := range []*plan.Select{sel, sorted} {
+		jumpEverywhere(t, db, tab, q, c, &calls, &jumpAt)
+	}
+}
+
+// jumpEverywhere runs a query again and again while another row of a former TTL expires: at
+// the first look at the clock, at the second, and so on.
+func jumpEverywhere(t *testing.T, db *table.DB, tab *table.Table, sel *plan.Select, c *clock,
+	calls, jumpAt *atomic.Int64) {
+	t.Helper()
+	for at := int64(1); ; at++ {
+		// Another row that expires, under the TTL that is then dropped again.
+		ttl := schema.TTL{Ordinal: 2, After: 10 * time.Second}
+		if err := errors.Join(db.SetTTL(ctx, "sessions", &ttl),
+			tab.Insert(ctx, row(t, at, "a", c.now())),
+			db.SetTTL(ctx, "sessions", nil)); err != nil {
+			t.Fatal(err)
+		}
+		calls.Store(0)
+		jumpAt.Store(at)
+		got := all(t, db, sel) // fails the test if an entry is said to dangle
+		looks := calls.Load()
+		jumpAt.Store(0)
+		if len(got) == 0 {
+			t.Fatalf("jump at %d: the row that was written again has expired", at)
+		}
+		c.ms.Add(60_000)
+		if r := verify(t, tab); r.Rows != 1 || r.Entries["by_user"] != 1 {
+			t.Fatalf("jump at %d: %+v", at, r)
+		}
+		if looks < at {
+			break // the query has ended before the clock jumped
+		}
 	}
 }
