@@ -8,6 +8,24 @@ import (
 	"github.com/kstonedb/kstone/keycodec"
 )
 
+// benchTen reads ten entries from somewhere on.
+func benchTen(b *testing.B, db *engine.DB, pks [][]byte, entries int, reverse bool) {
+	b.ReportAllocs()
+	spans, at := make([]keycodec.Span, 1), make([]byte, 0, 8)
+	for i := range b.N {
+		at = fmt.Appendf(at[:0], "%08d", i*7919%entries)
+		if spans[0].Start = at; reverse {
+			spans[0] = keycodec.Span{End: at}
+		}
+		g := engine.Gather{PKs: pks, Spans: spans, Limit: 10, Reverse: reverse}
+		for _, err := range db.Gather(ctx, g) {
+			if err != nil { // Why not ok: it takes longer than a row
+				b.Fatal(err)
+			}
+		}
+	}
+}
+
 // BenchmarkGather reads from an index of 200,000 entries that is spread over partitions:
 // ten entries from somewhere on, and all of them, per entry.
 func BenchmarkGather(b *testing.B) {
@@ -18,17 +36,11 @@ func BenchmarkGather(b *testing.B) {
 		pks := buckets(partitions)
 		for _, state := range []string{"memtables", "files"} {
 			name := fmt.Sprintf("partitions=%d/%s", partitions, state)
-			b.Run("limit=10/"+name, func(b *testing.B) {
-				b.ReportAllocs()
-				spans, start := make([]keycodec.Span, 1), make([]byte, 0, 8)
-				for i := range b.N {
-					spans[0].Start = fmt.Appendf(start[:0], "%08d", i*7919%entries)
-					g := engine.Gather{PKs: pks, Spans: spans, Limit: 10}
-					for _, err := range db.Gather(ctx, g) {
-						ok(b, err)
-					}
-				}
-			})
+			for _, reverse := range []bool{false, true} {
+				b.Run(fmt.Sprintf("limit=10/reverse=%v/%s", reverse, name), func(b *testing.B) {
+					benchTen(b, db, pks, entries, reverse)
+				})
+			}
 			for _, by := range []bool{false, true} {
 				b.Run(fmt.Sprintf("all/bypartition=%v/%s", by, name), func(b *testing.B) {
 					b.ReportAllocs()

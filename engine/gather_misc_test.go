@@ -382,3 +382,37 @@ func TestRangesDoNotAllocate(t *testing.T) {
 		ok(t, db.Compact(ctx))
 	}
 }
+
+// A gathering with a limit looks into the rows of few partitions, if their blocks are in
+// memory, and into none that has nothing within its span.
+func TestGatherOpensFewPartitions(t *testing.T) {
+	const n = 64
+	db := openMemory(t, engine.Options{Durability: engine.Process})
+	loadBuckets(t, db, n, 40_000)
+	ok(t, db.Compact(ctx))
+	takeAll(t, db.Gather(ctx, engine.Gather{PKs: buckets(n)})) // everything is cached now
+	for _, reverse := range []bool{false, true} {
+		for _, c := range []struct {
+			span  keycodec.Span
+			limit int
+			items int
+			most  uint64
+		}{
+			{keycodec.Span{Start: []byte("00010003"), End: []byte("00030000")}, 5, 5, 24},
+			{keycodec.Span{Start: []byte("000200"), End: []byte("000201")}, 1000, 100, 80},
+			{keycodec.Span{Start: []byte("00020000"), End: []byte("00020003")}, 1000, 3, 12},
+		} {
+			g := engine.Gather{
+				PKs: buckets(n), Spans: []keycodec.Span{c.span}, Limit: c.limit, Reverse: reverse,
+			}
+			asked := blocks(db, func() {
+				if items := takeAll(t, db.Gather(ctx, g)); len(items) != c.items {
+					t.Errorf("%d items of %q", len(items), c.span)
+				}
+			})
+			if asked > c.most {
+				t.Errorf("%d items, reverse %v, look into %d blocks", c.items, reverse, asked)
+			}
+		}
+	}
+}

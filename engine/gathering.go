@@ -251,6 +251,7 @@ func (g *gathering) merge(yield func(Item, error) bool) error {
 	g.choose()
 	m := newMerge(g.reverse)
 	defer m.close()
+	m.lazy = g.limit > 0
 	for i := range g.parts {
 		if err := g.attach(m, i); err != nil {
 			return err
@@ -310,10 +311,10 @@ func (g *gathering) attach(m *merge, i int) error {
 		b.FirstRows = min(mergeBatch, 1+g.limit/len(g.parts))
 	}
 	n := len(m.streams)
-	if err := m.add(s, b, overlay); err != nil {
+	c, err := m.add(s, &b, overlay)
+	if err != nil {
 		return err
 	}
-	c := m.cursors[len(m.cursors)-1]
 	for j := n; j < len(m.streams); j++ {
 		st := &m.streams[j]
 		st.part, st.skip = int32(i), int32(p.skip)

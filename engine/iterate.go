@@ -256,7 +256,7 @@ func (it *iteration) open(id uint8, b stripe.Bounds, r reader) error {
 	s := &it.db.stripes[id]
 	b.Ctx = it.ctx
 	if r.tx != nil {
-		return it.cursor.OpenWith(s, b, r.tx.overlay[id])
+		return it.cursor.OpenWith(s, &b, r.tx.overlay[id])
 	}
 	return it.cursor.Open(s, b)
 }
@@ -353,6 +353,7 @@ func (it *iteration) scanMerged(
 ) error {
 	m := newMerge(s.Reverse)
 	defer m.close()
+	m.lazy = s.Limit > 0
 	b := stripe.Bounds{
 		Lo: p.span.lo, Hi: p.span.hi, Reverse: s.Reverse, Snap: it.node.seq,
 		ReadAheadBytes: mergeReadAhead / len(p.stripes),
@@ -364,7 +365,7 @@ func (it *iteration) scanMerged(
 		b.FirstRows = min(mergeBatch, 1+s.Limit/len(p.stripes))
 	}
 	for _, id := range p.stripes {
-		if err := m.add(&it.db.stripes[id], b, r.overlay(id)); err != nil {
+		if _, err := m.add(&it.db.stripes[id], &b, r.overlay(id)); err != nil {
 			return err
 		}
 	}

@@ -30,7 +30,8 @@ const mergeReadAhead = 8 << 20
 // Versions of a key meet in the tree; the newest wins and hides the others.
 type merge struct {
 	streams []stream
-	cursors []*stripe.Cursor
+	cursors []*stripe.Cursor // the first opened are in use
+	opened  int
 	nodes   []player // nodes[0] is the winner, nodes[i] the loser at node i
 	winners []player // scratch of build
 	prefix  []byte   // of the keys of all rows that have been read ahead
@@ -40,6 +41,10 @@ type merge struct {
 	hide    bool   // hidden is set
 	hidden  []byte // the key whose further versions are passed over
 	err     error
+
+	lazy   bool         // few rows will be wanted: see fence
+	fences []base.Entry // by stream
+	bounds []byte       // memory of their keys
 }
 
 // player is a stream in the tournament with the head of its next key. The head of an
@@ -81,29 +86,31 @@ type rowSource interface {
 	Err() error
 }
 
-var (
-	mergePool  = sync.Pool{New: func() any { return new(merge) }}
-	cursorPool = sync.Pool{New: func() any { return new(stripe.Cursor) }}
-)
+var mergePool = sync.Pool{New: func() any { return new(merge) }}
 
 func newMerge(reverse bool) *merge {
 	m := mergePool.Get().(*merge)
-	m.flip, m.ties, m.started, m.hide, m.err = 0, 0, false, false, nil
+	m.flip, m.ties, m.started, m.hide, m.err, m.lazy = 0, 0, false, false, nil, false
 	if reverse {
 		m.flip = math.MaxUint64
 	}
 	return m
 }
 
-// add opens a stripe as further streams.
-func (m *merge) add(s *stripe.Stripe, b stripe.Bounds, overlay *memtable.Table) error {
-	c := cursorPool.Get().(*stripe.Cursor)
-	m.cursors = append(m.cursors, c)
+// add opens a stripe as further streams and returns its cursor.
+func (m *merge) add(
+	s *stripe.Stripe, b *stripe.Bounds, overlay *memtable.Table,
+) (*stripe.Cursor, error) {
+	if m.opened == len(m.cursors) {
+		m.cursors = append(m.cursors, new(stripe.Cursor))
+	}
+	c := m.cursors[m.opened]
+	m.opened++
 	if err := c.OpenWith(s, b, overlay); err != nil {
-		return err
+		return nil, err
 	}
 	m.attach(c)
-	return nil
+	return c, nil
 }
 
 // attach makes an open cursor, which the caller keeps, further streams.
@@ -119,13 +126,14 @@ func (m *merge) attach(c *stripe.Cursor) {
 
 // close gives everything back; the merge must not be used afterwards.
 func (m *merge) close() {
-	for _, c := range m.cursors {
+	for _, c := range m.cursors[:m.opened] {
 		c.Close()
-		cursorPool.Put(c)
 	}
-	clear(m.cursors)
 	clear(m.streams)
-	m.cursors, m.streams = m.cursors[:0], m.streams[:0]
+	m.opened, m.streams = 0, m.streams[:0]
+	if m.bounds = m.bounds[:0]; cap(m.bounds) > maxPooledBytes {
+		m.bounds, m.fences = nil, nil
+	}
 	mergePool.Put(m)
 }
 
@@ -158,8 +166,13 @@ func (m *merge) build() {
 		return
 	}
 	m.approach()
+	if m.lazy && len(m.fences) < k {
+		m.fences = make([]base.Entry, k)
+	}
 	for i := range m.streams {
-		m.fill(&m.streams[i])
+		if !m.lazy || !m.fence(i) {
+			m.fill(&m.streams[i])
+		}
 	}
 	m.common()
 	if cap(m.nodes) < k {
@@ -181,19 +194,37 @@ func (m *merge) build() {
 
 // approach prepares the streams for their first rows, step by step together.
 func (m *merge) approach() {
-	if len(m.streams) < 16 {
+	if len(m.streams) < 2 {
 		return
 	}
-	for i := range m.streams {
-		if s, ok := m.streams[i].source.(*stripe.Source); ok {
-			s.Touch()
+	for step := range stripe.ApproachSteps {
+		for i := range m.streams {
+			if s, ok := m.streams[i].source.(*stripe.Source); ok {
+				s.Approach(step)
+			}
 		}
 	}
-	for i := range m.streams {
-		if s, ok := m.streams[i].source.(*stripe.Source); ok {
-			s.Approach()
-		}
+}
+
+// fence makes a fence the first row of stream i, if enough is known about what comes first
+// in it; ok tells. Why: with a limit, most streams of many are not read at all.
+func (m *merge) fence(i int) (ok bool) {
+	st := &m.streams[i]
+	src, ok := st.source.(*stripe.Source)
+	if !ok {
+		return false
 	}
+	from := len(m.bounds)
+	key, known, empty := src.Bound(m.bounds)
+	if !known {
+		return false
+	}
+	m.bounds = key
+	if st.at, st.rows = 0, nil; !empty {
+		m.fences[i] = base.Entry{Key: key[from:len(key):len(key)], Kind: kindFence}
+		st.rows = m.fences[i : i+1 : i+1]
+	}
+	return true
 }
 
 // part returns the partition that the last entry comes from.

@@ -118,7 +118,7 @@ func (r *rangeSource) enter() error {
 		return nil
 	}
 	r.cursor.Close()
-	return r.cursor.OpenWith(&r.g.it.db.stripes[r.part.stripe], r.bounds, r.overlay)
+	return r.cursor.OpenWith(&r.g.it.db.stripes[r.part.stripe], &r.bounds, r.overlay)
 }
 
 // fenceRow returns the row that stands for the current span.

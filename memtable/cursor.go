@@ -43,6 +43,7 @@ type Cursor struct {
 	chunks chunkTable // as of the last batch
 
 	dir   direction // of the batch
+	first int       // rows of the first batch after a positioning
 	limit int       // most rows the batch may have
 	n, i  int       // number of rows, current row; n is 0 if not on an entry
 	done  bool      // nothing visible lies behind the batch in its direction
@@ -72,7 +73,7 @@ func (t *Table) NewCursor(snap base.SeqNum) *Cursor {
 // table; a used one costs no allocation.
 func (t *Table) InitCursor(c *Cursor, snap base.SeqNum) {
 	c.Release()
-	c.t, c.snap = t, snap
+	c.t, c.snap, c.first = t, snap, minBatch
 	if c.look == nil {
 		c.look = c.collect
 	}
@@ -84,6 +85,10 @@ func (c *Cursor) Release() {
 	c.t, c.chunks, c.entry = nil, nil, base.Entry{}
 	c.n, c.i, c.done = 0, 0, false
 }
+
+// Expect tells how many rows are expected to be wanted after each positioning; it is read
+// for so many at first, at least one. InitCursor forgets it.
+func (c *Cursor) Expect(rows int) { c.first = min(max(rows, 1), maxBatch) }
 
 // start is where a batch begins.
 type start struct {
@@ -121,7 +126,7 @@ func (c *Cursor) Entry() *base.Entry { return &c.entry }
 func (c *Cursor) Err() error { return nil }
 
 func (c *Cursor) position(dir direction, from start) bool {
-	c.limit = minBatch
+	c.limit = c.first
 	return c.read(dir, from)
 }
 

@@ -1,6 +1,7 @@
 package memtable_test
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 
@@ -150,6 +151,40 @@ func TestReadAheadSurvives(t *testing.T) {
 		e := c.Entry()
 		if string(e.Key) != fmt.Sprint("k", i) || len(e.Value) != 100 || e.Seq >= 2000 {
 			t.Errorf("entry %d: %s with %d bytes at %d", i, e.Key, len(e.Value), e.Seq)
+		}
+	}
+}
+
+// However many rows are expected, a cursor shows the same.
+func TestExpectChangesNothing(t *testing.T) {
+	const n = 300
+	tab := memtable.New(memtable.Options{})
+	key := func(i int) []byte { return fmt.Appendf(nil, "key%04d", i) }
+	for i := range n {
+		tab.Put(key(i), hashOf(key(i)), base.SeqNum(i+1), base.KindPut, 0, nil, 0)
+	}
+	for _, frozen := range []bool{false, true} {
+		if frozen {
+			tab.Freeze()
+		}
+		for _, rows := range []int{-1, 0, 1, 2, 5, 63, 64, 65, 1000} {
+			c := tab.NewCursor(n)
+			c.Expect(rows)
+			up, down := 100, 100
+			for ok := c.SeekGE(key(up)); ok; ok = c.Next() {
+				if !bytes.Equal(c.Entry().Key, key(up)) {
+					t.Fatalf("%d rows expected: %q is number %d", rows, c.Entry().Key, up)
+				}
+				up++
+			}
+			for ok := c.SeekLT(key(down)); ok; ok = c.Prev() {
+				if down--; !bytes.Equal(c.Entry().Key, key(down)) {
+					t.Fatalf("%d rows expected: %q is number %d", rows, c.Entry().Key, down)
+				}
+			}
+			if up != n || down != 0 {
+				t.Fatalf("%d rows expected: ends at %d and %d", rows, down, up)
+			}
 		}
 	}
 }

@@ -336,6 +336,9 @@ func (t *Table) Len() int {
 	return t.index.taken
 }
 
+// HasKeys reports whether the table may have a key. It is one atomic load.
+func (t *Table) HasKeys() bool { return t.state.Load() != stateEmpty }
+
 // Versions returns the number of versions, tombstones included, that a Source would
 // deliver now.
 func (t *Table) Versions() int {

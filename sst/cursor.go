@@ -34,8 +34,8 @@ type Cursor struct {
 	raw   []byte
 	err   error
 
-	near    int  // the block that the next seek will look into, -1 if not known
-	touched byte // keeps loads that fill the processor's cache
+	near    *Approach // to the key of the next seek, nil if there was none
+	touched byte      // keeps loads that fill the processor's cache
 }
 
 // NewCursor returns a cursor that shows what a read at snap sees. It stands
@@ -50,7 +50,7 @@ func (r *Reader) NewCursor(snap base.SeqNum) *Cursor {
 func (r *Reader) InitCursor(c *Cursor, snap base.SeqNum) {
 	key, seq, raw := c.key[:0], c.seq, c.raw
 	seq.reset()
-	*c = Cursor{r: r, snap: snap, key: key, seq: seq, raw: raw, near: -1}
+	*c = Cursor{r: r, snap: snap, key: key, seq: seq, raw: raw}
 }
 
 // LimitReadAhead bounds the memory that a forward scan of uncached blocks reads ahead
@@ -128,7 +128,7 @@ func (c *Cursor) Prev() bool { return c.valid && c.backward() }
 
 // start makes tail and index available and forgets the position.
 func (c *Cursor) start() bool {
-	c.valid, c.err, c.b = false, nil, nil
+	c.valid, c.err, c.b, c.near = false, nil, nil, nil
 	if c.r.meta.Entries == 0 {
 		return false
 	}
@@ -151,53 +151,25 @@ func (c *Cursor) fail(err error) bool {
 	return false
 }
 
-// Touch asks the processor for the memory in which SeekGE will search first, and
-// Approach, afterwards, for the memory in which it will search next. The next call must
-// be SeekGE of the same key. Both only matter for speed, and only if many cursors are
-// positioned at once, step by step together: each search is a chain of loads that wait
-// for each other, but those of different cursors do not.
-func (c *Cursor) Touch() {
-	if t := c.r.tail.Load(); t != nil {
-		if x := t.index.Peek(); x != nil && x.n > 0 {
-			at := indexHeaderBytes + 12*x.n
-			c.touched = x.data[indexHeaderBytes+4*x.n] + x.data[at]
-		}
-	}
-}
-
-// Approach is the second step: see Touch.
-func (c *Cursor) Approach(key []byte) {
-	t := c.r.tail.Load()
-	if t == nil {
-		return
-	}
-	x := t.index.Peek()
-	if x == nil {
-		return
-	}
-	i, ok := x.find(key, c.snap)
-	if !ok {
-		return
-	}
-	c.near = i
-	if i == x.n {
-		return
-	}
-	if b := t.blocks[i].Peek(); b != nil {
-		c.touched = b.data[blockHeaderBytes+2*b.n] + b.data[blockHeaderBytes+8*b.n]
+// Approached tells what an approach has found about the key of the next call, which must be
+// SeekGE, or SeekLT if the approach was one for it. It may have found nothing.
+func (c *Cursor) Approached(a *Approach) {
+	c.near = nil
+	if a.found {
+		c.near = a
 	}
 }
 
 // seek moves to the first entry at or after (key, snap); block is x.n if there is
 // none.
 func (c *Cursor) seek(key []byte, snap base.SeqNum) bool {
+	if a := c.near; a != nil {
+		return c.finish(a, key, snap)
+	}
 	if !c.start() {
 		return false
 	}
-	i, ok := c.near, true
-	if c.near = -1; i < 0 {
-		i, ok = c.x.find(key, snap)
-	}
+	i, ok := c.x.find(key, snap)
 	if !ok {
 		return c.fail(c.r.damagedIndex(c.t, i))
 	}
@@ -210,6 +182,20 @@ func (c *Cursor) seek(key []byte, snap base.SeqNum) bool {
 	}
 	if c.pos, _, ok = c.b.seek(key, snap); !ok {
 		return c.fail(c.r.damagedEntry(c.t, i, c.pos))
+	}
+	return true
+}
+
+// finish is seek, of a key that was approached.
+func (c *Cursor) finish(a *Approach, key []byte, snap base.SeqNum) (ok bool) {
+	c.near, c.valid, c.err = nil, false, nil
+	c.t, c.x, c.b, c.block, c.streak = a.t, a.x, a.b, a.block, 0
+	c.r.stats.c.Add(statLookups, 1)
+	if c.pos = a.lo; a.lo < a.hi {
+		c.pos, _, ok = c.b.seekAmong(a.lo, a.hi, key[c.b.shared:], snap)
+		if !ok {
+			return c.fail(c.r.damagedEntry(c.t, c.block, c.pos))
+		}
 	}
 	return true
 }

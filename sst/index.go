@@ -119,7 +119,12 @@ type indexBlock struct {
 	data   []byte
 	n      int // data blocks
 	shared int
+	guides []guide
+	tails  []uint64 // by block, of those that guides are about
 }
+
+// sizeBytes returns the memory of the index.
+func (x *indexBlock) sizeBytes() int64 { return int64(cap(x.data)) + 8*int64(len(x.tails)) }
 
 // openIndex checks a decoded index: header, and that every record lies inside of
 // it. Errors have no file name.
@@ -159,6 +164,7 @@ func openIndex(data []byte) (indexBlock, error) {
 		return indexBlock{}, corrupt.New("", int64(at), "index", "no further bytes",
 			uint64(len(data))-at)
 	}
+	x.makeGuides()
 	return x, nil
 }
 
@@ -226,6 +232,9 @@ func (x *indexBlock) find(key []byte, snap base.SeqNum) (i int, ok bool) {
 	hi := x.n
 	if head != 1<<64-1 {
 		hi = x.lowerBound(head + 1)
+	}
+	if hi-lo >= guideBlocks {
+		lo, hi = x.narrow(lo, hi, suffix)
 	}
 	for lo < hi {
 		mid := int(uint(lo+hi) >> 1)

@@ -208,7 +208,7 @@ func (r *Reader) index(t *tail) (*indexBlock, error) {
 	if err != nil {
 		return nil, err
 	}
-	return cache.Insert(r.group, &t.index, x, int64(len(x.data)), metaWeight), nil
+	return cache.Insert(r.group, &t.index, x, x.sizeBytes(), metaWeight), nil
 }
 
 func (r *Reader) readIndex(t *tail) (indexBlock, error) {

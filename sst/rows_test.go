@@ -57,10 +57,6 @@ func checkRows(t *testing.T, rnd *rand.Rand, c *sst.Cursor, want []base.Entry) {
 		key = want[rnd.IntN(len(want))].Key
 	}
 	i := sort.Search(len(want), func(i int) bool { return bytes.Compare(want[i].Key, key) >= 0 })
-	if rnd.IntN(2) == 0 { // the steps before a seek change nothing
-		c.Touch()
-		c.Approach(key)
-	}
 	ok, step := c.SeekGE(key), 1
 	for range 40 {
 		if ok != (i >= 0 && i < len(want)) {

@@ -66,34 +66,34 @@ const skipAfter = 8
 // Open positions the cursor before the first entry. It takes a reference on the
 // stripe's view that Close gives back.
 func (c *Cursor) Open(s *Stripe, b Bounds) error {
-	return c.OpenWith(s, b, nil)
+	return c.OpenWith(s, &b, nil)
 }
 
 // OpenWith is Open with a memtable of uncommitted writes on top, which is read at
 // MaxSeqNum. Transactions use it. The overlay may be nil.
-func (c *Cursor) OpenWith(s *Stripe, b Bounds, overlay *memtable.Table) error {
+func (c *Cursor) OpenWith(s *Stripe, b *Bounds, overlay *memtable.Table) error {
 	v := s.Acquire()
 	if v == nil {
 		return ErrClosed
 	}
-	c.view, c.bounds, c.overlay = v, b, overlay
+	c.view, c.bounds, c.overlay = v, *b, overlay
 	c.prefix = commonPrefix(b.Lo, b.Hi)
 	c.started, c.err, c.rangeRun, c.ranges = false, nil, 0, nil
 	c.heap = c.heap[:0]
 	if overlay != nil {
-		c.add(base.MaxSeqNum).initTable(overlay, base.MaxSeqNum)
+		c.add().initTable(overlay, base.MaxSeqNum)
 	}
-	if t := v.Active; t.Len() > 0 {
-		c.add(t.MaxSeq()).initTable(t, b.Snap)
+	if t := v.Active; t.HasKeys() {
+		c.add().initTable(t, b.Snap)
 	}
 	for _, t := range v.Frozen {
-		if t.Len() > 0 {
-			c.add(t.MaxSeq()).initTable(t, b.Snap)
+		if t.HasKeys() {
+			c.add().initTable(t, b.Snap)
 		}
 	}
 	for _, r := range v.Runs {
 		if lo, hi := r.overlap(b.Lo, b.Hi); lo < hi {
-			c.add(r.MaxSeq).initRun(r, lo, hi, b.Snap, b.ReadAheadBytes)
+			c.add().initRun(r, lo, hi, b.Snap)
 		}
 	}
 	if len(c.heap) > 0 {
@@ -104,13 +104,13 @@ func (c *Cursor) OpenWith(s *Stripe, b Bounds, overlay *memtable.Table) error {
 }
 
 // add returns one more source, older than those before.
-func (c *Cursor) add(maxSeq base.SeqNum) *Source {
+func (c *Cursor) add() *Source {
 	n := len(c.heap)
 	if n == len(c.sources) {
 		c.sources = append(c.sources, &Source{})
 	}
 	s := c.sources[n]
-	s.age, s.maxSeq, s.bounds = n, maxSeq, &c.bounds
+	s.age, s.bounds = n, &c.bounds
 	s.ctx, s.err = c.bounds.Ctx, nil
 	if s.ctx != nil {
 		s.done = s.ctx.Done()
@@ -132,7 +132,8 @@ func (c *Cursor) batchSizes() {
 		first, most = max(first/n, min(first, 2)), max(most/n, minBatchRows)
 	}
 	for _, s := range c.heap {
-		s.rows, s.most, s.grown = min(first, most), most, min(minBatchRows, most)
+		s.rows, s.most = min(first, most), most
+		s.grown = min(minBatchRows, most, batchGrowth*s.rows)
 	}
 }
 
@@ -346,7 +347,7 @@ func (c *Cursor) skipCovered(start, end []byte, seq base.SeqNum) {
 	moved := false
 	for i := 0; i < len(c.heap) && c.err == nil; i++ {
 		s := c.heap[i]
-		if s.maxSeq >= seq {
+		if s.maxSeq() >= seq {
 			continue // may hold versions newer than the tombstone
 		}
 		inside := bytes.Compare(s.entry.Key, end) < 0 && bytes.Compare(s.entry.Key, start) >= 0

@@ -60,18 +60,19 @@ func (c *runCursor) SeekGE(key []byte) bool {
 	return c.cur.SeekGE(key) || c.forward()
 }
 
-// touch and approach are the steps before SeekGE that sst.Cursor knows.
-func (c *runCursor) touch(key []byte) {
-	if i := max(c.lo, c.run.find(key)); i < c.hi {
-		c.open(i)
-		c.cur.Touch()
+// fileFor returns the file in which a seek of key begins, c.hi if it ends at once.
+func (r *Run) fileFor(lo, hi int, key []byte, reverse bool) int {
+	i := r.find(key)
+	if reverse {
+		return max(lo, min(i, hi-1))
 	}
+	return max(lo, i)
 }
 
-func (c *runCursor) approach(key []byte) {
-	if c.at >= 0 {
-		c.cur.Approach(key)
-	}
+// approached tells what was found out about the key of the next seek in file i.
+func (c *runCursor) approached(i int, a *sst.Approach) {
+	c.open(i)
+	c.cur.Approached(a)
 }
 
 func (c *runCursor) SeekLT(key []byte) bool {

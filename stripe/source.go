@@ -7,6 +7,7 @@ import (
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/cursor"
 	"github.com/kstonedb/kstone/memtable"
+	"github.com/kstonedb/kstone/sst"
 )
 
 // Tuning of the batches in which a source reads.
@@ -32,62 +33,156 @@ type Source struct {
 	at     int
 	batch  cursor.Batch
 
-	age    int // 0 is newest
-	maxSeq base.SeqNum
-	rows   int  // of the batch
-	grown  int  // of the next batch
-	most   int  // limit of rows
-	ended  bool // nothing inside of the bounds lies behind the batch
+	age   int  // 0 is newest
+	rows  int  // of the batch
+	grown int  // of the next batch
+	most  int  // limit of rows
+	ended bool // nothing inside of the bounds lies behind the batch
 
 	ctx  context.Context //nolint:containedctx // of the bounds, lives as long as they
 	done <-chan struct{} // of ctx, nil if it never ends
 	err  error           // why the reading was stopped
 
 	inTable bool // which of the two is used
-	table   memtable.Cursor
-	run     runCursor
+	memory  tableSource
+	files   runSource
+}
+
+// tableSource reads a memtable.
+type tableSource struct {
+	of     *memtable.Table
+	cursor *memtable.Cursor
+}
+
+// runSource reads the files [lo, hi) of a run. Why its cursor is made for the first row: a
+// merge of many sources may need rows of a few of them only.
+type runSource struct {
+	of     *Run
+	lo, hi int
+	snap   base.SeqNum
+	cursor *runCursor
+	inUse  bool // the cursor is
+
+	near     int // the file in which approach looks for the first row
+	nearing  bool
+	approach sst.Approach
 }
 
 func (s *Source) initTable(t *memtable.Table, snap base.SeqNum) {
-	t.InitCursor(&s.table, snap)
-	s.inTable = true
+	m := &s.memory
+	if m.cursor == nil {
+		m.cursor = new(memtable.Cursor)
+	}
+	m.of, s.inTable = t, true
+	t.InitCursor(m.cursor, snap)
 }
 
-func (s *Source) initRun(r *Run, lo, hi int, snap base.SeqNum, ahead int) {
-	s.run.init(r, lo, hi, snap, ahead)
+func (s *Source) initRun(r *Run, lo, hi int, snap base.SeqNum) {
+	f := &s.files
+	f.of, f.lo, f.hi, f.snap, f.inUse, f.nearing = r, lo, hi, snap, false, false
 	s.inTable = false
 }
 
 // release lets go of everything but memory.
 func (s *Source) release() {
 	if s.inTable {
-		s.table.Release()
+		s.memory.of = nil
+		s.memory.cursor.Release()
 	} else {
-		s.run.release()
+		s.files.release()
 	}
-	s.batch.Release(maxBatchRows)
+	if s.opened {
+		s.batch.Release(maxBatchRows)
+	}
 	s.entry, s.bounds, s.inTable, s.opened = nil, nil, false, false
 	s.ctx, s.done = nil, nil
+}
+
+func (f *runSource) release() {
+	if f.inUse {
+		f.cursor.release()
+	}
+	if f.nearing {
+		f.arrive()
+	}
+	f.of, f.inUse = nil, false
+}
+
+// open returns the cursor.
+func (f *runSource) open(ahead int) *runCursor {
+	if !f.inUse {
+		if f.cursor == nil {
+			f.cursor = new(runCursor)
+		}
+		f.cursor.init(f.of, f.lo, f.hi, f.snap, ahead)
+		f.inUse = true
+	}
+	return f.cursor
+}
+
+// maxSeq returns a number above which the source has no version.
+func (s *Source) maxSeq() base.SeqNum {
+	if s.inTable {
+		return s.memory.of.MaxSeq()
+	}
+	return s.files.of.MaxSeq
 }
 
 // Age orders the sources of a cursor: of two versions of a key the one in the source of
 // the lower age is newer.
 func (s *Source) Age() int { return s.age }
 
-// Touch and Approach are steps before the first call of Rows. They only matter for
-// speed: if many sources are about to be positioned, all should do the first step, then
-// all the second, so that they wait for memory together.
-func (s *Source) Touch() {
-	if !s.inTable && !s.bounds.Reverse && len(s.bounds.Lo) > 0 {
-		s.run.touch(s.bounds.Lo)
+// ApproachSteps is how many steps Approach knows.
+const ApproachSteps = 5
+
+// Approach takes a step, the first is 0, towards what the first call of Rows returns. The
+// steps only matter for speed: if many sources are about to be positioned, all should take
+// the first step, then all the second, and so on, so that they wait for memory together.
+func (s *Source) Approach(step int) {
+	f, key := &s.files, s.bounds.first()
+	if s.inTable || len(key) == 0 {
+		return
+	}
+	if step == 0 {
+		f.near = f.of.fileFor(f.lo, f.hi, key, s.bounds.Reverse)
+		if f.nearing = f.near < f.hi; f.nearing {
+			f.approach.Init(f.of.Files[f.near].Reader)
+			f.approach.Touch()
+		}
+	}
+	if !f.nearing {
+		return
+	}
+	switch step {
+	case 1:
+		f.approach.Index(key, f.snap, s.bounds.Reverse)
+	case 2:
+		f.approach.Heads()
+	case 3:
+		f.approach.Search(key)
+	case 4:
+		f.approach.Entry()
 	}
 }
 
-// Approach is the second step: see Touch.
-func (s *Source) Approach() {
-	if !s.inTable && !s.bounds.Reverse && len(s.bounds.Lo) > 0 {
-		s.run.approach(s.bounds.Lo)
+// Bound appends to dst a key that no row of the source comes before in the direction of
+// reading, if the steps of Approach have found one; known tells. Empty tells that all rows
+// would lie behind the bounds, so that there is none.
+func (s *Source) Bound(dst []byte) (key []byte, known, empty bool) {
+	if s.inTable || !s.files.nearing {
+		return dst, false, false
 	}
+	from := len(dst)
+	dst, known = s.files.approach.Bound(dst, s.bounds.Reverse)
+	return dst, known, known && s.bounds.passed(dst[from:])
+}
+
+// first returns the bound at which reading begins, nil if there is none.
+func (b *Bounds) first() []byte {
+	if b.Reverse {
+		return b.Hi
+	}
+	return b.Lo
 }
 
 // Rows moves over the next entries inside of the bounds and returns them; none at the
@@ -112,6 +207,9 @@ func (s *Source) Rows() []base.Entry {
 // read several ranges use it.
 func (s *Source) Restrict(b *Bounds) {
 	s.bounds, s.opened = b, false
+	if s.files.nearing {
+		s.files.arrive()
+	}
 	s.rows, s.grown = min(minBatchRows, s.most), min(minBatchRows*batchGrowth, s.most)
 }
 
@@ -120,24 +218,30 @@ func (s *Source) Err() error {
 	if s.err != nil {
 		return s.err
 	}
-	if s.inTable {
-		return s.table.Err()
+	if s.inTable || !s.files.inUse {
+		return nil // a memtable has none
 	}
-	return s.run.Err()
+	return s.files.cursor.Err()
 }
 
 func (s *Source) cursor() cursor.Cursor {
 	if s.inTable {
-		return &s.table
+		return s.memory.cursor
 	}
-	return &s.run
+	return s.files.open(s.bounds.ReadAheadBytes)
 }
 
 // seek moves to the first row inside of the bounds. It reports whether there is one,
 // as do all moves.
 func (s *Source) seek() bool {
-	b := s.bounds
+	b, f := s.bounds, &s.files
 	cur := s.cursor()
+	if s.inTable {
+		s.memory.cursor.Expect(s.rows)
+	} else if f.nearing {
+		f.cursor.approached(f.near, &f.approach)
+		defer f.arrive()
+	}
 	switch {
 	case !b.Reverse:
 		return s.fill(cur.SeekGE(b.Lo))
@@ -145,6 +249,12 @@ func (s *Source) seek() bool {
 		return s.fill(cur.Last())
 	}
 	return s.fill(cur.SeekLT(b.Hi))
+}
+
+// arrive ends the approach.
+func (f *runSource) arrive() {
+	f.nearing = false
+	f.approach.Release()
 }
 
 // leave moves out of the range [start, end) in the direction of movement.
@@ -172,16 +282,16 @@ func (s *Source) next() bool {
 		return s.fill(s.stepTable(b.Reverse))
 	}
 	if b.Reverse {
-		return s.fill(s.run.Prev())
+		return s.fill(s.files.cursor.Prev())
 	}
-	return s.fill(s.run.Next())
+	return s.fill(s.files.cursor.Next())
 }
 
 func (s *Source) stepTable(reverse bool) bool {
 	if reverse {
-		return s.table.Prev()
+		return s.memory.cursor.Prev()
 	}
-	return s.table.Next()
+	return s.memory.cursor.Next()
 }
 
 // fill reads a batch that starts with the entry that the source's cursor stands on;
@@ -195,18 +305,18 @@ func (s *Source) fill(ok bool) bool {
 	}
 	s.batch.Room(s.rows)
 	if s.inTable {
-		s.batch.Keep(s.table.Entry())
+		s.batch.Keep(s.memory.cursor.Entry())
 		for len(s.batch.Rows) < s.rows && !s.ended {
 			if s.ended = !s.stepTable(b.Reverse); !s.ended {
-				s.batch.Keep(s.table.Entry())
+				s.batch.Keep(s.memory.cursor.Entry())
 			}
 		}
 	} else {
-		s.batch.Add(s.run.Entry())
+		s.batch.Add(s.files.cursor.Entry())
 		if b.Reverse {
-			s.run.cur.Less(&s.batch, s.rows-1)
+			s.files.cursor.cur.Less(&s.batch, s.rows-1)
 		} else {
-			s.run.cur.More(&s.batch, s.rows-1)
+			s.files.cursor.cur.More(&s.batch, s.rows-1)
 		}
 	}
 	s.trim()

@@ -346,7 +346,7 @@ func rest(c *stripe.Cursor) ([]string, error) {
 func (w *world) scan(b stripe.Bounds, overlay *memtable.Table) ([]string, error) {
 	var c stripe.Cursor
 	defer c.Close()
-	if err := c.OpenWith(w.s, b, overlay); err != nil {
+	if err := c.OpenWith(w.s, &b, overlay); err != nil {
 		return nil, err
 	}
 	return rest(&c)

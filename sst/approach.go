@@ -1,0 +1,144 @@
+package sst
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/kstonedb/kstone/internal/base"
+)
+
+// Approach looks for the place that a seek of a Cursor leads to, as far as that can be
+// told from what is in memory. It takes four steps, Touch, Index, Heads and Search, each of
+// which loads what the next one looks at. Why: a seek is a chain of loads that wait for
+// each other. Who seeks in many files at once takes each step for all of them, so that the
+// chains wait together.
+//
+// The steps read no file; where something is not in memory they do nothing, and the seek
+// reads it. The zero Approach must be initialised with Init. It belongs to one goroutine.
+type Approach struct {
+	r       *Reader
+	t       *tail
+	x       *indexBlock
+	b       *dataBlock
+	block   int
+	lo, hi  int  // entries of b that share prefix and head with the key: see among
+	found   bool // the last step has been taken
+	touched byte // keeps loads that fill the processor's cache
+}
+
+// Init forgets what was found and begins anew in r.
+func (a *Approach) Init(r *Reader) {
+	a.r, a.t, a.x, a.b, a.found = r, nil, nil, nil, false
+}
+
+// Release lets go of the file and its blocks.
+func (a *Approach) Release() { a.Init(nil) }
+
+// Touch is the first step.
+func (a *Approach) Touch() {
+	t := a.r.tail.Load()
+	if t == nil {
+		return
+	}
+	x := t.index.Get()
+	if x == nil || x.n == 0 {
+		return
+	}
+	a.t, a.x = t, x
+	a.touched = x.data[indexHeaderBytes+8*(x.n/2)] + x.data[indexHeaderBytes+12*x.n]
+}
+
+// Index is the second step. Reverse tells that the seek is SeekLT; else it is SeekGE of a
+// cursor at snap.
+func (a *Approach) Index(key []byte, snap base.SeqNum, reverse bool) {
+	if a.x == nil {
+		return
+	}
+	if reverse {
+		snap = base.MaxSeqNum
+	}
+	i, ok := a.x.find(key, snap)
+	if !ok || i == a.x.n {
+		return
+	}
+	a.block, a.b = i, a.t.blocks[i].Get()
+	if a.b != nil {
+		a.touched = byte(a.b.n)
+	}
+}
+
+// Heads is the third step.
+func (a *Approach) Heads() {
+	if a.b == nil {
+		return
+	}
+	n, heads := a.b.n, a.b.data[blockHeaderBytes:]
+	a.touched = heads[n] + heads[2*n] + heads[3*n] + heads[8*n-1] // prefix begins at 8*n
+}
+
+// Search is the last step.
+func (a *Approach) Search(key []byte) {
+	if a.b == nil {
+		return
+	}
+	a.lo, a.hi = a.b.among(key)
+	a.found = true
+	if a.lo < a.b.n {
+		a.touched = a.b.data[blockHeaderBytes+4*a.b.n+4*a.lo]
+	}
+}
+
+// Entry is a step for those whose entries will be read, behind the last.
+func (a *Approach) Entry() {
+	if b := a.b; b != nil && a.found && a.lo < b.n {
+		if at := b.offset(a.lo); uint64(at) < uint64(len(b.data)) {
+			a.touched = b.data[at]
+		}
+	}
+}
+
+// Bound appends to dst a key such that no entry that the cursor moves to from the seek on
+// comes before it; with reverse none comes behind it. ok is false if no such key is known
+// but the one that is sought. It looks at no entry.
+func (a *Approach) Bound(dst []byte, reverse bool) (key []byte, ok bool) {
+	if !a.found || a.lo != a.hi {
+		return dst, false
+	}
+	if !reverse {
+		if a.lo == a.b.n {
+			return dst, false
+		}
+		return appendHead(append(dst, a.b.prefix()...), a.b.head(a.lo)), true
+	}
+	if a.lo == 0 {
+		return a.boundBefore(dst)
+	}
+	h := a.b.head(a.lo - 1)
+	if h == math.MaxUint32 {
+		return dst, false
+	}
+	return appendHead(append(dst, a.b.prefix()...), h+1), true
+}
+
+// boundBefore appends the last key of the block before.
+func (a *Approach) boundBefore(dst []byte) (key []byte, ok bool) {
+	if a.block == 0 {
+		return dst, false
+	}
+	last, ok := a.x.lastSuffix(a.block - 1)
+	if !ok {
+		return dst, false
+	}
+	return append(append(dst, a.x.prefix()...), last...), true
+}
+
+// appendHead appends the shortest bytes that have the head h: of all keys with a head of
+// at least h none sorts before them.
+func appendHead(dst []byte, h uint32) []byte {
+	n := len(dst)
+	dst = binary.BigEndian.AppendUint32(dst, h)
+	for len(dst) > n && dst[len(dst)-1] == 0 {
+		dst = dst[:len(dst)-1]
+	}
+	return dst
+}

@@ -1,0 +1,102 @@
+package sst_test
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/cache"
+	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/sst"
+)
+
+// A seek that was approached, whatever steps were taken, goes where it would have gone
+// anyway, and no entry comes before the bound that the approach knows.
+func TestApproachedSeeks(t *testing.T) {
+	known := 0
+	for round := range 80 {
+		rnd := rand.New(rand.NewPCG(uint64(round), 4))
+		g := generator{
+			rnd: rnd, keys: 1 + rnd.IntN(300), versions: 1 + rnd.IntN(4),
+			prefix:   []string{"", "tenant01/", "\xff\xff\xff\xff"}[rnd.IntN(3)],
+			longKeys: rnd.IntN(2) == 0, valueMax: []int{0, 20}[rnd.IntN(2)],
+		}
+		entries := g.entries()
+		fs := vfs.NewMem()
+		o := sst.WriterOptions{BlockBytes: []int{256, 1024}[rnd.IntN(2)]}
+		ro := readerOptions(fs, build(t, fs, o, entries))
+		ro.Cache = cache.New([]int64{0, 4000, 1 << 20, 1 << 20}[rnd.IntN(4)])
+		r := sst.NewReader(ro)
+		for _, snap := range []base.SeqNum{1, 300, base.MaxSeqNum} {
+			want := visible(entries, snap)
+			for range 60 {
+				key := bytes.Clone(entries[rnd.IntN(len(entries))].Key)
+				switch n := len(key); {
+				case n > 0 && rnd.IntN(4) == 0:
+					key = key[:rnd.IntN(n)]
+				case n > 0 && rnd.IntN(4) == 0:
+					key[rnd.IntN(n)]++
+				case rnd.IntN(4) == 0:
+					key = append(key, byte(rnd.IntN(256)))
+				}
+				known += checkApproach(t, rnd, r, snap, key, want)
+			}
+		}
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if known < 1000 {
+		t.Errorf("only %d bounds are known", known)
+	}
+}
+
+// checkApproach returns 1 if a bound was known.
+func checkApproach(
+	t *testing.T, rnd *rand.Rand, r *sst.Reader, snap base.SeqNum, key []byte, want []base.Entry,
+) int {
+	t.Helper()
+	reverse := rnd.IntN(2) == 0
+	var a sst.Approach
+	a.Init(r)
+	for i, step := range []func(){
+		a.Touch, func() { a.Index(key, snap, reverse) }, a.Heads, func() { a.Search(key) }, a.Entry,
+	} {
+		if rnd.IntN(50) > 0 || i == 4 {
+			step()
+		}
+	}
+	bound, known := a.Bound(nil, reverse)
+	c := r.NewCursor(snap)
+	c.Approached(&a)
+	at, _ := slices.BinarySearchFunc(want, key,
+		func(e base.Entry, k []byte) int { return bytes.Compare(e.Key, k) })
+	ok := false
+	if reverse {
+		at--
+		ok = c.SeekLT(key)
+	} else {
+		ok = c.SeekGE(key)
+	}
+	if ok != (at >= 0 && at < len(want)) || ok && !sameEntry(c.Entry(), &want[at]) {
+		t.Fatalf("a seek of %q, reverse %v, at %d: %v, %v, wanted number %d", key, reverse,
+			snap, ok, c.Entry(), at)
+	}
+	if !known {
+		return 0
+	}
+	if d := bytes.Compare(c.Entry().Key, bound); ok && (!reverse && d < 0 || reverse && d > 0) {
+		t.Fatalf("%q comes before the bound %q, reverse %v", c.Entry().Key, bound,
+			reverse)
+	}
+	if d := bytes.Compare(bound, key); !reverse && d < 0 || reverse && d > 0 {
+		t.Fatalf("the bound %q of a seek of %q, reverse %v", bound, key, reverse)
+	}
+	// The approach is for one seek.
+	if c.First() != (len(want) > 0) || len(want) > 0 && !sameEntry(c.Entry(), &want[0]) {
+		t.Fatalf("the first entry after a seek: %v", c.Entry())
+	}
+	return 1
+}

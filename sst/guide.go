@@ -1,0 +1,98 @@
+package sst
+
+import (
+	"bytes"
+	"sort"
+)
+
+// guideBlocks is how many blocks with equal heads it takes for a guide to be worth it.
+const guideBlocks = 4
+
+// guide leads a search among blocks whose heads in the index are equal: what their last keys
+// have in common is skipped, and the eight bytes behind it are compared. It is made when
+// an index is opened. Why: a file with several partitions has a short prefix or none, and
+// then eight bytes hardly tell more than the partition; a search would compare whole keys,
+// each in a place of its own.
+type guide struct {
+	from, to int    // the blocks
+	shared   []byte // what their last keys begin with, behind the prefix of the file
+}
+
+// makeGuides makes the guides of an index. It leaves out blocks whose records are damaged
+// or not in order: searches meet them as they are.
+func (x *indexBlock) makeGuides() {
+	for from := 0; from < x.n; {
+		to := from + 1
+		for to < x.n && x.head(to) == x.head(from) {
+			to++
+		}
+		if to-from >= guideBlocks {
+			x.makeGuide(from, to)
+		}
+		from = to
+	}
+}
+
+func (x *indexBlock) makeGuide(from, to int) {
+	first, ok1 := x.lastSuffix(from)
+	last, ok2 := x.lastSuffix(to - 1)
+	if !ok1 || !ok2 {
+		return
+	}
+	shared := first[:commonPrefix(first, last)]
+	if x.tails == nil {
+		x.tails = make([]uint64, x.n)
+	}
+	for i := from; i < to; i++ {
+		last, ok := x.lastSuffix(i)
+		if !ok || !bytes.HasPrefix(last, shared) {
+			return
+		}
+		x.tails[i] = head8(last[len(shared):])
+		if i > from && x.tails[i] < x.tails[i-1] {
+			return
+		}
+	}
+	x.guides = append(x.guides, guide{from, to, shared})
+}
+
+// narrow returns which of the blocks [lo, hi), which are all that have the head of suffix,
+// a search for it has to look at: the first whose last key is at or behind suffix is one of
+// them, or the one that follows them.
+func (x *indexBlock) narrow(lo, hi int, suffix []byte) (int, int) {
+	at := sort.Search(len(x.guides), func(i int) bool { return x.guides[i].from >= lo })
+	if at == len(x.guides) || x.guides[at].from != lo || x.guides[at].to != hi {
+		return lo, hi
+	}
+	shared := x.guides[at].shared
+	switch c := bytes.Compare(suffix[:min(len(suffix), len(shared))], shared); {
+	case c < 0:
+		return lo, lo
+	case c > 0:
+		return hi, hi
+	}
+	tail := head8(suffix[len(shared):])
+	first := lo + lowerBound(x.tails[lo:hi], tail)
+	if first == hi || x.tails[first] != tail {
+		return first, first
+	}
+	end := hi
+	if tail != 1<<64-1 {
+		end = first + lowerBound(x.tails[first:hi], tail+1)
+	}
+	return first, end
+}
+
+// lowerBound returns how many of the ascending numbers are below v.
+func lowerBound(numbers []uint64, v uint64) int {
+	lo, n := 0, len(numbers)
+	for n > 0 {
+		if half := n >> 1; numbers[lo+half] < v {
+			lo += half + 1
+			n -= half + 1
+		} else {
+			n = half
+		}
+	}
+	return lo
+}
