@@ -97,7 +97,7 @@ func (j *Joined[L, R]) sel(db *DB, args *arguments) (*plan.Select, error) {
 		sel.Hints.Index[1] = j.right.index
 	}
 	sel.Columns = r.b.outputs(l.b.outputs(nil, 0), 1)
-	// A column of the key tells a partner from none.
+	// Columns of the primary key are never NULL: one of them tells a partner from none.
 	key := r.b.schema.KeyOrdinals()[0]
 	sel.Columns = append(sel.Columns, plan.Output{Expr: r.b.schema.Ref(1, key)})
 	return sel, nil

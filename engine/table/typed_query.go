@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"math"
 	"unsafe"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -318,40 +319,52 @@ func (q Query[T]) Page(ctx context.Context, r Reader, bindings ...Binding) (rows
 	if err != nil {
 		return nil, nil, err
 	}
-	result, err := queryOnce(ctx, r, sel, args, bindings)
+	params, err := args.values(nil, bindings)
 	if err != nil {
 		return nil, nil, err
 	}
-	limit, err := q.pageSize(args, bindings)
+	limit := int64(0)
+	limit, sel.Limit = pageSize(sel.Limit, params)
+	params = append(params, expr.Int(limit+1))
+	p, err := r.DB().Prepare(sel)
 	if err != nil {
 		return nil, nil, err
 	}
+	result, err := p.Query(ctx, r, params...)
+	if err != nil {
+		return nil, nil, err
+	}
+	more := false
 	err = readRows(result, q.table.fields, true, func(row *T) bool {
-		rows = append(rows, *row)
-		if int64(len(rows)) == limit {
+		if more = int64(len(rows)) == limit; more {
+			return false
+		}
+		if rows = append(rows, *row); int64(len(rows)) == limit {
 			next = result.Cursor()
 		}
 		return true
 	})
-	if err != nil {
-		return nil, nil, err
+	if err != nil || !more {
+		return rows, nil, err
 	}
 	return rows, next, nil
 }
 
-// pageSize returns the value of the limit.
-func (q *Query[T]) pageSize(args arguments, bindings []Binding) (int64, error) {
-	if c, ok := q.limit.(expr.Const); ok {
-		n, _ := c.AsInt()
-		return n, nil
+// pageSize returns the value of the limit, and a limit of one row more: a row behind the
+// page tells that it is not the last one. That of a parameter is the next parameter.
+func pageSize(limit expr.Expr, params []expr.Value) (n int64, more expr.Expr) {
+	switch limit := limit.(type) {
+	case expr.Const:
+		n, _ = limit.AsInt()
+		more = expr.Const{Value: expr.Int(n + 1)}
+	case expr.Param:
+		n, _ = params[limit.Index].AsInt()
+		more = expr.Param{Index: len(params)}
 	}
-	p, _ := q.limit.(expr.Param)
-	values, err := args.values(nil, bindings)
-	if err != nil {
-		return 0, err
+	if n <= 0 || n == math.MaxInt64 {
+		return n, limit
 	}
-	n, _ := values[args.number(p.Name)].AsInt()
-	return n, nil
+	return n, more
 }
 
 // Explain returns the plan of the query: which indexes it uses and how many rows it expects.

@@ -63,6 +63,40 @@ func TestTypedJoins(t *testing.T) {
 	}
 }
 
+// nick is a row of which everything but the key may be NULL.
+type nick struct {
+	Kind string  `kstone:"kind,pk"`
+	Name *string `kstone:"name"`
+	Who  *string `kstone:"who"`
+}
+
+// TestLeftJoinSeesPartnersOfNulls: what is NULL or a zero value in a partner does not make
+// it none.
+func TestLeftJoinSeesPartnersOfNulls(t *testing.T) {
+	riders, nicks := table.NewTable[rider]("riders"), table.NewTable[nick]("nicks")
+	id := table.Col(riders, func(r *rider) *string { return &r.ID })
+	kind := table.Col(nicks, func(n *nick) *string { return &n.Kind })
+	db := openTyped(t, riders, nicks)
+	for _, name := range []string{"", "b"} {
+		if err := riders.Insert(ctx, db, &rider{ID: name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := nicks.Insert(ctx, db, &nick{}); err != nil {
+		t.Fatal(err)
+	}
+	partners := map[string]bool{}
+	for p, err := range table.LeftJoin(riders.Where(), id, nicks.Where(), kind).All(ctx, db) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		partners[p.L.ID] = p.R != nil
+	}
+	if !partners[""] || partners["b"] || len(partners) != 2 {
+		t.Errorf("partners: %v", partners)
+	}
+}
+
 func TestTypedGroups(t *testing.T) {
 	db, trips, _, _ := openRides(t)
 	q := trips.Where(trips.dist.Lt(10)).OrderBy(trips.status.Asc())
@@ -78,6 +112,37 @@ func TestTypedGroups(t *testing.T) {
 	if want := []string{"3 3 0 8 12 4", "new3 3 1 9 15 5", "paid2 2 2 6 8 4",
 		"sent2 2 3 7 10 5"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+	grouped := table.GroupBy(q, trips.dist, trips.status)
+	for _, c := range []struct {
+		name    string
+		grouped table.Grouped[trip, float64]
+		want    []string
+	}{
+		{"count", grouped.Having(grouped.Count().Ge(3)), []string{"", "new"}},
+		{"of two", grouped.Having(grouped.Count().Eq(2), grouped.Min().Lt(3)), []string{"paid"}},
+		{"or", grouped.Having(table.Or(grouped.Max().Eq(7), grouped.Sum().Gt(13))),
+			[]string{"new", "sent"}},
+		{"not", grouped.Having(table.Not(grouped.Avg().Ne(4))), []string{"", "paid"}},
+		{"again", grouped.Having(grouped.Values().Gt(2)).Having(grouped.Max().Ge(9)),
+			[]string{"new"}},
+		{"none", grouped.Having(grouped.Count().Gt(3)), nil},
+	} {
+		var got []string
+		for g, err := range c.grouped.All(ctx, db) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, g.Key.Status)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("Having %s: %q, want %q", c.name, got, c.want)
+		}
+	}
+	texts := table.GroupBy(trips.Where(), trips.city, trips.status)
+	_, err := texts.Having(texts.Sum().Gt(1)).Explain(ctx, db)
+	if !errors.Is(err, table.ErrInvalid) {
+		t.Errorf("the sum of texts: %v", err)
 	}
 	for g, err := range table.GroupBy(trips.Where(trips.dist.Lt(0)), trips.dist).All(ctx, db) {
 		if err != nil || g.Count != 0 || !g.Sum.IsNull() || g.Min != 0 {
@@ -125,6 +190,23 @@ func TestTypedPages(t *testing.T) {
 			t.Errorf("row %d is %+v", i, o)
 		}
 		seen[o.Seq] = true
+	}
+	// A page that is the last one and full has no cursor; sizes may change between pages.
+	size := table.Arg[int]{Name: "size"}
+	sized := trips.Where(trips.dist.Ge(3)).OrderBy(trips.status.Desc()).LimitArg(size)
+	rows, next, err := sized.Page(ctx, db, size.Is(36))
+	if len(rows) != 36 || next == nil || err != nil {
+		t.Errorf("36 of 37 rows: %d, cursor %x, %v", len(rows), next, err)
+	}
+	if rows, next, err = sized.After(next).Page(ctx, db, size.Is(1)); len(rows) != 1 ||
+		next != nil || err != nil {
+		t.Errorf("the last row: %d, cursor %x, %v", len(rows), next, err)
+	}
+	if rows, next, err = q.Limit(37).Page(ctx, db); len(rows) != 37 || next != nil || err != nil {
+		t.Errorf("a page that is exactly full: %d rows, cursor %x, %v", len(rows), next, err)
+	}
+	if rows, next, err = q.Limit(0).Page(ctx, db); len(rows) != 0 || next != nil || err != nil {
+		t.Errorf("a page of no rows: %d rows, cursor %x, %v", len(rows), next, err)
 	}
 	if _, _, err := trips.Where().Page(ctx, db); !errors.Is(err, table.ErrInvalid) {
 		t.Errorf("a page without a limit: %v", err)
