@@ -104,10 +104,11 @@ func ParseDecimal(s string) (Decimal, error) {
 	if significant == "" {
 		return Decimal{}, nil
 	}
-	if point/2 >= maxExponent || point/2 <= -maxExponent {
+	exponent := (point + point&1) / 2
+	if exponent > maxExponent || exponent < -maxExponent {
 		return Decimal{}, fmt.Errorf("keycodec: the exponent of %q is out of range", s)
 	}
-	return Decimal{pack(significant, point), int32((point + point&1) / 2), negative}, nil
+	return Decimal{pack(significant, point), int32(exponent), negative}, nil
 }
 
 // pack joins decimal places, the first of which stands point places before the decimal

@@ -100,7 +100,8 @@ func FuzzDecodeString(f *testing.F) {
 
 func FuzzDecodeDecimal(f *testing.F) {
 	seed(f, "", "80", "a4 02 18 2e 44 00", "5d fd ff", "c1 80000020 02 00", "81 7fffffde 02 00",
-		"7e 80000021 fd ff", "a2 01 00", "a2 02 01 00", "c1 8000001f 02 00", "7f ff")
+		"7e 80000021 fd ff", "a2 01 00", "a2 02 01 00", "c1 8000001f 02 00", "7f ff",
+		"81 30000000 30 00", "c1 d0000000 64 00", "81 30000000 01 64 00", "c1 d0000001 64 00")
 	f.Fuzz(func(t *testing.T, b []byte) {
 		d, rest, err := keycodec.DecodeDecimal(b)
 		if refused(t, b, err) {
