@@ -21,9 +21,10 @@ var errBitmap = errors.New("zonemap: the bitmap is too short for the keys")
 // otherwise; without Exact it may also be set for keys that are not. Found needs a bit
 // for every key. After an error the content of found means nothing.
 //
-// Keys may come in any order; sorted ones are answered faster. It allocates nothing, but
-// for large unsorted batches over large segments that do not overlap: they take 14 bytes
-// of working memory a key, for 4 million keys at most, which later ones reuse.
+// Keys may come in any order; sorted ones are answered faster where segments do not
+// overlap. It allocates nothing, but for large batches over large segments: they take 14
+// bytes of working memory a key, for 2 million keys at most and never more than the
+// filters, which the Set keeps for later ones.
 func (s *Set) ContainsBatch(keys []uint64, found Bitmap) error {
 	if len(found)*64 < len(keys) {
 		return errBitmap
@@ -33,15 +34,8 @@ func (s *Set) ContainsBatch(keys []uint64, found Bitmap) error {
 	defer sc.release()
 	sc.set, sc.view = s, v
 	v.spend(s, len(keys))
-	if v.parting.worth(keys) && v.planes.Load() == nil {
-		for at := 0; at < len(keys); at += partedKeys {
-			to := min(at+partedKeys, len(keys))
-			if err := sc.askParted(keys[at:to], found[at/64:]); err != nil {
-				return err
-			}
-		}
-		sc.count(len(keys))
-		return nil
+	if pl := v.planes.Load(); pl.worthOrder(len(keys)) || pl == nil && v.parting.worth(keys) {
+		return sc.askLarge(pl, keys, found)
 	}
 	for at := 0; at < len(keys); at += batchKeys {
 		n := min(batchKeys, len(keys)-at)
@@ -170,14 +164,18 @@ func (sc *scratch) isFound(i int) bool { return sc.found[i>>6]>>(i&63)&1 != 0 }
 
 // run answers for the keys of one batch.
 func (sc *scratch) run() error {
+	seed := sc.view.seed
+	for i, w := range sc.words {
+		sc.hashes[i] = fuse.Mix(w + seed)
+	}
+	return sc.answer()
+}
+
+// answer answers for the keys of one batch, whose hashes are known.
+func (sc *scratch) answer() error {
 	clear(sc.found[:])
 	v := sc.view
 	lo, hi, sorted := bounds(sc.heads)
-	seed := v.seed
-	words := sc.words
-	for i, w := range words {
-		sc.hashes[i] = fuse.Mix(w + seed)
-	}
 	index := v.index
 	if pl := v.planes.Load(); pl != nil {
 		if err := pl.ask(sc, lo, hi); err != nil {

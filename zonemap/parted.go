@@ -3,10 +3,10 @@ package zonemap
 import (
 	"math/bits"
 	"slices"
-	"sync"
 	"unsafe"
 
 	"github.com/kstonedb/kstone/zonemap/internal/fuse"
+	"github.com/kstonedb/kstone/zonemap/internal/mapping"
 )
 
 // A parting is how large batches over segments that do not overlap are answered: the
@@ -19,6 +19,7 @@ type parting struct {
 	targets []target // by interval
 	buckets int
 	least   int // with fewer keys it is not worth it
+	most    int // so many are put in order together
 }
 
 // A target is the filter of an interval: its stretches have the numbers first to
@@ -37,10 +38,13 @@ const (
 )
 
 const (
-	stretchBytes = 256 << 10
-	maxBuckets   = 1 << 12
-	// partedKeys are put in order together: 14 bytes of memory each.
-	partedKeys = 4 << 20
+	stretchBytes  = 256 << 10
+	maxBucketBits = 12
+	maxBuckets    = 1 << maxBucketBits
+	// At most so many keys are put in order together, 14 bytes of memory each, and not
+	// more than one for so many bytes of the filters.
+	partedKeys   = 2 << 20
+	bytesAtMost  = 16
 	// A line of a filter should be read a few times: one key for so many bytes.
 	bytesPerPartedKey = 256
 	// Below so many bytes the filters themselves are near by.
@@ -69,6 +73,7 @@ func newParting(v *view) *parting {
 		return nil
 	}
 	p.least = size / bytesPerPartedKey
+	p.most = min(size/bytesAtMost, partedKeys) &^ 63
 	return p
 }
 
@@ -85,12 +90,38 @@ type parted struct {
 	counts  [maxBuckets + 1]uint32
 }
 
-var partedPool = sync.Pool{New: func() any { return new(parted) }}
+// takeParted returns the memory that the last large batch has left, or new one. It is
+// kept because pages that are new to the process cost as much as the batch itself.
+func (s *Set) takeParted() *parted {
+	if m := s.spare.Swap(nil); m != nil {
+		return m
+	}
+	return new(parted)
+}
 
-// askParted answers for at most partedKeys keys.
+// askLarge answers for a large batch; pl is nil if there are no planes.
+func (sc *scratch) askLarge(pl *planes, keys []uint64, found Bitmap) error {
+	ask, most := sc.askParted, 0
+	if pl != nil {
+		ask = func(keys []uint64, found Bitmap) error { return sc.askOrdered(pl, keys, found) }
+		most = pl.orderMost
+	} else {
+		most = sc.view.parting.most
+	}
+	for at := 0; at < len(keys); at += most {
+		to := min(at+most, len(keys))
+		if err := ask(keys[at:to], found[at/64:]); err != nil {
+			return err
+		}
+	}
+	sc.count(len(keys))
+	return nil
+}
+
+// askParted answers for at most parting.most keys by the filters of one segment each.
 func (sc *scratch) askParted(keys []uint64, found Bitmap) error {
-	m := partedPool.Get().(*parted)
-	defer partedPool.Put(m)
+	m := sc.set.takeParted()
+	defer sc.set.spare.Store(m)
 	clear(found[:(len(keys)+63)/64])
 	if !m.arrange(sc.view, keys) {
 		return nil
@@ -128,9 +159,9 @@ func (sc *scratch) askParted(keys []uint64, found Bitmap) error {
 // counts where each bucket ends; false if no zone covers any key.
 func (m *parted) arrange(v *view, keys []uint64) bool {
 	n := len(keys)
-	m.buckets = slices.Grow(m.buckets[:0], n)[:n]
-	m.hashes = slices.Grow(m.hashes[:0], n)[:n]
-	m.order = slices.Grow(m.order[:0], n)[:n]
+	m.buckets = mapping.Grow(m.buckets, n)
+	m.hashes = mapping.Grow(m.hashes, n)
+	m.order = mapping.Grow(m.order, n)
 	clear(m.counts[:])
 	p, index, seed := v.parting, v.index, v.seed
 	for i, k := range keys {

@@ -17,6 +17,12 @@ import (
 type planes struct {
 	groups []planeGroup
 	rest   *intervals // of the candidates, and shards, that are in no group
+
+	// Batches of orderLeast keys are put in order of so many bits of their hashes; 0 if
+	// that is never worth it.
+	orderBits  uint
+	orderLeast int
+	orderMost  int // so many keys are put in order together
 }
 
 // maxLanes is the widest row.
@@ -167,6 +173,7 @@ func (v *view) interleave(opts *SetOptions) {
 		}
 	}
 	pl.rest = v.findSoles(newIntervals(v.zones, func(i int) bool { return !inGroup[i] }))
+	pl.orderFor()
 	v.planes.Store(pl)
 }
 

@@ -159,6 +159,9 @@ func (g *planeGroup) askAlone(sc *scratch, i int) error {
 	hash := sc.hashes[i]
 	for _, at := range g.alone[hash>>(64-g.shardBits)] {
 		c := &sc.view.candidates[at]
+		if head := sc.heads[i]; head-c.zone.lo > c.zone.hi-c.zone.lo {
+			continue
+		}
 		p, table, err := c.of(hash)
 		if err != nil {
 			return err

@@ -160,6 +160,7 @@ type arranged struct {
 	order        []int    // key i is added key order[i]; nil for integers
 	from         []int    // part i has the keys from[i] to from[i+1]
 	min, max     []byte
+	zone         zone // of all heads
 }
 
 func (b *SegmentBuilder) arrange(s *Segment) *arranged {
@@ -182,10 +183,12 @@ func (b *SegmentBuilder) arrange(s *Segment) *arranged {
 	case n > 0:
 		in.from = []int{0, n}
 	}
-	if n > 0 && s.ints {
-		s.min, s.max = keyBytes(slices.Min(in.heads)), keyBytes(slices.Max(in.heads))
-	} else if n > 0 {
+	if n > 0 {
+		in.zone.lo, in.zone.hi, _ = bounds(in.heads)
 		s.min, s.max = in.min, in.max
+	}
+	if n > 0 && s.ints {
+		s.min, s.max = keyBytes(in.zone.lo), keyBytes(in.zone.hi)
 	}
 	s.keys = uint64(n)
 	return in

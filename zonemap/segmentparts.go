@@ -7,7 +7,6 @@ import (
 	"hash/crc32"
 	"math"
 	"math/bits"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -42,9 +41,9 @@ func (b *SegmentBuilder) cut(s *Segment, in *arranged) error {
 		if p.keys = len(heads); p.keys == 0 {
 			continue
 		}
-		p.lo, p.hi = heads[0], heads[len(heads)-1]
-		if !s.blocked && !(s.stored || !s.ints) {
-			p.lo, p.hi = slices.Min(heads), slices.Max(heads)
+		p.lo, p.hi = in.zone.lo, in.zone.hi
+		if len(s.parts) > 1 {
+			p.lo, p.hi, _ = bounds(heads)
 		}
 		n := p.keys
 		if s.shardBits > 0 {

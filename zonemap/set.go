@@ -41,6 +41,7 @@ type Set struct {
 	mu    sync.Mutex // serialises changes
 	view  atomic.Pointer[view]
 	count counters
+	spare atomic.Pointer[parted] // what the last large batch has worked with
 }
 
 // NewSet returns an empty Set; nil options mean the defaults.

@@ -4,195 +4,278 @@ import (
 	"errors"
 	"math/bits"
 	"slices"
+
+	"github.com/kstonedb/kstone/zonemap/internal/mapping"
 )
 
 // ErrUnlucky says that no table of the shape exists for these hashes. Another salt
 // helps.
 var ErrUnlucky = errors.New("fuse: keys cannot be placed under this salt")
 
-// The word of a slot while a table is built: the xor of the numbers of the keys that
-// have the slot among their three, and above it how many these are. A count
-// of 24 is as good as impossible without equal hashes (2e-15 a slot): repeated words are
-// dropped then, since a count of 32 would overflow unnoticed.
+// The word of a slot while a table is built has the number of keys that have the slot
+// among their three, and the exclusive-or of what is to be known of them: with one key
+// left, that is the key.
+//
+//	bits  0 to 12  first position within its segment
+//	     13 to 20  upper byte of the fingerprint
+//	     21 to 26  number of keys; bit 27 is free
+//	     28 to 40  the bits that make the second position
+//	     41 to 53  the bits that make the third position
+//	     54 to 61  lower byte of the fingerprint
+//	     62 to 63  which of the three positions this slot is
+//
+// The segment is that of the slot. The word of a key that was taken out is the same, but
+// for the first position, which is whole, in bits 0 to 27.
 const (
-	countShift = 27
+	offsetMask = 1<<13 - 1
+	upperShift = 13
+	countShift = 21
 	one        = 1 << countShift
-	numberMask = one - 1
+	countMask  = 63 << countShift
+	firstMask  = 1<<28 - 1
+	shift1     = 28
+	shift2     = 41
+	lowerShift = 54
+	roleShift  = 62
+	roleMask   = 3 << roleShift
+
+	// A slot of 32 keys is as good as impossible without equal hashes (1e-22): repeated
+	// words are dropped then, since 64 would overflow unnoticed.
+	crowded = 32 << countShift
 )
 
-// chunk is how many slots are looked through for lone keys before the keys found are
-// taken out: the work follows the front that eats its way through the table.
-const chunk = 256
-
-// Builder holds the working memory of builds, about 26 bytes a key. The zero Builder
+// Builder holds the working memory of builds, about 30 bytes a key. The zero Builder
 // is ready. It belongs to one goroutine at a time.
 //
 // The algorithm is the usual one: take out a key that is alone in one of its slots,
 // until none is left, then assign fingerprints in the reverse order. What makes it
-// fast: the hashes are put in the order of their positions first, a slot takes 4 bytes
-// (numbers of keys instead of hashes), keys are taken out first in, first out, which
-// lets the processor work at several, and nothing in the loop is a branch.
+// fast: the hashes are put in the order of their positions first; keys are put in and
+// taken out in one sweep over the table, so that slots are still in the cache when
+// they are needed again; a slot has all that is to be known of its last key; keys are
+// taken out first in, first out, which lets the processor work at several, and nothing
+// in the loop is a branch.
 type Builder struct {
-	byPos   []uint64 // the hashes by first position, roughly
-	slots   []uint32
-	queue   []uint32 // slots that had one key when they were put in
-	taken   []uint64 // hashes in the order of being taken out
-	takenAt []uint32 // the slot in which each was alone
-	counts  [1 << maxBucketBits]uint32
+	byPos  []uint64 // the hashes by first position, roughly: in buckets
+	ends   [1 << maxBucketBits]uint32
+	shift  uint // a bucket is the hash, without shard, shifted by so much
+	slots  []uint64
+	queue  []uint32 // slots that had one key when they were put in
+	taken  []uint64 // the keys in the order of being taken out
+	uppers []byte   // of their fingerprints, for two planes
 }
 
-const maxBucketBits = 9
+const maxBucketBits = 10
 
 // Build fills the planes of a table of words, which may repeat: one plane of shape
 // Slots bytes for 8 bits, two for 16. The hash of a word is Mix(word + seed), of which
 // the upper shardBits are not used for the first position. What planes holds is
-// overwritten. The error is ErrUnlucky, or says that there are too many words.
+// overwritten. The error is ErrUnlucky, or says that the table would be too large.
 func (b *Builder) Build(planes []byte, s Shape, words []uint64, seed uint64,
 	shardBits uint) error {
 	n := len(words)
-	if n > MaxKeys {
-		return errors.New("fuse: too many keys for one table")
+	if n > MaxKeys || s.segLen > maxSegLen || s.Slots() > firstMask {
+		return errors.New("fuse: too many keys for one table, or segments too long")
 	}
-	b.taken = grow(b.taken, n+1)
-	b.takenAt = grow(b.takenAt, n+1)
+	b.taken = mapping.Grow(b.taken, n+1)
+	b.uppers = b.uppers[:0]
+	if len(planes) > s.Slots() {
+		b.uppers = mapping.Grow(b.uppers, n+1)
+	}
 	b.arrange(words, seed, shardBits, &s)
-	if !b.fillSlots(&s, shardBits) || b.peel(&s, shardBits) != n {
-		unique := b.dropRepeated()
+	if b.sweep(&s, shardBits) != n {
+		unique := b.dropRepeated(shardBits)
 		if unique == n {
 			return ErrUnlucky
 		}
 		n = unique
-		if !b.fillSlots(&s, shardBits) || b.peel(&s, shardBits) != n {
+		if b.sweep(&s, shardBits) != n {
 			return ErrUnlucky
 		}
 	}
-	b.assign(planes, &s, shardBits, n)
+	clear(planes)
+	b.assign(planes[:s.Slots()], &s, b.taken[:n])
+	if len(b.uppers) > 0 {
+		b.assignUpper(planes[s.Slots():], &s, b.taken[:n])
+	}
 	return nil
 }
 
 // arrange puts the hashes in order of the leading bits that decide the first position.
 func (b *Builder) arrange(words []uint64, seed uint64, shardBits uint, s *Shape) {
-	hashes := b.taken[:len(words)] // not in use yet
-	bucketBits := min(maxBucketBits, max(1, bits.Len64(s.range0)-14))
-	shift := 64 - uint(bucketBits)
-	b.byPos = grow(b.byPos, len(hashes))
-	counts := b.counts[:1<<bucketBits]
-	clear(counts)
-	for i, w := range words {
-		h := Mix(w + seed)
-		hashes[i] = h
-		counts[h<<shardBits>>shift]++
+	b.shift = 64 - uint(min(maxBucketBits, max(1, bits.Len64(s.range0)-14)))
+	shift := b.shift
+	b.byPos = mapping.Grow(b.byPos, len(words))
+	next := &b.ends
+	clear(next[:])
+	for _, w := range words {
+		next[Mix(w+seed)<<shardBits>>shift&(1<<maxBucketBits-1)]++
 	}
-	next := uint32(0)
-	for i, c := range counts {
-		counts[i] = next
-		next += c
+	sum := uint32(0)
+	for i, c := range next {
+		next[i] = sum
+		sum += c
 	}
 	out := b.byPos
-	for _, h := range hashes {
-		i := h << shardBits >> shift
-		at := counts[i]
-		counts[i] = at + 1
+	for _, w := range words {
+		h := Mix(w + seed)
+		n := &next[h<<shardBits>>shift&(1<<maxBucketBits-1)]
+		at := *n
+		*n = at + 1
 		out[at] = h
 	}
 }
 
 // dropRepeated leaves one of equal hashes in byPos and returns how many are left.
-func (b *Builder) dropRepeated() int {
+func (b *Builder) dropRepeated(shardBits uint) int {
 	slices.Sort(b.byPos)
 	b.byPos = slices.Compact(b.byPos)
+	clear(b.ends[:])
+	for _, h := range b.byPos {
+		b.ends[h<<shardBits>>b.shift]++
+	}
+	for i := 1; i < len(b.ends); i++ {
+		b.ends[i] += b.ends[i-1]
+	}
 	return len(b.byPos)
 }
 
-// fillSlots counts the keys of each slot; false if there were too many for one of them:
-// 24 or more, the counts that have the two highest bits.
-func (b *Builder) fillSlots(s *Shape, shardBits uint) bool {
-	b.slots = grow(b.slots, s.Slots())
+// sweep puts the keys into the slots, bucket by bucket, and takes out those that are
+// alone in a slot to which no later bucket can add, for as long as there are any. It
+// returns how many were taken out; -1 if too many keys shared a slot.
+func (b *Builder) sweep(s *Shape, shardBits uint) int {
+	b.slots = mapping.Grow(b.slots, s.Slots())
 	clear(b.slots)
-	slots := b.slots
-	crowd := uint32(0)
-	for i, h := range b.byPos {
+	// A slot comes to hold one key at most once by losing keys; three more are
+	// written beyond the end.
+	b.queue = slices.Grow(b.queue[:0], s.Slots()+4)[:s.Slots()+4]
+	n, from, begin := 0, uint32(0), 0
+	for i := range uint64(1) << (64 - b.shift) {
+		if !b.fill(s, shardBits, b.byPos[from:b.ends[i]]) {
+			return -1
+		}
+		from = b.ends[i]
+		// The first position of later keys is not below end, the others are in later
+		// segments.
+		end := s.Slots()
+		if i+1 < 1<<(64-b.shift) {
+			hi, _ := bits.Mul64((i+1)<<b.shift, s.range0)
+			end = int(hi)
+		}
+		n = b.peel(s, begin, end, n)
+		begin = end
+	}
+	return n
+}
+
+// fill puts keys into the slots; false if there were too many in one of them.
+func (b *Builder) fill(s *Shape, shardBits uint, hashes []uint64) bool {
+	slots, mask := b.slots, s.mask
+	crowd := uint64(0)
+	for _, h := range hashes {
 		p0, p1, p2 := s.Positions(h, h<<shardBits)
-		v := uint32(i)
+		f := uint64(Fingerprint(h))
+		v := uint64(p0&mask) | f>>8<<upperShift | uint64(uint32(h>>18)&mask)<<shift1 |
+			uint64(uint32(h)&mask)<<shift2 | f&0xff<<lowerShift
 		w0 := (slots[p0] + one) ^ v
 		slots[p0] = w0
-		w1 := (slots[p1] + one) ^ v
+		w1 := (slots[p1] + one) ^ v ^ 1<<roleShift
 		slots[p1] = w1
-		w2 := (slots[p2] + one) ^ v
+		w2 := (slots[p2] + one) ^ v ^ 2<<roleShift
 		slots[p2] = w2
-		crowd |= w0&(w0<<1) | w1&(w1<<1) | w2&(w2<<1)
+		crowd |= w0 | w1 | w2
 	}
-	return crowd>>31 == 0
+	return crowd&crowded == 0
 }
 
 // isOne is 1 if the slot has one key, else 0.
-func isOne(slot uint32) uint32 { return ((slot>>countShift ^ 1) - 1) >> 31 }
-
-// peel takes out keys that are alone in a slot, for as long as there are any, and
-// returns how many were taken out.
-func (b *Builder) peel(s *Shape, shardBits uint) int {
-	// A slot comes to hold one key at most once by losing keys; three more are
-	// written beyond the end.
-	b.queue = grow(b.queue, s.Slots()+chunk+4)
-	slots, queue, byPos := b.slots, b.queue, b.byPos
-	taken, takenAt := b.taken, b.takenAt
-	if len(byPos) == 0 {
-		return 0
+func isOne(slot uint64) uint64 {
+	if slot&countMask == one {
+		return 1
 	}
-	n := 0
-	for base := 0; base < len(slots); base += chunk {
-		end := 0
-		for i := base; i < min(base+chunk, len(slots)); i++ {
-			queue[end] = uint32(i)
-			end += int(isOne(slots[i]))
+	return 0
+}
+
+// chunk is how many slots are looked through for lone keys before the keys found are
+// taken out: the work follows the front that eats its way through the table.
+const chunk = 256
+
+// peel takes out keys that are alone in one of the slots before end, for as long as
+// there are any; from begin on no slot has been looked at. N keys have been taken out
+// before; the result counts these, too.
+func (b *Builder) peel(s *Shape, begin, end, n int) int {
+	slots, queue, taken, uppers := b.slots, b.queue, b.taken, b.uppers
+	segLen, segMask, log := s.segLen, uint64(s.mask), uint(bits.TrailingZeros32(s.segLen))
+	for ; begin < end; begin += chunk {
+		tail := uint64(0)
+		for i, w := range slots[begin:min(begin+chunk, end)] {
+			queue[tail] = uint32(begin + i)
+			tail += isOne(w)
 		}
-		for head := 0; head < end; head++ {
-			p := queue[head]
-			lone := isOne(slots[p]) // 0: its key has been taken out from another slot
-			v := slots[p] & numberMask & -lone
-			h := byPos[v]
-			taken[n], takenAt[n] = h, p
+		for head := uint64(0); head < tail; head++ {
+			p := uint64(queue[head])
+			w := slots[p]
+			lone := isOne(w) // 0: its key has been taken out from another slot
+			v := w &^ (countMask | roleMask) & -lone
+			role := w >> roleShift & -lone
+			first := (p&^segMask-role<<log)&-lone | v&offsetMask
+			taken[n] = v>>shift1<<shift1 | first | role<<roleShift
+			if len(uppers) > 0 {
+				uppers[n] = byte(v >> upperShift)
+			}
 			n += int(lone)
-			p0, p1, p2 := s.Positions(h, h<<shardBits)
+			p0 := uint32(first)
+			p1 := (p0 + segLen) ^ uint32(v>>shift1)&offsetMask
+			p2 := (p0 + 2*segLen) ^ uint32(v>>shift2)&offsetMask
 			less := lone << countShift
 			w0 := (slots[p0] - less) ^ v
 			slots[p0] = w0
-			queue[end] = p0
-			end += int(isOne(w0) & lone)
-			w1 := (slots[p1] - less) ^ v
+			queue[tail] = p0
+			tail += isOne(w0) & lone
+			w1 := (slots[p1] - less) ^ v ^ lone<<roleShift
 			slots[p1] = w1
-			queue[end] = p1
-			end += int(isOne(w1) & lone)
-			w2 := (slots[p2] - less) ^ v
+			queue[tail] = p1
+			tail += isOne(w1) & lone & below(p1, end)
+			w2 := (slots[p2] - less) ^ v ^ lone<<(roleShift+1)
 			slots[p2] = w2
-			queue[end] = p2
-			end += int(isOne(w2) & lone)
+			queue[tail] = p2
+			tail += isOne(w2) & lone & below(p2, end)
 		}
 	}
 	return n
 }
 
+// below is 1 if p is below end, else 0.
+func below(p uint32, end int) uint64 { return (uint64(p) - uint64(end)) >> 63 }
+
 // assign gives the slot in which each key was alone what makes its three slots xor to
-// its fingerprint.
-func (b *Builder) assign(planes []byte, s *Shape, shardBits uint, n int) {
-	clear(planes)
-	low := planes[:s.Slots()]
-	high := planes[s.Slots():]
-	for i := n - 1; i >= 0; i-- {
-		h := b.taken[i]
-		p0, p1, p2 := s.Positions(h, h<<shardBits)
-		f := Fingerprint(h)
-		low[b.takenAt[i]] = byte(f) ^ low[p0] ^ low[p1] ^ low[p2]
-		if len(high) > 0 {
-			high[b.takenAt[i]] = byte(f>>8) ^ high[p0] ^ high[p1] ^ high[p2]
-		}
+// the lower byte of its fingerprint. The table is all zero before.
+func (b *Builder) assign(table []byte, s *Shape, taken []uint64) {
+	for i := len(taken) - 1; i >= 0; i-- {
+		p0, p1, p2, at := s.positionsOf(taken[i])
+		table[at] = byte(taken[i]>>lowerShift) ^ table[p0] ^ table[p1] ^ table[p2]
 	}
 }
 
-// grow returns a slice of n elements with any content, b's memory if it suffices.
-func grow[T any](b []T, n int) []T {
-	if cap(b) < n {
-		return make([]T, n)
+// assignUpper does the same with the upper bytes.
+func (b *Builder) assignUpper(table []byte, s *Shape, taken []uint64) {
+	for i := len(taken) - 1; i >= 0; i-- {
+		p0, p1, p2, at := s.positionsOf(taken[i])
+		table[at] = b.uppers[i] ^ table[p0] ^ table[p1] ^ table[p2]
 	}
-	return b[:n]
+}
+
+// positionsOf returns the positions of a key that was taken out, and that of the slot
+// in which it was alone.
+func (s *Shape) positionsOf(v uint64) (p0, p1, p2, at uint32) {
+	p0 = uint32(v & firstMask)
+	p1 = (p0 + s.segLen) ^ uint32(v>>shift1)&offsetMask
+	p2 = (p0 + 2*s.segLen) ^ uint32(v>>shift2)&offsetMask
+	at = p0
+	if v>>roleShift == 1 {
+		at = p1
+	}
+	if v>>roleShift == 2 {
+		at = p2
+	}
+	return p0, p1, p2, at
 }

@@ -98,6 +98,47 @@ func TestRepeatedWords(t *testing.T) {
 	}
 }
 
+// TestShardsAndPlanes: hashes with common leading bits, as those of a shard, and tables
+// of two planes.
+func TestShardsAndPlanes(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(5, 5))
+	var b fuse.Builder
+	for _, n := range []int{1, 3, 50, 2000, 60_000, 300_000} {
+		for _, shardBits := range []uint{0, 1, 8} {
+			words := make([]uint64, 0, n)
+			for len(words) < n {
+				// Under seed 7 all hashes begin with as many bits of 0xa5.
+				h := rnd.Uint64()>>shardBits | 0xa5>>(8-shardBits)<<(64-shardBits)
+				words = append(words, fuse.Unmix(h)-7)
+			}
+			s := fuse.ShapeFor(n)
+			table := make([]byte, 2*s.Slots())
+			if err := b.Build(table, s, words, 7, shardBits); err != nil {
+				t.Fatalf("%d words, %d bits of shards: %v", n, shardBits, err)
+			}
+			for _, w := range words {
+				h := fuse.Mix(w + 7)
+				p0, p1, p2 := s.Positions(h, h<<shardBits)
+				upper := table[s.Slots():]
+				got := uint16(table[p0]^table[p1]^table[p2]) |
+					uint16(upper[p0]^upper[p1]^upper[p2])<<8
+				if got != fuse.Fingerprint(h) {
+					t.Fatalf("%d words, %d bits of shards: %#x is denied", n, shardBits, w)
+				}
+			}
+		}
+	}
+}
+
+// TestUnmix: Unmix is the inverse of Mix.
+func TestUnmix(t *testing.T) {
+	for _, w := range append(randomWords(rand.New(rand.NewPCG(6, 6)), 1000), 0, 1, 1<<63) {
+		if got := fuse.Unmix(fuse.Mix(w)); got != w {
+			t.Fatalf("Unmix(Mix(%#x)) = %#x", w, got)
+		}
+	}
+}
+
 // TestPositionsStayInside: no hash leads out of the table, in no shape.
 func TestPositionsStayInside(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(2, 2))

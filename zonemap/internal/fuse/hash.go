@@ -12,6 +12,15 @@ func Mix(word uint64) uint64 {
 	return word ^ word>>33
 }
 
+// Unmix returns the word of which hash is the Mix.
+func Unmix(hash uint64) uint64 {
+	hash ^= hash >> 33
+	hash *= 0x9cb4b2f8129337db
+	hash ^= hash >> 33
+	hash *= 0x4f74430c22a54005
+	return hash ^ hash>>33
+}
+
 // Fingerprint returns the 16 bits a table of two planes stores for the hash; the low
 // byte is that of the first plane.
 func Fingerprint(hash uint64) uint16 { return uint16(hash ^ hash>>32) }

@@ -1,3 +1,4 @@
-// Package mapping reaches the file system for package zonemap: it maps files for
-// reading, and replaces files as a whole. Databases use internal/vfs instead.
+// Package mapping reaches the operating system for package zonemap: it maps files for
+// reading, replaces files as a whole, and asks for large pages. Databases use
+// internal/vfs instead.
 package mapping

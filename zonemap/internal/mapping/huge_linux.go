@@ -16,7 +16,15 @@ func AdviseHuge(b []byte) {
 		return
 	}
 	from := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
-	to := (from + uintptr(len(b)) + hugePage - 1) &^ (hugePage - 1)
-	from &^= hugePage - 1
-	_, _, _ = unix.Syscall(unix.SYS_MADVISE, from, to-from, unix.MADV_HUGEPAGE)
+	end := from + uintptr(len(b))
+	advise(from&^(hugePage-1), (end+hugePage-1)&^(hugePage-1), unix.MADV_HUGEPAGE)
+	// The advice is for pages to come. Those that the buffer has already, because it was
+	// another one before, are replaced, as far as they are its own.
+	advise((from+hugePage-1)&^(hugePage-1), end&^(hugePage-1), unix.MADV_COLLAPSE)
+}
+
+func advise(from, end uintptr, advice uintptr) {
+	if from < end {
+		_, _, _ = unix.Syscall(unix.SYS_MADVISE, from, end-from, advice)
+	}
 }

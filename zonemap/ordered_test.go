@@ -1,0 +1,65 @@
+package zonemap_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/kstonedb/kstone/zonemap"
+)
+
+// TestOrderedBatches: batches that walk through interleaved filters in the order of
+// their hashes get the answers that keys get one by one: with one group of filters and
+// with several, filters left out of their group because of another salt, zones that
+// leave keys out, wide fingerprints, exact answers.
+func TestOrderedBatches(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(21, 1))
+	const size = 240_000 // the filters are too large to be left in any order
+	for i, c := range []struct {
+		segments int
+		opts     zonemap.SegmentOptions
+		exact    bool
+	}{
+		{12, zonemap.SegmentOptions{Seed: 4}, false},
+		{18, zonemap.SegmentOptions{Seed: 4, Bits: 16}, false},
+		{12, zonemap.SegmentOptions{Seed: 4, StoreKeys: true}, true},
+		// Of so many shards of so few keys each, some need another salt.
+		{10, zonemap.SegmentOptions{Seed: 4, Shards: 256}, false},
+		{12, zonemap.SegmentOptions{Seed: 4, Shards: 64, StoreKeys: true, Bits: 16}, true},
+	} {
+		if testing.Short() && i%2 == 1 {
+			continue
+		}
+		var sets [][]uint64
+		for i := range c.segments {
+			keys := randomHashes(rnd, size)
+			if i%4 == 1 {
+				for j := range keys {
+					keys[j] >>= 1
+				}
+			}
+			sets = append(sets, keys)
+		}
+		few := []uint64{1 << 63, 1<<63 + 1, 1 << 40} // in no group
+		all := slices.Concat(append(sets, few)...)
+		set := mustSet(t, &zonemap.SetOptions{Exact: c.exact},
+			mustBuild(t, &c.opts, append(sets, few)...)...)
+		set.Prepare()
+		keys := randomHashes(rnd, 1<<16)
+		for i := range keys {
+			switch i % 8 {
+			case 0, 1:
+				keys[i] = all[rnd.IntN(len(all))]
+			case 2:
+				keys[i] = few[rnd.IntN(len(few))] + uint64(rnd.IntN(2))
+			case 3:
+				keys[i] = keys[i-1]
+			}
+		}
+		checkLikeSingles(t, set, keys)
+		checkPresent(t, set, sets)
+		if set.Stats().InterleavedBytes < 4<<20 {
+			t.Errorf("%+v: so small that nothing is put in order", c)
+		}
+	}
+}
