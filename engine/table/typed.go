@@ -180,6 +180,7 @@ type binding struct {
 	all      schema.ColumnSet
 	full     bool // the struct has every column, at the place of its field
 	readers  []*rowReader
+	direct   *rowWriter // nil: rows are written over values
 }
 
 // bind returns the binding to the present definition in a database.
@@ -218,6 +219,7 @@ func (t *TableOf[T]) bindTo(db *DB, core *tableCore, s *schema.Table) (*binding,
 	for _, l := range slices.Backward(s.Layouts()) {
 		b.readers = append(b.readers, newRowReader(t.fields, b, l))
 	}
+	b.direct = newRowWriter(t.fields, b)
 	t.bound.Store(core, b)
 	t.last.Store(b)
 	return b, nil

@@ -2,11 +2,11 @@ package table
 
 import (
 	"context"
-	"iter"
-	"sync"
 	"unsafe"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/store"
+	"github.com/kstonedb/kstone/keycodec"
 )
 
 // ReadWriter is what can be written to: a *DB, for which every call is a commit of its own,
@@ -25,83 +25,120 @@ func (db *DB) handle(core *tableCore) *Table { return &Table{db: db, core: core}
 
 func (tx *Tx) handle(core *tableCore) *Table { return &Table{db: tx.db, core: core, tx: tx} }
 
-// rowPool has the rows of values that structs are written as.
-var rowPool = sync.Pool{New: func() any { return new([]expr.Value) }}
-
-func putRow(row *[]expr.Value) {
-	clear(*row)
-	*row = (*row)[:0]
-	rowPool.Put(row)
-}
-
-// write calls do with the values of a row. It does so once more if the definition of the
-// table has changed meanwhile, so that nothing was written.
-func (t *TableOf[T]) write(w ReadWriter, row *T, do func(*Table, []expr.Value) error) error {
-	values := rowPool.Get().(*[]expr.Value)
-	defer putRow(values)
-	for {
-		b, err := t.bind(w.DB())
-		if err != nil {
-			return err
-		}
-		*values = b.appendValues((*values)[:0], t.fields, unsafe.Pointer(row))
-		if err = do(w.handle(b.core), *values); err == nil || !b.outgrown() {
-			return err
-		}
-	}
-}
-
-// outgrown reports whether the table has got another number of columns, which makes rows of
-// the binding invalid.
-func (b *binding) outgrown() bool {
-	return len(b.core.state.Load().schema.Columns) != len(b.schema.Columns)
-}
-
 // Insert writes a row that must not be there yet. If its primary key, or its columns in a
 // unique index, are taken, the error is a *UniqueError.
 func (t *TableOf[T]) Insert(ctx context.Context, w ReadWriter, row *T) error {
-	return t.write(w, row, func(h *Table, values []expr.Value) error {
-		return h.Insert(ctx, values)
-	})
+	_, err := t.write(ctx, w, unsafe.Slice(row, 1), (*structs).insert)
+	return err
 }
 
 // Put writes a row, in place of the one with its primary key if there is one.
 func (t *TableOf[T]) Put(ctx context.Context, w ReadWriter, row *T) error {
-	return t.write(w, row, func(h *Table, values []expr.Value) error {
-		return h.Put(ctx, values)
-	})
+	_, err := t.write(ctx, w, unsafe.Slice(row, 1), (*structs).upsert)
+	return err
 }
 
 // InsertMany inserts rows: as one commit if they are not more than 10,000 and 16 MiB, and
 // in a transaction anyway. It returns how many are written.
 func (t *TableOf[T]) InsertMany(ctx context.Context, w ReadWriter, rows []T) (int, error) {
-	b, err := t.bind(w.DB())
-	if err != nil {
-		return 0, err
-	}
-	return w.handle(b.core).insertMany(ctx, t.sequence(b, rows))
+	return t.write(ctx, w, rows, (*structs).insert)
 }
 
 // PutMany is InsertMany that replaces rows. No two of them may have the same key.
 func (t *TableOf[T]) PutMany(ctx context.Context, w ReadWriter, rows []T) (int, error) {
-	b, err := t.bind(w.DB())
-	if err != nil {
-		return 0, err
-	}
-	return w.handle(b.core).putMany(ctx, t.sequence(b, rows))
+	return t.write(ctx, w, rows, (*structs).upsert)
 }
 
-// sequence returns the rows as values, in one row that is used again.
-func (t *TableOf[T]) sequence(b *binding, rows []T) iter.Seq[[]expr.Value] {
-	return func(yield func([]expr.Value) bool) {
-		var values []expr.Value
-		for i := range rows {
-			values = b.appendValues(values[:0], t.fields, unsafe.Pointer(&rows[i]))
-			if !yield(values) {
-				return
+// write adds rows to commits, as many to each as it takes, and returns how many are written.
+func (t *TableOf[T]) write(ctx context.Context, to ReadWriter, rows []T,
+	add func(*structs, context.Context, *writer, unsafe.Pointer) error) (done int, err error) {
+	s := structs{fields: t.fields}
+	if s.binding, err = t.bind(to.DB()); err != nil {
+		return 0, err
+	}
+	h := to.handle(s.core)
+	for done < len(rows) {
+		n := 0
+		err := h.run(ctx, func(w *writer) (err error) {
+			if w.st.schema != s.schema { // it has changed since
+				if s.binding, err = t.bindTo(s.db, s.core, w.st.schema); err != nil {
+					return err
+				}
 			}
+			rows := rows[done:min(done+chunkRows, len(rows))]
+			for n = 0; n < len(rows) && w.bytes() < chunkBytes; n++ {
+				if err := add(&s, ctx, w, unsafe.Pointer(&rows[n])); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return done, err
+		}
+		done += n
+	}
+	return done, nil
+}
+
+// structs adds structs of one type to a writer.
+type structs struct {
+	*binding
+	fields []*field
+}
+
+func (s *structs) insert(_ context.Context, w *writer, row unsafe.Pointer) error {
+	key, ok := s.put(w, row, store.Absent())
+	switch {
+	case !ok:
+		return w.insert(s.values(w, row))
+	case !w.st.indexed:
+		return nil
+	}
+	return w.putEntries(key, s.values(w, row), 0)
+}
+
+func (s *structs) upsert(ctx context.Context, w *writer, row unsafe.Pointer) error {
+	if !w.st.indexed {
+		if _, ok := s.put(w, row, store.Condition{}); ok {
+			return nil
 		}
 	}
+	return w.upsert(ctx, s.values(w, row))
+}
+
+// values returns the values of a struct, valid until it is called again.
+func (s *structs) values(w *writer, row unsafe.Pointer) []expr.Value {
+	w.values = s.appendValues(w.values[:0], s.fields, row)
+	return w.values
+}
+
+// put is writer.put of a struct; ok is false if that needs values.
+func (s *structs) put(w *writer, row unsafe.Pointer, cond store.Condition) (key store.Key,
+	ok bool) {
+	if s.direct == nil || w.st.converts {
+		return key, false
+	}
+	pk, sk, val := len(w.pk), len(w.sk), len(w.val)
+	w.pk, ok = s.direct.appendKey(s.schema.AppendRowPrefix(w.pk), 0, row)
+	if ok {
+		w.sk, ok = s.direct.appendKey(w.sk, 1, row)
+	}
+	if ok = ok && max(len(w.pk)-pk, len(w.sk)-sk) <= keycodec.MaxKeyBytes; ok {
+		w.val, ok = s.direct.appendRow(w.val, s.schema, row)
+	}
+	if !ok {
+		w.pk, w.sk, w.val = w.pk[:pk], w.sk[:sk], w.val[:val]
+		return key, false
+	}
+	key.PK = w.pk[pk:len(w.pk):len(w.pk)]
+	if len(s.schema.SK) > 0 {
+		key.SK = w.sk[sk:len(w.sk):len(w.sk)]
+	}
+	w.add(store.Op{Key: key, Value: w.val[val:len(w.val):len(w.val)], Cond: cond},
+		opInfo{key: key, puts: true, unique: true})
+	w.rows++
+	return key, true
 }
 
 // keyed is what the predicates of a call by primary key are.
