@@ -138,7 +138,7 @@ func (w *writer) upsert(ctx context.Context, row []expr.Value) error {
 	}
 	it, err := store.GetItem(ctx, w.r, key)
 	if errors.Is(err, store.ErrNotFound) {
-		return w.insertOrReplace(row)
+		return w.insert(row)
 	}
 	if err != nil {
 		return err
@@ -148,14 +148,4 @@ func (w *writer) upsert(ctx context.Context, row []expr.Value) error {
 		return err
 	}
 	return w.replace(&it, old, row)
-}
-
-// insertOrReplace adds a row that is not there, or else the commit is built again.
-func (w *writer) insertOrReplace(row []expr.Value) error {
-	at := len(w.ops)
-	err := w.insert(row)
-	if err == nil {
-		w.ops[at].replaces = true
-	}
-	return err
 }
