@@ -363,7 +363,7 @@ func (r *directRun) one(key store.Key) (err error) {
 
 // missing takes note of an entry without a row: see fetcher.mayMiss.
 func (r *directRun) missing() {
-	if _, live := r.reader.(store.Store); !live && r.plan.Table.TTL == nil {
+	if _, live := r.reader.(store.Store); !live && !r.plan.Table.MayExpire() {
 		r.fail(fmt.Errorf("%w: table %s, index %s", ErrDangling, r.plan.Table.Name,
 			r.plan.Index.Name))
 	}

@@ -21,6 +21,7 @@ type point struct {
 	filter  expr.Program
 	tests   bool
 	columns []pointColumn
+	indexed schema.ColumnSet // the columns of index
 }
 
 // pointColumn is a column of the result: that of the table, or an expression.
@@ -38,6 +39,9 @@ func newPoint(c *compiled) (*point, error) {
 		return nil, nil
 	}
 	p := &point{Point: pt, index: pt.Index, table: pt.Table}
+	if p.index != nil {
+		p.indexed = schema.Columns(p.index.Ordinals()...)
+	}
 	var err error
 	need := func(e expr.Expr) expr.Program {
 		expr.Walk(e, func(e expr.Expr) bool {
@@ -67,25 +71,36 @@ func newPoint(c *compiled) (*point, error) {
 // pointScratch is the memory of one execution.
 type pointScratch struct {
 	pk, sk, value, row2 []byte
+	again               []byte // sk, made of a row
+	entered             bool   // there is an entry
 	row, out            []expr.Value
 }
 
 var pointPool = sync.Pool{New: func() any { return new(pointScratch) }}
 
-// run yields the row if there is one and it satisfies the filter.
-func (p *point) run(ctx context.Context, r store.Reader, params []expr.Value,
-	yield func([]expr.Value) bool) error {
+func (p *point) scratch() *pointScratch {
 	s := pointPool.Get().(*pointScratch)
-	defer func() {
-		if cap(s.value) <= maxPooledBytes && cap(s.row2) <= maxPooledBytes {
-			pointPool.Put(s)
-		}
-	}()
 	if n := len(p.table.Columns); cap(s.row) < n {
 		s.row = make([]expr.Value, n)
 	} else {
 		s.row = s.row[:n]
 	}
+	return s
+}
+
+func (s *pointScratch) release() {
+	if cap(s.value) <= maxPooledBytes && cap(s.row2) <= maxPooledBytes {
+		clear(s.row)
+		clear(s.out)
+		pointPool.Put(s)
+	}
+}
+
+// run yields the row if there is one and it satisfies the filter.
+func (p *point) run(ctx context.Context, r store.Reader, params []expr.Value,
+	yield func([]expr.Value) bool) error {
+	s := p.scratch()
+	defer s.release()
 	found, err := p.read(ctx, r, s, params)
 	if err != nil || !found {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 
+	"github.com/kstonedb/kstone/engine/exec"
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
@@ -88,10 +89,11 @@ func query(ctx context.Context, r Reader, sel *plan.Select, args []any) (*Rows, 
 // Prepared is a query that is ready to be run many times. It follows changes of its tables
 // and of statistics. It may be used concurrently.
 type Prepared struct {
-	db    *DB
-	sel   *plan.Select
-	cores []*tableCore // the tables of the query and its subqueries
-	last  atomic.Pointer[compiled]
+	db     *DB
+	sel    *plan.Select
+	likely []expr.Value // plan.Options.Values
+	cores  []*tableCore // the tables of the query and its subqueries
+	last   atomic.Pointer[compiled]
 }
 
 // compiled is a prepared query for one version of its tables and statistics.
@@ -100,14 +102,35 @@ type compiled struct {
 	states []*tableState // of Prepared.cores
 	stats  []*plan.TableStats
 	plan   *plan.Prepared
-	point  *point // nil: no short way
-	shape  *shape
+	shortWays
+	shape *shape
+}
+
+// shortWays are the ways to answer a query without a tree of steps.
+type shortWays struct {
+	point  *point       // nil: the query asks for no unique key
+	direct *exec.Direct // nil: it does not read ranges alone
+}
+
+func newShortWays(c *compiled) (w *shortWays, err error) {
+	w = new(shortWays)
+	if w.point, err = newPoint(c); err != nil {
+		return nil, err
+	}
+	if d := c.plan.Direct(); d != nil {
+		w.direct, err = exec.NewDirect(d)
+	}
+	return w, err
 }
 
 // Prepare prepares a query, which must not be changed any more. The errors are those of
 // plan.Prepare.
-func (db *DB) Prepare(sel *plan.Select) (*Prepared, error) {
-	p := &Prepared{db: db, sel: sel}
+func (db *DB) Prepare(sel *plan.Select) (*Prepared, error) { return db.prepareLikely(sel, nil) }
+
+// prepareLikely is Prepare of a query that is planned for some values of its parameters. It is
+// not found in the plan cache then.
+func (db *DB) prepareLikely(sel *plan.Select, values []expr.Value) (*Prepared, error) {
+	p := &Prepared{db: db, sel: sel, likely: values}
 	if err := p.find(); err != nil {
 		return nil, err
 	}
@@ -166,14 +189,21 @@ func (p *Prepared) compile(r Reader) (*compiled, error) {
 	}
 	c.sel = withTables(p.sel, c.states)
 	var err error
-	if c.plan, err = p.db.cache.Prepare(c.sel, p.db.planOptions()); err != nil {
-		return nil, err
+	opt := p.db.planOptions()
+	if p.likely == nil {
+		c.plan, err = p.db.cache.Prepare(c.sel, opt)
+	} else {
+		opt.Values = p.likely
+		c.plan, err = plan.Prepare(c.sel, opt)
 	}
-	short, err := c.plan.Memo(func() (any, error) { return newPoint(c) })
 	if err != nil {
 		return nil, err
 	}
-	c.point = short.(*point)
+	short, err := c.plan.Memo(func() (any, error) { return newShortWays(c) })
+	if err != nil {
+		return nil, err
+	}
+	c.shortWays = *short.(*shortWays)
 	c.shape = p.db.shapes.of(c)
 	p.last.Store(c)
 	return c, nil
@@ -212,10 +242,15 @@ func (p *Prepared) QueryAfter(ctx context.Context, r Reader, after []byte,
 		return nil, err
 	}
 	rows := &Rows{ctx: ctx, from: r, prepared: p, params: params, after: after, compiled: c}
-	if c.point == nil || after != nil || len(params) < c.plan.Params() {
-		if rows.bound, err = c.plan.BindAfter(params, after); err != nil {
-			return nil, err
-		}
+	switch {
+	case c.point != nil && after == nil && len(params) >= c.plan.Params():
+	case c.direct != nil && after == nil:
+		err = c.direct.Check(params)
+	default:
+		rows.bound, err = c.plan.BindAfter(params, after)
+	}
+	if err != nil {
+		return nil, err
 	}
 	return rows, nil
 }

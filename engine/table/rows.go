@@ -24,6 +24,7 @@ type Rows struct {
 	ran      *plan.Plan   // by the last execution
 	row      []expr.Value // of the loop body, with what a cursor needs
 	returned int64
+	read     int64 // entries and rows, by the last execution, if it had no plan
 	timed    bool
 }
 
@@ -53,7 +54,7 @@ func (r *Rows) All() iter.Seq2[[]expr.Value, error] {
 
 // execute runs the query on a state of the store that its plan is right for.
 func (r *Rows) execute(yield func([]expr.Value) bool) error {
-	r.returned, r.ran = 0, nil
+	r.returned, r.read, r.ran = 0, 0, nil
 	if c := r.compiled; c.point != nil && c.point.index == nil && r.bound == nil && !r.timed {
 		if db, ok := r.from.(*DB); ok {
 			again, err := r.direct(db, yield)
@@ -67,11 +68,32 @@ func (r *Rows) execute(yield func([]expr.Value) bool) error {
 		return err
 	}
 	defer done()
-	if p := r.compiled.point; p != nil && r.bound == nil && r.after == nil && !r.timed {
-		return p.run(r.ctx, reader, r.params, yield)
+	if used, err := r.runShort(reader, yield); used {
+		return err
 	}
 	return r.runPlan(reader, yield)
 }
+
+// runShort runs the query without a plan. used is false if that cannot be.
+func (r *Rows) runShort(reader store.Reader, yield func([]expr.Value) bool) (used bool,
+	err error) {
+	c := r.compiled
+	switch {
+	case r.bound != nil || r.after != nil || r.timed:
+		return false, nil
+	case c.point != nil:
+		return true, c.point.run(r.ctx, reader, r.params, yield)
+	case c.direct == nil || r.prepared.db.logsPlans():
+		return false, nil
+	}
+	reading, err := c.direct.Run(r.ctx, reader, r.params, yield)
+	r.read = reading.Keys
+	return !reading.Tree, err
+}
+
+// logsPlans reports whether slow queries are logged with their plans, which are counted only
+// where there is one.
+func (db *DB) logsPlans() bool { return db.opt.SlowQuery > 0 && db.opt.LogValues }
 
 // direct reads a row by its primary key without a snapshot. again says that the definition
 // of the table has changed meanwhile.

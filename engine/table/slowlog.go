@@ -45,7 +45,7 @@ func (s *shapes) of(c *compiled) *shape {
 
 // finished counts an execution and logs it if it was slow.
 func (r *Rows) finished(start time.Time, err error) {
-	scanned := r.returned
+	scanned := max(r.returned, r.read)
 	if r.ran != nil {
 		scanned = keysRead(r.ran.Root)
 	}

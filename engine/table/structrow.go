@@ -72,6 +72,16 @@ func newRowReader(fields []*field, b *binding, l *schema.Layout) *rowReader {
 	return r
 }
 
+// texts returns how many texts are read from the value.
+func (r *rowReader) texts() (n int) {
+	for i := range r.body {
+		if s := &r.body[i]; s.direct && s.slot.Width == 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // direct reports whether readFixed and setString know the field.
 func (f *field) direct() bool {
 	if f.pointer || f.column.List {
@@ -90,6 +100,12 @@ func (f *field) direct() bool {
 // with the item. It fails with an error that matches engine.ErrCorrupt if the item is
 // damaged.
 func (b *binding) read(row unsafe.Pointer, key store.Key, value []byte, keep bool) error {
+	return b.readParts(row, key, value, keep, keep)
+}
+
+// readParts is read; keepTexts is keep for the texts in the value that are read directly.
+func (b *binding) readParts(row unsafe.Pointer, key store.Key, value []byte,
+	keep, keepTexts bool) error {
 	v, err := b.schema.View(value)
 	if err != nil {
 		return err
@@ -99,7 +115,7 @@ func (b *binding) read(row unsafe.Pointer, key store.Key, value []byte, keep boo
 		r = b.readers[i]
 	}
 	for i := range r.body {
-		if err := r.body[i].read(row, &v, keep); err != nil {
+		if err := r.body[i].read(row, &v, keep, keepTexts); err != nil {
 			return err
 		}
 	}
@@ -117,10 +133,22 @@ func (b *binding) read(row unsafe.Pointer, key store.Key, value []byte, keep boo
 	return readKey(row, r.keys[1], key.SK, keep)
 }
 
+// mostShared is the longest value that is copied as a whole for the texts in it.
+const mostShared = 1 << 10
+
+// readOwn is read of a row to keep. Its texts share one copy of the value if there are several.
+func (b *binding) readOwn(row unsafe.Pointer, key store.Key, value []byte) error {
+	if b.texts < 2 || len(value) > mostShared {
+		return b.read(row, key, value, true)
+	}
+	own := string(value)
+	return b.readParts(row, key, unsafe.Slice(unsafe.StringData(own), len(own)), true, false)
+}
+
 // rowHead is the length of what precedes the columns in the partition key of a row.
 const rowHead = 5
 
-func (s *slotField) read(row unsafe.Pointer, v *schema.View, keep bool) error {
+func (s *slotField) read(row unsafe.Pointer, v *schema.View, keep, keepTexts bool) error {
 	f := s.field
 	if !s.direct || s.slot.Null >= 0 && v.Null(s.slot) {
 		value, err := v.Value(s.slot)
@@ -137,7 +165,7 @@ func (s *slotField) read(row unsafe.Pointer, v *schema.View, keep bool) error {
 	if err != nil {
 		return err
 	}
-	setString((*string)(f.at(row)), unsafe.String(unsafe.SliceData(text), len(text)), keep)
+	setString((*string)(f.at(row)), unsafe.String(unsafe.SliceData(text), len(text)), keepTexts)
 	return nil
 }
 

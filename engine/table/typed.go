@@ -219,6 +219,7 @@ func (t *TableOf[T]) bindTo(db *DB, core *tableCore, s *schema.Table) (*binding,
 	for _, l := range slices.Backward(s.Layouts()) {
 		b.readers = append(b.readers, newRowReader(t.fields, b, l))
 	}
+	b.texts = b.readers[0].texts()
 	b.direct = newRowWriter(t.fields, b)
 	t.bound.Store(core, b)
 	t.last.Store(b)

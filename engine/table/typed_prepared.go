@@ -4,19 +4,22 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"unsafe"
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/engine/store"
 )
 
 // PreparedQuery is a query that is planned once for each database and definition of its
 // tables, and run with parameters. It may be used by any number of goroutines.
 type PreparedQuery[T any] struct {
-	query Query[T]
-	last  atomic.Pointer[preparedFor]
+	query  Query[T]
+	likely []expr.Value // nil, or what its constants were, see Query.generic
+	last   atomic.Pointer[preparedFor]
 }
 
 // preparedFor is what a prepared query is for one database.
@@ -123,7 +126,7 @@ func (p *PreparedQuery[T]) in(db *DB) (*preparedFor, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.prepared, err = db.Prepare(sel); err != nil {
+	if f.prepared, err = db.prepareLikely(sel, f.args.likely(p.likely)); err != nil {
 		return nil, err
 	}
 	f.point = p.query.pointOf(b)
@@ -139,6 +142,9 @@ func (p *PreparedQuery[T]) rows(ctx context.Context, r Reader, bindings []Bindin
 	}
 	return queryWith(ctx, f.prepared, r, f.args, bindings)
 }
+
+// paramsPool has room for the values of parameters.
+var paramsPool = sync.Pool{New: func() any { return new([]expr.Value) }}
 
 // All is Query.All with values for the parameters.
 func (p *PreparedQuery[T]) All(ctx context.Context, r Reader,
@@ -158,11 +164,58 @@ func (p *PreparedQuery[T]) Each(ctx context.Context, r Reader,
 
 func (p *PreparedQuery[T]) run(ctx context.Context, r Reader, bindings []Binding, keep bool,
 	yield func(*T) bool) error {
-	rows, err := p.rows(ctx, r, bindings)
+	f, err := p.in(r.DB())
+	if err != nil {
+		return err
+	}
+	room := paramsPool.Get().(*[]expr.Value)
+	defer paramsPool.Put(room)
+	params, err := f.args.values((*room)[:0], bindings)
+	if err != nil {
+		return err
+	}
+	*room = params
+	return p.runWith(ctx, r, f, params, -1, keep, yield)
+}
+
+// runWith runs the query with the values of its parameters. No more rows than most are wanted
+// if that is not negative.
+func (p *PreparedQuery[T]) runWith(ctx context.Context, r Reader, f *preparedFor,
+	params []expr.Value, most int64, keep bool, yield func(*T) bool) error {
+	if used, err := p.runStored(ctx, r, f, params, most, keep, yield); used {
+		return err
+	}
+	rows, err := f.prepared.Query(ctx, r, params...)
 	if err != nil {
 		return err
 	}
 	return readRows(rows, p.query.table.fields, keep, yield)
+}
+
+// runStored reads rows from where they are stored into one struct. used is false if the query
+// cannot be run so.
+func (p *PreparedQuery[T]) runStored(ctx context.Context, r Reader, f *preparedFor,
+	params []expr.Value, most int64, keep bool, yield func(*T) bool) (used bool, err error) {
+	row, b := new(T), f.b
+	var failed error
+	used, err = f.prepared.stored(ctx, r, params, most,
+		func(t *schema.Table, key store.Key, value []byte) bool {
+			if t != b.schema {
+				if b, failed = p.query.table.bindTo(r.DB(), b.core, t); failed != nil {
+					return false
+				}
+			}
+			if keep {
+				failed = b.readOwn(unsafe.Pointer(row), key, value)
+			} else {
+				failed = b.read(unsafe.Pointer(row), key, value, false)
+			}
+			return failed == nil && yield(row)
+		})
+	if err == nil {
+		err = failed
+	}
+	return used, err
 }
 
 // First returns the first row. The error matches ErrNotFound if there is none. A query that has
@@ -177,8 +230,28 @@ func (p *PreparedQuery[T]) First(ctx context.Context, r Reader, bindings ...Bind
 	if f.point != nil {
 		return p.load(ctx, r, f, bindings)
 	}
+	room := paramsPool.Get().(*[]expr.Value)
+	defer paramsPool.Put(room)
+	params, err := f.args.values((*room)[:0], bindings)
+	if err != nil {
+		return row, err
+	}
+	*room = params
+	return p.first(ctx, r, f, params)
+}
+
+// first is First with the values of the parameters.
+func (p *PreparedQuery[T]) first(ctx context.Context, r Reader, f *preparedFor,
+	params []expr.Value) (row T, err error) {
+	found := new(T)
+	if there, used, err := p.firstByIndex(ctx, r, f, params, unsafe.Pointer(found)); used {
+		if err == nil && !there {
+			err = ErrNotFound
+		}
+		return *found, err
+	}
 	err = ErrNotFound
-	runErr := p.run(ctx, r, bindings, true, func(found *T) bool {
+	runErr := p.runWith(ctx, r, f, params, 1, true, func(found *T) bool {
 		row, err = *found, nil
 		return false
 	})

@@ -203,6 +203,14 @@ func eachOf[T any](run func(yield func(*T) bool) error) iter.Seq2[*T, error] {
 // run runs the query once.
 func (q *Query[T]) run(ctx context.Context, r Reader, bindings []Binding, keep bool,
 	yield func(*T) bool) error {
+	k, ok, err := q.known(r, bindings)
+	if err != nil {
+		return err
+	}
+	if ok {
+		defer k.shape.release()
+		return k.query.runWith(ctx, r, k.in, k.shape.params, -1, keep, yield)
+	}
 	rows, err := q.rows(ctx, r, bindings)
 	if err != nil {
 		return err
@@ -247,11 +255,19 @@ func (q Query[T]) First(ctx context.Context, r Reader, bindings ...Binding) (T, 
 	if q.limit == nil {
 		q = q.Limit(1)
 	}
+	var row T
+	k, ok, err := q.known(r, bindings)
+	if err != nil {
+		return row, err
+	}
+	if ok {
+		defer k.shape.release()
+		return k.query.first(ctx, r, k.in, k.shape.params)
+	}
 	for row, err := range q.All(ctx, r, bindings...) {
 		return row, err
 	}
-	var none T
-	return none, ErrNotFound
+	return row, ErrNotFound
 }
 
 // Count returns how many rows the query finds.

@@ -1,0 +1,331 @@
+package table
+
+import (
+	"encoding/binary"
+	"sync"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan"
+)
+
+// A query that is made anew each time, with other values, is planned once for all values that
+// are alike to the planner: its constants become parameters of a PreparedQuery, which is kept
+// under the shape of the query. That is done with comparisons of columns only, which all must
+// be true. All other queries, and those of a table with an index that has only some of the
+// rows, which a constant may allow to be used, are prepared as they are.
+
+// mostShapes bounds the queries that are kept for a struct and a table.
+const mostShapes = 256
+
+// shapeCache keeps prepared queries by their shape. The zero value is ready.
+type shapeCache struct {
+	mu  sync.RWMutex
+	all map[string]any // Guarded by mu; of *PreparedQuery[T]
+}
+
+func (c *shapeCache) get(key []byte) any {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.all[string(key)]
+}
+
+// put keeps a query. One that many others have come after is forgotten with all others.
+func (c *shapeCache) put(key []byte, q any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.all == nil || len(c.all) >= mostShapes {
+		c.all = map[string]any{}
+	}
+	c.all[string(key)] = q
+}
+
+// shapeOf is a query without its constants.
+type shapeOf struct {
+	key      []byte
+	values   []expr.Value // the constants, in their order
+	params   []expr.Value // of the prepared query
+	likeness plan.Likeness
+}
+
+var shapeOfPool = sync.Pool{New: func() any { return new(shapeOf) }}
+
+func (s *shapeOf) release() {
+	clear(s.values)
+	clear(s.params)
+	s.key, s.values, s.params = s.key[:0], s.values[:0], s.params[:0]
+	s.likeness.Begin(nil, nil)
+	shapeOfPool.Put(s)
+}
+
+// Tags of what a key is made of.
+const (
+	tagConstant = iota
+	tagParam
+	tagCmp
+	tagBetween
+	tagNull
+	tagOrder
+	tagLimit
+	tagOffset
+	tagValues // the classes follow
+)
+
+// of sets the shape to that of a query; ok is false if it is none that is kept.
+func (s *shapeOf) of(q *queryParts, b *binding) (ok bool) {
+	for _, x := range b.schema.Indexes {
+		if x.Where != nil {
+			return false
+		}
+	}
+	s.likeness.Begin(b.schema, b.core.stats.Load())
+	for _, e := range q.where {
+		if !s.term(e, b) {
+			return false
+		}
+	}
+	for _, o := range q.order {
+		c, ok := o.Expr.(expr.Column)
+		if !ok {
+			return false
+		}
+		s.key = append(s.key, tagOrder, flags(o.Desc, o.NullsLast))
+		s.int(c.Ordinal)
+	}
+	ok = s.count(tagLimit, q.limit) && s.count(tagOffset, q.offset)
+	s.text(q.index)
+	s.key = append(s.key, tagValues)
+	s.key = s.likeness.Append(s.key)
+	return ok
+}
+
+// queryParts is what the shape of a Query is made of.
+type queryParts struct {
+	where         []expr.Expr
+	order         []plan.Order
+	limit, offset expr.Expr
+	index         string
+}
+
+func flags(desc, nullsLast bool) (f byte) {
+	if desc {
+		f = 1
+	}
+	if nullsLast {
+		f |= 2
+	}
+	return f
+}
+
+func (s *shapeOf) int(n int) { s.key = binary.AppendVarint(s.key, int64(n)) }
+
+func (s *shapeOf) text(t string) {
+	s.int(len(t))
+	s.key = append(s.key, t...)
+}
+
+// term adds a term of WHERE.
+func (s *shapeOf) term(e expr.Expr, b *binding) bool {
+	switch e := e.(type) {
+	case expr.And:
+		for _, t := range e.Terms {
+			if !s.term(t, b) {
+				return false
+			}
+		}
+		return true
+	case expr.Cmp:
+		s.key = append(s.key, tagCmp, byte(e.Op))
+		return s.column(e.L) && s.operand(e.L, e.Op, e.R, b)
+	case expr.Between:
+		s.key = append(s.key, tagBetween)
+		return !e.Not && s.column(e.X) && s.operand(e.X, expr.Ge, e.Lo, b) &&
+			s.operand(e.X, expr.Le, e.Hi, b)
+	case expr.IsNull:
+		s.key = append(s.key, tagNull, flags(e.Not, false))
+		return s.column(e.X)
+	}
+	return false
+}
+
+func (s *shapeOf) column(e expr.Expr) bool {
+	c, ok := e.(expr.Column)
+	s.int(c.Ordinal)
+	return ok
+}
+
+// operand adds what a column is compared with. Constants are numbered by their order.
+func (s *shapeOf) operand(column expr.Expr, op expr.Op, e expr.Expr, b *binding) bool {
+	switch e := e.(type) {
+	case expr.Const:
+		if e.IsNull() || len(s.values) == mostConstants {
+			return false
+		}
+		s.key = append(s.key, tagConstant, byte(e.Kind()))
+		s.values = append(s.values, e.Value)
+		s.likeness.Restrict(b.ordinals[column.(expr.Column).Ordinal], op, e.Value)
+		return true
+	case expr.Param:
+		s.key = append(s.key, tagParam)
+		s.text(e.Name)
+		return true
+	}
+	return false
+}
+
+// count adds LIMIT or OFFSET. A constant is part of the shape: plans depend on it, and there
+// are not many.
+func (s *shapeOf) count(tag byte, e expr.Expr) bool {
+	if e == nil {
+		return true
+	}
+	s.key = append(s.key, tag)
+	switch e := e.(type) {
+	case expr.Const:
+		n, ok := e.AsInt()
+		s.int(int(n))
+		return ok
+	case expr.Param:
+		s.int(-1)
+		s.text(e.Name)
+		return true
+	}
+	return false
+}
+
+// constantName is the name of the parameter that stands for constant i. No Arg has it.
+func constantName(i int) string { return string([]byte{0, byte(i >> 8), byte(i)}) }
+
+// constantOf is the opposite of constantName; ok is false for the names of others.
+func constantOf(name string) (i int, ok bool) {
+	if len(name) != 3 || name[0] != 0 {
+		return 0, false
+	}
+	return int(name[1])<<8 | int(name[2]), true
+}
+
+// mostConstants bounds the constants that become parameters.
+const mostConstants = 1000
+
+// parameterise returns terms with their constants replaced by parameters.
+func parameterise(terms []expr.Expr) ([]expr.Expr, error) {
+	n := 0
+	out := make([]expr.Expr, len(terms))
+	for i, t := range terms {
+		var err error
+		out[i], err = expr.Rewrite(t, func(e expr.Expr) (expr.Expr, error) {
+			if _, ok := e.(expr.Const); !ok {
+				return e, nil
+			}
+			n++
+			return expr.Param{Index: unnumbered, Name: constantName(n - 1)}, nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// known is a query that is kept prepared, and the values of its parameters.
+type known[T any] struct {
+	query *PreparedQuery[T]
+	in    *preparedFor
+	shape *shapeOf
+}
+
+// known returns the prepared query that the query is one of; ok is false if it is none that is
+// kept prepared. The caller releases the shape.
+func (q *Query[T]) known(r Reader, bindings []Binding) (k known[T], ok bool, err error) {
+	if q.page || q.distinct || hinted(&q.hints) {
+		return k, false, nil
+	}
+	b, err := q.table.bind(r.DB())
+	if err != nil {
+		return k, false, err
+	}
+	k.shape = shapeOfPool.Get().(*shapeOf)
+	defer func() {
+		if !ok {
+			k.shape.release()
+		}
+	}()
+	parts := queryParts{where: q.where, limit: q.limit, offset: q.offset, index: q.index}
+	var few [4]plan.Order
+	parts.order = few[:0]
+	for _, t := range q.order {
+		parts.order = append(parts.order, t.order(0))
+	}
+	if !k.shape.of(&parts, b) {
+		return k, false, nil
+	}
+	var have bool
+	if k.query, have = b.queries.get(k.shape.key).(*PreparedQuery[T]); !have {
+		if k.query, err = q.generic(k.shape.values); err != nil {
+			return k, false, err
+		}
+	}
+	if k.in, err = k.query.in(r.DB()); err != nil {
+		return k, false, err
+	}
+	if !have {
+		b.queries.put(k.shape.key, k.query)
+	}
+	ok = k.shape.bind(k.in.args, bindings)
+	return k, ok, nil
+}
+
+func hinted(h *plan.Hints) bool {
+	return h.Index != nil || h.NoIndex || h.RefuseFullScan || h.ForceOrder || h.ForceJoin != ""
+}
+
+// bind sets the values of the parameters; ok is false if there is none of one.
+func (s *shapeOf) bind(args arguments, bindings []Binding) (ok bool) {
+	for i := range bindings {
+		if bindings[i].err != nil {
+			return false
+		}
+	}
+	for _, name := range args {
+		if i, ok := constantOf(name); ok {
+			s.params = append(s.params, s.values[i])
+			continue
+		}
+		b := bindingOf(bindings, name)
+		if b == nil {
+			return false
+		}
+		s.params = append(s.params, b.value)
+	}
+	return true
+}
+
+// generic returns the query with parameters in place of its constants, to be planned for
+// values like the given ones.
+func (q *Query[T]) generic(values []expr.Value) (*PreparedQuery[T], error) {
+	g := *q
+	var err error
+	if g.where, err = parameterise(q.where); err != nil {
+		return nil, err
+	}
+	p := g.Prepare()
+	p.likely = make([]expr.Value, len(values))
+	for i, v := range values {
+		p.likely[i] = v.Clone()
+	}
+	return p, nil
+}
+
+// likely returns the values that the parameters are likely to have, nil of a query whose
+// constants are its own.
+func (a arguments) likely(constants []expr.Value) []expr.Value {
+	if constants == nil {
+		return nil
+	}
+	values := make([]expr.Value, len(a))
+	for i, name := range a {
+		if n, ok := constantOf(name); ok {
+			values[i] = constants[n]
+		}
+	}
+	return values
+}
