@@ -181,6 +181,8 @@ type binding struct {
 	full     bool // the struct has every column, at the place of its field
 	readers  []*rowReader
 	direct   *rowWriter // nil: rows are written over values
+	texts    int        // fields that are read as texts of the row's value
+	queries  shapeCache
 }
 
 // bind returns the binding to the present definition in a database.
@@ -219,8 +221,8 @@ func (t *TableOf[T]) bindTo(db *DB, core *tableCore, s *schema.Table) (*binding,
 	for _, l := range slices.Backward(s.Layouts()) {
 		b.readers = append(b.readers, newRowReader(t.fields, b, l))
 	}
-	b.texts = b.readers[0].texts()
 	b.direct = newRowWriter(t.fields, b)
+	b.texts = b.readers[0].texts()
 	t.bound.Store(core, b)
 	t.last.Store(b)
 	return b, nil
