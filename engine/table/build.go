@@ -60,16 +60,23 @@ func (db *DB) CreateIndex(ctx context.Context, table string, def schema.Index,
 	if err != nil {
 		return err
 	}
+	return t.CreateIndex(ctx, def, progress)
+}
+
+// CreateIndex is DB.CreateIndex of this table, whatever it is called by now.
+func (t *Table) CreateIndex(ctx context.Context, def schema.Index,
+	progress func(Progress)) error {
+	db := t.db
 	return db.job(ctx, func() error {
 		x := t.Schema().Index(def.Name)
 		if x != nil && (x.State != schema.Building || !sameDefinition(t.Schema(), x, def)) {
-			return &NameError{table + "." + def.Name, ErrExists}
+			return &NameError{t.Name() + "." + def.Name, ErrExists}
 		}
 		if x == nil {
 			def.State = schema.Building
 			if err := db.change(ctx, t.core, nil, func(s *schema.Table) (*schema.Table, error) {
 				if s.Dropping {
-					return nil, &NameError{table, ErrNoTable}
+					return nil, &NameError{s.Name, ErrNoTable}
 				}
 				return s.AddIndex(def)
 			}); err != nil {

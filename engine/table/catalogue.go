@@ -168,6 +168,9 @@ func (db *DB) change(ctx context.Context, core *tableCore, more func(*store.Writ
 	defer db.schemaMu.Unlock()
 	old := core.state.Load()
 	next, err := f(old.schema)
+	if err == nil {
+		err = checkConditions(old.schema, next)
+	}
 	if err != nil {
 		return err
 	}

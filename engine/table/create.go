@@ -67,7 +67,11 @@ func (db *DB) firstVersion(def *schema.Table) (*schema.Table, error) {
 		own.Indexes = append(own.Indexes, &ready)
 	}
 	own.Columns = slices.Clone(def.Columns)
-	return schema.New(own)
+	t, err := schema.New(own)
+	if err != nil {
+		return nil, err
+	}
+	return t, checkConditions(nil, t)
 }
 
 // Alter changes the definition of a table as f does, which returns a new definition made

@@ -165,6 +165,19 @@ type Table struct {
 	core *tableCore
 	tx   *Tx // nil: every call is a transaction of its own
 	snap *Snapshot
+	only *schema.Table // the definition that is written by; nil: the present one
+}
+
+// Bound returns the table that a definition is of, whatever it is called by now: for rows
+// and expressions that were made for this definition. What writes through the handle fails
+// with an error that matches ErrChanged if the table has another definition by then. The
+// error matches ErrNoTable if it has been dropped, also if there is another one of its name.
+func (db *DB) Bound(def *schema.Table) (*Table, error) {
+	core := db.tables.Load().byID[def.ID]
+	if core == nil || core.state.Load().gone {
+		return nil, &NameError{def.Name, ErrNoTable}
+	}
+	return &Table{db: db, core: core, only: def}, nil
 }
 
 // DB returns the database of the table.
@@ -177,7 +190,9 @@ func (t *Table) Schema() *schema.Table { return t.core.state.Load().schema }
 func (t *Table) Name() string { return t.Schema().Name }
 
 // In returns the table in a transaction: reads see it and writes belong to it.
-func (t *Table) In(tx *Tx) *Table { return &Table{db: t.db, core: t.core, tx: tx} }
+func (t *Table) In(tx *Tx) *Table {
+	return &Table{db: t.db, core: t.core, tx: tx, only: t.only}
+}
 
 // Stats returns what Analyze has found out, nil before.
 func (t *Table) Stats() *plan.TableStats { return t.core.stats.Load() }

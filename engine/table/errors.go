@@ -19,6 +19,9 @@ var (
 	ErrConditionFailed = store.ErrConditionFailed
 	// ErrConflict: a transaction lost a race. Nothing was written; run it again.
 	ErrConflict = store.ErrConflict
+	// ErrChanged: the definition of a table is not the one that rows were made for: see
+	// DB.Bound. Nothing was written, or of several commits those before.
+	ErrChanged = errors.New("table: the definition of the table has changed")
 	// ErrUnique: a row with the same key, or the same columns of a unique index, is there.
 	// Nothing was written. The error is a *UniqueError.
 	ErrUnique = errors.New("table: not unique")

@@ -3,6 +3,7 @@ package table
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -24,8 +25,7 @@ type writer struct {
 	ops []opInfo // of set.Ops
 	tx  bool     // conditions on versions are left to the transaction
 
-	pk, sk, val []byte       // what keys and values of rows are made in
-	values      []expr.Value // of a struct on its way
+	pk, sk, val []byte // what keys and values of rows are made in
 	entries     schema.Entries
 	changes     []*schema.Changes
 	used        int // of changes
@@ -39,11 +39,14 @@ type writer struct {
 type opInfo struct {
 	index *schema.Index // nil: the row itself
 	key   store.Key     // of the row
-	puts  bool          // the row is written, not deleted
+	row   []expr.Value  // that is written; nil if it is deleted
 	// unique says that no other row may have the key of the operation: of rows, and of
 	// entries as schema.Entry.Unique.
 	unique bool
 	kept   bool // as schema.Entry.Kept
+	// replaces says that a row with this key is not in the way: it was found to be absent, and
+	// is replaced when it is there by now.
+	replaces bool
 	// from are the other rows that give up the entry in the same commit: several only while
 	// a unique index is being built.
 	from []store.Key
@@ -68,7 +71,6 @@ func (w *writer) reset(st *tableState, r store.Reader) {
 	clear(w.ops)
 	w.ops = w.ops[:0]
 	w.pk, w.sk, w.val = w.pk[:0], w.sk[:0], w.val[:0]
-	clear(w.values)
 	w.entries.Reset()
 	w.used, w.deletes, w.rows = 0, false, 0
 }
@@ -110,9 +112,6 @@ func (w *writer) seen(it *store.Item) store.Condition {
 	return store.VersionIs(it.Version)
 }
 
-// bytes returns the size of the rows added so far.
-func (w *writer) bytes() int { return len(w.pk) + len(w.sk) + len(w.val) }
-
 func (w *writer) add(op store.Op, info opInfo) {
 	w.set.Ops = append(w.set.Ops, op)
 	w.ops = append(w.ops, info)
@@ -128,7 +127,7 @@ func (w *writer) put(key store.Key, row []expr.Value, cond store.Condition) (int
 	}
 	value, expiry := w.val[start:len(w.val):len(w.val)], w.expiry(row)
 	w.add(store.Op{Key: key, Value: value, Expiry: expiry, Cond: cond},
-		opInfo{key: key, puts: true, unique: true})
+		opInfo{key: key, row: row, unique: true})
 	w.rows++
 	return expiry, nil
 }
@@ -154,16 +153,8 @@ func (w *writer) insert(row []expr.Value) error {
 		return err
 	}
 	expiry, err := w.put(key, row, store.Absent())
-	if err != nil {
+	if err != nil || !w.st.indexed {
 		return err
-	}
-	return w.putEntries(key, row, expiry)
-}
-
-// putEntries adds the entries of a new row.
-func (w *writer) putEntries(key store.Key, row []expr.Value, expiry int64) error {
-	if !w.st.indexed {
-		return nil
 	}
 	start := len(w.entries.List)
 	for _, x := range w.st.schema.Indexes {
@@ -176,17 +167,17 @@ func (w *writer) putEntries(key store.Key, row []expr.Value, expiry int64) error
 	}
 	list := w.entries.List[start:]
 	for i := range list {
-		w.putEntry(&list[i], key, expiry)
+		w.putEntry(&list[i], key, row, expiry)
 	}
 	return nil
 }
 
-func (w *writer) putEntry(e *schema.Entry, key store.Key, expiry int64) {
+func (w *writer) putEntry(e *schema.Entry, key store.Key, row []expr.Value, expiry int64) {
 	op := store.Op{Key: store.Key{PK: e.PK, SK: e.SK}, Value: e.Value, Expiry: expiry}
 	if e.Unique && !e.Kept {
 		op.Cond = store.Absent()
 	}
-	w.add(op, opInfo{index: e.Index, key: key, puts: true, unique: e.Unique, kept: e.Kept})
+	w.add(op, opInfo{index: e.Index, key: key, row: row, unique: e.Unique, kept: e.Kept})
 }
 
 func (w *writer) deleteEntry(e *schema.Entry, key store.Key) {
@@ -234,7 +225,7 @@ func (w *writer) replace(it *store.Item, old, row []expr.Value) error {
 		w.deleteEntry(&c.Delete[i], key)
 	}
 	for i := range c.Put {
-		w.putEntry(&c.Put[i], key, expiry)
+		w.putEntry(&c.Put[i], key, row, expiry)
 	}
 	return nil
 }
@@ -316,6 +307,9 @@ func (t *Table) attempt(ctx context.Context, w *writer, build func(*writer) erro
 func (t *Table) begin() (*tableState, store.ReadWriter, func(), error) {
 	if t.tx != nil {
 		st, err := t.tx.state(t.core)
+		if err == nil {
+			err = t.bound(st)
+		}
 		return st, t.tx.store, func() {}, err
 	}
 	if t.snap != nil {
@@ -327,7 +321,19 @@ func (t *Table) begin() (*tableState, store.ReadWriter, func(), error) {
 		t.core.fence.RUnlock()
 		return nil, nil, nil, &NameError{st.schema.Name, ErrNoTable}
 	}
+	if err := t.bound(st); err != nil {
+		t.core.fence.RUnlock()
+		return nil, nil, nil, err
+	}
 	return st, t.db.store, t.core.fence.RUnlock, nil
+}
+
+// bound returns an error if the handle is for another definition: see DB.Bound.
+func (t *Table) bound(st *tableState) error {
+	if t.only != nil && t.only != st.schema {
+		return fmt.Errorf("%w: %q", ErrChanged, st.schema.Name)
+	}
+	return nil
 }
 
 // lost finds out what a failed condition means: that another row is in the way, which is
@@ -338,7 +344,9 @@ func (w *writer) lost(ctx context.Context, failed *store.ConditionError) (again 
 	}
 	info, op := &w.ops[failed.Op], &w.set.Ops[failed.Op]
 	switch {
-	case op.Cond.Kind != store.CondAbsent || !info.puts:
+	case op.Cond.Kind != store.CondAbsent || info.row == nil:
+		return true, failed
+	case info.index == nil && info.replaces:
 		return true, failed
 	case info.index == nil:
 		return false, w.notUnique(info, info.key)
@@ -362,23 +370,7 @@ func (w *writer) lost(ctx context.Context, failed *store.ConditionError) (again 
 
 // notUnique returns the error that a row with the key owner is in the way of that of info.
 func (w *writer) notUnique(info *opInfo, owner store.Key) error {
-	row, err := w.rowOf(info.key)
-	if err != nil {
-		return err
-	}
-	return uniqueError(w.st.schema, info.index, row, owner)
-}
-
-// rowOf returns the row with a key that the commit writes.
-func (w *writer) rowOf(key store.Key) ([]expr.Value, error) {
-	for i := range w.ops {
-		info, op := &w.ops[i], &w.set.Ops[i]
-		if info.index == nil && op.Kind == store.OpPut && sameKey(op.Key, key) {
-			row := w.st.schema.Row()
-			return row, w.st.schema.Decode(row, op.Key, op.Value, nil)
-		}
-	}
-	return nil, invalid("no row is written")
+	return uniqueError(w.st.schema, info.index, info.row, owner)
 }
 
 func uniqueError(t *schema.Table, x *schema.Index, row []expr.Value, owner store.Key) error {
