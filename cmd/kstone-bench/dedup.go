@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/dedup"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/report"
 )
 
 // measureDedup measures how fast it is found out which keys are new, and writes raw
@@ -28,6 +29,7 @@ func measureDedup(args []string, w io.Writer) error {
 		"records in each database; 0 leaves databases out")
 	flags.IntVar(&s.EngineQueries, "engine-keys", s.EngineQueries,
 		"keys that databases are asked about in a round")
+	from := flags.String("from", "", "raw results to make the page of, instead of measuring")
 	out := flags.String("out", "kstone-bench-dedup.jsonl", "file that gets the raw results")
 	page := flags.String("page", "", "Markdown file whose generated part is replaced; the chart "+
 		"goes into charts beside it")
@@ -60,24 +62,35 @@ func measureDedup(args []string, w io.Writer) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	return dedupTo(ctx, s, *out, *page, w)
-}
-
-func dedupTo(ctx context.Context, s dedup.Settings, out, page string, w io.Writer) error {
-	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
-		return err
-	}
-	f, err := os.Create(out)
+	figures, meta, err := dedupRows(ctx, s, *from, *out)
 	if err != nil {
 		return err
 	}
-	rows, meta, err := dedup.Run(ctx, s, f, os.Stderr)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
+	if *page != "" {
+		return dedup.WritePage(*page, meta, figures)
 	}
-	if page != "" {
-		return dedup.WritePage(page, meta, rows)
-	}
-	dedup.Markdown(w, meta, rows)
+	dedup.Markdown(w, meta, figures)
 	return nil
+}
+
+// dedupRows reads raw results, or measures and writes them.
+func dedupRows(ctx context.Context, s dedup.Settings, from, out string,
+) (rows []dedup.Row, meta report.Meta, err error) {
+	if from != "" {
+		f, err := os.Open(from)
+		if err != nil {
+			return nil, meta, err
+		}
+		meta, rows, err = dedup.Read(f)
+		return rows, meta, errors.Join(err, f.Close())
+	}
+	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
+		return nil, meta, err
+	}
+	f, err := os.Create(out)
+	if err != nil {
+		return nil, meta, err
+	}
+	rows, meta, err = dedup.Run(ctx, s, f, os.Stderr)
+	return rows, meta, errors.Join(err, f.Close())
 }

@@ -107,7 +107,16 @@ func TestDedupCommand(t *testing.T) {
 	if err != nil || !strings.Contains(string(text), "## Aims") {
 		t.Errorf("page is %q, %v", text, err)
 	}
-	if err := measureDedup([]string{"more"}, os.Stdout); err == nil {
-		t.Error("an unknown argument is accepted")
+	again := filepath.Join(dir, "again.md")
+	if err := measureDedup([]string{"-from", raw, "-page", again}, os.Stdout); err != nil {
+		t.Fatal(err)
+	}
+	if same, err := os.ReadFile(again); err != nil || !bytes.Equal(same, text) {
+		t.Errorf("page of raw results is %q, %v", same, err)
+	}
+	for _, bad := range [][]string{{"more"}, {"-from", filepath.Join(dir, "no")}} {
+		if err := measureDedup(bad, os.Stdout); err == nil {
+			t.Errorf("%q is accepted", bad)
+		}
 	}
 }

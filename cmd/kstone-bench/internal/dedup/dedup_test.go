@@ -50,7 +50,8 @@ func TestRun(t *testing.T) {
 	}
 	for _, want := range []string{
 		"| engine | 5 K keys, 90 % new, in 20 K, wall time | pebble | 3 x",
-		"| 5 K keys, 90 % new, in 20 K, processor time | kstone |"} {
+		"| 5 K keys, 90 % new, in 20 K, processor time | kstone |",
+		"| 5 K keys, 90 % new, in 20 K, wall time | kstone, one worker |"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the page has no %q", want)
 		}

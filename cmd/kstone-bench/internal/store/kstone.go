@@ -89,7 +89,7 @@ func (s *kstone) MultiGet(keys []Key, each func(int, []byte)) error {
 }
 
 // FilterNew calls no repeated key new; the benchmark has none.
-func (s *kstone) FilterNew(keys []Key, dst []bool) ([]bool, error) {
+func (s *kstone) FilterNew(keys []Key, dst []bool, workers int) ([]bool, error) {
 	p, _ := s.keys.Get().(*[]engine.Key)
 	if p == nil {
 		p = new([]engine.Key)
@@ -99,7 +99,8 @@ func (s *kstone) FilterNew(keys []Key, dst []bool) ([]bool, error) {
 	for _, k := range keys {
 		*p = append(*p, k.split())
 	}
-	dst, _, err := s.db.FilterNew(context.Background(), *p, dst, nil)
+	o := engine.FilterOptions{Workers: workers}
+	dst, _, err := s.db.FilterNew(context.Background(), *p, dst, &o)
 	return dst, err
 }
 

@@ -68,8 +68,9 @@ type Store interface {
 // Filter is what engines have that can tell which of many keys are new by one call.
 type Filter interface {
 	// FilterNew returns dst, grown if needed, with an element for each key: whether the
-	// database has no record of it.
-	FilterNew(keys []Key, dst []bool) ([]bool, error)
+	// database has no record of it. Workers is how many goroutines take part at most, 0
+	// for the engine's choice.
+	FilterNew(keys []Key, dst []bool, workers int) ([]bool, error)
 }
 
 // getEach is MultiGet by single reads into one buffer, for engines without a call for it.
