@@ -29,7 +29,16 @@ func (t *Table) Insert(ctx context.Context, row []expr.Value) error {
 // returns how many rows are written when one fails. The sequence is read once; its rows,
 // and what their values refer to, may be reused by it after each step.
 func (t *Table) InsertMany(ctx context.Context, rows iter.Seq[[]expr.Value]) (int, error) {
-	return t.insertMany(ctx, owned(rows))
+	return t.chunks(owned(rows), func(chunk [][]expr.Value) error {
+		return t.run(ctx, func(w *writer) error {
+			for _, row := range chunk {
+				if err := w.insert(row); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
 }
 
 // owned returns rows with values of their own, in one row that is used again: rows of a
@@ -47,20 +56,6 @@ func owned(rows iter.Seq[[]expr.Value]) iter.Seq[[]expr.Value] {
 			}
 		}
 	}
-}
-
-// insertMany is InsertMany of values that stay as they are.
-func (t *Table) insertMany(ctx context.Context, rows iter.Seq[[]expr.Value]) (int, error) {
-	return t.chunks(rows, func(chunk [][]expr.Value) error {
-		return t.run(ctx, func(w *writer) error {
-			for _, row := range chunk {
-				if err := w.insert(row); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	})
 }
 
 // chunks calls write with some rows at a time, whose values stay, and returns how many were
@@ -115,12 +110,7 @@ func (t *Table) Put(ctx context.Context, row []expr.Value) error {
 // PutMany is InsertMany that replaces rows. Of two rows with one key the later one stays,
 // but they must not be among the same 10,000: then the error is a *UniqueError.
 func (t *Table) PutMany(ctx context.Context, rows iter.Seq[[]expr.Value]) (int, error) {
-	return t.putMany(ctx, owned(rows))
-}
-
-// putMany is PutMany of values that stay as they are.
-func (t *Table) putMany(ctx context.Context, rows iter.Seq[[]expr.Value]) (int, error) {
-	return t.chunks(rows, func(chunk [][]expr.Value) error {
+	return t.chunks(owned(rows), func(chunk [][]expr.Value) error {
 		return t.run(ctx, func(w *writer) error {
 			for _, row := range chunk {
 				if err := w.upsert(ctx, row); err != nil {

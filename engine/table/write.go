@@ -25,7 +25,8 @@ type writer struct {
 	ops []opInfo // of set.Ops
 	tx  bool     // conditions on versions are left to the transaction
 
-	pk, sk, val []byte // what keys and values of rows are made in
+	pk, sk, val []byte       // what keys and values of rows are made in
+	values      []expr.Value // of a struct on its way
 	entries     schema.Entries
 	changes     []*schema.Changes
 	used        int // of changes
@@ -39,7 +40,7 @@ type writer struct {
 type opInfo struct {
 	index *schema.Index // nil: the row itself
 	key   store.Key     // of the row
-	row   []expr.Value  // that is written; nil if it is deleted
+	puts  bool          // the row is written, not deleted
 	// unique says that no other row may have the key of the operation: of rows, and of
 	// entries as schema.Entry.Unique.
 	unique bool
@@ -71,6 +72,7 @@ func (w *writer) reset(st *tableState, r store.Reader) {
 	clear(w.ops)
 	w.ops = w.ops[:0]
 	w.pk, w.sk, w.val = w.pk[:0], w.sk[:0], w.val[:0]
+	clear(w.values)
 	w.entries.Reset()
 	w.used, w.deletes, w.rows = 0, false, 0
 }
@@ -112,6 +114,9 @@ func (w *writer) seen(it *store.Item) store.Condition {
 	return store.VersionIs(it.Version)
 }
 
+// bytes returns the size of the rows added so far.
+func (w *writer) bytes() int { return len(w.pk) + len(w.sk) + len(w.val) }
+
 func (w *writer) add(op store.Op, info opInfo) {
 	w.set.Ops = append(w.set.Ops, op)
 	w.ops = append(w.ops, info)
@@ -127,7 +132,7 @@ func (w *writer) put(key store.Key, row []expr.Value, cond store.Condition) (int
 	}
 	value, expiry := w.val[start:len(w.val):len(w.val)], w.expiry(row)
 	w.add(store.Op{Key: key, Value: value, Expiry: expiry, Cond: cond},
-		opInfo{key: key, row: row, unique: true})
+		opInfo{key: key, puts: true, unique: true})
 	w.rows++
 	return expiry, nil
 }
@@ -153,8 +158,16 @@ func (w *writer) insert(row []expr.Value) error {
 		return err
 	}
 	expiry, err := w.put(key, row, store.Absent())
-	if err != nil || !w.st.indexed {
+	if err != nil {
 		return err
+	}
+	return w.putEntries(key, row, expiry)
+}
+
+// putEntries adds the entries of a new row.
+func (w *writer) putEntries(key store.Key, row []expr.Value, expiry int64) error {
+	if !w.st.indexed {
+		return nil
 	}
 	start := len(w.entries.List)
 	for _, x := range w.st.schema.Indexes {
@@ -167,17 +180,17 @@ func (w *writer) insert(row []expr.Value) error {
 	}
 	list := w.entries.List[start:]
 	for i := range list {
-		w.putEntry(&list[i], key, row, expiry)
+		w.putEntry(&list[i], key, expiry)
 	}
 	return nil
 }
 
-func (w *writer) putEntry(e *schema.Entry, key store.Key, row []expr.Value, expiry int64) {
+func (w *writer) putEntry(e *schema.Entry, key store.Key, expiry int64) {
 	op := store.Op{Key: store.Key{PK: e.PK, SK: e.SK}, Value: e.Value, Expiry: expiry}
 	if e.Unique && !e.Kept {
 		op.Cond = store.Absent()
 	}
-	w.add(op, opInfo{index: e.Index, key: key, row: row, unique: e.Unique, kept: e.Kept})
+	w.add(op, opInfo{index: e.Index, key: key, puts: true, unique: e.Unique, kept: e.Kept})
 }
 
 func (w *writer) deleteEntry(e *schema.Entry, key store.Key) {
@@ -225,7 +238,7 @@ func (w *writer) replace(it *store.Item, old, row []expr.Value) error {
 		w.deleteEntry(&c.Delete[i], key)
 	}
 	for i := range c.Put {
-		w.putEntry(&c.Put[i], key, row, expiry)
+		w.putEntry(&c.Put[i], key, expiry)
 	}
 	return nil
 }
@@ -344,7 +357,7 @@ func (w *writer) lost(ctx context.Context, failed *store.ConditionError) (again 
 	}
 	info, op := &w.ops[failed.Op], &w.set.Ops[failed.Op]
 	switch {
-	case op.Cond.Kind != store.CondAbsent || info.row == nil:
+	case op.Cond.Kind != store.CondAbsent || !info.puts:
 		return true, failed
 	case info.index == nil && info.replaces:
 		return true, failed
@@ -370,7 +383,23 @@ func (w *writer) lost(ctx context.Context, failed *store.ConditionError) (again 
 
 // notUnique returns the error that a row with the key owner is in the way of that of info.
 func (w *writer) notUnique(info *opInfo, owner store.Key) error {
-	return uniqueError(w.st.schema, info.index, info.row, owner)
+	row, err := w.rowOf(info.key)
+	if err != nil {
+		return err
+	}
+	return uniqueError(w.st.schema, info.index, row, owner)
+}
+
+// rowOf returns the row with a key that the commit writes.
+func (w *writer) rowOf(key store.Key) ([]expr.Value, error) {
+	for i := range w.ops {
+		info, op := &w.ops[i], &w.set.Ops[i]
+		if info.index == nil && op.Kind == store.OpPut && sameKey(op.Key, key) {
+			row := w.st.schema.Row()
+			return row, w.st.schema.Decode(row, op.Key, op.Value, nil)
+		}
+	}
+	return nil, invalid("no row is written")
 }
 
 func uniqueError(t *schema.Table, x *schema.Index, row []expr.Value, owner store.Key) error {
