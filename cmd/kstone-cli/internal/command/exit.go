@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"strings"
+	"regexp"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/layout"
 	"github.com/kstonedb/kstone/engine"
@@ -117,13 +117,13 @@ func message(err error) (text, hint string) {
 	return text, hintFor(err)
 }
 
+// packages matches the names of packages where an error names them: in front, or behind
+// what it is wrapped in. Elsewhere they are not names of packages: "094-64.sst: want …".
+var packages = regexp.MustCompile(`(^|\n|: |\()(?:(?:engine|keycodec|manifest|stripe|wal|sst|` +
+	`vfs|table|schema|sql|plan|exec|expr): )+`)
+
 func plainText(err error) string {
-	text := err.Error()
-	for _, name := range []string{"engine", "keycodec", "manifest", "stripe", "wal", "sst", "vfs",
-		"table", "schema", "sql", "plan", "exec", "expr"} {
-		text = strings.ReplaceAll(text, name+": ", "")
-	}
-	return text
+	return packages.ReplaceAllString(err.Error(), "$1")
 }
 
 // hintFor says what to do about errors of the engine and the system.

@@ -182,7 +182,7 @@ func (a *app) openInput(name string) (in io.ReadCloser, size int64, err error) {
 		return nil, 0, errors.Join(err, f.Close())
 	case info.IsDir():
 		f.Close()
-		return nil, 0, usage("import: %s is a directory, not a file of records", name)
+		return nil, 0, usage("%s is a directory, not a file of records", name)
 	case !info.Mode().IsRegular():
 		return f, -1, nil
 	}

@@ -154,7 +154,7 @@ func (in *intake) parse(ctx context.Context, from io.Reader) {
 			if !errors.Is(err, io.EOF) {
 				in.readErr = &advice{fmt.Errorf("%s: reading behind line %d: %w", in.name, row.Line,
 					err),
-					"everything before was imported; the file may be incomplete"}
+					"everything before was handled; the file may be incomplete"}
 			}
 			return
 		}
