@@ -43,8 +43,8 @@ const (
 	maxBuckets    = 1 << maxBucketBits
 	// At most so many keys are put in order together, 14 bytes of memory each, and not
 	// more than one for so many bytes of the filters.
-	partedKeys   = 2 << 20
-	bytesAtMost  = 16
+	partedKeys  = 2 << 20
+	bytesAtMost = 16
 	// A line of a filter should be read a few times: one key for so many bytes.
 	bytesPerPartedKey = 256
 	// Below so many bytes the filters themselves are near by.

@@ -61,7 +61,7 @@ func (o *SegmentOptions) withDefaults() (SegmentOptions, error) {
 }
 
 // A SegmentBuilder collects keys and builds segments of them, one after the other,
-// keeping its working memory: about 40 bytes a key, and the keys themselves if they are
+// keeping its working memory: 25 to 40 bytes a key, and the keys themselves if they are
 // not integers. It belongs to one goroutine at a time.
 type SegmentBuilder struct {
 	opts SegmentOptions

@@ -44,7 +44,7 @@ const (
 	crowded = 32 << countShift
 )
 
-// Builder holds the working memory of builds, about 30 bytes a key. The zero Builder
+// Builder holds the working memory of builds, about 17 bytes a key. The zero Builder
 // is ready. It belongs to one goroutine at a time.
 //
 // The algorithm is the usual one: take out a key that is alone in one of its slots,
@@ -64,7 +64,7 @@ type Builder struct {
 	uppers []byte   // of their fingerprints, for two planes
 }
 
-const maxBucketBits = 10
+const maxBucketBits = 12
 
 // Build fills the planes of a table of words, which may repeat: one plane of shape
 // Slots bytes for 8 bits, two for 16. The hash of a word is Mix(word + seed), of which
@@ -102,7 +102,7 @@ func (b *Builder) Build(planes []byte, s Shape, words []uint64, seed uint64,
 
 // arrange puts the hashes in order of the leading bits that decide the first position.
 func (b *Builder) arrange(words []uint64, seed uint64, shardBits uint, s *Shape) {
-	b.shift = 64 - uint(min(maxBucketBits, max(1, bits.Len64(s.range0)-14)))
+	b.shift = 64 - uint(min(maxBucketBits, max(1, bits.Len64(s.range0)-13)))
 	shift := b.shift
 	b.byPos = mapping.Grow(b.byPos, len(words))
 	next := &b.ends
@@ -142,46 +142,92 @@ func (b *Builder) dropRepeated(shardBits uint) int {
 // sweep puts the keys into the slots, bucket by bucket, and takes out those that are
 // alone in a slot to which no later bucket can add, for as long as there are any. It
 // returns how many were taken out; -1 if too many keys shared a slot.
+//
+// The slots at work are a window that moves over the table. Slot p is b.slots[p mod
+// their number]: what the window has left is zero again, and becomes what it enters.
 func (b *Builder) sweep(s *Shape, shardBits uint) int {
-	b.slots = mapping.Grow(b.slots, s.Slots())
+	size := minWindow
+	for size < 4*(s.Slots()>>(64-b.shift))+4*int(s.segLen) {
+		size *= 2
+	}
+	for ; ; size *= 4 {
+		if n := b.sweepWindow(s, shardBits, size); n != tooNarrow {
+			return n
+		}
+	}
+}
+
+const (
+	// minWindow is in slots of 8 bytes: half of the cache of one processor. What is in
+	// work at a time takes about two thirds of it.
+	minWindow = 1 << 16
+	tooNarrow = -2
+)
+
+func (b *Builder) sweepWindow(s *Shape, shardBits uint, size int) int {
+	b.slots = mapping.Grow(b.slots, size)
 	clear(b.slots)
 	// A slot comes to hold one key at most once by losing keys; three more are
 	// written beyond the end.
-	b.queue = slices.Grow(b.queue[:0], s.Slots()+4)[:s.Slots()+4]
-	n, from, begin := 0, uint32(0), 0
+	b.queue = mapping.Grow(b.queue, size+4)
+	n, from, begin, entered := 0, uint32(0), 0, 0
 	for i := range uint64(1) << (64 - b.shift) {
+		// The first position of later keys is not below end, the others are in later
+		// segments.
+		end, reach := s.Slots(), s.Slots()
+		if i+1 < 1<<(64-b.shift) {
+			hi, _ := bits.Mul64((i+1)<<b.shift, s.range0)
+			end = int(hi)
+			reach = min(reach, end&^int(s.mask)+3*int(s.segLen))
+		}
+		if !b.enter(entered, reach) {
+			return tooNarrow
+		}
+		entered = reach
 		if !b.fill(s, shardBits, b.byPos[from:b.ends[i]]) {
 			return -1
 		}
 		from = b.ends[i]
-		// The first position of later keys is not below end, the others are in later
-		// segments.
-		end := s.Slots()
-		if i+1 < 1<<(64-b.shift) {
-			hi, _ := bits.Mul64((i+1)<<b.shift, s.range0)
-			end = int(hi)
-		}
 		n = b.peel(s, begin, end, n)
 		begin = end
 	}
 	return n
 }
 
+// enter reports whether the slots from begin to end are free.
+func (b *Builder) enter(begin, end int) bool {
+	if end-begin > len(b.slots) {
+		return false
+	}
+	if end <= len(b.slots) {
+		return true // for the first time
+	}
+	used := uint64(0)
+	for p := max(begin, len(b.slots)); p < end; {
+		stretch := b.slots[p&(len(b.slots)-1):]
+		stretch = stretch[:min(len(stretch), end-p)]
+		for _, w := range stretch {
+			used |= w
+		}
+		p += len(stretch)
+	}
+	return used == 0
+}
+
 // fill puts keys into the slots; false if there were too many in one of them.
 func (b *Builder) fill(s *Shape, shardBits uint, hashes []uint64) bool {
 	slots, mask := b.slots, s.mask
-	crowd := uint64(0)
+	crowd, last := uint64(0), uint32(len(slots)-1)
 	for _, h := range hashes {
 		p0, p1, p2 := s.Positions(h, h<<shardBits)
 		f := uint64(Fingerprint(h))
 		v := uint64(p0&mask) | f>>8<<upperShift | uint64(uint32(h>>18)&mask)<<shift1 |
 			uint64(uint32(h)&mask)<<shift2 | f&0xff<<lowerShift
-		w0 := (slots[p0] + one) ^ v
-		slots[p0] = w0
-		w1 := (slots[p1] + one) ^ v ^ 1<<roleShift
-		slots[p1] = w1
-		w2 := (slots[p2] + one) ^ v ^ 2<<roleShift
-		slots[p2] = w2
+		s0, s1, s2 := &slots[p0&last], &slots[p1&last], &slots[p2&last]
+		w0 := (*s0 + one) ^ v
+		w1 := (*s1 + one) ^ v ^ 1<<roleShift
+		w2 := (*s2 + one) ^ v ^ 2<<roleShift
+		*s0, *s1, *s2 = w0, w1, w2
 		crowd |= w0 | w1 | w2
 	}
 	return crowd&crowded == 0
@@ -204,16 +250,17 @@ const chunk = 256
 // before; the result counts these, too.
 func (b *Builder) peel(s *Shape, begin, end, n int) int {
 	slots, queue, taken, uppers := b.slots, b.queue, b.taken, b.uppers
+	last := uint64(len(slots) - 1)
 	segLen, segMask, log := s.segLen, uint64(s.mask), uint(bits.TrailingZeros32(s.segLen))
 	for ; begin < end; begin += chunk {
 		tail := uint64(0)
-		for i, w := range slots[begin:min(begin+chunk, end)] {
-			queue[tail] = uint32(begin + i)
-			tail += isOne(w)
+		for i := begin; i < min(begin+chunk, end); i++ {
+			queue[tail] = uint32(i)
+			tail += isOne(slots[i&(len(slots)-1)])
 		}
 		for head := uint64(0); head < tail; head++ {
 			p := uint64(queue[head])
-			w := slots[p]
+			w := slots[p&last]
 			lone := isOne(w) // 0: its key has been taken out from another slot
 			v := w &^ (countMask | roleMask) & -lone
 			role := w >> roleShift & -lone
@@ -227,16 +274,15 @@ func (b *Builder) peel(s *Shape, begin, end, n int) int {
 			p1 := (p0 + segLen) ^ uint32(v>>shift1)&offsetMask
 			p2 := (p0 + 2*segLen) ^ uint32(v>>shift2)&offsetMask
 			less := lone << countShift
-			w0 := (slots[p0] - less) ^ v
-			slots[p0] = w0
+			s0, s1, s2 := &slots[uint64(p0)&last], &slots[uint64(p1)&last], &slots[uint64(p2)&last]
+			w0 := (*s0 - less) ^ v
+			w1 := (*s1 - less) ^ v ^ lone<<roleShift
+			w2 := (*s2 - less) ^ v ^ lone<<(roleShift+1)
+			*s0, *s1, *s2 = w0, w1, w2
 			queue[tail] = p0
 			tail += isOne(w0) & lone
-			w1 := (slots[p1] - less) ^ v ^ lone<<roleShift
-			slots[p1] = w1
 			queue[tail] = p1
 			tail += isOne(w1) & lone & below(p1, end)
-			w2 := (slots[p2] - less) ^ v ^ lone<<(roleShift+1)
-			slots[p2] = w2
 			queue[tail] = p2
 			tail += isOne(w2) & lone & below(p2, end)
 		}
