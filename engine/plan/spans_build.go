@@ -111,6 +111,10 @@ func (b *SpanBuilder) build(t *SpanTemplate, params []expr.Value, max int) SpanS
 	if max <= 0 {
 		max = DefaultMaxSpans
 	}
+	b.t, b.params = t, params
+	if terms := t.quickTerms(); terms != nil && b.buildQuick(terms, max) {
+		return b.finish()
+	}
 	b.reset(t, params)
 	b.bindAtoms()
 	root := t.root

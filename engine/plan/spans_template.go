@@ -1,6 +1,10 @@
 package plan
 
-import "github.com/kstonedb/kstone/engine/expr"
+import (
+	"sync"
+
+	"github.com/kstonedb/kstone/engine/expr"
+)
 
 // SpanTemplate is a predicate that is ready to be turned into spans, again and again and
 // with other parameters. It is immutable and may be used concurrently.
@@ -13,6 +17,9 @@ type SpanTemplate struct {
 	root  int32
 	// incomplete says that rows without entries may satisfy the predicate.
 	incomplete bool
+
+	once  sync.Once
+	quick [][]quickAtom // see quickTerms
 }
 
 // nodeKind is the kind of a spanNode.
