@@ -15,8 +15,10 @@ const (
 	LiteralBool             // Text is TRUE or FALSE
 	LiteralNumber
 	LiteralString
-	LiteralBlob // Text is the hexadecimal digits
-	LiteralTime // TIMESTAMP '2026-01-17T08:00:00Z'
+	LiteralBlob    // Text is the hexadecimal digits
+	LiteralTime    // TIMESTAMP '2026-01-17T08:00:00Z'
+	LiteralFloat   // FLOAT 'NaN'
+	LiteralDecimal // DECIMAL '1E+30'
 )
 
 // Literal is a constant.

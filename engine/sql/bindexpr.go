@@ -176,7 +176,21 @@ func (sc *scope) call(e *Call) expr.Expr {
 	if expr.CheckFunc(e.Name, len(e.Args)) != nil {
 		sc.b.fail(e.Pos, "%s does not take %d arguments", e.Name, len(e.Args))
 	}
-	return expr.Func{Name: e.Name, Args: sc.exprs(e.Args)}
+	f := expr.Func{Name: e.Name, Args: sc.exprs(e.Args)}
+	if !chooses(e.Name) {
+		return f
+	}
+	// Constants and parameters take the type of what stands beside them.
+	for _, arg := range f.Args {
+		switch arg.(type) {
+		case expr.Const, expr.Param:
+			continue
+		}
+		if t := sc.typeOf(arg); t.known() {
+			return sc.coerceArgs(t, f, e)
+		}
+	}
+	return f
 }
 
 // aggregate binds the call of an aggregate function: equal calls are one aggregate.

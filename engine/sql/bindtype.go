@@ -176,9 +176,53 @@ func (sc *scope) coerce(t typ, e expr.Expr, at Expr) expr.Expr {
 		}
 		return sc.mark(expr.Const{Value: v}, at.Position())
 	case expr.Param:
-		sc.b.params.compare(e.Index, t)
+		return sc.b.params.compare(e, t)
+	case expr.Func:
+		if call, ok := at.(*Call); ok && chooses(e.Name) {
+			return sc.mark(sc.coerceArgs(t, e, call), at.Position())
+		}
 	}
 	return e
+}
+
+// chooses reports whether the result of a function is one of its arguments.
+func chooses(function string) bool { return function == "coalesce" || function == "nullif" }
+
+// coerceArgs is coerce for the arguments of a function that returns one of them.
+func (sc *scope) coerceArgs(t typ, f expr.Func, at *Call) expr.Expr {
+	args := make([]expr.Expr, len(f.Args))
+	for i, arg := range f.Args {
+		args[i] = sc.coerce(t, arg, at.Args[i])
+	}
+	return expr.Func{Name: f.Name, Args: args}
+}
+
+// class is what values of types have in common for which arguments take one form.
+func (t typ) class() keycodec.Type {
+	switch {
+	case t.list:
+		return 0
+	case t.column.Kind().Numeric() && !t.float():
+		return keycodec.TypeInt64
+	}
+	return t.column.Type
+}
+
+// comparable reports whether a value, or the elements of a list, can be compared with values
+// of the type.
+func (t typ) comparable(v expr.Value) bool {
+	if v.Kind() == expr.KindList && !t.list {
+		for e := range v.Elements() {
+			if !t.comparable(e) {
+				return false
+			}
+		}
+		return true
+	}
+	c := t.column
+	c.List = t.list
+	kind := c.Kind()
+	return v.IsNull() || v.Kind() == kind || v.Kind().Numeric() && kind.Numeric()
 }
 
 // adapt returns the value to compare with values of the type; other values than those that

@@ -30,6 +30,18 @@ func (b *binder) literal(l *Literal) expr.Value {
 			b.fail(l.Pos, "a blob is an even number of hexadecimal digits")
 		}
 		return expr.Bytes(raw)
+	case LiteralFloat:
+		f, err := strconv.ParseFloat(l.Text, 64)
+		if err != nil {
+			b.fail(l.Pos, "%s is no float", quoteText(l.Text))
+		}
+		return expr.Float(f)
+	case LiteralDecimal:
+		d, err := keycodec.ParseDecimal(l.Text)
+		if err != nil {
+			b.fail(l.Pos, "%s is no decimal", quoteText(l.Text))
+		}
+		return expr.Decimal(d)
 	case LiteralTime:
 		c := schema.Column{Type: keycodec.TypeTime, Unit: keycodec.FullRange}
 		v, err := c.Convert(expr.String(l.Text))
@@ -77,6 +89,19 @@ type params struct {
 	numbered int // how many ? or the highest number
 	names    []string
 	types    map[int]typ // what parameters are compared with
+
+	// A parameter that is compared with values of several classes has a value for each of
+	// them: behind all parameters stand the values in extra. Base is how many parameters
+	// there are, 0 in a first run, which finds that out and sets again if it matters.
+	base  int
+	again bool
+	extra []extraParam
+}
+
+// extraParam is one more value of a parameter.
+type extraParam struct {
+	of  int // the parameter
+	typ typ
 }
 
 // param binds a parameter.
@@ -104,15 +129,34 @@ func (b *binder) param(e *Param) expr.Expr {
 // count returns how many values the statement needs.
 func (p *params) count() int { return max(p.numbered, len(p.names)) }
 
-// compare notes what a parameter is compared with; the first type counts.
-func (p *params) compare(i int, t typ) {
-	if _, ok := p.types[i]; ok {
-		return
+// compare notes what a parameter is compared with, and returns the one that stands for its
+// value there.
+func (p *params) compare(e expr.Param, t typ) expr.Param {
+	first, known := p.types[e.Index]
+	switch {
+	case p.base > 0 && e.Index >= p.base: // one of extra
+		return e
+	case !known:
+		if p.types == nil {
+			p.types = map[int]typ{}
+		}
+		p.types[e.Index] = t
+		return e
+	case first.class() == t.class():
+		return e
+	case p.base == 0:
+		p.again = true
+		return e
 	}
-	if p.types == nil {
-		p.types = map[int]typ{}
+	out := expr.Param{Index: p.base + len(p.extra), Name: e.Name}
+	for i, x := range p.extra {
+		if x.of == e.Index && x.typ.class() == t.class() {
+			out.Index = p.base + i
+			return out
+		}
 	}
-	p.types[i] = t
+	p.extra = append(p.extra, extraParam{e.Index, t})
+	return out
 }
 
 // NamedValue is an argument for a parameter with a name; see Named.
@@ -124,9 +168,42 @@ type NamedValue struct {
 // Named returns an argument for the parameter :name.
 func Named(name string, value any) NamedValue { return NamedValue{name, value} }
 
-// values returns the values of the parameters of a statement.
+// values returns the values of the parameters of a statement, and behind them the extra
+// ones.
 func (p *params) values(args []any) ([]expr.Value, error) {
-	out := make([]expr.Value, p.count())
+	given, err := p.arguments(args)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]expr.Value, 0, len(given)+len(p.extra))
+	add := func(i int, t typ) error {
+		v, err := t.argument(given[i])
+		if err != nil {
+			return fmt.Errorf("%w: parameter %s: %w", ErrArguments, p.name(i), err)
+		}
+		out = append(out, v)
+		return nil
+	}
+	for i := range given {
+		if err := add(i, p.types[i]); err != nil {
+			return nil, err
+		}
+	}
+	for _, x := range p.extra {
+		if err := add(x.of, x.typ); err != nil {
+			return nil, err
+		}
+		if v := out[len(out)-1]; !x.typ.comparable(v) {
+			return nil, fmt.Errorf("%w: parameter %s: %s cannot be compared with a %s",
+				ErrArguments, p.name(x.of), v, x.typ)
+		}
+	}
+	return out, nil
+}
+
+// arguments returns the arguments in the order of the parameters.
+func (p *params) arguments(args []any) ([]any, error) {
+	out := make([]any, p.count())
 	if len(p.names) == 0 && len(args) != len(out) {
 		return nil, fmt.Errorf("%w: %d values for %d parameters", ErrArguments, len(args), len(out))
 	}
@@ -144,11 +221,7 @@ func (p *params) values(args []any) ([]expr.Value, error) {
 			return nil, fmt.Errorf("%w: %d values for %d parameters", ErrArguments, len(args),
 				len(out))
 		}
-		v, err := p.read(at, arg)
-		if err != nil {
-			return nil, fmt.Errorf("%w: parameter %s: %w", ErrArguments, p.name(at), err)
-		}
-		out[at], given[at] = v, true
+		out[at], given[at] = arg, true
 	}
 	for i, ok := range given {
 		if !ok {
@@ -158,29 +231,19 @@ func (p *params) values(args []any) ([]expr.Value, error) {
 	return out, nil
 }
 
-// read returns the value of an argument.
-func (p *params) read(i int, arg any) (expr.Value, error) {
-	var v expr.Value
-	var err error
+// argument returns the value of an argument that is compared with values of the type: in
+// the form for that, of a list each element.
+func (t typ) argument(arg any) (v expr.Value, err error) {
 	if text, ok := arg.(Untyped); ok {
 		if strings.EqualFold(string(text), "NULL") {
 			return v, nil
 		}
-		v, err = p.types[i].read(string(text))
+		v, err = t.read(string(text))
 	} else {
 		v, err = expr.From(arg)
 	}
-	if err != nil {
+	if err != nil || !t.known() {
 		return v, err
-	}
-	return p.adapt(i, v)
-}
-
-// adapt gives a value the form for what it is compared with; of a list each element.
-func (p *params) adapt(i int, v expr.Value) (expr.Value, error) {
-	t, ok := p.types[i]
-	if !ok {
-		return v, nil
 	}
 	if v.Kind() != expr.KindList {
 		return t.adapt(v)

@@ -72,8 +72,7 @@ func (b *binder) insert(s *Insert) *boundInsert {
 		}
 		values := make([]boundValue, len(row))
 		for i, e := range row {
-			values[i] = b.value(e)
-			b.assigned(values[i], &t.Columns[out.columns[i]])
+			values[i] = b.assigned(b.value(e), &t.Columns[out.columns[i]])
 		}
 		out.rows = append(out.rows, values)
 	}
@@ -96,10 +95,11 @@ func (b *binder) value(e Expr) boundValue {
 }
 
 // assigned notes the type of a parameter that is written to a column.
-func (b *binder) assigned(v boundValue, c *schema.Column) {
+func (b *binder) assigned(v boundValue, c *schema.Column) boundValue {
 	if p, ok := v.expr.(expr.Param); ok {
-		b.params.compare(p.Index, typeOfColumn(c))
+		v.expr = b.params.compare(p, typeOfColumn(c))
 	}
+	return v
 }
 
 // boundUpdate is an UPDATE or, without assignments, a DELETE.
@@ -132,8 +132,7 @@ func (b *binder) update(s *Update) *boundUpdate {
 			sc := &scope{b: b, sel: emptySelect(t), where: "SET"}
 			v.expr = sc.expr(a.Value)
 		}
-		b.assigned(v, &t.Columns[i])
-		out.set = append(out.set, boundAssignment{i, v})
+		out.set = append(out.set, boundAssignment{i, b.assigned(v, &t.Columns[i])})
 	}
 	return out
 }

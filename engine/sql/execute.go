@@ -13,13 +13,30 @@ func (s *Stmt) Exec(ctx context.Context, args ...any) (Result, error) {
 	if s.Returns() {
 		return Result{}, ErrNoResult
 	}
+	for {
+		result, b, err := s.exec(ctx, args)
+		if result.Rows > 0 || b == nil || !b.outdated(err) {
+			return result, err
+		}
+	}
+}
+
+// outdated reports whether a statement has failed because its tables have changed or have
+// been dropped since it was bound: then it is bound again, to the tables of these names now.
+func (b *binding) outdated(err error) bool {
+	changed := errors.Is(err, table.ErrChanged) || errors.Is(err, table.ErrNoTable)
+	return changed && !b.present()
+}
+
+// exec binds the statement and runs it once.
+func (s *Stmt) exec(ctx context.Context, args []any) (Result, *binding, error) {
 	b, err := s.bound()
 	if err != nil {
-		return Result{}, err
+		return Result{}, nil, err
 	}
 	values, err := b.binder.params.values(args)
 	if err != nil {
-		return Result{}, err
+		return Result{}, nil, err
 	}
 	var result Result
 	switch {
@@ -30,7 +47,7 @@ func (s *Stmt) Exec(ctx context.Context, args ...any) (Result, error) {
 	default:
 		result, err = s.define(ctx)
 	}
-	return result, b.binder.planError(err, s.start)
+	return result, b, b.binder.planError(err, s.start)
 }
 
 // define runs a statement that defines something, or ANALYZE.
@@ -58,7 +75,12 @@ func (s *Stmt) define(ctx context.Context) (Result, error) {
 					b.refuse(tree.Index.Pos, err)
 				}
 			}
-			return db.CreateIndex(ctx, t.Name, x, s.session.Progress)
+			// By the definition that x has the columns of, not by the name.
+			bound, err := db.Bound(t)
+			if err != nil {
+				return err
+			}
+			return bound.CreateIndex(ctx, x, s.session.Progress)
 		})
 	case *DropIndex:
 		ok := allowed(tree.IfExists, table.ErrNoIndex)

@@ -14,7 +14,7 @@ import (
 // insert runs an INSERT: all rows, or none if one of them is refused.
 func (s *Stmt) insert(ctx context.Context, b *binding, params []expr.Value) (Result, error) {
 	in := b.insert
-	t, err := s.session.db.Table(in.table.Name)
+	t, err := s.session.db.Bound(in.table)
 	if err != nil {
 		return Result{}, err
 	}
@@ -32,10 +32,7 @@ func (s *Stmt) insert(ctx context.Context, b *binding, params []expr.Value) (Res
 		err = s.insertMissing(ctx, t, rows, &result)
 		return result, err
 	case ConflictReplaces:
-		if rows, err = lastOfEach(in.table, rows); err == nil {
-			n, err = t.PutMany(ctx, slices.Values(rows))
-		}
-		result.Rows = int64(n)
+		err = s.insertReplacing(ctx, t, rows, &result)
 		return result, err
 	}
 	n, err = t.InsertMany(ctx, slices.Values(rows))
@@ -63,30 +60,56 @@ func (s *Stmt) insertMissing(ctx context.Context, t *table.Table, rows [][]expr.
 	})
 }
 
-// lastOfEach returns the rows without those that a later one has the primary key of.
-func lastOfEach(t *schema.Table, rows [][]expr.Value) ([][]expr.Value, error) {
-	if len(rows) < 2 {
-		return rows, nil
+// replaceRows is how many rows INSERT OR REPLACE writes in one transaction.
+const replaceRows = 10_000
+
+// insertReplacing inserts rows in place of those that have their primary key or their unique
+// values, one after the other: so of two rows of the statement, too, the later one stays.
+func (s *Stmt) insertReplacing(ctx context.Context, t *table.Table, rows [][]expr.Value,
+	result *Result) error {
+	unique := func(x *schema.Index) bool { return x.Unique && x.State != schema.Dropping }
+	if !slices.ContainsFunc(t.Schema().Indexes, unique) {
+		done, err := t.Upsert(ctx, slices.Values(rows))
+		result.Rows = int64(done.New + done.Replaced)
+		return err
 	}
-	seen := make(map[string]int, len(rows))
-	var out [][]expr.Value
-	var key []byte
-	for _, row := range rows {
-		pk, sk, err := t.AppendRowKey(key[:0], nil, row)
+	for part := range slices.Chunk(rows, replaceRows) {
+		removed := int64(0)
+		err := s.session.db.Update(ctx, func(tx *table.Tx) error {
+			removed = 0
+			in := t.In(tx)
+			for _, row := range part {
+				n, err := replace(ctx, in, row)
+				if err != nil {
+					return err
+				}
+				removed += n
+			}
+			return nil
+		})
 		if err != nil {
-			return nil, err
+			return err
 		}
-		n := len(pk)
-		key = append(append(pk, 0), sk...)
-		name := string(key) + string([]byte{byte(n >> 8), byte(n)})
-		if i, ok := seen[name]; ok {
-			out[i] = row
-			continue
-		}
-		seen[name] = len(out)
-		out = append(out, row)
+		result.Rows += int64(len(part))
+		result.Removed += removed
 	}
-	return out, nil
+	return nil
+}
+
+// replace puts a row and deletes the rows that are in the way in unique indexes, one in each
+// of them at most.
+func replace(ctx context.Context, in *table.Table, row []expr.Value) (removed int64, err error) {
+	for range len(in.Schema().Indexes) + 1 {
+		var taken *table.UniqueError
+		if err = in.Put(ctx, row); !errors.As(err, &taken) {
+			break
+		}
+		if err = in.Delete(ctx, taken.Key); err != nil {
+			return removed, err
+		}
+		removed++
+	}
+	return removed, err
 }
 
 // valuer evaluates expressions that have no columns, for one run of a statement.
@@ -240,7 +263,7 @@ func (v *valuer) rows(x expr.Subquery, most int, what string) ([]expr.Expr, erro
 
 // change runs an UPDATE or DELETE.
 func (s *Stmt) change(ctx context.Context, b *binding, params []expr.Value) (Result, error) {
-	t, err := s.session.db.Table(b.change.table.Name)
+	t, err := s.session.db.Bound(b.change.table)
 	if err != nil {
 		return Result{}, err
 	}

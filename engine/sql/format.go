@@ -22,7 +22,10 @@ func FormatExpr(e Expr) string {
 	return f.String()
 }
 
-type formatter struct{ strings.Builder }
+type formatter struct {
+	strings.Builder
+	wide bool // CREATE TABLE gets a line for each of its parts
+}
 
 // put appends texts as they are.
 func (f *formatter) put(texts ...string) {
@@ -223,28 +226,34 @@ func (f *formatter) createTable(t *CreateTable) {
 	f.put("CREATE TABLE ")
 	f.when(t.IfMissing, "IF NOT EXISTS ")
 	f.put(quoteName(t.Table.Text), " (")
+	f.when(f.wide, "\n  ")
+	next := ", "
+	if f.wide {
+		next = ",\n  "
+	}
 	for i := range t.Columns {
 		f.columnDef(&t.Columns[i])
-		f.put(", ")
+		f.put(next)
 	}
 	f.put("PARTITION KEY ")
 	f.keyColumns(t.Partition)
 	if len(t.Sort) > 0 {
-		f.put(", SORT KEY ")
+		f.put(next, "SORT KEY ")
 		f.keyColumns(t.Sort)
 	}
 	if t.TTL != nil {
-		f.put(", TTL (", quoteName(t.TTL.Column.Text))
+		f.put(next, "TTL (", quoteName(t.TTL.Column.Text))
 		f.when(t.TTL.After != "", " + ", quoteText(t.TTL.After))
 		f.put(")")
 	}
 	for i := range t.Indexes {
 		x := &t.Indexes[i]
-		f.put(", ")
+		f.put(next)
 		f.when(x.Unique, "UNIQUE ")
 		f.put("INDEX ", quoteName(x.Index.Text), " ")
 		f.indexBody(x)
 	}
+	f.when(f.wide, "\n")
 	f.put(")")
 }
 

@@ -109,6 +109,10 @@ func (f *formatter) literal(l *Literal) {
 		f.put("X'", l.Text, "'")
 	case LiteralTime:
 		f.put("TIMESTAMP ", quoteText(l.Text))
+	case LiteralFloat:
+		f.put("FLOAT ", quoteText(l.Text))
+	case LiteralDecimal:
+		f.put("DECIMAL ", quoteText(l.Text))
 	default:
 		f.put(l.Text)
 	}

@@ -240,15 +240,22 @@ func (p *parser) wordOperand(pos int) Expr {
 		q := p.selectStatement()
 		p.needOp(")")
 		return &Exists{pos, q}
-	case p.isWord("TIMESTAMP"):
-		name := p.tok
-		p.advance()
-		if p.tok.kind == tokenString {
-			return &Literal{pos, LiteralTime, p.text("time")}
-		}
-		return p.refBehind(pos, name.text) // a column of that name
 	}
-	return nil
+	kind, ok := typedLiterals[strings.ToUpper(p.tok.text)]
+	if !ok {
+		return nil
+	}
+	name := p.tok
+	p.advance()
+	if p.tok.kind == tokenString {
+		return &Literal{pos, kind, p.text("literal")}
+	}
+	return p.refBehind(pos, name.text) // a column of that name
+}
+
+// typedLiterals are the types that may stand before a text, which is then a value of them.
+var typedLiterals = map[string]LiteralKind{
+	"TIMESTAMP": LiteralTime, "FLOAT": LiteralFloat, "DECIMAL": LiteralDecimal,
 }
 
 // refOrCall reads a column, table.column, table.* or a function call.

@@ -68,6 +68,9 @@ type Result struct {
 	Statement string
 	// Rows is how many rows were written, changed or deleted.
 	Rows int64
+	// Removed is how many rows INSERT OR REPLACE has deleted because they had unique values
+	// of others that it has written.
+	Removed int64
 	// Skipped is how many rows INSERT OR IGNORE has left out.
 	Skipped int64
 	// Unchanged says that nothing was to be done: IF EXISTS, IF NOT EXISTS.

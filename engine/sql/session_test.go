@@ -125,7 +125,6 @@ func TestErrorsOfTables(t *testing.T) {
 	for text, want := range map[string]error{
 		"INSERT INTO t VALUES (1, 2)":              table.ErrUnique,
 		"INSERT INTO t VALUES (2, 1)":              table.ErrUnique,
-		"INSERT OR REPLACE INTO t VALUES (2, 1)":   table.ErrUnique,
 		"INSERT INTO u VALUES (1, 2)":              table.ErrNoTable,
 		"CREATE TABLE t (a INT PRIMARY KEY)":       table.ErrExists,
 		"DROP INDEX j ON t":                        table.ErrNoIndex,
@@ -147,5 +146,96 @@ func TestErrorsOfTables(t *testing.T) {
 	}
 	if got := queried(t, s, "SELECT * FROM t"); got != "1 1" {
 		t.Error(got)
+	}
+}
+
+// TestParametersOfSeveralTypes: a parameter takes the form that each of its places asks for,
+// in conditions that spans see to and in those that are left to filters.
+func TestParametersOfSeveralTypes(t *testing.T) {
+	s := openSession(t)
+	exec(t, s, `CREATE TABLE t (a TEXT PRIMARY KEY, at TIMESTAMP(ms) NULL, id UUID NULL, ip IP NULL,
+		f FLOAT NULL, n INT NULL)`)
+	const id = "00000000-0000-0000-0000-000000000007"
+	put := "INSERT INTO t VALUES (?1, ?1, ?2, ?3, ?4, ?4)"
+	exec(t, s, put, sql.Untyped("2026-01-02"), id, "10.0.0.1", sql.Untyped("4"))
+	exec(t, s, put, "2026-03-04", id, "::1", 5)
+	exec(t, s, "INSERT INTO t (a) VALUES ('empty')")
+	const first, second = "'2026-01-02'", "'2026-03-04'"
+	for _, c := range []struct {
+		where string
+		arg   any
+		want  string
+	}{
+		{"a = ?1 AND at = ?1", "2026-01-02", first},
+		{"at = ?1 AND a = ?1", "2026-01-02", first},
+		{"a = :x OR NOT at > :x", "2026-01-02", first},
+		{"NOT (at < ?1 OR a < ?1)", "2026-03-04", second},
+		{"a <> 'x' AND at NOT IN (?1)", []string{"2026-01-02"}, second},
+		{"coalesce(at, ?) = TIMESTAMP '2026-01-01T00:00:00Z'", "2026-01-01", "'empty'"},
+		{"coalesce(at, '2026-01-01') <= ?", "2026-01-01", "'empty'"},
+		{"at > coalesce(?, '2026-01-01')", "2026-02-01", second},
+		{"nullif(at, ?1) IS NULL AND id IS NOT NULL", "2026-01-02", first},
+		{"nullif(id, ?1) IS NULL AND f < 5", id, first},
+		{"id = ?1 AND f > 4", id, second},
+		{"NOT ip = ?", "::1", first},
+		{"ip = ?1 OR a = ?1", "10.0.0.1", first},
+		{"f = ?1 AND n = ?1", 4.0, first},
+		{"n = ?1 OR a = ?1", sql.Untyped("5"), second},
+		{"EXISTS (SELECT a FROM t AS u WHERE u.at = ?1 AND u.a = ?1) AND n = 4", "2026-01-02",
+			first},
+	} {
+		if got := queried(t, s, "SELECT a FROM t WHERE "+c.where, c.arg); got != c.want {
+			t.Errorf("%s with %v: %s, want %s", c.where, c.arg, got, c.want)
+		}
+	}
+	for where, arg := range map[string]any{"a = ?1 OR at = ?1": "soon", "a = ?1 OR n = ?1": "x",
+		"coalesce(at, ?) IS NULL": "soon"} {
+		_, err := s.Query(context.Background(), "SELECT a FROM t WHERE "+where, arg)
+		if !errors.Is(err, sql.ErrArguments) || !strings.Contains(err.Error(), "?1") {
+			t.Errorf("%s with %v: %v", where, arg, err)
+		}
+	}
+	r := exec(t, s, "UPDATE t SET at = ?1 WHERE a = ?1", "2026-01-02")
+	if n := exec(t, s, "DELETE FROM t WHERE at = ?1 AND a = ?1", "2026-01-02").Rows; n != 1 ||
+		r.Rows != 1 {
+		t.Errorf("%d rows updated, %d deleted", r.Rows, n)
+	}
+}
+
+// TestInsertOrReplaceRemovesWhatIsInTheWay: rows with one of the unique values go, whichever
+// index it is of, and of the rows of one statement the later ones stay.
+func TestInsertOrReplaceRemovesWhatIsInTheWay(t *testing.T) {
+	s := openSession(t)
+	exec(t, s, `CREATE TABLE t (a INT PRIMARY KEY, b INT NULL, c TEXT NULL COLLATE NOCASE, d INT,
+		UNIQUE INDEX by_b (b), UNIQUE INDEX by_c (c, d), INDEX by_d (d))`)
+	exec(t, s, "INSERT INTO t VALUES (1, 10, 'x', 0), (2, 20, 'y', 0), (3, NULL, NULL, 0)")
+	for _, c := range []struct {
+		values        string
+		rows, removed int64
+		want          string
+	}{
+		{"(4, 10, 'Y', 0)", 1, 2, "3 NULL NULL 0\n4 10 'Y' 0"},
+		{"(3, 10, 'z', 1)", 1, 1, "3 10 'z' 1"},
+		{"(3, NULL, NULL, 2), (5, NULL, NULL, 2)", 2, 0, "3 NULL NULL 2\n5 NULL NULL 2"},
+		{"(6, 1, 'q', 3), (7, 1, 'r', 3), (8, 2, 'R', 3)", 3, 2,
+			"3 NULL NULL 2\n5 NULL NULL 2\n8 2 'R' 3"},
+		{"(3, 2, 'm', 4), (3, 9, 'n', 4)", 2, 1, "3 9 'n' 4\n5 NULL NULL 2"},
+	} {
+		r := exec(t, s, "INSERT OR REPLACE INTO t VALUES "+c.values)
+		if r.Rows != c.rows || r.Removed != c.removed {
+			t.Errorf("%s: %+v", c.values, r)
+		}
+		if got := queried(t, s, "SELECT * FROM t ORDER BY a"); got != c.want {
+			t.Errorf("%s:\n%s\nwant\n%s", c.values, got, c.want)
+		}
+	}
+	_, err := s.Exec(context.Background(), "INSERT OR REPLACE INTO t VALUES (9, 9, 'n', 4), "+
+		"(10, 1, 'w', NULL)")
+	if err == nil {
+		t.Error("NULL was taken")
+	}
+	want := "3 9 'n' 4\n5 NULL NULL 2"
+	if got := queried(t, s, "SELECT * FROM t ORDER BY a"); got != want {
+		t.Errorf("after a statement that failed:\n%s", got)
 	}
 }

@@ -68,7 +68,30 @@ func (s *Stmt) bound() (*binding, error) {
 	if last := s.last.Load(); last != nil && last.present() {
 		return last, nil
 	}
+	for {
+		b, err := s.bind(0)
+		if err == nil && b.binder.params.again {
+			b, err = s.bind(b.binder.params.count())
+		}
+		if err == nil && b.query != nil {
+			b.prepared, err = s.session.db.Prepare(b.query.sel)
+		}
+		switch {
+		case err == nil:
+			s.last.Store(b)
+			return b, nil
+		case b == nil:
+			return nil, err
+		case !b.outdated(err):
+			return nil, b.binder.planError(err, s.start)
+		}
+	}
+}
+
+// bind resolves the names of the statement; parameters is params.base.
+func (s *Stmt) bind(parameters int) (*binding, error) {
 	b := &binding{binder: &binder{catalog: tables{s.session.db}, text: s.text}}
+	b.binder.params.base = parameters
 	tree := s.tree
 	if e, ok := tree.(*Explain); ok {
 		tree = e.Statement
@@ -88,12 +111,6 @@ func (s *Stmt) bound() (*binding, error) {
 	if err != nil {
 		return nil, err
 	}
-	if b.query != nil {
-		if b.prepared, err = s.session.db.Prepare(b.query.sel); err != nil {
-			return nil, b.binder.planError(err, s.start)
-		}
-	}
-	s.last.Store(b)
 	return b, nil
 }
 
@@ -112,31 +129,41 @@ func (s *Stmt) Query(ctx context.Context, args ...any) (*Rows, error) {
 	if !s.Returns() {
 		return nil, ErrNoResult
 	}
+	for {
+		rows, b, err := s.query(ctx, args)
+		if b == nil || !b.outdated(err) {
+			return rows, err
+		}
+	}
+}
+
+// query binds the statement and begins it.
+func (s *Stmt) query(ctx context.Context, args []any) (*Rows, *binding, error) {
 	b, err := s.bound()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	values, err := b.binder.params.values(args)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	prepared, columns := b.prepared, []ColumnInfo(nil)
 	if b.change != nil {
 		if prepared, err = s.session.db.Prepare(b.change.query); err != nil {
-			return nil, b.binder.planError(err, s.start)
+			return nil, b, b.binder.planError(err, s.start)
 		}
 	} else {
 		columns = b.query.columns()
 	}
 	rows, err := prepared.Query(ctx, s.session.db, values...)
 	if err != nil {
-		return nil, b.binder.planError(err, s.start)
+		return nil, b, b.binder.planError(err, s.start)
 	}
 	out := &Rows{Columns: columns, rows: rows, stmt: s, binder: b.binder}
 	if e, ok := s.tree.(*Explain); ok {
-		return out, out.explain(e.Run)
+		err = out.explain(e.Run)
 	}
-	return out, nil
+	return out, b, err
 }
 
 // columns describes the result of a query.
