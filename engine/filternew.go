@@ -131,13 +131,8 @@ func count(b bool) int64 {
 	return 0
 }
 
-// markRepeats notes in l.repeats which keys equal one with a lower number. Requires: equal keys are
-// in one group, in order of their numbers.
-func (l *lookups) markRepeats(ls []base.Lookup) {
-	l.repeats = sized(l.repeats, len(l.ids))
-	l.lane.markRepeats(l.repeats, ls)
-}
-
+// markRepeats notes in repeats which keys equal one with a lower number. Requires: equal
+// keys are in one group, in order of their numbers.
 func (w *lane) markRepeats(repeats []bool, ls []base.Lookup) {
 	size := 1 << bits.Len(uint(2*len(ls)))
 	w.seen = slices.Grow(w.seen[:0], size)[:size]

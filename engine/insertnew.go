@@ -16,8 +16,10 @@ import (
 //
 // The Expiry of an item is kept; those without one get the TTL of o. Version is ignored.
 // If nothing is new nothing is committed. Of concurrent calls for one key exactly one
-// inserts it. All items together may be as large as a batch, MaxBatchBytes. After an
-// error nothing was written, except as DB.Put says.
+// inserts it. The keys of large calls are looked up by several goroutines, at most
+// GOMAXPROCS and 8, which have ended when the call returns. All items together may be as
+// large as a batch, MaxBatchBytes. After an error nothing was written, except as DB.Put
+// says.
 func (db *DB) InsertNew(
 	ctx context.Context, items []Item, inserted []bool, o *WriteOptions,
 ) ([]bool, DedupStats, error) {
@@ -33,7 +35,7 @@ func (db *DB) InsertNew(
 		clear(in.isNew)
 		return in.isNew, DedupStats{}, err
 	}
-	in.stats.add(&in.l.lane)
+	in.l.eachLane(in.stats.add)
 	return in.isNew, in.stats, nil
 }
 
@@ -48,8 +50,7 @@ type insertion struct {
 	isNew []bool
 	stats DedupStats
 
-	seq    base.SeqNum // at which the keys were looked up
-	expiry int64       // of the first of the present items to expire
+	seq base.SeqNum // at which the keys were looked up
 }
 
 // prepare checks the arguments and adds the keys.
@@ -79,6 +80,12 @@ func (in *insertion) prepare(o *WriteOptions) (Durability, error) {
 		in.l.given = append(in.l.given, it.Key)
 	}
 	in.stats.Keys = int64(len(in.items))
+	in.l.divide(0, len(in.items))
+	in.l.eachLane(func(w *lane) {
+		w.batch.KeysOnly = len(in.items) >= keysOnlyFrom
+		w.expiry = math.MaxInt64
+	})
+	in.l.repeats = sized(in.l.repeats, len(in.items))
 	return d, in.l.set(in.l.given)
 }
 
@@ -91,13 +98,12 @@ func (in *insertion) run(ctx context.Context, d Durability) error {
 	// would not see that there was something, say a delete of an item that was found.
 	in.seq = db.takeSnapshot(&in.l.node)
 	defer db.snaps.release(&in.l.node)
-	in.expiry = math.MaxInt64
 	now := db.nowMs()
 	db.metrics.gets.Add(uint64(len(in.items)))
-	err := in.l.run(ctx, db, in.seq, func(ls []base.Lookup) {
-		in.l.markRepeats(ls)
-		for i := range ls {
-			in.take(&ls[i], now)
+	err := in.l.runLanes(ctx, db, func(w *lane) {
+		w.markRepeats(in.l.repeats, w.list)
+		for i := range w.list {
+			in.take(w, &w.list[i], now)
 		}
 	})
 	if err != nil {
@@ -114,10 +120,11 @@ func (in *insertion) run(ctx context.Context, d Durability) error {
 }
 
 // take notes whether a key is new. It reports whether that is another answer than before.
-func (in *insertion) take(f *base.Lookup, nowMs int64) (changed bool) {
+// Several lanes may call it at the same time, for different keys.
+func (in *insertion) take(w *lane, f *base.Lookup, nowMs int64) (changed bool) {
 	live := f.Live(nowMs)
 	if live && f.Kind == base.KindPutTTL {
-		in.expiry = min(in.expiry, f.Expiry)
+		w.expiry = min(w.expiry, f.Expiry)
 	}
 	isNew := !live && !in.l.repeats[f.Index]
 	changed = isNew != in.isNew[f.Index]
@@ -154,7 +161,8 @@ func (in *insertion) fill() error {
 func (in *insertion) recheck() error {
 	db := in.db
 	now := db.nowMs()
-	expired := now >= in.expiry
+	expired := false
+	in.l.eachLane(func(w *lane) { expired = expired || now >= w.expiry })
 	if db.log.LastSeq() == in.seq && !expired {
 		return nil // nobody else has written
 	}
@@ -170,7 +178,7 @@ func (in *insertion) recheck() error {
 			return db.readError(err)
 		}
 		for i := range in.l.list {
-			changed = in.take(&in.l.list[i], now) || changed
+			changed = in.take(&in.l.lane, &in.l.list[i], now) || changed
 		}
 	}
 	if !changed {

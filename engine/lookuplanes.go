@@ -43,6 +43,11 @@ func (l *lookups) readDivided(
 		return err
 	}
 	defer db.snaps.release(&l.node)
+	return l.runLanes(ctx, db, each)
+}
+
+// runLanes is readDivided at the snapshot that l.node holds.
+func (l *lookups) runLanes(ctx context.Context, db *DB, each func(*lane)) error {
 	if len(l.more) == 0 {
 		return l.run(ctx, db, l.node.seq, func([]base.Lookup) { each(&l.lane) })
 	}

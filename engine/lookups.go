@@ -39,6 +39,7 @@ type lane struct {
 	seen  []uint32 // hash table of markRepeats
 
 	isNew, repeated int64 // counted by filterNew
+	expiry          int64 // of the first of the present items to expire: see InsertNew
 }
 
 // reset forgets everything but memory. It must not keep the values alive that were found.
