@@ -7,6 +7,7 @@ import (
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/table"
 	"github.com/kstonedb/kstone/keycodec"
 )
@@ -153,61 +154,94 @@ func (r *raw) read(t testing.TB, limit int, rowPrefix []byte, fetch bool) (n int
 	return n
 }
 
+// benched runs queries as benchmarks.
+type benched struct {
+	*shipments
+	b      *testing.B
+	raw    raw
+	schema *schema.Table
+}
+
+// run runs a benchmark of what returns so many rows; n counts the operations.
+func (q *benched) run(name string, want int, f func(n int) int) {
+	q.b.Run(name, func(b *testing.B) {
+		b.ReportAllocs()
+		for n := 0; b.Loop(); n++ {
+			if got := f(n); got != want {
+				b.Fatalf("%d rows", got)
+			}
+		}
+	})
+}
+
+// engine reads the entries of an index, from start on, and the rows behind them, with the
+// engine alone.
+func (q *benched) engine(name, index string, want int, fetch bool, span func(int) keycodec.Span) {
+	x, prefix := q.schema.Index(index), q.schema.AppendRowPrefix(nil)
+	q.raw.pks = nil
+	for i := range x.Buckets() {
+		q.raw.pks = append(q.raw.pks, x.BucketPK(nil, i))
+	}
+	q.run(name, want, func(n int) int {
+		q.raw.spans[0] = span(n)
+		return q.raw.read(q.b, want, prefix, fetch)
+	})
+}
+
+// one is the count of a single row.
+func (q *benched) one(_ shipment, err error) int {
+	fatal(q.b, err)
+	return 1
+}
+
+// at draws where a range begins.
+func at(n int) int64 { return int64(n) * 7907 % (shipmentCount - 20) }
+
 // BenchmarkQueries runs the queries that applications are made of on 200,000 rows, prepared,
 // described anew, and by the engine alone.
 func BenchmarkQueries(b *testing.B) {
 	p := openShipments(b, shipmentCount)
 	tab, err := p.db.Table("shipments")
 	fatal(b, err)
-	schema := tab.Schema()
-	rows := &raw{e: p.db.Engine(), spans: make([]keycodec.Span, 1)}
-	prefix := schema.AppendRowPrefix(nil)
-	bucketsOf := func(name string) {
-		x := schema.Index(name)
-		rows.pks = rows.pks[:0]
-		for i := range x.Buckets() {
-			rows.pks = append(rows.pks, x.BucketPK(nil, i))
-		}
+	q := &benched{p, b, raw{e: p.db.Engine(), spans: make([]keycodec.Span, 1)}, tab.Schema()}
+	q.run("point", 1, func(n int) int { return q.one(p.byID.First(ctx, p.db, p.isID.Is(at(n)))) })
+	q.run("unique", 1, func(n int) int {
+		return q.one(p.byCode.First(ctx, p.db, p.isCode.Is(codes[n%len(codes)])))
+	})
+	q.run("unique/anew", 1, func(n int) int {
+		return q.one(p.of.Where(p.code.Eq(codes[n%len(codes)])).First(ctx, p.db))
+	})
+	q.ranges()
+	q.run("first", 10, func(n int) int {
+		return p.read(b, p.bySeq.All(ctx, p.db, p.from.Is(at(n)), p.most.Is(10)))
+	})
+	q.run("first/anew", 10, func(n int) int {
+		query := p.of.Where(p.seq.Ge(at(n))).OrderBy(p.seq.Asc()).Limit(10)
+		return p.read(b, query.All(ctx, p.db))
+	})
+	from := func(n int) keycodec.Span {
+		return keycodec.Span{Start: keycodec.AppendInt64(nil, at(n))}
 	}
-	at := func(n int) int64 { return int64(n) * 7907 % (shipmentCount - 20) }
-	run := func(name string, before func(), f func(n int) int, want int) {
-		b.Run(name, func(b *testing.B) {
-			before()
-			b.ReportAllocs()
-			for n := 0; b.Loop(); n++ {
-				if got := f(n); got != want {
-					b.Fatalf("%d rows", got)
-				}
-			}
-		})
-	}
-	nothing := func() {}
-	one := func(_ shipment, err error) int {
-		fatal(b, err)
-		return 1
-	}
-	run("point", nothing, func(n int) int {
-		return one(p.byID.First(ctx, p.db, p.isID.Is(at(n))))
-	}, 1)
-	run("unique", nothing, func(n int) int {
-		return one(p.byCode.First(ctx, p.db, p.isCode.Is(codes[n%len(codes)])))
-	}, 1)
-	run("unique/anew", nothing, func(n int) int {
-		return one(p.of.Where(p.code.Eq(codes[n%len(codes)])).First(ctx, p.db))
-	}, 1)
-	run("range", nothing, func(n int) int {
+	q.engine("first/raw", "by_seq", 10, true, from)
+	q.engine("first/entries", "by_seq", 10, false, from)
+}
+
+// ranges runs the queries of 20 rows.
+func (q *benched) ranges() {
+	p, b := q.shipments, q.b
+	q.run("range", 20, func(n int) int {
 		return p.read(b, p.byAt.All(ctx, p.db, p.lo.Is(at(n)), p.hi.Is(at(n)+20)))
-	}, 20)
-	run("range/anew", nothing, func(n int) int {
-		q := p.of.Where(p.at.Ge(at(n)), p.at.Lt(at(n)+20)).OrderBy(p.at.Asc())
-		return p.read(b, q.All(ctx, p.db))
-	}, 20)
-	run("range/raw", func() { bucketsOf("by_at") }, func(n int) int {
-		rows.spans[0] = keycodec.Span{Start: keycodec.AppendInt64(nil, at(n)),
+	})
+	q.run("range/anew", 20, func(n int) int {
+		query := p.of.Where(p.at.Ge(at(n)), p.at.Lt(at(n)+20)).OrderBy(p.at.Asc())
+		return p.read(b, query.All(ctx, p.db))
+	})
+	between := func(n int) keycodec.Span {
+		return keycodec.Span{Start: keycodec.AppendInt64(nil, at(n)),
 			End: keycodec.AppendInt64(nil, at(n)+20)}
-		return rows.read(b, 0, prefix, true)
-	}, 20)
-	run("covered", nothing, func(n int) int {
+	}
+	q.engine("range/raw", "by_at", 20, true, between)
+	q.run("covered", 20, func(n int) int {
 		result, err := p.covered.Query(ctx, p.db, expr.Int(at(n)), expr.Int(at(n)+20))
 		fatal(b, err)
 		k := 0
@@ -216,26 +250,8 @@ func BenchmarkQueries(b *testing.B) {
 			k += len(row) / 2
 		}
 		return k
-	}, 20)
-	run("covered/raw", func() { bucketsOf("by_at") }, func(n int) int {
-		rows.spans[0] = keycodec.Span{Start: keycodec.AppendInt64(nil, at(n)),
-			End: keycodec.AppendInt64(nil, at(n)+20)}
-		return rows.read(b, 0, prefix, false)
-	}, 20)
-	run("first", nothing, func(n int) int {
-		return p.read(b, p.bySeq.All(ctx, p.db, p.from.Is(at(n)), p.most.Is(10)))
-	}, 10)
-	run("first/anew", nothing, func(n int) int {
-		return p.read(b, p.of.Where(p.seq.Ge(at(n))).OrderBy(p.seq.Asc()).Limit(10).All(ctx, p.db))
-	}, 10)
-	run("first/raw", func() { bucketsOf("by_seq") }, func(n int) int {
-		rows.spans[0] = keycodec.Span{Start: keycodec.AppendInt64(nil, at(n))}
-		return rows.read(b, 10, prefix, true)
-	}, 10)
-	run("first/rawentries", func() { bucketsOf("by_seq") }, func(n int) int {
-		rows.spans[0] = keycodec.Span{Start: keycodec.AppendInt64(nil, at(n))}
-		return rows.read(b, 10, prefix, false)
-	}, 10)
+	})
+	q.engine("covered/raw", "by_at", 20, false, between)
 }
 
 // codes are those of some rows.
