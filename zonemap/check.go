@@ -80,7 +80,7 @@ func (sc *scratch) checkByReader(hits []hit) error {
 			}
 			var key []byte
 			if sc.keys != nil {
-				key = sc.keys[h.key]
+				key = notNil(sc.keys[h.key])
 			}
 			b.add(sc.heads[h.key], key)
 			b.who = append(b.who, h.key)

@@ -47,7 +47,12 @@ func (s *Segment) Seed() uint64 { return s.hash.seed }
 
 // Zone returns the smallest and the largest key, integers as eight bytes, big-endian;
 // nil for a segment without keys. The caller must not change them.
-func (s *Segment) Zone() (smallest, largest []byte) { return s.min, s.max }
+func (s *Segment) Zone() (smallest, largest []byte) {
+	if s.keys == 0 {
+		return nil, nil
+	}
+	return s.min, s.max
+}
 
 // StoresKeys reports whether positives can be checked against the segment itself.
 func (s *Segment) StoresKeys() bool { return s.stored }

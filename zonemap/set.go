@@ -63,13 +63,18 @@ var ErrSeed = errors.New("zonemap: segments of a set must have the same seed")
 // ErrNoKeys says that a Set of exact answers cannot check the positives of a segment.
 var ErrNoKeys = errors.New("zonemap: segment stores no keys, and there is no function to check")
 
+// checkable reports whether the positives of a segment can be checked, or need not be.
+func (s *Segment) checkable(o *SetOptions) bool {
+	return s.stored || o.CheckKeys != nil || o.CheckBytes != nil ||
+		!slices.ContainsFunc(s.parts, func(p part) bool { return !p.exact() })
+}
+
 // Append adds segments. Filters in memory are checked now, so that no later question
 // meets damage; for a damaged one the error is a *corrupt.Error and nothing is added.
 // A segment that is in the Set already is not added twice.
 func (s *Set) Append(segments ...*Segment) error {
 	for _, seg := range segments {
-		if s.opts.Exact && !seg.stored && seg.keys > 0 &&
-			s.opts.CheckKeys == nil && s.opts.CheckBytes == nil {
+		if s.opts.Exact && !seg.checkable(&s.opts) {
 			return ErrNoKeys
 		}
 		if err := seg.load(); err != nil {

@@ -28,7 +28,15 @@ func (s *Set) ContainsBytes(key []byte) (bool, error) {
 	if len(v.segments) == 0 {
 		return false, nil
 	}
-	return v.single(s, headOf(key), v.segments[0].hash.word(key), key)
+	return v.single(s, headOf(key), v.segments[0].hash.word(key), notNil(key))
+}
+
+// notNil tells the empty key from none, where nil says that the key is an integer.
+func notNil(key []byte) []byte {
+	if key == nil {
+		return []byte{}
+	}
+	return key
 }
 
 // single asks about one key. Key is nil for an integer.

@@ -133,7 +133,7 @@ func (sc *scratch) searchStored(hits []hit) error {
 		x := &all[i]
 		var key []byte
 		if sc.keys != nil {
-			key = sc.keys[x.key]
+			key = notNil(sc.keys[x.key])
 		}
 		head := sc.heads[x.key]
 		if x.keys.has(x.keys.lowerBound(x.from, x.to, head), head, key) {
