@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -26,7 +27,24 @@ const crashRunsEnv = "KSTONE_TABLE_CRASHES"
 // knows what is durable. At some of the operations on it the disk of a power cut is kept;
 // each of them is then opened, verified, resumed, and verified again.
 func TestPowerCutsLeaveIndexesWhole(t *testing.T) {
-	runs, seed := 3, rand.Uint64()
+	runPowerCuts(t, 3, crashSteps, checkCut)
+}
+
+// Goal: whenever the power fails while a unique index is built for which there are too many
+// equal rows, the rows are whole and the index is gone, or is there as one that is being
+// built or dropped; then Resume removes it and says why.
+func TestPowerCutsOfABuildInConflict(t *testing.T) {
+	runPowerCuts(t, 1, conflictSteps, checkConflictCut)
+}
+
+// steps is a program, and check looks at what is left of it.
+type (
+	steps func(*testing.T, *cutter, *table.DB, *rand.Rand) error
+	check func(cut) (unfinished bool, err error)
+)
+
+func runPowerCuts(t *testing.T, runs int, program steps, look check) {
+	seed := rand.Uint64()
 	if testing.Short() {
 		runs = 1
 	}
@@ -35,8 +53,11 @@ func TestPowerCutsLeaveIndexesWhole(t *testing.T) {
 	}
 	total, unfinished := 0, 0
 	for i := range runs {
-		cuts, u := crashProgram(t, seed+uint64(i))
+		cuts, u := crashProgram(t, seed+uint64(i), program, look)
 		total, unfinished = total+cuts, unfinished+u
+	}
+	if unfinished == 0 {
+		t.Errorf("seed %d: no power cut was in the middle of anything", seed)
 	}
 	t.Logf("%d power cuts from seed %d, %d of them with something to resume", total, seed,
 		unfinished)
@@ -57,6 +78,7 @@ type cutter struct {
 	acked int
 	all   []cut
 	seen  int
+	every int // of so many operations one has a cut
 }
 
 const mostCuts = 60
@@ -64,13 +86,13 @@ const mostCuts = 60
 func (c *cutter) hook(op vfs.Op) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.seen++; c.rng.IntN(12) != 0 {
+	if c.seen++; c.rng.IntN(c.every) != 0 {
 		return nil
 	}
 	one := cut{c.fs.PowerCut(c.rng, c.rng.Float64()), c.acked}
 	if len(c.all) < mostCuts {
 		c.all = append(c.all, one)
-	} else if i := c.rng.IntN(c.seen/12 + 1); i < mostCuts {
+	} else if i := c.rng.IntN(c.seen/c.every + 1); i < mostCuts {
 		c.all[i] = one
 	}
 	return nil
@@ -82,14 +104,22 @@ func (c *cutter) ack() {
 	c.acked++
 }
 
+// restart forgets the cuts so far. From here on so many rows have been acknowledged, and one
+// of so many operations has a cut.
+func (c *cutter) restart(acked, every int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.acked, c.all, c.seen, c.every = acked, nil, 0, every
+}
+
 func crashOptions() *engine.Options {
 	return &engine.Options{MemtableBytes: 1 << 20, FlushRecords: 100, CacheBytes: 1 << 20}
 }
 
 // crashProgram runs one program and checks its power cuts.
-func crashProgram(t *testing.T, seed uint64) (cuts, unfinished int) {
+func crashProgram(t *testing.T, seed uint64, program steps, look check) (cuts, unfinished int) {
 	t.Helper()
-	c := &cutter{fs: vfs.NewCrash(), rng: rand.New(rand.NewPCG(seed, 1))}
+	c := &cutter{fs: vfs.NewCrash(), every: 12, rng: rand.New(rand.NewPCG(seed, 1))}
 	e, err := engine.OpenFS(vfs.NewFault(c.fs, c.hook), "db", crashOptions())
 	if err != nil {
 		t.Fatal(err)
@@ -98,14 +128,14 @@ func crashProgram(t *testing.T, seed uint64) (cuts, unfinished int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := crashSteps(t, c, db, rand.New(rand.NewPCG(seed, 2))); err != nil {
+	if err := program(t, c, db, rand.New(rand.NewPCG(seed, 2))); err != nil {
 		t.Fatalf("seed %d: %v", seed, err)
 	}
 	if err := errors.Join(db.Close(), e.Close()); err != nil {
 		t.Fatal(err)
 	}
 	for i, one := range c.all {
-		u, err := checkCut(one)
+		u, err := look(one)
 		if err != nil {
 			t.Fatalf("seed %d, power cut %d: %v", seed, i, err)
 		}
@@ -171,8 +201,100 @@ func crashSteps(t *testing.T, c *cutter, db *table.DB, rng *rand.Rand) error {
 	return errors.Join(errs...)
 }
 
-// checkCut opens what a power cut has left.
+// conflictSteps builds a unique index over rows of which few are equal, in vain.
+func conflictSteps(t *testing.T, c *cutter, db *table.DB, rng *rand.Rand) error {
+	people := create(t, db, peopleText)
+	const first, all = 2*buildRows + 70, 2*buildRows + 80
+	var rows [][]expr.Value
+	for i := range all {
+		age := i
+		if i == first-10 {
+			age = rng.IntN(i)
+		}
+		rows = append(rows, row(t, i, fmt.Sprint("mail", i), "c", age))
+	}
+	if _, err := people.InsertMany(ctx, slices.Values(rows[:first])); err != nil {
+		return err
+	}
+	c.restart(first, 5)
+	err := db.CreateIndex(ctx, "people", schema.Index{Name: "by_age", Unique: true,
+		Columns: []schema.IndexColumn{{KeyColumn: schema.KeyColumn{Ordinal: 3}}}}, nil)
+	if !errors.Is(err, table.ErrUnique) || people.Schema().Index("by_age") != nil {
+		return fmt.Errorf("the index was built: %w", err)
+	}
+	for _, r := range rows[first:] {
+		if err := people.Insert(ctx, r); err != nil {
+			return err
+		}
+		c.ack()
+	}
+	return nil
+}
+
+// buildRows is how many rows a chunk of a build has.
+const buildRows = 512
+
+// checkConflictCut opens what a power cut has left of conflictSteps.
+func checkConflictCut(c cut) (unfinished bool, err error) {
+	return withCut(c, func(db *table.DB) (bool, error) {
+		if err := verifyAll(db, c.acked); err != nil {
+			return false, err
+		}
+		unfinished := db.Unfinished()
+		people, err := db.Table("people")
+		if err != nil {
+			return false, absentTable(err)
+		}
+		x := people.Schema().Index("by_age")
+		if (x != nil) != unfinished || x != nil && x.State == schema.Ready {
+			return unfinished, fmt.Errorf("the index is %+v", x)
+		}
+		building := x != nil && x.State == schema.Building
+		err = db.Resume(ctx, nil)
+		if building != errors.Is(err, table.ErrUnique) || !building && err != nil {
+			return unfinished, fmt.Errorf("building: %t, Resume: %w", building, err)
+		}
+		if db.Unfinished() || people.Schema().Index("by_age") != nil {
+			return true, errors.New("the index is there after Resume")
+		}
+		report, err := people.Verify(ctx, nil)
+		if err == nil && len(report.Entries) != 2 {
+			err = fmt.Errorf("%+v", report)
+		}
+		if err == nil { // what an entry of the index would have forbidden
+			again := []expr.Value{expr.Int(9999), expr.Null(), expr.Null(), expr.Int(3)}
+			err = people.Put(ctx, again)
+		}
+		return unfinished, err
+	})
+}
+
+func absentTable(err error) error {
+	if errors.Is(err, table.ErrNoTable) {
+		return nil
+	}
+	return err
+}
+
+// checkCut opens what a power cut has left of crashSteps.
 func checkCut(c cut) (unfinished bool, err error) {
+	return withCut(c, func(db *table.DB) (bool, error) {
+		if err := verifyAll(db, c.acked); err != nil {
+			return false, err
+		}
+		unfinished := db.Unfinished()
+		if err := db.Resume(ctx, nil); err != nil {
+			return unfinished, err
+		}
+		if db.Unfinished() {
+			return true, errors.New("Resume has left something")
+		}
+		return unfinished, verifyAll(db, c.acked)
+	})
+}
+
+// withCut opens the tables that a power cut has left.
+func withCut(c cut, look func(*table.DB) (bool, error)) (unfinished bool, err error) {
 	e, err := engine.OpenFS(vfs.CrashOf(c.disk), "db", crashOptions())
 	if err != nil {
 		return false, err
@@ -183,17 +305,7 @@ func checkCut(c cut) (unfinished bool, err error) {
 		return false, err
 	}
 	defer db.Close()
-	if err := verifyAll(db, c.acked); err != nil {
-		return false, err
-	}
-	unfinished = db.Unfinished()
-	if err := db.Resume(ctx, nil); err != nil {
-		return unfinished, err
-	}
-	if db.Unfinished() {
-		return true, errors.New("Resume has left something")
-	}
-	return unfinished, verifyAll(db, c.acked)
+	return look(db)
 }
 
 // verifyAll verifies all tables, and that the people are there that were acknowledged and

@@ -147,6 +147,18 @@ func TestTablesPage(t *testing.T) {
 		fmt.Fprintln(&out, g.Key.Net, g.Count, g.Max, err)
 	}
 
+	busy := table.GroupBy(Quakes.Where(), Mag, Net)
+	busy = busy.Having(busy.Count().Ge(100), busy.Max().Gt(4.5))
+	count := 0
+	for g, err := range busy.All(ctx, db) {
+		if count++; err != nil || g.Count < 100 || g.Max <= 4.5 {
+			t.Errorf("%+v, %v", g, err)
+		}
+	}
+	if count == 0 {
+		t.Error("Having leaves no group")
+	}
+
 	show(Cities.Where(Lat.Gt(60), County.Eq("")).UseIndex("primary").Explain(ctx, db))
 
 	comparePage(t, out.String())
