@@ -130,6 +130,72 @@ func TestShardsAndPlanes(t *testing.T) {
 	}
 }
 
+// TestTightTables: Build succeeds exactly where taking out keys in the plainest way
+// does, also where tables are so tight that keys of all of it are in work at once.
+func TestTightTables(t *testing.T) {
+	const n, segLen = 250_000, 1 << 13
+	words := randomWords(rand.New(rand.NewPCG(8, 8)), n)
+	var b fuse.Builder
+	good, all, step := 0, 0, uint32(1)
+	if testing.Short() {
+		step = 3
+	}
+	for i := uint32(0); i < 18; i += step {
+		all++
+		s, ok := fuse.NewShape(segLen, n/segLen+i/2)
+		if !ok {
+			t.Fatal("no such shape")
+		}
+		err := b.Build(make([]byte, s.Slots()), s, words, uint64(i), 0)
+		if want := canPeel(&s, words, uint64(i)); (err == nil) != want {
+			t.Errorf("%d of %d slots: %v, but %v", n, s.Slots(), err, want)
+		}
+		if err == nil {
+			good++
+		}
+	}
+	if good == 0 || good == all {
+		t.Errorf("%d of %d tables could be built", good, all)
+	}
+}
+
+// canPeel takes out keys that are alone in a slot for as long as there are any.
+func canPeel(s *fuse.Shape, words []uint64, seed uint64) bool {
+	in := make([][]int, s.Slots())
+	slotsOf := func(key int) [3]uint32 {
+		h := fuse.Mix(words[key] + seed)
+		p0, p1, p2 := s.Positions(h, h)
+		return [3]uint32{p0, p1, p2}
+	}
+	for key := range words {
+		for _, p := range slotsOf(key) {
+			in[p] = append(in[p], key)
+		}
+	}
+	var lone []int
+	for _, keys := range in {
+		if len(keys) == 1 {
+			lone = append(lone, keys[0])
+		}
+	}
+	gone := map[int]bool{}
+	for len(lone) > 0 {
+		key := lone[len(lone)-1]
+		lone = lone[:len(lone)-1]
+		if gone[key] {
+			continue
+		}
+		gone[key] = true
+		for _, p := range slotsOf(key) {
+			in[p] = slices.DeleteFunc(in[p], func(k int) bool { return k == key })
+			if len(in[p]) == 1 {
+				lone = append(lone, in[p][0])
+			}
+		}
+	}
+	return len(gone) == len(words)
+}
+
 // TestUnmix: Unmix is the inverse of Mix.
 func TestUnmix(t *testing.T) {
 	for _, w := range append(randomWords(rand.New(rand.NewPCG(6, 6)), 1000), 0, 1, 1<<63) {
