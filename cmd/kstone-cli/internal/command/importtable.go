@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/meter"
-	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/record"
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
@@ -23,19 +22,20 @@ import (
 	"github.com/kstonedb/kstone/keycodec"
 )
 
-// rowImporter moves records into a table: fields to the columns of the same name. It takes
-// constant memory.
+// rowImporter moves records into a table: fields to the columns of the same name. One
+// goroutine reads and converts, the caller's writes. It takes constant memory.
 type rowImporter struct {
 	intake // for what it counts and reports
 	table  *table.Table
-	schema *schema.Table
-	names  map[string]int
-	other  map[string]bool // fields that no column takes
-	sum    rowSummary
+	sum    summary
+}
 
-	rows  [][]expr.Value
-	lines []int
-	bytes int
+// rowGroup is some rows with the lines they come from, and rejected lines.
+type rowGroup struct {
+	rows     [][]expr.Value
+	lines    []int
+	bytes    int
+	rejected []*record.Reject
 }
 
 // importTable imports everything and prints the summary.
@@ -45,104 +45,139 @@ func (a *app) importTable(ctx context.Context, t *tables, f *importFlags, name s
 	if err != nil {
 		return err
 	}
-	im := &rowImporter{intake: intake{flags: f, name: name}, table: found, schema: found.Schema(),
-		names: map[string]int{}, other: map[string]bool{}}
-	for i := range im.schema.Columns {
-		if c := &im.schema.Columns[i]; !c.Dropped {
-			im.names[c.Name] = i
-		}
-	}
+	im := &rowImporter{intake: intake{flags: f, name: name}, table: found}
 	im.meter = meter.New(a.err, a.errTTY, size, "importing")
 	start := time.Now()
-	err = errors.Join(im.run(ctx, in), t.Engine().Sync(context.WithoutCancel(ctx)))
+	other, err := im.run(ctx, in)
+	err = errors.Join(err, t.Engine().Sync(context.WithoutCancel(ctx)))
 	im.meter.Done()
 	a.moreRejected(&im.intake)
-	if len(im.other) > 0 {
+	if len(other) > 0 {
 		fmt.Fprintf(a.err, "%s: left out fields without a column: %s\n", name,
-			strings.Join(slices.Sorted(maps.Keys(im.other)), ", "))
+			strings.Join(slices.Sorted(maps.Keys(other)), ", "))
 	}
 	im.sum.Read, im.sum.Rejected, im.sum.Seconds = im.read, im.rejected, time.Since(start).Seconds()
-	if printErr := a.printRowSummary(&im.sum); err == nil {
+	if printErr := a.printSummary(&im.sum); err == nil {
 		err = printErr
 	}
 	return im.verdict(err, "all others were imported; correct these lines and import them again",
 		"what was written stays; run the import again to finish it")
 }
 
-// rowSummary is what an import into a table did.
-type rowSummary struct {
-	Read     int64   `json:"read"`
-	Written  int64   `json:"written"`
-	Kept     int64   `json:"kept"`
-	Rejected int64   `json:"rejected"`
-	Seconds  float64 `json:"seconds"`
+// run reads everything, and returns the names of fields that no column takes. What was
+// written before an error stays. If ctx ends it does not wait for the parser, which may be
+// stuck in a read.
+func (im *rowImporter) run(ctx context.Context, in io.Reader) (other map[string]bool,
+	err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	p := newRowParser(im.flags, im.name, im.table.Schema())
+	go p.run(ctx, im.meter.Reader(in))
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case g, more := <-p.ready:
+			if !more {
+				return p.other, p.err
+			}
+			im.read += int64(len(g.rows) + len(g.rejected))
+			for _, r := range g.rejected {
+				im.reject(r.Line, r.Reason)
+			}
+			if err := im.write(ctx, g); err != nil {
+				return nil, err
+			}
+			im.meter.Rows(im.read)
+		}
+	}
 }
 
-func (a *app) printRowSummary(s *rowSummary) error {
-	if a.format == "json" {
-		return json.NewEncoder(a.out).Encode(s)
-	}
-	line := fmt.Sprintf("%s read, %s written, %s rejected", present.Count(s.Read),
-		present.Count(s.Written), present.Count(s.Rejected))
-	if s.Kept > 0 {
-		line += fmt.Sprintf(", %s kept", present.Count(s.Kept))
-	}
-	took := time.Duration(s.Seconds * float64(time.Second))
-	_, err := fmt.Fprintf(a.out, "%s in %s (%s)\n", line, present.Duration(took),
-		present.PerSecond(s.Read, took))
-	return err
+// rowParser makes rows of records.
+type rowParser struct {
+	flags  *importFlags
+	name   string
+	schema *schema.Table
+	names  map[string]int
+	ready  chan *rowGroup
+	// Set before ready is closed:
+	other map[string]bool // fields that no column takes
+	err   error
 }
 
-// run reads everything. What was written before an error stays.
-func (im *rowImporter) run(ctx context.Context, in io.Reader) error {
-	plain, err := record.Decompress(im.meter.Reader(in))
+func newRowParser(f *importFlags, name string, t *schema.Table) *rowParser {
+	p := &rowParser{flags: f, name: name, schema: t, names: map[string]int{},
+		other: map[string]bool{}, ready: make(chan *rowGroup, groupsAhead)}
+	for i := range t.Columns {
+		if c := &t.Columns[i]; !c.Dropped {
+			p.names[c.Name] = i
+		}
+	}
+	return p
+}
+
+// run parses the input to its end and closes ready.
+func (p *rowParser) run(ctx context.Context, in io.Reader) {
+	defer close(p.ready)
+	plain, err := record.Decompress(in)
 	if err != nil {
-		return fmt.Errorf("%s: %w", im.name, err)
+		p.err = fmt.Errorf("%s: %w", p.name, err)
+		return
 	}
 	defer plain.Close()
-	reader, err := im.flags.reader(plain)
+	reader, err := p.flags.reader(plain)
 	if err != nil {
-		return usage("%s: %v", im.name, err)
+		p.err = usage("%s: %v", p.name, err)
+		return
 	}
 	var row record.Row
 	for {
-		var rejected *record.Reject
-		err := reader.Next(&row)
-		switch {
-		case errors.As(err, &rejected):
-			im.read++
-			im.reject(rejected.Line, rejected.Reason)
-			continue
-		case errors.Is(err, io.EOF):
-			return im.flush(ctx)
-		case err != nil:
-			return errors.Join(fmt.Errorf("%s: reading behind line %d: %w", im.name, row.Line, err),
-				im.flush(ctx))
+		g := new(rowGroup)
+		err := p.group(reader, &row, g)
+		select {
+		case p.ready <- g:
+		case <-ctx.Done():
+			return
 		}
-		im.read++
-		if err := im.add(&row); err != nil {
-			im.reject(row.Line, plainText(err))
-			continue
-		}
-		if len(im.rows) >= intakeItems || im.bytes >= intakeBytes {
-			if err := im.flush(ctx); err != nil {
-				return err
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				p.err = fmt.Errorf("%s: reading behind line %d: %w", p.name, row.Line, err)
 			}
+			return
 		}
 	}
 }
 
+// group fills a group. It returns an error at the end of the input.
+func (p *rowParser) group(reader record.Reader, row *record.Row, g *rowGroup) error {
+	for len(g.rows) < intakeItems && g.bytes < intakeBytes && len(g.rejected) < intakeItems {
+		err := reader.Next(row)
+		var rejected *record.Reject
+		switch {
+		case errors.As(err, &rejected):
+			g.rejected = append(g.rejected, rejected)
+			continue
+		case err != nil:
+			return err
+		}
+		if err := p.add(row, g); err != nil {
+			g.rejected = append(g.rejected, &record.Reject{Line: row.Line, Reason: plainText(err)})
+		}
+	}
+	return nil
+}
+
 // add converts a record.
-func (im *rowImporter) add(r *record.Row) error {
-	row := im.schema.Row()
+func (p *rowParser) add(r *record.Row, g *rowGroup) error {
+	row := p.schema.Row()
 	var given schema.ColumnSet
 	for _, f := range r.Fields {
-		i, ok := im.names[string(f.Name)]
+		i, ok := p.names[string(f.Name)]
 		if !ok {
-			im.other[string(f.Name)] = true
+			p.other[string(f.Name)] = true
 			continue
 		}
-		c := &im.schema.Columns[i]
+		c := &p.schema.Columns[i]
 		if r.Untyped && string(f.JSON) == `""` && c.Kind() != expr.KindString {
 			continue // an empty cell
 		}
@@ -152,16 +187,16 @@ func (im *rowImporter) add(r *record.Row) error {
 		}
 		row[i] = v
 		given.Add(i)
-		im.bytes += len(f.JSON)
+		g.bytes += len(f.JSON)
 	}
-	im.schema.Complete(row, &given)
-	if _, _, err := im.schema.AppendRowKey(nil, nil, row); err != nil {
+	p.schema.Complete(row, &given)
+	if _, _, err := p.schema.AppendRowKey(nil, nil, row); err != nil {
 		return err
 	}
-	if _, err := im.schema.AppendRow(nil, row); err != nil {
+	if _, err := p.schema.AppendRow(nil, row); err != nil {
 		return err
 	}
-	im.rows, im.lines = append(im.rows, row), append(im.lines, r.Line)
+	g.rows, g.lines = append(g.rows, row), append(g.lines, r.Line)
 	return nil
 }
 
@@ -226,44 +261,47 @@ func timeOfNumber(c *schema.Column, text []byte) (expr.Value, error) {
 	return c.Convert(expr.Time(at))
 }
 
-// flush writes the rows collected so far. If they cannot be written together, because one of
-// them is in conflict with another row, they are written one by one.
-func (im *rowImporter) flush(ctx context.Context) error {
-	if len(im.rows) == 0 {
-		return ctx.Err()
-	}
-	var err error
+// write writes the rows of a group. If they cannot be written together, because one of them
+// is in conflict with another row, they are written one by one.
+func (im *rowImporter) write(ctx context.Context, g *rowGroup) error {
 	if im.flags.ifAbsent {
-		_, err = im.table.InsertMany(ctx, slices.Values(im.rows))
-	} else {
-		_, err = im.table.PutMany(ctx, slices.Values(im.rows))
+		n, err := im.table.InsertMany(ctx, slices.Values(g.rows))
+		if errors.Is(err, table.ErrUnique) {
+			return im.singly(ctx, g)
+		}
+		im.sum.Written += int64(n)
+		return err
 	}
-	switch {
-	case errors.Is(err, table.ErrUnique):
-		err = im.singly(ctx)
-	case err == nil:
-		im.sum.Written += int64(len(im.rows))
+	done, err := im.table.Upsert(ctx, slices.Values(g.rows))
+	if errors.Is(err, table.ErrUnique) {
+		return im.singly(ctx, g)
 	}
-	im.rows, im.lines, im.bytes = im.rows[:0], im.lines[:0], 0
-	im.meter.Rows(im.read)
+	im.count(done)
 	return err
 }
 
-func (im *rowImporter) singly(ctx context.Context) error {
-	for i, row := range im.rows {
-		write := im.table.Put
+func (im *rowImporter) count(done table.Upserted) {
+	im.sum.Written += int64(done.New + done.Replaced)
+	im.sum.Replaced += int64(done.Replaced)
+}
+
+func (im *rowImporter) singly(ctx context.Context, g *rowGroup) error {
+	for i, row := range g.rows {
+		var err error
+		done := table.Upserted{New: 1}
 		if im.flags.ifAbsent {
-			write = im.table.Insert
+			err = im.table.Insert(ctx, row)
+		} else {
+			done, err = im.table.Upsert(ctx, slices.Values(g.rows[i:i+1]))
 		}
-		err := write(ctx, row)
 		var unique *table.UniqueError
 		switch {
 		case err == nil:
-			im.sum.Written++
+			im.count(done)
 		case errors.As(err, &unique) && im.flags.ifAbsent && unique.Index == plan.PrimaryIndex:
 			im.sum.Kept++
 		case unique != nil:
-			im.reject(im.lines[i], plainText(err))
+			im.reject(g.lines[i], plainText(err))
 		default:
 			return err
 		}

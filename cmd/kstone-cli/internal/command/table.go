@@ -164,7 +164,11 @@ func (a *app) tableListCommand() *cobra.Command {
 			for _, found := range t.Tables() {
 				s := found.Schema()
 				if a.format != "" {
-					if err := a.printDefinition(s); err != nil {
+					printed := a.printDefinition
+					if a.format == "sql" {
+						printed = a.printStatements
+					}
+					if err := printed(s); err != nil {
 						return err
 					}
 					continue
@@ -186,16 +190,27 @@ func (a *app) tableListCommand() *cobra.Command {
 	return cmd
 }
 
-// definitionFlag adds -o json.
+// definitionFlag adds -o json and -o sql.
 func (a *app) definitionFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&a.format, "output", "o", a.format,
-		"`FORMAT`: json prints definitions as JSON, one a line")
+		"`FORMAT`: sql prints the statements that make the tables, json\n"+
+			"their definitions, one a line; table create takes both")
 	cmd.PreRunE = func(*cobra.Command, []string) error {
-		if a.format != "" && a.format != "json" && a.format != "jsonl" {
-			return usage("%s: -o is json or nothing, not %q", cmd.Name(), a.format)
+		switch a.format {
+		case "", "sql", "json", "jsonl":
+			return nil
 		}
-		return nil
+		return usage("%s: -o is sql, json or nothing, not %q", cmd.Name(), a.format)
 	}
+}
+
+// printStatements prints the statements that make a table.
+func (a *app) printStatements(t *schema.Table) error {
+	text, err := sql.Definition(t)
+	if err == nil {
+		_, err = fmt.Fprint(a.out, text)
+	}
+	return err
 }
 
 func (a *app) printDefinition(t *schema.Table) error {
@@ -215,8 +230,10 @@ func (a *app) tableDescribeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   a.use("describe", "TABLE"),
 		Short: "Show columns, keys, indexes and statistics of a table",
-		Long:  "Show the columns, keys, indexes and statistics of a table.",
+		Long: `Show the columns of a table, the statements that make it with its indexes, and its
+statistics.`,
 		Example: a.examples("table describe cities.db cities",
+			"table describe cities.db cities -o sql",
 			"table describe cities.db cities -o json"),
 		Args:              a.arguments(1, 1),
 		ValidArgsFunction: a.completeTable,
@@ -229,10 +246,13 @@ func (a *app) tableDescribeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if a.format != "" {
-				return a.printDefinition(found.Schema())
+			switch a.format {
+			case "":
+				return a.describe(found)
+			case "sql":
+				return a.printStatements(found.Schema())
 			}
-			return a.describe(found)
+			return a.printDefinition(found.Schema())
 		})
 	}
 	return cmd
@@ -262,15 +282,13 @@ func (a *app) describe(found *table.Table) error {
 	if err := a.grid([]string{"column", "type", "", "default"}, rows); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.out, "partition key: %s\n", keyColumnsText(t, t.PK))
-	if len(t.SK) > 0 {
-		fmt.Fprintf(a.out, "sort key: %s\n", keyColumnsText(t, t.SK))
-	}
-	if t.TTL != nil {
-		fmt.Fprintf(a.out, "rows expire %s behind %s\n", t.TTL.After, t.Columns[t.TTL.Ordinal].Name)
+	if err := a.printStatements(t); err != nil {
+		return err
 	}
 	for _, x := range t.Indexes {
-		fmt.Fprintf(a.out, "index %s: %s\n", x.Name, indexText(t, x))
+		if x.State != schema.Ready {
+			fmt.Fprintf(a.out, "index %s: %s\n", x.Name, x.State)
+		}
 	}
 	if s := found.Stats(); s != nil {
 		fmt.Fprintf(a.out, "statistics: %s of %s on average\n", present.Rows(int64(s.Rows)),
