@@ -146,8 +146,9 @@ func (b *Builder) dropRepeated(shardBits uint) int {
 // The slots at work are a window that moves over the table. Slot p is b.slots[p mod
 // their number]: what the window has left is zero again, and becomes what it enters.
 func (b *Builder) sweep(s *Shape, shardBits uint) int {
-	size := minWindow
-	for size < 4*(s.Slots()>>(64-b.shift))+4*int(s.segLen) {
+	need := max(minWindow, 4*(s.Slots()>>(64-b.shift))+4*int(s.segLen))
+	size := 1
+	for size < min(need, s.Slots()) {
 		size *= 2
 	}
 	for ; ; size *= 4 {
