@@ -128,6 +128,9 @@ func (l *Log) Prepare() { kick(l.prepareKick) }
 func (l *Log) prepareSegment(num SegmentNum, size int64, spare *segment) (*segment, error) {
 	s := &segment{num: num, path: l.o.path(num), size: size, useID: l.o.UseID()}
 	var err error
+	if spare != nil {
+		s.ready = size // its blocks were written in its former life
+	}
 	if spare == nil {
 		s.file, err = l.o.FS.Create(s.path)
 	} else if err = l.o.FS.Rename(spare.path, s.path); err == nil {

@@ -31,6 +31,8 @@ type segment struct {
 	last    base.SeqNum // set when it is closed; base-1 if it has no record
 	end     int64       // likewise; where its records end
 	durable bool        // its name and header are on disk
+	ready   int64       // up to where blocks have been written, or are with the next sync
+	firsts  int         // syncs that went beyond; these two are the syncer's
 	dirty   bool        // it has, or may get, bytes that are not
 }
 
@@ -46,6 +48,42 @@ func (s *segment) release() error {
 		s.file = nil
 	}
 	return errors.Join(errs...)
+}
+
+const (
+	// aheadBytes is how much of a segment is made ready at once for records that are synced one
+	// by one: so many that a journal is rarely written, and so few that the sync which writes
+	// them is not much slower.
+	aheadBytes = 256 << 10
+
+	// aheadAfter is how many syncs have to reach blocks for the first time before any are
+	// made ready: a log that is rarely synced does without.
+	aheadAfter = 4
+)
+
+// populate makes blocks behind the records ready, so that the next sync writes them: if syncs
+// are frequent. Why: the blocks of a new file are reserved, but the file system does not count
+// them as written. A sync that writes some for the first time makes it commit its journal too,
+// which takes about as long as the sync itself.
+//
+// Requires: it is the caller's turn to sync. end is where the records end.
+func (s *segment) populate(end int64) {
+	p, ok := s.mapping.(vfs.Populator)
+	if !ok || end <= s.ready {
+		return
+	}
+	if end-s.ready > aheadBytes { // the records themselves are as many blocks
+		s.ready, s.firsts = end, 0
+		return
+	}
+	if s.firsts++; s.firsts < aheadAfter {
+		return
+	}
+	n := min(aheadBytes, s.size-end)
+	if err := p.Populate(end, n); err != nil {
+		n = s.size - end // it is a hint: never mind, and never again
+	}
+	s.ready = end + n
 }
 
 // storeRecord encodes a record into a mapping. If the disk cannot take a store (the

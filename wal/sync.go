@@ -157,8 +157,12 @@ func (l *Log) syncOnce() error {
 	}
 	l.syncing = append(l.syncing[:0], l.dirty...)
 	segments := l.syncing
+	end := l.off
 	l.mu.Unlock()
 
+	if n := len(segments); n > 0 {
+		segments[n-1].populate(end)
+	}
 	for _, s := range segments {
 		if err := s.file.Sync(); err != nil {
 			return l.fail(fmt.Errorf("sync log segment %s: %w", s.path, err))

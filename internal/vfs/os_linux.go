@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"errors"
+	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -45,4 +46,17 @@ func (f *osFile) StartWriteback(off, n int64) error {
 		return nil
 	}
 	return wrapOS(err)
+}
+
+// Populate implements Populator, on Linux 5.14 and later.
+func (m *osMapping) Populate(off, n int64) error {
+	page := int64(os.Getpagesize())
+	end := min((off+n+page-1)/page*page, int64(len(m.data)))
+	off = off / page * page
+	if off >= end {
+		return nil
+	}
+	return retryEINTR(func() error {
+		return unix.Madvise(m.data[off:end], unix.MADV_POPULATE_WRITE)
+	})
 }

@@ -107,6 +107,14 @@ type Mapping interface {
 	Unmap() error
 }
 
+// Populator is implemented by mappings of which pages can be made ready for stores.
+type Populator interface {
+	// Populate does what a store into every page of [off, off+n) would do, without changing
+	// a byte: the next Sync of the file writes them. It may run concurrently with stores.
+	// It is a hint; after an error some pages may be ready.
+	Populate(off, n int64) error
+}
+
 // Writebacker is implemented by files that can start writing dirty pages to the
 // disk without waiting for them.
 type Writebacker interface {
