@@ -219,10 +219,8 @@ func CollationOf(e Expr) keycodec.Collation {
 	return keycodec.CollateBytes
 }
 
-// CollationOfPair returns the collation under which l and r are compared.
+// CollationOfPair returns the collation under which l and r are compared: the one that takes
+// more texts for equal. Swapping the sides of a comparison must not change it.
 func CollationOfPair(l, r Expr) keycodec.Collation {
-	if c := CollationOf(l); c != keycodec.CollateBytes {
-		return c
-	}
-	return CollationOf(r)
+	return max(CollationOf(l), CollationOf(r))
 }

@@ -44,8 +44,8 @@ func (n naive) compare(l, r expr.Expr) string {
 		return "?"
 	}
 	fold := keycodec.CollateBytes
-	for _, e := range []expr.Expr{r, l} {
-		if c, ok := e.(expr.Column); ok && c.Collation != keycodec.CollateBytes {
+	for _, e := range []expr.Expr{r, l} { // the one that folds more texts
+		if c, ok := e.(expr.Column); ok && c.Collation > fold {
 			fold = c.Collation
 		}
 	}
@@ -163,7 +163,7 @@ func (n naive) testText(e expr.Expr) int {
 			return 2
 		}
 		fold := e.X.(expr.Column).Collation
-		if c, ok := e.Prefix.(expr.Column); ok && fold == keycodec.CollateBytes {
+		if c, ok := e.Prefix.(expr.Column); ok && c.Collation > fold {
 			fold = c.Collation
 		}
 		if strings.HasPrefix(fold.Fold(s.(string)), fold.Fold(prefix.(string))) {
