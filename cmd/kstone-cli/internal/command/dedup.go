@@ -195,6 +195,13 @@ func found(r *engine.Results) (n int) {
 	return n
 }
 
+// Budgets of the temporary database: a file may be larger than memory, and the database that
+// it is compared with has budgets, too.
+const (
+	seenCache   = 64 << 20
+	seenBuffers = 32 << 20
+)
+
 // compare looks at all records and writes nothing but a temporary database of the new
 // keys.
 func (dd *deduper) compare(ctx context.Context, in io.Reader) (err error) {
@@ -203,8 +210,8 @@ func (dd *deduper) compare(ctx context.Context, in io.Reader) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	dd.seen, err = engine.Open(filepath.Join(dir, "keys.db"),
-		&engine.Options{Durability: engine.Process})
+	dd.seen, err = engine.Open(filepath.Join(dir, "keys.db"), &engine.Options{
+		Durability: engine.Process, CacheBytes: seenCache, MemtableBytes: seenBuffers})
 	if err != nil {
 		return err
 	}
