@@ -14,7 +14,7 @@ const sampleSize = 64 * HistogramSteps
 const maxBoundBytes = 128
 
 // Collector makes the statistics of one key from its entries, in any order, in bounded
-// memory. It belongs to one goroutine; collectors of parts of an index can be merged.
+// memory. It belongs to one goroutine.
 type Collector struct {
 	index    uint32
 	entries  float64

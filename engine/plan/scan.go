@@ -18,6 +18,9 @@ func (e *estimator) scanOf(p *path) scanEstimate {
 	s := scanEstimate{ranges: 1, buckets: 1}
 	s.fraction, s.ranges = w.walk(0, p.pred, 0)
 	s.bounded = s.fraction < 1 || w.fixed > 0
+	for _, t := range p.pred { // a range of all values that there are is a range
+		s.bounded = s.bounded || len(p.key.Ordinals) > 0 && w.restricts(p.key.Ordinals[0], t)
+	}
 	if w.fixed < p.bucketColumns() {
 		s.buckets = p.buckets()
 	}

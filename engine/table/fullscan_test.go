@@ -1,0 +1,28 @@
+package table_test
+
+import (
+	"testing"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/table"
+)
+
+// TestRangesOfEverythingAreRanges: a condition that statistics know to be true of all rows
+// still makes a range, not a full scan.
+func TestRangesOfEverythingAreRanges(t *testing.T) {
+	db := open(t, &table.Options{RefuseFullScan: true})
+	people := create(t, db, peopleText)
+	for i := range 100 {
+		if err := people.Insert(ctx, row(t, i, nil, "Rom", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := db.Analyze(ctx, "people", nil); err != nil {
+		t.Fatal(err)
+	}
+	where := expr.Cmp{Op: expr.Lt, L: col(people, "city"), R: expr.Const{Value: expr.String("Zug")}}
+	sel := from(people, where)
+	if got := all(t, db, sel); len(got) != 100 {
+		t.Errorf("%d rows", len(got))
+	}
+}
