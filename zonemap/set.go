@@ -65,8 +65,15 @@ var ErrNoKeys = errors.New("zonemap: segment stores no keys, and there is no fun
 
 // checkable reports whether the positives of a segment can be checked, or need not be.
 func (s *Segment) checkable(o *SetOptions) bool {
-	return s.stored || o.CheckKeys != nil || o.CheckBytes != nil ||
-		!slices.ContainsFunc(s.parts, func(p part) bool { return !p.exact() })
+	if s.stored || o.CheckKeys != nil || o.CheckBytes != nil {
+		return true
+	}
+	for i := range s.parts {
+		if !s.parts[i].exact() {
+			return false
+		}
+	}
+	return true
 }
 
 // Append adds segments. Filters in memory are checked now, so that no later question
