@@ -143,7 +143,9 @@ func TestBoundTablesRefuseOtherDefinitions(t *testing.T) {
 		t.Fatal(err)
 	}
 	inTx := func() error {
-		return db.Update(ctx, func(tx *table.Tx) error { return bound.In(tx).Put(ctx, row(t, 2, 2)) })
+		return db.Update(ctx, func(tx *table.Tx) error {
+			return bound.In(tx).Put(ctx, row(t, 2, 2))
+		})
 	}
 	_, whereErr := bound.DeleteWhere(ctx, nil)
 	for _, err := range []error{bound.Insert(ctx, row(t, 2, 2)), inTx(), whereErr} {
