@@ -165,16 +165,20 @@ func (s *Source) Approach(step int) {
 	}
 }
 
-// Bound appends to dst a key that no row of the source comes before in the direction of
-// reading, if the steps of Approach have found one; known tells. Empty tells that all rows
-// would lie behind the bounds, so that there is none.
+// Bound appends to dst a key inside of the bounds that no row of the source comes before in
+// the direction of reading, if the steps of Approach have found one; known tells. Empty
+// tells that all rows would lie behind the bounds, so that there is none.
 func (s *Source) Bound(dst []byte) (key []byte, known, empty bool) {
 	if s.inTable || !s.files.nearing {
 		return dst, false, false
 	}
-	from := len(dst)
-	dst, known = s.files.approach.Bound(dst, s.bounds.Reverse)
-	return dst, known, known && s.bounds.passed(dst[from:])
+	from, b := len(dst), s.bounds
+	dst, known = s.files.approach.Bound(dst, b.Reverse)
+	// Why not the end of the bounds itself: if it is that of a partition, it lies outside.
+	if known && b.Reverse && b.Hi != nil && bytes.Compare(dst[from:], b.Hi) >= 0 {
+		return dst[:from], false, false
+	}
+	return dst, known, known && b.passed(dst[from:])
 }
 
 // first returns the bound at which reading begins, nil if there is none.

@@ -235,9 +235,16 @@ func (b *SpanBuilder) quickRange(on []quickAtom, lo int, points int32) bool {
 			to = edge
 		}
 	}
-	if to != nil && from != nil && bytes.Compare(from, to) >= 0 {
-		b.out = b.out[:lo]
-		return true
+	if to != nil && from != nil {
+		if bytes.Compare(from, to) >= 0 {
+			b.out = b.out[:lo]
+			return true
+		}
+		var ok bool
+		n := len(b.bytes)
+		if b.bytes, ok = keycodec.PrefixEnd(b.bytes, from); !ok || bytes.Equal(b.bytes[n:], to) {
+			return false // the cuts see that it is one value
+		}
 	}
 	prefix := len(b.out)
 	b.out = append(b.out, from...)
