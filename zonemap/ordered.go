@@ -34,9 +34,9 @@ func (sc *scratch) askOrdered(pl *planes, keys []uint64, found Bitmap) error {
 	defer sc.set.spare.Store(m)
 	clear(found[:(len(keys)+63)/64])
 	seed := sc.view.seed
-	m.byHash(keys, seed, pl.orderBits)
-	for at := 0; at < len(keys); at += batchKeys {
-		n := min(batchKeys, len(keys)-at)
+	inside := m.byHash(keys, seed, pl.orderBits, sc.view.reach)
+	for at := 0; at < inside; at += batchKeys {
+		n := min(batchKeys, inside-at)
 		copy(sc.hashes[:], m.hashes[at:at+n])
 		for i, h := range sc.hashes[:n] {
 			sc.headBuf[i] = fuse.Unmix(h) - seed
@@ -56,15 +56,19 @@ func (sc *scratch) askOrdered(pl *planes, keys []uint64, found Bitmap) error {
 	return nil
 }
 
-// byHash puts hashes and numbers of the keys in order of the leading bits of the hash.
-func (m *parted) byHash(keys []uint64, seed uint64, bucketBits uint) {
+// byHash puts hashes and numbers of the keys inside of an interval in order of the leading
+// bits of the hash. It returns how many there are.
+func (m *parted) byHash(keys []uint64, seed uint64, bucketBits uint, in zone) (inside int) {
 	n := len(keys)
 	m.hashes = mapping.Grow(m.hashes, n)
 	m.order = mapping.Grow(m.order, n)
 	clear(m.counts[:])
 	shift := 64 - bucketBits
+	span := in.hi - in.lo
 	for _, k := range keys {
-		m.counts[fuse.Mix(k+seed)>>shift&(maxBuckets-1)]++
+		if k-in.lo <= span {
+			m.counts[fuse.Mix(k+seed)>>shift&(maxBuckets-1)]++
+		}
 	}
 	next := uint32(0)
 	for i, c := range m.counts {
@@ -72,6 +76,9 @@ func (m *parted) byHash(keys []uint64, seed uint64, bucketBits uint) {
 		next += c
 	}
 	for i, k := range keys {
+		if k-in.lo > span {
+			continue
+		}
 		h := fuse.Mix(k + seed)
 		c := &m.counts[h>>shift&(maxBuckets-1)]
 		at := *c
@@ -79,4 +86,5 @@ func (m *parted) byHash(keys []uint64, seed uint64, bucketBits uint) {
 		m.hashes[at] = h
 		m.order[at] = uint32(i)
 	}
+	return int(next)
 }

@@ -54,6 +54,8 @@ func TestOrderedBatches(t *testing.T) {
 				keys[i] = few[rnd.IntN(len(few))] + uint64(rnd.IntN(2))
 			case 3:
 				keys[i] = keys[i-1]
+			case 4: // outside of all zones
+				keys[i] = uint64(rnd.IntN(100)) ^ -uint64(i>>3&1)
 			}
 		}
 		checkLikeSingles(t, set, keys)
