@@ -33,7 +33,7 @@ const (
 	grid  = "#dddddd"
 )
 
-// style of an engine: colours after Okabe and Ito, shape for dots.
+// style of an engine, or of one of its ways: colours after Okabe and Ito, shape for dots.
 type style struct {
 	colour string
 	shape  shape
@@ -64,6 +64,9 @@ var styles = map[string]style{
 	"sqlite cgo": {"#56b4e9", diamond},
 	"bstore":     {"#009e73", triangle},
 	"badgerhold": {"#e69f00", downward},
+
+	"single": {"#0072b2", diamond},
+	"batch":  {"#d55e00", circle},
 }
 
 func styleOf(engine string) style {

@@ -68,8 +68,11 @@ func (s *summary) ratioChart() []byte {
 
 func (s *summary) speedChart(group, title string) []byte {
 	c := chart.Bars{Title: title, Note: "Longer is better. Each panel has its own scale."}
+	if group == groupReads {
+		c.Note += " ×2: two goroutines."
+	}
 	for _, l := range s.of(group) {
-		p := chart.BarPanel{Title: l.label()}
+		p := chart.BarPanel{Title: l.title()}
 		for _, e := range s.engines[group] {
 			if v, ok := s.middle(l, e, rate); ok {
 				p.Bars = append(p.Bars, chart.Bar{Engine: e, Value: v / 1000,

@@ -50,6 +50,14 @@ func (l line) label() string {
 	return l.name
 }
 
+// title is label, short enough for a panel of a chart.
+func (l line) title() string {
+	if l.group == groupReads && l.goroutines > 1 {
+		return fmt.Sprintf("%s ×%d", l.name, l.goroutines)
+	}
+	return l.name
+}
+
 // figure writes a number with three digits.
 func figure(v float64) string {
 	switch {
