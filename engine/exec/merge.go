@@ -44,11 +44,15 @@ func (h *sources) Len() int { return len(h.list) }
 
 // Less implements heap.Interface.
 func (h *sources) Less(i, j int) bool {
-	c := bytes.Compare(h.list[i].key, h.list[j].key)
+	a, b := h.list[i], h.list[j]
+	c := bytes.Compare(a.key, b.key)
+	if c == 0 && a.rows && b.rows {
+		c = bytes.Compare(a.item.Key.SK, b.item.Key.SK)
+	}
 	if h.reverse {
 		c = -c
 	}
-	return c < 0 || c == 0 && h.list[i].index < h.list[j].index
+	return c < 0 || c == 0 && a.index < b.index
 }
 
 // Swap implements heap.Interface.

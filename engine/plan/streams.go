@@ -18,6 +18,8 @@ func (p *path) streamsOf(set SpanSet, most int) (streams []Stream, ok bool) {
 		}
 	}
 	switch {
+	case p.index == nil && ok && p.fixed > 0:
+		streams, ok = p.anewStreams(set)
 	case p.index == nil:
 		streams = p.rowStreams(set)
 	case ok && p.fixed > 0:
@@ -77,6 +79,35 @@ func fieldsLen(b []byte, fields []keycodec.Field) int {
 		rest = next
 	}
 	return len(b) - len(rest)
+}
+
+// anewStreams makes streams of rows for each combination of values of the first columns, to be
+// merged by what follows those. ok is false if that cannot be done: streams of whole partition
+// keys, which are merged by sort keys, and streams of ranges of partition keys are not compared
+// with each other, and the columns fixed end where one of the two begins.
+func (p *path) anewStreams(set SpanSet) (streams []Stream, ok bool) {
+	t, group := p.rel.table, set
+	for start := 0; start < len(set.Spans); {
+		first := set.Spans[start].Lo
+		n := fieldsLen(first, p.key.Fields[:p.fixed])
+		end := start + 1
+		for end < len(set.Spans) && bytes.HasPrefix(set.Spans[end].Lo, first[:n]) {
+			end++
+		}
+		group.Spans = set.Spans[start:end]
+		start, n = end, n+len(t.AppendRowPrefix(nil))
+		for _, s := range p.rowStreams(group) {
+			whole := s.PK != nil
+			if whole != (p.fixed >= len(t.PK)) {
+				return nil, false
+			}
+			if s.Prefix = n; whole {
+				s.Prefix = n - len(s.PK)
+			}
+			streams = append(streams, s)
+		}
+	}
+	return streams, true
 }
 
 // rowStreams makes a stream for each partition key that is fixed, and streams of ranges
