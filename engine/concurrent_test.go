@@ -323,3 +323,39 @@ func TestGetsSeeBatchesWhole(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// A commit that deletes a key and puts it again never shows that the key was away, not even
+// to a Get during whose search it becomes complete.
+func TestGetsSeeNoMomentWithinACommit(t *testing.T) {
+	db := openMemory(t, engine.Options{Durability: engine.Process})
+	key := engine.Key{PK: []byte("moves")}
+	if err := db.Put(key, bytesOf(1), nil); err != nil {
+		t.Fatal(err)
+	}
+	var done atomic.Bool
+	var readers sync.WaitGroup
+	for range 2 {
+		readers.Go(func() {
+			var value []byte
+			var err error
+			for !done.Load() {
+				if value, err = db.AppendGet(value[:0], key); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	b := engine.NewBatch()
+	for n := uint64(2); n < 50_000 && !t.Failed(); n++ {
+		b.Reset()
+		if err := errors.Join(b.Delete(key), b.Put(key, bytesOf(n), 0)); err != nil {
+			t.Error(err)
+		}
+		if err := db.Apply(ctx, b, nil); err != nil {
+			t.Error(err)
+		}
+	}
+	done.Store(true)
+	readers.Wait()
+}

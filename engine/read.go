@@ -63,7 +63,8 @@ var scratchPool = sync.Pool{New: func() any { return &scratch{key: make([]byte, 
 // At MaxSeqNum it never answers from a commit that is not yet complete: whoever has
 // seen one key of a batch sees all others too. It then waits for the few memtable
 // insertions that are missing, never for the disk, and looks again, because a later
-// operation of the same batch may have touched the key.
+// operation of the same batch may have touched the key. Complete is what was so before the
+// key was looked up: a commit that has become complete since may have touched it again.
 func (db *DB) lookup(key Key, snap base.SeqNum, e *base.Entry) error {
 	if err := key.Validate(); err != nil {
 		return keyError(err, key)
@@ -73,9 +74,11 @@ func (db *DB) lookup(key Key, snap base.SeqNum, e *base.Entry) error {
 	buf.key = keycodec.AppendOrdered(buf.key[:0], key)
 	s := &db.stripes[keycodec.Stripe(key.PK)]
 	hash := db.hash(buf.key)
+	complete := db.visible.load()
 	ok, err := s.Get(buf.key, hash, snap, e)
-	for err == nil && snap == base.MaxSeqNum && e.Seq > db.visible.load() {
+	for err == nil && snap == base.MaxSeqNum && e.Seq > complete {
 		db.visible.wait(e.Seq)
+		complete = db.visible.load()
 		ok, err = s.Get(buf.key, hash, snap, e)
 	}
 	scratchPool.Put(buf)

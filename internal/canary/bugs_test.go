@@ -278,4 +278,11 @@ var bugs = []bug{
 		},
 		"./engine", "TestGoldenDatabases",
 	},
+	{
+		"a Get sees commits whole: complete is what became so while it searched",
+		[]edit{{
+			"engine/read.go", "e.Seq > complete {", "e.Seq > max(complete, db.visible.load()) {",
+		}},
+		"./engine", "TestGetsSeeNoMomentWithinACommit",
+	},
 }
