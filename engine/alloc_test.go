@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // Goal: the hot paths allocate what the documentation says: nothing for reads into a
@@ -23,7 +24,7 @@ func TestHotPathsDoNotAllocate(t *testing.T) {
 	next := 0
 	check := func(what string, runs int, most float64, f func()) {
 		t.Helper()
-		if got := testing.AllocsPerRun(runs, f); got > most {
+		if got := testutil.AllocsPerRun(runs, f); got > most {
 			t.Errorf("%s allocates %.2f objects, want at most %.2f", what, got, most)
 		}
 	}

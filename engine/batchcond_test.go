@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 )
 
@@ -295,7 +296,7 @@ func TestManyConditions(t *testing.T) {
 	for i := range n {
 		ok(t, b.Require(name(i), engine.IfPresent()))
 	}
-	if got := testing.AllocsPerRun(10, func() { ok(t, db.Apply(ctx, b, nil)) }); got > 5 {
+	if got := testutil.AllocsPerRun(10, func() { ok(t, db.Apply(ctx, b, nil)) }); got > 5 {
 		t.Errorf("checking %d conditions allocates %v objects", n, got)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 )
 
@@ -180,7 +181,7 @@ func TestFilterNewAllocatesNothingPerKey(t *testing.T) {
 	keys, _ := manyKeys(rand.New(rand.NewPCG(9, 9)), 20_000, 100_000)
 	isNew := make([]bool, len(keys))
 	o := &engine.FilterOptions{Workers: 1}
-	got := testing.AllocsPerRun(20, func() {
+	got := testutil.AllocsPerRun(20, func() {
 		if _, _, err := db.FilterNew(ctx, keys, isNew, o); err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -373,7 +374,7 @@ func TestRangesDoNotAllocate(t *testing.T) {
 				}
 			},
 		} {
-			if got := testing.AllocsPerRun(5, f); got > 64 {
+			if got := testutil.AllocsPerRun(5, f); got > 64 {
 				t.Errorf("%s of %s allocates %.0f objects for %d items", name, state, got, n)
 			} else {
 				t.Logf("%s of %s: %.0f objects for %d items", name, state, got, n)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 )
 
@@ -158,7 +159,7 @@ func TestMultiGetReadsEachBlockOnce(t *testing.T) {
 		"get": func() { ok(t, db.MultiGet(ctx, keys, &r)) },
 		"has": func() { has, _ = db.MultiHas(ctx, keys, has) },
 	} {
-		if got := testing.AllocsPerRun(20, f); got > 0.5 {
+		if got := testutil.AllocsPerRun(20, f); got > 0.5 {
 			t.Errorf("%s allocates %v objects", name, got)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/cache"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/sst"
 )
@@ -154,7 +155,7 @@ func TestCachedReadsDoNotAllocate(t *testing.T) {
 	}
 	for name, f := range cases {
 		f()
-		if n := testing.AllocsPerRun(50, f); n != 0 {
+		if n := testutil.AllocsPerRun(50, f); n != 0 {
 			t.Errorf("%s: %v allocations", name, n)
 		}
 	}
@@ -166,7 +167,7 @@ func TestWriterAllocations(t *testing.T) {
 	for _, codec := range []sst.Codec{sst.None, sst.LZ4, sst.Zstd, sst.Snappy} {
 		var w sst.Writer
 		o := writerOptions(sst.WriterOptions{Codec: codec, FilterBits: 8})
-		n := testing.AllocsPerRun(3, func() {
+		n := testutil.AllocsPerRun(3, func() {
 			f, err := vfs.NewMem().Create("x")
 			if err != nil {
 				t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/zonemap"
 )
@@ -110,7 +111,7 @@ func changeProps(t *testing.T, p *parts, change func(*properties)) {
 // TestDecompressBounds: a few bytes that claim to be a gigabyte cost nothing.
 func TestDecompressBounds(t *testing.T) {
 	payload := []byte{0x10, 'a', 1, 0}
-	n := testing.AllocsPerRun(10, func() {
+	n := testutil.AllocsPerRun(10, func() {
 		if _, err := decompress(nil, LZ4, payload, 1<<30); err == nil {
 			t.Fatal("no error")
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/FastFilter/xorfilter"
 
 	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/zonemap"
 )
 
@@ -227,12 +228,12 @@ func TestFilterAllocations(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 5))
 	var b zonemap.Builder
 	f := buildFilter(t, &b, randomHashes(rnd, 10_000), 8)
-	if n := testing.AllocsPerRun(100, func() { f.Contains(rnd.Uint64()) }); n != 0 {
+	if n := testutil.AllocsPerRun(100, func() { f.Contains(rnd.Uint64()) }); n != 0 {
 		t.Errorf("Contains allocates %v times", n)
 	}
 	hashes := randomHashes(rnd, 10_000)
 	var buf []byte
-	n := testing.AllocsPerRun(10, func() {
+	n := testutil.AllocsPerRun(10, func() {
 		b.Reset()
 		for _, h := range hashes {
 			b.Add(h)

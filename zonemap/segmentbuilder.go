@@ -28,9 +28,10 @@ type SegmentOptions struct {
 	BlockKeys int
 	// Shards above 1, a power of two up to 4096, splits the keys by hash into so many
 	// filters: they are built in the processor's cache, and in parallel. A filter of
-	// fewer keys takes a little more space. Not together with BlockKeys.
+	// fewer keys takes a little more space. 0 means 1. Not together with BlockKeys.
 	Shards int
-	// Workers is how many goroutines build blocks or shards; 0 means 1.
+	// Workers is how many goroutines build blocks or shards, at most one for each of
+	// them; 0 means 1.
 	Workers int
 }
 
@@ -42,14 +43,22 @@ func (o *SegmentOptions) withDefaults() (SegmentOptions, error) {
 	if c.Bits == 0 {
 		c.Bits = 8
 	}
-	c.Shards, c.Workers = max(c.Shards, 1), max(c.Workers, 1)
+	if c.Shards == 0 {
+		c.Shards = 1
+	}
+	if c.Workers == 0 {
+		c.Workers = 1
+	}
 	var errs []error
 	if c.Bits != 8 && c.Bits != 16 {
 		errs = append(errs, fmt.Errorf("zonemap: %d bits; 8 and 16 are supported", c.Bits))
 	}
-	if c.Shards&(c.Shards-1) != 0 || c.Shards > maxShards {
+	if c.Shards < 0 || c.Shards&(c.Shards-1) != 0 || c.Shards > maxShards {
 		errs = append(errs, fmt.Errorf("zonemap: %d shards, not a power of two up to %d",
 			c.Shards, maxShards))
+	}
+	if c.Workers < 0 {
+		errs = append(errs, fmt.Errorf("zonemap: %d workers", c.Workers))
 	}
 	if c.BlockKeys < 0 || c.BlockKeys > fuse.MaxKeys {
 		errs = append(errs, fmt.Errorf("zonemap: blocks of %d keys", c.BlockKeys))
@@ -74,7 +83,7 @@ type SegmentBuilder struct {
 	arena []byte
 
 	hashes []uint64
-	fuse   []fuse.Builder
+	fuse   []fuse.Builder // one for each worker that there has been work for
 	sort   radixSorter
 }
 
@@ -84,8 +93,7 @@ func NewSegmentBuilder(opts *SegmentOptions) (*SegmentBuilder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &SegmentBuilder{opts: o, hash: newKeyHash(o.Seed),
-		fuse: make([]fuse.Builder, o.Workers)}, nil
+	return &SegmentBuilder{opts: o, hash: newKeyHash(o.Seed)}, nil
 }
 
 // Add adds a key. A key may be added more than once.

@@ -116,9 +116,13 @@ func (s *Segment) layOut() {
 func (b *SegmentBuilder) write(s *Segment, in *arranged) (*Segment, error) {
 	data := make([]byte, s.size)
 	mapping.AdviseHuge(data)
+	workers := max(1, min(b.opts.Workers, len(s.parts)))
+	for len(b.fuse) < workers {
+		b.fuse = append(b.fuse, fuse.Builder{})
+	}
 	var next atomic.Int64
 	var group sync.WaitGroup
-	errs := make([]error, len(b.fuse))
+	errs := make([]error, workers)
 	work := func(w int) {
 		for errs[w] == nil {
 			i := int(next.Add(1)) - 1
@@ -128,7 +132,7 @@ func (b *SegmentBuilder) write(s *Segment, in *arranged) (*Segment, error) {
 			errs[w] = b.fill(data, s, in, i, &b.fuse[w])
 		}
 	}
-	for w := 1; w < min(len(b.fuse), len(s.parts)); w++ {
+	for w := 1; w < workers; w++ {
 		group.Go(func() { work(w) })
 	}
 	work(0) // the caller is one of the workers
@@ -207,15 +211,18 @@ func (b *SegmentBuilder) fillColumn(column []byte, in *arranged, from, to int) {
 	}
 }
 
-// BuildSegments builds one segment of every key set, workers at a time, each with a
-// builder that is reused. The segments are in the order of the sets.
+// BuildSegments builds one segment of every key set, workers at a time, 0 means 1, each
+// with a builder that is reused. The segments are in the order of the sets.
 func BuildSegments(sets [][]uint64, opts *SegmentOptions, workers int) ([]*Segment, error) {
 	var o SegmentOptions
 	if opts != nil {
 		o = *opts
 	}
+	if workers < 0 {
+		return nil, fmt.Errorf("zonemap: %d workers", workers)
+	}
 	segments := make([]*Segment, len(sets))
-	errs := make([]error, max(workers, 1))
+	errs := make([]error, max(1, min(workers, len(sets))))
 	var next atomic.Int64
 	var group sync.WaitGroup
 	for w := range errs {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/zonemap"
 )
 
@@ -321,7 +322,7 @@ func TestSetAllocations(t *testing.T) {
 				}
 			}
 			ask()
-			if n := testing.AllocsPerRun(20, ask); n >= 1 {
+			if n := testutil.AllocsPerRun(20, ask); n >= 1 {
 				t.Errorf("%+v, exact %v: %v allocations", o, exact, n)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/store"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // directRuns counts what checkDirect has done.
@@ -99,7 +100,7 @@ func TestDirectAllocatesNothingForRows(t *testing.T) {
 	}
 	run := func(limit int64) float64 {
 		params := []expr.Value{expr.Int(100), expr.Int(limit)}
-		return testing.AllocsPerRun(50, func() {
+		return testutil.AllocsPerRun(50, func() {
 			n := int64(0)
 			_, err := d.Run(context.Background(), w.store, params, func([]expr.Value) bool {
 				n++

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -55,7 +56,7 @@ func TestProgramsAllocateNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n := testing.AllocsPerRun(100, func() {
+		n := testutil.AllocsPerRun(100, func() {
 			if truth, err := p.Test(row, params); err != nil || truth != expr.True {
 				t.Fatalf("%s is %s, %v", e, truth, err)
 			}

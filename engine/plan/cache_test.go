@@ -10,6 +10,7 @@ import (
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // TestCacheChangesNothing binds random queries with the values NULL, empty ranges and
@@ -160,7 +161,7 @@ func TestPointKeyAllocatesNothing(t *testing.T) {
 		p := must(plan.Prepare(w.query(text), plan.Options{})).Point()
 		pk, sk := make([]byte, 0, 64), make([]byte, 0, 64)
 		params := []expr.Value{expr.Int(100)}
-		n := testing.AllocsPerRun(100, func() {
+		n := testutil.AllocsPerRun(100, func() {
 			if _, _, found, err := p.Key(pk, sk, params); !found || err != nil {
 				t.Fatal(found, err)
 			}
@@ -179,7 +180,7 @@ func TestCachedPrepareAllocatesNothing(t *testing.T) {
 	sel := w.query("SELECT id FROM t WHERE a = ?1 AND b > ?2 ORDER BY b LIMIT 10")
 	cache := plan.NewCache(10)
 	first := must(cache.Prepare(sel, plan.Options{}))
-	n := testing.AllocsPerRun(100, func() {
+	n := testutil.AllocsPerRun(100, func() {
 		if p, err := cache.Prepare(sel, plan.Options{}); err != nil || p != first {
 			t.Fatal(p, err)
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -127,7 +128,7 @@ func TestSpansAllocateNothing(t *testing.T) {
 		template := plan.CompileSpans(ints(2), plan.Normalise(shape.pred))
 		var builder plan.SpanBuilder
 		build := func() { builder.Build(template, nil, 0) }
-		if n := testing.AllocsPerRun(100, build); n != 0 {
+		if n := testutil.AllocsPerRun(100, build); n != 0 {
 			t.Errorf("%s: %v allocations", shape.name, n)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // six is a table of six columns, as many programs have it.
@@ -55,7 +56,7 @@ func TestHotPathsAllocateNothing(t *testing.T) {
 		},
 		"Compute": func() error { return table.Compute(&changes, key, row, changed, false) },
 	} {
-		n := testing.AllocsPerRun(100, func() {
+		n := testutil.AllocsPerRun(100, func() {
 			if err := f(); err != nil {
 				t.Fatal(err)
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/store/storetest"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -138,7 +139,7 @@ func TestLocalDoesNotAllocate(t *testing.T) {
 	for name, r := range map[string]store.Range{
 		"partitions": store.Partitions(pks), "interval": unordered,
 	} {
-		got := testing.AllocsPerRun(5, func() {
+		got := testutil.AllocsPerRun(5, func() {
 			items := 0
 			for _, err := range s.Scan(ctx, r) {
 				ok(t, err)
@@ -153,7 +154,7 @@ func TestLocalDoesNotAllocate(t *testing.T) {
 		}
 	}
 	buf, i := make([]byte, 0, 64), 0
-	got := testing.AllocsPerRun(1000, func() {
+	got := testutil.AllocsPerRun(1000, func() {
 		i++
 		if v, err := s.Get(ctx, buf, keys[i%n]); err != nil || len(v) != 5 {
 			t.Fatal(v, err)
@@ -163,7 +164,7 @@ func TestLocalDoesNotAllocate(t *testing.T) {
 		t.Errorf("Get allocates %.2f objects", got)
 	}
 	found := 0
-	got = testing.AllocsPerRun(20, func() {
+	got = testutil.AllocsPerRun(20, func() {
 		found = 0
 		ok(t, s.MultiGet(ctx, keys[:1000], func(int, store.Item) { found++ }))
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // The short way of unique keys gives what the plan gives, for every kind of value.
@@ -69,7 +70,7 @@ func TestPreparedPointsAllocateLittle(t *testing.T) {
 		t.Fatal(err)
 	}
 	key := []expr.Value{expr.Int(7)}
-	n := testing.AllocsPerRun(200, func() {
+	n := testutil.AllocsPerRun(200, func() {
 		rows, err := q.Query(ctx, db, key...)
 		if err != nil {
 			t.Fatal(err)
@@ -88,7 +89,7 @@ func TestPreparedPointsAllocateLittle(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	n = testing.AllocsPerRun(200, func() {
+	n = testutil.AllocsPerRun(200, func() {
 		id++
 		fresh[0] = expr.Int(id)
 		if err := people.Insert(ctx, fresh); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // openFew opens a table of n shipments, some of which agree in at.
@@ -255,7 +256,7 @@ func TestQueriesAllocateLittle(t *testing.T) {
 		}, 20},
 	} {
 		i := int64(0)
-		got := testing.AllocsPerRun(100, func() {
+		got := testutil.AllocsPerRun(100, func() {
 			i++
 			if n := c.run(i); n != c.want {
 				t.Fatalf("%s: %d rows", c.name, n)

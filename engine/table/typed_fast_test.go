@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -58,7 +59,7 @@ func TestTypedReadsAllocateLittle(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if n := testing.AllocsPerRun(100, load); n > 0 || row != want {
+	if n := testutil.AllocsPerRun(100, load); n > 0 || row != want {
 		t.Errorf("Load: %v allocations, %+v", n, row)
 	}
 	get := func() {
@@ -69,14 +70,14 @@ func TestTypedReadsAllocateLittle(t *testing.T) {
 		}
 	}
 	// The struct, its two texts.
-	if n := testing.AllocsPerRun(100, get); n > 3 || row != want {
+	if n := testutil.AllocsPerRun(100, get); n > 3 || row != want {
 		t.Errorf("Get: %v allocations, %+v", n, row)
 	}
 	most := table.Arg[int]{Name: "most"}
 	q := sales.Where().LimitArg(most).Prepare()
 	each := func(limit int) float64 {
 		bound := most.Is(limit)
-		return testing.AllocsPerRun(5, func() {
+		return testutil.AllocsPerRun(5, func() {
 			for s, err := range q.Each(ctx, db, bound) {
 				if err != nil || s.Item == "" {
 					t.Fatal(err)

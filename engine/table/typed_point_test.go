@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // TestFirstByKey checks queries for a primary key, which need no plan, and those that look
@@ -51,7 +52,7 @@ func TestFirstByKey(t *testing.T) {
 	if raceEnabled {
 		return
 	}
-	if n := testing.AllocsPerRun(100, func() {
+	if n := testutil.AllocsPerRun(100, func() {
 		if _, err := key.Where(at.Eq(want.At)).First(ctx, db); err != nil {
 			t.Error(err)
 		}

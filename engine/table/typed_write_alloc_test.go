@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // What a commit of structs allocates does not grow with its rows, but for the memtables.
@@ -32,7 +33,7 @@ func TestTypedInsertsAllocateLittle(t *testing.T) {
 	for range 50 { // memtables and pools have grown
 		insert()
 	}
-	if got := testing.AllocsPerRun(100, insert); got > 100 {
+	if got := testutil.AllocsPerRun(100, insert); got > 100 {
 		t.Errorf("a commit of 100 rows allocates %v objects", got)
 	}
 }

@@ -110,7 +110,7 @@ func importError(g *goFile, unit string, row int, target string) string {
 		switch {
 		case row < 12 && hasPrefixOf(target, cmdModules):
 			return "only commands may"
-		case !g.isTest() && hasPrefixOf(target, testModules):
+		case !g.isTest() && !testOnly[g.dir()] && hasPrefixOf(target, testModules):
 			return "only tests may"
 		}
 		return ""
