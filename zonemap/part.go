@@ -42,6 +42,7 @@ type part struct {
 // span is a stretch of a segment's bytes with its checksum.
 type span struct {
 	off, len uint64
+	pad      uint64 // zeros in front of it, up to its alignment
 	crc      uint32
 }
 

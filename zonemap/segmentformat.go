@@ -172,13 +172,13 @@ func (s *Segment) hasKeyless() bool { return !s.ints && s.keys > 0 }
 func (p *part) decodeEntry(b []byte, s *Segment, from *uint64) bool {
 	le := binary.LittleEndian
 	p.lo, p.hi = le.Uint64(b), le.Uint64(b[8:])
-	p.table = span{le.Uint64(b[16:]), le.Uint64(b[24:]), le.Uint32(b[48:])}
-	p.column = span{le.Uint64(b[32:]), le.Uint64(b[40:]), le.Uint32(b[52:])}
+	p.table = span{off: le.Uint64(b[16:]), len: le.Uint64(b[24:]), crc: le.Uint32(b[48:])}
+	p.column = span{off: le.Uint64(b[32:]), len: le.Uint64(b[40:]), crc: le.Uint32(b[52:])}
 	p.keys, p.stored = int(le.Uint32(b[56:])), int(le.Uint32(b[60:]))
 	segLen, segCount := le.Uint32(b[64:]), le.Uint32(b[68:])
 	p.salt, p.kind = le.Uint32(b[72:]), b[76]
 	p.seed = salted(s.hash.seed, p.salt)
-	for _, sp := range []span{p.table, p.column} {
+	for _, sp := range []*span{&p.table, &p.column} {
 		if sp.len == 0 {
 			if sp.off != 0 || sp.crc != 0 {
 				return false
@@ -188,6 +188,7 @@ func (p *part) decodeEntry(b []byte, s *Segment, from *uint64) bool {
 		if sp.off != alignUp(*from) || sp.off > s.size || sp.len > s.size-sp.off {
 			return false
 		}
+		sp.pad = sp.off - *from
 		*from = sp.off + sp.len
 	}
 	if b[77]|b[78]|b[79] != 0 || p.lo > p.hi || p.keys > fuse.MaxKeys ||

@@ -8,24 +8,31 @@ import (
 	"github.com/kstonedb/kstone/internal/corrupt"
 )
 
-// read returns the bytes of a span after its checksum has been compared: a view into
-// the mapping, or memory of its own.
+// read returns the bytes of a span after its checksum has been compared, and the padding
+// in front of it: a view into the mapping, or memory of its own.
 func (s *Segment) read(sp span) ([]byte, error) {
 	if sp.len == 0 {
 		return nil, nil
 	}
 	var data []byte
+	from := sp.off - sp.pad
 	if s.data != nil {
-		data = s.data[sp.off : sp.off+sp.len]
+		data = s.data[from : sp.off+sp.len]
 	} else {
-		data = make([]byte, sp.len)
-		if n, err := s.source.ReadAt(data, int64(sp.off)); n < len(data) {
+		data = make([]byte, sp.pad+sp.len)
+		if n, err := s.source.ReadAt(data, int64(from)); n < len(data) {
 			if err == io.EOF {
-				return nil, s.damaged(sp.off, fmt.Sprint(sp.len, " bytes"), n)
+				return nil, s.damaged(from, fmt.Sprint(len(data), " bytes"), n)
 			}
-			return nil, fmt.Errorf("zonemap: read segment %s at %d: %w", s.name, sp.off, err)
+			return nil, fmt.Errorf("zonemap: read segment %s at %d: %w", s.name, from, err)
 		}
 	}
+	for i, b := range data[:sp.pad] {
+		if b != 0 {
+			return nil, s.damaged(from+uint64(i), "padding of zeros", b)
+		}
+	}
+	data = data[sp.pad:]
 	if crc := crc32.Checksum(data, castagnoli); crc != sp.crc {
 		return nil, s.damaged(sp.off, fmt.Sprintf("checksum %08x", sp.crc),
 			fmt.Sprintf("%08x", crc))

@@ -201,7 +201,7 @@ type failing struct {
 var errRead = errors.New("read failed")
 
 func (f *failing) ReadAt(p []byte, off int64) (int, error) {
-	if off >= f.from {
+	if off+int64(len(p)) > f.from {
 		return 0, errRead
 	}
 	return f.Reader.ReadAt(p, off)

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -205,6 +207,8 @@ const (
 // compare looks at all records and writes nothing but a temporary database of the new
 // keys.
 func (dd *deduper) compare(ctx context.Context, in io.Reader) (err error) {
+	ctx, stop := untilStopped(ctx)
+	defer stop()
 	dir, err := os.MkdirTemp("", "kstone-dedup-")
 	if err != nil {
 		return err
@@ -217,6 +221,16 @@ func (dd *deduper) compare(ctx context.Context, in io.Reader) (err error) {
 	}
 	defer func() { err = errors.Join(err, dd.seen.Close()) }()
 	return dd.run(ctx, in, dd.look)
+}
+
+// untilStopped returns a context that ends when the system or the user asks the program to
+// stop. Why not leave that to the signals' default: what is temporary has to go first.
+func untilStopped(ctx context.Context) (context.Context, context.CancelFunc) {
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // else started by nohup
+		signals = append(signals, syscall.SIGHUP)
+	}
+	return signal.NotifyContext(ctx, signals...)
 }
 
 // look compares a group with the database and with what came before it.
