@@ -49,7 +49,7 @@ func (b *Batch) Get(ls []base.Lookup, snap base.SeqNum) error {
 	}()
 	for {
 		err := b.get(ls, snap)
-		if err == nil || !b.outdated() {
+		if err == nil || err == ErrClosed || !b.outdated() {
 			return err
 		}
 		b.Stats, b.MemtableHits = stats, hits
