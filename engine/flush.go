@@ -202,13 +202,17 @@ func (db *DB) releaseRest() {
 	_ = db.releaseLog(db.state.Load().LogSeq) // a failure of the log is noticed elsewhere
 }
 
-// retention returns what flushes and merges that start now must keep. Every number in
-// a frozen memtable or file is visible afterwards, so that later readers see nothing
-// but the newest versions of it.
+// retention returns what flushes and merges that start now must keep. Every number that
+// is in a frozen memtable or file by now is visible afterwards, so that later readers see
+// nothing but the newest versions of it. Of what is frozen later, all versions above the
+// horizon are kept.
 func (db *DB) retention() stripe.Retention {
 	db.visible.wait(db.log.LastSeq())
+	// Before the snapshots: a reader who is not among them registers later, and so reads at
+	// this number or above.
+	horizon := db.visible.load()
 	snaps, _ := db.snaps.collect()
-	return stripe.Retention{Snapshots: snaps, Horizon: db.visible.load(), NowMs: db.nowMs()}
+	return stripe.Retention{Snapshots: snaps, Horizon: horizon, NowMs: db.nowMs()}
 }
 
 // syncOutputs makes the new files and their names durable.

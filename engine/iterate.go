@@ -57,12 +57,12 @@ func (r reader) enter(db *DB, n *snapNode) error {
 		if err := r.tx.check(); err != nil {
 			return err
 		}
-		db.snaps.registerAt(n, r.tx.node.seq)
+		return db.snaps.registerAt(n, &r.tx.node)
 	case r.snap != nil:
 		if err := r.snap.check(); err != nil {
 			return err
 		}
-		db.snaps.registerAt(n, r.snap.node.seq)
+		return db.snaps.registerAt(n, &r.snap.node)
 	default:
 		db.takeSnapshot(n)
 	}

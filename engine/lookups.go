@@ -170,9 +170,8 @@ func (l *lookups) begin(db *DB, node *snapNode) error {
 	}
 	db.metrics.gets.Add(uint64(len(l.ids)))
 	if node != nil {
-		db.snaps.registerAt(&l.node, node.seq) // its snapshot may be closed meanwhile
-	} else {
-		db.takeSnapshot(&l.node)
+		return db.snaps.registerAt(&l.node, node) // its snapshot may be closed meanwhile
 	}
+	db.takeSnapshot(&l.node)
 	return nil
 }

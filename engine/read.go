@@ -25,7 +25,13 @@ func (db *DB) AppendGet(dst []byte, key Key) ([]byte, error) {
 
 // GetItem returns the item of key, with its version and expiry, or ErrNotFound. The
 // caller owns it.
-func (db *DB) GetItem(key Key) (Item, error) { return db.getItem(key, base.MaxSeqNum) }
+func (db *DB) GetItem(key Key) (Item, error) {
+	var e base.Entry
+	if err := db.lookup(key, base.MaxSeqNum, &e); err != nil {
+		return Item{}, err
+	}
+	return itemOf(key, &e), nil
+}
 
 // Has reports whether key has an item.
 func (db *DB) Has(key Key) (bool, error) {
@@ -43,13 +49,10 @@ func found(err error) (bool, error) {
 	return false, err
 }
 
-func (db *DB) getItem(key Key, snap base.SeqNum) (Item, error) {
-	var e base.Entry
-	if err := db.lookup(key, snap, &e); err != nil {
-		return Item{}, err
-	}
+// itemOf returns the item of a live version, which the caller owns.
+func itemOf(key Key, e *base.Entry) Item {
 	it := Item{Key: key, Value: e.Value, Expiry: e.Expiry, Version: uint64(e.Seq)}
-	return it.Clone(), nil
+	return it.Clone()
 }
 
 // scratch holds the ordered form of a key during a lookup.

@@ -61,11 +61,8 @@ func (s *Snapshot) Get(key Key) ([]byte, error) { return s.AppendGet(nil, key) }
 
 // AppendGet is DB.AppendGet in the snapshot.
 func (s *Snapshot) AppendGet(dst []byte, key Key) ([]byte, error) {
-	if err := s.check(); err != nil {
-		return dst, err
-	}
 	var e base.Entry
-	if err := s.db.lookup(key, s.node.seq, &e); err != nil {
+	if err := s.lookup(key, &e); err != nil {
 		return dst, err
 	}
 	if dst == nil {
@@ -76,19 +73,30 @@ func (s *Snapshot) AppendGet(dst []byte, key Key) ([]byte, error) {
 
 // GetItem is DB.GetItem in the snapshot.
 func (s *Snapshot) GetItem(key Key) (Item, error) {
-	if err := s.check(); err != nil {
+	var e base.Entry
+	if err := s.lookup(key, &e); err != nil {
 		return Item{}, err
 	}
-	return s.db.getItem(key, s.node.seq)
+	return itemOf(key, &e), nil
 }
 
 // Has is DB.Has in the snapshot.
 func (s *Snapshot) Has(key Key) (bool, error) {
-	if err := s.check(); err != nil {
-		return false, err
-	}
 	var e base.Entry
-	return found(s.db.lookup(key, s.node.seq, &e))
+	return found(s.lookup(key, &e))
+}
+
+// lookup is DB.lookup in the snapshot. If it is closed meanwhile, what was found, or not,
+// need not be its content any more.
+func (s *Snapshot) lookup(key Key, e *base.Entry) error {
+	if err := s.check(); err != nil {
+		return err
+	}
+	err := s.db.lookup(key, s.node.seq, e)
+	if s.closed.Load() {
+		return ErrClosed
+	}
+	return err
 }
 
 // Query is DB.Query in the snapshot.

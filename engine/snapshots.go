@@ -29,7 +29,7 @@ type snapshots struct {
 // allocate.
 type snapNode struct {
 	seq        base.SeqNum
-	prev, next *snapNode
+	prev, next *snapNode // guarded by snapshots.mu; nil while not registered
 }
 
 func (s *snapshots) init(v *visible) {
@@ -52,18 +52,19 @@ func (s *snapshots) register(n *snapNode) base.SeqNum {
 	return n.seq
 }
 
-// registerAt keeps alive a number that another registration keeps alive already.
-func (s *snapshots) registerAt(n *snapNode, seq base.SeqNum) {
+// registerAt keeps alive the number of another registration. It returns ErrClosed if that
+// one has ended: its number may be below the horizon then.
+func (s *snapshots) registerAt(n, of *snapNode) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n.seq = seq
-	at := s.list.next
-	for at != &s.list && at.seq <= seq {
-		at = at.next
+	if of.next == nil {
+		return ErrClosed
 	}
-	n.prev, n.next = at.prev, at
-	n.prev.next, at.prev = n, n
+	n.seq = of.seq
+	n.prev, n.next = of, of.next
+	n.prev.next, n.next.prev = n, n
 	s.count++
+	return nil
 }
 
 // release ends a registration.
