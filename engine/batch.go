@@ -33,8 +33,10 @@ type Batch struct {
 	ranges  bool // some operation is a range delete
 	ttls    bool // some operation has a TTL
 
-	conds    *batchConds // nil if there never was one
-	requires int         // conditions without a write
+	conds *batchConds // nil if there never was one
+	// others are operations that are not among ops: conditions without a write, and writes
+	// that seal has dropped.
+	others int
 }
 
 // batchOp is one operation; positions refer to keys and payload.
@@ -101,7 +103,7 @@ func (b *Batch) DeleteRange(pk []byte, sk SKCondition) error {
 }
 
 // Len returns the number of operations.
-func (b *Batch) Len() int { return len(b.ops) + b.requires }
+func (b *Batch) Len() int { return len(b.ops) + b.others }
 
 // Bytes returns the size of the log record the batch makes.
 func (b *Batch) Bytes() int { return len(b.payload) }
@@ -110,7 +112,7 @@ func (b *Batch) Bytes() int { return len(b.payload) }
 func (b *Batch) Reset() {
 	b.ops, b.keys, b.payload = b.ops[:0], b.keys[:0], b.payload[:0]
 	b.stripes, b.ranges, b.ttls = stripeSet{}, false, false
-	b.requires = 0
+	b.others = 0
 	if b.conds != nil {
 		*b.conds = batchConds{list: b.conds.list[:0]}
 	}
@@ -227,6 +229,7 @@ func (b *Batch) dropCovered() {
 		op.valEn += shift
 		ops = append(ops, op)
 	}
+	b.others += len(b.ops) - len(ops)
 	b.ops, b.payload = ops, payload
 }
 

@@ -81,7 +81,7 @@ func (b *Batch) Require(key Key, cond Condition) error {
 		if err := b.room(len(key.PK) + len(key.SK)); err != nil {
 			return err
 		}
-		b.requires++
+		b.others++
 		return nil
 	})
 }

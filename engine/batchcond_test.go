@@ -85,6 +85,24 @@ func TestBatchConditions(t *testing.T) {
 	}
 }
 
+// Writes that a range delete of the batch covers count as operations, also when the batch
+// has been applied and grows further.
+func TestCoveredWritesCount(t *testing.T) {
+	db := openMemory(t, engine.Options{})
+	b := engine.NewBatch()
+	ok(t, errors.Join(b.Put(pksk("p", "1"), nil, 0), b.Put(pksk("p", "2"), nil, 0)))
+	ok(t, b.DeleteRange([]byte("p"), engine.SKCondition{}))
+	ok(t, db.Apply(ctx, b, nil))
+	if b.Len() != 3 {
+		t.Errorf("%d operations, want 3", b.Len())
+	}
+	ok(t, b.PutIf(pk("q"), nil, engine.IfPresent(), 0))
+	wantCondition(t, db.Apply(ctx, b, nil), 3, pk("q"), false)
+	if b.Reset(); b.Len() != 0 {
+		t.Errorf("%d operations after Reset", b.Len())
+	}
+}
+
 // What a condition refuses to take, it does not take half.
 func TestBatchConditionsRefuse(t *testing.T) {
 	b, noSK := engine.NewBatch(), engine.Key{PK: []byte("k"), SK: []byte{}}

@@ -312,8 +312,8 @@ func (tx *Tx) DeleteRange(pk []byte, sk SKCondition) error {
 	if err := tx.checkWrite(); err != nil {
 		return err
 	}
-	n := tx.batch.Len()
-	if err := tx.batch.DeleteRange(pk, sk); err != nil || tx.batch.Len() == n {
+	n := len(tx.batch.ops)
+	if err := tx.batch.DeleteRange(pk, sk); err != nil || len(tx.batch.ops) == n {
 		return err
 	}
 	op := &tx.batch.ops[n]
