@@ -47,8 +47,7 @@ func (s *Entries) Reset() { s.List, s.buf = s.List[:0], s.buf[:0] }
 // AppendEntries adds the entries that a row has in the index, in ascending order of their
 // keys if there are several: none if the index is partial and its condition is not true
 // for the row, or if the list of its Each column is empty or NULL. Key is the key of the
-// row. Errors are those of Column.Convert and of keycodec.Key.Validate, and those of the
-// condition.
+// row. The error is an *EntryError if the condition fails or a key is too long.
 //
 // Requires: the row is one that Table.Convert or Decode has made. Why: the condition has to
 // see what a later reader of the row sees.
@@ -60,7 +59,7 @@ func (x *Index) AppendEntries(s *Entries, key keycodec.Key, row []expr.Value) er
 	if b.filtered {
 		truth, err := b.where.Test(row, nil)
 		if err != nil {
-			return fmt.Errorf("schema: index %q: %w", x.Name, err)
+			return x.noEntry(fmt.Errorf("its condition %s: %w", x.Where, err))
 		}
 		if truth != expr.True {
 			return nil
@@ -100,7 +99,7 @@ func (x *Index) appendEntry(s *Entries, key keycodec.Key, row []expr.Value,
 		unique = unique && !v.IsNull()
 		var err error
 		if buf, err = f.append(buf, v); err != nil {
-			return fmt.Errorf("schema: index %q: %w", x.Name, err)
+			return x.noEntry(err)
 		}
 	}
 	if !unique {
@@ -108,7 +107,7 @@ func (x *Index) appendEntry(s *Entries, key keycodec.Key, row []expr.Value,
 	}
 	skEnd := len(buf)
 	if skEnd-start > keycodec.MaxKeyBytes {
-		return fmt.Errorf("schema: index %q: %w", x.Name, keycodec.ErrKeyTooLarge)
+		return x.noEntry(keycodec.ErrKeyTooLarge)
 	}
 	bucket, err := x.bucketOfEntry(buf[start:skEnd], key.PK)
 	if err != nil {
@@ -121,12 +120,16 @@ func (x *Index) appendEntry(s *Entries, key keycodec.Key, row []expr.Value,
 		buf = append(append(buf, key.PK[rowHead:]...), key.SK...)
 	}
 	if buf, err = x.appendIncluded(buf, row); err != nil {
-		return fmt.Errorf("schema: index %q: %w", x.Name, err)
+		return x.noEntry(err)
 	}
 	s.buf = buf
 	s.List = append(s.List, Entry{Index: x, SK: buf[start:skEnd:skEnd],
 		PK: buf[skEnd:pkEnd:pkEnd], Value: buf[pkEnd:len(buf):len(buf)], Unique: unique})
 	return nil
+}
+
+func (x *Index) noEntry(err error) error {
+	return &EntryError{x.built.table.Name, x.Name, err}
 }
 
 func (x *Index) bucketOfEntry(sk, rowPK []byte) (int, error) {

@@ -34,3 +34,20 @@ func damaged(what string, offset int, want, got any) error {
 func newerRow(want uint32, got uint64) error {
 	return corrupt.NewVersion("", "row", want, got)
 }
+
+// EntryError says that a row can have no entry in an index: the condition of the index
+// cannot be evaluated for it, or the key of the entry would be too long. So the row cannot
+// be written while there is the index. It wraps the cause.
+type EntryError struct {
+	Table, Index string
+	Err          error
+}
+
+// Error implements error.
+func (e *EntryError) Error() string {
+	return fmt.Sprintf("schema: a row of table %q cannot be in index %q, which would have to be "+
+		"dropped for it: %v", e.Table, e.Index, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *EntryError) Unwrap() error { return e.Err }

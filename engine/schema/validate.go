@@ -361,3 +361,24 @@ func (t *Table) validateWhere(x *Index) (err error) {
 	})
 	return err
 }
+
+// CheckWhere reports whether a condition is one that an index of the table may have: a
+// condition whose operators take the types of their operands. The error is an
+// *expr.TypeError. New does not ask for it, so that a definition from before can be read.
+func (t *Table) CheckWhere(where expr.Expr) error {
+	typ, err := expr.CheckTypes(where, func(c expr.Column) expr.Type {
+		column, err := t.live(c.Ordinal)
+		if err != nil {
+			return expr.Type{}
+		}
+		out := expr.Type{Kind: column.Kind()}
+		if column.List {
+			out.Element = column.elementKind()
+		}
+		return out
+	})
+	if err == nil && typ.Kind != expr.KindBool && typ.Kind != expr.KindNull {
+		err = &expr.TypeError{At: where, Message: "this is no condition"}
+	}
+	return err
+}

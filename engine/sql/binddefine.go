@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -258,5 +259,14 @@ func (b *binder) rowCondition(t *schema.Table, e Expr, where string) expr.Expr {
 		}
 		return true
 	})
-	return unqualified(out)
+	out = unqualified(out)
+	if err := t.CheckWhere(out); err != nil {
+		pos := e.Position()
+		var wrong *expr.TypeError
+		if errors.As(err, &wrong) && sc.position(wrong.At) > 0 {
+			pos = sc.position(wrong.At) - 1
+		}
+		b.refuse(pos, err)
+	}
+	return out
 }

@@ -50,10 +50,11 @@ func (db *DB) job(ctx context.Context, f func() error) error {
 
 // CreateIndex adds an index and builds it while writers write; queries use it when
 // CreateIndex returns. Progress, if not nil, is called now and then. If rows are in conflict
-// with a unique index, the error is a *UniqueError and the index is removed again. If ctx
-// ends, the index stays as it is: see Resume and DropIndex. While it is being built, an
-// index of that name can be created again, which goes on with it. Otherwise the error
-// matches ErrExists.
+// with a unique index, the error is a *UniqueError, and if a row can have no entry, it is a
+// *schema.EntryError; the index is removed again. A condition whose operators do not take
+// the types of its columns is refused; the error matches ErrInvalid. If ctx ends, the index
+// stays as it is: see Resume and DropIndex. While it is being built, an index of that name
+// can be created again, which goes on with it. Otherwise the error matches ErrExists.
 func (db *DB) CreateIndex(ctx context.Context, table string, def schema.Index,
 	progress func(Progress)) error {
 	t, err := db.Table(table)
@@ -124,9 +125,13 @@ func (db *DB) build(ctx context.Context, core *tableCore, id uint32,
 	b := &builder{db: db, core: core, id: id, progress: progress}
 	err := b.run(ctx)
 	var conflict *UniqueError
-	if errors.As(err, &conflict) {
-		db.opt.Logger.LogAttrs(ctx, slog.LevelWarn, "index not built", slog.String("table",
-			conflict.Table), slog.String("index", conflict.Index))
+	var unfit *schema.EntryError
+	if errors.As(err, &conflict) || errors.As(err, &unfit) {
+		t := core.state.Load().schema
+		if x := indexByID(t, id); x != nil {
+			db.opt.Logger.LogAttrs(ctx, slog.LevelWarn, "index not built",
+				slog.String("table", t.Name), slog.String("index", x.Name))
+		}
 		return errors.Join(err, db.dropIndex(context.WithoutCancel(ctx), core, id, nil))
 	}
 	return err
