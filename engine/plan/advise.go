@@ -115,13 +115,20 @@ func (a *adviser) price(swap []*schema.Table) (costs []float64, used map[*schema
 		if err != nil {
 			return nil, nil, err
 		}
-		costs = append(costs, w.weight()*p.root.Estimate().Cost)
-		noteIndexes(p.root, used)
-		for _, s := range p.subs {
-			noteIndexes(s.prepared.root, used)
-		}
+		costs = append(costs, w.weight()*p.totalCost(used))
 	}
 	return costs, used, nil
+}
+
+// totalCost adds up the costs of a query and of the subqueries that are run before it, and
+// notes the indexes that they use.
+func (p *Prepared) totalCost(used map[*schema.Index]bool) float64 {
+	noteIndexes(p.root, used)
+	cost := p.root.Estimate().Cost
+	for _, s := range p.subs {
+		cost += s.prepared.totalCost(used)
+	}
+	return cost
 }
 
 // weight is how much a query counts.

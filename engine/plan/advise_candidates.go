@@ -143,7 +143,7 @@ func (w *wishes) rest(columns []schema.KeyColumn) (out []int) {
 	return out
 }
 
-// wishesOf takes a query apart.
+// wishesOf takes a query and its subqueries apart.
 func (a *adviser) wishesOf(sel *Select) (all []wishes) {
 	copied := *sel
 	sc := &scope{opt: Options{Stats: a}, listed: map[int]bool{}, kinds: map[int]expr.Kind{}}
@@ -151,10 +151,19 @@ func (a *adviser) wishesOf(sel *Select) (all []wishes) {
 	if err != nil {
 		return nil
 	}
+	return q.wishes()
+}
+
+// wishes are those of the query and of its subqueries, wherever these stand.
+func (q *query) wishes() (all []wishes) {
 	q.distribute()
 	q.total = q.order
+	for _, s := range q.subs {
+		all = append(all, s.query.wishes()...)
+	}
 	for _, r := range q.rels {
 		if r.table == nil {
+			all = append(all, r.sub.query.wishes()...)
 			continue
 		}
 		w := wishes{table: r.table, relation: r}
@@ -256,9 +265,26 @@ func withTables(sel *Select, tables []*schema.Table) *Select {
 		return r
 	}
 	out.Where, out.Having = swap(sel.Where), swap(sel.Having)
+	out.Limit, out.Offset = swap(sel.Limit), swap(sel.Offset)
+	out.Joins = slices.Clone(sel.Joins)
+	for i := range out.Joins {
+		out.Joins[i].On = swap(out.Joins[i].On)
+	}
+	out.GroupBy = slices.Clone(sel.GroupBy)
+	for i := range out.GroupBy {
+		out.GroupBy[i] = swap(out.GroupBy[i])
+	}
+	out.Aggregates = slices.Clone(sel.Aggregates)
+	for i := range out.Aggregates {
+		out.Aggregates[i].Arg = swap(out.Aggregates[i].Arg)
+	}
 	out.Columns = slices.Clone(sel.Columns)
 	for i := range out.Columns {
 		out.Columns[i].Expr = swap(out.Columns[i].Expr)
+	}
+	out.OrderBy = slices.Clone(sel.OrderBy)
+	for i := range out.OrderBy {
+		out.OrderBy[i].Expr = swap(out.OrderBy[i].Expr)
 	}
 	return &out
 }
