@@ -6,16 +6,18 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/manifest"
+	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/stripe"
 	"github.com/kstonedb/kstone/wal"
 )
 
 // Checkpoint makes a copy of the database in dest, which must not exist or be an empty
-// directory, and must be on the same file system: SSTs are shared by hard links, the
-// log (made short by a flush) is copied. Reads and writes go on meanwhile. The copy
-// holds every commit acknowledged before the call, and a prefix of those after, and
-// opens like any database.
+// directory. On the same file system SSTs are shared by hard links, which takes no time
+// and no space; on another one, or one without links, they are copied. The log (made short
+// by a flush) is copied. Reads and writes go on meanwhile. The copy holds every commit
+// acknowledged before the call, and a prefix of those after, and opens like any database.
 //
 // The manifest's CURRENT is written last, so that an interrupted checkpoint is never
 // taken for a database.
@@ -94,9 +96,7 @@ func (db *DB) checkpoint(ctx context.Context, dest string) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		name := f.Name()
-		err := db.fs.Link(filepath.Join(db.dir, name), filepath.Join(dest, name))
-		if err != nil {
+		if err := db.share(f, dest); err != nil {
 			return err
 		}
 	}
@@ -110,6 +110,17 @@ func (db *DB) checkpoint(ctx context.Context, dest string) error {
 	state := *p.state
 	state.LastSeq = max(state.LastSeq, last) // a copy that is cut off is noticed
 	return manifest.WriteSnapshot(db.fs, dest, &state)
+}
+
+// share gives an SST a name in dest, or a copy where that cannot be.
+func (db *DB) share(f *base.FileMeta, dest string) error {
+	name := f.Name()
+	from, to := filepath.Join(db.dir, name), filepath.Join(dest, name)
+	err := db.fs.Link(from, to)
+	if !vfs.CannotLink(err) {
+		return err
+	}
+	return vfs.CopyFile(db.fs, from, db.fs, to, f.SizeBytes)
 }
 
 // pinned is a state of the database with the views that keep its files.

@@ -4,10 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -201,9 +204,21 @@ func TestCheckpointOnReadOnlyMedium(t *testing.T) {
 }
 
 // Whatever fails on the way, the source stays writable unless its own files are
-// concerned, the destination is no half database, and the next attempt works.
+// concerned, the destination is no half database, and the next attempt works; with links and
+// where there are none.
 func TestCheckpointFails(t *testing.T) {
-	mem := vfs.NewMem()
+	t.Run("links", func(t *testing.T) { failCheckpoints(t, vfs.NewMem()) })
+	t.Run("copies", func(t *testing.T) { failCheckpoints(t, noLinks{vfs.NewMem()}) })
+}
+
+// noLinks is a file system without links, or one that cannot link into another one.
+type noLinks struct{ vfs.FS }
+
+func (noLinks) Link(oldName, newName string) error {
+	return &os.LinkError{Op: "link", Old: oldName, New: newName, Err: syscall.ENOTSUP}
+}
+
+func failCheckpoints(t *testing.T, mem vfs.FS) {
 	var at, count atomic.Int64
 	errDisk := errors.New("destination fails")
 	fsys := vfs.NewFault(mem, func(op vfs.Op) error {
@@ -241,4 +256,59 @@ func TestCheckpointFails(t *testing.T) {
 			return
 		}
 	}
+}
+
+// Where files cannot have two names they are copied, and the copies are durable: after a
+// power cut that keeps nothing else the checkpoint is whole, whatever becomes of the original.
+func TestCheckpointCopies(t *testing.T) {
+	disk := vfs.NewCrash()
+	db := openOn(t, noLinks{disk}, engine.Options{FileBytes: 64 << 10, MaxRuns: 2})
+	value := make([]byte, 1000)
+	for i := range 500 {
+		ok(t, db.Put(pk(fmt.Sprint(i)), value, nil))
+		if i%100 == 50 {
+			ok(t, db.Flush(ctx))
+		}
+	}
+	ok(t, db.Checkpoint(ctx, "copy"))
+	after := disk.PowerCut(rand.New(rand.NewPCG(1, 2)), 0)
+	ok(t, db.DeleteRange(pk("1").PK, engine.SKCondition{}, nil))
+	ok(t, db.Compact(ctx))
+	mustClose(t, db)
+	for _, fsys := range []vfs.FS{after, disk} {
+		c, err := engine.OpenFS(fsys, "copy", nil)
+		ok(t, err)
+		for i := range 500 {
+			wantValue(t, c, pk(fmt.Sprint(i)), value)
+		}
+		ok(t, second(c.Verify(ctx, nil)))
+		mustClose(t, c)
+	}
+}
+
+// The destination may be on another file system.
+func TestCheckpointOnAnotherFileSystem(t *testing.T) {
+	here, there := t.TempDir(), "/dev/shm"
+	there, err := os.MkdirTemp(there, "kstone-test-")
+	if err != nil {
+		t.Skipf("no other file system: %v", err)
+	}
+	defer func() { ok(t, os.RemoveAll(there)) }()
+	writeFiles(t, here, map[string]string{"file": "x"})
+	err = os.Link(filepath.Join(here, "file"), filepath.Join(there, "file"))
+	if !vfs.CannotLink(err) {
+		t.Skipf("%s is not on another file system: %v", there, err)
+	}
+	db, err := engine.Open(filepath.Join(here, "db"), nil)
+	ok(t, err)
+	ok(t, db.Put(pk("k"), []byte("v"), nil))
+	ok(t, db.Flush(ctx))
+	dest := filepath.Join(there, "copy")
+	ok(t, db.Checkpoint(ctx, dest))
+	mustClose(t, db)
+	c, err := engine.Open(dest, &engine.Options{MustExist: true})
+	ok(t, err)
+	wantValue(t, c, pk("k"), []byte("v"))
+	ok(t, second(c.Verify(ctx, nil)))
+	mustClose(t, c)
 }

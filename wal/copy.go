@@ -1,9 +1,7 @@
 package wal
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 
 	"github.com/kstonedb/kstone/internal/base"
@@ -41,7 +39,7 @@ func (l *Log) CopyTo(fsys vfs.FS, dir string, from SegmentNum) (base.SeqNum, err
 
 	for _, p := range pieces {
 		dst := filepath.Join(dir, p.num.FileName())
-		if err := copyFile(l.o.FS, l.o.path(p.num), fsys, dst, p.end); err != nil {
+		if err := vfs.CopyFile(l.o.FS, l.o.path(p.num), fsys, dst, p.end); err != nil {
 			return 0, fmt.Errorf("copy log segment: %w", err)
 		}
 	}
@@ -62,27 +60,4 @@ func (l *Log) Pin() (unpin func()) {
 		defer l.mu.Unlock()
 		l.pins--
 	}
-}
-
-// copyFile copies the first n bytes of a file and syncs the copy.
-func copyFile(from vfs.FS, src string, to vfs.FS, dst string, n int64) (err error) {
-	in, err := from.Open(src)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, in.Close()) }()
-	out, err := to.Create(dst)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, out.Close()) }()
-	buf := make([]byte, windowBytes)
-	done, err := io.CopyBuffer(struct{ io.Writer }{out}, io.NewSectionReader(in, 0, n), buf)
-	if err != nil {
-		return err
-	}
-	if done < n {
-		return fmt.Errorf("%s has %d bytes: %w", src, done, io.ErrUnexpectedEOF)
-	}
-	return out.Sync()
 }

@@ -27,6 +27,11 @@ func isNoSpaceOS(err error) bool {
 	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
 }
 
+// cannotLinkOS: EPERM is what Linux says of a file system without links.
+func cannotLinkOS(err error) bool {
+	return errors.Is(err, unix.EXDEV) || errors.Is(err, unix.EMLINK) || errors.Is(err, unix.EPERM)
+}
+
 // syncDirOS fsyncs a directory. File systems that have no such operation say
 // EINVAL or ENOTSUP; their renames are durable or not as they please.
 func syncDirOS(dir string) error {

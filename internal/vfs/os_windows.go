@@ -44,6 +44,14 @@ func isNoSpaceOS(err error) bool {
 		errors.Is(err, windows.ERROR_DISK_QUOTA_EXCEEDED)
 }
 
+// cannotLinkOS: ERROR_INVALID_FUNCTION is what FAT says.
+func cannotLinkOS(err error) bool {
+	return errors.Is(err, windows.ERROR_NOT_SAME_DEVICE) ||
+		errors.Is(err, windows.ERROR_TOO_MANY_LINKS) ||
+		errors.Is(err, windows.ERROR_NOT_SUPPORTED) ||
+		errors.Is(err, windows.ERROR_INVALID_FUNCTION)
+}
+
 // syncDirOS does nothing: Windows has no way to sync a directory; NTFS journals it.
 func syncDirOS(string) error { return nil }
 

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -342,4 +344,36 @@ func TestConcurrentUse(t *testing.T) {
 		}
 		must(t, shared.Close())
 	})
+}
+
+func TestCopyFile(t *testing.T) {
+	forEach(t, func(t *testing.T, fsys vfs.FS, dir string) {
+		src, dst := filepath.Join(dir, "a"), filepath.Join(dir, "b")
+		content := strings.Repeat("content ", 100_000)
+		create(t, fsys, src, content)
+		for _, n := range []int{len(content), 300_000, 1, 0} {
+			create(t, fsys, dst, "what was there")
+			must(t, vfs.CopyFile(fsys, src, fsys, dst, int64(n)))
+			f, err := fsys.Open(dst)
+			must(t, err)
+			if got := read(t, f); got != content[:n] {
+				t.Errorf("%d bytes copied: %d are there", n, len(got))
+			}
+			must(t, f.Close())
+		}
+		wantIs(t, vfs.CopyFile(fsys, src, fsys, dst, int64(len(content)+1)), io.ErrUnexpectedEOF)
+		wantIs(t, vfs.CopyFile(fsys, dst+"2", fsys, dst, 1), fs.ErrNotExist)
+	})
+}
+
+func TestCannotLink(t *testing.T) {
+	for err, want := range map[error]bool{
+		nil: false, fs.ErrExist: false, fs.ErrNotExist: false, vfs.ErrNoSpace: false,
+		errors.ErrUnsupported: true,
+		&os.LinkError{Op: "link", Err: errors.ErrUnsupported}: true,
+	} {
+		if got := vfs.CannotLink(err); got != want {
+			t.Errorf("%v: %v", err, got)
+		}
+	}
 }
