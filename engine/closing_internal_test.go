@@ -71,7 +71,8 @@ func TestConditionsAloneNeedNoRoom(t *testing.T) {
 	defer db.Close()
 	db.reserve.enter()
 	db.memory.gate <- struct{}{} // somebody waits for space
-	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	// Long enough for a busy machine; only a batch that waits lets it end.
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	b := NewBatch()
 	if err := b.Require(Key{PK: []byte("k")}, IfAbsent()); err != nil {
