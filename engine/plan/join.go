@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/keycodec"
 )
 
 // joinAll returns the ways to join all relations: one for each relation, and each way to
@@ -85,9 +86,14 @@ func (q *query) unique(r *relation, c candidate) candidate {
 	var exprs []expr.Expr
 	var layout []ColumnRef
 	var columns []int
+	var collations []keycodec.Collation
+	folded := false
 	for _, t := range r.on {
-		_, right, _ := q.equiJoin(t, r.others(), 1<<r.source)
+		left, right, _ := q.equiJoin(t, r.others(), 1<<r.source)
 		column := right.(expr.Column)
+		// Values that the comparison takes for equal have the same partners.
+		collations = append(collations, expr.CollationOfPair(left, right))
+		folded = folded || collations[len(collations)-1] != keycodec.CollateBytes
 		exprs = append(exprs, toSlots(right, c.node.Layout()))
 		layout = append(layout, ColumnRef{r.source, column.Ordinal, column.String()})
 		columns = append(columns, column.Ordinal)
@@ -96,7 +102,10 @@ func (q *query) unique(r *relation, c candidate) candidate {
 	s := step{layout: layout, estimate: c.node.Estimate()}
 	p := &Project{step: s, Input: c.node, Exprs: exprs}
 	d := &Distinct{step: s, Input: p, Columns: len(layout)}
-	if groups(columns, c.order, r.source, r.constants()) {
+	if folded {
+		d.Collations = collations
+	}
+	if !folded && groups(columns, c.order, r.source, r.constants()) {
 		d.Mode = DistinctStreaming
 	} else {
 		d.estimate.Cost += c.rows() * q.costs().Hash

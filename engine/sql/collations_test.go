@@ -48,3 +48,23 @@ func TestMixedCollations(t *testing.T) {
 		}
 	}
 }
+
+// TestSubqueriesUnderCollations: the values behind IN that a collation takes for equal are one,
+// also where the plan begins with them and looks the rows up.
+func TestSubqueriesUnderCollations(t *testing.T) {
+	s := openSession(t)
+	exec(t, s, "CREATE TABLE l (id INT PRIMARY KEY, n TEXT COLLATE NOCASE, INDEX ln (n))")
+	exec(t, s, "CREATE TABLE r (t TEXT PRIMARY KEY)")
+	for i := range 300 {
+		exec(t, s, "INSERT INTO l VALUES (?, ?)", i, fmt.Sprintf("%c%d", "aB"[i%2], i/2))
+	}
+	exec(t, s, "INSERT INTO r VALUES ('a7'), ('A7'), ('b7'), ('x')")
+	exec(t, s, "ANALYZE")
+	query := "SELECT id FROM l WHERE n IN (SELECT t FROM r) ORDER BY id"
+	if got := queried(t, s, query); got != "14\n15" {
+		t.Errorf("%q\n%s", got, queried(t, s, "EXPLAIN "+query))
+	}
+	if plan := queried(t, s, "EXPLAIN "+query); !strings.Contains(plan, "lookup join") {
+		t.Errorf("another plan than was meant:\n%s", plan)
+	}
+}
