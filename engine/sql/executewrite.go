@@ -96,20 +96,19 @@ func (s *Stmt) insertReplacing(ctx context.Context, t *table.Table, rows [][]exp
 	return nil
 }
 
-// replace puts a row and deletes the rows that are in the way in unique indexes, one in each
-// of them at most.
+// replace puts a row and deletes the rows that are in the way in unique indexes: one in each
+// of them, or one for each element of a list.
 func replace(ctx context.Context, in *table.Table, row []expr.Value) (removed int64, err error) {
-	for range len(in.Schema().Indexes) + 1 {
+	for {
 		var taken *table.UniqueError
 		if err = in.Put(ctx, row); !errors.As(err, &taken) {
-			break
+			return removed, err
 		}
 		if err = in.Delete(ctx, taken.Key); err != nil {
 			return removed, err
 		}
 		removed++
 	}
-	return removed, err
 }
 
 // valuer evaluates expressions that have no columns, for one run of a statement.

@@ -239,3 +239,19 @@ func TestInsertOrReplaceRemovesWhatIsInTheWay(t *testing.T) {
 		t.Errorf("after a statement that failed:\n%s", got)
 	}
 }
+
+// TestInsertOrReplaceOfElements: a row with a list may be in the way of several rows in one
+// unique index of elements.
+func TestInsertOrReplaceOfElements(t *testing.T) {
+	s := openSession(t)
+	exec(t, s, "CREATE TABLE t (a INT PRIMARY KEY, b TEXT[], UNIQUE INDEX by_b (EACH b))")
+	exec(t, s, "INSERT INTO t VALUES (1, ['x']), (2, ['y', 'z']), (3, ['w']), (4, ['v', 'u'])")
+	r := exec(t, s, "INSERT OR REPLACE INTO t VALUES (5, ['u', 'x', 'y', 'v'])")
+	if r.Rows != 1 || r.Removed != 3 {
+		t.Errorf("%+v", r)
+	}
+	want := "3 ARRAY['w']\n5 ARRAY['u', 'x', 'y', 'v']"
+	if got := queried(t, s, "SELECT * FROM t ORDER BY a"); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
