@@ -164,16 +164,19 @@ func TestRepairIgnoresOrphans(t *testing.T) {
 func TestRepairDoubtsTheBeginningOfTheLog(t *testing.T) {
 	mem := vfs.NewMem()
 	o := rescueOptions
-	o.MemtableBytes, o.LogBytes = 64<<20, 64<<20 // nothing is flushed by itself
-	db := openOn(t, mem, o)
+	o.MemtableBytes, o.LogBytes = 64<<20, 64<<20 // no flush is due
+	noFlush := &breaker{match: onFile(".sst", vfs.OpCreate), err: syscall.EMFILE}
+	db := openOn(t, vfs.NewFault(mem, noFlush.hook), o)
 	value := append([]byte(" item "), make([]byte, 3000)...)
 	ok(t, db.Put(pksk("p", "first"), value, nil))
 	ok(t, db.Flush(ctx))
+	noFlush.broken.Store(true) // one may be on its way that has seen the memtable just flushed
 	for i := range 6000 {
 		ok(t, db.Put(pksk("p", fmt.Sprintf("%05d", i)), value, nil))
 	}
 	ok(t, db.Sync(ctx))
 	files := stillFilesOf(t, mem, "db")
+	noFlush.broken.Store(false)
 	mustClose(t, db)
 	for _, name := range append(files.names("MANIFEST", ""), "CURRENT") {
 		delete(files, name)
