@@ -37,6 +37,7 @@ once ./engine TestPowerCutAtEveryOperation KSTONE_POWERCUT_EVERY=1
 once ./engine/plan TestSpansAgainstFullScan KSTONE_PLAN_RUNS=600000
 once ./engine/exec TestRandomQueries KSTONE_QUERY_RUNS=100000
 once ./engine/table TestQueriesAgreeWithEveryOtherWay KSTONE_QUERY_RUNS=15000
+once ./engine/sql TestRandomStatements KSTONE_SQL_WORLDS=400
 round=0
 while [ $SECONDS -lt $end ]; do
 	round=$((round + 1))

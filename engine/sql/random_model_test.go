@@ -1,0 +1,291 @@
+package sql_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/sql"
+	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/keycodec"
+)
+
+// This file writes to both tables. Which rows are in the way of each other in the unique
+// indexes of t is found by comparing all rows of o.
+
+// insert puts the rows into o as the unique indexes of t allow, then the whole statement
+// into t.
+func (w *world) insert(s step) error {
+	want, conflict, err := w.insertCopy(s)
+	if err != nil {
+		return w.refused(err)
+	}
+	got, err := w.exec(fmt.Sprintf("INSERT %s INTO {t} (%s) VALUES %s", s.conflict, s.text,
+		strings.Join(s.rows, ", ")), "t", s.args)
+	switch {
+	case conflict && errors.Is(err, table.ErrUnique):
+		return nil
+	case conflict:
+		return fmt.Errorf("%s: %v, %+v, but there is a conflict", s, err, got)
+	case err != nil:
+		return fmt.Errorf("%s: %w", s, err)
+	}
+	if got.Rows != want.Rows || got.Removed != want.Removed || got.Skipped != want.Skipped {
+		return fmt.Errorf("%s: %+v, want %+v", s, got, want)
+	}
+	return nil
+}
+
+// insertCopy inserts the rows one by one. Conflict says that the statement must fail; then
+// no row is there.
+func (w *world) insertCopy(s step) (want sql.Result, conflict bool, err error) {
+	var done []int64
+	verb := "INSERT"
+	if s.conflict == "OR REPLACE" {
+		verb = "INSERT OR REPLACE"
+	}
+	for i, row := range s.rows {
+		id := s.ids[i]
+		text := fmt.Sprintf("%s INTO {t} (%s) VALUES %s", verb, s.text, row)
+		_, failed := w.exec(text, "o", s.args)
+		taken := errors.Is(failed, table.ErrUnique)
+		if failed != nil && !taken {
+			return want, false, errors.Join(failed, w.remove(done...))
+		}
+		var rivals []int64
+		if !taken {
+			if rivals, err = w.rivals(id); err != nil {
+				return want, false, err
+			}
+			done = append(done, id)
+		}
+		switch {
+		case !taken && len(rivals) == 0:
+			want.Rows++
+		case s.conflict == "OR REPLACE":
+			err = w.remove(rivals...)
+			want.Rows++
+			want.Removed += int64(len(rivals))
+		case s.conflict == "OR IGNORE":
+			if want.Skipped++; !taken {
+				err = w.remove(id)
+			}
+		default:
+			return sql.Result{}, true, w.remove(done...)
+		}
+		if err != nil {
+			return want, false, err
+		}
+	}
+	return want, false, nil
+}
+
+// remove deletes rows of o.
+func (w *world) remove(ids ...int64) error {
+	for _, id := range ids {
+		_, err := w.exec(fmt.Sprint("DELETE FROM {t} WHERE id = ", id), "o", nil)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rivals returns the rows of o that have a unique value of the row id.
+func (w *world) rivals(id int64) (out []int64, err error) {
+	for _, x := range w.unique {
+		rows, err := w.indexed(x)
+		if err != nil {
+			return nil, err
+		}
+		is := func(row []expr.Value) bool {
+			n, _ := row[0].AsInt()
+			return n == id
+		}
+		at := slices.IndexFunc(rows, is)
+		if at < 0 {
+			continue // the condition of the index leaves it out
+		}
+		for _, row := range rows {
+			other, _ := row[0].AsInt()
+			if !is(row) && x.clash(rows[at], row) && !slices.Contains(out, other) {
+				out = append(out, other)
+			}
+		}
+	}
+	return out, nil
+}
+
+// indexed returns the ids and columns of the rows of o that an index has.
+func (w *world) indexed(x *index) ([][]expr.Value, error) {
+	text := "SELECT id"
+	for _, c := range x.columns {
+		text += ", " + c.name
+	}
+	text += " FROM {t}"
+	if x.where != "" {
+		text += " WHERE " + x.where
+	}
+	return w.values(text, "o", "", nil)
+}
+
+// clash reports whether two rows have a value of the index in common; NULLs are none.
+func (x *index) clash(a, b []expr.Value) bool {
+	for i, c := range x.columns {
+		if !c.equal(a[i+1], b[i+1]) {
+			return false
+		}
+	}
+	return true
+}
+
+// equal compares values of a column; of lists it reports whether they share an element.
+func (c field) equal(a, b expr.Value) bool {
+	if a.IsNull() || b.IsNull() {
+		return false
+	}
+	if c.element() != "" {
+		for x := range a.Elements() {
+			for y := range b.Elements() {
+				if expr.Order(x, y) == 0 {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	s, text := a.AsString()
+	t, _ := b.AsString()
+	switch {
+	case text && strings.Contains(c.ddl, "NOCASE"):
+		return expr.CompareFolded(s, t, keycodec.CollateASCII) == 0
+	case text && strings.Contains(c.ddl, "UNICODE"):
+		return expr.CompareFolded(s, t, keycodec.CollateUnicode) == 0
+	}
+	return expr.Order(a, b) == 0
+}
+
+// createIndex creates an index of t. One that no table can have, or that finds a value
+// twice, is refused.
+func (w *world) createIndex(s step) error {
+	twice := false
+	if s.index.unique {
+		rows, err := w.indexed(s.index)
+		if err != nil {
+			return w.refused(err)
+		}
+		for i := range rows {
+			twice = twice || slices.ContainsFunc(rows[:i], func(other []expr.Value) bool {
+				return s.index.clash(rows[i], other)
+			})
+		}
+	}
+	_, err := w.exec(s.text, "t", nil)
+	conflict := errors.Is(err, table.ErrUnique)
+	switch {
+	case err != nil && !conflict:
+		return w.refused(err)
+	case conflict != twice:
+		return fmt.Errorf("%s: %v, duplicates: %t", s, err, twice)
+	case !conflict && s.index.unique:
+		w.unique[s.index.name] = s.index
+	}
+	return nil
+}
+
+// change updates or deletes rows of both tables.
+func (w *world) change(s step) error {
+	got, err := w.exec(s.text, "t", s.args)
+	if err == nil || !errors.Is(err, table.ErrUnique) {
+		want, wantErr := w.exec(s.text, "o", s.args)
+		switch {
+		case (err == nil) != (wantErr == nil):
+			return fmt.Errorf("%s: %v, without indexes %v", s, err, wantErr)
+		case got.Rows != want.Rows:
+			return fmt.Errorf("%s: %d rows, without indexes %d", s, got.Rows, want.Rows)
+		case err == nil:
+			return nil
+		}
+		w.counts.refused++
+	}
+	if w.tx != nil {
+		return errAbort // a part may be written
+	}
+	return w.same()
+}
+
+// alter changes the columns of both tables; t may have an index that forbids it.
+func (w *world) alter(s step) error {
+	if _, err := w.exec(s.text, "t", nil); err != nil {
+		return w.refused(err)
+	}
+	_, err := w.exec(s.text, "o", nil)
+	return err
+}
+
+// transaction runs steps in one and commits them or not.
+func (w *world) transaction(s step) error {
+	err := w.db.Update(w.ctx, func(tx *table.Tx) error {
+		w.tx = tx
+		defer func() { w.tx = nil }()
+		for _, inner := range s.steps {
+			if err := w.do(inner); err != nil {
+				return err
+			}
+		}
+		if !s.commit {
+			return errAbort
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errAbort) {
+		return fmt.Errorf("in a transaction: %w", err)
+	}
+	return w.same()
+}
+
+// verify compares the tables, and the indexes with their rows.
+func (w *world) verify() error {
+	t, err := w.db.Table("t")
+	if err != nil {
+		return err
+	}
+	if _, err = t.Verify(w.ctx, nil); err != nil {
+		return err
+	}
+	for _, x := range w.unique {
+		rows, err := w.indexed(x)
+		if err != nil {
+			return err
+		}
+		for i := range rows {
+			for j := range i {
+				if x.clash(rows[i], rows[j]) {
+					return fmt.Errorf("unique index %s has %v and %v", x.name, rows[i], rows[j])
+				}
+			}
+		}
+	}
+	return w.same()
+}
+
+// same compares all rows of the tables.
+func (w *world) same() error {
+	s := step{text: "SELECT * FROM {t}"}
+	got, err := w.rows(s.text, "t", "", nil)
+	if err != nil {
+		return err
+	}
+	want, err := w.rows(s.text, "o", "", nil)
+	if err != nil {
+		return err
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		return w.differs(s, "", got, want)
+	}
+	return nil
+}

@@ -1,0 +1,194 @@
+package sql_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+)
+
+// action is what a step does.
+type action int
+
+const (
+	doInsert action = iota
+	doChange
+	doQuery
+	doCreateIndex
+	doDropIndex
+	doAlter
+	doAnalyze
+	doTransaction
+	doWait
+	doVerify
+)
+
+// step is one thing that a program does. In its text {t} stands for the table, {hint} for
+// the place of a hint about its index.
+type step struct {
+	do    action
+	text  string
+	args  []any
+	kinds []kind // of args
+
+	// Of queries.
+	ordered   bool   // the order tells all rows of the result apart
+	where     string // the condition, if it can be judged row by row
+	whereArgs int    // how many of args it has
+	page      int    // rows of a page, 0 if the query is not read in pages
+	choice    int    // of an index for the pages
+
+	// Of INSERT: text has the columns.
+	conflict string // "OR REPLACE", "OR IGNORE"
+	rows     []string
+	ids      []int64 // of rows
+
+	index  *index
+	hours  int // of doWait
+	steps  []step
+	commit bool
+}
+
+// program is a table with and without indexes, and what happens to both.
+type program struct {
+	seed    uint64
+	columns []string
+	key     string // of the table with indexes; that of the other is id
+	ttl     string
+	workers int
+	steps   []step
+}
+
+// beginning is when programs begin.
+var beginning = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// String renders a step as it may be repeated by hand.
+func (s step) String() string {
+	text := s.text
+	switch s.do {
+	case doInsert:
+		text = fmt.Sprintf("INSERT %s INTO {t} (%s) VALUES %s", s.conflict, s.text,
+			strings.Join(s.rows, ", "))
+	case doTransaction:
+		text = fmt.Sprintf("transaction, commit %t:", s.commit)
+		for _, inner := range s.steps {
+			text += "\n    " + inner.String()
+		}
+	case doWait:
+		text = fmt.Sprintf("%d hours later", s.hours)
+	case doVerify:
+		text = "verify"
+	}
+	if len(s.args) > 0 {
+		text += fmt.Sprintf(" -- %#v", s.args)
+	}
+	return text
+}
+
+// String renders the program.
+func (p *program) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "CREATE TABLE {t} (%s, %s%s)\n", strings.Join(p.columns, ", "), p.key, p.ttl)
+	for _, s := range p.steps {
+		b.WriteString(s.String() + "\n")
+	}
+	return b.String()
+}
+
+// newProgram writes a program: tables, indexes, rows, then queries between changes.
+func newProgram(seed uint64, queries int) *program {
+	rng := rand.New(rand.NewPCG(seed, 7))
+	w := &writer{Rand: rng, ttl: rng.IntN(10) < 4, unique: rng.IntN(10) < 6, now: beginning}
+	w.columns = append(append([]field{{name: "id", kind: "int", ddl: "INT"}}, keyColumns...),
+		otherColumns...)
+	p := &program{seed: seed, workers: rng.IntN(4)}
+	for _, c := range w.columns {
+		p.columns = append(p.columns, c.name+" "+c.ddl)
+	}
+	p.key = w.key()
+	if w.ttl {
+		p.ttl = ", TTL (at + '24h')"
+	}
+	w.prepare(p)
+	for i := range queries {
+		if i%30 == 29 {
+			w.between(p)
+		}
+		p.steps = append(p.steps, w.query())
+	}
+	p.steps = append(p.steps, step{do: doVerify})
+	return p
+}
+
+// prepare fills the tables while indexes and columns come.
+func (w *writer) prepare(p *program) {
+	add := func(s ...step) { p.steps = append(p.steps, s...) }
+	added := slices.Clone(addedColumns)
+	for range w.IntN(4) {
+		add(w.index())
+	}
+	for range 20 + w.IntN(30) {
+		add(w.insert(4))
+	}
+	for len(added) > 0 && w.chance(75) {
+		add(w.alter(&added))
+		if w.chance(50) {
+			add(w.insert(6), w.insert(6), w.index())
+		}
+	}
+	for range 1 + w.IntN(4) {
+		add(w.index())
+	}
+	for range w.IntN(20) {
+		add(w.insert(4))
+	}
+	for range w.IntN(25) {
+		add(w.change())
+	}
+	add(w.index(), w.index())
+	if w.chance(50) {
+		add(step{do: doAnalyze, text: "ANALYZE"})
+	}
+	add(step{do: doVerify})
+}
+
+// between changes something after some queries.
+func (w *writer) between(p *program) {
+	add := func(s ...step) { p.steps = append(p.steps, s...) }
+	if w.ttl && w.chance(50) {
+		hours := w.IntN(20)
+		w.now = w.now.Add(time.Duration(hours) * time.Hour)
+		add(step{do: doWait, hours: hours})
+	}
+	if w.chance(60) {
+		add(w.transaction())
+	}
+	add(w.change(), w.insert(4))
+	switch w.IntN(6) {
+	case 0, 1:
+		add(w.index())
+	case 2, 3:
+		if len(w.indexes) > 0 {
+			add(w.dropIndex())
+		}
+	case 4:
+		add(step{do: doVerify})
+	}
+}
+
+// transaction writes some changes, with queries that see them, and commits them or not.
+func (w *writer) transaction() step {
+	s := step{do: doTransaction, commit: w.chance(50)}
+	for range 1 + w.IntN(4) {
+		if w.chance(40) {
+			s.steps = append(s.steps, w.insert(1))
+		} else {
+			s.steps = append(s.steps, w.change())
+		}
+		for range 4 {
+			s.steps = append(s.steps, w.query())
+		}
+	}
+	return s
+}

@@ -1,0 +1,320 @@
+package sql_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/sql"
+	"github.com/kstonedb/kstone/engine/table"
+)
+
+// world is the two tables of a program: t with indexes, o the same rows without.
+type world struct {
+	ctx    context.Context
+	db     *table.DB
+	s      *sql.Session
+	tx     *table.Tx         // nil outside of transactions
+	hours  atomic.Int64      // since the beginning
+	unique map[string]*index // of t
+	counts *counts
+	// spoil, if not nil, changes the rows that t returns: for the test of the check.
+	spoil func(text string, rows []string) []string
+}
+
+// counts says what was done.
+type counts struct {
+	writes, compared, judged, pages int
+	refused                         int // statements that both tables refuse
+	unusable                        int // hints that cannot be followed
+}
+
+// errAbort ends a transaction without a commit.
+var errAbort = errors.New("abort")
+
+// run runs a program and returns the step that has failed.
+func (p *program) run(t *testing.T, c *counts, spoil func(string, []string) []string,
+) (at int, err error) {
+	t.Helper()
+	w := &world{ctx: context.Background(), unique: map[string]*index{}, counts: c, spoil: spoil}
+	clock := func() time.Time {
+		return beginning.Add(time.Duration(w.hours.Load()) * time.Hour)
+	}
+	e, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true, Clock: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	w.db, err = table.Open(w.ctx, e, &table.Options{Workers: p.workers, Clock: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.db.Close()
+	w.s = sql.Open(w.db)
+	for name, key := range map[string]string{"t": p.key, "o": "PRIMARY KEY (id)"} {
+		_, err := w.s.Exec(w.ctx, fmt.Sprintf("CREATE TABLE %s (%s, %s%s)", name,
+			strings.Join(p.columns, ", "), key, p.ttl))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for at, s := range p.steps {
+		if err := w.do(s); err != nil {
+			return at, err
+		}
+	}
+	return len(p.steps), nil
+}
+
+func (w *world) do(s step) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v", r)
+		}
+	}()
+	switch s.do {
+	case doInsert:
+		return w.insert(s)
+	case doChange:
+		return w.change(s)
+	case doQuery:
+		return w.query(s)
+	case doCreateIndex:
+		return w.createIndex(s)
+	case doDropIndex:
+		delete(w.unique, s.index.name)
+		_, err = w.exec(s.text, "t", nil)
+	case doAlter:
+		return w.alter(s)
+	case doAnalyze:
+		_, err = w.exec(s.text, "", nil)
+	case doTransaction:
+		return w.transaction(s)
+	case doWait:
+		w.hours.Add(int64(s.hours))
+	case doVerify:
+		return w.verify()
+	}
+	return err
+}
+
+// exec runs a statement over one of the tables that returns no rows.
+func (w *world) exec(text, name string, args []any) (sql.Result, error) {
+	stmt, err := w.s.Prepare(strings.ReplaceAll(text, "{t}", name))
+	switch {
+	case err != nil:
+		return sql.Result{}, err
+	case w.tx != nil:
+		return stmt.ExecIn(w.ctx, w.tx, args...)
+	}
+	w.counts.writes++
+	return stmt.Exec(w.ctx, args...)
+}
+
+// values returns the rows of a query over one of the tables.
+func (w *world) values(text, name, hint string, args []any) (out [][]expr.Value, err error) {
+	text = strings.NewReplacer("{t}", name, "{hint}", hint).Replace(text)
+	stmt, err := w.s.Prepare(text)
+	if err != nil {
+		return nil, err
+	}
+	var rows *sql.Rows
+	if w.tx != nil {
+		rows, err = stmt.QueryIn(w.ctx, w.tx, false, nil, args...)
+	} else {
+		rows, err = stmt.Query(w.ctx, args...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for row, err := range rows.All() {
+		if err != nil {
+			return nil, err
+		}
+		kept := make([]expr.Value, len(row))
+		for i := range row {
+			kept[i] = row[i].Clone()
+		}
+		out = append(out, kept)
+	}
+	return out, nil
+}
+
+// rows returns the rows of a query as texts.
+func (w *world) rows(text, name, hint string, args []any) ([]string, error) {
+	values, err := w.values(text, name, hint, args)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]string, len(values))
+	for i, row := range values {
+		out[i] = rendered(row)
+	}
+	if w.spoil != nil && name == "t" {
+		out = w.spoil(hint+" "+text, out)
+	}
+	return out, nil
+}
+
+// rendered writes a row so that equal rows have equal texts.
+func rendered(row []expr.Value) string {
+	cells := make([]string, len(row))
+	for i, v := range row {
+		v = v.Canonical()
+		cells[i] = v.Kind().String() + ":" + v.String()
+	}
+	return strings.Join(cells, "|")
+}
+
+// hints returns what a query over t may be told about its index, nothing first.
+func (w *world) hints() []string {
+	out := []string{"", "NOT INDEXED"}
+	for _, x := range w.s.Catalog().Schema("t").Indexes {
+		out = append(out, "INDEXED BY "+x.Name)
+	}
+	return out
+}
+
+// query compares a query over o with the same one over t, with each of its indexes.
+func (w *world) query(s step) error {
+	want, err := w.rows(s.text, "o", "", s.args)
+	if err != nil {
+		return w.refused(err)
+	}
+	whole := want
+	if !s.ordered {
+		whole = slices.Sorted(slices.Values(want))
+	}
+	if err := w.judge(s, len(want)); err != nil {
+		return err
+	}
+	hints := w.hints()
+	for _, hint := range hints {
+		got, err := w.rows(s.text, "t", hint, s.args)
+		if hint != "" && unusable(err) {
+			w.counts.unusable++
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("%q: %w", hint, err)
+		}
+		w.counts.compared++
+		if !s.ordered {
+			slices.Sort(got)
+		}
+		if !slices.Equal(got, whole) {
+			return w.differs(s, hint, got, whole)
+		}
+	}
+	if s.page > 0 {
+		return w.paged(s, hints[s.choice%len(hints)], want)
+	}
+	return nil
+}
+
+// refused counts statements that cannot be run over tables without indexes; other errors
+// are faults.
+func (w *world) refused(err error) error {
+	var e *sql.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	w.counts.refused++
+	return nil
+}
+
+// unusable reports whether an error says that the index of a hint cannot answer.
+func unusable(err error) bool {
+	var q *plan.QueryError
+	return errors.As(err, &q) && strings.Contains(q.Message, "cannot answer")
+}
+
+// judge compares the number of rows with that of rows for which the condition, as a column,
+// is true: no plan makes use of it there.
+func (w *world) judge(s step, want int) error {
+	if s.where == "" {
+		return nil
+	}
+	w.counts.judged++
+	rows, err := w.rows("SELECT ("+s.where+") FROM {t}", "o", "", s.args[:s.whereArgs])
+	if err != nil {
+		return err
+	}
+	n := 0
+	for _, row := range rows {
+		if row == "bool:TRUE" {
+			n++
+		}
+	}
+	if n != want {
+		return fmt.Errorf("the condition is true for %d rows of o, the query returns %d", n, want)
+	}
+	return nil
+}
+
+// paged reads a query page by page.
+func (w *world) paged(s step, hint string, want []string) error {
+	text := strings.NewReplacer("{t}", "t", "{hint}", hint).Replace(s.text)
+	stmt, err := w.s.Prepare(fmt.Sprintf("%s LIMIT %d", text, s.page))
+	if err != nil {
+		return w.hinted(hint, err)
+	}
+	var reader table.Reader = w.db
+	if w.tx != nil {
+		reader = w.tx
+	}
+	var got []string
+	var after []byte
+	for pages := 0; pages <= len(want)+1; pages++ {
+		rows, err := stmt.QueryIn(w.ctx, reader, true, after, s.args...)
+		if err != nil {
+			return w.hinted(hint, err)
+		}
+		after = nil
+		for row, err := range rows.All() {
+			if err != nil {
+				return err
+			}
+			got, after = append(got, rendered(row)), rows.Cursor()
+		}
+		if after == nil {
+			break
+		}
+	}
+	w.counts.pages++
+	if !slices.Equal(got, want) {
+		return w.differs(s, hint+", in pages", got, want)
+	}
+	return nil
+}
+
+// hinted makes an error none that is about the hint.
+func (w *world) hinted(hint string, err error) error {
+	if hint != "" && unusable(err) {
+		return nil
+	}
+	return fmt.Errorf("%q, in pages: %w", hint, err)
+}
+
+// differs describes a difference, with the plan.
+func (w *world) differs(s step, hint string, got, want []string) error {
+	var lines []string
+	plain, _, _ := strings.Cut(hint, ",")
+	if w.tx == nil {
+		explained, _ := w.values("EXPLAIN "+s.text, "t", plain, s.args)
+		for _, row := range explained {
+			line, _ := row[0].AsString()
+			lines = append(lines, line)
+		}
+	}
+	return fmt.Errorf("%s\nhint %q\ngot  %d rows %.1500q\nwant %d rows %.1500q\n%s", s, hint,
+		len(got), got, len(want), want, strings.Join(lines, "\n"))
+}
