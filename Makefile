@@ -79,6 +79,7 @@ TestSpansAgainstFullScan|TestChunksComeBack|TestMixedSizes|TestAllocations|TestB
 TestOrderIsMadeLate|TestHotKey|TestHeldSnapshot|TestEveryFlippedByte|TestEveryTruncation|TestFlipEveryByte.*|Test.*TailAtEveryLength|$\
 TestNoFalseNegative|TestFalsePositives|TestSameAsLibrary|TestRatesOfSets|TestWideFingerprints|TestDenseKeys|$\
 TestLargeBatches|TestDamagedSegments|TestGoldenDatabases|TestRangesAgainstModel|TestScansOverManySources|$\
+TestRandomStatementsAreReduced|$\
 TestScanReadsItsBoundsOnly|TestReadsThatLieAreNoticed|TestMultiGetFindsWhatGetFinds|TestExtremeKeys|TestSpanLimit)$$
 race: ## tests of what is concurrent, at their short sizes, with the invariant checks
 	$(SAY) "race detector, with invariant checks"

@@ -32,8 +32,9 @@ once ./engine 'Test(Reads|Writes)ThatLieAreNoticed' KSTONE_LIES=full
 once ./engine TestSwampsDryUp KSTONE_SWAMP=1000000
 once ./engine TestProgramsUnderAllOptions KSTONE_PROGRAM_OPS=10000
 once ./engine TestPowerCutAtEveryOperation KSTONE_POWERCUT_EVERY=1
-# A million queries: conditions against the whole table, and random queries with four
-# choices of indexes and joins each.
+# More than a million queries: 600,000 conditions against the whole table, 100,000 random
+# queries with up to four choices of indexes and joins each, 15,000 conditions asked in some
+# 17 ways each, and random statements over a table with and without indexes.
 once ./engine/plan TestSpansAgainstFullScan KSTONE_PLAN_RUNS=600000
 once ./engine/exec TestRandomQueries KSTONE_QUERY_RUNS=100000
 once ./engine/table TestQueriesAgreeWithEveryOtherWay KSTONE_QUERY_RUNS=15000

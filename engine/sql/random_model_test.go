@@ -246,6 +246,26 @@ func (w *world) transaction(s step) error {
 	return w.same()
 }
 
+// snapshot runs steps whose queries read what was there before the first of them.
+func (w *world) snapshot(s step) error {
+	snap, err := w.db.Snapshot(w.ctx)
+	if err != nil {
+		return err
+	}
+	defer snap.Close()
+	for _, inner := range s.steps {
+		if inner.do == doQuery {
+			w.snap = snap
+		}
+		err := w.do(inner)
+		w.snap = nil
+		if err != nil {
+			return fmt.Errorf("in a snapshot: %w", err)
+		}
+	}
+	return w.same()
+}
+
 // verify compares the tables, and the indexes with their rows.
 func (w *world) verify() error {
 	t, err := w.db.Table("t")

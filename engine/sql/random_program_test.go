@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/kstonedb/kstone/engine/plan"
 )
 
 // action is what a step does.
@@ -20,7 +22,10 @@ const (
 	doAlter
 	doAnalyze
 	doTransaction
+	doSnapshot
 	doWait
+	doFlush
+	doCompact
 	doVerify
 )
 
@@ -56,8 +61,31 @@ type program struct {
 	columns []string
 	key     string // of the table with indexes; that of the other is id
 	ttl     string
-	workers int
-	steps   []step
+	settings
+	steps []step
+}
+
+// settings are the options of the database. Costs that are out of proportion choose plans that
+// would not be chosen otherwise.
+type settings struct {
+	workers, planCache, flushRecords, blockBytes int
+	costs                                        plan.Costs
+}
+
+func (w *writer) settings() settings {
+	s := settings{workers: w.IntN(4), costs: plan.DefaultCosts,
+		flushRecords: oneOf(w.Rand, []int{0, 2, 20}), blockBytes: oneOf(w.Rand, []int{0, 1 << 10})}
+	if w.chance(20) {
+		s.planCache = -1
+	}
+	if w.chance(50) {
+		c := &s.costs
+		for _, f := range []*float64{&c.Seek, &c.Key, &c.Byte, &c.Fetch, &c.Merge, &c.Hash,
+			&c.Sort} {
+			*f *= oneOf(w.Rand, []float64{1, 1, 0.01, 100})
+		}
+	}
+	return s
 }
 
 // beginning is when programs begin.
@@ -75,8 +103,17 @@ func (s step) String() string {
 		for _, inner := range s.steps {
 			text += "\n    " + inner.String()
 		}
+	case doSnapshot:
+		text = "snapshot, read behind the changes:"
+		for _, inner := range s.steps {
+			text += "\n    " + inner.String()
+		}
 	case doWait:
 		text = fmt.Sprintf("%d hours later", s.hours)
+	case doFlush:
+		text = "flush"
+	case doCompact:
+		text = "compact"
 	case doVerify:
 		text = "verify"
 	}
@@ -89,6 +126,7 @@ func (s step) String() string {
 // String renders the program.
 func (p *program) String() string {
 	var b strings.Builder
+	fmt.Fprintf(&b, "%+v\n", p.settings)
 	fmt.Fprintf(&b, "CREATE TABLE {t} (%s, %s%s)\n", strings.Join(p.columns, ", "), p.key, p.ttl)
 	for _, s := range p.steps {
 		b.WriteString(s.String() + "\n")
@@ -102,7 +140,7 @@ func newProgram(seed uint64, queries int) *program {
 	w := &writer{Rand: rng, ttl: rng.IntN(10) < 4, unique: rng.IntN(10) < 6, now: beginning}
 	w.columns = append(append([]field{{name: "id", kind: "int", ddl: "INT"}}, keyColumns...),
 		otherColumns...)
-	p := &program{seed: seed, workers: rng.IntN(4)}
+	p := &program{seed: seed, settings: w.settings()}
 	for _, c := range w.columns {
 		p.columns = append(p.columns, c.name+" "+c.ddl)
 	}
@@ -147,6 +185,9 @@ func (w *writer) prepare(p *program) {
 		add(w.change())
 	}
 	add(w.index(), w.index())
+	if w.chance(40) {
+		add(step{do: doFlush})
+	}
 	if w.chance(50) {
 		add(step{do: doAnalyze, text: "ANALYZE"})
 	}
@@ -164,17 +205,39 @@ func (w *writer) between(p *program) {
 	if w.chance(60) {
 		add(w.transaction())
 	}
-	add(w.change(), w.insert(4))
-	switch w.IntN(6) {
+	if w.chance(40) {
+		add(w.snapshot())
+	}
+	add(w.change(), w.insert(4), w.upkeep())
+}
+
+// upkeep writes a step that changes no rows.
+func (w *writer) upkeep() step {
+	switch w.IntN(8) {
 	case 0, 1:
-		add(w.index())
+		return w.index()
 	case 2, 3:
 		if len(w.indexes) > 0 {
-			add(w.dropIndex())
+			return w.dropIndex()
 		}
 	case 4:
-		add(step{do: doVerify})
+		return step{do: doCompact}
+	case 5, 6:
+		return step{do: doFlush}
 	}
+	return step{do: doVerify}
+}
+
+// snapshot writes queries that are answered from one moment while something changes.
+func (w *writer) snapshot() step {
+	s := step{do: doSnapshot}
+	for range 1 + w.IntN(4) {
+		s.steps = append(s.steps, w.change(), w.upkeep(), w.query(), w.query())
+		if w.chance(50) {
+			s.steps = append(s.steps, w.insert(3), w.query())
+		}
+	}
+	return s
 }
 
 // transaction writes some changes, with queries that see them, and commits them or not.

@@ -188,8 +188,18 @@ func (w *writer) join() step {
 		on += " AND " + w.condition(w.oneOf("a.", "b."), 1)
 	}
 	rest := " FROM {t} a {hint} " + w.oneOf("JOIN", "LEFT JOIN", "LEFT JOIN") + " {t} b ON " + on
+	if w.chance(20) {
+		rest += w.oneOf(" JOIN", " LEFT JOIN") + " {t} c ON c.id = " +
+			w.oneOf("a.id", "b.id", "b.i8")
+		if w.chance(50) {
+			rest += " AND " + w.condition(w.oneOf("b.", "c."), 1)
+		}
+	}
 	if w.chance(70) {
 		rest += " WHERE " + w.condition(w.oneOf("a.", "a.", "b."), 1)
+		if w.chance(20) {
+			rest += " AND " + w.pairWithin()
+		}
 	}
 	switch w.IntN(5) {
 	case 0, 1:
@@ -235,6 +245,13 @@ func (w *writer) within(alias string) string {
 			w.oneOf("min", "max"), p.name, from)
 	}
 	return fmt.Sprintf("%s%s %sIN (SELECT y.%s%s)", alias, c.name, not, w.like(c).name, from)
+}
+
+// pairWithin writes a condition over columns of two tables with a query in it.
+func (w *writer) pairWithin() string {
+	c, d := w.scalar(), w.scalar()
+	return fmt.Sprintf("(a.%s, b.%s) %sIN (SELECT y.%s, y.%s FROM {t} y WHERE y.id %% 3 = 1)",
+		c.name, d.name, w.oneOf("", "", "NOT "), w.like(c).name, w.like(d).name)
 }
 
 // point asks for values of all columns of a key, so that short ways are taken.

@@ -23,6 +23,7 @@ type world struct {
 	db     *table.DB
 	s      *sql.Session
 	tx     *table.Tx         // nil outside of transactions
+	snap   *table.Snapshot   // that queries read, nil of the present
 	hours  atomic.Int64      // since the beginning
 	unique map[string]*index // of t
 	counts *counts
@@ -48,12 +49,14 @@ func (p *program) run(t *testing.T, c *counts, spoil func(string, []string) []st
 	clock := func() time.Time {
 		return beginning.Add(time.Duration(w.hours.Load()) * time.Hour)
 	}
-	e, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true, Clock: clock})
+	e, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true, Clock: clock,
+		FlushRecords: p.flushRecords, BlockBytes: p.blockBytes})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	w.db, err = table.Open(w.ctx, e, &table.Options{Workers: p.workers, Clock: clock})
+	w.db, err = table.Open(w.ctx, e, &table.Options{Workers: p.workers, Clock: clock,
+		PlanCache: p.planCache, Costs: &p.costs})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,8 +101,14 @@ func (w *world) do(s step) (err error) {
 		_, err = w.exec(s.text, "", nil)
 	case doTransaction:
 		return w.transaction(s)
+	case doSnapshot:
+		return w.snapshot(s)
 	case doWait:
 		w.hours.Add(int64(s.hours))
+	case doFlush:
+		return w.db.Engine().Flush(w.ctx)
+	case doCompact:
+		return w.db.Engine().Compact(w.ctx)
 	case doVerify:
 		return w.verify()
 	}
@@ -127,8 +136,8 @@ func (w *world) values(text, name, hint string, args []any) (out [][]expr.Value,
 		return nil, err
 	}
 	var rows *sql.Rows
-	if w.tx != nil {
-		rows, err = stmt.QueryIn(w.ctx, w.tx, false, nil, args...)
+	if r := w.reader(); r != w.db {
+		rows, err = stmt.QueryIn(w.ctx, r, false, nil, args...)
 	} else {
 		rows, err = stmt.Query(w.ctx, args...)
 	}
@@ -146,6 +155,17 @@ func (w *world) values(text, name, hint string, args []any) (out [][]expr.Value,
 		out = append(out, kept)
 	}
 	return out, nil
+}
+
+// reader returns what queries read.
+func (w *world) reader() table.Reader {
+	switch {
+	case w.tx != nil:
+		return w.tx
+	case w.snap != nil:
+		return w.snap
+	}
+	return w.db
 }
 
 // rows returns the rows of a query as texts.
@@ -199,7 +219,7 @@ func (w *world) query(s step) error {
 	hints := w.hints()
 	for _, hint := range hints {
 		got, err := w.rows(s.text, "t", hint, s.args)
-		if hint != "" && unusable(err) {
+		if hint != "" && w.unusable(err) {
 			w.counts.unusable++
 			continue
 		}
@@ -231,10 +251,12 @@ func (w *world) refused(err error) error {
 	return nil
 }
 
-// unusable reports whether an error says that the index of a hint cannot answer.
-func unusable(err error) bool {
+// unusable reports whether an error says that the index of a hint cannot answer, or that the
+// snapshot has none of that name.
+func (w *world) unusable(err error) bool {
 	var q *plan.QueryError
-	return errors.As(err, &q) && strings.Contains(q.Message, "cannot answer")
+	return errors.As(err, &q) && (strings.Contains(q.Message, "cannot answer") ||
+		w.snap != nil && strings.Contains(q.Message, "has no index"))
 }
 
 // judge compares the number of rows with that of rows for which the condition, as a column,
@@ -267,14 +289,10 @@ func (w *world) paged(s step, hint string, want []string) error {
 	if err != nil {
 		return w.hinted(hint, err)
 	}
-	var reader table.Reader = w.db
-	if w.tx != nil {
-		reader = w.tx
-	}
 	var got []string
 	var after []byte
 	for pages := 0; pages <= len(want)+1; pages++ {
-		rows, err := stmt.QueryIn(w.ctx, reader, true, after, s.args...)
+		rows, err := stmt.QueryIn(w.ctx, w.reader(), true, after, s.args...)
 		if err != nil {
 			return w.hinted(hint, err)
 		}
@@ -298,7 +316,7 @@ func (w *world) paged(s step, hint string, want []string) error {
 
 // hinted makes an error none that is about the hint.
 func (w *world) hinted(hint string, err error) error {
-	if hint != "" && unusable(err) {
+	if hint != "" && w.unusable(err) {
 		return nil
 	}
 	return fmt.Errorf("%q, in pages: %w", hint, err)
@@ -308,7 +326,7 @@ func (w *world) hinted(hint string, err error) error {
 func (w *world) differs(s step, hint string, got, want []string) error {
 	var lines []string
 	plain, _, _ := strings.Cut(hint, ",")
-	if w.tx == nil {
+	if w.reader() == w.db {
 		explained, _ := w.values("EXPLAIN "+s.text, "t", plain, s.args)
 		for _, row := range explained {
 			line, _ := row[0].AsString()

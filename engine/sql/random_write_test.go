@@ -43,6 +43,9 @@ func (w *writer) insert(most int) step {
 		if w.single && w.chance(20) {
 			id = 1 + w.Int64N(id)
 		}
+		if w.ttl && slices.Contains(s.ids, id) {
+			continue // one that has expired already is in the way within the statement only
+		}
 		w.ids = max(w.ids, id)
 		var cells []string
 		for _, c := range columns {
