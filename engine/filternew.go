@@ -19,8 +19,8 @@ type FilterOptions struct {
 	// while their old versions are still in files.
 	Approximate bool
 	// Workers is how many goroutines look keys up at the same time, the caller's among
-	// them; all have ended when the call returns. 1 leaves it to the caller's alone.
-	// Default: GOMAXPROCS, at most 8. There is never more than one for each 8192 keys.
+	// them; all have ended when the call returns. 1 leaves it to the caller's alone, 0
+	// means GOMAXPROCS, at most 8. There is never more than one for each 8192 keys.
 	Workers int
 }
 
@@ -59,7 +59,7 @@ func (s *DedupStats) add(w *lane) {
 // error: no key is called new without knowing. The keys of large calls are divided among
 // goroutines by their stripes, see FilterOptions.Workers; the answer is the same.
 //
-// It takes some 18 bytes of memory a key besides the keys themselves; dst aside, they are
+// It takes some 22 bytes of memory a key besides two copies of the keys; dst aside, they are
 // reused. What is new now need not be so a moment later: InsertNew stores what is new in
 // the same step.
 func (db *DB) FilterNew(
@@ -83,6 +83,9 @@ func (db *DB) filterNew(
 ) ([]bool, DedupStats, error) {
 	if o == nil {
 		o = &FilterOptions{}
+	}
+	if o.Workers < 0 {
+		return dst, DedupStats{}, invalid("%d workers", o.Workers)
 	}
 	l := getLookups()
 	defer putLookups(l)

@@ -164,6 +164,8 @@ func TestFilterNewDividedFails(t *testing.T) {
 		wantIs(t, err, engine.ErrEmptyPK)
 		keys[30_000], keys[35_000] = benchKey(nil, numbers[30_000]), benchKey(nil, numbers[35_000])
 	}
+	_, _, err := db.FilterNew(ctx, keys, nil, &engine.FilterOptions{Workers: -1})
+	wantIs(t, err, engine.ErrInvalid)
 }
 
 // Buffers are reused: nothing is allocated for a key when blocks are cached.

@@ -17,9 +17,10 @@ import (
 // about them stays in the processor's cache, and so many that each piece of a file that is
 // touched serves several of them.
 type lookups struct {
-	ids   []uint8 // stripes of the keys, by number
-	keys  []byte  // ordered forms, back to back, by stripe
-	slots []slot  // where they are, by stripe, with ascending numbers in each
+	ids   []uint8  // stripes of the keys, by number
+	sizes []uint32 // lengths of their ordered forms, by number
+	keys  []byte   // ordered forms, back to back, by stripe
+	slots []slot   // where they are, by stripe, with ascending numbers in each
 	start [base.NumStripes + 1]uint32
 
 	lane           // of the caller's goroutine
@@ -84,6 +85,9 @@ func putLookups(l *lookups) {
 	}
 	clear(l.more)
 	l.more = l.more[:0]
+	for i := range l.shares {
+		large = large || cap(l.shares[i].staged) > maxPooledKeyBytes
+	}
 	if large {
 		return
 	}

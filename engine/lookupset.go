@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"slices"
 	"sync"
 
@@ -14,6 +13,7 @@ type keyShare struct {
 	from, to int
 	count    [base.NumStripes]uint32 // keys of each stripe; then where the next one goes
 	at       [base.NumStripes]int    // their bytes; then where the next ones go
+	staged   []byte                  // ordered forms in the order of the keys
 	failed   int                     // the key that err is about
 	err      error
 	touched  byte // keeps loads that fill the processor's cache
@@ -25,15 +25,18 @@ type keyShare struct {
 const touchedAtOnce = 32
 
 // set takes keys; their numbers are their indexes. It copies them to where those of their
-// stripe are: from then on all memory is read in order.
+// stripe are: from then on all memory is read in order. Where that is shows only when all
+// have been looked at, so they are copied twice. Why not read the given keys twice: each
+// is somewhere else in memory, and that costs more than the copy.
 func (l *lookups) set(keys []Key) error {
 	l.ids = slices.Grow(l.ids[:0], len(keys))[:len(keys)]
+	l.sizes = slices.Grow(l.sizes[:0], len(keys))[:len(keys)]
 	l.slots = slices.Grow(l.slots[:0], len(keys))[:len(keys)]
 	n := 1 + len(l.more)
 	l.shares = slices.Grow(l.shares[:0], n)[:n]
 	for i := range l.shares {
 		s := &l.shares[i]
-		*s = keyShare{from: i * len(keys) / n, to: (i + 1) * len(keys) / n}
+		*s = keyShare{from: i * len(keys) / n, to: (i + 1) * len(keys) / n, staged: s.staged[:0]}
 	}
 	l.eachShare(keys, (*keyShare).measure)
 	for i := range l.shares {
@@ -85,8 +88,10 @@ func (s *keyShare) touch(keys []Key) {
 	s.touched += sum
 }
 
-// measure checks the keys and finds out how much each stripe has.
+// measure checks the keys, makes their ordered forms and finds out how much each stripe
+// has.
 func (s *keyShare) measure(l *lookups, keys []Key) {
+	staged := slices.Grow(s.staged, s.guess(keys))
 	for i := s.from; i < s.to; i++ {
 		if (i-s.from)%touchedAtOnce == 0 {
 			s.touch(keys[i:min(i+touchedAtOnce, s.to)])
@@ -96,26 +101,40 @@ func (s *keyShare) measure(l *lookups, keys []Key) {
 			s.failed, s.err = i, err
 			return
 		}
-		id := keycodec.Stripe(k.PK)
+		id, before := keycodec.Stripe(k.PK), len(staged)
+		staged = keycodec.AppendOrdered(staged, *k)
 		l.ids[i] = id
+		l.sizes[i] = uint32(len(staged) - before)
 		s.count[id]++
-		s.at[id] += len(k.PK) + bytes.Count(k.PK, zeroByte) + 2 + len(k.SK)
+		s.at[id] += len(staged) - before
 	}
+	s.staged = staged
+}
+
+// guess returns about how many bytes the ordered forms take, from those of a few keys; less
+// if that is very much.
+func (s *keyShare) guess(keys []Key) int {
+	const few = 64
+	n := s.to - s.from
+	step, seen, total := n/few+1, 0, 0
+	for i := s.from; i < s.to; i += step {
+		total += len(keys[i].PK) + 2 + len(keys[i].SK)
+		seen++
+	}
+	return min(total/max(seen, 1)*n, maxPooledKeyBytes)
 }
 
 // place copies the keys to their places.
 func (s *keyShare) place(l *lookups, keys []Key) {
+	staged := s.staged
 	for i := s.from; i < s.to; i++ {
-		if (i-s.from)%touchedAtOnce == 0 {
-			s.touch(keys[i:min(i+touchedAtOnce, s.to)])
-		}
-		id := l.ids[i]
+		id, size := l.ids[i], int(l.sizes[i])
 		at := s.at[id]
-		at += len(keycodec.AppendOrdered(l.keys[at:at], keys[i]))
+		copy(l.keys[at:at+size], staged[:size])
+		staged = staged[size:]
+		at += size
 		l.slots[s.count[id]] = slot{at, uint32(i)}
 		s.at[id] = at
 		s.count[id]++
 	}
 }
-
-var zeroByte = []byte{0}

@@ -1,9 +1,6 @@
 package keycodec
 
-import (
-	"bytes"
-	"hash/crc32"
-)
+import "bytes"
 
 // MaxKeyBytes limits the PK and, separately, the SK of a key. Why: index blocks,
 // zone maps and the manifest hold whole keys, and lengths must be bounded before
@@ -54,9 +51,3 @@ func (k Key) String() string {
 	}
 	return string(out)
 }
-
-// Stripe returns the stripe that a partition belongs to: CRC-32 (IEEE) of the PK,
-// modulo 256.
-//
-// Format: files are named after the stripe; the function must never change.
-func Stripe(pk []byte) uint8 { return uint8(crc32.ChecksumIEEE(pk)) }
