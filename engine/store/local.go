@@ -157,6 +157,14 @@ type localSnapshot struct {
 // Close implements Snapshot.
 func (s *localSnapshot) Close() error { return s.snap.Close() }
 
+var _ Sampler = (*localSnapshot)(nil)
+
+// Sample implements Sampler.
+func (s *localSnapshot) Sample(ctx context.Context,
+	q engine.Sample) iter.Seq2[engine.Sampled, error] {
+	return s.snap.Sample(ctx, q)
+}
+
 // TxStore is a transaction of the engine as a ReadWriter.
 type TxStore struct {
 	reader

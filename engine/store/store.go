@@ -147,6 +147,13 @@ type ResultsReader interface {
 	MultiGetResults(ctx context.Context, keys []Key, r *engine.Results) error
 }
 
+// Sampler is a Reader that returns items chosen at random.
+type Sampler interface {
+	// Sample returns items of an interval at random, with the number of items that each
+	// stands for. What it reads depends on q.Parts: see engine.Snapshot.Sample.
+	Sample(ctx context.Context, q engine.Sample) iter.Seq2[engine.Sampled, error]
+}
+
 // RangeDeleter is a Writer that removes many items of a partition at the cost of one.
 type RangeDeleter interface {
 	// DeleteRange removes the items of partition pk whose sort key is in the span, or, if
@@ -179,4 +186,21 @@ func GetItem(ctx context.Context, r Reader, key Key) (Item, error) {
 		return it.Clone(), err
 	}
 	return Item{}, ErrNotFound
+}
+
+// SampleOf returns items of an interval chosen at random, and all of them, each standing for
+// itself, of a Reader that is no Sampler.
+func SampleOf(ctx context.Context, r Reader, q engine.Sample) iter.Seq2[engine.Sampled, error] {
+	if s, ok := r.(Sampler); ok {
+		return s.Sample(ctx, q)
+	}
+	rg := Interval(q.From, q.To)
+	rg.Unordered = true
+	return func(yield func(engine.Sampled, error) bool) {
+		for it, err := range r.Scan(ctx, rg) {
+			if !yield(engine.Sampled{Item: it, Weight: 1}, err) {
+				return
+			}
+		}
+	}
 }
