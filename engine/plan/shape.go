@@ -17,6 +17,8 @@ import (
 type shape struct {
 	b    []byte
 	seen []*Select // the query and its subqueries
+	// nameless leaves out what tables and columns of results are called.
+	nameless bool
 }
 
 var shapes = sync.Pool{New: func() any { return new(shape) }}
@@ -41,6 +43,12 @@ func (s *shape) int(n int) { s.b = binary.AppendVarint(s.b, int64(n)) }
 func (s *shape) text(t string) {
 	s.int(len(t))
 	s.b = append(s.b, t...)
+}
+
+func (s *shape) label(t string) {
+	if !s.nameless {
+		s.text(t)
+	}
 }
 
 func (s *shape) bool(b bool) {
@@ -139,9 +147,9 @@ func (s *shape) query(sel *Select, cuts bool) {
 	for _, f := range sel.From {
 		if s.bool(f.Table != nil); f.Table != nil {
 			s.int(int(f.Table.ID))
-			s.text(f.Table.Name)
+			s.label(f.Table.Name)
 		}
-		s.text(f.Alias)
+		s.label(f.Alias)
 	}
 	for _, j := range sel.Joins {
 		s.int(int(j.Kind))
@@ -163,7 +171,7 @@ func (s *shape) query(sel *Select, cuts bool) {
 	s.int(len(sel.Columns))
 	for _, o := range sel.Columns {
 		s.expr(o.Expr)
-		s.text(o.Name)
+		s.label(o.Name)
 	}
 	s.bool(sel.Distinct)
 	s.order(sel.OrderBy)
@@ -199,9 +207,10 @@ func (s *shape) hints(h *Hints) {
 }
 
 // fingerprint is what binds a cursor to its query: everything but how much is returned,
-// and the order in which equal rows are told apart.
+// and the order in which equal rows are told apart. Names do not count: a table that is
+// renamed between two pages has the same rows.
 func (q *query) fingerprint() uint32 {
-	var s shape
+	s := shape{nameless: true}
 	s.query(q.sel, false)
 	s.order(q.total)
 	return crc32.Checksum(s.b, castagnoli)

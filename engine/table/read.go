@@ -98,7 +98,7 @@ func (t *Table) current(st *tableState) bool {
 
 // MultiGet looks up many rows at one moment and calls found for those that are there, in
 // the order of keys, with their index. Each key is as that of Get; the same may be given
-// more than once.
+// more than once. If the table is changed meanwhile, rows may be of its new definition.
 //
 // Ownership: a row is valid until found returns.
 func (t *Table) MultiGet(ctx context.Context, keys [][]expr.Value,
@@ -122,7 +122,13 @@ func (t *Table) MultiGet(ctx context.Context, keys [][]expr.Value,
 		if failed != nil {
 			return
 		}
-		if failed = st.schema.Decode(row, it.Key, it.Value, nil); failed == nil {
+		failed = st.schema.Decode(row, it.Key, it.Value, nil)
+		for failed != nil && !t.current(st) { // the row may be of a newer definition
+			st = t.core.state.Load()
+			row = st.schema.Row()
+			failed = st.schema.Decode(row, it.Key, it.Value, nil)
+		}
+		if failed == nil {
 			found(i, row)
 		}
 	})

@@ -186,8 +186,15 @@ func (c *RowCache[T]) fill(ctx context.Context, b *binding, name string, k store
 	c.mu.Unlock()
 
 	it, err := store.GetItem(ctx, c.db.store, k)
-	if err == nil {
-		err = b.read(unsafe.Pointer(row), it.Key, it.Value, true)
+	for err == nil {
+		if err = b.read(unsafe.Pointer(row), it.Key, it.Value, true); err == nil {
+			break
+		}
+		now := c.core.state.Load().schema
+		if now == b.schema {
+			break
+		}
+		b, err = c.table.bindTo(c.db, c.core, now) // the row may be of a newer definition
 	}
 
 	c.mu.Lock()

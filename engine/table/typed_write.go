@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/keycodec"
 )
@@ -197,9 +198,9 @@ func (t *TableOf[T]) Update(ctx context.Context, w ReadWriter, f func(*T) error,
 	if err != nil {
 		return err
 	}
-	return w.handle(b.core).Update(ctx, k.key, func(values []expr.Value) error {
-		if len(values) != len(b.schema.Columns) {
-			if b, err = t.bind(w.DB()); err != nil {
+	return w.handle(b.core).update(ctx, k.key, func(s *schema.Table, values []expr.Value) error {
+		if s != b.schema { // it has changed since, or the transaction sees a former one
+			if b, err = t.bindTo(b.db, b.core, s); err != nil {
 				return err
 			}
 		}
@@ -216,7 +217,7 @@ func (t *TableOf[T]) Update(ctx context.Context, w ReadWriter, f func(*T) error,
 			values[b.ordinals[i]] = fd.get(unsafe.Pointer(row))
 		}
 		return nil
-	}, k.cond...)
+	}, k.cond)
 }
 
 // Delete removes the row with a primary key: see Update.

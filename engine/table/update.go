@@ -58,13 +58,20 @@ func (c *Condition) holds(t *schema.Table, it *store.Item, row []expr.Value) err
 // row is in conflict with another one.
 func (t *Table) Update(ctx context.Context, key []expr.Value, f func(row []expr.Value) error,
 	conditions ...Condition) error {
+	return t.update(ctx, key, func(_ *schema.Table, row []expr.Value) error { return f(row) },
+		conditions)
+}
+
+// update is Update with the definition that the row is of.
+func (t *Table) update(ctx context.Context, key []expr.Value,
+	f func(t *schema.Table, row []expr.Value) error, conditions []Condition) error {
 	return t.run(ctx, func(w *writer) error {
 		it, old, err := w.find(ctx, key, conditions)
 		if err != nil {
 			return err
 		}
 		row := slices.Clone(old)
-		if err := f(row); err != nil {
+		if err := f(w.st.schema, row); err != nil {
 			return err
 		}
 		return w.replace(&it, old, row)
@@ -105,13 +112,17 @@ type Assignment struct {
 // Set changes the row with a primary key by assignments: see Update.
 func (t *Table) Set(ctx context.Context, key []expr.Value, set []Assignment, params []expr.Value,
 	conditions ...Condition) error {
-	a, err := compileAssignments(t.Schema(), set)
-	if err != nil {
+	all := assignmentsOf(set)
+	if _, err := all.of(t.Schema()); err != nil {
 		return err
 	}
-	return t.Update(ctx, key, func(row []expr.Value) error {
+	return t.update(ctx, key, func(t *schema.Table, row []expr.Value) error {
+		a, err := all.of(t)
+		if err != nil {
+			return err
+		}
 		return a.apply(row, params)
-	}, conditions...)
+	}, conditions)
 }
 
 // assignments are compiled Assignments.
@@ -120,10 +131,20 @@ type assignments struct {
 	programs []expr.Program
 }
 
+// assignmentsOf returns assignments to be compiled.
+func assignmentsOf(set []Assignment) *perTable[assignments] {
+	return &perTable[assignments]{compile: func(t *schema.Table) (assignments, error) {
+		return compileAssignments(t, set)
+	}}
+}
+
 func compileAssignments(t *schema.Table, set []Assignment) (a assignments, err error) {
 	for _, s := range set {
-		if s.Column < 0 || s.Column >= len(t.Columns) || t.Columns[s.Column].Dropped {
+		if s.Column < 0 || s.Column >= len(t.Columns) {
 			return a, invalid("there is no column %d", s.Column)
+		}
+		if err := live(t, t.Ref(0, s.Column)); err != nil {
+			return a, err
 		}
 		p, err := compileFor(t, s.Value)
 		if err != nil {
@@ -158,12 +179,16 @@ func (a *assignments) apply(row, params []expr.Value) error {
 // one commit may exchange unique values.
 func (t *Table) UpdateWhere(ctx context.Context, where expr.Expr, set []Assignment,
 	params ...any) (int, error) {
-	a, err := compileAssignments(t.Schema(), set)
-	if err != nil {
+	all := assignmentsOf(set)
+	if _, err := all.of(t.Schema()); err != nil {
 		return 0, err
 	}
 	return t.where(ctx, where, params, func(w *writer, it *store.Item, old,
 		params []expr.Value) error {
+		a, err := all.of(w.st.schema)
+		if err != nil {
+			return err
+		}
 		row := slices.Clone(old)
 		if err := a.apply(row, params); err != nil {
 			return err

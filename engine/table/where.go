@@ -3,6 +3,7 @@ package table
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -11,12 +12,16 @@ import (
 	"github.com/kstonedb/kstone/engine/store"
 )
 
-// compileFor compiles an expression over a row of a table. Columns may be given by name.
+// compileFor compiles an expression over a row of a table. Columns may be given by name. The
+// error matches ErrChanged if one of them has been dropped.
 func compileFor(t *schema.Table, e expr.Expr) (expr.Program, error) {
 	resolved, err := expr.Rewrite(e, func(e expr.Expr) (expr.Expr, error) {
 		c, ok := e.(expr.Column)
-		if !ok || c.Source != plan.Unresolved {
+		if !ok {
 			return e, nil
+		}
+		if c.Source != plan.Unresolved {
+			return e, live(t, c)
 		}
 		i := t.Column(c.Name)
 		if i < 0 {
@@ -30,11 +35,50 @@ func compileFor(t *schema.Table, e expr.Expr) (expr.Program, error) {
 	return expr.Compile(resolved)
 }
 
+// live returns an error if a resolved column is none of the table, or not any more.
+func live(t *schema.Table, c expr.Column) error {
+	switch {
+	case c.Source != 0 || c.Ordinal < 0 || c.Ordinal >= len(t.Columns):
+		return invalid("table %q has no column %s", t.Name, c)
+	case t.Columns[c.Ordinal].Dropped:
+		return fmt.Errorf("%w: column %s of %q has been dropped", ErrChanged, c, t.Name)
+	}
+	return nil
+}
+
+// perTable is something that is compiled for a definition of a table, and anew when it is
+// used with another one: what was compiled for a former one may read columns that have been
+// dropped since, as NULL.
+type perTable[P any] struct {
+	compile func(*schema.Table) (P, error)
+	table   *schema.Table // that program is for
+	program P
+}
+
+// of returns what is compiled for a definition.
+func (c *perTable[P]) of(t *schema.Table) (p P, err error) {
+	if c.table != t {
+		if c.program, err = c.compile(t); err != nil {
+			c.table = nil
+			return p, err
+		}
+		c.table = t
+	}
+	return c.program, nil
+}
+
+// conditionOf returns a condition to be compiled.
+func conditionOf(where expr.Expr) *perTable[expr.Program] {
+	return &perTable[expr.Program]{compile: func(t *schema.Table) (expr.Program, error) {
+		return compileFor(t, where)
+	}}
+}
+
 // statement changes the rows for which a predicate is true.
 type statement struct {
 	table  *Table
 	where  expr.Expr
-	test   *expr.Program // nil: rows are not tested again
+	test   *perTable[expr.Program] // nil: rows are not tested again
 	params []expr.Value
 	change func(w *writer, it *store.Item, old, params []expr.Value) error
 
@@ -56,7 +100,8 @@ func (t *Table) where(ctx context.Context, where expr.Expr, args []any,
 		return s.inTx(ctx)
 	}
 	if where != nil && t.snap == nil {
-		test, err := compileFor(t.Schema(), where)
+		s.test = conditionOf(where)
+		_, err := s.test.of(t.Schema())
 		if err != nil && hasSubquery(where) && t.db.engine != nil {
 			// What the subquery reads must be the same when the rows are written.
 			n := 0
@@ -69,7 +114,6 @@ func (t *Table) where(ctx context.Context, where expr.Expr, args []any,
 		if err != nil {
 			return 0, err
 		}
-		s.test = &test
 	}
 	err = s.each(ctx, t.db, func() error { return s.write(ctx) })
 	return s.done, err
@@ -193,7 +237,11 @@ func (s *statement) changeOne(w *writer, it *store.Item, changed *int) error {
 		return err
 	}
 	if s.test != nil {
-		truth, err := s.test.Test(old, s.params)
+		test, err := s.test.of(w.st.schema)
+		if err != nil {
+			return err
+		}
+		truth, err := test.Test(old, s.params)
 		if err != nil || truth != expr.True {
 			return err
 		}
