@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine"
-	"github.com/kstonedb/kstone/internal/vfs"
 )
 
 // powerCutEveryEnv is the number of rounds of TestPowerCutAtEveryOperation in full.
@@ -21,9 +20,7 @@ type cutScript struct {
 	change  func(*engine.Options)
 	large   bool
 	padding int
-	// steps: c a commit, f flush, m merge everything, p property, k checkpoint, s sync, o
-	// close and open.
-	steps string
+	steps   string // see cutWords
 }
 
 // cutScripts are short, and each brings a part of the engine to its crossroads.
@@ -62,84 +59,58 @@ func TestPowerCutAtEveryOperation(t *testing.T) {
 	t.Logf("%s=%d", powerCutSeedEnv, seed)
 	for _, script := range cutScripts {
 		t.Run(script.name, func(t *testing.T) {
-			total := 0
+			trial := cutTrial{tally: newCutTally()}
 			for round := range rounds {
-				total += script.run(t, seed+uint64(round), full)
+				script.run(t, trial, seed+uint64(round), full)
 			}
-			t.Logf("%d crashes", total)
+			t.Log(trial.tally)
 		})
 	}
 }
 
-// run returns the number of crashes at the first level.
-func (s *cutScript) run(t *testing.T, seed uint64, full bool) (total int) {
-	rnd := rand.New(rand.NewPCG(seed, 0))
-	r := &cutRun{
-		t: t, where: fmt.Sprintf("%s, %s=%d", s.name, powerCutSeedEnv, seed),
-		fs: vfs.NewCrash(), opts: cutOptions(rnd), large: s.large, padding: s.padding,
-		dir: "copies", rnd: rand.New(rand.NewPCG(seed, 1)), every: 1, most: 1 << 20,
-		renamed: map[string]int{},
+func (s *cutScript) run(t *testing.T, trial cutTrial, seed uint64, full bool) {
+	where := fmt.Sprintf("%s, %s=%d", s.name, powerCutSeedEnv, seed)
+	r := newCutRun(trial, where, s.stage(rand.New(rand.NewPCG(seed, 0))), seed)
+	r.cutPolicy = s.policy(full)
+	r.renamed = map[string]int{}
+	if f := r.run(); f != nil {
+		t.Fatal(trial.explain(f))
 	}
-	// Again: also during the recovery. Hundreds of disks of several megabytes there
-	// would not fit into memory.
-	again := 10
-	switch {
-	case full && s.large:
-		again = 1
-	case full:
-		r.every, r.inner, again = 3, 1, 1
-	case s.large:
-		r.every, r.density = 0, 0.15
-	case testing.Short(), raceEnabled:
-		r.every, r.density = 0, 0.15
-	}
-	if s.change != nil {
-		s.change(&r.opts)
-	}
-	r.open()
-	for _, step := range s.steps {
-		switch step {
-		case 'c':
-			r.commit(rnd)
-		case 'f':
-			r.durable("flush", r.db.Flush)
-		case 'm':
-			r.durable("compact", r.db.Compact)
-		case 's':
-			r.durable("sync", r.db.Sync)
-		case 'p':
-			r.property()
-		case 'k':
-			r.checkpoint()
-		case 'o':
-			r.close()
-			r.open()
-		}
-		total += r.drain(t, rnd, again)
-	}
-	r.close()
 	if s.padding > 0 && r.renamed["CUR"] < 2 {
 		t.Errorf("the manifest was not written anew: %v", r.renamed)
 	}
 	if s.large && r.renamed["wal"] == 0 {
 		t.Errorf("no log segment was used again: %v", r.renamed)
 	}
-	return total + r.drain(t, rnd, again)
 }
 
-// drain judges the disks taken so far and lets go of them. In every so many recoveries
-// there is another crash.
-func (r *cutRun) drain(t *testing.T, rnd *rand.Rand, again int) int {
-	r.mu.Lock()
-	cuts := r.cuts
-	r.cuts = nil
-	r.mu.Unlock()
-	for i := range cuts {
-		if t.Failed() {
-			t.FailNow()
-		}
-		cuts[i].check(t, rand.New(rand.NewPCG(rnd.Uint64(), 6)), i%again == 0)
-		cuts[i] = powerCut{}
+// stage draws what the steps do.
+func (s *cutScript) stage(rnd *rand.Rand) cutStage {
+	stage := cutStage{opts: cutOptions(rnd), padding: s.padding}
+	if s.change != nil {
+		s.change(&stage.opts)
 	}
-	return len(cuts)
+	for i := range s.steps {
+		step := cutStep{kind: s.steps[i]}
+		if step.kind == 'c' {
+			step = drawCommit(rnd, i+1, s.large)
+		}
+		stage.steps = append(stage.steps, step)
+	}
+	return stage
+}
+
+// policy says where there are cuts. Hundreds of disks of several megabytes in the
+// recoveries would not fit into memory.
+func (s *cutScript) policy(full bool) cutPolicy {
+	const all = 1 << 20
+	switch {
+	case full && s.large:
+		return cutPolicy{every: 1, most: all, again: 1}
+	case full:
+		return cutPolicy{every: 3, most: all, again: 1, inner: 1}
+	case s.large, testing.Short(), raceEnabled:
+		return cutPolicy{density: 0.15, most: all, again: 10}
+	}
+	return cutPolicy{every: 1, most: all, again: 10}
 }

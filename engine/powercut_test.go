@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -28,7 +29,8 @@ const (
 // Method: random programs on a file system that knows what is durable. Before random
 // operations on it the disk of a power cut at that moment is kept; when the program is
 // through, each is opened and compared with the state after every number of commits.
-// The recovery from it is such a program, too.
+// The recovery from it is such a program, too. A program that fails is reduced to the
+// steps and the cuts that it takes, and printed (see cutReducer).
 //
 // The seed fixes programs and disks, not when the goroutines of the database run: to see
 // a failure again, run the seed several times.
@@ -43,95 +45,100 @@ func TestPowerCutsOfTheWholeEngine(t *testing.T) {
 	if s := os.Getenv(powerCutSeedEnv); s != "" {
 		seed, _ = strconv.ParseUint(s, 10, 64)
 	}
-	total := 0
+	t.Logf("%d programs from %s=%d", programs, powerCutSeedEnv, seed)
+	trial := cutTrial{tally: newCutTally()}
 	for i := range programs {
-		total += powerCutProgram(t, seed+uint64(i))
-		if t.Failed() {
-			t.Fatalf("repeat with %s=%d %s=1", powerCutSeedEnv, seed+uint64(i), powerCutRunsEnv)
+		seed := seed + uint64(i)
+		if f := trial.program(seed); f != nil {
+			t.Fatalf("repeat with %s=%d %s=1:\n%s", powerCutSeedEnv, seed, powerCutRunsEnv,
+				trial.explain(f))
 		}
 	}
-	t.Logf("%d programs from seed %d, %d power cuts", programs, seed, total)
+	t.Log(trial.tally)
 }
 
-// powerCutProgram runs one program and checks the power cuts in it; it returns how many.
-func powerCutProgram(t *testing.T, seed uint64) int {
-	t.Helper()
-	rnd := rand.New(rand.NewPCG(seed, 0)) // of the program
-	where := fmt.Sprintf("%s=%d", powerCutSeedEnv, seed)
-	r := &cutRun{
-		t: t, where: where, fs: vfs.NewCrash(), opts: cutOptions(rnd), large: rnd.IntN(3) == 0,
-		dir: "copies", rnd: rand.New(rand.NewPCG(seed, 1)), density: 0.1, most: 30,
-	}
-	r.open()
-	r.program(rnd, 20+rnd.IntN(100))
-	r.close()
-	for i := range r.cuts {
-		if t.Failed() {
-			break
-		}
-		r.cuts[i].check(t, rand.New(rand.NewPCG(seed, uint64(3+i))), true)
-	}
-	return len(r.cuts)
+// program runs the program of a seed and judges the power cuts in it.
+func (c cutTrial) program(seed uint64) *cutFailure {
+	stage := drawProgram(rand.New(rand.NewPCG(seed, 0)))
+	r := newCutRun(c, fmt.Sprintf("%s=%d", powerCutSeedEnv, seed), stage, seed)
+	r.cutPolicy = cutPolicy{density: 0.1, most: 24, again: 1}
+	return r.run()
 }
 
-// close closes the database, which makes everything durable, and cuts the power.
-func (r *cutRun) close() {
-	if err := r.db.Close(); err != nil {
-		r.t.Errorf("%s: close: %v", r.where, err)
+// judge judges the cuts taken so far and lets go of them.
+func (r *cutRun) judge() *cutFailure {
+	if f := r.failure(); f != nil {
+		return f
 	}
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.now.acked = r.begun
-	if r.most == 0 {
-		return
+	cuts := r.cuts
+	r.cuts = nil
+	r.mu.Unlock()
+	for i := range cuts {
+		if f := cuts[i].recovery(i).judgeCut(&cuts[i]); f != nil {
+			return f
+		}
+		cuts[i] = powerCut{}
 	}
-	r.cutLocked("after close")
+	return nil
 }
 
-// check opens what a cut has left, compares, and works on with it. If again is set the
-// power is cut during all that, too.
-func (c *powerCut) check(t *testing.T, rnd *rand.Rand, again bool) {
-	t.Helper()
+// recovery returns the run that begins with what the i-th cut has left.
+func (c *powerCut) recovery(i int) *cutRun {
 	if c.disk != nil {
 		c.fs, c.disk = vfs.CrashOf(c.disk), nil
 	}
-	dir := "copies of the second run"
-	if !again {
-		dir = "copies of the third run"
-	}
+	r, point := c.run, c.point
+	rnd := rand.New(rand.NewPCG(point.seed, 8))
 	next := &cutRun{
-		t: t, where: c.where, fs: c.fs, opts: cutOptions(rnd), dir: dir,
-		rnd: rand.New(rand.NewPCG(rnd.Uint64(), 4)),
+		cutTrial: r.cutTrial, where: c.where, fs: c.fs,
+		dir:    "copies of the second run",
+		before: append(slices.Clip(r.before), cutLink{r.stage, &point, c.steps}),
+		rnd:    rand.New(rand.NewPCG(rnd.Uint64(), 4)),
 	}
-	if again {
-		next.density, next.most = 0.1, 2
+	if len(r.before) > 0 {
+		next.dir = "copies of the third run"
 	}
-	if again && c.inner > 0 {
-		next.density, next.every, next.most = 0, c.inner, 1000
-	}
-	next.opts.MustExist = c.exists
-	next.now.exists = c.exists
-	next.open()
-	m := c.checkState(t, next.db)
-	prop := c.checkProperty(t, next.db)
-	if t.Failed() {
-		return
-	}
-	next.startFrom(c, c.history[:m:m], prop)
-	for range rnd.IntN(8) {
-		next.commit(rnd)
-	}
-	next.maintain(rnd)
-	next.close()
-	for _, k := range c.copies {
-		c.checkCopy(t, next.fs, k)
-	}
-	for i := range next.cuts {
-		if t.Failed() {
-			return
+	switch {
+	case len(r.after) > 0:
+		next.stage, next.after = r.after[0].stage, r.after[1:]
+		next.cutPolicy = r.after[0].policy(r.after[1:])
+	default:
+		next.stage = drawRecovery(rnd, len(next.before))
+		if r.again > 0 && i%r.again == 0 {
+			next.cutPolicy = cutPolicy{density: 0.1, most: 2}
+			if r.inner > 0 {
+				next.cutPolicy = cutPolicy{every: r.inner, most: 1000}
+			}
 		}
-		next.cuts[i].check(t, rand.New(rand.NewPCG(rnd.Uint64(), 5)), false)
 	}
+	next.stage.opts.MustExist = c.exists
+	next.now.exists = c.exists
+	return next
+}
+
+// judgeCut opens what a cut has left, compares, works on with it, and judges the cuts
+// taken meanwhile.
+func (r *cutRun) judgeCut(c *powerCut) *cutFailure {
+	defer r.abandon()
+	r.open()
+	if f := r.failure(); f != nil {
+		return f
+	}
+	m := r.checkState(c)
+	prop := r.checkProperty(c)
+	if f := r.failure(); f != nil {
+		return f
+	}
+	r.startFrom(c, c.history[:m:m], prop)
+	if f := r.play(); f != nil {
+		return f
+	}
+	r.close()
+	for _, k := range c.copies {
+		r.checkCopy(c, k)
+	}
+	return r.judge()
 }
 
 // startFrom makes what recovery has found the beginning of the run. A cut that was taken
@@ -144,10 +151,10 @@ func (r *cutRun) startFrom(c *powerCut, found cutHistory, prop int) {
 		k := &r.cuts[i]
 		k.history, k.propMin, k.propMax = found, prop, prop
 		k.least, k.acked = m, m
-		if c.killed {
+		if c.point.kill {
 			k.least, k.acked, k.propMin = c.acked, c.acked, c.propMin
 		}
-		if k.killed {
+		if k.point.kill {
 			k.least = m
 		}
 	}
@@ -156,42 +163,43 @@ func (r *cutRun) startFrom(c *powerCut, found cutHistory, prop int) {
 }
 
 // checkState returns the number of commits in the database.
-func (c *powerCut) checkState(t *testing.T, db *engine.DB) int {
-	t.Helper()
-	if _, err := db.Verify(ctx, nil); err != nil {
-		t.Errorf("%s: verify: %v", c.where, err)
+func (r *cutRun) checkState(c *powerCut) int {
+	if _, err := r.db.Verify(ctx, nil); err != nil {
+		r.failf("verify: %v", err)
 	}
-	m, ok := c.history.find(cutContent(t, db), c.least, len(c.history))
+	state, err := cutContent(r.db)
+	if err != nil {
+		r.failf("scan: %v", err)
+	}
+	m, ok := c.history.find(state, c.least, len(c.history))
 	if !ok {
-		c.explain(t, db, c.least, len(c.history))
+		r.failf("%s", c.history.explain(state, c.least, len(c.history)))
 	}
 	return m
 }
 
 // cutContent reads the state of the database.
-func cutContent(t *testing.T, db *engine.DB) map[string]string {
-	t.Helper()
+func cutContent(db *engine.DB) (map[string]string, error) {
 	state := map[string]string{}
 	for it, err := range db.Scan(ctx, engine.Scan{}) {
-		ok(t, err)
+		if err != nil {
+			return nil, err
+		}
 		state[string(it.Key.PK)+"/"+string(it.Key.SK)] = string(it.Value)
 	}
-	return state
+	return state, nil
 }
 
-// explain reports the number of commits that comes closest to the state, and what is not
+// explain tells the number of commits that comes closest to the state, and what is not
 // as after it.
-func (c *powerCut) explain(t *testing.T, db *engine.DB, lo, hi int) {
-	t.Helper()
-	state := cutContent(t, db)
-	if m, ok := c.history.find(state, 0, len(c.history)); ok {
-		t.Errorf("%s: found the first %d commits, want %d to %d", c.where, m, lo, hi)
-		return
+func (h cutHistory) explain(state map[string]string, lo, hi int) string {
+	if m, ok := h.find(state, 0, len(h)); ok {
+		return fmt.Sprintf("found the first %d commits, want %d to %d", m, lo, hi)
 	}
 	at, best, words := map[string]string{}, -1, ""
-	for n := 0; n <= len(c.history); n++ {
+	for n := 0; n <= len(h); n++ {
 		if n > 0 {
-			c.history.apply(n, at)
+			h.apply(n, at)
 		}
 		diff, text := 0, ""
 		for k := range at {
@@ -210,45 +218,49 @@ func (c *powerCut) explain(t *testing.T, db *engine.DB, lo, hi int) {
 			best, words = diff, fmt.Sprintf("first %d commits but%s", n, text)
 		}
 	}
-	t.Errorf("%s: no prefix of %d to %d commits; closest: %.500s", c.where, lo, hi, words)
+	return fmt.Sprintf("no prefix of %d to %d commits; closest: %.500s", lo, hi, words)
 }
 
 // checkProperty returns the value of the property.
-func (c *powerCut) checkProperty(t *testing.T, db *engine.DB) int {
-	t.Helper()
+func (r *cutRun) checkProperty(c *powerCut) int {
 	n := 0
-	if b, ok := db.Property("n"); ok {
+	if b, ok := r.db.Property("n"); ok {
 		n = int(binary.BigEndian.Uint32(b))
 	}
 	if n < c.propMin || n > c.propMax {
-		t.Errorf("%s: property is %d, want %d to %d", c.where, n, c.propMin, c.propMax)
+		r.failf("property is %d, want %d to %d", n, c.propMin, c.propMax)
 	}
 	return n
 }
 
 // checkCopy opens a checkpoint. One that was not finished may be missing, but then it
 // is no database.
-func (c *powerCut) checkCopy(t *testing.T, fsys vfs.FS, k cutCopy) {
-	t.Helper()
-	db, err := engine.OpenFS(fsys, k.dir, &engine.Options{MustExist: true})
+func (r *cutRun) checkCopy(c *powerCut, k cutCopy) {
+	what := fmt.Sprintf("checkpoint %s, finished %t", k.dir, k.done)
+	db, err := engine.OpenFS(r.fs, k.dir, &engine.Options{MustExist: true})
 	missing := errors.Is(err, engine.ErrNotExist) || errors.Is(err, engine.ErrNotDatabase)
 	if missing && !k.done {
 		return
 	}
 	if err != nil {
-		t.Errorf("%s: checkpoint %s, finished %t: open: %v", c.where, k.dir, k.done, err)
+		r.failf("%s: open: %v", what, err)
 		return
 	}
 	if _, err := db.Verify(ctx, nil); err != nil {
-		t.Errorf("%s: checkpoint %s: verify: %v", c.where, k.dir, err)
+		r.failf("%s: verify: %v", what, err)
 	}
 	hi := k.hi
 	if !k.done {
 		hi = len(c.history)
 	}
-	if _, ok := c.history.find(cutContent(t, db), k.lo, hi); !ok {
-		t.Errorf("%s: checkpoint %s, finished %t:", c.where, k.dir, k.done)
-		c.explain(t, db, k.lo, hi)
+	state, err := cutContent(db)
+	if err != nil {
+		r.failf("%s: scan: %v", what, err)
 	}
-	mustClose(t, db)
+	if _, ok := c.history.find(state, k.lo, hi); !ok {
+		r.failf("%s: %s", what, c.history.explain(state, k.lo, hi))
+	}
+	if err := db.Close(); err != nil {
+		r.failf("%s: close: %v", what, err)
+	}
 }

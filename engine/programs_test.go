@@ -137,7 +137,7 @@ func TestProgramsUnderAllOptions(t *testing.T) {
 // reduce returns a part of the program that still fails, as small as can be found until
 // the deadline (Zeller and Hildebrandt, Simplifying and Isolating Failure-Inducing Input):
 // leave out a half, then quarters, and so on down to single operations.
-func reduce(program []progOp, fails func([]progOp) bool, deadline time.Time) []progOp {
+func reduce[T any](program []T, fails func([]T) bool, deadline time.Time) []T {
 	for size := (len(program) + 1) / 2; size > 0; {
 		removed := false
 		for at := 0; at < len(program) && time.Now().Before(deadline); {

@@ -1,0 +1,167 @@
+package engine_test
+
+import (
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/kstonedb/kstone/internal/vfs"
+)
+
+// forgetfulFS leaves out some syncs, as a database that forgets them would.
+type forgetfulFS struct {
+	vfs.FS
+	forgets func(kind vfs.OpKind, name string) bool
+}
+
+func (f *forgetfulFS) file(file vfs.File, err error) (vfs.File, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &forgetfulFile{file, f}, nil
+}
+
+func (f *forgetfulFS) Create(name string) (vfs.File, error) {
+	f.forgets(vfs.OpCreate, name)
+	return f.file(f.FS.Create(name))
+}
+
+func (f *forgetfulFS) Open(name string) (vfs.File, error) { return f.file(f.FS.Open(name)) }
+
+func (f *forgetfulFS) OpenReadWrite(name string) (vfs.File, error) {
+	return f.file(f.FS.OpenReadWrite(name))
+}
+
+func (f *forgetfulFS) SyncDir(dir string) error {
+	if f.forgets(vfs.OpSyncDir, dir) {
+		return nil
+	}
+	return f.FS.SyncDir(dir)
+}
+
+type forgetfulFile struct {
+	vfs.File
+	fs *forgetfulFS
+}
+
+func (f *forgetfulFile) Sync() error {
+	if f.fs.forgets(vfs.OpSync, f.Name()) {
+		return nil
+	}
+	return f.File.Sync()
+}
+
+// forget plants a forgetful file system in all stages from a level on.
+func forget(
+	from int, forgets func() func(vfs.OpKind, string) bool,
+) func(int, vfs.FS) vfs.FS {
+	return func(level int, fsys vfs.FS) vfs.FS {
+		if level < from {
+			return fsys
+		}
+		return &forgetfulFS{fsys, forgets()}
+	}
+}
+
+// forgetSyncOf forgets the syncs of files whose names have that in them.
+func forgetSyncOf(part string) func() func(vfs.OpKind, string) bool {
+	return func() func(vfs.OpKind, string) bool {
+		return func(kind vfs.OpKind, name string) bool {
+			return kind == vfs.OpSync && strings.Contains(name, part)
+		}
+	}
+}
+
+// forgetWhileFlushing forgets what fits between the creation of an SST and the sync of
+// the manifest.
+func forgetWhileFlushing(
+	fits func(vfs.OpKind, string) bool,
+) func() func(vfs.OpKind, string) bool {
+	return func() func(vfs.OpKind, string) bool {
+		var flushing atomic.Bool
+		return func(kind vfs.OpKind, name string) bool {
+			switch {
+			case kind == vfs.OpCreate && strings.Contains(name, ".sst"):
+				flushing.Store(true)
+			case kind == vfs.OpSync && strings.Contains(name, "MANIFEST"):
+				flushing.Store(false)
+			}
+			return flushing.Load() && fits(kind, name)
+		}
+	}
+}
+
+// plantedCuts are bugs that only a crash shows.
+var plantedCuts = []struct {
+	name  string
+	trial cutTrial
+	cuts  int // that it takes
+}{
+	{"the log is not synced", cutTrial{plant: forget(0, forgetSyncOf("wal-"))}, 1},
+	{"new SSTs are not synced", cutTrial{plant: forget(0, forgetSyncOf(".sst"))}, 1},
+	{"an edit is not synced", cutTrial{plant: forget(0, forgetSyncOf("MANIFEST-"))}, 1},
+	{
+		"the directory of new SSTs is not synced",
+		cutTrial{plant: forget(0, forgetWhileFlushing(func(kind vfs.OpKind, _ string) bool {
+			return kind == vfs.OpSyncDir
+		}))}, 1,
+	},
+	{"range deletes do too much", cutTrial{forget: 'r'}, 1},
+	{
+		"after a crash the log is not synced any more",
+		cutTrial{plant: forget(1, forgetSyncOf("wal-"))}, 2,
+	},
+}
+
+// Goal: a program that fails is reduced to a few steps and the cut that it takes, and what
+// is printed of it fails, too. Method: the programs, of 60 to 200 steps, run on a file
+// system that breaks a promise. One step or two would do, but which ones are left depends
+// on what has run at the same time.
+func TestReducedPowerCutsShowTheCause(t *testing.T) {
+	const steps = 6
+	for i, p := range plantedCuts {
+		if i%3 > 0 && (testing.Short() || raceEnabled) {
+			continue
+		}
+		t.Run(p.name, func(t *testing.T) {
+			f, seed := (*cutFailure)(nil), uint64(0)
+			for ; f == nil && seed < 50; seed++ {
+				f = p.trial.program(seed)
+			}
+			if f == nil {
+				t.Fatal("it is not found")
+			}
+			r := p.trial.reduce(f, time.Now().Add(time.Hour))
+			text := formatCuts(r.best.path)
+			if r.steps() > steps || len(r.best.path) <= p.cuts || r.confirms == 0 {
+				t.Errorf("%d steps are left after %d runs, %d of %d failed again: %s\n%s",
+					r.steps(), r.runs, r.confirms, cutConfirm, r.best.text, text)
+			}
+			path, err := parseCuts(text)
+			ok(t, err)
+			again := false
+			for i := uint64(0); i < 100 && !again; i++ {
+				again = p.trial.repeat(path, i) != nil
+			}
+			if !again {
+				t.Errorf("this does not fail:\n%s", text)
+			}
+			t.Logf("seed %d, %d runs, %d of %d failed again:\n%s", seed-1, r.runs, r.confirms,
+				cutConfirm, text)
+		})
+	}
+}
+
+// What does not happen again is printed as it was found.
+func TestPowerCutThatDoesNotRepeat(t *testing.T) {
+	stage := cutStage{opts: baseCutOptions, steps: []cutStep{{kind: 'f'}, {kind: 'm'}}}
+	at := &cutPoint{op: "after close", nth: 1}
+	f := &cutFailure{text: "something", path: []cutLink{{stage: stage, at: at}, {}}}
+	text := cutTrial{}.explain(f)
+	for _, part := range []string{"something", "fail 0 times", "flush\nmerge\ncut after close"} {
+		if !strings.Contains(text, part) {
+			t.Errorf("%q is missing in\n%s", part, text)
+		}
+	}
+}
