@@ -14,7 +14,7 @@ import (
 // leave keys out, wide fingerprints, exact answers.
 func TestOrderedBatches(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(21, 1))
-	const size = 240_000 // the filters are too large to be left in any order
+	const size = 380_000 // the filters are too large to be left in any order
 	for i, c := range []struct {
 		segments int
 		opts     zonemap.SegmentOptions
@@ -63,5 +63,50 @@ func TestOrderedBatches(t *testing.T) {
 		if set.Stats().InterleavedBytes < 4<<20 {
 			t.Errorf("%+v: so small that nothing is put in order", c)
 		}
+	}
+}
+
+// TestRowsOfAnyWidth is TestOrderedBatches for rows of 3 to 12 filters, two groups of them,
+// shards, and keys that are in some zones only.
+func TestRowsOfAnyWidth(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(25, 1))
+	for i, c := range []struct {
+		segments, size, shards int
+	}{
+		{12, 340_000, 1}, {7, 530_000, 1}, {17, 240_000, 1}, {3, 1_050_000, 1}, {10, 410_000, 16},
+	} {
+		if testing.Short() && i%2 == 1 {
+			continue
+		}
+		var sets [][]uint64
+		var edges []uint64
+		for range c.segments {
+			keys := randomHashes(rnd, c.size)
+			for j := range keys {
+				keys[j] = keys[j]>>1 + 1<<40
+			}
+			sets = append(sets, keys)
+			lo, hi := slices.Min(keys), slices.Max(keys)
+			edges = append(edges, lo-1, lo, lo+1, hi-1, hi, hi+1)
+		}
+		set := mustSet(t, nil,
+			mustBuild(t, &zonemap.SegmentOptions{Seed: 4, Shards: c.shards}, sets...)...)
+		set.Prepare()
+		if set.Stats().InterleavedBytes < 4<<20 {
+			t.Errorf("%+v: so small that nothing is put in order", c)
+		}
+		keys := randomHashes(rnd, 1<<16)
+		for i := range keys {
+			switch i % 64 {
+			case 0, 1, 2:
+				keys[i] = edges[rnd.IntN(len(edges))]
+			case 3, 4, 5, 6, 7, 8, 9:
+				keys[i] = sets[rnd.IntN(c.segments)][rnd.IntN(c.size)]
+			case 10:
+				keys[i] = keys[i-1]
+			}
+		}
+		checkLikeSingles(t, set, keys)
+		checkPresent(t, set, sets)
 	}
 }

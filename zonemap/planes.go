@@ -29,10 +29,11 @@ type planes struct {
 const maxLanes = 16
 
 // A planeGroup is up to maxLanes interleaved filters. The byte of row r and lane l is
-// rows[r*width+l]; shards follow one another.
+// rows[r*width+l]; shards follow one another. A row is read as its first eight bytes and,
+// if it has more, its last eight.
 type planeGroup struct {
 	rows      []byte
-	width     int // 2, 4, 8 or 16
+	width     int // 2, 4, or 8 to 16
 	slots     int // of a filter
 	shape     fuse.Shape
 	shardBits uint
@@ -49,8 +50,17 @@ type planeGroup struct {
 	alone      [][]uint32
 }
 
-// laneBit is the flag of a lane in a pair of words.
-func laneBit(l int) (word int, bit uint64) { return l >> 3, 0x80 << (8 * (l & 7)) }
+// laneBit is the flag of a lane in a pair of words, which are about the first and the last
+// eight lanes; a lane that is in both counts in the first.
+func (g *planeGroup) laneBit(l int) (word int, bit uint64) {
+	if l < 8 {
+		return 0, 0x80 << (8 * l)
+	}
+	return 1, 0x80 << (8 * (l - g.tail()))
+}
+
+// tail is where the last eight bytes of a row begin. Requires: it is that wide.
+func (g *planeGroup) tail() int { return g.width - 8 }
 
 // shared is what filters must have in common to be interleaved.
 type shared struct {
@@ -96,7 +106,8 @@ func (v *view) grouping(budget int64) [][]uint32 {
 	var groups [][]uint32
 	for _, s := range order {
 		for rest := by[s]; len(rest) > 1; {
-			n := min(len(rest), maxLanes)
+			left := (len(rest) + maxLanes - 1) / maxLanes // groups, about equally wide
+			n := (len(rest) + left - 1) / left
 			size := int64(s.shape.Slots()) << s.shardBits * int64(rowWidth(n))
 			if size > budget {
 				break
@@ -110,11 +121,13 @@ func (v *view) grouping(budget int64) [][]uint32 {
 }
 
 func rowWidth(lanes int) int {
-	w := 2
-	for w < lanes {
-		w *= 2
+	switch {
+	case lanes <= 2:
+		return 2
+	case lanes <= 4:
+		return 4
 	}
-	return w
+	return max(8, lanes)
 }
 
 // planesWorth returns after how many keys planes have paid for being made, about: a
@@ -188,7 +201,7 @@ func (v *view) newGroup(lanes []uint32) planeGroup {
 		chosen[at] = l
 		z := v.zones[at]
 		g.core = zone{max(g.core.lo, z.lo), min(g.core.hi, z.hi)}
-		w, bit := laneBit(l)
+		w, bit := g.laneBit(l)
 		g.all[w] |= bit
 		g.twoPlanes = g.twoPlanes || v.candidates[at].twoPlanes
 	}
@@ -196,7 +209,7 @@ func (v *view) newGroup(lanes []uint32) planeGroup {
 	for i := range g.index.starts {
 		var mask [2]uint64
 		for _, at := range g.index.list(i) {
-			w, bit := laneBit(chosen[at])
+			w, bit := g.laneBit(chosen[at])
 			mask[w] |= bit
 		}
 		g.masks = append(g.masks, mask)
@@ -250,6 +263,6 @@ func (g *planeGroup) leaveOut(shard, l int) {
 		}
 		g.alone = make([][]uint32, 1<<g.shardBits)
 	}
-	w, bit := laneBit(l)
+	w, bit := g.laneBit(l)
 	g.shardMasks[shard][w] &^= bit
 }

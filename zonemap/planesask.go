@@ -35,7 +35,11 @@ func (g *planeGroup) ask(sc *scratch, lo, hi uint64) error {
 	n := len(sc.heads)
 	sc.probes += int64(n)
 	g.address(sc, n)
-	fuse.Prefetch(&sc.addrs[0], 3*n)
+	if g.width > 8 { // a row may lie in two lines
+		fuse.PrefetchSpans(&sc.addrs[0], 3*n, g.width)
+	} else {
+		fuse.Prefetch(&sc.addrs[0], 3*n)
+	}
 	exact := sc.set.opts.Exact || g.twoPlanes
 	inCore := lo >= g.core.lo && hi <= g.core.hi && g.shardMasks == nil
 	if inCore && !exact && g.width >= 8 {
@@ -67,14 +71,14 @@ func (g *planeGroup) ask(sc *scratch, lo, hi uint64) error {
 // address notes the rows of all keys.
 func (g *planeGroup) address(sc *scratch, n int) {
 	base, shape, shardBits := unsafe.Pointer(&g.rows[0]), g.shape, g.shardBits
-	slots, width := uint64(g.slots), uint(bits.TrailingZeros(uint(g.width)))
+	slots, width := uint64(g.slots), uint64(g.width)
 	for i, h := range sc.hashes[:n] {
 		p0, p1, p2 := shape.Positions(h, h<<shardBits)
 		first := h >> (64 - shardBits) * slots
 		sc.want[i] = byte(fuse.Fingerprint(h))
-		sc.addrs[3*i] = unsafe.Add(base, (first+uint64(p0))<<width)
-		sc.addrs[3*i+1] = unsafe.Add(base, (first+uint64(p1))<<width)
-		sc.addrs[3*i+2] = unsafe.Add(base, (first+uint64(p2))<<width)
+		sc.addrs[3*i] = unsafe.Add(base, (first+uint64(p0))*width)
+		sc.addrs[3*i+1] = unsafe.Add(base, (first+uint64(p1))*width)
+		sc.addrs[3*i+2] = unsafe.Add(base, (first+uint64(p2))*width)
 	}
 }
 
@@ -92,11 +96,12 @@ func (g *planeGroup) mark(sc *scratch, n int) {
 		}
 		return
 	}
+	tail := g.tail()
 	for i := range n {
 		a := sc.addrs[3*i : 3*i+3 : 3*i+3]
 		f := every(sc.want[i])
 		x := row8(a[0], 0) ^ row8(a[1], 0) ^ row8(a[2], 0) ^ f
-		y := row8(a[0], 8) ^ row8(a[1], 8) ^ row8(a[2], 8) ^ f
+		y := row8(a[0], tail) ^ row8(a[1], tail) ^ row8(a[2], tail) ^ f
 		sc.found[i>>6] |= nonzero(zeros(x)&all[0]|zeros(y)&all[1]) << (i & 63)
 	}
 }
@@ -124,8 +129,9 @@ func (g *planeGroup) flags(a0, a1, a2 unsafe.Pointer, want byte) (f0, f1 uint64)
 	case 8:
 		return zeros(row8(a0, 0) ^ row8(a1, 0) ^ row8(a2, 0) ^ f), 0
 	}
+	tail := g.tail()
 	return zeros(row8(a0, 0) ^ row8(a1, 0) ^ row8(a2, 0) ^ f),
-		zeros(row8(a0, 8) ^ row8(a1, 8) ^ row8(a2, 8) ^ f)
+		zeros(row8(a0, tail) ^ row8(a1, tail) ^ row8(a2, tail) ^ f)
 }
 
 // mask returns the lanes that a key can be in.
@@ -146,7 +152,7 @@ func (g *planeGroup) collect(sc *scratch, key uint16, f0, f1 uint64) {
 		sc.hits = append(sc.hits, hit{&sc.view.candidates[g.lanes[l]], key})
 	}
 	for ; f1 != 0; f1 &= f1 - 1 {
-		l := 8 + bits.TrailingZeros64(f1)>>3
+		l := g.tail() + bits.TrailingZeros64(f1)>>3
 		sc.hits = append(sc.hits, hit{&sc.view.candidates[g.lanes[l]], key})
 	}
 }
@@ -191,7 +197,7 @@ func (pl *planes) single(s *Set, v *view, head, word, hash uint64, key []byte) (
 		for _, f := range []struct {
 			flags uint64
 			first int
-		}{{f0, 0}, {f1, 8}} {
+		}{{f0, 0}, {f1, g.width - 8}} {
 			for ; f.flags != 0; f.flags &= f.flags - 1 {
 				c := &v.candidates[g.lanes[f.first+bits.TrailingZeros64(f.flags)>>3]]
 				yes, err := v.askOne(s, c, head, word, hash, key)

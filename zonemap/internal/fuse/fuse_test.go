@@ -243,8 +243,10 @@ func TestPrefetch(t *testing.T) {
 	addrs := []unsafe.Pointer{unsafe.Pointer(&b[0]), nil, unsafe.Pointer(&b[63])}
 	for n := range len(addrs) + 1 {
 		fuse.Prefetch(&addrs[0], n)
+		fuse.PrefetchSpans(&addrs[0], n, 16)
 	}
 	fuse.Prefetch(&addrs[0], -1)
+	fuse.PrefetchSpans(&addrs[0], -1, 16)
 }
 
 // BenchmarkBuild compares with the library in the same run; both reuse their builders.

@@ -9,3 +9,9 @@ import "unsafe"
 //
 //go:noescape
 func Prefetch(addrs *unsafe.Pointer, n int)
+
+// PrefetchSpans is Prefetch for the first and the last of size bytes at each address: up to
+// 64 bytes that may lie in two lines.
+//
+//go:noescape
+func PrefetchSpans(addrs *unsafe.Pointer, n, size int)
