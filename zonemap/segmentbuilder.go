@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/zonemap/internal/fuse"
+	"github.com/kstonedb/kstone/zonemap/internal/mapping"
 )
 
 // SegmentOptions say how a segment is built. Nil, and the zero value, mean one filter
@@ -107,6 +108,9 @@ func (b *SegmentBuilder) Add(key uint64) {
 // AddAll adds keys, which it copies.
 func (b *SegmentBuilder) AddAll(keys []uint64) {
 	if b.ends == nil {
+		if len(b.words) == 0 {
+			b.words = mapping.Grow(b.words, len(keys))[:0]
+		}
 		b.words = append(b.words, keys...)
 		return
 	}
@@ -159,6 +163,19 @@ func (b *SegmentBuilder) Build() (*Segment, error) {
 		return nil, err
 	}
 	return b.write(s, in)
+}
+
+// buildOf is Build for integer keys, which stay where they are unless they must be sorted.
+// Requires: no key was added.
+func (b *SegmentBuilder) buildOf(keys []uint64) (*Segment, error) {
+	if b.opts.BlockKeys > 0 || b.opts.StoreKeys {
+		b.AddAll(keys)
+		return b.Build()
+	}
+	own := b.words
+	defer func() { b.words = own }() // never to be appended to
+	b.words = keys
+	return b.Build()
 }
 
 // arranged are the keys in the order in which parts take them: sorted for blocks and

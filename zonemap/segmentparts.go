@@ -233,8 +233,7 @@ func BuildSegments(sets [][]uint64, opts *SegmentOptions, workers int) ([]*Segme
 				if i >= len(sets) {
 					return
 				}
-				b.AddAll(sets[i])
-				segments[i], errs[w] = b.Build()
+				segments[i], errs[w] = b.buildOf(sets[i])
 			}
 		})
 	}
