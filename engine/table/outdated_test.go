@@ -1,0 +1,241 @@
+package table_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"testing"
+
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/engine/store"
+	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/keycodec"
+)
+
+// hookedStore calls a function once, just before it is next read.
+type hookedStore struct {
+	store.Store
+	hook func()
+}
+
+func (s *hookedStore) call() {
+	if f := s.hook; f != nil {
+		s.hook = nil
+		f()
+	}
+}
+
+func (s *hookedStore) Snapshot(ctx context.Context) (store.Snapshot, error) {
+	s.call()
+	return s.Store.Snapshot(ctx)
+}
+
+func (s *hookedStore) MultiGet(ctx context.Context, keys []store.Key,
+	found func(int, store.Item)) error {
+	s.call()
+	return s.Store.MultiGet(ctx, keys, found)
+}
+
+func (s *hookedStore) Scan(ctx context.Context, rg store.Range) iter.Seq2[store.Item, error] {
+	s.call()
+	return s.Store.Scan(ctx, rg)
+}
+
+const pairText = `{"name":"pairs","columns":[{"name":"id","type":"int64"},
+ {"name":"a","type":"int64","nullable":true},{"name":"b","type":"int64","nullable":true}],
+ "primary_key":["id"]}`
+
+type pair struct {
+	ID int64  `kstone:"id,pk"`
+	A  *int64 `kstone:"a"`
+}
+
+// openHooked opens a database with a table of one row, over a store with a hook.
+func openHooked(t *testing.T) (*table.DB, *hookedStore, *table.Table) {
+	t.Helper()
+	e, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	s := &hookedStore{Store: store.Local(e)}
+	db, err := table.OpenStore(ctx, s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tab := create(t, db, pairText)
+	if err := tab.Insert(ctx, row(t, 1, 10, 20)); err != nil {
+		t.Fatal(err)
+	}
+	return db, s, tab
+}
+
+// newerRow adds a column and writes the row anew, under the new definition.
+func newerRow(t *testing.T, db *table.DB, tab *table.Table) func() {
+	return func() {
+		extra := schema.Column{Name: "extra", Type: keycodec.TypeInt64, Nullable: true}
+		if err := errors.Join(db.AddColumn(ctx, "pairs", extra),
+			tab.Put(ctx, row(t, 1, 11, 21, 31))); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestRowsOfANewerDefinitionAreRead(t *testing.T) {
+	db, s, tab := openHooked(t)
+	s.hook = newerRow(t, db, tab)
+	got := ""
+	err := tab.MultiGet(ctx, [][]expr.Value{row(t, 1)}, func(_ int, r []expr.Value) {
+		got += text(r) + ";"
+	})
+	if err != nil || got != "1, 11, 21, 31;" {
+		t.Errorf("MultiGet: %q %v", got, err)
+	}
+
+	db, s, tab = openHooked(t)
+	pairs := table.NewTable[pair]("pairs")
+	id := table.Col(pairs, func(p *pair) *int64 { return &p.ID })
+	cache, err := table.NewRowCache(db, pairs, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cache.Close()
+	s.hook = newerRow(t, db, tab)
+	for range 2 {
+		if p, err := cache.Get(ctx, id.Eq(1)); err != nil || *p.A != 11 {
+			t.Errorf("a cache: %+v %v", p, err)
+		}
+	}
+	s.hook = nil
+
+	db, s, tab = openHooked(t)
+	s.hook = newerRow(t, db, tab)
+	if r, err := tab.Get(ctx, expr.Int(1)); err != nil || text(r) != "1, 11, 21, 31" {
+		t.Errorf("Get: %s %v", text(r), err)
+	}
+}
+
+// TestStatementsOfDroppedColumns checks that a statement does not take a column that is
+// dropped while it runs for one that is NULL.
+func TestStatementsOfDroppedColumns(t *testing.T) {
+	for _, what := range []string{"value", "target", "condition"} {
+		db, s, tab := openHooked(t)
+		a, b := tab.Schema().Ref(0, 1), tab.Schema().Ref(0, 2)
+		set := []table.Assignment{{Column: 1,
+			Value: expr.Arith{Op: expr.Add, L: b, R: constant(1)}}}
+		var where expr.Expr
+		switch what {
+		case "target":
+			set = []table.Assignment{{Column: 2, Value: a}, {Column: 1, Value: constant(5)}}
+		case "condition":
+			set[0].Value = constant(5)
+			where = expr.Cmp{Op: expr.Gt, L: b, R: constant(3)}
+		}
+		s.hook = func() {
+			if err := db.DropColumn(ctx, "pairs", "b"); err != nil {
+				t.Error(err)
+			}
+		}
+		n, err := tab.UpdateWhere(ctx, where, set)
+		var unknown *plan.QueryError
+		if n != 0 || !errors.Is(err, table.ErrChanged) && !errors.As(err, &unknown) {
+			t.Errorf("%s: %d rows changed, %v", what, n, err)
+		}
+		r, err := tab.Get(ctx, expr.Int(1))
+		if err != nil || !strings.HasPrefix(text(r), "1, 10,") {
+			t.Errorf("%s: %s %v", what, text(r), err)
+		}
+	}
+}
+
+// TestStructsInATransactionWithAFormerDefinition checks that a struct with a column that the
+// definition of the transaction has not is refused.
+func TestStructsInATransactionWithAFormerDefinition(t *testing.T) {
+	type wide struct {
+		ID    int64  `kstone:"id,pk"`
+		Extra *int64 `kstone:"extra"`
+	}
+	db := open(t, nil)
+	tab := create(t, db, pairText)
+	if err := tab.Insert(ctx, row(t, 1, 10, 20)); err != nil {
+		t.Fatal(err)
+	}
+	wides := table.NewTable[wide]("pairs")
+	id := table.Col(wides, func(w *wide) *int64 { return &w.ID })
+	runs := 0
+	err := db.Update(ctx, func(tx *table.Tx) error {
+		if _, err := tab.In(tx).Get(ctx, expr.Int(1)); err != nil {
+			return err
+		}
+		if runs++; runs == 1 {
+			extra := schema.Column{Name: "extra", Type: keycodec.TypeInt64, Nullable: true}
+			if err := db.AddColumn(ctx, "pairs", extra); err != nil {
+				return err
+			}
+		}
+		err := wides.Update(ctx, tx, func(w *wide) error {
+			w.Extra = pointer(int64(7))
+			return nil
+		}, id.Eq(1))
+		if runs == 1 {
+			if err == nil || !strings.Contains(err.Error(), "has no column extra") {
+				t.Errorf("a column that the transaction does not know: %v", err)
+			}
+			return fmt.Errorf("again: %w", table.ErrConflict)
+		}
+		return err
+	})
+	if err != nil || runs != 2 {
+		t.Fatal(runs, err)
+	}
+	if r, err := tab.Get(ctx, expr.Int(1)); err != nil || text(r) != "1, 10, 20, 7" {
+		t.Error(text(r), err)
+	}
+}
+
+// TestCursorsAreOfTablesNotOfNames checks that a page follows the one before it although the
+// table and the column of its order are called something else by then.
+func TestCursorsAreOfTablesNotOfNames(t *testing.T) {
+	db := open(t, nil)
+	tab := create(t, db, pairText)
+	for i := range 6 {
+		if err := tab.Insert(ctx, row(t, i, 10-i, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sel := from(tab, nil)
+	sel.OrderBy = []plan.Order{{Expr: col(tab, "a")}}
+	sel.Limit, sel.Page = constant(2), true
+	q, err := db.Prepare(sel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var after []byte
+	got := ""
+	for page := range 3 {
+		rows, err := q.QueryAfter(ctx, db, after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for r, err := range rows.All() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got += r[1].String() + " "
+			after = rows.Cursor()
+		}
+		if err := errors.Join(db.RenameTable(ctx, tab.Name(), fmt.Sprint("t", page)),
+			db.RenameColumn(ctx, tab.Name(), tab.Schema().Columns[1].Name,
+				fmt.Sprint("c", page))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got != "5 6 7 8 9 10 " {
+		t.Error(got)
+	}
+}
