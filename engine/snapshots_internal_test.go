@@ -32,20 +32,19 @@ func TestRetentionKnowsEveryReader(t *testing.T) {
 	for range 3 {
 		wg.Go(func() {
 			var nodes [4]snapNode // several at a time, of different ages
+			for i := range nodes {
+				db.takeSnapshot(&nodes[i])
+			}
 			for i := 0; !done.Load(); i = (i + 1) % len(nodes) {
-				if nodes[i].next != nil {
-					db.snaps.release(&nodes[i])
-				}
+				db.snaps.release(&nodes[i])
 				db.takeSnapshot(&nodes[i])
 			}
 			for i := range nodes {
-				if nodes[i].next != nil {
-					db.snaps.release(&nodes[i])
-				}
+				db.snaps.release(&nodes[i])
 			}
 		})
 	}
-	for range 100_000 {
+	for range 20_000 {
 		ret := db.retention()
 		after, _ := db.snaps.collect()
 		for _, seq := range after {
