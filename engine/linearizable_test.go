@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -17,39 +16,51 @@ import (
 // A register is one key: what linearizability is checked for. Histories of registers
 // are checked by porcupine, one register at a time.
 type register struct {
-	there bool
-	value string
+	there  bool
+	value  string
+	newest uint64 // the highest version among the writes so far of which one is known
 }
 
 // regKind says what an operation does to a register.
 type regKind uint8
 
 const (
-	regGet    regKind = iota // returns the register
-	regPut                   // writes arg
-	regDelete                // removes
-	regAbsent                // writes arg if nothing is there
-	regIf                    // writes arg if the value is want
-	regDelIf                 // removes if something is there
-	regUpdate                // returns the register, then writes arg, at once
-	regKinds
+	regGet     regKind = iota // returns the register
+	regHas                    // returns whether something is there
+	regPut                    // writes arg
+	regDelete                 // removes
+	regAbsent                 // writes arg if nothing is there
+	regIf                     // writes arg if the value is want
+	regDelIf                  // removes if something is there
+	regDelSame                // removes if the value is want
+	regUpdate                 // returns the register, then writes arg, at once
+	regTake                   // returns the register, then removes, at once
 )
 
 var regNames = [...]string{
-	"get", "put", "delete", "put-absent", "put-if", "delete-if", "update",
+	"get", "has", "put", "delete", "put-absent", "put-if", "delete-if", "delete-same", "update",
+	"take",
 }
 
+// regInput is an operation. Version is that of what it writes, 0 if nobody has seen it.
 type regInput struct {
 	kind      regKind
 	key       int
 	arg, want string
+	version   uint64
 }
 
-// regOutput is what the caller got: the register that a get or an update has read, or
-// that the condition failed. An operation with an unknown outcome has none of this.
+// regOutput is what the caller got: what he has read, or that the condition failed.
 type regOutput struct {
-	was    register
+	was    sight
 	failed bool
+}
+
+// sight is what a reader sees of a register. Version is 0 if it was not asked for.
+type sight struct {
+	there   bool
+	value   string
+	version uint64
 }
 
 // registers is the sequential specification.
@@ -79,166 +90,50 @@ var registers = porcupine.Model{
 // step reports whether the operation may give that output in that state, and the next
 // state.
 func (in regInput) step(s register, out regOutput) (bool, register) {
-	put := register{true, in.arg}
-	switch in.kind {
-	case regGet:
-		return out.was == s, s
-	case regPut:
-		return true, put
-	case regDelete:
-		return true, register{}
-	case regAbsent:
-		if s.there {
+	gone := register{newest: s.newest}
+	put := register{true, in.arg, max(s.newest, in.version)}
+	inOrder := in.version == 0 || in.version > s.newest
+	same := s.there && s.value == in.want
+	seen := out.was.there == s.there && (!s.there || out.was.value == s.value)
+	write := func(holds, inOrder bool, next register) (bool, register) {
+		if !holds {
 			return out.failed, s
 		}
-		return !out.failed, put
-	case regIf:
-		if !s.there || s.value != in.want {
-			return out.failed, s
-		}
-		return !out.failed, put
-	case regDelIf:
-		return out.failed != s.there, register{}
+		return !out.failed && inOrder, next
 	}
-	return out.was == s, put
-}
-
-// regRun makes a history.
-type regRun struct {
-	t     *testing.T
-	db    *engine.DB
-	clock atomic.Int64 // orders calls and returns: a return before a call has a lower time
-	next  atomic.Int64 // of values, which are all different
-
-	mu      sync.Mutex
-	history []porcupine.Operation
-}
-
-func regKey(n int) engine.Key { return pksk(fmt.Sprintf("register#%d", n), "r") }
-
-// client does so many operations on so many registers.
-func (r *regRun) client(id, ops, keys int, rnd *rand.Rand) {
-	var mine []porcupine.Operation
-	seen := make([]string, keys) // last value read, for conditions that may hold
-	for range ops {
-		in := regInput{kind: regKind(rnd.IntN(int(regKinds))), key: rnd.IntN(keys)}
-		if rnd.IntN(3) == 0 {
-			in.kind = regGet
-		}
-		in.arg, in.want = fmt.Sprint(r.next.Add(1)), seen[in.key]
-		op := porcupine.Operation{ClientId: id, Input: in, Call: r.clock.Add(1)}
-		out, done := r.do(in, rnd)
-		op.Output, op.Return = out, r.clock.Add(1)
-		if out.was.there {
-			seen[in.key] = out.was.value
-		}
-		if done {
-			mine = append(mine, op)
-		}
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.history = append(r.history, mine...)
-}
-
-// do returns done false for a transaction that lost against another and did nothing.
-func (r *regRun) do(in regInput, rnd *rand.Rand) (out regOutput, done bool) {
-	k, v := regKey(in.key), []byte(in.arg)
-	var err error
 	switch in.kind {
 	case regGet:
-		out.was, err = r.get(k, rnd)
-	case regPut:
-		err = r.put(k, v, rnd)
+		return seen, s
+	case regHas:
+		return out.was.there == s.there, s
 	case regDelete:
-		err = r.db.Delete(k, nil)
+		return true, gone
 	case regAbsent:
-		err = r.db.PutIfAbsent(k, v, nil)
+		return write(!s.there, inOrder, put)
 	case regIf:
-		err = r.db.PutIf(k, v, engine.IfValue([]byte(in.want)), nil)
+		return write(same, inOrder, put)
 	case regDelIf:
-		err = r.db.DeleteIf(k, engine.IfPresent(), nil)
+		return write(s.there, true, gone)
+	case regDelSame:
+		return write(same, true, gone)
 	case regUpdate:
-		update := r.db.Update
-		if rnd.IntN(2) == 0 {
-			update = r.db.UpdateRetry
-		}
-		err = update(ctx, func(tx *engine.Tx) (err error) {
-			if out.was, err = found(tx.Get(k)); err != nil {
-				return err
-			}
-			return tx.Put(k, v, 0)
-		})
+		return seen && inOrder, put
+	case regTake:
+		return seen, gone
 	}
-	switch {
-	case errors.Is(err, engine.ErrConflict) && in.kind == regUpdate:
-		return out, false
-	case errors.Is(err, engine.ErrConditionFailed):
-		out.failed = true
-	case err != nil:
-		r.t.Errorf("%s: %v", regNames[in.kind], err)
-	}
-	return out, true
-}
-
-func found(v []byte, err error) (register, error) {
-	if errors.Is(err, engine.ErrNotFound) {
-		return register{}, nil
-	}
-	return register{err == nil, string(v)}, err
-}
-
-// get reads the register in one of the ways there are.
-func (r *regRun) get(k engine.Key, rnd *rand.Rand) (register, error) {
-	switch rnd.IntN(5) {
-	case 0:
-		return found(r.db.AppendGet(nil, k))
-	case 1:
-		s, err := r.db.Snapshot()
-		if err != nil {
-			return register{}, err
-		}
-		defer s.Close()
-		return found(s.Get(k))
-	case 2:
-		for it, err := range r.db.Query(ctx, engine.Query{PK: k.PK, Reverse: rnd.IntN(2) == 0}) {
-			return register{err == nil, string(it.Value)}, err
-		}
-		return register{}, nil
-	case 3:
-		for it, err := range r.db.Scan(ctx, engine.Scan{Unordered: rnd.IntN(2) == 0}) {
-			if err != nil || id(it.Key) == id(k) {
-				return register{err == nil, string(it.Value)}, err
-			}
-		}
-		return register{}, nil
-	}
-	return found(r.db.Get(k))
-}
-
-// put writes the register by itself or as a batch, in which only the last of several
-// operations on the key counts.
-func (r *regRun) put(k engine.Key, v []byte, rnd *rand.Rand) error {
-	if rnd.IntN(2) == 0 {
-		return r.db.Put(k, v, nil)
-	}
-	b := engine.NewBatch()
-	err := errors.Join(b.Put(k, []byte("never seen"), 0), b.Delete(k))
-	if rnd.IntN(2) == 0 {
-		err = errors.Join(err, b.DeleteRange(k.PK, engine.SKCondition{}))
-	}
-	return errors.Join(err, b.Put(k, v, 0), r.db.Apply(ctx, b, nil))
+	return inOrder, put
 }
 
 // Goal: single keys are linearizable: whatever is read, written and compared at the same
 // time behaves as if each call had taken effect at one moment between its beginning and
-// its end. Method: many goroutines work on few keys, with every call there is for one
-// key, while flushes and merges go on, and the database is closed and opened in between;
-// porcupine looks for such moments.
+// its end; snapshots show that of the moment when they were taken. Method: many
+// goroutines work on few keys, with every call there is: alone, in batches that touch each
+// key several times, in transactions. Meanwhile flushes and merges go on, and the
+// database is closed and opened in between; porcupine looks for such moments.
 func TestSingleKeysAreLinearizable(t *testing.T) {
-	rounds, ops := 6, 150
+	rounds, calls := 8, 150
 	if testing.Short() || raceEnabled {
-		rounds, ops = 3, 80
+		rounds, calls = 4, 60
 	}
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -248,21 +143,57 @@ func TestSingleKeysAreLinearizable(t *testing.T) {
 		fsys := vfs.NewMem()
 		for phase := range 3 {
 			r.db = openOn(t, fsys, engine.Options{
-				Durability: engine.Process, FlushRecords: []int{0, 2, 10}[round%3], MaxRuns: 2,
+				Durability: engine.Process, FlushRecords: []int{2, 1, 0, 10}[round%4], MaxRuns: 2,
 				CacheBytes: 1 << 20,
 			})
-			r.phase(ops, rand.New(rand.NewPCG(seed, uint64(round*3+phase))))
+			r.phase(calls, rand.New(rand.NewPCG(seed, uint64(round*3+phase))))
 			mustClose(t, r.db)
 		}
-		total += len(r.history)
-		wantLinearizable(t, r.history, true)
+		total += r.check(t)
+	}
+	t.Logf("%d operations", total)
+}
+
+// Goal: there is no moment within a commit, and nothing of it after Get has returned what
+// was there before it. Method: as above, without what takes long: commits that remove a
+// register and write it again follow each other closely, beside readers that do nothing
+// else, and of what they read only changes are noted.
+func TestNothingIsSeenWithinACommit(t *testing.T) {
+	rounds, calls := 8, 6000
+	if testing.Short() || raceEnabled {
+		rounds, calls = 4, 1500
+	}
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	total := 0
+	for round := range rounds {
+		r := &regRun{t: t, db: openMemory(t, engine.Options{
+			Durability: engine.Process, FlushRecords: []int{0, 0, 0, 1}[round%4], MaxRuns: 2,
+		})}
+		var readers sync.WaitGroup
+		var done atomic.Bool
+		for n := range 2 {
+			c := r.client(1+n, 1, nil)
+			readers.Go(func() {
+				c.watch(&done, n == 1)
+				c.done()
+			})
+		}
+		writer := r.client(0, 1, rand.New(rand.NewPCG(seed, uint64(round))))
+		for range calls {
+			writer.call(rewrite)
+		}
+		writer.done()
+		done.Store(true)
+		readers.Wait()
+		total += r.check(t)
 	}
 	t.Logf("%d operations", total)
 }
 
 // phase runs the clients, and flushes and merges as long as they work.
-func (r *regRun) phase(ops int, rnd *rand.Rand) {
-	const clients, keys = 8, 3
+func (r *regRun) phase(calls int, rnd *rand.Rand) {
+	const clients, keys, callsEach = 6, 3, 40
 	var wg, side sync.WaitGroup
 	stop := make(chan struct{})
 	side.Go(func() {
@@ -281,13 +212,20 @@ func (r *regRun) phase(ops int, rnd *rand.Rand) {
 			}
 		}
 	})
-	for c := range clients {
-		own := rand.New(rand.NewPCG(rnd.Uint64(), uint64(c)))
-		wg.Go(func() { r.client(c, ops, keys, own) })
+	for n := range clients {
+		c := r.client(n, keys, rand.New(rand.NewPCG(rnd.Uint64(), uint64(n))))
+		wg.Go(func() {
+			for i := range calls {
+				c.advance(r.before+i, callsEach)
+				c.call(regCalls[c.rnd.IntN(len(regCalls))])
+			}
+			c.done()
+		})
 	}
 	wg.Wait()
 	close(stop)
 	side.Wait()
+	r.before += calls
 }
 
 func wantLinearizable(t *testing.T, history []porcupine.Operation, want bool) {
@@ -304,21 +242,38 @@ func wantLinearizable(t *testing.T, history []porcupine.Operation, want bool) {
 // The check itself: histories that no register can have are refused, and such as only
 // concurrency explains are accepted.
 func TestLinearizabilityCheckSeesAnomalies(t *testing.T) {
+	for name, c := range regAnomalies() {
+		t.Run(name, func(t *testing.T) { wantLinearizable(t, c.history, c.want) })
+	}
+}
+
+type regCase struct {
+	want    bool
+	history []porcupine.Operation
+}
+
+// versioned is op as a write of which the version is known.
+func versioned(op porcupine.Operation, version uint64) porcupine.Operation {
+	in := op.Input.(regInput)
+	in.version = version
+	op.Input = in
+	return op
+}
+
+func regAnomalies() map[string]regCase {
 	op := func(call, ret int64, kind regKind, arg, want string, out regOutput) porcupine.Operation {
 		in := regInput{kind: kind, arg: arg, want: want}
 		return porcupine.Operation{Input: in, Output: out, Call: call, Return: ret}
 	}
+	was := func(v string) regOutput { return regOutput{was: sight{there: v != "", value: v}} }
+	done, failed := regOutput{}, regOutput{failed: true}
 	put := func(call, ret int64, v string) porcupine.Operation {
-		return op(call, ret, regPut, v, "", regOutput{})
+		return op(call, ret, regPut, v, "", done)
 	}
 	get := func(call, ret int64, v string) porcupine.Operation {
-		return op(call, ret, regGet, "", "", regOutput{was: register{v != "", v}})
+		return op(call, ret, regGet, "", "", was(v))
 	}
-	done, failed := regOutput{}, regOutput{failed: true}
-	for name, c := range map[string]struct {
-		want    bool
-		history []porcupine.Operation
-	}{
+	return map[string]regCase{
 		"read in order": {true, []porcupine.Operation{put(1, 2, "a"), get(3, 4, "a")}},
 		"read of both": {true, []porcupine.Operation{
 			put(1, 9, "a"), get(2, 3, ""), get(4, 5, "a"),
@@ -347,10 +302,30 @@ func TestLinearizabilityCheckSeesAnomalies(t *testing.T) {
 			put(1, 2, "a"), op(3, 4, regIf, "b", "a", failed),
 		}},
 		"lost update": {false, []porcupine.Operation{
-			put(1, 2, "a"), op(3, 8, regUpdate, "b", "", regOutput{was: register{true, "a"}}),
-			op(4, 9, regUpdate, "c", "", regOutput{was: register{true, "a"}}),
+			put(1, 2, "a"), op(3, 8, regUpdate, "b", "", was("a")),
+			op(4, 9, regUpdate, "c", "", was("a")),
 		}},
-	} {
-		t.Run(name, func(t *testing.T) { wantLinearizable(t, c.history, c.want) })
+		"taken twice": {false, []porcupine.Operation{
+			put(1, 2, "a"), op(3, 8, regTake, "", "", was("a")),
+			op(4, 9, regTake, "", "", was("a")),
+		}},
+		"taken by one": {true, []porcupine.Operation{
+			put(1, 2, "a"), op(3, 8, regTake, "", "", was("a")), op(4, 9, regTake, "", "", was("")),
+		}},
+		"away within a commit": {false, []porcupine.Operation{
+			put(1, 2, "a"), put(3, 8, "b"), op(4, 5, regHas, "", "", was("")),
+		}},
+		"removed and compared": {false, []porcupine.Operation{
+			put(1, 2, "a"), op(3, 4, regDelSame, "", "b", done),
+		}},
+		"versions in order": {true, []porcupine.Operation{
+			versioned(put(1, 2, "a"), 5), versioned(put(3, 4, "b"), 6), get(5, 6, "b"),
+		}},
+		"versions go back": {false, []porcupine.Operation{
+			versioned(put(1, 2, "a"), 6), versioned(put(3, 4, "b"), 5), get(5, 6, "b"),
+		}},
+		"versions tell the order": {false, []porcupine.Operation{
+			versioned(put(1, 9, "a"), 6), versioned(put(2, 8, "b"), 5), get(10, 11, "b"),
+		}},
 	}
 }

@@ -166,6 +166,9 @@ func closeRound(t *testing.T, round int) {
 		}
 		return err
 	})
+	for _, f := range callsOfMany(db) {
+		loop(f)
+	}
 	loop(func() error { return db.Flush(ctx) })
 	loop(func() error { return db.Compact(ctx) })
 	loop(func() error { return db.Sync(ctx) })
@@ -187,6 +190,43 @@ func closeRound(t *testing.T, round int) {
 		if want := acked[w].Load(); err != nil || n < want || n > want+1 {
 			t.Errorf("writer %d: %d items, %d acknowledged, %v", w, n, want, err)
 		}
+	}
+}
+
+// callsOfMany are calls about keys of many stripes.
+func callsOfMany(db *engine.DB) []func() error {
+	var keys []engine.Key
+	var items []engine.Item
+	g := engine.Gather{}
+	b := engine.NewBatch()
+	for i := range 50 {
+		k := pk(fmt.Sprintf("many#%02d", i))
+		keys, items = append(keys, k), append(items, engine.Item{Key: k})
+		g.PKs = append(g.PKs, k.PK)
+		if err := errors.Join(b.Require(k, engine.Condition{}), b.Delete(k)); err != nil {
+			panic(err)
+		}
+	}
+	return []func() error{
+		func() error { return db.MultiGet(ctx, keys, new(engine.Results)) },
+		func() error { return second(db.MultiHas(ctx, keys, nil)) },
+		func() error { return second(db.CountGather(ctx, g)) },
+		func() error { return db.Apply(ctx, b, nil) },
+		func() error {
+			_, _, err := db.FilterNew(ctx, keys, nil, nil)
+			return err
+		},
+		func() error {
+			_, _, err := db.InsertNew(ctx, items, nil, nil)
+			return err
+		},
+		func() error {
+			s, err := db.Snapshot()
+			if err != nil {
+				return err
+			}
+			return errors.Join(s.MultiGet(ctx, keys, new(engine.Results)), s.Close())
+		},
 	}
 }
 

@@ -1,9 +1,11 @@
 package engine_test
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -34,8 +36,15 @@ func elementKey(list, n int) engine.Key {
 	return engine.Key{PK: listKey(list).PK, SK: binary.BigEndian.AppendUint32(nil, uint32(n)+1)}
 }
 
-// readList reads in a transaction; by a scan of everything if scan is set.
-func readList(tx *engine.Tx, list int, scan bool) (read []int, err error) {
+// listReader is what transactions and snapshots have in common.
+type listReader interface {
+	Get(key engine.Key) ([]byte, error)
+	Query(ctx context.Context, q engine.Query) iter.Seq2[engine.Item, error]
+	Scan(ctx context.Context, s engine.Scan) iter.Seq2[engine.Item, error]
+}
+
+// readList reads a list; by a scan of everything if scan is set.
+func readList(tx listReader, list int, scan bool) (read []int, err error) {
 	if list%2 == 0 && !scan {
 		v, err := tx.Get(listKey(list))
 		if errors.Is(err, engine.ErrNotFound) {
@@ -65,11 +74,29 @@ func decodeList(v []byte) (read []int) {
 	return read
 }
 
-// appendList appends a value to what was read.
-func appendList(tx *engine.Tx, list, value int, read []int) error {
+// appendList appends a value to what was read. With anew, it takes the list away and writes
+// all of it again.
+func appendList(tx *engine.Tx, list, value int, read []int, anew bool) error {
 	if list%2 == 1 {
-		v := binary.BigEndian.AppendUint32(nil, uint32(value))
-		return tx.Put(elementKey(list, len(read)), v, 0)
+		from := len(read)
+		if anew {
+			if err := tx.DeleteRange(listKey(list).PK, engine.SKCondition{}); err != nil {
+				return err
+			}
+			from = 0
+		}
+		for i, n := range append(slices.Clone(read), value)[from:] {
+			v := binary.BigEndian.AppendUint32(nil, uint32(n))
+			if err := tx.Put(elementKey(list, from+i), v, 0); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if anew {
+		if err := tx.Delete(listKey(list)); err != nil {
+			return err
+		}
 	}
 	var v []byte
 	for _, n := range append(slices.Clone(read), value) {
@@ -90,12 +117,12 @@ func (l *lists) transaction(rnd *rand.Rand) error {
 		}
 	}
 	readOnly := !slices.ContainsFunc(plan, func(o listOp) bool { return o.append != 0 })
-	fail, scan := rnd.IntN(10) == 0, rnd.IntN(20) == 0
+	fail, scan, anew := rnd.IntN(10) == 0, rnd.IntN(20) == 0, rnd.IntN(3) == 0
 	var done []listOp
-	run := func(tx *engine.Tx) error {
+	run := func(reader listReader, tx *engine.Tx) error {
 		done = nil // another try reads anew
 		for _, o := range plan {
-			read, err := readList(tx, o.list, scan)
+			read, err := readList(reader, o.list, scan)
 			if err != nil {
 				return err
 			}
@@ -104,7 +131,7 @@ func (l *lists) transaction(rnd *rand.Rand) error {
 			if o.append == 0 {
 				continue
 			}
-			if err := appendList(tx, o.list, o.append, read); err != nil {
+			if err := appendList(tx, o.list, o.append, read, anew); err != nil {
 				return err
 			}
 			done = append(done, o)
@@ -114,16 +141,12 @@ func (l *lists) transaction(rnd *rand.Rand) error {
 		}
 		return nil
 	}
-	do := []func(*lists, func(*engine.Tx) error) error{
-		func(l *lists, f func(*engine.Tx) error) error { return l.db.Update(ctx, f) },
-		func(l *lists, f func(*engine.Tx) error) error { return l.db.UpdateRetry(ctx, f) },
-		func(l *lists, f func(*engine.Tx) error) error { return l.db.View(ctx, f) },
-	}[rnd.IntN(2)]
-	if readOnly && rnd.IntN(2) == 0 {
-		do = func(l *lists, f func(*engine.Tx) error) error { return l.db.View(ctx, f) }
+	way := rnd.IntN(2)
+	if readOnly {
+		way = rnd.IntN(4)
 	}
 	call := l.clock.Add(1)
-	err := do(l, run)
+	err := l.do(way, run)
 	tx := listTx{ops: done, call: call, ret: l.clock.Add(1)}
 	if errors.Is(err, engine.ErrConflict) || errors.Is(err, errRolledBack) {
 		tx.aborted, err = true, nil
@@ -134,6 +157,24 @@ func (l *lists) transaction(rnd *rand.Rand) error {
 		l.txs = append(l.txs, tx)
 	}
 	return err
+}
+
+// do runs a transaction: as an update or, if it only reads, in a snapshot.
+func (l *lists) do(way int, run func(listReader, *engine.Tx) error) error {
+	inTx := func(tx *engine.Tx) error { return run(tx, tx) }
+	switch way {
+	case 0:
+		return l.db.Update(ctx, inTx)
+	case 1:
+		return l.db.UpdateRetry(ctx, inTx)
+	case 2:
+		return l.db.View(ctx, inTx)
+	}
+	s, err := l.db.Snapshot()
+	if err != nil {
+		return err
+	}
+	return errors.Join(run(s, nil), s.Close())
 }
 
 // readAll is the transaction at the end of a history.

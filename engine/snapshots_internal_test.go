@@ -44,7 +44,11 @@ func TestRetentionKnowsEveryReader(t *testing.T) {
 			}
 		})
 	}
-	for range 20_000 {
+	rounds := 20_000
+	if testing.Short() {
+		rounds = 2_000
+	}
+	for range rounds {
 		ret := db.retention()
 		after, _ := db.snaps.collect()
 		for _, seq := range after {
