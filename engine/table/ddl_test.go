@@ -87,7 +87,8 @@ func changed(err error) bool {
 	var inText *sql.Error
 	var inQuery *plan.QueryError
 	return (errors.As(err, &inText) || errors.As(err, &inQuery)) &&
-		strings.Contains(err.Error(), "there is no column") ||
+		(strings.Contains(err.Error(), "there is no column") ||
+			strings.Contains(err.Error(), " has no column ")) || // SET names one
 		strings.Contains(err.Error(), "it needs Migrate") ||
 		errors.Is(err, table.ErrInvalid) && strings.Contains(err.Error(), "was dropped")
 }
