@@ -19,6 +19,7 @@ type gathering struct {
 	at      Key // the position to resume behind, see part.side
 	parts   []part
 	keys    []byte         // memory of bounds
+	places  []place        // of the partitions, and of those of earlier gatherings
 	sources []*rangeSource // the first used are in use
 	used    int
 }
@@ -26,8 +27,9 @@ type gathering struct {
 // part is one partition of a gathering.
 type part struct {
 	pk     []byte // the caller's
+	prefix []byte // its ordered form
 	spans  []keycodec.Span
-	skip   int // length of the ordered form of pk
+	skip   int // length of prefix
 	stripe uint8
 	side   side
 	eager  bool // its first row is wanted at once
@@ -71,7 +73,8 @@ func (g *gathering) plan(q *Gather) error {
 	}
 	g.at, g.limit, g.reverse = at, q.Limit, q.Reverse
 	for i, pk := range q.PKs {
-		p := part{pk: pk, spans: q.Spans}
+		g.parts = append(g.parts, part{pk: pk, spans: q.Spans})
+		p := &g.parts[len(g.parts)-1]
 		if q.Each != nil {
 			p.spans = q.Each[i]
 		}
@@ -79,14 +82,49 @@ func (g *gathering) plan(q *Gather) error {
 			p.side = q.sideOf(pk, at)
 		}
 		if p.side == noneLeft {
+			g.parts = g.parts[:len(g.parts)-1]
 			continue
 		}
-		p.stripe = keycodec.Stripe(pk)
-		if g.outline(&p) {
-			g.parts = append(g.parts, p)
+		g.locate(p, i)
+		if !g.outline(p) {
+			g.parts = g.parts[:len(g.parts)-1]
 		}
 	}
 	return nil
+}
+
+// place is what follows from the key of a partition alone.
+type place struct {
+	pk, prefix []byte
+	stripe     uint8
+}
+
+// Places of more partitions than maxPlaces, and with longer keys, are not kept.
+const (
+	maxPlaces     = 64
+	maxPlaceBytes = 64
+)
+
+// locate sets the place of partition number i. Why they are kept: a query gathers the same
+// partitions again and again, and comparing keys is faster than what is done to them.
+func (g *gathering) locate(p *part, i int) {
+	if i >= maxPlaces || len(p.pk) > maxPlaceBytes {
+		from := len(g.keys)
+		g.keys = keycodec.AppendOrderedPK(g.keys, p.pk)
+		p.stripe, p.prefix = keycodec.Stripe(p.pk), g.keys[from:len(g.keys):len(g.keys)]
+		p.skip = len(p.prefix)
+		return
+	}
+	for len(g.places) <= i {
+		g.places = append(g.places, place{})
+	}
+	at := &g.places[i]
+	if !bytes.Equal(at.pk, p.pk) {
+		at.pk = append(at.pk[:0], p.pk...)
+		at.prefix = keycodec.AppendOrderedPK(at.prefix[:0], p.pk)
+		at.stripe = keycodec.Stripe(p.pk)
+	}
+	p.stripe, p.prefix, p.skip = at.stripe, at.prefix, len(at.prefix)
 }
 
 // outline sets the bounds of all that is left of the partition; it reports whether that
@@ -113,8 +151,7 @@ func (g *gathering) outline(p *part) bool {
 // position. The keys are appended to buf, which is returned.
 func (g *gathering) span(p *part, i int, buf []byte) (span, []byte) {
 	from := len(buf)
-	buf = keycodec.AppendOrderedPK(buf, p.pk)
-	p.skip = len(buf) - from
+	buf = append(buf, p.prefix...)
 	whole := len(p.spans) == 0
 	var s keycodec.Span
 	if !whole {
@@ -170,7 +207,7 @@ func (g *gathering) release() {
 	if cap(g.keys) > maxPooledBytes {
 		g.keys = nil
 	}
-	*g = gathering{parts: g.parts[:0], keys: g.keys[:0], sources: g.sources}
+	*g = gathering{parts: g.parts[:0], keys: g.keys[:0], sources: g.sources, places: g.places}
 	gatheringPool.Put(g)
 }
 

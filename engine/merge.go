@@ -32,11 +32,12 @@ type merge struct {
 	streams []stream
 	cursors []*stripe.Cursor // the first opened are in use
 	opened  int
-	nodes   []player // nodes[0] is the winner, nodes[i] the loser at node i
-	winners []player // scratch of build
-	prefix  []byte   // of the keys of all rows that have been read ahead
-	flip    uint64   // all ones if the order is reversed
-	ties    int      // comparisons of whole keys since common was called
+	nodes   []player         // nodes[0] is the winner, nodes[i] the loser at node i
+	winners []player         // scratch of build
+	near    []*stripe.Source // scratch of approach
+	prefix  []byte           // of the keys of all rows that have been read ahead
+	flip    uint64           // all ones if the order is reversed
+	ties    int              // comparisons of whole keys since common was called
 	started bool
 	hide    bool   // hidden is set
 	hidden  []byte // the key whose further versions are passed over
@@ -170,7 +171,11 @@ func (m *merge) build() {
 		m.fences = make([]base.Entry, k)
 	}
 	for i := range m.streams {
-		if !m.lazy || !m.fence(i) {
+		if !m.lazy {
+			m.fill(&m.streams[i])
+			continue
+		}
+		if m.fences[i] = (base.Entry{}); !m.fence(i) {
 			m.fill(&m.streams[i])
 		}
 	}
@@ -192,18 +197,19 @@ func (m *merge) build() {
 	m.nodes[0] = m.winners[1]
 }
 
-// approach prepares the streams for their first rows, step by step together.
+// approach prepares the streams for their first rows, all together.
 func (m *merge) approach() {
 	if len(m.streams) < 2 {
 		return
 	}
-	for step := range stripe.ApproachSteps {
-		for i := range m.streams {
-			if s, ok := m.streams[i].source.(*stripe.Source); ok {
-				s.Approach(step)
-			}
+	m.near = m.near[:0]
+	for i := range m.streams {
+		if s, ok := m.streams[i].source.(*stripe.Source); ok {
+			m.near = append(m.near, s)
 		}
 	}
+	stripe.Approach(m.near)
+	clear(m.near)
 }
 
 // fence makes a fence the first row of stream i, if enough is known about what comes first
@@ -219,12 +225,39 @@ func (m *merge) fence(i int) (ok bool) {
 	if !known {
 		return false
 	}
-	m.bounds = key
+	m.bounds = append(key, fenceSlack[:]...)
+	m.setFence(i, m.bounds[from:len(key):len(m.bounds)], empty)
+	return true
+}
+
+// fenceSlack is memory for a fence that is longer than the first one of its stream.
+var fenceSlack [16]byte
+
+// setFence makes a fence the only row of stream i, or, if nothing follows it, ends the stream.
+func (m *merge) setFence(i int, key []byte, empty bool) {
+	st := &m.streams[i]
+	m.fences[i] = base.Entry{Key: key, Kind: kindFence}
 	if st.at, st.rows = 0, nil; !empty {
-		m.fences[i] = base.Entry{Key: key[from:len(key):len(key)], Kind: kindFence}
 		st.rows = m.fences[i : i+1 : i+1]
 	}
-	return true
+}
+
+// fenceAgain is fence behind the rows that a stream has shown. Why: of few rows, most are the
+// only one of their partition.
+func (m *merge) fenceAgain(i int) (ok bool) {
+	f := &m.fences[i]
+	if cap(f.Key) == 0 || m.streams[i].rows[0].Kind == kindFence {
+		return false
+	}
+	src, ok := m.streams[i].source.(*stripe.Source)
+	if !ok {
+		return false
+	}
+	key, known, empty := src.Bound(f.Key[:0])
+	if known {
+		m.setFence(i, key, empty)
+	}
+	return known
 }
 
 // part returns the partition that the last entry comes from.
@@ -266,7 +299,7 @@ func (m *merge) replay() {
 	w := m.nodes[0].stream
 	st := &m.streams[w]
 	if st.at++; st.at == len(st.rows) {
-		m.refill(st)
+		m.refill(int(w))
 	}
 	p := player{m.head(st), w, false}
 	for n := (int(w) + len(m.streams)) / 2; n >= 1; n /= 2 {
@@ -280,12 +313,15 @@ func (m *merge) replay() {
 }
 
 // refill is fill while the tournament is on.
-func (m *merge) refill(st *stream) {
+func (m *merge) refill(i int) {
+	st := &m.streams[i]
 	if m.ties > 2*len(m.streams) {
 		m.common()
 		m.heads()
 	}
-	m.fill(st)
+	if !m.lazy || !m.fenceAgain(i) {
+		m.fill(st)
+	}
 	if m.shorten(st) {
 		m.heads()
 	}

@@ -8,10 +8,11 @@ import (
 )
 
 // Approach looks for the place that a seek of a Cursor leads to, as far as that can be
-// told from what is in memory. It takes four steps, Touch, Index, Heads and Search, each of
-// which loads what the next one looks at. Why: a seek is a chain of loads that wait for
-// each other. Who seeks in many files at once takes each step for all of them, so that the
-// chains wait together.
+// told from what is in memory. It takes five steps, Touch, Index, Block, Heads and Search,
+// each of which loads what the next one looks at. Why: a seek is a chain of loads that wait
+// for each other. Who seeks in many files at once takes each step for all of them, so that
+// the chains wait together. What lies there in the block that was found is read with Rows,
+// without a cursor.
 //
 // The steps read no file; where something is not in memory they do nothing, and the seek
 // reads it. The zero Approach must be initialised with Init. It belongs to one goroutine.
@@ -23,12 +24,15 @@ type Approach struct {
 	block   int
 	lo, hi  int  // entries of b that share prefix and head with the key: see among
 	found   bool // the last step has been taken
+	begun   bool // Rows has been called: lo is where it goes on, hi means nothing
+	last    int  // the entry that Rows has shown last, -1 for none
 	touched byte // keeps loads that fill the processor's cache
 }
 
 // Init forgets what was found and begins anew in r.
 func (a *Approach) Init(r *Reader) {
-	a.r, a.t, a.x, a.b, a.found = r, nil, nil, nil, false
+	a.block = -1
+	a.r, a.t, a.x, a.b, a.found, a.begun = r, nil, nil, nil, false, false
 }
 
 // Release lets go of the file and its blocks.
@@ -61,13 +65,22 @@ func (a *Approach) Index(key []byte, snap base.SeqNum, reverse bool) {
 	if !ok || i == a.x.n {
 		return
 	}
-	a.block, a.b = i, a.t.blocks[i].Get()
-	if a.b != nil {
+	if a.t.blocks[i].Touch() {
+		a.block = i
+	}
+}
+
+// Block is the third step.
+func (a *Approach) Block() {
+	if a.block < 0 {
+		return
+	}
+	if a.b = a.t.blocks[a.block].Get(); a.b != nil {
 		a.touched = byte(a.b.n)
 	}
 }
 
-// Heads is the third step.
+// Heads is the fourth step.
 func (a *Approach) Heads() {
 	if a.b == nil {
 		return
@@ -97,10 +110,14 @@ func (a *Approach) Entry() {
 	}
 }
 
-// Bound appends to dst a key such that no entry that the cursor moves to from the seek on
-// comes before it; with reverse none comes behind it. ok is false if no such key is known
-// but the one that is sought. It looks at no entry.
+// Bound appends to dst a key such that no entry that the cursor moves to from the seek on,
+// or, if Rows has shown some, behind those, comes before it; with reverse none comes behind
+// it. ok is false if no such key is known but the one that is sought, or was shown last. It
+// looks at no entry.
 func (a *Approach) Bound(dst []byte, reverse bool) (key []byte, ok bool) {
+	if a.begun {
+		return a.boundBehind(dst, reverse)
+	}
 	if !a.found || a.lo != a.hi {
 		return dst, false
 	}
@@ -118,6 +135,22 @@ func (a *Approach) Bound(dst []byte, reverse bool) (key []byte, ok bool) {
 		return dst, false
 	}
 	return appendHead(append(dst, a.b.prefix()...), h+1), true
+}
+
+// boundBehind is Bound behind the rows that were shown. Heads that are not in order are those
+// of a damaged block.
+func (a *Approach) boundBehind(dst []byte, reverse bool) (key []byte, ok bool) {
+	b := a.b
+	if a.last < 0 || !reverse && a.lo == b.n || reverse && a.lo == 0 {
+		return dst, false
+	}
+	shown := b.head(a.last)
+	if !reverse {
+		h := b.head(a.lo)
+		return appendHead(append(dst, b.prefix()...), h), h > shown
+	}
+	h := b.head(a.lo - 1)
+	return appendHead(append(dst, b.prefix()...), h+1), h < shown
 }
 
 // boundBefore appends the last key of the block before.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/cache"
+	"github.com/kstonedb/kstone/internal/cursor"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/sst"
 )
@@ -15,7 +16,7 @@ import (
 // A seek that was approached, whatever steps were taken, goes where it would have gone
 // anyway, and no entry comes before the bound that the approach knows.
 func TestApproachedSeeks(t *testing.T) {
-	known := 0
+	known, shown := 0, 0
 	for round := range 80 {
 		rnd := rand.New(rand.NewPCG(uint64(round), 4))
 		g := generator{
@@ -42,6 +43,7 @@ func TestApproachedSeeks(t *testing.T) {
 					key = append(key, byte(rnd.IntN(256)))
 				}
 				known += checkApproach(t, rnd, r, snap, key, want)
+				shown += checkApproachedRows(t, rnd, r, snap, key, want)
 			}
 		}
 		if err := r.Close(); err != nil {
@@ -51,6 +53,101 @@ func TestApproachedSeeks(t *testing.T) {
 	if known < 1000 {
 		t.Errorf("only %d bounds are known", known)
 	}
+	if shown < 10_000 {
+		t.Errorf("approaches have shown only %d rows", shown)
+	}
+}
+
+// approach takes the steps towards a seek, but for one now and then.
+func approach(
+	rnd *rand.Rand, r *sst.Reader, snap base.SeqNum, key []byte, reverse bool,
+) *sst.Approach {
+	var a sst.Approach
+	a.Init(r)
+	for _, step := range []func(){
+		a.Touch, func() { a.Index(key, snap, reverse) }, a.Block, a.Heads,
+		func() { a.Search(key) },
+	} {
+		if rnd.IntN(50) > 0 {
+			step()
+		}
+	}
+	a.Entry()
+	return &a
+}
+
+// checkApproachedRows compares the rows that an approach shows itself, and those behind them
+// that a cursor shows which takes over, with what is wanted. It returns how many there were.
+func checkApproachedRows(
+	t *testing.T, rnd *rand.Rand, r *sst.Reader, snap base.SeqNum, key []byte, want []base.Entry,
+) (shown int) {
+	t.Helper()
+	reverse := rnd.IntN(2) == 0
+	at, step := searchEntries(want, key), 1
+	if reverse {
+		at, step = at-1, -1
+	}
+	a := approach(rnd, r, snap, key, reverse)
+	check := func(e *base.Entry) {
+		if at < 0 || at >= len(want) || !sameEntry(e, &want[at]) {
+			t.Fatalf("row %d behind a seek of %q, reverse %v, at %d: %v, wanted number %d", shown,
+				key, reverse, snap, e, at)
+		}
+		at += step
+		shown++
+	}
+	var batch cursor.Batch
+	var last base.Entry
+	for {
+		n := 1 + rnd.IntN(5)
+		batch.Reset()
+		if a.Rows(&batch, n, key, snap, reverse); len(batch.Rows) == 0 {
+			break
+		}
+		if len(batch.Rows) > n {
+			t.Fatalf("%d rows instead of %d", len(batch.Rows), n)
+		}
+		for i := range batch.Rows {
+			check(&batch.Rows[i])
+		}
+		last = batch.Rows[len(batch.Rows)-1]
+		bound, known := a.Bound(nil, reverse)
+		if d := bytes.Compare(bound, last.Key) * step; known && (d < 0 || d == 0 && !reverse) {
+			t.Fatalf("the bound %q behind %q, reverse %v", bound, last.Key, reverse)
+		}
+		if at >= 0 && at < len(want) && known && bytes.Compare(want[at].Key, bound)*step < 0 {
+			t.Fatalf("%q comes before the bound %q, reverse %v", want[at].Key, bound, reverse)
+		}
+		if rnd.IntN(8) == 0 {
+			break
+		}
+	}
+	if shown == 0 {
+		return 0
+	}
+	c := r.NewCursor(snap)
+	c.Resume(a, &last)
+	next := c.Next
+	if reverse {
+		next = c.Prev
+	}
+	for range 3 {
+		if !next() {
+			if c.Err() != nil || at >= 0 && at < len(want) {
+				t.Fatalf("no row behind %q, wanted number %d: %v", last.Key, at, c.Err())
+			}
+			break
+		}
+		check(c.Entry())
+	}
+	return shown
+}
+
+// searchEntries returns the number of the first entry at or behind key.
+func searchEntries(entries []base.Entry, key []byte) int {
+	at, _ := slices.BinarySearchFunc(entries, key,
+		func(e base.Entry, k []byte) int { return bytes.Compare(e.Key, k) })
+	return at
 }
 
 // checkApproach returns 1 if a bound was known.
@@ -59,21 +156,11 @@ func checkApproach(
 ) int {
 	t.Helper()
 	reverse := rnd.IntN(2) == 0
-	var a sst.Approach
-	a.Init(r)
-	for i, step := range []func(){
-		a.Touch, func() { a.Index(key, snap, reverse) }, a.Heads, func() { a.Search(key) }, a.Entry,
-	} {
-		if rnd.IntN(50) > 0 || i == 4 {
-			step()
-		}
-	}
+	a := approach(rnd, r, snap, key, reverse)
 	bound, known := a.Bound(nil, reverse)
 	c := r.NewCursor(snap)
-	c.Approached(&a)
-	at, _ := slices.BinarySearchFunc(want, key,
-		func(e base.Entry, k []byte) int { return bytes.Compare(e.Key, k) })
-	ok := false
+	c.Approached(a)
+	at, ok := searchEntries(want, key), false
 	if reverse {
 		at--
 		ok = c.SeekLT(key)

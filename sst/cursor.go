@@ -160,6 +160,16 @@ func (c *Cursor) Approached(a *Approach) {
 	}
 }
 
+// Resume makes the cursor stand on the last row that Rows of an approach has shown, as if it
+// had moved there itself.
+func (c *Cursor) Resume(a *Approach, last *base.Entry) {
+	c.near, c.valid, c.err = nil, true, nil
+	c.t, c.x, c.b, c.block, c.pos, c.streak = a.t, a.x, a.b, a.block, a.last, 0
+	c.key = append(c.key[:0], last.Key...)
+	c.entry = *last
+	c.entry.Key = c.key
+}
+
 // seek moves to the first entry at or after (key, snap); block is x.n if there is
 // none.
 func (c *Cursor) seek(key []byte, snap base.SeqNum) bool {
@@ -190,7 +200,9 @@ func (c *Cursor) seek(key []byte, snap base.SeqNum) bool {
 func (c *Cursor) finish(a *Approach, key []byte, snap base.SeqNum) (ok bool) {
 	c.near, c.valid, c.err = nil, false, nil
 	c.t, c.x, c.b, c.block, c.streak = a.t, a.x, a.b, a.block, 0
-	c.r.stats.c.Add(statLookups, 1)
+	if !a.begun {
+		c.r.stats.c.Add(statLookups, 1)
+	}
 	if c.pos = a.lo; a.lo < a.hi {
 		c.pos, _, ok = c.b.seekAmong(a.lo, a.hi, key[c.b.shared:], snap)
 		if !ok {

@@ -2,7 +2,6 @@ package sst
 
 import (
 	"bytes"
-	"sort"
 )
 
 // guideBlocks is how many blocks with equal heads it takes for a guide to be worth it.
@@ -56,15 +55,28 @@ func (x *indexBlock) makeGuide(from, to int) {
 	x.guides = append(x.guides, guide{from, to, shared})
 }
 
-// narrow returns which of the blocks [lo, hi), which are all that have the head of suffix,
+// guideAt returns the guide of the blocks from number from on, nil if there is none.
+func (x *indexBlock) guideAt(from int) *guide {
+	lo, hi := 0, len(x.guides)
+	for lo < hi {
+		mid := int(uint(lo+hi) >> 1)
+		if x.guides[mid].from < from {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	if lo == len(x.guides) || x.guides[lo].from != from {
+		return nil
+	}
+	return &x.guides[lo]
+}
+
+// narrow returns which of the blocks of a guide, which are all that have the head of suffix,
 // a search for it has to look at: the first whose last key is at or behind suffix is one of
 // them, or the one that follows them.
-func (x *indexBlock) narrow(lo, hi int, suffix []byte) (int, int) {
-	at := sort.Search(len(x.guides), func(i int) bool { return x.guides[i].from >= lo })
-	if at == len(x.guides) || x.guides[at].from != lo || x.guides[at].to != hi {
-		return lo, hi
-	}
-	shared := x.guides[at].shared
+func (x *indexBlock) narrow(g *guide, suffix []byte) (int, int) {
+	lo, hi, shared := g.from, g.to, g.shared
 	switch c := bytes.Compare(suffix[:min(len(suffix), len(shared))], shared); {
 	case c < 0:
 		return lo, lo
@@ -76,9 +88,11 @@ func (x *indexBlock) narrow(lo, hi int, suffix []byte) (int, int) {
 	if first == hi || x.tails[first] != tail {
 		return first, first
 	}
-	end := hi
-	if tail != 1<<64-1 {
-		end = first + lowerBound(x.tails[first:hi], tail+1)
+	end := first + 1
+	if end < hi && x.tails[end] == tail {
+		if end = hi; tail != 1<<64-1 {
+			end = first + lowerBound(x.tails[first:hi], tail+1)
+		}
 	}
 	return first, end
 }

@@ -230,11 +230,10 @@ func (x *indexBlock) find(key []byte, snap base.SeqNum) (i int, ok bool) {
 		return lo, true
 	}
 	hi := x.n
-	if head != 1<<64-1 {
+	if g := x.guideAt(lo); g != nil {
+		lo, hi = x.narrow(g, suffix)
+	} else if head != 1<<64-1 {
 		hi = x.lowerBound(head + 1)
-	}
-	if hi-lo >= guideBlocks {
-		lo, hi = x.narrow(lo, hi, suffix)
 	}
 	for lo < hi {
 		mid := int(uint(lo+hi) >> 1)

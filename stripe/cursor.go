@@ -46,8 +46,9 @@ type Cursor struct {
 	started bool
 	err     error
 
-	// prefix is what all keys between the bounds have in common.
+	// prefix is what all keys between the bounds have in common, from position on.
 	prefix []byte
+	done   <-chan struct{} // of the context of the bounds, nil if it never ends
 
 	heap    []*Source // live sources, heap[0] is next
 	sources []*Source // all, in age order; memory is kept across Open
@@ -77,21 +78,25 @@ func (c *Cursor) OpenWith(s *Stripe, b *Bounds, overlay *memtable.Table) error {
 		return ErrClosed
 	}
 	c.view, c.bounds, c.overlay = v, *b, overlay
-	c.prefix = commonPrefix(b.Lo, b.Hi)
 	c.started, c.err, c.rangeRun, c.ranges = false, nil, 0, nil
+	if b.Ctx != nil {
+		c.done = b.Ctx.Done()
+	}
 	c.heap = c.heap[:0]
 	if overlay != nil {
 		c.add().initTable(overlay, base.MaxSeqNum)
 	}
+	ranges := overlay != nil && overlay.HasRanges() || v.Active.HasRanges()
 	if t := v.Active; t.HasKeys() {
 		c.add().initTable(t, b.Snap)
 	}
 	for _, t := range v.Frozen {
-		if t.HasKeys() {
+		if ranges = ranges || t.HasRanges(); t.HasKeys() {
 			c.add().initTable(t, b.Snap)
 		}
 	}
 	for _, r := range v.Runs {
+		ranges = ranges || r.HasRanges
 		if lo, hi := r.overlap(b.Lo, b.Hi); lo < hi {
 			c.add().initRun(r, lo, hi, b.Snap)
 		}
@@ -99,7 +104,9 @@ func (c *Cursor) OpenWith(s *Stripe, b *Bounds, overlay *memtable.Table) error {
 	if len(c.heap) > 0 {
 		c.batchSizes()
 	}
-	c.err = c.loadRanges()
+	if ranges {
+		c.err = c.loadRanges()
+	}
 	return c.err
 }
 
@@ -111,10 +118,7 @@ func (c *Cursor) add() *Source {
 	}
 	s := c.sources[n]
 	s.age, s.bounds = n, &c.bounds
-	s.ctx, s.err = c.bounds.Ctx, nil
-	if s.ctx != nil {
-		s.done = s.ctx.Done()
-	}
+	s.ctx, s.done, s.err = c.bounds.Ctx, c.done, nil
 	c.heap, c.used = append(c.heap, s), n+1
 	return s
 }
@@ -214,7 +218,7 @@ func (c *Cursor) Close() {
 	}
 	c.used = 0
 	c.heap = c.heap[:0]
-	c.overlay, c.ranges = nil, nil
+	c.overlay, c.ranges, c.done = nil, nil, nil
 }
 
 // Err returns the error that ended the iteration, nil at an ordinary end.
@@ -273,6 +277,7 @@ func (c *Cursor) Rows() []base.Entry {
 
 // position moves every source to the first bound and builds the heap.
 func (c *Cursor) position() {
+	c.prefix = commonPrefix(c.bounds.Lo, c.bounds.Hi)
 	live := c.heap[:0]
 	for _, s := range c.heap {
 		if c.load(s, s.seek()) {

@@ -75,6 +75,12 @@ func (c *runCursor) approached(i int, a *sst.Approach) {
 	c.cur.Approached(a)
 }
 
+// resume stands on the last row that was read of what an approach has found in file i.
+func (c *runCursor) resume(i int, a *sst.Approach, last *base.Entry) {
+	c.open(i)
+	c.cur.Resume(a, last)
+}
+
 func (c *runCursor) SeekLT(key []byte) bool {
 	i := min(c.hi-1, c.run.find(key))
 	c.open(max(i, c.lo))

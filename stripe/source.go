@@ -65,6 +65,7 @@ type runSource struct {
 
 	near     int // the file in which approach looks for the first row
 	nearing  bool
+	reading  bool // rows come from what approach has found, not from the cursor
 	approach sst.Approach
 }
 
@@ -79,7 +80,8 @@ func (s *Source) initTable(t *memtable.Table, snap base.SeqNum) {
 
 func (s *Source) initRun(r *Run, lo, hi int, snap base.SeqNum) {
 	f := &s.files
-	f.of, f.lo, f.hi, f.snap, f.inUse, f.nearing = r, lo, hi, snap, false, false
+	f.of, f.lo, f.hi, f.snap = r, lo, hi, snap
+	f.inUse, f.nearing, f.reading = false, false, false
 	s.inTable = false
 }
 
@@ -132,53 +134,63 @@ func (s *Source) maxSeq() base.SeqNum {
 // the lower age is newer.
 func (s *Source) Age() int { return s.age }
 
-// ApproachSteps is how many steps Approach knows.
-const ApproachSteps = 5
-
-// Approach takes a step, the first is 0, towards what the first call of Rows returns. The
-// steps only matter for speed: if many sources are about to be positioned, all should take
-// the first step, then all the second, and so on, so that they wait for memory together.
-func (s *Source) Approach(step int) {
-	f, key := &s.files, s.bounds.first()
-	if s.inTable || len(key) == 0 {
-		return
-	}
-	if step == 0 {
-		f.near = f.of.fileFor(f.lo, f.hi, key, s.bounds.Reverse)
-		if f.nearing = f.near < f.hi; f.nearing {
-			f.approach.Init(f.of.Files[f.near].Reader)
-			f.approach.Touch()
+// Approach prepares sources for their first call of Rows. It only matters for speed: all
+// take the first step towards their rows, then all the second, and so on, so that they wait
+// for memory together. It changes the list.
+func Approach(sources []*Source) {
+	near := sources[:0]
+	for _, s := range sources {
+		if s.depart() {
+			near = append(near, s)
 		}
 	}
-	if !f.nearing {
-		return
+	for _, s := range near {
+		s.files.approach.Index(s.bounds.first(), s.files.snap, s.bounds.Reverse)
 	}
-	switch step {
-	case 1:
-		f.approach.Index(key, f.snap, s.bounds.Reverse)
-	case 2:
-		f.approach.Heads()
-	case 3:
-		f.approach.Search(key)
-	case 4:
-		f.approach.Entry()
+	for _, s := range near {
+		s.files.approach.Block()
+	}
+	for _, s := range near {
+		s.files.approach.Heads()
+	}
+	for _, s := range near {
+		s.files.approach.Search(s.bounds.first())
+	}
+	for _, s := range near {
+		s.files.approach.Entry()
 	}
 }
 
-// Bound appends to dst a key inside of the bounds that no row of the source comes before in
-// the direction of reading, if the steps of Approach have found one; known tells. Empty
-// tells that all rows would lie behind the bounds, so that there is none.
+// depart takes the first step of an approach. It reports false if there is none to take.
+func (s *Source) depart() bool {
+	f, key := &s.files, s.bounds.first()
+	if s.inTable || len(key) == 0 {
+		return false
+	}
+	f.near = f.of.fileFor(f.lo, f.hi, key, s.bounds.Reverse)
+	if f.nearing = f.near < f.hi; f.nearing {
+		f.approach.Init(f.of.Files[f.near].Reader)
+		f.approach.Touch()
+	}
+	return f.nearing
+}
+
+// Bound appends to dst a key inside of the bounds that no further row of the source comes
+// before in the direction of reading, if Approach has found one; known tells. Empty tells
+// that all rows would lie behind the bounds, so that there is none.
 func (s *Source) Bound(dst []byte) (key []byte, known, empty bool) {
-	if s.inTable || !s.files.nearing {
+	if s.inTable || !s.files.nearing || s.opened && s.ended {
 		return dst, false, false
 	}
 	from, b := len(dst), s.bounds
-	dst, known = s.files.approach.Bound(dst, b.Reverse)
-	// Why not the end of the bounds itself: if it is that of a partition, it lies outside.
-	if known && b.Reverse && b.Hi != nil && bytes.Compare(dst[from:], b.Hi) >= 0 {
+	if dst, known = s.files.approach.Bound(dst, b.Reverse); !known {
 		return dst[:from], false, false
 	}
-	return dst, known, known && b.passed(dst[from:])
+	// Why not the end of the bounds itself: if it is that of a partition, it lies outside.
+	if b.Reverse && b.Hi != nil && bytes.Compare(dst[from:], b.Hi) >= 0 {
+		return dst[:from], false, false
+	}
+	return dst, true, b.passed(dst[from:])
 }
 
 // first returns the bound at which reading begins, nil if there is none.
@@ -214,6 +226,7 @@ func (s *Source) Restrict(b *Bounds) {
 	if s.files.nearing {
 		s.files.arrive()
 	}
+	s.files.reading = false
 	s.rows, s.grown = min(minBatchRows, s.most), min(minBatchRows*batchGrowth, s.most)
 }
 
@@ -239,6 +252,10 @@ func (s *Source) cursor() cursor.Cursor {
 // as do all moves.
 func (s *Source) seek() bool {
 	b, f := s.bounds, &s.files
+	if f.nearing && !s.inTable && s.fillNear() {
+		f.reading = true
+		return len(s.batch.Rows) > 0
+	}
 	cur := s.cursor()
 	if s.inTable {
 		s.memory.cursor.Expect(s.rows)
@@ -284,6 +301,15 @@ func (s *Source) next() bool {
 	s.rows, s.grown = s.grown, min(s.grown*batchGrowth, s.most)
 	if s.inTable {
 		return s.fill(s.stepTable(b.Reverse))
+	}
+	if f := &s.files; f.reading {
+		last := s.batch.Rows[len(s.batch.Rows)-1]
+		if s.fillNear() {
+			return len(s.batch.Rows) > 0
+		}
+		f.open(b.ReadAheadBytes).resume(f.near, &f.approach, &last)
+		f.reading = false
+		f.arrive()
 	}
 	if b.Reverse {
 		return s.fill(s.files.cursor.Prev())
@@ -331,6 +357,26 @@ func (s *Source) fill(ok bool) bool {
 	return true
 }
 
+// fillNear reads a batch of what the approach has found; none may be inside of the bounds.
+// It reports false if nothing is there, so that the cursor has to go on.
+func (s *Source) fillNear() (ok bool) {
+	b, f := s.bounds, &s.files
+	s.at, s.ended = 0, s.stopped()
+	s.batch.Reset()
+	if s.ended {
+		return true
+	}
+	s.batch.Room(s.rows)
+	f.approach.Rows(&s.batch, s.rows, b.first(), f.snap, b.Reverse)
+	if len(s.batch.Rows) == 0 {
+		return false
+	}
+	if s.trim(); len(s.batch.Rows) > 0 {
+		s.entry = &s.batch.Rows[0]
+	}
+	return true
+}
+
 // stopped reports whether the context of the reading has ended.
 func (s *Source) stopped() bool {
 	select {
@@ -349,7 +395,7 @@ func (s *Source) trim() {
 		n--
 		s.ended = true
 	}
-	s.batch.Rows = s.batch.Rows[:n]
+	s.batch.Cut(n)
 }
 
 // passed reports whether key lies past the bound in the direction of movement.

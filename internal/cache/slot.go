@@ -37,6 +37,10 @@ func (s *Slot[T]) Get() *T {
 	return &it.value
 }
 
+// Touch reports whether there is a value, and does not look at it. Why: who is about to get
+// the values of many slots does not wait for one after the other if he asks for all first.
+func (s *Slot[T]) Touch() bool { return s.p.Load() != nil }
+
 // Peek is Get without keeping the value in the cache for longer.
 func (s *Slot[T]) Peek() *T {
 	if it := s.p.Load(); it != nil {

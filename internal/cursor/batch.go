@@ -10,14 +10,22 @@ import "github.com/kstonedb/kstone/internal/base"
 type Batch struct {
 	Rows []base.Entry
 	keys []byte // backing of copied keys
+	most int    // rows behind this one of Rows' memory are zero
 }
 
 // keyChunkBytes is the least memory for keys that a batch asks for.
 const keyChunkBytes = 512
 
-// Reset forgets the rows.
+// Reset forgets the rows. What they were stays as it is until a row is added.
 func (b *Batch) Reset() {
-	b.Rows, b.keys = b.Rows[:0], b.keys[:0]
+	b.Cut(0)
+	b.keys = b.keys[:0]
+}
+
+// Cut forgets all but the first n rows.
+func (b *Batch) Cut(n int) {
+	b.most = max(b.most, len(b.Rows))
+	b.Rows = b.Rows[:n]
 }
 
 // Release forgets the rows and lets go of all they refer to. A batch with more than
@@ -28,7 +36,8 @@ func (b *Batch) Release(keepRows int) {
 		return
 	}
 	b.Reset()
-	clear(b.Rows[:cap(b.Rows)]) // also what was cut off
+	clear(b.Rows[:b.most]) // also what was cut off
+	b.most = 0
 }
 
 // Keep appends an entry whose key stays valid as long as the batch needs it.
