@@ -28,6 +28,7 @@ type lookups struct {
 	shares []keyShare
 	node   snapNode
 
+	few     bool   // the keys are in list, in their order: see take
 	given   []Key  // for callers who have to make the keys they add
 	repeats []bool // see markRepeats, by number
 }
@@ -48,7 +49,7 @@ func (w *lane) reset() {
 	clear(w.list[:w.most])
 	w.list, w.most, w.isNew, w.repeated = w.list[:0], 0, 0, 0
 	w.batch.Stats, w.batch.MemtableHits = stripe.BatchStats{}, 0
-	w.batch.FiltersOnly, w.batch.KeysOnly = false, false
+	w.batch.FiltersOnly, w.batch.KeysOnly, w.batch.Expected = false, false, false
 }
 
 // slot is the place of a key: from the end of the one before.
@@ -92,6 +93,7 @@ func putLookups(l *lookups) {
 		return
 	}
 	l.reset()
+	l.few = false
 	clear(l.given)
 	l.given = l.given[:0]
 	lookupsPool.Put(l)
@@ -105,6 +107,9 @@ func putLookups(l *lookups) {
 func (l *lookups) run(
 	ctx context.Context, db *DB, snap base.SeqNum, each func(ls []base.Lookup),
 ) error {
+	if l.few {
+		return l.runFew(ctx, db, snap, each)
+	}
 	for lo := 0; lo < base.NumStripes; {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)

@@ -16,6 +16,10 @@ import (
 // Ownership: the items are valid until the Results are used again or released, and must
 // not be modified. Item.Clone makes a copy to keep.
 type Results struct {
+	// Expected says that most of the keys are expected to have items, as those do that an
+	// index leads to. It only matters for speed.
+	Expected bool
+
 	keys  []Key // the caller's
 	items []result
 }
@@ -128,10 +132,11 @@ func (db *DB) multiGet(ctx context.Context, keys []Key, r *Results, node *snapNo
 	r.Release()
 	l := getLookups()
 	defer putLookups(l)
-	if err := l.set(keys); err != nil {
+	if err := l.take(keys); err != nil {
 		return err
 	}
 	r.prepare(keys)
+	l.batch.Expected = r.Expected
 	now := db.nowMs()
 	err := l.read(ctx, db, node, func(ls []base.Lookup) { r.take(ls, now) })
 	if err != nil {
@@ -145,7 +150,7 @@ func (db *DB) multiHas(
 ) ([]bool, error) {
 	l := getLookups()
 	defer putLookups(l)
-	if err := l.set(keys); err != nil {
+	if err := l.take(keys); err != nil {
 		return dst, err
 	}
 	dst = sized(dst, len(keys))
@@ -174,10 +179,11 @@ func (tx *Tx) MultiGet(ctx context.Context, keys []Key, r *Results) error {
 	r.Release()
 	l := getLookups()
 	defer putLookups(l)
-	if err := l.set(keys); err != nil {
+	if err := l.take(keys); err != nil {
 		return err
 	}
 	r.prepare(keys)
+	l.batch.Expected = r.Expected
 	now := tx.db.nowMs()
 	err := tx.read(ctx, l, func(ls []base.Lookup) { r.take(ls, now) })
 	if err != nil {
@@ -190,7 +196,7 @@ func (tx *Tx) MultiGet(ctx context.Context, keys []Key, r *Results) error {
 func (tx *Tx) MultiHas(ctx context.Context, keys []Key, dst []bool) ([]bool, error) {
 	l := getLookups()
 	defer putLookups(l)
-	if err := l.set(keys); err != nil {
+	if err := l.take(keys); err != nil {
 		return dst, err
 	}
 	dst = sized(dst, len(keys))

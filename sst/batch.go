@@ -33,6 +33,8 @@ type Batch struct {
 	// KeysOnly is for large groups of which no value is wanted: what is found may be
 	// without its value, and blocks that are not cached mostly stay so, see readOnce.
 	KeysOnly bool
+	// Unfiltered says that the filters of the files that Ask is called for are not asked.
+	Unfiltered bool
 
 	once  sequential // stored blocks
 	raw   []byte     // one of them, decoded
@@ -49,7 +51,12 @@ type askedFile struct {
 	r   *Reader
 	t   *tail
 	end int // of its questions
+
+	unfiltered bool
 }
+
+// asksFilters reports whether filters of the file are asked.
+func (f *askedFile) asksFilters() bool { return len(f.t.filters) > 0 && !f.unfiltered }
 
 // ask is a question: whether a file has the key of a lookup.
 type ask struct {
@@ -73,7 +80,7 @@ func (b *Batch) Ask(r *Reader, ls []base.Lookup, which []uint32, snap base.SeqNu
 		}
 	}
 	if len(b.asks) > first {
-		b.files = append(b.files, askedFile{r: r, end: len(b.asks)})
+		b.files = append(b.files, askedFile{r: r, end: len(b.asks), unfiltered: b.Unfiltered})
 	}
 }
 
@@ -133,7 +140,7 @@ func (b *Batch) askFilters(ls []base.Lookup) error {
 		asks := b.asks[lo:f.end]
 		lo = f.end
 		first := n
-		if len(f.t.filters) != 1 {
+		if len(f.t.filters) != 1 || f.unfiltered {
 			n += copy(b.asks[n:], asks)
 		} else {
 			filter, err := f.r.filter(f.t, 0)
@@ -191,7 +198,7 @@ func (b *Batch) askIndexes(ls []base.Lookup, snap base.SeqNum) error {
 				n++
 			}
 		}
-		if len(f.t.filters) == 1 {
+		if len(f.t.filters) == 1 && !f.unfiltered {
 			f.r.stats.c.Add(statPassedOnly, uint64(len(asks)-(n-first)))
 		}
 		f.end = n
@@ -209,7 +216,7 @@ func (b *Batch) askPartitions(ls []base.Lookup) error {
 	n, lo := 0, 0
 	for i := range b.files {
 		f := &b.files[i]
-		if len(f.t.filters) <= 1 {
+		if len(f.t.filters) <= 1 || f.unfiltered {
 			n += copy(b.asks[n:], b.asks[lo:f.end])
 			lo, f.end = f.end, n
 			continue

@@ -139,7 +139,7 @@ func (b *Batch) searchOnce(
 // if it is damaged.
 func (b *Batch) take(f *askedFile, d *dataBlock, pos int, found bool, l *base.Lookup) (ok bool) {
 	if !found {
-		if len(f.t.filters) > 0 && !d.hasNewer(pos, l.Key) {
+		if f.asksFilters() && !d.hasNewer(pos, l.Key) {
 			b.Stats.FalsePositives++
 			f.r.stats.c.Add(statFalsePositives, 1)
 		}
@@ -160,7 +160,7 @@ func (f *askedFile) countLookups(n int) {
 		return
 	}
 	counter := statLookups
-	if len(f.t.filters) > 0 {
+	if f.asksFilters() {
 		counter = statFilteredLookups
 	}
 	f.r.stats.c.Add(counter, uint64(n))

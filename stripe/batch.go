@@ -18,6 +18,9 @@ type BatchStats = sst.BatchStats
 // questions it wants. It belongs to one goroutine. The zero Batch is ready.
 type Batch struct {
 	sst.Batch
+	// Expected says that most keys are expected to have values. Then the filters of the
+	// oldest run are not asked.
+	Expected bool
 	// MemtableHits counts the keys about which a memtable decided.
 	MemtableHits uint64
 
@@ -131,6 +134,7 @@ func (b *Batch) askRuns(ls []base.Lookup, snap base.SeqNum) error {
 				continue
 			}
 			more = true
+			b.Unfiltered = b.Expected && !b.FiltersOnly && depth+1 == len(g.view.Runs)
 			if err := b.askRun(g, g.view.Runs[depth], ls, snap); err != nil {
 				b.Forget() // those about the groups before
 				return err

@@ -311,6 +311,7 @@ func (r *directRun) fetch() {
 		r.fetchEach(keys)
 		return
 	}
+	r.results.Expected = true
 	if err := all.MultiGetResults(r.ctx, keys, &r.results); err != nil {
 		r.fail(err)
 		return
