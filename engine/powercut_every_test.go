@@ -6,7 +6,9 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/kstonedb/kstone/engine"
 )
@@ -57,24 +59,28 @@ func TestPowerCutAtEveryOperation(t *testing.T) {
 		seed, _ = strconv.ParseUint(s, 10, 64)
 	}
 	t.Logf("%s=%d", powerCutSeedEnv, seed)
+	deadline := sync.OnceValue(func() time.Time { return time.Now().Add(cutReduceTime) })
 	for _, script := range cutScripts {
 		t.Run(script.name, func(t *testing.T) {
 			trial := cutTrial{tally: newCutTally()}
 			for round := range rounds {
-				script.run(t, trial, seed+uint64(round), full)
+				f := script.run(t, trial, seed+uint64(round), full)
+				if f != nil {
+					t.Fatal(trial.explain(f, deadline()))
+				}
 			}
 			t.Log(trial.tally)
 		})
 	}
 }
 
-func (s *cutScript) run(t *testing.T, trial cutTrial, seed uint64, full bool) {
+func (s *cutScript) run(t *testing.T, trial cutTrial, seed uint64, full bool) *cutFailure {
 	where := fmt.Sprintf("%s, %s=%d", s.name, powerCutSeedEnv, seed)
 	r := newCutRun(trial, where, s.stage(rand.New(rand.NewPCG(seed, 0))), seed)
 	r.cutPolicy = s.policy(full)
 	r.renamed = map[string]int{}
 	if f := r.run(); f != nil {
-		t.Fatal(trial.explain(f))
+		return f
 	}
 	if s.padding > 0 && r.renamed["CUR"] < 2 {
 		t.Errorf("the manifest was not written anew: %v", r.renamed)
@@ -82,6 +88,7 @@ func (s *cutScript) run(t *testing.T, trial cutTrial, seed uint64, full bool) {
 	if s.large && r.renamed["wal"] == 0 {
 		t.Errorf("no log segment was used again: %v", r.renamed)
 	}
+	return nil
 }
 
 // stage draws what the steps do.

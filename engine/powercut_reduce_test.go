@@ -34,9 +34,9 @@ type cutReducer struct {
 	confirms int // runs of the result that failed, of cutConfirm
 }
 
-// explain reduces a failure and tells what is left.
-func (c cutTrial) explain(f *cutFailure) string {
-	r := c.reduce(f, time.Now().Add(cutReduceTime))
+// explain reduces a failure until the deadline and tells what is left.
+func (c cutTrial) explain(f *cutFailure, deadline time.Time) string {
+	r := c.reduce(f, deadline)
 	return fmt.Sprintf("%s\nreduced in %d runs to %d steps and %d cuts, which fail %d times of "+
 		"%d:\n%s\n%s\nto repeat that: %s=FILE go test ./engine -run TestPowerCutPrograms",
 		f.text, r.runs, r.steps(), len(r.best.path)-1, r.confirms, cutConfirm, r.best.text,

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/internal/vfs"
@@ -51,7 +52,7 @@ func TestPowerCutsOfTheWholeEngine(t *testing.T) {
 		seed := seed + uint64(i)
 		if f := trial.program(seed); f != nil {
 			t.Fatalf("repeat with %s=%d %s=1:\n%s", powerCutSeedEnv, seed, powerCutRunsEnv,
-				trial.explain(f))
+				trial.explain(f, time.Now().Add(cutReduceTime)))
 		}
 	}
 	t.Log(trial.tally)
