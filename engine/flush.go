@@ -151,6 +151,7 @@ func (db *DB) flush(b *stripe.Builder, group []uint8) (event *FlushEvent, err er
 	var ids []uint8
 	var upTo base.SeqNum
 	for _, id := range group {
+		base.Yield()
 		out, err := db.stripes[id].Flush(context.Background(), b, ret, db.nextRun.Add(1))
 		if err != nil {
 			return nil, err
@@ -211,6 +212,7 @@ func (db *DB) retention() stripe.Retention {
 	// Before the snapshots: a reader who is not among them registers later, and so reads at
 	// this number or above.
 	horizon := db.visible.load()
+	base.Yield()
 	snaps, _ := db.snaps.collect()
 	return stripe.Retention{Snapshots: snaps, Horizon: horizon, NowMs: db.nowMs()}
 }
@@ -242,6 +244,7 @@ func (db *DB) commitFlush(
 	db.manifestMu.Lock()
 	defer db.manifestMu.Unlock()
 	needed := db.visible.load() + 1 // before the memtables are looked at
+	base.Yield()
 	written := make(map[uint8]*stripe.Output, len(outs))
 	for i, o := range outs {
 		written[ids[i]] = o

@@ -79,6 +79,7 @@ func (db *DB) lookup(key Key, snap base.SeqNum, e *base.Entry) error {
 	hash := db.hash(buf.key)
 	complete := db.visible.load()
 	ok, err := s.Get(buf.key, hash, snap, e)
+	base.Yield()
 	for err == nil && snap == base.MaxSeqNum && e.Seq > complete {
 		db.visible.wait(e.Seq)
 		complete = db.visible.load()

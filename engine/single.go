@@ -111,6 +111,7 @@ func (db *DB) singleLocked(
 		return err
 	}
 	e.Seq = seq
+	base.Yield()
 	grown := s.Put(e, hash, db.snaps.horizon())
 	if db.opts.FlushRecords > 0 {
 		db.limitRecords(s)

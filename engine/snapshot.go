@@ -92,6 +92,7 @@ func (s *Snapshot) lookup(key Key, e *base.Entry) error {
 	if err := s.check(); err != nil {
 		return err
 	}
+	base.Yield()
 	err := s.db.lookup(key, s.node.seq, e)
 	if s.closed.Load() {
 		return ErrClosed

@@ -45,6 +45,7 @@ func (s *snapshots) register(n *snapNode) base.SeqNum {
 	if s.list.next == &s.list {
 		s.oldest.Store(uint64(s.visible.load()))
 	}
+	base.Yield()
 	n.seq = s.visible.load() // not before the store above
 	n.prev, n.next = s.list.prev, &s.list
 	n.prev.next, s.list.prev = n, n
@@ -55,6 +56,7 @@ func (s *snapshots) register(n *snapNode) base.SeqNum {
 // registerAt keeps alive the number of another registration. It returns ErrClosed if that
 // one has ended: its number may be below the horizon then.
 func (s *snapshots) registerAt(n, of *snapNode) error {
+	base.Yield()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if of.next == nil {
@@ -84,12 +86,14 @@ func (s *snapshots) release(n *snapNode) {
 // horizon returns the lowest number a present or future reader can use.
 func (s *snapshots) horizon() base.SeqNum {
 	v := s.visible.seq.Load() // not after the load below
+	base.Yield()
 	return base.SeqNum(min(v, s.oldest.Load()))
 }
 
 // collect returns the registered numbers, ascending without repeats, and the horizon.
 func (s *snapshots) collect() ([]base.SeqNum, base.SeqNum) {
 	horizon := s.visible.load()
+	base.Yield()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var seqs []base.SeqNum

@@ -39,6 +39,7 @@ func (v *visible) publish(seq base.SeqNum) {
 			runtime.Gosched()
 		}
 		v.slots[n%visibleSlots].Store(n)
+		base.Yield()
 	}
 	for {
 		next := v.seq.Load() + 1

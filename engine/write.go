@@ -164,6 +164,7 @@ func (db *DB) commit(ctx context.Context, b *Batch, d Durability, g *guard) erro
 func (db *DB) committed(
 	seq base.SeqNum, ops int, bytes int64, d Durability, start time.Time,
 ) error {
+	base.Yield()
 	db.visible.publish(seq)
 	db.metrics.commit(ops, bytes)
 	if d == Sync {
@@ -204,6 +205,7 @@ func (db *DB) commitLocked(b *Batch, g *guard) (base.SeqNum, error) {
 	horizon := db.snaps.horizon()
 	var grown int64
 	for i := range b.ops {
+		base.Yield()
 		op := &b.ops[i]
 		s := &db.stripes[op.stripe]
 		if op.kind == base.KindDeleteRange {

@@ -107,6 +107,7 @@ func (b *Batch) askTable(g *group, t *memtable.Table, ls []base.Lookup, snap bas
 			ls[i].Cover = max(ls[i].Cover, t.CoverSeq(ls[i].Key, snap))
 		}
 	}
+	base.Yield()
 	t.GetBatch(ls, open, snap)
 	b.closeDone(g, ls)
 }
@@ -140,6 +141,7 @@ func (b *Batch) askRuns(ls []base.Lookup, snap base.SeqNum) error {
 				return err
 			}
 		}
+		base.Yield()
 		if err := b.Answer(ls, snap); err != nil {
 			return err
 		}

@@ -97,6 +97,7 @@ func (s *Stripe) View() *View { return s.view.Load() }
 func (s *Stripe) Acquire() *View {
 	for {
 		v := s.view.Load()
+		base.Yield()
 		if v == nil || v.acquire() {
 			return v
 		}
@@ -131,6 +132,7 @@ func (s *Stripe) Get(key []byte, hash uint64, snap base.SeqNum, e *base.Entry) (
 		if v == nil {
 			return false, ErrClosed
 		}
+		base.Yield()
 		found, err := v.get(key, hash, snap, e)
 		if err == nil {
 			return found, nil
@@ -169,6 +171,7 @@ func (v *View) get(key []byte, hash uint64, snap base.SeqNum, e *base.Entry) (bo
 		if i == len(r.Files) {
 			continue
 		}
+		base.Yield()
 		found, err := r.Files[i].Reader.Get(key, hash, snap, e)
 		if err != nil {
 			return false, err
@@ -198,6 +201,7 @@ func getTable(t *memtable.Table, key []byte, hash uint64, snap base.SeqNum, e *b
 	if t.HasRanges() {
 		*cover = max(*cover, t.CoverSeq(key, snap))
 	}
+	base.Yield()
 	if t.Get(key, hash, snap, e) {
 		return uncovered(e, *cover), true
 	}

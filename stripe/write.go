@@ -66,6 +66,7 @@ func (s *Stripe) Freeze() bool {
 	}
 	before := v.Active.Bytes()
 	v.Active.Freeze()
+	base.Yield()
 	frozen := append([]*memtable.Table{v.Active}, v.Frozen...)
 	active := s.newTable()
 	// A frozen table counts with its final form.
@@ -362,6 +363,7 @@ func (s *Stripe) Install(o *Output) {
 	if v == nil {
 		return
 	}
+	base.Yield()
 	next := &View{Active: v.Active}
 	// Tables frozen since the flush are newer, hence in front. Why a copy into a new
 	// array: a part of the old slice would keep the flushed ones in memory.
