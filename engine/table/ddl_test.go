@@ -294,6 +294,10 @@ func (c *changing) readNames(group *sync.WaitGroup) {
 		}
 		return nil
 	})
+}
+
+// readTyped is readNames with structs.
+func (c *changing) readTyped(group *sync.WaitGroup) {
 	c.run(group, "typed", true, func(*rand.Rand) error {
 		var got [][3]int64
 		for r, err := range c.things.Where().Each(ctx, c.db) {
@@ -346,6 +350,7 @@ func TestDefinitionsChangeBesideStatements(t *testing.T) {
 	var group sync.WaitGroup
 	c.readTables(&group)
 	c.readNames(&group)
+	c.readTyped(&group)
 	c.write(&group)
 	rounds := 150
 	if testing.Short() || raceEnabled {
