@@ -170,6 +170,7 @@ func TestSampleErrors(t *testing.T) {
 				n = -1
 			}
 		}
+		cancel()
 		if n != -1 {
 			t.Errorf("a sample of %d parts went on behind its context", parts)
 		}
