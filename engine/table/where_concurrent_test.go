@@ -150,6 +150,26 @@ func rowsOf(t testing.TB, tab *table.Table) (all [][]expr.Value) {
 	return all
 }
 
+// swapValues exchanges the unique values of two rows in a transaction.
+func swapValues(tab *table.Table, a, b expr.Value) error {
+	return tab.DB().Update(ctx, func(tx *table.Tx) error {
+		in := tab.In(tx)
+		one, err := in.Get(ctx, a)
+		if err != nil {
+			return err
+		}
+		other, err := in.Get(ctx, b)
+		if err != nil {
+			return err
+		}
+		set := func(key, v expr.Value) error {
+			return in.Set(ctx, []expr.Value{key}, []table.Assignment{{Column: 2,
+				Value: expr.Const{Value: v}}}, nil)
+		}
+		return errors.Join(set(a, expr.Int(-1)), set(b, one[2]), set(a, other[2]))
+	})
+}
+
 // TestUniqueValuesMoveBetweenRows exchanges unique values of many rows, in single commits,
 // in transactions and by changing keys: none is lost or there twice, also for readers.
 func TestUniqueValuesMoveBetweenRows(t *testing.T) {
@@ -176,25 +196,7 @@ func TestUniqueValuesMoveBetweenRows(t *testing.T) {
 		}
 	}
 	swap := func(rng *rand.Rand) error {
-		a, b := expr.Int(rng.Int64N(rows)), expr.Int(rng.Int64N(rows))
-		return db.Update(ctx, func(tx *table.Tx) error {
-			in := tab.In(tx)
-			one, err := in.Get(ctx, a)
-			if err != nil {
-				return err
-			}
-			other, err := in.Get(ctx, b)
-			if err != nil {
-				return err
-			}
-			va, vb := one[2], other[2]
-			to := func(v expr.Value) []table.Assignment {
-				return []table.Assignment{{Column: 2, Value: expr.Const{Value: v}}}
-			}
-			return errors.Join(in.Set(ctx, []expr.Value{a}, to(expr.Int(-1)), nil),
-				in.Set(ctx, []expr.Value{b}, to(va), nil),
-				in.Set(ctx, []expr.Value{a}, to(vb), nil))
-		})
+		return swapValues(tab, expr.Int(rng.Int64N(rows)), expr.Int(rng.Int64N(rows)))
 	}
 	read := func(rng *rand.Rand) error { // every value is there once, by the index
 		sel := from(tab, expr.Cmp{Op: expr.Ge, L: u, R: constant(0)})
@@ -238,23 +240,32 @@ func TestUniqueValuesMoveBetweenRows(t *testing.T) {
 	}
 }
 
-// TestRowsExpireBesideWriters moves the clock while rows are written with an expiry, written
-// again without one, moved and deleted: at no time an index has an entry more or less than
-// the rows say, and unique values of rows that have expired are free.
-func TestRowsExpireBesideWriters(t *testing.T) {
+// openBusyClock opens a database with a busy table and a clock that is moved by hand.
+func openBusyClock(t *testing.T) (*table.Table, *clock) {
+	t.Helper()
 	c := new(clock)
 	c.ms.Store(1_000_000)
 	e, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true, Clock: c.now})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer e.Close()
 	db, err := table.Open(ctx, e, &table.Options{Clock: c.now})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
-	tab := create(t, db, busyText)
+	t.Cleanup(func() {
+		if err := errors.Join(db.Close(), e.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return create(t, db, busyText), c
+}
+
+// TestRowsExpireBesideWriters moves the clock while rows are written with an expiry, written
+// again without one, moved and deleted: at no time an index has an entry more or less than
+// the rows say, and unique values of rows that have expired are free.
+func TestRowsExpireBesideWriters(t *testing.T) {
+	tab, c := openBusyClock(t)
 	n, until := tab.Schema().Ref(0, 1), tab.Schema().Ref(0, 4)
 	ignore := func(err error) error {
 		if errors.Is(err, table.ErrNotFound) || errors.Is(err, table.ErrUnique) {
