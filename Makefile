@@ -78,7 +78,7 @@ TestKilledWriterLosesNothing|TestRepair.*|TestDamageIsNeverSilent|TestNewKeysRea
 TestSpansAgainstFullScan|TestChunksComeBack|TestMixedSizes|TestAllocations|TestBytes|TestAdapt|$\
 TestOrderIsMadeLate|TestHotKey|TestHeldSnapshot|TestEveryFlippedByte|TestEveryTruncation|TestFlipEveryByte.*|Test.*TailAtEveryLength|$\
 TestNoFalseNegative|TestFalsePositives|TestSameAsLibrary|TestRatesOfSets|TestWideFingerprints|TestDenseKeys|$\
-TestLargeBatches|TestDamagedSegments|TestGoldenDatabases|TestRangesAgainstModel|TestScansOverManySources|$\
+TestLargeBatches|TestOrderedBatches|TestRowsOfAnyWidth|TestDamagedSegments|TestGoldenDatabases|TestRangesAgainstModel|TestScansOverManySources|$\
 TestRandomStatementsAreReduced|$\
 TestScanReadsItsBoundsOnly|TestReadsThatLieAreNoticed|TestMultiGetFindsWhatGetFinds|TestExtremeKeys|TestSpanLimit)$$
 race: ## tests of what is concurrent, at their short sizes, with the invariant checks

@@ -352,8 +352,11 @@ func TestDefinitionsChangeBesideStatements(t *testing.T) {
 	c.readNames(&group)
 	c.readTyped(&group)
 	c.write(&group)
-	rounds := 150
-	if testing.Short() || raceEnabled {
+	rounds := 100
+	switch {
+	case testing.Short() && raceEnabled: // more than a second each
+		rounds = 12
+	case testing.Short() || raceEnabled:
 		rounds = 60
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
