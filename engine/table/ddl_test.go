@@ -3,6 +3,7 @@ package table_test
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -126,6 +127,19 @@ func (c *changing) checkSum(row []expr.Value, byName bool) error {
 	return fmt.Errorf("%d rows with the sum %s", n, row[1])
 }
 
+// checkSums is checkSum of a result.
+func (c *changing) checkSums(rows iter.Seq2[[]expr.Value, error], byName bool) error {
+	for row, err := range rows {
+		if err == nil {
+			err = c.checkSum(row, byName)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // checkRows checks whole rows: ids, parts and codes.
 func (c *changing) checkRows(rows [][3]int64, byName bool) error {
 	if byName && len(rows) == 0 {
@@ -159,15 +173,7 @@ func (c *changing) readTables(group *sync.WaitGroup) {
 		if err != nil {
 			return err
 		}
-		for row, err := range rows.All() {
-			if err == nil {
-				err = c.checkSum(row, false)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
+		return c.checkSums(rows.All(), false)
 	}
 	c.run(group, "prepared", false, func(*rand.Rand) error { return read(c.db) })
 	c.run(group, "snapshot", false, func(*rand.Rand) error {
@@ -262,15 +268,7 @@ func (c *changing) readNames(group *sync.WaitGroup) {
 		if err != nil {
 			return err
 		}
-		for row, err := range rows.All() {
-			if err == nil {
-				err = c.checkSum(row, true)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
+		return c.checkSums(rows.All(), true)
 	})
 	c.run(group, "sql by index", true, func(rng *rand.Rand) error {
 		id := rng.Int64N(thingRows)
