@@ -9,7 +9,7 @@ import (
 // OpKind names an operation of FS, File or Mapper.
 type OpKind uint8
 
-// The operations that a fault hook sees. Size and Name are not among them.
+// The operations that a fault hook sees. Size, Links and Name are not among them.
 const (
 	OpCreate OpKind = iota + 1
 	OpOpen

@@ -164,3 +164,12 @@ func (f *memFile) Size() (int64, error) {
 	}
 	return f.node.size, nil
 }
+
+func (f *memFile) Links() (int, error) {
+	f.fs.mu.RLock()
+	defer f.fs.mu.RUnlock()
+	if f.closed {
+		return 0, pathErr("stat", f.name, fs.ErrClosed)
+	}
+	return f.node.names, nil
+}

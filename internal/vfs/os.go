@@ -3,7 +3,6 @@ package vfs
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -64,56 +63,6 @@ func (osFS) Stat(name string) (Info, error) {
 	return Info{SizeBytes: st.Size(), IsDir: st.IsDir(), Links: links(st)}, nil
 }
 
-// maxOwnerBytes bounds what is read of another holder's owner text.
-const maxOwnerBytes = 1 << 10
-
-func (osFS) Lock(name, owner string, shared bool) (io.Closer, error) {
-	f, err := openOS(name, os.O_RDWR|os.O_CREATE)
-	if err != nil && shared {
-		// A reader of a read-only directory can still take a shared lock.
-		if r, rerr := openOS(name, os.O_RDONLY); rerr == nil {
-			f, err = r, nil
-		}
-	}
-	if err != nil {
-		return nil, wrapOS(err)
-	}
-	held, err := tryLockOS(f, shared)
-	if err == nil && held {
-		text := make([]byte, maxOwnerBytes)
-		n, _ := f.ReadAt(text, 0)
-		err = &LockedError{Name: name, Owner: string(text[:n])}
-	}
-	if err == nil && !shared {
-		if err = f.Truncate(0); err == nil {
-			_, err = f.WriteAt([]byte(owner), 0)
-		}
-		// The owner is for people. A full disk must not keep anybody from opening.
-		if err = wrapOS(err); errors.Is(err, ErrNoSpace) {
-			err = nil
-		}
-	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return &osLock{f: f, shared: shared}, nil
-}
-
-// osLock is a held lock; the lock lives as long as the open file.
-type osLock struct {
-	f      *os.File
-	shared bool
-}
-
-// Close clears the owner text and unlocks. A second Close wraps fs.ErrClosed.
-func (l *osLock) Close() error {
-	var err error
-	if !l.shared {
-		err = l.f.Truncate(0) // nobody must be told that we still hold it
-	}
-	return errors.Join(err, l.f.Close())
-}
-
 // osFile implements File and, where the system has them, Mapper and Writebacker.
 //
 // Invariant: the raw descriptor is used only inside control, which keeps the
@@ -166,6 +115,8 @@ func (f *osFile) Size() (int64, error) {
 	}
 	return st.Size(), nil
 }
+
+func (f *osFile) Links() (int, error) { return f.linksOS() }
 
 // control runs fn with the file's raw descriptor while nobody can close it.
 func (f *osFile) control(op string, fn func(fd uintptr) error) error {

@@ -39,11 +39,14 @@ func syncDirOS(dir string) error {
 	if err != nil {
 		return err
 	}
-	err = d.Sync()
+	return errors.Join(ignoreNoDirSync(d.Sync()), d.Close())
+}
+
+func ignoreNoDirSync(err error) error {
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOTSUP) {
-		err = nil
+		return nil
 	}
-	return errors.Join(err, d.Close())
+	return err
 }
 
 // tryLockOS takes the flock of f without waiting; held means another open file has

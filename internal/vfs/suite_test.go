@@ -34,6 +34,28 @@ func forEach(t *testing.T, fn func(t *testing.T, fsys vfs.FS, dir string)) {
 	})
 }
 
+// forEachFlat is forEach for tests that need no directory within the directory: on a Dir, too.
+func forEachFlat(t *testing.T, fn func(t *testing.T, fsys vfs.FS, dir string)) {
+	forEach(t, fn)
+	t.Run("dir", func(t *testing.T) {
+		dir := t.TempDir()
+		fn(t, openDir(t, vfs.OS(), dir), dir)
+	})
+	t.Run("dir of mem", func(t *testing.T) {
+		m := vfs.NewMem()
+		must(t, m.MkdirAll("db"))
+		fn(t, openDir(t, m, "db"), "db")
+	})
+}
+
+func openDir(t *testing.T, fsys vfs.FS, dir string) *vfs.Dir {
+	t.Helper()
+	d, err := vfs.OpenDir(fsys, dir)
+	must(t, err)
+	t.Cleanup(func() { must(t, d.Close()) })
+	return d
+}
+
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -79,7 +101,7 @@ func wantContent(t *testing.T, fsys vfs.FS, name, want string) {
 }
 
 func TestReadWrite(t *testing.T) {
-	forEach(t, func(t *testing.T, fsys vfs.FS, dir string) {
+	forEachFlat(t, func(t *testing.T, fsys vfs.FS, dir string) {
 		name := filepath.Join(dir, "a")
 		f, err := fsys.Create(name)
 		must(t, err)
@@ -145,7 +167,7 @@ func TestCreateReplaces(t *testing.T) {
 }
 
 func TestTruncateAllocate(t *testing.T) {
-	forEach(t, func(t *testing.T, fsys vfs.FS, dir string) {
+	forEachFlat(t, func(t *testing.T, fsys vfs.FS, dir string) {
 		f, err := fsys.Create(filepath.Join(dir, "a"))
 		must(t, err)
 		defer f.Close()
@@ -180,6 +202,8 @@ func TestOpenErrors(t *testing.T) {
 			second(fsys.Open(missing)), second(fsys.OpenReadWrite(missing)),
 			second(fsys.Stat(missing)),
 			second(fsys.List(missing)), second(fsys.Create(filepath.Join(missing, "a"))),
+			second(fsys.Lock(filepath.Join(missing, "LOCK"), "", false)),
+			second(vfs.OpenDir(fsys, missing)),
 			fsys.Remove(missing), fsys.Rename(missing, missing+"2"),
 			fsys.Link(missing, missing+"2"),
 			fsys.Rename(missing, filepath.Join(missing, "x")),
@@ -207,14 +231,15 @@ func TestOpenErrors(t *testing.T) {
 func second[T any](_ T, err error) error { return err }
 
 func TestClosedFile(t *testing.T) {
-	forEach(t, func(t *testing.T, fsys vfs.FS, dir string) {
+	forEachFlat(t, func(t *testing.T, fsys vfs.FS, dir string) {
 		f, err := fsys.Create(filepath.Join(dir, "a"))
 		must(t, err)
 		must(t, f.Close())
 		b := make([]byte, 1)
 		for _, err := range []error{
 			second(f.ReadAt(b, 0)), second(f.WriteAt(b, 0)), second(f.Write(b)),
-			f.Sync(), f.Truncate(1), f.Allocate(1), second(f.Size()), f.Close(),
+			f.Sync(), f.Truncate(1), f.Allocate(1), second(f.Size()), second(f.Links()),
+			f.Close(),
 		} {
 			wantIs(t, err, fs.ErrClosed)
 		}
@@ -225,7 +250,7 @@ func TestClosedFile(t *testing.T) {
 }
 
 func TestOpenFileSurvivesRemoveAndRename(t *testing.T) {
-	forEach(t, func(t *testing.T, fsys vfs.FS, dir string) {
+	forEachFlat(t, func(t *testing.T, fsys vfs.FS, dir string) {
 		a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
 		create(t, fsys, a, "first")
 		create(t, fsys, b, "second")
@@ -236,6 +261,9 @@ func TestOpenFileSurvivesRemoveAndRename(t *testing.T) {
 		must(t, fsys.Rename(a, b))
 		wantContent(t, fsys, b, "first")
 		wantIs(t, second(fsys.Stat(a)), fs.ErrNotExist)
+		must(t, vfs.SyncNamed(fa))
+		wantIs(t, vfs.SyncNamed(fb), vfs.ErrRemoved)
+		wantIs(t, vfs.SyncNamed(fb), fs.ErrNotExist)
 		must(t, fsys.Remove(b))
 		wantIs(t, second(fsys.Open(b)), fs.ErrNotExist)
 		if got := read(t, fa) + read(t, fb); got != "firstsecond" {
@@ -277,7 +305,7 @@ func TestDirectories(t *testing.T) {
 }
 
 func TestLock(t *testing.T) {
-	forEach(t, func(t *testing.T, fsys vfs.FS, dir string) {
+	forEachFlat(t, func(t *testing.T, fsys vfs.FS, dir string) {
 		name := filepath.Join(dir, "LOCK")
 		conflict := func(shared bool, owner string) {
 			t.Helper()
@@ -308,12 +336,11 @@ func TestLock(t *testing.T) {
 		must(t, err)
 		conflict(true, "third")
 		must(t, ex.Close())
-		wantIs(t, second(fsys.Lock(filepath.Join(dir, "no", "LOCK"), "", false)), fs.ErrNotExist)
 	})
 }
 
 func TestConcurrentUse(t *testing.T) {
-	forEach(t, func(t *testing.T, fsys vfs.FS, dir string) {
+	forEachFlat(t, func(t *testing.T, fsys vfs.FS, dir string) {
 		shared, err := fsys.Create(filepath.Join(dir, "shared"))
 		must(t, err)
 		var wg sync.WaitGroup
@@ -347,7 +374,7 @@ func TestConcurrentUse(t *testing.T) {
 }
 
 func TestCopyFile(t *testing.T) {
-	forEach(t, func(t *testing.T, fsys vfs.FS, dir string) {
+	forEachFlat(t, func(t *testing.T, fsys vfs.FS, dir string) {
 		src, dst := filepath.Join(dir, "a"), filepath.Join(dir, "b")
 		content := strings.Repeat("content ", 100_000)
 		create(t, fsys, src, content)

@@ -90,6 +90,8 @@ type File interface {
 	// only extends the file.
 	Allocate(size int64) error
 	Size() (int64, error)
+	// Links returns the number of names that the file has, 0 if it has been removed.
+	Links() (int, error)
 	Name() string
 }
 

@@ -1,0 +1,127 @@
+package vfs_test
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"testing"
+
+	"github.com/kstonedb/kstone/internal/vfs"
+)
+
+func TestOpenDirOfAFile(t *testing.T) {
+	forEach(t, func(t *testing.T, fsys vfs.FS, dir string) {
+		create(t, fsys, filepath.Join(dir, "a"), "x")
+		wantIs(t, second(vfs.OpenDir(fsys, filepath.Join(dir, "a"))), vfs.ErrNotDir)
+	})
+}
+
+// A Dir of the operating system has nothing to do with names elsewhere.
+func TestDirRefusesNamesOutside(t *testing.T) {
+	parent := t.TempDir()
+	dir := filepath.Join(parent, "db")
+	must(t, vfs.OS().MkdirAll(filepath.Join(dir, "sub")))
+	create(t, vfs.OS(), filepath.Join(parent, "a"), "x")
+	d := openDir(t, vfs.OS(), dir)
+	create(t, d, filepath.Join(dir, "in"), "x")
+	for _, name := range []string{
+		filepath.Join(parent, "a"), "a", "", dir, filepath.Join(dir, "sub", "a"),
+		dir + "/../a", filepath.Join(parent, "db2", "a"),
+	} {
+		in := filepath.Join(dir, "in")
+		for op, err := range map[string]error{
+			"create": second(d.Create(name)), "open": second(d.Open(name)),
+			"open for writing": second(d.OpenReadWrite(name)), "remove": d.Remove(name),
+			"rename": d.Rename(name, in), "rename to": d.Rename(in, name),
+			"link": d.Link(name, in+"2"), "link to": d.Link(in, name),
+			"lock": second(d.Lock(name, "", false)),
+		} {
+			if !errors.Is(err, fs.ErrInvalid) {
+				t.Errorf("%s %q: %v", op, name, err)
+			}
+		}
+	}
+	for _, name := range []string{parent, filepath.Join(dir, "sub"), "."} {
+		wantIs(t, second(d.List(name)), fs.ErrInvalid)
+		wantIs(t, d.SyncDir(name), fs.ErrInvalid)
+		wantIs(t, d.MkdirAll(name), fs.ErrInvalid)
+	}
+	wantContent(t, d, dir+"/./in", "x")
+}
+
+// Every way to write the name of a directory works.
+func TestDirNames(t *testing.T) {
+	t.Chdir(t.TempDir())
+	must(t, vfs.OS().MkdirAll("a/b"))
+	for _, dir := range []string{".", "a", "./a", "a/", "a//b/.", "a/b/..", "../" + base(t)} {
+		d := openDir(t, vfs.OS(), dir)
+		name := filepath.Join(dir, "f")
+		create(t, d, name, dir)
+		wantContent(t, vfs.OS(), name, dir)
+		must(t, d.SyncDir(dir))
+		must(t, d.MkdirAll(dir))
+		names, err := d.List(dir)
+		must(t, err)
+		if len(names) == 0 {
+			t.Errorf("%s: nothing is listed", dir)
+		}
+		must(t, d.Remove(name))
+	}
+}
+
+func base(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.Abs(".")
+	must(t, err)
+	return filepath.Base(dir)
+}
+
+// A failed sync of the directory is final; one that was not made is not.
+func TestDirSyncFailsForGood(t *testing.T) {
+	m := vfs.NewMem()
+	must(t, m.MkdirAll("db"))
+	var fail error
+	d := openDir(t, vfs.NewFault(m, func(op vfs.Op) error {
+		if op.Kind == vfs.OpSyncDir {
+			return fail
+		}
+		return nil
+	}), "db")
+	for _, passing := range []error{fs.ErrPermission, vfs.ErrNoSpace, fs.ErrNotExist} {
+		fail = passing
+		wantIs(t, d.SyncDir("db"), passing)
+		fail = nil
+		must(t, d.SyncDir("db"))
+	}
+	fail = errors.New("boom")
+	wantIs(t, d.SyncDir("db"), fail)
+	was := fail
+	fail = nil
+	wantIs(t, d.SyncDir("db"), was)
+	must(t, d.SyncDir("."))
+}
+
+// A file of one Dir gets a second name in another one, whatever their file system.
+func TestLinkInto(t *testing.T) {
+	forEach(t, func(t *testing.T, fsys vfs.FS, dir string) {
+		a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
+		must(t, fsys.MkdirAll(a))
+		must(t, fsys.MkdirAll(b))
+		from, to := openDir(t, fsys, a), openDir(t, fsys, b)
+		create(t, from, filepath.Join(a, "f"), "shared")
+		must(t, from.LinkInto(filepath.Join(a, "f"), to, filepath.Join(b, "g")))
+		wantContent(t, to, filepath.Join(b, "g"), "shared")
+		f, err := to.Open(filepath.Join(b, "g"))
+		must(t, err)
+		if n, err := f.Links(); n != 2 || err != nil {
+			t.Errorf("%d names, %v", n, err)
+		}
+		must(t, f.Close())
+		wantIs(t, from.LinkInto(filepath.Join(a, "f"), to, filepath.Join(b, "g")), fs.ErrExist)
+		wantIs(t, from.LinkInto(filepath.Join(a, "x"), to, filepath.Join(b, "x")), fs.ErrNotExist)
+	})
+	os, mem := openDir(t, vfs.OS(), t.TempDir()), openDir(t, vfs.NewMem(), ".")
+	if err := os.LinkInto("a", mem, "b"); !vfs.CannotLink(err) {
+		t.Errorf("between file systems: %v", err)
+	}
+}
