@@ -34,30 +34,35 @@ func (db *DB) Checkpoint(ctx context.Context, dest string) error {
 	defer db.calls.end()
 	ctx, stop := db.calls.within(ctx)
 	defer stop()
-	if err := db.prepareDir(dest); err != nil {
+	if err := prepareDir(db.base, dest); err != nil {
 		return err
 	}
-	lock, err := db.fs.Lock(filepath.Join(dest, manifest.LockName), lockOwner(), false)
+	to, err := vfs.OpenDir(db.base, dest)
 	if err != nil {
 		return fmt.Errorf("engine: checkpoint: %w", err)
 	}
-	if err = db.checkpoint(ctx, dest); err == nil {
+	defer to.Close()
+	lock, err := to.Lock(filepath.Join(dest, manifest.LockName), lockOwner(), false)
+	if err != nil {
+		return fmt.Errorf("engine: checkpoint: %w", err)
+	}
+	if err = db.checkpoint(ctx, to, dest); err == nil {
 		return lock.Close()
 	}
 	// The lock file last: not every system removes a file that is open.
-	return errors.Join(fmt.Errorf("engine: checkpoint: %w", err), db.clearDir(dest), lock.Close(),
-		db.fs.Remove(filepath.Join(dest, manifest.LockName)))
+	return errors.Join(fmt.Errorf("engine: checkpoint: %w", err), clearDir(to, dest), lock.Close(),
+		to.Remove(filepath.Join(dest, manifest.LockName)))
 }
 
 // prepareDir makes sure that dest is an empty directory.
-func (db *DB) prepareDir(dest string) error {
-	if st, err := db.fs.Stat(dest); err == nil && !st.IsDir {
+func prepareDir(fsys vfs.FS, dest string) error {
+	if st, err := fsys.Stat(dest); err == nil && !st.IsDir {
 		return invalid("checkpoint: %s is a file", dest)
 	}
-	if names, err := db.fs.List(dest); err == nil && len(names) > 0 {
+	if names, err := fsys.List(dest); err == nil && len(names) > 0 {
 		return invalid("checkpoint: %s is not empty", dest)
 	}
-	if err := manifest.MakeDir(db.fs, dest); err != nil {
+	if err := manifest.MakeDir(fsys, dest); err != nil {
 		return fmt.Errorf("engine: checkpoint: %w", err)
 	}
 	return nil
@@ -66,8 +71,8 @@ func (db *DB) prepareDir(dest string) error {
 // clearDir removes what a failed checkpoint has put into dest except the lock file, so
 // that it can be tried again: CURRENT first, so that it is no database any more.
 // Requires: dest was empty.
-func (db *DB) clearDir(dest string) error {
-	names, err := db.fs.List(dest)
+func clearDir(fsys vfs.FS, dest string) error {
+	names, err := fsys.List(dest)
 	if err != nil {
 		return err
 	}
@@ -75,14 +80,14 @@ func (db *DB) clearDir(dest string) error {
 	for _, first := range []bool{true, false} {
 		for _, name := range names {
 			if first == (name == manifest.CurrentName) && name != manifest.LockName {
-				errs = append(errs, db.fs.Remove(filepath.Join(dest, name)))
+				errs = append(errs, fsys.Remove(filepath.Join(dest, name)))
 			}
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (db *DB) checkpoint(ctx context.Context, dest string) error {
+func (db *DB) checkpoint(ctx context.Context, to *vfs.Dir, dest string) error {
 	// The log first: what the state needs of it must not go before it is copied.
 	unpin := db.log.Pin()
 	defer db.sched.kickFlush() // releases what was held back
@@ -96,31 +101,30 @@ func (db *DB) checkpoint(ctx context.Context, dest string) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err := db.share(f, dest); err != nil {
+		if err := db.share(f, to, dest); err != nil {
 			return err
 		}
 	}
-	last, err := db.log.CopyTo(db.fs, dest, wal.SegmentNum(p.state.LogStart))
+	last, err := db.log.CopyTo(to, dest, wal.SegmentNum(p.state.LogStart))
 	if err != nil {
 		return err
 	}
-	if err := db.fs.SyncDir(dest); err != nil {
+	if err := to.SyncDir(dest); err != nil {
 		return err
 	}
 	state := *p.state
 	state.LastSeq = max(state.LastSeq, last) // a copy that is cut off is noticed
-	return manifest.WriteSnapshot(db.fs, dest, &state)
+	return manifest.WriteSnapshot(to, dest, &state)
 }
 
 // share gives an SST a name in dest, or a copy where that cannot be.
-func (db *DB) share(f *base.FileMeta, dest string) error {
-	name := f.Name()
-	from, to := filepath.Join(db.dir, name), filepath.Join(dest, name)
-	err := db.fs.Link(from, to)
+func (db *DB) share(f *base.FileMeta, to *vfs.Dir, dest string) error {
+	src, dst := filepath.Join(db.dir, f.Name()), filepath.Join(dest, f.Name())
+	err := db.fs.LinkInto(src, to, dst)
 	if !vfs.CannotLink(err) {
 		return err
 	}
-	return vfs.CopyFile(db.fs, from, db.fs, to, f.SizeBytes)
+	return vfs.CopyFile(db.fs, src, to, dst, f.SizeBytes)
 }
 
 // pinned is a state of the database with the views that keep its files.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"sync"
 	"sync/atomic"
 
@@ -22,7 +23,8 @@ import (
 type DB struct {
 	dir     string
 	opts    Options
-	fs      vfs.FS
+	base    vfs.FS   // what the directory is in
+	fs      *vfs.Dir // the open directory
 	lock    io.Closer
 	env     stripe.Env
 	stripes [base.NumStripes]stripe.Stripe
@@ -85,6 +87,11 @@ func (db *DB) fail(err error) error {
 
 // failForGood is fail for an error of which it is known that it does not pass.
 func (db *DB) failForGood(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, serr := db.fs.Stat(db.dir); errors.Is(serr, fs.ErrNotExist) {
+			err = fmt.Errorf("the database directory %s was %w (%w)", db.dir, ErrRemoved, err)
+		}
+	}
 	f := &readOnlyError{cause: err}
 	if !db.failure.CompareAndSwap(nil, f) {
 		return db.failure.Load()
@@ -152,9 +159,7 @@ func (db *DB) close() error {
 	if db.manifest != nil {
 		errs = append(errs, db.manifest.Close())
 	}
-	if db.lock != nil {
-		errs = append(errs, db.lock.Close())
-	}
+	errs = append(errs, db.closeDir())
 	err := errors.Join(errs...)
 	db.opts.Logger.Info("database closed", "dir", db.dir, "err", err)
 	return err

@@ -49,7 +49,7 @@ func openFS(fsys vfs.FS, dir string, opts Options) (db *DB, err error) {
 		return nil, invalid("no directory")
 	}
 	start := time.Now()
-	db = &DB{dir: dir, opts: opts, fs: &dirSyncs{FS: fsys, dir: dir}}
+	db = &DB{dir: dir, opts: opts, base: fsys}
 	db.calls.init()
 	defer func() {
 		if err != nil {
@@ -57,7 +57,11 @@ func openFS(fsys vfs.FS, dir string, opts Options) (db *DB, err error) {
 			db = nil
 		}
 	}()
-	state, err := db.openManifest()
+	made, err := db.openDir()
+	if err != nil {
+		return db, err
+	}
+	state, err := db.openManifest(made)
 	if err != nil {
 		return db, err
 	}
@@ -95,14 +99,45 @@ func (db *DB) release() error {
 	if db.manifest != nil {
 		errs = append(errs, db.manifest.Close())
 	}
+	errs = append(errs, db.closeDir())
+	return errors.Join(errs...)
+}
+
+// openDir opens the directory, which is made if there is none and one may be made. From
+// then on the database works on what was opened, whatever becomes of its path: see vfs.Dir.
+func (db *DB) openDir() (made bool, err error) {
+	db.fs, err = vfs.OpenDir(db.base, db.dir)
+	if errors.Is(err, fs.ErrNotExist) && !db.opts.ReadOnly && !db.opts.MustExist {
+		if err = manifest.MakeDir(db.base, db.dir); err == nil {
+			made = true
+			db.fs, err = vfs.OpenDir(db.base, db.dir)
+		}
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		err = fmt.Errorf("%w: %s", ErrNotExist, db.dir)
+	case errors.Is(err, vfs.ErrNotDir):
+		err = fmt.Errorf("engine: open: %w: %w", ErrNotDatabase, err)
+	case err != nil:
+		err = fmt.Errorf("engine: open: %w", err)
+	}
+	return made, err
+}
+
+// closeDir gives the lock back, and the directory.
+func (db *DB) closeDir() error {
+	var errs []error
 	if db.lock != nil {
 		errs = append(errs, db.lock.Close())
+	}
+	if db.fs != nil {
+		errs = append(errs, db.fs.Close())
 	}
 	return errors.Join(errs...)
 }
 
 // openManifest identifies the directory, locks it, and loads or creates the manifest.
-func (db *DB) openManifest() (*manifest.State, error) {
+func (db *DB) openManifest(made bool) (*manifest.State, error) {
 	exists, err := manifest.Exists(db.fs, db.dir)
 	if err != nil {
 		return nil, fmt.Errorf("engine: open: %w", err)
@@ -110,8 +145,8 @@ func (db *DB) openManifest() (*manifest.State, error) {
 	if !exists && (db.opts.ReadOnly || db.opts.MustExist) {
 		return nil, fmt.Errorf("%w: %s", ErrNotExist, db.dir)
 	}
-	if !exists {
-		if err := manifest.MakeDir(db.fs, db.dir); err != nil {
+	if !exists && !made { // the process that made it may not have synced its name
+		if err := manifest.MakeDir(db.base, db.dir); err != nil {
 			return nil, fmt.Errorf("engine: open: %w", err)
 		}
 	}

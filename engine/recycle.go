@@ -44,7 +44,7 @@ func (r *recycler) init(db *DB) { r.db = db }
 func (r *recycler) obsolete(s base.StripeID, num base.FileNum) {
 	name := filepath.Join(r.db.dir, base.SSTName(s, num))
 	info, err := r.db.fs.Stat(name)
-	if err == nil && info.Links == 1 && info.SizeBytes <= recycleBytes && r.keep(name) {
+	if err == nil && info.SizeBytes <= recycleBytes && r.keep(name) {
 		return
 	}
 	r.remove(name)
@@ -71,7 +71,7 @@ func (r *recycler) remove(name string) {
 func (r *recycler) create(name string) (vfs.File, error) {
 	if old, ok := r.take(); ok {
 		if err := r.db.fs.Rename(old, name); err == nil {
-			if f, err := r.db.fs.OpenReadWrite(name); err == nil {
+			if f, ok := r.reuse(name); ok {
 				return f, nil
 			}
 		} else {
@@ -79,6 +79,19 @@ func (r *recycler) create(name string) (vfs.File, error) {
 		}
 	}
 	return r.db.fs.Create(name)
+}
+
+// reuse opens a file to be overwritten, if it has one name only.
+func (r *recycler) reuse(name string) (vfs.File, bool) {
+	f, err := r.db.fs.OpenReadWrite(name)
+	if err != nil {
+		return nil, false
+	}
+	if n, err := f.Links(); err != nil || n > 1 {
+		_ = f.Close()
+		return nil, false
+	}
+	return f, true
 }
 
 func (r *recycler) take() (string, bool) {

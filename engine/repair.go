@@ -104,7 +104,7 @@ func RepairFS(ctx context.Context, fsys vfs.FS, src, dest string, o *Options,
 		return RepairReport{}, invalid("repair: %q to %q: want two directories, not one "+
 			"in the other", src, dest)
 	}
-	r := &repair{fs: fsys, src: src, dest: dest, opts: opts}
+	r := &repair{base: fsys, src: src, dest: dest, opts: opts}
 	r.opts.ReadOnly, r.opts.MustExist, r.opts.InMemory = false, true, false
 	if err := r.run(ctx); err != nil {
 		return r.rep, fmt.Errorf("engine: repair: %w", err)
@@ -123,8 +123,9 @@ func within(src, dest string) bool {
 
 // repair is the state of one Repair call.
 type repair struct {
-	fs        vfs.FS
+	base      vfs.FS
 	src, dest string
+	in, to    *vfs.Dir // the two directories
 	opts      Options
 	rep       RepairReport
 
@@ -147,6 +148,10 @@ type repair struct {
 }
 
 func (r *repair) run(ctx context.Context) (err error) {
+	if r.in, err = vfs.OpenDir(r.base, r.src); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.in.Close()) }()
 	unlock, err := r.lockSource()
 	if err != nil {
 		return err
@@ -161,30 +166,33 @@ func (r *repair) run(ctx context.Context) (err error) {
 	if err := r.addNewer(); err != nil {
 		return err
 	}
-	db := &DB{fs: r.fs} // for the rules of a destination, which are a checkpoint's
-	if err := db.prepareDir(r.dest); err != nil {
+	if err := prepareDir(r.base, r.dest); err != nil {
 		return err
 	}
-	lock, err := r.fs.Lock(filepath.Join(r.dest, manifest.LockName), lockOwner(), false)
+	if r.to, err = vfs.OpenDir(r.base, r.dest); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.to.Close()) }()
+	lock, err := r.to.Lock(filepath.Join(r.dest, manifest.LockName), lockOwner(), false)
 	if err != nil {
 		return err
 	}
 	err = r.write(ctx)
 	r.doubtBeginning()
 	if err == nil {
-		err = manifest.WriteSnapshot(r.fs, r.dest, r.out)
+		err = manifest.WriteSnapshot(r.to, r.dest, r.out)
 	}
 	if err != nil {
-		return errors.Join(err, db.clearDir(r.dest), lock.Close(),
-			r.fs.Remove(filepath.Join(r.dest, manifest.LockName)))
+		return errors.Join(err, clearDir(r.to, r.dest), lock.Close(),
+			r.to.Remove(filepath.Join(r.dest, manifest.LockName)))
 	}
 	err = lock.Close()
 	if err == nil {
 		err = r.prove(ctx)
 	}
 	if err != nil {
-		return errors.Join(err, db.clearDir(r.dest),
-			r.fs.Remove(filepath.Join(r.dest, manifest.LockName)))
+		return errors.Join(err, clearDir(r.to, r.dest),
+			r.to.Remove(filepath.Join(r.dest, manifest.LockName)))
 	}
 	return nil
 }
@@ -193,10 +201,10 @@ func (r *repair) run(ctx context.Context) (err error) {
 // one: nothing in src is changed.
 func (r *repair) lockSource() (unlock func() error, err error) {
 	path := filepath.Join(r.src, manifest.LockName)
-	if _, err := r.fs.Stat(path); err != nil {
+	if _, err := r.in.Stat(path); err != nil {
 		return func() error { return nil }, nil
 	}
-	lock, err := r.fs.Lock(path, "", true)
+	lock, err := r.in.Lock(path, "", true)
 	var locked *vfs.LockedError
 	if errors.As(err, &locked) {
 		return nil, &LockedError{Dir: r.src, Owner: locked.Owner}
@@ -209,7 +217,7 @@ func (r *repair) lockSource() (unlock func() error, err error) {
 
 // prove opens and verifies what was made, and counts it.
 func (r *repair) prove(ctx context.Context) error {
-	db, err := openFS(r.fs, r.dest, r.opts)
+	db, err := openFS(r.base, r.dest, r.opts)
 	if err != nil {
 		return fmt.Errorf("the new database: %w", err)
 	}

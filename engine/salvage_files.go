@@ -31,7 +31,7 @@ type presentFile struct {
 // survey finds out which database this is and which files belong to it.
 func (r *repair) survey() error {
 	var err error
-	if r.names, err = r.fs.List(r.src); err != nil {
+	if r.names, err = r.in.List(r.src); err != nil {
 		return err
 	}
 	ssts, err := r.findFiles()
@@ -42,7 +42,7 @@ func (r *repair) survey() error {
 	if err != nil {
 		return err
 	}
-	m, err := manifest.Salvage(r.fs, r.src, winner(votes))
+	m, err := manifest.Salvage(r.in, r.src, winner(votes))
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (r *repair) findFiles() (all []presentFile, err error) {
 			continue
 		}
 		f := presentFile{name: name}
-		f.id, f.err = sst.ReadIdentity(r.fs, filepath.Join(r.src, name))
+		f.id, f.err = sst.ReadIdentity(r.in, filepath.Join(r.src, name))
 		if f.err != nil && !errors.Is(f.err, corrupt.ErrCorrupt) && !vfs.Unreadable(f.err) {
 			return nil, f.err
 		}
@@ -90,7 +90,7 @@ func (r *repair) findFiles() (all []presentFile, err error) {
 
 // votes counts the files of each database that has some here.
 func (r *repair) votes(ssts []presentFile) (map[[16]byte]int, error) {
-	rep, err := wal.Salvage(wal.Options{FS: r.fs, Dir: r.src},
+	rep, err := wal.Salvage(wal.Options{FS: r.in, Dir: r.src},
 		func(base.SeqNum, []byte) error { return nil })
 	if err != nil {
 		return nil, err
@@ -173,7 +173,7 @@ func (r *repair) keepNewer(here map[base.FileNum]presentFile) {
 // happen. Otherwise the manifest is an older one of the same database.
 func (r *repair) addNewer() error {
 	for _, f := range r.newer {
-		in, err := sst.Salvage(r.fs, filepath.Join(r.src, f.name), f.id, nil)
+		in, err := sst.Salvage(r.in, filepath.Join(r.src, f.name), f.id, nil)
 		if vfs.Unreadable(err) {
 			r.lose(Loss{File: f.name, Offset: -1, What: "file", Stripe: int(f.id.Stripe), Err: err})
 			continue

@@ -45,7 +45,7 @@ func (l *logOps) sort() {
 // readLog collects the operations of the log: of an intact one exactly those that Open
 // would replay; of a damaged one all that are intact.
 func (r *repair) readLog() error {
-	o := wal.Options{FS: r.fs, Dir: r.src, DBID: r.dbid}
+	o := wal.Options{FS: r.in, Dir: r.src, DBID: r.dbid}
 	if r.state != nil {
 		entries := r.rep.Entries
 		r.lastSeq = r.state.LastSeq

@@ -33,7 +33,7 @@ func (r *repair) write(ctx context.Context) error {
 		}
 		saved[i] = run
 	}
-	if err := r.fs.SyncDir(r.dest); err != nil {
+	if err := r.to.SyncDir(r.dest); err != nil {
 		return err
 	}
 	s.LastSeq, s.LogSeq = r.lastSeq, r.lastSeq+1
@@ -55,7 +55,7 @@ func (r *repair) writeStripe(ctx context.Context, id base.StripeID, files []salv
 	ranges := l.ranges
 	for i := range files {
 		f := &files[i]
-		in, err := sst.Salvage(r.fs, filepath.Join(r.src, f.name), f.id, f.known)
+		in, err := sst.Salvage(r.in, filepath.Join(r.src, f.name), f.id, f.known)
 		if vfs.Unreadable(err) {
 			r.lose(Loss{File: f.name, Offset: -1, What: "file", Stripe: int(id), Err: err})
 			r.poorer[id] = true
@@ -132,7 +132,7 @@ func (w *runWriter) start() (err error) {
 	s, o := w.r.out, &w.r.opts
 	num := s.NextFile
 	s.NextFile++
-	w.file, err = w.r.fs.Create(filepath.Join(w.r.dest, base.SSTName(w.stripe, num)))
+	w.file, err = w.r.to.Create(filepath.Join(w.r.dest, base.SSTName(w.stripe, num)))
 	if err != nil {
 		return err
 	}

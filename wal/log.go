@@ -153,8 +153,8 @@ func (l *Log) startFirst() error {
 	if err := l.markLocked(); err != nil {
 		return err
 	}
-	if err := s.file.Sync(); err != nil {
-		return l.fail(fmt.Errorf("sync log segment %s: %w", s.path, err))
+	if err := s.sync(); err != nil {
+		return l.fail(err)
 	}
 	s.durable = true
 	return nil
@@ -234,34 +234,32 @@ func (l *Log) close() error {
 	l.sy.finish(err)
 	<-l.sy.turn
 	l.report()
-	err = errors.Join(err, l.releaseAll())
 	if err == nil {
 		l.trim()
 	}
-	return err
+	return errors.Join(err, l.releaseAll())
 }
 
 // trim gives back the disk space that a closed log does not need: segments without
 // records, and the rest of the current one. A small database would otherwise take many
 // times its size. Nothing is synced and errors are dropped: whatever a failure or a
 // crash leaves, the next Open removes it or reads past it.
+//
+// Why through the open file: by its path the file may be that of another log by now.
 func (l *Log) trim() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	unused := append(l.spares, l.obsolete...)
 	if l.next != nil {
+		_ = l.next.release()
 		unused = append(unused, l.next)
 	}
 	for _, s := range unused {
 		_ = l.o.FS.Remove(s.path)
 	}
 	l.spares, l.obsolete, l.next = nil, nil, nil
-	if l.cur == nil {
-		return
-	}
-	if f, err := l.o.FS.OpenReadWrite(l.cur.path); err == nil {
-		_ = f.Truncate(l.off)
-		_ = f.Close()
+	if s := l.cur; s != nil && s.unmap() == nil {
+		_ = s.file.Truncate(l.off)
 	}
 }
 
@@ -277,10 +275,10 @@ func (l *Log) markClosed() error {
 	err := l.markLocked()
 	l.mu.Unlock()
 	if err == nil {
-		err = s.file.Sync()
+		err = s.sync()
 	}
 	if err != nil {
-		return l.fail(fmt.Errorf("mark the end of %s: %w", s.path, err))
+		return l.fail(fmt.Errorf("mark the end of the log: %w", err))
 	}
 	return nil
 }

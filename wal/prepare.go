@@ -118,6 +118,23 @@ func (l *Log) MakeRoom(n int64) error {
 // made for it.
 func (l *Log) Prepare() { kick(l.prepareKick) }
 
+// reuse makes the file of a released segment that of s, unless it has other names: a copy
+// of the database by hard links keeps its content.
+func (l *Log) reuse(s, spare *segment) error {
+	if err := l.o.FS.Rename(spare.path, s.path); err != nil {
+		return errors.Join(err, l.o.FS.Remove(spare.path))
+	}
+	f, err := l.o.FS.OpenReadWrite(s.path)
+	if err != nil {
+		return err
+	}
+	if n, err := f.Links(); err != nil || n > 1 {
+		return errors.Join(err, f.Close())
+	}
+	s.file, s.ready = f, s.size // its blocks were written in its former life
+	return nil
+}
+
 // prepareSegment makes a file for segment num: a released one under a new name, or a
 // new one with its blocks allocated. When it returns the name is durable.
 //
@@ -129,14 +146,10 @@ func (l *Log) prepareSegment(num SegmentNum, size int64, spare *segment) (*segme
 	s := &segment{num: num, path: l.o.path(num), size: size, useID: l.o.UseID()}
 	var err error
 	if spare != nil {
-		s.ready = size // its blocks were written in its former life
+		err = l.reuse(s, spare)
 	}
-	if spare == nil {
+	if err == nil && s.file == nil {
 		s.file, err = l.o.FS.Create(s.path)
-	} else if err = l.o.FS.Rename(spare.path, s.path); err == nil {
-		s.file, err = l.o.FS.OpenReadWrite(s.path)
-	} else {
-		err = errors.Join(err, l.o.FS.Remove(spare.path))
 	}
 	if err == nil {
 		if err = s.file.Allocate(size); err != nil {

@@ -38,16 +38,30 @@ type segment struct {
 
 // release unmaps and closes the file, which must not be in use by an appender.
 func (s *segment) release() error {
-	var errs []error
-	if s.mapping != nil {
-		errs = append(errs, s.mapping.Unmap())
-		s.mapping, s.mem = nil, nil
-	}
+	err := s.unmap()
 	if s.file != nil {
-		errs = append(errs, s.file.Close())
+		err = errors.Join(err, s.file.Close())
 		s.file = nil
 	}
-	return errors.Join(errs...)
+	return err
+}
+
+func (s *segment) unmap() error {
+	if s.mapping == nil {
+		return nil
+	}
+	err := s.mapping.Unmap()
+	s.mapping, s.mem = nil, nil
+	return err
+}
+
+// sync makes the content durable. It fails if the file has been removed: its records would
+// be acknowledged, and no recovery would find them.
+func (s *segment) sync() error {
+	if err := vfs.SyncNamed(s.file); err != nil {
+		return fmt.Errorf("sync log segment %s: %w", s.path, err)
+	}
+	return nil
 }
 
 const (

@@ -164,8 +164,8 @@ func (l *Log) syncOnce() error {
 		segments[n-1].populate(end)
 	}
 	for _, s := range segments {
-		if err := s.file.Sync(); err != nil {
-			return l.fail(fmt.Errorf("sync log segment %s: %w", s.path, err))
+		if err := s.sync(); err != nil {
+			return l.fail(err)
 		}
 		l.syncs.Add(1)
 	}

@@ -23,14 +23,14 @@ var bugs = []bug{
 	},
 	{
 		"acknowledged at Sync survives a power cut: the log is not synced",
-		[]edit{{"wal/sync.go", "if err := s.file.Sync(); err != nil {", noError}},
+		[]edit{{"wal/sync.go", "if err := s.sync(); err != nil {", noError}},
 		"./engine", "TestPowerCutsOfTheWholeEngine",
 	},
 	{
 		"a failed sync is final: it is tried again",
 		[]edit{{
-			"wal/sync.go", "if err := s.file.Sync(); err != nil {",
-			"if err := s.file.Sync(); err != nil && s.file.Sync() != nil {",
+			"wal/sync.go", "if err := s.sync(); err != nil {",
+			"if err := s.sync(); err != nil && s.sync() != nil {",
 		}},
 		"./engine", "TestSyncThatFailsOnceIsFinal",
 	},
@@ -48,7 +48,8 @@ var bugs = []bug{
 		"the manifest survives a power cut: an edit is not synced",
 		[]edit{{
 			"internal/manifest/log.go",
-			"	if err := l.file.Sync(); err != nil {\n		return l.fail(fmt.Errorf(\"sync %s",
+			"	if err := vfs.SyncNamed(l.file); err != nil {\n" +
+				"		return l.fail(fmt.Errorf(\"sync %s",
 			"	" + noError + "\n		return l.fail(fmt.Errorf(\"sync %s",
 		}},
 		"./internal/manifest", "TestPowerCutAnywhere",
@@ -122,7 +123,7 @@ var bugs = []bug{
 	},
 	{
 		"a checkpoint's files are nobody else's: one with two names is used again",
-		[]edit{{"engine/recycle.go", "info.Links == 1 && ", ""}},
+		[]edit{{"engine/recycle.go", "err != nil || n > 1 {", "err != nil || n < 0 {"}},
 		"./engine", "TestReusedFilesAreNobodyElses",
 	},
 	{

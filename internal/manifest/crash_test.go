@@ -186,7 +186,7 @@ func program(t *testing.T, r *recorder, note func(acked, tried base.SeqNum)) {
 		return errIO
 	})
 	note(0, 0)
-	l, err := manifest.Create(f, dir, initState())
+	l, err := makeAndCreate(f, dir, initState())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -274,7 +274,7 @@ func recoverAndUse(t *testing.T, name string, r *recorder, mayBeMissing bool,
 	if exists {
 		l, s, err = manifest.Open(r, dir)
 	} else {
-		l, err = manifest.Create(r, dir, s)
+		l, err = makeAndCreate(r, dir, s)
 	}
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)

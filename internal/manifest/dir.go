@@ -52,11 +52,6 @@ func ParseName(name string) (num uint64, ok bool) {
 // that is damaged or of an unknown version is a *corrupt.Error.
 func Exists(fsys vfs.FS, dir string) (bool, error) {
 	names, err := fsys.List(dir)
-	if err != nil {
-		if st, serr := fsys.Stat(dir); serr == nil && !st.IsDir {
-			return false, fmt.Errorf("%s: %w: it is a file", dir, ErrNotDatabase)
-		}
-	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}

@@ -65,7 +65,7 @@ func TestEveryOperationFails(t *testing.T) {
 func runFailing(t *testing.T, name string, f *failing) {
 	t.Helper()
 	var acked, uncertain base.SeqNum
-	l, err := manifest.Create(f, dir, initState())
+	l, err := makeAndCreate(f, dir, initState())
 	if err != nil {
 		// Nothing was promised, and the directory can be used.
 		if ok, err := manifest.Exists(f.mem, dir); err != nil {
@@ -115,7 +115,7 @@ func runFailing(t *testing.T, name string, f *failing) {
 // and the next commit with room succeeds.
 func TestDiskFull(t *testing.T) {
 	mem := vfs.NewMem()
-	l, err := manifest.Create(mem, dir, initState())
+	l, err := makeAndCreate(mem, dir, initState())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestFailedWriteThatReachedTheFile(t *testing.T) {
 	for _, truncate := range []error{nil, errIO} {
 		mem := vfs.NewMem()
 		broken := false
-		l, err := manifest.Create(vfs.NewFault(mem, func(op vfs.Op) error {
+		l, err := makeAndCreate(vfs.NewFault(mem, func(op vfs.Op) error {
 			switch {
 			case broken && op.Kind == vfs.OpWriteAt && op.Len > 17:
 				return &vfs.ShortWriteError{N: int(op.Len), Err: vfs.ErrNoSpace}

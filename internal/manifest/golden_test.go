@@ -26,7 +26,7 @@ func exampleDatabase(t *testing.T) *vfs.MemFS {
 	for i := range init.DBID {
 		init.DBID[i] = byte(0xa0 + i)
 	}
-	l, err := manifest.Create(mem, dir, init)
+	l, err := makeAndCreate(mem, dir, init)
 	if err != nil {
 		t.Fatal(err)
 	}

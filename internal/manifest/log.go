@@ -40,7 +40,7 @@ type Log struct {
 	buf      []byte
 }
 
-// Create makes a database in dir, which is created if needed, with the given
+// Create makes a database in dir, which must exist (MakeDir), with the given
 // initial state (identity, seed, settings; counters that are zero become 1). The
 // database exists from the moment CURRENT does; after a crash before that, Create
 // can be called again. If dir already holds a database the error is fs.ErrExist,
@@ -52,9 +52,6 @@ func Create(fsys vfs.FS, dir string, init *State) (*Log, error) {
 	}
 	if exists {
 		return nil, fmt.Errorf("create database in %s: %w", dir, fs.ErrExist)
-	}
-	if err := MakeDir(fsys, dir); err != nil {
-		return nil, err
 	}
 	s := *init
 	s.Settings = slices.Clone(init.Settings)
@@ -192,7 +189,7 @@ func (l *Log) append(e *Edit) error {
 	if _, err := l.file.WriteAt(l.buf, l.end); err != nil {
 		return l.undo(fmt.Errorf("append to %s: %w", name, err))
 	}
-	if err := l.file.Sync(); err != nil {
+	if err := vfs.SyncNamed(l.file); err != nil {
 		return l.fail(fmt.Errorf("sync %s: %w", name, err))
 	}
 	l.end += int64(len(l.buf))

@@ -52,7 +52,7 @@ func mustCommit(t *testing.T, l *manifest.Log, e *manifest.Edit) *manifest.State
 // create makes a database with n flushes and closes it.
 func create(t *testing.T, fsys vfs.FS, n int) {
 	t.Helper()
-	l, err := manifest.Create(fsys, dir, initState())
+	l, err := makeAndCreate(fsys, dir, initState())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestReopen(t *testing.T) {
 }
 
 func TestCommitAfterClose(t *testing.T) {
-	l, err := manifest.Create(vfs.NewMem(), dir, initState())
+	l, err := makeAndCreate(vfs.NewMem(), dir, initState())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func TestCommitAfterClose(t *testing.T) {
 
 func TestCommitRefusesEditThatDoesNotFit(t *testing.T) {
 	mem := vfs.NewMem()
-	l, err := manifest.Create(mem, dir, initState())
+	l, err := makeAndCreate(mem, dir, initState())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -368,7 +368,7 @@ func TestReplayedManifest(t *testing.T) {
 
 func TestRewrittenWhenLong(t *testing.T) {
 	mem := vfs.NewMem()
-	l, err := manifest.Create(mem, dir, initState())
+	l, err := makeAndCreate(mem, dir, initState())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -426,7 +426,7 @@ func TestWriteSnapshot(t *testing.T) {
 }
 
 func BenchmarkCommit(b *testing.B) {
-	l, err := manifest.Create(vfs.NewMem(), dir, initState())
+	l, err := makeAndCreate(vfs.NewMem(), dir, initState())
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -442,4 +442,12 @@ func BenchmarkCommit(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// makeAndCreate makes the directory of a database and the database.
+func makeAndCreate(fsys vfs.FS, dir string, init *manifest.State) (*manifest.Log, error) {
+	if err := manifest.MakeDir(fsys, dir); err != nil {
+		return nil, err
+	}
+	return manifest.Create(fsys, dir, init)
 }

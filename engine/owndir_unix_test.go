@@ -1,0 +1,178 @@
+//go:build linux || darwin
+
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/vfs"
+)
+
+// A moved database goes on working, also after the working directory has changed.
+func TestMovedDatabaseGoesOn(t *testing.T) {
+	t.Chdir(t.TempDir())
+	o := engine.Options{MemtableBytes: 1 << 20, LogBytes: 8 << 20, MaxRuns: 2}
+	db, err := engine.Open("db", &o)
+	ok(t, err)
+	want := map[string]string{}
+	write := func(round int) {
+		t.Helper()
+		for i := range 300 {
+			k, v := pk(fmt.Sprint(i)), fmt.Sprint(round, strings.Repeat("x", 100))
+			ok(t, db.Put(k, []byte(v), &engine.WriteOptions{Durability: engine.Process}))
+			want[id(k)] = v
+		}
+		ok(t, db.Flush(ctx))
+	}
+	write(0)
+	ok(t, os.Mkdir("below", 0o777))
+	ok(t, os.Rename("db", "below/moved"))
+	t.Chdir("below")
+	for round := range 3 {
+		write(round)
+	}
+	ok(t, db.Compact(ctx))
+	ok(t, db.Checkpoint(ctx, "copy"))
+	ok(t, db.SetProperty("p", []byte("v")))
+	ok(t, db.Put(pk("last"), []byte("one"), nil))
+	ok(t, second(db.Verify(ctx, nil)))
+	mustClose(t, db)
+	if entries, err := os.ReadDir(".."); err != nil || len(entries) != 1 {
+		t.Errorf("%d entries at the old place, want none but the new one (%v)", len(entries), err)
+	}
+	for dir, n := range map[string]int{"moved": 301, "copy": 300} {
+		db, err := engine.Open(dir, &o)
+		ok(t, err)
+		got := content(t, db)
+		if len(got) != n {
+			t.Errorf("%s: %d items, want %d", dir, len(got), n)
+		}
+		for k, v := range want {
+			if got[k] != v {
+				t.Errorf("%s: %s is %.20q, want %.20q", dir, k, got[k], v)
+			}
+		}
+		mustClose(t, db)
+	}
+}
+
+// After rm -rf no write at Sync is acknowledged, and the error says why.
+func TestRemovedDatabaseTurnsReadOnly(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	for name, write := range map[string]func(*engine.DB) error{
+		"put":      func(db *engine.DB) error { return db.Put(pk("b"), []byte("v"), nil) },
+		"flush":    func(db *engine.DB) error { return db.Flush(ctx) },
+		"property": func(db *engine.DB) error { return db.SetProperty("p", []byte("v")) },
+		"close":    func(db *engine.DB) error { return db.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			db, err := engine.Open(dir, nil)
+			ok(t, err)
+			defer db.Close()
+			ok(t, db.Put(pk("a"), []byte("v"), nil))
+			ok(t, os.RemoveAll(dir))
+			err = write(db)
+			wantIs(t, err, engine.ErrRemoved)
+			if !strings.Contains(err.Error(), "the database directory "+dir+" was removed") {
+				t.Errorf("%v does not say that %s was removed", err, dir)
+			}
+			if name == "close" {
+				return
+			}
+			wantIs(t, err, engine.ErrReadOnly)
+			err = db.Put(pk("c"), []byte("v"), nil)
+			wantIs(t, err, engine.ErrReadOnly)
+			wantIs(t, err, engine.ErrRemoved)
+			wantValue(t, db, pk("a"), []byte("v"))
+			if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("the directory is there again: %v", err)
+			}
+		})
+	}
+}
+
+// The same on a file system in memory.
+func TestRemovedDatabaseInMemory(t *testing.T) {
+	mem := vfs.NewMem()
+	db := openOn(t, mem, engine.Options{})
+	defer db.Close()
+	names, err := mem.List("db")
+	ok(t, err)
+	for _, name := range names {
+		ok(t, mem.Remove(filepath.Join("db", name)))
+	}
+	ok(t, mem.Remove("db"))
+	err = db.Put(pk("a"), []byte("v"), nil)
+	wantIs(t, err, engine.ErrReadOnly)
+	wantIs(t, err, engine.ErrRemoved)
+}
+
+// specialFiles make something at a name that is not a regular file.
+var specialFiles = map[string]func(victim, name string) error{
+	"a symbolic link": os.Symlink,
+	"a named pipe":    func(_, name string) error { return unix.Mkfifo(name, 0o666) },
+}
+
+// Nothing but a regular file is opened in a database directory, on any kind of open, and
+// nothing that a symbolic link points to changes.
+func TestSpecialFilesInADatabase(t *testing.T) {
+	src := filepath.Join(t.TempDir(), "src")
+	db, err := engine.Open(src, nil)
+	ok(t, err)
+	ok(t, db.Put(pk("a"), []byte("v"), nil))
+	ok(t, db.Flush(ctx))
+	ok(t, db.Put(pk("b"), []byte("v"), nil))
+	mustClose(t, db)
+	entries, err := os.ReadDir(src)
+	ok(t, err)
+	for _, e := range entries {
+		for kind, mk := range specialFiles {
+			t.Run(e.Name()+" is "+kind, func(t *testing.T) {
+				dir := t.TempDir()
+				ok(t, os.CopyFS(filepath.Join(dir, "db"), os.DirFS(src)))
+				victim := filepath.Join(dir, "victim")
+				ok(t, os.Rename(filepath.Join(dir, "db", e.Name()), victim))
+				before := readDir(t, dir)["victim"]
+				ok(t, mk(victim, filepath.Join(dir, "db", e.Name())))
+				openSpecial(t, filepath.Join(dir, "db"), e.Name(), kind)
+				if readDir(t, dir)["victim"] != before {
+					t.Error("what the symbolic link points to has changed")
+				}
+			})
+		}
+	}
+}
+
+// openSpecial opens a database in each way; the file with that name is not a regular one.
+func openSpecial(t *testing.T, dir, name, kind string) {
+	t.Helper()
+	for _, readOnly := range []bool{true, false} {
+		db, err := engine.Open(dir, &engine.Options{ReadOnly: readOnly})
+		if err == nil {
+			err = errors.Join(second(db.Get(pk("a"))), second(db.Verify(ctx, nil)), db.Close())
+		}
+		told := err != nil && strings.Contains(err.Error(), name) &&
+			strings.Contains(err.Error(), kind)
+		if name == "RESERVE" { // the database goes on without it
+			told = err == nil
+		}
+		if !told {
+			t.Errorf("read-only %v: %v does not say that %s is %s", readOnly, err, name, kind)
+		}
+	}
+	rep, err := engine.Repair(ctx, dir, filepath.Join(filepath.Dir(dir), "repaired"), nil)
+	if name == "LOCK" && err != nil || name == "RESERVE" || strings.HasPrefix(name, "CURRENT") {
+		return
+	}
+	if err == nil && len(rep.Lost) == 0 {
+		t.Errorf("repair says nothing of %s", name)
+	}
+}
