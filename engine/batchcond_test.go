@@ -3,7 +3,6 @@ package engine_test
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -177,13 +176,15 @@ func TestPutUntil(t *testing.T) {
 func TestBatchConditionsHaveOneWinner(t *testing.T) {
 	db := openMemory(t, engine.Options{FlushRecords: 5, Durability: engine.Process})
 	const writers, keys = 4, 9
+	rnd := testutil.Rand(t)
 	for round := range 150 {
 		var wins [writers]bool
 		var wg sync.WaitGroup
 		for w := range writers {
+			order := rnd.Perm(keys)
 			wg.Go(func() {
 				b := engine.NewBatch()
-				for _, k := range rand.Perm(keys) {
+				for _, k := range order {
 					key := pksk(fmt.Sprintf("k%d", k), fmt.Sprint(round))
 					if err := b.PutIfAbsent(key, bytesOf(uint64(w)), 0); err != nil {
 						t.Error(err)

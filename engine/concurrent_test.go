@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 func openMemory(t testing.TB, o engine.Options) *engine.DB {
@@ -50,10 +51,12 @@ func TestTransfersKeepTheSum(t *testing.T) {
 	}
 	var writers, readers sync.WaitGroup
 	var done atomic.Bool
-	for range workers {
+	seed := testutil.Seed(t)
+	for n := range workers {
 		writers.Go(func() {
+			rnd := rand.New(rand.NewPCG(seed, uint64(n)))
 			for range each {
-				from, to, sum := rand.IntN(accounts), rand.IntN(accounts), uint64(rand.IntN(50))
+				from, to, sum := rnd.IntN(accounts), rnd.IntN(accounts), uint64(rnd.IntN(50))
 				err := db.UpdateRetry(ctx, func(tx *engine.Tx) error {
 					return transfer(tx, key(from), key(to), sum)
 				})
@@ -65,9 +68,9 @@ func TestTransfersKeepTheSum(t *testing.T) {
 	}
 	for range 2 {
 		readers.Go(func() {
-			for !done.Load() {
+			for unordered := false; !done.Load(); unordered = !unordered {
 				var total, n uint64
-				for it, err := range db.Scan(ctx, engine.Scan{Unordered: rand.IntN(2) == 0}) {
+				for it, err := range db.Scan(ctx, engine.Scan{Unordered: unordered}) {
 					if err != nil {
 						t.Error(err)
 						return
@@ -217,7 +220,7 @@ func readWhole(t *testing.T, db *engine.DB, keys int, key func(int) engine.Key) 
 		return
 	}
 	for i := range keys {
-		v, err := s.Get(key(rand.IntN(keys)))
+		v, err := s.Get(key(i * 7 % keys))
 		if err != nil || number(v) != number(first) {
 			t.Errorf("key %d shows %v, %v; key 0 shows %d", i, v, err, number(first))
 			return
@@ -311,10 +314,12 @@ func TestGetsSeeBatchesWhole(t *testing.T) {
 		}
 		return number(v)
 	}
-	for range 2 {
+	seed := testutil.Seed(t)
+	for n := range 2 {
 		wg.Go(func() {
+			rnd := rand.New(rand.NewPCG(seed, uint64(n)))
 			for time.Now().Before(stop) && !t.Failed() {
-				first, last := rand.IntN(keys), rand.IntN(keys)
+				first, last := rnd.IntN(keys), rnd.IntN(keys)
 				if a, b := read(first), read(last); b < a {
 					t.Errorf("key %d shows commit %d, then key %d shows %d", first, a, last, b)
 				}

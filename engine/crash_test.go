@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"strconv"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // Environment of the child process that TestKilledWriterLosesNothing kills.
@@ -81,11 +81,13 @@ func TestKilledWriterLosesNothing(t *testing.T) {
 	if s := os.Getenv(crashRunsEnv); s != "" {
 		runs, _ = strconv.Atoi(s)
 	}
+	rnd := testutil.Rand(t)
 	for _, level := range []engine.Durability{engine.Sync, engine.Process} {
 		t.Run(level.String(), func(t *testing.T) {
 			dir, next := t.TempDir(), 0
 			for range runs {
-				acked := killedRun(t, dir, level, next)
+				lives := time.Duration(50+rnd.IntN(400)) * time.Millisecond
+				acked := killedRun(t, dir, level, next, lives)
 				next = checkCrashed(t, dir, acked) + 1
 			}
 			t.Logf("%d kills, %d commits", runs, next)
@@ -93,8 +95,9 @@ func TestKilledWriterLosesNothing(t *testing.T) {
 	}
 }
 
-// killedRun runs the child until it is killed and returns the last acknowledged commit.
-func killedRun(t *testing.T, dir string, level engine.Durability, from int) int {
+// killedRun runs the child, kills it after a time and returns the last acknowledged commit.
+func killedRun(t *testing.T, dir string, level engine.Durability, from int,
+	lives time.Duration) int {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), crashDirEnv+"="+dir, crashLevelEnv+"="+strconv.Itoa(int(level)),
@@ -108,9 +111,7 @@ func killedRun(t *testing.T, dir string, level engine.Durability, from int) int 
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	kill := time.AfterFunc(time.Duration(50+rand.IntN(400))*time.Millisecond, func() {
-		_ = cmd.Process.Kill()
-	})
+	kill := time.AfterFunc(lives, func() { _ = cmd.Process.Kill() })
 	defer kill.Stop()
 	last := from - 1
 	for lines := bufio.NewScanner(pipe); lines.Scan(); {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 )
 
@@ -135,8 +136,7 @@ func TestSingleKeysAreLinearizable(t *testing.T) {
 	if testing.Short() || raceEnabled {
 		rounds, calls = 4, 60
 	}
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := testutil.Seed(t)
 	total := 0
 	for round := range rounds {
 		r := &regRun{t: t}
@@ -163,8 +163,7 @@ func TestNothingIsSeenWithinACommit(t *testing.T) {
 	if testing.Short() || raceEnabled {
 		rounds, calls = 4, 1500
 	}
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := testutil.Seed(t)
 	total := 0
 	for round := range rounds {
 		r := &regRun{t: t, db: openMemory(t, engine.Options{

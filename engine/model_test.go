@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/keycodec"
 	"pgregory.net/rapid"
@@ -23,7 +24,7 @@ import (
 // flushes, merges and reopens happen in between. Method: random programs run against
 // the engine on a memory file system and against a map; rapid reduces failures.
 func TestEngineBehavesLikeASortedMap(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testutil.Check(t, func(t *rapid.T) {
 		m := newMachine(t)
 		defer m.close(t)
 		t.Repeat(map[string]func(*rapid.T){

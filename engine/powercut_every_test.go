@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // powerCutEveryEnv is the number of rounds of TestPowerCutAtEveryOperation in full.
@@ -50,15 +51,11 @@ var cutScripts = []cutScript{
 // crashes again at every operation of each recovery. Without it there are second crashes
 // in some recoveries, and full log segments are left to samples.
 func TestPowerCutAtEveryOperation(t *testing.T) {
-	rounds, full, seed := 1, false, rand.Uint64()
+	rounds, full, seed := 1, false, testutil.Seed(t)
 	if s := os.Getenv(powerCutEveryEnv); s != "" {
 		rounds, _ = strconv.Atoi(s)
 		full = true
 	}
-	if s := os.Getenv(powerCutSeedEnv); s != "" {
-		seed, _ = strconv.ParseUint(s, 10, 64)
-	}
-	t.Logf("%s=%d", powerCutSeedEnv, seed)
 	deadline := sync.OnceValue(func() time.Time { return time.Now().Add(cutReduceTime) })
 	for _, script := range cutScripts {
 		t.Run(script.name, func(t *testing.T) {
@@ -75,7 +72,7 @@ func TestPowerCutAtEveryOperation(t *testing.T) {
 }
 
 func (s *cutScript) run(t *testing.T, trial cutTrial, seed uint64, full bool) *cutFailure {
-	where := fmt.Sprintf("%s, %s=%d", s.name, powerCutSeedEnv, seed)
+	where := fmt.Sprintf("%s, seed %d", s.name, seed)
 	r := newCutRun(trial, where, s.stage(rand.New(rand.NewPCG(seed, 0))), seed)
 	r.cutPolicy = s.policy(full)
 	r.renamed = map[string]int{}

@@ -12,14 +12,12 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 )
 
-// Environment of TestPowerCutsOfTheWholeEngine.
-const (
-	powerCutRunsEnv = "KSTONE_POWERCUT_RUNS" // number of programs
-	powerCutSeedEnv = "KSTONE_POWERCUT_SEED" // of the first program
-)
+// powerCutRunsEnv is the number of programs of TestPowerCutsOfTheWholeEngine.
+const powerCutRunsEnv = "KSTONE_POWERCUT_RUNS"
 
 // Goal: whenever the power fails, the database opens, is free of damage and holds exactly
 // the first m commits, over all stripes, with m not below what was acknowledged as
@@ -36,22 +34,18 @@ const (
 // The seed fixes programs and disks, not when the goroutines of the database run: to see
 // a failure again, run the seed several times.
 func TestPowerCutsOfTheWholeEngine(t *testing.T) {
-	programs, seed := 15, rand.Uint64()
+	programs, seed := 15, testutil.Seed(t)
 	if raceEnabled || testing.Short() {
 		programs = 3
 	}
 	if s := os.Getenv(powerCutRunsEnv); s != "" {
 		programs, _ = strconv.Atoi(s)
 	}
-	if s := os.Getenv(powerCutSeedEnv); s != "" {
-		seed, _ = strconv.ParseUint(s, 10, 64)
-	}
-	t.Logf("%d programs from %s=%d", programs, powerCutSeedEnv, seed)
 	trial := cutTrial{tally: newCutTally()}
 	for i := range programs {
 		seed := seed + uint64(i)
 		if f := trial.program(seed); f != nil {
-			t.Fatalf("repeat with %s=%d %s=1:\n%s", powerCutSeedEnv, seed, powerCutRunsEnv,
+			t.Fatalf("repeat with: %s\n%s", testutil.Repeat(t, seed, powerCutRunsEnv+"=1"),
 				trial.explain(f, time.Now().Add(cutReduceTime)))
 		}
 	}
@@ -61,7 +55,7 @@ func TestPowerCutsOfTheWholeEngine(t *testing.T) {
 // program runs the program of a seed and judges the power cuts in it.
 func (c cutTrial) program(seed uint64) *cutFailure {
 	stage := drawProgram(rand.New(rand.NewPCG(seed, 0)))
-	r := newCutRun(c, fmt.Sprintf("%s=%d", powerCutSeedEnv, seed), stage, seed)
+	r := newCutRun(c, fmt.Sprintf("seed %d", seed), stage, seed)
 	r.cutPolicy = cutPolicy{density: 0.1, most: 24, again: 1}
 	return r.run()
 }

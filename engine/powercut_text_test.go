@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -12,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // powerCutProgramEnv names a file for TestPowerCutPrograms.
@@ -194,8 +194,7 @@ func parseCutOp(words []string) (o cutOp, err error) {
 
 // The text of a program is all of it.
 func TestPowerCutTextIsTheProgram(t *testing.T) {
-	seed := rand.Uint64()
-	rnd := rand.New(rand.NewPCG(seed, 0))
+	rnd := testutil.Rand(t)
 	at := []*cutPoint{
 		{op: "before sync-dir db", nth: 2, keep: 0.1, seed: 1 << 63},
 		{op: "after close", kill: true},
@@ -209,11 +208,11 @@ func TestPowerCutTextIsTheProgram(t *testing.T) {
 	again, err := parseCuts("# a comment\n\n" + text)
 	ok(t, err)
 	if got := formatCuts(again); got != text {
-		t.Errorf("seed %d:\n%s\nbecame\n%s", seed, text, got)
+		t.Errorf("%s\nbecame\n%s", text, got)
 	}
 	for i := range path {
 		if !reflect.DeepEqual(again[i], path[i]) {
-			t.Errorf("seed %d: stage %d is %+v, want %+v", seed, i, again[i], path[i])
+			t.Errorf("stage %d is %+v, want %+v", i, again[i], path[i])
 		}
 	}
 	for _, bad := range []string{

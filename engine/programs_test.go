@@ -11,13 +11,11 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
-// Environment of TestProgramsUnderAllOptions.
-const (
-	programOpsEnv  = "KSTONE_PROGRAM_OPS"  // operations of each program
-	programSeedEnv = "KSTONE_PROGRAM_SEED" // of all programs
-)
+// programOpsEnv is how many operations each program of TestProgramsUnderAllOptions has.
+const programOpsEnv = "KSTONE_PROGRAM_OPS"
 
 // progOp is one operation of a program. What it does in detail comes from its own seed
 // and the state it meets, so that a program that has lost other operations stays one.
@@ -103,20 +101,16 @@ var progSets = []progSet{
 // power cuts among the operations; what every read shows is compared. A program that
 // fails is reduced to the operations that it takes, and printed.
 //
-// KSTONE_PROGRAM_OPS=10000 runs programs of full length, KSTONE_PROGRAM_SEED repeats.
+// KSTONE_PROGRAM_OPS=10000 runs programs of full length.
 func TestProgramsUnderAllOptions(t *testing.T) {
-	ops, seed := 300, rand.Uint64()
+	ops, seed := 300, testutil.Seed(t)
 	if testing.Short() || raceEnabled {
 		ops = 60
 	}
 	if s := os.Getenv(programOpsEnv); s != "" {
 		ops, _ = strconv.Atoi(s)
 	}
-	if s := os.Getenv(programSeedEnv); s != "" {
-		seed, _ = strconv.ParseUint(s, 10, 64)
-	}
-	t.Logf("%d sets of options, %d operations each, %s=%d", len(progSets), ops, programSeedEnv,
-		seed)
+	t.Logf("%d sets of options, %d operations each", len(progSets), ops)
 	for i, set := range progSets {
 		t.Run(set.name, func(t *testing.T) {
 			program := newProgram(rand.New(rand.NewPCG(seed, uint64(i))), ops)
@@ -128,8 +122,8 @@ func TestProgramsUnderAllOptions(t *testing.T) {
 			small := reduce(program, fails, time.Now().Add(time.Minute))
 			var trace []string
 			again := set.run(t, small, &trace)
-			t.Errorf("%s=%d %s=%d: %v\nreduced to %d operations: %v\n%s", programSeedEnv, seed,
-				programOpsEnv, ops, err, len(small), again, strings.Join(trace, "\n"))
+			t.Errorf("%v\nrepeat with: %s\nreduced to %d operations: %v\n%s", err,
+				testutil.Repeat(t, seed), len(small), again, strings.Join(trace, "\n"))
 		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 )
 
@@ -250,8 +251,7 @@ func TestTransactionsAreSerializable(t *testing.T) {
 	if testing.Short() || raceEnabled {
 		rounds, each = 2, 40
 	}
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := testutil.Seed(t)
 	total, conflicts := 0, uint64(0)
 	for round := range rounds {
 		l, fsys := &lists{}, vfs.NewMem()
@@ -284,8 +284,7 @@ func TestTransactionsAreSerializableAcrossCrashes(t *testing.T) {
 	if testing.Short() || raceEnabled {
 		rounds, each = 2, 15
 	}
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := testutil.Seed(t)
 	for round := range rounds {
 		rnd := rand.New(rand.NewPCG(seed, uint64(round)))
 		level := engine.Sync + engine.Durability(round%2)
@@ -376,7 +375,7 @@ func TestMoneyIsConserved(t *testing.T) {
 	if testing.Short() || raceEnabled {
 		each = 50
 	}
-	b := bank{rnd: rand.New(rand.NewPCG(rand.Uint64(), 0)), fs: vfs.NewCrash()}
+	b := bank{rnd: testutil.Rand(t), fs: vfs.NewCrash()}
 	b.open(t)
 	first := engine.NewBatch()
 	for i := range bankAccounts {

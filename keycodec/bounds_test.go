@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -27,7 +28,7 @@ func TestPrefixEndVectors(t *testing.T) {
 }
 
 func TestPrefixEndBoundsThePrefix(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testutil.Check(t, func(t *rapid.T) {
 		prefix, s := awkward(0).Draw(t, "prefix"), awkward(0).Draw(t, "s")
 		before := bytes.Clone(prefix)
 		end, ok := keycodec.PrefixEnd(nil, prefix)
@@ -52,7 +53,7 @@ func TestPrefixEndMayShareMemory(t *testing.T) {
 }
 
 func TestSuccessorIsNext(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testutil.Check(t, func(t *rapid.T) {
 		k, s := awkward(0).Draw(t, "key"), awkward(0).Draw(t, "s")
 		next := keycodec.Successor(nil, k)
 		if (bytes.Compare(s, k) <= 0) != (bytes.Compare(s, next) < 0) {

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -111,7 +112,7 @@ func drawEverything(t *rapid.T) everything {
 // TestCodecIsSchema compares keys of structs with those of their values.
 func TestCodecIsSchema(t *testing.T) {
 	c := must(keycodec.NewCodec[everything]())
-	rapid.Check(t, func(t *rapid.T) {
+	testutil.Check(t, func(t *rapid.T) {
 		e := drawEverything(t)
 		want := must(c.Schema().Append(nil, e.values()...))
 		key, err := c.Append([]byte("dst"), &e)
@@ -158,7 +159,7 @@ func TestCodecFastPath(t *testing.T) {
 		B string        `kstone:"b"`
 	}
 	c := must(keycodec.NewCodec[row]())
-	rapid.Check(t, func(t *rapid.T) {
+	testutil.Check(t, func(t *rapid.T) {
 		letters := rapid.SampledFrom([]byte("ab\x01\x80\xff"))
 		text := func(name string) string {
 			longest := rapid.SampledFrom([]int{7, 16, 80}).Draw(t, "longest")

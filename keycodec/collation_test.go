@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -73,7 +74,7 @@ func TestFoldTableIsPinned(t *testing.T) {
 }
 
 func TestFoldingTwiceChangesNothing(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testutil.Check(t, func(t *rapid.T) {
 		s := rapid.OneOf(rapid.String(), rapid.Map(awkward(0), func(b []byte) string {
 			return string(b)
 		})).Draw(t, "text")

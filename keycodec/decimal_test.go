@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -32,7 +33,7 @@ func rational(t *rapid.T, s string) *big.Rat {
 }
 
 func TestDecimalSortsLikeRationals(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testutil.Check(t, func(t *rapid.T) {
 		a, b := decimalTexts().Draw(t, "a"), decimalTexts().Draw(t, "b")
 		x, y := decimal(a), decimal(b)
 		want := rational(t, a).Cmp(rational(t, b))
@@ -52,7 +53,7 @@ func TestDecimalSortsLikeRationals(t *testing.T) {
 }
 
 func TestDecimalRoundTrip(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testutil.Check(t, func(t *rapid.T) {
 		text, tail := decimalTexts().Draw(t, "text"), awkward(0).Draw(t, "tail")
 		want := decimal(text)
 		got, rest, err := keycodec.DecodeDecimal(append(dec(text), tail...))
@@ -97,7 +98,7 @@ func TestScaledIsTheDecimal(t *testing.T) {
 			}
 		}
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	testutil.Check(t, func(t *rapid.T) {
 		coefficient := rapid.OneOf(rapid.Int64(), rapid.Int64Range(-200, 200),
 			rapid.SampledFrom([]int64{math.MinInt64, math.MaxInt64, 1e18, -1e17})).Draw(t, "c")
 		scale := rapid.OneOf(rapid.Int32Range(-80, 80), rapid.Int32(),

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -74,7 +75,7 @@ func TestFormatIsUnambiguous(t *testing.T) {
 		})
 		return rapid.StringOfN(r, 0, 5, -1).Draw(t, "odd")
 	})
-	rapid.Check(t, func(t *rapid.T) {
+	testutil.Check(t, func(t *rapid.T) {
 		s := schemas().Draw(t, "schema")
 		values := tuple(t, s)
 		for i, f := range s.Fields() {

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -26,7 +27,7 @@ func TestLengthPrefixedVectors(t *testing.T) {
 }
 
 func TestLengthPrefixedRoundTrip(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testutil.Check(t, func(t *rapid.T) {
 		k, tail := keys().Draw(t, "key"), awkward(0).Draw(t, "tail")
 		b := append(keycodec.AppendLengthPrefixed(nil, k), tail...)
 		got, rest, err := keycodec.DecodeLengthPrefixed(b)

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -30,7 +31,7 @@ func TestIPRange(t *testing.T) {
 
 // TestIPRangeBoundsThePrefix finds the addresses of a network with a range of keys.
 func TestIPRangeBoundsThePrefix(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testutil.Check(t, func(t *rapid.T) {
 		s := must(keycodec.NewSchema(keycodec.Field{Name: "ip", Type: keycodec.TypeIP,
 			Desc: rapid.Bool().Draw(t, "desc")}))
 		a, b := drawIP(t), drawIP(t)
@@ -91,7 +92,7 @@ func TestCoefficient(t *testing.T) {
 }
 
 func TestCoefficientIsNewDecimal(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testutil.Check(t, func(t *rapid.T) {
 		c := rapid.Int64().Draw(t, "c") >> rapid.IntRange(0, 63).Draw(t, "shift")
 		scale := rapid.Int32Range(0, keycodec.MaxScale).Draw(t, "scale")
 		if got, err := keycodec.NewDecimal(c, scale).Coefficient(scale); err != nil || got != c {

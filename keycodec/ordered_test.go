@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -42,7 +43,7 @@ func unhex(t testing.TB, s string) []byte {
 }
 
 func TestOrderedSortsLikeKeys(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testutil.Check(t, func(t *rapid.T) {
 		a, b := keys().Draw(t, "a"), keys().Draw(t, "b")
 		want := bytes.Compare(a.PK, b.PK)
 		if want == 0 && (a.SK == nil) != (b.SK == nil) {
@@ -89,7 +90,7 @@ func TestOrderingExample(t *testing.T) {
 
 func TestOrderedRoundTrip(t *testing.T) {
 	scratch := make([]byte, 0, 64)
-	rapid.Check(t, func(t *rapid.T) {
+	testutil.Check(t, func(t *rapid.T) {
 		k := keys().Draw(t, "key")
 		head := []byte("head")
 		b := keycodec.AppendOrdered(head, k)
@@ -114,7 +115,7 @@ func TestOrderedRoundTrip(t *testing.T) {
 // TestPartitionRange checks that [AppendOrderedPK, PrefixEnd) holds a partition and
 // nothing else.
 func TestPartitionRange(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testutil.Check(t, func(t *rapid.T) {
 		pk, k := awkward(1).Draw(t, "pk"), keys().Draw(t, "key")
 		start := keycodec.AppendOrderedPK(nil, pk)
 		end, ok := keycodec.PrefixEnd(nil, start)

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -44,7 +45,7 @@ func readField(r *keycodec.Reader, f keycodec.Field) any {
 }
 
 func TestReaderReadsTuples(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testutil.Check(t, func(t *rapid.T) {
 		s := schemas().Draw(t, "schema")
 		fields := s.Fields()
 		values := tuple(t, s)
@@ -85,7 +86,7 @@ func TestReaderReadsTuples(t *testing.T) {
 }
 
 func TestReaderReportsDamage(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testutil.Check(t, func(t *rapid.T) {
 		s := schemas().Draw(t, "schema")
 		b := must(s.Append(nil, tuple(t, s)...))
 		i := rapid.IntRange(0, len(b)-1).Draw(t, "at")

@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -36,7 +37,7 @@ func TestSchemaJSON(t *testing.T) {
 }
 
 func TestSchemaJSONRoundTrip(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testutil.Check(t, func(t *rapid.T) {
 		want := schemas().Draw(t, "schema")
 		var got keycodec.Schema
 		if err := json.Unmarshal(must(json.Marshal(want)), &got); err != nil || !got.Equal(want) {

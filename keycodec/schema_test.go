@@ -12,11 +12,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
 func TestTuplesSort(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testutil.Check(t, func(t *rapid.T) {
 		s := schemas().Draw(t, "schema")
 		a, b := tuple(t, s), tuple(t, s)
 		// Make equal beginnings likely.
@@ -33,7 +34,7 @@ func TestTuplesSort(t *testing.T) {
 }
 
 func TestTuplesRoundTrip(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testutil.Check(t, func(t *rapid.T) {
 		s := schemas().Draw(t, "schema")
 		values := tuple(t, s)
 		b := must(s.Append(nil, values...))
@@ -61,7 +62,7 @@ func TestTuplesRoundTrip(t *testing.T) {
 
 // TestDecodeIsCanonical damages encodings; what is still accepted must encode to itself.
 func TestDecodeIsCanonical(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testutil.Check(t, func(t *rapid.T) {
 		s := schemas().Draw(t, "schema")
 		b := must(s.Append(nil, tuple(t, s)...))
 		i := rapid.IntRange(0, len(b)-1).Draw(t, "at")
@@ -83,7 +84,7 @@ func TestDecodeIsCanonical(t *testing.T) {
 // TestPrefixRanges checks equality and begins-with prefixes and their ends against a
 // comparison of values.
 func TestPrefixRanges(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testutil.Check(t, func(t *rapid.T) {
 		s := schemas().Draw(t, "schema")
 		n := rapid.IntRange(1, s.Len()).Draw(t, "n")
 		want, have := tuple(t, s)[:n], tuple(t, s)

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -88,7 +89,7 @@ func within(f keycodec.Field, v any, low, high keycodec.Bound) bool {
 }
 
 func TestRangeSpanHoldsTheRange(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testutil.Check(t, func(t *rapid.T) {
 		c := drawSpanCase(t)
 		fields := c.schema.Fields()
 		n := rapid.IntRange(0, len(fields)-1).Draw(t, "equal")
@@ -121,7 +122,7 @@ func rowHolds(fields []keycodec.Field, v, row []any, op keycodec.Comparison) boo
 }
 
 func TestRowSpansCompareRows(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testutil.Check(t, func(t *rapid.T) {
 		c := drawSpanCase(t)
 		fields := c.schema.Fields()
 		n := rapid.IntRange(0, len(fields)-1).Draw(t, "equal")
@@ -138,7 +139,7 @@ func TestRowSpansCompareRows(t *testing.T) {
 }
 
 func TestPrefixSpansHoldThePrefix(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testutil.Check(t, func(t *rapid.T) {
 		c := drawSpanCase(t)
 		n := rapid.IntRange(0, c.schema.Len()).Draw(t, "n")
 		values := rapid.SampledFrom(c.tuples).Draw(t, "values")[:n]

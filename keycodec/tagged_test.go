@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -101,7 +102,7 @@ func drawElement(t *rapid.T) any {
 }
 
 func TestTaggedTuplesSort(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testutil.Check(t, func(t *rapid.T) {
 		a, b := rapid.SliceOfN(rapid.Custom(drawElement), 0, 4).Draw(t, "a"),
 			rapid.SliceOfN(rapid.Custom(drawElement), 0, 4).Draw(t, "b")
 		copy(b, a[:rapid.IntRange(0, len(a)).Draw(t, "shared")])

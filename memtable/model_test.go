@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/memtable"
 	"pgregory.net/rapid"
 )
@@ -163,7 +164,7 @@ func (p *program) options(n byte) {
 }
 
 func TestAgainstModel(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testutil.Check(t, func(t *rapid.T) {
 		p := &program{b: rapid.SliceOfN(rapid.Byte(), 150, 3000).Draw(t, "program")}
 		p.options(rapid.Byte().Draw(t, "options"))
 		if err := p.run(); err != nil {

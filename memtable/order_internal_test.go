@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"pgregory.net/rapid"
 )
 
@@ -27,7 +28,7 @@ func TestItem(t *testing.T) {
 // TestItemOrder checks that the map from keys to items preserves their order for any
 // expected prefix.
 func TestItemOrder(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testutil.Check(t, func(t *rapid.T) {
 		short := rapid.SliceOfN(rapid.SampledFrom([]byte{0, 1, 'a', 'b', 254, 255}), 0, 20)
 		prefix := short.Draw(t, "prefix")
 		draw := func(name string) []byte {

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/memtable"
 	"github.com/kstonedb/kstone/stripe"
@@ -34,7 +35,7 @@ type walker struct {
 }
 
 func TestModel(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testutil.Check(t, func(t *rapid.T) {
 		m := &machine{world: newWorld(t, vfs.NewMem())}
 		m.env.FileBytes = int64(rapid.SampledFrom([]int{1, 700, 1 << 20}).Draw(t, "file bytes"))
 		if rapid.Bool().Draw(t, "tiny cache") {

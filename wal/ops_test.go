@@ -11,6 +11,7 @@ import (
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/wal"
 )
@@ -41,7 +42,7 @@ func readOps(payload []byte) (ops []wal.Op, err error) {
 
 func TestOpsRoundTrip(t *testing.T) {
 	key := rapid.SliceOfN(rapid.Byte(), 1, 20)
-	rapid.Check(t, func(t *rapid.T) {
+	testutil.Check(t, func(t *rapid.T) {
 		var want []wal.Op
 		var payload []byte
 		for range rapid.IntRange(0, 8).Draw(t, "ops") {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/zonemap"
 )
 
@@ -46,7 +47,7 @@ func zoneOf(entries []base.Entry) zonemap.Map {
 // TestMapModel: a map tells the truth about its entries, survives encoding, and
 // merging parts gives the whole.
 func TestMapModel(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testutil.Check(t, func(t *rapid.T) {
 		entries := drawEntries(t)
 		m := zoneOf(entries)
 		checkZone(t, &m, entries)

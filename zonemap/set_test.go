@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/zonemap"
 )
 
@@ -67,7 +68,7 @@ func asBytes(k uint64) []byte {
 // every answer with a map: present keys are never denied, and exact sets are right.
 func TestSetModel(t *testing.T) {
 	dir := t.TempDir()
-	rapid.Check(t, func(t *rapid.T) { checkModel(t, dir) })
+	testutil.Check(t, func(t *rapid.T) { checkModel(t, dir) })
 }
 
 func checkModel(t *rapid.T, dir string) {

@@ -8,12 +8,12 @@ import (
 	"slices"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/kstonedb/kstone/engine/exec"
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // generator makes random queries over the two tables.
@@ -23,7 +23,7 @@ type generator struct {
 }
 
 // TestRandomQueries compares plans of random queries, each with several hints, with the
-// oracle. KSTONE_QUERY_RUNS sets the number of queries, KSTONE_QUERY_SEED the seed.
+// oracle. KSTONE_QUERY_RUNS sets the number of queries.
 func TestRandomQueries(t *testing.T) {
 	runs := 200
 	if testing.Short() {
@@ -32,11 +32,7 @@ func TestRandomQueries(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("KSTONE_QUERY_RUNS")); err == nil {
 		runs = n
 	}
-	seed := uint64(time.Now().UnixNano())
-	if n, err := strconv.ParseUint(os.Getenv("KSTONE_QUERY_SEED"), 10, 64); err == nil {
-		seed = n
-	}
-	t.Logf("KSTONE_QUERY_SEED=%d", seed)
+	seed := testutil.Seed(t)
 	compared, direct := 0, directRuns{}
 	const each = 200
 	for i := 0; i*each < runs; i++ {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -34,8 +35,7 @@ func runs(t *testing.T) int {
 // TestSpansAgainstFullScan compares the rows that spans and residuals find with those that
 // an evaluator finds by looking at all rows, for random keys, rows and predicates.
 func TestSpansAgainstFullScan(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := testutil.Seed(t)
 	var builder plan.SpanBuilder
 	for i := range runs(t) {
 		r := rand.New(rand.NewPCG(seed, uint64(i)))

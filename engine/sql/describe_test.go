@@ -11,6 +11,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/sql"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // described creates tables by statements and returns their definition in JSON and in
@@ -115,7 +116,7 @@ func drawTable(r *rapid.T, name string) string {
 // TestRandomDefinitionsMakeTheSameTable does it with random tables.
 func TestRandomDefinitionsMakeTheSameTable(t *testing.T) {
 	s := openSession(t)
-	rapid.Check(t, func(r *rapid.T) {
+	testutil.Check(t, func(r *rapid.T) {
 		name := rapid.SampledFrom([]string{"t", "My Table", "select"}).Draw(r, "table")
 		text := drawTable(r, name)
 		parts, err := sql.ParseAll(text)

@@ -15,6 +15,7 @@ import (
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/sql"
 	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // tokens takes a statement apart, roughly as the lexer does.
@@ -101,8 +102,7 @@ func TestMutatedStatements(t *testing.T) {
 	if testing.Short() {
 		runs = 1000
 	}
-	seed := environment(t, "KSTONE_SQL_SEED", rand.Uint64()>>16)
-	t.Logf("KSTONE_SQL_SEED=%d", seed)
+	seed := testutil.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 3))
 	var s *sql.Session
 	var texts []string

@@ -2,13 +2,14 @@ package sql_test
 
 import (
 	"errors"
-	"math/rand/v2"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // environment returns a number that a variable gives.
@@ -32,23 +33,21 @@ func environment(t *testing.T, name string, otherwise uint64) uint64 {
 // one without. A query gives the same rows over both, with every index forced and none, in
 // pages, in transactions, prepared and asked again with other values. What unique indexes
 // refuse, skip or replace is found by comparing all rows. KSTONE_SQL_WORLDS is the number of
-// programs, KSTONE_SQL_SEED repeats those of a failure, which is reduced to the statements
-// that it takes.
+// programs. One that fails is reduced to the statements that it takes.
 func TestRandomStatements(t *testing.T) {
 	worlds, queries := uint64(12), 120
 	if testing.Short() {
 		worlds, queries = 4, 60
 	}
 	worlds = environment(t, "KSTONE_SQL_WORLDS", worlds)
-	seed := environment(t, "KSTONE_SQL_SEED", rand.Uint64()>>16)
-	t.Logf("KSTONE_SQL_SEED=%d", seed)
+	seed := testutil.Seed(t)
 	var c counts
 	for i := range worlds {
 		p := newProgram(seed+i, queries)
 		if at, err := p.run(t, &c, nil); err != nil {
 			p, err = p.reduced(t, at, err, nil, 30*time.Second)
-			t.Fatalf("KSTONE_SQL_SEED=%d KSTONE_SQL_WORLDS=1; a shorter program is\n%s\n%v",
-				seed+i, p, err)
+			t.Fatalf("repeat with: %s\na shorter program is\n%s\n%v",
+				testutil.Repeat(t, seed+i, "KSTONE_SQL_WORLDS=1"), p, err)
 		}
 	}
 	t.Logf("%+v", c)

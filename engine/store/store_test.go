@@ -42,7 +42,7 @@ func open(t testing.TB) *engine.DB {
 
 // The local store passes all checks.
 func TestLocal(t *testing.T) {
-	for _, check := range storetest.Checks {
+	for _, check := range storetest.Checks(testutil.Seed(t)) {
 		t.Run(check.Name, func(t *testing.T) { check.Run(t, store.Local(open(t))) })
 	}
 }
@@ -52,14 +52,14 @@ type plain struct{ store.Store }
 
 // So does it without its optional interfaces.
 func TestLocalWithoutFastPaths(t *testing.T) {
-	for _, check := range storetest.Checks {
+	for _, check := range storetest.Checks(testutil.Seed(t)) {
 		t.Run(check.Name, func(t *testing.T) { check.Run(t, plain{store.Local(open(t))}) })
 	}
 }
 
 // The simplest store passes them, so that they ask for nothing special.
 func TestMemory(t *testing.T) {
-	for _, check := range storetest.Checks {
+	for _, check := range storetest.Checks(testutil.Seed(t)) {
 		t.Run(check.Name, func(t *testing.T) { check.Run(t, storetest.NewMemory(time.Now)) })
 	}
 }
@@ -73,7 +73,7 @@ func (s txStore) Commit(ctx context.Context, w *store.WriteSet) error {
 
 // Write sets that are committed in transactions mean the same.
 func TestTx(t *testing.T) {
-	for _, check := range storetest.Checks {
+	for _, check := range storetest.Checks(testutil.Seed(t)) {
 		t.Run(check.Name, func(t *testing.T) { check.Run(t, txStore{store.Local(open(t))}) })
 	}
 }

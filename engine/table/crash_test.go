@@ -14,6 +14,7 @@ import (
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 )
 
@@ -44,7 +45,7 @@ type (
 )
 
 func runPowerCuts(t *testing.T, runs int, program steps, look check) {
-	seed := rand.Uint64()
+	seed := testutil.Seed(t)
 	if testing.Short() {
 		runs = 1
 	}
@@ -58,10 +59,9 @@ func runPowerCuts(t *testing.T, runs int, program steps, look check) {
 		total, unfinished = total+cuts, unfinished+u
 	}
 	if unfinished == 0 {
-		t.Errorf("seed %d: no power cut was in the middle of anything", seed)
+		t.Error("no power cut was in the middle of anything")
 	}
-	t.Logf("%d power cuts from seed %d, %d of them with something to resume", total, seed,
-		unfinished)
+	t.Logf("%d power cuts, %d of them with something to resume", total, unfinished)
 }
 
 // cut is the disk of a power cut.
@@ -130,7 +130,7 @@ func crashProgram(t *testing.T, seed uint64, program steps, look check) (cuts, u
 		t.Fatal(err)
 	}
 	if err := program(t, c, db, rand.New(rand.NewPCG(seed, 2))); err != nil {
-		t.Fatalf("seed %d: %v", seed, err)
+		t.Fatalf("repeat with: %s\n%v", testutil.Repeat(t, seed, crashRunsEnv+"=1"), err)
 	}
 	if err := errors.Join(db.Close(), e.Close()); err != nil {
 		t.Fatal(err)
@@ -138,7 +138,8 @@ func crashProgram(t *testing.T, seed uint64, program steps, look check) (cuts, u
 	for i, one := range c.all {
 		u, err := look(one)
 		if err != nil {
-			t.Fatalf("seed %d, power cut %d: %v", seed, i, err)
+			t.Fatalf("repeat with: %s\npower cut %d: %v",
+				testutil.Repeat(t, seed, crashRunsEnv+"=1"), i, err)
 		}
 		if u {
 			unfinished++

@@ -13,6 +13,7 @@ import (
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // queryRunsEnv is the number of queries of TestQueriesAgreeWithEveryOtherWay.
@@ -26,14 +27,13 @@ const queryRunsEnv = "KSTONE_QUERY_RUNS"
 // predicate itself (NoREC), with what is left by NOT p and p IS NULL (TLP), page by page
 // with cursors, limited, and with a DB that keeps no plans.
 func TestQueriesAgreeWithEveryOtherWay(t *testing.T) {
-	runs, seed := 1500, rand.Uint64()
+	runs, seed := 1500, testutil.Seed(t)
 	if testing.Short() || raceEnabled {
 		runs = 300
 	}
 	if s := os.Getenv(queryRunsEnv); s != "" {
 		runs, _ = strconv.Atoi(s)
 	}
-	t.Logf("seed %d", seed)
 	const each = 150
 	queries := 0
 	for i := 0; i*each < runs; i++ {

@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/kstonedb/kstone/engine/store"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // plainRow has every kind of column that is written without values.
@@ -94,8 +95,7 @@ func drawPlain(r *rand.Rand) plainRow {
 // Structs are written as the same bytes with and without values; and those that are not, as
 // they do not fit, are left to the way that says why.
 func TestStructsAreWrittenAsTheirValues(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := testutil.Seed(t)
 	r := rand.New(rand.NewPCG(seed, 1))
 	plain := NewTable[plainRow]("t")
 	def, err := plain.Schema()

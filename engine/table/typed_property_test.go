@@ -9,6 +9,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 	"pgregory.net/rapid"
 )
@@ -94,7 +95,7 @@ func TestTypedIsUntyped(t *testing.T) {
 		t.Fatal(err)
 	}
 	dist := func(o *trip) *float64 { return &o.Dist }
-	rapid.Check(t, func(r *rapid.T) {
+	testutil.Check(t, func(r *rapid.T) {
 		o := drawTrip(r)
 		values := valuesOf(r, &o)
 		if rapid.Bool().Draw(r, "typed") {
@@ -146,7 +147,7 @@ type newParcel struct {
 // after it, before and after they are written again.
 func TestRowsOutliveTheirStruct(t *testing.T) {
 	weight := func(o *newParcel) *float64 { return &o.Weight }
-	rapid.Check(t, func(r *rapid.T) {
+	testutil.Check(t, func(r *rapid.T) {
 		before, after := table.NewTable[parcel]("parcels"), table.NewTable[newParcel]("parcels")
 		db := openTyped(t, before)
 		var want []newParcel

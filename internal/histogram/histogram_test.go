@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/internal/histogram"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // maxError is what the package promises for quantiles.
@@ -17,8 +18,7 @@ const maxError = 0.016
 // TestQuantilesAgainstSortedValues records random durations over all magnitudes and
 // compares every quantile with the sorted values.
 func TestQuantilesAgainstSortedValues(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := testutil.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for _, n := range []int{1, 2, 3, 10, 1000, 20000} {
 		var h histogram.Histogram

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // plainEnv makes this program write the file named in it, see plainWriter.
@@ -96,7 +98,7 @@ func TestFailingSyncOfAPlainWriter(t *testing.T) {
 	for _, fsys := range fileSystems {
 		t.Run(fsys.name, func(t *testing.T) {
 			n := cycles(t, fsys.mkfs[0])
-			rng := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
+			rng := testutil.Rand(t)
 			d, limit := newZram(t, imageBytes)
 			lost := 0
 			for i := range n {

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/torture"
 )
 
@@ -72,8 +73,7 @@ func TestPowerCutCatchesAWriterThatDoesNotSync(t *testing.T) {
 
 // cuts cuts the power n times, or until something is lost.
 func cuts(t *testing.T, fsys fileSystem, n int, noSync bool) (lost error, acked, steps int) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := testutil.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	var d *disk
 	var tester *torture.Tester

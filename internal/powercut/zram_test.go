@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/torture"
 )
 
@@ -55,8 +56,7 @@ func TestFailingSyncOnRealDevice(t *testing.T) {
 	for _, fsys := range fileSystems {
 		t.Run(fsys.name, func(t *testing.T) {
 			n := cycles(t, fsys.mkfs[0])
-			seed := uint64(time.Now().UnixNano())
-			t.Logf("seed %d", seed)
+			seed := testutil.Seed(t)
 			rng := rand.New(rand.NewPCG(seed, 0))
 			d, limit := newZram(t, imageBytes)
 			failed, acked, raced := 0, 0, 0

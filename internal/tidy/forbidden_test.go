@@ -2,6 +2,7 @@ package tidy_test
 
 import (
 	"go/ast"
+	"path"
 	"regexp"
 	"strconv"
 	"strings"
@@ -31,6 +32,12 @@ var osNames = map[string]bool{
 	"ErrPermission": true, "ErrClosed": true, "ErrInvalid": true,
 }
 
+// randNames are the names of package math/rand/v2 that draw nothing by themselves.
+var randNames = map[string]bool{
+	"New": true, "NewPCG": true, "NewChaCha8": true, "NewZipf": true,
+	"Rand": true, "PCG": true, "ChaCha8": true, "Zipf": true, "Source": true,
+}
+
 // rawAtomic matches the functions that package sync/atomic had before its types.
 var rawAtomic = regexp.MustCompile(
 	`^(Add|Load|Store|Swap|CompareAndSwap|And|Or)(Int32|Int64|Uint32|Uint64|Uintptr|Pointer)$`)
@@ -38,7 +45,7 @@ var rawAtomic = regexp.MustCompile(
 func TestForbidden(t *testing.T) { report(t, checkForbidden(loadTree(t))) }
 
 // checkForbidden keeps calls where they belong: files behind internal/vfs, the clock
-// behind a seam, printing in commands, and no relics.
+// behind a seam, printing in commands, random numbers of tests with a seed, and no relics.
 func checkForbidden(files tree) []finding {
 	parsed, found := files.goFiles()
 	for _, g := range parsed {
@@ -86,6 +93,14 @@ func forbiddenCall(g *goFile, pkg, name string) string {
 		if name == "Sleep" && g.isTest() && !strings.Contains(string(g.src), `"testing/synctest"`) {
 			return "wait for the event instead, or use testing/synctest"
 		}
+	case "math/rand/v2":
+		if g.isTest() && !randNames[name] {
+			return "draw from testutil.Rand, so that every run of a test draws the same"
+		}
+	case "pgregory.net/rapid":
+		if g.isTest() && name == "Check" {
+			return "use testutil.Check, so that every run of a test draws the same"
+		}
 	case "os":
 		if isLibrary(g) && !isVFS(g) && !osNames[name] {
 			return "files are reached through internal/vfs"
@@ -118,7 +133,7 @@ func importNames(g *goFile) map[string]string {
 		if err != nil {
 			continue
 		}
-		name := p[strings.LastIndexByte(p, '/')+1:]
+		name := path.Base(strings.TrimSuffix(p, "/v2"))
 		if spec.Name != nil {
 			name = spec.Name.Name
 		}

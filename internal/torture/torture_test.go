@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/torture"
 )
 
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) {
 func TestTorture(t *testing.T) {
 	c := torture.Config{
 		Dir: filepath.Join(t.TempDir(), "t"), For: 4 * time.Second, Workers: 4,
-		Seed: uint64(time.Now().UnixNano()), Command: []string{os.Args[0]},
+		Seed: testutil.Seed(t), Command: []string{os.Args[0]},
 	}
 	if s := os.Getenv(envFor); s != "" {
 		d, err := time.ParseDuration(s)
@@ -38,7 +39,6 @@ func TestTorture(t *testing.T) {
 		}
 		c.For = d
 	}
-	t.Logf("seed %d", c.Seed)
 	rep, err := torture.Run(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec/advise"
 )
 
@@ -344,7 +345,7 @@ func drawQueries(t *rapid.T) []advise.Query {
 // orders of the fields are tried.
 func TestKeysServeAllQueries(t *testing.T) {
 	s := orders(200)
-	rapid.Check(t, func(t *rapid.T) {
+	testutil.Check(t, func(t *rapid.T) {
 		queries := drawQueries(t)
 		r, err := advise.Advise(s, queries, advise.Options{ID: []string{"order_id"}})
 		if err != nil {

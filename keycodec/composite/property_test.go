@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 	"github.com/kstonedb/kstone/keycodec/composite"
 	"github.com/kstonedb/kstone/keycodec/shard"
@@ -114,7 +115,7 @@ func compareTuples(a, b []any) int {
 func eachSchema(t *testing.T, check func(*rapid.T, *composite.Schema)) {
 	for _, s := range schemas() {
 		t.Run(s.String(), func(t *testing.T) {
-			rapid.Check(t, func(t *rapid.T) { check(t, s) })
+			testutil.Check(t, func(t *rapid.T) { check(t, s) })
 		})
 	}
 }

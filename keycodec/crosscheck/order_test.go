@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -64,7 +65,7 @@ func drawValue(t *rapid.T, typ keycodec.Type) any {
 // all of them have to order the pair alike.
 func TestPeersAgreeOnOrder(t *testing.T) {
 	compared := map[string]int{}
-	rapid.Check(t, func(t *rapid.T) {
+	testutil.Check(t, func(t *rapid.T) {
 		s, a, b, desc := drawPair(t)
 		x, y := must(s.Append(nil, a...)), must(s.Append(nil, b...))
 		want := bytes.Compare(x, y)

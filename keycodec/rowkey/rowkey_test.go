@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec/rowkey"
 )
 
@@ -226,7 +227,7 @@ func compareAll(t *testing.T, tuples [][][]byte) {
 }
 
 func TestOrderRandom(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testutil.Check(t, func(t *rapid.T) {
 		part := rapid.SliceOfN(rapid.SampledFrom([]byte{0, 0, 1, 2, 'a', 0xff}), 0, 6)
 		tuple := rapid.SliceOfN(part, 1, 4)
 		a, b := tuple.Draw(t, "a"), tuple.Draw(t, "b")
@@ -317,7 +318,7 @@ func TestVarintVectors(t *testing.T) {
 func TestVarintOrder(t *testing.T) {
 	borders := []uint64{0, 240, 241, 496, 2287, 2288, 67823, 67824, 1 << 24, 1 << 32, 1 << 40,
 		1 << 48, 1 << 56, math.MaxUint64}
-	rapid.Check(t, func(t *rapid.T) {
+	testutil.Check(t, func(t *rapid.T) {
 		draw := func(name string) uint64 {
 			near := rapid.SampledFrom(borders).Draw(t, name)
 			return near + rapid.Uint64Range(0, 4).Draw(t, name+" above") -

@@ -11,10 +11,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // runs returns how many queries a test compares: KSTONE_SQL_RUNS, 1,500 without, 200 under
@@ -33,24 +33,12 @@ func runs(t *testing.T) int {
 	return n
 }
 
-func seed(t *testing.T) uint64 {
-	s := uint64(time.Now().UnixNano())
-	if text := os.Getenv("KSTONE_SEED"); text != "" {
-		var err error
-		if s, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Logf("seed: KSTONE_SEED=%d", s)
-	return s
-}
-
 // TestAgainstSQLite compares generated queries over the cities and earthquakes. Results are
 // equal as multisets, and in their order where ORDER BY tells all rows apart. Queries that
 // kstone says it does not support, or whose hint cannot be followed, are counted and left
 // out; every other error fails. KSTONE_SQL_ALL=1 takes all cities, otherwise one in 60.
 func TestAgainstSQLite(t *testing.T) {
-	s := seed(t)
+	s := testutil.Seed(t)
 	rng := rand.New(rand.NewPCG(s, 1))
 	step := 60
 	if os.Getenv("KSTONE_SQL_ALL") != "" {

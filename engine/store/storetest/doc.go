@@ -3,7 +3,7 @@
 // tests to show that the checks ask for nothing special.
 //
 //	func TestStore(t *testing.T) {
-//		for _, check := range storetest.Checks {
+//		for _, check := range storetest.Checks(1) {
 //			t.Run(check.Name, func(t *testing.T) { check.Run(t, open(t)) })
 //		}
 //	}

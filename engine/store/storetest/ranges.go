@@ -16,9 +16,7 @@ type content struct {
 	items map[string]store.Item
 }
 
-func newContent(t T, s store.Store) *content {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+func newContent(s store.Store, seed uint64) *content {
 	return &content{s, rand.New(rand.NewPCG(seed, 0)), map[string]store.Item{}}
 }
 
@@ -202,8 +200,8 @@ func (c *content) checkPieces(t T, r *store.Range, items []store.Item) {
 }
 
 // checkRanges: every range, however refined, selects what Select does.
-func checkRanges(t T, s store.Store) {
-	c := newContent(t, s)
+func checkRanges(t T, s store.Store, seed uint64) {
+	c := newContent(s, seed)
 	for range 3 {
 		c.change(t, 30)
 		for range 60 {
@@ -220,8 +218,8 @@ func checkRanges(t T, s store.Store) {
 }
 
 // checkSnapshots: a snapshot stays as it is while later writes land, in both directions.
-func checkSnapshots(t T, s store.Store) {
-	c := newContent(t, s)
+func checkSnapshots(t T, s store.Store, seed uint64) {
+	c := newContent(s, seed)
 	c.change(t, 30)
 	snap, err := s.Snapshot(ctx)
 	ok(t, err)

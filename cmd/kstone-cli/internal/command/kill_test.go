@@ -3,7 +3,6 @@ package command_test
 import (
 	"bytes"
 	"context"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // TestKilledImport kills an import at a random moment, again and again. The database
@@ -57,9 +57,7 @@ func killAndFinish(t *testing.T, want, verb string, flags ...string) string {
 	file := filepath.Join("..", "..", "..", "..", "testdata", "cities.jsonl.gz")
 	args := []string{verb, db, file, "--pk", "country", "--sk", "region,county,city"}
 	args = append(args, flags...)
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	rng := rand.New(rand.NewPCG(seed, 0))
+	rng := testutil.Rand(t)
 	for range 6 {
 		ctx, cancel := context.WithTimeout(context.Background(),
 			time.Duration(rng.IntN(500))*time.Millisecond)

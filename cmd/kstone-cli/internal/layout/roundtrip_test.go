@@ -10,6 +10,7 @@ import (
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/record"
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // schemas are those of the round trip: without fields, raw keys, composite ones, and
@@ -72,7 +73,7 @@ func drawItems(t *rapid.T) []engine.Item {
 // Whatever the items, and whether they fit the schema or not, the records written for
 // them are read back as the same items, byte for byte, in JSON lines and in CSV.
 func TestRecordsRoundTrip(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testutil.Check(t, func(t *rapid.T) {
 		flags := rapid.SampledFrom(schemas).Draw(t, "schema")
 		s := (*layout.Schema)(nil)
 		if flags[0] != nil {
