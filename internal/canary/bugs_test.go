@@ -286,4 +286,34 @@ var bugs = []bug{
 		}},
 		"./engine", "TestGetsSeeNoMomentWithinACommit",
 	},
+	{
+		"a database owns its directory: Close cuts the log by its path",
+		[]edit{{
+			"wal/log.go",
+			"	if s := l.cur; s != nil && s.unmap() == nil {\n" +
+				"		_ = s.file.Truncate(l.off)\n",
+			"	if l.cur == nil {\n		return\n	}\n" +
+				"	if f, err := vfs.OS().OpenReadWrite(l.cur.path); err == nil {\n" +
+				"		_ = f.Truncate(l.off)\n		_ = f.Close()\n",
+		}},
+		"./engine", "TestSwappedDirectories",
+	},
+	{
+		"a database owns its directory: it works by path",
+		[]edit{{"internal/vfs/dir.go", "(dirOpener); ok {", "(dirOpener); ok && d.dir == dir+dir {"}},
+		"./engine", "TestSwappedDirectories",
+	},
+	{
+		"one writer: the directory is not locked, only the file LOCK",
+		[]edit{{
+			"internal/vfs/os_dir.go", "dirLock, held := d.h.tryLock(shared)",
+			"dirLock, held := (*os.File)(nil), false",
+		}},
+		"./engine", "TestSwappedDirectories",
+	},
+	{
+		"acknowledged at Sync is on disk: a file that has been removed is taken for it",
+		[]edit{{"internal/vfs/dir.go", "	case n == 0:\n", "	case n < 0:\n"}},
+		"./engine", "TestRemovedDatabaseTurnsReadOnly",
+	},
 }
