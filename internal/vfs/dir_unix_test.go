@@ -206,3 +206,24 @@ func TestRemovedDir(t *testing.T) {
 		wantIs(t, err, fs.ErrNotExist)
 	}
 }
+
+// A lock ends with its Close, although a process that is just being started has copies of
+// all descriptors.
+func TestLockEndsWhileProcessesStart(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "LOCK")
+	l, err := vfs.OS().Lock(name, "first", false)
+	must(t, err)
+	var copies []int
+	for fd := 3; fd < 64; fd++ { // what fork does
+		if c, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0); err == nil {
+			copies = append(copies, c)
+		}
+	}
+	must(t, l.Close())
+	l, err = vfs.OS().Lock(name, "second", false)
+	must(t, err)
+	must(t, l.Close())
+	for _, c := range copies {
+		must(t, unix.Close(c))
+	}
+}

@@ -158,7 +158,7 @@ func (d *osDir) Lock(name, owner string, shared bool) (io.Closer, error) {
 		err = lockFile(f, name, owner, shared)
 	}
 	if err != nil {
-		return nil, errors.Join(d.wrap(err), closeFiles(dirLock))
+		return nil, errors.Join(d.wrap(err), unlock(dirLock))
 	}
 	return &osLock{f: f, dir: dirLock, shared: shared}, nil
 }
@@ -217,13 +217,15 @@ func (l *osLock) Close() error {
 	if !l.shared {
 		err = l.f.Truncate(0) // nobody must be told that we still hold it
 	}
-	return errors.Join(err, l.f.Close(), closeFiles(l.dir))
+	return errors.Join(err, unlock(l.f), unlock(l.dir))
 }
 
-func closeFiles(f *os.File) error {
+// unlock unlocks and closes a file that may be nil.
+func unlock(f *os.File) error {
 	if f == nil {
 		return nil
 	}
+	unlockOS(f)
 	return f.Close()
 }
 

@@ -56,23 +56,30 @@ func tryLockOS(f *os.File, shared bool) (held bool, err error) {
 	if shared {
 		how = unix.LOCK_SH
 	}
+	err = flock(f, how|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return true, nil
+	}
+	return false, err
+}
+
+// unlockOS gives the flock of f back. Why before closing it: a process that is being started
+// at this moment has a copy of the descriptor until it runs its program, and with it the lock.
+func unlockOS(f *os.File) { _ = flock(f, unix.LOCK_UN) }
+
+func flock(f *os.File, how int) error {
 	conn, err := f.SyscallConn()
 	if err != nil {
-		return false, err
+		return err
 	}
 	var lockErr error
 	err = conn.Control(func(fd uintptr) {
-		lockErr = retryEINTR(func() error { return unix.Flock(int(fd), how|unix.LOCK_NB) })
+		lockErr = retryEINTR(func() error { return unix.Flock(int(fd), how) })
 	})
-	switch {
-	case err != nil:
-		return false, err
-	case errors.Is(lockErr, unix.EWOULDBLOCK):
-		return true, nil
-	case lockErr != nil:
-		return false, &fs.PathError{Op: "lock", Path: f.Name(), Err: lockErr}
+	if err == nil && lockErr != nil {
+		err = &fs.PathError{Op: "lock", Path: f.Name(), Err: lockErr}
 	}
-	return false, nil
+	return err
 }
 
 func retryEINTR(fn func() error) error {

@@ -83,6 +83,9 @@ func tryLockOS(f *os.File, shared bool) (held bool, err error) {
 	return false, nil
 }
 
+// unlockOS does nothing: closing the file does it.
+func unlockOS(*os.File) {}
+
 func (f *osFile) sync() error { return f.f.Sync() }
 
 // allocate only extends the file: reserving needs rights that programs rarely have.
