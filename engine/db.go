@@ -21,13 +21,15 @@ import (
 // Lock order: stripe write locks in ascending order, then the log's mutex, then a
 // memtable's mutex. manifestMu is taken with none of them held.
 type DB struct {
-	dir     string
-	opts    Options
-	base    vfs.FS   // what the directory is in
-	fs      *vfs.Dir // the open directory
-	lock    io.Closer
-	env     stripe.Env
-	stripes [base.NumStripes]stripe.Stripe
+	dir  string
+	opts Options
+	base vfs.FS   // what the directory is in
+	fs   *vfs.Dir // the open directory
+	lock io.Closer
+	// flushGroup is the number of stripes to flush at a time, as the system lets open files.
+	flushGroup int
+	env        stripe.Env
+	stripes    [base.NumStripes]stripe.Stripe
 
 	log     *wal.Log // nil if read-only
 	lastSeq base.SeqNum

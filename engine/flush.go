@@ -14,8 +14,8 @@ import (
 	"github.com/kstonedb/kstone/stripe"
 )
 
-// flushGroupMost bounds the stripes flushed under one manifest edit, and flushSyncers
-// the files synced at a time. Why: a sync costs little more for eight files than for
+// flushGroupMost bounds the stripes flushed under one manifest edit, each of which has a file
+// open, and flushSyncers the files synced at a time. Why: a sync costs little more for eight files than for
 // one, and a group must not hold memory for long.
 const (
 	flushGroupMost = 64
@@ -54,7 +54,7 @@ func (db *DB) pickFlush() []uint8 {
 		}
 	}
 	if len(must) > 0 {
-		return must[:min(len(must), flushGroupMost)]
+		return must[:min(len(must), db.flushGroup)]
 	}
 	if db.memory.bytes() < db.memory.flushThreshold() {
 		return nil
@@ -62,7 +62,7 @@ func (db *DB) pickFlush() []uint8 {
 	slices.SortFunc(all, func(a, b candidate) int { return cmp.Compare(b.bytes, a.bytes) })
 	var freed int64
 	for _, c := range all {
-		if len(must) == flushGroupMost || freed >= db.opts.MemtableBytes/8 {
+		if len(must) == db.flushGroup || freed >= db.opts.MemtableBytes/8 {
 			break
 		}
 		must = append(must, c.id)
@@ -112,7 +112,7 @@ func (db *DB) flushAll(ctx context.Context) error {
 			dirty = append(dirty, uint8(i))
 		}
 	}
-	for group := range slices.Chunk(dirty, flushGroupMost) {
+	for group := range slices.Chunk(dirty, db.flushGroup) {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -51,6 +50,7 @@ func openFS(fsys vfs.FS, dir string, opts Options) (db *DB, err error) {
 	start := time.Now()
 	db = &DB{dir: dir, opts: opts, base: fsys}
 	db.calls.init()
+	db.limitFiles()
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, db.release())
@@ -100,39 +100,6 @@ func (db *DB) release() error {
 		errs = append(errs, db.manifest.Close())
 	}
 	errs = append(errs, db.closeDir())
-	return errors.Join(errs...)
-}
-
-// openDir opens the directory, which is made if there is none and one may be made. From
-// then on the database works on what was opened, whatever becomes of its path: see vfs.Dir.
-func (db *DB) openDir() (made bool, err error) {
-	db.fs, err = vfs.OpenDir(db.base, db.dir)
-	if errors.Is(err, fs.ErrNotExist) && !db.opts.ReadOnly && !db.opts.MustExist {
-		if err = manifest.MakeDir(db.base, db.dir); err == nil {
-			made = true
-			db.fs, err = vfs.OpenDir(db.base, db.dir)
-		}
-	}
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		err = fmt.Errorf("%w: %s", ErrNotExist, db.dir)
-	case errors.Is(err, vfs.ErrNotDir):
-		err = fmt.Errorf("engine: open: %w: %w", ErrNotDatabase, err)
-	case err != nil:
-		err = fmt.Errorf("engine: open: %w", err)
-	}
-	return made, err
-}
-
-// closeDir gives the lock back, and the directory.
-func (db *DB) closeDir() error {
-	var errs []error
-	if db.lock != nil {
-		errs = append(errs, db.lock.Close())
-	}
-	if db.fs != nil {
-		errs = append(errs, db.fs.Close())
-	}
 	return errors.Join(errs...)
 }
 
@@ -208,27 +175,6 @@ func (db *DB) checkFiles(state *manifest.State) error {
 	return nil
 }
 
-func (db *DB) lockDir() error {
-	owner := lockOwner()
-	lock, err := db.fs.Lock(filepath.Join(db.dir, manifest.LockName), owner, db.opts.ReadOnly)
-	var locked *vfs.LockedError
-	switch {
-	case errors.As(err, &locked):
-		return &LockedError{Dir: db.dir, Owner: locked.Owner}
-	case err != nil:
-		return fmt.Errorf("engine: open: %w", err)
-	}
-	db.lock = lock
-	return nil
-}
-
-// lockOwner is what others are told who find the database locked.
-func lockOwner() string {
-	host, _ := os.Hostname()
-	return fmt.Sprintf("process %d (%s) on %s since %s", os.Getpid(), filepath.Base(os.Args[0]),
-		host, time.Now().UTC().Format(time.RFC3339))
-}
-
 func newState() *manifest.State {
 	s := &manifest.State{NextFile: 1, NextRun: 1}
 	var seed [8]byte
@@ -257,6 +203,7 @@ func (db *DB) prepare(state *manifest.State) {
 		Create:   db.recycler.create,
 		Obsolete: db.recycler.obsolete,
 	}
+	db.fs.MoreFiles = db.env.Files.Evict
 	db.snaps.init(&db.visible)
 	db.memory.init(db)
 	for i := range db.stripes {

@@ -146,7 +146,7 @@ func (s *scheduler) flushLoop() {
 // flushDeletes flushes, in an idle database, the memtables with deletions that make a
 // merge worth while, so that the space returns although nothing is written any more.
 func (s *scheduler) flushDeletes() {
-	for group := range slices.Chunk(s.db.pickDeletes(), flushGroupMost) {
+	for group := range slices.Chunk(s.db.pickDeletes(), s.db.flushGroup) {
 		if s.ctx.Err() != nil || s.flushGroup(group) != nil {
 			return // the next time
 		}

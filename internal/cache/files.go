@@ -16,6 +16,9 @@ const DefaultMaxFiles = 4096
 // with a shared handle before it opens one of its own.
 const maxReopens = 4
 
+// evictPart is the part of the open files that Evict closes.
+const evictPart = 8
+
 // File is an open file. ReadAt on a closed file returns an error that wraps
 // fs.ErrClosed.
 type File interface {
@@ -59,6 +62,23 @@ func (s *Files) Metrics() FilesMetrics {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return FilesMetrics{Open: len(s.ring), Limit: s.limit, Opens: s.opens, Evictions: s.evict}
+}
+
+// Evict closes some of the open files and reports whether it has closed any: something else
+// needs their descriptors.
+func (s *Files) Evict() bool {
+	var victims []*openFile
+	s.mu.Lock()
+	for n := max(1, len(s.ring)/evictPart); len(s.ring) > 0 && len(victims) < n; {
+		if f := s.evictLocked(); f != nil {
+			victims = append(victims, f)
+		}
+	}
+	s.mu.Unlock()
+	for _, v := range victims {
+		v.Close() // Why unchecked: the file was only read.
+	}
+	return len(victims) > 0
 }
 
 // Handle is one file of a Files: a name that is opened when it is read and may be

@@ -168,3 +168,33 @@ func TestFilesCloseRace(t *testing.T) {
 		t.Errorf("%d files stay open, %+v", d.open.Load(), files.Metrics())
 	}
 }
+
+// TestEvict: files are closed on demand and read again.
+func TestEvict(t *testing.T) {
+	d := &disk{}
+	files := cache.NewFiles(d.Open, 50)
+	if files.Evict() {
+		t.Error("closed a file when none is open")
+	}
+	var handles []*cache.Handle
+	for i := range 40 {
+		h := files.Handle(fmt.Sprint("file", i))
+		if _, err := h.ReadAt(make([]byte, 1), 0); err != nil {
+			t.Fatal(err)
+		}
+		handles = append(handles, h)
+	}
+	for want := int64(35); files.Evict(); want -= max(1, want/8) {
+		if got := d.open.Load(); got != want {
+			t.Fatalf("%d open files, want %d", got, want)
+		}
+	}
+	if n := d.open.Load(); n != 0 {
+		t.Errorf("%d open files after the last", n)
+	}
+	for _, h := range handles {
+		if _, err := h.ReadAt(make([]byte, 1), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -33,6 +33,11 @@ type Dir struct {
 	FS
 	dir string // cleaned
 
+	// MoreFiles, if not nil, is asked when the process has as many files open as it may. If
+	// it returns true it has closed some, and the operation is tried again. It is set before
+	// others use the Dir.
+	MoreFiles func() bool
+
 	mu     sync.Mutex
 	failed error // Guarded by mu; of SyncDir
 }
@@ -69,6 +74,35 @@ func (d *Dir) Close() error {
 		return c.Close()
 	}
 	return nil
+}
+
+// Create implements FS.
+func (d *Dir) Create(name string) (File, error) { return withFiles(d, name, d.FS.Create) }
+
+// Open implements FS.
+func (d *Dir) Open(name string) (File, error) { return withFiles(d, name, d.FS.Open) }
+
+// OpenReadWrite implements FS.
+func (d *Dir) OpenReadWrite(name string) (File, error) {
+	return withFiles(d, name, d.FS.OpenReadWrite)
+}
+
+// List implements FS.
+func (d *Dir) List(dir string) ([]string, error) { return withFiles(d, dir, d.FS.List) }
+
+// maxMoreFiles bounds how often MoreFiles is asked for one operation: others may take what it
+// has closed.
+const maxMoreFiles = 8
+
+// withFiles does an operation that opens a file, again if more files could be opened.
+func withFiles[T any](d *Dir, name string, op func(string) (T, error)) (T, error) {
+	for range maxMoreFiles {
+		r, err := op(name)
+		if !IsTooManyFiles(err) || d.MoreFiles == nil || !d.MoreFiles() {
+			return r, err
+		}
+	}
+	return op(name)
 }
 
 // SyncDir implements FS.

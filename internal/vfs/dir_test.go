@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/kstonedb/kstone/internal/vfs"
@@ -124,4 +125,53 @@ func TestLinkInto(t *testing.T) {
 	if err := os.LinkInto("a", mem, "b"); !vfs.CannotLink(err) {
 		t.Errorf("between file systems: %v", err)
 	}
+}
+
+// With too many files open an operation is tried again after MoreFiles has closed some.
+func TestDirAsksForMoreFiles(t *testing.T) {
+	m := vfs.NewMem()
+	must(t, m.MkdirAll("db"))
+	refuse := 0
+	d := openDir(t, vfs.NewFault(m, func(op vfs.Op) error {
+		switch op.Kind {
+		case vfs.OpCreate, vfs.OpOpen, vfs.OpOpenReadWrite, vfs.OpList:
+			if refuse > 0 {
+				refuse--
+				return &fs.PathError{Op: "open", Path: op.Name, Err: syscall.EMFILE}
+			}
+		}
+		return nil
+	}), "db")
+	create(t, d, "db/a", "x")
+	for name, op := range map[string]func() error{
+		"create": func() error { return closing(d.Create("db/b")) },
+		"open":   func() error { return closing(d.Open("db/a")) },
+		"write":  func() error { return closing(d.OpenReadWrite("db/a")) },
+		"list":   func() error { return second(d.List("db")) },
+	} {
+		refuse, d.MoreFiles = 1, nil
+		if err := op(); !vfs.IsTooManyFiles(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+		asked := 0
+		refuse, d.MoreFiles = 3, func() bool { asked++; return true }
+		if err := op(); err != nil || asked != 3 {
+			t.Errorf("%s: asked %d times, %v", name, asked, err)
+		}
+		refuse, d.MoreFiles = 1, func() bool { return false }
+		if err := op(); !vfs.IsTooManyFiles(err) || refuse != 0 {
+			t.Errorf("%s: %v", name, err)
+		}
+		refuse, d.MoreFiles = 1000, func() bool { return true }
+		if err := op(); !vfs.IsTooManyFiles(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func closing(f vfs.File, err error) error {
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }

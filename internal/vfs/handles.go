@@ -10,3 +10,7 @@ import (
 func IsTooManyFiles(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
+
+// MaxFiles returns how many files the process may have open, 0 if there is no limit or the
+// system does not tell.
+func MaxFiles() int { return maxFilesOS() }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"slices"
 	"syscall"
@@ -21,6 +22,14 @@ func links(st fs.FileInfo) int {
 		return int(sys.Nlink)
 	}
 	return 0
+}
+
+func maxFilesOS() int {
+	var limit unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil || limit.Cur > math.MaxInt32 {
+		return 0
+	}
+	return int(limit.Cur)
 }
 
 func isNoSpaceOS(err error) bool {

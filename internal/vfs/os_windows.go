@@ -38,6 +38,8 @@ func openOS(name string, flag int) (*os.File, error) {
 	return os.NewFile(uintptr(h), name), nil
 }
 
+func maxFilesOS() int { return 0 }
+
 func isNoSpaceOS(err error) bool {
 	return errors.Is(err, windows.ERROR_DISK_FULL) ||
 		errors.Is(err, windows.ERROR_HANDLE_DISK_FULL) ||
