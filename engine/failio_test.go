@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -239,4 +240,33 @@ func failRun(t *testing.T, p *failPlan) {
 			t.Fatalf("%s: close: %v", what, err)
 		}
 	})
+}
+
+// A disk that fails for good gives a short error: what failed, and how many files are left.
+func TestDyingDiskGivesAShortError(t *testing.T) {
+	for name, kind := range map[string]vfs.OpKind{"write": vfs.OpWrite, "sync": vfs.OpSync} {
+		t.Run(name, func(t *testing.T) {
+			var dying atomic.Bool
+			fsys := vfs.NewFault(vfs.NewMem(), func(op vfs.Op) error {
+				sst := strings.HasSuffix(op.Name, ".sst")
+				if sst && (op.Kind == kind || op.Kind == vfs.OpRemove) && dying.Load() {
+					return &os.PathError{Op: op.Kind.String(), Path: op.Name, Err: syscall.EIO}
+				}
+				return nil
+			})
+			db := openOn(t, fsys, engine.Options{})
+			defer db.Close()
+			for i := range 1000 {
+				ok(t, db.Put(pk(fmt.Sprint(i)), []byte("v"), nil))
+			}
+			dying.Store(true)
+			err := db.Flush(ctx)
+			wantIs(t, err, syscall.EIO)
+			wantIs(t, err, engine.ErrReadOnly)
+			if text := err.Error(); len(text) > 400 || name == "sync" &&
+				!strings.Contains(text, "(and 63 more errors like this)") {
+				t.Errorf("%d bytes: %s", len(text), text)
+			}
+		})
+	}
 }

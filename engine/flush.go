@@ -11,6 +11,7 @@ import (
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/manifest"
+	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/stripe"
 )
 
@@ -230,7 +231,7 @@ func (db *DB) syncOutputs(outs []*stripe.Output) error {
 		})
 	}
 	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
+	if err := vfs.FirstOf(errs); err != nil {
 		return fmt.Errorf("engine: sync of new files: %w", err)
 	}
 	return db.fs.SyncDir(db.dir)
@@ -309,9 +310,5 @@ func (db *DB) flushed(outs []*stripe.Output, ids []uint8, d time.Duration) *Flus
 // whose edit may have reached the disk in spite of the error are not among outs: the
 // next Open removes them if they turn out to be orphans.
 func (db *DB) abandon(err error, outs []*stripe.Output) error {
-	errs := []error{db.fail(err)}
-	for _, o := range outs {
-		errs = append(errs, o.Discard())
-	}
-	return errors.Join(errs...)
+	return errors.Join(db.fail(err), stripe.Discard(outs...))
 }

@@ -147,7 +147,7 @@ func (m *machine) startOrEndFlush(t *rapid.T) {
 		return
 	}
 	if rapid.IntRange(0, 3).Draw(t, "discard") == 0 {
-		ok(t, m.flushing.Discard())
+		ok(t, stripe.Discard(m.flushing))
 	} else {
 		ok(t, m.install(m.flushing))
 	}

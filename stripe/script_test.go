@@ -120,7 +120,7 @@ func (s *script) maintain(t *testing.T, d *datadriven.TestData) string {
 	case "install":
 		ok(t, s.install(s.pending))
 	case "discard":
-		ok(t, s.pending.Discard())
+		ok(t, stripe.Discard(s.pending))
 	case "changed-since":
 		key := []byte(s.arg(d, 0))
 		seq, err := s.s.ChangedSince(key, hashOf(key), base.SeqNum(s.number(s.arg(d, 1))))

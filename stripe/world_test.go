@@ -257,7 +257,7 @@ func (w *world) startCompaction(lo, hi int) (*stripe.Output, error) {
 // manifest would have.
 func (w *world) install(o *stripe.Output) error {
 	if err := o.Sync(); err != nil {
-		return errors.Join(err, o.Discard())
+		return errors.Join(err, stripe.Discard(o))
 	}
 	at := 0
 	if len(o.Replaced) > 0 {

@@ -124,7 +124,7 @@ func (s *Stripe) Flush(
 		RangeTombstones: ranges, KeepSeqs: true,
 	}, runID)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("flush %v: %w", s, err), out.Discard())
+		return nil, errors.Join(fmt.Errorf("flush %v: %w", s, err), Discard(out))
 	}
 	return out, nil
 }
@@ -173,7 +173,7 @@ func (s *Stripe) Compact(
 				err = r.readError(rerr)
 			}
 		}
-		return nil, errors.Join(fmt.Errorf("compact %v: %w", s, err), out.Discard())
+		return nil, errors.Join(fmt.Errorf("compact %v: %w", s, err), Discard(out))
 	}
 	return out, nil
 }
@@ -338,20 +338,25 @@ func (o *Output) Sync() error {
 		errs = append(errs, f.Sync(), f.Close())
 	}
 	o.files = nil
-	return errors.Join(errs...)
+	return vfs.FirstOf(errs)
 }
 
-// Discard closes and removes the files of an output that will not be installed.
-func (o *Output) Discard() error {
+// Discard closes and removes the files of outputs that will not be installed.
+func Discard(outs ...*Output) error {
 	var errs []error
-	for _, f := range o.files {
-		errs = append(errs, f.Close())
+	for _, o := range outs {
+		for _, f := range o.files {
+			errs = append(errs, f.Close())
+		}
+		for _, n := range o.names {
+			errs = append(errs, o.env.FS.Remove(n))
+		}
+		o.files, o.names = nil, nil
 	}
-	for _, n := range o.names {
-		errs = append(errs, o.env.FS.Remove(n))
+	if err := vfs.FirstOf(errs); err != nil {
+		return fmt.Errorf("remove what was written: %w", err)
 	}
-	o.files, o.names = nil, nil
-	return errors.Join(errs...)
+	return nil
 }
 
 // Install publishes the output: flushed memtables or merged runs give way to the new
