@@ -78,7 +78,8 @@ type Options struct {
 	// CacheBytes is the budget for decoded blocks, indexes and filters. Default
 	// 256 MiB.
 	CacheBytes int64
-	// MaxOpenFiles bounds the file handles held for SSTs. Default 4096.
+	// MaxOpenFiles bounds the file handles held for SSTs. Default 4096. It is lowered to what
+	// the process may have open, less some for the program and for other files.
 	MaxOpenFiles int
 
 	// BlockBytes is the target size of a data block before compression, 1 KiB to

@@ -176,3 +176,56 @@ func openSpecial(t *testing.T, dir, name, kind string) {
 		t.Errorf("repair says nothing of %s", name)
 	}
 }
+
+// A copy by hard links of a closed database keeps its content, whatever the original does.
+func TestCopyByHardLinks(t *testing.T) {
+	root := t.TempDir()
+	o := engine.Options{MemtableBytes: 1 << 20, LogBytes: 8 << 20, MaxRuns: 2}
+	open := func(dir string) *engine.DB {
+		t.Helper()
+		db, err := engine.Open(filepath.Join(root, dir), &o)
+		ok(t, err)
+		return db
+	}
+	write := func(db *engine.DB, round int) {
+		t.Helper()
+		for i := range 60 {
+			k := pksk(fmt.Sprint(i%4), fmt.Sprint(i))
+			ok(t, db.Put(k, fmt.Append(nil, round, strings.Repeat("x", 2000)), nil))
+			if i == 30 {
+				ok(t, db.Flush(ctx))
+			}
+		}
+	}
+	db := open("db")
+	write(db, 0)
+	mustClose(t, db)
+	ok(t, os.Mkdir(root+"/copy", 0o777))
+	entries, err := os.ReadDir(root + "/db")
+	ok(t, err)
+	for _, e := range entries {
+		ok(t, os.Link(root+"/db/"+e.Name(), root+"/copy/"+e.Name()))
+	}
+	before := readDir(t, root+"/copy")
+	for round := range 3 {
+		db := open("db")
+		write(db, round+1)
+		_, err := engine.Open(root+"/copy", nil)
+		wantIs(t, err, engine.ErrLocked)
+		ok(t, db.Compact(ctx))
+		mustClose(t, db)
+	}
+	for name, content := range readDir(t, root+"/copy") {
+		if name != "RESERVE" && content != before[name] {
+			t.Errorf("%s has changed", name)
+		}
+	}
+	db = open("copy")
+	ok(t, second(db.Verify(ctx, nil)))
+	for k, v := range content(t, db) {
+		if !strings.HasPrefix(v, "0") {
+			t.Errorf("%s is of a later round", k)
+		}
+	}
+	mustClose(t, db)
+}

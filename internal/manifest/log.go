@@ -35,7 +35,7 @@ type Log struct {
 	next     uint64 // number of the next record
 	snapshot int64  // size of record 0
 	lastNum  uint64 // highest manifest number tried
-	mustMove bool   // the file has a doubtful tail: go on in a new one
+	mustMove bool   // the file has a doubtful tail, or another name: go on in a new one
 	err      error  // sticky
 	buf      []byte
 }
@@ -103,7 +103,9 @@ func Open(fsys vfs.FS, dir string) (*Log, *State, error) {
 	if l.file, err = fsys.OpenReadWrite(filepath.Join(dir, name)); err != nil {
 		return nil, nil, fmt.Errorf("open %s: %w", name, err)
 	}
-	if in.torn > 0 {
+	links, err := l.file.Links()
+	l.mustMove = links > 1 // a copy by hard links has this file, too, and keeps it as it is
+	if err == nil && in.torn > 0 && !l.mustMove {
 		err = l.file.Truncate(in.end)
 	}
 	if err == nil {
@@ -117,7 +119,9 @@ func Open(fsys vfs.FS, dir string) (*Log, *State, error) {
 		l.file.Close()
 		return nil, nil, fmt.Errorf("repair the tail of %s: %w", name, err)
 	}
-	l.seal()
+	if !l.mustMove {
+		l.seal()
+	}
 	l.state.Store(in.state)
 	return l, in.state, nil
 }
