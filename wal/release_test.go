@@ -2,6 +2,7 @@ package wal_test
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"testing"
 
@@ -54,6 +55,50 @@ func TestReleaseRecycles(t *testing.T) {
 		must(t, l.Close())
 		replay(t, o, 0, 399)
 	})
+}
+
+// A segment that has a second name, in a copy of the database by hard links, is not used
+// again: the copy keeps its content.
+func TestLinkedSegmentsAreNotReused(t *testing.T) {
+	eachKind(t, 1<<10, func(t *testing.T, o wal.Options) {
+		l := openNew(t, o)
+		copied := map[string]string{}
+		for seq := base.SeqNum(5); seq <= 200; seq += 5 {
+			fill(t, l, seq)
+			must(t, l.Sync(seq))
+			for _, s := range l.Segments() {
+				name := filepath.Join(o.Dir, s.Num.FileName())
+				twin := filepath.Join(o.Dir, fmt.Sprint("copy", s.Num))
+				if s.State == wal.SegmentClosed && copied[twin] == "" {
+					must(t, o.FS.Link(name, twin))
+					copied[twin] = contentOf(t, o.FS, name)
+				}
+			}
+			must(t, l.Release(seq-3))
+		}
+		must(t, l.Close())
+		if len(copied) < 10 {
+			t.Errorf("only %d segments had two names", len(copied))
+		}
+		for twin, content := range copied {
+			if contentOf(t, o.FS, twin) != content {
+				t.Errorf("%s has changed", twin)
+			}
+		}
+	})
+}
+
+func contentOf(t *testing.T, fsys vfs.FS, name string) string {
+	t.Helper()
+	f, err := fsys.Open(name)
+	must(t, err)
+	defer f.Close()
+	size, err := f.Size()
+	must(t, err)
+	b := make([]byte, size)
+	_, err = f.ReadAt(b, 0)
+	must(t, err)
+	return string(b)
 }
 
 func TestReleaseKeepsWhatIsNeeded(t *testing.T) {
