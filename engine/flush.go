@@ -16,8 +16,8 @@ import (
 )
 
 // flushGroupMost bounds the stripes flushed under one manifest edit, each of which has a file
-// open, and flushSyncers the files synced at a time. Why: a sync costs little more for eight files than for
-// one, and a group must not hold memory for long.
+// open, and flushSyncers the files synced at a time. Why: a sync costs little more for eight
+// files than for one, and a group must not hold memory for long.
 const (
 	flushGroupMost = 64
 	flushSyncers   = 8

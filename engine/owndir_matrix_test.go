@@ -177,7 +177,8 @@ func wantSwapped(t *testing.T, dir string, put bool) {
 	}
 }
 
-var swapOptions = &engine.Options{MemtableBytes: 1 << 20, LogBytes: 8 << 20}
+// swapOptions let no merge start by itself: the files of an idle database stay as they are.
+var swapOptions = &engine.Options{MemtableBytes: 1 << 20, LogBytes: 8 << 20, MaxRuns: 20}
 
 // fillSwap makes SSTs in several runs, and a log.
 func fillSwap(db *engine.DB) error {
