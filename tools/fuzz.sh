@@ -2,17 +2,14 @@
 # Runs every fuzz target of the module in turn.
 #
 #   tools/fuzz.sh 30s     each target for 30 seconds
-#   tools/fuzz.sh smoke   half a minute in all, without guidance by coverage
 #
 # Each package is built once with coverage instrumentation; `go test -fuzz` would
-# link it again for every target. A smoke run goes without: the instrumentation compiles
-# everything anew, down to the standard library, and in half a second finds little more.
-# A failing input is written to the package's testdata/fuzz, where ordinary `go test`
-# runs replay it.
+# link it again for every target. A failing input is written to the package's testdata/fuzz,
+# where ordinary `go test` runs replay it, and the command that does is printed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-time=${1:?usage: tools/fuzz.sh TIME|smoke}
+time=${1:?usage: tools/fuzz.sh TIME}
 bin=$(mktemp -d)
 trap 'rm -rf "$bin"' EXIT
 cache="$(go env GOCACHE)/fuzz/$(go list -m)"
@@ -27,14 +24,9 @@ if [ ${#targets[@]} -eq 0 ]; then
 	exit 0
 fi
 mapfile -t dirs < <(for t in "${targets[@]}"; do dirname "./${t%%:*}"; done | sort -u)
-if [ "$time" = smoke ]; then
-	time=$((30000 / ${#targets[@]}))ms
-	go test -vet=off -ldflags='-s -w' -c -o "$bin/" "${dirs[@]}"
-else # one at a time: the flag allows no more
-	for dir in "${dirs[@]}"; do
-		go test -vet=off -c -fuzz=Fuzz -o "$bin/$(basename "$dir").test" "$dir"
-	done
-fi
+for dir in "${dirs[@]}"; do # one at a time: the flag allows no more
+	go test -vet=off -c -fuzz=Fuzz -o "$bin/$(basename "$dir").test" "$dir"
+done
 
 # run DIR TARGET fuzzes one target. A binary has the name of its directory.
 run() {
@@ -63,6 +55,11 @@ for t in "${targets[@]}"; do
 	printf '  %-50s %s\n' "$dir $name" "$time"
 	if ! tries "$dir" "$name"; then
 		cat "$bin/log"
+		input=$(sed -n 's|.*testdata/fuzz/\([^ ]*/[^ ]*\)$|\1|p' "$bin/log" | head -n 1)
+		if [ -n "$input" ]; then
+			echo "The input is $dir/testdata/fuzz/$input. Repeat with:"
+			echo "  go test -count=1 -run '^${input%%/*}\$/^${input##*/}\$' ./$dir"
+		fi
 		exit 1
 	fi
 done
