@@ -72,7 +72,7 @@ func TestConditionsAloneNeedNoRoom(t *testing.T) {
 	db.reserve.enter()
 	db.memory.gate <- struct{}{} // somebody waits for space
 	// Long enough for a busy machine; only a batch that waits lets it end.
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	b := NewBatch()
 	if err := b.Require(Key{PK: []byte("k")}, IfAbsent()); err != nil {

@@ -75,7 +75,7 @@ func TestFailedWriteIsFinal(t *testing.T) {
 		"property sync":          {onFile("MANIFEST", vfs.OpSync), property},
 	} {
 		t.Run(name, func(t *testing.T) {
-			within(t, 30*time.Second, name, func() { failFinally(t, c.match, c.call) })
+			within(t, 2*time.Minute, name, func() { failFinally(t, c.match, c.call) })
 		})
 	}
 }
@@ -163,7 +163,7 @@ func TestFailedBackgroundSyncIsNoticed(t *testing.T) {
 	}
 	select {
 	case <-noticed:
-	case <-time.After(20 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatal("nothing was noticed")
 	}
 	_ = db.Close()
@@ -366,13 +366,13 @@ func TestWaitingWritersHeedTheirContext(t *testing.T) {
 		return float64(m.MemtableBytes) >= 1.75*float64(m.MemtableBudget)
 	})
 	cancel()
-	within(t, 20*time.Second, "canceled writers", wg.Wait)
+	within(t, 2*time.Minute, "canceled writers", wg.Wait)
 	if m := db.Metrics(); m.MemtableBytes > 2*m.MemtableBudget+1<<20 {
 		t.Errorf("%d bytes of memtables with a budget of %d", m.MemtableBytes, m.MemtableBudget)
 	}
 	stuck.Store(false)
 	close(release)
-	within(t, 20*time.Second, "the next writer", func() { ok(t, db.Put(pk("last"), nil, nil)) })
+	within(t, 2*time.Minute, "the next writer", func() { ok(t, db.Put(pk("last"), nil, nil)) })
 	if n := int64(len(content(t, db))); n != acked.Load()+1 {
 		t.Errorf("%d items, %d acknowledged", n, acked.Load())
 	}
@@ -415,7 +415,7 @@ func TestTTLBeginsBehindTheWait(t *testing.T) {
 	nowMs.Add(10_000)
 	stuck.Store(false)
 	close(release)
-	within(t, 20*time.Second, "the writers", wg.Wait)
+	within(t, 2*time.Minute, "the writers", wg.Wait)
 	if _, err := db.Get(pk("short")); err != nil {
 		t.Errorf("an item that waited: %v", err)
 	}

@@ -86,12 +86,13 @@ func content(t testing.TB, db *engine.DB) map[string]string {
 	return m
 }
 
-// eventually waits until cond holds. It polls, because what it waits for has no event.
+// eventually waits until cond holds. It polls, because what it waits for has no event. Its
+// time is long, so that on a busy machine only what never comes fails a test.
 func eventually(t testing.TB, what string, cond func() bool) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(20 * time.Second); !cond(); <-tick.C {
+	for deadline := time.Now().Add(2 * time.Minute); !cond(); <-tick.C {
 		if time.Now().After(deadline) {
 			t.Fatalf("waited in vain: %s", what)
 		}

@@ -122,7 +122,7 @@ func TestCloseMeetsEverything(t *testing.T) {
 		rounds = 3
 	}
 	for round := range rounds {
-		within(t, 30*time.Second, "Close", func() { closeRound(t, round) })
+		within(t, 2*time.Minute, "Close", func() { closeRound(t, round) })
 	}
 }
 
@@ -468,7 +468,7 @@ func TestCallbacksMayUseTheDatabase(t *testing.T) {
 		}
 		return nil
 	})
-	within(t, 20*time.Second, "callbacks", func() {
+	within(t, 2*time.Minute, "callbacks", func() {
 		db = openOn(t, fsys, engine.Options{Events: &engine.Events{
 			Flushed: func(engine.FlushEvent) {
 				use()
@@ -510,7 +510,7 @@ func TestTxWritesInItsOwnLoop(t *testing.T) {
 	for i := range n {
 		ok(t, db.Put(pksk("p", fmt.Sprintf("%04d", i)), []byte("old"), nil))
 	}
-	within(t, 20*time.Second, "the transaction", func() {
+	within(t, 2*time.Minute, "the transaction", func() {
 		ok(t, db.Update(ctx, func(tx *engine.Tx) error {
 			last, seen := "", 0
 			for it, err := range tx.Query(ctx, engine.Query{PK: []byte("p")}) {
@@ -545,7 +545,7 @@ func TestTxWritesInItsOwnLoop(t *testing.T) {
 func TestNestedTransactions(t *testing.T) {
 	db := openMemory(t, engine.Options{})
 	ok(t, db.Put(pk("k"), nil, nil))
-	within(t, 20*time.Second, "nested transactions", func() {
+	within(t, 2*time.Minute, "nested transactions", func() {
 		err := db.Update(ctx, func(outer *engine.Tx) error {
 			_ = second(outer.Get(pk("k")))
 			ok(t, db.Update(ctx, func(inner *engine.Tx) error {

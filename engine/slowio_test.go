@@ -68,7 +68,7 @@ func slowRun(t *testing.T, at int64) (read bool) {
 		what += fmt.Sprintf(" (%v of %s)", op.Kind, op.Name)
 		if db := open.Load(); db != nil {
 			read = true
-			within(t, 20*time.Second, "a reader while "+what, func() { readAll(t, db) })
+			within(t, 2*time.Minute, "a reader while "+what, func() { readAll(t, db) })
 		}
 	case <-done:
 	}

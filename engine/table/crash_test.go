@@ -175,9 +175,10 @@ func crashSteps(t *testing.T, c *cutter, db *table.DB, rng *rand.Rand) error {
 	}
 	var wg sync.WaitGroup
 	wg.Add(1)
+	moves := rand.New(rand.NewPCG(rng.Uint64(), 3))
 	go func() { // moves entries while indexes are built
 		defer wg.Done()
-		rng := rand.New(rand.NewPCG(rng.Uint64(), 3))
+		rng := moves
 		for range 60 {
 			err := people.Update(ctx, []expr.Value{expr.Int(rng.Int64N(300))},
 				func(r []expr.Value) error {
