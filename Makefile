@@ -68,12 +68,13 @@ tidy-check:
 unit:
 	$(SAY) "unit tests (crash runs included)"
 	@set -e; all=$$($(GO) list ./... | grep -v '/internal/tidy$$'); \
-		$(GO) test -vet=off -timeout 10m $(if $(filter ./...,$(PKG)),./engine $$all,$(PKG))
+		$(GO) test -vet=off -timeout 30m $(if $(filter ./...,$(PKG)),./engine $$all,$(PKG))
 
 # Why -short: the sizes that the unit tests run at take ten times as long here, and races
 # show in few rounds. Left out are packages without goroutines (tools/race-packages.sh) and
 # tests of one goroutine after the other, which would take most of the time: by packages,
-# those of engine (and plan, exec), memtable, sst, wal, zonemap. `make stress` runs
+# those of engine (and plan, exec), memtable, sst, wal, zonemap, and of tables, statements and
+# stripes. `make stress` runs
 # everything in full under the race detector.
 RACE_SKIP = ^(TestCorruptionMatrix|TestPowerCutsOfTheWholeEngine|TestFailingIOLosesNothing|TestPowerCutAtEveryOperation|$\
 TestKilledWriterLosesNothing|TestRepair.*|TestDamageIsNeverSilent|TestNewKeysReadNoData|TestQueriesMatchOracle|$\
@@ -82,11 +83,14 @@ TestOrderIsMadeLate|TestHotKey|TestHeldSnapshot|TestEveryFlippedByte|TestEveryTr
 TestNoFalseNegative|TestFalsePositives|TestSameAsLibrary|TestRatesOfSets|TestWideFingerprints|TestDenseKeys|$\
 TestLargeBatches|TestOrderedBatches|TestRowsOfAnyWidth|TestDamagedSegments|TestGoldenDatabases|TestRangesAgainstModel|TestScansOverManySources|$\
 TestRandomStatementsAreReduced|$\
-TestScanReadsItsBoundsOnly|TestReadsThatLieAreNoticed|TestMultiGetFindsWhatGetFinds|TestExtremeKeys|TestSpanLimit)$$
+TestScanReadsItsBoundsOnly|TestReadsThatLieAreNoticed|TestMultiGetFindsWhatGetFinds|TestExtremeKeys|TestSpanLimit|$\
+TestAnalyzeOfASampleIsNearTheTruth|TestAnalyzeOfAllByASample|TestPowerCutsOfABuildInConflict|TestUnpreparedQueries|$\
+TestMutatedStatements|TestTablesPage|TestLongPrograms|TestPiecesMakeUpTheRange|TestSpread|TestPropertyLimits|$\
+TestWriterAllocations|TestWriterReuse|TestReserveIsSmall|TestSampleHasNoBias)$$
 race: ## tests of what is concurrent, at their short sizes, with the invariant checks
 	$(SAY) "race detector, with invariant checks"
 	@set -e; concurrent=$$(tools/race-packages.sh); \
-		$(GO) test -vet=off -race -short -skip '$(RACE_SKIP)' -tags invariants -timeout 14m \
+		$(GO) test -vet=off -race -short -skip '$(RACE_SKIP)' -tags invariants -timeout 30m \
 		$(if $(filter ./...,$(PKG)),$$concurrent,$(PKG))
 
 lint: ## staticcheck, pinned in tools/go.mod

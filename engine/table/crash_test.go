@@ -178,11 +178,10 @@ func crashSteps(t *testing.T, c *cutter, db *table.DB, rng *rand.Rand) error {
 	moves := rand.New(rand.NewPCG(rng.Uint64(), 3))
 	go func() { // moves entries while indexes are built
 		defer wg.Done()
-		rng := moves
 		for range 60 {
-			err := people.Update(ctx, []expr.Value{expr.Int(rng.Int64N(300))},
+			err := people.Update(ctx, []expr.Value{expr.Int(moves.Int64N(300))},
 				func(r []expr.Value) error {
-					r[3] = expr.Int(rng.Int64N(50))
+					r[3] = expr.Int(moves.Int64N(50))
 					return nil
 				})
 			if err != nil {

@@ -350,12 +350,12 @@ func TestDefinitionsChangeBesideStatements(t *testing.T) {
 	c.readNames(&group)
 	c.readTyped(&group)
 	c.write(&group)
-	rounds := 100
+	rounds := 40
 	switch {
 	case testing.Short() && raceEnabled: // more than a second each
 		rounds = 12
-	case testing.Short() || raceEnabled:
-		rounds = 60
+	case raceEnabled: // as make stress runs it
+		rounds = 100
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	for round := range rounds {
