@@ -13,6 +13,7 @@ import (
 	"github.com/kstonedb/kstone/compaction"
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/cursor"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // sliceSource is a cursor.Source over a slice. Like a real one it reuses the memory
@@ -203,7 +204,9 @@ func (h *history) merge(t *testing.T, lo, hi int, bottom bool,
 // What is visible does not change by merging any neighbouring runs, at the bottom
 // or not, at any snapshot, now or later; and what nobody can see is gone.
 func TestMergeAgainstModel(t *testing.T) {
-	for seed := range uint64(6000) {
+	first := testutil.Seed(t)
+	for i := range uint64(6000) {
+		seed := first + i
 		r := rand.New(rand.NewPCG(seed, 7))
 		h := randomHistory(r)
 		lo := r.IntN(len(h.runs))
@@ -288,7 +291,9 @@ func (h *history) needless(out testRun, bottom bool) string {
 // A merged run merged again, after snapshots have gone, gives what is visible to
 // those that are left.
 func TestMergeRepeatedly(t *testing.T) {
-	for seed := range uint64(1500) {
+	first := testutil.Seed(t)
+	for i := range uint64(1500) {
+		seed := first + i
 		r := rand.New(rand.NewPCG(seed, 8))
 		h := randomHistory(r)
 		before := slices.Clone(h.runs)
@@ -334,7 +339,9 @@ func TestKeepSeqs(t *testing.T) {
 }
 
 func TestPrefixBytesChangesNothing(t *testing.T) {
-	for seed := range uint64(300) {
+	first := testutil.Seed(t)
+	for i := range uint64(300) {
+		seed := first + i
 		h := randomHistory(rand.New(rand.NewPCG(seed, 9)))
 		for i := range h.runs {
 			for j := range h.runs[i].entries {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kstonedb/kstone/compaction"
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // simulation fills one stripe with flushes of some size and merges whenever Pick
@@ -112,7 +113,9 @@ func TestSimulatedFill(t *testing.T) {
 // A stripe that gets no more writes comes to rest after a few merges, whatever is
 // in it, and however long a snapshot pins part of it.
 func TestPickComesToRest(t *testing.T) {
-	for seed := range uint64(5000) {
+	first := testutil.Seed(t)
+	for i := range uint64(5000) {
+		seed := first + i
 		r := rand.New(rand.NewPCG(seed, 3))
 		o := compaction.Options{}
 		if r.IntN(2) == 0 {

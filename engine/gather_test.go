@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -347,10 +348,11 @@ func TestRangesAgainstModel(t *testing.T) {
 	if testing.Short() || raceEnabled {
 		worlds, rounds = 3, 8
 	}
-	for seed := range uint64(worlds) {
-		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
-			w := newRangeWorld(t, seed)
-			w.fill(t, seed%3 > 0)
+	seed := testutil.Seed(t)
+	for i := range uint64(worlds) {
+		t.Run(fmt.Sprint("world ", i), func(t *testing.T) {
+			w := newRangeWorld(t, seed+i)
+			w.fill(t, i%3 > 0)
 			for range rounds {
 				w.checkGather(t, w.db)
 				w.checkScan(t, w.db)

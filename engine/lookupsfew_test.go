@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // getter is what databases, snapshots and transactions have in common.
@@ -52,7 +53,7 @@ func checkFew(t *testing.T, rnd *rand.Rand, from getter, key func() engine.Key) 
 // databases, snapshots and transactions, whether or not they are expected to be there.
 func TestFewKeysFindWhatGetFinds(t *testing.T) {
 	db := openMemory(t, engine.Options{Durability: engine.Process, MaxRuns: 8})
-	const seed = 5
+	seed := testutil.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	key := func() engine.Key {
 		return pksk(fmt.Sprintf("p%d\x00", rnd.IntN(60)), fmt.Sprintf("%03d", rnd.IntN(100)))

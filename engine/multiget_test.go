@@ -22,7 +22,8 @@ func TestMultiGetFindsWhatGetFinds(t *testing.T) {
 		Compression: engine.NoCompression,
 	}
 	db := openOn(t, fsys, o)
-	const seed, partitions, sks = 1, 3, 3000
+	const partitions, sks = 3, 3000
+	seed := testutil.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	key := func() engine.Key {
 		return pksk(fmt.Sprintf("p%d", rnd.IntN(partitions)), fmt.Sprintf("%06d", rnd.IntN(sks)))

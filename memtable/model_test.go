@@ -176,15 +176,16 @@ func TestAgainstModel(t *testing.T) {
 // TestLongPrograms runs programs long enough for batches of every size, chunk
 // changes and rebuilds of the tree.
 func TestLongPrograms(t *testing.T) {
+	seed := testutil.Seed(t)
 	for s := range uint64(6) {
-		rnd := rand.New(rand.NewPCG(s, 1))
+		rnd := rand.New(rand.NewPCG(seed, s))
 		p := &program{b: make([]byte, 1200)}
 		for i := range p.b {
 			p.b[i] = byte(rnd.Uint32())
 		}
 		p.options(byte(s) * 43)
 		if err := p.run(); err != nil {
-			t.Fatalf("seed %d: %v", s, err)
+			t.Fatalf("program %d: %v", s, err)
 		}
 	}
 }

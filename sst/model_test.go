@@ -12,6 +12,7 @@ import (
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/cache"
 	"github.com/kstonedb/kstone/internal/cursor"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/sst"
 )
@@ -27,8 +28,9 @@ func TestModel(t *testing.T) {
 	if testing.Short() {
 		rounds = 10
 	}
+	first := testutil.Seed(t)
 	for round := range rounds {
-		seed := uint64(round + 1)
+		seed := first + uint64(round)
 		rnd := rand.New(rand.NewPCG(seed, 0))
 		g := generator{
 			rnd: rnd, keys: 1 + rnd.IntN(400), versions: 1 + rnd.IntN(12),

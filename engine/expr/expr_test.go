@@ -122,7 +122,7 @@ func TestCompileErrors(t *testing.T) {
 
 // TestArithmeticIsExact compares with rational numbers.
 func TestArithmeticIsExact(t *testing.T) {
-	const seed = 12
+	seed := testutil.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for range 50_000 {
 		a, b := randomNumber(rng), randomNumber(rng)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -322,7 +323,7 @@ func btoi(b bool) int {
 // their JSON form, and with their operands rewritten, all must be what the naive evaluator
 // says.
 func TestAgainstNaiveEvaluator(t *testing.T) {
-	const seed = 11
+	seed := testutil.Seed(t)
 	g := generator{rand.New(rand.NewPCG(seed, 0))}
 	trees := 20_000
 	if testing.Short() {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // TestPagesAreTheWhole reads random queries page by page, each page with the cursor of the
@@ -18,8 +19,9 @@ func TestPagesAreTheWhole(t *testing.T) {
 	if testing.Short() {
 		worlds = 5
 	}
-	for seed := range worlds {
-		r := rand.New(rand.NewPCG(uint64(seed), 11))
+	seed := testutil.Seed(t)
+	for i := range worlds {
+		r := rand.New(rand.NewPCG(seed, uint64(i)))
 		w := randomCatalog(t, r)
 		m := randomRows(w, r)
 		g := &generator{r}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -243,19 +244,20 @@ func TestQueriesMatchOracle(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("KSTONE_PLAN_WORLDS")); err == nil {
 		worlds = n
 	}
-	for seed := range worlds {
-		r := rand.New(rand.NewPCG(uint64(seed), 7))
+	seed := testutil.Seed(t)
+	for i := range worlds {
+		r := rand.New(rand.NewPCG(seed, uint64(i)))
 		w := randomCatalog(t, r)
 		m := randomRows(w, r)
 		g := &generator{r}
 		for range queries {
 			text := g.query()
-			checkQuery(t, w, m, g, seed, text)
+			checkQuery(t, w, m, g, text)
 		}
 	}
 }
 
-func checkQuery(t *testing.T, w *catalog, m *memory, g *generator, seed int, text string) {
+func checkQuery(t *testing.T, w *catalog, m *memory, g *generator, text string) {
 	t.Helper()
 	var params []expr.Value
 	for range 2 {
@@ -273,19 +275,19 @@ func checkQuery(t *testing.T, w *catalog, m *memory, g *generator, seed int, tex
 		opt := plan.Options{MaxStreams: 1 + g.r.IntN(300), Costs: g.costs()}
 		p, err := plan.Prepare(sel, opt)
 		if err != nil {
-			t.Fatalf("seed %d: %s: %v", seed, text, err)
+			t.Fatalf("%s: %v", text, err)
 		}
 		vector := append(slices.Clone(params), make([]expr.Value, 2)...)[:max(2, p.Params())]
 		b, err := p.Bind(vector)
 		if err != nil {
-			t.Fatalf("seed %d: %s: %v", seed, text, err)
+			t.Fatalf("%s: %v", text, err)
 		}
 		got, failure := runSafely(m, b)
 		if failure == "" && !sameRows(got, want, len(sel.OrderBy) > 0) {
 			failure = fmt.Sprintf("got %v\nwant %v", got, want)
 		}
 		if failure != "" {
-			t.Fatalf("seed %d, %q: %s\nparams %v\n%s%s", seed, variant, text, params, b.Explain(),
+			t.Fatalf("%q: %s\nparams %v\n%s%s", variant, text, params, b.Explain(),
 				failure)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -118,7 +119,7 @@ func TestBoundExamples(t *testing.T) {
 // TestBoundKeepsConditions: for every value of a column, a condition with the asked value
 // is true if and only if the documented condition with the bound is.
 func TestBoundKeepsConditions(t *testing.T) {
-	const seed = 8
+	seed := testutil.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for round := range rounds(30_000) {
 		c := randomColumn(rng, "c")

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 func jsonOf(t testing.TB, table *schema.Table) []byte {
@@ -22,7 +23,7 @@ func jsonOf(t testing.TB, table *schema.Table) []byte {
 }
 
 func TestJSONRoundTrip(t *testing.T) {
-	const seed = 9
+	seed := testutil.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for round := range rounds(2000) {
 		table := randomTable(t, rng)

@@ -10,11 +10,12 @@ import (
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
 func TestRowsReadBack(t *testing.T) {
-	const seed = 3
+	seed := testutil.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for round := range rounds(2000) {
 		table := randomTable(t, rng)
@@ -87,7 +88,7 @@ func checkDamage(t *testing.T, rng *rand.Rand, table *schema.Table, key keycodec
 }
 
 func TestEntriesReadBack(t *testing.T) {
-	const seed = 4
+	seed := testutil.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for round := range rounds(2000) {
 		table := randomTable(t, rng)
@@ -235,7 +236,7 @@ func compareFields(table *schema.Table, keys []schema.KeyColumn, a, b []expr.Val
 }
 
 func TestEntriesSortAsDeclared(t *testing.T) {
-	const seed = 5
+	seed := testutil.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for round := range rounds(1000) {
 		table := randomTable(t, rng)
@@ -273,7 +274,7 @@ func TestEntriesSortAsDeclared(t *testing.T) {
 // TestChangesAreMinimal applies changes to the entries of the old row and compares with
 // those of the new one.
 func TestChangesAreMinimal(t *testing.T) {
-	const seed = 6
+	seed := testutil.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	var c schema.Changes
 	for round := range rounds(2000) {

@@ -12,6 +12,7 @@ import (
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -23,9 +24,10 @@ func TestTablesAreTheModel(t *testing.T) {
 	if testing.Short() || raceEnabled {
 		n = 8
 	}
-	for seed := range uint64(n) {
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			runModel(t, rand.New(rand.NewPCG(seed, 1)))
+	seed := testutil.Seed(t)
+	for i := range uint64(n) {
+		t.Run(fmt.Sprint("program ", i), func(t *testing.T) {
+			runModel(t, rand.New(rand.NewPCG(seed, i)))
 		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/rangedel"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 func TestEras(t *testing.T) {
@@ -45,7 +46,9 @@ func TestKeep(t *testing.T) {
 // invisible at all of them.
 func TestKeepAndByEraAgainstBruteForce(t *testing.T) {
 	keys := allKeys()
-	for seed := uint64(0); seed < 1500; seed++ {
+	first := testutil.Seed(t)
+	for i := range uint64(1500) {
+		seed := first + i
 		r := rand.New(rand.NewPCG(seed, 2))
 		ts := randomTombstones(r, r.IntN(10))
 		horizon := base.SeqNum(r.IntN(14))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/rangedel"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 func rt(start, end string, seq base.SeqNum) base.RangeTombstone {
@@ -154,7 +155,9 @@ func bruteCover(ts []base.RangeTombstone, key []byte, lo, snap base.SeqNum) (bes
 
 func TestAgainstBruteForce(t *testing.T) {
 	keys := allKeys()
-	for seed := uint64(0); seed < 3000; seed++ {
+	first := testutil.Seed(t)
+	for i := range uint64(3000) {
+		seed := first + i
 		r := rand.New(rand.NewPCG(seed, 1))
 		ts := randomTombstones(r, r.IntN(12))
 		snap := base.SeqNum(r.IntN(14))
