@@ -41,11 +41,13 @@ func CheckTypes(e Expr, column func(Column) Type) (Type, error) {
 // typing finds the types of expressions.
 type typing struct{ column func(Column) Type }
 
-// typed is an expression with its type, and with its items if it is a row.
+// typed is an expression with its type, with its items if it is a row, and with all kinds
+// that are known of its elements if it may be a list.
 type typed struct {
 	Expr
 	Type
-	items []typed
+	items    []typed
+	elements []Kind
 }
 
 // of checks an expression. Each operand is looked at once.
@@ -75,7 +77,36 @@ func (c typing) of(e Expr) (typed, error) {
 	default:
 		out.Kind, err = KindBool, checkCondition(e, args)
 	}
+	out.elements = elementsOf(e, out.Type, args)
 	return out, err
+}
+
+// elementsOf returns the kinds that elements of a list are known to have: several if a list
+// is mixed, or if an expression is one of several lists.
+func elementsOf(e Expr, t Type, args []typed) (kinds []Kind) {
+	switch e := e.(type) {
+	case Const:
+		if e.kind == KindList {
+			for element := range e.Elements() {
+				kinds = append(kinds, element.kind)
+			}
+		}
+		return kinds
+	case Func:
+		switch e.Name {
+		case "nullif":
+			return args[0].elements
+		case "coalesce":
+			for _, a := range args {
+				kinds = append(kinds, a.elements...)
+			}
+			return kinds
+		}
+	}
+	if t.Element != KindNull {
+		kinds = append(kinds, t.Element)
+	}
+	return kinds
 }
 
 func typeOfValue(v Value) Type {
@@ -167,13 +198,7 @@ func checkContains(e Contains, list, item typed) error {
 	if err := wantKinds(e, []typed{list}, "a list", KindList); err != nil {
 		return err
 	}
-	kinds := []Kind{list.Element}
-	if c, ok := e.X.(Const); ok && c.kind == KindList {
-		for element := range c.Elements() {
-			kinds = append(kinds, element.kind)
-		}
-	}
-	for _, k := range kinds {
+	for _, k := range list.elements {
 		if !mayCompare(k, item.Kind) {
 			return mistyped(e, "an element of %s is %s and %s is %s: they cannot be compared", list,
 				kindText(k), item, kindText(item.Kind))

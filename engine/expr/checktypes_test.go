@@ -209,6 +209,31 @@ func failsSomewhere(g typeGenerator, p expr.Program) bool {
 	return false
 }
 
+// Elements of a list are compared with what is looked for, also if the list is mixed or one
+// of several, and goes through a function.
+func TestCheckTypesOfElements(t *testing.T) {
+	mixed := expr.Const{Value: list(expr.Int(1), expr.String("a"))}
+	numbers := expr.Const{Value: list(expr.Int(1))}
+	texts := expr.Const{Value: list(expr.String("a"))}
+	call := func(name string, args ...expr.Expr) expr.Expr {
+		return expr.Func{Name: name, Args: args}
+	}
+	for _, c := range []struct {
+		list  expr.Expr
+		right bool
+	}{
+		{numbers, true}, {texts, false}, {mixed, false},
+		{call("nullif", numbers, texts), true}, {call("nullif", mixed, numbers), false},
+		{call("coalesce", numbers, numbers), true}, {call("coalesce", numbers, texts), false},
+		{call("nullif", call("coalesce", numbers, mixed), texts), false},
+	} {
+		e := expr.Contains{X: c.list, Item: expr.Const{Value: expr.Int(1)}}
+		if _, err := expr.CheckTypes(e, typeOfColumn); (err == nil) != c.right {
+			t.Errorf("%s: %v", e, err)
+		}
+	}
+}
+
 // TestCheckTypesLooksAtOperandsOnce checks that deep trees take no exponential time.
 func TestCheckTypesLooksAtOperandsOnce(t *testing.T) {
 	i := expr.Column{Ordinal: 1, Name: "i"}
