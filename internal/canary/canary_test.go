@@ -73,7 +73,8 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 			write(t, filepath.Join(dir, name), content)
 		}
 		start := time.Now()
-		// Several runs: some tests are random, and kills and crashes are.
+		// Several runs: their random numbers are the same, the turns of goroutines and the
+		// moments of kills are not.
 		out, failed := runTest(t, dir, b.pkg, b.test, 3)
 		switch {
 		case strings.Contains(out, "[build failed]"):
