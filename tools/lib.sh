@@ -29,6 +29,8 @@ seeded() {
 	fi
 	cat "$log"
 	echo "FAILED: $name; the output is in $log. All of it once more:"
-	echo "  KSTONE_SEED=$seed $*"
+	printf '  KSTONE_SEED=%s' "$seed"
+	printf ' %q' "$@"
+	echo
 	return 1
 }
