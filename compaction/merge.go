@@ -124,7 +124,7 @@ func SharedPrefix(files []*base.FileMeta) int {
 
 // RangeTombstones returns the range tombstones that belong to the output, in
 // (start ascending, sequence descending) order. They refer to the key slices of
-// the input's. A caller that cuts the output into files uses rangedel.Clip.
+// the input's. A caller that cuts the output into files puts each into any one of them.
 func (m *Merge) RangeTombstones() []base.RangeTombstone { return m.ranges }
 
 // Stats returns the counts so far.

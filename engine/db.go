@@ -74,14 +74,16 @@ func (db *DB) writable() error {
 }
 
 // fail turns the database read-only because of err, once and for ever, and returns
-// the error writers get. What passes does not: a full disk, and too many open files.
+// the error writers get. What passes does not: a full disk, and too many open files. Nor
+// does what was refused before anything was committed.
 func (db *DB) fail(err error) error {
 	if errors.Is(err, vfs.ErrNoSpace) {
 		db.reserve.enter()
 		db.recycler.drop()
 		return err
 	}
-	if err == nil || errors.Is(err, context.Canceled) || vfs.IsTooManyFiles(err) {
+	if err == nil || errors.Is(err, context.Canceled) || vfs.IsTooManyFiles(err) ||
+		errors.Is(err, base.ErrLimit) {
 		return err
 	}
 	return db.failForGood(err)

@@ -73,7 +73,8 @@ type Options struct {
 	// 0 means no such limit.
 	FlushRecords int
 	// LogBytes is the budget of the log on disk. Default 3 × MemtableBytes, at
-	// least 8 MiB. It bounds the time to reopen after a crash.
+	// least 8 MiB. It bounds the time to reopen after a crash. Files of the log that are
+	// over and cannot be removed do not count: writers do not wait for them.
 	LogBytes int64
 	// CacheBytes is the budget for decoded blocks, indexes and filters. Default
 	// 256 MiB.
@@ -85,7 +86,9 @@ type Options struct {
 	// BlockBytes is the target size of a data block before compression, 1 KiB to
 	// 1 MiB. Default 4 KiB.
 	BlockBytes int
-	// FileBytes is the size at which a merge starts its next SST. Default 64 MiB.
+	// FileBytes is the size at which a merge starts its next SST, 64 KiB to 4 GiB.
+	// Default 64 MiB. A file whose index or range tombstones would become too large for
+	// one block ends before.
 	FileBytes int64
 	// Compression of data blocks. Default Snappy.
 	Compression Compression
@@ -144,7 +147,8 @@ func (o *Options) withDefaults() (Options, error) {
 	check(c.BlockBytes >= 1<<10 && c.BlockBytes <= 1<<20,
 		"BlockBytes %d is outside 1 KiB to 1 MiB", c.BlockBytes)
 	fill(&c.FileBytes, 64<<20)
-	check(c.FileBytes >= 64<<10, "FileBytes %d is below 64 KiB", c.FileBytes)
+	check(c.FileBytes >= 64<<10 && c.FileBytes <= 4<<30,
+		"FileBytes %d is outside 64 KiB to 4 GiB", c.FileBytes)
 	fill(&c.FilterBits, 8)
 	check(c.FilterBits == 8 || c.FilterBits == 16,
 		"FilterBits %d is neither 8 nor 16", c.FilterBits)

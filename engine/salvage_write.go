@@ -108,13 +108,11 @@ type runWriter struct {
 	stripe base.StripeID
 	file   vfs.File // nil: none is open
 	w      *sst.Writer
-	last   []byte // key added last
 	metas  []*base.FileMeta
 }
 
 func (w *runWriter) add(e *base.Entry) error {
-	full := w.file != nil && w.w.SizeBytes() >= w.r.opts.FileBytes
-	if full && string(w.last) != string(e.Key) { // versions of a key stay together
+	if w.file != nil && w.w.Full(e) {
 		if err := w.finish(); err != nil {
 			return err
 		}
@@ -124,7 +122,6 @@ func (w *runWriter) add(e *base.Entry) error {
 			return err
 		}
 	}
-	w.last = append(w.last[:0], e.Key...)
 	return w.w.Add(e)
 }
 
@@ -137,8 +134,8 @@ func (w *runWriter) start() (err error) {
 		return err
 	}
 	w.w = sst.NewWriter(w.file, sst.WriterOptions{
-		FileNum: num, Stripe: w.stripe, BlockBytes: o.BlockBytes, Codec: codec(o.BottomCompression),
-		FilterBits: o.FilterBits, Seed: s.HashSeed, DBID: s.DBID,
+		FileNum: num, Stripe: w.stripe, BlockBytes: o.BlockBytes, FileBytes: o.FileBytes,
+		Codec: codec(o.BottomCompression), FilterBits: o.FilterBits, Seed: s.HashSeed, DBID: s.DBID,
 	})
 	return nil
 }

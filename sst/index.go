@@ -76,15 +76,15 @@ func (x *indexBuilder) reset() {
 }
 
 // appendBlock appends the decoded form of the index to dst. Requires: dst is empty.
-// ok is false if the index is larger than a reader would accept.
+// ok is false if the index is too large for its u32 offsets.
 func (x *indexBuilder) appendBlock(dst []byte) (_ []byte, ok bool) {
-	if x.sizeBytes() > min(maxRawBytes, math.MaxInt32) {
-		return dst, false
-	}
 	shared := 0
 	if len(x.recs) > 0 {
 		last := x.recs[len(x.recs)-1]
 		shared = commonPrefix(x.keys[:x.recs[0].firstEnd], x.keys[last.firstEnd:last.lastEnd])
+	}
+	if x.sizeBytes()-2*len(x.recs)*shared > math.MaxInt32 {
+		return dst, false
 	}
 	dst = append(dst, indexVersion, 0, 0, 0)
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(x.recs)))

@@ -14,13 +14,17 @@ const (
 	// MaxKeyBytes is the longest key in ordered form: a partition key of 64 KiB in
 	// which every byte is escaped, its terminator, and a sort key of 64 KiB.
 	MaxKeyBytes = 3*(64<<10) + 2
+	// MaxBoundBytes is the longest start or end of a range tombstone: the first key after
+	// the longest one.
+	MaxBoundBytes = MaxKeyBytes + 1
 	// MaxValueBytes is the longest value.
 	MaxValueBytes = 64 << 20
 
 	// maxDataBytes bounds a decoded data block: the largest value with its key, or
 	// a block of MaxBlockBytes; the rest is room for headers.
 	maxDataBytes = MaxValueBytes + 2*MaxBlockBytes
-	// maxRawBytes bounds every other decoded block.
+	// maxRawBytes bounds every other decoded block: index, range tombstones, filter,
+	// properties.
 	maxRawBytes = 1 << 30
 	// maxRatio bounds how much a block can shrink, so that a few damaged bytes
 	// cannot ask for a large allocation. LZ4 cannot pass 255, Zstd of zeros gets
@@ -36,6 +40,8 @@ const (
 	// MinBlockBytes and MaxBlockBytes bound WriterOptions.BlockBytes.
 	MinBlockBytes = 256
 	MaxBlockBytes = 4 << 20
+	// DefaultFileBytes is the size at which Writer.Full begins to hold.
+	DefaultFileBytes = 64 << 20
 	// DefaultFilterPartitionKeys keeps a filter near 150 KiB and its construction
 	// inside a core's cache.
 	DefaultFilterPartitionKeys = 128 << 10
@@ -96,6 +102,7 @@ type WriterOptions struct {
 	Seed uint64
 
 	BlockBytes int   // decoded size at which a block is cut; 0: DefaultBlockBytes
+	FileBytes  int64 // size of the file at which it is full; 0: DefaultFileBytes
 	Codec      Codec // compression of data and index blocks
 	ZstdLevel  int   // 0: DefaultZstdLevel
 	FilterBits int   // fingerprint width: 0 (no filter), 8 or 16
@@ -105,12 +112,21 @@ type WriterOptions struct {
 	// Collectors see every entry and store what they gather in index and
 	// properties. They belong to the writer until Finish.
 	Collectors []Collector
+
+	// maxRawBytes is smaller in tests than the constant of that name.
+	maxRawBytes int
 }
 
 func (o *WriterOptions) withDefaults() (WriterOptions, error) {
 	c := *o
 	if c.BlockBytes == 0 {
 		c.BlockBytes = DefaultBlockBytes
+	}
+	if c.FileBytes == 0 {
+		c.FileBytes = DefaultFileBytes
+	}
+	if c.maxRawBytes == 0 {
+		c.maxRawBytes = maxRawBytes
 	}
 	if c.FilterPartitionKeys == 0 {
 		c.FilterPartitionKeys = DefaultFilterPartitionKeys

@@ -17,7 +17,12 @@ import (
 //	per tombstone, by start ascending, then sequence number descending:
 //	  uvarint length of Start, Start, uvarint length of End, End, uvarint Seq
 
-const rangesVersion = 1
+const (
+	rangesVersion = 1
+	// rangeOverheadBytes bounds what a tombstone takes beside its bounds: two lengths of at
+	// most 3 bytes and a sequence number of at most 8; 2 more cover the header of the block.
+	rangeOverheadBytes = 3 + 3 + 8 + 2
+)
 
 func sortRanges(list []base.RangeTombstone) {
 	slices.SortStableFunc(list, func(a, b base.RangeTombstone) int {

@@ -30,6 +30,7 @@ type Writer struct {
 	blockZone zonemap.MapBuilder
 	index     indexBuilder
 	ranges    []base.RangeTombstone
+	rangesLen int // upper bound of the decoded length of their block
 	comp      compressor
 
 	filters   filterSet
@@ -61,7 +62,7 @@ func (w *Writer) Reset(f vfs.File, o WriterOptions) {
 	w.raw = keep(w.raw)
 	w.blockZone.Reset()
 	w.index.reset()
-	w.ranges = nil
+	w.ranges, w.rangesLen = nil, 0
 	w.filters.reset(w.o.FilterBits, w.o.FilterPartitionKeys)
 	w.props = properties{
 		codec:      w.o.Codec,
@@ -88,7 +89,7 @@ func (w *Writer) Add(e *base.Entry) error {
 		return nil
 	}
 	size := len(e.Key) + len(e.Value) + entryOverheadBytes
-	if !w.block.empty() && w.block.sizeBytes()+size > w.o.BlockBytes {
+	if !w.block.empty() && w.block.sizeBytes()+size > w.blockBytes() {
 		if err := w.finishBlock(); err != nil {
 			return err
 		}
@@ -150,31 +151,51 @@ func (w *Writer) AddRangeTombstone(rt base.RangeTombstone) error {
 	switch {
 	case bytes.Compare(rt.Start, rt.End) >= 0:
 		w.err = fmt.Errorf("sst: range tombstone [%q, %q) is empty", rt.Start, rt.End)
-	case len(rt.Start) > MaxKeyBytes || len(rt.End) > MaxKeyBytes+1:
-		w.err = fmt.Errorf("sst: range tombstone with a key of %d bytes",
-			max(len(rt.Start), len(rt.End)))
+	case max(len(rt.Start), len(rt.End)) > MaxBoundBytes:
+		w.err = fmt.Errorf("sst: range tombstone with a bound of %d bytes, at most %d fit",
+			max(len(rt.Start), len(rt.End)), MaxBoundBytes)
 	case rt.Seq > base.MaxSeqNum:
 		w.err = fmt.Errorf("sst: sequence number %d is too large", rt.Seq)
 	}
 	if w.err == nil {
 		rt.Start, rt.End = bytes.Clone(rt.Start), bytes.Clone(rt.End)
 		w.ranges = append(w.ranges, rt)
+		w.rangesLen += len(rt.Start) + len(rt.End) + rangeOverheadBytes
 	}
 	return w.err
 }
 
-// LastKey returns the key of the last entry, valid until the next Add.
-func (w *Writer) LastKey() []byte { return w.lastKey }
+// Full reports whether what comes next belongs in another file: this one has reached
+// WriterOptions.FileBytes, or one of its blocks half of what readers accept. All versions
+// of a key stay in one file, so e, the next entry, does not if it continues a key. Nil
+// stands for a range tombstone.
+func (w *Writer) Full(e *base.Entry) bool {
+	if w.SizeBytes() < w.o.FileBytes && !w.crowded() {
+		return false
+	}
+	return e == nil || !w.started || !bytes.Equal(w.lastKey, e.Key)
+}
+
+// crowded reports whether the index or the range tombstones have half of what readers
+// accept in one block. Why half: the versions of a key that follow still need room.
+func (w *Writer) crowded() bool {
+	return max(w.index.sizeBytes(), w.rangesLen) >= w.o.maxRawBytes/2
+}
+
+// blockBytes is the size at which a data block is cut. Why larger in a crowded file: it
+// goes on as long as there are versions of one key, and each block takes room in the index.
+func (w *Writer) blockBytes() int {
+	if w.crowded() {
+		return max(w.o.BlockBytes, MaxBlockBytes)
+	}
+	return w.o.BlockBytes
+}
 
 // SizeBytes estimates how long the file would be if it were finished now. It is
 // exact up to the compression of the block being filled and of the index.
 func (w *Writer) SizeBytes() int64 {
 	n := int64(w.off) + int64(len(w.out)+w.block.sizeBytes()+w.index.sizeBytes())
-	n += int64(w.filters.sizeBytes()) + footerBytes
-	for _, t := range w.ranges {
-		n += int64(len(t.Start) + len(t.End) + 8)
-	}
-	return n
+	return n + int64(w.filters.sizeBytes()+w.rangesLen) + footerBytes
 }
 
 // Finish completes the file and returns its description. It neither syncs nor
@@ -208,7 +229,8 @@ func (w *Writer) finish() error {
 	if len(w.ranges) > 0 {
 		sortRanges(w.ranges)
 		w.raw = appendRanges(w.raw[:0], w.ranges)
-		if f.ranges, err = w.writeBlock(w.raw, w.metaCodec()); err != nil {
+		f.ranges, err = w.writeBlock("range tombstone block", w.raw, w.metaCodec(), w.o.maxRawBytes)
+		if err != nil {
 			return err
 		}
 	}
@@ -217,17 +239,22 @@ func (w *Writer) finish() error {
 	}
 	var ok bool
 	if w.raw, ok = w.index.appendBlock(w.raw[:0]); !ok {
-		return fmt.Errorf("sst: index of %d bytes is too large", w.index.sizeBytes())
+		return tooLarge("index", w.index.sizeBytes(), w.o.maxRawBytes)
 	}
-	if f.index, err = w.writeBlock(w.raw, w.metaCodec()); err != nil {
+	f.index, err = w.writeBlock("index", w.raw, w.metaCodec(), w.o.maxRawBytes)
+	if err != nil {
 		return err
 	}
 	for _, c := range w.o.Collectors {
 		w.props.collectors = append(w.props.collectors,
 			collected{name: c.Name(), data: c.FinishFile(nil)})
 	}
+	if err := w.props.check(); err != nil {
+		return fmt.Errorf("sst: properties that no reader accepts: %w", err)
+	}
 	w.raw = w.props.append(w.raw[:0])
-	if f.properties, err = w.writeBlock(w.raw, None); err != nil {
+	f.properties, err = w.writeBlock("properties", w.raw, None, w.o.maxRawBytes)
+	if err != nil {
 		return err
 	}
 	f.size = w.offset() + footerBytes
@@ -265,15 +292,15 @@ func (w *Writer) metaCodec() Codec {
 // finishBlock encodes the pending entries as a data block.
 func (w *Writer) finishBlock() error {
 	var ok bool
-	if w.raw, ok = w.block.appendBlock(w.raw[:0]); !ok || len(w.raw) > maxDataBytes {
-		w.err = fmt.Errorf("sst: data block of %d bytes is too large", w.block.sizeBytes())
+	if w.raw, ok = w.block.appendBlock(w.raw[:0]); !ok {
+		w.err = tooLarge("data block", w.block.sizeBytes(), maxDataBytes)
 		return w.err
 	}
 	if err := w.filters.finishBlock(len(w.index.recs)); err != nil {
 		w.err = err
 		return err
 	}
-	h, err := w.writeBlock(w.raw, w.o.Codec)
+	h, err := w.writeBlock("data block", w.raw, w.o.Codec, maxDataBytes)
 	if err != nil {
 		return err
 	}
@@ -301,7 +328,7 @@ func (w *Writer) finishFilters() error {
 	}
 	start := 0
 	for i, end := range w.filters.ends {
-		h, err := w.writeBlock(w.filters.encoded[start:end], None)
+		h, err := w.writeBlock("filter", w.filters.encoded[start:end], None, w.o.maxRawBytes)
 		if err != nil {
 			return err
 		}
@@ -315,11 +342,20 @@ func (w *Writer) finishFilters() error {
 // offset returns where the next block starts.
 func (w *Writer) offset() uint64 { return w.off + uint64(len(w.out)) }
 
-// writeBlock compresses a decoded block and appends it to the file.
-func (w *Writer) writeBlock(raw []byte, codec Codec) (blockHandle, error) {
+// tooLarge is the error of a block that no reader would accept.
+func tooLarge(what string, bytes, most int) error {
+	return fmt.Errorf("sst: %s of %d bytes, readers accept %d: %w", what, bytes, most, base.ErrLimit)
+}
+
+// writeBlock compresses a decoded block and appends it to the file, unless it has more than
+// maxRaw bytes.
+//
+// Invariant: what is written passes the check that a reader makes of its handle.
+func (w *Writer) writeBlock(what string, raw []byte, codec Codec, maxRaw int,
+) (blockHandle, error) {
 	off, start := w.offset(), len(w.out)
-	if uint64(len(raw)) > math.MaxUint32 || off > math.MaxInt64/2 {
-		w.err = fmt.Errorf("sst: block of %d bytes at %d is too large", len(raw), off)
+	if len(raw) > maxRaw {
+		w.err = tooLarge(what, len(raw), maxRaw)
 		return blockHandle{}, w.err
 	}
 	out, codec, err := w.comp.compress(w.out, raw, codec, w.o.ZstdLevel)
@@ -328,6 +364,11 @@ func (w *Writer) writeBlock(raw []byte, codec Codec) (blockHandle, error) {
 		return blockHandle{}, err
 	}
 	h := blockHandle{off: off, stored: uint32(len(out) - start), raw: uint32(len(raw))}
+	if size := int64(min(h.end(), math.MaxInt64)); !h.check(size, uint32(maxRaw)) {
+		w.err = fmt.Errorf("sst: %s at %d of %d bytes, %d when decoded, fails the check of readers",
+			what, off, h.stored, h.raw)
+		return blockHandle{}, w.err
+	}
 	w.out = w.id.appendTrailer(out, start, codec, len(raw), off)
 	if len(w.out) >= writeBytes {
 		return h, w.flush()

@@ -5,10 +5,12 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/sst"
 	"github.com/kstonedb/kstone/stripe"
 )
 
@@ -18,8 +20,8 @@ func (w *world) checkRun(r *stripe.Run) {
 	var last []byte
 	for i, f := range r.Files {
 		m := f.Meta
-		if i > 0 && m.RangeTombstones > 0 {
-			w.t.Fatalf("file %d of the run holds range tombstones", i)
+		if i > 0 && m.RangeTombstones > 0 && r.Files[i-1].Meta.Entries > 0 {
+			w.t.Fatalf("file %d of the run holds range tombstones, and comes after entries", i)
 		}
 		if m.Entries > 0 {
 			if bytes.Compare(m.Smallest, last) <= 0 {
@@ -124,6 +126,48 @@ func TestRunOfRangeTombstonesOnly(t *testing.T) {
 	if v := w.s.View(); v.Runs[0].HasRanges {
 		t.Fatalf("nobody needs the tombstones any more:\n%s", w.shape())
 	}
+	w.checkFiles()
+}
+
+// Range tombstones that are too many for one file begin the next one. All files of them
+// can be read, before entries and alone.
+func TestRangeTombstonesFillFiles(t *testing.T) {
+	const fileBytes, n = 16 << 10, 200
+	w := newWorld(t, vfs.NewMem())
+	w.env.FileBytes = fileBytes
+	w.fill(n, "v")
+	w.snapshot()
+	long := strings.Repeat("x", 500)
+	check := func(when string, entries bool) {
+		t.Helper()
+		r := w.s.View().Runs[0]
+		w.checkRun(r)
+		ranges, with := uint64(0), 0
+		for i, f := range r.Files {
+			m := f.Meta
+			if m.SizeBytes > fileBytes+2<<10 || i+1 < len(r.Files) && m.SizeBytes < fileBytes/2 {
+				t.Errorf("%s: file %d has %d bytes, want about %d", when, i, m.SizeBytes, fileBytes)
+			}
+			if ranges += m.RangeTombstones; m.RangeTombstones > 0 {
+				with++
+			}
+		}
+		if ranges != n || with < 4 || (r.Files[len(r.Files)-1].Meta.Entries > 0) != entries {
+			t.Errorf("%s: %d range tombstones in %d files, want %d in several\n%s", when, ranges,
+				with, n, w.shape())
+		}
+		w.checkAll()
+		w.reopen()
+		w.checkAll()
+	}
+	w.env.UpperCodec, w.env.BottomCodec = sst.None, sst.None
+	for i := range n {
+		w.commit(delRange(fmt.Sprintf("k%04d", i), fmt.Sprintf("k%04d%s", i, long)))
+	}
+	w.flush()
+	check("flushed", false)
+	w.compact(0, 2)
+	check("merged", true)
 	w.checkFiles()
 }
 

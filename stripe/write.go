@@ -68,10 +68,9 @@ func (s *Stripe) Freeze() bool {
 	v.Active.Freeze()
 	base.Yield()
 	frozen := append([]*memtable.Table{v.Active}, v.Frozen...)
-	active := s.newTable()
-	// A frozen table counts with its final form.
-	s.env.Memory.Add(v.Active.Bytes() - before + active.Bytes())
-	s.publish(&View{Active: active, Frozen: frozen, Runs: v.Runs})
+	// A frozen table counts with its final form, an empty one not at all.
+	s.env.Memory.Add(v.Active.Bytes() - before)
+	s.publish(&View{Active: s.newTable(), Frozen: frozen, Runs: v.Runs})
 	return true
 }
 
@@ -194,7 +193,10 @@ func (s *Stripe) build(
 	m := compaction.NewMerge(sources, o)
 	f := fileSeries{stripe: s, builder: b, out: out, bottom: o.Bottom}
 	for _, t := range m.RangeTombstones() {
-		if err := f.addRange(t); err != nil {
+		if err := f.next(ctx, nil); err != nil {
+			return err
+		}
+		if err := b.w.AddRangeTombstone(t); err != nil {
 			return err
 		}
 	}
@@ -202,7 +204,10 @@ func (s *Stripe) build(
 		if n%1024 == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err := f.add(ctx, m.Entry()); err != nil {
+		if err := f.next(ctx, m.Entry()); err != nil {
+			return err
+		}
+		if err := b.w.Add(m.Entry()); err != nil {
 			return err
 		}
 	}
@@ -220,8 +225,8 @@ func (s *Stripe) build(
 
 // fileSeries writes a sorted sequence of entries into files of limited size.
 //
-// Invariant: all versions of a key are in one file, and all range tombstones of a
-// run are in its first file.
+// Invariant: all versions of a key are in one file. The range tombstones of a run come
+// before its entries: in its first file or, if they fill more than one, in the first few.
 type fileSeries struct {
 	stripe  *Stripe
 	builder *Builder
@@ -251,44 +256,28 @@ func (f *fileSeries) start() error {
 		codec = env.BottomCodec
 	}
 	f.builder.w.Reset(file, sst.WriterOptions{
-		FileNum: num, Stripe: f.stripe.id, BlockBytes: env.BlockBytes, Codec: codec,
-		FilterBits: env.FilterBits, Seed: env.Seed, DBID: env.DBID,
+		FileNum: num, Stripe: f.stripe.id, BlockBytes: env.BlockBytes, FileBytes: env.FileBytes,
+		Codec: codec, FilterBits: env.FilterBits, Seed: env.Seed, DBID: env.DBID,
 	})
 	f.open, f.paced = true, 0
 	return nil
 }
 
-func (f *fileSeries) addRange(t base.RangeTombstone) error {
-	if !f.open {
-		if err := f.start(); err != nil {
+// next makes sure that there is an open file with room for e or, if that is nil, for a
+// range tombstone.
+func (f *fileSeries) next(ctx context.Context, e *base.Entry) error {
+	if f.open && f.builder.w.Full(e) {
+		if err := f.finish(ctx); err != nil {
 			return err
-		}
-	}
-	return f.builder.w.AddRangeTombstone(t)
-}
-
-func (f *fileSeries) add(ctx context.Context, e *base.Entry) error {
-	size := int64(0)
-	if f.open {
-		size = f.builder.w.SizeBytes()
-		if size >= f.stripe.env.FileBytes && string(f.builder.w.LastKey()) != string(e.Key) {
-			if err := f.finish(ctx); err != nil {
-				return err
-			}
 		}
 	}
 	if !f.open {
-		if err := f.start(); err != nil {
-			return err
-		}
-		size = 0
+		return f.start()
 	}
-	if size-f.paced >= paceBytes {
-		if err := f.pace(ctx, size); err != nil {
-			return err
-		}
+	if size := f.builder.w.SizeBytes(); size-f.paced >= paceBytes {
+		return f.pace(ctx, size)
 	}
-	return f.builder.w.Add(e)
+	return nil
 }
 
 // pace reports the bytes written since the last call and starts their writeback, so

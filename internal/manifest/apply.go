@@ -114,8 +114,11 @@ func (s *State) checkStripe(id base.StripeID, st *StripeState) error {
 	return nil
 }
 
-// disjoint reports whether all keys of a are below all keys of b.
-func disjoint(a, b *base.FileMeta) bool { return bytes.Compare(a.Largest, b.Smallest) < 0 }
+// disjoint reports whether all keys of a are below all keys of b, or a has none: files of
+// range tombstones alone come first.
+func disjoint(a, b *base.FileMeta) bool {
+	return len(a.Largest) == 0 || bytes.Compare(a.Largest, b.Smallest) < 0
+}
 
 func (s *State) checkFile(id base.StripeID, f *base.FileMeta) error {
 	switch {

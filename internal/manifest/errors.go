@@ -1,6 +1,11 @@
 package manifest
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+
+	"github.com/kstonedb/kstone/internal/base"
+)
 
 var (
 	// ErrNotDatabase is matched when a directory holds something else than a kstone
@@ -13,3 +18,10 @@ var (
 	// certainly not in the manifest, and its files may be removed.
 	ErrUncertain = errors.New("outcome unknown until the database is opened again")
 )
+
+// tooLarge is the error of a manifest that no reader would load; nothing was written. Larger
+// files make it smaller, as it holds the bounds of each.
+func tooLarge(what string, bytes int64) error {
+	return fmt.Errorf("%s: the manifest would have %d bytes, at most %d are read; reopen with"+
+		" larger files and compact: %w", what, bytes, maxManifestBytes, base.ErrLimit)
+}

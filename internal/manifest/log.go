@@ -187,8 +187,7 @@ func (l *Log) append(e *Edit) error {
 	l.buf = appendRecord(l.buf[:0], l.id, l.next, typeEdit,
 		func(b []byte) []byte { return appendEdit(b, e) })
 	if end := l.end + int64(len(l.buf)) + sealBytes; end > maxManifestBytes {
-		return fmt.Errorf("append to %s: %d bytes exceed the limit of %d",
-			name, end, maxManifestBytes)
+		return tooLarge("append to "+name, end)
 	}
 	if _, err := l.file.WriteAt(l.buf, l.end); err != nil {
 		return l.undo(fmt.Errorf("append to %s: %w", name, err))

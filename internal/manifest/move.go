@@ -29,9 +29,8 @@ func (l *Log) move(s *State) error {
 	b := appendHeader(nil, magicManifest, id)
 	b = appendRecord(b, id, 0, typeSnapshot, func(b []byte) []byte { return appendState(b, s) })
 	end := int64(len(b))
-	if end > maxManifestBytes {
-		return fmt.Errorf("write %s: snapshot of %d bytes exceeds the limit of %d",
-			name, end, maxManifestBytes)
+	if end+sealBytes > maxManifestBytes {
+		return tooLarge("write "+name, end)
 	}
 	b = appendSeal(b, id, 1)
 	file, err := l.writeFile(name, b)

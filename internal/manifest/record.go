@@ -28,10 +28,11 @@ import (
 const (
 	recordHeaderBytes = 16
 	sealBytes         = recordHeaderBytes + 1
-
-	// maxManifestBytes bounds what a reader loads. A million files take 100 MiB.
-	maxManifestBytes = 1 << 30
 )
+
+// maxManifestBytes bounds what a reader loads, and so what is written. A million files take
+// 100 MiB. Tests make it smaller.
+var maxManifestBytes int64 = 1 << 30
 
 // recordType is the first byte of a payload. On disk: never renumber.
 type recordType byte

@@ -127,7 +127,7 @@ func readStart(fsys vfs.FS, path string) ([]byte, error) {
 	defer f.Close()
 	var content, piece []byte
 	piece = make([]byte, 4<<10)
-	for err == nil && len(content) < maxManifestBytes {
+	for err == nil && int64(len(content)) < maxManifestBytes {
 		var n int
 		n, err = f.ReadAt(piece, int64(len(content)))
 		content = append(content, piece[:n]...)

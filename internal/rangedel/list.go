@@ -182,21 +182,3 @@ func (w *Walker) CoverSeq(key []byte) base.SeqNum {
 	}
 	return w.rest[0].Seq
 }
-
-// Clip appends to dst the parts of ts within [start, end) and returns it; a nil
-// end stands for "no bound". A compaction that cuts its output into several files
-// gives each file its part.
-func Clip(dst, ts []base.RangeTombstone, start, end []byte) []base.RangeTombstone {
-	for _, t := range ts {
-		if bytes.Compare(t.Start, start) < 0 {
-			t.Start = start
-		}
-		if end != nil && bytes.Compare(t.End, end) > 0 {
-			t.End = end
-		}
-		if bytes.Compare(t.Start, t.End) < 0 {
-			dst = append(dst, t)
-		}
-	}
-	return dst
-}

@@ -92,25 +92,6 @@ func TestFragmentAndNext(t *testing.T) {
 	}
 }
 
-func TestClip(t *testing.T) {
-	ts := []base.RangeTombstone{rt("a", "f", 5), rt("f", "k", 6), rt("x", "z", 7)}
-	for _, tt := range []struct {
-		start string
-		end   []byte
-		want  string
-	}{
-		{"", nil, "[a,f)@5 [f,k)@6 [x,z)@7"},
-		{"c", []byte("g"), "[c,f)@5 [f,g)@6"},
-		{"f", []byte("x"), "[f,k)@6"},
-		{"y", nil, "[y,z)@7"},
-		{"k", []byte("x"), ""},
-	} {
-		if got := render(rangedel.Clip(nil, ts, []byte(tt.start), tt.end)); got != tt.want {
-			t.Errorf("Clip(%q, %q) = %q, want %q", tt.start, tt.end, got, tt.want)
-		}
-	}
-}
-
 // randomTombstones draws tombstones over one- and two-letter keys, so that
 // bounds coincide often.
 func randomTombstones(r *rand.Rand, n int) []base.RangeTombstone {

@@ -1,0 +1,73 @@
+package manifest
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/vfs"
+)
+
+// A manifest is never longer than its readers accept. The commit that would make it so is
+// refused, changes nothing and is no failure: later ones that fit are done, and one that
+// makes the state small again is, too.
+func TestManifestKeepsToItsLimit(t *testing.T) {
+	defer func(n int64) { maxManifestBytes = n }(maxManifestBytes)
+	maxManifestBytes = 64 << 10
+	fsys := vfs.NewMem()
+	if err := fsys.MkdirAll("db"); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Create(fsys, "db", seedState())
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := uint64(100)
+	add := func(keyBytes int) error {
+		id++
+		key := bytes.Repeat([]byte("k"), keyBytes)
+		run := &Run{ID: id, Files: []*base.FileMeta{{
+			Num: base.FileNum(id), Stripe: 7, Entries: 1, Smallest: key, Largest: key, MaxSeq: 1,
+		}}}
+		_, err := l.Commit(&Edit{
+			NextFile: base.FileNum(id + 1), NextRun: id + 1,
+			Stripes: []StripeEdit{{Stripe: 7, Add: []*Run{run}}},
+		})
+		return err
+	}
+	check := func(what string) {
+		t.Helper()
+		if _, in, err := Open(fsys, "db"); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		} else if want, got := len(l.State().Stripes[7].Runs), len(in.Stripes[7].Runs); got != want {
+			t.Fatalf("%s: %d runs are read, want %d", what, got, want)
+		}
+	}
+	refused := 0
+	for _, n := range []int{15000, 10000, 1000, 100, 10, 1} {
+		for range 100 {
+			if err = add(n); err != nil {
+				break
+			}
+			check("after an edit")
+		}
+		if !errors.Is(err, base.ErrLimit) || errors.Is(err, ErrUncertain) || l.Err() != nil {
+			t.Fatalf("keys of %d bytes: %v, later %v", n, err, l.Err())
+		}
+		refused++
+		check("after a refusal")
+	}
+	var remove []uint64
+	for _, r := range l.State().Stripes[7].Runs {
+		remove = append(remove, r.ID)
+	}
+	if _, err := l.Commit(&Edit{Stripes: []StripeEdit{{Stripe: 7, Remove: remove}}}); err != nil {
+		t.Fatalf("after %d refusals a state that fits is refused: %v", refused, err)
+	}
+	check("after everything was removed")
+	if err := add(1000); err != nil {
+		t.Fatal(err)
+	}
+	check("at the end")
+}
