@@ -26,9 +26,8 @@ import (
 // The file holds nothing. If it cannot be used, for another reason than a full disk, the
 // database goes on without. docs/decisions/0017-a-reserve-for-deletes.md says more.
 type reserve struct {
-	db    *DB
-	empty int64       // bytes of memtables that hold nothing
-	full  atomic.Bool // puts are refused
+	db   *DB
+	full atomic.Bool // puts are refused
 
 	mu    sync.Mutex
 	off   bool      // guarded by mu; there is none and will be none
@@ -63,7 +62,7 @@ func flushBytes(memtables int64, stripes int) int64 {
 
 // open takes over the reserve that an earlier run has left, or begins one.
 func (r *reserve) open(db *DB) {
-	r.db, r.empty = db, db.memory.bytes()
+	r.db = db
 	db.memory.ceiling.Store(db.memory.freeUsed)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -111,12 +110,9 @@ func (r *reserve) dropLocked(err error) {
 
 // goal is the size that the reserve should have at present.
 func (r *reserve) goal() int64 {
-	return reserveLog + reserveEdits + flushBytes(r.filled(), len(r.db.stripes)) +
+	return reserveLog + reserveEdits + flushBytes(r.db.memory.bytes(), len(r.db.stripes)) +
 		r.db.dataBytes()/reserveStripes
 }
-
-// filled is what memtables hold.
-func (r *reserve) filled() int64 { return max(0, r.db.memory.bytes()-r.empty) }
 
 // dataBytes is the size of all SSTs.
 func (db *DB) dataBytes() (n int64) {
@@ -282,7 +278,7 @@ const (
 func (r *reserve) covers(n int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.off || r.filled() == 0 || flushBytes(r.filled()+n, 1) <= r.have
+	return r.off || r.db.memory.bytes() == 0 || flushBytes(r.db.memory.bytes()+n, 1) <= r.have
 }
 
 // give gives up n bytes and some more for the file system, or fewer if that is all that it
@@ -298,7 +294,7 @@ func (r *reserve) give(p purpose, n int64) bool {
 		return false
 	}
 	room := r.have
-	if filled := r.filled(); p != forFlush && filled > 0 {
+	if filled := r.db.memory.bytes(); p != forFlush && filled > 0 {
 		room -= flushBytes(filled, int(min(filled/1024, int64(len(r.db.stripes)))))
 	}
 	n = (n + 4095) &^ 4095

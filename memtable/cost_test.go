@@ -1,6 +1,7 @@
 package memtable_test
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -80,6 +81,42 @@ func TestBytes(t *testing.T) {
 			tab.NewSource()
 		}
 		runtime.KeepAlive(tab)
+	}
+}
+
+// An empty table counts as nothing, and is small however long the keys before it were.
+func TestEmptyTableIsSmall(t *testing.T) {
+	key := bytes.Repeat([]byte{'k'}, 64<<10)
+	tab := memtable.New(memtable.Options{})
+	if n := tab.Bytes(); n != 0 {
+		t.Errorf("an empty table counts as %d bytes", n)
+	}
+	tab.Put(key, hashOf(key), 1, base.KindPut, 0, nil, 0)
+	if n := tab.Bytes(); n < int64(len(key)) {
+		t.Errorf("a table with a key of %d bytes counts as %d", len(key), n)
+	}
+	tab.Freeze()
+	prefix := tab.CommonPrefix()
+	if len(prefix) > 256 || !bytes.HasPrefix(key, prefix) {
+		t.Errorf("the common prefix has %d bytes", len(prefix))
+	}
+	const tables = 100
+	all := make([]*memtable.Table, tables)
+	before := heapBytes()
+	for i := range all {
+		all[i] = memtable.New(memtable.Options{Prefix: key})
+		if n := all[i].Bytes(); n != 0 {
+			t.Fatalf("an empty table counts as %d bytes", n)
+		}
+	}
+	if n := (heapBytes() - before) / tables; n > 1<<10 {
+		t.Errorf("an empty table takes %d bytes, want at most 1 KiB", n)
+	}
+	runtime.KeepAlive(all)
+	next := all[0]
+	next.DeleteRange(base.RangeTombstone{Start: key, End: append(key, 0), Seq: 2})
+	if n := next.Bytes(); n < int64(2*len(key)) {
+		t.Errorf("a table with a range tombstone counts as %d bytes", n)
 	}
 }
 

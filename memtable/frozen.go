@@ -64,9 +64,9 @@ func (t *Table) below(it, probe item, key []byte) bool {
 	return bytes.Compare(t.arena.chunks.key(it.node), key) < 0
 }
 
-// CommonPrefix returns the longest common prefix of all keys of a frozen table, for
-// Options.Prefix of the next one. The caller owns it. It is empty for a table that is
-// empty or not frozen.
+// CommonPrefix returns the common prefix of all keys of a frozen table as far as
+// Options.Prefix of the next one takes it. The caller owns it. It is empty for a table
+// that is empty or not frozen.
 func (t *Table) CommonPrefix() []byte {
 	if !t.Frozen() {
 		return nil
@@ -76,7 +76,8 @@ func (t *Table) CommonPrefix() []byte {
 		return nil
 	}
 	c := t.arena.chunks
-	return bytes.Clone(commonPrefix(c.key(items[0].node), c.key(items[len(items)-1].node)))
+	prefix := commonPrefix(c.key(items[0].node), c.key(items[len(items)-1].node))
+	return bytes.Clone(prefix[:min(len(prefix), maxPrefixBytes)])
 }
 
 // Source delivers all versions of a frozen table, for a flush. It takes no lock. Keys

@@ -1,6 +1,7 @@
 package memtable
 
 import (
+	"bytes"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -18,6 +19,10 @@ const (
 	// whose newest version is still above the horizon.
 	minTrimBudget = 8
 
+	// maxPrefixBytes bounds the expected prefix of an empty table. Why: there are many of
+	// them, and keys may be long. Keys that share more are compared as a whole.
+	maxPrefixBytes = 256
+
 	// Bytes follows the growth of the tree in steps of this many keys.
 	orderBytesStep = 32
 )
@@ -33,7 +38,8 @@ const (
 type Options struct {
 	// Prefix is the prefix that most keys are expected to share, typically what
 	// CommonPrefix of the table before said. A wrong one costs time, nothing else,
-	// and not for long: the table corrects it while it grows. New copies it.
+	// and not for long: the table corrects it while it grows. New copies it, and no
+	// more than maxPrefixBytes.
 	Prefix []byte
 	// Seed is the seed of the hashes given to Put and Get. Only builds with the
 	// invariants tag look at it, to check the hashes; 0 leaves them unchecked.
@@ -73,16 +79,15 @@ type Table struct {
 	bytes     atomic.Int64
 }
 
-// New returns an empty table. It holds less than 1 KiB until the first Put.
+// New returns an empty table. It holds less than 1 KiB until the first Put or DeleteRange,
+// and Bytes is 0 until then.
 func New(o Options) *Table {
-	t := &Table{
+	return &Table{
 		seed:    o.Seed,
-		prefix:  append([]byte(nil), o.Prefix...),
+		prefix:  bytes.Clone(o.Prefix[:min(len(o.Prefix), maxPrefixBytes)]),
 		adaptAt: firstAdapt,
 		minSeq:  base.MaxSeqNum,
 	}
-	t.updateBytesLocked()
-	return t
 }
 
 // Put adds a version of key: a value, a value that expires at expiry (Unix
@@ -325,8 +330,8 @@ func (t *Table) Freeze() {
 func (t *Table) Frozen() bool { return t.state.Load() == stateFrozen }
 
 // Bytes returns the memory the table holds: chunks, hash index, tree (an estimate)
-// and range tombstones. It changes with Put, DeleteRange and Freeze alone. It is one
-// atomic load.
+// and range tombstones; 0 for an empty table, whose memory no flush gives back. It changes
+// with Put, DeleteRange and Freeze alone. It is one atomic load.
 func (t *Table) Bytes() int64 { return t.bytes.Load() }
 
 // Len returns the number of keys.

@@ -35,7 +35,7 @@ type Env struct {
 	UpperCodec, BottomCodec sst.Codec
 
 	// Memory is the memory of the memtables of all stripes. A stripe counts what
-	// Init, Freeze and Install change; who writes adds what Put and DeleteRange return,
+	// Freeze and Install change; who writes adds what Put and DeleteRange return,
 	// so that a commit can do it once.
 	Memory *atomic.Int64
 
@@ -67,7 +67,6 @@ type Stripe struct {
 func (s *Stripe) Init(id base.StripeID, env *Env, runs []*manifest.Run) {
 	s.id, s.env = id, env
 	v := &View{Active: s.newTable()}
-	env.Memory.Add(v.Active.Bytes())
 	for _, r := range runs {
 		v.Runs = append(v.Runs, s.openRun(r))
 	}
