@@ -54,8 +54,6 @@ const (
 	// longestPause is the pause just below full pressure. Below it a pause is
 	// proportional to the square of the pressure.
 	longestPause = 4 * time.Millisecond
-	// stallFrom is the shortest wait that is called a stall.
-	stallFrom = 100 * time.Microsecond
 )
 
 func (m *memory) init(db *DB) {
@@ -99,13 +97,11 @@ func (m *memory) admit(ctx context.Context, db *DB, n int64, deletes bool) error
 	if m.free() {
 		return nil // the common case
 	}
-	start := time.Now()
+	wait := db.metrics.stalls.begin(time.Now())
 	err := m.queue(ctx, db, n, deletes)
-	if d := time.Since(start); d >= stallFrom {
-		db.metrics.stall(d)
-		if cb := db.opts.Events.Stalled; cb != nil {
-			cb(d)
-		}
+	d, stalled := db.metrics.stalls.end(wait, time.Now())
+	if cb := db.opts.Events.Stalled; cb != nil && stalled {
+		cb(d)
 	}
 	return err
 }

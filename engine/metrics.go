@@ -12,19 +12,18 @@ import (
 
 // counters are the engine's own metrics. Fields are atomics that grow for ever.
 type counters struct {
-	commits, ops       atomic.Uint64
-	payloadBytes       atomic.Uint64
-	gets               atomic.Uint64
-	queries, scans     atomic.Uint64
-	conflicts          atomic.Uint64
-	flushes            atomic.Uint64
-	flushBytes         atomic.Uint64
-	compactions        atomic.Uint64
-	compactRead        atomic.Uint64
-	compactBytes       atomic.Uint64
-	stalls             atomic.Uint64
-	stallNs, longestNs atomic.Int64
-	stripes            [base.NumStripes]stripeCounters
+	commits, ops   atomic.Uint64
+	payloadBytes   atomic.Uint64
+	gets           atomic.Uint64
+	queries, scans atomic.Uint64
+	conflicts      atomic.Uint64
+	flushes        atomic.Uint64
+	flushBytes     atomic.Uint64
+	compactions    atomic.Uint64
+	compactRead    atomic.Uint64
+	compactBytes   atomic.Uint64
+	stalls         stalls
+	stripes        [base.NumStripes]stripeCounters
 
 	writes, reads histogram.Histogram
 }
@@ -67,17 +66,6 @@ func (c *counters) commit(ops int, bytes int64) {
 	c.commits.Add(1)
 	c.ops.Add(uint64(ops))
 	c.payloadBytes.Add(uint64(bytes))
-}
-
-func (c *counters) stall(d time.Duration) {
-	c.stalls.Add(1)
-	c.stallNs.Add(int64(d))
-	for {
-		old := c.longestNs.Load()
-		if int64(d) <= old || c.longestNs.CompareAndSwap(old, int64(d)) {
-			return
-		}
-	}
 }
 
 // Latency summarises a latency distribution. One operation in 32 is measured.
@@ -143,12 +131,14 @@ type Metrics struct {
 	FilterFalsePositives          uint64
 	OpenFiles                     int
 	OpenSnapshots                 int
-	Stalls                        uint64
-	StallTime, LongestStall       time.Duration
-	WriteLatency, ReadLatency     Latency
-	LastVersion                   uint64
-	StripesUsed                   int
-	ReadOnlyCause                 error
+	// Stalls are the waits of writers for flushes, merges and the log, those that go on
+	// included.
+	Stalls                    uint64
+	StallTime, LongestStall   time.Duration
+	WriteLatency, ReadLatency Latency
+	LastVersion               uint64
+	StripesUsed               int
+	ReadOnlyCause             error
 }
 
 // Metrics returns the present figures. It costs some microseconds.
@@ -164,11 +154,10 @@ func (db *DB) Metrics() Metrics {
 		MemtableBytes:          db.memory.bytes(), MemtableBudget: db.opts.MemtableBytes,
 		LogBudgetBytes: db.opts.LogBytes,
 		OpenSnapshots:  db.snaps.open(), OpenFiles: db.env.Files.Metrics().Open,
-		Stalls: c.stalls.Load(), StallTime: time.Duration(c.stallNs.Load()),
-		LongestStall: time.Duration(c.longestNs.Load()),
 		WriteLatency: latency(&c.writes), ReadLatency: latency(&c.reads),
 		LastVersion: uint64(db.visible.load()),
 	}
+	m.Stalls, m.StallTime, m.LongestStall = c.stalls.sum(time.Now())
 	if f := db.failure.Load(); f != nil {
 		m.ReadOnlyCause = f.cause
 	}
