@@ -184,7 +184,7 @@ func (db *DB) flush(b *stripe.Builder, group []uint8) (event *FlushEvent, err er
 }
 
 // releaseLog gives up the log below needed. That a file could not be removed is no
-// reason to stop writing: the log tries again with the next flush.
+// reason to stop writing: the log tries again, less and less often, and says so.
 func (db *DB) releaseLog(needed base.SeqNum) error {
 	err := db.log.Release(needed)
 	if err == nil || db.log.Err() != nil {
@@ -195,10 +195,11 @@ func (db *DB) releaseLog(needed base.SeqNum) error {
 }
 
 // releaseRest gives up what the last flush could not give up although it was not needed
-// any more, because a checkpoint was copying it. Why: a log that is too long and of which
-// nothing is left to flush would hold up writers for ever.
+// any more, because a checkpoint was copying it, or its removal failed. Why: a log that is
+// too long and of which nothing is left to flush would hold up writers for ever.
 func (db *DB) releaseRest() {
-	if float64(db.log.HeldBytes()) < logFlushAt*float64(db.opts.LogBytes) {
+	if float64(db.log.HeldBytes()) < logFlushAt*float64(db.opts.LogBytes) &&
+		!db.log.RemovalDue() {
 		return
 	}
 	_ = db.releaseLog(db.state.Load().LogSeq) // a failure of the log is noticed elsewhere

@@ -6,6 +6,7 @@ import (
 	"math"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/corrupt"
@@ -19,28 +20,30 @@ import (
 type Log struct {
 	o Options // immutable
 
-	mu         sync.Mutex
-	cur        *segment    // Guarded by mu, as all below; nil until space is found
-	off        int64       // where the next record goes in cur
-	linkNum    SegmentNum  // last segment before cur and its end, for cur's header
-	linkEnd    int64       //
-	closed     []*segment  // oldest first, not released
-	dirty      []*segment  // have bytes that are not synced, oldest first; cur is last
-	next       *segment    // prepared to become cur
-	nextNum    SegmentNum  // of the segment to be prepared
-	spares     []*segment  // released, to be used again
-	obsolete   []*segment  // released, removal has failed so far
-	pins       int         // CopyTo calls that read closed segments
-	need       int64       // bytes that a waiting Append wants a segment to have
-	attempts   uint64      // finished preparations
-	prepareErr error       // of the last one that failed
-	failedAt   uint64      // and which of the attempts that was
-	failedNeed int64       // and the segment size that it was about
-	encoded    []byte      // record buffer where there is no mapping
-	done       bool        // Close has begun
-	ready      *sync.Cond  // on mu: attempts, need, done or failure have changed
-	last       base.SeqNum // of the last record
-	marked     base.SeqNum // last at the time of the last marker
+	mu          sync.Mutex
+	cur         *segment   // Guarded by mu, as all below; nil until space is found
+	off         int64      // where the next record goes in cur
+	linkNum     SegmentNum // last segment before cur and its end, for cur's header
+	linkEnd     int64      //
+	closed      []*segment // oldest first, not released
+	dirty       []*segment // have bytes that are not synced, oldest first; cur is last
+	next        *segment   // prepared to become cur
+	nextNum     SegmentNum // of the segment to be prepared
+	spares      []*segment // released, to be used again
+	obsolete    []*segment // released, removal has failed so far
+	removeAt    time.Time  // when it is tried again
+	removePause time.Duration
+	pins        int         // CopyTo calls that read closed segments
+	need        int64       // bytes that a waiting Append wants a segment to have
+	attempts    uint64      // finished preparations
+	prepareErr  error       // of the last one that failed
+	failedAt    uint64      // and which of the attempts that was
+	failedNeed  int64       // and the segment size that it was about
+	encoded     []byte      // record buffer where there is no mapping
+	done        bool        // Close has begun
+	ready       *sync.Cond  // on mu: attempts, need, done or failure have changed
+	last        base.SeqNum // of the last record
+	marked      base.SeqNum // last at the time of the last marker
 
 	lastSeq  atomic.Uint64 // last, for readers without mu
 	synced   atomic.Uint64

@@ -1,7 +1,10 @@
 package wal
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"time"
 
 	"github.com/kstonedb/kstone/internal/base"
 )
@@ -81,17 +84,22 @@ func (l *Log) SizeBytes() int64 {
 	return n
 }
 
-// HeldBytes is SizeBytes with the active and the prepared segment counted as of
-// ordinary size. Why: a giant segment, made for one giant record, cannot be released
-// before a later record starts the next one. Who makes writers wait for the log to
-// shrink must not make them wait for that.
+// HeldBytes is SizeBytes without what no flush gives back, for the budget that writers wait
+// for. Files whose removal has failed do not count. The active and the prepared segment
+// count as of ordinary size: a giant one, made for one giant record, cannot be released
+// before a later record starts the next one.
 func (l *Log) HeldBytes() int64 {
-	n := l.SizeBytes()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	var n int64
+	for _, list := range [][]*segment{l.closed, l.spares} {
+		for _, s := range list {
+			n += s.size
+		}
+	}
 	for _, s := range []*segment{l.cur, l.next} {
 		if s != nil {
-			n -= max(0, s.size-l.o.SegmentBytes)
+			n += min(s.size, l.o.SegmentBytes)
 		}
 	}
 	return n
@@ -133,7 +141,8 @@ func (l *Log) FirstSegment(seq base.SeqNum) SegmentNum {
 // durable. Whole segments of such records are kept for recycling or removed. It may
 // wait for a sync, and releases nothing that is not synced.
 //
-// If a file cannot be removed, the error says so, and the next call tries again.
+// If files cannot be removed, the error says so, once. Later calls try again, after a pause
+// that doubles from removeAgain to removeAgainMost, and say so again.
 func (l *Log) Release(below base.SeqNum) error {
 	if l.wantsSync(below) {
 		if err := l.barrier(); err != nil {
@@ -141,8 +150,11 @@ func (l *Log) Release(below base.SeqNum) error {
 		}
 	}
 	l.mu.Lock()
-	remove := l.obsolete
-	l.obsolete = nil
+	var remove []*segment
+	again := l.removalDueLocked()
+	if again {
+		remove, l.obsolete = l.obsolete, nil
+	}
 	for l.pins == 0 && l.releasableLocked(below) {
 		s := l.closed[0]
 		l.closed[0] = nil
@@ -158,35 +170,69 @@ func (l *Log) Release(below base.SeqNum) error {
 	}
 	l.mu.Unlock()
 
-	for i, s := range remove {
-		if err := l.o.FS.Remove(s.path); err != nil {
-			l.mu.Lock()
-			l.obsolete = append(l.obsolete, remove[i:]...)
-			l.mu.Unlock()
-			return fmt.Errorf("remove log segment: %w", err)
+	return l.remove(remove, again)
+}
+
+// removeAgain is the pause before what could not be removed is tried again. It doubles with
+// each failure, up to removeAgainMost.
+const (
+	removeAgain     = 100 * time.Millisecond
+	removeAgainMost = time.Minute
+)
+
+// RemovalDue reports whether files are left that a Release would try to remove again.
+func (l *Log) RemovalDue() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.removalDueLocked()
+}
+
+func (l *Log) removalDueLocked() bool {
+	return len(l.obsolete) > 0 && !time.Now().Before(l.removeAt)
+}
+
+// remove removes released segments. Those that stay become obsolete; there is an error if
+// they are the first, or again if the list is of those that have stayed.
+func (l *Log) remove(list []*segment, again bool) error {
+	var failed []*segment
+	var cause error
+	for _, s := range list {
+		err := l.o.FS.Remove(s.path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			failed, cause = append(failed, s), err
 		}
 	}
-	return nil
+	if len(list) == 0 {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.obsolete = append(l.obsolete, failed...)
+	if len(l.obsolete) == 0 {
+		l.removePause = 0
+	}
+	if len(failed) == 0 || l.removePause > 0 && !again {
+		return nil
+	}
+	l.removePause = min(max(2*l.removePause, removeAgain), removeAgainMost)
+	l.removeAt = time.Now().Add(l.removePause)
+	return fmt.Errorf("remove %d log segments, tried again in %v: %w", len(l.obsolete),
+		l.removePause, cause)
 }
 
 // DropSpares removes released segments that wait for their next use, all but keep, to give
-// their space back. What cannot be removed is tried again by Release.
+// their space back, and those that could not be removed so far, without a pause: on a full
+// disk their space is wanted. What stays is tried again by Release.
 func (l *Log) DropSpares(keep int) {
 	l.mu.Lock()
-	var drop []*segment
+	drop := l.obsolete
+	l.obsolete = nil
 	if len(l.spares) > keep {
 		drop = append(drop, l.spares[keep:]...)
 		l.spares = l.spares[:keep]
 	}
 	l.mu.Unlock()
-	for i, s := range drop {
-		if err := l.o.FS.Remove(s.path); err != nil {
-			l.mu.Lock()
-			l.obsolete = append(l.obsolete, drop[i:]...)
-			l.mu.Unlock()
-			return
-		}
-	}
+	_ = l.remove(drop, false)
 }
 
 // releasableLocked reports whether the oldest closed segment can go. Why the segment

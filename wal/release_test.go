@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/vfs"
@@ -162,27 +164,69 @@ func TestReleaseSyncsTheSuccessorFirst(t *testing.T) {
 	must(t, l.Close())
 }
 
+// What cannot be removed is tried again, after pauses that grow. It does not count as held,
+// and holds up no other file.
 func TestRemovalIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := memOptions(512)
+		o.RecycleSegments = -1
+		boom, stuck, tries := errors.New("boom"), "wal-0000000002.log", 0
+		o.FS = vfs.NewFault(o.FS, func(op vfs.Op) error {
+			if op.Kind == vfs.OpRemove && filepath.Base(op.Name) == stuck {
+				tries++
+				return boom
+			}
+			return nil
+		})
+		l := openNew(t, o)
+		fill(t, l, 60)
+		must(t, l.Sync(60))
+		held := l.HeldBytes()
+		wantIs(t, l.Release(40), boom)
+		if n := countStates(l)[wal.SegmentSpare]; n != 1 {
+			t.Errorf("%d files could not be removed, want 1", n)
+		}
+		if l.HeldBytes() >= held || l.SizeBytes() != l.HeldBytes()+512 {
+			t.Errorf("%d bytes are held, %d before; the files have %d", l.HeldBytes(), held,
+				l.SizeBytes())
+		}
+		for end := time.Now().Add(time.Hour); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+			if err := l.Release(40); err != nil {
+				wantIs(t, err, boom)
+			}
+		}
+		if tries < 60 || tries > 75 {
+			t.Errorf("%d attempts in an hour, want about one a minute", tries)
+		}
+		if l.RemovalDue() {
+			t.Error("the next attempt is due at once")
+		}
+		l.DropSpares(0) // for a full disk
+		if tries < 61 {
+			t.Error("a full disk does not try at once")
+		}
+		stuck = ""
+		time.Sleep(time.Minute)
+		if !l.RemovalDue() {
+			t.Error("the next attempt is not due after a minute")
+		}
+		must(t, l.Release(0))
+		if n := countStates(l)[wal.SegmentSpare]; n != 0 || l.RemovalDue() {
+			t.Errorf("%d files are left", n)
+		}
+		must(t, l.Close())
+	})
+}
+
+// A file that somebody else has removed is removed.
+func TestRemovedFilesAreGone(t *testing.T) {
 	o := memOptions(512)
 	o.RecycleSegments = -1
-	boom := errors.New("boom")
-	broken := true
-	o.FS = vfs.NewFault(o.FS, func(op vfs.Op) error {
-		if op.Kind == vfs.OpRemove && broken {
-			return boom
-		}
-		return nil
-	})
 	l := openNew(t, o)
 	fill(t, l, 60)
 	must(t, l.Sync(60))
-	wantIs(t, l.Release(40), boom)
-	before := l.SizeBytes()
-	broken = false
-	must(t, l.Release(0))
-	if l.SizeBytes() >= before {
-		t.Fatal("nothing was removed")
-	}
+	must(t, o.FS.Remove(filepath.Join(o.Dir, "wal-0000000002.log")))
+	must(t, l.Release(40))
 	must(t, l.Close())
 }
 
