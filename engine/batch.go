@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"math"
 	"math/bits"
 	"time"
 
@@ -195,9 +196,14 @@ func (b *Batch) seal(nowMs int64) {
 }
 
 // expiryAt returns when what is written at nowMs with a TTL expires: above zero also
-// with a clock that shows a time before 1970, 0 means never.
+// with a clock that shows a time before 1970, 0 means never; and at the last millisecond
+// there is if the sum is beyond.
 func expiryAt(nowMs int64, ttl time.Duration) int64 {
-	return max(1, nowMs+max(1, ttl.Milliseconds()))
+	ms := max(1, ttl.Milliseconds())
+	if nowMs > math.MaxInt64-ms {
+		return math.MaxInt64
+	}
+	return max(1, nowMs+ms)
 }
 
 func (b *Batch) dropCovered() {
@@ -258,9 +264,12 @@ func keyError(err error, key Key) error {
 	return fmt.Errorf("engine: %w", err)
 }
 
-// stripeOfOrdered returns the stripe of an ordered key.
+// stripeOfOrdered returns the stripe of an ordered key, or of the start of a range in one
+// partition. Why it looks at the partition key alone: the range after a sort key of
+// MaxKeyBytes starts at a sort key that is a byte longer, which is not a key.
 func stripeOfOrdered(key []byte) uint8 {
-	k, _, err := keycodec.DecodeOrdered(key, nil)
+	n, _ := keycodec.OrderedPKLen(key)
+	k, _, err := keycodec.DecodeOrdered(key[:n], nil)
 	if err != nil {
 		return 0 // not reachable: the key was encoded by this package
 	}

@@ -218,7 +218,7 @@ func (tx *Tx) Put(key Key, value []byte, ttl time.Duration) error {
 	}
 	e := base.Entry{Kind: base.KindPut}
 	if ttl > 0 {
-		e.Kind, e.Expiry = base.KindPutTTL, tx.db.nowMs()+max(1, ttl.Milliseconds())
+		e.Kind, e.Expiry = base.KindPutTTL, expiryAt(tx.db.nowMs(), ttl)
 	}
 	tx.insert(&e)
 	return nil
@@ -399,8 +399,11 @@ func conflict(ordered []byte, seq base.SeqNum) error {
 	return &ConflictError{Key: keyOf(ordered), Version: uint64(seq)}
 }
 
-// keyOf returns a copy of the key with the given ordered form.
+// keyOf returns a copy of the key with the given ordered form. Of the start of a range it
+// returns the longest key at or before it: see stripeOfOrdered.
 func keyOf(ordered []byte) Key {
+	n, _ := keycodec.OrderedPKLen(ordered)
+	ordered = ordered[:min(len(ordered), n+MaxKeyBytes)]
 	k, _, err := keycodec.DecodeOrdered(ordered, nil)
 	if err != nil {
 		k = Key{PK: ordered} // not reachable: this package has encoded it
