@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,23 +87,8 @@ var ctx = context.Background()
 func newMachine(t *rapid.T) *machine {
 	m := &machine{fs: vfs.NewMem(), items: model{}, clock: new(atomic.Int64)}
 	m.clock.Store(1_000_000)
-	levels := rapid.SampledFrom([]engine.Durability{engine.Sync, engine.Process})
-	codecs := rapid.SampledFrom([]engine.Compression{engine.NoCompression, engine.LZ4, engine.Zstd,
-		engine.Snappy})
-	m.opts = engine.Options{
-		Durability:        levels.Draw(t, "durability"),
-		FlushRecords:      rapid.SampledFrom([]int{0, 1, 2, 7}).Draw(t, "flushRecords"),
-		MemtableBytes:     rapid.SampledFrom([]int64{1 << 20, 64 << 20}).Draw(t, "memtable"),
-		BlockBytes:        rapid.SampledFrom([]int{1 << 10, 16 << 10}).Draw(t, "block"),
-		FileBytes:         rapid.SampledFrom([]int64{64 << 10, 64 << 20}).Draw(t, "file"),
-		CacheBytes:        rapid.SampledFrom([]int64{1, 1 << 20}).Draw(t, "cache"),
-		Compression:       codecs.Draw(t, "codec"),
-		BottomCompression: codecs.Draw(t, "bottom"),
-		FilterBits:        rapid.SampledFrom([]int{8, 16}).Draw(t, "filter"),
-		MaxRuns:           rapid.SampledFrom([]int{2, 3, 8}).Draw(t, "runs"),
-		MaxOpenFiles:      16,
-		Clock:             func() time.Time { return time.UnixMilli(m.clock.Load()) },
-	}
+	m.opts = chooseRapid(t, "option").options()
+	m.opts.Clock = func() time.Time { return time.UnixMilli(m.clock.Load()) }
 	m.open(t)
 	return m
 }
@@ -129,28 +113,9 @@ func (m *machine) close(t *rapid.T) {
 	}
 }
 
-// Keys come from a small space, so that programs meet them again, with zero and FF
-// bytes and prefixes of each other among them.
-var partGen = rapid.SampledFrom([]string{
-	"a", "b", "a\x00", "a\x00\x01", "\xff", "\xff\xff", "user#1", "user#2",
-})
+func drawKey(t *rapid.T) engine.Key { return chooseRapid(t, "key").key() }
 
-var sortKeys = []string{
-	"", "\x00", "a", "aa", "ab", "b", "\xff", "\xff\xff", "k1", "k10", "k2", "\x00\x01",
-	"post#1", "post#2",
-}
-
-// sortGen also draws "", for no sort key; operandGen does not. Why not a filter over
-// sortGen: a filter may give up, and the action with it, half of which the model has seen.
-var sortGen, operandGen = rapid.SampledFrom(sortKeys), rapid.SampledFrom(sortKeys[1:])
-
-func drawKey(t *rapid.T) engine.Key {
-	k := engine.Key{PK: []byte(partGen.Draw(t, "pk"))}
-	if sk := sortGen.Draw(t, "sk"); sk != "" {
-		k.SK = []byte(sk)
-	}
-	return k
-}
+func drawPart(t *rapid.T) string { return chooseRapid(t, "pk").part() }
 
 func drawValue(t *rapid.T) []byte {
 	n := rapid.SampledFrom([]int{0, 1, 5, 60, 3000}).Draw(t, "size")
@@ -264,8 +229,8 @@ func (m *machine) deleteIf(t *rapid.T) {
 
 // condition draws an SK condition and the predicate it stands for.
 func drawCondition(t *rapid.T) (engine.SKCondition, func(sk []byte) bool) {
-	a := []byte(operandGen.Draw(t, "a"))
-	b := []byte(operandGen.Draw(t, "b"))
+	draw := chooseRapid(t, "operand")
+	a, b := draw.operand(), draw.operand()
 	has := func(f func(sk []byte) bool) func([]byte) bool {
 		return func(sk []byte) bool { return sk != nil && f(sk) }
 	}
@@ -293,7 +258,7 @@ func drawCondition(t *rapid.T) (engine.SKCondition, func(sk []byte) bool) {
 }
 
 func (m *machine) deleteRange(t *rapid.T) {
-	pk := partGen.Draw(t, "pk")
+	pk := drawPart(t)
 	cond, match := drawCondition(t)
 	must(t, m.db.DeleteRange([]byte(pk), cond, nil))
 	m.removeRange(pk, match)
@@ -314,7 +279,7 @@ func (m *machine) batch(t *rapid.T) {
 			must(t, b.Delete(k))
 			delete(m.items, id(k))
 		case 1:
-			pk := partGen.Draw(t, "pk")
+			pk := drawPart(t)
 			cond, match := drawCondition(t)
 			must(t, b.DeleteRange([]byte(pk), cond))
 			m.removeRange(pk, match)
@@ -340,7 +305,7 @@ func (m *machine) update(t *rapid.T) {
 				must(t, tx.Delete(k))
 				delete(m.items, id(k))
 			case 1:
-				pk := partGen.Draw(t, "pk")
+				pk := drawPart(t)
 				cond, match := drawCondition(t)
 				must(t, tx.DeleteRange([]byte(pk), cond))
 				m.removeRange(pk, match)
@@ -378,12 +343,12 @@ func (m *machine) compareGet(t *rapid.T, items model, k engine.Key, v []byte, er
 	it, there := m.live(items)[id(k)]
 	switch {
 	case there && err != nil:
-		t.Fatalf("get %v: %v, want %d bytes", k, err, len(it.value))
+		t.Fatalf("get %v: %v, want %d bytes", shown(k), err, len(it.value))
 	case there && !bytes.Equal(v, it.value):
 		t.Fatalf("get %v: %d bytes %.20q, want %d bytes %.20q",
-			k, len(v), v, len(it.value), it.value)
+			shown(k), len(v), v, len(it.value), it.value)
 	case !there && !errors.Is(err, engine.ErrNotFound):
-		t.Fatalf("get %v: %q, %v; want not found", k, v, err)
+		t.Fatalf("get %v: %.40q, %v; want not found", shown(k), v, err)
 	}
 }
 
@@ -395,7 +360,7 @@ func (m *machine) sorted(items model, match func(engine.Key) bool, reverse bool)
 			out = append(out, it)
 		}
 	}
-	slices.SortFunc(out, func(a, b modelItem) int { return cmp.Compare(id(a.key), id(b.key)) })
+	slices.SortFunc(out, func(a, b modelItem) int { return compareKeys(a.key, b.key) })
 	if reverse {
 		slices.Reverse(out)
 	}
@@ -419,16 +384,16 @@ func same(t *rapid.T, what string, got, want []modelItem) {
 		t.Fatalf("%s: %d items, want %d\n%v\n%v", what, len(got), len(want), keys(got), keys(want))
 	}
 	for i := range got {
-		if id(got[i].key) != id(want[i].key) || !bytes.Equal(got[i].value, want[i].value) ||
+		if compareKeys(got[i].key, want[i].key) != 0 || !bytes.Equal(got[i].value, want[i].value) ||
 			got[i].expiry != want[i].expiry {
-			t.Fatalf("%s: item %d is %v, want %v", what, i, got[i].key, want[i].key)
+			t.Fatalf("%s: item %d is %v, want %v", what, i, shown(got[i].key), shown(want[i].key))
 		}
 	}
 }
 
 func keys(items []modelItem) (out []string) {
 	for _, it := range items {
-		out = append(out, it.key.String())
+		out = append(out, fmt.Sprint(shown(it.key)))
 	}
 	return out
 }
@@ -451,7 +416,7 @@ func (m *machine) checkSome(t *rapid.T) {
 }
 
 func (m *machine) query(t *rapid.T) {
-	pk := partGen.Draw(t, "pk")
+	pk := drawPart(t)
 	cond, match := drawCondition(t)
 	q := engine.Query{
 		PK: []byte(pk), SK: cond, Reverse: rapid.Bool().Draw(t, "reverse"),
@@ -480,7 +445,8 @@ func (m *machine) scan(t *rapid.T) {
 	}
 	from := drawKey(t)
 	want := m.sorted(m.items, func(k engine.Key) bool {
-		return (id(k) > id(from)) != reverse && id(k) != id(from)
+		c := compareKeys(k, from)
+		return c != 0 && (c > 0) != reverse
 	}, reverse)
 	got := collect(t, m.db.Scan(ctx, engine.Scan{Reverse: reverse, StartAfter: from}))
 	same(t, "start after", got, want)
@@ -489,7 +455,7 @@ func (m *machine) scan(t *rapid.T) {
 // pages reads a query and a scan in pages and expects the unpaged result.
 func (m *machine) pages(t *rapid.T) {
 	size := rapid.IntRange(1, 5).Draw(t, "page")
-	q := engine.Query{PK: []byte(partGen.Draw(t, "pk")), Reverse: rapid.Bool().Draw(t, "reverse")}
+	q := engine.Query{PK: []byte(drawPart(t)), Reverse: rapid.Bool().Draw(t, "reverse")}
 	q.SK, _ = drawCondition(t)
 	want := collect(t, m.db.Query(ctx, q))
 	var got []modelItem
@@ -533,7 +499,7 @@ func (m *machine) segments(t *rapid.T) {
 		s := engine.Scan{Segment: i, Segments: n, Unordered: i%2 == 0}
 		got = append(got, collect(t, m.db.Scan(ctx, s))...)
 	}
-	slices.SortFunc(got, func(a, b modelItem) int { return cmp.Compare(id(a.key), id(b.key)) })
+	slices.SortFunc(got, func(a, b modelItem) int { return compareKeys(a.key, b.key) })
 	same(t, "segments", got, m.sorted(m.items, nil, false))
 }
 

@@ -12,10 +12,10 @@ import (
 )
 
 // cutOp is one operation of a commit: put, delete, or delete of all sort keys that begin
-// with sk.
+// with sk or that come after it.
 type cutOp struct {
-	kind   byte // 'p', 'd', 'r'
-	pk, sk string
+	kind   byte   // 'p', 'd', 'r', 'g'
+	pk, sk string // as cutKey takes them
 	bytes  int    // of the value, beside what names the commit
 	value  string // set when the commit is done
 }
@@ -23,16 +23,40 @@ type cutOp struct {
 // cutHistory holds the commits in the order of one writer.
 type cutHistory [][]cutOp
 
+// cutKey returns the key of a name: the name or, of a name that ends with ~, the longest key
+// of its first byte, where 0 stands for 00 and f for FF.
+func cutKey(name string) string {
+	if !strings.HasSuffix(name, "~") {
+		return name
+	}
+	switch b := name[:1]; b {
+	case "0":
+		return longParts[0]
+	case "f":
+		return repeat("\xff", 0)
+	default:
+		return repeat(b, 0)
+	}
+}
+
+// key returns the key of an operation.
+func (o *cutOp) key() engine.Key { return pksk(cutKey(o.pk), cutKey(o.sk)) }
+
 // apply does commit n (from 1) to a state.
 func (h cutHistory) apply(n int, state map[string]string) {
 	for _, o := range h[n-1] {
-		switch k := o.pk + "/" + o.sk; o.kind {
+		part := cutKey(o.pk) + "/"
+		switch k := part + cutKey(o.sk); o.kind {
 		case 'p':
 			state[k] = o.value
 		case 'd':
 			delete(state, k)
 		case 'r':
 			maps.DeleteFunc(state, func(at, _ string) bool { return strings.HasPrefix(at, k) })
+		case 'g':
+			maps.DeleteFunc(state, func(at, _ string) bool {
+				return strings.HasPrefix(at, part) && at > k
+			})
 		}
 	}
 }
@@ -127,7 +151,7 @@ func drawMaintenance(rnd *rand.Rand, beside bool) cutStep {
 	return cutStep{kind: "fmpk"[rnd.IntN(4)], beside: beside}
 }
 
-// drawCommit draws a commit; large makes values that fill log segments.
+// drawCommit draws a commit; large makes values that fill log segments, and long keys.
 func drawCommit(rnd *rand.Rand, id int, large bool) cutStep {
 	s := cutStep{kind: 'c', id: id}
 	size := rnd.IntN(300)
@@ -140,11 +164,21 @@ func drawCommit(rnd *rand.Rand, id int, large bool) cutStep {
 	}
 	for i := range count {
 		o := cutOp{pk: fmt.Sprintf("p%d", rnd.IntN(8)), sk: fmt.Sprintf("s%02d", rnd.IntN(30))}
-		switch rnd.IntN(10) {
+		if draw := chooseFrom(rnd); large && draw.oneIn(longKeyOneIn) {
+			o.pk = []string{"0~", "p~"}[rnd.IntN(2)]
+		} else if large && draw.oneIn(longKeyOneIn/2) {
+			o.sk = []string{"0~", "f~", "s~"}[rnd.IntN(3)]
+		}
+		switch rnd.IntN(11) {
 		case 0, 1:
 			o.kind = 'd'
 		case 2:
 			o.kind, o.sk = 'r', o.sk[:1+rnd.IntN(2)]
+		case 3:
+			o.kind = 'g'
+			if rnd.IntN(4) > 0 { // more would empty all partitions
+				o.sk = []string{"s25", "s28", "0~"}[rnd.IntN(3)]
+			}
 		default:
 			o.kind, o.bytes = 'p', size
 			if i > 0 {
@@ -179,19 +213,28 @@ func (s *cutStep) write(db *engine.DB, ops []cutOp, o *engine.WriteOptions) erro
 		})
 	}
 	if first := ops[0]; len(ops) == 1 {
-		switch k := pksk(first.pk, first.sk); first.kind {
+		switch k := first.key(); first.kind {
 		case 'p':
 			return db.Put(k, []byte(first.value), o)
 		case 'd':
 			return db.Delete(k, o)
+		default:
+			return db.DeleteRange(k.PK, first.condition(), o)
 		}
-		return db.DeleteRange([]byte(first.pk), engine.SKBeginsWith([]byte(first.sk)), o)
 	}
 	b := engine.NewBatch()
 	if err := writeOps(b.Put, b.Delete, b.DeleteRange, ops); err != nil {
 		return err
 	}
 	return db.Apply(ctx, b, o)
+}
+
+// condition returns that of a range delete.
+func (o *cutOp) condition() engine.SKCondition {
+	if o.kind == 'g' {
+		return engine.SKGreater(o.key().SK)
+	}
+	return engine.SKBeginsWith(o.key().SK)
 }
 
 // writeOps adds the operations to a batch or a transaction.
@@ -203,11 +246,11 @@ func writeOps(
 		switch {
 		case err != nil:
 		case o.kind == 'p':
-			err = put(pksk(o.pk, o.sk), []byte(o.value), 0)
+			err = put(o.key(), []byte(o.value), 0)
 		case o.kind == 'd':
-			err = del(pksk(o.pk, o.sk))
+			err = del(o.key())
 		default:
-			err = delRange([]byte(o.pk), engine.SKBeginsWith([]byte(o.sk)))
+			err = delRange(o.key().PK, o.condition())
 		}
 	}
 	return err

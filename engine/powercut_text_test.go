@@ -27,8 +27,10 @@ const powerCutProgramEnv = "KSTONE_POWERCUT_PROGRAM"
 //	cut before sync-dir db, nth=2 keep=0.5 seed=123
 //	open durability=sync flush-records=0 max-runs=0 padding=0
 //
-// The number behind a put is that of bytes in its value. Nth counts operations with that
-// name; nth=0 cuts at each of them. A kill is written like a cut.
+// A star stands for all sort keys that begin so, > for all that come after, ~ for the
+// longest key of that byte (see cutKey). The number behind a put is that of bytes in its
+// value. Nth counts operations with that name; nth=0 cuts at each of them. A kill is
+// written like a cut.
 const (
 	cutOpenText  = "open durability=%s flush-records=%d max-runs=%d padding=%d"
 	cutPointText = "nth=%d keep=%g seed=%d"
@@ -83,6 +85,8 @@ func (s cutStep) String() string {
 			ops = append(ops, "delete "+k)
 		case 'r':
 			ops = append(ops, "delete "+k+"*")
+		case 'g':
+			ops = append(ops, "delete "+k+">")
 		}
 	}
 	return fmt.Sprintf("%s %d %s: %s", text, s.id, level, strings.Join(ops, "; "))
@@ -186,6 +190,8 @@ func parseCutOp(words []string) (o cutOp, err error) {
 		err = fmt.Errorf("unknown operation %q", words)
 	case strings.HasSuffix(o.sk, "*"):
 		o.kind, o.sk = 'r', strings.TrimSuffix(o.sk, "*")
+	case strings.HasSuffix(o.sk, ">"):
+		o.kind, o.sk = 'g', strings.TrimSuffix(o.sk, ">")
 	default:
 		o.kind = 'd'
 	}

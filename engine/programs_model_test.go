@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,7 +80,7 @@ type progError struct{ error }
 
 // fail ends the program.
 func (r *progRun) fail(format string, args ...any) {
-	panic(progError{fmt.Errorf(format, args...)})
+	panic(progError{fmt.Errorf(format, allShown(args)...)})
 }
 
 // no fails if there is an error.
@@ -95,7 +94,7 @@ func (r *progRun) no(err error) {
 func (r *progRun) note(format string, args ...any) {
 	if r.trace != nil {
 		n := len(*r.trace) - 1
-		(*r.trace)[n] += " " + fmt.Sprintf(format, args...)
+		(*r.trace)[n] += " " + fmt.Sprintf(format, allShown(args)...)
 	}
 }
 
@@ -170,19 +169,9 @@ func (m progItems) clone() progItems { return maps.Clone(m) }
 // chance is true one time in n.
 func (r *progRun) chance(n int) bool { return r.rnd.IntN(n) == 0 }
 
-var progParts = []string{
-	"a", "b", "a\x00", "a\x00\x01", "\xff", "\xff\xff", "user#1", "user#2", "user#10", "c", "d",
-}
+func (r *progRun) drawPart() string { return chooseFrom(r.rnd).part() }
 
-func (r *progRun) drawPart() string { return progParts[r.rnd.IntN(len(progParts))] }
-
-func (r *progRun) drawKey() engine.Key {
-	k := pk(r.drawPart())
-	if sk := sortKeys[r.rnd.IntN(len(sortKeys))]; sk != "" {
-		k.SK = []byte(sk)
-	}
-	return k
-}
+func (r *progRun) drawKey() engine.Key { return chooseFrom(r.rnd).key() }
 
 func (r *progRun) drawValue() []byte {
 	n := []int{0, 1, 5, 60, 60, 60, 300, 3000}[r.rnd.IntN(8)]
@@ -198,8 +187,8 @@ func (r *progRun) drawValue() []byte {
 
 // drawCondition draws an SK condition and the predicate it stands for.
 func (r *progRun) drawCondition() (engine.SKCondition, func(sk []byte) bool) {
-	draw := func() []byte { return []byte(sortKeys[1+r.rnd.IntN(len(sortKeys)-1)]) }
-	a, b := draw(), draw()
+	draw := chooseFrom(r.rnd)
+	a, b := draw.operand(), draw.operand()
 	op := r.rnd.IntN(9)
 	conds := []engine.SKCondition{
 		engine.SKEqual(a), engine.SKLess(a), engine.SKLessEqual(a), engine.SKGreater(a),
@@ -242,7 +231,7 @@ func (r *progRun) sorted(items progItems, match func(*progItem) bool, reverse bo
 			out = append(out, it)
 		}
 	}
-	slices.SortFunc(out, func(a, b *progItem) int { return cmp.Compare(id(a.key), id(b.key)) })
+	slices.SortFunc(out, func(a, b *progItem) int { return compareKeys(a.key, b.key) })
 	if reverse {
 		slices.Reverse(out)
 	}
@@ -271,7 +260,7 @@ func (r *progRun) same(what string, got []engine.Item, want []*progItem) {
 
 func (r *progRun) sameItem(what string, it engine.Item, want *progItem) {
 	switch {
-	case id(it.Key) != id(want.key):
+	case compareKeys(it.Key, want.key) != 0:
 		r.fail("%s: key %v, want %v", what, it.Key, want.key)
 	case !bytes.Equal(it.Value, want.value):
 		r.fail("%s: %v has %d bytes %.20q, want %d bytes %.20q", what, it.Key, len(it.Value),
@@ -287,14 +276,14 @@ func (r *progRun) sameItem(what string, it engine.Item, want *progItem) {
 
 func itemKeys(items []engine.Item) (out []string) {
 	for _, it := range items {
-		out = append(out, it.Key.String())
+		out = append(out, fmt.Sprint(shown(it.Key)))
 	}
 	return out
 }
 
 func wantKeys(items []*progItem) (out []string) {
 	for _, it := range items {
-		out = append(out, it.key.String())
+		out = append(out, fmt.Sprint(shown(it.key)))
 	}
 	return out
 }
@@ -363,5 +352,5 @@ func (r *progRun) scanAll(items progItems, from progReader) {
 }
 
 func sortItems(items []engine.Item) {
-	slices.SortFunc(items, func(a, b engine.Item) int { return cmp.Compare(id(a.Key), id(b.Key)) })
+	slices.SortFunc(items, func(a, b engine.Item) int { return compareKeys(a.Key, b.Key) })
 }

@@ -340,8 +340,8 @@ func (r *progRun) scan() {
 		s.Filter = func(it engine.Item) bool { return it.Key.SK != nil }
 	}
 	want := r.sorted(r.items, func(it *progItem) bool {
-		return id(it.key) != id(from) && (id(it.key) > id(from)) != s.Reverse &&
-			(s.Filter == nil || it.key.SK != nil)
+		c := compareKeys(it.key, from)
+		return c != 0 && (c > 0) != s.Reverse && (s.Filter == nil || it.key.SK != nil)
 	}, s.Reverse)
 	if r.chance(2) {
 		s.Limit = 1 + r.rnd.IntN(9)

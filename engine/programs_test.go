@@ -96,6 +96,21 @@ var progSets = []progSet{
 	}},
 }
 
+// drawnSets is how many sets of options a seed draws beside progSets.
+const drawnSets = 3
+
+// programSets returns all sets of options for a seed.
+func programSets(seed uint64) []progSet {
+	sets := slices.Clone(progSets)
+	for i := range drawnSets {
+		rnd := rand.New(rand.NewPCG(seed, uint64(1000+i)))
+		sets = append(sets, progSet{
+			name: fmt.Sprintf("drawn %d", i+1), o: chooseFrom(rnd).options(),
+		})
+	}
+	return sets
+}
+
 // Goal: long programs over the whole API give what a sorted map gives, under every kind of
 // options. Method: each set of options runs a random program, with reopens, kills and
 // power cuts among the operations; what every read shows is compared. A program that
@@ -110,8 +125,9 @@ func TestProgramsUnderAllOptions(t *testing.T) {
 	if s := os.Getenv(programOpsEnv); s != "" {
 		ops, _ = strconv.Atoi(s)
 	}
-	t.Logf("%d sets of options, %d operations each", len(progSets), ops)
-	for i, set := range progSets {
+	sets := programSets(seed)
+	t.Logf("%d sets of options, %d operations each", len(sets), ops)
+	for i, set := range sets {
 		t.Run(set.name, func(t *testing.T) {
 			program := newProgram(rand.New(rand.NewPCG(seed, uint64(i))), ops)
 			err := set.run(t, program, nil)
