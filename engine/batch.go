@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/bits"
@@ -86,14 +87,11 @@ func (b *Batch) Delete(key Key) error {
 // DeleteRange adds the removal of all items of partition pk whose sort key satisfies
 // sk, among them those the batch has put before.
 func (b *Batch) DeleteRange(pk []byte, sk SKCondition) error {
-	s, err := (&Query{PK: pk, SK: sk}).span(nil)
+	s, err := sk.span("delete range", nil, pk)
 	if err != nil {
 		return err
 	}
-	// Unlike those of a query the operands are stored: as keys, within their limit.
-	if n := max(len(sk.a), len(sk.b)); n > MaxKeyBytes {
-		return tooLarge("sort key of a range", int64(n), MaxKeyBytes)
-	}
+	s = s.cut()
 	if err := b.room(len(s.lo) + len(s.hi)); err != nil {
 		return err
 	}
@@ -248,7 +246,7 @@ func (b *Batch) valueOf(op *batchOp) []byte { return b.payload[op.value:op.valEn
 // checkItem validates what a caller wants to store.
 func checkItem(key Key, value []byte) error {
 	if err := key.Validate(); err != nil {
-		return keyError(err, key)
+		return keyError("", err)
 	}
 	if len(value) > MaxValueBytes {
 		return tooLarge("value", int64(len(value)), MaxValueBytes)
@@ -256,9 +254,13 @@ func checkItem(key Key, value []byte) error {
 	return nil
 }
 
-// keyError gives an invalid key's error the engine's class.
-func keyError(err error, key Key) error {
-	if len(key.PK) > MaxKeyBytes || len(key.SK) > MaxKeyBytes {
+// keyError gives an invalid key's error the engine's class. Errors read "engine: class:
+// operation: cause"; op is empty for reads and writes of items.
+func keyError(op string, err error) error {
+	if op != "" {
+		err = fmt.Errorf("%s: %w", op, err)
+	}
+	if errors.Is(err, keycodec.ErrKeyTooLarge) {
 		return fmt.Errorf("%w: %w", ErrTooLarge, err)
 	}
 	return fmt.Errorf("engine: %w", err)

@@ -42,6 +42,14 @@ func (c *calls) within(ctx context.Context) (both context.Context, stop func()) 
 	return both, func() { unhook(); cancel(nil) }
 }
 
+// usable returns why a call must not begin with ctx: there is none, or it has ended.
+func usable(ctx context.Context) error {
+	if ctx == nil {
+		return invalid("the context is nil: pass context.Background() for none")
+	}
+	return context.Cause(ctx)
+}
+
 // close refuses further calls and waits until those under way have ended.
 func (c *calls) close() {
 	c.mu.Lock()

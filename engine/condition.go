@@ -24,8 +24,9 @@ const (
 
 // SKCondition restricts the sort keys a query returns. The zero value accepts every
 // item of the partition, the one without sort key included; all others only items
-// with a sort key. Operands are compared as bytes; build composite operands with
-// package keycodec. The operands are referenced, not copied.
+// with a sort key. Operands are compared as bytes and may have any length, also one that no
+// sort key has; build composite operands with package keycodec. The operands are
+// referenced, not copied.
 type SKCondition struct {
 	op   skOp
 	a, b []byte
@@ -67,6 +68,34 @@ func SKRange(lo, hi []byte) SKCondition {
 type span struct{ lo, hi []byte }
 
 func (s span) empty() bool { return s.hi != nil && bytes.Compare(s.lo, s.hi) >= 0 }
+
+// cut returns the span with bounds that can be stored: one with a sort key longer than any
+// that an item has gives way to the first key after the MaxKeyBytes that it begins with. No
+// item is between the two.
+func (s span) cut() span {
+	pkLen, _ := keycodec.OrderedPKLen(s.lo)
+	longest := pkLen + MaxKeyBytes
+	bound := func(b []byte) []byte {
+		if len(b) <= longest {
+			return b
+		}
+		return append(b[:longest:longest], 0)
+	}
+	return span{bound(s.lo), bound(s.hi)}
+}
+
+// span validates the condition and the partition key for an operation, and returns the
+// ordered keys of partition pk that satisfy the condition. Both bounds are in one buffer, buf
+// if it is large enough.
+func (c SKCondition) span(op string, buf, pk []byte) (span, error) {
+	if err := (Key{PK: pk}).Validate(); err != nil {
+		return span{}, keyError(op, err)
+	}
+	if c.op == skEqual && len(c.a) == 0 {
+		return span{}, keyError(op, ErrEmptySK)
+	}
+	return c.appendSpan(buf, pk), nil
+}
 
 // appendSpan returns the ordered keys of partition pk that satisfy the condition. Both
 // bounds are in one buffer, buf if it is large enough.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -111,7 +112,7 @@ func (db *DB) failForGood(err error) error {
 // had been written with Durability Sync. If ctx ends first, its error is returned
 // and the sync goes on.
 func (db *DB) Sync(ctx context.Context) error {
-	if err := db.writable(); err != nil {
+	if err := cmp.Or(usable(ctx), db.writable()); err != nil {
 		return err
 	}
 	done := make(chan error, 1)

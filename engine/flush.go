@@ -94,7 +94,7 @@ func (db *DB) pickDeletes() (ids []uint8) {
 
 // Flush writes all memtables to SSTs and returns when they are durable.
 func (db *DB) Flush(ctx context.Context) error {
-	if err := db.writable(); err != nil {
+	if err := cmp.Or(usable(ctx), db.writable()); err != nil {
 		return err
 	}
 	if err := db.calls.begin(); err != nil {

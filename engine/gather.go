@@ -3,7 +3,6 @@ package engine
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"iter"
 
 	"github.com/kstonedb/kstone/keycodec"
@@ -100,15 +99,15 @@ func (f *fingerprinter) spans(spans []keycodec.Span) {
 func (g *Gather) check() error {
 	switch {
 	case g.Limit < 0:
-		return invalid("gather limit %d is negative", g.Limit)
+		return invalid("gather: limit %d is negative", g.Limit)
 	case g.Each != nil && len(g.Each) != len(g.PKs):
-		return invalid("gather has spans for %d of %d partitions", len(g.Each), len(g.PKs))
+		return invalid("gather: spans for %d of %d partitions", len(g.Each), len(g.PKs))
 	case g.Each != nil && g.Spans != nil:
-		return invalid("gather has both Spans and Each")
+		return invalid("gather: both Spans and Each")
 	}
 	for i, pk := range g.PKs {
 		if key := (Key{PK: pk}); key.Validate() != nil {
-			return fmt.Errorf("gather: %w", keyError(key.Validate(), key))
+			return keyError("gather", key.Validate())
 		}
 		if i > 0 && bytes.Compare(g.PKs[i-1], pk) >= 0 {
 			return invalid("gather: partition %d is not above the one before", i)
@@ -155,7 +154,7 @@ func (g *Gather) start() (at Key, ok bool, err error) {
 		return Key{}, false, nil
 	}
 	if err := g.StartAfter.Validate(); err != nil {
-		return Key{}, false, fmt.Errorf("gather: %w", keyError(err, g.StartAfter))
+		return Key{}, false, keyError("gather", err)
 	}
 	return g.StartAfter, true, nil
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"time"
@@ -91,7 +92,7 @@ func (in *insertion) prepare(o *WriteOptions) (Durability, error) {
 
 func (in *insertion) run(ctx context.Context, d Durability) error {
 	db := in.db
-	if err := db.writable(); err != nil {
+	if err := cmp.Or(usable(ctx), db.writable()); err != nil {
 		return err
 	}
 	// Until the commit nothing may be dropped that was written after the snapshot: recheck
@@ -110,7 +111,7 @@ func (in *insertion) run(ctx context.Context, d Durability) error {
 		return err
 	}
 	if err := in.fill(); err != nil || in.b.Len() == 0 {
-		return err
+		return db.unchanged(d, err)
 	}
 	g := &guard{check: in.recheck}
 	for _, id := range in.l.ids {

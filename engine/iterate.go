@@ -94,7 +94,7 @@ const checkEvery = 256
 func (it *iteration) start(
 	ctx context.Context, db *DB, r reader, limit int, filter func(Item) bool,
 ) error {
-	err := context.Cause(ctx)
+	err := usable(ctx)
 	if err == nil {
 		err = r.enter(db, &it.node)
 	}
@@ -128,17 +128,18 @@ func (it *iteration) expired(e *base.Entry) bool {
 	return it.nowMs >= e.Expiry
 }
 
-// pause checks the context every so often; it returns the reason to stop.
+// pause returns the reason to stop before the next entry: the database is closed, or, at
+// every checkEvery-th entry, the context has ended.
 func (it *iteration) pause() error {
+	if it.db.closed.Load() {
+		return ErrClosed
+	}
 	if it.sinceOK++; it.sinceOK < checkEvery {
 		return nil
 	}
 	it.sinceOK = 0
 	if it.ctx.Err() != nil {
 		return context.Cause(it.ctx)
-	}
-	if it.db.closed.Load() {
-		return ErrClosed
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func (l *lookups) eachLane(f func(*lane)) {
 func (l *lookups) readDivided(
 	ctx context.Context, db *DB, node *snapNode, each func(*lane),
 ) error {
-	if err := l.begin(db, node); err != nil {
+	if err := l.begin(ctx, db, node); err != nil {
 		return err
 	}
 	defer db.snaps.release(&l.node)

@@ -165,7 +165,7 @@ func (w *lane) ask(l *lookups, db *DB, lo, hi int, snap base.SeqNum) error {
 func (l *lookups) read(
 	ctx context.Context, db *DB, node *snapNode, each func(ls []base.Lookup),
 ) error {
-	if err := l.begin(db, node); err != nil {
+	if err := l.begin(ctx, db, node); err != nil {
 		return err
 	}
 	defer db.snaps.release(&l.node)
@@ -173,7 +173,10 @@ func (l *lookups) read(
 }
 
 // begin takes the snapshot at which read reads; the caller releases it.
-func (l *lookups) begin(db *DB, node *snapNode) error {
+func (l *lookups) begin(ctx context.Context, db *DB, node *snapNode) error {
+	if err := usable(ctx); err != nil {
+		return err
+	}
 	if db.closed.Load() {
 		return ErrClosed
 	}

@@ -41,7 +41,7 @@ func (l *lookups) set(keys []Key) error {
 	l.eachShare(keys, (*keyShare).measure)
 	for i := range l.shares {
 		if s := &l.shares[i]; s.err != nil {
-			return keyError(s.err, keys[s.failed])
+			return keyError("", s.err)
 		}
 	}
 	total, number := 0, uint32(0)

@@ -24,7 +24,7 @@ func (l *lookups) take(keys []Key) error {
 	l.keys = l.keys[:0]
 	for i := range keys {
 		if err := keys[i].Validate(); err != nil {
-			return keyError(err, keys[i])
+			return keyError("", err)
 		}
 		l.ids[i] = keycodec.Stripe(keys[i].PK)
 		from := len(l.keys)

@@ -363,40 +363,57 @@ func TestLoopsThatEndEarly(t *testing.T) {
 	}
 }
 
-// An iteration that is still open at Close is reported, and then ends with ErrClosed or
-// with all its items; never with a part of them.
+// An iteration that is still open at Close is reported, and ends with ErrClosed at its next
+// item, whatever it has read ahead.
 func TestIterationAcrossClose(t *testing.T) {
-	for _, unordered := range []bool{false, true} {
-		fsys := vfs.NewMem()
-		db := openOn(t, fsys, engine.Options{FlushRecords: 50, CacheBytes: 1, BlockBytes: 1 << 10})
-		const n = 3000
+	pks := func(n int) (all [][]byte) {
 		for i := range n {
-			ok(t, db.Put(pk(fmt.Sprintf("%04d", i)), make([]byte, 50),
-				&engine.WriteOptions{Durability: engine.Process}))
+			all = append(all, fmt.Appendf(nil, "%04d", i))
 		}
-		ok(t, db.Flush(ctx))
-		next, stop := iter.Pull2(db.Scan(ctx, engine.Scan{Unordered: unordered}))
-		_, err, _ := next()
-		ok(t, err)
-		wantIs(t, db.Close(), engine.ErrLeaked)
-		seen := 1
-		for {
-			_, err, more := next()
-			if !more {
-				if seen != n {
-					t.Errorf("unordered %v: %d items and no error", unordered, seen)
+		return all
+	}
+	iterations := map[string]func(*engine.DB) iter.Seq2[engine.Item, error]{
+		"scan": func(db *engine.DB) iter.Seq2[engine.Item, error] {
+			return db.Scan(ctx, engine.Scan{})
+		},
+		"unordered scan": func(db *engine.DB) iter.Seq2[engine.Item, error] {
+			return db.Scan(ctx, engine.Scan{Unordered: true})
+		},
+		"gather": func(db *engine.DB) iter.Seq2[engine.Item, error] {
+			return db.Gather(ctx, engine.Gather{PKs: pks(10)})
+		},
+		"gather by partition": func(db *engine.DB) iter.Seq2[engine.Item, error] {
+			return db.Gather(ctx, engine.Gather{PKs: pks(10), ByPartition: true})
+		},
+		"query": func(db *engine.DB) iter.Seq2[engine.Item, error] {
+			return db.Query(ctx, engine.Query{PK: []byte("0000")})
+		},
+		"reverse query": func(db *engine.DB) iter.Seq2[engine.Item, error] {
+			return db.Query(ctx, engine.Query{PK: []byte("0000"), Reverse: true})
+		},
+	}
+	for name, iterate := range iterations {
+		for _, rows := range []int{2, 300} {
+			fsys := vfs.NewMem()
+			db := openOn(t, fsys, engine.Options{CacheBytes: 1, BlockBytes: 1 << 10})
+			for i := range 10 * rows {
+				key := pksk(fmt.Sprintf("%04d", i%10), fmt.Sprint(i))
+				ok(t, db.Put(key, make([]byte, 50), &engine.WriteOptions{Durability: engine.Process}))
+				if i == 5*rows {
+					ok(t, db.Flush(ctx)) // the rest stays in the memtables
 				}
-				break
 			}
-			if err != nil {
-				wantIs(t, err, engine.ErrClosed)
-				break
+			next, stop := iter.Pull2(iterate(db))
+			_, err, _ := next()
+			ok(t, err)
+			wantIs(t, db.Close(), engine.ErrLeaked)
+			if it, err, more := next(); !more || !errors.Is(err, engine.ErrClosed) {
+				t.Errorf("%s of %d rows: %q, %v, more %v after Close", name, rows, it.Key, err, more)
 			}
-			seen++
-		}
-		stop()
-		if open := fsys.OpenFiles(); open > 0 {
-			t.Errorf("%d files are open", open)
+			stop()
+			if open := fsys.OpenFiles(); open > 0 {
+				t.Errorf("%s: %d files are open", name, open)
+			}
 		}
 	}
 }

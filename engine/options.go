@@ -15,7 +15,9 @@ const (
 	// DefaultDurability stands for the database's level, or, in Options, for Sync.
 	DefaultDurability Durability = iota
 	// Sync: acknowledged after fdatasync. Survives power cuts. Concurrent writers
-	// share one sync.
+	// share one sync. A write at Sync makes everything acknowledged before it durable as
+	// well, also when it changes nothing: an empty batch or range, a transaction without
+	// writes, a condition that fails.
 	Sync
 	// Process: acknowledged once the operating system has the bytes. Survives a
 	// kill of the process; a power cut may lose the last moments (never the middle).

@@ -43,7 +43,7 @@ var progWeights = map[string]int{
 func (r *progRun) level() engine.Durability {
 	d := engine.Durability(r.rnd.IntN(3))
 	if d == engine.Sync || (d == 0 && r.opts.Durability != engine.Process) {
-		r.unsynced = false // a sync covers what came before
+		r.unsynced = false // a write at Sync covers what came before, also if it changes nothing
 	} else {
 		r.unsynced = true
 	}
@@ -85,13 +85,14 @@ func (r *progRun) outcome(err error, want bool) bool {
 func (r *progRun) putIfAbsent() {
 	k, v := r.drawKey(), r.drawValue()
 	r.note("%v = %d bytes", k, len(v))
+	r.written()
 	if r.outcome(r.db.PutIfAbsent(k, v, nil), !r.live(r.items[id(k)])) {
-		r.written()
 		r.put(r.items, k, v, 0)
 	}
 }
 
-// written notes a commit at the database's level.
+// written notes a write at the database's level, whether or not it changes something: at
+// Sync it makes durable what came before in both cases.
 func (r *progRun) written() { r.unsynced = r.opts.Durability == engine.Process }
 
 // condition draws a condition and whether it holds now.
@@ -119,8 +120,8 @@ func (r *progRun) putIf() {
 	k, v := r.drawKey(), r.drawValue()
 	r.note("%v = %d bytes", k, len(v))
 	cond, holds := r.condition(k)
+	r.written()
 	if r.outcome(r.db.PutIf(k, v, cond, nil), holds) {
-		r.written()
 		r.put(r.items, k, v, 0)
 	}
 }
@@ -129,8 +130,8 @@ func (r *progRun) deleteIf() {
 	k := r.drawKey()
 	r.note("%v", k)
 	cond, holds := r.condition(k)
+	r.written()
 	if r.outcome(r.db.DeleteIf(k, cond, nil), holds) {
-		r.written()
 		delete(r.items, id(k))
 	}
 }

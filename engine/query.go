@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"fmt"
-
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -49,18 +47,12 @@ func (q *Query) fingerprint() uint32 {
 // span validates the query and returns the ordered keys it covers, with After
 // applied, in buf if it is large enough.
 func (q *Query) span(buf []byte) (span, error) {
-	if key := (Key{PK: q.PK}); key.Validate() != nil {
-		return span{}, fmt.Errorf("query: %w", keyError(key.Validate(), key))
-	}
 	if q.Limit < 0 {
-		return span{}, invalid("query limit %d is negative", q.Limit)
+		return span{}, invalid("query: limit %d is negative", q.Limit)
 	}
-	if q.SK.op == skEqual && len(q.SK.a) == 0 {
-		return span{}, fmt.Errorf("engine: query: %w", ErrEmptySK)
-	}
-	s := q.SK.appendSpan(buf, q.PK)
-	if len(q.After) == 0 {
-		return s, nil
+	s, err := q.SK.span("query", buf, q.PK)
+	if err != nil || len(q.After) == 0 {
+		return s, err
 	}
 	key, err := q.After.position(q.fingerprint())
 	if err != nil {
@@ -144,13 +136,13 @@ func (s *Scan) plan() (scanPlan, error) {
 	p := scanPlan{span: s.bounds()}
 	switch {
 	case s.Limit < 0:
-		return p, invalid("scan limit %d is negative", s.Limit)
+		return p, invalid("scan: limit %d is negative", s.Limit)
 	case s.Segments < 0 || s.Segments > 256:
-		return p, invalid("%d segments are outside 0 to 256", s.Segments)
+		return p, invalid("scan: %d segments are outside 0 to 256", s.Segments)
 	case s.Segment < 0 || s.Segment >= max(1, s.Segments):
-		return p, invalid("segment %d of %d", s.Segment, s.Segments)
+		return p, invalid("scan: segment %d of %d", s.Segment, s.Segments)
 	case s.Unordered && s.startsAfter():
-		return p, invalid("StartAfter needs an ordered scan; use After")
+		return p, invalid("scan: StartAfter needs an ordered scan; use After")
 	}
 	step := max(1, s.Segments)
 	for i := s.Segment; i < 256; i += step {
@@ -167,7 +159,7 @@ func (s *Scan) plan() (scanPlan, error) {
 	case s.startsAfter():
 		from = s.StartAfter
 		if err := from.Validate(); err != nil {
-			return p, fmt.Errorf("scan: %w", keyError(err, from))
+			return p, keyError("scan", err)
 		}
 	default:
 		return p, nil

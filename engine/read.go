@@ -70,7 +70,7 @@ var scratchPool = sync.Pool{New: func() any { return &scratch{key: make([]byte, 
 // key was looked up: a commit that has become complete since may have touched it again.
 func (db *DB) lookup(key Key, snap base.SeqNum, e *base.Entry) error {
 	if err := key.Validate(); err != nil {
-		return keyError(err, key)
+		return keyError("", err)
 	}
 	start := db.metrics.readStart()
 	buf := scratchPool.Get().(*scratch)

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -97,7 +98,7 @@ func Repair(ctx context.Context, src, dest string, o *Options) (RepairReport, er
 func RepairFS(ctx context.Context, fsys vfs.FS, src, dest string, o *Options,
 ) (RepairReport, error) {
 	opts, err := o.withDefaults()
-	if err != nil {
+	if err = cmp.Or(usable(ctx), err); err != nil {
 		return RepairReport{}, err
 	}
 	if src == "" || dest == "" || within(src, dest) {

@@ -85,7 +85,7 @@ func (db *DB) writeSingle(w *single, key Key, value []byte, cond Condition, o *W
 	err = db.singleLocked(id, &e, w.record, key, cond)
 	db.stripes[id].Unlock()
 	if err != nil {
-		return err
+		return db.unchanged(d, err)
 	}
 	return db.committed(e.Seq, 1, n, d, start)
 }

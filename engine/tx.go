@@ -98,8 +98,8 @@ func (db *DB) UpdateRetry(ctx context.Context, fn func(*Tx) error) error {
 }
 
 func (db *DB) begin(ctx context.Context, readOnly bool) (*Tx, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, context.Cause(ctx)
+	if err := usable(ctx); err != nil {
+		return nil, err
 	}
 	if db.closed.Load() {
 		return nil, ErrClosed
@@ -173,7 +173,7 @@ func (tx *Tx) lookup(key Key, e *base.Entry) error {
 		return err
 	}
 	if err := key.Validate(); err != nil {
-		return keyError(err, key)
+		return keyError("", err)
 	}
 	k := keycodec.AppendOrdered(nil, key)
 	id := keycodec.Stripe(key.PK)
@@ -358,8 +358,8 @@ func (tx *Tx) commit(ctx context.Context) error {
 	if err := tx.check(); err != nil {
 		return err
 	}
-	if tx.batch.Len() == 0 {
-		return nil // what was read is a snapshot, serializable by itself
+	if tx.batch.Len() == 0 { // what was read is a snapshot, serializable by itself
+		return tx.db.unchanged(tx.db.opts.Durability, nil)
 	}
 	g := &guard{stripes: tx.stripes, check: tx.validate}
 	err := tx.db.commit(ctx, &tx.batch, tx.db.opts.Durability, g)

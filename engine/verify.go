@@ -37,8 +37,8 @@ func (db *DB) Verify(ctx context.Context, progress func(VerifyProgress)) (Verify
 	if db.closed.Load() {
 		return rep, ErrClosed
 	}
-	if ctx.Err() != nil {
-		return rep, context.Cause(ctx)
+	if err := usable(ctx); err != nil {
+		return rep, err
 	}
 	if err := db.calls.begin(); err != nil {
 		return rep, err

@@ -61,15 +61,15 @@ func (db *DB) DeleteRange(pk []byte, sk SKCondition, o *WriteOptions) error {
 }
 
 // Apply commits the batch. An empty batch is no commit, and one that only has conditions
-// checks them. If a condition fails, nothing is written and the error is a
-// *ConditionError. If ctx ends while the writer waits for flushes to catch up, its error
-// is returned and nothing is written.
+// checks them; see [Sync] for what they make durable. If a condition fails, nothing is
+// written and the error is a *ConditionError. If ctx ends while the writer waits for
+// flushes to catch up, its error is returned and nothing is written.
 func (db *DB) Apply(ctx context.Context, b *Batch, o *WriteOptions) error {
 	if b == nil {
 		return invalid("no batch")
 	}
-	if err := ctx.Err(); err != nil {
-		return context.Cause(ctx)
+	if err := usable(ctx); err != nil {
+		return err
 	}
 	d, err := db.durability(o)
 	if err != nil {
@@ -131,7 +131,7 @@ func (db *DB) commit(ctx context.Context, b *Batch, d Durability, g *guard) erro
 	}
 	checked := b.hasConds()
 	if len(b.ops) == 0 && g == nil && !checked {
-		return nil
+		return db.unchanged(d, nil)
 	}
 	if err := db.memory.admitBatch(ctx, db, b); err != nil {
 		return err
@@ -155,9 +155,24 @@ func (db *DB) commit(ctx context.Context, b *Batch, d Durability, g *guard) erro
 	seq, err := db.commitLocked(b, g)
 	locks.each(func(id uint8) { db.stripes[id].Unlock() })
 	if err != nil || seq == 0 {
-		return err
+		return db.unchanged(d, err)
 	}
 	return db.committed(seq, len(b.ops), int64(len(b.payload)), d, start)
+}
+
+// unchanged ends a write that makes no commit: because there is nothing to write, err is
+// nil, or because a condition does not hold. At Sync it makes durable what was acknowledged
+// before, as a commit would. Why: a caller who is told "it is there already" at Sync relies
+// on it, and the item may be one that was written at Process. Any other error is returned
+// as it is.
+func (db *DB) unchanged(d Durability, err error) error {
+	if d != Sync || err != nil && !errors.Is(err, ErrConditionFailed) {
+		return err
+	}
+	if serr := db.log.Sync(db.log.LastSeq()); serr != nil {
+		return db.fail(serr)
+	}
+	return err
 }
 
 // committed makes an inserted commit visible and, at Sync, waits until it is durable.
