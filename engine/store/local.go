@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,7 +81,7 @@ const maxPooledBytes = 1 << 20
 // Commit implements Writer. If the database turns read-only over it, the error matches
 // ErrUnknown: what has been logged may be found again when it is opened next.
 func (s *LocalStore) Commit(ctx context.Context, w *WriteSet) error {
-	if err := w.Validate(localLimits); err != nil {
+	if err := cmp.Or(CheckContext(ctx), w.Validate(localLimits)); err != nil {
 		return err
 	}
 	var o *engine.WriteOptions
@@ -186,7 +187,7 @@ func Tx(tx *engine.Tx) *TxStore { return &TxStore{reader{tx}, tx} }
 // count among what the transaction has read, and adds the writes to those of the
 // transaction. Nothing is stored before the transaction itself is committed.
 func (s *TxStore) Commit(ctx context.Context, w *WriteSet) error {
-	if err := w.Validate(localLimits); err != nil {
+	if err := cmp.Or(CheckContext(ctx), w.Validate(localLimits)); err != nil {
 		return err
 	}
 	if err := s.check(ctx, w); err != nil {
@@ -254,12 +255,20 @@ type engineReader interface {
 type reader struct{ r engineReader }
 
 // Get implements Reader.
-func (r reader) Get(_ context.Context, dst []byte, key Key) ([]byte, error) {
+func (r reader) Get(ctx context.Context, dst []byte, key Key) ([]byte, error) {
+	if err := CheckContext(ctx); err != nil {
+		return dst, err
+	}
 	return r.r.AppendGet(dst, key)
 }
 
 // GetItem implements ItemReader.
-func (r reader) GetItem(_ context.Context, key Key) (Item, error) { return r.r.GetItem(key) }
+func (r reader) GetItem(ctx context.Context, key Key) (Item, error) {
+	if err := CheckContext(ctx); err != nil {
+		return Item{}, err
+	}
+	return r.r.GetItem(key)
+}
 
 // resultsPool recycles the results of MultiGet.
 var resultsPool = sync.Pool{New: func() any { return new(engine.Results) }}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 
 	"github.com/kstonedb/kstone/engine"
@@ -129,6 +130,15 @@ func (r *Range) SpansOf(i int) []Span {
 		return r.Each[i]
 	}
 	return r.Spans
+}
+
+// CheckContext returns why a call must not begin with ctx: there is none, which is
+// ErrInvalid, or it has ended.
+func CheckContext(ctx context.Context) error {
+	if ctx == nil {
+		return invalid("the context is nil: pass context.Background() for none")
+	}
+	return context.Cause(ctx)
 }
 
 func invalid(format string, args ...any) error {

@@ -188,8 +188,8 @@ func (db *DB) change(ctx context.Context, core *tableCore, more func(*store.Writ
 	if more != nil {
 		more(&set)
 	}
-	if err := ctx.Err(); err != nil {
-		return context.Cause(ctx)
+	if err := store.CheckContext(ctx); err != nil {
+		return err
 	}
 	// From here on the catalogue and what is known of it must not come apart.
 	ctx = context.WithoutCancel(ctx)

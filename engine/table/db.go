@@ -92,6 +92,9 @@ var registry = struct {
 // What was interrupted before, building or dropping an index or a table, stays so until
 // Resume.
 func Open(ctx context.Context, e *engine.DB, o *Options) (*DB, error) {
+	if err := store.CheckContext(ctx); err != nil {
+		return nil, err
+	}
 	registry.mu.Lock()
 	defer registry.mu.Unlock()
 	if db := registry.db[e]; db != nil {

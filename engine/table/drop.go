@@ -93,8 +93,8 @@ func (db *DB) removeEntries(ctx context.Context, t *schema.Table, x *schema.Inde
 
 // removePartitions removes everything in some partitions.
 func (db *DB) removePartitions(ctx context.Context, pks [][]byte) error {
-	if err := ctx.Err(); err != nil {
-		return context.Cause(ctx)
+	if err := store.CheckContext(ctx); err != nil {
+		return err
 	}
 	if db.engine != nil {
 		batch := engine.NewBatch()

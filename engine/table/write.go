@@ -442,8 +442,8 @@ func keyValues(t *schema.Table, key store.Key) ([]expr.Value, error) {
 // pause waits a little before the next attempt: not at first, then for random times that
 // grow up to 5 ms.
 func pause(ctx context.Context, attempt int) error {
-	if err := ctx.Err(); err != nil {
-		return context.Cause(ctx)
+	if err := store.CheckContext(ctx); err != nil {
+		return err
 	}
 	if attempt < 4 {
 		runtime.Gosched()
