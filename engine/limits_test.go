@@ -184,12 +184,6 @@ func badWrites(db *engine.DB, b *engine.Batch) map[string]badCall {
 		"range of empty SK": {func() error {
 			return db.DeleteRange(p, engine.SKEqual([]byte{}), nil)
 		}, engine.ErrEmptySK},
-		"range of long SK": {func() error {
-			return db.DeleteRange(p, engine.SKGreater(long), nil)
-		}, engine.ErrTooLarge},
-		"range to long SK": {func() error {
-			return db.DeleteRange(p, engine.SKBetween([]byte("t"), long), nil)
-		}, engine.ErrTooLarge},
 		"value": {func() error {
 			return db.Put(pk("x"), make([]byte, engine.MaxValueBytes+1), nil)
 		}, engine.ErrTooLarge},

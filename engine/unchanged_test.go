@@ -14,7 +14,9 @@ func TestSyncWritesThatChangeNothing(t *testing.T) {
 	atSync := &engine.WriteOptions{Durability: engine.Sync}
 	emptyRange := engine.SKBetween([]byte("z"), []byte("a"))
 	writes := map[string]func(*engine.DB) error{
-		"empty batch": func(db *engine.DB) error { return db.Apply(ctx, engine.NewBatch(), atSync) },
+		"empty batch": func(db *engine.DB) error {
+			return db.Apply(ctx, engine.NewBatch(), atSync)
+		},
 		"empty range": func(db *engine.DB) error {
 			return db.DeleteRange([]byte("before"), emptyRange, atSync)
 		},
@@ -54,7 +56,8 @@ func TestSyncWritesThatChangeNothing(t *testing.T) {
 			disk := vfs.NewCrash()
 			db := openOn(t, disk, engine.Options{})
 			defer func() { _ = db.Close() }()
-			ok(t, db.Put(pk("before"), []byte("v"), &engine.WriteOptions{Durability: engine.Process}))
+			ok(t, db.Put(pk("before"), []byte("v"),
+				&engine.WriteOptions{Durability: engine.Process}))
 			ok(t, write(db))
 			after := disk.PowerCut(rand.New(rand.NewPCG(1, 2)), 0)
 			again := openOn(t, after, engine.Options{})
