@@ -42,10 +42,12 @@ func (c *calls) within(ctx context.Context) (both context.Context, stop func()) 
 	return both, func() { unhook(); cancel(nil) }
 }
 
+var errNoContext = invalid("the context is nil: pass context.Background() for none")
+
 // usable returns why a call must not begin with ctx: there is none, or it has ended.
 func usable(ctx context.Context) error {
 	if ctx == nil {
-		return invalid("the context is nil: pass context.Background() for none")
+		return errNoContext
 	}
 	return context.Cause(ctx)
 }
