@@ -316,4 +316,41 @@ var bugs = []bug{
 		[]edit{{"internal/vfs/dir.go", "	case n == 0:\n", "	case n < 0:\n"}},
 		"./engine", "TestRemovedDatabaseTurnsReadOnly",
 	},
+	{
+		"a range after the longest sort key is one of its partition: its start is taken for a key",
+		[]edit{{
+			"engine/batch.go", "keycodec.DecodeOrdered(key[:n], nil)",
+			"keycodec.DecodeOrdered(key[:max(n, len(key))], nil)",
+		}},
+		"./engine", "TestProgramsUnderAllOptions",
+	},
+	{
+		"no file is written that cannot be read: range tombstones never fill one",
+		[]edit{{
+			"sst/writer.go", "if w.SizeBytes() < w.o.FileBytes && !w.crowded() {",
+			"if e == nil || w.SizeBytes() < w.o.FileBytes && !w.crowded() {",
+		}},
+		"./stripe", "TestRangeTombstonesFillFiles",
+	},
+	{
+		"writers refuse what readers refuse: a block that is too large is written",
+		[]edit{
+			{"sst/writer.go", "if len(raw) > maxRaw {", "if len(raw) > math.MaxUint32 {"},
+			{"sst/writer.go", "!h.check(size, uint32(maxRaw))", "!h.check(size, math.MaxUint32)"},
+		},
+		"./sst", "TestWriterRefusesWhatReadersRefuse",
+	},
+	{
+		"empty write buffers are small: they keep the whole common prefix of the keys before",
+		[]edit{{"memtable/table.go", "maxPrefixBytes = 256", "maxPrefixBytes = 1 << 20"}},
+		"./memtable", "TestEmptyTableIsSmall",
+	},
+	{
+		"writers do not wait for what no flush frees: log files that stay count as held",
+		[]edit{{
+			"wal/release.go", "[][]*segment{l.closed, l.spares} {",
+			"[][]*segment{l.closed, l.spares, l.obsolete} {",
+		}},
+		"./engine", "TestLogFilesThatStay",
+	},
 }
