@@ -50,6 +50,13 @@ func same(t *testing.T, again, b []byte) {
 
 func FuzzDecodeOrdered(f *testing.F) {
 	seed(f, "", "61 0000", "61 0000 62", "61 0001 0000", "0001 0001 0000 00", "00 00", "61 00 02")
+	for _, b := range []byte{0, 1, 0xff} {
+		run := bytes.Repeat([]byte{b}, keycodec.MaxKeyBytes)
+		for n := range 2 { // the longest, and the start of the range after it
+			key := keycodec.AppendOrdered(nil, keycodec.Key{PK: run, SK: run})
+			f.Add(append(key, make([]byte, n)...))
+		}
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		k, _, err := keycodec.DecodeOrdered(b, nil)
 		n, ok := keycodec.OrderedPKLen(b)

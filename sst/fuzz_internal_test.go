@@ -176,6 +176,10 @@ func FuzzProperties(f *testing.F) {
 
 func FuzzRanges(f *testing.F) {
 	f.Add(seedParts(f).ranges)
+	bound := make([]byte, MaxBoundBytes)
+	f.Add(appendRanges(nil, []base.RangeTombstone{
+		{Start: bound[1:], End: bound, Seq: base.MaxSeqNum}, {Start: bound, End: []byte{1}},
+	}))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		list, err := decodeRanges(data)
 		requireCorrupt(t, err)

@@ -160,10 +160,10 @@ func TestFullBeforeABlockIsTooLarge(t *testing.T) {
 // The longest key, its successor as a bound on either side, and nothing longer.
 func TestLongestKeysAndBounds(t *testing.T) {
 	key := make([]byte, MaxKeyBytes)
-	bound := append(bytes.Clone(key), 0)
+	bound, after := append(bytes.Clone(key), 0), append(bytes.Clone(key), 1)
 	w, fsys := limited(t, maxRawBytes, WriterOptions{})
 	for _, err := range []error{
-		w.AddRangeTombstone(base.RangeTombstone{Start: bound, End: append(bytes.Clone(key), 1), Seq: 1}),
+		w.AddRangeTombstone(base.RangeTombstone{Start: bound, End: after, Seq: 1}),
 		w.AddRangeTombstone(base.RangeTombstone{Start: key, End: bound, Seq: 2}),
 		w.Add(&base.Entry{Key: key, Kind: base.KindPut, Seq: 3}),
 	} {

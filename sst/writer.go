@@ -344,7 +344,8 @@ func (w *Writer) offset() uint64 { return w.off + uint64(len(w.out)) }
 
 // tooLarge is the error of a block that no reader would accept.
 func tooLarge(what string, bytes, most int) error {
-	return fmt.Errorf("sst: %s of %d bytes, readers accept %d: %w", what, bytes, most, base.ErrLimit)
+	return fmt.Errorf("sst: %s of %d bytes, readers accept %d: %w", what, bytes, most,
+		base.ErrLimit)
 }
 
 // writeBlock compresses a decoded block and appends it to the file, unless it has more than

@@ -70,6 +70,9 @@ func FuzzOps(f *testing.F) {
 	f.Add(wal.AppendPut(nil, []byte("pk"), []byte("sk"), []byte("value")))
 	f.Add(wal.AppendPutTTL(nil, []byte("pk"), nil, nil, 17))
 	f.Add(wal.AppendDeleteRange(wal.AppendDelete(nil, []byte("pk"), nil), []byte("a"), []byte("b")))
+	longest := bytes.Repeat([]byte{0xff}, 64<<10)
+	f.Add(wal.AppendPut(nil, longest, longest, nil))
+	f.Add(wal.AppendDeleteRange(nil, longest, append(longest, 0)))
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		ops, err := readOps(payload)
 		if err != nil {

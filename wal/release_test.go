@@ -190,7 +190,7 @@ func TestRemovalIsTriedAgain(t *testing.T) {
 			t.Errorf("%d bytes are held, %d before; the files have %d", l.HeldBytes(), held,
 				l.SizeBytes())
 		}
-		for end := time.Now().Add(time.Hour); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		for start := time.Now(); time.Since(start) < time.Hour; time.Sleep(10 * time.Millisecond) {
 			if err := l.Release(40); err != nil {
 				wantIs(t, err, boom)
 			}

@@ -38,9 +38,12 @@ func TestManifestKeepsToItsLimit(t *testing.T) {
 	}
 	check := func(what string) {
 		t.Helper()
-		if _, in, err := Open(fsys, "db"); err != nil {
+		_, in, err := Open(fsys, "db")
+		if err != nil {
 			t.Fatalf("%s: %v", what, err)
-		} else if want, got := len(l.State().Stripes[7].Runs), len(in.Stripes[7].Runs); got != want {
+		}
+		want, got := len(l.State().Stripes[7].Runs), len(in.Stripes[7].Runs)
+		if got != want {
 			t.Fatalf("%s: %d runs are read, want %d", what, got, want)
 		}
 	}

@@ -21,6 +21,7 @@ var clockFiles = map[string]string{
 	"engine/memory.go":    "measures how long a writer was stalled",
 	"engine/reserve.go":   "limits how often a full disk is tried again",
 	"engine/scheduler.go": "limits the rate of merges",
+	"wal/release.go":      "limits how often a removal is tried again",
 
 	"engine/table/options.go": "the default of Options.Clock",
 }
