@@ -35,8 +35,7 @@ type Segment struct {
 	loading sync.Mutex // one part is loaded at a time
 }
 
-// Len returns the number of keys. Keys that were added twice may count twice where
-// neither the keys are stored nor blocks are made.
+// Len returns the number of distinct keys.
 func (s *Segment) Len() uint64 { return s.keys }
 
 // Bits returns the width of a fingerprint, 8 or 16.
@@ -53,6 +52,17 @@ func (s *Segment) Zone() (smallest, largest []byte) {
 	}
 	return s.min, s.max
 }
+
+// Blocks returns the number of blocks, 0 if the segment is not cut into blocks.
+func (s *Segment) Blocks() int {
+	if !s.blocked {
+		return 0
+	}
+	return len(s.parts)
+}
+
+// Shards returns the number of shards, 1 if the keys are not split by hash.
+func (s *Segment) Shards() int { return 1 << s.shardBits }
 
 // StoresKeys reports whether positives can be checked against the segment itself.
 func (s *Segment) StoresKeys() bool { return s.stored }

@@ -10,11 +10,16 @@ import (
 
 // Save writes the segment to the file name, durably, replacing it as a whole.
 func (s *Segment) Save(name string) error {
-	data, err := s.AppendBinary(nil)
-	if err != nil {
-		return err
+	data := s.data
+	if data == nil {
+		var err error
+		if data, err = s.AppendBinary(nil); err != nil {
+			return err
+		}
 	}
-	if err := mapping.Save(name, data); err != nil {
+	err := mapping.Save(name, data)
+	runtime.KeepAlive(s)
+	if err != nil {
 		return fmt.Errorf("zonemap: save segment: %w", err)
 	}
 	return nil
@@ -71,9 +76,13 @@ func parseSegment(data []byte, name string) (*Segment, error) {
 
 // OpenSegmentAt opens a segment of which only the directory, with the zone maps, is in
 // memory: filters and stored keys are read from r when they are asked, checked, and kept
-// as long as the cache has room. R must stay readable and must not change.
+// as long as the cache has room. R must stay readable and must not change. Errors call it
+// by its name if it has one, as an *os.File does.
 func OpenSegmentAt(r io.ReaderAt, size int64, cache *Cache) (*Segment, error) {
 	s := &Segment{source: r, cache: cache, name: "at reader"}
+	if named, ok := r.(interface{ Name() string }); ok {
+		s.name = named.Name()
+	}
 	if size < segmentHeader {
 		return nil, s.damaged(0, "a header of 64 bytes", size)
 	}

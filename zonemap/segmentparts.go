@@ -89,7 +89,6 @@ func (b *SegmentBuilder) tryDense(s *Segment, p *part, heads []uint64) {
 		for _, w := range seen {
 			distinct += bits.OnesCount64(w)
 		}
-		s.keys -= uint64(p.keys - distinct)
 		p.keys = distinct
 	}
 	p.kind, p.shape, p.table.len = partBitmap, fuse.Shape{}, span/8+1
@@ -140,6 +139,10 @@ func (b *SegmentBuilder) write(s *Segment, in *arranged) (*Segment, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
+	s.keys = 0 // repeated ones were counted until now
+	for i := range s.parts {
+		s.keys += uint64(s.parts[i].keys)
+	}
 	s.appendHead(data[:0])
 	built, err := ParseSegment(data)
 	if err != nil {
@@ -180,11 +183,15 @@ func (b *SegmentBuilder) fill(data []byte, s *Segment, in *arranged, i int,
 	return nil
 }
 
-// buildFuse builds the filter under the first salt that will do.
+// buildFuse builds the filter under the first salt that will do, and leaves the number of
+// distinct keys in p.
 func (p *part) buildFuse(table []byte, s *Segment, words []uint64, b *fuse.Builder) error {
 	for p.salt = 0; p.salt < maxSalts; p.salt++ {
 		p.seed = salted(s.hash.seed, p.salt)
-		err := b.Build(table, p.shape, words, p.seed, s.shardBits)
+		distinct, err := b.Build(table, p.shape, words, p.seed, s.shardBits)
+		if err == nil && s.ints {
+			p.keys = distinct // keys of bytes are distinct, their words perhaps not
+		}
 		if !errors.Is(err, fuse.ErrUnlucky) {
 			return err
 		}

@@ -69,12 +69,13 @@ const maxBucketBits = 12
 // Build fills the planes of a table of words, which may repeat: one plane of shape
 // Slots bytes for 8 bits, two for 16. The hash of a word is Mix(word + seed), of which
 // the upper shardBits are not used for the first position. What planes holds is
-// overwritten. The error is ErrUnlucky, or says that the table would be too large.
+// overwritten. Build returns the number of distinct words. The error is ErrUnlucky, or
+// says that the table would be too large.
 func (b *Builder) Build(planes []byte, s Shape, words []uint64, seed uint64,
-	shardBits uint) error {
+	shardBits uint) (distinct int, err error) {
 	n := len(words)
 	if n > MaxKeys || s.segLen > maxSegLen || s.Slots() > firstMask {
-		return errors.New("fuse: too many keys for one table, or segments too long")
+		return 0, errors.New("fuse: too many keys for one table, or segments too long")
 	}
 	b.taken = mapping.Grow(b.taken, n+1)
 	b.uppers = b.uppers[:0]
@@ -85,11 +86,11 @@ func (b *Builder) Build(planes []byte, s Shape, words []uint64, seed uint64,
 	if b.sweep(&s, shardBits) != n {
 		unique := b.dropRepeated(shardBits)
 		if unique == n {
-			return ErrUnlucky
+			return 0, ErrUnlucky
 		}
 		n = unique
 		if b.sweep(&s, shardBits) != n {
-			return ErrUnlucky
+			return 0, ErrUnlucky
 		}
 	}
 	clear(planes)
@@ -97,7 +98,7 @@ func (b *Builder) Build(planes []byte, s Shape, words []uint64, seed uint64,
 	if len(b.uppers) > 0 {
 		b.assignUpper(planes[s.Slots():], &s, b.taken[:n])
 	}
-	return nil
+	return n, nil
 }
 
 // arrange puts the hashes in order of the leading bits that decide the first position.

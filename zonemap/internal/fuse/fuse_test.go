@@ -17,7 +17,7 @@ func build(t *testing.T, b *fuse.Builder, s fuse.Shape, words []uint64, planes i
 	t.Helper()
 	table := make([]byte, planes*s.Slots())
 	for seed := uint64(7); seed < 100; seed++ {
-		if err := b.Build(table, s, words, seed, shardBits); err == nil {
+		if _, err := b.Build(table, s, words, seed, shardBits); err == nil {
 			return table, seed
 		}
 	}
@@ -113,7 +113,7 @@ func TestShardsAndPlanes(t *testing.T) {
 			}
 			s := fuse.ShapeFor(n)
 			table := make([]byte, 2*s.Slots())
-			if err := b.Build(table, s, words, 7, shardBits); err != nil {
+			if _, err := b.Build(table, s, words, 7, shardBits); err != nil {
 				t.Fatalf("%d words, %d bits of shards: %v", n, shardBits, err)
 			}
 			for _, w := range words {
@@ -146,7 +146,7 @@ func TestTightTables(t *testing.T) {
 		if !ok {
 			t.Fatal("no such shape")
 		}
-		err := b.Build(make([]byte, s.Slots()), s, words, uint64(i), 0)
+		_, err := b.Build(make([]byte, s.Slots()), s, words, uint64(i), 0)
 		if want := canPeel(&s, words, uint64(i)); (err == nil) != want {
 			t.Errorf("%d of %d slots: %v, but %v", n, s.Slots(), err, want)
 		}
@@ -257,7 +257,7 @@ func BenchmarkBuild(b *testing.B) {
 		s := fuse.ShapeFor(len(words))
 		table := make([]byte, s.Slots())
 		for seed := uint64(0); b.Loop(); seed++ {
-			if err := own.Build(table, s, words, seed, 0); err != nil {
+			if _, err := own.Build(table, s, words, seed, 0); err != nil {
 				b.Logf("seed %d: %v", seed, err)
 			}
 		}
