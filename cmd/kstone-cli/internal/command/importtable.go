@@ -119,29 +119,23 @@ func newRowParser(f *importFlags, name string, t *schema.Table) *rowParser {
 // run parses the input to its end and closes ready.
 func (p *rowParser) run(ctx context.Context, in io.Reader) {
 	defer close(p.ready)
-	plain, err := record.Decompress(in)
+	r, err := p.flags.records(p.name, in)
 	if err != nil {
-		p.err = fmt.Errorf("%s: %w", p.name, err)
+		p.err = err
 		return
 	}
-	defer plain.Close()
-	reader, err := p.flags.reader(plain)
-	if err != nil {
-		p.err = usage("%s: %v", p.name, err)
-		return
-	}
-	var row record.Row
+	defer r.close()
 	for {
 		g := new(rowGroup)
-		err := p.group(reader, &row, g)
+		err := p.group(r, g)
 		select {
 		case p.ready <- g:
 		case <-ctx.Done():
 			return
 		}
 		if err != nil {
-			if !errors.Is(err, io.EOF) {
-				p.err = fmt.Errorf("%s: reading behind line %d: %w", p.name, row.Line, err)
+			if err != io.EOF {
+				p.err = err
 			}
 			return
 		}
@@ -149,19 +143,15 @@ func (p *rowParser) run(ctx context.Context, in io.Reader) {
 }
 
 // group fills a group. It returns an error at the end of the input.
-func (p *rowParser) group(reader record.Reader, row *record.Row, g *rowGroup) error {
+func (p *rowParser) group(r *records, g *rowGroup) error {
 	for len(g.rows) < intakeItems && g.bytes < intakeBytes && len(g.rejected) < intakeItems {
-		err := reader.Next(row)
+		err := r.next(func(row *record.Row) error { return p.add(row, g) })
 		var rejected *record.Reject
 		switch {
 		case errors.As(err, &rejected):
 			g.rejected = append(g.rejected, rejected)
-			continue
 		case err != nil:
 			return err
-		}
-		if err := p.add(row, g); err != nil {
-			g.rejected = append(g.rejected, &record.Reject{Line: row.Line, Reason: plainText(err)})
 		}
 	}
 	return nil

@@ -129,18 +129,12 @@ func (in *intake) accept(p *parsed, items []engine.Item) ([]engine.Item, error) 
 // parse reads the input to its end and closes ready.
 func (in *intake) parse(ctx context.Context, from io.Reader) {
 	defer close(in.ready)
-	plain, err := record.Decompress(from)
+	r, err := in.flags.records(in.name, from)
 	if err != nil {
-		in.readErr = fmt.Errorf("%s: %w", in.name, err)
+		in.readErr = err
 		return
 	}
-	defer plain.Close()
-	reader, err := in.flags.reader(plain)
-	if err != nil {
-		in.readErr = usage("%s: %v", in.name, err)
-		return
-	}
-	var row record.Row
+	defer r.close()
 	for {
 		var p *parsed
 		select {
@@ -148,13 +142,11 @@ func (in *intake) parse(ctx context.Context, from io.Reader) {
 		case <-ctx.Done():
 			return
 		}
-		err := in.parseGroup(reader, &row, p)
+		err := in.parseGroup(r, p)
 		in.ready <- p
 		if err != nil {
-			if !errors.Is(err, io.EOF) {
-				in.readErr = &advice{fmt.Errorf("%s: reading behind line %d: %w", in.name, row.Line,
-					err),
-					"everything before was handled; the file may be incomplete"}
+			if err != io.EOF {
+				in.readErr = err
 			}
 			return
 		}
@@ -162,24 +154,23 @@ func (in *intake) parse(ctx context.Context, from io.Reader) {
 }
 
 // parseGroup fills p. It returns an error at the end of the input.
-func (in *intake) parseGroup(reader record.Reader, row *record.Row, p *parsed) error {
+func (in *intake) parseGroup(r *records, p *parsed) error {
 	for p.n < intakeItems && p.bytes < intakeBytes && len(p.rejected) < intakeItems {
-		err := reader.Next(row)
 		item := &p.items[p.n]
-		if err == nil {
-			if err = in.db.schema.ReadRow(row, item); err == nil {
-				p.lines[p.n] = row.Line
-				p.bytes += len(item.Key.PK) + len(item.Key.SK) + len(item.Value)
-				p.n++
-				continue
-			}
-			err = &record.Reject{Line: row.Line, Reason: plainText(err)}
-		}
+		err := r.next(func(row *record.Row) error {
+			p.lines[p.n] = row.Line
+			return in.db.schema.ReadRow(row, item)
+		})
 		var rejected *record.Reject
-		if !errors.As(err, &rejected) {
+		switch {
+		case err == nil:
+			p.bytes += len(item.Key.PK) + len(item.Key.SK) + len(item.Value)
+			p.n++
+		case errors.As(err, &rejected):
+			p.rejected = append(p.rejected, rejected)
+		default:
 			return err
 		}
-		p.rejected = append(p.rejected, rejected)
 	}
 	return nil
 }

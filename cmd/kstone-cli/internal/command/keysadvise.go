@@ -114,21 +114,18 @@ func (a *app) sample(ctx context.Context, f *adviseFlags, name string) (*advise.
 	defer in.Close()
 	m := meter.New(a.err, a.errTTY, size, "reading")
 	defer m.Done()
-	plain, err := record.Decompress(m.Reader(in))
+	r, err := f.records(name, m.Reader(in))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, err
 	}
-	defer plain.Close()
-	reader, err := f.reader(plain)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
+	defer r.close()
 	var s advise.Sample
-	var row record.Row
-	var values []advise.Value
 	rejected := int64(0)
 	for ctx.Err() == nil {
-		err := reader.Next(&row)
+		err := r.next(func(row *record.Row) error {
+			s.Add(valuesOf(row))
+			return nil
+		})
 		var reject *record.Reject
 		switch {
 		case err == io.EOF:
@@ -142,21 +139,25 @@ func (a *app) sample(ctx context.Context, f *adviseFlags, name string) (*advise.
 			return &s, nil
 		case errors.As(err, &reject):
 			rejected++
-			continue
 		case err != nil:
-			return nil, fmt.Errorf("%s: %w", name, err)
+			return nil, err
 		}
-		values = values[:0]
-		for _, field := range row.Fields {
-			text := field.JSON
-			if string(text) == "null" || row.Untyped && string(text) == `""` {
-				text = nil
-			}
-			values = append(values, advise.Value{Field: string(field.Name), Text: text})
-		}
-		s.Add(values)
+		m.Rows(int64(s.Rows()))
 	}
 	return nil, ctx.Err()
+}
+
+// valuesOf returns the fields of a record as values of a sample.
+func valuesOf(row *record.Row) []advise.Value {
+	values := make([]advise.Value, 0, len(row.Fields))
+	for _, field := range row.Fields {
+		text := field.JSON
+		if string(text) == "null" || row.Untyped && string(text) == `""` {
+			text = nil
+		}
+		values = append(values, advise.Value{Field: string(field.Name), Text: text})
+	}
+	return values
 }
 
 // advise prints the recommendation, or the judgement of keys that exist.
