@@ -3,6 +3,7 @@ package zonemap
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"hash/crc32"
 	"math"
 	"math/bits"
@@ -101,7 +102,7 @@ func (s *Segment) decodeHeader(b []byte, size uint64) (parts, minLen, maxLen uin
 	case len(b) < segmentHeader:
 		return 0, 0, 0, s.damaged(0, "a header of 64 bytes", len(b))
 	case le.Uint32(b) != segmentMagic:
-		return 0, 0, 0, s.damaged(0, "KSEG", le.Uint32(b))
+		return 0, 0, 0, s.damaged(0, `the magic "KSEG"`, fmt.Sprintf("%q", b[:4]))
 	case b[4] != segmentVersion:
 		return 0, 0, 0, corrupt.NewVersion(s.name, "segment", segmentVersion, b[4])
 	case le.Uint32(b[60:]) != crc32.Checksum(b[:60], castagnoli):

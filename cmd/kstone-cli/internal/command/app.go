@@ -293,7 +293,7 @@ func (a *app) groups() []group {
 		return all
 	}
 	return append(all,
-		group{"Keys", []*cobra.Command{a.keysCommand()}},
+		group{"Keys", []*cobra.Command{a.keysCommand(), a.segmentCommand()}},
 		group{"Prove and rescue", []*cobra.Command{a.repairCommand(), a.tortureCommand()}},
 		group{"Start here", []*cobra.Command{a.shellCommand(), a.demoCommand()}})
 }

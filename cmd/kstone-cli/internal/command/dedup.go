@@ -46,15 +46,14 @@ stored counts as stored then.`,
 	flags := cmd.Flags()
 	f.register(flags)
 	flags.BoolVar(&insert, "insert", false, "store the new records")
-	flags.StringVarP(&a.format, "output", "o", a.format,
-		"`FORMAT`: json prints the summary as JSON")
+	a.summaryFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		path, args := a.split(args)
 		if err := f.check(args[0]); err != nil {
 			return err
 		}
-		if a.format != "" && a.format != "json" {
-			return usage("dedup: -o is json or nothing, not %q", a.format)
+		if err := a.summaryFormat("dedup"); err != nil {
+			return err
 		}
 		in, size, err := a.openInput(args[0])
 		if err != nil {

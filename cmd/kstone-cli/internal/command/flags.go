@@ -3,6 +3,8 @@ package command
 import (
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -14,32 +16,67 @@ import (
 
 // bytesOf returns the bytes that an argument stands for, as --input says.
 func (a *app) bytesOf(what, text string) ([]byte, error) {
+	b, err := a.readForm(text)
+	var bad *formError
+	if errors.As(err, &bad) {
+		return nil, usage("%s %v", what, bad).withHint("%s", bad.hint)
+	}
+	return b, err
+}
+
+// formError says that a text is not of the form that --input names.
+type formError struct{ text, hint string }
+
+func (e *formError) Error() string { return e.text }
+
+// readForm returns the bytes that a text in the form of --input stands for. The error is a
+// *formError, or that of checkForm.
+func (a *app) readForm(text string) (b []byte, err error) {
+	hint := fmt.Sprintf("-i %s applies to all keys and values of the command", a.input)
 	switch a.input {
-	case "text", "":
+	case "text":
 		return []byte(text), nil
 	case "hex":
-		b, err := hex.DecodeString(strings.ReplaceAll(text, " ", ""))
-		if err != nil {
-			return nil, usage("%s %q is not hexadecimal", what, text).
-				withHint("-i hex applies to all keys and values of the command")
+		if b, err = hex.DecodeString(strings.ReplaceAll(text, " ", "")); err != nil {
+			err = &formError{fmt.Sprintf("%q is not hexadecimal", text), hint}
 		}
-		return b, nil
 	case "base64":
-		b, err := base64.StdEncoding.DecodeString(text)
-		if err != nil {
-			return nil, usage("%s %q is not base64", what, text).
-				withHint("-i base64 applies to all keys and values of the command")
+		if b, err = base64.StdEncoding.DecodeString(text); err != nil {
+			err = &formError{fmt.Sprintf("%q is not base64", text), hint}
 		}
-		return b, nil
 	case "escaped":
-		s, err := strconv.Unquote(`"` + strings.ReplaceAll(text, `"`, `\"`) + `"`)
-		if err != nil {
-			return nil, usage("%s %q has a bad escape", what, text).
-				withHint(`escapes are those of Go strings: \n, \x00, \u00e9, \\`)
+		var s string
+		if s, err = strconv.Unquote(`"` + strings.ReplaceAll(text, `"`, `\"`) + `"`); err != nil {
+			err = &formError{fmt.Sprintf("%q has a bad escape", text),
+				`escapes are those of Go strings: \n, \x00, \u00e9, \\`}
 		}
-		return []byte(s), nil
+		b = []byte(s)
+	default:
+		err = a.checkForm()
 	}
-	return nil, usage("-i is text, escaped, hex or base64, not %q", a.input)
+	return b, err
+}
+
+// checkForm checks that --input names a form.
+func (a *app) checkForm() error {
+	switch a.input {
+	case "text", "escaped", "hex", "base64":
+		return nil
+	}
+	return usage("-i is text, escaped, hex or base64, not %q", a.input)
+}
+
+// appendForm appends bytes in the form of --input, so that readForm reads them back.
+func (a *app) appendForm(dst, b []byte) []byte {
+	switch a.input {
+	case "hex":
+		return hex.AppendEncode(dst, b)
+	case "base64":
+		return base64.StdEncoding.AppendEncode(dst, b)
+	case "escaped":
+		return append(dst, layout.Show(b)...)
+	}
+	return append(dst, b...)
 }
 
 // arg returns a key argument.

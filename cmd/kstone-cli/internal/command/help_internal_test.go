@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+
 	"github.com/kstonedb/kstone/engine"
 )
 
@@ -12,11 +14,8 @@ import (
 func TestHelpOfEveryCommand(t *testing.T) {
 	for _, open := range []*database{nil, {}} {
 		a := &app{open: open}
-		for _, cmd := range a.root().Commands() {
+		for _, cmd := range allCommands(a.root()) {
 			name := cmd.Name()
-			if name == "help" || name == "completion" {
-				continue
-			}
 			if cmd.Short == "" || cmd.Long == "" || !strings.Contains(cmd.Example, name) {
 				t.Errorf("%s: no help or no example", name)
 			}
@@ -30,6 +29,16 @@ func TestHelpOfEveryCommand(t *testing.T) {
 			}
 		}
 	}
+}
+
+// allCommands returns the commands below cmd, without those of cobra.
+func allCommands(cmd *cobra.Command) (list []*cobra.Command) {
+	for _, sub := range cmd.Commands() {
+		if name := sub.Name(); name != "help" && name != "completion" {
+			list = append(append(list, sub), allCommands(sub)...)
+		}
+	}
+	return list
 }
 
 // No text given to --after makes the program panic, and cursors come back as they were.

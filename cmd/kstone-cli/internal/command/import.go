@@ -29,6 +29,9 @@ type importFlags struct {
 	table     string // "": items
 
 	newSchema []byte // to be stored in the database; nil if it is there
+
+	// lines reads plain lines, see keyInput; nil where records are read.
+	lines func(in io.Reader) record.Reader
 }
 
 // register adds the flags about the records.
@@ -77,15 +80,14 @@ fields without a column are left out. Numbers for times count the column's unit 
 	f.register(flags)
 	flags.BoolVar(&f.ifAbsent, "if-absent", false, "leave items alone whose key exists")
 	flags.StringVar(&f.table, "table", "", "write rows of this `TABLE`")
-	flags.StringVarP(&a.format, "output", "o", a.format,
-		"`FORMAT`: json prints the summary as JSON")
+	a.summaryFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		path, args := a.split(args)
 		if err := f.check(args[0]); err != nil {
 			return err
 		}
-		if a.format != "" && a.format != "json" {
-			return usage("import: -o is json or nothing, not %q", a.format)
+		if err := a.summaryFormat("import"); err != nil {
+			return err
 		}
 		in, size, err := a.openInput(args[0])
 		if err != nil {
@@ -109,6 +111,20 @@ fields without a column are left out. Numbers for times count the column's unit 
 		})
 	}
 	return cmd
+}
+
+// summaryFlag adds -o to a command that prints a summary.
+func (a *app) summaryFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&a.format, "output", "o", a.format,
+		"`FORMAT`: json prints the summary as JSON")
+}
+
+// summaryFormat checks -o of a command that prints a summary.
+func (a *app) summaryFormat(command string) error {
+	if a.format != "" && a.format != "json" {
+		return usage("%s: -o is json or nothing, not %q", command, a.format)
+	}
+	return nil
 }
 
 // check fills in the format and refuses flags that make no sense.
@@ -164,7 +180,8 @@ func (f *importFlags) settleSchema(d *database) error {
 // openInput opens the file, or standard input; size is -1 if it is not known.
 func (a *app) openInput(name string) (in io.ReadCloser, size int64, err error) {
 	if name == "-" && a.open != nil {
-		return nil, 0, usage("import: a shell cannot read records from its own input")
+		return nil, 0, usage("a shell cannot read records from its own input").
+			withHint("name a file")
 	}
 	if name == "-" {
 		if a.inTTY {
@@ -262,7 +279,10 @@ func (a *app) printSummary(s *summary) error {
 }
 
 func (f *importFlags) reader(in io.Reader) (record.Reader, error) {
-	if f.format == "csv" {
+	switch {
+	case f.lines != nil:
+		return f.lines(in), nil
+	case f.format == "csv":
 		return record.NewCSV(in, f.delimiter[0])
 	}
 	return record.NewJSONL(in), nil

@@ -220,8 +220,8 @@ func (a *app) keysExplainCommand() *cobra.Command {
 		Short: "Show what every byte of a key is",
 		Long: `Show the parts of a key with their positions and bytes: fields, delimiters, shard.
 Without --fields, --layout and the other flags, all layouts are tried that need no
-description: the two forms of database keys, row keys and tagged tuples. Blanks between the digits
-are ignored.`,
+description: the two forms of database keys, row keys and tagged tuples. Blanks between
+the digits are ignored.`,
 		Example: `  kstone-cli keys explain 49540000 4272657363696100 00
   kstone-cli keys explain --fields user,at:time-ms 6164610000 80000194 7346b000`,
 		Args: cobra.ArbitraryArgs,

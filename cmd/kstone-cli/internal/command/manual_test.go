@@ -24,6 +24,18 @@ const moreFile = `{"country":"IT","region":"Tuscany","city":"Pisa","people":8900
 {"country":"IT","region":"Tuscany","city":"Siena","people":54000}
 `
 
+// copyBundled copies a bundled file into the directory testdata of dir.
+func copyBundled(dir, name string) error {
+	data, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "testdata", name))
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "testdata"), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "testdata", name), data, 0o600)
+}
+
 // TestManual runs the examples of docs/cli.md, one after the other, in one directory.
 // Standard error stands behind standard output if a command succeeds, and the exit code
 // in brackets if it fails; "…" matches anything.
@@ -41,6 +53,9 @@ func TestManual(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := copyBundled(dir, "earthquakes.jsonl.gz"); err != nil {
+		t.Fatal(err)
 	}
 	blocks := regexp.MustCompile("(?s)```console\n(.*?)```").FindAllSubmatch(manual, -1)
 	if len(blocks) < 5 {

@@ -95,6 +95,17 @@ func ParseSchema(pk, sk []string) (*Schema, error) {
 	return s, s.validate()
 }
 
+// ParseKey reads the fields of a key that stands alone, in the notation of ParseSchema. The
+// Schema has them as its PK.
+func ParseKey(fields []string) (*Schema, error) {
+	schema, err := parseFields(fields, parseField)
+	if err != nil {
+		return nil, err
+	}
+	s := &Schema{pk: newPart(schema)}
+	return s, s.validate()
+}
+
 // ParseFields reads a list of fields that need not be those of an import: besides the
 // notation of ParseSchema it knows all types of package keycodec ("fixed:2" with its
 // decimal places), "null-last", and the collations "ascii" and "unicode".

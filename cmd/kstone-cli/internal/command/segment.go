@@ -1,0 +1,155 @@
+package command
+
+import (
+	"errors"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/layout"
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/record"
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/zonemap"
+)
+
+func (a *app) segmentCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "segment",
+		Short: "Find new keys without a database",
+		Long: `A segment file holds a set of keys in summary: the smallest and the largest key, a
+filter, and with --exact the keys themselves. build makes one, ask reports which keys
+of a file are in none of several segments, info shows what a segment holds. None of
+them needs a database.`,
+		Example: `  kstone-cli segment build seen.seg monday.jsonl tuesday.jsonl --key id
+  kstone-cli segment ask seen.seg wednesday.jsonl --key id > new.jsonl
+  kstone-cli segment info seen.seg --verify`,
+		Args: cobra.ArbitraryArgs,
+	}
+	cmd.RunE = a.chooses(cmd)
+	for _, sub := range []*cobra.Command{a.segmentBuildCommand(), a.segmentAskCommand(),
+		a.segmentInfoCommand()} {
+		sub.DisableFlagsInUseLine = true
+		cmd.AddCommand(sub)
+	}
+	return cmd
+}
+
+// inputHelp describes the files of keys in the help of build and ask.
+const inputHelp = `Files hold JSON lines, CSV with the names of the columns in the first line, or plain
+lines, one key each; - is standard input, gzip and zstd are recognised. --key names
+the fields of a record that make up its key, in the notation of import, as in
+--key user,at:time-ms. Plain lines need no --key, and -i says how they are written:
+text, escaped, hex or base64.`
+
+// keyInput says how files hold keys. Its pk are the fields of --key.
+type keyInput struct {
+	importFlags
+	schema *layout.Schema
+}
+
+func (k *keyInput) register(flags *pflag.FlagSet) {
+	flags.StringSliceVar(&k.pk, "key", nil,
+		"`FIELDS` of the key, in this order; the type of one stands after a\n"+
+			"colon, as in --key user,at:time-ms")
+	flags.StringVar(&k.format, "format", "",
+		"`FORMAT`: jsonl, csv or lines; default: from the name of the file,\n"+
+			"else jsonl with --key and lines without")
+	flags.StringVar(&k.delimiter, "delimiter", ",",
+		"`CHARACTER` between CSV fields (\\t for a tab)")
+	flags.IntVar(&k.shown, "show-rejected", 10, "print the first `N` rejected lines")
+}
+
+// lineField is the field that a plain line without --key is read into.
+const lineField = "key"
+
+// of returns how one file holds keys.
+func (k *keyInput) of(a *app, cmd *cobra.Command, file string) (*keyInput, error) {
+	f := *k
+	if f.format == "" {
+		f.format = formatOf(file, len(f.pk) > 0)
+	}
+	lines := f.format == "lines"
+	if lines && len(f.pk) == 0 {
+		f.pk = []string{lineField}
+	}
+	if !lines {
+		if err := f.check(file); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case lines && len(f.pk) > 1:
+		return nil, usage("--key has %d fields, a plain line holds one", len(f.pk)).
+			withHint("name the format with --format if %s holds records", file)
+	case len(f.pk) == 0:
+		return nil, usage("%s: the fields of the key are not named", file).
+			withHint("add --key FIELD,…; or --format lines if every line is a key")
+	case f.shown < 0:
+		return nil, usage("--show-rejected %d is negative", f.shown)
+	case !lines && cmd.Flags().Changed("input"):
+		return nil, usage("-i %s: %s holds records, whose keys are fields", a.input, file).
+			withHint("-i is for plain lines (--format lines); fields have types instead, see --key")
+	}
+	if err := a.checkForm(); err != nil {
+		return nil, err
+	}
+	var err error
+	if f.schema, err = layout.ParseKey(f.pk); err != nil {
+		return nil, usage("--key: %v", err)
+	}
+	if lines {
+		f.lines = func(in io.Reader) record.Reader {
+			return record.NewKeyLines(in, f.schema.PKFields()[0], func(b []byte) ([]byte, error) {
+				return a.readForm(string(b))
+			})
+		}
+	}
+	return &f, nil
+}
+
+// formatOf guesses the format of a file from its name.
+func formatOf(file string, fields bool) string {
+	name := strings.ToLower(file)
+	switch {
+	case strings.Contains(name, ".csv") || strings.HasSuffix(name, ".tsv"):
+		return "csv"
+	case strings.Contains(name, ".json") || strings.Contains(name, ".ndjson") || fields:
+		return "jsonl"
+	}
+	return "lines"
+}
+
+// intake returns an intake of the keys of one file.
+func (k *keyInput) intake(file string) intake {
+	return intake{db: &database{schema: k.schema}, flags: &k.importFlags, name: file}
+}
+
+// singleKey returns an error for an item with a sort key, which a record can hold whole.
+func singleKey(name string, items []engine.Item) error {
+	for i := range items {
+		if items[i].Key.SK != nil {
+			return usage("%s: a record holds a whole item with a sort key, and no field of --key",
+				name).withHint("export the database again without such items, or ask it with dedup")
+		}
+	}
+	return nil
+}
+
+// segmentError adds to an error about a segment file what to do next.
+func segmentError(err error) error {
+	switch {
+	case errors.Is(err, engine.ErrVersion):
+		return err
+	case errors.Is(err, engine.ErrCorrupt):
+		return &advice{err, "build a damaged segment again from its keys; a file of keys stands" +
+			" after the segments"}
+	case errors.Is(err, os.ErrNotExist):
+		return &advice{err, "check the name; kstone-cli segment build makes a segment"}
+	case errors.Is(err, zonemap.ErrSeed):
+		return &advice{err, "ask them one after the other"}
+	}
+	return err
+}

@@ -1,0 +1,263 @@
+package command
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/layout"
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/meter"
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/zonemap"
+)
+
+// askCache is the memory for the filters and keys of blocks that an ask has read.
+const askCache = 256 << 20
+
+// segmentAsker asks some segments about the keys of a file.
+type segmentAsker struct {
+	intake
+	app    *app
+	input  keyInput
+	known  bool // print the known keys instead of the new ones
+	count  bool // print nothing but how many
+	approx bool
+	stats  bool
+
+	set   *zonemap.Set
+	cache *zonemap.Cache
+	open  []io.Closer
+	out   *bufio.Writer
+	keys  [][]byte
+	found zonemap.Bitmap
+	line  []byte
+	shown layout.Record
+	sum   askSummary
+}
+
+// askSummary is what an ask has found. Read is the sum of New, Known, Expired and Rejected.
+type askSummary struct {
+	Read     int64   `json:"read"`
+	New      int64   `json:"new"`
+	Known    int64   `json:"known"`
+	Expired  int64   `json:"expired"`
+	Rejected int64   `json:"rejected"`
+	Exact    bool    `json:"exact"`
+	Seconds  float64 `json:"seconds"`
+	// What the answers took: questions to filters, those that a filter let pass, those of
+	// them that were looked up among the stored keys, and those found there; and the blocks
+	// that were read from files.
+	Probes    int64 `json:"probes"`
+	Positives int64 `json:"positives"`
+	Checked   int64 `json:"checked"`
+	Confirmed int64 `json:"confirmed"`
+	Blocks    int64 `json:"blocks_read"`
+}
+
+func (a *app) segmentAskCommand() *cobra.Command {
+	s := &segmentAsker{app: a}
+	cmd := &cobra.Command{
+		Use:   "ask SEGMENT… FILE|- [--key FIELD,…] [--known]",
+		Short: "Print the keys of a file that are in no segment",
+		Long: `Print the records of a file whose keys are in none of the segments, or with --known
+those whose keys are in one. Records are printed as JSON lines in the form of export,
+plain lines as lines in the form of -i. A key that the file has twice is asked twice.
+
+If all segments were built with --exact, every answer is right. Otherwise, and with
+--approximate, the filters alone answer: a key that is called new is new, but about 1
+new key in 256 is called known for every filter of 8 bits that is asked, or 1 in 65,536
+for one of 16 bits.
+
+` + inputHelp + ` Ask with the --key that the segments were built
+with: keys of other types are other keys.
+
+The file may be of any size. Filters of whole segments stay in memory, those of blocks
+within 256 MiB.`,
+		Example: `  kstone-cli segment ask seen.seg orders.jsonl --key user,at:time-ms > new.jsonl
+  kstone-cli segment ask monday.seg tuesday.seg urls.txt --count`,
+		Args: cobra.ArbitraryArgs,
+	}
+	flags := cmd.Flags()
+	s.input.register(flags)
+	flags.BoolVar(&s.known, "known", false, "print the known keys instead of the new ones")
+	flags.BoolVar(&s.count, "count", false, "print how many they are, and no keys")
+	flags.BoolVar(&s.approx, "approximate", false, "ask the filters only, although keys are stored")
+	flags.BoolVar(&s.stats, "stats", false, "print what the answers took")
+	flags.StringVarP(&a.format, "output", "o", a.format,
+		"`FORMAT`: json prints the summary as JSON, and no keys")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return s.run(cmd, args) }
+	return cmd
+}
+
+func (s *segmentAsker) run(cmd *cobra.Command, args []string) (err error) {
+	if len(args) < 2 {
+		return usage("ask: a segment and a file of keys are needed").
+			withHint("usage: %s; - reads standard input", cmd.UseLine())
+	}
+	if err := s.app.summaryFormat("ask"); err != nil {
+		return err
+	}
+	name := args[len(args)-1]
+	f, err := s.input.of(s.app, cmd, name)
+	if err != nil {
+		return err
+	}
+	s.intake = f.intake(name)
+	in, size, err := s.app.openInput(name)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	defer func() {
+		for _, c := range s.open {
+			err = errors.Join(err, c.Close())
+		}
+	}()
+	if err := s.openSegments(args[:len(args)-1]); err != nil {
+		return err
+	}
+	s.meter = meter.New(s.app.err, s.app.errTTY && !s.app.outTTY, size, "asking")
+	s.out = bufio.NewWriterSize(s.app.out, 64<<10)
+	start := time.Now()
+	err = s.intake.run(cmd.Context(), in, s.ask)
+	err = errors.Join(err, s.out.Flush())
+	took := time.Since(start)
+	s.app.moreRejected(&s.intake)
+	if printErr := s.print(took); err == nil {
+		err = printErr
+	}
+	return s.verdict(err, "all others were asked; correct these lines and ask again",
+		"what was printed is right, the rest of the file was not asked")
+}
+
+// openSegments opens the segments and makes a set of them.
+func (s *segmentAsker) openSegments(names []string) error {
+	s.cache = zonemap.NewCache(askCache)
+	s.sum.Exact = !s.approx
+	var segments []*zonemap.Segment
+	for _, name := range names {
+		seg, c, err := openSegment(name, s.cache)
+		if err != nil {
+			return segmentError(err)
+		}
+		s.open = append(s.open, c)
+		segments = append(segments, seg)
+		s.sum.Exact = s.sum.Exact && (seg.StoresKeys() || seg.Len() == 0)
+	}
+	s.set = zonemap.NewSet(&zonemap.SetOptions{Exact: s.sum.Exact})
+	s.found = zonemap.NewBitmap(intakeItems)
+	return segmentError(s.set.Append(segments...))
+}
+
+// openSegment opens a segment file: one of blocks so that the blocks are read on demand, any
+// other as a mapping. The closer belongs to the caller, and outlives the segment.
+func openSegment(name string, cache *zonemap.Cache) (*zonemap.Segment, io.Closer, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && info.IsDir() {
+		err = usage("%s is a directory, not a segment", name).withHint("name files")
+	}
+	var seg *zonemap.Segment
+	if err == nil {
+		seg, err = zonemap.OpenSegmentAt(f, info.Size(), cache)
+	}
+	if err == nil && seg.Blocks() == 0 {
+		seg, err = zonemap.OpenSegment(name)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, f.Close())
+	}
+	return seg, f, nil
+}
+
+// ask answers for a group of keys.
+func (s *segmentAsker) ask(_ context.Context, items []engine.Item) error {
+	if err := singleKey(s.name, items); err != nil {
+		return err
+	}
+	s.keys = s.keys[:0]
+	for i := range items {
+		s.keys = append(s.keys, items[i].Key.PK)
+	}
+	if err := s.set.ContainsBytesBatch(s.keys, s.found); err != nil {
+		return segmentError(err)
+	}
+	for i := range items {
+		known := s.found.Get(i)
+		if known {
+			s.sum.Known++
+		} else {
+			s.sum.New++
+		}
+		if known != s.known || s.count || s.app.format != "" {
+			continue
+		}
+		if err := s.write(&items[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write prints the record of a key.
+func (s *segmentAsker) write(item *engine.Item) error {
+	s.line = s.line[:0]
+	switch {
+	case s.flags.lines == nil:
+		s.line = s.db.schema.AppendJSON(s.line, item, &s.shown)
+	case s.db.schema.PlainPK():
+		s.line = s.app.appendForm(s.line, item.Key.PK)
+	default:
+		s.line = append(s.line, s.db.schema.FormatPK(item.Key.PK)...)
+	}
+	_, err := s.out.Write(append(s.line, '\n'))
+	return err
+}
+
+// print writes the counts: to standard output if they were asked for, else beside the keys.
+func (s *segmentAsker) print(took time.Duration) error {
+	sum, st := &s.sum, s.set.Stats()
+	sum.Read, sum.Rejected, sum.Expired = s.read, s.rejected, s.expired
+	sum.Seconds = took.Seconds()
+	sum.Probes, sum.Positives, sum.Checked, sum.Confirmed = st.Probes, st.Positives, st.Checked,
+		st.Confirmed
+	sum.Blocks, _ = s.cache.Loads()
+	if s.app.format == "json" {
+		return s.app.printJSON(sum)
+	}
+	if s.stats {
+		fmt.Fprintf(s.app.err, "probes %s, positives %s, checked %s, confirmed %s, blocks read"+
+			" %s\n", present.Count(sum.Probes), present.Count(sum.Positives),
+			present.Count(sum.Checked), present.Count(sum.Confirmed), present.Count(sum.Blocks))
+	}
+	if s.count {
+		n := sum.New
+		if s.known {
+			n = sum.Known
+		}
+		_, err := fmt.Fprintln(s.app.out, n)
+		return err
+	}
+	known := "known"
+	if !sum.Exact {
+		known = "probably known"
+	}
+	line := fmt.Sprintf("%s read: %s new, %s %s, %s rejected", present.Count(sum.Read),
+		present.Count(sum.New), present.Count(sum.Known), known, present.Count(sum.Rejected))
+	if sum.Expired > 0 {
+		line += fmt.Sprintf(", %s expired", present.Count(sum.Expired))
+	}
+	_, err := fmt.Fprintf(s.app.err, "%s in %s (%s)\n", line, present.Duration(took),
+		present.PerSecond(sum.Read, took))
+	return err
+}

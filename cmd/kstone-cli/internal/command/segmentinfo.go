@@ -1,0 +1,132 @@
+package command
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/layout"
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/record"
+	"github.com/kstonedb/kstone/zonemap"
+)
+
+// segmentFigures is what info says about a segment.
+type segmentFigures struct {
+	File        string          `json:"file"`
+	Keys        uint64          `json:"keys"`
+	First       json.RawMessage `json:"first,omitempty"` // a string, or {"$b64":…}
+	Last        json.RawMessage `json:"last,omitempty"`
+	Exact       bool            `json:"exact"` // the keys are stored
+	Bits        int             `json:"bits"`
+	Blocks      int             `json:"blocks"` // 0 if the segment is not cut into blocks
+	Shards      int             `json:"shards"`
+	FilterBytes uint64          `json:"filter_bytes"`
+	Bytes       uint64          `json:"bytes"`
+	Seed        uint64          `json:"seed"`
+	Verified    bool            `json:"verified"`
+}
+
+func (a *app) segmentInfoCommand() *cobra.Command {
+	verify := false
+	cmd := &cobra.Command{
+		Use:   "info SEGMENT… [--verify]",
+		Short: "Show what segment files hold",
+		Long: `Show how many keys a segment holds, its smallest and its largest key, its filters and
+its size. Header and zone maps are checked; --verify reads the filters and the stored
+keys, too, and checks them. Damage is reported with file and offset, and exit code 5.
+
+Keys are shown in the form of -i; without it bytes that are no text are escapes.`,
+		Example: `  kstone-cli segment info *.seg
+  kstone-cli segment info seen.seg --verify -o json`,
+		Args: cobra.ArbitraryArgs,
+	}
+	cmd.Flags().BoolVar(&verify, "verify", false, "check every byte")
+	cmd.Flags().StringVarP(&a.format, "output", "o", a.format,
+		"`FORMAT`: json prints one object for each segment")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return usage("info: too few arguments").withHint("usage: %s", cmd.UseLine())
+		}
+		if err := errors.Join(a.summaryFormat("info"), a.checkForm()); err != nil {
+			return err
+		}
+		var errs []error
+		for _, name := range args {
+			if err := a.segmentInfo(name, verify); err != nil {
+				errs = append(errs, segmentError(err))
+			}
+		}
+		return errors.Join(errs...)
+	}
+	return cmd
+}
+
+// segmentInfo prints what one file holds.
+func (a *app) segmentInfo(name string, verify bool) error {
+	seg, f, err := openSegment(name, nil)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if verify {
+		if err := seg.Verify(); err != nil {
+			return err
+		}
+	}
+	if a.format == "json" {
+		return a.printJSON(figuresOf(name, seg, verify))
+	}
+	return a.printSegment(name, seg, verify)
+}
+
+func figuresOf(name string, seg *zonemap.Segment, verified bool) segmentFigures {
+	f := segmentFigures{File: name, Keys: seg.Len(), Exact: seg.StoresKeys(), Bits: seg.Bits(),
+		Blocks: seg.Blocks(), Shards: seg.Shards(), FilterBytes: seg.FilterBytes(),
+		Bytes: seg.SizeBytes(), Seed: seg.Seed(), Verified: verified}
+	if seg.Len() > 0 {
+		first, last := seg.Zone()
+		f.First, f.Last = record.AppendBytes(nil, first), record.AppendBytes(nil, last)
+	}
+	return f
+}
+
+func (a *app) printSegment(name string, seg *zonemap.Segment, verified bool) error {
+	kind := "approximate"
+	if seg.StoresKeys() {
+		kind = "exact"
+	}
+	fmt.Fprintf(a.out, "%s: %s, %s, %s\n", name, present.Plural(int64(seg.Len()), "key"), kind,
+		present.Bytes(int64(seg.SizeBytes())))
+	if seg.Len() > 0 {
+		first, last := seg.Zone()
+		fmt.Fprintf(a.out, "  first   %s\n  last    %s\n", a.shownKey(first), a.shownKey(last))
+	}
+	cut := "one part"
+	switch {
+	case seg.Blocks() > 0:
+		cut = present.Plural(int64(seg.Blocks()), "block")
+	case seg.Shards() > 1:
+		cut = present.Plural(int64(seg.Shards()), "shard")
+	}
+	perKey := 0.0
+	if seg.Len() > 0 {
+		perKey = 8 * float64(seg.FilterBytes()) / float64(seg.Len())
+	}
+	fmt.Fprintf(a.out, "  filter  fingerprints of %d bits, %s, %s: %.2f bits a key\n", seg.Bits(),
+		cut, present.Bytes(int64(seg.FilterBytes())), perKey)
+	if verified {
+		fmt.Fprintln(a.out, "  ok      every byte is as it was written")
+	}
+	return nil
+}
+
+// shownKey returns a key in the form of --input, on one line.
+func (a *app) shownKey(key []byte) string {
+	if a.input == "text" {
+		return layout.Show(key)
+	}
+	return string(a.appendForm(nil, key))
+}

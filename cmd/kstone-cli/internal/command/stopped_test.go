@@ -1,0 +1,104 @@
+package command_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestStoppedDedup: a dedup that is asked to stop removes its temporary directory and says
+// that it was interrupted.
+func TestStoppedDedup(t *testing.T) {
+	dir := stopped(t, []string{"dedup", "none.db", "-", "--format", "jsonl", "--pk", "id"}, 1)
+	if names := filesIn(t, dir); len(names) > 0 {
+		t.Errorf("left behind: %v", names)
+	}
+}
+
+// TestStoppedSegmentBuild: a build that is asked to stop leaves no file, and with --force the
+// old one.
+func TestStoppedSegmentBuild(t *testing.T) {
+	args := []string{"segment", "build", "keys.seg", "-", "--key", "id"}
+	dir := stopped(t, args, 0)
+	if names := filesIn(t, dir); len(names) > 0 {
+		t.Errorf("left behind: %v", names)
+	}
+	name := filepath.Join(dir, "keys.seg")
+	if err := os.WriteFile(name, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	stop(t, dir, append(args, "--force"), os.Interrupt, 1)
+	if text, err := os.ReadFile(name); err != nil || string(text) != "old" {
+		t.Errorf("the old segment is %q, %v", text, err)
+	}
+	if names := filesIn(t, dir); len(names) != 1 {
+		t.Errorf("in the directory: %v", names)
+	}
+}
+
+// stopped starts the program in an empty directory, asks it to stop in every way, and
+// returns the directory. While it runs there are so many files in it.
+func stopped(t *testing.T, args []string, files int) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
+		if sig == syscall.SIGHUP && signal.Ignored(sig) {
+			continue // the test runs under nohup, which the program inherits and respects
+		}
+		stop(t, dir, args, sig, files)
+	}
+	return dir
+}
+
+// stop runs its own binary as the program, see TestMain, and sends the signal when it reads.
+func stop(t *testing.T, dir string, args []string, sig os.Signal, files int) {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("needs signals between processes")
+	}
+	self, err := exec.LookPath("kstone-cli")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "TMPDIR="+dir)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	// It reads only when it has its directory, and a pipe holds less than this.
+	if _, err := in.Write(bytes.Repeat([]byte(`{"id":"a"}`+"\n"), 100_000)); err != nil {
+		t.Fatalf("%v\n%s", err, &out)
+	}
+	if names := filesIn(t, dir); len(names) != files {
+		t.Fatalf("in the directory while it runs: %v", names)
+	}
+	if err := cmd.Process.Signal(sig); err != nil {
+		t.Fatal(err)
+	}
+	err = cmd.Wait()
+	if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(out.String(), "interrupted") {
+		t.Errorf("%v: %v\n%s", sig, err, &out)
+	}
+}
+
+func filesIn(t *testing.T, dir string) []string {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
