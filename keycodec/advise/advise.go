@@ -52,10 +52,10 @@ func Advise(s *Sample, queries []Query, o Options) (Report, error) {
 	if len(id) == 0 {
 		id = r.pickID()
 	}
-	chains := cover(queries)
+	chains := cover(queries, canonical(queries))
 	if o.MaxKeys > 0 && len(chains) > o.MaxKeys {
 		r.note("%d keys would serve all queries; the limit is %d", len(chains), o.MaxKeys)
-		chains = chains[:o.MaxKeys]
+		chains = cover(queries, given(queries))[:o.MaxKeys]
 	}
 	for _, chain := range chains {
 		k := r.key(chain, queries, id)
@@ -131,7 +131,7 @@ func (r *Report) key(chain []int, queries []Query, id []string) Key {
 		}
 		slices.SortStableFunc(group, func(a, b Field) int {
 			return cmp.Or(cmp.Compare(users(queries, b.Name), users(queries, a.Name)),
-				cmp.Compare(b.Distinct, a.Distinct))
+				cmp.Compare(b.Distinct, a.Distinct), cmp.Compare(a.Name, b.Name))
 		})
 		for _, f := range group {
 			k.Fields = append(k.Fields, f.Name)

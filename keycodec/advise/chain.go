@@ -1,6 +1,9 @@
 package advise
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // A key serves several queries if they form a chain: the fields that one needs, the range
 // field included, are all compared for equality by the next. Then the key is the fields of
@@ -11,13 +14,16 @@ import "slices"
 // cover returns the fewest chains of queries, each from the query with the fewest fields to
 // the one with the most, as indexes into queries. The chain with the query given first comes
 // first. A query without fields is in none.
-func cover(queries []Query) [][]int {
-	m := matching{queries: queries, after: make([]int, len(queries)),
+//
+// Often there are several covers of as few chains. The one taken depends on the order in
+// which queries are looked at: those at its beginning share keys first.
+func cover(queries []Query, order []int) [][]int {
+	m := matching{queries: queries, order: order, after: make([]int, len(queries)),
 		before: make([]int, len(queries))}
 	for i := range queries {
 		m.after[i], m.before[i] = -1, -1
 	}
-	for i := range queries {
+	for _, i := range order {
 		if needed(queries[i]) {
 			m.augment(i, make([]bool, len(queries)))
 		}
@@ -37,17 +43,39 @@ func cover(queries []Query) [][]int {
 	return chains
 }
 
+// given is the order in which the queries are given.
+func given(queries []Query) []int {
+	order := make([]int, len(queries))
+	for i := range order {
+		order[i] = i
+	}
+	return order
+}
+
+// canonical is an order that depends on the queries alone, not on how they are given.
+func canonical(queries []Query) []int {
+	order := given(queries)
+	slices.SortStableFunc(order, func(i, j int) int {
+		a, b := queries[i], queries[j]
+		return cmp.Or(slices.Compare(slices.Sorted(slices.Values(a.Equal)),
+			slices.Sorted(slices.Values(b.Equal))),
+			cmp.Compare(a.next(), b.next()), cmp.Compare(a.Order, b.Order))
+	})
+	return order
+}
+
 func needed(q Query) bool { return len(q.Equal) > 0 || q.next() != "" }
 
 // matching gives queries a successor in their chain, and a predecessor; -1 for none.
 type matching struct {
 	queries       []Query
+	order         []int
 	after, before []int
 }
 
 // augment finds a successor for query i, if need be by giving others another one.
 func (m *matching) augment(i int, tried []bool) bool {
-	for j := range m.queries {
+	for _, j := range m.order {
 		if tried[j] || !needed(m.queries[j]) || !m.precedes(i, j) {
 			continue
 		}

@@ -30,6 +30,7 @@ type Verdict struct {
 	Key   int    // index of the key that answers it, -1 if there is no key
 	Why   string // in one sentence
 	Rows  uint64 // how many records are read, estimated; an upper bound for ranges
+	Sorts bool   // the key does not deliver the order of the query
 
 	prefix []string // the fields of the key that are compared for equality
 }
@@ -43,6 +44,8 @@ func Classify(key []string, q Query) Verdict {
 		used++
 	}
 	v.prefix = key[:used]
+	v.Sorts = q.Order != "" && !slices.Contains(q.Equal, q.Order) &&
+		(used == len(key) || key[used] != q.Order)
 	next, read := q.next(), "["+strings.Join(key[:used], "][")+"]"
 	inOrder := next == "" || used < len(key) && key[used] == next
 	switch {
@@ -59,8 +62,7 @@ func Classify(key []string, q Query) Verdict {
 		v.Why = fmt.Sprintf("skips %s before the range of %s: reads all of %s", fieldAt(key, used),
 			next, read)
 	case !inOrder:
-		v.Kind = PrefixScan
-		v.Why = fmt.Sprintf("reads %s, then sorts it by %s", read, next)
+		v.Kind, v.Why = PrefixScan, "reads "+read
 	case q.Range != "" && used == 0:
 		v.Kind, v.Why = RangeScan, fmt.Sprintf("reads a range of %s", next)
 	case q.Range != "":
@@ -74,8 +76,8 @@ func Classify(key []string, q Query) Verdict {
 	default:
 		v.Kind, v.Why = PrefixScan, "reads "+read
 	}
-	if q.Range != "" && q.Order != "" && q.Order != q.Range && !slices.Contains(q.Equal, q.Order) {
-		v.Why += ", then sorts it by " + q.Order
+	if v.Sorts {
+		v.Why += ", then sorts by " + q.Order
 	}
 	return v
 }
@@ -126,12 +128,18 @@ func Explain(keys [][]string, queries []Query, s *Sample, rows uint64) []Verdict
 	return list
 }
 
+// better reports whether a is a better answer than b. Of two that read as much, the one
+// whose key delivers the order is better. Of equal ones neither is, so that the key named
+// first stays.
 func better(a, b Verdict) bool {
 	if (a.Kind == Inefficient) != (b.Kind == Inefficient) {
 		return a.Kind != Inefficient
 	}
 	if a.Rows != b.Rows {
 		return a.Rows < b.Rows
+	}
+	if a.Sorts != b.Sorts {
+		return b.Sorts
 	}
 	return a.Kind < b.Kind
 }

@@ -275,6 +275,7 @@ type (
 		Key   int    `json:"key"` // counted from 1, 0 for none
 		Kind  string `json:"answered_by"`
 		Rows  uint64 `json:"records_read"`
+		Sorts bool   `json:"sorts"`
 		Why   string `json:"how"`
 	}
 	adviceReportJSON struct {
@@ -299,7 +300,7 @@ func adviceJSON(r advise.Report, sampled uint64) adviceReportJSON {
 	}
 	for _, v := range r.Verdicts {
 		out.Queries = append(out.Queries, adviceQueryJSON{v.Query.Text, v.Key + 1, v.Kind.String(),
-			v.Rows, v.Why})
+			v.Rows, v.Sorts, v.Why})
 	}
 	return out
 }

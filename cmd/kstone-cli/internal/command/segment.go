@@ -38,9 +38,9 @@ them needs a database.`,
 }
 
 // inputHelp describes the files of keys in the help of build and ask.
-const inputHelp = `Files hold JSON lines, CSV with the names of the columns in the first line, or plain
-lines, one key each; - is standard input, gzip and zstd are recognised. --key names
-the fields of a record that make up its key, in the notation of import, as in
+const inputHelp = `Files hold JSON lines, CSV with the names of the columns in the first
+line, or plain lines, one key each; - is standard input, gzip and zstd are recognised.
+--key names the fields of a record that make up its key, in the notation of import, as in
 --key user,at:time-ms. Plain lines need no --key, and -i says how they are written:
 text, escaped, hex or base64.`
 
