@@ -25,6 +25,12 @@ type Key struct {
 	Needed int      // how many of the fields the queries need; the others tell records apart
 	Shard  int      // number of shards to put in front, 0 for none
 	Why    []string // one sentence for each decision
+
+	// Set by Repeats: whether the key was compared with the records of the sample, how many
+	// of them repeat the key of another, and the field whose addition leaves the fewest.
+	Checked  bool
+	Repeated uint64
+	Add      []string
 }
 
 // Report is the result of Advise.
@@ -151,7 +157,7 @@ func (r *Report) key(chain []int, queries []Query, id []string) Key {
 	for _, name := range id {
 		if !slices.Contains(k.Fields, name) {
 			k.Fields = append(k.Fields, name)
-			k.why("%s: tells records apart", name)
+			k.why("%s: added to tell records apart", name)
 		}
 	}
 	return k

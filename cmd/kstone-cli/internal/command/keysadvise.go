@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 
@@ -37,7 +38,10 @@ query will be answered. A query names fields, the values do not matter:
 
 Comparisons are = < <= > >= BETWEEN and BEGINS, joined by AND. The queries given first
 decide if --max-keys leaves a choice. With --key, keys that exist already are judged
-instead of new ones being recommended.`,
+instead of new ones being recommended.
+
+A key has to tell records apart, or the later one replaces the earlier. The file is read
+a second time to count the records that repeat a key; standard input cannot be.`,
 		Example: `  kstone-cli keys advise orders.jsonl --query 'user_id = ? AND order_date > ?' \
     --query 'category = ?' --rows 50000000
   kstone-cli keys advise orders.jsonl --key user_id,order_date --query 'order_date > ?'`,
@@ -74,7 +78,7 @@ instead of new ones being recommended.`,
 		if err != nil {
 			return err
 		}
-		return a.advise(&f, sample, queries)
+		return a.advise(cmd.Context(), &f, args[0], sample, queries)
 	}
 	return cmd
 }
@@ -107,49 +111,58 @@ func (f *adviseFlags) parse() ([]advise.Query, error) {
 
 // sample reads the records of a file.
 func (a *app) sample(ctx context.Context, f *adviseFlags, name string) (*advise.Sample, error) {
-	in, size, err := a.openInput(name)
+	var s advise.Sample
+	rejected, err := a.eachRecord(ctx, f, name, "reading", s.Add)
 	if err != nil {
 		return nil, err
 	}
+	if rejected > 0 {
+		fmt.Fprintf(a.err, "%s: %s left out\n", name, present.Plural(rejected, "malformed record"))
+	}
+	if s.Rows() == 0 {
+		return nil, fmt.Errorf("%s holds no records", name)
+	}
+	return &s, nil
+}
+
+// eachRecord hands every record of a file to add, and returns how many are malformed.
+func (a *app) eachRecord(ctx context.Context, f *adviseFlags, name, doing string,
+	add func([]advise.Value)) (rejected int64, err error) {
+	in, size, err := a.openInput(name)
+	if err != nil {
+		return 0, err
+	}
 	defer in.Close()
-	m := meter.New(a.err, a.errTTY, size, "reading")
+	m := meter.New(a.err, a.errTTY, size, doing)
 	defer m.Done()
 	r, err := f.records(name, m.Reader(in))
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	defer r.close()
-	var s advise.Sample
-	rejected := int64(0)
-	for ctx.Err() == nil {
+	var values []advise.Value
+	for n := int64(0); ctx.Err() == nil; n++ {
 		err := r.next(func(row *record.Row) error {
-			s.Add(valuesOf(row))
+			values = valuesOf(values[:0], row)
+			add(values)
 			return nil
 		})
 		var reject *record.Reject
 		switch {
 		case err == io.EOF:
-			if rejected > 0 {
-				fmt.Fprintf(a.err, "%s: %s left out\n", name,
-					present.Plural(rejected, "malformed record"))
-			}
-			if s.Rows() == 0 {
-				return nil, fmt.Errorf("%s holds no records", name)
-			}
-			return &s, nil
+			return rejected, nil
 		case errors.As(err, &reject):
 			rejected++
 		case err != nil:
-			return nil, err
+			return rejected, err
 		}
-		m.Rows(int64(s.Rows()))
+		m.Rows(n)
 	}
-	return nil, ctx.Err()
+	return rejected, ctx.Err()
 }
 
-// valuesOf returns the fields of a record as values of a sample.
-func valuesOf(row *record.Row) []advise.Value {
-	values := make([]advise.Value, 0, len(row.Fields))
+// valuesOf appends the fields of a record as values of a sample.
+func valuesOf(values []advise.Value, row *record.Row) []advise.Value {
 	for _, field := range row.Fields {
 		text := field.JSON
 		if string(text) == "null" || row.Untyped && string(text) == `""` {
@@ -161,7 +174,8 @@ func valuesOf(row *record.Row) []advise.Value {
 }
 
 // advise prints the recommendation, or the judgement of keys that exist.
-func (a *app) advise(f *adviseFlags, s *advise.Sample, queries []advise.Query) error {
+func (a *app) advise(ctx context.Context, f *adviseFlags, name string, s *advise.Sample,
+	queries []advise.Query) error {
 	r, err := advise.Advise(s, queries, f.options)
 	if err != nil {
 		return usage("%v", err).withHint("fields are: %s", strings.Join(namesOf(r.Fields), ", "))
@@ -181,10 +195,29 @@ func (a *app) advise(f *adviseFlags, s *advise.Sample, queries []advise.Query) e
 		}
 		r.Verdicts, r.Notes = advise.Explain(names, queries, s, r.Rows), nil
 	}
+	if err := a.checkRepeats(ctx, f, name, &r); err != nil {
+		return err
+	}
 	if a.format == "json" {
 		return a.printJSON(adviceJSON(r, s.Rows()))
 	}
 	return a.printAdvice(r, s.Rows())
+}
+
+// checkRepeats reads the file again and counts the records that each key does not tell apart.
+func (a *app) checkRepeats(ctx context.Context, f *adviseFlags, name string,
+	r *advise.Report) error {
+	if info, err := os.Stat(name); name == "-" || err == nil && !info.Mode().IsRegular() {
+		r.Notes = append(r.Notes, "whether the keys tell all records apart was not checked: that takes"+
+			" a file, which can be read twice")
+		return nil
+	}
+	repeats := advise.NewRepeats(r)
+	if _, err := a.eachRecord(ctx, f, name, "checking keys", repeats.Add); err != nil {
+		return err
+	}
+	repeats.Settle(r)
+	return nil
 }
 
 func namesOf(fields []advise.Field) []string {
@@ -269,6 +302,10 @@ type (
 		Needed int      `json:"needed"`
 		Shards int      `json:"shards,omitempty"`
 		Why    []string `json:"why"`
+		// How many records of the sample repeat the key of another, nil if that was not
+		// checked, and what to add to the key.
+		Repeated *uint64  `json:"repeated,omitempty"`
+		Add      []string `json:"add,omitempty"`
 	}
 	adviceQueryJSON struct {
 		Query string `json:"query"`
@@ -295,8 +332,12 @@ func adviceJSON(r advise.Report, sampled uint64) adviceReportJSON {
 			f.Missing, f.Unique, f.Rising})
 	}
 	for _, k := range r.Keys {
-		out.Keys = append(out.Keys, adviceKeyJSON{k.Fields, k.Needed, k.Shard,
-			append([]string{}, k.Why...)})
+		key := adviceKeyJSON{Fields: k.Fields, Needed: k.Needed, Shards: k.Shard,
+			Why: append([]string{}, k.Why...), Add: k.Add}
+		if k.Checked {
+			key.Repeated = &k.Repeated
+		}
+		out.Keys = append(out.Keys, key)
 	}
 	for _, v := range r.Verdicts {
 		out.Queries = append(out.Queries, adviceQueryJSON{v.Query.Text, v.Key + 1, v.Kind.String(),
