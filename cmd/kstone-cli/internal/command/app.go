@@ -29,7 +29,7 @@ type app struct {
 	color                 bool
 	width                 int
 
-	// Values of the global flags.
+	// Values of flags that several commands have.
 	durability string
 	input      string
 	format     string
@@ -234,10 +234,6 @@ func (a *app) root() *cobra.Command {
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(a.helpCommand(root))
 	flags := root.PersistentFlags()
-	flags.StringVar(&a.durability, "durability", a.durability,
-		"`LEVEL`: what an acknowledged write survives, sync (power cut)\nor process (kill)")
-	flags.StringVarP(&a.input, "input", "i", "text",
-		"`FORM` of keys and values: text, escaped (\\x00, \\n), hex or base64")
 	flags.BoolVar(&a.timing, "timing", a.timing, "print how long the command took")
 	for _, group := range a.groups() {
 		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title + ":"})

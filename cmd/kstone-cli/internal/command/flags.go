@@ -14,6 +14,29 @@ import (
 	"github.com/kstonedb/kstone/engine"
 )
 
+// inputFlag adds -i to a command that has keys or values as arguments. What of them is said
+// by help; "" stands for the form that the command takes without -i.
+func (a *app) inputFlag(cmd *cobra.Command, help string) {
+	cmd.Flags().StringVarP(&a.input, "input", "i", "", help)
+	_ = cmd.RegisterFlagCompletionFunc("input", cobra.FixedCompletions(
+		[]string{"text", "escaped", "hex", "base64"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+const inputFormHelp = "`FORM` of keys and values: text (default), escaped (\\x00, \\n), hex\n" +
+	"or base64"
+
+// durabilityFlag adds --durability to a command that writes.
+func (a *app) durabilityFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&a.durability, "durability", a.durability,
+		"`LEVEL`: what an acknowledged write survives, sync (power cut)\nor process (kill)")
+}
+
+// elsewhere says of flags that only some commands have what they are about.
+var elsewhere = map[string]string{
+	"input":      "-i is about keys and values that stand on the command line, or in plain lines",
+	"durability": "--durability is about writes to a database",
+}
+
 // bytesOf returns the bytes that an argument stands for, as --input says.
 func (a *app) bytesOf(what, text string) ([]byte, error) {
 	b, err := a.readForm(text)
@@ -34,7 +57,7 @@ func (e *formError) Error() string { return e.text }
 func (a *app) readForm(text string) (b []byte, err error) {
 	hint := fmt.Sprintf("-i %s applies to all keys and values of the command", a.input)
 	switch a.input {
-	case "text":
+	case "text", "":
 		return []byte(text), nil
 	case "hex":
 		if b, err = hex.DecodeString(strings.ReplaceAll(text, " ", "")); err != nil {
@@ -60,7 +83,7 @@ func (a *app) readForm(text string) (b []byte, err error) {
 // checkForm checks that --input names a form.
 func (a *app) checkForm() error {
 	switch a.input {
-	case "text", "escaped", "hex", "base64":
+	case "", "text", "escaped", "hex", "base64":
 		return nil
 	}
 	return usage("-i is text, escaped, hex or base64, not %q", a.input)
@@ -115,8 +138,9 @@ type keyFlags struct {
 	cmd   *cobra.Command
 }
 
-func (k *keyFlags) add(cmd *cobra.Command) {
+func (k *keyFlags) add(a *app, cmd *cobra.Command) {
 	k.cmd = cmd
+	a.inputFlag(cmd, inputFormHelp)
 	cmd.Flags().StringVar(&k.sk, "sk", "", "sort `KEY`; one of several fields as '[\"A\",\"B\"]'")
 	cmd.Flags().StringArrayVar(&k.parts, "sk-part", nil,
 		"`VALUE` of one field of a sort key that has several (repeat for each)")
@@ -177,8 +201,9 @@ var conditionOps = []struct {
 	{"sk-begins-with", "sort keys that begin with `P`", layout.BeginsWith},
 }
 
-func (c *conditionFlags) add(cmd *cobra.Command) {
+func (c *conditionFlags) add(a *app, cmd *cobra.Command) {
 	c.cmd = cmd
+	a.inputFlag(cmd, inputFormHelp)
 	for _, o := range conditionOps {
 		cmd.Flags().String(o.flag, "", o.help)
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/kstonedb/kstone/engine"
 )
@@ -28,6 +29,34 @@ func TestHelpOfEveryCommand(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestNoFlagIsIgnored: a command has the flags that it heeds. Only --timing is for all.
+func TestNoFlagIsIgnored(t *testing.T) {
+	a := &app{}
+	root := a.root()
+	root.PersistentFlags().VisitAll(func(f *pflag.Flag) {
+		if f.Name != "timing" {
+			t.Errorf("--%s is a flag of all commands", f.Name)
+		}
+	})
+	reads, writes := "", ""
+	for _, cmd := range allCommands(root) {
+		if cmd.Flags().Lookup("input") != nil {
+			reads += commandOf(cmd) + ", "
+		}
+		if cmd.Flags().Lookup("durability") != nil {
+			writes += commandOf(cmd) + ", "
+		}
+	}
+	if want := "count, delete, get, keys decode, keys encode, keys explain, put, query, " +
+		"segment ask, segment build, segment info, stripe, "; reads != want {
+		t.Errorf("-i is a flag of %s", reads)
+	}
+	if want := "delete, index create, index drop, put, shell, sql, table create, table drop, "; writes !=
+		want {
+		t.Errorf("--durability is a flag of %s", writes)
 	}
 }
 

@@ -95,9 +95,8 @@ fields without a column are left out. Numbers for times count the column's unit 
 		}
 		defer in.Close()
 		if f.table != "" {
-			if a.durability == "" {
-				a.durability = "process" // and a sync at the end
-			}
+			defer func(level string) { a.durability = level }(a.durability)
+			a.durability = "process" // and a sync at the end
 			return a.withTables(cmd.Context(), path, readWrite, func(t *tables) error {
 				return a.importTable(cmd.Context(), t, &f, args[0], in, size)
 			})

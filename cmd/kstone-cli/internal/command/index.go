@@ -59,6 +59,7 @@ element of a list. If the build is interrupted, the same command goes on with it
 	flags.StringVar(&f.shard, "shard", "",
 		"spread entries over `N` buckets; N,FUNCTION names the function")
 	flags.StringVar(&f.where, "where", "", "index only rows for which this `CONDITION` is true")
+	a.durabilityFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		path, args := a.split(args)
 		return a.withTables(cmd.Context(), path, readWrite, func(t *tables) error {
@@ -141,7 +142,7 @@ func (t *tables) chosen(args []string) ([]*table.Table, error) {
 }
 
 func (a *app) indexDropCommand() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   a.use("drop", "TABLE INDEX"),
 		Short: "Remove an index",
 		Long: `Remove an index of a table. If this is interrupted, the next drop
@@ -163,6 +164,8 @@ finishes it.`,
 			})
 		},
 	}
+	a.durabilityFlag(cmd)
+	return cmd
 }
 
 func (a *app) indexVerifyCommand() *cobra.Command {

@@ -31,7 +31,7 @@ Exit code 3 says that there is no such item.`,
 		Args:              a.arguments(1, 1),
 		ValidArgsFunction: a.completePK,
 	}
-	key.add(cmd)
+	key.add(a, cmd)
 	a.formatFlag(cmd,
 		"`FORMAT`: table, jsonl, json, csv, raw or hex; default: the value and a line feed")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -123,13 +123,14 @@ A value that begins with - goes behind --, one that is long or binary into a fil
 		Args:              a.arguments(1, 2),
 		ValidArgsFunction: a.completePK,
 	}
-	key.add(cmd)
+	key.add(a, cmd)
 	cmd.Flags().DurationVar(&ttl, "ttl", 0,
 		"let the item expire after that `TIME`, for example 90s, 5m, 24h")
 	cmd.Flags().BoolVar(&ifAbsent, "if-absent", false,
 		"write only if there is no such item (exit code 4 if there is)")
 	cmd.Flags().StringVar(&valueFile, "value-file", "",
 		"read the value from a `FILE`, - for standard input")
+	a.durabilityFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if cmd.Flags().Changed("ttl") && ttl <= 0 {
 			return usage("--ttl must be positive, not %v", ttl).withHint("for example --ttl 5m")
@@ -222,10 +223,11 @@ With --all every item of the partition is deleted in one step.`,
 		Args:              a.arguments(1, 1),
 		ValidArgsFunction: a.completePK,
 	}
-	key.add(cmd)
+	key.add(a, cmd)
 	cmd.Flags().BoolVar(&all, "all", false,
 		"delete all items of the partition, whatever their sort keys")
 	cmd.Flags().BoolVar(&missingOK, "missing-ok", false, "it is fine if there is nothing to delete")
+	a.durabilityFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		path, args := a.split(args)
 		return a.withDB(path, readWrite, func(d *database) error {

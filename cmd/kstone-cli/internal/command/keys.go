@@ -114,7 +114,8 @@ func (a *app) keysEncodeCommand() *cobra.Command {
 		Short: "Print the key of some values in hexadecimal",
 		Long: `Print the key that has the given values, one for each field, in hexadecimal.
 Values are written as in the output of decode: text as it is, numbers, times in
-RFC 3339 or as a number of units, UUIDs. Values that begin with - go behind --.`,
+RFC 3339 or as a number of units, UUIDs. -i gives strings and bytes in another form;
+without it bytes of a row key are hexadecimal. Values that begin with - go after --.`,
 		Example: `  kstone-cli keys encode --fields country,city IT Brescia
   kstone-cli keys encode --layout composite --shard md5:256 \
     --fields user_id,order_date:timestamp USR_12345 1737100800000`,
@@ -122,9 +123,13 @@ RFC 3339 or as a number of units, UUIDs. Values that begin with - go behind --.`
 	}
 	f.add(cmd)
 	a.jsonFlag(cmd)
-	cmd.RunE = func(_ *cobra.Command, args []string) error {
-		if err := a.jsonOnly("encode"); err != nil {
+	a.inputFlag(cmd, "`FORM` of strings and bytes: text, escaped (\\x00, \\n), hex or base64")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := errors.Join(a.jsonOnly("encode"), a.checkForm()); err != nil {
 			return err
+		}
+		if cmd.Flags().Changed("input") {
+			f.Read = a.readForm
 		}
 		form, err := f.form()
 		if err != nil {
@@ -153,21 +158,23 @@ RFC 3339 or as a number of units, UUIDs. Values that begin with - go behind --.`
 func (a *app) keysDecodeCommand() *cobra.Command {
 	var f formFlags
 	cmd := &cobra.Command{
-		Use:   "decode HEX…",
+		Use:   "decode KEY…",
 		Short: "Print the values of a key",
-		Long: `Print the values of the fields of a key. Blanks between the digits are ignored. A key
-that is not of this layout is an error that names the position.`,
+		Long: `Print the values of the fields of a key, which is given in hexadecimal or in the form
+of -i. Blanks between the digits are ignored. A key that is not of this layout is an
+error that names the position.`,
 		Example: `  kstone-cli keys decode --fields country,city 4954000042726573636961 0000
   kstone-cli keys decode --layout rowkey -o json 6120 0000 62`,
 		Args: cobra.ArbitraryArgs,
 	}
 	f.add(cmd)
 	a.jsonFlag(cmd)
+	a.inputFlag(cmd, keyFormHelp)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := a.jsonOnly("decode"); err != nil {
 			return err
 		}
-		key, err := keyOfHex(cmd, args)
+		key, err := a.keyOf(cmd, args)
 		if err != nil {
 			return err
 		}
@@ -216,9 +223,10 @@ func (o ordered) MarshalJSON() ([]byte, error) {
 func (a *app) keysExplainCommand() *cobra.Command {
 	var f formFlags
 	cmd := &cobra.Command{
-		Use:   "explain HEX…",
+		Use:   "explain KEY…",
 		Short: "Show what every byte of a key is",
-		Long: `Show the parts of a key with their positions and bytes: fields, delimiters, shard.
+		Long: `Show the parts of a key with their positions and bytes: fields, delimiters, shard. The
+key is given in hexadecimal or in the form of -i.
 Without --fields, --layout and the other flags, all layouts are tried that need no
 description: the two forms of database keys, row keys and tagged tuples. Blanks between
 the digits are ignored.`,
@@ -228,11 +236,12 @@ the digits are ignored.`,
 	}
 	f.add(cmd)
 	a.jsonFlag(cmd)
+	a.inputFlag(cmd, keyFormHelp)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := a.jsonOnly("explain"); err != nil {
 			return err
 		}
-		key, err := keyOfHex(cmd, args)
+		key, err := a.keyOf(cmd, args)
 		if err != nil {
 			return err
 		}
@@ -280,6 +289,20 @@ func (a *app) printReadings(key []byte, readings []keyform.Reading) error {
 		}
 	}
 	return nil
+}
+
+const keyFormHelp = "`FORM` of the key: text, escaped (\\x00, \\n), hex (default) or base64"
+
+// keyOf reads the key from the arguments: digits, which are joined, or one in the form of -i.
+func (a *app) keyOf(cmd *cobra.Command, args []string) ([]byte, error) {
+	if a.input == "" || a.input == "hex" {
+		return keyOfHex(cmd, args)
+	}
+	if len(args) != 1 {
+		return nil, usage("%s: %d arguments for one key in the form %s", cmd.Name(), len(args),
+			a.input).withHint("quote the key if it has blanks")
+	}
+	return a.bytesOf("KEY", args[0])
 }
 
 // keyOfHex reads the key from the arguments, which are joined.

@@ -33,7 +33,7 @@ With --after CURSOR the same query goes on exactly there, whatever was written s
 		Args:              a.arguments(1, 1),
 		ValidArgsFunction: a.completePK,
 	}
-	conditions.add(cmd)
+	conditions.add(a, cmd)
 	page.add(cmd)
 	a.formatFlag(cmd, formatHelp)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -250,7 +250,7 @@ partition whose sort keys meet a condition. The conditions are those of query.`,
 		Args:              a.arguments(0, 1),
 		ValidArgsFunction: a.completePK,
 	}
-	conditions.add(cmd)
+	conditions.add(a, cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		path, args := a.split(args)
 		if len(args) == 0 && conditions.given() {

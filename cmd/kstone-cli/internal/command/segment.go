@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/layout"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/record"
@@ -50,7 +49,9 @@ type keyInput struct {
 	schema *layout.Schema
 }
 
-func (k *keyInput) register(flags *pflag.FlagSet) {
+func (k *keyInput) register(a *app, cmd *cobra.Command) {
+	a.inputFlag(cmd, "`FORM` of plain lines: text (default), escaped (\\x00, \\n), hex or base64")
+	flags := cmd.Flags()
 	flags.StringSliceVar(&k.pk, "key", nil,
 		"`FIELDS` of the key, in this order; the type of one stands after a\n"+
 			"colon, as in --key user,at:time-ms")

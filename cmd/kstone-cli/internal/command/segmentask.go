@@ -85,7 +85,7 @@ within 256 MiB.`,
 		Args: cobra.ArbitraryArgs,
 	}
 	flags := cmd.Flags()
-	s.input.register(flags)
+	s.input.register(a, cmd)
 	flags.BoolVar(&s.known, "known", false, "print the known keys instead of the new ones")
 	flags.BoolVar(&s.count, "count", false, "print how many they are, and no keys")
 	flags.BoolVar(&s.approx, "approximate", false, "ask the filters only, although keys are stored")

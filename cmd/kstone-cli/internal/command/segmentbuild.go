@@ -65,7 +65,7 @@ eight bytes, else about 110 bytes and twice the key. A build that would take mor
 		Args: cobra.ArbitraryArgs,
 	}
 	flags := cmd.Flags()
-	b.input.register(flags)
+	b.input.register(a, cmd)
 	flags.BoolVar(&b.options.StoreKeys, "exact", false,
 		"store the keys, too, so that ask answers exactly")
 	flags.IntVar(&b.options.Bits, "bits", 8,

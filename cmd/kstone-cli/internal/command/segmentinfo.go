@@ -44,6 +44,7 @@ Keys are shown in the form of -i; without it bytes that are no text are escapes.
 		Args: cobra.ArbitraryArgs,
 	}
 	cmd.Flags().BoolVar(&verify, "verify", false, "check every byte")
+	a.inputFlag(cmd, "`FORM` of the keys that are shown: text (default), escaped, hex or base64")
 	cmd.Flags().StringVarP(&a.format, "output", "o", a.format,
 		"`FORMAT`: json prints one object for each segment")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -125,7 +126,7 @@ func (a *app) printSegment(name string, seg *zonemap.Segment, verified bool) err
 
 // shownKey returns a key in the form of --input, on one line.
 func (a *app) shownKey(key []byte) string {
-	if a.input == "text" {
+	if a.input == "" || a.input == "text" {
 		return layout.Show(key)
 	}
 	return string(a.appendForm(nil, key))

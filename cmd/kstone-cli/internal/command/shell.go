@@ -49,6 +49,7 @@ A script goes on after an error; the exit code is that of the first one.`,
 		"open the database read-only, beside other readers")
 	cmd.Flags().BoolVar(&newDB, "create", false, "create the database if there is none")
 	cmd.Flags().BoolVar(&bail, "bail", false, "stop a script at the first error")
+	a.durabilityFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 1 {
 			return usage("shell: too many arguments").withHint("usage: %s", cmd.UseLine())

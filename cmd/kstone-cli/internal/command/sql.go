@@ -37,6 +37,7 @@ them is CREATE TABLE. --param gives the values of ?, in their order, or name=val
 		"`VALUE` of a parameter, or name=VALUE (repeat for each)")
 	a.formatFlag(cmd, "`FORMAT`: table, jsonl, json or csv;\n"+
 		"default: table on a terminal, jsonl in a pipe")
+	a.durabilityFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		path, args := a.split(args)
 		text, err := a.statements(args)

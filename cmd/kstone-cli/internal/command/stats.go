@@ -197,7 +197,7 @@ func (a *app) printStats(d *database, c *census, m *engine.Metrics) error {
 }
 
 func (a *app) stripeCommand() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "stripe PK…",
 		Short: "Show which stripe partition keys live in",
 		Long: `Print the stripe of each partition key, the key, and its bytes in hexadecimal. The
@@ -232,4 +232,6 @@ stripe is the CRC-32 (IEEE) of the partition key modulo 256. Needs no database.`
 			return nil
 		},
 	}
+	a.inputFlag(cmd, inputFormHelp)
+	return cmd
 }

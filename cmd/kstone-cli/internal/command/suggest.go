@@ -30,11 +30,18 @@ func (a *app) unknown(root *cobra.Command, name string) error {
 // flagError turns an error of the flag parser into a usage error with a suggestion.
 func flagError(cmd *cobra.Command, err error) error {
 	e := usage("%s: %v", cmd.Name(), err).
-		withHint("%s help %s shows the flags; values that begin with - go behind --", program,
-			strings.TrimPrefix(cmd.CommandPath(), program+" "))
+		withHint("%s help %s shows the flags; values that begin with - go after --", program,
+			commandOf(cmd))
 	name, ok := strings.CutPrefix(err.Error(), "unknown flag: --")
+	if strings.HasPrefix(err.Error(), "unknown shorthand flag: 'i'") {
+		name, ok = "input", true
+	}
 	if !ok {
 		return e
+	}
+	name, _, _ = strings.Cut(name, "=")
+	if about := elsewhere[name]; about != "" {
+		return usage("%s has no flag --%s", commandOf(cmd), name).withHint("%s", about)
 	}
 	var names []string
 	add := func(f *pflag.Flag) { names = append(names, f.Name) }
@@ -44,6 +51,11 @@ func flagError(cmd *cobra.Command, err error) error {
 		e.withHint("did you mean --%s?", best)
 	}
 	return e
+}
+
+// commandOf returns the words that name a command, without the program.
+func commandOf(cmd *cobra.Command) string {
+	return strings.TrimPrefix(cmd.CommandPath(), program+" ")
 }
 
 // closest returns the name that text was most likely meant to be, or "".

@@ -79,6 +79,7 @@ created if there is none.`,
 		Args: a.arguments(1, 1),
 	}
 	cmd.Flags().BoolVar(&ifMissing, "if-missing", false, "it is no error if the table exists")
+	a.durabilityFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		path, args := a.split(args)
 		text, err := a.definition(args[0])
@@ -309,6 +310,7 @@ finishes it.`,
 		ValidArgsFunction: a.completeTable,
 	}
 	cmd.Flags().BoolVar(&yes, "if-exists", false, "it is no error if there is no such table")
+	a.durabilityFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		path, args := a.split(args)
 		return a.withTables(cmd.Context(), path, readWrite, func(t *tables) error {

@@ -39,6 +39,9 @@ type Options struct {
 	Fields    []string // name:type…, in the notation of the layout
 	Delimiter string   // of composite keys; "" means UNIT_SEPARATOR
 	Shard     string   // of composite keys; "" means none
+	// Read returns the bytes that the text of a string or of bytes stands for; nil means that
+	// texts are as they are rendered. Values of other types are always text.
+	Read func(text string) ([]byte, error)
 }
 
 // Layouts are the names of the layouts.
@@ -52,20 +55,43 @@ func New(o Options) (Form, error) {
 	if len(o.Fields) == 0 && o.Layout != "rowkey" {
 		return nil, fmt.Errorf("%s keys need --fields", o.Layout)
 	}
+	var f Form
+	var err error
+	reads := false
 	switch o.Layout {
 	case "ordered":
-		s, err := layout.ParseFields(o.Fields)
-		return ordered{s}, err
+		f, reads, err = newOrdered(o)
 	case "composite":
-		return newComposite(o)
+		f, reads, err = newComposite(o)
 	case "rowkey":
-		return newRowKey(o.Fields)
+		f, reads, err = newRowKey(o)
+	default:
+		return nil, fmt.Errorf("--layout is %s, not %q", strings.Join(Layouts, ", "), o.Layout)
 	}
-	return nil, fmt.Errorf("--layout is %s, not %q", strings.Join(Layouts, ", "), o.Layout)
+	if err == nil && o.Read != nil && !reads {
+		return nil, errors.New("no field is a string or bytes, so that -i has no meaning")
+	}
+	return f, err
 }
 
 // ordered is the layout of package keycodec.
-type ordered struct{ schema keycodec.Schema }
+type ordered struct {
+	schema keycodec.Schema
+	read   func(text string) ([]byte, error)
+}
+
+// newOrdered, like its siblings, also reports whether a field is a string or bytes.
+func newOrdered(o Options) (f Form, reads bool, err error) {
+	s, err := layout.ParseFields(o.Fields)
+	for _, f := range s.Fields() {
+		reads = reads || isText(f)
+	}
+	return ordered{s, o.Read}, reads, err
+}
+
+func isText(f keycodec.Field) bool {
+	return f.Type == keycodec.TypeString || f.Type == keycodec.TypeBytes
+}
 
 func (o ordered) Fields() int { return o.schema.Len() }
 
@@ -73,11 +99,26 @@ func (o ordered) Encode(texts []string) ([]byte, error) {
 	values := make([]any, len(texts))
 	for i, f := range o.schema.Fields()[:len(texts)] {
 		var err error
-		if values[i], err = f.ParseValue(texts[i]); err != nil {
+		if values[i], err = o.parse(f, texts[i]); err != nil {
 			return nil, err
 		}
 	}
 	return o.schema.Append(nil, values...)
+}
+
+func (o ordered) parse(f keycodec.Field, text string) (any, error) {
+	null, err := f.ParseValue(text)
+	if o.read == nil || !isText(f) || err == nil && null == nil {
+		return null, err
+	}
+	b, err := o.read(text)
+	if err != nil {
+		return nil, fmt.Errorf("field %q: %w", f.Name, err)
+	}
+	if f.Type == keycodec.TypeString {
+		return string(b), nil
+	}
+	return b, nil
 }
 
 func (o ordered) Explain(key []byte) ([]Part, error) {
@@ -107,32 +148,35 @@ func (o ordered) Explain(key []byte) ([]Part, error) {
 }
 
 // compositeForm is the layout of package composite.
-type compositeForm struct{ schema *composite.Schema }
+type compositeForm struct {
+	schema *composite.Schema
+	read   func(text string) ([]byte, error)
+}
 
-func newComposite(o Options) (Form, error) {
+func newComposite(o Options) (f Form, reads bool, err error) {
 	var co composite.Options
-	var err error
 	if o.Delimiter != "" {
 		name := strings.ToUpper(strings.ReplaceAll(o.Delimiter, "-", "_"))
 		if co.Delimiter, err = composite.ParseDelimiter(name); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 	if o.Shard != "" {
 		spec, err := shard.ParseSpec(o.Shard)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		co.Shard = &spec
 	}
 	fields := make([]composite.Field, len(o.Fields))
 	for i, text := range o.Fields {
 		if fields[i], err = composite.ParseField(text); err != nil {
-			return nil, err
+			return nil, false, err
 		}
+		reads = reads || fields[i].Type == composite.String
 	}
 	s, err := composite.NewSchema(co, fields...)
-	return compositeForm{s}, err
+	return compositeForm{s, o.Read}, reads, err
 }
 
 func (c compositeForm) Fields() int { return c.schema.Len() }
@@ -141,7 +185,7 @@ func (c compositeForm) Encode(texts []string) ([]byte, error) {
 	values := make([]any, len(texts))
 	for i, f := range c.schema.Fields()[:len(texts)] {
 		var err error
-		if values[i], err = parseComposite(f, texts[i]); err != nil {
+		if values[i], err = c.parse(f, texts[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -156,10 +200,17 @@ var parsers = map[composite.Type]keycodec.Field{
 	composite.Decimal:   {Type: keycodec.TypeDecimal},
 }
 
-func parseComposite(f composite.Field, text string) (any, error) {
+func (c compositeForm) parse(f composite.Field, text string) (any, error) {
 	p, ok := parsers[f.Type]
-	if !ok {
+	if !ok && c.read == nil {
 		return text, nil
+	}
+	if !ok {
+		b, err := c.read(text)
+		if err != nil {
+			return nil, fmt.Errorf("field %q: %w", f.Name, err)
+		}
+		return string(b), nil
 	}
 	p.Name = f.Name
 	return p.ParseValue(text)

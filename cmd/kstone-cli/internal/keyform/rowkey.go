@@ -13,27 +13,32 @@ import (
 
 // rowKeyForm is the layout of package rowkey. Without fields it takes any number of parts,
 // all of them text.
-type rowKeyForm struct{ fields []rowKeyField }
+type rowKeyForm struct {
+	fields []rowKeyField
+	read   func(text string) ([]byte, error)
+}
 
 type rowKeyField struct{ name, typ string }
 
 // rowKeyTypes are the types of parts: text, hexadecimal bytes, 8 bytes, SQLite 4 varint.
 var rowKeyTypes = []string{"string", "bytes", "int", "varint"}
 
-func newRowKey(texts []string) (Form, error) {
-	var f rowKeyForm
-	for _, text := range texts {
+func newRowKey(o Options) (form Form, reads bool, err error) {
+	f := rowKeyForm{read: o.Read}
+	reads = len(o.Fields) == 0
+	for _, text := range o.Fields {
 		name, typ, ok := strings.Cut(text, ":")
 		if !ok {
 			typ = "string"
 		}
 		if name == "" || !slices.Contains(rowKeyTypes, typ) {
-			return nil, fmt.Errorf("field %q is not of the form name:type with a type of %s", text,
-				strings.Join(rowKeyTypes, ", "))
+			return nil, false, fmt.Errorf("field %q is not of the form name:type with a type of %s",
+				text, strings.Join(rowKeyTypes, ", "))
 		}
+		reads = reads || typ == "string" || typ == "bytes"
 		f.fields = append(f.fields, rowKeyField{name, typ})
 	}
-	return f, nil
+	return f, reads, nil
 }
 
 func (r rowKeyForm) Fields() int {
@@ -57,10 +62,6 @@ func (r rowKeyForm) Encode(texts []string) ([]byte, error) {
 		f := r.field(i)
 		var err error
 		switch f.typ {
-		case "bytes":
-			var v []byte
-			v, err = hex.DecodeString(text)
-			b.AddBytes(v)
 		case "int":
 			var v int64
 			v, err = strconv.ParseInt(text, 10, 64)
@@ -70,13 +71,33 @@ func (r rowKeyForm) Encode(texts []string) ([]byte, error) {
 			v, err = strconv.ParseUint(text, 10, 64)
 			b.AddVarint(v)
 		default:
-			b.AddString(text)
+			v, err := r.bytes(f, text)
+			if err != nil {
+				return nil, fmt.Errorf("field %q: %w", f.name, err)
+			}
+			b.AddBytes(v)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("field %q: %q is no %s", f.name, text, f.typ)
 		}
 	}
 	return b.Drain()
+}
+
+// bytes returns the bytes of a string, or of bytes, which are hexadecimal unless Read says
+// otherwise.
+func (r rowKeyForm) bytes(f rowKeyField, text string) ([]byte, error) {
+	switch {
+	case r.read != nil:
+		return r.read(text)
+	case f.typ != "bytes":
+		return []byte(text), nil
+	}
+	v, err := hex.DecodeString(text)
+	if err != nil {
+		return nil, fmt.Errorf("%q is no bytes in hexadecimal", text)
+	}
+	return v, nil
 }
 
 func (r rowKeyForm) Explain(key []byte) ([]Part, error) {
