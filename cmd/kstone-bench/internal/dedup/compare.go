@@ -8,9 +8,6 @@ type contestant struct {
 	ask  func(keys []uint64) (int, error)
 }
 
-// aim is what a contestant should reach; 0 is nothing.
-type aim struct{ ratio, value float64 }
-
 // comparison is one case: what is asked in each round, and of whom. The first contestant
 // is what ratios are to.
 type comparison struct {
@@ -19,7 +16,6 @@ type comparison struct {
 	questions      func() []uint64
 	contestants    []contestant
 	document       float64 // the figure of the first
-	aims           map[string]aim
 }
 
 // compare lets the contestants take turns; each round begins with another one.
@@ -50,8 +46,7 @@ func (b *bench) compare(c comparison) error {
 	for i, who := range c.contestants {
 		r := Row{Table: c.table, Case: c.name, Contestant: who.name, Rows: c.rows,
 			Segments: c.segments, Unit: "ns/key", Value: median(times[i]), Ratio: ratios[i],
-			Positive: positive[i], WantRatio: c.aims[who.name].ratio,
-			WantValue: c.aims[who.name].value}
+			Positive: positive[i]}
 		if i == 0 {
 			r.Document = c.document
 		}

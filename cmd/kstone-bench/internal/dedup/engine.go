@@ -181,9 +181,6 @@ func (b *bench) engineRows(all []*database) error {
 			if i > 0 { // how many times as long as kstone
 				r.Ratio = ratio(times(d), times(all[0]))
 			}
-			if d.store != all[0].store {
-				r.WantRatio = 3
-			}
 			r.Value = median(slices.Clone(times(d)))
 			if err := b.w.add(r); err != nil {
 				return err

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/chart"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/report"
@@ -63,29 +64,41 @@ func Markdown(w io.Writer, m report.Meta, rows []Row) {
 	fmt.Fprintf(w, "%s, %d cores, %s, commit %s, load at the start %s; medians of %d rounds.\n\n",
 		m.CPU, m.Cores, m.Go, m.Commit, m.Load, m.Repeats)
 	fmt.Fprint(w, "![How many times as fast as the loop over segments](charts/dedup.svg)\n\n")
-	fmt.Fprint(w, "## Aims\n\n| table | case | contestant | wanted | measured | |\n")
-	fmt.Fprint(w, "|---|---|---|---|---|---|\n")
-	for i := range rows {
-		if r := &rows[i]; r.hasAim() {
-			verdict := "reached"
-			if !r.Reached() {
-				verdict = "**missed**"
-			}
-			wanted, measured := "", ""
-			if r.WantRatio > 0 {
-				wanted = fmt.Sprintf("%.3g x ", r.WantRatio)
-				measured = fmt.Sprintf("%.3g x ", r.Ratio)
-			}
-			if r.WantValue > 0 {
-				wanted += fmt.Sprintf("≤ %g %s", r.WantValue, r.Unit)
-				measured += fmt.Sprintf("%.4g %s", r.Value, r.Unit)
-			}
-			fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s |\n", r.Table, r.Case, r.Contestant,
-				wanted, measured, verdict)
-		}
-	}
+	writeAims(w, rows)
 	for _, table := range order {
 		writeTable(w, table, rows)
+	}
+}
+
+// writeAims writes the figures that there is an aim for, with verdicts.
+func writeAims(w io.Writer, rows []Row) {
+	fmt.Fprint(w, "## Aims\n\n")
+	if !slices.ContainsFunc(rows, func(r Row) bool { return r.hasAim() }) {
+		fmt.Fprint(w, "There are none for a run of this size.\n")
+		return
+	}
+	fmt.Fprint(w, "Figures that have no aim for their size are in the tables only.\n\n")
+	fmt.Fprint(w, "| table | case | contestant | wanted | measured | |\n|---|---|---|---|---|---|\n")
+	for i := range rows {
+		r := &rows[i]
+		if !r.hasAim() {
+			continue
+		}
+		verdict := "reached"
+		if !r.Reached() {
+			verdict = "**missed**"
+		}
+		wanted, measured := "", ""
+		if r.WantRatio > 0 {
+			wanted = fmt.Sprintf("%.3g x ", r.WantRatio)
+			measured = fmt.Sprintf("%.3g x ", r.Ratio)
+		}
+		if r.WantValue > 0 {
+			wanted += fmt.Sprintf("≤ %g %s", r.WantValue, r.Unit)
+			measured += fmt.Sprintf("%.4g %s", r.Value, r.Unit)
+		}
+		fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s |\n", r.Table, r.Case, r.Contestant, wanted,
+			measured, verdict)
 	}
 }
 

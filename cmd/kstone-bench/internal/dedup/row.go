@@ -23,7 +23,8 @@ type Row struct {
 	Ratio    float64 `json:"ratio,omitempty"`
 	Positive float64 `json:"positive,omitempty"` // share of the keys called present
 	Document float64 `json:"document,omitempty"` // what the study says
-	// WantRatio is the least ratio, WantValue the largest value aimed at; 0 for none.
+	// WantRatio is the least ratio, WantValue the largest value aimed at; 0 for none. They are
+	// those of the aims for a run of this size, see judge.
 	WantRatio float64 `json:"want_ratio,omitempty"`
 	WantValue float64 `json:"want_value,omitempty"`
 }
@@ -49,6 +50,7 @@ func newWriter(w, progress io.Writer, meta report.Meta) (*writer, error) {
 }
 
 func (w *writer) add(r Row) error {
+	r.judge()
 	w.rows = append(w.rows, r)
 	ratio := ""
 	if r.Ratio > 0 {
@@ -59,7 +61,8 @@ func (w *writer) add(r Row) error {
 	return w.out.Encode(r)
 }
 
-// Read reads raw output.
+// Read reads raw output. Rows are judged by the aims of this program, not of the one that
+// has measured them.
 func Read(in io.Reader) (meta report.Meta, rows []Row, err error) {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, 1<<20)
@@ -76,6 +79,7 @@ func Read(in io.Reader) (meta report.Meta, rows []Row, err error) {
 		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
 			return meta, nil, fmt.Errorf("raw output: %w", err)
 		}
+		r.judge()
 		rows = append(rows, r)
 	}
 	return meta, rows, lines.Err()
