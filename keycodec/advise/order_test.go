@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec/advise"
 )
 
@@ -47,7 +48,7 @@ func TestOrderIsDelivered(t *testing.T) {
 // keys and the same answers, and nothing is sorted that a key can deliver.
 func TestAdviceIsIndependentOfTheOrder(t *testing.T) {
 	s := orders(200)
-	rapid.Check(t, func(t *rapid.T) {
+	testutil.Check(t, func(t *rapid.T) {
 		queries := drawQueries(t)
 		queries = queries[:min(4, len(queries))]
 		names := []string{"", "user_id", "order_date", "category", "status"}

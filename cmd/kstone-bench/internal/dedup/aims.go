@@ -105,8 +105,8 @@ func (r *Row) judge() {
 	r.WantRatio, r.WantValue = 0, 0
 	for i := range aims {
 		a := &aims[i]
-		if a.table == r.Table && a.contestant == r.Contestant && strings.HasSuffix(r.Case, a.name) &&
-			a.rows.from <= r.Rows && r.Rows < a.rows.to {
+		if a.table == r.Table && a.contestant == r.Contestant &&
+			strings.HasSuffix(r.Case, a.name) && a.rows.from <= r.Rows && r.Rows < a.rows.to {
 			r.WantRatio, r.WantValue = a.ratio, a.value
 			return
 		}

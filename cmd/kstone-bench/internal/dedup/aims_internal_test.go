@@ -15,13 +15,17 @@ func TestVerdicts(t *testing.T) {
 		ratio, value  float64 // the aim
 		hasAim, reach bool
 	}{
-		{Row{Table: "memory", Case: "64 M " + memory, Contestant: "batch", Rows: 64_000_000, Ratio: 7.97},
+		{Row{Table: "memory", Case: "64 M " + memory, Contestant: "batch",
+			Rows: 64_000_000, Ratio: 7.97},
 			8, 0, true, false},
-		{Row{Table: "memory", Case: "1 M " + memory, Contestant: "batch", Rows: 1_000_000, Ratio: 3.97},
+		{Row{Table: "memory", Case: "1 M " + memory, Contestant: "batch",
+			Rows: 1_000_000, Ratio: 3.97},
 			2.5, 0, true, true},
-		{Row{Table: "memory", Case: "1 M " + memory, Contestant: "batch", Rows: 1_000_000, Ratio: 1},
+		{Row{Table: "memory", Case: "1 M " + memory, Contestant: "batch",
+			Rows: 1_000_000, Ratio: 1},
 			2.5, 0, true, false},
-		{Row{Table: "memory", Case: "16 M " + memory, Contestant: "batch", Rows: 16_000_000, Ratio: 1},
+		{Row{Table: "memory", Case: "16 M " + memory, Contestant: "batch",
+			Rows: 16_000_000, Ratio: 1},
 			0, 0, false, true},
 		{Row{Table: "memory", Case: "64 M in 20, unsorted data, unsorted questions",
 			Contestant: "batch", Rows: 64_000_000, Ratio: 1}, 0, 0, false, true},
@@ -73,7 +77,8 @@ func TestPageWithoutVerdicts(t *testing.T) {
 		Contestant: "batch", Rows: 16_000_000, Ratio: 5, Value: 20, Unit: "ns/key"}
 	row.judge()
 	Markdown(&text, report.Meta{}, []Row{row})
-	if page := string(text); strings.Contains(page, "missed") || strings.Contains(page, "reached") ||
+	page := string(text)
+	if strings.Contains(page, "missed") || strings.Contains(page, "reached") ||
 		!strings.Contains(page, "unsorted questions | batch | 20 ns/key | 5.00 |") ||
 		!strings.Contains(page, "There are none for a run of this size") {
 		t.Errorf("%s", page)

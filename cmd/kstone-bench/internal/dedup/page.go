@@ -78,7 +78,8 @@ func writeAims(w io.Writer, rows []Row) {
 		return
 	}
 	fmt.Fprint(w, "Figures that have no aim for their size are in the tables only.\n\n")
-	fmt.Fprint(w, "| table | case | contestant | wanted | measured | |\n|---|---|---|---|---|---|\n")
+	fmt.Fprint(w, "| table | case | contestant | wanted | measured | |\n")
+	fmt.Fprint(w, "|---|---|---|---|---|---|\n")
 	for i := range rows {
 		r := &rows[i]
 		if !r.hasAim() {

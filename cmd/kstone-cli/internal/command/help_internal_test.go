@@ -54,8 +54,8 @@ func TestNoFlagIsIgnored(t *testing.T) {
 		"segment ask, segment build, segment info, stripe, "; reads != want {
 		t.Errorf("-i is a flag of %s", reads)
 	}
-	if want := "delete, index create, index drop, put, shell, sql, table create, table drop, "; writes !=
-		want {
+	if want := "delete, index create, index drop, put, shell, sql, table create, " +
+		"table drop, "; writes != want {
 		t.Errorf("--durability is a flag of %s", writes)
 	}
 }

@@ -225,8 +225,8 @@ func (a *app) keysExplainCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain KEY…",
 		Short: "Show what every byte of a key is",
-		Long: `Show the parts of a key with their positions and bytes: fields, delimiters, shard. The
-key is given in hexadecimal or in the form of -i.
+		Long: `Show the parts of a key with their positions and bytes: fields, delimiters, shard.
+The key is given in hexadecimal or in the form of -i.
 Without --fields, --layout and the other flags, all layouts are tried that need no
 description: the two forms of database keys, row keys and tagged tuples. Blanks between
 the digits are ignored.`,

@@ -208,8 +208,8 @@ func (a *app) advise(ctx context.Context, f *adviseFlags, name string, s *advise
 func (a *app) checkRepeats(ctx context.Context, f *adviseFlags, name string,
 	r *advise.Report) error {
 	if info, err := os.Stat(name); name == "-" || err == nil && !info.Mode().IsRegular() {
-		r.Notes = append(r.Notes, "whether the keys tell all records apart was not checked: that takes"+
-			" a file, which can be read twice")
+		r.Notes = append(r.Notes, "whether the keys tell all records apart was not checked:"+
+			" that takes a file, which can be read twice")
 		return nil
 	}
 	repeats := advise.NewRepeats(r)

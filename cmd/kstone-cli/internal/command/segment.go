@@ -18,10 +18,10 @@ func (a *app) segmentCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "segment",
 		Short: "Find new keys without a database",
-		Long: `A segment file holds a set of keys in summary: the smallest and the largest key, a
-filter, and with --exact the keys themselves. build makes one, ask reports which keys
-of a file are in none of several segments, info shows what a segment holds. None of
-them needs a database.`,
+		Long: `A segment file holds a set of keys in summary: the smallest and the largest key,
+a filter, and with --exact the keys themselves. build makes one, ask reports
+which keys of a file are in none of several segments, info shows what a segment
+holds. None of them needs a database.`,
 		Example: `  kstone-cli segment build seen.seg monday.jsonl tuesday.jsonl --key id
   kstone-cli segment ask seen.seg wednesday.jsonl --key id > new.jsonl
   kstone-cli segment info seen.seg --verify`,
@@ -37,11 +37,11 @@ them needs a database.`,
 }
 
 // inputHelp describes the files of keys in the help of build and ask.
-const inputHelp = `Files hold JSON lines, CSV with the names of the columns in the first
-line, or plain lines, one key each; - is standard input, gzip and zstd are recognised.
---key names the fields of a record that make up its key, in the notation of import, as in
---key user,at:time-ms. Plain lines need no --key, and -i says how they are written:
-text, escaped, hex or base64.`
+const inputHelp = `Files hold JSON lines, CSV with the names of the columns in the first line, or
+plain lines, one key each; - is standard input, gzip and zstd are recognised.
+--key names the fields of a record that make up its key, in the notation of
+import, as in --key user,at:time-ms. Plain lines need no --key, and -i says how
+they are written: text, escaped, hex or base64.`
 
 // keyInput says how files hold keys. Its pk are the fields of --key.
 type keyInput struct {

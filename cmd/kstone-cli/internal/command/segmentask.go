@@ -66,20 +66,21 @@ func (a *app) segmentAskCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ask SEGMENT… FILE|- [--key FIELD,…] [--known]",
 		Short: "Print the keys of a file that are in no segment",
-		Long: `Print the records of a file whose keys are in none of the segments, or with --known
-those whose keys are in one. Records are printed as JSON lines in the form of export,
-plain lines as lines in the form of -i. A key that the file has twice is asked twice.
+		Long: `Print the records of a file whose keys are in none of the segments, or with
+--known those whose keys are in one. Records are printed as JSON lines in the
+form of export, plain lines as lines in the form of -i. A key that the file has
+twice is asked twice.
 
-If all segments were built with --exact, every answer is right. Otherwise, and with
---approximate, the filters alone answer: a key that is called new is new, but about 1
-new key in 256 is called known for every filter of 8 bits that is asked, or 1 in 65,536
-for one of 16 bits.
+If all segments were built with --exact, every answer is right. Otherwise, and
+with --approximate, the filters alone answer: a key that is called new is new,
+but about 1 new key in 256 is called known for every filter of 8 bits that is
+asked, or 1 in 65,536 for one of 16 bits.
 
-` + inputHelp + ` Ask with the --key that the segments were built
-with: keys of other types are other keys.
+` + inputHelp + `
 
-The file may be of any size. Filters of whole segments stay in memory, those of blocks
-within 256 MiB.`,
+Ask with the --key that the segments were built with: keys of other types are other
+keys. The file may be of any size. Filters of whole segments stay in memory, those
+of blocks within 256 MiB.`,
 		Example: `  kstone-cli segment ask seen.seg orders.jsonl --key user,at:time-ms > new.jsonl
   kstone-cli segment ask monday.seg tuesday.seg urls.txt --count`,
 		Args: cobra.ArbitraryArgs,
@@ -123,7 +124,8 @@ func (s *segmentAsker) run(cmd *cobra.Command, args []string) (err error) {
 	if err := s.openSegments(args[:len(args)-1]); err != nil {
 		return err
 	}
-	s.meter = meter.New(s.app.err, s.app.errTTY && !s.app.outTTY, size, "asking")
+	prints := !s.count && s.app.format == "" && s.app.outTTY // the meter would be in the way
+	s.meter = meter.New(s.app.err, s.app.errTTY && !prints, size, "asking")
 	s.out = bufio.NewWriterSize(s.app.out, 64<<10)
 	start := time.Now()
 	err = s.intake.run(cmd.Context(), in, s.ask)

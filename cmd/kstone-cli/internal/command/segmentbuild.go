@@ -50,15 +50,16 @@ func (a *app) segmentBuildCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "build SEGMENT FILE…|- [--key FIELD,…] [--exact]",
 		Short: "Make a segment file of keys",
-		Long: `Make a segment file of the keys in some files. Keys come in any order, and those that
-repeat count once. The file gets its name when it is complete: a build that fails or is
-interrupted leaves no file, and with --force the old one.
+		Long: `Make a segment file of the keys in some files. Keys come in any order, and those
+that repeat count once. The file gets its name when it is complete: a build that
+fails or is interrupted leaves no file, and with --force the old one.
 
 ` + inputHelp + `
 
-All keys are held in memory while the segment is built: about 50 bytes each if all have
-eight bytes, else about 110 bytes and twice the key. A build that would take more than
---memory ends with an error; several segments can be asked together.`,
+All keys are held in memory while the segment is built: about 50 bytes each if
+all have eight bytes, else about 110 bytes and twice the key. A build that would
+take more than --memory ends with an error; several segments can be asked
+together.`,
 		Example: `  kstone-cli segment build seen.seg orders.jsonl.gz --key user,at:time-ms --exact
   sort -u urls.txt | kstone-cli segment build urls.seg - --bits 16
   kstone-cli segment build ids.seg ids.csv --key id:uint --block-keys 100000`,

@@ -34,9 +34,10 @@ func (a *app) segmentInfoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "info SEGMENT… [--verify]",
 		Short: "Show what segment files hold",
-		Long: `Show how many keys a segment holds, its smallest and its largest key, its filters and
-its size. Header and zone maps are checked; --verify reads the filters and the stored
-keys, too, and checks them. Damage is reported with file and offset, and exit code 5.
+		Long: `Show how many keys a segment holds, its smallest and its largest key, its
+filters and its size. Header and zone maps are checked; --verify reads the
+filters and the stored keys, too, and checks them. Damage is reported with file
+and offset, and exit code 5.
 
 Keys are shown in the form of -i; without it bytes that are no text are escapes.`,
 		Example: `  kstone-cli segment info *.seg
