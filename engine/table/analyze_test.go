@@ -245,7 +245,7 @@ func TestAnalyzeOfAllByASample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := db.Analyze(ctx, "events", &table.AnalyzeOptions{SampleRows: 3000})
+	got, err := db.Analyze(ctx, "events", &table.AnalyzeOptions{SampleRows: 3000, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
