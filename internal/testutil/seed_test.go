@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -33,7 +34,10 @@ func TestDrawn(t *testing.T) {
 // drawn runs TestDrawn and returns what it logs.
 func drawn(seed string, flags ...string) (string, error) {
 	cmd := exec.Command(os.Args[0], append(flags, "-test.v", "-test.run=^TestDrawn$")...)
-	cmd.Env = append(os.Environ(), drawnEnv+"=1", "KSTONE_SEED="+seed)
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(s string) bool {
+		return strings.HasPrefix(s, "KSTONE_")
+	})
+	cmd.Env = append(cmd.Env, drawnEnv+"=1", "KSTONE_SEED="+seed)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
