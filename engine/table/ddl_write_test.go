@@ -128,7 +128,8 @@ func (c *changing) define(rng *rand.Rand, round int) error {
 		return db.AddColumn(ctx, name, schema.Column{Name: "note", Type: keycodec.TypeString,
 			Default: &v})
 	case kind == 7:
-		_, err := db.Analyze(ctx, name, &table.AnalyzeOptions{SampleRows: 50 * rng.IntN(2), Seed: 1})
+		o := table.AnalyzeOptions{SampleRows: 50 * rng.IntN(2), Seed: 1}
+		_, err := db.Analyze(ctx, name, &o)
 		return err
 	}
 	return c.sqlDefine(rng, name)
