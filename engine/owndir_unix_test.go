@@ -5,6 +5,7 @@ package engine_test
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -167,6 +168,10 @@ func openSpecial(t *testing.T, dir, name, kind string) {
 		if !told {
 			t.Errorf("read-only %v: %v does not say that %s is %s", readOnly, err, name, kind)
 		}
+	}
+	err := engine.InspectFile(filepath.Join(dir, name), io.Discard)
+	if err == nil {
+		t.Errorf("%s is %s, and is described", name, kind)
 	}
 	rep, err := engine.Repair(ctx, dir, filepath.Join(filepath.Dir(dir), "repaired"), nil)
 	if name == "LOCK" && err != nil || name == "RESERVE" || strings.HasPrefix(name, "CURRENT") {
