@@ -66,7 +66,7 @@ func TestFewDescriptorsChild(t *testing.T) {
 	mustClose(t, db)
 }
 
-// hogDescriptors opens files until no more can be, gives one back, and returns how to give
+// hogDescriptors opens files until no more can be, gives four back, and returns how to give
 // back the others.
 func hogDescriptors(t *testing.T) (release func()) {
 	t.Helper()
@@ -78,9 +78,11 @@ func hogDescriptors(t *testing.T) (release func()) {
 		}
 		fds = append(fds, fd)
 	}
-	ok(t, unix.Close(fds[0]))
+	for _, fd := range fds[:4] {
+		ok(t, unix.Close(fd))
+	}
 	return func() {
-		for _, fd := range fds[1:] {
+		for _, fd := range fds[4:] {
 			ok(t, unix.Close(fd))
 		}
 	}

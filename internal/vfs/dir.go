@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Dir is an open directory: a file system for the names directly in it and for the directory
@@ -33,10 +34,11 @@ type Dir struct {
 	FS
 	dir string // cleaned
 
-	// MoreFiles, if not nil, is asked when the process has as many files open as it may. If
-	// it returns true it has closed some, and the operation is tried again. It is set before
-	// others use the Dir.
+	// MoreFiles, if not nil, is asked when the process has as many files open as it may. It
+	// reports whether it has closed some; the operation is tried again. It is set before others
+	// use the Dir.
 	MoreFiles func() bool
+	retrying  sync.Mutex // held while an operation is tried again
 
 	mu     sync.Mutex
 	failed error // Guarded by mu; of SyncDir
@@ -90,19 +92,30 @@ func (d *Dir) OpenReadWrite(name string) (File, error) {
 // List implements FS.
 func (d *Dir) List(dir string) ([]string, error) { return withFiles(d, dir, d.FS.List) }
 
-// maxMoreFiles bounds how often MoreFiles is asked for one operation: others may take what it
-// has closed.
-const maxMoreFiles = 8
+// maxMoreFiles bounds how often an operation is tried again: others may take what MoreFiles
+// has closed. morePause is the wait for others that hold files for a moment.
+const (
+	maxMoreFiles = 16
+	morePause    = time.Millisecond
+)
 
-// withFiles does an operation that opens a file, again if more files could be opened.
+// withFiles does an operation that opens a file, again if there are too many open.
 func withFiles[T any](d *Dir, name string, op func(string) (T, error)) (T, error) {
+	r, err := op(name)
+	if !IsTooManyFiles(err) || d.MoreFiles == nil {
+		return r, err
+	}
+	d.retrying.Lock() // one at a time: each would take what another has closed
+	defer d.retrying.Unlock()
 	for range maxMoreFiles {
-		r, err := op(name)
-		if !IsTooManyFiles(err) || d.MoreFiles == nil || !d.MoreFiles() {
-			return r, err
+		if !d.MoreFiles() {
+			time.Sleep(morePause)
+		}
+		if r, err = op(name); !IsTooManyFiles(err) {
+			break
 		}
 	}
-	return op(name)
+	return r, err
 }
 
 // SyncDir implements FS.
