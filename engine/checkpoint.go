@@ -2,8 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"path/filepath"
 
 	"github.com/kstonedb/kstone/internal/base"
@@ -13,20 +11,60 @@ import (
 	"github.com/kstonedb/kstone/wal"
 )
 
+// CheckpointOptions configure one Checkpoint. The zero value of every field is its default.
+type CheckpointOptions struct {
+	// BytesPerSecond limits what is copied. 0 means no limit. Hard links are free.
+	BytesPerSecond int64
+	// Progress, if not nil, is called by the goroutine that called Checkpoint, after every
+	// file and every 256 KiB of one that is copied.
+	Progress func(CheckpointProgress)
+}
+
+// CheckpointProgress says how far Checkpoint has come. The totals do not change, whatever is
+// written meanwhile. A file that is linked counts with its size.
+type CheckpointProgress struct {
+	Files, FilesTotal int
+	Bytes, BytesTotal int64
+}
+
 // Checkpoint makes a copy of the database in dest, which must not exist or be an empty
-// directory. On the same file system SSTs are shared by hard links, which takes no time
-// and no space; on another one, or one without links, they are copied. The log (made short
-// by a flush) is copied. Reads and writes go on meanwhile. The copy holds every commit
-// acknowledged before the call, and a prefix of those after, and opens like any database.
+// directory, and lies outside of the database's own. Nil options mean the defaults. On the
+// same file system SSTs are shared by hard links, which takes no time and no space; on
+// another one, or one without links, they are copied. The log (made short by a flush) is
+// copied. The copy of a database in memory is on the disk.
 //
-// The manifest's CURRENT is written last, so that an interrupted checkpoint is never
-// taken for a database.
-func (db *DB) Checkpoint(ctx context.Context, dest string) error {
+// Reads and writes go on meanwhile and do not wait for the copy, however long it takes. The
+// copy holds every commit acknowledged before the call, and a prefix of those after, and
+// opens like any database. Until it is complete, files that merges replace stay on the disk,
+// and so does a part of the log, at most Options.LogBytes.
+//
+// If ctx ends, or anything fails, what was copied is removed. The manifest's CURRENT is
+// written last, so that an interrupted checkpoint is never taken for a database.
+func (db *DB) Checkpoint(ctx context.Context, dest string, o *CheckpointOptions) error {
+	if o == nil {
+		o = &CheckpointOptions{}
+	}
+	if o.BytesPerSecond < 0 {
+		return invalid("checkpoint: BytesPerSecond %d is negative", o.BytesPerSecond)
+	}
+	return during("checkpoint", db.checkpointTo(ctx, dest, o))
+}
+
+func (db *DB) checkpointTo(ctx context.Context, dest string, o *CheckpointOptions) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	if dest == "" {
 		return invalid("checkpoint: no destination")
 	}
+	base := db.base
+	if db.opts.InMemory {
+		base = vfs.OS()
+	} else if err := checkOutside(db.fs, base, dest); err != nil {
+		return err
+	}
 	if err := db.Flush(ctx); err != nil {
-		return fmt.Errorf("engine: checkpoint: %w", err)
+		return err
 	}
 	if err := db.calls.begin(); err != nil {
 		return err
@@ -34,97 +72,116 @@ func (db *DB) Checkpoint(ctx context.Context, dest string) error {
 	defer db.calls.end()
 	ctx, stop := db.calls.within(ctx)
 	defer stop()
-	if err := prepareDir(db.base, dest); err != nil {
-		return err
-	}
-	to, err := vfs.OpenDir(db.base, dest)
-	if err != nil {
-		return fmt.Errorf("engine: checkpoint: %w", err)
-	}
-	defer to.Close()
-	lock, err := to.Lock(filepath.Join(dest, manifest.LockName), lockOwner(), false)
-	if err != nil {
-		return fmt.Errorf("engine: checkpoint: %w", err)
-	}
-	if err = db.checkpoint(ctx, to, dest); err == nil {
-		return lock.Close()
-	}
-	// The lock file last: not every system removes a file that is open.
-	return errors.Join(fmt.Errorf("engine: checkpoint: %w", err), clearDir(to, dest), lock.Close(),
-		to.Remove(filepath.Join(dest, manifest.LockName)))
-}
-
-// prepareDir makes sure that dest is an empty directory.
-func prepareDir(fsys vfs.FS, dest string) error {
-	if st, err := fsys.Stat(dest); err == nil && !st.IsDir {
-		return invalid("checkpoint: %s is a file", dest)
-	}
-	if names, err := fsys.List(dest); err == nil && len(names) > 0 {
-		return invalid("checkpoint: %s is not empty", dest)
-	}
-	if err := manifest.MakeDir(fsys, dest); err != nil {
-		return fmt.Errorf("engine: checkpoint: %w", err)
-	}
-	return nil
-}
-
-// clearDir removes what a failed checkpoint has put into dest except the lock file, so
-// that it can be tried again: CURRENT first, so that it is no database any more.
-// Requires: dest was empty.
-func clearDir(fsys vfs.FS, dest string) error {
-	names, err := fsys.List(dest)
+	d, err := openDestination(base, dest)
 	if err != nil {
 		return err
 	}
-	var errs []error
-	for _, first := range []bool{true, false} {
-		for _, name := range names {
-			if first == (name == manifest.CurrentName) && name != manifest.LockName {
-				errs = append(errs, fsys.Remove(filepath.Join(dest, name)))
-			}
-		}
+	c := &checkpoint{
+		db: db, dest: d, report: o.Progress, limit: limiter{perSecond: o.BytesPerSecond},
 	}
-	return errors.Join(errs...)
+	if err := c.run(ctx); err != nil {
+		return d.abandon(err)
+	}
+	return d.close()
 }
 
-func (db *DB) checkpoint(ctx context.Context, to *vfs.Dir, dest string) error {
-	// The log first: what the state needs of it must not go before it is copied.
-	unpin := db.log.Pin()
-	defer db.sched.kickFlush() // releases what was held back
-	defer unpin()
-	p, err := db.pin()
+// checkpoint is a Checkpoint call.
+//
+// The naive way holds the log, takes a state, copies its SSTs, and then the log. On another
+// file system the SSTs take minutes. The log grows to its budget, and writers wait.
+//
+// The way taken: state, references on the SSTs, and the part of the log that the state needs
+// are taken together, at one moment. The log's part is copied first, since a flush has made
+// it short. Whatever the order, nobody waits: SSTs that merges replace meanwhile, and segments
+// that flushes release, stay on the disk for the copy, without counting against a budget.
+//
+// What a crash leaves is described in docs/crash-safety.md.
+type checkpoint struct {
+	db     *DB
+	dest   *destination
+	limit  limiter
+	report func(CheckpointProgress) // nil: nobody asks
+	done   CheckpointProgress
+}
+
+func (c *checkpoint) run(ctx context.Context) error {
+	p, log, err := c.db.pinWithLog()
 	if err != nil {
 		return err
 	}
 	defer p.release()
-	for f := range p.state.Files() {
+	state := *p.state
+	state.LastSeq = max(state.LastSeq, log.LastSeq()) // a copy that is cut off is noticed
+	c.done.FilesTotal, c.done.BytesTotal = log.Files(), log.Bytes()
+	for f := range state.Files() {
+		c.done.FilesTotal++
+		c.done.BytesTotal += f.SizeBytes
+	}
+	pace := func(n int64) error { return c.copied(ctx, n) }
+	if err := c.copyLog(log, pace); err != nil {
+		return err
+	}
+	for f := range state.Files() {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err := db.share(f, to, dest); err != nil {
+		if err := c.share(f, pace); err != nil {
 			return err
 		}
 	}
-	last, err := db.log.CopyTo(to, dest, wal.SegmentNum(p.state.LogStart))
-	if err != nil {
+	if err := c.dest.SyncDir(c.dest.dir); err != nil {
 		return err
 	}
-	if err := to.SyncDir(dest); err != nil {
-		return err
-	}
-	state := *p.state
-	state.LastSeq = max(state.LastSeq, last) // a copy that is cut off is noticed
-	return manifest.WriteSnapshot(to, dest, &state)
+	return manifest.WriteSnapshot(c.dest, c.dest.dir, &state)
 }
 
-// share gives an SST a name in dest, or a copy where that cannot be.
-func (db *DB) share(f *base.FileMeta, to *vfs.Dir, dest string) error {
-	src, dst := filepath.Join(db.dir, f.Name()), filepath.Join(dest, f.Name())
-	err := db.fs.LinkInto(src, to, dst)
-	if !vfs.CannotLink(err) {
-		return err
+// copyLog copies the log and lets go of it.
+func (c *checkpoint) copyLog(log *wal.Pinned, pace func(int64) error) error {
+	err := log.CopyTo(c.dest, c.dest.dir, pace)
+	if uerr := log.Unpin(); uerr != nil { // the next flush tries again
+		c.db.opts.Logger.Warn("release log segments", "err", uerr)
 	}
-	return vfs.CopyFile(db.fs, src, to, dst, f.SizeBytes)
+	if err == nil {
+		c.advance(log.Files(), 0)
+	}
+	return err
+}
+
+// share gives an SST a name in the destination, or a copy where that cannot be.
+func (c *checkpoint) share(f *base.FileMeta, pace func(int64) error) error {
+	name := f.Name()
+	from, to := filepath.Join(c.db.dir, name), filepath.Join(c.dest.dir, name)
+	if !c.db.opts.InMemory {
+		err := c.dest.linkFrom(c.db.fs, from, to)
+		if err == nil {
+			c.advance(1, f.SizeBytes)
+		}
+		if !vfs.CannotLink(err) {
+			return err
+		}
+	}
+	err := vfs.CopyFile(c.db.fs, from, c.dest, to, f.SizeBytes, pace)
+	if err == nil {
+		c.advance(1, 0)
+	}
+	return err
+}
+
+// copied counts n more bytes of a file, and pays for them.
+func (c *checkpoint) copied(ctx context.Context, n int64) error {
+	c.advance(0, n)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return c.limit.wait(ctx, n)
+}
+
+func (c *checkpoint) advance(files int, bytes int64) {
+	c.done.Files += files
+	c.done.Bytes += bytes
+	if c.report != nil {
+		c.report(c.done)
+	}
 }
 
 // pinned is a state of the database with the views that keep its files.
@@ -140,12 +197,33 @@ func (p *pinned) release() {
 }
 
 // pin returns the present state and keeps its SSTs from being deleted until release.
-//
-// Why views pin files: a file is deleted when the last view that contains it is
-// released, and under manifestMu the views hold exactly the files of the state.
 func (db *DB) pin() (*pinned, error) {
 	db.manifestMu.Lock()
 	defer db.manifestMu.Unlock()
+	return db.pinLocked()
+}
+
+// pinWithLog is pin, with the part of the log that the state needs up to the log's present
+// end. The caller gives up both.
+//
+// Why under manifestMu: the log is released after the edit that makes it needless, so no more
+// than the state allows. And since a flush syncs the log before its edit, the log reaches at
+// least as far as the SSTs do.
+func (db *DB) pinWithLog() (*pinned, *wal.Pinned, error) {
+	db.manifestMu.Lock()
+	defer db.manifestMu.Unlock()
+	p, err := db.pinLocked()
+	if err != nil {
+		return nil, nil, err
+	}
+	return p, db.log.Pin(wal.SegmentNum(p.state.LogStart)), nil
+}
+
+// pinLocked is pin. Requires: manifestMu held.
+//
+// Why views pin files: a file is deleted when the last view that contains it is
+// released, and under manifestMu the views hold exactly the files of the state.
+func (db *DB) pinLocked() (*pinned, error) {
 	p := &pinned{state: db.state.Load()}
 	for i := range db.stripes {
 		v := db.stripes[i].Acquire()

@@ -55,7 +55,7 @@ func TestFewDescriptorsChild(t *testing.T) {
 	ok(t, db.Compact(ctx))
 	read()
 	ok(t, second(db.Verify(ctx, nil)))
-	ok(t, db.Checkpoint(ctx, root+"/copy"))
+	ok(t, db.Checkpoint(ctx, root+"/copy", nil))
 	mustClose(t, db)
 	db, err = engine.Open(root+"/copy", nil)
 	ok(t, err)

@@ -47,6 +47,9 @@ func (db *DB) closeDir() error {
 
 // lockDir keeps other processes, and other databases of this one, out of the directory.
 func (db *DB) lockDir() error {
+	if db.lock != nil {
+		return nil // by the caller of openFS
+	}
 	owner := lockOwner()
 	lock, err := db.fs.Lock(filepath.Join(db.dir, manifest.LockName), owner, db.opts.ReadOnly)
 	var locked *vfs.LockedError

@@ -73,7 +73,7 @@ func TestDiskFullPasses(t *testing.T) {
 		}
 		for name, call := range map[string]func() error{
 			"Compact":     func() error { return db.Compact(ctx) },
-			"Checkpoint":  func() error { return db.Checkpoint(ctx, "copy") },
+			"Checkpoint":  func() error { return db.Checkpoint(ctx, "copy", nil) },
 			"SetProperty": func() error { return db.SetProperty("p", make([]byte, 100<<10)) },
 		} {
 			err := call()

@@ -138,6 +138,15 @@ func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, args...))
 }
 
+// during adds to an error what was being done. Those that are about the call itself stay as
+// they are.
+func during(what string, err error) error {
+	if err == nil || errors.Is(err, ErrInvalid) || errors.Is(err, ErrClosed) {
+		return err
+	}
+	return fmt.Errorf("engine: %s: %w", what, err)
+}
+
 func tooLarge(what string, got, limit int64) error {
 	return fmt.Errorf("%w: %s of %d bytes, limit is %d", ErrTooLarge, what, got, limit)
 }

@@ -137,7 +137,7 @@ func failStep(t *testing.T, db *engine.DB, w witness, n int) {
 	case 4:
 		_ = db.Compact(ctx)
 	case 5:
-		_ = db.Checkpoint(ctx, fmt.Sprintf("copy%d", n))
+		_ = db.Checkpoint(ctx, fmt.Sprintf("copy%d", n), nil)
 	}
 	w.checkReads(t, db)
 	if final && !errors.Is(db.Put(pk("probe"), nil, nil), engine.ErrReadOnly) {

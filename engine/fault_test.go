@@ -107,7 +107,7 @@ func failFinally(t *testing.T, match func(vfs.Op) bool, call func(*engine.DB) er
 	for _, again := range []error{
 		call(db), db.Put(pk("c"), nil, nil), db.Delete(pk("a"), nil), db.Flush(ctx),
 		db.Compact(ctx),
-		db.SetProperty("x", nil), db.Sync(ctx), db.Checkpoint(ctx, "copy"),
+		db.SetProperty("x", nil), db.Sync(ctx), db.Checkpoint(ctx, "copy", nil),
 		db.Update(ctx, func(*engine.Tx) error { return nil }),
 	} {
 		wantIs(t, again, engine.ErrReadOnly)
@@ -250,7 +250,7 @@ func TestCanceledCallsAreNoFailures(t *testing.T) {
 		"Compact": (*engine.DB).Compact,
 		"Sync":    (*engine.DB).Sync,
 		"Checkpoint": func(db *engine.DB, ctx context.Context) error {
-			return db.Checkpoint(ctx, "copy")
+			return db.Checkpoint(ctx, "copy", nil)
 		},
 		"Verify": func(db *engine.DB, ctx context.Context) error {
 			return second(db.Verify(ctx, nil))

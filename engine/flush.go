@@ -195,8 +195,8 @@ func (db *DB) releaseLog(needed base.SeqNum) error {
 }
 
 // releaseRest gives up what the last flush could not give up although it was not needed
-// any more, because a checkpoint was copying it, or its removal failed. Why: a log that is
-// too long and of which nothing is left to flush would hold up writers for ever.
+// any more, because its removal failed. Why also a log that is too long: if nothing is left
+// to flush it would hold up writers for ever.
 func (db *DB) releaseRest() {
 	if float64(db.log.HeldBytes()) < logFlushAt*float64(db.opts.LogBytes) &&
 		!db.log.RemovalDue() {

@@ -113,7 +113,7 @@ var goldenRecipes = map[string]func(*goldenMaker){
 		g.fill("one", 0, 50)
 		g.flush()
 		g.fill("two", 25, 75)
-		ok(g.t, g.db.Checkpoint(ctx, "copy"))
+		ok(g.t, g.db.Checkpoint(ctx, "copy", nil))
 		g.fill("not in the copy", 0, 99)
 		g.close()
 		g.dir = "copy"

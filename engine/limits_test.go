@@ -200,7 +200,9 @@ func badWrites(db *engine.DB, b *engine.Batch) map[string]badCall {
 		}, engine.ErrReadOnly},
 		"nameless property": {func() error { return db.SetProperty("", nil) }, engine.ErrInvalid},
 		"binary property":   {func() error { return db.SetProperty("\xff", p) }, engine.ErrInvalid},
-		"no destination":    {func() error { return db.Checkpoint(ctx, "") }, engine.ErrInvalid},
+		"no destination": {func() error {
+			return db.Checkpoint(ctx, "", nil)
+		}, engine.ErrInvalid},
 	}
 }
 
@@ -229,7 +231,7 @@ func TestCanceledContext(t *testing.T) {
 		"UpdateRetry": func() error { return db.UpdateRetry(canceled, nothing) },
 		"Flush":       func() error { return db.Flush(canceled) },
 		"Compact":     func() error { return db.Compact(canceled) },
-		"Checkpoint":  func() error { return db.Checkpoint(canceled, "copy") },
+		"Checkpoint":  func() error { return db.Checkpoint(canceled, "copy", nil) },
 		"Verify":      func() error { return second(db.Verify(canceled, nil)) },
 	} {
 		if err := call(); !errors.Is(err, why) {

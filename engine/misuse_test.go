@@ -92,7 +92,7 @@ func closedCalls(db *engine.DB, b *engine.Batch) map[string]func() error {
 		"Sync":        func() error { return db.Sync(ctx) },
 		"Flush":       func() error { return db.Flush(ctx) },
 		"Compact":     func() error { return db.Compact(ctx) },
-		"Checkpoint":  func() error { return db.Checkpoint(ctx, "copy") },
+		"Checkpoint":  func() error { return db.Checkpoint(ctx, "copy", nil) },
 		"Verify":      func() error { return second(db.Verify(ctx, nil)) },
 		"SetProperty": func() error { return db.SetProperty("p", nil) },
 	}
@@ -174,7 +174,7 @@ func closeRound(t *testing.T, round int) {
 	loop(func() error { return db.Sync(ctx) })
 	loop(func() error { return db.SetProperty("round", []byte{byte(round)}) })
 	loop(func() error { return second(db.Verify(ctx, nil)) })
-	loop(func() error { copies++; return db.Checkpoint(ctx, fmt.Sprintf("copy-%d", copies)) })
+	loop(func() error { copies++; return db.Checkpoint(ctx, fmt.Sprintf("copy-%d", copies), nil) })
 	loop(func() error {
 		return db.UpdateRetry(ctx, func(tx *engine.Tx) error { return tx.Put(pk("tx"), nil, 0) })
 	})

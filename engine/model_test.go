@@ -538,7 +538,7 @@ func (m *machine) compact(t *rapid.T) {
 func (m *machine) checkpoint(t *rapid.T) {
 	m.names++
 	dir := fmt.Sprintf("copy-%d", m.names)
-	must(t, m.db.Checkpoint(ctx, dir))
+	must(t, m.db.Checkpoint(ctx, dir, nil))
 	opts := m.opts
 	opts.ReadOnly = rapid.Bool().Draw(t, "readOnly")
 	db, err := engine.OpenFS(m.fs, dir, &opts)

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path/filepath"
 	"time"
@@ -28,9 +29,9 @@ func Open(dir string, o *Options) (*DB, error) {
 		return nil, err
 	}
 	if opts.InMemory {
-		return openFS(vfs.NewMem(), dir, opts)
+		return openFS(vfs.NewMem(), dir, opts, nil)
 	}
-	return openFS(vfs.OS(), dir, opts)
+	return openFS(vfs.OS(), dir, opts, nil)
 }
 
 // OpenFS is Open on a file system of the caller's. It is for kstone's own tests and
@@ -40,15 +41,18 @@ func OpenFS(fsys vfs.FS, dir string, o *Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	return openFS(fsys, dir, opts)
+	opts.InMemory = false // that is the caller's affair
+	return openFS(fsys, dir, opts, nil)
 }
 
-func openFS(fsys vfs.FS, dir string, opts Options) (db *DB, err error) {
+// openFS is Open with checked options. If lock is not nil the caller has locked the directory,
+// and closing the database closes lock.
+func openFS(fsys vfs.FS, dir string, opts Options, lock io.Closer) (db *DB, err error) {
 	if dir == "" { // the working directory is "."
 		return nil, invalid("no directory")
 	}
 	start := time.Now()
-	db = &DB{dir: dir, opts: opts, base: fsys}
+	db = &DB{dir: dir, opts: opts, base: fsys, lock: lock}
 	db.calls.init()
 	db.limitFiles()
 	defer func() {

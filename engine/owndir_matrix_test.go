@@ -218,7 +218,7 @@ func (o *localOwner) do(op string) (err error) {
 	case "merge":
 		return o.db.Compact(ctx)
 	case "copy", "checkpoint":
-		return o.db.Checkpoint(ctx, filepath.Join(o.root, op))
+		return o.db.Checkpoint(ctx, filepath.Join(o.root, op), nil)
 	}
 	return o.db.Close()
 }

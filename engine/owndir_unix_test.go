@@ -41,7 +41,7 @@ func TestMovedDatabaseGoesOn(t *testing.T) {
 		write(round)
 	}
 	ok(t, db.Compact(ctx))
-	ok(t, db.Checkpoint(ctx, "copy"))
+	ok(t, db.Checkpoint(ctx, "copy", nil))
 	ok(t, db.SetProperty("p", []byte("v")))
 	ok(t, db.Put(pk("last"), []byte("one"), nil))
 	ok(t, second(db.Verify(ctx, nil)))

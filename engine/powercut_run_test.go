@@ -299,7 +299,7 @@ func (r *cutRun) checkpoint() {
 	c := cutCopy{dir: fmt.Sprintf("%s/%d", r.dir, i), lo: r.done}
 	r.now.copies = append(r.now.copies, c)
 	r.mu.Unlock()
-	if err := r.db.Checkpoint(ctx, c.dir); err != nil {
+	if err := r.db.Checkpoint(ctx, c.dir, nil); err != nil {
 		r.failf("checkpoint: %v", err)
 		return
 	}

@@ -453,7 +453,7 @@ func (r *progRun) checkpoint() {
 	}
 	r.copies++
 	dir := filepath.Join(filepath.Dir(r.dir), fmt.Sprintf("copy-%d", r.copies))
-	r.no(r.db.Checkpoint(ctx, dir))
+	r.no(r.db.Checkpoint(ctx, dir, nil))
 	o := r.opts
 	o.ReadOnly = r.chance(2)
 	db, err := engine.OpenFS(r.fs, dir, &o)

@@ -22,7 +22,7 @@ func TestPropertiesLast(t *testing.T) {
 	ok(t, db.SetProperty("gone", nil))
 	ok(t, db.SetProperty("never there", nil))
 	ok(t, db.SetProperty("名前 \"\n", []byte("odd names too")))
-	ok(t, db.Checkpoint(ctx, "copy"))
+	ok(t, db.Checkpoint(ctx, "copy", nil))
 	check := func(db *engine.DB) {
 		t.Helper()
 		for name, want := range map[string][]byte{

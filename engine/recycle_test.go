@@ -34,7 +34,7 @@ func TestReusedFilesAreNobodyElses(t *testing.T) {
 		}
 	}
 	write(0)
-	if err := db.Checkpoint(ctx, dest); err != nil {
+	if err := db.Checkpoint(ctx, dest, nil); err != nil {
 		t.Fatal(err)
 	}
 	for round := range 6 {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"strings"
 
@@ -101,34 +102,21 @@ func RepairFS(ctx context.Context, fsys vfs.FS, src, dest string, o *Options,
 	if err = cmp.Or(usable(ctx), err); err != nil {
 		return RepairReport{}, err
 	}
-	if src == "" || dest == "" || within(src, dest) {
-		return RepairReport{}, invalid("repair: %q to %q: want two directories, not one "+
-			"in the other", src, dest)
+	if src == "" || dest == "" {
+		return RepairReport{}, invalid("repair: %q to %q: want two directories", src, dest)
 	}
-	r := &repair{base: fsys, src: src, dest: dest, opts: opts}
-	r.opts.ReadOnly, r.opts.MustExist, r.opts.InMemory = false, true, false
-	if err := r.run(ctx); err != nil {
-		return r.rep, fmt.Errorf("engine: repair: %w", err)
-	}
-	return r.rep, nil
-}
-
-// within reports whether dest is src or inside it.
-func within(src, dest string) bool {
-	s, err1 := filepath.Abs(src)
-	d, err2 := filepath.Abs(dest)
-	rel, err3 := filepath.Rel(s, d)
-	outside := rel == ".." || strings.HasPrefix(rel, ".."+string(filepath.Separator))
-	return errors.Join(err1, err2, err3) == nil && !outside
+	r := &repair{base: fsys, src: src, opts: opts}
+	return r.rep, during("repair", r.run(ctx, dest))
 }
 
 // repair is the state of one Repair call.
 type repair struct {
-	base      vfs.FS
-	src, dest string
-	in, to    *vfs.Dir // the two directories
-	opts      Options
-	rep       RepairReport
+	base vfs.FS
+	src  string
+	in   *vfs.Dir // src
+	to   *destination
+	opts Options
+	rep  RepairReport
 
 	names  []string // in src
 	state  *manifest.State
@@ -148,11 +136,14 @@ type repair struct {
 	out *manifest.State // of the new database
 }
 
-func (r *repair) run(ctx context.Context) (err error) {
+func (r *repair) run(ctx context.Context, dest string) (err error) {
 	if r.in, err = vfs.OpenDir(r.base, r.src); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.in.Close()) }()
+	if err := checkOutside(r.in, r.base, dest); err != nil {
+		return err
+	}
 	unlock, err := r.lockSource()
 	if err != nil {
 		return err
@@ -167,35 +158,21 @@ func (r *repair) run(ctx context.Context) (err error) {
 	if err := r.addNewer(); err != nil {
 		return err
 	}
-	if err := prepareDir(r.base, r.dest); err != nil {
-		return err
-	}
-	if r.to, err = vfs.OpenDir(r.base, r.dest); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, r.to.Close()) }()
-	lock, err := r.to.Lock(filepath.Join(r.dest, manifest.LockName), lockOwner(), false)
-	if err != nil {
+	if r.to, err = openDestination(r.base, dest); err != nil {
 		return err
 	}
 	err = r.write(ctx)
 	r.doubtBeginning()
 	if err == nil {
-		err = manifest.WriteSnapshot(r.to, r.dest, r.out)
+		err = manifest.WriteSnapshot(r.to, r.to.dir, r.out)
 	}
-	if err != nil {
-		return errors.Join(err, clearDir(r.to, r.dest), lock.Close(),
-			r.to.Remove(filepath.Join(r.dest, manifest.LockName)))
-	}
-	err = lock.Close()
 	if err == nil {
 		err = r.prove(ctx)
 	}
 	if err != nil {
-		return errors.Join(err, clearDir(r.to, r.dest),
-			r.to.Remove(filepath.Join(r.dest, manifest.LockName)))
+		return r.to.abandon(err)
 	}
-	return nil
+	return r.to.close()
 }
 
 // lockSource keeps writers out of src meanwhile, if there is a lock file. Why not make
@@ -216,9 +193,13 @@ func (r *repair) lockSource() (unlock func() error, err error) {
 	return lock.Close, nil
 }
 
-// prove opens and verifies what was made, and counts it.
+// prove opens and verifies what was made, and counts it. Why read-only and under the lock
+// that is held: nobody can have written to what a failed repair removes.
 func (r *repair) prove(ctx context.Context) error {
-	db, err := openFS(r.base, r.dest, r.opts)
+	o := r.opts
+	o.ReadOnly, o.InMemory = true, false
+	stays := struct{ vfs.FS }{r.to.Dir} // without its Close, as the lock
+	db, err := openFS(stays, r.to.dir, o, io.NopCloser(nil))
 	if err != nil {
 		return fmt.Errorf("the new database: %w", err)
 	}

@@ -33,7 +33,7 @@ func (r *repair) write(ctx context.Context) error {
 		}
 		saved[i] = run
 	}
-	if err := r.to.SyncDir(r.dest); err != nil {
+	if err := r.to.SyncDir(r.to.dir); err != nil {
 		return err
 	}
 	s.LastSeq, s.LogSeq = r.lastSeq, r.lastSeq+1
@@ -129,7 +129,7 @@ func (w *runWriter) start() (err error) {
 	s, o := w.r.out, &w.r.opts
 	num := s.NextFile
 	s.NextFile++
-	w.file, err = w.r.to.Create(filepath.Join(w.r.dest, base.SSTName(w.stripe, num)))
+	w.file, err = w.r.to.Create(filepath.Join(w.r.to.dir, base.SSTName(w.stripe, num)))
 	if err != nil {
 		return err
 	}

@@ -301,7 +301,7 @@ func (s *soak) judge() {
 func (s *soak) checkpoint() {
 	s.copies++
 	dir := filepath.Join(s.dir, fmt.Sprintf("copy-%d", s.copies))
-	if err := s.db.Checkpoint(s.ctx, dir); err != nil {
+	if err := s.db.Checkpoint(s.ctx, dir, nil); err != nil {
 		if !errors.Is(err, context.DeadlineExceeded) {
 			s.t.Errorf("checkpoint: %v", err)
 		}

@@ -105,7 +105,7 @@ func copyAndCheck(t *testing.T, l *wal.Log, o wal.Options) {
 		t.Error(err)
 		return
 	}
-	last, err := l.CopyTo(o.FS, "copy", 0)
+	last, err := copyLog(l, o.FS, "copy", 0)
 	if err != nil {
 		t.Error(err)
 		return

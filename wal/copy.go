@@ -8,56 +8,93 @@ import (
 	"github.com/kstonedb/kstone/internal/vfs"
 )
 
-// CopyTo copies the log from segment `from` on, as it is at the time of the call,
-// into dir of another file system or the same, and syncs the copies and their names.
-// It returns the last sequence number in the copy. Appending goes on meanwhile; no
-// segment is released before the copy is complete. The directory must exist and hold
-// no log.
-func (l *Log) CopyTo(fsys vfs.FS, dir string, from SegmentNum) (base.SeqNum, error) {
-	type piece struct {
-		num SegmentNum
-		end int64
-	}
-	var pieces []piece
+// Pinned is a part of the log as it was at one moment: its files stay until Unpin, whatever
+// is released meanwhile.
+//
+// Why released segments that are pinned do not count in HeldBytes: only the copy needs them,
+// however long it takes, and no flush could make them go. Writers would wait for the copy.
+type Pinned struct {
+	log   *Log
+	parts []part // oldest first
+	last  base.SeqNum
+}
+
+// part is the beginning of a segment.
+type part struct {
+	segment *segment
+	end     int64
+}
+
+// Pin returns the log from segment `from` on, as it is at the time of the call. The caller
+// makes sure that nobody releases segment `from` before Pin returns, and calls Unpin once.
+// Appending and releasing go on meanwhile.
+func (l *Log) Pin(from SegmentNum) *Pinned {
 	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := &Pinned{log: l, last: l.last}
 	for _, s := range l.closed {
 		if s.num >= from {
-			pieces = append(pieces, piece{s.num, min(s.end, s.size)})
+			p.parts = append(p.parts, part{s, min(s.end, s.size)})
 		}
 	}
 	if l.cur != nil {
-		pieces = append(pieces, piece{l.cur.num, l.off})
+		p.parts = append(p.parts, part{l.cur, l.off})
 	}
-	last := l.last
-	l.pins++
-	l.mu.Unlock()
-	defer func() {
-		l.mu.Lock()
-		l.pins--
-		l.mu.Unlock()
-	}()
+	for _, pt := range p.parts {
+		pt.segment.pins++
+	}
+	return p
+}
 
-	for _, p := range pieces {
-		dst := filepath.Join(dir, p.num.FileName())
-		if err := vfs.CopyFile(l.o.FS, l.o.path(p.num), fsys, dst, p.end); err != nil {
-			return 0, fmt.Errorf("copy log segment: %w", err)
+// LastSeq returns the sequence number of the last record in p.
+func (p *Pinned) LastSeq() base.SeqNum { return p.last }
+
+// Files returns the number of segments.
+func (p *Pinned) Files() int { return len(p.parts) }
+
+// Bytes returns what CopyTo will copy.
+func (p *Pinned) Bytes() (n int64) {
+	for _, pt := range p.parts {
+		n += pt.end
+	}
+	return n
+}
+
+// CopyTo copies the records into dir of another file system or the same, and syncs the copies
+// and their names. The directory must exist and hold no log. Pace, if not nil, is called as
+// by vfs.CopyFile.
+func (p *Pinned) CopyTo(fsys vfs.FS, dir string, pace func(n int64) error) error {
+	o := &p.log.o
+	for _, pt := range p.parts {
+		num := pt.segment.num
+		dst := filepath.Join(dir, num.FileName())
+		if err := vfs.CopyFile(o.FS, o.path(num), fsys, dst, pt.end, pace); err != nil {
+			return fmt.Errorf("copy log segment: %w", err)
 		}
 	}
 	if err := fsys.SyncDir(dir); err != nil {
-		return 0, fmt.Errorf("copy log: %w", err)
+		return fmt.Errorf("copy log: %w", err)
 	}
-	return last, nil
+	return nil
 }
 
-// Pin keeps segments from being released until unpin is called, once. Release leaves
-// them then; call it again afterwards.
-func (l *Log) Pin() (unpin func()) {
+// Unpin lets the segments go that have been released meanwhile. If files cannot be removed
+// the error says so, as that of Release. Requires: the log is not closed.
+func (p *Pinned) Unpin() error {
+	l := p.log
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.pins++
-	return func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.pins--
+	for _, pt := range p.parts {
+		pt.segment.pins--
 	}
+	var remove, kept []*segment
+	for _, s := range l.pinned {
+		if s.pins > 0 {
+			kept = append(kept, s)
+		} else {
+			remove = l.retireLocked(s, remove)
+		}
+	}
+	l.pinned = kept
+	l.mu.Unlock()
+	return l.remove(remove, false)
 }

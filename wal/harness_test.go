@@ -175,6 +175,14 @@ func (img image) restore(t testing.TB, o wal.Options) wal.Options {
 	return o
 }
 
+// copyLog copies the log from segment `from` on, as it is now, and returns the last sequence
+// number in the copy.
+func copyLog(l *wal.Log, fsys vfs.FS, dir string, from wal.SegmentNum) (base.SeqNum, error) {
+	p := l.Pin(from)
+	err := p.CopyTo(fsys, dir, nil)
+	return p.LastSeq(), errors.Join(err, p.Unpin())
+}
+
 // wantCorrupt checks that the error is typed and names one of the log's files.
 func wantCorrupt(t testing.TB, err error) *corrupt.Error {
 	t.Helper()

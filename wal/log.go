@@ -33,7 +33,7 @@ type Log struct {
 	obsolete    []*segment // released, removal has failed so far
 	removeAt    time.Time  // when it is tried again
 	removePause time.Duration
-	pins        int         // CopyTo calls that read closed segments
+	pinned      []*segment  // released, and in use by a Pinned
 	need        int64       // bytes that a waiting Append wants a segment to have
 	attempts    uint64      // finished preparations
 	prepareErr  error       // of the last one that failed

@@ -45,13 +45,13 @@ type SegmentInfo struct {
 	LastSeq   base.SeqNum // FirstSeq-1 if it has no record
 }
 
-// Segments describes all files of the log: closed ones by age, the active one, the
-// prepared one, the spares.
+// Segments describes all files of the log: closed ones by age, those that are released and
+// pinned among them, the active one, the prepared one, the spares.
 func (l *Log) Segments() []SegmentInfo {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var infos []SegmentInfo
-	for _, s := range l.closed {
+	for _, s := range append(l.pinned[:len(l.pinned):len(l.pinned)], l.closed...) {
 		infos = append(infos, SegmentInfo{s.num, SegmentClosed, s.size, s.end, s.base, s.last})
 	}
 	if s := l.cur; s != nil {
@@ -70,33 +70,28 @@ func (l *Log) Segments() []SegmentInfo {
 func (l *Log) SizeBytes() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var n int64
-	for _, list := range [][]*segment{l.closed, l.spares, l.obsolete} {
+	return sizeOf(l.closed, l.spares, l.obsolete, l.pinned, []*segment{l.cur, l.next})
+}
+
+func sizeOf(lists ...[]*segment) (n int64) {
+	for _, list := range lists {
 		for _, s := range list {
-			n += s.size
-		}
-	}
-	for _, s := range []*segment{l.cur, l.next} {
-		if s != nil {
-			n += s.size
+			if s != nil {
+				n += s.size
+			}
 		}
 	}
 	return n
 }
 
 // HeldBytes is SizeBytes without what no flush gives back, for the budget that writers wait
-// for. Files whose removal has failed do not count. The active and the prepared segment
-// count as of ordinary size: a giant one, made for one giant record, cannot be released
-// before a later record starts the next one.
+// for. Files whose removal has failed do not count, nor do released segments that are pinned.
+// The active and the prepared segment count as of ordinary size: a giant one, made for one
+// giant record, cannot be released before a later record starts the next one.
 func (l *Log) HeldBytes() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var n int64
-	for _, list := range [][]*segment{l.closed, l.spares} {
-		for _, s := range list {
-			n += s.size
-		}
-	}
+	n := sizeOf(l.closed, l.spares)
 	for _, s := range []*segment{l.cur, l.next} {
 		if s != nil {
 			n += min(s.size, l.o.SegmentBytes)
@@ -155,22 +150,30 @@ func (l *Log) Release(below base.SeqNum) error {
 	if again {
 		remove, l.obsolete = l.obsolete, nil
 	}
-	for l.pins == 0 && l.releasableLocked(below) {
+	for l.releasableLocked(below) {
 		s := l.closed[0]
 		l.closed[0] = nil
 		l.closed = l.closed[1:]
-		if s.size == l.o.SegmentBytes && len(l.spares) < l.o.RecycleSegments {
-			l.spares = append(l.spares, s)
+		if s.pins > 0 {
+			l.pinned = append(l.pinned, s)
 		} else {
-			remove = append(remove, s)
+			remove = l.retireLocked(s, remove)
 		}
 	}
 	if l.next == nil {
 		kick(l.prepareKick) // there may be space now
 	}
 	l.mu.Unlock()
-
 	return l.remove(remove, again)
+}
+
+// retireLocked keeps a released segment for recycling, or adds it to those to be removed.
+func (l *Log) retireLocked(s *segment, remove []*segment) []*segment {
+	if s.size == l.o.SegmentBytes && len(l.spares) < l.o.RecycleSegments {
+		l.spares = append(l.spares, s)
+		return remove
+	}
+	return append(remove, s)
 }
 
 // removeAgain is the pause before what could not be removed is tried again. It doubles with

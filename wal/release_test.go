@@ -290,7 +290,7 @@ func TestReleaseDuringCopy(t *testing.T) {
 		}
 		return nil
 	})
-	last, err := l.CopyTo(dst.FS, "db", 0)
+	last, err := copyLog(l, dst.FS, "db", 0)
 	must(t, err)
 	if _, n := replay(t, dst, 0, 1); n != 60 || last != 60 {
 		t.Fatalf("%d records in the copy, last %d, want 60", n, last)
@@ -298,6 +298,44 @@ func TestReleaseDuringCopy(t *testing.T) {
 	must(t, l.Release(l.LastSeq()))
 	if n := countStates(l); n[wal.SegmentClosed] > 1 {
 		t.Fatalf("states after the copy: %v", n)
+	}
+	must(t, l.Close())
+}
+
+// What is pinned stays, however much is written and released meanwhile; it does not count
+// in what keeps the log from growing, and goes at the end.
+func TestPinnedSegments(t *testing.T) {
+	o := memOptions(512)
+	o.RecycleSegments = 1
+	l := openNew(t, o)
+	fill(t, l, 60)
+	p, twin := l.Pin(0), l.Pin(0)
+	pinned := p.Files()
+	held := int64(0)
+	for range 20 {
+		fill(t, l, l.LastSeq()+60)
+		must(t, l.Sync(l.LastSeq()))
+		must(t, l.Release(l.LastSeq()))
+		held = max(held, l.HeldBytes())
+	}
+	if held > 4*o.SegmentBytes {
+		t.Errorf("%d bytes are held beside %d pinned segments", held, pinned)
+	}
+	if n, want := l.SizeBytes(), int64(pinned)*o.SegmentBytes; n < want {
+		t.Errorf("%d bytes of files, want %d at least", n, want)
+	}
+	must(t, twin.Unpin())
+	mem := vfs.NewMem()
+	must(t, mem.MkdirAll("db"))
+	must(t, p.CopyTo(mem, "db", nil))
+	must(t, p.Unpin())
+	dst := o
+	dst.FS = mem
+	if _, n := replay(t, dst, 0, 1); n != 60 || p.LastSeq() != 60 {
+		t.Errorf("%d records in the copy, last %d, want 60", n, p.LastSeq())
+	}
+	if n := l.SizeBytes(); n != l.HeldBytes() || n > 4*o.SegmentBytes {
+		t.Errorf("%d bytes of files after the copy, %d are held", n, l.HeldBytes())
 	}
 	must(t, l.Close())
 }
@@ -311,7 +349,7 @@ func TestCopyTo(t *testing.T) {
 		mem := vfs.NewMem()
 		must(t, mem.MkdirAll("copy"))
 		dst.FS, dst.Dir = mem, "copy"
-		last, err := l.CopyTo(dst.FS, dst.Dir, 0)
+		last, err := copyLog(l, dst.FS, dst.Dir, 0)
 		must(t, err)
 		if last != 120 {
 			t.Fatalf("copied up to %d", last)
@@ -324,7 +362,7 @@ func TestCopyTo(t *testing.T) {
 		from := l.FirstSegment(100)
 		must(t, mem.MkdirAll("part"))
 		dst.Dir = "part"
-		must(t, second(l.CopyTo(dst.FS, dst.Dir, from)))
+		must(t, second(copyLog(l, dst.FS, dst.Dir, from)))
 		if _, n := replay(t, dst, from, 100); n != 51 {
 			t.Fatalf("%d records in the second copy", n)
 		}
@@ -332,7 +370,7 @@ func TestCopyTo(t *testing.T) {
 		l2 := reopen(t, dst, from, 100)
 		fill(t, l2, 160)
 		must(t, mem.MkdirAll("again"))
-		must(t, second(l2.CopyTo(mem, "again", 0)))
+		must(t, second(copyLog(l2, mem, "again", 0)))
 		must(t, l2.Close())
 		dst.Dir = "again"
 		replay(t, dst, from, 100)

@@ -34,6 +34,7 @@ type segment struct {
 	ready   int64       // up to where blocks have been written, or are with the next sync
 	firsts  int         // syncs that went beyond; these two are the syncer's
 	dirty   bool        // it has, or may get, bytes that are not
+	pins    int         // how many Pinned have it; guarded by Log.mu
 }
 
 // release unmaps and closes the file, which must not be in use by an appender.

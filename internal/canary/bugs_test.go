@@ -128,8 +128,25 @@ var bugs = []bug{
 	},
 	{
 		"a checkpoint holds what was acknowledged: its log may be released meanwhile",
-		[]edit{{"engine/checkpoint.go", "unpin := db.log.Pin()", "unpin := func() {}"}},
+		[]edit{{"wal/copy.go", "pt.segment.pins++", "_ = pt"}},
 		"./engine", "TestCheckpointKeepsItsLog",
+	},
+	{
+		"writers do not wait for a checkpoint: it holds the log while it copies",
+		[]edit{{
+			"wal/release.go", "for l.releasableLocked(below) {",
+			"for l.releasableLocked(below) && l.closed[0].pins == 0 {",
+		}},
+		"./engine", "TestCheckpointDoesNotHoldUpWriters",
+	},
+	{
+		"a failed checkpoint removes only its own: it does not look again under the lock",
+		[]edit{{
+			"engine/destination.go",
+			"	if err := d.checkEmpty(); err != nil {\n		return nil, errors.Join(",
+			"	if err := d.checkEmpty(); err != nil && d.lock == nil {\n		return nil, errors.Join(",
+		}},
+		"./engine", "TestDestinationIsTakenMeanwhile",
 	},
 	{
 		"damage is noticed before a wrong value is returned: checksums are not compared",

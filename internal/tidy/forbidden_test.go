@@ -20,7 +20,8 @@ var clockFiles = map[string]string{
 	"engine/directory.go": "dates the lock",
 	"engine/memory.go":    "measures how long a writer was stalled",
 	"engine/reserve.go":   "limits how often a full disk is tried again",
-	"engine/scheduler.go": "limits the rate of merges",
+	"engine/scheduler.go": "knows bursts of writes, and when a merge may be tried again",
+	"engine/limiter.go":   "limits the rate of merges and copies",
 	"wal/release.go":      "limits how often a removal is tried again",
 
 	"engine/table/options.go": "the default of Options.Clock",

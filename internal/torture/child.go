@@ -193,7 +193,7 @@ func (c *child) upkeep(ctx context.Context) error {
 			if err = c.report.say("copying %s", name); err != nil {
 				return err
 			}
-			if err = c.db.Checkpoint(ctx, filepath.Join(c.o.Dir, name)); err == nil {
+			if err = c.db.Checkpoint(ctx, filepath.Join(c.o.Dir, name), nil); err == nil {
 				err = c.report.say("copied %s", name)
 			}
 			if err == nil && rng.IntN(2) == 0 {

@@ -12,7 +12,10 @@ const copyBytes = 256 << 10
 // CopyFile copies the first n bytes of a file, to another file system or the same, and syncs
 // the copy, not its name. A file at dst is replaced. After an error a part of the copy may be
 // there.
-func CopyFile(from FS, src string, to FS, dst string, n int64) (err error) {
+//
+// Pace, if not nil, is called after every piece with its size; an error of it ends the copy.
+func CopyFile(from FS, src string, to FS, dst string, n int64, pace func(n int64) error,
+) (err error) {
 	in, err := from.Open(src)
 	if err != nil {
 		return err
@@ -24,14 +27,38 @@ func CopyFile(from FS, src string, to FS, dst string, n int64) (err error) {
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
 	buf := make([]byte, max(1, min(n, copyBytes)))
-	done, err := io.CopyBuffer(struct{ io.Writer }{out}, io.NewSectionReader(in, 0, n), buf)
-	if err != nil {
-		return err
-	}
-	if done < n {
-		return fmt.Errorf("%s has %d bytes: %w", src, done, io.ErrUnexpectedEOF)
+	for off := int64(0); off < n; {
+		piece := buf[:min(n-off, int64(len(buf)))]
+		if got, err := in.ReadAt(piece, off); got < len(piece) {
+			if errors.Is(err, io.EOF) {
+				err = fmt.Errorf("%s has %d bytes: %w", src, off+int64(got), io.ErrUnexpectedEOF)
+			}
+			return err
+		}
+		if _, err := out.Write(piece); err != nil {
+			return err
+		}
+		if err := startWriteback(out, off, int64(len(piece))); err != nil {
+			return err
+		}
+		off += int64(len(piece))
+		if pace == nil {
+			continue
+		}
+		if err := pace(int64(len(piece))); err != nil {
+			return err
+		}
 	}
 	return out.Sync()
+}
+
+// startWriteback has a file written to the disk piece by piece. Why: otherwise the sync at
+// its end writes all of it at once, and others that sync wait for that.
+func startWriteback(f File, off, n int64) error {
+	if w, ok := f.(Writebacker); ok {
+		return w.StartWriteback(off, n)
+	}
+	return nil
 }
 
 // CannotLink reports whether an error of Link says that these two names can never be of one

@@ -60,7 +60,7 @@ func (osFS) Stat(name string) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	return Info{SizeBytes: st.Size(), IsDir: st.IsDir(), Links: links(st)}, nil
+	return Info{SizeBytes: st.Size(), IsDir: st.IsDir(), Links: links(st), os: st}, nil
 }
 
 // osFile implements File and, where the system has them, Mapper and Writebacker.

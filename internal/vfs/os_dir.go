@@ -119,7 +119,8 @@ func (d *osDir) Stat(name string) (Info, error) {
 		if d.h.removed() {
 			return Info{}, &removedDirError{d.dir, fs.ErrNotExist}
 		}
-		return Info{IsDir: true}, nil
+		st, err := d.h.info()
+		return Info{IsDir: true, os: st}, wrapOS(err)
 	}
 	rel, err := d.rel("stat", name)
 	if err != nil {

@@ -122,6 +122,9 @@ func (h *dirHandle) stat(rel string) (Info, error) {
 	return Info{SizeBytes: st.Size, IsDir: fileType(&st) == fs.ModeDir, Links: int(st.Nlink)}, nil
 }
 
+// info describes the directory itself.
+func (h *dirHandle) info() (fs.FileInfo, error) { return h.f.Stat() }
+
 // removed reports whether the directory is in no other directory any more, as far as the
 // file system says.
 func (h *dirHandle) removed() bool {

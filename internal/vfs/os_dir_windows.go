@@ -65,6 +65,9 @@ func (h *dirHandle) stat(rel string) (Info, error) {
 	return Info{SizeBytes: st.Size(), IsDir: st.IsDir()}, nil
 }
 
+// info describes the directory itself.
+func (h *dirHandle) info() (fs.FileInfo, error) { return h.root.Stat(".") }
+
 func (h *dirHandle) list() ([]string, error) {
 	f, err := h.root.Open(".")
 	if err != nil {

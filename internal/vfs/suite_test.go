@@ -380,7 +380,7 @@ func TestCopyFile(t *testing.T) {
 		create(t, fsys, src, content)
 		for _, n := range []int{len(content), 300_000, 1, 0} {
 			create(t, fsys, dst, "what was there")
-			must(t, vfs.CopyFile(fsys, src, fsys, dst, int64(n)))
+			must(t, vfs.CopyFile(fsys, src, fsys, dst, int64(n), nil))
 			f, err := fsys.Open(dst)
 			must(t, err)
 			if got := read(t, f); got != content[:n] {
@@ -388,8 +388,20 @@ func TestCopyFile(t *testing.T) {
 			}
 			must(t, f.Close())
 		}
-		wantIs(t, vfs.CopyFile(fsys, src, fsys, dst, int64(len(content)+1)), io.ErrUnexpectedEOF)
-		wantIs(t, vfs.CopyFile(fsys, dst+"2", fsys, dst, 1), fs.ErrNotExist)
+		long := int64(len(content) + 1)
+		wantIs(t, vfs.CopyFile(fsys, src, fsys, dst, long, nil), io.ErrUnexpectedEOF)
+		wantIs(t, vfs.CopyFile(fsys, dst+"2", fsys, dst, 1, nil), fs.ErrNotExist)
+		paced := int64(0)
+		stop := errors.New("stop")
+		wantIs(t, vfs.CopyFile(fsys, src, fsys, dst, long-1, func(n int64) error {
+			if paced += n; paced > long/2 {
+				return stop
+			}
+			return nil
+		}), stop)
+		if paced <= long/2 || paced >= long-1 {
+			t.Errorf("%d of %d bytes were copied until it was stopped", paced, long-1)
+		}
 	})
 }
 

@@ -59,6 +59,8 @@ type Info struct {
 	IsDir     bool
 	// Links is the number of names the file has, 0 if the system does not tell.
 	Links int
+
+	os fs.FileInfo // nil if the file is not one of the operating system
 }
 
 // LockedError says who holds a lock.

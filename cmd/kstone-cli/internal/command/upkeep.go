@@ -126,7 +126,7 @@ space.`,
 		}
 		return a.withDB(path, readWrite, func(d *database) error {
 			start := time.Now()
-			if err := d.Checkpoint(cmd.Context(), dest); err != nil {
+			if err := d.Checkpoint(cmd.Context(), dest, nil); err != nil {
 				return err
 			}
 			_, err := fmt.Fprintf(a.out, "copied to %s in %s\n", dest,
