@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/layout"
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/engine"
 )
 
@@ -251,3 +252,19 @@ func (c *conditionFlags) condition(a *app) (out layout.Condition, err error) {
 	out.Prefix, err = a.args("--sk-prefix", c.prefix)
 	return out, err
 }
+
+// bytesValue is a flag for a number of bytes, with a unit if one is given.
+type bytesValue int64
+
+// Set implements pflag.Value.
+func (v *bytesValue) Set(text string) error {
+	n, err := present.ParseBytes(text)
+	*v = bytesValue(n)
+	return err
+}
+
+// String implements pflag.Value.
+func (v *bytesValue) String() string { return strconv.FormatInt(int64(*v), 10) }
+
+// Type implements pflag.Value.
+func (v *bytesValue) Type() string { return "bytes" }

@@ -28,10 +28,6 @@ verified.`,
 			if _, err := os.Stat(src); err != nil {
 				return usage("repair: there is no %s", src)
 			}
-			if names, err := os.ReadDir(dest); err == nil && len(names) > 0 {
-				return usage("repair: %s exists and is not empty",
-					dest).withHint("name a new directory")
-			}
 			start := time.Now()
 			stop := meter.New(a.err, a.errTTY, -1, "repairing").Spin()
 			rep, err := engine.Repair(cmd.Context(), src, dest, nil)

@@ -113,28 +113,45 @@ func (a *app) backupCommand() *cobra.Command {
 		Long: `Make a copy of the database in the new directory DEST. The copy is a database of its
 own: it can be opened, moved and changed without touching the original. Data files are
 hard links where DEST is on the same file system, so that it takes little time and
-space.`,
-		Example: "  kstone-cli backup cities.db cities-backup.db",
-		Args:    a.arguments(1, 1),
+space; elsewhere they are copied, at most at the --rate given. A backup that is
+interrupted leaves nothing in DEST.`,
+		Example: `  kstone-cli backup cities.db cities-backup.db
+  kstone-cli backup cities.db /mnt/backup/cities.db --rate 50MiB`,
+		Args: a.arguments(1, 1),
 	}
+	var o engine.CheckpointOptions
+	cmd.Flags().Var((*bytesValue)(&o.BytesPerSecond), "rate",
+		"copy at most so many `BYTES` per second, for example 50MiB; 0 means no limit")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		path, args := a.split(args)
-		dest := args[0]
-		if names, err := os.ReadDir(dest); err == nil && len(names) > 0 {
-			return usage("backup: %s exists and is not empty",
-				dest).withHint("name a new directory")
-		}
 		return a.withDB(path, readWrite, func(d *database) error {
-			start := time.Now()
-			if err := d.Checkpoint(cmd.Context(), dest, nil); err != nil {
-				return err
-			}
-			_, err := fmt.Fprintf(a.out, "copied to %s in %s\n", dest,
-				present.Duration(time.Since(start)))
-			return err
+			ctx, stop := untilStopped(cmd.Context())
+			defer stop()
+			return a.backup(ctx, d, args[0], o)
 		})
 	}
 	return cmd
+}
+
+func (a *app) backup(ctx context.Context, d *database, dest string, o engine.CheckpointOptions,
+) error {
+	start := time.Now()
+	var m *meter.Meter
+	o.Progress = func(p engine.CheckpointProgress) {
+		if m == nil {
+			m = meter.New(a.err, a.errTTY, p.BytesTotal, "copying")
+		}
+		m.Set(p.Bytes)
+	}
+	err := d.Checkpoint(ctx, dest, &o)
+	if m != nil {
+		m.Done()
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.out, "copied to %s in %s\n", dest, present.Duration(time.Since(start)))
+	return err
 }
 
 func (a *app) inspectCommand() *cobra.Command {

@@ -2,7 +2,9 @@ package present
 
 import (
 	"fmt"
+	"math"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -46,6 +48,27 @@ func Bytes(n int64) string {
 		digits = 0
 	}
 	return strconv.FormatFloat(v, 'f', digits, 64) + " " + string("KMGTP"[unit]) + "iB"
+}
+
+// units are the units of ParseBytes, in lower case.
+var units = map[string]int64{
+	"": 1, "b": 1,
+	"k": 1 << 10, "kib": 1 << 10, "kb": 1e3,
+	"m": 1 << 20, "mib": 1 << 20, "mb": 1e6,
+	"g": 1 << 30, "gib": 1 << 30, "gb": 1e9,
+	"t": 1 << 40, "tib": 1 << 40, "tb": 1e12,
+}
+
+// ParseBytes reads a size: a whole number and a unit, of which 1K and 1KiB are 1024 and 1KB
+// is 1000 bytes. Upper and lower case are the same.
+func ParseBytes(text string) (int64, error) {
+	digits := text[:len(text)-len(strings.TrimLeft(text, "0123456789"))]
+	unit, known := units[strings.ToLower(strings.TrimSpace(text[len(digits):]))]
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || !known || n > math.MaxInt64/unit {
+		return 0, fmt.Errorf("%q is no size: want a number with a unit, as 64KiB, 50MB or 2G", text)
+	}
+	return n * unit, nil
 }
 
 // Duration writes a duration with three significant digits at most.

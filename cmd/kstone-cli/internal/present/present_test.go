@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -176,6 +177,24 @@ func TestFigures(t *testing.T) {
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestParseBytes(t *testing.T) {
+	for text, want := range map[string]int64{
+		"0": 0, "17": 17, "17B": 17, "1k": 1 << 10, "64KiB": 64 << 10, "50MB": 50e6,
+		"2 GiB": 2 << 30, "8388607T": 8388607 << 40, "9223372036854775807": math.MaxInt64,
+	} {
+		if got, err := present.ParseBytes(text); got != want || err != nil {
+			t.Errorf("%q is %d, %v, want %d", text, got, err, want)
+		}
+	}
+	for _, text := range []string{
+		"", "B", "MiB", "-1", "1.5M", "1 X", "1i", "1kk", "8388608T", "9223372036854775808",
+	} {
+		if got, err := present.ParseBytes(text); err == nil {
+			t.Errorf("%q is %d", text, got)
 		}
 	}
 }
