@@ -51,8 +51,8 @@ func (db *DB) Checkpoint(ctx context.Context, dest string, o *CheckpointOptions)
 }
 
 func (db *DB) checkpointTo(ctx context.Context, dest string, o *CheckpointOptions) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+	if err := usable(ctx); err != nil {
+		return err
 	}
 	if dest == "" {
 		return invalid("checkpoint: no destination")

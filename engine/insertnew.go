@@ -28,9 +28,9 @@ func (db *DB) InsertNew(
 	defer putLookups(in.l)
 	defer putBatch(in.b)
 	in.isNew = sized(inserted, len(items))
-	d, err := in.prepare(o)
+	t, err := in.prepare(o)
 	if err == nil {
-		err = in.run(ctx, d)
+		err = in.run(ctx, t)
 	}
 	if err != nil {
 		clear(in.isNew)
@@ -55,28 +55,28 @@ type insertion struct {
 }
 
 // prepare checks the arguments and adds the keys.
-func (in *insertion) prepare(o *WriteOptions) (Durability, error) {
-	d, err := in.db.durability(o)
+func (in *insertion) prepare(o *WriteOptions) (terms, error) {
+	t, err := in.db.terms(o)
 	if err != nil {
-		return d, err
+		return t, err
 	}
 	if o != nil {
 		in.ttl = o.TTL
 	}
 	if in.ttl < 0 {
-		return d, invalid("TTL %v is negative", in.ttl)
+		return t, invalid("TTL %v is negative", in.ttl)
 	}
 	total := int64(0)
 	for i := range in.items {
 		it := &in.items[i]
 		if err := checkItem(it.Key, it.Value); err != nil {
-			return d, err
+			return t, err
 		}
 		if it.Expiry < 0 {
-			return d, invalid("expiry %d is negative", it.Expiry)
+			return t, invalid("expiry %d is negative", it.Expiry)
 		}
 		if total += int64(len(it.Key.PK) + len(it.Key.SK) + len(it.Value)); total > MaxBatchBytes {
-			return d, tooLarge("items", total, MaxBatchBytes)
+			return t, tooLarge("items", total, MaxBatchBytes)
 		}
 		in.l.given = append(in.l.given, it.Key)
 	}
@@ -87,10 +87,10 @@ func (in *insertion) prepare(o *WriteOptions) (Durability, error) {
 		w.expiry = math.MaxInt64
 	})
 	in.l.repeats = sized(in.l.repeats, len(in.items))
-	return d, in.l.set(in.l.given)
+	return t, in.l.set(in.l.given)
 }
 
-func (in *insertion) run(ctx context.Context, d Durability) error {
+func (in *insertion) run(ctx context.Context, t terms) error {
 	db := in.db
 	if err := cmp.Or(usable(ctx), db.writable()); err != nil {
 		return err
@@ -111,13 +111,13 @@ func (in *insertion) run(ctx context.Context, d Durability) error {
 		return err
 	}
 	if err := in.fill(); err != nil || in.b.Len() == 0 {
-		return db.unchanged(d, err)
+		return db.unchanged(t.durability, err)
 	}
 	g := &guard{check: in.recheck}
 	for _, id := range in.l.ids {
 		g.stripes.add(id)
 	}
-	return db.commit(ctx, in.b, d, g)
+	return db.commit(ctx, in.b, t, g)
 }
 
 // take notes whether a key is new. It reports whether that is another answer than before.

@@ -83,19 +83,32 @@ func (m *memory) flushThreshold() int64 { return int64(flushAt * float64(m.budge
 
 // pressure combines the three debts.
 func (m *memory) pressure() float64 {
-	p := share(float64(m.used.Load())/float64(m.budget), softAt, hardAt)
-	deep := share(float64(m.deepest.Load()), float64(m.runsSoft), float64(m.runsHard))
-	p = max(p, min(deep, 0.9)) // compactions slow writers down, they never stop them
-	return max(p, share(float64(m.logUsed.Load())/float64(m.logBudget), logSoftAt, 1))
+	buffers, log, runs := m.debts()
+	return max(buffers, log, runs)
+}
+
+// debts returns the pressure by each of what writers wait for.
+func (m *memory) debts() (buffers, log, runs float64) {
+	buffers = share(float64(m.used.Load())/float64(m.budget), softAt, hardAt)
+	log = share(float64(m.logUsed.Load())/float64(m.logBudget), logSoftAt, 1)
+	runs = share(float64(m.deepest.Load()), float64(m.runsSoft), float64(m.runsHard))
+	return buffers, log, min(runs, 0.9) // compactions slow writers down, they never stop them
 }
 
 func share(x, soft, hard float64) float64 { return (x - soft) / (hard - soft) }
 
 // admit lets a writer of n bytes in, after a pause if there is pressure. The error is a
-// full disk's or the context's. Deletes, what only deletes, goes on on a full disk.
-func (m *memory) admit(ctx context.Context, db *DB, n int64, deletes bool) error {
+// full disk's, or the context's, which ends after maxWait if that is not 0. Deletes, what
+// only deletes, goes on on a full disk.
+func (m *memory) admit(ctx context.Context, db *DB, n int64, deletes bool, maxWait time.Duration,
+) error {
 	if m.free() {
 		return nil // the common case
+	}
+	if maxWait > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, maxWait)
+		defer cancel()
 	}
 	wait := db.metrics.stalls.begin(time.Now())
 	err := m.queue(ctx, db, n, deletes)
@@ -103,15 +116,38 @@ func (m *memory) admit(ctx context.Context, db *DB, n int64, deletes bool) error
 	if cb := db.opts.Events.Stalled; cb != nil && stalled {
 		cb(d)
 	}
+	if err != nil && ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
+		return fmt.Errorf("engine: nothing is written, after %v of waiting for %s: %w", d,
+			m.waitedFor(db), err)
+	}
 	return err
 }
 
+// waitedFor says what holds writers up.
+func (m *memory) waitedFor(db *DB) string {
+	buffers, log, runs := m.debts()
+	switch p := max(buffers, log, runs); {
+	case db.reserve.full.Load():
+		return "space on the full disk"
+	case p < 0:
+		return "other writers"
+	case p == buffers:
+		return fmt.Sprintf("a flush: write buffers hold %d bytes, MemtableBytes is %d",
+			m.used.Load(), m.budget)
+	case p == log:
+		return fmt.Sprintf("a flush that releases log: it has %d bytes, LogBytes is %d",
+			m.logUsed.Load(), m.logBudget)
+	}
+	return fmt.Sprintf("merges: a stripe has %d runs, writers are slowed down from %d on",
+		m.deepest.Load(), m.runsSoft)
+}
+
 // admitBatch is admit for a batch.
-func (m *memory) admitBatch(ctx context.Context, db *DB, b *Batch) error {
+func (m *memory) admitBatch(ctx context.Context, db *DB, b *Batch, maxWait time.Duration) error {
 	if m.free() || len(b.ops) == 0 { // what only has conditions needs no room
 		return nil
 	}
-	return m.admit(ctx, db, int64(len(b.payload)), b.deletesOnly())
+	return m.admit(ctx, db, int64(len(b.payload)), b.deletesOnly(), maxWait)
 }
 
 // free reports whether writers need not wait nor ask.

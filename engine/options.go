@@ -189,4 +189,10 @@ type WriteOptions struct {
 	// TTL makes the written value expire that long after the write, to the
 	// millisecond. 0 means never; negative is an error.
 	TTL time.Duration
+	// MaxWait bounds how long the write waits for flushes and merges to catch up, or, a
+	// delete, for space on a full disk. Then nothing is written, and the error matches
+	// context.DeadlineExceeded and says what was waited for. 0 means no bound beyond the
+	// context's, if the call has one; negative is an error. Waiting for locks and for the
+	// sync of what is written is not bounded.
+	MaxWait time.Duration
 }

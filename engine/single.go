@@ -62,7 +62,7 @@ func (db *DB) deleteIf(key Key, cond Condition, o *WriteOptions) error {
 
 // writeSingle is commit for one operation: the same steps in the same order.
 func (db *DB) writeSingle(w *single, key Key, value []byte, cond Condition, o *WriteOptions) error {
-	d, err := db.durability(o)
+	t, err := db.terms(o)
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,8 @@ func (db *DB) writeSingle(w *single, key Key, value []byte, cond Condition, o *W
 		return err
 	}
 	n := int64(len(w.record))
-	if err := db.memory.admit(context.Background(), db, n, w.kind == base.KindDelete); err != nil {
+	err = db.memory.admit(context.Background(), db, n, w.kind == base.KindDelete, t.maxWait)
+	if err != nil {
 		return err
 	}
 	start := db.metrics.writeStart()
@@ -85,9 +86,9 @@ func (db *DB) writeSingle(w *single, key Key, value []byte, cond Condition, o *W
 	err = db.singleLocked(id, &e, w.record, key, cond)
 	db.stripes[id].Unlock()
 	if err != nil {
-		return db.unchanged(d, err)
+		return db.unchanged(t.durability, err)
 	}
-	return db.committed(e.Seq, 1, n, d, start)
+	return db.committed(e.Seq, 1, n, t.durability, start)
 }
 
 // singleLocked logs and inserts the entry and sets its sequence number. Requires: the

@@ -362,7 +362,7 @@ func (tx *Tx) commit(ctx context.Context) error {
 		return tx.db.unchanged(tx.db.opts.Durability, nil)
 	}
 	g := &guard{stripes: tx.stripes, check: tx.validate}
-	err := tx.db.commit(ctx, &tx.batch, tx.db.opts.Durability, g)
+	err := tx.db.commit(ctx, &tx.batch, terms{durability: tx.db.opts.Durability}, g)
 	if errors.Is(err, ErrConflict) {
 		tx.db.metrics.conflicts.Add(1)
 	}

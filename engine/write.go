@@ -53,17 +53,17 @@ func (db *DB) DeleteRange(pk []byte, sk SKCondition, o *WriteOptions) error {
 	if err := b.DeleteRange(pk, sk); err != nil {
 		return err
 	}
-	d, err := db.durability(o)
+	t, err := db.terms(o)
 	if err != nil {
 		return err
 	}
-	return db.commit(context.Background(), b, d, nil)
+	return db.commit(context.Background(), b, t, nil)
 }
 
 // Apply commits the batch. An empty batch is no commit, and one that only has conditions
 // checks them; see [Sync] for what they make durable. If a condition fails, nothing is
 // written and the error is a *ConditionError. If ctx ends while the writer waits for
-// flushes to catch up, its error is returned and nothing is written.
+// flushes to catch up, the error matches its cause and nothing is written.
 func (db *DB) Apply(ctx context.Context, b *Batch, o *WriteOptions) error {
 	if b == nil {
 		return invalid("no batch")
@@ -71,24 +71,38 @@ func (db *DB) Apply(ctx context.Context, b *Batch, o *WriteOptions) error {
 	if err := usable(ctx); err != nil {
 		return err
 	}
-	d, err := db.durability(o)
+	t, err := db.terms(o)
 	if err != nil {
 		return err
 	}
 	if o != nil && o.TTL != 0 {
 		return invalid("a batch takes its TTLs from Batch.Put")
 	}
-	return db.commit(ctx, b, d, nil)
+	return db.commit(ctx, b, t, nil)
 }
 
-func (db *DB) durability(o *WriteOptions) (Durability, error) {
-	if o == nil || o.Durability == DefaultDurability {
-		return db.opts.Durability, nil
+// terms are what WriteOptions say of a commit, whatever it writes.
+type terms struct {
+	durability Durability    // never the default
+	maxWait    time.Duration // 0 means no bound
+}
+
+func (db *DB) terms(o *WriteOptions) (terms, error) {
+	t := terms{durability: db.opts.Durability}
+	if o == nil {
+		return t, nil
 	}
 	if o.Durability > Process {
-		return 0, invalid("durability %d is unknown", o.Durability)
+		return t, invalid("durability %d is unknown", o.Durability)
 	}
-	return o.Durability, nil
+	if o.MaxWait < 0 {
+		return t, invalid("MaxWait %v is negative", o.MaxWait)
+	}
+	if o.Durability != DefaultDurability {
+		t.durability = o.Durability
+	}
+	t.maxWait = o.MaxWait
+	return t, nil
 }
 
 // checkCondition compares the present item of key, of which ordered is the other form,
@@ -125,15 +139,15 @@ type guard struct {
 // Order: back-pressure; stripe locks, ascending; guard; log (assigns the number);
 // memtables; unlock; publish the number; wait for the sync. Readers are never
 // blocked: they take none of these locks but a memtable's, for moments.
-func (db *DB) commit(ctx context.Context, b *Batch, d Durability, g *guard) error {
+func (db *DB) commit(ctx context.Context, b *Batch, t terms, g *guard) error {
 	if err := db.writable(); err != nil {
 		return err
 	}
 	checked := b.hasConds()
 	if len(b.ops) == 0 && g == nil && !checked {
-		return db.unchanged(d, nil)
+		return db.unchanged(t.durability, nil)
 	}
-	if err := db.memory.admitBatch(ctx, db, b); err != nil {
+	if err := db.memory.admitBatch(ctx, db, b, t.maxWait); err != nil {
 		return err
 	}
 	start := db.metrics.writeStart()
@@ -155,9 +169,9 @@ func (db *DB) commit(ctx context.Context, b *Batch, d Durability, g *guard) erro
 	seq, err := db.commitLocked(b, g)
 	locks.each(func(id uint8) { db.stripes[id].Unlock() })
 	if err != nil || seq == 0 {
-		return db.unchanged(d, err)
+		return db.unchanged(t.durability, err)
 	}
-	return db.committed(seq, len(b.ops), int64(len(b.payload)), d, start)
+	return db.committed(seq, len(b.ops), int64(len(b.payload)), t.durability, start)
 }
 
 // unchanged ends a write that makes no commit: because there is nothing to write, err is

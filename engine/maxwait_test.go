@@ -1,0 +1,80 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/vfs"
+)
+
+// Every write gives up waiting for a flush that does not end: after MaxWait, or with its
+// context. Nothing is written then, and the same writes succeed when the flush has ended.
+func TestWritesGiveUpWaiting(t *testing.T) {
+	let := make(chan struct{})
+	fsys := vfs.NewFault(vfs.NewMem(), func(op vfs.Op) error {
+		if op.Kind == vfs.OpCreate && strings.HasSuffix(op.Name, ".sst") {
+			<-let
+		}
+		return nil
+	})
+	db := openOn(t, fsys, engine.Options{Durability: engine.Process, MemtableBytes: 1 << 20})
+	ok(t, db.Put(pksk("p", "old"), []byte("v"), nil))
+	// Longer than any pause below full pressure: who gives up has really been stopped.
+	long, short := &engine.WriteOptions{MaxWait: 100 * time.Millisecond},
+		&engine.WriteOptions{MaxWait: time.Millisecond}
+	var err error
+	for n := 0; err == nil && n < 10_000; n++ {
+		err = db.Put(pksk("filler", fmt.Sprint(n)), make([]byte, 16<<10), long)
+	}
+	wantIs(t, err, context.DeadlineExceeded)
+
+	b := engine.NewBatch()
+	ok(t, b.Put(pksk("p", "batch"), nil, 0))
+	items := []engine.Item{{Key: pksk("p", "insert")}}
+	apply := func(ctx context.Context, o *engine.WriteOptions) error { return db.Apply(ctx, b, o) }
+	writes := map[string]func(o *engine.WriteOptions) error{
+		"Put":         func(o *engine.WriteOptions) error { return db.Put(pksk("p", "put"), nil, o) },
+		"PutIfAbsent": func(o *engine.WriteOptions) error { return db.PutIfAbsent(pksk("p", "pia"), nil, o) },
+		"PutIf": func(o *engine.WriteOptions) error {
+			return db.PutIf(pksk("p", "if"), nil, engine.IfAbsent(), o)
+		},
+		"Delete":      func(o *engine.WriteOptions) error { return db.Delete(pksk("p", "old"), o) },
+		"DeleteIf":    func(o *engine.WriteOptions) error { return db.DeleteIf(pksk("p", "no"), engine.IfAbsent(), o) },
+		"DeleteRange": func(o *engine.WriteOptions) error { return db.DeleteRange([]byte("q"), engine.SKCondition{}, o) },
+		"Apply":       func(o *engine.WriteOptions) error { return apply(ctx, o) },
+		"InsertNew": func(o *engine.WriteOptions) error {
+			_, _, err := db.InsertNew(ctx, items, nil, o)
+			return err
+		},
+	}
+	before := db.Metrics().LastVersion
+	within(t, time.Minute, "the end of the waits", func() {
+		for name, write := range writes {
+			err := write(short)
+			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "a flush") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		why := errors.New("the client is gone")
+		canceled, cancel := context.WithCancelCause(ctx)
+		time.AfterFunc(time.Millisecond, func() { cancel(why) })
+		wantIs(t, apply(canceled, nil), why)
+	})
+	if after := db.Metrics().LastVersion; after != before {
+		t.Errorf("version %d after writes that gave up, %d before", after, before)
+	}
+	wantValue(t, db, pksk("p", "old"), []byte("v"))
+	close(let)
+	for name, write := range writes {
+		if err := write(nil); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	wantIs(t, db.Put(pk("k"), nil, &engine.WriteOptions{MaxWait: -1}), engine.ErrInvalid)
+	mustClose(t, db)
+}
