@@ -70,12 +70,12 @@ func (r *recycler) remove(name string) {
 // its old content.
 func (r *recycler) create(name string) (vfs.File, error) {
 	if old, ok := r.take(); ok {
-		if err := r.db.fs.Rename(old, name); err == nil {
-			if f, ok := r.reuse(name); ok {
-				return f, nil
-			}
-		} else {
+		if err := r.db.fs.Rename(old, name); err != nil {
 			r.remove(old)
+		} else if f, ok := r.reuse(name); ok {
+			return f, nil
+		} else {
+			r.remove(name) // nobody else would, if Create fails, too
 		}
 	}
 	return r.db.fs.Create(name)

@@ -4,10 +4,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/vfs"
 )
 
 // Goal: files are reused only when nobody else has them. Method: a checkpoint shares
@@ -154,4 +158,39 @@ func TestCompactTwiceWritesOnce(t *testing.T) {
 	if n := db.Metrics().Compactions - before; n != 1 {
 		t.Errorf("%d merges after one delete, want 1", n)
 	}
+}
+
+// A file whose reuse fails after it got its new name does not stay, even if no other file can
+// be made in its place.
+func TestReuseThatFailsLeavesNothing(t *testing.T) {
+	mem := vfs.NewMem()
+	var failing atomic.Bool
+	fsys := vfs.NewFault(mem, func(op vfs.Op) error {
+		if failing.Load() && strings.HasSuffix(op.Name, ".sst") &&
+			(op.Kind == vfs.OpOpenReadWrite || op.Kind == vfs.OpCreate) {
+			return syscall.EMFILE
+		}
+		return nil
+	})
+	db := openOn(t, fsys, engine.Options{MaxRuns: 2})
+	for round := range 4 {
+		ok(t, db.Put(pk("k"), fmt.Appendf(nil, "round %d", round), nil))
+		ok(t, db.Compact(ctx))
+	}
+	before, err := mem.List("db")
+	ok(t, err)
+	failing.Store(true)
+	ok(t, db.Put(pk("k"), []byte("later"), nil))
+	wantIs(t, db.Flush(ctx), syscall.EMFILE)
+	failing.Store(false)
+	after, err := mem.List("db")
+	ok(t, err)
+	for _, name := range after {
+		if !slices.Contains(before, name) && strings.HasSuffix(name, ".sst") {
+			t.Errorf("%s is left", name)
+		}
+	}
+	ok(t, db.Flush(ctx))
+	wantValue(t, db, pk("k"), []byte("later"))
+	mustClose(t, db)
 }

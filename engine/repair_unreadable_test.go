@@ -195,3 +195,34 @@ func TestRepairDoubtsTheBeginningOfTheLog(t *testing.T) {
 		t.Error("a log without its beginning is not doubted")
 	}
 }
+
+// Of files of two databases, as many of each, the same are taken every time, with a doubt.
+func TestRepairOfTwoDatabasesInOneDirectory(t *testing.T) {
+	mem := vfs.NewMem()
+	mixed := fileSet{}
+	for _, name := range []string{"a", "b"} {
+		db, err := engine.OpenFS(mem, name, nil)
+		ok(t, err)
+		ok(t, db.Put(pk(name), []byte("v"), nil))
+		ok(t, db.Flush(ctx))
+		mustClose(t, db)
+		files := filesOf(t, mem, name)
+		for _, sst := range files.names("", ".sst") {
+			mixed[sst] = files[sst]
+		}
+	}
+	if len(mixed) != 2 {
+		t.Fatalf("files %v", mixed.names("", ""))
+	}
+	first := ""
+	for range 20 {
+		rep, got := repaired(t, mixed.store(t), "mixed")
+		text := fmt.Sprint(rep.Doubts, len(got), got[id(pk("a"))].Version)
+		if first == "" {
+			first = text
+		}
+		if text != first || len(got) != 1 || !strings.Contains(text, "several databases") {
+			t.Fatalf("%s after %s", text, first)
+		}
+	}
+}

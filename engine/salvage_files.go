@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -42,7 +43,8 @@ func (r *repair) survey() error {
 	if err != nil {
 		return err
 	}
-	m, err := manifest.Salvage(r.in, r.src, winner(votes))
+	most, tied := winner(votes)
+	m, err := manifest.Salvage(r.in, r.src, most)
 	if err != nil {
 		return err
 	}
@@ -50,10 +52,14 @@ func (r *repair) survey() error {
 	if r.state != nil {
 		r.dbid = r.state.DBID
 	} else {
-		r.dbid = winner(votes)
+		r.dbid = most
 	}
 	if r.dbid == [16]byte{} {
 		return fmt.Errorf("%s: %w: no file in it is one of a database", r.src, ErrNotDatabase)
+	}
+	if tied && !r.whole {
+		r.doubt("there are %d files of each of several databases: those of %x are taken",
+			votes[most], r.dbid)
 	}
 	for _, err := range m.Damage {
 		r.lose(Loss{File: fileOf(err, r.src), Offset: offsetOf(err), What: "manifest", Stripe: -1,
@@ -103,13 +109,21 @@ func (r *repair) votes(ssts []presentFile) (map[[16]byte]int, error) {
 	return rep.DBIDs, nil
 }
 
-func winner(votes map[[16]byte]int) (id [16]byte) {
+// winner returns the database of most files. If several have as many, tied, it is the lowest
+// of them, so that the same files give the same result.
+func winner(votes map[[16]byte]int) (id [16]byte, tied bool) {
 	for candidate, n := range votes {
-		if n > votes[id] {
-			id = candidate
+		switch most := votes[id]; {
+		case n > most:
+			id, tied = candidate, false
+		case n == most && n > 0:
+			tied = true
+			if bytes.Compare(candidate[:], id[:]) < 0 {
+				id = candidate
+			}
 		}
 	}
-	return id
+	return id, tied
 }
 
 // choose decides which files are read. If the manifest is to be believed they are those

@@ -81,10 +81,19 @@ func (s *scheduler) kickFlush() {
 	}
 }
 
-func (s *scheduler) kickCompact() {
-	for range cap(s.compactKick) {
+func (s *scheduler) kickCompact() { fillUp(s.compactKick) }
+
+// compactLater has merges looked for after a pause. Why the timer has the channel alone: it
+// may fire long after Close, and must not keep the database in memory until then.
+func (s *scheduler) compactLater(pause time.Duration) {
+	kicks := s.compactKick
+	time.AfterFunc(pause, func() { fillUp(kicks) })
+}
+
+func fillUp(kicks chan struct{}) {
+	for range cap(kicks) {
 		select {
-		case s.compactKick <- struct{}{}:
+		case kicks <- struct{}{}:
 		default:
 			return
 		}
@@ -199,7 +208,7 @@ func (s *scheduler) compactLoop() {
 			job, ok := s.pickCompaction(burstOptions(o, left > 0))
 			if !ok {
 				if left > 0 {
-					time.AfterFunc(left, s.kickCompact) // look again when it is over
+					s.compactLater(left) // look again when it is over
 				}
 				break
 			}
@@ -228,7 +237,7 @@ func (s *scheduler) retryLater(stripe uint8, err error) {
 	pause := min(retryAfter<<min(b.failures, 20), retryMost)
 	b.failures++
 	b.until = time.Now().Add(pause)
-	time.AfterFunc(pause, s.kickCompact)
+	s.compactLater(pause)
 }
 
 // compactionJob is a plan for one stripe, with the view it was made for.
