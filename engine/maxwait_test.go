@@ -38,15 +38,25 @@ func TestWritesGiveUpWaiting(t *testing.T) {
 	items := []engine.Item{{Key: pksk("p", "insert")}}
 	apply := func(ctx context.Context, o *engine.WriteOptions) error { return db.Apply(ctx, b, o) }
 	writes := map[string]func(o *engine.WriteOptions) error{
-		"Put":         func(o *engine.WriteOptions) error { return db.Put(pksk("p", "put"), nil, o) },
-		"PutIfAbsent": func(o *engine.WriteOptions) error { return db.PutIfAbsent(pksk("p", "pia"), nil, o) },
+		"Put": func(o *engine.WriteOptions) error {
+			return db.Put(pksk("p", "put"), nil, o)
+		},
+		"PutIfAbsent": func(o *engine.WriteOptions) error {
+			return db.PutIfAbsent(pksk("p", "absent"), nil, o)
+		},
 		"PutIf": func(o *engine.WriteOptions) error {
 			return db.PutIf(pksk("p", "if"), nil, engine.IfAbsent(), o)
 		},
-		"Delete":      func(o *engine.WriteOptions) error { return db.Delete(pksk("p", "old"), o) },
-		"DeleteIf":    func(o *engine.WriteOptions) error { return db.DeleteIf(pksk("p", "no"), engine.IfAbsent(), o) },
-		"DeleteRange": func(o *engine.WriteOptions) error { return db.DeleteRange([]byte("q"), engine.SKCondition{}, o) },
-		"Apply":       func(o *engine.WriteOptions) error { return apply(ctx, o) },
+		"Delete": func(o *engine.WriteOptions) error {
+			return db.Delete(pksk("p", "old"), o)
+		},
+		"DeleteIf": func(o *engine.WriteOptions) error {
+			return db.DeleteIf(pksk("p", "none"), engine.IfAbsent(), o)
+		},
+		"DeleteRange": func(o *engine.WriteOptions) error {
+			return db.DeleteRange([]byte("q"), engine.SKCondition{}, o)
+		},
+		"Apply": func(o *engine.WriteOptions) error { return apply(ctx, o) },
 		"InsertNew": func(o *engine.WriteOptions) error {
 			_, _, err := db.InsertNew(ctx, items, nil, o)
 			return err
@@ -56,7 +66,8 @@ func TestWritesGiveUpWaiting(t *testing.T) {
 	within(t, time.Minute, "the end of the waits", func() {
 		for name, write := range writes {
 			err := write(short)
-			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "a flush") {
+			wantIs(t, err, context.DeadlineExceeded)
+			if !strings.Contains(err.Error(), "waiting for a flush") {
 				t.Errorf("%s: %v", name, err)
 			}
 		}

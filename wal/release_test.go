@@ -303,7 +303,8 @@ func TestReleaseDuringCopy(t *testing.T) {
 }
 
 // What is pinned stays, however much is written and released meanwhile; it does not count
-// in what keeps the log from growing, and goes at the end.
+// in what keeps the log from growing, and goes at the end. After a kill it is no part of the
+// log, and the next Open removes it.
 func TestPinnedSegments(t *testing.T) {
 	o := memOptions(512)
 	o.RecycleSegments = 1
@@ -324,6 +325,17 @@ func TestPinnedSegments(t *testing.T) {
 	if n, want := l.SizeBytes(), int64(pinned)*o.SegmentBytes; n < want {
 		t.Errorf("%d bytes of files, want %d at least", n, want)
 	}
+	killed := snapshot(t, o.FS, o.Dir).restore(t, o)
+	last := l.LastSeq()
+	l2 := reopen(t, killed, l.FirstSegment(last), last)
+	if n := l2.SizeBytes(); n != l2.HeldBytes() || n > 4*o.SegmentBytes {
+		t.Errorf("%d bytes of files after a kill, %d are held", n, l2.HeldBytes())
+	}
+	must(t, l2.Close())
+	if n := len(snapshot(t, killed.FS, killed.Dir)); n > 3 {
+		t.Errorf("%d files after a kill and an orderly end", n)
+	}
+
 	must(t, twin.Unpin())
 	mem := vfs.NewMem()
 	must(t, mem.MkdirAll("db"))

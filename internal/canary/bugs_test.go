@@ -143,8 +143,8 @@ var bugs = []bug{
 		"a failed checkpoint removes only its own: it does not look again under the lock",
 		[]edit{{
 			"engine/destination.go",
-			"	if err := d.checkEmpty(); err != nil {\n		return nil, errors.Join(",
-			"	if err := d.checkEmpty(); err != nil && d.lock == nil {\n		return nil, errors.Join(",
+			"	if err := checkEmpty(d.Dir, dir); err != nil {\n",
+			"	if err := checkEmpty(d.Dir, dir); err != nil && d.lock == nil {\n",
 		}},
 		"./engine", "TestDestinationIsTakenMeanwhile",
 	},
