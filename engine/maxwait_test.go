@@ -35,9 +35,41 @@ func TestWritesGiveUpWaiting(t *testing.T) {
 
 	b := engine.NewBatch()
 	ok(t, b.Put(pksk("p", "batch"), nil, 0))
+	writes := writesOfEachKind(db, b)
+	before := db.Metrics().LastVersion
+	within(t, time.Minute, "the end of the waits", func() {
+		for name, write := range writes {
+			err := write(short)
+			wantIs(t, err, context.DeadlineExceeded)
+			if !strings.Contains(err.Error(), "waiting for a flush") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		why := errors.New("the client is gone")
+		canceled, cancel := context.WithCancelCause(ctx)
+		time.AfterFunc(time.Millisecond, func() { cancel(why) })
+		wantIs(t, db.Apply(canceled, b, nil), why)
+	})
+	if after := db.Metrics().LastVersion; after != before {
+		t.Errorf("version %d after writes that gave up, %d before", after, before)
+	}
+	wantValue(t, db, pksk("p", "old"), []byte("v"))
+	close(let)
+	for name, write := range writes {
+		if err := write(nil); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	wantIs(t, db.Put(pk("k"), nil, &engine.WriteOptions{MaxWait: -1}), engine.ErrInvalid)
+	mustClose(t, db)
+}
+
+// writesOfEachKind are calls of partition p, in which item old is, by name.
+func writesOfEachKind(
+	db *engine.DB, b *engine.Batch,
+) map[string]func(*engine.WriteOptions) error {
 	items := []engine.Item{{Key: pksk("p", "insert")}}
-	apply := func(ctx context.Context, o *engine.WriteOptions) error { return db.Apply(ctx, b, o) }
-	writes := map[string]func(o *engine.WriteOptions) error{
+	return map[string]func(o *engine.WriteOptions) error{
 		"Put": func(o *engine.WriteOptions) error {
 			return db.Put(pksk("p", "put"), nil, o)
 		},
@@ -56,36 +88,10 @@ func TestWritesGiveUpWaiting(t *testing.T) {
 		"DeleteRange": func(o *engine.WriteOptions) error {
 			return db.DeleteRange([]byte("q"), engine.SKCondition{}, o)
 		},
-		"Apply": func(o *engine.WriteOptions) error { return apply(ctx, o) },
+		"Apply": func(o *engine.WriteOptions) error { return db.Apply(ctx, b, o) },
 		"InsertNew": func(o *engine.WriteOptions) error {
 			_, _, err := db.InsertNew(ctx, items, nil, o)
 			return err
 		},
 	}
-	before := db.Metrics().LastVersion
-	within(t, time.Minute, "the end of the waits", func() {
-		for name, write := range writes {
-			err := write(short)
-			wantIs(t, err, context.DeadlineExceeded)
-			if !strings.Contains(err.Error(), "waiting for a flush") {
-				t.Errorf("%s: %v", name, err)
-			}
-		}
-		why := errors.New("the client is gone")
-		canceled, cancel := context.WithCancelCause(ctx)
-		time.AfterFunc(time.Millisecond, func() { cancel(why) })
-		wantIs(t, apply(canceled, nil), why)
-	})
-	if after := db.Metrics().LastVersion; after != before {
-		t.Errorf("version %d after writes that gave up, %d before", after, before)
-	}
-	wantValue(t, db, pksk("p", "old"), []byte("v"))
-	close(let)
-	for name, write := range writes {
-		if err := write(nil); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	wantIs(t, db.Put(pk("k"), nil, &engine.WriteOptions{MaxWait: -1}), engine.ErrInvalid)
-	mustClose(t, db)
 }
