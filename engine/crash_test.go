@@ -69,6 +69,13 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, crashWriter())
 		os.Exit(1)
 	}
+	if os.Getenv(smallDirEnv) != "" {
+		if err := smallWriter(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	os.Exit(m.Run())
 }
 

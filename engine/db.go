@@ -176,14 +176,10 @@ func (db *DB) close() error {
 // with tiny files.
 const closeReplayBytes = 2 << 20
 
-// closeSegmentsMost bounds the log segments that Close leaves. Each opening for writing
-// adds one: many short runs of a program would otherwise collect hundreds of small ones.
-const closeSegmentsMost = 16
-
 // settle makes the content durable for Close: a long log is flushed, so that the
 // next Open has little to replay.
 func (db *DB) settle() error {
-	if db.memory.bytes() > closeReplayBytes || len(db.log.Segments()) > closeSegmentsMost {
+	if db.memory.bytes() > closeReplayBytes {
 		err := db.flushAll(context.Background())
 		if err == nil || !errors.Is(err, vfs.ErrNoSpace) {
 			return err

@@ -118,6 +118,23 @@ var goldenRecipes = map[string]func(*goldenMaker){
 		g.close()
 		g.dir = "copy"
 	},
+	"short-runs": func(g *goldenMaker) {
+		for i := range 8 {
+			g.open(engine.Options{})
+			g.fill(fmt.Sprint("run ", i), 10*i, 10*i+15)
+			if i%3 == 1 {
+				g.kill()
+			} else {
+				g.close()
+			}
+		}
+		g.open(engine.Options{}) // the first record does not fit into the segment
+		ok(g.t, g.db.Put(pk("large"), bytes.Repeat([]byte("large "), 50_000), nil))
+		g.close()
+		g.open(engine.Options{})
+		g.fill("last", 0, 5)
+		g.kill()
+	},
 }
 
 // goldenMaker makes one database.

@@ -73,7 +73,7 @@ func openFS(fsys vfs.FS, dir string, opts Options, lock io.Closer) (db *DB, err 
 		return db, err
 	}
 	db.prepare(state)
-	db.reserve.open(db)
+	db.reserve.init(db)
 	tail, replayed, err := db.recover(state)
 	if err != nil {
 		return db, err
@@ -290,7 +290,6 @@ func (db *DB) openLog(state *manifest.State, tail wal.Tail) error {
 	for i := range db.stripes {
 		db.limitRanges(&db.stripes[i])
 	}
-	db.reserve.settle()
 	db.sched.start()
 	return nil
 }

@@ -41,6 +41,7 @@ var cutScripts = []cutScript{
 		steps: strings.Repeat(strings.Repeat("c", 22)+"f", 4) + "o",
 	},
 	{name: "reopening", steps: "cocofocmo"},
+	{name: "short runs", steps: "cococcocoococo"},
 }
 
 // Goal: as TestPowerCutsOfTheWholeEngine, but with nothing left to chance: the power is cut,

@@ -71,11 +71,7 @@ func newReplayer(db *DB, flushed *[base.NumStripes]base.SeqNum) *replayer {
 	r := &replayer{db: db, flushed: *flushed, free: make(chan *replayChunk, replayChunks)}
 	r.workers = make([]replayWorker, min(runtime.GOMAXPROCS(0), replayWorkersMost))
 	for range replayChunks {
-		r.free <- &replayChunk{
-			// Never grown: operations are views into it.
-			payload: make([]byte, 0, replayChunkBytes),
-			ops:     make([][]replayOp, len(r.workers)),
-		}
+		r.free <- &replayChunk{ops: make([][]replayOp, len(r.workers))}
 	}
 	for i := range r.workers {
 		w := &r.workers[i]
@@ -139,6 +135,10 @@ func (r *replayer) current() *replayChunk {
 	if r.chunk == nil {
 		c := <-r.free
 		c.pending.Wait()
+		if c.payload == nil { // most logs take one
+			// Never grown: operations are views into it.
+			c.payload = make([]byte, 0, replayChunkBytes)
+		}
 		c.reset()
 		r.chunk = c
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -60,18 +61,26 @@ func flushBytes(memtables int64, stripes int) int64 {
 	return memtables + memtables/16 + int64(stripes)*reserveFile
 }
 
-// open takes over the reserve that an earlier run has left, or begins one.
-func (r *reserve) open(db *DB) {
+// init prepares the reserve. Its file is left alone until something is written: the first
+// put has to ask, as the ceiling is 0.
+func (r *reserve) init(db *DB) {
 	r.db = db
-	db.memory.ceiling.Store(db.memory.freeUsed)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.off = db.opts.InMemory || db.opts.ReadOnly; r.off {
-		return
+		db.memory.ceiling.Store(db.memory.freeUsed)
 	}
-	if err := r.openLocked(); err != nil && !errors.Is(err, vfs.ErrNoSpace) {
-		r.dropLocked(err)
+}
+
+// readyLocked takes over the file that an earlier run has left, or makes it, unless that is
+// done, and reports whether there is a reserve. Requires: mu held.
+func (r *reserve) readyLocked() bool {
+	if !r.off && r.file == nil {
+		if err := r.openLocked(); err != nil && !errors.Is(err, vfs.ErrNoSpace) {
+			r.dropLocked(err)
+		}
 	}
+	return !r.off
 }
 
 // openLocked opens or makes the file. Requires: mu held.
@@ -130,7 +139,7 @@ func (db *DB) dataBytes() (n int64) {
 func (r *reserve) admit() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.off || r.settleLocked(false) {
+	if !r.readyLocked() || r.settleLocked(false) {
 		return nil
 	}
 	return fmt.Errorf("engine: no room for more than deletes: %w", ErrDiskFull)
@@ -141,7 +150,7 @@ func (r *reserve) admit() error {
 func (r *reserve) settle() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.off || r.settleLocked(true)
+	return !r.readyLocked() || r.settleLocked(true)
 }
 
 // settleLocked is settle; unless now, not again right after it has failed. Requires: mu
@@ -186,20 +195,26 @@ func (r *reserve) settleLocked(now bool) bool {
 // retryPuts is the shortest time between two attempts of puts to find space again.
 const retryPuts = 2 * time.Millisecond
 
-// growLocked extends the reserve to n bytes, step by step. On an error it keeps what it
-// has got. Requires: mu held.
+// growLocked extends the reserve to n bytes: at once or, if there is no room for that, step
+// by step. On an error it keeps what it has got. Requires: mu held.
 func (r *reserve) growLocked(n int64) error {
 	if r.file == nil {
 		if err := r.openLocked(); err != nil {
 			return err
 		}
 	}
-	for r.have < n {
-		next := min(n, r.have+reserveStep)
-		if err := r.file.Allocate(next); err != nil {
-			return errors.Join(err, r.file.Truncate(r.have)) // what was allocated of the step
+	for step := n - r.have; r.have < n; {
+		next := min(n, r.have+step)
+		err := r.file.Allocate(next)
+		if err == nil {
+			r.have = next
+			continue
 		}
-		r.have = next
+		terr := r.file.Truncate(r.have) // what was allocated of the step
+		if terr != nil || step <= reserveStep || !errors.Is(err, vfs.ErrNoSpace) {
+			return errors.Join(err, terr)
+		}
+		step = reserveStep
 	}
 	return nil
 }
@@ -278,7 +293,8 @@ const (
 func (r *reserve) covers(n int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.off || r.db.memory.bytes() == 0 || flushBytes(r.db.memory.bytes()+n, 1) <= r.have
+	filled := r.db.memory.bytes()
+	return !r.readyLocked() || filled == 0 || flushBytes(filled+n, 1) <= r.have
 }
 
 // give gives up n bytes and some more for the file system, or fewer if that is all that it
@@ -286,7 +302,7 @@ func (r *reserve) covers(n int64) bool {
 func (r *reserve) give(p purpose, n int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.off {
+	if !r.readyLocked() {
 		return false
 	}
 	r.enterLocked()
@@ -318,7 +334,10 @@ func (r *reserve) give(p purpose, n int64) bool {
 func (r *reserve) close(keep int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.off = true // also for writers who still wait in line
+	defer func() { r.off = true }() // also for writers who still wait in line
+	if r.file == nil && keep > r.leftBytes() {
+		r.readyLocked()
+	}
 	if r.file == nil {
 		return
 	}
@@ -331,6 +350,18 @@ func (r *reserve) close(keep int64) {
 	}
 	_ = r.file.Close()
 	r.file = nil
+}
+
+// leftBytes is the size of the file that an earlier run has left: enough if none is wanted.
+func (r *reserve) leftBytes() int64 {
+	if r.off || r.db == nil {
+		return math.MaxInt64
+	}
+	info, err := r.db.fs.Stat(filepath.Join(r.db.dir, reserveName))
+	if err != nil {
+		return 0
+	}
+	return info.SizeBytes
 }
 
 // closedGoal is what close is to keep.

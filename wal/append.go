@@ -132,6 +132,7 @@ func (l *Log) switchLocked() error {
 	}
 	s.tag, s.base, s.dirty = h.tag(), h.base, true
 	l.cur, l.off, l.next, l.need = s, segmentHeader, nil, 0
+	l.marked = base.MaxSeqNum // a marker that the old segment ends in is no part of its records
 	l.dirty = append(l.dirty, s)
 	l.ready.Broadcast()
 	if old != nil {

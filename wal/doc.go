@@ -11,8 +11,9 @@
 // records are no longer needed are renamed and used again.
 //
 // Opening takes two steps. Recover reads the log, replays it and finds its end; it
-// changes nothing. Open cuts off what lies beyond that end and starts a new segment.
-// The bytes are described in docs/format/wal.md, the rules of recovery in recover.go.
+// changes nothing. Open cuts off what lies beyond that end and goes on there, or in a new
+// segment if the last one is large. The bytes are described in docs/format/wal.md, the
+// rules of recovery in recover.go.
 //
 // What a crash leaves: after the death of the process, every record whose Append
 // returned (mapped or written). After a power cut, every record that a Sync covered,

@@ -61,17 +61,24 @@ type Log struct {
 }
 
 // Open removes what lies beyond the tail that Recover found, makes sure that what
-// lies before it is durable, and starts a new segment. The first record gets
-// sequence number t.LastSeq+1.
+// lies before it is durable, and goes on in the last segment, or in a new one if that
+// has grown beyond smallSegmentBytes. The first record gets sequence number t.LastSeq+1.
 //
-// The crash safety of Open, step by step. (1) The recovered records are synced, so
-// that the new segment may claim so; a crash here changes nothing. (2) Files beyond
+// The crash safety of Open, step by step. (1) Recovered records that nothing proves
+// synced are written again and synced; a crash here changes nothing. (2) Files beyond
 // the tail are removed and the directory is synced; a crash in between leaves some
-// of them, and the next recovery finds the same tail. (3) The new segment is made
-// and its header, which says where the previous one ends, is synced with its name; a
-// crash before that leaves a file with no valid header, which the next Open removes.
-// From then on the end of the previous segment is fixed by that header: torn records
-// behind it are never looked at again.
+// of them, and the next recovery finds the same tail. (3) What lies beyond the tail in
+// the last segment is cut off, and the cut is synced; a crash before that leaves it or
+// not, and it is no part of the log. Why cut and synced before anything is appended: a
+// torn record that had lost its predecessor would follow a new one of the same length.
+// (4) A marker is written behind the last record and synced, if there is none. A crash
+// before that leaves the same log without it. A log that was closed goes through all
+// four without a write or a sync.
+//
+// In place of (3) and (4) a new segment is made where the last one is too large or there
+// is none; its header, which says where the previous one ends, is synced with its name and
+// with a marker. A crash before that leaves a file with no valid header, which the next
+// Open removes. From then on the end of the previous segment is fixed by that header.
 //
 // Without a single byte of disk space Open succeeds nevertheless; Append then fails
 // with vfs.ErrNoSpace until there is space.
@@ -84,7 +91,7 @@ func Open(o Options, t Tail) (*Log, error) {
 		return nil, corrupt.New(o.path(t.highest), -1, "log", "segment numbers close together",
 			fmt.Sprintf("%d and %d", t.Segment, t.highest))
 	}
-	l := &Log{o: o, linkNum: t.Segment, linkEnd: t.Offset, last: t.LastSeq, marked: base.MaxSeqNum,
+	l := &Log{o: o, linkNum: t.Segment, linkEnd: t.records, last: t.LastSeq, marked: base.MaxSeqNum,
 		nextNum: t.highest + 1, prepareKick: make(chan struct{}, 1), stop: make(chan struct{})}
 	l.ready = sync.NewCond(&l.mu)
 	l.sy.init()
@@ -93,8 +100,13 @@ func Open(o Options, t Tail) (*Log, error) {
 	if err := l.settle(t); err != nil {
 		return nil, err
 	}
-	err = l.startFirst()
-	if err != nil && !errors.Is(err, vfs.ErrNoSpace) {
+	resumed, err := l.resume(t)
+	if !resumed && err == nil {
+		if err = l.startFirst(); errors.Is(err, vfs.ErrNoSpace) {
+			err = nil
+		}
+	}
+	if err != nil {
 		return nil, errors.Join(err, l.releaseAll())
 	}
 	l.goroutines.Go(l.syncLoop)
@@ -119,15 +131,18 @@ func (l *Log) settle(t Tail) error {
 	}
 	for _, s := range t.keep {
 		// Known durable are records up to t.synced, and with them the headers of their
-		// segments; of a segment without records not even that. Nor a marker at the end,
-		// which says that the records before it are: the next header relies on it, too.
-		if s.last >= t.synced || s.last < s.base {
+		// segments; of a segment without records not even that. A marker at the end need
+		// not be durable: the next header does not rely on it.
+		if s.last > t.synced || s.last < s.base {
 			if err := s.rewrite(l.o.FS); err != nil {
 				return err
 			}
 		}
 	}
 	l.closed = t.keep
+	if len(t.drop) == 0 {
+		return nil
+	}
 	for _, n := range t.drop {
 		if err := l.o.FS.Remove(l.o.path(n)); err != nil {
 			return fmt.Errorf("remove log segment beyond the end: %w", err)
@@ -139,10 +154,11 @@ func (l *Log) settle(t Tail) error {
 	return nil
 }
 
-// startFirst does step 3 of Open. The marker says that all recovered records are
+// startFirst makes a new segment for Open. The marker says that all recovered records are
 // durable: from here on their loss would be noticed.
 func (l *Log) startFirst() error {
-	s, err := l.makeSegment(l.nextNum, l.o.SegmentBytes, l.needFor(0), nil)
+	size := min(growBytes, l.smallest())
+	s, err := l.makeSegment(l.nextNum, size, size, nil)
 	if err != nil {
 		return err
 	}
@@ -261,18 +277,22 @@ func (l *Log) trim() {
 		_ = l.o.FS.Remove(s.path)
 	}
 	l.spares, l.obsolete, l.next = nil, nil, nil
-	if s := l.cur; s != nil && s.unmap() == nil {
-		_ = s.file.Truncate(l.off)
+	end := l.off
+	if l.marked == l.last {
+		end += recordHeader
+	}
+	if s := l.cur; s != nil && s.size != end && s.unmap() == nil {
+		_ = s.file.Truncate(end)
 	}
 }
 
-// markClosed appends a marker behind the last record and syncs it. Why: without it
+// markClosed writes a marker behind the last record and syncs it. Why: without it
 // damage to the very last records would pass for a torn tail.
 func (l *Log) markClosed() error {
 	l.mu.Lock()
 	s := l.cur
 	if s == nil || l.marked == l.last {
-		l.mu.Unlock() // no record since the marker of Open
+		l.mu.Unlock() // no record since the last marker
 		return nil
 	}
 	err := l.markLocked()
@@ -286,13 +306,23 @@ func (l *Log) markClosed() error {
 	return nil
 }
 
-// markLocked appends a marker: everything so far is durable.
+// markLocked writes a marker behind the last record: everything so far is durable. The
+// next record takes its place, and says the same.
 //
 // Requires: it is.
 func (l *Log) markLocked() error {
-	if err := l.putLocked(recordHeader, 0, markerLength, l.last, nil); err != nil {
+	if err := l.placeMarkerLocked(); err != nil {
 		return l.fail(err)
 	}
+	return nil
+}
+
+// placeMarkerLocked is markLocked without consequences of an error.
+func (l *Log) placeMarkerLocked() error {
+	if err := l.putLocked(recordHeader, 0, markerLength, l.last, nil); err != nil {
+		return err
+	}
+	l.off -= recordHeader
 	l.marked = l.last
 	return nil
 }

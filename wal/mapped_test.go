@@ -36,7 +36,7 @@ func TestFaultInTheMapping(t *testing.T) {
 		if !mapped(t, dir) {
 			t.Skip("the temporary directory is on a file system without preallocation")
 		}
-		o := wal.Options{FS: vfs.OS(), Dir: dir, DBID: testDBID, SegmentBytes: 64 << 10}
+		o := wal.Options{FS: vfs.OS(), Dir: dir, DBID: testDBID, SegmentBytes: 16 << 10}
 		o.Mapped = true
 		reports := 0
 		o.OnFailure = func(error) { reports++ }

@@ -148,19 +148,18 @@ func TestDescribe(t *testing.T) {
 	must(t, err)
 	var b strings.Builder
 	must(t, wal.Describe(f, &b, wal.DescribeOptions{}))
-	want := `log segment 1 of database 0102030405060708090a0b0c0d0e0f10, format 1, 288 bytes
+	want := `log segment 1 of database 0102030405060708090a0b0c0d0e0f10, format 1, 264 bytes
   use 9e3779b97f4a7c15, tag ef7a9868, base sequence number 1
   first segment of the log
-64: marker: synced up to 0
-88: commit 1, 120 bytes, synced up to 0 then
+64: commit 1, 120 bytes, synced up to 0 then
     put "user#1" / "profile" = "vvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvv"... (40 bytes)
     put-ttl "user#2" expires 1700000000000 = "x" (1 bytes)
     delete "user#3"
     delete-range ["a", "b")
-232: commit 2, 1 bytes, synced up to 0 then
+208: commit 2, 1 bytes, synced up to 0 then
     not decodable: corrupt log operation at offset 0: want a known kind, got 7
-264: marker: synced up to 2
-288: end of the records; last sequence number 2
+240: marker: synced up to 2
+264: end of the records; last sequence number 2
 `
 	if b.String() != want {
 		t.Fatalf("got:\n%s", b.String())

@@ -27,9 +27,15 @@ const (
 	minSegmentBytes = 256
 
 	// smallSegmentBytes and leastSegmentBytes are the sizes that are tried when the disk
-	// has no room for a whole segment.
+	// has no room for a whole segment. The segment of Open grows to the former.
 	smallSegmentBytes = 256 << 10
 	leastSegmentBytes = 32 << 10
+
+	// growBytes is the first size of the segment of Open, and the least that it grows by.
+	growBytes = 16 << 10
+
+	// growAlign is a block of most file systems: the least that is worth allocating.
+	growAlign = 4 << 10
 )
 
 // Options says where the log lives and how it behaves. Recover uses FS, Dir and

@@ -36,6 +36,12 @@ func (l *Log) prepareNext() {
 	if l.usableLocked() != nil || l.next != nil && l.next.size >= need {
 		return
 	}
+	if l.next == nil && l.growableLocked(need) {
+		if l.need > 0 {
+			l.growLocked(need)
+		}
+		return
+	}
 	tooSmall := l.next
 	l.next = nil
 	num := l.nextNum
@@ -71,18 +77,30 @@ func (l *Log) prepareNext() {
 
 // makeSegment is prepareSegment. If the disk has no room for that it tries smaller ones, of
 // at least need bytes, in the space that Options.MoreSpace gives up.
-func (l *Log) makeSegment(num SegmentNum, size, need int64, spare *segment) (*segment, error) {
-	s, err := l.prepareSegment(num, size, spare)
+func (l *Log) makeSegment(num SegmentNum, size, need int64, spare *segment,
+) (s *segment, err error) {
+	err = l.inSpace(size, need, func(n int64) (err error) {
+		s, err = l.prepareSegment(num, n, spare)
+		spare = nil
+		return err
+	})
+	return s, err
+}
+
+// inSpace calls allocate for size bytes, and for fewer, but at least need, in the space that
+// Options.MoreSpace gives up if the disk has no room.
+func (l *Log) inSpace(size, need int64, allocate func(n int64) error) error {
+	err := allocate(size)
 	for _, n := range []int64{smallSegmentBytes, leastSegmentBytes} {
 		n = max(min(n, size), need)
 		if err == nil || !errors.Is(err, vfs.ErrNoSpace) || l.Err() != nil {
 			break
 		}
 		if l.o.MoreSpace != nil && l.o.MoreSpace(n) {
-			s, err = l.prepareSegment(num, n, nil)
+			err = allocate(n)
 		}
 	}
-	return s, err
+	return err
 }
 
 // MakeRoom returns when there is room for a record with n bytes of payload, or why there
@@ -159,7 +177,7 @@ func (l *Log) prepareSegment(num SegmentNum, size int64, spare *segment) (*segme
 	if err != nil {
 		return nil, fmt.Errorf("prepare log segment: %w", err)
 	}
-	if m, ok := s.file.(vfs.Mapper); ok && l.o.Mapped {
+	if m, ok := s.file.(vfs.Mapper); ok && l.o.Mapped && size >= l.smallest() {
 		if mapping, err := m.Map(size); err == nil {
 			s.mapping, s.mem = mapping, mapping.Bytes()
 		} // else each record is written, which always works

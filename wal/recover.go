@@ -21,7 +21,8 @@ import (
 //     have the next sequence number; it starts at Y.
 //  4. The walk continues in the first later segment with a valid header that says:
 //     the previous segment is this one, it ended at Y, and my base is the next
-//     sequence number. If there is none, the log ends at (this segment, Y).
+//     sequence number. A marker right before Y may be left out of it. If there is no
+//     such segment, the log ends at (this segment, Y).
 //  5. A log that ends below fromSeq-1 is damaged: those records were synced before
 //     the manifest said so.
 //  6. Everything beyond the end is searched at every 8th byte: the rest of the last
@@ -29,7 +30,8 @@ import (
 //  7. A valid record there that says "synced up to C", with C above the last good
 //     sequence number, proves that synced records are lost: an error that names
 //     the file and the offset of the end. Nothing has been changed.
-//  8. Otherwise what follows the end was never synced: a torn tail, which Open cuts.
+//  8. Otherwise what follows the end was never synced: a torn tail, which Open cuts
+//     before it appends.
 //
 // Why rule 2 does not simply start at `from`: segments are removed one by one, and
 // a crash may undo or lose any of the removals.
@@ -42,7 +44,7 @@ import (
 // never been opened.
 type Tail struct {
 	Segment   SegmentNum  // last segment, 0 if there is none
-	Offset    int64       // where its records end
+	Offset    int64       // where its records end, with the marker after the last
 	LastSeq   base.SeqNum // of the last record
 	TornBytes int64       // of recognisable records beyond the end; 0 after a clean end
 	Records   int64       // records that were given to apply
@@ -52,6 +54,7 @@ type Tail struct {
 	drop      []SegmentNum // files that are not part of it
 	highest   SegmentNum   // number of any file seen
 	synced    base.SeqNum  // highest sequence number that the log says was durable
+	records   int64        // Offset without the marker
 }
 
 // candidate is a file that looks like a segment.
@@ -219,8 +222,9 @@ func (r *recovery) walk(i int) error {
 func (r *recovery) successor(i int) int {
 	for j := i + 1; j < len(r.files); j++ {
 		c := &r.files[j]
-		if c.bad == nil && c.h.prev == r.tail.Segment && c.h.prevEnd == r.tail.Offset &&
-			c.h.base == r.tail.LastSeq+1 {
+		t := &r.tail
+		if c.bad == nil && c.h.prev == t.Segment && c.h.base == t.LastSeq+1 &&
+			(c.h.prevEnd == t.Offset || c.h.prevEnd == t.records) {
 			return j
 		}
 	}
@@ -240,7 +244,7 @@ func (r *recovery) readSegment(c *candidate) (err error) {
 		}
 	}()
 	t, tag := &r.tail, c.h.tag()
-	t.Segment, t.Offset = c.num, segmentHeader
+	t.Segment, t.Offset, t.records = c.num, segmentHeader, segmentHeader
 	for {
 		h, payload, ok, err := f.record(t.Offset, tag)
 		if err != nil {
@@ -261,7 +265,7 @@ func (r *recovery) readSegment(c *candidate) (err error) {
 		if h.marker() {
 			continue
 		}
-		t.LastSeq = h.seq
+		t.LastSeq, t.records = h.seq, t.Offset
 		if h.seq >= r.fromSeq {
 			t.Records++
 			if err := r.apply(c.num, h.seq, payload); err != nil {
@@ -269,7 +273,7 @@ func (r *recovery) readSegment(c *candidate) (err error) {
 			}
 		}
 	}
-	t.keep = append(t.keep, &segment{num: c.num, path: r.o.path(c.num), size: f.size,
+	t.keep = append(t.keep, &segment{num: c.num, path: r.o.path(c.num), size: f.size, tag: tag,
 		base: c.h.base, last: t.LastSeq, end: t.Offset, durable: true})
 	return nil
 }

@@ -62,6 +62,16 @@ var bugs = []bug{
 		"./wal", "TestOpenRewritesWhatMayNotBeDurable",
 	},
 	{
+		"torn records do not come back: the log goes on before its cut is synced",
+		[]edit{{"wal/resume.go", "if err := f.Sync(); err != nil {", noError}},
+		"./wal", "TestTornRecordsDoNotComeBack",
+	},
+	{
+		"opening trusts no manifest that may not be durable: every one counts as sealed",
+		[]edit{{"internal/manifest/log.go", "if in.sealed && in.next > 1 {", "if in.torn == 0 {"}},
+		"./internal/manifest", "TestPowerCutAnywhere",
+	},
+	{
 		"nothing acknowledged is lost by a kill: recovery forgets a stripe",
 		[]edit{{
 			"engine/replay.go", "if seq <= r.flushed[o.stripe] {",

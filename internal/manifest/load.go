@@ -27,6 +27,7 @@ type loaded struct {
 	fileBytes int64
 	snapshot  int64 // size of record 0
 	torn      int64
+	sealed    bool // a seal follows the last record, and nothing follows it
 }
 
 // Load reads the state of the database in dir without changing anything. It may
@@ -113,6 +114,7 @@ func (l *loaded) checkSeal(name string, content []byte, r record) error {
 		return corrupt.New(name, r.off, "manifest seal", "the last record", "a record behind it")
 	}
 	l.torn = l.fileBytes - r.end()
+	l.sealed = l.torn == 0
 	return nil
 }
 

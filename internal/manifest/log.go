@@ -14,9 +14,10 @@ import (
 
 // A manifest is rewritten when it is longer than minRewriteBytes and than
 // rewriteFactor times its snapshot: replay then stays within a small multiple of
-// the state, and a snapshot is paid for by the edits since the last one.
+// the state, and a snapshot is paid for by the edits since the last one. Why no more than
+// 8 KiB: each Close adds an edit of about 25 bytes, and a small database stays small.
 const (
-	minRewriteBytes = 1 << 20
+	minRewriteBytes = 8 << 10
 	rewriteFactor   = 4
 )
 
@@ -36,6 +37,7 @@ type Log struct {
 	snapshot int64  // size of record 0
 	lastNum  uint64 // highest manifest number tried
 	mustMove bool   // the file has a doubtful tail, or another name: go on in a new one
+	unsynced bool   // the seal is not known to be durable
 	err      error  // sticky
 	buf      []byte
 }
@@ -87,7 +89,8 @@ func WriteSnapshot(fsys vfs.FS, dir string, s *State) error {
 
 // Open opens the manifest of the database in dir for commits. A torn tail is cut
 // off. What it returns is durable: a commit that the last process wrote but could
-// not sync is synced now.
+// not sync is synced now. A seal behind an edit proves that there is none: it was written
+// after the edit was synced, and the edit after CURRENT was. Then Open writes nothing.
 //
 // Requires: the caller holds the lock of the directory.
 func Open(fsys vfs.FS, dir string) (*Log, *State, error) {
@@ -105,6 +108,10 @@ func Open(fsys vfs.FS, dir string) (*Log, *State, error) {
 	}
 	links, err := l.file.Links()
 	l.mustMove = links > 1 // a copy by hard links has this file, too, and keeps it as it is
+	if err == nil && in.sealed && in.next > 1 {
+		l.state.Store(in.state)
+		return l, in.state, nil
+	}
 	if err == nil && in.torn > 0 && !l.mustMove {
 		err = l.file.Truncate(in.end)
 	}
@@ -231,6 +238,7 @@ func (l *Log) fail(cause error) error {
 func (l *Log) seal() {
 	l.buf = appendSeal(l.buf[:0], l.id, l.next)
 	_, _ = l.file.WriteAt(l.buf, l.end)
+	l.unsynced = true
 }
 
 // Close syncs the seal and closes the file. Commits must have ended.
@@ -242,7 +250,9 @@ func (l *Log) Close() error {
 	}
 	var err error
 	if l.err == nil {
-		err = l.file.Sync()
+		if l.unsynced {
+			err = l.file.Sync()
+		}
 		l.err = fmt.Errorf("manifest: %w", fs.ErrClosed)
 	}
 	err = errors.Join(err, l.file.Close())
