@@ -38,7 +38,7 @@ func exit(err error) {
 
 // run does what the first argument says: "report" makes a page of raw output, "targets"
 // compares it with what is wanted, "keys" measures key codecs, "dedup" sets of keys,
-// "tables" tables with indexes, anything else databases.
+// "tables" tables with indexes, "small" small databases, anything else databases.
 func run() error {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
@@ -52,6 +52,8 @@ func run() error {
 			return measureDedup(os.Args[2:], os.Stdout)
 		case "tables":
 			return measureTables(os.Args[2:], os.Stdout)
+		case "small":
+			return measureSmall(os.Args[2:], os.Stdout)
 		}
 	}
 	s := runner.Settings{Progress: os.Stderr}
@@ -94,6 +96,7 @@ kstone-bench targets FILE...         raw results compared with the targets
 kstone-bench keys [flags]            key codecs, and composite keys on kstone
 kstone-bench dedup [flags]           which keys are new: zone maps and filters
 kstone-bench tables [flags]          tables, indexes and queries
+kstone-bench small [flags]           what small databases cost
 
 `)
 	flag.PrintDefaults()

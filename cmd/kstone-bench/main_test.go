@@ -120,3 +120,26 @@ func TestDedupCommand(t *testing.T) {
 		}
 	}
 }
+
+func TestSmallCommand(t *testing.T) {
+	dir := t.TempDir()
+	raw, page := filepath.Join(dir, "small.jsonl"), filepath.Join(dir, "small.md")
+	if err := measureSmall([]string{"-quick", "-dir", dir, "-out", raw, "-page", page},
+		os.Stdout); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(page)
+	if err != nil || !strings.Contains(string(text), "## 40 items by 40 openings") {
+		t.Errorf("page is %q, %v", text, err)
+	}
+	var again bytes.Buffer
+	if err := measureSmall([]string{"-from", raw}, &again); err != nil ||
+		!strings.Contains(string(text), strings.TrimSpace(again.String())) {
+		t.Errorf("page of raw results is %q, %v", again.String(), err)
+	}
+	for _, bad := range [][]string{{"more"}, {"-from", filepath.Join(dir, "no")}} {
+		if err := measureSmall(bad, os.Stdout); err == nil {
+			t.Errorf("%q is accepted", bad)
+		}
+	}
+}
