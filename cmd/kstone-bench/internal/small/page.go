@@ -51,7 +51,8 @@ func Markdown(w io.Writer, meta report.Meta, rows []Row) {
 		if c := (Case{r.Items, r.Opens}); c != last {
 			last = c
 			fmt.Fprintf(w, "\n## %d items by %d openings\n\n", c.Items, c.Opens)
-			fmt.Fprint(w, "| | files | bytes | open, ms | put, ms | close, ms |\n|---|---|---|---|---|---|\n")
+			fmt.Fprint(w, "| | files | bytes | open, ms | put, ms | close, ms |\n",
+				"|---|---|---|---|---|---|\n")
 		}
 		reserve := ""
 		if r.Reserve > 0 {

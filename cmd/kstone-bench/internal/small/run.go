@@ -84,38 +84,61 @@ func Run(ctx context.Context, s Settings, out, progress io.Writer,
 	return rows, meta, nil
 }
 
-// measure runs one case: the databases take turns in every opening.
+// steps are the times of a database: of opening, putting, and closing.
+type steps [3][]float64
+
+// fewRounds is how often a case of one opening is measured.
+const fewRounds = 5
+
+// measure runs one case: the databases take turns in every opening. A case of one opening is
+// run several times, each in a new directory.
 func (s Settings) measure(ctx context.Context, c Case) (rows []Row, err error) {
 	dir, err := os.MkdirTemp(s.Dir, "kstone-bench-small-")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	times := make([][3][]float64, len(contestants))
-	for i := range c.Opens {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		items := makeItems(i*c.Items/c.Opens, (i+1)*c.Items/c.Opens)
-		for j := range contestants {
-			d, err := contestants[j].run(filepath.Join(dir, contestants[j].name), items)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", contestants[j].name, err)
+	times := make([]steps, len(contestants))
+	rounds := 1
+	if c.Opens == 1 {
+		rounds = fewRounds
+	}
+	in := ""
+	for round := range rounds {
+		in = filepath.Join(dir, fmt.Sprint(round))
+		for i := range c.Opens {
+			if err := ctx.Err(); err != nil {
+				return nil, err
 			}
-			for k := range d {
-				times[j][k] = append(times[j][k], float64(d[k].Nanoseconds())/1e6)
+			items := makeItems(i*c.Items/c.Opens, (i+1)*c.Items/c.Opens)
+			if err := turn(in, items, times); err != nil {
+				return nil, err
 			}
 		}
 	}
 	for j := range contestants {
 		r := Row{Database: contestants[j].name, Items: c.Items, Opens: c.Opens,
 			Open: summary(times[j][0]), Put: summary(times[j][1]), Close: summary(times[j][2])}
-		if err := r.look(filepath.Join(dir, r.Database)); err != nil {
+		if err := r.look(filepath.Join(in, r.Database)); err != nil {
 			return nil, err
 		}
 		rows = append(rows, r)
 	}
 	return rows, nil
+}
+
+// turn has every database do one opening, and adds to its times.
+func turn(dir string, items []item, times []steps) error {
+	for j := range contestants {
+		d, err := contestants[j].run(filepath.Join(dir, contestants[j].name), items)
+		if err != nil {
+			return fmt.Errorf("%s: %w", contestants[j].name, err)
+		}
+		for k := range d {
+			times[j][k] = append(times[j][k], float64(d[k].Nanoseconds())/1e6)
+		}
+	}
+	return nil
 }
 
 func makeItems(from, to int) []item {

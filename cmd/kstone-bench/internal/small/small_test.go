@@ -12,7 +12,9 @@ import (
 
 // A tiny run has a row for each database and case, and reads back.
 func TestRun(t *testing.T) {
-	s := small.Settings{Dir: t.TempDir(), Cases: []small.Case{{Items: 3, Opens: 1}, {Items: 6, Opens: 3}}}
+	s := small.Settings{
+		Dir: t.TempDir(), Cases: []small.Case{{Items: 3, Opens: 1}, {Items: 6, Opens: 3}},
+	}
 	var raw bytes.Buffer
 	rows, _, err := small.Run(t.Context(), s, &raw, io.Discard)
 	if err != nil {
