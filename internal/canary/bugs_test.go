@@ -68,7 +68,10 @@ var bugs = []bug{
 	},
 	{
 		"opening trusts no manifest that may not be durable: every one counts as sealed",
-		[]edit{{"internal/manifest/log.go", "if in.sealed && in.next > 1 {", "if in.torn == 0 {"}},
+		[]edit{{
+			"internal/manifest/log.go", "if err == nil && in.sealed && in.next > 1 {",
+			"if err == nil && in.torn == 0 {",
+		}},
 		"./internal/manifest", "TestPowerCutAnywhere",
 	},
 	{
@@ -317,11 +320,11 @@ var bugs = []bug{
 		"a database owns its directory: Close cuts the log by its path",
 		[]edit{{
 			"wal/log.go",
-			"	if s := l.cur; s != nil && s.unmap() == nil {\n" +
-				"		_ = s.file.Truncate(l.off)\n",
+			"	if s := l.cur; s != nil && s.size != end && s.unmap() == nil {\n" +
+				"		_ = s.file.Truncate(end)\n",
 			"	if l.cur == nil {\n		return\n	}\n" +
 				"	if f, err := vfs.OS().OpenReadWrite(l.cur.path); err == nil {\n" +
-				"		_ = f.Truncate(l.off)\n		_ = f.Close()\n",
+				"		_ = f.Truncate(end)\n		_ = f.Close()\n",
 		}},
 		"./engine", "TestSwappedDirectories",
 	},

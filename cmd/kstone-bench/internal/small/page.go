@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/report"
 )
@@ -40,9 +39,8 @@ func WritePage(file string, meta report.Meta, rows []Row) error {
 
 // Markdown writes a table of each case.
 func Markdown(w io.Writer, meta report.Meta, rows []Row) {
-	fmt.Fprintf(w, "%s, %d cores, Linux %s, %s, commit %s, load at the start %s; "+
-		"`kstone-bench %s`.\n\n", meta.CPU, meta.Cores, meta.Kernel, meta.Go, meta.Commit, meta.Load,
-		strings.Join(meta.Command, " "))
+	fmt.Fprintf(w, "%s, %d cores, Linux %s, %s, load at the start %s. Times are the tenth "+
+		"percentile and the median.\n\n", meta.CPU, meta.Cores, meta.Kernel, meta.Go, meta.Load)
 	for _, c := range contestants {
 		fmt.Fprintf(w, "- %s: %s\n", c.name, c.settings)
 	}
