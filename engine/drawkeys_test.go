@@ -88,7 +88,9 @@ func (c chooser) key() engine.Key {
 
 // options draws options at their bounds, each by itself, so that all combinations occur.
 func (c chooser) options() engine.Options {
-	codecs := []engine.Compression{engine.NoCompression, engine.LZ4, engine.Zstd, engine.Snappy}
+	codecs := []engine.Compression{
+		engine.DefaultCompression, engine.NoCompression, engine.LZ4, engine.Zstd, engine.Snappy,
+	}
 	o := engine.Options{
 		Durability:        engine.Sync + engine.Durability(c(2)),
 		FlushRecords:      []int{0, 1, 2, 7, 20}[c(5)],
@@ -96,9 +98,9 @@ func (c chooser) options() engine.Options {
 		BlockBytes:        []int{1 << 10, 16 << 10, 1 << 20}[c(3)],
 		FileBytes:         []int64{64 << 10, 256 << 10, 64 << 20, 4 << 30}[c(4)],
 		CacheBytes:        []int64{1, 256 << 10, 64 << 20}[c(3)],
-		Compression:       codecs[c(4)],
-		BottomCompression: codecs[c(4)],
-		FilterBits:        []int{8, 16}[c(2)],
+		Compression:       codecs[c(5)],
+		BottomCompression: codecs[c(5)],
+		FilterBits:        []int{0, 8, 16, engine.NoFilter}[c(4)],
 		MaxRuns:           []int{2, 3, 8}[c(3)],
 		MaxOpenFiles:      []int{16, 4096}[c(2)],
 	}

@@ -13,10 +13,10 @@ import (
 // defaults.
 type FilterOptions struct {
 	// Approximate answers from memtables, filters and key ranges alone and reads no
-	// data. A key that is called new is new, as always; but of the keys that are new a
-	// few are not called so: about 0.4 % for each run of the stripe (0.002 % with 16-bit
-	// filters, see Options.FilterBits), and those that have been deleted or have expired
-	// while their old versions are still in files.
+	// data, except of files without filters. A key that is called new is new, as always;
+	// but of the keys that are new a few are not called so: about 0.4 % for each run of the
+	// stripe (0.002 % with 16-bit filters, see Options.FilterBits), and those that have been
+	// deleted or have expired while their old versions are still in files.
 	Approximate bool
 	// Workers is how many goroutines look keys up at the same time, the caller's among
 	// them; all have ended when the call returns. 1 leaves it to the caller's alone, 0

@@ -75,6 +75,8 @@ type machine struct {
 	items model
 	snaps []modelSnapshot
 	names int
+	// unfiltered says that some files may have no filters.
+	unfiltered bool
 }
 
 type modelSnapshot struct {
@@ -87,13 +89,15 @@ var ctx = context.Background()
 func newMachine(t *rapid.T) *machine {
 	m := &machine{fs: vfs.NewMem(), items: model{}, clock: new(atomic.Int64)}
 	m.clock.Store(1_000_000)
-	m.opts = chooseRapid(t, "option").options()
-	m.opts.Clock = func() time.Time { return time.UnixMilli(m.clock.Load()) }
 	m.open(t)
 	return m
 }
 
+// open draws the options anew each time, so that files of all kinds meet.
 func (m *machine) open(t *rapid.T) {
+	m.opts = chooseRapid(t, "option").options()
+	m.opts.Clock = func() time.Time { return time.UnixMilli(m.clock.Load()) }
+	m.unfiltered = m.unfiltered || m.opts.FilterBits == engine.NoFilter
 	db, err := engine.OpenFS(m.fs, "db", &m.opts)
 	if err != nil {
 		t.Fatalf("open: %v", err)

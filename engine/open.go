@@ -200,7 +200,7 @@ func (db *DB) prepare(state *manifest.State) {
 		Cache:      cache.New(o.CacheBytes),
 		Files:      cache.NewFiles(db.openFile, o.MaxOpenFiles),
 		Stats:      &sst.Stats{},
-		BlockBytes: o.BlockBytes, FileBytes: o.FileBytes, FilterBits: o.FilterBits,
+		BlockBytes: o.BlockBytes, FileBytes: o.FileBytes, FilterBits: max(o.FilterBits, 0),
 		UpperCodec: codec(o.Compression), BottomCodec: codec(o.BottomCompression),
 		Memory:   &db.memory.used,
 		NextFile: func() base.FileNum { return base.FileNum(db.nextFile.Add(1) - 1) },

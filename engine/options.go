@@ -52,6 +52,9 @@ const (
 	Snappy
 )
 
+// NoFilter as Options.FilterBits makes files without filters.
+const NoFilter = -1
+
 // Options configure Open. The zero value of every field is its default. Open works
 // on a copy.
 type Options struct {
@@ -98,7 +101,8 @@ type Options struct {
 	// same as Compression.
 	BottomCompression Compression
 	// FilterBits is the fingerprint size of the filters, 8 (0.4 % false positives,
-	// 9 bits a key) or 16 (0.002 %, 18 bits). Default 8.
+	// 9 bits a key) or 16 (0.002 %, 18 bits), or NoFilter: each lookup of a key then reads
+	// a block of every run whose range of keys holds it. Default 8.
 	FilterBits int
 	// MaxRuns is the number of sorted runs of a stripe that starts a merge. Default 4.
 	MaxRuns int
@@ -152,8 +156,8 @@ func (o *Options) withDefaults() (Options, error) {
 	check(c.FileBytes >= 64<<10 && c.FileBytes <= 4<<30,
 		"FileBytes %d is outside 64 KiB to 4 GiB", c.FileBytes)
 	fill(&c.FilterBits, 8)
-	check(c.FilterBits == 8 || c.FilterBits == 16,
-		"FilterBits %d is neither 8 nor 16", c.FilterBits)
+	check(c.FilterBits == 8 || c.FilterBits == 16 || c.FilterBits == NoFilter,
+		"FilterBits %d is neither 8 nor 16 nor NoFilter (%d)", c.FilterBits, NoFilter)
 	fill(&c.MaxRuns, 4)
 	check(c.MaxRuns >= 2 && c.MaxRuns <= 64, "MaxRuns %d is outside 2 to 64", c.MaxRuns)
 	fill(&c.CompactionWorkers, max(1, runtime.GOMAXPROCS(0)/2))

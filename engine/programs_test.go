@@ -76,6 +76,7 @@ var progSets = []progSet{
 	{name: "tiny cache", o: engine.Options{CacheBytes: 64 << 10, FlushRecords: 10}},
 	{name: "few open files", o: engine.Options{MaxOpenFiles: 16, FlushRecords: 3, MaxRuns: 8}},
 	{name: "wide filters", o: engine.Options{FilterBits: 16, FlushRecords: 10}},
+	{name: "no filters", o: engine.Options{FilterBits: engine.NoFilter, FlushRecords: 10}},
 	{name: "eager merges", o: engine.Options{MaxRuns: 2, FlushRecords: 4}},
 	{name: "late merges", o: engine.Options{MaxRuns: 64, FlushRecords: 4}},
 	{name: "many workers", o: engine.Options{

@@ -135,7 +135,8 @@ func (w *runWriter) start() (err error) {
 	}
 	w.w = sst.NewWriter(w.file, sst.WriterOptions{
 		FileNum: num, Stripe: w.stripe, BlockBytes: o.BlockBytes, FileBytes: o.FileBytes,
-		Codec: codec(o.BottomCompression), FilterBits: o.FilterBits, Seed: s.HashSeed, DBID: s.DBID,
+		Codec: codec(o.BottomCompression), FilterBits: max(o.FilterBits, 0), Seed: s.HashSeed,
+		DBID: s.DBID,
 	})
 	return nil
 }

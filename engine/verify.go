@@ -20,6 +20,8 @@ type VerifyReport struct {
 	Files   int    // SSTs read in full
 	Bytes   int64  // of them
 	Entries uint64 // entries in them
+	// Unfiltered counts the SSTs that were written without filters, see NoFilter.
+	Unfiltered int
 	// LogRecords is the number of log records that Open has read and checked.
 	LogRecords int64
 	// Errors holds the damage, one error a file; it is also what Verify returns,
@@ -68,6 +70,9 @@ func (db *DB) Verify(ctx context.Context, progress func(VerifyProgress)) (Verify
 			rep.Files++
 			rep.Bytes += f.Meta.SizeBytes
 			rep.Entries += f.Meta.Entries
+			if l, err := f.Reader.Layout(); err == nil && l.FilterBits == 0 {
+				rep.Unfiltered++
+			}
 			p.Files, p.Bytes = rep.Files, rep.Bytes
 			if progress != nil {
 				progress(p)

@@ -27,8 +27,8 @@ type BatchStats struct {
 type Batch struct {
 	Stats BatchStats
 	// FiltersOnly takes "perhaps" for an answer: a key that a file's range and filter
-	// allow is found there, with a version without value, expiry or number. Neither data
-	// blocks nor range tombstones are read.
+	// allow is found there, with a version without value, expiry or number. Neither range
+	// tombstones nor data blocks are read, except data blocks of files without filters.
 	FiltersOnly bool
 	// KeysOnly is for large groups of which no value is wanted: what is found may be
 	// without its value, and blocks that are not cached mostly stay so, see readOnce.
@@ -117,7 +117,6 @@ func (b *Batch) answer(ls []base.Lookup, snap base.SeqNum) error {
 	}
 	if b.FiltersOnly {
 		b.believeFilters(ls)
-		return nil
 	}
 	var err error
 	if b.KeysOnly {
@@ -247,19 +246,25 @@ func (b *Batch) askPartitions(ls []base.Lookup) error {
 	return nil
 }
 
-// believeFilters takes what the filters let through for found.
+// believeFilters takes what the filters let through for found, and keeps the questions to
+// files without filters.
 func (b *Batch) believeFilters(ls []base.Lookup) {
-	lo := 0
+	n, lo := 0, 0
 	for i := range b.files {
 		f := &b.files[i]
-		for _, a := range b.asks[lo:f.end] {
-			ls[a.lookup].Set(&base.Entry{Kind: base.KindPut, Seq: base.MaxSeqNum})
-		}
-		if len(f.t.filters) > 0 {
-			f.r.stats.c.Add(statPassedOnly, uint64(f.end-lo))
-		}
+		asks := b.asks[lo:f.end]
 		lo = f.end
+		if len(f.t.filters) == 0 {
+			n += copy(b.asks[n:], asks)
+		} else {
+			for _, a := range asks {
+				ls[a.lookup].Set(&base.Entry{Kind: base.KindPut, Seq: base.MaxSeqNum})
+			}
+			f.r.stats.c.Add(statPassedOnly, uint64(len(asks)))
+		}
+		f.end = n
 	}
+	b.asks = b.asks[:n]
 }
 
 // loadBlocks gets the blocks, each once. Requires: the questions of a file are in order

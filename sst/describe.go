@@ -34,6 +34,23 @@ func (r *Reader) DistinctKeys() (uint64, error) {
 	return t.props.keys, nil
 }
 
+// Layout is how a file was written.
+type Layout struct {
+	Codec      Codec // that the writer was asked for
+	FilterBits int   // 0 without filters
+	BlockBytes int   // decoded size at which blocks were cut
+}
+
+// Layout returns how the file was written.
+func (r *Reader) Layout() (Layout, error) {
+	t, err := r.loadTail()
+	if err != nil {
+		return Layout{}, err
+	}
+	p := t.props
+	return Layout{Codec: p.codec, FilterBits: p.filterBits, BlockBytes: int(p.blockBytes)}, nil
+}
+
 // Blocks calls yield for the data blocks in order until it returns false. It reads
 // the index, never a data block.
 func (r *Reader) Blocks(yield func(BlockInfo) bool) error {
@@ -90,6 +107,9 @@ func (r *Reader) Describe(out io.Writer) error {
 	fmt.Fprintf(w, "data            %d blocks of %d bytes decoded, %d bytes stored\n",
 		p.blocks, p.blockBytes, p.dataEnd)
 	fmt.Fprintf(w, "index           %s\n", describeHandle(f.index))
+	if p.filterBits == 0 {
+		fmt.Fprintf(w, "filters         none\n")
+	}
 	for i, part := range p.partitions {
 		fmt.Fprintf(w, "filter %-8d %d bits, %d keys, from block %d, %s\n",
 			i, p.filterBits, part.keys, part.firstBlock, describeHandle(part.handle))

@@ -42,9 +42,13 @@ exit code is then 5.`,
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(a.out, "ok: %s, %s, %s read in %s\n",
-				present.Plural(int64(report.Files), "file"), present.Plural(int64(report.Entries),
-					"record"),
+			without := ""
+			if n := report.Unfiltered; n > 0 {
+				without = fmt.Sprintf(" (%d without filters)", n)
+			}
+			_, err = fmt.Fprintf(a.out, "ok: %s%s, %s, %s read in %s\n",
+				present.Plural(int64(report.Files), "file"), without,
+				present.Plural(int64(report.Entries), "record"),
 				present.Bytes(report.Bytes), present.Duration(time.Since(start)))
 			return err
 		})
