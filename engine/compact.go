@@ -9,6 +9,7 @@ import (
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/manifest"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/sst"
 	"github.com/kstonedb/kstone/stripe"
 )
 
@@ -41,9 +42,10 @@ func runInfos(v *stripe.View) []compaction.RunInfo {
 }
 
 // Compact flushes and merges every stripe down to one run, dropping everything that
-// no reader can see any more. Reads and writes go on. Stripes that cannot be merged
-// because they are damaged, or too large for the space there is, are left as they are
-// and reported in the error.
+// no reader can see any more. A stripe that is such a run already is written again only if
+// the options about files (Compression and the like) have changed. Reads and writes go on.
+// Stripes that cannot be merged because they are damaged, or too large for the space there
+// is, are left as they are and reported in the error.
 func (db *DB) Compact(ctx context.Context) error {
 	if err := db.Flush(ctx); err != nil {
 		return err
@@ -116,7 +118,7 @@ func (s *scheduler) reserveFull(id uint8) (job compactionJob, wait, ok bool) {
 		return job, false, false
 	}
 	plan, ok := compaction.PickFull(runInfos(v))
-	if !ok || settled(v) {
+	if !ok || s.db.settled(v) {
 		v.Release()
 		return job, false, false
 	}
@@ -124,9 +126,10 @@ func (s *scheduler) reserveFull(id uint8) (job compactionJob, wait, ok bool) {
 	return compactionJob{stripe: id, view: v, plan: plan}, false, true
 }
 
-// settled reports whether the view is one run with nothing to drop: no tombstone, no
-// expiry, no key twice. A merge would write the same again.
-func settled(v *stripe.View) bool {
+// settled reports whether the view is one run with nothing to drop (no tombstone, no
+// expiry, no key twice) whose files are written as the options say of old data. A merge
+// would write the same again.
+func (db *DB) settled(v *stripe.View) bool {
 	if len(v.Runs) != 1 {
 		return false
 	}
@@ -134,11 +137,17 @@ func settled(v *stripe.View) bool {
 	if in.Tombstones+in.RangeTombstones+in.TTLEntries > 0 {
 		return false
 	}
+	old := sst.Layout{
+		Codec: db.env.BottomCodec, FilterBits: db.env.FilterBits, BlockBytes: db.env.BlockBytes,
+	}
 	var keys uint64
 	for _, f := range v.Runs[0].Files {
 		n, err := f.Reader.DistinctKeys()
 		if err != nil {
 			return false // the merge will tell
+		}
+		if l, err := f.Reader.Layout(); err != nil || l != old {
+			return false
 		}
 		keys += n
 	}

@@ -97,8 +97,9 @@ type Options struct {
 	FileBytes int64
 	// Compression of data blocks. Default Snappy.
 	Compression Compression
-	// BottomCompression is the codec of the oldest run of a stripe. Default: the
-	// same as Compression.
+	// BottomCompression is the codec of old data: of the runs that are the result of a merge
+	// with the oldest run of their stripe. Flushes, and merges of young runs alone, use
+	// Compression. Default: the same as Compression.
 	BottomCompression Compression
 	// FilterBits is the fingerprint size of the filters, 8 (0.4 % false positives,
 	// 9 bits a key) or 16 (0.002 %, 18 bits), or NoFilter: each lookup of a key then reads

@@ -30,8 +30,8 @@ type Env struct {
 	BlockBytes int
 	FileBytes  int64
 	FilterBits int
-	// UpperCodec and BottomCodec compress the blocks of young runs and of the
-	// oldest run.
+	// BottomCodec compresses the runs that merges with the oldest run write, UpperCodec
+	// all others: flushes and merges of young runs.
 	UpperCodec, BottomCodec sst.Codec
 
 	// Memory is the memory of the memtables of all stripes. A stripe counts what

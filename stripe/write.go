@@ -191,7 +191,11 @@ func (s *Stripe) build(
 	o compaction.MergeOptions, runID uint64,
 ) error {
 	m := compaction.NewMerge(sources, o)
-	f := fileSeries{stripe: s, builder: b, out: out, bottom: o.Bottom}
+	f := fileSeries{stripe: s, builder: b, out: out, codec: s.env.UpperCodec}
+	// Why not a flush onto an empty stripe: its data is the youngest that there is.
+	if merged := out.Replaced != nil; merged && o.Bottom {
+		f.codec = s.env.BottomCodec
+	}
 	for _, t := range m.RangeTombstones() {
 		if err := f.next(ctx, nil); err != nil {
 			return err
@@ -231,7 +235,7 @@ type fileSeries struct {
 	stripe  *Stripe
 	builder *Builder
 	out     *Output
-	bottom  bool
+	codec   sst.Codec
 
 	open  bool
 	metas []*base.FileMeta
@@ -251,13 +255,9 @@ func (f *fileSeries) start() error {
 	}
 	f.out.files = append(f.out.files, file)
 	f.out.names = append(f.out.names, name)
-	codec := env.UpperCodec
-	if f.bottom {
-		codec = env.BottomCodec
-	}
 	f.builder.w.Reset(file, sst.WriterOptions{
 		FileNum: num, Stripe: f.stripe.id, BlockBytes: env.BlockBytes, FileBytes: env.FileBytes,
-		Codec: codec, FilterBits: env.FilterBits, Seed: env.Seed, DBID: env.DBID,
+		Codec: f.codec, FilterBits: env.FilterBits, Seed: env.Seed, DBID: env.DBID,
 	})
 	f.open, f.paced = true, 0
 	return nil
