@@ -35,6 +35,9 @@ func listGolden(t testing.TB, db *engine.DB) string {
 			fmt.Fprintf(&b, "property %s %q\n", name, v)
 		}
 	}
+	if text := chosenSettings(db); text != "" {
+		fmt.Fprintf(&b, "settings %s\n", text)
+	}
 	for it, err := range db.Scan(ctx, engine.Scan{}) {
 		ok(t, err)
 		fmt.Fprintf(&b, "item %s %s version %d expiry %d value %d bytes %08x\n",
@@ -78,10 +81,10 @@ func unpackGolden(t testing.TB, name string) *vfs.MemFS {
 }
 
 // Goal: databases of format version 1 stay readable, with all that can be in their files:
-// every codec, both filters, expiries, tombstones, properties, several versions of a key,
-// a log that a kill has left, a checkpoint. Method: each is opened for reading, opened for
-// writing, changed, merged, opened again and repaired; what it holds must be what the
-// listing beside it says.
+// every codec, both filters and none, expiries, tombstones, properties, settings, several
+// versions of a key, a log that a kill has left, a checkpoint. Method: each is opened for
+// reading, opened for writing, changed, merged, opened again and repaired; what it holds
+// must be what the listing beside it says.
 func TestGoldenDatabases(t *testing.T) {
 	archives, err := filepath.Glob(filepath.Join(goldenDir, "*.tar.gz"))
 	ok(t, err)

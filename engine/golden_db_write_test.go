@@ -86,6 +86,17 @@ var goldenRecipes = map[string]func(*goldenMaker){
 		g.flush()
 		g.close()
 	},
+	"settings": func(g *goldenMaker) {
+		g.open(allChosen)
+		g.fill("one", 0, 60)
+		g.flush()
+		g.close()
+		g.open(engine.Options{})
+		g.fill("two", 40, 90)
+		ok(g.t, g.db.SetProperty("schema", []byte("beside settings")))
+		ok(g.t, g.db.Compact(ctx))
+		g.close()
+	},
 	"versions": func(g *goldenMaker) {
 		g.open(engine.Options{MaxRuns: 8, BlockBytes: 1 << 10})
 		for round := range 4 {

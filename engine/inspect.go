@@ -45,7 +45,7 @@ func InspectFile(name string, w io.Writer) error {
 		return fmt.Errorf("engine: inspect: %w", err)
 	}
 	if isManifest {
-		return manifest.Describe(w, baseName, content)
+		return manifest.Describe(w, baseName, content, describeSettings)
 	}
 	return manifest.DescribeCurrent(w, content)
 }

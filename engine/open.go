@@ -24,30 +24,30 @@ import (
 // as it is. After a crash Open replays the log, which takes time bounded by
 // Options.LogBytes, not by the size of the database.
 func Open(dir string, o *Options) (*DB, error) {
-	opts, err := o.withDefaults()
-	if err != nil {
-		return nil, err
+	if o != nil && o.InMemory {
+		return openFS(vfs.NewMem(), dir, o, nil)
 	}
-	if opts.InMemory {
-		return openFS(vfs.NewMem(), dir, opts, nil)
-	}
-	return openFS(vfs.OS(), dir, opts, nil)
+	return openFS(vfs.OS(), dir, o, nil)
 }
 
 // OpenFS is Open on a file system of the caller's. It is for kstone's own tests and
 // tools: the file system interface is internal.
 func OpenFS(fsys vfs.FS, dir string, o *Options) (*DB, error) {
+	var given Options
+	if o != nil {
+		given = *o
+	}
+	given.InMemory = false // that is the caller's affair
+	return openFS(fsys, dir, &given, nil)
+}
+
+// openFS is Open on a file system. If lock is not nil the caller has locked the directory,
+// and closing the database closes lock.
+func openFS(fsys vfs.FS, dir string, o *Options, lock io.Closer) (db *DB, err error) {
 	opts, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	opts.InMemory = false // that is the caller's affair
-	return openFS(fsys, dir, opts, nil)
-}
-
-// openFS is Open with checked options. If lock is not nil the caller has locked the directory,
-// and closing the database closes lock.
-func openFS(fsys vfs.FS, dir string, opts Options, lock io.Closer) (db *DB, err error) {
 	if dir == "" { // the working directory is "."
 		return nil, invalid("no directory")
 	}
@@ -65,7 +65,11 @@ func openFS(fsys vfs.FS, dir string, opts Options, lock io.Closer) (db *DB, err 
 	if err != nil {
 		return db, err
 	}
-	state, err := db.openManifest(made)
+	state, err := db.openManifest(o, made)
+	if err != nil {
+		return db, err
+	}
+	store, err := db.takeSettings(o, state)
 	if err != nil {
 		return db, err
 	}
@@ -80,7 +84,7 @@ func openFS(fsys vfs.FS, dir string, opts Options, lock io.Closer) (db *DB, err 
 	}
 	db.visible.reset(db.lastSeq)
 	if !opts.ReadOnly {
-		if err := db.openLog(state, tail); err != nil {
+		if err := db.openLog(state, tail, store); err != nil {
 			return db, err
 		}
 	}
@@ -108,7 +112,7 @@ func (db *DB) release() error {
 }
 
 // openManifest identifies the directory, locks it, and loads or creates the manifest.
-func (db *DB) openManifest(made bool) (*manifest.State, error) {
+func (db *DB) openManifest(o *Options, made bool) (*manifest.State, error) {
 	exists, err := manifest.Exists(db.fs, db.dir)
 	if err != nil {
 		return nil, fmt.Errorf("engine: open: %w", err)
@@ -136,7 +140,11 @@ func (db *DB) openManifest(made bool) (*manifest.State, error) {
 		return nil, fmt.Errorf("engine: open: %w", err)
 	}
 	if !exists {
-		if db.manifest, err = manifest.Create(db.fs, db.dir, newState()); err != nil {
+		init := newState()
+		if _, init.Settings, err = joinSettings(o, nil); err != nil {
+			return nil, err
+		}
+		if db.manifest, err = manifest.Create(db.fs, db.dir, init); err != nil {
 			return nil, fmt.Errorf("engine: create: %w", err)
 		}
 		return db.manifest.State(), nil
@@ -274,7 +282,7 @@ func (db *DB) recover(state *manifest.State) (tail wal.Tail, replayed int, err e
 
 // openLog continues the log behind the tail, removes orphans and starts the
 // background work.
-func (db *DB) openLog(state *manifest.State, tail wal.Tail) error {
+func (db *DB) openLog(state *manifest.State, tail wal.Tail, settings []byte) error {
 	db.sched = newScheduler(db) // before the log, which may find the disk full
 	log, err := wal.Open(db.walOptions(state), tail)
 	if err != nil {
@@ -282,6 +290,9 @@ func (db *DB) openLog(state *manifest.State, tail wal.Tail) error {
 	}
 	db.log = log
 	if err := db.noteStart(state); err != nil {
+		return err
+	}
+	if err := db.storeSettings(settings); err != nil {
 		return err
 	}
 	if err := db.removeOrphans(state); err != nil {

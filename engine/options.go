@@ -55,8 +55,8 @@ const (
 // NoFilter as Options.FilterBits makes files without filters.
 const NoFilter = -1
 
-// Options configure Open. The zero value of every field is its default. Open works
-// on a copy.
+// Options configure Open. The zero value of every field is its default, or what the
+// database stores of it. Open works on a copy.
 type Options struct {
 	// ReadOnly opens an existing database without writing a byte to it. Several
 	// readers may share it; a writer excludes them.
@@ -87,6 +87,10 @@ type Options struct {
 	// MaxOpenFiles bounds the file handles held for SSTs. Default 4096. It is lowered to what
 	// the process may have open, less some for the program and for other files.
 	MaxOpenFiles int
+
+	// The five options that follow say how files are written and belong to the database: a
+	// value other than zero is stored in it, and zero means what is stored. The default is
+	// for a database that stores nothing. See DB.Settings.
 
 	// BlockBytes is the target size of a data block before compression, 1 KiB to
 	// 1 MiB. Default 4 KiB.

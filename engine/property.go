@@ -13,8 +13,9 @@ import (
 // MaxPropertyBytes bounds all properties of a database together.
 const MaxPropertyBytes = 256 << 10
 
-// settings is the part of the manifest that the engine keeps for layers above: small
-// named values that change rarely. Format: JSON, values in base64.
+// settings is the part of the manifest that the engine keeps: the properties of layers
+// above, small named values that change rarely, and its own under settingsProperty. Format:
+// JSON, values in base64.
 type settings struct {
 	Properties map[string][]byte `json:"properties"`
 }
@@ -39,6 +40,19 @@ func (db *DB) SetProperty(name string, value []byte) error {
 	if err != nil {
 		return err
 	}
+	next := s.with(name, value)
+	blob, err := next.encode()
+	if err != nil {
+		return err
+	}
+	if value != nil && len(blob) > MaxPropertyBytes {
+		return tooLarge("properties", int64(len(blob)), MaxPropertyBytes)
+	}
+	return db.fail(db.commitEdit(&manifest.Edit{Settings: blob}))
+}
+
+// with returns s with another value of a property; nil removes it.
+func (s *settings) with(name string, value []byte) settings {
 	next := settings{Properties: maps.Clone(s.Properties)}
 	if next.Properties == nil {
 		next.Properties = make(map[string][]byte)
@@ -48,20 +62,22 @@ func (db *DB) SetProperty(name string, value []byte) error {
 	} else {
 		next.Properties[name] = value
 	}
-	blob, err := json.Marshal(next)
+	return next
+}
+
+// encode returns s as the manifest stores it.
+func (s *settings) encode() ([]byte, error) {
+	blob, err := json.Marshal(s)
 	if err != nil {
-		return fmt.Errorf("engine: property %q: %w", name, err)
+		return nil, fmt.Errorf("engine: properties: %w", err)
 	}
-	if len(blob) > MaxPropertyBytes {
-		return tooLarge("properties", int64(len(blob)), MaxPropertyBytes)
-	}
-	return db.fail(db.commitEdit(&manifest.Edit{Settings: blob}))
+	return blob, nil
 }
 
 // Property returns a copy of the named value; ok is false if there is none.
 func (db *DB) Property(name string) (value []byte, ok bool) {
 	s, err := decodeSettings(db.state.Load().Settings)
-	if err != nil {
+	if err != nil || name == settingsProperty {
 		return nil, false
 	}
 	value, ok = s.Properties[name]

@@ -106,17 +106,22 @@ func RepairFS(ctx context.Context, fsys vfs.FS, src, dest string, o *Options,
 		return RepairReport{}, invalid("repair: %q to %q: want two directories", src, dest)
 	}
 	r := &repair{base: fsys, src: src, opts: opts}
+	if o != nil {
+		r.given = *o
+	}
 	return r.rep, during("repair", r.run(ctx, dest))
 }
 
 // repair is the state of one Repair call.
 type repair struct {
-	base vfs.FS
-	src  string
-	in   *vfs.Dir // src
-	to   *destination
-	opts Options
-	rep  RepairReport
+	base     vfs.FS
+	src      string
+	in       *vfs.Dir // src
+	to       *destination
+	given    Options
+	opts     Options // given, and the settings of src if they can be read
+	settings []byte  // to be stored in dest
+	rep      RepairReport
 
 	names  []string // in src
 	state  *manifest.State
@@ -152,6 +157,9 @@ func (r *repair) run(ctx context.Context, dest string) (err error) {
 	if err := r.survey(); err != nil {
 		return err
 	}
+	if err := r.takeSettings(); err != nil {
+		return err
+	}
 	if err := r.readLog(); err != nil {
 		return err
 	}
@@ -175,6 +183,20 @@ func (r *repair) run(ctx context.Context, dest string) (err error) {
 	return r.to.close()
 }
 
+// takeSettings takes over the settings and properties of src, as far as they can be read.
+func (r *repair) takeSettings() (err error) {
+	var stored []byte
+	if r.state != nil {
+		stored = r.state.Settings
+	}
+	r.opts, r.settings, err = joinSettings(&r.given, stored)
+	if errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrVersion) {
+		r.doubt("settings and properties are lost: %v", err)
+		r.opts, r.settings, err = joinSettings(&r.given, nil)
+	}
+	return err
+}
+
 // lockSource keeps writers out of src meanwhile, if there is a lock file. Why not make
 // one: nothing in src is changed.
 func (r *repair) lockSource() (unlock func() error, err error) {
@@ -196,10 +218,10 @@ func (r *repair) lockSource() (unlock func() error, err error) {
 // prove opens and verifies what was made, and counts it. Why read-only and under the lock
 // that is held: nobody can have written to what a failed repair removes.
 func (r *repair) prove(ctx context.Context) error {
-	o := r.opts
+	o := r.given
 	o.ReadOnly, o.InMemory = true, false
 	stays := struct{ vfs.FS }{r.to.Dir} // without its Close, as the lock
-	db, err := openFS(stays, r.to.dir, o, io.NopCloser(nil))
+	db, err := openFS(stays, r.to.dir, &o, io.NopCloser(nil))
 	if err != nil {
 		return fmt.Errorf("the new database: %w", err)
 	}

@@ -17,9 +17,7 @@ import (
 // write makes the SSTs of the new database, one run for each stripe.
 func (r *repair) write(ctx context.Context) error {
 	s := newState()
-	if r.state != nil {
-		s.Settings = r.state.Settings
-	}
+	s.Settings = r.settings
 	r.out = s
 	var files [base.NumStripes][]salvageFile
 	for _, f := range r.files {

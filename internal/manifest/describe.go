@@ -22,15 +22,17 @@ func DescribeCurrent(w io.Writer, content []byte) error {
 }
 
 // Describe writes the records of a manifest file with the given name and content
-// to w, one or more lines each with the record's offset. It stops with a
-// *corrupt.Error at the first record that it cannot decode; where that is the last
-// one it may be the trace of a crash.
-func Describe(w io.Writer, name string, content []byte) error {
+// to w, one or more lines each with the record's offset; settings returns what to say of
+// State.Settings, and may be nil. It stops with a *corrupt.Error at the first record that it
+// cannot decode; where that is the last one it may be the trace of a crash.
+func Describe(
+	w io.Writer, name string, content []byte, settings func([]byte) string,
+) error {
 	id, err := decodeHeader(name, magicManifest, content)
 	if err != nil {
 		return err
 	}
-	out := &printer{w: w}
+	out := &printer{w: w, settings: settings}
 	out.printf("%8d  format %d, database %x, manifest %d\n", 0, formatVersion, id.dbid, id.num)
 	off, num := int64(headerBytes), uint64(0)
 	for off < int64(len(content)) && out.err == nil {
@@ -48,8 +50,19 @@ func Describe(w io.Writer, name string, content []byte) error {
 
 // printer keeps the first error of w.
 type printer struct {
-	w   io.Writer
-	err error
+	w        io.Writer
+	settings func([]byte) string
+	err      error
+}
+
+func (p *printer) describeSettings(blob []byte) string {
+	text := fmt.Sprintf(", settings of %d bytes", len(blob))
+	if p.settings != nil {
+		if more := p.settings(blob); more != "" {
+			text += " (" + more + ")"
+		}
+	}
+	return text
 }
 
 func (p *printer) printf(format string, args ...any) {
@@ -82,7 +95,7 @@ func (p *printer) record(name string, id identity, r record) error {
 }
 
 func (p *printer) state(s *State) {
-	p.printf("snapshot, settings of %d bytes%s\n", len(s.Settings),
+	p.printf("snapshot%s%s\n", p.describeSettings(s.Settings),
 		counters(s.NextFile, s.NextRun, s.LogStart, s.LogSeq, s.LastSeq))
 	for i := range s.Stripes {
 		st := &s.Stripes[i]
@@ -97,7 +110,7 @@ func (p *printer) state(s *State) {
 func (p *printer) edit(e *Edit) {
 	settings := ""
 	if e.Settings != nil {
-		settings = fmt.Sprintf(", settings of %d bytes", len(e.Settings))
+		settings = p.describeSettings(e.Settings)
 	}
 	p.printf("edit%s%s\n", settings,
 		counters(e.NextFile, e.NextRun, e.LogStart, e.LogSeq, e.LastSeq))

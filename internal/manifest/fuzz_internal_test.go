@@ -109,7 +109,7 @@ func FuzzManifest(f *testing.F) {
 			b = repaired(b)
 		}
 		l, err := replay("MANIFEST-000001", b, fuzzID)
-		derr := Describe(io.Discard, "MANIFEST-000001", b)
+		derr := Describe(io.Discard, "MANIFEST-000001", b, nil)
 		if derr != nil {
 			wantCorrupt(t, derr)
 		}

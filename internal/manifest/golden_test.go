@@ -94,7 +94,8 @@ func TestDescribe(t *testing.T) {
 	if err := manifest.DescribeCurrent(&b, read(t, mem, currentPath)); err != nil {
 		t.Fatal(err)
 	}
-	if err := manifest.Describe(&b, "MANIFEST-000001", read(t, mem, manifestPath(1))); err != nil {
+	content := read(t, mem, manifestPath(1))
+	if err := manifest.Describe(&b, "MANIFEST-000001", content, nil); err != nil {
 		t.Fatal(err)
 	}
 	want := `format 1, database a0a1a2a3a4a5a6a7a8a9aaabacadaeaf, manifest MANIFEST-000001

@@ -1,0 +1,341 @@
+package engine
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/kstonedb/kstone/internal/manifest"
+	"github.com/kstonedb/kstone/internal/vfs"
+)
+
+// Settings are the options that say how files are written: codecs, filters, sizes. They
+// belong to the database, not to the program that has it open. Why: a program that opens it
+// without options, or an administrator's tool, would else rewrite a database in the
+// defaults at the next merge.
+//
+// An option that is not zero is chosen. What is chosen is stored: in the first snapshot of
+// the manifest when the database is created, in an edit of its own when Open changes it. A
+// crash leaves the old settings or the new ones. Open fills options that are zero from what
+// is stored, and only then with the defaults. Reading programs write nothing: for them the
+// options are those of the database.
+//
+// Format: the settings are the property without a name, which SetProperty and Property
+// refuse. Why a property: programs that know nothing of settings keep it, too. Its value is
+// a JSON object of names and values, in the words of settingKinds. Names that this program
+// does not know stay as they are; one that begins with requiredMark must be known.
+
+const (
+	settingsProperty = ""
+	requiredMark     = "!"
+)
+
+// Setting is an option that belongs to the database.
+type Setting struct {
+	Name  string // as Options.Set takes it
+	Value string // in use
+	// Chosen reports whether Value is stored in the database. If not, it is the default of
+	// this version of kstone.
+	Chosen bool
+	// Values are the words that Value can be; nil means a number of bytes, such as 4096,
+	// 4KiB or 64MiB.
+	Values  []string
+	Meaning string
+}
+
+// settingKind is how a setting is read from Options, set and spelt.
+type settingKind struct {
+	name, meaning string
+	words         []settingWord // nil: a number of bytes
+	get           func(*Options) int64
+	set           func(*Options, int64)
+}
+
+// settingWord is a value and its name.
+type settingWord struct {
+	text  string
+	value int64
+}
+
+var (
+	codecWords = []settingWord{
+		{"none", int64(NoCompression)}, {"lz4", int64(LZ4)}, {"snappy", int64(Snappy)},
+		{"zstd", int64(Zstd)},
+	}
+	filterWords = []settingWord{{"none", NoFilter}, {"8", 8}, {"16", 16}}
+)
+
+// settingKinds are all settings. On disk: names and words never change their meaning.
+var settingKinds = []settingKind{
+	settingAt("compression", "codec of data blocks", codecWords,
+		func(o *Options) *Compression { return &o.Compression }),
+	settingAt("bottom-compression", "codec of old data, written by merges with the oldest run",
+		codecWords, func(o *Options) *Compression { return &o.BottomCompression }),
+	settingAt("filter-bits", "bits a key of the filters of data files", filterWords,
+		func(o *Options) *int { return &o.FilterBits }),
+	settingAt("block-bytes", "size of data blocks before compression", nil,
+		func(o *Options) *int { return &o.BlockBytes }),
+	settingAt("file-bytes", "size at which a merge starts its next data file", nil,
+		func(o *Options) *int64 { return &o.FileBytes }),
+}
+
+func settingAt[T ~int | ~int64 | ~uint8](
+	name, meaning string, words []settingWord, at func(*Options) *T,
+) settingKind {
+	return settingKind{
+		name: name, meaning: meaning, words: words,
+		get: func(o *Options) int64 { return int64(*at(o)) },
+		set: func(o *Options, v int64) { *at(o) = T(v) },
+	}
+}
+
+// parse returns the value that text names. Whether it is in range is checked with the other
+// options.
+func (k *settingKind) parse(text string) (int64, error) {
+	if k.words == nil {
+		n, ok := parseBytes(text)
+		var o Options
+		if k.set(&o, n); !ok || k.get(&o) != n { // an int may have 32 bits
+			return 0, fmt.Errorf("%q is not a number of bytes, such as 4096, 4KiB or 64MiB", text)
+		}
+		return n, nil
+	}
+	for _, w := range k.words {
+		if w.text == text {
+			return w.value, nil
+		}
+	}
+	return 0, fmt.Errorf("%q is not one of %s", text, strings.Join(k.texts(), ", "))
+}
+
+// format is the inverse of parse.
+func (k *settingKind) format(v int64) string {
+	for _, w := range k.words {
+		if w.value == v {
+			return w.text
+		}
+	}
+	return formatBytes(v)
+}
+
+func (k *settingKind) texts() (texts []string) {
+	for _, w := range k.words {
+		texts = append(texts, w.text)
+	}
+	return texts
+}
+
+var byteUnits = []settingWord{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"", 1}}
+
+// parseBytes parses a positive number with or without a unit.
+func parseBytes(text string) (n int64, ok bool) {
+	for _, u := range byteUnits {
+		digits, has := strings.CutSuffix(text, u.text)
+		if !has {
+			continue
+		}
+		n, err := strconv.ParseInt(digits, 10, 64)
+		in := n * u.value
+		return in, err == nil && n > 0 && in/u.value == n
+	}
+	return 0, false
+}
+
+// formatBytes writes n in the largest unit that divides it.
+func formatBytes(n int64) string {
+	for _, u := range byteUnits {
+		if n%u.value == 0 {
+			return strconv.FormatInt(n/u.value, 10) + u.text
+		}
+	}
+	return ""
+}
+
+// Set changes the option that the named setting is (see DefaultSettings for the names).
+// Open checks what is out of range.
+func (o *Options) Set(name, value string) error {
+	var names []string
+	for i := range settingKinds {
+		k := &settingKinds[i]
+		if k.name != name {
+			names = append(names, k.name)
+			continue
+		}
+		v, err := k.parse(value)
+		if err != nil {
+			return invalid("setting %s: %v", name, err)
+		}
+		k.set(o, v)
+		return nil
+	}
+	return invalid("setting %q is unknown, there are %s", name, strings.Join(names, ", "))
+}
+
+// DefaultSettings returns the settings of a database for which nothing is chosen.
+func DefaultSettings() []Setting {
+	o, _ := (*Options)(nil).withDefaults() // the defaults are valid
+	return settingsOf(&o, nil)
+}
+
+// Settings returns the settings of the database: what is in use, and what of it is stored.
+func (db *DB) Settings() []Setting {
+	chosen := map[string]string{}
+	if s, err := decodeSettings(db.state.Load().Settings); err == nil {
+		chosen, _ = s.chosen() // Open has read them
+	}
+	return settingsOf(&db.opts, chosen)
+}
+
+func settingsOf(o *Options, chosen map[string]string) (all []Setting) {
+	for i := range settingKinds {
+		k := &settingKinds[i]
+		s := Setting{
+			Name: k.name, Value: k.format(k.get(o)), Values: k.texts(), Meaning: k.meaning,
+		}
+		s.Chosen = chosen[k.name] == s.Value
+		all = append(all, s)
+	}
+	for _, name := range slices.Sorted(maps.Keys(chosen)) {
+		if !known(name) {
+			all = append(all, Setting{
+				Name: name, Value: chosen[name], Chosen: true, Meaning: "unknown to this version",
+			})
+		}
+	}
+	return all
+}
+
+func known(name string) bool {
+	return slices.ContainsFunc(settingKinds, func(k settingKind) bool { return k.name == name })
+}
+
+// chosen returns the settings that are stored.
+func (s *settings) chosen() (map[string]string, error) {
+	chosen := map[string]string{}
+	if blob := s.Properties[settingsProperty]; blob != nil {
+		if err := json.Unmarshal(blob, &chosen); err != nil {
+			return nil, &CorruptionError{
+				File: "manifest", Offset: -1, What: "settings", Want: "JSON", Got: err.Error(),
+			}
+		}
+	}
+	if chosen == nil { // JSON's null
+		chosen = map[string]string{}
+	}
+	return chosen, nil
+}
+
+// joinSettings joins o with what the manifest stores: options that are zero are taken from there.
+// It returns the options to work with, and what the manifest has to store, which is stored
+// itself if it says the same already. Requires: o is valid.
+func joinSettings(o *Options, stored []byte) (opts Options, store []byte, err error) {
+	if o != nil {
+		opts = *o
+	}
+	all, err := decodeSettings(stored)
+	if err != nil {
+		return opts, nil, err
+	}
+	chosen, err := all.chosen()
+	if err != nil {
+		return opts, nil, err
+	}
+	changed := false
+	for i := range settingKinds {
+		k := &settingKinds[i]
+		old, there := chosen[k.name]
+		if v := k.get(&opts); v != 0 && !opts.ReadOnly {
+			chosen[k.name] = k.format(v)
+			changed = changed || chosen[k.name] != old
+			continue
+		}
+		k.set(&opts, 0)
+		if !there {
+			continue
+		}
+		v, err := k.parse(old)
+		if err != nil {
+			return opts, nil, laterSetting(k.name, err.Error())
+		}
+		k.set(&opts, v)
+	}
+	for name := range chosen {
+		if strings.HasPrefix(name, requiredMark) && !known(name) {
+			return opts, nil, laterSetting(name, chosen[name])
+		}
+	}
+	if opts, err = opts.withDefaults(); err != nil {
+		return opts, nil, laterSetting("out of range", err.Error())
+	}
+	if changed {
+		stored, err = all.withChosen(chosen)
+	}
+	return opts, stored, err
+}
+
+// takeSettings makes the options of an open database those of o and state, and returns the
+// settings to be stored.
+func (db *DB) takeSettings(o *Options, state *manifest.State) (store []byte, err error) {
+	opts, store, err := joinSettings(o, state.Settings)
+	if err != nil {
+		return nil, fmt.Errorf("engine: open: %w", err)
+	}
+	db.opts = opts
+	return store, nil
+}
+
+// laterSetting reports a stored setting that this version cannot use.
+func laterSetting(name, got string) error {
+	return &CorruptionError{
+		File: "manifest", Offset: -1, What: "setting " + name,
+		Want: "what this version knows; another value can be chosen with Options", Got: got,
+		Version: true,
+	}
+}
+
+// withChosen returns s with other settings, as the manifest stores it.
+func (s *settings) withChosen(chosen map[string]string) ([]byte, error) {
+	value, err := json.Marshal(chosen)
+	if err != nil {
+		return nil, fmt.Errorf("engine: settings: %w", err)
+	}
+	next := s.with(settingsProperty, value)
+	return next.encode()
+}
+
+// storeSettings makes the settings durable if they are not what is stored. On a full disk
+// they are in force but not stored: the next Open tries again.
+func (db *DB) storeSettings(store []byte) error {
+	if string(store) == string(db.state.Load().Settings) {
+		return nil
+	}
+	db.manifestMu.Lock()
+	defer db.manifestMu.Unlock()
+	err := db.commitEdit(&manifest.Edit{Settings: store})
+	if errors.Is(err, vfs.ErrNoSpace) {
+		db.opts.Logger.Warn("settings are not stored", "err", err)
+		return nil
+	}
+	return err
+}
+
+// describeSettings says for inspect what is chosen.
+func describeSettings(blob []byte) string {
+	s, err := decodeSettings(blob)
+	if err != nil {
+		return err.Error()
+	}
+	chosen, err := s.chosen()
+	if err != nil {
+		return err.Error()
+	}
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(chosen)) {
+		words = append(words, name+"="+chosen[name])
+	}
+	return strings.Join(words, " ")
+}
