@@ -44,7 +44,7 @@ func TestBottomCompressionIsForMergedData(t *testing.T) {
 	want := func(when string, codecs ...string) {
 		t.Helper()
 		live := filepath.Join(t.TempDir(), "checkpoint") // without files to be recycled
-		ok(t, db.Checkpoint(ctx, live))
+		ok(t, db.Checkpoint(ctx, live, nil))
 		if got := inspectCodecs(t, live); !slices.Equal(got, codecs) {
 			t.Fatalf("%s: files have codecs %v, want %v", when, got, codecs)
 		}

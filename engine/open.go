@@ -54,7 +54,6 @@ func openFS(fsys vfs.FS, dir string, o *Options, lock io.Closer) (db *DB, err er
 	start := time.Now()
 	db = &DB{dir: dir, opts: opts, base: fsys, lock: lock}
 	db.calls.init()
-	db.limitFiles()
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, db.release())
@@ -73,6 +72,7 @@ func openFS(fsys vfs.FS, dir string, o *Options, lock io.Closer) (db *DB, err er
 	if err != nil {
 		return db, err
 	}
+	db.limitFiles()
 	if err := db.checkFiles(state); err != nil {
 		return db, err
 	}

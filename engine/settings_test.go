@@ -241,7 +241,7 @@ func TestCopiesKeepSettings(t *testing.T) {
 	mem := vfs.NewMem()
 	db := openOn(t, mem, allChosen)
 	ok(t, db.Put(pk("a"), []byte("b"), nil))
-	ok(t, db.Checkpoint(ctx, "copy"))
+	ok(t, db.Checkpoint(ctx, "copy", nil))
 	mustClose(t, db)
 	rep, err := engine.RepairFS(ctx, mem, "db", "repaired", nil)
 	ok(t, err)

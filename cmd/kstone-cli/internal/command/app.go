@@ -35,6 +35,8 @@ type app struct {
 	format     string
 	timing     bool
 
+	set []string // settings to choose when the database is opened, as NAME=VALUE
+
 	// open is the database of a shell; nil outside of one.
 	open *database
 	// more continues the last query or scan of a shell; nil if it was complete.
@@ -155,6 +157,13 @@ func (a *app) openDB(path string, m mode, o *engine.Options) (*database, error) 
 	}
 	if o == nil {
 		o = &engine.Options{}
+	}
+	if len(a.set) > 0 && m == readOnly {
+		return nil, usage("--set changes the database, which would only be read").
+			withHint("%s settings %s %s does so", program, path, strings.Join(a.set, " "))
+	}
+	if err := choose(o, a.set); err != nil {
+		return nil, err
 	}
 	d := &database{path: path}
 	o.ReadOnly, o.MustExist, o.Durability = m == readOnly, m != create, level
@@ -283,7 +292,7 @@ func (a *app) groups() []group {
 		{"Look inside", []*cobra.Command{
 			a.statsCommand(), a.verifyCommand(), a.inspectCommand(), a.stripeCommand(),
 		}},
-		{"Upkeep", []*cobra.Command{a.flushCommand(), a.compactCommand()}},
+		{"Upkeep", []*cobra.Command{a.settingsCommand(), a.flushCommand(), a.compactCommand()}},
 	}
 	if a.open != nil {
 		return all

@@ -43,6 +43,7 @@ stored counts as stored then.`,
   kstone-cli dedup cities.db cities.jsonl.gz --insert -o json`,
 		Args: a.arguments(1, 1),
 	}
+	a.setFlag(cmd)
 	flags := cmd.Flags()
 	f.register(flags)
 	flags.BoolVar(&insert, "insert", false, "store the new records")

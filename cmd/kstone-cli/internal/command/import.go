@@ -78,6 +78,7 @@ fields without a column are left out. Numbers for times count the column's unit 
 	}
 	flags := cmd.Flags()
 	f.register(flags)
+	a.setFlag(cmd)
 	flags.BoolVar(&f.ifAbsent, "if-absent", false, "leave items alone whose key exists")
 	flags.StringVar(&f.table, "table", "", "write rows of this `TABLE`")
 	a.summaryFlag(cmd)

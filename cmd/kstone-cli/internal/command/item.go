@@ -124,6 +124,7 @@ A value that begins with - goes behind --, one that is long or binary into a fil
 		ValidArgsFunction: a.completePK,
 	}
 	key.add(a, cmd)
+	a.setFlag(cmd)
 	cmd.Flags().DurationVar(&ttl, "ttl", 0,
 		"let the item expire after that `TIME`, for example 90s, 5m, 24h")
 	cmd.Flags().BoolVar(&ifAbsent, "if-absent", false,

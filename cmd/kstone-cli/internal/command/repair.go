@@ -13,14 +13,14 @@ import (
 )
 
 func (a *app) repairCommand() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "repair DB DEST",
 		Short: "Save what is intact of a damaged database",
 		Long: `Make a new database in the new directory DEST of everything that is intact in the
 damaged one: block by block from data files, record by record from the log, and without
 a manifest if need be. DB is not changed. What is lost is listed with file, stripe and
 range of keys; the exit code is then 5, although the new database is there and has been
-verified.`,
+verified. It has the settings of the damaged one, if its manifest can be read.`,
 		Example: "  kstone-cli repair broken.db rescued.db",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -28,9 +28,13 @@ verified.`,
 			if _, err := os.Stat(src); err != nil {
 				return usage("repair: there is no %s", src)
 			}
+			var o engine.Options
+			if err := choose(&o, a.set); err != nil {
+				return err
+			}
 			start := time.Now()
 			stop := meter.New(a.err, a.errTTY, -1, "repairing").Spin()
-			rep, err := engine.Repair(cmd.Context(), src, dest, nil)
+			rep, err := engine.Repair(cmd.Context(), src, dest, &o)
 			stop()
 			if err != nil {
 				return err
@@ -38,6 +42,8 @@ verified.`,
 			return a.reportRepair(dest, rep, time.Since(start))
 		},
 	}
+	a.setFlag(cmd)
+	return cmd
 }
 
 func (a *app) reportRepair(dest string, rep engine.RepairReport, took time.Duration) error {

@@ -45,6 +45,7 @@ A script goes on after an error; the exit code is that of the first one.`,
 	}
 	cmd.Flags().StringArrayVarP(&commands, "command", "c", nil,
 		"run this `COMMAND` and leave (repeatable)")
+	a.setFlag(cmd)
 	cmd.Flags().BoolVar(&readonly, "read-only", false,
 		"open the database read-only, beside other readers")
 	cmd.Flags().BoolVar(&newDB, "create", false, "create the database if there is none")

@@ -33,6 +33,7 @@ them is CREATE TABLE. --param gives the values of ?, in their order, or name=val
 			`sql cities.db - < queries.sql`),
 		Args: a.arguments(1, -1),
 	}
+	a.setFlag(cmd)
 	cmd.Flags().StringArrayVar(&params, "param", nil,
 		"`VALUE` of a parameter, or name=VALUE (repeat for each)")
 	a.formatFlag(cmd, "`FORMAT`: table, jsonl, json or csv;\n"+

@@ -134,16 +134,18 @@ func (a *app) printStatsJSON(d *database, c *census, m *engine.Metrics) error {
 	}
 	out := struct {
 		*census
-		Used     int       `json:"stripes_used"`
-		Largest  []largest `json:"largest_partitions"`
-		Disk     int64     `json:"disk_bytes"`
-		Raw      int64     `json:"raw_bytes"`
-		Memtable int64     `json:"memtable_bytes"`
-		Files    int       `json:"files"`
-		Runs     int       `json:"runs"`
-		Keys     string    `json:"keys,omitempty"`
+		Used     int           `json:"stripes_used"`
+		Largest  []largest     `json:"largest_partitions"`
+		Disk     int64         `json:"disk_bytes"`
+		Raw      int64         `json:"raw_bytes"`
+		Memtable int64         `json:"memtable_bytes"`
+		Files    int           `json:"files"`
+		Runs     int           `json:"runs"`
+		Keys     string        `json:"keys,omitempty"`
+		Settings []settingJSON `json:"settings"`
 	}{census: c, Disk: m.Total.DiskBytes, Raw: m.Total.RawBytes, Memtable: m.MemtableBytes,
-		Files: m.Total.Files, Runs: m.Total.Runs, Keys: d.schema.Flags(), Largest: []largest{}}
+		Files: m.Total.Files, Runs: m.Total.Runs, Keys: d.schema.Flags(), Largest: []largest{},
+		Settings: settingsJSON(d.Settings())}
 	for _, n := range c.Stripes {
 		if n > 0 {
 			out.Used++
@@ -174,6 +176,7 @@ func (a *app) printStats(d *database, c *census, m *engine.Metrics) error {
 	row("on disk", "%s in %s and %s; %s before compression", present.Bytes(m.Total.DiskBytes),
 		present.Plural(int64(m.Total.Files), "file"), present.Plural(int64(m.Total.Runs), "run"),
 		present.Bytes(m.Total.RawBytes))
+	row("settings", "%s", settingsText(d.Settings()))
 	row("in memory", "%s of write buffers, %s of cached blocks", present.Bytes(m.MemtableBytes),
 		present.Bytes(m.CacheBytes))
 	if a.open != nil {

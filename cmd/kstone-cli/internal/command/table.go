@@ -78,6 +78,7 @@ created if there is none.`,
 			"table create my.db 'CREATE TABLE t (id UUID PRIMARY KEY, name TEXT)'"),
 		Args: a.arguments(1, 1),
 	}
+	a.setFlag(cmd)
 	cmd.Flags().BoolVar(&ifMissing, "if-missing", false, "it is no error if the table exists")
 	a.durabilityFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
