@@ -378,8 +378,8 @@ var bugs = []bug{
 	{
 		"writers do not wait for what no flush frees: log files that stay count as held",
 		[]edit{{
-			"wal/release.go", "[][]*segment{l.closed, l.spares} {",
-			"[][]*segment{l.closed, l.spares, l.obsolete} {",
+			"wal/release.go", "n := sizeOf(l.closed, l.spares)\n",
+			"n := sizeOf(l.closed, l.spares, l.obsolete)\n",
 		}},
 		"./engine", "TestLogFilesThatStay",
 	},
