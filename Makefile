@@ -1,5 +1,6 @@
 # Every target works offline once the Go modules are there. `make` lists them.
-# Variables: TIME (fuzz, stress, nightly, soak), CYCLES (powercut), REF (bench-compare), BENCH, COUNT (bench).
+# Variables: TIME (fuzz, stress, nightly, soak), CYCLES (powercut), REF (bench-compare),
+# BENCH, COUNT (bench), SEED, N (mutants).
 
 GO    ?= go
 TIME  ?= 30s
@@ -14,7 +15,7 @@ SAY       = @printf '\n==> %s\n'
 
 .DEFAULT_GOAL := help
 .PHONY: FORCE help demo test check fmt-check vet platforms cross tidy-check unit race lint \
-	fuzz stress nightly sql-check soak powercut canary scale golden bench bench-compare \
+	fuzz stress nightly sql-check soak powercut canary mutants scale golden bench bench-compare \
 	bench-check bench-quick bench-full cover clean
 
 help: ## list the targets
@@ -127,6 +128,14 @@ powercut: ## power cuts, failing syncs, full disks on real ext4 and XFS (root, L
 canary: ## break one promise after the other in a copy, and see a test fail for each
 	$(SAY) "planted bugs: each must be caught by its test"
 	@KSTONE_CANARY=1 $(GO) test -count=1 -v -timeout 60m ./internal/canary
+
+# A mutant may ask for any memory: the limit keeps it from that of others.
+SEED ?= 1
+N    ?= 60
+mutants: ## change N places drawn by SEED, and list the changes that no test notices; PKG=./wal
+	@mkdir -p build
+	@ulimit -v 16000000; $(GO) run ./internal/mutants -seed $(SEED) -n $(N) \
+		-out build/mutants-$(SEED).jsonl $(filter-out ./...,$(PKG))
 
 scale: ## ten million items: times and memory, as docs/limits.md quotes; minutes, 4 GB of disk
 	@KSTONE_SCALE=1 $(GO) test -count=1 -v -timeout 60m -run '^TestScale' ./engine

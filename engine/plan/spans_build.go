@@ -115,7 +115,7 @@ func (b *SpanBuilder) build(t *SpanTemplate, params []expr.Value, max int) SpanS
 	if terms := t.quickTerms(); terms != nil && b.buildQuick(terms, max) {
 		return b.finish()
 	}
-	b.reset(t, params)
+	b.reset(t)
 	b.bindAtoms()
 	root := t.root
 	if b.nodes[root].mask>>constantBit != 0 {
@@ -125,8 +125,8 @@ func (b *SpanBuilder) build(t *SpanTemplate, params []expr.Value, max int) SpanS
 	return b.finish()
 }
 
-func (b *SpanBuilder) reset(t *SpanTemplate, params []expr.Value) {
-	b.t, b.params = t, params
+// reset copies what building changes of a template.
+func (b *SpanBuilder) reset(t *SpanTemplate) {
 	b.nodes = append(trimmed(b.nodes), t.nodes...)
 	b.kids = append(trimmed(b.kids), t.kids...)
 	clear(b.exprs)
