@@ -2,6 +2,7 @@ package wal_test
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -220,42 +221,98 @@ func TestDiskFullForLargeRecordOnly(t *testing.T) {
 	replay(t, o, 0, l.LastSeq())
 }
 
-// A failure of each single operation of Open, and a stop at each, leaves a log that
-// recovers to the same records.
+// eachFailure runs do with each of its operations failing alone, and with each and all after
+// it failing. The error must be that of the failure; if the operation is harmless, there may
+// be none. Do returns the file system below, whose files must be closed.
+func eachFailure(t *testing.T, harmless func(vfs.Op) bool,
+	do func(t *testing.T, p *vfs.FailPlan) (*vfs.MemFS, error)) {
+	t.Helper()
+	for _, lasting := range []bool{false, true} {
+		for at := int64(1); ; at++ {
+			p := &vfs.FailPlan{At: at, Err: errBoom, Lasting: lasting}
+			mem, err := do(t, p)
+			op, failed := p.Failed()
+			what := fmt.Sprintf("operation %d, %v %s, lasting %t", at, op.Kind, op.Name, lasting)
+			if n := mem.OpenFiles(); n != 0 {
+				t.Fatalf("%s: %d files are open", what, n)
+			}
+			if !failed {
+				must(t, err)
+				break
+			}
+			if !errors.Is(err, errBoom) && (err != nil || !harmless(op)) {
+				t.Fatalf("%s: got error %v", what, err)
+			}
+		}
+	}
+}
+
+func never(vfs.Op) bool { return false }
+
+// A failure of each single operation of Open, and a stop at each, is an error and leaves a log
+// that recovers to the same records.
 func TestOpenStoppedAtEveryOperation(t *testing.T) {
 	o, img := crashImage(t)
 	last := img.names()[len(img)-2]
 	clear(img[last][200:]) // a torn tail, and a segment behind it
 	_, want := replay(t, img.restore(t, o), 0, 1)
-	for stop := 0; ; stop++ {
+	names := img.names()
+	highest, _ := wal.ParseFileName(names[len(names)-1])
+	inAdvance := func(op vfs.Op) bool { // Open needs one new segment
+		n, ok := wal.ParseFileName(filepath.Base(op.Name))
+		return ok && n > highest+1
+	}
+	eachFailure(t, inAdvance, func(t *testing.T, p *vfs.FailPlan) (*vfs.MemFS, error) {
 		so := img.restore(t, o)
 		mem := so.FS.(*vfs.MemFS)
 		tail, _ := replay(t, so, 0, 1)
-		var mu sync.Mutex
-		n := 0
-		so.FS = vfs.NewFault(mem, func(vfs.Op) error {
-			mu.Lock()
-			defer mu.Unlock()
-			if n++; n > stop {
-				return errBoom
+		var open atomic.Bool
+		so.FS = vfs.NewFault(mem, func(op vfs.Op) error {
+			if open.Load() {
+				return nil
 			}
-			return nil
+			return p.Hook(op)
 		})
 		l, err := wal.Open(so, tail)
-		if err == nil {
-			_ = l.Close() // may fail: faults go on
-		}
-		if mem.OpenFiles() != 0 {
-			t.Fatalf("stop at %d: %d files are open", stop, mem.OpenFiles())
+		if open.Store(true); err == nil {
+			err = l.Close()
 		}
 		so.FS = mem
-		if err2 := survives(t, so, base.SeqNum(want)); err2 != nil {
-			t.Fatalf("stop at %d: %v", stop, err2)
+		must(t, survives(t, so, base.SeqNum(want)))
+		return mem, err
+	})
+}
+
+// A failure of each single operation of Recover, also of a close, is an error.
+func TestRecoverStoppedAtEveryOperation(t *testing.T) {
+	o, img := crashImage(t)
+	names := img.names()
+	clear(img[names[len(names)-1]][:64]) // its tag has to be found
+	eachFailure(t, never, func(t *testing.T, p *vfs.FailPlan) (*vfs.MemFS, error) {
+		so := img.restore(t, o)
+		mem := so.FS.(*vfs.MemFS)
+		so.FS = vfs.NewFault(mem, p.Hook)
+		_, err := wal.Recover(so, 0, 1, count(new(base.SeqNum)))
+		return mem, err
+	})
+}
+
+// A failure of each single operation of Salvage is an error, or damage if the device cannot
+// give something back.
+func TestSalvageStoppedAtEveryOperation(t *testing.T) {
+	o, img := closedImage(t)
+	reads := func(op vfs.Op) bool { return op.Kind == vfs.OpReadAt } // it reads again, in pieces
+	eachFailure(t, reads, func(t *testing.T, p *vfs.FailPlan) (*vfs.MemFS, error) {
+		so := img.restore(t, o)
+		mem := so.FS.(*vfs.MemFS)
+		so.FS = vfs.NewFault(mem, p.Hook)
+		rep, err := wal.Salvage(so, func(base.SeqNum, []byte) error { return nil })
+		err = errors.Join(append(rep.Damage, err)...)
+		if err == nil && rep.Records != 30 {
+			t.Fatalf("%d records, and no error", rep.Records)
 		}
-		if err == nil && n <= stop {
-			return
-		}
-	}
+		return mem, err
+	})
 }
 
 func TestOpenRemovesWhatIsNotPartOfTheLog(t *testing.T) {
