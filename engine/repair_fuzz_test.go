@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // Whatever is in the files, repair comes to an end, without a panic, and what it makes is a
@@ -21,6 +22,7 @@ func FuzzRepair(f *testing.F) {
 		f.Add(uint8(i), uint32(200), bytes.Repeat([]byte{0, 0, 1, 0}, 100), false)
 	}
 	f.Fuzz(func(t *testing.T, file uint8, at uint32, data []byte, cut bool) {
+		defer testutil.Watch(file, at, data, cut)()
 		name := names[int(file)%len(names)]
 		whole := files[name]
 		from := min(int(at), len(whole))

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // The bytes of a cursor are a format: pages of a web API hold them across releases.
@@ -49,6 +50,7 @@ func FuzzCursor(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
+		defer testutil.Watch(text)()
 		c, err := engine.ParseCursor(text)
 		if err == nil && c.String() != text {
 			t.Fatalf("%q reads as a cursor that prints %q", text, c)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -58,6 +59,7 @@ func FuzzDecodeOrdered(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer testutil.Watch(b)()
 		k, _, err := keycodec.DecodeOrdered(b, nil)
 		n, ok := keycodec.OrderedPKLen(b)
 		if refused(t, b, err) {
@@ -78,6 +80,7 @@ func FuzzDecodeLengthPrefixed(f *testing.F) {
 	seed(f, "", "00000001 61 00000000", "00000001 61 00000001 62 ff", "ffffffff",
 		"00000000 00000000")
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer testutil.Watch(b)()
 		k, rest, err := keycodec.DecodeLengthPrefixed(b)
 		if refused(t, b, err) {
 			return
@@ -92,6 +95,7 @@ func FuzzDecodeLengthPrefixed(f *testing.F) {
 func FuzzDecodeString(f *testing.F) {
 	seed(f, "", "0000", "61 0000 ff", "61 0001 0000", "61 00", "00 02")
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer testutil.Watch(b)()
 		v, rest, err := keycodec.DecodeBytes(b)
 		s, _, err2 := keycodec.DecodeString(b)
 		if (err == nil) != (err2 == nil) || string(v) != s {
@@ -110,6 +114,7 @@ func FuzzDecodeDecimal(f *testing.F) {
 		"7e 80000021 fd ff", "a2 01 00", "a2 02 01 00", "c1 8000001f 02 00", "7f ff",
 		"81 30000000 30 00", "c1 d0000000 64 00", "81 30000000 01 64 00", "c1 d0000001 64 00")
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer testutil.Watch(b)()
 		d, rest, err := keycodec.DecodeDecimal(b)
 		if refused(t, b, err) {
 			return
@@ -126,6 +131,7 @@ func FuzzDecodeNarrow(f *testing.F) {
 	seed(f, "", "00", "8001", "80000001", "00000000", "7fffffff", "8000000000000064",
 		"04 0a000001 08", "06 20010db8000000000000000000000001 80", "04 0a000000 08")
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer testutil.Watch(b)()
 		if v, rest, err := keycodec.DecodeInt8(b); !refused(t, b, err) {
 			same(t, append(keycodec.AppendInt8(nil, v), rest...), b)
 		}
@@ -174,6 +180,7 @@ func FuzzCodec(f *testing.F) {
 	f.Add(must(whole.Append(nil, &row{Name: "Bob", Note: &note, IP: netip.IPv6Loopback()})))
 	f.Add(must(fast.Append(nil, &benchValue)))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer testutil.Watch(b)()
 		fuzzCodec(t, whole, b)
 		fuzzCodec(t, fast, b)
 	})
@@ -198,6 +205,7 @@ func FuzzDecodeFixed(f *testing.F) {
 	seed(f, "", "00", "01", "02", "80 00000000000000", "7fffffffffffffff", "000fffffffffffff",
 		"0194733f7a007b348f2a1b2c3d4e5f60 ff")
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer testutil.Watch(b)()
 		if v, rest, err := keycodec.DecodeInt64(b); !refused(t, b, err) {
 			same(t, append(keycodec.AppendInt64(nil, v), rest...), b)
 		}
@@ -274,6 +282,7 @@ func FuzzSchemaDecode(f *testing.F) {
 	f.Add([]byte{0x18}, []byte{0x80})
 	f.Add([]byte{0xff, 0x06}, []byte{0xfd, 0x80, 0, 0, 0, 0, 0, 0, 1})
 	f.Fuzz(func(t *testing.T, shape, b []byte) {
+		defer testutil.Watch(shape, b)()
 		fields := make([]keycodec.Field, min(len(shape), 8))
 		for i := range fields {
 			c := shape[i]
@@ -301,6 +310,7 @@ func FuzzSchemaJSON(f *testing.F) {
 	f.Add([]byte(`[{"name":"a","type":"string","nullable":true,"nulls":"last"}]`))
 	f.Add([]byte(`null`))
 	f.Fuzz(func(t *testing.T, text []byte) {
+		defer testutil.Watch(text)()
 		var s, again keycodec.Schema
 		if json.Unmarshal(text, &s) != nil {
 			return
@@ -322,6 +332,7 @@ func FuzzParse(f *testing.F) {
 		keycodec.Field{Name: "d", Type: keycodec.TypeDecimal, Desc: true},
 	))
 	f.Fuzz(func(t *testing.T, text string) {
+		defer testutil.Watch(text)()
 		values, err := s.Parse(text)
 		if err != nil {
 			return
@@ -337,6 +348,7 @@ func FuzzDecodeTagged(f *testing.F) {
 		seed(f, v.hex)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer testutil.Watch(b)()
 		elements, err := keycodec.DecodeTagged(b)
 		if refused(t, b, err) {
 			return
@@ -355,6 +367,7 @@ func FuzzParseValue(f *testing.F) {
 		f.Add(byte(kind+12), text)
 	}
 	f.Fuzz(func(t *testing.T, kind byte, text string) {
+		defer testutil.Watch(kind, text)()
 		field := fuzzField(0, kind)
 		s := must(keycodec.NewSchema(field))
 		v, err := field.ParseValue(text)

@@ -196,6 +196,7 @@ func FuzzTable(f *testing.F) {
 	f.Add(byte(130), []byte{15, 1, 9, 200, 9, 15, 2, 9, 100, 11, 0, 7, 0, 4, 4, 4, 4, 5, 5})
 	f.Add(byte(2), []byte{0, 24, 255, 255, 6, 24, 255, 9, 7, 24, 255, 3, 10, 0, 0, 24, 255, 251})
 	f.Fuzz(func(t *testing.T, options byte, b []byte) {
+		defer testutil.Watch(options, b)()
 		if len(b) > 4096 {
 			return
 		}

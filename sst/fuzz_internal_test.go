@@ -12,6 +12,7 @@ import (
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/cache"
 	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/zonemap"
 )
@@ -100,6 +101,7 @@ func FuzzDataBlock(f *testing.F) {
 		f.Add(block[:end:end], []byte("pk/key03"), uint64(40))
 	}
 	f.Fuzz(func(t *testing.T, data, key []byte, snap uint64) {
+		defer testutil.Watch(data, key, snap)()
 		b, err := openDataBlock(data)
 		if err != nil {
 			requireCorrupt(t, err)
@@ -124,6 +126,7 @@ func FuzzDataBlock(f *testing.F) {
 func FuzzIndexBlock(f *testing.F) {
 	f.Add(seedParts(f).index, []byte("pk/key03"), uint64(40))
 	f.Fuzz(func(t *testing.T, data, key []byte, snap uint64) {
+		defer testutil.Watch(data, key, snap)()
 		x, err := openIndex(data)
 		if err != nil {
 			requireCorrupt(t, err)
@@ -145,6 +148,7 @@ func FuzzFooter(f *testing.F) {
 	foot := seedParts(f).footer
 	f.Add(foot.append(nil), foot.size)
 	f.Fuzz(func(t *testing.T, data []byte, size uint64) {
+		defer testutil.Watch(data, size)()
 		got, err := decodeFooter(data, int64(size))
 		if err != nil {
 			requireCorrupt(t, err)
@@ -159,6 +163,7 @@ func FuzzFooter(f *testing.F) {
 func FuzzProperties(f *testing.F) {
 	f.Add(seedParts(f).props)
 	f.Fuzz(func(t *testing.T, data []byte) {
+		defer testutil.Watch(data)()
 		p, err := decodeProperties(data)
 		if err != nil {
 			requireCorrupt(t, err)
@@ -181,6 +186,7 @@ func FuzzRanges(f *testing.F) {
 		{Start: bound[1:], End: bound, Seq: base.MaxSeqNum}, {Start: bound, End: []byte{1}},
 	}))
 	f.Fuzz(func(t *testing.T, data []byte) {
+		defer testutil.Watch(data)()
 		list, err := decodeRanges(data)
 		requireCorrupt(t, err)
 		for _, rt := range list {
@@ -203,6 +209,7 @@ func FuzzStoredBlock(f *testing.F) {
 		f.Add(payload, uint8(codec), uint32(len(raw)))
 	}
 	f.Fuzz(func(t *testing.T, payload []byte, codec uint8, raw uint32) {
+		defer testutil.Watch(payload, codec, raw)()
 		id := fileID(1)
 		b := id.appendTrailer(bytes.Clone(payload), 0, Codec(codec), int(raw), 5)
 		h := blockHandle{off: 5, stored: uint32(len(payload)), raw: raw}
@@ -224,6 +231,7 @@ func FuzzHostileFile(f *testing.F) {
 	p := seedParts(f)
 	f.Add(p.block, p.index, p.ranges, p.props, p.filter, []byte("pk/key04"))
 	f.Fuzz(func(t *testing.T, block, index, ranges, props, filter, key []byte) {
+		defer testutil.Watch(block, index, ranges, props, filter, key)()
 		fs := vfs.NewMem()
 		meta, err := hostileFile(fs, p.footer, [][]byte{block, ranges, filter, index, props})
 		if err != nil {

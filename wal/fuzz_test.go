@@ -8,6 +8,7 @@ import (
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/wal"
 )
@@ -22,6 +23,7 @@ func FuzzRecover(f *testing.F) {
 	f.Add(img[names[0]], []byte{}, uint64(0))
 	f.Add([]byte("kstonwal"), img[names[1]], uint64(1))
 	f.Fuzz(func(t *testing.T, a, b []byte, fromSeq uint64) {
+		defer testutil.Watch(a, b, fromSeq)()
 		files := image{names[0]: a, names[1]: b}
 		ro := files.restore(t, o)
 		n := base.SeqNum(0)
@@ -54,6 +56,7 @@ func FuzzDescribe(f *testing.F) {
 		f.Add(img[name])
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer testutil.Watch(b)()
 		file, err := vfs.NewMem().Create("x")
 		must(t, err)
 		must(t, second(file.Write(b)))
@@ -74,6 +77,7 @@ func FuzzOps(f *testing.F) {
 	f.Add(wal.AppendPut(nil, longest, longest, nil))
 	f.Add(wal.AppendDeleteRange(nil, longest, append(longest, 0)))
 	f.Fuzz(func(t *testing.T, payload []byte) {
+		defer testutil.Watch(payload)()
 		ops, err := readOps(payload)
 		if err != nil {
 			if !errors.Is(err, corrupt.ErrCorrupt) {
@@ -95,6 +99,7 @@ func FuzzParseFileName(f *testing.F) {
 	f.Add("wal-0000000001.log")
 	f.Add("wal-12345678901.log")
 	f.Fuzz(func(t *testing.T, name string) {
+		defer testutil.Watch(name)()
 		if n, ok := wal.ParseFileName(name); ok && n.FileName() != name {
 			t.Fatalf("%q parsed as %d", name, n)
 		}

@@ -72,15 +72,16 @@ func TestSalvageOfAWholeLog(t *testing.T) {
 	seqs, rep := salvage(t, img.restore(t, o))
 	wantSeqs(t, "a whole log", seqs, upTo(30))
 	if len(rep.Damage) > 0 || rep.Synced != 30 || len(rep.DBIDs) != 1 ||
-		rep.DBIDs[testDBID] != len(img.lastFiles()) {
-		t.Errorf("report %+v of %d segments", rep, len(img.lastFiles()))
+		rep.DBIDs[testDBID] != len(img.segments()) {
+		t.Errorf("report %+v of %d segments", rep, len(img.segments()))
 	}
 }
 
-// lastFiles returns the names of the segments that have a header.
-func (img image) lastFiles() (names []string) {
+// segments returns the names of the segments that have a header.
+func (img image) segments() (names []string) {
 	for _, name := range img.names() {
-		if n, ok := wal.ParseFileName(name); ok && n > 0 && len(img[name]) >= 64 && img[name][0] != 0 {
+		b := img[name]
+		if _, ok := wal.ParseFileName(name); ok && len(b) >= 64 && b[0] != 0 {
 			names = append(names, name)
 		}
 	}
@@ -90,7 +91,7 @@ func (img image) lastFiles() (names []string) {
 // A byte of any header is changed: the segment's records are found by their own checksums.
 func TestSalvageOfADamagedHeader(t *testing.T) {
 	o, img := closedImage(t)
-	for _, name := range img.lastFiles() {
+	for _, name := range img.segments() {
 		for at := range 64 {
 			if at/4 == 2 {
 				continue // the version
@@ -108,7 +109,7 @@ func TestSalvageOfADamagedHeader(t *testing.T) {
 // A copy of a segment under another number adds nothing.
 func TestSalvageOfACopiedSegment(t *testing.T) {
 	o, img := closedImage(t)
-	for _, name := range img.lastFiles() {
+	for _, name := range img.segments() {
 		copied := img.clone()
 		copied["wal-0000000777.log"] = img[name]
 		seqs, _ := salvage(t, copied.restore(t, o))
@@ -148,7 +149,7 @@ func TestSalvageOfAnotherDatabase(t *testing.T) {
 	o = img.restore(t, o)
 	o.DBID[0]++
 	seqs, rep := salvage(t, o)
-	if len(seqs) > 0 || len(rep.Damage) != len(img.lastFiles()) {
+	if len(seqs) > 0 || len(rep.Damage) != len(img.segments()) {
 		t.Fatalf("records %d, damage %v", seqs, rep.Damage)
 	}
 	for _, err := range rep.Damage {
@@ -157,7 +158,7 @@ func TestSalvageOfAnotherDatabase(t *testing.T) {
 	o.DBID = [16]byte{}
 	seqs, rep = salvage(t, o)
 	wantSeqs(t, "any database", seqs, upTo(30))
-	if len(rep.Damage) > 0 || rep.DBIDs[testDBID] != len(img.lastFiles()) {
+	if len(rep.Damage) > 0 || rep.DBIDs[testDBID] != len(img.segments()) {
 		t.Fatalf("report %+v", rep)
 	}
 }
@@ -165,7 +166,7 @@ func TestSalvageOfAnotherDatabase(t *testing.T) {
 // What the device cannot read is damage: a segment that cannot be opened, and a part of one.
 func TestSalvageAroundUnreadableSegments(t *testing.T) {
 	o, img := closedImage(t)
-	names := img.lastFiles()
+	names := img.segments()
 	for _, kind := range []vfs.OpKind{vfs.OpOpen, vfs.OpReadAt} {
 		so := img.restore(t, o)
 		mem := so.FS.(*vfs.MemFS)

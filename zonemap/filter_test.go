@@ -210,6 +210,7 @@ func FuzzFilter(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte, hash uint64) {
+		defer testutil.Watch(data, hash)()
 		filter, err := zonemap.Open(data)
 		if err != nil {
 			if !errors.Is(err, corrupt.ErrCorrupt) {

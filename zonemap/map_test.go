@@ -162,6 +162,7 @@ func FuzzZoneMap(f *testing.F) {
 		f.Add(m.AppendBinary(nil))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
+		defer testutil.Watch(data)()
 		m, rest, err := zonemap.Decode(data)
 		if err != nil {
 			if !errors.Is(err, corrupt.ErrCorrupt) {

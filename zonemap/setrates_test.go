@@ -340,6 +340,7 @@ func FuzzSegment(f *testing.F) {
 		f.Add(data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
+		defer testutil.Watch(data)()
 		seg, err := zonemap.ParseSegment(slices.Clip(data))
 		if err != nil {
 			if !errors.Is(err, corrupt.ErrCorrupt) {

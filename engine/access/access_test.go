@@ -18,6 +18,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/access"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 	"github.com/kstonedb/kstone/keycodec/composite"
 	"github.com/kstonedb/kstone/keycodec/shard"
@@ -389,6 +390,7 @@ func FuzzStoredValue(f *testing.F) {
 	c := must(access.Open(db, byUser(0), byCategory(0)))
 	key := must(byUser(0).Keys.Append(nil, "u", 1, keycodec.UUID{}))
 	f.Fuzz(func(t *testing.T, value, other []byte) {
+		defer testutil.Watch(value, other)()
 		for _, v := range [][]byte{value, other} {
 			if err := db.Put(engine.Key{PK: []byte("orders"), SK: key}, v, nil); err != nil {
 				t.Fatal(err)

@@ -449,6 +449,7 @@ func FuzzUnmarshalExpr(f *testing.F) {
 	}
 	f.Add([]byte(`{"op":"func","name":"substr","args":[{"op":"const","value":"x"},{"op":"const"}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
+		defer testutil.Watch(text)()
 		e, err := expr.UnmarshalExpr(text)
 		if err != nil {
 			return

@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -218,6 +219,7 @@ func FuzzDecodeList(f *testing.F) {
 	f.Add([]byte(encoded))
 	f.Add([]byte{byte(expr.KindDecimal), 0xff, 3, 0xa2, 2, 0})
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer testutil.Watch(b)()
 		v, err := expr.DecodeList(string(b))
 		if err != nil {
 			return

@@ -133,6 +133,7 @@ func FuzzCursor(f *testing.F) {
 	f.Add(must(p.Bind(nil)).Cursor([]expr.Value{expr.Int(1), expr.Int(2), expr.Null()}))
 	f.Add([]byte{1})
 	f.Fuzz(func(t *testing.T, c []byte) {
+		defer testutil.Watch(c)()
 		if b, err := p.BindAfter(nil, c); err == nil {
 			b.Explain()
 		} else if !errors.Is(err, plan.ErrCursor) {

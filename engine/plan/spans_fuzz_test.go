@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // source makes the bytes of a fuzzer into random numbers, so that it decides about every
@@ -32,6 +33,7 @@ func FuzzSpans(f *testing.F) {
 	f.Add([]byte{0x10, 0x80, 0xff, 0x00, 0x40, 0xc0, 0x33, 0x99, 0xe0, 0x01, 0x7f})
 	var builder plan.SpanBuilder
 	f.Fuzz(func(t *testing.T, data []byte) {
+		defer testutil.Watch(data)()
 		if len(data) > 4<<10 {
 			return
 		}

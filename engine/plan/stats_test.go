@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -51,6 +52,7 @@ func FuzzSketch(f *testing.F) {
 	f.Add(make([]byte, 4096))
 	f.Add([]byte{1})
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer testutil.Watch(b)()
 		var s plan.Sketch
 		if s.UnmarshalBinary(b) == nil && !(s.Count() >= 0) {
 			t.Fatal(s.Count())

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -27,6 +28,7 @@ func FuzzDecodeRow(f *testing.F) {
 	}
 	table := versions[len(versions)-1]
 	f.Fuzz(func(t *testing.T, pk, sk, value []byte) {
+		defer testutil.Watch(pk, sk, value)()
 		row := table.Row()
 		if err := table.Decode(row, keycodec.Key{PK: pk, SK: sk}, value, nil); err != nil {
 			if !errors.Is(err, corrupt.ErrCorrupt) {
@@ -59,6 +61,7 @@ func FuzzDecodeEntry(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, i uint8, sk, value []byte) {
+		defer testutil.Watch(i, sk, value)()
 		x := table.Indexes[int(i)%len(table.Indexes)]
 		row := table.Row()
 		key, _, err := x.DecodeEntry(row, nil, sk, value, nil)
@@ -83,6 +86,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(cities))
 	f.Add([]byte(allTypes))
 	f.Fuzz(func(t *testing.T, text []byte) {
+		defer testutil.Watch(text)()
 		table, err := schema.Parse(text)
 		if err != nil {
 			return

@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/kstonedb/kstone/engine/sql"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // TestParse runs the scripts in testdata/parse: a statement gives its canonical form, or
@@ -80,6 +81,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
+		defer testutil.Watch(text)()
 		parts, err := sql.ParseAll(text)
 		if err != nil {
 			var e *sql.Error

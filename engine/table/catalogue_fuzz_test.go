@@ -8,6 +8,7 @@ import (
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // catalogueItems are the items of the catalogue of a database with one table, some rows,
@@ -56,6 +57,7 @@ func FuzzCatalogue(f *testing.F) {
 	job := []byte("\x03\x00\x00\x00\x01\x00\x00\x00\x03")
 	f.Add(job, []byte(`{"pk":"AAE=","sk":"","done":3}`))
 	f.Fuzz(func(t *testing.T, sk, value []byte) {
+		defer testutil.Watch(sk, value)()
 		e, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true})
 		if err != nil {
 			t.Fatal(err)

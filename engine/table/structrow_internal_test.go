@@ -7,6 +7,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/store"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -57,6 +58,7 @@ func FuzzStructRow(f *testing.F) {
 		f.Add(pk, sk, value)
 	}
 	f.Fuzz(func(test *testing.T, pk, sk, value []byte) {
+		defer testutil.Watch(pk, sk, value)()
 		key := store.Key{PK: pk, SK: sk}
 		want := s.Row()
 		decodeErr := s.Decode(want, key, value, nil)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 var fuzzID = identity{dbid: [16]byte{1}, num: 1}
@@ -46,6 +47,7 @@ func FuzzCurrent(f *testing.F) {
 	f.Add(appendHeader(nil, magicManifest, fuzzID))
 	f.Add([]byte("MANIFEST-000001\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer testutil.Watch(b)()
 		id, err := decodeCurrent(b)
 		if err != nil {
 			wantCorrupt(t, err)
@@ -61,6 +63,7 @@ func FuzzState(f *testing.F) {
 	f.Add(appendState(nil, seedState()))
 	f.Add(appendState(nil, &State{DBID: fuzzID.dbid}))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer testutil.Watch(b)()
 		s, err := decodeState("MANIFEST-000001", fuzzID.dbid, record{payload: b})
 		if err != nil {
 			wantCorrupt(t, err)
@@ -76,6 +79,7 @@ func FuzzEdit(f *testing.F) {
 	f.Add(appendEdit(nil, seedEdit()))
 	f.Add(appendEdit(nil, &Edit{}))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer testutil.Watch(b)()
 		e, err := decodeEdit("MANIFEST-000001", record{payload: b})
 		if err != nil {
 			wantCorrupt(t, err)
@@ -105,6 +109,7 @@ func FuzzManifest(f *testing.F) {
 	f.Add(appendSeal(b, fuzzID, 2), true)
 	f.Add(b[:len(b)-3], false)
 	f.Fuzz(func(t *testing.T, b []byte, repair bool) {
+		defer testutil.Watch(b, repair)()
 		if repair {
 			b = repaired(b)
 		}

@@ -116,7 +116,8 @@ func mutantsIn(src []byte) ([]mutant, error) {
 	for _, d := range f.Decls {
 		switch d := d.(type) {
 		case *ast.FuncDecl:
-			if d.Body != nil && (d.Recv == nil || d.Name.Name != "String" && d.Name.Name != "Error") {
+			name := d.Name.Name
+			if d.Body != nil && (d.Recv == nil || name != "String" && name != "Error") {
 				c.walk(d.Type, d.Body)
 			}
 		default:
@@ -249,7 +250,8 @@ func (c *collector) insert(op string, e ast.Expr) {
 func (c *collector) offset(p token.Pos) int { return c.fset.Position(p).Offset }
 
 func (c *collector) replace(op string, p, end token.Pos, text string) {
-	m := mutant{Op: op, Line: c.fset.Position(p).Line, from: c.offset(p), to: c.offset(end), text: text}
+	m := mutant{Op: op, Line: c.fset.Position(p).Line, text: text}
+	m.from, m.to = c.offset(p), c.offset(end)
 	first := bytes.LastIndexByte(c.src[:m.from], '\n') + 1
 	last := m.to + bytes.IndexByte(append(c.src[m.to:len(c.src):len(c.src)], '\n'), '\n')
 	m.Diff = lines("-", string(c.src[first:last])) +

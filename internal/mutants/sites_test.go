@@ -51,7 +51,8 @@ func TestOperators(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if d := ms[3].Diff; !strings.Contains(d, "-\tif n < max") || !strings.Contains(d, "+\tif n <= max") {
+	d := ms[3].Diff
+	if !strings.Contains(d, "-\tif n < max") || !strings.Contains(d, "+\tif n <= max") {
 		t.Errorf("the change is shown as\n%s", d)
 	}
 }

@@ -129,6 +129,13 @@ var planted = []struct {
 		"use the types"},
 	{"log", checkForbidden, inFile("wal/a.go", "log", ""), "slog"},
 
+	{"fuzz target", checkFuzzTargets, inFile("wal/a_test.go", "testing",
+		"func f(f *testing.F) { f.Fuzz(func(t *testing.T, b []byte) { g(b) }) }"),
+		"begins with"},
+	{"watched fuzz target", checkFuzzTargets, inFile("wal/a_test.go", "testing",
+		"func f(f *testing.F) {\n"+
+			"f.Fuzz(func(t *testing.T, b []byte) { defer testutil.Watch(b)(); g(b) }) }"), ""},
+
 	{"two titles", checkMarkdown, map[string]string{"a.md": "# A\n\n# B\n"}, "2 first-level"},
 	{"no title", checkMarkdown, map[string]string{"a.md": "text\n"}, "0 first-level"},
 	{"comment in a fence", checkMarkdown, map[string]string{"a.md": "# A\n```\n# sh\n```\n"}, ""},

@@ -453,6 +453,7 @@ func FuzzParseQuery(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
+		defer testutil.Watch(text)()
 		q, err := advise.ParseQuery(text)
 		if err != nil {
 			var syntax *advise.SyntaxError

@@ -303,6 +303,7 @@ func FuzzDecode(f *testing.F) {
 		f.Add(uint8(i*7), b)
 	}
 	f.Fuzz(func(t *testing.T, pick uint8, b []byte) {
+		defer testutil.Watch(pick, b)()
 		s := all[int(pick)%len(all)]
 		values, err := s.Decode(b)
 		if err != nil {
@@ -323,6 +324,7 @@ func FuzzSchemaJSON(f *testing.F) {
 		f.Add(must(s.MarshalJSON()))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
+		defer testutil.Watch(data)()
 		var s composite.Schema
 		if s.UnmarshalJSON(data) != nil {
 			return

@@ -277,6 +277,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(raw)
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
+		defer testutil.Watch(raw)()
 		parts, err := split(raw)
 		if err != nil {
 			var c *corrupt.Error
@@ -361,6 +362,7 @@ func FuzzDecodeVarint(f *testing.F) {
 		f.Add(rowkey.AppendVarint(nil, v))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer testutil.Watch(b)()
 		v, rest, err := rowkey.DecodeVarint(b)
 		if err != nil {
 			var c *corrupt.Error

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec/shard"
 )
 
@@ -172,6 +173,7 @@ func FuzzDecodeSpec(f *testing.F) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer testutil.Watch(b)()
 		s, err := shard.DecodeSpec(b)
 		if err != nil {
 			var c *corrupt.Error

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // Every command explains itself, with examples that name it; in a shell these do not
@@ -77,6 +78,7 @@ func FuzzCursorText(f *testing.F) {
 	f.Add("")
 	f.Add("AQPGrdNJVAAA")
 	f.Fuzz(func(t *testing.T, text string) {
+		defer testutil.Watch(text)()
 		c, err := engine.ParseCursor(text)
 		if err != nil {
 			if exitCode(err) != exitUsage {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/keyform"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -99,6 +100,7 @@ func FuzzExplain(f *testing.F) {
 	}
 	all := forms(f)
 	f.Fuzz(func(t *testing.T, key []byte) {
+		defer testutil.Watch(key)()
 		for _, form := range all {
 			if parts, err := form.Explain(key); err == nil {
 				checkParts(t, key, parts)

@@ -160,6 +160,7 @@ func FuzzReadRow(f *testing.F) {
 		[]byte(`{"a":{"$b64":"AA=="},"t":1,"n":1.50,"u":1,"i":"550e8400-e29b-41d4-a716-446655440001"}`))
 	f.Add(uint8(1), []byte(`{"$item":{"pk":"a","value":1}}`))
 	f.Fuzz(func(t *testing.T, which uint8, line []byte) {
+		defer testutil.Watch(which, line)()
 		s := parseSchema(t, schemas[int(which)%len(schemas)])
 		var row record.Row
 		var item, again engine.Item

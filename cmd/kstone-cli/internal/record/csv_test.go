@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/record"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // dump reads everything and shows one line per record or rejection.
@@ -105,6 +106,7 @@ func FuzzCSV(f *testing.F) {
 	f.Add([]byte("a,b\n1,\"2\n3\"\n"), "cell", "with \"quotes\", and\nlines\r\n")
 	f.Add([]byte("a:json,b:number\n{},1\n\"\n\"\"\"\n"), "", " lead")
 	f.Fuzz(func(t *testing.T, in []byte, cell1, cell2 string) {
+		defer testutil.Watch(in, cell1, cell2)()
 		if r, err := record.NewCSV(strings.NewReader(string(in)), ','); err == nil {
 			lines := strings.Count(string(in), "\n") + 1
 			if n := strings.Count(dump(t, r), "\n"); n > lines {

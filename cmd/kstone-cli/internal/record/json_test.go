@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/record"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 func TestCanonical(t *testing.T) {
@@ -111,6 +112,7 @@ func FuzzParseObject(f *testing.F) {
 	f.Add([]byte("{\"a\":\"\xff\"}"))
 	f.Add([]byte(`{"a":"\ud83d\ude00"}`))
 	f.Fuzz(func(t *testing.T, in []byte) {
+		defer testutil.Watch(in)()
 		var row record.Row
 		err := record.ParseObject(in, &row)
 		canonical, err2 := record.AppendCanonical(nil, in)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/shell"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 func texts(words []shell.Word) []string {
@@ -76,6 +77,7 @@ func FuzzQuote(f *testing.F) {
 	f.Add("a b\n\x00\xff\"'\\#é")
 	f.Add("#")
 	f.Fuzz(func(t *testing.T, text string) {
+		defer testutil.Watch(text)()
 		shell.Last(text)
 		words, err := shell.Split("get " + shell.Quote(text) + " x")
 		if err != nil || !slices.Equal(texts(words), []string{"get", text, "x"}) {
