@@ -232,50 +232,60 @@ func FuzzHostileFile(f *testing.F) {
 	f.Add(p.block, p.index, p.ranges, p.props, p.filter, []byte("pk/key04"))
 	f.Fuzz(func(t *testing.T, block, index, ranges, props, filter, key []byte) {
 		defer testutil.Watch(block, index, ranges, props, filter, key)()
-		fs := vfs.NewMem()
-		meta, err := hostileFile(fs, p.footer, [][]byte{block, ranges, filter, index, props})
-		if err != nil {
-			requireCorrupt(t, err)
-			return
-		}
-		r := NewReader(ReaderOptions{
-			FS: fs, Meta: meta, DBID: p.footer.dbid, Cache: cache.New(1 << 20),
-		})
-		defer r.Close()
-		limit := len(block)*len(index) + 10
-		var e base.Entry
-		_, err = r.Get(key, base.Hash(key, 0), 40, &e)
-		requireCorrupt(t, err)
-		c := r.NewCursor(40)
-		steps := 0
-		for ok := c.First(); ok; ok = c.Next() {
-			if steps++; steps > limit {
-				t.Fatal("a scan without end")
-			}
-		}
-		for ok := c.SeekLT(key); ok; ok = c.Prev() {
-			if steps++; steps > 2*limit {
-				t.Fatal("a scan without end")
-			}
-		}
-		requireCorrupt(t, c.Err())
-		s := r.NewSource()
-		for s.Next() {
-			if steps++; steps > 3*limit {
-				t.Fatal("a source without end")
-			}
-		}
-		requireCorrupt(t, s.Err())
-		_, err = r.RangeTombstones()
-		requireCorrupt(t, err)
-		requireCorrupt(t, r.Verify(context.Background()))
-		requireCorrupt(t, r.Describe(io.Discard))
+		tryHostileFile(t, p.footer, hostile{block, ranges, filter, index, props}, key)
 	})
 }
 
-// hostileFile stores blocks (data, ranges, filter, index, properties) at the places
-// where the seed file has them if the lengths are the same.
-func hostileFile(fs vfs.FS, foot footer, blocks [][]byte) (base.FileMeta, error) {
+// hostile are the decoded blocks of a file in their order: data, ranges, filter, index,
+// properties.
+type hostile [5][]byte
+
+// tryHostileFile reads a file of these blocks in every way: it ends, with damage or without.
+func tryHostileFile(t *testing.T, foot footer, blocks hostile, key []byte) {
+	t.Helper()
+	fs := vfs.NewMem()
+	meta, err := hostileFile(fs, foot, blocks)
+	if err != nil {
+		requireCorrupt(t, err)
+		return
+	}
+	r := NewReader(ReaderOptions{
+		FS: fs, Meta: meta, DBID: foot.dbid, Cache: cache.New(1 << 20),
+	})
+	defer r.Close()
+	limit := len(blocks[0])*len(blocks[3]) + 10
+	var e base.Entry
+	_, err = r.Get(key, base.Hash(key, 0), 40, &e)
+	requireCorrupt(t, err)
+	c := r.NewCursor(40)
+	steps := 0
+	for ok := c.First(); ok; ok = c.Next() {
+		if steps++; steps > limit {
+			t.Fatal("a scan without end")
+		}
+	}
+	for ok := c.SeekLT(key); ok; ok = c.Prev() {
+		if steps++; steps > 2*limit {
+			t.Fatal("a scan without end")
+		}
+	}
+	requireCorrupt(t, c.Err())
+	s := r.NewSource()
+	for s.Next() {
+		if steps++; steps > 3*limit {
+			t.Fatal("a source without end")
+		}
+	}
+	requireCorrupt(t, s.Err())
+	_, err = r.RangeTombstones()
+	requireCorrupt(t, err)
+	requireCorrupt(t, r.Verify(context.Background()))
+	requireCorrupt(t, r.Describe(io.Discard))
+}
+
+// hostileFile stores the blocks at the places where the seed file has them if the lengths are
+// the same.
+func hostileFile(fs vfs.FS, foot footer, blocks hostile) (base.FileMeta, error) {
 	id := newFileID(foot.dbid, foot.num)
 	var out []byte
 	handles := make([]blockHandle, len(blocks))
@@ -304,7 +314,7 @@ func hostileFile(fs vfs.FS, foot footer, blocks [][]byte) (base.FileMeta, error)
 func TestHostileSeed(t *testing.T) {
 	p := seedParts(t)
 	fs := vfs.NewMem()
-	meta, err := hostileFile(fs, p.footer, [][]byte{p.block, p.ranges, p.filter, p.index, p.props})
+	meta, err := hostileFile(fs, p.footer, hostile{p.block, p.ranges, p.filter, p.index, p.props})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -314,5 +324,19 @@ func TestHostileSeed(t *testing.T) {
 	}
 	if _, err := zonemap.Open(p.filter); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestCraftedBlocks: under right checksums, every beginning and every changed byte of each block
+// is damage, or harmless.
+func TestCraftedBlocks(t *testing.T) {
+	p := seedParts(t)
+	whole := hostile{p.block, p.ranges, p.filter, p.index, p.props}
+	for i, block := range whole {
+		testutil.EachChange(block, func(b []byte) {
+			changed := whole
+			changed[i] = b
+			tryHostileFile(t, p.footer, changed, []byte("pk/key04"))
+		})
 	}
 }

@@ -40,7 +40,7 @@ func TestVerifyFindsLies(t *testing.T) {
 		p := seedParts(t)
 		lie(&p)
 		fs := vfs.NewMem()
-		blocks := [][]byte{p.block, p.ranges, p.filter, p.index, p.props}
+		blocks := hostile{p.block, p.ranges, p.filter, p.index, p.props}
 		meta, err := hostileFile(fs, p.footer, blocks)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)

@@ -12,49 +12,19 @@ import (
 
 var errIO = errors.New("input/output error")
 
-// failing is a file system whose operation number at fails with err; once it did,
-// all further ones do if forever is set. Sync and SyncDir count as any other.
-type failing struct {
-	vfs.FS
-	mem     *vfs.MemFS
-	n, at   int
-	err     error
-	forever bool
-	failed  vfs.OpKind
-}
-
-func newFailing(at int, err error, forever bool) *failing {
-	f := &failing{mem: vfs.NewMem(), at: at, err: err, forever: forever}
-	f.FS = vfs.NewFault(f.mem, func(op vfs.Op) error {
-		if op.Kind == vfs.OpClose {
-			return nil
-		}
-		f.n++
-		if f.n == f.at || (f.forever && f.failed != 0) {
-			if f.failed == 0 {
-				f.failed = op.Kind
-			}
-			if op.Kind == vfs.OpWriteAt {
-				return &vfs.ShortWriteError{N: int(op.Len) / 2, Err: f.err}
-			}
-			return f.err
-		}
-		return nil
-	})
-	return f
-}
-
 // Every operation of a short program fails in turn, once or from then on, with an
 // I/O error or a full disk. What is found afterwards must be the result of the
 // commits that succeeded, plus at most one that failed as uncertain.
 func TestEveryOperationFails(t *testing.T) {
 	for _, cause := range []error{errIO, vfs.ErrNoSpace} {
-		for _, forever := range []bool{false, true} {
-			for at := 1; ; at++ {
-				f := newFailing(at, cause, forever)
-				name := fmt.Sprintf("operation %d, %v, forever %t", at, cause, forever)
-				runFailing(t, name, f)
-				if f.failed == 0 {
+		for _, lasting := range []bool{false, true} {
+			for at := int64(1); ; at++ {
+				p := &vfs.FailPlan{
+					At: at, Err: cause, Lasting: lasting, Short: true,
+					Match: func(op vfs.Op) bool { return op.Kind != vfs.OpClose },
+				}
+				runFailing(t, fmt.Sprintf("operation %d, %v, lasting %t", at, cause, lasting), p)
+				if _, failed := p.Failed(); !failed {
 					break
 				}
 			}
@@ -62,13 +32,14 @@ func TestEveryOperationFails(t *testing.T) {
 	}
 }
 
-func runFailing(t *testing.T, name string, f *failing) {
+func runFailing(t *testing.T, name string, p *vfs.FailPlan) {
 	t.Helper()
+	mem := vfs.NewMem()
 	var acked, uncertain base.SeqNum
-	l, err := makeAndCreate(f, dir, initState())
+	l, err := makeAndCreate(vfs.NewFault(mem, p.Hook), dir, initState())
 	if err != nil {
 		// Nothing was promised, and the directory can be used.
-		if ok, err := manifest.Exists(f.mem, dir); err != nil {
+		if ok, err := manifest.Exists(mem, dir); err != nil {
 			t.Fatalf("%s: after failed create: %t, %v", name, ok, err)
 		}
 		return
@@ -81,13 +52,13 @@ func runFailing(t *testing.T, name string, f *failing) {
 		case errors.Is(err, manifest.ErrUncertain):
 			uncertain = base.SeqNum(10 * i)
 		}
-		if err != nil && !errors.Is(err, f.err) {
+		if err != nil && !errors.Is(err, p.Err) {
 			t.Fatalf("%s: cause is lost: %v", name, err)
 		}
 		if got := l.State().LastSeq; got != acked {
 			t.Fatalf("%s: state %d in memory, acknowledged %d", name, got, acked)
 		}
-		got, _, lerr := manifest.Load(f.mem, dir)
+		got, _, lerr := manifest.Load(mem, dir)
 		if lerr != nil {
 			t.Fatalf("%s: load after commit %d (%v): %v", name, i, err, lerr)
 		}
@@ -96,17 +67,17 @@ func runFailing(t *testing.T, name string, f *failing) {
 				name, got.LastSeq, acked, uncertain)
 		}
 	}
-	isSync := f.failed == vfs.OpSync || f.failed == vfs.OpSyncDir
-	before := f.n
+	op, failed := p.Failed()
+	isSync := op.Kind == vfs.OpSync || op.Kind == vfs.OpSyncDir
 	_, err = l.Commit(flush(7))
-	if !f.forever && !isSync && f.at <= before && err != nil {
-		t.Fatalf("%s: after one failed %v: %v", name, f.failed, err)
+	if !p.Lasting && !isSync && failed && err != nil {
+		t.Fatalf("%s: after one failed %v: %v", name, op.Kind, err)
 	}
-	if isSync && f.at <= before && err == nil {
-		t.Fatalf("%s: commits succeed after a failed %v", name, f.failed)
+	if isSync && failed && err == nil {
+		t.Fatalf("%s: commits succeed after a failed %v", name, op.Kind)
 	}
 	_ = l.Close()
-	if n := f.mem.OpenFiles(); n != 0 {
+	if n := mem.OpenFiles(); n != 0 {
 		t.Fatalf("%s: %d files left open", name, n)
 	}
 }

@@ -130,9 +130,11 @@ func (l *loaded) apply(name string, r record) error {
 		if e, err = decodeEdit(name, r); err != nil {
 			return err
 		}
-		if l.state, err = Apply(l.state, e); err != nil {
-			err = corrupt.New(name, r.off, "manifest edit", "an edit that fits the state", err)
+		s, aerr := Apply(l.state, e)
+		if aerr != nil { // Salvage keeps the state before the edit
+			return corrupt.New(name, r.off, "manifest edit", "an edit that fits the state", aerr)
 		}
+		l.state = s
 	default:
 		err = corrupt.New(name, r.off, "manifest record", "a snapshot first and then edits",
 			fmt.Sprintf("record %d of type %d", r.num, r.typ))

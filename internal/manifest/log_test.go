@@ -451,3 +451,17 @@ func makeAndCreate(fsys vfs.FS, dir string, init *manifest.State) (*manifest.Log
 	}
 	return manifest.Create(fsys, dir, init)
 }
+
+// A state that contradicts itself makes no database, and leaves no file.
+func TestCreateRefusesAnImpossibleState(t *testing.T) {
+	s := initState()
+	s.Stripes[1].FlushedSeq = 10
+	mem := vfs.NewMem()
+	l, err := makeAndCreate(mem, dir, s)
+	if err == nil || l != nil {
+		t.Fatalf("got %v, %v", l, err)
+	}
+	if ok, err := manifest.Exists(mem, dir); ok || err != nil {
+		t.Errorf("a database is there: %t, %v", ok, err)
+	}
+}
