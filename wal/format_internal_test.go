@@ -1,9 +1,15 @@
 package wal
 
 import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
 	"testing"
 
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // A lag that does not fit says nothing, rather than too much.
@@ -24,5 +30,32 @@ func TestLagSaturates(t *testing.T) {
 	h := recordHead{seq: 5, lag: 6}
 	if h.synced() != 0 {
 		t.Error("a lag beyond the sequence number must say nothing")
+	}
+}
+
+// A header with a right checksum is refused, or its fields are those that a writer writes. A
+// link to the segment before has an end, and no link has none.
+func TestCraftedHeaders(t *testing.T) {
+	first := header{dbid: [16]byte{1}, num: 9, useID: 5, base: 7}
+	later := first
+	later.prev, later.prevEnd = 8, 128
+	for _, h := range []header{first, later} {
+		var b [segmentHeader]byte
+		h.encode(b[:])
+		testutil.EachChange(b[:60], func(c []byte) {
+			c = binary.LittleEndian.AppendUint32(c, crc32.Checksum(c, castagnoli))
+			got, err := decodeHeader(c)
+			if err != nil {
+				if !errors.Is(err, corrupt.ErrCorrupt) && !errors.Is(err, corrupt.ErrVersion) {
+					t.Fatal(err)
+				}
+				return
+			}
+			var again [segmentHeader]byte
+			got.encode(again[:])
+			if !bytes.Equal(again[:], c) || (got.prev == 0) != (got.prevEnd == 0) {
+				t.Fatalf("%x is accepted as %+v", c, got)
+			}
+		})
 	}
 }

@@ -78,21 +78,27 @@ func FuzzOps(f *testing.F) {
 	f.Add(wal.AppendDeleteRange(nil, longest, append(longest, 0)))
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		defer testutil.Watch(payload)()
-		ops, err := readOps(payload)
-		if err != nil {
-			if !errors.Is(err, corrupt.ErrCorrupt) {
-				t.Fatal(err)
-			}
-			return
-		}
-		var again []byte
-		for i := range ops {
-			again = appendOp(again, &ops[i])
-		}
-		if !bytes.Equal(again, payload) {
-			t.Fatalf("decoded %x as %+v, which encodes to %x", payload, ops, again)
-		}
+		checkOps(t, payload)
 	})
+}
+
+// checkOps wants the payload to be damage, or operations that encode to it.
+func checkOps(t *testing.T, payload []byte) {
+	t.Helper()
+	ops, err := readOps(payload)
+	if err != nil {
+		if !errors.Is(err, corrupt.ErrCorrupt) {
+			t.Fatal(err)
+		}
+		return
+	}
+	var again []byte
+	for i := range ops {
+		again = appendOp(again, &ops[i])
+	}
+	if !bytes.Equal(again, payload) {
+		t.Fatalf("decoded %x as %+v, which encodes to %x", payload, ops, again)
+	}
 }
 
 func FuzzParseFileName(f *testing.F) {

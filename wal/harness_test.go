@@ -196,4 +196,8 @@ func wantCorrupt(t testing.TB, err error) *corrupt.Error {
 	return c
 }
 
-func castagnoli(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
+func castagnoli(b []byte) uint32 { return updateCastagnoli(0, b) }
+
+func updateCastagnoli(crc uint32, b []byte) uint32 {
+	return crc32.Update(crc, crc32.MakeTable(crc32.Castagnoli), b)
+}
