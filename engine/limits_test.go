@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -98,13 +99,53 @@ func TestBadKeys(t *testing.T) {
 }
 
 func txCalls(k engine.Key) map[string]func(*engine.Tx) error {
+	calls := txWrites(k)
+	calls["Get"] = func(tx *engine.Tx) error { return second(tx.Get(k)) }
+	calls["GetItem"] = func(tx *engine.Tx) error { return second(tx.GetItem(k)) }
+	calls["Has"] = func(tx *engine.Tx) error { return second(tx.Has(k)) }
+	return calls
+}
+
+// txWrites are the writes of one key in a transaction.
+func txWrites(k engine.Key) map[string]func(*engine.Tx) error {
+	absent, any := engine.IfAbsent(), engine.Condition{}
 	return map[string]func(*engine.Tx) error{
 		"Put":         func(tx *engine.Tx) error { return tx.Put(k, nil, 0) },
+		"PutUntil":    func(tx *engine.Tx) error { return tx.PutUntil(k, nil, 1<<50) },
 		"PutIfAbsent": func(tx *engine.Tx) error { return tx.PutIfAbsent(k, nil, 0) },
+		"PutIf":       func(tx *engine.Tx) error { return tx.PutIf(k, nil, any, 0) },
+		"DeleteIf":    func(tx *engine.Tx) error { return tx.DeleteIf(k, absent) },
 		"Delete":      func(tx *engine.Tx) error { return tx.Delete(k) },
-		"Get":         func(tx *engine.Tx) error { return second(tx.Get(k)) },
-		"GetItem":     func(tx *engine.Tx) error { return second(tx.GetItem(k)) },
-		"Has":         func(tx *engine.Tx) error { return second(tx.Has(k)) },
+	}
+}
+
+// TestViewWritesNothing: every writing method of Tx is refused in a View, whatever is there and
+// whatever condition it has. The methods are found by their names, so that a new one is among
+// them.
+func TestViewWritesNothing(t *testing.T) {
+	db := openMemory(t, engine.Options{})
+	ok(t, db.Put(pk("there"), []byte("v"), nil))
+	seen := map[string]bool{"DeleteRange": true}
+	ok(t, db.View(ctx, func(tx *engine.Tx) error {
+		for _, k := range []engine.Key{pk("there"), pk("new")} {
+			for name, in := range txWrites(k) {
+				seen[name] = true
+				if err := in(tx); !errors.Is(err, engine.ErrReadOnly) {
+					t.Errorf("%s of %v: %v", name, k, err)
+				}
+			}
+		}
+		wantIs(t, tx.DeleteRange([]byte("there"), engine.SKCondition{}), engine.ErrReadOnly)
+		return nil
+	}))
+	for m := range reflect.TypeFor[*engine.Tx]().Methods() {
+		writes := strings.HasPrefix(m.Name, "Put") || strings.HasPrefix(m.Name, "Delete")
+		if writes && !seen[m.Name] {
+			t.Errorf("Tx.%s has not been tried", m.Name)
+		}
+	}
+	if got := listing(db.Scan(ctx, engine.Scan{})); got != `there=v` {
+		t.Errorf("database holds %s", got)
 	}
 }
 

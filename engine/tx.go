@@ -265,6 +265,9 @@ func (tx *Tx) DeleteIf(key Key, cond Condition) error {
 }
 
 func (tx *Tx) checkCondition(key Key, cond Condition) error {
+	if err := tx.checkWrite(); err != nil {
+		return err
+	}
 	if cond.kind == condNone {
 		return nil
 	}

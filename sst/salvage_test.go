@@ -106,3 +106,32 @@ func TestSalvageReadsAroundBadSectors(t *testing.T) {
 	}
 	checkLosses(t, s, entries)
 }
+
+// What a file has beyond the size that the manifest knows is not its own: where blocks are
+// searched, those there are left out.
+func TestSalvageKeepsToTheKnownSize(t *testing.T) {
+	fs := vfs.NewMem()
+	meta, id, entries := salvageFile(t, fs)
+	b := contents(t, fs, meta.Name())
+	b[len(b)-1] ^= 1 // no footer, no index
+	store(t, fs, meta.Name(), b)
+	count := func(known *base.FileMeta) (n int) {
+		s, err := sst.Salvage(fs, meta.Name(), id, known)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		for src := s.NewSource(); src.Next(); {
+			n++
+		}
+		return n
+	}
+	half := meta
+	half.SizeBytes /= 2
+	if n := count(&meta); n != len(entries) {
+		t.Errorf("%d of %d entries of the whole file", n, len(entries))
+	}
+	if n := count(&half); n == 0 || n > len(entries)*2/3 {
+		t.Errorf("%d of %d entries in half of the file", n, len(entries))
+	}
+}

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/stripe"
 )
 
 // A flush and a merge fail at each of their operations on files in turn. Nothing they
@@ -141,5 +143,69 @@ func TestAbortedWork(t *testing.T) {
 			w.checkAll()
 			w.checkFiles()
 		})
+	}
+}
+
+// An output that was synced and is not installed, because the directory or the manifest failed,
+// is discarded: its files are closed already and are removed.
+func TestDiscardAfterSync(t *testing.T) {
+	w := newWorld(t, vfs.NewMem())
+	w.commit(put("k0001", "one"))
+	w.freeze()
+	out, err := w.startFlush()
+	ok(t, err)
+	ok(t, out.Sync())
+	ok(t, out.Discard())
+	w.checkFiles()
+	if n := w.fs.(*vfs.MemFS).OpenFiles(); n != 0 {
+		t.Errorf("%d files are open", n)
+	}
+	w.flush()
+	w.checkAll()
+}
+
+// Each read of files that a group of lookups makes fails in turn: the error is that of the read,
+// and the same batch answers the same lookups afterwards.
+func TestFaultsOfBatches(t *testing.T) {
+	broken := errors.New("broken disk")
+	for at := int64(1); ; at++ {
+		w := newFaulty(t)
+		w.freeze()
+		p := &vfs.FailPlan{At: at, Err: broken, Match: func(op vfs.Op) bool {
+			return op.Kind == vfs.OpReadAt || op.Kind == vfs.OpOpen
+		}}
+		var b stripe.Batch
+		lookup := func() ([]base.Lookup, error) {
+			var ls []base.Lookup
+			for i := range 60 {
+				key := fmt.Appendf(nil, "k%04d", i)
+				ls = append(ls, base.Lookup{Key: key, Hash: hashOf(key), Index: uint32(i)})
+			}
+			b.Add(w.s, 0, 30)
+			b.Add(w.s, 30, 60)
+			return ls, b.Get(ls, w.seq)
+		}
+		w.set(p.Hook)
+		_, err := lookup()
+		w.set(nil)
+		op, failed := p.Failed()
+		if failed != errors.Is(err, broken) {
+			t.Fatalf("operation %d, %v of %s: %v", at, op.Kind, op.Name, err)
+		}
+		ls, err := lookup()
+		ok(t, err)
+		for i := range ls {
+			e, live := w.model.live(string(ls[i].Key), w.seq)
+			if ls[i].Found != live || live && string(ls[i].Value) != string(e.Value) {
+				t.Fatalf("operation %d: %s is %t %q, want %t %q", at, ls[i].Key, ls[i].Found,
+					ls[i].Value, live, e.Value)
+			}
+		}
+		if !failed {
+			if at < 10 {
+				t.Errorf("only %d reads", at-1)
+			}
+			return
+		}
 	}
 }

@@ -77,3 +77,14 @@ func TestRowRoundTrip(t *testing.T) {
 		t.Log(x.Name, len(entries.List))
 	}
 }
+
+// A definition that numbers its indexes itself goes on after the highest of them.
+func TestIndexesOfADefinitionKeepTheirNumbers(t *testing.T) {
+	table := parse(t, `{"name":"t","columns":[{"name":"a","type":"int64"},
+		{"name":"b","type":"int64"}],"primary_key":["a"],"indexes":[
+		{"name":"x","id":3,"columns":["b"]},{"name":"y","columns":["b","a"]}]}`)
+	x, y := table.Indexes[0], table.Indexes[1]
+	if x.ID != 3 || y.ID != 4 || table.NextIndex != 5 {
+		t.Errorf("indexes %d and %d, the next is %d", x.ID, y.ID, table.NextIndex)
+	}
+}
