@@ -17,34 +17,6 @@ import (
 	"github.com/kstonedb/kstone/internal/vfs"
 )
 
-// failPlan fails one I/O operation, or all from it on, and counts them.
-type failPlan struct {
-	failure
-	count atomic.Int64
-	at    int64                 // the operation to fail, from 1; 0 fails none
-	match func(vfs.OpKind) bool // which operations count; nil means all
-}
-
-type failure struct {
-	err     error
-	forever bool
-	short   bool // let half of a write through
-}
-
-func (p *failPlan) hook(op vfs.Op) error {
-	if p.match != nil && !p.match(op.Kind) {
-		return nil
-	}
-	n := p.count.Add(1)
-	if p.at == 0 || n < p.at || (n > p.at && !p.forever) {
-		return nil
-	}
-	if p.short && (op.Kind == vfs.OpWrite || op.Kind == vfs.OpWriteAt) {
-		return &vfs.ShortWriteError{N: int(op.Len / 2), Err: p.err}
-	}
-	return p.err
-}
-
 // witness is what a program has been told about its writes: for each key the last
 // acknowledged value, and values of later writes whose outcome it does not know.
 type witness map[string]*witnessed
@@ -170,9 +142,9 @@ func (w witness) checkReads(t *testing.T, db *engine.DB) {
 // n spread over all of them and each kind of failure.
 func TestFailingIOLosesNothing(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	count := &failPlan{}
-	failScript(t, vfs.NewFault(vfs.NewMem(), count.hook), witness{})
-	total := count.count.Load()
+	count := &vfs.FailPlan{}
+	failScript(t, vfs.NewFault(vfs.NewMem(), count.Hook), witness{})
+	total := count.Count()
 	step := int64(17)
 	if testing.Short() || raceEnabled {
 		step = 53
@@ -180,10 +152,12 @@ func TestFailingIOLosesNothing(t *testing.T) {
 	if env, err := strconv.Atoi(os.Getenv("KSTONE_FAIL_STEP")); err == nil && env > 0 {
 		step = int64(env)
 	}
-	run := func(t *testing.T, total, step int64, p *failPlan) {
+	run := func(t *testing.T, total, step int64, p *vfs.FailPlan) {
 		runs := 0
 		for at := int64(1); at <= total+10; at += step {
-			failRun(t, &failPlan{at: at, failure: p.failure, match: p.match})
+			failRun(t, &vfs.FailPlan{
+				At: at, Err: p.Err, Lasting: p.Lasting, Short: p.Short, Match: p.Match,
+			})
 			runs++
 		}
 		t.Logf("%d runs over %d operations", runs, total)
@@ -191,37 +165,32 @@ func TestFailingIOLosesNothing(t *testing.T) {
 	// Of each kind a few at least, spread over all of them.
 	for _, kind := range []vfs.OpKind{vfs.OpSync, vfs.OpSyncDir, vfs.OpRename, vfs.OpRemove,
 		vfs.OpCreate, vfs.OpAllocate, vfs.OpTruncate, vfs.OpClose, vfs.OpLink, vfs.OpList} {
-		match := func(k vfs.OpKind) bool { return k == kind }
+		match := func(op vfs.Op) bool { return op.Kind == kind }
 		for _, err := range []error{syscall.EIO, vfs.ErrNoSpace} {
 			t.Run(fmt.Sprintf("%v, %v", kind, err), func(t *testing.T) {
-				count := &failPlan{match: match}
-				failScript(t, vfs.NewFault(vfs.NewMem(), count.hook), witness{})
-				n := count.count.Load()
-				run(t, n, min(step, n/5+1), &failPlan{failure: failure{err: err}, match: match})
+				count := &vfs.FailPlan{Match: match}
+				failScript(t, vfs.NewFault(vfs.NewMem(), count.Hook), witness{})
+				n := count.Count()
+				run(t, n, min(step, n/5+1), &vfs.FailPlan{Err: err, Match: match})
 			})
 		}
 	}
-	kinds := map[string]failure{
-		"EIO once":      {err: syscall.EIO},
-		"EIO forever":   {err: syscall.EIO, forever: true},
-		"short write":   {err: syscall.EIO, short: true},
-		"no space once": {err: vfs.ErrNoSpace},
-		"no space, short, forever": {
-			err: vfs.ErrNoSpace, forever: true, short: true,
-		},
-	}
-	for name, kind := range kinds {
-		t.Run(name, func(t *testing.T) {
-			run(t, total, step, &failPlan{failure: kind})
-		})
+	for name, p := range map[string]*vfs.FailPlan{
+		"EIO once":                 {Err: syscall.EIO},
+		"EIO forever":              {Err: syscall.EIO, Lasting: true},
+		"short write":              {Err: syscall.EIO, Short: true},
+		"no space once":            {Err: vfs.ErrNoSpace},
+		"no space, short, forever": {Err: vfs.ErrNoSpace, Lasting: true, Short: true},
+	} {
+		t.Run(name, func(t *testing.T) { run(t, total, step, p) })
 	}
 }
 
-func failRun(t *testing.T, p *failPlan) {
+func failRun(t *testing.T, p *vfs.FailPlan) {
 	mem, w := vfs.NewMem(), witness{}
-	what := fmt.Sprintf("operation %d", p.at)
+	what := fmt.Sprintf("operation %d", p.At)
 	within(t, time.Minute, what, func() {
-		failScript(t, vfs.NewFault(mem, p.hook), w)
+		failScript(t, vfs.NewFault(mem, p.Hook), w)
 		if n := mem.OpenFiles(); n != 0 {
 			t.Fatalf("%s: %d files are still open", what, n)
 		}

@@ -12,8 +12,8 @@ import (
 )
 
 // changes reports whether an operation changes the disk: readers never need one.
-func changes(k vfs.OpKind) bool {
-	switch k {
+func changes(op vfs.Op) bool {
+	switch op.Kind {
 	case vfs.OpOpen, vfs.OpReadAt, vfs.OpStat, vfs.OpList, vfs.OpClose:
 		return false
 	}
@@ -24,9 +24,9 @@ func changes(k vfs.OpKind) bool {
 // ends at last nothing is lost or wrong. Method: the script of the failing I/O, with its n-th
 // operation that changes something waiting until everything has been read.
 func TestSlowIOBlocksNoReader(t *testing.T) {
-	count := &failPlan{match: changes}
-	failScript(t, vfs.NewFault(vfs.NewMem(), count.hook), witness{})
-	total := count.count.Load()
+	count := &vfs.FailPlan{Match: changes}
+	failScript(t, vfs.NewFault(vfs.NewMem(), count.Hook), witness{})
+	total := count.Count()
 	step := max(1, total/60)
 	if testing.Short() || raceEnabled {
 		step = max(1, total/15)
@@ -51,7 +51,7 @@ func slowRun(t *testing.T, at int64) (read bool) {
 	waits, release := make(chan vfs.Op, 1), make(chan struct{})
 	mem := vfs.NewMem()
 	fsys := vfs.NewFault(mem, func(op vfs.Op) error {
-		if changes(op.Kind) && n.Add(1) == at {
+		if changes(op) && n.Add(1) == at {
 			waits <- op
 			<-release
 		}
