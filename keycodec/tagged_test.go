@@ -233,3 +233,14 @@ func TestTaggedRefuses(t *testing.T) {
 		t.Error("an element of nothing was skipped")
 	}
 }
+
+// An integer is an int64 wherever that holds it.
+func TestTaggedIntegersHaveTheSmallerType(t *testing.T) {
+	for _, want := range []any{int64(math.MaxInt64), uint64(math.MaxInt64 + 1),
+		uint64(math.MaxUint64)} {
+		got := must(keycodec.DecodeTagged(must(keycodec.AppendTagged(nil, want))))
+		if len(got) != 1 || got[0] != want {
+			t.Errorf("%T(%v) reads back as %T(%v)", want, want, got[0], got[0])
+		}
+	}
+}

@@ -2,12 +2,15 @@ package zonemap_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
+	"hash/crc32"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/zonemap"
 )
 
@@ -105,4 +108,36 @@ func TestNegativeOptions(t *testing.T) {
 			t.Errorf("%d workers: %v, %v", workers, segments, err)
 		}
 	}
+}
+
+// TestCraftedSegmentHeaders: a header with a right checksum and any field changed is damage, or
+// one of a version, seed or bound that could be written; what is reserved is zero.
+func TestCraftedSegmentHeaders(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(25, 1))
+	good, err := mustBuild(t, nil, randomHashes(rnd, 50))[0].AppendBinary(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reserved := func(at int) bool { return at == 7 || at >= 44 && at < 60 }
+	testutil.EachChange(good[:60], func(b []byte) {
+		if len(b) < 60 {
+			return // the header has no other length
+		}
+		data := bytes.Clone(good)
+		copy(data, b)
+		crc := crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli))
+		binary.LittleEndian.PutUint32(data[60:], crc)
+		wrong := false
+		for at := range b {
+			wrong = wrong || b[at] != good[at] && reserved(at)
+		}
+		for how, err := range map[string]error{
+			"parsed": verifyParsed(data), "read on demand": verifyAt(data),
+		} {
+			known := errors.Is(err, corrupt.ErrCorrupt) || errors.Is(err, corrupt.ErrVersion)
+			if err != nil && !known || err == nil && wrong {
+				t.Fatalf("%x, %s: %v", b, how, err)
+			}
+		}
+	})
 }

@@ -96,6 +96,8 @@ func TestRefusedDefinitions(t *testing.T) {
 			"out of range"},
 		{index(`{"name":"x","columns":[]}`), "no columns"},
 		{index(`{"name":"x","columns":["a","a"]}`), "twice"},
+		{index(`{"name":"x","columns":["q"]}`), `no column "q"`},
+		{index(`{"name":"x","columns":["a"],"include":["q"]}`), `no column "q"`},
 		{index(`{"name":"x","columns":["l"]}`), "is a list"},
 		{index(`{"name":"x","columns":[{"column":"a","each":true}]}`), "no list"},
 		{index(`{"name":"x","columns":[{"column":"a","nulls":"last"}]}`), "orders NULLs"},

@@ -1,10 +1,12 @@
 package schema_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/internal/corrupt"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -86,5 +88,28 @@ func TestIndexesOfADefinitionKeepTheirNumbers(t *testing.T) {
 	x, y := table.Indexes[0], table.Indexes[1]
 	if x.ID != 3 || y.ID != 4 || table.NextIndex != 5 {
 		t.Errorf("indexes %d and %d, the next is %d", x.ID, y.ID, table.NextIndex)
+	}
+}
+
+// A row key of which a part is missing, or that has more, is damage in either half.
+func TestDamagedRowKeys(t *testing.T) {
+	table := parse(t, `{"name":"t","columns":[{"name":"a","type":"string"},
+		{"name":"b","type":"string"}],"primary_key":["a"],"sort_key":["b"]}`)
+	row := []expr.Value{expr.String("IT"), expr.String("Brescia")}
+	whole := keyOf(t, table, row)
+	if err := table.DecodeKey(table.Row(), whole, nil); err != nil {
+		t.Fatal(err)
+	}
+	cut := func(b []byte) []byte { return b[: len(b)-1 : len(b)-1] }
+	for name, k := range map[string]keycodec.Key{
+		"less of the partition key": {PK: cut(whole.PK), SK: whole.SK},
+		"more of the partition key": {PK: append(cut(whole.PK), 0, 0), SK: whole.SK},
+		"less of the sort key":      {PK: whole.PK, SK: cut(whole.SK)},
+		"more of the sort key":      {PK: whole.PK, SK: append(cut(whole.SK), 0, 0)},
+		"no sort key":               {PK: whole.PK},
+	} {
+		if err := table.DecodeKey(table.Row(), k, nil); !errors.Is(err, corrupt.ErrCorrupt) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
