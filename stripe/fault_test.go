@@ -155,7 +155,7 @@ func TestDiscardAfterSync(t *testing.T) {
 	out, err := w.startFlush()
 	ok(t, err)
 	ok(t, out.Sync())
-	ok(t, out.Discard())
+	ok(t, stripe.Discard(out))
 	w.checkFiles()
 	if n := w.fs.(*vfs.MemFS).OpenFiles(); n != 0 {
 		t.Errorf("%d files are open", n)

@@ -50,7 +50,7 @@ func TestCraftedRecordHeaders(t *testing.T) {
 			}
 			rep, err := wal.Salvage(co, func(base.SeqNum, []byte) error { return nil })
 			if err != nil || rep.Records+1 < int64(r.seq) {
-				t.Fatalf("%d records salvaged with damage in record %d: %v", rep.Records, r.seq, err)
+				t.Fatalf("%d records saved, damage in record %d: %v", rep.Records, r.seq, err)
 			}
 		})
 	}

@@ -143,9 +143,9 @@ func TestSalvageTakesTheNewestState(t *testing.T) {
 func TestSalvageOfAnUnreadableManifest(t *testing.T) {
 	mem := vfs.NewMem()
 	create(t, mem, 200)
-	size := len(read(t, mem, manifestPath(1)))
+	half := int64(len(read(t, mem, manifestPath(1))) / 2)
 	bad := vfs.NewFault(mem, func(op vfs.Op) error {
-		if op.Kind == vfs.OpReadAt && op.Name == manifestPath(1) && op.Offset+op.Len > int64(size)/2 {
+		if op.Kind == vfs.OpReadAt && op.Name == manifestPath(1) && op.Offset+op.Len > half {
 			return syscall.EIO
 		}
 		return nil
