@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/record"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // asIs is the form of a line that is the key.
@@ -60,6 +61,7 @@ func FuzzKeyLines(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
+		defer testutil.Watch(text)()
 		var want [][]byte
 		for _, line := range bytes.Split(bytes.TrimPrefix(text, []byte("\ufeff")), []byte("\n")) {
 			if line = bytes.TrimSuffix(line, []byte("\r")); len(line) > 0 {
