@@ -3,6 +3,8 @@ package engine
 import (
 	"errors"
 	"testing"
+
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // Whatever a manifest stores as settings is damage, of a later version, or settings that
@@ -15,6 +17,7 @@ func FuzzStoredSettings(f *testing.F) {
 	f.Add([]byte(`[{}]`))
 	f.Add([]byte(`null`))
 	f.Fuzz(func(t *testing.T, value []byte) {
+		defer testutil.Watch(value)()
 		all := (&settings{}).with(settingsProperty, value)
 		blob, err := all.encode()
 		if err != nil {
