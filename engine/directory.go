@@ -63,7 +63,7 @@ func (db *DB) lockDir() error {
 	return nil
 }
 
-// lockOwner is what others are told who find the database locked.
+// lockOwner is the text that others get when they find the database locked.
 func lockOwner() string {
 	host, _ := os.Hostname()
 	return fmt.Sprintf("process %d (%s) on %s since %s", os.Getpid(), filepath.Base(os.Args[0]),

@@ -93,7 +93,7 @@ func newMachine(t *rapid.T) *machine {
 	return m
 }
 
-// open draws the options anew each time, so that files of all kinds meet.
+// open draws the options again each time, so that files of all kinds meet.
 func (m *machine) open(t *rapid.T) {
 	m.opts = chooseRapid(t, "option").options()
 	m.opts.Clock = func() time.Time { return time.UnixMilli(m.clock.Load()) }

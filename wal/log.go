@@ -71,7 +71,7 @@ type Log struct {
 // the last segment is cut off, and the cut is synced; a crash before that leaves it or
 // not, and it is no part of the log. Why cut and synced before anything is appended: a
 // torn record that had lost its predecessor would follow a new one of the same length.
-// (4) A marker is written behind the last record and synced, if there is none. A crash
+// (4) A marker is written after the last record and synced, if there is none. A crash
 // before that leaves the same log without it. A log that was closed goes through all
 // four without a write or a sync.
 //
@@ -286,7 +286,7 @@ func (l *Log) trim() {
 	}
 }
 
-// markClosed writes a marker behind the last record and syncs it. Why: without it
+// markClosed writes a marker after the last record and syncs it. Why: without it
 // damage to the very last records would pass for a torn tail.
 func (l *Log) markClosed() error {
 	l.mu.Lock()
@@ -306,7 +306,7 @@ func (l *Log) markClosed() error {
 	return nil
 }
 
-// markLocked writes a marker behind the last record: everything so far is durable. The
+// markLocked writes a marker after the last record: everything so far is durable. The
 // next record takes its place, and says the same.
 //
 // Requires: it is.

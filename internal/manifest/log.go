@@ -89,7 +89,7 @@ func WriteSnapshot(fsys vfs.FS, dir string, s *State) error {
 
 // Open opens the manifest of the database in dir for commits. A torn tail is cut
 // off. What it returns is durable: a commit that the last process wrote but could
-// not sync is synced now. A seal behind an edit proves that there is none: it was written
+// not sync is synced now. A seal after an edit proves that there is none: it was written
 // after the edit was synced, and the edit after CURRENT was. Then Open writes nothing.
 //
 // Requires: the caller holds the lock of the directory.

@@ -216,7 +216,7 @@ type osLock struct {
 func (l *osLock) Close() error {
 	var err error
 	if !l.shared {
-		err = l.f.Truncate(0) // nobody must be told that we still hold it
+		err = l.f.Truncate(0) // the text must not name a holder that is gone
 	}
 	return errors.Join(err, unlock(l.f), unlock(l.dir))
 }

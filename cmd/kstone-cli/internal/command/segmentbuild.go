@@ -73,7 +73,7 @@ together.`,
 		"`BITS` of a fingerprint: 8 calls 1 in 256 absent keys known, 16 one\nin 65,536 at twice"+
 			" the size")
 	flags.IntVar(&b.options.BlockKeys, "block-keys", 0,
-		"make a filter for every `N` keys, of which ask reads those it needs;\n"+
+		"make a filter for every `N` keys, and ask reads those it needs;\n"+
 			"0: one filter, which is held in memory")
 	flags.BoolVar(&b.force, "force", false, "replace the segment if it exists")
 	flags.Int64Var(&b.memoryMiB, "memory", 4096, "take at most about `MIB` of memory for the keys")

@@ -59,7 +59,7 @@ var units = map[string]int64{
 	"t": 1 << 40, "tib": 1 << 40, "tb": 1e12,
 }
 
-// ParseBytes reads a size: a whole number and a unit, of which 1K and 1KiB are 1024 and 1KB
+// ParseBytes reads a size: a whole number and a unit, in which 1K and 1KiB are 1024 and 1KB
 // is 1000 bytes. Upper and lower case are the same.
 func ParseBytes(text string) (int64, error) {
 	digits := text[:len(text)-len(strings.TrimLeft(text, "0123456789"))]
