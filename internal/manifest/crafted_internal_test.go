@@ -90,3 +90,24 @@ func TestCraftedHeaders(t *testing.T) {
 		}
 	})
 }
+
+// A torn edit is cut also if it is full of lengths that look like the beginning of records, as
+// those of files with long keys are.
+func TestTornEditOfLongKeys(t *testing.T) {
+	b := appendHeader(nil, magicManifest, fuzzID)
+	b = appendRecord(b, fuzzID, 0, typeSnapshot,
+		func(b []byte) []byte { return appendState(b, seedState()) })
+	end := int64(len(b))
+	b = appendSeal(b, fuzzID, 1)
+	lengths := []byte{0, 0, 0, 0, 1, 0, 1, 0, 9, 0, 0, 0, 0, 0, 0, 0} // record 9 of 64 KiB + 1
+	for range 2000 {
+		b = append(append(b, lengths...), make([]byte, 200)...)
+	}
+	l, err := replay(Name(fuzzID.num), b, fuzzID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.end != end || l.torn == 0 {
+		t.Errorf("the records end at %d with %d torn bytes, want %d", l.end, l.torn, end)
+	}
+}

@@ -155,8 +155,8 @@ func TestLaterRecordIsBounded(t *testing.T) {
 	for i := range b {
 		b[i] = byte(i >> 3 & 1)
 	}
-	for i := 4; i+12 <= len(b); i += 17 {
-		copy(b[i:], []byte{0, 0, 8, 0, 1, 0, 0, 0, 0, 0, 0, 0})
+	for i := 4; i+13 <= len(b); i += 17 {
+		copy(b[i:], []byte{0, 0, 8, 0, 1, 0, 0, 0, 0, 0, 0, 0, byte(typeEdit)})
 	}
 	if !laterRecord(b, fuzzID, 0, 0) {
 		t.Error("the search ended without exhausting its bound")

@@ -107,11 +107,13 @@ func decodeRecord(file string, content []byte, id identity, off int64, num uint6
 	return record{off: off, num: num, typ: recordType(b[16]), payload: b[17:]}, nil
 }
 
-// laterRecord reports whether a valid record with a number above num lies
+// laterRecord reports whether a valid edit or seal with a number above num lies
 // anywhere from off on. Such a record proves that record num was durable once.
 //
 // A crafted file could make every offset look worth a checksum; past a bound of
-// work the answer is true, the one that loses nothing.
+// work the answer is true, the one that loses nothing. Why the type is looked at first:
+// the torn edit of files with long keys has a length of 64 KiB at every key, and these
+// alone would pass the bound.
 func laterRecord(content []byte, id identity, off int64, num uint64) bool {
 	budget := 4*int64(len(content)) + 1<<20
 	most := num + uint64(len(content))/sealBytes + 1
@@ -122,6 +124,9 @@ func laterRecord(content []byte, id identity, off int64, num uint64) bool {
 			continue
 		}
 		if n == 0 || n > int64(len(b)-recordHeaderBytes) {
+			continue
+		}
+		if t := recordType(b[recordHeaderBytes]); t != typeEdit && (t != typeSeal || n != 1) {
 			continue
 		}
 		if budget -= n; budget < 0 {
