@@ -2,6 +2,7 @@ package sst_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/kstonedb/kstone/internal/base"
@@ -38,5 +39,51 @@ func TestFailedWritesAreReported(t *testing.T) {
 			}
 			return
 		}
+	}
+}
+
+// TestUnreadableBlockBetween: a batch without values reads neighbouring blocks at once. If the
+// block between two that are asked for cannot be read, both are found.
+func TestUnreadableBlockBetween(t *testing.T) {
+	broken := errors.New("bad sector")
+	var entries []base.Entry
+	for i := range 20 { // one block each
+		entries = append(entries, base.Entry{
+			Key: []byte{byte(i)}, Seq: 1, Kind: base.KindPut, Value: make([]byte, 4000),
+		})
+	}
+	mem := vfs.NewMem()
+	meta := build(t, mem, sst.WriterOptions{Codec: sst.None, BlockBytes: 4000}, entries)
+	failed := 0
+	fs := vfs.NewFault(mem, func(op vfs.Op) error {
+		if op.Kind == vfs.OpReadAt && op.Offset <= 6000 && op.Offset+op.Len > 6000 {
+			failed++
+			return broken
+		}
+		return nil
+	})
+	r := sst.NewReader(readerOptions(fs, meta))
+	defer r.Close()
+	ask := func(keys ...int) error {
+		var ls []base.Lookup
+		var which []uint32
+		for i, k := range keys {
+			key := entries[k].Key
+			ls = append(ls, base.Lookup{Key: key, Hash: base.Hash(key, testSeed)})
+			which = append(which, uint32(i))
+		}
+		b := sst.Batch{KeysOnly: true}
+		b.Ask(r, ls, which, 1000)
+		err := b.Answer(ls, 1000)
+		if err == nil && slices.ContainsFunc(ls, func(l base.Lookup) bool { return !l.Found }) {
+			t.Errorf("keys %v: %+v", keys, ls)
+		}
+		return err
+	}
+	if err := ask(0, 2); err != nil || failed != 1 {
+		t.Errorf("blocks around the bad one: %v after %d failed reads", err, failed)
+	}
+	if err := ask(1); !errors.Is(err, broken) {
+		t.Errorf("the bad block: %v", err)
 	}
 }

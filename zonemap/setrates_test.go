@@ -253,6 +253,34 @@ func TestErrorsAreNotNew(t *testing.T) {
 	}
 }
 
+// TestCheckFailsInPlanes: single questions to filters that are interleaved return the error of
+// the check.
+func TestCheckFailsInPlanes(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(27, 1))
+	var sets [][]uint64
+	for range 3 {
+		sets = append(sets, randomHashes(rnd, 1000))
+	}
+	failed := errors.New("disk on fire")
+	set := mustSet(t, &zonemap.SetOptions{Exact: true,
+		CheckKeys: func(*zonemap.Segment, []uint64, []bool) error { return failed }},
+		mustBuild(t, nil, sets...)...)
+	for range 10 { // until interleaving is worth it
+		found := zonemap.NewBitmap(1000)
+		if err := set.ContainsBatch(sets[0], found); !errors.Is(err, failed) {
+			t.Fatalf("batch: %v", err)
+		}
+	}
+	if set.Stats().InterleavedBytes == 0 {
+		t.Fatal("nothing is interleaved")
+	}
+	for _, keys := range sets {
+		if yes, err := set.Contains(keys[0]); yes || !errors.Is(err, failed) {
+			t.Errorf("%v, %v", yes, err)
+		}
+	}
+}
+
 // TestSetConcurrency: an exact set is right for what is never changed, while other
 // segments come and go and copies are made.
 func TestSetConcurrency(t *testing.T) {
