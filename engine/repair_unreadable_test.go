@@ -196,6 +196,32 @@ func TestRepairDoubtsTheBeginningOfTheLog(t *testing.T) {
 	}
 }
 
+// Without a manifest, too, a commit is told by number if the log has one record before it and
+// says that it was synced.
+func TestRepairTellsTheCommitAfterTheOnlyRecord(t *testing.T) {
+	mem := vfs.NewMem()
+	db := openOn(t, mem, rescueOptions)
+	ok(t, db.Put(pk("a"), []byte("first"), nil))
+	ok(t, db.Put(pk("b"), []byte("second"), nil))
+	mustClose(t, db)
+	files := filesOf(t, mem, "db")
+	for _, name := range append(files.names("MANIFEST", ""), "CURRENT") {
+		delete(files, name)
+	}
+	for _, name := range files.names("wal-", ".log") {
+		files[name] = bytes.Replace(files[name], []byte("second"), []byte("broken"), 1)
+	}
+	rep, got := repaired(t, files.store(t), "one record")
+	if len(got) != 1 || string(got[id(pk("a"))].Value) != "first" {
+		t.Errorf("saved %v", got)
+	}
+	if !slices.ContainsFunc(rep.Lost, func(l engine.Loss) bool {
+		return l.What == "commits" && l.FirstCommit == 2 && l.LastCommit == 2
+	}) {
+		t.Errorf("lost %v", rep.Lost)
+	}
+}
+
 // Of files of two databases, as many of each, the same are taken every time, with a doubt.
 func TestRepairOfTwoDatabasesInOneDirectory(t *testing.T) {
 	mem := vfs.NewMem()
