@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -113,8 +114,8 @@ func (s *salvage) identify(n SegmentNum) error {
 		s.tags = []uint32{h.tag()}
 		return nil
 	}
-	if len(raw) == segmentHeader && *(*[segmentHeader]byte)(raw) == [segmentHeader]byte{} {
-		// Prepared and not used, unless something follows.
+	if len(bytes.TrimLeft(raw, "\x00")) == 0 {
+		// Created or prepared, and not used, unless something follows.
 		if b, err := s.r.view(segmentHeader, recordHeader); err != nil || len(b) < recordHeader ||
 			leUint32(b) == 0 && leUint32(b[4:]) == 0 {
 			return err

@@ -68,6 +68,8 @@ func damageOf(t *testing.T, rep wal.SalvageReport, file string) *corrupt.Error {
 func TestSalvageOfAWholeLog(t *testing.T) {
 	o, img := closedImage(t)
 	img["wal-0000000099.log"] = make([]byte, 512) // prepared
+	img["wal-0000000100.log"] = make([]byte, 24)  // created, and cut by a crash
+	img["wal-0000000101.log"] = nil               // created
 	img["wal-0000000000.log"] = []byte("no segment has this number")
 	seqs, rep := salvage(t, img.restore(t, o))
 	wantSeqs(t, "a whole log", seqs, upTo(30))
