@@ -7,8 +7,6 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/internal/base"
-	"github.com/kstonedb/kstone/internal/cache"
-	"github.com/kstonedb/kstone/internal/corrupt"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/zonemap"
 )
@@ -152,25 +150,16 @@ func describeZone(z *zonemap.Map) string {
 // ReadMeta returns the description and the database id of the file path from its
 // footer and properties alone, for tools that meet a file without its manifest.
 func ReadMeta(fs vfs.FS, path string) (meta base.FileMeta, dbid [16]byte, err error) {
-	info, err := fs.Stat(path)
+	s, err := openSalvage(fs, path)
 	if err != nil {
-		return meta, dbid, fmt.Errorf("sst: %w", err)
-	}
-	files := cache.NewFiles(func(name string) (cache.File, error) { return fs.Open(name) }, 1)
-	r := &Reader{path: path, stats: &Stats{}, file: files.Handle(path)}
-	defer r.file.Close()
-	r.meta.SizeBytes = info.SizeBytes
-	if info.SizeBytes < footerBytes {
-		return meta, dbid, corrupt.New(path, 0, "file", "at least 104 bytes", info.SizeBytes)
-	}
-	buf := make([]byte, footerBytes)
-	if err := r.readAt(buf, info.SizeBytes-footerBytes, "footer"); err != nil {
 		return meta, dbid, err
 	}
-	f, err := decodeFooter(buf, info.SizeBytes)
+	defer s.Close()
+	f, err := s.footer()
 	if err != nil {
-		return meta, dbid, r.namedAt(err)
+		return meta, dbid, err
 	}
+	r := s.r
 	r.id = newFileID(f.dbid, f.num)
 	raw, err := r.readBlock(f.properties, maxRawBytes, "properties")
 	if err != nil {

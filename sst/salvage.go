@@ -90,14 +90,12 @@ func openSalvage(fs vfs.FS, path string) (*Salvaged, error) {
 	return &Salvaged{r: r}, nil
 }
 
-// footer reads the last bytes of the file.
+// footer reads the last bytes of the file. Why not first a look at the size: of what is not a
+// regular file it says nothing, while the error of the read says what it is.
 func (s *Salvaged) footer() (footer, error) {
 	size := s.r.meta.SizeBytes
-	if size < footerBytes {
-		return footer{}, corrupt.New(s.r.path, 0, "file", "at least 104 bytes", size)
-	}
 	buf := make([]byte, footerBytes)
-	if err := s.r.readAt(buf, size-footerBytes, "footer"); err != nil {
+	if err := s.r.readAt(buf, max(0, size-footerBytes), "footer"); err != nil {
 		return footer{}, err
 	}
 	f, err := decodeFooter(buf, size)
