@@ -44,3 +44,10 @@ func (f *osFile) allocate(old, size int64) error {
 	}
 	return f.f.Truncate(size)
 }
+
+// linksOfFD returns the number of names of an open file.
+func linksOfFD(fd int) (int, error) {
+	var st unix.Stat_t
+	err := unix.Fstat(fd, &st)
+	return int(st.Nlink), err
+}

@@ -175,10 +175,8 @@ func (h *dirHandle) tryLock(shared bool) (lock *os.File, held bool) {
 
 // linksOS returns the number of names of an open file.
 func (f *osFile) linksOS() (n int, err error) {
-	err = f.control("stat", func(fd uintptr) error {
-		var st unix.Stat_t
-		err := unix.Fstat(int(fd), &st)
-		n = int(st.Nlink)
+	err = f.control("stat", func(fd uintptr) (err error) {
+		n, err = linksOfFD(int(fd))
 		return err
 	})
 	return n, err
