@@ -44,7 +44,7 @@ func (c *calls) within(ctx context.Context) (both context.Context, stop func()) 
 
 var errNoContext = invalid("the context is nil: pass context.Background() for none")
 
-// usable returns why a call must not begin with ctx: there is none, or it has ended.
+// usable returns why a call must not begin with ctx: it is nil, or has ended.
 func usable(ctx context.Context) error {
 	if ctx == nil {
 		return errNoContext

@@ -161,12 +161,12 @@ func openSpecial(t *testing.T, dir, name, kind string) {
 		if err == nil {
 			err = errors.Join(second(db.Get(pk("a"))), second(db.Verify(ctx, nil)), db.Close())
 		}
-		told := err != nil && strings.Contains(err.Error(), name) &&
+		named := err != nil && strings.Contains(err.Error(), name) &&
 			strings.Contains(err.Error(), kind)
 		if name == "RESERVE" { // the database goes on without it
-			told = err == nil
+			named = err == nil
 		}
-		if !told {
+		if !named {
 			t.Errorf("read-only %v: %v does not say that %s is %s", readOnly, err, name, kind)
 		}
 	}
@@ -179,10 +179,10 @@ func openSpecial(t *testing.T, dir, name, kind string) {
 	if name == "LOCK" && err != nil || name == "RESERVE" || strings.HasPrefix(name, "CURRENT") {
 		return
 	}
-	told := slices.ContainsFunc(rep.Lost, func(l engine.Loss) bool {
+	named := slices.ContainsFunc(rep.Lost, func(l engine.Loss) bool {
 		return strings.Contains(l.Err.Error(), kind)
 	})
-	if err == nil && !told {
+	if err == nil && !named {
 		t.Errorf("repair: %v does not say that %s is %s", rep.Lost, name, kind)
 	}
 }

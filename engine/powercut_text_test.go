@@ -28,7 +28,7 @@ const powerCutProgramEnv = "KSTONE_POWERCUT_PROGRAM"
 //	open durability=sync flush-records=0 max-runs=0 padding=0
 //
 // A star stands for all sort keys that begin so, > for all that come after, ~ for the
-// longest key of that byte (see cutKey). The number behind a put is that of bytes in its
+// longest key of that byte (see cutKey). The number after a put is that of bytes in its
 // value. Nth counts operations with that name; nth=0 cuts at each of them. A kill is
 // written like a cut.
 const (

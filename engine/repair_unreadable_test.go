@@ -196,7 +196,7 @@ func TestRepairDoubtsTheBeginningOfTheLog(t *testing.T) {
 	}
 }
 
-// Without a manifest, too, a commit is told by number if the log has one record before it and
+// Without a manifest, too, a commit is reported by number if the log has one record before it and
 // says that it was synced.
 func TestRepairTellsTheCommitAfterTheOnlyRecord(t *testing.T) {
 	mem := vfs.NewMem()

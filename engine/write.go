@@ -176,7 +176,7 @@ func (db *DB) commit(ctx context.Context, b *Batch, t terms, g *guard) error {
 
 // unchanged ends a write that makes no commit: because there is nothing to write, err is
 // nil, or because a condition does not hold. At Sync it makes durable what was acknowledged
-// before, as a commit would. Why: a caller who is told "it is there already" at Sync relies
+// before, as a commit would. Why: a caller that gets "it is there already" at Sync relies
 // on it, and the item may be one that was written at Process. Any other error is returned
 // as it is.
 func (db *DB) unchanged(d Durability, err error) error {

@@ -191,7 +191,7 @@ func TestOpenOnAFullDisk(t *testing.T) {
 	}
 }
 
-// What was torn never comes back. Method: of the records behind the end of the log the first
+// What was torn never comes back. Method: of the records after the end of the log the first
 // is lost and the second is whole; after Open a record of the length of the first is appended,
 // so that the second would follow. Power cuts during Open and after it.
 func TestTornRecordsDoNotComeBack(t *testing.T) {

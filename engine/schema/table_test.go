@@ -91,7 +91,7 @@ func TestIndexesOfADefinitionKeepTheirNumbers(t *testing.T) {
 	}
 }
 
-// A row key of which a part is missing, or that has more, is damage in either half.
+// A row key that lacks a part, or has more, is damage in either half.
 func TestDamagedRowKeys(t *testing.T) {
 	table := parse(t, `{"name":"t","columns":[{"name":"a","type":"string"},
 		{"name":"b","type":"string"}],"primary_key":["a"],"sort_key":["b"]}`)

@@ -132,7 +132,7 @@ func (r *Range) SpansOf(i int) []Span {
 	return r.Spans
 }
 
-// CheckContext returns why a call must not begin with ctx: there is none, which is
+// CheckContext returns why a call must not begin with ctx: it is nil, which is
 // ErrInvalid, or it has ended.
 func CheckContext(ctx context.Context) error {
 	if ctx == nil {

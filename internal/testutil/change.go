@@ -6,7 +6,7 @@ import "bytes"
 // lowest bit, its highest bit, all bits clear, all bits set. Each call has the time that Watch
 // gives.
 //
-// It is for content behind a checksum: tests that damage a file end at the checksum, while try
+// It is for content under a checksum: tests that damage a file end at the checksum, while try
 // encodes the changed content under a right one. What a decoder does then is the same as with
 // what a faulty writer has written.
 func EachChange(b []byte, try func(changed []byte)) {

@@ -42,7 +42,7 @@ func watched(body []ast.Stmt) bool {
 	return ok && selected(call.Fun) == "Watch"
 }
 
-// selected returns the name behind the dot of x.name.
+// selected returns the name after the dot of x.name.
 func selected(e ast.Expr) string {
 	if sel, ok := e.(*ast.SelectorExpr); ok {
 		return sel.Sel.Name
