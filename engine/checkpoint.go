@@ -33,8 +33,9 @@ type CheckpointProgress struct {
 // another one, or one without links, they are copied. The log (made short by a flush) is
 // copied. The copy of a database in memory is on the disk.
 //
-// Reads and writes go on meanwhile and do not wait for the copy, however long it takes. The
-// copy holds every commit acknowledged before the call, and a prefix of those after, and
+// Reads and writes go on meanwhile and do not wait for the copy, however long it takes: it
+// works at most half of the time, so that they keep their processors and the disk. The copy
+// holds every commit acknowledged before the call, and a prefix of those after, and
 // opens like any database. Until it is complete, files that merges replace stay on the disk,
 // and so does a part of the log, at most Options.LogBytes.
 //
@@ -78,6 +79,7 @@ func (db *DB) checkpointTo(ctx context.Context, dest string, o *CheckpointOption
 	}
 	c := &checkpoint{
 		db: db, dest: d, report: o.Progress, limit: limiter{perSecond: o.BytesPerSecond},
+		duty: beginDuty(),
 	}
 	if err := c.run(ctx); err != nil {
 		return d.abandon(err)
@@ -100,6 +102,7 @@ type checkpoint struct {
 	db     *DB
 	dest   *destination
 	limit  limiter
+	duty   dutyCycle
 	report func(CheckpointProgress) // nil: nobody asks
 	done   CheckpointProgress
 }
@@ -167,13 +170,16 @@ func (c *checkpoint) share(f *base.FileMeta, pace func(int64) error) error {
 	return err
 }
 
-// copied counts n more bytes of a file, and pays for them.
+// copied counts n more bytes of a file, pays for them, and rests.
 func (c *checkpoint) copied(ctx context.Context, n int64) error {
 	c.advance(0, n)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return c.limit.wait(ctx, n)
+	if err := c.limit.wait(ctx, n); err != nil {
+		return err
+	}
+	return c.duty.rest(ctx)
 }
 
 func (c *checkpoint) advance(files int, bytes int64) {

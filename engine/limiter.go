@@ -28,3 +28,24 @@ func (l *limiter) wait(ctx context.Context, n int64) error {
 	l.mu.Unlock()
 	return sleep(ctx, pause)
 }
+
+// maxRest bounds a rest of a dutyCycle, whatever a slow disk or a busy processor took.
+const maxRest = 10 * time.Millisecond
+
+// dutyCycle makes a copy rest for as long as it has worked.
+//
+// Why: a goroutine in a system call keeps its processor until the runtime notices, up to 20 ms
+// later, and calls in a row add up. On two cores a preempted writer waits for all of that. A
+// rest hands the processor over at once, and lets the disk catch up.
+type dutyCycle struct {
+	since time.Time // the end of the last rest
+}
+
+func beginDuty() dutyCycle { return dutyCycle{since: time.Now()} }
+
+// rest sleeps for as long as has passed since the last rest.
+func (d *dutyCycle) rest(ctx context.Context) error {
+	err := sleep(ctx, min(time.Since(d.since), maxRest))
+	d.since = time.Now()
+	return err
+}
