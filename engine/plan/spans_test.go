@@ -99,6 +99,25 @@ func TestSpansOfManyPairs(t *testing.T) {
 	}
 }
 
+// TestSpanWork: a predicate that takes much work at each of many points, and leaves few spans,
+// is a filter from some point on.
+func TestSpanWork(t *testing.T) {
+	var even, odd []expr.Expr
+	for i := range 300 {
+		even = append(even, and(eq(1, 2*i), eq(2, 5)))
+		odd = append(odd, and(eq(1, 2*i+1), eq(2, 5)))
+	}
+	pred := func(points int) expr.Expr { return and(in(0, points), or(even...), or(odd...)) }
+	if _, s := conditions(ints(3), pred(3), 0); len(s.Spans) > 0 || !s.Exact || s.Truncated {
+		t.Errorf("3 points: %d spans, exact %v, truncated %v", len(s.Spans), s.Exact, s.Truncated)
+	}
+	const points = 300
+	_, s := conditions(ints(3), pred(points), 0)
+	if n := len(s.Spans); n == 0 || n > points || s.Exact || !s.Truncated {
+		t.Errorf("%d spans, exact %v, truncated %v", n, s.Exact, s.Truncated)
+	}
+}
+
 // TestSpansOfLists: what a list contains is a point; rows without any of the elements asked
 // for cannot be found.
 func TestSpansOfLists(t *testing.T) {

@@ -113,3 +113,23 @@ func TestDamagedRowKeys(t *testing.T) {
 		}
 	}
 }
+
+// An element of a list that its column cannot hold is damage, like bytes that are no list.
+func TestDamagedLists(t *testing.T) {
+	table := func(typ string) *schema.Table {
+		return parse(t, `{"name":"t","columns":[{"name":"a","type":"int64"},
+			{"name":"l","type":"`+typ+`","list":true}],"primary_key":["a"]}`)
+	}
+	wide, narrow := table("int64"), table("int8")
+	for element, damage := range map[int64]bool{127: false, 128: true} {
+		row := []expr.Value{expr.Int(1), expr.List([]expr.Value{expr.Int(5), expr.Int(element)})}
+		value, err := wide.AppendRow(nil, row)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = narrow.Decode(narrow.Row(), keyOf(t, narrow, row), value, nil)
+		if errors.Is(err, corrupt.ErrCorrupt) != damage {
+			t.Errorf("a list of int8 with %d: %v", element, err)
+		}
+	}
+}
