@@ -11,6 +11,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
 // logFileBytes returns the size of all log files on disk.
@@ -40,10 +41,12 @@ func TestBudgetsHoldUnderLoad(t *testing.T) {
 	o := engine.Options{
 		MemtableBytes: 2 << 20, LogBytes: 8 << 20, Durability: engine.Process, CacheBytes: 1 << 20,
 	}
-	disk := &breaker{err: errDisk, match: func(op vfs.Op) bool {
-		return op.Kind != vfs.OpReadAt && op.Kind != vfs.OpOpen && op.Kind != vfs.OpClose
+	disk := &breaker{err: errDisk, match: func(op vfstest.Op) bool {
+
+		return op.Kind != vfstest.OpReadAt && op.Kind != vfstest.OpOpen &&
+			op.Kind != vfstest.OpClose
 	}}
-	db := openOn(t, vfs.NewFault(mem, disk.hook), o)
+	db := openOn(t, vfstest.NewFault(mem, disk.hook), o)
 	ok(t, db.Put(pk("cold"), []byte("written once"), nil))
 	done := loadUntil(t, db, total)
 	var mostLog, mostMemory int64
@@ -70,8 +73,8 @@ func TestBudgetsHoldUnderLoad(t *testing.T) {
 	disk.broken.Store(true) // from here on nothing is written: the process is dead
 	_ = db.Close()
 	var read atomic.Int64
-	fsys := vfs.NewFault(mem, func(op vfs.Op) error {
-		if op.Kind == vfs.OpReadAt && strings.Contains(op.Name, "wal-") {
+	fsys := vfstest.NewFault(mem, func(op vfstest.Op) error {
+		if op.Kind == vfstest.OpReadAt && strings.Contains(op.Name, "wal-") {
 			read.Add(op.Len)
 		}
 		return nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
 // heldUp is a file system without links on which making a file of the copy waits.
@@ -24,8 +25,8 @@ type heldUp struct {
 func holdUp(inner vfs.FS, ending string) *heldUp {
 	h := &heldUp{arrived: make(chan struct{}), let: make(chan struct{})}
 	var once sync.Once
-	h.FS = vfs.NewFault(noLinks{inner}, func(op vfs.Op) error {
-		if op.Kind == vfs.OpCreate && filepath.Dir(op.Name) == "copy" &&
+	h.FS = vfstest.NewFault(noLinks{inner}, func(op vfstest.Op) error {
+		if op.Kind == vfstest.OpCreate && filepath.Dir(op.Name) == "copy" &&
 			strings.HasSuffix(op.Name, ending) {
 			once.Do(func() {
 				close(h.arrived)

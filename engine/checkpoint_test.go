@@ -16,6 +16,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
 // copyWriters is the number of partitions that TestCheckpointWhileWriting fills.
@@ -121,8 +122,8 @@ func TestCheckpointKeepsItsLog(t *testing.T) {
 		}
 		ok(t, db.Flush(ctx))
 	}
-	fsys := vfs.NewFault(mem, func(op vfs.Op) error {
-		if op.Kind == vfs.OpOpen && strings.HasPrefix(op.Name, "db/wal-") {
+	fsys := vfstest.NewFault(mem, func(op vfstest.Op) error {
+		if op.Kind == vfstest.OpOpen && strings.HasPrefix(op.Name, "db/wal-") {
 			once.Do(func() {
 				fill(100)
 				fill(200)
@@ -222,9 +223,9 @@ func (noLinks) Link(oldName, newName string) error {
 func failCheckpoints(t *testing.T, mem vfs.FS) {
 	var at, count atomic.Int64
 	errDisk := errors.New("destination fails")
-	fsys := vfs.NewFault(mem, func(op vfs.Op) error {
-		if strings.Contains(op.Name+op.NewName, "copy") && op.Kind != vfs.OpRemove &&
-			op.Kind != vfs.OpClose && op.Kind != vfs.OpList && count.Add(1) == at.Load() {
+	fsys := vfstest.NewFault(mem, func(op vfstest.Op) error {
+		if strings.Contains(op.Name+op.NewName, "copy") && op.Kind != vfstest.OpRemove &&
+			op.Kind != vfstest.OpClose && op.Kind != vfstest.OpList && count.Add(1) == at.Load() {
 			return errDisk
 		}
 		return nil
@@ -262,7 +263,7 @@ func failCheckpoints(t *testing.T, mem vfs.FS) {
 // Where files cannot have two names they are copied, and the copies are durable: after a
 // power cut that keeps nothing else the checkpoint is whole, whatever becomes of the original.
 func TestCheckpointCopies(t *testing.T) {
-	disk := vfs.NewCrash()
+	disk := vfstest.NewCrash()
 	db := openOn(t, noLinks{disk}, engine.Options{FileBytes: 64 << 10, MaxRuns: 2})
 	value := make([]byte, 1000)
 	for i := range 500 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -79,8 +80,8 @@ func TestDamagedFileStaysOnItsOwn(t *testing.T) {
 	bad := damageOneFile(t, mem, o, victim, other)
 
 	var reads, merges atomic.Int64
-	fsys := vfs.NewFault(mem, func(op vfs.Op) error {
-		if op.Kind == vfs.OpReadAt && op.Name == bad {
+	fsys := vfstest.NewFault(mem, func(op vfstest.Op) error {
+		if op.Kind == vfstest.OpReadAt && op.Name == bad {
 			reads.Add(1)
 		}
 		return nil
@@ -175,8 +176,8 @@ func TestReadErrorsOfMergesPass(t *testing.T) {
 	var broken atomic.Bool
 	errRead := errors.New("cannot read")
 	var failed atomic.Int64
-	fsys := vfs.NewFault(vfs.NewMem(), func(op vfs.Op) error {
-		if op.Kind == vfs.OpReadAt && strings.HasSuffix(op.Name, ".sst") && broken.Load() {
+	fsys := vfstest.NewFault(vfs.NewMem(), func(op vfstest.Op) error {
+		if op.Kind == vfstest.OpReadAt && strings.HasSuffix(op.Name, ".sst") && broken.Load() {
 			failed.Add(1)
 			return errRead
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
 // Goal: most new keys cost no read of data, and what the figures say is what happened.
@@ -69,8 +70,8 @@ func TestNewKeysReadNoData(t *testing.T) {
 
 // A failed read is an error, never "new", and nothing is inserted then.
 func TestFailedReadIsNeverNew(t *testing.T) {
-	b := &breaker{match: onFile(".sst", vfs.OpReadAt), err: errDisk}
-	db := openOn(t, vfs.NewFault(vfs.NewMem(), b.hook), engine.Options{CacheBytes: 1})
+	b := &breaker{match: onFile(".sst", vfstest.OpReadAt), err: errDisk}
+	db := openOn(t, vfstest.NewFault(vfs.NewMem(), b.hook), engine.Options{CacheBytes: 1})
 	defer mustClose(t, db)
 	ok(t, db.Put(pk("stored"), []byte("v"), nil))
 	ok(t, db.Flush(ctx))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
 // Between the look at a destination and its lock somebody else may make a database there. The
@@ -37,8 +38,8 @@ func TestDestinationIsTakenMeanwhile(t *testing.T) {
 				mem := vfs.NewMem()
 				var locks atomic.Int64
 				arrived, let := make(chan struct{}), make(chan struct{})
-				fsys := vfs.NewFault(mem, func(op vfs.Op) error {
-					if op.Kind == vfs.OpLock && filepath.Dir(op.Name) == "copy" &&
+				fsys := vfstest.NewFault(mem, func(op vfstest.Op) error {
+					if op.Kind == vfstest.OpLock && filepath.Dir(op.Name) == "copy" &&
 						locks.Add(1) == 1 {
 						close(arrived)
 						<-let
@@ -83,8 +84,8 @@ func TestFailureRemovesOnlyItsOwn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			mem := vfs.NewMem()
 			on := false
-			fsys := vfs.NewFault(mem, func(op vfs.Op) error {
-				if on && op.Kind == vfs.OpRename && filepath.Dir(op.Name) == "copy" {
+			fsys := vfstest.NewFault(mem, func(op vfstest.Op) error {
+				if on && op.Kind == vfstest.OpRename && filepath.Dir(op.Name) == "copy" {
 					f, err := mem.Create("copy/notes")
 					ok(t, errors.Join(err, f.Close()))
 					return errDisk
@@ -114,8 +115,8 @@ func TestRepairThatCannotBeProved(t *testing.T) {
 	ok(t, db.Flush(ctx))
 	mustClose(t, db)
 	errDisk := errors.New("disk")
-	fsys := vfs.NewFault(mem, func(op vfs.Op) error {
-		if op.Kind != vfs.OpOpen || filepath.Dir(op.Name) != "copy" ||
+	fsys := vfstest.NewFault(mem, func(op vfstest.Op) error {
+		if op.Kind != vfstest.OpOpen || filepath.Dir(op.Name) != "copy" ||
 			!strings.HasSuffix(op.Name, ".sst") {
 			return nil
 		}

@@ -9,19 +9,20 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
 // failEach runs call with operations on files failing, each alone and each with all after it;
 // step leaves some out. After a failure call returns an error that is the failure, unless the
 // operation is harmless. Check looks at what it leaves on the healthy disk.
-func failEach(t *testing.T, step int64, harmless func(vfs.Op) bool, fresh func() *vfs.MemFS,
+func failEach(t *testing.T, step int64, harmless func(vfstest.Op) bool, fresh func() *vfs.MemFS,
 	call func(fsys vfs.FS) error, check func(mem *vfs.MemFS, what string, err error)) {
 	t.Helper()
 	for _, lasting := range []bool{false, true} {
 		for at := int64(1); ; at += step {
 			mem := fresh()
-			p := &vfs.FailPlan{At: at, Err: errDisk, Lasting: lasting}
-			err := call(vfs.NewFault(mem, p.Hook))
+			p := &vfstest.FailPlan{At: at, Err: errDisk, Lasting: lasting}
+			err := call(vfstest.NewFault(mem, p.Hook))
 			op, failed := p.Failed()
 			what := fmt.Sprintf("operation %d, %v %s, lasting %t", at, op.Kind, op.Name, lasting)
 			if failed && !errors.Is(err, errDisk) && (err != nil || !harmless(op)) {
@@ -41,9 +42,9 @@ func failEach(t *testing.T, step int64, harmless func(vfs.Op) bool, fresh func()
 
 // inAdvance reports whether an operation may belong to what is made before it is needed, and is
 // tried again when it is: the reserve for a full disk, the next segment of the log.
-func inAdvance(op vfs.Op) bool {
+func inAdvance(op vfstest.Op) bool {
 	switch op.Kind {
-	case vfs.OpCreate, vfs.OpAllocate, vfs.OpOpenReadWrite, vfs.OpTruncate:
+	case vfstest.OpCreate, vfstest.OpAllocate, vfstest.OpOpenReadWrite, vfstest.OpTruncate:
 		return strings.Contains(op.Name, "wal-") || strings.Contains(op.Name, "RESERVE")
 	}
 	return strings.Contains(op.Name, "RESERVE")
@@ -61,11 +62,11 @@ func failStride() int64 {
 // after it, is an error, and nothing is lost.
 func TestOpenFailsWithItsOperations(t *testing.T) {
 	files, want := rescueDatabase(t, true)
-	harmless := func(op vfs.Op) bool {
+	harmless := func(op vfstest.Op) bool {
 		switch op.Kind {
-		case vfs.OpClose, vfs.OpRemove, vfs.OpRename, vfs.OpStat:
+		case vfstest.OpClose, vfstest.OpRemove, vfstest.OpRename, vfstest.OpStat:
 			return true // of what is not needed any more
-		case vfs.OpWriteAt: // the seal of the manifest, which is no promise
+		case vfstest.OpWriteAt: // the seal of the manifest, which is no promise
 			return strings.Contains(op.Name, "MANIFEST") && op.Len == 17
 		}
 		return inAdvance(op)
@@ -97,9 +98,9 @@ func sameItem(a, b engine.Item) bool { return string(a.Value) == string(b.Value)
 // is reported; the source stays as it is, and the next attempt is a whole one.
 func TestRepairFailsWithItsOperations(t *testing.T) {
 	files, want := rescueDatabase(t, true)
-	harmless := func(op vfs.Op) bool {
+	harmless := func(op vfstest.Op) bool {
 		switch op.Kind {
-		case vfs.OpClose, vfs.OpOpen, vfs.OpReadAt, vfs.OpStat:
+		case vfstest.OpClose, vfstest.OpOpen, vfstest.OpReadAt, vfstest.OpStat:
 			return true // what was only read; what is read again, in another way
 		}
 		return inAdvance(op)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
 // witness is what a program has been told about its writes: for each key the last
@@ -142,8 +143,8 @@ func (w witness) checkReads(t *testing.T, db *engine.DB) {
 // n spread over all of them and each kind of failure.
 func TestFailingIOLosesNothing(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	count := &vfs.FailPlan{}
-	failScript(t, vfs.NewFault(vfs.NewMem(), count.Hook), witness{})
+	count := &vfstest.FailPlan{}
+	failScript(t, vfstest.NewFault(vfs.NewMem(), count.Hook), witness{})
 	total := count.Count()
 	step := int64(17)
 	if testing.Short() || raceEnabled {
@@ -152,10 +153,10 @@ func TestFailingIOLosesNothing(t *testing.T) {
 	if env, err := strconv.Atoi(os.Getenv("KSTONE_FAIL_STEP")); err == nil && env > 0 {
 		step = int64(env)
 	}
-	run := func(t *testing.T, total, step int64, p *vfs.FailPlan) {
+	run := func(t *testing.T, total, step int64, p *vfstest.FailPlan) {
 		runs := 0
 		for at := int64(1); at <= total+10; at += step {
-			failRun(t, &vfs.FailPlan{
+			failRun(t, &vfstest.FailPlan{
 				At: at, Err: p.Err, Lasting: p.Lasting, Short: p.Short, Match: p.Match,
 			})
 			runs++
@@ -163,19 +164,20 @@ func TestFailingIOLosesNothing(t *testing.T) {
 		t.Logf("%d runs over %d operations", runs, total)
 	}
 	// Of each kind a few at least, spread over all of them.
-	for _, kind := range []vfs.OpKind{vfs.OpSync, vfs.OpSyncDir, vfs.OpRename, vfs.OpRemove,
-		vfs.OpCreate, vfs.OpAllocate, vfs.OpTruncate, vfs.OpClose, vfs.OpLink, vfs.OpList} {
-		match := func(op vfs.Op) bool { return op.Kind == kind }
+	for _, kind := range []vfstest.OpKind{vfstest.OpSync, vfstest.OpSyncDir, vfstest.OpRename,
+		vfstest.OpRemove, vfstest.OpCreate, vfstest.OpAllocate, vfstest.OpTruncate,
+		vfstest.OpClose, vfstest.OpLink, vfstest.OpList} {
+		match := func(op vfstest.Op) bool { return op.Kind == kind }
 		for _, err := range []error{syscall.EIO, vfs.ErrNoSpace} {
 			t.Run(fmt.Sprintf("%v, %v", kind, err), func(t *testing.T) {
-				count := &vfs.FailPlan{Match: match}
-				failScript(t, vfs.NewFault(vfs.NewMem(), count.Hook), witness{})
+				count := &vfstest.FailPlan{Match: match}
+				failScript(t, vfstest.NewFault(vfs.NewMem(), count.Hook), witness{})
 				n := count.Count()
-				run(t, n, min(step, n/5+1), &vfs.FailPlan{Err: err, Match: match})
+				run(t, n, min(step, n/5+1), &vfstest.FailPlan{Err: err, Match: match})
 			})
 		}
 	}
-	for name, p := range map[string]*vfs.FailPlan{
+	for name, p := range map[string]*vfstest.FailPlan{
 		"EIO once":                 {Err: syscall.EIO},
 		"EIO forever":              {Err: syscall.EIO, Lasting: true},
 		"short write":              {Err: syscall.EIO, Short: true},
@@ -186,11 +188,11 @@ func TestFailingIOLosesNothing(t *testing.T) {
 	}
 }
 
-func failRun(t *testing.T, p *vfs.FailPlan) {
+func failRun(t *testing.T, p *vfstest.FailPlan) {
 	mem, w := vfs.NewMem(), witness{}
 	what := fmt.Sprintf("operation %d", p.At)
 	within(t, time.Minute, what, func() {
-		failScript(t, vfs.NewFault(mem, p.Hook), w)
+		failScript(t, vfstest.NewFault(mem, p.Hook), w)
 		if n := mem.OpenFiles(); n != 0 {
 			t.Fatalf("%s: %d files are still open", what, n)
 		}
@@ -213,12 +215,14 @@ func failRun(t *testing.T, p *vfs.FailPlan) {
 
 // A disk that fails for good gives a short error: what failed, and how many files are left.
 func TestDyingDiskGivesAShortError(t *testing.T) {
-	for name, kind := range map[string]vfs.OpKind{"write": vfs.OpWrite, "sync": vfs.OpSync} {
+	for name, kind := range map[string]vfstest.OpKind{
+		"write": vfstest.OpWrite, "sync": vfstest.OpSync,
+	} {
 		t.Run(name, func(t *testing.T) {
 			var dying atomic.Bool
-			fsys := vfs.NewFault(vfs.NewMem(), func(op vfs.Op) error {
+			fsys := vfstest.NewFault(vfs.NewMem(), func(op vfstest.Op) error {
 				sst := strings.HasSuffix(op.Name, ".sst")
-				if sst && (op.Kind == kind || op.Kind == vfs.OpRemove) && dying.Load() {
+				if sst && (op.Kind == kind || op.Kind == vfstest.OpRemove) && dying.Load() {
 					return &os.PathError{Op: op.Kind.String(), Path: op.Name, Err: syscall.EIO}
 				}
 				return nil

@@ -15,6 +15,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
 var errDisk = errors.New("disk is broken")
@@ -23,11 +24,11 @@ var errDisk = errors.New("disk is broken")
 type breaker struct {
 	broken atomic.Bool
 	hits   atomic.Int64
-	match  func(vfs.Op) bool
+	match  func(vfstest.Op) bool
 	err    error
 }
 
-func (b *breaker) hook(op vfs.Op) error {
+func (b *breaker) hook(op vfstest.Op) error {
 	if b.broken.Load() && b.match(op) {
 		b.hits.Add(1)
 		return b.err
@@ -35,8 +36,8 @@ func (b *breaker) hook(op vfs.Op) error {
 	return nil
 }
 
-func onFile(part string, kinds ...vfs.OpKind) func(vfs.Op) bool {
-	return func(op vfs.Op) bool {
+func onFile(part string, kinds ...vfstest.OpKind) func(vfstest.Op) bool {
+	return func(op vfstest.Op) bool {
 		for _, k := range kinds {
 			if op.Kind == k && strings.Contains(op.Name, part) {
 				return true
@@ -55,24 +56,24 @@ func TestFailedWriteIsFinal(t *testing.T) {
 	compact := func(db *engine.DB) error { return db.Compact(ctx) }
 	property := func(db *engine.DB) error { return db.SetProperty("p", []byte("v")) }
 	for name, c := range map[string]struct {
-		match func(vfs.Op) bool
+		match func(vfstest.Op) bool
 		call  func(*engine.DB) error
 	}{
-		"log write":         {onFile("wal-", vfs.OpWriteAt), put},
-		"log sync":          {onFile("wal-", vfs.OpSync), put},
-		"log sync in flush": {onFile("wal-", vfs.OpSync), flush},
-		"log sync in Sync": {onFile("wal-", vfs.OpSync),
+		"log write":         {onFile("wal-", vfstest.OpWriteAt), put},
+		"log sync":          {onFile("wal-", vfstest.OpSync), put},
+		"log sync in flush": {onFile("wal-", vfstest.OpSync), flush},
+		"log sync in Sync": {onFile("wal-", vfstest.OpSync),
 			func(db *engine.DB) error { return db.Sync(ctx) }},
-		"SST create":             {onFile(".sst", vfs.OpCreate), flush},
-		"SST write":              {onFile(".sst", vfs.OpWriteAt, vfs.OpWrite), flush},
-		"SST sync":               {onFile(".sst", vfs.OpSync), flush},
-		"directory sync":         {onFile("db", vfs.OpSyncDir), flush},
-		"manifest write":         {onFile("MANIFEST", vfs.OpWriteAt), flush},
-		"manifest sync":          {onFile("MANIFEST", vfs.OpSync), flush},
-		"SST write in merge":     {onFile(".sst", vfs.OpWriteAt, vfs.OpWrite), compact},
-		"manifest sync in merge": {onFile("MANIFEST", vfs.OpSync), compact},
-		"property write":         {onFile("MANIFEST", vfs.OpWriteAt), property},
-		"property sync":          {onFile("MANIFEST", vfs.OpSync), property},
+		"SST create":             {onFile(".sst", vfstest.OpCreate), flush},
+		"SST write":              {onFile(".sst", vfstest.OpWriteAt, vfstest.OpWrite), flush},
+		"SST sync":               {onFile(".sst", vfstest.OpSync), flush},
+		"directory sync":         {onFile("db", vfstest.OpSyncDir), flush},
+		"manifest write":         {onFile("MANIFEST", vfstest.OpWriteAt), flush},
+		"manifest sync":          {onFile("MANIFEST", vfstest.OpSync), flush},
+		"SST write in merge":     {onFile(".sst", vfstest.OpWriteAt, vfstest.OpWrite), compact},
+		"manifest sync in merge": {onFile("MANIFEST", vfstest.OpSync), compact},
+		"property write":         {onFile("MANIFEST", vfstest.OpWriteAt), property},
+		"property sync":          {onFile("MANIFEST", vfstest.OpSync), property},
 	} {
 		t.Run(name, func(t *testing.T) {
 			within(t, 2*time.Minute, name, func() { failFinally(t, c.match, c.call) })
@@ -80,12 +81,12 @@ func TestFailedWriteIsFinal(t *testing.T) {
 	}
 }
 
-func failFinally(t *testing.T, match func(vfs.Op) bool, call func(*engine.DB) error) {
+func failFinally(t *testing.T, match func(vfstest.Op) bool, call func(*engine.DB) error) {
 	mem := vfs.NewMem()
 	b := &breaker{match: match, err: errDisk}
 	events := make(chan error, 10)
 	o := engine.Options{Events: &engine.Events{ReadOnly: func(err error) { events <- err }}}
-	db := openOn(t, vfs.NewFault(mem, b.hook), o)
+	db := openOn(t, vfstest.NewFault(mem, b.hook), o)
 	want := map[string]string{}
 	put := func(k, v string) {
 		ok(t, db.Put(pk(k), []byte(v), &engine.WriteOptions{Durability: engine.Process}))
@@ -147,9 +148,9 @@ func failFinally(t *testing.T, match func(vfs.Op) bool, call func(*engine.DB) er
 // A sync that nobody waits for fails, too: the database turns read-only at once rather
 // than at the next write.
 func TestFailedBackgroundSyncIsNoticed(t *testing.T) {
-	b := &breaker{match: onFile("wal-", vfs.OpSync), err: errDisk}
+	b := &breaker{match: onFile("wal-", vfstest.OpSync), err: errDisk}
 	noticed := make(chan struct{})
-	db := openOn(t, vfs.NewFault(vfs.NewMem(), b.hook), engine.Options{
+	db := openOn(t, vfstest.NewFault(vfs.NewMem(), b.hook), engine.Options{
 		Durability: engine.Process, LogBytes: 8 << 20,
 		Events: &engine.Events{ReadOnly: func(error) { close(noticed) }},
 	})
@@ -172,11 +173,11 @@ func TestFailedBackgroundSyncIsNoticed(t *testing.T) {
 // Files that are not needed any more and cannot be removed are no reason to stop.
 func TestFailedRemovalIsHarmless(t *testing.T) {
 	mem := vfs.NewMem()
-	b := &breaker{match: onFile("", vfs.OpRemove, vfs.OpRename), err: fs.ErrPermission}
-	fsys := vfs.NewFault(mem, b.hook)
+	b := &breaker{match: onFile("", vfstest.OpRemove, vfstest.OpRename), err: fs.ErrPermission}
+	fsys := vfstest.NewFault(mem, b.hook)
 	db := smallDisk(t, fsys)
-	b.match = func(op vfs.Op) bool {
-		return op.Kind == vfs.OpRemove || op.Kind == vfs.OpRename &&
+	b.match = func(op vfstest.Op) bool {
+		return op.Kind == vfstest.OpRemove || op.Kind == vfstest.OpRename &&
 			strings.HasSuffix(op.NewName, ".sst")
 	}
 	b.broken.Store(true)
@@ -208,9 +209,10 @@ func TestFailedRemovalIsHarmless(t *testing.T) {
 // fails or waits, and works when there is one again.
 func TestTooManyOpenFilesPass(t *testing.T) {
 	b := &breaker{
-		match: onFile("", vfs.OpCreate, vfs.OpOpen, vfs.OpOpenReadWrite), err: syscall.EMFILE,
+		match: onFile("", vfstest.OpCreate, vfstest.OpOpen, vfstest.OpOpenReadWrite),
+		err:   syscall.EMFILE,
 	}
-	db := openOn(t, vfs.NewFault(vfs.NewMem(), b.hook), engine.Options{
+	db := openOn(t, vfstest.NewFault(vfs.NewMem(), b.hook), engine.Options{
 		MemtableBytes: 1 << 20, LogBytes: 8 << 20, MaxRuns: 2, Durability: engine.Process,
 		Events: &engine.Events{ReadOnly: func(err error) { t.Errorf("read-only: %v", err) }},
 	})
@@ -264,7 +266,7 @@ func TestCanceledCallsAreNoFailures(t *testing.T) {
 			c, cancel := context.WithCancelCause(ctx)
 			var count atomic.Int64
 			var on atomic.Bool
-			fsys := vfs.NewFault(vfs.NewMem(), func(op vfs.Op) error {
+			fsys := vfstest.NewFault(vfs.NewMem(), func(op vfstest.Op) error {
 				if on.Load() && count.Add(1) == n {
 					cancel(why)
 				}
@@ -324,8 +326,8 @@ func TestDeadlineOfThrottledCompact(t *testing.T) {
 // set, until release is closed.
 func stuckFlushes() (fsys vfs.FS, stuck *atomic.Bool, release chan struct{}) {
 	stuck, release = new(atomic.Bool), make(chan struct{})
-	return vfs.NewFault(vfs.NewMem(), func(op vfs.Op) error {
-		if op.Kind == vfs.OpSync && strings.HasSuffix(op.Name, ".sst") && stuck.Load() {
+	return vfstest.NewFault(vfs.NewMem(), func(op vfstest.Op) error {
+		if op.Kind == vfstest.OpSync && strings.HasSuffix(op.Name, ".sst") && stuck.Load() {
 			<-release
 		}
 		return nil
@@ -426,8 +428,8 @@ func TestTTLBeginsBehindTheWait(t *testing.T) {
 func TestSyncHeedsItsContext(t *testing.T) {
 	release := make(chan struct{})
 	var stuck atomic.Bool
-	db := openOn(t, vfs.NewFault(vfs.NewMem(), func(op vfs.Op) error {
-		if op.Kind == vfs.OpSync && stuck.Load() {
+	db := openOn(t, vfstest.NewFault(vfs.NewMem(), func(op vfstest.Op) error {
+		if op.Kind == vfstest.OpSync && stuck.Load() {
 			<-release
 		}
 		return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
 // manyKeys returns n keys with numbers below limit, some of them repeated, and the number
@@ -115,8 +116,8 @@ func toInt(b bool) int64 {
 // A read that fails in any goroutine, an invalid key and a context that has ended are
 // errors, and then no key is called new.
 func TestFilterNewDividedFails(t *testing.T) {
-	b := &breaker{match: onFile(".sst", vfs.OpReadAt), err: errDisk}
-	db := openOn(t, vfs.NewFault(vfs.NewMem(), b.hook), engine.Options{CacheBytes: 1})
+	b := &breaker{match: onFile(".sst", vfstest.OpReadAt), err: errDisk}
+	db := openOn(t, vfstest.NewFault(vfs.NewMem(), b.hook), engine.Options{CacheBytes: 1})
 	defer mustClose(t, db)
 	batch := engine.NewBatch()
 	for i := range 5_000 {

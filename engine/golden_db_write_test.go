@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
-	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
 // goldenEnv set to "write" makes the golden databases that do not exist yet.
@@ -151,7 +151,7 @@ var goldenRecipes = map[string]func(*goldenMaker){
 // goldenMaker makes one database.
 type goldenMaker struct {
 	t   *testing.T
-	fs  *vfs.CrashFS
+	fs  *vfstest.CrashFS
 	dir string // that is kept
 	db  *engine.DB
 }
@@ -227,7 +227,7 @@ func TestWriteGoldenDatabases(t *testing.T) {
 			t.Logf("%s exists and stays", archive)
 			continue
 		}
-		g := &goldenMaker{t: t, fs: vfs.NewCrash(), dir: "db"}
+		g := &goldenMaker{t: t, fs: vfstest.NewCrash(), dir: "db"}
 		recipe(g)
 		packGolden(t, archive, filesOf(t, g.fs, g.dir))
 		o := engine.Options{ReadOnly: true, Clock: func() time.Time { return goldenNow }}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -18,8 +19,8 @@ import (
 // next one, with the same buffers, would answer. Method: range tombstones of one stripe
 // cannot be loaded, after questions to the file of another one have been noted.
 func TestFailedMultiGetLeavesNoQuestions(t *testing.T) {
-	b := &breaker{match: onFile(".sst", vfs.OpReadAt), err: errDisk}
-	db := openOn(t, vfs.NewFault(vfs.NewMem(), b.hook), engine.Options{})
+	b := &breaker{match: onFile(".sst", vfstest.OpReadAt), err: errDisk}
+	db := openOn(t, vfstest.NewFault(vfs.NewMem(), b.hook), engine.Options{})
 	defer mustClose(t, db)
 	names := []string{"a", "b"}
 	slices.SortFunc(names, func(a, b string) int {

@@ -10,14 +10,15 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
 // Every write gives up waiting for a flush that does not end: after MaxWait, or with its
 // context. Nothing is written then, and the same writes succeed when the flush has ended.
 func TestWritesGiveUpWaiting(t *testing.T) {
 	let := make(chan struct{})
-	fsys := vfs.NewFault(vfs.NewMem(), func(op vfs.Op) error {
-		if op.Kind == vfs.OpCreate && strings.HasSuffix(op.Name, ".sst") {
+	fsys := vfstest.NewFault(vfs.NewMem(), func(op vfstest.Op) error {
+		if op.Kind == vfstest.OpCreate && strings.HasSuffix(op.Name, ".sst") {
 			<-let
 		}
 		return nil

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 	"go.uber.org/goleak"
 )
 
@@ -438,8 +439,8 @@ func TestNothingIsLeftRunning(t *testing.T) {
 	// Each step of Open fails once.
 	for n := int64(0); ; n++ {
 		var count atomic.Int64
-		fault := vfs.NewFault(fsys, func(op vfs.Op) error {
-			if op.Kind == vfs.OpClose {
+		fault := vfstest.NewFault(fsys, func(op vfstest.Op) error {
+			if op.Kind == vfstest.OpClose {
 				return nil
 			}
 			if count.Add(1) == n+1 {
@@ -480,8 +481,8 @@ func TestCallbacksMayUseTheDatabase(t *testing.T) {
 		_ = db.Metrics()
 	}
 	var broken atomic.Bool
-	fsys := vfs.NewFault(vfs.NewMem(), func(op vfs.Op) error {
-		if broken.Load() && op.Kind == vfs.OpSync {
+	fsys := vfstest.NewFault(vfs.NewMem(), func(op vfstest.Op) error {
+		if broken.Load() && op.Kind == vfstest.OpSync {
 			return errors.New("disk is gone")
 		}
 		return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
 // Goal: many keys at once find what Get finds one by one, in stripes with several runs
@@ -169,8 +170,8 @@ func TestMultiGetReadsEachBlockOnce(t *testing.T) {
 // A read that fails is an error, and so are an invalid key and a context that has ended:
 // none of them looks like absent keys.
 func TestMultiGetFails(t *testing.T) {
-	b := &breaker{match: onFile(".sst", vfs.OpReadAt), err: errDisk}
-	db := openOn(t, vfs.NewFault(vfs.NewMem(), b.hook), engine.Options{CacheBytes: 1})
+	b := &breaker{match: onFile(".sst", vfstest.OpReadAt), err: errDisk}
+	db := openOn(t, vfstest.NewFault(vfs.NewMem(), b.hook), engine.Options{CacheBytes: 1})
 	defer mustClose(t, db)
 	keys := []engine.Key{pk("a"), pk("b"), pk("c")}
 	for _, k := range keys[:2] {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
 // readDir returns the content of all files of a directory.
@@ -230,9 +231,10 @@ func fixture(t testing.TB, fsys vfs.FS) map[string]string {
 func TestReadOnlyWritesNothing(t *testing.T) {
 	mem := vfs.NewMem()
 	want := fixture(t, mem)
-	strict := vfs.NewFault(mem, func(op vfs.Op) error {
+	strict := vfstest.NewFault(mem, func(op vfstest.Op) error {
 		switch op.Kind {
-		case vfs.OpOpen, vfs.OpList, vfs.OpStat, vfs.OpLock, vfs.OpReadAt, vfs.OpClose:
+		case vfstest.OpOpen, vfstest.OpList, vfstest.OpStat, vfstest.OpLock, vfstest.OpReadAt,
+			vfstest.OpClose:
 			return nil
 		}
 		t.Errorf("%v %s", op.Kind, op.Name)
@@ -304,9 +306,10 @@ func restore(t testing.TB, dir string, files map[string]string) *vfs.MemFS {
 func TestOpenWithoutPermission(t *testing.T) {
 	mem := vfs.NewMem()
 	want := fixture(t, mem)
-	frozen := vfs.NewFault(mem, func(op vfs.Op) error {
+	frozen := vfstest.NewFault(mem, func(op vfstest.Op) error {
 		switch op.Kind {
-		case vfs.OpOpen, vfs.OpList, vfs.OpStat, vfs.OpLock, vfs.OpReadAt, vfs.OpClose:
+		case vfstest.OpOpen, vfstest.OpList, vfstest.OpStat, vfstest.OpLock, vfstest.OpReadAt,
+			vfstest.OpClose:
 			return nil
 		}
 		return &fs.PathError{Op: op.Kind.String(), Path: op.Name, Err: fs.ErrPermission}
@@ -324,7 +327,7 @@ func TestOpenWithoutPermission(t *testing.T) {
 		t.Error("other content")
 	}
 	mustClose(t, db)
-	_, err = engine.OpenFS(vfs.NewFault(mem, func(op vfs.Op) error {
+	_, err = engine.OpenFS(vfstest.NewFault(mem, func(op vfstest.Op) error {
 		return &fs.PathError{Op: op.Kind.String(), Path: op.Name, Err: fs.ErrPermission}
 	}), "db", &engine.Options{ReadOnly: true})
 	wantIs(t, err, fs.ErrPermission)

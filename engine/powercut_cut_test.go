@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
 // powerCut is a machine after a power cut, or after the process was killed, and what was
@@ -18,7 +19,7 @@ type powerCut struct {
 	where   string
 	point   cutPoint
 	steps   int // begun
-	fs      *vfs.CrashFS
+	fs      *vfstest.CrashFS
 	disk    *vfs.MemFS // instead of fs, while nobody looks at it: it takes less memory
 	history cutHistory // commits begun; no more than these may be there
 	least   int        // commits that must be there
@@ -65,16 +66,17 @@ type cutPolicy struct {
 
 // cutChances is how likely a cut is right before an operation: often where something
 // becomes durable or known under a name, seldom at a write, never where nothing changes.
-var cutChances = map[vfs.OpKind]float64{
-	vfs.OpCreate: 0.3, vfs.OpRemove: 0.3, vfs.OpRename: 1, vfs.OpLink: 0.3, vfs.OpMkdirAll: 1,
-	vfs.OpSyncDir: 1, vfs.OpSync: 0.5, vfs.OpTruncate: 1, vfs.OpAllocate: 0.5,
-	vfs.OpWrite: 0.2, vfs.OpWriteAt: 0.2,
+var cutChances = map[vfstest.OpKind]float64{
+	vfstest.OpCreate: 0.3, vfstest.OpRemove: 0.3, vfstest.OpRename: 1, vfstest.OpLink: 0.3,
+	vfstest.OpMkdirAll: 1, vfstest.OpSyncDir: 1, vfstest.OpSync: 0.5, vfstest.OpTruncate: 1,
+	vfstest.OpAllocate: 0.5,
+	vfstest.OpWrite:    0.2, vfstest.OpWriteAt: 0.2,
 }
 
 var cutNumbers = regexp.MustCompile("[0-9]+")
 
 // hook takes cuts.
-func (r *cutRun) hook(op vfs.Op) error {
+func (r *cutRun) hook(op vfstest.Op) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ops++
@@ -83,7 +85,7 @@ func (r *cutRun) hook(op vfs.Op) error {
 	if chance == 0 {
 		return nil
 	}
-	if op.Kind == vfs.OpRename && r.renamed != nil {
+	if op.Kind == vfstest.OpRename && r.renamed != nil {
 		r.renamed[filepath.Base(op.NewName)[:3]]++
 	}
 	what := fmt.Sprintf("before %s %s", op.Kind, op.Name)
@@ -97,7 +99,7 @@ func (r *cutRun) hook(op vfs.Op) error {
 		for range r.every {
 			r.cutLocked(point, where)
 		}
-		if op.Kind == vfs.OpSyncDir && r.every > 0 { // which of the new names are kept?
+		if op.Kind == vfstest.OpSyncDir && r.every > 0 { // which of the new names are kept?
 			for range 4 {
 				point.seed, point.keep, point.kill = r.rnd.Uint64(), 0.5, false
 				r.takeLocked(point, where)
@@ -194,7 +196,7 @@ func (r *cutRun) takeLocked(point cutPoint, where string) {
 // counts nothing.
 type cutTally struct {
 	mu         sync.Mutex
-	operations map[vfs.OpKind]int // Guarded by mu, like all below: on the disk
+	operations map[vfstest.OpKind]int // Guarded by mu, like all below: on the disk
 	steps      map[byte]int
 	overlaps   int    // commits that began while there was a step beside them
 	cuts       [2]int // in programs; in recoveries
@@ -202,10 +204,10 @@ type cutTally struct {
 }
 
 func newCutTally() *cutTally {
-	return &cutTally{operations: map[vfs.OpKind]int{}, steps: map[byte]int{}}
+	return &cutTally{operations: map[vfstest.OpKind]int{}, steps: map[byte]int{}}
 }
 
-func (c *cutTally) operation(kind vfs.OpKind) {
+func (c *cutTally) operation(kind vfstest.OpKind) {
 	if c != nil {
 		c.mu.Lock()
 		defer c.mu.Unlock()

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
 // forgetfulFS leaves out some syncs, as a database that forgets them would.
 type forgetfulFS struct {
 	vfs.FS
-	forgets func(kind vfs.OpKind, name string) bool
+	forgets func(kind vfstest.OpKind, name string) bool
 }
 
 func (f *forgetfulFS) file(file vfs.File, err error) (vfs.File, error) {
@@ -23,7 +24,7 @@ func (f *forgetfulFS) file(file vfs.File, err error) (vfs.File, error) {
 }
 
 func (f *forgetfulFS) Create(name string) (vfs.File, error) {
-	f.forgets(vfs.OpCreate, name)
+	f.forgets(vfstest.OpCreate, name)
 	return f.file(f.FS.Create(name))
 }
 
@@ -34,7 +35,7 @@ func (f *forgetfulFS) OpenReadWrite(name string) (vfs.File, error) {
 }
 
 func (f *forgetfulFS) SyncDir(dir string) error {
-	if f.forgets(vfs.OpSyncDir, dir) {
+	if f.forgets(vfstest.OpSyncDir, dir) {
 		return nil
 	}
 	return f.FS.SyncDir(dir)
@@ -46,7 +47,7 @@ type forgetfulFile struct {
 }
 
 func (f *forgetfulFile) Sync() error {
-	if f.fs.forgets(vfs.OpSync, f.Name()) {
+	if f.fs.forgets(vfstest.OpSync, f.Name()) {
 		return nil
 	}
 	return f.File.Sync()
@@ -54,7 +55,7 @@ func (f *forgetfulFile) Sync() error {
 
 // forget plants a forgetful file system in all stages from a level on.
 func forget(
-	from int, forgets func() func(vfs.OpKind, string) bool,
+	from int, forgets func() func(vfstest.OpKind, string) bool,
 ) func(int, vfs.FS) vfs.FS {
 	return func(level int, fsys vfs.FS) vfs.FS {
 		if level < from {
@@ -65,22 +66,22 @@ func forget(
 }
 
 // forgetSyncOf forgets the syncs of files whose names have that in them.
-func forgetSyncOf(part string) func() func(vfs.OpKind, string) bool {
-	return func() func(vfs.OpKind, string) bool {
-		return func(kind vfs.OpKind, name string) bool {
-			return kind == vfs.OpSync && strings.Contains(name, part)
+func forgetSyncOf(part string) func() func(vfstest.OpKind, string) bool {
+	return func() func(vfstest.OpKind, string) bool {
+		return func(kind vfstest.OpKind, name string) bool {
+			return kind == vfstest.OpSync && strings.Contains(name, part)
 		}
 	}
 }
 
 // forgetNamesOfSSTs forgets the syncs of directories from the first SST on.
-func forgetNamesOfSSTs() func(vfs.OpKind, string) bool {
+func forgetNamesOfSSTs() func(vfstest.OpKind, string) bool {
 	var made atomic.Bool
-	return func(kind vfs.OpKind, name string) bool {
-		if kind == vfs.OpCreate && strings.Contains(name, ".sst") {
+	return func(kind vfstest.OpKind, name string) bool {
+		if kind == vfstest.OpCreate && strings.Contains(name, ".sst") {
 			made.Store(true)
 		}
-		return kind == vfs.OpSyncDir && made.Load()
+		return kind == vfstest.OpSyncDir && made.Load()
 	}
 }
 

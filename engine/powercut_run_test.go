@@ -10,6 +10,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
 // cutTrial is what all stages of a trial have in common.
@@ -44,7 +45,7 @@ type cutRun struct {
 	stage  cutStage
 	before []cutLink
 	after  []cutLink // of a repetition: what the cuts are judged with
-	fs     *vfs.CrashFS
+	fs     *vfstest.CrashFS
 	db     *engine.DB
 	dir    string // of checkpoints
 
@@ -67,7 +68,7 @@ type cutRun struct {
 // newCutRun returns a run on an empty disk.
 func newCutRun(trial cutTrial, where string, stage cutStage, seed uint64) *cutRun {
 	return &cutRun{
-		cutTrial: trial, where: where, stage: stage, fs: vfs.NewCrash(), dir: "copies",
+		cutTrial: trial, where: where, stage: stage, fs: vfstest.NewCrash(), dir: "copies",
 		rnd: rand.New(rand.NewPCG(seed, 1)),
 	}
 }
@@ -109,7 +110,7 @@ func (r *cutRun) open() {
 	if r.plant != nil {
 		fsys = r.plant(len(r.before), fsys)
 	}
-	db, err := engine.OpenFS(vfs.NewFault(fsys, r.hook), "db", &r.stage.opts)
+	db, err := engine.OpenFS(vfstest.NewFault(fsys, r.hook), "db", &r.stage.opts)
 	if err != nil {
 		r.failf("open: %v", err)
 		return

@@ -13,7 +13,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/internal/testutil"
-	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
 // powerCutRunsEnv is the number of programs of TestPowerCutsOfTheWholeEngine.
@@ -81,7 +81,7 @@ func (r *cutRun) judge() *cutFailure {
 // recovery returns the run that begins with what the i-th cut has left.
 func (c *powerCut) recovery(i int) *cutRun {
 	if c.disk != nil {
-		c.fs, c.disk = vfs.CrashOf(c.disk), nil
+		c.fs, c.disk = vfstest.CrashOf(c.disk), nil
 	}
 	r, point := c.run, c.point
 	rnd := rand.New(rand.NewPCG(point.seed, 8))

@@ -17,6 +17,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
 // progRun is the run of a program: the database, and what it should hold.
@@ -70,7 +71,7 @@ func newProgRun(t testing.TB, s *progSet, trace *[]string) *progRun {
 	case "memory":
 		r.opts.InMemory = true
 	default:
-		r.fs = vfs.NewCrash()
+		r.fs = vfstest.NewCrash()
 	}
 	return r
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
-	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
 // progActions are the operations of programs.
@@ -513,7 +513,7 @@ func (r *progRun) readOnly() {
 
 // crash goes on with what a kill has left or, if everything is durable, a power cut.
 func (r *progRun) crash() {
-	disk, there := r.fs.(*vfs.CrashFS)
+	disk, there := r.fs.(*vfstest.CrashFS)
 	if !there {
 		return
 	}
@@ -521,7 +521,7 @@ func (r *progRun) crash() {
 	r.note("killed %v", kill)
 	after := disk.Kill()
 	if !kill {
-		after = vfs.CrashOf(disk.PowerCut(r.rnd, r.rnd.Float64()))
+		after = vfstest.CrashOf(disk.PowerCut(r.rnd, r.rnd.Float64()))
 	}
 	r.close() // on the old disk, which nobody looks at any more
 	r.fs, r.unsynced = after, kill && r.unsynced

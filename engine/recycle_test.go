@@ -12,6 +12,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
 // Goal: files are reused only when nobody else has them. Method: a checkpoint shares
@@ -165,9 +166,9 @@ func TestCompactTwiceWritesOnce(t *testing.T) {
 func TestReuseThatFailsLeavesNothing(t *testing.T) {
 	mem := vfs.NewMem()
 	var failing atomic.Bool
-	fsys := vfs.NewFault(mem, func(op vfs.Op) error {
+	fsys := vfstest.NewFault(mem, func(op vfstest.Op) error {
 		if failing.Load() && strings.HasSuffix(op.Name, ".sst") &&
-			(op.Kind == vfs.OpOpenReadWrite || op.Kind == vfs.OpCreate) {
+			(op.Kind == vfstest.OpOpenReadWrite || op.Kind == vfstest.OpCreate) {
 			return syscall.EMFILE
 		}
 		return nil

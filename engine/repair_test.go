@@ -14,6 +14,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -422,8 +423,8 @@ func TestRepairRefuses(t *testing.T) {
 	refused("db", "new", engine.ErrLocked)
 	mustClose(t, db)
 
-	broken := vfs.NewFault(mem, func(op vfs.Op) error {
-		if op.Kind == vfs.OpWrite || op.Kind == vfs.OpWriteAt {
+	broken := vfstest.NewFault(mem, func(op vfstest.Op) error {
+		if op.Kind == vfstest.OpWrite || op.Kind == vfstest.OpWriteAt {
 			return vfs.ErrNoSpace
 		}
 		return nil

@@ -12,12 +12,13 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
 // badSector makes one place of a file unreadable.
 func badSector(inner vfs.FS, name string, at int64) vfs.FS {
-	return vfs.NewFault(inner, func(op vfs.Op) error {
-		if op.Kind == vfs.OpReadAt && op.Name == filepath.Join("db", name) &&
+	return vfstest.NewFault(inner, func(op vfstest.Op) error {
+		if op.Kind == vfstest.OpReadAt && op.Name == filepath.Join("db", name) &&
 			op.Offset < at+512 && op.Offset+op.Len > at {
 			return syscall.EIO
 		}
@@ -64,9 +65,9 @@ func TestRepairAroundAnUnreadableFile(t *testing.T) {
 		if name == "LOCK" || name == "RESERVE" || isPrepared(string(content)) {
 			continue
 		}
-		for _, kind := range []vfs.OpKind{vfs.OpOpen, vfs.OpStat} {
+		for _, kind := range []vfstest.OpKind{vfstest.OpOpen, vfstest.OpStat} {
 			mem := files.store(t)
-			fsys := vfs.NewFault(mem, func(op vfs.Op) error {
+			fsys := vfstest.NewFault(mem, func(op vfstest.Op) error {
 				if op.Kind == kind && op.Name == filepath.Join("db", name) {
 					return syscall.EIO
 				}
@@ -137,8 +138,8 @@ func TestRepairIgnoresOrphans(t *testing.T) {
 	ssts := files.names("", ".sst")
 	orphaned := maps.Clone(files)
 	mem := files.store(t)
-	broken := &breaker{match: onFile("MANIFEST", vfs.OpSync), err: errDisk}
-	db := openOn(t, vfs.NewFault(mem, broken.hook), rescueOptions)
+	broken := &breaker{match: onFile("MANIFEST", vfstest.OpSync), err: errDisk}
+	db := openOn(t, vfstest.NewFault(mem, broken.hook), rescueOptions)
 	broken.broken.Store(true)
 	wantIs(t, db.Flush(ctx), errDisk) // the files are there, the edit is uncertain
 	for name, b := range filesOf(t, mem, "db") {
@@ -165,8 +166,8 @@ func TestRepairDoubtsTheBeginningOfTheLog(t *testing.T) {
 	mem := vfs.NewMem()
 	o := rescueOptions
 	o.MemtableBytes, o.LogBytes = 64<<20, 64<<20 // no flush is due
-	noFlush := &breaker{match: onFile(".sst", vfs.OpCreate), err: syscall.EMFILE}
-	db := openOn(t, vfs.NewFault(mem, noFlush.hook), o)
+	noFlush := &breaker{match: onFile(".sst", vfstest.OpCreate), err: syscall.EMFILE}
+	db := openOn(t, vfstest.NewFault(mem, noFlush.hook), o)
 	value := append([]byte(" item "), make([]byte, 3000)...)
 	ok(t, db.Put(pksk("p", "first"), value, nil))
 	ok(t, db.Flush(ctx))

@@ -16,6 +16,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
 // The scale tests need minutes and a gigabyte of disk. `make scale` runs them; their
@@ -298,8 +299,8 @@ func TestScaleReplayOfOneStripe(t *testing.T) {
 	s := newScale(t, engine.Options{MemtableBytes: 4 << 30, CacheBytes: 1})
 	const items, valueBytes = 75_000, 17 << 10 // each in a chunk of its own
 	mustClose(t, s.db)
-	full, err := engine.OpenFS(vfs.NewFault(vfs.OS(), func(op vfs.Op) error {
-		if op.Kind == vfs.OpCreate && strings.HasSuffix(op.Name, ".sst") {
+	full, err := engine.OpenFS(vfstest.NewFault(vfs.OS(), func(op vfstest.Op) error {
+		if op.Kind == vfstest.OpCreate && strings.HasSuffix(op.Name, ".sst") {
 			return vfs.ErrNoSpace
 		}
 		return nil

@@ -16,6 +16,7 @@ import (
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
 // lists keeps lists of numbers in a database. Even ones are one item each, whose value is
@@ -288,12 +289,12 @@ func TestTransactionsAreSerializableAcrossCrashes(t *testing.T) {
 	for round := range rounds {
 		rnd := rand.New(rand.NewPCG(seed, uint64(round)))
 		level := engine.Sync + engine.Durability(round%2)
-		l, fsys := &lists{}, vfs.NewCrash()
+		l, fsys := &lists{}, vfstest.NewCrash()
 		var cuts []listCut
 		var ops atomic.Int64
 		var mu sync.Mutex
 		o := engine.Options{Durability: level, FlushRecords: 10, MaxRuns: 2}
-		hook := func(op vfs.Op) error {
+		hook := func(op vfstest.Op) error {
 			if cutChances[op.Kind] == 0 || ops.Add(1)%23 != 0 {
 				return nil
 			}
@@ -304,7 +305,7 @@ func TestTransactionsAreSerializableAcrossCrashes(t *testing.T) {
 			}
 			return nil
 		}
-		db, err := engine.OpenFS(vfs.NewFault(fsys, hook), "db", &o)
+		db, err := engine.OpenFS(vfstest.NewFault(fsys, hook), "db", &o)
 		ok(t, err)
 		l.db = db
 		l.work(t, each, rand.New(rand.NewPCG(seed, uint64(100+round))))
@@ -318,19 +319,19 @@ func TestTransactionsAreSerializableAcrossCrashes(t *testing.T) {
 
 // listCut is the disk after a crash, and the time of it.
 type listCut struct {
-	fs     *vfs.CrashFS
+	fs     *vfstest.CrashFS
 	at     int64
 	killed bool // and the power stays
 	lost   bool // acknowledged transactions may be lost
 }
 
-func (l *lists) cut(fsys *vfs.CrashFS, rnd *rand.Rand, level engine.Durability) listCut {
+func (l *lists) cut(fsys *vfstest.CrashFS, rnd *rand.Rand, level engine.Durability) listCut {
 	c := listCut{at: l.clock.Add(1)}
 	if rnd.IntN(2) == 0 {
 		c.fs, c.killed = fsys.Kill(), true
 		return c
 	}
-	c.fs = vfs.CrashOf(fsys.PowerCut(rnd, rnd.Float64()))
+	c.fs = vfstest.CrashOf(fsys.PowerCut(rnd, rnd.Float64()))
 	c.lost = level == engine.Process
 	return c
 }
@@ -375,7 +376,7 @@ func TestMoneyIsConserved(t *testing.T) {
 	if testing.Short() || raceEnabled {
 		each = 50
 	}
-	b := bank{rnd: testutil.Rand(t), fs: vfs.NewCrash()}
+	b := bank{rnd: testutil.Rand(t), fs: vfstest.NewCrash()}
 	b.open(t)
 	first := engine.NewBatch()
 	for i := range bankAccounts {
@@ -390,7 +391,7 @@ func TestMoneyIsConserved(t *testing.T) {
 		case 1:
 			b.fs = b.abandon(t, b.fs.Kill())
 		default:
-			b.fs = b.abandon(t, vfs.CrashOf(b.fs.PowerCut(b.rnd, b.rnd.Float64())))
+			b.fs = b.abandon(t, vfstest.CrashOf(b.fs.PowerCut(b.rnd, b.rnd.Float64())))
 		}
 		b.open(t)
 		for way := range bankWays {
@@ -409,7 +410,7 @@ func bankKey(n int) engine.Key {
 
 type bank struct {
 	db  *engine.DB
-	fs  *vfs.CrashFS
+	fs  *vfstest.CrashFS
 	rnd *rand.Rand
 }
 
@@ -420,7 +421,7 @@ func (b *bank) open(t *testing.T) {
 }
 
 // abandon closes the database that does not know of the crash.
-func (b *bank) abandon(t *testing.T, after *vfs.CrashFS) *vfs.CrashFS {
+func (b *bank) abandon(t *testing.T, after *vfstest.CrashFS) *vfstest.CrashFS {
 	mustClose(t, b.db)
 	return after
 }

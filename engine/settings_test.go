@@ -16,6 +16,7 @@ import (
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/internal/manifest"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
 // chosenSettings returns what db stores, as "name=value" in the order of Settings.
@@ -275,12 +276,12 @@ func TestCopiesKeepSettings(t *testing.T) {
 // every one of an open that changes its settings; so also with the operation failing.
 func TestPowerCutWhileSettingsAreStored(t *testing.T) {
 	const first = "compression=lz4"
-	cutAtEveryOperation(t, "create", vfs.NewCrash, engine.Options{Compression: engine.LZ4},
+	cutAtEveryOperation(t, "create", vfstest.NewCrash, engine.Options{Compression: engine.LZ4},
 		func(err error) bool { return errors.Is(err, engine.ErrNotExist) }, first)
 	mem := vfs.NewMem()
 	mustClose(t, openOn(t, mem, engine.Options{Compression: engine.LZ4}))
 	files := snapshotFiles(t, mem, "db")
-	copied := func() *vfs.CrashFS { return vfs.CrashOf(restore(t, "db", files)) }
+	copied := func() *vfstest.CrashFS { return vfstest.CrashOf(restore(t, "db", files)) }
 	cutAtEveryOperation(t, "change", copied, allChosen, nil, first, allChosenText)
 }
 
@@ -288,7 +289,7 @@ func TestPowerCutWhileSettingsAreStored(t *testing.T) {
 // fail, for every n, and cuts the power then. What is found must be one of wanted, the last of
 // them if the open succeeded, or an error that allowed takes.
 func cutAtEveryOperation(
-	t *testing.T, what string, start func() *vfs.CrashFS, o engine.Options,
+	t *testing.T, what string, start func() *vfstest.CrashFS, o engine.Options,
 	allowed func(error) bool, wanted ...string,
 ) {
 	t.Helper()
@@ -296,7 +297,7 @@ func cutAtEveryOperation(
 	for stop := 1; ; stop++ {
 		n := 0
 		c := start()
-		db, err := engine.OpenFS(vfs.NewFault(c, func(op vfs.Op) error {
+		db, err := engine.OpenFS(vfstest.NewFault(c, func(op vfstest.Op) error {
 			if n++; n >= stop {
 				return errDisk
 			}
@@ -331,9 +332,9 @@ func cutAtEveryOperation(
 func TestSettingsOnAFullDisk(t *testing.T) {
 	mem := vfs.NewMem()
 	mustClose(t, openOn(t, mem, engine.Options{Compression: engine.LZ4}))
-	b := &breaker{match: onFile("MANIFEST", vfs.OpWriteAt), err: vfs.ErrNoSpace}
+	b := &breaker{match: onFile("MANIFEST", vfstest.OpWriteAt), err: vfs.ErrNoSpace}
 	b.broken.Store(true)
-	db := openOn(t, vfs.NewFault(mem, b.hook), allChosen)
+	db := openOn(t, vfstest.NewFault(mem, b.hook), allChosen)
 	if s := db.Settings()[0]; s.Value != "zstd" || s.Chosen {
 		t.Errorf("on a full disk: %+v", s)
 	}

@@ -9,12 +9,13 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
 // changes reports whether an operation changes the disk: readers never need one.
-func changes(op vfs.Op) bool {
+func changes(op vfstest.Op) bool {
 	switch op.Kind {
-	case vfs.OpOpen, vfs.OpReadAt, vfs.OpStat, vfs.OpList, vfs.OpClose:
+	case vfstest.OpOpen, vfstest.OpReadAt, vfstest.OpStat, vfstest.OpList, vfstest.OpClose:
 		return false
 	}
 	return true
@@ -24,8 +25,8 @@ func changes(op vfs.Op) bool {
 // ends at last nothing is lost or wrong. Method: the script of the failing I/O, with its n-th
 // operation that changes something waiting until everything has been read.
 func TestSlowIOBlocksNoReader(t *testing.T) {
-	count := &vfs.FailPlan{Match: changes}
-	failScript(t, vfs.NewFault(vfs.NewMem(), count.Hook), witness{})
+	count := &vfstest.FailPlan{Match: changes}
+	failScript(t, vfstest.NewFault(vfs.NewMem(), count.Hook), witness{})
 	total := count.Count()
 	step := max(1, total/60)
 	if testing.Short() || raceEnabled {
@@ -48,9 +49,9 @@ func slowRun(t *testing.T, at int64) (read bool) {
 	t.Helper()
 	what := fmt.Sprintf("operation %d waits", at)
 	var n atomic.Int64
-	waits, release := make(chan vfs.Op, 1), make(chan struct{})
+	waits, release := make(chan vfstest.Op, 1), make(chan struct{})
 	mem := vfs.NewMem()
-	fsys := vfs.NewFault(mem, func(op vfs.Op) error {
+	fsys := vfstest.NewFault(mem, func(op vfstest.Op) error {
 		if changes(op) && n.Add(1) == at {
 			waits <- op
 			<-release

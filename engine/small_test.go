@@ -12,6 +12,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
 // Environment of the child process of TestSmallDatabaseOfManyProcesses.
@@ -113,7 +114,7 @@ func TestSmallDatabaseOfManyOpenings(t *testing.T) {
 		"nothing written":     {opens: 3000, keys: 1, valueBytes: 10, idle: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			fsys := vfs.NewCrash()
+			fsys := vfstest.NewCrash()
 			for i := range c.opens {
 				db := openOn(t, fsys, engine.Options{})
 				if i < c.keys || !c.idle {
@@ -162,11 +163,12 @@ func TestOpeningASmallDatabaseIsCheap(t *testing.T) {
 	for _, write := range []bool{false, true} {
 		var changes []string
 		syncs := 0
-		fsys := vfs.NewFault(mem, func(op vfs.Op) error {
+		fsys := vfstest.NewFault(mem, func(op vfstest.Op) error {
 			switch op.Kind {
-			case vfs.OpCreate, vfs.OpRename, vfs.OpRemove, vfs.OpLink, vfs.OpSyncDir:
+			case vfstest.OpCreate, vfstest.OpRename, vfstest.OpRemove, vfstest.OpLink,
+				vfstest.OpSyncDir:
 				changes = append(changes, fmt.Sprint(op.Kind, " ", op.Name))
-			case vfs.OpSync, vfs.OpWriteAt, vfs.OpTruncate, vfs.OpAllocate:
+			case vfstest.OpSync, vfstest.OpWriteAt, vfstest.OpTruncate, vfstest.OpAllocate:
 				syncs++
 				if !write {
 					changes = append(changes, fmt.Sprint(op.Kind, " ", op.Name))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
 // A read in a snapshot that is closed meanwhile tells so, and not what is there instead.
@@ -24,9 +25,9 @@ func TestReadInASnapshotThatIsClosed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var during func()
-			db := openOn(t, vfs.NewFault(vfs.NewMem(), func(op vfs.Op) error {
+			db := openOn(t, vfstest.NewFault(vfs.NewMem(), func(op vfstest.Op) error {
 				f := during
-				if f != nil && op.Kind == vfs.OpReadAt && filepath.Ext(op.Name) == ".sst" {
+				if f != nil && op.Kind == vfstest.OpReadAt && filepath.Ext(op.Name) == ".sst" {
 					during = nil
 					f()
 				}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
 // Space returns after mass deletes without anybody calling Flush or Compact, and without
@@ -151,8 +152,8 @@ func TestManyRangeDeletes(t *testing.T) {
 // Range deletes that come back by replay move to a file, too.
 func TestManyRangeDeletesAfterReplay(t *testing.T) {
 	mem := vfs.NewMem()
-	b := &breaker{match: onFile(".sst", vfs.OpCreate), err: errDisk}
-	db := openOn(t, vfs.NewFault(mem, b.hook), engine.Options{})
+	b := &breaker{match: onFile(".sst", vfstest.OpCreate), err: errDisk}
+	db := openOn(t, vfstest.NewFault(mem, b.hook), engine.Options{})
 	ok(t, db.Put(pksk("p", "0001"), nil, nil))
 	ok(t, db.Put(pksk("p", "x"), nil, nil))
 	batch := engine.NewBatch()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
 // A sync that fails once is not tried again, although a second one would succeed: by then
@@ -16,22 +17,23 @@ import (
 // file: the log, SSTs, the manifest, and the directory.
 func TestSyncThatFailsOnceIsFinal(t *testing.T) {
 	errSync := errors.New("cannot sync")
-	for name, matches := range map[string]func(op vfs.Op) bool{
-		"log": func(op vfs.Op) bool {
-			return op.Kind == vfs.OpSync && strings.HasSuffix(op.Name, ".log")
+	for name, matches := range map[string]func(op vfstest.Op) bool{
+		"log": func(op vfstest.Op) bool {
+			return op.Kind == vfstest.OpSync && strings.HasSuffix(op.Name, ".log")
 		},
-		"sst": func(op vfs.Op) bool {
-			return op.Kind == vfs.OpSync && strings.HasSuffix(op.Name, ".sst")
+		"sst": func(op vfstest.Op) bool {
+			return op.Kind == vfstest.OpSync && strings.HasSuffix(op.Name, ".sst")
 		},
-		"manifest": func(op vfs.Op) bool {
-			return op.Kind == vfs.OpSync && strings.HasPrefix(filepath.Base(op.Name), "MANIFEST")
+		"manifest": func(op vfstest.Op) bool {
+			return op.Kind == vfstest.OpSync && strings.HasPrefix(filepath.Base(op.Name),
+				"MANIFEST")
 		},
-		"directory": func(op vfs.Op) bool { return op.Kind == vfs.OpSyncDir },
+		"directory": func(op vfstest.Op) bool { return op.Kind == vfstest.OpSyncDir },
 	} {
 		t.Run(name, func(t *testing.T) {
 			var armed atomic.Bool
 			var failed atomic.Int64
-			fsys := vfs.NewFault(vfs.NewMem(), func(op vfs.Op) error {
+			fsys := vfstest.NewFault(vfs.NewMem(), func(op vfstest.Op) error {
 				if matches(op) && armed.CompareAndSwap(true, false) {
 					failed.Add(1)
 					return errSync

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine"
-	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
 // A write at Sync that changes nothing makes what was acknowledged before it durable, as one
@@ -53,7 +53,7 @@ func TestSyncWritesThatChangeNothing(t *testing.T) {
 	}
 	for name, write := range writes {
 		t.Run(name, func(t *testing.T) {
-			disk := vfs.NewCrash()
+			disk := vfstest.NewCrash()
 			db := openOn(t, disk, engine.Options{})
 			defer func() { _ = db.Close() }()
 			ok(t, db.Put(pk("before"), []byte("v"),

@@ -14,6 +14,7 @@ import (
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/corrupt"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 	"github.com/kstonedb/kstone/sst"
 )
 
@@ -263,7 +264,7 @@ func TestReadErrors(t *testing.T) {
 	mem := vfs.NewMem()
 	meta, entries, ranges := smallFile(t, mem, sst.LZ4)
 	var cause error
-	fs := vfs.NewFault(mem, func(vfs.Op) error { return cause })
+	fs := vfstest.NewFault(mem, func(vfstest.Op) error { return cause })
 	r := sst.NewReader(readerOptions(fs, meta))
 	defer r.Close()
 	cause = broken

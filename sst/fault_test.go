@@ -7,6 +7,7 @@ import (
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 	"github.com/kstonedb/kstone/sst"
 )
 
@@ -16,9 +17,9 @@ func TestFailedWritesAreReported(t *testing.T) {
 	broken := errors.New("broken disk")
 	value := make([]byte, 1<<10)
 	for at := int64(1); ; at++ {
-		p := &vfs.FailPlan{At: at, Err: broken, Short: at%2 == 0}
-		p.Match = func(op vfs.Op) bool { return op.Kind == vfs.OpWrite }
-		f, err := vfs.NewFault(vfs.NewMem(), p.Hook).Create("file")
+		p := &vfstest.FailPlan{At: at, Err: broken, Short: at%2 == 0}
+		p.Match = func(op vfstest.Op) bool { return op.Kind == vfstest.OpWrite }
+		f, err := vfstest.NewFault(vfs.NewMem(), p.Hook).Create("file")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,8 +56,8 @@ func TestUnreadableBlockBetween(t *testing.T) {
 	mem := vfs.NewMem()
 	meta := build(t, mem, sst.WriterOptions{Codec: sst.None, BlockBytes: 4000}, entries)
 	failed := 0
-	fs := vfs.NewFault(mem, func(op vfs.Op) error {
-		if op.Kind == vfs.OpReadAt && op.Offset <= 6000 && op.Offset+op.Len > 6000 {
+	fs := vfstest.NewFault(mem, func(op vfstest.Op) error {
+		if op.Kind == vfstest.OpReadAt && op.Offset <= 6000 && op.Offset+op.Len > 6000 {
 			failed++
 			return broken
 		}

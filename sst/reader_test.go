@@ -16,6 +16,7 @@ import (
 	"github.com/kstonedb/kstone/internal/cache"
 	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 	"github.com/kstonedb/kstone/sst"
 )
 
@@ -48,7 +49,7 @@ func TestLazy(t *testing.T) {
 	entries := plainEntries(100)
 	meta := build(t, mem, sst.WriterOptions{FilterBits: 8}, entries)
 	var ops atomic.Int64
-	counted := vfs.NewFault(mem, func(vfs.Op) error { ops.Add(1); return nil })
+	counted := vfstest.NewFault(mem, func(vfstest.Op) error { ops.Add(1); return nil })
 	r := sst.NewReader(readerOptions(counted, meta))
 	var e base.Entry
 	for _, key := range []string{"a", "user#00000199", "z"} {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 	"github.com/kstonedb/kstone/keycodec"
 	"github.com/kstonedb/kstone/sst"
 )
@@ -86,8 +87,8 @@ func TestSalvageReadsAroundBadSectors(t *testing.T) {
 	meta, id, entries := salvageFile(t, mem)
 	bad := errors.New("bad sector")
 	size := meta.SizeBytes
-	fs := vfs.NewFault(mem, func(op vfs.Op) error {
-		if op.Kind == vfs.OpReadAt && op.Offset+op.Len > size-200 {
+	fs := vfstest.NewFault(mem, func(op vfstest.Op) error {
+		if op.Kind == vfstest.OpReadAt && op.Offset+op.Len > size-200 {
 			return bad
 		}
 		return nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 	"github.com/kstonedb/kstone/stripe"
 )
 
@@ -17,8 +18,8 @@ func TestLookupsInStripesThatClose(t *testing.T) {
 	var others [2]stripe.Stripe
 	closed := false
 	broken := errors.New("closed meanwhile")
-	fsys := vfs.NewFault(vfs.NewMem(), func(op vfs.Op) error {
-		if op.Kind != vfs.OpReadAt || closed {
+	fsys := vfstest.NewFault(vfs.NewMem(), func(op vfstest.Op) error {
+		if op.Kind != vfstest.OpReadAt || closed {
 			return nil
 		}
 		closed = true

@@ -9,6 +9,7 @@ import (
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/cache"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 	"github.com/kstonedb/kstone/stripe"
 )
 
@@ -169,7 +170,7 @@ func TestCursorReadAheadLimit(t *testing.T) {
 	w.env.Cache, w.env.BlockBytes = cache.New(0), 2<<10 // few blocks: a short index
 	w.s.Init(stripeID, &w.env, nil)
 	w.fill(5000, "some value")
-	w.set(func(op vfs.Op) error {
+	w.set(func(op vfstest.Op) error {
 		longest = max(longest, op.Len)
 		return nil
 	})
@@ -198,7 +199,7 @@ func TestCursorReuse(t *testing.T) {
 	a.flush()
 	b.commit(put("only", "b"))
 	a.reopen()
-	a.set(func(vfs.Op) error { return vfs.ErrNoSpace })
+	a.set(func(vfstest.Op) error { return vfs.ErrNoSpace })
 	var c stripe.Cursor
 	err := c.Open(a.s, bounds("", "", a.seq, false))
 	if !errors.Is(err, vfs.ErrNoSpace) || c.Next() {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 	"github.com/kstonedb/kstone/stripe"
 )
 
@@ -34,14 +35,14 @@ func TestFaultsOfFlushAndCompact(t *testing.T) {
 	}
 	for name, do := range work {
 		t.Run(name, func(t *testing.T) {
-			kinds := map[vfs.OpKind]int{}
+			kinds := map[vfstest.OpKind]int{}
 			for n, fired := 0, true; fired; n++ {
 				w := newFaulty(t)
 				fired = false
 				count := 0
-				var at vfs.Op
-				w.set(func(op vfs.Op) error {
-					if op.Kind == vfs.OpRemove { // its files stay, as after a crash
+				var at vfstest.Op
+				w.set(func(op vfstest.Op) error {
+					if op.Kind == vfstest.OpRemove { // its files stay, as after a crash
 						return nil
 					}
 					if count++; count != n+1 {
@@ -54,7 +55,7 @@ func TestFaultsOfFlushAndCompact(t *testing.T) {
 				err := do(w.world)
 				w.set(nil)
 				// Closing a file that was only read cannot lose anything.
-				if harmless := at.Kind == vfs.OpClose && err == nil; harmless {
+				if harmless := at.Kind == vfstest.OpClose && err == nil; harmless {
 					w.checkAll()
 					w.checkFiles()
 					continue
@@ -70,9 +71,10 @@ func TestFaultsOfFlushAndCompact(t *testing.T) {
 					w.checkFiles()
 				}
 			}
-			want := []vfs.OpKind{vfs.OpCreate, vfs.OpWrite, vfs.OpTruncate, vfs.OpSync, vfs.OpClose}
+			want := []vfstest.OpKind{vfstest.OpCreate, vfstest.OpWrite, vfstest.OpTruncate,
+				vfstest.OpSync, vfstest.OpClose}
 			if name == "compact" {
-				want = append(want, vfs.OpOpen, vfs.OpReadAt)
+				want = append(want, vfstest.OpOpen, vfstest.OpReadAt)
 			}
 			for _, k := range want {
 				if kinds[k] == 0 {
@@ -171,8 +173,8 @@ func TestFaultsOfBatches(t *testing.T) {
 	for at := int64(1); ; at++ {
 		w := newFaulty(t)
 		w.freeze()
-		p := &vfs.FailPlan{At: at, Err: broken, Match: func(op vfs.Op) bool {
-			return op.Kind == vfs.OpReadAt || op.Kind == vfs.OpOpen
+		p := &vfstest.FailPlan{At: at, Err: broken, Match: func(op vfstest.Op) bool {
+			return op.Kind == vfstest.OpReadAt || op.Kind == vfstest.OpOpen
 		}}
 		var b stripe.Batch
 		lookup := func() ([]base.Lookup, error) {

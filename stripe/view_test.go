@@ -13,6 +13,7 @@ import (
 	"github.com/kstonedb/kstone/internal/cache"
 	"github.com/kstonedb/kstone/internal/corrupt"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 	"github.com/kstonedb/kstone/stripe"
 )
 
@@ -184,12 +185,12 @@ func TestFlushedMemtablesAreGarbage(t *testing.T) {
 type interrupted struct {
 	*world
 	mu sync.Mutex
-	at func(vfs.Op) error // guarded by mu
+	at func(vfstest.Op) error // guarded by mu
 }
 
 func newInterrupted(t *testing.T) *interrupted {
 	i := &interrupted{}
-	i.world = newWorld(t, vfs.NewFault(vfs.NewMem(), func(op vfs.Op) error {
+	i.world = newWorld(t, vfstest.NewFault(vfs.NewMem(), func(op vfstest.Op) error {
 		i.mu.Lock()
 		at := i.at
 		i.mu.Unlock()
@@ -201,7 +202,7 @@ func newInterrupted(t *testing.T) *interrupted {
 	return i
 }
 
-func (i *interrupted) set(at func(vfs.Op) error) {
+func (i *interrupted) set(at func(vfstest.Op) error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.at = at
@@ -241,7 +242,7 @@ func TestReadsSurviveAMergeInTheMiddle(t *testing.T) {
 				ok(t, err)
 				reached = false
 				count := 0
-				w.set(func(op vfs.Op) error {
+				w.set(func(op vfstest.Op) error {
 					if count++; count == n+1 {
 						w.set(nil)
 						reached = true
@@ -267,7 +268,7 @@ func TestErrorsOfTheCurrentViewAreReturned(t *testing.T) {
 	w.fill(100, "one")
 	w.reopen()
 	broken := errors.New("broken disk")
-	w.set(func(op vfs.Op) error { return broken })
+	w.set(func(op vfstest.Op) error { return broken })
 	if _, err := w.get("k0001", w.seq); !errors.Is(err, broken) {
 		t.Errorf("Get: %v, want the disk's error", err)
 	}
@@ -291,7 +292,7 @@ func TestGetOnARecycledFile(t *testing.T) {
 	w.fill(5, "two")
 	out, err := w.startCompaction(0, 2)
 	ok(t, err)
-	w.set(func(op vfs.Op) error {
+	w.set(func(op vfstest.Op) error {
 		w.set(nil)
 		ok(t, w.install(out))
 		return corrupt.New(op.Name, op.Offset, "data block", "its checksum", "another")

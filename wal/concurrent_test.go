@@ -11,6 +11,7 @@ import (
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 	"github.com/kstonedb/kstone/wal"
 )
 
@@ -208,9 +209,11 @@ func TestCloseWhileInUse(t *testing.T) {
 
 // gated wraps the file system of o: armed operations of one kind, of at least min
 // bytes, wait for the gate and then return err.
-func gated(o *wal.Options, kind vfs.OpKind, min int64, err error) (*atomic.Bool, chan struct{}) {
+func gated(
+	o *wal.Options, kind vfstest.OpKind, min int64, err error,
+) (*atomic.Bool, chan struct{}) {
 	gate, armed := make(chan struct{}), new(atomic.Bool)
-	o.FS = vfs.NewFault(o.FS, func(op vfs.Op) error {
+	o.FS = vfstest.NewFault(o.FS, func(op vfstest.Op) error {
 		if op.Kind == kind && op.Len >= min && armed.Load() {
 			<-gate
 			return err
@@ -224,7 +227,7 @@ func gated(o *wal.Options, kind vfs.OpKind, min int64, err error) (*atomic.Bool,
 func TestFirstSegmentIsDurable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := memOptions(512)
-		armed, gate := gated(&o, vfs.OpSync, 0, nil)
+		armed, gate := gated(&o, vfstest.OpSync, 0, nil)
 		l := openNew(t, o)
 		synctest.Wait()
 		armed.Store(true)
@@ -249,8 +252,8 @@ func TestFirstSegmentIsDurable(t *testing.T) {
 func TestWriteFailsDuringSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := memOptions(4 << 10)
-		failing, _ := faulty(&o, vfs.OpWriteAt, errBoom)
-		armed, gate := gated(&o, vfs.OpSync, 0, nil)
+		failing, _ := faulty(&o, vfstest.OpWriteAt, errBoom)
+		armed, gate := gated(&o, vfstest.OpSync, 0, nil)
 		l := openNew(t, o)
 		fill(t, l, 3)
 		armed.Store(true)
@@ -279,7 +282,7 @@ func TestSmallRecordBesideALargeOne(t *testing.T) {
 
 func smallRecordBesideALargeOne(t *testing.T) {
 	o := memOptions(512)
-	armed, gate := gated(&o, vfs.OpAllocate, 10_000, vfs.ErrNoSpace)
+	armed, gate := gated(&o, vfstest.OpAllocate, 10_000, vfs.ErrNoSpace)
 	l := openNew(t, o)
 	synctest.Wait()
 	armed.Store(true)
@@ -310,7 +313,7 @@ func smallRecordBesideALargeOne(t *testing.T) {
 func TestGroupCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := memOptions(1 << 20)
-		armed, gate := gated(&o, vfs.OpSync, 0, nil)
+		armed, gate := gated(&o, vfstest.OpSync, 0, nil)
 		l := openNew(t, o)
 		var wg sync.WaitGroup
 		appendAndSync := func() {

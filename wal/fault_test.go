@@ -10,6 +10,7 @@ import (
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 	"github.com/kstonedb/kstone/wal"
 )
 
@@ -17,10 +18,10 @@ var errBoom = errors.New("boom")
 
 // faulty wraps the file system of o so that operations of one kind fail while armed.
 // Mem counts open files.
-func faulty(o *wal.Options, kind vfs.OpKind, err error) (armed *atomic.Bool, mem *vfs.MemFS) {
+func faulty(o *wal.Options, kind vfstest.OpKind, err error) (armed *atomic.Bool, mem *vfs.MemFS) {
 	armed = new(atomic.Bool)
 	mem = o.FS.(*vfs.MemFS)
-	o.FS = vfs.NewFault(mem, func(op vfs.Op) error {
+	o.FS = vfstest.NewFault(mem, func(op vfstest.Op) error {
 		if op.Kind == kind && armed.Load() {
 			return err
 		}
@@ -31,7 +32,7 @@ func faulty(o *wal.Options, kind vfs.OpKind, err error) (armed *atomic.Bool, mem
 
 func TestFailedSyncIsFinal(t *testing.T) {
 	o := memOptions(4 << 10)
-	armed, mem := faulty(&o, vfs.OpSync, errBoom)
+	armed, mem := faulty(&o, vfstest.OpSync, errBoom)
 	var reports atomic.Int32
 	var l *wal.Log
 	o.OnFailure = func(err error) {
@@ -77,7 +78,7 @@ func TestFailedSyncIsFinal(t *testing.T) {
 func TestFailedWriteIsFinal(t *testing.T) {
 	for _, short := range []int{0, 10, 30, 1000} {
 		o := memOptions(4 << 10)
-		armed, _ := faulty(&o, vfs.OpWriteAt, &vfs.ShortWriteError{N: short, Err: errBoom})
+		armed, _ := faulty(&o, vfstest.OpWriteAt, &vfstest.ShortWriteError{N: short, Err: errBoom})
 		var reports int
 		o.OnFailure = func(error) { reports++ }
 		l := openNew(t, o)
@@ -105,7 +106,7 @@ func TestFailedWriteIsFinal(t *testing.T) {
 // A full disk in a write, as opposed to an allocation, is a failed write.
 func TestFailureDoesNotPromiseThatSpaceHelps(t *testing.T) {
 	o := memOptions(4 << 10)
-	armed, _ := faulty(&o, vfs.OpSync, vfs.ErrNoSpace)
+	armed, _ := faulty(&o, vfstest.OpSync, vfs.ErrNoSpace)
 	l := openNew(t, o)
 	fill(t, l, 1)
 	armed.Store(true)
@@ -118,7 +119,7 @@ func TestFailureDoesNotPromiseThatSpaceHelps(t *testing.T) {
 
 func TestFailedDirectorySyncIsFinal(t *testing.T) {
 	o := memOptions(512)
-	armed, _ := faulty(&o, vfs.OpSyncDir, errBoom)
+	armed, _ := faulty(&o, vfstest.OpSyncDir, errBoom)
 	l := openNew(t, o)
 	fill(t, l, 3)
 	must(t, l.Sync(3))
@@ -136,7 +137,8 @@ func TestFailedDirectorySyncIsFinal(t *testing.T) {
 // Whatever fails while a segment is prepared, no byte has been placed: Append says so
 // and works again afterwards.
 func TestFailedPreparationIsNotFinal(t *testing.T) {
-	kinds := []vfs.OpKind{vfs.OpCreate, vfs.OpAllocate, vfs.OpRename, vfs.OpOpenReadWrite}
+	kinds := []vfstest.OpKind{vfstest.OpCreate, vfstest.OpAllocate, vfstest.OpRename,
+		vfstest.OpOpenReadWrite}
 	for _, kind := range kinds {
 		for _, fault := range []error{errBoom, vfs.ErrNoSpace} {
 			o := memOptions(512)
@@ -153,7 +155,7 @@ func TestFailedPreparationIsNotFinal(t *testing.T) {
 					failed = true
 				}
 			}
-			if !failed && (kind == vfs.OpCreate || kind == vfs.OpAllocate) {
+			if !failed && (kind == vfstest.OpCreate || kind == vfstest.OpAllocate) {
 				t.Fatalf("no append failed although every %v did", kind)
 			}
 			must(t, l.Err())
@@ -224,12 +226,12 @@ func TestDiskFullForLargeRecordOnly(t *testing.T) {
 // eachFailure runs do with each of its operations failing alone, and with each and all after
 // it failing. The error must be that of the failure; if the operation is harmless, there may
 // be none. Do returns the file system below, whose files must be closed.
-func eachFailure(t *testing.T, harmless func(vfs.Op) bool,
-	do func(t *testing.T, p *vfs.FailPlan) (*vfs.MemFS, error)) {
+func eachFailure(t *testing.T, harmless func(vfstest.Op) bool,
+	do func(t *testing.T, p *vfstest.FailPlan) (*vfs.MemFS, error)) {
 	t.Helper()
 	for _, lasting := range []bool{false, true} {
 		for at := int64(1); ; at++ {
-			p := &vfs.FailPlan{At: at, Err: errBoom, Lasting: lasting}
+			p := &vfstest.FailPlan{At: at, Err: errBoom, Lasting: lasting}
 			mem, err := do(t, p)
 			op, failed := p.Failed()
 			what := fmt.Sprintf("operation %d, %v %s, lasting %t", at, op.Kind, op.Name, lasting)
@@ -247,7 +249,7 @@ func eachFailure(t *testing.T, harmless func(vfs.Op) bool,
 	}
 }
 
-func never(vfs.Op) bool { return false }
+func never(vfstest.Op) bool { return false }
 
 // A failure of each single operation of Open, and a stop at each, is an error and leaves a log
 // that recovers to the same records.
@@ -258,16 +260,16 @@ func TestOpenStoppedAtEveryOperation(t *testing.T) {
 	_, want := replay(t, img.restore(t, o), 0, 1)
 	names := img.names()
 	highest, _ := wal.ParseFileName(names[len(names)-1])
-	inAdvance := func(op vfs.Op) bool { // Open needs one new segment
+	inAdvance := func(op vfstest.Op) bool { // Open needs one new segment
 		n, ok := wal.ParseFileName(filepath.Base(op.Name))
 		return ok && n > highest+1
 	}
-	eachFailure(t, inAdvance, func(t *testing.T, p *vfs.FailPlan) (*vfs.MemFS, error) {
+	eachFailure(t, inAdvance, func(t *testing.T, p *vfstest.FailPlan) (*vfs.MemFS, error) {
 		so := img.restore(t, o)
 		mem := so.FS.(*vfs.MemFS)
 		tail, _ := replay(t, so, 0, 1)
 		var open atomic.Bool
-		so.FS = vfs.NewFault(mem, func(op vfs.Op) error {
+		so.FS = vfstest.NewFault(mem, func(op vfstest.Op) error {
 			if open.Load() {
 				return nil
 			}
@@ -288,10 +290,10 @@ func TestRecoverStoppedAtEveryOperation(t *testing.T) {
 	o, img := crashImage(t)
 	names := img.names()
 	clear(img[names[len(names)-1]][:64]) // its tag has to be found
-	eachFailure(t, never, func(t *testing.T, p *vfs.FailPlan) (*vfs.MemFS, error) {
+	eachFailure(t, never, func(t *testing.T, p *vfstest.FailPlan) (*vfs.MemFS, error) {
 		so := img.restore(t, o)
 		mem := so.FS.(*vfs.MemFS)
-		so.FS = vfs.NewFault(mem, p.Hook)
+		so.FS = vfstest.NewFault(mem, p.Hook)
 		_, err := wal.Recover(so, 0, 1, count(new(base.SeqNum)))
 		return mem, err
 	})
@@ -301,11 +303,12 @@ func TestRecoverStoppedAtEveryOperation(t *testing.T) {
 // give something back.
 func TestSalvageStoppedAtEveryOperation(t *testing.T) {
 	o, img := closedImage(t)
-	reads := func(op vfs.Op) bool { return op.Kind == vfs.OpReadAt } // it reads again, in pieces
-	eachFailure(t, reads, func(t *testing.T, p *vfs.FailPlan) (*vfs.MemFS, error) {
+	// It reads again, in pieces.
+	reads := func(op vfstest.Op) bool { return op.Kind == vfstest.OpReadAt }
+	eachFailure(t, reads, func(t *testing.T, p *vfstest.FailPlan) (*vfs.MemFS, error) {
 		so := img.restore(t, o)
 		mem := so.FS.(*vfs.MemFS)
-		so.FS = vfs.NewFault(mem, p.Hook)
+		so.FS = vfstest.NewFault(mem, p.Hook)
 		rep, err := wal.Salvage(so, func(base.SeqNum, []byte) error { return nil })
 		err = errors.Join(append(rep.Damage, err)...)
 		if err == nil && rep.Records != 30 {
@@ -353,18 +356,19 @@ func TestOpenRewritesWhatMayNotBeDurable(t *testing.T) {
 		tail, _ := replay(t, so, 0, 1)
 		name := filepath.Join("db", tail.Segment.FileName())
 		wrote, synced := int64(0), false
-		so.FS = vfs.NewFault(so.FS, func(op vfs.Op) error {
+		so.FS = vfstest.NewFault(so.FS, func(op vfstest.Op) error {
 			switch op.Kind {
-			case vfs.OpOpen, vfs.OpOpenReadWrite, vfs.OpClose, vfs.OpReadAt, vfs.OpList:
+			case vfstest.OpOpen, vfstest.OpOpenReadWrite, vfstest.OpClose, vfstest.OpReadAt,
+				vfstest.OpList:
 			default:
 				if closed {
 					t.Errorf("after Close: %v %s", op.Kind, op.Name)
 				}
 			}
-			if op.Name == name && op.Kind == vfs.OpWriteAt {
+			if op.Name == name && op.Kind == vfstest.OpWriteAt {
 				wrote = max(wrote, op.Offset+op.Len)
 			}
-			if op.Name == name && op.Kind == vfs.OpSync {
+			if op.Name == name && op.Kind == vfstest.OpSync {
 				synced = true
 			}
 			return nil
@@ -383,7 +387,7 @@ func TestOpenRewritesWhatMayNotBeDurable(t *testing.T) {
 func TestOpenFailsIfItsSyncDoes(t *testing.T) {
 	for _, fault := range []error{errBoom, vfs.ErrNoSpace} {
 		o := memOptions(512)
-		armed, mem := faulty(&o, vfs.OpSync, fault)
+		armed, mem := faulty(&o, vfstest.OpSync, fault)
 		armed.Store(true)
 		if _, err := wal.Open(o, wal.Tail{}); !errors.Is(err, wal.ErrFailed) {
 			t.Fatalf("got %v", err)

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/internal/base"
-	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 	"github.com/kstonedb/kstone/wal"
 )
 
@@ -33,7 +33,7 @@ func TestAppendRecoverReopen(t *testing.T) {
 // Opening and closing costs no more than the sync of the new header.
 func TestCloseOfAnIdleLogDoesNotSync(t *testing.T) {
 	o := memOptions(512)
-	armed, _ := faulty(&o, vfs.OpSync, errBoom)
+	armed, _ := faulty(&o, vfstest.OpSync, errBoom)
 	l := openNew(t, o)
 	armed.Store(true)
 	must(t, l.Close())

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 	"github.com/kstonedb/kstone/wal"
 )
 
@@ -93,11 +94,11 @@ func TestMappedRecordsAreVisibleAtOnce(t *testing.T) {
 func TestMapFailureFallsBackToWrites(t *testing.T) {
 	o := wal.Options{Dir: t.TempDir(), DBID: testDBID, SegmentBytes: 4 << 10, Mapped: true}
 	writes := 0
-	o.FS = vfs.NewFault(vfs.OS(), func(op vfs.Op) error {
-		if op.Kind == vfs.OpMap {
+	o.FS = vfstest.NewFault(vfs.OS(), func(op vfstest.Op) error {
+		if op.Kind == vfstest.OpMap {
 			return errBoom
 		}
-		if op.Kind == vfs.OpWriteAt {
+		if op.Kind == vfstest.OpWriteAt {
 			writes++
 		}
 		return nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 	"github.com/kstonedb/kstone/wal"
 )
 
@@ -140,11 +141,11 @@ func TestReleaseKeepsWhatIsNeeded(t *testing.T) {
 func TestReleaseSyncsTheSuccessorFirst(t *testing.T) {
 	o := memOptions(512)
 	var synced map[string]bool
-	o.FS = vfs.NewFault(o.FS, func(op vfs.Op) error {
+	o.FS = vfstest.NewFault(o.FS, func(op vfstest.Op) error {
 		switch op.Kind {
-		case vfs.OpSync:
+		case vfstest.OpSync:
 			synced[filepath.Base(op.Name)] = true
-		case vfs.OpRemove:
+		case vfstest.OpRemove:
 			if !synced["wal-0000000002.log"] {
 				return errors.New("removed before the next segment was synced")
 			}
@@ -171,8 +172,8 @@ func TestRemovalIsTriedAgain(t *testing.T) {
 		o := memOptions(512)
 		o.RecycleSegments = -1
 		boom, stuck, tries := errors.New("boom"), "wal-0000000002.log", 0
-		o.FS = vfs.NewFault(o.FS, func(op vfs.Op) error {
-			if op.Kind == vfs.OpRemove && filepath.Base(op.Name) == stuck {
+		o.FS = vfstest.NewFault(o.FS, func(op vfstest.Op) error {
+			if op.Kind == vfstest.OpRemove && filepath.Base(op.Name) == stuck {
 				tries++
 				return boom
 			}
@@ -282,8 +283,8 @@ func TestReleaseDuringCopy(t *testing.T) {
 	dst := o
 	mem := vfs.NewMem()
 	must(t, mem.MkdirAll("db"))
-	dst.FS = vfs.NewFault(mem, func(op vfs.Op) error {
-		if op.Kind == vfs.OpCreate {
+	dst.FS = vfstest.NewFault(mem, func(op vfstest.Op) error {
+		if op.Kind == vfstest.OpCreate {
 			must(t, l.Release(l.LastSeq()))
 			fill(t, l, l.LastSeq()+60)
 			must(t, l.Sync(l.LastSeq()))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 	"github.com/kstonedb/kstone/wal"
 )
 
@@ -234,11 +235,11 @@ func tornImage(t *testing.T, marked bool) (wal.Options, image) {
 // looks at what a kill and power cuts leave, and reports whether no operation failed.
 func tornStopped(t *testing.T, o wal.Options, stop int) bool {
 	t.Helper()
-	whole := vfs.CrashOf(o.FS.(*vfs.MemFS))
+	whole := vfstest.CrashOf(o.FS.(*vfs.MemFS))
 	n := 0
-	o.FS = vfs.NewFault(whole, func(op vfs.Op) error {
+	o.FS = vfstest.NewFault(whole, func(op vfstest.Op) error {
 		switch op.Kind {
-		case vfs.OpTruncate, vfs.OpWriteAt, vfs.OpSync, vfs.OpAllocate:
+		case vfstest.OpTruncate, vfstest.OpWriteAt, vfstest.OpSync, vfstest.OpAllocate:
 			if n++; n > stop {
 				return errBoom
 			}

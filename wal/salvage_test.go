@@ -12,6 +12,7 @@ import (
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/corrupt"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 	"github.com/kstonedb/kstone/wal"
 )
 
@@ -169,10 +170,10 @@ func TestSalvageOfAnotherDatabase(t *testing.T) {
 func TestSalvageAroundUnreadableSegments(t *testing.T) {
 	o, img := closedImage(t)
 	names := img.segments()
-	for _, kind := range []vfs.OpKind{vfs.OpOpen, vfs.OpReadAt} {
+	for _, kind := range []vfstest.OpKind{vfstest.OpOpen, vfstest.OpReadAt} {
 		so := img.restore(t, o)
 		mem := so.FS.(*vfs.MemFS)
-		so.FS = counted{vfs.NewFault(mem, func(op vfs.Op) error {
+		so.FS = counted{vfstest.NewFault(mem, func(op vfstest.Op) error {
 			if op.Kind == kind && filepath.Base(op.Name) == names[1] {
 				return syscall.EIO
 			}

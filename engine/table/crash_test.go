@@ -16,6 +16,7 @@ import (
 	"github.com/kstonedb/kstone/engine/table"
 	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
 // crashRunsEnv is the number of programs of TestPowerCutsLeaveIndexesWhole.
@@ -72,7 +73,7 @@ type cut struct {
 
 // cutter takes cuts.
 type cutter struct {
-	fs  *vfs.CrashFS
+	fs  *vfstest.CrashFS
 	mu  sync.Mutex
 	rng *rand.Rand
 	// Guarded by mu:
@@ -84,7 +85,7 @@ type cutter struct {
 
 const mostCuts = 60
 
-func (c *cutter) hook(op vfs.Op) error {
+func (c *cutter) hook(op vfstest.Op) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.seen++; c.rng.IntN(c.every) != 0 {
@@ -120,8 +121,8 @@ func crashOptions() *engine.Options {
 // crashProgram runs one program and checks its power cuts.
 func crashProgram(t *testing.T, seed uint64, program steps, look check) (cuts, unfinished int) {
 	t.Helper()
-	c := &cutter{fs: vfs.NewCrash(), every: 12, rng: rand.New(rand.NewPCG(seed, 1))}
-	e, err := engine.OpenFS(vfs.NewFault(c.fs, c.hook), "db", crashOptions())
+	c := &cutter{fs: vfstest.NewCrash(), every: 12, rng: rand.New(rand.NewPCG(seed, 1))}
+	e, err := engine.OpenFS(vfstest.NewFault(c.fs, c.hook), "db", crashOptions())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,7 +298,7 @@ func checkCut(c cut) (unfinished bool, err error) {
 
 // withCut opens the tables that a power cut has left.
 func withCut(c cut, look func(*table.DB) (bool, error)) (unfinished bool, err error) {
-	e, err := engine.OpenFS(vfs.CrashOf(c.disk), "db", crashOptions())
+	e, err := engine.OpenFS(vfstest.CrashOf(c.disk), "db", crashOptions())
 	if err != nil {
 		return false, err
 	}

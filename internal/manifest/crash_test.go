@@ -10,6 +10,7 @@ import (
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/manifest"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
 // recorder is a file system that notes every change made through it, so that the
@@ -175,13 +176,13 @@ func image(names map[string]int, content map[int][]byte) *recorder {
 // a clean close. note is called after each step with the acknowledged and the
 // newest attempted number.
 func program(t *testing.T, r *recorder, note func(acked, tried base.SeqNum)) {
-	fail := map[vfs.OpKind]int{} // which of the coming operations of a kind fails
-	f := vfs.NewFault(r, func(op vfs.Op) error {
+	fail := map[vfstest.OpKind]int{} // which of the coming operations of a kind fails
+	f := vfstest.NewFault(r, func(op vfstest.Op) error {
 		if fail[op.Kind]--; fail[op.Kind] != 0 {
 			return nil
 		}
-		if op.Kind == vfs.OpWriteAt {
-			return &vfs.ShortWriteError{N: int(op.Len) - 1, Err: errIO}
+		if op.Kind == vfstest.OpWriteAt {
+			return &vfstest.ShortWriteError{N: int(op.Len) - 1, Err: errIO}
 		}
 		return errIO
 	})
@@ -196,11 +197,11 @@ func program(t *testing.T, r *recorder, note func(acked, tried base.SeqNum)) {
 		clear(fail)
 		switch i {
 		case 3, 6:
-			fail[vfs.OpWriteAt] = 1
+			fail[vfstest.OpWriteAt] = 1
 		case 5:
-			fail[vfs.OpSync] = 1
+			fail[vfstest.OpSync] = 1
 		case 7:
-			fail[vfs.OpSyncDir] = 2 // behind the rename of CURRENT
+			fail[vfstest.OpSyncDir] = 2 // behind the rename of CURRENT
 		}
 		s, err := l.Commit(flush(i))
 		if i == 5 || i == 7 || i == 8 {

@@ -12,6 +12,7 @@ import (
 	"github.com/kstonedb/kstone/internal/corrupt"
 	"github.com/kstonedb/kstone/internal/manifest"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
 func TestNames(t *testing.T) {
@@ -133,8 +134,8 @@ func TestOrphans(t *testing.T) {
 // has been killed at any moment.
 func TestMakeDirAfterAKill(t *testing.T) {
 	for stop := 1; ; stop++ {
-		c, n := vfs.NewCrash(), 0
-		killed := vfs.NewFault(c, func(op vfs.Op) error {
+		c, n := vfstest.NewCrash(), 0
+		killed := vfstest.NewFault(c, func(op vfstest.Op) error {
 			if n++; n >= stop {
 				return errIO
 			}

@@ -8,6 +8,7 @@ import (
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/manifest"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
 var errIO = errors.New("input/output error")
@@ -19,9 +20,9 @@ func TestEveryOperationFails(t *testing.T) {
 	for _, cause := range []error{errIO, vfs.ErrNoSpace} {
 		for _, lasting := range []bool{false, true} {
 			for at := int64(1); ; at++ {
-				p := &vfs.FailPlan{
+				p := &vfstest.FailPlan{
 					At: at, Err: cause, Lasting: lasting, Short: true,
-					Match: func(op vfs.Op) bool { return op.Kind != vfs.OpClose },
+					Match: func(op vfstest.Op) bool { return op.Kind != vfstest.OpClose },
 				}
 				runFailing(t, fmt.Sprintf("operation %d, %v, lasting %t", at, cause, lasting), p)
 				if _, failed := p.Failed(); !failed {
@@ -32,11 +33,11 @@ func TestEveryOperationFails(t *testing.T) {
 	}
 }
 
-func runFailing(t *testing.T, name string, p *vfs.FailPlan) {
+func runFailing(t *testing.T, name string, p *vfstest.FailPlan) {
 	t.Helper()
 	mem := vfs.NewMem()
 	var acked, uncertain base.SeqNum
-	l, err := makeAndCreate(vfs.NewFault(mem, p.Hook), dir, initState())
+	l, err := makeAndCreate(vfstest.NewFault(mem, p.Hook), dir, initState())
 	if err != nil {
 		// Nothing was promised, and the directory can be used.
 		if ok, err := manifest.Exists(mem, dir); err != nil {
@@ -68,7 +69,7 @@ func runFailing(t *testing.T, name string, p *vfs.FailPlan) {
 		}
 	}
 	op, failed := p.Failed()
-	isSync := op.Kind == vfs.OpSync || op.Kind == vfs.OpSyncDir
+	isSync := op.Kind == vfstest.OpSync || op.Kind == vfstest.OpSyncDir
 	_, err = l.Commit(flush(7))
 	if !p.Lasting && !isSync && failed && err != nil {
 		t.Fatalf("%s: after one failed %v: %v", name, op.Kind, err)
@@ -115,13 +116,13 @@ func TestFailedWriteThatReachedTheFile(t *testing.T) {
 	for _, truncate := range []error{nil, errIO} {
 		mem := vfs.NewMem()
 		broken := false
-		l, err := makeAndCreate(vfs.NewFault(mem, func(op vfs.Op) error {
+		l, err := makeAndCreate(vfstest.NewFault(mem, func(op vfstest.Op) error {
 			switch {
-			case broken && op.Kind == vfs.OpWriteAt && op.Len > 17:
-				return &vfs.ShortWriteError{N: int(op.Len), Err: vfs.ErrNoSpace}
-			case broken && op.Kind == vfs.OpWriteAt:
+			case broken && op.Kind == vfstest.OpWriteAt && op.Len > 17:
+				return &vfstest.ShortWriteError{N: int(op.Len), Err: vfs.ErrNoSpace}
+			case broken && op.Kind == vfstest.OpWriteAt:
 				return vfs.ErrNoSpace
-			case broken && op.Kind == vfs.OpTruncate:
+			case broken && op.Kind == vfstest.OpTruncate:
 				return truncate
 			}
 			return nil

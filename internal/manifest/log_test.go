@@ -13,6 +13,7 @@ import (
 	"github.com/kstonedb/kstone/internal/corrupt"
 	"github.com/kstonedb/kstone/internal/manifest"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
 const dir = "db"
@@ -332,8 +333,8 @@ func TestMisplacedRecords(t *testing.T) {
 func moveOn(t *testing.T, mem *vfs.MemFS) {
 	t.Helper()
 	fail := true
-	l, _, err := manifest.Open(vfs.NewFault(mem, func(op vfs.Op) error {
-		if fail && op.Kind == vfs.OpWriteAt && op.Len > 17 {
+	l, _, err := manifest.Open(vfstest.NewFault(mem, func(op vfstest.Op) error {
+		if fail && op.Kind == vfstest.OpWriteAt && op.Len > 17 {
 			fail = false
 			return errors.New("input/output error")
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/kstonedb/kstone/internal/corrupt"
 	"github.com/kstonedb/kstone/internal/manifest"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
 // flip changes a byte of a file.
@@ -144,8 +145,10 @@ func TestSalvageOfAnUnreadableManifest(t *testing.T) {
 	mem := vfs.NewMem()
 	create(t, mem, 140)
 	const readable = 6 << 10 // of nearly 8 KiB, read in pieces of 4
-	bad := vfs.NewFault(mem, func(op vfs.Op) error {
-		if op.Kind == vfs.OpReadAt && op.Name == manifestPath(1) && op.Offset+op.Len > readable {
+	bad := vfstest.NewFault(mem, func(op vfstest.Op) error {
+
+		if op.Kind == vfstest.OpReadAt && op.Name == manifestPath(1) &&
+			op.Offset+op.Len > readable {
 			return syscall.EIO
 		}
 		return nil
@@ -181,8 +184,8 @@ func TestSalvageStoppedAtEveryOperation(t *testing.T) {
 			mem := vfs.NewMem()
 			create(t, mem, 3)
 			flip(t, mem, manifestPath(1), 20)
-			p := &vfs.FailPlan{At: at, Err: errIO, Lasting: lasting}
-			s, err := manifest.Salvage(vfs.NewFault(mem, p.Hook), dir, testDBID)
+			p := &vfstest.FailPlan{At: at, Err: errIO, Lasting: lasting}
+			s, err := manifest.Salvage(vfstest.NewFault(mem, p.Hook), dir, testDBID)
 			op, failed := p.Failed()
 			if n := mem.OpenFiles(); n != 0 {
 				t.Fatalf("operation %d, %v: %d files are open", at, op.Kind, n)

@@ -60,6 +60,7 @@ var shared = map[string]bool{"internal/base": true, "internal/corrupt": true}
 var testOnly = map[string]bool{
 	"internal/tidy": true, "internal/testutil": true,
 	"internal/canary": true, "internal/mutants": true, "internal/powercut": true,
+	"internal/vfs/vfstest": true,
 }
 
 // cmdModules serve the terminal: a program that embeds kstone must not link them.

@@ -6,11 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
 // disk renders what a power cut leaves: names with their contents, in order.
-func disk(t *testing.T, c *vfs.CrashFS, seed uint64, keep float64) string {
+func disk(t *testing.T, c *vfstest.CrashFS, seed uint64, keep float64) string {
 	t.Helper()
 	m := c.PowerCut(rand.New(rand.NewPCG(seed, 1)), keep)
 	names, err := m.List("d")
@@ -29,7 +29,7 @@ func disk(t *testing.T, c *vfs.CrashFS, seed uint64, keep float64) string {
 
 // What a power cut leaves is what was synced, at keep 0; at keep 1 it is everything.
 func TestPowerCutKeepsWhatWasSynced(t *testing.T) {
-	c := vfs.NewCrash()
+	c := vfstest.NewCrash()
 	want := func(nothing, all string) {
 		t.Helper()
 		for seed := range uint64(20) {
@@ -73,7 +73,7 @@ func TestPowerCutKeepsWhatWasSynced(t *testing.T) {
 
 // A write is torn at sectors; a rename is never torn.
 func TestPowerCutTears(t *testing.T) {
-	c := vfs.NewCrash()
+	c := vfstest.NewCrash()
 	must(t, c.MkdirAll("d"))
 	must(t, c.SyncDir("."))
 	f, err := c.Create("d/new")
@@ -107,7 +107,7 @@ func TestPowerCutTears(t *testing.T) {
 
 // The death of a process loses nothing, and makes nothing durable.
 func TestKillKeepsBothSides(t *testing.T) {
-	c := vfs.NewCrash()
+	c := vfstest.NewCrash()
 	must(t, c.MkdirAll("d"))
 	must(t, c.SyncDir("."))
 	create(t, c, "d/a", "one")

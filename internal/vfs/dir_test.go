@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
 func TestOpenDirOfAFile(t *testing.T) {
@@ -82,8 +83,8 @@ func TestDirSyncFailsForGood(t *testing.T) {
 	m := vfs.NewMem()
 	must(t, m.MkdirAll("db"))
 	var fail error
-	d := openDir(t, vfs.NewFault(m, func(op vfs.Op) error {
-		if op.Kind == vfs.OpSyncDir {
+	d := openDir(t, vfstest.NewFault(m, func(op vfstest.Op) error {
+		if op.Kind == vfstest.OpSyncDir {
 			return fail
 		}
 		return nil
@@ -132,9 +133,9 @@ func TestDirAsksForMoreFiles(t *testing.T) {
 	m := vfs.NewMem()
 	must(t, m.MkdirAll("db"))
 	refuse := 0
-	d := openDir(t, vfs.NewFault(m, func(op vfs.Op) error {
+	d := openDir(t, vfstest.NewFault(m, func(op vfstest.Op) error {
 		switch op.Kind {
-		case vfs.OpCreate, vfs.OpOpen, vfs.OpOpenReadWrite, vfs.OpList:
+		case vfstest.OpCreate, vfstest.OpOpen, vfstest.OpOpenReadWrite, vfstest.OpList:
 			if refuse > 0 {
 				refuse--
 				return &fs.PathError{Op: "open", Path: op.Name, Err: syscall.EMFILE}

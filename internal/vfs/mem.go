@@ -18,7 +18,7 @@ import (
 // only check their arguments.
 type MemFS struct {
 	mu       sync.RWMutex
-	files    map[string]*memNode // Guarded by mu; by cleaned path
+	files    map[string]*MemNode // Guarded by mu; by cleaned path
 	dirs     map[string]bool     // Guarded by mu; the roots "." and "/" are implied
 	locks    map[string]*memLock // Guarded by mu
 	capacity int64               // Guarded by mu; 0 means no limit
@@ -29,22 +29,10 @@ type MemFS struct {
 // NewMem returns an empty MemFS without a capacity limit.
 func NewMem() *MemFS {
 	return &MemFS{
-		files: map[string]*memNode{},
+		files: map[string]*MemNode{},
 		dirs:  map[string]bool{},
 		locks: map[string]*memLock{},
 	}
-}
-
-// memChunkBytes is the granule in which file content is allocated; chunks never
-// written stay nil, so a large preallocated file costs little.
-const memChunkBytes = 16 << 10
-
-// memNode is a file's content, as an inode is.
-type memNode struct {
-	size   int64    // Guarded by MemFS.mu, like the rest
-	chunks [][]byte // nil chunks read as zeros
-	names  int
-	opens  int
 }
 
 var (
@@ -94,7 +82,7 @@ func (m *MemFS) Create(name string) (File, error) {
 	if old := m.files[path]; old != nil {
 		m.unlinkLocked(path, old)
 	}
-	n := &memNode{names: 1}
+	n := &MemNode{names: 1}
 	m.files[path] = n
 	return m.handleLocked(name, n, true), nil
 }
@@ -119,7 +107,7 @@ func (m *MemFS) openExisting(name string, writable bool) (File, error) {
 	return m.handleLocked(name, n, writable), nil
 }
 
-func (m *MemFS) handleLocked(name string, n *memNode, writable bool) *memFile {
+func (m *MemFS) handleLocked(name string, n *MemNode, writable bool) *memFile {
 	n.opens++
 	m.open++
 	return &memFile{fs: m, node: n, name: name, writable: writable}
@@ -286,7 +274,7 @@ func (m *MemFS) Lock(name, owner string, shared bool) (io.Closer, error) {
 		return nil, &LockedError{Name: name, Owner: l.owner}
 	}
 	if m.files[path] == nil {
-		m.files[path] = &memNode{names: 1}
+		m.files[path] = &MemNode{names: 1}
 	}
 	if l == nil {
 		l = &memLock{}
@@ -353,14 +341,14 @@ func (m *MemFS) childrenLocked(dir string) []string {
 	return names
 }
 
-func (m *MemFS) unlinkLocked(path string, n *memNode) {
+func (m *MemFS) unlinkLocked(path string, n *MemNode) {
 	delete(m.files, path)
 	n.names--
 	m.reapLocked(n)
 }
 
 // reapLocked frees a node that has neither a name nor an open handle.
-func (m *MemFS) reapLocked(n *memNode) {
+func (m *MemFS) reapLocked(n *MemNode) {
 	if n.names == 0 && n.opens == 0 {
 		m.used -= n.size
 		n.size, n.chunks = 0, nil
@@ -368,7 +356,7 @@ func (m *MemFS) reapLocked(n *memNode) {
 }
 
 // resizeLocked sets a node's size, within the capacity when it grows.
-func (m *MemFS) resizeLocked(n *memNode, size int64) error {
+func (m *MemFS) resizeLocked(n *MemNode, size int64) error {
 	grow := size - n.size
 	if grow > 0 && m.capacity > 0 && m.used+grow > m.capacity {
 		return ErrNoSpace

@@ -5,10 +5,10 @@ import (
 	"io/fs"
 )
 
-// memFile is an open handle of a memNode.
+// memFile is an open handle of a MemNode.
 type memFile struct {
 	fs       *MemFS
-	node     *memNode
+	node     *MemNode
 	name     string
 	writable bool
 	pos      int64 // Guarded by fs.mu; where Write continues

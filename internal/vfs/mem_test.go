@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
 func TestMemCapacity(t *testing.T) {
@@ -66,16 +67,16 @@ func TestMemRenameOntoOwnLink(t *testing.T) {
 
 func TestFaultHook(t *testing.T) {
 	boom := errors.New("boom")
-	var fail vfs.OpKind
+	var fail vfstest.OpKind
 	var seen []string
 	m := vfs.NewMem()
-	fsys := vfs.NewFault(m, func(op vfs.Op) error {
+	fsys := vfstest.NewFault(m, func(op vfstest.Op) error {
 		seen = append(seen, op.Kind.String())
 		if op.Kind == fail {
 			return boom
 		}
-		if op.Kind == vfs.OpWriteAt && op.Offset == 3 {
-			return &vfs.ShortWriteError{N: 2, Err: boom}
+		if op.Kind == vfstest.OpWriteAt && op.Offset == 3 {
+			return &vfstest.ShortWriteError{N: 2, Err: boom}
 		}
 		return nil
 	})
@@ -94,26 +95,26 @@ func TestFaultHook(t *testing.T) {
 	if !slices.Equal(seen, want) {
 		t.Fatalf("hook saw %q, want %q", seen, want)
 	}
-	ops := map[vfs.OpKind]func() error{
-		vfs.OpCreate: func() error { return second(fsys.Create("x")) },
-		vfs.OpOpen:   func() error { return second(fsys.Open("a")) },
-		vfs.OpOpenReadWrite: func() error {
+	ops := map[vfstest.OpKind]func() error{
+		vfstest.OpCreate: func() error { return second(fsys.Create("x")) },
+		vfstest.OpOpen:   func() error { return second(fsys.Open("a")) },
+		vfstest.OpOpenReadWrite: func() error {
 			return second(fsys.OpenReadWrite("a"))
 		},
-		vfs.OpRemove:   func() error { return fsys.Remove("a") },
-		vfs.OpRename:   func() error { return fsys.Rename("a", "b") },
-		vfs.OpLink:     func() error { return fsys.Link("a", "b") },
-		vfs.OpMkdirAll: func() error { return fsys.MkdirAll("d") },
-		vfs.OpSyncDir:  func() error { return fsys.SyncDir(".") },
-		vfs.OpList:     func() error { return second(fsys.List(".")) },
-		vfs.OpStat:     func() error { return second(fsys.Stat("a")) },
-		vfs.OpLock:     func() error { return second(fsys.Lock("l", "", false)) },
-		vfs.OpReadAt:   func() error { return second(f.ReadAt(make([]byte, 1), 0)) },
-		vfs.OpWriteAt:  func() error { return second(f.WriteAt([]byte("x"), 0)) },
-		vfs.OpWrite:    func() error { return second(f.Write([]byte("x"))) },
-		vfs.OpSync:     f.Sync,
-		vfs.OpTruncate: func() error { return f.Truncate(0) },
-		vfs.OpAllocate: func() error { return f.Allocate(9) },
+		vfstest.OpRemove:   func() error { return fsys.Remove("a") },
+		vfstest.OpRename:   func() error { return fsys.Rename("a", "b") },
+		vfstest.OpLink:     func() error { return fsys.Link("a", "b") },
+		vfstest.OpMkdirAll: func() error { return fsys.MkdirAll("d") },
+		vfstest.OpSyncDir:  func() error { return fsys.SyncDir(".") },
+		vfstest.OpList:     func() error { return second(fsys.List(".")) },
+		vfstest.OpStat:     func() error { return second(fsys.Stat("a")) },
+		vfstest.OpLock:     func() error { return second(fsys.Lock("l", "", false)) },
+		vfstest.OpReadAt:   func() error { return second(f.ReadAt(make([]byte, 1), 0)) },
+		vfstest.OpWriteAt:  func() error { return second(f.WriteAt([]byte("x"), 0)) },
+		vfstest.OpWrite:    func() error { return second(f.Write([]byte("x"))) },
+		vfstest.OpSync:     f.Sync,
+		vfstest.OpTruncate: func() error { return f.Truncate(0) },
+		vfstest.OpAllocate: func() error { return f.Allocate(9) },
 	}
 	for kind, op := range ops {
 		fail = kind
@@ -121,7 +122,7 @@ func TestFaultHook(t *testing.T) {
 	}
 	fail = 0
 	wantContent(t, m, "a", "abcde")
-	fail = vfs.OpClose
+	fail = vfstest.OpClose
 	wantIs(t, f.Close(), boom)
 	if m.OpenFiles() != 0 {
 		t.Fatal("a failing close must still close")

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
 // forEach runs a test over every implementation, in an empty directory.
@@ -25,12 +26,12 @@ func forEach(t *testing.T, fn func(t *testing.T, fsys vfs.FS, dir string)) {
 		fn(t, m, filepath.FromSlash("/db"))
 	})
 	t.Run("crash", func(t *testing.T) {
-		c := vfs.NewCrash()
+		c := vfstest.NewCrash()
 		must(t, c.MkdirAll("/db"))
 		fn(t, c, filepath.FromSlash("/db"))
 	})
 	t.Run("fault", func(t *testing.T) {
-		fn(t, vfs.NewFault(vfs.OS(), func(vfs.Op) error { return nil }), t.TempDir())
+		fn(t, vfstest.NewFault(vfs.OS(), func(vfstest.Op) error { return nil }), t.TempDir())
 	})
 }
 

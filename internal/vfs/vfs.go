@@ -1,5 +1,5 @@
 // Package vfs is the only door between kstone and the file system. OS returns the
-// real one, NewMem one in memory with the same semantics; tests wrap either.
+// real one, NewMem one in memory with the same semantics; tests wrap either (package vfstest).
 //
 // All names are paths as package path/filepath makes them. Methods are safe for
 // concurrent use. Errors wrap the io/fs sentinels (fs.ErrNotExist, fs.ErrExist,

@@ -1,9 +1,11 @@
-package vfs
+package vfstest
 
 import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/kstonedb/kstone/internal/vfs"
 )
 
 // OpKind names an operation of FS, File or Mapper.
@@ -75,14 +77,16 @@ func (e *ShortWriteError) Unwrap() error { return e.Err }
 // and on its files. If hook returns an error, the operation is not done and fails
 // with it, except that Close still closes. Hook is called concurrently and without
 // locks held, and may itself use inner. Files implement Mapper if inner's do.
-func NewFault(inner FS, hook func(Op) error) FS { return &faultFS{inner, hook} }
+func NewFault(inner vfs.FS, hook func(Op) error) vfs.FS { return &faultFS{inner, hook} }
 
 type faultFS struct {
-	inner FS
+	inner vfs.FS
 	hook  func(Op) error
 }
 
-func (f *faultFS) open(kind OpKind, name string, fn func(string) (File, error)) (File, error) {
+func (f *faultFS) open(
+	kind OpKind, name string, fn func(string) (vfs.File, error),
+) (vfs.File, error) {
 	if err := f.hook(Op{Kind: kind, Name: name}); err != nil {
 		return nil, err
 	}
@@ -91,21 +95,21 @@ func (f *faultFS) open(kind OpKind, name string, fn func(string) (File, error)) 
 		return nil, err
 	}
 	file := &faultFile{inner, f.hook}
-	if m, ok := inner.(Mapper); ok {
+	if m, ok := inner.(vfs.Mapper); ok {
 		return &faultMapFile{file, m}, nil
 	}
 	return file, nil
 }
 
-func (f *faultFS) Create(name string) (File, error) {
+func (f *faultFS) Create(name string) (vfs.File, error) {
 	return f.open(OpCreate, name, f.inner.Create)
 }
 
-func (f *faultFS) Open(name string) (File, error) {
+func (f *faultFS) Open(name string) (vfs.File, error) {
 	return f.open(OpOpen, name, f.inner.Open)
 }
 
-func (f *faultFS) OpenReadWrite(name string) (File, error) {
+func (f *faultFS) OpenReadWrite(name string) (vfs.File, error) {
 	return f.open(OpOpenReadWrite, name, f.inner.OpenReadWrite)
 }
 
@@ -151,9 +155,9 @@ func (f *faultFS) List(dir string) ([]string, error) {
 	return f.inner.List(dir)
 }
 
-func (f *faultFS) Stat(name string) (Info, error) {
+func (f *faultFS) Stat(name string) (vfs.Info, error) {
 	if err := f.hook(Op{Kind: OpStat, Name: name}); err != nil {
-		return Info{}, err
+		return vfs.Info{}, err
 	}
 	return f.inner.Stat(name)
 }
@@ -167,7 +171,7 @@ func (f *faultFS) Lock(name, owner string, shared bool) (io.Closer, error) {
 
 // faultFile asks the hook before each operation of a file.
 type faultFile struct {
-	File
+	vfs.File
 	hook func(Op) error
 }
 
@@ -238,7 +242,7 @@ func (f *faultFile) StartWriteback(off, n int64) error {
 	if err := f.op(OpStartWriteback, off, n); err != nil {
 		return err
 	}
-	if w, ok := f.File.(Writebacker); ok {
+	if w, ok := f.File.(vfs.Writebacker); ok {
 		return w.StartWriteback(off, n)
 	}
 	return nil
@@ -247,10 +251,10 @@ func (f *faultFile) StartWriteback(off, n int64) error {
 // faultMapFile is a faultFile over a file that can be mapped.
 type faultMapFile struct {
 	*faultFile
-	mapper Mapper
+	mapper vfs.Mapper
 }
 
-func (f *faultMapFile) Map(size int64) (Mapping, error) {
+func (f *faultMapFile) Map(size int64) (vfs.Mapping, error) {
 	if err := f.op(OpMap, 0, size); err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package vfs
+package vfstest
 
 import (
 	"errors"
@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/kstonedb/kstone/internal/vfs"
 )
 
 // crashSectorBytes is the piece in which unsynced writes reach the disk or do not.
@@ -25,8 +27,8 @@ const crashSectorBytes = 512
 // A CrashFS is safe for concurrent use. Its files implement neither Mapper nor
 // Writebacker. A renamed directory takes the names below it along, synced or not.
 type CrashFS struct {
-	mem  *MemFS // what the running program sees
-	disk *MemFS // holds the durable contents, without names
+	mem  *vfs.MemFS // what the running program sees
+	disk *vfs.MemFS // holds the durable contents, without names
 
 	mu      sync.Mutex
 	live    map[string]*crashNode // Guarded by mu, as all below; by cleaned path
@@ -37,7 +39,8 @@ type CrashFS struct {
 // crashNode is a file's durable content, and what was done to it since. A directory has
 // nothing but names.
 type crashNode struct {
-	content *memFile // nil for a directory
+	content *vfs.MemNode // nil for a directory
+	file    vfs.File     // of the content
 	pending []contentChange
 }
 
@@ -57,35 +60,40 @@ type nameEntry struct {
 }
 
 // NewCrash returns an empty CrashFS.
-func NewCrash() *CrashFS { return CrashOf(NewMem()) }
+func NewCrash() *CrashFS { return CrashOf(vfs.NewMem()) }
 
 // CrashOf returns a CrashFS that starts with a copy of m, all of it durable. With the
 // result of PowerCut it is the machine after the power has come back.
-func CrashOf(m *MemFS) *CrashFS {
-	c := &CrashFS{
-		mem: NewMem(), disk: NewMem(),
-		live: map[string]*crashNode{}, durable: map[string]*crashNode{},
-	}
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	for path := range m.dirs {
-		c.mem.dirs[path] = true
-		c.live[path] = &crashNode{}
-	}
-	nodes := map[*memNode]*crashNode{}
-	copies := map[*memNode]*memNode{}
-	for path, n := range m.files {
-		if nodes[n] == nil {
-			nodes[n] = &crashNode{content: c.disk.adopt(n.clone())}
-			copies[n] = n.clone()
-			c.mem.used += n.size
+func CrashOf(m *vfs.MemFS) *CrashFS {
+	c := &CrashFS{mem: vfs.NewMem(), disk: vfs.NewMem(), live: map[string]*crashNode{}}
+	nodes := map[*vfs.MemNode]*crashNode{}
+	copies := map[*vfs.MemNode]*vfs.MemNode{}
+	all := m.Nodes()
+	for _, path := range slices.Sorted(maps.Keys(all)) { // parents before children
+		n := all[path]
+		if n == nil {
+			_ = c.mem.MkdirAll(path)
+			c.live[path] = &crashNode{}
+			continue
 		}
-		copies[n].names++
-		c.mem.files[path] = copies[n]
+		if nodes[n] == nil {
+			nodes[n] = c.newNode(n.Clone())
+			copies[n] = n.Clone()
+		}
+		c.mem.AddNode(path, copies[n])
 		c.live[path] = nodes[n]
 	}
 	c.durable = maps.Clone(c.live)
 	return c
+}
+
+// newNode makes content what is durable of a file that has no name yet.
+func (c *CrashFS) newNode(content *vfs.MemNode) *crashNode {
+	const name = "content" // for this moment: an open file needs none
+	c.disk.AddNode(name, content)
+	f, _ := c.disk.OpenReadWrite(name)
+	_ = c.disk.Remove(name)
+	return &crashNode{content: content, file: f}
 }
 
 // Kill returns the machine as the death of the running process at this moment leaves it:
@@ -106,7 +114,7 @@ func (c *CrashFS) Kill() *CrashFS {
 		}
 		if to := nodes[n]; n != nil && n.content != nil && !seen[n] {
 			seen[n] = true
-			to.content = after.disk.adopt(n.content.node.clone())
+			*to = *after.newNode(n.content.Clone())
 			to.pending = slices.Clone(n.pending)
 		}
 		return nodes[n]
@@ -139,7 +147,7 @@ func (c *CrashFS) Kill() *CrashFS {
 // that is spread evenly.
 //
 // A kept name whose directory is lost is lost. Rnd is not used after the call.
-func (c *CrashFS) PowerCut(rnd *rand.Rand, keep float64) *MemFS {
+func (c *CrashFS) PowerCut(rnd *rand.Rand, keep float64) *vfs.MemFS {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	names := maps.Clone(c.durable)
@@ -149,24 +157,29 @@ func (c *CrashFS) PowerCut(rnd *rand.Rand, keep float64) *MemFS {
 			change.apply(names)
 		}
 	}
-	out := NewMem()
-	nodes := map[*crashNode]*memNode{}
+	out := vfs.NewMem()
+	nodes := map[*crashNode]*vfs.MemNode{}
 	for _, path := range slices.Sorted(maps.Keys(names)) { // parents before children
 		n := names[path]
-		switch {
-		case !out.isDirLocked(filepath.Dir(path)):
+		dir := filepath.Dir(path)
+		if at, err := out.Stat(dir); !isRoot(dir) && (err != nil || !at.IsDir) {
 			continue
-		case n.content == nil:
-			out.dirs[path] = true
-			continue
-		case nodes[n] == nil:
-			nodes[n] = out.torn(n, lottery(rnd, keep))
 		}
-		nodes[n].names++
-		out.files[path] = nodes[n]
+		switch {
+		case n.content == nil:
+			_ = out.MkdirAll(path)
+		case nodes[n] == nil:
+			nodes[n] = n.content.Clone()
+			out.AddNode(path, nodes[n])
+			n.tear(out, path, lottery(rnd, keep))
+		default:
+			out.AddNode(path, nodes[n])
+		}
 	}
 	return out
 }
+
+func isRoot(path string) bool { return path == filepath.Dir(path) }
 
 // lottery returns a function that says which changes are kept.
 func lottery(rnd *rand.Rand, keep float64) func() bool {
@@ -178,9 +191,9 @@ func lottery(rnd *rand.Rand, keep float64) func() bool {
 	return func() bool { return all }
 }
 
-// torn returns the content of n with some of the pending changes.
-func (m *MemFS) torn(n *crashNode, kept func() bool) *memNode {
-	f := m.adopt(n.content.node.clone())
+// tear applies some of the pending changes to a copy of the durable content.
+func (n *crashNode) tear(m *vfs.MemFS, path string, kept func() bool) {
+	f, _ := m.OpenReadWrite(path)
 	for _, c := range n.pending {
 		for _, piece := range c.pieces() {
 			if kept() {
@@ -188,25 +201,7 @@ func (m *MemFS) torn(n *crashNode, kept func() bool) *memNode {
 			}
 		}
 	}
-	f.node.opens = 0
-	m.open--
-	return f.node
-}
-
-// adopt makes n, which has no name yet, a file of m and returns an open handle of it.
-// Requires: nobody else uses m, or m.mu is held.
-func (m *MemFS) adopt(n *memNode) *memFile {
-	m.used += n.size
-	return m.handleLocked("", n, true)
-}
-
-// clone returns a copy of the content that has neither names nor handles.
-func (n *memNode) clone() *memNode {
-	c := &memNode{size: n.size, chunks: make([][]byte, len(n.chunks))}
-	for i, chunk := range n.chunks {
-		c.chunks[i] = slices.Clone(chunk)
-	}
-	return c
+	_ = f.Close()
 }
 
 // pieces divides a write at the borders of sectors.
@@ -224,7 +219,7 @@ func (c contentChange) pieces() []contentChange {
 }
 
 // apply does the change. It cannot fail: the files have no limit and are open.
-func (c contentChange) apply(f *memFile) {
+func (c contentChange) apply(f vfs.File) {
 	switch {
 	case c.data != nil:
 		_, _ = f.WriteAt(c.data, c.off)
@@ -251,32 +246,28 @@ func (c *CrashFS) renameLocked(entries ...nameEntry) {
 	c.pending = append(c.pending, entries)
 }
 
-func (c *CrashFS) newFileLocked() *crashNode {
-	return &crashNode{content: c.disk.adopt(&memNode{})}
-}
-
 // Create implements FS.
-func (c *CrashFS) Create(name string) (File, error) {
+func (c *CrashFS) Create(name string) (vfs.File, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	f, err := c.mem.Create(name)
 	if err != nil {
 		return nil, err
 	}
-	n := c.newFileLocked()
+	n := c.newNode(&vfs.MemNode{})
 	c.renameLocked(nameEntry{filepath.Clean(name), n})
-	return &crashFile{memFile: f.(*memFile), fs: c, node: n}, nil
+	return &crashFile{File: f, fs: c, node: n}, nil
 }
 
 // Open implements FS.
-func (c *CrashFS) Open(name string) (File, error) { return c.open(name, c.mem.Open) }
+func (c *CrashFS) Open(name string) (vfs.File, error) { return c.open(name, c.mem.Open) }
 
 // OpenReadWrite implements FS.
-func (c *CrashFS) OpenReadWrite(name string) (File, error) {
+func (c *CrashFS) OpenReadWrite(name string) (vfs.File, error) {
 	return c.open(name, c.mem.OpenReadWrite)
 }
 
-func (c *CrashFS) open(name string, fn func(string) (File, error)) (File, error) {
+func (c *CrashFS) open(name string, fn func(string) (vfs.File, error)) (vfs.File, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	f, err := fn(name)
@@ -284,7 +275,7 @@ func (c *CrashFS) open(name string, fn func(string) (File, error)) (File, error)
 		return nil, err
 	}
 	n := c.live[filepath.Clean(name)]
-	return &crashFile{memFile: f.(*memFile), fs: c, node: n}, nil
+	return &crashFile{File: f, fs: c, node: n}, nil
 }
 
 // Remove implements FS.
@@ -374,7 +365,7 @@ func (c *CrashFS) SyncDir(dir string) error {
 func (c *CrashFS) List(dir string) ([]string, error) { return c.mem.List(dir) }
 
 // Stat implements FS.
-func (c *CrashFS) Stat(name string) (Info, error) { return c.mem.Stat(name) }
+func (c *CrashFS) Stat(name string) (vfs.Info, error) { return c.mem.Stat(name) }
 
 // Lock implements FS. After a power cut nobody holds a lock.
 func (c *CrashFS) Lock(name, owner string, shared bool) (io.Closer, error) {
@@ -384,37 +375,36 @@ func (c *CrashFS) Lock(name, owner string, shared bool) (io.Closer, error) {
 	missing := errors.Is(err, fs.ErrNotExist)
 	l, err := c.mem.Lock(name, owner, shared)
 	if err == nil && missing {
-		c.renameLocked(nameEntry{filepath.Clean(name), c.newFileLocked()})
+		c.renameLocked(nameEntry{filepath.Clean(name), c.newNode(&vfs.MemNode{})})
 	}
 	return l, err
 }
 
 // crashFile notes what is done to a file.
 type crashFile struct {
-	*memFile
+	vfs.File
 	fs   *CrashFS
 	node *crashNode
+	pos  int64 // Guarded by fs.mu; where Write continues
 }
 
 func (f *crashFile) WriteAt(p []byte, off int64) (int, error) {
 	f.fs.mu.Lock()
 	defer f.fs.mu.Unlock()
-	return f.writeLocked(p, off, f.memFile.WriteAt)
+	return f.writeLocked(p, off)
 }
 
 func (f *crashFile) Write(p []byte) (int, error) {
 	f.fs.mu.Lock()
 	defer f.fs.mu.Unlock()
-	return f.writeLocked(p, f.pos, func(p []byte, _ int64) (int, error) {
-		return f.memFile.Write(p)
-	})
+	n, err := f.writeLocked(p, f.pos)
+	f.pos += int64(n)
+	return n, err
 }
 
-func (f *crashFile) writeLocked(
-	p []byte, off int64, write func([]byte, int64) (int, error),
-) (int, error) {
+func (f *crashFile) writeLocked(p []byte, off int64) (int, error) {
 	size, _ := f.Size()
-	n, err := write(p, off)
+	n, err := f.File.WriteAt(p, off)
 	if n > 0 {
 		if end := off + int64(n); end > size {
 			f.noteLocked(contentChange{off: end, grow: true})
@@ -429,7 +419,7 @@ func (f *crashFile) noteLocked(c contentChange) { f.node.pending = append(f.node
 func (f *crashFile) Truncate(size int64) error {
 	f.fs.mu.Lock()
 	defer f.fs.mu.Unlock()
-	err := f.memFile.Truncate(size)
+	err := f.File.Truncate(size)
 	if err == nil {
 		f.noteLocked(contentChange{off: size})
 	}
@@ -439,7 +429,7 @@ func (f *crashFile) Truncate(size int64) error {
 func (f *crashFile) Allocate(size int64) error {
 	f.fs.mu.Lock()
 	defer f.fs.mu.Unlock()
-	err := f.memFile.Allocate(size)
+	err := f.File.Allocate(size)
 	if err == nil {
 		f.noteLocked(contentChange{off: size, grow: true})
 	}
@@ -449,11 +439,11 @@ func (f *crashFile) Allocate(size int64) error {
 func (f *crashFile) Sync() error {
 	f.fs.mu.Lock()
 	defer f.fs.mu.Unlock()
-	if err := f.memFile.Sync(); err != nil {
+	if err := f.File.Sync(); err != nil {
 		return err
 	}
 	for _, c := range f.node.pending {
-		c.apply(f.node.content)
+		c.apply(f.node.file)
 	}
 	f.node.pending = nil
 	return nil

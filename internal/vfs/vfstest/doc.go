@@ -1,0 +1,3 @@
+// Package vfstest has file systems for tests: CrashFS knows what a power cut would leave
+// (PowerCut), NewFault asks a hook before every operation, and FailPlan is such a hook.
+package vfstest
