@@ -1,16 +1,11 @@
 package engine
 
 import (
-	"bytes"
-	"fmt"
+	"errors"
 	"io"
 	"path/filepath"
 
-	"github.com/kstonedb/kstone/internal/base"
-	"github.com/kstonedb/kstone/internal/manifest"
-	"github.com/kstonedb/kstone/internal/vfs"
-	"github.com/kstonedb/kstone/sst"
-	"github.com/kstonedb/kstone/wal"
+	"github.com/kstonedb/kstone/engine/internal/salvage"
 )
 
 // InspectFile writes a description of one file of a database, for people: a log
@@ -18,67 +13,10 @@ import (
 // as far as it can be read and returned as an error that matches ErrCorrupt. It takes
 // no lock; of a database that is open elsewhere it may see half of a last record.
 func InspectFile(name string, w io.Writer) error {
-	fsys, err := vfs.OpenDir(vfs.OS(), filepath.Dir(name)) // a named pipe would wait for ever
-	if err != nil {
-		return fmt.Errorf("engine: inspect: %w", err)
-	}
-	defer fsys.Close()
-	baseName := filepath.Base(name)
-	if _, ok := wal.ParseFileName(baseName); ok {
-		f, err := fsys.Open(name)
-		if err != nil {
-			return fmt.Errorf("engine: inspect: %w", err)
-		}
-		defer f.Close()
-		return wal.Describe(f, w, wal.DescribeOptions{})
-	}
-	if _, _, ok := base.ParseSSTName(baseName); ok {
-		return inspectSST(fsys, name, w)
-	}
-	_, isManifest := manifest.ParseName(baseName)
-	if !isManifest && baseName != manifest.CurrentName {
+	err := salvage.Describe(name, w, describeSettings)
+	if errors.Is(err, salvage.ErrFileName) {
 		return invalid("%s is not the name of a kstone file (want wal-*.log, "+
-			"NNN-*.sst, MANIFEST-* or CURRENT)", baseName)
+			"NNN-*.sst, MANIFEST-* or CURRENT)", filepath.Base(name))
 	}
-	content, err := readAll(fsys, name)
-	if err != nil {
-		return fmt.Errorf("engine: inspect: %w", err)
-	}
-	if isManifest {
-		return manifest.Describe(w, baseName, content, describeSettings)
-	}
-	return manifest.DescribeCurrent(w, content)
-}
-
-func readAll(fsys vfs.FS, name string) ([]byte, error) {
-	f, err := fsys.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	size, err := f.Size()
-	if err != nil {
-		return nil, err
-	}
-	var b bytes.Buffer
-	_, err = io.Copy(&b, io.NewSectionReader(f, 0, size))
-	return b.Bytes(), err
-}
-
-func inspectSST(fsys vfs.FS, name string, w io.Writer) error {
-	meta, dbid, err := sst.ReadMeta(fsys, name)
-	if err != nil {
-		return fmt.Errorf("engine: inspect: %w", err)
-	}
-	if meta.Name() != filepath.Base(name) {
-		return &CorruptionError{
-			File: name, Offset: -1, What: "file identity",
-			Want: filepath.Base(name), Got: meta.Name(),
-		}
-	}
-	r := sst.NewReader(sst.ReaderOptions{
-		FS: fsys, Dir: filepath.Dir(name), Meta: meta, DBID: dbid, SeedUnknown: true,
-	})
-	defer r.Close()
-	return r.Describe(w)
+	return err
 }

@@ -7,81 +7,17 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"strings"
 
-	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/engine/internal/salvage"
 	"github.com/kstonedb/kstone/internal/manifest"
 	"github.com/kstonedb/kstone/internal/vfs"
-	"github.com/kstonedb/kstone/keycodec"
 )
 
 // Loss is something that Repair could not save.
-type Loss struct {
-	// File is where it was; the directory's name if nobody knows.
-	File string
-	// Offset in the file, -1 for the whole file.
-	Offset int64
-	// What was there: "data block", "range deletes", "file", "commits", "manifest" …
-	What string
-	// Stripe is the stripe concerned, -1 for any of them.
-	Stripe int
-	// First and Last bound the keys concerned, both included; a zero Key is no bound. With
-	// range deletes lost, deleted items of the stripe may be back.
-	First, Last Key
-	// Entries is the number of versions lost, 0 if not known. Older versions of the same
-	// keys, if some are stored elsewhere, show again.
-	Entries uint64
-	// FirstCommit and LastCommit number the commits that are missing, of which nobody
-	// knows the keys; 0 for other losses.
-	FirstCommit, LastCommit uint64
-	// Err says what was found, and matches ErrCorrupt if it is damage.
-	Err error
-}
+type Loss = salvage.Loss
 
-// String describes the loss in one line.
-func (l Loss) String() string {
-	var b strings.Builder
-	b.WriteString(l.File)
-	if l.Offset >= 0 {
-		fmt.Fprintf(&b, " at %d", l.Offset)
-	}
-	fmt.Fprintf(&b, ": %s lost", l.What)
-	if l.Stripe >= 0 {
-		fmt.Fprintf(&b, ", stripe %d", l.Stripe)
-	}
-	if l.FirstCommit != 0 {
-		fmt.Fprintf(&b, ", commits %d to %d", l.FirstCommit, l.LastCommit)
-	}
-	if l.First.PK != nil || l.Last.PK != nil {
-		fmt.Fprintf(&b, ", keys %s to %s", boundText(l.First), boundText(l.Last))
-	}
-	if l.Entries > 0 {
-		fmt.Fprintf(&b, ", %d of them", l.Entries)
-	}
-	return b.String()
-}
-
-func boundText(k Key) string {
-	if k.PK == nil {
-		return "any"
-	}
-	return formatKey(k)
-}
-
-// RepairReport says what Repair has done.
-type RepairReport struct {
-	Files      int    // SSTs read
-	LogRecords int64  // log records read
-	Entries    uint64 // versions found intact, in files and log
-	Items      uint64 // live items in the new database
-	// Lost is everything that is known to be missing, by file and offset. Empty means
-	// that the new database holds what the old one held.
-	Lost []Loss
-	// Doubts says, in words, what could not be decided: for example that without a manifest
-	// a file that merges had replaced looks like any other, so that deleted items may be
-	// back.
-	Doubts []string
-}
+// RepairReport says what Repair has done, and what is lost.
+type RepairReport = salvage.Report
 
 // Repair makes a new database in dest, which must not exist or be empty, of everything
 // that is intact in src, block by block and log record by log record. Nothing in src is
@@ -98,116 +34,93 @@ func Repair(ctx context.Context, src, dest string, o *Options) (RepairReport, er
 // RepairFS is Repair on a file system of the caller's, for kstone's own tests and tools.
 func RepairFS(ctx context.Context, fsys vfs.FS, src, dest string, o *Options,
 ) (RepairReport, error) {
-	opts, err := o.withDefaults()
+	_, err := o.withDefaults()
 	if err = cmp.Or(usable(ctx), err); err != nil {
 		return RepairReport{}, err
 	}
 	if src == "" || dest == "" {
 		return RepairReport{}, invalid("repair: %q to %q: want two directories", src, dest)
 	}
-	r := &repair{base: fsys, src: src, opts: opts}
+	var given Options
 	if o != nil {
-		r.given = *o
+		given = *o
 	}
-	return r.rep, during("repair", r.run(ctx, dest))
+	rep, err := repair(ctx, fsys, src, dest, &given)
+	return rep, during("repair", err)
 }
 
-// repair is the state of one Repair call.
-type repair struct {
-	base     vfs.FS
-	src      string
-	in       *vfs.Dir // src
-	to       *destination
-	given    Options
-	opts     Options // given, and the settings of src if they can be read
-	settings []byte  // to be stored in dest
-	rep      RepairReport
-
-	names  []string // in src
-	state  *manifest.State
-	whole  bool // the manifest is intact
-	dbid   [16]byte
-	files  []salvageFile         // to be read
-	newer  []salvageFile         // than an intact manifest; to be read if the log is not whole
-	poorer [base.NumStripes]bool // stripes of which something is lost
-	// Operations of the log, by stripe: those that no file has, and those that files should
-	// have, which help if files are damaged.
-	log, flushed [base.NumStripes]logOps
-	logWhole     bool
-	lastSeq      base.SeqNum
-	firstLogged  base.SeqNum // of the records in the log, 0 if there is none
-	lastFiled    base.SeqNum // the highest in the files
-
-	out *manifest.State // of the new database
-}
-
-func (r *repair) run(ctx context.Context, dest string) (err error) {
-	if r.in, err = vfs.OpenDir(r.base, r.src); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, r.in.Close()) }()
-	if err := checkOutside(r.in, r.base, dest); err != nil {
-		return err
-	}
-	unlock, err := r.lockSource()
+// repair is RepairFS with options that are valid.
+func repair(ctx context.Context, fsys vfs.FS, src, dest string, o *Options,
+) (rep RepairReport, err error) {
+	in, err := vfs.OpenDir(fsys, src)
 	if err != nil {
-		return err
+		return rep, err
+	}
+	defer func() { err = errors.Join(err, in.Close()) }()
+	if err := checkOutside(in, fsys, dest); err != nil {
+		return rep, err
+	}
+	unlock, err := lockSource(in, src)
+	if err != nil {
+		return rep, err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	if err := r.survey(); err != nil {
-		return err
+	r, err := salvage.Survey(in, src)
+	defer func() { rep = r.Report }()
+	if err != nil {
+		return rep, err
 	}
-	if err := r.takeSettings(); err != nil {
-		return err
+	write, err := repairOptions(r, o)
+	if err != nil {
+		return rep, err
 	}
-	if err := r.readLog(); err != nil {
-		return err
+	if err := r.ReadLog(); err != nil {
+		return rep, err
 	}
-	if err := r.addNewer(); err != nil {
-		return err
+	to, err := openDestination(fsys, dest)
+	if err != nil {
+		return rep, err
 	}
-	if r.to, err = openDestination(r.base, dest); err != nil {
-		return err
-	}
-	err = r.write(ctx)
-	r.doubtBeginning()
-	if err == nil {
-		err = manifest.WriteSnapshot(r.to, r.to.dir, r.out)
-	}
-	if err == nil {
-		err = r.prove(ctx)
+	if err = r.Write(ctx, to, to.dir, write); err == nil {
+		r.Report.Items, err = prove(ctx, to, *o)
 	}
 	if err != nil {
-		return r.to.abandon(err)
+		return rep, to.abandon(err)
 	}
-	return r.to.close()
+	return rep, to.close()
 }
 
-// takeSettings takes over the settings and properties of src, as far as they can be read.
-func (r *repair) takeSettings() (err error) {
-	var stored []byte
-	if r.state != nil {
-		stored = r.state.Settings
-	}
-	r.opts, r.settings, err = joinSettings(&r.given, stored)
+// repairOptions takes over the settings and properties of the old database, as far as they
+// can be read.
+func repairOptions(r *salvage.Repair, given *Options) (salvage.Options, error) {
+	o, settings, err := joinSettings(given, r.Settings())
 	if errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrVersion) {
-		r.doubt("settings and properties are lost: %v", err)
-		r.opts, r.settings, err = joinSettings(&r.given, nil)
+		r.Doubt("settings and properties are lost: %v", err)
+		o, settings, err = joinSettings(given, nil)
 	}
-	return err
+	if err != nil {
+		return salvage.Options{}, err
+	}
+	state := newState()
+	state.Settings = settings
+	return salvage.Options{
+		State: state, BlockBytes: o.BlockBytes, FileBytes: o.FileBytes,
+		FilterBits: max(o.FilterBits, 0), Codec: codec(o.BottomCompression),
+		NowMs: o.Clock().UnixMilli(),
+	}, nil
 }
 
-// lockSource keeps writers out of src meanwhile, if there is a lock file. Why not make
-// one: nothing in src is changed.
-func (r *repair) lockSource() (unlock func() error, err error) {
-	path := filepath.Join(r.src, manifest.LockName)
-	if _, err := r.in.Stat(path); err != nil {
+// lockSource keeps writers out of the old database meanwhile, if there is a lock file. Why
+// not make one: nothing in src is changed.
+func lockSource(in *vfs.Dir, src string) (unlock func() error, err error) {
+	path := filepath.Join(src, manifest.LockName)
+	if _, err := in.Stat(path); err != nil {
 		return func() error { return nil }, nil
 	}
-	lock, err := r.in.Lock(path, "", true)
+	lock, err := in.Lock(path, "", true)
 	var locked *vfs.LockedError
 	if errors.As(err, &locked) {
-		return nil, &LockedError{Dir: r.src, Owner: locked.Owner}
+		return nil, &LockedError{Dir: src, Owner: locked.Owner}
 	}
 	if err != nil {
 		return nil, err
@@ -217,13 +130,12 @@ func (r *repair) lockSource() (unlock func() error, err error) {
 
 // prove opens and verifies what was made, and counts it. Why read-only and under the lock
 // that is held: nobody can have written to what a failed repair removes.
-func (r *repair) prove(ctx context.Context) error {
-	o := r.given
+func prove(ctx context.Context, to *destination, o Options) (items uint64, err error) {
 	o.ReadOnly, o.InMemory = true, false
-	stays := struct{ vfs.FS }{r.to.Dir} // without its Close, as the lock
-	db, err := openFS(stays, r.to.dir, &o, io.NopCloser(nil))
+	stays := struct{ vfs.FS }{to.Dir} // without its Close, as the lock
+	db, err := openFS(stays, to.dir, &o, io.NopCloser(nil))
 	if err != nil {
-		return fmt.Errorf("the new database: %w", err)
+		return 0, fmt.Errorf("the new database: %w", err)
 	}
 	_, err = db.Verify(ctx, nil)
 	for _, serr := range db.Scan(ctx, Scan{Unordered: true}) {
@@ -231,28 +143,10 @@ func (r *repair) prove(ctx context.Context) error {
 			err = errors.Join(err, serr)
 			break
 		}
-		r.rep.Items++
+		items++
 	}
 	if err = errors.Join(err, db.Close()); err != nil {
-		return fmt.Errorf("the new database: %w", err)
+		return items, fmt.Errorf("the new database: %w", err)
 	}
-	return nil
-}
-
-func (r *repair) lose(l Loss) { r.rep.Lost = append(r.rep.Lost, l) }
-
-func (r *repair) doubt(format string, args ...any) {
-	r.rep.Doubts = append(r.rep.Doubts, fmt.Sprintf(format, args...))
-}
-
-// orderedBound turns an ordered key of a damaged file into one to report.
-func orderedBound(k []byte) Key {
-	if k == nil {
-		return Key{}
-	}
-	key, _, err := keycodec.DecodeOrdered(k, nil)
-	if err != nil {
-		return Key{}
-	}
-	return Key{PK: key.PK, SK: key.SK}
+	return items, nil
 }

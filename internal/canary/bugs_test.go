@@ -186,12 +186,15 @@ var bugs = []bug{
 	},
 	{
 		"repair says what is lost: damaged blocks are left out silently",
-		[]edit{{"engine/salvage_write.go", "r.lostBlocks(f, in.Lost)", "_ = f"}},
+		[]edit{{"engine/internal/salvage/write.go", "r.lostBlocks(f, in.Lost)", "_ = f"}},
 		"./engine", "TestRepairReadsAroundDamagedBlocks",
 	},
 	{
 		"repair does not bring back what was deleted: gaps of the log are not thought of",
-		[]edit{{"engine/salvage_write.go", "r.poorer[id] && r.logWhole && ", "r.poorer[id] && "}},
+		[]edit{{
+			"engine/internal/salvage/write.go",
+			"r.poorer[id] && r.logWhole && ", "r.poorer[id] && ",
+		}},
 		"./engine", "TestRepairDoesNotBringBackWhatWasDeleted",
 	},
 	{

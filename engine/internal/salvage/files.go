@@ -1,4 +1,4 @@
-package engine
+package salvage
 
 import (
 	"bytes"
@@ -30,7 +30,7 @@ type presentFile struct {
 }
 
 // survey finds out which database this is and which files belong to it.
-func (r *repair) survey() error {
+func (r *Repair) survey() error {
 	var err error
 	if r.names, err = r.in.List(r.src); err != nil {
 		return err
@@ -55,10 +55,11 @@ func (r *repair) survey() error {
 		r.dbid = most
 	}
 	if r.dbid == [16]byte{} {
-		return fmt.Errorf("%s: %w: no file in it is one of a database", r.src, ErrNotDatabase)
+		return fmt.Errorf("%s: %w: no file in it is one of a database", r.src,
+			manifest.ErrNotDatabase)
 	}
 	if tied && !r.whole {
-		r.doubt("there are %d files of each of several databases: those of %x are taken",
+		r.Doubt("there are %d files of each of several databases: those of %x are taken",
 			votes[most], r.dbid)
 	}
 	for _, err := range m.Damage {
@@ -66,16 +67,16 @@ func (r *repair) survey() error {
 			Err: err})
 	}
 	if r.state == nil {
-		r.doubt("there is no manifest: all SSTs found are taken; what merges had replaced cannot" +
+		r.Doubt("there is no manifest: all SSTs found are taken; what merges had replaced cannot" +
 			" be told from what they made, so deleted items may be back")
-		r.doubt("properties, such as the schema of the command line, are lost with the manifest")
+		r.Doubt("properties, such as the schema of the command line, are lost with the manifest")
 	}
 	r.choose(ssts)
 	return nil
 }
 
 // findFiles lists the SSTs with what their footers say.
-func (r *repair) findFiles() (all []presentFile, err error) {
+func (r *Repair) findFiles() (all []presentFile, err error) {
 	for _, name := range r.names {
 		stripe, num, ok := base.ParseSSTName(name)
 		if !ok {
@@ -95,7 +96,7 @@ func (r *repair) findFiles() (all []presentFile, err error) {
 }
 
 // votes counts the files of each database that has some here.
-func (r *repair) votes(ssts []presentFile) (map[[16]byte]int, error) {
+func (r *Repair) votes(ssts []presentFile) (map[[16]byte]int, error) {
 	rep, err := wal.Salvage(wal.Options{FS: r.in, Dir: r.src},
 		func(base.SeqNum, []byte) error { return nil })
 	if err != nil {
@@ -128,7 +129,7 @@ func winner(votes map[[16]byte]int) (id [16]byte, tied bool) {
 
 // choose decides which files are read. If the manifest is to be believed they are those
 // that it names; otherwise every file of the database.
-func (r *repair) choose(ssts []presentFile) {
+func (r *Repair) choose(ssts []presentFile) {
 	here := map[base.FileNum]presentFile{}
 	for _, f := range ssts {
 		if f.err != nil || f.id.DBID == r.dbid {
@@ -137,7 +138,7 @@ func (r *repair) choose(ssts []presentFile) {
 			}
 			continue
 		}
-		r.doubt("%s belongs to another database and is left out", f.name)
+		r.Doubt("%s belongs to another database and is left out", f.name)
 	}
 	missing, newer := 0, 0
 	if r.state != nil {
@@ -163,7 +164,7 @@ func (r *repair) choose(ssts []presentFile) {
 		}
 	}
 	if r.state != nil && len(here) > 0 {
-		r.doubt("the manifest is damaged or an older one: the %d SSTs that it does not name are"+
+		r.Doubt("the manifest is damaged or an older one: the %d SSTs that it does not name are"+
 			" taken, too; deleted items may be back", len(here))
 	}
 	for _, f := range here {
@@ -173,7 +174,7 @@ func (r *repair) choose(ssts []presentFile) {
 }
 
 // keepNewer notes the files that came after the manifest, for addNewer to decide.
-func (r *repair) keepNewer(here map[base.FileNum]presentFile) {
+func (r *Repair) keepNewer(here map[base.FileNum]presentFile) {
 	for num, f := range here {
 		if num >= r.state.NextFile {
 			f.id.DBID = r.dbid
@@ -185,7 +186,7 @@ func (r *repair) keepNewer(here map[base.FileNum]presentFile) {
 // addNewer takes the SSTs that came after an intact manifest, unless the log holds what they
 // hold. If it does they are what a crash has left of a flush or merge whose edit did not
 // happen. Otherwise the manifest is an older one of the same database.
-func (r *repair) addNewer() error {
+func (r *Repair) addNewer() error {
 	for _, f := range r.newer {
 		in, err := sst.Salvage(r.in, filepath.Join(r.src, f.name), f.id, nil)
 		if vfs.Unreadable(err) {
@@ -202,14 +203,14 @@ func (r *repair) addNewer() error {
 			continue
 		}
 		r.files = append(r.files, f)
-		r.doubt("%s is newer than the manifest, and the log does not hold all that it may hold:"+
+		r.Doubt("%s is newer than the manifest, and the log does not hold all that it may hold:"+
 			" it is taken, too; deleted items may be back", f.name)
 	}
 	return nil
 }
 
 // loseFile notes an SST that is not there.
-func (r *repair) loseFile(m *base.FileMeta) {
+func (r *Repair) loseFile(m *base.FileMeta) {
 	l := Loss{
 		File: m.Name(), Offset: -1, What: "file", Stripe: int(m.Stripe), Entries: m.Entries,
 		First: orderedBound(m.Smallest), Last: orderedBound(m.Largest),
@@ -224,7 +225,7 @@ func (r *repair) loseFile(m *base.FileMeta) {
 }
 
 // lostBlocks notes the parts of an SST that could not be read.
-func (r *repair) lostBlocks(f *salvageFile, lost []sst.LostBlock) {
+func (r *Repair) lostBlocks(f *salvageFile, lost []sst.LostBlock) {
 	for _, b := range lost {
 		l := Loss{
 			File: f.name, Offset: b.Offset, What: "data block", Stripe: int(f.id.Stripe),
@@ -241,7 +242,7 @@ func (r *repair) lostBlocks(f *salvageFile, lost []sst.LostBlock) {
 
 // fileOf returns the file that an error of damage names.
 func fileOf(err error, otherwise string) string {
-	var c *CorruptionError
+	var c *corrupt.Error
 	if errors.As(err, &c) && c.File != "" {
 		return filepath.Base(c.File)
 	}
@@ -253,7 +254,7 @@ func fileOf(err error, otherwise string) string {
 }
 
 func offsetOf(err error) int64 {
-	var c *CorruptionError
+	var c *corrupt.Error
 	if errors.As(err, &c) {
 		return c.Offset
 	}

@@ -1,4 +1,4 @@
-package engine
+package salvage
 
 import (
 	"bytes"
@@ -42,12 +42,20 @@ func (l *logOps) sort() {
 	})
 }
 
-// readLog collects the operations of the log: of an intact one exactly those that Open
-// would replay; of a damaged one all that are intact.
-func (r *repair) readLog() error {
+// ReadLog collects the operations of the log: of an intact one exactly those that opening the
+// database would replay; of a damaged one all that are intact. It also decides which SSTs
+// that the manifest does not know are read.
+func (r *Repair) ReadLog() error {
+	if err := r.readLog(); err != nil {
+		return err
+	}
+	return r.addNewer()
+}
+
+func (r *Repair) readLog() error {
 	o := wal.Options{FS: r.in, Dir: r.src, DBID: r.dbid}
 	if r.state != nil {
-		entries := r.rep.Entries
+		entries := r.Report.Entries
 		r.lastSeq = r.state.LastSeq
 		tail, err := wal.Recover(o, wal.SegmentNum(r.state.LogStart), max(r.state.LogSeq, 1),
 			func(_ wal.SegmentNum, seq base.SeqNum, payload []byte) error {
@@ -58,7 +66,7 @@ func (r *repair) readLog() error {
 				r.state.LastSeq, tail.LastSeq)
 		}
 		if err == nil {
-			r.lastSeq, r.rep.LogRecords, r.logWhole = tail.LastSeq, tail.Records, true
+			r.lastSeq, r.Report.LogRecords, r.logWhole = tail.LastSeq, tail.Records, true
 			return nil
 		}
 		if !errors.Is(err, corrupt.ErrCorrupt) && !vfs.Unreadable(err) {
@@ -68,17 +76,17 @@ func (r *repair) readLog() error {
 		for i := range r.log {
 			r.log[i], r.flushed[i] = logOps{}, logOps{}
 		}
-		r.rep.Entries = entries
+		r.Report.Entries = entries
 	}
 	return r.salvageLog(o)
 }
 
-func (r *repair) loseLog(err error) {
+func (r *Repair) loseLog(err error) {
 	r.lose(Loss{File: fileOf(err, r.src), Offset: offsetOf(err), What: "log", Stripe: -1, Err: err})
 }
 
 // salvageLog takes every record that is intact, and finds the gaps between them.
-func (r *repair) salvageLog(o wal.Options) error {
+func (r *Repair) salvageLog(o wal.Options) error {
 	var seqs []base.SeqNum
 	rep, err := wal.Salvage(o, func(seq base.SeqNum, payload []byte) error {
 		seqs = append(seqs, seq)
@@ -87,7 +95,7 @@ func (r *repair) salvageLog(o wal.Options) error {
 	if err != nil {
 		return err
 	}
-	r.rep.LogRecords = rep.Records
+	r.Report.LogRecords = rep.Records
 	for _, err := range rep.Damage {
 		r.loseLog(err)
 	}
@@ -116,21 +124,21 @@ func (r *repair) salvageLog(o wal.Options) error {
 	return nil
 }
 
-// doubtBeginning tells, when no manifest says where the log has to begin, that between what
+// doubtBeginning notes, when no manifest says where the log has to begin, that between what
 // the files hold and its first record there may have been more of it.
-func (r *repair) doubtBeginning() {
+func (r *Repair) doubtBeginning() {
 	first := r.firstLogged
 	if first == 0 {
 		first = r.lastSeq + 1
 	}
 	if r.state == nil && first > r.lastFiled+1 {
-		r.doubt("commits %d to %d are neither in the log nor in a file: they may be lost, with the"+
+		r.Doubt("commits %d to %d are neither in the log nor in a file: they may be lost, with the"+
 			" first segments of the log, or have been deleted", r.lastFiled+1, first-1)
 	}
 }
 
 // addRecord adds the operations of a record to those of their stripes.
-func (r *repair) addRecord(seq base.SeqNum, payload []byte) error {
+func (r *Repair) addRecord(seq base.SeqNum, payload []byte) error {
 	ops := wal.NewOpReader(bytes.Clone(payload))
 	var op wal.Op
 	for {
@@ -138,25 +146,34 @@ func (r *repair) addRecord(seq base.SeqNum, payload []byte) error {
 		if err != nil || !more {
 			return err
 		}
-		id := uint8(0)
+		pk := op.PK
 		if op.Kind == base.KindDeleteRange {
-			id = stripeOfOrdered(op.Start)
-		} else {
-			id = keycodec.Stripe(op.PK)
+			pk = pkOf(op.Start)
 		}
+		id := keycodec.Stripe(pk)
 		l := &r.log[id]
 		if r.state != nil && seq <= r.state.Stripes[id].FlushedSeq {
 			l = &r.flushed[id]
 		} else {
-			r.rep.Entries++
+			r.Report.Entries++
 		}
 		if op.Kind == base.KindDeleteRange {
 			l.ranges = append(l.ranges, base.RangeTombstone{Start: op.Start, End: op.End, Seq: seq})
 			continue
 		}
 		l.entries = append(l.entries, base.Entry{
-			Key: keycodec.AppendOrdered(nil, Key{PK: op.PK, SK: op.SK}), Value: op.Value, Seq: seq,
-			Expiry: op.Expiry, Kind: op.Kind,
+			Key:   keycodec.AppendOrdered(nil, keycodec.Key{PK: op.PK, SK: op.SK}),
+			Value: op.Value, Seq: seq, Expiry: op.Expiry, Kind: op.Kind,
 		})
 	}
+}
+
+// pkOf returns the PK of an ordered key that a commit has written.
+func pkOf(ordered []byte) []byte {
+	n, _ := keycodec.OrderedPKLen(ordered)
+	k, _, err := keycodec.DecodeOrdered(ordered[:n], nil)
+	if err != nil {
+		return nil // not reachable: the record's checksum is right
+	}
+	return k.PK
 }

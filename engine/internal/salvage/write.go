@@ -1,4 +1,4 @@
-package engine
+package salvage
 
 import (
 	"context"
@@ -15,10 +15,8 @@ import (
 )
 
 // write makes the SSTs of the new database, one run for each stripe.
-func (r *repair) write(ctx context.Context) error {
-	s := newState()
-	s.Settings = r.settings
-	r.out = s
+func (r *Repair) write(ctx context.Context) error {
+	s := r.opts.State
 	var files [base.NumStripes][]salvageFile
 	for _, f := range r.files {
 		files[f.id.Stripe] = append(files[f.id.Stripe], f)
@@ -31,7 +29,7 @@ func (r *repair) write(ctx context.Context) error {
 		}
 		saved[i] = run
 	}
-	if err := r.to.SyncDir(r.to.dir); err != nil {
+	if err := r.to.SyncDir(r.dest); err != nil {
 		return err
 	}
 	s.LastSeq, s.LogSeq = r.lastSeq, r.lastSeq+1
@@ -44,8 +42,11 @@ func (r *repair) write(ctx context.Context) error {
 	return nil
 }
 
+// checkEvery is how many entries pass between two looks at the context.
+const checkEvery = 256
+
 // writeStripe merges all that is intact of one stripe into a run; nil if that is nothing.
-func (r *repair) writeStripe(ctx context.Context, id base.StripeID, files []salvageFile,
+func (r *Repair) writeStripe(ctx context.Context, id base.StripeID, files []salvageFile,
 ) (run *manifest.Run, err error) {
 	l := &r.log[id]
 	l.sort()
@@ -62,24 +63,24 @@ func (r *repair) writeStripe(ctx context.Context, id base.StripeID, files []salv
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, in.Close()) }()
-		r.rep.Files++
-		r.rep.Entries += in.Entries + uint64(len(in.Ranges))
+		r.Report.Files++
+		r.Report.Entries += in.Entries + uint64(len(in.Ranges))
 		r.lastSeq, r.lastFiled = max(r.lastSeq, in.MaxSeq), max(r.lastFiled, in.MaxSeq)
 		r.lostBlocks(f, in.Lost)
 		sources = append(sources, in.NewSource())
 		ranges = append(ranges, in.Ranges...)
 	}
-	// Why only of a whole log: behind a gap a put may be there and the delete that followed
+	// Why only of a whole log: after a gap a put may be there and the delete that followed
 	// it not, which a merge may have dropped from the files by then.
 	if old := &r.flushed[id]; r.poorer[id] && r.logWhole && len(old.entries)+len(old.ranges) > 0 {
 		old.sort()
 		sources = append(sources, old)
 		ranges = append(ranges, old.ranges...)
-		r.doubt("stripe %d: %d operations of its lost part are saved, from the log", id,
+		r.Doubt("stripe %d: %d operations of its lost part are saved, from the log", id,
 			len(old.entries)+len(old.ranges))
 	}
 	m := compaction.NewMerge(sources, compaction.MergeOptions{
-		Horizon: base.MaxSeqNum, Bottom: true, NowMs: r.opts.Clock().UnixMilli(),
+		Horizon: base.MaxSeqNum, Bottom: true, NowMs: r.opts.NowMs,
 		RangeTombstones: ranges, KeepSeqs: true,
 	})
 	w := runWriter{r: r, stripe: id}
@@ -95,14 +96,14 @@ func (r *repair) writeStripe(ctx context.Context, id base.StripeID, files []salv
 	if err := errors.Join(m.Err(), w.finish()); err != nil || len(w.metas) == 0 {
 		return nil, err
 	}
-	run = &manifest.Run{ID: r.out.NextRun, Files: w.metas}
-	r.out.NextRun++
+	run = &manifest.Run{ID: r.opts.State.NextRun, Files: w.metas}
+	r.opts.State.NextRun++
 	return run, nil
 }
 
 // runWriter writes a sorted sequence of entries into the SSTs of a run.
 type runWriter struct {
-	r      *repair
+	r      *Repair
 	stripe base.StripeID
 	file   vfs.File // nil: none is open
 	w      *sst.Writer
@@ -124,17 +125,17 @@ func (w *runWriter) add(e *base.Entry) error {
 }
 
 func (w *runWriter) start() (err error) {
-	s, o := w.r.out, &w.r.opts
+	o := &w.r.opts
+	s := o.State
 	num := s.NextFile
 	s.NextFile++
-	w.file, err = w.r.to.Create(filepath.Join(w.r.to.dir, base.SSTName(w.stripe, num)))
+	w.file, err = w.r.to.Create(filepath.Join(w.r.dest, base.SSTName(w.stripe, num)))
 	if err != nil {
 		return err
 	}
 	w.w = sst.NewWriter(w.file, sst.WriterOptions{
 		FileNum: num, Stripe: w.stripe, BlockBytes: o.BlockBytes, FileBytes: o.FileBytes,
-		Codec: codec(o.BottomCompression), FilterBits: max(o.FilterBits, 0), Seed: s.HashSeed,
-		DBID: s.DBID,
+		Codec: o.Codec, FilterBits: o.FilterBits, Seed: s.HashSeed, DBID: s.DBID,
 	})
 	return nil
 }

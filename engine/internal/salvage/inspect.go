@@ -1,0 +1,86 @@
+package salvage
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/internal/manifest"
+	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/sst"
+	"github.com/kstonedb/kstone/wal"
+)
+
+// ErrFileName: the name is not that of a file of a database.
+var ErrFileName = errors.New("not the name of a kstone file")
+
+// Describe writes what is in one file of a database, for people. The name says which kind
+// of file it is. Settings describes the settings that a manifest stores.
+func Describe(name string, w io.Writer, settings func(stored []byte) string) error {
+	fsys, err := vfs.OpenDir(vfs.OS(), filepath.Dir(name)) // a named pipe would wait for ever
+	if err != nil {
+		return fmt.Errorf("engine: inspect: %w", err)
+	}
+	defer fsys.Close()
+	baseName := filepath.Base(name)
+	if _, ok := wal.ParseFileName(baseName); ok {
+		f, err := fsys.Open(name)
+		if err != nil {
+			return fmt.Errorf("engine: inspect: %w", err)
+		}
+		defer f.Close()
+		return wal.Describe(f, w, wal.DescribeOptions{})
+	}
+	if _, _, ok := base.ParseSSTName(baseName); ok {
+		return describeSST(fsys, name, w)
+	}
+	_, isManifest := manifest.ParseName(baseName)
+	if !isManifest && baseName != manifest.CurrentName {
+		return ErrFileName
+	}
+	content, err := readAll(fsys, name)
+	if err != nil {
+		return fmt.Errorf("engine: inspect: %w", err)
+	}
+	if isManifest {
+		return manifest.Describe(w, baseName, content, settings)
+	}
+	return manifest.DescribeCurrent(w, content)
+}
+
+func readAll(fsys vfs.FS, name string) ([]byte, error) {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	_, err = io.Copy(&b, io.NewSectionReader(f, 0, size))
+	return b.Bytes(), err
+}
+
+func describeSST(fsys vfs.FS, name string, w io.Writer) error {
+	meta, dbid, err := sst.ReadMeta(fsys, name)
+	if err != nil {
+		return fmt.Errorf("engine: inspect: %w", err)
+	}
+	if meta.Name() != filepath.Base(name) {
+		return &corrupt.Error{
+			File: name, Offset: -1, What: "file identity",
+			Want: filepath.Base(name), Got: meta.Name(),
+		}
+	}
+	r := sst.NewReader(sst.ReaderOptions{
+		FS: fsys, Dir: filepath.Dir(name), Meta: meta, DBID: dbid, SeedUnknown: true,
+	})
+	defer r.Close()
+	return r.Describe(w)
+}
