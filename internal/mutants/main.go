@@ -24,7 +24,7 @@ import (
 var core = []string{
 	"./internal/rangedel", "./internal/manifest", "./compaction", "./wal", "./stripe",
 	"./memtable", "./sst", "./keycodec", "./engine/schema", "./engine/plan/spans*", "./zonemap",
-	"./engine",
+	"./zonemap/keyset", "./engine",
 }
 
 const workers = 2

@@ -123,9 +123,9 @@ func isLibrary(g *goFile) bool {
 }
 
 // isVFS reports whether the file may reach the file system. The files of segments are not
-// part of a database, and package zonemap is beside internal/vfs, not above it.
+// part of a database, and package keyset is beside internal/vfs, not above it.
 func isVFS(g *goFile) bool {
-	return g.dir() == "internal/vfs" || g.dir() == "zonemap/internal/mapping"
+	return g.dir() == "internal/vfs" || g.dir() == "zonemap/keyset/internal/mapping"
 }
 
 // importNames maps the names under which a file sees its imports to their paths.

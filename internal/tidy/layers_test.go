@@ -26,6 +26,7 @@ var rows = map[string]int{
 	"keycodec/composite": 1,
 	"keycodec/rowkey":    1,
 	"zonemap":            1,
+	"zonemap/keyset":     1,
 
 	"internal/manifest": 2,
 	"memtable":          2,

@@ -8,7 +8,7 @@ import (
 
 	"github.com/FastFilter/xorfilter"
 
-	"github.com/kstonedb/kstone/zonemap"
+	"github.com/kstonedb/kstone/zonemap/keyset"
 )
 
 // The study's figures: seconds to build, and MiB.
@@ -36,11 +36,11 @@ const mostTwoSegments = 10_000_000
 
 func (b *bench) build(n int) error {
 	keys := b.keys(n)
-	own, err := zonemap.NewSegmentBuilder(nil)
+	own, err := keyset.NewSegmentBuilder(nil)
 	if err != nil {
 		return err
 	}
-	var seg *zonemap.Segment
+	var seg *keyset.Segment
 	halves := [][]uint64{keys, keys} // two segments of this size
 	names := []string{"library, fresh", "library, reused", "zonemap, reused", "one at a time",
 		"two at a time"}
@@ -54,8 +54,8 @@ func (b *bench) build(n int) error {
 			func() error { _, err := xorfilter.NewBinaryFuse[uint8](keys); return err },
 			func() error { _, err := xorfilter.BuildBinaryFuse[uint8](&b.fuse, keys); return err },
 			func() error { own.AddAll(keys); seg, err = own.Build(); return err },
-			func() error { _, err := zonemap.BuildSegments(halves, nil, 1); return err },
-			func() error { _, err := zonemap.BuildSegments(halves, nil, 2); return err },
+			func() error { _, err := keyset.BuildSegments(halves, nil, 1); return err },
+			func() error { _, err := keyset.BuildSegments(halves, nil, 2); return err },
 		}[:len(names)] {
 			if err := b.ctx.Err(); err != nil {
 				return err
@@ -102,7 +102,7 @@ func ratio(a, b []float64) float64 {
 func (b *bench) opens() error {
 	n := min(6_400_000, b.Rows)
 	keys := b.keys(n)
-	segments, err := zonemap.BuildSegments([][]uint64{keys}, nil, 1)
+	segments, err := keyset.BuildSegments([][]uint64{keys}, nil, 1)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (b *bench) opens() error {
 		}
 		library = append(library, float64(time.Since(start))/1e6)
 		start = time.Now()
-		seg, err := zonemap.OpenSegment(name)
+		seg, err := keyset.OpenSegment(name)
 		if err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-// Package dedup measures how package zonemap finds out which keys are new, beside the
+// Package dedup measures how package keyset finds out which keys are new, beside the
 // obvious loop over segments with the filters of the library, on the tables of a study
 // of primary-key deduplication with zone maps and binary fuse filters. All contestants of
 // a case run in one process, in turns; figures are medians over the rounds, of the

@@ -5,7 +5,7 @@ import (
 	"runtime"
 	"slices"
 
-	"github.com/kstonedb/kstone/zonemap"
+	"github.com/kstonedb/kstone/zonemap/keyset"
 )
 
 // study has the study's figures by rows in millions and segments: sorted data with
@@ -113,14 +113,14 @@ func asker(name string, contains func(uint64) bool) contestant {
 	}}
 }
 
-func (b *bench) batch(name string, set *zonemap.Set) contestant {
+func (b *bench) batch(name string, set *keyset.Set) contestant {
 	return contestant{name, func(keys []uint64) (int, error) {
 		err := set.ContainsBatch(keys, b.found)
 		return b.found[:(len(keys)+63)/64].Count(), err
 	}}
 }
 
-func single(name string, set *zonemap.Set) contestant {
+func single(name string, set *keyset.Set) contestant {
 	return contestant{name, func(keys []uint64) (n int, err error) {
 		for _, k := range keys {
 			yes, err := set.Contains(k)
@@ -136,12 +136,12 @@ func single(name string, set *zonemap.Set) contestant {
 }
 
 // newSet builds segments, with two goroutines, and a set that is ready.
-func newSet(sets [][]uint64, opts *zonemap.SegmentOptions, exact bool) (*zonemap.Set, error) {
-	segments, err := zonemap.BuildSegments(sets, opts, 2)
+func newSet(sets [][]uint64, opts *keyset.SegmentOptions, exact bool) (*keyset.Set, error) {
+	segments, err := keyset.BuildSegments(sets, opts, 2)
 	if err != nil {
 		return nil, err
 	}
-	set := zonemap.NewSet(&zonemap.SetOptions{Exact: exact, MemoryBytes: 8 << 30})
+	set := keyset.NewSet(&keyset.SetOptions{Exact: exact, MemoryBytes: 8 << 30})
 	err = set.Append(segments...)
 	set.Prepare()
 	return set, err
@@ -164,7 +164,7 @@ func (b *bench) memory(d *data) error {
 	in := []contestant{asker("loop", l.contains), single("single", whole),
 		b.batch("batch", whole)}
 	if d.isSorted {
-		blocks, err := newSet(d.sets, &zonemap.SegmentOptions{BlockKeys: b.blockKeys(d)}, false)
+		blocks, err := newSet(d.sets, &keyset.SegmentOptions{BlockKeys: b.blockKeys(d)}, false)
 		if err != nil {
 			return err
 		}
@@ -179,7 +179,7 @@ func (b *bench) blocks(d *data) error {
 	if err != nil {
 		return err
 	}
-	set, err := newSet(d.sets, &zonemap.SegmentOptions{BlockKeys: b.blockKeys(d)}, false)
+	set, err := newSet(d.sets, &keyset.SegmentOptions{BlockKeys: b.blockKeys(d)}, false)
 	if err != nil {
 		return err
 	}
@@ -210,7 +210,7 @@ func (b *bench) table(table string, d *data, in []contestant) error {
 }
 
 // extra compares with the loop over segments on unsorted data.
-func (b *bench) extra(table string, d *data, set *zonemap.Set) error {
+func (b *bench) extra(table string, d *data, set *keyset.Set) error {
 	l, err := newLoop(&b.fuse, d.sets)
 	if err != nil {
 		return err
@@ -229,7 +229,7 @@ func (b *bench) extra(table string, d *data, set *zonemap.Set) error {
 
 // stripes are four runs, each split by hash into 256.
 func (b *bench) stripes(d *data) error {
-	set, err := newSet(cut(d.all, 4), &zonemap.SegmentOptions{Shards: 256}, false)
+	set, err := newSet(cut(d.all, 4), &keyset.SegmentOptions{Shards: 256}, false)
 	if err != nil {
 		return err
 	}
@@ -238,7 +238,7 @@ func (b *bench) stripes(d *data) error {
 
 // exact checks positives against stored keys; the loop does not.
 func (b *bench) exact(d *data) error {
-	set, err := newSet(d.sets, &zonemap.SegmentOptions{StoreKeys: true}, true)
+	set, err := newSet(d.sets, &keyset.SegmentOptions{StoreKeys: true}, true)
 	if err != nil {
 		return err
 	}
@@ -247,7 +247,7 @@ func (b *bench) exact(d *data) error {
 
 // wide has fingerprints of 16 bits; the loop has 8.
 func (b *bench) wide(d *data) error {
-	set, err := newSet(d.sets, &zonemap.SegmentOptions{Bits: 16}, false)
+	set, err := newSet(d.sets, &keyset.SegmentOptions{Bits: 16}, false)
 	if err != nil {
 		return err
 	}
@@ -258,7 +258,7 @@ func (b *bench) wide(d *data) error {
 		Rows: len(d.all), Unit: "bits/key", Value: set.Stats().BitsPerKey()}); err != nil {
 		return err
 	}
-	one, err := newSet(d.sets[:1], &zonemap.SegmentOptions{Bits: 16}, false)
+	one, err := newSet(d.sets[:1], &keyset.SegmentOptions{Bits: 16}, false)
 	if err != nil {
 		return err
 	}

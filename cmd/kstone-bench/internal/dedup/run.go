@@ -13,7 +13,7 @@ import (
 	"github.com/FastFilter/xorfilter"
 
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/report"
-	"github.com/kstonedb/kstone/zonemap"
+	"github.com/kstonedb/kstone/zonemap/keyset"
 )
 
 // Settings say what is measured.
@@ -56,7 +56,7 @@ type bench struct {
 	w     *writer
 	rnd   *rand.Rand
 	fuse  xorfilter.BinaryFuseBuilder
-	found zonemap.Bitmap
+	found keyset.Bitmap
 }
 
 // Run measures everything, writes raw output to out and a line for each figure to
@@ -74,7 +74,7 @@ func Run(ctx context.Context, s Settings, out, progress io.Writer) ([]Row, repor
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	b := &bench{Settings: s, ctx: ctx, w: w, rnd: rand.New(rand.NewPCG(20, 26)),
-		found: zonemap.NewBitmap(s.Queries)}
+		found: keyset.NewBitmap(s.Queries)}
 	for _, step := range []func() error{b.builds, b.lookups, b.dense, b.opens,
 		b.engines} {
 		if err := step(); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/layout"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/record"
 	"github.com/kstonedb/kstone/engine"
-	"github.com/kstonedb/kstone/zonemap"
+	"github.com/kstonedb/kstone/zonemap/keyset"
 )
 
 func (a *app) segmentCommand() *cobra.Command {
@@ -149,7 +149,7 @@ func segmentError(err error) error {
 			" after the segments"}
 	case errors.Is(err, os.ErrNotExist):
 		return &advice{err, "check the name; kstone-cli segment build makes a segment"}
-	case errors.Is(err, zonemap.ErrSeed):
+	case errors.Is(err, keyset.ErrSeed):
 		return &advice{err, "ask them one after the other"}
 	}
 	return err

@@ -15,7 +15,7 @@ import (
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/meter"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/engine"
-	"github.com/kstonedb/kstone/zonemap"
+	"github.com/kstonedb/kstone/zonemap/keyset"
 )
 
 // askCache is the memory for the filters and keys of blocks that an ask has read.
@@ -31,12 +31,12 @@ type segmentAsker struct {
 	approx bool
 	stats  bool
 
-	set   *zonemap.Set
-	cache *zonemap.Cache
+	set   *keyset.Set
+	cache *keyset.Cache
 	open  []io.Closer
 	out   *bufio.Writer
 	keys  [][]byte
-	found zonemap.Bitmap
+	found keyset.Bitmap
 	line  []byte
 	shown layout.Record
 	sum   askSummary
@@ -141,9 +141,9 @@ func (s *segmentAsker) run(cmd *cobra.Command, args []string) (err error) {
 
 // openSegments opens the segments and makes a set of them.
 func (s *segmentAsker) openSegments(names []string) error {
-	s.cache = zonemap.NewCache(askCache)
+	s.cache = keyset.NewCache(askCache)
 	s.sum.Exact = !s.approx
-	var segments []*zonemap.Segment
+	var segments []*keyset.Segment
 	for _, name := range names {
 		seg, c, err := openSegment(name, s.cache)
 		if err != nil {
@@ -153,14 +153,14 @@ func (s *segmentAsker) openSegments(names []string) error {
 		segments = append(segments, seg)
 		s.sum.Exact = s.sum.Exact && (seg.StoresKeys() || seg.Len() == 0)
 	}
-	s.set = zonemap.NewSet(&zonemap.SetOptions{Exact: s.sum.Exact})
-	s.found = zonemap.NewBitmap(intakeItems)
+	s.set = keyset.NewSet(&keyset.SetOptions{Exact: s.sum.Exact})
+	s.found = keyset.NewBitmap(intakeItems)
 	return segmentError(s.set.Append(segments...))
 }
 
 // openSegment opens a segment file: one of blocks so that the blocks are read on demand, any
 // other as a mapping. The closer belongs to the caller, and outlives the segment.
-func openSegment(name string, cache *zonemap.Cache) (*zonemap.Segment, io.Closer, error) {
+func openSegment(name string, cache *keyset.Cache) (*keyset.Segment, io.Closer, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, nil, err
@@ -169,12 +169,12 @@ func openSegment(name string, cache *zonemap.Cache) (*zonemap.Segment, io.Closer
 	if err == nil && info.IsDir() {
 		err = usage("%s is a directory, not a segment", name).withHint("name files")
 	}
-	var seg *zonemap.Segment
+	var seg *keyset.Segment
 	if err == nil {
-		seg, err = zonemap.OpenSegmentAt(f, info.Size(), cache)
+		seg, err = keyset.OpenSegmentAt(f, info.Size(), cache)
 	}
 	if err == nil && seg.Blocks() == 0 {
-		seg, err = zonemap.OpenSegment(name)
+		seg, err = keyset.OpenSegment(name)
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, f.Close())

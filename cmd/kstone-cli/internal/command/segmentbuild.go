@@ -15,18 +15,18 @@ import (
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/meter"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/engine"
-	"github.com/kstonedb/kstone/zonemap"
+	"github.com/kstonedb/kstone/zonemap/keyset"
 )
 
 // segmentBuilder makes a segment file of the keys of some files.
 type segmentBuilder struct {
 	app       *app
 	input     keyInput
-	options   zonemap.SegmentOptions
+	options   keyset.SegmentOptions
 	force     bool
 	memoryMiB int64
 
-	builder *zonemap.SegmentBuilder
+	builder *keyset.SegmentBuilder
 	held    int64 // estimated bytes of memory
 	long    bool  // a key has not eight bytes
 	keyLen  int64 // sum of the lengths of keys
@@ -100,7 +100,7 @@ func (b *segmentBuilder) prepare(cmd *cobra.Command, args []string) (files []*ke
 		return nil, usage("--memory is at least 1 MiB, not %d", b.memoryMiB)
 	}
 	b.options.Workers = runtime.GOMAXPROCS(0)
-	if b.builder, err = zonemap.NewSegmentBuilder(&b.options); err != nil {
+	if b.builder, err = keyset.NewSegmentBuilder(&b.options); err != nil {
 		return nil, usage("%s", plainText(err))
 	}
 	for _, name := range args[1:] {

@@ -10,7 +10,7 @@ import (
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/layout"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/record"
-	"github.com/kstonedb/kstone/zonemap"
+	"github.com/kstonedb/kstone/zonemap/keyset"
 )
 
 // segmentFigures is what info says about a segment.
@@ -84,7 +84,7 @@ func (a *app) segmentInfo(name string, verify bool) error {
 	return a.printSegment(name, seg, verify)
 }
 
-func figuresOf(name string, seg *zonemap.Segment, verified bool) segmentFigures {
+func figuresOf(name string, seg *keyset.Segment, verified bool) segmentFigures {
 	f := segmentFigures{File: name, Keys: seg.Len(), Exact: seg.StoresKeys(), Bits: seg.Bits(),
 		Blocks: seg.Blocks(), Shards: seg.Shards(), FilterBytes: seg.FilterBytes(),
 		Bytes: seg.SizeBytes(), Seed: seg.Seed(), Verified: verified}
@@ -95,7 +95,7 @@ func figuresOf(name string, seg *zonemap.Segment, verified bool) segmentFigures 
 	return f
 }
 
-func (a *app) printSegment(name string, seg *zonemap.Segment, verified bool) error {
+func (a *app) printSegment(name string, seg *keyset.Segment, verified bool) error {
 	kind := "approximate"
 	if seg.StoresKeys() {
 		kind = "exact"

@@ -1,0 +1,5 @@
+//go:build !race
+
+package keyset_test
+
+const raceEnabled = false
