@@ -21,27 +21,33 @@ const (
 //
 // Format: the result is stored in filter blocks; it must never change.
 func Hash(key []byte, seed uint64) uint64 {
-	n := len(key)
-	h := seed ^ mixA
-	for len(key) > 16 {
-		h = mix(binary.LittleEndian.Uint64(key)^mixB, binary.LittleEndian.Uint64(key[8:])^h)
-		key = key[16:]
-	}
-	var a, b uint64
-	switch m := len(key); {
-	case m >= 8:
-		a = binary.LittleEndian.Uint64(key)
-		b = binary.LittleEndian.Uint64(key[m-8:])
-	case m >= 4:
-		a = uint64(binary.LittleEndian.Uint32(key))
-		b = uint64(binary.LittleEndian.Uint32(key[m-4:]))
-	case m > 0:
-		a = uint64(key[0])<<16 | uint64(key[m>>1])<<8 | uint64(key[m-1])
-	}
-	return mix(mixC^uint64(n), mix(a^mixB, b^h))
+	return FoldKey(key, seed^mixA, mixB, 0, 0, mixC^uint64(len(key)))
 }
 
-func mix(a, b uint64) uint64 {
+// FoldKey is Hash with other constants: h is what the first step is mixed with, a and b
+// mask the halves of each step, and the last product is that of the result ^ c and d.
+//
+// Format: as for Hash; the filters of segments depend on it, too.
+func FoldKey(key []byte, h, a, b, c, d uint64) uint64 {
+	for len(key) > 16 {
+		h = fold(binary.LittleEndian.Uint64(key)^a, binary.LittleEndian.Uint64(key[8:])^b^h)
+		key = key[16:]
+	}
+	switch m := len(key); {
+	case m >= 8:
+		a ^= binary.LittleEndian.Uint64(key)
+		b ^= binary.LittleEndian.Uint64(key[m-8:])
+	case m >= 4:
+		a ^= uint64(binary.LittleEndian.Uint32(key))
+		b ^= uint64(binary.LittleEndian.Uint32(key[m-4:]))
+	case m > 0:
+		a ^= uint64(key[0])<<16 | uint64(key[m>>1])<<8 | uint64(key[m-1])
+	}
+	return fold(fold(a, b^h)^c, d)
+}
+
+// fold is the high half of the product exclusive-or its low half.
+func fold(a, b uint64) uint64 {
 	hi, lo := bits.Mul64(a, b)
 	return hi ^ lo
 }

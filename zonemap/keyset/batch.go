@@ -6,6 +6,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/zonemap/keyset/internal/fuse"
 )
 
@@ -65,7 +66,7 @@ func (s *Set) ContainsBytesBatch(keys [][]byte, found Bitmap) error {
 		n := min(batchKeys, len(keys)-at)
 		sc.keys = keys[at : at+n]
 		for i, k := range sc.keys {
-			sc.headBuf[i], sc.wordBuf[i] = headOf(k), hash.word(k)
+			sc.headBuf[i], sc.wordBuf[i] = base.KeyHead(k), hash.word(k)
 		}
 		sc.heads, sc.words = sc.headBuf[:n], sc.wordBuf[:n]
 		if err := sc.run(); err != nil {

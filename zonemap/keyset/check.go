@@ -3,6 +3,8 @@ package keyset
 import (
 	"fmt"
 	"slices"
+
+	"github.com/kstonedb/kstone/internal/base"
 )
 
 // A checkBuffer collects keys for one call of CheckKeys or CheckBytes.
@@ -52,7 +54,7 @@ func (b *checkBuffer) runAsKeys(o *SetOptions, seg *Segment) error {
 	var at []int
 	for i, k := range b.bytes {
 		if len(k) == 8 {
-			keys, at = append(keys, headOf(k)), append(at, i)
+			keys, at = append(keys, base.KeyHead(k)), append(at, i)
 		} else if !seg.ints { // else it cannot be among the keys
 			return fmt.Errorf("%w for bytes", ErrNoKeys)
 		}

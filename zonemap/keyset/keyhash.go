@@ -3,7 +3,6 @@ package keyset
 import (
 	"crypto/rand"
 	"encoding/binary"
-	"math/bits"
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/zonemap/keyset/internal/fuse"
@@ -46,34 +45,8 @@ func (k *keyHash) word(key []byte) uint64 {
 		return binary.BigEndian.Uint64(key)
 	}
 	s := &k.secrets
-	h := s[0] ^ uint64(len(key))
-	for len(key) > 16 {
-		a, b := binary.LittleEndian.Uint64(key), binary.LittleEndian.Uint64(key[8:])
-		h = fold(a^s[1], b^h^s[2])
-		key = key[16:]
-	}
-	var a, b uint64
-	switch m := len(key); {
-	case m >= 8:
-		a = binary.LittleEndian.Uint64(key)
-		b = binary.LittleEndian.Uint64(key[m-8:])
-	case m >= 4:
-		a = uint64(binary.LittleEndian.Uint32(key))
-		b = uint64(binary.LittleEndian.Uint32(key[m-4:]))
-	case m > 0:
-		a = uint64(key[0])<<16 | uint64(key[m>>1])<<8 | uint64(key[m-1])
-	}
-	return fold(fold(a^s[1], b^h^s[2])^s[3], s[0])
+	return base.FoldKey(key, s[0]^uint64(len(key)), s[1], s[2], s[3], s[0])
 }
-
-// fold is the high half of the product exclusive-or its low half.
-func fold(a, b uint64) uint64 {
-	hi, lo := bits.Mul64(a, b)
-	return hi ^ lo
-}
-
-// headOf returns the first eight bytes of a key as a number: zone maps compare heads.
-func headOf(key []byte) uint64 { return base.KeyHead(key) }
 
 // salted returns the seed of a filter that could be built only under another seed than
 // that of its segment. Salt 0 is the seed itself.

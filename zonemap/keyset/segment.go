@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/zonemap/keyset/internal/fuse"
 )
 
@@ -89,7 +90,7 @@ func (s *Segment) ContainsBytes(key []byte) (bool, error) {
 	if s.ints && len(key) != 8 {
 		return false, nil
 	}
-	return s.ask(headOf(key), s.hash.word(key))
+	return s.ask(base.KeyHead(key), s.hash.word(key))
 }
 
 func (s *Segment) ask(head, word uint64) (bool, error) {

@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/zonemap/keyset/internal/fuse"
 	"github.com/kstonedb/kstone/zonemap/keyset/internal/mapping"
 )
@@ -130,7 +131,7 @@ func (b *SegmentBuilder) AddBytes(key []byte) {
 	}
 	b.words = append(b.words, b.hash.word(key))
 	if b.ends != nil {
-		b.addBytes(headOf(key), key)
+		b.addBytes(base.KeyHead(key), key)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/zonemap/keyset/internal/fuse"
 )
 
@@ -178,7 +179,8 @@ func newView(segments []*Segment, opts *SetOptions) *view {
 		}
 		if seg.shardBits > 0 {
 			v.add(candidate{segment: seg, shardBits: seg.shardBits, kind: partFuse,
-				twoPlanes: seg.bits == 16, zone: zone{headOf(seg.min), headOf(seg.max)}})
+				twoPlanes: seg.bits == 16,
+				zone:      zone{base.KeyHead(seg.min), base.KeyHead(seg.max)}})
 			continue
 		}
 		for i := range seg.parts {

@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"unsafe"
 
+	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/zonemap/keyset/internal/fuse"
 )
 
@@ -28,7 +29,7 @@ func (s *Set) ContainsBytes(key []byte) (bool, error) {
 	if len(v.segments) == 0 {
 		return false, nil
 	}
-	return v.single(s, headOf(key), v.segments[0].hash.word(key), notNil(key))
+	return v.single(s, base.KeyHead(key), v.segments[0].hash.word(key), notNil(key))
 }
 
 // notNil tells the empty key from none, where nil says that the key is an integer.

@@ -3,36 +3,14 @@
 package mapping
 
 import (
-	"fmt"
 	"os"
 
 	"golang.org/x/sys/unix"
 )
 
-// Open maps the file for reading and returns its bytes and what ends the mapping. The
-// bytes must not be touched afterwards.
-func Open(name string) (data []byte, unmap func(), err error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, nil, err
-	}
-	size := info.Size()
-	if size == 0 {
-		return nil, func() {}, nil
-	}
-	if int64(int(size)) != size {
-		return nil, nil, fmt.Errorf("map %s: %d bytes are too many", name, size)
-	}
-	data, err = unix.Mmap(int(f.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
-	if err != nil {
-		return nil, nil, &os.PathError{Op: "map", Path: name, Err: err}
-	}
-	return data, func() { _ = unix.Munmap(data) }, nil
+func mapFile(f *os.File, size int) (data []byte, unmap func(), err error) {
+	data, err = unix.Mmap(int(f.Fd()), 0, size, unix.PROT_READ, unix.MAP_SHARED)
+	return data, func() { _ = unix.Munmap(data) }, err
 }
 
 func syncDir(dir string) error {
