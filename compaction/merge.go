@@ -30,15 +30,6 @@ type MergeOptions struct {
 	PrefixBytes int
 }
 
-// MergeStats count what a Merge has seen so far.
-type MergeStats struct {
-	In, Out    uint64 // entries
-	Shadowed   uint64 // dropped: a newer version shows wherever this one would
-	Covered    uint64 // dropped: a range tombstone hides it everywhere
-	Tombstones uint64 // dropped: nothing older is left to hide
-	Expired    uint64 // became tombstones (which may have been dropped in turn)
-}
-
 // Merge merges sources and drops the versions that no snapshot, present or future,
 // can see. It is a cursor.Source itself. A flush uses it too, with one source.
 //
@@ -68,7 +59,6 @@ type Merge struct {
 
 	older base.Entry // the held entry
 	out   base.Entry
-	stats MergeStats
 	err   error
 }
 
@@ -127,9 +117,6 @@ func SharedPrefix(files []*base.FileMeta) int {
 // the input's. A caller that cuts the output into files puts each into any one of them.
 func (m *Merge) RangeTombstones() []base.RangeTombstone { return m.ranges }
 
-// Stats returns the counts so far.
-func (m *Merge) Stats() MergeStats { return m.stats }
-
 // Entry implements cursor.Source.
 func (m *Merge) Entry() *base.Entry { return &m.out }
 
@@ -141,13 +128,11 @@ func (m *Merge) Next() bool {
 	if m.release < len(m.waiting) && m.held {
 		m.out = base.Entry{Key: m.key, Seq: m.waiting[m.release], Kind: base.KindDelete}
 		m.release++
-		m.stats.Out++
 		return true
 	}
 	if m.held {
 		m.out, m.held = m.older, false
 		m.waiting, m.release = m.waiting[:0], 0
-		m.stats.Out++
 		return true
 	}
 	for m.err == nil {
@@ -161,7 +146,6 @@ func (m *Merge) Next() bool {
 			m.dropWaiting()
 			return false
 		}
-		m.stats.In++
 		if !m.take(in) {
 			continue
 		}
@@ -169,7 +153,6 @@ func (m *Merge) Next() bool {
 			m.older, m.held = m.out, true
 			return m.Next()
 		}
-		m.stats.Out++
 		return true
 	}
 	return false
@@ -194,18 +177,15 @@ func (m *Merge) take(in *input) bool {
 	}
 	end := m.eras.End(e.Seq)
 	if m.prev <= end {
-		m.stats.Shadowed++
 		m.prev = e.Seq
 		return false
 	}
 	m.prev = e.Seq
 	if len(m.covers) > 0 && m.covered(end, e.Seq) {
-		m.stats.Covered++
 		return false
 	}
 	m.out = base.Entry{Key: m.key, Value: e.Value, Seq: e.Seq, Expiry: e.Expiry, Kind: e.Kind}
 	if e.Kind == base.KindPutTTL && !e.Live(m.o.NowMs) {
-		m.stats.Expired++
 		m.out.Kind, m.out.Value, m.out.Expiry = base.KindDelete, nil, 0
 	}
 	if !m.o.Bottom {
@@ -223,7 +203,6 @@ func (m *Merge) take(in *input) bool {
 
 // dropWaiting forgets tombstones with nothing to hide.
 func (m *Merge) dropWaiting() {
-	m.stats.Tombstones += uint64(len(m.waiting))
 	m.waiting = m.waiting[:0]
 }
 

@@ -174,7 +174,7 @@ func (h *history) views() []base.SeqNum {
 // merge merges runs lo to hi and returns the result.
 func (h *history) merge(t *testing.T, lo, hi int, bottom bool,
 	change func(*compaction.MergeOptions),
-) (testRun, compaction.MergeStats) {
+) testRun {
 	t.Helper()
 	o := compaction.MergeOptions{
 		Snapshots: h.snaps, Horizon: h.horizon, Bottom: bottom, NowMs: h.now,
@@ -198,7 +198,7 @@ func (h *history) merge(t *testing.T, lo, hi int, bottom bool,
 		t.Fatal(err)
 	}
 	out.ranges = m.RangeTombstones()
-	return out, m.Stats()
+	return out
 }
 
 // What is visible does not change by merging any neighbouring runs, at the bottom
@@ -212,7 +212,7 @@ func TestMergeAgainstModel(t *testing.T) {
 		lo := r.IntN(len(h.runs))
 		hi := lo + 1 + r.IntN(len(h.runs)-lo)
 		bottom := hi == len(h.runs) && r.IntN(4) > 0
-		out, stats := h.merge(t, lo, hi, bottom, nil)
+		out := h.merge(t, lo, hi, bottom, nil)
 		after := slices.Concat(h.runs[:lo], []testRun{out}, h.runs[hi:])
 		fail := func(format string, args ...any) {
 			t.Helper()
@@ -231,12 +231,6 @@ func TestMergeAgainstModel(t *testing.T) {
 		}
 		if why := h.needless(out, bottom); why != "" {
 			fail("%s", why)
-		}
-		if n := stats.Out + stats.Shadowed + stats.Covered + stats.Tombstones; stats.In != n {
-			fail("counts do not add up: %+v", stats)
-		}
-		if stats.Out != uint64(len(out.entries)) {
-			fail("%d entries, counted %d", len(out.entries), stats.Out)
 		}
 	}
 }
@@ -300,7 +294,7 @@ func TestMergeRepeatedly(t *testing.T) {
 		for len(h.runs) > 1 || len(h.snaps) > 0 {
 			lo := r.IntN(len(h.runs))
 			hi := lo + 1 + r.IntN(len(h.runs)-lo)
-			out, _ := h.merge(t, lo, hi, hi == len(h.runs), nil)
+			out := h.merge(t, lo, hi, hi == len(h.runs), nil)
 			h.runs = slices.Concat(h.runs[:lo], []testRun{out}, h.runs[hi:])
 			if len(h.snaps) > 0 && r.IntN(2) == 0 {
 				h.snaps = slices.Delete(h.snaps, 0, 1)
@@ -317,7 +311,7 @@ func TestMergeRepeatedly(t *testing.T) {
 			}
 		}
 		h.horizon = h.last + 1
-		out, _ := h.merge(t, 0, len(h.runs), true, nil)
+		out := h.merge(t, 0, len(h.runs), true, nil)
 		if len(out.ranges) > 0 {
 			t.Fatalf("seed %d: range tombstones left at the end: %s", seed, out)
 		}
@@ -332,7 +326,7 @@ func TestMergeRepeatedly(t *testing.T) {
 
 func TestKeepSeqs(t *testing.T) {
 	h := &history{horizon: 9, runs: []testRun{{entries: puts(5, "a")}}}
-	out, _ := h.merge(t, 0, 1, true, func(o *compaction.MergeOptions) { o.KeepSeqs = true })
+	out := h.merge(t, 0, 1, true, func(o *compaction.MergeOptions) { o.KeepSeqs = true })
 	if out.entries[0].Seq != 5 {
 		t.Errorf("got %s", out)
 	}
@@ -349,8 +343,8 @@ func TestPrefixBytesChangesNothing(t *testing.T) {
 				e.Key = append([]byte("shared"), e.Key...)
 			}
 		}
-		a, _ := h.merge(t, 0, len(h.runs), false, nil)
-		b, _ := h.merge(t, 0, len(h.runs), false, func(o *compaction.MergeOptions) {
+		a := h.merge(t, 0, len(h.runs), false, nil)
+		b := h.merge(t, 0, len(h.runs), false, func(o *compaction.MergeOptions) {
 			o.PrefixBytes = 6
 		})
 		if a.String() != b.String() {

@@ -48,26 +48,24 @@ type Options struct {
 	// MaxRuns is the number of runs at which a merge is made even if no runs of
 	// similar size are found. Default 8.
 	MaxRuns int
-	// SizeRatioPercent: young runs are merged up to the last one that has at most
-	// this share of the bytes in front of it. Default 100.
-	SizeRatioPercent int
-	// SpaceAmpPercent: with Trigger runs, the bottom is included when the runs above
-	// it have at least this share of its bytes. Default 75.
-	SpaceAmpPercent int
 	// GarbagePercent: when this share of a stripe's entries are tombstones or have
 	// expired, they are merged down to the bottom. Default 20.
 	GarbagePercent int
-	// RangeTombstoneWeight is the number of tombstones that a range tombstone counts
+	// rangeTombstoneWeight is the number of tombstones that a range tombstone counts
 	// for. What it really covers is not known. Default 256.
-	RangeTombstoneWeight int
+	rangeTombstoneWeight int
 }
+
+// spaceAmpPercent: with Trigger runs, the bottom is included when the runs above it have
+// at least this share of its bytes.
+const spaceAmpPercent = 75
 
 // Idle returns o changed for a time when the machine has nothing else to do: a
 // twentieth of garbage is worth a merge, and so is any range tombstone that can be
 // dropped.
 func (o Options) Idle() Options {
 	o.GarbagePercent = 5
-	o.RangeTombstoneWeight = math.MaxInt32
+	o.rangeTombstoneWeight = math.MaxInt32
 	return o
 }
 
@@ -78,10 +76,8 @@ func (o Options) withDefaults() Options {
 	}{
 		{&o.Trigger, 4},
 		{&o.MaxRuns, 8},
-		{&o.SizeRatioPercent, 100},
-		{&o.SpaceAmpPercent, 75},
 		{&o.GarbagePercent, 20},
-		{&o.RangeTombstoneWeight, 256},
+		{&o.rangeTombstoneWeight, 256},
 	} {
 		if *f.p == 0 {
 			*f.p = f.d
@@ -190,7 +186,7 @@ func pickGarbage(runs []RunInfo, o Options, nowMs int64, oldest base.SeqNum) (Pl
 func (r *RunInfo) garbage(o Options, nowMs int64, oldest base.SeqNum) float64 {
 	var g float64
 	if r.MaxSeq <= oldest {
-		g = float64(r.Tombstones) + float64(r.RangeTombstones)*float64(o.RangeTombstoneWeight)
+		g = float64(r.Tombstones) + float64(r.RangeTombstones)*float64(o.rangeTombstoneWeight)
 	}
 	switch {
 	case r.TTLEntries == 0 || nowMs < r.MinExpiry:
@@ -211,7 +207,7 @@ func pickSpace(runs []RunInfo, o Options) (Plan, bool) {
 		return Plan{}, false
 	}
 	upper, bottom := sumBytes(runs[:n-1]), runs[n-1].Bytes
-	limit := float64(bottom) * float64(o.SpaceAmpPercent) / 100
+	limit := float64(bottom) * spaceAmpPercent / 100
 	if float64(upper) < limit {
 		return Plan{}, false
 	}
@@ -230,7 +226,7 @@ func pickYoung(runs []RunInfo, o Options) (Plan, bool) {
 	score := float64(n) / float64(o.Trigger)
 	hi, younger := 0, float64(runs[0].Bytes)
 	for i := 1; i < n-1; i++ {
-		if float64(runs[i].Bytes)*100 <= younger*float64(o.SizeRatioPercent) {
+		if float64(runs[i].Bytes) <= younger {
 			hi = i + 1
 		}
 		younger += float64(runs[i].Bytes)

@@ -79,8 +79,6 @@ func parsePickArgs(t *testing.T, d *datadriven.TestData,
 			o.Trigger = n
 		case "max-runs":
 			o.MaxRuns = n
-		case "space":
-			o.SpaceAmpPercent = n
 		case "garbage":
 			o.GarbagePercent = n
 		default:
