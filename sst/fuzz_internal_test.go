@@ -202,7 +202,7 @@ func FuzzStoredBlock(f *testing.F) {
 	var c compressor
 	raw := bytes.Repeat([]byte("some text "), 30)
 	for _, codec := range []Codec{None, LZ4, Zstd, Snappy} {
-		payload, codec, err := c.compress(nil, raw, codec, 1)
+		payload, codec, err := c.compress(nil, raw, codec)
 		if err != nil {
 			f.Fatal(err)
 		}

@@ -45,9 +45,6 @@ const (
 	// DefaultFilterPartitionKeys keeps a filter near 150 KiB and its construction
 	// inside a core's cache.
 	DefaultFilterPartitionKeys = 128 << 10
-	// DefaultZstdLevel is the fastest level; higher ones gain 2 % of size for half
-	// of the speed on small blocks.
-	DefaultZstdLevel = 1
 
 	// writeBytes is how much a Writer collects before it writes.
 	writeBytes = 256 << 10
@@ -81,16 +78,6 @@ func (c Codec) String() string {
 	return fmt.Sprintf("codec(%d)", uint8(c))
 }
 
-// ParseCodec is the inverse of Codec.String.
-func ParseCodec(name string) (Codec, error) {
-	for _, c := range []Codec{None, LZ4, Zstd, Snappy} {
-		if c.String() == name {
-			return c, nil
-		}
-	}
-	return None, fmt.Errorf("sst: unknown codec %q", name)
-}
-
 // WriterOptions describe one file to write.
 type WriterOptions struct {
 	FileNum base.FileNum
@@ -104,7 +91,6 @@ type WriterOptions struct {
 	BlockBytes int   // decoded size at which a block is cut; 0: DefaultBlockBytes
 	FileBytes  int64 // size of the file at which it is full; 0: DefaultFileBytes
 	Codec      Codec // compression of data and index blocks
-	ZstdLevel  int   // 0: DefaultZstdLevel
 	FilterBits int   // fingerprint width: 0 (no filter), 8 or 16
 	// FilterPartitionKeys is the most keys one filter covers; 0:
 	// DefaultFilterPartitionKeys.
@@ -130,9 +116,6 @@ func (o *WriterOptions) withDefaults() (WriterOptions, error) {
 	}
 	if c.FilterPartitionKeys == 0 {
 		c.FilterPartitionKeys = DefaultFilterPartitionKeys
-	}
-	if c.ZstdLevel == 0 {
-		c.ZstdLevel = DefaultZstdLevel
 	}
 	switch {
 	case c.BlockBytes < MinBlockBytes || c.BlockBytes > MaxBlockBytes:

@@ -359,7 +359,7 @@ func (w *Writer) writeBlock(what string, raw []byte, codec Codec, maxRaw int,
 		w.err = tooLarge(what, len(raw), maxRaw)
 		return blockHandle{}, w.err
 	}
-	out, codec, err := w.comp.compress(w.out, raw, codec, w.o.ZstdLevel)
+	out, codec, err := w.comp.compress(w.out, raw, codec)
 	if err != nil {
 		w.err = err
 		return blockHandle{}, err
