@@ -153,7 +153,7 @@ func (db *DB) Metrics() Metrics {
 		CompactionWrittenBytes: c.compactBytes.Load(),
 		MemtableBytes:          db.memory.bytes(), MemtableBudget: db.opts.MemtableBytes,
 		LogBudgetBytes: db.opts.LogBytes,
-		OpenSnapshots:  db.snaps.open(), OpenFiles: db.env.Files.Metrics().Open,
+		OpenSnapshots:  db.snaps.open(), OpenFiles: db.env.Files.Open(),
 		WriteLatency: latency(&c.writes), ReadLatency: latency(&c.reads),
 		LastVersion: uint64(db.visible.load()),
 	}

@@ -33,11 +33,9 @@ type Files struct {
 	open  func(name string) (File, error)
 	limit int
 
-	mu    sync.Mutex
-	ring  []*Handle // Guarded by mu. Open or about to be opened.
-	hand  int       // Guarded by mu.
-	opens uint64    // Guarded by mu.
-	evict uint64    // Guarded by mu.
+	mu   sync.Mutex
+	ring []*Handle // Guarded by mu. Open or about to be opened.
+	hand int       // Guarded by mu.
 }
 
 // NewFiles returns a set of at most limit open files (DefaultMaxFiles if limit is
@@ -49,19 +47,11 @@ func NewFiles(open func(name string) (File, error), limit int) *Files {
 	return &Files{open: open, limit: limit}
 }
 
-// FilesMetrics is a snapshot of the counters of Files.
-type FilesMetrics struct {
-	Open      int // open at the moment
-	Limit     int
-	Opens     uint64
-	Evictions uint64
-}
-
-// Metrics returns the counters.
-func (s *Files) Metrics() FilesMetrics {
+// Open returns the number of files that are open at the moment.
+func (s *Files) Open() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return FilesMetrics{Open: len(s.ring), Limit: s.limit, Opens: s.opens, Evictions: s.evict}
+	return len(s.ring)
 }
 
 // Evict closes some of the open files and reports whether it has closed any: something else
@@ -222,7 +212,6 @@ func (s *Files) reserve(h *Handle) (victims []*openFile, err error) {
 	}
 	h.place = len(s.ring)
 	s.ring = append(s.ring, h)
-	s.opens++
 	return victims, nil
 }
 
@@ -249,7 +238,6 @@ func (s *Files) evictLocked() *openFile {
 			s.hand++
 			continue
 		}
-		s.evict++
 		s.hand++ // past the handle that takes the free place
 		return s.removeLocked(h)
 	}
