@@ -47,7 +47,7 @@ func (s *Set) ContainsBatch(keys []uint64, found Bitmap) error {
 		}
 		copy(found[at/64:(at+n+63)/64], sc.found[:])
 	}
-	sc.count(len(keys))
+	sc.count()
 	return nil
 }
 
@@ -74,7 +74,7 @@ func (s *Set) ContainsBytesBatch(keys [][]byte, found Bitmap) error {
 		}
 		copy(found[at/64:(at+n+63)/64], sc.found[:])
 	}
-	sc.count(len(keys))
+	sc.count()
 	return nil
 }
 
@@ -151,9 +151,8 @@ func (sc *scratch) release() {
 }
 
 // count adds what the call has counted to the counters of the Set.
-func (sc *scratch) count(keys int) {
+func (sc *scratch) count() {
 	c := &sc.set.count
-	c.keys.Add(int64(keys))
 	c.probes.Add(sc.probes)
 	c.positives.Add(sc.positives)
 	c.checks.Add(sc.checks)

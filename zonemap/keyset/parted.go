@@ -114,7 +114,7 @@ func (sc *scratch) askLarge(pl *planes, keys []uint64, found Bitmap) error {
 			return err
 		}
 	}
-	sc.count(len(keys))
+	sc.count()
 	return nil
 }
 

@@ -1,24 +1,20 @@
 package keyset
 
-import (
-	"fmt"
-	"sync/atomic"
-)
+import "sync/atomic"
 
 // counters are those of a Set.
 type counters struct {
-	keys, probes, positives, checks, confirmed atomic.Int64
+	probes, positives, checks, confirmed atomic.Int64
 }
 
 // Stats says what a Set has done and what it holds.
 type Stats struct {
-	Segments int
-	Keys     uint64 // in all segments, a key of several segments several times
+	Keys uint64 // in all segments, a key of several segments several times
 
 	// Of batches, since the Set was made. A probe of an interleaved copy counts once,
 	// however many filters it answers for. Questions about single keys are not counted:
 	// a counter that all processors share would cost more than they do.
-	AskedKeys, Probes, Positives int64
+	Probes, Positives int64
 	// Positives that were checked, and those found to be right.
 	Checked, Confirmed int64
 
@@ -34,22 +30,12 @@ func (s Stats) BitsPerKey() float64 {
 	return 8 * float64(s.FilterBytes) / float64(s.Keys)
 }
 
-// String returns the figures on one line.
-func (s Stats) String() string {
-	return fmt.Sprintf("%d segments, %d keys, %.2f bits a key, %d B interleaved; "+
-		"asked %d, probes %d, positives %d, checked %d, confirmed %d", s.Segments, s.Keys,
-		s.BitsPerKey(), s.InterleavedBytes, s.AskedKeys, s.Probes, s.Positives, s.Checked,
-		s.Confirmed)
-}
-
 // Stats returns the figures of the Set at this moment.
 func (s *Set) Stats() Stats {
 	v := s.view.Load()
 	st := Stats{
-		Segments:  len(v.segments),
-		AskedKeys: s.count.keys.Load(), Probes: s.count.probes.Load(),
-		Positives: s.count.positives.Load(), Checked: s.count.checks.Load(),
-		Confirmed: s.count.confirmed.Load(),
+		Probes: s.count.probes.Load(), Positives: s.count.positives.Load(),
+		Checked: s.count.checks.Load(), Confirmed: s.count.confirmed.Load(),
 	}
 	for _, seg := range v.segments {
 		st.Keys += seg.Len()
