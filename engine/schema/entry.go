@@ -144,21 +144,11 @@ func (x *Index) appendIncluded(dst []byte, row []expr.Value) ([]byte, error) {
 	if len(l.Slots) == 0 {
 		return dst, nil
 	}
-	size := 0
-	for {
-		w := l.writer(append(dst, 0), len(dst), size)
-		for i := range l.Slots {
-			s := &l.Slots[i]
-			if err := w.put(s, row[s.Ordinal]); err != nil {
-				return dst, err
-			}
-		}
-		out, n, ok := w.Finish()
-		if ok {
-			return out, nil
-		}
-		size = n
+	out, err := l.appendBody(append(dst, 0), len(dst), row, 0)
+	if err != nil {
+		return dst, err
 	}
+	return out, nil
 }
 
 // DecodeEntry reads the wanted columns of an entry, all that the index covers if want is

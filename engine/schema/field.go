@@ -3,7 +3,6 @@ package schema
 import (
 	"bytes"
 	"encoding/binary"
-	"math"
 	"net/netip"
 	"unsafe"
 
@@ -350,9 +349,3 @@ func checkedTime(ticks int64, nanos uint32, unit keycodec.Unit) (expr.Value, err
 
 // view returns b as a string that shares its bytes.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
-
-// canonicalFloat returns the bits of the one NaN and one zero for all of them.
-func canonicalFloat(f float64) uint64 {
-	v, _ := expr.Float(f).AsFloat()
-	return math.Float64bits(v)
-}

@@ -127,6 +127,25 @@ func (l *Layout) writer(dst []byte, format, size int) Writer {
 	return w
 }
 
+// appendBody writes the columns of a row with a writer of these arguments, and again with
+// wider ends if size was too little.
+func (l *Layout) appendBody(dst []byte, format int, row []expr.Value, size int) ([]byte, error) {
+	for {
+		w := l.writer(dst, format, size)
+		for i := range l.Slots {
+			s := &l.Slots[i]
+			if err := w.put(s, row[s.Ordinal]); err != nil {
+				return dst, err
+			}
+		}
+		out, n, ok := w.Finish()
+		if ok {
+			return out, nil
+		}
+		size = n
+	}
+}
+
 func endWidth(size int) int {
 	switch {
 	case size <= math.MaxUint8:

@@ -97,29 +97,23 @@ func (t *Table) AppendRow(dst []byte, row []expr.Value) ([]byte, error) {
 		s := &l.Slots[len(l.Slots)-l.Vars+i]
 		size += s.varSize(row[s.Ordinal])
 	}
-	for {
-		w := t.Writer(dst, size)
-		for i := range l.Slots {
-			s := &l.Slots[i]
-			if err := w.put(s, row[s.Ordinal]); err != nil {
-				return dst, err
-			}
-		}
-		out, n, ok := w.Finish()
-		if ok {
-			return out, nil
-		}
-		size = n
+	format := len(dst)
+	out, err := l.appendBody(t.appendRowHead(dst), format, row, size)
+	if err != nil {
+		return dst, err
 	}
+	return out, nil
 }
 
 // Writer starts the value of a row behind what dst holds; see Layout and Writer. Size is
 // what the variable columns take, if it is known, or less.
 func (t *Table) Writer(dst []byte, size int) Writer {
-	l := t.Layout()
-	format := len(dst)
-	dst = binary.AppendUvarint(append(dst, 0), uint64(l.Version))
-	return l.writer(dst, format, size)
+	return t.Layout().writer(t.appendRowHead(dst), len(dst), size)
+}
+
+// appendRowHead appends a place for the format, and the version of the layout.
+func (t *Table) appendRowHead(dst []byte) []byte {
+	return binary.AppendUvarint(append(dst, 0), uint64(t.Layout().Version))
 }
 
 // View returns a view of the value of a row. It fails with a *corrupt.Error if the value
