@@ -50,13 +50,7 @@ stored counts as stored then.`,
 	a.summaryFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		path, args := a.split(args)
-		if err := f.check(args[0]); err != nil {
-			return err
-		}
-		if err := a.summaryFormat("dedup"); err != nil {
-			return err
-		}
-		in, size, err := a.openInput(args[0])
+		in, size, err := a.openRecords(&f, "dedup", args[0])
 		if err != nil {
 			return err
 		}

@@ -84,13 +84,7 @@ fields without a column are left out. Numbers for times count the column's unit 
 	a.summaryFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		path, args := a.split(args)
-		if err := f.check(args[0]); err != nil {
-			return err
-		}
-		if err := a.summaryFormat("import"); err != nil {
-			return err
-		}
-		in, size, err := a.openInput(args[0])
+		in, size, err := a.openRecords(&f, "import", args[0])
 		if err != nil {
 			return err
 		}
@@ -175,6 +169,18 @@ func (f *importFlags) settleSchema(d *database) error {
 	f.newSchema, err = s.Encode()
 	d.schema = s
 	return err
+}
+
+// openRecords checks the flags of a command that reads records, and opens its file.
+func (a *app) openRecords(f *importFlags, command, name string,
+) (in io.ReadCloser, size int64, err error) {
+	if err := f.check(name); err != nil {
+		return nil, 0, err
+	}
+	if err := a.summaryFormat(command); err != nil {
+		return nil, 0, err
+	}
+	return a.openInput(name)
 }
 
 // openInput opens the file, or standard input; size is -1 if it is not known.
