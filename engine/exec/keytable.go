@@ -22,8 +22,6 @@ func newKeyTable(width int) *keyTable {
 	return &keyTable{width: width, seed: maphash.MakeSeed(), heads: map[uint64]int32{}}
 }
 
-func (t *keyTable) len() int { return len(t.next) }
-
 func (t *keyTable) hash(key []expr.Value) uint64 {
 	h := uint64(len(key))
 	for i := range key {

@@ -104,9 +104,6 @@ func (b *Builder) DrainPrefix() ([]byte, error) {
 	return key, nil
 }
 
-// Len returns the number of parts added since the last Drain.
-func (b *Builder) Len() int { return b.parts }
-
 // begin writes the separator before every part but the first.
 func (b *Builder) begin() {
 	if b.parts > 0 {
