@@ -24,7 +24,8 @@ func TestNilContext(t *testing.T) {
 	if calls < 30 {
 		t.Errorf("%d methods with a context were found", calls)
 	}
-	_, err = engine.Repair(nil, t.TempDir(), t.TempDir(), nil) //nolint:staticcheck // on purpose
+	//lint:ignore SA1012 the error of it is what is tested
+	_, err = engine.Repair(nil, t.TempDir(), t.TempDir(), nil)
 	wantIs(t, err, engine.ErrInvalid)
 }
 

@@ -87,7 +87,6 @@ type parser struct {
 // paramState numbers the parameters of one statement.
 type paramState struct {
 	unnumbered int
-	named      map[string]bool
 	numbered   bool
 }
 

@@ -47,7 +47,7 @@ func TestPowerCutOnRealFileSystems(t *testing.T) {
 	for _, fsys := range fileSystems {
 		t.Run(fsys.name, func(t *testing.T) {
 			n := cycles(t, fsys.mkfs[0])
-			lost, acked, steps := cuts(t, fsys, n, false)
+			acked, steps, lost := cuts(t, fsys, n, false)
 			if lost != nil {
 				t.Fatal(lost)
 			}
@@ -62,7 +62,7 @@ func TestPowerCutOnRealFileSystems(t *testing.T) {
 func TestPowerCutCatchesAWriterThatDoesNotSync(t *testing.T) {
 	for _, fsys := range fileSystems {
 		t.Run(fsys.name, func(t *testing.T) {
-			lost, _, _ := cuts(t, fsys, cycles(t, fsys.mkfs[0]), true)
+			_, _, lost := cuts(t, fsys, cycles(t, fsys.mkfs[0]), true)
 			if lost == nil {
 				t.Fatal("no power cut has lost anything of a writer that does not sync")
 			}
@@ -72,7 +72,7 @@ func TestPowerCutCatchesAWriterThatDoesNotSync(t *testing.T) {
 }
 
 // cuts cuts the power n times, or until something is lost.
-func cuts(t *testing.T, fsys fileSystem, n int, noSync bool) (lost error, acked, steps int) {
+func cuts(t *testing.T, fsys fileSystem, n int, noSync bool) (acked, steps int, lost error) {
 	seed := testutil.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	var d *disk
@@ -102,13 +102,13 @@ func cuts(t *testing.T, fsys fileSystem, n int, noSync bool) (lost error, acked,
 		}
 		found, err := tester.Check(t.Context(), dir, synced)
 		if err != nil {
-			return fmt.Errorf("cut %d: %w", i+1, err), acked, steps
+			return acked, steps, fmt.Errorf("cut %d: %w", i+1, err)
 		}
 		steps += found
 		clearCopies(t, dir)
 	}
 	d.unmount(t)
-	return nil, acked, steps
+	return acked, steps, nil
 }
 
 // cutOnce runs a child until the power is cut and returns what it had synced by then.
