@@ -1,4 +1,5 @@
-# Every target works offline once the Go modules are there. `make` lists them.
+# Every target works offline once the Go modules are there. `make` lists them. KSTONE_EFFORT and
+# KSTONE_SEED in the environment are the sizes and random numbers of tests: see docs/testing.md.
 # Variables: TIME (fuzz, stress, nightly, soak), CYCLES (powercut), REF (bench-compare),
 # BENCH, COUNT (bench), SEED, N (mutants).
 
@@ -26,10 +27,10 @@ demo: ## import the cities of the world into a fresh database and look around
 
 # Fixed seeds and committed corpora only, so that a failure is one of the code: new random
 # numbers are for stress, fuzz and nightly.
-test: check unit race ## everything CI runs: check, unit tests, race detector
+test: check unit race ## everything CI runs: check, and each test once
 	$(SAY) "all passed"
 
-check: fmt-check vet platforms tidy-check ## format, vet, six platforms, layers and style
+check: fmt-check vet lint platforms tidy-check ## format, vet, staticcheck, platforms, layers
 
 fmt-check:
 	$(SAY) "gofmt: every file is formatted"
@@ -42,6 +43,10 @@ vet:
 	@$(GO) vet ./...
 	@$(GO) vet -tags invariants $$(grep -rlE --include='*.go' '^//go:build.*invariants' . | \
 		xargs -n 1 dirname | sort -u)
+
+lint: ## staticcheck, pinned in tools/go.mod
+	$(SAY) "staticcheck"
+	@$(TOOL) staticcheck ./...
 
 # Why not `cross`: compiling all packages for six platforms takes most of ten minutes of a
 # processor. tidy checks their types for each platform; this compiles, with the assembler,
@@ -64,57 +69,37 @@ tidy-check:
 	$(SAY) "tidy: import layers, sizes, documentation, links, types on six platforms"
 	@$(GO) test -vet=off -count=1 ./internal/tidy
 
-# The engine takes longest: it begins, and the others run beside it on the other core.
-# `check` has vetted everything and has run tidy.
-unit:
-	$(SAY) "unit tests (crash runs included)"
-	@set -e; all=$$($(GO) list ./... | grep -v '/internal/tidy$$'); \
-		$(GO) test -vet=off -timeout 30m $(if $(filter ./...,$(PKG)),./engine $$all,$(PKG))
+# Each test runs once: those of packages that start goroutines or synchronize under the race
+# detector, with the invariant checks, and all others without, among them those that leave the
+# race run by testutil.SkipUnderRace or SlowUnderRace. `check` has vetted everything and has run
+# tidy.
+unit: ## tests of packages without goroutines, and those that the race detector would disturb
+	$(SAY) "tests without the race detector"
+	@set -e; packages=$$(tools/tests.sh plain); rest=$$(tools/tests.sh norace); \
+		$(GO) test -vet=off -timeout 30m $$rest; \
+		$(GO) test -vet=off -timeout 30m $$packages
 
-# Why -short: the sizes that the unit tests run at take ten times as long here, and races
-# show in few rounds. Left out are packages without goroutines (tools/race-packages.sh) and
-# tests of one goroutine after the other, which would take most of the time: by packages,
-# those of engine (and plan, exec), memtable, sst, wal, zonemap, and of tables, statements and
-# stripes. `make stress` runs
-# everything in full under the race detector.
-RACE_SKIP = ^(TestCorruptionMatrix|TestPowerCutsOfTheWholeEngine|TestFailingIOLosesNothing|TestPowerCutAtEveryOperation|$\
-TestKilledWriterLosesNothing|TestRepair.*|TestDamageIsNeverSilent|TestNewKeysReadNoData|TestQueriesMatchOracle|$\
-TestSpansAgainstFullScan|TestChunksComeBack|TestMixedSizes|TestAllocations|TestBytes|TestAdapt|$\
-TestOrderIsMadeLate|TestHotKey|TestHeldSnapshot|TestEveryFlippedByte|TestEveryTruncation|TestFlipEveryByte.*|Test.*TailAtEveryLength|$\
-TestNoFalseNegative|TestFalsePositives|TestSameAsLibrary|TestRatesOfSets|TestWideFingerprints|TestDenseKeys|$\
-TestLargeBatches|TestOrderedBatches|TestRowsOfAnyWidth|TestDamagedSegments|TestGoldenDatabases|TestRangesAgainstModel|TestScansOverManySources|$\
-TestRandomStatementsAreReduced|$\
-TestScanReadsItsBoundsOnly|TestReadsThatLieAreNoticed|TestMultiGetFindsWhatGetFinds|TestExtremeKeys|TestSpanLimit|$\
-TestAnalyzeOfASampleIsNearTheTruth|TestAnalyzeOfAllByASample|TestPowerCutsOfABuildInConflict|TestUnpreparedQueries|$\
-TestMutatedStatements|TestTablesPage|TestLongPrograms|TestPiecesMakeUpTheRange|TestSpread|TestPropertyLimits|$\
-TestWriterAllocations|TestWriterReuse|TestReserveIsSmall|TestSampleHasNoBias)$$
-race: ## tests of what is concurrent, at their short sizes, with the invariant checks
-	$(SAY) "race detector, with invariant checks"
-	@set -e; concurrent=$$(tools/race-packages.sh); \
-		$(GO) test -vet=off -race -short -skip '$(RACE_SKIP)' -tags invariants -timeout 30m \
-		$(if $(filter ./...,$(PKG)),$$concurrent,$(PKG))
-
-lint: ## staticcheck, pinned in tools/go.mod
-	$(SAY) "staticcheck"
-	@$(TOOL) staticcheck $(PKG)
+race: ## all other tests, under the race detector and with the invariant checks
+	$(SAY) "tests under the race detector, with invariant checks"
+	@set -e; packages=$$(tools/tests.sh race); \
+		$(GO) test -vet=off -race -tags invariants -timeout 30m $$packages
 
 fuzz: ## every fuzz target in turn, TIME=30s each; a failing input stays in testdata/fuzz
 	$(SAY) "fuzzing every target for $(TIME)"
 	@tools/fuzz.sh $(TIME)
 
-stress: ## all tests in full under the race detector, and long ones, with random seeds, TIME=30s
+stress: ## all tests under the race detector, and in full, with random seeds, TIME=30s
 	$(SAY) "stress for $(TIME)"
 	@tools/stress.sh $(TIME)
 
 # Needs what `race` needs, the modules of engine/sql/crosscheck, and, for real file systems,
-# root on Linux. With TIME=30s it takes some two hours, with TIME=1s less than one: a round
-# under the race detector and canary have no shorter form.
-nightly: ## all that is random, in full: stress, fuzz, sql-check, powercut, and canary; TIME=30s
+# root on Linux. However short TIME is, a round of stress and canary have no shorter form.
+nightly: ## all tests in full: stress, fuzz, sql-check, powercut, canary, and cross; TIME=30s
 	@MAKE='$(MAKE)' tools/nightly.sh $(TIME)
 
-sql-check: ## the query language beside SQLite, on generated queries; RUNS=n of them
+sql-check: ## the query language beside SQLite, on generated queries
 	$(SAY) "queries beside SQLite"
-	@cd engine/sql/crosscheck && KSTONE_SQL_RUNS='$(RUNS)' $(GO) test -count=1 -v -timeout 0 .
+	@cd engine/sql/crosscheck && $(GO) test -count=1 -v -timeout 0 .
 
 soak: ## full load on a disk: memory, descriptors, stalls and debts stay bounded, TIME=30m
 	$(SAY) "soak for $(TIME)"
@@ -138,7 +123,7 @@ mutants: ## change N places drawn by SEED, and list the changes that no test not
 		-out build/mutants-$(SEED).jsonl $(filter-out ./...,$(PKG))
 
 scale: ## ten million items: times and memory, as docs/limits.md quotes; minutes, 4 GB of disk
-	@KSTONE_SCALE=1 $(GO) test -count=1 -v -timeout 60m -run '^TestScale' ./engine
+	@KSTONE_SCALE=10000000 $(GO) test -count=1 -v -timeout 60m -run '^TestScale' ./engine
 
 golden: ## rewrite the golden files and show what changed
 	@tools/golden.sh

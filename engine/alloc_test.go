@@ -10,9 +10,7 @@ import (
 // Goal: the hot paths allocate what the documentation says: nothing for reads into a
 // buffer, nothing per item of an iteration, at most one object per write on average.
 func TestHotPathsDoNotAllocate(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	testutil.SkipUnderRace(t, "it allocates")
 	db := openMemory(t, engine.Options{Durability: engine.Process})
 	const n = 20000
 	buf, value := make([]byte, 0, 64), make([]byte, 100)

@@ -308,9 +308,7 @@ func TestManyConditions(t *testing.T) {
 	}
 	fill(engine.IfValue([]byte("new")))
 	ok(t, db.Apply(ctx, b, nil))
-	if raceEnabled {
-		return
-	}
+	testutil.SkipUnderRace(t, "it allocates")
 	b.Reset()
 	for i := range n {
 		ok(t, b.Require(name(i), engine.IfPresent()))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
@@ -33,10 +34,7 @@ func logFileBytes(t testing.TB, fsys vfs.FS) (n int64) {
 // promise, though one stripe got a single write at the very beginning and holds the oldest
 // record; and reopening after a kill reads no more than that, however much was written.
 func TestBudgetsHoldUnderLoad(t *testing.T) {
-	total := int64(64 << 20)
-	if testing.Short() {
-		total = 12 << 20
-	}
+	total := int64(testutil.Effort(13, 64)) << 20
 	mem := vfs.NewMem()
 	o := engine.Options{
 		MemtableBytes: 2 << 20, LogBytes: 8 << 20, Durability: engine.Process, CacheBytes: 1 << 20,

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
@@ -64,10 +65,7 @@ func TestCheckpointWhileWriting(t *testing.T) {
 	}
 	db := openOn(t, fsys, o)
 	const writers = copyWriters
-	copies := 8
-	if testing.Short() {
-		copies = 4
-	}
+	copies := testutil.Effort(4, 8)
 	var acked [writers]atomic.Int64
 	var stop atomic.Bool
 	var wg sync.WaitGroup

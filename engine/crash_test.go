@@ -21,7 +21,6 @@ const (
 	crashDirEnv   = "KSTONE_CRASH_DIR"
 	crashLevelEnv = "KSTONE_CRASH_LEVEL"
 	crashFromEnv  = "KSTONE_CRASH_FROM"
-	crashRunsEnv  = "KSTONE_CRASH_RUNS"
 )
 
 // Each commit n of the child writes a batch of three keys in different stripes, all
@@ -82,12 +81,10 @@ func TestMain(m *testing.M) {
 // Goal: kill -9 of the process loses no acknowledged commit, tears no batch, and leaves
 // a database that opens and verifies; both durability levels promise that. Method: a
 // child writes and reports each acknowledged commit; it is killed at a random moment,
-// again and again on the same directory. KSTONE_CRASH_RUNS sets the number of kills.
+// again and again on the same directory.
 func TestKilledWriterLosesNothing(t *testing.T) {
-	runs := 6
-	if s := os.Getenv(crashRunsEnv); s != "" {
-		runs, _ = strconv.Atoi(s)
-	}
+	testutil.SlowUnderRace(t, "one goroutine")
+	runs := testutil.Effort(6, 20)
 	rnd := testutil.Rand(t)
 	for _, level := range []engine.Durability{engine.Sync, engine.Process} {
 		t.Run(level.String(), func(t *testing.T) {

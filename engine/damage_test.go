@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 )
 
@@ -53,11 +54,9 @@ func damageDatabase(t *testing.T) (files map[string][]byte, want map[string]stri
 // small closed database is changed at many places and cut at many lengths, one at a
 // time; then everything is read.
 func TestDamageIsNeverSilent(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	files, want := damageDatabase(t)
-	places := 50
-	if testing.Short() || raceEnabled {
-		places = 10
-	}
+	places := testutil.Effort(10, 50)
 	cases, found := 0, 0
 	for name, whole := range files {
 		used := len(bytes.TrimRight(whole, "\x00")) // the log is preallocated

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
@@ -18,6 +19,7 @@ import (
 // Method: many absent keys against stripes with several runs; accesses to data blocks are
 // counted by the files themselves.
 func TestNewKeysReadNoData(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	db := openMemory(t, engine.Options{Durability: engine.Process, MaxRuns: 8})
 	const stored, runs = 40_000, 3
 	var key [32]byte

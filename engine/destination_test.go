@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
@@ -109,6 +110,7 @@ func TestFailureRemovesOnlyItsOwn(t *testing.T) {
 
 // A new database that cannot be proved is removed, under the lock under which it was made.
 func TestRepairThatCannotBeProved(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	mem := vfs.NewMem()
 	db := openOn(t, mem, engine.Options{})
 	ok(t, db.Put(pk("k"), []byte("v"), nil))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 )
 
@@ -59,10 +60,7 @@ func TestDiskFullPasses(t *testing.T) {
 		value := append(fmt.Append(nil, i), make([]byte, 4<<10-len(fmt.Sprint(i)))...)
 		ok(t, db.Put(pk(fmt.Sprint(i)), value, nil))
 	}
-	n, rounds := 400, 3
-	if testing.Short() {
-		rounds = 2
-	}
+	n, rounds := 400, testutil.Effort(2, 3)
 	for round := range rounds {
 		fsys.SetCapacity(fsys.UsedBytes() + 2<<20)
 		within(t, 60*time.Second, "filling the disk", func() { n = fillDisk(t, db, n) })
@@ -115,10 +113,7 @@ func TestDiskFullPasses(t *testing.T) {
 // The disk may fill up at any byte: of the log, an SST, the manifest, CURRENT. Whatever it
 // hits, everything acknowledged is there, now and after a reopen, and nothing is final.
 func TestDiskFullAnywhere(t *testing.T) {
-	step := int64(120_001)
-	if testing.Short() {
-		step = 600_001
-	}
+	step := int64(600_007 / testutil.Effort(1, 5))
 	for room := int64(0); room < 4_500_000; room += step {
 		fsys := vfs.NewMem()
 		db := smallDisk(t, fsys)

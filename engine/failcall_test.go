@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
@@ -52,10 +53,7 @@ func inAdvance(op vfstest.Op) bool {
 
 // failStride is the step of failEach for a call of many operations.
 func failStride() int64 {
-	if testing.Short() || raceEnabled {
-		return 5
-	}
-	return 1
+	return int64(max(1, 5/testutil.Effort(1, 5)))
 }
 
 // TestOpenFailsWithItsOperations: an operation of Open or Close that fails, alone or with all
@@ -97,6 +95,7 @@ func sameItem(a, b engine.Item) bool { return string(a.Value) == string(b.Value)
 // TestRepairFailsWithItsOperations: an operation of a repair that fails is an error or a loss that
 // is reported; the source stays as it is, and the next attempt is a whole one.
 func TestRepairFailsWithItsOperations(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	files, want := rescueDatabase(t, true)
 	harmless := func(op vfstest.Op) bool {
 		switch op.Kind {

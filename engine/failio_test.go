@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -14,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
@@ -142,17 +142,12 @@ func (w witness) checkReads(t *testing.T, db *engine.DB) {
 // runs once to count its I/O operations, then again and again with the n-th failing, for
 // n spread over all of them and each kind of failure.
 func TestFailingIOLosesNothing(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	count := &vfstest.FailPlan{}
 	failScript(t, vfstest.NewFault(vfs.NewMem(), count.Hook), witness{})
 	total := count.Count()
-	step := int64(17)
-	if testing.Short() || raceEnabled {
-		step = 53
-	}
-	if env, err := strconv.Atoi(os.Getenv("KSTONE_FAIL_STEP")); err == nil && env > 0 {
-		step = int64(env)
-	}
+	step := int64(max(1, 53/testutil.Effort(1, 3)))
 	run := func(t *testing.T, total, step int64, p *vfstest.FailPlan) {
 		runs := 0
 		for at := int64(1); at <= total+10; at += step {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
@@ -258,10 +259,7 @@ func TestCanceledCallsAreNoFailures(t *testing.T) {
 			return second(db.Verify(ctx, nil))
 		},
 	} {
-		canceled, step := 0, int64(3)
-		if testing.Short() {
-			step = 9
-		}
+		canceled, step := 0, int64(max(1, 9/testutil.Effort(1, 3)))
 		for n := int64(1); n < 400; n += step {
 			c, cancel := context.WithCancelCause(ctx)
 			var count atomic.Int64

@@ -30,7 +30,7 @@ func manyKeys(rnd *rand.Rand, n int, limit uint64) ([]engine.Key, []uint64) {
 func TestFilterNewDivided(t *testing.T) {
 	const limit, asked = 80_000, 60_000
 	caches, divided := []int64{1, 200 << 10, 64 << 20}, []int{1, 2, 4, 0}
-	if testing.Short() {
+	if testutil.Effort(1, 3) < 3 {
 		caches, divided = caches[1:2], divided[2:]
 	}
 	for _, cache := range caches {
@@ -171,9 +171,7 @@ func TestFilterNewDividedFails(t *testing.T) {
 
 // Buffers are reused: nothing is allocated for a key when blocks are cached.
 func TestFilterNewAllocatesNothingPerKey(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	testutil.SkipUnderRace(t, "it allocates")
 	db := openMemory(t, engine.Options{Durability: engine.Process})
 	batch := engine.NewBatch()
 	for i := range 20_000 {

@@ -190,6 +190,7 @@ func blocks(db *engine.DB, f func()) uint64 {
 
 // A scan within bounds asks for no block of a file outside of them, and for few otherwise.
 func TestScanReadsItsBoundsOnly(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	db := openMemory(t, engine.Options{Durability: engine.Process, BlockBytes: 1 << 10})
 	loadBuckets(t, db, 300, 20_000)
 	ok(t, db.Compact(ctx))
@@ -288,10 +289,7 @@ func TestGatherWhileWriting(t *testing.T) {
 			}
 		}
 	})
-	rounds := 60
-	if testing.Short() {
-		rounds = 15
-	}
+	rounds := testutil.Effort(15, 60)
 	var readers sync.WaitGroup
 	for r := range 3 {
 		readers.Go(func() {
@@ -335,9 +333,7 @@ func checkWhole(t *testing.T, db *engine.DB, g *engine.Gather, want int) {
 // Gatherings and scans within bounds allocate for each call and partition, nothing for
 // items.
 func TestRangesDoNotAllocate(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	testutil.SkipUnderRace(t, "it allocates")
 	db := openMemory(t, engine.Options{Durability: engine.Process})
 	const n = 20_000
 	loadBuckets(t, db, 16, n)

@@ -344,10 +344,8 @@ func (w *rangeWorld) checkScan(t *testing.T, r rangeReader) {
 // Goal: gatherings and scans with bounds select exactly what they should, in the right
 // order, whatever they are combined with, on databases, snapshots and in transactions.
 func TestRangesAgainstModel(t *testing.T) {
-	worlds, rounds := 9, 40
-	if testing.Short() || raceEnabled {
-		worlds, rounds = 3, 8
-	}
+	testutil.SlowUnderRace(t, "one goroutine")
+	worlds, rounds := testutil.Effort(3, 9), testutil.Effort(10, 40)
 	seed := testutil.Seed(t)
 	for i := range uint64(worlds) {
 		t.Run(fmt.Sprint("world ", i), func(t *testing.T) {

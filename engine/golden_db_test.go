@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 )
 
@@ -86,6 +87,7 @@ func unpackGolden(t testing.TB, name string) *vfs.MemFS {
 // reading, opened for writing, changed, merged, opened again and repaired; what it holds
 // must be what the listing beside it says.
 func TestGoldenDatabases(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	archives, err := filepath.Glob(filepath.Join(goldenDir, "*.tar.gz"))
 	ok(t, err)
 	if len(archives) < 8 {

@@ -4,17 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 )
-
-// liesEnv set to "full" makes every read and write a lie, not a sample of them.
-const liesEnv = "KSTONE_LIES"
 
 // lieOptions make every read one of the file system.
 var lieOptions = engine.Options{
@@ -112,6 +109,7 @@ func lieOutcome(t *testing.T, what string, fsys vfs.FS, want map[string]string) 
 // error that matches ErrCorrupt. Method: one read of a database's files is a lie, for each
 // read there is and each lie.
 func TestReadsThatLieAreNoticed(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	within(t, 10*time.Minute, "lies", func() {
 		l := newLiar(vfs.NewMem())
 		want, err := lieScript(l)
@@ -152,6 +150,7 @@ func TestReadsThatLieAreNoticed(t *testing.T) {
 // Goal: the same for writes that were acknowledged and not made, made in part, or made in
 // another place, at any time in the life of a database.
 func TestWritesThatLieAreNoticed(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	within(t, 10*time.Minute, "lies", func() {
 		l := newLiar(vfs.NewMem())
 		want, err := lieScript(l)
@@ -182,13 +181,7 @@ func TestWritesThatLieAreNoticed(t *testing.T) {
 
 // lieStep is the distance between the reads or writes that are lies.
 func lieStep(n int) int {
-	switch {
-	case os.Getenv(liesEnv) == "full":
-		return 1
-	case raceEnabled, testing.Short():
-		return max(1, n/20)
-	}
-	return max(1, n/60)
+	return max(1, n/testutil.Effort(20, n))
 }
 
 // Goal: a block that is intact, but in another place of its file, is noticed. Method: in a

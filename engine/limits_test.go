@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 )
 
@@ -285,9 +286,7 @@ func TestCanceledContext(t *testing.T) {
 
 // The batch limit is enforced before anything is added.
 func TestBatchTooLarge(t *testing.T) {
-	if testing.Short() {
-		t.Skip("copies 256 MiB")
-	}
+	testutil.SlowUnderRace(t, "copies 256 MiB")
 	b := engine.NewBatch()
 	value := make([]byte, engine.MaxValueBytes)
 	for i := range 3 {
@@ -426,6 +425,7 @@ func TestBadOptions(t *testing.T) {
 // Keys at the limits, of any bytes, and keys that are prefixes of each other live
 // through log replay, flush and merge, and are found in both directions.
 func TestExtremeKeys(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	const most = engine.MaxKeyBytes
 	zeros, ffs := make([]byte, most), bytes.Repeat([]byte{0xff}, most)
 	var all []engine.Key
@@ -497,9 +497,7 @@ func TestExtremeKeys(t *testing.T) {
 
 // The largest value goes through every stage.
 func TestLargestValue(t *testing.T) {
-	if testing.Short() {
-		t.Skip("writes 64 MiB several times")
-	}
+	testutil.SlowUnderRace(t, "writes 64 MiB several times")
 	value := make([]byte, engine.MaxValueBytes)
 	for i := 0; i < len(value); i += 512 {
 		copy(value[i:], fmt.Sprint(i))

@@ -132,10 +132,7 @@ func (in regInput) step(s register, out regOutput) (bool, register) {
 // key several times, in transactions. Meanwhile flushes and merges go on, and the
 // database is closed and opened in between; porcupine looks for such moments.
 func TestSingleKeysAreLinearizable(t *testing.T) {
-	rounds, calls := 8, 150
-	if testing.Short() || raceEnabled {
-		rounds, calls = 4, 60
-	}
+	rounds, calls := testutil.Effort(4, 8), min(150, testutil.Effort(60, 150))
 	seed := testutil.Seed(t)
 	total := 0
 	for round := range rounds {
@@ -159,10 +156,7 @@ func TestSingleKeysAreLinearizable(t *testing.T) {
 // register and write it again follow each other closely, beside readers that do nothing
 // else, and of what they read only changes are noted.
 func TestNothingIsSeenWithinACommit(t *testing.T) {
-	rounds, calls := 8, 6000
-	if testing.Short() || raceEnabled {
-		rounds, calls = 4, 1500
-	}
+	rounds, calls := testutil.Effort(4, 8), testutil.Effort(1500, 6000)
 	seed := testutil.Seed(t)
 	total := 0
 	for round := range rounds {

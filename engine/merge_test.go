@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // layered is a database whose items have versions, tombstones and expiries in several
@@ -110,6 +111,7 @@ func (l *layered) check(t *testing.T, partitions int) {
 // runs, with versions of a key in several sources, hidden and expired ones among them,
 // and with range tombstones in some stripes only; whether blocks are cached or not.
 func TestScansOverManySources(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	for _, cacheBytes := range []int64{1, 64 << 20} {
 		for _, partitions := range []int{3, 300} {
 			name := fmt.Sprintf("cache=%d/partitions=%d", cacheBytes, partitions)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 	"go.uber.org/goleak"
@@ -118,10 +119,7 @@ func TestTxAfterItsEnd(t *testing.T) {
 // Close may meet any other call: nothing panics, nobody hangs, background work ends
 // without a false alarm, and what was acknowledged is there afterwards.
 func TestCloseMeetsEverything(t *testing.T) {
-	rounds := 8
-	if testing.Short() {
-		rounds = 3
-	}
+	rounds := testutil.Effort(3, 8)
 	for round := range rounds {
 		within(t, 2*time.Minute, "Close", func() { closeRound(t, round) })
 	}

@@ -17,6 +17,7 @@ import (
 // Goal: many keys at once find what Get finds one by one, in stripes with several runs
 // of several files and with range deletes, from memtables and files, and after a reopen.
 func TestMultiGetFindsWhatGetFinds(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	fsys := vfs.NewMem()
 	o := engine.Options{
 		FileBytes: 64 << 10, MaxRuns: 8, CacheBytes: 1 << 20, Durability: engine.Process,
@@ -153,9 +154,7 @@ func TestMultiGetReadsEachBlockOnce(t *testing.T) {
 	if got := int64(db.Metrics().BlockMisses); got > blocks+2 {
 		t.Errorf("%d blocks were read, the file has about %d", got, blocks)
 	}
-	if raceEnabled {
-		return // the race detector allocates
-	}
+	testutil.SkipUnderRace(t, "it allocates")
 	has := make([]bool, n)
 	for name, f := range map[string]func(){
 		"get": func() { ok(t, db.MultiGet(ctx, keys, &r)) },

@@ -3,8 +3,6 @@ package engine_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -13,9 +11,6 @@ import (
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/internal/testutil"
 )
-
-// powerCutEveryEnv is the number of rounds of TestPowerCutAtEveryOperation in full.
-const powerCutEveryEnv = "KSTONE_POWERCUT_EVERY"
 
 // cutScript is a short program for power cuts at every operation.
 type cutScript struct {
@@ -48,34 +43,28 @@ var cutScripts = []cutScript{
 // or the process killed, before every single operation that changes the disk, and in full
 // before every one of each recovery, too. Method: short programs for everything the engine
 // does with files, each disk judged as there. At each operation the kind of crash and what
-// it keeps are drawn; KSTONE_POWERCUT_EVERY=n makes n rounds of several draws each, and
-// crashes again at every operation of each recovery. Without it there are second crashes
-// in some recoveries, and full log segments are left to samples.
+// it keeps are drawn; at night there are several draws each, and crashes again at every
+// operation of each recovery. In an ordinary run the operations are samples, and there are
+// second crashes in some recoveries.
 func TestPowerCutAtEveryOperation(t *testing.T) {
-	rounds, full, seed := 1, false, testutil.Seed(t)
-	if s := os.Getenv(powerCutEveryEnv); s != "" {
-		rounds, _ = strconv.Atoi(s)
-		full = true
-	}
+	testutil.SlowUnderRace(t, "one goroutine")
+	seed, effort := testutil.Seed(t), testutil.Effort(1, 10)
 	deadline := sync.OnceValue(func() time.Time { return time.Now().Add(cutReduceTime) })
 	for _, script := range cutScripts {
 		t.Run(script.name, func(t *testing.T) {
 			trial := cutTrial{tally: newCutTally()}
-			for round := range rounds {
-				f := script.run(t, trial, seed+uint64(round), full)
-				if f != nil {
-					t.Fatal(trial.explain(f, deadline()))
-				}
+			if f := script.run(t, trial, seed, effort); f != nil {
+				t.Fatal(trial.explain(f, deadline()))
 			}
 			t.Log(trial.tally)
 		})
 	}
 }
 
-func (s *cutScript) run(t *testing.T, trial cutTrial, seed uint64, full bool) *cutFailure {
+func (s *cutScript) run(t *testing.T, trial cutTrial, seed uint64, effort int) *cutFailure {
 	where := fmt.Sprintf("%s, seed %d", s.name, seed)
 	r := newCutRun(trial, where, s.stage(rand.New(rand.NewPCG(seed, 0))), seed)
-	r.cutPolicy = s.policy(full)
+	r.cutPolicy = s.policy(effort)
 	r.renamed = map[string]int{}
 	if f := r.run(); f != nil {
 		return f
@@ -107,14 +96,14 @@ func (s *cutScript) stage(rnd *rand.Rand) cutStage {
 
 // policy says where there are cuts. Hundreds of disks of several megabytes in the
 // recoveries would not fit into memory.
-func (s *cutScript) policy(full bool) cutPolicy {
+func (s *cutScript) policy(effort int) cutPolicy {
 	const all = 1 << 20
 	switch {
-	case full && s.large:
+	case effort >= 10 && s.large:
 		return cutPolicy{every: 1, most: all, again: 1}
-	case full:
+	case effort >= 10:
 		return cutPolicy{every: 3, most: all, again: 1, inner: 1}
-	case s.large, testing.Short(), raceEnabled:
+	case s.large, effort == 1:
 		return cutPolicy{density: 0.15, most: all, again: 10}
 	}
 	return cutPolicy{every: 1, most: all, again: 10}

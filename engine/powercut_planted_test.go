@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
@@ -107,9 +108,10 @@ var plantedCuts = []struct {
 // system that breaks a promise. One step or two would do, but which ones are left depends
 // on what has run at the same time.
 func TestReducedPowerCutsShowTheCause(t *testing.T) {
+	testutil.SlowUnderRace(t, "what it tests is of tests")
 	const steps = 6
 	for i, p := range plantedCuts {
-		if i%3 > 0 && (testing.Short() || raceEnabled) {
+		if i%3 > 0 && testutil.Effort(1, 3) < 3 {
 			continue
 		}
 		t.Run(p.name, func(t *testing.T) {

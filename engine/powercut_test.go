@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -15,9 +13,6 @@ import (
 	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
-
-// powerCutRunsEnv is the number of programs of TestPowerCutsOfTheWholeEngine.
-const powerCutRunsEnv = "KSTONE_POWERCUT_RUNS"
 
 // Goal: whenever the power fails, the database opens, is free of damage and holds exactly
 // the first m commits, over all stripes, with m not below what was acknowledged as
@@ -34,18 +29,13 @@ const powerCutRunsEnv = "KSTONE_POWERCUT_RUNS"
 // The seed fixes programs and disks, not when the goroutines of the database run: to see
 // a failure again, run the seed several times.
 func TestPowerCutsOfTheWholeEngine(t *testing.T) {
-	programs, seed := 15, testutil.Seed(t)
-	if raceEnabled || testing.Short() {
-		programs = 3
-	}
-	if s := os.Getenv(powerCutRunsEnv); s != "" {
-		programs, _ = strconv.Atoi(s)
-	}
+	testutil.SlowUnderRace(t, "one goroutine")
+	programs, seed := testutil.Effort(3, 200), testutil.Seed(t)
 	trial := cutTrial{tally: newCutTally()}
 	for i := range programs {
 		seed := seed + uint64(i)
 		if f := trial.program(seed); f != nil {
-			t.Fatalf("repeat with: %s\n%s", testutil.Repeat(t, seed, powerCutRunsEnv+"=1"),
+			t.Fatalf("repeat with: %s\n%s", testutil.Repeat(t, seed),
 				trial.explain(f, time.Now().Add(cutReduceTime)))
 		}
 	}

@@ -3,9 +3,7 @@ package engine_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,9 +11,6 @@ import (
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/internal/testutil"
 )
-
-// programOpsEnv is how many operations each program of TestProgramsUnderAllOptions has.
-const programOpsEnv = "KSTONE_PROGRAM_OPS"
 
 // progOp is one operation of a program. What it does in detail comes from its own seed
 // and the state it meets, so that a program that has lost other operations stays one.
@@ -116,16 +111,8 @@ func programSets(seed uint64) []progSet {
 // options. Method: each set of options runs a random program, with reopens, kills and
 // power cuts among the operations; what every read shows is compared. A program that
 // fails is reduced to the operations that it takes, and printed.
-//
-// KSTONE_PROGRAM_OPS=10000 runs programs of full length.
 func TestProgramsUnderAllOptions(t *testing.T) {
-	ops, seed := 300, testutil.Seed(t)
-	if testing.Short() || raceEnabled {
-		ops = 60
-	}
-	if s := os.Getenv(programOpsEnv); s != "" {
-		ops, _ = strconv.Atoi(s)
-	}
+	ops, seed := testutil.Effort(60, 10_000), testutil.Seed(t)
 	sets := programSets(seed)
 	t.Logf("%d sets of options, %d operations each", len(sets), ops)
 	for i, set := range sets {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 )
 
@@ -50,6 +51,7 @@ func TestPropertiesLast(t *testing.T) {
 // Properties are small: beyond the limit of all together nothing changes, below it many
 // changes do not make the manifest grow for ever.
 func TestPropertyLimits(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	fsys := vfs.NewMem()
 	db := openOn(t, fsys, engine.Options{})
 	ok(t, db.SetProperty("a", bytes.Repeat([]byte("a"), engine.MaxPropertyBytes/2)))

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 	"github.com/kstonedb/kstone/keycodec"
@@ -222,6 +223,7 @@ func lossesOf(rep engine.RepairReport, what string) (n int) {
 
 // A database without damage is copied whole: items, versions, properties.
 func TestRepairOfAWholeDatabase(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	for _, crash := range []bool{false, true} {
 		files, want := rescueDatabase(t, crash)
 		mem := files.store(t)
@@ -253,11 +255,9 @@ func TestRepairOfAWholeDatabase(t *testing.T) {
 // A damaged data block costs the keys in it and no others; damage to what only helps to
 // find or describe data costs nothing.
 func TestRepairReadsAroundDamagedBlocks(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	files, want := rescueDatabase(t, false)
-	step := 97
-	if raceEnabled {
-		step *= 8
-	}
+	const step = 97
 	for _, name := range files.names("", ".sst") {
 		whole := files[name]
 		for at := 0; at < len(whole); at += step {
@@ -286,6 +286,7 @@ func TestRepairReadsAroundDamagedBlocks(t *testing.T) {
 
 // Files that are missing are told, with stripe and keys; whatever is there is saved.
 func TestRepairWithoutAFile(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	for _, crash := range []bool{false, true} {
 		files, want := rescueDatabase(t, crash)
 		for name := range files {
@@ -313,6 +314,7 @@ func TestRepairWithoutAFile(t *testing.T) {
 
 // Without any manifest the SSTs and the log are enough for the items.
 func TestRepairWithoutManifest(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	files, want := rescueDatabase(t, false)
 	damaged := maps.Clone(files)
 	for _, name := range append(files.names("MANIFEST", ""), "CURRENT") {
@@ -336,6 +338,7 @@ func TestRepairWithoutManifest(t *testing.T) {
 // A log segment that is missing in the middle costs the commits in it; those behind it
 // are saved, and the gap is told by number.
 func TestRepairWithoutAMiddleSegment(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	mem := vfs.NewMem()
 	o := rescueOptions
 	o.MemtableBytes, o.LogBytes = 64<<20, 64<<20 // nothing is flushed
@@ -373,6 +376,7 @@ func TestRepairWithoutAMiddleSegment(t *testing.T) {
 
 // Damage of several kinds at once.
 func TestRepairOfMuchDamage(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	// Closed: of one that is killed a file may wait for reuse, which nobody misses.
 	files, want := rescueDatabase(t, false)
 	ssts := files.names("", ".sst")
@@ -402,6 +406,7 @@ func TestRepairOfMuchDamage(t *testing.T) {
 
 // What is no database, or in use, is refused, and a failed repair leaves nothing.
 func TestRepairRefuses(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	files, _ := rescueDatabase(t, false)
 	mem := files.store(t)
 	refused := func(src, dest string, target error) {
@@ -441,6 +446,7 @@ func TestRepairRefuses(t *testing.T) {
 // A put that is still in the log although its stripe is flushed is not taken if the log has
 // a gap: the delete that followed it may be in the gap, and merged away from the files.
 func TestRepairDoesNotBringBackWhatWasDeleted(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	mem := vfs.NewMem()
 	db := openOn(t, mem, rescueOptions)
 	ok(t, db.Put(pksk("p0", "victim"), []byte("an item "), nil))

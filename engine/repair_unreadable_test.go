@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
@@ -29,6 +30,7 @@ func badSector(inner vfs.FS, name string, at int64) vfs.FS {
 // A place that cannot be read, wherever it is, is a loss of what is there and no more: the
 // repair goes on around it.
 func TestRepairReadsAroundBadSectors(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	files, want := rescueDatabase(t, false) // closed, so that every file is needed
 	for name, content := range files {
 		if name == "LOCK" || name == "RESERVE" || isPrepared(string(content)) {
@@ -60,6 +62,7 @@ func TestRepairReadsAroundBadSectors(t *testing.T) {
 
 // A file that cannot even be opened is lost, and nothing else is.
 func TestRepairAroundAnUnreadableFile(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	files, want := rescueDatabase(t, true)
 	for name, content := range files {
 		if name == "LOCK" || name == "RESERVE" || isPrepared(string(content)) {
@@ -89,6 +92,7 @@ func TestRepairAroundAnUnreadableFile(t *testing.T) {
 // With an older manifest of the same database, which is whole and whose files are all there,
 // the files that came later are taken as far as the log does not hold what is in them.
 func TestRepairWithAnOlderManifest(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	mem := vfs.NewMem()
 	o := rescueOptions
 	db := openOn(t, mem, o)
@@ -134,6 +138,7 @@ func TestRepairWithAnOlderManifest(t *testing.T) {
 
 // What a crash leaves of a flush that did not come to its edit is not taken: the log has it.
 func TestRepairIgnoresOrphans(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	files, want := rescueDatabase(t, true)
 	ssts := files.names("", ".sst")
 	orphaned := maps.Clone(files)
@@ -163,6 +168,7 @@ func TestRepairIgnoresOrphans(t *testing.T) {
 // Without a manifest nobody knows where the log begins; that it begins later than the files
 // end is told.
 func TestRepairDoubtsTheBeginningOfTheLog(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	mem := vfs.NewMem()
 	o := rescueOptions
 	o.MemtableBytes, o.LogBytes = 64<<20, 64<<20 // no flush is due
@@ -200,6 +206,7 @@ func TestRepairDoubtsTheBeginningOfTheLog(t *testing.T) {
 // Without a manifest, too, a commit is reported by number if the log has one record before it and
 // says that it was synced.
 func TestRepairTellsTheCommitAfterTheOnlyRecord(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	mem := vfs.NewMem()
 	db := openOn(t, mem, rescueOptions)
 	ok(t, db.Put(pk("a"), []byte("first"), nil))
@@ -225,6 +232,7 @@ func TestRepairTellsTheCommitAfterTheOnlyRecord(t *testing.T) {
 
 // Of files of two databases, as many of each, the same are taken every time, with a doubt.
 func TestRepairOfTwoDatabasesInOneDirectory(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	mem := vfs.NewMem()
 	mixed := fileSet{}
 	for _, name := range []string{"a", "b"} {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 )
 
@@ -78,7 +79,7 @@ var deleteWays = map[string]func(t *testing.T, db *engine.DB, lo, hi int){
 func TestDeletesOnFullDisk(t *testing.T) {
 	for name, remove := range deleteWays {
 		for _, room := range []int64{8 << 20, 24 << 20} {
-			if room > 8<<20 && (testing.Short() || raceEnabled) {
+			if room > 8<<20 && testutil.Effort(1, 3) < 3 {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s, %d MiB", name, room>>20), func(t *testing.T) {
@@ -165,6 +166,7 @@ func openOnFullDiskAndDelete(t *testing.T) {
 
 // The reserve of a closed database is small beside what it holds, or beside a log segment.
 func TestReserveIsSmall(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	fsys := vfs.NewMem()
 	size := func() int64 {
 		info, err := fsys.Stat("db/RESERVE")

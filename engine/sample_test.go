@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // sampleDB makes a database with dense and sparse places, partitions of all sizes, several
@@ -79,15 +80,13 @@ func take(t *testing.T, snap *engine.Snapshot, parts int, seed uint64) (map[byte
 // there is, of every kind of partition, that single ones are not far off, and that samples
 // read little.
 func TestSampleHasNoBias(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	db, counts := sampleDB(t)
 	snap, err := db.Snapshot()
 	ok(t, err)
 	defer snap.Close()
 	const parts = 150
-	samples := 200
-	if testing.Short() || raceEnabled {
-		samples = 30
-	}
+	samples := testutil.Effort(40, 200)
 	sums, squares := map[byte]float64{}, map[byte]float64{}
 	most := 0
 	for seed := range uint64(samples) {
@@ -117,6 +116,7 @@ func TestSampleHasNoBias(t *testing.T) {
 // TestSampleOfEverything checks that a range that is small for the number of parts is read
 // completely.
 func TestSampleOfEverything(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	db, counts := sampleDB(t)
 	snap, err := db.Snapshot()
 	ok(t, err)
@@ -132,6 +132,7 @@ func TestSampleOfEverything(t *testing.T) {
 // TestSampleReadsItsSnapshot checks that what is written later is not in a sample, and what
 // is deleted later is.
 func TestSampleReadsItsSnapshot(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	db, counts := sampleDB(t)
 	snap, err := db.Snapshot()
 	ok(t, err)
@@ -151,6 +152,7 @@ func TestSampleReadsItsSnapshot(t *testing.T) {
 }
 
 func TestSampleErrors(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	db, _ := sampleDB(t)
 	snap, err := db.Snapshot()
 	ok(t, err)

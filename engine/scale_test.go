@@ -20,11 +20,8 @@ import (
 )
 
 // The scale tests need minutes and a gigabyte of disk. `make scale` runs them; their
-// output is what docs/limits.md quotes. KSTONE_SCALE_ITEMS changes their size.
-const (
-	scaleEnv      = "KSTONE_SCALE"
-	scaleItemsEnv = "KSTONE_SCALE_ITEMS"
-)
+// output is what docs/limits.md quotes. KSTONE_SCALE is the number of items.
+const scaleEnv = "KSTONE_SCALE"
 
 // scale is a database under measurement.
 type scale struct {
@@ -37,15 +34,11 @@ type scale struct {
 }
 
 func newScale(t *testing.T, o engine.Options) *scale {
-	if os.Getenv(scaleEnv) == "" {
+	items, err := strconv.Atoi(os.Getenv(scaleEnv))
+	if err != nil {
 		t.Skip("takes minutes; make scale runs it")
 	}
-	s := &scale{t: t, dir: t.TempDir(), o: o, items: 10_000_000}
-	if text := os.Getenv(scaleItemsEnv); text != "" {
-		n, err := strconv.Atoi(text)
-		ok(t, err)
-		s.items = n
-	}
+	s := &scale{t: t, dir: t.TempDir(), o: o, items: items}
 	s.o.Durability = engine.Process
 	s.base = liveHeap()
 	s.open()

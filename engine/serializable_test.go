@@ -248,10 +248,7 @@ func wantSerializable(t *testing.T, what string, txs []listTx) {
 // transactions are rolled back. The order of the versions, which the lists themselves
 // tell, must be one that no cycle of dependencies contradicts.
 func TestTransactionsAreSerializable(t *testing.T) {
-	rounds, each := 5, 80
-	if testing.Short() || raceEnabled {
-		rounds, each = 2, 40
-	}
+	rounds, each := testutil.Effort(2, 5), min(80, testutil.Effort(40, 80))
 	seed := testutil.Seed(t)
 	total, conflicts := 0, uint64(0)
 	for round := range rounds {
@@ -281,10 +278,7 @@ func TestTransactionsAreSerializable(t *testing.T) {
 // end of the history. At Process a power cut may lose acknowledged transactions, but no
 // part of one, and none that another one found there has read.
 func TestTransactionsAreSerializableAcrossCrashes(t *testing.T) {
-	rounds, each := 4, 40
-	if testing.Short() || raceEnabled {
-		rounds, each = 2, 15
-	}
+	rounds, each := testutil.Effort(2, 4), min(40, testutil.Effort(15, 40))
 	seed := testutil.Seed(t)
 	for round := range rounds {
 		rnd := rand.New(rand.NewPCG(seed, uint64(round)))
@@ -372,10 +366,7 @@ func (c *listCut) check(t *testing.T, where string, l *lists) {
 // transaction, after reopening and after crashes. Method: transfers between accounts in
 // many partitions, in batches by transaction, while readers add up in every way.
 func TestMoneyIsConserved(t *testing.T) {
-	each := 150
-	if testing.Short() || raceEnabled {
-		each = 50
-	}
+	each := testutil.Effort(50, 150)
 	b := bank{rnd: testutil.Rand(t), fs: vfstest.NewCrash()}
 	b.open(t)
 	first := engine.NewBatch()

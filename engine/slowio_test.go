@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
@@ -28,10 +29,7 @@ func TestSlowIOBlocksNoReader(t *testing.T) {
 	count := &vfstest.FailPlan{Match: changes}
 	failScript(t, vfstest.NewFault(vfs.NewMem(), count.Hook), witness{})
 	total := count.Count()
-	step := max(1, total/60)
-	if testing.Short() || raceEnabled {
-		step = max(1, total/15)
-	}
+	step := max(1, total/int64(testutil.Effort(15, 60)))
 	read := 0
 	for at := int64(1); at <= total; at += step {
 		if slowRun(t, at) {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
@@ -68,6 +69,7 @@ func wantSmall(t *testing.T, what string, sizes map[string]int64) {
 // however often it runs, and also if it is killed. Method: 41 processes, one after the
 // other; every second one is killed after its put.
 func TestSmallDatabaseOfManyProcesses(t *testing.T) {
+	testutil.SlowUnderRace(t, "starts processes")
 	dir := filepath.Join(t.TempDir(), "db")
 	const runs = 41
 	for run := range runs {
@@ -104,6 +106,7 @@ func TestSmallDatabaseOfManyProcesses(t *testing.T) {
 // Goal: the same for any number of openings, with and without writes. Method: a thousand and
 // more in one process on a file system in memory; every second one ends with a kill.
 func TestSmallDatabaseOfManyOpenings(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	for name, c := range map[string]struct {
 		opens, keys, valueBytes int
 		kill, idle              bool

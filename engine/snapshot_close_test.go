@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
@@ -58,10 +59,7 @@ func TestReadInASnapshotThatIsClosed(t *testing.T) {
 // ErrClosed.
 func TestSnapshotsAreClosedBesideReaders(t *testing.T) {
 	db := openMemory(t, engine.Options{Durability: engine.Process, FlushRecords: 40, MaxRuns: 2})
-	rounds := 4000
-	if testing.Short() || raceEnabled {
-		rounds = 1000
-	}
+	rounds := testutil.Effort(1000, 4000)
 	keys := []engine.Key{pk("a"), pk("b")}
 	write := func(n uint64) {
 		b := engine.NewBatch()

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 )
 
@@ -44,10 +45,7 @@ func TestRetentionKnowsEveryReader(t *testing.T) {
 			}
 		})
 	}
-	rounds := 20_000
-	if testing.Short() {
-		rounds = 2_000
-	}
+	rounds := testutil.Effort(2000, 20_000)
 	for range rounds {
 		ret := db.retention()
 		after, _ := db.snaps.collect()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
@@ -76,10 +77,7 @@ func TestIdleDatabaseWritesNothing(t *testing.T) {
 // Deleting a large range, by one range tombstone or item by item, leaves no swamp that
 // later reads have to wade through: a query over it reads a handful of blocks.
 func TestNoSwampOfTombstones(t *testing.T) {
-	n := 200_000
-	if testing.Short() {
-		n = 20_000
-	}
+	n := testutil.Effort(40_000, 200_000)
 	for _, oneByOne := range []bool{false, true} {
 		db := openMemory(t, engine.Options{
 			Durability: engine.Process, MemtableBytes: 8 << 20, CacheBytes: 1,

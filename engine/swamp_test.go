@@ -4,17 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
-
-// swampEnv is the number of items that TestSwampsDryUp deletes.
-const swampEnv = "KSTONE_SWAMP"
 
 // swampKey spreads the items over so many partitions, in order.
 func swampKey(i, partitions, n int) engine.Key {
@@ -27,13 +23,7 @@ func swampKey(i, partitions, n int) engine.Key {
 // the background has had a moment, measured in blocks that are looked at; after two idle
 // minutes of the test's clock nearly nothing is left on the disk.
 func TestSwampsDryUp(t *testing.T) {
-	n := 100_000
-	if testing.Short() || raceEnabled {
-		n = 10_000
-	}
-	if s := os.Getenv(swampEnv); s != "" {
-		n, _ = strconv.Atoi(s)
-	}
+	n := testutil.Effort(20_000, 1_000_000)
 	for _, partitions := range []int{1, n / 100} {
 		for _, ranges := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%d partitions, by ranges %v", partitions, ranges),

@@ -4,11 +4,13 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // TestChunksComeBack checks that chunk indexes and memory of dead chunks are used
 // again: otherwise overwrites of large values would run out of the 65,535 indexes.
 func TestChunksComeBack(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	tab := New(Options{})
 	value := make([]byte, maxSharedRecord)
 	for seq := base.SeqNum(1); seq <= 2*maxChunks; seq++ {
@@ -22,6 +24,7 @@ func TestChunksComeBack(t *testing.T) {
 // TestMixedSizes overwrites a key with small and large values in turn, so that the
 // chunk being filled has no live record for a while.
 func TestMixedSizes(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	tab := New(Options{})
 	small, large := make([]byte, 5000), make([]byte, 2*maxSharedRecord)
 	tab.Put([]byte("k"), 0, 1, base.KindPut, 0, large, 0)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/memtable"
 )
 
@@ -49,6 +50,7 @@ func TestMemoryOfEmptyTables(t *testing.T) {
 
 // TestBytes compares Bytes with what the heap says.
 func TestBytes(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	for _, c := range []struct {
 		name   string
 		keys   int
@@ -121,6 +123,7 @@ func TestEmptyTableIsSmall(t *testing.T) {
 }
 
 func TestAllocations(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	const n = 20_000
 	keys, hashes := testKeys(n)
 	value := make([]byte, 100)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/memtable"
 )
 
@@ -12,6 +13,7 @@ import (
 // beyond the number of keys that wait, with reads in between and without, active and
 // frozen.
 func TestOrderIsMadeLate(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	for _, n := range []int{1, 15, 17, 1000, 8 << 10, 8<<10 + 1000} {
 		for _, readAt := range []int{-1, 0, n / 2} {
 			tab := memtable.New(memtable.Options{})

@@ -176,6 +176,7 @@ func TestAgainstModel(t *testing.T) {
 // TestLongPrograms runs programs long enough for batches of every size, chunk
 // changes and rebuilds of the tree.
 func TestLongPrograms(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	seed := testutil.Seed(t)
 	for s := range uint64(6) {
 		rnd := rand.New(rand.NewPCG(seed, s))

@@ -52,6 +52,7 @@ func TestItemOrder(t *testing.T) {
 // TestAdapt checks that a table finds the prefix of its keys whatever it was told to
 // expect, a few odd keys at both ends notwithstanding.
 func TestAdapt(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	for i, told := range []string{
 		"", "zzz", "tenant01/orders/00", "tenant01/orders/0001",
 		"", "zzz", "tenant01/orders/00", "tenant01/orders/0001",

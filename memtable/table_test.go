@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/memtable"
 )
 
@@ -138,6 +139,7 @@ func TestHandedOutMemory(t *testing.T) {
 // TestHotKey overwrites one key a million times. With a horizon that follows, at
 // whatever distance, the chain and the memory must stay bounded.
 func TestHotKey(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	for _, lag := range []base.SeqNum{1, 2, 10, 300} {
 		tab := memtable.New(memtable.Options{})
 		key, value := []byte("hot"), make([]byte, 100)
@@ -165,6 +167,7 @@ func TestHotKey(t *testing.T) {
 // TestHeldSnapshot overwrites a key while one old snapshot is in use: nothing can be
 // cut between, and overwrites must not become slower for it.
 func TestHeldSnapshot(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	tab := memtable.New(memtable.Options{})
 	key := []byte("hot")
 	for seq := base.SeqNum(1); seq <= 300_000; seq++ {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 	"github.com/kstonedb/kstone/sst"
@@ -100,6 +101,7 @@ func checkAnswers(
 
 // TestEveryFlippedByte: no flipped byte gives a wrong answer, and Verify finds each.
 func TestEveryFlippedByte(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	for _, codec := range []sst.Codec{sst.None, sst.LZ4, sst.Zstd, sst.Snappy} {
 		fs := vfs.NewMem()
 		meta, entries, ranges := smallFile(t, fs, codec)
@@ -124,6 +126,7 @@ func TestEveryFlippedByte(t *testing.T) {
 
 // TestEveryTruncation: a file cut at any length is noticed.
 func TestEveryTruncation(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	for _, codec := range []sst.Codec{sst.None, sst.LZ4, sst.Zstd, sst.Snappy} {
 		fs := vfs.NewMem()
 		meta, entries, ranges := smallFile(t, fs, codec)

@@ -24,10 +24,7 @@ var (
 
 // TestModel compares files of many shapes with sorted slices.
 func TestModel(t *testing.T) {
-	rounds := 40
-	if testing.Short() {
-		rounds = 10
-	}
+	rounds := testutil.Effort(10, 40)
 	first := testutil.Seed(t)
 	for round := range rounds {
 		seed := first + uint64(round)
@@ -225,6 +222,7 @@ func checkWalk(t *testing.T, rnd *rand.Rand, c cursor.Cursor, want []base.Entry)
 
 // TestWriterReuse: a writer that was used before makes the same bytes as a new one.
 func TestWriterReuse(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	fs := vfs.NewMem()
 	rnd := rand.New(rand.NewPCG(9, 9))
 	var w sst.Writer

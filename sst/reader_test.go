@@ -164,6 +164,7 @@ func TestCachedReadsDoNotAllocate(t *testing.T) {
 
 // TestWriterAllocations: a reused writer allocates nothing per entry.
 func TestWriterAllocations(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	entries := plainEntries(20_000)
 	for _, codec := range []sst.Codec{sst.None, sst.LZ4, sst.Zstd, sst.Snappy} {
 		var w sst.Writer

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/stripe"
 )
@@ -58,6 +59,7 @@ func piecesOf(t *testing.T, p *stripe.Pieces, places int) []stripe.Piece {
 // behind the other without gaps, that their shares add up to the weight, and that none has
 // more keys than blocks and memtables let expect.
 func TestPiecesMakeUpTheRange(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		w := newWorld(t, vfs.NewMem())

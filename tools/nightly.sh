@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs everything that draws random numbers, one after the other, whatever fails, and says at
-# the end what did. Every part prints how to repeat a failure.
+# Runs everything in full, one after the other, whatever fails, and says at the end what did.
+# Every part prints how to repeat a failure.
 #
 #   tools/nightly.sh 30s    30 seconds for each fuzz target, 60 times that for stress
 set -uo pipefail
@@ -17,9 +17,10 @@ part() {
 }
 part tools/stress.sh "$((60 * secs))s"
 part tools/fuzz.sh "${secs}s"
-part seeded "queries beside SQLite" "$make" sql-check RUNS=$((500 * secs))
+part seeded "queries beside SQLite" env KSTONE_EFFORT=nightly "$make" sql-check
 part seeded "real file systems" "$make" powercut
 part "$make" canary
+part "$make" cross
 echo
 if [ ${#failed[@]} -gt 0 ]; then
 	echo "nightly: FAILED:"

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/wal"
 )
 
@@ -85,6 +86,7 @@ func closedImage(t testing.TB) (wal.Options, image) {
 // records before it, a new log goes on behind them, and recovering that gives the
 // same records again.
 func TestTornTailAtEveryLength(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	o, img := crashImage(t)
 	recs := img.records()
 	for i, name := range img.names() {
@@ -111,6 +113,7 @@ func TestTornTailAtEveryLength(t *testing.T) {
 // were allocated and never written. Later segments stay: what they hold was synced
 // up to some point, and recovery must notice if that is behind the cut.
 func TestZeroedTailAtEveryLength(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	o, img := crashImage(t)
 	recs := img.records()
 	for _, name := range img.names() {
@@ -171,6 +174,7 @@ func survives(t testing.TB, o wal.Options, want base.SeqNum) error {
 
 // In a log that was closed, every flipped byte is found or does not matter.
 func TestFlipEveryByteOfAClosedLog(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	o, img := closedImage(t)
 	detected := 0
 	flipEach(t, img, func(name string, at int, flipped image) {
@@ -193,6 +197,7 @@ func TestFlipEveryByteOfAClosedLog(t *testing.T) {
 // After a crash, a flip may cost records that nothing else in the log speaks of:
 // never more, never others, never silently a record that was known synced.
 func TestFlipEveryByteAfterACrash(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	o, img := crashImage(t)
 	recs := img.records()
 	flipEach(t, img, func(name string, at int, flipped image) {

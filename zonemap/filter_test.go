@@ -43,6 +43,7 @@ func randomHashes(rnd *rand.Rand, n int) []uint64 {
 // TestNoFalseNegative: whatever was added is found, for all small sizes and some
 // large ones, with and without duplicates.
 func TestNoFalseNegative(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	rnd := rand.New(rand.NewPCG(1, 1))
 	var b zonemap.Builder
 	sizes := []int{500, 1000, 5000, 70_000, 200_000}
@@ -73,6 +74,7 @@ func TestNoFalseNegative(t *testing.T) {
 
 // TestFalsePositives: the rate is what the width promises.
 func TestFalsePositives(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	rnd := rand.New(rand.NewPCG(2, 2))
 	var b zonemap.Builder
 	for _, c := range []struct {
@@ -117,6 +119,7 @@ func TestEmptyFilter(t *testing.T) {
 
 // TestSameAsLibrary: Contains answers like the library that builds the tables.
 func TestSameAsLibrary(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	rnd := rand.New(rand.NewPCG(3, 3))
 	var b zonemap.Builder
 	for _, n := range []int{1, 2, 7, 100, 10_000} {
@@ -241,7 +244,8 @@ func TestFilterAllocations(t *testing.T) {
 		}
 		buf, _ = b.Build(buf[:0], 8)
 	})
-	if n != 0 && !raceEnabled {
+	testutil.SkipUnderRace(t, "the filter library's buffers allocate")
+	if n != 0 {
 		t.Errorf("a reused builder allocates %v times", n)
 	}
 }

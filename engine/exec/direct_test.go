@@ -77,9 +77,7 @@ func (w *world) checkDirect(p *plan.Prepared, snap store.Reader, params []expr.V
 
 // A run of the short way allocates for the query, nothing for rows.
 func TestDirectAllocatesNothingForRows(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	testutil.SkipUnderRace(t, "it allocates")
 	w := newWorld(t)
 	tab := table(t, 7, `{"name":"t","columns":[{"name":"id","type":"int64"},
 	 {"name":"a","type":"int64"},{"name":"s","type":"string"}],"primary_key":["id"],

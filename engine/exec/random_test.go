@@ -4,9 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"testing"
 
 	"github.com/kstonedb/kstone/engine/exec"
@@ -23,15 +21,9 @@ type generator struct {
 }
 
 // TestRandomQueries compares plans of random queries, each with several hints, with the
-// oracle. KSTONE_QUERY_RUNS sets the number of queries.
+// oracle.
 func TestRandomQueries(t *testing.T) {
-	runs := 200
-	if testing.Short() {
-		runs = 60
-	}
-	if n, err := strconv.Atoi(os.Getenv("KSTONE_QUERY_RUNS")); err == nil {
-		runs = n
-	}
+	runs := testutil.Effort(60, 100_000)
 	seed := testutil.Seed(t)
 	compared, direct := 0, directRuns{}
 	const each = 200

@@ -27,9 +27,7 @@ func lit(t testing.TB, v any) expr.Const {
 }
 
 func TestProgramsAllocateNothing(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	testutil.SkipUnderRace(t, "it allocates")
 	i, s := expr.Column{Ordinal: 0, Name: "i"}, expr.Column{Ordinal: 1, Name: "s",
 		Collation: keycodec.CollateUnicode}
 	many := make([]expr.Expr, 20)

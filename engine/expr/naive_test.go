@@ -325,10 +325,7 @@ func btoi(b bool) int {
 func TestAgainstNaiveEvaluator(t *testing.T) {
 	seed := testutil.Seed(t)
 	g := generator{rand.New(rand.NewPCG(seed, 0))}
-	trees := 20_000
-	if testing.Short() {
-		trees = 2000
-	}
+	trees := testutil.Effort(4000, 20_000)
 	truths := map[int]expr.Truth{0: expr.False, 1: expr.True, 2: expr.Unknown}
 	for range trees {
 		e := g.condition(3)

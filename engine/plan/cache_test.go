@@ -152,9 +152,7 @@ func TestPointKeysAreThoseOfRows(t *testing.T) {
 }
 
 func TestPointKeyAllocatesNothing(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	testutil.SkipUnderRace(t, "it allocates")
 	w := newCatalog(t,
 		"CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT, UNIQUE INDEX uk (a) SHARD (16), "+
 			"UNIQUE INDEX ub (b) SHARD (256, tidb))")
@@ -175,9 +173,7 @@ func TestPointKeyAllocatesNothing(t *testing.T) {
 }
 
 func TestCachedPrepareAllocatesNothing(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	testutil.SkipUnderRace(t, "it allocates")
 	w := newCatalog(t, "CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT, INDEX kab (a, b))")
 	sel := w.query("SELECT id FROM t WHERE a = ?1 AND b > ?2 ORDER BY b LIMIT 10")
 	cache := plan.NewCache(10)

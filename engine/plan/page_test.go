@@ -15,10 +15,7 @@ import (
 // TestPagesAreTheWhole reads random queries page by page, each page with the cursor of the
 // last row of the one before, and compares with the query in one piece.
 func TestPagesAreTheWhole(t *testing.T) {
-	worlds := 20
-	if testing.Short() {
-		worlds = 5
-	}
+	worlds := testutil.Effort(5, 20)
 	seed := testutil.Seed(t)
 	for i := range worlds {
 		r := rand.New(rand.NewPCG(seed, uint64(i)))

@@ -3,9 +3,7 @@ package plan_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -237,15 +235,10 @@ func randomRows(w *catalog, r *rand.Rand) *memory {
 // TestQueriesMatchOracle plans random queries over random tables, runs the plans, and
 // compares with what the queries mean.
 func TestQueriesMatchOracle(t *testing.T) {
-	worlds, queries := 20, 50
-	if testing.Short() {
-		worlds = 4
-	}
-	if n, err := strconv.Atoi(os.Getenv("KSTONE_PLAN_WORLDS")); err == nil {
-		worlds = n
-	}
+	testutil.SlowUnderRace(t, "one goroutine")
+	const queries = 50
 	seed := testutil.Seed(t)
-	for i := range worlds {
+	for i := range testutil.Effort(4, 1000) {
 		r := rand.New(rand.NewPCG(seed, uint64(i)))
 		w := randomCatalog(t, r)
 		m := randomRows(w, r)

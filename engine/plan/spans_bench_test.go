@@ -121,9 +121,7 @@ func BenchmarkBuckets(b *testing.B) {
 
 // TestSpansAllocateNothing: a builder that is warm allocates nothing, but for residuals.
 func TestSpansAllocateNothing(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	testutil.SkipUnderRace(t, "it allocates")
 	for _, shape := range spanShapes[:5] {
 		template := plan.CompileSpans(ints(2), plan.Normalise(shape.pred))
 		var builder plan.SpanBuilder

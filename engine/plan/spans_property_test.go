@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -17,27 +15,13 @@ import (
 	"github.com/kstonedb/kstone/keycodec"
 )
 
-// runs returns how many random predicates to try: KSTONE_PLAN_RUNS, or a few thousand.
-func runs(t *testing.T) int {
-	if text := os.Getenv("KSTONE_PLAN_RUNS"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil {
-			t.Fatalf("KSTONE_PLAN_RUNS: %v", err)
-		}
-		return n
-	}
-	if testing.Short() {
-		return 3000
-	}
-	return 10_000
-}
-
 // TestSpansAgainstFullScan compares the rows that spans and residuals find with those that
 // an evaluator finds by looking at all rows, for random keys, rows and predicates.
 func TestSpansAgainstFullScan(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	seed := testutil.Seed(t)
 	var builder plan.SpanBuilder
-	for i := range runs(t) {
+	for i := range testutil.Effort(2000, 600_000) {
 		r := rand.New(rand.NewPCG(seed, uint64(i)))
 		w := newWorld(r)
 		c := w.newCheck()

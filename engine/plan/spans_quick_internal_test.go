@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -65,10 +66,7 @@ func quickParams(r *rand.Rand) (params []expr.Value) {
 // TestQuickSpansAreThoseOfCuts builds spans in both ways.
 func TestQuickSpansAreThoseOfCuts(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
-	runs := 30_000
-	if testing.Short() {
-		runs = 5000
-	}
+	runs := testutil.Effort(6000, 30_000)
 	quick, several := 0, 0
 	var b, c SpanBuilder
 	for range runs {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -77,6 +78,7 @@ func TestSpansOfNulls(t *testing.T) {
 // TestSpanLimit: with fewer spans than points neighbours are taken together, evenly, and
 // the residual makes up for it.
 func TestSpanLimit(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	got, s := conditions(ints(2), in(0, 6), 3)
 	residual := " filter a IN (0, 3, 6, 9, 12, 15)"
 	want := []string{"a >= 0 AND a < 4" + residual, "a >= 6 AND a < 10" + residual,

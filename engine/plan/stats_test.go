@@ -116,10 +116,7 @@ func TestEstimatesFall(t *testing.T) {
 		sel := w.query("SELECT t.id FROM t WHERE " + where)
 		return must(must(plan.Prepare(sel, plan.Options{Stats: w})).Bind(nil)).Root.Estimate().Rows
 	}
-	queries := 1000
-	if testing.Short() {
-		queries = 100
-	}
+	queries := testutil.Effort(200, 1000)
 	// Of a and c alone nothing is known together; of a, b and c it is, and it is more.
 	two, three := rows("t.a = 1 AND t.c = 2"), rows("t.a = 1 AND t.c = 2 AND t.b = 3")
 	if three > two {

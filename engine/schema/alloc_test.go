@@ -24,9 +24,7 @@ func sixRow() []expr.Value {
 }
 
 func TestHotPathsAllocateNothing(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	testutil.SkipUnderRace(t, "it allocates")
 	table, row := parse(t, six), sixRow()
 	key, value := keyOf(t, table, row), valueOf(t, table, row)
 	x := table.Indexes[0]

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 	"github.com/kstonedb/kstone/keycodec/shard"
 )
@@ -194,8 +195,5 @@ func entriesOf(t testing.TB, x *schema.Index, row []expr.Value) []schema.Entry {
 
 // rounds is the number of random tables of a test.
 func rounds(n int) int {
-	if testing.Short() {
-		return n / 10
-	}
-	return n
+	return testutil.Effort(n/5, n)
 }

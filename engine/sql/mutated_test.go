@@ -98,10 +98,8 @@ func jumbled(rng *rand.Rand, list, from []string) []string {
 // TestMutatedStatements: statements with some of their words changed are run or refused, with
 // an error that has a place or is one that is meant for a caller.
 func TestMutatedStatements(t *testing.T) {
-	runs := environment(t, "KSTONE_SQL_MUTATIONS", 4000)
-	if testing.Short() {
-		runs = 1000
-	}
+	testutil.SlowUnderRace(t, "one goroutine")
+	runs := testutil.Effort(1000, 100_000)
 	seed := testutil.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 3))
 	var s *sql.Session

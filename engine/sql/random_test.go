@@ -2,9 +2,7 @@ package sql_test
 
 import (
 	"errors"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -12,34 +10,16 @@ import (
 	"github.com/kstonedb/kstone/internal/testutil"
 )
 
-// environment returns a number that a variable gives.
-func environment(t *testing.T, name string, otherwise uint64) uint64 {
-	t.Helper()
-	text := os.Getenv(name)
-	if text == "" {
-		return otherwise
-	}
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
-	return n
-}
-
 // Goal: statements mean the same whatever indexes a table has.
 //
 // Method: random programs of statements run over a table with random indexes (plain, unique,
 // local, sharded, partial, covering, descending, of the elements of lists) and over another
 // one without. A query gives the same rows over both, with every index forced and none, in
 // pages, in transactions, prepared and asked again with other values. What unique indexes
-// refuse, skip or replace is found by comparing all rows. KSTONE_SQL_WORLDS is the number of
-// programs. One that fails is reduced to the statements that it takes.
+// refuse, skip or replace is found by comparing all rows. A program that fails is reduced to
+// the statements that it takes.
 func TestRandomStatements(t *testing.T) {
-	worlds, queries := uint64(12), 120
-	if testing.Short() {
-		worlds, queries = 4, 60
-	}
-	worlds = environment(t, "KSTONE_SQL_WORLDS", worlds)
+	worlds, queries := uint64(testutil.Effort(4, 400)), testutil.Effort(60, 120)
 	seed := testutil.Seed(t)
 	var c counts
 	for i := range worlds {
@@ -47,7 +27,7 @@ func TestRandomStatements(t *testing.T) {
 		if at, err := p.run(t, &c, nil); err != nil {
 			p, err = p.reduced(t, at, err, nil, 30*time.Second)
 			t.Fatalf("repeat with: %s\na shorter program is\n%s\n%v",
-				testutil.Repeat(t, seed+i, "KSTONE_SQL_WORLDS=1"), p, err)
+				testutil.Repeat(t, seed+i), p, err)
 		}
 	}
 	t.Logf("%+v", c)
@@ -138,6 +118,7 @@ func (s step) without(from, to int) step {
 // TestRandomStatementsAreReduced: an index that forgets some rows is found, and what is
 // printed is about as short as it can be: the row, the index, the query.
 func TestRandomStatementsAreReduced(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	forgetful := func(text string, rows []string) []string {
 		if !strings.HasPrefix(text, "INDEXED BY x") || strings.Contains(text, "OFFSET") {
 			return rows

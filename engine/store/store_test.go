@@ -115,9 +115,7 @@ func TestTxReadsItsWrites(t *testing.T) {
 
 // Rows cost no allocation behind the interface, and a Get none either.
 func TestLocalDoesNotAllocate(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	testutil.SkipUnderRace(t, "it allocates")
 	db, err := engine.Open("store", &engine.Options{InMemory: true, Durability: engine.Process})
 	ok(t, err)
 	t.Cleanup(func() { ok(t, db.Close()) })

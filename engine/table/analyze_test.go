@@ -14,6 +14,7 @@ import (
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // skewedText is a table of partitions of very different sizes, with columns of all sorts of
@@ -106,10 +107,8 @@ func (s *countingSnapshot) Scan(context.Context, store.Range) iter.Seq2[store.It
 // TestAnalyzeOfASampleIsNearTheTruth compares statistics of samples with those of everything,
 // on skewed data, and checks that the samples read little.
 func TestAnalyzeOfASampleIsNearTheTruth(t *testing.T) {
-	rows, samples := 20_000, 6
-	if testing.Short() || raceEnabled {
-		rows, samples = 10_000, 2
-	}
+	testutil.SlowUnderRace(t, "one goroutine")
+	rows, samples := testutil.Effort(10_000, 20_000), testutil.Effort(2, 6)
 	e, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true, BlockBytes: 1 << 10})
 	if err != nil {
 		t.Fatal(err)
@@ -239,6 +238,7 @@ func heavyShare(k *plan.KeyStats, key []byte) float64 {
 // TestAnalyzeOfAllByASample checks that a sample that is as large as the table gives the
 // exact statistics.
 func TestAnalyzeOfAllByASample(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	db := open(t, nil)
 	skewed(t, create(t, db, skewedText), 3000)
 	want, err := db.Analyze(ctx, "events", nil)

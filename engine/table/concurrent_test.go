@@ -11,6 +11,7 @@ import (
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // Of many goroutines that want the same unique values, exactly one gets each.
@@ -138,10 +139,7 @@ func TestIndexesAreBuiltWhileWritersWrite(t *testing.T) {
 	}
 	stop := make(chan struct{})
 	wait := writeOn(t, people, stop, 1)
-	rounds := 4
-	if testing.Short() {
-		rounds = 2
-	}
+	rounds := testutil.Effort(2, 4)
 	built := 0
 	for range rounds {
 		built += buildAll(t, db, people)

@@ -4,9 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"sync"
 	"testing"
 
@@ -19,9 +17,6 @@ import (
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
-// crashRunsEnv is the number of programs of TestPowerCutsLeaveIndexesWhole.
-const crashRunsEnv = "KSTONE_TABLE_CRASHES"
-
 // Goal: whenever the power fails, no index has a stale or missing entry, what was
 // acknowledged is there, and builds and drops that were under way go on.
 //
@@ -29,14 +24,15 @@ const crashRunsEnv = "KSTONE_TABLE_CRASHES"
 // knows what is durable. At some of the operations on it the disk of a power cut is kept;
 // each of them is then opened, verified, resumed, and verified again.
 func TestPowerCutsLeaveIndexesWhole(t *testing.T) {
-	runPowerCuts(t, 3, crashSteps, checkCut)
+	runPowerCuts(t, testutil.Effort(1, 100), crashSteps, checkCut)
 }
 
 // Goal: whenever the power fails while a unique index is built for which there are too many
 // equal rows, the rows are whole and the index is gone, or is there as one that is being
 // built or dropped; then Resume removes it and says why.
 func TestPowerCutsOfABuildInConflict(t *testing.T) {
-	runPowerCuts(t, 1, conflictSteps, checkConflictCut)
+	testutil.SlowUnderRace(t, "one goroutine")
+	runPowerCuts(t, testutil.Effort(1, 100), conflictSteps, checkConflictCut)
 }
 
 // steps is a program, and check looks at what is left of it.
@@ -47,12 +43,6 @@ type (
 
 func runPowerCuts(t *testing.T, runs int, program steps, look check) {
 	seed := testutil.Seed(t)
-	if testing.Short() {
-		runs = 1
-	}
-	if s := os.Getenv(crashRunsEnv); s != "" {
-		runs, _ = strconv.Atoi(s)
-	}
 	total, unfinished := 0, 0
 	// It is possible that none of a program's cuts is in the middle: then others follow.
 	for i := 0; i < runs || unfinished == 0 && i < runs+20; i++ {
@@ -131,7 +121,7 @@ func crashProgram(t *testing.T, seed uint64, program steps, look check) (cuts, u
 		t.Fatal(err)
 	}
 	if err := program(t, c, db, rand.New(rand.NewPCG(seed, 2))); err != nil {
-		t.Fatalf("repeat with: %s\n%v", testutil.Repeat(t, seed, crashRunsEnv+"=1"), err)
+		t.Fatalf("repeat with: %s\n%v", testutil.Repeat(t, seed), err)
 	}
 	if err := errors.Join(db.Close(), e.Close()); err != nil {
 		t.Fatal(err)
@@ -140,7 +130,7 @@ func crashProgram(t *testing.T, seed uint64, program steps, look check) (cuts, u
 		u, err := look(one)
 		if err != nil {
 			t.Fatalf("repeat with: %s\npower cut %d: %v",
-				testutil.Repeat(t, seed, crashRunsEnv+"=1"), i, err)
+				testutil.Repeat(t, seed), i, err)
 		}
 		if u {
 			unfinished++

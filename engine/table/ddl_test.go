@@ -15,6 +15,7 @@ import (
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/sql"
 	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // thing is a row of the table whose definition changes all the time. The sum of all Part is
@@ -350,13 +351,7 @@ func TestDefinitionsChangeBesideStatements(t *testing.T) {
 	c.readNames(&group)
 	c.readTyped(&group)
 	c.write(&group)
-	rounds := 40
-	switch {
-	case testing.Short() && raceEnabled: // more than a second each
-		rounds = 12
-	case raceEnabled: // as make stress runs it
-		rounds = 100
-	}
+	rounds := testutil.Effort(12, 100) // under the race detector more than a second each
 	rng := rand.New(rand.NewPCG(1, 2))
 	for round := range rounds {
 		if err := c.define(rng, round); err != nil || t.Failed() {

@@ -20,10 +20,7 @@ import (
 // compares with a map. Indexes come and go, and so do columns; after each phase Verify
 // must find every entry that should be there and no other.
 func TestTablesAreTheModel(t *testing.T) {
-	n := 25
-	if testing.Short() || raceEnabled {
-		n = 8
-	}
+	n := testutil.Effort(8, 25)
 	seed := testutil.Seed(t)
 	for i := range uint64(n) {
 		t.Run(fmt.Sprint("program ", i), func(t *testing.T) {

@@ -4,10 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"sort"
-	"strconv"
 	"testing"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -15,9 +13,6 @@ import (
 	"github.com/kstonedb/kstone/engine/table"
 	"github.com/kstonedb/kstone/internal/testutil"
 )
-
-// queryRunsEnv is the number of queries of TestQueriesAgreeWithEveryOtherWay.
-const queryRunsEnv = "KSTONE_QUERY_RUNS"
 
 // Goal: a query gives the rows that it should, whatever plan it is given.
 //
@@ -27,16 +22,7 @@ const queryRunsEnv = "KSTONE_QUERY_RUNS"
 // predicate itself (NoREC), with what is left by NOT p and p IS NULL (TLP), page by page
 // with cursors, limited, and with a DB that keeps no plans.
 func TestQueriesAgreeWithEveryOtherWay(t *testing.T) {
-	runs, seed := 1500, testutil.Seed(t)
-	switch {
-	case testing.Short() && raceEnabled: // the queries of one goroutine: a sample of them
-		runs = 150
-	case testing.Short() || raceEnabled:
-		runs = 300
-	}
-	if s := os.Getenv(queryRunsEnv); s != "" {
-		runs, _ = strconv.Atoi(s)
-	}
+	runs, seed := testutil.Effort(300, 15_000), testutil.Seed(t)
 	const each = 150
 	queries := 0
 	for i := 0; i*each < runs; i++ {

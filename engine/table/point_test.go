@@ -56,9 +56,7 @@ func TestPointsAgreeWithPlans(t *testing.T) {
 
 // Reading by the primary key through a prepared query allocates next to nothing.
 func TestPreparedPointsAllocateLittle(t *testing.T) {
-	if raceEnabled {
-		t.Skip("allocations are counted without the race detector")
-	}
+	testutil.SkipUnderRace(t, "it allocates")
 	db := open(t, nil)
 	people := create(t, db, peopleText)
 	if err := people.Insert(ctx, row(t, 7, "m", "c", 1)); err != nil {

@@ -72,15 +72,13 @@ func (p *shipments) conditions(rnd *rand.Rand, rows []shipment) (all []condition
 // Queries that are described anew each time, with other values, return what their conditions
 // say, from a database, a snapshot and a transaction.
 func TestUnpreparedQueries(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	p, rows := openFew(t, 400)
 	rnd := rand.New(rand.NewPCG(7, 7))
 	snap, err := p.db.Snapshot(ctx)
 	fatal(t, err)
 	defer func() { fatal(t, snap.Close()) }()
-	runs := 1500
-	if testing.Short() {
-		runs = 200
-	}
+	runs := testutil.Effort(300, 1500)
 	for i := range runs {
 		if i == runs/2 { // from now on there are statistics
 			_, err := p.db.Analyze(ctx, "shipments", nil)
@@ -171,10 +169,7 @@ func TestUniqueKeysThatMove(t *testing.T) {
 	p, rows := openFew(t, 60)
 	a, b := rows[3], rows[4]
 	codes := []string{a.Code, b.Code}
-	swaps := 300
-	if testing.Short() {
-		swaps = 80
-	}
+	swaps := testutil.Effort(80, 300)
 	var done atomic.Bool
 	var writer sync.WaitGroup
 	writer.Go(func() {
@@ -218,9 +213,7 @@ func TestUniqueKeysThatMove(t *testing.T) {
 
 // What queries allocate, with 20 rows or with 10.
 func TestQueriesAllocateLittle(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	testutil.SkipUnderRace(t, "it allocates")
 	p, rows := openFew(t, 1000)
 	for _, c := range []struct {
 		name string

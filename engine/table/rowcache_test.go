@@ -10,6 +10,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 type account struct {
@@ -130,10 +131,7 @@ func TestRowCacheForgets(t *testing.T) {
 // after a write has returned nobody sees what was before it.
 func TestRowCacheIsNeverStale(t *testing.T) {
 	db, accounts, id, cache := openAccounts(t, nil)
-	rounds := int64(3000)
-	if testing.Short() {
-		rounds = 500
-	}
+	rounds := int64(testutil.Effort(600, 3000))
 	var written atomic.Int64
 	written.Store(100)
 	var failed atomic.Pointer[string]

@@ -114,10 +114,7 @@ func TestStructsAreWrittenAsTheirValues(t *testing.T) {
 	}
 	s, w := structs{b, plain.fields}, new(writer)
 	w.reset(&tableState{schema: def}, nil)
-	written, rows := 0, 3000
-	if testing.Short() {
-		rows = 500
-	}
+	written, rows := 0, testutil.Effort(600, 3000)
 	for range rows {
 		row := drawPlain(r)
 		values := b.appendValues(nil, plain.fields, unsafe.Pointer(&row))

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // The code of docs/tables.md is in this file, and what it prints is what these tests print.
@@ -112,6 +113,7 @@ func importPage(t *testing.T, db *table.DB) {
 
 // TestTablesPage runs what docs/tables.md shows and compares what it prints.
 func TestTablesPage(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	db := openTyped(t, Cities, Quakes)
 	importPage(t, db)
 	var out strings.Builder

@@ -7,13 +7,13 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // TestWrongTypesDoNotCompile: a wrong table, column or value is found by the compiler.
 func TestWrongTypesDoNotCompile(t *testing.T) {
-	if testing.Short() {
-		t.Skip("runs the compiler")
-	}
+	testutil.SlowUnderRace(t, "runs the compiler")
 	source, err := os.ReadFile("testdata/wrongtypes/wrong.go")
 	if err != nil {
 		t.Fatal(err)

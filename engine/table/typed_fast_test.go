@@ -45,9 +45,7 @@ func openSales(t testing.TB) (*table.DB, *table.TableOf[sale]) {
 }
 
 func TestTypedReadsAllocateLittle(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	testutil.SkipUnderRace(t, "it allocates")
 	db, sales := openSales(t)
 	shop := table.Col(sales, func(s *sale) *string { return &s.Shop })
 	at := table.Col(sales, func(s *sale) *time.Time { return &s.At })

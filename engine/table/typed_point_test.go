@@ -49,9 +49,7 @@ func TestFirstByKey(t *testing.T) {
 		errors.Is(err, table.ErrNotFound) {
 		t.Errorf("without the parameter: %+v, %v", row, err)
 	}
-	if raceEnabled {
-		return
-	}
+	testutil.SkipUnderRace(t, "it allocates")
 	if n := testutil.AllocsPerRun(100, func() {
 		if _, err := key.Where(at.Eq(want.At)).First(ctx, db); err != nil {
 			t.Error(err)

@@ -9,9 +9,7 @@ import (
 
 // What a commit of structs allocates does not grow with its rows, but for the memtables.
 func TestTypedInsertsAllocateLittle(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	testutil.SkipUnderRace(t, "it allocates")
 	type plain struct {
 		ID   int64  `kstone:"id,pk"`
 		Text string `kstone:"text"`

@@ -158,7 +158,7 @@ func (l *lab) measure(ctx context.Context, s suite) (*baseline, error) {
 	if out, err := build(ctx, bin, s.pkg); err != nil {
 		return nil, fmt.Errorf("build %s: %w\n%s", s.pkg, err, out)
 	}
-	b := &baseline{flags: []string{"-test.short", "-test.failfast", "-test.run=" + s.run}}
+	b := &baseline{flags: []string{"-test.failfast", "-test.run=" + s.run}}
 	if _, err := test(ctx, s.pkg, bin, "-test.run=^$", "-rapid.nofailfile"); err == nil {
 		b.flags = append(b.flags, "-rapid.nofailfile") // a failure leaves no file in the tree
 	}

@@ -6,14 +6,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // TestMutantsOfAModule draws from a module whose tests see one function and not the other,
 // is interrupted after some mutants, and goes on.
 func TestMutantsOfAModule(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles a module several times")
-	}
+	testutil.SlowUnderRace(t, "compiles a module several times")
 	t.Chdir(t.TempDir())
 	for name, content := range map[string]string{
 		"go.mod": "module m\n\ngo 1.26\n",

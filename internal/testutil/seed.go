@@ -35,10 +35,21 @@ func Rand(t testing.TB) *rand.Rand {
 	return rand.New(rand.NewPCG(Seed(t), 0))
 }
 
-// Check is rapid.Check with a seed like that of Seed. Rapid takes it from a flag of the
-// process, so all properties of a package share it; the flag -rapid.seed overrides it.
+// Check is rapid.Check with a seed like that of Seed, and as often as the effort says. Rapid
+// takes both from flags of the process, so all properties of a package share the seed; the flags
+// -rapid.seed and -rapid.checks override them.
 func Check(t *testing.T, property func(*rapid.T)) {
 	t.Helper()
+	checks := flag.Lookup("rapid.checks")
+	if checks.Value.String() == checks.DefValue {
+		ci := 100
+		if raceEnabled {
+			ci = 20
+		}
+		if err := checks.Value.Set(strconv.Itoa(Effort(ci, 500))); err != nil {
+			t.Fatal(err)
+		}
+	}
 	f := flag.Lookup("rapid.seed")
 	if f.Value.String() == "0" {
 		// Rapid itself draws a seed for 0, hence the bit.
@@ -68,7 +79,7 @@ func seedFor(t testing.TB, name string) uint64 {
 }
 
 // Repeat returns the command that runs a test again with a seed, the present settings (KSTONE
-// variables, -short, -race, -tags) and others, given as NAME=VALUE, in their place.
+// variables, -race, -tags) and others, given as NAME=VALUE, in their place.
 func Repeat(t testing.TB, seed uint64, settings ...string) string {
 	return goTest(t, append([]string{fmt.Sprintf("%s=%d", seedEnv, seed)}, settings...))
 }
@@ -88,9 +99,6 @@ func goTest(t testing.TB, settings []string) string {
 		}
 	}
 	words = append(words, "go test -count=1")
-	if testing.Short() {
-		words = append(words, "-short")
-	}
 	pkg := "."
 	if info, ok := debug.ReadBuildInfo(); ok {
 		pkg = strings.TrimSuffix(info.Path, ".test")

@@ -136,6 +136,27 @@ var planted = []struct {
 		"func f(f *testing.F) {\n"+
 			"f.Fuzz(func(t *testing.T, b []byte) { defer testutil.Watch(b)(); g(b) }) }"), ""},
 
+	{"short tests", checkEfforts,
+		inFile("wal/a_test.go", "testing", "var _ = testing.Short()"), "testutil.Effort"},
+	{"size in a variable", checkEfforts,
+		inFile("wal/a_test.go", "os", "const runs = \"KSTONE_RUNS\""), "KSTONE_RUNS: use testutil"},
+	{"size of a process in a variable", checkEfforts,
+		inFile("wal/a_test.go", "os", "const runs = \"KSTONE_RUNS=7\""), "use testutil.Effort"},
+	{"seed in a variable", checkEfforts,
+		inFile("wal/a_test.go", "os", "const seed = \"KSTONE_SEED=7\""), ""},
+	{"test without the race detector", checkEfforts, map[string]string{
+		"wal/a_test.go": "//go:build !race\n\npackage wal\n",
+	}, "for the tag race"},
+	{"test without invariants", checkEfforts, map[string]string{
+		"wal/a_test.go": "//go:build linux && !invariants\n\npackage wal\n",
+	}, "for the tag !invariants"},
+	{"helper that skips under the race detector", checkEfforts, inFile("wal/a_test.go", "testing",
+		"func f(t *testing.T) {\n\ttestutil.SkipUnderRace(t, x)\n}"), "only tests call it"},
+	{"test that skips under the race detector", checkEfforts, inFile("wal/a_test.go", "testing",
+		"func TestA(t *testing.T) {\n\ttestutil.SlowUnderRace(t, x)\n}"), ""},
+	{"skip that the script does not find", checkEfforts, inFile("wal/a_test.go", "testing",
+		"func TestA(t *testing.T) {\n\tu.SlowUnderRace(t, x)\n}"), "beginning of a line"},
+
 	{"two titles", checkMarkdown, map[string]string{"a.md": "# A\n\n# B\n"}, "2 first-level"},
 	{"no title", checkMarkdown, map[string]string{"a.md": "text\n"}, "0 first-level"},
 	{"comment in a fence", checkMarkdown, map[string]string{"a.md": "# A\n```\n# sh\n```\n"}, ""},

@@ -13,9 +13,6 @@ import (
 	"github.com/kstonedb/kstone/internal/torture"
 )
 
-// envFor says how long TestTorture goes on.
-const envFor = "KSTONE_TORTURE_FOR"
-
 func TestMain(m *testing.M) {
 	if order := os.Getenv(torture.Env); order != "" {
 		fmt.Fprintln(os.Stderr, torture.Child(context.Background(), order, os.Stdout))
@@ -26,18 +23,11 @@ func TestMain(m *testing.M) {
 
 // Goal: whatever a process was doing when it is killed, nothing that it acknowledged is
 // lost, no commit is there in part, nothing deleted is back. Method: see the package.
-// KSTONE_TORTURE_FOR sets the time.
 func TestTorture(t *testing.T) {
 	c := torture.Config{
-		Dir: filepath.Join(t.TempDir(), "t"), For: 4 * time.Second, Workers: 4,
+		Dir: filepath.Join(t.TempDir(), "t"), Workers: 4,
+		For:  time.Duration(testutil.Effort(4, 60)) * time.Second,
 		Seed: testutil.Seed(t), Command: []string{os.Args[0]},
-	}
-	if s := os.Getenv(envFor); s != "" {
-		d, err := time.ParseDuration(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.For = d
 	}
 	rep, err := torture.Run(t.Context(), c)
 	if err != nil {

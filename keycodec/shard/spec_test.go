@@ -51,6 +51,7 @@ func specs() []shard.Spec {
 
 // Consecutive integers, the case buckets exist for, spread evenly under every function.
 func TestSpread(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	for _, s := range specs() {
 		if s.Count > 256 {
 			continue

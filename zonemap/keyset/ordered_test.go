@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/zonemap/keyset"
 )
 
@@ -13,6 +14,7 @@ import (
 // with several, filters left out of their group because of another salt, zones that
 // leave keys out, wide fingerprints, exact answers.
 func TestOrderedBatches(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	rnd := rand.New(rand.NewPCG(21, 1))
 	const size = 380_000 // the filters are too large to be left in any order
 	for i, c := range []struct {
@@ -27,7 +29,7 @@ func TestOrderedBatches(t *testing.T) {
 		{10, keyset.SegmentOptions{Seed: 4, Shards: 256}, false},
 		{12, keyset.SegmentOptions{Seed: 4, Shards: 64, StoreKeys: true, Bits: 16}, true},
 	} {
-		if testing.Short() && i%2 == 1 {
+		if i%2 == 1 && testutil.Effort(1, 2) == 1 {
 			continue
 		}
 		var sets [][]uint64
@@ -69,13 +71,14 @@ func TestOrderedBatches(t *testing.T) {
 // TestRowsOfAnyWidth is TestOrderedBatches for rows of 3 to 12 filters, two groups of them,
 // shards, and keys that are in some zones only.
 func TestRowsOfAnyWidth(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	rnd := rand.New(rand.NewPCG(25, 1))
 	for i, c := range []struct {
 		segments, size, shards int
 	}{
 		{12, 340_000, 1}, {7, 530_000, 1}, {17, 240_000, 1}, {3, 1_050_000, 1}, {10, 410_000, 16},
 	} {
-		if testing.Short() && i%2 == 1 {
+		if i%2 == 1 && testutil.Effort(1, 2) == 1 {
 			continue
 		}
 		var sets [][]uint64

@@ -5,12 +5,14 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/zonemap/keyset"
 )
 
 // TestLargeBatches: a batch that is put in order before it is answered gets the answers
 // that its keys get one by one, whatever zones they lie in.
 func TestLargeBatches(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	rnd := rand.New(rand.NewPCG(18, 1))
 	var sets [][]uint64
 	for i := range uint64(5) { // random keys, in zones that do not overlap
@@ -29,7 +31,7 @@ func TestLargeBatches(t *testing.T) {
 	set := mustSet(t, &keyset.SetOptions{MemoryBytes: -1},
 		mustBuild(t, &keyset.SegmentOptions{Seed: 3}, append(sets, dense, overlapping)...)...)
 	sizes := []int{50_000}
-	if !testing.Short() {
+	if testutil.Effort(1, 3) >= 3 {
 		sizes = append(sizes, 4<<20+777) // more than are put in order at a time
 	}
 	for _, n := range sizes {

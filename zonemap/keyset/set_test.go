@@ -235,6 +235,7 @@ func checkAnswers(t *rapid.T, set *keyset.Set, contents map[*keyset.Segment]map[
 // TestDamagedSegments flips every bit, one at a time, of files of every layout, and cuts
 // them off everywhere: an error, or the right answers.
 func TestDamagedSegments(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	rnd := rand.New(rand.NewPCG(3, 4))
 	keys := randomHashes(rnd, 60)
 	dense := []uint64{5, 6, 7, 9, 11, 12}

@@ -36,6 +36,7 @@ func mustSet(tb testing.TB, opts *keyset.SetOptions, segments ...*keyset.Segment
 // TestRatesOfSets: the share of absent keys that pass is that of theory, 1-(1-2^-b)^k,
 // within 10 %, with the segments apart and interleaved in rows of every width.
 func TestRatesOfSets(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	rnd := rand.New(rand.NewPCG(11, 1))
 	const probes = 1 << 20
 	keys := randomHashes(rnd, probes)
@@ -86,11 +87,9 @@ func checkPresent(t *testing.T, set *keyset.Set, sets [][]uint64) {
 
 // TestWideFingerprints: 16 bits let at most 0.002 % pass, at 18.1 bits a key.
 func TestWideFingerprints(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	rnd := rand.New(rand.NewPCG(12, 1))
-	n := 6_400_000
-	if testing.Short() {
-		n = 2_000_000
-	}
+	n := testutil.Effort(2_000_000, 6_400_000)
 	set := mustSet(t, nil, mustBuild(t, &keyset.SegmentOptions{Bits: 16, Seed: 1},
 		randomHashes(rnd, n))...)
 	const probes = 4 << 20
@@ -110,6 +109,7 @@ func TestWideFingerprints(t *testing.T) {
 // TestDenseKeys: integers without gaps need no filter, with few gaps a bitmap, and both
 // answer exactly.
 func TestDenseKeys(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	for step, most := range map[uint64]uint64{1: 0, 3: 40_000} {
 		var keys []uint64
 		for i := range uint64(100_000) {
@@ -330,9 +330,7 @@ func TestSetConcurrency(t *testing.T) {
 }
 
 func TestSetAllocations(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	testutil.SkipUnderRace(t, "it allocates")
 	rnd := rand.New(rand.NewPCG(17, 1))
 	sets := [][]uint64{randomHashes(rnd, 20_000), randomHashes(rnd, 20_000)}
 	for _, o := range []keyset.SegmentOptions{{StoreKeys: true}, {StoreKeys: true, Bits: 16},

@@ -17,22 +17,6 @@ import (
 	"github.com/kstonedb/kstone/internal/testutil"
 )
 
-// runs returns how many queries a test compares: KSTONE_SQL_RUNS, 1,500 without, 200 under
-// -short.
-func runs(t *testing.T) int {
-	n := 1500
-	if testing.Short() {
-		n = 200
-	}
-	if text := os.Getenv("KSTONE_SQL_RUNS"); text != "" {
-		var err error
-		if n, err = strconv.Atoi(text); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return n
-}
-
 // TestAgainstSQLite compares generated queries over the cities and earthquakes. Results are
 // equal as multisets, and in their order where ORDER BY tells all rows apart. Queries that
 // kstone says it does not support, or whose hint cannot be followed, are counted and left
@@ -47,7 +31,8 @@ func TestAgainstSQLite(t *testing.T) {
 	p := load(t, rng, step)
 	g := &generator{rng: rng, tables: p.tables}
 	compared, refused, rows := 0, 0, 0
-	for range runs(t) {
+	runs := testutil.Effort(1500, 15_000)
+	for range runs {
 		q := g.query()
 		want, err := p.sqlite(q.theirs)
 		if err != nil {
@@ -73,8 +58,8 @@ func TestAgainstSQLite(t *testing.T) {
 		}
 	}
 	t.Logf("%d queries compared, %d rows, %d refused", compared, rows, refused)
-	if refused > runs(t)/5 {
-		t.Errorf("%d of %d queries were refused", refused, runs(t))
+	if refused > runs/5 {
+		t.Errorf("%d of %d queries were refused", refused, runs)
 	}
 }
 

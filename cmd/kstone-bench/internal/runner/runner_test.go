@@ -108,9 +108,6 @@ func TestTinyRun(t *testing.T) {
 
 // TestEveryChain runs all workloads once, so that none of them fails its own checks.
 func TestEveryChain(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes some seconds")
-	}
 	var chains []string
 	for _, c := range workload.Chains() {
 		chains = append(chains, c.Name)

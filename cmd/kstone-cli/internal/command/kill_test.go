@@ -20,11 +20,13 @@ import (
 // opens and verifies each time, holds a prefix of the file, and an import that is left
 // alone leads to what a first one would have led to.
 func TestKilledImport(t *testing.T) {
+	testutil.SkipUnderRace(t, "the program runs many times")
 	killAndFinish(t, "171,075 read, 171,075 written", "import")
 }
 
 // TestKilledDedup is TestKilledImport for dedup --insert.
 func TestKilledDedup(t *testing.T) {
+	testutil.SkipUnderRace(t, "the program runs many times")
 	out := killAndFinish(t, "171,075 read: ", "dedup", "--insert")
 	numbers := regexp.MustCompile(`[0-9][0-9,]*`).FindAllString(out, 4)
 	var n [4]int
@@ -45,9 +47,6 @@ func TestKilledDedup(t *testing.T) {
 // The test runs its own binary as the program: see TestMain.
 func killAndFinish(t *testing.T, want, verb string, flags ...string) string {
 	t.Helper()
-	if testing.Short() || underRace {
-		t.Skip("runs the program many times")
-	}
 	self, err := exec.LookPath("kstone-cli") // installed in PATH by testscript
 	if err != nil {
 		t.Fatal(err)

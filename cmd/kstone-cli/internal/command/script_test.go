@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/command"
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // quickExit takes away the second that a program under the race detector sleeps at its
@@ -33,22 +35,33 @@ func TestMain(m *testing.M) {
 //	hold DIR             another process has the database open, until the script ends
 //	flip FILE OFFSET     a bit of the file is flipped; negative offsets count from the end
 //	cities FILE          FILE becomes the bundled cities
-//
-// and the condition race, which holds under the race detector.
 func TestScripts(t *testing.T) {
+	all, err := filepath.Glob("testdata/script/*.txtar")
+	if err != nil || len(all) <= len(slowScripts) {
+		t.Fatalf("scripts %q, %v", all, err)
+	}
+	runScripts(t, slices.DeleteFunc(all, func(name string) bool {
+		return slices.Contains(slowScripts, name)
+	}))
+}
+
+// slowScripts take minutes under the race detector.
+var slowScripts = []string{"testdata/script/cities.txtar", "testdata/script/torture.txtar"}
+
+// TestSlowScripts is the rest of TestScripts.
+func TestSlowScripts(t *testing.T) {
+	testutil.SkipUnderRace(t, "the scripts take minutes")
+	runScripts(t, slowScripts)
+}
+
+func runScripts(t *testing.T, files []string) {
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
+		Files: files,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("KSTONE_HISTORY", filepath.Join(env.WorkDir, "history"))
 			env.Setenv("TMPDIR", env.WorkDir)
 			env.Setenv("GORACE", os.Getenv("GORACE"))
 			return nil
-		},
-		Condition: func(name string) (bool, error) {
-			if name != "race" {
-				return false, errors.New("unknown condition")
-			}
-			return underRace, nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "hold": hold, "flip": flip, "cities": cities,

@@ -8,6 +8,7 @@ import (
 
 	"github.com/FastFilter/xorfilter"
 
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/zonemap/keyset/internal/fuse"
 )
 
@@ -136,10 +137,7 @@ func TestTightTables(t *testing.T) {
 	const n, segLen = 250_000, 1 << 13
 	words := randomWords(rand.New(rand.NewPCG(8, 8)), n)
 	var b fuse.Builder
-	good, all, step := 0, 0, uint32(1)
-	if testing.Short() {
-		step = 3
-	}
+	good, all, step := 0, 0, uint32(max(1, 3/testutil.Effort(1, 3)))
 	for i := uint32(0); i < 18; i += step {
 		all++
 		s, ok := fuse.NewShape(segLen, n/segLen+i/2)

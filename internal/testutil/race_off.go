@@ -1,5 +1,5 @@
 //go:build !race
 
-package keyset_test
+package testutil
 
 const raceEnabled = false

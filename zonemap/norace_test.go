@@ -1,5 +1,0 @@
-//go:build !race
-
-package zonemap_test
-
-const raceEnabled = false
