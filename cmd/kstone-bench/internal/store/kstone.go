@@ -24,7 +24,7 @@ func init() {
 type kstone struct {
 	db      *engine.DB
 	batches sync.Pool
-	keys    sync.Pool // of *[]engine.Key
+	lookups sync.Pool // of *lookup
 }
 
 func openKstone(c Config) (Store, error) {
@@ -42,6 +42,7 @@ func openKstone(c Config) (Store, error) {
 	}
 	s := &kstone{db: db}
 	s.batches.New = func() any { return engine.NewBatch() }
+	s.lookups.New = func() any { return new(lookup) }
 	return s, nil
 }
 
@@ -83,25 +84,42 @@ func (s *kstone) Get(dst []byte, k Key) ([]byte, bool, error) {
 	return v, err == nil, err
 }
 
-// MultiGet: the engine has no such call yet.
+// MultiGet passes on values that are valid until each returns.
 func (s *kstone) MultiGet(keys []Key, each func(int, []byte)) error {
-	return getEach(s.Get, keys, each)
+	m := s.lookups.Get().(*lookup)
+	defer s.lookups.Put(m)
+	if err := s.db.MultiGet(context.Background(), m.split(keys), &m.results); err != nil {
+		return err
+	}
+	defer m.results.Release()
+	for i := range keys {
+		v, _ := m.results.Value(i)
+		each(i, v)
+	}
+	return nil
 }
 
 // FilterNew calls no repeated key new; the benchmark has none.
 func (s *kstone) FilterNew(keys []Key, dst []bool, workers int) ([]bool, error) {
-	p, _ := s.keys.Get().(*[]engine.Key)
-	if p == nil {
-		p = new([]engine.Key)
-	}
-	defer s.keys.Put(p)
-	*p = (*p)[:0]
-	for _, k := range keys {
-		*p = append(*p, k.split())
-	}
+	m := s.lookups.Get().(*lookup)
+	defer s.lookups.Put(m)
 	o := engine.FilterOptions{Workers: workers}
-	dst, _, err := s.db.FilterNew(context.Background(), *p, dst, &o)
+	dst, _, err := s.db.FilterNew(context.Background(), m.split(keys), dst, &o)
 	return dst, err
+}
+
+// lookup is reused memory of a call for many keys.
+type lookup struct {
+	keys    []engine.Key
+	results engine.Results
+}
+
+func (m *lookup) split(keys []Key) []engine.Key {
+	m.keys = m.keys[:0]
+	for _, k := range keys {
+		m.keys = append(m.keys, k.split())
+	}
+	return m.keys
 }
 
 func (s *kstone) Query(q Query, each func(Row) bool) error {
