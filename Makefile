@@ -138,12 +138,8 @@ bench-compare: ## compare the benchmarks of REF=<commit> with the working tree (
 # none of the targets above. PEERS=-tags=rocksdb,lmdb adds the two that need cgo and the
 # packages librocksdb-dev and liblmdb-dev. FULL="-skip bbolt/stall" passes flags on.
 PEERS ?=
-QUICK  = -n 200000 -repeat 1 -seconds 0.5 -chains seq,batch,point,query,sync,reopen
 FULL  ?=
-
-# Tables and charts of the raw results that have just been written.
-BENCH_PAGE = bin/kstone-bench report -page build/$@.md -charts build/$@-charts build/$@.jsonl \
-	&& echo "build/$@.md"
+BENCH_OUT = -out build/$@.jsonl -page build/$@.md -charts build/$@-charts && echo "build/$@.md"
 
 bin/kstone-bench: FORCE
 	@mkdir -p bin build
@@ -154,12 +150,10 @@ bench-check: ## vet and test the module of the comparison with other databases
 	@cd cmd/kstone-bench && $(GO) vet $(PEERS) ./... && $(GO) test $(PEERS) ./...
 
 bench-quick: bin/kstone-bench ## compare with other databases, 200,000 records, minutes
-	@bin/kstone-bench $(QUICK) -out build/$@.jsonl
-	@$(BENCH_PAGE)
+	@bin/kstone-bench -quick $(BENCH_OUT)
 
 bench-full: bin/kstone-bench ## the same in full: 2 million records, every chain, a night
-	@bin/kstone-bench $(FULL) -out build/$@.jsonl
-	@$(BENCH_PAGE)
+	@bin/kstone-bench $(FULL) $(BENCH_OUT)
 
 cover: ## test coverage by package, and build/coverage.html
 	@mkdir -p build

@@ -1,9 +1,8 @@
-// Command kstone-bench runs the same work on kstone and on other embedded databases,
-// one process each, in turns, verifies what they return, and reports the medians.
+// Command kstone-bench measures kstone beside other databases and libraries, which take turns,
+// verifies what they return, and reports medians, and ratios within a round.
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -11,211 +10,154 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
-	"time"
 
-	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/keys"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/report"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/runner"
-	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/store"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/workload"
 )
 
 func main() {
+	err := error(nil)
 	if plan := os.Getenv(runner.WorkerEnv); plan != "" {
-		exit(runner.Work(plan, os.Stdout))
+		err = runner.Work(plan, os.Stdout)
+	} else {
+		err = run(os.Args[1:], os.Stdout, os.Stderr)
 	}
-	exit(run())
-}
-
-func exit(err error) {
-	if err != nil {
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "kstone-bench:", err)
 		os.Exit(1)
 	}
-	os.Exit(0)
 }
 
-// run does what the first argument says: "report" makes a page of raw output, "targets"
-// compares it with what is wanted, "keys" measures key codecs, "dedup" sets of keys,
-// "tables" tables with indexes, "small" small databases, anything else databases.
-func run() error {
-	if len(os.Args) > 1 {
-		switch os.Args[1] {
-		case "report":
-			return makeReport(os.Args[2:], os.Stdout)
-		case "targets":
-			return checkTargets(os.Args[2:], os.Stdout)
-		case "keys":
-			return measureKeys(os.Args[2:], os.Stdout)
-		case "dedup":
-			return measureDedup(os.Args[2:], os.Stdout)
-		case "tables":
-			return measureTables(os.Args[2:], os.Stdout)
-		case "small":
-			return measureSmall(os.Args[2:], os.Stdout)
+// run does what the first argument says; without a command it measures chains.
+func run(args []string, stdout, stderr io.Writer) error {
+	name := "chains"
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		name, args = args[0], args[1:]
+	}
+	switch name {
+	case "report", "targets":
+		return reportFiles(name, args, stdout)
+	}
+	for i := range commands {
+		if commands[i].name == name {
+			return commands[i].run(args, stdout, stderr)
 		}
 	}
-	s := runner.Settings{Progress: os.Stderr}
-	var engines, chains, skip, out string
-	flag.StringVar(&engines, "engines", strings.Join(store.Names(), ","), "engines, by comma")
-	flag.StringVar(&chains, "chains", strings.Join(chainNames(), ","), "chains of workloads")
-	flag.StringVar(&skip, "skip", "", "what to leave out: engine/chain, by comma")
-	flag.IntVar(&s.Repeats, "repeat", 3, "rounds; reports show medians")
-	flag.Uint64Var(&s.Records, "n", 2_000_000, "records")
-	flag.IntVar(&s.ValueBytes, "value", 100, "bytes of a value")
-	flag.Float64Var(&s.Seconds, "seconds", 4, "duration of a workload that has no fixed length")
-	flag.Int64Var(&s.WriteBuffer, "write-buffer", 64<<20, "bytes of write buffer")
-	flag.Int64Var(&s.Cache, "cache", 256<<20, "bytes of block cache")
-	flag.StringVar(&s.Dir, "dir", os.TempDir(), "where databases are made and deleted")
-	flag.StringVar(&s.Profiles, "profiles", "", "directory for processor profiles")
-	flag.DurationVar(&s.TimeLimit, "limit", 30*time.Minute, "longest time of a process")
-	flag.StringVar(&out, "out", "kstone-bench.jsonl", "file that gets the raw results")
-	flag.Usage = usage
-	flag.Parse()
-	if flag.NArg() > 0 {
-		return fmt.Errorf("unknown argument %q", flag.Arg(0))
+	return fmt.Errorf("no command %q", name)
+}
+
+// output says where the report of raw results goes.
+type output struct{ page, charts string }
+
+func (o *output) flags(flags *flag.FlagSet) {
+	flags.StringVar(&o.page, "page", "", "Markdown file whose generated part is replaced "+
+		"(default: standard output)")
+	flags.StringVar(&o.charts, "charts", "", "directory that gets the charts as SVG")
+}
+
+// reportFiles makes a page of raw results, or compares them with the targets.
+func reportFiles(name string, files []string, stdout io.Writer) error {
+	flags, o := flag.NewFlagSet(name, flag.ContinueOnError), output{}
+	if name == "report" {
+		o.flags(flags)
 	}
-	s.Engines, s.Chains = strings.Split(engines, ","), strings.Split(chains, ",")
-	if skip != "" {
-		s.Skip = strings.Split(skip, ",")
-	}
-	if err := s.Check(); err != nil {
+	if err := flags.Parse(files); err != nil {
 		return err
 	}
+	runs, err := result.ReadFiles(flags.Args()...)
+	if err != nil {
+		return err
+	}
+	for i := range commands {
+		c := &commands[i]
+		switch {
+		case c.name != runs[0].Meta.Kind:
+		case name == "report":
+			return report.Write(stdout, c.kind, runs, o.page, o.charts)
+		case c.kind.Checks == nil:
+			return fmt.Errorf("there are no targets for %s", c.name)
+		default:
+			return report.WriteChecks(stdout, c.kind, runs)
+		}
+	}
+	return fmt.Errorf("raw results of an unknown kind %q", runs[0].Meta.Kind)
+}
+
+// run measures, writes every record through to a file, and reports.
+func (c *command) run(args []string, stdout, stderr io.Writer) (err error) {
+	flags, o := flag.NewFlagSet(c.name, flag.ContinueOnError), output{}
+	flags.SetOutput(stderr)
+	flags.Usage = func() { c.usage(flags) }
+	out := flags.String("out", "kstone-bench-"+c.name+".jsonl", "file that gets the raw results")
+	quick := flags.Bool("quick", false, "a look: "+c.quick+", unless said otherwise")
+	o.flags(flags)
+	m := c.setup(flags)
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if *quick { // the flags that are given are set again
+		m.Quick()
+		_ = flags.Parse(args)
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("unknown argument %q", flags.Arg(0))
+	}
+	if err := m.Check(); err != nil {
+		return err
+	}
+	if err := measureTo(*out, m, stderr); err != nil {
+		return err
+	}
+	return reportFiles("report", []string{"-page", o.page, "-charts", o.charts, *out}, stdout)
+}
+
+// measureTo writes raw results to a file.
+func measureTo(out string, m measurement, stderr io.Writer) (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	return measureTo(ctx, s, out)
-}
-
-func usage() {
-	w := flag.CommandLine.Output()
-	fmt.Fprint(w, `kstone-bench [flags]                 measure
-kstone-bench report [flags] FILE...  tables and charts of raw results
-kstone-bench targets FILE...         raw results compared with the targets
-kstone-bench keys [flags]            key codecs, and composite keys on kstone
-kstone-bench dedup [flags]           which keys are new: zone maps and filters
-kstone-bench tables [flags]          tables, indexes and queries
-kstone-bench small [flags]           what small databases cost
-
-`)
-	flag.PrintDefaults()
-	fmt.Fprint(w, "\nchains:\n")
-	for _, c := range workload.Chains() {
-		fmt.Fprintf(w, "  %-8s%s\n", c.Name, c.About)
+	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
+		return err
 	}
-}
-
-// measureTo runs the benchmark and writes every result through to a file.
-func measureTo(ctx context.Context, s runner.Settings, out string) (err error) {
 	f, err := os.Create(out)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	meta := report.NewMeta(s.Engines)
-	meta.Repeats, meta.Records, meta.ValueBytes = s.Repeats, s.Records, s.ValueBytes
-	meta.Seconds, meta.WriteBuffer, meta.Cache = s.Seconds, s.WriteBuffer, s.Cache
-	raw, err := report.NewRaw(f, meta)
+	meta := m.Meta()
+	raw, err := result.NewWriter(f, meta)
 	if err != nil {
 		return err
 	}
-	return runner.Run(ctx, s, raw.Add)
+	return m.Run(ctx, func(r result.Record) error {
+		if meta.Kind != "chains" { // which report their progress
+			fmt.Fprintln(stderr, r)
+		}
+		return raw.Add(r)
+	})
 }
 
-// makeReport writes charts and a page, or the generated part of one.
-func makeReport(args []string, w io.Writer) error {
-	flags := flag.NewFlagSet("report", flag.ContinueOnError)
-	charts := flags.String("charts", "", "directory that gets the charts as SVG")
-	page := flags.String("page", "", "Markdown file whose generated part is replaced "+
-		"(default: standard output)")
-	if err := flags.Parse(args); err != nil {
-		return err
-	}
-	runs, err := readRuns(flags.Args())
-	if err != nil {
-		return err
-	}
-	if *charts != "" {
-		if err := report.Charts(*charts, report.NewTable(runs)); err != nil {
-			return err
-		}
-	}
-	links, err := report.Links(*page, *charts)
-	if err != nil {
-		return err
-	}
-	if *page == "" {
-		return report.Markdown(w, runs, links)
-	}
-	var text bytes.Buffer
-	if err := report.Markdown(&text, runs, links); err != nil {
-		return err
-	}
-	return report.UpdatePage(*page, text.Bytes())
-}
+func (c *command) usage(flags *flag.FlagSet) {
+	w := flags.Output()
+	fmt.Fprint(w, `kstone-bench COMMAND [flags]            measure, and report
+kstone-bench report [flags] FILE...     report raw results
+kstone-bench targets FILE...            compare raw results with the targets
 
-func checkTargets(files []string, w io.Writer) error {
-	runs, err := readRuns(files)
-	if err != nil {
-		return err
+commands:
+`)
+	for _, c := range commands {
+		fmt.Fprintf(w, "  %-8s%s\n", c.name, c.about)
 	}
-	return report.WriteChecks(w, report.NewTable(runs))
-}
-
-// measureKeys compares key codecs and prints tables of what they cost.
-func measureKeys(args []string, w io.Writer) error {
-	var s keys.Settings
-	flags := flag.NewFlagSet("keys", flag.ContinueOnError)
-	flags.IntVar(&s.Rounds, "rounds", 2001, "rounds of the codecs, a millisecond each")
-	flags.IntVar(&s.DatabaseRounds, "db-rounds", 9, "rounds of the database")
-	flags.IntVar(&s.Records, "n", 10_000, "records in the database")
-	out := flags.String("json", "", "file that gets the results as JSON")
-	if err := flags.Parse(args); err != nil {
-		return err
+	fmt.Fprintf(w, "\nflags of %s:\n", c.name)
+	flags.PrintDefaults()
+	if c.name != "chains" {
+		return
 	}
-	if flags.NArg() > 0 {
-		return fmt.Errorf("unknown argument %q", flags.Arg(0))
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	result, err := keys.Run(ctx, s)
-	if err != nil {
-		return err
-	}
-	if *out != "" {
-		f, err := os.Create(*out)
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(result.WriteJSON(f), f.Close()); err != nil {
-			return err
-		}
-	}
-	return result.WriteText(w)
-}
-
-// readRuns reads raw output, one file or several from the same machine.
-func readRuns(files []string) ([]report.Run, error) {
-	var all []report.Run
-	for _, name := range files {
-		f, err := os.Open(name)
-		if err != nil {
-			return nil, err
-		}
-		runs, err := report.Read(f)
-		if err = errors.Join(err, f.Close()); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		all = append(all, runs...)
-	}
-	return all, report.SameMachine(all)
-}
-
-func chainNames() []string {
-	var names []string
+	fmt.Fprint(w, "\nchains:\n")
 	for _, c := range workload.Chains() {
-		names = append(names, c.Name)
+		fmt.Fprintf(w, "  %-8s%s\n", c.Name, c.About)
 	}
-	return names
 }

@@ -2,17 +2,18 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 )
 
-const rawText = `{"meta":{"cpu":"Abacus","cores":2,"records":2000000,"value_bytes":100,` +
-	`"versions":{"kstone":"c0ffee"},"unsynced":{"kstone":"kill"}}}
-{"chain":"seq","workload":"fillseq","engine":"kstone","goroutines":1,"per_second":400000}
-{"chain":"seq","workload":"fillseq","engine":"pebble","goroutines":1,"per_second":100000}
-{"chain":"seq","workl`
+const rawText = `{"meta":{"kind":"chains","cpu":"Abacus","cores":2,"records":2000000,` +
+	`"value_bytes":100,"versions":{"kstone":"c0ffee"},"notes":{"kstone":"kill"}}}
+{"table":"seq","case":"fillseq","engine":"kstone","goroutines":1,"figures":{"per_second":400000}}
+{"table":"seq","case":"fillseq","engine":"pebble","goroutines":1,"figures":{"per_second":100000}}
+{"table":"seq","cas`
 
 func rawFile(t *testing.T, text string) string {
 	t.Helper()
@@ -23,123 +24,142 @@ func rawFile(t *testing.T, text string) string {
 	return name
 }
 
+// invoke runs the program and returns what it prints.
+func invoke(args ...string) (string, error) {
+	var out bytes.Buffer
+	err := run(args, &out, io.Discard)
+	return out.String(), err
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
 func TestReportCommand(t *testing.T) {
 	dir, raw := t.TempDir(), rawFile(t, rawText)
 	page, charts := filepath.Join(dir, "page.md"), filepath.Join(dir, "charts")
 	for range 2 { // the second time, the page exists
-		var out bytes.Buffer
-		err := makeReport([]string{"-page", page, "-charts", charts, raw}, &out)
-		if err != nil || out.Len() > 0 {
-			t.Fatalf("report: %v, printed %q", err, out.String())
+		out, err := invoke("report", "-page", page, "-charts", charts, raw)
+		if err != nil || out != "" {
+			t.Fatalf("report: %v, printed %q", err, out)
 		}
 	}
-	text, err := os.ReadFile(page)
-	if err != nil || !strings.Contains(string(text), "](charts/ratio.svg)") ||
-		!strings.Contains(string(text), "not to its end") {
-		t.Errorf("page is %q, %v", text, err)
+	if text := read(t, page); !strings.Contains(text, "](charts/ratio.svg)") ||
+		!strings.Contains(text, "not to its end") {
+		t.Errorf("page is %q", text)
 	}
-	if _, err := os.Stat(filepath.Join(charts, "ratio.svg")); err != nil {
-		t.Error(err)
+	read(t, filepath.Join(charts, "ratio.svg"))
+	out, err := invoke("report", raw)
+	if err != nil || strings.Contains(out, "![") || !strings.Contains(out, "4.00") {
+		t.Errorf("report without charts: %v\n%s", err, out)
 	}
-	var out bytes.Buffer
-	if err := makeReport([]string{raw}, &out); err != nil ||
-		strings.Contains(out.String(), "![") || !strings.Contains(out.String(), "4.00") {
-		t.Errorf("report without charts: %v\n%s", err, out.String())
+	unknown := rawFile(t, strings.Replace(rawText, "chains", "guesses", 1))
+	if _, err := invoke("report", unknown); err == nil {
+		t.Error("raw results of an unknown kind pass")
 	}
 }
 
 func TestTargetsCommand(t *testing.T) {
-	var out bytes.Buffer
-	if err := checkTargets([]string{rawFile(t, rawText)}, &out); err != nil {
-		t.Fatal(err)
+	out, err := invoke("targets", rawFile(t, rawText))
+	if err != nil || !strings.Contains(out, "3 reached, 0 missed, ") {
+		t.Errorf("targets: %v\n%s", err, out)
 	}
-	if !strings.Contains(out.String(), "3 reached, 0 missed, ") {
-		t.Errorf("targets:\n%s", out.String())
+	small := rawFile(t, strings.Replace(rawText, "chains", "small", 1))
+	if _, err := invoke("targets", small); err == nil {
+		t.Error("there are targets for small databases")
 	}
 }
 
 func TestFilesOfDifferentMachinesAreRefused(t *testing.T) {
 	other := rawFile(t, strings.Replace(rawText, "Abacus", "Slide rule", 1))
-	err := checkTargets([]string{rawFile(t, rawText), other}, new(bytes.Buffer))
+	_, err := invoke("targets", rawFile(t, rawText), other)
 	if err == nil || !strings.Contains(err.Error(), "different machines") {
 		t.Errorf("error %v", err)
 	}
-	if err := checkTargets(nil, new(bytes.Buffer)); err == nil {
+	if _, err := invoke("targets"); err == nil {
 		t.Error("no file at all passes")
 	}
 }
 
-func TestKeysCommand(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "keys.json")
-	var out bytes.Buffer
-	args := []string{"-rounds", "3", "-db-rounds", "1", "-n", "200", "-json", file}
-	err := measureKeys(args, &out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"kstone, struct", "google/orderedcode", "TiKV/TiDB codec",
-		"FoundationDB", "specification", "one key", "two keys", "200 records"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("the tables lack %q:\n%s", want, out.String())
+// TestCommandsMeasureAndReport has every command measure a little. The page is that of its
+// raw results.
+func TestCommandsMeasureAndReport(t *testing.T) {
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"keys": {[]string{"-codec-repeat", "3", "-n", "200"}, "| two keys |"},
+		"dedup": {[]string{"-n", "20000", "-repeat", "1", "-queries", "1000", "-engine-n", "10000",
+			"-engine-queries", "1000"}, "## Table: growth"},
+		"small": {nil, "## 40 items by 40 openings"},
+		"tables": {[]string{"-engines", "kstone,bstore", "-n", "200", "-repeat", "1", "-turn",
+			"1ms", "-short", "100us"}, "## Spans"},
+	} {
+		dir := t.TempDir()
+		raw, page := filepath.Join(dir, "raw", "results.jsonl"), filepath.Join(dir, "page.md")
+		args := append([]string{name, "-quick", "-out", raw, "-page", page}, c.args...)
+		if name != "keys" {
+			args = append(args, "-dir", dir)
+		}
+		if out, err := invoke(args...); err != nil || out != "" {
+			t.Fatalf("%s: %v, printed %q", name, err, out)
+		}
+		text := read(t, page)
+		again, err := invoke("report", raw)
+		if err != nil || !strings.Contains(text, c.want) ||
+			!strings.Contains(text, strings.TrimSpace(again)) {
+			t.Errorf("%s: %v: the page is %s, of raw results %s", name, err, text, again)
 		}
 	}
-	text, err := os.ReadFile(file)
-	if err != nil || !strings.Contains(string(text), `"prefix_scans"`) {
-		t.Errorf("JSON %.200s, %v", text, err)
-	}
-	for _, bad := range [][]string{{"-rounds", "0"}, {"-db-rounds", "-1"}, {"-n", "99"}, {"x"},
-		{"-json", t.TempDir(), "-rounds", "1", "-db-rounds", "1", "-n", "100"}} {
-		if err := measureKeys(bad, new(bytes.Buffer)); err == nil {
+}
+
+func TestCommandsThatAreRefused(t *testing.T) {
+	raw := filepath.Join(t.TempDir(), "raw.jsonl")
+	for _, bad := range [][]string{{"keys", "-n", "99"}, {"keys", "more"}, {"dedup", "-n", "1"},
+		{"small", "more"}, {"tables", "-n", "1"}, {"tables", "-engines", "oracle"},
+		{"-chains", "daisy"}, {"-skip", "x"}, {"small", "-out", t.TempDir()}, {"guess"},
+		{"report", raw}} {
+		if len(bad) < 3 || bad[1] != "-out" {
+			bad = append(bad[:1:1], append([]string{"-out", raw}, bad[1:]...)...)
+		}
+		if _, err := invoke(bad...); err == nil {
 			t.Errorf("%q is accepted", bad)
 		}
 	}
 }
 
-func TestDedupCommand(t *testing.T) {
-	dir := t.TempDir()
-	raw, page := filepath.Join(dir, "raw", "dedup.jsonl"), filepath.Join(dir, "dedup.md")
-	err := measureDedup([]string{"-quick", "-rows", "20000", "-repeat", "1", "-queries", "1000",
-		"-dir", dir, "-out", raw, "-page", page}, os.Stdout)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(page)
-	if err != nil || !strings.Contains(string(text), "## Aims") {
-		t.Errorf("page is %q, %v", text, err)
-	}
-	again := filepath.Join(dir, "again.md")
-	if err := measureDedup([]string{"-from", raw, "-page", again}, os.Stdout); err != nil {
-		t.Fatal(err)
-	}
-	if same, err := os.ReadFile(again); err != nil || !bytes.Equal(same, text) {
-		t.Errorf("page of raw results is %q, %v", same, err)
-	}
-	for _, bad := range [][]string{{"more"}, {"-from", filepath.Join(dir, "no")}} {
-		if err := measureDedup(bad, os.Stdout); err == nil {
-			t.Errorf("%q is accepted", bad)
+// TestPagesAreOfTheirRawResults makes the pages of the documents again.
+func TestPagesAreOfTheirRawResults(t *testing.T) {
+	docs := filepath.FromSlash("../../docs/benchmarks")
+	for _, name := range []string{"peers", "tables", "dedup", "small", "keys"} {
+		raw, err := filepath.Glob(filepath.Join(docs, "raw", name+"*.jsonl"))
+		if err != nil || len(raw) == 0 {
+			t.Fatalf("raw results of %s: %v, %v", name, raw, err)
 		}
-	}
-}
-
-func TestSmallCommand(t *testing.T) {
-	dir := t.TempDir()
-	raw, page := filepath.Join(dir, "small.jsonl"), filepath.Join(dir, "small.md")
-	if err := measureSmall([]string{"-quick", "-dir", dir, "-out", raw, "-page", page},
-		os.Stdout); err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(page)
-	if err != nil || !strings.Contains(string(text), "## 40 items by 40 openings") {
-		t.Errorf("page is %q, %v", text, err)
-	}
-	var again bytes.Buffer
-	if err := measureSmall([]string{"-from", raw}, &again); err != nil ||
-		!strings.Contains(string(text), strings.TrimSpace(again.String())) {
-		t.Errorf("page of raw results is %q, %v", again.String(), err)
-	}
-	for _, bad := range [][]string{{"more"}, {"-from", filepath.Join(dir, "no")}} {
-		if err := measureSmall(bad, os.Stdout); err == nil {
-			t.Errorf("%q is accepted", bad)
+		want := read(t, filepath.Join(docs, name+".md"))
+		dir := t.TempDir()
+		page := filepath.Join(dir, name+".md")
+		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		args := append([]string{"report", "-page", page, "-charts", filepath.Join(dir, "charts")},
+			raw...)
+		if _, err := invoke(args...); err != nil {
+			t.Fatal(err)
+		}
+		if read(t, page) != want {
+			t.Errorf("%s.md is not that of its raw results", name)
+		}
+		charts, _ := filepath.Glob(filepath.Join(dir, "charts", "*.svg"))
+		for _, c := range charts {
+			if read(t, c) != read(t, filepath.Join(docs, "charts", filepath.Base(c))) {
+				t.Errorf("%s is not that of its raw results", filepath.Base(c))
+			}
 		}
 	}
 }

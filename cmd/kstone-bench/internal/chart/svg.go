@@ -9,6 +9,7 @@ package chart
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/xml"
 	"fmt"
 	"strconv"
@@ -51,27 +52,44 @@ const (
 	bar
 )
 
-var styles = map[string]style{
-	"kstone":    {"#d55e00", circle},
-	"pebble":    {"#0072b2", square},
-	"badger":    {"#56b4e9", diamond},
-	"goleveldb": {"#009e73", triangle},
-	"bbolt":     {"#e69f00", downward},
-	"rocksdb":   {"#cc79a7", plus},
-	"lmdb":      {"#555555", bar},
+// styles are in the order that reports show engines in.
+var styles = []struct {
+	engine string
+	style
+}{
+	{"kstone", style{"#d55e00", circle}},
+	{"pebble", style{"#0072b2", square}},
+	{"badger", style{"#56b4e9", diamond}},
+	{"goleveldb", style{"#009e73", triangle}},
+	{"bbolt", style{"#e69f00", downward}},
+	{"rocksdb", style{"#cc79a7", plus}},
+	{"lmdb", style{"#555555", bar}},
 
-	"sqlite":     {"#0072b2", square},
-	"sqlite cgo": {"#56b4e9", diamond},
-	"bstore":     {"#009e73", triangle},
-	"badgerhold": {"#e69f00", downward},
+	{"sqlite", style{"#0072b2", square}},
+	{"sqlite cgo", style{"#56b4e9", diamond}},
+	{"bstore", style{"#009e73", triangle}},
+	{"badgerhold", style{"#e69f00", downward}},
 
-	"single": {"#0072b2", diamond},
-	"batch":  {"#d55e00", circle},
+	{"loop", style{"#555555", bar}},
+	{"single", style{"#0072b2", diamond}},
+	{"batch", style{"#d55e00", circle}},
 }
 
+func rank(engine string) int {
+	for i := range styles {
+		if styles[i].engine == engine {
+			return i
+		}
+	}
+	return len(styles)
+}
+
+// Order compares engines as reports order them, those without a style last.
+func Order(a, b string) int { return cmp.Compare(rank(a), rank(b)) }
+
 func styleOf(engine string) style {
-	if s, ok := styles[engine]; ok {
-		return s
+	if i := rank(engine); i < len(styles) {
+		return styles[i].style
 	}
 	return style{"#aaaaaa", circle}
 }

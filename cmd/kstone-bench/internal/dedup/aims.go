@@ -3,6 +3,9 @@ package dedup
 import (
 	"math"
 	"strings"
+
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/report"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 )
 
 // An aim is what a contestant should reach in a case, in runs of a certain size. How far a
@@ -100,15 +103,42 @@ var aims = []aim{
 	{table: "engine", contestant: "rocksdb", rows: databases, ratio: 3},
 }
 
-// judge sets what the row should reach, if there is an aim for it.
-func (r *Row) judge() {
-	r.WantRatio, r.WantValue = 0, 0
-	for i := range aims {
-		a := &aims[i]
-		if a.table == r.Table && a.contestant == r.Contestant &&
-			strings.HasSuffix(r.Case, a.name) && a.rows.from <= r.Rows && r.Rows < a.rows.to {
-			r.WantRatio, r.WantValue = a.ratio, a.value
-			return
+// checks compares the rows that there is an aim for with it.
+func checks(t *report.Table) (out []report.Check, remark string) {
+	for _, row := range t.Rows {
+		for _, contestant := range t.EnginesIn([]report.Row{row}) {
+			m, _ := t.Median(report.Cell{Row: row, Engine: contestant})
+			a := aimOf(m)
+			want := report.Target{Name: row.Table, Row: row, Engine: contestant}
+			if a.ratio > 0 {
+				want.Figure, want.Bound, want.Above = ratioFigure, a.ratio, true
+				out = append(out, t.Check(want))
+			}
+			if a.value > 0 {
+				unit := unitOf(m)
+				want.Figure = report.Figure{Name: "value", Unit: " " + unit,
+					Of: report.Key(unit, 1)}
+				want.Bound, want.Above = a.value, false
+				out = append(out, t.Check(want))
+			}
 		}
 	}
+	if len(out) == 0 {
+		return nil, "There are none for a run of this size."
+	}
+	return out, "Figures that have no target for their size are in the tables only."
+}
+
+var ratioFigure = report.Figure{Name: "ratio", Unit: " ×", Of: report.Key(figRatio, 1)}
+
+// aimOf returns the aim for a record, or the zero aim.
+func aimOf(r result.Record) aim {
+	rows := int(r.Figures[figRows])
+	for _, a := range aims {
+		if a.table == r.Table && a.contestant == r.Engine && strings.HasSuffix(r.Case, a.name) &&
+			a.rows.from <= rows && rows < a.rows.to {
+			return a
+		}
+	}
+	return aim{}
 }

@@ -1,56 +1,44 @@
 package dedup
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/report"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 )
 
 // TestVerdicts: a figure is judged by the aim for its size, and by none where there is none.
 func TestVerdicts(t *testing.T) {
 	const memory = "in 10, unsorted data, unsorted questions"
+	const reached, missed = report.Reached, report.Missed
 	for _, c := range []struct {
-		row           Row
-		ratio, value  float64 // the aim
-		hasAim, reach bool
+		table, name, contestant string
+		rows, ratio, value      float64
+		want                    []report.Verdict // of the ratio, of the value
 	}{
-		{Row{Table: "memory", Case: "64 M " + memory, Contestant: "batch",
-			Rows: 64_000_000, Ratio: 7.97},
-			8, 0, true, false},
-		{Row{Table: "memory", Case: "1 M " + memory, Contestant: "batch",
-			Rows: 1_000_000, Ratio: 3.97},
-			2.5, 0, true, true},
-		{Row{Table: "memory", Case: "1 M " + memory, Contestant: "batch",
-			Rows: 1_000_000, Ratio: 1},
-			2.5, 0, true, false},
-		{Row{Table: "memory", Case: "16 M " + memory, Contestant: "batch",
-			Rows: 16_000_000, Ratio: 1},
-			0, 0, false, true},
-		{Row{Table: "memory", Case: "64 M in 20, unsorted data, unsorted questions",
-			Contestant: "batch", Rows: 64_000_000, Ratio: 1}, 0, 0, false, true},
-		{Row{Table: "memory", Case: "64 M in 10, sorted data, unsorted questions",
-			Contestant: "single", Rows: 64_000_000, Ratio: 1.14, Value: 88.97}, 1, 49, true, false},
-		{Row{Table: "memory", Case: "1 M " + memory, Contestant: "loop", Rows: 1_000_000, Ratio: 1},
-			0, 0, false, true},
-		{Row{Table: "exact", Case: "unsorted questions", Contestant: "batch", Rows: 1_000_000,
-			Ratio: 0.4}, 0, 0, false, true},
-		{Row{Table: "space", Case: "160 K", Contestant: "zonemap", Rows: 160_000, Value: 9.421},
-			0, 9.44, true, true},
-		{Row{Table: "space", Case: "1.6 M", Contestant: "zonemap", Rows: 1_600_000, Value: 9.03},
-			0, 9.02, true, false},
-		{Row{Table: "engine", Case: "100 K keys, in 500 K", Contestant: "pebble", Rows: 500_000,
-			Ratio: 2}, 0, 0, false, true},
-		{Row{Table: "engine", Case: "1 M keys, in 10 M", Contestant: "pebble", Rows: 10_000_000,
-			Ratio: 2}, 3, 0, true, false},
+		{"memory", "64 M " + memory, "batch", 64e6, 7.97, 0, []report.Verdict{missed}},
+		{"memory", "1 M " + memory, "batch", 1e6, 3.97, 0, []report.Verdict{reached}},
+		{"memory", "1 M " + memory, "batch", 1e6, 1, 0, []report.Verdict{missed}},
+		{"memory", "16 M " + memory, "batch", 16e6, 1, 0, nil},
+		{"memory", "64 M in 20, unsorted data, unsorted questions", "batch", 64e6, 1, 0, nil},
+		{"memory", "64 M in 10, sorted data, unsorted questions", "single", 64e6, 1.14, 88.97,
+			[]report.Verdict{reached, missed}},
+		{"memory", "1 M " + memory, "loop", 1e6, 1, 0, nil},
+		{"exact", "unsorted questions", "batch", 1e6, 0.4, 0, nil},
+		{"space", "160 k", "zonemap", 160_000, 0, 9.421, []report.Verdict{reached}},
+		{"space", "1.6 M", "zonemap", 1.6e6, 0, 9.03, []report.Verdict{missed}},
+		{"engine", "100 k keys, in 500 k", "pebble", 500_000, 2, 0, nil},
+		{"engine", "1 M keys, in 10 M", "pebble", 10e6, 2, 0, []report.Verdict{missed}},
 	} {
-		r := c.row
-		r.WantRatio = 99 // of another program
-		r.judge()
-		if r.WantRatio != c.ratio || r.WantValue != c.value || r.hasAim() != c.hasAim ||
-			r.Reached() != c.reach {
-			t.Errorf("%+v: aim %v, reached %v; want %v %v, %v", r, r.hasAim(), r.Reached(), c.ratio,
-				c.value, c.reach)
+		r := record(c.table, c.name, c.contestant, result.Figures{figRows: c.rows,
+			figRatio: c.ratio, nsPerKey: c.value})
+		got, _ := checks(report.NewTable(&Kind, []result.Run{{Records: []result.Record{r}}}))
+		if !slices.EqualFunc(got, c.want, func(g report.Check, v report.Verdict) bool {
+			return g.Verdict == v
+		}) {
+			t.Errorf("%+v: %+v", c, got)
 		}
 	}
 }
@@ -70,16 +58,19 @@ func TestAimsNameOneSize(t *testing.T) {
 	}
 }
 
-// TestPageWithoutVerdicts: a figure without an aim is in its table, and not among the aims.
+// TestPageWithoutVerdicts: a figure without an aim is in its table, and not among the targets.
 func TestPageWithoutVerdicts(t *testing.T) {
-	var text appender
-	row := Row{Table: "memory", Case: "16 M in 10, unsorted data, unsorted questions",
-		Contestant: "batch", Rows: 16_000_000, Ratio: 5, Value: 20, Unit: "ns/key"}
-	row.judge()
-	Markdown(&text, report.Meta{}, []Row{row})
-	page := string(text)
-	if strings.Contains(page, "missed") || strings.Contains(page, "reached") ||
-		!strings.Contains(page, "unsorted questions | batch | 20 ns/key | 5.00 |") ||
+	var text strings.Builder
+	r := record("memory", "16 M in 10, unsorted data, unsorted questions", "batch",
+		result.Figures{figRows: 16e6, figRatio: 5, nsPerKey: 20})
+	other := record("memory", r.Case, "loop", result.Figures{figRows: 16e6, nsPerKey: 100})
+	runs := []result.Run{{Meta: result.NewMeta("dedup"), Records: []result.Record{r, other}}}
+	if err := report.Write(&text, &Kind, runs, "", ""); err != nil {
+		t.Fatal(err)
+	}
+	page := text.String()
+	if !strings.Contains(page, "0 reached, 0 missed") ||
+		!strings.Contains(page, "| batch | 20 ns/key | 5.00 |") ||
 		!strings.Contains(page, "There are none for a run of this size") {
 		t.Errorf("%s", page)
 	}

@@ -2,12 +2,16 @@ package dedup
 
 import (
 	"bytes"
+	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/FastFilter/xorfilter"
 
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/report"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 	"github.com/kstonedb/kstone/zonemap/keyset"
 )
 
@@ -76,17 +80,16 @@ func (b *bench) build(n int) error {
 		if i > 2 {
 			base = 3
 		}
-		r := Row{Table: "build", Case: millions(n), Contestant: name, Rows: n, Unit: "ns/key",
-			Ratio: ratio(times[base], times[i]), Document: studyBuild[n] * 1e9 / float64(n)}
-		r.Value = median(times[i])
-		if err := b.w.add(r); err != nil {
+		r := record("build", result.Count(uint64(n)), name, result.Figures{
+			figRatio: ratio(times[base], times[i]), nsPerKey: report.Middle(times[i]),
+			figStudy: studyBuild[n] * 1e9 / float64(n)})
+		if err := b.finish(r, n); err != nil {
 			return err
 		}
 	}
-	r := Row{Table: "space", Case: millions(n), Contestant: "zonemap", Rows: n, Unit: "bits/key",
-		Value:    8 * float64(seg.FilterBytes()) / float64(n),
-		Document: studyMiB[n] * (8 << 20) / float64(n)}
-	return b.w.add(r)
+	return b.finish(record("space", result.Count(uint64(n)), "zonemap", result.Figures{
+		bitsPerKey: 8 * float64(seg.FilterBytes()) / float64(n),
+		figStudy:   studyMiB[n] * (8 << 20) / float64(n)}), n)
 }
 
 // ratio is the median of a/b by rounds.
@@ -95,7 +98,7 @@ func ratio(a, b []float64) float64 {
 	for i := range b {
 		ratios[i] = a[i] / b[i]
 	}
-	return median(ratios)
+	return report.Middle(ratios)
 }
 
 // opens measures opening a saved filter.
@@ -110,7 +113,7 @@ func (b *bench) opens() error {
 	if err := segments[0].Save(name); err != nil {
 		return err
 	}
-	defer remove(name)
+	defer os.Remove(name)
 	f, err := xorfilter.BuildBinaryFuse[uint8](&b.fuse, keys)
 	if err != nil {
 		return err
@@ -137,19 +140,14 @@ func (b *bench) opens() error {
 		}
 		checked = append(checked, float64(time.Since(start))/1e6)
 	}
-	for _, r := range []Row{
-		{Contestant: "library, from memory", Ratio: 1, Value: median(library)},
-		{Contestant: "mapped", Ratio: ratio(library, mapped)},
-		{Contestant: "mapped, and checksums compared", Ratio: ratio(library, checked)},
-	} {
-		r.Table, r.Case, r.Rows, r.Unit = "open", millions(n), n, "ms"
-		switch r.Contestant {
-		case "mapped":
-			r.Value = median(mapped)
-		case "mapped, and checksums compared":
-			r.Value = median(checked)
-		}
-		if err := b.w.add(r); err != nil {
+	for _, c := range []struct {
+		name  string
+		times []float64
+	}{{"library, from memory", library}, {"mapped", mapped},
+		{"mapped, and checksums compared", checked}} {
+		r := record("open", result.Count(uint64(n)), c.name, result.Figures{
+			figRatio: ratio(library, c.times), millis: report.Middle(slices.Clone(c.times))})
+		if err := b.finish(r, n); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,11 @@
 package dedup
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/report"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
+)
 
 // contestant asks about keys and returns how many it calls present.
 type contestant struct {
@@ -11,11 +16,11 @@ type contestant struct {
 // comparison is one case: what is asked in each round, and of whom. The first contestant
 // is what ratios are to.
 type comparison struct {
-	table, name    string
-	rows, segments int
-	questions      func() []uint64
-	contestants    []contestant
-	document       float64 // the figure of the first
+	table, name string
+	rows        int
+	questions   func() []uint64
+	contestants []contestant
+	document    float64 // the figure of the first
 }
 
 // compare lets the contestants take turns; each round begins with another one.
@@ -44,13 +49,12 @@ func (b *bench) compare(c comparison) error {
 		ratios[i] = ratio(times[0], times[i])
 	}
 	for i, who := range c.contestants {
-		r := Row{Table: c.table, Case: c.name, Contestant: who.name, Rows: c.rows,
-			Segments: c.segments, Unit: "ns/key", Value: median(times[i]), Ratio: ratios[i],
-			Positive: positive[i]}
-		if i == 0 {
-			r.Document = c.document
+		r := record(c.table, c.name, who.name, result.Figures{nsPerKey: report.Middle(times[i]),
+			figRatio: ratios[i], figPositive: positive[i]})
+		if c.document > 0 && i == 0 {
+			r.Figures[figStudy] = c.document
 		}
-		if err := b.w.add(r); err != nil {
+		if err := b.finish(r, c.rows); err != nil {
 			return err
 		}
 	}

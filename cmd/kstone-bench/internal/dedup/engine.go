@@ -10,6 +10,8 @@ import (
 
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/dataset"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/measure"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/report"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/store"
 )
 
@@ -174,15 +176,14 @@ func (b *bench) engineRows(all []*database) error {
 			return d.cpu
 		}
 		for i, d := range all {
-			r := Row{Table: "engine", Rows: b.EngineRows, Contestant: d.name, Unit: "ns/key",
-				Case: fmt.Sprintf("%s keys, 90 %% new, in %s, %s", millions(b.EngineQueries),
-					millions(b.EngineRows), clock),
-				Ratio: 1, Positive: 0.1}
+			r := record("engine", fmt.Sprintf("%s keys, 90 %% new, in %s, %s",
+				result.Count(uint64(b.EngineQueries)), result.Count(uint64(b.EngineRows)), clock),
+				d.name, result.Figures{figRatio: 1, figPositive: 0.1})
 			if i > 0 { // how many times as long as kstone
-				r.Ratio = ratio(times(d), times(all[0]))
+				r.Figures[figRatio] = ratio(times(d), times(all[0]))
 			}
-			r.Value = median(slices.Clone(times(d)))
-			if err := b.w.add(r); err != nil {
+			r.Figures[nsPerKey] = report.Middle(slices.Clone(times(d)))
+			if err := b.finish(r, b.EngineRows); err != nil {
 				return err
 			}
 		}

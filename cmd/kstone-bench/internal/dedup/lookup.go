@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"slices"
 
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 	"github.com/kstonedb/kstone/zonemap/keyset"
 )
 
@@ -196,8 +197,9 @@ func (b *bench) table(table string, d *data, in []contestant) error {
 	}
 	for i, q := range []questions{inOrder, present, absent, outside} {
 		name := fmt.Sprintf("%s data, %s", d.layout(), q.name)
-		c := comparison{table: table, rows: len(d.all), segments: d.segments,
-			name:      fmt.Sprintf("%s in %d, %s", millions(len(d.all)), d.segments, name),
+		c := comparison{table: table, rows: len(d.all),
+			name: fmt.Sprintf("%s in %d, %s", result.Count(uint64(len(d.all))), d.segments,
+				name),
 			questions: q.make, contestants: in}
 		if i < 2 {
 			c.document = figures[i]
@@ -217,7 +219,7 @@ func (b *bench) extra(table string, d *data, set *keyset.Set) error {
 	}
 	_, present, absent, mixed, _ := b.questionsOf(d)
 	for _, q := range []questions{absent, mixed, present} {
-		err := b.compare(comparison{table: table, rows: len(d.all), segments: d.segments,
+		err := b.compare(comparison{table: table, rows: len(d.all),
 			name: q.name, questions: q.make,
 			contestants: []contestant{asker("loop", l.contains), b.batch("batch", set)}})
 		if err != nil {
@@ -254,8 +256,8 @@ func (b *bench) wide(d *data) error {
 	if err := b.extra("16 bits", d, set); err != nil {
 		return err
 	}
-	if err := b.w.add(Row{Table: "16 bits", Case: "space", Contestant: "zonemap",
-		Rows: len(d.all), Unit: "bits/key", Value: set.Stats().BitsPerKey()}); err != nil {
+	if err := b.finish(record("16 bits", "space", "zonemap",
+		result.Figures{bitsPerKey: set.Stats().BitsPerKey()}), len(d.all)); err != nil {
 		return err
 	}
 	one, err := newSet(d.sets[:1], &keyset.SegmentOptions{Bits: 16}, false)
@@ -271,8 +273,8 @@ func (b *bench) wide(d *data) error {
 		passed += b.found.Count()
 		asked += len(keys)
 	}
-	return b.w.add(Row{Table: "16 bits", Case: "false positives of a segment", Rows: len(d.all),
-		Contestant: "zonemap", Unit: "%", Value: 100 * float64(passed) / float64(asked)})
+	return b.finish(record("16 bits", "false positives of a segment", "zonemap",
+		result.Figures{percent: 100 * float64(passed) / float64(asked)}), len(d.all))
 }
 
 // growth has the same sorted data in 10, 20 and 30 segments.
@@ -309,7 +311,7 @@ func (b *bench) dense() error {
 		}
 		inOrder, present, _, _, _ := b.questionsOf(d)
 		for _, q := range []questions{inOrder, present} {
-			if err := b.compare(comparison{table: "dense", rows: b.Rows, segments: 10,
+			if err := b.compare(comparison{table: "dense", rows: b.Rows,
 				name:      fmt.Sprintf("every integer of %d, %s", step, q.name),
 				questions: q.make, contestants: []contestant{asker("loop", l.contains),
 					single("single", set), b.batch("batch", set)}}); err != nil {

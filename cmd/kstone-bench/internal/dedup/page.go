@@ -2,16 +2,39 @@ package dedup
 
 import (
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
-	"slices"
 
-	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/chart"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/report"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 )
 
-func remove(name string) { _ = os.Remove(name) }
+// Figures of a record. One of the units is there, the median over the rounds.
+const (
+	nsPerKey   = "ns/key"
+	bitsPerKey = "bits/key"
+	millis     = "ms"
+	percent    = "%"
+
+	figRows     = "rows"
+	figRatio    = "ratio"    // that of the first contestant by this one's: the median of the rounds
+	figPositive = "positive" // share of the keys called present
+	figStudy    = "study"    // what the study says
+)
+
+func record(table, name, contestant string, f result.Figures) result.Record {
+	return result.Record{Table: table, Case: name, Engine: contestant, Figures: f}
+}
+
+func unitOf(r result.Record) string {
+	for _, unit := range []string{nsPerKey, bitsPerKey, millis, percent} {
+		if _, ok := r.Figures[unit]; ok {
+			return unit
+		}
+	}
+	return ""
+}
+
+// Kind is the page.
+var Kind = report.Kind{Tables: order, Checks: checks, Body: body}
 
 // about says what each table compares.
 var about = map[string]string{
@@ -38,108 +61,26 @@ var about = map[string]string{
 var order = []string{"build", "space", "memory", "blocks", "stripes", "exact", "16 bits", "growth",
 	"dense", "open", "engine"}
 
-// WritePage writes the generated part of a page, and its chart beside it in charts.
-func WritePage(file string, meta report.Meta, rows []Row) error {
-	dir := filepath.Join(filepath.Dir(file), "charts")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(dir, "dedup.svg"), ratioChart(rows), 0o644); err != nil {
-		return err
-	}
-	var text appender
-	Markdown(&text, meta, rows)
-	return report.UpdatePage(file, text)
-}
-
-type appender []byte
-
-func (a *appender) Write(p []byte) (int, error) {
-	*a = append(*a, p...)
-	return len(p), nil
-}
-
-// Markdown writes the machine, the aims and the tables.
-func Markdown(w io.Writer, m report.Meta, rows []Row) {
-	fmt.Fprintf(w, "%s, %d cores, %s, commit %s, load at the start %s; medians of %d rounds.\n\n",
-		m.CPU, m.Cores, m.Go, m.Commit, m.Load, m.Repeats)
-	fmt.Fprint(w, "![How many times as fast as the loop over segments](charts/dedup.svg)\n\n")
-	writeAims(w, rows)
+// body writes the chart of ratios and the tables.
+func body(p *report.Page) {
+	var groups []report.Group
 	for _, table := range order {
-		writeTable(w, table, rows)
+		groups = append(groups, report.Group{Title: table, Rows: p.In(table)})
 	}
-}
-
-// writeAims writes the figures that there is an aim for, with verdicts.
-func writeAims(w io.Writer, rows []Row) {
-	fmt.Fprint(w, "## Aims\n\n")
-	if !slices.ContainsFunc(rows, func(r Row) bool { return r.hasAim() }) {
-		fmt.Fprint(w, "There are none for a run of this size.\n")
-		return
+	p.Ratios("dedup.svg", "How many times as fast as the loop over segments",
+		"Processor time a key; 1 is the loop", groups, []string{"single", "batch"},
+		func(row report.Row, contestant string) (float64, bool) {
+			m, ok := p.Median(report.Cell{Row: row, Engine: contestant})
+			return m.Figures[figRatio], ok
+		})
+	for _, table := range order {
+		p.Printf("## Table: %s\n\n%s\n\n", table, about[table])
+		p.List(p.In(table),
+			report.Column{Head: "measured", Of: func(_ report.Cell, r result.Record) string {
+				unit := unitOf(r)
+				return fmt.Sprintf("%.4g %s", r.Figures[unit], unit)
+			}},
+			report.Value("ratio", figRatio, 1), report.Value("called present, %", figPositive, 100),
+			report.Value("the study", figStudy, 1))
 	}
-	fmt.Fprint(w, "Figures that have no aim for their size are in the tables only.\n\n")
-	fmt.Fprint(w, "| table | case | contestant | wanted | measured | |\n")
-	fmt.Fprint(w, "|---|---|---|---|---|---|\n")
-	for i := range rows {
-		r := &rows[i]
-		if !r.hasAim() {
-			continue
-		}
-		verdict := "reached"
-		if !r.Reached() {
-			verdict = "**missed**"
-		}
-		wanted, measured := "", ""
-		if r.WantRatio > 0 {
-			wanted = fmt.Sprintf("%.3g x ", r.WantRatio)
-			measured = fmt.Sprintf("%.3g x ", r.Ratio)
-		}
-		if r.WantValue > 0 {
-			wanted += fmt.Sprintf("≤ %g %s", r.WantValue, r.Unit)
-			measured += fmt.Sprintf("%.4g %s", r.Value, r.Unit)
-		}
-		fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s |\n", r.Table, r.Case, r.Contestant, wanted,
-			measured, verdict)
-	}
-}
-
-func writeTable(w io.Writer, table string, rows []Row) {
-	fmt.Fprintf(w, "\n## Table: %s\n\n%s\n\n", table, about[table])
-	fmt.Fprint(w, "| case | contestant | measured | ratio | called present | the study |\n")
-	fmt.Fprint(w, "|---|---|---|---|---|---|\n")
-	for _, r := range rows {
-		if r.Table != table {
-			continue
-		}
-		optional := func(format string, v float64) string {
-			if v == 0 {
-				return ""
-			}
-			return fmt.Sprintf(format, v)
-		}
-		fmt.Fprintf(w, "| %s | %s | %.4g %s | %s | %s | %s |\n", r.Case, r.Contestant, r.Value,
-			r.Unit, optional("%.2f", r.Ratio), optional("%.4g %%", 100*r.Positive),
-			optional("%.4g", r.Document))
-	}
-}
-
-// ratioChart shows by how much single questions and batches are ahead of the loop.
-func ratioChart(rows []Row) []byte {
-	c := chart.Ratios{Title: "How many times as fast as the loop over segments",
-		Note: "Processor time a key; 1 is the loop", Peers: []string{"single", "batch"}}
-	at := map[string]int{}
-	for _, r := range rows {
-		if r.Unit != "ns/key" || r.Contestant != "single" && r.Contestant != "batch" {
-			continue
-		}
-		name := r.Table + ": " + r.Case
-		i, ok := at[name]
-		if !ok {
-			i = len(c.Rows)
-			at[name] = i
-			c.Rows = append(c.Rows, chart.RatioRow{Name: name, Values: map[string]float64{}})
-		}
-		c.Rows[i].Values[r.Contestant] = r.Ratio
-	}
-	return c.SVG()
 }

@@ -3,8 +3,6 @@ package dedup
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"runtime"
@@ -13,6 +11,7 @@ import (
 	"github.com/FastFilter/xorfilter"
 
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/report"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 	"github.com/kstonedb/kstone/zonemap/keyset"
 )
 
@@ -30,13 +29,14 @@ type Settings struct {
 }
 
 // Full are the sizes of the study.
-func Full() Settings {
-	return Settings{Rows: 64_000_000, Repeat: 5, Queries: 2 << 20, Dir: os.TempDir(),
+func Full() *Settings {
+	return &Settings{Rows: 64_000_000, Repeat: 5, Queries: 2 << 20, Dir: os.TempDir(),
 		EngineRows: 10_000_000, EngineQueries: 1_000_000,
 		Builds: []int{160_000, 500_000, 1_600_000, 5_000_000, 10_000_000, 50_000_000, 100_000_000}}
 }
 
-func (s Settings) validate() error {
+// Check returns an error if a number makes no sense.
+func (s *Settings) Check() error {
 	if s.Rows < 1000 || s.Repeat < 1 || s.Queries < 1 {
 		return errors.New("dedup: at least 1000 rows, one round and one question")
 	}
@@ -53,36 +53,40 @@ const blocksPerSegment = 40
 type bench struct {
 	Settings
 	ctx   context.Context
-	w     *writer
+	emit  func(result.Record) error
 	rnd   *rand.Rand
 	fuse  xorfilter.BinaryFuseBuilder
 	found keyset.Bitmap
 }
 
-// Run measures everything, writes raw output to out and a line for each figure to
-// progress, and returns the rows.
-func Run(ctx context.Context, s Settings, out, progress io.Writer) ([]Row, report.Meta, error) {
-	meta := report.NewMeta(nil)
-	meta.Repeats, meta.Records = s.Repeat, uint64(s.Rows)
-	if err := s.validate(); err != nil {
-		return nil, meta, err
-	}
-	w, err := newWriter(out, progress, meta)
-	if err != nil {
-		return nil, meta, err
-	}
+// Quick takes sizes for a minute.
+func (s *Settings) Quick() {
+	s.Rows, s.Repeat, s.Queries, s.Builds = 1_000_000, 3, 1<<18, s.Builds[:3]
+	s.EngineRows, s.EngineQueries = 500_000, 100_000
+}
+
+// Meta describes the machine.
+func (s *Settings) Meta() result.Meta {
+	m := result.NewMeta("dedup")
+	m.Rounds, m.Records = s.Repeat, uint64(s.Rows)
+	return m
+}
+
+// Run measures everything and emits a record, of the medians of all rounds, for each
+// contestant of a case.
+func (s *Settings) Run(ctx context.Context, emit func(result.Record) error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	b := &bench{Settings: s, ctx: ctx, w: w, rnd: rand.New(rand.NewPCG(20, 26)),
+	b := &bench{Settings: *s, ctx: ctx, emit: emit, rnd: rand.New(rand.NewPCG(20, 26)),
 		found: keyset.NewBitmap(s.Queries)}
 	for _, step := range []func() error{b.builds, b.lookups, b.dense, b.opens,
 		b.engines} {
 		if err := step(); err != nil {
-			return w.rows, meta, err
+			return err
 		}
 		runtime.GC()
 	}
-	return w.rows, meta, nil
+	return nil
 }
 
 // keys returns n random keys of the lower half of the range, so that others lie outside
@@ -101,9 +105,8 @@ func cut(keys []uint64, segments int) [][]uint64 {
 	return slices.Collect(slices.Chunk(keys, size))
 }
 
-func millions(n int) string {
-	if n < 1_000_000 {
-		return fmt.Sprintf("%d K", n/1000)
-	}
-	return fmt.Sprintf("%g M", float64(n)/1e6)
+// finish adds to a record what all of them have, and emits it.
+func (b *bench) finish(r result.Record, rows int) error {
+	r.Figures[figRows], r.Figures[report.Rounds] = float64(rows), float64(b.Repeat)
+	return b.emit(r)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/access"
 	"github.com/kstonedb/kstone/keycodec"
@@ -22,26 +23,20 @@ const (
 	payloadBytes = 100
 )
 
-// Rate is how often something can be done, and what it allocates.
-type Rate struct {
-	PerSecond float64 `json:"per_second"`
-	Bytes     float64 `json:"bytes_per_op"`
-	Allocs    float64 `json:"allocs_per_op"`
-}
+// operations are what is measured of a set of composite keys.
+var operations = []string{"writes", "lookups", "scans"}
 
-// DatabaseResult has the three figures for one set of composite keys.
-type DatabaseResult struct {
-	Name    string `json:"name"`
-	Writes  Rate   `json:"writes"`
-	Lookups Rate   `json:"lookups"`
-	Scans   Rate   `json:"prefix_scans"`
+func databaseRecord(name string, round int, f result.Figures) result.Record {
+	return result.Record{Table: tableDatabase, Case: "records in memory", Engine: name,
+		Round: round, Figures: f}
 }
 
 // specification is what the implementation that comes with it has measured of itself.
-var specification = DatabaseResult{
-	Name:   "specification",
-	Writes: Rate{202_714, 1_988, 0}, Lookups: Rate{173_641, 1_296, 0}, Scans: Rate{195, 124_345, 0},
-}
+var specification = databaseRecord("specification", 0, result.Figures{
+	"writes" + figRate: 202_714, "writes" + figBytes: 1_988,
+	"lookups" + figRate: 173_641, "lookups" + figBytes: 1_296,
+	"scans" + figRate: 195, "scans" + figBytes: 124_345,
+})
 
 // collections opens the two ways to keep the records, in a database each.
 var collections = []struct {
@@ -83,49 +78,32 @@ func record(n int) access.Record {
 func userName(n int) string { return fmt.Sprintf("USR_%05d", n%users) }
 
 // measureDatabase takes the figures of both collections in turns, each round on new
-// databases, and returns the medians.
-func measureDatabase(ctx context.Context, records, rounds int) ([]DatabaseResult, error) {
+// databases.
+func measureDatabase(ctx context.Context, records, rounds int,
+	emit func(result.Record) error) error {
 	data := make([]access.Record, records)
 	for i := range data {
 		data[i] = record(i)
 	}
-	all := make([][]DatabaseResult, len(collections))
 	for round := range rounds {
 		for j := range collections {
-			i := (round + j) % len(collections)
-			r, err := measureRound(ctx, collections[i].parallel, data)
+			c := collections[(round+j)%len(collections)]
+			f, err := measureRound(ctx, c.parallel, data)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", collections[i].name, err)
+				return fmt.Errorf("%s: %w", c.name, err)
 			}
-			all[i] = append(all[i], r)
+			if err := emit(databaseRecord(c.name, round, f)); err != nil {
+				return err
+			}
 		}
 	}
-	results := make([]DatabaseResult, len(collections))
-	for i, c := range collections {
-		results[i] = DatabaseResult{
-			Name:    c.name,
-			Writes:  medianRate(all[i], func(r DatabaseResult) Rate { return r.Writes }),
-			Lookups: medianRate(all[i], func(r DatabaseResult) Rate { return r.Lookups }),
-			Scans:   medianRate(all[i], func(r DatabaseResult) Rate { return r.Scans }),
-		}
-	}
-	return results, nil
-}
-
-// medianRate takes the median of each member of a rate by itself.
-func medianRate(rounds []DatabaseResult, of func(DatabaseResult) Rate) Rate {
-	var speeds, sizes, allocs []float64
-	for _, r := range rounds {
-		rate := of(r)
-		speeds, sizes = append(speeds, rate.PerSecond), append(sizes, rate.Bytes)
-		allocs = append(allocs, rate.Allocs)
-	}
-	return Rate{median(speeds), median(sizes), median(allocs)}
+	return nil
 }
 
 func measureRound(
 	ctx context.Context, parallel []access.Index, data []access.Record,
-) (out DatabaseResult, err error) {
+) (out result.Figures, err error) {
+	out = result.Figures{}
 	db, err := engine.Open("keys", &engine.Options{InMemory: true})
 	if err != nil {
 		return out, err
@@ -135,7 +113,7 @@ func measureRound(
 	if err != nil {
 		return out, err
 	}
-	out.Writes, err = rate(ctx, len(data), func(i int) error { return c.Put(ctx, data[i]) })
+	err = rate(ctx, out, "writes", len(data), func(i int) error { return c.Put(ctx, data[i]) })
 	if err != nil {
 		return out, err
 	}
@@ -146,7 +124,7 @@ func measureRound(
 			names[i][field] = r.Fields[field]
 		}
 	}
-	out.Lookups, err = rate(ctx, len(data), func(i int) error {
+	err = rate(ctx, out, "lookups", len(data), func(i int) error {
 		n := i * 7919 % len(data) // a prime: neither in the order of writing nor of keys
 		m, err := c.ExactLookup(names[n])
 		if err == nil && !bytes.Equal(m.Payload, data[n].Payload) {
@@ -157,7 +135,9 @@ func measureRound(
 	if err != nil {
 		return out, err
 	}
-	out.Scans, err = rate(ctx, scansInRound, func(i int) error { return scan(ctx, c, i, data) })
+	err = rate(ctx, out, "scans", scansInRound, func(i int) error {
+		return scan(ctx, c, i, data)
+	})
 	return out, err
 }
 
@@ -180,13 +160,14 @@ func scan(ctx context.Context, c *access.Collection, i int, data []access.Record
 	return nil
 }
 
-// rate measures n calls.
-func rate(ctx context.Context, n int, op func(i int) error) (Rate, error) {
+// rate measures n calls of an operation.
+func rate(ctx context.Context, f result.Figures, name string, n int, op func(i int) error) error {
 	if err := ctx.Err(); err != nil {
-		return Rate{}, err
+		return err
 	}
 	start := time.Now()
 	memory, err := allocated(n, op)
-	perSecond := float64(n) / time.Since(start).Seconds()
-	return Rate{perSecond, memory.Bytes, memory.Allocs}, err
+	f[name+figRate] = float64(n) / time.Since(start).Seconds()
+	f[name+figBytes], f[name+figAllocs] = memory.bytes, memory.allocs
+	return err
 }

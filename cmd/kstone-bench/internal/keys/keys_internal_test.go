@@ -1,12 +1,13 @@
 package keys
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/report"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 )
 
 func TestCodecsTakeTurns(t *testing.T) {
@@ -28,7 +29,7 @@ func TestCodecsTakeTurns(t *testing.T) {
 			t.Fatalf("turns %v, want them to begin %v", turns, want)
 		}
 	}
-	if costs[0].Ratio != 1 || costs[1].NS <= 0 {
+	if costs[0].ratio != 1 || costs[1].nanos <= 0 {
 		t.Errorf("costs %+v", costs)
 	}
 	failed := errors.New("failed")
@@ -43,53 +44,59 @@ func TestCodecsTakeTurns(t *testing.T) {
 	}
 }
 
-func TestMedian(t *testing.T) {
-	for _, values := range [][]float64{{5}, {9, 5, 1}, {5, 1}, {1, 1, 5, 7, 9}} {
-		if m := median(values); m != 5 {
-			t.Errorf("median %v of %v", m, values)
-		}
-	}
-}
-
 func TestAllocationsAreCounted(t *testing.T) {
 	var keep []byte
 	c, err := allocated(1000, func(int) error { keep = make([]byte, 64); return nil })
-	if err != nil || c.Allocs < 1 || c.Allocs > 1.5 || c.Bytes < 64 || c.Bytes > 128 {
+	if err != nil || c.allocs < 1 || c.allocs > 1.5 || c.bytes < 64 || c.bytes > 128 {
 		t.Errorf("%+v, %v for an object of %d bytes", c, err, len(keep))
 	}
 }
 
 // Figures are only taken of scans that return the right records.
 func TestRun(t *testing.T) {
-	r, err := Run(context.Background(), Settings{Rounds: 5, DatabaseRounds: 2, Records: 250})
+	s := Settings{CodecRounds: 5, Repeat: 2, Records: 250}
+	run := result.Run{Meta: s.Meta()}
+	err := s.Run(t.Context(), func(r result.Record) error {
+		run.Records = append(run.Records, r)
+		f := r.Figures
+		switch {
+		case strings.HasPrefix(r.Engine, "kstone"):
+			if f["encode_allocs"] >= 0.5 || f["decode_allocs"] >= 0.5 || f[keyBytes] != 35 {
+				t.Errorf("%+v, want keys of 35 bytes and no allocation", r)
+			}
+		case r.Table == tableDatabase:
+			if f["writes_per_second"] <= 0 || f["lookups_per_second"] <= 0 ||
+				f["scans_per_second"] <= 0 || f["scans_bytes"] <= 0 {
+				t.Errorf("%+v", r)
+			}
+		}
+		return nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Codecs) < 5 || r.Codecs[0].Encode.Ratio != 1 {
-		t.Errorf("codecs %+v", r.Codecs)
+	if n := len(run.Records) - 5; n < 5 || run.Records[0].Figures["encode_ratio"] != 1 {
+		t.Errorf("%d codecs: %+v", n, run.Records)
 	}
-	for _, c := range r.Codecs[:2] {
-		if c.Encode.Allocs >= 0.5 || c.Decode.Allocs >= 0.5 || c.KeyBytes != 35 {
-			t.Errorf("%+v, want keys of 35 bytes and no allocation", c)
-		}
-	}
-	for _, d := range r.Database {
-		if d.Writes.PerSecond <= 0 || d.Lookups.PerSecond <= 0 || d.Scans.PerSecond <= 0 ||
-			d.Scans.Bytes <= 0 {
-			t.Errorf("%+v", d)
-		}
-	}
-	var text, encoded bytes.Buffer
-	if err := errors.Join(r.WriteText(&text), r.WriteJSON(&encoded)); err != nil {
+	var text strings.Builder
+	if err := report.Write(&text, &Kind, []result.Run{run}, "", ""); err != nil {
 		t.Fatal(err)
 	}
-	const left = "FoundationDB's tuple layer is left out"
-	if has := !strings.Contains(text.String(), left); has != (len(r.Codecs) == 6) {
-		t.Errorf("%d codecs, and the text says\n%s", len(r.Codecs), &text)
+	for _, want := range []string{"| kstone, struct | 35 |", "| google/orderedcode | 36 |",
+		"| TiKV/TiDB codec |", "| specification | 202714 | 1988 |", "| one key |", "| two keys |",
+		"FoundationDB"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("the page lacks %q:\n%s", want, &text)
+		}
 	}
-	var again Result
-	if err := json.Unmarshal(encoded.Bytes(), &again); err != nil || len(again.Database) != 2 {
-		t.Errorf("the JSON reads back as %+v, %v", again, err)
+	const left = "FoundationDB's tuple layer is left out"
+	if has := !strings.Contains(text.String(), left); has != (len(others) == 3) {
+		t.Errorf("%d codecs of others, and the page says\n%s", len(others), &text)
+	}
+	for _, bad := range []Settings{{0, 1, 100}, {1, 0, 100}, {1, 1, 99}} {
+		if bad.Check() == nil {
+			t.Errorf("%+v passes", bad)
+		}
 	}
 }
 

@@ -4,67 +4,63 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"slices"
 	"time"
+
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/report"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 )
 
 // opsPerTurn makes a turn long beside the reading of the clock and short beside the time
 // slice of the scheduler, so that most turns are not interrupted.
 const opsPerTurn = 512
 
-// Cost is what one operation takes.
-type Cost struct {
-	NS float64 `json:"ns"` // median over the rounds
-	// Ratio is how many times as long it takes as the first codec in the same round:
-	// the median over the rounds.
-	Ratio  float64 `json:"ratio"`
-	Allocs float64 `json:"allocs"`
-	Bytes  float64 `json:"bytes"` // allocated
+// cost is what one operation takes.
+type cost struct {
+	nanos, ratio  float64 // medians over the rounds
+	allocs, bytes float64
 }
 
-// CodecResult is one line of the comparison.
-type CodecResult struct {
-	Name     string `json:"name"`
-	KeyBytes int    `json:"key_bytes"`
-	Encode   Cost   `json:"encode"`
-	Decode   Cost   `json:"decode"`
+func (c cost) set(f result.Figures, op string) {
+	f[op+figNanos], f[op+figRatio], f[op+figAllocs], f[op+figBytes] = c.nanos, c.ratio, c.allocs,
+		c.bytes
 }
 
 // measureCodecs lets the codecs take turns for so many rounds, after each has shown that
 // it reads back what it writes.
-func measureCodecs(ctx context.Context, rounds int) ([]CodecResult, error) {
+func measureCodecs(ctx context.Context, rounds int, emit func(result.Record) error) error {
 	all, err := codecs()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	keys := make([][]byte, len(all)+1)
 	for i, c := range all {
 		if keys[i], err = roundTrip(c); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	all = append(all, emptyCall)
-	results := make([]CodecResult, len(all))
-	for i, c := range all {
-		results[i] = CodecResult{Name: c.name, KeyBytes: len(keys[i])}
-	}
 	buf, v := make([]byte, 0, 256), sample
 	encode, err := compare(ctx, len(all), rounds, func(i int) error {
 		_, err := all[i].append(buf, &v)
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	decode, err := compare(ctx, len(all), rounds, func(i int) error {
 		return all[i].decode(keys[i], &v)
 	})
-	for i := range results {
-		if err == nil {
-			results[i].Encode, results[i].Decode = encode[i], decode[i]
+	for i, c := range all {
+		if err != nil {
+			return err
 		}
+		f := result.Figures{keyBytes: float64(len(keys[i])), report.Rounds: float64(rounds)}
+		encode[i].set(f, "encode")
+		decode[i].set(f, "decode")
+		err = emit(result.Record{Table: tableCodecs, Case: "a key of three fields", Engine: c.name,
+			Figures: f})
 	}
-	return results, err
+	return err
 }
 
 // roundTrip returns the key of the sample, having read it back.
@@ -84,7 +80,7 @@ func roundTrip(c codec) ([]byte, error) {
 }
 
 // compare measures n ways of doing one thing, interleaved. Each round begins with another.
-func compare(ctx context.Context, n, rounds int, op func(i int) error) ([]Cost, error) {
+func compare(ctx context.Context, n, rounds int, op func(i int) error) ([]cost, error) {
 	times := make([][]float64, n)
 	for round := range rounds {
 		if err := ctx.Err(); err != nil {
@@ -101,43 +97,38 @@ func compare(ctx context.Context, n, rounds int, op func(i int) error) ([]Cost, 
 			times[i] = append(times[i], float64(time.Since(start))/opsPerTurn)
 		}
 	}
-	costs := make([]Cost, n)
+	costs := make([]cost, n)
 	for i := range costs {
 		ratios := make([]float64, rounds)
 		for round := range ratios {
 			ratios[round] = times[i][round] / times[0][round]
 		}
-		costs[i].Ratio = median(ratios)
+		costs[i].ratio = report.Middle(ratios)
 	}
 	for i := range costs {
 		memory, err := allocated(opsPerTurn, func(int) error { return op(i) })
 		if err != nil {
 			return nil, err
 		}
-		costs[i].NS, costs[i].Allocs, costs[i].Bytes = median(times[i]), memory.Allocs, memory.Bytes
+		c := &costs[i]
+		c.nanos, c.allocs, c.bytes = report.Middle(times[i]), memory.allocs, memory.bytes
 	}
 	return costs, nil
 }
 
-// allocated runs op n times and returns what one of them allocates; NS and Ratio stay 0.
+// allocated runs op n times and returns what one of them allocates; the times stay 0.
 // What other goroutines allocate meanwhile is part of it.
-func allocated(n int, op func(i int) error) (Cost, error) {
+func allocated(n int, op func(i int) error) (cost, error) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for i := range n {
 		if err := op(i); err != nil {
-			return Cost{}, err
+			return cost{}, err
 		}
 	}
 	runtime.ReadMemStats(&after)
-	return Cost{
-		Allocs: float64(after.Mallocs-before.Mallocs) / float64(n),
-		Bytes:  float64(after.TotalAlloc-before.TotalAlloc) / float64(n),
+	return cost{
+		allocs: float64(after.Mallocs-before.Mallocs) / float64(n),
+		bytes:  float64(after.TotalAlloc-before.TotalAlloc) / float64(n),
 	}, nil
-}
-
-// median sorts values. Of an even number it returns the upper of the two in the middle.
-func median(values []float64) float64 {
-	slices.Sort(values)
-	return values[len(values)/2]
 }

@@ -1,228 +1,90 @@
 package report
 
 import (
-	"os"
-	"path/filepath"
+	"slices"
 
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/chart"
-	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/store"
-	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/workload"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 )
 
-// picture is a chart of a report; alt says what it shows.
-type picture struct {
-	file, alt string
-	svg       []byte
+// Picture links a chart, which gets a file of its own, if the page has charts.
+func (p *Page) Picture(file, title string, svg []byte) {
+	if p.links != "" {
+		p.pictures[file] = svg
+		p.Printf("![%s](%s/%s)\n\n", title, p.links, file)
+	}
 }
 
-// Charts writes the charts of a table into a directory.
-func Charts(dir string, t *Table) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	all := t.ratioCharts()
-	for _, g := range groups {
-		all = append(all, t.groupCharts(g)...)
-	}
-	for _, p := range all {
-		if err := os.WriteFile(filepath.Join(dir, p.file), p.svg, 0o644); err != nil {
-			return err
-		}
-	}
-	return nil
+// Panel is a row in a chart of bars: what Of makes of the medians of each engine.
+type Panel struct {
+	Title   string
+	Row     Row
+	Engines []string
+	Of      func(result.Record) chart.Bar
 }
 
-// groupCharts makes the charts of one group; those without figures are left out.
-func (t *Table) groupCharts(g group) []picture {
-	var out []picture
-	for _, p := range []*picture{
-		t.speedChart(g), t.cpuChart(g), t.latencyChart(g), t.spaceChart(g),
-	} {
-		if p != nil {
-			out = append(out, *p)
-		}
-	}
-	return out
-}
-
-// bars makes a panel of what f tells of every engine; empty if it tells nothing.
-func (t *Table) bars(row Row, title string, engines []string,
-	f func(workload.Result) chart.Bar) (chart.BarPanel, bool) {
-	p, some := chart.BarPanel{Title: title}, false
-	for _, e := range engines {
-		b := chart.Bar{Label: "–"}
-		if r, ok := t.Cell(row, e); ok {
-			b = f(r)
-		}
-		b.Engine = e
-		some = some || b.Value+b.More > 0
-		p.Bars = append(p.Bars, b)
-	}
-	return p, some
-}
-
-func (t *Table) speedChart(g group) *picture {
-	c := &chart.Bars{
-		Title: g.title + ": thousand operations a second",
-		Note:  "Longer is better. Each panel has its own scale.",
-	}
-	if g.name == "scan" {
-		c.Title = g.title + ": thousand queries or rows of a scan a second"
-	}
-	if g.times {
-		c.Title, c.Note = g.title+": milliseconds to the first read", "Shorter is better."
-	}
-	for _, row := range t.in(g) {
-		p, ok := t.bars(row, t.label(row), t.Engines, func(r workload.Result) chart.Bar {
-			v := g.speed(r)
-			return chart.Bar{Value: v, Label: number(v)}
-		})
-		if ok {
-			c.Panels = append(c.Panels, p)
-		}
-	}
-	return barPicture(g, "speed", c)
-}
-
-func barPicture(g group, kind string, c *chart.Bars) *picture {
-	if len(c.Panels) == 0 {
-		return nil
-	}
-	return &picture{kind + "-" + g.name + ".svg", c.Title, c.SVG()}
-}
-
-// speed is the figure that a group is about.
-func (g group) speed(r workload.Result) float64 {
-	if g.times {
-		return r.Seconds * 1e3
-	}
-	return r.PerSecond / 1e3
-}
-
-func (t *Table) cpuChart(g group) *picture {
-	if g.times {
-		return nil
-	}
-	c := &chart.Bars{
-		Title: g.title + ": processor time in microseconds an operation",
-		Note: "Shorter is better. The lighter part is work in the background that goes on when " +
-			"the workload has ended.",
-	}
-	for _, row := range t.in(g) {
-		engines := t.Engines
-		if _, ok := t.Cell(row, store.Harness); ok {
-			engines = append(engines[:len(engines):len(engines)], store.Harness)
-		}
-		p, ok := t.bars(row, t.label(row), engines, func(r workload.Result) chart.Bar {
-			during, all := r.CPUNs/1e3, max(r.CPUNs, r.SettledCPUNs)/1e3
-			return chart.Bar{Value: during, More: all - during, Label: number(all)}
-		})
-		if ok {
-			c.Panels = append(c.Panels, p)
-		}
-	}
-	return barPicture(g, "cpu", c)
-}
-
-func (t *Table) latencyChart(g group) *picture {
-	if g.times {
-		return nil
-	}
-	c := &chart.Ranges{
-		Title: g.title + ": latency",
-		Note:  "Further left is better; logarithmic. The longest is that of all rounds.",
-	}
-	for _, row := range t.in(g) {
-		p := chart.RangePanel{Title: t.label(row)}
-		for _, e := range t.Engines {
-			if r, ok := t.Cell(row, e); ok && r.Max > 0 {
-				p.Rows = append(p.Rows, chart.Range{
-					Engine: e, P50: r.P50, P99: r.P99, P999: r.P999, Max: r.Max,
-				})
+// Bars shows a chart; panels without figures are left out, and so is one without panels.
+func (p *Page) Bars(file, title, note string, panels []Panel) {
+	c := &chart.Bars{Title: title, Note: note}
+	for _, panel := range panels {
+		bars := chart.BarPanel{Title: panel.Title}
+		for _, e := range panel.Engines {
+			b := chart.Bar{Label: "–"}
+			if r, ok := p.Median(Cell{panel.Row, e}); ok {
+				b = panel.Of(r)
 			}
+			b.Engine = e
+			bars.Bars = append(bars.Bars, b)
 		}
-		if len(p.Rows) > 0 {
-			c.Panels = append(c.Panels, p)
-		}
-	}
-	if len(c.Panels) == 0 {
-		return nil
-	}
-	return &picture{"latency-" + g.name + ".svg", c.Title, c.SVG()}
-}
-
-// spaceChart has three panels for every workload that writes.
-func (t *Table) spaceChart(g group) *picture {
-	c := &chart.Bars{
-		Title: g.title + ": bytes written, bytes on disk, memory",
-		Note: "Shorter is better. Written by what was given; on disk by what is live, when " +
-			"background work is done.",
-	}
-	for _, row := range t.in(g) {
-		for _, kind := range []struct {
-			name string
-			of   func(workload.Result) float64
-			unit string
-		}{
-			{"written", writeAmplification, "×"},
-			{"on disk", spaceAmplification, "×"},
-			{"peak RSS", rssMiB, " MiB"},
-		} {
-			title := t.label(row) + ", " + kind.name
-			p, ok := t.bars(row, title, t.Engines, func(r workload.Result) chart.Bar {
-				if r.UserBytes == 0 {
-					return chart.Bar{}
-				}
-				b := chart.Bar{Value: kind.of(r), Label: number(kind.of(r))}
-				if b.Value > 0 {
-					b.Label += kind.unit
-				}
-				return b
-			})
-			if ok {
-				c.Panels = append(c.Panels, p)
-			}
+		if slices.ContainsFunc(bars.Bars, func(b chart.Bar) bool { return b.Value+b.More > 0 }) {
+			c.Panels = append(c.Panels, bars)
 		}
 	}
-	return barPicture(g, "space", c)
+	if len(c.Panels) > 0 {
+		p.Picture(file, title, c.SVG())
+	}
 }
 
-func writeAmplification(r workload.Result) float64 { return by(r.WrittenBytes, r.UserBytes) }
-func spaceAmplification(r workload.Result) float64 { return by(r.DiskBytes, r.LiveBytes) }
-func rssMiB(r workload.Result) float64             { return float64(r.PeakRSSBytes) / (1 << 20) }
+// Bar is a bar of one value.
+func Bar(v float64) chart.Bar { return chart.Bar{Value: v, Label: Number(v)} }
 
-func by(a, b int64) float64 {
-	if b == 0 {
-		return 0
-	}
-	return float64(a) / float64(b)
+// Group is a heading in a chart of ratios with its rows.
+type Group struct {
+	Title string
+	Rows  []Row
 }
 
-func (t *Table) ratioCharts() []picture {
-	c := &chart.Ratios{
-		Title: "kstone by each of the others",
-		Note:  "Right of the line kstone is faster. Medians of ratios within a round; logarithmic.",
-		Peers: t.peers(),
-	}
+// Ratios shows a chart of ratios to peers; rows without any are left out.
+func (p *Page) Ratios(file, title, note string, groups []Group, peers []string,
+	ratio func(row Row, peer string) (float64, bool)) {
+	c := &chart.Ratios{Title: title, Note: note, Peers: peers}
 	for _, g := range groups {
 		var rows []chart.RatioRow
-		for _, row := range t.in(g) {
+		for _, row := range g.Rows {
 			values := map[string]float64{}
-			for _, p := range c.Peers {
-				if r, ok := t.Ratio(row, p); ok {
-					values[p] = r.Value
+			for _, peer := range peers {
+				if v, ok := ratio(row, peer); ok {
+					values[peer] = v
 				}
 			}
 			if len(values) > 0 {
-				rows = append(rows, chart.RatioRow{Name: t.label(row), Values: values})
+				rows = append(rows, chart.RatioRow{Name: p.Label(row), Values: values})
 			}
 		}
 		if len(rows) > 0 {
-			c.Rows = append(append(c.Rows, chart.RatioRow{Name: g.title}), rows...)
+			c.Rows = append(append(c.Rows, chart.RatioRow{Name: g.Title}), rows...)
 		}
 	}
-	if len(c.Rows) == 0 {
-		return nil
+	if len(c.Rows) > 0 {
+		p.Picture(file, title, c.SVG())
 	}
-	return []picture{{"ratio.svg", c.Title, c.SVG()}}
+}
+
+// ByPeers shows kstone's throughput by that of the peers.
+func (p *Page) ByPeers(file, title string, groups []Group, peers []string) {
+	p.Ratios(file, title, "Right of the line kstone is faster. Medians of ratios within a round; "+
+		"logarithmic.", groups, peers, func(row Row, peer string) (float64, bool) {
+		r, ok := p.Ratio(row, peer)
+		return r.Value, ok
+	})
 }

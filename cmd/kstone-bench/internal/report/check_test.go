@@ -4,15 +4,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/peers"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/report"
-	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/workload"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 )
 
 // find returns the check of a workload and figure whose bound is wanted.
 func find(t *testing.T, checks []report.Check, workload, figure, want string) report.Check {
 	t.Helper()
 	for _, c := range checks {
-		if c.Workload == workload && c.Figure == figure && c.Want == want {
+		if c.Case == workload && c.Figure == figure && c.Want == want {
 			return c
 		}
 	}
@@ -20,8 +21,10 @@ func find(t *testing.T, checks []report.Check, workload, figure, want string) re
 	return report.Check{}
 }
 
-func check(results ...[]workload.Result) []report.Check {
-	return report.CheckTargets(report.NewTable([]report.Run{run(meta(), results...)}))
+func check(results ...[]result.Record) []report.Check {
+	checks, _ := peers.Kind.Checks(report.NewTable(&peers.Kind,
+		[]result.Run{run(meta(), results...)}))
+	return checks
 }
 
 func TestTargetsOfThroughput(t *testing.T) {
@@ -109,18 +112,18 @@ func TestChecksAsText(t *testing.T) {
 	small := meta()
 	small.Records = 200_000
 	for _, c := range []struct {
-		run  report.Run
+		run  result.Run
 		want []string
 		not  string
 	}{
 		{run(meta(), fills("kstone", 1, 300, 310, 320), fills("pebble", 1, 100, 100, 100)),
-			[]string{"unsynced writes", "3.10", " 3 ", "reached", "not measured.\n"}, "fewer"},
+			[]string{"unsynced writes", "3.10", "3  ", "reached", "not measured.\n"}, "fewer"},
 		{run(small, fills("kstone", 1, 300), fills("pebble", 1, 100)),
 			[]string{"3.00", "reached", "for 2 M × 100 B, this is 200 k × 100 B.", "fewer than"},
 			"3.10"},
 	} {
 		var b strings.Builder
-		if err := report.WriteChecks(&b, report.NewTable([]report.Run{c.run})); err != nil {
+		if err := report.WriteChecks(&b, &peers.Kind, []result.Run{c.run}); err != nil {
 			t.Fatal(err)
 		}
 		for _, want := range c.want {

@@ -3,175 +3,203 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
-	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/store"
-	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/workload"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/chart"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 )
 
-// subject is the engine whose ratios to the others are shown.
-const subject = "kstone"
-
-// Size is what a run was told: number of records and bytes of a value. Single chains
-// multiply or divide it.
-type Size struct {
-	Records    uint64
-	ValueBytes int
-}
-
-// Row is one workload of a chain with a number of goroutines.
+// Row is one case of a table with a number of goroutines.
 type Row struct {
-	Chain, Workload string
-	Goroutines      int
-	Size            Size
+	Table, Case string
+	Goroutines  int
+	Size        result.Size
 }
 
-// String names the row without its chain and size.
+// String names the row without its table and size.
 func (r Row) String() string {
 	if r.Goroutines > 1 {
-		return fmt.Sprintf("%s ×%d", r.Workload, r.Goroutines)
+		return fmt.Sprintf("%s ×%d", r.Case, r.Goroutines)
 	}
-	return r.Workload
+	return r.Case
 }
 
-// Table holds all results by row and engine.
+// Cell is where the records of an engine in a row are.
+type Cell struct {
+	Row    Row
+	Engine string
+}
+
+// Table holds all records by row and engine.
 type Table struct {
-	Rows    []Row    // by size, then in the order they ran
-	Engines []string // with results, the harness left out, in the order of reports
-	Failed  []workload.Result
-	cells   map[Row]map[string][]sample
+	Rows    []Row    // by size, then in the order of their tables, then as they ran
+	Engines []string // with records, the harness left out, in the order of reports
+	Failed  []result.Record
+	cells   map[Cell][]sample
+	section func(Row) string
 }
 
-// sample is one result and the round it was measured in. Rounds of different runs are
-// different.
+// sample is a record and its round. Rounds of different runs are different.
 type sample struct {
 	round  round
-	result workload.Result
+	record result.Record
 }
 
-type round struct{ run, repeat int }
+type round struct{ run, number int }
 
-// NewTable sorts the results of all runs.
-func NewTable(runs []Run) *Table {
-	t := &Table{cells: map[Row]map[string][]sample{}}
+// NewTable sorts the records of all runs of a kind.
+func NewTable(k *Kind, runs []result.Run) *Table {
+	t := &Table{cells: map[Cell][]sample{}, section: k.Section}
+	if t.section == nil {
+		t.section = func(r Row) string { return r.Table }
+	}
 	for i, run := range runs {
-		for _, r := range run.Results {
-			t.add(i, Size{run.Meta.Records, run.Meta.ValueBytes}, r)
+		for _, r := range run.Records {
+			t.add(i, run.Meta.Size(), r)
 		}
 	}
-	slices.SortFunc(t.Engines, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
-	chains := map[string]int{}
-	for i, c := range workload.Chains() {
-		chains[c.Name] = i
-	}
+	slices.SortStableFunc(t.Engines, chart.Order)
 	slices.SortStableFunc(t.Rows, func(a, b Row) int {
 		return cmp.Or(cmp.Compare(a.Size.Records, b.Size.Records),
 			cmp.Compare(a.Size.ValueBytes, b.Size.ValueBytes),
-			cmp.Compare(chains[a.Chain], chains[b.Chain]))
+			cmp.Compare(slices.Index(k.Tables, a.Table), slices.Index(k.Tables, b.Table)))
 	})
 	return t
 }
 
-func (t *Table) add(run int, size Size, r workload.Result) {
+func (t *Table) add(run int, size result.Size, r result.Record) {
 	if r.Error != "" {
 		t.Failed = append(t.Failed, r)
 		return
 	}
-	row := Row{r.Chain, r.Workload, r.Goroutines, size}
-	if t.cells[row] == nil {
-		t.cells[row] = map[string][]sample{}
+	row := Row{r.Table, r.Case, r.Goroutines, size}
+	if !slices.Contains(t.Rows, row) {
 		t.Rows = append(t.Rows, row)
 	}
-	t.cells[row][r.Engine] = append(t.cells[row][r.Engine], sample{round{run, r.Repeat}, r})
-	if !slices.Contains(t.Engines, r.Engine) && r.Engine != store.Harness {
+	if !slices.Contains(t.Engines, r.Engine) && r.Engine != result.Harness {
 		t.Engines = append(t.Engines, r.Engine)
 	}
+	c := Cell{row, r.Engine}
+	t.cells[c] = append(t.cells[c], sample{round{run, r.Round}, r})
 }
 
-// rank orders engines as reports show them.
-func rank(engine string) int {
-	order := []string{subject, "pebble", "badger", "goleveldb", "bbolt", "rocksdb", "lmdb"}
-	if i := slices.Index(order, engine); i >= 0 {
-		return i
+// In returns the rows of a section.
+func (t *Table) In(section string) []Row {
+	return slices.DeleteFunc(slices.Clone(t.Rows), func(r Row) bool {
+		return t.section(r) != section
+	})
+}
+
+// EnginesIn returns the engines with records in any of the rows.
+func (t *Table) EnginesIn(rows []Row) []string {
+	return slices.DeleteFunc(slices.Clone(t.Engines), func(e string) bool {
+		return !slices.ContainsFunc(rows, func(r Row) bool { return t.Has(Cell{r, e}) })
+	})
+}
+
+// Peers lists the engines other than kstone.
+func (t *Table) Peers(engines []string) []string {
+	return slices.DeleteFunc(slices.Clone(engines), func(e string) bool {
+		return e == result.Subject
+	})
+}
+
+// Label names a row so that it differs from the others of its section: with its table where
+// another table of the section has the case, too, with its size where there are several.
+func (t *Table) Label(r Row) string {
+	table, size := "", ""
+	for _, o := range t.Rows {
+		if o.Size != r.Size {
+			size = ", " + r.Size.String()
+		}
+		if o.Table != r.Table && o.String() == r.String() && t.section(o) == t.section(r) {
+			table = " (" + r.Table + ")"
+		}
 	}
-	return len(order)
+	return r.String() + table + size
 }
 
-// peers lists the engines other than kstone.
-func (t *Table) peers() []string {
-	return slices.DeleteFunc(slices.Clone(t.Engines), func(e string) bool { return e == subject })
-}
+// Has reports whether there are records in a cell.
+func (t *Table) Has(c Cell) bool { return len(t.cells[c]) > 0 }
 
-// Cell returns the medians over all rounds of a row for an engine.
-func (t *Table) Cell(row Row, engine string) (workload.Result, bool) {
-	samples := t.cells[row][engine]
-	if len(samples) == 0 {
-		return workload.Result{}, false
+// Median returns the medians over all rounds of a cell, figure by figure. The longest
+// latency is that of all of them.
+func (t *Table) Median(c Cell) (m result.Record, ok bool) {
+	all := t.cells[c]
+	if len(all) == 0 {
+		return m, false
 	}
-	all := make([]workload.Result, len(samples))
-	for i, s := range samples {
-		all[i] = s.result
+	m = all[0].record
+	m.Figures = result.Figures{}
+	for _, s := range all {
+		maps.Copy(m.Figures, s.record.Figures)
 	}
-	return median(all), true
+	for name := range m.Figures {
+		values := make([]float64, len(all))
+		for i, s := range all {
+			values[i] = s.record.Figures[name]
+		}
+		if m.Figures[name] = Middle(values); name == result.Max {
+			m.Figures[name] = slices.Max(values)
+		}
+	}
+	return m, true
 }
 
-// Ratio is the median over rounds of a figure made of several engines' results.
+// Ratio is the median over rounds of a figure made of several records.
 type Ratio struct {
 	Value  float64
 	Rounds int
 }
 
-// Over computes f for every round in which all the engines have a result in the row,
-// one result each, in the order of the engines, and takes the median. Results of
-// different rounds are never put in relation, those of different runs even less; ok is
-// false if the engines share no round, or f is never finite.
-func (t *Table) Over(row Row, f func(r ...workload.Result) float64, engines ...string) (
-	ratio Ratio, ok bool) {
+// Over computes f for every round in which all the cells have a record, one record each, in
+// the order of the cells, and takes the median. Records of different rounds are never put
+// in relation, those of different runs even less; ok is false if the cells share no round,
+// or f is never finite.
+func (t *Table) Over(f func(r ...result.Record) float64, cells ...Cell) (ratio Ratio, ok bool) {
 	var values []float64
-	for _, s := range t.cells[row][engines[0]] {
-		results := []workload.Result{s.result}
-		for _, e := range engines[1:] {
-			all := t.cells[row][e]
-			i := slices.IndexFunc(all, func(o sample) bool { return o.round == s.round })
+	for _, s := range t.cells[cells[0]] {
+		records := []result.Record{s.record}
+		for _, c := range cells[1:] {
+			i := slices.IndexFunc(t.cells[c], func(o sample) bool { return o.round == s.round })
 			if i < 0 {
 				break
 			}
-			results = append(results, all[i].result)
+			records = append(records, t.cells[c][i].record)
 		}
-		if len(results) < len(engines) {
+		if len(records) < len(cells) {
 			continue
 		}
-		if v := f(results...); !math.IsNaN(v) && !math.IsInf(v, 0) {
+		if v := f(records...); !math.IsNaN(v) && !math.IsInf(v, 0) {
 			values = append(values, v)
 		}
 	}
 	if len(values) == 0 {
 		return Ratio{}, false
 	}
-	return Ratio{middle(values), len(values)}, true
+	return Ratio{Middle(values), len(values)}, true
+}
+
+// Quotient is the figure of a cell by that of another, within a round.
+func (t *Table) Quotient(of func(result.Record) float64, a, b Cell) (Ratio, bool) {
+	return t.Over(func(r ...result.Record) float64 { return of(r[0]) / of(r[1]) }, a, b)
 }
 
 // Ratio is the throughput of kstone by that of another engine.
 func (t *Table) Ratio(row Row, engine string) (Ratio, bool) {
-	return t.Over(row, quotient(throughput), subject, engine)
-}
-
-func throughput(r workload.Result) float64 { return r.PerSecond }
-
-// quotient is the figure of the first of two results by that of the second.
-func quotient(f func(workload.Result) float64) func(...workload.Result) float64 {
-	return func(r ...workload.Result) float64 { return f(r[0]) / f(r[1]) }
+	return t.Quotient(Speed.Of, Cell{row, result.Subject}, Cell{row, engine})
 }
 
 // Best returns the lowest ratio of throughput, which is that to the best peer. A peer
-// that has results in the row but shares no round with kstone might be the best one, so
+// that has records in the row but shares no round with kstone might be the best one, so
 // then ok is false.
 func (t *Table) Best(row Row) (peer string, ratio Ratio, ok bool) {
-	for _, e := range t.peers() {
+	for _, e := range t.Peers(t.Engines) {
 		r, has := t.Ratio(row, e)
 		switch {
-		case !has && len(t.cells[row][e]) > 0:
+		case !has && t.Has(Cell{row, e}):
 			return "", Ratio{}, false
 		case has && (!ok || r.Value < ratio.Value):
 			peer, ratio, ok = e, r, true
@@ -195,52 +223,11 @@ func (t *Table) GeometricMean(rows []Row, peer string) (mean float64, n int) {
 	return math.Exp(sum / float64(n)), n
 }
 
-// middle returns the median; it sorts v.
-func middle(v []float64) float64 {
+// Middle returns the median; it sorts v.
+func Middle(v []float64) float64 {
 	slices.Sort(v)
 	if n := len(v); n%2 == 0 {
 		return (v[n/2-1] + v[n/2]) / 2
 	}
 	return v[len(v)/2]
-}
-
-// median makes one result of the repeats, figure by figure. The longest latency is that
-// of all of them.
-func median(all []workload.Result) workload.Result {
-	of := func(f func(r *workload.Result) float64) float64 {
-		v := make([]float64, len(all))
-		for i := range all {
-			v[i] = f(&all[i])
-		}
-		return middle(v)
-	}
-	m := all[0]
-	for i, f := range floats(&m) {
-		*f = of(func(r *workload.Result) float64 { return *floats(r)[i] })
-	}
-	for i, f := range counts(&m) {
-		*f = int64(of(func(r *workload.Result) float64 { return float64(*counts(r)[i]) }))
-	}
-	for i := range all {
-		m.Max = max(m.Max, all[i].Max)
-	}
-	m.Extra = map[string]float64{}
-	for name := range all[0].Extra {
-		m.Extra[name] = of(func(r *workload.Result) float64 { return r.Extra[name] })
-	}
-	return m
-}
-
-// floats and counts list the figures whose median is wanted.
-func floats(r *workload.Result) []*float64 {
-	return []*float64{
-		&r.Seconds, &r.PerSecond, &r.CPUNs, &r.SettledCPUNs, &r.P50, &r.P99, &r.P999,
-	}
-}
-
-func counts(r *workload.Result) []*int64 {
-	return []*int64{
-		&r.Ops, &r.UserBytes, &r.WrittenBytes, &r.DiskBytes, &r.LiveBytes, &r.PeakRSSBytes,
-		&r.PeakAnonBytes,
-	}
 }

@@ -5,34 +5,35 @@ import (
 	"math"
 	"testing"
 
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/peers"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/report"
-	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/workload"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 )
 
-var size = report.Size{Records: 2_000_000, ValueBytes: 100}
+var size = result.Size{Records: 2_000_000, ValueBytes: 100}
 
 func row(chain, name string, goroutines int) report.Row {
-	return report.Row{Chain: chain, Workload: name, Goroutines: goroutines, Size: size}
+	return report.Row{Table: chain, Case: name, Goroutines: goroutines, Size: size}
 }
 
 func near(a, b float64) bool { return math.Abs(a-b) < 1e-9*max(math.Abs(a), math.Abs(b), 1) }
 
 func TestMedians(t *testing.T) {
-	table := report.NewTable([]report.Run{run(meta(),
+	table := report.NewTable(&peers.Kind, []result.Run{run(meta(),
 		speeds("seq", "fillseq", "kstone", 1, 400, 100, 200),
 		speeds("seq", "fillseq", "pebble", 1, 100, 400),
 	)})
-	three, _ := table.Cell(row("seq", "fillseq", 1), "kstone")
-	two, _ := table.Cell(row("seq", "fillseq", 1), "pebble")
-	if three.PerSecond != 200 || two.PerSecond != 250 {
-		t.Errorf("medians of throughput are %g and %g, want 200 and 250", three.PerSecond,
-			two.PerSecond)
+	three, _ := table.Median(report.Cell{Row: row("seq", "fillseq", 1), Engine: "kstone"})
+	two, _ := table.Median(report.Cell{Row: row("seq", "fillseq", 1), Engine: "pebble"})
+	if three.Figures[result.PerSecond] != 200 || two.Figures[result.PerSecond] != 250 {
+		t.Errorf("medians of throughput are %g and %g, want 200 and 250",
+			three.Figures[result.PerSecond], two.Figures[result.PerSecond])
 	}
-	if three.Max != 1e6 || three.P999 != 5e4 {
+	if three.Figures[result.Max] != 1e6 || three.Figures[result.P999] != 5e4 {
 		t.Errorf("longest %g, want that of all rounds, 1e6; p99.9 %g, want the median 5e4",
-			three.Max, three.P999)
+			three.Figures[result.Max], three.Figures[result.P999])
 	}
-	if _, ok := table.Cell(row("seq", "fillseq", 1), "bbolt"); ok {
+	if _, ok := table.Median(report.Cell{Row: row("seq", "fillseq", 1), Engine: "bbolt"}); ok {
 		t.Error("an engine without results has a cell")
 	}
 }
@@ -40,7 +41,7 @@ func TestMedians(t *testing.T) {
 func TestRatiosAreTakenWithinRounds(t *testing.T) {
 	// The machine is three times as fast in the second round. The medians are 300 and
 	// 150, but within the rounds kstone is 3, 3 and 2 times as fast.
-	table := report.NewTable([]report.Run{run(meta(),
+	table := report.NewTable(&peers.Kind, []result.Run{run(meta(),
 		speeds("seq", "fillseq", "kstone", 1, 300, 900, 300),
 		speeds("seq", "fillseq", "pebble", 1, 100, 300, 150),
 	)})
@@ -52,7 +53,7 @@ func TestRatiosAreTakenWithinRounds(t *testing.T) {
 
 func TestRatiosNeedASharedRound(t *testing.T) {
 	seq := row("seq", "fillseq", 1)
-	table := report.NewTable([]report.Run{
+	table := report.NewTable(&peers.Kind, []result.Run{
 		run(meta(), speeds("seq", "fillseq", "kstone", 1, 300, 300),
 			speeds("seq", "fillseq", "pebble", 1, 100)), // its second round failed
 		run(meta(), speeds("seq", "fillseq", "lmdb", 1, 100, 100)),
@@ -68,7 +69,8 @@ func TestRatiosNeedASharedRound(t *testing.T) {
 	if peer, r, ok := table.Best(seq); ok {
 		t.Errorf("best peer %s, %+v, although one is out of comparison", peer, r)
 	}
-	if c, ok := table.Cell(seq, "lmdb"); !ok || c.PerSecond != 100 {
+	c, ok := table.Median(report.Cell{Row: seq, Engine: "lmdb"})
+	if !ok || c.Figures[result.PerSecond] != 100 {
 		t.Errorf("the figures of a run of its own are %+v, %v", c, ok)
 	}
 }
@@ -76,14 +78,14 @@ func TestRatiosNeedASharedRound(t *testing.T) {
 func TestSizesAreNotMixed(t *testing.T) {
 	small := meta()
 	small.Records = 200_000
-	table := report.NewTable([]report.Run{
+	table := report.NewTable(&peers.Kind, []result.Run{
 		run(meta(), speeds("seq", "fillseq", "kstone", 1, 300)),
 		run(small, speeds("sync", "fillsync", "kstone", 1, 1),
 			speeds("seq", "fillseq", "pebble", 1, 100)),
 	})
 	var got []string
 	for _, r := range table.Rows {
-		got = append(got, r.Workload+" "+r.Size.String())
+		got = append(got, r.Case+" "+r.Size.String())
 	}
 	want := "[fillseq 200 k × 100 B fillsync 200 k × 100 B fillseq 2 M × 100 B]"
 	if fmt.Sprint(got) != want {
@@ -93,7 +95,7 @@ func TestSizesAreNotMixed(t *testing.T) {
 
 func TestBestAndGeometricMean(t *testing.T) {
 	a, b := row("seq", "fillseq", 1), row("point", "readrandom", 8)
-	table := report.NewTable([]report.Run{run(meta(),
+	table := report.NewTable(&peers.Kind, []result.Run{run(meta(),
 		speeds("seq", "fillseq", "kstone", 1, 400), speeds("seq", "fillseq", "pebble", 1, 100),
 		speeds("seq", "fillseq", "lmdb", 1, 200), speeds("seq", "fillseq", "harness", 1, 9999),
 		speeds("point", "readrandom", "kstone", 8, 900),
@@ -113,9 +115,9 @@ func TestBestAndGeometricMean(t *testing.T) {
 }
 
 func TestFailuresAreKeptApart(t *testing.T) {
-	table := report.NewTable([]report.Run{run(meta(),
+	table := report.NewTable(&peers.Kind, []result.Run{run(meta(),
 		speeds("seq", "fillseq", "kstone", 1, 400),
-		[]workload.Result{{Chain: "seq", Engine: "pebble", Workload: "-", Error: "boom"}},
+		[]result.Record{{Table: "seq", Engine: "pebble", Case: "-", Error: "boom"}},
 	)})
 	if len(table.Failed) != 1 || len(table.Rows) != 1 || len(table.Engines) != 1 {
 		t.Errorf("failed %v, rows %v, engines %v", table.Failed, table.Rows, table.Engines)

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/workload"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 )
 
 // turn is one engine's chain.
@@ -90,14 +90,14 @@ func (p *progress) workload(name string) {
 }
 
 // result says what came out.
-func (p *progress) result(r workload.Result) {
+func (p *progress) result(r result.Record) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case r.Error != "":
-		p.permanent(fmt.Sprintf("%s %s failed: %s", r.Engine, r.Chain, r.Error))
+		p.permanent(fmt.Sprintf("%s %s failed: %s", r.Engine, r.Table, r.Error))
 	case !p.terminal:
-		p.show(fmt.Sprintf("%.0f/s", r.PerSecond))
+		p.show(fmt.Sprintf("%.0f/s", r.Figures[result.PerSecond]))
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/workload"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 )
 
 // clock is a time that a test moves.
@@ -53,12 +53,13 @@ func TestProgressOnATerminalIsOneLine(t *testing.T) {
 	p, _, out := testProgress(true, turn{"kstone", "seq"})
 	p.begin(0)
 	p.workload("fillseq ×1")
-	p.result(workload.Result{Engine: "kstone", Chain: "seq", PerSecond: 5})
+	p.result(result.Record{Engine: "kstone", Table: "seq",
+		Figures: result.Figures{result.PerSecond: 5}})
 	if s := out.String(); strings.Contains(s, "\n") || !strings.HasSuffix(s, "fillseq ×1") ||
 		strings.Count(s, "\r") != 2 {
 		t.Errorf("written %q", s)
 	}
-	p.result(workload.Result{Engine: "kstone", Chain: "seq", Error: errors.ErrUnsupported.Error()})
+	p.result(result.Record{Engine: "kstone", Table: "seq", Error: errors.ErrUnsupported.Error()})
 	p.finish()
 	p.end()
 	if s := out.String(); strings.Count(s, "\n") != 2 ||
@@ -72,7 +73,8 @@ func TestProgressElsewhereIsPlainLines(t *testing.T) {
 	p, _, out := testProgress(false, turn{"kstone", "seq"})
 	p.begin(0)
 	p.workload("fillseq ×1")
-	p.result(workload.Result{Engine: "kstone", Chain: "seq", PerSecond: 5})
+	p.result(result.Record{Engine: "kstone", Table: "seq",
+		Figures: result.Figures{result.PerSecond: 5}})
 	p.finish()
 	p.end()
 	if s := out.String(); strings.ContainsAny(s, "\r\x1b") || strings.Count(s, "\n") != 3 ||

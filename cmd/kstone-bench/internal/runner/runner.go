@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/store"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/workload"
 )
@@ -40,6 +41,12 @@ type Settings struct {
 	// TimeLimit of one chain of one engine.
 	TimeLimit time.Duration
 	Progress  io.Writer
+}
+
+// Quick takes few records and the chains that tell most.
+func (s *Settings) Quick() {
+	s.Records, s.Repeats, s.Seconds = 200_000, 1, 0.5
+	s.Chains = []string{"seq", "batch", "point", "query", "sync", "reopen"}
 }
 
 // Check returns an error if an engine or chain is unknown, or a number makes no sense.
@@ -69,21 +76,36 @@ func (s *Settings) Check() error {
 	return errors.Join(all...)
 }
 
+// Meta describes the machine, the engines and what they survive.
+func (s *Settings) Meta() result.Meta {
+	m := result.NewMeta("chains")
+	for _, name := range s.Engines {
+		if e, err := store.Find(name); err == nil {
+			if m.Describe(name, e.Module, e.Unsynced); e.Version != nil {
+				m.Versions[name] = e.Version()
+			}
+		}
+	}
+	m.Rounds, m.Records, m.ValueBytes = s.Repeats, s.Records, s.ValueBytes
+	m.Seconds, m.WriteBuffer, m.Cache = s.Seconds, s.WriteBuffer, s.Cache
+	return m
+}
+
 // leastRecords: enough for batches, partitions, and every share of the records.
 const leastRecords = 1000
 
 // event is a line from a worker: the name of the workload that begins, a result, or the
 // word that the worker may be killed.
 type event struct {
-	Begin  string           `json:"begin,omitempty"`
-	Result *workload.Result `json:"result,omitempty"`
-	Kill   bool             `json:"kill,omitempty"`
+	Begin  string         `json:"begin,omitempty"`
+	Result *result.Record `json:"result,omitempty"`
+	Kill   bool           `json:"kill,omitempty"`
 }
 
-// Run does every chain on every engine, as often as asked, and hands every result to
-// emit. Engines take turns, starting with another one each time. A worker that fails
-// is reported in a result with Error, and the rest goes on.
-func Run(ctx context.Context, s Settings, emit func(workload.Result) error) error {
+// Run does every chain on every engine, as often as asked, and emits every record. Engines
+// take turns, starting with another one each time. A worker that fails is reported in a
+// record with Error, and the rest goes on.
+func (s *Settings) Run(ctx context.Context, emit func(result.Record) error) error {
 	order := s.turns()
 	p := newProgress(s.Progress, slices.Concat(order...))
 	defer p.end()
@@ -120,7 +142,7 @@ func (s *Settings) turns() [][]turn {
 
 // chain runs all phases of a chain on one engine.
 func (s *Settings) chain(ctx context.Context, t turn, repeat int, p *progress,
-	emit func(workload.Result) error) error {
+	emit func(result.Record) error) error {
 	c, err := workload.FindChain(t.chain)
 	if err != nil {
 		return err
@@ -137,7 +159,7 @@ func (s *Settings) chain(ctx context.Context, t turn, repeat int, p *progress,
 	}
 	for plan.Phase = range c.Phases() {
 		work, cancel := context.WithTimeout(ctx, s.TimeLimit)
-		err := worker(work, plan, p.workload, func(r workload.Result) error {
+		err := worker(work, plan, p.workload, func(r result.Record) error {
 			p.result(r)
 			return emit(r)
 		})
@@ -146,10 +168,8 @@ func (s *Settings) chain(ctx context.Context, t turn, repeat int, p *progress,
 			return ctx.Err()
 		}
 		if err != nil {
-			failed := workload.Result{
-				Chain: t.chain, Engine: t.engine, Repeat: repeat, Workload: "-",
-				Error: err.Error(),
-			}
+			failed := result.Record{Table: t.chain, Engine: t.engine, Round: repeat, Case: "-",
+				Error: err.Error()}
 			p.result(failed)
 			return emit(failed)
 		}
@@ -159,7 +179,7 @@ func (s *Settings) chain(ctx context.Context, t turn, repeat int, p *progress,
 
 // worker runs one process to its end, or until it asks to be killed.
 func worker(ctx context.Context, plan workload.Plan, begin func(string),
-	emit func(workload.Result) error) error {
+	emit func(result.Record) error) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -239,7 +259,7 @@ func Work(text string, w io.Writer) error {
 	return workload.Run(&workload.Env{
 		Plan:  plan,
 		Begin: func(name string) { _ = enc.Encode(event{Begin: name}) },
-		Emit:  func(r workload.Result) { _ = enc.Encode(event{Result: &r}) },
+		Emit:  func(r result.Record) { _ = enc.Encode(event{Result: &r}) },
 		Announce: func() {
 			_ = enc.Encode(event{Kill: true})
 			select {} // until the parent kills the process

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/runner"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/workload"
 )
@@ -47,13 +48,13 @@ func settings(t *testing.T, engines, chains string) runner.Settings {
 }
 
 // run returns the results, after checking that nothing is left in the directory.
-func run(t *testing.T, s runner.Settings) []workload.Result {
+func run(t *testing.T, s runner.Settings) []result.Record {
 	t.Helper()
 	if err := s.Check(); err != nil {
 		t.Fatal(err)
 	}
-	var all []workload.Result
-	err := runner.Run(t.Context(), s, func(r workload.Result) error {
+	var all []result.Record
+	err := s.Run(t.Context(), func(r result.Record) error {
 		all = append(all, r)
 		return nil
 	})
@@ -72,13 +73,14 @@ func TestTinyRun(t *testing.T) {
 	s.Profiles = filepath.Join(t.TempDir(), "profiles")
 	var got []string
 	for _, r := range run(t, s) {
-		if r.Error != "" || r.Ops <= 0 || r.PerSecond <= 0 || r.Max < r.P50 {
+		if r.Error != "" || r.Figures[result.Ops] <= 0 || r.Figures[result.PerSecond] <= 0 ||
+			r.Figures[result.Max] < r.Figures[result.P50] {
 			t.Errorf("result %+v", r)
 		}
-		if r.Extra["lost_records"] != 0 {
-			t.Errorf("%s lost %v records in a kill", r.Engine, r.Extra)
+		if r.Figures["lost_records"] != 0 {
+			t.Errorf("%s lost %v records in a kill", r.Engine, r.Figures)
 		}
-		got = append(got, fmt.Sprintf("%d %s %s", r.Repeat, r.Workload, r.Engine))
+		got = append(got, fmt.Sprintf("%d %s %s", r.Round, r.Case, r.Engine))
 	}
 	opened := []string{"reopen-killed", "reopen-clean", "reopen-fulllog"}
 	want := []string{
@@ -115,9 +117,9 @@ func TestEveryChain(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range run(t, settings(t, "kstone,goleveldb", strings.Join(chains, ","))) {
 		if r.Error != "" {
-			t.Errorf("%s, chain %s: %s", r.Engine, r.Chain, r.Error)
+			t.Errorf("%s, chain %s: %s", r.Engine, r.Table, r.Error)
 		}
-		seen[fmt.Sprintf("%s %s ×%d", r.Chain, r.Workload, r.Goroutines)] = true
+		seen[fmt.Sprintf("%s %s ×%d", r.Table, r.Case, r.Goroutines)] = true
 	}
 	for _, want := range []string{
 		"point readrandom ×8", "point readzipf ×8", "point readmissing ×1", "point multiget ×1",
@@ -140,7 +142,7 @@ func TestWorkerThatCrashesIsReported(t *testing.T) {
 	}
 	for i, engine := range []string{"kstone", "bbolt"} {
 		r := got[i]
-		if r.Engine != engine || r.Chain != "seq" || !strings.Contains(r.Error, "exit status 3") ||
+		if r.Engine != engine || r.Table != "seq" || !strings.Contains(r.Error, "exit status 3") ||
 			!strings.Contains(r.Error, "everything is lost") {
 			t.Errorf("result %+v", r)
 		}
@@ -166,7 +168,8 @@ func TestCancelledRunEnds(t *testing.T) {
 	t.Setenv(accident, "hang")
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	err := runner.Run(ctx, settings(t, "kstone", "seq"), func(r workload.Result) error {
+	s := settings(t, "kstone", "seq")
+	err := s.Run(ctx, func(r result.Record) error {
 		t.Errorf("result %+v", r)
 		return nil
 	})

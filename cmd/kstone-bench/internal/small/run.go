@@ -2,10 +2,8 @@ package small
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,16 +11,11 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/report"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 )
 
 // Case is a number of items, and of openings that write them.
 type Case struct{ Items, Opens int }
-
-// Cases are those of the table.
-func Cases() []Case {
-	return []Case{{1, 1}, {40, 1}, {40, 40}, {1000, 1}, {1000, 1000}, {100_000, 1},
-		{100_000, 1000}}
-}
 
 // Settings say what is measured.
 type Settings struct {
@@ -30,58 +23,46 @@ type Settings struct {
 	Dir   string // where databases are made and removed
 }
 
+// Full are the settings of the measurements in the documents.
+func Full() *Settings {
+	return &Settings{Dir: os.TempDir(), Cases: []Case{{1, 1}, {40, 1}, {40, 40}, {1000, 1},
+		{1000, 1000}, {100_000, 1}, {100_000, 1000}}}
+}
+
+// Quick takes the first cases only.
+func (s *Settings) Quick() { s.Cases = s.Cases[:3] }
+
 // keyBytes and valueBytes are about the sizes of an item.
 const keyBytes, valueBytes = 12, 20
 
-// Row is what a case has cost a database. Times are medians over the openings, tenth
-// percentiles beside them: those say more on a machine that is busy with other work.
-type Row struct {
-	Database string `json:"database"`
-	Items    int    `json:"items"`
-	Opens    int    `json:"opens"`
-	Files    int    `json:"files"`
-	Bytes    int64  `json:"bytes"` // sizes of the files
-	// Reserve is what of Bytes is space that is reserved for a full disk.
-	Reserve int64 `json:"reserve,omitempty"`
-	Open    Time  `json:"open"`
-	Put     Time  `json:"put"` // of the items of one opening, in one commit
-	Close   Time  `json:"close"`
-}
-
-// Time is of one step, in milliseconds.
-type Time struct {
-	Low    float64 `json:"low"`
-	Median float64 `json:"median"`
-}
-
-// Run measures all cases and writes raw output to out.
-func Run(ctx context.Context, s Settings, out, progress io.Writer,
-) (rows []Row, meta report.Meta, err error) {
-	meta = report.NewMeta(nil)
-	raw := json.NewEncoder(out)
-	if err := raw.Encode(map[string]report.Meta{"meta": meta}); err != nil {
-		return nil, meta, err
-	}
+// Check returns an error if a case has an opening without items.
+func (s *Settings) Check() error {
 	for _, c := range s.Cases {
 		if c.Opens < 1 || c.Items < c.Opens {
-			return rows, meta, fmt.Errorf("%d items by %d openings: want at least one item each",
+			return fmt.Errorf("%d items by %d openings: want at least one item each",
 				c.Items, c.Opens)
 		}
-		more, err := s.measure(ctx, c)
-		if err != nil {
-			return rows, meta, err
-		}
-		for _, r := range more {
-			fmt.Fprintf(progress, "%d items by %d openings: %s: %d files, %d bytes, "+
-				"open %.2f ms, put %.2f ms, close %.2f ms\n", r.Items, r.Opens, r.Database, r.Files,
-				r.Bytes, r.Open.Median, r.Put.Median, r.Close.Median)
-			if err := raw.Encode(r); err != nil {
-				return rows, meta, err
-			}
-		}
-		rows = append(rows, more...)
 	}
-	return rows, meta, nil
+	return nil
+}
+
+// Meta describes the machine and the databases.
+func (s *Settings) Meta() result.Meta {
+	m := result.NewMeta("small")
+	for _, c := range contestants {
+		m.Describe(c.name, c.module, c.settings)
+	}
+	return m
+}
+
+// Run measures all cases and emits a record for each database of a case.
+func (s *Settings) Run(ctx context.Context, emit func(result.Record) error) error {
+	for _, c := range s.Cases {
+		if err := s.measure(ctx, c, emit); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // steps are the times of a database: of opening, putting, and closing.
@@ -92,10 +73,11 @@ const fewRounds = 5
 
 // measure runs one case: the databases take turns in every opening. A case of one opening is
 // run several times, each in a new directory.
-func (s Settings) measure(ctx context.Context, c Case) (rows []Row, err error) {
+func (s *Settings) measure(ctx context.Context, c Case, emit func(result.Record) error,
+) (err error) {
 	dir, err := os.MkdirTemp(s.Dir, "kstone-bench-small-")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	times := make([]steps, len(contestants))
@@ -108,23 +90,31 @@ func (s Settings) measure(ctx context.Context, c Case) (rows []Row, err error) {
 		in = filepath.Join(dir, fmt.Sprint(round))
 		for i := range c.Opens {
 			if err := ctx.Err(); err != nil {
-				return nil, err
+				return err
 			}
 			items := makeItems(i*c.Items/c.Opens, (i+1)*c.Items/c.Opens)
 			if err := turn(in, items, times); err != nil {
-				return nil, err
+				return err
 			}
 		}
 	}
-	for j := range contestants {
-		r := Row{Database: contestants[j].name, Items: c.Items, Opens: c.Opens,
-			Open: summary(times[j][0]), Put: summary(times[j][1]), Close: summary(times[j][2])}
-		if err := r.look(filepath.Join(in, r.Database)); err != nil {
-			return nil, err
+	for j, d := range contestants {
+		f := result.Figures{}
+		for k, step := range stepNames {
+			slices.Sort(times[j][k])
+			f[step+lowMillis] = times[j][k][len(times[j][k])/10]
+			f[step+millis] = report.Middle(times[j][k])
 		}
-		rows = append(rows, r)
+		if err := look(f, filepath.Join(in, d.name)); err != nil {
+			return err
+		}
+		err := emit(result.Record{Table: "small", Engine: d.name, Figures: f,
+			Case: fmt.Sprintf("%d items by %d openings", c.Items, c.Opens)})
+		if err != nil {
+			return err
+		}
 	}
-	return rows, nil
+	return nil
 }
 
 // turn has every database do one opening, and adds to its times.
@@ -175,13 +165,8 @@ func (c *contestant) run(dir string, items []item) (d [3]time.Duration, err erro
 	return d, err
 }
 
-func summary(ms []float64) Time {
-	slices.Sort(ms)
-	return Time{Low: ms[len(ms)/10], Median: ms[len(ms)/2]}
-}
-
 // look counts what a database has left in its directory.
-func (r *Row) look(dir string) error {
+func look(f result.Figures, dir string) error {
 	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
@@ -190,10 +175,10 @@ func (r *Row) look(dir string) error {
 		if err != nil {
 			return err
 		}
-		r.Files++
-		r.Bytes += info.Size()
+		f[files]++
+		f[bytes] += float64(info.Size())
 		if e.Name() == "RESERVE" {
-			r.Reserve += info.Size()
+			f[reserve] += float64(info.Size())
 		}
 		return nil
 	})

@@ -1,45 +1,43 @@
 package small_test
 
 import (
-	"bytes"
-	"io"
 	"path/filepath"
-	"slices"
+	"strings"
 	"testing"
 
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/small"
 )
 
-// A tiny run has a row for each database and case, and reads back.
+// A tiny run has a record for each database and case.
 func TestRun(t *testing.T) {
 	s := small.Settings{
 		Dir: t.TempDir(), Cases: []small.Case{{Items: 3, Opens: 1}, {Items: 6, Opens: 3}},
 	}
-	var raw bytes.Buffer
-	rows, _, err := small.Run(t.Context(), s, &raw, io.Discard)
-	if err != nil {
+	if err := s.Check(); err != nil {
 		t.Fatal(err)
 	}
-	_, again, err := small.Read(&raw)
-	if err != nil || !slices.Equal(rows, again) {
-		t.Errorf("read back: %v, %v", again, err)
-	}
-	if len(rows) != 10 {
-		t.Fatalf("%d rows", len(rows))
-	}
-	for _, r := range rows {
-		if r.Files == 0 || r.Bytes == 0 || r.Open.Median <= 0 || r.Close.Low <= 0 {
+	n := 0
+	err := s.Run(t.Context(), func(r result.Record) error {
+		n++
+		f := r.Figures
+		if f["files"] == 0 || f["bytes"] == 0 || f["open_ms"] <= 0 || f["put_ms"] <= 0 ||
+			f["close_low_ms"] <= 0 || f["close_low_ms"] > f["close_ms"] {
 			t.Errorf("%+v", r)
 		}
-		if r.Database == "kstone" && (r.Files > 5 || r.Bytes-r.Reserve > 4000) {
+		if r.Engine == "kstone" && (f["files"] > 5 || f["bytes"]-f["reserve"] > 4000) {
 			t.Errorf("kstone: %+v", r)
 		}
+		return nil
+	})
+	if err != nil || n != 10 {
+		t.Errorf("%d records, %v", n, err)
 	}
 	if left, err := filepath.Glob(filepath.Join(s.Dir, "*")); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
 	s.Cases[0].Opens = 4
-	if _, _, err := small.Run(t.Context(), s, io.Discard, io.Discard); err == nil {
-		t.Error("more openings than items are accepted")
+	if err := s.Check(); err == nil || !strings.Contains(err.Error(), "4 openings") {
+		t.Errorf("more openings than items: %v", err)
 	}
 }

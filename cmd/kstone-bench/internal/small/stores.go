@@ -27,16 +27,16 @@ type item struct{ key, value []byte }
 
 // contestant is a database with its defaults.
 type contestant struct {
-	name, settings string
-	open           func(dir string) (store, error)
+	name, module, settings string
+	open                   func(dir string) (store, error)
 }
 
 var contestants = []contestant{
-	{"kstone", "defaults", openKstone},
-	{"bbolt", "defaults", openBbolt},
-	{"sqlite", "WAL, synchronous FULL, one table without rowid, modernc.org/sqlite", openSQLite},
-	{"pebble", "defaults, synced writes", openPebble},
-	{"badger", "defaults, SyncWrites", openBadger},
+	{"kstone", "", "defaults", openKstone},
+	{"bbolt", "go.etcd.io/bbolt", "defaults", openBbolt},
+	{"sqlite", "modernc.org/sqlite", "WAL, synchronous FULL, one table without rowid", openSQLite},
+	{"pebble", "github.com/cockroachdb/pebble/v2", "defaults, synced writes", openPebble},
+	{"badger", "github.com/dgraph-io/badger/v4", "defaults, SyncWrites", openBadger},
 }
 
 type kstone struct{ *engine.DB }

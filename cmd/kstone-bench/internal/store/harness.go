@@ -1,20 +1,19 @@
 package store
 
+import "github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
+
 // The harness is no database: every call returns at once. What it "achieves" is the
 // price of making keys and values, of the loop and of the clock, which is part of the
 // processor time of every engine; reports show it beside them.
 func init() {
 	register(9, Engine{
-		Name:     Harness,
+		Name:     result.Harness,
 		Version:  func() string { return "keeps nothing" },
 		Unsynced: "nothing: it measures the cost of measuring",
 		Void:     true,
 		Open:     func(Config) (Store, error) { return harness{}, nil },
 	})
 }
-
-// Harness is the name of the engine that does nothing.
-const Harness = "harness"
 
 type harness struct{}
 

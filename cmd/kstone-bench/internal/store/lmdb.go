@@ -92,7 +92,6 @@ func init() {
 				C.MDB_VERSION_PATCH)
 		},
 		Unsynced: SurvivesKill,
-		Cgo:      true,
 		Open:     openLMDB,
 	})
 }

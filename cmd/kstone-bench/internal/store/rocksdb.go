@@ -137,7 +137,6 @@ func init() {
 		Name:     "rocksdb",
 		Version:  rocksVersion,
 		Unsynced: SurvivesKill,
-		Cgo:      true,
 		Open:     openRocks,
 	})
 }

@@ -113,8 +113,6 @@ type Engine struct {
 	Version func() string
 	// Unsynced tells what acknowledged writes survive without Config.Sync.
 	Unsynced string
-	// Cgo is set for engines that are not Go.
-	Cgo bool
 	// Void is set for the harness, which keeps nothing: it does the fills only, and
 	// nothing is verified.
 	Void  bool

@@ -2,7 +2,6 @@ package tables
 
 import (
 	"math/rand/v2"
-	"strings"
 	"testing"
 )
 
@@ -14,7 +13,7 @@ func BenchmarkReads(b *testing.B) {
 	}
 	defer st.close()
 	d := newData(20_000)
-	if err := (&bench{ctx: b.Context(), w: &writer{progress: new(strings.Builder)}}).load(
+	if err := (&bench{ctx: b.Context()}).load(
 		&contestant{store: st}, d); err != nil {
 		b.Fatal(err)
 	}

@@ -59,5 +59,5 @@ func (b *bench) insertTurn(p phase, c *contestant, d *data, batch, round int) er
 	cost.ops *= int64(batch)
 	cost.allocs /= float64(batch)
 	cost.bytes /= float64(batch)
-	return b.w.add(cost.sample(groupInserts, name, c.name, 1, round))
+	return b.emit(cost.record(groupInserts, name, c.name, 1, round))
 }

@@ -65,7 +65,7 @@ func (b *bench) own(s *kstoneStore) error {
 			if err != nil {
 				return fmt.Errorf("%s: %w", ways[i].name, err)
 			}
-			return b.w.add(cost.sample(groupOwn, caseOwn, ways[i].name, 1, round))
+			return b.emit(cost.record(groupOwn, caseOwn, ways[i].name, 1, round))
 		})
 		if err != nil {
 			return err
@@ -157,7 +157,7 @@ func (b *bench) spans() error {
 			if err != nil {
 				return fmt.Errorf("spans of %s: %w", c.name, err)
 			}
-			return b.w.add(cost.sample(groupSpans, c.name, subject, 1, round))
+			return b.emit(cost.record(groupSpans, c.name, subject, 1, round))
 		})
 		if err != nil {
 			return err

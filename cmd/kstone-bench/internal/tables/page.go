@@ -1,265 +1,189 @@
 package tables
 
 import (
-	"bytes"
 	"fmt"
-	"io"
-	"strings"
+	"math"
+	"slices"
+	"strconv"
 
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/chart"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/report"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 )
 
-// Command is how the measurements of the documents are repeated.
-const Command = "cd cmd/kstone-bench && go run -tags sqlite . tables \\\n" +
-	"    -out ../../docs/benchmarks/raw/tables.jsonl \\\n" +
-	"    -page ../../docs/benchmarks/tables.md -charts ../../docs/benchmarks/charts"
-
-// WritePage replaces the generated part of a page, which is made if it does not exist.
-// Charts is the directory that gets the charts; "": none.
-func WritePage(page, charts string, r *Result) error {
-	if charts != "" {
-		if err := WriteCharts(charts, r); err != nil {
-			return err
-		}
-	}
-	links, err := report.Links(page, charts)
-	if err != nil {
-		return err
-	}
-	var text bytes.Buffer
-	if err := Markdown(&text, links, r); err != nil {
-		return err
-	}
-	return report.UpdatePage(page, text.Bytes())
+// Kind is the page of tables.
+var Kind = report.Kind{
+	Tables: []string{groupReads, groupInserts, groupOwn, groupSpans, groupShards},
+	Notes:  "set-up", Checks: checks, Body: body,
 }
 
-// What is said above the tables.
+// The figures of how the entries of an index lie in the 256 stripes of the database.
 const (
-	aboutReads = "Operations a second; whole answers are copied into structs. A range has 20 " +
-		"rows, in the order of the index.\n\n"
-	aboutInserts = "Rows a second, one goroutine, behind the rows that are loaded (where commits " +
-		"are synced, a tenth of them). One index is over `at`, which is random; three are that, " +
-		"a unique one over a random text, and one over another random number.\n\n"
-	aboutShards = "Eight goroutines insert rows with random keys and ascending values in the one " +
-		"index. Entries are counted in each of the 256 stripes after the insertion.\n\n"
+	stripesUsed  = "stripes_used"
+	stripeMin    = "stripe_min"
+	stripeMedian = "stripe_median"
+	stripeMax    = "stripe_max"
+	stripeShare  = "busiest_share" // of the busiest stripe in all entries
 )
 
-// Markdown writes the conditions, targets and tables. Links is where the charts are.
-func Markdown(w io.Writer, links string, r *Result) error {
-	s, out := summarise(r.Samples), &bytes.Buffer{}
-	head(out, r)
-	picture := func(file, alt string) {
-		if links != "" {
-			fmt.Fprintf(out, "![%s](%s/%s)\n\n", alt, links, file)
-		}
-	}
-	picture(fileRatio, titleRatio)
-	targets(out, s)
-	if lines := s.of(groupReads); len(lines) > 0 {
-		out.WriteString("\n## Reads\n\n" + aboutReads)
-		picture(fileReads, titleReads)
-		speeds(out, s, lines)
-		prepared(out, s, lines)
-		memory(out, s, lines)
-	}
-	if lines := s.of(groupInserts); len(lines) > 0 {
-		out.WriteString("\n## Insertion\n\n" + aboutInserts)
-		picture(fileInserts, titleInserts)
-		speeds(out, s, lines)
-	}
-	own(out, s)
-	spans(out, s)
-	if len(s.of(groupShards)) > 0 {
-		out.WriteString("\n## Ascending values in sharded indexes\n\n" + aboutShards)
-		picture(fileShards, titleShards)
-		shards(out, s)
-	}
-	_, err := io.WriteString(w, wrap(out.String()))
-	return err
-}
+// The targets: ahead of every peer in every row, a prepared query by primary key within
+// maxOverhead of reading and decoding, spans below maxSpanNS.
+const (
+	maxOverhead = 1.3
+	maxSpanNS   = 1000
+)
 
-// pageColumns is the width of prose in pages.
-const pageColumns = 100
+var opTime = report.Figure{Name: "time", Unit: " ns", Of: func(r result.Record) float64 {
+	return 1e9 / r.Figures[result.PerSecond]
+}}
 
-// wrap breaks the long lines of prose and lists.
-func wrap(text string) string {
-	var out strings.Builder
-	for l := range strings.Lines(text) {
-		if strings.HasPrefix(l, "|") || strings.HasPrefix(l, "![") {
-			out.WriteString(l)
-			continue
-		}
-		indent := ""
-		if strings.HasPrefix(l, "- ") {
-			indent = "  "
-		}
-		for len(l) > pageColumns {
-			at := strings.LastIndexByte(l[:pageColumns], ' ')
-			if at <= len(indent) {
-				break
+func checks(t *report.Table) (out []report.Check, remark string) {
+	for _, group := range []string{groupReads, groupInserts} {
+		for _, row := range t.In(group) {
+			if len(t.EnginesIn([]report.Row{row})) > 1 {
+				out = append(out, t.Check(report.Ahead(group, row)))
 			}
-			out.WriteString(l[:at] + "\n")
-			l = indent + l[at+1:]
-		}
-		out.WriteString(l)
-	}
-	return out.String()
-}
-
-func head(w io.Writer, r *Result) {
-	m := r.Meta
-	fmt.Fprintf(w, "Repeat this on a machine that has nothing else to do:\n\n```sh\n%s\n```\n\n",
-		Command)
-	fmt.Fprintf(w, "%s, %d cores, %s, commit %s, load at the start %s. %d rows of about 130 "+
-		"bytes; medians of %d rounds, in which every engine has a turn of %.3g s for each line. "+
-		"Ratios are medians of the ratios within rounds. Before measuring, every engine has "+
-		"answered random questions of each kind as the data says, so all return equal rows.\n\n",
-		m.CPU, m.Cores, m.Go, m.Commit, m.Load, m.Records, m.Repeats, m.Seconds)
-	for _, e := range engines {
-		if version, ok := m.Versions[e.name]; ok {
-			fmt.Fprintf(w, "- **%s** %s. %s\n", e.name, version, e.tuning)
 		}
 	}
-	fmt.Fprintln(w)
-}
-
-func targets(w io.Writer, s *summary) {
-	checks, reached := s.checks(), 0
-	for _, c := range checks {
-		if c.reached {
-			reached++
+	for _, row := range t.In(groupOwn) {
+		out = append(out, t.Check(report.Target{Name: groupOwn, Row: row, Engine: ownPrepared,
+			Figure: opTime, Peer: ownRaw, Bound: maxOverhead}))
+	}
+	for _, row := range t.In(groupSpans) {
+		if row.Case != spansLong {
+			out = append(out, t.Check(report.Target{Name: groupSpans, Row: row, Figure: opTime,
+				Bound: maxSpanNS, Strict: true}))
 		}
 	}
-	fmt.Fprintf(w, "## Targets\n\n%d reached, %d missed.\n\n", reached, len(checks)-reached)
-	fmt.Fprint(w, "| line | wanted | measured | |\n|---|---|---|---|\n")
-	for _, c := range checks {
-		verdict := "reached"
-		if !c.reached {
-			verdict = "**missed**"
-		}
-		fmt.Fprintf(w, "| %s | %s | %s | %s |\n", c.what, c.wanted, c.measured, verdict)
+	return out, ""
+}
+
+func body(p *report.Page) {
+	reads, inserts := p.In(groupReads), p.In(groupInserts)
+	peers := p.Peers(p.EnginesIn(reads))
+	p.ByPeers("tables-ratio.svg", "Tables: kstone by each of the others",
+		[]report.Group{{Title: "Reads", Rows: reads}, {Title: "Insertion", Rows: inserts}}, peers)
+	p.Printf("## Reads\n\nOperations a second; whole answers are copied into structs. A range " +
+		"has 20 rows, in the order of the index.\n\n")
+	speeds(p, "tables-reads.svg", "Tables: thousand reads a second", reads)
+	prepared(p, reads)
+	p.Printf("Objects allocated by Go for an operation, one goroutine:\n\n")
+	single := slices.DeleteFunc(slices.Clone(reads), func(r report.Row) bool {
+		return r.Goroutines > 1
+	})
+	p.Matrix(single, p.EnginesIn(single), objects.Of)
+	p.Printf("## Insertion\n\nRows a second, one goroutine, after the rows that are loaded " +
+		"(where commits are synced, a tenth of them). One index is over `at`, which is " +
+		"random; three are that, a unique one over a random text, and one over another random number.\n\n")
+	speeds(p, "tables-inserts.svg", "Tables: thousand rows inserted a second", inserts)
+	own(p)
+	shards(p)
+}
+
+// speeds writes operations a second and kstone's ratio to those of the others.
+func speeds(p *report.Page, file, title string, rows []report.Row) {
+	engines := p.EnginesIn(rows)
+	var panels []report.Panel
+	for _, row := range rows {
+		panels = append(panels, report.Panel{Title: p.Label(row), Row: row, Engines: engines,
+			Of: thousands})
 	}
-}
-
-// header writes the head of a table with a column for each engine.
-func header(w io.Writer, first string, engines []string) {
-	fmt.Fprintf(w, "| %s | %s |\n|---|%s\n", first, strings.Join(engines, " | "),
-		strings.Repeat("---:|", len(engines)))
-}
-
-// speeds writes operations a second and, behind those of the others, kstone's ratio to them.
-func speeds(w io.Writer, s *summary, lines []line) {
-	engines := s.engines[lines[0].group]
-	header(w, "", engines)
-	for _, l := range lines {
-		fmt.Fprintf(w, "| %s |", l.label())
-		for _, e := range engines {
-			v, ok := s.middle(l, e, rate)
-			if !ok {
-				fmt.Fprint(w, " |")
-				continue
-			}
-			fmt.Fprintf(w, " %s", thousands(v))
-			if ratio, ok := s.ratio(l, subject, l, e); ok && e != subject {
-				fmt.Fprintf(w, " (%s×)", figure(ratio))
-			}
-			fmt.Fprint(w, " |")
+	p.Bars(file, title, "Longer is better. Each panel has its own scale. ×2: two goroutines.",
+		panels)
+	p.Matrix(rows, engines, func(c report.Cell, r result.Record) string {
+		text := speed(c, r)
+		if ratio, ok := p.Ratio(c.Row, c.Engine); ok && c.Engine != result.Subject {
+			text += fmt.Sprintf(" (%s×)", report.Number(ratio.Value))
 		}
-		fmt.Fprintln(w)
-	}
-	fmt.Fprint(w, "\nIn parentheses: how many times as fast kstone is.\n")
+		return text
+	})
+	p.Printf("In parentheses: how many times as fast kstone is.\n\n")
 }
 
-// thousands writes a rate.
-func thousands(v float64) string {
+func thousands(r result.Record) chart.Bar { return report.Bar(r.Figures[result.PerSecond] / 1000) }
+
+func speed(_ report.Cell, r result.Record) string {
+	v := r.Figures[result.PerSecond]
 	if v >= 1000 {
-		return figure(v/1000) + " k"
+		return report.Number(v/1000) + " k"
 	}
-	return figure(v)
+	return report.Number(v)
 }
+
+// objects is a column of allocations.
+var objects = report.Column{Head: "objects", Of: func(_ report.Cell, r result.Record) string {
+	return strconv.FormatFloat(math.Round(r.Figures[result.Allocs]*10)/10, 'f', -1, 64)
+}}
 
 // prepared compares prepared queries with others, of engines that have them.
-func prepared(w io.Writer, s *summary, lines []line) {
-	fmt.Fprint(w, "\nPrepared beside not prepared, point get by primary key:\n\n")
-	engines := s.engines[groupReads]
-	header(w, "goroutines", engines)
-	for _, l := range lines {
-		if l.name != casePrepared {
-			continue
+func prepared(p *report.Page, rows []report.Row) {
+	p.Printf("Prepared beside not prepared, point get by primary key:\n\n")
+	var compared []report.Row
+	for _, r := range rows {
+		if r.Case == casePrepared {
+			compared = append(compared, r)
 		}
-		fmt.Fprintf(w, "| %d |", l.goroutines)
-		for _, e := range engines {
-			once := line{l.group, caseUnprepared, l.goroutines}
-			if v, ok := s.ratio(l, e, once, e); ok {
-				fmt.Fprintf(w, " %s× |", figure(v))
-			} else {
-				fmt.Fprint(w, " |")
+	}
+	p.Matrix(compared, p.EnginesIn(compared), func(c report.Cell, _ result.Record) string {
+		once := c
+		once.Row.Case = caseUnprepared
+		ratio, _ := p.Quotient(report.Speed.Of, c, once)
+		return report.Number(ratio.Value) + "×"
+	})
+}
+
+// own writes what is compared within kstone.
+func own(p *report.Page) {
+	time := report.Column{Head: "ns", Of: func(_ report.Cell, r result.Record) string {
+		return report.Number(opTime.Of(r))
+	}}
+	p.Printf("## What a query costs beside reading\n\nA point get by primary key. `" + ownRaw +
+		"` builds the key, reads it with the engine, and decodes the row.\n\n")
+	p.List(p.In(groupOwn), time, times(p, "× "+ownRaw, opTime.Of, ownRaw), objects)
+	p.Printf("## Spans\n\nThe time from parameters to sorted, disjoint spans over an index " +
+		"(a, b).\n\n")
+	p.List(p.In(groupSpans), time, objects)
+}
+
+// times is a column of ratios to one of the engines.
+func times(p *report.Page, head string, of func(result.Record) float64, to string) report.Column {
+	return report.Column{Head: head, Of: func(c report.Cell, _ result.Record) string {
+		ratio, _ := p.Quotient(of, c, report.Cell{Row: c.Row, Engine: to})
+		return report.Number(ratio.Value)
+	}}
+}
+
+// shards writes the speed and the spread of ascending values.
+func shards(p *report.Page) {
+	rows := p.In(groupShards)
+	p.Printf("## Ascending values in sharded indexes\n\nEight goroutines insert rows with random " +
+		"keys and ascending values in the one index. Entries are counted in each of the 256 " +
+		"stripes after the insertion.\n\n")
+	figures := []struct{ title, key string }{
+		{"stripes used", stripesUsed}, {"entries, fewest", stripeMin}, {"median", stripeMedian},
+		{"most", stripeMax}, {"busiest share", stripeShare},
+	}
+	columns := []report.Column{{Head: "rows/s", Of: speed},
+		times(p, "× "+shardEngine(0), report.Speed.Of, shardEngine(0))}
+	engines := p.EnginesIn(rows)
+	var panels []report.Panel
+	for i, row := range rows {
+		panels = append(panels, report.Panel{Title: row.Case, Row: row, Engines: engines,
+			Of: thousands})
+		for _, f := range figures {
+			of := func(r result.Record) string { return fmt.Sprintf("%.6g", r.Figures[f.key]) }
+			panels = append(panels, report.Panel{Title: f.title, Row: row, Engines: engines,
+				Of: func(r result.Record) chart.Bar {
+					return chart.Bar{Value: r.Figures[f.key], Label: of(r)}
+				}})
+			if i == 0 {
+				columns = append(columns, report.Column{Head: f.title,
+					Of: func(_ report.Cell, r result.Record) string { return of(r) }})
 			}
 		}
-		fmt.Fprintln(w)
 	}
-}
-
-// memory writes allocations, which goroutines share.
-func memory(w io.Writer, s *summary, lines []line) {
-	fmt.Fprint(w, "\nObjects allocated by Go for an operation, one goroutine:\n\n")
-	engines := s.engines[groupReads]
-	header(w, "", engines)
-	for _, l := range lines {
-		if l.goroutines != 1 {
-			continue
-		}
-		fmt.Fprintf(w, "| %s |", l.name)
-		for _, e := range engines {
-			v, _ := s.middle(l, e, allocs)
-			fmt.Fprintf(w, " %s |", figure(v))
-		}
-		fmt.Fprintln(w)
-	}
-}
-
-func own(w io.Writer, s *summary) {
-	for _, l := range s.of(groupOwn) {
-		fmt.Fprint(w, "\n## What a query costs beside reading\n\nA point get by primary key. "+
-			"`"+ownRaw+"` builds the key, reads it with the engine, and decodes the row.\n\n"+
-			"| way | ns | × "+ownRaw+" | objects |\n|---|---:|---:|---:|\n")
-		for _, e := range s.engines[groupOwn] {
-			ns, _ := s.middle(l, e, nanoseconds)
-			times, _ := s.ratio(l, ownRaw, l, e)
-			n, _ := s.middle(l, e, allocs)
-			fmt.Fprintf(w, "| %s | %.0f | %.2f | %s |\n", e, ns, times, figure(n))
-		}
-	}
-}
-
-func spans(w io.Writer, s *summary) {
-	lines := s.of(groupSpans)
-	if len(lines) == 0 {
-		return
-	}
-	fmt.Fprint(w, "\n## Spans\n\nThe time from parameters to sorted, disjoint spans over an index "+
-		"(a, b).\n\n| predicate | ns | objects |\n|---|---:|---:|\n")
-	for _, l := range lines {
-		ns, _ := s.middle(l, subject, nanoseconds)
-		n, _ := s.middle(l, subject, allocs)
-		fmt.Fprintf(w, "| `%s` | %.0f | %s |\n", l.name, ns, figure(n))
-	}
-}
-
-func shards(w io.Writer, s *summary) {
-	fmt.Fprint(w, "| | index | rows/s | × plain | stripes used | entries min | median | max | "+
-		"busiest stripe |\n|---|---|---:|---:|---:|---:|---:|---:|---:|\n")
-	for _, l := range s.of(groupShards) {
-		for _, e := range s.engines[groupShards] {
-			v, ok := s.middle(l, e, rate)
-			samples := s.samples[l][e]
-			if !ok || samples[0].Spread == nil {
-				continue
-			}
-			ratio, _ := s.ratio(l, e, l, shardEngine(0))
-			p := samples[0].Spread
-			fmt.Fprintf(w, "| %s | %s | %s | %.2f | %d | %d | %d | %d | %.1f %% |\n", l.name, e,
-				thousands(v), ratio, p.Used, p.Min, p.Median, p.Max, 100*p.Share)
-		}
-	}
+	p.Bars("tables-shards.svg", "Ascending values in plain and sharded indexes", "Thousand rows a "+
+		"second (longer is better), entries by stripe, and the share of the busiest stripe "+
+		"(shorter is better).", panels)
+	p.List(rows, columns...)
 }

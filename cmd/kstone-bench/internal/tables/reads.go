@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 )
 
 // Groups of cases.
@@ -128,10 +130,15 @@ func (b *bench) read(c *contestant, rs []*reader, rc readCase, round int) error 
 	if err != nil {
 		return fmt.Errorf("%s: %s: %w", c.name, rc.name, err)
 	}
-	return b.w.add(cost.sample(groupReads, rc.name, c.name, len(rs), round))
+	return b.emit(cost.record(groupReads, rc.name, c.name, len(rs), round))
 }
 
-func (c cost) sample(group, name, engine string, goroutines, round int) Sample {
-	return Sample{Group: group, Case: name, Engine: engine, Goroutines: goroutines, Round: round,
-		Ops: c.ops, Seconds: c.seconds, Allocs: c.allocs, Bytes: c.bytes}
+// record has the figures of a turn.
+func (c cost) record(group, name, engine string, goroutines, round int) result.Record {
+	return result.Record{Table: group, Case: name, Engine: engine, Goroutines: goroutines,
+		Round: round, Figures: result.Figures{
+			result.Ops: float64(c.ops), result.Seconds: c.seconds,
+			result.PerSecond: float64(c.ops) / c.seconds,
+			result.Allocs:    c.allocs, result.AllocatedBytes: c.bytes,
+		}}
 }

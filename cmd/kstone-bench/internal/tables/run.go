@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
 	"time"
 
-	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/report"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 )
 
 // Settings say what is measured.
@@ -25,26 +23,23 @@ type Settings struct {
 }
 
 // Full are the settings of the measurements in the documents.
-func Full() Settings {
-	return Settings{Engines: Engines(), Rows: 200_000, Repeat: 7, Turn: 250 * time.Millisecond,
+func Full() *Settings {
+	return &Settings{Engines: Engines(), Rows: 200_000, Repeat: 7, Turn: 250 * time.Millisecond,
 		Short: 2 * time.Millisecond, Dir: os.TempDir()}
 }
 
-// Quick has a tenth of the rows and shorter turns.
-func Quick() Settings {
-	s := Full()
-	s.Rows, s.Repeat, s.Turn = 20_000, 3, 60*time.Millisecond
-	return s
-}
+// Quick takes a tenth of the rows and shorter turns.
+func (s *Settings) Quick() { s.Rows, s.Repeat, s.Turn = 20_000, 3, 60*time.Millisecond }
 
-func (s Settings) validate() error {
+// Check returns an error if an engine is unknown, or a number makes no sense.
+func (s *Settings) Check() error {
 	var errs []error
 	check := func(ok bool, format string, args ...any) {
 		if !ok {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	check(s.Rows >= leastRows && s.Rows <= mostRows, "-rows is %d, not %d to %d", s.Rows,
+	check(s.Rows >= leastRows && s.Rows <= mostRows, "-n is %d, not %d to %d", s.Rows,
 		leastRows, mostRows)
 	check(s.Repeat >= 1, "-repeat is %d, it has to be 1 at least", s.Repeat)
 	check(s.Turn > 0 && s.Short > 0, "turns have to be longer than nothing")
@@ -67,55 +62,40 @@ const ownRounds = 15
 type bench struct {
 	Settings
 	ctx     context.Context
-	w       *writer
+	emit    func(result.Record) error
 	engines []engine
 	data    *data
 	dir     string
 }
 
-// Run measures everything, writes raw output to out and a line for each sample to progress.
-func Run(ctx context.Context, s Settings, out, progress io.Writer) (r *Result, err error) {
-	if err := s.validate(); err != nil {
-		return nil, err
-	}
-	b := &bench{Settings: s, ctx: ctx, data: newData(s.Rows)}
+// Run measures everything and emits a record for each turn.
+func (s *Settings) Run(ctx context.Context, emit func(result.Record) error) (err error) {
+	b := &bench{Settings: *s, ctx: ctx, emit: emit, data: newData(s.Rows)}
 	if b.engines, err = find(s.Engines); err != nil {
-		return nil, err
-	}
-	if b.w, err = newWriter(out, progress, s.meta(b.engines)); err != nil {
-		return nil, err
+		return err
 	}
 	if b.dir, err = os.MkdirTemp(s.Dir, "kstone-tables-"); err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
 	for _, p := range phases {
 		if err := b.phase(p); err != nil {
-			return nil, err
+			return err
 		}
 		runtime.GC()
 	}
-	if err := errors.Join(b.spans(), b.shards()); err != nil {
-		return nil, err
-	}
-	return &b.w.result, nil
+	return errors.Join(b.spans(), b.shards())
 }
 
-// meta describes the machine and the engines.
-func (s Settings) meta(engines []engine) report.Meta {
-	m := report.NewMeta(nil)
-	m.Repeats, m.Records, m.Seconds = s.Repeat, uint64(s.Rows), s.Turn.Seconds()
+// Meta describes the machine and the engines.
+func (s *Settings) Meta() result.Meta {
+	m := result.NewMeta("tables")
+	m.Rounds, m.Records, m.Seconds = s.Repeat, uint64(s.Rows), s.Turn.Seconds()
 	m.WriteBuffer, m.Cache = bufferBytes, cacheBytes
-	modules := map[string]string{}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, d := range info.Deps {
-			modules[d.Path] = d.Version
-		}
-	}
+	engines, _ := find(s.Engines)
 	for _, e := range engines {
-		m.Versions[e.name] = modules[e.module]
+		m.Describe(e.name, e.module, e.tuning)
 	}
-	m.Versions[subject] = m.Commit
 	return m
 }
 
@@ -185,7 +165,6 @@ func (b *bench) clear() error {
 const loadBatch = 1000
 
 func (b *bench) load(c *contestant, d *data) error {
-	start := time.Now()
 	rows := make([]Row, 0, loadBatch)
 	for id := int64(1); id <= d.n; id++ {
 		rows = append(rows, d.row(id))
@@ -199,8 +178,6 @@ func (b *bench) load(c *contestant, d *data) error {
 	if err := c.settle(b.ctx); err != nil {
 		return fmt.Errorf("settling: %w", err)
 	}
-	fmt.Fprintf(b.w.progress, "%s has %d rows after %.1f s\n", c.name, d.n,
-		time.Since(start).Seconds())
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 	core "github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/schema"
 )
@@ -80,32 +81,34 @@ func (b *bench) shardTurn(buckets, batch, round int) (err error) {
 		return fmt.Errorf("%s: %w", shardEngine(buckets), err)
 	}
 	cost.ops *= int64(batch)
-	sample := cost.sample(groupShards, shardCase(batch), shardEngine(buckets), shardWriters, round)
-	if sample.Spread, err = s.spread(b, "by_seq", cost.ops); err != nil {
+	r := cost.record(groupShards, shardCase(batch), shardEngine(buckets), shardWriters, round)
+	if err := s.spread(b, "by_seq", cost.ops, r.Figures); err != nil {
 		return err
 	}
-	return b.w.add(sample)
+	return b.emit(r)
 }
 
 // spread counts the entries of an index by stripe.
-func (s *kstoneStore) spread(b *bench, index string, want int64) (*Spread, error) {
+func (s *kstoneStore) spread(b *bench, index string, want int64, f result.Figures) error {
 	x := s.orders.Schema().Index(index)
 	stripes := make([]int64, schema.Stripes)
 	total := int64(0)
 	for bucket := range x.Buckets() {
 		n, err := s.engine.Count(b.ctx, core.Query{PK: x.BucketPK(nil, bucket)})
 		if err != nil {
-			return nil, err
+			return err
 		}
 		stripes[x.Stripe(bucket)] += n
 		total += n
 	}
 	if total != want {
-		return nil, fmt.Errorf("%d entries of %d rows", total, want)
+		return fmt.Errorf("%d entries of %d rows", total, want)
 	}
 	slices.Sort(stripes)
 	empty, _ := slices.BinarySearch(stripes, 1)
 	most := stripes[len(stripes)-1]
-	return &Spread{Min: stripes[0], Median: stripes[len(stripes)/2], Max: most,
-		Share: float64(most) / float64(total), Used: len(stripes) - empty}, nil
+	f[stripeMin], f[stripeMedian] = float64(stripes[0]), float64(stripes[len(stripes)/2])
+	f[stripeMax], f[stripeShare] = float64(most), float64(most)/float64(total)
+	f[stripesUsed] = float64(len(stripes) - empty)
+	return nil
 }

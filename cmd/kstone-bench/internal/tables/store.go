@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 )
 
 // store is the table in one engine.
@@ -60,7 +62,7 @@ var engines = []engine{
 		tuning: holdTuning},
 }
 
-const subject = "kstone"
+const subject = result.Subject
 
 // Engines returns the names of the engines of this binary.
 func Engines() []string {

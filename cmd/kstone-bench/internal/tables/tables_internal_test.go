@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/report"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 )
 
 // TestData checks that rows are found by their values and that values are those of one row.
@@ -80,7 +83,7 @@ func TestPlans(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer st.close()
-	if err := (&bench{ctx: t.Context(), w: &writer{progress: new(strings.Builder)}}).load(
+	if err := (&bench{ctx: t.Context()}).load(
 		&contestant{store: st}, newData(1000)); err != nil {
 		t.Fatal(err)
 	}
@@ -138,30 +141,16 @@ func TestTurn(t *testing.T) {
 	}
 }
 
-func TestSummary(t *testing.T) {
-	sample := func(engine string, round int, ops int64) Sample {
-		return Sample{Group: groupReads, Case: "c", Engine: engine, Goroutines: 1, Round: round,
-			Ops: ops, Seconds: 1}
+func TestTargets(t *testing.T) {
+	sample := func(engine string, round int, ops int64) result.Record {
+		return cost{ops: ops, seconds: 1}.record(groupReads, "c", engine, 1, round)
 	}
-	s := summarise([]Sample{
+	got, _ := checks(report.NewTable(&Kind, []result.Run{{Records: []result.Record{
 		sample(subject, 0, 100), sample("slow", 0, 50), sample("fast", 0, 400),
 		sample(subject, 1, 300), sample("slow", 1, 30), sample("fast", 1, 300),
 		sample(subject, 2, 200), sample("slow", 2, 50), sample("fast", 2, 400),
-	})
-	l := line{groupReads, "c", 1}
-	if v, ok := s.middle(l, subject, rate); !ok || v != 200 {
-		t.Errorf("median %v, %v", v, ok)
-	}
-	if v, ok := s.ratio(l, subject, l, "slow"); !ok || v != 4 { // of 2, 10 and 4
-		t.Errorf("ratio %v, %v", v, ok)
-	}
-	if peer, v, ok := s.best(l); !ok || peer != "fast" || v != 0.5 { // of 0.25, 1 and 0.5
-		t.Errorf("best %q, %v, %v", peer, v, ok)
-	}
-	if c := s.checks(); len(c) != 1 || c[0].reached {
-		t.Errorf("checks %+v", c)
-	}
-	if _, ok := s.ratio(l, subject, l, "absent"); ok {
-		t.Error("there is a ratio to nothing")
+	}}}))
+	if len(got) != 1 || got[0].Verdict != report.Missed || got[0].Got != "0.50 (fast)" {
+		t.Errorf("checks %+v", got) // of 0.25, 1 and 0.5
 	}
 }

@@ -1,7 +1,6 @@
 package tables_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -12,42 +11,38 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/report"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/tables"
 )
 
-func small(dir string) tables.Settings {
-	s := tables.Quick()
+func small(dir string) *tables.Settings {
+	s := tables.Full()
 	s.Rows, s.Repeat, s.Dir = 300, 1, dir
 	s.Turn, s.Short = time.Millisecond, 100*time.Microsecond
 	return s
 }
 
-// TestRun measures tiny sizes: every engine answers as the data says, or Run fails. The raw
-// output reads back, and makes a page with charts.
+// TestRun measures tiny sizes: every engine answers as the data says, or Run fails. The
+// records make a page with charts.
 func TestRun(t *testing.T) {
 	dir := t.TempDir()
-	var raw bytes.Buffer
-	r, err := tables.Run(t.Context(), small(dir), &raw, io.Discard)
+	s := small(dir)
+	run, measured := result.Run{Meta: s.Meta()}, map[string]bool{}
+	err := s.Run(t.Context(), func(r result.Record) error {
+		run.Records = append(run.Records, r)
+		if r.Figures[result.Ops] < 1 || r.Figures[result.Seconds] <= 0 {
+			t.Errorf("nothing is measured: %+v", r)
+		}
+		measured[r.Table+" "+r.Engine] = true
+		checkSpread(t, r)
+		return nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("%d databases are left, %v", len(left), err)
-	}
-	again, err := tables.Read(bytes.NewReader(append(raw.Bytes(), `{"group":"torn`...)))
-	if err != nil || len(again.Samples) != len(r.Samples) || again.Meta.Records != 300 {
-		t.Fatalf("%d samples read, %d measured, %v", len(again.Samples), len(r.Samples), err)
-	}
-	measured := map[string]bool{}
-	for i, s := range r.Samples {
-		if got := again.Samples[i]; got.Case != s.Case || got.Ops != s.Ops {
-			t.Errorf("sample reads back as %+v, was %+v", got, s)
-		}
-		if s.Ops < 1 || s.Seconds <= 0 {
-			t.Errorf("nothing is measured: %+v", s)
-		}
-		measured[s.Group+" "+s.Engine] = true
-		checkSpread(t, &s)
 	}
 	for _, e := range tables.Engines() {
 		if !measured["reads "+e] || !measured["inserts "+e] {
@@ -55,69 +50,59 @@ func TestRun(t *testing.T) {
 		}
 	}
 	page := filepath.Join(dir, "tables.md")
-	if err := tables.WritePage(page, filepath.Join(dir, "charts"), again); err != nil {
+	if err := report.Write(io.Discard, &tables.Kind, []result.Run{run}, page,
+		filepath.Join(dir, "charts")); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"-tags sqlite . tables", "## Targets",
+	for _, want := range []string{"## Targets",
 		"](charts/tables-ratio.svg)",
-		"| point get by primary key, prepared, 2 goroutines |", "| ORDER BY seq LIMIT 10 |",
+		"| point get by primary key, prepared ×2 |", "| ORDER BY seq LIMIT 10 |",
 		"| insert, 3 indexes, batches of 100, synced |", "| Get and decode | ",
-		"| `a = ?` |", "| 256 buckets |", "badgerhold** "} {
+		"| a = ? |", "| 256 buckets |", "| badgerhold | "} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the page lacks %q:\n%s", want, text)
 		}
 	}
-	checkLines(t, string(text))
 	charts, err := filepath.Glob(filepath.Join(dir, "charts", "tables-*.svg"))
 	if err != nil || len(charts) != 4 {
 		t.Errorf("charts %q, %v", charts, err)
 	}
 }
 
-// checkLines looks for prose that is wider than pages are.
-func checkLines(t *testing.T, text string) {
-	t.Helper()
-	for l := range strings.Lines(text) {
-		if len(l) > 121 && !strings.HasPrefix(l, "|") && !strings.HasPrefix(l, "!") {
-			t.Errorf("a line of %d columns: %s", len(l), l)
-		}
-	}
-}
-
 // checkSpread checks what follows from the number of buckets, whatever the values are.
-func checkSpread(t *testing.T, s *tables.Sample) {
+func checkSpread(t *testing.T, r result.Record) {
 	t.Helper()
-	if s.Group != "shards" {
-		if s.Spread != nil {
-			t.Errorf("%s has a spread", s.Case)
-		}
+	used, spread := r.Figures["stripes_used"]
+	if spread != (r.Table == "shards") {
+		t.Fatalf("%+v: a spread: %v", r, spread)
+	}
+	if !spread {
 		return
 	}
-	most := map[string]int{"plain": 1, "16 buckets": 16, "256 buckets": 256}[s.Engine]
-	p := s.Spread
-	if p == nil || p.Used < 1 || p.Used > most || p.Max < s.Ops/int64(p.Used) {
-		t.Fatalf("%s has the spread %+v of %d entries", s.Engine, p, s.Ops)
+	most := map[string]float64{"plain": 1, "16 buckets": 16, "256 buckets": 256}[r.Engine]
+	if used < 1 || used > most || r.Figures["stripe_max"] < r.Figures[result.Ops]/used {
+		t.Fatalf("%+v", r)
 	}
-	if s.Engine == "plain" && p.Share != 1 || s.Engine == "16 buckets" && p.Share > 0.3 {
-		t.Errorf("the busiest stripe of %s has %g of the entries", s.Engine, p.Share)
+	share := r.Figures["busiest_share"]
+	if r.Engine == "plain" && share != 1 || r.Engine == "16 buckets" && share > 0.3 {
+		t.Errorf("the busiest stripe of %s has %g of the entries", r.Engine, share)
 	}
 }
 
 func TestSettings(t *testing.T) {
 	for what, change := range map[string]func(*tables.Settings){
-		"rows":    func(s *tables.Settings) { s.Rows = 99 },
+		"-n":      func(s *tables.Settings) { s.Rows = 99 },
 		"-repeat": func(s *tables.Settings) { s.Repeat = 0 },
 		"turns":   func(s *tables.Settings) { s.Turn = 0 },
 		"mysql":   func(s *tables.Settings) { s.Engines = []string{"mysql"} },
 	} {
 		s := small(t.TempDir())
-		change(&s)
-		if _, err := tables.Run(t.Context(), s, io.Discard, io.Discard); err == nil ||
-			!strings.Contains(err.Error(), what) {
+		change(s)
+		if err := s.Check(); err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("%s: error %v", what, err)
 		}
 	}
@@ -125,18 +110,11 @@ func TestSettings(t *testing.T) {
 	cancel()
 	s := small(t.TempDir())
 	s.Engines = []string{"kstone"}
-	if _, err := tables.Run(ctx, s, io.Discard, io.Discard); !errors.Is(err, context.Canceled) {
+	err := s.Run(ctx, func(result.Record) error { return nil })
+	if !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v after cancelling", err)
 	}
 	if !slices.Contains(tables.Engines(), "sqlite") {
 		t.Errorf("engines %q", tables.Engines())
-	}
-}
-
-func TestRead(t *testing.T) {
-	for _, bad := range []string{"", "x\n", "{\"meta\":{}}\nx\n"} {
-		if _, err := tables.Read(strings.NewReader(bad)); err == nil {
-			t.Errorf("%q is read", bad)
-		}
 	}
 }

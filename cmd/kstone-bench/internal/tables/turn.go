@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"runtime"
-	"slices"
 	"sync"
 	"time"
 )
@@ -76,15 +75,6 @@ func repeat(ctx context.Context, start time.Time, length time.Duration, g int,
 func after(d time.Duration) (late func() bool) {
 	start := time.Now()
 	return func() bool { return time.Since(start) > d }
-}
-
-// median sorts values. Of an even number it returns the upper of the two in the middle.
-func median(values []float64) float64 {
-	if len(values) == 0 {
-		return 0
-	}
-	slices.Sort(values)
-	return values[len(values)/2]
 }
 
 // turnUntil lets goroutines repeat an operation until it says that it is done.

@@ -1,3 +1,5 @@
+// Package workload holds the work that is measured: one file for each family, and
+// the chains that put them in order.
 package workload
 
 import (
@@ -37,6 +39,15 @@ func Chains() []Chain {
 		one("large", "values of 1 KiB, an eighth of the records", largeChain),
 		one("stall", "five times the records at random: the longest write", stallChain),
 	}
+}
+
+// ChainNames lists the names of the chains in that order.
+func ChainNames() []string {
+	var names []string
+	for _, c := range Chains() {
+		names = append(names, c.Name)
+	}
+	return names
 }
 
 // FindChain returns the chain of that name.

@@ -1,6 +1,10 @@
 package workload
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
+)
 
 // putIfAbsent inserts records of which nine in ten are new, at random places. The
 // record count of the database grows by its result.
@@ -9,7 +13,7 @@ func (e *Env) putIfAbsent() (inserted uint64, err error) {
 	err = e.run(job{
 		name: "putifabsent", goroutines: 1, count: int64(count), settle: true,
 		userBytes: e.recordBytes(),
-		finish:    func(r *Result) { e.live(e.Records + inserted)(r) },
+		finish:    func(f result.Figures) { e.live(e.Records + inserted)(f) },
 		op: func(w *worker, i uint64) error {
 			id, isNew := e.pointID(e.order.At(i)), i%10 != 0
 			if isNew {

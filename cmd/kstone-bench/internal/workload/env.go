@@ -15,6 +15,7 @@ import (
 
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/dataset"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/measure"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/store"
 )
 
@@ -38,7 +39,7 @@ type Env struct {
 	// Begin is told the name of every workload that starts.
 	Begin func(name string)
 	// Emit takes every finished result.
-	Emit func(Result)
+	Emit func(result.Record)
 	// Announce tells the parent that the process may be killed; it does not return.
 	Announce func()
 
@@ -137,7 +138,7 @@ type job struct {
 	// rows: report rows, which op counts in worker.rows, instead of operations.
 	rows bool
 	// finish may add to the result.
-	finish func(*Result)
+	finish func(result.Figures)
 }
 
 // run does the job and emits its result. The harness does those only that write all
@@ -153,36 +154,50 @@ func (e *Env) run(j job) error {
 	debug.FreeOSMemory()
 	e.Begin(fmt.Sprintf("%s ×%d", j.name, j.goroutines))
 	stopProfile := e.profile(j.name, j.goroutines)
-	lat, usage, res, err := e.execute(j)
+	lat, usage, f, err := e.execute(j)
 	stopProfile()
 	if err != nil {
 		return fmt.Errorf("%s: %w", j.name, err)
 	}
-	res.latencies(lat)
-	res.WrittenBytes, res.PeakRSSBytes = usage.WrittenBytes, usage.PeakRSSBytes
-	res.PeakAnonBytes = usage.PeakAnonBytes
+	latencies(f, lat)
+	used(f, usage)
 	if j.settle {
-		res.SettledCPUNs = float64(usage.CPU.Nanoseconds()) / float64(res.Ops)
-		res.UserBytes = j.userBytes * res.Ops
-		if res.DiskBytes, err = measure.DiskBytes(filepath.Join(e.Dir, "db")); err != nil {
+		f[result.SettledCPU] = float64(usage.CPU.Nanoseconds()) / f[result.Ops]
+		f[result.UserBytes] = float64(j.userBytes) * f[result.Ops]
+		disk, err := measure.DiskBytes(filepath.Join(e.Dir, "db"))
+		if err != nil {
 			return err
 		}
+		f[result.DiskBytes] = float64(disk)
 	}
 	if j.finish != nil {
-		j.finish(&res)
+		j.finish(f)
 	}
-	e.Emit(res)
+	e.emit(j.name, j.goroutines, f)
 	return nil
 }
 
-func (e *Env) result(name string, goroutines int) Result {
-	return Result{
-		Chain: e.Chain, Workload: name, Engine: e.Engine, Repeat: e.Repeat,
-		Records: int64(e.Records), ValueBytes: e.ValueBytes, Goroutines: goroutines,
+func (e *Env) emit(name string, goroutines int, f result.Figures) {
+	e.Emit(result.Record{Table: e.Chain, Case: name, Engine: e.Engine, Goroutines: goroutines,
+		Round: e.Repeat, Figures: f})
+}
+
+func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
+
+func latencies(f result.Figures, l *measure.Latencies) {
+	if l.Count() > 0 {
+		f[result.P50], f[result.P99] = micros(l.Quantile(0.5)), micros(l.Quantile(0.99))
+		f[result.P999], f[result.Max] = micros(l.Quantile(0.999)), micros(l.Quantile(1))
 	}
 }
 
-func (e *Env) execute(j job) (*measure.Latencies, measure.Usage, Result, error) {
+func used(f result.Figures, u measure.Usage) {
+	f[result.WrittenBytes] = float64(u.WrittenBytes)
+	f[result.PeakRSSBytes] = float64(u.PeakRSSBytes)
+	f[result.PeakAnonBytes] = float64(u.PeakAnonBytes)
+}
+
+func (e *Env) execute(j job) (*measure.Latencies, measure.Usage, result.Figures, error) {
 	workers := make([]*worker, j.goroutines)
 	for g := range workers {
 		workers[g] = e.newWorker(uint64(g), j.name)
@@ -213,17 +228,18 @@ func (e *Env) execute(j job) (*measure.Latencies, measure.Usage, Result, error) 
 		err = e.settle()
 	}
 	usage := meter.Stop()
-	res, lat := e.result(j.name, j.goroutines), measure.NewLatencies()
+	ops, lat := int64(0), measure.NewLatencies()
 	for _, w := range workers {
 		lat.Merge(w.lat)
-		if res.Ops += w.ops; j.rows {
-			res.Ops += w.rows - w.ops
+		if ops += w.ops; j.rows {
+			ops += w.rows - w.ops
 		}
 	}
-	res.Seconds = wall.Seconds()
-	res.PerSecond = float64(res.Ops) / wall.Seconds()
-	res.CPUNs = float64(cpu.Nanoseconds()) / float64(max(res.Ops, 1))
-	return lat, usage, res, err
+	return lat, usage, result.Figures{
+		result.Ops: float64(ops), result.Seconds: wall.Seconds(),
+		result.PerSecond: float64(ops) / wall.Seconds(),
+		result.CPU:       float64(cpu.Nanoseconds()) / float64(max(ops, 1)),
+	}, err
 }
 
 func (e *Env) newWorker(g uint64, name string) *worker {

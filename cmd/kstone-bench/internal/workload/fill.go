@@ -2,6 +2,7 @@ package workload
 
 import (
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/dataset"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/store"
 )
 
@@ -90,8 +91,10 @@ func (b *batch) set(i int, id uint64) {
 }
 
 // live notes how many bytes of keys and values the database now holds.
-func (e *Env) live(records uint64) func(*Result) {
-	return func(r *Result) { r.LiveBytes = int64(records) * e.recordBytes() }
+func (e *Env) live(records uint64) func(result.Figures) {
+	return func(f result.Figures) {
+		f[result.LiveBytes] = float64(int64(records) * e.recordBytes())
+	}
 }
 
 // fillSync writes records that survive a power cut when acknowledged, for a limited

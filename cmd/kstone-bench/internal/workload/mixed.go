@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 )
 
 const (
@@ -20,12 +22,12 @@ func (e *Env) readWhileWriting() error {
 	var done atomic.Bool
 	var wrote int64
 	var slowest time.Duration
-	result := make(chan error, 1)
+	failed := make(chan error, 1)
 	start := time.Now()
 	go func() {
 		var err error
 		wrote, slowest, err = e.pacedWriter(&done)
-		result <- err
+		failed <- err
 	}()
 	var writerErr error
 	err := e.run(job{
@@ -33,11 +35,11 @@ func (e *Env) readWhileWriting() error {
 		op: func(w *worker, _ uint64) error {
 			return w.get(e.pointID(w.rng.Uint64N(e.Records)))
 		},
-		finish: func(r *Result) {
+		finish: func(f result.Figures) {
 			done.Store(true)
-			writerErr = <-result
-			r.extra("writes_per_second", float64(wrote)/time.Since(start).Seconds())
-			r.extra("longest_write_us", micros(slowest))
+			writerErr = <-failed
+			f["writes_per_second"] = float64(wrote) / time.Since(start).Seconds()
+			f["longest_write_us"] = micros(slowest)
 		},
 	})
 	if err != nil {

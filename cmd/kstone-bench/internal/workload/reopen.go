@@ -8,6 +8,7 @@ import (
 
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/dataset"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/measure"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/store"
 )
 
@@ -41,8 +42,8 @@ func (e *Env) putAndDie(count uint64, version uint32) error {
 // reopenKilled opens what a killed process left and counts what was lost. It then
 // brings the database to rest and closes it.
 func (e *Env) reopenKilled() error {
-	err := e.reopen("reopen-killed", func(r *Result) error {
-		return e.countLost(r, e.Records, 0)
+	err := e.reopen("reopen-killed", func(f result.Figures) error {
+		return e.countLost(f, e.Records, 0)
 	})
 	if err != nil {
 		return err
@@ -71,14 +72,14 @@ func (e *Env) reopenClean() error {
 
 // reopenFullLog opens what a process left that was killed with a full log.
 func (e *Env) reopenFullLog() error {
-	return e.reopen("reopen-fulllog", func(r *Result) error {
-		r.extra("log_records", float64(e.fullLogRecords()))
-		return e.countLost(r, e.fullLogRecords(), 1)
+	return e.reopen("reopen-fulllog", func(f result.Figures) error {
+		f["log_records"] = float64(e.fullLogRecords())
+		return e.countLost(f, e.fullLogRecords(), 1)
 	})
 }
 
 // reopen measures opening up to the first read. after may add to the result.
-func (e *Env) reopen(name string, after func(*Result) error) error {
+func (e *Env) reopen(name string, after func(result.Figures) error) error {
 	e.Begin(name)
 	runtime.GC()
 	meter := measure.Start()
@@ -91,26 +92,26 @@ func (e *Env) reopen(name string, after func(*Result) error) error {
 	if err != nil {
 		return err
 	}
-	r := e.result(name, 1)
-	r.Ops, r.Seconds, r.PerSecond = 1, usage.Wall.Seconds(), 1/usage.Wall.Seconds()
-	r.CPUNs, r.WrittenBytes = float64(usage.CPU.Nanoseconds()), usage.WrittenBytes
-	r.PeakRSSBytes, r.PeakAnonBytes = usage.PeakRSSBytes, usage.PeakAnonBytes
+	seconds := usage.Wall.Seconds()
+	f := result.Figures{result.Ops: 1, result.Seconds: seconds, result.PerSecond: 1 / seconds,
+		result.CPU: float64(usage.CPU.Nanoseconds())}
+	used(f, usage)
 	l := measure.NewLatencies()
 	l.Record(max(usage.Wall, time.Nanosecond))
-	r.latencies(l)
+	latencies(f, l)
 	if after != nil {
-		if err := after(&r); err != nil {
+		if err := after(f); err != nil {
 			return err
 		}
 	}
-	e.Emit(r)
+	e.emit(name, 1, f)
 	return nil
 }
 
 // countLost counts the newest writes that are gone: of the given number of records,
 // written in order, those that do not have the version. A later one must not be there
 // when an earlier one is lost.
-func (e *Env) countLost(r *Result, written uint64, version uint32) error {
+func (e *Env) countLost(f result.Figures, written uint64, version uint32) error {
 	there := make([]bool, e.Records)
 	var bad error
 	err := e.db.Scan(store.Key{}, 0, func(row store.Row) bool {
@@ -134,7 +135,7 @@ func (e *Env) countLost(r *Result, written uint64, version uint32) error {
 			return fmt.Errorf("write %d is lost, write %d is not", i-lost, i)
 		}
 	}
-	r.extra("lost_records", float64(lost))
+	f["lost_records"] = float64(lost)
 	return nil
 }
 

@@ -1,12 +1,21 @@
-package report
+// Package peers reports the chains of workloads on kstone and other databases.
+package peers
 
 import (
-	"fmt"
-	"slices"
 	"strings"
+
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/report"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/workload"
 )
 
-// group is a section of the report: workloads that are read together.
+// Kind is the page of the chains.
+var Kind = report.Kind{
+	Tables: workload.ChainNames(), Section: section, Notes: "an unsynced write survives",
+	Checks: checks, Body: body,
+}
+
+// group is a section of the page: workloads that are read together.
 type group struct {
 	name, title, about string
 	// times: shown as milliseconds, not as operations a second.
@@ -32,15 +41,15 @@ var groups = []group{
 		about: "After a kill while writing, after a clean close, and with a full log."},
 }
 
-// groupOf returns the name of the group a row belongs to.
-func groupOf(r Row) string {
-	switch r.Chain {
+// section returns the name of the group a row belongs to.
+func section(r report.Row) string {
+	switch r.Table {
 	case "sync", "ycsb", "cold", "large", "stall":
-		return r.Chain
+		return r.Table
 	case "reopen":
 		return "open"
 	}
-	w := r.Workload
+	w := r.Case
 	switch {
 	case strings.HasPrefix(w, "fill"), w == "overwrite", w == "load",
 		w == "deleterandom", w == "putifabsent":
@@ -51,35 +60,10 @@ func groupOf(r Row) string {
 	return "read"
 }
 
-// in returns the rows of a group.
-func (t *Table) in(g group) []Row {
-	return slices.DeleteFunc(slices.Clone(t.Rows), func(r Row) bool { return groupOf(r) != g.name })
-}
-
-// label names a row so that it can be told from the others: with its chain where
-// another chain of its group has the workload too, with its size where there are
-// several.
-func (t *Table) label(r Row) string {
-	chain, size := "", ""
-	for _, o := range t.Rows {
-		if o.Size != r.Size {
-			size = ", " + r.Size.String()
-		}
-		if groupOf(o) == groupOf(r) && o.String() == r.String() && o.Chain != r.Chain {
-			chain = " (" + r.Chain + ")"
-		}
+// speed is the figure that a group is about.
+func (g group) speed(r result.Record) float64 {
+	if g.times {
+		return r.Figures[result.Seconds] * 1e3
 	}
-	return r.String() + chain + size
-}
-
-// String writes "2 M × 100 B".
-func (s Size) String() string {
-	n := fmt.Sprint(s.Records)
-	switch {
-	case s.Records >= 1_000_000:
-		n = fmt.Sprintf("%g M", float64(s.Records)/1e6)
-	case s.Records >= 1000:
-		n = fmt.Sprintf("%g k", float64(s.Records)/1e3)
-	}
-	return fmt.Sprintf("%s × %d B", n, s.ValueBytes)
+	return r.Figures[result.PerSecond] / 1e3
 }

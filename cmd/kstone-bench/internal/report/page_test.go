@@ -1,22 +1,23 @@
 package report_test
 
 import (
-	"bytes"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/golden"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/peers"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/report"
-	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/workload"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 )
 
 // sample is two runs: one with everything that a report shows, one with an engine that
 // has nothing to be compared with.
-func sample() []report.Run {
+func sample() []result.Run {
 	opened := speeds("reopen", "reopen-killed", "pebble", 1, 2)
-	opened[0].Extra = map[string]float64{"lost_records": 17}
+	opened[0].Figures["lost_records"] = 17
 	first := run(meta(),
 		fills("kstone", 2000, 500_000, 400_000, 600_000),
 		fills("pebble", 6000, 100_000, 200_000, 200_000),
@@ -25,37 +26,46 @@ func sample() []report.Run {
 		speeds("point", "readrandom", "kstone", 8, 1e6),
 		speeds("point", "readrandom", "pebble", 8, 4e5),
 		speeds("reopen", "reopen-killed", "kstone", 1, 4), opened,
-		[]workload.Result{{Chain: "ycsb", Engine: "pebble", Repeat: 1, Workload: "-",
+		[]result.Record{{Table: "ycsb", Engine: "pebble", Round: 1, Case: "-",
 			Error: "exit status 2:\nboom"}},
 	)
 	second := run(meta(), speeds("point", "readrandom", "lmdb", 8, 3e6))
 	second.Torn, second.Meta.Commit = true, "decade"
-	return []report.Run{first, second}
+	return []result.Run{first, second}
 }
 
-func TestMarkdownGolden(t *testing.T) {
-	var b bytes.Buffer
-	if err := report.Markdown(&b, sample(), "charts"); err != nil {
+// write makes the page of the sample, and charts beside it.
+func write(t *testing.T) (text, charts string) {
+	t.Helper()
+	dir := t.TempDir()
+	page, charts := filepath.Join(dir, "page.md"), filepath.Join(dir, "charts")
+	if err := report.Write(io.Discard, &peers.Kind, sample(), page, charts); err != nil {
 		t.Fatal(err)
 	}
-	if err := golden.Check("report.golden", b.Bytes()); err != nil {
+	data, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data), charts
+}
+
+func TestPageGolden(t *testing.T) {
+	text, _ := write(t)
+	if err := golden.Check("report.golden", []byte(text)); err != nil {
 		t.Error(err)
+	}
+	var b strings.Builder
+	if err := report.Write(&b, &peers.Kind, sample(), "", ""); err != nil ||
+		strings.Contains(b.String(), "![") || !strings.Contains(b.String(), "| fillseq |") {
+		t.Errorf("without charts: %v\n%s", err, &b)
 	}
 }
 
 // TestEveryLinkedChartIsWritten compares the page with the files.
 func TestEveryLinkedChartIsWritten(t *testing.T) {
-	dir := t.TempDir()
-	charts := filepath.Join(dir, "charts")
-	if err := report.Charts(charts, report.NewTable(sample())); err != nil {
-		t.Fatal(err)
-	}
-	var b bytes.Buffer
-	if err := report.Markdown(&b, sample(), "charts"); err != nil {
-		t.Fatal(err)
-	}
+	text, charts := write(t)
 	linked := map[string]bool{}
-	for part := range strings.SplitSeq(b.String(), "](charts/") {
+	for part := range strings.SplitSeq(text, "](charts/") {
 		if name, _, ok := strings.Cut(part, ".svg)"); ok {
 			linked[name+".svg"] = true
 		}
@@ -78,7 +88,7 @@ func TestEveryLinkedChartIsWritten(t *testing.T) {
 func TestUpdatePageReplacesTheGeneratedPartOnly(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "page.md")
 	for _, text := range []string{"first", "second"} {
-		if err := report.UpdatePage(page, []byte(text+"\n")); err != nil {
+		if err := report.UpdatePage(page, text+"\n"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -91,7 +101,7 @@ func TestUpdatePageReplacesTheGeneratedPartOnly(t *testing.T) {
 	if err := os.WriteFile(page, []byte(kept), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := report.UpdatePage(page, []byte("third")); err != nil {
+	if err := report.UpdatePage(page, "third"); err != nil {
 		t.Fatal(err)
 	}
 	got, _ = os.ReadFile(page)
@@ -101,7 +111,7 @@ func TestUpdatePageReplacesTheGeneratedPartOnly(t *testing.T) {
 	if err := os.WriteFile(page, []byte("# No marks\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if report.UpdatePage(page, nil) == nil {
+	if report.UpdatePage(page, "") == nil {
 		t.Error("a page without the comments is changed")
 	}
 }
@@ -128,7 +138,7 @@ func TestThePageOfResultsCanBeUpdated(t *testing.T) {
 	if err := os.WriteFile(page, before, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := report.UpdatePage(page, []byte("## New\n")); err != nil {
+	if err := report.UpdatePage(page, "## New\n"); err != nil {
 		t.Fatal(err)
 	}
 	after, _ := os.ReadFile(page)

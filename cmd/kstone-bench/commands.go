@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/dedup"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/keys"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/peers"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/report"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/runner"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/small"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/store"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/tables"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/workload"
+)
+
+// command is a kind of measurement.
+type command struct {
+	name, about, quick string
+	kind               *report.Kind
+	// setup defines the flags of its own; the measurement is as they are when it begins.
+	setup func(*flag.FlagSet) measurement
+}
+
+// measurement is what a command does.
+type measurement interface {
+	Quick() // changes the settings to those of a look
+	Check() error
+	Meta() result.Meta
+	Run(ctx context.Context, emit func(result.Record) error) error
+}
+
+var commands []command
+
+func init() {
+	commands = []command{
+		{"chains", "the same work on databases, a process each; without a command, too",
+			"200,000 records, short turns, most chains", &peers.Kind, chains},
+		{"tables", "tables, indexes and queries", "20,000 rows and short turns", &tables.Kind,
+			tablesFlags},
+		{"dedup", "which keys are new: zone maps and filters", "a million rows, three rounds",
+			&dedup.Kind, dedupFlags},
+		{"small", "what small databases cost", "three cases, seconds", &small.Kind, smallFlags},
+		{"keys", "key codecs, and composite keys on kstone", "a tenth of the rounds", &keys.Kind,
+			keysFlags},
+	}
+}
+
+// Flags that several commands have.
+const (
+	aboutEngines = "engines, by comma"
+	aboutRepeat  = "rounds; medians are shown"
+	aboutDir     = "where databases are made and removed"
+)
+
+// list is a flag of names by comma.
+type list struct{ names *[]string }
+
+func (l list) String() string {
+	if l.names == nil {
+		return ""
+	}
+	return strings.Join(*l.names, ",")
+}
+
+func (l list) Set(text string) error {
+	*l.names = strings.Split(text, ",")
+	return nil
+}
+
+func chains(f *flag.FlagSet) measurement {
+	s := &runner.Settings{Engines: store.Names(), Chains: workload.ChainNames(),
+		Progress: os.Stderr}
+	f.Var(list{&s.Engines}, "engines", aboutEngines)
+	f.Var(list{&s.Chains}, "chains", "chains of workloads, by comma")
+	f.Var(list{&s.Skip}, "skip", "what to leave out: engine/chain, by comma")
+	f.IntVar(&s.Repeats, "repeat", 3, aboutRepeat)
+	f.Uint64Var(&s.Records, "n", 2_000_000, "records")
+	f.IntVar(&s.ValueBytes, "value", 100, "bytes of a value")
+	f.Float64Var(&s.Seconds, "seconds", 4, "duration of a workload that has no fixed length")
+	f.Int64Var(&s.WriteBuffer, "write-buffer", 64<<20, "bytes of write buffer")
+	f.Int64Var(&s.Cache, "cache", 256<<20, "bytes of block cache")
+	f.StringVar(&s.Dir, "dir", os.TempDir(), aboutDir)
+	f.StringVar(&s.Profiles, "profiles", "", "directory for processor profiles")
+	f.DurationVar(&s.TimeLimit, "limit", 30*time.Minute, "longest time of a process")
+	return s
+}
+
+func tablesFlags(f *flag.FlagSet) measurement {
+	s := tables.Full()
+	f.Var(list{&s.Engines}, "engines", aboutEngines)
+	f.IntVar(&s.Rows, "n", s.Rows, "rows of the table")
+	f.IntVar(&s.Repeat, "repeat", s.Repeat, aboutRepeat)
+	f.DurationVar(&s.Turn, "turn", s.Turn, "time of an engine for a case in a round")
+	f.DurationVar(&s.Short, "short", s.Short, "the same where kstone is compared with itself")
+	f.StringVar(&s.Dir, "dir", s.Dir, aboutDir)
+	return s
+}
+
+func dedupFlags(f *flag.FlagSet) measurement {
+	s := dedup.Full()
+	f.IntVar(&s.Rows, "n", s.Rows, "rows in 10 and in 20 segments")
+	f.BoolVar(&s.Large, "large", false, "also 2 and 3 times the rows, in 20 and 30 segments")
+	f.IntVar(&s.Repeat, "repeat", s.Repeat, aboutRepeat)
+	f.IntVar(&s.Queries, "queries", s.Queries, "keys that are asked in a round")
+	f.IntVar(&s.EngineRows, "engine-n", s.EngineRows,
+		"records in each database; 0 leaves databases out")
+	f.IntVar(&s.EngineQueries, "engine-queries", s.EngineQueries,
+		"keys that databases are asked about in a round")
+	f.StringVar(&s.Dir, "dir", s.Dir, aboutDir)
+	return s
+}
+
+func smallFlags(f *flag.FlagSet) measurement {
+	s := small.Full()
+	f.StringVar(&s.Dir, "dir", s.Dir, aboutDir)
+	return s
+}
+
+func keysFlags(f *flag.FlagSet) measurement {
+	s := keys.Full()
+	f.IntVar(&s.CodecRounds, "codec-repeat", s.CodecRounds,
+		"rounds of the codecs, a millisecond each")
+	f.IntVar(&s.Repeat, "repeat", s.Repeat, "rounds of the database; medians are shown")
+	f.IntVar(&s.Records, "n", s.Records, "records in the database")
+	return s
+}

@@ -1,0 +1,183 @@
+package peers
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/report"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
+)
+
+// body writes for every group throughput with ratios, processor time, latencies and bytes.
+func body(p *report.Page) {
+	ratios(p)
+	for _, g := range groups {
+		if rows := p.In(g.name); len(rows) > 0 {
+			(&part{p, g, rows}).write()
+		}
+	}
+}
+
+// ratios writes the chart of all ratios and their means.
+func ratios(p *report.Page) {
+	p.Printf("## All ratios\n\n")
+	var sections []report.Group
+	for _, g := range groups {
+		sections = append(sections, report.Group{Title: g.title, Rows: p.In(g.name)})
+	}
+	peers := p.Peers(p.Engines)
+	p.ByPeers("ratio.svg", "kstone by each of the others", sections, peers)
+	var lines [][]string
+	for _, e := range peers {
+		if mean, n := p.GeometricMean(p.Rows, e); n > 0 {
+			lines = append(lines, []string{e, fmt.Sprint(n), report.Number(mean)})
+		}
+	}
+	p.Lines([]string{"peer", "rows", "geometric mean of kstone ÷ peer"}, lines)
+}
+
+// part is a group on the page.
+type part struct {
+	*report.Page
+	group
+	rows []report.Row
+}
+
+func (s *part) write() {
+	s.Printf("## %s\n\n%s\n\n", s.title, s.about)
+	what := "Thousand operations (rows, for scans) a second; kstone ÷ peer"
+	if s.times {
+		what = "Milliseconds; speed of kstone ÷ peer"
+	}
+	s.speedChart()
+	s.Printf("%s:\n\n", what)
+	s.Matrix(s.rows, s.Engines, func(_ report.Cell, r result.Record) string {
+		return report.Number(s.speed(r))
+	}, s.quotients()...)
+	s.processor()
+	if !s.times {
+		s.Fold("Latency in µs: p50 / p99 / p99.9 / longest of all rounds", func() {
+			s.latencyChart()
+			s.matrix(report.Key(result.P50, 1), report.Key(result.P99, 1),
+				report.Key(result.P999, 1), report.Key(result.Max, 1))
+		})
+		s.Fold("Bytes written by bytes given / bytes on disk by live bytes / peak RSS in MiB",
+			func() {
+				s.spaceChart()
+				s.matrix(writeAmplification, spaceAmplification, rssMiB)
+			})
+	}
+	s.extras()
+}
+
+// matrix writes several figures into each cell.
+func (s *part) matrix(figures ...func(result.Record) float64) {
+	s.Matrix(s.rows, s.Engines, func(_ report.Cell, r result.Record) string {
+		var all []string
+		for _, of := range figures {
+			all = append(all, report.Number(of(r)))
+		}
+		return strings.Join(all, " / ")
+	})
+}
+
+// quotients are the columns of ratios to each peer and to the best.
+func (s *part) quotients() []report.Column {
+	var out []report.Column
+	for _, e := range s.Peers(s.Engines) {
+		out = append(out, report.Column{Head: "÷ " + e,
+			Of: func(c report.Cell, _ result.Record) string {
+				r, _ := s.Ratio(c.Row, e)
+				return report.Number(r.Value)
+			}})
+	}
+	return append(out, report.Column{Head: "÷ best",
+		Of: func(c report.Cell, _ result.Record) string {
+			if _, r, ok := s.Best(c.Row); ok {
+				return "**" + report.Number(r.Value) + "**"
+			}
+			return "–"
+		}})
+}
+
+func (s *part) processor() {
+	unit, scale := "ns an operation, in brackets until background work is done", 1.0
+	if s.times {
+		unit, scale = "ms", 1e-6
+	}
+	s.Fold("Processor time in "+unit, func() {
+		s.cpuChart()
+		s.Matrix(s.rows, s.withHarness(s.rows...),
+			func(_ report.Cell, r result.Record) string {
+				text := report.Number(r.Figures[result.CPU] * scale)
+				if settled := r.Figures[result.SettledCPU]; settled > 0 {
+					text += fmt.Sprintf(" (%s)", report.Number(settled))
+				}
+				return text
+			})
+	})
+}
+
+// withHarness returns the engines, and the harness if it has records in a row.
+func (s *part) withHarness(rows ...report.Row) []string {
+	for _, r := range rows {
+		if s.Has(report.Cell{Row: r, Engine: result.Harness}) {
+			return append(slices.Clone(s.Engines), result.Harness)
+		}
+	}
+	return s.Engines
+}
+
+// known are the figures that have tables of their own.
+var known = []string{result.Ops, result.Seconds, result.PerSecond, result.CPU, result.SettledCPU,
+	result.P50, result.P99, result.P999, result.Max, result.UserBytes, result.WrittenBytes,
+	result.DiskBytes, result.LiveBytes, result.PeakRSSBytes, result.PeakAnonBytes}
+
+// extras lists the figures of single workloads.
+func (s *part) extras() {
+	var lines [][]string
+	for _, row := range s.rows {
+		names := map[string]bool{}
+		for _, e := range s.withHarness(row) {
+			m, _ := s.Median(report.Cell{Row: row, Engine: e})
+			for name := range m.Figures {
+				names[name] = !slices.Contains(known, name)
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(names)) {
+			if !names[name] {
+				continue
+			}
+			line := []string{s.Label(row) + ": " + strings.ReplaceAll(name, "_", " ")}
+			for _, e := range s.Engines {
+				text := "–"
+				m, _ := s.Median(report.Cell{Row: row, Engine: e})
+				if v, ok := m.Figures[name]; ok {
+					text = fmt.Sprintf("%.0f", v)
+				}
+				line = append(line, text)
+			}
+			lines = append(lines, line)
+		}
+	}
+	s.Lines(append([]string{"also"}, s.Engines...), lines)
+}
+
+func writeAmplification(r result.Record) float64 {
+	return by(r, result.WrittenBytes, result.UserBytes)
+}
+
+func spaceAmplification(r result.Record) float64 {
+	return by(r, result.DiskBytes, result.LiveBytes)
+}
+
+func rssMiB(r result.Record) float64 { return r.Figures[result.PeakRSSBytes] / (1 << 20) }
+
+func by(r result.Record, a, b string) float64 {
+	if r.Figures[b] == 0 {
+		return 0
+	}
+	return r.Figures[a] / r.Figures[b]
+}

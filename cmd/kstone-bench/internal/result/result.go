@@ -1,0 +1,177 @@
+// Package result keeps measurements: records, as JSON lines after a line that says where and
+// how they were taken.
+package result
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+)
+
+// Record holds the figures of one engine in one round of one case.
+type Record struct {
+	Table      string  `json:"table"` // a chain of workloads, or a group of cases
+	Case       string  `json:"case"`
+	Engine     string  `json:"engine"`
+	Goroutines int     `json:"goroutines,omitempty"`
+	Round      int     `json:"round"`
+	Figures    Figures `json:"figures,omitempty"`
+	// Error is set instead of the figures if the case failed.
+	Error string `json:"error,omitempty"`
+}
+
+// Figures are values by names that end in their units. A figure that is absent is 0.
+type Figures map[string]float64
+
+// The figures of chains. Latencies of reads are sampled, one in 8; those of writes are not.
+const (
+	Ops       = "ops" // or rows
+	Seconds   = "seconds"
+	PerSecond = "per_second"
+
+	// CPU is processor time of the whole process per operation while the work runs,
+	// SettledCPU until background work is done too.
+	CPU        = "cpu_ns_per_op"
+	SettledCPU = "settled_cpu_ns_per_op"
+
+	P50  = "p50_us"
+	P99  = "p99_us"
+	P999 = "p999_us"
+	Max  = "max_us" // of several rounds: the largest
+
+	// UserBytes are keys and values given to the engine, WrittenBytes what the process then
+	// makes dirty until it settles.
+	UserBytes     = "user_bytes"
+	WrittenBytes  = "written_bytes"
+	DiskBytes     = "disk_bytes"
+	LiveBytes     = "live_bytes"
+	PeakRSSBytes  = "peak_rss_bytes"
+	PeakAnonBytes = "peak_anon_bytes"
+)
+
+// The figures of objects and bytes that Go allocates for an operation.
+const (
+	Allocs         = "allocs_per_op"
+	AllocatedBytes = "bytes_per_op"
+)
+
+// Subject is the engine whose ratios to the others are reported, Harness the one that does
+// nothing.
+const (
+	Subject = "kstone"
+	Harness = "harness"
+)
+
+// String names the row with its figures.
+func (r Record) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "round %d, %s: %s: %s", r.Round+1, r.Table, r.Case, r.Engine)
+	if r.Goroutines > 1 {
+		fmt.Fprintf(&b, " ×%d", r.Goroutines)
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Figures)) {
+		fmt.Fprintf(&b, ", %s %.4g", name, r.Figures[name])
+	}
+	return b.String()
+}
+
+// Writer writes raw output.
+type Writer struct {
+	w   *bufio.Writer
+	enc *json.Encoder
+}
+
+// NewWriter starts raw output with m.
+func NewWriter(w io.Writer, m Meta) (*Writer, error) {
+	out := &Writer{w: bufio.NewWriter(w)}
+	out.enc = json.NewEncoder(out.w)
+	out.enc.SetEscapeHTML(false)
+	return out, out.encode(map[string]Meta{"meta": m})
+}
+
+// Add writes one record through.
+func (w *Writer) Add(r Record) error { return w.encode(r) }
+
+func (w *Writer) encode(v any) error { return errors.Join(w.enc.Encode(v), w.w.Flush()) }
+
+// Run is one measurement: the records that share a Meta.
+type Run struct {
+	Meta    Meta
+	Records []Record
+	// Torn is set if the last line is not complete: the program was stopped.
+	Torn bool
+}
+
+// Read reads raw output, which may hold several runs, one after the other. A last line
+// without its end is left out.
+func Read(in io.Reader) ([]Run, error) {
+	var runs []Run
+	lines := bufio.NewReader(in)
+	for n := 1; ; n++ {
+		text, err := lines.ReadBytes('\n')
+		if err == io.EOF {
+			if len(text) > 0 && len(runs) > 0 {
+				runs[len(runs)-1].Torn = true
+			}
+			return runs, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		var line struct {
+			Meta *Meta `json:"meta"`
+			Record
+		}
+		if err := json.Unmarshal(text, &line); err != nil {
+			return nil, fmt.Errorf("raw output, line %d: %w", n, err)
+		}
+		switch {
+		case line.Meta != nil:
+			runs = append(runs, Run{Meta: *line.Meta})
+		case len(runs) == 0:
+			return nil, fmt.Errorf("raw output, line %d: a record before the first meta line", n)
+		default:
+			last := &runs[len(runs)-1]
+			last.Records = append(last.Records, line.Record)
+		}
+	}
+}
+
+// ReadFiles reads files whose runs are of one kind, and from one machine with the same
+// budgets, so that their figures may stand in one table.
+func ReadFiles(names ...string) ([]Run, error) {
+	var all []Run
+	for _, name := range names {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		runs, err := Read(f)
+		if err = errors.Join(err, f.Close()); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		all = append(all, runs...)
+	}
+	return all, sameConditions(all)
+}
+
+// sameConditions returns an error if runs cannot stand in one table.
+func sameConditions(runs []Run) error {
+	if len(runs) == 0 {
+		return errors.New("no runs in raw output")
+	}
+	first := runs[0].Meta.conditions()
+	for _, r := range runs[1:] {
+		if c := r.Meta.conditions(); c != first {
+			return fmt.Errorf("runs are from different machines or with different budgets: %+v "+
+				"and %+v", first, c)
+		}
+	}
+	return nil
+}
