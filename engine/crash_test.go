@@ -84,6 +84,7 @@ func TestMain(m *testing.M) {
 // again and again on the same directory.
 func TestKilledWriterLosesNothing(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
+	t.Parallel()
 	runs := testutil.Effort(6, 20)
 	rnd := testutil.Rand(t)
 	for _, level := range []engine.Durability{engine.Sync, engine.Process} {

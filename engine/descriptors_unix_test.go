@@ -18,6 +18,7 @@ const descriptorsEnv = "KSTONE_DESCRIPTORS_DIR"
 
 // Everything works with default options where a process may have 64 files open.
 func TestFewDescriptors(t *testing.T) {
+	t.Parallel()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestFewDescriptorsChild$")
 	cmd.Env = append(os.Environ(), descriptorsEnv+"="+t.TempDir())
 	if out, err := cmd.CombinedOutput(); err != nil {

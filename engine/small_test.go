@@ -70,6 +70,7 @@ func wantSmall(t *testing.T, what string, sizes map[string]int64) {
 // other; every second one is killed after its put.
 func TestSmallDatabaseOfManyProcesses(t *testing.T) {
 	testutil.SlowUnderRace(t, "starts processes")
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "db")
 	const runs = 41
 	for run := range runs {

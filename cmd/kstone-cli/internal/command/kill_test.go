@@ -21,12 +21,14 @@ import (
 // alone leads to what a first one would have led to.
 func TestKilledImport(t *testing.T) {
 	testutil.SkipUnderRace(t, "the program runs many times")
+	t.Parallel()
 	killAndFinish(t, "171,075 read, 171,075 written", "import")
 }
 
 // TestKilledDedup is TestKilledImport for dedup --insert.
 func TestKilledDedup(t *testing.T) {
 	testutil.SkipUnderRace(t, "the program runs many times")
+	t.Parallel()
 	out := killAndFinish(t, "171,075 read: ", "dedup", "--insert")
 	numbers := regexp.MustCompile(`[0-9][0-9,]*`).FindAllString(out, 4)
 	var n [4]int
