@@ -152,25 +152,19 @@ func (db *DB) checkConds(b *Batch) error {
 	}
 	for i := range b.conds.list {
 		c := &b.conds.list[i]
-		var e base.Entry
 		key := b.keys[c.key:c.keyEnd]
-		found, err := db.stripes[c.stripe].Get(key, db.hash(key), base.MaxSeqNum, &e)
-		if err != nil {
-			return db.readError(err)
+		f := base.Lookup{Key: key, Hash: db.hash(key)}
+		if err := db.newest(c.stripe, &f, base.MaxSeqNum); err != nil {
+			return err
 		}
-		exists := found && db.live(&e)
-		if !b.condition(c).holds(exists, e.Seq, e.Value) {
-			return b.failed(c, exists, e.Seq)
+		if exists := db.live(&f); !b.condition(c).holds(exists, f.Seq, f.Value) {
+			return b.failed(c, exists, f.Seq)
 		}
 	}
 	return nil
 }
 
 // failed returns the error of a condition that does not hold.
-func (b *Batch) failed(c *batchCond, exists bool, seq base.SeqNum) *ConditionError {
-	e := &ConditionError{Key: keyOf(b.keys[c.key:c.keyEnd]), Op: c.op, Exists: exists}
-	if exists {
-		e.Version = uint64(seq)
-	}
-	return e
+func (b *Batch) failed(c *batchCond, exists bool, seq base.SeqNum) error {
+	return conditionError(keyOf(b.keys[c.key:c.keyEnd]), c.op, exists, seq)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/corrupt"
 	"github.com/kstonedb/kstone/internal/manifest"
 	"github.com/kstonedb/kstone/internal/vfs"
@@ -72,6 +73,16 @@ type ConditionError struct {
 	Op      int
 	Exists  bool
 	Version uint64 // of the current item, if Exists
+}
+
+// conditionError returns the error of a condition on key that does not hold. Version counts
+// if the key exists.
+func conditionError(key Key, op int, exists bool, version base.SeqNum) error {
+	e := &ConditionError{Key: key, Op: op, Exists: exists}
+	if exists {
+		e.Version = uint64(version)
+	}
+	return e
 }
 
 // Error implements error.

@@ -65,21 +65,18 @@ func (s *DedupStats) add(w *lane) {
 func (db *DB) FilterNew(
 	ctx context.Context, keys []Key, dst []bool, o *FilterOptions,
 ) ([]bool, DedupStats, error) {
-	return db.filterNew(ctx, keys, dst, o, nil)
+	return db.filterNew(ctx, keys, dst, o)
 }
 
 // FilterNew is DB.FilterNew in the snapshot.
 func (s *Snapshot) FilterNew(
 	ctx context.Context, keys []Key, dst []bool, o *FilterOptions,
 ) ([]bool, DedupStats, error) {
-	if err := s.check(); err != nil {
-		return dst, DedupStats{}, err
-	}
-	return s.db.filterNew(ctx, keys, dst, o, &s.node)
+	return s.filterNew(ctx, keys, dst, o)
 }
 
-func (db *DB) filterNew(
-	ctx context.Context, keys []Key, dst []bool, o *FilterOptions, node *snapNode,
+func (r *reader) filterNew(
+	ctx context.Context, keys []Key, dst []bool, o *FilterOptions,
 ) ([]bool, DedupStats, error) {
 	if o == nil {
 		o = &FilterOptions{}
@@ -99,8 +96,8 @@ func (db *DB) filterNew(
 	})
 	dst = sized(dst, len(keys))
 	l.repeats = sized(l.repeats, len(keys))
-	now := db.nowMs()
-	err := l.readDivided(ctx, db, node, func(w *lane) { w.takeNew(dst, l.repeats, now) })
+	now := r.db.nowMs()
+	err := l.readDivided(ctx, r, func(w *lane) { w.takeNew(dst, l.repeats, now) })
 	if err != nil {
 		clear(dst)
 		return dst, DedupStats{}, err

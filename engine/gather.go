@@ -2,8 +2,6 @@ package engine
 
 import (
 	"bytes"
-	"context"
-	"iter"
 
 	"github.com/kstonedb/kstone/keycodec"
 )
@@ -43,28 +41,6 @@ type Gather struct {
 // must come from an iteration of the same Gather.
 func (g *Gather) CursorAfter(item Item) Cursor {
 	return newCursor(g.fingerprint(), item.Key)
-}
-
-// Gather returns the items of several partitions that g selects, as of the start of the
-// iteration. It streams as Query does, with some memory for each partition.
-func (db *DB) Gather(ctx context.Context, g Gather) iter.Seq2[Item, error] {
-	return func(yield func(Item, error) bool) {
-		report(yield, db.gather(ctx, &g, reader{}, yield))
-	}
-}
-
-// Gather is DB.Gather in the snapshot.
-func (s *Snapshot) Gather(ctx context.Context, g Gather) iter.Seq2[Item, error] {
-	return func(yield func(Item, error) bool) {
-		report(yield, s.db.gather(ctx, &g, reader{snap: s}, yield))
-	}
-}
-
-// Gather is DB.Gather in the transaction. Do not write in the loop body.
-func (tx *Tx) Gather(ctx context.Context, g Gather) iter.Seq2[Item, error] {
-	return func(yield func(Item, error) bool) {
-		report(yield, tx.db.gather(ctx, &g, reader{tx: tx}, yield))
-	}
 }
 
 // fingerprint identifies everything a cursor depends on.

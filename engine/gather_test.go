@@ -3,7 +3,6 @@ package engine_test
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"fmt"
 	"iter"
 	"maps"
@@ -240,16 +239,8 @@ func sameItems(t *testing.T, what string, got, want []modelItem) {
 	}
 }
 
-// rangeReader is what databases, snapshots and transactions have in common.
-type rangeReader interface {
-	Gather(context.Context, engine.Gather) iter.Seq2[engine.Item, error]
-	CountGather(context.Context, engine.Gather) (int64, error)
-	Scan(context.Context, engine.Scan) iter.Seq2[engine.Item, error]
-	CountScan(context.Context, engine.Scan) (int64, error)
-}
-
 // checkGather compares a random Gather, whole, counted, from a position, and in pages.
-func (w *rangeWorld) checkGather(t *testing.T, r rangeReader) {
+func (w *rangeWorld) checkGather(t *testing.T, r engine.Reader) {
 	t.Helper()
 	g := w.gather()
 	all := w.want(&g)
@@ -283,7 +274,7 @@ func (w *rangeWorld) checkGather(t *testing.T, r rangeReader) {
 }
 
 // checkScan compares a random scan with bounds.
-func (w *rangeWorld) checkScan(t *testing.T, r rangeReader) {
+func (w *rangeWorld) checkScan(t *testing.T, r engine.Reader) {
 	t.Helper()
 	s := engine.Scan{Reverse: w.rnd.IntN(2) == 0, Unordered: w.rnd.IntN(2) == 0}
 	if w.rnd.IntN(4) > 0 {

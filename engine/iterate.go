@@ -3,28 +3,12 @@ package engine
 import (
 	"bytes"
 	"context"
-	"iter"
 	"sync"
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/keycodec"
 	"github.com/kstonedb/kstone/stripe"
 )
-
-// Query returns the items of one partition that q selects, in sort key order, as of
-// the start of the iteration. It streams: memory does not depend on the number of
-// items, and writers are not held up. The sequence yields at most one error, last,
-// with a zero Item. It may be ranged over again and then sees the present again.
-func (db *DB) Query(ctx context.Context, q Query) iter.Seq2[Item, error] {
-	return func(yield func(Item, error) bool) { report(yield, db.query(ctx, &q, reader{}, yield)) }
-}
-
-// Scan returns the items of all partitions that s selects, as of the start of the
-// iteration, in key order over all stripes or, with Unordered, stripe by stripe. It
-// streams as Query does.
-func (db *DB) Scan(ctx context.Context, s Scan) iter.Seq2[Item, error] {
-	return func(yield func(Item, error) bool) { report(yield, db.scan(ctx, &s, reader{}, yield)) }
-}
 
 // report yields what has ended an iteration, if it is an error. Without one, yield may
 // have returned false and is not called.
@@ -40,34 +24,7 @@ type outcome struct {
 	err   error
 }
 
-// reader says at which point in time an iteration reads: in a snapshot, in a
-// transaction, or (the zero value) at the present.
-type reader struct {
-	snap *Snapshot
-	tx   *Tx
-}
-
-// enter registers the iteration's own sequence number in n.
-func (r reader) enter(db *DB, n *snapNode) error {
-	if db.closed.Load() {
-		return ErrClosed
-	}
-	switch {
-	case r.tx != nil:
-		if err := r.tx.check(); err != nil {
-			return err
-		}
-		return db.snaps.registerAt(n, &r.tx.node)
-	case r.snap != nil:
-		if err := r.snap.check(); err != nil {
-			return err
-		}
-		return db.snaps.registerAt(n, &r.snap.node)
-	default:
-		db.takeSnapshot(n)
-	}
-	return nil
-}
+func (o outcome) both() (int64, error) { return o.items, o.err }
 
 // iteration is the state of one range loop; pooled.
 type iteration struct {
@@ -96,7 +53,7 @@ func (it *iteration) start(
 ) error {
 	err := usable(ctx)
 	if err == nil {
-		err = r.enter(db, &it.node)
+		err = r.enter(&it.node)
 	}
 	if err != nil {
 		iterationPool.Put(it)

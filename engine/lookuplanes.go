@@ -37,13 +37,13 @@ func (l *lookups) eachLane(f func(*lane)) {
 // readDivided is read in all lanes. It calls each, perhaps at the same time for several
 // lanes, when the keys in a lane's list are done.
 func (l *lookups) readDivided(
-	ctx context.Context, db *DB, node *snapNode, each func(*lane),
+	ctx context.Context, r *reader, each func(*lane),
 ) error {
-	if err := l.begin(ctx, db, node); err != nil {
+	if err := l.begin(ctx, r); err != nil {
 		return err
 	}
-	defer db.snaps.release(&l.node)
-	return l.runLanes(ctx, db, each)
+	defer r.db.snaps.release(&l.node)
+	return l.runLanes(ctx, r.db, each)
 }
 
 // runLanes is readDivided at the snapshot that l.node holds.

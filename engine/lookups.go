@@ -161,29 +161,30 @@ func (w *lane) ask(l *lookups, db *DB, lo, hi int, snap base.SeqNum) error {
 	return w.batch.Get(w.list, snap)
 }
 
-// read looks all keys up at the number of node, or at the present if it is nil.
-func (l *lookups) read(
-	ctx context.Context, db *DB, node *snapNode, each func(ls []base.Lookup),
-) error {
-	if err := l.begin(ctx, db, node); err != nil {
+// read looks all keys up for r.
+func (l *lookups) read(ctx context.Context, r *reader, each func(ls []base.Lookup)) error {
+	if err := l.begin(ctx, r); err != nil {
 		return err
 	}
-	defer db.snaps.release(&l.node)
-	return l.run(ctx, db, l.node.seq, each)
+	defer r.db.snaps.release(&l.node)
+	return l.run(ctx, r.db, l.node.seq, func(ls []base.Lookup) {
+		if r.tx != nil {
+			for i := range ls {
+				r.tx.answer(l.ids[ls[i].Index], &ls[i])
+			}
+		}
+		each(ls)
+	})
 }
 
 // begin takes the snapshot at which read reads; the caller releases it.
-func (l *lookups) begin(ctx context.Context, db *DB, node *snapNode) error {
+func (l *lookups) begin(ctx context.Context, r *reader) error {
 	if ctx == nil { // whether it has ended is looked at for each group of keys
 		return errNoContext
 	}
-	if db.closed.Load() {
-		return ErrClosed
+	if err := r.enter(&l.node); err != nil {
+		return err
 	}
-	db.metrics.gets.Add(uint64(len(l.ids)))
-	if node != nil {
-		return db.snaps.registerAt(&l.node, node) // its snapshot may be closed meanwhile
-	}
-	db.takeSnapshot(&l.node)
+	r.db.metrics.gets.Add(uint64(len(l.ids)))
 	return nil
 }

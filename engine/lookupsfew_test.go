@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -11,16 +10,9 @@ import (
 	"github.com/kstonedb/kstone/internal/testutil"
 )
 
-// getter is what databases, snapshots and transactions have in common.
-type getter interface {
-	Get(key engine.Key) ([]byte, error)
-	MultiGet(ctx context.Context, keys []engine.Key, r *engine.Results) error
-	MultiHas(ctx context.Context, keys []engine.Key, dst []bool) ([]bool, error)
-}
-
 // checkFew looks up groups of keys, small ones and large ones by turns, and compares them
 // with Get.
-func checkFew(t *testing.T, rnd *rand.Rand, from getter, key func() engine.Key) {
+func checkFew(t *testing.T, rnd *rand.Rand, from engine.Reader, key func() engine.Key) {
 	t.Helper()
 	var r engine.Results
 	var has []bool

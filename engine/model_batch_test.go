@@ -79,12 +79,6 @@ func (m *machine) drawBatchCondition(
 	return engine.IfPresent(), there
 }
 
-// manyReader is what reads many keys at once.
-type manyReader interface {
-	MultiGet(ctx context.Context, keys []engine.Key, r *engine.Results) error
-	MultiHas(ctx context.Context, keys []engine.Key, dst []bool) ([]bool, error)
-}
-
 // multiGet reads many keys of the present and of the snapshots.
 func (m *machine) multiGet(t *rapid.T) {
 	m.compareMany(t, m.items, m.db)
@@ -93,7 +87,7 @@ func (m *machine) multiGet(t *rapid.T) {
 	}
 }
 
-func (m *machine) compareMany(t *rapid.T, items model, r manyReader) {
+func (m *machine) compareMany(t *rapid.T, items model, r engine.Reader) {
 	t.Helper()
 	keys := rapid.SliceOfN(rapid.Custom(drawKey), 0, 40).Draw(t, "keys")
 	live := m.live(items)

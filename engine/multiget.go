@@ -1,12 +1,10 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"iter"
 
 	"github.com/kstonedb/kstone/internal/base"
-	"github.com/kstonedb/kstone/memtable"
 )
 
 // Results are the items that a MultiGet has found, in the order of its keys. The zero
@@ -99,63 +97,35 @@ func (r *Results) take(ls []base.Lookup, nowMs int64) {
 // each filter and index is used for several keys, and each block that holds several of
 // them is decoded once. The same key may be given more than once. Results are in the
 // order of the keys, which they refer to: do not change the keys while r is in use. A
-// key without item is no error. After an error r is empty.
-func (db *DB) MultiGet(ctx context.Context, keys []Key, r *Results) error {
-	return db.multiGet(ctx, keys, r, nil)
-}
-
-// MultiHas tells for many keys at once whether each has an item, at the same moment for
-// all. It returns dst, grown if needed, with one element for each key.
-func (db *DB) MultiHas(ctx context.Context, keys []Key, dst []bool) ([]bool, error) {
-	return db.multiHas(ctx, keys, dst, nil)
-}
-
-// MultiGet is DB.MultiGet in the snapshot.
-func (s *Snapshot) MultiGet(ctx context.Context, keys []Key, r *Results) error {
-	if err := s.check(); err != nil {
-		r.Release()
-		return err
-	}
-	return s.db.multiGet(ctx, keys, r, &s.node)
-}
-
-// MultiHas is DB.MultiHas in the snapshot.
-func (s *Snapshot) MultiHas(ctx context.Context, keys []Key, dst []bool) ([]bool, error) {
-	if err := s.check(); err != nil {
-		return dst, err
-	}
-	return s.db.multiHas(ctx, keys, dst, &s.node)
-}
-
-// multiGet reads at the number of node, or now.
-func (db *DB) multiGet(ctx context.Context, keys []Key, r *Results, node *snapNode) error {
-	r.Release()
+// key without item is no error. After an error res is empty.
+func (r *reader) MultiGet(ctx context.Context, keys []Key, res *Results) error {
+	res.Release()
 	l := getLookups()
 	defer putLookups(l)
 	if err := l.take(keys); err != nil {
 		return err
 	}
-	r.prepare(keys)
-	l.batch.Expected = r.Expected
-	now := db.nowMs()
-	err := l.read(ctx, db, node, func(ls []base.Lookup) { r.take(ls, now) })
+	res.prepare(keys)
+	l.batch.Expected = res.Expected
+	now := r.db.nowMs()
+	err := l.read(ctx, r, func(ls []base.Lookup) { res.take(ls, now) })
 	if err != nil {
-		r.Release()
+		res.Release()
 	}
 	return err
 }
 
-func (db *DB) multiHas(
-	ctx context.Context, keys []Key, dst []bool, node *snapNode,
-) ([]bool, error) {
+// MultiHas reports for many keys at once whether each has an item, at the same moment for
+// all. It returns dst, grown if needed, with one element for each key.
+func (r *reader) MultiHas(ctx context.Context, keys []Key, dst []bool) ([]bool, error) {
 	l := getLookups()
 	defer putLookups(l)
 	if err := l.take(keys); err != nil {
 		return dst, err
 	}
 	dst = sized(dst, len(keys))
-	now := db.nowMs()
-	err := l.read(ctx, db, node, func(ls []base.Lookup) { takeHas(dst, ls, now) })
+	now := r.db.nowMs()
+	err := l.read(ctx, r, func(ls []base.Lookup) { takeHas(dst, ls, now) })
 	return dst, err
 }
 
@@ -171,75 +141,4 @@ func sized(dst []bool, n int) []bool {
 		return make([]bool, n)
 	}
 	return dst[:n]
-}
-
-// MultiGet is DB.MultiGet in the transaction. The Version of an item that the transaction
-// itself has written is 0.
-func (tx *Tx) MultiGet(ctx context.Context, keys []Key, r *Results) error {
-	r.Release()
-	l := getLookups()
-	defer putLookups(l)
-	if err := l.take(keys); err != nil {
-		return err
-	}
-	r.prepare(keys)
-	l.batch.Expected = r.Expected
-	now := tx.db.nowMs()
-	err := tx.read(ctx, l, func(ls []base.Lookup) { r.take(ls, now) })
-	if err != nil {
-		r.Release()
-	}
-	return err
-}
-
-// MultiHas is DB.MultiHas in the transaction.
-func (tx *Tx) MultiHas(ctx context.Context, keys []Key, dst []bool) ([]bool, error) {
-	l := getLookups()
-	defer putLookups(l)
-	if err := l.take(keys); err != nil {
-		return dst, err
-	}
-	dst = sized(dst, len(keys))
-	now := tx.db.nowMs()
-	err := tx.read(ctx, l, func(ls []base.Lookup) { takeHas(dst, ls, now) })
-	return dst, err
-}
-
-// read looks keys up in the transaction's writes and, below them, in its snapshot. Those
-// that its writes do not decide count as read.
-func (tx *Tx) read(ctx context.Context, l *lookups, each func(ls []base.Lookup)) error {
-	if err := tx.check(); err != nil {
-		return err
-	}
-	return l.read(ctx, tx.db, &tx.node, func(ls []base.Lookup) {
-		for i := range ls {
-			f := &ls[i]
-			id := l.ids[f.Index]
-			if t := tx.overlay[id]; t != nil && written(t, f) || tx.readOnly {
-				continue
-			}
-			tx.keys = append(tx.keys, readKey{id, bytes.Clone(f.Key)})
-			tx.stripes.add(id)
-		}
-		each(ls)
-	})
-}
-
-// written replaces what was found by what the transaction has written. It reports
-// whether it has written about the key.
-func written(t *memtable.Table, f *base.Lookup) bool {
-	var cover base.SeqNum
-	if t.HasRanges() {
-		cover = t.CoverSeq(f.Key, base.MaxSeqNum)
-	}
-	var e base.Entry
-	found := t.Get(f.Key, f.Hash, base.MaxSeqNum, &e)
-	if !found && cover == 0 {
-		return false
-	}
-	e.Key = nil
-	f.Set(&e)
-	f.Seq = 0
-	f.Found = found && e.Seq >= cover
-	return true
 }

@@ -53,6 +53,7 @@ func openFS(fsys vfs.FS, dir string, o *Options, lock io.Closer) (db *DB, err er
 	}
 	start := time.Now()
 	db = &DB{dir: dir, opts: opts, base: fsys, lock: lock}
+	db.reader.db = db
 	db.calls.init()
 	defer func() {
 		if err != nil {

@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"iter"
@@ -289,18 +288,8 @@ func wantKeys(items []*progItem) (out []string) {
 	return out
 }
 
-// progReader is what a database, a snapshot and a transaction have in common.
-type progReader interface {
-	Get(engine.Key) ([]byte, error)
-	AppendGet([]byte, engine.Key) ([]byte, error)
-	GetItem(engine.Key) (engine.Item, error)
-	Has(engine.Key) (bool, error)
-	Query(context.Context, engine.Query) iter.Seq2[engine.Item, error]
-	Scan(context.Context, engine.Scan) iter.Seq2[engine.Item, error]
-}
-
 // getKey reads one key in one of the ways there are.
-func (r *progRun) getKey(items progItems, from progReader, own bool) {
+func (r *progRun) getKey(items progItems, from engine.Reader, own bool) {
 	k := r.drawKey()
 	r.note("get %v", k)
 	want := items[id(k)]
@@ -341,7 +330,7 @@ func (r *progRun) getKey(items progItems, from progReader, own bool) {
 }
 
 // scanAll compares everything.
-func (r *progRun) scanAll(items progItems, from progReader) {
+func (r *progRun) scanAll(items progItems, from engine.Reader) {
 	s := engine.Scan{Reverse: r.chance(2), Unordered: r.chance(3)}
 	r.note("scan reverse %v unordered %v", s.Reverse, s.Unordered)
 	got := r.collect(from.Scan(ctx, s))

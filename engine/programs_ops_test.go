@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -292,13 +291,7 @@ func (r *progRun) drawQuery(items progItems) (engine.Query, []*progItem) {
 	return q, want
 }
 
-// progCounter is what a database and a snapshot have in common beyond progReader.
-type progCounter interface {
-	progReader
-	Count(context.Context, engine.Query) (int64, error)
-}
-
-func (r *progRun) queryOf(items progItems, from progCounter) {
+func (r *progRun) queryOf(items progItems, from engine.Reader) {
 	q, want := r.drawQuery(items)
 	r.same("query", r.collect(from.Query(ctx, q)), want)
 	if n, err := from.Count(ctx, q); err != nil || n != int64(len(want)) {

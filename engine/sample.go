@@ -57,7 +57,7 @@ func (s *Snapshot) sample(ctx context.Context, q *Sample, yield func(Sampled) bo
 		return invalid("a sample of %d parts", q.Parts)
 	}
 	it := iterationPool.Get().(*iteration)
-	if err := it.start(ctx, s.db, reader{snap: s}, 0, nil); err != nil {
+	if err := it.start(ctx, s.db, s.reader, 0, nil); err != nil {
 		return err
 	}
 	defer it.close()
@@ -167,7 +167,7 @@ func (m *sampling) read(id int, p stripe.Piece, weight float64) error {
 		return context.Cause(it.ctx)
 	}
 	b := stripe.Bounds{Lo: p.Lo, Hi: p.Hi, Snap: it.node.seq}
-	if err := it.open(uint8(id), b, reader{snap: m.snap}); err != nil {
+	if err := it.open(uint8(id), b, m.snap.reader); err != nil {
 		return err
 	}
 	defer it.cursor.Close()

@@ -1,11 +1,9 @@
 package engine_test
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"iter"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -38,15 +36,8 @@ func elementKey(list, n int) engine.Key {
 	return engine.Key{PK: listKey(list).PK, SK: binary.BigEndian.AppendUint32(nil, uint32(n)+1)}
 }
 
-// listReader is what transactions and snapshots have in common.
-type listReader interface {
-	Get(key engine.Key) ([]byte, error)
-	Query(ctx context.Context, q engine.Query) iter.Seq2[engine.Item, error]
-	Scan(ctx context.Context, s engine.Scan) iter.Seq2[engine.Item, error]
-}
-
 // readList reads a list; by a scan of everything if scan is set.
-func readList(tx listReader, list int, scan bool) (read []int, err error) {
+func readList(tx engine.Reader, list int, scan bool) (read []int, err error) {
 	if list%2 == 0 && !scan {
 		v, err := tx.Get(listKey(list))
 		if errors.Is(err, engine.ErrNotFound) {
@@ -121,7 +112,7 @@ func (l *lists) transaction(rnd *rand.Rand) error {
 	readOnly := !slices.ContainsFunc(plan, func(o listOp) bool { return o.append != 0 })
 	fail, scan, anew := rnd.IntN(10) == 0, rnd.IntN(20) == 0, rnd.IntN(3) == 0
 	var done []listOp
-	run := func(reader listReader, tx *engine.Tx) error {
+	run := func(reader engine.Reader, tx *engine.Tx) error {
 		done = nil // another try reads anew
 		for _, o := range plan {
 			read, err := readList(reader, o.list, scan)
@@ -162,7 +153,7 @@ func (l *lists) transaction(rnd *rand.Rand) error {
 }
 
 // do runs a transaction: as an update or, if it only reads, in a snapshot.
-func (l *lists) do(way int, run func(listReader, *engine.Tx) error) error {
+func (l *lists) do(way int, run func(engine.Reader, *engine.Tx) error) error {
 	inTx := func(tx *engine.Tx) error { return run(tx, tx) }
 	switch way {
 	case 0:

@@ -102,7 +102,7 @@ func (db *DB) singleLocked(
 	s := &db.stripes[id]
 	hash := db.hash(e.Key)
 	if cond.kind != condNone {
-		if err := db.checkCondition(s, e.Key, hash, key, cond); err != nil {
+		if err := db.checkCondition(id, e.Key, hash, key, cond); err != nil {
 			return err
 		}
 	}

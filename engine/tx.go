@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"iter"
 	"math/rand/v2"
 	"time"
 
@@ -16,12 +15,11 @@ import (
 // Tx is a transaction: it reads a snapshot with its own writes on top, and commits
 // all its writes at once if nothing it has read has changed since (serializable
 // isolation, optimistic: nobody waits, the later commit loses). It belongs to the
-// function it was given to and to one goroutine.
+// function it was given to and to one goroutine. It is a [Reader].
 type Tx struct {
-	db       *DB
-	node     snapNode
+	reader
+	moment
 	readOnly bool
-	done     bool
 
 	batch   Batch
 	overlay [base.NumStripes]*memtable.Table // the writes, for reading them back
@@ -54,7 +52,7 @@ func (db *DB) View(ctx context.Context, fn func(*Tx) error) error {
 	if err != nil {
 		return err
 	}
-	defer tx.finish()
+	defer tx.release(db)
 	return fn(tx)
 }
 
@@ -70,7 +68,7 @@ func (db *DB) Update(ctx context.Context, fn func(*Tx) error) error {
 	if err != nil {
 		return err
 	}
-	defer tx.finish()
+	defer tx.release(db)
 	if err := fn(tx); err != nil {
 		return err
 	}
@@ -104,23 +102,10 @@ func (db *DB) begin(ctx context.Context, readOnly bool) (*Tx, error) {
 	if db.closed.Load() {
 		return nil, ErrClosed
 	}
-	tx := &Tx{db: db, readOnly: readOnly}
+	tx := &Tx{readOnly: readOnly}
+	tx.reader = reader{db: db, at: &tx.moment, tx: tx}
 	db.takeSnapshot(&tx.node)
 	return tx, nil
-}
-
-func (tx *Tx) finish() {
-	if !tx.done {
-		tx.done = true
-		tx.db.snaps.release(&tx.node)
-	}
-}
-
-func (tx *Tx) check() error {
-	if tx.done || tx.db.closed.Load() {
-		return ErrClosed
-	}
-	return nil
 }
 
 func (tx *Tx) checkWrite() error {
@@ -133,70 +118,35 @@ func (tx *Tx) checkWrite() error {
 	return nil
 }
 
-// Get is DB.Get in the transaction.
-func (tx *Tx) Get(key Key) ([]byte, error) { return tx.AppendGet(nil, key) }
-
-// AppendGet is DB.AppendGet in the transaction.
-func (tx *Tx) AppendGet(dst []byte, key Key) ([]byte, error) {
-	var e base.Entry
-	if err := tx.lookup(key, &e); err != nil {
-		return dst, err
-	}
-	if dst == nil {
-		dst = make([]byte, 0, len(e.Value))
-	}
-	return append(dst, e.Value...), nil
-}
-
-// GetItem is DB.GetItem in the transaction. The Version of an item that the
-// transaction itself has written is 0.
-func (tx *Tx) GetItem(key Key) (Item, error) {
-	var e base.Entry
-	if err := tx.lookup(key, &e); err != nil {
-		return Item{}, err
-	}
-	it := Item{Key: key, Value: e.Value, Expiry: e.Expiry, Version: uint64(e.Seq)}
-	if e.Seq >= overlayBase {
-		it.Version = 0
-	}
-	return it.Clone(), nil
-}
-
-// Has is DB.Has in the transaction.
-func (tx *Tx) Has(key Key) (bool, error) {
-	var e base.Entry
-	return found(tx.lookup(key, &e))
-}
-
-func (tx *Tx) lookup(key Key, e *base.Entry) error {
-	if err := tx.check(); err != nil {
-		return err
-	}
-	if err := key.Validate(); err != nil {
-		return keyError("", err)
-	}
-	k := keycodec.AppendOrdered(nil, key)
-	id := keycodec.Stripe(key.PK)
-	if t := tx.overlay[id]; t != nil {
-		cover := base.SeqNum(0)
-		if t.HasRanges() {
-			cover = t.CoverSeq(k, base.MaxSeqNum)
-		}
-		switch own := t.Get(k, tx.db.hash(k), base.MaxSeqNum, e); {
-		case own && e.Seq >= cover:
-			if !tx.db.live(e) {
-				return ErrNotFound
-			}
-			return nil
-		case own || cover > 0:
-			return ErrNotFound
-		}
+// answer answers a lookup of a key of a stripe from the transaction's own writes and
+// reports whether they decide it. If not, the key counts as read.
+func (tx *Tx) answer(id uint8, f *base.Lookup) bool {
+	if t := tx.overlay[id]; t != nil && written(t, f) {
+		return true
 	}
 	if !tx.readOnly {
-		tx.keys = append(tx.keys, readKey{id, k})
+		tx.keys = append(tx.keys, readKey{id, bytes.Clone(f.Key)})
 		tx.stripes.add(id)
 	}
-	return tx.db.lookup(key, tx.node.seq, e)
+	return false
+}
+
+// written sets f to what was written about its key, with version 0, and reports whether
+// anything was.
+func written(t *memtable.Table, f *base.Lookup) bool {
+	var cover base.SeqNum
+	if t.HasRanges() {
+		cover = t.CoverSeq(f.Key, base.MaxSeqNum)
+	}
+	var e base.Entry
+	found := t.Get(f.Key, f.Hash, base.MaxSeqNum, &e)
+	if !found && cover == 0 {
+		return false
+	}
+	f.Set(&e)
+	f.Seq = 0
+	f.Found = found && e.Seq >= cover
+	return true
 }
 
 // readSpan notes that the transaction depends on all keys of the span.
@@ -271,22 +221,16 @@ func (tx *Tx) checkCondition(key Key, cond Condition) error {
 	if cond.kind == condNone {
 		return nil
 	}
-	var e base.Entry
-	exists, err := found(tx.lookup(key, &e))
-	if err != nil {
+	var f base.Lookup
+	err := tx.lookup(key, &f)
+	if err != nil && err != ErrNotFound {
 		return err
 	}
-	if e.Seq >= overlayBase {
-		e.Seq = 0
-	}
-	if cond.holds(exists, e.Seq, e.Value) {
+	exists := err == nil
+	if cond.holds(exists, f.Seq, f.Value) {
 		return nil
 	}
-	ce := &ConditionError{Key: Item{Key: key}.Clone().Key, Exists: exists}
-	if exists {
-		ce.Version = uint64(e.Seq)
-	}
-	return ce
+	return conditionError(Item{Key: key}.Clone().Key, 0, exists, f.Seq)
 }
 
 // Delete removes key's item when the transaction commits.
@@ -333,28 +277,6 @@ func (tx *Tx) table(id uint8) *memtable.Table {
 		tx.overlay[id] = memtable.New(memtable.Options{Seed: tx.db.env.Seed})
 	}
 	return tx.overlay[id]
-}
-
-// Query is DB.Query in the transaction. Do not write in the loop body.
-func (tx *Tx) Query(ctx context.Context, q Query) iter.Seq2[Item, error] {
-	return func(yield func(Item, error) bool) {
-		report(yield, tx.db.query(ctx, &q, reader{tx: tx}, yield))
-	}
-}
-
-// Scan is DB.Scan in the transaction. Do not write in the loop body.
-func (tx *Tx) Scan(ctx context.Context, s Scan) iter.Seq2[Item, error] {
-	return func(yield func(Item, error) bool) {
-		report(yield, tx.db.scan(ctx, &s, reader{tx: tx}, yield))
-	}
-}
-
-// overlay returns the uncommitted writes on a stripe, nil if there are none.
-func (r reader) overlay(id uint8) *memtable.Table {
-	if r.tx == nil {
-		return nil
-	}
-	return r.tx.overlay[id]
 }
 
 func (tx *Tx) commit(ctx context.Context) error {

@@ -106,24 +106,19 @@ func (db *DB) terms(o *WriteOptions) (terms, error) {
 }
 
 // checkCondition compares the present item of key, of which ordered is the other form,
-// with cond. Requires: the key's stripe s is locked.
+// with cond. Requires: the key's stripe is locked.
 func (db *DB) checkCondition(
-	s *stripe.Stripe, ordered []byte, hash uint64, key Key, cond Condition,
+	id uint8, ordered []byte, hash uint64, key Key, cond Condition,
 ) error {
-	var e base.Entry
-	found, err := s.Get(ordered, hash, base.MaxSeqNum, &e)
-	if err != nil {
-		return db.readError(err)
+	f := base.Lookup{Key: ordered, Hash: hash}
+	if err := db.newest(id, &f, base.MaxSeqNum); err != nil {
+		return err
 	}
-	exists := found && db.live(&e)
-	if cond.holds(exists, e.Seq, e.Value) {
+	exists := db.live(&f)
+	if cond.holds(exists, f.Seq, f.Value) {
 		return nil
 	}
-	ce := &ConditionError{Key: Item{Key: key}.Clone().Key, Exists: exists}
-	if exists {
-		ce.Version = uint64(e.Seq)
-	}
-	return ce
+	return conditionError(Item{Key: key}.Clone().Key, 0, exists, f.Seq)
 }
 
 // guard is a check that runs under the locks of a commit, before anything is logged.
@@ -313,11 +308,6 @@ func (db *DB) limitRanges(s *stripe.Stripe) {
 func (db *DB) hash(key []byte) uint64 { return base.Hash(key, db.env.Seed) }
 
 func (db *DB) nowMs() int64 { return db.opts.Clock().UnixMilli() }
-
-// live reports whether the entry is a value that has not expired.
-func (db *DB) live(e *base.Entry) bool {
-	return e.Kind == base.KindPut || (e.Kind == base.KindPutTTL && db.nowMs() < e.Expiry)
-}
 
 // readError gives an error of the layers below its class for readers.
 func (db *DB) readError(err error) error {

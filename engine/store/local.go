@@ -240,19 +240,8 @@ func (s *TxStore) DeleteRange(_ context.Context, pk []byte, span *Span) error {
 	return s.tx.DeleteRange(pk, condition(span))
 }
 
-// engineReader is what databases, snapshots and transactions have in common.
-type engineReader interface {
-	AppendGet(dst []byte, key engine.Key) ([]byte, error)
-	GetItem(key engine.Key) (engine.Item, error)
-	MultiGet(ctx context.Context, keys []engine.Key, r *engine.Results) error
-	Scan(ctx context.Context, s engine.Scan) iter.Seq2[engine.Item, error]
-	Gather(ctx context.Context, g engine.Gather) iter.Seq2[engine.Item, error]
-	CountScan(ctx context.Context, s engine.Scan) (int64, error)
-	CountGather(ctx context.Context, g engine.Gather) (int64, error)
-}
-
 // reader makes a Reader of any of them.
-type reader struct{ r engineReader }
+type reader struct{ r engine.Reader }
 
 // Get implements Reader.
 func (r reader) Get(ctx context.Context, dst []byte, key Key) ([]byte, error) {

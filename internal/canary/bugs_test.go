@@ -203,7 +203,7 @@ var bugs = []bug{
 			"engine/single.go",
 			"	db.stripes[id].Lock()\n	err = db.singleLocked(id, &e, w.record, key, cond)\n",
 			"	if cond.kind != condNone {\n" +
-				"		err := db.checkCondition(&db.stripes[id], w.key, db.hash(w.key), key," +
+				"		err := db.checkCondition(id, w.key, db.hash(w.key), key," +
 				" cond)\n		if err != nil {\n			return err\n		}\n	}\n" +
 				"	db.stripes[id].Lock()\n" +
 				"	err = db.singleLocked(id, &e, w.record, key, Condition{})\n",
@@ -315,7 +315,7 @@ var bugs = []bug{
 	{
 		"a Get sees commits whole: complete is what became so while it searched",
 		[]edit{{
-			"engine/read.go", "e.Seq > complete {", "e.Seq > max(complete, db.visible.load()) {",
+			"engine/lookup.go", "f.Seq > complete {", "f.Seq > max(complete, db.visible.load()) {",
 		}},
 		"./engine", "TestGetsSeeNoMomentWithinACommit",
 	},
