@@ -140,18 +140,19 @@ func (b *Batch) put(key Key, value []byte, ttl time.Duration, expiry int64) {
 	}
 	op.valEn = uint32(len(b.payload))
 	op.value = op.valEn - uint32(len(value))
-	b.ops = append(b.ops, op)
 }
 
 func (b *Batch) delete(key Key) {
 	op := b.begin(base.KindDelete, key)
 	b.payload = wal.AppendDelete(b.payload, key.PK, key.SK)
 	op.value, op.valEn = uint32(len(b.payload)), uint32(len(b.payload))
-	b.ops = append(b.ops, op)
 }
 
-func (b *Batch) begin(kind base.Kind, key Key) batchOp {
-	op := batchOp{kind: kind, stripe: keycodec.Stripe(key.PK)}
+// begin adds an operation on key, whose record follows.
+func (b *Batch) begin(kind base.Kind, key Key) *batchOp {
+	b.ops = append(b.ops, batchOp{})
+	op := &b.ops[len(b.ops)-1]
+	op.kind, op.stripe = kind, keycodec.Stripe(key.PK)
 	op.record, op.key = uint32(len(b.payload)), uint32(len(b.keys))
 	b.keys = keycodec.AppendOrdered(b.keys, key)
 	op.keyEnd = uint32(len(b.keys))
@@ -279,14 +280,29 @@ func stripeOfOrdered(key []byte) uint8 {
 }
 
 // stripeSet is a set of stripes, iterated in ascending order.
-type stripeSet [base.NumStripes / 64]uint64
+type stripeSet struct {
+	words [base.NumStripes / 64]uint64
+	used  uint8 // has the bits of the words that are not 0: most sets are of one stripe
+}
 
-func (s *stripeSet) add(id uint8) { s[id/64] |= 1 << (id % 64) }
+func (s *stripeSet) add(id uint8) {
+	s.words[id/64] |= 1 << (id % 64)
+	s.used |= 1 << (id / 64)
+}
+
+// union adds the stripes of t.
+func (s *stripeSet) union(t *stripeSet) {
+	for w, word := range t.words {
+		s.words[w] |= word
+	}
+	s.used |= t.used
+}
 
 // each calls f with the stripes of the set in ascending order.
 func (s *stripeSet) each(f func(id uint8)) {
-	for w, word := range s {
-		for ; word != 0; word &= word - 1 {
+	for used := s.used; used != 0; used &= used - 1 {
+		w := bits.TrailingZeros8(used) % len(s.words)
+		for word := s.words[w]; word != 0; word &= word - 1 {
 			f(uint8(w*64 + bits.TrailingZeros64(word)))
 		}
 	}

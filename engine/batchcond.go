@@ -96,26 +96,38 @@ func (b *Batch) conditional(key Key, cond Condition, valueBytes int, add func() 
 	if err := add(); err != nil || cond.kind == condNone {
 		return err
 	}
-	c := batchCond{op: op, kind: cond.kind, version: cond.version}
-	if len(b.ops) > writes { // its key is that of the condition
-		w := &b.ops[writes]
-		c.stripe, c.key, c.keyEnd = w.stripe, w.key, w.keyEnd
-		held = len(cond.value)
-	} else {
-		c.stripe, c.key = keycodec.Stripe(key.PK), uint32(len(b.keys))
-		b.keys = keycodec.AppendOrdered(b.keys, key)
-		c.keyEnd = uint32(len(b.keys))
+	if len(b.ops) > writes {
+		b.requireOfLast(op, cond)
+		return nil
 	}
-	c.value = uint32(len(b.keys))
-	b.keys = append(b.keys, cond.value...)
+	c := batchCond{op: op, stripe: keycodec.Stripe(key.PK), key: uint32(len(b.keys))}
+	b.keys = keycodec.AppendOrdered(b.keys, key)
+	c.keyEnd = uint32(len(b.keys))
+	b.addCond(c, cond)
+	b.conds.bytes += len(key.PK) + len(key.SK)
+	return nil
+}
+
+// requireOfLast makes a condition that of the last write, operation op: both are about one
+// key.
+func (b *Batch) requireOfLast(op int, cond Condition) {
+	w := &b.ops[len(b.ops)-1]
+	b.addCond(batchCond{op: op, stripe: w.stripe, key: w.key, keyEnd: w.keyEnd}, cond)
+}
+
+// addCond completes c with cond and adds it. Of a value that is longer than stored ones may
+// be, so much is kept that it equals none.
+func (b *Batch) addCond(c batchCond, cond Condition) {
+	value := cond.value[:min(len(cond.value), MaxValueBytes+1)]
+	c.kind, c.version, c.value = cond.kind, cond.version, uint32(len(b.keys))
+	b.keys = append(b.keys, value...)
 	c.vEnd = uint32(len(b.keys))
 	if b.conds == nil {
 		b.conds = &batchConds{}
 	}
 	b.conds.list = append(b.conds.list, c)
 	b.conds.stripes.add(c.stripe)
-	b.conds.bytes += held
-	return nil
+	b.conds.bytes += len(value)
 }
 
 // hasConds reports whether the batch has conditions.

@@ -44,6 +44,49 @@ func (db *DB) DeleteIf(key Key, cond Condition, o *WriteOptions) error {
 	return db.deleteIf(key, cond, o)
 }
 
+// putIf commits a batch of one put, if cond holds.
+func (db *DB) putIf(key Key, value []byte, cond Condition, o *WriteOptions) error {
+	if err := checkItem(key, value); err != nil {
+		return err
+	}
+	var ttl time.Duration
+	if o != nil {
+		ttl = o.TTL
+	}
+	if ttl < 0 {
+		return invalid("TTL %v is negative", ttl)
+	}
+	t, err := db.terms(o)
+	if err != nil {
+		return err
+	}
+	b := getBatch()
+	defer putBatch(b)
+	b.put(key, value, ttl, 0)
+	if cond.kind != condNone {
+		b.requireOfLast(0, cond)
+	}
+	return db.commit(context.Background(), b, t, nil)
+}
+
+// deleteIf commits a batch of one delete, if cond holds.
+func (db *DB) deleteIf(key Key, cond Condition, o *WriteOptions) error {
+	if err := checkItem(key, nil); err != nil {
+		return err
+	}
+	t, err := db.terms(o)
+	if err != nil {
+		return err
+	}
+	b := getBatch()
+	defer putBatch(b)
+	b.delete(key)
+	if cond.kind != condNone {
+		b.requireOfLast(0, cond)
+	}
+	return db.commit(context.Background(), b, t, nil)
+}
+
 // DeleteRange removes all items of partition pk whose sort key satisfies sk; the
 // zero SKCondition removes the whole partition. The cost does not depend on the
 // number of items; their space returns in the background.
@@ -105,31 +148,14 @@ func (db *DB) terms(o *WriteOptions) (terms, error) {
 	return t, nil
 }
 
-// checkCondition compares the present item of key, of which ordered is the other form,
-// with cond. Requires: the key's stripe is locked.
-func (db *DB) checkCondition(
-	id uint8, ordered []byte, hash uint64, key Key, cond Condition,
-) error {
-	f := base.Lookup{Key: ordered, Hash: hash}
-	if err := db.newest(id, &f, base.MaxSeqNum); err != nil {
-		return err
-	}
-	exists := db.live(&f)
-	if cond.holds(exists, f.Seq, f.Value) {
-		return nil
-	}
-	return conditionError(Item{Key: key}.Clone().Key, 0, exists, f.Seq)
-}
-
 // guard is a check that runs under the locks of a commit, before anything is logged.
 type guard struct {
 	stripes stripeSet // to lock beside those written
 	check   func() error
 }
 
-// commit brings a batch into the database: it becomes one log record under one sequence
-// number. Writes of one key go through writeSingle, with the same steps: a change here
-// belongs there, too.
+// commit brings a batch into the database, also that of a single write: it becomes one log
+// record under one sequence number.
 //
 // Order: back-pressure; stripe locks, ascending; guard; log (assigns the number);
 // memtables; unlock; publish the number; wait for the sync. Readers are never
@@ -151,14 +177,10 @@ func (db *DB) commit(ctx context.Context, b *Batch, t terms, g *guard) error {
 	}
 	locks := b.stripes
 	if g != nil {
-		for i := range locks {
-			locks[i] |= g.stripes[i]
-		}
+		locks.union(&g.stripes)
 	}
 	if checked {
-		for i := range locks {
-			locks[i] |= b.conds.stripes[i]
-		}
+		locks.union(&b.conds.stripes)
 	}
 	locks.each(func(id uint8) { db.stripes[id].Lock() })
 	seq, err := db.commitLocked(b, g)
@@ -218,7 +240,9 @@ func (db *DB) commitLocked(b *Batch, g *guard) (base.SeqNum, error) {
 	if len(b.ops) == 0 {
 		return 0, nil
 	}
-	b.stripes.each(func(id uint8) { db.makeRoom(&db.stripes[id], int64(len(b.payload))) })
+	if n := int64(len(b.payload)); db.memory.bytes()+n > memtable.MaxBytes/2 {
+		b.stripes.each(func(id uint8) { db.makeRoom(&db.stripes[id], n) })
+	}
 	if b.ranges {
 		db.freezeBeneath(b)
 	}
@@ -317,7 +341,7 @@ func (db *DB) readError(err error) error {
 	return err
 }
 
-// batchPool recycles the batches behind range deletes.
+// batchPool recycles the batches of the writes that do not come as one.
 var batchPool = sync.Pool{New: func() any { return new(Batch) }}
 
 // maxPooledBytes keeps giant buffers out of the pool.

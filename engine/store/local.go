@@ -88,11 +88,6 @@ func (s *LocalStore) Commit(ctx context.Context, w *WriteSet) error {
 	if w.Durability != engine.DefaultDurability {
 		o = &engine.WriteOptions{Durability: w.Durability}
 	}
-	if len(w.Ops) == 1 && ctx.Done() == nil {
-		if op := &w.Ops[0]; op.Kind != OpRequire && op.Expiry == 0 {
-			return outcome(s.single(op, o))
-		}
-	}
 	b := batchPool.Get().(*engine.Batch)
 	defer func() {
 		if b.Bytes() <= maxPooledBytes {
@@ -106,22 +101,6 @@ func (s *LocalStore) Commit(ctx context.Context, w *WriteSet) error {
 		}
 	}
 	return outcome(s.db.Apply(ctx, b, o))
-}
-
-// single writes one operation the short way.
-func (s *LocalStore) single(op *Op, o *engine.WriteOptions) error {
-	cond, err := op.Cond.engine()
-	switch {
-	case err != nil:
-		return err
-	case op.Cond.Kind == CondNone && op.Kind == OpPut:
-		return s.db.Put(op.Key, op.Value, o)
-	case op.Cond.Kind == CondNone:
-		return s.db.Delete(op.Key, o)
-	case op.Kind == OpPut:
-		return s.db.PutIf(op.Key, op.Value, cond, o)
-	}
-	return s.db.DeleteIf(op.Key, cond, o)
 }
 
 // add adds an operation to a batch.

@@ -199,15 +199,15 @@ var bugs = []bug{
 	},
 	{
 		"single keys are linearizable: a condition is checked before the lock is taken",
-		[]edit{{
-			"engine/single.go",
-			"	db.stripes[id].Lock()\n	err = db.singleLocked(id, &e, w.record, key, cond)\n",
-			"	if cond.kind != condNone {\n" +
-				"		err := db.checkCondition(id, w.key, db.hash(w.key), key," +
-				" cond)\n		if err != nil {\n			return err\n		}\n	}\n" +
-				"	db.stripes[id].Lock()\n" +
-				"	err = db.singleLocked(id, &e, w.record, key, Condition{})\n",
-		}},
+		[]edit{
+			{
+				"engine/write.go", "	locks.each(func(id uint8) { db.stripes[id].Lock() })\n",
+				"	if checked {\n		if err := db.checkConds(b); err != nil {\n" +
+					"			return err\n		}\n	}\n" +
+					"	locks.each(func(id uint8) { db.stripes[id].Lock() })\n",
+			},
+			{"engine/write.go", "	if b.hasConds() {\n", "	if false {\n"},
+		},
 		"./engine", "TestSingleKeysAreLinearizable",
 	},
 	{
