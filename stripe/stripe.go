@@ -126,13 +126,31 @@ func (s *Stripe) DeleteRange(t base.RangeTombstone) int64 {
 // covers it. On success e.Seq, Kind, Expiry and Value are set; Value is immutable
 // and stays valid. Without success e.Seq is the number of the range tombstone, or 0.
 func (s *Stripe) Get(key []byte, hash uint64, snap base.SeqNum, e *base.Entry) (bool, error) {
+	return s.newest(key, hash, snap, 0, e)
+}
+
+// ChangedSince reports whether key has a version or a covering range tombstone above
+// seq, and which. Requires: Lock held (else the answer is stale at once).
+func (s *Stripe) ChangedSince(key []byte, hash uint64, seq base.SeqNum) (base.SeqNum, error) {
+	var e base.Entry
+	if _, err := s.newest(key, hash, base.MaxSeqNum, seq, &e); err != nil || e.Seq <= seq {
+		return 0, err
+	}
+	return e.Seq, nil
+}
+
+// newest is Get that does not read the runs that have nothing above a number: it may not
+// find a version at or below that.
+func (s *Stripe) newest(
+	key []byte, hash uint64, snap, above base.SeqNum, e *base.Entry,
+) (bool, error) {
 	for {
 		v := s.view.Load()
 		if v == nil {
 			return false, ErrClosed
 		}
 		base.Yield()
-		found, err := v.get(key, hash, snap, e)
+		found, err := v.newest(key, hash, snap, above, e)
 		if err == nil {
 			return found, nil
 		}
@@ -144,7 +162,9 @@ func (s *Stripe) Get(key []byte, hash uint64, snap base.SeqNum, e *base.Entry) (
 	}
 }
 
-func (v *View) get(key []byte, hash uint64, snap base.SeqNum, e *base.Entry) (bool, error) {
+func (v *View) newest(
+	key []byte, hash uint64, snap, above base.SeqNum, e *base.Entry,
+) (bool, error) {
 	var cover base.SeqNum
 	e.Seq = 0
 	if found, done := getTable(v.Active, key, hash, snap, e, &cover); done {
@@ -156,6 +176,9 @@ func (v *View) get(key []byte, hash uint64, snap base.SeqNum, e *base.Entry) (bo
 		}
 	}
 	for _, r := range v.Runs {
+		if r.MaxSeq <= above { // so have all from here on
+			break
+		}
 		if r.HasRanges {
 			c, err := r.coverSeq(key, snap)
 			if err != nil {
@@ -205,52 +228,6 @@ func getTable(t *memtable.Table, key []byte, hash uint64, snap base.SeqNum, e *b
 		return uncovered(e, *cover), true
 	}
 	return false, false
-}
-
-// ChangedSince reports whether key has a version or a covering range tombstone above
-// seq, and which. Requires: Lock held (else the answer is stale at once).
-func (s *Stripe) ChangedSince(key []byte, hash uint64, seq base.SeqNum) (base.SeqNum, error) {
-	v := s.Acquire() // merges that end meanwhile must not take the files away
-	if v == nil {
-		return 0, ErrClosed
-	}
-	defer v.Release()
-	var newest base.SeqNum
-	var e base.Entry
-	v.tables(func(t *memtable.Table) bool {
-		if t.HasRanges() {
-			newest = max(newest, t.CoverSeq(key, base.MaxSeqNum))
-		}
-		if t.Get(key, hash, base.MaxSeqNum, &e) {
-			newest = max(newest, e.Seq)
-		}
-		return newest <= seq // what lies behind is older
-	})
-	for _, r := range v.Runs {
-		if r.MaxSeq <= seq || newest > seq {
-			break
-		}
-		if r.HasRanges {
-			c, err := r.coverSeq(key, base.MaxSeqNum)
-			if err != nil {
-				return 0, err
-			}
-			newest = max(newest, c)
-		}
-		if i := r.find(key); i < len(r.Files) {
-			found, err := r.Files[i].Reader.Get(key, hash, base.MaxSeqNum, &e)
-			if err != nil {
-				return 0, err
-			}
-			if found {
-				newest = max(newest, e.Seq)
-			}
-		}
-	}
-	if newest <= seq {
-		newest = 0
-	}
-	return newest, nil
 }
 
 // Close makes every later operation fail with ErrClosed and gives up the current
