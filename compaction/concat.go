@@ -1,6 +1,9 @@
 package compaction
 
-import "github.com/kstonedb/kstone/internal/cursor"
+import (
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/cursor"
+)
 
 // Concat returns the entries of sources one after the other: those of the files of
 // a run, in key order. A source is not asked for anything before its turn.
@@ -12,32 +15,29 @@ func Concat(sources ...cursor.Source) cursor.Source {
 }
 
 type concat struct {
-	cursor.Source // the current one, which provides Entry
-	rest          []cursor.Source
+	current cursor.Source // nil before the first
+	rest    []cursor.Source
 }
 
-// Next implements cursor.Source.
-func (c *concat) Next() bool {
+// Rows implements cursor.Source.
+func (c *concat) Rows() []base.Entry {
 	for {
-		if c.Source != nil {
-			if c.Source.Next() {
-				return true
-			}
-			if c.Source.Err() != nil {
-				return false
+		if c.current != nil {
+			if rows := c.current.Rows(); len(rows) > 0 || c.current.Err() != nil {
+				return rows
 			}
 		}
 		if len(c.rest) == 0 {
-			return false
+			return nil
 		}
-		c.Source, c.rest = c.rest[0], c.rest[1:]
+		c.current, c.rest = c.rest[0], c.rest[1:]
 	}
 }
 
 // Err implements cursor.Source.
 func (c *concat) Err() error {
-	if c.Source == nil {
+	if c.current == nil {
 		return nil
 	}
-	return c.Source.Err()
+	return c.current.Err()
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/cursor"
+	"github.com/kstonedb/kstone/internal/merge"
 	"github.com/kstonedb/kstone/internal/rangedel"
 )
 
@@ -25,13 +26,10 @@ type MergeOptions struct {
 	RangeTombstones []base.RangeTombstone
 	// KeepSeqs keeps sequence numbers that Bottom would replace by 0.
 	KeepSeqs bool
-	// PrefixBytes is a length that all keys have in common, see SharedPrefix. It only
-	// saves time.
-	PrefixBytes int
 }
 
 // Merge merges sources and drops the versions that no snapshot, present or future,
-// can see. It is a cursor.Source itself. A flush uses it too, with one source.
+// can see. A flush uses it too, with one source.
 //
 // For every key and every snapshot the output together with RangeTombstones gives
 // what the inputs gave, as long as the runs behind the inputs stay where they are.
@@ -39,9 +37,10 @@ type MergeOptions struct {
 // they take less space and no newer version can be mistaken for older: every
 // version above and every kept range tombstone has a higher one.
 type Merge struct {
-	tree loserTree
-	eras rangedel.Eras
-	o    MergeOptions
+	versions merge.Merge  // every version of the sources, in order
+	rows     []base.Entry // of versions, rows[0] is the last one taken
+	eras     rangedel.Eras
+	o        MergeOptions
 
 	covers []cover               // by era, newest first
 	ranges []base.RangeTombstone // to be written
@@ -49,7 +48,6 @@ type Merge struct {
 	key    []byte      // of the current group of versions; ours
 	prev   base.SeqNum // the version of key before this one; noVersion if none
 	keyNum uint64      // counts keys
-	moved  bool        // the tree's winner is new: not looked at yet, or the end
 
 	// At the bottom, tombstones of key wait here until an older version that is kept
 	// shows that they are needed.
@@ -85,31 +83,11 @@ func NewMerge(sources []cursor.Source, o MergeOptions) *Merge {
 		}
 	}
 	m.ranges = rangedel.Keep(o.RangeTombstones, &m.eras, o.Bottom)
-	m.tree.init(sources, o.PrefixBytes)
-	m.moved = true
+	m.versions.Init(merge.Options{Versions: true})
+	for i, s := range sources {
+		m.versions.Add(merge.Input{Source: s, Age: int32(i)})
+	}
 	return m
-}
-
-// SharedPrefix returns the length of the longest prefix that all keys of the files
-// have in common.
-func SharedPrefix(files []*base.FileMeta) int {
-	var lo, hi []byte
-	for _, f := range files {
-		if f.Entries == 0 {
-			continue // range tombstones only
-		}
-		if lo == nil || bytes.Compare(f.Smallest, lo) < 0 {
-			lo = f.Smallest
-		}
-		if bytes.Compare(f.Largest, hi) > 0 {
-			hi = f.Largest
-		}
-	}
-	n := 0
-	for n < min(len(lo), len(hi)) && lo[n] == hi[n] {
-		n++
-	}
-	return n
 }
 
 // RangeTombstones returns the range tombstones that belong to the output, in
@@ -117,13 +95,13 @@ func SharedPrefix(files []*base.FileMeta) int {
 // the input's. A caller that cuts the output into files puts each into any one of them.
 func (m *Merge) RangeTombstones() []base.RangeTombstone { return m.ranges }
 
-// Entry implements cursor.Source.
+// Entry returns the entry that Next has moved to, valid until the next call of Next.
 func (m *Merge) Entry() *base.Entry { return &m.out }
 
-// Err implements cursor.Source.
+// Err returns the error that ended the merge, nil at an ordinary end.
 func (m *Merge) Err() error { return m.err }
 
-// Next implements cursor.Source.
+// Next moves to the next entry of the output; false at the end or on an error.
 func (m *Merge) Next() bool {
 	if m.release < len(m.waiting) && m.held {
 		m.out = base.Entry{Key: m.key, Seq: m.waiting[m.release], Kind: base.KindDelete}
@@ -136,17 +114,15 @@ func (m *Merge) Next() bool {
 		return true
 	}
 	for m.err == nil {
-		if !m.moved {
-			m.tree.next()
+		if m.rows = m.rows[min(1, len(m.rows)):]; len(m.rows) == 0 {
+			m.rows = m.versions.Rows()
 		}
-		in := m.tree.winner()
-		m.moved = in == nil
-		if in == nil {
-			m.err = m.tree.err
+		if len(m.rows) == 0 {
+			m.err = m.versions.Err()
 			m.dropWaiting()
 			return false
 		}
-		if !m.take(in) {
+		if !m.take(&m.rows[0]) {
 			continue
 		}
 		if len(m.waiting) > 0 {
@@ -159,8 +135,7 @@ func (m *Merge) Next() bool {
 }
 
 // take judges the next version. If it belongs to the output it is in m.out.
-func (m *Merge) take(in *input) bool {
-	e := in.entry
+func (m *Merge) take(e *base.Entry) bool {
 	if c := bytes.Compare(e.Key, m.key); c != 0 || m.keyNum == 0 {
 		if c < 0 {
 			m.err = fmt.Errorf("merge: key %x comes after %x", e.Key, m.key)

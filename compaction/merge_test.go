@@ -20,28 +20,26 @@ import (
 // of its keys.
 type sliceSource struct {
 	entries []base.Entry
-	e       base.Entry
+	e       [1]base.Entry
 	key     []byte
 	failAt  int // entries before the error, if err is set
 	n       int
 	err     error
 }
 
-func (s *sliceSource) Next() bool {
+func (s *sliceSource) Rows() []base.Entry {
 	for i := range s.key {
 		s.key[i] = '!'
 	}
 	if s.n >= len(s.entries) || (s.err != nil && s.n >= s.failAt) {
-		return false
+		return nil
 	}
-	s.e = s.entries[s.n]
-	s.key = append(s.key[:0], s.e.Key...)
-	s.e.Key = s.key
+	s.e[0] = s.entries[s.n]
+	s.key = append(s.key[:0], s.e[0].Key...)
+	s.e[0].Key = s.key
 	s.n++
-	return true
+	return s.e[:]
 }
-
-func (s *sliceSource) Entry() *base.Entry { return &s.e }
 
 func (s *sliceSource) Err() error {
 	if s.err != nil && s.n >= s.failAt {
@@ -332,27 +330,6 @@ func TestKeepSeqs(t *testing.T) {
 	}
 }
 
-func TestPrefixBytesChangesNothing(t *testing.T) {
-	first := testutil.Seed(t)
-	for i := range uint64(300) {
-		seed := first + i
-		h := randomHistory(rand.New(rand.NewPCG(seed, 9)))
-		for i := range h.runs {
-			for j := range h.runs[i].entries {
-				e := &h.runs[i].entries[j]
-				e.Key = append([]byte("shared"), e.Key...)
-			}
-		}
-		a := h.merge(t, 0, len(h.runs), false, nil)
-		b := h.merge(t, 0, len(h.runs), false, func(o *compaction.MergeOptions) {
-			o.PrefixBytes = 6
-		})
-		if a.String() != b.String() {
-			t.Fatalf("seed %d: %s\n%s", seed, a, b)
-		}
-	}
-}
-
 // Of two entries with the same key and sequence number the first source's wins, and
 // within a source the first one.
 func TestFirstOfEqualsWins(t *testing.T) {
@@ -373,26 +350,6 @@ func TestFirstOfEqualsWins(t *testing.T) {
 		m := compaction.NewMerge(sources, compaction.MergeOptions{})
 		if !m.Next() || string(m.Entry().Value) != "first" || m.Next() || m.Err() != nil {
 			t.Errorf("%d sources: got %s, %v", n+1, m.Entry().Value, m.Err())
-		}
-	}
-}
-
-func TestSharedPrefix(t *testing.T) {
-	file := func(lo, hi string) *base.FileMeta {
-		return &base.FileMeta{Entries: 1, Smallest: []byte(lo), Largest: []byte(hi)}
-	}
-	for _, tt := range []struct {
-		files []*base.FileMeta
-		want  int
-	}{
-		{nil, 0},
-		{[]*base.FileMeta{{RangeTombstones: 1}, file("user#1", "user#9"), {RangeTombstones: 1}}, 5},
-		{[]*base.FileMeta{file("user#3", "user#9"), file("user", "user#2")}, 4},
-		{[]*base.FileMeta{file("a", "b"), file("aa", "ab")}, 0},
-		{[]*base.FileMeta{file("same", "same")}, 4},
-	} {
-		if got := compaction.SharedPrefix(tt.files); got != tt.want {
-			t.Errorf("got %d, want %d", got, tt.want)
 		}
 	}
 }
@@ -469,13 +426,13 @@ func TestConcat(t *testing.T) {
 		t.Errorf("error before the start: %v", c.Err())
 	}
 	var got string
-	for c.Next() {
-		got += string(c.Entry().Key)
+	for e := range cursor.All(c) {
+		got += string(e.Key)
 	}
-	if got != "abc" || !errors.Is(c.Err(), cause) || c.Next() {
+	if got != "abc" || !errors.Is(c.Err(), cause) || len(c.Rows()) > 0 {
 		t.Errorf("got %q, %v", got, c.Err())
 	}
-	if c := compaction.Concat(); c.Next() || c.Err() != nil {
+	if c := compaction.Concat(); len(c.Rows()) > 0 || c.Err() != nil {
 		t.Error("entries out of nothing")
 	}
 }

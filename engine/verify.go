@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/kstonedb/kstone/internal/cursor"
 	"github.com/kstonedb/kstone/keycodec"
 	"github.com/kstonedb/kstone/stripe"
 )
@@ -96,18 +97,20 @@ func verifyFile(ctx context.Context, f *stripe.File, id uint8) error {
 	}
 	src := f.Reader.NewSource()
 	var scratch []byte
-	for n := 0; src.Next(); n++ {
+	n := 0
+	for e := range cursor.All(src) {
 		if n%checkEvery == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		k, buf, err := keycodec.DecodeOrdered(src.Entry().Key, scratch[:0])
+		n++
+		k, buf, err := keycodec.DecodeOrdered(e.Key, scratch[:0])
 		scratch = buf
 		if err == nil && keycodec.Stripe(k.PK) == id {
 			continue
 		}
 		return &CorruptionError{
 			File: f.Meta.Name(), Offset: -1, What: "key",
-			Want: fmt.Sprintf("a key of stripe %d", id), Got: fmt.Sprintf("%x", src.Entry().Key),
+			Want: fmt.Sprintf("a key of stripe %d", id), Got: fmt.Sprintf("%x", e.Key),
 		}
 	}
 	return src.Err()

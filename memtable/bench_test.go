@@ -209,8 +209,12 @@ func BenchmarkSource(b *testing.B) {
 		}
 		table := 0
 		src := f.tabs[0].NewSource()
+		rows := src.Rows()
 		for b.Loop() {
-			if !src.Next() {
+			if rows = rows[1:]; len(rows) > 0 {
+				continue
+			}
+			for rows = src.Rows(); len(rows) == 0; rows = src.Rows() {
 				table = (table + 1) % len(f.tabs)
 				src = f.tabs[table].NewSource()
 			}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/cursor"
 	"github.com/kstonedb/kstone/memtable"
 )
 
@@ -214,7 +215,7 @@ func TestConcurrentFreeze(t *testing.T) {
 		})
 		wg.Go(func() {
 			src, n := tab.NewSource(), 0
-			for src.Next() {
+			for range cursor.All(src) {
 				n++
 			}
 			if n != 300 {

@@ -86,8 +86,9 @@ func (t *Table) CommonPrefix() []byte {
 type Source struct {
 	chunks chunkTable
 	items  []item // keys not begun
-	ver    uint32 // the entry's version, 0 before the first and at the end
-	entry  base.Entry
+	key    []byte // of the last entry
+	ver    uint32 // its version, 0 before the first and at the end
+	rows   []base.Entry
 	err    error
 }
 
@@ -102,8 +103,26 @@ func (t *Table) NewSource() *Source {
 	return &Source{items: t.sorted(), chunks: t.arena.chunks}
 }
 
-// Next implements cursor.Source.
-func (s *Source) Next() bool {
+// sourceRows is how many entries a Source delivers at a time.
+const sourceRows = 16
+
+// Rows implements cursor.Source.
+func (s *Source) Rows() []base.Entry {
+	if s.rows == nil {
+		s.rows = make([]base.Entry, 0, min(sourceRows, len(s.items)))
+	}
+	s.rows = s.rows[:0]
+	for len(s.rows) < cap(s.rows) && s.next() {
+		s.rows = s.rows[:len(s.rows)+1]
+		e := &s.rows[len(s.rows)-1]
+		e.Key = s.key
+		s.chunks.load(s.ver, e)
+	}
+	return s.rows
+}
+
+// next moves to the next version.
+func (s *Source) next() bool {
 	if s.ver != 0 {
 		s.ver = s.chunks.word(s.ver, versionPrev)
 	}
@@ -113,15 +132,11 @@ func (s *Source) Next() bool {
 		}
 		node := s.items[0].node
 		s.items = s.items[1:]
-		s.entry.Key = s.chunks.key(node)
+		s.key = s.chunks.key(node)
 		s.ver = s.chunks.word(node, nodeHead)
 	}
-	s.chunks.load(s.ver, &s.entry)
 	return true
 }
-
-// Entry implements cursor.Source.
-func (s *Source) Entry() *base.Entry { return &s.entry }
 
 // Err implements cursor.Source.
 func (s *Source) Err() error { return s.err }

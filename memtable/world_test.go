@@ -7,6 +7,7 @@ import (
 	"sort"
 
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/cursor"
 	"github.com/kstonedb/kstone/memtable"
 )
 
@@ -205,8 +206,8 @@ func (w *world) freeze() error {
 	shown := map[string][]base.Entry{}
 	var last base.Entry
 	var versions, tombstones int
-	for src.Next() {
-		e := *src.Entry()
+	for row := range cursor.All(src) {
+		e := *row
 		if versions > 0 {
 			c := bytes.Compare(last.Key, e.Key)
 			if c > 0 || (c == 0 && last.Seq <= e.Seq) {

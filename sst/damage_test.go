@@ -13,6 +13,7 @@ import (
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/internal/cursor"
 	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
@@ -83,10 +84,12 @@ func checkAnswers(
 		t.Fatalf("%d entries are missing", i+1)
 	}
 	s := r.NewSource()
-	for i = 0; s.Next(); i++ {
-		if !sameEntry(s.Entry(), &entries[i]) {
-			t.Fatalf("wrong source entry %d: %v", i, s.Entry())
+	i = 0
+	for e := range cursor.All(s) {
+		if !sameEntry(e, &entries[i]) {
+			t.Fatalf("wrong source entry %d: %v", i, e)
 		}
+		i++
 	}
 	if !failed(s.Err()) && i != len(entries) {
 		t.Fatalf("%d source entries instead of %d", i, len(entries))
@@ -275,7 +278,7 @@ func TestReadErrors(t *testing.T) {
 	_, err := r.Get(entries[0].Key, base.Hash(entries[0].Key, testSeed), 1000, &e)
 	c := r.NewCursor(1000)
 	s := r.NewSource()
-	if c.First() || s.Next() {
+	if c.First() || len(s.Rows()) > 0 {
 		t.Error("entries without a disk")
 	}
 	for _, err := range []error{err, c.Err(), s.Err(), r.Verify(context.Background())} {

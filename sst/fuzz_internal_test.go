@@ -12,6 +12,7 @@ import (
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/cache"
 	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/internal/cursor"
 	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/zonemap"
@@ -271,7 +272,7 @@ func tryHostileFile(t *testing.T, foot footer, blocks hostile, key []byte) {
 	}
 	requireCorrupt(t, c.Err())
 	s := r.NewSource()
-	for s.Next() {
+	for range cursor.All(s) {
 		if steps++; steps > 3*limit {
 			t.Fatal("a source without end")
 		}

@@ -104,16 +104,18 @@ func checkMeta(t *testing.T, m *base.FileMeta, entries []base.Entry) {
 
 func checkSource(t *testing.T, s *sst.Source, entries []base.Entry) {
 	t.Helper()
-	for i := range entries {
-		if !s.Next() {
-			t.Fatalf("source ended at %d: %v", i, s.Err())
+	i := 0
+	for e := range cursor.All(s) {
+		if i == len(entries) {
+			t.Fatalf("source goes on: %v", e)
 		}
-		if !sameEntry(s.Entry(), &entries[i]) {
-			t.Fatalf("source entry %d: got %v, want %v", i, s.Entry(), entries[i])
+		if !sameEntry(e, &entries[i]) {
+			t.Fatalf("source entry %d: got %v, want %v", i, e, entries[i])
 		}
+		i++
 	}
-	if s.Next() || s.Err() != nil {
-		t.Fatalf("source goes on, err %v", s.Err())
+	if i < len(entries) || len(s.Rows()) > 0 || s.Err() != nil {
+		t.Fatalf("source ended at %d of %d or goes on, err %v", i, len(entries), s.Err())
 	}
 }
 

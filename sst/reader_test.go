@@ -14,6 +14,7 @@ import (
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/cache"
+	"github.com/kstonedb/kstone/internal/cursor"
 	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
@@ -86,7 +87,7 @@ func TestClosed(t *testing.T) {
 	held := mustGet(t, r, &entries[0])
 	c := r.NewCursor(base.MaxSeqNum)
 	s := r.NewSource()
-	if !c.First() || !s.Next() {
+	if !c.First() || len(s.Rows()) == 0 {
 		t.Fatal(c.Err(), s.Err())
 	}
 	if err := r.Close(); err != nil {
@@ -106,7 +107,7 @@ func TestClosed(t *testing.T) {
 	for c.Next() {
 		continue
 	}
-	for s.Next() {
+	for range cursor.All(s) {
 		continue
 	}
 	for _, err := range []error{c.Err(), r.Verify(context.Background())} {

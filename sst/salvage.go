@@ -209,24 +209,21 @@ type SalvageSource struct {
 	next  int // of s.blocks
 	b     dataBlock
 	pos   int
-	entry base.Entry
+	entry [1]base.Entry
 	err   error
 }
-
-// Entry implements cursor.Source.
-func (c *SalvageSource) Entry() *base.Entry { return &c.entry }
 
 // Err implements cursor.Source.
 func (c *SalvageSource) Err() error { return c.err }
 
-// Next implements cursor.Source.
-func (c *SalvageSource) Next() bool {
+// Rows implements cursor.Source.
+func (c *SalvageSource) Rows() []base.Entry {
 	if c.err != nil {
-		return false
+		return nil
 	}
 	if c.pos >= c.b.n {
 		if c.next >= len(c.s.blocks) {
-			return false
+			return nil
 		}
 		h := c.s.blocks[c.next]
 		raw, err := c.s.r.readBlock(h, maxDataBytes, "data block")
@@ -236,7 +233,7 @@ func (c *SalvageSource) Next() bool {
 		}
 		if err != nil {
 			c.err, c.b = err, dataBlock{}
-			return false
+			return nil
 		}
 		c.next, c.pos = c.next+1, 0
 	}
@@ -244,12 +241,12 @@ func (c *SalvageSource) Next() bool {
 	if !c.b.entry(c.pos, &e) {
 		c.err = corrupt.New(c.s.r.path, int64(c.s.blocks[c.next-1].off), "data block",
 			"a whole entry", c.pos)
-		return false
+		return nil
 	}
 	c.pos++
-	c.entry = base.Entry{
+	c.entry[0] = base.Entry{
 		Key: slices.Concat(c.b.prefix(), e.suffix), Value: e.value, Seq: e.seq, Expiry: e.expiry,
 		Kind: e.kind,
 	}
-	return true
+	return c.entry[:]
 }

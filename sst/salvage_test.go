@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/cursor"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 	"github.com/kstonedb/kstone/keycodec"
@@ -38,8 +39,8 @@ func checkLosses(t *testing.T, s *sst.Salvaged, entries []base.Entry) {
 	t.Helper()
 	read := map[string]bool{}
 	src := s.NewSource()
-	for src.Next() {
-		read[string(src.Entry().Key)] = true
+	for e := range cursor.All(src) {
+		read[string(e.Key)] = true
 	}
 	if src.Err() != nil {
 		t.Fatal(src.Err())
@@ -122,7 +123,7 @@ func TestSalvageKeepsToTheKnownSize(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		for src := s.NewSource(); src.Next(); {
+		for range cursor.All(s.NewSource()) {
 			n++
 		}
 		return n

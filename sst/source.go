@@ -4,12 +4,13 @@ import (
 	"sync"
 
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/cursor"
 )
 
 // Source delivers every version in a file once, in order. It implements
 // cursor.Source. It reads 256 KiB at a time and does not touch the cache, so that a
-// compaction does not push out what readers use. An entry is valid until the next call
-// of Next. A Source belongs to one goroutine at a time; it needs no closing.
+// compaction does not push out what readers use. A Source belongs to one goroutine at a
+// time; it needs no closing.
 type Source struct {
 	r *Reader
 	t *tail
@@ -20,15 +21,16 @@ type Source struct {
 	pos   int // the next entry of b
 	seq   sequential
 	raw   []byte // the decoded block, if it was compressed
-	key   []byte
-	entry base.Entry
 	err   error
 	pool  *sourceBuffers // where seq.buf and raw came from and go; nil when given back
 }
 
 // sourceBuffers are the buffers of a Source. Why a pool: a merge opens a handful of small
 // files, and buffers of the size of a file for each would be most of its garbage.
-type sourceBuffers struct{ stored, raw []byte }
+type sourceBuffers struct {
+	stored, raw []byte
+	batch       cursor.Batch
+}
 
 var sourcePool = sync.Pool{New: func() any { return new(sourceBuffers) }}
 
@@ -44,36 +46,53 @@ func (s *Source) giveBack() {
 		return
 	}
 	s.pool.stored, s.pool.raw = keep(s.seq.buf), keep(s.raw)
+	s.pool.batch.Release(sourceRows)
 	sourcePool.Put(s.pool)
 	s.pool, s.raw, s.b, s.pos = nil, nil, dataBlock{}, 0
 	s.seq.reset()
 	s.seq.buf = nil
 }
 
-// NewSource returns a source of the whole file. It does no I/O before Next.
+// NewSource returns a source of the whole file. It does no I/O before Rows.
 func (r *Reader) NewSource() *Source { return &Source{r: r} }
-
-// Entry implements cursor.Source.
-func (s *Source) Entry() *base.Entry { return &s.entry }
 
 // Err implements cursor.Source.
 func (s *Source) Err() error { return s.err }
 
-// Next implements cursor.Source.
-func (s *Source) Next() bool {
+// sourceRows is how many entries a Source delivers at a time.
+const sourceRows = 32
+
+// Rows implements cursor.Source. The entries of one call are of one block.
+func (s *Source) Rows() []base.Entry {
 	if s.pos >= s.b.n && !s.nextBlock() {
-		return false
+		return nil
 	}
-	var e blockEntry
-	if !s.b.entry(s.pos, &e) {
+	rows, prefix := &s.pool.batch, s.b.prefix()
+	rows.Reset()
+	rows.Room(sourceRows)
+	for len(rows.Rows) < sourceRows && s.pos < s.b.n {
+		var e blockEntry
+		if !s.b.entry(s.pos, &e) {
+			return s.damaged(rows.Rows)
+		}
+		s.pos++
+		key := rows.Key(len(prefix) + len(e.suffix))
+		copy(key[copy(key, prefix):], e.suffix)
+		rows.Rows = append(rows.Rows, base.Entry{
+			Key: key, Value: e.value, Seq: e.seq, Expiry: e.expiry, Kind: e.kind,
+		})
+	}
+	return rows.Rows
+}
+
+// damaged returns the entries before one that is damaged or, if there are none, ends the
+// source.
+func (s *Source) damaged(before []base.Entry) []base.Entry {
+	if len(before) == 0 {
 		s.err = s.r.damagedEntry(s.t, s.block-1, s.pos)
 		s.giveBack()
-		return false
 	}
-	s.pos++
-	s.key = append(s.key[:s.b.shared], e.suffix...)
-	s.entry = base.Entry{Key: s.key, Value: e.value, Seq: e.seq, Expiry: e.expiry, Kind: e.kind}
-	return true
+	return before
 }
 
 // nextBlock loads the next data block.
@@ -93,7 +112,6 @@ func (s *Source) nextBlock() bool {
 		return false
 	}
 	s.block++
-	s.key = append(s.key[:0], s.b.prefix()...)
 	return true
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/cursor"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 	"github.com/kstonedb/kstone/stripe"
@@ -108,8 +109,7 @@ func (w *world) reopenKeepingMemory() {
 	for _, t := range m.RangeTombstones(nil, w.seq) {
 		w.s.DeleteRange(t)
 	}
-	for src := m.NewSource(); src.Next(); {
-		e := src.Entry()
+	for e := range cursor.All(m.NewSource()) {
 		w.s.Put(e, hashOf(e.Key), horizon)
 	}
 }

@@ -147,7 +147,6 @@ func (s *Stripe) Compact(
 	out := &Output{Replaced: v.Runs[plan.Lo:plan.Hi], env: s.env}
 	var sources []cursor.Source
 	var ranges []base.RangeTombstone
-	var metas []*base.FileMeta
 	for _, r := range out.Replaced {
 		ts, err := r.RangeTombstones()
 		if err != nil {
@@ -158,13 +157,12 @@ func (s *Stripe) Compact(
 		files := make([]cursor.Source, len(r.Files))
 		for i, f := range r.Files {
 			files[i] = f.Reader.NewSource()
-			metas = append(metas, f.Meta)
 		}
 		sources = append(sources, compaction.Concat(files...))
 	}
 	err := s.build(ctx, b, out, sources, compaction.MergeOptions{
 		Snapshots: ret.Snapshots, Horizon: ret.Horizon, Bottom: plan.Bottom, NowMs: ret.NowMs,
-		RangeTombstones: ranges, KeepSeqs: true, PrefixBytes: compaction.SharedPrefix(metas),
+		RangeTombstones: ranges, KeepSeqs: true,
 	}, runID)
 	if err != nil {
 		for i, r := range out.Replaced {

@@ -2,7 +2,11 @@
 // memtables, SST files, runs and their merges.
 package cursor
 
-import "github.com/kstonedb/kstone/internal/base"
+import (
+	"iter"
+
+	"github.com/kstonedb/kstone/internal/base"
+)
 
 // Cursor moves over the entries of one source that are visible at a fixed
 // sequence number, in key order, both ways.
@@ -31,12 +35,27 @@ type Cursor interface {
 	Err() error
 }
 
-// Source delivers every version of every key, in (key ascending, sequence
-// descending) order, once and forward. Flushes and compactions read it.
+// Source delivers entries in order, once, in batches: to a merge, which says what it has
+// to deliver. Flushes and compactions read every version of every key, in (key ascending,
+// sequence descending) order.
 type Source interface {
-	// Next moves to the next entry; false at the end or on an error.
-	Next() bool
-	// Entry is valid until the next call of Next, with its Key and Value.
-	Entry() *base.Entry
+	// Rows returns the next entries, none at the end or on an error. They are valid, with
+	// their keys and values, until the next call.
+	Rows() []base.Entry
+	// Err returns the error that ended the entries, nil at an ordinary end.
 	Err() error
+}
+
+// All returns the entries that s still has to deliver, one by one. Err of s says how they
+// have ended.
+func All(s Source) iter.Seq[*base.Entry] {
+	return func(yield func(*base.Entry) bool) {
+		for rows := s.Rows(); len(rows) > 0; rows = s.Rows() {
+			for i := range rows {
+				if !yield(&rows[i]) {
+					return
+				}
+			}
+		}
+	}
 }

@@ -29,6 +29,7 @@ var rows = map[string]int{
 	"zonemap/keyset":     1,
 
 	"internal/manifest": 2,
+	"internal/merge":    2,
 	"memtable":          2,
 	"sst":               2,
 	"wal":               2,

@@ -18,19 +18,19 @@ import (
 type logOps struct {
 	entries []base.Entry
 	ranges  []base.RangeTombstone
-	next    int
+	read    bool
 }
-
-// Entry implements cursor.Source.
-func (l *logOps) Entry() *base.Entry { return &l.entries[l.next-1] }
 
 // Err implements cursor.Source.
 func (l *logOps) Err() error { return nil }
 
-// Next implements cursor.Source.
-func (l *logOps) Next() bool {
-	l.next = min(l.next+1, len(l.entries)+1)
-	return l.next <= len(l.entries)
+// Rows implements cursor.Source.
+func (l *logOps) Rows() []base.Entry {
+	if l.read {
+		return nil
+	}
+	l.read = true
+	return l.entries
 }
 
 // sort orders the entries by key, the newest version first; of two writes to a key in one

@@ -1,0 +1,282 @@
+package merge
+
+import (
+	"bytes"
+	"math"
+
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/cursor"
+)
+
+// Seeker is a source that knows its position and leaves ranges. A source that an Input has
+// Ranges for must be a Seeker.
+type Seeker interface {
+	cursor.Source
+	// Bound appends a lower bound (reversed: an upper bound) of the remaining rows to dst;
+	// known is false if there is none. Empty reports that the bound is past all rows.
+	Bound(dst []byte) (key []byte, known, empty bool)
+	// Leave is Rows after a seek out of [start, end), in which the last row was.
+	Leave(start, end []byte) []base.Entry
+	// MaxSeq returns a number above which the source has no version.
+	MaxSeq() base.SeqNum
+}
+
+// KindFence is the kind of a row that a source returns instead of reading: all its further
+// rows come at or after the key of the fence. A source is not asked for more before the
+// fence is the next row of all. Fences are not shown.
+const KindFence base.Kind = 255
+
+// Options of a merge.
+type Options struct {
+	// Reverse merges descending rows.
+	Reverse bool
+	// Versions shows all rows, tombstones and older versions too. Versions of a key come in
+	// descending order of sequence numbers, then ascending order of age.
+	Versions bool
+	// Lazy reads an input only when its lower bound is the next row of all. It serves
+	// merges of which few rows are wanted. Not together with Versions: a fence has no
+	// sequence number.
+	Lazy bool
+}
+
+// Input is a source with its place in the merge.
+type Input struct {
+	Source cursor.Source
+	// Ranges, if not nil, are the range tombstones over the input.
+	Ranges *Ranges
+	// Age orders versions: of two rows with the same key and part the one of the lower age
+	// is newer.
+	Age int32
+	// Part orders rows whose keys are equal after their first Skip bytes, which are not
+	// compared.
+	Part, Skip int32
+
+	at   int32 // the next of rows
+	rows []base.Entry
+}
+
+// ended reports that nothing is left.
+func (in *Input) ended() bool { return int(in.at) >= len(in.rows) }
+
+// key returns what is compared of row i.
+//
+// Why min: a damaged block may hold keys that are too short between those that were
+// compared with the bounds.
+func (in *Input) key(i int) []byte {
+	key := in.rows[i].Key
+	return key[min(int(in.Skip), len(key)):]
+}
+
+// player is an input in the tournament with the head of its next key. The head of an
+// exhausted input is the highest.
+type player struct {
+	head  uint64
+	input int32
+	beat  bool // it has met an older version of its key
+}
+
+// Merge joins its inputs into one ordered sequence. The zero Merge is ready for Init. It
+// belongs to one goroutine at a time.
+type Merge struct {
+	o       Options
+	inputs  []Input
+	nodes   []player // nodes[0] is the winner, nodes[i] the loser at node i
+	winners []player // scratch of build
+	prefix  []byte   // of the keys of all rows that have been read ahead
+	flip    uint64   // all ones if the order is reversed
+	ties    int      // comparisons of whole keys since common was called
+	started bool
+	simple  bool   // one input without range tombstones: rows are shown in batches
+	hide    bool   // hidden is set
+	hidden  []byte // the key whose further versions are passed over
+	err     error
+
+	fences []base.Entry // by input
+	bounds []byte       // memory of their keys
+
+	leaving          bool // the winner moves out of [leaveLo, leaveHi)
+	leaveLo, leaveHi []byte
+}
+
+// Init begins a merge without inputs. It keeps the memory of an earlier one.
+func (m *Merge) Init(o Options) {
+	m.o, m.flip, m.ties, m.err = o, 0, 0, nil
+	m.started, m.hide, m.leaving = false, false, false
+	if o.Reverse {
+		m.flip = math.MaxUint64
+	}
+}
+
+// Add adds an input. Requires: Rows has not been called since Init.
+func (m *Merge) Add(in Input) { m.inputs = append(m.inputs, in) }
+
+// maxKeptBytes limits the memory for fences that Release keeps.
+const maxKeptBytes = 1 << 20
+
+// Release drops the inputs and all references to their rows.
+func (m *Merge) Release() {
+	clear(m.inputs)
+	m.inputs = m.inputs[:0]
+	if m.bounds = m.bounds[:0]; cap(m.bounds) > maxKeptBytes {
+		m.bounds, m.fences = nil, nil
+	}
+	m.leaveLo, m.leaveHi = nil, nil
+}
+
+// Err returns the first error of an input, nil at an ordinary end.
+func (m *Merge) Err() error { return m.err }
+
+// From returns part and age of the input that the last rows come from.
+func (m *Merge) From() (part, age int32) {
+	in := &m.inputs[m.nodes[0].input]
+	return in.Part, in.Age
+}
+
+// Rows moves over the next rows, as many as are at hand of one input, and returns them;
+// none at the end or after an error. They are valid until the next call.
+func (m *Merge) Rows() []base.Entry {
+	in := m.next()
+	if in == nil {
+		return nil
+	}
+	from, to := in.at, in.at+1
+	if m.simple {
+		for int(to) < len(in.rows) && m.shown(&in.rows[to]) {
+			to++
+		}
+		in.at = to - 1
+	}
+	return in.rows[from:to:to]
+}
+
+// shown reports whether a row is shown where nothing hides it.
+func (m *Merge) shown(e *base.Entry) bool {
+	return e.Kind != KindFence && (e.Kind != base.KindDelete || m.o.Versions)
+}
+
+// next moves to the next row that is shown and returns its input, nil at the end or after
+// an error.
+func (m *Merge) next() *Input {
+	if !m.started {
+		m.started = true
+		m.build()
+	} else if len(m.inputs) > 0 && m.err == nil && !m.inputs[m.nodes[0].input].ended() {
+		m.replay()
+	}
+	for len(m.inputs) > 0 && m.err == nil {
+		p := &m.nodes[0]
+		in := &m.inputs[p.input]
+		if in.ended() {
+			break
+		}
+		e := &in.rows[in.at]
+		if e.Kind != KindFence && (m.o.Versions || m.newest(p, in, e)) {
+			return in
+		}
+		m.replay()
+	}
+	return nil
+}
+
+// newest reports whether e, the next row, is the newest version of its key and neither a
+// tombstone nor hidden by one.
+func (m *Merge) newest(p *player, in *Input, e *base.Entry) bool {
+	if m.hide || p.beat {
+		if m.hide && bytes.Equal(e.Key, m.hidden) {
+			return false
+		}
+		if m.hide = p.beat; m.hide {
+			m.hidden = append(m.hidden[:0], e.Key...)
+		}
+	}
+	if in.Ranges != nil && m.covered(in, e) {
+		return false
+	}
+	return e.Kind != base.KindDelete
+}
+
+// build plays the first tournament.
+func (m *Merge) build() {
+	k := len(m.inputs)
+	if k == 0 {
+		return
+	}
+	m.simple = k == 1 && m.inputs[0].Ranges == nil
+	if m.o.Lazy && len(m.fences) < k {
+		m.fences = make([]base.Entry, k)
+	}
+	for i := range m.inputs {
+		if !m.o.Lazy {
+			m.fill(&m.inputs[i])
+			continue
+		}
+		if m.fences[i] = (base.Entry{}); !m.fence(i) {
+			m.fill(&m.inputs[i])
+		}
+	}
+	if cap(m.nodes) < k {
+		m.nodes, m.winners = make([]player, k), make([]player, 2*k)
+	}
+	m.nodes, m.winners = m.nodes[:k], m.winners[:2*k]
+	m.common()
+	for i := range m.inputs {
+		m.winners[k+i] = player{m.head(&m.inputs[i]), int32(i), false}
+	}
+	for n := k - 1; n >= 1; n-- {
+		a, b := m.winners[2*n], m.winners[2*n+1]
+		if m.before(&b, &a) {
+			a, b = b, a
+		}
+		m.winners[n], m.nodes[n] = a, b
+	}
+	m.nodes[0] = m.winners[1]
+}
+
+// replay moves the winning input on and finds the new winner.
+func (m *Merge) replay() {
+	w := m.nodes[0].input
+	in := &m.inputs[w]
+	if in.at++; in.ended() {
+		m.refill(int(w))
+	}
+	p := player{m.head(in), w, false}
+	for n := (int(w) + len(m.inputs)) / 2; n >= 1; n /= 2 {
+		o := &m.nodes[n]
+		if o.head > p.head || (o.head == p.head && !m.before(o, &p)) {
+			continue
+		}
+		*o, p = p, *o
+	}
+	m.nodes[0] = p
+}
+
+// fill reads the next rows of the input; it leaves none at the end.
+func (m *Merge) fill(in *Input) {
+	if in.at = 0; m.leaving {
+		m.leaving = false
+		in.rows = in.Source.(Seeker).Leave(m.leaveLo, m.leaveHi)
+	} else {
+		in.rows = in.Source.Rows()
+	}
+	if len(in.rows) > 0 {
+		return
+	}
+	if err := in.Source.Err(); err != nil && m.err == nil {
+		m.err = err
+	}
+}
+
+// refill is fill after the first tournament.
+func (m *Merge) refill(i int) {
+	in := &m.inputs[i]
+	if m.ties > 2*len(m.inputs) {
+		m.common()
+		m.heads()
+	}
+	if !m.o.Lazy || m.leaving || !m.fenceAgain(i) {
+		m.fill(in)
+	}
+	if m.shorten(in) {
+		m.heads()
+	}
+}
