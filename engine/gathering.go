@@ -18,16 +18,15 @@ type gathering struct {
 	reverse bool
 	at      Key // the position to resume behind, see part.side
 	parts   []part
-	keys    []byte         // memory of bounds
-	places  []place        // of the partitions, and of those of earlier gatherings
-	sources []*rangeSource // the first used are in use
-	used    int
+	keys    []byte  // memory of bounds
+	places  []place // of the partitions, and of those of earlier gatherings
 }
 
-// part is one partition of a gathering.
+// part is one partition of a gathering. It is the stripe.Spans that are read of it.
 type part struct {
-	pk     []byte // the caller's
-	prefix []byte // its ordered form
+	of     *gathering // nil for that of a query
+	pk     []byte     // the caller's
+	prefix []byte     // its ordered form
 	spans  []keycodec.Span
 	skip   int // length of prefix
 	stripe uint8
@@ -73,7 +72,7 @@ func (g *gathering) plan(q *Gather) error {
 	}
 	g.at, g.limit, g.reverse = at, q.Limit, q.Reverse
 	for i, pk := range q.PKs {
-		g.parts = append(g.parts, part{pk: pk, spans: q.Spans})
+		g.parts = append(g.parts, part{of: g, pk: pk, spans: q.Spans})
 		p := &g.parts[len(g.parts)-1]
 		if q.Each != nil {
 			p.spans = q.Each[i]
@@ -130,7 +129,7 @@ func (g *gathering) locate(p *part, i int) {
 // outline sets the bounds of all that is left of the partition; it reports whether that
 // can be anything.
 func (g *gathering) outline(p *part) bool {
-	n := max(1, len(p.spans))
+	n := p.Len()
 	first := 0
 	for ; first < n; first++ { // empty are also those before the position
 		if s, buf := g.span(p, first, g.keys); !s.empty() {
@@ -189,7 +188,7 @@ func (g *gathering) note(tx *Tx) {
 	var buf []byte
 	for i := range g.parts {
 		p := &g.parts[i]
-		for j := range max(1, len(p.spans)) {
+		for j := range p.Len() {
 			var s span
 			if s, buf = g.span(p, j, buf[:0]); !s.empty() {
 				tx.readSpan(p.stripe, s)
@@ -200,14 +199,11 @@ func (g *gathering) note(tx *Tx) {
 
 // release gives the state back. The bounds in its memory are no longer in use.
 func (g *gathering) release() {
-	for _, s := range g.sources[:g.used] {
-		s.release()
-	}
 	clear(g.parts)
 	if cap(g.keys) > maxPooledBytes {
 		g.keys = nil
 	}
-	*g = gathering{parts: g.parts[:0], keys: g.keys[:0], sources: g.sources, places: g.places}
+	*g = gathering{parts: g.parts[:0], keys: g.keys[:0], places: g.places}
 	gatheringPool.Put(g)
 }
 
@@ -219,9 +215,9 @@ func (g *gathering) walk(yield func(Item, error) bool) error {
 			i = len(g.parts) - 1 - i
 		}
 		p := &g.parts[i]
-		for j := range max(1, len(p.spans)) {
+		for j := range p.Len() {
 			if g.reverse {
-				j = max(1, len(p.spans)) - 1 - j
+				j = p.Len() - 1 - j
 			}
 			s := p.bounds
 			if len(p.spans) > 1 {
@@ -254,7 +250,7 @@ func (g *gathering) walkSpan(
 	if err := it.open(p.stripe, b, g.reader); err != nil {
 		return true, err
 	}
-	err = it.each(g.reverse, func(e *base.Entry) (done bool, err error) {
+	err = each(&it.cursor, func(e *base.Entry) (done bool, err error) {
 		over, err = it.visitPart(p, e, yield)
 		return over, err
 	})
@@ -286,17 +282,16 @@ func (it *iteration) visitPart(
 // merge yields the partitions as one sequence.
 func (g *gathering) merge(yield func(Item, error) bool) error {
 	g.choose()
-	m := newMerge(g.reverse)
-	defer m.close()
-	m.lazy = g.limit > 0
+	c := mergedPool.Get().(*stripe.Cursor)
+	defer closeMerged(c)
 	for i := range g.parts {
-		if err := g.attach(m, i); err != nil {
+		if err := g.add(c, i); err != nil {
 			return err
 		}
 	}
 	it := g.it
-	return m.each(func(e *base.Entry) (done bool, err error) {
-		return it.visitPart(&g.parts[m.part()], e, yield)
+	return each(c, func(e *base.Entry) (done bool, err error) {
+		return it.visitPart(&g.parts[c.Part()], e, yield)
 	})
 }
 
@@ -329,37 +324,28 @@ func (p *part) edge(reverse bool) (sk []byte, unbound bool) {
 	return p.bounds.hi[p.skip:], p.bounds.hi[p.skip-1] != 0
 }
 
-// attach makes a partition further streams of the merge.
-func (g *gathering) attach(m *merge, i int) error {
+// add opens a partition under the cursor.
+func (g *gathering) add(c *stripe.Cursor, i int) error {
 	if err := g.it.pause(); err != nil {
 		return err
 	}
 	p := &g.parts[i]
-	s := &g.it.db.stripes[p.stripe]
-	overlay := g.reader.overlay(p.stripe)
-	b := stripe.Bounds{
-		Lo: p.bounds.lo, Hi: p.bounds.hi, Reverse: g.reverse, Snap: g.it.node.seq,
-		ReadAheadBytes: mergeReadAhead / len(g.parts),
-		FirstRows:      mergeBatch,
-		MaxRows:        mergeBatch,
-		Ctx:            g.it.ctx,
+	b := g.it.mergedBounds(p.bounds, g.reverse, len(g.parts), g.limit)
+	b.Part, b.Skip = int32(i), int32(p.skip)
+	if !p.eager || len(p.spans) > 1 {
+		b.Spans, b.Eager = p, p.eager
 	}
-	if g.limit > 0 {
-		b.FirstRows = min(mergeBatch, 1+g.limit/len(g.parts))
+	return c.Add(&g.it.db.stripes[p.stripe], &b, g.reader.overlay(p.stripe))
+}
+
+// Len implements stripe.Spans.
+func (p *part) Len() int { return max(1, len(p.spans)) }
+
+// Span implements stripe.Spans.
+func (p *part) Span(i int, buf []byte) (lo, hi, keys []byte) {
+	if p.of.reverse {
+		i = p.Len() - 1 - i
 	}
-	n := len(m.streams)
-	c, err := m.add(s, &b, overlay)
-	if err != nil {
-		return err
-	}
-	for j := n; j < len(m.streams); j++ {
-		st := &m.streams[j]
-		st.part, st.skip = int32(i), int32(p.skip)
-		if p.eager && len(p.spans) < 2 {
-			continue
-		}
-		src, _ := st.source.(*stripe.Source)
-		st.source = g.source(p, src, c, b, overlay)
-	}
-	return nil
+	s, keys := p.of.span(p, i, buf)
+	return s.lo, s.hi, keys
 }

@@ -171,27 +171,58 @@ func (it *iteration) query(
 	}
 	pkLen, _ := keycodec.OrderedPKLen(s.lo)
 	p := part{pk: q.PK, skip: pkLen}
-	return it.each(q.Reverse, func(e *base.Entry) (done bool, err error) {
+	return each(&it.cursor, func(e *base.Entry) (done bool, err error) {
 		return it.visitPart(&p, e, yield)
 	})
 }
 
-// each calls f for what the open cursor shows, until f says it is done or fails.
-func (it *iteration) each(reverse bool, f func(*base.Entry) (done bool, err error)) error {
-	if len(it.cursor.Sources()) > 1 {
-		m := newMerge(reverse)
-		defer m.close()
-		m.attach(&it.cursor)
-		return m.each(f)
-	}
-	for rows := it.cursor.Rows(); len(rows) > 0; rows = it.cursor.Rows() {
+// each calls f for what the cursor shows, until f reports that it is done or fails.
+func each(c *stripe.Cursor, f func(*base.Entry) (done bool, err error)) error {
+	for rows := c.Rows(); len(rows) > 0; rows = c.Rows() {
 		for i := range rows {
 			if done, err := f(&rows[i]); done || err != nil {
 				return err
 			}
 		}
 	}
-	return it.cursor.Err()
+	return c.Err()
+}
+
+// mergedPool has cursors over many stripes. Why not that of the iteration: it would keep the
+// memory of hundreds of sources for each.
+var mergedPool = sync.Pool{New: func() any { return new(stripe.Cursor) }}
+
+// closeMerged gives back a cursor of the pool.
+func closeMerged(c *stripe.Cursor) {
+	c.Close()
+	mergedPool.Put(c)
+}
+
+const (
+	// mergeBatch is how many rows a source of a merge reads ahead. Why 16: with hundreds of
+	// sources each single step is a cache miss or several; reading 16 at a time lets them
+	// overlap. More would not fit a core's cache.
+	mergeBatch = 16
+	// mergeReadAhead bounds, together for one run of each stripe, what an ordered scan of
+	// uncached blocks reads ahead: 32 KiB a stripe.
+	mergeReadAhead = 8 << 20
+)
+
+// mergedBounds are the bounds of one of n partitions or stripes that are merged. A limit of 0
+// stands for none.
+func (it *iteration) mergedBounds(s span, reverse bool, n, limit int) stripe.Bounds {
+	b := stripe.Bounds{
+		Lo: s.lo, Hi: s.hi, Reverse: reverse, Snap: it.node.seq,
+		ReadAheadBytes: mergeReadAhead / n,
+		FirstRows:      mergeBatch,
+		MaxRows:        mergeBatch,
+		Lazy:           limit > 0,
+		Ctx:            it.ctx,
+	}
+	if limit > 0 {
+		b.FirstRows = min(mergeBatch, 1+limit/n)
+	}
+	return b
 }
 
 // firstRows is what an iteration with that limit tells its cursor to expect.
@@ -211,12 +242,8 @@ func (it *Item) set(e *base.Entry) {
 // open opens the iteration's cursor on a stripe, with the transaction's own writes on
 // top if there is one.
 func (it *iteration) open(id uint8, b stripe.Bounds, r reader) error {
-	s := &it.db.stripes[id]
 	b.Ctx = it.ctx
-	if r.tx != nil {
-		return it.cursor.OpenWith(s, &b, r.tx.overlay[id])
-	}
-	return it.cursor.Open(s, b)
+	return it.cursor.Add(&it.db.stripes[id], &b, r.overlay(id))
 }
 
 func (db *DB) scan(
@@ -267,7 +294,7 @@ func (it *iteration) scanStripes(
 			return err
 		}
 		over := false
-		err := it.each(s.Reverse, func(e *base.Entry) (done bool, err error) {
+		err := each(&it.cursor, func(e *base.Entry) (done bool, err error) {
 			over, err = it.visit(e, yield)
 			return over, err
 		})
@@ -309,23 +336,13 @@ func (it *iteration) visit(e *base.Entry, yield func(Item, error) bool) (done bo
 func (it *iteration) scanMerged(
 	s *Scan, p *scanPlan, r reader, yield func(Item, error) bool,
 ) error {
-	m := newMerge(s.Reverse)
-	defer m.close()
-	m.lazy = s.Limit > 0
-	b := stripe.Bounds{
-		Lo: p.span.lo, Hi: p.span.hi, Reverse: s.Reverse, Snap: it.node.seq,
-		ReadAheadBytes: mergeReadAhead / len(p.stripes),
-		FirstRows:      mergeBatch,
-		MaxRows:        mergeBatch,
-		Ctx:            it.ctx,
-	}
-	if s.Limit > 0 {
-		b.FirstRows = min(mergeBatch, 1+s.Limit/len(p.stripes))
-	}
+	c := mergedPool.Get().(*stripe.Cursor)
+	defer closeMerged(c)
+	b := it.mergedBounds(p.span, s.Reverse, len(p.stripes), s.Limit)
 	for _, id := range p.stripes {
-		if _, err := m.add(&it.db.stripes[id], &b, r.overlay(id)); err != nil {
+		if err := c.Add(&it.db.stripes[id], &b, r.overlay(id)); err != nil {
 			return err
 		}
 	}
-	return m.each(func(e *base.Entry) (done bool, err error) { return it.visit(e, yield) })
+	return each(c, func(e *base.Entry) (done bool, err error) { return it.visit(e, yield) })
 }

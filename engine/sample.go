@@ -171,7 +171,7 @@ func (m *sampling) read(id int, p stripe.Piece, weight float64) error {
 		return err
 	}
 	defer it.cursor.Close()
-	return it.each(false, func(e *base.Entry) (done bool, err error) {
+	return each(&it.cursor, func(e *base.Entry) (done bool, err error) {
 		return it.visit(e, func(item Item, _ error) bool {
 			m.over = !m.yield(Sampled{item, weight})
 			return !m.over

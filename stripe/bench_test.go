@@ -48,7 +48,7 @@ func BenchmarkCursorNext(b *testing.B) {
 	benchSources(b, func(b *testing.B, w *world) {
 		for _, reverse := range []bool{false, true} {
 			b.Run(fmt.Sprintf("reverse=%v", reverse), func(b *testing.B) {
-				var c stripe.Cursor
+				var c stepper
 				all := bounds("", "", w.seq, reverse)
 				ok(b, c.Open(w.s, all))
 				b.ReportAllocs()
@@ -67,7 +67,7 @@ func BenchmarkCursorNext(b *testing.B) {
 // BenchmarkSeek20 opens a cursor in the middle and reads 20 rows.
 func BenchmarkSeek20(b *testing.B) {
 	benchSources(b, func(b *testing.B, w *world) {
-		var c stripe.Cursor
+		var c stepper
 		starts := make([][]byte, 1024)
 		for i := range starts {
 			starts[i] = []byte(benchKey(i * 7919 * 97 % (benchRows - 20)))
@@ -94,7 +94,7 @@ func BenchmarkSeek20Ranges(b *testing.B) {
 				w.commit(delRange(fmt.Sprintf("zone#%07d", i), fmt.Sprintf("zone#%07dx", i)))
 			}
 			w.flush()
-			var c stripe.Cursor
+			var c stepper
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				lo := []byte(benchKey(i * 7919 * 97 % (benchRows - 20)))

@@ -163,7 +163,7 @@ func (c *crowd) publish(t *testing.T, out *stripe.Output) {
 
 // scan checks whole pictures of the stripe, in both directions.
 func (c *crowd) scanAll(t *testing.T) {
-	var cur stripe.Cursor
+	var cur stepper
 	for i := 0; !c.done.Load(); i++ {
 		snap := c.enter()
 		reverse := i%2 == 1

@@ -10,7 +10,6 @@ import (
 	"github.com/kstonedb/kstone/internal/cache"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
-	"github.com/kstonedb/kstone/stripe"
 )
 
 // blockReads returns how many accesses to data blocks f makes.
@@ -200,7 +199,7 @@ func TestCursorReuse(t *testing.T) {
 	b.commit(put("only", "b"))
 	a.reopen()
 	a.set(func(vfstest.Op) error { return vfs.ErrNoSpace })
-	var c stripe.Cursor
+	var c stepper
 	err := c.Open(a.s, bounds("", "", a.seq, false))
 	if !errors.Is(err, vfs.ErrNoSpace) || c.Next() {
 		t.Fatalf("a cursor on a broken disk opens (%v) or shows something", err)

@@ -28,7 +28,7 @@ type machine struct {
 
 // walker is an open cursor with the rows it has yet to show.
 type walker struct {
-	c     stripe.Cursor
+	c     stepper
 	snap  base.SeqNum
 	rows  []string
 	files []string

@@ -34,7 +34,7 @@ type script struct {
 	overlay *memtable.Table
 	writes  base.SeqNum
 	pending *stripe.Output
-	cursors map[string]*stripe.Cursor
+	cursors map[string]*stepper
 }
 
 // overlayBase numbers uncommitted writes above all others.
@@ -42,7 +42,7 @@ const overlayBase base.SeqNum = 1 << 55
 
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/script", func(t *testing.T, path string) {
-		s := &script{cursors: map[string]*stripe.Cursor{}}
+		s := &script{cursors: map[string]*stepper{}}
 		s.world = newWorld(t, vfs.NewMem())
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			s.t = t
@@ -85,7 +85,7 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		ok(t, err)
 		return listing(rows)
 	case "cursor":
-		c := new(stripe.Cursor)
+		c := new(stepper)
 		ok(t, c.Open(s.s, s.bounds(d)))
 		s.cursors[s.arg(d, 0)] = c
 	case "next":

@@ -21,19 +21,15 @@ const (
 )
 
 // Source is one memtable or run under a Cursor, with rows read ahead. It shows the
-// newest version of each key that it has, tombstones included.
+// newest version of each key that it has, tombstones included. It is a merge.Seeker.
 //
-// Invariant: while the source is in the heap, entry is batch.Rows[at], and all rows
-// are inside of the bounds.
+// Invariant: all rows of the batch are inside of the bounds.
 type Source struct {
-	bounds *Bounds // of the cursor
+	bounds *Bounds // of the reading, or of a span
 	opened bool    // Rows has been called
-	entry  *base.Entry
-	head   uint64 // first bytes of the key behind Cursor.prefix
-	at     int
 	batch  cursor.Batch
+	spans  *spanSource // nil until it is first needed
 
-	age   int  // 0 is newest
 	rows  int  // of the batch
 	grown int  // of the next batch
 	most  int  // limit of rows
@@ -96,7 +92,10 @@ func (s *Source) release() {
 	if s.opened {
 		s.batch.Release(maxBatchRows)
 	}
-	s.entry, s.bounds, s.inTable, s.opened = nil, nil, false, false
+	if s.spans != nil {
+		s.spans.release()
+	}
+	s.bounds, s.inTable, s.opened = nil, false, false
 	s.ctx, s.done = nil, nil
 }
 
@@ -122,22 +121,18 @@ func (f *runSource) open(ahead int) *runCursor {
 	return f.cursor
 }
 
-// maxSeq returns a number above which the source has no version.
-func (s *Source) maxSeq() base.SeqNum {
+// MaxSeq implements merge.Seeker.
+func (s *Source) MaxSeq() base.SeqNum {
 	if s.inTable {
 		return s.memory.of.MaxSeq()
 	}
 	return s.files.of.MaxSeq
 }
 
-// Age orders the sources of a cursor: of two versions of a key the one in the source of
-// the lower age is newer.
-func (s *Source) Age() int { return s.age }
-
-// Approach prepares sources for their first call of Rows. It only matters for speed: all
+// approach prepares sources for their first call of Rows. It only matters for speed: all
 // take the first step towards their rows, then all the second, and so on, so that they wait
 // for memory together. It changes the list.
-func Approach(sources []*Source) {
+func approach(sources []*Source) {
 	near := sources[:0]
 	for _, s := range sources {
 		if s.depart() {
@@ -175,9 +170,8 @@ func (s *Source) depart() bool {
 	return f.nearing
 }
 
-// Bound appends to dst a key inside of the bounds that no further row of the source comes
-// before in the direction of reading, if Approach has found one; known tells. Empty tells
-// that all rows would lie behind the bounds, so that there is none.
+// Bound implements merge.Seeker. The bound is known if approach has found one, and inside of
+// the bounds of the source.
 func (s *Source) Bound(dst []byte) (key []byte, known, empty bool) {
 	if s.inTable || !s.files.nearing || s.opened && s.ended {
 		return dst, false, false
@@ -201,28 +195,33 @@ func (b *Bounds) first() []byte {
 	return b.Lo
 }
 
-// Rows moves over the next entries inside of the bounds and returns them; none at the
-// end or after an error. They are valid until the next call.
+// Rows implements cursor.Source.
 func (s *Source) Rows() []base.Entry {
-	ok := false
-	if !s.opened {
-		s.opened = true
-		ok = s.seek()
-	} else {
-		s.at = len(s.batch.Rows) - 1
-		ok = s.next()
+	if s.opened {
+		return s.next()
 	}
-	if !ok {
-		return nil
-	}
-	return s.batch.Rows
+	s.opened = true
+	return s.seek()
 }
 
-// Restrict makes the next call of Rows begin anew, with the first rows inside of b, which
-// must lie inside of the bounds of the cursor and is referenced until Close. Merges that
-// read several ranges use it.
-func (s *Source) Restrict(b *Bounds) {
+// Leave implements merge.Seeker.
+func (s *Source) Leave(start, end []byte) []base.Entry {
+	s.restart()
+	if s.bounds.Reverse {
+		return s.fill(s.cursor().SeekLT(start))
+	}
+	return s.fill(s.cursor().SeekGE(end))
+}
+
+// restrict makes the next call of Rows begin again, with the first rows inside of b, which
+// must lie inside of the bounds of the reading and is referenced until release.
+func (s *Source) restrict(b *Bounds) {
 	s.bounds, s.opened = b, false
+	s.restart()
+}
+
+// restart drops what approach has found, and begins again with small batches.
+func (s *Source) restart() {
 	if s.files.nearing {
 		s.files.arrive()
 	}
@@ -248,13 +247,12 @@ func (s *Source) cursor() cursor.Cursor {
 	return s.files.open(s.bounds.ReadAheadBytes)
 }
 
-// seek moves to the first row inside of the bounds. It reports whether there is one,
-// as do all moves.
-func (s *Source) seek() bool {
+// seek moves to the first rows inside of the bounds and returns them, as do all moves.
+func (s *Source) seek() []base.Entry {
 	b, f := s.bounds, &s.files
 	if f.nearing && !s.inTable && s.fillNear() {
 		f.reading = true
-		return len(s.batch.Rows) > 0
+		return s.batch.Rows
 	}
 	cur := s.cursor()
 	if s.inTable {
@@ -278,25 +276,11 @@ func (f *runSource) arrive() {
 	f.approach.Release()
 }
 
-// leave moves out of the range [start, end) in the direction of movement.
-func (s *Source) leave(start, end []byte) bool {
-	s.rows, s.grown = min(minBatchRows, s.most), min(minBatchRows*batchGrowth, s.most)
-	if s.bounds.Reverse {
-		return s.fill(s.cursor().SeekLT(start))
-	}
-	return s.fill(s.cursor().SeekGE(end))
-}
-
-// next moves one row on.
-func (s *Source) next() bool {
+// next moves over the rows that follow the batch.
+func (s *Source) next() []base.Entry {
 	b := s.bounds
-	if s.at+1 < len(s.batch.Rows) {
-		s.at++
-		s.entry = &s.batch.Rows[s.at]
-		return true
-	}
 	if s.ended {
-		return false
+		return nil
 	}
 	s.rows, s.grown = s.grown, min(s.grown*batchGrowth, s.most)
 	if s.inTable {
@@ -305,7 +289,7 @@ func (s *Source) next() bool {
 	if f := &s.files; f.reading {
 		last := s.batch.Rows[len(s.batch.Rows)-1]
 		if s.fillNear() {
-			return len(s.batch.Rows) > 0
+			return s.batch.Rows
 		}
 		f.open(b.ReadAheadBytes).resume(f.near, &f.approach, &last)
 		f.reading = false
@@ -326,12 +310,11 @@ func (s *Source) stepTable(reverse bool) bool {
 
 // fill reads a batch that starts with the entry that the source's cursor stands on;
 // without ok it stands on none.
-func (s *Source) fill(ok bool) bool {
+func (s *Source) fill(ok bool) []base.Entry {
 	b := s.bounds
 	s.batch.Reset()
-	s.at, s.ended = 0, !ok || s.stopped()
-	if s.ended {
-		return false
+	if s.ended = !ok || s.stopped(); s.ended {
+		return nil
 	}
 	s.batch.Room(s.rows)
 	if s.inTable {
@@ -350,20 +333,15 @@ func (s *Source) fill(ok bool) bool {
 		}
 	}
 	s.trim()
-	if len(s.batch.Rows) == 0 {
-		return false
-	}
-	s.entry = &s.batch.Rows[0]
-	return true
+	return s.batch.Rows
 }
 
 // fillNear reads a batch of what the approach has found; none may be inside of the bounds.
 // It reports false if nothing is there, so that the cursor has to go on.
 func (s *Source) fillNear() (ok bool) {
 	b, f := s.bounds, &s.files
-	s.at, s.ended = 0, s.stopped()
 	s.batch.Reset()
-	if s.ended {
+	if s.ended = s.stopped(); s.ended {
 		return true
 	}
 	s.batch.Room(s.rows)
@@ -371,9 +349,7 @@ func (s *Source) fillNear() (ok bool) {
 	if len(s.batch.Rows) == 0 {
 		return false
 	}
-	if s.trim(); len(s.batch.Rows) > 0 {
-		s.entry = &s.batch.Rows[0]
-	}
+	s.trim()
 	return true
 }
 

@@ -33,7 +33,7 @@ func TestFilesGoWithTheLastCursor(t *testing.T) {
 	w.fill(10, "two")
 	old := viewFiles(w.s.View())
 	snap := w.snapshot()
-	var cursors [3]stripe.Cursor
+	var cursors [3]stepper
 	for i := range cursors {
 		ok(t, cursors[i].Open(w.s, bounds("", "", snap, i == 1)))
 	}
@@ -64,7 +64,7 @@ func TestFilesGoWithTheLastCursor(t *testing.T) {
 func TestACursorHoldsOneView(t *testing.T) {
 	w := newWorld(t, vfs.NewMem())
 	w.fill(5, "v")
-	var c stripe.Cursor
+	var c stepper
 	for range 3 {
 		ok(t, c.Open(w.s, bounds("", "", w.seq, false)))
 		c.Next()
@@ -84,7 +84,7 @@ func TestCloseOfTheStripe(t *testing.T) {
 	w := newWorld(t, fsys)
 	w.fill(10, "v")
 	w.commit(put("k0003", "in memory"))
-	var c stripe.Cursor
+	var c stepper
 	ok(t, c.Open(w.s, bounds("", "", w.seq, false)))
 	w.freeze()
 	out, err := w.startFlush()
@@ -272,7 +272,7 @@ func TestErrorsOfTheCurrentViewAreReturned(t *testing.T) {
 	if _, err := w.get("k0001", w.seq); !errors.Is(err, broken) {
 		t.Errorf("Get: %v, want the disk's error", err)
 	}
-	var c stripe.Cursor
+	var c stepper
 	ok(t, c.Open(w.s, bounds("", "", w.seq, false)))
 	if c.Next() || !errors.Is(c.Err(), broken) || c.Next() {
 		t.Errorf("Cursor: %v, want the disk's error", c.Err())

@@ -326,8 +326,32 @@ func bounds(lo, hi string, snap base.SeqNum, reverse bool) stripe.Bounds {
 	return b
 }
 
+// stepper moves over the rows of a cursor one by one.
+type stepper struct {
+	stripe.Cursor
+	rows []base.Entry // rows[0] is the one that it stands on
+}
+
+func (c *stepper) Open(s *stripe.Stripe, b stripe.Bounds) error {
+	return c.OpenWith(s, b, nil)
+}
+
+func (c *stepper) OpenWith(s *stripe.Stripe, b stripe.Bounds, overlay *memtable.Table) error {
+	c.rows = nil
+	return c.Add(s, &b, overlay)
+}
+
+func (c *stepper) Next() bool {
+	if c.rows = c.rows[min(1, len(c.rows)):]; len(c.rows) == 0 {
+		c.rows = c.Rows()
+	}
+	return len(c.rows) > 0
+}
+
+func (c *stepper) Entry() *base.Entry { return &c.rows[0] }
+
 // rest reads a cursor to its end.
-func rest(c *stripe.Cursor) ([]string, error) {
+func rest(c *stepper) ([]string, error) {
 	var rows []string
 	for c.Next() {
 		if e := c.Entry(); e.Live(nowMs) {
@@ -344,9 +368,9 @@ func rest(c *stripe.Cursor) ([]string, error) {
 
 // scan reads [lo, hi) with a fresh cursor.
 func (w *world) scan(b stripe.Bounds, overlay *memtable.Table) ([]string, error) {
-	var c stripe.Cursor
+	var c stepper
 	defer c.Close()
-	if err := c.OpenWith(w.s, &b, overlay); err != nil {
+	if err := c.OpenWith(w.s, b, overlay); err != nil {
 		return nil, err
 	}
 	return rest(&c)

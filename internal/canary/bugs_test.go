@@ -292,7 +292,7 @@ var bugs = []bug{
 	},
 	{
 		"who is shown nothing can be stopped: sources do not look at the context",
-		[]edit{{"stripe/source.go", "s.ended = 0, !ok || s.stopped()", "s.ended = 0, !ok"}},
+		[]edit{{"stripe/source.go", "s.ended = !ok || s.stopped();", "s.ended = !ok;"}},
 		"./engine", "TestReadingNothingHeedsItsContext",
 	},
 	{
