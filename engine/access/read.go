@@ -2,7 +2,6 @@ package access
 
 import (
 	"bytes"
-	"container/heap"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/internal/merge"
 	"github.com/kstonedb/kstone/keycodec/composite"
 )
 
@@ -185,27 +185,13 @@ func (c *Collection) items(ctx context.Context, snap *engine.Snapshot, i int,
 	case 1:
 		return c.walk(ctx, snap, i, spans[0], limit)
 	}
-	return func(yield func(engine.Item, error) bool) {
-		m := &merge{}
-		defer m.stop()
-		for _, span := range spans {
-			next, stop := iter.Pull2(c.walk(ctx, snap, i, span, limit))
-			m.add(source{next: next, stop: stop})
-		}
-		heap.Init(m)
-		for len(m.sources) > 0 {
-			s := &m.sources[0]
-			if !yield(s.item, s.err) || s.err != nil {
-				return
-			}
-			if s.advance() {
-				heap.Fix(m, 0)
-			} else {
-				s.stop()
-				heap.Pop(m)
-			}
-		}
+	seqs := make([]iter.Seq2[engine.Item, error], len(spans))
+	for j, span := range spans {
+		seqs[j] = c.walk(ctx, snap, i, span, limit)
 	}
+	return merge.Union(seqs, false, func(dst []byte, _ int, item *engine.Item) []byte {
+		return append(dst, item.Key.SK[2:]...)
+	})
 }
 
 // walk returns the items of one span: a range of one partition.
@@ -228,61 +214,4 @@ func (c *Collection) walk(ctx context.Context, snap *engine.Snapshot, i int,
 			}
 		}
 	}
-}
-
-// merge is a heap of sources.
-type merge struct{ sources []source }
-
-// source is the rest of one span; its item is the next.
-type source struct {
-	next func() (engine.Item, error, bool)
-	stop func()
-	item engine.Item
-	err  error
-}
-
-func (m *merge) add(s source) {
-	if s.advance() {
-		m.sources = append(m.sources, s)
-	} else {
-		s.stop()
-	}
-}
-
-// advance moves to the next item and reports whether there is one.
-func (s *source) advance() bool {
-	var ok bool
-	s.item, s.err, ok = s.next()
-	return ok
-}
-
-func (m *merge) stop() {
-	for _, s := range m.sources {
-		s.stop()
-	}
-}
-
-// Len implements sort.Interface.
-func (m *merge) Len() int { return len(m.sources) }
-
-// Less implements sort.Interface: errors first, then by the key behind the shard.
-func (m *merge) Less(i, j int) bool {
-	a, b := &m.sources[i], &m.sources[j]
-	if a.err != nil || b.err != nil {
-		return a.err != nil && b.err == nil
-	}
-	return bytes.Compare(a.item.Key.SK[2:], b.item.Key.SK[2:]) < 0
-}
-
-// Swap implements sort.Interface.
-func (m *merge) Swap(i, j int) { m.sources[i], m.sources[j] = m.sources[j], m.sources[i] }
-
-// Push implements heap.Interface; sources are added before the heap is made.
-func (m *merge) Push(any) {}
-
-// Pop implements heap.Interface.
-func (m *merge) Pop() any {
-	last := len(m.sources) - 1
-	m.sources = m.sources[:last]
-	return nil
 }
