@@ -73,8 +73,8 @@ func body(p *report.Page) {
 	})
 	p.Matrix(single, p.EnginesIn(single), objects.Of)
 	p.Printf("## Insertion\n\nRows a second, one goroutine, after the rows that are loaded " +
-		"(where commits are synced, a tenth of them). One index is over `at`, which is " +
-		"random; three are that, a unique one over a random text, and one over another random number.\n\n")
+		"(where commits are synced, a tenth of them). One index is over `at`, which is random; " +
+		"three are that, a unique one over a random text, and one over another random number.\n\n")
 	speeds(p, "tables-inserts.svg", "Tables: thousand rows inserted a second", inserts)
 	own(p)
 	shards(p)
