@@ -58,27 +58,23 @@ const (
 	aboutDir     = "where databases are made and removed"
 )
 
-// list is a flag of names by comma.
-type list struct{ names *[]string }
-
-func (l list) String() string {
-	if l.names == nil {
-		return ""
+// list defines a flag of names by comma.
+func list(f *flag.FlagSet, names *[]string, flag, about string) {
+	if all := strings.Join(*names, ","); all != "" {
+		about += " (default " + all + ")"
 	}
-	return strings.Join(*l.names, ",")
-}
-
-func (l list) Set(text string) error {
-	*l.names = strings.Split(text, ",")
-	return nil
+	f.Func(flag, about, func(text string) error {
+		*names = strings.Split(text, ",")
+		return nil
+	})
 }
 
 func chains(f *flag.FlagSet) measurement {
 	s := &runner.Settings{Engines: store.Names(), Chains: workload.ChainNames(),
 		Progress: os.Stderr}
-	f.Var(list{&s.Engines}, "engines", aboutEngines)
-	f.Var(list{&s.Chains}, "chains", "chains of workloads, by comma")
-	f.Var(list{&s.Skip}, "skip", "what to leave out: engine/chain, by comma")
+	list(f, &s.Engines, "engines", aboutEngines)
+	list(f, &s.Chains, "chains", "chains of workloads, by comma")
+	list(f, &s.Skip, "skip", "what to leave out: engine/chain, by comma")
 	f.IntVar(&s.Repeats, "repeat", 3, aboutRepeat)
 	f.Uint64Var(&s.Records, "n", 2_000_000, "records")
 	f.IntVar(&s.ValueBytes, "value", 100, "bytes of a value")
@@ -93,7 +89,7 @@ func chains(f *flag.FlagSet) measurement {
 
 func tablesFlags(f *flag.FlagSet) measurement {
 	s := tables.Full()
-	f.Var(list{&s.Engines}, "engines", aboutEngines)
+	list(f, &s.Engines, "engines", aboutEngines)
 	f.IntVar(&s.Rows, "n", s.Rows, "rows of the table")
 	f.IntVar(&s.Repeat, "repeat", s.Repeat, aboutRepeat)
 	f.DurationVar(&s.Turn, "turn", s.Turn, "time of an engine for a case in a round")

@@ -19,7 +19,7 @@ type BarPanel struct {
 }
 
 // Bar is the figure of one engine: Value, and More, drawn lighter, on top of it. Label
-// is written behind it.
+// is written after it.
 type Bar struct {
 	Engine      string
 	Value, More float64
@@ -29,7 +29,7 @@ type Bar struct {
 const (
 	barColumns = 3
 	barHeight  = 12
-	labelCol   = 88 // labels behind the longest bar
+	labelCol   = 88 // labels after the longest bar
 	panelHead  = 24
 	panelFoot  = 14
 )

@@ -36,7 +36,7 @@ func steps(lo, hi float64) []float64 {
 	return out
 }
 
-// isPower tells whether v is a power of ten.
+// isPower reports whether v is a power of ten.
 func isPower(v float64) bool {
 	e := math.Log10(v)
 	return math.Abs(e-math.Round(e)) < 1e-9

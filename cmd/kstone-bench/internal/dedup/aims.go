@@ -2,6 +2,7 @@ package dedup
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/report"
@@ -34,62 +35,13 @@ var (
 	databases = span{10_000_000, math.MaxInt}
 )
 
-var aims = []aim{
+var aims = slices.Concat([]aim{
 	{table: "build", contestant: "zonemap, reused", rows: span{160_000, 1_600_000}, ratio: 1.2},
 	{table: "build", contestant: "zonemap, reused", rows: span{1_600_000, math.MaxInt}, value: 55},
 	{table: "build", contestant: "two at a time", rows: span{1_600_000, math.MaxInt}, ratio: 1.6},
 	{table: "space", contestant: "zonemap", rows: span{160_000, 500_000}, value: 9.44},
 	{table: "space", contestant: "zonemap", rows: span{500_000, 1_600_000}, value: 9.23},
 	{table: "space", contestant: "zonemap", rows: span{1_600_000, math.MaxInt}, value: 9.02},
-
-	{table: "memory", name: "in 10, sorted data, sorted questions",
-		contestant: "batch, blocks", rows: studied, ratio: 2},
-	{table: "memory", name: "in 10, sorted data, sorted questions",
-		contestant: "batch, blocks", rows: small, ratio: 0.9},
-	{table: "memory", name: "in 10, sorted data, unsorted questions", contestant: "single",
-		rows: studied, ratio: 1, value: 49},
-	{table: "memory", name: "in 10, sorted data, unsorted questions", contestant: "single",
-		rows: small, ratio: 1, value: 49},
-	{table: "memory", name: "in 10, sorted data, unsorted questions", contestant: "batch",
-		rows: studied, ratio: 2.5},
-	{table: "memory", name: "in 10, sorted data, unsorted questions", contestant: "batch",
-		rows: small, ratio: 1.1},
-	{table: "memory", name: "in 10, sorted data, absent keys outside the zones",
-		contestant: "single", rows: anySize, value: 10},
-	{table: "memory", name: "in 10, sorted data, absent keys outside the zones",
-		contestant: "batch", rows: anySize, value: 10},
-	{table: "memory", name: "in 10, unsorted data, sorted questions", contestant: "batch",
-		rows: studied, ratio: 8},
-	{table: "memory", name: "in 10, unsorted data, sorted questions", contestant: "batch",
-		rows: small, ratio: 2.5},
-	{table: "memory", name: "in 10, unsorted data, unsorted questions", contestant: "batch",
-		rows: studied, ratio: 8},
-	{table: "memory", name: "in 10, unsorted data, unsorted questions", contestant: "batch",
-		rows: small, ratio: 2.5},
-	{table: "memory", name: "in 10, unsorted data, absent keys inside the zones",
-		contestant: "batch", rows: studied, ratio: 12},
-	{table: "memory", name: "in 10, unsorted data, absent keys inside the zones",
-		contestant: "batch", rows: small, ratio: 3.5},
-	{table: "memory", name: "in 10, unsorted data, absent keys outside the zones",
-		contestant: "single", rows: anySize, value: 10},
-	{table: "memory", name: "in 10, unsorted data, absent keys outside the zones",
-		contestant: "batch", rows: anySize, value: 10},
-
-	{table: "stripes", name: "absent keys inside the zones", contestant: "batch",
-		rows: studied, ratio: 8},
-	{table: "stripes", name: "absent keys inside the zones", contestant: "batch",
-		rows: small, ratio: 1.4},
-	{table: "stripes", name: "90 % new", contestant: "batch", rows: studied, ratio: 8},
-	{table: "stripes", name: "90 % new", contestant: "batch", rows: small, ratio: 1.3},
-	{table: "exact", name: "absent keys inside the zones", contestant: "batch", rows: studied,
-		ratio: 6},
-	{table: "exact", name: "absent keys inside the zones", contestant: "batch", rows: small,
-		ratio: 1.7},
-	{table: "exact", name: "90 % new", contestant: "batch", rows: studied, ratio: 5},
-	{table: "exact", name: "90 % new", contestant: "batch", rows: small, ratio: 1.3},
-	// In a small run the loop, which checks nothing, is ahead of what checks every key.
-	{table: "exact", name: "unsorted questions", contestant: "batch", rows: studied, ratio: 1.5},
-
 	{table: "16 bits", name: "space", contestant: "zonemap", rows: studied, value: 18.1},
 	// The expected 0.0015 % and four standard deviations, of 10 and of 1.3 million keys.
 	{table: "16 bits", name: "false positives of a segment", contestant: "zonemap",
@@ -101,6 +53,36 @@ var aims = []aim{
 	{table: "open", contestant: "mapped", rows: anySize, value: 0.1},
 	{table: "engine", contestant: "pebble", rows: databases, ratio: 3},
 	{table: "engine", contestant: "rocksdb", rows: databases, ratio: 3},
+	// In a small run the loop, which checks nothing, is ahead of what checks every key.
+	{table: "exact", name: "unsorted questions", contestant: "batch", rows: studied, ratio: 1.5},
+},
+	lookups("batch, blocks", "memory", "in 10, sorted data, sorted questions", 2, 0.9, 0),
+	lookups("single", "memory", "in 10, sorted data, unsorted questions", 1, 1, 49),
+	lookups("batch", "memory", "in 10, sorted data, unsorted questions", 2.5, 1.1, 0),
+	lookups("batch", "memory", "in 10, unsorted data, sorted questions", 8, 2.5, 0),
+	lookups("batch", "memory", "in 10, unsorted data, unsorted questions", 8, 2.5, 0),
+	lookups("batch", "memory", "in 10, unsorted data, absent keys inside the zones", 12, 3.5, 0),
+	lookups("batch", "stripes", "absent keys inside the zones", 8, 1.4, 0),
+	lookups("batch", "stripes", "90 % new", 8, 1.3, 0),
+	lookups("batch", "exact", "absent keys inside the zones", 6, 1.7, 0),
+	lookups("batch", "exact", "90 % new", 5, 1.3, 0),
+	outside("single", "sorted"), outside("batch", "sorted"),
+	outside("single", "unsorted"), outside("batch", "unsorted"),
+)
+
+// lookups are the aims of a case at the size of the study and at that of a quick run.
+func lookups(contestant, table, name string, ratioStudied, ratioSmall, value float64) []aim {
+	a := aim{table: table, contestant: contestant, name: name, rows: studied, ratio: ratioStudied,
+		value: value}
+	b := a
+	b.rows, b.ratio = small, ratioSmall
+	return []aim{a, b}
+}
+
+// outside is the aim of keys that zone maps exclude.
+func outside(contestant, data string) []aim {
+	return []aim{{table: "memory", contestant: contestant, rows: anySize, value: 10,
+		name: "in 10, " + data + " data, absent keys outside the zones"}}
 }
 
 // checks compares the rows that there is an aim for with it.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/FastFilter/xorfilter"
 
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/measure"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/report"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 	"github.com/kstonedb/kstone/zonemap/keyset"
@@ -64,11 +65,11 @@ func (b *bench) build(n int) error {
 			if err := b.ctx.Err(); err != nil {
 				return err
 			}
-			cpu, wall := threadTime(), time.Now()
+			cpu, wall := measure.ThreadTime(), time.Now()
 			if err := f(); err != nil {
 				return err
 			}
-			took := float64(threadTime() - cpu)
+			took := float64(measure.ThreadTime() - cpu)
 			if i > 2 {
 				took = float64(time.Since(wall)) / 2 // other goroutines work
 			}

@@ -3,6 +3,7 @@ package dedup
 import (
 	"fmt"
 
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/measure"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/report"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 )
@@ -13,7 +14,7 @@ type contestant struct {
 	ask  func(keys []uint64) (int, error)
 }
 
-// comparison is one case: what is asked in each round, and of whom. The first contestant
+// comparison is one case: what is asked in each round, and the contestants. The first contestant
 // is what ratios are to.
 type comparison struct {
 	table, name string
@@ -29,32 +30,29 @@ func (b *bench) compare(c comparison) error {
 	positive := make([]float64, len(c.contestants))
 	for round := range b.Repeat {
 		keys := c.questions()
-		for j := range c.contestants {
-			if err := b.ctx.Err(); err != nil {
-				return err
-			}
-			i := (round + j) % len(c.contestants)
-			start := threadTime()
+		err := measure.Rotate(b.ctx, round, len(c.contestants), func(i int) error {
+			start := measure.ThreadTime()
 			n, err := c.contestants[i].ask(keys)
-			took := threadTime() - start
-			if err != nil {
-				return fmt.Errorf("%s, %s: %w", c.name, c.contestants[i].name, err)
-			}
+			took := measure.ThreadTime() - start
 			times[i] = append(times[i], float64(took)/float64(len(keys)))
 			positive[i] = float64(n) / float64(len(keys))
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("%s, %s: %w", c.table, c.name, err)
 		}
 	}
 	ratios := make([]float64, len(times))
 	for i := range times {
 		ratios[i] = ratio(times[0], times[i])
 	}
-	for i, who := range c.contestants {
-		r := record(c.table, c.name, who.name, result.Figures{nsPerKey: report.Middle(times[i]),
-			figRatio: ratios[i], figPositive: positive[i]})
+	for i, contestant := range c.contestants {
+		f := result.Figures{nsPerKey: report.Middle(times[i]), figRatio: ratios[i],
+			figPositive: positive[i]}
 		if c.document > 0 && i == 0 {
-			r.Figures[figStudy] = c.document
+			f[figStudy] = c.document
 		}
-		if err := b.finish(r, c.rows); err != nil {
+		if err := b.finish(record(c.table, c.name, contestant.name, f), c.rows); err != nil {
 			return err
 		}
 	}

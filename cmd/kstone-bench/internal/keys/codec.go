@@ -87,7 +87,7 @@ func decodeCalls(key []byte, v *order) error {
 
 func atEnd[T string | []byte](rest T) error {
 	if len(rest) > 0 {
-		return fmt.Errorf("%d bytes left behind the tuple", len(rest))
+		return fmt.Errorf("%d bytes left after the tuple", len(rest))
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/measure"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/access"
@@ -86,15 +87,16 @@ func measureDatabase(ctx context.Context, records, rounds int,
 		data[i] = record(i)
 	}
 	for round := range rounds {
-		for j := range collections {
-			c := collections[(round+j)%len(collections)]
+		err := measure.Rotate(ctx, round, len(collections), func(i int) error {
+			c := collections[i]
 			f, err := measureRound(ctx, c.parallel, data)
 			if err != nil {
 				return fmt.Errorf("%s: %w", c.name, err)
 			}
-			if err := emit(databaseRecord(c.name, round, f)); err != nil {
-				return err
-			}
+			return emit(databaseRecord(c.name, round, f))
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil

@@ -14,7 +14,7 @@ func init() {
 	others = append(others, codec{fdbName, "", appendFDB, decodeFDB})
 }
 
-// appendFDB packs anew for each tuple: the layer cannot append to memory of the caller.
+// appendFDB allocates for each tuple: the layer cannot append to memory of the caller.
 func appendFDB(_ []byte, v *order) ([]byte, error) {
 	return tuple.Tuple{v.User, v.At, tuple.UUID(v.ID)}.Pack(), nil
 }

@@ -3,9 +3,9 @@ package keys
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"time"
 
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/measure"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/report"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 )
@@ -83,18 +83,18 @@ func roundTrip(c codec) ([]byte, error) {
 func compare(ctx context.Context, n, rounds int, op func(i int) error) ([]cost, error) {
 	times := make([][]float64, n)
 	for round := range rounds {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		for j := range n {
-			i := (round + j) % n
+		err := measure.Rotate(ctx, round, n, func(i int) error {
 			start := time.Now()
 			for range opsPerTurn {
 				if err := op(i); err != nil {
-					return nil, err
+					return err
 				}
 			}
 			times[i] = append(times[i], float64(time.Since(start))/opsPerTurn)
+			return nil
+		})
+		if err != nil {
+			return nil, err
 		}
 	}
 	costs := make([]cost, n)
@@ -116,19 +116,16 @@ func compare(ctx context.Context, n, rounds int, op func(i int) error) ([]cost, 
 	return costs, nil
 }
 
-// allocated runs op n times and returns what one of them allocates; the times stay 0.
-// What other goroutines allocate meanwhile is part of it.
-func allocated(n int, op func(i int) error) (cost, error) {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	for i := range n {
-		if err := op(i); err != nil {
-			return cost{}, err
+// allocated runs op n times and returns what one of them allocates.
+func allocated(n int, op func(i int) error) (c cost, err error) {
+	c.allocs, c.bytes, err = measure.Allocated(func() error {
+		for i := range n {
+			if err := op(i); err != nil {
+				return err
+			}
 		}
-	}
-	runtime.ReadMemStats(&after)
-	return cost{
-		allocs: float64(after.Mallocs-before.Mallocs) / float64(n),
-		bytes:  float64(after.TotalAlloc-before.TotalAlloc) / float64(n),
-	}, nil
+		return nil
+	})
+	c.allocs, c.bytes = c.allocs/float64(n), c.bytes/float64(n)
+	return c, err
 }

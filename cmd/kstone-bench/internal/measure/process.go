@@ -76,7 +76,7 @@ const (
 )
 
 // AwaitIdle returns when the process has used next to no processor time for three
-// windows of 100 ms, or after limit; ok tells which. That is how the benchmarks know,
+// windows of 100 ms, or after limit; ok reports which. That is how the benchmarks know,
 // in the same way for every engine, that background work is done.
 func AwaitIdle(limit time.Duration) (ok bool) {
 	deadline := time.Now().Add(limit)

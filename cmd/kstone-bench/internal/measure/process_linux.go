@@ -21,6 +21,15 @@ func CPUTime() time.Duration {
 	return time.Duration(ru.Utime.Nano() + ru.Stime.Nano())
 }
 
+// ThreadTime returns the processor time of the calling thread.
+func ThreadTime() time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
+		return 0
+	}
+	return time.Duration(t.Nano())
+}
+
 func writtenBytes() int64 { return procField("/proc/self/io", "write_bytes:", 1) }
 func peakBytes() int64    { return procField("/proc/self/status", "VmHWM:", 1024) }
 func anonBytes() int64    { return procField("/proc/self/status", "RssAnon:", 1024) }

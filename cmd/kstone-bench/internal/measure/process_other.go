@@ -11,6 +11,9 @@ import (
 // CPUTime is not measured on this system: 0.
 func CPUTime() time.Duration { return 0 }
 
+// ThreadTime is wall time on this system.
+func ThreadTime() time.Duration { return Clock() }
+
 func writtenBytes() int64 { return 0 }
 func peakBytes() int64    { return 0 }
 func anonBytes() int64    { return 0 }

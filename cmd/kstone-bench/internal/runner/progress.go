@@ -13,7 +13,7 @@ import (
 // turn is one engine's chain.
 type turn struct{ engine, chain string }
 
-// progress tells what runs, how much is done and how long the rest will take: on a
+// progress reports what runs, how much is done and how long the rest will take: on a
 // terminal in one line that is written over and over, elsewhere a line for every
 // result. A chain that has run before is expected to take what it took then; others
 // what the chain took other engines, or else the average.
@@ -122,7 +122,7 @@ func (p *progress) end() {
 		p.now().Sub(p.started).Round(time.Second)))
 }
 
-// show writes the state, with a remark behind it.
+// show writes the state, with a remark after it.
 func (p *progress) show(remark string) {
 	if len(p.left) == 0 {
 		return

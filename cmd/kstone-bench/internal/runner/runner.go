@@ -43,7 +43,7 @@ type Settings struct {
 	Progress  io.Writer
 }
 
-// Quick takes few records and the chains that tell most.
+// Quick takes few records and the chains with the most targets.
 func (s *Settings) Quick() {
 	s.Records, s.Repeats, s.Seconds = 200_000, 1, 0.5
 	s.Chains = []string{"seq", "batch", "point", "query", "sync", "reopen"}

@@ -132,7 +132,7 @@ func (s *kstone) Query(q Query, each func(Row) bool) error {
 
 func (s *kstone) Scan(from Key, limit int, each func(Row) bool) error {
 	sc := engine.Scan{Limit: limit}
-	if len(from.Bytes) > 0 { // StartAfter excludes its key: start behind the one before
+	if len(from.Bytes) > 0 { // StartAfter excludes its key: start after the one before
 		before := append([]byte(nil), from.Bytes...)
 		before[len(before)-1]--
 		sc.StartAfter = Key{before, from.PK}.split()

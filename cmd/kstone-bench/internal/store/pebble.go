@@ -68,7 +68,7 @@ func openPebble(c Config) (Store, error) {
 	return s, nil
 }
 
-// quiet discards what an engine wants to tell, but not why it gives up.
+// quiet discards what an engine logs, except why it gives up.
 type quiet struct{}
 
 func (quiet) Infof(string, ...any)           {}
@@ -144,7 +144,7 @@ func (s *pebbleStore) Query(q Query, each func(Row) bool) error {
 	return s.iterate(lo, hi, q.Limit, q.Reverse, each)
 }
 
-// prefixEnd turns a prefix in place into the first key behind all that start with it.
+// prefixEnd turns a prefix in place into the first key after all that start with it.
 // The keys of the benchmark are digits, so the last byte can be raised.
 func prefixEnd(p []byte) []byte {
 	p[len(p)-1]++

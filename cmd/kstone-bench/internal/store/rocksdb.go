@@ -141,7 +141,7 @@ func init() {
 	})
 }
 
-// rocksVersion finds the version, which the C interface does not tell, in the name of
+// rocksVersion finds the version, which the C interface does not report, in the name of
 // the library that is loaded.
 func rocksVersion() string {
 	maps, _ := os.ReadFile("/proc/self/maps")

@@ -1,4 +1,4 @@
-// Package store puts the engines behind one interface, with one file each: its
+// Package store gives the engines one interface, with one file each: its
 // configuration and the way an experienced user of it would do every operation.
 package store
 
@@ -65,7 +65,7 @@ type Store interface {
 	Close() error
 }
 
-// Filter is what engines have that can tell which of many keys are new by one call.
+// Filter is what engines have that report by one call which of many keys are new.
 type Filter interface {
 	// FilterNew returns dst, grown if needed, with an element for each key: whether the
 	// database has no record of it. Workers is how many goroutines take part at most, 0
@@ -111,7 +111,7 @@ type Engine struct {
 	// empty for engines that report their version otherwise.
 	Module  string
 	Version func() string
-	// Unsynced tells what acknowledged writes survive without Config.Sync.
+	// Unsynced says what acknowledged writes survive without Config.Sync.
 	Unsynced string
 	// Void is set for the harness, which keeps nothing: it does the fills only, and
 	// nothing is verified.

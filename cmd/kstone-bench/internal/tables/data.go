@@ -49,7 +49,7 @@ func multiplier(n int64, share float64) (m, inverse int64) {
 	}
 }
 
-// row returns a row. Those behind n, which are inserted later, have values of At and Seq all
+// row returns a row. Those after n, which are inserted later, have values of At and Seq all
 // over the place.
 func (d *data) row(id int64) Row {
 	h := mix(uint64(id))

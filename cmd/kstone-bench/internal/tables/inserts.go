@@ -1,6 +1,10 @@
 package tables
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/measure"
+)
 
 // insertBatches are the numbers of rows in a transaction.
 var insertBatches = []int{1, 100}
@@ -20,12 +24,12 @@ func insertCase(p phase, batch int) string {
 	return fmt.Sprintf("insert, %s, batches of %d%s", indexes, batch, durable)
 }
 
-// inserts measures insertion behind the rows that are loaded.
+// inserts measures insertion after the rows that are loaded.
 func (b *bench) inserts(p phase, all []*contestant, d *data) error {
 	first := d.n + 1
 	for round := range b.Repeat {
 		for _, batch := range insertBatches {
-			err := rotate(round, len(all), func(i int) error {
+			err := measure.Rotate(b.ctx, round, len(all), func(i int) error {
 				return b.insertTurn(p, all[i], d, batch, round)
 			})
 			if err != nil {

@@ -192,7 +192,7 @@ func (k *kstoneSession) get(ctx context.Context, id int64, r *Row) error {
 	return k.one(ctx, k.byID, r, expr.Int(id))
 }
 
-// getOnce describes the query anew, as an ad-hoc query is.
+// getOnce describes the query again, as an ad-hoc query is.
 func (k *kstoneSession) getOnce(ctx context.Context, id int64, r *Row) error {
 	rows, err := k.db.Query(ctx, k.where(k.equal(colID)), id)
 	if err != nil {

@@ -50,7 +50,7 @@ func (k typedSession) get(ctx context.Context, id int64, r *Row) error {
 	return err
 }
 
-// getOnce builds the query anew, as an ad-hoc query is, with a parameter as the others have.
+// getOnce builds the query again, as an ad-hoc query is, with a parameter as the others have.
 func (k typedSession) getOnce(ctx context.Context, id int64, r *Row) error {
 	v, err := orders.Where(orderID.EqArg(argID)).First(ctx, k.db, argID.Is(id))
 	*r = Row(v)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/measure"
 	core "github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
@@ -55,7 +56,7 @@ func (b *bench) own(s *kstoneStore) error {
 		{valOnce, func(id int64) error { return k.getOnce(b.ctx, id, &row) }},
 	}
 	for round := range b.Repeat * ownRounds {
-		err := rotate(round, len(ways), func(i int) error {
+		err := measure.Rotate(b.ctx, round, len(ways), func(i int) error {
 			rnd := rand.New(rand.NewPCG(uint64(round), 1))
 			cost, err := turn(b.ctx, 1, b.Short, func(int) error {
 				id := 1 + rnd.Int64N(b.data.n)
@@ -144,7 +145,7 @@ func (b *bench) spans() error {
 	}
 	params := make([]expr.Value, 10)
 	for round := range b.Repeat * ownRounds {
-		err := rotate(round, len(cases), func(i int) error {
+		err := measure.Rotate(b.ctx, round, len(cases), func(i int) error {
 			c, n := cases[i], int64(0)
 			cost, err := turn(b.ctx, 1, b.Short, func(int) error {
 				n++

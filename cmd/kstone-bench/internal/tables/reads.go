@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/measure"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 )
 
@@ -107,7 +108,7 @@ func (b *bench) reads(all []*contestant) (err error) {
 	for round := range b.Repeat {
 		for _, rc := range readCases {
 			for _, n := range readGoroutines {
-				err := rotate(round, len(all), func(i int) error {
+				err := measure.Rotate(b.ctx, round, len(all), func(i int) error {
 					return b.read(all[i], readers[i][:n], rc, round)
 				})
 				if err != nil {

@@ -180,13 +180,3 @@ func (b *bench) load(c *contestant, d *data) error {
 	}
 	return nil
 }
-
-// rotate gives every one of n its turn, in an order that begins with another in each round.
-func rotate(round, n int, f func(i int) error) error {
-	for j := range n {
-		if err := f((round + j) % n); err != nil {
-			return err
-		}
-	}
-	return nil
-}

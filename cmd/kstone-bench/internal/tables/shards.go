@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/measure"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 	core "github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/schema"
@@ -37,7 +38,7 @@ func shardCase(batch int) string {
 func (b *bench) shards() error {
 	for round := range b.Repeat {
 		for _, batch := range insertBatches {
-			err := rotate(round, len(shardBuckets), func(i int) error {
+			err := measure.Rotate(b.ctx, round, len(shardBuckets), func(i int) error {
 				return b.shardTurn(shardBuckets[i], batch, round)
 			})
 			if err != nil {

@@ -3,9 +3,10 @@ package tables
 import (
 	"context"
 	"errors"
-	"runtime"
 	"sync"
 	"time"
+
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/measure"
 )
 
 // checkEvery is the most operations between two looks at the clock.
@@ -21,29 +22,26 @@ type cost struct {
 // turn lets goroutines repeat an operation for so long, at least once each. The operation
 // gets the number of its goroutine.
 func turn(ctx context.Context, goroutines int, length time.Duration,
-	op func(g int) error) (cost, error) {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
+	op func(g int) error) (c cost, err error) {
 	ops, errs := make([]int64, goroutines), make([]error, goroutines)
-	start := time.Now()
-	if goroutines == 1 { // without another goroutine that would have to be woken
-		ops[0], errs[0] = repeat(ctx, start, length, 0, op)
-	} else {
-		var all sync.WaitGroup
-		for g := range goroutines {
-			all.Go(func() { ops[g], errs[g] = repeat(ctx, start, length, g, op) })
+	allocs, bytes, _ := measure.Allocated(func() error {
+		start := time.Now()
+		if goroutines == 1 { // without another goroutine that would have to be woken
+			ops[0], errs[0] = repeat(ctx, start, length, 0, op)
+		} else {
+			var all sync.WaitGroup
+			for g := range goroutines {
+				all.Go(func() { ops[g], errs[g] = repeat(ctx, start, length, g, op) })
+			}
+			all.Wait()
 		}
-		all.Wait()
-	}
-	c := cost{seconds: time.Since(start).Seconds()}
-	runtime.ReadMemStats(&after)
+		c.seconds = time.Since(start).Seconds()
+		return nil
+	})
 	for _, n := range ops {
 		c.ops += n
 	}
-	if c.ops > 0 {
-		c.allocs = float64(after.Mallocs-before.Mallocs) / float64(c.ops)
-		c.bytes = float64(after.TotalAlloc-before.TotalAlloc) / float64(c.ops)
-	}
+	c.allocs, c.bytes = allocs/float64(max(c.ops, 1)), bytes/float64(max(c.ops, 1))
 	return c, errors.Join(errs...)
 }
 

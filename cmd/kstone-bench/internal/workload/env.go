@@ -19,7 +19,7 @@ import (
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/store"
 )
 
-// Plan is what the parent tells a worker process.
+// Plan is what the parent asks of a worker process.
 type Plan struct {
 	Chain, Engine    string
 	Phase, Repeat    int
@@ -40,7 +40,7 @@ type Env struct {
 	Begin func(name string)
 	// Emit takes every finished result.
 	Emit func(result.Record)
-	// Announce tells the parent that the process may be killed; it does not return.
+	// Announce lets the parent know that the process may be killed; it does not return.
 	Announce func()
 
 	engine store.Engine

@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"errors"
 	"fmt"
 	"runtime"
 	"time"
@@ -113,18 +112,16 @@ func (e *Env) reopen(name string, after func(result.Figures) error) error {
 // when an earlier one is lost.
 func (e *Env) countLost(f result.Figures, written uint64, version uint32) error {
 	there := make([]bool, e.Records)
-	var bad error
-	err := e.db.Scan(store.Key{}, 0, func(row store.Row) bool {
-		id, err := e.checkRow(row)
-		if err == nil && (id%2 != 0 || id/2 >= e.Records) {
-			err = fmt.Errorf("record %d was never written", id)
+	err := e.rows(func(each func(store.Row) bool) error {
+		return e.db.Scan(store.Key{}, 0, each)
+	}, func(id uint64, row store.Row) error {
+		if id%2 != 0 || id/2 >= e.Records {
+			return fmt.Errorf("record %d was never written", id)
 		}
-		if bad = err; bad == nil {
-			there[id/2] = dataset.Version(row.Value) == version
-		}
-		return bad == nil
+		there[id/2] = dataset.Version(row.Value) == version
+		return nil
 	})
-	if err = errors.Join(err, bad); err != nil {
+	if err != nil {
 		return fmt.Errorf("after the kill: %w", err)
 	}
 	lost := uint64(0)
@@ -144,17 +141,8 @@ func (e *Env) countAll(want uint64) error {
 	if e.engine.Void {
 		return nil
 	}
-	n, bad := uint64(0), error(nil)
-	part := store.Part{Count: 1}
-	err := e.db.ScanPart(part, func(r store.Row) bool {
-		_, bad = e.checkRow(r)
-		n++
-		return bad == nil
-	})
-	if err == nil {
-		err = bad
-	}
-	if err == nil && n != want {
+	n, err := e.countPart(store.Part{Count: 1})
+	if err == nil && n != int64(want) {
 		err = fmt.Errorf("%d records are there, want %d", n, want)
 	}
 	return err

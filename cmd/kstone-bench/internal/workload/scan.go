@@ -12,20 +12,18 @@ import (
 // (at least once). Operations are rows.
 func (e *Env) readSeq(records uint64) error {
 	return e.scans("readseq", 1, func(w *worker, _ uint64) error {
-		last, n, bad := int64(-1), uint64(0), error(nil)
-		err := e.db.Scan(store.Key{}, 0, func(r store.Row) bool {
-			id, err := e.checkRow(r)
-			if err == nil && int64(id) <= last {
-				err = fmt.Errorf("record %d comes after %d", id, last)
+		last, n := int64(-1), uint64(0)
+		err := e.rows(func(each func(store.Row) bool) error {
+			return e.db.Scan(store.Key{}, 0, each)
+		}, func(id uint64, _ store.Row) error {
+			if int64(id) <= last {
+				return fmt.Errorf("record %d comes after %d", id, last)
 			}
-			last, bad = int64(id), err
+			last = int64(id)
 			n++
-			return err == nil
+			return nil
 		})
 		w.rows += int64(n)
-		if err == nil {
-			err = bad
-		}
 		if err == nil && n != records {
 			err = fmt.Errorf("scan returned %d records, want %d", n, records)
 		}
@@ -42,19 +40,11 @@ func (e *Env) scanUnordered(goroutines int) error {
 	parts := e.parts(uint64(goroutines))
 	var total atomic.Int64
 	err := e.scans("scanunordered", goroutines, func(w *worker, _ uint64) error {
-		bad, n := error(nil), int64(0)
-		err := e.db.ScanPart(parts[w.n], func(r store.Row) bool {
-			_, bad = e.checkRow(r)
-			n++
-			return bad == nil
-		})
+		n, err := e.countPart(parts[w.n])
 		if w.rows == 0 {
 			total.Add(n)
 		}
 		w.rows += n
-		if err == nil {
-			err = bad
-		}
 		return err
 	})
 	if err == nil && total.Load() != int64(e.Records) {
@@ -67,13 +57,31 @@ func (e *Env) scans(name string, goroutines int, op func(*worker, uint64) error)
 	return e.run(job{name: name, goroutines: goroutines, rows: true, op: op})
 }
 
-// checkRow verifies a row of a scan and returns its number.
-func (e *Env) checkRow(r store.Row) (uint64, error) {
-	id, ok := dataset.ParseKey(r.PK, r.SK)
-	if !ok {
-		return 0, fmt.Errorf("key %q %q is none of ours", r.PK, r.SK)
+// countPart verifies the records of a part and returns their number.
+func (e *Env) countPart(p store.Part) (n int64, err error) {
+	err = e.rows(func(each func(store.Row) bool) error { return e.db.ScanPart(p, each) },
+		func(uint64, store.Row) error { n++; return nil })
+	return n, err
+}
+
+// rows verifies every row of an iteration and calls check with its number. The first error
+// ends the iteration.
+func (e *Env) rows(iterate func(each func(store.Row) bool) error,
+	check func(id uint64, r store.Row) error) error {
+	var bad error
+	err := iterate(func(r store.Row) bool {
+		id, ok := dataset.ParseKey(r.PK, r.SK)
+		if !ok {
+			bad = fmt.Errorf("key %q %q is none of ours", r.PK, r.SK)
+		} else if bad = e.values.Check(id, r.Value); bad == nil {
+			bad = check(id, r)
+		}
+		return bad == nil
+	})
+	if err == nil {
+		err = bad
 	}
-	return id, e.values.Check(id, r.Value)
+	return err
 }
 
 // parts divides the point layout into ranges of equally many records.

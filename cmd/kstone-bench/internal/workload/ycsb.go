@@ -33,7 +33,7 @@ const (
 	ycsbScanMost   = 100 // rows of a scan: 1 to this, uniform
 )
 
-// ycsb runs one mix. inserted counts the records that workloads have added behind the
+// ycsb runs one mix. inserted counts the records that workloads have added after the
 // loaded ones.
 func (e *Env) ycsb(m ycsbMix, inserted *atomic.Uint64) error {
 	y := &ycsbRun{env: e, mix: m, zipf: e.zipfian()}
@@ -102,18 +102,15 @@ func (y *ycsbRun) choose(w *worker, i uint64) uint64 {
 // scan reads rows from record id on and verifies that they ascend.
 func (y *ycsbRun) scan(w *worker, id uint64) error {
 	limit := int(w.rng.Uint64N(ycsbScanMost)) + 1
-	from, n, bad := id, 0, error(nil)
-	err := y.env.db.Scan(w.keyOf(id), limit, func(r store.Row) bool {
-		got, err := y.env.checkRow(r)
-		if err == nil && (got < from || n == 0 && got != id) {
-			err = fmt.Errorf("scan from %d: row %d is record %d", id, n, got)
+	from, n := id, 0
+	return y.env.rows(func(each func(store.Row) bool) error {
+		return y.env.db.Scan(w.keyOf(id), limit, each)
+	}, func(got uint64, _ store.Row) error {
+		if got < from || n == 0 && got != id {
+			return fmt.Errorf("scan from %d: row %d is record %d", id, n, got)
 		}
-		from, bad = got+1, err
+		from = got + 1
 		n++
-		return err == nil
+		return nil
 	})
-	if err == nil {
-		err = bad
-	}
-	return err
 }
