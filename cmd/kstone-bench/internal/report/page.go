@@ -155,29 +155,29 @@ func Value(head, name string, scale float64) Column {
 // What all cells share is left out of their names.
 func (p *Page) List(rows []Row, columns ...Column) {
 	engines := p.EnginesIn(rows)
-	var head []string
-	if len(rows) > 1 {
-		head = append(head, "case")
+	named := func(row, engine string) (names []string) {
+		if len(rows) > 1 {
+			names = append(names, row)
+		}
+		if len(engines) > 1 {
+			names = append(names, engine)
+		}
+		return names
 	}
-	if len(engines) > 1 {
-		head = append(head, "engine")
-	}
-	names := len(head)
+	head := named("case", "engine")
 	for _, c := range columns {
 		head = append(head, c.Head)
 	}
 	var lines [][]string
 	for _, row := range rows {
 		for _, e := range engines {
-			if !p.Has(Cell{row, e}) {
+			cell := Cell{row, e}
+			if !p.Has(cell) {
 				continue
 			}
-			line := []string{p.Label(row), e}[:names]
-			if names == 1 && len(engines) > 1 {
-				line[0] = e
-			}
+			line := named(p.Label(row), e)
 			for _, c := range columns {
-				line = append(line, p.cell(Cell{row, e}, c.Of))
+				line = append(line, p.cell(cell, c.Of))
 			}
 			lines = append(lines, line)
 		}

@@ -23,25 +23,34 @@ type cost struct {
 // gets the number of its goroutine.
 func turn(ctx context.Context, goroutines int, length time.Duration,
 	op func(g int) error) (c cost, err error) {
-	ops, errs := make([]int64, goroutines), make([]error, goroutines)
-	allocs, bytes, _ := measure.Allocated(func() error {
-		start := time.Now()
-		if goroutines == 1 { // without another goroutine that would have to be woken
-			ops[0], errs[0] = repeat(ctx, start, length, 0, op)
-		} else {
-			var all sync.WaitGroup
-			for g := range goroutines {
-				all.Go(func() { ops[g], errs[g] = repeat(ctx, start, length, g, op) })
-			}
-			all.Wait()
-		}
-		c.seconds = time.Since(start).Seconds()
-		return nil
+	allocs, bytes, err := measure.Allocated(func() (err error) {
+		c, err = together(goroutines, func(start time.Time, g int) (int64, error) {
+			return repeat(ctx, start, length, g, op)
+		})
+		return err
 	})
+	c.allocs, c.bytes = allocs/float64(max(c.ops, 1)), bytes/float64(max(c.ops, 1))
+	return c, err
+}
+
+// together runs work in goroutines and adds up the operations that it returns.
+func together(goroutines int, work func(start time.Time, g int) (ops int64, err error)) (c cost,
+	err error) {
+	ops, errs := make([]int64, goroutines), make([]error, goroutines)
+	start := time.Now()
+	if goroutines == 1 { // without another goroutine that would have to be woken
+		ops[0], errs[0] = work(start, 0)
+	} else {
+		var all sync.WaitGroup
+		for g := range goroutines {
+			all.Go(func() { ops[g], errs[g] = work(start, g) })
+		}
+		all.Wait()
+	}
+	c.seconds = time.Since(start).Seconds()
 	for _, n := range ops {
 		c.ops += n
 	}
-	c.allocs, c.bytes = allocs/float64(max(c.ops, 1)), bytes/float64(max(c.ops, 1))
 	return c, errors.Join(errs...)
 }
 
@@ -78,24 +87,15 @@ func after(d time.Duration) (late func() bool) {
 // turnUntil lets goroutines repeat an operation until it says that it is done.
 func turnUntil(ctx context.Context, goroutines int, op func() (done bool, err error)) (cost,
 	error) {
-	all := make([]int64, goroutines)
-	errs := make([]error, goroutines)
-	var group sync.WaitGroup
-	start := time.Now()
-	for g := range goroutines {
-		group.Go(func() {
-			for errs[g] = ctx.Err(); errs[g] == nil; all[g]++ {
-				done, err := op()
-				if errs[g] = err; done || err != nil {
-					return
-				}
+	return together(goroutines, func(time.Time, int) (n int64, err error) {
+		for {
+			if err := ctx.Err(); err != nil {
+				return n, err
 			}
-		})
-	}
-	group.Wait()
-	c := cost{seconds: time.Since(start).Seconds()}
-	for _, n := range all {
-		c.ops += n
-	}
-	return c, errors.Join(errs...)
+			if done, err := op(); done || err != nil {
+				return n, err
+			}
+			n++
+		}
+	})
 }
