@@ -80,7 +80,13 @@ func body(p *report.Page) {
 				unit := unitOf(r)
 				return fmt.Sprintf("%.4g %s", r.Figures[unit], unit)
 			}},
-			report.Value("ratio", figRatio, 1), report.Value("called present, %", figPositive, 100),
+			report.Value("ratio", figRatio, 1),
+			report.Column{Head: "called present", Of: func(_ report.Cell, r result.Record) string {
+				if v := r.Figures[figPositive]; v > 0 {
+					return fmt.Sprintf("%.4g %%", 100*v)
+				}
+				return "–"
+			}},
 			report.Value("the study", figStudy, 1))
 	}
 }
