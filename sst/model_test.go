@@ -24,6 +24,7 @@ var (
 
 // TestModel compares files of many shapes with sorted slices.
 func TestModel(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	rounds := testutil.Effort(10, 40)
 	first := testutil.Seed(t)
 	for round := range rounds {

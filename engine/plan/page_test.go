@@ -15,6 +15,7 @@ import (
 // TestPagesAreTheWhole reads random queries page by page, each page with the cursor of the
 // last row of the one before, and compares with the query in one piece.
 func TestPagesAreTheWhole(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	worlds := testutil.Effort(5, 20)
 	seed := testutil.Seed(t)
 	for i := range worlds {

@@ -65,6 +65,7 @@ func quickParams(r *rand.Rand) (params []expr.Value) {
 
 // TestQuickSpansAreThoseOfCuts builds spans in both ways.
 func TestQuickSpansAreThoseOfCuts(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	r := rand.New(rand.NewPCG(3, 3))
 	runs := testutil.Effort(6000, 30_000)
 	quick, several := 0, 0

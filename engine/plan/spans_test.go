@@ -94,6 +94,7 @@ func TestSpanLimit(t *testing.T) {
 
 // TestSpansOfManyPairs: an OR of many pairs is not compared with each of them everywhere.
 func TestSpansOfManyPairs(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	const n = 9000
 	_, s := conditions(ints(2), wide(n), 0)
 	if len(s.Spans) != n || !s.Exact || s.Truncated {

@@ -107,6 +107,7 @@ func TestCollector(t *testing.T) {
 // TestEstimatesFall checks that a query with one more condition is never expected to return
 // more rows: cardinality restriction testing (Ba, Rigger, 2024).
 func TestEstimatesFall(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	r := rand.New(rand.NewPCG(5, 5))
 	w := newCatalog(t, `CREATE TABLE t (id INT PRIMARY KEY, a INT NULL, b INT, c INT NULL, s TEXT,
 		INDEX k1 (a, b, c), INDEX k2 (b, a), INDEX k3 (c), INDEX k4 (s))`)

@@ -19,6 +19,7 @@ import (
 // refuse, skip or replace is found by comparing all rows. A program that fails is reduced to
 // the statements that it takes.
 func TestRandomStatements(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	worlds, queries := uint64(testutil.Effort(4, 400)), testutil.Effort(60, 120)
 	seed := testutil.Seed(t)
 	var c counts

@@ -22,6 +22,7 @@ import (
 // predicate itself (NoREC), with what is left by NOT p and p IS NULL (TLP), page by page
 // with cursors, limited, and with a DB that keeps no plans.
 func TestQueriesAgreeWithEveryOtherWay(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	runs, seed := testutil.Effort(300, 15_000), testutil.Seed(t)
 	const each = 150
 	queries := 0

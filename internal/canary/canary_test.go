@@ -118,6 +118,7 @@ func runTest(t *testing.T, dir, pkg, names string, count int) (out string, faile
 	cmd := exec.CommandContext(ctx, "go", "test", "-vet=off", "-failfast", "-timeout", "5m",
 		fmt.Sprintf("-count=%d", count), "-run", "^("+names+")$", pkg)
 	cmd.Dir = dir
+	// Some bugs show at the sizes of `make test` only now and then.
 	cmd.Env = append(os.Environ(), "KSTONE_EFFORT=5")
 	b, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
