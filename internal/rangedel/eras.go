@@ -2,6 +2,7 @@ package rangedel
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 
 	"github.com/kstonedb/kstone/internal/base"
@@ -17,7 +18,7 @@ import (
 //
 // The zero Eras has horizon 0: every number is its own era. Eras is immutable.
 type Eras struct {
-	ends    []base.SeqNum // ascending, below horizon
+	ends    []base.SeqNum // ascending, below horizon, maybe with duplicates
 	horizon base.SeqNum
 }
 
@@ -32,7 +33,6 @@ func NewEras(snapshots []base.SeqNum, horizon base.SeqNum) Eras {
 		}
 	}
 	slices.Sort(e.ends)
-	e.ends = slices.Compact(e.ends)
 	return e
 }
 
@@ -85,12 +85,7 @@ func ByEra(ts []base.RangeTombstone, eras *Eras) []EraList {
 			out = append(out, EraList{End: end, List: l})
 		}
 	}
-	slices.SortFunc(out, func(a, b EraList) int {
-		if a.End > b.End {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(out, func(a, b EraList) int { return cmp.Compare(b.End, a.End) })
 	return out
 }
 
@@ -111,13 +106,7 @@ func Keep(ts []base.RangeTombstone, eras *Eras, bottom bool) []base.RangeTombsto
 		out = append(out, g.List.All()...)
 	}
 	slices.SortFunc(out, func(a, b base.RangeTombstone) int {
-		if c := bytes.Compare(a.Start, b.Start); c != 0 {
-			return c
-		}
-		if a.Seq > b.Seq {
-			return -1
-		}
-		return 1
+		return cmp.Or(bytes.Compare(a.Start, b.Start), cmp.Compare(b.Seq, a.Seq))
 	})
 	return out
 }

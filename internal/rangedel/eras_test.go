@@ -1,7 +1,9 @@
 package rangedel_test
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/kstonedb/kstone/internal/base"
@@ -38,6 +40,28 @@ func TestKeep(t *testing.T) {
 	}
 	if got, want := render(rangedel.Keep(ts, &eras, true)), "[b,p)@30 [m,n)@15"; got != want {
 		t.Errorf("bottom merge keeps %q, want %q", got, want)
+	}
+	both := []base.RangeTombstone{rt("a", "c", 7), rt("a", "b", 15), rt("a", "d", 25)}
+	if got, want := render(rangedel.Keep(both, &eras, false)),
+		"[a,d)@25 [a,b)@15 [a,c)@7"; got != want {
+		t.Errorf("of one start it keeps %q, want %q", got, want)
+	}
+}
+
+// Each era has its tombstones, the newest era comes first, and none is empty.
+func TestByEra(t *testing.T) {
+	ts := []base.RangeTombstone{
+		rt("a", "b", 5), rt("c", "d", 25), rt("e", "e", 26), rt("b", "c", 15), rt("f", "g", 12),
+		rt("h", "i", 24), rt("k", "k", 30),
+	}
+	eras := rangedel.NewEras([]base.SeqNum{10, 10}, 20)
+	var got []string
+	for _, e := range rangedel.ByEra(ts, &eras) {
+		got = append(got, fmt.Sprintf("%d: %s", e.End, render(e.List.All())))
+	}
+	want := "25: [c,d)@25, 24: [h,i)@24, 20: [b,c)@15 [f,g)@12, 10: [a,b)@5"
+	if s := strings.Join(got, ", "); s != want {
+		t.Errorf("eras are %s, want %s", s, want)
 	}
 }
 

@@ -49,7 +49,7 @@ func Build(ts []base.RangeTombstone, snap base.SeqNum) *List {
 
 // fragment sweeps over the boundaries of in from left to right. The heap holds
 // the tombstones that have started, newest on top; ended ones leave it when they
-// come to the top.
+// come to the top. An empty fragment between equal boundaries grows with the next one.
 //
 // Requires: no empty tombstones; in may be reordered.
 func fragment(in []base.RangeTombstone) []base.RangeTombstone {
@@ -61,7 +61,6 @@ func fragment(in []base.RangeTombstone) []base.RangeTombstone {
 		bounds = append(bounds, t.Start, t.End)
 	}
 	slices.SortFunc(bounds, bytes.Compare)
-	bounds = slices.CompactFunc(bounds, bytes.Equal)
 
 	var out []base.RangeTombstone
 	var open newestFirst

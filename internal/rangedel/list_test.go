@@ -42,10 +42,12 @@ func TestBuildFragments(t *testing.T) {
 		{"gap", list{rt("c", "d", 5), rt("a", "b", 5)}, 9, "[a,b)@5 [c,d)@5"},
 		{"too new for the snapshot", list{rt("a", "z", 5), rt("m", "n", 6)}, 5, "[a,z)@5"},
 		{"empty and inverted", list{rt("a", "a", 5), rt("c", "b", 5)}, 9, ""},
+		{"all empty", list{rt("a", "a", 5)}, 9, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := render(rangedel.Build(tt.in, tt.snap).All()); got != tt.want {
+			l := rangedel.Build(tt.in, tt.snap)
+			if got := render(l.All()); got != tt.want || (l == nil) != (tt.want == "") {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
@@ -59,10 +61,10 @@ func TestNilListIsEmpty(t *testing.T) {
 	if l.Len() != 0 || l.All() != nil || l.CoverSeq(key) != 0 || w.CoverSeq(key) != 0 {
 		t.Error("nil list is not empty")
 	}
-	if _, _, _, ok := l.Next(nil); ok {
+	if _, _, seq, ok := l.Next(nil); ok || seq != 0 {
 		t.Error("nil list has a next fragment")
 	}
-	if _, _, _, ok := l.Fragment([]byte("a")); ok {
+	if _, _, seq, ok := l.Fragment([]byte("a")); ok || seq != 0 {
 		t.Error("nil list has a fragment")
 	}
 }
@@ -78,7 +80,7 @@ func TestFragmentAndNext(t *testing.T) {
 		{"g", "", ""},
 	} {
 		one := func(start, end []byte, seq base.SeqNum, ok bool) string {
-			if !ok {
+			if !ok && start == nil && end == nil && seq == 0 {
 				return ""
 			}
 			return render([]base.RangeTombstone{{Start: start, End: end, Seq: seq}})

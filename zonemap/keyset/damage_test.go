@@ -141,3 +141,120 @@ func TestCraftedSegmentHeaders(t *testing.T) {
 		}
 	})
 }
+
+// TestCraftedDirectories: with right checksums, a change of any byte of a directory entry is
+// damage, but of its bounds and its salt, which other keys could have.
+func TestCraftedDirectories(t *testing.T) {
+	const header, entry = 64, 80
+	rnd := rand.New(rand.NewPCG(26, 1))
+	hashes := randomHashes(rnd, 60)
+	for _, c := range []struct {
+		opts  zonemap.SegmentOptions
+		keys  []uint64
+		parts int
+	}{
+		{zonemap.SegmentOptions{}, hashes, 1},
+		{zonemap.SegmentOptions{Bits: 16, StoreKeys: true}, hashes, 1},
+		{zonemap.SegmentOptions{BlockKeys: 20, StoreKeys: true}, hashes, 3},
+		{zonemap.SegmentOptions{Shards: 16}, hashes[:5], 16},            // some are empty
+		{zonemap.SegmentOptions{}, []uint64{5, 6, 7, 8}, 1},             // a range
+		{zonemap.SegmentOptions{}, []uint64{5, 6, 7, 9, 11, 12}, 1},     // a bitmap
+		{zonemap.SegmentOptions{BlockKeys: 2}, []uint64{5, 6, 8, 9}, 2}, // ranges
+	} {
+		good, err := mustBuild(t, &c.opts, c.keys)[0].AppendBinary(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		end := header + c.parts*entry
+		testutil.EachChange(good[header:end], func(b []byte) {
+			if len(b) < end-header {
+				return
+			}
+			free := false
+			for at := range b {
+				field := at % entry
+				free = free || b[at] != good[header+at] &&
+					(field < 16 || field >= 72 && field < 76)
+			}
+			data := bytes.Clone(good)
+			copy(data[header:], b)
+			if err := verifyParsed(resum(data, end)); !free && !errors.Is(err, corrupt.ErrCorrupt) {
+				t.Fatalf("%+v: %x: %v", c.opts, b, err)
+			}
+		})
+	}
+}
+
+// TestBlocksInOrder: the blocks of a segment ascend, and each begins before it ends. Two of
+// them may share a head, which different keys of bytes have.
+func TestBlocksInOrder(t *testing.T) {
+	const header, entry = 64, 80
+	le := binary.LittleEndian
+	keys := randomHashes(rand.New(rand.NewPCG(27, 1)), 60)
+	good, err := mustBuild(t, &zonemap.SegmentOptions{BlockKeys: 20}, keys)[0].AppendBinary(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		lo := header + i*entry
+		hi := lo + 8
+		type change struct {
+			at     int
+			bound  uint64
+			damage bool
+		}
+		changes := []change{
+			{lo, le.Uint64(good[hi:]), false}, {lo, le.Uint64(good[hi:]) + 1, true},
+		}
+		if i > 0 {
+			before := le.Uint64(good[hi-entry:])
+			changes = append(changes, change{lo, before, false}, change{lo, before - 1, true})
+		}
+		for _, c := range changes {
+			data := bytes.Clone(good)
+			le.PutUint64(data[c.at:], c.bound)
+			err := verifyParsed(resum(data, header+3*entry))
+			if errors.Is(err, corrupt.ErrCorrupt) != c.damage {
+				t.Errorf("block %d from %x: %v", i, c.bound, err)
+			}
+		}
+	}
+}
+
+// resum computes the checksum of a segment's directory, whose entries end at end.
+func resum(data []byte, end int) []byte {
+	le := binary.LittleEndian
+	end += int(le.Uint32(data[36:]) + le.Uint32(data[40:])) // the zone
+	crc := crc32.Checksum(data[64:end], crc32.MakeTable(crc32.Castagnoli))
+	le.PutUint32(data[end:], crc)
+	return data
+}
+
+// TestBitmapOfABatch: a batch takes a bitmap with a bit for every key, and no shorter one.
+func TestBitmapOfABatch(t *testing.T) {
+	keys := randomHashes(rand.New(rand.NewPCG(28, 1)), 200)
+	set := mustSet(t, nil, mustBuild(t, nil, keys)...)
+	for _, n := range []int{1, 63, 64, 65, 128, 129} {
+		asked := make([][]byte, n)
+		for i, k := range keys[:n] {
+			asked[i] = binary.BigEndian.AppendUint64(nil, k)
+		}
+		for _, words := range []int{(n - 1) / 64, (n + 63) / 64} {
+			found := make(zonemap.Bitmap, words)
+			short := words*64 < n
+			if err := set.ContainsBatch(keys[:n], found); (err != nil) != short {
+				t.Errorf("%d keys, %d words: %v", n, words, err)
+			}
+			if !short && found.Count() != n {
+				t.Errorf("%d of %d keys are found", found.Count(), n)
+			}
+			found = make(zonemap.Bitmap, words)
+			if err := set.ContainsBytesBatch(asked, found); (err != nil) != short {
+				t.Errorf("%d keys of bytes, %d words: %v", n, words, err)
+			}
+			if !short && found.Count() != n {
+				t.Errorf("%d of %d keys of bytes are found", found.Count(), n)
+			}
+		}
+	}
+}
