@@ -80,3 +80,25 @@ func TestInvertFrom(t *testing.T) {
 		}
 	}
 }
+
+// TestPrefixIsTheEncodingWithoutItsEnd: of every short string, zero bytes anywhere.
+func TestPrefixIsTheEncodingWithoutItsEnd(t *testing.T) {
+	list := []string{""}
+	for i := 0; i < len(list) && len(list[i]) < 4; i++ {
+		for _, c := range []string{"\x00", "\x01", "a", "\xff"} {
+			list = append(list, list[i]+c)
+		}
+	}
+	for _, s := range list {
+		whole := keycodec.AppendString([]byte("dst"), s)
+		want := whole[:len(whole)-2]
+		for what, got := range map[string][]byte{
+			"PrefixString": keycodec.PrefixString([]byte("dst"), s),
+			"PrefixBytes":  keycodec.PrefixBytes([]byte("dst"), []byte(s)),
+		} {
+			if !bytes.Equal(got, want) {
+				t.Errorf("%s(%q) = %q, want %q", what, s, got, want)
+			}
+		}
+	}
+}

@@ -158,6 +158,14 @@ func TestAppendRefuses(t *testing.T) {
 			t.Errorf("begins with %v: %q, error %v; want an error and dst", values, got, err)
 		}
 	}
+	two := must(keycodec.NewSchema(keycodec.Field{Name: "a", Type: keycodec.TypeString},
+		keycodec.Field{Name: "b", Type: keycodec.TypeString}))
+	for _, first := range []any{1, nil, []byte("a")} {
+		got, err := two.AppendBeginsWith([]byte("dst"), first, "b")
+		if err == nil || string(got) != "dst" {
+			t.Errorf("begins with %v and b: %q, error %v; want an error and dst", first, got, err)
+		}
+	}
 	if _, _, err := s.DecodePrefix(nil, 4); err == nil {
 		t.Error("DecodePrefix of more fields than there are")
 	}

@@ -35,7 +35,6 @@ func (c *compressor) compress(dst, raw []byte, codec Codec) ([]byte, Codec, erro
 		if err == nil && n > 0 {
 			return dst[:start+n], LZ4, nil
 		}
-		dst = dst[:start]
 	case Snappy:
 		most := s2.MaxEncodedLen(len(raw))
 		if most < 0 {

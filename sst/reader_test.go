@@ -257,6 +257,20 @@ func TestVersionsAreNoFalsePositives(t *testing.T) {
 	if s := ro.Stats.Snapshot(); s.FilterFalsePositives != 0 || s.FilterChecks != 90 {
 		t.Errorf("%+v", s)
 	}
+	var ls []base.Lookup
+	var which []uint32
+	for i, e := range entries[10:] {
+		ls = append(ls, base.Lookup{Key: e.Key, Hash: base.Hash(e.Key, testSeed)})
+		which = append(which, uint32(i))
+	}
+	var b sst.Batch
+	b.Ask(r, ls, which, 10)
+	if err := b.Answer(ls, 10); err != nil {
+		t.Fatal(err)
+	}
+	if s := ro.Stats.Snapshot(); s.FilterFalsePositives != 0 || s.FilterChecks != 180 {
+		t.Errorf("in a batch: %+v", s)
+	}
 }
 
 // TestReadAhead: a cold scan reads in large pieces, short ones do not.

@@ -115,6 +115,22 @@ func TestRowsEnd(t *testing.T) {
 	if c.Next() || c.Err() != nil {
 		t.Fatalf("goes on after the end, or: %v", c.Err())
 	}
+	for _, n := range []int{0, 1, 7, want, 1000} {
+		var down, up cursor.Batch
+		if !c.Last() {
+			t.Fatal(c.Err())
+		}
+		c.Less(&down, n)
+		if !c.First() {
+			t.Fatal(c.Err())
+		}
+		c.More(&up, n)
+		if n = min(n, want); len(down.Rows) != n || len(up.Rows) != n {
+			t.Fatalf("%d rows down, %d up, want %d", len(down.Rows), len(up.Rows), n)
+		}
+	}
+	for c.Next() {
+	}
 	c.More(&rows, 1)
 	c.Less(&rows, 1)
 	if len(rows.Rows) != want {

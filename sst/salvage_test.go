@@ -17,6 +17,13 @@ import (
 // salvageFile writes a file of one partition with a range tombstone, some 25 blocks.
 func salvageFile(t *testing.T, fs vfs.FS) (base.FileMeta, sst.Identity, []base.Entry) {
 	t.Helper()
+	return salvageFileOf(t, fs, sst.None)
+}
+
+func salvageFileOf(t *testing.T, fs vfs.FS, codec sst.Codec) (
+	base.FileMeta, sst.Identity, []base.Entry,
+) {
+	t.Helper()
 	var entries []base.Entry
 	for i := range 200 {
 		key := keycodec.Key{PK: []byte("p"), SK: fmt.Appendf(nil, "%04d", i)}
@@ -26,7 +33,7 @@ func salvageFile(t *testing.T, fs vfs.FS) (base.FileMeta, sst.Identity, []base.E
 		})
 	}
 	id := sst.Identity{DBID: testDBID, Num: 7, Stripe: base.StripeID(keycodec.Stripe([]byte("p")))}
-	o := sst.WriterOptions{Stripe: id.Stripe, BlockBytes: 400, Codec: sst.None, FilterBits: 8}
+	o := sst.WriterOptions{Stripe: id.Stripe, BlockBytes: 400, Codec: codec, FilterBits: 8}
 	meta := build(t, fs, o, entries, base.RangeTombstone{
 		Start: entries[0].Key, End: entries[9].Key, Seq: 300,
 	})
@@ -81,6 +88,68 @@ func TestSalvageTellsOfTheEnd(t *testing.T) {
 	}
 }
 
+// TestSalvageFindsBlocksWithoutIndex: with a block damaged or not and no footer, all other blocks
+// are found, whatever they are compressed with.
+func TestSalvageFindsBlocksWithoutIndex(t *testing.T) {
+	for _, codec := range []sst.Codec{sst.None, sst.LZ4, sst.Snappy, sst.Zstd} {
+		for _, damaged := range []bool{false, true} {
+			fs := vfs.NewMem()
+			meta, id, entries := salvageFileOf(t, fs, codec)
+			b := contents(t, fs, meta.Name())
+			b[len(b)-1] ^= 1
+			if damaged {
+				b[len(b)/3] ^= 1
+			}
+			store(t, fs, meta.Name(), b)
+			s, err := sst.Salvage(fs, meta.Name(), id, &meta)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lost := uint64(len(entries)) - s.Entries
+			if damaged != (lost > 0) || lost > 30 || damaged != (len(s.Lost) > 0) {
+				t.Errorf("%v, damaged %v: %d of %d entries lost, %+v", codec, damaged, lost,
+					len(entries), s.Lost)
+			}
+			if len(s.Ranges) != 1 {
+				t.Errorf("%v, damaged %v: %d range tombstones", codec, damaged, len(s.Ranges))
+			}
+			if damaged {
+				checkLosses(t, s, entries)
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// TestSalvageTellsOfRangeTombstones: those in a damaged block are lost, and how many they were
+// is known from the manifest's description.
+func TestSalvageTellsOfRangeTombstones(t *testing.T) {
+	fs := vfs.NewMem()
+	meta, id, entries := salvageFile(t, fs)
+	b := contents(t, fs, meta.Name())
+	at := bytes.LastIndex(b, entries[9].Key) // the end of the range, behind the data
+	if at < len(b)/2 {
+		t.Fatalf("no range tombstone at %d of %d bytes", at, len(b))
+	}
+	b[at] ^= 1
+	store(t, fs, meta.Name(), b)
+	for want, known := range []*base.FileMeta{nil, &meta} {
+		s, err := sst.Salvage(fs, meta.Name(), id, known)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Entries != uint64(len(entries)) || len(s.Ranges) > 0 || len(s.Lost) != 1 ||
+			!s.Lost[0].Ranges || s.Lost[0].Entries != uint64(want) || s.Lost[0].Err == nil {
+			t.Errorf("%d entries, lost %+v", s.Entries, s.Lost)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestSalvageReadsAroundBadSectors: where the device cannot read the index, the data blocks
 // are saved, and what is lost of them and of the range tombstones is told.
 func TestSalvageReadsAroundBadSectors(t *testing.T) {
@@ -101,7 +170,9 @@ func TestSalvageReadsAroundBadSectors(t *testing.T) {
 	defer s.Close()
 	ranges := false
 	for _, l := range s.Lost {
-		ranges = ranges || l.Ranges
+		if ranges = ranges || l.Ranges; l.Ranges && l.Entries != 1 {
+			t.Errorf("%d range tombstones are lost, want 1", l.Entries)
+		}
 	}
 	if !ranges && len(s.Ranges) == 0 {
 		t.Error("range tombstones are lost, and no loss says so")

@@ -214,7 +214,6 @@ func (v *verifier) totals() error {
 		return v.fail("distinct keys", p.keys, v.keys)
 	}
 	w := Writer{ranges: v.ranges, started: v.zone.Entries > 0}
-	w.firstKey, w.lastKey = v.zone.First, v.zone.Last
 	w.props.zone = v.zone
 	w.finishBounds()
 	m := &v.r.meta

@@ -302,9 +302,11 @@ func (w *world) get(key string, snap base.SeqNum) (string, error) {
 	return row(&e), nil
 }
 
-// checkGets compares Get of every key ever written with the model.
+// checkGets compares Get of every key ever written, and of all at once, with the model.
 func (w *world) checkGets(snap base.SeqNum) {
 	w.t.Helper()
+	var ls []base.Lookup
+	var wanted []string
 	for k := range w.model.versions {
 		want := ""
 		if e, live := w.model.live(k, snap); live {
@@ -314,6 +316,21 @@ func (w *world) checkGets(snap base.SeqNum) {
 		ok(w.t, err)
 		if got != want {
 			w.t.Fatalf("get %q at %d: %q, want %q", k, snap, got, want)
+		}
+		ls = append(ls, base.Lookup{Key: []byte(k), Hash: hashOf([]byte(k))})
+		wanted = append(wanted, want)
+	}
+	var b stripe.Batch
+	b.Add(w.s, 0, len(ls))
+	ok(w.t, b.Get(ls, snap))
+	for i := range ls {
+		l, got := &ls[i], ""
+		e := base.Entry{Key: l.Key, Value: l.Value, Seq: l.Seq, Expiry: l.Expiry, Kind: l.Kind}
+		if l.Found && e.Live(nowMs) {
+			got = row(&e)
+		}
+		if !l.Done || got != wanted[i] {
+			w.t.Fatalf("get %q in a batch at %d: %q, want %q", l.Key, snap, got, wanted[i])
 		}
 	}
 }

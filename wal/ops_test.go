@@ -13,6 +13,7 @@ import (
 	"github.com/kstonedb/kstone/internal/corrupt"
 	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/keycodec"
 	"github.com/kstonedb/kstone/wal"
 )
 
@@ -101,6 +102,18 @@ func TestOpsErrors(t *testing.T) {
 	} {
 		if _, err := readOps(b); !errors.Is(err, corrupt.ErrCorrupt) {
 			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	// A bound may be as long as that after the longest key.
+	bound := make([]byte, keycodec.MaxOrderedBytes+2)
+	for n, ok := range map[int]bool{len(bound) - 1: true, len(bound): false} {
+		for what, b := range map[string][]byte{
+			"start": wal.AppendDeleteRange(nil, bound[:n], []byte{1}),
+			"end":   wal.AppendDeleteRange(nil, nil, bound[:n]),
+		} {
+			if _, err := readOps(b); (err == nil) != ok {
+				t.Errorf("%s of %d bytes: %v", what, n, err)
+			}
 		}
 	}
 	second := append(wal.AppendDelete(nil, []byte("a"), nil), 9)

@@ -230,9 +230,9 @@ func (l *Layout) view(format byte, body []byte) (View, error) {
 	switch {
 	case len(body) < v.data:
 		return View{}, damaged("row", len(body), "its fixed part", "the end")
-	case l.Vars == 0 && (len(body) > v.data || format != formatNarrow):
+	case l.Vars == 0 && len(body) > v.data:
 		return View{}, damaged("row", v.data, "the end", "more bytes")
-	case l.Vars > 0 && endWidth(len(body)-v.data) != v.width:
+	case endWidth(len(body)-v.data) != v.width:
 		return View{}, damaged("row", 0, "ends of as few bytes as they need", format)
 	}
 	return v, nil

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"hash/crc32"
 	"io"
+	"slices"
 	"testing"
 
+	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/corrupt"
 	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
@@ -72,6 +74,88 @@ func TestCraftedRecords(t *testing.T) {
 			t.Fatalf("loaded with %v, salvaged %+v, %v", err, s, serr)
 		}
 	})
+}
+
+// TestRecordsOfTheWrongType: under right checksums, the first record is a snapshot, edits follow,
+// and a seal without a payload ends them.
+func TestRecordsOfTheWrongType(t *testing.T) {
+	const unknown = typeSeal + 1
+	snapshot, edit := appendState(nil, seedState()), appendEdit(nil, seedEdit())
+	payloads := map[recordType][]byte{typeSnapshot: snapshot, typeEdit: edit, unknown: edit}
+	for _, c := range []struct {
+		types []recordType
+		ok    bool
+	}{
+		{[]recordType{typeSnapshot}, true},
+		{[]recordType{typeSnapshot, typeEdit}, true},
+		{[]recordType{typeSnapshot, typeEdit, typeSeal}, true},
+		{[]recordType{typeSnapshot, typeSeal}, true},
+		{nil, false},
+		{[]recordType{typeEdit}, false},
+		{[]recordType{typeSeal}, false},
+		{[]recordType{unknown}, false},
+		{[]recordType{typeSnapshot, typeSnapshot}, false},
+		{[]recordType{typeSnapshot, unknown}, false},
+		{[]recordType{typeSnapshot, typeSeal, typeSeal}, false},
+		{[]recordType{typeSnapshot, typeSeal, typeEdit}, false},
+	} {
+		for _, sealBytes := range []int{0, 1} {
+			b := appendHeader(nil, magicManifest, fuzzID)
+			for i, typ := range c.types {
+				b = appendRecord(b, fuzzID, uint64(i), typ, func(b []byte) []byte {
+					if typ == typeSeal {
+						return append(b, make([]byte, sealBytes)...)
+					}
+					return append(b, payloads[typ]...)
+				})
+			}
+			want := c.ok && (sealBytes == 0 || !slices.Contains(c.types, typeSeal))
+			if _, err := replay(Name(fuzzID.num), b, fuzzID); (err == nil) != want {
+				t.Errorf("types %d, seals of %d bytes: %v", c.types, sealBytes, err)
+			} else if err != nil {
+				wantCorrupt(t, err)
+			}
+		}
+	}
+}
+
+// TestShortestLists: lists of many elements of the fewest bytes come back, from a snapshot and
+// from an edit.
+func TestShortestLists(t *testing.T) {
+	var remove []uint64
+	var files []*base.FileMeta
+	var runs []*Run
+	for i := range uint64(100) {
+		f := &base.FileMeta{Num: base.FileNum(i), Stripe: 9}
+		remove, files = append(remove, i), append(files, f)
+		runs = append(runs, &Run{ID: i, Files: []*base.FileMeta{f}})
+	}
+	for what, se := range map[string]StripeEdit{
+		"removed": {Stripe: 9, Remove: remove}, "runs": {Stripe: 9, Add: runs},
+		"files": {Stripe: 9, Add: []*Run{{ID: 1, Files: files}}},
+	} {
+		b := appendEdit(nil, &Edit{Stripes: []StripeEdit{se}})
+		e, err := decodeEdit("", record{payload: b})
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		} else if again := appendEdit(nil, e); !bytes.Equal(again, b) {
+			t.Errorf("%s: %x comes back as %x", what, b, again)
+		}
+	}
+	e := &Edit{}
+	s := &State{DBID: fuzzID.dbid, NextFile: 1, NextRun: 1, LastSeq: 100}
+	for i := range 100 {
+		e.Stripes = append(e.Stripes, StripeEdit{Stripe: base.StripeID(i)})
+		s.Stripes[i].FlushedSeq = 1
+	}
+	if got, err := decodeEdit("", record{payload: appendEdit(nil, e)}); err != nil ||
+		len(got.Stripes) != 100 {
+		t.Errorf("edit of 100 stripes: %v", err)
+	}
+	got, err := decodeState("", s.DBID, record{payload: appendState(nil, s)})
+	if err != nil || got.Stripes[99].FlushedSeq != 1 {
+		t.Errorf("snapshot of 100 stripes: %v", err)
+	}
 }
 
 // TestCraftedHeaders: a header with a right checksum is refused, or is one that is written so.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/corrupt"
 	"github.com/kstonedb/kstone/internal/vfs"
 )
 
@@ -73,4 +74,56 @@ func TestManifestKeepsToItsLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("at the end")
+}
+
+// A manifest may be exactly as long as its readers accept, by its snapshot or by an edit, and
+// not one byte longer.
+func TestManifestOfExactlyTheLimit(t *testing.T) {
+	defer func(n int64) { maxManifestBytes = n }(maxManifestBytes)
+	key := bytes.Repeat([]byte("k"), 10_000) // more than the snapshot: no rewrite comes first
+	edit := &Edit{NextFile: 101, NextRun: 101, Stripes: []StripeEdit{{Stripe: 7, Add: []*Run{{
+		ID: 100, Files: []*base.FileMeta{{
+			Num: 100, Stripe: 7, Entries: 1, Smallest: key, Largest: key, MaxSeq: 1,
+		}},
+	}}}}}
+	// write makes a database with a number of edits and returns the length of its manifest.
+	write := func(edits int) (int64, vfs.FS, error) {
+		fsys := vfs.NewMem()
+		if err := fsys.MkdirAll("db"); err != nil {
+			t.Fatal(err)
+		}
+		l, err := Create(fsys, "db", seedState())
+		for range edits {
+			if err == nil {
+				_, err = l.Commit(edit)
+			}
+		}
+		if l == nil {
+			return 0, fsys, err
+		}
+		info, serr := fsys.Stat("db/" + Name(firstManifest))
+		return info.SizeBytes, fsys, errors.Join(err, serr, l.Close())
+	}
+	for edits := range 2 {
+		maxManifestBytes = 1 << 20
+		size, _, err := write(edits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		maxManifestBytes = size
+		_, fsys, err := write(edits)
+		if err != nil {
+			t.Errorf("%d edits, %d bytes: %v", edits, size, err)
+		}
+		if _, _, err := Load(fsys, "db"); err != nil {
+			t.Errorf("%d edits are not read: %v", edits, err)
+		}
+		maxManifestBytes--
+		if _, _, err := Load(fsys, "db"); !errors.Is(err, corrupt.ErrCorrupt) {
+			t.Errorf("%d edits, one byte above the limit, are read: %v", edits, err)
+		}
+		if _, _, err := write(edits); !errors.Is(err, base.ErrLimit) {
+			t.Errorf("%d edits, one byte above the limit: %v", edits, err)
+		}
+	}
 }

@@ -79,7 +79,7 @@ func replay(name string, content []byte, id identity) (*loaded, error) {
 			fmt.Sprintf("database %x, manifest %d", own.dbid, own.num))
 	}
 	l := &loaded{id: id, end: headerBytes, fileBytes: int64(len(content))}
-	for l.end < l.fileBytes {
+	for {
 		r, err := decodeRecord(name, content, id, l.end, l.next)
 		if err != nil {
 			// Record 0 was durable before CURRENT named the file.
@@ -87,7 +87,7 @@ func replay(name string, content []byte, id identity) (*loaded, error) {
 				return nil, err
 			}
 			l.torn = l.fileBytes - l.end
-			break
+			return l, nil
 		}
 		if r.typ == typeSeal {
 			return l, l.checkSeal(name, content, r)
@@ -96,10 +96,6 @@ func replay(name string, content []byte, id identity) (*loaded, error) {
 			return nil, err
 		}
 	}
-	if l.state == nil {
-		return nil, corrupt.New(name, headerBytes, "manifest record", "a snapshot", "end of file")
-	}
-	return l, nil
 }
 
 // checkSeal judges what follows a seal. Bytes may: those of a record that was to

@@ -137,6 +137,37 @@ func TestReopen(t *testing.T) {
 	}
 }
 
+// Close syncs the seal, so that the next Open writes nothing; a log that is only opened and
+// closed syncs nothing.
+func TestCloseSyncsTheSeal(t *testing.T) {
+	mem := vfs.NewMem()
+	syncs := 0
+	fsys := vfs.NewFault(mem, func(op vfs.Op) error {
+		if op.Kind == vfs.OpSync {
+			syncs++
+		}
+		return nil
+	})
+	create(t, mem, 2)
+	for _, commits := range []int{0, 1, 0} {
+		syncs = 0
+		l, _, err := manifest.Open(fsys, dir)
+		if err != nil || syncs != 0 {
+			t.Fatalf("%d syncs to open: %v", syncs, err)
+		}
+		for range commits {
+			mustCommit(t, l, flush(3))
+		}
+		if syncs != commits {
+			t.Errorf("%d syncs of %d commits", syncs, commits)
+		}
+		syncs = 0
+		if err := l.Close(); err != nil || syncs != commits {
+			t.Errorf("%d syncs to close after %d commits: %v", syncs, commits, err)
+		}
+	}
+}
+
 func TestCommitAfterClose(t *testing.T) {
 	l, err := makeAndCreate(vfs.NewMem(), dir, initState())
 	if err != nil {
