@@ -156,4 +156,20 @@ func TestInfo(t *testing.T) {
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
+	for _, expiry := range []int64{-5, 5} { // a file without has no part in the bounds
+		with := &base.FileMeta{TTLEntries: 1, MinExpiry: expiry, MaxExpiry: expiry}
+		for _, files := range [][]*base.FileMeta{{with, {Entries: 1}}, {{Entries: 1}, with}} {
+			r := compaction.Info(1, files)
+			if r.MinExpiry != expiry || r.MaxExpiry != expiry {
+				t.Errorf("expiry %d: [%d, %d]", expiry, r.MinExpiry, r.MaxExpiry)
+			}
+		}
+		later := &base.FileMeta{TTLEntries: 1, MinExpiry: expiry + 1, MaxExpiry: expiry + 2}
+		for _, files := range [][]*base.FileMeta{{with, later}, {later, with}} {
+			r := compaction.Info(1, files)
+			if r.MinExpiry != expiry || r.MaxExpiry != expiry+2 {
+				t.Errorf("expiry from %d: [%d, %d]", expiry, r.MinExpiry, r.MaxExpiry)
+			}
+		}
+	}
 }

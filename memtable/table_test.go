@@ -255,7 +255,7 @@ func TestCommonPrefix(t *testing.T) {
 
 func TestRangeTombstones(t *testing.T) {
 	tab := memtable.New(memtable.Options{})
-	if tab.HasRanges() || tab.RangeTombstones(nil, 9) != nil {
+	if tab.HasRanges() || tab.Ranges() != 0 || tab.RangeTombstones(nil, 9) != nil {
 		t.Error("an empty table has range tombstones")
 	}
 	held := tab.Bytes()
@@ -263,7 +263,8 @@ func TestRangeTombstones(t *testing.T) {
 	tab.DeleteRange(base.RangeTombstone{Start: start, End: end, Seq: 4})
 	tab.DeleteRange(base.RangeTombstone{Start: end, End: []byte("z"), Seq: 6})
 	start[0], end[0] = '?', '?' // the table has its own copy
-	if !tab.HasRanges() || tab.Empty() || tab.MinSeq() != 4 || tab.MaxSeq() != 6 {
+	if !tab.HasRanges() || tab.Ranges() != 2 || tab.Empty() || tab.MinSeq() != 4 ||
+		tab.MaxSeq() != 6 {
 		t.Error("the table does not know of its range tombstones")
 	}
 	if tab.Bytes() <= held {

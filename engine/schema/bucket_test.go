@@ -13,7 +13,8 @@ import (
 func indexed(t testing.TB, id uint32, index string) *schema.Index {
 	t.Helper()
 	return parse(t, fmt.Sprintf(`{"id":%d,"name":"t","columns":[{"name":"id","type":"int64"},
-		{"name":"a","type":"int32","nullable":true},{"name":"s","type":"string"}],
+		{"name":"a","type":"int32","nullable":true},{"name":"s","type":"string"},
+		{"name":"u","type":"string","nullable":true}],
 		"primary_key":["id"],"indexes":[%s]}`, id, index)).Indexes[0]
 }
 
@@ -78,6 +79,22 @@ func TestBucketIsThatOfTheFunction(t *testing.T) {
 	if got, err := y.Bucket([]expr.Value{expr.String("x\x00y")}); err != nil ||
 		expr.Int(int64(got)) != want {
 		t.Errorf("bucket %d, want %s: %v", got, want, err)
+	}
+	text, _ := expr.Bucket(spec, expr.String("x"))
+	null, err := spec.Bytes([]byte{0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, order := range []string{
+		`"nulls":"first"`, `"nulls":"last"`, `"desc":true`, `"desc":true,"nulls":"last"`,
+	} {
+		y := indexed(t, 1, `{"name":"y","columns":[{"column":"u",`+order+`}],"shard":"mix64:16"}`)
+		of, err := y.Bucket([]expr.Value{expr.String("x")})
+		ofNull, nerr := y.Bucket([]expr.Value{{}})
+		if err != nil || nerr != nil || expr.Int(int64(of)) != text || ofNull != int(null) {
+			t.Errorf("%s: buckets %d and, of NULL, %d, want %s and %d: %v, %v", order, of, ofNull,
+				text, null, err, nerr)
+		}
 	}
 	if _, err := y.Bucket(nil); err == nil {
 		t.Error("a bucket without values")
