@@ -68,7 +68,7 @@ func (t *Table) below(it, probe item, key []byte) bool {
 // Options.Prefix of the next one takes it. The caller owns it. It is empty for a table
 // that is empty or not frozen.
 func (t *Table) CommonPrefix() []byte {
-	if !t.Frozen() {
+	if !t.frozen() {
 		return nil
 	}
 	items := t.sorted()
@@ -97,7 +97,7 @@ var _ cursor.Source = (*Source)(nil)
 // NewSource returns a source before its first entry. On a table that is not frozen
 // the source delivers nothing and its Err says so.
 func (t *Table) NewSource() *Source {
-	if !t.Frozen() {
+	if !t.frozen() {
 		return &Source{err: errNotFrozen}
 	}
 	return &Source{items: t.sorted(), chunks: t.arena.chunks}

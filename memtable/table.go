@@ -326,8 +326,8 @@ func (t *Table) Freeze() {
 	t.state.Store(stateFrozen) // last: readers change the order from here on, unlocked
 }
 
-// Frozen reports whether Freeze was called.
-func (t *Table) Frozen() bool { return t.state.Load() == stateFrozen }
+// frozen reports whether Freeze was called.
+func (t *Table) frozen() bool { return t.state.Load() == stateFrozen }
 
 // Bytes returns the memory the table holds: chunks, hash index, tree (an estimate)
 // and range tombstones; 0 for an empty table, whose memory no flush gives back. It changes

@@ -83,11 +83,3 @@ func (a *Approach) back(rows *cursor.Batch, n int, snap base.SeqNum) {
 		n--
 	}
 }
-
-// Ended reports whether Rows has come to the end of the file.
-func (a *Approach) Ended(reverse bool) bool {
-	if reverse {
-		return a.begun && a.lo == 0 && a.block == 0
-	}
-	return a.begun && a.lo == a.b.n && a.block+1 == a.x.n
-}

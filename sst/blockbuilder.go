@@ -130,7 +130,7 @@ func (b *blockBuilder) reset() {
 }
 
 // maxKeptBytes bounds the buffers that a reused writer holds on to.
-const maxKeptBytes = 2 * MaxBlockBytes
+const maxKeptBytes = 2 * maxBlockBytes
 
 // keep empties a buffer for reuse, or drops it if it is too large to hold.
 func keep(b []byte) []byte {

@@ -182,7 +182,7 @@ func FuzzProperties(f *testing.F) {
 
 func FuzzRanges(f *testing.F) {
 	f.Add(seedParts(f).ranges)
-	bound := make([]byte, MaxBoundBytes)
+	bound := make([]byte, maxBoundBytes)
 	f.Add(appendRanges(nil, []base.RangeTombstone{
 		{Start: bound[1:], End: bound, Seq: base.MaxSeqNum}, {Start: bound, End: []byte{1}},
 	}))

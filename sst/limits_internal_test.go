@@ -36,7 +36,7 @@ func TestWriterRefusesWhatReadersRefuse(t *testing.T) {
 				return nil
 			}
 			return w.Add(&base.Entry{ // in a block of its own
-				Key: limitKey(n, 1500), Kind: base.KindPut, Value: make([]byte, MaxBlockBytes),
+				Key: limitKey(n, 1500), Kind: base.KindPut, Value: make([]byte, maxBlockBytes),
 			})
 		},
 		"range tombstone block": func(w *Writer, n int) error {
@@ -60,13 +60,13 @@ func TestWriterRefusesWhatReadersRefuse(t *testing.T) {
 				o := WriterOptions{BlockBytes: 256}
 				switch what {
 				case "filter":
-					o.FilterBits, o.BlockBytes = 16, MaxBlockBytes
+					o.FilterBits, o.BlockBytes = 16, maxBlockBytes
 				case "properties":
 					o.maxRawBytes = most
 				}
 				w, fsys := limited(t, most, o)
 				if what == "properties" { // the index would be refused before
-					w.o.BlockBytes = MaxBlockBytes
+					w.o.BlockBytes = maxBlockBytes
 				}
 				for i := range n {
 					if err := fill(w, i); err != nil {

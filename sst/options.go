@@ -14,15 +14,15 @@ const (
 	// MaxKeyBytes is the longest key in ordered form: a partition key of 64 KiB in
 	// which every byte is escaped, its terminator, and a sort key of 64 KiB.
 	MaxKeyBytes = 3*(64<<10) + 2
-	// MaxBoundBytes is the longest start or end of a range tombstone: the first key after
+	// maxBoundBytes is the longest start or end of a range tombstone: the first key after
 	// the longest one.
-	MaxBoundBytes = MaxKeyBytes + 1
+	maxBoundBytes = MaxKeyBytes + 1
 	// MaxValueBytes is the longest value.
 	MaxValueBytes = 64 << 20
 
 	// maxDataBytes bounds a decoded data block: the largest value with its key, or
-	// a block of MaxBlockBytes; the rest is room for headers.
-	maxDataBytes = MaxValueBytes + 2*MaxBlockBytes
+	// a block of maxBlockBytes; the rest is room for headers.
+	maxDataBytes = MaxValueBytes + 2*maxBlockBytes
 	// maxRawBytes bounds every other decoded block: index, range tombstones, filter,
 	// properties.
 	maxRawBytes = 1 << 30
@@ -34,17 +34,17 @@ const (
 
 // Tuning defaults.
 const (
-	// DefaultBlockBytes keeps low what a read of an uncached block costs, which is to
+	// defaultBlockBytes keeps low what a read of an uncached block costs, which is to
 	// decode all of it. Scans would like 16 KiB a little better, files be smaller.
-	DefaultBlockBytes = 4 << 10
-	// MinBlockBytes and MaxBlockBytes bound WriterOptions.BlockBytes.
-	MinBlockBytes = 256
-	MaxBlockBytes = 4 << 20
-	// DefaultFileBytes is the size at which Writer.Full begins to hold.
-	DefaultFileBytes = 64 << 20
-	// DefaultFilterPartitionKeys keeps a filter near 150 KiB and its construction
+	defaultBlockBytes = 4 << 10
+	// minBlockBytes and maxBlockBytes bound WriterOptions.BlockBytes.
+	minBlockBytes = 256
+	maxBlockBytes = 4 << 20
+	// defaultFileBytes is the size at which Writer.Full begins to hold.
+	defaultFileBytes = 64 << 20
+	// defaultFilterPartitionKeys keeps a filter near 150 KiB and its construction
 	// inside a core's cache.
-	DefaultFilterPartitionKeys = 128 << 10
+	defaultFilterPartitionKeys = 128 << 10
 
 	// writeBytes is how much a Writer collects before it writes.
 	writeBytes = 256 << 10
@@ -88,12 +88,12 @@ type WriterOptions struct {
 	// Seed is the database's hash seed; readers need the same.
 	Seed uint64
 
-	BlockBytes int   // decoded size at which a block is cut; 0: DefaultBlockBytes
-	FileBytes  int64 // size of the file at which it is full; 0: DefaultFileBytes
+	BlockBytes int   // decoded size at which a block is cut; 0: defaultBlockBytes
+	FileBytes  int64 // size of the file at which it is full; 0: defaultFileBytes
 	Codec      Codec // compression of data and index blocks
 	FilterBits int   // fingerprint width: 0 (no filter), 8 or 16
 	// FilterPartitionKeys is the most keys one filter covers; 0:
-	// DefaultFilterPartitionKeys.
+	// defaultFilterPartitionKeys.
 	FilterPartitionKeys int
 	// Collectors see every entry and store what they gather in index and
 	// properties. They belong to the writer until Finish.
@@ -106,21 +106,21 @@ type WriterOptions struct {
 func (o *WriterOptions) withDefaults() (WriterOptions, error) {
 	c := *o
 	if c.BlockBytes == 0 {
-		c.BlockBytes = DefaultBlockBytes
+		c.BlockBytes = defaultBlockBytes
 	}
 	if c.FileBytes == 0 {
-		c.FileBytes = DefaultFileBytes
+		c.FileBytes = defaultFileBytes
 	}
 	if c.maxRawBytes == 0 {
 		c.maxRawBytes = maxRawBytes
 	}
 	if c.FilterPartitionKeys == 0 {
-		c.FilterPartitionKeys = DefaultFilterPartitionKeys
+		c.FilterPartitionKeys = defaultFilterPartitionKeys
 	}
 	switch {
-	case c.BlockBytes < MinBlockBytes || c.BlockBytes > MaxBlockBytes:
+	case c.BlockBytes < minBlockBytes || c.BlockBytes > maxBlockBytes:
 		return c, fmt.Errorf("sst: block size %d outside [%d, %d]",
-			c.BlockBytes, MinBlockBytes, MaxBlockBytes)
+			c.BlockBytes, minBlockBytes, maxBlockBytes)
 	case c.Codec > lastCodec:
 		return c, fmt.Errorf("sst: unknown %v", c.Codec)
 	case c.FilterBits != 0 && c.FilterBits != 8 && c.FilterBits != 16:

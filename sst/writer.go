@@ -151,9 +151,9 @@ func (w *Writer) AddRangeTombstone(rt base.RangeTombstone) error {
 	switch {
 	case bytes.Compare(rt.Start, rt.End) >= 0:
 		w.err = fmt.Errorf("sst: range tombstone [%q, %q) is empty", rt.Start, rt.End)
-	case max(len(rt.Start), len(rt.End)) > MaxBoundBytes:
+	case max(len(rt.Start), len(rt.End)) > maxBoundBytes:
 		w.err = fmt.Errorf("sst: range tombstone with a bound of %d bytes, at most %d fit",
-			max(len(rt.Start), len(rt.End)), MaxBoundBytes)
+			max(len(rt.Start), len(rt.End)), maxBoundBytes)
 	case rt.Seq > base.MaxSeqNum:
 		w.err = fmt.Errorf("sst: sequence number %d is too large", rt.Seq)
 	}
@@ -186,7 +186,7 @@ func (w *Writer) crowded() bool {
 // goes on as long as there are versions of one key, and each block takes room in the index.
 func (w *Writer) blockBytes() int {
 	if w.crowded() {
-		return max(w.o.BlockBytes, MaxBlockBytes)
+		return max(w.o.BlockBytes, maxBlockBytes)
 	}
 	return w.o.BlockBytes
 }

@@ -11,15 +11,15 @@ import (
 
 // Tuning.
 const (
-	// DefaultSegmentBytes is the size of a segment: large enough that a rotation is
+	// defaultSegmentBytes is the size of a segment: large enough that a rotation is
 	// rare, small enough that little is replayed and that a cold stripe pins little.
-	DefaultSegmentBytes = 8 << 20
+	defaultSegmentBytes = 8 << 20
 
-	// DefaultMaxRecordBytes bounds one commit.
-	DefaultMaxRecordBytes = 256 << 20
+	// defaultMaxRecordBytes bounds one commit.
+	defaultMaxRecordBytes = 256 << 20
 
-	// DefaultRecycleSegments is how many released segments wait for their next use.
-	DefaultRecycleSegments = 4
+	// defaultRecycleSegments is how many released segments wait for their next use.
+	defaultRecycleSegments = 4
 
 	// maxRecordBytes is the most that the format can hold in one record.
 	maxRecordBytes = 1 << 30
@@ -45,8 +45,8 @@ type Options struct {
 	Dir  string   // required; must exist
 	DBID [16]byte // identifies the database; segments of others are never replayed
 
-	SegmentBytes    int64 // size of a segment; 0 means DefaultSegmentBytes
-	MaxRecordBytes  int64 // largest payload; 0 means DefaultMaxRecordBytes, at most 1 GiB
+	SegmentBytes    int64 // size of a segment; 0 means defaultSegmentBytes
+	MaxRecordBytes  int64 // largest payload; 0 means defaultMaxRecordBytes, at most 1 GiB
 	RecycleSegments int   // released segments to keep; 0 means the default, < 0 none
 
 	// Mapped stores records through a mapping where the files implement vfs.Mapper.
@@ -70,13 +70,13 @@ type Options struct {
 // withDefaults validates o and fills in what is zero.
 func (o Options) withDefaults() (Options, error) {
 	if o.SegmentBytes == 0 {
-		o.SegmentBytes = DefaultSegmentBytes
+		o.SegmentBytes = defaultSegmentBytes
 	}
 	if o.MaxRecordBytes == 0 {
-		o.MaxRecordBytes = DefaultMaxRecordBytes
+		o.MaxRecordBytes = defaultMaxRecordBytes
 	}
 	if o.RecycleSegments == 0 {
-		o.RecycleSegments = DefaultRecycleSegments
+		o.RecycleSegments = defaultRecycleSegments
 	}
 	if o.UseID == nil {
 		o.UseID = randomUseID

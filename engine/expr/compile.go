@@ -30,7 +30,7 @@ type (
 
 // The sources under which Eval and Test ask for slots and aggregates.
 const (
-	SlotSource = -1
+	slotSource = -1
 	AggSource  = -2
 )
 
@@ -63,7 +63,7 @@ func (p Program) Value(row, params []Value) (Value, error) {
 }
 
 // Eval evaluates an expression once. Row gives the values of columns; slots have the
-// source SlotSource, aggregates AggSource.
+// source slotSource, aggregates AggSource.
 func Eval(e Expr, row func(source, ordinal int) Value, params []Value) (Value, error) {
 	p, err := Compile(e)
 	if err != nil {
@@ -99,7 +99,7 @@ func compileValue(e Expr) (valueFn, error) {
 	case Column:
 		return compilePlace(e.Source, e.Ordinal, e)
 	case Slot:
-		return compilePlace(SlotSource, e.I, e)
+		return compilePlace(slotSource, e.I, e)
 	case Agg:
 		return compilePlace(AggSource, e.Index, e)
 	case Arith:

@@ -77,7 +77,7 @@ func compileFastCmp(e Cmp, collation keycodec.Collation) testFn {
 	case Column:
 		source, at = p.Source, p.Ordinal
 	case Slot:
-		source, at = SlotSource, p.I
+		source, at = slotSource, p.I
 	default:
 		return nil
 	}

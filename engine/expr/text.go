@@ -176,12 +176,12 @@ func (e Param) String() string {
 
 // String returns the name, behind that of the table if there is one.
 func (e Column) String() string {
-	name := Ident(e.Name)
+	name := ident(e.Name)
 	if e.Name == "" {
 		name = fmt.Sprintf("column%d", e.Ordinal)
 	}
 	if e.Table != "" {
-		return Ident(e.Table) + "." + name
+		return ident(e.Table) + "." + name
 	}
 	return name
 }
@@ -306,9 +306,9 @@ func not(not bool) string {
 	return ""
 }
 
-// Ident returns a name as SQL wants it: as it is if it consists of letters, digits and
+// ident returns a name as SQL wants it: as it is if it consists of letters, digits and
 // underscores and is no keyword, otherwise in double quotes.
-func Ident(name string) string {
+func ident(name string) string {
 	plain := name != "" && !keywords[strings.ToUpper(name)]
 	for i := range len(name) {
 		c := name[i]

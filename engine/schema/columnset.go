@@ -7,7 +7,7 @@ import (
 
 // ColumnSet is a set of columns, by their ordinals. The zero ColumnSet is empty. It is
 // compared with ==.
-type ColumnSet struct{ words [MaxColumns / 64]uint64 }
+type ColumnSet struct{ words [maxColumns / 64]uint64 }
 
 // Columns returns the set of the given columns.
 func Columns(ordinals ...int) ColumnSet {
@@ -18,12 +18,12 @@ func Columns(ordinals ...int) ColumnSet {
 	return s
 }
 
-// Add adds a column. Requires: 0 <= ordinal < MaxColumns.
+// Add adds a column. Requires: 0 <= ordinal < maxColumns.
 func (s *ColumnSet) Add(ordinal int) { s.words[ordinal>>6] |= 1 << (ordinal & 63) }
 
 // Has reports whether the column is in the set.
 func (s *ColumnSet) Has(ordinal int) bool {
-	return uint(ordinal) < MaxColumns && s.words[ordinal>>6]>>(ordinal&63)&1 != 0
+	return uint(ordinal) < maxColumns && s.words[ordinal>>6]>>(ordinal&63)&1 != 0
 }
 
 // Union adds the columns of another set.

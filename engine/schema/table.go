@@ -10,12 +10,12 @@ import (
 
 // Limits of tables.
 const (
-	// MaxColumns is the largest number of columns, dropped ones included.
-	MaxColumns = 256
-	// MaxNameBytes is the longest name of a table, column or index.
-	MaxNameBytes = 255
-	// MaxIndexes is the largest number of indexes of a table.
-	MaxIndexes = 64
+	// maxColumns is the largest number of columns, dropped ones included.
+	maxColumns = 256
+	// maxNameBytes is the longest name of a table, column or index.
+	maxNameBytes = 255
+	// maxIndexes is the largest number of indexes of a table.
+	maxIndexes = 64
 )
 
 // Table is a table: its columns, its primary key (the columns PK, which choose the

@@ -86,9 +86,9 @@ func (t *Table) validate() error {
 	switch n := len(t.Columns); {
 	case n == 0:
 		return errors.Join(append(errs, errors.New("no columns"))...)
-	case n > MaxColumns:
+	case n > maxColumns:
 		return errors.Join(append(errs, fmt.Errorf("%d columns, at most %d are possible", n,
-			MaxColumns))...)
+			maxColumns))...)
 	}
 	names, ids := map[string]bool{}, map[uint16]bool{}
 	for i := range t.Columns {
@@ -112,9 +112,9 @@ func checkName(what, name string) error {
 	switch {
 	case name == "":
 		return fmt.Errorf("%s has no name", what)
-	case len(name) > MaxNameBytes:
+	case len(name) > maxNameBytes:
 		return fmt.Errorf("the name of %s has %d bytes, at most %d are possible", what, len(name),
-			MaxNameBytes)
+			maxNameBytes)
 	case !utf8.ValidString(name):
 		return fmt.Errorf("the name of %s, %q, is not valid UTF-8", what, name)
 	}
@@ -207,8 +207,8 @@ func (t *Table) validateTTL() error {
 }
 
 func (t *Table) validateIndexes() error {
-	if n := len(t.Indexes); n > MaxIndexes {
-		return fmt.Errorf("%d indexes, at most %d are possible", n, MaxIndexes)
+	if n := len(t.Indexes); n > maxIndexes {
+		return fmt.Errorf("%d indexes, at most %d are possible", n, maxIndexes)
 	}
 	var errs []error
 	names, ids := map[string]bool{}, map[uint32]bool{}

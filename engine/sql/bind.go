@@ -189,7 +189,7 @@ func (sc *scope) bindOutputs() {
 		if ref, ok := o.Expr.(*Ref); ok && !out.alias {
 			out.name = ref.Column
 		} else if !out.alias {
-			out.name = FormatExpr(o.Expr)
+			out.name = formatExpr(o.Expr)
 		}
 		sc.outputs = append(sc.outputs, out)
 	}

@@ -209,11 +209,11 @@ func (sc *scope) aggregate(e *Call, fn plan.AggregateFunc) expr.Expr {
 	}
 	for i, have := range sc.sel.Aggregates {
 		if have.Func == a.Func && have.Distinct == a.Distinct && sameExpr(have.Arg, a.Arg) {
-			return expr.Agg{Index: i, Name: FormatExpr(e)}
+			return expr.Agg{Index: i, Name: formatExpr(e)}
 		}
 	}
 	sc.sel.Aggregates = append(sc.sel.Aggregates, a)
-	return expr.Agg{Index: len(sc.sel.Aggregates) - 1, Name: FormatExpr(e)}
+	return expr.Agg{Index: len(sc.sel.Aggregates) - 1, Name: formatExpr(e)}
 }
 
 func sameExpr(a, b expr.Expr) bool {
@@ -304,7 +304,7 @@ func (sc *scope) noColumn(r *Ref) {
 		sc.b.fail(r.Pos, "there is no table %s in FROM%s", quoteName(r.Table),
 			hint(r.Table, sc.sourceNames()))
 	}
-	sc.b.fail(r.Pos, "there is no column %s%s", FormatExpr(r), hint(r.Column, names))
+	sc.b.fail(r.Pos, "there is no column %s%s", formatExpr(r), hint(r.Column, names))
 }
 
 func (sc *scope) sourceNames() (names []string) {

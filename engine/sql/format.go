@@ -15,8 +15,8 @@ func Format(s Statement) string {
 	return f.String()
 }
 
-// FormatExpr returns an expression in canonical form.
-func FormatExpr(e Expr) string {
+// formatExpr returns an expression in canonical form.
+func formatExpr(e Expr) string {
 	var f formatter
 	f.expr(e)
 	return f.String()

@@ -48,9 +48,6 @@ func (s *Stmt) Returns() bool {
 	return false
 }
 
-// Writes reports whether the statement changes the database.
-func (s *Stmt) Writes() bool { return !s.Returns() }
-
 // Params returns the names of the parameters, in their order, empty for those without; and
 // fails as Query and Exec do.
 func (s *Stmt) Params() ([]string, error) {

@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 )
 
-// DefaultMaxFiles is how many files Files keeps open if nothing else is asked for.
-const DefaultMaxFiles = 4096
+// defaultMaxFiles is how many files Files keeps open if nothing else is asked for.
+const defaultMaxFiles = 4096
 
 // maxReopens bounds how often a read that lost its file to eviction tries again
 // with a shared handle before it opens one of its own.
@@ -38,11 +38,11 @@ type Files struct {
 	hand int       // Guarded by mu.
 }
 
-// NewFiles returns a set of at most limit open files (DefaultMaxFiles if limit is
+// NewFiles returns a set of at most limit open files (defaultMaxFiles if limit is
 // 0 or less), opened through open.
 func NewFiles(open func(name string) (File, error), limit int) *Files {
 	if limit <= 0 {
-		limit = DefaultMaxFiles
+		limit = defaultMaxFiles
 	}
 	return &Files{open: open, limit: limit}
 }

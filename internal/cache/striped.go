@@ -8,8 +8,8 @@ import (
 // counterStripes is the number of copies of each counter.
 const counterStripes = 32
 
-// CounterFields is how many counters a Striped holds.
-const CounterFields = 8
+// counterFields is how many counters a Striped holds.
+const counterFields = 8
 
 // Striped is a group of counters for hot paths: each counter exists
 // counterStripes times, a cache line apart, and goroutines spread over the
@@ -19,12 +19,12 @@ type Striped struct {
 }
 
 type counterStripe struct {
-	n [CounterFields]atomic.Uint64
+	n [counterFields]atomic.Uint64
 }
 
 // Add adds n to a counter.
 func (s *Striped) Add(field int, n uint64) {
-	s.stripes[stripeIndex()].n[field%CounterFields].Add(n)
+	s.stripes[stripeIndex()].n[field%counterFields].Add(n)
 }
 
 // Load returns the value of a counter. Additions that run at the same time may or
@@ -32,7 +32,7 @@ func (s *Striped) Add(field int, n uint64) {
 func (s *Striped) Load(field int) uint64 {
 	var sum uint64
 	for i := range s.stripes {
-		sum += s.stripes[i].n[field%CounterFields].Load()
+		sum += s.stripes[i].n[field%counterFields].Load()
 	}
 	return sum
 }

@@ -39,8 +39,8 @@ func (t Type) valid() bool { return t >= String && t <= Decimal }
 const (
 	// DefaultWidth is the width of strings in the layout's examples.
 	DefaultWidth = 32
-	// MaxScale is the largest number of decimal places: one more, and 10 would overflow.
-	MaxScale = 18
+	// maxScale is the largest number of decimal places: one more, and 10 would overflow.
+	maxScale = 18
 )
 
 // Field describes one field of a key.
@@ -111,9 +111,9 @@ func (f Field) validate() error {
 			keycodec.MaxKeyBytes)
 	case f.Scale != 0 && f.Type != Decimal:
 		return fmt.Errorf("composite: field %q has a scale but is no decimal", f.Name)
-	case f.Scale < 0 || f.Scale > MaxScale:
+	case f.Scale < 0 || f.Scale > maxScale:
 		return fmt.Errorf("composite: scale %d of field %q is outside 0 to %d", f.Scale, f.Name,
-			MaxScale)
+			maxScale)
 	}
 	return nil
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/kstonedb/kstone/keycodec/shard"
 )
 
-// MaxFields is the largest number of fields of a schema.
-const MaxFields = keycodec.MaxFields
+// maxFields is the largest number of fields of a schema.
+const maxFields = keycodec.MaxFields
 
 // Options say how the fields of a key are put together. The zero value is the delimiter
 // 1F and no shard.
@@ -45,9 +45,9 @@ func NewSchema(o Options, fields ...Field) (*Schema, error) {
 			return nil, err
 		}
 	}
-	if len(fields) == 0 || len(fields) > MaxFields {
+	if len(fields) == 0 || len(fields) > maxFields {
 		return nil, fmt.Errorf("composite: a schema of %d fields, not 1 to %d", len(fields),
-			MaxFields)
+			maxFields)
 	}
 	for i, f := range fields {
 		if err := f.validate(); err != nil {

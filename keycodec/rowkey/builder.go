@@ -67,7 +67,7 @@ func (b *Builder) AddInt64(v int64) *Builder {
 
 // AddVarint adds the varint of v as a part.
 func (b *Builder) AddVarint(v uint64) *Builder {
-	var buf [MaxVarintBytes]byte
+	var buf [maxVarintBytes]byte
 	return b.AddBytes(AppendVarint(buf[:0], v))
 }
 

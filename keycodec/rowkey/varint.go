@@ -7,8 +7,8 @@ import (
 	"github.com/kstonedb/kstone/internal/corrupt"
 )
 
-// MaxVarintBytes is the length of the longest varint.
-const MaxVarintBytes = 9
+// maxVarintBytes is the length of the longest varint.
+const maxVarintBytes = 9
 
 // Format: the varint of SQLite 4 (https://sqlite.org/src4/doc/trunk/www/varint.wiki).
 // The first byte a says how long it is:

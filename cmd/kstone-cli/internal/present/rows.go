@@ -101,7 +101,7 @@ func plainText(dst []byte, v expr.Value) []byte {
 		s, _ := v.AsBytes()
 		return fmt.Appendf(dst, "x%x", s)
 	case expr.KindList:
-		return AppendValueJSON(dst, v)
+		return appendValueJSON(dst, v)
 	}
 	switch v := v.Any().(type) {
 	case fmt.Stringer:
@@ -111,9 +111,9 @@ func plainText(dst []byte, v expr.Value) []byte {
 	}
 }
 
-// AppendValueJSON appends a value as JSON: numbers as numbers, bytes as in items, times in
+// appendValueJSON appends a value as JSON: numbers as numbers, bytes as in items, times in
 // RFC 3339, lists as arrays.
-func AppendValueJSON(dst []byte, v expr.Value) []byte {
+func appendValueJSON(dst []byte, v expr.Value) []byte {
 	switch v.Kind() {
 	case expr.KindNull:
 		return append(dst, "null"...)
@@ -136,7 +136,7 @@ func AppendValueJSON(dst []byte, v expr.Value) []byte {
 			if !first {
 				dst = append(dst, ',')
 			}
-			dst, first = AppendValueJSON(dst, e), false
+			dst, first = appendValueJSON(dst, e), false
 		}
 		return append(dst, ']')
 	}
@@ -166,7 +166,7 @@ func writeRowJSON(w *bufio.Writer, r Result, array bool) (n int, err error) {
 			if i > 0 {
 				line = append(line, ',')
 			}
-			line = AppendValueJSON(append(line, names[i]...), v)
+			line = appendValueJSON(append(line, names[i]...), v)
 		}
 		line = append(line, '}')
 		if !array {

@@ -36,8 +36,8 @@ type Column struct {
 	Type ColumnType
 }
 
-// ParseColumn reads a name of the first record.
-func ParseColumn(header string) Column {
+// parseColumn reads a name of the first record.
+func parseColumn(header string) Column {
 	for typ, suffix := range columnSuffixes {
 		if name, ok := strings.CutSuffix(header, suffix); ok && suffix != "" {
 			return Column{name, ColumnType(typ)}
@@ -46,13 +46,13 @@ func ParseColumn(header string) Column {
 	return Column{header, TextColumn}
 }
 
-// String returns the name as the first record holds it; ParseColumn reads it back if
+// String returns the name as the first record holds it; parseColumn reads it back if
 // the column is typed or CanBeText allows its name.
 func (c Column) String() string { return c.Name + columnSuffixes[c.Type] }
 
 // CanBeText reports whether a text column may have this name. A name that ends like a
 // type has to have a type behind it.
-func CanBeText(name string) bool { return ParseColumn(name).Type == TextColumn }
+func CanBeText(name string) bool { return parseColumn(name).Type == TextColumn }
 
 // replayBudgetBytes bounds how much is read twice after quotes that are never closed.
 const replayBudgetBytes = 4 * MaxRecordBytes
@@ -91,7 +91,7 @@ func NewCSV(r io.Reader, comma byte) (Reader, error) {
 	}
 	seen := map[string]bool{}
 	for i := range c.ends {
-		col := ParseColumn(string(c.cell(i)))
+		col := parseColumn(string(c.cell(i)))
 		switch {
 		case col.Name == "":
 			return nil, fmt.Errorf("column %d of the CSV input has no name", i+1)

@@ -83,8 +83,8 @@ func mostlyControl(b []byte) bool {
 	return extra > 16+len(b)/3
 }
 
-// ErrNotText is returned by Unquote for JSON that is neither a string nor {"$b64":"…"}.
-var ErrNotText = errors.New("not a string")
+// errNotText is returned by Unquote for JSON that is neither a string nor {"$b64":"…"}.
+var errNotText = errors.New("not a string")
 
 // Unquote appends the bytes that a canonical JSON string or {"$b64":"…"} stands for.
 func Unquote(dst, text []byte) ([]byte, error) {
@@ -97,7 +97,7 @@ func Unquote(dst, text []byte) ([]byte, error) {
 		return out, nil
 	}
 	if len(text) < 2 || text[0] != '"' {
-		return dst, ErrNotText
+		return dst, errNotText
 	}
 	body := text[1 : len(text)-1]
 	for len(body) > 0 {
