@@ -49,7 +49,7 @@ type Cursor struct {
 	merge    merge.Merge
 	readings []*reading // the first opened are in use
 	opened   int
-	near     []*Source // those that Approach prepares
+	near     []*source // those that Approach prepares
 	started  bool
 	err      error // of Add
 }
@@ -60,7 +60,7 @@ type reading struct {
 	bounds  Bounds
 	ranges  merge.Ranges
 	done    <-chan struct{} // of the context of the bounds, nil if it never ends
-	sources []*Source       // newest first; the first used are in use
+	sources []*source       // newest first; the first used are in use
 	used    int
 	scratch []base.RangeTombstone
 }
@@ -176,9 +176,9 @@ func (r *reading) open(v *View, b *Bounds, overlay *memtable.Table) error {
 }
 
 // add returns one more source, older than those before.
-func (r *reading) add() *Source {
+func (r *reading) add() *source {
 	if r.used == len(r.sources) {
-		r.sources = append(r.sources, &Source{})
+		r.sources = append(r.sources, &source{})
 	}
 	s := r.sources[r.used]
 	r.used++

@@ -20,11 +20,11 @@ const (
 	maxBatchRows = 64
 )
 
-// Source is one memtable or run under a Cursor, with rows read ahead. It shows the
+// source is one memtable or run under a Cursor, with rows read ahead. It shows the
 // newest version of each key that it has, tombstones included. It is a merge.Seeker.
 //
 // Invariant: all rows of the batch are inside of the bounds.
-type Source struct {
+type source struct {
 	bounds *Bounds // of the reading, or of a span
 	opened bool    // Rows has been called
 	batch  cursor.Batch
@@ -65,7 +65,7 @@ type runSource struct {
 	approach sst.Approach
 }
 
-func (s *Source) initTable(t *memtable.Table, snap base.SeqNum) {
+func (s *source) initTable(t *memtable.Table, snap base.SeqNum) {
 	m := &s.memory
 	if m.cursor == nil {
 		m.cursor = new(memtable.Cursor)
@@ -74,7 +74,7 @@ func (s *Source) initTable(t *memtable.Table, snap base.SeqNum) {
 	t.InitCursor(m.cursor, snap)
 }
 
-func (s *Source) initRun(r *Run, lo, hi int, snap base.SeqNum) {
+func (s *source) initRun(r *Run, lo, hi int, snap base.SeqNum) {
 	f := &s.files
 	f.of, f.lo, f.hi, f.snap = r, lo, hi, snap
 	f.inUse, f.nearing, f.reading = false, false, false
@@ -82,7 +82,7 @@ func (s *Source) initRun(r *Run, lo, hi int, snap base.SeqNum) {
 }
 
 // release lets go of everything but memory.
-func (s *Source) release() {
+func (s *source) release() {
 	if s.inTable {
 		s.memory.of = nil
 		s.memory.cursor.Release()
@@ -122,7 +122,7 @@ func (f *runSource) open(ahead int) *runCursor {
 }
 
 // MaxSeq implements merge.Seeker.
-func (s *Source) MaxSeq() base.SeqNum {
+func (s *source) MaxSeq() base.SeqNum {
 	if s.inTable {
 		return s.memory.of.MaxSeq()
 	}
@@ -132,7 +132,7 @@ func (s *Source) MaxSeq() base.SeqNum {
 // approach prepares sources for their first call of Rows. It only matters for speed: all
 // take the first step towards their rows, then all the second, and so on, so that they wait
 // for memory together. It changes the list.
-func approach(sources []*Source) {
+func approach(sources []*source) {
 	near := sources[:0]
 	for _, s := range sources {
 		if s.depart() {
@@ -157,7 +157,7 @@ func approach(sources []*Source) {
 }
 
 // depart takes the first step of an approach. It reports false if there is none to take.
-func (s *Source) depart() bool {
+func (s *source) depart() bool {
 	f, key := &s.files, s.bounds.first()
 	if s.inTable || len(key) == 0 {
 		return false
@@ -172,7 +172,7 @@ func (s *Source) depart() bool {
 
 // Bound implements merge.Seeker. The bound is known if approach has found one, and inside of
 // the bounds of the source.
-func (s *Source) Bound(dst []byte) (key []byte, known, empty bool) {
+func (s *source) Bound(dst []byte) (key []byte, known, empty bool) {
 	if s.inTable || !s.files.nearing || s.opened && s.ended {
 		return dst, false, false
 	}
@@ -195,8 +195,8 @@ func (b *Bounds) first() []byte {
 	return b.Lo
 }
 
-// Rows implements cursor.Source.
-func (s *Source) Rows() []base.Entry {
+// Rows implements cursor.source.
+func (s *source) Rows() []base.Entry {
 	if s.opened {
 		return s.next()
 	}
@@ -205,7 +205,7 @@ func (s *Source) Rows() []base.Entry {
 }
 
 // Leave implements merge.Seeker.
-func (s *Source) Leave(start, end []byte) []base.Entry {
+func (s *source) Leave(start, end []byte) []base.Entry {
 	s.restart()
 	if s.bounds.Reverse {
 		return s.fill(s.cursor().SeekLT(start))
@@ -215,13 +215,13 @@ func (s *Source) Leave(start, end []byte) []base.Entry {
 
 // restrict makes the next call of Rows begin again, with the first rows inside of b, which
 // must lie inside of the bounds of the reading and is referenced until release.
-func (s *Source) restrict(b *Bounds) {
+func (s *source) restrict(b *Bounds) {
 	s.bounds, s.opened = b, false
 	s.restart()
 }
 
 // restart drops what approach has found, and begins again with small batches.
-func (s *Source) restart() {
+func (s *source) restart() {
 	if s.files.nearing {
 		s.files.arrive()
 	}
@@ -230,7 +230,7 @@ func (s *Source) restart() {
 }
 
 // Err returns the error that ended the movement, nil at an ordinary end.
-func (s *Source) Err() error {
+func (s *source) Err() error {
 	if s.err != nil {
 		return s.err
 	}
@@ -240,7 +240,7 @@ func (s *Source) Err() error {
 	return s.files.cursor.Err()
 }
 
-func (s *Source) cursor() cursor.Cursor {
+func (s *source) cursor() cursor.Cursor {
 	if s.inTable {
 		return s.memory.cursor
 	}
@@ -248,7 +248,7 @@ func (s *Source) cursor() cursor.Cursor {
 }
 
 // seek moves to the first rows inside of the bounds and returns them, as do all moves.
-func (s *Source) seek() []base.Entry {
+func (s *source) seek() []base.Entry {
 	b, f := s.bounds, &s.files
 	if f.nearing && !s.inTable && s.fillNear() {
 		f.reading = true
@@ -277,7 +277,7 @@ func (f *runSource) arrive() {
 }
 
 // next moves over the rows that follow the batch.
-func (s *Source) next() []base.Entry {
+func (s *source) next() []base.Entry {
 	b := s.bounds
 	if s.ended {
 		return nil
@@ -301,7 +301,7 @@ func (s *Source) next() []base.Entry {
 	return s.fill(s.files.cursor.Next())
 }
 
-func (s *Source) stepTable(reverse bool) bool {
+func (s *source) stepTable(reverse bool) bool {
 	if reverse {
 		return s.memory.cursor.Prev()
 	}
@@ -310,7 +310,7 @@ func (s *Source) stepTable(reverse bool) bool {
 
 // fill reads a batch that starts with the entry that the source's cursor stands on;
 // without ok it stands on none.
-func (s *Source) fill(ok bool) []base.Entry {
+func (s *source) fill(ok bool) []base.Entry {
 	b := s.bounds
 	s.batch.Reset()
 	if s.ended = !ok || s.stopped(); s.ended {
@@ -338,7 +338,7 @@ func (s *Source) fill(ok bool) []base.Entry {
 
 // fillNear reads a batch of what the approach has found; none may be inside of the bounds.
 // It reports false if nothing is there, so that the cursor has to go on.
-func (s *Source) fillNear() (ok bool) {
+func (s *source) fillNear() (ok bool) {
 	b, f := s.bounds, &s.files
 	s.batch.Reset()
 	if s.ended = s.stopped(); s.ended {
@@ -354,7 +354,7 @@ func (s *Source) fillNear() (ok bool) {
 }
 
 // stopped reports whether the context of the reading has ended.
-func (s *Source) stopped() bool {
+func (s *source) stopped() bool {
 	select {
 	case <-s.done: // never, if it is nil
 		s.err = context.Cause(s.ctx)
@@ -365,7 +365,7 @@ func (s *Source) stopped() bool {
 }
 
 // trim cuts off the rows behind the bound.
-func (s *Source) trim() {
+func (s *source) trim() {
 	n := len(s.batch.Rows)
 	for n > 0 && s.bounds.passed(s.batch.Rows[n-1].Key) {
 		n--

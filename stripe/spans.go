@@ -19,20 +19,20 @@ type Spans interface {
 // spanSource reads the spans of a source one after the other. It shows a fence before a
 // span, so that one that is not reached is not sought.
 type spanSource struct {
-	*Source
+	*source
 	spans   Spans
 	bounds  Bounds // of the current span
 	keys    []byte // memory of bounds
-	next    int    // of spans
+	at      int    // the next of spans
 	reading bool   // the current span is being read
 	fenced  bool   // it is the next to be read
 	fence   [1]base.Entry
 }
 
 // spansOf returns the source as one of the spans of its bounds.
-func (s *Source) spansOf(b *Bounds) *spanSource {
+func (s *source) spansOf(b *Bounds) *spanSource {
 	if s.spans == nil {
-		s.spans = &spanSource{Source: s}
+		s.spans = &spanSource{source: s}
 	}
 	r := s.spans
 	r.spans, r.bounds = b.Spans, *b
@@ -49,15 +49,15 @@ func (r *spanSource) release() {
 	if cap(keys) > maxSpanBytes {
 		keys = nil
 	}
-	*r = spanSource{Source: r.Source, keys: keys}
+	*r = spanSource{source: r.source, keys: keys}
 }
 
-// Rows implements cursor.Source.
+// Rows implements cursor.source.
 func (r *spanSource) Rows() []base.Entry {
 	for {
 		switch {
 		case r.reading:
-			if rows := r.Source.Rows(); len(rows) > 0 || r.Err() != nil {
+			if rows := r.source.Rows(); len(rows) > 0 || r.Err() != nil {
 				return rows
 			}
 			r.reading = false
@@ -78,7 +78,7 @@ func (r *spanSource) Rows() []base.Entry {
 
 // Leave implements merge.Seeker.
 func (r *spanSource) Leave(start, end []byte) []base.Entry {
-	if rows := r.Source.Leave(start, end); len(rows) > 0 || r.Err() != nil {
+	if rows := r.source.Leave(start, end); len(rows) > 0 || r.Err() != nil {
 		return rows
 	}
 	return r.Rows()
@@ -86,9 +86,9 @@ func (r *spanSource) Leave(start, end []byte) []base.Entry {
 
 // locate makes the next span that is not empty the current one.
 func (r *spanSource) locate() bool {
-	for r.next < r.spans.Len() {
-		lo, hi, keys := r.spans.Span(r.next, r.keys[:0])
-		r.next++
+	for r.at < r.spans.Len() {
+		lo, hi, keys := r.spans.Span(r.at, r.keys[:0])
+		r.at++
 		if r.keys = keys; hi == nil || bytes.Compare(lo, hi) < 0 {
 			r.bounds.Lo, r.bounds.Hi = lo, hi
 			return true
