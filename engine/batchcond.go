@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"time"
 
 	"github.com/kstonedb/kstone/internal/base"
@@ -154,12 +155,10 @@ func (c Condition) holds(exists bool, seq base.SeqNum, value []byte) bool {
 	return true
 }
 
-// fewConds is up to how many conditions are checked one by one.
-const fewConds = 4
-
-// checkConds checks the conditions of a batch. Requires: their stripes are locked.
+// checkConds checks the conditions of a batch, of which the first that fails counts.
+// Requires: their stripes are locked.
 func (db *DB) checkConds(b *Batch) error {
-	if len(b.conds.list) > fewConds {
+	if len(b.conds.list) > aloneKeys {
 		return db.checkManyConds(b)
 	}
 	for i := range b.conds.list {
@@ -174,6 +173,26 @@ func (db *DB) checkConds(b *Batch) error {
 		}
 	}
 	return nil
+}
+
+// checkManyConds is checkConds for what is worth a group of lookups.
+func (db *DB) checkManyConds(b *Batch) error {
+	l := getLookups()
+	defer putLookups(l)
+	l.takeConds(b)
+	l.beginAt(db, base.MaxSeqNum)
+	var failed error
+	first, now := uint32(len(b.conds.list)), db.nowMs()
+	for l.next(db.calls.ctx, &l.lane) {
+		for i := range l.list {
+			f := &l.list[i]
+			c, exists := &b.conds.list[f.Index], f.Live(now)
+			if f.Index < first && !b.condition(c).holds(exists, f.Seq, f.Value) {
+				first, failed = f.Index, b.failed(c, exists, f.Seq)
+			}
+		}
+	}
+	return cmp.Or(l.err, failed)
 }
 
 // failed returns the error of a condition that does not hold.

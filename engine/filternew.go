@@ -97,7 +97,16 @@ func (r *reader) filterNew(
 	dst = sized(dst, len(keys))
 	l.repeats = sized(l.repeats, len(keys))
 	now := r.db.nowMs()
-	err := l.readDivided(ctx, r, func(w *lane) { w.takeNew(dst, l.repeats, now) })
+	err := l.begin(ctx, r)
+	if err == nil {
+		l.inLanes(func(w *lane) {
+			for l.next(ctx, w) {
+				w.takeNew(dst, l.repeats, now)
+			}
+		})
+		l.end()
+		err = l.err
+	}
 	if err != nil {
 		clear(dst)
 		return dst, DedupStats{}, err

@@ -97,18 +97,22 @@ func (in *insertion) run(ctx context.Context, t terms) error {
 	}
 	// Until the commit nothing may be dropped that was written after the snapshot: recheck
 	// would not see that there was something, say a delete of an item that was found.
-	in.seq = db.takeSnapshot(&in.l.node)
-	defer db.snaps.release(&in.l.node)
+	if err := in.l.begin(ctx, &db.reader); err != nil {
+		return err
+	}
+	defer in.l.end()
+	in.seq = in.l.snap
 	now := db.nowMs()
-	db.metrics.gets.Add(uint64(len(in.items)))
-	err := in.l.runLanes(ctx, db, func(w *lane) {
-		w.markRepeats(in.l.repeats, w.list)
-		for i := range w.list {
-			in.take(w, &w.list[i], now)
+	in.l.inLanes(func(w *lane) {
+		for in.l.next(ctx, w) {
+			w.markRepeats(in.l.repeats, w.list)
+			for i := range w.list {
+				in.take(w, &w.list[i], now)
+			}
 		}
 	})
-	if err != nil {
-		return err
+	if in.l.err != nil {
+		return in.l.err
 	}
 	if err := in.fill(); err != nil || in.b.Len() == 0 {
 		return db.unchanged(t.durability, err)
@@ -175,8 +179,8 @@ func (in *insertion) recheck() error {
 		if db.stripes[id].NewestSeq() <= in.seq && !expired {
 			continue
 		}
-		if err := in.l.runStripes(db, id, id+1, base.MaxSeqNum); err != nil {
-			return db.readError(err)
+		if err := in.l.ask(&in.l.lane, id, id+1, base.MaxSeqNum); err != nil {
+			return err
 		}
 		for i := range in.l.list {
 			changed = in.take(&in.l.lane, &in.l.list[i], now) || changed

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"context"
-	"math"
 	"runtime"
 	"sync"
 
@@ -34,87 +32,12 @@ func (l *lookups) eachLane(f func(*lane)) {
 	}
 }
 
-// readDivided is read in all lanes. It calls each, perhaps at the same time for several
-// lanes, when the keys in a lane's list are done.
-func (l *lookups) readDivided(
-	ctx context.Context, r *reader, each func(*lane),
-) error {
-	if err := l.begin(ctx, r); err != nil {
-		return err
-	}
-	defer r.db.snaps.release(&l.node)
-	return l.runLanes(ctx, r.db, each)
-}
-
-// runLanes is readDivided at the snapshot that l.node holds.
-func (l *lookups) runLanes(ctx context.Context, db *DB, each func(*lane)) error {
-	if len(l.more) == 0 {
-		return l.run(ctx, db, l.node.seq, func([]base.Lookup) { each(&l.lane) })
-	}
-	return l.runDivided(ctx, db, each)
-}
-
-// runDivided is run in all lanes.
-func (l *lookups) runDivided(ctx context.Context, db *DB, each func(*lane)) error {
-	d := division{l: l, db: db, each: each, failedAt: math.MaxInt}
+// inLanes calls f in all lanes at the same time.
+func (l *lookups) inLanes(f func(*lane)) {
 	var wg sync.WaitGroup
 	for _, w := range l.more {
-		wg.Go(func() { d.work(ctx, w) })
+		wg.Go(func() { f(w) })
 	}
-	d.work(ctx, &l.lane)
+	f(&l.lane)
 	wg.Wait()
-	return d.err
-}
-
-// division is a search that several lanes share: each takes the next stripes.
-type division struct {
-	l    *lookups
-	db   *DB
-	each func(*lane)
-
-	mu       sync.Mutex
-	next     int // stripe
-	failedAt int // the first stripes that could not be read
-	err      error
-}
-
-func (d *division) work(ctx context.Context, w *lane) {
-	for {
-		lo, hi := d.take()
-		if lo == base.NumStripes {
-			return
-		}
-		err := ctx.Err()
-		if err != nil {
-			err = context.Cause(ctx)
-		} else if err = w.ask(d.l, d.db, lo, hi, d.l.node.seq); err != nil {
-			err = d.db.readError(err)
-		}
-		if err != nil {
-			d.fail(lo, err)
-			return
-		}
-		d.each(w)
-	}
-}
-
-// take returns the next stripes to look at, none after a failure.
-func (d *division) take() (lo, hi int) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if lo = d.next; d.err != nil || lo == base.NumStripes {
-		return base.NumStripes, base.NumStripes
-	}
-	d.next = d.l.groupEnd(lo)
-	return lo, d.next
-}
-
-// fail notes an error. Of several the one about the first stripes counts: it is the same
-// however the work was divided.
-func (d *division) fail(lo int, err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if lo < d.failedAt {
-		d.failedAt, d.err = lo, err
-	}
 }

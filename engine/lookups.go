@@ -13,6 +13,9 @@ import (
 // up one by one. It is reused; a lookup in it does not allocate when it has grown to its
 // size and what it reads is cached.
 //
+// Use: take or set the keys; begin; range over the groups of keys with next, in one lane or
+// in several at once; look at err; end.
+//
 // The keys are taken by stripe, some thousands at a time: few enough that what is known
 // about them stays in the processor's cache, and so many that each piece of a file that is
 // touched serves several of them.
@@ -20,17 +23,27 @@ type lookups struct {
 	ids   []uint8  // stripes of the keys, by number
 	sizes []uint32 // lengths of their ordered forms, by number
 	keys  []byte   // ordered forms, back to back, by stripe
+	text  []byte   // what slots refer to: keys, or those of a batch
 	slots []slot   // where they are, by stripe, with ascending numbers in each
 	start [base.NumStripes + 1]uint32
 
 	lane           // of the caller's goroutine
 	more   []*lane // of those that help it, see divide
 	shares []keyShare
-	node   snapNode
 
 	few     bool   // the keys are in list, in their order: see take
 	given   []Key  // for callers who have to make the keys they add
 	repeats []bool // see markRepeats, by number
+
+	db   *DB
+	tx   *Tx // whose writes come first, nil for none
+	snap base.SeqNum
+	node snapNode // of snap, if that is not the present
+
+	mu       sync.Mutex
+	unasked  int   // the first stripe that next has not taken; guarded by mu
+	failedAt int   // the first stripes that could not be read; guarded by mu
+	err      error // guarded by mu until next has returned false in all lanes
 }
 
 // lane is what one goroutine needs to look keys up.
@@ -52,10 +65,10 @@ func (w *lane) reset() {
 	w.batch.FiltersOnly, w.batch.KeysOnly, w.batch.Expected = false, false, false
 }
 
-// slot is the place of a key: from the end of the one before.
+// slot is the place of a key.
 type slot struct {
-	end    int
-	number uint32
+	at           int
+	size, number uint32
 }
 
 var (
@@ -77,8 +90,8 @@ func getLookups() *lookups { return lookupsPool.Get().(*lookups) }
 
 // putLookups gives l back.
 func putLookups(l *lookups) {
-	large := cap(l.keys) > maxPooledKeyBytes || cap(l.ids) > maxPooledKeys ||
-		cap(l.list) > maxPooledLookups
+	large := cap(l.keys) > maxPooledKeyBytes || cap(l.list) > maxPooledLookups ||
+		max(cap(l.ids), cap(l.slots)) > maxPooledKeys
 	for _, w := range l.more {
 		large = large || cap(w.list) > maxPooledLookups
 		w.reset()
@@ -93,91 +106,13 @@ func putLookups(l *lookups) {
 		return
 	}
 	l.reset()
-	l.few = false
+	l.few, l.text, l.db, l.tx = false, nil, nil, nil
 	clear(l.given)
 	l.given = l.given[:0]
 	lookupsPool.Put(l)
 }
 
-// run looks all keys up at snap, and calls each for groups of them that are done: the
-// keys of one stripe or of several, in order of their numbers within a stripe.
-//
-// At MaxSeqNum the stripes of the keys must be locked: only then is what is found there
-// one state of the database.
-func (l *lookups) run(
-	ctx context.Context, db *DB, snap base.SeqNum, each func(ls []base.Lookup),
-) error {
-	if l.few {
-		return l.runFew(ctx, db, snap, each)
-	}
-	for lo := 0; lo < base.NumStripes; {
-		if err := ctx.Err(); err != nil {
-			return context.Cause(ctx)
-		}
-		hi := l.groupEnd(lo)
-		if err := l.runStripes(db, lo, hi, snap); err != nil {
-			return db.readError(err)
-		}
-		each(l.list)
-		lo = hi
-	}
-	return nil
-}
-
-// groupEnd returns the end of the stripes that are looked up together, from lo on.
-func (l *lookups) groupEnd(lo int) int {
-	hi := lo + 1
-	for hi < base.NumStripes && l.start[hi+1]-l.start[lo] <= lookupsAtOnce {
-		hi++
-	}
-	return hi
-}
-
-// runStripes looks up the keys of the stripes [lo, hi).
-func (l *lookups) runStripes(db *DB, lo, hi int, snap base.SeqNum) error {
-	return l.ask(l, db, lo, hi, snap)
-}
-
-// ask is runStripes in any lane.
-func (w *lane) ask(l *lookups, db *DB, lo, hi int, snap base.SeqNum) error {
-	first, seed := l.start[lo], db.env.Seed
-	n := int(l.start[hi] - first)
-	w.list = slices.Grow(w.list[:0], n)[:n]
-	w.most = max(w.most, n)
-	at := 0
-	if first > 0 {
-		at = l.slots[first-1].end
-	}
-	for i, p := range l.slots[first:l.start[hi]] {
-		key := l.keys[at:p.end:p.end]
-		at = p.end
-		w.list[i] = base.Lookup{Key: key, Hash: base.Hash(key, seed), Index: p.number}
-	}
-	for id := lo; id < hi; id++ {
-		if from, to := l.start[id], l.start[id+1]; from < to {
-			w.batch.Add(&db.stripes[id], int(from-first), int(to-first))
-		}
-	}
-	return w.batch.Get(w.list, snap)
-}
-
-// read looks all keys up for r.
-func (l *lookups) read(ctx context.Context, r *reader, each func(ls []base.Lookup)) error {
-	if err := l.begin(ctx, r); err != nil {
-		return err
-	}
-	defer r.db.snaps.release(&l.node)
-	return l.run(ctx, r.db, l.node.seq, func(ls []base.Lookup) {
-		if r.tx != nil {
-			for i := range ls {
-				r.tx.answer(l.ids[ls[i].Index], &ls[i])
-			}
-		}
-		each(ls)
-	})
-}
-
-// begin takes the snapshot at which read reads; the caller releases it.
+// begin chooses the moment at which the keys are looked up for r.
 func (l *lookups) begin(ctx context.Context, r *reader) error {
 	if ctx == nil { // whether it has ended is looked at for each group of keys
 		return errNoContext
@@ -186,5 +121,103 @@ func (l *lookups) begin(ctx context.Context, r *reader) error {
 		return err
 	}
 	r.db.metrics.gets.Add(uint64(len(l.ids)))
+	l.beginAt(r.db, l.node.seq)
+	l.tx = r.tx
+	return nil
+}
+
+// beginAt is begin at a moment that the caller keeps. At MaxSeqNum the stripes of the keys
+// must be locked: only then is what is found there one state of the database.
+func (l *lookups) beginAt(db *DB, snap base.SeqNum) {
+	l.db, l.snap, l.unasked, l.err = db, snap, 0, nil
+}
+
+// end releases the moment that begin has chosen.
+func (l *lookups) end() { l.db.snaps.release(&l.node) }
+
+// next looks up the next group of keys, in w.list: the keys of one stripe or of several, in
+// order of their numbers within a stripe. It reports false after the last group and after a
+// failure, which is in err. Several lanes may call it at the same time.
+func (l *lookups) next(ctx context.Context, w *lane) bool {
+	lo, hi := l.group()
+	if lo == base.NumStripes {
+		return false
+	}
+	if ctx.Err() != nil {
+		return l.fail(lo, context.Cause(ctx))
+	}
+	if err := l.ask(w, lo, hi, l.snap); err != nil {
+		return l.fail(lo, err)
+	}
+	if l.tx != nil {
+		for i := range w.list {
+			l.tx.answer(l.ids[w.list[i].Index], &w.list[i])
+		}
+	}
+	return true
+}
+
+// group takes the next stripes to look at, none after a failure.
+func (l *lookups) group() (lo, hi int) {
+	if len(l.more) > 0 {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+	}
+	if lo = l.unasked; l.err != nil || l.few && lo > 0 {
+		lo = base.NumStripes
+	}
+	hi = min(lo+1, base.NumStripes)
+	for hi < base.NumStripes && !l.few && l.start[hi+1]-l.start[lo] <= lookupsAtOnce {
+		hi++
+	}
+	l.unasked = hi
+	return lo, hi
+}
+
+// fail notes an error. Of several the one about the first stripes counts: it is the same
+// however the work was divided.
+func (l *lookups) fail(lo int, err error) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err == nil || lo < l.failedAt {
+		l.failedAt, l.err = lo, err
+	}
+	return false
+}
+
+// ask looks up the keys of the stripes [lo, hi) at snap; all keys if they are few.
+func (l *lookups) ask(w *lane, lo, hi int, snap base.SeqNum) error {
+	if l.few {
+		for i := range l.list {
+			f := &l.list[i]
+			f.Hash = l.db.hash(f.Key)
+			if len(l.list) > aloneKeys {
+				l.batch.Add(&l.db.stripes[l.ids[i]], i, i+1)
+			} else if err := l.db.newest(l.ids[i], f, snap); err != nil {
+				return err
+			}
+		}
+		if len(l.list) <= aloneKeys {
+			return nil
+		}
+	} else {
+		first, seed := l.start[lo], l.db.env.Seed
+		n := int(l.start[hi] - first)
+		w.list = slices.Grow(w.list[:0], n)[:n]
+		w.most = max(w.most, n)
+		for i, p := range l.slots[first:l.start[hi]] {
+			end := p.at + int(p.size)
+			key := l.text[p.at:end:end]
+			w.list[i] = base.Lookup{Key: key, Hash: base.Hash(key, seed), Index: p.number}
+		}
+		for id := lo; id < hi; id++ {
+			if from, to := l.start[id], l.start[id+1]; from < to {
+				w.batch.Add(&l.db.stripes[id], int(from-first), int(to-first))
+			}
+		}
+	}
+	if err := w.batch.Get(w.list, snap); err != nil {
+		return l.db.readError(err)
+	}
 	return nil
 }

@@ -55,6 +55,7 @@ func (l *lookups) set(keys []Key) error {
 	}
 	l.start[base.NumStripes] = number
 	l.keys = slices.Grow(l.keys[:0], total)[:total]
+	l.text = l.keys
 	l.eachShare(keys, (*keyShare).place)
 	return nil
 }
@@ -132,9 +133,8 @@ func (s *keyShare) place(l *lookups, keys []Key) {
 		at := s.at[id]
 		copy(l.keys[at:at+size], staged[:size])
 		staged = staged[size:]
-		at += size
-		l.slots[s.count[id]] = slot{at, uint32(i)}
-		s.at[id] = at
+		l.slots[s.count[id]] = slot{at, uint32(size), uint32(i)}
+		s.at[id] = at + size
 		s.count[id]++
 	}
 }

@@ -1,26 +1,27 @@
 package engine
 
 import (
-	"context"
 	"slices"
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
-// fewKeys is how many keys are looked up in the order in which they are given. Why: to
-// order them by stripe takes walks over all stripes, which only many keys make up for.
+// fewKeys is how many keys are looked up in the order in which they are given, each a group
+// of its own for the stripes. Why: to order them by stripe takes walks over all stripes,
+// which only many keys make up for.
 const fewKeys = 32
 
-// take is set, or for a few keys what has the same effect on read and run.
+// aloneKeys is how many keys are looked up one by one, as Get does it: a group costs more
+// than it saves them.
+const aloneKeys = 4
+
+// take is set, or for a few keys what has the same effect on next.
 func (l *lookups) take(keys []Key) error {
-	if l.few = len(keys) <= fewKeys; !l.few {
+	if len(keys) > fewKeys {
 		return l.set(keys)
 	}
-	n := len(keys)
-	l.ids = slices.Grow(l.ids[:0], n)[:n]
-	l.list = slices.Grow(l.list[:0], n)[:n]
-	l.most = max(l.most, n)
+	l.takeFew(len(keys))
 	l.keys = l.keys[:0]
 	for i := range keys {
 		if err := keys[i].Validate(); err != nil {
@@ -35,20 +36,39 @@ func (l *lookups) take(keys []Key) error {
 	return nil
 }
 
-// runFew is run of what take has put in the order of the keys: each is a group of its own.
-func (l *lookups) runFew(
-	ctx context.Context, db *DB, snap base.SeqNum, each func(ls []base.Lookup),
-) error {
-	if err := ctx.Err(); err != nil {
-		return context.Cause(ctx)
+// takeFew makes room for n keys in list.
+func (l *lookups) takeFew(n int) {
+	l.few = true
+	l.ids = slices.Grow(l.ids[:0], n)[:n]
+	l.list = slices.Grow(l.list[:0], n)[:n]
+	l.most = max(l.most, n)
+}
+
+// takeConds takes the keys of a batch's conditions, which stay where they are.
+func (l *lookups) takeConds(b *Batch) {
+	list := b.conds.list
+	if len(list) <= fewKeys {
+		l.takeFew(len(list))
+		for i := range list {
+			c := &list[i]
+			l.ids[i] = c.stripe
+			l.list[i] = base.Lookup{Key: b.keys[c.key:c.keyEnd:c.keyEnd], Index: uint32(i)}
+		}
+		return
 	}
-	for i := range l.list {
-		l.list[i].Hash = base.Hash(l.list[i].Key, db.env.Seed)
-		l.batch.Add(&db.stripes[l.ids[i]], i, i+1)
+	l.text = b.keys
+	l.slots = slices.Grow(l.slots[:0], len(list))[:len(list)]
+	clear(l.start[:])
+	for i := range list {
+		l.start[int(list[i].stripe)+1]++
 	}
-	if err := l.batch.Get(l.list, snap); err != nil {
-		return db.readError(err)
+	for id := range base.NumStripes {
+		l.start[id+1] += l.start[id]
 	}
-	each(l.list)
-	return nil
+	free := l.start
+	for i := range list {
+		c := &list[i]
+		l.slots[free[c.stripe]] = slot{int(c.key), c.keyEnd - c.key, uint32(i)}
+		free[c.stripe]++
+	}
 }

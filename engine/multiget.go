@@ -108,11 +108,18 @@ func (r *reader) MultiGet(ctx context.Context, keys []Key, res *Results) error {
 	res.prepare(keys)
 	l.batch.Expected = res.Expected
 	now := r.db.nowMs()
-	err := l.read(ctx, r, func(ls []base.Lookup) { res.take(ls, now) })
-	if err != nil {
+	if err := l.begin(ctx, r); err != nil {
+		res.Release()
+		return err
+	}
+	defer l.end()
+	for l.next(ctx, &l.lane) {
+		res.take(l.list, now)
+	}
+	if l.err != nil {
 		res.Release()
 	}
-	return err
+	return l.err
 }
 
 // MultiHas reports for many keys at once whether each has an item, at the same moment for
@@ -125,14 +132,16 @@ func (r *reader) MultiHas(ctx context.Context, keys []Key, dst []bool) ([]bool, 
 	}
 	dst = sized(dst, len(keys))
 	now := r.db.nowMs()
-	err := l.read(ctx, r, func(ls []base.Lookup) { takeHas(dst, ls, now) })
-	return dst, err
-}
-
-func takeHas(dst []bool, ls []base.Lookup, nowMs int64) {
-	for i := range ls {
-		dst[ls[i].Index] = ls[i].Live(nowMs)
+	if err := l.begin(ctx, r); err != nil {
+		return dst, err
 	}
+	defer l.end()
+	for l.next(ctx, &l.lane) {
+		for i := range l.list {
+			dst[l.list[i].Index] = l.list[i].Live(now)
+		}
+	}
+	return dst, l.err
 }
 
 // sized returns dst with n elements.
