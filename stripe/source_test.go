@@ -61,7 +61,7 @@ func TestApproachedSources(t *testing.T) {
 // bounds were known, and known to be empty.
 func (w *world) checkApproach(b stripe.Bounds, from string, batches int) (known, empty int) {
 	w.t.Helper()
-	var plain, near stripe.Cursor
+	var plain, near stepper
 	defer plain.Close()
 	defer near.Close()
 	ok(w.t, plain.Open(w.s, b))

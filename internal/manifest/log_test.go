@@ -142,8 +142,8 @@ func TestReopen(t *testing.T) {
 func TestCloseSyncsTheSeal(t *testing.T) {
 	mem := vfs.NewMem()
 	syncs := 0
-	fsys := vfs.NewFault(mem, func(op vfs.Op) error {
-		if op.Kind == vfs.OpSync {
+	fsys := vfstest.NewFault(mem, func(op vfstest.Op) error {
+		if op.Kind == vfstest.OpSync {
 			syncs++
 		}
 		return nil

@@ -149,17 +149,17 @@ func TestCraftedDirectories(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(26, 1))
 	hashes := randomHashes(rnd, 60)
 	for _, c := range []struct {
-		opts  zonemap.SegmentOptions
+		opts  keyset.SegmentOptions
 		keys  []uint64
 		parts int
 	}{
-		{zonemap.SegmentOptions{}, hashes, 1},
-		{zonemap.SegmentOptions{Bits: 16, StoreKeys: true}, hashes, 1},
-		{zonemap.SegmentOptions{BlockKeys: 20, StoreKeys: true}, hashes, 3},
-		{zonemap.SegmentOptions{Shards: 16}, hashes[:5], 16},            // some are empty
-		{zonemap.SegmentOptions{}, []uint64{5, 6, 7, 8}, 1},             // a range
-		{zonemap.SegmentOptions{}, []uint64{5, 6, 7, 9, 11, 12}, 1},     // a bitmap
-		{zonemap.SegmentOptions{BlockKeys: 2}, []uint64{5, 6, 8, 9}, 2}, // ranges
+		{keyset.SegmentOptions{}, hashes, 1},
+		{keyset.SegmentOptions{Bits: 16, StoreKeys: true}, hashes, 1},
+		{keyset.SegmentOptions{BlockKeys: 20, StoreKeys: true}, hashes, 3},
+		{keyset.SegmentOptions{Shards: 16}, hashes[:5], 16},            // some are empty
+		{keyset.SegmentOptions{}, []uint64{5, 6, 7, 8}, 1},             // a range
+		{keyset.SegmentOptions{}, []uint64{5, 6, 7, 9, 11, 12}, 1},     // a bitmap
+		{keyset.SegmentOptions{BlockKeys: 2}, []uint64{5, 6, 8, 9}, 2}, // ranges
 	} {
 		good, err := mustBuild(t, &c.opts, c.keys)[0].AppendBinary(nil)
 		if err != nil {
@@ -191,7 +191,7 @@ func TestBlocksInOrder(t *testing.T) {
 	const header, entry = 64, 80
 	le := binary.LittleEndian
 	keys := randomHashes(rand.New(rand.NewPCG(27, 1)), 60)
-	good, err := mustBuild(t, &zonemap.SegmentOptions{BlockKeys: 20}, keys)[0].AppendBinary(nil)
+	good, err := mustBuild(t, &keyset.SegmentOptions{BlockKeys: 20}, keys)[0].AppendBinary(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +240,7 @@ func TestBitmapOfABatch(t *testing.T) {
 			asked[i] = binary.BigEndian.AppendUint64(nil, k)
 		}
 		for _, words := range []int{(n - 1) / 64, (n + 63) / 64} {
-			found := make(zonemap.Bitmap, words)
+			found := make(keyset.Bitmap, words)
 			short := words*64 < n
 			if err := set.ContainsBatch(keys[:n], found); (err != nil) != short {
 				t.Errorf("%d keys, %d words: %v", n, words, err)
@@ -248,7 +248,7 @@ func TestBitmapOfABatch(t *testing.T) {
 			if !short && found.Count() != n {
 				t.Errorf("%d of %d keys are found", found.Count(), n)
 			}
-			found = make(zonemap.Bitmap, words)
+			found = make(keyset.Bitmap, words)
 			if err := set.ContainsBytesBatch(asked, found); (err != nil) != short {
 				t.Errorf("%d keys of bytes, %d words: %v", n, words, err)
 			}
