@@ -193,7 +193,6 @@ func (r *reading) close() {
 		s.release()
 	}
 	r.view, r.used, r.ranges, r.done = nil, 0, merge.Ranges{}, nil
-	r.bounds = Bounds{}
 }
 
 // batchSizes shares out the rows that the caller wants over the sources.

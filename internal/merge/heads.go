@@ -14,9 +14,6 @@ import (
 // whole.
 func (m *Merge) common() {
 	m.prefix, m.ties = m.prefix[:0], 0
-	if m.simple {
-		return // nothing is compared
-	}
 	first := true
 	for i := range m.inputs {
 		in := &m.inputs[i]

@@ -86,7 +86,8 @@ type Merge struct {
 	flip    uint64   // all ones if the order is reversed
 	ties    int      // comparisons of whole keys since common was called
 	started bool
-	simple  bool   // one input without range tombstones: rows are shown in batches
+	over    bool   // nothing is left, or an input has failed
+	batches bool   // one input without range tombstones: rows are shown as they are read
 	hide    bool   // hidden is set
 	hidden  []byte // the key whose further versions are passed over
 	err     error
@@ -101,7 +102,8 @@ type Merge struct {
 // Init begins a merge without inputs. It keeps the memory of an earlier one.
 func (m *Merge) Init(o Options) {
 	m.o, m.flip, m.ties, m.err = o, 0, 0, nil
-	m.started, m.hide, m.leaving = false, false, false
+	m.prefix = m.prefix[:0]
+	m.started, m.over, m.hide, m.leaving = false, false, false, false
 	if o.Reverse {
 		m.flip = math.MaxUint64
 	}
@@ -113,10 +115,10 @@ func (m *Merge) Add(in Input) { m.inputs = append(m.inputs, in) }
 // maxKeptBytes limits the memory for fences that Release keeps.
 const maxKeptBytes = 1 << 20
 
-// Release drops the inputs and all references to their rows.
+// Release ends the merge and drops the inputs and all references to their rows.
 func (m *Merge) Release() {
 	clear(m.inputs)
-	m.inputs = m.inputs[:0]
+	m.inputs, m.started, m.over = m.inputs[:0], true, true
 	if m.bounds = m.bounds[:0]; cap(m.bounds) > maxKeptBytes {
 		m.bounds, m.fences = nil, nil
 	}
@@ -135,73 +137,73 @@ func (m *Merge) From() (part, age int32) {
 // Rows moves over the next rows, as many as are at hand of one input, and returns them;
 // none at the end or after an error. They are valid until the next call.
 func (m *Merge) Rows() []base.Entry {
-	in := m.next()
-	if in == nil {
-		return nil
-	}
-	from, to := in.at, in.at+1
-	if m.simple {
-		for int(to) < len(in.rows) && m.shown(&in.rows[to]) {
-			to++
-		}
-		in.at = to - 1
-	}
-	return in.rows[from:to:to]
-}
-
-// shown reports whether a row is shown where nothing hides it.
-func (m *Merge) shown(e *base.Entry) bool {
-	return e.Kind != KindFence && (e.Kind != base.KindDelete || m.o.Versions)
-}
-
-// next moves to the next row that is shown and returns its input, nil at the end or after
-// an error.
-func (m *Merge) next() *Input {
 	if !m.started {
 		m.started = true
 		m.build()
-	} else if len(m.inputs) > 0 && m.err == nil && !m.inputs[m.nodes[0].input].ended() {
+	} else if !m.over {
 		m.replay()
 	}
-	for len(m.inputs) > 0 && m.err == nil {
+	for !m.over {
 		p := &m.nodes[0]
 		in := &m.inputs[p.input]
-		if in.ended() {
+		i := int(in.at)
+		if i >= len(in.rows) {
+			m.over = true
 			break
 		}
-		e := &in.rows[in.at]
-		if e.Kind != KindFence && (m.o.Versions || m.newest(p, in, e)) {
-			return in
+		e := &in.rows[i]
+		switch {
+		case e.Kind == KindFence:
+		case m.o.Versions:
+			return m.take(in)
+		case (m.hide || p.beat) && m.older(p, e):
+		case in.Ranges != nil && m.covered(in, e):
+		case e.Kind != base.KindDelete:
+			return m.take(in)
 		}
 		m.replay()
 	}
 	return nil
 }
 
-// newest reports whether e, the next row, is the newest version of its key and neither a
-// tombstone nor hidden by one.
-func (m *Merge) newest(p *player, in *Input, e *base.Entry) bool {
-	if m.hide || p.beat {
-		if m.hide && bytes.Equal(e.Key, m.hidden) {
-			return false
+// take returns the next row of the input and, of a single one, the rows after it that
+// nothing hides. It stays on the last.
+func (m *Merge) take(in *Input) []base.Entry {
+	from, to := int(in.at), int(in.at)+1
+	if m.batches {
+		for to < len(in.rows) && m.shown(in.rows[to].Kind) {
+			to++
 		}
-		if m.hide = p.beat; m.hide {
-			m.hidden = append(m.hidden[:0], e.Key...)
-		}
+		in.at = int32(to) - 1
 	}
-	if in.Ranges != nil && m.covered(in, e) {
-		return false
+	return in.rows[from:to:to]
+}
+
+// shown reports whether a row of that kind is shown where nothing hides it.
+func (m *Merge) shown(k base.Kind) bool {
+	return k != KindFence && (k != base.KindDelete || m.o.Versions)
+}
+
+// older reports whether e, the next row, is an older version of the row before it. It
+// remembers the key if older versions follow.
+func (m *Merge) older(p *player, e *base.Entry) bool {
+	if m.hide && bytes.Equal(e.Key, m.hidden) {
+		return true
 	}
-	return e.Kind != base.KindDelete
+	if m.hide = p.beat; m.hide {
+		m.hidden = append(m.hidden[:0], e.Key...)
+	}
+	return false
 }
 
 // build plays the first tournament.
 func (m *Merge) build() {
 	k := len(m.inputs)
 	if k == 0 {
+		m.over = true
 		return
 	}
-	m.simple = k == 1 && m.inputs[0].Ranges == nil
+	m.batches = k == 1 && m.inputs[0].Ranges == nil
 	if m.o.Lazy && len(m.fences) < k {
 		m.fences = make([]base.Entry, k)
 	}
@@ -218,6 +220,10 @@ func (m *Merge) build() {
 		m.nodes, m.winners = make([]player, k), make([]player, 2*k)
 	}
 	m.nodes, m.winners = m.nodes[:k], m.winners[:2*k]
+	if k == 1 {
+		m.nodes[0] = player{}
+		return
+	}
 	m.common()
 	for i := range m.inputs {
 		m.winners[k+i] = player{m.head(&m.inputs[i]), int32(i), false}
@@ -238,6 +244,9 @@ func (m *Merge) replay() {
 	in := &m.inputs[w]
 	if in.at++; in.ended() {
 		m.refill(int(w))
+	}
+	if len(m.inputs) == 1 {
+		return // nothing is compared
 	}
 	p := player{m.head(in), w, false}
 	for n := (int(w) + len(m.inputs)) / 2; n >= 1; n /= 2 {
@@ -262,7 +271,7 @@ func (m *Merge) fill(in *Input) {
 		return
 	}
 	if err := in.Source.Err(); err != nil && m.err == nil {
-		m.err = err
+		m.err, m.over = err, true
 	}
 }
 
