@@ -2,6 +2,7 @@ package keycodec_test
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -76,6 +77,37 @@ func TestInvertFrom(t *testing.T) {
 		for i := range in {
 			if flipped := i >= n/3; (out[i] == in[i]^0xff) != flipped || len(out) != n {
 				t.Fatalf("InvertFrom(%x, %d) = %x", in, n/3, out)
+			}
+		}
+	}
+}
+
+// TestAppendBeginsWithBytes: what it appends for bytes, ascending or descending, nullable or not,
+// begins the encodings of those that begin so, and of no others.
+func TestAppendBeginsWithBytes(t *testing.T) {
+	for _, f := range []keycodec.Field{
+		{}, {Desc: true}, {Nullable: true}, {Desc: true, Nullable: true},
+	} {
+		for _, text := range []bool{false, true} {
+			of := func(s string) any {
+				if text {
+					return s
+				}
+				return []byte(s)
+			}
+			f.Name, f.Type = "b", keycodec.TypeBytes
+			if text {
+				f.Type = keycodec.TypeString
+			}
+			s := must(keycodec.NewSchema(f))
+			for _, begin := range []string{"", "a", "a\x00", "ab"} {
+				prefix := must(s.AppendBeginsWith(nil, of(begin)))
+				for _, v := range []string{"", "a", "a\x00", "a\x00b", "ab", "abc", "b"} {
+					got := bytes.HasPrefix(must(s.Append(nil, of(v))), prefix)
+					if want := strings.HasPrefix(v, begin); got != want {
+						t.Errorf("%v: %q begins with %q: %v", f, v, begin, got)
+					}
+				}
 			}
 		}
 	}

@@ -184,7 +184,7 @@ func (s *Salvaged) take(raw []byte, h blockHandle) error {
 		}
 		k := slices.Concat(b.prefix(), e.suffix)
 		c := bytes.Compare(key, k)
-		if (s.Entries > 0 || i > 0) && (c > 0 || c == 0 && at <= e.seq) {
+		if c > 0 || c == 0 && at <= e.seq {
 			return corrupt.New("", 0, "data block", "entries in order", fmt.Sprintf("%q", k))
 		}
 		own, _, err := keycodec.DecodeOrdered(k, nil)

@@ -2,6 +2,8 @@ package schema_test
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -130,6 +132,38 @@ func TestDamagedLists(t *testing.T) {
 		err = narrow.Decode(narrow.Row(), keyOf(t, narrow, row), value, nil)
 		if errors.Is(err, corrupt.ErrCorrupt) != damage {
 			t.Errorf("a list of int8 with %d: %v", element, err)
+		}
+	}
+}
+
+// TestLimitsOfTables: a table may have as many columns and indexes, and names as long, as the
+// limits say, and no more.
+func TestLimitsOfTables(t *testing.T) {
+	table := func(columns, indexes, name int) string {
+		var cols, idx []string
+		for i := range columns {
+			cols = append(cols, fmt.Sprintf(`{"name":"c%d","type":"int8"}`, i))
+		}
+		for i := range indexes {
+			idx = append(idx, fmt.Sprintf(`{"name":"x%d","columns":["c0"]}`, i))
+		}
+		return fmt.Sprintf(`{"name":"%s","columns":[%s],"primary_key":["c0"],"indexes":[%s]}`,
+			strings.Repeat("n", name), strings.Join(cols, ","), strings.Join(idx, ","))
+	}
+	for _, c := range [][3]int{
+		{schema.MaxColumns, 0, 1}, {1, schema.MaxIndexes, 1}, {1, 0, schema.MaxNameBytes},
+	} {
+		if _, err := schema.Parse([]byte(table(c[0], c[1], c[2]))); err != nil {
+			t.Errorf("%d columns, %d indexes, a name of %d bytes: %v", c[0], c[1], c[2], err)
+		}
+		for i, n := range c {
+			if n < 2 {
+				continue
+			}
+			c[i]++
+			if _, err := schema.Parse([]byte(table(c[0], c[1], c[2]))); err == nil {
+				t.Errorf("%d columns, %d indexes, a name of %d bytes", c[0], c[1], c[2])
+			}
 		}
 	}
 }

@@ -137,6 +137,35 @@ func TestReopen(t *testing.T) {
 	}
 }
 
+// Counters of an edit stay or go forward, not back; zero leaves them.
+func TestCountersNeverGoBack(t *testing.T) {
+	mem := vfs.NewMem()
+	create(t, mem, 3)
+	l, s, err := manifest.Open(mem, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	s = mustCommit(t, l, &manifest.Edit{LogSeq: s.LastSeq})
+	same := manifest.Edit{
+		NextFile: s.NextFile, NextRun: s.NextRun, LogStart: s.LogStart, LogSeq: s.LogSeq,
+		LastSeq: s.LastSeq,
+	}
+	mustCommit(t, l, &same)
+	mustCommit(t, l, &manifest.Edit{})
+	for i, back := range []func(e *manifest.Edit){
+		func(e *manifest.Edit) { e.NextFile-- }, func(e *manifest.Edit) { e.NextRun-- },
+		func(e *manifest.Edit) { e.LogStart-- }, func(e *manifest.Edit) { e.LogSeq-- },
+		func(e *manifest.Edit) { e.LastSeq-- },
+	} {
+		e := same
+		back(&e)
+		if _, err := l.Commit(&e); err == nil || !strings.Contains(err.Error(), "goes back") {
+			t.Errorf("counter %d goes back: %v", i, err)
+		}
+	}
+}
+
 // Close syncs the seal, so that the next Open writes nothing; a log that is only opened and
 // closed syncs nothing.
 func TestCloseSyncsTheSeal(t *testing.T) {
