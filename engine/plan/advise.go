@@ -336,7 +336,7 @@ func createText(t *schema.Table, x *schema.Index) string {
 func (a *adviser) monotonic(t *schema.Table, ordinal int) bool {
 	s := a.Table(t)
 	e := &estimator{table: t, stats: s}
-	for _, x := range e.keysWith(ordinal) {
+	for x := range e.keysWith(ordinal) {
 		if k := s.Key(x); k != nil && k.Monotonic {
 			return true
 		}

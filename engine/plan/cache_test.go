@@ -112,7 +112,7 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 }
 
-// TestPointKeysAreThoseOfRows: the short way gives the keys that rows and entries have.
+// TestPointKeysAreThoseOfRows: a point gives the keys that rows and entries have.
 func TestPointKeysAreThoseOfRows(t *testing.T) {
 	w := newCatalog(t, `CREATE TABLE t (id INT, n SMALLINT, s TEXT, PARTITION KEY (id, s),
 		SORT KEY (n DESC), UNIQUE INDEX uk (s, n) SHARD (16))`)
@@ -123,8 +123,9 @@ func TestPointKeysAreThoseOfRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := must(plan.Prepare(w.query("SELECT * FROM t WHERE n = ?2 AND id = ?1 AND s = ?3"),
-		plan.Options{})).Point()
-	gotPK, gotSK, found, err := p.Key(nil, nil, row)
+		plan.Options{})).Physical()
+	gotPK, gotSK, found := p.Key(nil, nil, row, false)
+	err = p.Check(row)
 	if err != nil || !found || !slices.Equal(gotPK, pk) || !slices.Equal(gotSK, sk) {
 		t.Errorf("%x %x %v %v, want %x %x", gotPK, gotSK, found, err, pk, sk)
 	}
@@ -134,19 +135,20 @@ func TestPointKeysAreThoseOfRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	p = must(plan.Prepare(w.query("SELECT id FROM t WHERE s = ?2 AND n = ?1"),
-		plan.Options{})).Point()
-	gotPK, gotSK, found, err = p.Key(nil, nil, []expr.Value{row[1], row[2]})
-	e := set.List[0]
+		plan.Options{})).Physical()
+	params := []expr.Value{row[1], row[2]}
+	gotPK, gotSK, found = p.Key(nil, nil, params, false)
+	err, e := p.Check(params), set.List[0]
 	if err != nil || !found || !slices.Equal(gotPK, e.PK) || !slices.Equal(gotSK, e.SK) {
 		t.Errorf("%x %x %v %v, want %x %x", gotPK, gotSK, found, err, e.PK, e.SK)
 	}
 	for _, params := range [][]expr.Value{{{}, row[2]}, {expr.Int(40000), row[2]},
 		{expr.Float(1.5), row[2]}} {
-		if _, _, found, err = p.Key(nil, nil, params); found || err != nil {
-			t.Errorf("%v: %v %v", params, found, err)
+		if _, _, found = p.Key(nil, nil, params, false); found || p.Check(params) != nil {
+			t.Errorf("%v: %v %v", params, found, p.Check(params))
 		}
 	}
-	if _, _, _, err = p.Key(nil, nil, []expr.Value{row[2], row[2]}); err == nil {
+	if err = p.Check([]expr.Value{row[2], row[2]}); err == nil {
 		t.Error("a text for a number is no error")
 	}
 }
@@ -158,11 +160,12 @@ func TestPointKeyAllocatesNothing(t *testing.T) {
 			"UNIQUE INDEX ub (b) SHARD (256, tidb))")
 	for _, text := range []string{"SELECT * FROM t WHERE id = ?", "SELECT * FROM t WHERE a = ?",
 		"SELECT * FROM t WHERE b = ?"} {
-		p := must(plan.Prepare(w.query(text), plan.Options{})).Point()
+		p := must(plan.Prepare(w.query(text), plan.Options{})).Physical()
 		pk, sk := make([]byte, 0, 64), make([]byte, 0, 64)
 		params := []expr.Value{expr.Int(100)}
 		n := testutil.AllocsPerRun(100, func() {
-			if _, _, found, err := p.Key(pk, sk, params); !found || err != nil {
+			_, _, found := p.Key(pk, sk, params, false)
+			if err := p.Check(params); !found || err != nil {
 				t.Fatal(found, err)
 			}
 		})
@@ -193,13 +196,13 @@ func BenchmarkPointKey(b *testing.B) {
 		"CREATE TABLE t (id INT PRIMARY KEY, a INT, UNIQUE INDEX uk (a) SHARD (256, tidb))")
 	for name, text := range map[string]string{"row": "SELECT * FROM t WHERE id = ?",
 		"tidb-shard": "SELECT * FROM t WHERE a = ?"} {
-		p := must(plan.Prepare(w.query(text), plan.Options{})).Point()
+		p := must(plan.Prepare(w.query(text), plan.Options{})).Physical()
 		b.Run(name, func(b *testing.B) {
 			pk, sk := make([]byte, 0, 64), make([]byte, 0, 64)
 			params := []expr.Value{expr.Int(100)}
 			b.ReportAllocs()
 			for b.Loop() {
-				p.Key(pk, sk, params)
+				p.Key(pk, sk, params, false)
 			}
 		})
 	}

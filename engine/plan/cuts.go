@@ -272,6 +272,12 @@ func appendUsual(dst []byte, f *keycodec.Field, v *expr.Value) (out []byte, ok b
 		f.Collation == keycodec.CollateBytes:
 		s, _ := v.AsString()
 		dst = keycodec.AppendString(dst, s)
+	case f.Type == keycodec.TypeTime:
+		ticks, ok := usualTicks(f, v)
+		if !ok {
+			return dst[:start], false
+		}
+		dst = keycodec.AppendInt64(dst, ticks)
 	default:
 		return dst[:start], false
 	}
@@ -280,6 +286,25 @@ func appendUsual(dst []byte, f *keycodec.Field, v *expr.Value) (out []byte, ok b
 	}
 	return dst, true
 }
+
+// usualTicks counts a time in the unit of its column; ok is false if it is no whole number, or
+// for a time or a unit that is not usual.
+func usualTicks(f *keycodec.Field, v *expr.Value) (ticks int64, ok bool) {
+	seconds, nanoseconds, ok := v.AsUnixTime()
+	if !ok || f.Unit == keycodec.UnitNone || int(f.Unit) >= len(tick) ||
+		seconds < -commonSeconds || seconds > commonSeconds {
+		return 0, false
+	}
+	length := tick[f.Unit]
+	return seconds*int64(1e9/length) + int64(nanoseconds/length), nanoseconds%length == 0
+}
+
+// commonSeconds bounds the times, around 1970, that columns of all units can hold.
+const commonSeconds = 1 << 33
+
+// tick is the length of each unit in nanoseconds.
+var tick = [...]uint32{keycodec.Second: 1e9, keycodec.Millisecond: 1e6,
+	keycodec.Microsecond: 1e3, keycodec.Nanosecond: 1}
 
 // appendPayload appends the ascending encoding of a value that is not NULL. Requires: the
 // value is of the kind that place returns for the column.

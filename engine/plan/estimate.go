@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -105,7 +106,7 @@ func (e *estimator) values(ordinal int) float64 {
 	if e.table == nil {
 		return max(1, rows*defaultDistinct)
 	}
-	for _, x := range e.keysWith(ordinal) {
+	for x := range e.keysWith(ordinal) {
 		if d, ok := e.stats.Key(x).distinct(1); ok {
 			return min(rows, d)
 		}
@@ -113,7 +114,7 @@ func (e *estimator) values(ordinal int) float64 {
 	if e.stats != nil && ordinal < len(e.stats.Distinct) && e.stats.Distinct[ordinal] >= 1 {
 		return min(rows, e.stats.Distinct[ordinal])
 	}
-	for _, x := range e.keysWith(ordinal) {
+	for x := range e.keysWith(ordinal) {
 		if len(keyOf(e.table, x)) == 1 && (x == nil || x.Unique) {
 			return rows
 		}
@@ -125,31 +126,38 @@ func (e *estimator) values(ordinal int) float64 {
 }
 
 // keysWith returns the indexes, and nil for the rows, whose first column it is.
-func (e *estimator) keysWith(ordinal int) (found []*schema.Index) {
-	if e.table == nil {
-		return nil
-	}
-	if key := keyOf(e.table, nil); len(key) > 0 && key[0].Ordinal == ordinal {
-		found = append(found, nil)
-	}
-	for _, x := range e.table.Indexes {
-		if x.State == schema.Ready && x.Where == nil && x.Columns[0].Ordinal == ordinal {
-			found = append(found, x)
+func (e *estimator) keysWith(ordinal int) iter.Seq[*schema.Index] {
+	return func(yield func(*schema.Index) bool) {
+		if e.table == nil {
+			return
+		}
+		if key := keyOf(e.table, nil); len(key) > 0 && key[0].Ordinal == ordinal && !yield(nil) {
+			return
+		}
+		for _, x := range e.table.Indexes {
+			if x.State == schema.Ready && x.Where == nil && x.Columns[0].Ordinal == ordinal &&
+				!yield(x) {
+				return
+			}
 		}
 	}
-	return found
 }
 
 // equal estimates the fraction of rows with one value in a column.
 func (e *estimator) equal(ordinal int, operand expr.Expr) float64 {
+	value, _ := e.known(operand)
+	return e.equalTo(ordinal, value)
+}
+
+// equalTo is equal for a value, which is NULL if it is not known.
+func (e *estimator) equalTo(ordinal int, value expr.Value) float64 {
 	f := 1 / max(1, e.values(ordinal))
-	value, ok := e.known(operand)
-	if !ok {
+	if value.IsNull() {
 		return f
 	}
-	for _, x := range e.keysWith(ordinal) {
+	for x := range e.keysWith(ordinal) {
 		k := e.stats.Key(x)
-		if k == nil {
+		if k == nil || len(k.Heavy) == 0 {
 			continue
 		}
 		if v, ok := e.encode(x, value); ok {
@@ -209,7 +217,7 @@ func (e *estimator) within(ordinal int, b bounds) float64 {
 	if b.lo.IsNull() && b.hi.IsNull() {
 		return f
 	}
-	for _, x := range e.keysWith(ordinal) {
+	for x := range e.keysWith(ordinal) {
 		if g, ok := e.histogram(x, b); ok {
 			return f * g
 		}
@@ -367,7 +375,7 @@ func (e *estimator) list(in expr.In) float64 {
 func (e *estimator) null(t expr.IsNull) float64 {
 	f := defaultNull
 	if c, ok := t.X.(expr.Column); ok && e.table != nil {
-		for _, x := range e.keysWith(c.Ordinal) {
+		for x := range e.keysWith(c.Ordinal) {
 			if k := e.stats.Key(x); k != nil {
 				f = k.Nulls
 			}

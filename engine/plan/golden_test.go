@@ -58,7 +58,8 @@ func runGolden(t *testing.T, name string) {
 				return err.Error() + "\n"
 			}
 			kept = p
-			return fmt.Sprintf("parameters: %d, point: %v\n", p.Params(), p.Point() != nil)
+			return fmt.Sprintf("parameters: %d, point: %v\n", p.Params(),
+				p.Physical() != nil && p.Physical().Point)
 		case "bind":
 			return bound(kept, strings.Fields(d.Input))
 		}

@@ -206,7 +206,7 @@ func (sc *scope) check(params []expr.Value) error {
 		return queryError(0, "%d parameters are given, %d are needed", len(params), sc.params)
 	}
 	for _, p := range sc.checked {
-		if p.index >= len(params) || fits(params[p.index], p.kind) {
+		if p.index >= len(params) || fits(&params[p.index], p.kind) {
 			continue
 		}
 		if params[p.index].Kind() == expr.KindList && sc.listed[p.index] {
@@ -232,8 +232,8 @@ func (sc *scope) close() {
 }
 
 // fits says whether a value is NULL or of a kind, KindInt being that of all numbers.
-func fits(v expr.Value, k expr.Kind) bool {
-	return v.IsNull() || v.Kind() == k || k == expr.KindInt && v.Kind().Numeric()
+func fits(v *expr.Value, k expr.Kind) bool {
+	return v.Kind() == k || v.IsNull() || k == expr.KindInt && v.Kind().Numeric()
 }
 
 func isPlaceholder(e expr.Expr) bool {

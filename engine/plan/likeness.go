@@ -58,7 +58,7 @@ func (l *Likeness) Append(dst []byte) []byte {
 		r := &l.list[i]
 		f := 0.0
 		if r.equal {
-			f = e.equal(r.ordinal, expr.Const{Value: r.value})
+			f = e.equalTo(r.ordinal, r.value)
 		} else {
 			f = e.within(r.ordinal, r.bounds)
 		}

@@ -3,11 +3,8 @@ package plan
 import (
 	"fmt"
 	"slices"
-	"sync/atomic"
 
 	"github.com/kstonedb/kstone/engine/expr"
-	"github.com/kstonedb/kstone/engine/schema"
-	"github.com/kstonedb/kstone/keycodec"
 )
 
 // Options are what a plan depends on beside the query. The zero value is usable.
@@ -37,9 +34,7 @@ type Prepared struct {
 	subs        []*preparedSub
 	fingerprint uint32
 	cursor      []int // elements of a row that a cursor holds
-	point       *Point
-	direct      *Direct
-	memo        atomic.Value
+	physical    *Physical
 }
 
 type preparedSub struct {
@@ -79,8 +74,7 @@ func prepareQuery(q *query) (p *Prepared, err error) {
 		p.fingerprint = q.fingerprint()
 		p.setCursor()
 	}
-	p.findPoint()
-	p.findDirect()
+	p.findPhysical()
 	return p, nil
 }
 
@@ -117,23 +111,6 @@ func (p *Prepared) Params() int { return p.q.scope.params }
 
 // Columns returns the names and expressions of the result's columns.
 func (p *Prepared) Columns() []Output { return slices.Clone(p.q.outputs) }
-
-// Point returns the short way of a query that finds at most one row by a key, nil if this
-// is none.
-func (p *Prepared) Point() *Point { return p.point }
-
-// Memo returns what build has returned, without calling it again: for what a caller derives
-// from the query alone, always of one type. Concurrent first calls may each call build.
-func (p *Prepared) Memo(build func() (any, error)) (any, error) {
-	if v := p.memo.Load(); v != nil {
-		return v, nil
-	}
-	v, err := build()
-	if err == nil {
-		p.memo.Store(v)
-	}
-	return v, err
-}
 
 // Bind decides everything that depends on values and returns a plan for one execution.
 func (p *Prepared) Bind(params []expr.Value) (*Plan, error) {
@@ -211,116 +188,4 @@ func (p *Plan) Cursor(row []expr.Value) []byte {
 		values[i] = row[at]
 	}
 	return sealCursor(p.prepared.fingerprint, values)
-}
-
-// Point is the short way of a query whose every key column is fixed by equality: no
-// spans, no tree, only a key. It is immutable.
-type Point struct {
-	Table *schema.Table
-	// Index is the unique index whose entry is read, nil if it is the row.
-	Index *schema.Index
-	// Covering says that the entry has all columns that the query uses.
-	Covering bool
-	// Filter is what must be true of the row besides, nil if nothing. Columns have source
-	// 0 and the ordinals of the table.
-	Filter expr.Expr
-
-	fields   []keycodec.Field
-	kinds    []expr.Kind
-	operands []expr.Expr
-}
-
-// findPoint recognises the shape that Point is for.
-func (p *Prepared) findPoint() {
-	q := p.q
-	if len(q.rels) != 1 || q.grouped || !q.wantsRow() || q.page || len(p.subs) > 0 {
-		return
-	}
-	n := p.root
-	if pr, ok := n.(*Project); ok {
-		n = pr.Input
-	}
-	if l, ok := n.(*Limit); ok {
-		n = l.Input
-	}
-	a, ok := n.(*Access)
-	if !ok || !a.Point || len(a.path.operands) > maxPointColumns {
-		return
-	}
-	for _, x := range a.path.operands {
-		switch x.(type) {
-		case expr.Const, expr.Param:
-		default:
-			return
-		}
-	}
-	pt := &Point{Table: a.Table, Index: a.Index, Covering: a.Covering,
-		fields: a.path.key.Fields[:a.path.own], operands: a.path.operands}
-	for _, o := range a.path.key.Ordinals[:a.path.own] {
-		pt.kinds = append(pt.kinds, kindOfColumn(a.Table.Columns[o]))
-	}
-	pt.Filter = conjunction(a.path.besides())
-	if !takesList(pt.Filter) {
-		p.point = pt
-	}
-}
-
-// wantsRow reports whether the first row is returned, whatever the parameters are.
-func (q *query) wantsRow() bool {
-	if q.limit == nil || q.offset != nil {
-		return q.offset == nil
-	}
-	c, ok := q.limit.(expr.Const)
-	n, whole := c.AsInt()
-	return ok && whole && n > 0
-}
-
-// maxPointColumns bounds the columns of a Point, whose values are kept on the stack.
-const maxPointColumns = 8
-
-// besides returns the terms that a point does not see to, a partial index's included.
-func (p *path) besides() (rest []expr.Expr) {
-	used := make([]bool, len(p.operands))
-	for _, t := range p.rel.pred {
-		seen := false
-		for i, operand := range p.operands {
-			c, ok := t.(expr.Cmp)
-			if !ok || used[i] || c.Op != expr.Eq || !expr.Equal(c.R, operand) {
-				continue
-			}
-			if column, ok := c.L.(expr.Column); ok && column.Ordinal == p.key.Ordinals[i] {
-				used[i], seen = true, true
-				break
-			}
-		}
-		if !seen {
-			rest = append(rest, t)
-		}
-	}
-	return rest
-}
-
-// Key appends the engine key to read, of a row or, if Index is not nil, of a unique
-// entry. found is false if no row can be found: a value is NULL or none of its column. It
-// allocates nothing beyond the growth of pk and sk.
-func (p *Point) Key(pk, sk []byte, params []expr.Value) (pk2, sk2 []byte, found bool, err error) {
-	var buf [maxPointColumns]expr.Value
-	values := buf[:len(p.operands)]
-	for i, x := range p.operands {
-		switch x := x.(type) {
-		case expr.Const:
-			values[i] = x.Value
-		case expr.Param:
-			if x.Index >= len(params) {
-				return pk, sk, false, queryError(0, "parameter %d has no value", x.Index+1)
-			}
-			values[i] = params[x.Index]
-			if !fits(values[i], p.kinds[i]) {
-				return pk, sk, false, queryError(0, "parameter %d is compared with a %s",
-					x.Index+1, kindName(p.kinds[i]))
-			}
-		}
-	}
-	pk, sk, found = appendKey(pk, sk, p.Table, p.Index, p.fields, values)
-	return pk, sk, found, nil
 }

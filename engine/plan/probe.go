@@ -13,34 +13,45 @@ import (
 // what pk and sk need to grow.
 func (n *Access) AppendProbe(pk, sk []byte, values []expr.Value) (pk2, sk2 []byte, found bool) {
 	p := n.path
-	return appendKey(pk, sk, p.rel.table, p.index, p.key.Fields[:len(values)], values)
+	return appendKey(pk, sk, p.rel.table, p.index, p.key.Fields[:len(values)],
+		func(i int) expr.Value { return values[i] })
 }
 
-// appendKey encodes values of the first columns of a key.
+// appendKey encodes values of the first columns of a key, those of the given fields.
 func appendKey(pk, sk []byte, t *schema.Table, x *schema.Index, fields []keycodec.Field,
-	values []expr.Value) (pk2, sk2 []byte, found bool) {
+	value func(i int) expr.Value) (pk2, sk2 []byte, found bool) {
+	pkStart, skStart, own := len(pk), len(sk), 0
 	if x == nil {
-		return appendRowKey(pk, sk, t, fields, values)
+		pk, own = t.AppendRowPrefix(pk), len(t.PK)
 	}
-	start := len(sk)
-	for i, v := range values {
-		if sk, found = appendExact(sk, &fields[i], v); !found {
-			return pk, sk[:start], false
+	for i := range fields {
+		v := value(i)
+		if i < own {
+			pk, found = appendExact(pk, &fields[i], &v)
+		} else {
+			sk, found = appendExact(sk, &fields[i], &v)
+		}
+		if !found {
+			return pk[:pkStart], sk[:skStart], false
 		}
 	}
-	if bucket, ok := integerBucket(x, &fields[0], values[0]); ok {
-		return x.BucketPK(pk, bucket), sk, true
+	if x == nil {
+		return pk, sk, true
 	}
-	bucket, err := x.BucketOf(sk[start:])
-	if err != nil {
-		return pk, sk[:start], false
+	spread := value(0)
+	bucket, ok := integerBucket(x, &fields[0], &spread)
+	if !ok {
+		var err error
+		if bucket, err = x.BucketOf(sk[skStart:]); err != nil {
+			return pk, sk[:skStart], false
+		}
 	}
 	return x.BucketPK(pk, bucket), sk, true
 }
 
 // integerBucket is schema.Index.BucketOf for an index that is spread by one column of
 // integers, without decoding what was just encoded.
-func integerBucket(x *schema.Index, f *keycodec.Field, v expr.Value) (bucket int, ok bool) {
+func integerBucket(x *schema.Index, f *keycodec.Field, v *expr.Value) (bucket int, ok bool) {
 	if !x.Sharded() || x.ShardColumns > 1 || widthOf(f.Type) == 0 {
 		return 0, false
 	}
@@ -51,31 +62,17 @@ func integerBucket(x *schema.Index, f *keycodec.Field, v expr.Value) (bucket int
 	return int(x.Shard.Int64(int64(u))), ok
 }
 
-func appendRowKey(pk, sk []byte, t *schema.Table, fields []keycodec.Field,
-	values []expr.Value) (pk2, sk2 []byte, found bool) {
-	pkStart, skStart := len(pk), len(sk)
-	pk = t.AppendRowPrefix(pk)
-	for i, v := range values {
-		if i < len(t.PK) {
-			pk, found = appendExact(pk, &fields[i], v)
-		} else {
-			sk, found = appendExact(sk, &fields[i], v)
-		}
-		if !found {
-			return pk[:pkStart], sk[:skStart], false
-		}
-	}
-	return pk, sk, true
-}
-
 // appendExact encodes a value if it is one of the column's.
-func appendExact(dst []byte, f *keycodec.Field, v expr.Value) ([]byte, bool) {
+func appendExact(dst []byte, f *keycodec.Field, v *expr.Value) ([]byte, bool) {
 	if v.IsNull() {
 		return dst, false
 	}
-	v, at := place(f, v)
+	if out, ok := appendUsual(dst, f, v); ok {
+		return out, true
+	}
+	floor, at := place(f, *v)
 	if at != exact {
 		return dst, false
 	}
-	return appendField(dst, f, v)
+	return appendField(dst, f, floor)
 }

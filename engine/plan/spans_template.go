@@ -87,7 +87,7 @@ type spanOperand struct {
 func operandOf(e expr.Expr) spanOperand {
 	switch e := e.(type) {
 	case expr.Const:
-		return spanOperand{value: e.Value}
+		return spanOperand{value: e.Value, param: -1}
 	case expr.Param:
 		return spanOperand{expr: e, param: e.Index}
 	}

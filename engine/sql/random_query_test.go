@@ -254,7 +254,7 @@ func (w *writer) pairWithin() string {
 		c.name, d.name, w.oneOf("", "", "NOT "), w.like(c).name, w.like(d).name)
 }
 
-// point asks for values of all columns of a key, so that short ways are taken.
+// point asks for values of all columns of a key, so that points are read.
 func (w *writer) point() step {
 	columns := []field{{name: "id", kind: "int"}}
 	if w.chance(30) {

@@ -25,7 +25,7 @@
 // # Queries
 //
 // A query is a plan.Select. It reads one snapshot, whatever is written meanwhile, and its
-// rows are streamed. Queries that fix a unique key take a short way without a plan.
+// rows are streamed. A query that fixes a unique key reads a point.
 //
 // # Concurrency
 //

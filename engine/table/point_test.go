@@ -13,7 +13,7 @@ import (
 	"github.com/kstonedb/kstone/internal/testutil"
 )
 
-// The short way of unique keys gives what the plan gives, for every kind of value.
+// A point gives what the tree gives, for every kind of value.
 func TestPointsAgreeWithPlans(t *testing.T) {
 	// Queries that might be logged with their plans have plans; OFFSET is none for points.
 	db := open(t, &table.Options{SlowQuery: time.Hour, LogValues: true})

@@ -205,6 +205,9 @@ func BenchmarkQueries(b *testing.B) {
 	fatal(b, err)
 	q := &benched{p, b, raw{e: p.db.Engine(), spans: make([]keycodec.Span, 1)}, tab.Schema()}
 	q.run("point", 1, func(n int) int { return q.one(p.byID.First(ctx, p.db, p.isID.Is(at(n)))) })
+	q.run("point/anew", 1, func(n int) int {
+		return q.one(p.of.Where(p.id.Eq(at(n))).First(ctx, p.db))
+	})
 	q.run("unique", 1, func(n int) int {
 		return q.one(p.byCode.First(ctx, p.db, p.isCode.Is(codes[n%len(codes)])))
 	})

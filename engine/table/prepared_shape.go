@@ -41,20 +41,26 @@ func (c *shapeCache) put(key []byte, q any) {
 
 // shapeOf is a query without its constants.
 type shapeOf struct {
-	key      []byte
-	values   []expr.Value // the constants, in their order
-	params   []expr.Value // of the prepared query
-	likeness plan.Likeness
+	key       []byte
+	constants []constant // in their order
+	likeness  plan.Likeness
 }
 
-var shapeOfPool = sync.Pool{New: func() any { return new(shapeOf) }}
+// constant is what a column is compared with.
+type constant struct {
+	expr.Value
+	ordinal int
+	op      expr.Op
+}
 
-func (s *shapeOf) release() {
-	clear(s.values)
-	clear(s.params)
-	s.key, s.values, s.params = s.key[:0], s.values[:0], s.params[:0]
+// reset lets go of everything but memory.
+func (s *shapeOf) reset() {
+	if len(s.key) == 0 {
+		return
+	}
+	clear(s.constants)
+	s.key, s.constants = s.key[:0], s.constants[:0]
 	s.likeness.Begin(nil, nil)
-	shapeOfPool.Put(s)
 }
 
 // Tags of what a key is made of.
@@ -70,40 +76,34 @@ const (
 	tagValues // the classes follow
 )
 
-// of sets the shape to that of a query; ok is false if it is none that is kept.
-func (s *shapeOf) of(q *queryParts, b *binding) (ok bool) {
-	for _, x := range b.schema.Indexes {
-		if x.Where != nil {
-			return false
-		}
-	}
-	s.likeness.Begin(b.schema, b.core.stats.Load())
-	for _, e := range q.where {
+// of sets the shape to that of a query, whatever its constants are; ok is false if it is none
+// that is kept.
+func (s *shapeOf) of(where []expr.Expr, limit, offset expr.Expr, index string,
+	b *binding) (ok bool) {
+	for _, e := range where {
 		if !s.term(e, b) {
 			return false
 		}
 	}
-	for _, o := range q.order {
-		c, ok := o.Expr.(expr.Column)
-		if !ok {
-			return false
-		}
-		s.key = append(s.key, tagOrder, flags(o.Desc, o.NullsLast))
-		s.int(c.Ordinal)
-	}
-	ok = s.count(tagLimit, q.limit) && s.count(tagOffset, q.offset)
-	s.text(q.index)
-	s.key = append(s.key, tagValues)
-	s.key = s.likeness.Append(s.key)
-	return ok
+	s.text(index)
+	return s.count(tagLimit, limit) && s.count(tagOffset, offset)
 }
 
-// queryParts is what the shape of a Query is made of.
-type queryParts struct {
-	where         []expr.Expr
-	order         []plan.Order
-	limit, offset expr.Expr
-	index         string
+// order adds a term of ORDER BY.
+func (s *shapeOf) order(o plan.Order) bool {
+	s.key = append(s.key, tagOrder, flags(o.Desc, o.NullsLast))
+	return s.column(o.Expr)
+}
+
+// alike adds the class of the constants.
+func (s *shapeOf) alike(b *binding) {
+	s.likeness.Begin(b.schema, b.core.stats.Load())
+	for i := range s.constants {
+		c := &s.constants[i]
+		s.likeness.Restrict(c.ordinal, c.op, c.Value)
+	}
+	s.key = append(s.key, tagValues)
+	s.key = s.likeness.Append(s.key)
 }
 
 func flags(desc, nullsLast bool) (f byte) {
@@ -157,12 +157,12 @@ func (s *shapeOf) column(e expr.Expr) bool {
 func (s *shapeOf) operand(column expr.Expr, op expr.Op, e expr.Expr, b *binding) bool {
 	switch e := e.(type) {
 	case expr.Const:
-		if e.IsNull() || len(s.values) == mostConstants {
+		ordinal := b.ordinals[column.(expr.Column).Ordinal]
+		if e.IsNull() || len(s.constants) == mostConstants || b.partial.Has(ordinal) {
 			return false
 		}
 		s.key = append(s.key, tagConstant, byte(e.Kind()))
-		s.values = append(s.values, e.Value)
-		s.likeness.Restrict(b.ordinals[column.(expr.Column).Ordinal], op, e.Value)
+		s.constants = append(s.constants, constant{e.Value, ordinal, op})
 		return true
 	case expr.Param:
 		s.key = append(s.key, tagParam)
@@ -226,52 +226,46 @@ func parameterise(terms []expr.Expr) ([]expr.Expr, error) {
 	return out, nil
 }
 
-// known is a query that is kept prepared, and the values of its parameters.
-type known[T any] struct {
-	query *PreparedQuery[T]
-	in    *preparedFor
-	shape *shapeOf
-}
-
-// known returns the prepared query that the query is one of; ok is false if it is none that is
-// kept prepared. The caller releases the shape.
-func (q *Query[T]) known(r Reader, bindings []Binding) (k known[T], ok bool, err error) {
+// known returns the prepared query that the query is one of, and sets the values of its
+// parameters in x; ok is false if it is none that is kept prepared.
+func (q *Query[T]) known(x *structRun, r Reader, bindings []Binding) (p *PreparedQuery[T],
+	f *preparedFor, ok bool, err error) {
 	if q.page || q.distinct || hinted(&q.hints) {
-		return k, false, nil
+		return nil, nil, false, nil
 	}
 	b, err := q.table.bind(r.DB())
 	if err != nil {
-		return k, false, err
+		return nil, nil, false, err
 	}
-	k.shape = shapeOfPool.Get().(*shapeOf)
-	defer func() {
-		if !ok {
-			k.shape.release()
-		}
-	}()
-	parts := queryParts{where: q.where, limit: q.limit, offset: q.offset, index: q.index}
-	var few [4]plan.Order
-	parts.order = few[:0]
+	if !x.shape.of(q.where, q.limit, q.offset, q.index, b) {
+		return nil, nil, false, nil
+	}
 	for _, t := range q.order {
-		parts.order = append(parts.order, t.order(0))
-	}
-	if !k.shape.of(&parts, b) {
-		return k, false, nil
-	}
-	var have bool
-	if k.query, have = b.queries.get(k.shape.key).(*PreparedQuery[T]); !have {
-		if k.query, err = q.generic(k.shape.values); err != nil {
-			return k, false, err
+		if !x.shape.order(t.order(0)) {
+			return nil, nil, false, nil
 		}
 	}
-	if k.in, err = k.query.in(r.DB()); err != nil {
-		return k, false, err
+	// Why twice: a point is the right plan for all values; only others have classes of them.
+	p, have := b.queries.get(x.shape.key).(*PreparedQuery[T])
+	all := len(x.shape.key)
+	if !have {
+		x.shape.alike(b)
+		p, have = b.queries.get(x.shape.key).(*PreparedQuery[T])
 	}
 	if !have {
-		b.queries.put(k.shape.key, k.query)
+		if p, err = q.generic(x.shape.constants); err != nil {
+			return nil, nil, false, err
+		}
 	}
-	ok = k.shape.bind(k.in.args, bindings)
-	return k, ok, nil
+	if f, err = p.in(r.DB()); err != nil {
+		return nil, nil, false, err
+	}
+	if !have && f.isPoint() {
+		b.queries.put(x.shape.key[:all], p)
+	} else if !have {
+		b.queries.put(x.shape.key, p)
+	}
+	return p, f, x.bind(f.args, bindings), nil
 }
 
 func hinted(h *plan.Hints) bool {
@@ -279,7 +273,7 @@ func hinted(h *plan.Hints) bool {
 }
 
 // bind sets the values of the parameters; ok is false if there is none of one.
-func (s *shapeOf) bind(args arguments, bindings []Binding) (ok bool) {
+func (x *structRun) bind(args arguments, bindings []Binding) (ok bool) {
 	for i := range bindings {
 		if bindings[i].err != nil {
 			return false
@@ -287,30 +281,30 @@ func (s *shapeOf) bind(args arguments, bindings []Binding) (ok bool) {
 	}
 	for _, name := range args {
 		if i, ok := constantOf(name); ok {
-			s.params = append(s.params, s.values[i])
+			x.params = append(x.params, x.shape.constants[i].Value)
 			continue
 		}
 		b := bindingOf(bindings, name)
 		if b == nil {
 			return false
 		}
-		s.params = append(s.params, b.value)
+		x.params = append(x.params, b.value)
 	}
 	return true
 }
 
 // generic returns the query with parameters in place of its constants, to be planned for
 // values like the given ones.
-func (q *Query[T]) generic(values []expr.Value) (*PreparedQuery[T], error) {
+func (q *Query[T]) generic(constants []constant) (*PreparedQuery[T], error) {
 	g := *q
 	var err error
 	if g.where, err = parameterise(q.where); err != nil {
 		return nil, err
 	}
 	p := g.Prepare()
-	p.likely = make([]expr.Value, len(values))
-	for i, v := range values {
-		p.likely[i] = v.Clone()
+	p.likely = make([]expr.Value, len(constants))
+	for i := range constants {
+		p.likely[i] = constants[i].Clone()
 	}
 	return p, nil
 }

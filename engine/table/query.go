@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync/atomic"
 
-	"github.com/kstonedb/kstone/engine/exec"
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
@@ -102,25 +101,7 @@ type compiled struct {
 	states []*tableState // of Prepared.cores
 	stats  []*plan.TableStats
 	plan   *plan.Prepared
-	shortWays
-	shape *shape
-}
-
-// shortWays are the ways to answer a query without a tree of steps.
-type shortWays struct {
-	point  *point       // nil: the query asks for no unique key
-	direct *exec.Direct // nil: it does not read ranges alone
-}
-
-func newShortWays(c *compiled) (w *shortWays, err error) {
-	w = new(shortWays)
-	if w.point, err = newPoint(c); err != nil {
-		return nil, err
-	}
-	if d := c.plan.Direct(); d != nil {
-		w.direct, err = exec.NewDirect(d)
-	}
-	return w, err
+	shape  *shape
 }
 
 // Prepare prepares a query, which must not be changed any more. The errors are those of
@@ -199,11 +180,6 @@ func (p *Prepared) compile(r Reader) (*compiled, error) {
 	if err != nil {
 		return nil, err
 	}
-	short, err := c.plan.Memo(func() (any, error) { return newShortWays(c) })
-	if err != nil {
-		return nil, err
-	}
-	c.shortWays = *short.(*shortWays)
 	c.shape = p.db.shapes.of(c)
 	p.last.Store(c)
 	return c, nil
@@ -241,12 +217,11 @@ func (p *Prepared) QueryAfter(ctx context.Context, r Reader, after []byte,
 	if err != nil {
 		return nil, err
 	}
-	rows := &Rows{ctx: ctx, from: r, prepared: p, params: params, after: after, compiled: c}
-	switch {
-	case c.point != nil && after == nil && len(params) >= c.plan.Params():
-	case c.direct != nil && after == nil:
-		err = c.direct.Check(params)
-	default:
+	rows := &Rows{ctx: ctx, from: r, prepared: p, params: params, after: after, most: -1,
+		compiled: c}
+	if q := c.plan.Physical(); q != nil && after == nil {
+		err = q.Check(params)
+	} else {
 		rows.bound, err = c.plan.BindAfter(params, after)
 	}
 	if err != nil {

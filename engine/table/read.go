@@ -134,3 +134,11 @@ func (t *Table) MultiGet(ctx context.Context, keys [][]expr.Value,
 	})
 	return errors.Join(err, failed)
 }
+
+// absent makes no error of ErrNotFound.
+func absent(err error) error {
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
+}

@@ -19,12 +19,19 @@ type Rows struct {
 	compiled *compiled
 	params   []expr.Value
 	after    []byte
+	most     int64 // rows that are wanted of the query; negative: all
+	cut      bool  // that of plan.Physical.Key
+
+	// Rows go into a struct, or else to yield.
+	into  *structSink
+	yield func(row []expr.Value) bool
 
 	bound    *plan.Plan   // for the next execution; nil: not bound yet
 	ran      *plan.Plan   // by the last execution
 	row      []expr.Value // of the loop body, with what a cursor needs
 	returned int64
 	read     int64 // entries and rows, by the last execution, if it had no plan
+	failed   error // of the struct
 	timed    bool
 }
 
@@ -37,74 +44,117 @@ func (r *Rows) Columns() []plan.Output { return r.compiled.plan.Columns() }
 // DB, each call reads the then present state.
 func (r *Rows) All() iter.Seq2[[]expr.Value, error] {
 	return func(yield func([]expr.Value, error) bool) {
-		start := r.started()
 		stopped := false
-		err := r.execute(func(row []expr.Value) bool {
-			r.returned++
+		r.yield = func(row []expr.Value) bool {
 			stopped = !yield(row, nil)
 			return !stopped
-		})
-		r.row = nil
-		r.finished(start, err)
-		if err != nil && !stopped {
+		}
+		if err := r.run(); err != nil && !stopped {
 			yield(nil, err)
 		}
 	}
 }
 
+// run executes the query once.
+func (r *Rows) run() error {
+	start := r.started()
+	err := r.execute()
+	r.row = nil
+	r.finished(start, err)
+	return err
+}
+
 // execute runs the query on a state of the store that its plan is right for.
-func (r *Rows) execute(yield func([]expr.Value) bool) error {
-	r.returned, r.read, r.ran = 0, 0, nil
-	if c := r.compiled; c.point != nil && c.point.index == nil && r.bound == nil && !r.timed {
-		if db, ok := r.from.(*DB); ok {
-			again, err := r.direct(db, yield)
-			if !again {
-				return err
-			}
-		}
+func (r *Rows) execute() error {
+	if done, err := r.executeLive(); done {
+		return err
 	}
 	reader, done, err := r.open()
 	if err != nil {
 		return err
 	}
 	defer done()
-	if used, err := r.runShort(reader, yield); used {
-		return err
+	if r.hasPhysical() {
+		reading, err := r.runPhysical(reader)
+		if !reading.Tree {
+			return err
+		}
 	}
-	return r.runPlan(reader, yield)
+	return r.runPlan(reader)
 }
 
-// runShort runs the query without a plan. used is false if that cannot be.
-func (r *Rows) runShort(reader store.Reader, yield func([]expr.Value) bool) (used bool,
-	err error) {
-	c := r.compiled
-	switch {
-	case r.bound != nil || r.after != nil || r.timed:
-		return false, nil
-	case c.point != nil:
-		return true, c.point.run(r.ctx, reader, r.params, yield)
-	case c.direct == nil || r.prepared.db.logsPlans():
+// hasPhysical reports whether one operator answers the query. A plan that is to be shown with
+// what was counted takes a tree of them.
+func (r *Rows) hasPhysical() bool {
+	p := r.compiled.plan.Physical()
+	return p != nil && r.bound == nil && r.after == nil && !r.timed &&
+		(p.Point || !r.prepared.db.logsPlans())
+}
+
+// executeLive reads a point of the present without a snapshot. done is false if it is another
+// query, or if what was read, or its definition, was changed meanwhile: a snapshot decides.
+// Why not an index that covers: an entry may be left over of an index that was dropped.
+func (r *Rows) executeLive() (done bool, err error) {
+	db, ok := r.from.(*DB)
+	if !ok || !r.hasPhysical() {
 		return false, nil
 	}
-	reading, err := c.direct.Run(r.ctx, reader, r.params, yield)
+	p := r.compiled.plan.Physical()
+	if !p.Point || p.Covering {
+		return false, nil
+	}
+	core, st := r.prepared.cores[0], r.compiled.states[0]
+	if core.state.Load() != st {
+		return false, nil
+	}
+	reading, err := r.runPhysical(db.store)
+	changed := reading.Moved || r.returned == 0 && core.state.Load() != st
+	return !changed, err
+}
+
+// runPhysical executes the query with one operator.
+func (r *Rows) runPhysical(reader store.Reader) (exec.Reading, error) {
+	r.returned, r.ran, r.failed = 0, nil, nil
+	p := r.compiled.plan.Physical()
+	reading, err := exec.RunPhysical(r.ctx, reader, p, exec.Request{Params: r.params,
+		Stored: r.into != nil && p.Stored(), Most: r.most, Cut: r.cut}, (*rowsSink)(r))
 	r.read = reading.Keys
-	return !reading.Tree, err
+	if err == nil {
+		err = r.failed
+	}
+	return reading, err
+}
+
+// rowsSink takes the rows of an execution for a Rows.
+type rowsSink Rows
+
+// Values implements exec.Sink.
+func (r *rowsSink) Values(row []expr.Value) bool {
+	if r.into == nil {
+		r.returned++
+		return r.yield(row)
+	}
+	return r.handOn(r.into.fill(row))
+}
+
+// Stored implements exec.Sink.
+func (r *rowsSink) Stored(key store.Key, value []byte) bool {
+	return r.handOn(r.into.read(r.compiled.states[0].schema, key, value))
+}
+
+// handOn yields the struct unless it could not be filled.
+func (r *rowsSink) handOn(err error) bool {
+	if err != nil {
+		r.failed = err
+		return false
+	}
+	r.returned++
+	return r.into.yield() && r.returned != r.most
 }
 
 // logsPlans reports whether slow queries are logged with their plans, which are counted only
 // where there is one.
 func (db *DB) logsPlans() bool { return db.opt.SlowQuery > 0 && db.opt.LogValues }
-
-// direct reads a row by its primary key without a snapshot. again says that the definition
-// of the table has changed meanwhile.
-func (r *Rows) direct(db *DB, yield func([]expr.Value) bool) (again bool, err error) {
-	st := r.compiled.states[0]
-	if r.prepared.cores[0].state.Load() != st {
-		return true, nil
-	}
-	err = r.compiled.point.run(r.ctx, db.store, r.params, yield)
-	return err != nil && r.returned == 0 && r.prepared.cores[0].state.Load() != st, err
-}
 
 // open opens the reader. Why it looks at the tables twice: if they are the same before and
 // after a snapshot was taken, the indexes of the plan were complete when it was.
@@ -139,9 +189,9 @@ func sameStates(a, b *compiled) bool {
 }
 
 // runPlan executes the plan.
-func (r *Rows) runPlan(reader store.Reader, yield func([]expr.Value) bool) (err error) {
+func (r *Rows) runPlan(reader store.Reader) (err error) {
 	p := r.bound
-	r.bound = nil
+	r.bound, r.returned, r.read, r.failed = nil, 0, 0, nil
 	if p == nil {
 		if p, err = r.compiled.plan.BindAfter(r.params, r.after); err != nil {
 			return err
@@ -169,8 +219,8 @@ func (r *Rows) runPlan(reader store.Reader, yield func([]expr.Value) bool) (err 
 			return err
 		}
 		r.row = row
-		if !yield(row[:n:n]) {
-			return nil
+		if !(*rowsSink)(r).Values(row[:n:n]) {
+			return r.failed
 		}
 	}
 	return nil

@@ -70,6 +70,9 @@ func NewTable[T any](name string) *TableOf[T] {
 // Name returns the name of the table.
 func (t *TableOf[T]) Name() string { return t.name }
 
+// columns implements binder.
+func (t *TableOf[T]) columns() []*field { return t.fields }
+
 // Schema returns the definition that the struct and the indexes make. From the first call
 // on, which DB.Migrate makes, there can be no more indexes.
 func (t *TableOf[T]) Schema() (*schema.Table, error) {
@@ -180,8 +183,9 @@ type binding struct {
 	all      schema.ColumnSet
 	full     bool // the struct has every column, at the place of its field
 	readers  []*rowReader
-	direct   *rowWriter // nil: rows are written over values
-	texts    int        // fields that are read as texts of the row's value
+	direct   *rowWriter       // nil: rows are written over values
+	texts    int              // fields that are read as texts of the row's value
+	partial  schema.ColumnSet // columns that decide whether a row is in a partial index
 	queries  shapeCache
 }
 
@@ -220,6 +224,14 @@ func (t *TableOf[T]) bindTo(db *DB, core *tableCore, s *schema.Table) (*binding,
 	}
 	for _, l := range slices.Backward(s.Layouts()) {
 		b.readers = append(b.readers, newRowReader(t.fields, b, l))
+	}
+	for _, x := range s.Indexes {
+		expr.Walk(x.Where, func(e expr.Expr) bool {
+			if c, ok := e.(expr.Column); ok {
+				b.partial.Add(c.Ordinal)
+			}
+			return true
+		})
 	}
 	b.direct = newRowWriter(t.fields, b)
 	b.texts = b.readers[0].texts()

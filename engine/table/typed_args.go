@@ -65,21 +65,18 @@ func (a *arguments) number(name string) int {
 
 // values appends the values of the parameters to dst.
 func (a arguments) values(dst []expr.Value, bindings []Binding) ([]expr.Value, error) {
-	for _, b := range bindings {
-		if b.err != nil {
-			return dst, b.err
+	for i := range bindings {
+		if err := bindings[i].err; err != nil {
+			return dst, err
 		}
 	}
-next:
 	for _, name := range a {
-		for _, b := range bindings {
-			if b.name == name {
-				dst = append(dst, b.value)
-				continue next
-			}
+		b := bindingOf(bindings, name)
+		if b == nil {
+			return dst, invalid("the parameter %s has no value; the query has %s", name,
+				strings.Join(a, ", "))
 		}
-		return dst, invalid("the parameter %s has no value; the query has %s", name,
-			strings.Join(a, ", "))
+		dst = append(dst, b.value)
 	}
 	return dst, nil
 }

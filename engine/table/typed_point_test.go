@@ -49,6 +49,15 @@ func TestFirstByKey(t *testing.T) {
 		errors.Is(err, table.ErrNotFound) {
 		t.Errorf("without the parameter: %+v, %v", row, err)
 	}
+	cut := key.Where(at.EqArg(atArg))
+	if row, err := cut.Prepare().First(ctx, db, atArg.Is(within)); err != nil || row != want {
+		t.Errorf("prepared, a parameter between: %+v, %v", row, err)
+	}
+	more := cut.Where(table.Col(sales, func(s *sale) *int64 { return &s.Amount }).Eq(want.Amount))
+	row, err := more.Prepare().First(ctx, db, atArg.Is(within))
+	if !errors.Is(err, table.ErrNotFound) {
+		t.Errorf("prepared, more than the key, a parameter between: %+v, %v", row, err)
+	}
 	testutil.SkipUnderRace(t, "it allocates")
 	if n := testutil.AllocsPerRun(100, func() {
 		if _, err := key.Where(at.Eq(want.At)).First(ctx, db); err != nil {

@@ -203,19 +203,21 @@ func eachOf[T any](run func(yield func(*T) bool) error) iter.Seq2[*T, error] {
 // run runs the query once.
 func (q *Query[T]) run(ctx context.Context, r Reader, bindings []Binding, keep bool,
 	yield func(*T) bool) error {
-	k, ok, err := q.known(r, bindings)
+	x := structRuns.Get().(*structRun)
+	defer x.release()
+	p, f, ok, err := q.known(x, r, bindings)
 	if err != nil {
 		return err
 	}
 	if ok {
-		defer k.shape.release()
-		return k.query.runWith(ctx, r, k.in, k.shape.params, -1, keep, yield)
+		row := new(T)
+		return p.runInto(x, ctx, r, f, row, keep, func() bool { return yield(row) })
 	}
 	rows, err := q.rows(ctx, r, bindings)
 	if err != nil {
 		return err
 	}
-	return readRows(rows, q.table.fields, keep, yield)
+	return readRows(rows, q.table, keep, yield)
 }
 
 func queryWith(ctx context.Context, p *Prepared, r Reader, args arguments,
@@ -228,41 +230,37 @@ func queryWith(ctx context.Context, p *Prepared, r Reader, args arguments,
 }
 
 // readRows reads the rows of a result into one struct and yields it again and again.
-func readRows[T any](rows *Rows, fields []*field, keep bool, yield func(*T) bool) error {
-	row := new(T)
-	for values, err := range rows.All() {
-		if err != nil {
-			return err
-		}
-		if err := setValues(unsafe.Pointer(row), fields, values, keep); err != nil {
-			return err
-		}
-		if !yield(row) {
-			return nil
-		}
+func readRows[T any](rows *Rows, t *TableOf[T], keep bool, yield func(*T) bool) error {
+	b, err := t.bind(rows.from.DB())
+	if err != nil {
+		return err
 	}
-	return nil
+	row := new(T)
+	rows.into = &structSink{table: t, b: b, row: unsafe.Pointer(row), keep: keep,
+		next: func() bool { return yield(row) }}
+	return rows.run()
 }
 
 // First returns the first row. The error matches ErrNotFound if there is none. A query that has
 // an Eq for each column of the primary key, and no other condition, is a single read.
 func (q Query[T]) First(ctx context.Context, r Reader, bindings ...Binding) (T, error) {
-	if len(q.where) > 0 && r.DB().opt.SlowQuery <= 0 {
-		if row, ok, err := q.firstByKey(ctx, r, bindings); ok {
-			return row, err
-		}
-	}
 	if q.limit == nil {
 		q = q.Limit(1)
 	}
-	var row T
-	k, ok, err := q.known(r, bindings)
+	x := structRuns.Get().(*structRun)
+	defer x.release()
+	p, f, ok, err := q.known(x, r, bindings)
+	if err != nil || !ok {
+		return q.firstOfAll(ctx, r, bindings, err)
+	}
+	return p.first(x, ctx, r, f)
+}
+
+// firstOfAll is First of a query that is not kept prepared, unless err is an error.
+func (q *Query[T]) firstOfAll(ctx context.Context, r Reader, bindings []Binding,
+	err error) (row T, _ error) {
 	if err != nil {
 		return row, err
-	}
-	if ok {
-		defer k.shape.release()
-		return k.query.first(ctx, r, k.in, k.shape.params)
 	}
 	for row, err := range q.All(ctx, r, bindings...) {
 		return row, err
@@ -351,7 +349,7 @@ func (q Query[T]) Page(ctx context.Context, r Reader, bindings ...Binding) (rows
 		return nil, nil, err
 	}
 	more := false
-	err = readRows(result, q.table.fields, true, func(row *T) bool {
+	err = readRows(result, q.table, true, func(row *T) bool {
 		if more = int64(len(rows)) == limit; more {
 			return false
 		}

@@ -19,25 +19,22 @@ type directRuns struct{ rows, stored, trees int }
 // plain hides that a reader can hand over what MultiGet has found as it is.
 type plain struct{ store.Reader }
 
-// checkDirect runs the short way of a query, if it has one: its rows must be those of the
+// checkDirect runs the one operator of a query, if it has one: its rows must be those of the
 // tree, in the same order.
 func (w *world) checkDirect(p *plan.Prepared, snap store.Reader, params []expr.Value,
 	want []string) {
 	w.t.Helper()
-	short := p.Direct()
+	short := p.Physical()
 	if short == nil {
 		return
 	}
-	d, err := exec.NewDirect(short)
-	if err != nil {
-		w.t.Fatal(err)
-	}
 	for _, reader := range []store.Reader{snap, plain{snap}} {
 		var got []string
-		reading, err := d.Run(context.Background(), reader, params, func(row []expr.Value) bool {
-			got = append(got, text(row))
-			return true
-		})
+		reading, err := exec.RunPhysical(context.Background(), reader, short,
+			exec.Request{Params: params}, sink{values: func(row []expr.Value) bool {
+				got = append(got, text(row))
+				return true
+			}})
 		if reading.Tree {
 			w.direct.trees++
 			return
@@ -47,25 +44,30 @@ func (w *world) checkDirect(p *plan.Prepared, snap store.Reader, params []expr.V
 		}
 		w.direct.rows += len(got)
 	}
-	if !d.Stored() {
+	if !short.Stored() || slices.ContainsFunc(short.Columns,
+		func(c plan.ResultColumn) bool { return c.Program != nil }) {
 		return
 	}
 	var got []string
 	row := short.Table.Row()
-	columns := schema.Columns(short.Columns...)
+	var columns schema.ColumnSet
+	for _, c := range short.Columns {
+		columns.Add(c.Ordinal)
+	}
 	most := int64(len(want)) - 1
-	_, err = d.RunStored(context.Background(), snap, params, most,
-		func(key store.Key, value []byte) bool {
+	_, err := exec.RunPhysical(context.Background(), snap, short,
+		exec.Request{Params: params, Stored: true, Most: most},
+		sink{stored: func(key store.Key, value []byte) bool {
 			if err := short.Table.Decode(row, key, value, &columns); err != nil {
 				w.t.Fatal(err)
 			}
 			var out []expr.Value
-			for _, o := range short.Columns {
-				out = append(out, row[o])
+			for _, c := range short.Columns {
+				out = append(out, row[c.Ordinal])
 			}
 			got = append(got, text(out))
 			return true
-		})
+		}})
 	if most < 0 {
 		most = 0
 	}
@@ -75,8 +77,17 @@ func (w *world) checkDirect(p *plan.Prepared, snap store.Reader, params []expr.V
 	w.direct.stored += len(got)
 }
 
-// A run of the short way allocates for the query, nothing for rows.
-func TestDirectAllocatesNothingForRows(t *testing.T) {
+// sink is an exec.Sink of functions.
+type sink struct {
+	values func(row []expr.Value) bool
+	stored func(key store.Key, value []byte) bool
+}
+
+func (s sink) Values(row []expr.Value) bool            { return s.values(row) }
+func (s sink) Stored(key store.Key, value []byte) bool { return s.stored(key, value) }
+
+// A run of one operator allocates for the query, nothing for rows.
+func TestFrameAllocatesNothingForRows(t *testing.T) {
 	testutil.SkipUnderRace(t, "it allocates")
 	w := newWorld(t)
 	tab := table(t, 7, `{"name":"t","columns":[{"name":"id","type":"int64"},
@@ -92,18 +103,15 @@ func TestDirectAllocatesNothingForRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := exec.NewDirect(p.Direct())
-	if err != nil {
-		t.Fatal(err)
-	}
 	run := func(limit int64) float64 {
 		params := []expr.Value{expr.Int(100), expr.Int(limit)}
 		return testutil.AllocsPerRun(50, func() {
 			n := int64(0)
-			_, err := d.Run(context.Background(), w.store, params, func([]expr.Value) bool {
-				n++
-				return true
-			})
+			_, err := exec.RunPhysical(context.Background(), w.store, p.Physical(),
+				exec.Request{Params: params}, sink{values: func([]expr.Value) bool {
+					n++
+					return true
+				}})
 			if err != nil || n != limit {
 				t.Fatal(n, err)
 			}

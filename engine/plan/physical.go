@@ -1,0 +1,406 @@
+package plan
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/keycodec"
+)
+
+// Physical is what a query comes down to that one operator answers: a Point, which reads the
+// row or the entry at one key, or an Access, which reads ranges of an index or of the rows.
+// Nothing is done above it but cutting the result. Parameters are slots: each execution binds
+// them in memory of its own. A Physical is immutable.
+type Physical struct {
+	Table *schema.Table
+	Index *schema.Index // nil: the rows
+	// Point says that at most one row is found, at what Key returns; otherwise Bind makes
+	// ranges.
+	Point bool
+	// Covering says that entries have all columns that are used.
+	Covering bool
+	// Ordered says that rows come in the order of the sort keys over all partitions, with
+	// Reverse the other way round; otherwise in any order.
+	Ordered, Reverse bool
+	// Filter is what entries, and Residual what rows are tested for, unless the ranges are
+	// exact. Columns have source 0 and the ordinals of the table. Nil accepts all.
+	Filter, Residual *expr.Program
+	// Columns are those of the result.
+	Columns []ResultColumn
+	// EntryColumns are those that are used of entries, TestColumns those that Residual uses
+	// of rows, and RowColumns the latter and those of the result.
+	EntryColumns, TestColumns, RowColumns schema.ColumnSet
+	// Own says that entries have EntryColumns without the key of their row.
+	Own bool
+
+	scope         *scope
+	path          *path
+	count, offset expr.Expr
+	buckets       Buckets
+	pks           [][]byte         // of all buckets, ascending
+	fields        []keycodec.Field // of the key of a point, and
+	slots         []spanOperand    // what they are equal to
+}
+
+// ResultColumn is a column of a result: the column of the table with that ordinal, or, if it
+// is not nil, the value of a program over the row.
+type ResultColumn struct {
+	Ordinal int
+	Program *expr.Program
+}
+
+// maxKeptBuckets bounds the partitions of an index whose keys a Physical keeps.
+const maxKeptBuckets = 1024
+
+// Physical returns the one operator that answers the query, nil if it takes a tree of them.
+func (p *Prepared) Physical() *Physical { return p.physical }
+
+// findPhysical recognises a query that one operator answers. One that cannot be compiled is
+// left to the tree, which fails with the reason.
+func (p *Prepared) findPhysical() {
+	q := p.q
+	if len(q.rels) != 1 || q.grouped || q.sel.Distinct || q.page || q.sel.RowKeys ||
+		len(p.subs) > 0 || len(q.scope.listed) > 0 || q.outer != nil {
+		return
+	}
+	d := &Physical{scope: q.scope}
+	n := p.root
+	if project, ok := n.(*Project); ok {
+		n = project.Input
+	}
+	if limit, ok := n.(*Limit); ok {
+		d.count, d.offset, n = limit.count, limit.offset, limit.Input
+	}
+	a, ok := n.(*Access)
+	if !ok {
+		return
+	}
+	d.Table, d.Index, d.path = a.Table, a.Index, a.path
+	d.Covering = a.Covering && a.Index != nil
+	d.Ordered, d.Reverse = a.Ordered, a.Reverse
+	d.Point = a.Point && q.wantsRow() && d.path.hasKey()
+	if !d.Point && !d.readsRanges() || d.path.rel.source != 0 {
+		return
+	}
+	if d.compile(q.outputs) == nil {
+		p.physical = d
+	}
+}
+
+// wantsRow reports whether the first row is returned, whatever the parameters are.
+func (q *query) wantsRow() bool {
+	if q.limit == nil || q.offset != nil {
+		return q.offset == nil
+	}
+	c, ok := q.limit.(expr.Const)
+	n, whole := c.AsInt()
+	return ok && whole && n > 0
+}
+
+// hasKey reports whether values alone make the key of a point. The bucket of a local index
+// follows from the row's key, which is not known.
+func (w *path) hasKey() bool {
+	return (w.index == nil || w.index.Placement != schema.Local) &&
+		!slices.ContainsFunc(w.operands, func(e expr.Expr) bool {
+			switch e.(type) {
+			case expr.Const, expr.Param:
+				return false
+			}
+			return true
+		})
+}
+
+// readsRanges reports whether spans alone say what is read.
+func (d *Physical) readsRanges() bool {
+	w := d.path
+	return w.fixed == 0 && w.skip == nil && w.probe == nil && !w.takesAfter && w.limit < 0 &&
+		!w.repeats && !w.need.rowKey && (d.Index == nil || d.Index.Buckets() <= maxKeptBuckets)
+}
+
+// compile divides the terms between entries and rows, and makes programs of them and of the
+// columns of the result.
+func (d *Physical) compile(outputs []Output) (err error) {
+	var entry, row []expr.Expr
+	switch {
+	case d.Point && d.Covering:
+		entry = d.path.besides()
+	case d.Point:
+		row = d.path.besides()
+	case d.Index == nil:
+		row = d.path.pred
+	default:
+		entry = d.path.entryTerms()
+		row = withoutTerms(d.path.pred, entry)
+	}
+	program := func(e expr.Expr, columns *schema.ColumnSet) *expr.Program {
+		if e == nil {
+			return nil
+		}
+		noteColumns(columns, e)
+		out, failed := expr.Compile(e)
+		err = errors.Join(err, failed)
+		return &out
+	}
+	d.Filter = program(conjunction(entry), &d.EntryColumns)
+	d.Residual = program(conjunction(row), &d.TestColumns)
+	d.RowColumns.Union(d.TestColumns)
+	for _, o := range outputs {
+		if c, ok := o.Expr.(expr.Column); ok {
+			d.RowColumns.Add(c.Ordinal)
+			d.Columns = append(d.Columns, ResultColumn{Ordinal: c.Ordinal})
+			continue
+		}
+		d.Columns = append(d.Columns, ResultColumn{Program: program(o.Expr, &d.RowColumns)})
+	}
+	if d.Point {
+		d.fields = d.path.key.Fields[:d.path.own]
+		for _, e := range d.path.operands {
+			d.slots = append(d.slots, operandOf(e))
+		}
+	}
+	if d.Index == nil {
+		return err
+	}
+	if d.Covering {
+		d.EntryColumns.Union(d.RowColumns)
+	}
+	d.Own = d.EntryColumns.Within(d.Index.OwnColumns())
+	if !d.Point {
+		d.buckets = BucketsOf(d.Index)
+		for i := range d.Index.Buckets() {
+			d.pks = append(d.pks, d.Index.BucketPK(nil, i))
+		}
+	}
+	return err
+}
+
+// noteColumns adds the columns of an expression.
+func noteColumns(s *schema.ColumnSet, e expr.Expr) {
+	expr.Walk(e, func(x expr.Expr) bool {
+		if c, ok := x.(expr.Column); ok {
+			s.Add(c.Ordinal)
+		}
+		return true
+	})
+}
+
+// besides returns the terms that a point does not see to, a partial index's included.
+func (p *path) besides() (rest []expr.Expr) {
+	used := make([]bool, len(p.operands))
+	for _, t := range p.rel.pred {
+		seen := false
+		for i, operand := range p.operands {
+			c, ok := t.(expr.Cmp)
+			if !ok || used[i] || c.Op != expr.Eq || !expr.Equal(c.R, operand) {
+				continue
+			}
+			if column, ok := c.L.(expr.Column); ok && column.Ordinal == p.key.Ordinals[i] {
+				used[i], seen = true, true
+				break
+			}
+		}
+		if !seen {
+			rest = append(rest, t)
+		}
+	}
+	return rest
+}
+
+// Stored reports whether rows are read as they are stored: entries of an index that covers
+// the query are not.
+func (d *Physical) Stored() bool { return !d.Covering }
+
+// Key appends the engine key that a point reads: of a row or, if Index is not nil, of a unique
+// entry. found is false if no row can be found: a value is NULL or none of its column. With
+// cut, and without a Residual, times of a row's key are cut to the unit of their column, as when
+// they were written. It allocates nothing beyond the growth of pk and sk.
+//
+// Requires: Check has accepted params.
+func (d *Physical) Key(pk, sk []byte, params []expr.Value, cut bool) (pk2, sk2 []byte,
+	found bool) {
+	cut = cut && d.Index == nil && d.Residual == nil
+	return appendKey(pk, sk, d.Table, d.Index, d.fields, func(i int) expr.Value {
+		v, f := &d.slots[i].value, &d.fields[i]
+		if at := d.slots[i].param; at >= 0 {
+			v = &params[at]
+		}
+		if cut && f.Type == keycodec.TypeTime && !v.IsNull() {
+			if _, ok := usualTicks(f, v); !ok {
+				floor, _ := place(f, *v)
+				return floor
+			}
+		}
+		return *v
+	})
+}
+
+// Ranges is what an Access reads for some values. The zero value is ready; its memory is
+// used again.
+//
+// Ownership: all slices are valid until Release.
+type Ranges struct {
+	// PKs are the partitions to read, ascending, and Spans the ranges of sort keys in all of
+	// them. No spans: whole partitions.
+	PKs   [][]byte
+	Spans []keycodec.Span
+	// Interval says that, instead, the rows of the partitions from From on and before To are
+	// read.
+	Interval bool
+	From, To []byte
+	// Exact says that rows need not be tested.
+	Exact bool
+	// Limit is how many rows are wanted, negative if all, and Offset how many of those
+	// before them are left out.
+	Limit, Offset int64
+
+	builder *SpanBuilder
+	one     [1][]byte
+	buf     []byte
+}
+
+// Release ends the use of the ranges.
+func (r *Ranges) Release() {
+	if r.builder != nil {
+		r.builder.giveBack()
+	}
+	clear(r.Spans)
+	*r = Ranges{Spans: r.Spans[:0], buf: r.buf[:0]}
+	if cap(r.Spans) > keptScratch || cap(r.buf) > keptScratch {
+		*r = Ranges{}
+	}
+}
+
+// Check returns the error that Bind would return for these values.
+func (d *Physical) Check(params []expr.Value) error {
+	if d.count == nil && d.offset == nil {
+		return d.scope.check(params)
+	}
+	var r Ranges
+	return d.begin(&r, params)
+}
+
+// begin checks the values and sets what does not depend on spans.
+func (d *Physical) begin(r *Ranges, params []expr.Value) (err error) {
+	if err = d.scope.check(params); err != nil {
+		return err
+	}
+	if r.Limit, err = countOf(d.count, params, "LIMIT", -1); err != nil {
+		return err
+	}
+	r.Offset, err = countOf(d.offset, params, "OFFSET", 0)
+	return err
+}
+
+// Bind sets r to what has to be read for these values. No PKs, without Interval, are nothing.
+// ok is false if the values take more than one list of ranges: then Prepared.Bind has to make
+// a plan of them. Errors are those of Prepared.Bind.
+func (d *Physical) Bind(r *Ranges, params []expr.Value) (ok bool, err error) {
+	if err := d.begin(r, params); err != nil {
+		return false, err
+	}
+	params = params[:d.scope.params]
+	r.builder = builders.Get().(*SpanBuilder)
+	set := r.builder.buildRanges(d.path.template, params, d.scope.opt.MaxSpans)
+	r.Exact = set.Exact
+	switch {
+	case len(set.Spans) == 0:
+		r.PKs = nil
+		return true, nil
+	case d.Index == nil:
+		return d.bindRows(r, set), nil
+	}
+	pks, ok := d.partitions(r, set)
+	if !ok || d.Ordered && len(pks) > d.scope.opt.maxStreams() {
+		return false, nil
+	}
+	r.PKs = pks
+	for i := range set.Spans {
+		r.add(set.Spans[i].Lo, set.Spans[i].Hi)
+	}
+	return true, nil
+}
+
+// add appends a span. Neighbours become one.
+func (r *Ranges) add(lo, hi []byte) {
+	if k := len(r.Spans); k > 0 && bytes.Equal(r.Spans[k-1].End, lo) {
+		r.Spans[k-1].End = hi
+		return
+	}
+	r.Spans = append(r.Spans, keycodec.Span{Start: lo, End: hi})
+}
+
+// partitions returns the buckets that all spans are in; ok is false if they are in different
+// ones.
+func (d *Physical) partitions(r *Ranges, set SpanSet) (pks [][]byte, ok bool) {
+	x := &d.buckets
+	if x.Columns == 0 || x.Count <= 1 {
+		return d.pks, true
+	}
+	if len(set.Spans) == 1 && set.Spans[0].Points >= x.Columns {
+		bucket, ok := x.Of(x.prefix(set.Spans[0].Lo, x.Columns))
+		if !ok {
+			return nil, true
+		}
+		r.one[0] = d.pks[bucket]
+		return r.one[:], true
+	}
+	for i := range set.Spans {
+		s := &set.Spans[i]
+		if s.Points >= x.Columns {
+			return nil, false
+		}
+		if values, few := x.values(*s); few && 2*values.n < uint64(x.Count) {
+			return nil, false
+		}
+	}
+	return d.pks, true
+}
+
+// bindRows reads rows: those of one partition, or of a range of partitions.
+func (d *Physical) bindRows(r *Ranges, set SpanSet) (ok bool) {
+	pkFields := d.path.key.Fields[:len(d.Table.PK)]
+	r.buf = d.Table.AppendRowPrefix(r.buf[:0])
+	if first := &set.Spans[0]; first.Points < len(pkFields) {
+		return len(set.Spans) == 1 && d.bindInterval(r, first)
+	}
+	var pk []byte
+	for i := range set.Spans {
+		s := &set.Spans[i]
+		if s.Points < len(pkFields) {
+			return false
+		}
+		own, lo := splitFields(s.Lo, pkFields)
+		if i > 0 && !bytes.Equal(own, pk) {
+			return false
+		}
+		pk = own
+		if len(d.Table.SK) > 0 {
+			var hi []byte
+			if bytes.HasPrefix(s.Hi, pk) {
+				hi = s.Hi[len(pk):]
+			}
+			r.add(lo, hi)
+		}
+	}
+	r.buf = append(r.buf, pk...)
+	r.one[0] = r.buf
+	r.PKs = r.one[:]
+	return true
+}
+
+// bindInterval reads the rows of a range of partitions.
+func (d *Physical) bindInterval(r *Ranges, s *Span) bool {
+	prefix := len(r.buf)
+	r.buf = append(r.buf, s.Lo...)
+	from := len(r.buf)
+	if s.Hi == nil {
+		r.buf, _ = keycodec.PrefixEnd(r.buf, r.buf[:prefix])
+	} else {
+		r.buf = append(append(r.buf, r.buf[:prefix]...), s.Hi...)
+	}
+	r.Interval, r.From, r.To = true, r.buf[:from:from], r.buf[from:]
+	return true
+}
