@@ -110,8 +110,10 @@ func (f *frame) release() {
 	if cap(f.arena) > maxKeptBytes || cap(f.buf) > maxKeptBytes || cap(f.entry) > maxKeptBytes {
 		return
 	}
-	clear(f.full)
-	clear(f.out)
+	if !f.q.Stored || f.tested || f.rested || f.Index != nil { // rows were decoded
+		clear(f.full)
+		clear(f.out)
+	}
 	f.execution = execution{}
 	f.out, f.keys, f.arena = f.out[:0], f.keys[:0], f.arena[:0]
 	framePool.Put(f)

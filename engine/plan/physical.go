@@ -215,26 +215,38 @@ func (d *Physical) Stored() bool { return !d.Covering }
 
 // Key appends the engine key that a point reads: of a row or, if Index is not nil, of a unique
 // entry. found is false if no row can be found: a value is NULL or none of its column. With
-// cut, and without a Residual, times of a row's key are cut to the unit of their column, as when
-// they were written. It allocates nothing beyond the growth of pk and sk.
+// cut, and without a Residual, times among the parameters of a row's key are cut to the unit of
+// their column, as when they were written. It allocates nothing else beyond the growth of pk
+// and sk.
 //
 // Requires: Check has accepted params.
 func (d *Physical) Key(pk, sk []byte, params []expr.Value, cut bool) (pk2, sk2 []byte,
 	found bool) {
-	cut = cut && d.Index == nil && d.Residual == nil
-	return appendKey(pk, sk, d.Table, d.Index, d.fields, func(i int) expr.Value {
-		v, f := &d.slots[i].value, &d.fields[i]
+	if cut && d.Index == nil && d.Residual == nil {
+		params = d.cut(params)
+	}
+	return appendKey(pk, sk, d.Table, d.Index, d.fields, func(i int) *expr.Value {
 		if at := d.slots[i].param; at >= 0 {
-			v = &params[at]
+			return &params[at]
 		}
-		if cut && f.Type == keycodec.TypeTime && !v.IsNull() {
-			if _, ok := usualTicks(f, v); !ok {
-				floor, _ := place(f, *v)
-				return floor
-			}
-		}
-		return *v
+		return &d.slots[i].value
 	})
+}
+
+// cut returns the values of parameters with times cut to the unit of their column: params
+// itself if they are.
+func (d *Physical) cut(params []expr.Value) []expr.Value {
+	for i := range d.slots {
+		f, at := &d.fields[i], d.slots[i].param
+		if f.Type != keycodec.TypeTime || at < 0 || params[at].IsNull() {
+			continue
+		}
+		if _, ok := usualTicks(f, &params[at]); !ok {
+			params = slices.Clone(params)
+			params[at], _ = place(f, params[at])
+		}
+	}
+	return params
 }
 
 // Ranges is what an Access reads for some values. The zero value is ready; its memory is

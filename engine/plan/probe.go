@@ -14,22 +14,22 @@ import (
 func (n *Access) AppendProbe(pk, sk []byte, values []expr.Value) (pk2, sk2 []byte, found bool) {
 	p := n.path
 	return appendKey(pk, sk, p.rel.table, p.index, p.key.Fields[:len(values)],
-		func(i int) expr.Value { return values[i] })
+		func(i int) *expr.Value { return &values[i] })
 }
 
-// appendKey encodes values of the first columns of a key, those of the given fields.
+// appendKey encodes values of the first columns of a key, those of the given fields. The
+// values stay where they are: value returns where.
 func appendKey(pk, sk []byte, t *schema.Table, x *schema.Index, fields []keycodec.Field,
-	value func(i int) expr.Value) (pk2, sk2 []byte, found bool) {
+	value func(i int) *expr.Value) (pk2, sk2 []byte, found bool) {
 	pkStart, skStart, own := len(pk), len(sk), 0
 	if x == nil {
 		pk, own = t.AppendRowPrefix(pk), len(t.PK)
 	}
 	for i := range fields {
-		v := value(i)
 		if i < own {
-			pk, found = appendExact(pk, &fields[i], &v)
+			pk, found = appendExact(pk, &fields[i], value(i))
 		} else {
-			sk, found = appendExact(sk, &fields[i], &v)
+			sk, found = appendExact(sk, &fields[i], value(i))
 		}
 		if !found {
 			return pk[:pkStart], sk[:skStart], false
@@ -38,8 +38,7 @@ func appendKey(pk, sk []byte, t *schema.Table, x *schema.Index, fields []keycode
 	if x == nil {
 		return pk, sk, true
 	}
-	spread := value(0)
-	bucket, ok := integerBucket(x, &fields[0], &spread)
+	bucket, ok := integerBucket(x, &fields[0], value(0))
 	if !ok {
 		var err error
 		if bucket, err = x.BucketOf(sk[skStart:]); err != nil {

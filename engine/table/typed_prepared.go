@@ -121,7 +121,8 @@ func (p *PreparedQuery[T]) runInto(x *structRun, ctx context.Context, r Reader, 
 
 // First returns the first row. The error matches ErrNotFound if there is none. A query that has
 // an Eq for each column of the primary key, and no other condition, is a single read; as with
-// Get, times are then cut to the unit of their column, as when they were written.
+// Get, the times of its parameters are then cut to the unit of their column, as when they were
+// written.
 func (p *PreparedQuery[T]) First(ctx context.Context, r Reader, bindings ...Binding) (row T,
 	err error) {
 	f, err := p.in(r.DB())
