@@ -103,6 +103,30 @@ func (w *world) get(key []byte, snap base.SeqNum) error {
 			return fmt.Errorf("get %q at %d: %w", key, snap, err)
 		}
 	}
+	return w.getBatch(key, snap)
+}
+
+// getBatch looks a key up with others, and without.
+func (w *world) getBatch(key []byte, snap base.SeqNum) error {
+	var ls []base.Lookup
+	for _, k := range [][]byte{key, append([]byte("no such key "), key...), key, key} {
+		ls = append(ls, base.Lookup{Key: k, Hash: w.hash(k)})
+	}
+	w.tab.GetBatch(ls, []uint32{2, 1}, snap)
+	w.tab.GetBatch(ls, []uint32{0}, snap)
+	for i := range ls {
+		l := &ls[i]
+		want, ok := w.visible(string(l.Key), snap)
+		if ok = ok && i < 3; l.Done != ok {
+			return fmt.Errorf("get %q at %d in a batch: found %v, want %v", l.Key, snap, l.Done, ok)
+		}
+		got := base.Entry{
+			Key: want.Key, Value: l.Value, Seq: l.Seq, Expiry: l.Expiry, Kind: l.Kind,
+		}
+		if err := equal(&got, &want); ok && err != nil {
+			return fmt.Errorf("get %q at %d in a batch: %w", l.Key, snap, err)
+		}
+	}
 	return nil
 }
 

@@ -126,6 +126,60 @@ func TestEvolutionRules(t *testing.T) {
 	}
 }
 
+// Changes of what is not there are refused, and so is what makes a table impossible.
+func TestImpossibleChanges(t *testing.T) {
+	table := parse(t, `{"name":"t","columns":[{"name":"id","type":"int64"},
+		{"name":"a","type":"string"}],"primary_key":["id"],
+		"indexes":[{"name":"x","columns":["a"]},{"name":"y","columns":["a"]}]}`)
+	type change func() (*schema.Table, error)
+	for what, do := range map[string]change{
+		"drop column": func() (*schema.Table, error) {
+			return table.DropColumn("no")
+		},
+		"rename column": func() (*schema.Table, error) {
+			return table.RenameColumn("no", "b")
+		},
+		"rename to a column": func() (*schema.Table, error) {
+			return table.RenameColumn("a", "id")
+		},
+		"rename to nothing": func() (*schema.Table, error) {
+			return table.RenameColumn("a", "")
+		},
+		"default": func() (*schema.Table, error) {
+			return table.SetDefault("no", nil)
+		},
+		"rename": func() (*schema.Table, error) {
+			return table.Rename("")
+		},
+		"index state": func() (*schema.Table, error) {
+			return table.SetIndexState("no", schema.Dropping)
+		},
+		"rename index": func() (*schema.Table, error) {
+			return table.RenameIndex("no", "z")
+		},
+		"rename to an index": func() (*schema.Table, error) {
+			return table.RenameIndex("x", "y")
+		},
+		"remove index": func() (*schema.Table, error) {
+			return table.RemoveIndex("no")
+		},
+		"add an index again": func() (*schema.Table, error) {
+			return table.AddIndex(*table.Indexes[0])
+		},
+		"TTL": func() (*schema.Table, error) {
+			return table.SetTTL(&schema.TTL{Ordinal: 1})
+		},
+	} {
+		before := string(jsonOf(t, table))
+		if got, err := do(); err == nil || got != nil {
+			t.Errorf("%s: %v, %v", what, got, err)
+		}
+		if string(jsonOf(t, table)) != before {
+			t.Errorf("%s changes the table that it is asked for", what)
+		}
+	}
+}
+
 func TestMigrate(t *testing.T) {
 	have := parse(t, `{"name":"t","columns":[{"name":"id","type":"int64"},
 		{"name":"old","type":"string"},{"name":"a","type":"string"}],"primary_key":["id"],
