@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -210,24 +209,6 @@ func isList(e expr.Expr) (p expr.Param, ok bool) {
 	}
 	p, ok = f.Args[0].(expr.Param)
 	return p, ok
-}
-
-// takesList reports whether a parameter of an expression may stand for a whole list, which
-// Bind has to spell out.
-func takesList(e expr.Expr) (found bool) {
-	expr.Walk(e, func(x expr.Expr) bool {
-		if _, list := isList(x); list {
-			found = true
-		}
-		if in, ok := x.(expr.In); ok {
-			found = found || slices.ContainsFunc(in.List, func(item expr.Expr) bool {
-				_, param := item.(expr.Param)
-				return param
-			})
-		}
-		return !found
-	})
-	return found
 }
 
 // noteLists remembers the parameters that may stand for a whole list: x IN (?).
