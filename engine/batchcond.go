@@ -155,7 +155,7 @@ func (c Condition) holds(exists bool, seq base.SeqNum, value []byte) bool {
 	return true
 }
 
-// checkConds checks the conditions of a batch, of which the first that fails counts.
+// checkConds checks the conditions of a batch and reports the first that fails.
 // Requires: their stripes are locked.
 func (db *DB) checkConds(b *Batch) error {
 	if len(b.conds.list) > aloneKeys {

@@ -129,7 +129,7 @@ func TestSalvageTellsOfRangeTombstones(t *testing.T) {
 	fs := vfs.NewMem()
 	meta, id, entries := salvageFile(t, fs)
 	b := contents(t, fs, meta.Name())
-	at := bytes.LastIndex(b, entries[9].Key) // the end of the range, behind the data
+	at := bytes.LastIndex(b, entries[9].Key) // the end of the range, after the data
 	if at < len(b)/2 {
 		t.Fatalf("no range tombstone at %d of %d bytes", at, len(b))
 	}

@@ -225,7 +225,7 @@ func (f *frame) scan() error {
 	return nil
 }
 
-// mostLimit bounds the limits that the store is told.
+// mostLimit bounds the limits that are passed to the store.
 const mostLimit = 1 << 30
 
 // fail ends the run with an error.
@@ -427,7 +427,7 @@ func (f *frame) result() {
 	f.yielded(f.sink.Values(f.out))
 }
 
-// wanted reports whether the row is behind those that are left out.
+// wanted reports whether the row comes after those that OFFSET leaves out.
 func (f *frame) wanted() bool {
 	if f.skip > 0 {
 		f.skip--

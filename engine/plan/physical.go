@@ -126,9 +126,9 @@ func (d *Physical) compile(outputs []Output) (err error) {
 	var entry, row []expr.Expr
 	switch {
 	case d.Point && d.Covering:
-		entry = d.path.besides()
+		entry = d.path.residual()
 	case d.Point:
-		row = d.path.besides()
+		row = d.path.residual()
 	case d.Index == nil:
 		row = d.path.pred
 	default:
@@ -187,8 +187,8 @@ func noteColumns(s *schema.ColumnSet, e expr.Expr) {
 	})
 }
 
-// besides returns the terms that a point does not see to, a partial index's included.
-func (p *path) besides() (rest []expr.Expr) {
+// residual returns the terms that a point does not cover, a partial index's included.
+func (p *path) residual() (rest []expr.Expr) {
 	used := make([]bool, len(p.operands))
 	for _, t := range p.rel.pred {
 		seen := false

@@ -76,8 +76,8 @@ const (
 	tagValues // the classes follow
 )
 
-// of sets the shape to that of a query, whatever its constants are; ok is false if it is none
-// that is kept.
+// of sets the shape to that of a query, whatever its constants are. It reports
+// whether shapes like it are kept.
 func (s *shapeOf) of(where []expr.Expr, limit, offset expr.Expr, index string,
 	b *binding) (ok bool) {
 	for _, e := range where {
@@ -227,7 +227,7 @@ func parameterise(terms []expr.Expr) ([]expr.Expr, error) {
 }
 
 // known returns the prepared query that the query is one of, and sets the values of its
-// parameters in x; ok is false if it is none that is kept prepared.
+// parameters in x. It reports whether such a query is kept.
 func (q *Query[T]) known(x *structRun, r Reader, bindings []Binding) (p *PreparedQuery[T],
 	f *preparedFor, ok bool, err error) {
 	if q.page || q.distinct || hinted(&q.hints) {

@@ -201,7 +201,7 @@ func program(t *testing.T, r *recorder, note func(acked, tried base.SeqNum)) {
 		case 5:
 			fail[vfstest.OpSync] = 1
 		case 7:
-			fail[vfstest.OpSyncDir] = 2 // behind the rename of CURRENT
+			fail[vfstest.OpSyncDir] = 2 // after the rename of CURRENT
 		}
 		s, err := l.Commit(flush(i))
 		if i == 5 || i == 7 || i == 8 {

@@ -34,7 +34,7 @@ type Options struct {
 	// descending order of sequence numbers, then ascending order of age.
 	Versions bool
 	// Lazy reads an input only when its lower bound is the next row of all. It serves
-	// merges of which few rows are wanted. Not together with Versions: a fence has no
+	// merges that return few rows. Not together with Versions: a fence has no
 	// sequence number.
 	Lazy bool
 }

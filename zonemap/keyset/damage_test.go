@@ -57,7 +57,7 @@ func verifyAt(data []byte) error {
 	return seg.Verify()
 }
 
-// TestDamagedPadding: a question to the part behind damaged padding is an error, not an
+// TestDamagedPadding: a question to the part after damaged padding is an error, not an
 // answer.
 func TestDamagedPadding(t *testing.T) {
 	keys := randomHashes(rand.New(rand.NewPCG(24, 1)), 50)

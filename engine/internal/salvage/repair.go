@@ -39,7 +39,7 @@ type Repair struct {
 	dbid  [16]byte
 	files []salvageFile // to be read
 	newer []salvageFile // than an intact manifest; to be read if the log is not whole
-	// The stripes of which something is lost.
+	// The stripes that have lost something.
 	poorer [base.NumStripes]bool
 	// Operations of the log, by stripe: those that no file has, and those that files should
 	// have, which help if files are damaged.
