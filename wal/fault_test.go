@@ -355,7 +355,7 @@ func TestOpenRewritesWhatMayNotBeDurable(t *testing.T) {
 		so := img.restore(t, o)
 		tail, _ := replay(t, so, 0, 1)
 		name := filepath.Join("db", tail.Segment.FileName())
-		wrote, synced := int64(0), false
+		rewritten, marked, synced := int64(0), false, false
 		so.FS = vfstest.NewFault(so.FS, func(op vfstest.Op) error {
 			switch op.Kind {
 			case vfstest.OpOpen, vfstest.OpOpenReadWrite, vfstest.OpClose, vfstest.OpReadAt,
@@ -366,19 +366,22 @@ func TestOpenRewritesWhatMayNotBeDurable(t *testing.T) {
 				}
 			}
 			if op.Name == name && op.Kind == vfstest.OpWriteAt {
-				wrote = max(wrote, op.Offset+op.Len)
+				if op.Offset == rewritten && op.Offset < tail.Offset {
+					rewritten += op.Len
+				}
+				marked = marked || op.Offset == tail.Offset
 			}
 			if op.Name == name && op.Kind == vfstest.OpSync {
-				synced = true
+				synced = rewritten == tail.Offset
 			}
 			return nil
 		})
 		l, err := wal.Open(so, tail)
 		must(t, err)
 		must(t, l.Close())
-		const marker = 24
-		if !closed && (wrote != tail.Offset+marker || !synced) {
-			t.Fatalf("rewrote up to %d of %d and a marker, synced %v", wrote, tail.Offset, synced)
+		if !closed && (rewritten != tail.Offset || !marked || !synced) {
+			t.Fatalf("rewrote %d bytes of %d, a marker %v, synced after that %v",
+				rewritten, tail.Offset, marked, synced)
 		}
 	}
 }
