@@ -119,7 +119,6 @@ func (m *Merge) Next() bool {
 		}
 		if len(m.rows) == 0 {
 			m.err = m.versions.Err()
-			m.dropWaiting()
 			return false
 		}
 		if !m.take(&m.rows[0]) {
@@ -141,7 +140,7 @@ func (m *Merge) take(e *base.Entry) bool {
 			m.err = fmt.Errorf("merge: key %x comes after %x", e.Key, m.key)
 			return false
 		}
-		m.dropWaiting()
+		m.waiting = m.waiting[:0] // they hide nothing
 		m.key = append(m.key[:0], e.Key...)
 		m.keyNum++
 		m.prev = noVersion
@@ -156,7 +155,7 @@ func (m *Merge) take(e *base.Entry) bool {
 		return false
 	}
 	m.prev = e.Seq
-	if len(m.covers) > 0 && m.covered(end, e.Seq) {
+	if m.covered(end, e.Seq) {
 		return false
 	}
 	m.out = base.Entry{Key: m.key, Value: e.Value, Seq: e.Seq, Expiry: e.Expiry, Kind: e.Kind}
@@ -174,11 +173,6 @@ func (m *Merge) take(e *base.Entry) bool {
 		m.out.Seq = 0
 	}
 	return true
-}
-
-// dropWaiting forgets tombstones with nothing to hide.
-func (m *Merge) dropWaiting() {
-	m.waiting = m.waiting[:0]
 }
 
 // covered reports whether a range tombstone of the version's own era hides it.

@@ -84,7 +84,6 @@ func (o Options) withDefaults() Options {
 		}
 	}
 	o.Trigger = max(o.Trigger, 2)
-	o.MaxRuns = max(o.MaxRuns, o.Trigger)
 	return o
 }
 
@@ -211,7 +210,7 @@ func pickSpace(runs []RunInfo, o Options) (Plan, bool) {
 	if float64(upper) < limit {
 		return Plan{}, false
 	}
-	score := max(float64(n)/float64(o.Trigger), 1)
+	score := float64(n) / float64(o.Trigger)
 	return plan(runs, 0, n, ReasonSpaceAmp, score), true
 }
 

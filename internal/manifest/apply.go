@@ -71,7 +71,7 @@ func applyStripe(st *StripeState, se *StripeEdit) (StripeState, error) {
 		for i, id := range se.Remove {
 			if at+i >= len(st.Runs) || st.Runs[at+i].ID != id {
 				return out, fmt.Errorf("removes run %d, which does not follow run %d",
-					id, se.Remove[max(i-1, 0)])
+					id, se.Remove[i-1]) // the first one is at its place
 			}
 		}
 	}

@@ -199,7 +199,7 @@ func (d *decoder) bytes() []byte {
 
 // end fails if bytes are left over, and returns the first failure.
 func (d *decoder) end() error {
-	if d.err == nil && d.at != len(d.b) {
+	if d.at != len(d.b) {
 		d.fail("end of the record", fmt.Sprintf("%d more bytes", len(d.b)-d.at))
 	}
 	return d.err
@@ -215,18 +215,15 @@ func decodeState(file string, dbid [16]byte, r record) (*State, error) {
 	s.LogSeq = d.seq()
 	s.LastSeq = d.seq()
 	last := -1
-	for range d.count(minStripeBytes) {
+	for n := d.count(minStripeBytes); n > 0 && d.err == nil; n-- {
 		id := base.StripeID(d.byte())
-		if d.err == nil && int(id) <= last {
+		if int(id) <= last {
 			d.fail(fmt.Sprintf("a stripe above %d", last), id)
 		}
 		last = int(id)
 		st := StripeState{FlushedSeq: d.seq(), Runs: d.runs(id)}
-		if d.err == nil && st.empty() {
+		if st.empty() {
 			d.fail("a stripe with content", "an empty one")
-		}
-		if d.err != nil {
-			break
 		}
 		s.Stripes[id] = st
 	}
@@ -251,15 +248,12 @@ func decodeEdit(file string, r record) (*Edit, error) {
 	if d.bool() {
 		e.Settings = append([]byte{}, d.bytes()...) // not nil: it replaces
 	}
-	for range d.count(minStripeBytes) {
+	for n := d.count(minStripeBytes); n > 0 && d.err == nil; n-- {
 		se := StripeEdit{Stripe: base.StripeID(d.byte()), FlushedSeq: d.seq()}
-		for range d.count(1) {
+		for n := d.count(1); n > 0 && d.err == nil; n-- {
 			se.Remove = append(se.Remove, d.uvarint(math.MaxUint64))
 		}
 		se.Add = d.runs(se.Stripe)
-		if d.err != nil {
-			break
-		}
 		e.Stripes = append(e.Stripes, se)
 	}
 	if err := d.end(); err != nil {
@@ -270,14 +264,10 @@ func decodeEdit(file string, r record) (*Edit, error) {
 
 func (d *decoder) runs(id base.StripeID) []*Run {
 	var runs []*Run
-	for range d.count(minRunBytes) {
+	for n := d.count(minRunBytes); n > 0 && d.err == nil; n-- {
 		r := &Run{ID: d.uvarint(math.MaxUint64)}
-		for range d.count(minFileBytes) {
-			f := d.fileMeta(id)
-			if d.err != nil {
-				return nil
-			}
-			r.Files = append(r.Files, f)
+		for n := d.count(minFileBytes); n > 0 && d.err == nil; n-- {
+			r.Files = append(r.Files, d.fileMeta(id))
 		}
 		runs = append(runs, r)
 	}

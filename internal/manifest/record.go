@@ -56,7 +56,7 @@ func appendRecord(dst []byte, id identity, num uint64, t recordType,
 	body func([]byte) []byte,
 ) []byte {
 	at := len(dst)
-	dst = append(dst, 0, 0, 0, 0, 0, 0, 0, 0)
+	dst = append(dst, make([]byte, 8)...) // checksum and length, below
 	dst = binary.LittleEndian.AppendUint64(dst, num)
 	dst = append(dst, byte(t))
 	if body != nil {
@@ -116,7 +116,7 @@ func decodeRecord(file string, content []byte, id identity, off int64, num uint6
 // alone would pass the bound.
 func laterRecord(content []byte, id identity, off int64, num uint64) bool {
 	budget := 4*int64(len(content)) + 1<<20
-	most := num + uint64(len(content))/sealBytes + 1
+	most := num + uint64(len(content))/sealBytes
 	for p := off; p+sealBytes <= int64(len(content)); p++ {
 		b := content[p:]
 		n := int64(binary.LittleEndian.Uint32(b[4:]))

@@ -92,7 +92,6 @@ func salvageFile(fsys vfs.FS, dir, name string, ids []identity) (loaded, error) 
 	if herr == nil {
 		ids = []identity{id}
 	}
-	var best loaded
 	for _, id := range ids {
 		l := loaded{id: id, end: headerBytes, fileBytes: int64(len(content))}
 		err := error(nil)
@@ -111,9 +110,8 @@ func salvageFile(fsys vfs.FS, dir, name string, ids []identity) (loaded, error) 
 		if herr == nil {
 			herr = err
 		}
-		best = l
 	}
-	return best, errors.Join(herr, unreadable)
+	return loaded{}, errors.Join(herr, unreadable)
 }
 
 // readStart returns the content of a file up to the first place that cannot be read.

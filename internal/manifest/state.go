@@ -22,14 +22,6 @@ type Run struct {
 	Files []*base.FileMeta
 }
 
-// SizeBytes returns the size of the run's files.
-func (r *Run) SizeBytes() (n int64) {
-	for _, f := range r.Files {
-		n += f.SizeBytes
-	}
-	return n
-}
-
 // StripeState is the part of a State that belongs to one stripe.
 type StripeState struct {
 	// Runs are ordered by age, newest first: for one key, every version in a run
