@@ -3,6 +3,7 @@ package manifest_test
 import (
 	"bytes"
 	"encoding/hex"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -110,4 +111,98 @@ func TestDescribe(t *testing.T) {
 	if b.String() != want {
 		t.Errorf("got\n%s", b.String())
 	}
+}
+
+// TestDescribeEverything shows each part of snapshots and edits, and what a writer that fails
+// gets: its own error, and no further text.
+func TestDescribeEverything(t *testing.T) {
+	mem := vfs.NewMem()
+	l, err := makeAndCreate(mem, dir, initState())
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustCommit(t, l, flush(1))
+	mustCommit(t, l, &manifest.Edit{Settings: []byte("other"), LogSeq: 7})
+	plain := *flush(4)
+	plain.Stripes[0].FlushedSeq, plain.Stripes[0].Remove = 0, []uint64{1}
+	f := plain.Stripes[0].Add[0].Files[0]
+	f.Tombstones, f.RangeTombstones, f.TTLEntries = 1, 0, 1
+	mustCommit(t, l, &plain)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := mem.MkdirAll("copy"); err != nil {
+		t.Fatal(err)
+	}
+	if err := manifest.WriteSnapshot(mem, "copy", l.State()); err != nil {
+		t.Fatal(err)
+	}
+	edits := read(t, mem, manifestPath(1))
+	snapshot := read(t, mem, filepath.Join("copy", manifest.Name(1)))
+	settings := func(b []byte) string { return strings.ToUpper(string(b)) }
+	var b strings.Builder
+	if err := errors.Join(manifest.Describe(&b, "M", edits, settings),
+		manifest.Describe(&b, "M", snapshot, func([]byte) string { return "" })); err != nil {
+		t.Fatal(err)
+	}
+	want := `       0  format 1, database db0102030405060708090a0b0c0d0e0f, manifest 1
+      40  record 0: snapshot, settings of 8 bytes (SETTINGS), next file 1, next run 1
+      80  record 1: edit, next file 2, next run 2, log start 1, last seq 10
+          stripe 001: flushed 10
+            +run 1
+              001-1.sst 1000 bytes ["a", "z"] seq 1..10 entries 10 tombstones 2` +
+		` range tombstones 1 expiring 3 (-5..1099511627776 ms)
+     132  record 2: edit, settings of 5 bytes (OTHER), log seq 7
+     162  record 3: edit, next file 5, next run 5, log start 4, last seq 40
+          stripe 001: -run 1
+            +run 4
+              001-4.sst 1000 bytes ["a", "z"] seq 31..40 entries 10 tombstones 1` +
+		` expiring 1 (-5..1099511627776 ms)
+     215  record 4: seal
+       0  format 1, database db0102030405060708090a0b0c0d0e0f, manifest 1
+      40  record 0: snapshot, settings of 5 bytes, next file 5, next run 5, log start 4,` +
+		` log seq 7, last seq 40
+          stripe 001: flushed 10
+            run 4
+              001-4.sst 1000 bytes ["a", "z"] seq 31..40 entries 10 tombstones 1` +
+		` expiring 1 (-5..1099511627776 ms)
+     104  record 1: seal
+`
+	if b.String() != want {
+		t.Errorf("got\n%s", b.String())
+	}
+	current := read(t, mem, currentPath)
+	for n := 0; ; n++ {
+		w := &failingWriter{left: n}
+		err := manifest.Describe(w, "M", edits, settings)
+		if cerr := manifest.DescribeCurrent(&failingWriter{left: n}, current); (cerr == nil) !=
+			(n > 0) {
+			t.Errorf("after %d writes of CURRENT: %v", n, cerr)
+		}
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, errIO) || w.left < 0 || !strings.HasPrefix(want, w.String()) {
+			t.Errorf("after %d writes: %v, %d too many", n, err, -w.left)
+		}
+	}
+}
+
+// failingWriter takes some writes, fails, and is not called again.
+type failingWriter struct {
+	strings.Builder
+	left   int
+	failed bool
+}
+
+func (w *failingWriter) Write(p []byte) (int, error) {
+	if w.failed {
+		w.left--
+	}
+	if w.left <= 0 {
+		w.failed = true
+		return 0, errIO
+	}
+	w.left--
+	return w.Builder.Write(p)
 }
