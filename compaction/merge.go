@@ -150,12 +150,9 @@ func (m *Merge) take(e *base.Entry) bool {
 		return false
 	}
 	end := m.eras.End(e.Seq)
-	if m.prev <= end {
-		m.prev = e.Seq
-		return false
-	}
+	hidden := m.prev <= end || m.covered(end, e.Seq)
 	m.prev = e.Seq
-	if m.covered(end, e.Seq) {
+	if hidden {
 		return false
 	}
 	m.out = base.Entry{Key: m.key, Value: e.Value, Seq: e.Seq, Expiry: e.Expiry, Kind: e.Kind}

@@ -417,6 +417,108 @@ func TestMergeOfNothing(t *testing.T) {
 	}
 }
 
+// batches is a cursor.Source that returns several rows at once.
+type batches [][]base.Entry
+
+func (b *batches) Rows() (rows []base.Entry) {
+	if len(*b) > 0 {
+		rows, *b = (*b)[0], (*b)[1:]
+	}
+	return rows
+}
+
+func (b *batches) Err() error { return nil }
+
+// TestMergeResults shows entries and what a merge at the bottom, or above it, makes of them, whole
+// or in batches of each size.
+func TestMergeResults(t *testing.T) {
+	put := func(key string, seq base.SeqNum) base.Entry {
+		return base.Entry{Key: []byte(key), Seq: seq, Kind: base.KindPut, Value: []byte("v")}
+	}
+	gone := func(key string, seq base.SeqNum) base.Entry {
+		return base.Entry{Key: []byte(key), Seq: seq, Kind: base.KindDelete}
+	}
+	ttl := func(key string, seq base.SeqNum, expiry int64) base.Entry {
+		e := put(key, seq)
+		e.Kind, e.Expiry = base.KindPutTTL, expiry
+		return e
+	}
+	type entries = []base.Entry
+	ranges := []base.RangeTombstone{{Start: []byte(""), End: []byte("b"), Seq: 15}}
+	for _, c := range []struct {
+		in           entries
+		ranges       []base.RangeTombstone
+		upper, lower string
+	}{
+		{entries{put("", 8), put("", 7)}, nil, "@8:put=v", "@0:put=v"},
+		{entries{put("", 12), put("b", 8)}, ranges, "b@8:put=v [,b)@15", "b@0:put=v [,b)@15"},
+		{entries{put("", 16), put("a", 12)}, ranges, "@16:put=v [,b)@15", "@16:put=v [,b)@15"},
+		{entries{ttl("a", 8, 100), ttl("b", 8, 101)}, nil,
+			"a@8:delete b@8:put-ttl=v!101", "b@0:put-ttl=v!101"},
+		{entries{ttl("a", 20, 100), put("a", 8)}, nil,
+			"a@20:delete a@8:put=v", "a@20:delete a@0:put=v"},
+		{entries{gone("a", 20), gone("a", 15), put("a", 9), put("b", 8)}, nil,
+			"a@20:delete a@15:delete a@9:put=v b@8:put=v",
+			"a@20:delete a@15:delete a@0:put=v b@0:put=v"},
+		{entries{gone("a", 20), gone("a", 15), gone("a", 9), put("b", 20), put("c", 10)}, nil,
+			"a@20:delete a@15:delete a@9:delete b@20:put=v c@10:put=v", "b@20:put=v c@0:put=v"},
+		{entries{put("a", 20), gone("a", 12), put("a", 11), put("a", 10), put("a", 9)}, nil,
+			"a@20:put=v a@12:delete a@10:put=v", "a@20:put=v a@12:delete a@0:put=v"},
+		{entries{put("a", 31), put("a", 30), put("a", 29)}, nil,
+			"a@31:put=v a@30:put=v", "a@31:put=v a@30:put=v"},
+	} {
+		for size := 1; size <= len(c.in); size++ {
+			for bottom, want := range map[bool]string{false: c.upper, true: c.lower} {
+				source := batches(slices.Collect(slices.Chunk(c.in, size)))
+				m := compaction.NewMerge([]cursor.Source{&source}, compaction.MergeOptions{
+					Snapshots: []base.SeqNum{10, 19}, Horizon: 30, Bottom: bottom, NowMs: 100,
+					RangeTombstones: c.ranges,
+				})
+				var out testRun
+				for m.Next() {
+					e := *m.Entry()
+					e.Key = bytes.Clone(e.Key)
+					out.entries = append(out.entries, e)
+				}
+				out.ranges = m.RangeTombstones()
+				if got := out.String(); got != want || m.Err() != nil {
+					t.Errorf("%s in batches of %d, bottom %t: got %q, %v, want %q",
+						testRun{entries: c.in}, size, bottom, got, m.Err(), want)
+				}
+				for _, e := range out.entries {
+					if e.Kind != base.KindPutTTL && e.Expiry != 0 ||
+						e.Kind == base.KindDelete && e.Value != nil {
+						t.Errorf("%+v has an expiry or a value", e)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestConcatAll: every source has its turn, and a single one is returned as it is.
+func TestConcatAll(t *testing.T) {
+	for n := range 5 {
+		var sources []cursor.Source
+		want := ""
+		for i := range n {
+			key := string(rune('a' + i))
+			sources = append(sources, &sliceSource{entries: puts(1, key)})
+			want += key
+		}
+		c, got := compaction.Concat(sources...), ""
+		if n == 1 && c != sources[0] {
+			t.Error("a single source is wrapped")
+		}
+		for e := range cursor.All(c) {
+			got += string(e.Key)
+		}
+		if got != want || c.Err() != nil {
+			t.Errorf("got %q, want %q: %v", got, want, c.Err())
+		}
+	}
+}
+
 func TestConcat(t *testing.T) {
 	cause := errors.New("input/output error")
 	c := compaction.Concat(&sliceSource{entries: puts(1, "a", "b")}, &sliceSource{},
