@@ -104,8 +104,8 @@ func appendBytes(dst, b []byte) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(b))), b...)
 }
 
-// decoder reads a payload. The first failure sticks; afterwards every method
-// returns zero, so callers check err once at the end.
+// decoder reads a payload. The first failure sticks, and what is returned after it has no
+// meaning: callers check err once at the end, and before each further element of a list.
 type decoder struct {
 	file string
 	base int64 // file offset of b[0]
@@ -118,7 +118,6 @@ func (d *decoder) fail(want, got any) {
 	if d.err == nil {
 		d.err = corrupt.New(d.file, d.base+int64(d.at), "manifest record", want, got)
 	}
-	d.at = len(d.b)
 }
 
 func (d *decoder) byte() byte {
@@ -160,16 +159,15 @@ func (d *decoder) uvarint(limit uint64) uint64 {
 	switch {
 	case n <= 0:
 		d.fail("a varint", "none")
-		return 0
 	case n > 1 && d.b[d.at+n-1] == 0:
 		d.fail("a varint in its shortest form", fmt.Sprintf("%x", d.b[d.at:d.at+n]))
-		return 0
 	case v > limit:
 		d.fail(fmt.Sprintf("at most %d", limit), v)
-		return 0
+	default:
+		d.at += n
+		return v
 	}
-	d.at += n
-	return v
+	return 0
 }
 
 func (d *decoder) varint() int64 {

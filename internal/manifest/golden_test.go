@@ -179,7 +179,10 @@ func TestDescribeEverything(t *testing.T) {
 			(n > 0) {
 			t.Errorf("after %d writes of CURRENT: %v", n, cerr)
 		}
-		if err == nil {
+		if !w.failed {
+			if err != nil || n < 20 {
+				t.Errorf("after %d writes: %v", n, err)
+			}
 			break
 		}
 		if !errors.Is(err, errIO) || w.left < 0 || !strings.HasPrefix(want, w.String()) {

@@ -53,7 +53,6 @@ func decodeHeader(file, magic string, b []byte) (identity, error) {
 		return id, corrupt.New(file, 0, what, fmt.Sprintf("%d bytes", headerBytes),
 			fmt.Sprintf("%d bytes", len(b)))
 	}
-	b = b[:headerBytes]
 	if string(b[:8]) != magic {
 		return id, corrupt.New(file, 0, what, fmt.Sprintf("magic %q", magic),
 			fmt.Sprintf("%q", b[:8]))

@@ -127,3 +127,37 @@ func TestManifestOfExactlyTheLimit(t *testing.T) {
 		}
 	}
 }
+
+// A manifest with a large snapshot is rewritten when it is longer than half of what is read, so
+// that edits have the other half.
+func TestRewriteAtHalfOfTheLimit(t *testing.T) {
+	defer func(n int64) { maxManifestBytes = n }(maxManifestBytes)
+	maxManifestBytes = 64 << 10
+	for over := range int64(2) {
+		fsys := vfs.NewMem()
+		if err := fsys.MkdirAll("db"); err != nil {
+			t.Fatal(err)
+		}
+		s := seedState()
+		s.Settings = make([]byte, 10_000)
+		l, err := Create(fsys, "db", s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := make([]byte, 1000)
+		_, err = l.Commit(&Edit{Settings: first})
+		rest := maxManifestBytes/2 + over - l.end
+		if err == nil { // an edit of settings has 27 bytes beside them
+			_, err = l.Commit(&Edit{Settings: make([]byte, rest-27)})
+		}
+		if err != nil || l.end != maxManifestBytes/2+over {
+			t.Fatalf("%d bytes: %v", l.end, err)
+		}
+		if _, err := l.Commit(&Edit{}); err != nil || int64(l.Manifest()) != 1+over {
+			t.Errorf("%d bytes above the half: manifest %d, %v", over, l.Manifest(), err)
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -155,5 +155,8 @@ func TestSalvageOpensTwice(t *testing.T) {
 		if s.State != nil || len(s.Damage) == 0 {
 			t.Errorf("%v, then %v: got %+v", c.first, c.second, s)
 		}
+		for _, err := range s.Damage {
+			wantOffset(t, err)
+		}
 	}
 }

@@ -44,8 +44,18 @@ func salvaged(t *testing.T, mem *vfs.MemFS, hint [16]byte, last base.SeqNum, dam
 		if !errors.Is(err, corrupt.ErrCorrupt) && !vfs.Unreadable(err) {
 			t.Fatalf("damage of another class: %v", err)
 		}
+		wantOffset(t, err)
 	}
 	return s
+}
+
+// wantOffset wants an offset in a file, or that of a file that is not there.
+func wantOffset(t *testing.T, err error) {
+	t.Helper()
+	var c *corrupt.Error
+	if errors.As(err, &c) && (c.Offset < -1 || c.Offset < 0 != (c.Got == "no such file")) {
+		t.Fatalf("offset %d of %v", c.Offset, err)
+	}
 }
 
 func TestSalvageOfAWholeManifest(t *testing.T) {
