@@ -116,7 +116,7 @@ func decodeRecord(file string, content []byte, id identity, off int64, num uint6
 // alone would pass the bound.
 func laterRecord(content []byte, id identity, off int64, num uint64) bool {
 	budget := 4*int64(len(content)) + 1<<20
-	most := num + uint64(len(content))/sealBytes
+	most := num + uint64(len(content))/sealBytes // no more records fit
 	for p := off; p+sealBytes <= int64(len(content)); p++ {
 		b := content[p:]
 		n := int64(binary.LittleEndian.Uint32(b[4:]))

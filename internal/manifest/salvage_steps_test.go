@@ -28,6 +28,7 @@ import (
 //	missing   the manifest is missing
 //	later     CURRENT and the manifest are of a later version
 //	mixed     only the manifest is
+//	newer     only CURRENT is
 //	numbers   CURRENT is missing, and equal states are in manifests of two lengths of name
 func TestSalvageSteps(t *testing.T) {
 	datadriven.Walk(t, "testdata/salvage", func(t *testing.T, path string) {
@@ -86,12 +87,11 @@ func damaged(t *testing.T, of string) *vfs.MemFS {
 		err = mem.Remove(currentPath)
 	case "missing":
 		err = mem.Remove(manifestPath(1))
-	case "later", "mixed":
-		paths := []string{manifestPath(1), currentPath}
-		if of == "mixed" {
-			paths = paths[:1]
-		}
-		for _, path := range paths {
+	case "later", "mixed", "newer":
+		for _, path := range []string{manifestPath(1), currentPath} {
+			if of == "mixed" && path == currentPath || of == "newer" && path != currentPath {
+				continue
+			}
 			b := read(t, mem, path)
 			b[8]++
 			write(t, mem, path, b)
