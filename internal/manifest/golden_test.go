@@ -113,9 +113,10 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// TestDescribeEverything shows each part of snapshots and edits, and what a writer that fails
-// gets: its own error, and no further text.
-func TestDescribeEverything(t *testing.T) {
+// everything returns a CURRENT, a manifest with each kind of edit, and one with the state after
+// them as its snapshot.
+func everything(t *testing.T) (current, edits, snapshot []byte) {
+	t.Helper()
 	mem := vfs.NewMem()
 	l, err := makeAndCreate(mem, dir, initState())
 	if err != nil {
@@ -137,8 +138,14 @@ func TestDescribeEverything(t *testing.T) {
 	if err := manifest.WriteSnapshot(mem, "copy", l.State()); err != nil {
 		t.Fatal(err)
 	}
-	edits := read(t, mem, manifestPath(1))
-	snapshot := read(t, mem, filepath.Join("copy", manifest.Name(1)))
+	return read(t, mem, currentPath), read(t, mem, manifestPath(1)),
+		read(t, mem, filepath.Join("copy", manifest.Name(1)))
+}
+
+// TestDescribeEverything shows each part of snapshots and edits, and what a writer that fails
+// gets: its own error, and no further text.
+func TestDescribeEverything(t *testing.T) {
+	current, edits, snapshot := everything(t)
 	settings := func(b []byte) string { return strings.ToUpper(string(b)) }
 	var b strings.Builder
 	if err := errors.Join(manifest.Describe(&b, "M", edits, settings),
@@ -171,7 +178,6 @@ func TestDescribeEverything(t *testing.T) {
 	if b.String() != want {
 		t.Errorf("got\n%s", b.String())
 	}
-	current := read(t, mem, currentPath)
 	for n := 0; ; n++ {
 		w := &failingWriter{left: n}
 		err := manifest.Describe(w, "M", edits, settings)
