@@ -49,10 +49,10 @@ func wideEdit() *Edit {
 
 var limitDigits = regexp.MustCompile(`at most \d+`)
 
-// TestDamage compares with testdata/damage what is said of a payload under a right checksum: of
-// each of its beginnings, and with each byte set to some value. A line begins with the length or
-// the place, then with the offset that the error has. Lines that say the same as the one before,
-// or another limit, are left out. What is accepted comes back byte by byte.
+// TestDamage compares with testdata/damage the errors of a payload under a right checksum: of
+// each of its beginnings, and with each byte set to some value. A line is the length or the place,
+// and the error. Lines that equal the one before, apart from a limit, are left out. A payload that
+// is accepted comes back byte by byte.
 func TestDamage(t *testing.T) {
 	datadriven.Walk(t, "testdata/damage", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -215,7 +215,7 @@ func TestLaterRecord(t *testing.T) {
 	}
 }
 
-// TestFrames: what is wrong with the frame of a record is said exactly.
+// TestFrames: the error of a bad frame has its offset, what was expected and what was found.
 func TestFrames(t *testing.T) {
 	whole := appendRecord(make([]byte, 100), fuzzID, 3, typeEdit,
 		func(b []byte) []byte { return append(b, "body"...) })
@@ -271,8 +271,8 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// TestHeaders: what is wrong with a header is said exactly. A header with a right checksum comes
-// back as it is.
+// TestHeaders: the error of a bad header has its offset, what was expected and what was found. A
+// good header comes back as it is.
 func TestHeaders(t *testing.T) {
 	for _, magic := range []string{magicCurrent, magicManifest} {
 		whole := appendHeader(nil, magic, identity{dbid: [16]byte{1, 15: 16}, num: 1 << 60})
@@ -324,7 +324,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestReplayErrors: of a manifest that cannot be read the error says why, and where.
+// TestReplayErrors: the error of a manifest that cannot be read has the reason and the offset.
 func TestReplayErrors(t *testing.T) {
 	snapshot, edit := appendState(nil, wideState()), appendEdit(nil, wideEdit())
 	whole := craftedManifest(snapshot, edit)
@@ -386,11 +386,14 @@ func TestDescribeDamage(t *testing.T) {
 	}{
 		"snapshot": {craftedManifest(snapshot[:9], edit), "record 0: "},
 		"edit":     {craftedManifest(snapshot, edit[:9]), "record 1: "},
-		"torn":     {craftedManifest(snapshot, edit)[:300], "largest"},
+		"torn": {
+			craftedManifest(snapshot, edit[:len(edit)-1])[:headerBytes+len(snapshot)+60],
+			"stripe 010: flushed 1\n",
+		},
 	} {
 		var b strings.Builder
 		err := Describe(&b, "M", c.content, nil)
-		if !errors.Is(err, corrupt.ErrCorrupt) {
+		if !errors.Is(err, corrupt.ErrCorrupt) || !strings.HasSuffix(b.String(), c.last) {
 			t.Errorf("%s: %v after\n%s", what, err, b.String())
 		}
 	}

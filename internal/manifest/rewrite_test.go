@@ -114,7 +114,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// sizedFS says that files have another size, or another number of names, than they have.
+// sizedFS reports other sizes, and other numbers of names, than files have.
 type sizedFS struct {
 	vfs.FS
 	size  func(name string) (int64, error)
@@ -153,7 +153,7 @@ func (f *sizedFile) Links() (int, error) {
 	return f.File.Links()
 }
 
-// Files that are too long for what they are called are not read, and the error says the limit.
+// A CURRENT or a manifest above its limit is not read, and the error names the limit.
 func TestFilesThatAreTooLong(t *testing.T) {
 	for path, limit := range map[string]int64{currentPath: 4 << 10, manifestPath(1): 1 << 30} {
 		mem := vfs.NewMem()
@@ -360,7 +360,7 @@ func TestRunRules(t *testing.T) {
 	}
 }
 
-// A database needs an identity. Counters that a new one does not say begin with 1.
+// A database needs an identity. Counters of a new one that are zero become 1.
 func TestFirstState(t *testing.T) {
 	mem := vfs.NewMem()
 	s := initState()
