@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/plan/spans"
 	"github.com/kstonedb/kstone/engine/store"
 )
 
@@ -66,12 +67,12 @@ func (a *access) rangeLimit() int {
 }
 
 // spans returns ranges as the store wants them, ascending.
-func (a *access) spans(ranges []plan.Range) []store.Span {
+func (a *access) spans(ranges []spans.Range) []store.Span {
 	return a.appendSpans(make([]store.Span, 0, len(ranges)), ranges)
 }
 
 // appendSpans is spans, behind those that are there.
-func (a *access) appendSpans(out []store.Span, ranges []plan.Range) []store.Span {
+func (a *access) appendSpans(out []store.Span, ranges []spans.Range) []store.Span {
 	n := len(out)
 	for _, r := range ranges {
 		out = append(out, store.Span{Start: r.Lo, End: r.Hi})
@@ -90,7 +91,7 @@ func (a *access) partition(st *plan.Stream) store.Range {
 }
 
 // interval returns the range of partition keys.
-func (a *access) interval(rg plan.Range) store.Range {
+func (a *access) interval(rg spans.Range) store.Range {
 	r := store.Interval(rg.Lo, rg.Hi)
 	r.Reverse = a.node.Reverse
 	r.Unordered = !a.node.Ordered && !a.node.Merge

@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/plan/spans"
 	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/keycodec"
 )
@@ -89,11 +90,11 @@ func (a *access) skipFields(st *plan.Stream) (fields []keycodec.Field, offset in
 }
 
 // rangeOf returns the store's range for a part of a stream.
-func (a *access) rangeOf(st *plan.Stream, rg plan.Range) store.Range {
+func (a *access) rangeOf(st *plan.Stream, rg spans.Range) store.Range {
 	if st.PK == nil {
 		return a.interval(rg)
 	}
-	one := plan.Stream{PK: st.PK, Ranges: []plan.Range{rg}}
+	one := plan.Stream{PK: st.PK, Ranges: []spans.Range{rg}}
 	return a.partition(&one)
 }
 
@@ -107,7 +108,7 @@ func keyOf(st *plan.Stream, it store.Item) []byte {
 
 // firstPrefix returns a copy of the prefix of the first item of a range, nil if there is
 // no item.
-func (a *access) firstPrefix(st *plan.Stream, rg plan.Range, fields []keycodec.Field,
+func (a *access) firstPrefix(st *plan.Stream, rg spans.Range, fields []keycodec.Field,
 	offset int) ([]byte, error) {
 	if rg.Hi != nil && bytes.Compare(rg.Lo, rg.Hi) >= 0 {
 		return nil, nil
@@ -132,12 +133,12 @@ func (a *access) firstPrefix(st *plan.Stream, rg plan.Range, fields []keycodec.F
 }
 
 // readPrefix reads what is wanted of the items that begin with a prefix.
-func (a *access) readPrefix(st *plan.Stream, within plan.Range, prefix []byte,
+func (a *access) readPrefix(st *plan.Stream, within spans.Range, prefix []byte,
 	put func(store.Item) (taken, more bool)) (more bool, err error) {
 	parts := a.node.Skip.Ranges
 	one := parts == nil
 	if one {
-		parts = []plan.Range{{}}
+		parts = []spans.Range{{}}
 	}
 	more = true
 	for _, part := range parts {
@@ -158,8 +159,8 @@ func (a *access) readPrefix(st *plan.Stream, within plan.Range, prefix []byte,
 }
 
 // narrow returns the part of a range between prefix+part.Lo and prefix+part.Hi.
-func narrow(within plan.Range, prefix []byte, part plan.Range) plan.Range {
-	rg := plan.Range{Lo: append(bytes.Clone(prefix), part.Lo...)}
+func narrow(within spans.Range, prefix []byte, part spans.Range) spans.Range {
+	rg := spans.Range{Lo: append(bytes.Clone(prefix), part.Lo...)}
 	if part.Hi != nil {
 		rg.Hi = append(bytes.Clone(prefix), part.Hi...)
 	} else {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/spans"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/keycodec"
 )
@@ -14,12 +15,12 @@ type path struct {
 	q     *query
 	rel   *relation
 	index *schema.Index // nil: the rows
-	key   Key
+	key   spans.Key
 	// columns of the key that are the index's own: behind them is the row's key.
 	own int
 	// pred are the terms that spans and filters have to see to.
 	pred     []expr.Expr
-	template *SpanTemplate
+	template *spans.Template
 	need     need
 	layout   []ColumnRef
 	entry    schema.ColumnSet // what is known before the row is fetched
@@ -55,7 +56,7 @@ type path struct {
 // columns behind them, nil if one entry is wanted of each.
 type skipPath struct {
 	columns  int
-	template *SpanTemplate
+	template *spans.Template
 }
 
 // filters divides a predicate into what an entry can decide and the rest.
@@ -101,7 +102,7 @@ func (q *query) answers(r *relation, x *schema.Index) bool {
 		return false
 	}
 	return !slices.ContainsFunc(x.Columns, func(c schema.IndexColumn) bool { return c.Each }) ||
-		!CompileSpans(keyFor(r, x), conjunction(r.pred)).Incomplete()
+		!spans.Compile(keyFor(r, x), conjunction(r.pred)).Incomplete()
 }
 
 // implies says whether the terms make the condition of a partial index true: each of its
@@ -120,7 +121,7 @@ func implies(r *relation, terms []expr.Expr, where expr.Expr) bool {
 // relation.
 func partialTerms(r *relation, where expr.Expr) []expr.Expr {
 	moved := lift(where, r.source)
-	return conjuncts(nil, NormaliseFor(moved, r.info, nil))
+	return conjuncts(nil, spans.NormaliseFor(moved, r.info, nil))
 }
 
 // info is a ColumnInfo of one relation.
@@ -160,8 +161,8 @@ func includes(r *relation, terms []expr.Expr, w expr.Expr) bool {
 	}
 	info, _ := r.columnOf(column.Ordinal)
 	fields := []keycodec.Field{info.Field(schema.KeyColumn{})}
-	outer := BuildSpans(fields, []int{column.Ordinal}, r.source, w, 0)
-	inner := BuildSpans(fields, []int{column.Ordinal}, r.source, conjunction(same), 0)
+	outer := spans.Build(fields, []int{column.Ordinal}, r.source, w, 0)
+	inner := spans.Build(fields, []int{column.Ordinal}, r.source, conjunction(same), 0)
 	if !outer.Exact || outer.Truncated || inner.Truncated {
 		return false
 	}
@@ -202,8 +203,8 @@ func soleColumn(e expr.Expr) (column expr.Column, ok bool) {
 
 // keyFor describes the key of an index or of rows. Behind the columns of an index that is
 // not unique stands the row's key, so that spans may go on there.
-func keyFor(r *relation, x *schema.Index) Key {
-	k := Key{Source: r.source}
+func keyFor(r *relation, x *schema.Index) spans.Key {
+	k := spans.Key{Source: r.source}
 	add := func(c schema.KeyColumn, each bool) {
 		if len(k.Fields) < keycodec.MaxFields {
 			k.Fields = append(k.Fields, r.table.Columns[c.Ordinal].Field(c))
@@ -245,7 +246,7 @@ func (q *query) newPath(r *relation, x *schema.Index, keysToo bool) *path {
 		}
 		p.repeats = slices.Contains(p.key.Each, true)
 	}
-	p.template = CompileSpans(p.key, conjunction(p.pred))
+	p.template = spans.Compile(p.key, conjunction(p.pred))
 	p.need = need{ordinals: slices.Clone(r.need.ordinals)}
 	for _, t := range p.pred {
 		addColumns(&p.need, t, r.source)

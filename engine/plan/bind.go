@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/spans"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/keycodec"
 )
@@ -104,7 +105,7 @@ func (q *query) resolveConditions() error {
 
 // normalise is NormaliseFor with the columns of the query.
 func (q *query) normalise(e expr.Expr) expr.Expr {
-	return NormaliseFor(e, func(source, ordinal int) (keycodec.Field, bool) {
+	return spans.NormaliseFor(e, func(source, ordinal int) (keycodec.Field, bool) {
 		r := q.relationOf(source)
 		if r == nil || r.table == nil {
 			return keycodec.Field{}, false
@@ -183,10 +184,6 @@ func (q *query) expression(e expr.Expr, where string) (expr.Expr, error) {
 	return q.asParams(out)
 }
 
-// listFunc marks, inside a Prepared, a parameter that may stand for a whole list, so that
-// x IN (?) is not taken for x = ?. Bind replaces it by the value.
-const listFunc = "list"
-
 func markLists(e expr.Expr) expr.Expr {
 	out, _ := expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) {
 		in, ok := x.(expr.In)
@@ -194,21 +191,11 @@ func markLists(e expr.Expr) expr.Expr {
 			return x, nil
 		}
 		if p, ok := in.List[0].(expr.Param); ok {
-			in.List = []expr.Expr{expr.Func{Name: listFunc, Args: []expr.Expr{p}}}
+			in.List = []expr.Expr{expr.Func{Name: spans.ListFunc, Args: []expr.Expr{p}}}
 		}
 		return in, nil
 	})
 	return out
-}
-
-// isList says whether an operand is a parameter that may be a list, and which.
-func isList(e expr.Expr) (p expr.Param, ok bool) {
-	f, ok := e.(expr.Func)
-	if !ok || f.Name != listFunc {
-		return p, false
-	}
-	p, ok = f.Args[0].(expr.Param)
-	return p, ok
 }
 
 // noteLists remembers the parameters that may stand for a whole list: x IN (?).

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/spans"
 )
 
 // bind makes spans and streams of the predicate and the parameters.
@@ -21,9 +22,9 @@ func (n *Access) bind(b *binder) (Node, error) {
 		if resumes {
 			terms = append(terms, behind(orderExprs(b.order), b.order, b.after))
 		}
-		pred := NormaliseFor(conjunction(terms), p.rel.info, nil)
+		pred := spans.NormaliseFor(conjunction(terms), p.rel.info, nil)
 		terms = conjuncts(nil, pred)
-		template = CompileSpans(p.key, pred)
+		template = spans.Compile(p.key, pred)
 		whole = p.split(terms)
 	}
 	if p.probe != nil {
@@ -59,9 +60,9 @@ func (n *Access) bind(b *binder) (Node, error) {
 // bindSkip makes the ranges behind each value of the skipped columns.
 func (n *Access) bindSkip(b *binder) {
 	set := b.builder.Build(n.path.skip.template, b.params, b.opt.MaxSpans).Clone()
-	n.Skip = &Skip{Columns: n.path.skip.columns, Spans: set, Ranges: []Range{}}
+	n.Skip = &Skip{Columns: n.path.skip.columns, Spans: set, Ranges: []spans.Range{}}
 	for _, s := range set.Spans {
-		n.Skip.Ranges = append(n.Skip.Ranges, Range{s.Lo, s.Hi})
+		n.Skip.Ranges = append(n.Skip.Ranges, spans.Range{Lo: s.Lo, Hi: s.Hi})
 	}
 	if n.Reverse {
 		slices.Reverse(n.Skip.Ranges)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/spans"
 )
 
 // binder turns the nodes of a Prepared, which are shared and not changed, into those of a
@@ -23,7 +24,7 @@ type binder struct {
 	after []expr.Value
 	// never says that a term without columns is not true.
 	never   bool
-	builder *SpanBuilder
+	builder *spans.Builder
 }
 
 // expr returns an expression with parameters that are lists spelled out.
@@ -40,7 +41,7 @@ func (b *binder) expr(e expr.Expr) expr.Expr {
 			}
 			return expr.In{X: x.X, List: items, Not: x.Not}, nil
 		case expr.Cmp: // of a list of one item
-			if _, ok := isList(x.R); ok {
+			if _, ok := spans.IsList(x.R); ok {
 				return expr.In{X: x.L, List: b.spellOut(nil, x.R), Not: x.Op == expr.Ne}, nil
 			}
 		}
@@ -51,7 +52,7 @@ func (b *binder) expr(e expr.Expr) expr.Expr {
 
 // spellOut appends an item of a list, which may be a parameter that is a list itself.
 func (b *binder) spellOut(items []expr.Expr, item expr.Expr) []expr.Expr {
-	p, ok := isList(item)
+	p, ok := spans.IsList(item)
 	if !ok {
 		if p, ok = item.(expr.Param); !ok {
 			return append(items, item)

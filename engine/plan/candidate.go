@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/spans"
 )
 
 // candidate is a way to read one or more relations, with what matters to the steps above.
@@ -189,10 +190,10 @@ func (p *path) findPoint() bool {
 		found := false
 		for _, t := range p.pred {
 			c, ok := t.(expr.Cmp)
-			if !ok || c.Op != expr.Eq || !constant(c.R) {
+			if !ok || c.Op != expr.Eq || !spans.IsConstant(c.R) {
 				continue
 			}
-			if _, list := isList(c.R); list {
+			if _, list := spans.IsList(c.R); list {
 				continue
 			}
 			column, ok := c.L.(expr.Column)

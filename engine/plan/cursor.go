@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/spans"
 )
 
 // A cursor is the position behind a row: the values that the query orders by, and what
@@ -54,7 +55,7 @@ func equalTo(key expr.Expr, v expr.Value) expr.Expr {
 func laterThan(key expr.Expr, o Order, v expr.Value) expr.Expr {
 	switch {
 	case v.IsNull() && o.NullsLast:
-		return falseExpr
+		return spans.False
 	case v.IsNull():
 		return expr.IsNull{X: key, Not: true}
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/spans"
 )
 
 // distribute sends every term of WHERE and ON to where it can be tested first, and finds
@@ -156,11 +157,11 @@ func restriction(t expr.Expr) (c expr.Column, with func(expr.Column) expr.Expr, 
 	case expr.Cmp:
 		c, ok = t.L.(expr.Column)
 		return c, func(o expr.Column) expr.Expr { return expr.Cmp{Op: t.Op, L: o, R: t.R} },
-			ok && c.Collation == 0 && t.Op != expr.Ne && constant(t.R)
+			ok && c.Collation == 0 && t.Op != expr.Ne && spans.IsConstant(t.R)
 	case expr.In:
 		c, ok = t.X.(expr.Column)
 		for _, item := range t.List {
-			ok = ok && constant(item)
+			ok = ok && spans.IsConstant(item)
 		}
 		return c, func(o expr.Column) expr.Expr { return expr.In{X: o, List: t.List} },
 			ok && c.Collation == 0 && !t.Not

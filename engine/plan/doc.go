@@ -15,12 +15,6 @@
 // about NULL. A Prepared may be kept and bound any number of times; it freezes nothing
 // that depends on a value.
 //
-// # Spans and buckets
-//
-// A predicate on the columns of an index becomes a sorted list of disjoint ranges of
-// its encoded entries, and a residual predicate for what ranges cannot say. Only when
-// a span is finished is the bucket of a sharded index computed from it. No predicate
-// ever speaks of buckets, so there is no rewriting that could be wrong.
-//
-// The algorithm is described in docs/planner.md.
+// Package spans turns predicates on the columns of an index into ranges of its entries and
+// those into buckets. The algorithm is described in docs/planner.md.
 package plan

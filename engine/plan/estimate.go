@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/spans"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/keycodec"
 )
@@ -49,7 +50,7 @@ func (e *estimator) entries(x *schema.Index) float64 {
 		return max(1, k.Entries)
 	}
 	if x != nil && x.Where != nil {
-		return max(1, e.rows()*e.selectivity(conjuncts(nil, Normalise(x.Where))))
+		return max(1, e.rows()*e.selectivity(conjuncts(nil, spans.Normalise(x.Where))))
 	}
 	return e.rows()
 }
@@ -192,11 +193,11 @@ func (e *estimator) encode(x *schema.Index, v expr.Value) ([]byte, bool) {
 	if v.IsNull() {
 		return nil, false
 	}
-	v, p := place(&field, v)
-	if p != exact && p != between {
+	v, p := spans.Place(&field, v)
+	if p != spans.Exact && p != spans.Between {
 		return nil, false
 	}
-	return appendField(nil, &field, v)
+	return spans.AppendField(nil, &field, v)
 }
 
 // bounds is what the terms of an AND say about the range of a column.
@@ -266,7 +267,7 @@ func (e *estimator) selectivity(terms []expr.Expr) float64 {
 	for _, t := range terms {
 		if c, ok := t.(expr.Cmp); ok {
 			column, ok := c.L.(expr.Column)
-			if _, list := isList(c.R); ok && !list && constant(c.R) {
+			if _, list := spans.IsList(c.R); ok && !list && spans.IsConstant(c.R) {
 				if _, twice := equals[column.Ordinal]; c.Op == expr.Eq && !twice {
 					equals[column.Ordinal] = c.R
 					continue
@@ -311,7 +312,7 @@ func (b *bounds) add(op expr.Op, v expr.Value, known bool) bool {
 func (e *estimator) term(t expr.Expr) float64 {
 	switch t := t.(type) {
 	case expr.Const:
-		if isFalse(t) {
+		if spans.IsFalse(t) {
 			return 0
 		}
 		return 1
@@ -325,13 +326,13 @@ func (e *estimator) term(t expr.Expr) float64 {
 		return 1 - miss
 	case expr.Cmp:
 		c, ok := t.L.(expr.Column)
-		if _, list := isList(t.R); list {
+		if _, list := spans.IsList(t.R); list {
 			return e.list(expr.In{X: t.L, List: []expr.Expr{t.R}, Not: t.Op == expr.Ne})
 		}
 		switch {
-		case ok && t.Op == expr.Eq && constant(t.R):
+		case ok && t.Op == expr.Eq && spans.IsConstant(t.R):
 			return e.equal(c.Ordinal, t.R)
-		case ok && t.Op == expr.Ne && constant(t.R):
+		case ok && t.Op == expr.Ne && spans.IsConstant(t.R):
 			return 1 - e.equal(c.Ordinal, t.R)
 		case t.Op == expr.Eq:
 			return defaultDistinct
@@ -357,7 +358,7 @@ func (e *estimator) list(in expr.In) float64 {
 	f := 0.0
 	c, ok := in.X.(expr.Column)
 	for _, item := range in.List {
-		switch _, many := isList(item); {
+		switch _, many := spans.IsList(item); {
 		case !ok:
 			f += defaultDistinct
 		case many:

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/spans"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/keycodec"
 )
@@ -151,7 +152,7 @@ func (n *Access) rewriteText() string {
 			texts = append(texts, fmt.Sprintf("… (%d)", len(n.Spans.Spans)))
 			break
 		}
-		texts = append(texts, Rewrite(n.Index, SpanSet{Spans: []Span{s}}))
+		texts = append(texts, spans.Rewrite(n.Index, spans.Set{Spans: []spans.Span{s}}))
 	}
 	return strings.Join(texts, "; ")
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/spans"
 )
 
 // joinMethods returns every way to join a relation to a candidate.
@@ -311,7 +312,7 @@ func (p *path) findProbe(j joinTerms) (used []bool) {
 			}
 		}
 		operand, ok := w.pointOn(p.key.Ordinals[i], p.pred)
-		if !ok || isNull(operand) || p.key.Each[i] {
+		if !ok || spans.IsNull(operand) || p.key.Each[i] {
 			break
 		}
 		p.probe = append(p.probe, operand)

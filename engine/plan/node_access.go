@@ -2,6 +2,7 @@ package plan
 
 import (
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/spans"
 	"github.com/kstonedb/kstone/engine/schema"
 )
 
@@ -29,7 +30,7 @@ type Access struct {
 
 	Index *schema.Index // nil: the rows
 	// Spans is what the predicate demands of the key columns; for EXPLAIN.
-	Spans SpanSet
+	Spans spans.Set
 	// Streams is what to read. No streams: nothing can be found.
 	Streams []Stream
 	// Reverse reads each range from its end. Streams and Ranges stand in reading
@@ -85,7 +86,7 @@ type Stream struct {
 	Prefix int
 	// Ranges are disjoint, in reading order. They are ranges of sort keys, but for a
 	// nil PK. A row of a table without sort key is at PK alone, and Ranges is empty.
-	Ranges []Range
+	Ranges []spans.Range
 }
 
 // OrderColumn is one column of the order that rows come in.
@@ -105,8 +106,8 @@ type OrderColumn struct {
 // Merged streams may each return an entry of the same p.
 type Skip struct {
 	Columns int
-	Ranges  []Range // relative to p; nil: one entry for each p
-	Spans   SpanSet // what Ranges was made from; for EXPLAIN
+	Ranges  []spans.Range // relative to p; nil: one entry for each p
+	Spans   spans.Set     // what Ranges was made from; for EXPLAIN
 }
 
 // Probe says how a lookup join finds the rows of its right side: the first columns of

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/spans"
 )
 
 // resolveGroups resolves GROUP BY, the aggregates and HAVING.
@@ -119,7 +120,7 @@ func (q *query) resolveOrder() error {
 			}
 			o.Expr = e
 		}
-		if !constant(o.Expr) {
+		if !spans.IsConstant(o.Expr) {
 			q.order = append(q.order, o)
 		}
 	}

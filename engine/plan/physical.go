@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/spans"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/keycodec"
 )
@@ -39,10 +40,10 @@ type Physical struct {
 	scope         *scope
 	path          *path
 	count, offset expr.Expr
-	buckets       Buckets
+	buckets       spans.Buckets
 	pks           [][]byte         // of all buckets, ascending
 	fields        []keycodec.Field // of the key of a point, and
-	slots         []spanOperand    // what they are equal to
+	slots         []spans.Operand  // what they are equal to
 }
 
 // ResultColumn is a column of a result: the column of the table with that ordinal, or, if it
@@ -158,7 +159,7 @@ func (d *Physical) compile(outputs []Output) (err error) {
 	if d.Point {
 		d.fields = d.path.key.Fields[:d.path.own]
 		for _, e := range d.path.operands {
-			d.slots = append(d.slots, operandOf(e))
+			d.slots = append(d.slots, spans.OperandOf(e))
 		}
 	}
 	if d.Index == nil {
@@ -169,7 +170,7 @@ func (d *Physical) compile(outputs []Output) (err error) {
 	}
 	d.Own = d.EntryColumns.Within(d.Index.OwnColumns())
 	if !d.Point {
-		d.buckets = BucketsOf(d.Index)
+		d.buckets = spans.BucketsOf(d.Index)
 		for i := range d.Index.Buckets() {
 			d.pks = append(d.pks, d.Index.BucketPK(nil, i))
 		}
@@ -226,10 +227,10 @@ func (d *Physical) Key(pk, sk []byte, params []expr.Value, cut bool) (pk2, sk2 [
 		params = d.cut(params)
 	}
 	return appendKey(pk, sk, d.Table, d.Index, d.fields, func(i int) *expr.Value {
-		if at := d.slots[i].param; at >= 0 {
+		if at := d.slots[i].Param; at >= 0 {
 			return &params[at]
 		}
-		return &d.slots[i].value
+		return &d.slots[i].Value
 	})
 }
 
@@ -237,13 +238,13 @@ func (d *Physical) Key(pk, sk []byte, params []expr.Value, cut bool) (pk2, sk2 [
 // itself if they are.
 func (d *Physical) cut(params []expr.Value) []expr.Value {
 	for i := range d.slots {
-		f, at := &d.fields[i], d.slots[i].param
+		f, at := &d.fields[i], d.slots[i].Param
 		if f.Type != keycodec.TypeTime || at < 0 || params[at].IsNull() {
 			continue
 		}
-		if _, ok := usualTicks(f, &params[at]); !ok {
+		if _, ok := spans.UsualTicks(f, &params[at]); !ok {
 			params = slices.Clone(params)
-			params[at], _ = place(f, params[at])
+			params[at], _ = spans.Place(f, params[at])
 		}
 	}
 	return params
@@ -268,7 +269,7 @@ type Ranges struct {
 	// before them are left out.
 	Limit, Offset int64
 
-	builder *SpanBuilder
+	builder *spans.Builder
 	one     [1][]byte
 	buf     []byte
 }
@@ -276,11 +277,11 @@ type Ranges struct {
 // Release ends the use of the ranges.
 func (r *Ranges) Release() {
 	if r.builder != nil {
-		r.builder.giveBack()
+		r.builder.Release()
 	}
 	clear(r.Spans)
 	*r = Ranges{Spans: r.Spans[:0], buf: r.buf[:0]}
-	if cap(r.Spans) > keptScratch || cap(r.buf) > keptScratch {
+	if cap(r.Spans) > spans.MaxKeptScratch || cap(r.buf) > spans.MaxKeptScratch {
 		*r = Ranges{}
 	}
 }
@@ -314,8 +315,8 @@ func (d *Physical) Bind(r *Ranges, params []expr.Value) (ok bool, err error) {
 		return false, err
 	}
 	params = params[:d.scope.params]
-	r.builder = builders.Get().(*SpanBuilder)
-	set := r.builder.buildRanges(d.path.template, params, d.scope.opt.MaxSpans)
+	r.builder = spans.NewBuilder()
+	set := r.builder.BuildRanges(d.path.template, params, d.scope.opt.MaxSpans)
 	r.Exact = set.Exact
 	switch {
 	case len(set.Spans) == 0:
@@ -346,13 +347,13 @@ func (r *Ranges) add(lo, hi []byte) {
 
 // partitions returns the buckets that all spans are in; ok is false if they are in different
 // ones.
-func (d *Physical) partitions(r *Ranges, set SpanSet) (pks [][]byte, ok bool) {
+func (d *Physical) partitions(r *Ranges, set spans.Set) (pks [][]byte, ok bool) {
 	x := &d.buckets
 	if x.Columns == 0 || x.Count <= 1 {
 		return d.pks, true
 	}
 	if len(set.Spans) == 1 && set.Spans[0].Points >= x.Columns {
-		bucket, ok := x.Of(x.prefix(set.Spans[0].Lo, x.Columns))
+		bucket, ok := x.Of(x.Prefix(set.Spans[0].Lo, x.Columns))
 		if !ok {
 			return nil, true
 		}
@@ -364,7 +365,7 @@ func (d *Physical) partitions(r *Ranges, set SpanSet) (pks [][]byte, ok bool) {
 		if s.Points >= x.Columns {
 			return nil, false
 		}
-		if values, few := x.values(*s); few && 2*values.n < uint64(x.Count) {
+		if values, few := x.Values(*s); few && 2*values.Len < uint64(x.Count) {
 			return nil, false
 		}
 	}
@@ -372,7 +373,7 @@ func (d *Physical) partitions(r *Ranges, set SpanSet) (pks [][]byte, ok bool) {
 }
 
 // bindRows reads rows: those of one partition, or of a range of partitions.
-func (d *Physical) bindRows(r *Ranges, set SpanSet) (ok bool) {
+func (d *Physical) bindRows(r *Ranges, set spans.Set) (ok bool) {
 	pkFields := d.path.key.Fields[:len(d.Table.PK)]
 	r.buf = d.Table.AppendRowPrefix(r.buf[:0])
 	if first := &set.Spans[0]; first.Points < len(pkFields) {
@@ -384,7 +385,7 @@ func (d *Physical) bindRows(r *Ranges, set SpanSet) (ok bool) {
 		if s.Points < len(pkFields) {
 			return false
 		}
-		own, lo := splitFields(s.Lo, pkFields)
+		own, lo := spans.SplitFields(s.Lo, pkFields)
 		if i > 0 && !bytes.Equal(own, pk) {
 			return false
 		}
@@ -404,7 +405,7 @@ func (d *Physical) bindRows(r *Ranges, set SpanSet) (ok bool) {
 }
 
 // bindInterval reads the rows of a range of partitions.
-func (d *Physical) bindInterval(r *Ranges, s *Span) bool {
+func (d *Physical) bindInterval(r *Ranges, s *spans.Span) bool {
 	prefix := len(r.buf)
 	r.buf = append(r.buf, s.Lo...)
 	from := len(r.buf)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/spans"
 )
 
 // Options are what a plan depends on beside the query. The zero value is usable.
@@ -141,8 +142,8 @@ func (p *Prepared) bind(vector []expr.Value, after []byte, pending bool) (*Plan,
 			out.Subplans = append(out.Subplans, &Subplan{Kind: s.kind, Plan: sub, Param: s.param})
 		}
 	}
-	builder := builders.Get().(*SpanBuilder)
-	defer builder.giveBack()
+	builder := spans.NewBuilder()
+	defer builder.Release()
 	b := &binder{opt: &p.q.scope.opt, params: vector, values: p.q.scope.params,
 		pending: pending, builder: builder, order: p.q.total}
 	b.lists = len(p.q.scope.listed) > 0

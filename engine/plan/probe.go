@@ -2,6 +2,7 @@ package plan
 
 import (
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/spans"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/keycodec"
 )
@@ -51,7 +52,7 @@ func appendKey(pk, sk []byte, t *schema.Table, x *schema.Index, fields []keycode
 // integerBucket is schema.Index.BucketOf for an index that is spread by one column of
 // integers, without decoding what was just encoded.
 func integerBucket(x *schema.Index, f *keycodec.Field, v *expr.Value) (bucket int, ok bool) {
-	if !x.Sharded() || x.ShardColumns > 1 || widthOf(f.Type) == 0 {
+	if !x.Sharded() || x.ShardColumns > 1 || spans.WidthOf(f.Type) == 0 {
 		return 0, false
 	}
 	if i, ok := v.AsInt(); ok {
@@ -66,12 +67,12 @@ func appendExact(dst []byte, f *keycodec.Field, v *expr.Value) ([]byte, bool) {
 	if v.IsNull() {
 		return dst, false
 	}
-	if out, ok := appendUsual(dst, f, v); ok {
+	if out, ok := spans.AppendUsual(dst, f, v); ok {
 		return out, true
 	}
-	floor, at := place(f, *v)
-	if at != exact {
+	floor, at := spans.Place(f, *v)
+	if at != spans.Exact {
 		return dst, false
 	}
-	return appendField(dst, f, floor)
+	return spans.AppendField(dst, f, floor)
 }

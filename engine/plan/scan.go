@@ -2,6 +2,7 @@ package plan
 
 import (
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/spans"
 )
 
 // scanEstimate is what reading a key costs.
@@ -75,7 +76,7 @@ func (w *scanWalk) walk(i int, terms []expr.Expr, depth int) (fraction, ranges f
 		w.note(i, depth)
 		f, r := w.walk(i+1, terms, depth)
 		n := float64(len(in.List))
-		if _, many := isList(in.List[0]); many && n == 1 {
+		if _, many := spans.IsList(in.List[0]); many && n == 1 {
 			n = defaultList
 		}
 		return f * w.e.list(in), r * n
@@ -133,7 +134,7 @@ func equality(t expr.Expr, source int) (ordinal int, operand expr.Expr, ok bool)
 	var x expr.Expr
 	switch t := t.(type) {
 	case expr.Cmp:
-		if _, list := isList(t.R); t.Op != expr.Eq || list || !constant(t.R) {
+		if _, list := spans.IsList(t.R); t.Op != expr.Eq || list || !spans.IsConstant(t.R) {
 			return 0, nil, false
 		}
 		x, operand = t.L, t.R
@@ -143,7 +144,7 @@ func equality(t expr.Expr, source int) (ordinal int, operand expr.Expr, ok bool)
 		}
 		x, operand = t.X, expr.Const{}
 	case expr.Contains:
-		if !constant(t.Item) {
+		if !spans.IsConstant(t.Item) {
 			return 0, nil, false
 		}
 		x, operand = t.X, t.Item
@@ -168,7 +169,7 @@ func (w *scanWalk) listOn(ordinal int, terms []expr.Expr) (in expr.In, ok bool) 
 func listTerm(t expr.Expr, source int) (expr.In, bool) {
 	in, ok := t.(expr.In)
 	if c, cmp := t.(expr.Cmp); cmp && c.Op == expr.Eq {
-		if _, ok = isList(c.R); ok {
+		if _, ok = spans.IsList(c.R); ok {
 			in = expr.In{X: c.L, List: []expr.Expr{c.R}}
 		}
 	}
@@ -177,7 +178,7 @@ func listTerm(t expr.Expr, source int) (expr.In, bool) {
 	}
 	c, ok := in.X.(expr.Column)
 	for _, item := range in.List {
-		ok = ok && constant(item)
+		ok = ok && spans.IsConstant(item)
 	}
 	return in, ok && c.Source == source
 }
@@ -219,7 +220,7 @@ func soleColumnAny(e expr.Expr) (ordinal int, ok bool) {
 	var x expr.Expr
 	switch e := e.(type) {
 	case expr.Cmp:
-		if !constant(e.R) || e.Op == expr.Ne {
+		if !spans.IsConstant(e.R) || e.Op == expr.Ne {
 			return 0, false
 		}
 		x = e.L

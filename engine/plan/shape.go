@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/spans"
 )
 
 // shape writes a query without the values of parameters, so that equal bytes mean equal
@@ -33,7 +34,7 @@ func newShape() *shape {
 func (s *shape) release() {
 	clear(s.seen)
 	s.seen = s.seen[:0]
-	if cap(s.b) <= keptScratch {
+	if cap(s.b) <= spans.MaxKeptScratch {
 		shapes.Put(s)
 	}
 }

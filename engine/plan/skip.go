@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/spans"
 )
 
 // A skip scan reads parts of an index and seeks over the rest. It pays while the seeks,
@@ -35,7 +36,7 @@ func (q *query) skipRanges(p *path, e *estimator) (found []*path) {
 			continue
 		}
 		v := *p
-		v.skip = &skipPath{columns: m, template: CompileSpans(inner.key, conjunction(p.pred))}
+		v.skip = &skipPath{columns: m, template: spans.Compile(inner.key, conjunction(p.pred))}
 		found = append(found, &v)
 	}
 	return found
@@ -56,8 +57,8 @@ func (p *path) readsPart() bool {
 }
 
 // behind is the key without its first columns.
-func (p *path) behind(columns int) Key {
-	return Key{Fields: p.key.Fields[columns:], Ordinals: p.key.Ordinals[columns:],
+func (p *path) behind(columns int) spans.Key {
+	return spans.Key{Fields: p.key.Fields[columns:], Ordinals: p.key.Ordinals[columns:],
 		Source: p.key.Source, Each: p.key.Each[columns:]}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/plan/spans"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/sql"
 	"github.com/kstonedb/kstone/keycodec"
@@ -241,7 +242,7 @@ func (c *converter) expr(e sql.Expr) expr.Expr {
 		if e.Op == "NOT" {
 			return expr.Not{X: c.expr(e.X)}
 		}
-		return plan.Normalise(expr.Arith{Op: expr.Neg, L: c.expr(e.X)})
+		return spans.Normalise(expr.Arith{Op: expr.Neg, L: c.expr(e.X)})
 	case *sql.Binary:
 		return c.binary(e)
 	case *sql.Between:

@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"slices"
 
+	"github.com/kstonedb/kstone/engine/plan/spans"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
 // streamsOf turns finished spans into what is read, in reading order. ok is false if the
 // order of the path cannot be had from them: a span leaves open a column that every stream
 // has to fix, or there are too many streams.
-func (p *path) streamsOf(set SpanSet, most int) (streams []Stream, ok bool) {
+func (p *path) streamsOf(set spans.Set, most int) (streams []Stream, ok bool) {
 	ok = true
 	if p.fixed > 0 {
 		for _, s := range set.Spans {
@@ -44,8 +45,8 @@ func (p *path) merges(streams []Stream) bool {
 }
 
 // bucketStreams makes one stream for each bucket.
-func (p *path) bucketStreams(set SpanSet, prefix int) (streams []Stream) {
-	for _, part := range Shard(p.index, set) {
+func (p *path) bucketStreams(set spans.Set, prefix int) (streams []Stream) {
+	for _, part := range spans.Shard(p.index, set) {
 		streams = append(streams, Stream{Bucket: part.Bucket, Prefix: prefix,
 			PK: p.index.BucketPK(nil, part.Bucket), Ranges: part.Ranges})
 	}
@@ -53,7 +54,7 @@ func (p *path) bucketStreams(set SpanSet, prefix int) (streams []Stream) {
 }
 
 // prefixStreams makes streams for each combination of values of the first columns.
-func (p *path) prefixStreams(set SpanSet) (streams []Stream) {
+func (p *path) prefixStreams(set spans.Set) (streams []Stream) {
 	for start := 0; start < len(set.Spans); {
 		n := fieldsLen(set.Spans[start].Lo, p.key.Fields[:p.fixed])
 		end := start + 1
@@ -85,7 +86,7 @@ func fieldsLen(b []byte, fields []keycodec.Field) int {
 // merged by what follows those. ok is false if that cannot be done: streams of whole partition
 // keys, which are merged by sort keys, and streams of ranges of partition keys are not compared
 // with each other, and the columns fixed end where one of the two begins.
-func (p *path) anewStreams(set SpanSet) (streams []Stream, ok bool) {
+func (p *path) anewStreams(set spans.Set) (streams []Stream, ok bool) {
 	t, group := p.rel.table, set
 	for start := 0; start < len(set.Spans); {
 		first := set.Spans[start].Lo
@@ -112,13 +113,13 @@ func (p *path) anewStreams(set SpanSet) (streams []Stream, ok bool) {
 
 // rowStreams makes a stream for each partition key that is fixed, and streams of ranges
 // of partition keys between them.
-func (p *path) rowStreams(set SpanSet) (streams []Stream) {
+func (p *path) rowStreams(set spans.Set) (streams []Stream) {
 	t := p.rel.table
 	prefix := t.AppendRowPrefix(nil)
 	for _, span := range set.Spans {
 		one := set
-		one.Spans = []Span{span}
-		split := SplitPrimary(one, p.key.Fields[:len(t.PK)])
+		one.Spans = []spans.Span{span}
+		split := spans.SplitPrimary(one, p.key.Fields[:len(t.PK)])
 		for _, part := range split.Partitions {
 			streams = addPartition(streams, prefix, part, len(t.SK) > 0)
 		}
@@ -133,13 +134,13 @@ func (p *path) rowStreams(set SpanSet) (streams []Stream) {
 				streams[n-1].Ranges = append(streams[n-1].Ranges, r)
 				continue
 			}
-			streams = append(streams, Stream{Bucket: -1, Ranges: []Range{r}})
+			streams = append(streams, Stream{Bucket: -1, Ranges: []spans.Range{r}})
 		}
 	}
 	return streams
 }
 
-func addPartition(streams []Stream, prefix []byte, part KeyPartition, sk bool) []Stream {
+func addPartition(streams []Stream, prefix []byte, part spans.KeyPartition, sk bool) []Stream {
 	pk := slices.Concat(prefix, part.PK)
 	if !sk {
 		return append(streams, Stream{Bucket: -1, PK: pk})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/spans"
 )
 
 // A subquery goes one of three ways.
@@ -225,7 +226,7 @@ func (q *query) asParams(e expr.Expr) (expr.Expr, error) {
 		if s.kind == SubplanList {
 			q.scope.listed[s.param] = true
 			p := expr.Param{Index: s.param, Name: s.String()}
-			return expr.Func{Name: listFunc, Args: []expr.Expr{p}}, nil
+			return expr.Func{Name: spans.ListFunc, Args: []expr.Expr{p}}, nil
 		}
 		return expr.Param{Index: s.param, Name: s.String()}, nil
 	})

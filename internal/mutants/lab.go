@@ -33,7 +33,7 @@ var nets = map[string][]suite{
 	"./sst":               {engineNet},
 	"./keycodec":          {{"./engine/plan", ""}},
 	"./engine/schema":     {{"./engine/table", ""}, {"./engine/sql", ""}},
-	"./engine/plan":       {{"./engine/table", ""}, {"./engine/sql", ""}},
+	"./engine/plan/spans": {{"./engine/plan", ""}, {"./engine/table", ""}, {"./engine/sql", ""}},
 }
 
 const (

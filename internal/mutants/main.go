@@ -23,7 +23,7 @@ import (
 // core is what mutants are drawn from if no package is named.
 var core = []string{
 	"./internal/rangedel", "./internal/manifest", "./compaction", "./wal", "./stripe",
-	"./memtable", "./sst", "./keycodec", "./engine/schema", "./engine/plan/spans*", "./zonemap",
+	"./memtable", "./sst", "./keycodec", "./engine/schema", "./engine/plan/spans", "./zonemap",
 	"./zonemap/keyset", "./engine",
 }
 

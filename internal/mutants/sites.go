@@ -33,7 +33,7 @@ type mutant struct {
 }
 
 // mutantsOf returns the mutants of a package, "./wal", or of some of its files,
-// "./engine/plan/spans*", in the order of the source.
+// "./engine/plan/e*", in the order of the source.
 func mutantsOf(ctx context.Context, arg string) ([]mutant, error) {
 	pkg, glob := arg, "*"
 	if strings.Contains(arg, "*") {

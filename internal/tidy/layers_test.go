@@ -38,21 +38,22 @@ var rows = map[string]int{
 	"stripe":     4,
 	"engine":     5,
 
-	"engine/access": 6,
-	"engine/expr":   6,
-	"engine/store":  6,
-	"engine/schema": 7,
-	"engine/plan":   8,
-	"engine/exec":   9,
-	"engine/table":  10,
-	"engine/sql":    11,
+	"engine/access":     6,
+	"engine/expr":       6,
+	"engine/store":      6,
+	"engine/schema":     7,
+	"engine/plan/spans": 8,
+	"engine/plan":       9,
+	"engine/exec":       10,
+	"engine/table":      11,
+	"engine/sql":        12,
 
 	"testdata": 0, // the bundled data sets, embedded
 
 	"internal/torture": 6,
 
-	"cmd/kstone-cli":   12,
-	"cmd/kstone-bench": 12,
+	"cmd/kstone-cli":   13,
+	"cmd/kstone-bench": 13,
 }
 
 // shared may be imported by everybody, row 0 included: the common vocabulary.

@@ -1,4 +1,4 @@
-package plan
+package spans
 
 import (
 	"bytes"
@@ -25,16 +25,16 @@ import (
 // gone into: for predicates whose spans take much work and are few.
 const maxSpanWork = 1 << 22
 
-// keptScratch is the size, in elements, of scratch memory that a builder keeps.
-const keptScratch = 1 << 16
+// MaxKeptScratch is the size, in elements, of scratch memory that is kept for another use.
+const MaxKeptScratch = 1 << 16
 
-// SpanBuilder builds spans. Its memory is used again by each call of Build; the zero
-// value is ready. A SpanBuilder must not be used concurrently.
-type SpanBuilder struct {
-	t      *SpanTemplate
+// Builder builds spans. Each call of Build uses its memory again; the zero value is ready.
+// A Builder must not be used concurrently.
+type Builder struct {
+	t      *Template
 	params []expr.Value
 
-	nodes []spanNode // those of the template, and then what is left of them on pieces
+	nodes []node // those of the template, and then what is left of them on pieces
 	kids  []int32
 	stack []int32     // children of nodes that are being made
 	exprs []expr.Expr // of nodes behind those of the template; nil if not made yet
@@ -63,11 +63,15 @@ type SpanBuilder struct {
 	bare    bool // residuals are not wanted
 }
 
-var builders = sync.Pool{New: func() any { return new(SpanBuilder) }}
+var builders = sync.Pool{New: func() any { return new(Builder) }}
 
-// giveBack lets others use the memory. Spans that were built must have been cloned.
-func (b *SpanBuilder) giveBack() {
-	if cap(b.out) > keptScratch || cap(b.nodes) > keptScratch || cap(b.bytes) > keptScratch {
+// NewBuilder returns a builder with memory of one that was released, if there is any.
+func NewBuilder() *Builder { return builders.Get().(*Builder) }
+
+// Release lets other builders use the memory. Requires: no span that b has built is used
+// any more, unless it was cloned.
+func (b *Builder) Release() {
+	if max(cap(b.out), cap(b.nodes), cap(b.bytes)) > MaxKeptScratch {
 		return
 	}
 	b.t, b.params = nil, nil
@@ -84,7 +88,7 @@ type piece struct {
 	n    int32 // its length, 0 if it is a gap
 }
 
-// builtSpan is a span whose bytes are in SpanBuilder.out.
+// builtSpan is a span whose bytes are in Builder.out.
 type builtSpan struct {
 	lo, hi, end int32 // lo ends where hi begins; end is -1 if there is no end
 	points      int32
@@ -95,19 +99,19 @@ type builtSpan struct {
 // DefaultMaxSpans).
 //
 // Ownership: the bytes and the slice belong to the builder and are valid until the next
-// call; SpanSet.Clone makes a copy. Residuals share nothing that changes.
-func (b *SpanBuilder) Build(t *SpanTemplate, params []expr.Value, max int) SpanSet {
+// call; Set.Clone makes a copy. Residuals share nothing that changes.
+func (b *Builder) Build(t *Template, params []expr.Value, max int) Set {
 	b.bare = false
 	return b.build(t, params, max)
 }
 
-// buildRanges is Build without residuals: Exact tells whether there are any.
-func (b *SpanBuilder) buildRanges(t *SpanTemplate, params []expr.Value, max int) SpanSet {
+// BuildRanges is Build without residuals: Exact tells whether there are any.
+func (b *Builder) BuildRanges(t *Template, params []expr.Value, max int) Set {
 	b.bare = true
 	return b.build(t, params, max)
 }
 
-func (b *SpanBuilder) build(t *SpanTemplate, params []expr.Value, max int) SpanSet {
+func (b *Builder) build(t *Template, params []expr.Value, max int) Set {
 	if max <= 0 {
 		max = DefaultMaxSpans
 	}
@@ -126,7 +130,7 @@ func (b *SpanBuilder) build(t *SpanTemplate, params []expr.Value, max int) SpanS
 }
 
 // reset copies what building changes of a template.
-func (b *SpanBuilder) reset(t *SpanTemplate) {
+func (b *Builder) reset(t *Template) {
 	b.nodes = append(trimmed(b.nodes), t.nodes...)
 	b.kids = append(trimmed(b.kids), t.kids...)
 	clear(b.exprs)
@@ -147,14 +151,14 @@ func (b *SpanBuilder) reset(t *SpanTemplate) {
 
 // trimmed empties a slice, and lets go of one that has become large.
 func trimmed[T any](s []T) []T {
-	if cap(s) > keptScratch {
+	if cap(s) > MaxKeptScratch {
 		return nil
 	}
 	return s[:0]
 }
 
 // bindAtoms makes the cuts of all columns.
-func (b *SpanBuilder) bindAtoms() {
+func (b *Builder) bindAtoms() {
 	mask := b.nodes[b.t.root].mask
 	for c := range b.t.key.Fields {
 		if mask>>c&1 != 0 {
@@ -178,7 +182,7 @@ func (b *SpanBuilder) bindAtoms() {
 
 // level makes the spans of the predicate n under the current prefix, which has the values
 // of the columns before c. It makes at most budget spans.
-func (b *SpanBuilder) level(n int32, c, budget int) {
+func (b *Builder) level(n int32, c, budget int) {
 	if n == falseNode {
 		return
 	}
@@ -238,7 +242,7 @@ func (b *SpanBuilder) level(n int32, c, budget int) {
 // are about the column: then these are the ranges that the atoms have in common, and on
 // all of them the same is left of n. It reports false if that is not so, or if more than
 // one atom has several ranges.
-func (b *SpanBuilder) takePieces(n int32, c int) bool {
+func (b *Builder) takePieces(n int32, c int) bool {
 	if b.t.each(c) {
 		return false
 	}
@@ -287,7 +291,7 @@ func (b *SpanBuilder) takePieces(n int32, c int) bool {
 }
 
 // takePiece appends a piece if it is not empty.
-func (b *SpanBuilder) takePiece(n int32, c int, iv interval) {
+func (b *Builder) takePiece(n int32, c int, iv interval) {
 	if iv.lo < iv.hi {
 		b.pieces = append(b.pieces, piece{interval: iv, node: b.evaluate(n, c, iv, single)})
 		b.findPoints(c, len(b.pieces)-1)
@@ -295,7 +299,7 @@ func (b *SpanBuilder) takePiece(n int32, c int, iv interval) {
 }
 
 // findPoints gives the pieces from first on that are points their values.
-func (b *SpanBuilder) findPoints(c, first int) {
+func (b *Builder) findPoints(c, first int) {
 	points := b.columns[c].points
 	for i := first; i < len(b.pieces) && len(points) > 0; i++ {
 		p := &b.pieces[i]
@@ -309,7 +313,7 @@ func (b *SpanBuilder) findPoints(c, first int) {
 }
 
 // collectRanks appends the cuts that the atoms of n make in column c, in order.
-func (b *SpanBuilder) collectRanks(n int32, c int) {
+func (b *Builder) collectRanks(n int32, c int) {
 	cc, first := &b.columns[c], len(b.ranks)
 	b.ranks = append(b.ranks, 0)
 	if cc.null.lo < cc.null.hi {
@@ -326,7 +330,7 @@ func (b *SpanBuilder) collectRanks(n int32, c int) {
 	b.ranks = b.ranks[:first+len(slices.Compact(own))]
 }
 
-func (b *SpanBuilder) collect(n int32, c int) {
+func (b *Builder) collect(n int32, c int) {
 	node := &b.nodes[n]
 	switch {
 	case node.mask>>c&1 == 0:
@@ -344,7 +348,7 @@ func (b *SpanBuilder) collect(n int32, c int) {
 }
 
 // cutPieces appends the pieces between the cuts from firstRank on, on which n is not false.
-func (b *SpanBuilder) cutPieces(n int32, c, firstRank int) {
+func (b *Builder) cutPieces(n int32, c, firstRank int) {
 	cc, each := &b.columns[c], b.t.each(c)
 	points := cc.points
 	firstPiece, reach := len(b.pieces), interval{0, cc.top}
@@ -392,7 +396,7 @@ func (b *SpanBuilder) cutPieces(n int32, c, firstRank int) {
 
 // emit adds the span of an interval of column c under the current prefix, of which the
 // first points columns are fixed. An interval without end is the whole column.
-func (b *SpanBuilder) emit(n int32, c int, iv interval, points int) {
+func (b *Builder) emit(n int32, c int, iv interval, points int) {
 	for i := points; i < len(b.t.key.Fields); i++ {
 		b.repeats = b.repeats || b.t.each(i)
 	}
@@ -417,7 +421,7 @@ func (b *SpanBuilder) emit(n int32, c int, iv interval, points int) {
 }
 
 // joins reports whether a span that starts at lo continues the last one.
-func (b *SpanBuilder) joins(last builtSpan, lo []byte, n int32, points int) bool {
+func (b *Builder) joins(last builtSpan, lo []byte, n int32, points int) bool {
 	keep := b.t.key.Keep
 	fixed := points >= keep
 	return last.end >= 0 && bytes.Equal(b.out[last.hi:last.end], lo) &&
@@ -425,7 +429,7 @@ func (b *SpanBuilder) joins(last builtSpan, lo []byte, n int32, points int) bool
 }
 
 // appendCut appends the prefix and the bytes of a cut.
-func (b *SpanBuilder) appendCut(c int, rank int32) {
+func (b *Builder) appendCut(c int, rank int32) {
 	b.out = append(b.out, b.prefix...)
 	if rank > 0 {
 		x := b.columns[c].cuts[rank-1]
@@ -435,7 +439,7 @@ func (b *SpanBuilder) appendCut(c int, rank int32) {
 
 // appendEnd appends a cut that is the end of a span and returns where it ends, -1 if
 // nothing is behind it.
-func (b *SpanBuilder) appendEnd(c int, rank int32) int32 {
+func (b *Builder) appendEnd(c int, rank int32) int32 {
 	if c == len(b.t.key.Fields) || rank < 0 || rank == b.columns[c].top {
 		var ok bool
 		if b.out, ok = keycodec.PrefixEnd(b.out, b.prefix[:b.tail]); !ok {
@@ -448,8 +452,8 @@ func (b *SpanBuilder) appendEnd(c int, rank int32) int32 {
 }
 
 // finish makes the result.
-func (b *SpanBuilder) finish() SpanSet {
-	s := SpanSet{Exact: true, Truncated: b.cutOff, Repeats: b.repeats}
+func (b *Builder) finish() Set {
+	s := Set{Exact: true, Truncated: b.cutOff, Repeats: b.repeats}
 	for _, built := range b.spans {
 		span := Span{Lo: b.out[built.lo:built.hi:built.hi], Points: int(built.points)}
 		if built.end >= 0 {

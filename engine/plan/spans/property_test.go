@@ -1,4 +1,4 @@
-package plan_test
+package spans_test
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine/expr"
-	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/plan/spans"
 	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 )
@@ -20,7 +20,7 @@ import (
 func TestSpansAgainstFullScan(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	seed := testutil.Seed(t)
-	var builder plan.SpanBuilder
+	var builder spans.Builder
 	for i := range testutil.Effort(2000, 600_000) {
 		r := rand.New(rand.NewPCG(seed, uint64(i)))
 		w := newWorld(r)
@@ -34,11 +34,11 @@ func TestSpansAgainstFullScan(t *testing.T) {
 // check is one predicate turned into spans.
 type check struct {
 	w    *world
-	key  plan.Key
+	key  spans.Key
 	max  int
 	pred expr.Expr
 	norm expr.Expr
-	set  plan.SpanSet
+	set  spans.Set
 }
 
 func (w *world) newCheck() *check {
@@ -62,8 +62,8 @@ func (c *check) String() string {
 	return text
 }
 
-func (c *check) run(builder *plan.SpanBuilder) error {
-	var info plan.ColumnInfo
+func (c *check) run(builder *spans.Builder) error {
+	var info spans.ColumnInfo
 	var params []expr.Value
 	if c.w.r.IntN(2) == 0 {
 		info = func(_, i int) (keycodec.Field, bool) { return c.w.fields[i], !c.w.lists[i] }
@@ -72,7 +72,7 @@ func (c *check) run(builder *plan.SpanBuilder) error {
 		params = c.w.params
 	}
 	before := c.pred.String()
-	c.norm = plan.NormaliseFor(c.pred, info, params)
+	c.norm = spans.NormaliseFor(c.pred, info, params)
 	if c.pred.String() != before {
 		return fmt.Errorf("the predicate was changed: it was %s", before)
 	}
@@ -82,7 +82,7 @@ func (c *check) run(builder *plan.SpanBuilder) error {
 			return fmt.Errorf("row %v: the normal form is %v, not %v", row, got, want)
 		}
 	}
-	template := plan.CompileSpans(c.key, c.norm)
+	template := spans.Compile(c.key, c.norm)
 	c.set = builder.Build(template, c.w.params, c.max)
 	if err := c.checkForm(); err != nil {
 		return err
@@ -180,7 +180,7 @@ func holds(lo, hi, b []byte) bool {
 // in one range of its bucket, and no other one in any, unless its bucket is read for the
 // sake of a short range of integers.
 func (c *check) checkBuckets() error {
-	buckets := plan.Buckets{Count: pick(c.w.r, 1, 4, 16, 256, 1000), Fields: c.key.Fields,
+	buckets := spans.Buckets{Count: pick(c.w.r, 1, 4, 16, 256, 1000), Fields: c.key.Fields,
 		Columns: c.key.Keep}
 	buckets.Of = func(prefix []byte) (int, bool) {
 		return int(crc32.ChecksumIEEE(prefix)) % buckets.Count, true
@@ -230,7 +230,7 @@ func (c *check) checkBuckets() error {
 // checkSplit takes the columns that are kept for those of the partition key.
 func (c *check) checkSplit() error {
 	fields := c.key.Fields[:c.key.Keep]
-	split := plan.SplitPrimary(c.set, fields)
+	split := spans.SplitPrimary(c.set, fields)
 	for _, row := range c.w.rows {
 		for _, entry := range c.entries(row) {
 			sk := entry
@@ -281,7 +281,7 @@ func (c *check) checkConditions() error {
 }
 
 // checkPoints checks that the entries of a span agree in their first columns.
-func (c *check) checkPoints(s plan.Span, entry []byte) error {
+func (c *check) checkPoints(s spans.Span, entry []byte) error {
 	lo := s.Lo
 	for i := range s.Points {
 		restLo, err := c.key.Fields[i].Skip(lo)

@@ -1,4 +1,4 @@
-package plan
+package spans
 
 import (
 	"bytes"
@@ -20,11 +20,11 @@ const mostQuick = 8
 type quickAtom struct {
 	col     int
 	op      atomOp
-	operand *spanOperand
+	operand *Operand
 }
 
 // quickTerms returns the ANDs of the predicate, nil if it is another one.
-func (t *SpanTemplate) quickTerms() [][]quickAtom {
+func (t *Template) quickTerms() [][]quickAtom {
 	t.once.Do(func() {
 		if slices.Contains(t.key.Each, true) {
 			return
@@ -44,13 +44,13 @@ func (t *SpanTemplate) quickTerms() [][]quickAtom {
 }
 
 // expand multiplies a node out.
-func (t *SpanTemplate) expand(n int32) (terms [][]quickAtom, ok bool) {
+func (t *Template) expand(n int32) (terms [][]quickAtom, ok bool) {
 	node := t.nodes[n]
 	kids := t.kids[node.first : node.first+node.n]
 	switch node.kind {
 	case nodeAtom:
 		a := &t.atoms[node.atom]
-		if len(a.operands) != 1 || a.operands[0].expr != nil && a.operands[0].param < 0 {
+		if len(a.operands) != 1 || a.operands[0].expr != nil && a.operands[0].Param < 0 {
 			return nil, false
 		}
 		return [][]quickAtom{{{a.col, a.op, &a.operands[0]}}}, true
@@ -84,7 +84,7 @@ func (t *SpanTemplate) expand(n int32) (terms [][]quickAtom, ok bool) {
 
 // isQuick reports whether an AND, sorted by columns, is one span without a residual: each
 // column but the last has one value.
-func (t *SpanTemplate) isQuick(term []quickAtom) bool {
+func (t *Template) isQuick(term []quickAtom) bool {
 	if len(term) == 0 || len(term) > mostQuick {
 		return false
 	}
@@ -110,7 +110,7 @@ func (t *SpanTemplate) isQuick(term []quickAtom) bool {
 }
 
 // buildQuick makes the spans of ANDs. It reports false if they have to be made of cuts.
-func (b *SpanBuilder) buildQuick(terms [][]quickAtom, max int) bool {
+func (b *Builder) buildQuick(terms [][]quickAtom, max int) bool {
 	if len(terms) > max {
 		return false
 	}
@@ -140,14 +140,14 @@ func (b *SpanBuilder) buildQuick(terms [][]quickAtom, max int) bool {
 }
 
 // compareSpans compares where two spans begin.
-func (b *SpanBuilder) compareSpans(i, j int) int {
+func (b *Builder) compareSpans(i, j int) int {
 	x, y := b.spans[i], b.spans[j]
 	return bytes.Compare(b.out[x.lo:x.hi], b.out[y.lo:y.hi])
 }
 
 // quickSpan adds the span of an AND, if it is not empty. It reports false if cuts have to be
 // made.
-func (b *SpanBuilder) quickSpan(term []quickAtom) bool {
+func (b *Builder) quickSpan(term []quickAtom) bool {
 	lo, points := len(b.out), int32(0)
 	for len(term) > 0 {
 		n := 1
@@ -172,7 +172,7 @@ func (b *SpanBuilder) quickSpan(term []quickAtom) bool {
 
 // quickPoint appends the value of a column that on[at] sets; found is false if the others are
 // not true of it.
-func (b *SpanBuilder) quickPoint(on []quickAtom, at int) (found, ok bool) {
+func (b *Builder) quickPoint(on []quickAtom, at int) (found, ok bool) {
 	start := len(b.out)
 	var null bool
 	if b.out, null, ok = b.quickValue(b.out, &on[at]); null || !ok {
@@ -210,7 +210,7 @@ func (b *SpanBuilder) quickPoint(on []quickAtom, at int) (found, ok bool) {
 }
 
 // quickRange adds the span of a range behind the points that b.out has from lo on.
-func (b *SpanBuilder) quickRange(on []quickAtom, lo int, points int32) bool {
+func (b *Builder) quickRange(on []quickAtom, lo int, points int32) bool {
 	var from, to []byte
 	b.bytes = b.bytes[:0]
 	for i := range on {
@@ -253,7 +253,7 @@ func (b *SpanBuilder) quickRange(on []quickAtom, lo int, points int32) bool {
 
 // quickEnd adds the span that begins with b.out[lo:], of which the first bytes up to prefix are
 // points. Its end is behind these points, or, if to is not nil, before to behind them.
-func (b *SpanBuilder) quickEnd(lo, prefix int, points int32, to []byte) bool {
+func (b *Builder) quickEnd(lo, prefix int, points int32, to []byte) bool {
 	hi, end := len(b.out), int32(-1)
 	switch {
 	case to != nil:
@@ -272,19 +272,19 @@ func (b *SpanBuilder) quickEnd(lo, prefix int, points int32, to []byte) bool {
 
 // quickValue appends the encoding of an operand. ok is false if it is not one that is usual,
 // or an end of its column.
-func (b *SpanBuilder) quickValue(dst []byte, a *quickAtom) (out []byte, null, ok bool) {
-	v := &a.operand.value
+func (b *Builder) quickValue(dst []byte, a *quickAtom) (out []byte, null, ok bool) {
+	v := &a.operand.Value
 	if a.operand.expr != nil {
-		if a.operand.param >= len(b.params) {
+		if a.operand.Param >= len(b.params) {
 			return dst, false, false
 		}
-		v = &b.params[a.operand.param]
+		v = &b.params[a.operand.Param]
 	}
 	if v.IsNull() {
 		return dst, true, true
 	}
 	f, start := &b.t.key.Fields[a.col], len(dst)
-	if dst, ok = appendUsual(dst, f, v); !ok {
+	if dst, ok = AppendUsual(dst, f, v); !ok {
 		return dst, false, false
 	}
 	own := dst[start:]

@@ -1,4 +1,4 @@
-package plan
+package spans
 
 import (
 	"cmp"
@@ -19,7 +19,7 @@ const (
 )
 
 // evaluate returns what is left of n on a piece of column c. Pieces come in order.
-func (b *SpanBuilder) evaluate(n int32, c int, iv interval, mode pieceMode) int32 {
+func (b *Builder) evaluate(n int32, c int, iv interval, mode pieceMode) int32 {
 	b.work++
 	node := &b.nodes[n]
 	if node.mask>>c&1 == 0 {
@@ -40,10 +40,10 @@ func (b *SpanBuilder) evaluate(n int32, c int, iv interval, mode pieceMode) int3
 
 // decideConstant returns whether a condition without columns is true. If that cannot be
 // told, executing the residual will tell why.
-func (b *SpanBuilder) decideConstant(n int32) int32 {
+func (b *Builder) decideConstant(n int32) int32 {
 	switch t, err := expr.Test(b.t.exprs[n], nil, b.params); {
 	case err != nil:
-		b.nodes[n] = spanNode{kind: nodeOpaque}
+		b.nodes[n] = node{kind: nodeOpaque}
 		return n
 	case t == expr.True:
 		return trueNode
@@ -52,7 +52,7 @@ func (b *SpanBuilder) decideConstant(n int32) int32 {
 }
 
 // decide returns whether an atom is true on a piece.
-func (b *SpanBuilder) decide(n int32, atom *boundAtom, iv interval, mode pieceMode) int32 {
+func (b *Builder) decide(n int32, atom *boundAtom, iv interval, mode pieceMode) int32 {
 	ivs := b.intervals[atom.first : atom.first+atom.n]
 	for int(atom.cur) < len(ivs) && ivs[atom.cur].hi <= iv.lo {
 		atom.cur++
@@ -74,7 +74,7 @@ func (b *SpanBuilder) decide(n int32, atom *boundAtom, iv interval, mode pieceMo
 
 // evaluateTerms evaluates AND and OR. Active, if not nil, holds the only children that can
 // be other than false.
-func (b *SpanBuilder) evaluateTerms(n int32, active []int32, c int, iv interval,
+func (b *Builder) evaluateTerms(n int32, active []int32, c int, iv interval,
 	mode pieceMode) int32 {
 	node := b.nodes[n]
 	stop, skip := falseNode, trueNode
@@ -114,7 +114,7 @@ func (b *SpanBuilder) evaluateTerms(n int32, active []int32, c int, iv interval,
 }
 
 // join makes a node of the kind of n from the children on the stack from first on.
-func (b *SpanBuilder) join(n int32, first int, changed bool, neutral int32) int32 {
+func (b *Builder) join(n int32, first int, changed bool, neutral int32) int32 {
 	terms := b.stack[first:]
 	b.stack = b.stack[:first]
 	switch {
@@ -125,7 +125,7 @@ func (b *SpanBuilder) join(n int32, first int, changed bool, neutral int32) int3
 	case !changed:
 		return n
 	}
-	node := spanNode{kind: b.nodes[n].kind, first: int32(len(b.kids)), n: int32(len(terms))}
+	node := node{kind: b.nodes[n].kind, first: int32(len(b.kids)), n: int32(len(terms))}
 	for _, term := range terms {
 		node.mask |= b.nodes[term].mask
 	}
@@ -135,7 +135,7 @@ func (b *SpanBuilder) join(n int32, first int, changed bool, neutral int32) int3
 }
 
 // same reports whether two nodes are made of the same atoms in the same way.
-func (b *SpanBuilder) same(x, y int32) bool {
+func (b *Builder) same(x, y int32) bool {
 	if x == y {
 		return true
 	}
@@ -152,7 +152,7 @@ func (b *SpanBuilder) same(x, y int32) bool {
 }
 
 // exprOf returns a node as an expression.
-func (b *SpanBuilder) exprOf(n int32) expr.Expr {
+func (b *Builder) exprOf(n int32) expr.Expr {
 	made := int(n) - len(b.t.nodes)
 	if made < 0 {
 		return b.t.exprs[n]
@@ -200,7 +200,7 @@ func (s *sweep) advance(lo int32) []int32 {
 }
 
 // openSweeps prepares the wide ORs in n for column c.
-func (b *SpanBuilder) openSweeps(n int32, c int) {
+func (b *Builder) openSweeps(n int32, c int) {
 	node := &b.nodes[n]
 	if node.kind < nodeAnd || node.mask>>c&1 == 0 || b.t.each(c) {
 		return
@@ -213,7 +213,7 @@ func (b *SpanBuilder) openSweeps(n int32, c int) {
 	}
 }
 
-func (b *SpanBuilder) openSweep(n int32, c int) {
+func (b *Builder) openSweep(n int32, c int) {
 	if b.depth == len(b.sweeps) {
 		b.sweeps = append(b.sweeps, sweep{})
 	}
@@ -230,7 +230,7 @@ func (b *SpanBuilder) openSweep(n int32, c int) {
 	})
 }
 
-func (b *SpanBuilder) sweepOf(n int32) *sweep {
+func (b *Builder) sweepOf(n int32) *sweep {
 	for i := b.depth - 1; i >= 0; i-- {
 		if b.sweeps[i].node == n {
 			return &b.sweeps[i]
@@ -240,7 +240,7 @@ func (b *SpanBuilder) sweepOf(n int32) *sweep {
 }
 
 // reach returns a part of column c outside of which n is false.
-func (b *SpanBuilder) reach(n int32, c int) interval {
+func (b *Builder) reach(n int32, c int) interval {
 	node := &b.nodes[n]
 	all := interval{0, b.columns[c].top}
 	if node.mask>>c&1 == 0 {

@@ -1,4 +1,4 @@
-package plan
+package spans
 
 import (
 	"bytes"
@@ -69,10 +69,10 @@ func TestQuickSpansAreThoseOfCuts(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	runs := testutil.Effort(6000, 30_000)
 	quick, several := 0, 0
-	var b, c SpanBuilder
+	var b, c Builder
 	for range runs {
 		pred := Normalise(quickPredicate(r, 2))
-		template, cuts := CompileSpans(quickKey(), pred), CompileSpans(quickKey(), pred)
+		template, cuts := Compile(quickKey(), pred), Compile(quickKey(), pred)
 		cuts.once.Do(func() {})
 		for range 4 {
 			params := quickParams(r)
@@ -83,7 +83,7 @@ func TestQuickSpansAreThoseOfCuts(t *testing.T) {
 				t.Fatalf("%s with %v:\n%+v\nwant\n%+v", pred, params, got, want)
 			}
 			if terms := template.quickTerms(); terms != nil {
-				if d := new(SpanBuilder); d.asQuick(template, params) {
+				if d := new(Builder); d.asQuick(template, params) {
 					quick++
 					if len(got.Spans) > 1 {
 						several++
@@ -120,7 +120,7 @@ func sameRanges(a, b []Span) bool {
 		(len(a) != len(b) || slices.EqualFunc(a, b, points))
 }
 
-func (b *SpanBuilder) asQuick(t *SpanTemplate, params []expr.Value) bool {
+func (b *Builder) asQuick(t *Template, params []expr.Value) bool {
 	b.t, b.params = t, params
 	return b.buildQuick(t.quick, DefaultMaxSpans)
 }

@@ -1,4 +1,4 @@
-package plan
+package spans
 
 import "github.com/kstonedb/kstone/engine/expr"
 
@@ -53,7 +53,7 @@ type KeyTerm struct {
 // order of the terms: what keyset paging asks for. Directions may be mixed, and NULLs are
 // where the order has them. Over an index in the same order it is two adjacent ranges.
 func After(terms []KeyTerm) expr.Expr {
-	out := falseExpr
+	out := False
 	for i := len(terms) - 1; i >= 0; i-- {
 		t := &terms[i]
 		tie := junction([]expr.Expr{t.equal(), out}, true)
@@ -73,7 +73,7 @@ func (t *KeyTerm) equal() expr.Expr {
 func (t *KeyTerm) behind() expr.Expr {
 	switch {
 	case t.Value.IsNull() && t.NullsLast:
-		return falseExpr
+		return False
 	case t.Value.IsNull():
 		return expr.IsNull{X: t.Column, Not: true}
 	}

@@ -1,17 +1,17 @@
-package plan_test
+package spans_test
 
 import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine/expr"
-	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/plan/spans"
 	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
 // ints returns a key of int64 columns a, b, c …, each at its own ordinal.
-func ints(n int) plan.Key {
-	var k plan.Key
+func ints(n int) spans.Key {
+	var k spans.Key
 	for i := range n {
 		k.Fields = append(k.Fields, keycodec.Field{Name: string(rune('a' + i)),
 			Type: keycodec.TypeInt64})
@@ -76,8 +76,8 @@ var spanShapes = []struct {
 func BenchmarkSpans(b *testing.B) {
 	for _, shape := range spanShapes {
 		b.Run(shape.name, func(b *testing.B) {
-			t := plan.CompileSpans(ints(2), plan.Normalise(shape.pred))
-			var builder plan.SpanBuilder
+			t := spans.Compile(ints(2), spans.Normalise(shape.pred))
+			var builder spans.Builder
 			b.ReportAllocs()
 			for b.Loop() {
 				if s := builder.Build(t, nil, 0); len(s.Spans) != shape.spans {
@@ -96,8 +96,8 @@ func BenchmarkPrepareSpans(b *testing.B) {
 			key := ints(2)
 			b.ReportAllocs()
 			for b.Loop() {
-				var builder plan.SpanBuilder
-				builder.Build(plan.CompileSpans(key, plan.Normalise(shape.pred)), nil, 0)
+				var builder spans.Builder
+				builder.Build(spans.Compile(key, spans.Normalise(shape.pred)), nil, 0)
 			}
 		})
 	}
@@ -107,10 +107,10 @@ func BenchmarkPrepareSpans(b *testing.B) {
 func BenchmarkBuckets(b *testing.B) {
 	key := ints(2)
 	key.Keep = 1
-	t := plan.CompileSpans(key, compare(0, expr.Gt, 100))
-	buckets := plan.Buckets{Count: 256, Fields: key.Fields, Columns: 1,
+	t := spans.Compile(key, compare(0, expr.Gt, 100))
+	buckets := spans.Buckets{Count: 256, Fields: key.Fields, Columns: 1,
 		Of: func(prefix []byte) (int, bool) { return int(prefix[7]), true }}
-	var builder plan.SpanBuilder
+	var builder spans.Builder
 	b.ReportAllocs()
 	for b.Loop() {
 		if p := buckets.Partitions(builder.Build(t, nil, 0)); len(p) != 256 {
@@ -123,8 +123,8 @@ func BenchmarkBuckets(b *testing.B) {
 func TestSpansAllocateNothing(t *testing.T) {
 	testutil.SkipUnderRace(t, "it allocates")
 	for _, shape := range spanShapes[:5] {
-		template := plan.CompileSpans(ints(2), plan.Normalise(shape.pred))
-		var builder plan.SpanBuilder
+		template := spans.Compile(ints(2), spans.Normalise(shape.pred))
+		var builder spans.Builder
 		build := func() { builder.Build(template, nil, 0) }
 		if n := testutil.AllocsPerRun(100, build); n != 0 {
 			t.Errorf("%s: %v allocations", shape.name, n)

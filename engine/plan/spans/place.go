@@ -1,4 +1,4 @@
-package plan
+package spans
 
 import (
 	"math"
@@ -9,18 +9,18 @@ import (
 	"github.com/kstonedb/kstone/keycodec"
 )
 
-// placement says where a constant stands among the values that a column can hold.
-type placement uint8
+// Placement says where a constant stands among the values that a column can hold.
+type Placement uint8
 
 const (
-	exact   placement = iota // it is one of them
-	between                  // right behind one of them, which is its floor, and not equal
+	Exact   Placement = iota // it is one of them
+	Between                  // right behind one of them, which is its floor, and not equal
 	below                    // below all of them
 	above                    // above all of them
 	foreign                  // it cannot be compared with them
 )
 
-// place finds v among the values of a column and returns its floor: the largest value of
+// Place finds v among the values of a column and returns its floor: the largest value of
 // the column that is not above v, for exact and between. A comparison with v is then one
 // with the floor, of the column's own kind:
 //
@@ -29,15 +29,15 @@ const (
 // A text stands for the time, UUID, address or prefix that it is the text of.
 //
 // Requires: v is not NULL.
-func place(f *keycodec.Field, v expr.Value) (floor expr.Value, p placement) {
+func Place(f *keycodec.Field, v expr.Value) (floor expr.Value, p Placement) {
 	if v.Kind() == expr.KindString {
 		v = fromText(f.Type, v)
 	}
 	switch f.Type {
 	case keycodec.TypeInt8, keycodec.TypeInt16, keycodec.TypeInt32, keycodec.TypeInt64:
-		return placeInt(v, math.MaxInt64>>(64-8*widthOf(f.Type)))
+		return placeInt(v, math.MaxInt64>>(64-8*WidthOf(f.Type)))
 	case keycodec.TypeUint8, keycodec.TypeUint16, keycodec.TypeUint32, keycodec.TypeUint64:
-		return placeUint(v, math.MaxUint64>>(64-8*widthOf(f.Type)))
+		return placeUint(v, math.MaxUint64>>(64-8*WidthOf(f.Type)))
 	case keycodec.TypeFloat64:
 		return placeFloat(v, math.Nextafter, func(x float64) float64 { return x })
 	case keycodec.TypeFloat32:
@@ -81,15 +81,15 @@ func fromText(t keycodec.Type, v expr.Value) expr.Value {
 	return v
 }
 
-func exactIf(ok bool) placement {
+func exactIf(ok bool) Placement {
 	if ok {
-		return exact
+		return Exact
 	}
 	return foreign
 }
 
-// widthOf returns the bytes of an integer type, 0 of all other types.
-func widthOf(t keycodec.Type) int {
+// WidthOf returns the bytes of an integer type, 0 of all other types.
+func WidthOf(t keycodec.Type) int {
 	switch t {
 	case keycodec.TypeInt8, keycodec.TypeUint8:
 		return 1
@@ -103,7 +103,7 @@ func widthOf(t keycodec.Type) int {
 	return 0
 }
 
-func placeInt(v expr.Value, largest int64) (expr.Value, placement) {
+func placeInt(v expr.Value, largest int64) (expr.Value, Placement) {
 	if i, ok := v.AsInt(); ok {
 		switch {
 		case i < -largest-1:
@@ -111,32 +111,32 @@ func placeInt(v expr.Value, largest int64) (expr.Value, placement) {
 		case i > largest:
 			return v, above
 		}
-		return expr.Int(i), exact
+		return expr.Int(i), Exact
 	}
 	at := func(u uint64) expr.Value { return expr.Int(int64(u) - largest - 1) }
 	return searchFloor(v, uint64(largest)*2+1, at)
 }
 
-func placeUint(v expr.Value, largest uint64) (expr.Value, placement) {
+func placeUint(v expr.Value, largest uint64) (expr.Value, Placement) {
 	if u, ok := v.AsUint(); ok {
 		if u > largest {
 			return v, above
 		}
-		return expr.Uint(u), exact
+		return expr.Uint(u), Exact
 	}
 	return searchFloor(v, largest, expr.Uint)
 }
 
-func placeFixed(v expr.Value, scale int32) (expr.Value, placement) {
+func placeFixed(v expr.Value, scale int32) (expr.Value, Placement) {
 	if c, ok := v.AsScaled(scale); ok {
-		return expr.Scaled(c, scale), exact
+		return expr.Scaled(c, scale), Exact
 	}
 	at := func(u uint64) expr.Value { return expr.Scaled(int64(u^1<<63), scale) }
 	return searchFloor(v, math.MaxUint64, at)
 }
 
 // searchFloor finds the floor of a number among at(0) to at(last), which ascend.
-func searchFloor(v expr.Value, last uint64, at func(uint64) expr.Value) (expr.Value, placement) {
+func searchFloor(v expr.Value, last uint64, at func(uint64) expr.Value) (expr.Value, Placement) {
 	if !v.Kind().Numeric() {
 		return v, foreign
 	}
@@ -144,7 +144,7 @@ func searchFloor(v expr.Value, last uint64, at func(uint64) expr.Value) (expr.Va
 	case c > 0:
 		return v, below
 	case c == 0:
-		return at(0), exact
+		return at(0), Exact
 	}
 	if c, _ := expr.Compare(at(last), v); c < 0 {
 		return v, above
@@ -159,18 +159,18 @@ func searchFloor(v expr.Value, last uint64, at func(uint64) expr.Value) (expr.Va
 		}
 	}
 	if c, _ := expr.Compare(at(hi), v); c == 0 {
-		return at(hi), exact
+		return at(hi), Exact
 	}
 	floor := at(lo)
 	if c, _ := expr.Compare(floor, v); c == 0 {
-		return floor, exact
+		return floor, Exact
 	}
-	return floor, between
+	return floor, Between
 }
 
 // placeFloat places a number among floats that round gives and next steps through.
 func placeFloat(v expr.Value, next func(x, to float64) float64,
-	round func(float64) float64) (expr.Value, placement) {
+	round func(float64) float64) (expr.Value, Placement) {
 	x, ok := v.AsFloat()
 	if !ok {
 		return v, foreign
@@ -178,12 +178,12 @@ func placeFloat(v expr.Value, next func(x, to float64) float64,
 	near := expr.Float(round(x))
 	switch c, _ := expr.Compare(near, v); {
 	case c == 0:
-		return near, exact
+		return near, Exact
 	case c < 0:
-		return near, between
+		return near, Between
 	}
 	// Rounding went up, so the next lower one is below v.
-	return expr.Float(next(round(x), math.Inf(-1))), between
+	return expr.Float(next(round(x), math.Inf(-1))), Between
 }
 
 func nextafter32(x, to float64) float64 {
@@ -191,10 +191,10 @@ func nextafter32(x, to float64) float64 {
 }
 
 // placeDecimal places a number among all decimals.
-func placeDecimal(v expr.Value) (expr.Value, placement) {
+func placeDecimal(v expr.Value) (expr.Value, Placement) {
 	switch v.Kind() {
 	case expr.KindInt, expr.KindUint, expr.KindDecimal:
-		return v, exact
+		return v, Exact
 	case expr.KindFloat:
 		x, _ := v.AsFloat()
 		switch {
@@ -210,7 +210,7 @@ func placeDecimal(v expr.Value) (expr.Value, placement) {
 	return v, foreign
 }
 
-func placeTime(v expr.Value, u keycodec.Unit) (expr.Value, placement) {
+func placeTime(v expr.Value, u keycodec.Unit) (expr.Value, Placement) {
 	t, ok := v.AsTime()
 	if !ok {
 		return v, foreign
@@ -228,14 +228,14 @@ func placeTime(v expr.Value, u keycodec.Unit) (expr.Value, placement) {
 		return v, above
 	}
 	if cut.Equal(t) {
-		return v, exact
+		return v, Exact
 	}
-	return expr.Time(cut), between
+	return expr.Time(cut), Between
 }
 
-// appendField appends the encoding of a value of the column that place has returned, or
+// AppendField appends the encoding of a value of the column that place has returned, or
 // of NULL. ok is false, and dst as it was, if the column has no room for it.
-func appendField(dst []byte, f *keycodec.Field, v expr.Value) (out []byte, ok bool) {
+func AppendField(dst []byte, f *keycodec.Field, v expr.Value) (out []byte, ok bool) {
 	start := len(dst)
 	out, ok = dst, true
 	switch {
@@ -257,9 +257,9 @@ func appendField(dst []byte, f *keycodec.Field, v expr.Value) (out []byte, ok bo
 	return out, true
 }
 
-// appendUsual is appendField, without place, for the values that columns are mostly compared
+// AppendUsual is appendField, without place, for the values that columns are mostly compared
 // with: ok is false for all others.
-func appendUsual(dst []byte, f *keycodec.Field, v *expr.Value) (out []byte, ok bool) {
+func AppendUsual(dst []byte, f *keycodec.Field, v *expr.Value) (out []byte, ok bool) {
 	start := len(dst)
 	if f.Nullable {
 		dst = keycodec.AppendNotNull(dst)
@@ -273,7 +273,7 @@ func appendUsual(dst []byte, f *keycodec.Field, v *expr.Value) (out []byte, ok b
 		s, _ := v.AsString()
 		dst = keycodec.AppendString(dst, s)
 	case f.Type == keycodec.TypeTime:
-		ticks, ok := usualTicks(f, v)
+		ticks, ok := UsualTicks(f, v)
 		if !ok {
 			return dst[:start], false
 		}
@@ -287,9 +287,9 @@ func appendUsual(dst []byte, f *keycodec.Field, v *expr.Value) (out []byte, ok b
 	return dst, true
 }
 
-// usualTicks counts a time in the unit of its column; ok is false if it is no whole number, or
+// UsualTicks counts a time in the unit of its column; ok is false if it is no whole number, or
 // for a time or a unit that is not usual.
-func usualTicks(f *keycodec.Field, v *expr.Value) (ticks int64, ok bool) {
+func UsualTicks(f *keycodec.Field, v *expr.Value) (ticks int64, ok bool) {
 	seconds, nanoseconds, ok := v.AsUnixTime()
 	if !ok || f.Unit == keycodec.UnitNone || int(f.Unit) >= len(tick) ||
 		seconds < -commonSeconds || seconds > commonSeconds {
@@ -318,10 +318,10 @@ func appendPayload(dst []byte, f *keycodec.Field, v expr.Value) ([]byte, bool) {
 		return keycodec.AppendString(dst, s), ok
 	case keycodec.TypeInt64, keycodec.TypeInt8, keycodec.TypeInt16, keycodec.TypeInt32:
 		i, ok := v.AsInt()
-		return appendInt(dst, i, widthOf(f.Type)), ok
+		return appendInt(dst, i, WidthOf(f.Type)), ok
 	case keycodec.TypeUint64, keycodec.TypeUint8, keycodec.TypeUint16, keycodec.TypeUint32:
 		u, ok := v.AsUint()
-		return appendUint(dst, u, widthOf(f.Type)), ok
+		return appendUint(dst, u, WidthOf(f.Type)), ok
 	case keycodec.TypeFloat64:
 		x, ok := v.AsFloat()
 		return keycodec.AppendFloat64(dst, x), ok

@@ -1,10 +1,10 @@
-package plan_test
+package spans_test
 
 import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/plan/spans"
 	"github.com/kstonedb/kstone/internal/testutil"
 )
 
@@ -31,7 +31,7 @@ func FuzzSpans(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte("a predicate over some columns with a few constants"))
 	f.Add([]byte{0x10, 0x80, 0xff, 0x00, 0x40, 0xc0, 0x33, 0x99, 0xe0, 0x01, 0x7f})
-	var builder plan.SpanBuilder
+	var builder spans.Builder
 	f.Fuzz(func(t *testing.T, data []byte) {
 		defer testutil.Watch(data)()
 		if len(data) > 4<<10 {

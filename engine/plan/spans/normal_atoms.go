@@ -1,4 +1,4 @@
-package plan
+package spans
 
 import (
 	"github.com/kstonedb/kstone/engine/expr"
@@ -19,14 +19,14 @@ func (n *normaliser) comparison(e expr.Cmp, want bool) expr.Expr {
 
 // compare returns l op r for operands that are normal already.
 func (n *normaliser) compare(op expr.Op, l, r expr.Expr) expr.Expr {
-	if isNull(l) || isNull(r) {
-		return falseExpr
+	if IsNull(l) || IsNull(r) {
+		return False
 	}
 	e := expr.Cmp{Op: op, L: l, R: r}
 	if folded, ok := n.fold(e); ok {
 		return n.opaque(folded, true)
 	}
-	if constant(l) && !constant(r) {
+	if IsConstant(l) && !IsConstant(r) {
 		e = expr.Cmp{Op: op.Swap(), L: r, R: l}
 	}
 	return n.convert(e)
@@ -43,12 +43,12 @@ func (n *normaliser) convert(e expr.Cmp) expr.Expr {
 	if !ok {
 		return e
 	}
-	floor, p := place(&f, c.Value)
+	floor, p := Place(&f, c.Value)
 	atLeast := e.Op == expr.Gt || e.Op == expr.Ge
 	switch p {
-	case exact:
+	case Exact:
 		return expr.Cmp{Op: e.Op, L: column, R: expr.Const{Value: floor}}
-	case between:
+	case Between:
 		switch e.Op {
 		case expr.Lt, expr.Le:
 			return expr.Cmp{Op: expr.Le, L: column, R: expr.Const{Value: floor}}
@@ -60,7 +60,7 @@ func (n *normaliser) convert(e expr.Cmp) expr.Expr {
 			if atLeast == (p == below) {
 				return n.isNull(expr.IsNull{X: column}, false)
 			}
-			return falseExpr
+			return False
 		}
 	case foreign:
 		return e
@@ -68,7 +68,7 @@ func (n *normaliser) convert(e expr.Cmp) expr.Expr {
 	if e.Op == expr.Ne {
 		return n.isNull(expr.IsNull{X: column}, false)
 	}
-	return falseExpr
+	return False
 }
 
 func (n *normaliser) between(e expr.Between, want bool) expr.Expr {
@@ -93,7 +93,7 @@ func (n *normaliser) in(e expr.In, want bool) expr.Expr {
 	}
 	var terms, constants []expr.Expr
 	for _, item := range e.List {
-		_, open := isList(item)
+		_, open := IsList(item)
 		row, rowItem := item.(expr.Row)
 		switch {
 		case isRow && rowItem && len(row.Items) == len(x.Items) && len(x.Items) > 0:
@@ -101,14 +101,14 @@ func (n *normaliser) in(e expr.In, want bool) expr.Expr {
 			continue
 		case isRow || isSubquery(item):
 			return expr.In{X: operand, List: e.List, Not: !want} // of a subquery, or an error
-		case open && isNull(operand):
+		case open && IsNull(operand):
 			return expr.In{X: operand, List: e.List, Not: !want} // true if the list is empty
 		}
 		item = n.operand(item)
 		compared := n.compare(op, operand, item)
 		c, isComparison := compared.(expr.Cmp)
 		switch {
-		case isComparison && c.Op == op && constant(item) && !constant(operand):
+		case isComparison && c.Op == op && IsConstant(item) && !IsConstant(operand):
 			constants = append(constants, c.R)
 		default:
 			terms = append(terms, compared)
@@ -141,9 +141,9 @@ func (n *normaliser) isNull(e expr.IsNull, want bool) expr.Expr {
 	if c, ok := e.X.(expr.Column); ok && n.columns != nil {
 		if f, known := n.columns(c.Source, c.Ordinal); known && !f.Nullable {
 			if e.Not {
-				return trueExpr
+				return True
 			}
-			return falseExpr
+			return False
 		}
 	}
 	return e
@@ -156,8 +156,8 @@ func (n *normaliser) like(e expr.Like, want bool) expr.Expr {
 	e = expr.Like{X: n.operand(e.X), Pattern: n.operand(e.Pattern), Escape: e.Escape, Not: !want}
 	c, isConst := e.Pattern.(expr.Const)
 	pattern, isText := c.AsString()
-	if isNull(e.X) || isNull(e.Pattern) {
-		return falseExpr
+	if IsNull(e.X) || IsNull(e.Pattern) {
+		return False
 	}
 	if _, isColumn := e.X.(expr.Column); !isConst || !isText || !isColumn {
 		return n.opaque(e, true)
@@ -175,4 +175,18 @@ func (n *normaliser) like(e expr.Like, want bool) expr.Expr {
 		return e
 	}
 	return junction([]expr.Expr{expr.BeginsWith{X: e.X, Prefix: prefix}, e}, true)
+}
+
+// ListFunc marks, inside a Prepared, a parameter that may stand for a whole list, so that
+// x IN (?) is not taken for x = ?. Bind replaces it by the value.
+const ListFunc = "list"
+
+// IsList reports whether an operand is a parameter that may be a list, and which.
+func IsList(e expr.Expr) (p expr.Param, ok bool) {
+	f, ok := e.(expr.Func)
+	if !ok || f.Name != ListFunc {
+		return p, false
+	}
+	p, ok = f.Args[0].(expr.Param)
+	return p, ok
 }

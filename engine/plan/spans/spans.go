@@ -1,4 +1,4 @@
-package plan
+package spans
 
 import (
 	"bytes"
@@ -21,10 +21,10 @@ type Span struct {
 	Residual expr.Expr
 }
 
-// SpanSet is a predicate as spans: disjoint, not empty and in the order of the bytes. A
+// Set is a predicate as spans: disjoint, not empty and in the order of the bytes. A
 // row satisfies the predicate if and only if its tuple is in a span whose residual it
 // satisfies.
-type SpanSet struct {
+type Set struct {
 	Spans []Span
 	// Exact says that no span has a residual.
 	Exact bool
@@ -37,15 +37,15 @@ type SpanSet struct {
 }
 
 // Empty reports whether no row can satisfy the predicate.
-func (s SpanSet) Empty() bool { return len(s.Spans) == 0 }
+func (s Set) Empty() bool { return len(s.Spans) == 0 }
 
 // Whole reports whether the only span is that of all tuples.
-func (s SpanSet) Whole() bool {
+func (s Set) Whole() bool {
 	return len(s.Spans) == 1 && len(s.Spans[0].Lo) == 0 && s.Spans[0].Hi == nil
 }
 
 // Clone returns a copy that shares no bytes with s.
-func (s SpanSet) Clone() SpanSet {
+func (s Set) Clone() Set {
 	size := 0
 	for _, span := range s.Spans {
 		size += len(span.Lo) + len(span.Hi)
@@ -81,16 +81,16 @@ type Key struct {
 	Keep int
 }
 
-// BuildSpans turns a normalised predicate without parameters into spans over encoded
+// Build turns a normalised predicate without parameters into spans over encoded
 // tuples. Fields and ordinals describe their columns; columns of the predicate with
 // another source or ordinal become part of residuals. A max of 0 is DefaultMaxSpans.
 // The spans own their memory.
 //
-// See [SpanTemplate] for predicates with parameters and for repeated use.
-func BuildSpans(fields []keycodec.Field, ordinals []int, source int, pred expr.Expr,
-	max int) SpanSet {
-	t := CompileSpans(Key{Fields: fields, Ordinals: ordinals, Source: source}, pred)
-	return new(SpanBuilder).Build(t, nil, max)
+// See [Template] for predicates with parameters and for repeated use.
+func Build(fields []keycodec.Field, ordinals []int, source int, pred expr.Expr,
+	max int) Set {
+	t := Compile(Key{Fields: fields, Ordinals: ordinals, Source: source}, pred)
+	return new(Builder).Build(t, nil, max)
 }
 
 // Range is a part of a partition, from Lo on and before Hi. A nil Hi is no end.
@@ -119,14 +119,14 @@ type KeyPartition struct {
 // partition key. Requires: the spans were built with len(fields) as Key.Keep.
 //
 // Ownership: the result shares bytes with the spans.
-func SplitPrimary(s SpanSet, fields []keycodec.Field) KeySpans {
+func SplitPrimary(s Set, fields []keycodec.Field) KeySpans {
 	var out KeySpans
 	for _, span := range s.Spans {
 		if span.Points < len(fields) {
 			out.Intervals = append(out.Intervals, Range{span.Lo, span.Hi})
 			continue
 		}
-		pk, lo := splitFields(span.Lo, fields)
+		pk, lo := SplitFields(span.Lo, fields)
 		r := Range{Lo: lo}
 		if bytes.HasPrefix(span.Hi, pk) {
 			r.Hi = span.Hi[len(pk):]
@@ -141,8 +141,8 @@ func SplitPrimary(s SpanSet, fields []keycodec.Field) KeySpans {
 	return out
 }
 
-// splitFields cuts an encoded tuple behind the given fields.
-func splitFields(b []byte, fields []keycodec.Field) (head, tail []byte) {
+// SplitFields cuts an encoded tuple behind the given fields.
+func SplitFields(b []byte, fields []keycodec.Field) (head, tail []byte) {
 	tail = b
 	for i := range fields {
 		rest, err := fields[i].Skip(tail)

@@ -1,4 +1,4 @@
-package plan
+package spans
 
 import (
 	"bytes"
@@ -39,12 +39,12 @@ const maxShared = 1 << 22
 // Partitions returns the buckets that spans reach into, in ascending order. A span that
 // fixes the columns from which the bucket follows is in one bucket; a short range of the
 // last one of them, of integers, is in those of its values; every other span is in all.
-func (x *Buckets) Partitions(s SpanSet) []Partition {
+func (x *Buckets) Partitions(s Set) []Partition {
 	if len(s.Spans) == 0 {
 		return nil
 	}
 	if len(s.Spans) == 1 && x.Columns > 0 && s.Spans[0].Points >= x.Columns {
-		bucket, ok := x.Of(x.prefix(s.Spans[0].Lo, x.Columns))
+		bucket, ok := x.Of(x.Prefix(s.Spans[0].Lo, x.Columns))
 		if !ok {
 			return nil
 		}
@@ -101,18 +101,18 @@ func (x *Buckets) assign(spans []Span) (own []assignment, common []int) {
 	left := maxEnumerated
 	for i, s := range spans {
 		if s.Points >= x.Columns {
-			if bucket, ok := x.Of(x.prefix(s.Lo, x.Columns)); ok {
+			if bucket, ok := x.Of(x.Prefix(s.Lo, x.Columns)); ok {
 				own = append(own, assignment{bucket, i})
 			}
 			continue
 		}
-		values, ok := x.values(s)
-		if !ok || 2*values.n >= uint64(x.Count) || values.n > uint64(left) {
+		values, ok := x.Values(s)
+		if !ok || 2*values.Len >= uint64(x.Count) || values.Len > uint64(left) {
 			common = append(common, i)
 			continue
 		}
-		left -= int(values.n)
-		for k := range values.n {
+		left -= int(values.Len)
+		for k := range values.Len {
 			if bucket, ok := x.Of(values.encoding(k)); ok {
 				own = append(own, assignment{bucket, i})
 			}
@@ -160,9 +160,9 @@ func rangesOf(spans []Span, at []int) []Range {
 	return out
 }
 
-// prefix returns the encodings of the first n columns, which are whole in b.
-func (x *Buckets) prefix(b []byte, n int) []byte {
-	head, _ := splitFields(b, x.Fields[:n])
+// Prefix returns the encodings of the first n columns, which are whole in b.
+func (x *Buckets) Prefix(b []byte, n int) []byte {
+	head, _ := SplitFields(b, x.Fields[:n])
 	return head
 }
 
@@ -170,7 +170,7 @@ func (x *Buckets) prefix(b []byte, n int) []byte {
 type consecutive struct {
 	head  []byte // what comes before them: columns that are fixed, and the marker
 	first uint64
-	n     uint64
+	Len   uint64
 	width int
 }
 
@@ -183,9 +183,9 @@ func (c *consecutive) encoding(k uint64) []byte {
 	return out
 }
 
-// values returns the values of the last column that decides about the bucket, if the
+// Values returns the values of the last column that decides about the bucket, if the
 // columns before it are fixed and there are countably few of them.
-func (x *Buckets) values(s Span) (c consecutive, ok bool) {
+func (x *Buckets) Values(s Span) (c consecutive, ok bool) {
 	if s.Points != x.Columns-1 {
 		return c, false
 	}
@@ -193,7 +193,7 @@ func (x *Buckets) values(s Span) (c consecutive, ok bool) {
 	if c.width = countableWidth(f); c.width == 0 {
 		return c, false
 	}
-	head := x.prefix(s.Lo, s.Points)
+	head := x.Prefix(s.Lo, s.Points)
 	if f.Nullable {
 		marker := keycodec.AppendNotNull(nil)
 		if f.Desc {
@@ -218,8 +218,8 @@ func (x *Buckets) values(s Span) (c consecutive, ok bool) {
 	case f.Nullable && f.NullsLast && !bytes.Equal(s.Hi, endOfPrefix(head)):
 		return c, false
 	}
-	c.n = end - c.first
-	return c, c.n != 0
+	c.Len = end - c.first
+	return c, c.Len != 0
 }
 
 // endOfPrefix returns the end of the range of what starts with b, nil if there is none.
@@ -255,5 +255,5 @@ func countableWidth(f *keycodec.Field) int {
 			return 8
 		}
 	}
-	return widthOf(f.Type)
+	return WidthOf(f.Type)
 }

@@ -1,18 +1,18 @@
-package plan_test
+package spans_test
 
 import (
 	"slices"
 	"testing"
 
 	"github.com/kstonedb/kstone/engine/expr"
-	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/plan/spans"
 	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
 // conditions builds spans and returns them in words.
-func conditions(key plan.Key, pred expr.Expr, max int) (out []string, s plan.SpanSet) {
-	s = new(plan.SpanBuilder).Build(plan.CompileSpans(key, plan.Normalise(pred)), nil, max)
+func conditions(key spans.Key, pred expr.Expr, max int) (out []string, s spans.Set) {
+	s = new(spans.Builder).Build(spans.Compile(key, spans.Normalise(pred)), nil, max)
 	for _, span := range s.Spans {
 		text := key.Condition(span).String()
 		if span.Residual != nil {
@@ -87,7 +87,7 @@ func TestSpanLimit(t *testing.T) {
 		t.Errorf("got %q, truncated %v", got, s.Truncated)
 	}
 	_, s = conditions(ints(3), and(in(0, 300), in(1, 300), in(2, 300)), 0)
-	if n := len(s.Spans); !s.Truncated || n > plan.DefaultMaxSpans || n < plan.DefaultMaxSpans/2 {
+	if n := len(s.Spans); !s.Truncated || n > spans.DefaultMaxSpans || n < spans.DefaultMaxSpans/2 {
 		t.Errorf("%d spans, truncated %v", n, s.Truncated)
 	}
 }
@@ -141,7 +141,7 @@ func TestSpansOfLists(t *testing.T) {
 		{eq(1, 2), nil, false, true},
 		{not(has(1)), nil, false, true},
 	} {
-		template := plan.CompileSpans(key, plan.Normalise(c.pred))
+		template := spans.Compile(key, spans.Normalise(c.pred))
 		if template.Incomplete() != c.incomplete {
 			t.Errorf("%s: incomplete is %v", c.pred, template.Incomplete())
 		}
@@ -155,18 +155,18 @@ func TestSpansOfLists(t *testing.T) {
 	}
 }
 
-// TestSpansKeepTheirBytes: a set that was cloned, or came from BuildSpans, does not change
+// TestSpansKeepTheirBytes: a set that was cloned, or came from Build, does not change
 // when the builder is used again.
 func TestSpansKeepTheirBytes(t *testing.T) {
 	key := ints(2)
-	var builder plan.SpanBuilder
-	first := builder.Build(plan.CompileSpans(key, mixed()), nil, 0).Clone()
-	owned := plan.BuildSpans(key.Fields, key.Ordinals, 0, mixed(), 0)
+	var builder spans.Builder
+	first := builder.Build(spans.Compile(key, mixed()), nil, 0).Clone()
+	owned := spans.Build(key.Fields, key.Ordinals, 0, mixed(), 0)
 	for i := range 100 {
-		builder.Build(plan.CompileSpans(key, and(eq(0, i), eq(1, i))), nil, 0)
+		builder.Build(spans.Compile(key, and(eq(0, i), eq(1, i))), nil, 0)
 	}
 	want := keycodec.AppendInt64(keycodec.AppendInt64(nil, 200), 300)
-	for _, s := range []plan.SpanSet{first, owned} {
+	for _, s := range []spans.Set{first, owned} {
 		if len(s.Spans) != 1 || !slices.Equal(s.Spans[0].Lo, want) {
 			t.Errorf("spans %v", s.Spans)
 		}
@@ -180,8 +180,8 @@ func TestSpansOfForeignValues(t *testing.T) {
 	if !slices.Equal(got, []string{"TRUE filter b = 2 AND a = 'x'"}) {
 		t.Errorf("got %q", got)
 	}
-	template := plan.CompileSpans(ints(1), expr.Cmp{Op: expr.Eq, L: col(0), R: expr.Param{}})
-	if s := new(plan.SpanBuilder).Build(template, nil, 0); s.Exact || len(s.Spans) != 1 {
+	template := spans.Compile(ints(1), expr.Cmp{Op: expr.Eq, L: col(0), R: expr.Param{}})
+	if s := new(spans.Builder).Build(template, nil, 0); s.Exact || len(s.Spans) != 1 {
 		t.Errorf("a parameter without a value gives %v", s)
 	}
 }

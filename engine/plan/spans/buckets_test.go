@@ -1,4 +1,4 @@
-package plan_test
+package spans_test
 
 import (
 	"fmt"
@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine/expr"
-	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/plan/spans"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/keycodec"
 	"github.com/kstonedb/kstone/keycodec/shard"
@@ -37,34 +37,34 @@ func sharded(t *testing.T, spec shard.Spec, unique bool, columns ...int) *schema
 }
 
 // spansOf builds the spans of a predicate over an index.
-func spansOf(x *schema.Index, pred expr.Expr) plan.SpanSet {
-	key := plan.Key{Fields: x.Fields(), Ordinals: x.Ordinals()}
+func spansOf(x *schema.Index, pred expr.Expr) spans.Set {
+	key := spans.Key{Fields: x.Fields(), Ordinals: x.Ordinals()}
 	if x.Sharded() {
 		key.Keep = max(1, x.ShardColumns)
 	}
-	return new(plan.SpanBuilder).Build(plan.CompileSpans(key, plan.Normalise(pred)), nil, 0)
+	return new(spans.Builder).Build(spans.Compile(key, spans.Normalise(pred)), nil, 0)
 }
 
 // wantRewrite checks the spans of a predicate in the words of Rewrite.
-func wantRewrite(t *testing.T, x *schema.Index, pred expr.Expr, want string) plan.SpanSet {
+func wantRewrite(t *testing.T, x *schema.Index, pred expr.Expr, want string) spans.Set {
 	t.Helper()
 	s := spansOf(x, pred)
-	if got := plan.Rewrite(x, s); got != want {
+	if got := spans.Rewrite(x, s); got != want {
 		t.Errorf("%s\ngot  %s\nwant %s", pred, got, want)
 	}
 	return s
 }
 
 // bucketsOf returns the buckets that a predicate reaches into.
-func bucketsOf(x *schema.Index, s plan.SpanSet) (out []int) {
-	for _, p := range plan.Shard(x, s) {
+func bucketsOf(x *schema.Index, s spans.Set) (out []int) {
+	for _, p := range spans.Shard(x, s) {
 		out = append(out, p.Bucket)
 	}
 	return out
 }
 
 // wantExact checks that nothing is left to filter.
-func wantExact(t *testing.T, s plan.SpanSet) {
+func wantExact(t *testing.T, s spans.Set) {
 	t.Helper()
 	if !s.Exact || s.Truncated {
 		t.Errorf("exact is %v, truncated %v: %v", s.Exact, s.Truncated, s.Spans)
@@ -96,7 +96,7 @@ func TestRangeOnShardIndex(t *testing.T) {
 	s := wantRewrite(t, x, compare(0, expr.Gt, 100),
 		"tidb_shard(a) BETWEEN 0 AND 255 AND a >= 101")
 	wantExact(t, s)
-	partitions := plan.Shard(x, s)
+	partitions := spans.Shard(x, s)
 	if len(partitions) != 256 {
 		t.Fatalf("%d buckets", len(partitions))
 	}
@@ -178,15 +178,15 @@ func TestNonUniqueAndPrimaryShard(t *testing.T) {
 		t.Errorf("buckets %v, want %d", got, bucket)
 	}
 	want := fmt.Sprintf("shard('mix64:16', a) = %d AND a = 10 AND b >= 6", bucket)
-	if got := plan.Rewrite(x, s); got != want {
+	if got := spans.Rewrite(x, s); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 
 	fields := x.Fields()
-	key := plan.Key{Fields: fields, Ordinals: []int{0, 1}, Keep: 1}
+	key := spans.Key{Fields: fields, Ordinals: []int{0, 1}, Keep: 1}
 	pred := or(and(eq(0, 1), compare(1, expr.Ge, 5)), eq(0, 2), compare(0, expr.Gt, 9))
-	set := new(plan.SpanBuilder).Build(plan.CompileSpans(key, plan.Normalise(pred)), nil, 0)
-	split := plan.SplitPrimary(set, fields[:1])
+	set := new(spans.Builder).Build(spans.Compile(key, spans.Normalise(pred)), nil, 0)
+	split := spans.SplitPrimary(set, fields[:1])
 	if len(split.Partitions) != 2 || len(split.Intervals) != 1 {
 		t.Fatalf("%+v", split)
 	}
@@ -204,11 +204,11 @@ func TestNonUniqueAndPrimaryShard(t *testing.T) {
 // TestPreparedShardIndex: what depends on values is decided for each set of them.
 func TestPreparedShardIndex(t *testing.T) {
 	x := sharded(t, tidb256, true, 0, 1)
-	key := plan.Key{Fields: x.Fields(), Ordinals: x.Ordinals(), Keep: 1}
+	key := spans.Key{Fields: x.Fields(), Ordinals: x.Ordinals(), Keep: 1}
 	pred := and(expr.In{X: col(0), List: []expr.Expr{expr.Param{}, expr.Param{Index: 1}}},
 		expr.Cmp{Op: expr.Gt, L: col(1), R: expr.Param{Index: 2}})
-	template := plan.CompileSpans(key, plan.Normalise(pred))
-	var builder plan.SpanBuilder
+	template := spans.Compile(key, spans.Normalise(pred))
+	var builder spans.Builder
 	for _, run := range []struct {
 		params []expr.Value
 		want   string
@@ -222,7 +222,7 @@ func TestPreparedShardIndex(t *testing.T) {
 		{[]expr.Value{expr.Int(1), expr.Int(10), expr.Null()}, "FALSE"},
 		{[]expr.Value{expr.Int(1), expr.Float(2.5), expr.Int(1<<63 - 1)}, "FALSE"},
 	} {
-		if got := plan.Rewrite(x, builder.Build(template, run.params, 0)); got != run.want {
+		if got := spans.Rewrite(x, builder.Build(template, run.params, 0)); got != run.want {
 			t.Errorf("%v\ngot  %s\nwant %s", run.params, got, run.want)
 		}
 	}

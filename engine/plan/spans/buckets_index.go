@@ -1,4 +1,4 @@
-package plan
+package spans
 
 import (
 	"fmt"
@@ -26,7 +26,7 @@ func BucketsOf(x *schema.Index) Buckets {
 // Shard returns the buckets of an index that spans over its columns reach into, and the
 // ranges there. Nothing but finished spans is looked at. Requires: the spans were built
 // with the number of columns that the bucket follows from as Key.Keep.
-func Shard(x *schema.Index, s SpanSet) []Partition {
+func Shard(x *schema.Index, s Set) []Partition {
 	b := BucketsOf(x)
 	return b.Partitions(s)
 }
@@ -40,7 +40,7 @@ const maxRewritten = 64
 //	tidb_shard(a) = 214 AND a = 1 OR tidb_shard(a) = 142 AND a = 10
 //
 // It is for EXPLAIN and is not what is executed. Residuals are not part of it.
-func Rewrite(x *schema.Index, s SpanSet) string {
+func Rewrite(x *schema.Index, s Set) string {
 	b := BucketsOf(x)
 	key := Key{Fields: b.Fields, Ordinals: x.Ordinals()}
 	if !x.Unique {
@@ -79,7 +79,7 @@ func (x *Buckets) condition(spec shard.Spec, key *Key, s Span) expr.Expr {
 		f.Args = append(f.Args, key.column(i))
 	}
 	number := func(n int) expr.Expr { return expr.Const{Value: expr.Int(int64(n))} }
-	partitions := x.Partitions(SpanSet{Spans: []Span{s}})
+	partitions := x.Partitions(Set{Spans: []Span{s}})
 	switch {
 	case len(partitions) == 1:
 		return expr.Cmp{Op: expr.Eq, L: f, R: number(partitions[0].Bucket)}

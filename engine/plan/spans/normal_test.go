@@ -1,10 +1,10 @@
-package plan_test
+package spans_test
 
 import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine/expr"
-	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/plan/spans"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -60,7 +60,7 @@ func TestNormalForm(t *testing.T) {
 		{not(expr.IsNull{X: col(0)}), "a IS NOT NULL"},
 		{expr.Cmp{Op: expr.Eq, L: col(0), R: col(1)}, "a = b"},
 	} {
-		if got := plan.Normalise(c.pred).String(); got != c.want {
+		if got := spans.Normalise(c.pred).String(); got != c.want {
 			t.Errorf("%s\ngot  %s\nwant %s", c.pred, got, c.want)
 		}
 	}
@@ -98,7 +98,7 @@ func TestNormalFormOfColumns(t *testing.T) {
 		{expr.Cmp{Op: expr.Eq, L: col(2), R: text("no time")}, "c = 'no time'"},
 		{expr.Cmp{Op: expr.Eq, L: col(3), R: text("10.0.0.1")}, "d = '10.0.0.1'"},
 	} {
-		if got := plan.NormaliseFor(c.pred, info, nil).String(); got != c.want {
+		if got := spans.NormaliseFor(c.pred, info, nil).String(); got != c.want {
 			t.Errorf("%s\ngot  %s\nwant %s", c.pred, got, c.want)
 		}
 	}
@@ -126,7 +126,7 @@ func TestAfterRow(t *testing.T) {
 		}
 	}
 	for mix := range 16 {
-		terms := []plan.KeyTerm{
+		terms := []spans.KeyTerm{
 			{Column: col(0), Nullable: true, Desc: mix&1 != 0, NullsLast: mix&2 != 0},
 			{Column: col(1), Nullable: true, Desc: mix&4 != 0, NullsLast: mix&8 != 0},
 		}
@@ -147,14 +147,14 @@ func TestAfterRow(t *testing.T) {
 			for i := range terms {
 				terms[i].Value = last[i]
 			}
-			pred := plan.After(terms)
+			pred := spans.After(terms)
 			for _, r := range rows {
 				if got := (judge{row: r}).truth(pred) == yes; got != behind(r, last) {
 					t.Fatalf("mix %d: %s is %v for %v", mix, pred, got, r)
 				}
 			}
 			// In an index of the same order it is one range.
-			s := new(plan.SpanBuilder).Build(plan.CompileSpans(key, pred), nil, 0)
+			s := new(spans.Builder).Build(spans.Compile(key, pred), nil, 0)
 			if len(s.Spans) > 1 || !s.Exact {
 				t.Errorf("mix %d: %s gives %v", mix, pred, s.Spans)
 			}
@@ -163,7 +163,7 @@ func TestAfterRow(t *testing.T) {
 }
 
 // termOrder compares two values in the order of a term.
-func termOrder(term plan.KeyTerm, x, y expr.Value) int {
+func termOrder(term spans.KeyTerm, x, y expr.Value) int {
 	if x.IsNull() || y.IsNull() {
 		c := 0
 		if x.IsNull() {

@@ -1,4 +1,4 @@
-package plan
+package spans
 
 import (
 	"bytes"
@@ -28,7 +28,7 @@ const (
 // cut is a position among the encodings of a column.
 type cut struct {
 	key   uint64 // the first bytes, which mostly decide a comparison
-	at, n int32  // all of the bytes, in SpanBuilder.bytes
+	at, n int32  // all of the bytes, in Builder.bytes
 	id    cutID
 }
 
@@ -43,7 +43,7 @@ func (iv interval) and(other interval) interval {
 // point is a value among the pieces of a column.
 type point struct {
 	interval
-	at, n int32 // its encoding, in SpanBuilder.bytes
+	at, n int32 // its encoding, in Builder.bytes
 }
 
 // columnCuts is one column while spans are built.
@@ -58,14 +58,14 @@ type columnCuts struct {
 
 // boundAtom is an atom with the values of its operands.
 type boundAtom struct {
-	first, n int32 // its ranges in SpanBuilder.intervals
+	first, n int32 // its ranges in Builder.intervals
 	cur      int32 // the range that the current piece may be in
 	col      int32
 	negated  bool // it is true of the values outside the ranges
 }
 
 // reset starts with the cut between NULL and values.
-func (b *SpanBuilder) resetColumn(c int) {
+func (b *Builder) resetColumn(c int) {
 	cc, f := &b.columns[c], &b.t.key.Fields[c]
 	cc.cuts, cc.points = cc.cuts[:0], cc.points[:0]
 	cc.values = interval{bottomCut, topCut}
@@ -74,7 +74,7 @@ func (b *SpanBuilder) resetColumn(c int) {
 		return
 	}
 	start := int32(len(b.bytes))
-	b.bytes, _ = appendField(b.bytes, f, expr.Null())
+	b.bytes, _ = AppendField(b.bytes, f, expr.Null())
 	null := b.bytes[start:]
 	if f.NullsLast {
 		// The cut is the encoding of NULL itself.
@@ -106,7 +106,7 @@ func cutKey(b []byte) uint64 {
 }
 
 // before registers the cut in front of a value whose encoding is bytes[at:].
-func (b *SpanBuilder) before(c int, at int32) cutID {
+func (b *Builder) before(c int, at int32) cutID {
 	cc := &b.columns[c]
 	if isExtreme(&b.t.key.Fields[c], b.bytes[at:], false) {
 		return cc.values.lo
@@ -115,7 +115,7 @@ func (b *SpanBuilder) before(c int, at int32) cutID {
 }
 
 // behind registers the cut behind a value whose encoding is bytes[at:].
-func (b *SpanBuilder) behind(c int, at int32) cutID {
+func (b *Builder) behind(c int, at int32) cutID {
 	if isExtreme(&b.t.key.Fields[c], b.bytes[at:], true) {
 		return b.columns[c].values.hi
 	}
@@ -123,7 +123,7 @@ func (b *SpanBuilder) behind(c int, at int32) cutID {
 }
 
 // behindPrefix registers the cut behind all encodings that start with bytes[at:].
-func (b *SpanBuilder) behindPrefix(c int, at int32) cutID {
+func (b *Builder) behindPrefix(c int, at int32) cutID {
 	cc := &b.columns[c]
 	end := int32(len(b.bytes))
 	var ok bool
@@ -138,7 +138,7 @@ func (b *SpanBuilder) behindPrefix(c int, at int32) cutID {
 
 // bind makes the ranges of an atom from the values of its operands. It reports false if
 // an operand cannot be compared with the column, so that the atom is left to residuals.
-func (b *SpanBuilder) bind(i int) bool {
+func (b *Builder) bind(i int) bool {
 	atom, bound := &b.t.atoms[i], &b.atoms[i]
 	values := b.columns[atom.col].values
 	*bound = boundAtom{first: int32(len(b.intervals)), col: int32(atom.col)}
@@ -164,7 +164,7 @@ func (b *SpanBuilder) bind(i int) bool {
 }
 
 // bindOperands appends the ranges of all operands. ok is false if one cannot be compared.
-func (b *SpanBuilder) bindOperands(atom *spanAtom) (null, ok bool) {
+func (b *Builder) bindOperands(atom *atom) (null, ok bool) {
 	for i := range atom.operands {
 		v, err := b.value(&atom.operands[i])
 		if err != nil {
@@ -186,12 +186,12 @@ func (b *SpanBuilder) bindOperands(atom *spanAtom) (null, ok bool) {
 }
 
 // value returns the value of an operand.
-func (b *SpanBuilder) value(o *spanOperand) (*expr.Value, error) {
+func (b *Builder) value(o *Operand) (*expr.Value, error) {
 	switch {
 	case o.expr == nil:
-		return &o.value, nil
-	case o.param >= 0 && o.param < len(b.params):
-		return &b.params[o.param], nil
+		return &o.Value, nil
+	case o.Param >= 0 && o.Param < len(b.params):
+		return &b.params[o.Param], nil
 	}
 	v, err := expr.Eval(o.expr, nil, b.params)
 	return &v, err
@@ -200,7 +200,7 @@ func (b *SpanBuilder) value(o *spanOperand) (*expr.Value, error) {
 // rangeOf returns the range of the values for which a condition with v, which is not NULL,
 // is true; for a negated condition that for which it is false. The zero interval is none:
 // a range never begins at the first cut of a column and ends there.
-func (b *SpanBuilder) rangeOf(c int, op atomOp, v *expr.Value) (iv interval, ok bool) {
+func (b *Builder) rangeOf(c int, op atomOp, v *expr.Value) (iv interval, ok bool) {
 	f := &b.t.key.Fields[c]
 	at := int32(len(b.bytes))
 	if op == atomBegins || op == atomNotBegins {
@@ -214,11 +214,11 @@ func (b *SpanBuilder) rangeOf(c int, op atomOp, v *expr.Value) (iv interval, ok 
 		return interval{lo, b.behindPrefix(c, at)}, true
 	}
 	values := b.columns[c].values
-	p := exact
-	if b.bytes, ok = appendUsual(b.bytes, f, v); !ok {
+	p := Exact
+	if b.bytes, ok = AppendUsual(b.bytes, f, v); !ok {
 		var floor expr.Value
-		if floor, p = place(f, *v); p == exact || p == between {
-			if b.bytes, ok = appendField(b.bytes, f, floor); !ok {
+		if floor, p = Place(f, *v); p == Exact || p == Between {
+			if b.bytes, ok = AppendField(b.bytes, f, floor); !ok {
 				return interval{}, false
 			}
 		}
@@ -228,7 +228,7 @@ func (b *SpanBuilder) rangeOf(c int, op atomOp, v *expr.Value) (iv interval, ok 
 		return interval{}, false
 	case p == below && (op == atomGt || op == atomGe), p == above && (op == atomLt || op == atomLe):
 		return values, true
-	case p == below, p == above, p == between && (op == atomEq || op == atomNe):
+	case p == below, p == above, p == Between && (op == atomEq || op == atomNe):
 		return interval{}, true
 	}
 	if op == atomEq || op == atomNe {
@@ -240,7 +240,7 @@ func (b *SpanBuilder) rangeOf(c int, op atomOp, v *expr.Value) (iv interval, ok 
 	// One cut is left: below or above the floor, in the order of the values. What is
 	// between two values is above the floor, whether equal to it or not.
 	var edge cutID
-	if aboveFloor := p == between || op == atomLe || op == atomGt; aboveFloor != f.Desc {
+	if aboveFloor := p == Between || op == atomLe || op == atomGt; aboveFloor != f.Desc {
 		edge = b.behind(c, at)
 	} else {
 		edge = b.before(c, at)
@@ -252,7 +252,7 @@ func (b *SpanBuilder) rangeOf(c int, op atomOp, v *expr.Value) (iv interval, ok 
 }
 
 // rank sorts the cuts of a column and lets everything that knew ids know ranks.
-func (b *SpanBuilder) rank(c int) {
+func (b *Builder) rank(c int) {
 	cc := &b.columns[c]
 	b.sortCuts(cc.cuts)
 	cc.ranks = slices.Grow(cc.ranks[:0], len(cc.cuts))[:len(cc.cuts)]
@@ -282,7 +282,7 @@ func (b *SpanBuilder) rank(c int) {
 // fewCuts is up to how many cuts are sorted by insertion.
 const fewCuts = 12
 
-func (b *SpanBuilder) sortCuts(cuts []cut) {
+func (b *Builder) sortCuts(cuts []cut) {
 	if len(cuts) > fewCuts {
 		slices.SortFunc(cuts, func(x, y cut) int { return b.compareCuts(&x, &y) })
 		return
@@ -294,7 +294,7 @@ func (b *SpanBuilder) sortCuts(cuts []cut) {
 	}
 }
 
-func (b *SpanBuilder) compareCuts(x, y *cut) int {
+func (b *Builder) compareCuts(x, y *cut) int {
 	switch {
 	case x.key < y.key:
 		return -1
@@ -321,7 +321,7 @@ func (cc *columnCuts) rankOf(id cutID) int32 {
 
 // rankAtom turns the ranges of an atom into ranks, sorts them and drops the empty and the
 // repeated ones.
-func (b *SpanBuilder) rankAtom(bound *boundAtom) {
+func (b *Builder) rankAtom(bound *boundAtom) {
 	cc := &b.columns[bound.col]
 	ivs := b.intervals[bound.first : bound.first+bound.n]
 	kept := ivs[:0]

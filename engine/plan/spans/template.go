@@ -1,4 +1,4 @@
-package plan
+package spans
 
 import (
 	"sync"
@@ -6,13 +6,13 @@ import (
 	"github.com/kstonedb/kstone/engine/expr"
 )
 
-// SpanTemplate is a predicate that is ready to be turned into spans, again and again and
+// Template is a predicate that is ready to be turned into spans, again and again and
 // with other parameters. It is immutable and may be used concurrently.
-type SpanTemplate struct {
+type Template struct {
 	key   Key
-	nodes []spanNode
+	nodes []node
 	kids  []int32
-	atoms []spanAtom
+	atoms []atom
 	exprs []expr.Expr // exprs[n] is what nodes[n] was made from
 	root  int32
 	// incomplete says that rows without entries may satisfy the predicate.
@@ -46,7 +46,7 @@ const constantBit = 63
 
 // spanNode is a node of a predicate. Only AND and OR have children: no NOT is left, so
 // that unknown and false are the same everywhere.
-type spanNode struct {
+type node struct {
 	kind     nodeKind
 	col      int8   // of an atom: the position in the key
 	atom     int32  // of an atom: its position in atoms
@@ -71,35 +71,36 @@ const (
 )
 
 // spanAtom is a condition on one column of the key.
-type spanAtom struct {
+type atom struct {
 	op       atomOp
 	col      int
-	operands []spanOperand
+	operands []Operand
 }
 
-// spanOperand is what a column is compared with.
-type spanOperand struct {
-	value expr.Value
+// Operand is what a column is compared with.
+type Operand struct {
+	Value expr.Value
 	expr  expr.Expr // without columns; nil if it is the value
-	param int       // if it is a parameter; -1
+	Param int       // if it is a parameter; -1
 }
 
-func operandOf(e expr.Expr) spanOperand {
+// OperandOf returns e, which has no columns, as an operand.
+func OperandOf(e expr.Expr) Operand {
 	switch e := e.(type) {
 	case expr.Const:
-		return spanOperand{value: e.Value, param: -1}
+		return Operand{Value: e.Value, Param: -1}
 	case expr.Param:
-		return spanOperand{expr: e, param: e.Index}
+		return Operand{expr: e, Param: e.Index}
 	}
-	return spanOperand{expr: e, param: -1}
+	return Operand{expr: e, Param: -1}
 }
 
-// CompileSpans prepares a normalised predicate for a key. A nil predicate is true.
-func CompileSpans(key Key, pred expr.Expr) *SpanTemplate {
-	t := &SpanTemplate{key: key}
-	t.nodes, t.exprs = make([]spanNode, 0, 6), make([]expr.Expr, 0, 6)
-	t.add(spanNode{kind: nodeFalse}, falseExpr)
-	t.add(spanNode{kind: nodeTrue}, trueExpr)
+// Compile prepares a normalised predicate for a key. A nil predicate is true.
+func Compile(key Key, pred expr.Expr) *Template {
+	t := &Template{key: key}
+	t.nodes, t.exprs = make([]node, 0, 6), make([]expr.Expr, 0, 6)
+	t.add(node{kind: nodeFalse}, False)
+	t.add(node{kind: nodeTrue}, True)
 	t.root = trueNode
 	if pred != nil {
 		t.root = t.compile(pred)
@@ -114,24 +115,24 @@ func CompileSpans(key Key, pred expr.Expr) *SpanTemplate {
 
 // Incomplete reports whether the spans must not be used: rows that have no entry, because
 // a list is empty or NULL, may satisfy the predicate.
-func (t *SpanTemplate) Incomplete() bool { return t.incomplete }
+func (t *Template) Incomplete() bool { return t.incomplete }
 
 // each reports whether column c holds elements of lists.
-func (t *SpanTemplate) each(c int) bool { return c < len(t.key.Each) && t.key.Each[c] }
+func (t *Template) each(c int) bool { return c < len(t.key.Each) && t.key.Each[c] }
 
-func (t *SpanTemplate) add(n spanNode, e expr.Expr) int32 {
+func (t *Template) add(n node, e expr.Expr) int32 {
 	t.nodes = append(t.nodes, n)
 	t.exprs = append(t.exprs, e)
 	return int32(len(t.nodes) - 1)
 }
 
-func (t *SpanTemplate) compile(e expr.Expr) int32 {
+func (t *Template) compile(e expr.Expr) int32 {
 	switch e := e.(type) {
 	case expr.Const:
 		if isTrue(e) {
 			return trueNode
 		}
-		if isFalse(e) {
+		if IsFalse(e) {
 			return falseNode
 		}
 	case expr.And:
@@ -141,17 +142,17 @@ func (t *SpanTemplate) compile(e expr.Expr) int32 {
 	default:
 		if a, ok := t.atomOf(e); ok {
 			t.atoms = append(t.atoms, a)
-			return t.add(spanNode{kind: nodeAtom, col: int8(a.col), mask: 1 << a.col,
+			return t.add(node{kind: nodeAtom, col: int8(a.col), mask: 1 << a.col,
 				atom: int32(len(t.atoms) - 1)}, e)
 		}
 	}
-	if constant(e) {
-		return t.add(spanNode{kind: nodeConstant, mask: 1 << constantBit}, e)
+	if IsConstant(e) {
+		return t.add(node{kind: nodeConstant, mask: 1 << constantBit}, e)
 	}
-	return t.add(spanNode{kind: nodeOpaque}, e)
+	return t.add(node{kind: nodeOpaque}, e)
 }
 
-func (t *SpanTemplate) compileTerms(kind nodeKind, e expr.Expr, terms []expr.Expr) int32 {
+func (t *Template) compileTerms(kind nodeKind, e expr.Expr, terms []expr.Expr) int32 {
 	kids := make([]int32, 0, len(terms))
 	mask := uint64(0)
 	for _, term := range terms {
@@ -161,12 +162,12 @@ func (t *SpanTemplate) compileTerms(kind nodeKind, e expr.Expr, terms []expr.Exp
 	}
 	first := int32(len(t.kids))
 	t.kids = append(t.kids, kids...)
-	return t.add(spanNode{kind: kind, first: first, n: int32(len(kids)), mask: mask}, e)
+	return t.add(node{kind: kind, first: first, n: int32(len(kids)), mask: mask}, e)
 }
 
 // without reports whether the predicate can be true of a row without any element in the
 // list of column c.
-func (t *SpanTemplate) without(n int32, c int) bool {
+func (t *Template) without(n int32, c int) bool {
 	node := t.nodes[n]
 	kids := t.kids[node.first : node.first+node.n]
 	switch node.kind {
@@ -192,7 +193,7 @@ func (t *SpanTemplate) without(n int32, c int) bool {
 }
 
 // atomOf recognises a condition on one column of the key.
-func (t *SpanTemplate) atomOf(e expr.Expr) (a spanAtom, ok bool) {
+func (t *Template) atomOf(e expr.Expr) (a atom, ok bool) {
 	var operands []expr.Expr
 	switch e := e.(type) {
 	case expr.Cmp:
@@ -231,12 +232,12 @@ func (t *SpanTemplate) atomOf(e expr.Expr) (a spanAtom, ok bool) {
 	if !ok {
 		return a, false
 	}
-	a.operands = make([]spanOperand, len(operands))
+	a.operands = make([]Operand, len(operands))
 	for i, operand := range operands {
-		if !constant(operand) {
+		if !IsConstant(operand) {
 			return a, false
 		}
-		a.operands[i] = operandOf(operand)
+		a.operands[i] = OperandOf(operand)
 	}
 	return a, true
 }
@@ -244,7 +245,7 @@ func (t *SpanTemplate) atomOf(e expr.Expr) (a spanAtom, ok bool) {
 // column finds a column of the key. One that holds elements of a list can only be asked
 // for what the list contains, and the others only for the rest. The collation of the
 // condition must be that of the key.
-func (t *SpanTemplate) column(e expr.Expr, each bool) (int, bool) {
+func (t *Template) column(e expr.Expr, each bool) (int, bool) {
 	c, ok := e.(expr.Column)
 	if !ok || c.Source != t.key.Source {
 		return 0, false

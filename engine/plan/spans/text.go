@@ -1,4 +1,4 @@
-package plan
+package spans
 
 import (
 	"bytes"
@@ -30,7 +30,7 @@ func (k *Key) Condition(s Span) expr.Expr {
 	}
 	switch len(terms) {
 	case 0:
-		return trueExpr
+		return True
 	case 1:
 		return terms[0]
 	}

@@ -1,4 +1,4 @@
-package plan
+package spans
 
 import (
 	"slices"
@@ -7,9 +7,10 @@ import (
 	"github.com/kstonedb/kstone/keycodec"
 )
 
+// True and False are the predicates that hold for every row and for none.
 var (
-	trueExpr  expr.Expr = expr.Const{Value: expr.Bool(true)}
-	falseExpr expr.Expr = expr.Const{Value: expr.Bool(false)}
+	True  expr.Expr = expr.Const{Value: expr.Bool(true)}
+	False expr.Expr = expr.Const{Value: expr.Bool(false)}
 )
 
 // ColumnInfo describes a column of a predicate. It reports false for lists, and for columns
@@ -48,12 +49,14 @@ func isTrue(e expr.Expr) bool {
 	return ok && c.Value == expr.Bool(true)
 }
 
-func isFalse(e expr.Expr) bool {
+// IsFalse reports whether no row satisfies e, a constant: false or NULL.
+func IsFalse(e expr.Expr) bool {
 	c, ok := e.(expr.Const)
 	return ok && (c.Value == expr.Bool(false) || c.IsNull())
 }
 
-func isNull(e expr.Expr) bool {
+// IsNull reports whether e is the constant NULL.
+func IsNull(e expr.Expr) bool {
 	c, ok := e.(expr.Const)
 	return ok && c.IsNull()
 }
@@ -80,14 +83,14 @@ func (n *normaliser) truth(e expr.Expr, want bool) expr.Expr {
 		return n.like(e, want)
 	case expr.BeginsWith:
 		e = expr.BeginsWith{X: n.operand(e.X), Prefix: n.operand(e.Prefix)}
-		if isNull(e.X) || isNull(e.Prefix) {
-			return falseExpr
+		if IsNull(e.X) || IsNull(e.Prefix) {
+			return False
 		}
 		return n.opaque(e, want)
 	case expr.Contains:
 		e = expr.Contains{X: n.operand(e.X), Item: n.operand(e.Item)}
-		if isNull(e.X) || isNull(e.Item) {
-			return falseExpr
+		if IsNull(e.X) || IsNull(e.Item) {
+			return False
 		}
 		return n.opaque(e, want)
 	case expr.Column:
@@ -106,9 +109,9 @@ func (n *normaliser) opaque(e expr.Expr, want bool) expr.Expr {
 		switch {
 		case err != nil: // left for the evaluation to report
 		case t == expr.Unknown, (t == expr.True) != want:
-			return falseExpr
+			return False
 		default:
-			return trueExpr
+			return True
 		}
 	}
 	if want {
@@ -158,8 +161,8 @@ func (n *normaliser) fold(e expr.Expr) (folded expr.Expr, ok bool) {
 	return expr.Const{Value: v}, true
 }
 
-// constant reports whether an expression has the same value for every row.
-func constant(e expr.Expr) bool {
+// IsConstant reports whether an expression has the same value for every row.
+func IsConstant(e expr.Expr) bool {
 	switch e.(type) {
 	case expr.Const, expr.Param:
 		return true
@@ -189,9 +192,9 @@ func junction(terms []expr.Expr, and bool) expr.Expr {
 	flat, decided := flatten(make([]expr.Expr, 0, len(terms)), terms, and)
 	switch {
 	case decided && and:
-		return falseExpr
+		return False
 	case decided:
-		return trueExpr
+		return True
 	}
 	if len(flat) > 1 {
 		flat = dropEqual(mergeLists(flat, and))
@@ -200,9 +203,9 @@ func junction(terms []expr.Expr, and bool) expr.Expr {
 	case len(flat) == 1:
 		return flat[0]
 	case len(flat) == 0 && and:
-		return trueExpr
+		return True
 	case len(flat) == 0:
-		return falseExpr
+		return False
 	case and:
 		return expr.And{Terms: flat}
 	}
@@ -225,9 +228,9 @@ func flatten(dst, terms []expr.Expr, and bool) (out []expr.Expr, decided bool) {
 			}
 		case expr.Const:
 			switch {
-			case isTrue(e) && and, isFalse(e) && !and:
+			case isTrue(e) && and, IsFalse(e) && !and:
 				continue
-			case isTrue(e), isFalse(e):
+			case isTrue(e), IsFalse(e):
 				return dst, true
 			}
 		}
@@ -290,14 +293,14 @@ func listOf(e expr.Expr, not bool) (c expr.Column, items []expr.Expr, ok bool) {
 	switch e := e.(type) {
 	case expr.Cmp:
 		c, ok = e.L.(expr.Column)
-		if (e.Op == expr.Ne) != not || (e.Op != expr.Eq && e.Op != expr.Ne) || !constant(e.R) {
+		if (e.Op == expr.Ne) != not || (e.Op != expr.Eq && e.Op != expr.Ne) || !IsConstant(e.R) {
 			ok = false
 		}
 		return c, []expr.Expr{e.R}, ok
 	case expr.In:
 		c, ok = e.X.(expr.Column)
 		for _, item := range e.List {
-			ok = ok && constant(item)
+			ok = ok && IsConstant(item)
 		}
 		return c, e.List, ok && e.Not == not
 	}
