@@ -7,7 +7,7 @@ import (
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/measure"
 	core "github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
-	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/plan/spans"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/keycodec"
 )
@@ -135,13 +135,13 @@ const spansLong = "a IN (10 values)"
 
 // spans measures how long the spans of a prepared query take.
 func (b *bench) spans() error {
-	key := plan.Key{Ordinals: []int{0, 1}, Fields: []keycodec.Field{
+	key := spans.Key{Ordinals: []int{0, 1}, Fields: []keycodec.Field{
 		{Name: "a", Type: keycodec.TypeInt64}, {Name: "b", Type: keycodec.TypeInt64}}}
 	cases := spanCases()
-	templates := make([]*plan.SpanTemplate, len(cases))
-	builders := make([]plan.SpanBuilder, len(cases))
+	templates := make([]*spans.Template, len(cases))
+	builders := make([]spans.Builder, len(cases))
 	for i, c := range cases {
-		templates[i] = plan.CompileSpans(key, plan.Normalise(c.pred))
+		templates[i] = spans.Compile(key, spans.Normalise(c.pred))
 	}
 	params := make([]expr.Value, 10)
 	for round := range b.Repeat * ownRounds {
