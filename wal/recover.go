@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -138,17 +139,8 @@ func (r *recovery) list(from SegmentNum) error {
 		}
 		r.files = append(r.files, c)
 	}
-	slices.SortFunc(r.files, func(a, b candidate) int { return compareNum(a.num, b.num) })
+	slices.SortFunc(r.files, func(a, b candidate) int { return cmp.Compare(a.num, b.num) })
 	return nil
-}
-
-func compareNum(a, b SegmentNum) int {
-	if a < b {
-		return -1
-	} else if a > b {
-		return 1
-	}
-	return 0
 }
 
 // readHeader fills in c. It returns only what must stop the recovery at once: I/O
@@ -401,7 +393,8 @@ func findTag(b []byte, tags []uint32) int {
 	return -1
 }
 
-// damage is the error of rules 5 and 7; the proof was found in segment proof. It
+// damage is the error of rules 5 and 7; the proof was found in segment proof. If nothing was
+// valid, end is -1. It
 // blames the header of the segment after the end if that header is bad while the
 // segment before ends cleanly.
 func (r *recovery) damage(end int, proof SegmentNum, why string) error {
@@ -411,9 +404,6 @@ func (r *recovery) damage(end int, proof SegmentNum, why string) error {
 			if c.bad != nil {
 				return c.bad
 			}
-		}
-		if len(r.files) == 0 {
-			return corrupt.New(r.o.Dir, 0, "log", want, "no segment")
 		}
 		first := &r.files[0]
 		return corrupt.New(r.o.path(first.num), 0, "log", want,

@@ -1,6 +1,7 @@
 package wal_test
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -33,14 +34,18 @@ import (
 //	describe N               what is in the file
 //	capacity N, link N       N bytes more than now, 0 for no limit; a second name for N
 //	close, kill              kill leaves the files as they are
+//
+// and those of runDamage.
 type script struct {
-	t    *testing.T
-	mem  *vfs.MemFS
-	o    wal.Options
-	l    *wal.Log
-	pins map[string]*wal.Pinned
-	said []string // about the log, last time
-	give int64    // what MoreSpace gives up
+	t     *testing.T
+	mem   *vfs.MemFS
+	o     wal.Options
+	l     *wal.Log
+	pins  map[string]*wal.Pinned
+	saved image // see runDamage
+	bad   badPart
+	said  []string // about the log, last time
+	give  int64    // what MoreSpace gives up
 
 	failures int // calls of OnFailure
 
@@ -74,6 +79,9 @@ func (o fileOp) String() string {
 	return o.kind.String()
 }
 
+// closedCommands are those that need no open log.
+const closedCommands = "open heal fail capacity link describe save damage flips cuts"
+
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/script", func(t *testing.T, path string) {
 		synctest.Test(t, func(t *testing.T) { // all that goes on in the background ends
@@ -82,7 +90,7 @@ func TestScripts(t *testing.T) {
 			datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 				s.t, s.ops = t, map[string][]fileOp{}
 				out := "no log is open\n"
-				if s.l != nil || strings.Contains("open heal fail capacity link describe", d.Cmd) {
+				if s.l != nil || strings.Contains(closedCommands, d.Cmd) {
 					out = s.run(d)
 				}
 				time.Sleep(settle)
@@ -284,7 +292,11 @@ func (s *script) runOutside(d *datadriven.TestData, num func(int) int64) string 
 		s.ops, s.l = map[string][]fileOp{}, nil
 		s.mem = img.restore(s.t, s.o).FS.(*vfs.MemFS)
 	default:
-		s.t.Fatalf("%s: unknown command %s", d.Pos, d.Cmd)
+		out, known := s.runDamage(d)
+		if !known {
+			s.t.Fatalf("%s: unknown command %s", d.Pos, d.Cmd)
+		}
+		return out
 	}
 	return "ok\n"
 }
@@ -362,7 +374,7 @@ func (s *script) append(d *datadriven.TestData) string {
 			n = s.number(times)
 		}
 		for range n {
-			if seq, err := s.l.Append(make([]byte, s.number(size))); err != nil {
+			if seq, err := s.l.Append(bytes.Repeat([]byte{filler}, int(s.number(size)))); err != nil {
 				return fmt.Sprintln(seq, err)
 			}
 			synctest.Wait()

@@ -1,7 +1,6 @@
 package wal
 
 import (
-	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -36,8 +35,8 @@ func (y *syncer) init() {
 	y.kick, y.turn = make(chan struct{}, 1), make(chan struct{}, 1)
 }
 
-// join returns the batch to wait for; nil means that the syncer has finished. If lead,
-// it is the caller's turn to sync.
+// join returns the batch to wait for; nil means that the syncer has finished, with err. If
+// lead, it is the caller's turn to sync.
 func (y *syncer) join() (b *syncBatch, lead bool, err error) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
@@ -92,21 +91,14 @@ func (l *Log) Sync(seq base.SeqNum) error {
 	if min(seq, l.LastSeq()) <= l.SyncedSeq() {
 		return nil
 	}
-	err := l.barrier()
-	if errors.Is(err, ErrClosed) && min(seq, l.LastSeq()) <= l.SyncedSeq() {
-		return nil // Close was faster and has made it durable
-	}
-	return err
+	return l.barrier()
 }
 
 // barrier makes all records and the header of the current segment durable.
 func (l *Log) barrier() error {
 	b, lead, err := l.sy.join()
 	if b == nil {
-		if err == nil {
-			err = ErrClosed
-		}
-		return err
+		return err // Close was faster, and has made all durable or failed
 	}
 	if lead {
 		l.syncBatch()
