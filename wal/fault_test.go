@@ -3,12 +3,15 @@ package wal_test
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/corrupt"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 	"github.com/kstonedb/kstone/wal"
@@ -66,6 +69,7 @@ func TestFailedSyncIsFinal(t *testing.T) {
 	}
 	wantIs(t, l.Close(), errBoom)
 	wantIs(t, l.Close(), errBoom)
+	wantIs(t, l.Sync(8), errBoom)
 	if n := reports.Load(); n != 1 {
 		t.Fatalf("OnFailure was called %d times", n)
 	}
@@ -229,9 +233,16 @@ func TestDiskFullForLargeRecordOnly(t *testing.T) {
 func eachFailure(t *testing.T, harmless func(vfstest.Op) bool,
 	do func(t *testing.T, p *vfstest.FailPlan) (*vfs.MemFS, error)) {
 	t.Helper()
+	eachFailureOf(t, errBoom, harmless, do)
+}
+
+// eachFailureOf is eachFailure with another error.
+func eachFailureOf(t *testing.T, cause error, harmless func(vfstest.Op) bool,
+	do func(t *testing.T, p *vfstest.FailPlan) (*vfs.MemFS, error)) {
+	t.Helper()
 	for _, lasting := range []bool{false, true} {
 		for at := int64(1); ; at++ {
-			p := &vfstest.FailPlan{At: at, Err: errBoom, Lasting: lasting}
+			p := &vfstest.FailPlan{At: at, Err: cause, Lasting: lasting}
 			mem, err := do(t, p)
 			op, failed := p.Failed()
 			what := fmt.Sprintf("operation %d, %v %s, lasting %t", at, op.Kind, op.Name, lasting)
@@ -242,7 +253,7 @@ func eachFailure(t *testing.T, harmless func(vfstest.Op) bool,
 				must(t, err)
 				break
 			}
-			if !errors.Is(err, errBoom) && (err != nil || !harmless(op)) {
+			if !errors.Is(err, cause) && (err != nil || !harmless(op)) {
 				t.Fatalf("%s: got error %v", what, err)
 			}
 		}
@@ -252,14 +263,29 @@ func eachFailure(t *testing.T, harmless func(vfstest.Op) bool,
 func never(vfstest.Op) bool { return false }
 
 // A failure of each single operation of Open, and a stop at each, is an error and leaves a log
-// that recovers to the same records.
+// that recovers to the same records. The log goes on in its last segment, behind a torn tail,
+// or in a new one, because there is none or the last is too large.
 func TestOpenStoppedAtEveryOperation(t *testing.T) {
-	o, img := crashImage(t)
-	last := img.names()[len(img)-2]
-	clear(img[last][200:]) // a torn tail, and a segment behind it
-	_, want := replay(t, img.restore(t, o), 0, 1)
-	names := img.names()
-	highest, _ := wal.ParseFileName(names[len(names)-1])
+	o, torn := crashImage(t)
+	clear(torn[torn.names()[len(torn)-2]][200:]) // a torn tail, and a segment behind it
+	large := memOptions(512)
+	l := openNew(t, large)
+	fill(t, l, 5)
+	must(t, second(l.Append(make([]byte, 1000))))
+	must(t, l.Close())
+	for _, img := range []image{torn, snapshot(t, large.FS, large.Dir), {}} {
+		openStoppedAtEveryOperation(t, o, img)
+	}
+}
+
+func openStoppedAtEveryOperation(t *testing.T, o wal.Options, img image) {
+	want := base.SeqNum(0)
+	_, err := wal.Recover(img.restore(t, o), 0, 1, count(&want))
+	must(t, err)
+	highest := wal.SegmentNum(0)
+	for _, name := range img.names() {
+		highest, _ = wal.ParseFileName(name)
+	}
 	inAdvance := func(op vfstest.Op) bool { // Open needs one new segment
 		n, ok := wal.ParseFileName(filepath.Base(op.Name))
 		return ok && n > highest+1
@@ -267,7 +293,10 @@ func TestOpenStoppedAtEveryOperation(t *testing.T) {
 	eachFailure(t, inAdvance, func(t *testing.T, p *vfstest.FailPlan) (*vfs.MemFS, error) {
 		so := img.restore(t, o)
 		mem := so.FS.(*vfs.MemFS)
-		tail, _ := replay(t, so, 0, 1)
+		var tail wal.Tail
+		if len(img) > 0 {
+			tail = mustTail(t, so)
+		}
 		var open atomic.Bool
 		so.FS = vfstest.NewFault(mem, func(op vfstest.Op) error {
 			if open.Load() {
@@ -280,9 +309,26 @@ func TestOpenStoppedAtEveryOperation(t *testing.T) {
 			err = l.Close()
 		}
 		so.FS = mem
-		must(t, survives(t, so, base.SeqNum(want)))
+		if tail := mustTail(t, so); tail.LastSeq != want {
+			t.Fatalf("the log ends at %d, want %d", tail.LastSeq, want)
+		}
 		return mem, err
 	})
+}
+
+// longImage is a log that a Close leaves, with records that are longer than what is read at a
+// time. The first is damaged.
+func longImage(t *testing.T) (wal.Options, image) {
+	o := memOptions(1 << 20)
+	l := openNew(t, o)
+	for range 3 {
+		must(t, second(l.Append(make([]byte, 280_000))))
+		must(t, l.Sync(base.MaxSeqNum))
+	}
+	must(t, l.Close())
+	img := snapshot(t, o.FS, o.Dir)
+	img["wal-0000000002.log"][100]++
+	return o, img
 }
 
 // A failure of each single operation of Recover, also of a close, is an error.
@@ -290,31 +336,101 @@ func TestRecoverStoppedAtEveryOperation(t *testing.T) {
 	o, img := crashImage(t)
 	names := img.names()
 	clear(img[names[len(names)-1]][:64]) // its tag has to be found
-	eachFailure(t, never, func(t *testing.T, p *vfstest.FailPlan) (*vfs.MemFS, error) {
-		so := img.restore(t, o)
-		mem := so.FS.(*vfs.MemFS)
-		so.FS = vfstest.NewFault(mem, p.Hook)
-		_, err := wal.Recover(so, 0, 1, count(new(base.SeqNum)))
-		return mem, err
-	})
+	_, long := longImage(t)
+	for _, img := range []image{img, long} {
+		eachFailure(t, never, func(t *testing.T, p *vfstest.FailPlan) (*vfs.MemFS, error) {
+			so := img.restore(t, o)
+			mem := so.FS.(*vfs.MemFS)
+			so.FS = vfstest.NewFault(mem, p.Hook)
+			_, err := wal.Recover(so, 0, 1, count(new(base.SeqNum)))
+			if _, failed := p.Failed(); !failed && errors.Is(err, corrupt.ErrCorrupt) {
+				err = nil
+			}
+			return mem, err
+		})
+	}
 }
 
 // A failure of each single operation of Salvage is an error, or damage if the device cannot
 // give something back.
 func TestSalvageStoppedAtEveryOperation(t *testing.T) {
 	o, img := closedImage(t)
-	// It reads again, in pieces.
-	reads := func(op vfstest.Op) bool { return op.Kind == vfstest.OpReadAt }
-	eachFailure(t, reads, func(t *testing.T, p *vfstest.FailPlan) (*vfs.MemFS, error) {
-		so := img.restore(t, o)
-		mem := so.FS.(*vfs.MemFS)
-		so.FS = vfstest.NewFault(mem, p.Hook)
-		rep, err := wal.Salvage(so, func(base.SeqNum, []byte) error { return nil })
-		err = errors.Join(append(rep.Damage, err)...)
-		if err == nil && rep.Records != 30 {
-			t.Fatalf("%d records, and no error", rep.Records)
+	_, long := longImage(t)
+	headless := img.clone()
+	clear(headless[img.names()[0]][:64])
+	headless[img.names()[1]][0]++
+	for _, cause := range []error{errBoom, fs.ErrPermission} {
+		// It reads again, in pieces, if the device may be at fault.
+		reads := func(op vfstest.Op) bool {
+			return op.Kind == vfstest.OpReadAt && vfs.Unreadable(cause)
 		}
-		return mem, err
+		for i, img := range []image{img, headless, long} {
+			eachFailureOf(t, cause, reads, func(
+				t *testing.T, p *vfstest.FailPlan) (*vfs.MemFS, error) {
+				so := img.restore(t, o)
+				mem := so.FS.(*vfs.MemFS)
+				so.FS = vfstest.NewFault(mem, p.Hook)
+				rep, err := wal.Salvage(so, func(base.SeqNum, []byte) error { return nil })
+				if want := []int64{30, 30, 2}[i]; err == nil && rep.Records != want &&
+					len(rep.Damage) == 0 {
+					t.Fatalf("%d records, and no error", rep.Records)
+				}
+				all := errors.Join(append(rep.Damage, err)...)
+				if vfs.Unreadable(cause) && errors.Is(all, cause) {
+					err = all
+				}
+				return mem, err
+			})
+		}
+	}
+}
+
+// A file that becomes shorter while it is read ends there.
+func TestFilesThatBecomeShorter(t *testing.T) {
+	o, img := longImage(t)
+	const name = "db/wal-0000000002.log"
+	for _, size := range []int64{0, 70, 400_000} {
+		for at, reached := 1, true; reached; at++ {
+			so := img.restore(t, o)
+			mem := so.FS.(*vfs.MemFS)
+			n := 0
+			so.FS = vfstest.NewFault(mem, func(op vfstest.Op) error {
+				if n++; n == at {
+					f, err := mem.OpenReadWrite(name)
+					must(t, err)
+					must(t, f.Truncate(size))
+					must(t, f.Close())
+				}
+				return nil
+			})
+			_, err := wal.Recover(so, 0, 1, count(new(base.SeqNum)))
+			if err != nil && !errors.Is(err, corrupt.ErrCorrupt) {
+				t.Fatal(err)
+			}
+			_, err = wal.Salvage(so, func(base.SeqNum, []byte) error { return nil })
+			must(t, err)
+			reached = n >= at
+		}
+	}
+}
+
+// A log whose Close has failed releases nothing that is not durable.
+func TestReleaseAfterAFailedClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := memOptions(512)
+		armed, mem := faulty(&o, vfstest.OpSync, errBoom)
+		l := openNew(t, o)
+		synctest.Wait()
+		armed.Store(true)
+		for err := error(nil); err == nil; synctest.Wait() {
+			_, err = l.Append(make([]byte, 100))
+		}
+		wantIs(t, l.Close(), errBoom)
+		files := len(snapshot(t, mem, "db"))
+		wantIs(t, l.Release(99), errBoom)
+		if n := len(snapshot(t, mem, "db")); n != files {
+			t.Errorf("%d files are left of %d", n, files)
+		}
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"hash/crc32"
 	"math"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/kstonedb/kstone/internal/base"
@@ -53,16 +54,9 @@ func (n SegmentNum) FileName() string { return fmt.Sprintf("wal-%010d.log", uint
 
 // ParseFileName is the inverse of FileName; ok is false for every other name.
 func ParseFileName(name string) (n SegmentNum, ok bool) {
-	digits, found := strings.CutPrefix(name, "wal-")
-	if digits, ok = strings.CutSuffix(digits, ".log"); !found || !ok || len(digits) > 20 {
-		return 0, false
-	}
-	for _, c := range []byte(digits) {
-		if c < '0' || c > '9' || n > math.MaxUint64/10-1 {
-			return 0, false
-		}
-		n = n*10 + SegmentNum(c-'0')
-	}
+	digits := strings.TrimSuffix(strings.TrimPrefix(name, "wal-"), ".log")
+	v, _ := strconv.ParseUint(digits, 10, 64) // what is no number is not the name of what it gives
+	n = SegmentNum(v)
 	return n, n > 0 && n.FileName() == name
 }
 

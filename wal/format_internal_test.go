@@ -59,3 +59,29 @@ func TestCraftedHeaders(t *testing.T) {
 		})
 	}
 }
+
+// Only what FileName gives is the name of a segment.
+func TestParseFileName(t *testing.T) {
+	for name, want := range map[string]SegmentNum{
+		"wal-0000000001.log":           1,
+		"wal-9999999999.log":           9999999999,
+		"wal-10000000000.log":          10000000000,
+		"wal-18446744073709551615.log": 1<<64 - 1,
+		"wal-18446744073709551616.log": 0,
+		"wal-18446744073709551617.log": 0,
+		"wal-0000000000.log":           0,
+		"wal-000000001.log":            0,
+		"wal-00000000001.log":          0,
+		"wal-+000000001.log":           0,
+		"wal-00000000a1.log":           0,
+		"wal-.log":                     0,
+		"0000000001.log":               0,
+		"wal-0000000001":               0,
+		"wal-wal-0000000001.log":       0,
+		"":                             0,
+	} {
+		if n, ok := ParseFileName(name); ok != (want > 0) || ok && n != want {
+			t.Errorf("%s: %d, %v, want %d", name, n, ok, want)
+		}
+	}
+}

@@ -137,7 +137,7 @@ func (r *segmentReader) record(off int64, tag uint32) (h recordHead, payload []b
 	}
 	if n > windowBytes-recordHeader {
 		// Prove a long record before memory is spent on it.
-		if ok, err := r.checkLong(off, h); err != nil || !ok {
+		if ok, err := r.checkLong(off, b); err != nil || !ok {
 			return h, nil, false, err
 		}
 	}
@@ -149,14 +149,10 @@ func (r *segmentReader) record(off int64, tag uint32) (h recordHead, payload []b
 	return h, payload, crc == h.crc, nil
 }
 
-// checkLong checks the checksum of a record piece by piece.
-func (r *segmentReader) checkLong(off int64, h recordHead) (bool, error) {
-	var head [recordHeader]byte
-	b, err := r.view(off, recordHeader)
-	if err != nil || len(b) < recordHeader {
-		return false, err
-	}
-	copy(head[:], b)
+// checkLong checks the checksum of the record at off, whose header is b, piece by piece.
+func (r *segmentReader) checkLong(off int64, b []byte) (bool, error) {
+	head := [recordHeader]byte(b)
+	h := decodeRecordHead(b)
 	crc := uint32(0)
 	for pos, left := off+recordHeader, h.payloadBytes(); left > 0; {
 		n := int(min(left, windowBytes))

@@ -393,10 +393,9 @@ func findTag(b []byte, tags []uint32) int {
 	return -1
 }
 
-// damage is the error of rules 5 and 7; the proof was found in segment proof. If nothing was
-// valid, end is -1. It
-// blames the header of the segment after the end if that header is bad while the
-// segment before ends cleanly.
+// damage is the error of rules 5 and 7; the proof was found in segment proof. It blames the
+// header of the segment after the end if that header is bad while the segment before ends
+// cleanly. End is -1 if no segment is valid.
 func (r *recovery) damage(end int, proof SegmentNum, why string) error {
 	want := fmt.Sprintf("sequence number %d (%s)", r.tail.LastSeq+1, why)
 	if end < 0 {

@@ -23,7 +23,6 @@ type syncer struct {
 	mu       sync.Mutex
 	pending  *syncBatch // Guarded by mu; nil if nobody waits
 	finished bool       // Guarded by mu; no sync will happen any more
-	finalErr error      // Guarded by mu; why, when finished
 }
 
 type syncBatch struct {
@@ -35,13 +34,13 @@ func (y *syncer) init() {
 	y.kick, y.turn = make(chan struct{}, 1), make(chan struct{}, 1)
 }
 
-// join returns the batch to wait for; nil means that the syncer has finished, with err. If
-// lead, it is the caller's turn to sync.
-func (y *syncer) join() (b *syncBatch, lead bool, err error) {
+// join returns the batch to wait for; nil means that the syncer has finished. If lead,
+// it is the caller's turn to sync.
+func (y *syncer) join() (b *syncBatch, lead bool) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	if y.finished {
-		return nil, false, y.finalErr
+		return nil, false
 	}
 	if y.pending == nil {
 		y.pending = &syncBatch{done: make(chan struct{})}
@@ -52,7 +51,7 @@ func (y *syncer) join() (b *syncBatch, lead bool, err error) {
 			kick(y.kick)
 		}
 	}
-	return y.pending, lead, nil
+	return y.pending, lead
 }
 
 // take closes the pending batch to newcomers and returns it; nil if there is none.
@@ -67,7 +66,7 @@ func (y *syncer) take() *syncBatch {
 // finish answers the last batch after the final sync.
 func (y *syncer) finish(err error) {
 	y.mu.Lock()
-	y.finished, y.finalErr = true, err
+	y.finished = true
 	b := y.pending
 	y.pending = nil
 	y.mu.Unlock()
@@ -96,9 +95,9 @@ func (l *Log) Sync(seq base.SeqNum) error {
 
 // barrier makes all records and the header of the current segment durable.
 func (l *Log) barrier() error {
-	b, lead, err := l.sy.join()
+	b, lead := l.sy.join()
 	if b == nil {
-		return err // Close was faster, and has made all durable or failed
+		return l.Err() // Close was faster, and has made everything durable unless it failed
 	}
 	if lead {
 		l.syncBatch()
