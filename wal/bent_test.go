@@ -161,7 +161,8 @@ func TestNumbersFarApart(t *testing.T) {
 		l, err := wal.Open(o, tail)
 		if !tt.ok {
 			wantIs(t, err, corrupt.ErrCorrupt)
-			if !strings.Contains(err.Error(), "want segment numbers close together, got 1 and 4294967296") {
+			what := "want segment numbers close together, got 1 and 4294967296"
+			if !strings.Contains(err.Error(), what) {
 				t.Errorf("error %q", err)
 			}
 			continue

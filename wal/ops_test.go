@@ -3,6 +3,7 @@ package wal_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -182,4 +183,59 @@ func TestDescribe(t *testing.T) {
 	must(t, err)
 	wantIs(t, wal.Describe(g, &b, wal.DescribeOptions{}), corrupt.ErrCorrupt)
 	must(t, g.Close())
+}
+
+// Values are shown up to the limit.
+func TestDescribeValueBytes(t *testing.T) {
+	o := memOptions(512)
+	l := openNew(t, o)
+	must(t, second(l.Append(wal.AppendPut(nil, []byte("k"), nil, []byte("12345")))))
+	must(t, l.Close())
+	f, err := o.FS.Open("db/wal-0000000001.log")
+	must(t, err)
+	for n, want := range map[int]string{
+		-1: `"12345" (`, 0: `"12345" (`, 1: `"1"... (`,
+		4: `"1234"... (`, 5: `"12345" (`, 6: `"12345" (`,
+	} {
+		var b strings.Builder
+		must(t, wal.Describe(f, &b, wal.DescribeOptions{ValueBytes: n}))
+		if !strings.Contains(b.String(), "put \"k\" = "+want+"5 bytes)\n") {
+			t.Errorf("%d bytes:\n%s", n, b.String())
+		}
+		b.Reset()
+		must(t, wal.Describe(f, &b, wal.DescribeOptions{ValueBytes: n, HeaderOnly: true}))
+		if lines := strings.Count(b.String(), "\n"); lines != 3 {
+			t.Errorf("%d lines of header:\n%s", lines, b.String())
+		}
+	}
+	must(t, f.Close())
+}
+
+// A segment that waits to be used is one of zeros, as long as a header at least.
+func TestDescribePreparedSegment(t *testing.T) {
+	for n, prepared := range map[int]bool{0: false, 63: false, 64: true, 512: true} {
+		f, err := vfs.NewMem().Create("x")
+		must(t, err)
+		must(t, second(f.Write(make([]byte, n))))
+		var b strings.Builder
+		err = wal.Describe(f, &b, wal.DescribeOptions{})
+		want := ""
+		if prepared {
+			want = fmt.Sprintf("log segment, prepared and not used yet, %d bytes\n", n)
+		}
+		if (err == nil) != prepared || b.String() != want {
+			t.Errorf("%d bytes of zeros: %q, %v", n, b.String(), err)
+		}
+		must(t, f.Close())
+	}
+}
+
+func TestSetExpiry(t *testing.T) {
+	op := wal.AppendPutTTL(nil, []byte("k"), nil, []byte("v"), 7)
+	wal.SetExpiry(op, 1<<40+9)
+	ops, err := readOps(op)
+	must(t, err)
+	if ops[0].Expiry != 1<<40+9 || string(ops[0].PK) != "k" || string(ops[0].Value) != "v" {
+		t.Errorf("%+v", ops[0])
+	}
 }

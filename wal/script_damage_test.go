@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"testing"
 
 	"github.com/cockroachdb/datadriven"
 
@@ -30,6 +31,8 @@ import (
 //	flips NUM [from=N] [seq=N]          changes each byte of a file alone; those that give the
 //	                                    same are one line
 //	cuts NUM                            cuts the file at each length
+//	payload                             what OpReader says of each beginning of the input,
+//	                                    which is hexadecimal, and of each changed byte
 //
 //	set NUM OFF HEX, zero NUM FROM TO, cut NUM N, remove NUM, copy NUM AS
 //	move NUM FROM TO N, twin NUM FROM TO N      bytes of a file; twin leaves the first ones
@@ -53,6 +56,8 @@ func (s *script) runDamage(d *datadriven.TestData) (out string, known bool) {
 			b[i] ^= 0x21
 			return b
 		}), true
+	case "payload":
+		return describePayload(s.t, d.Input), true
 	case "cuts":
 		return s.eachChange(d, func(b []byte, i int) []byte { return b[:i] }), true
 	}
@@ -135,6 +140,42 @@ func (s *script) eachChange(d *datadriven.TestData, change func(b []byte, i int)
 	return b.String()
 }
 
+// describePayload shows the operations of a payload and of changes of it.
+func describePayload(t *testing.T, text string) string {
+	t.Helper()
+	whole, err := hex.DecodeString(strings.Join(strings.Fields(text), ""))
+	must(t, err)
+	say := func(b []byte) string {
+		ops, err := readOps(b)
+		out := ""
+		for _, op := range ops {
+			out += fmt.Sprintf("  %v %q %q %q %d %q %q\n", op.Kind, op.PK, op.SK, op.Value,
+				op.Expiry, op.Start, op.End)
+		}
+		if err != nil {
+			out += fmt.Sprintf("  %v\n", err)
+		}
+		return out
+	}
+	var b strings.Builder
+	b.WriteString(say(whole))
+	last := ""
+	for n := range whole {
+		if text := say(whole[:n]); text != last {
+			fmt.Fprintf(&b, "from %d bytes on:\n%s", n, text)
+			last = text
+		}
+	}
+	for i := range whole {
+		c := bytes.Clone(whole)
+		c[i] ^= 0xff
+		if _, err := readOps(c); err != nil {
+			fmt.Fprintf(&b, "byte %d: %v\n", i, err)
+		}
+	}
+	return b.String()
+}
+
 // varying is what differs from byte to byte in the errors about headers.
 var varying = regexp.MustCompile(`(?m)(checksum [0-9a-f]{8}|got ("[^"]*"|[0-9a-f]{8}|\d+)$)`)
 
@@ -163,8 +204,8 @@ func (s *script) verdict(img image, d *datadriven.TestData) string {
 	if err != nil {
 		fmt.Fprintf(&b, "  recover: %v\n", err)
 	} else {
-		fmt.Fprintf(&b, "  recover: %v, to segment %d at %d, last %d, %d torn\n", seqs, tail.Segment,
-			tail.Offset, tail.LastSeq, tail.TornBytes)
+		fmt.Fprintf(&b, "  recover: %v, to segment %d at %d, last %d, %d torn\n", seqs,
+			tail.Segment, tail.Offset, tail.LastSeq, tail.TornBytes)
 	}
 	seqs = nil
 	rep, err := wal.Salvage(o, func(n base.SeqNum, p []byte) error {

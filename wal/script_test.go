@@ -80,7 +80,7 @@ func (o fileOp) String() string {
 }
 
 // closedCommands are those that need no open log.
-const closedCommands = "open heal fail capacity link describe save damage flips cuts"
+const closedCommands = "open heal fail capacity link describe save damage flips cuts payload"
 
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/script", func(t *testing.T, path string) {
@@ -181,8 +181,8 @@ func (s *script) state() string {
 	}
 	lines := []string{head + "\n"}
 	for _, i := range l.Segments() {
-		lines = append(lines, fmt.Sprintf("segment %d %s: %d of %d bytes, %d to %d\n", i.Num, i.State,
-			i.UsedBytes, i.SizeBytes, i.FirstSeq, i.LastSeq))
+		lines = append(lines, fmt.Sprintf("segment %d %s: %d of %d bytes, %d to %d\n", i.Num,
+			i.State, i.UsedBytes, i.SizeBytes, i.FirstSeq, i.LastSeq))
 	}
 	before := s.said
 	s.said = lines
@@ -373,8 +373,9 @@ func (s *script) append(d *datadriven.TestData) string {
 		if times != "" {
 			n = s.number(times)
 		}
+		record := bytes.Repeat([]byte{filler}, int(s.number(size)))
 		for range n {
-			if seq, err := s.l.Append(bytes.Repeat([]byte{filler}, int(s.number(size)))); err != nil {
+			if seq, err := s.l.Append(record); err != nil {
 				return fmt.Sprintln(seq, err)
 			}
 			synctest.Wait()
