@@ -29,6 +29,8 @@ import (
 //	next NAME [count], close NAME
 //	changed-since K N, changed-in LO HI N
 //	shape, files
+//
+// and those of runReads.
 type script struct {
 	*world
 	overlay *memtable.Table
@@ -136,7 +138,11 @@ func (s *script) maintain(t *testing.T, d *datadriven.TestData) string {
 	case "files":
 		return listing(s.onDisk())
 	default:
-		t.Fatalf("unknown command %s", d.Cmd)
+		out, known := s.runReads(t, d)
+		if !known {
+			t.Fatalf("unknown command %s", d.Cmd)
+		}
+		return out
 	}
 	return ""
 }

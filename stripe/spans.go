@@ -8,7 +8,7 @@ import (
 )
 
 // Spans are ranges of keys in the direction of reading that do not overlap. Some may be
-// empty.
+// empty. In reverse all have an upper bound.
 type Spans interface {
 	// Len returns how many there are, at least one.
 	Len() int

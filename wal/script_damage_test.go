@@ -28,6 +28,7 @@ import (
 //
 //	save
 //	damage [from=N] [seq=N] [id=N]   the input has lines of the commands below
+//	apply                               the same, and the files stay so
 //	flips NUM [from=N] [seq=N]          changes each byte of a file alone; those that give the
 //	                                    same are one line
 //	cuts NUM                            cuts the file at each length
@@ -44,13 +45,17 @@ func (s *script) runDamage(d *datadriven.TestData) (out string, known bool) {
 	case "save":
 		s.saved = snapshot(s.t, s.mem, "db")
 		return "ok\n", true
-	case "damage":
+	case "damage", "apply":
 		img := s.saved.clone()
 		s.bad = badPart{}
 		for line := range strings.Lines(d.Input) {
 			s.change(img, strings.Fields(line))
 		}
-		return s.verdict(img, d), true
+		if d.Cmd == "damage" {
+			return s.verdict(img, d), true
+		}
+		s.mem = img.restore(s.t, s.o).FS.(*vfs.MemFS)
+		return "ok\n", true
 	case "flips":
 		return s.eachChange(d, func(b []byte, i int) []byte {
 			b[i] ^= 0x21

@@ -80,7 +80,7 @@ func (o fileOp) String() string {
 }
 
 // closedCommands are those that need no open log.
-const closedCommands = "open heal fail capacity link describe save damage flips cuts payload"
+const closedCommands = "open heal fail capacity link describe save damage apply flips cuts payload"
 
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/script", func(t *testing.T, path string) {
