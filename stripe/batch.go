@@ -203,9 +203,8 @@ func (s *Stripe) NewestSeq() base.SeqNum {
 		return 0
 	}
 	newest := base.SeqNum(0)
-	v.tables(func(t *memtable.Table) bool {
+	v.tables(func(t *memtable.Table) {
 		newest = max(newest, t.MaxSeq())
-		return true
 	})
 	for _, r := range v.Runs {
 		newest = max(newest, r.MaxSeq)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 
 	"github.com/kstonedb/kstone/internal/base"
-	"github.com/kstonedb/kstone/internal/cursor"
 )
 
 // ChangedIn reports whether a key of [lo, hi) has a version or tombstone above seq; it
@@ -61,7 +60,7 @@ func changedRange(ts []base.RangeTombstone, lo, hi []byte, seq base.SeqNum) ([]b
 	return nil, 0
 }
 
-func changedEntry(c cursor.Cursor, lo, hi []byte, seq base.SeqNum) ([]byte, base.SeqNum, error) {
+func changedEntry(c rowCursor, lo, hi []byte, seq base.SeqNum) ([]byte, base.SeqNum, error) {
 	for ok := c.SeekGE(lo); ok; ok = c.Next() {
 		e := c.Entry()
 		if hi != nil && bytes.Compare(e.Key, hi) >= 0 {

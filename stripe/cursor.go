@@ -229,11 +229,10 @@ func (r *reading) loadRanges(overlay *memtable.Table) error {
 	if overlay != nil && overlay.HasRanges() {
 		ts = overlay.RangeTombstones(ts, base.MaxSeqNum)
 	}
-	r.view.tables(func(t *memtable.Table) bool {
+	r.view.tables(func(t *memtable.Table) {
 		if t.HasRanges() {
 			ts = t.RangeTombstones(ts, r.bounds.Snap)
 		}
-		return true
 	})
 	snap := r.bounds.Snap
 	for _, run := range r.view.Runs {

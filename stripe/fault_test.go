@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/cursor"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
+	"github.com/kstonedb/kstone/sst"
 	"github.com/kstonedb/kstone/stripe"
 )
 
@@ -209,5 +212,126 @@ func TestFaultsOfBatches(t *testing.T) {
 			}
 			return
 		}
+	}
+}
+
+// newLarge has a memtable whose range tombstones and entries are larger than what is written at
+// a time, each.
+func newLarge(t *testing.T) *interrupted {
+	w := newInterrupted(t)
+	w.env.UpperCodec = sst.None
+	long := strings.Repeat("x", 1000)
+	for i := range 500 {
+		w.commit(delRange(fmt.Sprintf("k%04d", i), fmt.Sprintf("k%04d%s", i, long)))
+		w.commit(put(fmt.Sprintf("l%04d", i), long))
+	}
+	w.freeze()
+	return w
+}
+
+// Each operation of the flush of a large file fails in turn, and nothing is left of it.
+func TestFaultsOfALargeFlush(t *testing.T) {
+	broken := errors.New("broken disk")
+	kinds := map[vfstest.OpKind]bool{}
+	w := newLarge(t)
+	for at := int64(1); ; at++ {
+		p := &vfstest.FailPlan{At: at, Err: broken}
+		w.set(p.Hook)
+		out, err := w.startFlush()
+		w.set(nil)
+		op, failed := p.Failed()
+		if kinds[op.Kind] = true; failed != errors.Is(err, broken) {
+			t.Fatalf("operation %d, %v: %v", at, op.Kind, err)
+		}
+		if !failed {
+			ok(t, w.install(out))
+			w.checkFiles()
+			break
+		}
+		w.checkFiles()
+	}
+	if !kinds[vfstest.OpWrite] || !kinds[vfstest.OpStartWriteback] {
+		t.Errorf("only %v have failed", kinds)
+	}
+}
+
+// What is written is paced, and its writeback started, in pieces of 256 KiB at least, without
+// gaps.
+func TestPaceOfALargeFlush(t *testing.T) {
+	w := newLarge(t)
+	var started, paced []int64
+	at := int64(0)
+	w.set(func(op vfstest.Op) error {
+		if op.Kind == vfstest.OpStartWriteback {
+			if op.Offset != at {
+				t.Errorf("writeback from %d on, want %d", op.Offset, at)
+			}
+			at += op.Len
+			started = append(started, op.Len)
+		}
+		return nil
+	})
+	w.b.Pace = func(_ context.Context, n int64) error {
+		paced = append(paced, n)
+		return nil
+	}
+	out, err := w.startFlush()
+	ok(t, err)
+	if !slices.Equal(started, paced) || at != out.BytesWritten || len(paced) != 3 {
+		t.Errorf("%d bytes: writeback of %d, paced %d", out.BytesWritten, started, paced)
+	}
+	for _, n := range paced[:2] {
+		if n < 256<<10 || n > 300<<10 {
+			t.Errorf("a piece of %d bytes", n)
+		}
+	}
+	ok(t, stripe.Discard(out))
+}
+
+// sizeless is a file whose size nobody knows.
+type sizeless struct{ vfs.File }
+
+var errSize = errors.New("size")
+
+func (sizeless) Size() (int64, error) { return 0, errSize }
+
+func TestUnknownSizeOfAnOutput(t *testing.T) {
+	w := newWorld(t, vfs.NewMem())
+	w.commit(put("k", "v"))
+	w.freeze()
+	create := w.env.Create
+	w.env.Create = func(name string) (vfs.File, error) {
+		f, err := create(name)
+		return sizeless{f}, err
+	}
+	if _, err := w.startFlush(); !errors.Is(err, errSize) {
+		t.Errorf("flush: %v", err)
+	}
+	w.checkFiles()
+	w.env.Create = create
+	w.flush()
+	w.checkAll()
+}
+
+// What cannot be removed is an error of Discard, of each file.
+func TestDiscardFails(t *testing.T) {
+	for _, kind := range []vfstest.OpKind{vfstest.OpRemove, vfstest.OpClose} {
+		w := newInterrupted(t)
+		w.commit(put("k", "v"))
+		w.freeze()
+		out, err := w.startFlush()
+		ok(t, err)
+		w.set(func(op vfstest.Op) error {
+			if op.Kind == kind {
+				return errSize
+			}
+			return nil
+		})
+		err = stripe.Discard(out)
+		w.set(nil)
+		if !errors.Is(err, errSize) || !strings.HasPrefix(err.Error(), "remove what was written: ") {
+			t.Errorf("%v: %v", kind, err)
+		}
+		ok(t, stripe.Discard(out))
 	}
 }

@@ -2,12 +2,11 @@ package stripe
 
 import (
 	"github.com/kstonedb/kstone/internal/base"
-	"github.com/kstonedb/kstone/internal/cursor"
 	"github.com/kstonedb/kstone/sst"
 )
 
 // runCursor joins the cursors of the files [lo, hi) of a run, which have disjoint,
-// ascending keys. Only one file is open at a time. It implements cursor.Cursor.
+// ascending keys. Only one file is open at a time. Its methods are those of cursor.Cursor.
 type runCursor struct {
 	run    *Run
 	lo, hi int
@@ -17,7 +16,15 @@ type runCursor struct {
 	cur    sst.Cursor
 }
 
-var _ cursor.Cursor = (*runCursor)(nil)
+// rowCursor is what is used of the cursors of memtables and runs.
+type rowCursor interface {
+	Last() bool
+	SeekGE(key []byte) bool
+	SeekLT(key []byte) bool
+	Next() bool
+	Entry() *base.Entry
+	Err() error
+}
 
 func (c *runCursor) init(r *Run, lo, hi int, snap base.SeqNum, ahead int) {
 	c.run, c.lo, c.hi, c.at, c.snap, c.ahead = r, lo, hi, -1, snap, ahead
@@ -40,11 +47,6 @@ func (c *runCursor) open(i int) {
 	}
 }
 
-func (c *runCursor) First() bool {
-	c.open(c.lo)
-	return c.cur.First() || c.forward()
-}
-
 func (c *runCursor) Last() bool {
 	c.open(c.hi - 1)
 	return c.cur.Last() || c.backward()
@@ -53,7 +55,6 @@ func (c *runCursor) Last() bool {
 func (c *runCursor) SeekGE(key []byte) bool {
 	i := max(c.lo, c.run.find(key))
 	if i >= c.hi {
-		c.open(c.hi - 1)
 		return false
 	}
 	c.open(i)

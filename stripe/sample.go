@@ -80,7 +80,7 @@ func (p *Pieces) Weight() float64 { return p.weight }
 func (p *Pieces) addTables() {
 	size, n := 0, 0
 	var c memtable.Cursor
-	p.view.tables(func(t *memtable.Table) bool {
+	p.view.tables(func(t *memtable.Table) {
 		t.InitCursor(&c, base.MaxSeqNum)
 		for ok := c.SeekGE(p.lo); ok; ok = c.Next() {
 			e := c.Entry()
@@ -92,7 +92,6 @@ func (p *Pieces) addTables() {
 				p.keys = append(p.keys, e.Key)
 			}
 		}
-		return true
 	})
 	c.Release()
 	if n == 0 {

@@ -240,7 +240,7 @@ func (s *source) Err() error {
 	return s.files.cursor.Err()
 }
 
-func (s *source) cursor() cursor.Cursor {
+func (s *source) cursor() rowCursor {
 	if s.inTable {
 		return s.memory.cursor
 	}

@@ -47,15 +47,11 @@ func (v *View) Release() {
 	}
 }
 
-// tables calls f for the memtables, newest first, until f returns false.
-func (v *View) tables(f func(*memtable.Table) bool) {
-	if !f(v.Active) {
-		return
-	}
+// tables calls f for the memtables, newest first.
+func (v *View) tables(f func(*memtable.Table)) {
+	f(v.Active)
 	for _, t := range v.Frozen {
-		if !f(t) {
-			return
-		}
+		f(t)
 	}
 }
 

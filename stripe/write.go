@@ -401,12 +401,11 @@ func (s *Stripe) MinSeq(o *Output) (low base.SeqNum, ok bool) {
 		return 0, false
 	}
 	low = base.MaxSeqNum
-	v.tables(func(t *memtable.Table) bool {
+	v.tables(func(t *memtable.Table) {
 		written := o != nil && slices.Contains(o.tables, t)
 		if !written && (t.Len() > 0 || t.HasRanges()) {
 			low, ok = min(low, t.MinSeq()), true
 		}
-		return true
 	})
 	return low, ok
 }
