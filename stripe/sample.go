@@ -147,7 +147,7 @@ func (p *Pieces) restrict(x *pieceFile) error {
 
 // blocks returns which blocks of the file are boundaries.
 func (x *pieceFile) blocks() (from, to int, err error) {
-	if x.to == 0 && x.weight > 0 {
+	if x.to == 0 {
 		x.from, x.to, err = x.Reader.BlocksBetween(nil, nil)
 	}
 	return x.from, x.to, err

@@ -19,7 +19,7 @@ import (
 //	sources, approached [as batches]             the same of each source alone
 //	lookup [at=N] [expected] [filters-only] K...  as one group
 //	pieces [lo=] [hi=]        the pieces at 1000 places, each once
-//	freeze-beneath LO HI, newest, readable
+//	freeze-beneath LO HI, newest, lowest, readable
 func (s *script) runReads(t *testing.T, d *datadriven.TestData) (out string, known bool) {
 	switch d.Cmd {
 	case "fill":
@@ -45,6 +45,9 @@ func (s *script) runReads(t *testing.T, d *datadriven.TestData) (out string, kno
 		return fmt.Sprint(s.s.FreezeBeneath([]byte(s.arg(d, 0)), []byte(s.arg(d, 1)))), true
 	case "newest":
 		return fmt.Sprint(s.s.NewestSeq()), true
+	case "lowest":
+		low, held := s.s.MinSeq(nil)
+		return fmt.Sprint(low, held), true
 	case "readable":
 		return fmt.Sprint(s.s.View().Readable()), true
 	}

@@ -236,3 +236,31 @@ func TestOutputCounts(t *testing.T) {
 		t.Error("MinSeq: something is said to be in memory")
 	}
 }
+
+// Merges with the oldest run have a codec of their own, flushes and other merges another.
+func TestCodecs(t *testing.T) {
+	w := newWorld(t, vfs.NewMem())
+	w.env.UpperCodec, w.env.BottomCodec = sst.None, sst.LZ4
+	const n, large = 100, 100 * 200
+	value := strings.Repeat("v", 200)
+	check := func(when string, want ...bool) {
+		t.Helper()
+		runs := w.s.View().Runs
+		for i, r := range runs {
+			if len(runs) != len(want) || (r.Bytes() > large) != want[i] {
+				t.Fatalf("%s: run %d of %d has %d bytes", when, i, len(runs), r.Bytes())
+			}
+		}
+	}
+	w.fill(n, value)
+	check("the first flush", true)
+	w.fill(n, value)
+	w.fill(n, value)
+	check("three", true, true, true)
+	w.compact(0, 2)
+	check("a merge of the young", true, true)
+	w.compact(0, 2)
+	check("a merge with the oldest", false)
+	w.fill(n, value)
+	check("one more", true, false)
+}

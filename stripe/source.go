@@ -77,7 +77,6 @@ func (s *source) initTable(t *memtable.Table, snap base.SeqNum) {
 func (s *source) initRun(r *Run, lo, hi int, snap base.SeqNum) {
 	f := &s.files
 	f.of, f.lo, f.hi, f.snap = r, lo, hi, snap
-	f.inUse, f.nearing, f.reading = false, false, false
 	s.inTable = false
 }
 
@@ -106,7 +105,7 @@ func (f *runSource) release() {
 	if f.nearing {
 		f.arrive()
 	}
-	f.of, f.inUse = nil, false
+	f.of, f.inUse, f.reading = nil, false, false
 }
 
 // open returns the cursor.

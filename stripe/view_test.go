@@ -213,6 +213,16 @@ func (i *interrupted) set(at func(vfstest.Op) error) {
 func TestReadsSurviveAMergeInTheMiddle(t *testing.T) {
 	reads := map[string]func(w *world) (string, error){
 		"Get": func(w *world) (string, error) { return w.get("k0002", w.seq) },
+		"Batch": func(w *world) (string, error) {
+			var b stripe.Batch
+			ls := make([]base.Lookup, 2)
+			for i, key := range []string{"k0002", "in memory"} {
+				ls[i] = base.Lookup{Key: []byte(key), Hash: hashOf([]byte(key)), Index: uint32(i)}
+			}
+			b.Add(w.s, 0, 2)
+			err := b.Get(ls, w.seq)
+			return fmt.Sprintf("%s %s %d", ls[0].Value, ls[1].Value, b.MemtableHits), err
+		},
 		"ChangedSince": func(w *world) (string, error) {
 			w.s.Lock()
 			defer w.s.Unlock()
@@ -236,6 +246,7 @@ func TestReadsSurviveAMergeInTheMiddle(t *testing.T) {
 				w.fill(100, "one")
 				w.commit(delRange("k0050", "k0060"))
 				w.fill(5, "two")
+				w.commit(put("in memory", "three"))
 				want, err := read(w.world)
 				ok(t, err)
 				out, err := w.startCompaction(0, 2)
@@ -321,5 +332,47 @@ func TestAcquiredViewKeepsItsFiles(t *testing.T) {
 	}
 	if _, _, err := w.s.ChangedIn(nil, nil, base.MaxSeqNum); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A closed cursor and a group of lookups that has its answers keep nothing that they have read.
+func TestWhatWasReadIsGarbage(t *testing.T) {
+	for _, spans := range []stripe.Spans{nil, spanList{{"k0001", "k0003"}, {"k0005", "z"}}} {
+		w := newWorld(t, vfs.NewMem())
+		w.fill(50, "one")
+		w.fill(50, "two")
+		w.commit(put("k0002", "v"))
+		w.commit(delRange("k0010", "k0020"))
+		w.freeze()
+		v := w.s.View()
+		table, run := weak.Make(v.Frozen[0]), weak.Make(v.Runs[0])
+		v = nil
+		cursors := make([]stepper, 3)
+		for i := range cursors {
+			b := bounds("k0001", "z", w.seq, false)
+			b.Spans = spans
+			ok(t, cursors[i].Open(w.s, b))
+			for range i * 20 {
+				cursors[i].Next()
+			}
+			cursors[i].Close()
+			cursors[i].rows = nil
+		}
+		var b stripe.Batch
+		key := []byte("k0001")
+		b.Add(w.s, 0, 1)
+		ok(t, b.Get([]base.Lookup{{Key: key, Hash: hashOf(key)}}, w.seq))
+		w.flush()
+		w.compact(0, 3)
+		runtime.GC()
+		if table.Value() != nil {
+			t.Errorf("spans %v: a flushed memtable is still there", spans)
+		}
+		if run.Value() != nil {
+			t.Errorf("spans %v: a run that was merged is still there", spans)
+		}
+		runtime.KeepAlive(cursors)
+		runtime.KeepAlive(&b)
+		w.s.Close()
 	}
 }
