@@ -329,7 +329,8 @@ func TestDiscardFails(t *testing.T) {
 		})
 		err = stripe.Discard(out)
 		w.set(nil)
-		if !errors.Is(err, errSize) || !strings.HasPrefix(err.Error(), "remove what was written: ") {
+		const what = "remove what was written: "
+		if !errors.Is(err, errSize) || !strings.HasPrefix(err.Error(), what) {
 			t.Errorf("%v: %v", kind, err)
 		}
 		ok(t, stripe.Discard(out))

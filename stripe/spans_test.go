@@ -62,7 +62,8 @@ func TestSpans(t *testing.T) {
 			}
 			if rng.IntN(2) == 0 {
 				lo := rng.IntN(100)
-				w.commit(delRange(fmt.Sprintf("k%03d", lo), fmt.Sprintf("k%03d", lo+1+rng.IntN(40))))
+				hi := lo + 1 + rng.IntN(40)
+				w.commit(delRange(fmt.Sprintf("k%03d", lo), fmt.Sprintf("k%03d", hi)))
 			}
 			if rng.IntN(3) > 0 {
 				w.flush()
