@@ -2,6 +2,7 @@ package stripe
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 
 	"github.com/kstonedb/kstone/internal/base"
@@ -224,12 +225,11 @@ func (p *Pieces) share(key []byte) (sum float64, err error) {
 			continue
 		}
 		from, to, err := x.Reader.BlocksBetween(key, behind)
-		if err != nil {
+		first, last, berr := x.blocks()
+		if err := errors.Join(err, berr); err != nil {
 			return 0, err
 		}
-		if first, last, err := x.blocks(); err != nil {
-			return 0, err
-		} else if last > first {
+		if last > first {
 			sum += float64(to-from) * x.weight / float64(last-first)
 		}
 	}
