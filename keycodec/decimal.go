@@ -89,7 +89,7 @@ func ParseDecimal(s string) (Decimal, error) {
 		if err != nil && !errors.Is(err, strconv.ErrRange) {
 			return bad()
 		}
-		shift = min(max(shift, -8*maxExponent), 8*maxExponent) // out of range, no overflow
+		// The largest and the smallest int64 are far out of range, also if a sum overflows.
 		mantissa = mantissa[:i]
 	}
 	whole, fraction, _ := strings.Cut(mantissa, ".")

@@ -29,7 +29,7 @@ func truncated(what string, want, got int) error {
 // to a position in the key that holds the field.
 func shifted(err error, n int) error {
 	var c *corrupt.Error
-	if !errors.As(err, &c) || c.Offset < 0 {
+	if !errors.As(err, &c) {
 		return err
 	}
 	moved := *c

@@ -19,11 +19,8 @@ func (d Decimal) Coefficient(scale int32) (int64, error) {
 	// d is an integer of all its digits times 10^shift.
 	shift := 2*(int64(d.exponent)-int64(len(d.digits))) + int64(scale)
 	last := d.digits[len(d.digits)-1]
-	switch {
-	case shift < -1 || shift == -1 && last%10 != 0:
+	if shift < -1 || shift == -1 && last%10 != 0 {
 		return 0, fmt.Errorf("keycodec: %s has more than %d decimal places", d, scale)
-	case len(d.digits) > maxInt64Digits || shift > 18:
-		return 0, d.unfit(scale)
 	}
 	low := uint64(0) // the absolute value
 	for i := range len(d.digits) {

@@ -106,14 +106,13 @@ func appendPlaces(dst []byte, c int64, scale int) []byte {
 	return dst
 }
 
-// appendSeconds renders a time as the seconds since 1970, for example -1.500000000s.
+// appendSeconds renders a time as the seconds since 1970, for example
+// -62167219201.500000000s. Requires: it is not in the second before 1970, whose number -0
+// would need a sign of its own.
 func appendSeconds(dst []byte, t time.Time) []byte {
 	sec, nanos := t.Unix(), t.Nanosecond()
 	if sec < 0 && nanos > 0 {
 		sec, nanos = sec+1, 1e9-nanos
-		if sec == 0 {
-			dst = append(dst, '-')
-		}
 	}
 	return fmt.Appendf(dst, "%d.%09ds", sec, nanos)
 }

@@ -121,6 +121,7 @@ func TestReaderRefuses(t *testing.T) {
 		"too many":      func(r *keycodec.Reader) { r.Skip(3); r.Bool() },
 		"skip too far":  func(r *keycodec.Reader) { r.Skip(4) },
 		"skip too near": func(r *keycodec.Reader) { r.Skip(-1) },
+		"NULL too far":  func(r *keycodec.Reader) { r.Skip(3); r.Null(); r.Bool() },
 	} {
 		r := s.Reader(key)
 		read(&r)
@@ -131,6 +132,9 @@ func TestReaderRefuses(t *testing.T) {
 			continue
 		}
 		sticky := r.Err()
+		if sticky != r.Close() {
+			t.Errorf("%s: Err reports %v, Close %v", name, sticky, r.Close())
+		}
 		zero := r.String() == "" && r.Bytes() == nil && r.Int() == 0 && r.Uint() == 0 &&
 			!r.Bool() && r.Float() == 0 && r.Time().IsZero() && r.UUID() == keycodec.UUID{} &&
 			!r.Null() && r.Decimal() == keycodec.Decimal{} && r.Coefficient() == 0 &&
@@ -142,6 +146,14 @@ func TestReaderRefuses(t *testing.T) {
 	r := s.Reader(key)
 	if r.Skip(2); r.Coefficient() != 150 || r.Close() != nil {
 		t.Errorf("the coefficient is not 150, error %v", r.Err())
+	}
+	r = s.Reader(key)
+	if r.Skip(3); r.Close() != nil {
+		t.Errorf("skipping all fields: %v", r.Err())
+	}
+	r = s.Reader(key)
+	if r.Int(); r.Err().Error() != `keycodec: field "a" of type string read as a int64` {
+		t.Errorf("another type: %v", r.Err())
 	}
 	for _, i := range []int{-1, 3} {
 		if _, err := s.DecodeField(key, i); err == nil {

@@ -53,6 +53,7 @@ func TestSchemaJSONRefuses(t *testing.T) {
 		`[{"name":"a","type":"string","collation":"de"}]`, `[{"name":"a","type":"string"}] []`,
 		`[{"name":"a","type":"time","unit":"h"}]`, `[{"name":"a","type":"time"}]`,
 		`[{"name":"a","type":"string","nullable":true,"nulls":"middle"}]`,
+		`[{"name":"a","type":"string","collate":"de"}]`,
 		`[{"name":"a","type":"string","nulls":"first"}]`, `[{"type":"string"}]`,
 	} {
 		s := before
