@@ -233,19 +233,14 @@ func (f *keyField) decode(b []byte) (v expr.Value, rest []byte, err error) {
 	if f.Desc {
 		field = keycodec.InvertFrom(bytes.Clone(field), 0)
 	}
-	v, more, err := f.decodeValue(field)
-	if err == nil && len(more) > 0 {
-		err = damaged("key", 0, "the end of a field", "more bytes")
-	}
+	v, _, err = f.decodeValue(field) // Invariant: all of it, as Skip has found its end
 	return v, rest, err
 }
 
 // decodeWidth reads a value of fixed width without marker, all of b. It is apart from
 // decode because texts keep their bytes and this one's scratch is not to be allocated.
+// Requires: b has that width.
 func (f *keyField) decodeWidth(b []byte) (expr.Value, error) {
-	if len(b) != f.width {
-		return expr.Value{}, damaged("key", 0, f.Type, "another length")
-	}
 	if !f.Desc {
 		return f.decodeFixed(b)
 	}

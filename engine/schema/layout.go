@@ -104,7 +104,6 @@ type Writer struct {
 	vars   int
 	format int // position of the format byte
 	layout *Layout
-	next   int // variable column that comes next
 }
 
 // On disk: the format byte is the width of an end: version 1 of the format.
@@ -184,7 +183,6 @@ func (w *Writer) Text(s *Slot, text string) {
 
 // End notes where a variable column ends, after it was appended to Buffer.
 func (w *Writer) End(s *Slot) {
-	w.next++
 	if s.Var == w.vars-1 {
 		return
 	}
