@@ -266,3 +266,26 @@ func TestBucketsRefuse(t *testing.T) {
 		t.Errorf("a local index: bucket %d, %v", b, err)
 	}
 }
+
+// TestSecondSpellings: what could be written in two ways is damage in one of them.
+func TestSecondSpellings(t *testing.T) {
+	for typ, width := range map[keycodec.Type]int{keycodec.TypeFloat32: 4, keycodec.TypeFloat64: 8} {
+		c := schema.Column{Name: "f", Type: typ}
+		for _, nullable := range []bool{false, true} {
+			nan := bytes.Repeat([]byte{0xff}, width) // of which there is one, with another key
+			if c.Nullable = nullable; nullable {
+				nan = append([]byte{1}, nan...)
+			}
+			if v, rest, err := c.DecodeField(nan, schema.KeyColumn{}); !errors.Is(err,
+				corrupt.ErrCorrupt) {
+				t.Errorf("%s: %x is read as %s, %x: %v", &c, nan, v, rest, err)
+			}
+		}
+	}
+	x := parse(t, mixed).Index("unique")
+	e := entriesOf(t, x, mixedRow())[0]
+	longer := append([]byte{e.Value[0] | 0x80, 0}, e.Value[1:]...)
+	if key, _, err := x.RowKey(nil, e.SK, longer); !errors.Is(err, corrupt.ErrCorrupt) {
+		t.Errorf("a length of two bytes is taken: %s, %v", key, err)
+	}
+}

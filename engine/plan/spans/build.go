@@ -213,8 +213,7 @@ func (b *Builder) level(n int32, c, budget int) {
 		left := budget - (len(b.spans) - before)
 		share, group := left/(pieces-done), 1
 		if share == 0 {
-			group = (pieces - done + left - 1) / left
-			share = 1
+			group = (pieces - done + left - 1) / left // 2 or more
 		}
 		p := b.pieces[firstPiece+done]
 		done += group

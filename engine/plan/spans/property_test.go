@@ -93,6 +93,9 @@ func (c *check) run(builder *spans.Builder) error {
 	if err := c.checkRows(); err != nil {
 		return err
 	}
+	if err := c.checkMinimal(); err != nil {
+		return err
+	}
 	if err := c.checkBuckets(); err != nil {
 		return err
 	}

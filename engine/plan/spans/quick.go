@@ -115,9 +115,6 @@ func (b *Builder) buildQuick(terms [][]quickAtom, max int) bool {
 		return false
 	}
 	b.bytes, b.out, b.spans = trimmed(b.bytes), trimmed(b.out), trimmed(b.spans)
-	if b.out == nil {
-		b.out = make([]byte, 0, 64) // so that no bound is nil
-	}
 	clear(b.set)
 	b.set, b.repeats, b.cutOff = b.set[:0], false, false
 	for _, term := range terms {
