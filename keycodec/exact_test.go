@@ -96,7 +96,8 @@ func codecOfFrequent[T any](t *testing.T) {
 	t.Helper()
 	c := must(keycodec.NewCodec[T]())
 	fields := c.Schema().Fields()
-	for _, text := range []string{"", "a", "1234567", "12345678", strings.Repeat("x", 64), "a\x00"} {
+	long := strings.Repeat("x", 64)
+	for _, text := range []string{"", "a", "1234567", "12345678", long, "a\x00"} {
 		for _, n := range []int64{math.MinInt64, -1, 0, 1 << 56} {
 			values := make([]any, len(fields))
 			for i, f := range fields {
@@ -239,12 +240,14 @@ func TestKeysAtTheLimit(t *testing.T) {
 		{PK: long[1:], SK: long[1:]}, {PK: long, SK: long[:1]}, {PK: long[:1], SK: long},
 	} {
 		fits := max(len(key.PK), len(key.SK)) <= keycodec.MaxKeyBytes
-		prefixed, rest, err := keycodec.DecodeLengthPrefixed(keycodec.AppendLengthPrefixed(nil, key))
+		b := keycodec.AppendLengthPrefixed(nil, key)
+		prefixed, rest, err := keycodec.DecodeLengthPrefixed(b)
 		if fits != (err == nil) || fits && (prefixed.Compare(key) != 0 || len(rest) > 0) {
 			t.Errorf("%d and %d bytes, length-prefixed: %v", len(key.PK), len(key.SK), err)
 		}
 		ordered, _, err := keycodec.DecodeOrdered(keycodec.AppendOrdered(nil, key), nil)
-		if fits != (err == nil) || fits && ordered.Compare(key) != 0 || !fits && offsetOf(err) != 0 {
+		if fits != (err == nil) || fits && ordered.Compare(key) != 0 ||
+			!fits && offsetOf(err) != 0 {
 			t.Errorf("%d and %d bytes, ordered: %v", len(key.PK), len(key.SK), err)
 		}
 	}
@@ -364,7 +367,8 @@ func TestTextsReadBackExactly(t *testing.T) {
 		if got, err := s.Format(key); got != text || err != nil {
 			t.Errorf("%v is shown as %s, error %v; want %s", values, got, err, text)
 		}
-		if back, err := s.Parse(text); err != nil || !bytes.Equal(must(s.Append(nil, back...)), key) {
+		back, err := s.Parse(text)
+		if err != nil || !bytes.Equal(must(s.Append(nil, back...)), key) {
 			t.Errorf("%s reads as %v, error %v", text, back, err)
 		}
 	}

@@ -67,9 +67,11 @@ func TestDecodersSayWhatIsWrong(t *testing.T) {
 		return eachLine(d.Input, func(line string) string {
 			v, rest, err := decoders[d.Cmd](unhex(t, line))
 			if err == nil {
-				return strings.Trim(strconv.Quote(fmt.Sprint(v)), `"`) + fmt.Sprintf(", then %x", rest)
+				text := strings.Trim(strconv.Quote(fmt.Sprint(v)), `"`)
+				return fmt.Sprintf("%s, then %x", text, rest)
 			}
-			narrow := strings.HasPrefix(d.Cmd, "int") && d.Cmd != "int64" // 0, with its sign flipped
+			// Of these it is 0 with its sign flipped.
+			narrow := strings.HasPrefix(d.Cmd, "int") && d.Cmd != "int64"
 			if rest != nil || v != nil && !narrow && !reflect.ValueOf(v).IsZero() {
 				t.Errorf("%s: %s is refused, but gives %v and %x", d.Pos, line, v, rest)
 			}

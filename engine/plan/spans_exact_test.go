@@ -49,7 +49,8 @@ func spanPredicates(a expr.Column, low, high expr.Value) (out []expr.Expr) {
 	notIn := in
 	notIn.Not = true
 	out = append(out, in, notIn, isNull, notNull, or(isNull, expr.Cmp{Op: expr.Eq, L: a, R: l}),
-		or(isNull, expr.Cmp{Op: expr.Gt, L: a, R: l}), or(isNull, expr.Cmp{Op: expr.Lt, L: a, R: h}),
+		or(isNull, expr.Cmp{Op: expr.Gt, L: a, R: l}),
+		or(isNull, expr.Cmp{Op: expr.Lt, L: a, R: h}),
 		and(expr.Cmp{Op: expr.Gt, L: a, R: l}, expr.Cmp{Op: expr.Le, L: a, R: h}),
 		and(in, compare(1, expr.Gt, 3)), and(isNull, eq(1, 3)), or(and(in, eq(1, 3)), isNull),
 		and(notNull, eq(1, 3)))
@@ -108,7 +109,8 @@ func TestSpansOfResiduals(t *testing.T) {
 			[]string{"a = 1 filter c = 5 AND d = 6", "a = 2 filter c = 5 AND d = 6"}},
 		{or(and(eq(0, 1), either(5)), and(eq(0, 2), either(6))), 0,
 			[]string{"a = 1 filter c = 5 OR d = 5", "a = 2 filter c = 6 OR d = 6"}},
-		{and(eq(0, 5), or(eq(1, 1), eq(1, 2), eq(1, 3))), 1, []string{"a = 5 AND b >= 1 AND b < 4"}},
+		{and(eq(0, 5), or(eq(1, 1), eq(1, 2), eq(1, 3))), 1,
+			[]string{"a = 5 AND b >= 1 AND b < 4"}},
 		{and(eq(0, 5), or(eq(1, 1), eq(1, 2))), 2, []string{"a = 5 AND b = 1", "a = 5 AND b = 2"}},
 		{and(or(eq(0, 1), eq(0, 2)), or(eq(0, 2), eq(1, 3), eq(1, 4)), in(1, 3)), 0, []string{
 			"a = 1 AND b = 3", "a = 2 AND b = 0", "a = 2 AND b = 3", "a = 2 AND b = 6"}},
@@ -250,8 +252,8 @@ func TestSplitPrimary(t *testing.T) {
 	for _, r := range split.Intervals {
 		got = append(got, fmt.Sprintf("[%x %x)", r.Lo, r.Hi))
 	}
-	want := []string{i64(1) + ": [" + i64(2) + " " + i64(3) + ") [" + i64(4) + " " + i64(5) + ") [" +
-		i64(7) + " )", i64(3) + ": [ )", "[" + i64(6) + " " + i64(8) + ")"}
+	want := []string{i64(1) + ": [" + i64(2) + " " + i64(3) + ") [" + i64(4) + " " + i64(5) +
+		") [" + i64(7) + " )", i64(3) + ": [ )", "[" + i64(6) + " " + i64(8) + ")"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}

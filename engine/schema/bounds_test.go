@@ -217,8 +217,8 @@ func TestTextsOfTypes(t *testing.T) {
 			!bound.IsNull() {
 			t.Errorf("%s: bound of %s is %s, %d, %v", &col, v, bound, cmp, err)
 		}
-		if key, err := col.AppendField([]byte("dst"), schema.KeyColumn{}, v); string(key) != "dst" ||
-			!errors.Is(err, schema.ErrType) {
+		key, err := col.AppendField([]byte("dst"), schema.KeyColumn{}, v)
+		if string(key) != "dst" || !errors.Is(err, schema.ErrType) {
 			t.Errorf("%s: %s in a key: %q, %v", &col, v, key, err)
 		}
 	}

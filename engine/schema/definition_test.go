@@ -25,10 +25,29 @@ const small = `{"name":"t","columns":[{"name":"id","type":"int64"},{"name":"a","
 
 // TestRefusedTables has a spoiled table for each rule that the JSON form cannot break.
 func TestRefusedTables(t *testing.T) {
+	for want, spoil := range spoiledTables() {
+		def := *parse(t, small)
+		def.Version = 5
+		def.Columns, def.PK = slices.Clone(def.Columns), slices.Clone(def.PK)
+		ttl, x := *def.TTL, *def.Indexes[0]
+		x.Columns, x.Include = slices.Clone(x.Columns), slices.Clone(x.Include)
+		def.TTL, def.Indexes = &ttl, []*schema.Index{&x}
+		if _, err := schema.New(def); err != nil {
+			t.Fatal(err)
+		}
+		spoil(&def)
+		if got, err := schema.New(def); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, %v", want, got, err)
+		}
+	}
+}
+
+// spoiledTables are ways to spoil small, by what is said about it.
+func spoiledTables() map[string]func(t *schema.Table) {
 	each := func(ordinal int) schema.IndexColumn {
 		return schema.IndexColumn{KeyColumn: schema.KeyColumn{Ordinal: ordinal}, Each: true}
 	}
-	for want, spoil := range map[string]func(t *schema.Table){
+	return map[string]func(t *schema.Table){
 		"not valid UTF-8":        func(t *schema.Table) { t.Name = "\xff" },
 		`"\xff", is not valid`:   func(t *schema.Table) { t.Columns[1].Name = "\xff" },
 		"an index has no name":   func(t *schema.Table) { t.Indexes[0].Name = "" },
@@ -81,20 +100,6 @@ func TestRefusedTables(t *testing.T) {
 		`index "x": `: func(t *schema.Table) {
 			t.Indexes[0].Where = expr.Func{Name: "nosuch"}
 		},
-	} {
-		def := *parse(t, small)
-		def.Version = 5
-		def.Columns, def.PK = slices.Clone(def.Columns), slices.Clone(def.PK)
-		ttl, x := *def.TTL, *def.Indexes[0]
-		x.Columns, x.Include = slices.Clone(x.Columns), slices.Clone(x.Include)
-		def.TTL, def.Indexes = &ttl, []*schema.Index{&x}
-		if _, err := schema.New(def); err != nil {
-			t.Fatal(err)
-		}
-		spoil(&def)
-		if got, err := schema.New(def); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, %v", want, got, err)
-		}
 	}
 }
 
