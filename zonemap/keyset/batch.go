@@ -352,7 +352,7 @@ func (sc *scratch) address(c *candidate, i, j int) (int, error) {
 	}
 	h := sc.hashes[i]
 	p, table, err := c.of(h)
-	if err != nil || p.kind == partEmpty {
+	if err != nil {
 		return j, err
 	}
 	if p.exact() {

@@ -59,10 +59,8 @@ func (g *planeGroup) ask(sc *scratch, lo, hi uint64) error {
 		case f0|f1 != 0:
 			g.collect(sc, uint16(i), f0, f1)
 		}
-		if g.alone != nil {
-			if err := g.askAlone(sc, i); err != nil {
-				return err
-			}
+		if g.alone != nil && !sc.isFound(i) {
+			g.askAlone(sc, i)
 		}
 	}
 	return sc.settle()
@@ -157,26 +155,20 @@ func (g *planeGroup) collect(sc *scratch, key uint16, f0, f1 uint64) {
 	}
 }
 
-// askAlone asks the filters of the key's shard that could not be interleaved.
-func (g *planeGroup) askAlone(sc *scratch, i int) error {
-	if sc.isFound(i) {
-		return nil
-	}
-	hash := sc.hashes[i]
-	for _, at := range g.alone[hash>>(64-g.shardBits)] {
+// askAlone asks the filters of the key's shard that could not be interleaved. They are in
+// memory, as all filters of a group.
+func (g *planeGroup) askAlone(sc *scratch, i int) {
+	shard := sc.hashes[i] >> (64 - g.shardBits)
+	for _, at := range g.alone[shard] {
 		c := &sc.view.candidates[at]
 		if head := sc.heads[i]; head-c.zone.lo > c.zone.hi-c.zone.lo {
 			continue
 		}
-		p, table, err := c.of(hash)
-		if err != nil {
-			return err
-		}
-		if p.probe(table, sc.words[i], c.shardBits, 0) {
+		p := &c.segment.parts[shard]
+		if p.probe(p.tablePtr.Load(), sc.words[i], c.shardBits, 0) {
 			sc.hits = append(sc.hits, hit{c, uint16(i)})
 		}
 	}
-	return nil
 }
 
 // single asks all groups about one key.

@@ -126,7 +126,7 @@ func (s *Segment) firstBlock(head uint64) int {
 }
 
 func (s *Segment) askPart(p *part, head, word uint64) (bool, error) {
-	if p.kind == partEmpty || !p.covers(head) {
+	if !p.covers(head) {
 		return false, nil
 	}
 	table, err := s.table(p)
@@ -162,18 +162,12 @@ func (s *Segment) table(p *part) (*byte, error) {
 func (s *Segment) Verify() error {
 	for i := range s.parts {
 		p := &s.parts[i]
-		for _, sp := range []span{p.table, p.column} {
-			if _, err := s.read(sp); err != nil {
-				return err
-			}
+		if _, err := s.read(p.table); err != nil {
+			return err
 		}
 		if p.stored > 0 {
-			data, err := s.read(p.column)
-			if err != nil {
+			if _, err := s.readColumn(p); err != nil {
 				return err
-			}
-			if _, ok := openColumn(data, p.stored, s.ints, p.lo, p.hi); !ok {
-				return s.damaged(p.column.off, "keys in ascending order", "others")
 			}
 		}
 	}

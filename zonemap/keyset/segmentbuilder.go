@@ -167,15 +167,13 @@ func (b *SegmentBuilder) Build() (*Segment, error) {
 }
 
 // buildOf is Build for integer keys, which stay where they are unless they must be sorted.
-// Requires: no key was added.
+// Requires: no key was added, and b builds with nothing else.
 func (b *SegmentBuilder) buildOf(keys []uint64) (*Segment, error) {
 	if b.opts.BlockKeys > 0 || b.opts.StoreKeys {
 		b.AddAll(keys)
 		return b.Build()
 	}
-	own := b.words
-	defer func() { b.words = own }() // never to be appended to
-	b.words = keys
+	b.words = keys // never appended to: no build of b copies keys
 	return b.Build()
 }
 

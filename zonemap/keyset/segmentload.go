@@ -74,6 +74,19 @@ func (s *Segment) storedKeys(p *part) (*column, error) {
 	if c := p.keyPtr.Load(); c != nil {
 		return c, nil
 	}
+	c, err := s.readColumn(p)
+	if err != nil {
+		return nil, err
+	}
+	p.keyPtr.Store(c)
+	if s.data == nil {
+		s.cache.add(cached{p, true, int(p.column.len) + c.bytesResident()})
+	}
+	return c, nil
+}
+
+// readColumn returns the stored keys of p, checked. Requires: it stores keys.
+func (s *Segment) readColumn(p *part) (*column, error) {
 	data, err := s.read(p.column)
 	if err != nil {
 		return nil, err
@@ -81,10 +94,6 @@ func (s *Segment) storedKeys(p *part) (*column, error) {
 	c, ok := openColumn(data, p.stored, s.ints, p.lo, p.hi)
 	if !ok {
 		return nil, s.damaged(p.column.off, "keys in ascending order", "others")
-	}
-	p.keyPtr.Store(c)
-	if s.data == nil {
-		s.cache.add(cached{p, true, len(data) + c.bytesResident()})
 	}
 	return c, nil
 }

@@ -24,10 +24,11 @@ var errTooHard = errors.New("keyset: a filter could not be built under any salt"
 
 // cut decides what each part is and where its bytes go.
 func (b *SegmentBuilder) cut(s *Segment, in *arranged) error {
-	s.parts = make([]part, max(len(in.from), 1)-1)
-	if len(s.parts) > maxParts {
-		return fmt.Errorf("keyset: %d blocks in a segment", len(s.parts))
+	parts := max(len(in.from), 1) - 1
+	if parts > maxParts {
+		return fmt.Errorf("keyset: %d blocks in a segment", parts)
 	}
+	s.parts = make([]part, parts)
 	largest := 0
 	for i := range s.parts {
 		largest = max(largest, in.from[i+1]-in.from[i])
@@ -172,9 +173,7 @@ func (b *SegmentBuilder) fill(data []byte, s *Segment, in *arranged, i int,
 			return err
 		}
 	}
-	if len(table) > 0 {
-		p.table.crc = crc32.Checksum(table, castagnoli)
-	}
+	p.table.crc = crc32.Checksum(table, castagnoli)
 	if p.stored > 0 {
 		column := data[p.column.off : p.column.off+p.column.len]
 		b.fillColumn(column, in, from, to)
@@ -221,10 +220,6 @@ func (b *SegmentBuilder) fillColumn(column []byte, in *arranged, from, to int) {
 // BuildSegments builds one segment of every key set, workers at a time, 0 means 1, each
 // with a builder that is reused. The segments are in the order of the sets.
 func BuildSegments(sets [][]uint64, opts *SegmentOptions, workers int) ([]*Segment, error) {
-	var o SegmentOptions
-	if opts != nil {
-		o = *opts
-	}
 	if workers < 0 {
 		return nil, fmt.Errorf("keyset: %d workers", workers)
 	}
@@ -234,7 +229,7 @@ func BuildSegments(sets [][]uint64, opts *SegmentOptions, workers int) ([]*Segme
 	var group sync.WaitGroup
 	for w := range errs {
 		group.Go(func() {
-			b, err := NewSegmentBuilder(&o)
+			b, err := NewSegmentBuilder(opts)
 			for errs[w] = err; errs[w] == nil; {
 				i := int(next.Add(1)) - 1
 				if i >= len(sets) {

@@ -83,7 +83,7 @@ func (v *view) askOne(s *Set, c *candidate, head, word, hash uint64, key []byte)
 		return false, nil
 	}
 	p, table, err := c.of(hash)
-	if err != nil || p.kind == partEmpty {
+	if err != nil {
 		return false, err
 	}
 	if p.exact() {
