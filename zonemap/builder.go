@@ -29,11 +29,8 @@ func (b *Builder) Reset() { b.hashes = b.hashes[:0] }
 // fingerprint width, 8 or 16. The same hashes in the same order give the same
 // bytes. Build may reorder the added hashes; call Reset before the next set.
 func (b *Builder) Build(dst []byte, bits int) ([]byte, error) {
-	if bits != 8 && bits != 16 {
-		return dst, fmt.Errorf("zonemap: filter of %d bits; 8 and 16 are supported", bits)
-	}
-	if uint64(len(b.hashes)) > math.MaxUint32/4 {
-		return dst, fmt.Errorf("zonemap: filter over %d keys is too large", len(b.hashes))
+	if err := checkSize(bits, uint64(len(b.hashes))); err != nil {
+		return dst, err
 	}
 	if len(b.hashes) == 0 {
 		return appendFilterHeader(dst, bits, 0, 0, 0, 0), nil
@@ -55,6 +52,19 @@ func (b *Builder) Build(dst []byte, bits int) ([]byte, error) {
 		dst = binary.LittleEndian.AppendUint16(dst, p)
 	}
 	return dst, nil
+}
+
+// maxKeys keeps the positions in a table within 32 bits.
+const maxKeys = math.MaxUint32 / 4
+
+func checkSize(bits int, keys uint64) error {
+	if bits != 8 && bits != 16 {
+		return fmt.Errorf("zonemap: filter of %d bits; 8 and 16 are supported", bits)
+	}
+	if keys > maxKeys {
+		return fmt.Errorf("zonemap: filter over %d keys is too large", keys)
+	}
+	return nil
 }
 
 // buildFuse builds the table, which belongs to b and lasts until the next build.

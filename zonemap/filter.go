@@ -84,7 +84,8 @@ func Open(data []byte) (Filter, error) {
 		return Filter{}, filterError(4, "a power of two", segLen)
 	}
 	slots := (uint64(segCount) + 2) * uint64(segLen)
-	if segCount == 0 || slots > 1<<32-1 || slots*width != uint64(len(f.table)) {
+	size := uint64(len(f.table))
+	if segCount == 0 || size%width != 0 || slots != size/width {
 		return Filter{}, filterError(8, "a table as long as the header says", len(f.table))
 	}
 	return f, nil

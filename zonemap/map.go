@@ -148,22 +148,23 @@ type mapDecoder struct {
 
 func (d *mapDecoder) uvarint() uint64 {
 	v, n := binary.Uvarint(d.b[d.off:])
-	if n <= 0 || d.bad {
-		d.bad = true
-		return 0
-	}
-	d.off += n
+	d.skip(n)
 	return v
 }
 
 func (d *mapDecoder) varint() int64 {
 	v, n := binary.Varint(d.b[d.off:])
-	if n <= 0 || d.bad {
-		d.bad = true
-		return 0
-	}
-	d.off += n
+	d.skip(n)
 	return v
+}
+
+// skip passes a number of n bytes, which is bad if n is not positive. It stays at the first
+// bad field.
+func (d *mapDecoder) skip(n int) {
+	d.bad = d.bad || n <= 0
+	if !d.bad {
+		d.off += n
+	}
 }
 
 func (d *mapDecoder) bytes() []byte {
