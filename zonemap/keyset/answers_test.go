@@ -229,9 +229,9 @@ func kinds(rnd *rand.Rand, z [2]uint64) map[string]member {
 		"filter": {filter(8), false}, "cold filter": {filter(8), true},
 		"salted": {salted, false}, "cold salted": {salted, true},
 		"wide": {wide, false}, "cold wide": {wide, true},
-		"shards": {randomShards(rnd, 8, 8, 3, z, 8, salt), false},
+		"shards":      {randomShards(rnd, 8, 8, 3, z, 8, salt), false},
 		"cold shards": {randomShards(rnd, 8, 8, 3, z, 8, salt), true},
-		"bitmap": {bitmap, false}, "cold bitmap": {bitmap, true},
+		"bitmap":      {bitmap, false}, "cold bitmap": {bitmap, true},
 		"range": {dense, false}, "none": {&crafted{bits: 8, flags: ints, seed: 9}, false},
 	}
 }

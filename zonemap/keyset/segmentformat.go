@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
-	"math"
 	"math/bits"
 
 	"github.com/kstonedb/kstone/internal/corrupt"
@@ -156,17 +155,15 @@ func (s *Segment) decodeDirectory(b []byte, parts, minLen, maxLen uint64) error 
 		}
 		keys += uint64(p.keys)
 	}
-	if keys != s.keys || (keys == 0) != (len(zone) == 0 && !s.hasKeyless()) {
+	// Without integers the only key may be the empty one, whose zone is empty.
+	if keys != s.keys || keys == 0 && len(zone) > 0 || keys > 0 && len(zone) == 0 && s.ints {
 		return s.damaged(16, "as many keys as the parts have", s.keys)
 	}
 	if from != s.size {
-		return s.damaged(24, "no bytes after the last part", s.size-min(from, s.size))
+		return s.damaged(24, "no bytes after the last part", s.size-from)
 	}
 	return nil
 }
-
-// hasKeyless reports whether the only key may be the empty one, whose zone is empty.
-func (s *Segment) hasKeyless() bool { return !s.ints && s.keys > 0 }
 
 // decodeEntry reads one entry of the directory. From is where the spans of the parts
 // before it end; spans follow each other without more than padding between them.
@@ -207,8 +204,7 @@ func (p *part) decodeEntry(b []byte, s *Segment, from *uint64) bool {
 		return segLen|segCount == 0 && p.table.len == 0 && s.ints && s.shardBits == 0 &&
 			span == uint64(p.keys)-1
 	case partBitmap:
-		return segLen|segCount == 0 && s.ints && s.shardBits == 0 && span < math.MaxInt64 &&
-			p.table.len == span/8+1
+		return segLen|segCount == 0 && s.ints && s.shardBits == 0 && p.table.len == span/8+1
 	case partFuse:
 		return ok && p.table.len == uint64(shape.Slots())*uint64(s.bits/8)
 	}
