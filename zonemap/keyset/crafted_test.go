@@ -167,13 +167,12 @@ func (c *crafted) passes(p *craftedPart, word uint64) bool {
 	return true
 }
 
-// plant makes a key pass.
-func (c *crafted) plant(key uint64) {
+// plant makes a key pass the filter of one part.
+func (c *crafted) plant(key uint64) { c.plantBytes(be(key)) }
+
+func (c *crafted) plantBytes(key []byte) {
 	p := &c.parts[0]
-	if c.flags&sharded != 0 {
-		p = c.shard(key)
-	}
-	print, at := c.probe(p, key)
+	print, at := c.probe(p, c.word(key))
 	slots := (p.segCount + 2) * p.segLen
 	for plane := range uint32(c.bits / 8) {
 		t := p.table[plane*slots:]
