@@ -1,6 +1,8 @@
 package keyset_test
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -135,4 +137,41 @@ func checkOrdered(t *testing.T, label string, a *asked, rnd *rand.Rand) {
 	keys := largeBatch(rnd, 20_000, a)
 	a.check(t, label+", in one round", keys, 5)
 	checkMemory(t, a, keys)
+}
+
+// TestLargeBatchesFail: a large batch that meets a filter that cannot be read is an error.
+func TestLargeBatchesFail(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(64, 1))
+	keys := make([]uint64, 30_000)
+	for i := range keys {
+		keys[i] = 1<<60 + rnd.Uint64N(1<<61)
+	}
+	for _, zones := range [][][2]uint64{
+		{{1 << 60, 2<<60 - 1}, {2 << 60, 3 << 60}},
+		{{1 << 60, 3 << 60}, {1 << 60, 3 << 60}},
+	} {
+		var segs []*keyset.Segment
+		for _, z := range zones {
+			segs = append(segs, randomFilter(rnd, 8, 8192, 300, z).open(t, false))
+		}
+		set := mustSet(t, nil, segs...)
+		set.Prepare()
+		found := keyset.NewBitmap(len(keys))
+		if err := set.ContainsBatch(keys, found); err != nil {
+			t.Fatal(err)
+		}
+		data := randomFilter(rnd, 8, 16, 6, [2]uint64{2<<60 + 1, 2<<60 + 1<<59}).encode()
+		cold, err := keyset.OpenSegmentAt(&failing{*bytes.NewReader(data), 192},
+			int64(len(data)), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := set.Append(cold); err != nil {
+			t.Fatal(err)
+		}
+		set.Prepare()
+		if err := set.ContainsBatch(keys, found); !errors.Is(err, errRead) {
+			t.Errorf("zones %x: %v", zones, err)
+		}
+	}
 }
