@@ -47,7 +47,6 @@ func (s *Set) ContainsBatch(keys []uint64, found Bitmap) error {
 		}
 		copy(found[at/64:(at+n+63)/64], sc.found[:])
 	}
-	sc.count()
 	return nil
 }
 
@@ -74,7 +73,6 @@ func (s *Set) ContainsBytesBatch(keys [][]byte, found Bitmap) error {
 		}
 		copy(found[at/64:(at+n+63)/64], sc.found[:])
 	}
-	sc.count()
 	return nil
 }
 
@@ -139,8 +137,10 @@ var scratches = sync.Pool{New: func() any {
 	return &scratch{hits: make([]hit, 0, maxHits+batchKeys)}
 }}
 
-// release gives the memory back, without what it refers to.
+// release counts what the call has done, and gives the memory back without what it refers
+// to.
 func (sc *scratch) release() {
+	sc.count()
 	runtime.KeepAlive(sc.view)
 	sc.set, sc.view, sc.keys, sc.heads, sc.words = nil, nil, nil, nil, nil
 	clear(sc.hits[:cap(sc.hits)])

@@ -74,7 +74,6 @@ func (b *checkBuffer) runAsKeys(o *SetOptions, seg *Segment) error {
 func (sc *scratch) checkByReader(hits []hit) error {
 	b := &sc.check
 	for len(hits) > 0 {
-		b.reset()
 		seg := hits[0].candidate.segment
 		hits = slices.DeleteFunc(hits, func(h hit) bool {
 			if h.candidate.segment != seg {
@@ -88,17 +87,17 @@ func (sc *scratch) checkByReader(hits []hit) error {
 			b.who = append(b.who, h.key)
 			return true
 		})
-		if err := b.run(&sc.set.opts, seg); err != nil {
-			b.reset()
-			return err
-		}
+		err := b.run(&sc.set.opts, seg)
 		for i, yes := range b.present {
 			if yes {
 				sc.found[b.who[i]>>6] |= 1 << (b.who[i] & 63)
 				sc.confirmed++
 			}
 		}
+		b.reset()
+		if err != nil {
+			return err
+		}
 	}
-	b.reset()
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/zonemap/keyset"
 )
 
@@ -34,6 +35,7 @@ var rowBytes = map[int]uint64{2: 2, 3: 4, 4: 4, 5: 8, 8: 8, 9: 9, 15: 15, 16: 16
 // TestInterleavedAnswers: filters of one shape are interleaved, in rows of up to 16, and the
 // answers are those of their bytes, also beside filters that cannot be.
 func TestInterleavedAnswers(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	rnd := rand.New(rand.NewPCG(51, 1))
 	for n, width := range rowBytes {
 		for i := range 4 {
@@ -84,6 +86,7 @@ func others(rnd *rand.Rand) (members []member) {
 // TestInterleavedShards: shards of one shape are interleaved, but for those with a salt, which
 // are asked by themselves, and those without keys.
 func TestInterleavedShards(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	rnd := rand.New(rand.NewPCG(52, 1))
 	for _, n := range []int{2, 3, 7, 8, 11, 16, 20} {
 		for i := range 4 {
@@ -138,6 +141,7 @@ func TestInterleavedBytes(t *testing.T) {
 // bytes, in every layout, interleaved or not, with all segments alike or different, and with
 // keys whose heads are close together or equal.
 func TestExactStoredKeys(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	rnd := rand.New(rand.NewPCG(54, 1))
 	for _, o := range []keyset.SegmentOptions{{}, {Bits: 16}, {BlockKeys: 30}, {Shards: 8},
 		{Shards: 32, Bits: 16}} {
@@ -220,6 +224,48 @@ func checkExact(t *testing.T, label string, set *keyset.Set, has map[string]bool
 		if want := has[string(be(k))]; err != nil || one != want || found.Get(i) != want {
 			t.Fatalf("%s: %d: %v alone, %v in a batch, want %v, %v", label, k, one, found.Get(i),
 				want, err)
+		}
+	}
+}
+
+// TestStoredIntegersAndBytes: keys of bytes that begin with a stored integer, and pass its
+// filter, are not that integer.
+func TestStoredIntegersAndBytes(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(55, 1))
+	keys := randomHashes(rnd, 100)
+	var asked [][]byte
+	for _, k := range keys {
+		for i := range 40 {
+			asked = append(asked, append(be(k), byte(i)))
+		}
+	}
+	found := keyset.NewBitmap(len(asked))
+	for _, n := range []int{1, 4} {
+		sets := slices.Repeat([][]uint64{keys}, n)
+		set := mustSet(t, &keyset.SetOptions{Exact: true},
+			mustBuild(t, &keyset.SegmentOptions{StoreKeys: true}, sets...)...)
+		set.Prepare()
+		if err := set.ContainsBytesBatch(asked, found); err != nil || found.Count() != 0 {
+			t.Errorf("%d segments: %d keys are taken for others, %v", n, found.Count(), err)
+		}
+	}
+}
+
+// TestStoredBelowZone: the last stored key may lie below the end of the zone.
+func TestStoredBelowZone(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(56, 1))
+	c := randomFilter(rnd, 8, 16, 6, [2]uint64{10, 1000})
+	c.flags |= stored
+	c.parts[0].keys, c.parts[0].stored = 1, 1
+	c.parts[0].column = []byte{20, 0, 0, 0, 0, 0, 0, 0}
+	for _, k := range []uint64{20, 500, 1000} {
+		c.plant(k)
+		set := mustSet(t, &keyset.SetOptions{Exact: true}, c.open(t, false))
+		found := keyset.NewBitmap(1)
+		err := set.ContainsBatch([]uint64{k}, found)
+		one, oneErr := set.Contains(k)
+		if want := k == 20; err != nil || oneErr != nil || one != want || found.Get(0) != want {
+			t.Errorf("%d: %v in a batch, %v alone, %v, %v", k, found.Get(0), one, err, oneErr)
 		}
 	}
 }

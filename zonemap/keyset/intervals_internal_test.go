@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // TestIntervals: the list of the interval of a head names the zones that cover the head, in
@@ -62,6 +64,7 @@ func checkIntervals(t *testing.T, label string, zones []zone, use func(int) bool
 // TestIntervalsOfMany: an index names every covering zone, and no other unless its lists would
 // have more than 4 Mi zones together, which they never have.
 func TestIntervalsOfMany(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	for _, n := range []uint64{2048, 2049} { // nested zones make lists of n·n
 		zones := make([]zone, n)
 		for i := range n {

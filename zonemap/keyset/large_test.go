@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/zonemap/keyset"
 )
 
@@ -37,6 +38,7 @@ func largeBatch(rnd *rand.Rand, n int, a *asked) []uint64 {
 // than are put in order together, and those outside of all zones, get the answers of the
 // segments, whatever zones their keys lie in.
 func TestLargeBatches(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	rnd := rand.New(rand.NewPCG(61, 1))
 	var members []member
 	for i, segCount := range []uint32{110, 60, 150, 190, 100} { // of 8192 slots
@@ -80,6 +82,7 @@ func checkMemory(t *testing.T, a *asked, keys []uint64) {
 // TestManyTargets: large batches over so many blocks that keys cannot be put in order by block
 // get the answers of the blocks.
 func TestManyTargets(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	rnd := rand.New(rand.NewPCG(62, 1))
 	for _, n := range []int{4094, 4095} {
 		c := &crafted{bits: 8, flags: ints | blocked, seed: 9, min: be(0), max: be(uint64(n) << 32)}
@@ -109,6 +112,7 @@ func TestManyTargets(t *testing.T) {
 // TestLargeInterleavedBatches is TestLargeBatches for interleaved filters: alone and in two
 // groups, with wide ones, exact, and with shards of which some are asked by themselves.
 func TestLargeInterleavedBatches(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	rnd := rand.New(rand.NewPCG(63, 1))
 	for _, exact := range []bool{false, true} {
 		for _, wide := range []bool{false, true} {

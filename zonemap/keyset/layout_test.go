@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/zonemap/keyset"
 	"github.com/kstonedb/kstone/zonemap/keyset/internal/fuse"
 )
@@ -45,6 +46,7 @@ func bytesOf(k uint64) []byte {
 // TestLayouts: every kind of segment has the bytes that its page describes, byte by byte, and
 // gives the answers that these bytes mean, however it is opened.
 func TestLayouts(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	rnd := rand.New(rand.NewPCG(31, 1))
 	name := filepath.Join(t.TempDir(), "segment")
 	for kind, list := range keyLists(rnd) {

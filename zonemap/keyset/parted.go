@@ -114,7 +114,6 @@ func (sc *scratch) askLarge(pl *planes, keys []uint64, found Bitmap) error {
 			return err
 		}
 	}
-	sc.count()
 	return nil
 }
 

@@ -134,7 +134,7 @@ func rowWidth(lanes int) int {
 // row is written per slot, three are saved per key and overlapping filter. 0 is never:
 // where zones hardly overlap a key has one filter to ask anyway.
 func (v *view) planesWorth(opts *SetOptions) int64 {
-	if opts.MemoryBytes < 0 || v.overlap() < 1.5 {
+	if v.overlap() < 1.5 {
 		return 0
 	}
 	rows := int64(0)
@@ -165,10 +165,7 @@ func (v *view) overlap() float64 {
 			times += n * float64(len(list))
 		}
 	}
-	if keys == 0 {
-		return 0
-	}
-	return times / keys
+	return times / max(keys, 1)
 }
 
 // interleave makes the planes of v, unless they exist or are not worth it. Requires: the

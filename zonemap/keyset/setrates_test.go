@@ -333,6 +333,7 @@ func TestSetAllocations(t *testing.T) {
 	testutil.SkipUnderRace(t, "it allocates")
 	rnd := rand.New(rand.NewPCG(17, 1))
 	sets := [][]uint64{randomHashes(rnd, 20_000), randomHashes(rnd, 20_000)}
+	few := [][]byte{be(sets[0][0]), be(sets[1][1]), []byte("other")}
 	for _, o := range []keyset.SegmentOptions{{StoreKeys: true}, {StoreKeys: true, Bits: 16},
 		{StoreKeys: true, BlockKeys: 3000}, {StoreKeys: true, Shards: 8}} {
 		for _, exact := range []bool{false, true} {
@@ -344,6 +345,9 @@ func TestSetAllocations(t *testing.T) {
 					t.Fatal(err)
 				}
 				if _, err := set.Contains(sets[1][0]); err != nil {
+					t.Fatal(err)
+				}
+				if err := set.ContainsBytesBatch(few, found); err != nil {
 					t.Fatal(err)
 				}
 			}

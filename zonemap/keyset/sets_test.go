@@ -168,6 +168,7 @@ func TestStatsOfBatches(t *testing.T) {
 			t.Errorf("%+v after %d batches over two groups", s, i+1)
 		}
 	}
+	checkCountsOfFailures(t)
 	before := a.set.Stats()
 	outside := make([]uint64, 1000)
 	if err := a.set.ContainsBatch(outside, keyset.NewBitmap(1000)); err != nil {
@@ -184,6 +185,29 @@ func TestStatsOfBatches(t *testing.T) {
 	}
 	if got := (keyset.Stats{FilterBytes: 18}).BitsPerKey(); got != 0 {
 		t.Errorf("%v bits a key of none", got)
+	}
+}
+
+// checkCountsOfFailures: what a batch that fails has asked counts, in its own set only.
+func checkCountsOfFailures(t *testing.T) {
+	t.Helper()
+	keys := []uint64{1, 1 << 40, 1 << 50}
+	segs := mustBuild(t, nil, keys)
+	failing := mustSet(t, &keyset.SetOptions{Exact: true,
+		CheckKeys: func(*keyset.Segment, []uint64, []bool) error { return errRead }}, segs...)
+	other := mustSet(t, nil, segs...)
+	for n := range int64(3) {
+		if err := failing.ContainsBatch(keys, keyset.NewBitmap(3)); !errors.Is(err, errRead) {
+			t.Fatal(err)
+		}
+		if err := other.ContainsBatch(keys, keyset.NewBitmap(3)); err != nil {
+			t.Fatal(err)
+		}
+		s := failing.Stats()
+		if o := other.Stats(); s.Probes != 3*n+3 || s.Checked != 3*n+3 || s.Confirmed != 0 ||
+			o.Probes != 3*n+3 || o.Checked != 0 {
+			t.Errorf("%+v of a set that fails, %+v of another", s, o)
+		}
 	}
 }
 
