@@ -294,7 +294,8 @@ func TestBytesInSets(t *testing.T) {
 	for label, m := range kinds(rnd, z) {
 		for _, flags := range []byte{ints, 0} {
 			c := *m.crafted
-			if c.flags = c.flags&^ints | flags; flags == 0 && c.parts != nil && c.parts[0].kind != 3 {
+			c.flags = c.flags&^ints | flags
+			if flags == 0 && c.parts != nil && c.parts[0].kind != 3 {
 				continue // for integers only
 			}
 			for _, set := range []*keyset.Set{

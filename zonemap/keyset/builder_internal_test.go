@@ -91,7 +91,8 @@ func TestOptionsOfSegments(t *testing.T) {
 		opts SegmentOptions
 		want string
 	}{
-		{SegmentOptions{}, ""}, {SegmentOptions{Bits: 16, Shards: 4096}, ""}, {SegmentOptions{Workers: 1 << 40}, ""},
+		{SegmentOptions{}, ""}, {SegmentOptions{Bits: 16, Shards: 4096}, ""},
+		{SegmentOptions{Workers: 1 << 40}, ""},
 		{SegmentOptions{Shards: 1, BlockKeys: 134217727}, ""},
 		{SegmentOptions{Bits: 9}, "keyset: 9 bits; 8 and 16 are supported"},
 		{SegmentOptions{Shards: 8192}, "keyset: 8192 shards, not a power of two up to 4096"},

@@ -257,8 +257,8 @@ func TestDamagedTables(t *testing.T) {
 		bad := bytes.Clone(good)
 		bad[at+3] ^= 1
 		checkDamage(t, "content", bad, fmt.Sprintf(
-			"corrupt segment at offset %d: want checksum %08x, got %08x", at, le.Uint32(good[crcAt:]),
-			crcOf(bad[at:end])))
+			"corrupt segment at offset %d: want checksum %08x, got %08x", at,
+			le.Uint32(good[crcAt:]), crcOf(bad[at:end])))
 		bad = bytes.Clone(good)
 		bad[at-1] = 3
 		checkDamage(t, "padding", bad,

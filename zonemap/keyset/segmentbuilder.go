@@ -48,9 +48,6 @@ func (o *SegmentOptions) withDefaults() (SegmentOptions, error) {
 	if c.Shards == 0 {
 		c.Shards = 1
 	}
-	if c.Workers == 0 {
-		c.Workers = 1
-	}
 	var errs []error
 	if c.Bits != 8 && c.Bits != 16 {
 		errs = append(errs, fmt.Errorf("keyset: %d bits; 8 and 16 are supported", c.Bits))

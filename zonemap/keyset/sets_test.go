@@ -314,7 +314,8 @@ func checkFunctions(t *testing.T, label string, set *keyset.Set, asked [][]byte,
 				want = failing
 			}
 			if !errors.Is(err, want) || len(batch) == 1 && !errors.Is(oneErr, want) {
-				t.Fatalf("%s: %q: %v in a batch, %v alone, want %v", label, batch, err, oneErr, want)
+				t.Fatalf("%s: %q: %v in a batch, %v alone, want %v", label, batch, err, oneErr,
+					want)
 			}
 			if want != nil {
 				continue
