@@ -62,7 +62,7 @@ func TestDamagedHeaders(t *testing.T) {
 		{one, 0, 1, 'k', "0: want the magic \"KSEG\", got \"kSEG\""},
 		{one, 5, 1, 9, "5: want 8 or 16 bits, got 9"},
 		{one, 5, 1, 15, "5: want 8 or 16 bits, got 15"},
-		{one, 6, 1, 17, flags + "17"}, {one, 6, 1, 129, flags + "129"},
+		{one, 6, 1, 16, flags + "16"}, {one, 6, 1, 129, flags + "129"},
 		{two, 6, 1, ints | sharded | blocked, flags + "13"},
 		{one, 7, 1, 1, flags + "1"}, {one, 24, 8, size + 1,
 			fmt.Sprint("24: want the size of the file, got ", size)},
@@ -102,8 +102,10 @@ func TestDamagedHeaders(t *testing.T) {
 			fmt.Sprint("corrupt segment at offset 0: want a header of 64 bytes, got ", n))
 	}
 	checkDamage(t, "without parts", (&crafted{bits: 8, flags: ints}).encode(), "")
-	checkDamage(t, "header", (&crafted{bits: 8, flags: ints}).encode()[:67],
-		"corrupt segment at offset 24: want the size of the file, got 67")
+	for _, n := range []int{64, 67} {
+		checkDamage(t, "header", (&crafted{bits: 8, flags: ints}).encode()[:n],
+			fmt.Sprint("corrupt segment at offset 24: want the size of the file, got ", n))
+	}
 }
 
 // TestDamagedParts: each field of a part is checked against the others.
