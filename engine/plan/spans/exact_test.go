@@ -1,4 +1,4 @@
-package plan_test
+package spans_test
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/kstonedb/kstone/engine/expr"
-	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/plan/spans"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -78,8 +78,8 @@ func TestSpansExactly(t *testing.T) {
 	})
 }
 
-func writeSpans(out *strings.Builder, key plan.Key, pred expr.Expr) {
-	s := new(plan.SpanBuilder).Build(plan.CompileSpans(key, plan.Normalise(pred)), nil, 0)
+func writeSpans(out *strings.Builder, key spans.Key, pred expr.Expr) {
+	s := new(spans.Builder).Build(spans.Compile(key, spans.Normalise(pred)), nil, 0)
 	fmt.Fprintf(out, "%s\n", pred)
 	for _, span := range s.Spans {
 		end := "end"
@@ -150,8 +150,8 @@ func TestSpansOfParameters(t *testing.T) {
 			[]string{"TRUE filter a = ?4 AND b = 2"}},
 	} {
 		key, params := ints(2), []expr.Value{expr.Int(5), expr.Null(), expr.String("x")}
-		template := plan.CompileSpans(key, plan.Normalise(c.pred))
-		var builder plan.SpanBuilder
+		template := spans.Compile(key, spans.Normalise(c.pred))
+		var builder spans.Builder
 		for range 2 { // with memory of before, too
 			s := builder.Build(template, params, 0)
 			var got []string
@@ -214,10 +214,10 @@ func TestSpanBudget(t *testing.T) {
 // TestClonesOfSpans compares a clone with the set after the builder has built others.
 func TestClonesOfSpans(t *testing.T) {
 	pred := or(compare(0, expr.Lt, 1), and(eq(0, 3), eq(1, 4)), compare(0, expr.Gt, 5))
-	var builder plan.SpanBuilder
-	clone := builder.Build(plan.CompileSpans(ints(2), pred), nil, 0).Clone()
+	var builder spans.Builder
+	clone := builder.Build(spans.Compile(ints(2), pred), nil, 0).Clone()
 	for i := range 100 {
-		builder.Build(plan.CompileSpans(ints(2), and(eq(0, i), eq(1, i))), nil, 0)
+		builder.Build(spans.Compile(ints(2), and(eq(0, i), eq(1, i))), nil, 0)
 	}
 	key := ints(2)
 	var got []string
@@ -238,8 +238,8 @@ func TestSplitPrimary(t *testing.T) {
 	key.Keep = 1
 	pred := or(and(eq(0, 1), or(eq(1, 2), eq(1, 4), compare(1, expr.Gt, 6))), eq(0, 3),
 		and(compare(0, expr.Gt, 5), compare(0, expr.Lt, 8)))
-	s := new(plan.SpanBuilder).Build(plan.CompileSpans(key, plan.Normalise(pred)), nil, 0)
-	split := plan.SplitPrimary(s, key.Fields[:1])
+	s := new(spans.Builder).Build(spans.Compile(key, spans.Normalise(pred)), nil, 0)
+	split := spans.SplitPrimary(s, key.Fields[:1])
 	i64 := func(n int64) string { return fmt.Sprintf("%x", keycodec.AppendInt64(nil, n)) }
 	var got []string
 	for _, p := range split.Partitions {
