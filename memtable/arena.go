@@ -56,7 +56,7 @@ func (a *arena) rotate(n int) {
 	switch {
 	case a.shared == 0 && n <= firstChunkBytes:
 		size = firstChunkBytes
-	case a.shared <= 1 && n <= secondChunkBytes:
+	case a.shared <= 1: // it has room for the largest shared record
 		size = secondChunkBytes
 	}
 	a.shared++

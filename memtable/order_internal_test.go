@@ -86,6 +86,118 @@ func TestAdapt(t *testing.T) {
 	}
 }
 
+// prefixAfter returns the prefix that a table expects that was told to expect told, after an
+// ordered read of its keys: odd ones below and above, n in all. Early: the tree grows key by
+// key, else it is made at the end.
+func prefixAfter(told string, n, odd int, early bool) string {
+	tab := New(Options{Prefix: []byte(told)})
+	for i := range n {
+		key := fmt.Appendf(nil, "stem/%02d/%03d", i%7, i)
+		if i < 2*odd {
+			key = fmt.Appendf(nil, "%c%d", "az"[i%2], i)
+		}
+		putKey(tab, key, 1, nil)
+		if early {
+			tab.NewCursor(1).First()
+		}
+	}
+	tab.NewCursor(1).First()
+	return string(tab.prefix)
+}
+
+// TestPrefixChoice: the keys without the ends decide about the expected prefix, as soon as there
+// are enough of them; it leaves out four bytes, and is left as it is if those are enough.
+func TestPrefixChoice(t *testing.T) {
+	for _, c := range []struct {
+		told   string
+		n, odd int
+		early  bool
+		want   string
+	}{
+		{"z", 31, 0, false, "z"},
+		{"z", 32, 0, false, "st"}, // what the keys share is "stem/0"
+		{"z", 32, 2, false, "st"},
+		{"z", 32, 3, false, ""},
+		{"z", 63, 0, true, "z"},
+		{"z", 64, 0, true, "st"},
+		{"z", 64, 4, true, "st"},
+		{"z", 64, 5, true, ""},
+		{"z", 65, 5, true, ""},
+		{"", 32, 0, false, "st"},
+		{"s", 32, 0, false, "st"},
+		{"st", 32, 0, false, "st"},
+		{"stem/0", 32, 0, false, "stem/0"},
+		{"stem/01", 32, 0, false, "st"},
+	} {
+		if got := prefixAfter(c.told, c.n, c.odd, c.early); got != c.want {
+			t.Errorf("told %q, %d keys, twice %d odd ones, early %v: prefix %q, want %q", c.told,
+				c.n, c.odd, c.early, got, c.want)
+		}
+	}
+	tab := New(Options{})
+	for _, c := range []struct {
+		low, high, old, want string
+		changed              bool
+	}{
+		{"abcd1", "abcd2", "", "", false},
+		{"abcde1", "abcde2", "", "a", true},
+		{"abc1", "abc2", "x", "", true},
+		{"abcd1", "abcd2", "x", "", true},
+	} {
+		tab.prefix = []byte(c.old)
+		changed := tab.suitPrefixLocked([]byte(c.low), []byte(c.high))
+		if string(tab.prefix) != c.want || changed != c.changed {
+			t.Errorf("%q to %q, was %q: prefix %q, want %q", c.low, c.high, c.old, tab.prefix, c.want)
+		}
+	}
+}
+
+// TestPrefixChecks: the tree's keys are looked at when there are 64 of them, and eight times as
+// many, up to 32,768.
+func TestPrefixChecks(t *testing.T) {
+	tab := New(Options{})
+	want := 64
+	for n := 1; n <= 32<<10; n++ {
+		putKey(tab, fmt.Appendf(nil, "%06d", n*7919%100_000), 1, nil)
+		for _, edge := range []int{64, 512, 4 << 10, 32 << 10} {
+			if n == edge {
+				want *= 8
+			}
+			if n == 32<<10 {
+				want = 0
+			}
+			if near := n == edge-1 || n == edge; near && !tab.NewCursor(1).First() {
+				t.Fatal("no key")
+			}
+		}
+		if n < maxFresh && len(tab.fresh) > 0 {
+			continue // it is done by the next read
+		}
+		if tab.adaptAt != want {
+			t.Fatalf("%d keys: the next check is at %d, want %d", n, tab.adaptAt, want)
+		}
+	}
+}
+
+// TestPrefixBytes: tables and their successors expect at most 256 bytes.
+func TestPrefixBytes(t *testing.T) {
+	for _, n := range []int{0, 255, 256, 257, 5000} {
+		key := bytes.Repeat([]byte{'k'}, n)
+		tab := New(Options{Prefix: key})
+		if want := min(n, 256); len(tab.prefix) != want {
+			t.Errorf("%d bytes expected, told %d", len(tab.prefix), n)
+		}
+		if n > 0 && &key[0] == &tab.prefix[0] {
+			t.Error("the prefix is not copied")
+		}
+		putKey(tab, key, 1, nil)
+		tab.Freeze()
+		if got := tab.CommonPrefix(); len(got) != min(n, 256) {
+			t.Errorf("keys of %d bytes share %d", n, len(got))
+		}
+	}
+}
+
 // TestLockedTime checks that one lock covers a bounded number of keys: a cursor that
 // sees none of them must come up in between.
 func TestLockedTime(t *testing.T) {

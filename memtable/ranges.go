@@ -14,9 +14,7 @@ import (
 func (t *Table) DeleteRange(rt base.RangeTombstone) {
 	rt.Start, rt.End = bytes.Clone(rt.Start), bytes.Clone(rt.End)
 	t.mu.Lock()
-	if checked && t.state.Load() == stateFrozen {
-		panic("memtable: write to a frozen table")
-	}
+	t.checkWriteLocked()
 	t.ranges = append(t.ranges, rt)
 	t.rangeBytes += int64(len(rt.Start)+len(rt.End)) + 2*int64(unsafe.Sizeof(rt))
 	t.noteSeqLocked(rt.Seq)

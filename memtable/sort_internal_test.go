@@ -20,14 +20,28 @@ func TestSortItems(t *testing.T) {
 		0, 1, 0xff, 1 << 63, ^uint64(0), 0xff00ff00ff00ff00, 0x00ffffff, 0xffffff << 13, 3 << 40,
 	} {
 		for _, n := range []int{0, 1, radixLeast - 1, radixLeast, 3000} {
-			for _, order := range []string{"random", "ascending", "descending"} {
+			for _, order := range []string{
+				"random", "ascending", "descending", "second first", "last first", "one above",
+			} {
 				items := make([]item, n)
 				for i := range items {
 					items[i] = item{prefix: rnd.Uint64()&mask | 1<<62, tail: rnd.Uint32()}
 				}
+				if order == "one above" { // a bit that no other has
+					for _, i := range []int{0, 1, n / 2, n - 1} {
+						if i >= 0 && i < n && rnd.IntN(4) == 0 {
+							items[i].prefix |= 1 << 63
+						}
+					}
+				}
 				want := slices.Clone(items)
 				slices.SortStableFunc(want, compare)
 				switch order {
+				case "second first", "last first":
+					copy(items, want)
+					if i := map[string]int{"second first": 1, "last first": n - 1}[order]; i < n && n > 0 {
+						items[0], items[i] = items[i], items[0]
+					}
 				case "ascending":
 					copy(items, want)
 				case "descending":

@@ -115,9 +115,7 @@ func (t *Table) Put(
 		v.write(own, 0)
 	}
 	t.mu.Lock()
-	if checked {
-		t.checkPutLocked(key, hash)
-	}
+	t.checkPutLocked(key, hash)
 	held := t.arena.heldBytes
 	if node := t.index.find(t.arena.chunks, key, hash); node != 0 {
 		t.overwriteLocked(node, &v, own, horizon)
@@ -208,9 +206,7 @@ func (t *Table) overwriteLocked(node uint32, v *version, own []byte, horizon bas
 	c := t.arena.chunks
 	old := c.word(node, nodeHead)
 	oldSeq := c.seq(old)
-	if checked && oldSeq > v.seq {
-		panic("memtable: sequence number of a key goes back")
-	}
+	checkVersion(oldSeq, v.seq)
 	prev := old
 	if oldSeq == v.seq {
 		prev = c.word(old, versionPrev)

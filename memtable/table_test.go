@@ -285,3 +285,85 @@ func TestRangeTombstones(t *testing.T) {
 		}
 	}
 }
+
+// TestCoverSeq: the newest range tombstone over a key counts that a reader sees.
+func TestCoverSeq(t *testing.T) {
+	tab := memtable.New(memtable.Options{})
+	if got := tab.CoverSeq([]byte("b"), 9); got != 0 {
+		t.Errorf("an empty table covers at %d", got)
+	}
+	for _, rt := range []struct {
+		start, end string
+		seq        base.SeqNum
+	}{{"b", "d", 4}, {"c", "f", 7}, {"a", "c", 5}, {"c", "d", 6}} {
+		tab.DeleteRange(base.RangeTombstone{
+			Start: []byte(rt.start), End: []byte(rt.end), Seq: rt.seq,
+		})
+	}
+	for _, c := range []struct {
+		key  string
+		snap base.SeqNum
+		want base.SeqNum
+	}{
+		{"", 9, 0}, {"a", 9, 5}, {"a", 5, 5}, {"a", 4, 0}, {"b", 9, 5}, {"b", 4, 4}, {"b", 3, 0},
+		{"bz", 9, 5}, {"c", 9, 7}, {"c", 7, 7}, {"c", 6, 6}, {"c", 5, 4}, {"d", 9, 7}, {"d", 6, 0},
+		{"e", 9, 7}, {"f", 9, 0}, {"g", 9, 0},
+	} {
+		for range 2 {
+			if got := tab.CoverSeq([]byte(c.key), c.snap); got != c.want {
+				t.Errorf("%q at %d is covered at %d, want %d", c.key, c.snap, got, c.want)
+			}
+		}
+	}
+}
+
+// TestEmpty: a table is empty without a key and a range tombstone; a tombstone is a key.
+func TestEmpty(t *testing.T) {
+	for what, c := range map[string]struct {
+		fill            func(tab *memtable.Table)
+		empty, hasKeys  bool
+		ranges, lenKeys int
+	}{
+		"new":   {func(*memtable.Table) {}, true, false, 0, 0},
+		"a key": {func(tab *memtable.Table) { put(tab, "k", 1, "") }, false, true, 0, 1},
+		"a tombstone": {func(tab *memtable.Table) {
+			tab.Put([]byte("k"), hashOf([]byte("k")), 1, base.KindDelete, 0, nil, 0)
+		}, false, true, 0, 1},
+		"a range tombstone": {func(tab *memtable.Table) {
+			tab.DeleteRange(base.RangeTombstone{End: []byte("k"), Seq: 1})
+		}, false, false, 1, 0},
+		"both": {func(tab *memtable.Table) {
+			put(tab, "k", 1, "")
+			tab.DeleteRange(base.RangeTombstone{End: []byte("k"), Seq: 1})
+		}, false, true, 1, 1},
+	} {
+		tab := memtable.New(memtable.Options{})
+		c.fill(tab)
+		if tab.Empty() != c.empty || tab.HasKeys() != c.hasKeys || tab.Ranges() != c.ranges ||
+			tab.HasRanges() != (c.ranges > 0) || tab.Len() != c.lenKeys {
+			t.Errorf("%s: empty %v, keys %v and %d, %d range tombstones", what, tab.Empty(),
+				tab.HasKeys(), tab.Len(), tab.Ranges())
+		}
+	}
+}
+
+// TestSourceRows: a source delivers sixteen entries at a time, of one key or of many.
+func TestSourceRows(t *testing.T) {
+	for _, keys := range []int{40, 4} {
+		tab := memtable.New(memtable.Options{})
+		for i := range 40 {
+			put(tab, fmt.Sprint(i%keys), base.SeqNum(i+1), "")
+		}
+		tab.Freeze()
+		src := tab.NewSource()
+		n := 0
+		for rows := src.Rows(); len(rows) > 0; rows = src.Rows() {
+			if n += len(rows); len(rows) != min(keys, 16) && n != 40 {
+				t.Errorf("%d keys: %d entries at a time", keys, len(rows))
+			}
+		}
+		if n != 40 || src.Err() != nil || len(src.Rows()) > 0 {
+			t.Errorf("%d keys: %d entries, %v", keys, n, src.Err())
+		}
+	}
+}
