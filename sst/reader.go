@@ -273,6 +273,10 @@ func (r *Reader) damagedEntry(t *tail, block, entry int) error {
 	if x := t.index.Peek(); x != nil {
 		off = int64(x.handle(block).off)
 	}
+	return r.damagedAt(off, entry)
+}
+
+func (r *Reader) damagedAt(off int64, entry int) error {
 	return corrupt.New(r.path, off, "data block", "a whole entry", entry)
 }
 

@@ -89,7 +89,7 @@ func (s *Source) Rows() []base.Entry {
 // source.
 func (s *Source) damaged(before []base.Entry) []base.Entry {
 	if len(before) == 0 {
-		s.err = s.r.damagedEntry(s.t, s.block-1, s.pos)
+		s.err = s.r.damagedAt(int64(s.x.handle(s.block-1).off), s.pos)
 		s.giveBack()
 	}
 	return before
