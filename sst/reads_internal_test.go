@@ -1,0 +1,269 @@
+package sst
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/cache"
+	"github.com/kstonedb/kstone/internal/cursor"
+	"github.com/kstonedb/kstone/internal/testutil"
+	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
+)
+
+// TestEveryFailedRead: whichever operation of a way to read fails, alone or with all that
+// follow, the way fails with its error, and works when the device does again.
+func TestEveryFailedRead(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
+	broken := errors.New("bad sector")
+	meta, entries, b := craftedFile(t)
+	for _, budget := range []int64{0, 1 << 20} {
+		intact, _ := readAll(t, meta, entries, b, budget)
+		for _, way := range waysToRead {
+			for n := int64(1); ; n++ {
+				mem := vfs.NewMem()
+				f, err := mem.Create(meta.Name())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := f.Write(b); err != nil {
+					t.Fatal(err)
+				}
+				failed := false
+				for _, lasting := range []bool{false, true} {
+					p := &vfstest.FailPlan{At: n, Err: broken, Lasting: lasting}
+					p.Match = func(op vfstest.Op) bool { return op.Kind != vfstest.OpClose }
+					r := NewReader(ReaderOptions{
+						FS: vfstest.NewFault(mem, p.Hook), Meta: meta, Cache: cache.New(budget),
+					})
+					_, err := readings(r, entries)[way]()
+					_, failed = p.Failed()
+					again := !lasting && strings.HasPrefix(way, "keys") // smaller pieces are tried
+					if failed != errors.Is(err, broken) && !(again && err == nil) {
+						t.Errorf("%s with a cache of %d, operation %d of %d fails, lasting %v: %v",
+							way, budget, n, p.Count(), lasting, err)
+					}
+					*p = vfstest.FailPlan{}
+					if text, err := readings(r, entries)[way](); err != nil || text != intact[way] &&
+						!strings.HasPrefix(way, "batch") && !strings.HasPrefix(way, "keys") {
+						t.Errorf("%s after the failure: %s, %v", way, text, err)
+					}
+					if err := r.Close(); err != nil {
+						t.Error(err)
+					}
+				}
+				if !failed {
+					break
+				}
+			}
+		}
+	}
+}
+
+// evenFile has blocks of 4 KiB on disk, one entry each.
+func evenFile(t *testing.T, blocks int) (vfs.FS, base.FileMeta, [][]byte) {
+	t.Helper()
+	fs := vfs.NewMem()
+	f, err := fs.Create(base.SSTName(0, 7))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := NewWriter(f, WriterOptions{FileNum: 7, BlockBytes: 256})
+	var keys [][]byte
+	for i := range blocks {
+		key := binary.BigEndian.AppendUint32(nil, uint32(i))
+		value := make([]byte, 4096-trailerBytes-blockHeaderBytes-8-len(key)-1-1-2)
+		keys = append(keys, key)
+		if err := w.Add(&base.Entry{Key: key, Seq: 1, Kind: base.KindPut, Value: value}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	meta, err := w.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fs, meta, keys
+}
+
+// TestReadSizes: which pieces of a file each way reads, and what it leaves in the cache.
+func TestReadSizes(t *testing.T) {
+	fs, meta, keys := evenFile(t, 300)
+	var text strings.Builder
+	var reads []string
+	watched := vfstest.NewFault(fs, func(op vfstest.Op) error {
+		if op.Kind == vfstest.OpReadAt {
+			piece := fmt.Sprintf("%d+%d", op.Offset/4096, op.Len/4096) // in blocks
+			switch {
+			case op.Offset == 300*4096:
+				piece = "index"
+			case op.Offset+op.Len == meta.SizeBytes:
+				piece = fmt.Sprint("tail+", op.Len)
+			case op.Offset%4096 != 0 || op.Len%4096 != 0:
+				piece = fmt.Sprintf("at %d %d bytes", op.Offset, op.Len)
+			}
+			reads = append(reads, piece)
+		}
+		return nil
+	})
+	ask := func(b *Batch, r *Reader, numbers ...int) {
+		var ls []base.Lookup
+		var which []uint32
+		for i, n := range numbers {
+			ls = append(ls, base.Lookup{Key: keys[n], Hash: base.Hash(keys[n], 0)})
+			which = append(which, uint32(i))
+		}
+		b.Ask(r, ls, which, 1)
+		if err := b.Answer(ls, 1); err != nil {
+			t.Error(err)
+		}
+		for _, l := range ls {
+			if !l.Found || l.Seq != 1 {
+				t.Errorf("%q is not found", l.Key)
+			}
+		}
+	}
+	every := func(from, to, step int) (numbers []int) {
+		for i := from; i < to; i += step {
+			numbers = append(numbers, i)
+		}
+		return numbers
+	}
+	scan := func(first, step func() bool, n int) {
+		for ok := first(); ok && n > 1; ok = step() {
+			n--
+		}
+	}
+	for _, c := range []struct {
+		name string
+		read func(r *Reader)
+	}{
+		{"a scan", func(r *Reader) { c := r.NewCursor(1); scan(c.First, c.Next, 1000) }},
+		{"a scan of three blocks", func(r *Reader) { c := r.NewCursor(1); scan(c.First, c.Next, 3) }},
+		{"a scan of four blocks", func(r *Reader) { c := r.NewCursor(1); scan(c.First, c.Next, 4) }},
+		{"a scan with little read ahead", func(r *Reader) {
+			c := r.NewCursor(1)
+			c.LimitReadAhead(20 << 10)
+			scan(c.First, c.Next, 30)
+		}},
+		{"a scan with some read ahead", func(r *Reader) {
+			c := r.NewCursor(1)
+			c.LimitReadAhead(100 << 10)
+			scan(c.First, c.Next, 100)
+		}},
+		{"two scans from the middle", func(r *Reader) {
+			c := r.NewCursor(1)
+			for range 2 {
+				scan(func() bool { return c.SeekGE(keys[100]) }, c.Next, 20)
+			}
+			r.InitCursor(c, 1)
+			scan(func() bool { return c.SeekGE(keys[101]) }, c.Next, 1)
+		}},
+		{"a scan back", func(r *Reader) { c := r.NewCursor(1); scan(c.Last, c.Prev, 8) }},
+		{"a source", func(r *Reader) {
+			for range cursor.All(r.NewSource()) {
+			}
+		}},
+		{"gets", func(r *Reader) {
+			for _, n := range []int{5, 5, 6, 299} {
+				var e base.Entry
+				if ok, err := r.Get(keys[n], 0, 1, &e); !ok || err != nil {
+					t.Error(n, ok, err)
+				}
+			}
+		}},
+		{"a batch", func(r *Reader) { ask(&Batch{}, r, 9, 2, 3, 9) }},
+		{"a batch of keys in a row", func(r *Reader) { ask(&Batch{KeysOnly: true}, r, every(3, 73, 1)...) }},
+		{"a batch of each second key", func(r *Reader) { ask(&Batch{KeysOnly: true}, r, every(0, 60, 2)...) }},
+		{"a batch of each third key", func(r *Reader) { ask(&Batch{KeysOnly: true}, r, every(0, 60, 3)...) }},
+		{"a batch of each fourth key", func(r *Reader) { ask(&Batch{KeysOnly: true}, r, every(0, 20, 4)...) }},
+		{"batches of keys that are cached", func(r *Reader) {
+			ask(&Batch{}, r, 4, 6)
+			b := Batch{KeysOnly: true}
+			ask(&b, r, every(3, 9, 1)...)
+			ask(&b, r, 5, 5, 4, 7, 7, 8)
+		}},
+	} {
+		for _, budget := range []int64{0, 100 << 10, 4 << 20} {
+			reads = nil
+			blocks, stats := cache.New(budget), &Stats{}
+			r := NewReader(ReaderOptions{FS: watched, Meta: meta, Cache: blocks, Stats: stats})
+			c.read(r)
+			n, m := stats.Snapshot(), blocks.Metrics()
+			fmt.Fprintf(&text, "# %s, %d KiB of cache\n%s\n", c.name, budget>>10,
+				strings.Join(reads, " "))
+			fmt.Fprintf(&text, "%d hits, %d misses, %d reads of %d bytes; cached %d of %d bytes, "+
+				"%d inserted, %d rejected, %d evicted\n", n.BlockHits, n.BlockMisses, n.Reads,
+				n.ReadBytes, m.Entries, m.UsedBytes, m.Inserts, m.Rejects, m.Evictions)
+			if err := r.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	checkText(t, "reads.txt", text.String())
+}
+
+// TestReleasedCursors: a cursor that is released keeps small buffers only, and nothing of the
+// file; so does a source that has ended.
+func TestReleasedCursors(t *testing.T) {
+	for _, c := range []struct{ size, kept int }{{16 << 10, 16 << 10}, {16<<10 + 1, 0}} {
+		cur := Cursor{r: &Reader{}, b: &dataBlock{}, raw: make([]byte, c.size)}
+		cur.seq.buf, cur.key, cur.valid = make([]byte, c.size), []byte("key"), true
+		cur.Release()
+		if cap(cur.raw) != c.kept || cap(cur.seq.buf) != c.kept || cur.r != nil || cur.b != nil ||
+			cur.Next() || cur.Prev() || len(cur.seq.buf) > 0 || cap(cur.key) == 0 {
+			t.Errorf("buffers of %d bytes: %d and %d are kept", c.size, cap(cur.raw), cap(cur.seq.buf))
+		}
+	}
+	if b := keep(make([]byte, 5, maxKeptBytes)); b == nil || len(b) != 0 {
+		t.Error("a buffer is not kept")
+	}
+	if b := keep(make([]byte, 5, maxKeptBytes+1)); b != nil {
+		t.Error("a large buffer is kept")
+	}
+	fs, meta, _ := evenFile(t, 3)
+	r := NewReader(ReaderOptions{FS: fs, Meta: meta})
+	s := r.NewSource()
+	for range cursor.All(s) {
+	}
+	if s.pool != nil || s.b.data != nil || s.raw != nil || s.seq.buf != nil || len(s.Rows()) > 0 {
+		t.Error("a source that has ended keeps memory")
+	}
+}
+
+// TestSourceBatches: a source delivers 32 entries at a time, of one block.
+func TestSourceBatches(t *testing.T) {
+	fs := vfs.NewMem()
+	f, err := fs.Create(base.SSTName(0, 7))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := NewWriter(f, WriterOptions{FileNum: 7, BlockBytes: 2048})
+	for i := range 200 {
+		if err := w.Add(&base.Entry{Key: fmt.Appendf(nil, "%04d", i), Kind: base.KindDelete}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	meta, err := w.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := NewReader(ReaderOptions{FS: fs, Meta: meta})
+	var got []int
+	s := r.NewSource()
+	for rows := s.Rows(); len(rows) > 0; rows = s.Rows() {
+		got = append(got, len(rows))
+		for i := 1; i < len(rows); i++ {
+			if bytes.Compare(rows[i-1].Key, rows[i].Key) >= 0 {
+				t.Fatal("keys are not in order")
+			}
+		}
+	}
+	if want := "[32 32 32 23 32 32 17]"; fmt.Sprint(got) != want {
+		t.Errorf("entries at a time %v, want %s", got, want)
+	}
+}
