@@ -2,7 +2,6 @@ package sst
 
 import (
 	"encoding/binary"
-	"math"
 
 	"github.com/kstonedb/kstone/internal/base"
 )
@@ -85,13 +84,9 @@ func (b *blockBuilder) add(e *base.Entry) {
 func (b *blockBuilder) firstKey() []byte { return b.keys[:b.recs[0].keyEnd] }
 
 // appendBlock appends the decoded form of the block to dst. Requires: the block is
-// not empty and dst is empty. ok is false if the block is too large for its u32
-// offsets.
-func (b *blockBuilder) appendBlock(dst []byte) (_ []byte, ok bool) {
+// not empty, dst is empty, and the offsets fit into u32: maxDataBytes is far below that.
+func (b *blockBuilder) appendBlock(dst []byte) []byte {
 	n := len(b.recs)
-	if uint64(b.sizeBytes())+uint64(n)*16 > math.MaxUint32 {
-		return dst, false
-	}
 	dst = append(dst, blockVersion, 0, 0, 0)
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(n))
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(b.minSeq))
@@ -121,7 +116,7 @@ func (b *blockBuilder) appendBlock(dst []byte) (_ []byte, ok bool) {
 		}
 		key, value = r.keyEnd, r.valueEnd
 	}
-	return dst, true
+	return dst
 }
 
 // reset forgets the entries. Buffers are kept unless a huge value blew them up.

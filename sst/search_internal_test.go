@@ -17,11 +17,7 @@ func searchBlock(tb testing.TB, size int, key func(i int) []byte) (dataBlock, []
 		keys = append(keys, key(i))
 		w.add(&base.Entry{Key: keys[i], Value: make([]byte, 103), Seq: 1, Kind: base.KindPut})
 	}
-	raw, ok := w.appendBlock(nil)
-	if !ok {
-		tb.Fatal("too large")
-	}
-	b, err := openDataBlock(raw)
+	b, err := openDataBlock(w.appendBlock(nil))
 	if err != nil {
 		tb.Fatal(err)
 	}

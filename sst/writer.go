@@ -291,11 +291,7 @@ func (w *Writer) metaCodec() Codec {
 
 // finishBlock encodes the pending entries as a data block.
 func (w *Writer) finishBlock() error {
-	var ok bool
-	if w.raw, ok = w.block.appendBlock(w.raw[:0]); !ok {
-		w.err = tooLarge("data block", w.block.sizeBytes(), maxDataBytes)
-		return w.err
-	}
+	w.raw = w.block.appendBlock(w.raw[:0])
 	if err := w.filters.finishBlock(len(w.index.recs)); err != nil {
 		w.err = err
 		return err
