@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/internal/base"
-	"github.com/kstonedb/kstone/internal/corrupt"
 )
 
 // Finding blocks without an index. A block says at its end what its decoded length is and
@@ -212,11 +211,6 @@ func (s *Salvaged) compare(known *base.FileMeta, end int, inData bool, why error
 		if l := &s.Lost[i]; !l.Ranges {
 			l.Entries = known.Entries - s.Entries // of all gaps together, told once
 			break
-		}
-	}
-	for i := range s.Lost {
-		if s.Lost[i].Err == nil {
-			s.Lost[i].Err = corrupt.New(s.r.path, s.Lost[i].Offset, "data block", "a block", "none")
 		}
 	}
 }

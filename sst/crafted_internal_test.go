@@ -259,8 +259,8 @@ func entryText(e *base.Entry) string {
 	return fmt.Sprintf("%q@%d %v %d %q\n", e.Key, e.Seq, e.Kind, e.Expiry, e.Value)
 }
 
-// openBytes returns a reader of b as a file.
-func openBytes(t *testing.T, meta base.FileMeta, b []byte, cacheBytes int64) *Reader {
+// memOf returns a file system with b as a file.
+func memOf(t *testing.T, meta base.FileMeta, b []byte) *vfs.MemFS {
 	t.Helper()
 	fs := vfs.NewMem()
 	f, err := fs.Create(meta.Name())
@@ -270,7 +270,15 @@ func openBytes(t *testing.T, meta base.FileMeta, b []byte, cacheBytes int64) *Re
 	if _, err := f.Write(b); err != nil {
 		t.Fatal(err)
 	}
-	return NewReader(ReaderOptions{FS: fs, Meta: meta, Cache: cache.New(cacheBytes)})
+	return fs
+}
+
+// openBytes returns a reader of b as a file.
+func openBytes(t *testing.T, meta base.FileMeta, b []byte, cacheBytes int64) *Reader {
+	t.Helper()
+	return NewReader(ReaderOptions{
+		FS: memOf(t, meta, b), Meta: meta, Cache: cache.New(cacheBytes),
+	})
 }
 
 // waysToRead are the names of readings.
@@ -346,7 +354,12 @@ func readings(r *Reader, entries []base.Entry) map[string]func() (string, error)
 				}
 				b.Ask(r, ls, which, snap)
 				err := b.Answer(ls, snap)
-				return fmt.Sprint(ls, b.Stats, len(b.asks)+len(b.files)), err
+				text := fmt.Sprintf("%+v, %d left\n", b.Stats, len(b.asks)+len(b.files))
+				for _, l := range ls {
+					text += fmt.Sprintf("%s %v %v %d %v %d %x\n", l.Key, l.Done, l.Found, l.Seq, l.Kind,
+						l.Expiry, l.Value)
+				}
+				return text, err
 			}
 		}
 		walk := func(first, step func() bool, c *Cursor) func() (string, error) {
@@ -419,6 +432,9 @@ func TestCraftedFiles(t *testing.T) {
 		t.Fatal(errs)
 	}
 	var s transcript
+	for _, way := range waysToRead {
+		fmt.Fprintf(&s, "# %s\n%s\n", way, strings.TrimSuffix(intact[way], "\n"))
+	}
 	names, handles := handlesIn(t, whole)
 	for i, h := range handles {
 		fmt.Fprintf(&s, "# %s, %d bytes at %d\n", names[i], h.raw, h.off)

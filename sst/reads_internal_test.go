@@ -26,15 +26,7 @@ func TestEveryFailedRead(t *testing.T) {
 		intact, _ := readAll(t, meta, entries, b, budget)
 		for _, way := range waysToRead {
 			for n := int64(1); ; n++ {
-				mem := vfs.NewMem()
-				f, err := mem.Create(meta.Name())
-				if err != nil {
-					t.Fatal(err)
-				}
-				if _, err := f.Write(b); err != nil {
-					t.Fatal(err)
-				}
-				failed := false
+				mem, failed := memOf(t, meta, b), false
 				for _, lasting := range []bool{false, true} {
 					p := &vfstest.FailPlan{At: n, Err: broken, Lasting: lasting}
 					p.Match = func(op vfstest.Op) bool { return op.Kind != vfstest.OpClose }
