@@ -206,6 +206,10 @@ func TestBytesAreTheSum(t *testing.T) {
 			if now := tab.Bytes(); !tab.NewCursor(1).First() || tab.Bytes() != now {
 				t.Fatal("a read changes the bytes")
 			}
+			putKey(tab, []byte("key 0"), 1, make([]byte, 20*i)) // in place of another
+			if got := tab.Bytes(); got != sum() {
+				t.Fatalf("a large value after a read: %d bytes, want %d", got, sum())
+			}
 		case 2000: // a chunk of its own
 			putKey(tab, []byte("large"), 1, make([]byte, 17_000))
 			if got := tab.Bytes(); got != sum() {

@@ -90,11 +90,18 @@ func TestAdapt(t *testing.T) {
 // ordered read of its keys: odd ones below and above, n in all. Early: the tree grows key by
 // key, else it is made at the end.
 func prefixAfter(told string, n, odd int, early bool) string {
+	return prefixWith(told, n, odd, odd, early)
+}
+
+func prefixWith(told string, n, below, above int, early bool) string {
 	tab := New(Options{Prefix: []byte(told)})
 	for i := range n {
 		key := fmt.Appendf(nil, "stem/%02d/%03d", i%7, i)
-		if i < 2*odd {
-			key = fmt.Appendf(nil, "%c%d", "az"[i%2], i)
+		switch {
+		case i < below:
+			key = fmt.Appendf(nil, "a%d", i)
+		case i < below+above:
+			key = fmt.Appendf(nil, "z%d", i)
 		}
 		putKey(tab, key, 1, nil)
 		if early {
@@ -133,6 +140,27 @@ func TestPrefixChoice(t *testing.T) {
 			t.Errorf("told %q, %d keys, twice %d odd ones, early %v: prefix %q, want %q", c.told,
 				c.n, c.odd, c.early, got, c.want)
 		}
+	}
+	for _, c := range []struct {
+		n, below, above int
+		early           bool
+		want            string
+	}{
+		{32, 2, 0, false, "st"}, {32, 3, 0, false, ""}, {32, 0, 2, false, "st"}, {32, 0, 3, false, ""},
+		{64, 4, 0, true, "st"}, {64, 5, 0, true, ""}, {64, 0, 4, true, "st"}, {64, 0, 5, true, ""},
+	} {
+		if got := prefixWith("z", c.n, c.below, c.above, c.early); got != c.want {
+			t.Errorf("%d keys, %d below, %d above: prefix %q, want %q", c.n, c.below, c.above, got,
+				c.want)
+		}
+	}
+	unread := New(Options{Prefix: []byte("z")})
+	for i := range 32 {
+		putKey(unread, fmt.Appendf(nil, "stem/%02d", i), 1, nil)
+	}
+	unread.Freeze()
+	if unread.NewSource(); string(unread.prefix) != "s" {
+		t.Errorf("a table that was never read: prefix %q", unread.prefix)
 	}
 	tab := New(Options{})
 	for _, c := range []struct {
@@ -176,6 +204,89 @@ func TestPrefixChecks(t *testing.T) {
 		if tab.adaptAt != want {
 			t.Fatalf("%d keys: the next check is at %d, want %d", n, tab.adaptAt, want)
 		}
+	}
+}
+
+// TestFreshKeys: up to 8,192 keys wait for an ordered read. The next one brings them into the
+// tree; if there is one, it goes there itself.
+func TestFreshKeys(t *testing.T) {
+	tab := New(Options{})
+	add := func(n int) {
+		for range n {
+			putKey(tab, fmt.Appendf(nil, "%06d", tab.Len()*7919%100_000), 1, nil)
+		}
+	}
+	check := func(fresh, tree, adaptAt int) {
+		t.Helper()
+		n := -1
+		if tab.tree != nil {
+			n = tab.tree.Len()
+		}
+		if len(tab.fresh) != fresh || n != tree || tab.adaptAt != adaptAt {
+			t.Errorf("%d keys: %d wait, %d in the tree, checked at %d, want %d, %d and %d", tab.Len(),
+				len(tab.fresh), n, tab.adaptAt, fresh, tree, adaptAt)
+		}
+	}
+	add(8192)
+	check(8192, -1, 64)
+	add(1)
+	check(1, 8192, 32<<10)
+	add(8191)
+	check(8192, 8192, 32<<10)
+	add(1)
+	check(8192, 8193, 32<<10)
+
+	tab = New(Options{})
+	add(63)
+	tab.NewCursor(1).First()
+	check(0, 63, 64)
+	add(8192)
+	check(8192, 63, 64)
+	add(1)
+	check(8192, 64, 512)
+}
+
+// TestCursorBatches: how many keys a cursor reads at a time, after each positioning, while it
+// goes on, and after it turns round.
+func TestCursorBatches(t *testing.T) {
+	tab := New(Options{})
+	for i := range 500 {
+		putKey(tab, fmt.Appendf(nil, "%03d", i), 1, nil)
+	}
+	c := tab.NewCursor(1)
+	rows := func(ok bool, next func() bool) (sizes []int) {
+		last := 0
+		for ; ok && len(sizes) < 5; ok = next() {
+			if c.i == 0 {
+				sizes = append(sizes, c.n)
+				last = c.n
+			} else if c.n != last {
+				t.Fatal("a batch grows")
+			}
+		}
+		return sizes
+	}
+	for expected, want := range map[int]string{
+		0: "[4 16 64 64 64]", -1: "[1 4 16 64 64]", 1: "[1 4 16 64 64]", 2: "[2 8 32 64 64]",
+		63: "[63 64 64 64 64]", 64: "[64 64 64 64 64]", 65: "[64 64 64 64 64]",
+	} {
+		if tab.InitCursor(c, 1); expected != 0 {
+			c.Expect(expected)
+		}
+		up := fmt.Sprint(rows(c.SeekGE([]byte("100")), c.Next))
+		down := fmt.Sprint(rows(c.SeekLT([]byte("400")), c.Prev))
+		if up != want || down != want {
+			t.Errorf("%d rows expected: %s up, %s down, want %s", expected, up, down, want)
+		}
+	}
+	tab.InitCursor(c, 1)
+	if c.Expect(0); c.first != 1 {
+		t.Errorf("%d rows where none is expected", c.first)
+	}
+	tab.InitCursor(c, 1)
+	rows(c.First(), c.Next) // the last batch has 64 rows
+	if turned := rows(c.Prev(), c.Prev); fmt.Sprint(turned[:3]) != "[64 4 16]" {
+		t.Errorf("after a turn: batches of %v", turned)
 	}
 }
 

@@ -286,6 +286,29 @@ func TestRangeTombstones(t *testing.T) {
 	}
 }
 
+// TestVersionCounts: versions and tombstones that no reader sees are let go, and not counted.
+func TestVersionCounts(t *testing.T) {
+	tab := memtable.New(memtable.Options{})
+	for i, c := range []struct {
+		seq        base.SeqNum
+		kind       base.Kind
+		horizon    base.SeqNum
+		versions   int
+		tombstones int
+	}{
+		{1, base.KindDelete, 0, 1, 1}, {1, base.KindDelete, 0, 1, 1}, {2, base.KindDelete, 0, 2, 2},
+		{3, base.KindPut, 0, 3, 2}, {3, base.KindDelete, 0, 3, 3}, {3, base.KindPut, 0, 3, 2},
+		{4, base.KindPut, 2, 4, 2}, {5, base.KindPut, 4, 2, 0}, {6, base.KindDelete, 4, 3, 1},
+		{7, base.KindDelete, 6, 2, 2}, {8, base.KindPut, 7, 2, 1}, {9, base.KindPut, 8, 2, 0},
+	} {
+		tab.Put([]byte("k"), hashOf([]byte("k")), c.seq, c.kind, 0, nil, c.horizon)
+		if got, dead := tab.Versions(), tab.Tombstones(); got != c.versions || dead != c.tombstones {
+			t.Errorf("write %d: %d versions, %d tombstones, want %d and %d", i, got, dead, c.versions,
+				c.tombstones)
+		}
+	}
+}
+
 // TestCoverSeq: the newest range tombstone over a key counts that a reader sees.
 func TestCoverSeq(t *testing.T) {
 	tab := memtable.New(memtable.Options{})
