@@ -82,12 +82,9 @@ func (id fileID) appendTrailer(dst []byte, start int, codec Codec, raw int, off 
 }
 
 // open checks the trailer of b, the stored bytes of block h, and returns payload
-// and codec. Errors have no file name.
+// and codec. Errors have no file name. Requires: b is as long as h says.
 func (id fileID) open(b []byte, h blockHandle, what string) ([]byte, Codec, error) {
 	n := int(h.stored)
-	if len(b) != n+trailerBytes {
-		return nil, 0, corrupt.New("", int64(h.off), what, n+trailerBytes, len(b))
-	}
 	want := binary.LittleEndian.Uint32(b[n+5:])
 	if got := id.checksum(b[:n+5], h.off); got != want {
 		return nil, 0, corrupt.New("", int64(h.off), what+" checksum", hex32(want), hex32(got))

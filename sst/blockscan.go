@@ -43,8 +43,9 @@ const (
 )
 
 // before returns the block whose trailer begins at p and that starts at lo or later.
+// Requires: there are as many bytes as a trailer has.
 func (s *blockScan) before(lo, p int) (h blockHandle, ok bool) {
-	if p+trailerBytes > len(s.b) || Codec(s.b[p]) > lastCodec {
+	if Codec(s.b[p]) > lastCodec {
 		return h, false
 	}
 	raw := binary.LittleEndian.Uint32(s.b[p+1:])

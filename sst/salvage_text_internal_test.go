@@ -360,7 +360,6 @@ func TestBlockScan(t *testing.T) {
 			{0, p, search - 1, false},
 			{51, p, 1000, false},
 			{0, p - 1, 1000, false},
-			{0, p + 1, 1000, false},
 		} {
 			s := blockScan{id: id, b: b, budget: c.budget}
 			if h, ok := s.before(c.lo, c.p); ok != c.ok || ok && h != want {
