@@ -165,12 +165,21 @@ func TestApproachCounts(t *testing.T) {
 					t.Errorf("resumed at %v, want %v", c.Entry(), want)
 				}
 			} else {
-				c.Approached(&a)
+				if c.Approached(&Approach{}); c.near != nil {
+					t.Error("an approach that found nothing is taken")
+				}
+				if c.Approached(&a); c.near != &a {
+					t.Error("an approach is not taken")
+				}
 				if ok := reverse && c.SeekLT(key) || !reverse && c.SeekGE(key); !ok {
 					t.Fatal(c.Err())
 				}
 			}
-			if n := stats.Snapshot().BlockHits - start; n != 1 {
+			n := stats.Snapshot().BlockHits - start
+			if !c.SeekGE([]byte("k/d")) || string(c.Entry().Key) != "k/d" {
+				t.Errorf("a seek after an approached one: %q, %v", c.Entry().Key, c.Err())
+			}
+			if n != 1 {
 				t.Errorf("reverse %v, rows shown %v: %d accesses", reverse, shown, n)
 			}
 		}
@@ -229,5 +238,75 @@ func TestApproachedDamage(t *testing.T) {
 	}
 	if short < 100 { // of 20 entries, 11 keys and two directions
 		t.Errorf("only %d walks meet damage", short)
+	}
+}
+
+// TestStraddlingVersions: at every sequence number a cursor shows the same in both directions, also
+// of a key whose versions lie in two blocks.
+func TestStraddlingVersions(t *testing.T) {
+	r, _ := approachFile(t)
+	defer r.Close()
+	for snap := base.SeqNum(0); snap < 11; snap++ {
+		c := r.NewCursor(snap)
+		var up, down []string
+		for ok := c.First(); ok; ok = c.Next() {
+			up = append(up, entryText(c.Entry()))
+		}
+		if c.Next() || c.Prev() {
+			t.Errorf("at %d: a cursor goes on behind the end", snap)
+		}
+		for ok := c.Last(); ok; ok = c.Prev() {
+			down = append(down, entryText(c.Entry()))
+		}
+		if c.Prev() || c.Next() {
+			t.Errorf("at %d: a cursor goes on before the start", snap)
+		}
+		slices.Reverse(down)
+		if !slices.Equal(up, down) || c.Err() != nil {
+			t.Errorf("at %d: up %q, down %q, %v", snap, up, down, c.Err())
+		}
+		for _, e := range up {
+			var key []byte
+			var seq base.SeqNum
+			if _, err := fmt.Sscanf(e, "%q@%d", &key, &seq); err != nil {
+				t.Fatal(err)
+			}
+			var got base.Entry
+			ok, err := r.Get(key, base.Hash(key, 0), snap, &got)
+			if !ok || err != nil || got.Seq != seq {
+				t.Errorf("%q at %d: %d, want %d, %v", key, snap, got.Seq, seq, err)
+			}
+		}
+	}
+}
+
+// TestCursorOfTwoFiles: a cursor that is used for another file shows that file.
+func TestCursorOfTwoFiles(t *testing.T) {
+	var readers []*Reader
+	for num := base.FileNum(1); num < 3; num++ {
+		fs, meta := batchFile(t, int(num), 200, 2, WriterOptions{FileNum: num})
+		readers = append(readers, NewReader(ReaderOptions{FS: fs, Meta: meta}))
+	}
+	var c Cursor
+	for range 2 {
+		for i, r := range readers {
+			r.InitCursor(&c, 10)
+			n := 0
+			for ok := c.First(); ok; ok = c.Next() {
+				if want := batchKey(2*n + i + 1); !bytes.Equal(c.Entry().Key, want) ||
+					c.Entry().Value[0] != byte(i+1) {
+					t.Fatalf("file %d: %q, want %q", i, c.Entry().Key, want)
+				}
+				n++
+			}
+			if n < 99 || c.Err() != nil {
+				t.Errorf("file %d: %d entries, %v", i, n, c.Err())
+			}
+		}
+	}
+	for _, r := range readers {
+		if got := r.Meta(); got.Num != r.meta.Num || r.Close() != nil {
+			t.Errorf("%+v", got)
+		}
 	}
 }

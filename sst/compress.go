@@ -36,10 +36,7 @@ func (c *compressor) compress(dst, raw []byte, codec Codec) ([]byte, Codec, erro
 			return dst[:start+n], LZ4, nil
 		}
 	case Snappy:
-		most := s2.MaxEncodedLen(len(raw))
-		if most < 0 {
-			break // longer than the format can say
-		}
+		most := s2.MaxEncodedLen(len(raw)) // negative above 4 GiB, far more than maxRawBytes
 		dst = grow(dst, most)
 		out := s2.EncodeSnappy(dst[start:start+most], raw)
 		if len(out) <= limit {

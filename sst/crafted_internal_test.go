@@ -313,6 +313,13 @@ func readings(r *Reader, entries []base.Entry) map[string]func() (string, error)
 			last, err := r.AppendLastKey([]byte("last "), from)
 			return fmt.Sprintf("%d %d %q", from, to, last), err
 		},
+		"blocks": func() (text string, err error) {
+			err = r.Blocks(func(b BlockInfo) bool {
+				text += fmt.Sprintf("%d at %d, %x\n", b.Number, b.Offset, b.Collected)
+				return true
+			})
+			return text, err
+		},
 		"source": func() (text string, err error) {
 			s := r.NewSource()
 			for e := range cursor.All(s) {
@@ -446,7 +453,13 @@ func TestCraftedFiles(t *testing.T) {
 			changed[h.off+at] ^= []byte{1, 0x80}[at%2]
 			payload := changed[h.off : h.off+uint64(h.raw)]
 			copy(changed[h.off:], whole.id.appendTrailer(payload, 0, None, len(payload), h.off))
-			s.add(fmt.Sprint(at), account(t, intact, meta, entries, changed))
+			text := account(t, intact, meta, entries, changed, 1<<20)
+			s.add(fmt.Sprint(at), text)
+			if strings.HasPrefix(names[i], "block") && at < blockHeaderBytes {
+				if plain := account(t, intact, meta, entries, changed, 0); plain != text {
+					t.Errorf("byte %d of %s, without a cache: %s, with one: %s", at, names[i], plain, text)
+				}
+			}
 		}
 		s.flush()
 	}
@@ -456,9 +469,10 @@ func TestCraftedFiles(t *testing.T) {
 // account says of each way of reading a file what is not as in the intact one.
 func account(
 	t *testing.T, intact map[string]string, meta base.FileMeta, entries []base.Entry, b []byte,
+	budget int64,
 ) string {
 	t.Helper()
-	read, errs := readAll(t, meta, entries, b, 1<<20)
+	read, errs := readAll(t, meta, entries, b, budget)
 	ways := map[string][]string{}
 	for way, text := range read {
 		switch err := errs[way]; {

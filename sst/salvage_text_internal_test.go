@@ -140,6 +140,12 @@ func TestSalvageAccounts(t *testing.T) {
 		try("without footer, a block and the range tombstones", func(b []byte) []byte {
 			return noFooter(flip(b, 2, last+1))
 		})
+		try("up to the end of the data, without a block", func(b []byte) []byte {
+			return flip(b, 2)[:c.handles[last].end()]
+		})
+		try("up to the end of the range tombstones, without a block", func(b []byte) []byte {
+			return flip(b, 2)[:c.handles[last+1].end()]
+		})
 		try("a block and the range tombstones", func(b []byte) []byte { return flip(b, 2, last+1) })
 		try("nothing", func(b []byte) []byte { return nil })
 		try("zeros", func(b []byte) []byte { return make([]byte, len(b)) })
