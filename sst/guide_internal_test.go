@@ -64,6 +64,61 @@ func TestGuidesFindTheSame(t *testing.T) {
 	}
 }
 
+// Guides lead to the blocks whose last keys have the next eight bytes of a key, and to no others;
+// there is one for four blocks with equal heads or more.
+func TestGuidesAreExact(t *testing.T) {
+	for n, want := range map[int]int{3: 0, 4: 1, 5: 1} {
+		var w indexBuilder
+		for i, k := range []string{"a", "b equal heads", "z1", "z2"} {
+			for j := range n {
+				if i%2 == 0 && j > 0 {
+					break
+				}
+				key := fmt.Appendf(nil, "%s/%d", k, j)
+				w.add(blockHandle{stored: 1, raw: 1}, zonemap.Map{First: key, Last: key}, 5, nil)
+			}
+		}
+		raw, _ := w.appendBlock(nil)
+		x, err := openIndex(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(x.guides) != want || want == 1 && (x.guides[0].from != 1 || x.guides[0].to != 1+n) {
+			t.Errorf("%d blocks with equal heads: guides %+v", n, x.guides)
+		}
+	}
+	rnd := rand.New(rand.NewPCG(9, 9))
+	x, keys := guidedIndex(t, rnd, 3, 40)
+	for i := range x.guides {
+		g := &x.guides[i]
+		if x.guideAt(g.from) != g || x.guideAt(g.from+1) != nil || x.guideAt(g.to-1) != nil {
+			t.Errorf("guide %d of blocks %d to %d is not found there", i, g.from, g.to)
+		}
+		for _, key := range keys[g.from:g.to] {
+			suffix := key[x.shared:]
+			for _, probe := range [][]byte{suffix, suffix[:len(suffix)-1], append(bytes.Clone(suffix), 0),
+				append(bytes.Clone(g.shared), bytes.Repeat([]byte{0xff}, 9)...), g.shared} {
+				below, equal := g.from, 0
+				tail := head8(probe[min(len(probe), len(g.shared)):])
+				for j := g.from; j < g.to; j++ {
+					last, _ := x.lastSuffix(j)
+					if h := head8(last[len(g.shared):]); h < tail {
+						below++
+					} else if h == tail {
+						equal++
+					}
+				}
+				if from, to := x.narrow(g, probe); from != below || to != below+equal {
+					t.Fatalf("%q: blocks %d to %d, want %d to %d", probe, from, to, below, below+equal)
+				}
+			}
+		}
+	}
+	if x.guideAt(x.n) != nil || (&indexBlock{}).guideAt(0) != nil {
+		t.Error("a guide of no blocks")
+	}
+}
+
 func BenchmarkIndexFind(b *testing.B) {
 	rnd := rand.New(rand.NewPCG(8, 8))
 	x, keys := guidedIndex(b, rnd, 3, 4000)

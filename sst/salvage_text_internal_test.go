@@ -309,6 +309,16 @@ func TestReadIdentity(t *testing.T) {
 	changed[len(c.b)-50] ^= 1
 	write("changed", changed)
 	write("short", c.b[:103])
+	crafted := bytes.Clone(c.b)
+	h := c.handles[len(c.handles)-1]
+	crafted[h.off] = 9 // a version of properties
+	payload := crafted[h.off : h.off+uint64(h.raw)]
+	copy(payload, newFileID([16]byte{}, 7).appendTrailer(payload, 0, None, len(payload), h.off))
+	write("crafted", crafted)
+	want := fmt.Sprintf("unknown format version of properties in crafted at offset %d: want 1, got 9", h.off)
+	if _, _, err := ReadMeta(fs, "crafted"); fmt.Sprint(err) != want {
+		t.Errorf("%v, want %s", err, want)
+	}
 	write("empty", nil)
 	for name, want := range map[string]string{
 		"changed": fmt.Sprintf("corrupt footer checksum in changed at offset %d", len(c.b)-104),
@@ -325,7 +335,7 @@ func TestReadIdentity(t *testing.T) {
 			}
 		}
 	}
-	if fs.OpenFiles() != 4 { // those that were written
+	if fs.OpenFiles() != 5 { // those that were written
 		t.Errorf("%d files are open", fs.OpenFiles())
 	}
 }

@@ -489,3 +489,70 @@ func TestFilterPartitions(t *testing.T) {
 		}
 	}
 }
+
+// TestFilterReuse: filters that begin anew hold nothing of those before.
+func TestFilterReuse(t *testing.T) {
+	var used filterSet
+	build := func(s *filterSet, n int) (encoded []byte, parts string) {
+		s.reset(8, 20)
+		for i := range n {
+			s.hash = uint64(i) * 0x9e3779b97f4a7c15
+			s.add()
+			if i%10 == 9 {
+				if err := s.finishBlock(i / 10); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if n%10 == 0 { // else it is left as it is
+			if err := s.finishPartition(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return s.encoded, fmt.Sprint(s.parts, s.ends, s.first, s.sizeBytes() == len(s.encoded))
+	}
+	for _, n := range []int{45, 40, 27, 10, 20, 55, 70} {
+		var fresh filterSet
+		got, parts := build(&used, n)
+		if want, wantParts := build(&fresh, n); !bytes.Equal(got, want) || parts != wantParts {
+			t.Errorf("%d keys: %s, want %s", n, parts, wantParts)
+		}
+	}
+	used.reset(0, 20)
+	used.add()
+	if err := used.finishBlock(0); err != nil || len(used.parts) > 0 || used.builder.Len() > 0 {
+		t.Errorf("filters of no bits: %v, %v", used.parts, err)
+	}
+}
+
+// TestDescribeWithoutFilters: the account says that there are none, and an error of what it is
+// written to comes back.
+func TestDescribeWithoutFilters(t *testing.T) {
+	fs, meta := batchFile(t, 0, 40, 2, WriterOptions{FileNum: 1})
+	r := NewReader(ReaderOptions{FS: fs, Meta: meta})
+	defer r.Close()
+	var out bytes.Buffer
+	if err := r.Describe(&out); err != nil || !bytes.Contains(out.Bytes(), []byte("filters         none\n")) {
+		t.Errorf("%v in\n%s", err, out.String())
+	}
+	if err := r.Describe(fullWriter{}); err != errFull {
+		t.Errorf("a full device: %v", err)
+	}
+}
+
+var errFull = errors.New("full")
+
+type fullWriter struct{}
+
+func (fullWriter) Write([]byte) (int, error) { return 0, errFull }
+
+// TestShortestFile: a footer alone can be decoded; what is not as long as it says is damage.
+func TestShortestFile(t *testing.T) {
+	f := footer{num: 5, size: footerBytes}
+	if got, err := decodeFooter(f.append(nil), footerBytes); err != nil || got != f {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := decodeFooter(f.append(nil), footerBytes-1); err == nil {
+		t.Error("a file that is shorter than its footer")
+	}
+}
