@@ -169,7 +169,8 @@ func TestIndexSize(t *testing.T) {
 			want *= 2
 		}
 		if len(x.slots) != want || x.taken != n || x.heldBytes() != int64(8*want) {
-			t.Fatalf("%d keys in %d slots of %d bytes, want %d", n, len(x.slots), x.heldBytes(), want)
+			t.Fatalf("%d keys in %d slots of %d bytes, want %d", n, len(x.slots), x.heldBytes(),
+				want)
 		}
 	}
 }

@@ -146,7 +146,8 @@ func TestPrefixChoice(t *testing.T) {
 		early           bool
 		want            string
 	}{
-		{32, 2, 0, false, "st"}, {32, 3, 0, false, ""}, {32, 0, 2, false, "st"}, {32, 0, 3, false, ""},
+		{32, 2, 0, false, "st"}, {32, 3, 0, false, ""}, {32, 0, 2, false, "st"}, {32, 0, 3, false,
+			""},
 		{64, 4, 0, true, "st"}, {64, 5, 0, true, ""}, {64, 0, 4, true, "st"}, {64, 0, 5, true, ""},
 	} {
 		if got := prefixWith("z", c.n, c.below, c.above, c.early); got != c.want {
@@ -175,7 +176,8 @@ func TestPrefixChoice(t *testing.T) {
 		tab.prefix = []byte(c.old)
 		changed := tab.suitPrefixLocked([]byte(c.low), []byte(c.high))
 		if string(tab.prefix) != c.want || changed != c.changed {
-			t.Errorf("%q to %q, was %q: prefix %q, want %q", c.low, c.high, c.old, tab.prefix, c.want)
+			t.Errorf("%q to %q, was %q: prefix %q, want %q", c.low, c.high, c.old, tab.prefix,
+				c.want)
 		}
 	}
 }
@@ -223,7 +225,8 @@ func TestFreshKeys(t *testing.T) {
 			n = tab.tree.Len()
 		}
 		if len(tab.fresh) != fresh || n != tree || tab.adaptAt != adaptAt {
-			t.Errorf("%d keys: %d wait, %d in the tree, checked at %d, want %d, %d and %d", tab.Len(),
+			t.Errorf("%d keys: %d wait, %d in the tree, checked at %d, want %d, %d and %d",
+				tab.Len(),
 				len(tab.fresh), n, tab.adaptAt, fresh, tree, adaptAt)
 		}
 	}

@@ -28,7 +28,8 @@ func TestSortItems(t *testing.T) {
 				for i := range items {
 					items[i] = item{prefix: rnd.Uint64()&mask | 1<<62, tail: rnd.Uint32()}
 				}
-				if i := slices.Index([]string{"0 above", "1 above", "2 above"}, order); i >= 0 && i < n {
+				if i := slices.Index([]string{"0 above", "1 above", "2 above"}, order); i >= 0 &&
+					i < n {
 					items[i].prefix |= 1 << 63 // a bit that no other has
 				}
 				want := slices.Clone(items)
@@ -36,7 +37,8 @@ func TestSortItems(t *testing.T) {
 				switch order {
 				case "second first", "last first":
 					copy(items, want)
-					if i := map[string]int{"second first": 1, "last first": n - 1}[order]; i < n && n > 0 {
+					if i := map[string]int{"second first": 1, "last first": n - 1}[order]; i < n &&
+						n > 0 {
 						items[0], items[i] = items[i], items[0]
 					}
 				case "ascending":

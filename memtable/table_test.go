@@ -302,8 +302,10 @@ func TestVersionCounts(t *testing.T) {
 		{7, base.KindDelete, 6, 2, 2}, {8, base.KindPut, 7, 2, 1}, {9, base.KindPut, 8, 2, 0},
 	} {
 		tab.Put([]byte("k"), hashOf([]byte("k")), c.seq, c.kind, 0, nil, c.horizon)
-		if got, dead := tab.Versions(), tab.Tombstones(); got != c.versions || dead != c.tombstones {
-			t.Errorf("write %d: %d versions, %d tombstones, want %d and %d", i, got, dead, c.versions,
+		if got, dead := tab.Versions(), tab.Tombstones(); got != c.versions ||
+			dead != c.tombstones {
+			t.Errorf("write %d: %d versions, %d tombstones, want %d and %d", i, got, dead,
+				c.versions,
 				c.tombstones)
 		}
 	}

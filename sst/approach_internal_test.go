@@ -40,7 +40,8 @@ func approachFile(t *testing.T) (*Reader, *Stats) {
 		t.Fatal(err)
 	}
 	stats := &Stats{}
-	return NewReader(ReaderOptions{FS: fs, Meta: meta, Cache: cache.New(1 << 20), Stats: stats}), stats
+	return NewReader(ReaderOptions{FS: fs, Meta: meta, Cache: cache.New(1 << 20), Stats: stats}),
+		stats
 }
 
 // warm fills the cache.
@@ -128,7 +129,8 @@ func TestApproaches(t *testing.T) {
 		for _, reverse := range []bool{false, true} {
 			var a Approach
 			a.Init(cold)
-			fmt.Fprintf(&text, "cold, reverse %v:%s\n", reverse, approachText(&a, []byte("k/d"), 9, reverse))
+			fmt.Fprintf(&text, "cold, reverse %v:%s\n", reverse, approachText(&a, []byte("k/d"), 9,
+				reverse))
 		}
 		if _, _, err := cold.tailIndex(); err != nil { // the next time there is an index
 			t.Fatal(err)
@@ -161,7 +163,8 @@ func TestApproachCounts(t *testing.T) {
 					t.Fatalf("%d rows", len(rows.Rows))
 				}
 				c.Resume(&a, &rows.Rows[0])
-				if want := rows.Rows[0]; !bytes.Equal(c.Entry().Key, want.Key) || c.Entry().Seq != want.Seq {
+				if want := rows.Rows[0]; !bytes.Equal(c.Entry().Key, want.Key) ||
+					c.Entry().Seq != want.Seq {
 					t.Errorf("resumed at %v, want %v", c.Entry(), want)
 				}
 			} else {
@@ -224,7 +227,8 @@ func TestApproachedDamage(t *testing.T) {
 					got = append(got, fmt.Sprintf("%s@%d=%s", e.Key, e.Seq, e.Value))
 				}
 				if (a.b == nil) != (key == 10) || key < 10 && !slices.Equal(got, want) {
-					t.Errorf("entry %d damaged, from %s, reverse %v: %q, want %q, %v", i, from, reverse,
+					t.Errorf("entry %d damaged, from %s, reverse %v: %q, want %q, %v", i, from,
+						reverse,
 						got, want, werr)
 				}
 				if werr != nil {

@@ -68,7 +68,8 @@ func TestBatches(t *testing.T) {
 				}
 				b := Batch{KeysOnly: mode == "keys", FiltersOnly: mode == "filters"}
 				var ls []base.Lookup
-				for _, n := range []int{17, 3, 4, 44, 5, 100, 38, 41, 4, 0, 59, 76, 61, 18, 90, 46} {
+				for _, n := range []int{17, 3, 4, 44, 5, 100, 38, 41, 4, 0, 59, 76, 61, 18, 90,
+					46} {
 					key := batchKey(n)
 					ls = append(ls, base.Lookup{Key: key, Hash: base.Hash(key, 0)})
 				}
@@ -99,7 +100,8 @@ func TestBatches(t *testing.T) {
 					}
 					for _, l := range ls {
 						if l.Found {
-							fmt.Fprintf(&text, "%s@%d %v %d", l.Key[len("number/"):], min(l.Seq, 99), l.Kind, l.Expiry)
+							fmt.Fprintf(&text, "%s@%d %v %d", l.Key[len("number/"):], min(l.Seq,
+								99), l.Kind, l.Expiry)
 							if len(l.Value) > 0 {
 								fmt.Fprintf(&text, " of %d", l.Value[0])
 							}
@@ -113,8 +115,10 @@ func TestBatches(t *testing.T) {
 				}
 				for i, r := range readers {
 					s := stats[i].Snapshot()
-					fmt.Fprintf(&text, "file %d: %d filters asked, %d no, %d wrong, %d hits, %d misses, %d reads\n",
-						i+1, s.FilterChecks, s.FilterNegatives, s.FilterFalsePositives, s.BlockHits, s.BlockMisses,
+					fmt.Fprintf(&text,
+						"file %d: %d filters asked, %d no, %d wrong, %d hits, %d misses, %d reads\n",
+						i+1, s.FilterChecks, s.FilterNegatives, s.FilterFalsePositives, s.BlockHits,
+						s.BlockMisses,
 						s.Reads)
 					if err := r.Close(); err != nil {
 						t.Error(err)
@@ -161,12 +165,14 @@ func TestFalsePositives(t *testing.T) {
 			}
 			count()
 			wrong := counts[2]
-			if b.Stats.Probes != 3000 || b.Stats.Positives != wrong || b.Stats.FalsePositives != wrong {
+			if b.Stats.Probes != 3000 || b.Stats.Positives != wrong ||
+				b.Stats.FalsePositives != wrong {
 				t.Errorf("batch %d: %+v, %d are wrong", i, b.Stats, wrong)
 			}
 		}
 		no, wrong := counts[1], counts[2]
-		if want := []uint64{3000, no, wrong, 6000, 2 * no, 2 * wrong, 9000, 3 * no, 3 * wrong}; wrong <
+		if want := []uint64{3000, no, wrong, 6000, 2 * no, 2 * wrong, 9000, 3 * no,
+			3 * wrong}; wrong <
 			5 || no+wrong != 3000 || fmt.Sprint(counts) != fmt.Sprint(want) {
 			t.Errorf("questions, no and wrong: %d, want %d", counts, want)
 		}
@@ -212,7 +218,8 @@ func TestBatchDamage(t *testing.T) {
 				}
 			}
 			fs := vfs.NewMem()
-			meta, err := hostileFile(fs, p.footer, hostile{block, p.ranges, p.filter, p.index, p.props})
+			meta, err := hostileFile(fs, p.footer, hostile{block, p.ranges, p.filter, p.index,
+				p.props})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -234,8 +241,10 @@ func TestBatchDamage(t *testing.T) {
 							if want != nil {
 								failed[what]++
 							}
-							if (got != nil) != (want != nil) || found != ls[0].Found || found && ls[0].Seq != e.Seq {
-								t.Errorf("%s of entry %d, %s at %d: %v, %v, want %v, %v", what, i, name, snap, ls[0],
+							if (got != nil) != (want != nil) || found != ls[0].Found || found &&
+								ls[0].Seq != e.Seq {
+								t.Errorf("%s of entry %d, %s at %d: %v, %v, want %v, %v", what, i,
+									name, snap, ls[0],
 									got, e, want)
 							}
 						}

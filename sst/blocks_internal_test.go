@@ -97,12 +97,14 @@ func blockOf(t *testing.T, value []byte, keys ...string) dataBlock {
 // with the highest and the lowest head that there are.
 func TestBlockSeeks(t *testing.T) {
 	keys := []string{"k", "k\x00", "k\x00\x00\x00\x00\x00", "kaaaa", "kaaaa1", "kaaaa2", "kaaab",
-		"k\xff\xff\xff\xff", "k\xff\xff\xff\xff\x00", "k\xff\xff\xff\xff\xff", "k\xff\xff\xff\xff\xff1"}
+		"k\xff\xff\xff\xff", "k\xff\xff\xff\xff\x00", "k\xff\xff\xff\xff\xff",
+		"k\xff\xff\xff\xff\xff1"}
 	for first := range keys {
 		for last := first + 1; last <= len(keys); last++ {
 			part := keys[first:last]
 			b := blockOf(t, nil, part...)
-			for _, key := range append(slices.Clone(keys), "", "j", "l", "kaaa", "kaaab1", "k\xff") {
+			for _, key := range append(slices.Clone(keys), "", "j", "l", "kaaa", "kaaab1",
+				"k\xff") {
 				at, there := slices.BinarySearch(part, key)
 				for snap, want := range map[base.SeqNum]int{9: 2 * at, 5: 2*at + 1, 4: 2*at + 2} {
 					if !there {
@@ -110,7 +112,8 @@ func TestBlockSeeks(t *testing.T) {
 					}
 					pos, exact, ok := b.seek([]byte(key), snap)
 					if pos != want || exact != (there && snap > 4) || !ok {
-						t.Fatalf("%q at %d in %q: %d, %v, %v, want %d", key, snap, part, pos, exact, ok, want)
+						t.Fatalf("%q at %d in %q: %d, %v, %v, want %d", key, snap, part, pos, exact,
+							ok, want)
 					}
 				}
 				newer := b.hasNewer(2*at, []byte(key))
@@ -134,8 +137,10 @@ func TestBlockSeeks(t *testing.T) {
 // TestIndexSeeks is TestBlockSeeks for the blocks of a file, by their last keys.
 func TestIndexSeeks(t *testing.T) {
 	f8 := "k\xff\xff\xff\xff\xff\xff\xff\xff"
-	keys := []string{"k", "k\x00", "kaaaaaaaa", "kaaaaaaaa1", "kaaaaaaaa2", "kaaaaaaaa22", "kaaaaaaaa3",
-		"kaaaaaaaa" + f8[1:], "kaaaaaaaa" + f8[1:] + "1", "kaaaaaaab", f8, f8 + "\x00", f8 + "a", f8 + "b",
+	keys := []string{"k", "k\x00", "kaaaaaaaa", "kaaaaaaaa1", "kaaaaaaaa2", "kaaaaaaaa22",
+		"kaaaaaaaa3",
+		"kaaaaaaaa" + f8[1:], "kaaaaaaaa" + f8[1:] + "1", "kaaaaaaab", f8, f8 + "\x00", f8 + "a",
+		f8 + "b",
 		f8 + f8[1:], f8 + f8[1:] + "1", f8 + f8[1:] + "2"}
 	for first := range keys {
 		for last := first + 1; last <= len(keys); last++ {
@@ -150,7 +155,8 @@ func TestIndexSeeks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, key := range append(slices.Clone(keys), "", "j", "l", "kaaa", "kaaaaaaaa20", "kb",
+			for _, key := range append(slices.Clone(keys), "", "j", "l", "kaaa", "kaaaaaaaa20",
+				"kb",
 				f8+"\xff", "kaaaaaaaa\xff") {
 				want, there := slices.BinarySearch(part, key)
 				if got, ok := x.find([]byte(key), 5); got != want || !ok {
@@ -160,7 +166,8 @@ func TestIndexSeeks(t *testing.T) {
 					want++
 				}
 				if got, ok := x.find([]byte(key), 4); got != want || !ok {
-					t.Fatalf("%q before its time in %q: block %d, %v, want %d", key, part, got, ok, want)
+					t.Fatalf("%q before its time in %q: block %d, %v, want %d", key, part, got, ok,
+						want)
 				}
 			}
 		}
@@ -197,10 +204,12 @@ func TestHeads(t *testing.T) {
 func TestScannedEntries(t *testing.T) {
 	for _, keyBytes := range []int{0, 1, 127, 128, 200} {
 		for _, valueBytes := range []int{0, 1, 5, 6, 127, 128, 1<<14 - 1, 1 << 14, 1 << 15} {
-			for _, seq := range []base.SeqNum{0, 31, 32, 1<<12 - 1, 1 << 12, 1 << 40, base.MaxSeqNum} {
+			for _, seq := range []base.SeqNum{0, 31, 32, 1<<12 - 1, 1 << 12, 1 << 40,
+				base.MaxSeqNum} {
 				var w blockBuilder
 				w.add(&base.Entry{Key: []byte("a"), Kind: base.KindPut})
-				e := base.Entry{Key: bytes.Repeat([]byte{'k'}, keyBytes+1), Seq: seq, Kind: base.KindPut,
+				e := base.Entry{Key: bytes.Repeat([]byte{'k'}, keyBytes+1), Seq: seq,
+					Kind:  base.KindPut,
 					Value: bytes.Repeat([]byte{'v'}, valueBytes)}
 				w.add(&e)
 				w.add(&e) // at the end
@@ -211,9 +220,11 @@ func TestScannedEntries(t *testing.T) {
 				for i := 1; i < 3; i++ {
 					got := blockEntry{expiry: 9}
 					if ok := b.scan(i, &got); !ok || got.seq != seq || got.kind != base.KindPut ||
-						got.expiry != 0 || !bytes.Equal(got.suffix, e.Key) || !bytes.Equal(got.value, e.Value) ||
+						got.expiry != 0 || !bytes.Equal(got.suffix, e.Key) ||
+						!bytes.Equal(got.value, e.Value) ||
 						cap(got.value) != len(got.value) || cap(got.suffix) != len(got.suffix) {
-						t.Fatalf("key of %d, value of %d bytes at %d: %v, %+v", keyBytes, valueBytes, seq, ok, got)
+						t.Fatalf("key of %d, value of %d bytes at %d: %v, %+v", keyBytes,
+							valueBytes, seq, ok, got)
 					}
 				}
 			}
@@ -239,7 +250,8 @@ func TestScannedEntries(t *testing.T) {
 		block := b
 		block.data = append(bytes.Clone(b.data), 0, tag, 8, 1, 2, 3, 4, 5, 6, 7, 8)
 		var e blockEntry
-		if ok := block.scan(0, &e); ok != want || ok && (len(e.value) != 8 || e.seq != base.MaxSeqNum) {
+		if ok := block.scan(0, &e); ok != want || ok && (len(e.value) != 8 ||
+			e.seq != base.MaxSeqNum) {
 			t.Errorf("tag %d: %v, %+v", tag, ok, e)
 		}
 	}

@@ -363,7 +363,8 @@ func readings(r *Reader, entries []base.Entry) map[string]func() (string, error)
 				err := b.Answer(ls, snap)
 				text := fmt.Sprintf("%+v, %d left\n", b.Stats, len(b.asks)+len(b.files))
 				for _, l := range ls {
-					text += fmt.Sprintf("%s %v %v %d %v %d %x\n", l.Key, l.Done, l.Found, l.Seq, l.Kind,
+					text += fmt.Sprintf("%s %v %v %d %v %d %x\n", l.Key, l.Done, l.Found, l.Seq,
+						l.Kind,
 						l.Expiry, l.Value)
 				}
 				return text, err
@@ -457,7 +458,8 @@ func TestCraftedFiles(t *testing.T) {
 			s.add(fmt.Sprint(at), text)
 			if strings.HasPrefix(names[i], "block") && at < blockHeaderBytes {
 				if plain := account(t, intact, meta, entries, changed, 0); plain != text {
-					t.Errorf("byte %d of %s, without a cache: %s, with one: %s", at, names[i], plain, text)
+					t.Errorf("byte %d of %s, without a cache: %s, with one: %s", at, names[i],
+						plain, text)
 				}
 			}
 		}

@@ -96,7 +96,8 @@ func TestGuidesAreExact(t *testing.T) {
 		}
 		for _, key := range keys[g.from:g.to] {
 			suffix := key[x.shared:]
-			for _, probe := range [][]byte{suffix, suffix[:len(suffix)-1], append(bytes.Clone(suffix), 0),
+			for _, probe := range [][]byte{suffix, suffix[:len(suffix)-1],
+				append(bytes.Clone(suffix), 0),
 				append(bytes.Clone(g.shared), bytes.Repeat([]byte{0xff}, 9)...), g.shared} {
 				below, equal := g.from, 0
 				tail := head8(probe[min(len(probe), len(g.shared)):])
@@ -109,7 +110,8 @@ func TestGuidesAreExact(t *testing.T) {
 					}
 				}
 				if from, to := x.narrow(g, probe); from != below || to != below+equal {
-					t.Fatalf("%q: blocks %d to %d, want %d to %d", probe, from, to, below, below+equal)
+					t.Fatalf("%q: blocks %d to %d, want %d to %d", probe, from, to, below,
+						below+equal)
 				}
 			}
 		}

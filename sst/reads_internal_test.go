@@ -41,8 +41,9 @@ func TestEveryFailedRead(t *testing.T) {
 							way, budget, n, p.Count(), lasting, err)
 					}
 					*p = vfstest.FailPlan{}
-					if text, err := readings(r, entries)[way](); err != nil || text != intact[way] &&
-						!strings.HasPrefix(way, "batch") && !strings.HasPrefix(way, "keys") {
+					if text, err := readings(r, entries)[way](); err != nil ||
+						text != intact[way] &&
+							!strings.HasPrefix(way, "batch") && !strings.HasPrefix(way, "keys") {
 						t.Errorf("%s after the failure: %s, %v", way, text, err)
 					}
 					if err := r.Close(); err != nil {
@@ -71,7 +72,8 @@ func evenFile(t *testing.T, blocks int) (vfs.FS, base.FileMeta, [][]byte) {
 		key := binary.BigEndian.AppendUint32(nil, uint32(i))
 		value := make([]byte, 4096-trailerBytes-blockHeaderBytes-8-len(key)-1-1-2)
 		keys = append(keys, key)
-		if err := w.Add(&base.Entry{Key: key, Seq: 1, Kind: base.KindPut, Value: value}); err != nil {
+		if err := w.Add(&base.Entry{Key: key, Seq: 1, Kind: base.KindPut,
+			Value: value}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -135,8 +137,16 @@ func TestReadSizes(t *testing.T) {
 		read func(r *Reader)
 	}{
 		{"a scan", func(r *Reader) { c := r.NewCursor(1); scan(c.First, c.Next, 1000) }},
-		{"a scan of three blocks", func(r *Reader) { c := r.NewCursor(1); scan(c.First, c.Next, 3) }},
-		{"a scan of four blocks", func(r *Reader) { c := r.NewCursor(1); scan(c.First, c.Next, 4) }},
+		{"a scan of three blocks", func(r *Reader) {
+			c := r.NewCursor(1)
+			scan(c.First, c.Next,
+				3)
+		}},
+		{"a scan of four blocks", func(r *Reader) {
+			c := r.NewCursor(1)
+			scan(c.First, c.Next,
+				4)
+		}},
 		{"a scan with little read ahead", func(r *Reader) {
 			c := r.NewCursor(1)
 			c.LimitReadAhead(20 << 10)
@@ -169,10 +179,22 @@ func TestReadSizes(t *testing.T) {
 			}
 		}},
 		{"a batch", func(r *Reader) { ask(&Batch{}, r, 9, 2, 3, 9) }},
-		{"a batch of keys in a row", func(r *Reader) { ask(&Batch{KeysOnly: true}, r, every(3, 73, 1)...) }},
-		{"a batch of each second key", func(r *Reader) { ask(&Batch{KeysOnly: true}, r, every(0, 60, 2)...) }},
-		{"a batch of each third key", func(r *Reader) { ask(&Batch{KeysOnly: true}, r, every(0, 60, 3)...) }},
-		{"a batch of each fourth key", func(r *Reader) { ask(&Batch{KeysOnly: true}, r, every(0, 20, 4)...) }},
+		{"a batch of keys in a row", func(r *Reader) {
+			ask(&Batch{KeysOnly: true}, r, every(3, 73,
+				1)...)
+		}},
+		{"a batch of each second key", func(r *Reader) {
+			ask(&Batch{KeysOnly: true}, r, every(0, 60,
+				2)...)
+		}},
+		{"a batch of each third key", func(r *Reader) {
+			ask(&Batch{KeysOnly: true}, r, every(0, 60,
+				3)...)
+		}},
+		{"a batch of each fourth key", func(r *Reader) {
+			ask(&Batch{KeysOnly: true}, r, every(0, 20,
+				4)...)
+		}},
 		{"batches of keys that are cached", func(r *Reader) {
 			ask(&Batch{}, r, 4, 6)
 			b := Batch{KeysOnly: true}
@@ -208,7 +230,8 @@ func TestReleasedCursors(t *testing.T) {
 		cur.Release()
 		if cap(cur.raw) != c.kept || cap(cur.seq.buf) != c.kept || cur.r != nil || cur.b != nil ||
 			cur.Next() || cur.Prev() || len(cur.seq.buf) > 0 || cap(cur.key) == 0 {
-			t.Errorf("buffers of %d bytes: %d and %d are kept", c.size, cap(cur.raw), cap(cur.seq.buf))
+			t.Errorf("buffers of %d bytes: %d and %d are kept", c.size, cap(cur.raw),
+				cap(cur.seq.buf))
 		}
 	}
 	if b := keep(make([]byte, 5, maxKeptBytes)); b == nil || len(b) != 0 {
@@ -236,7 +259,8 @@ func TestSourceBatches(t *testing.T) {
 	}
 	w := NewWriter(f, WriterOptions{FileNum: 7, BlockBytes: 2048})
 	for i := range 200 {
-		if err := w.Add(&base.Entry{Key: fmt.Appendf(nil, "%04d", i), Kind: base.KindDelete}); err != nil {
+		if err := w.Add(&base.Entry{Key: fmt.Appendf(nil, "%04d", i),
+			Kind: base.KindDelete}); err != nil {
 			t.Fatal(err)
 		}
 	}

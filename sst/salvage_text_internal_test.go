@@ -153,7 +153,10 @@ func TestSalvageAccounts(t *testing.T) {
 			return b[c.handles[0].end()-trailerBytes : c.handles[0].end()]
 		})
 		try("more bytes", func(b []byte) []byte { return append(b, "more"...) })
-		try("other blocks behind", func(b []byte) []byte { return append(b, b[:c.handles[2].off]...) })
+		try("other blocks behind", func(b []byte) []byte {
+			return append(b,
+				b[:c.handles[2].off]...)
+		})
 		try("blocks in the wrong order", func(b []byte) []byte {
 			swapBlocks(c, b, 0, 1)
 			return b
@@ -194,7 +197,8 @@ func TestSalvageOfCraftedIndexes(t *testing.T) {
 		b := bytes.Clone(c.b)
 		b[h.off+uint64(at)] ^= 0x41
 		payload := b[h.off : h.off+uint64(h.raw)]
-		copy(b[h.off:], newFileID([16]byte{}, 7).appendTrailer(payload, 0, None, len(payload), h.off))
+		copy(b[h.off:], newFileID([16]byte{}, 7).appendTrailer(payload, 0, None, len(payload),
+			h.off))
 		f, err := fs.Create("file")
 		if err != nil {
 			t.Fatal(err)
@@ -379,7 +383,8 @@ func TestBlockScan(t *testing.T) {
 		} {
 			s := blockScan{id: id, b: b, budget: c.budget}
 			if h, ok := s.before(c.lo, c.p); ok != c.ok || ok && h != want {
-				t.Errorf("%v from %d, trailer at %d, budget %d: %+v, %v", codec, c.lo, c.p, c.budget, h, ok)
+				t.Errorf("%v from %d, trailer at %d, budget %d: %+v, %v", codec, c.lo, c.p,
+					c.budget, h, ok)
 			}
 			if c.ok && c.lo == 0 {
 				if s.budget != 0 {

@@ -192,7 +192,8 @@ func TestContradictions(t *testing.T) {
 		m := meta
 		change(&m)
 		err := openBytes(t, m, b, 0).Verify(context.Background())
-		if err == nil || !strings.Contains(err.Error(), "corrupt description in 000-7.sst at offset 702") {
+		if err == nil || !strings.Contains(err.Error(),
+			"corrupt description in 000-7.sst at offset 702") {
 			t.Errorf("other %s: %v", what, err)
 		}
 	}
@@ -211,14 +212,18 @@ func TestContradictions(t *testing.T) {
 	h := f.properties
 	payload := bytes.Clone(b[h.off : h.off+uint64(h.raw)])
 	f.properties.off += 3
-	moved := newFileID(f.dbid, f.num).appendTrailer(payload, 0, None, len(payload), f.properties.off)
+	moved := newFileID(f.dbid, f.num).appendTrailer(payload, 0, None, len(payload),
+		f.properties.off)
 	gap = append(append(bytes.Clone(b[:h.off]), 0, 0, 0), moved...)
 	err = openBytes(t, meta, f.append(gap), 0).Verify(context.Background())
-	if err == nil || !strings.Contains(err.Error(), "corrupt properties in 000-7.sst at offset 705") {
+	if err == nil || !strings.Contains(err.Error(),
+		"corrupt properties in 000-7.sst at offset 705") {
 		t.Errorf("a gap before the properties: %v", err)
 	}
-	if _, err := openIndex(append(make([]byte, 0, 17), 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-		7)); err == nil || err.Error() != "corrupt index at offset 16: want no further bytes, got 1" {
+	if _, err := openIndex(append(make([]byte, 0, 17), 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+		0,
+		7)); err == nil ||
+		err.Error() != "corrupt index at offset 16: want no further bytes, got 1" {
 		t.Errorf("an empty index with a byte behind: %v", err)
 	}
 }

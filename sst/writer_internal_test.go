@@ -214,7 +214,8 @@ func TestWriterSizes(t *testing.T) {
 	}
 	for maxRaw, full := range map[int]bool{40: true, 41: true, 42: false} {
 		if w.o.maxRawBytes = maxRaw; w.Full(same) != full {
-			t.Errorf("%d bytes of range tombstones, blocks of %d: full %v", w.rangesLen, maxRaw, !full)
+			t.Errorf("%d bytes of range tombstones, blocks of %d: full %v", w.rangesLen, maxRaw,
+				!full)
 		}
 	}
 }
@@ -270,7 +271,8 @@ func TestCodecs(t *testing.T) {
 		Snappy: "[snappy none snappy none snappy none]",
 		Zstd:   "[zstd none lz4 none lz4 none]",
 	} {
-		w, fs := writerOf(t, WriterOptions{Codec: codec, FilterBits: 8, BlockBytes: 4096, FileNum: 1})
+		w, fs := writerOf(t, WriterOptions{Codec: codec, FilterBits: 8, BlockBytes: 4096,
+			FileNum: 1})
 		for i := range 100 {
 			e := base.Entry{Key: fmt.Appendf(nil, "%0200d", i), Seq: 1, Kind: base.KindPut,
 				Value: make([]byte, 100)}
@@ -359,7 +361,8 @@ func TestWorthwhile(t *testing.T) {
 					t.Fatalf("%v, %d of %d bytes zero: %v, %v", codec, zeros, n, gotCodec, err)
 				}
 				if got = got[len("before"):]; len(got) != len(want) {
-					t.Fatalf("%v, %d of %d bytes zero: %d bytes, want %d", codec, zeros, n, len(got),
+					t.Fatalf("%v, %d of %d bytes zero: %d bytes, want %d", codec, zeros, n,
+						len(got),
 						len(want))
 				}
 				for _, dst := range [][]byte{nil, make([]byte, 0, n), make([]byte, 3, n+9)} {
@@ -368,9 +371,11 @@ func TestWorthwhile(t *testing.T) {
 					}
 					back, err := decompress(dst, gotCodec, got, n)
 					if err != nil || !bytes.Equal(back, raw) {
-						t.Fatalf("%v, %d of %d bytes zero: comes back otherwise, %v", codec, zeros, n, err)
+						t.Fatalf("%v, %d of %d bytes zero: comes back otherwise, %v", codec, zeros,
+							n, err)
 					}
-					if inPlace := cap(dst) > 0 && &back[0] == &dst[:1][0]; inPlace != (cap(dst) >= n) {
+					if inPlace := cap(dst) > 0 &&
+						&back[0] == &dst[:1][0]; inPlace != (cap(dst) >= n) {
 						t.Fatalf("%v: decoded into the memory that is there: %v", codec, inPlace)
 					}
 				}
@@ -446,7 +451,8 @@ func TestHandles(t *testing.T) {
 			t.Errorf("the seed at %x is %08x, want %08x", off, got, want)
 		}
 	}
-	for h, want := range map[hex32]string{0: "00000000", 0x1234abcd: "1234abcd", 0xf0000009: "f0000009"} {
+	for h, want := range map[hex32]string{0: "00000000", 0x1234abcd: "1234abcd",
+		0xf0000009: "f0000009"} {
 		if h.String() != want {
 			t.Errorf("%s, want %s", h, want)
 		}
@@ -480,7 +486,8 @@ func TestFilterPartitions(t *testing.T) {
 		blocks := uint64(0)
 		for i, p := range s.parts {
 			if got = append(got, p.keys); p.firstBlock != blocks {
-				t.Errorf("limit %d: filter %d begins at block %d, want %d", limit, i, p.firstBlock, blocks)
+				t.Errorf("limit %d: filter %d begins at block %d, want %d", limit, i, p.firstBlock,
+					blocks)
 			}
 			blocks += p.keys / 5
 		}
@@ -532,7 +539,8 @@ func TestDescribeWithoutFilters(t *testing.T) {
 	r := NewReader(ReaderOptions{FS: fs, Meta: meta})
 	defer r.Close()
 	var out bytes.Buffer
-	if err := r.Describe(&out); err != nil || !bytes.Contains(out.Bytes(), []byte("filters         none\n")) {
+	if err := r.Describe(&out); err != nil || !bytes.Contains(out.Bytes(),
+		[]byte("filters         none\n")) {
 		t.Errorf("%v in\n%s", err, out.String())
 	}
 	if err := r.Describe(fullWriter{}); err != errFull {
