@@ -78,11 +78,17 @@ func (db *DB) limitFiles() {
 	if limit == 0 || db.opts.InMemory {
 		return
 	}
-	room := limit - max(limit/4, 32)
-	db.flushGroup = max(1, min(flushGroupMost, room/2))
-	if most := max(4, room-db.flushGroup); db.opts.MaxOpenFiles > most {
+	var most int
+	if db.flushGroup, most = shareFiles(limit); db.opts.MaxOpenFiles > most {
 		db.opts.Logger.Info("fewer files stay open than MaxOpenFiles, because of the limit of the"+
 			" process", "MaxOpenFiles", db.opts.MaxOpenFiles, "open", most, "limit", limit)
 		db.opts.MaxOpenFiles = most
 	}
+}
+
+// shareFiles returns how many of limit files a flush may have open, and the readers of SSTs.
+func shareFiles(limit int) (flush, readers int) {
+	room := limit - max(limit/4, 32)
+	flush = max(1, min(flushGroupMost, room/2))
+	return flush, max(4, room-flush)
 }

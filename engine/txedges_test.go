@@ -1,0 +1,177 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/kstonedb/kstone/engine"
+)
+
+// itemText shows an item as a reader sees it.
+func itemText(r engine.Reader, k engine.Key) string {
+	it, err := r.GetItem(k)
+	if err != nil {
+		return strings.TrimPrefix(err.Error(), "engine: ")
+	}
+	return fmt.Sprintf("%s expires %d version %d", it.Value, it.Expiry, it.Version)
+}
+
+// TestTransactionsReadTheirWrites: every kind of write is read back as it will be, in the order of
+// the writes; expired ones are gone.
+func TestTransactionsReadTheirWrites(t *testing.T) {
+	now := time.UnixMilli(1_000_000)
+	db := openMemory(t, engine.Options{Clock: func() time.Time { return now }})
+	a, b := pksk("p", "a"), pksk("p", "b")
+	ok(t, db.Put(a, []byte("old"), nil))
+	ok(t, db.Put(b, []byte("old"), nil))
+	ok(t, db.Update(ctx, func(tx *engine.Tx) error {
+		check := func(what string, err error, wantA, wantB string) {
+			t.Helper()
+			ok(t, err)
+			if gotA, gotB := itemText(tx, a), itemText(tx, b); gotA != wantA || gotB != wantB {
+				t.Errorf("%s: %s and %s, want %s and %s", what, gotA, gotB, wantA, wantB)
+			}
+		}
+		const old = "old expires 0 version "
+		check("nothing", nil, old+"1", old+"2")
+		check("put", tx.Put(a, []byte("1"), 0), "1 expires 0 version 0", old+"2")
+		check("put with a TTL", tx.Put(a, []byte("2"), time.Second),
+			"2 expires 1001000 version 0", old+"2")
+		check("put until", tx.PutUntil(b, []byte("3"), 1_000_001),
+			"2 expires 1001000 version 0", "3 expires 1000001 version 0")
+		now = now.Add(time.Millisecond)
+		check("a moment later", nil, "2 expires 1001000 version 0", "not found")
+		check("put until never", tx.PutUntil(b, []byte("4"), 0),
+			"2 expires 1001000 version 0", "4 expires 0 version 0")
+		check("delete", tx.Delete(a), "not found", "4 expires 0 version 0")
+		check("delete the rest", tx.DeleteRange([]byte("p"), engine.SKGreater([]byte("a"))),
+			"not found", "not found")
+		if n, err := tx.Count(ctx, engine.Query{PK: []byte("p")}); n != 0 || err != nil {
+			t.Errorf("%d items are left, %v", n, err)
+		}
+		var res engine.Results
+		ok(t, tx.MultiGet(ctx, []engine.Key{a, b}, &res))
+		if res.Has(0) || res.Has(1) {
+			t.Error("what was deleted is found")
+		}
+		check("put again", tx.PutIfAbsent(b, nil, 0), "not found", " expires 0 version 0")
+		ok(t, tx.MultiGet(ctx, []engine.Key{a, b}, &res))
+		if v, found := res.Value(1); !found || v == nil || len(v) > 0 {
+			t.Errorf("an empty value is %v, %t", v, found)
+		}
+		return nil
+	}))
+	if got := itemText(db, a) + ", " + itemText(db, b); got != "not found,  expires 0 version 3" {
+		t.Errorf("committed: %s", got)
+	}
+}
+
+// TestFirstCommitConflicts: the first commit there is makes a transaction that began before it
+// fail, if it has changed what was read.
+func TestFirstCommitConflicts(t *testing.T) {
+	for name, read := range map[string]func(*engine.Tx) error{
+		"key":   func(tx *engine.Tx) error { return second(tx.Has(pk("p"))) },
+		"query": func(tx *engine.Tx) error { return second(tx.Count(ctx, engine.Query{PK: []byte("p")})) },
+		"scan":  func(tx *engine.Tx) error { return second(tx.CountScan(ctx, engine.Scan{})) },
+		"keys":  func(tx *engine.Tx) error { return tx.MultiGet(ctx, []engine.Key{pk("p")}, &engine.Results{}) },
+		"gathering": func(tx *engine.Tx) error {
+			return second(tx.CountGather(ctx, engine.Gather{PKs: [][]byte{[]byte("p")}}))
+		},
+	} {
+		db := openMemory(t, engine.Options{})
+		err := db.Update(ctx, func(tx *engine.Tx) error {
+			return errors.Join(read(tx), db.Put(pk("p"), nil, nil), tx.Put(pk("q"), nil, 0))
+		})
+		var conflict *engine.ConflictError
+		if !errors.As(err, &conflict) || string(conflict.Key.PK) != "p" || conflict.Version != 1 {
+			t.Errorf("%s: %v", name, err)
+		}
+		if n := db.Metrics().Conflicts; n != 1 {
+			t.Errorf("%s: %d conflicts", name, n)
+		}
+		want := `engine: transaction conflict: "p" changed at version 1`
+		if err == nil || err.Error() != want {
+			t.Errorf("%s: error %v, want %s", name, err, want)
+		}
+	}
+}
+
+// TestTransactionsRefuseBadKeys: also where no condition has looked at the key.
+func TestTransactionsRefuseBadKeys(t *testing.T) {
+	db := openMemory(t, engine.Options{})
+	ok(t, db.Update(ctx, func(tx *engine.Tx) error {
+		var none engine.Key
+		for i, err := range []error{
+			tx.Put(none, nil, 0), tx.PutUntil(none, nil, 1), tx.Delete(none),
+			tx.PutIf(none, nil, engine.Condition{}, 0), tx.DeleteIf(none, engine.Condition{}),
+			tx.PutIfAbsent(none, nil, 0), tx.DeleteIf(none, engine.IfPresent()),
+			tx.DeleteRange(nil, engine.SKCondition{}),
+			second(tx.Get(none)), second(tx.Has(none)), second(tx.GetItem(none)),
+		} {
+			if !errors.Is(err, engine.ErrEmptyPK) {
+				t.Errorf("call %d: %v", i, err)
+			}
+		}
+		return nil
+	}))
+	if v := db.Metrics().LastVersion; v != 0 {
+		t.Errorf("something was committed, version %d", v)
+	}
+}
+
+// TestUpdateRetryEnds: a transaction that always conflicts is run until its context ends, with
+// pauses; the error names both.
+func TestUpdateRetryEnds(t *testing.T) {
+	db := openMemory(t, engine.Options{})
+	c, cancel := context.WithCancelCause(ctx)
+	runs := 0
+	err := db.UpdateRetry(c, func(tx *engine.Tx) error {
+		if runs++; runs == 4 {
+			cancel(errEnough)
+			// Ends while the next run is waited for, or before its commit.
+		}
+		return errors.Join(second(tx.Has(pk("p"))), db.Put(pk("p"), nil, nil), tx.Put(pk("q"), nil, 0))
+	})
+	wantIs(t, err, errEnough)
+	if runs < 4 || runs > 5 {
+		t.Errorf("%d runs", runs)
+	}
+}
+
+// TestCrossedConditions: of two batches, each of which requires that what the other writes is not
+// there, at most one is committed.
+func TestCrossedConditions(t *testing.T) {
+	db := openMemory(t, engine.Options{Durability: engine.Process})
+	for name, more := range map[string]int{"few": 0, "many": 8} {
+		for round := range 400 {
+			x, y := pk(fmt.Sprint(name, round, "x")), pk(fmt.Sprint(name, round, "y"))
+			var errs [2]error
+			var wg sync.WaitGroup
+			for i, k := range [][2]engine.Key{{x, y}, {y, x}} {
+				b := engine.NewBatch()
+				ok(t, b.Require(k[0], engine.IfAbsent()))
+				for j := range more {
+					ok(t, b.Require(pk(fmt.Sprint("none", j)), engine.IfAbsent()))
+				}
+				ok(t, b.Put(k[1], nil, 0))
+				wg.Go(func() { errs[i] = db.Apply(ctx, b, nil) })
+			}
+			wg.Wait()
+			failed := 0
+			for _, err := range errs {
+				if err != nil {
+					wantIs(t, err, engine.ErrConditionFailed)
+					failed++
+				}
+			}
+			if failed != 1 {
+				t.Fatalf("%s conditions, round %d: %d batches have failed, want 1", name, round, failed)
+			}
+		}
+	}
+}
