@@ -43,6 +43,10 @@ func batchText(t *testing.T, b *Batch) string {
 	fmt.Fprintf(&w, "len %d, bytes %d, ranges %t, ttls %t, stripes", b.Len(), b.Bytes(), b.ranges,
 		b.ttls)
 	b.stripes.each(func(id uint8) { fmt.Fprintf(&w, " %d", id) })
+	if b.hasConds() {
+		w.WriteString(", of conditions")
+		b.conds.stripes.each(func(id uint8) { fmt.Fprintf(&w, " %d", id) })
+	}
 	w.WriteString("\n")
 	for i := range b.ops {
 		op := &b.ops[i]
@@ -84,7 +88,7 @@ func TestBatchHoldsItsOperations(t *testing.T) {
 		b.Delete(k("p", "also gone")),
 		b.Put(k("q", ""), []byte("v2"), 0),
 		b.Delete(k("q", "d")),
-		b.PutUntil(k("q", "u"), []byte("v3"), 77),
+		b.PutUntil(k("q", "u"), []byte("v3"), 1),
 		b.DeleteRange([]byte("p"), SKCondition{}),
 		b.Put(k("p", "kept"), []byte("v4"), time.Millisecond),
 		b.DeleteRange([]byte("p"), SKLess(nil)), // nothing
@@ -95,12 +99,12 @@ func TestBatchHoldsItsOperations(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const before = `len 9, bytes 168, ranges true, ttls true, stripes 39 177
+	const before = `len 9, bytes 168, ranges true, ttls true, stripes 39 177, of conditions 157
 3 stripe 177 at 0: "p\x00\x00gone" value "v1" expiry 0
 1 stripe 177 at 28: "p\x00\x00also gone" value "" expiry 0
 2 stripe 39 at 47: "q\x00\x00" value "v2" expiry 0
 1 stripe 39 at 63: "q\x00\x00d" value "" expiry 0
-3 stripe 39 at 74: "q\x00\x00u" value "v3" expiry 77
+3 stripe 39 at 74: "q\x00\x00u" value "v3" expiry 1
 4 stripe 177 at 99: "p\x00\x00" to "p\x00\x01" value "" expiry 0
 3 stripe 177 at 114: "p\x00\x00kept" value "v4" expiry 0
 4 stripe 39 at 142: "q\x00\x00other" to "q\x00\x00other\x00" value "" expiry 0
@@ -109,7 +113,7 @@ record:
 1 "p" "also gone" "" ""-"" 0
 2 "q" "" "v2" ""-"" 0
 1 "q" "d" "" ""-"" 0
-3 "q" "u" "v3" ""-"" 77
+3 "q" "u" "v3" ""-"" 1
 4 "" "" "" "p\x00\x00"-"p\x00\x01" 0
 3 "p" "kept" "v4" ""-"" 0
 4 "" "" "" "q\x00\x00other"-"q\x00\x00other\x00" 0`
@@ -117,17 +121,17 @@ record:
 		t.Errorf("got:\n%s\nwant:\n%s", got, before)
 	}
 	b.seal(1000)
-	const after = `len 9, bytes 121, ranges true, ttls true, stripes 39 177
+	const after = `len 9, bytes 121, ranges true, ttls true, stripes 39 177, of conditions 157
 2 stripe 39 at 0: "q\x00\x00" value "v2" expiry 0
 1 stripe 39 at 16: "q\x00\x00d" value "" expiry 0
-3 stripe 39 at 27: "q\x00\x00u" value "v3" expiry 77
+3 stripe 39 at 27: "q\x00\x00u" value "v3" expiry 1
 4 stripe 177 at 52: "p\x00\x00" to "p\x00\x01" value "" expiry 0
 3 stripe 177 at 67: "p\x00\x00kept" value "v4" expiry 1001
 4 stripe 39 at 95: "q\x00\x00other" to "q\x00\x00other\x00" value "" expiry 0
 record:
 2 "q" "" "v2" ""-"" 0
 1 "q" "d" "" ""-"" 0
-3 "q" "u" "v3" ""-"" 77
+3 "q" "u" "v3" ""-"" 1
 4 "" "" "" "p\x00\x00"-"p\x00\x01" 0
 3 "p" "kept" "v4" ""-"" 1001
 4 "" "" "" "q\x00\x00other"-"q\x00\x00other\x00" 0`

@@ -79,9 +79,6 @@ func (b *Batch) Require(key Key, cond Condition) error {
 		if err := checkItem(key, nil); err != nil {
 			return err
 		}
-		if err := b.room(len(key.PK) + len(key.SK)); err != nil {
-			return err
-		}
 		b.others++
 		return nil
 	})

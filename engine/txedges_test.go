@@ -48,6 +48,10 @@ func TestTransactionsReadTheirWrites(t *testing.T) {
 		check("a moment later", nil, "2 expires 1001000 version 0", "not found")
 		check("put until never", tx.PutUntil(b, []byte("4"), 0),
 			"2 expires 1001000 version 0", "4 expires 0 version 0")
+		check("put with the shortest TTL", tx.Put(a, []byte("5"), 1),
+			"5 expires 1000002 version 0", "4 expires 0 version 0")
+		check("put what has expired", tx.PutUntil(a, []byte("6"), 1), "not found",
+			"4 expires 0 version 0")
 		check("delete", tx.Delete(a), "not found", "4 expires 0 version 0")
 		check("delete the rest", tx.DeleteRange([]byte("p"), engine.SKGreater([]byte("a"))),
 			"not found", "not found")
@@ -115,6 +119,18 @@ func TestTransactionsRefuseBadKeys(t *testing.T) {
 		} {
 			if !errors.Is(err, engine.ErrEmptyPK) {
 				t.Errorf("call %d: %v", i, err)
+			}
+		}
+		return nil
+	}))
+	ok(t, db.View(ctx, func(tx *engine.Tx) error {
+		for i, err := range []error{
+			tx.Put(pk("p"), nil, 0), tx.PutIf(pk("p"), nil, engine.IfAbsent(), 0), tx.Delete(pk("p")),
+			tx.DeleteIf(pk("p"), engine.IfPresent()), tx.PutUntil(pk("p"), nil, 1),
+			tx.DeleteRange([]byte("p"), engine.SKCondition{}),
+		} {
+			if !errors.Is(err, engine.ErrReadOnly) {
+				t.Errorf("call %d in a view: %v", i, err)
 			}
 		}
 		return nil
