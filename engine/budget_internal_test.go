@@ -276,7 +276,7 @@ func TestReserveOnAFullDisk(t *testing.T) {
 		if err := r.admit(); !errors.Is(err, ErrDiskFull) {
 			t.Errorf("just before the next attempt: %v", err)
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		if err := r.admit(); err != nil || r.full.Load() || r.have != 8*mib ||
 			m.ceiling.Load() == 0 {
 			t.Errorf("with space: %v, full %t, %d bytes", err, r.full.Load(), r.have)
