@@ -305,7 +305,8 @@ func TestDedupCounts(t *testing.T) {
 	if err != nil || it.Expiry != 9000 || string(it.Value) != "inserted" {
 		t.Errorf("%+v, %v", it, err)
 	}
-	if _, _, err := db.FilterNew(ctx, keys, nil, &engine.FilterOptions{Workers: -1}); !errors.Is(err,
+	if _, _, err := db.FilterNew(ctx, keys, nil,
+		&engine.FilterOptions{Workers: -1}); !errors.Is(err,
 		engine.ErrInvalid) {
 		t.Errorf("-1 workers: %v", err)
 	}

@@ -187,7 +187,10 @@ func addWritingCalls(
 		return err
 	}
 	calls["PutIf"] = func() error { return failsOr(db.PutIfAbsent(keys[2], nil, nil)) }
-	calls["DeleteIf"] = func() error { return failsOr(db.DeleteIf(keys[2], engine.IfAbsent(), nil)) }
+	calls["DeleteIf"] = func() error {
+		return failsOr(db.DeleteIf(keys[2], engine.IfAbsent(),
+			nil))
+	}
 	for _, n := range []int{3, 6} {
 		calls[fmt.Sprintf("Apply with %d conditions", n)] = func() error {
 			b := engine.NewBatch()

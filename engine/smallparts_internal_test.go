@@ -20,7 +20,8 @@ func TestReadOnlyErrorMatches(t *testing.T) {
 	err := error(&readOnlyError{fmt.Errorf("write: %w: %w", cause, ErrDiskFull)})
 	var found *CorruptionError
 	for target, want := range map[error]bool{
-		ErrReadOnly: true, ErrCorrupt: true, ErrDiskFull: false, ErrNotFound: false, ErrClosed: false,
+		ErrReadOnly: true, ErrCorrupt: true, ErrDiskFull: false, ErrNotFound: false,
+		ErrClosed: false,
 	} {
 		if errors.Is(err, target) != want {
 			t.Errorf("matches %v: %t", target, !want)
@@ -235,7 +236,8 @@ func TestReserveFailsToOpen(t *testing.T) {
 				}
 				hit := false
 				fsys := vfstest.NewFault(mem, func(op vfstest.Op) error {
-					if op.Kind == kind || kind == vfstest.OpTruncate && op.Kind == vfstest.OpAllocate {
+					if op.Kind == kind || kind == vfstest.OpTruncate &&
+						op.Kind == vfstest.OpAllocate {
 						hit = true
 						return failure
 					}
@@ -250,8 +252,10 @@ func TestReserveFailsToOpen(t *testing.T) {
 				off := db.reserve.off
 				if !hit && (err != nil || off) ||
 					hit && failure == broken && (err != nil || !off || db.reserve.file != nil) ||
-					hit && failure != broken && (!errors.Is(err, ErrDiskFull) || !db.reserve.full.Load()) {
-					t.Errorf("%v fails with %v, file there %t: %v, off %t", kind, failure, there, err, off)
+					hit && failure != broken && (!errors.Is(err, ErrDiskFull) ||
+						!db.reserve.full.Load()) {
+					t.Errorf("%v fails with %v, file there %t: %v, off %t", kind, failure, there,
+						err, off)
 				}
 				if free := db.memory.ceiling.Load() == db.memory.freeUsed; off && !free {
 					t.Error("without a reserve puts ask")

@@ -81,7 +81,8 @@ func wanted(in func(engine.Key) bool, order func(a, b engine.Key) int, reverse b
 // behindEach calls f without a position, and behind each key, of an item or not.
 func behindEach(f func(after *engine.Key)) {
 	f(nil)
-	for _, k := range append(smallKeys(), pk("0"), pksk("a", "0"), pksk("aa", "a"), pksk("z", "z")) {
+	for _, k := range append(smallKeys(), pk("0"), pksk("a", "0"), pksk("aa", "a"), pksk("z",
+		"z")) {
 		f(&k)
 	}
 }
@@ -228,17 +229,24 @@ func TestSmallQueries(t *testing.T) {
 				cond engine.SKCondition
 				in   func(sk []byte) bool
 			}{
-				"all":        {engine.SKCondition{}, nil},
-				"less":       {engine.SKLess(x), func(sk []byte) bool { return cmp(sk, x) < 0 }},
-				"less equal": {engine.SKLessEqual(x), func(sk []byte) bool { return cmp(sk, x) <= 0 }},
-				"greater":    {engine.SKGreater(x), func(sk []byte) bool { return cmp(sk, x) > 0 }},
+				"all":  {engine.SKCondition{}, nil},
+				"less": {engine.SKLess(x), func(sk []byte) bool { return cmp(sk, x) < 0 }},
+				"less equal": {engine.SKLessEqual(x), func(sk []byte) bool {
+					return cmp(sk,
+						x) <= 0
+				}},
+				"greater": {engine.SKGreater(x), func(sk []byte) bool { return cmp(sk, x) > 0 }},
 				"greater equal": {engine.SKGreaterEqual(x),
 					func(sk []byte) bool { return cmp(sk, x) >= 0 }},
 				"between": {engine.SKBetween(x, y),
 					func(sk []byte) bool { return cmp(sk, x) >= 0 && cmp(sk, y) <= 0 }},
-				"begins": {engine.SKBeginsWith(x), func(sk []byte) bool { return bytes.HasPrefix(sk, x) }},
+				"begins": {engine.SKBeginsWith(x),
+					func(sk []byte) bool { return bytes.HasPrefix(sk, x) }},
 				"range": {engine.SKRange(x, y),
-					func(sk []byte) bool { return cmp(sk, x) >= 0 && (y == nil || cmp(sk, y) < 0) }},
+					func(sk []byte) bool {
+						return cmp(sk, x) >= 0 && (y == nil || cmp(sk,
+							y) < 0)
+					}},
 			} {
 				if y != nil && name != "between" && name != "range" {
 					continue // it has one operand

@@ -79,10 +79,16 @@ func TestTransactionsReadTheirWrites(t *testing.T) {
 // fail, if it has changed what was read.
 func TestFirstCommitConflicts(t *testing.T) {
 	for name, read := range map[string]func(*engine.Tx) error{
-		"key":   func(tx *engine.Tx) error { return second(tx.Has(pk("p"))) },
-		"query": func(tx *engine.Tx) error { return second(tx.Count(ctx, engine.Query{PK: []byte("p")})) },
-		"scan":  func(tx *engine.Tx) error { return second(tx.CountScan(ctx, engine.Scan{})) },
-		"keys":  func(tx *engine.Tx) error { return tx.MultiGet(ctx, []engine.Key{pk("p")}, &engine.Results{}) },
+		"key": func(tx *engine.Tx) error { return second(tx.Has(pk("p"))) },
+		"query": func(tx *engine.Tx) error {
+			return second(tx.Count(ctx,
+				engine.Query{PK: []byte("p")}))
+		},
+		"scan": func(tx *engine.Tx) error { return second(tx.CountScan(ctx, engine.Scan{})) },
+		"keys": func(tx *engine.Tx) error {
+			return tx.MultiGet(ctx, []engine.Key{pk("p")},
+				&engine.Results{})
+		},
 		"gathering": func(tx *engine.Tx) error {
 			return second(tx.CountGather(ctx, engine.Gather{PKs: [][]byte{[]byte("p")}}))
 		},
@@ -125,7 +131,8 @@ func TestTransactionsRefuseBadKeys(t *testing.T) {
 	}))
 	ok(t, db.View(ctx, func(tx *engine.Tx) error {
 		for i, err := range []error{
-			tx.Put(pk("p"), nil, 0), tx.PutIf(pk("p"), nil, engine.IfAbsent(), 0), tx.Delete(pk("p")),
+			tx.Put(pk("p"), nil, 0), tx.PutIf(pk("p"), nil, engine.IfAbsent(), 0),
+			tx.Delete(pk("p")),
 			tx.DeleteIf(pk("p"), engine.IfPresent()), tx.PutUntil(pk("p"), nil, 1),
 			tx.DeleteRange([]byte("p"), engine.SKCondition{}),
 		} {
@@ -151,7 +158,8 @@ func TestUpdateRetryEnds(t *testing.T) {
 			cancel(errEnough)
 			// Ends while the next run is waited for, or before its commit.
 		}
-		return errors.Join(second(tx.Has(pk("p"))), db.Put(pk("p"), nil, nil), tx.Put(pk("q"), nil, 0))
+		return errors.Join(second(tx.Has(pk("p"))), db.Put(pk("p"), nil, nil), tx.Put(pk("q"),
+			nil, 0))
 	})
 	wantIs(t, err, errEnough)
 	if runs < 4 || runs > 5 {
@@ -186,7 +194,8 @@ func TestCrossedConditions(t *testing.T) {
 				}
 			}
 			if failed != 1 {
-				t.Fatalf("%s conditions, round %d: %d batches have failed, want 1", name, round, failed)
+				t.Fatalf("%s conditions, round %d: %d batches have failed, want 1", name, round,
+					failed)
 			}
 		}
 	}
