@@ -115,14 +115,16 @@ func TestReducedPowerCutsShowTheCause(t *testing.T) {
 			continue
 		}
 		t.Run(p.name, func(t *testing.T) {
-			f, seed := (*cutFailure)(nil), uint64(0)
-			for ; f == nil && seed < 50; seed++ {
-				f = p.trial.program(seed)
+			// A failure that took a rare schedule does not repeat and cannot be reduced.
+			r, seed, tries := (*cutReducer)(nil), uint64(0), 0
+			for ; tries < 5 && seed < 50 && (r == nil || r.confirms == 0); seed++ {
+				if f := p.trial.program(seed); f != nil {
+					r, tries = p.trial.reduce(f, time.Now().Add(time.Hour)), tries+1
+				}
 			}
-			if f == nil {
+			if r == nil {
 				t.Fatal("it is not found")
 			}
-			r := p.trial.reduce(f, time.Now().Add(time.Hour))
 			text := formatCuts(r.best.path)
 			if r.steps() > steps || len(r.best.path) <= p.cuts || r.confirms == 0 {
 				t.Errorf("%d steps are left after %d runs, %d of %d failed again: %s\n%s",
