@@ -257,7 +257,7 @@ func TestStraddlingVersions(t *testing.T) {
 			up = append(up, entryText(c.Entry()))
 		}
 		if c.Next() || c.Prev() {
-			t.Errorf("at %d: a cursor goes on behind the end", snap)
+			t.Errorf("at %d: a cursor goes on after the end", snap)
 		}
 		for ok := c.Last(); ok; ok = c.Prev() {
 			down = append(down, entryText(c.Entry()))

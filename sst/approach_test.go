@@ -76,7 +76,7 @@ func approach(
 	return &a
 }
 
-// checkApproachedRows compares the rows that an approach shows itself, and those behind them
+// checkApproachedRows compares the rows that an approach shows itself, and those after them
 // that a cursor shows which takes over, with what is wanted. It returns how many there were.
 func checkApproachedRows(
 	t *testing.T, rnd *rand.Rand, r *sst.Reader, snap base.SeqNum, key []byte, want []base.Entry,
@@ -90,7 +90,7 @@ func checkApproachedRows(
 	a := approach(rnd, r, snap, key, reverse)
 	check := func(e *base.Entry) {
 		if at < 0 || at >= len(want) || !sameEntry(e, &want[at]) {
-			t.Fatalf("row %d behind a seek of %q, reverse %v, at %d: %v, wanted number %d", shown,
+			t.Fatalf("row %d after a seek of %q, reverse %v, at %d: %v, wanted number %d", shown,
 				key, reverse, snap, e, at)
 		}
 		at += step
@@ -113,7 +113,7 @@ func checkApproachedRows(
 		last = batch.Rows[len(batch.Rows)-1]
 		bound, known := a.Bound(nil, reverse)
 		if d := bytes.Compare(bound, last.Key) * step; known && (d < 0 || d == 0 && !reverse) {
-			t.Fatalf("the bound %q behind %q, reverse %v", bound, last.Key, reverse)
+			t.Fatalf("the bound %q after %q, reverse %v", bound, last.Key, reverse)
 		}
 		if at >= 0 && at < len(want) && known && bytes.Compare(want[at].Key, bound)*step < 0 {
 			t.Fatalf("%q comes before the bound %q, reverse %v", want[at].Key, bound, reverse)
@@ -134,7 +134,7 @@ func checkApproachedRows(
 	for range 3 {
 		if !next() {
 			if c.Err() != nil || at >= 0 && at < len(want) {
-				t.Fatalf("no row behind %q, wanted number %d: %v", last.Key, at, c.Err())
+				t.Fatalf("no row after %q, wanted number %d: %v", last.Key, at, c.Err())
 			}
 			break
 		}
@@ -143,7 +143,7 @@ func checkApproachedRows(
 	return shown
 }
 
-// searchEntries returns the number of the first entry at or behind key.
+// searchEntries returns the number of the first entry at or after key.
 func searchEntries(entries []base.Entry, key []byte) int {
 	at, _ := slices.BinarySearchFunc(entries, key,
 		func(e base.Entry, k []byte) int { return bytes.Compare(e.Key, k) })
@@ -175,8 +175,7 @@ func checkApproach(
 		return 0
 	}
 	if d := bytes.Compare(c.Entry().Key, bound); ok && (!reverse && d < 0 || reverse && d > 0) {
-		t.Fatalf("%q comes before the bound %q, reverse %v", c.Entry().Key, bound,
-			reverse)
+		t.Fatalf("%q comes before the bound %q, reverse %v", c.Entry().Key, bound, reverse)
 	}
 	if d := bytes.Compare(bound, key); !reverse && d < 0 || reverse && d > 0 {
 		t.Fatalf("the bound %q of a seek of %q, reverse %v", bound, key, reverse)

@@ -40,6 +40,43 @@ func batchFile(t *testing.T, first, last, step int, o WriterOptions) (vfs.FS, ba
 
 func batchKey(i int) []byte { return fmt.Appendf(nil, "number/%04d", i) }
 
+// batchFiles are files of numbers, some of which overlap, with one filter, with some and with
+// none. No batch asks for the numbers of the fourth.
+var batchFiles = []struct {
+	first, last, step int
+	o                 WriterOptions
+}{
+	{0, 40, 2, WriterOptions{FilterBits: 8}},
+	{1, 60, 2, WriterOptions{FilterBits: 16, FilterPartitionKeys: 9}},
+	{40, 80, 4, WriterOptions{}},
+	{200, 210, 1, WriterOptions{FilterBits: 8}},
+	{90, 91, 1, WriterOptions{FilterBits: 8}},
+}
+
+// openBatchFiles returns readers of the batchFiles, each with a cache and statistics of its own.
+func openBatchFiles(t *testing.T, budget int64) (readers []*Reader, stats []*Stats) {
+	t.Helper()
+	for i, c := range batchFiles {
+		c.o.FileNum = base.FileNum(i + 1)
+		fs, meta := batchFile(t, c.first, c.last, c.step, c.o)
+		stats = append(stats, &Stats{})
+		readers = append(readers, NewReader(ReaderOptions{
+			FS: fs, Meta: meta, Cache: cache.New(budget), Stats: stats[i],
+		}))
+	}
+	return readers, stats
+}
+
+// batchLookups asks for numbers in no order, for one of them twice, and for some that no file has.
+func batchLookups() []base.Lookup {
+	var ls []base.Lookup
+	for _, n := range []int{17, 3, 4, 44, 5, 100, 38, 41, 4, 0, 59, 76, 61, 18, 90, 46} {
+		key := batchKey(n)
+		ls = append(ls, base.Lookup{Key: key, Hash: base.Hash(key, 0)})
+	}
+	return ls
+}
+
 // TestBatches: what groups of lookups find in several files at once, with one filter, with some
 // and with none, and what that costs.
 func TestBatches(t *testing.T) {
@@ -47,79 +84,15 @@ func TestBatches(t *testing.T) {
 	for _, budget := range []int64{0, 1 << 20} {
 		for _, mode := range []string{"plain", "keys", "filters", "unfiltered", "mixed"} {
 			for _, snap := range []base.SeqNum{9, 10, 19, 20} {
-				var readers []*Reader
-				var stats []*Stats
-				for i, c := range []struct {
-					first, last, step int
-					o                 WriterOptions
-				}{
-					{0, 40, 2, WriterOptions{FilterBits: 8}},
-					{1, 60, 2, WriterOptions{FilterBits: 16, FilterPartitionKeys: 9}},
-					{40, 80, 4, WriterOptions{}},
-					{200, 210, 1, WriterOptions{FilterBits: 8}}, // nobody asks for these
-					{90, 91, 1, WriterOptions{FilterBits: 8}},
-				} {
-					c.o.FileNum = base.FileNum(i + 1)
-					fs, meta := batchFile(t, c.first, c.last, c.step, c.o)
-					stats = append(stats, &Stats{})
-					readers = append(readers, NewReader(ReaderOptions{
-						FS: fs, Meta: meta, Cache: cache.New(budget), Stats: stats[i],
-					}))
-				}
-				b := Batch{KeysOnly: mode == "keys", FiltersOnly: mode == "filters"}
-				var ls []base.Lookup
-				for _, n := range []int{17, 3, 4, 44, 5, 100, 38, 41, 4, 0, 59, 76, 61, 18, 90,
-					46} {
-					key := batchKey(n)
-					ls = append(ls, base.Lookup{Key: key, Hash: base.Hash(key, 0)})
-				}
+				readers, stats := openBatchFiles(t, budget)
 				fmt.Fprintf(&text, "# %s at %d, %d KiB of cache\n", mode, snap, budget>>10)
-				for round := range 2 { // the second time with what is cached
-					var which []uint32
-					for i := range ls {
-						if !ls[i].Done {
-							which = append(which, uint32(i))
-						}
-					}
-					for i, r := range readers {
-						b.Unfiltered = mode == "unfiltered" || mode == "mixed" && i%2 == round
-						b.Ask(r, ls, which, snap)
-					}
-					if err := b.Answer(ls, snap); err != nil {
-						t.Fatal(err)
-					}
-					for _, f := range b.files[:cap(b.files)] {
-						if f.r != nil || f.t != nil {
-							t.Fatal("a batch that was answered keeps a file")
-						}
-					}
-					for _, a := range b.asks[:cap(b.asks)] {
-						if a.data != nil {
-							t.Fatal("a batch that was answered keeps a block")
-						}
-					}
-					for _, l := range ls {
-						if l.Found {
-							fmt.Fprintf(&text, "%s@%d %v %d", l.Key[len("number/"):], min(l.Seq,
-								99), l.Kind, l.Expiry)
-							if len(l.Value) > 0 {
-								fmt.Fprintf(&text, " of %d", l.Value[0])
-							}
-							text.WriteString("; ")
-						}
-					}
-					fmt.Fprintf(&text, "\n%+v\n", b.Stats)
-					for i := range ls {
-						ls[i] = base.Lookup{Key: ls[i].Key, Hash: ls[i].Hash, Done: i%5 == 0}
-					}
-				}
+				writeBatches(t, &text, readers, mode, snap)
 				for i, r := range readers {
 					s := stats[i].Snapshot()
-					fmt.Fprintf(&text,
-						"file %d: %d filters asked, %d no, %d wrong, %d hits, %d misses, %d reads\n",
-						i+1, s.FilterChecks, s.FilterNegatives, s.FilterFalsePositives, s.BlockHits,
-						s.BlockMisses,
-						s.Reads)
+					fmt.Fprintf(&text, "file %d: %d filters asked, %d no, %d wrong, ", i+1,
+						s.FilterChecks, s.FilterNegatives, s.FilterFalsePositives)
+					fmt.Fprintf(&text, "%d hits, %d misses, %d reads\n", s.BlockHits,
+						s.BlockMisses, s.Reads)
 					if err := r.Close(); err != nil {
 						t.Error(err)
 					}
@@ -128,6 +101,67 @@ func TestBatches(t *testing.T) {
 		}
 	}
 	checkText(t, "batches.txt", text.String())
+}
+
+// writeBatches looks numbers up twice, the second time with what is cached and with some of them
+// done, and writes what each batch finds and its statistics.
+func writeBatches(
+	t *testing.T, text *strings.Builder, readers []*Reader, mode string, snap base.SeqNum,
+) {
+	t.Helper()
+	b := Batch{KeysOnly: mode == "keys", FiltersOnly: mode == "filters"}
+	ls := batchLookups()
+	for round := range 2 {
+		var which []uint32
+		for i := range ls {
+			if !ls[i].Done {
+				which = append(which, uint32(i))
+			}
+		}
+		for i, r := range readers {
+			b.Unfiltered = mode == "unfiltered" || mode == "mixed" && i%2 == round
+			b.Ask(r, ls, which, snap)
+		}
+		if err := b.Answer(ls, snap); err != nil {
+			t.Fatal(err)
+		}
+		checkReleased(t, &b)
+		writeFound(text, ls)
+		fmt.Fprintf(text, "\n%+v\n", b.Stats)
+		for i := range ls {
+			ls[i] = base.Lookup{Key: ls[i].Key, Hash: ls[i].Hash, Done: i%5 == 0}
+		}
+	}
+}
+
+// checkReleased checks that a batch that was answered keeps neither files nor blocks.
+func checkReleased(t *testing.T, b *Batch) {
+	t.Helper()
+	for _, f := range b.files[:cap(b.files)] {
+		if f.r != nil || f.t != nil {
+			t.Fatal("a batch that was answered keeps a file")
+		}
+	}
+	for _, a := range b.asks[:cap(b.asks)] {
+		if a.data != nil {
+			t.Fatal("a batch that was answered keeps a block")
+		}
+	}
+}
+
+// writeFound writes what was found, and in which file.
+func writeFound(text *strings.Builder, ls []base.Lookup) {
+	for _, l := range ls {
+		if !l.Found {
+			continue
+		}
+		number := l.Key[len("number/"):]
+		fmt.Fprintf(text, "%s@%d %v %d", number, min(l.Seq, 99), l.Kind, l.Expiry)
+		if len(l.Value) > 0 {
+			fmt.Fprintf(text, " of %d", l.Value[0])
+		}
+		text.WriteString("; ")
+	}
 }
 
 // TestFalsePositives: of absent keys that filters let through, each is counted once, with or
@@ -171,9 +205,8 @@ func TestFalsePositives(t *testing.T) {
 			}
 		}
 		no, wrong := counts[1], counts[2]
-		if want := []uint64{3000, no, wrong, 6000, 2 * no, 2 * wrong, 9000, 3 * no,
-			3 * wrong}; wrong <
-			5 || no+wrong != 3000 || fmt.Sprint(counts) != fmt.Sprint(want) {
+		want := []uint64{3000, no, wrong, 6000, 2 * no, 2 * wrong, 9000, 3 * no, 3 * wrong}
+		if wrong < 5 || no+wrong != 3000 || fmt.Sprint(counts) != fmt.Sprint(want) {
 			t.Errorf("questions, no and wrong: %d, want %d", counts, want)
 		}
 		if err := r.Close(); err != nil {
@@ -241,11 +274,10 @@ func TestBatchDamage(t *testing.T) {
 							if want != nil {
 								failed[what]++
 							}
-							if (got != nil) != (want != nil) || found != ls[0].Found || found &&
-								ls[0].Seq != e.Seq {
+							if (got != nil) != (want != nil) || found != ls[0].Found ||
+								found && ls[0].Seq != e.Seq {
 								t.Errorf("%s of entry %d, %s at %d: %v, %v, want %v, %v", what, i,
-									name, snap, ls[0],
-									got, e, want)
+									name, snap, ls[0], got, e, want)
 							}
 						}
 					}

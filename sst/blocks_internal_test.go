@@ -20,7 +20,7 @@ func TestCutBytes(t *testing.T) {
 		for _, more := range []string{"", "more"} {
 			got, rest, ok := cutBytes(append(bytes.Clone(whole), more...))
 			if !ok || !bytes.Equal(got, field) || string(rest) != more || cap(got) != len(got) {
-				t.Errorf("%d bytes: %d and %q behind, %v", n, len(got), rest, ok)
+				t.Errorf("%d bytes: %d and %q after it, %v", n, len(got), rest, ok)
 			}
 		}
 		for cut := range whole {

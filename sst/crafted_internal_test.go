@@ -284,9 +284,31 @@ func openBytes(t *testing.T, meta base.FileMeta, b []byte, cacheBytes int64) *Re
 // waysToRead are the names of readings.
 var waysToRead = slices.Sorted(maps.Keys(readings(&Reader{}, make([]base.Entry, 20))))
 
-// readings are all ways to read a file. Each returns what it has read and how that ended.
-func readings(r *Reader, entries []base.Entry) map[string]func() (string, error) {
-	ways := map[string]func() (string, error){
+// reading is a way to read a file. It returns what it has read and how that ended.
+type reading = func() (string, error)
+
+// readings are all ways to read a file.
+func readings(r *Reader, entries []base.Entry) map[string]reading {
+	ways := wholeReadings(r)
+	maps.Copy(ways, layoutReadings(r, entries))
+	for suffix, snap := range map[string]base.SeqNum{"45": 45, "": base.MaxSeqNum} {
+		ways["get"+suffix] = getReading(r, entries, snap)
+		for name, b := range map[string]Batch{
+			"batch": {}, "keys": {KeysOnly: true}, "filters": {FiltersOnly: true},
+			"unfiltered": {Unfiltered: true},
+		} {
+			ways[name+suffix] = batchReading(r, entries, snap, b)
+		}
+		for name, walk := range cursorReadings(r, entries, snap) {
+			ways[name+suffix] = walk
+		}
+	}
+	return ways
+}
+
+// wholeReadings read all of something.
+func wholeReadings(r *Reader) map[string]reading {
+	return map[string]reading{
 		"ranges": func() (string, error) {
 			list, err := r.RangeTombstones()
 			return fmt.Sprint(list), err
@@ -296,6 +318,23 @@ func readings(r *Reader, entries []base.Entry) map[string]func() (string, error)
 			err := r.Describe(&out)
 			return out.String(), err
 		},
+		"source": func() (text string, err error) {
+			s := r.NewSource()
+			for e := range cursor.All(s) {
+				text += entryText(e)
+			}
+			if again := s.Rows(); len(again) > 0 {
+				text += "goes on"
+			}
+			return text, s.Err()
+		},
+		"verify": func() (string, error) { return "", r.Verify(context.Background()) },
+	}
+}
+
+// layoutReadings read where things are and how many there are.
+func layoutReadings(r *Reader, entries []base.Entry) map[string]reading {
+	return map[string]reading{
 		"layout": func() (string, error) {
 			layout, err := r.Layout()
 			keys, err2 := r.DistinctKeys()
@@ -320,71 +359,66 @@ func readings(r *Reader, entries []base.Entry) map[string]func() (string, error)
 			})
 			return text, err
 		},
-		"source": func() (text string, err error) {
-			s := r.NewSource()
-			for e := range cursor.All(s) {
-				text += entryText(e)
-			}
-			if again := s.Rows(); len(again) > 0 {
-				text += "goes on"
-			}
-			return text, s.Err()
-		},
-		"verify": func() (string, error) { return "", r.Verify(context.Background()) },
 	}
-	for suffix, snap := range map[string]base.SeqNum{"45": 45, "": base.MaxSeqNum} {
-		ways["get"+suffix] = func() (text string, err error) {
-			for _, e := range entries {
-				hash := base.Hash(e.Key, 0)
-				got := base.Entry{Key: e.Key}
-				ok, err := r.Get(e.Key, hash, snap, &got)
-				if err != nil {
-					return text, err
-				}
-				may, err := r.MayContain(e.Key, hash)
-				if text += fmt.Sprintln(ok, may, entryText(&got)); err != nil {
-					return text, err
-				}
+}
+
+// getReading gets each entry by its key, and asks the filter for it.
+func getReading(r *Reader, entries []base.Entry, snap base.SeqNum) reading {
+	return func() (text string, err error) {
+		for _, e := range entries {
+			hash := base.Hash(e.Key, 0)
+			got := base.Entry{Key: e.Key}
+			ok, err := r.Get(e.Key, hash, snap, &got)
+			if err != nil {
+				return text, err
 			}
-			return text, nil
-		}
-		for name, b := range map[string]Batch{
-			"batch": {}, "keys": {KeysOnly: true}, "filters": {FiltersOnly: true},
-			"unfiltered": {Unfiltered: true},
-		} {
-			ways[name+suffix] = func() (string, error) {
-				var ls []base.Lookup
-				var which []uint32
-				for i, e := range entries {
-					ls = append(ls, base.Lookup{Key: e.Key, Hash: base.Hash(e.Key, 0)})
-					which = append(which, uint32(i))
-				}
-				b.Ask(r, ls, which, snap)
-				err := b.Answer(ls, snap)
-				text := fmt.Sprintf("%+v, %d left\n", b.Stats, len(b.asks)+len(b.files))
-				for _, l := range ls {
-					text += fmt.Sprintf("%s %v %v %d %v %d %x\n", l.Key, l.Done, l.Found, l.Seq,
-						l.Kind,
-						l.Expiry, l.Value)
-				}
+			may, err := r.MayContain(e.Key, hash)
+			if text += fmt.Sprintln(ok, may, entryText(&got)); err != nil {
 				return text, err
 			}
 		}
-		walk := func(first, step func() bool, c *Cursor) func() (string, error) {
-			return func() (text string, err error) {
-				for ok := first(); ok; ok = step() {
-					text += entryText(c.Entry())
-				}
-				return text, c.Err()
-			}
-		}
-		c := r.NewCursor(snap)
-		ways["first"+suffix] = walk(c.First, c.Next, c)
-		ways["last"+suffix] = walk(c.Last, c.Prev, c)
-		ways["up"+suffix] = walk(func() bool { return c.SeekGE(entries[7].Key) }, c.Next, c)
-		ways["down"+suffix] = walk(func() bool { return c.SeekLT(entries[7].Key) }, c.Prev, c)
+		return text, nil
 	}
-	return ways
+}
+
+// batchReading looks all entries up in one batch.
+func batchReading(r *Reader, entries []base.Entry, snap base.SeqNum, b Batch) reading {
+	return func() (string, error) {
+		var ls []base.Lookup
+		var which []uint32
+		for i, e := range entries {
+			ls = append(ls, base.Lookup{Key: e.Key, Hash: base.Hash(e.Key, 0)})
+			which = append(which, uint32(i))
+		}
+		b.Ask(r, ls, which, snap)
+		err := b.Answer(ls, snap)
+		text := fmt.Sprintf("%+v, %d left\n", b.Stats, len(b.asks)+len(b.files))
+		for _, l := range ls {
+			text += fmt.Sprintf("%s %v %v %d %v %d %x\n", l.Key, l.Done, l.Found, l.Seq, l.Kind,
+				l.Expiry, l.Value)
+		}
+		return text, err
+	}
+}
+
+// cursorReadings walk through a file from either end and from its middle.
+func cursorReadings(r *Reader, entries []base.Entry, snap base.SeqNum) map[string]reading {
+	c := r.NewCursor(snap)
+	walk := func(first, step func() bool) reading {
+		return func() (text string, err error) {
+			for ok := first(); ok; ok = step() {
+				text += entryText(c.Entry())
+			}
+			return text, c.Err()
+		}
+	}
+	middle := entries[7].Key
+	return map[string]reading{
+		"first": walk(c.First, c.Next),
+		"last":  walk(c.Last, c.Prev),
+		"up":    walk(func() bool { return c.SeekGE(middle) }, c.Next),
+		"down":  walk(func() bool { return c.SeekLT(middle) }, c.Prev),
+	}
 }
 
 // readAll reads a file in all ways, each with an empty cache, and returns what was read

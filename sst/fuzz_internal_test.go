@@ -109,7 +109,7 @@ func FuzzDataBlock(f *testing.F) {
 			return
 		}
 		if int(b.offset(0)) >= len(data) {
-			t.Fatal("the first entry lies behind the block")
+			t.Fatal("the first entry lies after the block")
 		}
 		var e blockEntry
 		for i := range b.n {

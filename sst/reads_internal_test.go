@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -58,8 +59,11 @@ func TestEveryFailedRead(t *testing.T) {
 	}
 }
 
+// evenKey returns the key of the entry in block i of an evenFile.
+func evenKey(i int) []byte { return binary.BigEndian.AppendUint32(nil, uint32(i)) }
+
 // evenFile has blocks of 4 KiB on disk, one entry each.
-func evenFile(t *testing.T, blocks int) (vfs.FS, base.FileMeta, [][]byte) {
+func evenFile(t *testing.T, blocks int) (vfs.FS, base.FileMeta) {
 	t.Helper()
 	fs := vfs.NewMem()
 	f, err := fs.Create(base.SSTName(0, 7))
@@ -67,13 +71,11 @@ func evenFile(t *testing.T, blocks int) (vfs.FS, base.FileMeta, [][]byte) {
 		t.Fatal(err)
 	}
 	w := NewWriter(f, WriterOptions{FileNum: 7, BlockBytes: 256})
-	var keys [][]byte
 	for i := range blocks {
-		key := binary.BigEndian.AppendUint32(nil, uint32(i))
+		key := evenKey(i)
 		value := make([]byte, 4096-trailerBytes-blockHeaderBytes-8-len(key)-1-1-2)
-		keys = append(keys, key)
-		if err := w.Add(&base.Entry{Key: key, Seq: 1, Kind: base.KindPut,
-			Value: value}); err != nil {
+		e := base.Entry{Key: key, Seq: 1, Kind: base.KindPut, Value: value}
+		if err := w.Add(&e); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -81,132 +83,133 @@ func evenFile(t *testing.T, blocks int) (vfs.FS, base.FileMeta, [][]byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fs, meta, keys
+	return fs, meta
+}
+
+// sizedReading is a way to read an evenFile of 300 blocks.
+type sizedReading struct {
+	name string
+	read func(t *testing.T, r *Reader)
+}
+
+// walk calls first, and then step until it has seen n entries.
+func walk(first, step func() bool, n int) {
+	for ok := first(); ok && n > 1; ok = step() {
+		n--
+	}
+}
+
+func walkFromFirst(c *Cursor, n int) { walk(c.First, c.Next, n) }
+
+func walkFrom(c *Cursor, block, n int) {
+	walk(func() bool { return c.SeekGE(evenKey(block)) }, c.Next, n)
+}
+
+var sizedScans = []sizedReading{
+	{"a scan", func(_ *testing.T, r *Reader) { walkFromFirst(r.NewCursor(1), 1000) }},
+	{"a scan of three blocks", func(_ *testing.T, r *Reader) { walkFromFirst(r.NewCursor(1), 3) }},
+	{"a scan of four blocks", func(_ *testing.T, r *Reader) { walkFromFirst(r.NewCursor(1), 4) }},
+	{"a scan with little read ahead", func(_ *testing.T, r *Reader) {
+		c := r.NewCursor(1)
+		c.LimitReadAhead(20 << 10)
+		walkFromFirst(c, 30)
+	}},
+	{"a scan with some read ahead", func(_ *testing.T, r *Reader) {
+		c := r.NewCursor(1)
+		c.LimitReadAhead(100 << 10)
+		walkFromFirst(c, 100)
+	}},
+	{"two scans from the middle", func(_ *testing.T, r *Reader) {
+		c := r.NewCursor(1)
+		walkFrom(c, 100, 20)
+		walkFrom(c, 100, 20)
+		r.InitCursor(c, 1)
+		walkFrom(c, 101, 1)
+	}},
+	{"a scan back", func(_ *testing.T, r *Reader) {
+		c := r.NewCursor(1)
+		walk(c.Last, c.Prev, 8)
+	}},
+	{"a source", func(_ *testing.T, r *Reader) {
+		for range cursor.All(r.NewSource()) {
+		}
+	}},
+}
+
+// lookUp looks the entries of some blocks up in one batch.
+func lookUp(t *testing.T, b *Batch, r *Reader, blocks ...int) {
+	t.Helper()
+	var ls []base.Lookup
+	var which []uint32
+	for i, n := range blocks {
+		key := evenKey(n)
+		ls = append(ls, base.Lookup{Key: key, Hash: base.Hash(key, 0)})
+		which = append(which, uint32(i))
+	}
+	b.Ask(r, ls, which, 1)
+	if err := b.Answer(ls, 1); err != nil {
+		t.Error(err)
+	}
+	for _, l := range ls {
+		if !l.Found || l.Seq != 1 {
+			t.Errorf("%q is not found", l.Key)
+		}
+	}
+}
+
+// lookUpKeys looks each step-th block of [from, to) up, without values.
+func lookUpKeys(t *testing.T, r *Reader, from, to, step int) {
+	t.Helper()
+	lookUp(t, &Batch{KeysOnly: true}, r, every(from, to, step)...)
+}
+
+// every returns each step-th number of [from, to).
+func every(from, to, step int) (numbers []int) {
+	for i := from; i < to; i += step {
+		numbers = append(numbers, i)
+	}
+	return numbers
+}
+
+var sizedLookups = []sizedReading{
+	{"gets", func(t *testing.T, r *Reader) {
+		for _, n := range []int{5, 5, 6, 299} {
+			var e base.Entry
+			if ok, err := r.Get(evenKey(n), 0, 1, &e); !ok || err != nil {
+				t.Error(n, ok, err)
+			}
+		}
+	}},
+	{"a batch", func(t *testing.T, r *Reader) { lookUp(t, &Batch{}, r, 9, 2, 3, 9) }},
+	{"a batch of keys in a row", func(t *testing.T, r *Reader) { lookUpKeys(t, r, 3, 73, 1) }},
+	{"a batch of each second key", func(t *testing.T, r *Reader) { lookUpKeys(t, r, 0, 60, 2) }},
+	{"a batch of each third key", func(t *testing.T, r *Reader) { lookUpKeys(t, r, 0, 60, 3) }},
+	{"a batch of each fourth key", func(t *testing.T, r *Reader) { lookUpKeys(t, r, 0, 20, 4) }},
+	{"batches of keys that are cached", func(t *testing.T, r *Reader) {
+		lookUp(t, &Batch{}, r, 4, 6)
+		b := Batch{KeysOnly: true}
+		lookUp(t, &b, r, every(3, 9, 1)...)
+		lookUp(t, &b, r, 5, 5, 4, 7, 7, 8)
+	}},
 }
 
 // TestReadSizes: which pieces of a file each way reads, and what it leaves in the cache.
 func TestReadSizes(t *testing.T) {
-	fs, meta, keys := evenFile(t, 300)
+	fs, meta := evenFile(t, 300)
 	var text strings.Builder
 	var reads []string
 	watched := vfstest.NewFault(fs, func(op vfstest.Op) error {
 		if op.Kind == vfstest.OpReadAt {
-			piece := fmt.Sprintf("%d+%d", op.Offset/4096, op.Len/4096) // in blocks
-			switch {
-			case op.Offset == 300*4096:
-				piece = "index"
-			case op.Offset+op.Len == meta.SizeBytes:
-				piece = fmt.Sprint("tail+", op.Len)
-			case op.Offset%4096 != 0 || op.Len%4096 != 0:
-				piece = fmt.Sprintf("at %d %d bytes", op.Offset, op.Len)
-			}
-			reads = append(reads, piece)
+			reads = append(reads, pieceText(op, meta.SizeBytes))
 		}
 		return nil
 	})
-	ask := func(b *Batch, r *Reader, numbers ...int) {
-		var ls []base.Lookup
-		var which []uint32
-		for i, n := range numbers {
-			ls = append(ls, base.Lookup{Key: keys[n], Hash: base.Hash(keys[n], 0)})
-			which = append(which, uint32(i))
-		}
-		b.Ask(r, ls, which, 1)
-		if err := b.Answer(ls, 1); err != nil {
-			t.Error(err)
-		}
-		for _, l := range ls {
-			if !l.Found || l.Seq != 1 {
-				t.Errorf("%q is not found", l.Key)
-			}
-		}
-	}
-	every := func(from, to, step int) (numbers []int) {
-		for i := from; i < to; i += step {
-			numbers = append(numbers, i)
-		}
-		return numbers
-	}
-	scan := func(first, step func() bool, n int) {
-		for ok := first(); ok && n > 1; ok = step() {
-			n--
-		}
-	}
-	for _, c := range []struct {
-		name string
-		read func(r *Reader)
-	}{
-		{"a scan", func(r *Reader) { c := r.NewCursor(1); scan(c.First, c.Next, 1000) }},
-		{"a scan of three blocks", func(r *Reader) {
-			c := r.NewCursor(1)
-			scan(c.First, c.Next,
-				3)
-		}},
-		{"a scan of four blocks", func(r *Reader) {
-			c := r.NewCursor(1)
-			scan(c.First, c.Next,
-				4)
-		}},
-		{"a scan with little read ahead", func(r *Reader) {
-			c := r.NewCursor(1)
-			c.LimitReadAhead(20 << 10)
-			scan(c.First, c.Next, 30)
-		}},
-		{"a scan with some read ahead", func(r *Reader) {
-			c := r.NewCursor(1)
-			c.LimitReadAhead(100 << 10)
-			scan(c.First, c.Next, 100)
-		}},
-		{"two scans from the middle", func(r *Reader) {
-			c := r.NewCursor(1)
-			for range 2 {
-				scan(func() bool { return c.SeekGE(keys[100]) }, c.Next, 20)
-			}
-			r.InitCursor(c, 1)
-			scan(func() bool { return c.SeekGE(keys[101]) }, c.Next, 1)
-		}},
-		{"a scan back", func(r *Reader) { c := r.NewCursor(1); scan(c.Last, c.Prev, 8) }},
-		{"a source", func(r *Reader) {
-			for range cursor.All(r.NewSource()) {
-			}
-		}},
-		{"gets", func(r *Reader) {
-			for _, n := range []int{5, 5, 6, 299} {
-				var e base.Entry
-				if ok, err := r.Get(keys[n], 0, 1, &e); !ok || err != nil {
-					t.Error(n, ok, err)
-				}
-			}
-		}},
-		{"a batch", func(r *Reader) { ask(&Batch{}, r, 9, 2, 3, 9) }},
-		{"a batch of keys in a row", func(r *Reader) {
-			ask(&Batch{KeysOnly: true}, r, every(3, 73,
-				1)...)
-		}},
-		{"a batch of each second key", func(r *Reader) {
-			ask(&Batch{KeysOnly: true}, r, every(0, 60,
-				2)...)
-		}},
-		{"a batch of each third key", func(r *Reader) {
-			ask(&Batch{KeysOnly: true}, r, every(0, 60,
-				3)...)
-		}},
-		{"a batch of each fourth key", func(r *Reader) {
-			ask(&Batch{KeysOnly: true}, r, every(0, 20,
-				4)...)
-		}},
-		{"batches of keys that are cached", func(r *Reader) {
-			ask(&Batch{}, r, 4, 6)
-			b := Batch{KeysOnly: true}
-			ask(&b, r, every(3, 9, 1)...)
-			ask(&b, r, 5, 5, 4, 7, 7, 8)
-		}},
-	} {
+	for _, c := range slices.Concat(sizedScans, sizedLookups) {
 		for _, budget := range []int64{0, 100 << 10, 4 << 20} {
 			reads = nil
 			blocks, stats := cache.New(budget), &Stats{}
 			r := NewReader(ReaderOptions{FS: watched, Meta: meta, Cache: blocks, Stats: stats})
-			c.read(r)
+			c.read(t, r)
 			n, m := stats.Snapshot(), blocks.Metrics()
 			fmt.Fprintf(&text, "# %s, %d KiB of cache\n%s\n", c.name, budget>>10,
 				strings.Join(reads, " "))
@@ -219,6 +222,19 @@ func TestReadSizes(t *testing.T) {
 		}
 	}
 	checkText(t, "reads.txt", text.String())
+}
+
+// pieceText names the piece of an evenFile of 300 blocks that op reads. Data is counted in blocks.
+func pieceText(op vfstest.Op, sizeBytes int64) string {
+	switch {
+	case op.Offset == 300*4096:
+		return "index"
+	case op.Offset+op.Len == sizeBytes:
+		return fmt.Sprint("tail+", op.Len)
+	case op.Offset%4096 != 0 || op.Len%4096 != 0:
+		return fmt.Sprintf("at %d %d bytes", op.Offset, op.Len)
+	}
+	return fmt.Sprintf("%d+%d", op.Offset/4096, op.Len/4096)
 }
 
 // TestReleasedCursors: a cursor that is released keeps small buffers only, and nothing of the
@@ -240,7 +256,7 @@ func TestReleasedCursors(t *testing.T) {
 	if b := keep(make([]byte, 5, maxKeptBytes+1)); b != nil {
 		t.Error("a large buffer is kept")
 	}
-	fs, meta, _ := evenFile(t, 3)
+	fs, meta := evenFile(t, 3)
 	r := NewReader(ReaderOptions{FS: fs, Meta: meta})
 	s := r.NewSource()
 	for range cursor.All(s) {
@@ -259,8 +275,8 @@ func TestSourceBatches(t *testing.T) {
 	}
 	w := NewWriter(f, WriterOptions{FileNum: 7, BlockBytes: 2048})
 	for i := range 200 {
-		if err := w.Add(&base.Entry{Key: fmt.Appendf(nil, "%04d", i),
-			Kind: base.KindDelete}); err != nil {
+		e := base.Entry{Key: fmt.Appendf(nil, "%04d", i), Kind: base.KindDelete}
+		if err := w.Add(&e); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -93,88 +94,134 @@ func salvageText(t *testing.T, fs vfs.FS, name string, id Identity, known *base.
 	return out.String()
 }
 
+// damage is a change of the bytes of a file.
+type damage struct {
+	what   string
+	change func(b []byte) []byte
+}
+
+// flip changes a byte in each of some blocks.
+func (c *salvageCase) flip(b []byte, blocks ...int) []byte {
+	for _, i := range blocks {
+		b[c.handles[i].off+3] ^= 1
+	}
+	return b
+}
+
+// noFooter changes a byte of the footer.
+func noFooter(b []byte) []byte {
+	b[len(b)-1] ^= 1
+	return b
+}
+
+func unchanged(b []byte) []byte { return b }
+
+// lastData returns the number of the last data block.
+func (c *salvageCase) lastData() int { return len(c.handles) - 5 }
+
+// damagesOfEachBlock lack one block, alone or with the footer, or end with it.
+func (c *salvageCase) damagesOfEachBlock() (list []damage) {
+	for i, name := range c.names {
+		end := c.handles[i].end()
+		list = append(list,
+			damage{"without " + name, func(b []byte) []byte { return c.flip(b, i) }},
+			damage{"without footer and " + name, func(b []byte) []byte {
+				return noFooter(c.flip(b, i))
+			}},
+			damage{"up to the end of " + name, func(b []byte) []byte { return b[:end] }},
+			damage{"almost up to the end of " + name, func(b []byte) []byte { return b[:end-1] }})
+	}
+	return list
+}
+
+// damagesOfSeveralBlocks lack blocks in more than one place.
+func (c *salvageCase) damagesOfSeveralBlocks() []damage {
+	last := c.lastData()
+	ranges := last + 1
+	return []damage{
+		{"without footer and blocks 1, 2 and 4", func(b []byte) []byte {
+			return noFooter(c.flip(b, 1, 2, 4))
+		}},
+		{"without footer, the first and the last block", func(b []byte) []byte {
+			return noFooter(c.flip(b, 0, last))
+		}},
+		{"without footer, a block and the range tombstones", func(b []byte) []byte {
+			return noFooter(c.flip(b, 2, ranges))
+		}},
+		{"up to the end of the data, without a block", func(b []byte) []byte {
+			return c.flip(b, 2)[:c.handles[last].end()]
+		}},
+		{"up to the end of the range tombstones, without a block", func(b []byte) []byte {
+			return c.flip(b, 2)[:c.handles[ranges].end()]
+		}},
+		{"a block and the range tombstones", func(b []byte) []byte {
+			return c.flip(b, 2, ranges)
+		}},
+	}
+}
+
+// damagesOfTheWhole leave almost nothing, add something, or move blocks.
+func (c *salvageCase) damagesOfTheWhole() []damage {
+	end := c.handles[0].end()
+	return []damage{
+		{"nothing", func([]byte) []byte { return nil }},
+		{"zeros", func(b []byte) []byte { return make([]byte, len(b)) }},
+		{"the trailer of the first block alone", func(b []byte) []byte {
+			return b[end-trailerBytes : end]
+		}},
+		{"more bytes", func(b []byte) []byte { return append(b, "more"...) }},
+		{"other blocks behind", func(b []byte) []byte {
+			return append(b, b[:c.handles[2].off]...)
+		}},
+		{"blocks in the wrong order", func(b []byte) []byte {
+			swapBlocks(c, b, 0, 1)
+			return b
+		}},
+		{"blocks in the wrong order, no footer", func(b []byte) []byte {
+			swapBlocks(c, b, 0, 1)
+			return noFooter(b)
+		}},
+	}
+}
+
 // TestSalvageAccounts: what is salvaged of files that are damaged in all sorts of places, and
 // what the account of the losses says, with the manifest's description and without.
 func TestSalvageAccounts(t *testing.T) {
 	var text strings.Builder
 	for _, codec := range []Codec{None, LZ4} {
 		c := salvageCaseOf(t, codec, 40, 50)
-		id, fs := c.id, vfs.NewMem()
-		try := func(what string, change func(b []byte) []byte) {
+		fs := vfs.NewMem()
+		try := func(d damage, id Identity) {
 			f, err := fs.Create("file")
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := f.Write(change(bytes.Clone(c.b))); err != nil {
+			if _, err := f.Write(d.change(bytes.Clone(c.b))); err != nil {
 				t.Fatal(err)
 			}
 			with := salvageText(t, fs, "file", id, &c.meta)
 			without := salvageText(t, fs, "file", id, nil)
-			if fmt.Fprintf(&text, "# %v, %s\n%s", codec, what, with); with != without {
-				fmt.Fprintf(&text, "# %v, %s, without a description\n%s", codec, what, without)
+			if fmt.Fprintf(&text, "# %v, %s\n%s", codec, d.what, with); with != without {
+				fmt.Fprintf(&text, "# %v, %s, without a description\n%s", codec, d.what, without)
 			}
 		}
-		flip := func(b []byte, blocks ...int) []byte {
-			for _, i := range blocks {
-				b[c.handles[i].off+3] ^= 1
-			}
-			return b
+		for _, d := range slices.Concat(
+			[]damage{{"intact", unchanged}, {"no footer", noFooter}},
+			c.damagesOfEachBlock(), c.damagesOfSeveralBlocks(), c.damagesOfTheWhole(),
+		) {
+			try(d, c.id)
 		}
-		noFooter := func(b []byte) []byte { b[len(b)-1] ^= 1; return b }
-		last := len(c.handles) - 5 // the last data block
-		try("intact", func(b []byte) []byte { return b })
-		try("no footer", noFooter)
-		for i, name := range c.names {
-			try("without "+name, func(b []byte) []byte { return flip(b, i) })
-			try("without footer and "+name, func(b []byte) []byte { return noFooter(flip(b, i)) })
-			end := c.handles[i].end()
-			try("up to the end of "+name, func(b []byte) []byte { return b[:end] })
-			try("almost up to the end of "+name, func(b []byte) []byte { return b[:end-1] })
-		}
-		try("without footer and blocks 1, 2 and 4", func(b []byte) []byte {
-			return noFooter(flip(b, 1, 2, 4))
-		})
-		try("without footer, the first and the last block", func(b []byte) []byte {
-			return noFooter(flip(b, 0, last))
-		})
-		try("without footer, a block and the range tombstones", func(b []byte) []byte {
-			return noFooter(flip(b, 2, last+1))
-		})
-		try("up to the end of the data, without a block", func(b []byte) []byte {
-			return flip(b, 2)[:c.handles[last].end()]
-		})
-		try("up to the end of the range tombstones, without a block", func(b []byte) []byte {
-			return flip(b, 2)[:c.handles[last+1].end()]
-		})
-		try("a block and the range tombstones", func(b []byte) []byte { return flip(b, 2, last+1) })
-		try("nothing", func(b []byte) []byte { return nil })
-		try("zeros", func(b []byte) []byte { return make([]byte, len(b)) })
-		try("the trailer of the first block alone", func(b []byte) []byte {
-			return b[c.handles[0].end()-trailerBytes : c.handles[0].end()]
-		})
-		try("more bytes", func(b []byte) []byte { return append(b, "more"...) })
-		try("other blocks behind", func(b []byte) []byte {
-			return append(b,
-				b[:c.handles[2].off]...)
-		})
-		try("blocks in the wrong order", func(b []byte) []byte {
-			swapBlocks(c, b, 0, 1)
-			return b
-		})
-		try("blocks in the wrong order, no footer", func(b []byte) []byte {
-			swapBlocks(c, b, 0, 1)
-			return noFooter(b)
-		})
-		id.Num++
-		try("of another number", func(b []byte) []byte { return b })
-		fmt.Fprint(&text, salvageText(t, fs, "none", id, nil))
+		other := c.id
+		other.Num++
+		try(damage{"of another number", unchanged}, other)
+		fmt.Fprint(&text, salvageText(t, fs, "none", other, nil))
 	}
 	checkText(t, "salvage.txt", text.String())
 }
 
 // swapBlocks puts each of two blocks into the place of the other, under right checksums, if they
 // have the same length.
-func swapBlocks(c salvageCase, b []byte, i, j int) {
+func swapBlocks(c *salvageCase, b []byte, i, j int) {
 	x, y := c.handles[i], c.handles[j]
 	if x.stored != y.stored {
 		return
@@ -197,8 +244,8 @@ func TestSalvageOfCraftedIndexes(t *testing.T) {
 		b := bytes.Clone(c.b)
 		b[h.off+uint64(at)] ^= 0x41
 		payload := b[h.off : h.off+uint64(h.raw)]
-		copy(b[h.off:], newFileID([16]byte{}, 7).appendTrailer(payload, 0, None, len(payload),
-			h.off))
+		id := newFileID([16]byte{}, 7)
+		copy(b[h.off:], id.appendTrailer(payload, 0, None, len(payload), h.off))
 		f, err := fs.Create("file")
 		if err != nil {
 			t.Fatal(err)
@@ -257,8 +304,8 @@ func TestSalvageErrors(t *testing.T) {
 			if len(s.Lost) > 0 {
 				err = s.Lost[0].Err
 			}
-			if again := src.Rows(); found < c.meta.Entries && src.Err() == nil && err == nil ||
-				len(again) > 0 {
+			again := src.Rows()
+			if found < c.meta.Entries && src.Err() == nil && err == nil || len(again) > 0 {
 				t.Errorf("%d entries, no error, then %v", found, again)
 			}
 			return errors.Join(err, src.Err(), s.Close())
@@ -278,8 +325,8 @@ func TestSalvageErrors(t *testing.T) {
 			err := read(vfstest.NewFault(mem, p.Hook))
 			_, failed := p.Failed()
 			// Without footer or index the whole file is read, and nothing may be lost.
-			if noIndex := what == "salvage" && (n == 2 || n == 3 || n == 4); failed !=
-				errors.Is(err, broken) && !(noIndex && err == nil) {
+			noIndex := what == "salvage" && 2 <= n && n <= 4
+			if failed != errors.Is(err, broken) && !(noIndex && err == nil) {
 				t.Errorf("%s, operation %d of %d fails: %v", what, n, p.Count(), err)
 			}
 			if !failed {
@@ -319,7 +366,8 @@ func TestReadIdentity(t *testing.T) {
 	payload := crafted[h.off : h.off+uint64(h.raw)]
 	copy(payload, newFileID([16]byte{}, 7).appendTrailer(payload, 0, None, len(payload), h.off))
 	write("crafted", crafted)
-	want := fmt.Sprintf("unknown format version of properties in crafted at offset %d: want 1, got 9", h.off)
+	want := fmt.Sprintf("unknown format version of properties in crafted at offset %d: "+
+		"want 1, got 9", h.off)
 	if _, _, err := ReadMeta(fs, "crafted"); fmt.Sprint(err) != want {
 		t.Errorf("%v, want %s", err, want)
 	}

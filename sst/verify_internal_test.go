@@ -103,9 +103,7 @@ func changeProps(t *testing.T, p *parts, change func(*properties)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := q.partitions[0].handle
 	change(q)
-	q.partitions[0].handle = h
 	p.props = q.append(nil)
 }
 
@@ -126,63 +124,73 @@ func TestDecompressBounds(t *testing.T) {
 	}
 }
 
-// TestContradictions: parts of a file that are right by themselves and say different things.
+// wrongProperties are right by themselves and contradict what the file has.
+var wrongProperties = []struct {
+	want   string // the error, after "corrupt "
+	change func(q *properties)
+}{
+	{"index in 000-7.sst at offset 501: want 2, got 1", func(q *properties) { q.blocks++ }},
+	{"filter in 000-7.sst at offset 420: want 16, got 8",
+		func(q *properties) { q.filterBits = 16 }},
+	{"range tombstones in 000-7.sst at offset 404: want 2, got 1",
+		func(q *properties) { q.ranges++ }},
+	{"layout in 000-7.sst at offset 583: want blocks in order, got 5000",
+		func(q *properties) { q.dataEnd = 5000 }},
+	{"properties in 000-7.sst at offset 583: want no more blocks and keys than entries, got 20",
+		func(q *properties) { q.blocks = 21 }},
+	{"properties in 000-7.sst at offset 583: want no more blocks and keys than entries, got 20",
+		func(q *properties) { q.keys = 21 }},
+	{"properties in 000-7.sst at offset 583: want blocks for the entries, got 0",
+		func(q *properties) { q.blocks, q.filterBits, q.partitions = 0, 0, nil }},
+}
+
+// TestContradictions: properties that are right by themselves and contradict the file.
 func TestContradictions(t *testing.T) {
-	for want, change := range map[string]func(p *parts){
-		"corrupt index in 000-7.sst at offset 501: want 2, got 1": func(p *parts) {
-			changeProps(t, p, func(q *properties) { q.blocks++ })
-		},
-		"corrupt filter in 000-7.sst at offset 420: want 16, got 8": func(p *parts) {
-			changeProps(t, p, func(q *properties) { q.filterBits = 16 })
-		},
-		"corrupt range tombstones in 000-7.sst at offset 404: want 2, got 1": func(p *parts) {
-			changeProps(t, p, func(q *properties) { q.ranges++ })
-		},
-		"corrupt layout in 000-7.sst at offset 583: want blocks in order, got 5000": func(p *parts) {
-			changeProps(t, p, func(q *properties) { q.dataEnd = 5000 })
-		},
-		"corrupt properties in 000-7.sst at offset 583: want no more blocks and keys than entries, " +
-			"got 20": func(p *parts) { changeProps(t, p, func(q *properties) { q.blocks = 21 }) },
-		"corrupt properties in 000-7.sst at offset 583: want no more blocks and keys than entries, got " +
-			"20 (keys)": func(p *parts) { changeProps(t, p, func(q *properties) { q.keys = 21 }) },
-		"corrupt properties in 000-7.sst at offset 583: want blocks for the entries, got 0": func(
-			p *parts) {
-			q, err := decodeProperties(p.props)
-			if err != nil {
-				t.Fatal(err)
-			}
-			q.blocks, q.filterBits, q.partitions = 0, 0, nil
-			p.props = q.append(nil)
-		},
-		"corrupt lowest sequence number in 000-7.sst at offset 0: want 31, got 30": func(p *parts) {
-			b, err := openDataBlock(p.block)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var w blockBuilder
-			for i := range b.n {
-				var e blockEntry
-				b.entry(i, &e)
-				w.add(&base.Entry{Key: append(bytes.Clone(b.prefix()), e.suffix...), Seq: e.seq,
-					Kind: e.kind, Expiry: e.expiry, Value: e.value})
-			}
-			w.minSeq--
-			p.block = w.appendBlock(nil)
-		},
-	} {
+	for _, c := range wrongProperties {
 		p := seedParts(t)
-		change(&p)
-		fs := vfs.NewMem()
-		blocks := hostile{p.block, p.ranges, p.filter, p.index, p.props}
-		meta, err := hostileFile(fs, p.footer, blocks)
-		if err == nil {
-			r := NewReader(ReaderOptions{FS: fs, Meta: meta, DBID: p.footer.dbid})
-			err = r.Verify(context.Background())
-		}
-		if want, _, _ = strings.Cut(want, " (keys)"); err == nil || err.Error() != want {
-			t.Errorf("%v, want %s", err, want)
+		changeProps(t, &p, c.change)
+		if err := verifyParts(p); err == nil || err.Error() != "corrupt "+c.want {
+			t.Errorf("%v, want corrupt %s", err, c.want)
 		}
 	}
+}
+
+// verifyParts returns what opening and verifying a file of some parts ends with.
+func verifyParts(p parts) error {
+	fs := vfs.NewMem()
+	blocks := hostile{p.block, p.ranges, p.filter, p.index, p.props}
+	meta, err := hostileFile(fs, p.footer, blocks)
+	if err != nil {
+		return err
+	}
+	r := NewReader(ReaderOptions{FS: fs, Meta: meta, DBID: p.footer.dbid})
+	return r.Verify(context.Background())
+}
+
+// TestLowestSeqOfBlock: a block whose header has a lower sequence number than its entries.
+func TestLowestSeqOfBlock(t *testing.T) {
+	p := seedParts(t)
+	b, err := openDataBlock(p.block)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var w blockBuilder
+	for i := range b.n {
+		var e blockEntry
+		b.entry(i, &e)
+		w.add(&base.Entry{Key: append(bytes.Clone(b.prefix()), e.suffix...), Seq: e.seq,
+			Kind: e.kind, Expiry: e.expiry, Value: e.value})
+	}
+	w.minSeq--
+	p.block = w.appendBlock(nil)
+	const want = "corrupt lowest sequence number in 000-7.sst at offset 0: want 31, got 30"
+	if err := verifyParts(p); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+// TestOtherDescriptions: a file that is not as its description in the manifest.
+func TestOtherDescriptions(t *testing.T) {
 	meta, _, b := craftedFile(t)
 	for what, change := range map[string]func(m *base.FileMeta){
 		"bytes":          func(m *base.FileMeta) { m.RawBytes++ },
@@ -192,38 +200,49 @@ func TestContradictions(t *testing.T) {
 		m := meta
 		change(&m)
 		err := openBytes(t, m, b, 0).Verify(context.Background())
-		if err == nil || !strings.Contains(err.Error(),
-			"corrupt description in 000-7.sst at offset 702") {
-			t.Errorf("other %s: %v", what, err)
-		}
+		checkContains(t, "other "+what, err, "corrupt description in 000-7.sst at offset 702")
 	}
+}
+
+func checkContains(t *testing.T, what string, err error, want string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%s: %v, want %s", what, err, want)
+	}
+}
+
+// TestGaps: bytes between the last blocks that belong to none.
+func TestGaps(t *testing.T) {
+	meta, _, b := craftedFile(t)
 	f, err := decodeFooter(b[len(b)-footerBytes:], meta.SizeBytes)
 	if err != nil {
 		t.Fatal(err)
 	}
 	f.size += 3
 	meta.SizeBytes += 3
-	end := f.properties.end()
-	gap := f.append(append(bytes.Clone(b[:end]), 0, 0, 0))
-	err = openBytes(t, meta, gap, 0).Verify(context.Background())
-	if err == nil || !strings.Contains(err.Error(), "corrupt end of properties") {
-		t.Errorf("a gap before the footer: %v", err)
-	}
 	h := f.properties
+
+	gap := append(bytes.Clone(b[:h.end()]), 0, 0, 0)
+	err = openBytes(t, meta, f.append(gap), 0).Verify(context.Background())
+	checkContains(t, "a gap before the footer", err, "corrupt end of properties")
+
 	payload := bytes.Clone(b[h.off : h.off+uint64(h.raw)])
 	f.properties.off += 3
-	moved := newFileID(f.dbid, f.num).appendTrailer(payload, 0, None, len(payload),
-		f.properties.off)
+	id := newFileID(f.dbid, f.num)
+	moved := id.appendTrailer(payload, 0, None, len(payload), f.properties.off)
 	gap = append(append(bytes.Clone(b[:h.off]), 0, 0, 0), moved...)
 	err = openBytes(t, meta, f.append(gap), 0).Verify(context.Background())
-	if err == nil || !strings.Contains(err.Error(),
-		"corrupt properties in 000-7.sst at offset 705") {
-		t.Errorf("a gap before the properties: %v", err)
-	}
-	if _, err := openIndex(append(make([]byte, 0, 17), 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-		0,
-		7)); err == nil ||
-		err.Error() != "corrupt index at offset 16: want no further bytes, got 1" {
-		t.Errorf("an empty index with a byte behind: %v", err)
+	checkContains(t, "a gap before the properties", err,
+		"corrupt properties in 000-7.sst at offset 705")
+}
+
+// TestByteAfterIndex: an empty index with a byte after it.
+func TestByteAfterIndex(t *testing.T) {
+	index := make([]byte, indexHeaderBytes+1)
+	index[0], index[indexHeaderBytes] = 1, 7
+	_, err := openIndex(index)
+	const want = "corrupt index at offset 16: want no further bytes, got 1"
+	if err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
 	}
 }

@@ -117,6 +117,10 @@ func TestEntryLimits(t *testing.T) {
 			t.Errorf("%q, want %q", text, c.want)
 		}
 	}
+}
+
+// TestEntryOrder: older versions of a key may follow it, and higher keys.
+func TestEntryOrder(t *testing.T) {
 	w, _ := writerOf(t, WriterOptions{})
 	if err := w.Add(&base.Entry{Key: []byte("k"), Seq: 5, Kind: base.KindPut}); err != nil {
 		t.Fatal(err)
@@ -136,6 +140,12 @@ func TestEntryLimits(t *testing.T) {
 			t.Errorf("%q at %d: %s, want %s", c.key, c.seq, got, c.want)
 		}
 	}
+}
+
+// TestRangeTombstoneLimits: the longest bounds are accepted; longer ones, none at all between
+// them, and too high a sequence number are not. What is refused once fails the writer.
+func TestRangeTombstoneLimits(t *testing.T) {
+	key := make([]byte, MaxKeyBytes+1)
 	for _, c := range []struct {
 		rt   base.RangeTombstone
 		want string
@@ -183,8 +193,8 @@ func TestWriterSizes(t *testing.T) {
 		t.Fatal(err)
 	}
 	note()
-	if want := []int64{120, 190, 237, 284, 333, 380, 516, 563, 612, 659, 679}; !slices.Equal(
-		sizes, want) {
+	want := []int64{120, 190, 237, 284, 333, 380, 516, 563, 612, 659, 679}
+	if !slices.Equal(sizes, want) {
 		t.Errorf("sizes %d, want %d", sizes, want)
 	}
 	same, next := &base.Entry{Key: []byte("key8")}, &base.Entry{Key: []byte("key9")}
@@ -321,30 +331,18 @@ func TestWorthwhile(t *testing.T) {
 			t.Errorf("%d bytes: at most %d, want %d", raw, got, want)
 		}
 	}
+}
+
+// TestCompress: a block is stored as the codec has it if that is worthwhile, else as it is, and
+// comes back.
+func TestCompress(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 3))
 	noise := make([]byte, 300)
 	for i := range noise {
 		noise[i] = byte(rnd.Uint32())
 	}
 	var c compressor
-	for codec, payload := range map[Codec]func(raw []byte) []byte{
-		Snappy: func(raw []byte) []byte { return s2.EncodeSnappy(nil, raw) },
-		Zstd: func(raw []byte) []byte {
-			if err := c.openZstd(); err != nil {
-				t.Fatal(err)
-			}
-			return c.zstd.EncodeAll(raw, nil)
-		},
-		LZ4: func(raw []byte) []byte {
-			dst := make([]byte, 2*len(raw)+100)
-			var lz lz4.Compressor
-			n, err := lz.CompressBlock(raw, dst)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return dst[:n]
-		},
-	} {
+	for codec, payload := range payloads(t, &c) {
 		exact := 0
 		for _, n := range []int{1, 2, 3, 200, 201, 202, 205} {
 			for zeros := 0; zeros <= n; zeros++ {
@@ -356,33 +354,58 @@ func TestWorthwhile(t *testing.T) {
 				if len(want) > worthwhile(n) || len(want) == 0 || worthwhile(n) < 1 {
 					want, wantCodec = raw, None
 				}
+				what := fmt.Sprintf("%v, %d of %d bytes zero", codec, zeros, n)
 				got, gotCodec, err := c.compress([]byte("before"), raw, codec)
 				if err != nil || gotCodec != wantCodec || !bytes.HasPrefix(got, []byte("before")) {
-					t.Fatalf("%v, %d of %d bytes zero: %v, %v", codec, zeros, n, gotCodec, err)
+					t.Fatalf("%s: %v, %v", what, gotCodec, err)
 				}
 				if got = got[len("before"):]; len(got) != len(want) {
-					t.Fatalf("%v, %d of %d bytes zero: %d bytes, want %d", codec, zeros, n,
-						len(got),
-						len(want))
+					t.Fatalf("%s: %d bytes, want %d", what, len(got), len(want))
 				}
-				for _, dst := range [][]byte{nil, make([]byte, 0, n), make([]byte, 3, n+9)} {
-					if gotCodec == None {
-						break
-					}
-					back, err := decompress(dst, gotCodec, got, n)
-					if err != nil || !bytes.Equal(back, raw) {
-						t.Fatalf("%v, %d of %d bytes zero: comes back otherwise, %v", codec, zeros,
-							n, err)
-					}
-					if inPlace := cap(dst) > 0 &&
-						&back[0] == &dst[:1][0]; inPlace != (cap(dst) >= n) {
-						t.Fatalf("%v: decoded into the memory that is there: %v", codec, inPlace)
-					}
+				if gotCodec != None {
+					checkDecompress(t, what, gotCodec, got, raw)
 				}
 			}
 		}
 		if exact == 0 {
 			t.Errorf("%v: no payload is as long as it may be", codec)
+		}
+	}
+}
+
+// payloads are what the libraries make of a block.
+func payloads(t *testing.T, c *compressor) map[Codec]func(raw []byte) []byte {
+	t.Helper()
+	if err := c.openZstd(); err != nil {
+		t.Fatal(err)
+	}
+	return map[Codec]func(raw []byte) []byte{
+		Snappy: func(raw []byte) []byte { return s2.EncodeSnappy(nil, raw) },
+		Zstd:   func(raw []byte) []byte { return c.zstd.EncodeAll(raw, nil) },
+		LZ4: func(raw []byte) []byte {
+			dst := make([]byte, 2*len(raw)+100)
+			var lz lz4.Compressor
+			n, err := lz.CompressBlock(raw, dst)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return dst[:n]
+		},
+	}
+}
+
+// checkDecompress checks that a payload comes back as raw, in the memory of dst if it fits there.
+func checkDecompress(t *testing.T, what string, codec Codec, payload, raw []byte) {
+	t.Helper()
+	n := len(raw)
+	for _, dst := range [][]byte{nil, make([]byte, 0, n), make([]byte, 3, n+9)} {
+		back, err := decompress(dst, codec, payload, n)
+		if err != nil || !bytes.Equal(back, raw) {
+			t.Fatalf("%s: comes back otherwise, %v", what, err)
+		}
+		inPlace := cap(dst) > 0 && &back[0] == &dst[:1][0]
+		if inPlace != (cap(dst) >= n) {
+			t.Fatalf("%s: decoded into the memory that is there: %v", what, inPlace)
 		}
 	}
 }
@@ -451,8 +474,9 @@ func TestHandles(t *testing.T) {
 			t.Errorf("the seed at %x is %08x, want %08x", off, got, want)
 		}
 	}
-	for h, want := range map[hex32]string{0: "00000000", 0x1234abcd: "1234abcd",
-		0xf0000009: "f0000009"} {
+	for h, want := range map[hex32]string{
+		0: "00000000", 0x1234abcd: "1234abcd", 0xf0000009: "f0000009",
+	} {
 		if h.String() != want {
 			t.Errorf("%s, want %s", h, want)
 		}
@@ -497,7 +521,7 @@ func TestFilterPartitions(t *testing.T) {
 	}
 }
 
-// TestFilterReuse: filters that begin anew hold nothing of those before.
+// TestFilterReuse: filters that begin again hold nothing of those before.
 func TestFilterReuse(t *testing.T) {
 	var used filterSet
 	build := func(s *filterSet, n int) (encoded []byte, parts string) {
@@ -539,8 +563,8 @@ func TestDescribeWithoutFilters(t *testing.T) {
 	r := NewReader(ReaderOptions{FS: fs, Meta: meta})
 	defer r.Close()
 	var out bytes.Buffer
-	if err := r.Describe(&out); err != nil || !bytes.Contains(out.Bytes(),
-		[]byte("filters         none\n")) {
+	err := r.Describe(&out)
+	if err != nil || !bytes.Contains(out.Bytes(), []byte("filters         none\n")) {
 		t.Errorf("%v in\n%s", err, out.String())
 	}
 	if err := r.Describe(fullWriter{}); err != errFull {
