@@ -171,9 +171,12 @@ func (r *reserve) settleLocked(now bool) bool {
 	}
 	want := (goal + 2*reserveStep) / reserveStep * reserveStep
 	if full {
-		// More than it will keep: for the next log segment, and so that what is over now does
-		// not come back at once.
-		want += r.db.walOptions(r.db.state.Load()).SegmentBytes + reserveStep
+		// More than it will keep: for the next log segment, unless it is there, and so that
+		// what is over now does not come back at once.
+		want += reserveStep
+		if !r.db.log.HasNext() {
+			want += r.db.walOptions(r.db.state.Load()).SegmentBytes
+		}
 	}
 	err := r.growLocked(want)
 	switch {

@@ -66,6 +66,14 @@ func (l *Log) Segments() []SegmentInfo {
 	return infos
 }
 
+// HasNext reports whether the log can go on in a further segment without new space: one is
+// prepared, or a released one waits.
+func (l *Log) HasNext() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.next != nil || len(l.spares) > 0
+}
+
 // SizeBytes returns the disk space of all files of the log.
 func (l *Log) SizeBytes() int64 {
 	l.mu.Lock()

@@ -398,3 +398,25 @@ func TestCopyTo(t *testing.T) {
 		}
 	})
 }
+
+// HasNext is what the states of the segments say, whatever happens to them.
+func TestHasNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := openNew(t, memOptions(1<<10))
+		for i := base.SeqNum(1); i <= 60; i++ {
+			fill(t, l, i)
+			must(t, l.Sync(i))
+			if i%7 == 0 {
+				must(t, l.Release(i))
+				l.DropSpares(int(i) % 2)
+			}
+			synctest.Wait()
+			n := countStates(l)
+			want := n[wal.SegmentPrepared]+n[wal.SegmentSpare] > 0
+			if got := l.HasNext(); got != want {
+				t.Fatalf("after %d records: %v, the segments are %v", i, got, n)
+			}
+		}
+		must(t, l.Close())
+	})
+}
