@@ -38,20 +38,20 @@ func TestReusedBuffersChangeNothing(t *testing.T) {
 		}
 		switch i % 4 {
 		case 0:
-			ok(t, db.Put(k, v, nil))
+			ok(t, db.Put(k, v))
 		case 1:
-			ok(t, db.PutIf(k, v, engine.IfAbsent(), nil))
+			ok(t, db.PutIf(k, v, engine.IfAbsent()))
 			old := bytes.Clone(v)
-			ok(t, db.PutIf(k, v, engine.IfValue(old), nil))
+			ok(t, db.PutIf(k, v, engine.IfValue(old)))
 			overwrite(old)
 		case 2:
 			b := engine.NewBatch()
-			ok(t, b.Put(k, v, 0))
+			ok(t, b.Put(k, v))
 			overwrite(p, s, v)
-			ok(t, db.Apply(ctx, b, nil))
+			ok(t, db.Apply(ctx, b))
 		case 3:
 			ok(t, db.Update(ctx, func(tx *engine.Tx) error {
-				ok(t, tx.Put(k, v, 0))
+				ok(t, tx.Put(k, v))
 				overwrite(p, s, v)
 				p, s, v := fresh(i)
 				got, err := tx.Get(engine.Key{PK: p, SK: s})
@@ -96,7 +96,7 @@ func TestReusedBuffersChangeNothing(t *testing.T) {
 // What Get and GetItem hand out of a snapshot, a view and the cache is the caller's.
 func TestHandedOutValuesAreTheCallers(t *testing.T) {
 	db := openMemory(t, engine.Options{})
-	ok(t, db.Put(pk("k"), []byte("value"), nil))
+	ok(t, db.Put(pk("k"), []byte("value")))
 	for _, stage := range []string{"memtable", "file"} {
 		snap, err := db.Snapshot()
 		ok(t, err)
@@ -131,7 +131,7 @@ func TestForgottenSnapshots(t *testing.T) {
 	fsys := vfs.NewMem()
 	db := openOn(t, fsys, engine.Options{MaxRuns: 2})
 	for i := range 3 {
-		ok(t, db.Put(pk("k"), fmt.Append(nil, i), nil))
+		ok(t, db.Put(pk("k"), fmt.Append(nil, i)))
 		ok(t, second(db.Snapshot()))
 		ok(t, db.Flush(ctx))
 	}
@@ -156,8 +156,8 @@ func TestForgottenSnapshots(t *testing.T) {
 func TestZeroValues(t *testing.T) {
 	db := openMemory(t, engine.Options{})
 	var b engine.Batch
-	ok(t, b.Put(pk("k"), []byte("v"), 0))
-	ok(t, db.Apply(ctx, &b, nil))
+	ok(t, b.Put(pk("k"), []byte("v")))
+	ok(t, db.Apply(ctx, &b))
 	wantValue(t, db, pk("k"), []byte("v"))
 	wantIs(t, second(db.Count(ctx, engine.Query{})), engine.ErrEmptyPK)
 	wantIs(t, second(db.Get(engine.Key{})), engine.ErrEmptyPK)

@@ -15,7 +15,7 @@ func TestHotPathsDoNotAllocate(t *testing.T) {
 	const n = 20000
 	buf, value := make([]byte, 0, 64), make([]byte, 100)
 	put := func(i int) {
-		if err := db.Put(benchKey(buf, uint64(i)), value, nil); err != nil {
+		if err := db.Put(benchKey(buf, uint64(i)), value); err != nil {
 			t.Fatal(err)
 		}
 	}

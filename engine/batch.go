@@ -3,7 +3,6 @@ package engine
 import (
 	"errors"
 	"fmt"
-	"math"
 	"math/bits"
 	"time"
 
@@ -56,19 +55,20 @@ type batchOp struct {
 // NewBatch returns an empty batch.
 func NewBatch() *Batch { return &Batch{} }
 
-// Put adds a write of value under key. A ttl above zero makes it expire that long
-// after Apply. On an error nothing is added.
-func (b *Batch) Put(key Key, value []byte, ttl time.Duration) error {
+// Put adds a write of value under key. A TTL counts from Apply. On an error nothing is
+// added.
+func (b *Batch) Put(key Key, value []byte, opts ...ItemOption) error {
 	if err := checkItem(key, value); err != nil {
 		return err
 	}
-	if ttl < 0 {
-		return invalid("TTL %v is negative", ttl)
+	l, err := lifetimeOf(opts)
+	if err != nil {
+		return err
 	}
 	if err := b.room(len(key.PK) + len(key.SK) + len(value)); err != nil {
 		return err
 	}
-	b.put(key, value, ttl, 0)
+	b.put(key, value, l)
 	return nil
 }
 
@@ -128,13 +128,12 @@ func (b *Batch) room(n int) error {
 	return nil
 }
 
-// put adds a write of an item that expires after ttl or at expiry, if one is above zero.
-func (b *Batch) put(key Key, value []byte, ttl time.Duration, expiry int64) {
+func (b *Batch) put(key Key, value []byte, l lifetime) {
 	op := b.begin(base.KindPut, key)
-	if ttl > 0 || expiry > 0 {
-		op.kind, op.ttl, op.expiry = base.KindPutTTL, ttl, expiry
-		b.ttls = b.ttls || ttl > 0
-		b.payload = wal.AppendPutTTL(b.payload, key.PK, key.SK, value, expiry)
+	if l.ttl > 0 || l.expiry > 0 {
+		op.kind, op.ttl, op.expiry = base.KindPutTTL, l.ttl, l.expiry
+		b.ttls = b.ttls || l.ttl > 0
+		b.payload = wal.AppendPutTTL(b.payload, key.PK, key.SK, value, l.expiry)
 	} else {
 		b.payload = wal.AppendPut(b.payload, key.PK, key.SK, value)
 	}
@@ -192,17 +191,6 @@ func (b *Batch) seal(nowMs int64) {
 			wal.SetExpiry(b.payload[op.record:], op.expiry)
 		}
 	}
-}
-
-// expiryAt returns when what is written at nowMs with a TTL expires: above zero also
-// with a clock that shows a time before 1970, 0 means never; and at the last millisecond
-// there is if the sum is beyond.
-func expiryAt(nowMs int64, ttl time.Duration) int64 {
-	ms := max(1, ttl.Milliseconds())
-	if nowMs > math.MaxInt64-ms {
-		return math.MaxInt64
-	}
-	return max(1, nowMs+ms)
 }
 
 func (b *Batch) dropCovered() {

@@ -3,7 +3,6 @@ package engine
 import (
 	"bytes"
 	"cmp"
-	"time"
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/keycodec"
@@ -34,37 +33,10 @@ type batchCond struct {
 }
 
 // PutIf is Put on the condition that the present item satisfies cond.
-func (b *Batch) PutIf(key Key, value []byte, cond Condition, ttl time.Duration) error {
-	return b.conditional(key, cond, len(value), func() error { return b.Put(key, value, ttl) })
-}
-
-// PutIfAbsent is Put on the condition that the key has no item.
-func (b *Batch) PutIfAbsent(key Key, value []byte, ttl time.Duration) error {
-	return b.PutIf(key, value, IfAbsent(), ttl)
-}
-
-// PutUntil is Put of an item that expires at a moment, in Unix milliseconds, rather than
-// after a time; 0 means never. Several items can so expire at the same moment. A moment
-// that has passed already is allowed: the item is then never seen, but hides the one
-// before.
-func (b *Batch) PutUntil(key Key, value []byte, expiryMs int64) error {
-	if expiryMs < 0 {
-		return invalid("expiry %d is negative", expiryMs)
-	}
-	if err := checkItem(key, value); err != nil {
-		return err
-	}
-	if err := b.room(len(key.PK) + len(key.SK) + len(value)); err != nil {
-		return err
-	}
-	b.put(key, value, 0, expiryMs)
-	return nil
-}
-
-// PutUntilIf is PutUntil on the condition that the present item satisfies cond.
-func (b *Batch) PutUntilIf(key Key, value []byte, cond Condition, expiryMs int64) error {
-	return b.conditional(key, cond, len(value),
-		func() error { return b.PutUntil(key, value, expiryMs) })
+func (b *Batch) PutIf(key Key, value []byte, cond Condition, opts ...ItemOption) error {
+	return b.conditional(key, cond, len(value), func() error {
+		return b.Put(key, value, opts...)
+	})
 }
 
 // DeleteIf is Delete on the condition that the present item satisfies cond.

@@ -28,17 +28,17 @@ func wantCondition(t testing.TB, err error, op int, key engine.Key, exists bool)
 func TestBatchConditions(t *testing.T) {
 	for _, padding := range []int{0, 20} { // few and many conditions take different ways
 		db := openMemory(t, engine.Options{})
-		ok(t, db.Put(pk("old"), []byte("1"), nil))
+		ok(t, db.Put(pk("old"), []byte("1")))
 		b := engine.NewBatch()
 		for i := range padding {
 			ok(t, b.Require(pk(fmt.Sprintf("none%d", i)), engine.IfAbsent()))
 		}
-		apply := func() error { return db.Apply(ctx, b, nil) }
+		apply := func() error { return db.Apply(ctx, b) }
 
-		ok(t, b.PutIfAbsent(pk("new"), []byte("a"), 0))
-		ok(t, b.PutIfAbsent(pk("new"), []byte("b"), 0)) // still absent before the batch
+		ok(t, b.PutIf(pk("new"), []byte("a"), engine.IfAbsent()))
+		ok(t, b.PutIf(pk("new"), []byte("b"), engine.IfAbsent())) // still absent before the batch
 		ok(t, b.Require(pk("old"), engine.IfValue([]byte("1"))))
-		ok(t, b.PutIf(pk("old"), []byte("2"), engine.IfPresent(), 0))
+		ok(t, b.PutIf(pk("old"), []byte("2"), engine.IfPresent()))
 		ok(t, b.DeleteIf(pk("gone"), engine.IfAbsent()))
 		if b.Len() != 5+padding {
 			t.Errorf("Len is %d", b.Len())
@@ -55,7 +55,7 @@ func TestBatchConditions(t *testing.T) {
 		}
 
 		b.Reset()
-		ok(t, b.Put(pk("x"), []byte("x"), 0))
+		ok(t, b.Put(pk("x"), []byte("x")))
 		ok(t, b.Require(pk("nobody"), engine.IfPresent()))
 		ok(t, b.DeleteIf(pk("new"), engine.IfAbsent()))
 		wantCondition(t, apply(), 1, pk("nobody"), false)
@@ -73,11 +73,11 @@ func TestBatchConditions(t *testing.T) {
 		// A range delete of the batch does not make a key absent for its conditions.
 		b.Reset()
 		ok(t, b.DeleteRange([]byte("new"), engine.SKCondition{}))
-		ok(t, b.PutIfAbsent(pk("new"), []byte("c"), 0))
+		ok(t, b.PutIf(pk("new"), []byte("c"), engine.IfAbsent()))
 		wantCondition(t, apply(), 1, pk("new"), true)
 		// Nor does it take away the condition of a write that it covers.
 		b.Reset()
-		ok(t, b.PutIfAbsent(pk("new"), []byte("c"), 0))
+		ok(t, b.PutIf(pk("new"), []byte("c"), engine.IfAbsent()))
 		ok(t, b.DeleteRange([]byte("new"), engine.SKCondition{}))
 		wantCondition(t, apply(), 0, pk("new"), true)
 		wantValue(t, db, pk("new"), []byte("b"))
@@ -89,14 +89,14 @@ func TestBatchConditions(t *testing.T) {
 func TestCoveredWritesCount(t *testing.T) {
 	db := openMemory(t, engine.Options{})
 	b := engine.NewBatch()
-	ok(t, errors.Join(b.Put(pksk("p", "1"), nil, 0), b.Put(pksk("p", "2"), nil, 0)))
+	ok(t, errors.Join(b.Put(pksk("p", "1"), nil), b.Put(pksk("p", "2"), nil)))
 	ok(t, b.DeleteRange([]byte("p"), engine.SKCondition{}))
-	ok(t, db.Apply(ctx, b, nil))
+	ok(t, db.Apply(ctx, b))
 	if b.Len() != 3 {
 		t.Errorf("%d operations, want 3", b.Len())
 	}
-	ok(t, b.PutIf(pk("q"), nil, engine.IfPresent(), 0))
-	wantCondition(t, db.Apply(ctx, b, nil), 3, pk("q"), false)
+	ok(t, b.PutIf(pk("q"), nil, engine.IfPresent()))
+	wantCondition(t, db.Apply(ctx, b), 3, pk("q"), false)
 	if b.Reset(); b.Len() != 0 {
 		t.Errorf("%d operations after Reset", b.Len())
 	}
@@ -106,10 +106,10 @@ func TestCoveredWritesCount(t *testing.T) {
 func TestBatchConditionsRefuse(t *testing.T) {
 	b, noSK := engine.NewBatch(), engine.Key{PK: []byte("k"), SK: []byte{}}
 	for name, err := range map[string]error{
-		"put":       b.PutIfAbsent(engine.Key{}, nil, 0),
-		"ttl":       b.PutIf(pk("k"), nil, engine.IfPresent(), -time.Second),
-		"until":     b.PutUntil(pk("k"), nil, -1),
-		"until if":  b.PutUntilIf(noSK, nil, engine.IfAbsent(), 1),
+		"put":       b.PutIf(engine.Key{}, nil, engine.IfAbsent()),
+		"ttl":       b.PutIf(pk("k"), nil, engine.IfPresent(), engine.TTL(-time.Second)),
+		"until":     b.Put(pk("k"), nil, engine.Expiry(-1)),
+		"until if":  b.PutIf(noSK, nil, engine.IfAbsent(), engine.Expiry(1)),
 		"delete":    b.DeleteIf(engine.Key{}, engine.IfPresent()),
 		"require":   b.Require(engine.Key{}, engine.IfPresent()),
 		"too large": b.Require(pk("k"), engine.IfValue(make([]byte, engine.MaxBatchBytes))),
@@ -122,7 +122,7 @@ func TestBatchConditionsRefuse(t *testing.T) {
 		t.Errorf("%d operations are left", b.Len())
 	}
 	db := openMemory(t, engine.Options{})
-	ok(t, db.Apply(ctx, b, nil))
+	ok(t, db.Apply(ctx, b))
 	if db.Metrics().Commits != 0 {
 		t.Error("an empty batch was committed")
 	}
@@ -136,13 +136,13 @@ func TestPutUntil(t *testing.T) {
 	fsys := vfs.NewMem()
 	db := openOn(t, fsys, engine.Options{Clock: clock.now})
 	b := engine.NewBatch()
-	ok(t, b.PutUntil(pk("a"), []byte("1"), 1_500))
-	ok(t, b.PutUntilIf(pk("b"), []byte("2"), engine.IfAbsent(), 1_500))
-	ok(t, b.PutUntil(pk("stays"), []byte("3"), 0))
-	ok(t, b.PutUntil(pk("past"), []byte("4"), 999))
-	ok(t, b.Put(pk("ttl"), []byte("5"), 500*time.Millisecond))
+	ok(t, b.Put(pk("a"), []byte("1"), engine.Expiry(1_500)))
+	ok(t, b.PutIf(pk("b"), []byte("2"), engine.IfAbsent(), engine.Expiry(1_500)))
+	ok(t, b.Put(pk("stays"), []byte("3"), engine.Expiry(0)))
+	ok(t, b.Put(pk("past"), []byte("4"), engine.Expiry(999)))
+	ok(t, b.Put(pk("ttl"), []byte("5"), engine.TTL(500*time.Millisecond)))
 	clock.pass(100 * time.Millisecond) // TTLs run from Apply on, moments do not move
-	ok(t, db.Apply(ctx, b, nil))
+	ok(t, db.Apply(ctx, b))
 	check := func(there map[string]bool) {
 		t.Helper()
 		for k, want := range there {
@@ -164,8 +164,8 @@ func TestPutUntil(t *testing.T) {
 	clock.ms.Store(1_500)
 	check(map[string]bool{"a": false, "b": false, "stays": true, "past": false, "ttl": true})
 	b.Reset()
-	ok(t, b.PutIfAbsent(pk("a"), []byte("6"), 0))
-	ok(t, db.Apply(ctx, b, nil))
+	ok(t, b.PutIf(pk("a"), []byte("6"), engine.IfAbsent()))
+	ok(t, db.Apply(ctx, b))
 	clock.ms.Store(1_600)
 	check(map[string]bool{"a": true, "ttl": false})
 }
@@ -186,11 +186,11 @@ func TestBatchConditionsHaveOneWinner(t *testing.T) {
 				b := engine.NewBatch()
 				for _, k := range order {
 					key := pksk(fmt.Sprintf("k%d", k), fmt.Sprint(round))
-					if err := b.PutIfAbsent(key, bytesOf(uint64(w)), 0); err != nil {
+					if err := b.PutIf(key, bytesOf(uint64(w)), engine.IfAbsent()); err != nil {
 						t.Error(err)
 					}
 				}
-				err := db.Apply(ctx, b, nil)
+				err := db.Apply(ctx, b)
 				wins[w] = err == nil
 				if err != nil && !errors.Is(err, engine.ErrConditionFailed) {
 					t.Error(err)
@@ -220,7 +220,7 @@ func TestBatchConditionsHaveOneWinner(t *testing.T) {
 // Increments under a condition on the value lose nothing.
 func TestBatchConditionsLoseNoIncrement(t *testing.T) {
 	db := openMemory(t, engine.Options{FlushRecords: 7, Durability: engine.Process})
-	ok(t, db.Put(pk("n"), bytesOf(0), nil))
+	ok(t, db.Put(pk("n"), bytesOf(0)))
 	const workers, each = 4, 100
 	var lost atomic.Int64
 	var wg sync.WaitGroup
@@ -236,10 +236,10 @@ func TestBatchConditionsLoseNoIncrement(t *testing.T) {
 				b.Reset()
 				mine := pksk("log", fmt.Sprintf("%d-%d", w, i))
 				err = errors.Join(
-					b.PutIf(pk("n"), bytesOf(number(old)+1), engine.IfValue(old), 0),
-					b.Put(mine, nil, 0))
+					b.PutIf(pk("n"), bytesOf(number(old)+1), engine.IfValue(old)),
+					b.Put(mine, nil))
 				if err == nil {
-					err = db.Apply(ctx, b, nil)
+					err = db.Apply(ctx, b)
 				}
 				switch {
 				case err == nil:
@@ -266,13 +266,13 @@ func TestBatchConditionsLoseNoIncrement(t *testing.T) {
 func TestTransactionConditions(t *testing.T) {
 	db := openMemory(t, engine.Options{})
 	ok(t, db.Update(ctx, func(tx *engine.Tx) error {
-		ok(t, tx.PutIfAbsent(pk("k"), []byte("1"), 0))
-		wantCondition(t, tx.PutIfAbsent(pk("k"), []byte("2"), 0), 0, pk("k"), true)
-		ok(t, tx.PutIf(pk("k"), []byte("2"), engine.IfValue([]byte("1")), 0))
+		ok(t, tx.PutIf(pk("k"), []byte("1"), engine.IfAbsent()))
+		wantCondition(t, tx.PutIf(pk("k"), []byte("2"), engine.IfAbsent()), 0, pk("k"), true)
+		ok(t, tx.PutIf(pk("k"), []byte("2"), engine.IfValue([]byte("1"))))
 		wantCondition(t, tx.DeleteIf(pk("k"), engine.IfValue([]byte("1"))), 0, pk("k"), true)
 		ok(t, tx.DeleteIf(pk("k"), engine.IfVersion(0)))
 		wantCondition(t, tx.DeleteIf(pk("k"), engine.IfPresent()), 0, pk("k"), false)
-		return tx.PutUntil(pk("k"), []byte("3"), 1<<60)
+		return tx.Put(pk("k"), []byte("3"), engine.Expiry(1<<60))
 	}))
 	it, err := db.GetItem(pk("k"))
 	if err != nil || string(it.Value) != "3" || it.Expiry != 1<<60 {
@@ -290,30 +290,30 @@ func TestManyConditions(t *testing.T) {
 	fill := func(cond engine.Condition) {
 		b.Reset()
 		for i := range n {
-			ok(t, b.PutIf(name(i), []byte("new"), cond, 0))
+			ok(t, b.PutIf(name(i), []byte("new"), cond))
 		}
 	}
 	failing := []int{4711, 17, n - 1, 2500}
 	for _, i := range failing {
-		ok(t, db.Put(name(i), []byte("old"), nil))
+		ok(t, db.Put(name(i), []byte("old")))
 	}
 	for _, i := range []int{17, 2500, 4711, n - 1} {
 		fill(engine.IfAbsent())
-		wantCondition(t, db.Apply(ctx, b, nil), i, name(i), true)
-		ok(t, db.Delete(name(i), nil))
+		wantCondition(t, db.Apply(ctx, b), i, name(i), true)
+		ok(t, db.Delete(name(i)))
 	}
-	ok(t, db.Apply(ctx, b, nil))
+	ok(t, db.Apply(ctx, b))
 	for _, i := range []int{0, 17, 4711, n - 1} {
 		wantValue(t, db, name(i), []byte("new"))
 	}
 	fill(engine.IfValue([]byte("new")))
-	ok(t, db.Apply(ctx, b, nil))
+	ok(t, db.Apply(ctx, b))
 	testutil.SkipUnderRace(t, "it allocates")
 	b.Reset()
 	for i := range n {
 		ok(t, b.Require(name(i), engine.IfPresent()))
 	}
-	if got := testutil.AllocsPerRun(10, func() { ok(t, db.Apply(ctx, b, nil)) }); got > 5 {
+	if got := testutil.AllocsPerRun(10, func() { ok(t, db.Apply(ctx, b)) }); got > 5 {
 		t.Errorf("checking %d conditions allocates %v objects", n, got)
 	}
 }

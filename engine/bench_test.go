@@ -57,11 +57,11 @@ func load(b *testing.B, db *engine.DB, n int) {
 	}
 	batch, buf := engine.NewBatch(), make([]byte, 0, 32)
 	for i := range n {
-		if err := batch.Put(benchKey(buf, uint64(i)), values[i%64], 0); err != nil {
+		if err := batch.Put(benchKey(buf, uint64(i)), values[i%64]); err != nil {
 			b.Fatal(err)
 		}
 		if batch.Len() == 1000 || i == n-1 {
-			err := db.Apply(ctx, batch, &engine.WriteOptions{Durability: engine.Process})
+			err := db.Apply(ctx, batch, engine.Process)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -101,7 +101,7 @@ func BenchmarkPut(b *testing.B) {
 			b.Run(fmt.Sprintf("%v/goroutines=%d", level, g), func(b *testing.B) {
 				db := openBench(b, engine.Options{Durability: level})
 				run(b, g, func(i uint64, buf []byte) error {
-					return db.Put(benchKey(buf, i*0x9e3779b97f4a7c15%10_000_000_000), value, nil)
+					return db.Put(benchKey(buf, i*0x9e3779b97f4a7c15%10_000_000_000), value)
 				})
 			})
 		}
@@ -150,12 +150,12 @@ func BenchmarkIterate(b *testing.B) {
 	for p := range 1000 {
 		for s := range 100 {
 			key := engine.Key{PK: fmt.Appendf(nil, "query#%d", p), SK: fmt.Appendf(nil, "%06d", s)}
-			if err := batch.Put(key, value, 0); err != nil {
+			if err := batch.Put(key, value); err != nil {
 				b.Fatal(err)
 			}
 		}
 	}
-	if err := db.Apply(ctx, batch, nil); err != nil {
+	if err := db.Apply(ctx, batch); err != nil {
 		b.Fatal(err)
 	}
 	query := func(reverse bool) func(*testing.B) {
@@ -239,7 +239,7 @@ func benchKilled(b *testing.B) {
 	buf, value := make([]byte, 0, 32), benchValue(1)
 	for i := range items {
 		key := benchKey(buf, uint64(i)*0x9e3779b97f4a7c15%1e10)
-		if err := db.Put(key, value, nil); err != nil {
+		if err := db.Put(key, value); err != nil {
 			b.Fatal(err)
 		}
 	}

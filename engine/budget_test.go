@@ -45,7 +45,7 @@ func TestBudgetsHoldUnderLoad(t *testing.T) {
 			op.Kind != vfstest.OpClose
 	}}
 	db := openOn(t, vfstest.NewFault(mem, disk.hook), o)
-	ok(t, db.Put(pk("cold"), []byte("written once"), nil))
+	ok(t, db.Put(pk("cold"), []byte("written once")))
 	done := loadUntil(t, db, total)
 	var mostLog, mostMemory int64
 	for running := true; running; {
@@ -107,7 +107,7 @@ func loadUntil(t *testing.T, db *engine.DB, total int64) <-chan struct{} {
 				for i := range v {
 					v[i] = byte(r.Uint32())
 				}
-				if err := db.Put(pk(fmt.Sprint(r.IntN(2000))), v, nil); err != nil {
+				if err := db.Put(pk(fmt.Sprint(r.IntN(2000))), v); err != nil {
 					t.Error(err)
 					return
 				}
@@ -130,11 +130,11 @@ func TestCommitLargerThanTheBudgets(t *testing.T) {
 		for round := range 3 {
 			b := engine.NewBatch()
 			for i := range 12 {
-				ok(t, b.Put(pk(fmt.Sprint(i)), make([]byte, 1<<20), 0))
+				ok(t, b.Put(pk(fmt.Sprint(i)), make([]byte, 1<<20)))
 			}
-			ok(t, db.Apply(ctx, b, nil))
+			ok(t, db.Apply(ctx, b))
 			for i := range 20 {
-				ok(t, db.Put(pk(fmt.Sprint("small", i)), []byte{byte(round)}, nil))
+				ok(t, db.Put(pk(fmt.Sprint("small", i)), []byte{byte(round)}))
 			}
 		}
 	})
@@ -154,12 +154,12 @@ func TestOpenSnapshotHoldsNothingUp(t *testing.T) {
 	}
 	db := openOn(t, mem, o)
 	for i := range 50 {
-		ok(t, db.Put(pk(fmt.Sprint(i)), []byte("seen"), nil))
+		ok(t, db.Put(pk(fmt.Sprint(i)), []byte("seen")))
 	}
 	snap, err := db.Snapshot()
 	ok(t, err)
 	for n := range 10_000 {
-		ok(t, db.Put(pk(fmt.Sprint(n%50)), make([]byte, 1000), nil))
+		ok(t, db.Put(pk(fmt.Sprint(n%50)), make([]byte, 1000)))
 	}
 	if n := logFileBytes(t, mem); n > o.LogBytes {
 		t.Errorf("the log has %d bytes", n)

@@ -52,7 +52,7 @@ func TestCheckpointDoesNotHoldUpWriters(t *testing.T) {
 			value := make([]byte, 64<<10)
 			fill := func(mib int) {
 				for i := range mib * 16 {
-					ok(t, db.Put(pk(fmt.Sprint(i)), value, nil))
+					ok(t, db.Put(pk(fmt.Sprint(i)), value))
 				}
 			}
 			fill(4)
@@ -91,7 +91,7 @@ func checkpointSource(t *testing.T) (*engine.DB, *vfs.MemFS) {
 		for j := range value {
 			value[j] = byte(j * j >> (i + 3)) // does not compress well
 		}
-		ok(t, db.Put(pk(fmt.Sprint(i)), value, nil))
+		ok(t, db.Put(pk(fmt.Sprint(i)), value))
 		ok(t, db.Flush(ctx))
 	}
 	return db, mem
@@ -172,12 +172,12 @@ func TestCheckpointOfMemory(t *testing.T) {
 	// The label is no directory: one of that name on the disk has nothing to do with it.
 	db, err := engine.Open(dir, &engine.Options{InMemory: true})
 	ok(t, err)
-	ok(t, db.Put(pk("flushed"), []byte("1"), nil))
+	ok(t, db.Put(pk("flushed"), []byte("1")))
 	ok(t, db.Flush(ctx))
-	ok(t, db.Put(pk("logged"), []byte("2"), nil))
+	ok(t, db.Put(pk("logged"), []byte("2")))
 	dest := filepath.Join(dir, "copy")
 	ok(t, db.Checkpoint(ctx, dest, nil))
-	ok(t, db.Put(pk("later"), nil, nil))
+	ok(t, db.Put(pk("later"), nil))
 	mustClose(t, db)
 	c, err := engine.Open(dest, &engine.Options{MustExist: true})
 	ok(t, err)

@@ -74,7 +74,7 @@ func TestCheckpointWhileWriting(t *testing.T) {
 			value := make([]byte, 1000)
 			for n := int64(0); !stop.Load(); n++ {
 				k := pksk(fmt.Sprint(w), fmt.Sprintf("%09d", n))
-				if err := db.Put(k, value, nil); err != nil {
+				if err := db.Put(k, value); err != nil {
 					t.Error(err)
 					return
 				}
@@ -98,7 +98,7 @@ func TestCheckpointWhileWriting(t *testing.T) {
 		all[i].check(t, fsys, engine.Options{ReadOnly: true})
 	}
 	for w := range writers { // the original loses everything
-		ok(t, db.DeleteRange([]byte(fmt.Sprint(w)), engine.SKCondition{}, nil))
+		ok(t, db.DeleteRange([]byte(fmt.Sprint(w)), engine.SKCondition{}))
 	}
 	ok(t, db.Compact(ctx))
 	mustClose(t, db)
@@ -116,7 +116,7 @@ func TestCheckpointKeepsItsLog(t *testing.T) {
 	fill := func(from int) {
 		value := make([]byte, 64<<10)
 		for i := range 100 { // more segments than are kept for their next use
-			ok(t, db.Put(pk(fmt.Sprint(from+i)), value, nil))
+			ok(t, db.Put(pk(fmt.Sprint(from+i)), value))
 		}
 		ok(t, db.Flush(ctx))
 	}
@@ -154,7 +154,7 @@ func TestCheckpointDestination(t *testing.T) {
 	fsys := vfs.NewMem()
 	db := openOn(t, fsys, engine.Options{})
 	defer mustClose(t, db)
-	ok(t, db.Put(pk("k"), []byte("v"), nil))
+	ok(t, db.Put(pk("k"), []byte("v")))
 	ok(t, db.Flush(ctx))
 	ok(t, db.Checkpoint(ctx, "full", nil))
 	f, err := fsys.Create("file")
@@ -189,7 +189,7 @@ func TestCheckpointOnReadOnlyMedium(t *testing.T) {
 	dir := t.TempDir()
 	db, err := engine.Open(filepath.Join(dir, "db"), nil)
 	ok(t, err)
-	ok(t, db.Put(pk("k"), []byte("v"), nil))
+	ok(t, db.Put(pk("k"), []byte("v")))
 	dest := filepath.Join(dir, "copy")
 	ok(t, db.Checkpoint(ctx, dest, nil))
 	mustClose(t, db)
@@ -231,7 +231,7 @@ func failCheckpoints(t *testing.T, mem vfs.FS) {
 	db := openOn(t, fsys, engine.Options{})
 	defer mustClose(t, db)
 	for n := int64(1); ; n++ {
-		ok(t, db.Put(pk("k"), []byte{byte(n)}, nil))
+		ok(t, db.Put(pk("k"), []byte{byte(n)}))
 		count.Store(0)
 		at.Store(n)
 		err := db.Checkpoint(ctx, "copy", nil)
@@ -265,14 +265,14 @@ func TestCheckpointCopies(t *testing.T) {
 	db := openOn(t, noLinks{disk}, engine.Options{FileBytes: 64 << 10, MaxRuns: 2})
 	value := make([]byte, 1000)
 	for i := range 500 {
-		ok(t, db.Put(pk(fmt.Sprint(i)), value, nil))
+		ok(t, db.Put(pk(fmt.Sprint(i)), value))
 		if i%100 == 50 {
 			ok(t, db.Flush(ctx))
 		}
 	}
 	ok(t, db.Checkpoint(ctx, "copy", nil))
 	after := disk.PowerCut(rand.New(rand.NewPCG(1, 2)), 0)
-	ok(t, db.DeleteRange(pk("1").PK, engine.SKCondition{}, nil))
+	ok(t, db.DeleteRange(pk("1").PK, engine.SKCondition{}))
 	ok(t, db.Compact(ctx))
 	mustClose(t, db)
 	for _, fsys := range []vfs.FS{after, disk} {
@@ -301,7 +301,7 @@ func TestCheckpointOnAnotherFileSystem(t *testing.T) {
 	}
 	db, err := engine.Open(filepath.Join(here, "db"), nil)
 	ok(t, err)
-	ok(t, db.Put(pk("k"), []byte("v"), nil))
+	ok(t, db.Put(pk("k"), []byte("v")))
 	ok(t, db.Flush(ctx))
 	dest := filepath.Join(there, "copy")
 	ok(t, db.Checkpoint(ctx, dest, nil))

@@ -78,7 +78,7 @@ func TestConditionsAloneNeedNoRoom(t *testing.T) {
 	if err := b.Require(Key{PK: []byte("k")}, IfAbsent()); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Apply(ctx, b, nil); err != nil {
+	if err := db.Apply(ctx, b); err != nil {
 		t.Error(err)
 	}
 	<-db.memory.gate

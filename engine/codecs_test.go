@@ -38,7 +38,7 @@ func TestBottomCompressionIsForMergedData(t *testing.T) {
 	defer mustClose(t, db)
 	flush := func(sk string) {
 		t.Helper()
-		ok(t, db.Put(pksk("one stripe", sk), []byte(strings.Repeat(sk, 1000)), nil))
+		ok(t, db.Put(pksk("one stripe", sk), []byte(strings.Repeat(sk, 1000))))
 		ok(t, db.Flush(ctx))
 	}
 	want := func(when string, codecs ...string) {
@@ -69,7 +69,7 @@ func TestCompactWritesWhatTheOptionsSay(t *testing.T) {
 		t.Helper()
 		db, err := engine.Open(dir, &o)
 		ok(t, err)
-		ok(t, db.Put(pk("a"), []byte(strings.Repeat("text ", 1000)), nil))
+		ok(t, db.Put(pk("a"), []byte(strings.Repeat("text ", 1000))))
 		ok(t, db.Compact(ctx))
 		before := db.Metrics().Compactions
 		ok(t, db.Compact(ctx))

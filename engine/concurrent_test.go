@@ -42,11 +42,11 @@ func TestTransfersKeepTheSum(t *testing.T) {
 	key := func(i int) engine.Key { return engine.Key{PK: fmt.Appendf(nil, "account#%d", i)} }
 	b := engine.NewBatch()
 	for i := range accounts {
-		if err := b.Put(key(i), bytesOf(start), 0); err != nil {
+		if err := b.Put(key(i), bytesOf(start)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := db.Apply(ctx, b, nil); err != nil {
+	if err := db.Apply(ctx, b); err != nil {
 		t.Fatal(err)
 	}
 	var writers, readers sync.WaitGroup
@@ -101,14 +101,14 @@ func transfer(tx *engine.Tx, from, to engine.Key, sum uint64) error {
 	if number(a) < sum {
 		return nil
 	}
-	if err := tx.Put(from, bytesOf(number(a)-sum), 0); err != nil {
+	if err := tx.Put(from, bytesOf(number(a)-sum)); err != nil {
 		return err
 	}
 	b, err := tx.Get(to) // sees the line above if the accounts are the same
 	if err != nil {
 		return err
 	}
-	return tx.Put(to, bytesOf(number(b)+sum), 0)
+	return tx.Put(to, bytesOf(number(b)+sum))
 }
 
 // Goal: no write skew. Method: two kinds of transactions read a whole partition by query
@@ -125,7 +125,7 @@ func TestQueriesOfTransactionsConflictWithPhantoms(t *testing.T) {
 					for _, err := range tx.Query(ctx, engine.Query{PK: pk}) {
 						return err // somebody is there, or an error
 					}
-					return tx.Put(engine.Key{PK: pk, SK: []byte{'a' + byte(w)}}, nil, 0)
+					return tx.Put(engine.Key{PK: pk, SK: []byte{'a' + byte(w)}}, nil)
 				})
 				if err != nil && !errors.Is(err, engine.ErrConflict) {
 					t.Error(err)
@@ -145,14 +145,14 @@ func TestPutIfAbsentHasOneWinner(t *testing.T) {
 	db := openMemory(t, engine.Options{FlushRecords: 3, Durability: engine.Process})
 	for round := range 200 {
 		key := engine.Key{PK: fmt.Appendf(nil, "k%d", round%7)}
-		if err := db.Delete(key, nil); err != nil {
+		if err := db.Delete(key); err != nil {
 			t.Fatal(err)
 		}
 		var wins atomic.Int32
 		var wg sync.WaitGroup
 		for w := range 4 {
 			wg.Go(func() {
-				switch err := db.PutIfAbsent(key, bytesOf(uint64(w)), nil); {
+				switch err := db.PutIf(key, bytesOf(uint64(w)), engine.IfAbsent()); {
 				case err == nil:
 					wins.Add(1)
 				case !errors.Is(err, engine.ErrConditionFailed):
@@ -178,11 +178,11 @@ func TestBatchesAreSeenWhole(t *testing.T) {
 	write := func(n uint64) {
 		b := engine.NewBatch()
 		for i := range keys {
-			if err := b.Put(key(i), bytesOf(n), 0); err != nil {
+			if err := b.Put(key(i), bytesOf(n)); err != nil {
 				t.Error(err)
 			}
 		}
-		if err := db.Apply(ctx, b, nil); err != nil {
+		if err := db.Apply(ctx, b); err != nil {
 			t.Error(err)
 		}
 	}
@@ -244,14 +244,14 @@ func readWhole(t *testing.T, db *engine.DB, keys int, key func(int) engine.Key) 
 func TestReadsNeverGoBack(t *testing.T) {
 	db := openMemory(t, engine.Options{FlushRecords: 50, MaxRuns: 2, Durability: engine.Process})
 	key := engine.Key{PK: []byte("k")}
-	if err := db.Put(key, bytesOf(0), nil); err != nil {
+	if err := db.Put(key, bytesOf(0)); err != nil {
 		t.Fatal(err)
 	}
 	stop := time.Now().Add(500 * time.Millisecond)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for n := uint64(1); time.Now().Before(stop); n++ {
-			if err := db.Put(key, bytesOf(n), nil); err != nil {
+			if err := db.Put(key, bytesOf(n)); err != nil {
 				t.Error(err)
 			}
 		}
@@ -293,12 +293,12 @@ func TestGetsSeeBatchesWhole(t *testing.T) {
 			b := engine.NewBatch()
 			for i := range keys {
 				// The first value of each key is never to be seen.
-				err := errors.Join(b.Put(key(i), bytesOf(0), 0), b.Put(key(i), bytesOf(n), 0))
+				err := errors.Join(b.Put(key(i), bytesOf(0)), b.Put(key(i), bytesOf(n)))
 				if err != nil {
 					t.Error(err)
 				}
 			}
-			if err := db.Apply(ctx, b, nil); err != nil {
+			if err := db.Apply(ctx, b); err != nil {
 				t.Error(err)
 			}
 		}
@@ -334,7 +334,7 @@ func TestGetsSeeBatchesWhole(t *testing.T) {
 func TestGetsSeeNoMomentWithinACommit(t *testing.T) {
 	db := openMemory(t, engine.Options{Durability: engine.Process})
 	key := engine.Key{PK: []byte("moves")}
-	if err := db.Put(key, bytesOf(1), nil); err != nil {
+	if err := db.Put(key, bytesOf(1)); err != nil {
 		t.Fatal(err)
 	}
 	var done atomic.Bool
@@ -354,10 +354,10 @@ func TestGetsSeeNoMomentWithinACommit(t *testing.T) {
 	b := engine.NewBatch()
 	for n := uint64(2); n < 50_000 && !t.Failed(); n++ {
 		b.Reset()
-		if err := errors.Join(b.Delete(key), b.Put(key, bytesOf(n), 0)); err != nil {
+		if err := errors.Join(b.Delete(key), b.Put(key, bytesOf(n))); err != nil {
 			t.Error(err)
 		}
-		if err := db.Apply(ctx, b, nil); err != nil {
+		if err := db.Apply(ctx, b); err != nil {
 			t.Error(err)
 		}
 	}

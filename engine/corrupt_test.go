@@ -105,7 +105,7 @@ func TestDamagedFileStaysOnItsOwn(t *testing.T) {
 	old := engine.Key{PK: victim.PK, SK: []byte("0007")}
 	wantDamaged(second(db.Get(old)))
 	wantDamaged(second(db.Count(ctx, engine.Query{PK: victim.PK})))
-	wantDamaged(db.PutIfAbsent(old, nil, nil)) // cannot know
+	wantDamaged(db.PutIf(old, nil, engine.IfAbsent())) // cannot know
 	wantDamaged(lastError(db.Scan(ctx, engine.Scan{})))
 
 	fresh := func(i int) engine.Key {
@@ -113,8 +113,8 @@ func TestDamagedFileStaysOnItsOwn(t *testing.T) {
 	}
 	const rounds = 30
 	for i := range rounds {
-		ok(t, db.Put(fresh(i), []byte("new"), nil))
-		ok(t, db.Put(old, []byte("replaced"), nil))
+		ok(t, db.Put(fresh(i), []byte("new")))
+		ok(t, db.Put(old, []byte("replaced")))
 		ok(t, db.Flush(ctx))
 	}
 	eventually(t, "merges of the new runs", func() bool {
@@ -131,7 +131,7 @@ func TestDamagedFileStaysOnItsOwn(t *testing.T) {
 		t.Errorf("other stripe: %d items, %v", n, err)
 	}
 
-	ok(t, db.Put(other, nil, nil))
+	ok(t, db.Put(other, nil))
 	before := reads.Load()
 	wantDamaged(db.Compact(ctx)) // goes on to the other stripes
 	if runs := db.Metrics().Stripes[keycodec.Stripe(other.PK)].Runs; runs != 1 {
@@ -153,7 +153,7 @@ func damageOneFile(
 	for i := range 300 {
 		for _, k := range []engine.Key{victim, other} {
 			k.SK = fmt.Appendf(nil, "%04d", i)
-			ok(t, db.Put(k, []byte("old"), nil))
+			ok(t, db.Put(k, []byte("old")))
 		}
 	}
 	ok(t, db.Compact(ctx))
@@ -187,7 +187,7 @@ func TestReadErrorsOfMergesPass(t *testing.T) {
 	defer mustClose(t, db)
 	broken.Store(true)
 	for i := range 8 {
-		ok(t, db.Put(pksk("p", fmt.Sprint(i)), nil, nil))
+		ok(t, db.Put(pksk("p", fmt.Sprint(i)), nil))
 		ok(t, db.Flush(ctx))
 	}
 	eventually(t, "a failed merge", func() bool { return failed.Load() > 0 })
@@ -196,5 +196,5 @@ func TestReadErrorsOfMergesPass(t *testing.T) {
 	broken.Store(false)
 	wantValue(t, db, pksk("p", "1"), []byte{})
 	eventually(t, "a merge", func() bool { return db.Metrics().Total.Runs <= 2 })
-	ok(t, db.Put(pk("p"), nil, nil))
+	ok(t, db.Put(pk("p"), nil))
 }

@@ -39,10 +39,10 @@ func TestCorruptionMatrix(t *testing.T) {
 	mem := m.older.store(t)
 	db := openOn(t, mem, rescueOptions)
 	for i := range 40 {
-		ok(t, db.Put(pksk("p0", fmt.Sprintf("s%03d", 3*i)), []byte("later item "), nil))
+		ok(t, db.Put(pksk("p0", fmt.Sprintf("s%03d", 3*i)), []byte("later item ")))
 	}
 	ok(t, db.Flush(ctx))
-	ok(t, db.Put(pksk("p1", "x"), []byte("last item "), nil))
+	ok(t, db.Put(pksk("p1", "x"), []byte("last item ")))
 	m.want = itemsOf(t, db)
 	mustClose(t, db)
 	m.files = filesOf(t, mem, "db")

@@ -49,11 +49,11 @@ func crashWriter() error {
 		b.Reset()
 		binary.BigEndian.PutUint64(value, uint64(n))
 		for _, k := range crashKeys(n) {
-			if err := b.Put(k, value, 0); err != nil {
+			if err := b.Put(k, value); err != nil {
 				return err
 			}
 		}
-		if err := db.Apply(ctx, b, nil); err != nil {
+		if err := db.Apply(ctx, b); err != nil {
 			return err
 		}
 		fmt.Fprintln(out, n)

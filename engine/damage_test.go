@@ -23,11 +23,11 @@ func damageDatabase(t *testing.T) (files map[string][]byte, want map[string]stri
 		for i := range 30 {
 			k := pksk(fmt.Sprintf("p%d", i%3), fmt.Sprintf("s%02d", i))
 			if i%5 != round {
-				ok(t, db.Put(k, fmt.Appendf(nil, "round %d item %d", round, i), nil))
+				ok(t, db.Put(k, fmt.Appendf(nil, "round %d item %d", round, i)))
 			}
 		}
-		ok(t, db.Delete(pksk("p1", "s04"), nil))
-		ok(t, db.DeleteRange([]byte("p2"), engine.SKLess([]byte("s06")), nil))
+		ok(t, db.Delete(pksk("p1", "s04")))
+		ok(t, db.DeleteRange([]byte("p2"), engine.SKLess([]byte("s06"))))
 		if round < 2 {
 			ok(t, db.Flush(ctx))
 		}

@@ -26,9 +26,9 @@ func TestNewKeysReadNoData(t *testing.T) {
 	for r := range runs {
 		b := engine.NewBatch()
 		for i := r; i < stored; i += runs {
-			ok(t, b.Put(benchKey(key[:0], uint64(i)), nil, 0))
+			ok(t, b.Put(benchKey(key[:0], uint64(i)), nil))
 		}
-		ok(t, db.Apply(ctx, b, nil))
+		ok(t, db.Apply(ctx, b))
 		ok(t, db.Flush(ctx))
 	}
 	bufs := make([][32]byte, stored)
@@ -75,7 +75,7 @@ func TestFailedReadIsNeverNew(t *testing.T) {
 	b := &breaker{match: onFile(".sst", vfstest.OpReadAt), err: errDisk}
 	db := openOn(t, vfstest.NewFault(vfs.NewMem(), b.hook), engine.Options{CacheBytes: 1})
 	defer mustClose(t, db)
-	ok(t, db.Put(pk("stored"), []byte("v"), nil))
+	ok(t, db.Put(pk("stored"), []byte("v")))
 	ok(t, db.Flush(ctx))
 	keys := []engine.Key{pk("stored")}
 	items := []engine.Item{{Key: pk("stored")}, {Key: pk("new")}}
@@ -87,7 +87,7 @@ func TestFailedReadIsNeverNew(t *testing.T) {
 	}
 	_, _, err = db.FilterNew(ctx, keys, nil, &engine.FilterOptions{Approximate: true})
 	wantIs(t, err, errDisk) // the filter cannot be read either
-	_, _, err = db.InsertNew(ctx, items, nil, nil)
+	_, _, err = db.InsertNew(ctx, items, nil)
 	wantIs(t, err, errDisk)
 	b.broken.Store(false)
 	wantValue(t, db, pk("new"), nil)
@@ -103,20 +103,20 @@ func TestInsertNew(t *testing.T) {
 	var clock hand
 	clock.ms.Store(1_000)
 	db := openMemory(t, engine.Options{Clock: clock.now})
-	one := func(it engine.Item, o *engine.WriteOptions) error {
+	one := func(it engine.Item, o engine.WriteOption) error {
 		_, _, err := db.InsertNew(ctx, []engine.Item{{Key: pk("first")}, it}, nil, o)
 		return err
 	}
 	wantIs(t, one(engine.Item{}, nil), engine.ErrEmptyPK)
 	wantIs(t, one(engine.Item{Key: pk("k"), Expiry: -1}, nil), engine.ErrInvalid)
-	wantIs(t, one(engine.Item{Key: pk("k")}, withTTL(-1)), engine.ErrInvalid)
+	wantIs(t, one(engine.Item{Key: pk("k")}, engine.TTL(-1)), engine.ErrInvalid)
 	wantValue(t, db, pk("first"), nil)
 
 	items := []engine.Item{
 		{Key: pk("ttl"), Value: []byte("1")}, {Key: pk("until"), Value: []byte("2"), Expiry: 5_000},
 		{Key: pk("ttl"), Value: []byte("3")},
 	}
-	inserted, stats, err := db.InsertNew(ctx, items, nil, withTTL(time.Second))
+	inserted, stats, err := db.InsertNew(ctx, items, nil, engine.TTL(time.Second))
 	ok(t, err)
 	if !inserted[0] || !inserted[1] || inserted[2] || stats.New != 2 || stats.Repeated != 1 {
 		t.Errorf("%v, %+v", inserted, stats)
@@ -124,12 +124,12 @@ func TestInsertNew(t *testing.T) {
 	wantValue(t, db, pk("ttl"), []byte("1"))
 	clock.ms.Store(2_000)
 	version := db.Metrics().LastVersion
-	inserted, _, err = db.InsertNew(ctx, items[1:], inserted, nil)
+	inserted, _, err = db.InsertNew(ctx, items[1:], inserted)
 	ok(t, err)
 	if inserted[0] || !inserted[1] {
 		t.Errorf("%v after one has expired", inserted)
 	}
-	_, stats, err = db.InsertNew(ctx, items, nil, nil)
+	_, stats, err = db.InsertNew(ctx, items, nil)
 	ok(t, err)
 	if got := db.Metrics().LastVersion; got != version+1 || stats.New != 0 {
 		t.Errorf("version %d after %d, %+v: nothing new is no commit", got, version, stats)
@@ -162,7 +162,7 @@ func TestInsertNewIsAtomic(t *testing.T) {
 					items = append(items, engine.Item{Key: all[n], Value: v})
 				}
 				var err error
-				if inserted, _, err = db.InsertNew(ctx, items, inserted, nil); err != nil {
+				if inserted, _, err = db.InsertNew(ctx, items, inserted); err != nil {
 					t.Error(err)
 					return
 				}
@@ -173,7 +173,7 @@ func TestInsertNewIsAtomic(t *testing.T) {
 				}
 				for range 6 {
 					n := rnd.IntN(keys)
-					switch err := db.DeleteIf(all[n], engine.IfPresent(), nil); {
+					switch err := db.DeleteIf(all[n], engine.IfPresent()); {
 					case err == nil:
 						balance[n].Add(-1)
 					case !errors.Is(err, engine.ErrConditionFailed):

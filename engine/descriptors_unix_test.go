@@ -34,13 +34,12 @@ func TestFewDescriptorsChild(t *testing.T) {
 		t.Skip("the other process of TestFewDescriptors")
 	}
 	ok(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 64, Max: 64}))
-	process := &engine.WriteOptions{Durability: engine.Process}
 	db, err := engine.Open(root+"/db", nil)
 	ok(t, err)
 	const n = 2000
 	for round := range 3 {
 		for i := range n {
-			ok(t, db.Put(pk(fmt.Sprint(i)), fmt.Append(nil, round), process))
+			ok(t, db.Put(pk(fmt.Sprint(i)), fmt.Append(nil, round), engine.Process))
 		}
 		ok(t, db.Flush(ctx))
 	}
@@ -62,7 +61,7 @@ func TestFewDescriptorsChild(t *testing.T) {
 	ok(t, err)
 	release := hogDescriptors(t) // the program takes what is left
 	read()
-	ok(t, db.Put(pk("0"), []byte("2"), nil))
+	ok(t, db.Put(pk("0"), []byte("2")))
 	release()
 	mustClose(t, db)
 }

@@ -29,7 +29,7 @@ func TestDestinationIsTakenMeanwhile(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return errors.Join(c.Put(pk("k"), []byte("v"), nil), c.Close())
+		return errors.Join(c.Put(pk("k"), []byte("v")), c.Close())
 	}
 	for lateName, late := range map[string]call{"Checkpoint": checkpoint, "Repair": repair} {
 		for otherName, other := range map[string]call{
@@ -48,7 +48,7 @@ func TestDestinationIsTakenMeanwhile(t *testing.T) {
 					return nil
 				})
 				db := openOn(t, fsys, engine.Options{})
-				ok(t, db.Put(pk("k"), []byte("v"), nil))
+				ok(t, db.Put(pk("k"), []byte("v")))
 				ok(t, db.Checkpoint(ctx, "damaged", nil))
 				failed := make(chan error)
 				go func() { failed <- late(db, fsys) }()
@@ -95,7 +95,7 @@ func TestFailureRemovesOnlyItsOwn(t *testing.T) {
 			})
 			db := openOn(t, fsys, engine.Options{})
 			defer mustClose(t, db)
-			ok(t, db.Put(pk("k"), []byte("v"), nil))
+			ok(t, db.Put(pk("k"), []byte("v")))
 			ok(t, db.Checkpoint(ctx, "damaged", nil))
 			on = true
 			wantIs(t, call(db, fsys), errDisk)
@@ -113,7 +113,7 @@ func TestRepairThatCannotBeProved(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	mem := vfs.NewMem()
 	db := openOn(t, mem, engine.Options{})
-	ok(t, db.Put(pk("k"), []byte("v"), nil))
+	ok(t, db.Put(pk("k"), []byte("v")))
 	ok(t, db.Flush(ctx))
 	mustClose(t, db)
 	errDisk := errors.New("disk")
@@ -138,7 +138,7 @@ func TestDestinationInsideTheSource(t *testing.T) {
 	t.Chdir(top)
 	db, err := engine.Open("db", nil)
 	ok(t, err)
-	ok(t, db.Put(pk("k"), []byte("v"), nil))
+	ok(t, db.Put(pk("k"), []byte("v")))
 	ok(t, db.Flush(ctx))
 	ok(t, os.Mkdir("db/sub", 0o777))
 	for name, target := range map[string]string{"link": "db", "deep": "db/sub", "out": "."} {

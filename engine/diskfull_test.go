@@ -29,7 +29,7 @@ func fillDisk(t *testing.T, db *engine.DB, from int) (n int) {
 			t.Fatal("the disk never fills up")
 		}
 		copy(value, fmt.Sprint(n))
-		if err := db.Put(pk(fmt.Sprint(n)), value, nil); err != nil {
+		if err := db.Put(pk(fmt.Sprint(n)), value); err != nil {
 			wantIs(t, err, engine.ErrDiskFull)
 			if errors.Is(err, engine.ErrReadOnly) {
 				t.Fatalf("%v is final", err)
@@ -58,7 +58,7 @@ func TestDiskFullPasses(t *testing.T) {
 	db := smallDisk(t, fsys)
 	for i := range 400 {
 		value := append(fmt.Append(nil, i), make([]byte, 4<<10-len(fmt.Sprint(i)))...)
-		ok(t, db.Put(pk(fmt.Sprint(i)), value, nil))
+		ok(t, db.Put(pk(fmt.Sprint(i)), value))
 	}
 	n, rounds := 400, testutil.Effort(2, 3)
 	for round := range rounds {
@@ -95,8 +95,8 @@ func TestDiskFullPasses(t *testing.T) {
 				return err == nil
 			})
 		}
-		resumes(func() error { return db.Put(pk("probe"), nil, nil) })
-		resumes(func() error { return db.Delete(pk("probe"), nil) })
+		resumes(func() error { return db.Put(pk("probe"), nil) })
+		resumes(func() error { return db.Delete(pk("probe")) })
 		eventually(t, "flushes in the background", func() bool {
 			m := db.Metrics()
 			return m.MemtableBytes < m.MemtableBudget && m.LogBytes <= m.LogBudgetBytes
@@ -117,7 +117,7 @@ func TestDiskFullAnywhere(t *testing.T) {
 	for room := int64(0); room < 4_500_000; room += step {
 		fsys := vfs.NewMem()
 		db := smallDisk(t, fsys)
-		ok(t, db.Put(pk("first"), []byte("v"), nil))
+		ok(t, db.Put(pk("first"), []byte("v")))
 		fsys.SetCapacity(fsys.UsedBytes() + room)
 		want := map[string]string{id(pk("first")): "v"}
 		full := func(err error) bool {
@@ -129,7 +129,7 @@ func TestDiskFullAnywhere(t *testing.T) {
 		}
 		for i := range 60 {
 			k, v := pk(fmt.Sprint(i%40)), fmt.Sprint(i, string(make([]byte, 40_000)))
-			if !full(db.Put(k, []byte(v), nil)) {
+			if !full(db.Put(k, []byte(v))) {
 				want[id(k)] = v
 			}
 			switch i % 20 {
@@ -158,7 +158,7 @@ func TestDiskFullAnywhere(t *testing.T) {
 		db = smallDisk(t, fsys)
 		check("reopened")
 		fsys.SetCapacity(0)
-		eventually(t, "writes", func() bool { return !full(db.Put(pk("last"), nil, nil)) })
+		eventually(t, "writes", func() bool { return !full(db.Put(pk("last"), nil)) })
 		want[id(pk("last"))] = ""
 		ok(t, db.Compact(ctx))
 		ok(t, db.SetProperty("p", nil))

@@ -17,15 +17,15 @@ func ExampleDB_PutIf() {
 	db := memory()
 	defer db.Close()
 	key := engine.Key{PK: []byte("document")}
-	_ = db.Put(key, []byte("draft"), nil)
+	_ = db.Put(key, []byte("draft"))
 
 	seen, err := db.GetItem(key)
 	if err != nil {
 		log.Fatal(err)
 	}
-	_ = db.Put(key, []byte("changed by somebody else"), nil)
+	_ = db.Put(key, []byte("changed by somebody else"))
 
-	err = db.PutIf(key, []byte("final"), engine.IfVersion(seen.Version), nil)
+	err = db.PutIf(key, []byte("final"), engine.IfVersion(seen.Version))
 	var failed *engine.ConditionError
 	if errors.As(err, &failed) {
 		fmt.Printf("read version %d, now it is %d\n", seen.Version, failed.Version)
@@ -38,10 +38,10 @@ func ExampleDB_DeleteRange() {
 	db := memory()
 	defer db.Close()
 	for _, day := range []string{"2026-01-30", "2026-01-31", "2026-02-01"} {
-		_ = db.Put(engine.Key{PK: []byte("sensor#1"), SK: []byte(day)}, nil, nil)
+		_ = db.Put(engine.Key{PK: []byte("sensor#1"), SK: []byte(day)}, nil)
 	}
 	january := engine.SKBeginsWith([]byte("2026-01-"))
-	if err := db.DeleteRange([]byte("sensor#1"), january, nil); err != nil {
+	if err := db.DeleteRange([]byte("sensor#1"), january); err != nil {
 		log.Fatal(err)
 	}
 	for item, err := range db.Query(context.Background(), engine.Query{PK: []byte("sensor#1")}) {
@@ -59,7 +59,7 @@ func ExampleScan() {
 	db := memory()
 	defer db.Close()
 	for i := range 10 {
-		_ = db.Put(engine.Key{PK: fmt.Appendf(nil, "user#%d", i)}, nil, nil)
+		_ = db.Put(engine.Key{PK: fmt.Appendf(nil, "user#%d", i)}, nil)
 	}
 	snap, err := db.Snapshot() // so that all segments see the same moment
 	if err != nil {
@@ -95,7 +95,7 @@ func ExampleParseCursor() {
 	db := memory()
 	defer db.Close()
 	for _, sk := range []string{"a", "b", "c"} {
-		_ = db.Put(engine.Key{PK: []byte("list"), SK: []byte(sk)}, nil, nil)
+		_ = db.Put(engine.Key{PK: []byte("list"), SK: []byte(sk)}, nil)
 	}
 	page := func(after string) (items, next string) {
 		q := engine.Query{PK: []byte("list"), Limit: 2}
@@ -132,9 +132,9 @@ func ExampleDB_View() {
 	db := memory()
 	defer db.Close()
 	b := engine.NewBatch()
-	_ = b.Put(engine.Key{PK: []byte("alice")}, []byte("60"), 0)
-	_ = b.Put(engine.Key{PK: []byte("bob")}, []byte("40"), 0)
-	_ = db.Apply(context.Background(), b, nil)
+	_ = b.Put(engine.Key{PK: []byte("alice")}, []byte("60"))
+	_ = b.Put(engine.Key{PK: []byte("bob")}, []byte("40"))
+	_ = db.Apply(context.Background(), b)
 
 	err := db.View(context.Background(), func(tx *engine.Tx) error {
 		for _, name := range []string{"alice", "bob"} {
@@ -158,9 +158,9 @@ func ExampleDB_View() {
 func ExampleDB_Sync() {
 	db := memory()
 	defer db.Close()
-	loose := &engine.WriteOptions{Durability: engine.Process}
 	for i := range 1000 {
-		if err := db.Put(engine.Key{PK: fmt.Appendf(nil, "row#%d", i)}, nil, loose); err != nil {
+		key := engine.Key{PK: fmt.Appendf(nil, "row#%d", i)}
+		if err := db.Put(key, nil, engine.Process); err != nil {
 			log.Fatal(err)
 		}
 	}

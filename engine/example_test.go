@@ -28,7 +28,7 @@ func Example() {
 
 	for _, sk := range []string{"like#7", "post#1", "post#2"} {
 		key := engine.Key{PK: []byte("user#1"), SK: []byte(sk)}
-		if err := db.Put(key, []byte("text of "+sk), nil); err != nil {
+		if err := db.Put(key, []byte("text of "+sk)); err != nil {
 			log.Fatal(err)
 		}
 	}
@@ -66,11 +66,11 @@ func ExampleDB_Apply() {
 	defer db.Close()
 	b := engine.NewBatch()
 	for _, name := range []string{"alice", "bob"} {
-		if err := b.Put(engine.Key{PK: []byte(name)}, []byte("100"), 0); err != nil {
+		if err := b.Put(engine.Key{PK: []byte(name)}, []byte("100")); err != nil {
 			log.Fatal(err)
 		}
 	}
-	if err := db.Apply(context.Background(), b, nil); err != nil {
+	if err := db.Apply(context.Background(), b); err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(b.Len(), "writes, one commit")
@@ -87,7 +87,7 @@ func ExampleDB_UpdateRetry() {
 			if err != nil && !errors.Is(err, engine.ErrNotFound) {
 				return err
 			}
-			return tx.Put(key, append(v, '+'), 0)
+			return tx.Put(key, append(v, '+'))
 		})
 		if err != nil {
 			log.Fatal(err)
@@ -98,12 +98,12 @@ func ExampleDB_UpdateRetry() {
 	// Output: +++
 }
 
-func ExampleDB_PutIfAbsent() {
+func ExampleIfAbsent() {
 	db := memory()
 	defer db.Close()
 	key := engine.Key{PK: []byte("name")}
-	fmt.Println(db.PutIfAbsent(key, []byte("first"), nil))
-	err := db.PutIfAbsent(key, []byte("second"), nil)
+	fmt.Println(db.PutIf(key, []byte("first"), engine.IfAbsent()))
+	err := db.PutIf(key, []byte("second"), engine.IfAbsent())
 	fmt.Println(errors.Is(err, engine.ErrConditionFailed), err)
 	// Output:
 	// <nil>
@@ -114,13 +114,13 @@ func ExampleDB_Snapshot() {
 	db := memory()
 	defer db.Close()
 	key := engine.Key{PK: []byte("k")}
-	_ = db.Put(key, []byte("before"), nil)
+	_ = db.Put(key, []byte("before"))
 	snap, err := db.Snapshot()
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer snap.Close()
-	_ = db.Put(key, []byte("after"), nil)
+	_ = db.Put(key, []byte("after"))
 	then, _ := snap.Get(key)
 	now, _ := db.Get(key)
 	fmt.Printf("%s %s\n", then, now)
@@ -131,7 +131,7 @@ func ExampleQuery_CursorAfter() {
 	db := memory()
 	defer db.Close()
 	for i := range 5 {
-		_ = db.Put(engine.Key{PK: []byte("p"), SK: []byte{'0' + byte(i)}}, nil, nil)
+		_ = db.Put(engine.Key{PK: []byte("p"), SK: []byte{'0' + byte(i)}}, nil)
 	}
 	q := engine.Query{PK: []byte("p"), Limit: 2}
 	for page := 1; ; page++ {
@@ -174,7 +174,7 @@ func ExampleSKBeginsWith() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		_ = db.Put(engine.Key{PK: []byte("IT"), SK: sk}, nil, nil)
+		_ = db.Put(engine.Key{PK: []byte("IT"), SK: sk}, nil)
 	}
 	prefix, err := place.AppendPrefix(nil, "Lombardy")
 	if err != nil {
@@ -193,7 +193,7 @@ func ExampleSKBeginsWith() {
 	// Lombardy / Milan
 }
 
-func ExampleWriteOptions() {
+func ExampleWriteOption() {
 	var now atomic.Int64 // the clock is also read in the background
 	db, err := engine.Open("ttl", &engine.Options{
 		InMemory: true, Clock: func() time.Time { return time.UnixMilli(now.Load()) },
@@ -203,8 +203,7 @@ func ExampleWriteOptions() {
 	}
 	defer db.Close()
 	key := engine.Key{PK: []byte("session")}
-	o := &engine.WriteOptions{TTL: time.Minute, Durability: engine.Process}
-	_ = db.Put(key, []byte("token"), o)
+	_ = db.Put(key, []byte("token"), engine.TTL(time.Minute), engine.Process)
 	before, _ := db.Has(key)
 	now.Add(time.Minute.Milliseconds())
 	after, _ := db.Has(key)

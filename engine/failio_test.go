@@ -87,21 +87,21 @@ func failStep(t *testing.T, db *engine.DB, w witness, n int) {
 	value := fmt.Sprintf("value %d", n)
 	for i := range 4 {
 		k := pksk(fmt.Sprintf("p%d", i), "s")
-		w.note(k, value, db.Put(k, []byte(value), nil))
+		w.note(k, value, db.Put(k, []byte(value)))
 	}
-	final := errors.Is(db.Put(pk("probe"), nil, nil), engine.ErrReadOnly)
+	final := errors.Is(db.Put(pk("probe"), nil), engine.ErrReadOnly)
 	b := engine.NewBatch()
 	keys := []engine.Key{pk("b1"), pk("b2"), pk("b3")}
 	for _, k := range keys {
-		ok(t, b.Put(k, []byte(value), 0))
+		ok(t, b.Put(k, []byte(value)))
 	}
-	err := db.Apply(ctx, b, nil)
+	err := db.Apply(ctx, b)
 	for _, k := range keys {
 		w.note(k, value, err)
 	}
 	k := pksk("p1", "s")
-	w.note(k, "", db.Delete(k, nil))
-	w.note(pksk("p2", "s"), "", db.DeleteRange([]byte("p2"), engine.SKCondition{}, nil))
+	w.note(k, "", db.Delete(k))
+	w.note(pksk("p2", "s"), "", db.DeleteRange([]byte("p2"), engine.SKCondition{}))
 	switch n % 10 {
 	case 1, 3:
 		_ = db.Flush(ctx)
@@ -113,7 +113,7 @@ func failStep(t *testing.T, db *engine.DB, w witness, n int) {
 		_ = db.Checkpoint(ctx, fmt.Sprintf("copy%d", n), nil)
 	}
 	w.checkReads(t, db)
-	if final && !errors.Is(db.Put(pk("probe"), nil, nil), engine.ErrReadOnly) {
+	if final && !errors.Is(db.Put(pk("probe"), nil), engine.ErrReadOnly) {
 		t.Errorf("step %d: a failure that was final is not any more", n)
 	}
 }
@@ -199,7 +199,7 @@ func failRun(t *testing.T, p *vfstest.FailPlan) {
 		if _, err := db.Verify(ctx, nil); err != nil {
 			t.Fatalf("%s: verify: %v", what, err)
 		}
-		if err := db.Put(pk("after"), nil, nil); err != nil {
+		if err := db.Put(pk("after"), nil); err != nil {
 			t.Fatalf("%s: write afterwards: %v", what, err)
 		}
 		if err := db.Close(); err != nil {
@@ -225,7 +225,7 @@ func TestDyingDiskGivesAShortError(t *testing.T) {
 			db := openOn(t, fsys, engine.Options{})
 			defer db.Close()
 			for i := range 1000 {
-				ok(t, db.Put(pk(fmt.Sprint(i)), []byte("v"), nil))
+				ok(t, db.Put(pk(fmt.Sprint(i)), []byte("v")))
 			}
 			dying.Store(true)
 			err := db.Flush(ctx)

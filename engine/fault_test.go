@@ -52,7 +52,7 @@ func onFile(part string, kinds ...vfstest.OpKind) func(vfstest.Op) bool {
 // the cause, and even if the disk recovers. Reads go on, Close works and frees the
 // directory, and the next Open finds everything acknowledged.
 func TestFailedWriteIsFinal(t *testing.T) {
-	put := func(db *engine.DB) error { return db.Put(pk("new"), []byte("new"), nil) }
+	put := func(db *engine.DB) error { return db.Put(pk("new"), []byte("new")) }
 	flush := func(db *engine.DB) error { return db.Flush(ctx) }
 	compact := func(db *engine.DB) error { return db.Compact(ctx) }
 	property := func(db *engine.DB) error { return db.SetProperty("p", []byte("v")) }
@@ -90,7 +90,7 @@ func failFinally(t *testing.T, match func(vfstest.Op) bool, call func(*engine.DB
 	db := openOn(t, vfstest.NewFault(mem, b.hook), o)
 	want := map[string]string{}
 	put := func(k, v string) {
-		ok(t, db.Put(pk(k), []byte(v), &engine.WriteOptions{Durability: engine.Process}))
+		ok(t, db.Put(pk(k), []byte(v), engine.Process))
 		want[id(pk(k))] = v
 	}
 	put("a", "in a file")
@@ -107,7 +107,7 @@ func failFinally(t *testing.T, match func(vfstest.Op) bool, call func(*engine.DB
 		t.Errorf("event with %v", cause)
 	}
 	for _, again := range []error{
-		call(db), db.Put(pk("c"), nil, nil), db.Delete(pk("a"), nil), db.Flush(ctx),
+		call(db), db.Put(pk("c"), nil), db.Delete(pk("a")), db.Flush(ctx),
 		db.Compact(ctx),
 		db.SetProperty("x", nil), db.Sync(ctx), db.Checkpoint(ctx, "copy", nil),
 		db.Update(ctx, func(*engine.Tx) error { return nil }),
@@ -142,7 +142,7 @@ func failFinally(t *testing.T, match func(vfstest.Op) bool, call func(*engine.DB
 		}
 	}
 	ok(t, second(db.Verify(ctx, nil)))
-	ok(t, db.Put(pk("d"), nil, nil))
+	ok(t, db.Put(pk("d"), nil))
 	mustClose(t, db)
 }
 
@@ -158,7 +158,7 @@ func TestFailedBackgroundSyncIsNoticed(t *testing.T) {
 	b.broken.Store(true)
 	value := make([]byte, 100<<10)
 	for i := range 15 { // past the end of a segment
-		if err := db.Put(pk(fmt.Sprint(i)), value, nil); err != nil {
+		if err := db.Put(pk(fmt.Sprint(i)), value); err != nil {
 			wantIs(t, err, engine.ErrReadOnly)
 			break
 		}
@@ -184,7 +184,7 @@ func TestFailedRemovalIsHarmless(t *testing.T) {
 	b.broken.Store(true)
 	value := make([]byte, 10<<10)
 	for i := range 1500 {
-		ok(t, db.Put(pk(fmt.Sprint(i%100)), value, nil))
+		ok(t, db.Put(pk(fmt.Sprint(i%100)), value))
 	}
 	ok(t, db.Compact(ctx))
 	if b.hits.Load() == 0 {
@@ -219,7 +219,7 @@ func TestTooManyOpenFilesPass(t *testing.T) {
 	})
 	n := 0
 	put := func() error {
-		err := db.Put(pk(fmt.Sprint(n)), make([]byte, 10<<10), nil)
+		err := db.Put(pk(fmt.Sprint(n)), make([]byte, 10<<10))
 		if err == nil {
 			n++
 		}
@@ -276,7 +276,7 @@ func TestCanceledCallsAreNoFailures(t *testing.T) {
 			})
 			for i := range 20 {
 				ok(t, db.Put(pk(fmt.Sprint(i)), make([]byte, 1<<10),
-					&engine.WriteOptions{Durability: engine.Process}))
+					engine.Process))
 				if i == 10 {
 					ok(t, db.Flush(ctx))
 				}
@@ -289,7 +289,7 @@ func TestCanceledCallsAreNoFailures(t *testing.T) {
 				wantIs(t, err, why)
 				canceled++
 			}
-			ok(t, db.Put(pk("still"), []byte("alive"), nil))
+			ok(t, db.Put(pk("still"), []byte("alive")))
 			if n := len(content(t, db)); n != 21 {
 				t.Fatalf("%s: %d items", name, n)
 			}
@@ -310,14 +310,14 @@ func TestDeadlineOfThrottledCompact(t *testing.T) {
 		CompactionBytesPerSecond: 1, Compression: engine.NoCompression,
 	})
 	for i := range 3 {
-		ok(t, db.Put(pk("k"), make([]byte, 600<<10), nil))
-		ok(t, db.Put(pk("l"), []byte{byte(i)}, nil))
+		ok(t, db.Put(pk("k"), make([]byte, 600<<10)))
+		ok(t, db.Put(pk("l"), []byte{byte(i)}))
 		ok(t, db.Flush(ctx))
 	}
 	c, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 	defer cancel()
 	wantIs(t, db.Compact(c), context.DeadlineExceeded)
-	ok(t, db.Put(pk("k"), nil, nil))
+	ok(t, db.Put(pk("k"), nil))
 }
 
 // stuckFlushes returns a file system on which the sync of an SST waits, while stuck is
@@ -350,8 +350,8 @@ func TestWaitingWritersHeedTheirContext(t *testing.T) {
 			b := engine.NewBatch()
 			for n := 0; ; n++ {
 				b.Reset()
-				ok(t, b.Put(pksk(fmt.Sprint(w), fmt.Sprint(n)), make([]byte, 10<<10), 0))
-				if err := db.Apply(c, b, nil); err != nil {
+				ok(t, b.Put(pksk(fmt.Sprint(w), fmt.Sprint(n)), make([]byte, 10<<10)))
+				if err := db.Apply(c, b); err != nil {
 					if !errors.Is(err, context.Canceled) {
 						t.Error(err)
 					}
@@ -372,7 +372,7 @@ func TestWaitingWritersHeedTheirContext(t *testing.T) {
 	}
 	stuck.Store(false)
 	close(release)
-	within(t, 2*time.Minute, "the next writer", func() { ok(t, db.Put(pk("last"), nil, nil)) })
+	within(t, 2*time.Minute, "the next writer", func() { ok(t, db.Put(pk("last"), nil)) })
 	if n := int64(len(content(t, db))); n != acked.Load()+1 {
 		t.Errorf("%d items, %d acknowledged", n, acked.Load())
 	}
@@ -396,7 +396,7 @@ func TestTTLBeginsBehindTheWait(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for i := range 400 {
-			ok(t, db.Put(pk(fmt.Sprint(i)), make([]byte, 10<<10), nil))
+			ok(t, db.Put(pk(fmt.Sprint(i)), make([]byte, 10<<10)))
 		}
 	})
 	eventually(t, "full buffers", func() bool {
@@ -406,7 +406,7 @@ func TestTTLBeginsBehindTheWait(t *testing.T) {
 	started := make(chan struct{})
 	wg.Go(func() {
 		close(started)
-		ok(t, db.Put(pk("short"), []byte("v"), &engine.WriteOptions{TTL: time.Second}))
+		ok(t, db.Put(pk("short"), []byte("v"), engine.TTL(time.Second)))
 	})
 	<-started
 	for range 1000 { // the Put is now in front of the buffers, or was in time
@@ -432,12 +432,12 @@ func TestSyncHeedsItsContext(t *testing.T) {
 		}
 		return nil
 	}), engine.Options{Durability: engine.Process})
-	ok(t, db.Put(pk("k"), nil, nil))
+	ok(t, db.Put(pk("k"), nil))
 	stuck.Store(true)
 	c, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
 	defer cancel()
 	wantIs(t, db.Sync(c), context.DeadlineExceeded)
-	ok(t, db.Put(pk("l"), nil, nil)) // Process durability does not wait
+	ok(t, db.Put(pk("l"), nil)) // Process durability does not wait
 	stuck.Store(false)
 	close(release)
 	ok(t, db.Sync(ctx))

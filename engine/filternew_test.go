@@ -50,14 +50,14 @@ func TestFilterNewDivided(t *testing.T) {
 					ok(t, b.Delete(k))
 					live[i] = false
 				case 1:
-					ok(t, b.Put(k, []byte("expires"), 500*time.Millisecond))
+					ok(t, b.Put(k, []byte("expires"), engine.TTL(500*time.Millisecond)))
 					live[i] = false
 				default:
-					ok(t, b.Put(k, []byte("stays"), 0))
+					ok(t, b.Put(k, []byte("stays")))
 					live[i] = true
 				}
 			}
-			ok(t, db.Apply(ctx, b, nil))
+			ok(t, db.Apply(ctx, b))
 		}
 		for range 3 {
 			write(6_000)
@@ -121,9 +121,9 @@ func TestFilterNewDividedFails(t *testing.T) {
 	defer mustClose(t, db)
 	batch := engine.NewBatch()
 	for i := range 5_000 {
-		ok(t, batch.Put(benchKey(nil, uint64(i)), []byte("v"), 0))
+		ok(t, batch.Put(benchKey(nil, uint64(i)), []byte("v")))
 	}
-	ok(t, db.Apply(ctx, batch, nil))
+	ok(t, db.Apply(ctx, batch))
 	ok(t, db.Flush(ctx))
 	rnd := rand.New(rand.NewPCG(3, 3))
 	keys, numbers := manyKeys(rnd, 40_000, 20_000)
@@ -175,9 +175,9 @@ func TestFilterNewAllocatesNothingPerKey(t *testing.T) {
 	db := openMemory(t, engine.Options{Durability: engine.Process})
 	batch := engine.NewBatch()
 	for i := range 20_000 {
-		ok(t, batch.Put(benchKey(nil, uint64(i)), []byte("v"), 0))
+		ok(t, batch.Put(benchKey(nil, uint64(i)), []byte("v")))
 	}
-	ok(t, db.Apply(ctx, batch, nil))
+	ok(t, db.Apply(ctx, batch))
 	ok(t, db.Flush(ctx))
 	keys, _ := manyKeys(rand.New(rand.NewPCG(9, 9)), 20_000, 100_000)
 	isNew := make([]bool, len(keys))

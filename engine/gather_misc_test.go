@@ -30,9 +30,9 @@ func loadBuckets(t testing.TB, db *engine.DB, partitions, entries int) {
 	b := engine.NewBatch()
 	for i := range entries {
 		k := engine.Key{PK: bucket(i * 7919 % partitions), SK: fmt.Appendf(nil, "%08d", i)}
-		ok(t, b.Put(k, []byte("0123456789"), 0))
+		ok(t, b.Put(k, []byte("0123456789")))
 	}
-	ok(t, db.Apply(ctx, b, nil))
+	ok(t, db.Apply(ctx, b))
 }
 
 // What a transaction has gathered, counted, or scanned within bounds does not change until
@@ -74,15 +74,15 @@ func TestChangesOfAGatheredRangeConflict(t *testing.T) {
 	for name, f := range read {
 		for _, c := range cases {
 			db := openMemory(t, engine.Options{Durability: engine.Process})
-			ok(t, db.Put(pksk("p1", "c"), []byte("v"), nil))
+			ok(t, db.Put(pksk("p1", "c"), []byte("v")))
 			err := db.Update(ctx, func(tx *engine.Tx) error {
 				ok(t, f(tx))
 				k := engine.Key{PK: []byte(c.pk)}
 				if c.sk != "" {
 					k.SK = []byte(c.sk)
 				}
-				ok(t, db.Put(k, nil, nil))
-				return tx.Put(pk("result"), nil, 0)
+				ok(t, db.Put(k, nil))
+				return tx.Put(pk("result"), nil)
 			})
 			want := strings.Contains(c.conflict, name)
 			if got := errors.Is(err, engine.ErrConflict); got != want || err != nil && !got {
@@ -95,9 +95,9 @@ func TestChangesOfAGatheredRangeConflict(t *testing.T) {
 // In a transaction, what it has written itself has version 0, however it is read.
 func TestOwnWritesHaveNoVersion(t *testing.T) {
 	db := openMemory(t, engine.Options{Durability: engine.Process})
-	ok(t, db.Put(pksk("p", "old"), nil, nil))
+	ok(t, db.Put(pksk("p", "old"), nil))
 	ok(t, db.Update(ctx, func(tx *engine.Tx) error {
-		ok(t, tx.Put(pksk("p", "new"), nil, 0))
+		ok(t, tx.Put(pksk("p", "new"), nil))
 		var got []string
 		note := func(it engine.Item, err error) bool {
 			ok(t, err)
@@ -265,11 +265,11 @@ func TestGatherWhileWriting(t *testing.T) {
 		b := engine.NewBatch()
 		for i := range partitions * rows {
 			k := engine.Key{PK: bucket(i % partitions), SK: fmt.Appendf(nil, "%04d", i)}
-			if err := b.Put(k, []byte(value), 0); err != nil {
+			if err := b.Put(k, []byte(value)); err != nil {
 				return err
 			}
 		}
-		return db.Apply(ctx, b, nil)
+		return db.Apply(ctx, b)
 	}
 	ok(t, write("0"))
 	stop := make(chan struct{})

@@ -22,7 +22,7 @@ func TestShortPartitionsBackward(t *testing.T) {
 			if sk == "" {
 				key.SK = nil
 			}
-			ok(t, db.Put(key, nil, nil))
+			ok(t, db.Put(key, nil))
 		}
 	}
 	ok(t, db.Compact(ctx))

@@ -58,18 +58,20 @@ func (w *rangeWorld) key() engine.Key { return engine.Key{PK: w.pk(), SK: w.sk()
 
 // writer is what a database and a transaction have in common.
 type writer struct {
-	put         func(engine.Key, []byte, time.Duration) error
+	put         func(engine.Key, []byte, ...engine.ItemOption) error
 	delete      func(engine.Key) error
 	deleteRange func([]byte, engine.SKCondition) error
 }
 
-func (w *rangeWorld) writer() writer {
+func (w *rangeWorld) writer(t *testing.T) writer {
 	return writer{
-		func(k engine.Key, v []byte, ttl time.Duration) error {
-			return w.db.Put(k, v, &engine.WriteOptions{TTL: ttl})
+		func(k engine.Key, v []byte, o ...engine.ItemOption) error {
+			b := engine.NewBatch()
+			ok(t, b.Put(k, v, o...))
+			return w.db.Apply(ctx, b)
 		},
-		func(k engine.Key) error { return w.db.Delete(k, nil) },
-		func(pk []byte, c engine.SKCondition) error { return w.db.DeleteRange(pk, c, nil) },
+		func(k engine.Key) error { return w.db.Delete(k) },
+		func(pk []byte, c engine.SKCondition) error { return w.db.DeleteRange(pk, c) },
 	}
 }
 
@@ -84,7 +86,7 @@ func (w *rangeWorld) change(t *testing.T, to writer, n int, ranges bool) {
 			delete(w.items, id(k))
 		case d < 12:
 			ttl := time.Duration(1+w.rnd.IntN(20)) * time.Millisecond
-			ok(t, to.put(k, []byte("ttl"), ttl))
+			ok(t, to.put(k, []byte("ttl"), engine.TTL(ttl)))
 			w.items[id(k)] = modelItem{k, []byte("ttl"), w.clock.Load() + ttl.Milliseconds()}
 		case d == 12 && ranges:
 			s := w.span()
@@ -96,7 +98,7 @@ func (w *rangeWorld) change(t *testing.T, to writer, n int, ranges bool) {
 			}
 		default:
 			v := fmt.Appendf(nil, "%d", i)
-			ok(t, to.put(k, v, 0))
+			ok(t, to.put(k, v))
 			w.items[id(k)] = modelItem{k, v, 0}
 		}
 	}
@@ -106,7 +108,7 @@ func (w *rangeWorld) change(t *testing.T, to writer, n int, ranges bool) {
 func (w *rangeWorld) fill(t *testing.T, ranges bool) {
 	t.Helper()
 	for round := range 4 {
-		w.change(t, w.writer(), 500, ranges)
+		w.change(t, w.writer(t), 500, ranges)
 		if round < 3 {
 			ok(t, w.db.Flush(ctx))
 		}
@@ -349,7 +351,7 @@ func TestRangesAgainstModel(t *testing.T) {
 			snap, err := w.db.Snapshot()
 			ok(t, err)
 			before := maps.Clone(w.items)
-			w.change(t, w.writer(), 300, true)
+			w.change(t, w.writer(t), 300, true)
 			ok(t, w.db.Compact(ctx))
 			now := w.items
 			w.items = before

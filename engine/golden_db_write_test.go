@@ -37,7 +37,7 @@ var goldenRecipes = map[string]func(*goldenMaker){
 			g.open(engine.Options{Compression: c})
 			for n := range 200 {
 				k := pksk(fmt.Sprintf("codec %d", i), fmt.Sprintf("%04d", n))
-				ok(g.t, g.db.Put(k, bytes.Repeat([]byte("compressible "), n%20), nil))
+				ok(g.t, g.db.Put(k, bytes.Repeat([]byte("compressible "), n%20)))
 			}
 			ok(g.t, g.db.Compact(ctx)) // touches no stripe that is one run already
 			g.close()
@@ -76,7 +76,7 @@ var goldenRecipes = map[string]func(*goldenMaker){
 		g.fill("in the log", 40, 90)
 		g.deleteRanges("p3")
 		ok(g.t, g.db.Update(ctx, func(tx *engine.Tx) error {
-			return tx.Put(pk("transaction"), []byte("committed"), 0)
+			return tx.Put(pk("transaction"), []byte("committed"))
 		}))
 		g.kill()
 	},
@@ -114,7 +114,7 @@ var goldenRecipes = map[string]func(*goldenMaker){
 			if i%2 == 1 {
 				k.SK = bytes.Repeat([]byte{0, 0xff}, 1+i*40)
 			}
-			ok(g.t, g.db.Put(k, bytes.Repeat([]byte("abc"), i*i*3), nil))
+			ok(g.t, g.db.Put(k, bytes.Repeat([]byte("abc"), i*i*3)))
 		}
 		g.flush()
 		g.close()
@@ -140,7 +140,7 @@ var goldenRecipes = map[string]func(*goldenMaker){
 			}
 		}
 		g.open(engine.Options{}) // the first record does not fit into the segment
-		ok(g.t, g.db.Put(pk("large"), bytes.Repeat([]byte("large "), 50_000), nil))
+		ok(g.t, g.db.Put(pk("large"), bytes.Repeat([]byte("large "), 50_000)))
 		g.close()
 		g.open(engine.Options{})
 		g.fill("last", 0, 5)
@@ -187,31 +187,31 @@ func (g *goldenMaker) fill(text string, from, to int) {
 		v := []byte(strings.Repeat(fmt.Sprintf("%s %d ", text, i), i%9))
 		switch i % 5 {
 		case 0:
-			ok(g.t, g.db.Put(g.key(i), v, nil))
+			ok(g.t, g.db.Put(g.key(i), v))
 		case 1:
 			ok(g.t, b.Delete(g.key(i-1)))
-			ok(g.t, b.Put(g.key(i), v, 0))
-			ok(g.t, g.db.Apply(ctx, b, nil))
+			ok(g.t, b.Put(g.key(i), v))
+			ok(g.t, g.db.Apply(ctx, b))
 			b.Reset()
 		case 2:
-			ok(g.t, g.db.Delete(g.key(i-3), nil))
+			ok(g.t, g.db.Delete(g.key(i-3)))
 		default:
-			ok(g.t, b.Put(g.key(i), v, 0))
+			ok(g.t, b.Put(g.key(i), v))
 		}
 	}
-	ok(g.t, g.db.Apply(ctx, b, nil))
+	ok(g.t, g.db.Apply(ctx, b))
 }
 
 func (g *goldenMaker) expiring(from, to int, ttl time.Duration) {
 	for i := from; i < to; i++ {
-		ok(g.t, g.db.Put(g.key(i), []byte("expires"), &engine.WriteOptions{TTL: ttl}))
+		ok(g.t, g.db.Put(g.key(i), []byte("expires"), engine.TTL(ttl)))
 	}
 }
 
 func (g *goldenMaker) deleteRanges(part string) {
 	p := []byte(part)
-	ok(g.t, g.db.DeleteRange(p, engine.SKBetween([]byte("0020"), []byte("0050")), nil))
-	ok(g.t, g.db.DeleteRange(p, engine.SKBeginsWith([]byte("01")), nil))
+	ok(g.t, g.db.DeleteRange(p, engine.SKBetween([]byte("0020"), []byte("0050"))))
+	ok(g.t, g.db.DeleteRange(p, engine.SKBeginsWith([]byte("01"))))
 }
 
 // Makes the golden databases that are missing, if it is asked to. One that exists is never

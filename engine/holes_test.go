@@ -30,12 +30,12 @@ func TestFailedMultiGetLeavesNoQuestions(t *testing.T) {
 	var keys []engine.Key
 	for i := range 20 {
 		keys = append(keys, pksk(low, fmt.Sprint(i)))
-		ok(t, db.Put(keys[i], []byte("old"), nil))
+		ok(t, db.Put(keys[i], []byte("old")))
 	}
 	keys = append(keys, pksk(high, "1"))
-	ok(t, db.Put(keys[20], []byte("old"), nil))
+	ok(t, db.Put(keys[20], []byte("old")))
 	ok(t, db.Flush(ctx))
-	ok(t, db.DeleteRange([]byte(high), engine.SKEqual([]byte("2")), nil))
+	ok(t, db.DeleteRange([]byte(high), engine.SKEqual([]byte("2"))))
 	ok(t, db.Flush(ctx))
 
 	var r engine.Results
@@ -59,7 +59,7 @@ func TestInsertNewAfterAForgottenDelete(t *testing.T) {
 		if armed.Load() {
 			if asked++; asked == 2 {
 				armed.Store(false)
-				ok(t, db.Delete(pk("deleted"), nil))
+				ok(t, db.Delete(pk("deleted")))
 				ok(t, db.Flush(ctx))
 			}
 		}
@@ -67,10 +67,10 @@ func TestInsertNewAfterAForgottenDelete(t *testing.T) {
 	}
 	db = openOn(t, vfs.NewMem(), engine.Options{Clock: now})
 	defer mustClose(t, db)
-	ok(t, db.Put(pk("deleted"), []byte("before"), nil))
+	ok(t, db.Put(pk("deleted"), []byte("before")))
 	armed.Store(true)
 	items := []engine.Item{{Key: pk("deleted"), Value: []byte("v")}, {Key: pk("other")}}
-	inserted, _, err := db.InsertNew(ctx, items, nil, &engine.WriteOptions{TTL: time.Hour})
+	inserted, _, err := db.InsertNew(ctx, items, nil, engine.TTL(time.Hour))
 	ok(t, err)
 	if armed.Load() {
 		t.Fatal("the clock was not asked between search and commit")
@@ -88,7 +88,7 @@ func TestGatherPassesOverEmptySpans(t *testing.T) {
 	for round := range 2 { // a run, then a memtable
 		for i := range 10 {
 			for _, p := range []string{"a", "b"} {
-				ok(t, db.Put(pksk(p, fmt.Sprint(i)), []byte{byte(round)}, nil))
+				ok(t, db.Put(pksk(p, fmt.Sprint(i)), []byte{byte(round)}))
 			}
 		}
 		if round == 0 {
@@ -192,7 +192,7 @@ func TestMultiGetOutlivesItsSnapshot(t *testing.T) {
 	keys := []engine.Key{pk("a"), pk("b"), pk("c")}
 	put := func(value string) {
 		for _, k := range keys {
-			ok(t, db.Put(k, []byte(value), nil))
+			ok(t, db.Put(k, []byte(value)))
 		}
 	}
 	put("old")

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"math"
-	"time"
 
 	"github.com/kstonedb/kstone/internal/base"
 )
@@ -15,20 +14,20 @@ import (
 // several items with equal keys the first counts. It returns inserted, grown if needed,
 // which tells for each item whether it was stored, and how that was found out.
 //
-// The Expiry of an item is kept; those without one get the TTL of o. Version is ignored.
+// The Expiry of an item is kept; those without one get that of the options. Version is ignored.
 // If nothing is new nothing is committed. Of concurrent calls for one key exactly one
 // inserts it. The keys of large calls are looked up by several goroutines, at most
 // GOMAXPROCS and 8, which have ended when the call returns. All items together may be as
 // large as a batch, MaxBatchBytes. After an error nothing was written, except as DB.Put
 // says.
 func (db *DB) InsertNew(
-	ctx context.Context, items []Item, inserted []bool, o *WriteOptions,
+	ctx context.Context, items []Item, inserted []bool, opts ...WriteOption,
 ) ([]bool, DedupStats, error) {
 	in := insertion{db: db, items: items, l: getLookups(), b: getBatch()}
 	defer putLookups(in.l)
 	defer putBatch(in.b)
 	in.isNew = sized(inserted, len(items))
-	t, err := in.prepare(o)
+	t, err := in.prepare(opts)
 	if err == nil {
 		err = in.run(ctx, t)
 	}
@@ -45,7 +44,7 @@ func (db *DB) InsertNew(
 type insertion struct {
 	db    *DB
 	items []Item
-	ttl   time.Duration
+	life  lifetime // of items without an expiry
 	l     *lookups
 	b     *Batch
 	isNew []bool
@@ -55,17 +54,13 @@ type insertion struct {
 }
 
 // prepare checks the arguments and adds the keys.
-func (in *insertion) prepare(o *WriteOptions) (terms, error) {
-	t, err := in.db.terms(o)
+func (in *insertion) prepare(opts []WriteOption) (terms, error) {
+	w, err := in.db.writeTerms(opts)
 	if err != nil {
-		return t, err
+		return w.terms, err
 	}
-	if o != nil {
-		in.ttl = o.TTL
-	}
-	if in.ttl < 0 {
-		return t, invalid("TTL %v is negative", in.ttl)
-	}
+	t := w.terms
+	in.life = w.lifetime
 	total := int64(0)
 	for i := range in.items {
 		it := &in.items[i]
@@ -150,11 +145,11 @@ func (in *insertion) fill() error {
 		if err := in.b.room(len(it.Key.PK) + len(it.Key.SK) + len(it.Value)); err != nil {
 			return err
 		}
-		ttl := in.ttl
+		life := in.life
 		if it.Expiry > 0 {
-			ttl = 0
+			life = lifetime{expiry: it.Expiry}
 		}
-		in.b.put(it.Key, it.Value, ttl, it.Expiry)
+		in.b.put(it.Key, it.Value, life)
 		in.stats.New++
 	}
 	return nil

@@ -31,7 +31,7 @@ func TestInsertNewDivided(t *testing.T) {
 			numbers[i] = rnd.IntN(space)
 			list[i] = engine.Item{Key: key(numbers[i]), Value: fmt.Appendf(nil, "%d/%d", call, i)}
 		}
-		inserted, stats, err := db.InsertNew(ctx, list, nil, nil)
+		inserted, stats, err := db.InsertNew(ctx, list, nil)
 		ok(t, err)
 		n, repeated, seen := 0, 0, map[int]bool{}
 		for i, number := range numbers {
@@ -57,10 +57,10 @@ func TestInsertNewDivided(t *testing.T) {
 		}
 		for range 2000 { // some go again
 			i := rnd.IntN(space)
-			ok(t, db.Delete(key(i), nil))
+			ok(t, db.Delete(key(i)))
 			delete(want, i)
 			if i = rnd.IntN(space); call%2 == 0 {
-				ok(t, db.Put(key(i), nil, withTTL(time.Millisecond)))
+				ok(t, db.Put(key(i), nil, engine.TTL(time.Millisecond)))
 				delete(want, i)
 			}
 		}

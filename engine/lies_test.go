@@ -32,12 +32,12 @@ func lieScript(fsys vfs.FS) (want map[string]string, err error) {
 		for i := range n {
 			k, v := pksk(fmt.Sprintf("p%d", i%3), fmt.Sprintf("%03d", i)), fmt.Sprintf(
 				"value %d of round %d %s", i, round, strings.Repeat("x", i%50))
-			if err := b.Put(k, []byte(v), 0); err != nil {
+			if err := b.Put(k, []byte(v)); err != nil {
 				return err
 			}
 			want[id(k)] = v
 		}
-		return db.Apply(ctx, b, nil)
+		return db.Apply(ctx, b)
 	}
 	for round := range 4 {
 		err = errors.Join(err, put(round, 120-20*round), db.Flush(ctx))
@@ -47,7 +47,7 @@ func lieScript(fsys vfs.FS) (want map[string]string, err error) {
 	}
 	for i := range 10 {
 		k := pksk("p1", fmt.Sprintf("%03d", 3*i+1))
-		err = errors.Join(err, db.Delete(k, nil))
+		err = errors.Join(err, db.Delete(k))
 		delete(want, id(k))
 	}
 	err = errors.Join(err, put(9, 5))
@@ -194,7 +194,7 @@ func TestMovedBlocksAreNoticed(t *testing.T) {
 	value := func(i int) string { return fmt.Sprintf("item %03d ", i) + strings.Repeat("x", 900) }
 	key := func(i int) engine.Key { return pksk("p", fmt.Sprintf("%03d", i)) }
 	for i := range n {
-		ok(t, db.Put(key(i), []byte(value(i)), nil))
+		ok(t, db.Put(key(i), []byte(value(i))))
 	}
 	ok(t, db.Flush(ctx))
 	mustClose(t, db)

@@ -40,7 +40,7 @@ type badKey struct {
 // stored changes.
 func TestBadKeys(t *testing.T) {
 	db := openMemory(t, engine.Options{})
-	ok(t, db.Put(pksk("p", "s"), []byte("v"), nil))
+	ok(t, db.Put(pksk("p", "s"), []byte("v")))
 	snap, err := db.Snapshot()
 	ok(t, err)
 	defer snap.Close()
@@ -48,16 +48,16 @@ func TestBadKeys(t *testing.T) {
 	for _, bad := range badKeys {
 		k := bad.key
 		calls := map[string]func() error{
-			"Put":         func() error { return db.Put(k, nil, nil) },
-			"PutIf":       func() error { return db.PutIf(k, nil, engine.IfAbsent(), nil) },
-			"PutIfAbsent": func() error { return db.PutIfAbsent(k, nil, nil) },
-			"Delete":      func() error { return db.Delete(k, nil) },
-			"DeleteIf":    func() error { return db.DeleteIf(k, engine.IfPresent(), nil) },
+			"Put":         func() error { return db.Put(k, nil) },
+			"PutIf":       func() error { return db.PutIf(k, nil, engine.IfAbsent()) },
+			"PutIfAbsent": func() error { return db.PutIf(k, nil, engine.IfAbsent()) },
+			"Delete":      func() error { return db.Delete(k) },
+			"DeleteIf":    func() error { return db.DeleteIf(k, engine.IfPresent()) },
 			"Get":         func() error { return second(db.Get(k)) },
 			"AppendGet":   func() error { return second(db.AppendGet(nil, k)) },
 			"GetItem":     func() error { return second(db.GetItem(k)) },
 			"Has":         func() error { return second(db.Has(k)) },
-			"Batch.Put":   func() error { return b.Put(k, nil, 0) },
+			"Batch.Put":   func() error { return b.Put(k, nil) },
 			"Batch.Del":   func() error { return b.Delete(k) },
 			"Snap.Get":    func() error { return second(snap.Get(k)) },
 			"Snap.Has":    func() error { return second(snap.Has(k)) },
@@ -78,7 +78,7 @@ func TestBadKeys(t *testing.T) {
 					return second(db.Count(ctx, engine.Query{PK: k.PK}))
 				}
 				calls["DeleteRange"] = func() error {
-					return db.DeleteRange(k.PK, engine.SKCondition{}, nil)
+					return db.DeleteRange(k.PK, engine.SKCondition{})
 				}
 			}
 		}
@@ -111,10 +111,10 @@ func txCalls(k engine.Key) map[string]func(*engine.Tx) error {
 func txWrites(k engine.Key) map[string]func(*engine.Tx) error {
 	absent, any := engine.IfAbsent(), engine.Condition{}
 	return map[string]func(*engine.Tx) error{
-		"Put":         func(tx *engine.Tx) error { return tx.Put(k, nil, 0) },
-		"PutUntil":    func(tx *engine.Tx) error { return tx.PutUntil(k, nil, 1<<50) },
-		"PutIfAbsent": func(tx *engine.Tx) error { return tx.PutIfAbsent(k, nil, 0) },
-		"PutIf":       func(tx *engine.Tx) error { return tx.PutIf(k, nil, any, 0) },
+		"Put":         func(tx *engine.Tx) error { return tx.Put(k, nil) },
+		"PutUntil":    func(tx *engine.Tx) error { return tx.Put(k, nil, engine.Expiry(1<<50)) },
+		"PutIfAbsent": func(tx *engine.Tx) error { return tx.PutIf(k, nil, engine.IfAbsent()) },
+		"PutIf":       func(tx *engine.Tx) error { return tx.PutIf(k, nil, any) },
 		"DeleteIf":    func(tx *engine.Tx) error { return tx.DeleteIf(k, absent) },
 		"Delete":      func(tx *engine.Tx) error { return tx.Delete(k) },
 	}
@@ -125,7 +125,7 @@ func txWrites(k engine.Key) map[string]func(*engine.Tx) error {
 // them.
 func TestViewWritesNothing(t *testing.T) {
 	db := openMemory(t, engine.Options{})
-	ok(t, db.Put(pk("there"), []byte("v"), nil))
+	ok(t, db.Put(pk("there"), []byte("v")))
 	seen := map[string]bool{"DeleteRange": true}
 	ok(t, db.View(ctx, func(tx *engine.Tx) error {
 		for _, k := range []engine.Key{pk("there"), pk("new")} {
@@ -159,7 +159,7 @@ type badCall struct {
 // Arguments that make no sense are refused, and nothing stored changes.
 func TestBadArguments(t *testing.T) {
 	db := openMemory(t, engine.Options{})
-	ok(t, db.Put(pksk("p", "s"), []byte("v"), nil))
+	ok(t, db.Put(pksk("p", "s"), []byte("v")))
 	b := engine.NewBatch()
 	for _, calls := range []map[string]badCall{badReads(db), badWrites(db, b)} {
 		for name, c := range calls {
@@ -210,30 +210,27 @@ func badWrites(db *engine.DB, b *engine.Batch) map[string]badCall {
 	p := []byte("p")
 	return map[string]badCall{
 		"TTL": {func() error {
-			return db.Put(pk("x"), nil, &engine.WriteOptions{TTL: -1})
+			return db.Put(pk("x"), nil, engine.TTL(-1))
 		}, engine.ErrInvalid},
-		"TTL in batch": {func() error { return b.Put(pk("x"), nil, -1) }, engine.ErrInvalid},
+		"TTL in batch": {func() error { return b.Put(pk("x"), nil, engine.TTL(-1)) }, engine.ErrInvalid},
 		"TTL in update": {update(func(tx *engine.Tx) error {
-			return tx.Put(pk("x"), nil, -1)
+			return tx.Put(pk("x"), nil, engine.TTL(-1))
 		}), engine.ErrInvalid},
-		"TTL of Apply": {func() error {
-			return db.Apply(ctx, b, &engine.WriteOptions{TTL: time.Second})
-		}, engine.ErrInvalid},
-		"no batch": {func() error { return db.Apply(ctx, nil, nil) }, engine.ErrInvalid},
+		"no batch": {func() error { return db.Apply(ctx, nil) }, engine.ErrInvalid},
 		"durability": {func() error {
-			return db.Put(pk("x"), nil, &engine.WriteOptions{Durability: 9})
+			return db.Put(pk("x"), nil, engine.Durability(9))
 		}, engine.ErrInvalid},
 		"range of empty SK": {func() error {
-			return db.DeleteRange(p, engine.SKEqual([]byte{}), nil)
+			return db.DeleteRange(p, engine.SKEqual([]byte{}))
 		}, engine.ErrEmptySK},
 		"value": {func() error {
-			return db.Put(pk("x"), make([]byte, engine.MaxValueBytes+1), nil)
+			return db.Put(pk("x"), make([]byte, engine.MaxValueBytes+1))
 		}, engine.ErrTooLarge},
 		"value in batch": {func() error {
-			return b.Put(pk("x"), make([]byte, engine.MaxValueBytes+1), 0)
+			return b.Put(pk("x"), make([]byte, engine.MaxValueBytes+1))
 		}, engine.ErrTooLarge},
 		"view writes": {func() error {
-			return db.View(ctx, func(tx *engine.Tx) error { return tx.Put(pk("x"), nil, 0) })
+			return db.View(ctx, func(tx *engine.Tx) error { return tx.Put(pk("x"), nil) })
 		}, engine.ErrReadOnly},
 		"view deletes": {func() error {
 			return db.View(ctx, func(tx *engine.Tx) error {
@@ -251,12 +248,12 @@ func badWrites(db *engine.DB, b *engine.Batch) map[string]badCall {
 // A canceled context stops a call before it does anything, with its cause.
 func TestCanceledContext(t *testing.T) {
 	db := openMemory(t, engine.Options{})
-	ok(t, db.Put(pk("p"), []byte("v"), nil))
+	ok(t, db.Put(pk("p"), []byte("v")))
 	why := errors.New("no time")
 	canceled, cancel := context.WithCancelCause(ctx)
 	cancel(why)
 	b := engine.NewBatch()
-	ok(t, b.Put(pk("x"), nil, 0))
+	ok(t, b.Put(pk("x"), nil))
 	nothing := func(*engine.Tx) error { t.Error("the function ran"); return nil }
 	q := engine.Query{PK: []byte("p")}
 	first := func(seq func(func(engine.Item, error) bool)) (err error) {
@@ -264,7 +261,7 @@ func TestCanceledContext(t *testing.T) {
 		return err
 	}
 	for name, call := range map[string]func() error{
-		"Apply":       func() error { return db.Apply(canceled, b, nil) },
+		"Apply":       func() error { return db.Apply(canceled, b) },
 		"Query":       func() error { return first(db.Query(canceled, q)) },
 		"Scan":        func() error { return first(db.Scan(canceled, engine.Scan{})) },
 		"Count":       func() error { return second(db.Count(canceled, q)) },
@@ -281,7 +278,7 @@ func TestCanceledContext(t *testing.T) {
 		}
 	}
 	wantValue(t, db, pk("x"), nil)
-	ok(t, db.Put(pk("y"), nil, nil)) // and nothing of it makes the database read-only
+	ok(t, db.Put(pk("y"), nil)) // and nothing of it makes the database read-only
 }
 
 // The batch limit is enforced before anything is added.
@@ -290,12 +287,12 @@ func TestBatchTooLarge(t *testing.T) {
 	b := engine.NewBatch()
 	value := make([]byte, engine.MaxValueBytes)
 	for i := range 3 {
-		ok(t, b.Put(pk(fmt.Sprint(i)), value, 0))
+		ok(t, b.Put(pk(fmt.Sprint(i)), value))
 	}
-	ok(t, b.Put(pk("3"), value[:engine.MaxValueBytes-1<<10], 0))
+	ok(t, b.Put(pk("3"), value[:engine.MaxValueBytes-1<<10]))
 	size := b.Bytes()
 	for _, err := range []error{
-		b.Put(pk("4"), value[:1<<10], 0), b.Delete(engine.Key{PK: long[:1<<10]}),
+		b.Put(pk("4"), value[:1<<10]), b.Delete(engine.Key{PK: long[:1<<10]}),
 		b.DeleteRange(long[:1<<10], engine.SKCondition{}),
 	} {
 		wantIs(t, err, engine.ErrTooLarge)
@@ -313,8 +310,8 @@ func TestBatchTooLarge(t *testing.T) {
 func TestBadCursors(t *testing.T) {
 	db := openMemory(t, engine.Options{})
 	for _, s := range []string{"a", "b", "c"} {
-		ok(t, db.Put(pksk("p", s), nil, nil))
-		ok(t, db.Put(pksk("q", s), nil, nil))
+		ok(t, db.Put(pksk("p", s), nil))
+		ok(t, db.Put(pksk("q", s), nil))
 	}
 	item := engine.Item{Key: pksk("p", "b")}
 	q := engine.Query{PK: []byte("p"), SK: engine.SKGreater([]byte("a"))}
@@ -467,7 +464,7 @@ func TestExtremeKeys(t *testing.T) {
 		}
 	}
 	for _, k := range all {
-		ok(t, db.Put(k, value(k), nil))
+		ok(t, db.Put(k, value(k)))
 	}
 	check("memtable")
 	mustClose(t, db)
@@ -481,7 +478,7 @@ func TestExtremeKeys(t *testing.T) {
 	db = openOn(t, fsys, o)
 	check("merged")
 	for _, p := range [][]byte{zeros, {0xff}} { // long range tombstones pass log and file
-		ok(t, db.DeleteRange(p, engine.SKGreaterEqual(zeros), nil))
+		ok(t, db.DeleteRange(p, engine.SKGreaterEqual(zeros)))
 	}
 	mustClose(t, db)
 	db = openOn(t, fsys, o)
@@ -506,14 +503,14 @@ func TestLargestValue(t *testing.T) {
 	o := engine.Options{MemtableBytes: 1 << 20, LogBytes: 8 << 20, CacheBytes: 1 << 20}
 	within(t, 60*time.Second, "writes around the largest value", func() {
 		db := openOn(t, fsys, o)
-		ok(t, db.Put(pk("big"), value, nil))
-		ok(t, db.Put(pk("small"), []byte("after"), nil)) // the log has to move on
+		ok(t, db.Put(pk("big"), value))
+		ok(t, db.Put(pk("small"), []byte("after"))) // the log has to move on
 		wantValue(t, db, pk("big"), value)
 		mustClose(t, db)
 		db = openOn(t, fsys, o)
 		wantValue(t, db, pk("big"), value)
 		ok(t, db.Flush(ctx))
-		ok(t, db.Put(pk("small"), []byte("again"), nil))
+		ok(t, db.Put(pk("small"), []byte("again")))
 		ok(t, db.Compact(ctx))
 		mustClose(t, db)
 		db = openOn(t, fsys, o)
@@ -533,7 +530,7 @@ func TestLargestValue(t *testing.T) {
 func TestEmptyValue(t *testing.T) {
 	db := openMemory(t, engine.Options{})
 	for _, v := range [][]byte{nil, {}} {
-		ok(t, db.Put(pk("k"), v, nil))
+		ok(t, db.Put(pk("k"), v))
 		for _, stage := range []string{"memtable", "file"} {
 			got, err := db.Get(pk("k"))
 			if err != nil || got == nil || len(got) != 0 {
@@ -550,7 +547,7 @@ func TestEmptyValue(t *testing.T) {
 			}
 			ok(t, db.Flush(ctx))
 		}
-		ok(t, db.PutIf(pk("k"), []byte("x"), engine.IfValue(nil), nil))
+		ok(t, db.PutIf(pk("k"), []byte("x"), engine.IfValue(nil)))
 	}
 }
 

@@ -3,7 +3,6 @@ package engine_test
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/kstonedb/kstone/engine"
 )
@@ -23,31 +22,30 @@ func rewrite(c *regClient) ([]regOp, error) {
 	case 0:
 		err = b.DeleteRange(regKey(k).PK, c.anyRange())
 	case 1:
-		err = b.Put(regKey(k), []byte(neverSeen), 0)
+		err = b.Put(regKey(k), []byte(neverSeen))
 	default:
 		err = b.Delete(regKey(k))
 	}
-	err = errors.Join(err, b.Put(regKey(k), []byte(v), 0), c.db.Apply(ctx, b, nil))
+	err = errors.Join(err, b.Put(regKey(k), []byte(v)), c.db.Apply(ctx, b))
 	return one(op(regPut, k, v, "", regOutput{}), err)
 }
 
 // regWriter is what batches and transactions have in common.
 type regWriter interface {
-	Put(key engine.Key, value []byte, ttl time.Duration) error
+	Put(key engine.Key, value []byte, opts ...engine.ItemOption) error
 	Delete(engine.Key) error
 	DeleteRange(pk []byte, sk engine.SKCondition) error
-	PutUntil(key engine.Key, value []byte, expiryMs int64) error
 }
 
 // noise writes something to a register that a later operation of the commit replaces.
 func (c *regClient) noise(w regWriter, k int) error {
 	switch key := regKey(k); c.rnd.IntN(6) {
 	case 0:
-		return w.Put(key, []byte(neverSeen), 0)
+		return w.Put(key, []byte(neverSeen))
 	case 1:
-		return w.Put(key, []byte(neverSeen), forever)
+		return w.Put(key, []byte(neverSeen), engine.TTL(forever))
 	case 2:
-		return w.PutUntil(key, []byte(neverSeen), 1)
+		return w.Put(key, []byte(neverSeen), engine.Expiry(1))
 	case 3:
 		return w.Delete(key)
 	case 4:
@@ -59,16 +57,16 @@ func (c *regClient) noise(w regWriter, k int) error {
 // write writes v to a register.
 func (c *regClient) write(w regWriter, k int, v string) error {
 	if c.chance(4) {
-		return w.Put(regKey(k), []byte(v), forever)
+		return w.Put(regKey(k), []byte(v), engine.TTL(forever))
 	}
-	return w.Put(regKey(k), []byte(v), 0)
+	return w.Put(regKey(k), []byte(v))
 }
 
 // remove takes what is there away, or has it expire at once.
 func (c *regClient) remove(w regWriter, k int) error {
 	switch key := regKey(k); c.rnd.IntN(3) {
 	case 0:
-		return w.PutUntil(key, []byte(neverSeen), 1)
+		return w.Put(key, []byte(neverSeen), engine.Expiry(1))
 	case 1:
 		return w.DeleteRange(key.PK, c.anyRange())
 	default:
@@ -94,7 +92,7 @@ func batch(c *regClient) (ops []regOp, err error) {
 		ops = append(ops, op(regPut, k, v, "", regOutput{}))
 		err = errors.Join(err, c.write(b, k, v))
 	}
-	return ops, errors.Join(err, c.db.Apply(ctx, b, nil))
+	return ops, errors.Join(err, c.db.Apply(ctx, b))
 }
 
 // batchIf is batch with conditions, which are about the state before it.
@@ -111,10 +109,10 @@ func batchIf(c *regClient) (ops []regOp, err error) {
 		switch c.rnd.IntN(4) {
 		case 0:
 			ops = append(ops, op(regAbsent, k, v, "", regOutput{}))
-			err = errors.Join(err, b.PutIfAbsent(key, []byte(v), 0))
+			err = errors.Join(err, b.PutIf(key, []byte(v), engine.IfAbsent()))
 		case 1:
 			ops = append(ops, op(regIf, k, v, want, regOutput{}))
-			err = errors.Join(err, b.PutIf(key, []byte(v), cond, 0))
+			err = errors.Join(err, b.PutIf(key, []byte(v), cond))
 		case 2:
 			ops = append(ops, op(regDelSame, k, "", want, regOutput{}))
 			err = errors.Join(err, b.DeleteIf(key, cond))
@@ -126,7 +124,7 @@ func batchIf(c *regClient) (ops []regOp, err error) {
 	if err != nil {
 		return nil, err
 	}
-	err = c.db.Apply(ctx, b, nil)
+	err = c.db.Apply(ctx, b)
 	var failed *engine.ConditionError
 	if !errors.As(err, &failed) {
 		return ops, err

@@ -203,21 +203,21 @@ func age(c *regClient) (ops []regOp, err error) {
 func put(c *regClient) ([]regOp, error) {
 	k := c.key()
 	v := c.value(k)
-	var o *engine.WriteOptions
+	var o engine.WriteOption
 	if c.chance(3) {
-		o = &engine.WriteOptions{TTL: forever}
+		o = engine.TTL(forever)
 	}
 	return one(op(regPut, k, v, "", regOutput{}), c.db.Put(regKey(k), []byte(v), o))
 }
 
 func remove(c *regClient) ([]regOp, error) {
 	k := c.key()
-	return one(op(regDelete, k, "", "", regOutput{}), c.db.Delete(regKey(k), nil))
+	return one(op(regDelete, k, "", "", regOutput{}), c.db.Delete(regKey(k)))
 }
 
 func removeRange(c *regClient) ([]regOp, error) {
 	k := c.key()
-	err := c.db.DeleteRange(regKey(k).PK, c.anyRange(), nil)
+	err := c.db.DeleteRange(regKey(k).PK, c.anyRange())
 	return one(op(regDelete, k, "", "", regOutput{}), err)
 }
 
@@ -241,7 +241,7 @@ func (c *regClient) same(k int) (cond engine.Condition, want string) {
 func putAbsent(c *regClient) ([]regOp, error) {
 	k := c.key()
 	v := c.value(k)
-	err := c.db.PutIfAbsent(regKey(k), []byte(v), nil)
+	err := c.db.PutIf(regKey(k), []byte(v), engine.IfAbsent())
 	return conditional(op(regAbsent, k, v, "", regOutput{}), err)
 }
 
@@ -249,18 +249,18 @@ func putIf(c *regClient) ([]regOp, error) {
 	k := c.key()
 	v := c.value(k)
 	cond, want := c.same(k)
-	err := c.db.PutIf(regKey(k), []byte(v), cond, nil)
+	err := c.db.PutIf(regKey(k), []byte(v), cond)
 	return conditional(op(regIf, k, v, want, regOutput{}), err)
 }
 
 func removeIf(c *regClient) ([]regOp, error) {
 	k := c.key()
 	if c.chance(2) {
-		err := c.db.DeleteIf(regKey(k), engine.IfPresent(), nil)
+		err := c.db.DeleteIf(regKey(k), engine.IfPresent())
 		return conditional(op(regDelIf, k, "", "", regOutput{}), err)
 	}
 	cond, want := c.same(k)
-	err := c.db.DeleteIf(regKey(k), cond, nil)
+	err := c.db.DeleteIf(regKey(k), cond)
 	return conditional(op(regDelSame, k, "", want, regOutput{}), err)
 }
 
@@ -270,7 +270,7 @@ func insertNew(c *regClient) (ops []regOp, err error) {
 		ops = append(ops, op(regAbsent, k, c.value(k), "", regOutput{}))
 		items = append(items, engine.Item{Key: regKey(k), Value: []byte(c.value(k))})
 	}
-	inserted, _, err := c.db.InsertNew(ctx, items, nil, nil)
+	inserted, _, err := c.db.InsertNew(ctx, items, nil)
 	for k := range inserted {
 		ops[k].failed = !inserted[k]
 	}

@@ -25,9 +25,9 @@ func TestRangeAfterLongestSortKey(t *testing.T) {
 	for _, n := range []int{engine.MaxKeyBytes - 1, engine.MaxKeyBytes} {
 		fsys := vfs.NewMem()
 		db := openOn(t, fsys, engine.Options{})
-		ok(t, db.Put(pksk("p", "t"), []byte("gone"), nil))
-		ok(t, db.Put(pksk("p", "a"), []byte("kept"), nil))
-		ok(t, db.DeleteRange([]byte("p"), engine.SKGreater(longestSK[:n]), nil))
+		ok(t, db.Put(pksk("p", "t"), []byte("gone")))
+		ok(t, db.Put(pksk("p", "a"), []byte("kept")))
+		ok(t, db.DeleteRange([]byte("p"), engine.SKGreater(longestSK[:n])))
 		check := func(db *engine.DB) {
 			t.Helper()
 			wantValue(t, db, pksk("p", "t"), nil)
@@ -55,7 +55,7 @@ func TestRangeAfterLongestSortKey(t *testing.T) {
 // sees its own. The key of the conflict is a key.
 func TestTransactionsSeeRangeAfterLongestSortKey(t *testing.T) {
 	db := openMemory(t, engine.Options{})
-	ok(t, db.Put(pksk("p", "t"), []byte("v"), nil))
+	ok(t, db.Put(pksk("p", "t"), []byte("v")))
 	for _, read := range []func(tx *engine.Tx) error{
 		func(tx *engine.Tx) error { return second(tx.Get(pksk("p", "t"))) },
 		func(tx *engine.Tx) error {
@@ -67,8 +67,8 @@ func TestTransactionsSeeRangeAfterLongestSortKey(t *testing.T) {
 	} {
 		err := db.Update(ctx, func(tx *engine.Tx) error {
 			ok(t, read(tx))
-			ok(t, db.DeleteRange([]byte("p"), engine.SKGreater(longestSK), nil))
-			return tx.Put(pksk("p", "a"), nil, 0)
+			ok(t, db.DeleteRange([]byte("p"), engine.SKGreater(longestSK)))
+			return tx.Put(pksk("p", "a"), nil)
 		})
 		var conflict *engine.ConflictError
 		if !errors.As(err, &conflict) {
@@ -78,7 +78,7 @@ func TestTransactionsSeeRangeAfterLongestSortKey(t *testing.T) {
 			t.Errorf("the conflict is about a key of %d and %d bytes: %v", len(conflict.Key.PK),
 				len(conflict.Key.SK), err)
 		}
-		ok(t, db.Put(pksk("p", "t"), []byte("v"), nil))
+		ok(t, db.Put(pksk("p", "t"), []byte("v")))
 	}
 	ok(t, db.Update(ctx, func(tx *engine.Tx) error {
 		ok(t, tx.DeleteRange([]byte("p"), engine.SKGreater(longestSK)))
@@ -93,10 +93,10 @@ func TestLongestRangeStart(t *testing.T) {
 	fsys := vfs.NewMem()
 	db := openOn(t, fsys, engine.Options{})
 	gone, kept := engine.Key{PK: longestPK, SK: []byte("t")}, engine.Key{PK: longestPK}
-	ok(t, db.Put(gone, []byte("v"), nil))
-	ok(t, db.Put(kept, []byte("v"), nil))
+	ok(t, db.Put(gone, []byte("v")))
+	ok(t, db.Put(kept, []byte("v")))
 	ok(t, db.Flush(ctx)) // a run, so that the range tombstone is kept
-	ok(t, db.DeleteRange(longestPK, engine.SKGreater(longestSK), nil))
+	ok(t, db.DeleteRange(longestPK, engine.SKGreater(longestSK)))
 	mustClose(t, db)
 	check := func(dir string) {
 		t.Helper()
@@ -111,7 +111,7 @@ func TestLongestRangeStart(t *testing.T) {
 			ok(t, step())
 			wantValue(t, db, gone, nil)
 			wantValue(t, db, kept, []byte("v"))
-			ok(t, db.Put(pk("other"), nil, nil))
+			ok(t, db.Put(pk("other"), nil))
 		}
 		mustClose(t, db)
 	}
@@ -163,12 +163,12 @@ func longRangeDeletes(t *testing.T, n int, o engine.Options) {
 		return engine.Key{PK: longestPK, SK: sk}
 	}
 	kept := engine.Key{PK: longestPK, SK: []byte("kept")}
-	ok(t, db.Put(kept, []byte("v"), nil))
-	ok(t, db.Put(at(1), []byte("old"), nil))
+	ok(t, db.Put(kept, []byte("v")))
+	ok(t, db.Put(at(1), []byte("old")))
 	s, err := db.Snapshot()
 	ok(t, err)
 	for i := range n {
-		ok(t, db.DeleteRange(longestPK, engine.SKEqual(at(i).SK), nil))
+		ok(t, db.DeleteRange(longestPK, engine.SKEqual(at(i).SK)))
 	}
 	ok(t, db.Compact(ctx))
 	most := o.FileBytes + 1<<20 // one tombstone more, or one item with its index and bounds
@@ -218,7 +218,7 @@ func TestHugeIndex(t *testing.T) {
 	sk := bytes.Clone(longestSK)
 	for i := range 2800 {
 		copy(sk[len(sk)-4:], fmt.Sprintf("%04d", i))
-		ok(t, db.Put(engine.Key{PK: longestPK, SK: sk}, nil, nil))
+		ok(t, db.Put(engine.Key{PK: longestPK, SK: sk}, nil))
 	}
 	ok(t, db.Compact(ctx))
 	n, err := db.Count(ctx, engine.Query{PK: longestPK})
@@ -226,7 +226,7 @@ func TestHugeIndex(t *testing.T) {
 		t.Errorf("%d items, %v", n, err)
 	}
 	ok(t, second(db.Verify(ctx, nil)))
-	ok(t, db.Put(pk("a"), nil, nil))
+	ok(t, db.Put(pk("a"), nil))
 }
 
 // A small write buffer takes keys of any length in any number: what is flushed leaves
@@ -236,7 +236,7 @@ func TestLongKeysInSmallWriteBuffers(t *testing.T) {
 	within(t, time.Minute, "puts of long keys", func() {
 		for i := range 700 {
 			p := append(bytes.Repeat([]byte("k"), 60<<10), fmt.Sprint(i%256)...)
-			ok(t, db.Put(engine.Key{PK: p, SK: []byte(fmt.Sprint(i))}, nil, nil))
+			ok(t, db.Put(engine.Key{PK: p, SK: []byte(fmt.Sprint(i))}, nil))
 		}
 	})
 	ok(t, db.Flush(ctx))

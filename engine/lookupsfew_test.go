@@ -54,11 +54,11 @@ func TestFewKeysFindWhatGetFinds(t *testing.T) {
 		for i := range 2000 {
 			switch {
 			case i%100 == 0:
-				ok(t, db.DeleteRange(key().PK, engine.SKRange([]byte("03"), []byte("05")), nil))
+				ok(t, db.DeleteRange(key().PK, engine.SKRange([]byte("03"), []byte("05"))))
 			case i%5 == 0:
-				ok(t, db.Delete(key(), nil))
+				ok(t, db.Delete(key()))
 			default:
-				ok(t, db.Put(key(), fmt.Appendf(nil, "%d/%d", round, i), nil))
+				ok(t, db.Put(key(), fmt.Appendf(nil, "%d/%d", round, i)))
 			}
 		}
 	}
@@ -78,7 +78,7 @@ func TestFewKeysFindWhatGetFinds(t *testing.T) {
 	ok(t, snap.Close())
 	ok(t, db.Update(ctx, func(tx *engine.Tx) error {
 		for range 1000 {
-			ok(t, tx.Put(key(), []byte("own"), 0))
+			ok(t, tx.Put(key(), []byte("own")))
 			ok(t, tx.Delete(key()))
 		}
 		checkFew(t, rnd, tx, key)
@@ -99,7 +99,7 @@ func TestExpectedKeysAskNoFilter(t *testing.T) {
 	db := openMemory(t, engine.Options{Durability: engine.Process})
 	var absent []engine.Key
 	for i := range 4000 {
-		ok(t, db.Put(pksk("p", fmt.Sprintf("%05d", 2*i)), []byte("v"), nil))
+		ok(t, db.Put(pksk("p", fmt.Sprintf("%05d", 2*i)), []byte("v")))
 		if i%200 == 0 {
 			absent = append(absent, pksk("p", fmt.Sprintf("%05d", 2*i+1)))
 		}

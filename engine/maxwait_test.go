@@ -24,10 +24,9 @@ func TestWritesGiveUpWaiting(t *testing.T) {
 		return nil
 	})
 	db := openOn(t, fsys, engine.Options{Durability: engine.Process, MemtableBytes: 1 << 20})
-	ok(t, db.Put(pksk("p", "old"), []byte("v"), nil))
+	ok(t, db.Put(pksk("p", "old"), []byte("v")))
 	// Longer than any pause below full pressure: who gives up has really been stopped.
-	long, short := &engine.WriteOptions{MaxWait: 100 * time.Millisecond},
-		&engine.WriteOptions{MaxWait: time.Millisecond}
+	const long, short = engine.MaxWait(100 * time.Millisecond), engine.MaxWait(time.Millisecond)
 	var err error
 	for n := 0; err == nil && n < 10_000; n++ {
 		err = db.Put(pksk("filler", fmt.Sprint(n)), make([]byte, 16<<10), long)
@@ -35,7 +34,7 @@ func TestWritesGiveUpWaiting(t *testing.T) {
 	wantIs(t, err, context.DeadlineExceeded)
 
 	b := engine.NewBatch()
-	ok(t, b.Put(pksk("p", "batch"), nil, 0))
+	ok(t, b.Put(pksk("p", "batch"), nil))
 	writes := writesOfEachKind(db, b)
 	before := db.Metrics().LastVersion
 	within(t, time.Minute, "the end of the waits", func() {
@@ -49,7 +48,7 @@ func TestWritesGiveUpWaiting(t *testing.T) {
 		why := errors.New("the client is gone")
 		canceled, cancel := context.WithCancelCause(ctx)
 		time.AfterFunc(time.Millisecond, func() { cancel(why) })
-		wantIs(t, db.Apply(canceled, b, nil), why)
+		wantIs(t, db.Apply(canceled, b), why)
 	})
 	if after := db.Metrics().LastVersion; after != before {
 		t.Errorf("version %d after writes that gave up, %d before", after, before)
@@ -57,40 +56,40 @@ func TestWritesGiveUpWaiting(t *testing.T) {
 	wantValue(t, db, pksk("p", "old"), []byte("v"))
 	close(let)
 	for name, write := range writes {
-		if err := write(nil); err != nil {
+		if err := write(0); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	wantIs(t, db.Put(pk("k"), nil, &engine.WriteOptions{MaxWait: -1}), engine.ErrInvalid)
+	wantIs(t, db.Put(pk("k"), nil, engine.MaxWait(-1)), engine.ErrInvalid)
 	mustClose(t, db)
 }
 
 // writesOfEachKind are calls of partition p, in which item old is, by name.
 func writesOfEachKind(
 	db *engine.DB, b *engine.Batch,
-) map[string]func(*engine.WriteOptions) error {
+) map[string]func(engine.MaxWait) error {
 	items := []engine.Item{{Key: pksk("p", "insert")}}
-	return map[string]func(o *engine.WriteOptions) error{
-		"Put": func(o *engine.WriteOptions) error {
+	return map[string]func(o engine.MaxWait) error{
+		"Put": func(o engine.MaxWait) error {
 			return db.Put(pksk("p", "put"), nil, o)
 		},
-		"PutIfAbsent": func(o *engine.WriteOptions) error {
-			return db.PutIfAbsent(pksk("p", "absent"), nil, o)
+		"PutIfAbsent": func(o engine.MaxWait) error {
+			return db.PutIf(pksk("p", "absent"), nil, engine.IfAbsent(), o)
 		},
-		"PutIf": func(o *engine.WriteOptions) error {
+		"PutIf": func(o engine.MaxWait) error {
 			return db.PutIf(pksk("p", "if"), nil, engine.IfAbsent(), o)
 		},
-		"Delete": func(o *engine.WriteOptions) error {
+		"Delete": func(o engine.MaxWait) error {
 			return db.Delete(pksk("p", "old"), o)
 		},
-		"DeleteIf": func(o *engine.WriteOptions) error {
+		"DeleteIf": func(o engine.MaxWait) error {
 			return db.DeleteIf(pksk("p", "none"), engine.IfAbsent(), o)
 		},
-		"DeleteRange": func(o *engine.WriteOptions) error {
+		"DeleteRange": func(o engine.MaxWait) error {
 			return db.DeleteRange([]byte("q"), engine.SKCondition{}, o)
 		},
-		"Apply": func(o *engine.WriteOptions) error { return db.Apply(ctx, b, o) },
-		"InsertNew": func(o *engine.WriteOptions) error {
+		"Apply": func(o engine.MaxWait) error { return db.Apply(ctx, b, o) },
+		"InsertNew": func(o engine.MaxWait) error {
 			_, _, err := db.InsertNew(ctx, items, nil, o)
 			return err
 		},

@@ -31,14 +31,14 @@ func (l *layered) change(t *testing.T, n, partitions int, tag string) {
 			fmt.Sprintf("%03d", l.rnd.IntN(40)))
 		switch l.rnd.IntN(10) {
 		case 0, 1:
-			ok(t, l.db.Delete(k, nil))
+			ok(t, l.db.Delete(k))
 			delete(l.want, orderOf(k))
 		case 2:
-			ok(t, l.db.Put(k, []byte("gone"), &engine.WriteOptions{TTL: time.Millisecond}))
+			ok(t, l.db.Put(k, []byte("gone"), engine.TTL(time.Millisecond)))
 			delete(l.want, orderOf(k))
 		default:
 			v := fmt.Sprint(tag, i)
-			ok(t, l.db.Put(k, []byte(v), nil))
+			ok(t, l.db.Put(k, []byte(v)))
 			l.want[orderOf(k)] = v
 		}
 	}
@@ -48,7 +48,7 @@ func (l *layered) change(t *testing.T, n, partitions int, tag string) {
 func (l *layered) deletePartitions(t *testing.T, n, partitions int) {
 	for range n {
 		p := fmt.Sprintf("tenant/%04d", l.rnd.IntN(partitions))
-		ok(t, l.db.DeleteRange([]byte(p), engine.SKCondition{}, nil))
+		ok(t, l.db.DeleteRange([]byte(p), engine.SKCondition{}))
 		maps.DeleteFunc(l.want, func(k, _ string) bool { return strings.HasPrefix(k, p+"\x00") })
 	}
 }

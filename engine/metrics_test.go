@@ -23,21 +23,21 @@ func moved[T uint64 | int | int64](t *testing.T, what string, before, after, wan
 // Counters count what was done, not what was tried.
 func TestMetricsCount(t *testing.T) {
 	db := openMemory(t, engine.Options{})
-	ok(t, db.Put(pk("k"), []byte("v"), nil))
+	ok(t, db.Put(pk("k"), []byte("v")))
 	m := db.Metrics()
-	wantIs(t, db.PutIfAbsent(pk("k"), nil, nil), engine.ErrConditionFailed)
-	ok(t, db.Apply(ctx, engine.NewBatch(), nil))
+	wantIs(t, db.PutIf(pk("k"), nil, engine.IfAbsent()), engine.ErrConditionFailed)
+	ok(t, db.Apply(ctx, engine.NewBatch()))
 	ok(t, db.Update(ctx, func(*engine.Tx) error { return nil }))
 	b := engine.NewBatch()
 	for i := range 3 {
-		ok(t, b.Put(pk(fmt.Sprint(i)), nil, 0))
+		ok(t, b.Put(pk(fmt.Sprint(i)), nil))
 	}
-	ok(t, db.Apply(ctx, b, nil))
-	ok(t, db.Delete(pk("0"), nil))
+	ok(t, db.Apply(ctx, b))
+	ok(t, db.Delete(pk("0")))
 	err := db.Update(ctx, func(tx *engine.Tx) error {
 		_ = second(tx.Get(pk("k")))
-		ok(t, db.Put(pk("k"), nil, nil))
-		return tx.Put(pk("l"), nil, 0)
+		ok(t, db.Put(pk("k"), nil))
+		return tx.Put(pk("l"), nil)
 	})
 	wantIs(t, err, engine.ErrConflict)
 	_ = second(db.Get(pk("k")))
@@ -69,13 +69,13 @@ func TestMetricsOfStripes(t *testing.T) {
 	db := openMemory(t, engine.Options{})
 	id := keycodec.Stripe([]byte("user#1"))
 	for i := range 100 {
-		ok(t, db.Put(pksk("user#1", fmt.Sprint(i)), make([]byte, 100), nil))
+		ok(t, db.Put(pksk("user#1", fmt.Sprint(i)), make([]byte, 100)))
 		if other := pk(fmt.Sprint(i)); keycodec.Stripe(other.PK) != id {
-			ok(t, db.Put(other, nil, nil))
+			ok(t, db.Put(other, nil))
 		}
 	}
 	for i := range 10 {
-		ok(t, db.Delete(pksk("user#1", fmt.Sprint(i)), nil))
+		ok(t, db.Delete(pksk("user#1", fmt.Sprint(i))))
 	}
 	check := func(when string, want func(s engine.StripeMetrics) bool) {
 		t.Helper()
@@ -112,7 +112,7 @@ func TestMetricsOfStripes(t *testing.T) {
 		return s.Records <= 100 && s.Runs == 1 && s.Files == 1 && s.DiskBytes > 0 &&
 			s.RawBytes > 9000 && s.FlushedBytes == s.DiskBytes
 	})
-	ok(t, db.Put(pksk("user#1", "50"), nil, nil))
+	ok(t, db.Put(pksk("user#1", "50"), nil))
 	ok(t, db.Compact(ctx))
 	check("merged", func(s engine.StripeMetrics) bool {
 		return s.Records == 90 && s.Tombstones == 0 && s.Runs == 1 && s.MergedBytes > 0
@@ -134,7 +134,7 @@ func TestMetricsOfStripes(t *testing.T) {
 func TestMetricsOfReads(t *testing.T) {
 	db := openMemory(t, engine.Options{})
 	for i := range 1000 {
-		ok(t, db.Put(pksk("p", fmt.Sprintf("%04d", i)), nil, nil))
+		ok(t, db.Put(pksk("p", fmt.Sprintf("%04d", i)), nil))
 	}
 	ok(t, db.Flush(ctx))
 	m := db.Metrics()
@@ -187,7 +187,7 @@ func TestEvents(t *testing.T) {
 	}})
 	for range 2 {
 		for i := range 20 {
-			ok(t, db.Put(pk(fmt.Sprint(i)), make([]byte, 100), nil))
+			ok(t, db.Put(pk(fmt.Sprint(i)), make([]byte, 100)))
 		}
 		ok(t, db.Flush(ctx))
 	}
@@ -221,15 +221,15 @@ func TestEvents(t *testing.T) {
 func TestErrorsCarryTheirData(t *testing.T) {
 	db := openMemory(t, engine.Options{})
 	k := pksk("p\x00", "s")
-	ok(t, db.Put(k, nil, nil))
+	ok(t, db.Put(k, nil))
 	it, err := db.GetItem(k)
 	ok(t, err)
 	var ce *engine.ConditionError
-	if err := db.PutIfAbsent(k, nil, nil); !errors.As(err, &ce) || !ce.Exists ||
+	if err := db.PutIf(k, nil, engine.IfAbsent()); !errors.As(err, &ce) || !ce.Exists ||
 		ce.Version != it.Version || id(ce.Key) != id(k) {
 		t.Errorf("%+v", err)
 	}
-	if err := db.DeleteIf(pk("none"), engine.IfPresent(), nil); !errors.As(err, &ce) || ce.Exists ||
+	if err := db.DeleteIf(pk("none"), engine.IfPresent()); !errors.As(err, &ce) || ce.Exists ||
 		!strings.Contains(err.Error(), "does not exist") {
 		t.Errorf("%+v", err)
 	}
@@ -237,8 +237,8 @@ func TestErrorsCarryTheirData(t *testing.T) {
 		if _, err := tx.Get(k); err != nil {
 			return err
 		}
-		ok(t, db.Put(k, nil, nil))
-		return tx.Put(pk("x"), nil, 0)
+		ok(t, db.Put(k, nil))
+		return tx.Put(pk("x"), nil)
 	})
 	var conflict *engine.ConflictError
 	if !errors.As(err, &conflict) || id(conflict.Key) != id(k) || conflict.Version != it.Version+1 {

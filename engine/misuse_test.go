@@ -24,10 +24,10 @@ func TestEverythingAfterClose(t *testing.T) {
 	db, err := engine.Open("test", &engine.Options{InMemory: true})
 	ok(t, err)
 	for i := range 10 {
-		ok(t, db.Put(pksk("p", fmt.Sprint(i)), nil, nil))
+		ok(t, db.Put(pksk("p", fmt.Sprint(i)), nil))
 	}
 	b := engine.NewBatch()
-	ok(t, b.Put(pk("x"), nil, 0))
+	ok(t, b.Put(pk("x"), nil))
 	snap, err := db.Snapshot()
 	ok(t, err)
 	q := engine.Query{PK: []byte("p")}
@@ -74,14 +74,14 @@ func closedCalls(db *engine.DB, b *engine.Batch) map[string]func() error {
 	k := pksk("p", "1")
 	none := func(*engine.Tx) error { return nil }
 	return map[string]func() error{
-		"Put":         func() error { return db.Put(k, nil, nil) },
-		"PutIf":       func() error { return db.PutIf(k, nil, engine.IfPresent(), nil) },
-		"PutIfAbsent": func() error { return db.PutIfAbsent(k, nil, nil) },
-		"Delete":      func() error { return db.Delete(k, nil) },
-		"DeleteIf":    func() error { return db.DeleteIf(k, engine.IfPresent(), nil) },
-		"DeleteRange": func() error { return db.DeleteRange(k.PK, engine.SKCondition{}, nil) },
-		"Apply":       func() error { return db.Apply(ctx, b, nil) },
-		"Apply empty": func() error { return db.Apply(ctx, engine.NewBatch(), nil) },
+		"Put":         func() error { return db.Put(k, nil) },
+		"PutIf":       func() error { return db.PutIf(k, nil, engine.IfPresent()) },
+		"PutIfAbsent": func() error { return db.PutIf(k, nil, engine.IfAbsent()) },
+		"Delete":      func() error { return db.Delete(k) },
+		"DeleteIf":    func() error { return db.DeleteIf(k, engine.IfPresent()) },
+		"DeleteRange": func() error { return db.DeleteRange(k.PK, engine.SKCondition{}) },
+		"Apply":       func() error { return db.Apply(ctx, b) },
+		"Apply empty": func() error { return db.Apply(ctx, engine.NewBatch()) },
 		"Get":         func() error { return second(db.Get(k)) },
 		"AppendGet":   func() error { return second(db.AppendGet(nil, k)) },
 		"GetItem":     func() error { return second(db.GetItem(k)) },
@@ -104,7 +104,7 @@ func closedCalls(db *engine.DB, b *engine.Batch) map[string]func() error {
 func TestTxAfterItsEnd(t *testing.T) {
 	db := openMemory(t, engine.Options{})
 	var old *engine.Tx
-	ok(t, db.Update(ctx, func(tx *engine.Tx) error { old = tx; return tx.Put(pk("a"), nil, 0) }))
+	ok(t, db.Update(ctx, func(tx *engine.Tx) error { old = tx; return tx.Put(pk("a"), nil) }))
 	for name, in := range txCalls(pk("b")) {
 		if err := in(old); !errors.Is(err, engine.ErrClosed) {
 			t.Errorf("%s: %v", name, err)
@@ -140,7 +140,7 @@ func closeRound(t *testing.T, round int) {
 	for w := range acked {
 		loop(func() error {
 			n := acked[w].Load()
-			err := db.Put(pksk(fmt.Sprint(w), fmt.Sprint(n)), nil, nil)
+			err := db.Put(pksk(fmt.Sprint(w), fmt.Sprint(n)), nil)
 			if err == nil {
 				acked[w].Add(1)
 			}
@@ -175,7 +175,7 @@ func closeRound(t *testing.T, round int) {
 	loop(func() error { return second(db.Verify(ctx, nil)) })
 	loop(func() error { copies++; return db.Checkpoint(ctx, fmt.Sprintf("copy-%d", copies), nil) })
 	loop(func() error {
-		return db.UpdateRetry(ctx, func(tx *engine.Tx) error { return tx.Put(pk("tx"), nil, 0) })
+		return db.UpdateRetry(ctx, func(tx *engine.Tx) error { return tx.Put(pk("tx"), nil) })
 	})
 	eventually(t, "some writes", func() bool { return acked[0].Load() > int64(20+20*round) })
 	if err := db.Close(); err != nil && !errors.Is(err, engine.ErrLeaked) {
@@ -210,13 +210,13 @@ func callsOfMany(db *engine.DB) []func() error {
 		func() error { return db.MultiGet(ctx, keys, new(engine.Results)) },
 		func() error { return second(db.MultiHas(ctx, keys, nil)) },
 		func() error { return second(db.CountGather(ctx, g)) },
-		func() error { return db.Apply(ctx, b, nil) },
+		func() error { return db.Apply(ctx, b) },
 		func() error {
 			_, _, err := db.FilterNew(ctx, keys, nil, nil)
 			return err
 		},
 		func() error {
-			_, _, err := db.InsertNew(ctx, items, nil, nil)
+			_, _, err := db.InsertNew(ctx, items, nil)
 			return err
 		},
 		func() error {
@@ -253,16 +253,16 @@ func TestSlicesBelongToTheirOwners(t *testing.T) {
 	}
 	p, s, v := []byte("p"), []byte("s"), []byte("value")
 	k := engine.Key{PK: p, SK: s}
-	ok(t, db.Put(k, v, nil))
+	ok(t, db.Put(k, v))
 	b := engine.NewBatch()
 	p2, v2 := []byte("q"), []byte("batch")
-	ok(t, b.Put(engine.Key{PK: p2}, v2, 0))
+	ok(t, b.Put(engine.Key{PK: p2}, v2))
 	r := []byte("r")
 	ok(t, b.DeleteRange(r, engine.SKCondition{}))
 	scribble(p, s, v, p2, v2, r)
-	ok(t, db.Apply(ctx, b, nil))
+	ok(t, db.Apply(ctx, b))
 	b.Reset()
-	ok(t, b.Put(pk("other"), []byte("other"), 0))
+	ok(t, b.Put(pk("other"), []byte("other")))
 	ok(t, db.SetProperty("p", v2))
 	scribble(v2, []byte("x"))
 	for _, stage := range []string{"memtable", "file"} {
@@ -301,7 +301,7 @@ func TestLoopsThatEndEarly(t *testing.T) {
 	db := openOn(t, vfs.NewMem(), engine.Options{FlushRecords: 10})
 	defer mustClose(t, db)
 	for i := range 100 {
-		ok(t, db.Put(pksk(fmt.Sprint(i%7), fmt.Sprint(i)), []byte("v"), nil))
+		ok(t, db.Put(pksk(fmt.Sprint(i%7), fmt.Sprint(i)), []byte("v")))
 	}
 	snap, err := db.Snapshot()
 	ok(t, err)
@@ -398,7 +398,7 @@ func TestIterationAcrossClose(t *testing.T) {
 			for i := range 10 * rows {
 				key := pksk(fmt.Sprintf("%04d", i%10), fmt.Sprint(i))
 				ok(t, db.Put(key, make([]byte, 50),
-					&engine.WriteOptions{Durability: engine.Process}))
+					engine.Process))
 				if i == 5*rows {
 					ok(t, db.Flush(ctx)) // the rest stays in the memtables
 				}
@@ -424,7 +424,7 @@ func TestNothingIsLeftRunning(t *testing.T) {
 	fsys := vfs.NewMem()
 	db := openOn(t, fsys, engine.Options{FlushRecords: 3, MaxRuns: 2})
 	for i := range 50 {
-		ok(t, db.Put(pk(fmt.Sprint(i%9)), nil, nil))
+		ok(t, db.Put(pk(fmt.Sprint(i%9)), nil))
 	}
 	ok(t, second(db.Get(pk("1"))))
 	_, err := engine.OpenFS(fsys, "db", nil)
@@ -473,7 +473,7 @@ func TestCallbacksMayUseTheDatabase(t *testing.T) {
 	var flushed, compacted, readOnly atomic.Int32
 	use := func() {
 		ready.Wait()
-		_ = db.Put(pk("from callback"), nil, nil)
+		_ = db.Put(pk("from callback"), nil)
 		_, _ = db.Get(pk("k"))
 		_ = db.SetProperty("from callback", nil)
 		_ = db.Metrics()
@@ -503,14 +503,14 @@ func TestCallbacksMayUseTheDatabase(t *testing.T) {
 		}})
 		ready.Done()
 		for i := range 4 {
-			ok(t, db.Put(pk("k"), []byte{byte(i)}, nil))
+			ok(t, db.Put(pk("k"), []byte{byte(i)}))
 			ok(t, db.Flush(ctx))
 		}
 		ok(t, db.Compact(ctx))
 		broken.Store(true)
-		wantIs(t, db.Put(pk("k"), nil, nil), engine.ErrReadOnly)
+		wantIs(t, db.Put(pk("k"), nil), engine.ErrReadOnly)
 		eventually(t, "read-only event", func() bool { return readOnly.Load() == 1 })
-		wantIs(t, db.Put(pk("k"), nil, nil), engine.ErrReadOnly)
+		wantIs(t, db.Put(pk("k"), nil), engine.ErrReadOnly)
 		_ = db.Close()
 	})
 	if flushed.Load() < 4 || compacted.Load() < 1 || readOnly.Load() != 1 {
@@ -525,7 +525,7 @@ func TestTxWritesInItsOwnLoop(t *testing.T) {
 	db := openMemory(t, engine.Options{})
 	const n = 300
 	for i := range n {
-		ok(t, db.Put(pksk("p", fmt.Sprintf("%04d", i)), []byte("old"), nil))
+		ok(t, db.Put(pksk("p", fmt.Sprintf("%04d", i)), []byte("old")))
 	}
 	within(t, 2*time.Minute, "the transaction", func() {
 		ok(t, db.Update(ctx, func(tx *engine.Tx) error {
@@ -540,7 +540,7 @@ func TestTxWritesInItsOwnLoop(t *testing.T) {
 					last = k
 				}
 				seen++
-				if err := tx.Put(it.Key, []byte("new"), 0); err != nil {
+				if err := tx.Put(it.Key, []byte("new")); err != nil {
 					return err
 				}
 			}
@@ -561,15 +561,15 @@ func TestTxWritesInItsOwnLoop(t *testing.T) {
 // loses if the inner one changed what it has read, and nothing hangs.
 func TestNestedTransactions(t *testing.T) {
 	db := openMemory(t, engine.Options{})
-	ok(t, db.Put(pk("k"), nil, nil))
+	ok(t, db.Put(pk("k"), nil))
 	within(t, 2*time.Minute, "nested transactions", func() {
 		err := db.Update(ctx, func(outer *engine.Tx) error {
 			_ = second(outer.Get(pk("k")))
 			ok(t, db.Update(ctx, func(inner *engine.Tx) error {
 				_ = second(inner.Get(pk("k")))
-				return inner.Put(pk("k"), []byte("inner"), 0)
+				return inner.Put(pk("k"), []byte("inner"))
 			}))
-			return outer.Put(pk("k"), []byte("outer"), 0)
+			return outer.Put(pk("k"), []byte("outer"))
 		})
 		wantIs(t, err, engine.ErrConflict)
 	})

@@ -32,14 +32,14 @@ func (m *machine) condBatch(t *rapid.T) {
 			must(t, b.Require(k, cond))
 		case 2:
 			it.expiry = m.clock.Load() + int64(rapid.IntRange(0, 30).Draw(t, "expiry"))
-			must(t, b.PutUntilIf(k, v, cond, it.expiry))
+			must(t, b.PutIf(k, v, cond, engine.Expiry(it.expiry)))
 			after[id(k)] = it
 		default:
-			must(t, b.PutIf(k, v, cond, 0))
+			must(t, b.PutIf(k, v, cond))
 			after[id(k)] = it
 		}
 	}
-	err := m.db.Apply(ctx, b, nil)
+	err := m.db.Apply(ctx, b)
 	if failed < 0 {
 		must(t, err)
 		m.items = after
@@ -133,7 +133,7 @@ func (m *machine) insertNew(t *rapid.T) {
 			m.items[id(it.Key)] = modelItem{it.Key, it.Value, it.Expiry}
 		}
 	}
-	got, stats, err := m.db.InsertNew(ctx, items, nil, nil)
+	got, stats, err := m.db.InsertNew(ctx, items, nil)
 	must(t, err)
 	if !slices.Equal(got, want) {
 		t.Fatalf("inserted %v, want %v", got, want)

@@ -166,26 +166,26 @@ func must(t *rapid.T, err error) {
 
 func (m *machine) put(t *rapid.T) {
 	k, v := drawKey(t), drawValue(t)
-	must(t, m.db.Put(k, v, nil))
+	must(t, m.db.Put(k, v))
 	m.set(k, v, 0)
 }
 
 func (m *machine) putTTL(t *rapid.T) {
 	k, v := drawKey(t), drawValue(t)
 	ttl := time.Duration(rapid.IntRange(1, 50).Draw(t, "ttl")) * time.Millisecond
-	must(t, m.db.Put(k, v, &engine.WriteOptions{TTL: ttl, Durability: engine.Process}))
+	must(t, m.db.Put(k, v, engine.TTL(ttl), engine.Process))
 	m.set(k, v, ttl)
 }
 
 func (m *machine) delete(t *rapid.T) {
 	k := drawKey(t)
-	must(t, m.db.Delete(k, nil))
+	must(t, m.db.Delete(k))
 	delete(m.items, id(k))
 }
 
 func (m *machine) putIfAbsent(t *rapid.T) {
 	k, v := drawKey(t), drawValue(t)
-	err := m.db.PutIfAbsent(k, v, nil)
+	err := m.db.PutIf(k, v, engine.IfAbsent())
 	if _, there := m.get(k); there {
 		if !errors.Is(err, engine.ErrConditionFailed) {
 			t.Fatalf("put if absent over an item: %v", err)
@@ -210,7 +210,7 @@ func (m *machine) putIf(t *rapid.T) {
 		}
 		cond = engine.IfVersion(it.Version)
 	}
-	err := m.db.PutIf(k, v, cond, nil)
+	err := m.db.PutIf(k, v, cond)
 	if !want {
 		if !errors.Is(err, engine.ErrConditionFailed) {
 			t.Fatalf("condition should fail: %v", err)
@@ -224,7 +224,7 @@ func (m *machine) putIf(t *rapid.T) {
 func (m *machine) deleteIf(t *rapid.T) {
 	k := drawKey(t)
 	_, there := m.get(k)
-	err := m.db.DeleteIf(k, engine.IfPresent(), nil)
+	err := m.db.DeleteIf(k, engine.IfPresent())
 	if there != (err == nil) || (err != nil && !errors.Is(err, engine.ErrConditionFailed)) {
 		t.Fatalf("delete if present: %v, present %v", err, there)
 	}
@@ -264,7 +264,7 @@ func drawCondition(t *rapid.T) (engine.SKCondition, func(sk []byte) bool) {
 func (m *machine) deleteRange(t *rapid.T) {
 	pk := drawPart(t)
 	cond, match := drawCondition(t)
-	must(t, m.db.DeleteRange([]byte(pk), cond, nil))
+	must(t, m.db.DeleteRange([]byte(pk), cond))
 	m.removeRange(pk, match)
 }
 
@@ -290,11 +290,11 @@ func (m *machine) batch(t *rapid.T) {
 		default:
 			k, v := drawKey(t), drawValue(t)
 			ttl := time.Duration(rapid.IntRange(0, 1).Draw(t, "ttl")*20) * time.Millisecond
-			must(t, b.Put(k, v, ttl))
+			must(t, b.Put(k, v, engine.TTL(ttl)))
 			m.set(k, v, ttl)
 		}
 	}
-	must(t, m.db.Apply(ctx, b, nil))
+	must(t, m.db.Apply(ctx, b))
 }
 
 func (m *machine) update(t *rapid.T) {
@@ -323,7 +323,7 @@ func (m *machine) update(t *rapid.T) {
 				m.compareMany(t, m.items, tx)
 			default:
 				k, v := drawKey(t), drawValue(t)
-				must(t, tx.Put(k, v, 0))
+				must(t, tx.Put(k, v))
 				m.set(k, v, 0)
 			}
 		}
@@ -564,7 +564,7 @@ func (m *machine) readOnly(t *rapid.T) {
 	db, err := engine.OpenFS(m.fs, "db", &opts)
 	must(t, err)
 	m.compareAll(t, m.items, false, db.Scan(ctx, engine.Scan{}))
-	if err := db.Put(drawKey(t), nil, nil); !errors.Is(err, engine.ErrReadOnly) {
+	if err := db.Put(drawKey(t), nil); !errors.Is(err, engine.ErrReadOnly) {
 		t.Fatalf("put on a read-only database: %v", err)
 	}
 	must(t, db.Close())

@@ -52,12 +52,12 @@ func TestMultiGetFindsWhatGetFinds(t *testing.T) {
 			case i%700 == 0:
 				at := rnd.IntN(sks)
 				lo, hi := fmt.Appendf(nil, "%06d", at), fmt.Appendf(nil, "%06d", at+99)
-				ok(t, db.DeleteRange([]byte("p1"), engine.SKBetween(lo, hi), nil))
+				ok(t, db.DeleteRange([]byte("p1"), engine.SKBetween(lo, hi)))
 			case i%9 == 0:
-				ok(t, db.Delete(key(), nil))
+				ok(t, db.Delete(key()))
 			default:
 				v := fmt.Appendf(nil, "%d-%d-%064d", round, i, i)
-				ok(t, db.Put(key(), v, nil))
+				ok(t, db.Put(key(), v))
 			}
 		}
 		check()
@@ -88,11 +88,11 @@ func TestMultiGetSeesBatchesWhole(t *testing.T) {
 	put := func(n uint64) error {
 		b := engine.NewBatch()
 		for _, k := range all {
-			if err := b.Put(k, bytesOf(n), 0); err != nil {
+			if err := b.Put(k, bytesOf(n)); err != nil {
 				return err
 			}
 		}
-		return db.Apply(ctx, b, nil)
+		return db.Apply(ctx, b)
 	}
 	ok(t, put(0))
 	stop := make(chan struct{})
@@ -141,7 +141,7 @@ func TestMultiGetReadsEachBlockOnce(t *testing.T) {
 	for i := range keys {
 		keys[i] = pksk("p", fmt.Sprintf("%06d", i))
 		absent[i] = pksk("p", fmt.Sprintf("%06d-", i))
-		ok(t, db.Put(keys[i], make([]byte, 100), &engine.WriteOptions{Durability: engine.Process}))
+		ok(t, db.Put(keys[i], make([]byte, 100), engine.Process))
 	}
 	ok(t, db.Flush(ctx))
 	var r engine.Results
@@ -174,7 +174,7 @@ func TestMultiGetFails(t *testing.T) {
 	defer mustClose(t, db)
 	keys := []engine.Key{pk("a"), pk("b"), pk("c")}
 	for _, k := range keys[:2] {
-		ok(t, db.Put(k, []byte("v"), nil))
+		ok(t, db.Put(k, []byte("v")))
 	}
 	ok(t, db.Flush(ctx))
 	var r engine.Results
@@ -204,7 +204,7 @@ func TestMultiGetFails(t *testing.T) {
 // A transaction depends on all keys it has read at once.
 func TestMultiGetConflicts(t *testing.T) {
 	db := openMemory(t, engine.Options{})
-	ok(t, db.Put(pk("a"), []byte("1"), nil))
+	ok(t, db.Put(pk("a"), []byte("1")))
 	for name, change := range map[string]struct {
 		key      engine.Key
 		conflict bool
@@ -213,17 +213,17 @@ func TestMultiGetConflicts(t *testing.T) {
 		"other": {pk("other"), false},
 	} {
 		err := db.Update(ctx, func(tx *engine.Tx) error {
-			ok(t, tx.Put(pk("own"), []byte("mine"), 0))
+			ok(t, tx.Put(pk("own"), []byte("mine")))
 			var r engine.Results
 			ok(t, tx.MultiGet(ctx, []engine.Key{pk("a"), pk("b"), pk("own")}, &r))
 			if it, _ := r.Item(2); string(it.Value) != "mine" || it.Version != 0 {
 				t.Errorf("own write is read as %v", it)
 			}
-			return db.Put(change.key, []byte("2"), nil)
+			return db.Put(change.key, []byte("2"))
 		})
 		if errors.Is(err, engine.ErrConflict) != change.conflict {
 			t.Errorf("%s: %v", name, err)
 		}
-		ok(t, db.Delete(pk("b"), nil))
+		ok(t, db.Delete(pk("b")))
 	}
 }

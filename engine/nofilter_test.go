@@ -24,14 +24,14 @@ func TestFilesWithoutFilters(t *testing.T) {
 		ok(t, err)
 		b := engine.NewBatch()
 		for n := i; n < stored; n += 3 {
-			ok(t, b.Put(key(n), fmt.Append(nil, n), 0))
+			ok(t, b.Put(key(n), fmt.Append(nil, n)))
 			live[n] = true
 			if n%2 == 1 {
 				ok(t, b.Delete(key(n-1))) // of the run below
 				live[n-1] = false
 			}
 		}
-		ok(t, db.Apply(ctx, b, nil))
+		ok(t, db.Apply(ctx, b))
 		ok(t, db.Flush(ctx))
 		mustClose(t, db)
 	}

@@ -147,7 +147,7 @@ func TestOpenTwice(t *testing.T) {
 		_, err := engine.Open(dir, &o)
 		wantLocked(t, err, dir, os.Getpid())
 	}
-	ok(t, db.Put(pk("k"), []byte("still here"), nil))
+	ok(t, db.Put(pk("k"), []byte("still here")))
 	mustClose(t, db)
 
 	// Readers share, and keep writers out.
@@ -211,16 +211,16 @@ func fixture(t testing.TB, fsys vfs.FS) map[string]string {
 	put := func(from, to int) {
 		for i := from; i < to; i++ {
 			k := pksk(fmt.Sprint(i%5), fmt.Sprintf("%03d", i))
-			ok(t, db.Put(k, []byte(strings.Repeat(fmt.Sprint(i), 10)), nil))
+			ok(t, db.Put(k, []byte(strings.Repeat(fmt.Sprint(i), 10))))
 		}
 	}
 	put(0, 120)
 	ok(t, db.Flush(ctx))
-	ok(t, db.DeleteRange([]byte("1"), engine.SKLess([]byte("030")), nil))
+	ok(t, db.DeleteRange([]byte("1"), engine.SKLess([]byte("030"))))
 	put(100, 150)
 	ok(t, db.Flush(ctx))
 	put(150, 170)
-	ok(t, db.Delete(pksk("2", "002"), nil))
+	ok(t, db.Delete(pksk("2", "002")))
 	want := content(t, db)
 	mustClose(t, db)
 	return want
@@ -249,7 +249,7 @@ func TestReadOnlyWritesNothing(t *testing.T) {
 		t.Errorf("property %q, %v", v, ok)
 	}
 	b := engine.NewBatch()
-	ok(t, b.Put(pk("x"), nil, 0))
+	ok(t, b.Put(pk("x"), nil))
 	for name, call := range closedCalls(db, b) {
 		switch name {
 		case "Get", "AppendGet", "GetItem", "Has", "Count", "View", "Snapshot", "Verify":
@@ -420,7 +420,7 @@ func TestOpenRace(t *testing.T) {
 	for i, db := range dbs {
 		if db != nil {
 			opened++
-			ok(t, db.Put(pk(fmt.Sprint(i)), nil, nil))
+			ok(t, db.Put(pk(fmt.Sprint(i)), nil))
 			mustClose(t, db)
 		}
 	}

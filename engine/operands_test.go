@@ -25,7 +25,7 @@ func TestOperandsLongerThanSortKeys(t *testing.T) {
 				fsys := vfs.NewMem()
 				db := openOn(t, fsys, engine.Options{})
 				for _, sk := range sks {
-					ok(t, db.Put(engine.Key{PK: []byte("p"), SK: sk}, nil, nil))
+					ok(t, db.Put(engine.Key{PK: []byte("p"), SK: sk}, nil))
 				}
 				cond, matches := condition(operand, highest)
 				var kept [][]byte
@@ -41,7 +41,7 @@ func TestOperandsLongerThanSortKeys(t *testing.T) {
 				if err != nil || n != found {
 					t.Errorf("%d items, %v, want %d", n, err, found)
 				}
-				ok(t, db.DeleteRange([]byte("p"), cond, nil))
+				ok(t, db.DeleteRange([]byte("p"), cond))
 				wantSKs(t, db, kept)
 				mustClose(t, db)
 				db = openOn(t, fsys, engine.Options{})
@@ -106,10 +106,10 @@ func TestTextOfArgumentErrors(t *testing.T) {
 	long := make([]byte, engine.MaxKeyBytes+1)
 	first := func(q engine.Query) error { return second(db.Count(ctx, q)) }
 	for want, err := range map[string]error{
-		"engine: keycodec: partition key is empty":        db.Put(engine.Key{}, nil, nil),
+		"engine: keycodec: partition key is empty":        db.Put(engine.Key{}, nil),
 		"engine: query: keycodec: partition key is empty": first(engine.Query{}),
 		"engine: delete range: keycodec: partition key is empty": db.DeleteRange(nil,
-			engine.SKCondition{}, nil),
+			engine.SKCondition{}),
 		"engine: too large: query: keycodec: key part": first(engine.Query{PK: long}),
 		"engine: query: keycodec: sort key is empty": first(engine.Query{PK: long[:1],
 			SK: engine.SKEqual(nil)}),

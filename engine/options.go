@@ -190,18 +190,3 @@ func fill[T comparable](p *T, def T) {
 		*p = def
 	}
 }
-
-// WriteOptions change one write. Nil means the defaults.
-type WriteOptions struct {
-	// Durability of this write; DefaultDurability is the database's level.
-	Durability Durability
-	// TTL makes the written value expire that long after the write, to the
-	// millisecond. 0 means never; negative is an error.
-	TTL time.Duration
-	// MaxWait bounds how long the write waits for flushes and merges to catch up, or, a
-	// delete, for space on a full disk. Then nothing is written, and the error matches
-	// context.DeadlineExceeded and says what was waited for. 0 means no bound beyond the
-	// context's, if the call has one; negative is an error. Waiting for locks and for the
-	// sync of what is written is not bounded.
-	MaxWait time.Duration
-}

@@ -132,7 +132,7 @@ func besideAnother(t *testing.T, root string, fn func()) {
 	ok(t, err)
 	ok(t, fillSwap(b))
 	for i := range 20 {
-		ok(t, b.Put(pk(fmt.Sprint("b", i)), []byte("b"), nil))
+		ok(t, b.Put(pk(fmt.Sprint("b", i)), []byte("b")))
 	}
 	want := content(t, b)
 	var before map[string]string
@@ -185,7 +185,7 @@ func fillSwap(db *engine.DB) error {
 	for round := range 3 {
 		for i := range 4 {
 			k := pksk(fmt.Sprint(i), fmt.Sprint(round))
-			if err := db.Put(k, []byte("old"), nil); err != nil {
+			if err := db.Put(k, []byte("old")); err != nil {
 				return err
 			}
 		}
@@ -212,7 +212,7 @@ func (o *localOwner) do(op string) (err error) {
 		}
 		return err
 	case "put":
-		return o.db.Put(pk("after"), []byte("the swap"), nil)
+		return o.db.Put(pk("after"), []byte("the swap"))
 	case "flush":
 		return o.db.Flush(ctx)
 	case "merge":

@@ -29,7 +29,7 @@ func TestMovedDatabaseGoesOn(t *testing.T) {
 		t.Helper()
 		for i := range 300 {
 			k, v := pk(fmt.Sprint(i)), fmt.Sprint(round, strings.Repeat("x", 100))
-			ok(t, db.Put(k, []byte(v), &engine.WriteOptions{Durability: engine.Process}))
+			ok(t, db.Put(k, []byte(v), engine.Process))
 			want[id(k)] = v
 		}
 		ok(t, db.Flush(ctx))
@@ -44,7 +44,7 @@ func TestMovedDatabaseGoesOn(t *testing.T) {
 	ok(t, db.Compact(ctx))
 	ok(t, db.Checkpoint(ctx, "copy", nil))
 	ok(t, db.SetProperty("p", []byte("v")))
-	ok(t, db.Put(pk("last"), []byte("one"), nil))
+	ok(t, db.Put(pk("last"), []byte("one")))
 	ok(t, second(db.Verify(ctx, nil)))
 	mustClose(t, db)
 	if entries, err := os.ReadDir(".."); err != nil || len(entries) != 1 {
@@ -70,7 +70,7 @@ func TestMovedDatabaseGoesOn(t *testing.T) {
 func TestRemovedDatabaseTurnsReadOnly(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
 	for name, write := range map[string]func(*engine.DB) error{
-		"put":      func(db *engine.DB) error { return db.Put(pk("b"), []byte("v"), nil) },
+		"put":      func(db *engine.DB) error { return db.Put(pk("b"), []byte("v")) },
 		"flush":    func(db *engine.DB) error { return db.Flush(ctx) },
 		"property": func(db *engine.DB) error { return db.SetProperty("p", []byte("v")) },
 		"close":    func(db *engine.DB) error { return db.Close() },
@@ -79,7 +79,7 @@ func TestRemovedDatabaseTurnsReadOnly(t *testing.T) {
 			db, err := engine.Open(dir, nil)
 			ok(t, err)
 			defer db.Close()
-			ok(t, db.Put(pk("a"), []byte("v"), nil))
+			ok(t, db.Put(pk("a"), []byte("v")))
 			ok(t, os.RemoveAll(dir))
 			err = write(db)
 			wantIs(t, err, engine.ErrRemoved)
@@ -90,7 +90,7 @@ func TestRemovedDatabaseTurnsReadOnly(t *testing.T) {
 				return
 			}
 			wantIs(t, err, engine.ErrReadOnly)
-			err = db.Put(pk("c"), []byte("v"), nil)
+			err = db.Put(pk("c"), []byte("v"))
 			wantIs(t, err, engine.ErrReadOnly)
 			wantIs(t, err, engine.ErrRemoved)
 			wantValue(t, db, pk("a"), []byte("v"))
@@ -112,7 +112,7 @@ func TestRemovedDatabaseInMemory(t *testing.T) {
 		ok(t, mem.Remove(filepath.Join("db", name)))
 	}
 	ok(t, mem.Remove("db"))
-	err = db.Put(pk("a"), []byte("v"), nil)
+	err = db.Put(pk("a"), []byte("v"))
 	wantIs(t, err, engine.ErrReadOnly)
 	wantIs(t, err, engine.ErrRemoved)
 }
@@ -129,9 +129,9 @@ func TestSpecialFilesInADatabase(t *testing.T) {
 	src := filepath.Join(t.TempDir(), "src")
 	db, err := engine.Open(src, nil)
 	ok(t, err)
-	ok(t, db.Put(pk("a"), []byte("v"), nil))
+	ok(t, db.Put(pk("a"), []byte("v")))
 	ok(t, db.Flush(ctx))
-	ok(t, db.Put(pk("b"), []byte("v"), nil))
+	ok(t, db.Put(pk("b"), []byte("v")))
 	mustClose(t, db)
 	entries, err := os.ReadDir(src)
 	ok(t, err)
@@ -201,7 +201,7 @@ func TestCopyByHardLinks(t *testing.T) {
 		t.Helper()
 		for i := range 60 {
 			k := pksk(fmt.Sprint(i%4), fmt.Sprint(i))
-			ok(t, db.Put(k, fmt.Append(nil, round, strings.Repeat("x", 2000)), nil))
+			ok(t, db.Put(k, fmt.Append(nil, round, strings.Repeat("x", 2000))))
 			if i == 30 {
 				ok(t, db.Flush(ctx))
 			}

@@ -12,13 +12,13 @@ import (
 func TestChangesOfAQueriedRangeConflict(t *testing.T) {
 	batch := func(db *engine.DB) error {
 		b := engine.NewBatch()
-		if err := b.Put(pksk("p", "c"), nil, 0); err != nil {
+		if err := b.Put(pksk("p", "c"), nil); err != nil {
 			return err
 		}
-		return db.Apply(ctx, b, nil)
+		return db.Apply(ctx, b)
 	}
 	put := func(p, sk string) func(*engine.DB) error {
-		return func(db *engine.DB) error { return db.Put(pksk(p, sk), nil, nil) }
+		return func(db *engine.DB) error { return db.Put(pksk(p, sk), nil) }
 	}
 	cases := map[string]struct {
 		write    func(db *engine.DB) error
@@ -26,7 +26,7 @@ func TestChangesOfAQueriedRangeConflict(t *testing.T) {
 	}{
 		"put":          {put("p", "c"), true},
 		"put again":    {put("p", "b"), true},
-		"delete":       {func(db *engine.DB) error { return db.Delete(pksk("p", "b"), nil) }, true},
+		"delete":       {func(db *engine.DB) error { return db.Delete(pksk("p", "b")) }, true},
 		"delete range": {func(db *engine.DB) error { return deleteBelow(db, "d") }, true},
 		"batch":        {batch, true},
 		"put beyond":   {put("p", "x"), false},
@@ -36,7 +36,7 @@ func TestChangesOfAQueriedRangeConflict(t *testing.T) {
 	for name, c := range cases {
 		for _, flush := range []bool{false, true} {
 			db := openMemory(t, engine.Options{Durability: engine.Process})
-			ok(t, db.Put(pksk("p", "b"), []byte("v"), nil))
+			ok(t, db.Put(pksk("p", "b"), []byte("v")))
 			err := db.Update(ctx, func(tx *engine.Tx) error {
 				q := engine.Query{PK: []byte("p"), SK: engine.SKLess([]byte("m"))}
 				for _, err := range tx.Query(ctx, q) {
@@ -46,7 +46,7 @@ func TestChangesOfAQueriedRangeConflict(t *testing.T) {
 				if flush {
 					ok(t, db.Flush(ctx))
 				}
-				return tx.Put(pk("result"), nil, 0)
+				return tx.Put(pk("result"), nil)
 			})
 			if c.conflict {
 				wantIs(t, err, engine.ErrConflict)
@@ -59,5 +59,5 @@ func TestChangesOfAQueriedRangeConflict(t *testing.T) {
 }
 
 func deleteBelow(db *engine.DB, sk string) error {
-	return db.DeleteRange([]byte("p"), engine.SKLess([]byte(sk)), nil)
+	return db.DeleteRange([]byte("p"), engine.SKLess([]byte(sk)))
 }

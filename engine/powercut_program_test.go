@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/kstonedb/kstone/engine"
 )
@@ -206,11 +205,11 @@ func (s *cutStep) valued() []cutOp {
 }
 
 // write commits the operations: one by itself, more as a batch or a transaction.
-func (s *cutStep) write(db *engine.DB, ops []cutOp, o *engine.WriteOptions) error {
+func (s *cutStep) write(db *engine.DB, ops []cutOp, o engine.Durability) error {
 	if s.tx {
 		return db.Update(ctx, func(tx *engine.Tx) error {
 			return writeOps(tx.Put, tx.Delete, tx.DeleteRange, ops)
-		})
+		}, o)
 	}
 	if first := ops[0]; len(ops) == 1 {
 		switch k := first.key(); first.kind {
@@ -239,14 +238,14 @@ func (o *cutOp) condition() engine.SKCondition {
 
 // writeOps adds the operations to a batch or a transaction.
 func writeOps(
-	put func(engine.Key, []byte, time.Duration) error, del func(engine.Key) error,
+	put func(engine.Key, []byte, ...engine.ItemOption) error, del func(engine.Key) error,
 	delRange func([]byte, engine.SKCondition) error, ops []cutOp,
 ) (err error) {
 	for _, o := range ops {
 		switch {
 		case err != nil:
 		case o.kind == 'p':
-			err = put(o.key(), []byte(o.value), 0)
+			err = put(o.key(), []byte(o.value))
 		case o.kind == 'd':
 			err = del(o.key())
 		default:

@@ -234,12 +234,12 @@ func (r *cutRun) do(s cutStep) {
 func (r *cutRun) commit(s cutStep) {
 	ops := s.valued()
 	known := slices.DeleteFunc(slices.Clone(ops), func(o cutOp) bool { return o.kind == r.forget })
-	o := &engine.WriteOptions{Durability: engine.Process}
+	o := engine.Process
 	switch {
 	case s.tx:
-		o.Durability = r.stage.opts.Durability
+		o = r.stage.opts.Durability
 	case s.sync:
-		o.Durability = engine.Sync
+		o = engine.Sync
 	}
 	r.mu.Lock()
 	r.tally.commit(r.beside)
@@ -254,7 +254,7 @@ func (r *cutRun) commit(s cutStep) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.done = n
-	if o.Durability == engine.Sync {
+	if o == engine.Sync {
 		r.now.acked = n
 	}
 }

@@ -52,21 +52,21 @@ func (r *progRun) level() engine.Durability {
 func (r *progRun) putOne() {
 	k, v := r.drawKey(), r.drawValue()
 	r.note("%v = %d bytes", k, len(v))
-	r.no(r.db.Put(k, v, &engine.WriteOptions{Durability: r.level()}))
+	r.no(r.db.Put(k, v, r.level()))
 	r.put(r.items, k, v, 0)
 }
 
 func (r *progRun) putTTL() {
 	k, v, ttl := r.drawKey(), r.drawValue(), time.Duration(1+r.rnd.IntN(50))*time.Millisecond
 	r.note("%v = %d bytes for %v", k, len(v), ttl)
-	r.no(r.db.Put(k, v, &engine.WriteOptions{TTL: ttl, Durability: r.level()}))
+	r.no(r.db.Put(k, v, engine.TTL(ttl), r.level()))
 	r.put(r.items, k, v, ttl)
 }
 
 func (r *progRun) deleteOne() {
 	k := r.drawKey()
 	r.note("%v", k)
-	r.no(r.db.Delete(k, &engine.WriteOptions{Durability: r.level()}))
+	r.no(r.db.Delete(k, r.level()))
 	delete(r.items, id(k))
 }
 
@@ -85,7 +85,7 @@ func (r *progRun) putIfAbsent() {
 	k, v := r.drawKey(), r.drawValue()
 	r.note("%v = %d bytes", k, len(v))
 	r.written()
-	if r.outcome(r.db.PutIfAbsent(k, v, nil), !r.live(r.items[id(k)])) {
+	if r.outcome(r.db.PutIf(k, v, engine.IfAbsent()), !r.live(r.items[id(k)])) {
 		r.put(r.items, k, v, 0)
 	}
 }
@@ -120,7 +120,7 @@ func (r *progRun) putIf() {
 	r.note("%v = %d bytes", k, len(v))
 	cond, holds := r.condition(k)
 	r.written()
-	if r.outcome(r.db.PutIf(k, v, cond, nil), holds) {
+	if r.outcome(r.db.PutIf(k, v, cond), holds) {
 		r.put(r.items, k, v, 0)
 	}
 }
@@ -130,7 +130,7 @@ func (r *progRun) deleteIf() {
 	r.note("%v", k)
 	cond, holds := r.condition(k)
 	r.written()
-	if r.outcome(r.db.DeleteIf(k, cond, nil), holds) {
+	if r.outcome(r.db.DeleteIf(k, cond), holds) {
 		delete(r.items, id(k))
 	}
 }
@@ -139,13 +139,13 @@ func (r *progRun) deleteRange() {
 	part := r.drawPart()
 	cond, match := r.drawCondition()
 	r.note("of %q", part)
-	r.no(r.db.DeleteRange([]byte(part), cond, &engine.WriteOptions{Durability: r.level()}))
+	r.no(r.db.DeleteRange([]byte(part), cond, r.level()))
 	r.removeRange(r.items, part, match)
 }
 
 // progWriter is what a batch and a transaction have in common.
 type progWriter interface {
-	Put(engine.Key, []byte, time.Duration) error
+	Put(engine.Key, []byte, ...engine.ItemOption) error
 	Delete(engine.Key) error
 	DeleteRange([]byte, engine.SKCondition) error
 }
@@ -170,7 +170,7 @@ func (r *progRun) write(to progWriter, items progItems) {
 			ttl = time.Duration(r.rnd.IntN(30)) * time.Millisecond
 		}
 		r.note("put %v = %d bytes for %v,", k, len(v), ttl)
-		r.no(to.Put(k, v, ttl))
+		r.no(to.Put(k, v, engine.TTL(ttl)))
 		r.put(items, k, v, ttl)
 	}
 }
@@ -180,7 +180,7 @@ func (r *progRun) batch() {
 	for range 1 + r.rnd.IntN(20) {
 		r.write(b, r.items)
 	}
-	r.no(r.db.Apply(ctx, b, &engine.WriteOptions{Durability: r.level()}))
+	r.no(r.db.Apply(ctx, b, r.level()))
 }
 
 var errOnPurpose = errors.New("on purpose")
@@ -199,7 +199,7 @@ func (r *progRun) update() {
 			case 2:
 				k, v := r.drawKey(), r.drawValue()
 				r.note("put if absent %v,", k)
-				if r.outcome(tx.PutIfAbsent(k, v, 0), !r.live(items[id(k)])) {
+				if r.outcome(tx.PutIf(k, v, engine.IfAbsent()), !r.live(items[id(k)])) {
 					r.put(items, k, v, 0)
 				}
 			default:
@@ -256,7 +256,7 @@ func (r *progRun) view() {
 		r.getKey(r.items, tx, false)
 		q, want := r.drawQuery(r.items)
 		r.same("query in a view", r.collect(tx.Query(ctx, q)), want)
-		if err := tx.Put(r.drawKey(), nil, 0); !errors.Is(err, engine.ErrReadOnly) {
+		if err := tx.Put(r.drawKey(), nil); !errors.Is(err, engine.ErrReadOnly) {
 			r.fail("put in a view: %v", err)
 		}
 		return nil
@@ -454,7 +454,7 @@ func (r *progRun) checkpoint() {
 	r.same("copy", r.collect(db.Scan(ctx, engine.Scan{})), r.sorted(r.items, nil, false))
 	r.sameProperties(db)
 	if !o.ReadOnly { // what is written to the copy is not in the original
-		r.no(db.Put(r.drawKey(), []byte("only in the copy"), nil))
+		r.no(db.Put(r.drawKey(), []byte("only in the copy")))
 		r.no(db.Compact(ctx))
 	}
 	r.no(db.Close())
@@ -497,7 +497,7 @@ func (r *progRun) readOnly() {
 	r.sameProperties(db)
 	r.getKey(r.items, db, false)
 	r.queryOf(r.items, db)
-	if err := db.Put(r.drawKey(), nil, nil); !errors.Is(err, engine.ErrReadOnly) {
+	if err := db.Put(r.drawKey(), nil); !errors.Is(err, engine.ErrReadOnly) {
 		r.fail("put on a read-only database: %v", err)
 	}
 	r.no(db.Close())

@@ -98,7 +98,7 @@ func TestPropertiesConcurrently(t *testing.T) {
 				if err := db.SetProperty(fmt.Sprint(w), fmt.Append(nil, i)); err != nil {
 					t.Error(err)
 				}
-				if err := db.Put(pksk(fmt.Sprint(w), fmt.Sprint(i)), nil, nil); err != nil {
+				if err := db.Put(pksk(fmt.Sprint(w), fmt.Sprint(i)), nil); err != nil {
 					t.Error(err)
 				}
 			}

@@ -30,7 +30,7 @@ func TestReusedFilesAreNobodyElses(t *testing.T) {
 	write := func(round int) {
 		for i := range 80 {
 			key := engine.Key{PK: fmt.Appendf(nil, "k%d", i)}
-			if err := db.Put(key, fmt.Appendf(nil, "round %d", round), nil); err != nil {
+			if err := db.Put(key, fmt.Appendf(nil, "round %d", round)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -98,7 +98,7 @@ func TestWaitingFilesAreOrphansAfterAKill(t *testing.T) {
 	for round := range 4 {
 		for i := range 50 {
 			key := engine.Key{PK: fmt.Appendf(nil, "k%d", i)}
-			if err := db.Put(key, fmt.Appendf(nil, "round %d", round), nil); err != nil {
+			if err := db.Put(key, fmt.Appendf(nil, "round %d", round)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -146,7 +146,7 @@ func copyDir(t *testing.T, from, to string) {
 func TestCompactTwiceWritesOnce(t *testing.T) {
 	db := openMemory(t, engine.Options{})
 	for i := range 200 {
-		ok(t, db.Put(pk(fmt.Sprintf("k%d", i%150)), []byte("v"), nil))
+		ok(t, db.Put(pk(fmt.Sprintf("k%d", i%150)), []byte("v")))
 	}
 	ok(t, db.Compact(ctx))
 	before := db.Metrics().Compactions
@@ -154,7 +154,7 @@ func TestCompactTwiceWritesOnce(t *testing.T) {
 	if n := db.Metrics().Compactions - before; n != 0 {
 		t.Errorf("%d merges of runs with nothing to drop", n)
 	}
-	ok(t, db.Delete(pk("k1"), nil))
+	ok(t, db.Delete(pk("k1")))
 	ok(t, db.Compact(ctx))
 	if n := db.Metrics().Compactions - before; n != 1 {
 		t.Errorf("%d merges after one delete, want 1", n)
@@ -175,13 +175,13 @@ func TestReuseThatFailsLeavesNothing(t *testing.T) {
 	})
 	db := openOn(t, fsys, engine.Options{MaxRuns: 2})
 	for round := range 4 {
-		ok(t, db.Put(pk("k"), fmt.Appendf(nil, "round %d", round), nil))
+		ok(t, db.Put(pk("k"), fmt.Appendf(nil, "round %d", round)))
 		ok(t, db.Compact(ctx))
 	}
 	before, err := mem.List("db")
 	ok(t, err)
 	failing.Store(true)
-	ok(t, db.Put(pk("k"), []byte("later"), nil))
+	ok(t, db.Put(pk("k"), []byte("later")))
 	wantIs(t, db.Flush(ctx), syscall.EMFILE)
 	failing.Store(false)
 	after, err := mem.List("db")

@@ -16,7 +16,7 @@ func TestRefusedFilesAreNoFailureForGood(t *testing.T) {
 	if !errors.Is(err, base.ErrLimit) || errors.Is(err, ErrReadOnly) {
 		t.Errorf("error %v", err)
 	}
-	if err := db.Put(Key{PK: []byte("k")}, nil, nil); err != nil {
+	if err := db.Put(Key{PK: []byte("k")}, nil); err != nil {
 		t.Errorf("put: %v", err)
 	}
 	if err := db.Close(); err != nil {

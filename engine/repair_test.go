@@ -92,19 +92,18 @@ func rescueDatabase(t testing.TB, crash bool) (fileSet, map[string]engine.Item) 
 			k := pksk(fmt.Sprintf("p%d", i%3), fmt.Sprintf("s%03d", i))
 			if i%7 != round {
 				value := fmt.Appendf(nil, "round %d item %d ", round, i)
-				ok(t, db.Put(k, append(value, bytes.Repeat([]byte{byte(i), 7}, i)...), nil))
+				ok(t, db.Put(k, append(value, bytes.Repeat([]byte{byte(i), 7}, i)...)))
 			}
 		}
-		ok(t, db.Delete(pksk("p1", "s004"), nil))
-		ok(t, db.DeleteRange([]byte("p2"), engine.SKLess([]byte("s012")), nil))
+		ok(t, db.Delete(pksk("p1", "s004")))
+		ok(t, db.DeleteRange([]byte("p2"), engine.SKLess([]byte("s012"))))
 		if round < 2 {
 			ok(t, db.Flush(ctx))
 		}
 	}
 	ok(t, db.Sync(ctx))
 	// Its record says that everything before it is synced.
-	o := &engine.WriteOptions{Durability: engine.Sync}
-	ok(t, db.Put(pk("last"), []byte("last item "), o))
+	ok(t, db.Put(pk("last"), []byte("last item "), engine.Sync))
 	want := itemsOf(t, db)
 	if !crash {
 		mustClose(t, db)
@@ -240,7 +239,7 @@ func TestRepairOfAWholeDatabase(t *testing.T) {
 		if v := db.Metrics().LastVersion; v == 0 {
 			t.Error("no version")
 		}
-		ok(t, db.Put(pk("new"), []byte("new item "), nil))
+		ok(t, db.Put(pk("new"), []byte("new item ")))
 		it, err := db.GetItem(pk("new"))
 		ok(t, err)
 		for _, w := range want {
@@ -347,7 +346,7 @@ func TestRepairWithoutAMiddleSegment(t *testing.T) {
 	value := make([]byte, 3000)
 	copy(value, " item ")
 	for i := range n {
-		ok(t, db.Put(pksk("p", fmt.Sprintf("%05d", i)), value, nil))
+		ok(t, db.Put(pksk("p", fmt.Sprintf("%05d", i)), value))
 	}
 	ok(t, db.Sync(ctx))
 	files := stillFilesOf(t, mem, "db")
@@ -449,15 +448,14 @@ func TestRepairDoesNotBringBackWhatWasDeleted(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	mem := vfs.NewMem()
 	db := openOn(t, mem, rescueOptions)
-	ok(t, db.Put(pksk("p0", "victim"), []byte("an item "), nil))
-	ok(t, db.Delete(pksk("p0", "victim"), nil))
+	ok(t, db.Put(pksk("p0", "victim"), []byte("an item ")))
+	ok(t, db.Delete(pksk("p0", "victim")))
 	for i := range 100 {
-		ok(t, db.Put(pksk("p0", fmt.Sprintf("%03d", i)), make([]byte, 100), nil))
+		ok(t, db.Put(pksk("p0", fmt.Sprintf("%03d", i)), make([]byte, 100)))
 	}
 	ok(t, db.Compact(ctx))
-	o := &engine.WriteOptions{Durability: engine.Sync}
 	for i := range 2 {
-		ok(t, db.Put(pksk("p1", fmt.Sprint(i)), []byte("an item "), o))
+		ok(t, db.Put(pksk("p1", fmt.Sprint(i)), []byte("an item "), engine.Sync))
 	}
 	files := stillFilesOf(t, mem, "db")
 	mustClose(t, db)

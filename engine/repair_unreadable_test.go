@@ -99,7 +99,7 @@ func TestRepairWithAnOlderManifest(t *testing.T) {
 	put := func(from, to int) {
 		for i := from; i < to; i++ {
 			value := append(fmt.Appendf(nil, "an item %d ", i), make([]byte, 3000)...)
-			ok(t, db.Put(pksk("p", fmt.Sprintf("%05d", i)), value, nil))
+			ok(t, db.Put(pksk("p", fmt.Sprintf("%05d", i)), value))
 		}
 	}
 	put(0, 1000)
@@ -175,11 +175,11 @@ func TestRepairDoubtsTheBeginningOfTheLog(t *testing.T) {
 	noFlush := &breaker{match: onFile(".sst", vfstest.OpCreate), err: syscall.EMFILE}
 	db := openOn(t, vfstest.NewFault(mem, noFlush.hook), o)
 	value := append([]byte(" item "), make([]byte, 3000)...)
-	ok(t, db.Put(pksk("p", "first"), value, nil))
+	ok(t, db.Put(pksk("p", "first"), value))
 	ok(t, db.Flush(ctx))
 	noFlush.broken.Store(true) // one may be on its way that has seen the memtable just flushed
 	for i := range 6000 {
-		ok(t, db.Put(pksk("p", fmt.Sprintf("%05d", i)), value, nil))
+		ok(t, db.Put(pksk("p", fmt.Sprintf("%05d", i)), value))
 	}
 	ok(t, db.Sync(ctx))
 	files := stillFilesOf(t, mem, "db")
@@ -209,8 +209,8 @@ func TestRepairTellsTheCommitAfterTheOnlyRecord(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	mem := vfs.NewMem()
 	db := openOn(t, mem, rescueOptions)
-	ok(t, db.Put(pk("a"), []byte("first"), nil))
-	ok(t, db.Put(pk("b"), []byte("second"), nil))
+	ok(t, db.Put(pk("a"), []byte("first")))
+	ok(t, db.Put(pk("b"), []byte("second")))
 	mustClose(t, db)
 	files := filesOf(t, mem, "db")
 	for _, name := range append(files.names("MANIFEST", ""), "CURRENT") {
@@ -238,7 +238,7 @@ func TestRepairOfTwoDatabasesInOneDirectory(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		db, err := engine.OpenFS(mem, name, nil)
 		ok(t, err)
-		ok(t, db.Put(pk(name), []byte("v"), nil))
+		ok(t, db.Put(pk(name), []byte("v")))
 		ok(t, db.Flush(ctx))
 		mustClose(t, db)
 		files := filesOf(t, mem, name)

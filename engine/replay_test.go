@@ -47,15 +47,15 @@ func writeAllSorts(t *testing.T, db *engine.DB) {
 		case n%500 == 100:
 			ops = 8000 // small ones, many to the same keys
 		case n%500 == 200:
-			ok(t, b.Put(key(), bytes.Repeat([]byte{byte(n)}, 300_000), 0))
+			ok(t, b.Put(key(), bytes.Repeat([]byte{byte(n)}, 300_000)))
 		case n%500 == 300:
-			ok(t, db.DeleteRange(key().PK, engine.SKLess([]byte("sk15")), nil))
+			ok(t, db.DeleteRange(key().PK, engine.SKLess([]byte("sk15"))))
 		case n == 1000:
 			ok(t, db.Flush(ctx))
 		}
 		for i := range ops {
 			if ops == 8000 && i%2 == 0 { // nobody touches these again
-				ok(t, b.Put(pksk(fmt.Sprint("big", n), fmt.Sprint(i%5000)), fmt.Append(nil, i), 0))
+				ok(t, b.Put(pksk(fmt.Sprint("big", n), fmt.Sprint(i%5000)), fmt.Append(nil, i)))
 				continue
 			}
 			switch r.IntN(20) {
@@ -64,12 +64,12 @@ func writeAllSorts(t *testing.T, db *engine.DB) {
 			case 1:
 				ok(t, b.DeleteRange(key().PK, engine.SKBeginsWith([]byte("sk1"))))
 			case 2:
-				ok(t, b.Put(key(), fmt.Append(nil, n, i), time.Hour))
+				ok(t, b.Put(key(), fmt.Append(nil, n, i), engine.TTL(time.Hour)))
 			default:
-				ok(t, b.Put(key(), fmt.Append(nil, n, i), 0))
+				ok(t, b.Put(key(), fmt.Append(nil, n, i)))
 			}
 		}
-		ok(t, db.Apply(ctx, b, nil))
+		ok(t, db.Apply(ctx, b))
 	}
 }
 
@@ -108,7 +108,7 @@ func TestReplayGivesTheSameState(t *testing.T) {
 				m.MemtableBytes, m.Total.MemtableBytes)
 		}
 		if !readOnly {
-			ok(t, again.Put(pk("after"), []byte("x"), nil))
+			ok(t, again.Put(pk("after"), []byte("x")))
 		}
 		mustClose(t, again)
 	}
@@ -124,15 +124,15 @@ func TestReplayLeavesOutWhatIsFlushed(t *testing.T) {
 	ok(t, err)
 	defer mustClose(t, db)
 	quiet, busy := pk("quiet"), pk("busy")
-	ok(t, db.Put(quiet, []byte("v"), nil))
+	ok(t, db.Put(quiet, []byte("v")))
 	stripe := keycodec.Stripe(busy.PK)
 	b := engine.NewBatch()
 	for i := range 1000 {
-		ok(t, b.Put(engine.Key{PK: busy.PK, SK: fmt.Append(nil, i)}, make([]byte, 100), 0))
+		ok(t, b.Put(engine.Key{PK: busy.PK, SK: fmt.Append(nil, i)}, make([]byte, 100)))
 		if b.Len() < o.FlushRecords {
 			continue
 		}
-		ok(t, db.Apply(ctx, b, nil))
+		ok(t, db.Apply(ctx, b))
 		b.Reset()
 		// A flush takes what is there when it begins: let it have all of each batch.
 		eventually(t, "flush of the busy stripe", func() bool {
@@ -165,10 +165,10 @@ func TestRangeDeleteFreezesWhatItHides(t *testing.T) {
 	defer mustClose(t, db)
 	b := engine.NewBatch()
 	for i := range 5000 {
-		ok(t, b.Put(pksk("p", fmt.Sprintf("%04d", i)), []byte("v"), 0))
+		ok(t, b.Put(pksk("p", fmt.Sprintf("%04d", i)), []byte("v")))
 	}
-	ok(t, db.Apply(ctx, b, nil))
-	ok(t, db.DeleteRange([]byte("p"), engine.SKBetween([]byte("0001"), []byte("4998")), nil))
+	ok(t, db.Apply(ctx, b))
+	ok(t, db.DeleteRange([]byte("p"), engine.SKBetween([]byte("0001"), []byte("4998"))))
 	names, err := fsys.List("db")
 	ok(t, err)
 	again := openOn(t, filesOfNames(t, fsys, "db", names).store(t), o)
@@ -204,7 +204,7 @@ func TestReplayOfSenselessRecords(t *testing.T) {
 			fsys := vfs.NewMem()
 			db := openOn(t, fsys, engine.Options{})
 			for n := range 500 {
-				ok(t, db.Put(pk(fmt.Sprint(n)), make([]byte, 1000), nil))
+				ok(t, db.Put(pk(fmt.Sprint(n)), make([]byte, 1000)))
 			}
 			mustClose(t, db)
 			appendToLog(t, fsys, tail)

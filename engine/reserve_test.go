@@ -16,8 +16,8 @@ import (
 func fullOne(t *testing.T, fsys *vfs.MemFS, room int64) (db *engine.DB, n int) {
 	t.Helper()
 	db = smallDisk(t, fsys)
-	ok(t, db.Put(pk("first"), nil, nil)) // the reserve is made
-	ok(t, db.Delete(pk("first"), nil))
+	ok(t, db.Put(pk("first"), nil)) // the reserve is made
+	ok(t, db.Delete(pk("first")))
 	fsys.SetCapacity(fsys.UsedBytes() + room)
 	within(t, time.Minute, "filling the disk", func() { n = fillDisk(t, db, 0) })
 	if n < 100 {
@@ -30,7 +30,7 @@ func fullOne(t *testing.T, fsys *vfs.MemFS, room int64) (db *engine.DB, n int) {
 func resumes(t *testing.T, db *engine.DB) {
 	t.Helper()
 	eventually(t, "puts", func() bool {
-		err := db.Put(pk("resumed"), make([]byte, 4<<10), nil)
+		err := db.Put(pk("resumed"), make([]byte, 4<<10))
 		if err != nil {
 			wantIs(t, err, engine.ErrDiskFull)
 			if errors.Is(err, engine.ErrReadOnly) {
@@ -45,7 +45,7 @@ func resumes(t *testing.T, db *engine.DB) {
 var deleteWays = map[string]func(t *testing.T, db *engine.DB, lo, hi int){
 	"one by one": func(t *testing.T, db *engine.DB, lo, hi int) {
 		for i := lo; i < hi; i++ {
-			ok(t, db.Delete(pk(fmt.Sprint(i)), nil))
+			ok(t, db.Delete(pk(fmt.Sprint(i))))
 		}
 	},
 	"in batches": func(t *testing.T, db *engine.DB, lo, hi int) {
@@ -54,12 +54,12 @@ var deleteWays = map[string]func(t *testing.T, db *engine.DB, lo, hi int){
 			for j := i; j < min(hi, i+50); j++ {
 				ok(t, b.Delete(pk(fmt.Sprint(j))))
 			}
-			ok(t, db.Apply(ctx, b, nil))
+			ok(t, db.Apply(ctx, b))
 		}
 	},
 	"by ranges": func(t *testing.T, db *engine.DB, lo, hi int) {
 		for i := lo; i < hi; i++ {
-			ok(t, db.DeleteRange(fmt.Append(nil, i), engine.SKCondition{}, nil))
+			ok(t, db.DeleteRange(fmt.Append(nil, i), engine.SKCondition{}))
 		}
 	},
 	"in a transaction": func(t *testing.T, db *engine.DB, lo, hi int) {
@@ -114,7 +114,7 @@ func TestDeletesOnADiskThatOthersFill(t *testing.T) {
 	mustClose(t, db)
 	take()
 	db = smallDisk(t, fsys)
-	wantIs(t, db.Put(pk("x"), nil, nil), engine.ErrDiskFull)
+	wantIs(t, db.Put(pk("x"), nil), engine.ErrDiskFull)
 	for i := range 100 {
 		wantValue(t, db, pk(fmt.Sprint(i)), nil)
 	}
@@ -145,14 +145,14 @@ func openOnFullDiskAndDelete(t *testing.T) {
 	fsys := vfs.NewMem()
 	db := smallDisk(t, fsys)
 	for i := range 400 {
-		ok(t, db.Put(pk(fmt.Sprint(i)), append(fmt.Append(nil, i), make([]byte, 1<<10)...), nil))
+		ok(t, db.Put(pk(fmt.Sprint(i)), append(fmt.Append(nil, i), make([]byte, 1<<10)...)))
 	}
 	mustClose(t, db)
 	closed := fsys.UsedBytes()
 	fsys.SetCapacity(closed) // not a byte more
 	db = smallDisk(t, fsys)
 	wantItems(t, db, 0, 400)
-	wantIs(t, db.Put(pk("x"), nil, nil), engine.ErrDiskFull)
+	wantIs(t, db.Put(pk("x"), nil), engine.ErrDiskFull)
 	deleteWays["one by one"](t, db, 0, 200)
 	deleteWays["by ranges"](t, db, 200, 300)
 	ok(t, db.Compact(ctx))
@@ -182,7 +182,7 @@ func TestReserveIsSmall(t *testing.T) {
 	}
 	db = smallDisk(t, fsys)
 	for i := range 10_000 {
-		ok(t, db.Put(pk(fmt.Sprint(i)), make([]byte, 4<<10), nil))
+		ok(t, db.Put(pk(fmt.Sprint(i)), make([]byte, 4<<10)))
 	}
 	ok(t, db.Flush(ctx))
 	open := size()
@@ -199,7 +199,7 @@ func TestReserveIsSmall(t *testing.T) {
 		ok(t, fsys.Remove("db/RESERVE"))
 		db = smallDisk(t, fsys)
 		if write {
-			ok(t, db.Put(pk("x"), nil, nil))
+			ok(t, db.Put(pk("x"), nil))
 			if n := size(); n < 1<<20 {
 				t.Errorf("%d bytes are reserved after the file was removed", n)
 			}

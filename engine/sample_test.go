@@ -32,7 +32,7 @@ func sampleDB(t *testing.T) (*engine.DB, map[byte]int) {
 			ok(t, db.Flush(ctx))
 		}
 	}
-	ok(t, db.DeleteRange([]byte("big"), engine.SKBetween([]byte("002"), []byte("003")), nil))
+	ok(t, db.DeleteRange([]byte("big"), engine.SKBetween([]byte("002"), []byte("003"))))
 	counts := map[byte]int{}
 	for it, err := range db.Scan(ctx, engine.Scan{Unordered: true, From: []byte("b"),
 		To: []byte("t")}) {
@@ -47,18 +47,18 @@ func fillSome(t *testing.T, db *engine.DB, rng *rand.Rand, phase int) {
 	b := engine.NewBatch()
 	for range 40 {
 		one := fmt.Sprintf("one%08d", rng.IntN(1e7)) // partitions of one item
-		ok(t, b.Put(pk(one), make([]byte, rng.IntN(120)), 0))
+		ok(t, b.Put(pk(one), make([]byte, rng.IntN(120))))
 		user := fmt.Sprint("part", rng.IntN(50)) // of some hundred
-		ok(t, b.Put(pksk(user, fmt.Sprint(rng.IntN(1e6))), make([]byte, 10), 0))
+		ok(t, b.Put(pksk(user, fmt.Sprint(rng.IntN(1e6))), make([]byte, 10)))
 		sk := fmt.Sprintf("%03d-%06d", phase, rng.IntN(1e6)) // of thousands, which grows
-		ok(t, b.Put(pksk("big", sk), make([]byte, rng.IntN(40)), 0))
-		ok(t, b.Put(pk(fmt.Sprint("aside", rng.IntN(1e7))), nil, 0)) // outside of the range
+		ok(t, b.Put(pksk("big", sk), make([]byte, rng.IntN(40))))
+		ok(t, b.Put(pk(fmt.Sprint("aside", rng.IntN(1e7))), nil)) // outside of the range
 		if rng.IntN(4) == 0 {
 			ok(t, b.Delete(pksk("big", fmt.Sprintf("%03d-%06d", phase, rng.IntN(1e6)))))
 			ok(t, b.Delete(pksk(user, fmt.Sprint(rng.IntN(1e6)))))
 		}
 	}
-	ok(t, db.Apply(ctx, b, nil))
+	ok(t, db.Apply(ctx, b))
 }
 
 // take takes a sample of "b" to before "t" and returns the sums of the weights by kind of
@@ -137,9 +137,9 @@ func TestSampleReadsItsSnapshot(t *testing.T) {
 	snap, err := db.Snapshot()
 	ok(t, err)
 	defer snap.Close()
-	ok(t, db.DeleteRange([]byte("big"), engine.SKCondition{}, nil))
+	ok(t, db.DeleteRange([]byte("big"), engine.SKCondition{}))
 	for i := range 20 {
-		ok(t, db.Put(pksk("fresh", fmt.Sprint("a", i)), nil, nil))
+		ok(t, db.Put(pksk("fresh", fmt.Sprint("a", i)), nil))
 	}
 	ok(t, db.Compact(ctx))
 	got, _ := take(t, snap, 1e6, 1)

@@ -102,9 +102,9 @@ func (s *scale) load(from, to int, item func(i int, key *engine.Key, value []byt
 	key, value := engine.Key{PK: make([]byte, 0, 16), SK: nil}, make([]byte, 0, 64)
 	for i := from; i < to; i++ {
 		value = item(i, &key, value[:0])
-		ok(s.t, b.Put(key, value, 0))
+		ok(s.t, b.Put(key, value))
 		if b.Len() == 1000 || i == to-1 {
-			ok(s.t, s.db.Apply(ctx, b, nil))
+			ok(s.t, s.db.Apply(ctx, b))
 			b.Reset()
 		}
 	}
@@ -205,7 +205,7 @@ func (s *scale) deleteMiddle(n, mid int) {
 	s.step("delete a tenth in the middle", func() {
 		// SKBetween includes its end.
 		ok(s.t, s.db.DeleteRange([]byte("one"),
-			engine.SKBetween(oneKey(lo).SK, oneKey(hi-1).SK), nil))
+			engine.SKBetween(oneKey(lo).SK, oneKey(hi-1).SK)))
 	})
 	across := func() {
 		for range 1000 {
@@ -304,7 +304,7 @@ func TestScaleReplayOfOneStripe(t *testing.T) {
 		value := make([]byte, valueBytes)
 		for i := range items {
 			binary.BigEndian.PutUint64(value, uint64(i))
-			ok(t, s.db.Put(oneKey(i), value, nil))
+			ok(t, s.db.Put(oneKey(i), value))
 		}
 	})
 	killed := t.TempDir()

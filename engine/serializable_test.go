@@ -80,7 +80,7 @@ func appendList(tx *engine.Tx, list, value int, read []int, anew bool) error {
 		}
 		for i, n := range append(slices.Clone(read), value)[from:] {
 			v := binary.BigEndian.AppendUint32(nil, uint32(n))
-			if err := tx.Put(elementKey(list, from+i), v, 0); err != nil {
+			if err := tx.Put(elementKey(list, from+i), v); err != nil {
 				return err
 			}
 		}
@@ -95,7 +95,7 @@ func appendList(tx *engine.Tx, list, value int, read []int, anew bool) error {
 	for _, n := range append(slices.Clone(read), value) {
 		v = binary.BigEndian.AppendUint32(v, uint32(n))
 	}
-	return tx.Put(listKey(list), v, 0)
+	return tx.Put(listKey(list), v)
 }
 
 var errRolledBack = errors.New("rolled back on purpose")
@@ -362,9 +362,9 @@ func TestMoneyIsConserved(t *testing.T) {
 	b.open(t)
 	first := engine.NewBatch()
 	for i := range bankAccounts {
-		ok(t, first.Put(bankKey(i), bytesOf(bankStart), 0))
+		ok(t, first.Put(bankKey(i), bytesOf(bankStart)))
 	}
-	ok(t, b.db.Apply(ctx, first, &engine.WriteOptions{Durability: engine.Sync}))
+	ok(t, b.db.Apply(ctx, first, engine.Sync))
 	for round := range 4 {
 		b.work(t, each)
 		switch round {

@@ -56,7 +56,7 @@ func TestSettingsLast(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
 	db, err := engine.Open(dir, &engine.Options{Compression: engine.Zstd})
 	ok(t, err)
-	ok(t, db.Put(pk("a"), []byte(strings.Repeat("text ", 1000)), nil))
+	ok(t, db.Put(pk("a"), []byte(strings.Repeat("text ", 1000))))
 	mustClose(t, db)
 	for range 2 {
 		db, err = engine.Open(dir, nil)
@@ -64,7 +64,7 @@ func TestSettingsLast(t *testing.T) {
 		if got := chosenSettings(db); got != "compression=zstd" {
 			t.Errorf("opened without options: %s", got)
 		}
-		ok(t, db.Put(pk("a"), []byte(strings.Repeat("more ", 1000)), nil))
+		ok(t, db.Put(pk("a"), []byte(strings.Repeat("more ", 1000))))
 		ok(t, db.Flush(ctx))
 		ok(t, db.Compact(ctx))
 		mustClose(t, db)
@@ -241,7 +241,7 @@ func TestSettingsOfALaterVersion(t *testing.T) {
 func TestCopiesKeepSettings(t *testing.T) {
 	mem := vfs.NewMem()
 	db := openOn(t, mem, allChosen)
-	ok(t, db.Put(pk("a"), []byte("b"), nil))
+	ok(t, db.Put(pk("a"), []byte("b")))
 	ok(t, db.Checkpoint(ctx, "copy", nil))
 	mustClose(t, db)
 	rep, err := engine.RepairFS(ctx, mem, "db", "repaired", nil)
@@ -338,7 +338,7 @@ func TestSettingsOnAFullDisk(t *testing.T) {
 	if s := db.Settings()[0]; s.Value != "zstd" || s.Chosen {
 		t.Errorf("on a full disk: %+v", s)
 	}
-	ok(t, db.Put(pk("a"), []byte("b"), nil))
+	ok(t, db.Put(pk("a"), []byte("b")))
 	mustClose(t, db)
 	db = openOn(t, mem, allChosen)
 	defer mustClose(t, db)

@@ -40,7 +40,7 @@ func smallWriter() error {
 		return err
 	}
 	k, v := smallItem(run)
-	if err := db.Put(k, v, nil); err != nil {
+	if err := db.Put(k, v); err != nil {
 		return err
 	}
 	if run%2 == 1 {
@@ -123,7 +123,7 @@ func TestSmallDatabaseOfManyOpenings(t *testing.T) {
 				db := openOn(t, fsys, engine.Options{})
 				if i < c.keys || !c.idle {
 					v := fmt.Appendf(nil, "%*d", c.valueBytes, i)
-					ok(t, db.Put(pk(fmt.Sprintf("user#%d", i%c.keys)), v, nil))
+					ok(t, db.Put(pk(fmt.Sprintf("user#%d", i%c.keys)), v))
 				}
 				killed := fsys
 				if c.kill && i%2 == 1 {
@@ -162,7 +162,7 @@ func sizesOf(t *testing.T, fsys vfs.FS, dir string) map[string]int64 {
 func TestOpeningASmallDatabaseIsCheap(t *testing.T) {
 	mem := vfs.NewMem()
 	db := openOn(t, mem, engine.Options{})
-	ok(t, db.Put(pk("a"), []byte("1"), nil))
+	ok(t, db.Put(pk("a"), []byte("1")))
 	mustClose(t, db)
 	for _, write := range []bool{false, true} {
 		var changes []string
@@ -185,7 +185,7 @@ func TestOpeningASmallDatabaseIsCheap(t *testing.T) {
 			t.Errorf("Open: %q", changes)
 		}
 		if write {
-			ok(t, db.Put(pk("a"), []byte("2"), nil))
+			ok(t, db.Put(pk("a"), []byte("2")))
 		}
 		mustClose(t, db)
 		if len(changes) > 0 {

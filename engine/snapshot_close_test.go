@@ -35,15 +35,15 @@ func TestReadInASnapshotThatIsClosed(t *testing.T) {
 				return nil
 			}), engine.Options{Compression: engine.NoCompression, CompactionWorkers: 1})
 			defer mustClose(t, db)
-			ok(t, db.Put(old, []byte(strings.Repeat("old", 20_000)), nil))
-			ok(t, db.Put(other, []byte(strings.Repeat("other", 20_000)), nil))
+			ok(t, db.Put(old, []byte(strings.Repeat("old", 20_000))))
+			ok(t, db.Put(other, []byte(strings.Repeat("other", 20_000))))
 			ok(t, db.Flush(ctx))
 			s, err := db.Snapshot()
 			ok(t, err)
 			ok(t, second(db.Get(other))) // all but the block of the old value is in memory now
 			during = func() {
 				ok(t, s.Close())
-				ok(t, db.Put(old, []byte("new"), nil))
+				ok(t, db.Put(old, []byte("new")))
 				ok(t, db.Compact(ctx))
 			}
 			err = read(s)
@@ -64,9 +64,9 @@ func TestSnapshotsAreClosedBesideReaders(t *testing.T) {
 	write := func(n uint64) {
 		b := engine.NewBatch()
 		for _, k := range keys {
-			ok(t, errors.Join(b.Delete(k), b.Put(k, bytesOf(n), 0)))
+			ok(t, errors.Join(b.Delete(k), b.Put(k, bytesOf(n))))
 		}
-		ok(t, db.Apply(ctx, b, nil))
+		ok(t, db.Apply(ctx, b))
 	}
 	write(0)
 	for n := range uint64(rounds) {

@@ -24,7 +24,7 @@ func TestRetentionKnowsEveryReader(t *testing.T) {
 	var done atomic.Bool
 	wg.Go(func() {
 		for !done.Load() {
-			if err := db.Put(Key{PK: []byte("k")}, nil, nil); err != nil {
+			if err := db.Put(Key{PK: []byte("k")}, nil); err != nil {
 				t.Error(err)
 				return
 			}

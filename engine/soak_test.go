@@ -168,20 +168,21 @@ func soakKey(rnd *rand.Rand) engine.Key {
 
 func (s *soak) write(rnd *rand.Rand) error {
 	k := soakKey(rnd)
-	o := &engine.WriteOptions{}
+	o := engine.DefaultDurability
 	if rnd.IntN(200) == 0 {
-		o.Durability = engine.Sync
+		o = engine.Sync
 	}
 	switch n := rnd.IntN(1000); {
 	case n < 600:
+		var ttl time.Duration
 		if rnd.IntN(10) == 0 {
-			o.TTL = time.Duration(1+rnd.IntN(30)) * time.Second
+			ttl = time.Duration(1+rnd.IntN(30)) * time.Second
 		}
-		return s.db.Put(k, soakValue(k, rnd), o)
+		return s.db.Put(k, soakValue(k, rnd), engine.TTL(ttl), o)
 	case n < 720:
 		return s.db.Delete(k, o)
 	case n < 770:
-		err := s.db.PutIfAbsent(k, soakValue(k, rnd), o)
+		err := s.db.PutIf(k, soakValue(k, rnd), engine.IfAbsent(), o)
 		if errors.Is(err, engine.ErrConditionFailed) {
 			return nil
 		}
@@ -195,7 +196,7 @@ func (s *soak) write(rnd *rand.Rand) error {
 				if _, err := tx.Get(k); err != nil && !errors.Is(err, engine.ErrNotFound) {
 					return err
 				}
-				if err := tx.Put(k, soakValue(k, rnd), 0); err != nil {
+				if err := tx.Put(k, soakValue(k, rnd)); err != nil {
 					return err
 				}
 			}
@@ -205,7 +206,7 @@ func (s *soak) write(rnd *rand.Rand) error {
 	b := engine.NewBatch()
 	for range 1 + rnd.IntN(30) {
 		k := soakKey(rnd)
-		if err := b.Put(k, soakValue(k, rnd), 0); err != nil {
+		if err := b.Put(k, soakValue(k, rnd)); err != nil {
 			return err
 		}
 	}

@@ -17,11 +17,11 @@ import (
 func TestSpaceReturnsByItself(t *testing.T) {
 	for name, remove := range map[string]func(*engine.DB, int){
 		"a range": func(db *engine.DB, _ int) {
-			ok(t, db.DeleteRange([]byte("p"), engine.SKCondition{}, nil))
+			ok(t, db.DeleteRange([]byte("p"), engine.SKCondition{}))
 		},
 		"one by one": func(db *engine.DB, n int) {
 			for i := range n {
-				ok(t, db.Delete(pksk("p", fmt.Sprintf("%06d", i)), nil))
+				ok(t, db.Delete(pksk("p", fmt.Sprintf("%06d", i))))
 			}
 		},
 		"expired": func(*engine.DB, int) { time.Sleep(time.Hour) },
@@ -31,9 +31,9 @@ func TestSpaceReturnsByItself(t *testing.T) {
 				db := openMemory(t, engine.Options{Durability: engine.Process})
 				const n = 5000
 				for i := range n {
-					o := &engine.WriteOptions{}
+					var o engine.TTL
 					if name == "expired" {
-						o.TTL = 30 * time.Minute
+						o = engine.TTL(30 * time.Minute)
 					}
 					ok(t, db.Put(pksk("p", fmt.Sprintf("%06d", i)), make([]byte, 100), o))
 				}
@@ -59,11 +59,11 @@ func TestIdleDatabaseWritesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := openMemory(t, engine.Options{Durability: engine.Process})
 		for i := range 1000 {
-			ok(t, db.Put(pk(fmt.Sprint(i)), nil, nil))
+			ok(t, db.Put(pk(fmt.Sprint(i)), nil))
 		}
 		ok(t, db.Flush(ctx))
-		ok(t, db.Put(pk("one more"), nil, nil))
-		ok(t, db.Delete(pk("17"), nil))
+		ok(t, db.Put(pk("one more"), nil))
+		ok(t, db.Delete(pk("17")))
 		time.Sleep(5 * time.Minute) // the tombstone is more than a twentieth of its stripe
 		m := db.Metrics()
 		time.Sleep(24 * time.Hour)
@@ -84,9 +84,9 @@ func TestNoSwampOfTombstones(t *testing.T) {
 		})
 		key := func(i int) engine.Key { return pksk("p", fmt.Sprintf("%08d", i)) }
 		b := engine.NewBatch()
-		apply := func() { ok(t, db.Apply(ctx, b, nil)); b.Reset() }
+		apply := func() { ok(t, db.Apply(ctx, b)); b.Reset() }
 		for i := range n + 10 {
-			ok(t, b.Put(key(i), []byte("value of some length"), 0))
+			ok(t, b.Put(key(i), []byte("value of some length")))
 			if i%1000 == 0 {
 				apply()
 			}
@@ -106,7 +106,7 @@ func TestNoSwampOfTombstones(t *testing.T) {
 				return db.Metrics().Total.Tombstones == 0
 			})
 		} else {
-			ok(t, db.DeleteRange([]byte("p"), engine.SKLess(key(n).SK), nil))
+			ok(t, db.DeleteRange([]byte("p"), engine.SKLess(key(n).SK)))
 		}
 		for _, reverse := range []bool{false, true} {
 			before := db.Metrics()
@@ -130,10 +130,10 @@ func TestManyRangeDeletes(t *testing.T) {
 	db := openMemory(t, engine.Options{Durability: engine.Process})
 	const n = 5000
 	for i := range n {
-		ok(t, db.Put(pksk("p", fmt.Sprintf("%05d", i)), nil, nil))
+		ok(t, db.Put(pksk("p", fmt.Sprintf("%05d", i)), nil))
 	}
 	for i := 0; i < n; i += 2 {
-		ok(t, db.DeleteRange([]byte("p"), engine.SKEqual(fmt.Appendf(nil, "%05d", i)), nil))
+		ok(t, db.DeleteRange([]byte("p"), engine.SKEqual(fmt.Appendf(nil, "%05d", i))))
 	}
 	eventually(t, "a flush", func() bool { return db.Metrics().Flushes > 0 })
 	for i := range n {
@@ -152,14 +152,14 @@ func TestManyRangeDeletesAfterReplay(t *testing.T) {
 	mem := vfs.NewMem()
 	b := &breaker{match: onFile(".sst", vfstest.OpCreate), err: errDisk}
 	db := openOn(t, vfstest.NewFault(mem, b.hook), engine.Options{})
-	ok(t, db.Put(pksk("p", "0001"), nil, nil))
-	ok(t, db.Put(pksk("p", "x"), nil, nil))
+	ok(t, db.Put(pksk("p", "0001"), nil))
+	ok(t, db.Put(pksk("p", "x"), nil))
 	batch := engine.NewBatch()
 	for i := range 1000 {
 		ok(t, batch.DeleteRange([]byte("p"), engine.SKEqual(fmt.Appendf(nil, "%04d", i))))
 	}
 	b.broken.Store(true) // the flush that follows fails, as if the process had died
-	_ = db.Apply(ctx, batch, nil)
+	_ = db.Apply(ctx, batch)
 	_ = db.Close()
 	db = openOn(t, mem, engine.Options{})
 	eventually(t, "a flush", func() bool { return db.Metrics().Flushes > 0 })

@@ -27,8 +27,8 @@ func TestWaitingWritersAreSeen(t *testing.T) {
 		b := engine.NewBatch()
 		for n := 0; ; n++ {
 			b.Reset()
-			ok(t, b.Put(pk(fmt.Sprint(n)), make([]byte, 10<<10), 0))
-			if db.Apply(c, b, nil) != nil {
+			ok(t, b.Put(pk(fmt.Sprint(n)), make([]byte, 10<<10)))
+			if db.Apply(c, b) != nil {
 				return
 			}
 		}
@@ -111,7 +111,7 @@ func TestLogFilesThatStay(t *testing.T) {
 	within(t, time.Minute, "puts", func() {
 		v := make([]byte, 2<<20)
 		for i := range 40 {
-			ok(t, db.Put(pk(fmt.Sprint(i)), v, nil))
+			ok(t, db.Put(pk(fmt.Sprint(i)), v))
 		}
 	})
 	ok(t, db.Flush(ctx))
@@ -130,7 +130,7 @@ func TestLogFilesThatStay(t *testing.T) {
 	}
 	fsys.on.Store(false)
 	eventually(t, "the files are removed", func() bool {
-		ok(t, db.Put(pk("x"), nil, nil))
+		ok(t, db.Put(pk("x"), nil))
 		ok(t, db.Flush(ctx))
 		return fsys.logBytes(t) <= 8<<20
 	})

@@ -41,18 +41,18 @@ func swamp(t *testing.T, n, partitions int, ranges bool) {
 	b := engine.NewBatch()
 	apply := func(least int) {
 		if b.Len() >= least {
-			ok(t, db.Apply(ctx, b, nil))
+			ok(t, db.Apply(ctx, b))
 			b.Reset()
 		}
 	}
 	for i := range n {
-		ok(t, b.Put(swampKey(i, partitions, n), []byte("value of some length"), 0))
+		ok(t, b.Put(swampKey(i, partitions, n), []byte("value of some length")))
 		apply(1000)
 	}
 	apply(1)
 	first, last := pksk("a", "first"), pksk("z", "last")
-	ok(t, db.Put(first, nil, nil))
-	ok(t, db.Put(last, nil, nil))
+	ok(t, db.Put(first, nil))
+	ok(t, db.Put(last, nil))
 	ok(t, db.Flush(ctx))
 	full := db.Metrics().Total.DiskBytes
 	if ranges {
@@ -157,7 +157,7 @@ func TestReadingNothingHeedsItsContext(t *testing.T) {
 		db := openMemory(t, engine.Options{Durability: engine.Process, MaxRuns: 64})
 		key := func(i int) engine.Key { return pksk("p", fmt.Sprintf("%04d", i)) }
 		for i := range 1000 {
-			ok(t, db.Put(key(i), nil, nil))
+			ok(t, db.Put(key(i), nil))
 		}
 		snap, err := db.Snapshot() // so that the tombstones stay
 		ok(t, err)
@@ -166,7 +166,7 @@ func TestReadingNothingHeedsItsContext(t *testing.T) {
 			if where == "both" && i == 500 {
 				ok(t, db.Flush(ctx))
 			}
-			ok(t, db.Delete(key(i), nil))
+			ok(t, db.Delete(key(i)))
 		}
 		if where == "file" {
 			ok(t, db.Flush(ctx))

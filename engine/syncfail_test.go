@@ -44,9 +44,9 @@ func TestSyncThatFailsOnceIsFinal(t *testing.T) {
 				return nil
 			})
 			db := openOn(t, fsys, engine.Options{Durability: engine.Sync})
-			ok(t, db.Put(pk("before"), []byte("v"), nil))
+			ok(t, db.Put(pk("before"), []byte("v")))
 			armed.Store(true)
-			err := db.Put(pk("at"), []byte("v"), nil)
+			err := db.Put(pk("at"), []byte("v"))
 			if name == "log" {
 				wantIs(t, err, engine.ErrReadOnly)
 				wantIs(t, err, errSync)
@@ -63,7 +63,7 @@ func TestSyncThatFailsOnceIsFinal(t *testing.T) {
 				t.Fatalf("%d syncs failed, want 1", failed.Load())
 			}
 			for range 3 {
-				wantIs(t, db.Put(pk("after"), []byte("v"), nil), engine.ErrReadOnly)
+				wantIs(t, db.Put(pk("after"), []byte("v")), engine.ErrReadOnly)
 				wantIs(t, db.Sync(ctx), engine.ErrReadOnly)
 				wantIs(t, db.Flush(ctx), engine.ErrReadOnly)
 			}

@@ -46,7 +46,7 @@ func FuzzCursor(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	if err := db.Put(engine.Key{PK: []byte("p"), SK: []byte("s")}, nil, nil); err != nil {
+	if err := db.Put(engine.Key{PK: []byte("p"), SK: []byte("s")}, nil); err != nil {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

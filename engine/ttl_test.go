@@ -17,8 +17,6 @@ func (h *hand) now() time.Time { return time.UnixMilli(h.ms.Load()) }
 
 func (h *hand) pass(d time.Duration) { h.ms.Add(d.Milliseconds()) }
 
-func withTTL(d time.Duration) *engine.WriteOptions { return &engine.WriteOptions{TTL: d} }
-
 // An item is there until the millisecond of its expiry and then nowhere, in memory and in
 // files, for every way to read.
 func TestExpiredItemsAreInvisible(t *testing.T) {
@@ -26,9 +24,9 @@ func TestExpiredItemsAreInvisible(t *testing.T) {
 		var clock hand
 		clock.ms.Store(1_000)
 		db := openMemory(t, engine.Options{Clock: clock.now})
-		ok(t, db.Put(pksk("p", "short"), []byte("v"), withTTL(50*time.Millisecond)))
-		ok(t, db.Put(pksk("p", "tiny"), []byte("v"), withTTL(time.Nanosecond))) // rounds up
-		ok(t, db.Put(pksk("p", "stays"), []byte("v"), nil))
+		ok(t, db.Put(pksk("p", "short"), []byte("v"), engine.TTL(50*time.Millisecond)))
+		ok(t, db.Put(pksk("p", "tiny"), []byte("v"), engine.TTL(time.Nanosecond))) // rounds up
+		ok(t, db.Put(pksk("p", "stays"), []byte("v")))
 		snap, err := db.Snapshot()
 		ok(t, err)
 		defer snap.Close()
@@ -82,22 +80,22 @@ func TestConditionsOnExpiredItems(t *testing.T) {
 	db := openMemory(t, engine.Options{Clock: clock.now})
 	k := pk("k")
 	for round := range 4 {
-		ok(t, db.Put(k, []byte("old"), withTTL(time.Second)))
+		ok(t, db.Put(k, []byte("old"), engine.TTL(time.Second)))
 		it, err := db.GetItem(k)
 		ok(t, err)
 		if round%2 == 1 {
 			ok(t, db.Flush(ctx))
 		}
-		wantIs(t, db.PutIfAbsent(k, nil, nil), engine.ErrConditionFailed)
+		wantIs(t, db.PutIf(k, nil, engine.IfAbsent()), engine.ErrConditionFailed)
 		clock.pass(time.Second)
-		wantIs(t, db.PutIf(k, nil, engine.IfPresent(), nil), engine.ErrConditionFailed)
-		wantIs(t, db.PutIf(k, nil, engine.IfValue([]byte("old")), nil), engine.ErrConditionFailed)
-		wantIs(t, db.DeleteIf(k, engine.IfVersion(it.Version), nil), engine.ErrConditionFailed)
+		wantIs(t, db.PutIf(k, nil, engine.IfPresent()), engine.ErrConditionFailed)
+		wantIs(t, db.PutIf(k, nil, engine.IfValue([]byte("old"))), engine.ErrConditionFailed)
+		wantIs(t, db.DeleteIf(k, engine.IfVersion(it.Version)), engine.ErrConditionFailed)
 		if round < 2 {
-			ok(t, db.PutIfAbsent(k, []byte("new"), nil))
+			ok(t, db.PutIf(k, []byte("new"), engine.IfAbsent()))
 		} else {
 			ok(t, db.Update(ctx, func(tx *engine.Tx) error {
-				return tx.PutIfAbsent(k, []byte("new"), time.Minute)
+				return tx.PutIf(k, []byte("new"), engine.IfAbsent(), engine.TTL(time.Minute))
 			}))
 		}
 		wantValue(t, db, k, []byte("new"))
@@ -111,17 +109,17 @@ func TestTTLStartsWithTheWrite(t *testing.T) {
 	clock.ms.Store(1_000)
 	db := openMemory(t, engine.Options{Clock: clock.now})
 	b := engine.NewBatch()
-	ok(t, b.Put(pk("k"), []byte("v"), time.Second))
+	ok(t, b.Put(pk("k"), []byte("v"), engine.TTL(time.Second)))
 	clock.pass(time.Hour)
 	for range 2 {
-		ok(t, db.Apply(ctx, b, nil))
+		ok(t, db.Apply(ctx, b))
 		clock.pass(999 * time.Millisecond)
 		wantValue(t, db, pk("k"), []byte("v"))
 		clock.pass(time.Millisecond)
 		wantValue(t, db, pk("k"), nil)
 	}
-	ok(t, db.Apply(ctx, b, nil))
-	ok(t, db.Put(pk("k"), []byte("for ever"), nil))
+	ok(t, db.Apply(ctx, b))
+	ok(t, db.Put(pk("k"), []byte("for ever")))
 	clock.pass(1000 * time.Hour)
 	wantValue(t, db, pk("k"), []byte("for ever"))
 }
@@ -135,9 +133,9 @@ func TestCompactReclaimsExpired(t *testing.T) {
 	o := engine.Options{Clock: clock.now}
 	db := openOn(t, fsys, o)
 	for i := range 500 {
-		ok(t, db.Put(pk(fmt.Sprint(i)), make([]byte, 100), withTTL(time.Minute)))
+		ok(t, db.Put(pk(fmt.Sprint(i)), make([]byte, 100), engine.TTL(time.Minute)))
 	}
-	ok(t, db.Put(pk("stays"), nil, withTTL(time.Hour)))
+	ok(t, db.Put(pk("stays"), nil, engine.TTL(time.Hour)))
 	snap, err := db.Snapshot()
 	ok(t, err)
 	ok(t, db.Flush(ctx))
@@ -166,10 +164,10 @@ func TestOddClocks(t *testing.T) {
 		fsys := vfs.NewMem()
 		o := engine.Options{Clock: clock.now}
 		db := openOn(t, fsys, o)
-		ok(t, db.Put(pk("k"), []byte("v"), withTTL(time.Hour)))
-		ok(t, db.Put(pk("max"), []byte("v"), withTTL(1<<63-1)))
+		ok(t, db.Put(pk("k"), []byte("v"), engine.TTL(time.Hour)))
+		ok(t, db.Put(pk("max"), []byte("v"), engine.TTL(1<<63-1)))
 		ok(t, db.Update(ctx, func(tx *engine.Tx) error {
-			ok(t, tx.Put(pk("tx"), []byte("v"), time.Hour))
+			ok(t, tx.Put(pk("tx"), []byte("v"), engine.TTL(time.Hour)))
 			v, err := tx.Get(pk("tx"))
 			if err != nil || string(v) != "v" {
 				t.Errorf("clock %d: the transaction reads %q, %v", start, v, err)

@@ -56,12 +56,15 @@ func (db *DB) View(ctx context.Context, fn func(*Tx) error) error {
 	return fn(tx)
 }
 
-// Update runs fn and, if it returns nil, commits what it has written, at the
-// database's durability. If something fn has read was changed by another commit, the
-// error matches ErrConflict and nothing is written. An error of fn is returned as it
-// is and nothing is written.
-func (db *DB) Update(ctx context.Context, fn func(*Tx) error) error {
+// Update runs fn and, if it returns nil, commits what it has written. If something fn has
+// read was changed by another commit, the error matches ErrConflict and nothing is
+// written. An error of fn is returned as it is and nothing is written.
+func (db *DB) Update(ctx context.Context, fn func(*Tx) error, opts ...CommitOption) error {
 	if err := db.writable(); err != nil {
+		return err
+	}
+	t, err := db.terms(opts)
+	if err != nil {
 		return err
 	}
 	tx, err := db.begin(ctx, false)
@@ -72,16 +75,18 @@ func (db *DB) Update(ctx context.Context, fn func(*Tx) error) error {
 	if err := fn(tx); err != nil {
 		return err
 	}
-	return tx.commit(ctx)
+	return tx.commit(ctx, t)
 }
 
 // UpdateRetry is Update that runs fn again after a conflict, with growing random
 // pauses, until it commits, fails otherwise, or ctx ends. Fn must not have effects
 // outside the transaction that cannot be repeated.
-func (db *DB) UpdateRetry(ctx context.Context, fn func(*Tx) error) error {
+func (db *DB) UpdateRetry(
+	ctx context.Context, fn func(*Tx) error, opts ...CommitOption,
+) error {
 	const first, most = 50 * time.Microsecond, 50 * time.Millisecond
 	for pause := first; ; pause = min(2*pause, most) {
-		err := db.Update(ctx, fn)
+		err := db.Update(ctx, fn, opts...)
 		if !errors.Is(err, ErrConflict) {
 			return err
 		}
@@ -158,51 +163,30 @@ func (tx *Tx) readSpan(id uint8, s span) {
 	}
 }
 
-// Put stores value under key when the transaction commits; ttl as in Batch.Put.
-func (tx *Tx) Put(key Key, value []byte, ttl time.Duration) error {
+// Put stores value under key when the transaction commits. A TTL counts from then.
+func (tx *Tx) Put(key Key, value []byte, opts ...ItemOption) error {
 	if err := tx.checkWrite(); err != nil {
 		return err
 	}
-	if err := tx.batch.Put(key, value, ttl); err != nil {
+	if err := tx.batch.Put(key, value, opts...); err != nil {
 		return err
 	}
-	e := base.Entry{Kind: base.KindPut}
-	if ttl > 0 {
-		e.Kind, e.Expiry = base.KindPutTTL, expiryAt(tx.db.nowMs(), ttl)
+	op := &tx.batch.ops[len(tx.batch.ops)-1]
+	e := base.Entry{Kind: op.kind, Expiry: op.expiry}
+	if op.ttl > 0 {
+		e.Expiry = expiryAt(tx.db.nowMs(), op.ttl)
 	}
 	tx.insert(&e)
 	return nil
-}
-
-// PutUntil is Put of an item that expires at a moment, as Batch.PutUntil.
-func (tx *Tx) PutUntil(key Key, value []byte, expiryMs int64) error {
-	if err := tx.checkWrite(); err != nil {
-		return err
-	}
-	if err := tx.batch.PutUntil(key, value, expiryMs); err != nil {
-		return err
-	}
-	e := base.Entry{Kind: base.KindPut, Expiry: expiryMs}
-	if expiryMs > 0 {
-		e.Kind = base.KindPutTTL
-	}
-	tx.insert(&e)
-	return nil
-}
-
-// PutIfAbsent is Put unless the key has an item in the transaction; then the error is
-// a *ConditionError.
-func (tx *Tx) PutIfAbsent(key Key, value []byte, ttl time.Duration) error {
-	return tx.PutIf(key, value, IfAbsent(), ttl)
 }
 
 // PutIf is Put if the key's item in the transaction satisfies cond; if not, the error is a
 // *ConditionError. An item that the transaction itself has written has the version 0.
-func (tx *Tx) PutIf(key Key, value []byte, cond Condition, ttl time.Duration) error {
+func (tx *Tx) PutIf(key Key, value []byte, cond Condition, opts ...ItemOption) error {
 	if err := tx.checkCondition(key, cond); err != nil {
 		return err
 	}
-	return tx.Put(key, value, ttl)
+	return tx.Put(key, value, opts...)
 }
 
 // DeleteIf is Delete if the key's item in the transaction satisfies cond; if not, the
@@ -279,15 +263,15 @@ func (tx *Tx) table(id uint8) *memtable.Table {
 	return tx.overlay[id]
 }
 
-func (tx *Tx) commit(ctx context.Context) error {
+func (tx *Tx) commit(ctx context.Context, t terms) error {
 	if err := tx.check(); err != nil {
 		return err
 	}
 	if tx.batch.Len() == 0 { // what was read is a snapshot, serializable by itself
-		return tx.db.unchanged(tx.db.opts.Durability, nil)
+		return tx.db.unchanged(t.durability, nil)
 	}
 	g := &guard{stripes: tx.stripes, check: tx.validate}
-	err := tx.db.commit(ctx, &tx.batch, terms{durability: tx.db.opts.Durability}, g)
+	err := tx.db.commit(ctx, &tx.batch, t, g)
 	if errors.Is(err, ErrConflict) {
 		tx.db.metrics.conflicts.Add(1)
 	}

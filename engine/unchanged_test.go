@@ -11,7 +11,7 @@ import (
 // A write at Sync that changes nothing makes what was acknowledged before it durable, as one
 // that makes a commit does.
 func TestSyncWritesThatChangeNothing(t *testing.T) {
-	atSync := &engine.WriteOptions{Durability: engine.Sync}
+	const atSync = engine.Sync
 	emptyRange := engine.SKBetween([]byte("z"), []byte("a"))
 	writes := map[string]func(*engine.DB) error{
 		"empty batch": func(db *engine.DB) error {
@@ -27,11 +27,11 @@ func TestSyncWritesThatChangeNothing(t *testing.T) {
 		},
 		"failed batch": func(db *engine.DB) error {
 			b := engine.NewBatch()
-			ok(t, b.PutIfAbsent(pk("before"), nil, 0))
+			ok(t, b.PutIf(pk("before"), nil, engine.IfAbsent()))
 			return conditionFailed(t, db.Apply(ctx, b, atSync))
 		},
 		"PutIfAbsent": func(db *engine.DB) error {
-			return conditionFailed(t, db.PutIfAbsent(pk("before"), nil, atSync))
+			return conditionFailed(t, db.PutIf(pk("before"), nil, engine.IfAbsent(), atSync))
 		},
 		"PutIf": func(db *engine.DB) error {
 			return conditionFailed(t, db.PutIf(pk("before"), nil, engine.IfVersion(1<<40), atSync))
@@ -56,8 +56,7 @@ func TestSyncWritesThatChangeNothing(t *testing.T) {
 			disk := vfstest.NewCrash()
 			db := openOn(t, disk, engine.Options{})
 			defer func() { _ = db.Close() }()
-			ok(t, db.Put(pk("before"), []byte("v"),
-				&engine.WriteOptions{Durability: engine.Process}))
+			ok(t, db.Put(pk("before"), []byte("v"), engine.Process))
 			ok(t, write(db))
 			after := disk.PowerCut(rand.New(rand.NewPCG(1, 2)), 0)
 			again := openOn(t, after, engine.Options{})

@@ -16,65 +16,52 @@ import (
 // Put stores value under key, replacing what is there. Value may be empty; at most
 // MaxValueBytes. If the error matches ErrReadOnly after a failed sync, whether the
 // write survives is unknown; after any other error nothing was written.
-func (db *DB) Put(key Key, value []byte, o *WriteOptions) error {
-	return db.putIf(key, value, Condition{}, o)
-}
-
-// PutIfAbsent stores value under key unless the key has an item; then the error is a
-// *ConditionError and nothing is written. Of concurrent calls for one key exactly
-// one succeeds.
-func (db *DB) PutIfAbsent(key Key, value []byte, o *WriteOptions) error {
-	return db.putIf(key, value, IfAbsent(), o)
+func (db *DB) Put(key Key, value []byte, opts ...WriteOption) error {
+	return db.putIf(key, value, Condition{}, opts)
 }
 
 // PutIf stores value under key if the present item satisfies cond, atomically;
-// otherwise the error is a *ConditionError and nothing is written.
-func (db *DB) PutIf(key Key, value []byte, cond Condition, o *WriteOptions) error {
-	return db.putIf(key, value, cond, o)
+// otherwise the error is a *ConditionError and nothing is written. Of concurrent calls
+// for one key with IfAbsent exactly one succeeds.
+func (db *DB) PutIf(key Key, value []byte, cond Condition, opts ...WriteOption) error {
+	return db.putIf(key, value, cond, opts)
 }
 
 // Delete removes key's item, if there is one.
-func (db *DB) Delete(key Key, o *WriteOptions) error {
-	return db.deleteIf(key, Condition{}, o)
+func (db *DB) Delete(key Key, opts ...CommitOption) error {
+	return db.deleteIf(key, Condition{}, opts)
 }
 
 // DeleteIf removes key's item if it satisfies cond, atomically; otherwise the error
 // is a *ConditionError and nothing is written.
-func (db *DB) DeleteIf(key Key, cond Condition, o *WriteOptions) error {
-	return db.deleteIf(key, cond, o)
+func (db *DB) DeleteIf(key Key, cond Condition, opts ...CommitOption) error {
+	return db.deleteIf(key, cond, opts)
 }
 
 // putIf commits a batch of one put, if cond holds.
-func (db *DB) putIf(key Key, value []byte, cond Condition, o *WriteOptions) error {
+func (db *DB) putIf(key Key, value []byte, cond Condition, opts []WriteOption) error {
 	if err := checkItem(key, value); err != nil {
 		return err
 	}
-	var ttl time.Duration
-	if o != nil {
-		ttl = o.TTL
-	}
-	if ttl < 0 {
-		return invalid("TTL %v is negative", ttl)
-	}
-	t, err := db.terms(o)
+	w, err := db.writeTerms(opts)
 	if err != nil {
 		return err
 	}
 	b := getBatch()
 	defer putBatch(b)
-	b.put(key, value, ttl, 0)
+	b.put(key, value, w.lifetime)
 	if cond.kind != condNone {
 		b.requireOfLast(0, cond)
 	}
-	return db.commit(context.Background(), b, t, nil)
+	return db.commit(context.Background(), b, w.terms, nil)
 }
 
 // deleteIf commits a batch of one delete, if cond holds.
-func (db *DB) deleteIf(key Key, cond Condition, o *WriteOptions) error {
+func (db *DB) deleteIf(key Key, cond Condition, opts []CommitOption) error {
 	if err := checkItem(key, nil); err != nil {
 		return err
 	}
-	t, err := db.terms(o)
+	t, err := db.terms(opts)
 	if err != nil {
 		return err
 	}
@@ -90,13 +77,13 @@ func (db *DB) deleteIf(key Key, cond Condition, o *WriteOptions) error {
 // DeleteRange removes all items of partition pk whose sort key satisfies sk; the
 // zero SKCondition removes the whole partition. The cost does not depend on the
 // number of items; their space returns in the background.
-func (db *DB) DeleteRange(pk []byte, sk SKCondition, o *WriteOptions) error {
+func (db *DB) DeleteRange(pk []byte, sk SKCondition, opts ...CommitOption) error {
 	b := getBatch()
 	defer putBatch(b)
 	if err := b.DeleteRange(pk, sk); err != nil {
 		return err
 	}
-	t, err := db.terms(o)
+	t, err := db.terms(opts)
 	if err != nil {
 		return err
 	}
@@ -107,45 +94,18 @@ func (db *DB) DeleteRange(pk []byte, sk SKCondition, o *WriteOptions) error {
 // checks them; see [Sync] for what they make durable. If a condition fails, nothing is
 // written and the error is a *ConditionError. If ctx ends while the writer waits for
 // flushes to catch up, the error matches its cause and nothing is written.
-func (db *DB) Apply(ctx context.Context, b *Batch, o *WriteOptions) error {
+func (db *DB) Apply(ctx context.Context, b *Batch, opts ...CommitOption) error {
 	if b == nil {
 		return invalid("no batch")
 	}
 	if err := usable(ctx); err != nil {
 		return err
 	}
-	t, err := db.terms(o)
+	t, err := db.terms(opts)
 	if err != nil {
 		return err
 	}
-	if o != nil && o.TTL != 0 {
-		return invalid("a batch takes its TTLs from Batch.Put")
-	}
 	return db.commit(ctx, b, t, nil)
-}
-
-// terms are what WriteOptions say of a commit, whatever it writes.
-type terms struct {
-	durability Durability    // never the default
-	maxWait    time.Duration // 0 means no bound
-}
-
-func (db *DB) terms(o *WriteOptions) (terms, error) {
-	t := terms{durability: db.opts.Durability}
-	if o == nil {
-		return t, nil
-	}
-	if o.Durability > Process {
-		return t, invalid("durability %d is unknown", o.Durability)
-	}
-	if o.MaxWait < 0 {
-		return t, invalid("MaxWait %v is negative", o.MaxWait)
-	}
-	if o.Durability != DefaultDurability {
-		t.durability = o.Durability
-	}
-	t.maxWait = o.MaxWait
-	return t, nil
 }
 
 // guard is a check that runs under the locks of a commit, before anything is logged.

@@ -392,7 +392,7 @@ func FuzzStoredValue(f *testing.F) {
 	f.Fuzz(func(t *testing.T, value, other []byte) {
 		defer testutil.Watch(value, other)()
 		for _, v := range [][]byte{value, other} {
-			if err := db.Put(engine.Key{PK: []byte("orders"), SK: key}, v, nil); err != nil {
+			if err := db.Put(engine.Key{PK: []byte("orders"), SK: key}, v); err != nil {
 				t.Fatal(err)
 			}
 			r, err := c.ExactLookup(fields{"user_id": "u", "order_date": 1,

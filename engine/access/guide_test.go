@@ -106,9 +106,9 @@ func Example_hierarchies() {
 	for _, c := range citiesOf("IT") {
 		sk, err := place.Append(nil, c.Region, c.County, c.City)
 		check(err)
-		check(b.Put(engine.Key{PK: []byte(c.Country), SK: sk}, nil, 0))
+		check(b.Put(engine.Key{PK: []byte(c.Country), SK: sk}, nil))
 	}
-	check(db.Apply(context.Background(), b, nil))
+	check(db.Apply(context.Background(), b))
 
 	count := func(what string, prefix []byte, err error) {
 		check(err)
@@ -141,7 +141,7 @@ func Example_timeSeriesNewestFirst() {
 	for _, q := range quakes() {
 		sk, err := event.Append(nil, q.At(), q.Code)
 		check(err)
-		check(db.Put(engine.Key{PK: []byte(q.Net), SK: sk}, []byte(q.Place), nil))
+		check(db.Put(engine.Key{PK: []byte(q.Net), SK: sk}, []byte(q.Place)))
 	}
 	show := func(q engine.Query) {
 		for item, err := range db.Query(context.Background(), q) {
@@ -179,7 +179,7 @@ func Example_versions() {
 		sk, err := version.Append(nil, uint64(i+1))
 		check(err)
 		text := fmt.Sprintf("magnitude %.1f", mag)
-		check(db.Put(engine.Key{PK: []byte(q.Code), SK: sk}, []byte(text), nil))
+		check(db.Put(engine.Key{PK: []byte(q.Code), SK: sk}, []byte(text)))
 	}
 	show := func(what string, query engine.Query) {
 		for item, err := range db.Query(context.Background(), query) {
@@ -254,7 +254,7 @@ func Example_aggregates() {
 		if err != nil {
 			return err
 		}
-		if err := tx.PutIfAbsent(engine.Key{PK: []byte(q.Net), SK: sk}, nil, 0); err != nil {
+		if err := tx.PutIf(engine.Key{PK: []byte(q.Net), SK: sk}, nil, engine.IfAbsent()); err != nil {
 			return err // it is counted already
 		}
 		day, err := event.Append(nil, "day", q.At().UTC().Truncate(24*time.Hour), "")
@@ -269,7 +269,7 @@ func Example_aggregates() {
 			return err
 		}
 		total := binary.BigEndian.AppendUint64(nil, n+1)
-		return tx.Put(engine.Key{PK: []byte(q.Net), SK: day}, total, 0)
+		return tx.Put(engine.Key{PK: []byte(q.Net), SK: day}, total)
 	}
 	for _, q := range quakes() {
 		check(db.UpdateRetry(ctx, func(tx *engine.Tx) error { return add(tx, q) }))

@@ -47,15 +47,15 @@ func (c *Collection) Put(ctx context.Context, records ...Record) error {
 // putPlain stores records that have no parallel keys.
 func (c *Collection) putPlain(ctx context.Context, records []Record, keys [][]byte) error {
 	if len(records) == 1 {
-		return c.db.Put(c.indexes[0].key(keys[0]), records[0].Payload, nil)
+		return c.db.Put(c.indexes[0].key(keys[0]), records[0].Payload)
 	}
 	b := engine.NewBatch()
 	for i, r := range records {
-		if err := b.Put(c.indexes[0].key(keys[i]), r.Payload, 0); err != nil {
+		if err := b.Put(c.indexes[0].key(keys[i]), r.Payload); err != nil {
 			return err
 		}
 	}
-	return c.db.Apply(ctx, b, nil)
+	return c.db.Apply(ctx, b)
 }
 
 // put stores one record under its keys, the primary one first.
@@ -74,12 +74,12 @@ func (c *Collection) put(tx *engine.Tx, keys [][]byte, payload []byte) error {
 				return err
 			}
 		}
-		if err := tx.Put(c.indexes[i].key(keys[i]), nil, 0); err != nil {
+		if err := tx.Put(c.indexes[i].key(keys[i]), nil); err != nil {
 			return err
 		}
 	}
 	value := appendKeys(make([]byte, 0, len(payload)+64*len(keys)), keys[1:])
-	return tx.Put(primary, append(value, payload...), 0)
+	return tx.Put(primary, append(value, payload...))
 }
 
 // Delete removes the record with this primary key under all its keys, in one commit.

@@ -62,7 +62,7 @@ func (s *LocalStore) SetProperty(_ context.Context, name string, value []byte) e
 
 // DeleteRange implements RangeDeleter.
 func (s *LocalStore) DeleteRange(_ context.Context, pk []byte, span *Span) error {
-	return s.db.DeleteRange(pk, condition(span), nil)
+	return s.db.DeleteRange(pk, condition(span))
 }
 
 func condition(span *Span) engine.SKCondition {
@@ -84,10 +84,6 @@ func (s *LocalStore) Commit(ctx context.Context, w *WriteSet) error {
 	if err := cmp.Or(CheckContext(ctx), w.Validate(localLimits)); err != nil {
 		return err
 	}
-	var o *engine.WriteOptions
-	if w.Durability != engine.DefaultDurability {
-		o = &engine.WriteOptions{Durability: w.Durability}
-	}
 	b := batchPool.Get().(*engine.Batch)
 	defer func() {
 		if b.Bytes() <= maxPooledBytes {
@@ -100,7 +96,7 @@ func (s *LocalStore) Commit(ctx context.Context, w *WriteSet) error {
 			return err
 		}
 	}
-	return outcome(s.db.Apply(ctx, b, o))
+	return outcome(s.db.Apply(ctx, b, w.Durability))
 }
 
 // add adds an operation to a batch.
@@ -114,7 +110,7 @@ func add(b *engine.Batch, op *Op) error {
 	case op.Kind == OpDelete:
 		return b.DeleteIf(op.Key, cond)
 	}
-	return b.PutUntilIf(op.Key, op.Value, cond, op.Expiry)
+	return b.PutIf(op.Key, op.Value, cond, engine.Expiry(op.Expiry))
 }
 
 // outcome gives the error of a commit its class.
@@ -177,7 +173,7 @@ func (s *TxStore) Commit(ctx context.Context, w *WriteSet) error {
 		var err error
 		switch op.Kind {
 		case OpPut:
-			err = s.tx.PutUntil(op.Key, op.Value, op.Expiry)
+			err = s.tx.Put(op.Key, op.Value, engine.Expiry(op.Expiry))
 		case OpDelete:
 			err = s.tx.Delete(op.Key)
 		}

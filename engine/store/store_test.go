@@ -103,7 +103,7 @@ func TestTxReadsItsWrites(t *testing.T) {
 		if want := fmt.Sprintf("%s=x ", a); got != want {
 			t.Errorf("the transaction sees %q, want %q", got, want)
 		}
-		return db.Put(b, []byte("z"), nil) // somebody else writes what was required absent
+		return db.Put(b, []byte("z")) // somebody else writes what was required absent
 	})
 	if !errors.Is(err, store.ErrConflict) {
 		t.Errorf("the requirement was broken: %v", err)

@@ -103,7 +103,7 @@ func (db *DB) removePartitions(ctx context.Context, pks [][]byte) error {
 				return err
 			}
 		}
-		return db.engine.Apply(ctx, batch, nil)
+		return db.engine.Apply(ctx, batch)
 	}
 	for _, pk := range pks {
 		if d, ok := db.store.(store.RangeDeleter); ok {

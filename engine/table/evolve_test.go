@@ -191,7 +191,7 @@ func TestUnknownCataloguesAreRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer e.Close()
-			if err := e.Put(c.key, []byte(c.value), nil); err != nil {
+			if err := e.Put(c.key, []byte(c.value)); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := table.Open(ctx, e, nil); !errors.Is(err, c.want) {

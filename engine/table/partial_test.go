@@ -156,7 +156,7 @@ func withBadIndex(t *testing.T, e *engine.DB, state schema.State) *table.DB {
 		t.Fatal(err)
 	}
 	key := engine.Key{PK: []byte("\x00kstone tables"), SK: []byte{1, 0, 0, 0, 1}}
-	if err := e.Put(key, data, nil); err != nil {
+	if err := e.Put(key, data); err != nil {
 		t.Fatal(err)
 	}
 	if db, err = table.Open(ctx, e, nil); err != nil {

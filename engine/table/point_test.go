@@ -122,11 +122,11 @@ func TestVerifyFindsDamage(t *testing.T) {
 			t.Fatal(err)
 		}
 		damages := map[string]func() error{
-			"removed": func() error { return e.Delete(k, nil) },
-			"changed": func() error { return e.Put(k, append([]byte("\x01x"), before...), nil) },
+			"removed": func() error { return e.Delete(k) },
+			"changed": func() error { return e.Put(k, append([]byte("\x01x"), before...)) },
 			"added": func() error {
 				return e.Put(engine.Key{PK: append([]byte{}, k.PK...), SK: append([]byte("zz"),
-					k.SK...)}, before, nil)
+					k.SK...)}, before)
 			},
 		}
 		if i%7 != 0 {
@@ -144,9 +144,9 @@ func TestVerifyFindsDamage(t *testing.T) {
 			if !errors.As(err, &d) || !errors.Is(err, engine.ErrCorrupt) {
 				t.Fatalf("%x/%x was %s: %v", k.PK, k.SK, name, err)
 			}
-			undo := e.Put(k, before, nil)
+			undo := e.Put(k, before)
 			if name == "added" {
-				undo = e.Delete(engine.Key{PK: k.PK, SK: append([]byte("zz"), k.SK...)}, nil)
+				undo = e.Delete(engine.Key{PK: k.PK, SK: append([]byte("zz"), k.SK...)})
 			}
 			if undo != nil {
 				t.Fatal(undo)

@@ -105,7 +105,7 @@ func (f *fullDisk) put() error {
 	f.num++
 	pk := fmt.Sprintf("p%d", f.num%997)
 	sk := fmt.Sprintf("%07d", f.num)
-	err := f.db.Put(engine.Key{PK: []byte(pk), SK: []byte(sk)}, fullValue(f.num), nil)
+	err := f.db.Put(engine.Key{PK: []byte(pk), SK: []byte(sk)}, fullValue(f.num))
 	if err == nil {
 		f.acked[pk+"\x00"+sk] = f.num
 	}
@@ -158,7 +158,7 @@ func (f *fullDisk) delete(t *testing.T, n int) {
 		if n--; n < 0 {
 			return
 		}
-		if err := f.db.Delete(engine.Key{PK: pk, SK: sk}, nil); err != nil {
+		if err := f.db.Delete(engine.Key{PK: pk, SK: sk}); err != nil {
 			t.Fatalf("delete %d on a full disk: %v", f.deleted+1, err)
 		}
 		delete(f.acked, k)

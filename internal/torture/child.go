@@ -130,11 +130,11 @@ func (c *child) openAccounts(ctx context.Context) error {
 	}
 	b := engine.NewBatch()
 	for i := range accounts {
-		if err := b.Put(accountKey(i), []byte(strconv.Itoa(startAmount)), 0); err != nil {
+		if err := b.Put(accountKey(i), []byte(strconv.Itoa(startAmount))); err != nil {
 			return err
 		}
 	}
-	return c.db.Apply(ctx, b, &engine.WriteOptions{Durability: engine.Sync})
+	return c.db.Apply(ctx, b, engine.Sync)
 }
 
 // work follows the program of one worker.

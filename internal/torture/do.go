@@ -12,9 +12,9 @@ import (
 
 // do runs one step on the database. Expected says whether its condition holds.
 func (c *child) do(ctx context.Context, s *step, p *progress, expected bool) error {
-	o := &engine.WriteOptions{Durability: engine.Process}
+	o := engine.Process
 	if s.durable && !c.o.NoSync {
-		o.Durability = engine.Sync
+		o = engine.Sync
 	}
 	var err error
 	switch s.kind {
@@ -26,14 +26,15 @@ func (c *child) do(ctx context.Context, s *step, p *progress, expected bool) err
 	case stepBatch:
 		return c.batch(ctx, s, o)
 	case stepUpdate:
-		return c.durably(ctx, o, c.update(ctx, s, p))
+		return c.update(ctx, s, p, o)
 	case stepTransfer:
-		return c.durably(ctx, o, c.transfer(ctx, s))
+		return c.transfer(ctx, s, o)
 	case stepPut:
+		var ttl engine.TTL
 		if s.num%5 == 0 {
-			o.TTL = 1000 * time.Hour
+			ttl = engine.TTL(1000 * time.Hour)
 		}
-		return c.db.Put(s.changes[0].key, s.changes[0].value, o)
+		return c.db.Put(s.changes[0].key, s.changes[0].value, ttl, o)
 	case stepDelete:
 		return c.db.Delete(s.changes[0].key, o)
 	case stepDeleteRange:
@@ -43,7 +44,7 @@ func (c *child) do(ctx context.Context, s *step, p *progress, expected bool) err
 		}
 		return c.db.DeleteRange(ch.key.PK, engine.SKBetween([]byte(ch.from), []byte(ch.to)), o)
 	case stepPutIfAbsent:
-		err = c.db.PutIfAbsent(s.changes[0].key, s.changes[0].value, o)
+		err = c.db.PutIf(s.changes[0].key, s.changes[0].value, engine.IfAbsent(), o)
 	case stepPutIf:
 		err = c.db.PutIf(s.changes[0].key, s.changes[0].value, engine.IfPresent(), o)
 	case stepDeleteIf:
@@ -60,17 +61,9 @@ func (c *child) do(ctx context.Context, s *step, p *progress, expected bool) err
 	return err
 }
 
-// durably syncs behind a transaction, which is committed at the database's level.
-func (c *child) durably(ctx context.Context, o *engine.WriteOptions, err error) error {
-	if err != nil || o.Durability != engine.Sync {
-		return err
-	}
-	return c.db.Sync(ctx)
-}
-
 // writes is what batches and transactions have in common.
 type writes interface {
-	Put(key engine.Key, value []byte, ttl time.Duration) error
+	Put(key engine.Key, value []byte, opts ...engine.ItemOption) error
 	Delete(key engine.Key) error
 	DeleteRange(pk []byte, sk engine.SKCondition) error
 }
@@ -87,16 +80,16 @@ func collect(to writes, s *step) error {
 		case ch.value == nil:
 			err = to.Delete(ch.key)
 		default:
-			err = to.Put(ch.key, ch.value, 0)
+			err = to.Put(ch.key, ch.value)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return to.Put(counterKey(s.worker), []byte(strconv.Itoa(s.num)), 0)
+	return to.Put(counterKey(s.worker), []byte(strconv.Itoa(s.num)))
 }
 
-func (c *child) batch(ctx context.Context, s *step, o *engine.WriteOptions) error {
+func (c *child) batch(ctx context.Context, s *step, o engine.Durability) error {
 	b := engine.NewBatch()
 	if err := collect(b, s); err != nil {
 		return err
@@ -105,7 +98,7 @@ func (c *child) batch(ctx context.Context, s *step, o *engine.WriteOptions) erro
 }
 
 // update is a transaction that counts what the worker has before and after the writes.
-func (c *child) update(ctx context.Context, s *step, p *progress) error {
+func (c *child) update(ctx context.Context, s *step, p *progress, o engine.Durability) error {
 	return c.db.UpdateRetry(ctx, func(tx *engine.Tx) error {
 		if err := collect(tx, s); err != nil {
 			return err
@@ -127,11 +120,11 @@ func (c *child) update(ctx context.Context, s *step, p *progress) error {
 			return fmt.Errorf("the transaction sees %d items, want %d", n, len(p.items))
 		}
 		return nil
-	})
+	}, o)
 }
 
 // transfer moves an amount between two accounts, as far as the first has it.
-func (c *child) transfer(ctx context.Context, s *step) error {
+func (c *child) transfer(ctx context.Context, s *step, o engine.Durability) error {
 	return c.db.UpdateRetry(ctx, func(tx *engine.Tx) error {
 		if s.from != s.to {
 			var have [2]int
@@ -147,11 +140,11 @@ func (c *child) transfer(ctx context.Context, s *step) error {
 			amount := min(s.amount, have[0])
 			have[0], have[1] = have[0]-amount, have[1]+amount
 			for i, n := range []int{s.from, s.to} {
-				if err := tx.Put(accountKey(n), []byte(strconv.Itoa(have[i])), 0); err != nil {
+				if err := tx.Put(accountKey(n), []byte(strconv.Itoa(have[i]))); err != nil {
 					return err
 				}
 			}
 		}
 		return collect(tx, s)
-	})
+	}, o)
 }

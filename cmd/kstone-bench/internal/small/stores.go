@@ -54,11 +54,11 @@ func (s kstone) read(key []byte) error {
 func (s kstone) put(items []item) error {
 	b := engine.NewBatch()
 	for _, it := range items {
-		if err := b.Put(engine.Key{PK: it.key}, it.value, 0); err != nil {
+		if err := b.Put(engine.Key{PK: it.key}, it.value); err != nil {
 			return err
 		}
 	}
-	return s.Apply(context.Background(), b, &engine.WriteOptions{Durability: engine.Sync})
+	return s.Apply(context.Background(), b, engine.Sync)
 }
 
 type bolt struct{ *bbolt.DB }

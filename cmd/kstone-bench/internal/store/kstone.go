@@ -53,23 +53,23 @@ func (k Key) split() engine.Key {
 	return engine.Key{PK: k.Bytes[:k.PK], SK: k.Bytes[k.PK:]}
 }
 
-func (s *kstone) Put(k Key, value []byte) error { return s.db.Put(k.split(), value, nil) }
-func (s *kstone) Delete(k Key) error            { return s.db.Delete(k.split(), nil) }
+func (s *kstone) Put(k Key, value []byte) error { return s.db.Put(k.split(), value) }
+func (s *kstone) Delete(k Key) error            { return s.db.Delete(k.split()) }
 
 func (s *kstone) PutBatch(keys []Key, values [][]byte) error {
 	b := s.batches.Get().(*engine.Batch)
 	defer s.batches.Put(b)
 	b.Reset()
 	for i, k := range keys {
-		if err := b.Put(k.split(), values[i], 0); err != nil {
+		if err := b.Put(k.split(), values[i]); err != nil {
 			return err
 		}
 	}
-	return s.db.Apply(context.Background(), b, nil)
+	return s.db.Apply(context.Background(), b)
 }
 
 func (s *kstone) PutIfAbsent(k Key, value []byte) (bool, error) {
-	err := s.db.PutIfAbsent(k.split(), value, nil)
+	err := s.db.PutIf(k.split(), value, engine.IfAbsent())
 	if errors.Is(err, engine.ErrConditionFailed) {
 		return false, nil
 	}

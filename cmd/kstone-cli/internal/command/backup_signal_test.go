@@ -33,7 +33,7 @@ func TestStoppedBackup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Put(engine.Key{PK: []byte("k")}, make([]byte, 1<<20), nil); err != nil {
+	if err := e.Put(engine.Key{PK: []byte("k")}, make([]byte, 1<<20)); err != nil {
 		t.Fatal(err)
 	}
 	if err := e.Close(); err != nil {

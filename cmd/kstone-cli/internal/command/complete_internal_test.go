@@ -36,7 +36,7 @@ func places(t *testing.T) *session {
 		}
 		sk, err := d.schema.SKOfParts(args)
 		if err == nil {
-			err = d.Put(engine.Key{PK: []byte(parts[0]), SK: sk}, []byte("{}"), nil)
+			err = d.Put(engine.Key{PK: []byte(parts[0]), SK: sk}, []byte("{}"))
 		}
 		if err != nil {
 			t.Fatal(err)

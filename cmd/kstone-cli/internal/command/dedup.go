@@ -242,7 +242,7 @@ func (dd *deduper) look(ctx context.Context, items []engine.Item) error {
 			dd.fresh = append(dd.fresh, engine.Item{Key: items[i].Key})
 		}
 	}
-	_, stats, err := dd.seen.InsertNew(ctx, dd.fresh, dd.isNew, nil)
+	_, stats, err := dd.seen.InsertNew(ctx, dd.fresh, dd.isNew)
 	dd.sum.New += stats.New
 	dd.sum.Repeated += stats.Keys - stats.New
 	return err

@@ -31,7 +31,7 @@ func (im *importer) run(ctx context.Context, in io.Reader) error {
 	return errors.Join(err, im.db.Sync(context.WithoutCancel(ctx)))
 }
 
-var unsynced = &engine.WriteOptions{Durability: engine.Process}
+const unsynced = engine.Process
 
 // insert stores those of a group that the database does not have, in one step with
 // looking for them.

@@ -114,7 +114,7 @@ func (in *intake) accept(p *parsed, items []engine.Item) ([]engine.Item, error) 
 			in.expired++
 			continue
 		}
-		switch err := in.accepted.PutUntil(it.Key, it.Value, it.Expiry); {
+		switch err := in.accepted.Put(it.Key, it.Value, engine.Expiry(it.Expiry)); {
 		case err == nil:
 			items = append(items, *it)
 		case isArgumentError(err):

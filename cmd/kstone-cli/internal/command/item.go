@@ -146,14 +146,14 @@ A value that begins with - goes behind --, one that is long or binary into a fil
 			if err != nil {
 				return err
 			}
-			o, err := a.writeOptions(ttl)
+			level, err := a.level()
 			if err != nil {
 				return err
 			}
 			if ifAbsent {
-				err = d.PutIfAbsent(k, value, o)
+				err = d.PutIf(k, value, engine.IfAbsent(), engine.TTL(ttl), level)
 			} else {
-				err = d.Put(k, value, o)
+				err = d.Put(k, value, engine.TTL(ttl), level)
 			}
 			return a.explainCondition(err, d, k)
 		})
@@ -177,11 +177,6 @@ type quiet struct{ error }
 
 func (quiet) Error() string   { return "" }
 func (q quiet) Unwrap() error { return q.error }
-
-func (a *app) writeOptions(ttl time.Duration) (*engine.WriteOptions, error) {
-	level, err := a.level()
-	return &engine.WriteOptions{Durability: level, TTL: ttl}, err
-}
 
 // putValue returns the value from the arguments or from a file.
 func (a *app) putValue(args []string, file string) ([]byte, error) {
@@ -254,11 +249,11 @@ With --all every item of the partition is deleted in one step.`,
 }
 
 func (a *app) deleteOne(ctx context.Context, d *database, k engine.Key) error {
-	o, err := a.writeOptions(0)
+	level, err := a.level()
 	if err != nil {
 		return err
 	}
-	err = d.DeleteIf(k, engine.IfPresent(), o)
+	err = d.DeleteIf(k, engine.IfPresent(), level)
 	if errors.Is(err, engine.ErrConditionFailed) {
 		return a.missing(ctx, d, k)
 	}
@@ -266,7 +261,7 @@ func (a *app) deleteOne(ctx context.Context, d *database, k engine.Key) error {
 }
 
 func (a *app) deleteAll(ctx context.Context, d *database, k engine.Key) error {
-	o, err := a.writeOptions(0)
+	level, err := a.level()
 	if err != nil {
 		return err
 	}
@@ -277,7 +272,7 @@ func (a *app) deleteAll(ctx context.Context, d *database, k engine.Key) error {
 	if n == 0 {
 		return &notFound{text: "not found: the partition " + d.schema.FormatPK(k.PK) + " is empty"}
 	}
-	if err := d.DeleteRange(k.PK, engine.SKCondition{}, o); err != nil {
+	if err := d.DeleteRange(k.PK, engine.SKCondition{}, level); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(a.err, "deleted %s\n", present.Plural(n, "item"))

@@ -52,7 +52,7 @@ func fields(t *testing.T) (*engine.DB, *layout.Schema) {
 			for _, n := range []string{"-10", "2", "10"} {
 				sk, err := s.SKOfParts(args(a, b, n))
 				if err == nil {
-					err = db.Put(engine.Key{PK: []byte("p"), SK: sk}, []byte(a+"/"+b+"/"+n), nil)
+					err = db.Put(engine.Key{PK: []byte("p"), SK: sk}, []byte(a+"/"+b+"/"+n))
 				}
 				if err != nil {
 					t.Fatal(err)
