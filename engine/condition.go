@@ -28,8 +28,9 @@ const (
 // sort key has; build composite operands with package keycodec. The operands are
 // referenced, not copied.
 type SKCondition struct {
-	op   skOp
-	a, b []byte
+	op     skOp
+	orNone bool // the item without sort key, too
+	a, b   []byte
 }
 
 // SKEqual accepts exactly v.
@@ -64,6 +65,17 @@ func SKRange(lo, hi []byte) SKCondition {
 	return SKCondition{op: skRange, a: lo, b: hi}
 }
 
+// OrNone returns the condition that also accepts the item without sort key, which comes
+// before all others. The condition must have no lower bound: SKLess, SKLessEqual, SKRange and
+// SKBetween from nil on, SKBeginsWith of nothing. With others, reads and range deletes
+// return ErrInvalid, since what is selected would not be one range. So
+// SKRange(nil, hi).OrNone() selects a partition from its beginning to before hi, and
+// SKRange(nil, []byte{}).OrNone() its item without sort key alone.
+func (c SKCondition) OrNone() SKCondition {
+	c.orNone = c.op != skAny
+	return c
+}
+
 // span is a half-open range [lo, hi) of ordered keys; nil hi means no upper bound.
 type span struct{ lo, hi []byte }
 
@@ -94,6 +106,9 @@ func (c SKCondition) span(op string, buf, pk []byte) (span, error) {
 	if c.op == skEqual && len(c.a) == 0 {
 		return span{}, keyError(op, ErrEmptySK)
 	}
+	if lo, after, _, _, _ := c.operands(); c.orNone && (len(lo) > 0 || !after) {
+		return span{}, invalid("%s: a condition with a lower bound and OrNone", op)
+	}
 	return c.appendSpan(buf, pk), nil
 }
 
@@ -108,7 +123,7 @@ func (c SKCondition) appendSpan(buf, pk []byte) span {
 	base := len(lo)
 	loSK, loAfter, hiSK, hiAfter, hiEnd := c.operands()
 	lo = append(lo, loSK...)
-	if loAfter {
+	if loAfter && !c.orNone {
 		lo = append(lo, 0)
 	}
 	hi := append(lo[len(lo):], lo[:base]...)
@@ -116,7 +131,7 @@ func (c SKCondition) appendSpan(buf, pk []byte) span {
 		return span{lo, partitionEnd(hi)}
 	}
 	hi = append(hi, hiSK...)
-	if hiAfter {
+	if hiAfter || c.orNone && len(hiSK) == 0 {
 		hi = append(hi, 0)
 	}
 	return span{lo, hi}

@@ -45,7 +45,7 @@ func TestChangesOfAGatheredRangeConflict(t *testing.T) {
 	after.StartAfter = pksk("p1", "c")
 	byPartition := after
 	byPartition.ByPartition = true
-	scan := engine.Scan{From: []byte("p1"), To: []byte("p3")}
+	scan := engine.Scan{From: engine.K("p1"), To: engine.K("p3")}
 	read := map[string]func(tx *engine.Tx) error{
 		"gather":       func(tx *engine.Tx) error { return lastError(tx.Gather(ctx, g)) },
 		"after":        func(tx *engine.Tx) error { return lastError(tx.Gather(ctx, after)) },
@@ -166,7 +166,7 @@ func TestBadGathers(t *testing.T) {
 	for _, g := range []engine.Gather{good, {}, {PKs: pks, After: cursor}} {
 		ok(t, lastError(db.Gather(ctx, g)))
 	}
-	s := engine.Scan{From: []byte("a"), To: []byte("b")}
+	s := engine.Scan{From: engine.K("a"), To: engine.K("b")}
 	s.After = s.CursorAfter(engine.Item{Key: pk("a")})
 	ok(t, lastError(db.Scan(ctx, s)))
 	for _, other := range []engine.Scan{{From: s.From}, {To: s.To}, {From: s.To, To: s.From}, {}} {
@@ -201,8 +201,8 @@ func TestScanReadsItsBoundsOnly(t *testing.T) {
 	for _, unordered := range []bool{false, true} {
 		all, whole := read(engine.Scan{Unordered: unordered})
 		for _, s := range []engine.Scan{
-			{From: []byte("index0")}, {To: []byte("index/")}, {From: []byte("a"), To: []byte("b")},
-			{From: bucket(5), To: bucket(5)}, {From: bucket(6), To: bucket(5)}, {To: []byte{}},
+			{From: engine.K("index0")}, {To: engine.K("index/")}, {From: engine.K("a"), To: engine.K("b")},
+			{From: engine.Key{PK: bucket(5)}, To: engine.Key{PK: bucket(5)}}, {From: engine.Key{PK: bucket(6)}, To: engine.Key{PK: bucket(5)}}, {To: engine.K("")},
 		} {
 			for s.Unordered = unordered; ; s.Reverse = true {
 				if items, n := read(s); n > 0 || items > 0 {
@@ -213,7 +213,7 @@ func TestScanReadsItsBoundsOnly(t *testing.T) {
 				}
 			}
 		}
-		s := engine.Scan{From: bucket(10), To: bucket(20), Unordered: unordered}
+		s := engine.Scan{From: engine.Key{PK: bucket(10)}, To: engine.Key{PK: bucket(20)}, Unordered: unordered}
 		items, n := read(s)
 		if items < all/31 || items > all/29 || n > whole/3 {
 			t.Errorf("10 of 300 partitions: %d of %d items, %d of %d blocks", items, all, n, whole)
@@ -353,7 +353,7 @@ func TestRangesDoNotAllocate(t *testing.T) {
 		}
 	}
 	for _, state := range []string{"memtables", "files"} {
-		scan := engine.Scan{From: pks[0], Unordered: true}
+		scan := engine.Scan{From: engine.Key{PK: pks[0]}, Unordered: true}
 		gather := func(g engine.Gather) func() {
 			g.PKs = pks
 			return func() { count(db.Gather(ctx, g)) }

@@ -275,15 +275,42 @@ func (w *rangeWorld) checkGather(t *testing.T, r engine.Reader) {
 	sameItems(t, fmt.Sprintf("pages of %+v", g), got, all)
 }
 
+// bound draws a bound of a scan: often an item, or the key right before or after it.
+func (w *rangeWorld) bound() engine.Key {
+	k := w.key()
+	switch w.rnd.IntN(4) {
+	case 0:
+		k.SK = nil
+	case 1:
+		k.SK = append(slices.Clip(k.SK), 0)
+	}
+	return k
+}
+
+// inBounds reports whether a key is between From and To.
+func inBounds(s *engine.Scan, k engine.Key) bool {
+	if s.From.PK != nil {
+		d := cmp.Compare(id(k), id(s.From))
+		if d < 0 || d == 0 && s.FromExcluded {
+			return false
+		}
+	}
+	if s.To.PK == nil {
+		return true
+	}
+	d := cmp.Compare(id(k), id(s.To))
+	return d < 0 || d == 0 && s.ToIncluded
+}
+
 // checkScan compares a random scan with bounds.
 func (w *rangeWorld) checkScan(t *testing.T, r engine.Reader) {
 	t.Helper()
 	s := engine.Scan{Reverse: w.rnd.IntN(2) == 0, Unordered: w.rnd.IntN(2) == 0}
 	if w.rnd.IntN(4) > 0 {
-		s.From = w.pk()
+		s.From, s.FromExcluded = w.bound(), w.rnd.IntN(2) == 0
 	}
 	if w.rnd.IntN(4) > 0 {
-		s.To = w.pk()
+		s.To, s.ToIncluded = w.bound(), w.rnd.IntN(2) == 0
 	}
 	if s.Segments = w.rnd.IntN(4); s.Segments > 0 {
 		s.Segment = w.rnd.IntN(s.Segments)
@@ -294,8 +321,7 @@ func (w *rangeWorld) checkScan(t *testing.T, r engine.Reader) {
 	var want []modelItem
 	for _, it := range w.live() {
 		in := s.Segments == 0 || int(keycodec.Stripe(it.key.PK))%s.Segments == s.Segment
-		in = in && bytes.Compare(it.key.PK, s.From) >= 0
-		in = in && (s.To == nil || bytes.Compare(it.key.PK, s.To) < 0)
+		in = in && inBounds(&s, it.key)
 		if s.StartAfter.PK != nil {
 			d := cmp.Compare(id(it.key), id(s.StartAfter))
 			in = in && d != 0 && (d > 0) != s.Reverse

@@ -12,6 +12,20 @@ import (
 // MaxKeyBytes long.
 type Key = keycodec.Key
 
+// K returns the key of a partition and, if it is given, a sort key. It copies both. More than
+// one sort key is a mistake in the program: K panics.
+func K(pk string, sk ...string) Key {
+	k := Key{PK: []byte(pk)}
+	switch len(sk) {
+	case 0:
+	case 1:
+		k.SK = []byte(sk[0])
+	default:
+		panic("engine: K with more than one sort key")
+	}
+	return k
+}
+
 // Limits of the stored data.
 const (
 	// MaxKeyBytes bounds the partition key and the sort key, each.

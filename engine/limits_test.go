@@ -212,7 +212,9 @@ func badWrites(db *engine.DB, b *engine.Batch) map[string]badCall {
 		"TTL": {func() error {
 			return db.Put(pk("x"), nil, engine.TTL(-1))
 		}, engine.ErrInvalid},
-		"TTL in batch": {func() error { return b.Put(pk("x"), nil, engine.TTL(-1)) }, engine.ErrInvalid},
+		"TTL in batch": {func() error {
+			return b.Put(pk("x"), nil, engine.TTL(-1))
+		}, engine.ErrInvalid},
 		"TTL in update": {update(func(tx *engine.Tx) error {
 			return tx.Put(pk("x"), nil, engine.TTL(-1))
 		}), engine.ErrInvalid},

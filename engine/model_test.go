@@ -238,7 +238,11 @@ func drawCondition(t *rapid.T) (engine.SKCondition, func(sk []byte) bool) {
 	has := func(f func(sk []byte) bool) func([]byte) bool {
 		return func(sk []byte) bool { return sk != nil && f(sk) }
 	}
-	switch rapid.IntRange(0, 7).Draw(t, "op") {
+	switch rapid.IntRange(0, 8).Draw(t, "op") {
+	case 8:
+		return engine.SKLess(a).OrNone(), func(sk []byte) bool {
+			return sk == nil || bytes.Compare(sk, a) < 0
+		}
 	case 0:
 		return engine.SKEqual(a), has(func(sk []byte) bool { return bytes.Equal(sk, a) })
 	case 1:

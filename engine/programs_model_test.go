@@ -194,14 +194,21 @@ func (r *progRun) drawCondition() (engine.SKCondition, func(sk []byte) bool) {
 		engine.SKEqual(a), engine.SKLess(a), engine.SKLessEqual(a), engine.SKGreater(a),
 		engine.SKGreaterEqual(a), engine.SKBetween(a, b), engine.SKBeginsWith(a), {}, {},
 	}
-	r.note("condition %d of %q and %q,", op, a, b)
+	orNone := op > 0 && op < 3 && r.chance(2)
+	if orNone {
+		conds[op] = conds[op].OrNone()
+	}
+	r.note("condition %d of %q and %q, or none: %v,", op, a, b, orNone)
 	return conds[op], func(sk []byte) bool {
 		c := bytes.Compare(sk, a)
 		holds := []bool{
 			c == 0, c < 0, c <= 0, c > 0, c >= 0, c >= 0 && bytes.Compare(sk, b) <= 0,
 			bytes.HasPrefix(sk, a), true, true,
 		}
-		return holds[op] && (sk != nil || op > 6)
+		if sk == nil {
+			return orNone || op > 6
+		}
+		return holds[op]
 	}
 }
 

@@ -40,6 +40,9 @@ func (q *Query) fingerprint() uint32 {
 	if q.SK.op == skRange {
 		f.bool(q.SK.b != nil) // an empty bound is not an absent one
 	}
+	if q.SK.orNone {
+		f.bool(true)
+	}
 	f.bool(q.Reverse)
 	return f.sum()
 }
@@ -72,10 +75,13 @@ type Scan struct {
 	Segment, Segments int
 	// Reverse returns the highest key first (with Unordered: in each stripe).
 	Reverse bool
-	// From and To restrict the partition keys: From is included, To is not. Nil is no
-	// bound, and neither is an empty From; below an empty To there is nothing. Of each
-	// stripe only the part inside is read.
-	From, To []byte
+	// From and To restrict the keys, whatever the direction: From is included and To is
+	// not, unless FromExcluded and ToIncluded say otherwise. A zero Key is no bound. A key
+	// without SK stands for the item without sort key, the first of its partition: as From
+	// it selects the whole partition, as To nothing of it. A bound need not exist, and may
+	// be longer than a key. Of each stripe only the part inside is read.
+	From, To                 Key
+	FromExcluded, ToIncluded bool
 	// Limit ends the iteration after that many items. 0 means no limit.
 	Limit int
 	// After resumes behind an earlier item: see CursorAfter.
@@ -98,24 +104,43 @@ func (s *Scan) fingerprint() uint32 {
 	f.int(s.Segment)
 	f.int(s.Segments)
 	f.bool(s.Reverse)
-	if s.From != nil || s.To != nil {
-		f.bytes(s.From)
-		f.bool(s.To != nil)
-		f.bytes(s.To)
+	if s.From.PK != nil || s.To.PK != nil {
+		f.bytes(s.From.PK)
+		f.bool(s.To.PK != nil)
+		f.bytes(s.To.PK)
+		if s.From.SK != nil || s.To.SK != nil || s.FromExcluded || s.ToIncluded {
+			f.bytes(s.From.SK)
+			f.bytes(s.To.SK)
+			f.bool(s.FromExcluded)
+			f.bool(s.ToIncluded)
+		}
 	}
 	return f.sum()
 }
 
-// bounds returns the ordered keys of the partitions from From to before To.
-func (s *Scan) bounds() span {
-	var b span
-	if len(s.From) > 0 {
-		b.lo = keycodec.AppendOrderedPK(nil, s.From)
+// bounds validates From and To of an operation and returns the ordered keys between them.
+func (s *Scan) bounds(op string) (b span, err error) {
+	for _, k := range [...]Key{s.From, s.To} {
+		if k.SK != nil && len(k.PK) == 0 {
+			return b, keyError(op, ErrEmptyPK)
+		}
+		if k.SK != nil && len(k.SK) == 0 {
+			return b, keyError(op, ErrEmptySK)
+		}
 	}
-	if s.To != nil {
-		b.hi = keycodec.AppendOrderedPK(nil, s.To)
+	if len(s.From.PK) > 0 {
+		b.lo = keycodec.AppendOrdered(nil, s.From)
+		if s.FromExcluded {
+			b.lo = append(b.lo, 0)
+		}
 	}
-	return b
+	if s.To.PK != nil {
+		b.hi = keycodec.AppendOrdered(nil, s.To)
+		if s.ToIncluded {
+			b.hi = append(b.hi, 0)
+		}
+	}
+	return b, nil
 }
 
 // scanPlan is a validated Scan.
@@ -132,9 +157,11 @@ type scanPlan struct {
 func (s *Scan) startsAfter() bool { return s.StartAfter.PK != nil || s.StartAfter.SK != nil }
 
 // plan validates the scan.
-func (s *Scan) plan() (scanPlan, error) {
-	p := scanPlan{span: s.bounds()}
+func (s *Scan) plan() (p scanPlan, err error) {
+	p.span, err = s.bounds("scan")
 	switch {
+	case err != nil:
+		return p, err
 	case s.Limit < 0:
 		return p, invalid("scan: limit %d is negative", s.Limit)
 	case s.Segments < 0 || s.Segments > 256:

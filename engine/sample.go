@@ -12,8 +12,8 @@ import (
 
 // Sample selects items at random.
 type Sample struct {
-	// From and To restrict the partition keys, as those of Scan.
-	From, To []byte
+	// From and To restrict the keys, as those of Scan: From is included, To is not.
+	From, To Key
 	// Parts is how many small parts of the range are read: each is about one block of every
 	// run that has the keys, or less. It is at least 1. A range of not more than about so
 	// many blocks is read completely.
@@ -56,13 +56,16 @@ func (s *Snapshot) sample(ctx context.Context, q *Sample, yield func(Sampled) bo
 	if q.Parts < 1 {
 		return invalid("a sample of %d parts", q.Parts)
 	}
+	within, err := (&Scan{From: q.From, To: q.To}).bounds("sample")
+	if err != nil {
+		return err
+	}
 	it := iterationPool.Get().(*iteration)
 	if err := it.start(ctx, s.db, s.reader, 0, nil); err != nil {
 		return err
 	}
 	defer it.close()
-	m := &sampling{it: it, snap: s, yield: yield,
-		span: (&Scan{From: q.From, To: q.To}).bounds()}
+	m := &sampling{it: it, snap: s, yield: yield, span: within}
 	return it.ended(m.run(q)).err
 }
 

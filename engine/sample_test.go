@@ -34,8 +34,8 @@ func sampleDB(t *testing.T) (*engine.DB, map[byte]int) {
 	}
 	ok(t, db.DeleteRange([]byte("big"), engine.SKBetween([]byte("002"), []byte("003"))))
 	counts := map[byte]int{}
-	for it, err := range db.Scan(ctx, engine.Scan{Unordered: true, From: []byte("b"),
-		To: []byte("t")}) {
+	for it, err := range db.Scan(ctx, engine.Scan{Unordered: true, From: engine.K("b"),
+		To: engine.K("t")}) {
 		ok(t, err)
 		counts[it.Key.PK[0]]++
 	}
@@ -66,7 +66,7 @@ func fillSome(t *testing.T, db *engine.DB, rng *rand.Rand, phase int) {
 func take(t *testing.T, snap *engine.Snapshot, parts int, seed uint64) (map[byte]float64, int) {
 	t.Helper()
 	sums, n := map[byte]float64{}, 0
-	q := engine.Sample{From: []byte("b"), To: []byte("t"), Parts: parts,
+	q := engine.Sample{From: engine.K("b"), To: engine.K("t"), Parts: parts,
 		Rand: rand.New(rand.NewPCG(seed, 0))}
 	for it, err := range snap.Sample(ctx, q) {
 		ok(t, err)
@@ -177,7 +177,7 @@ func TestSampleErrors(t *testing.T) {
 			t.Errorf("a sample of %d parts went on behind its context", parts)
 		}
 	}
-	empty := engine.Sample{Parts: 5, From: []byte("x"), To: []byte("y")}
+	empty := engine.Sample{Parts: 5, From: engine.K("x"), To: engine.K("y")}
 	ok(t, first(ctx, empty))
 	for range snap.Sample(ctx, engine.Sample{Parts: 5}) {
 		break

@@ -50,7 +50,8 @@ func TestItemOptions(t *testing.T) {
 		t.Errorf("a moment before 1970 is expiry %d, want 1", past)
 	}
 	for _, bad := range []engine.ItemOption{engine.TTL(-1), engine.Expiry(-1)} {
-		for way, put := range putsOfEachKind(db, []engine.ItemOption{bad}, []engine.WriteOption{bad}) {
+		one, all := []engine.ItemOption{bad}, []engine.WriteOption{bad}
+		for way, put := range putsOfEachKind(db, one, all) {
 			if err := put(pk("bad")); !errors.Is(err, engine.ErrInvalid) {
 				t.Errorf("%s with %T %d: %v", way, bad, bad, err)
 			}

@@ -254,7 +254,8 @@ func Example_aggregates() {
 		if err != nil {
 			return err
 		}
-		if err := tx.PutIf(engine.Key{PK: []byte(q.Net), SK: sk}, nil, engine.IfAbsent()); err != nil {
+		key := engine.Key{PK: []byte(q.Net), SK: sk}
+		if err := tx.PutIf(key, nil, engine.IfAbsent()); err != nil {
 			return err // it is counted already
 		}
 		day, err := event.Append(nil, "day", q.At().UTC().Truncate(24*time.Hour), "")

@@ -194,7 +194,7 @@ func SampleOf(ctx context.Context, r Reader, q engine.Sample) iter.Seq2[engine.S
 	if s, ok := r.(Sampler); ok {
 		return s.Sample(ctx, q)
 	}
-	rg := Interval(q.From, q.To)
+	rg := Interval(q.From.PK, q.To.PK)
 	rg.Unordered = true
 	return func(yield func(engine.Sampled, error) bool) {
 		for it, err := range r.Scan(ctx, rg) {

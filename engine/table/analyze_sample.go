@@ -30,7 +30,8 @@ func (a *analyzer) sampled(ctx context.Context) (*plan.TableStats, error) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	s := &rowSample{most: a.o.SampleRows, rng: rng}
 	rg := rowRange(a.t)
-	q := engine.Sample{From: rg.From, To: rg.To, Parts: a.o.SampleRows, Rand: rng}
+	q := engine.Sample{Parts: a.o.SampleRows, Rand: rng}
+	q.From.PK, q.To.PK = rg.From, rg.To
 	for it, err := range store.SampleOf(ctx, a.r, q) {
 		if err != nil {
 			return nil, err

@@ -110,7 +110,7 @@ func TestVerifyFindsDamage(t *testing.T) {
 	}
 	e := db.Engine()
 	var keys []engine.Key
-	for it, err := range e.Scan(ctx, engine.Scan{From: []byte{'i'}, To: []byte{'u'}}) {
+	for it, err := range e.Scan(ctx, engine.Scan{From: engine.K("i"), To: engine.K("u")}) {
 		if err != nil {
 			t.Fatal(err)
 		}
