@@ -187,3 +187,27 @@ func ExampleErrNotFound() {
 	// make one
 	// true
 }
+
+// A database as an ordered map of byte keys: each key is a PK without SK.
+func ExampleIterator() {
+	db := memory()
+	defer db.Close()
+	for _, k := range []string{"ant", "bee", "cat", "dog"} {
+		if err := db.Put(engine.K(k), nil); err != nil {
+			log.Fatal(err)
+		}
+	}
+	i, err := db.ScanIterator(context.Background(), engine.Scan{To: engine.K("dog")})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer i.Close()
+	for found := i.Seek(engine.K("b")); found; found = i.Next() {
+		fmt.Printf("%s ", i.Item().Key.PK)
+	}
+	for i.Prev() {
+		fmt.Printf("%s ", i.Item().Key.PK)
+	}
+	fmt.Println(i.Err())
+	// Output: bee cat cat bee ant <nil>
+}

@@ -250,33 +250,35 @@ func (g *gathering) walkSpan(
 	if err := it.open(p.stripe, b, g.reader); err != nil {
 		return true, err
 	}
-	err = each(&it.cursor, func(e *base.Entry) (done bool, err error) {
-		over, err = it.visitPart(p, e, yield)
-		return over, err
-	})
-	return over, err
+	return it.eachOf(p, yield)
 }
 
-// visitPart yields an entry of a partition.
-func (it *iteration) visitPart(
-	p *part, e *base.Entry, yield func(Item, error) bool,
-) (done bool, err error) {
-	if err := it.pause(); err != nil {
-		return true, err
+// eachOf yields the entries of the source, which are of one partition; over means that no
+// more are wanted.
+func (it *iteration) eachOf(p *part, yield func(Item, error) bool) (over bool, err error) {
+	unseen := it.unseen(yield)
+	for e := it.entry(); e != nil; e = it.entry() {
+		if unseen {
+			over = it.tally()
+		} else {
+			it.decodeOf(p, e)
+			over = it.emit(&it.item, yield)
+		}
+		if over {
+			return true, nil
+		}
 	}
-	if it.expired(e) {
-		return false, nil
-	}
-	if it.unseen(yield) {
-		return it.tally(), nil
-	}
+	return false, it.err
+}
+
+// decodeOf makes an entry of a partition the item.
+func (it *iteration) decodeOf(p *part, e *base.Entry) {
 	item := &it.item
 	item.set(e)
 	item.Key.PK, item.Key.SK = p.pk, nil
 	if n := len(e.Key); n > p.skip {
 		item.Key.SK = e.Key[p.skip:n:n]
 	}
-	return it.emit(item, yield), nil
 }
 
 // merge yields the partitions as one sequence.
@@ -290,9 +292,14 @@ func (g *gathering) merge(yield func(Item, error) bool) error {
 		}
 	}
 	it := g.it
-	return each(c, func(e *base.Entry) (done bool, err error) {
-		return it.visitPart(&g.parts[c.Part()], e, yield)
-	})
+	it.read(c)
+	for e := it.entry(); e != nil; e = it.entry() {
+		it.decodeOf(&g.parts[c.Part()], e)
+		if it.emit(&it.item, yield) {
+			return nil
+		}
+	}
+	return it.err
 }
 
 // choose marks the partitions that are read at once, because nothing is known to come

@@ -32,6 +32,10 @@ type iteration struct {
 	ctx     context.Context //nolint:containedctx // lives as long as the loop
 	node    snapNode
 	cursor  stripe.Cursor
+	source  *stripe.Cursor // that is read, cursor or one of mergedPool
+	rows    []base.Entry   // of source
+	at      int            // the next of rows
+	err     error          // why there is no further entry
 	nowMs   int64
 	items   int64 // so far
 	left    int   // items until the limit, negative for none
@@ -60,7 +64,7 @@ func (it *iteration) start(
 		return err
 	}
 	it.db, it.ctx, it.filter = db, ctx, filter
-	it.nowMs, it.sinceOK, it.items, it.left = 0, 0, 0, limit
+	it.nowMs, it.sinceOK, it.items, it.left, it.err = 0, 0, 0, limit, nil
 	if limit == 0 {
 		it.left = -1
 	}
@@ -71,6 +75,7 @@ func (it *iteration) close() {
 	it.cursor.Close()
 	it.db.snaps.release(&it.node)
 	it.db, it.ctx, it.filter, it.item = nil, nil, nil, Item{}
+	it.source, it.rows = nil, nil
 	iterationPool.Put(it)
 }
 
@@ -99,6 +104,31 @@ func (it *iteration) pause() error {
 		return context.Cause(it.ctx)
 	}
 	return nil
+}
+
+// read begins to read a cursor.
+func (it *iteration) read(c *stripe.Cursor) { it.source, it.rows, it.at = c, nil, 0 }
+
+// entry moves over the next entry of the source that has not expired and returns it; nil at
+// the end, or if err says why it cannot go on. It is valid until the source is asked for more
+// rows. All reads of several items are loops over it, and so is Iterator.
+func (it *iteration) entry() *base.Entry {
+	for {
+		if it.at == len(it.rows) {
+			if it.rows, it.at = it.source.Rows(), 0; len(it.rows) == 0 {
+				it.err = it.source.Err()
+				return nil
+			}
+		}
+		e := &it.rows[it.at]
+		it.at++
+		if it.err = it.pause(); it.err != nil {
+			return nil
+		}
+		if !it.expired(e) {
+			return e
+		}
+	}
 }
 
 // Items are handed to a function, yield. Where that is nil, they are only counted.
@@ -171,21 +201,8 @@ func (it *iteration) query(
 	}
 	pkLen, _ := keycodec.OrderedPKLen(s.lo)
 	p := part{pk: q.PK, skip: pkLen}
-	return each(&it.cursor, func(e *base.Entry) (done bool, err error) {
-		return it.visitPart(&p, e, yield)
-	})
-}
-
-// each calls f for what the cursor shows, until f reports that it is done or fails.
-func each(c *stripe.Cursor, f func(*base.Entry) (done bool, err error)) error {
-	for rows := c.Rows(); len(rows) > 0; rows = c.Rows() {
-		for i := range rows {
-			if done, err := f(&rows[i]); done || err != nil {
-				return err
-			}
-		}
-	}
-	return c.Err()
+	_, err := it.eachOf(&p, yield)
+	return err
 }
 
 // mergedPool has cursors over many stripes. Why not that of the iteration: it would keep the
@@ -240,9 +257,10 @@ func (it *Item) set(e *base.Entry) {
 }
 
 // open opens the iteration's cursor on a stripe, with the transaction's own writes on
-// top if there is one.
+// top if there is one, and begins to read it.
 func (it *iteration) open(id uint8, b stripe.Bounds, r reader) error {
 	b.Ctx = it.ctx
+	it.read(&it.cursor)
 	return it.cursor.Add(&it.db.stripes[id], &b, r.overlay(id))
 }
 
@@ -293,12 +311,7 @@ func (it *iteration) scanStripes(
 		if err := it.open(id, b, r); err != nil {
 			return err
 		}
-		over := false
-		err := each(&it.cursor, func(e *base.Entry) (done bool, err error) {
-			over, err = it.visit(e, yield)
-			return over, err
-		})
-		if over || err != nil {
+		if over, err := it.each(yield); over || err != nil {
 			return err
 		}
 		it.cursor.Close()
@@ -306,17 +319,25 @@ func (it *iteration) scanStripes(
 	return nil
 }
 
-// visit decodes an entry of a scan and yields it.
-func (it *iteration) visit(e *base.Entry, yield func(Item, error) bool) (done bool, err error) {
-	if err := it.pause(); err != nil {
-		return true, err
+// each yields the entries of the source as those of a scan; over means that no more are
+// wanted.
+func (it *iteration) each(yield func(Item, error) bool) (over bool, err error) {
+	unseen := it.unseen(yield)
+	for e := it.entry(); e != nil; e = it.entry() {
+		if unseen {
+			over = it.tally()
+		} else if err = it.decode(e); err == nil {
+			over = it.emit(&it.item, yield)
+		}
+		if over || err != nil {
+			return true, err
+		}
 	}
-	if it.expired(e) {
-		return false, nil
-	}
-	if it.unseen(yield) {
-		return it.tally(), nil
-	}
+	return false, it.err
+}
+
+// decode makes an entry the item.
+func (it *iteration) decode(e *base.Entry) (err error) {
 	item := &it.item
 	item.set(e)
 	// Why not DecodeOrdered at once: nearly every key has no zero byte in its PK.
@@ -326,10 +347,10 @@ func (it *iteration) visit(e *base.Entry, yield func(Item, error) bool) (done bo
 		if i+2 < n {
 			item.Key.SK = e.Key[i+2 : n : n]
 		}
-	} else if item.Key, it.pk, err = keycodec.DecodeOrdered(e.Key, it.pk[:0]); err != nil {
-		return true, err
+		return nil
 	}
-	return it.emit(item, yield), nil
+	item.Key, it.pk, err = keycodec.DecodeOrdered(e.Key, it.pk[:0])
+	return err
 }
 
 // scanMerged merges the stripes into one ordered sequence.
@@ -338,11 +359,23 @@ func (it *iteration) scanMerged(
 ) error {
 	c := mergedPool.Get().(*stripe.Cursor)
 	defer closeMerged(c)
-	b := it.mergedBounds(p.span, s.Reverse, len(p.stripes), s.Limit)
-	for _, id := range p.stripes {
+	if err := it.openMerged(c, p.stripes, p.span, s.Reverse, s.Limit, r); err != nil {
+		return err
+	}
+	_, err := it.each(yield)
+	return err
+}
+
+// openMerged opens several stripes under a cursor of mergedPool and begins to read it.
+func (it *iteration) openMerged(
+	c *stripe.Cursor, stripes []uint8, s span, reverse bool, limit int, r reader,
+) error {
+	it.read(c)
+	b := it.mergedBounds(s, reverse, len(stripes), limit)
+	for _, id := range stripes {
 		if err := c.Add(&it.db.stripes[id], &b, r.overlay(id)); err != nil {
 			return err
 		}
 	}
-	return each(c, func(e *base.Entry) (done bool, err error) { return it.visit(e, yield) })
+	return nil
 }

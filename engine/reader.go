@@ -23,6 +23,8 @@ type Reader interface {
 	Query(ctx context.Context, q Query) iter.Seq2[Item, error]
 	Scan(ctx context.Context, s Scan) iter.Seq2[Item, error]
 	Gather(ctx context.Context, g Gather) iter.Seq2[Item, error]
+	QueryIterator(ctx context.Context, q Query) (*Iterator, error)
+	ScanIterator(ctx context.Context, s Scan) (*Iterator, error)
 	Count(ctx context.Context, q Query) (int64, error)
 	CountScan(ctx context.Context, s Scan) (int64, error)
 	CountGather(ctx context.Context, g Gather) (int64, error)

@@ -6,7 +6,6 @@ import (
 	"iter"
 	"math/rand/v2"
 
-	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/stripe"
 )
 
@@ -174,10 +173,9 @@ func (m *sampling) read(id int, p stripe.Piece, weight float64) error {
 		return err
 	}
 	defer it.cursor.Close()
-	return each(&it.cursor, func(e *base.Entry) (done bool, err error) {
-		return it.visit(e, func(item Item, _ error) bool {
-			m.over = !m.yield(Sampled{item, weight})
-			return !m.over
-		})
+	_, err := it.each(func(item Item, _ error) bool {
+		m.over = !m.yield(Sampled{item, weight})
+		return !m.over
 	})
+	return err
 }
