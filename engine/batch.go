@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/bits"
 	"time"
 
@@ -32,6 +33,7 @@ type Batch struct {
 	payload []byte // the log record: all operations in wal's form
 	stripes stripeSet
 	ranges  bool // some operation is a range delete
+	scans   bool // some operation is a kindDeleteScan
 	ttls    bool // some operation has a TTL
 
 	conds *batchConds // nil if there never was one
@@ -110,7 +112,7 @@ func (b *Batch) Bytes() int { return len(b.payload) }
 // Reset empties the batch and keeps its memory.
 func (b *Batch) Reset() {
 	b.ops, b.keys, b.payload = b.ops[:0], b.keys[:0], b.payload[:0]
-	b.stripes, b.ranges, b.ttls = stripeSet{}, false, false
+	b.stripes, b.ranges, b.scans, b.ttls = stripeSet{}, false, false, false
 	b.others = 0
 	if b.conds != nil {
 		*b.conds = batchConds{list: b.conds.list[:0]}
@@ -198,17 +200,21 @@ func (b *Batch) dropCovered() {
 	// the last range delete over it.
 	var ranges []base.RangeTombstone
 	for i := range b.ops {
-		if op := &b.ops[i]; op.kind == base.KindDeleteRange {
-			ranges = append(ranges, base.RangeTombstone{
+		if op := &b.ops[i]; op.isRange() {
+			t := base.RangeTombstone{
 				Start: b.key(op), End: b.rangeEnd(op), Seq: base.SeqNum(i + 1),
-			})
+			}
+			if len(t.End) == 0 {
+				t.End = aboveAll
+			}
+			ranges = append(ranges, t)
 		}
 	}
 	list := rangedel.Build(ranges, base.MaxSeqNum)
 	var ops []batchOp
 	var payload []byte
 	for i, op := range b.ops {
-		if op.kind != base.KindDeleteRange && list.CoverSeq(b.key(&op)) > base.SeqNum(i+1) {
+		if !op.isRange() && list.CoverSeq(b.key(&op)) > base.SeqNum(i+1) {
 			continue
 		}
 		end := uint32(len(b.payload))
@@ -224,6 +230,11 @@ func (b *Batch) dropCovered() {
 	}
 	b.others += len(b.ops) - len(ops)
 	b.ops, b.payload = ops, payload
+}
+
+// isRange reports whether the operation deletes a range.
+func (op *batchOp) isRange() bool {
+	return op.kind == base.KindDeleteRange || op.kind == kindDeleteScan
 }
 
 func (b *Batch) key(op *batchOp) []byte { return b.keys[op.key:op.keyEnd:op.keyEnd] }
@@ -276,6 +287,14 @@ type stripeSet struct {
 func (s *stripeSet) add(id uint8) {
 	s.words[id/64] |= 1 << (id % 64)
 	s.used |= 1 << (id / 64)
+}
+
+// fill makes it the set of all stripes.
+func (s *stripeSet) fill() {
+	for w := range s.words {
+		s.words[w] = math.MaxUint64
+	}
+	s.used = 1<<len(s.words) - 1
 }
 
 // union adds the stripes of t.

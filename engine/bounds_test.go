@@ -14,7 +14,8 @@ import (
 func boundaryKeys() (all, stored []engine.Key) {
 	for _, pk := range []string{"a", "a\x00", "a\x00\x01", "ab", "b", "\xff"} {
 		all = append(all, engine.K(pk))
-		for _, sk := range []string{"\x00", "\x00\x00", "\x01", "m", "m\x00", "\xff", "\xff\xff"} {
+		for _, sk := range []string{"\x00", "\x00\x00", "\x01", "m", "m\x00", "\xff",
+			"\xff\xff"} {
 			all = append(all, engine.K(pk, sk))
 		}
 	}
@@ -120,15 +121,17 @@ func TestCursorsKnowScanBounds(t *testing.T) {
 func TestConditionsOrNone(t *testing.T) {
 	m := []byte("m")
 	pk := []byte("a")
+	below := func(sk []byte) bool { return bytes.Compare(sk, m) < 0 }
+	atMost := func(sk []byte) bool { return bytes.Compare(sk, m) <= 0 }
 	conditions := map[string]struct {
 		cond engine.SKCondition
 		want func(sk []byte) bool // nil stands for an invalid one
 	}{
-		"less":          {engine.SKLess(m), func(sk []byte) bool { return bytes.Compare(sk, m) < 0 }},
-		"less or equal": {engine.SKLessEqual(m), func(sk []byte) bool { return bytes.Compare(sk, m) <= 0 }},
-		"range":         {engine.SKRange(nil, m), func(sk []byte) bool { return bytes.Compare(sk, m) < 0 }},
+		"less":          {engine.SKLess(m), below},
+		"less or equal": {engine.SKLessEqual(m), atMost},
+		"range":         {engine.SKRange(nil, m), below},
 		"open range":    {engine.SKRange(nil, nil), func([]byte) bool { return true }},
-		"between":       {engine.SKBetween(nil, m), func(sk []byte) bool { return bytes.Compare(sk, m) <= 0 }},
+		"between":       {engine.SKBetween(nil, m), atMost},
 		"none alone":    {engine.SKRange(nil, []byte{}), func(sk []byte) bool { return sk == nil }},
 		"less nothing":  {engine.SKLess(nil), func(sk []byte) bool { return sk == nil }},
 		"prefix":        {engine.SKBeginsWith(nil), func([]byte) bool { return true }},

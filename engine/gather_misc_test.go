@@ -194,6 +194,7 @@ func TestScanReadsItsBoundsOnly(t *testing.T) {
 	db := openMemory(t, engine.Options{Durability: engine.Process, BlockBytes: 1 << 10})
 	loadBuckets(t, db, 300, 20_000)
 	ok(t, db.Compact(ctx))
+	at := func(i int) engine.Key { return engine.Key{PK: bucket(i)} }
 	read := func(s engine.Scan) (items int, asked uint64) {
 		asked = blocks(db, func() { items = len(takeAll(t, db.Scan(ctx, s))) })
 		return items, asked
@@ -202,7 +203,7 @@ func TestScanReadsItsBoundsOnly(t *testing.T) {
 		all, whole := read(engine.Scan{Unordered: unordered})
 		for _, s := range []engine.Scan{
 			{From: engine.K("index0")}, {To: engine.K("index/")}, {From: engine.K("a"), To: engine.K("b")},
-			{From: engine.Key{PK: bucket(5)}, To: engine.Key{PK: bucket(5)}}, {From: engine.Key{PK: bucket(6)}, To: engine.Key{PK: bucket(5)}}, {To: engine.K("")},
+			{From: at(5), To: at(5)}, {From: at(6), To: at(5)}, {To: engine.K("")},
 		} {
 			for s.Unordered = unordered; ; s.Reverse = true {
 				if items, n := read(s); n > 0 || items > 0 {
@@ -213,7 +214,7 @@ func TestScanReadsItsBoundsOnly(t *testing.T) {
 				}
 			}
 		}
-		s := engine.Scan{From: engine.Key{PK: bucket(10)}, To: engine.Key{PK: bucket(20)}, Unordered: unordered}
+		s := engine.Scan{From: at(10), To: at(20), Unordered: unordered}
 		items, n := read(s)
 		if items < all/31 || items > all/29 || n > whole/3 {
 			t.Errorf("10 of 300 partitions: %d of %d items, %d of %d blocks", items, all, n, whole)

@@ -159,7 +159,7 @@ func (m *memory) free() bool {
 // deletesOnly reports whether the batch writes no values.
 func (b *Batch) deletesOnly() bool {
 	for i := range b.ops {
-		if k := b.ops[i].kind; k != base.KindDelete && k != base.KindDeleteRange {
+		if op := &b.ops[i]; op.kind != base.KindDelete && !op.isRange() {
 			return false
 		}
 	}

@@ -27,14 +27,17 @@ func TestEngineBehavesLikeASortedMap(t *testing.T) {
 		m := newMachine(t)
 		defer m.close(t)
 		t.Repeat(map[string]func(*rapid.T){
-			"":             m.checkSome,
-			"put":          m.put,
-			"putTTL":       m.putTTL,
-			"delete":       m.delete,
-			"putIfAbsent":  m.putIfAbsent,
-			"putIf":        m.putIf,
-			"deleteIf":     m.deleteIf,
-			"deleteRange":  m.deleteRange,
+			"":            m.checkSome,
+			"put":         m.put,
+			"putTTL":      m.putTTL,
+			"delete":      m.delete,
+			"putIfAbsent": m.putIfAbsent,
+			"putIf":       m.putIf,
+			"deleteIf":    m.deleteIf,
+			"deleteRange": m.deleteRange,
+			"deleteScan": func(t *rapid.T) {
+				m.deleteScan(t, func(from, to engine.Key) error { return m.db.DeleteScan(from, to) })
+			},
 			"batch":        m.batch,
 			"condBatch":    m.condBatch,
 			"multiGet":     m.multiGet,
@@ -278,10 +281,29 @@ func (m *machine) removeRange(pk string, match func([]byte) bool) {
 	})
 }
 
+// drawBounds draws the bounds of a DeleteScan, seldom open, and the predicate they stand for.
+func drawBounds(t *rapid.T) (from, to engine.Key, match func(engine.Key) bool) {
+	if from = drawKey(t); rapid.IntRange(0, 5).Draw(t, "open") > 0 {
+		to = drawKey(t)
+	}
+	return from, to, func(k engine.Key) bool {
+		return compareKeys(k, from) >= 0 && (to.PK == nil || compareKeys(k, to) < 0)
+	}
+}
+
+// deleteScan deletes between two keys; f is DeleteScan of something.
+func (m *machine) deleteScan(t *rapid.T, f func(from, to engine.Key) error) {
+	from, to, match := drawBounds(t)
+	must(t, f(from, to))
+	maps.DeleteFunc(m.items, func(_ string, it modelItem) bool { return match(it.key) })
+}
+
 func (m *machine) batch(t *rapid.T) {
 	b := engine.NewBatch()
 	for range rapid.IntRange(1, 12).Draw(t, "ops") {
-		switch rapid.IntRange(0, 4).Draw(t, "kind") {
+		switch rapid.IntRange(0, 12).Draw(t, "kind") {
+		case 11, 12:
+			m.deleteScan(t, b.DeleteScan)
 		case 0:
 			k := drawKey(t)
 			must(t, b.Delete(k))
@@ -307,7 +329,9 @@ func (m *machine) update(t *rapid.T) {
 	errFail := errors.New("on purpose")
 	err := m.db.Update(ctx, func(tx *engine.Tx) error {
 		for range rapid.IntRange(1, 8).Draw(t, "ops") {
-			switch rapid.IntRange(0, 6).Draw(t, "kind") {
+			switch rapid.IntRange(0, 7).Draw(t, "kind") {
+			case 7:
+				m.deleteScan(t, tx.DeleteScan)
 			case 0:
 				k := drawKey(t)
 				must(t, tx.Delete(k))

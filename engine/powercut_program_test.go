@@ -11,9 +11,9 @@ import (
 )
 
 // cutOp is one operation of a commit: put, delete, or delete of all sort keys that begin
-// with sk or that come after it.
+// with sk or that come after it, or of everything from a key on.
 type cutOp struct {
-	kind   byte   // 'p', 'd', 'r', 'g'
+	kind   byte   // 'p', 'd', 'r', 'g', 'x'
 	pk, sk string // as cutKey takes them
 	bytes  int    // of the value, beside what names the commit
 	value  string // set when the commit is done
@@ -52,6 +52,11 @@ func (h cutHistory) apply(n int, state map[string]string) {
 			delete(state, k)
 		case 'r':
 			maps.DeleteFunc(state, func(at, _ string) bool { return strings.HasPrefix(at, k) })
+		case 'x':
+			maps.DeleteFunc(state, func(at, _ string) bool {
+				pk, sk, _ := strings.Cut(at, "/")
+				return compareKeys(pksk(pk, sk), o.key()) >= 0
+			})
 		case 'g':
 			maps.DeleteFunc(state, func(at, _ string) bool {
 				return strings.HasPrefix(at, part) && at > k
@@ -173,6 +178,9 @@ func drawCommit(rnd *rand.Rand, id int, large bool) cutStep {
 			o.kind = 'd'
 		case 2:
 			o.kind, o.sk = 'r', o.sk[:1+rnd.IntN(2)]
+			if rnd.IntN(3) == 0 {
+				o.kind, o.pk, o.sk = 'x', "p6", "s15" // a fifth of all
+			}
 		case 3:
 			o.kind = 'g'
 			if rnd.IntN(4) > 0 { // more would empty all partitions
@@ -208,7 +216,7 @@ func (s *cutStep) valued() []cutOp {
 func (s *cutStep) write(db *engine.DB, ops []cutOp, o engine.Durability) error {
 	if s.tx {
 		return db.Update(ctx, func(tx *engine.Tx) error {
-			return writeOps(tx.Put, tx.Delete, tx.DeleteRange, ops)
+			return writeOps(tx, ops)
 		}, o)
 	}
 	if first := ops[0]; len(ops) == 1 {
@@ -217,12 +225,14 @@ func (s *cutStep) write(db *engine.DB, ops []cutOp, o engine.Durability) error {
 			return db.Put(k, []byte(first.value), o)
 		case 'd':
 			return db.Delete(k, o)
+		case 'x':
+			return db.DeleteScan(k, engine.Key{}, o)
 		default:
 			return db.DeleteRange(k.PK, first.condition(), o)
 		}
 	}
 	b := engine.NewBatch()
-	if err := writeOps(b.Put, b.Delete, b.DeleteRange, ops); err != nil {
+	if err := writeOps(b, ops); err != nil {
 		return err
 	}
 	return db.Apply(ctx, b, o)
@@ -237,19 +247,18 @@ func (o *cutOp) condition() engine.SKCondition {
 }
 
 // writeOps adds the operations to a batch or a transaction.
-func writeOps(
-	put func(engine.Key, []byte, ...engine.ItemOption) error, del func(engine.Key) error,
-	delRange func([]byte, engine.SKCondition) error, ops []cutOp,
-) (err error) {
+func writeOps(to progWriter, ops []cutOp) (err error) {
 	for _, o := range ops {
 		switch {
 		case err != nil:
 		case o.kind == 'p':
-			err = put(o.key(), []byte(o.value))
+			err = to.Put(o.key(), []byte(o.value))
 		case o.kind == 'd':
-			err = del(o.key())
+			err = to.Delete(o.key())
+		case o.kind == 'x':
+			err = to.DeleteScan(o.key(), engine.Key{})
 		default:
-			err = delRange(o.key().PK, o.condition())
+			err = to.DeleteRange(o.key().PK, o.condition())
 		}
 	}
 	return err

@@ -87,6 +87,8 @@ func (s cutStep) String() string {
 			ops = append(ops, "delete "+k+"*")
 		case 'g':
 			ops = append(ops, "delete "+k+">")
+		case 'x':
+			ops = append(ops, "delete "+k+">>")
 		}
 	}
 	return fmt.Sprintf("%s %d %s: %s", text, s.id, level, strings.Join(ops, "; "))
@@ -190,6 +192,8 @@ func parseCutOp(words []string) (o cutOp, err error) {
 		err = fmt.Errorf("unknown operation %q", words)
 	case strings.HasSuffix(o.sk, "*"):
 		o.kind, o.sk = 'r', strings.TrimSuffix(o.sk, "*")
+	case strings.HasSuffix(o.sk, ">>"):
+		o.kind, o.sk = 'x', strings.TrimSuffix(o.sk, ">>")
 	case strings.HasSuffix(o.sk, ">"):
 		o.kind, o.sk = 'g', strings.TrimSuffix(o.sk, ">")
 	default:

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
@@ -18,6 +20,7 @@ var progActions = map[string]func(*progRun){
 	"put": (*progRun).putOne, "putTTL": (*progRun).putTTL, "delete": (*progRun).deleteOne,
 	"putIfAbsent": (*progRun).putIfAbsent, "putIf": (*progRun).putIf,
 	"deleteIf": (*progRun).deleteIf, "deleteRange": (*progRun).deleteRange,
+	"deleteScan": (*progRun).deleteScan, "iterate": (*progRun).iterate,
 	"batch": (*progRun).batch, "update": (*progRun).update, "view": (*progRun).view,
 	"get": (*progRun).get, "query": (*progRun).query, "pages": (*progRun).pages,
 	"scan": (*progRun).scan, "scanPages": (*progRun).scanPages,
@@ -32,7 +35,8 @@ var progActions = map[string]func(*progRun){
 // progWeights say how often each comes.
 var progWeights = map[string]int{
 	"put": 40, "putTTL": 10, "delete": 12, "putIfAbsent": 5, "putIf": 8, "deleteIf": 3,
-	"deleteRange": 6, "batch": 15, "update": 10, "view": 3, "get": 25, "query": 15, "pages": 4,
+	"deleteRange": 6, "deleteScan": 2, "iterate": 5, "batch": 15, "update": 10, "view": 3, "get": 25,
+	"query": 15, "pages": 4,
 	"scan": 5, "scanPages": 2, "segments": 1, "snapshot": 4, "readSnapshot": 8,
 	"dropSnapshot": 3, "property": 2, "flush": 3, "sync": 1, "compact": 1, "checkpoint": 1,
 	"verify": 1, "reopen": 2, "readOnly": 1, "crash": 2, "clock": 6, "metrics": 2,
@@ -143,22 +147,67 @@ func (r *progRun) deleteRange() {
 	r.removeRange(r.items, part, match)
 }
 
+func (r *progRun) deleteScan() {
+	from, to, match := r.drawBounds()
+	r.no(r.db.DeleteScan(from, to, r.level()))
+	r.removeScan(r.items, match)
+}
+
+// drawBounds draws two keys, seldom one alone, and whether a key is between them.
+func (r *progRun) drawBounds() (from, to engine.Key, match func(engine.Key) bool) {
+	if from = r.drawKey(); !r.chance(10) {
+		to = r.drawKey()
+	}
+	r.note("from %v to %v,", from, to)
+	return from, to, func(k engine.Key) bool {
+		return compareKeys(k, from) >= 0 && (to.PK == nil || compareKeys(k, to) < 0)
+	}
+}
+
+func (r *progRun) removeScan(items progItems, match func(engine.Key) bool) {
+	maps.DeleteFunc(items, func(_ string, it *progItem) bool { return match(it.key) })
+}
+
+// iterate moves an Iterator between two keys, forward to the end and back from there.
+func (r *progRun) iterate() {
+	from, to, match := r.drawBounds()
+	i, err := r.db.ScanIterator(ctx, engine.Scan{From: from, To: to})
+	r.no(err)
+	want := r.sorted(r.items, func(it *progItem) bool { return match(it.key) }, false)
+	var got []engine.Item
+	for i.Next() {
+		got = append(got, i.Item().Clone())
+	}
+	r.same("iterator forward", got, want)
+	for got = nil; i.Prev(); {
+		got = append(got, i.Item().Clone())
+	}
+	slices.Reverse(got)
+	r.same("iterator backward", got, want)
+	r.no(i.Close())
+}
+
 // progWriter is what a batch and a transaction have in common.
 type progWriter interface {
 	Put(engine.Key, []byte, ...engine.ItemOption) error
 	Delete(engine.Key) error
 	DeleteRange([]byte, engine.SKCondition) error
+	DeleteScan(from, to engine.Key) error
 }
 
 // write does one random write.
 func (r *progRun) write(to progWriter, items progItems) {
-	switch r.rnd.IntN(6) {
-	case 0:
+	switch r.rnd.IntN(24) {
+	case 23:
+		from, end, match := r.drawBounds()
+		r.no(to.DeleteScan(from, end))
+		r.removeScan(items, match)
+	case 0, 2, 3, 4:
 		k := r.drawKey()
 		r.note("delete %v,", k)
 		r.no(to.Delete(k))
 		delete(items, id(k))
-	case 1:
+	case 1, 5, 6, 7:
 		part := r.drawPart()
 		cond, match := r.drawCondition()
 		r.note("delete range of %q,", part)

@@ -206,7 +206,20 @@ func (db *DB) commitLocked(b *Batch, g *guard) (base.SeqNum, error) {
 	if b.ranges {
 		db.freezeBeneath(b)
 	}
-	seq, err := db.appendLog(b.payload)
+	record := b.payload
+	var scanned []stripeRange
+	if b.scans {
+		var err error
+		if scanned, record, err = db.expand(b); err != nil || len(record) == 0 {
+			return 0, db.readError(err)
+		}
+		for _, r := range scanned {
+			if db.stripes[r.stripe].FreezeBeneath(r.lo, r.hi) {
+				db.sched.kickFlush()
+			}
+		}
+	}
+	seq, err := db.appendLog(record)
 	if err != nil {
 		return 0, err
 	}
@@ -216,17 +229,24 @@ func (db *DB) commitLocked(b *Batch, g *guard) (base.SeqNum, error) {
 		base.Yield()
 		op := &b.ops[i]
 		s := &db.stripes[op.stripe]
-		if op.kind == base.KindDeleteRange {
+		switch op.kind {
+		case kindDeleteScan: // below
+		case base.KindDeleteRange:
 			grown += s.DeleteRange(base.RangeTombstone{
 				Start: bytes.Clone(b.key(op)), End: bytes.Clone(b.rangeEnd(op)), Seq: seq,
 			})
-		} else {
+		default:
 			e := base.Entry{
 				Key: b.key(op), Seq: seq, Kind: op.kind, Value: b.valueOf(op),
 				Expiry: op.expiry,
 			}
 			grown += s.Put(&e, db.hash(e.Key), horizon)
 		}
+	}
+	for _, r := range scanned {
+		grown += db.stripes[r.stripe].DeleteRange(base.RangeTombstone{
+			Start: r.lo, End: r.hi, Seq: seq,
+		})
 	}
 	if b.ranges {
 		b.stripes.each(func(id uint8) { db.limitRanges(&db.stripes[id]) })

@@ -1,0 +1,156 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
+)
+
+// keysIn returns the keys of a database in order.
+func keysIn(t testing.TB, r engine.Reader) (keys []engine.Key) {
+	t.Helper()
+	for it, err := range r.Scan(ctx, engine.Scan{}) {
+		ok(t, err)
+		keys = append(keys, it.Clone().Key)
+	}
+	return keys
+}
+
+func wantKeysIn(t testing.TB, what string, r engine.Reader, want []engine.Key) {
+	t.Helper()
+	if got := keysIn(t, r); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Fatalf("%s: %q, want %q", what, got, want)
+	}
+}
+
+// A DeleteScan between any two keys deletes what a sorted list has between them, by itself, in
+// a batch and in a transaction, and also after a replay of the log.
+func TestDeleteScanBounds(t *testing.T) {
+	all, stored := boundaryKeys()
+	ways := map[string]func(db *engine.DB, from, to engine.Key) error{
+		"DB": func(db *engine.DB, from, to engine.Key) error { return db.DeleteScan(from, to) },
+		"Batch": func(db *engine.DB, from, to engine.Key) error {
+			b := engine.NewBatch()
+			return errors.Join(b.DeleteScan(from, to), db.Apply(ctx, b))
+		},
+		"Tx": func(db *engine.DB, from, to engine.Key) error {
+			return db.Update(ctx, func(tx *engine.Tx) error { return tx.DeleteScan(from, to) })
+		},
+	}
+	bounds := append([]engine.Key{{}}, all...)
+	for way, f := range ways {
+		for n := range 40 {
+			from, to := bounds[n*7%len(bounds)], bounds[n*n*5%len(bounds)]
+			fsys := vfs.NewMem()
+			db := openOn(t, fsys, engine.Options{Durability: engine.Process})
+			for i, k := range stored {
+				if ok(t, db.Put(k, nil)); i == len(stored)/2 && n%2 == 0 {
+					ok(t, db.Flush(ctx))
+				}
+			}
+			snap, err := db.Snapshot()
+			ok(t, err)
+			ok(t, f(db, from, to))
+			s := engine.Scan{From: from, To: to}
+			left := slices.DeleteFunc(slices.Clone(stored), func(k engine.Key) bool {
+				return inBounds(&s, k)
+			})
+			what := fmt.Sprintf("%s from %q to %q", way, from, to)
+			wantKeysIn(t, what, db, left)
+			wantKeysIn(t, what+", snapshot", snap, stored)
+			ok(t, snap.Close())
+			mustClose(t, db)
+			db = openOn(t, fsys, engine.Options{})
+			wantKeysIn(t, what+", replayed", db, left)
+			ok(t, db.Compact(ctx))
+			wantKeysIn(t, what+", merged", db, left)
+			mustClose(t, db)
+		}
+	}
+}
+
+// In a commit a DeleteScan deletes what was written before it, and spares what comes after;
+// a batch with one can be applied again.
+func TestDeleteScanWithinACommit(t *testing.T) {
+	db := openMemory(t, engine.Options{Durability: engine.Process})
+	a, b, c, z := engine.K("a"), engine.K("b"), engine.K("c"), engine.K("z")
+	batch := engine.NewBatch()
+	ok(t, errors.Join(batch.Put(a, nil), batch.Put(b, nil), batch.DeleteScan(b, engine.Key{}),
+		batch.Put(c, nil)))
+	if batch.Len() != 4 {
+		t.Errorf("%d operations, want 4", batch.Len())
+	}
+	for range 2 {
+		ok(t, db.Put(z, nil))
+		before := db.Metrics().LastVersion
+		ok(t, db.Apply(ctx, batch))
+		wantKeysIn(t, "batch", db, []engine.Key{a, c})
+		if after := db.Metrics().LastVersion; after != before+1 {
+			t.Errorf("%d commits, want 1", after-before)
+		}
+	}
+	ok(t, db.Update(ctx, func(tx *engine.Tx) error {
+		ok(t, errors.Join(tx.Put(b, nil), tx.DeleteScan(engine.Key{}, c), tx.Put(z, nil)))
+		wantKeysIn(t, "in the transaction", tx, []engine.Key{c, z})
+		return nil
+	}))
+	wantKeysIn(t, "transaction", db, []engine.Key{c, z})
+	ok(t, db.DeleteScan(engine.Key{}, engine.Key{}))
+	wantKeysIn(t, "all", db, nil)
+	before := db.Metrics().LastVersion
+	ok(t, db.DeleteScan(engine.Key{}, engine.Key{}))
+	ok(t, db.DeleteScan(z, a))
+	if after := db.Metrics().LastVersion; after != before {
+		t.Errorf("%d commits that delete nothing", after-before)
+	}
+	wantIs(t, db.DeleteScan(engine.Key{SK: []byte("s")}, z), engine.ErrEmptyPK)
+	wantIs(t, batch.DeleteScan(a, engine.Key{PK: []byte("p"), SK: []byte{}}), engine.ErrEmptySK)
+	wantIs(t, db.View(ctx, func(tx *engine.Tx) error { return tx.DeleteScan(a, z) }),
+		engine.ErrReadOnly)
+}
+
+// A transaction that has read something a DeleteScan deletes meanwhile conflicts; one that
+// deletes a range itself depends on nothing in it.
+func TestDeleteScanConflicts(t *testing.T) {
+	db := openMemory(t, engine.Options{Durability: engine.Process})
+	for i := range 100 {
+		ok(t, db.Put(engine.K(fmt.Sprint(i)), nil))
+	}
+	reads := func(tx *engine.Tx) error {
+		ok(t, second(tx.Get(engine.K("50"))))
+		ok(t, db.DeleteScan(engine.K("4"), engine.K("6")))
+		return tx.Put(engine.K("result"), nil)
+	}
+	wantIs(t, db.Update(ctx, reads), engine.ErrConflict)
+	ok(t, db.Update(ctx, func(tx *engine.Tx) error {
+		ok(t, tx.DeleteScan(engine.K("7"), engine.K("8")))
+		return db.Put(engine.K("77"), []byte("meanwhile"))
+	}))
+	if there, err := db.Has(engine.K("77")); there || err != nil {
+		t.Errorf("an item written before the commit is there: %v, %v", there, err)
+	}
+}
+
+// After a power cut a synced DeleteScan is there in all stripes.
+func TestDeleteScanSurvivesAPowerCut(t *testing.T) {
+	disk := vfstest.NewCrash()
+	db := openOn(t, disk, engine.Options{})
+	defer func() { _ = db.Close() }()
+	b := engine.NewBatch()
+	for i := range 300 {
+		ok(t, b.Put(engine.K(fmt.Sprintf("%03d", i)), nil))
+	}
+	ok(t, db.Apply(ctx, b))
+	ok(t, db.DeleteScan(engine.K("010"), engine.K("290")))
+	after := openOn(t, disk.PowerCut(rand.New(rand.NewPCG(1, 2)), 0), engine.Options{})
+	if n := len(keysIn(t, after)); n != 20 {
+		t.Errorf("%d items after a power cut, want 20", n)
+	}
+	mustClose(t, after)
+}
