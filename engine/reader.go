@@ -17,6 +17,7 @@ type Reader interface {
 	AppendGet(dst []byte, key Key) ([]byte, error)
 	GetItem(key Key) (Item, error)
 	Has(key Key) (bool, error)
+	ValueSize(key Key) (int, error)
 	MultiGet(ctx context.Context, keys []Key, r *Results) error
 	MultiHas(ctx context.Context, keys []Key, dst []bool) ([]bool, error)
 
@@ -123,6 +124,16 @@ func (r *reader) Has(key Key) (bool, error) {
 	default:
 		return false, err
 	}
+}
+
+// ValueSize returns the length of key's value, or ErrNotFound. It finds the value as Get does,
+// and spares the copy of it.
+func (r *reader) ValueSize(key Key) (int, error) {
+	var f base.Lookup
+	if err := r.lookup(key, &f); err != nil {
+		return 0, err
+	}
+	return len(f.Value), nil
 }
 
 // Query returns the items of one partition that q selects, in sort key order, as of
