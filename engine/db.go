@@ -17,11 +17,11 @@ import (
 	"github.com/kstonedb/kstone/wal"
 )
 
-// DB is an open database. All methods are safe for concurrent use. It is a [Reader] of the
-// present.
-//
 // Lock order: stripe write locks in ascending order, then the log's mutex, then a
 // memtable's mutex. manifestMu is taken with none of them held.
+
+// DB is an open database. All methods are safe for concurrent use. It is a [Reader] of the
+// present.
 type DB struct {
 	reader
 	dir  string

@@ -61,7 +61,14 @@ var (
 )
 
 // CorruptionError says which file is damaged, where, what was expected and what
-// was found. It matches ErrCorrupt.
+// was found. It matches ErrCorrupt. Its fields are
+//
+//	File    string // name of the file
+//	Offset  int64  // byte offset of the damaged structure, -1 if not known
+//	What    string // the structure: "data block", "footer", "log record"
+//	Want    string // what was expected
+//	Got     string // what was found
+//	Version bool   // the damage is an unknown format version
 type CorruptionError = corrupt.Error
 
 // ConditionError tells which key failed its condition. It matches

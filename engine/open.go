@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/kstonedb/kstone/engine/internal/openfs"
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/cache"
 	"github.com/kstonedb/kstone/internal/manifest"
@@ -30,9 +31,14 @@ func Open(dir string, o *Options) (*DB, error) {
 	return openFS(vfs.OS(), dir, o, nil)
 }
 
-// OpenFS is Open on a file system of the caller's. It is for kstone's own tests and
-// tools: the file system interface is internal.
-func OpenFS(fsys vfs.FS, dir string, o *Options) (*DB, error) {
+func init() {
+	openfs.Open = func(fsys vfs.FS, dir string, options any) (any, error) {
+		return openOn(fsys, dir, options.(*Options))
+	}
+}
+
+// openOn is Open on a file system of the caller's, for tests.
+func openOn(fsys vfs.FS, dir string, o *Options) (*DB, error) {
 	var given Options
 	if o != nil {
 		given = *o

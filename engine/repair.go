@@ -13,10 +13,26 @@ import (
 	"github.com/kstonedb/kstone/internal/vfs"
 )
 
-// Loss is something that Repair could not save.
+// Loss is something that Repair could not save. Its fields are
+//
+//	File        string // where it was; the directory's name if nobody knows
+//	Offset      int64  // in the file, -1 for the whole file
+//	What        string // what was there: "data block", "range deletes", "file", "commits" …
+//	Stripe      int    // the stripe concerned, -1 for any of them
+//	First, Last Key    // the keys concerned, both included; a zero Key is no bound
+//	Entries     uint64 // versions lost, 0 if not known
+//	FirstCommit uint64 // and LastCommit: commits that are missing, of unknown keys; 0: none
+//	Err         error  // what was found; it matches ErrCorrupt if it is damage
 type Loss = salvage.Loss
 
-// RepairReport says what Repair has done, and what is lost.
+// RepairReport says what Repair has done, and what is lost. Its fields are
+//
+//	Files      int      // SSTs read
+//	LogRecords int64    // log records read
+//	Entries    uint64   // versions found intact, in files and log
+//	Items      uint64   // live items in the new database
+//	Lost       []Loss   // everything that is known to be missing, by file and offset
+//	Doubts     []string // what could not be decided, in words
 type RepairReport = salvage.Report
 
 // Repair makes a new database in dest, which must not exist or be empty, of everything
@@ -28,11 +44,11 @@ type RepairReport = salvage.Report
 // database: src holds none (ErrNotDatabase), is open in another process (ErrLocked), is of
 // an unknown version (ErrVersion), or something could not be read or written.
 func Repair(ctx context.Context, src, dest string, o *Options) (RepairReport, error) {
-	return RepairFS(ctx, vfs.OS(), src, dest, o)
+	return repairOn(ctx, vfs.OS(), src, dest, o)
 }
 
-// RepairFS is Repair on a file system of the caller's, for kstone's own tests and tools.
-func RepairFS(ctx context.Context, fsys vfs.FS, src, dest string, o *Options,
+// repairOn is Repair on a file system of the caller's, for tests.
+func repairOn(ctx context.Context, fsys vfs.FS, src, dest string, o *Options,
 ) (RepairReport, error) {
 	_, err := o.withDefaults()
 	if err = cmp.Or(usable(ctx), err); err != nil {
@@ -49,7 +65,7 @@ func RepairFS(ctx context.Context, fsys vfs.FS, src, dest string, o *Options,
 	return rep, during("repair", err)
 }
 
-// repair is RepairFS with options that are valid.
+// repair is repairOn with options that are valid.
 func repair(ctx context.Context, fsys vfs.FS, src, dest string, o *Options,
 ) (rep RepairReport, err error) {
 	in, err := vfs.OpenDir(fsys, src)

@@ -270,7 +270,8 @@ func (v Value) Clone() Value {
 
 // Any returns the value as a Go value: nil, bool, int64, uint64, float64, string, []byte,
 // time.Time, keycodec.UUID, keycodec.Decimal, netip.Addr, netip.Prefix, or []any with
-// the elements of a list.
+// the elements of a list. It is the caller's: nothing of it is a view of the row that the
+// value was read from.
 func (v Value) Any() any {
 	switch v.kind {
 	case KindBool:
@@ -282,7 +283,7 @@ func (v Value) Any() any {
 	case KindFloat:
 		return math.Float64frombits(v.n)
 	case KindString:
-		return v.s
+		return strings.Clone(v.s)
 	case KindBytes:
 		return []byte(v.s)
 	case KindTime:

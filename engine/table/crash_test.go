@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/internal/openfs"
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/table"
@@ -112,7 +113,7 @@ func crashOptions() *engine.Options {
 func crashProgram(t *testing.T, seed uint64, program steps, look check) (cuts, unfinished int) {
 	t.Helper()
 	c := &cutter{fs: vfstest.NewCrash(), every: 12, rng: rand.New(rand.NewPCG(seed, 1))}
-	e, err := engine.OpenFS(vfstest.NewFault(c.fs, c.hook), "db", crashOptions())
+	e, err := openFS(vfstest.NewFault(c.fs, c.hook), "db", crashOptions())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,7 +289,7 @@ func checkCut(c cut) (unfinished bool, err error) {
 
 // withCut opens the tables that a power cut has left.
 func withCut(c cut, look func(*table.DB) (bool, error)) (unfinished bool, err error) {
-	e, err := engine.OpenFS(vfstest.CrashOf(c.disk), "db", crashOptions())
+	e, err := openFS(vfstest.CrashOf(c.disk), "db", crashOptions())
 	if err != nil {
 		return false, err
 	}
@@ -326,4 +327,13 @@ func verifyAll(db *table.DB, acked int) error {
 		}
 	}
 	return nil
+}
+
+// openFS is engine.Open on a file system.
+func openFS(fsys vfs.FS, dir string, o *engine.Options) (*engine.DB, error) {
+	db, err := openfs.Open(fsys, dir, o)
+	if err != nil {
+		return nil, err
+	}
+	return db.(*engine.DB), nil
 }

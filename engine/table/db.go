@@ -13,10 +13,10 @@ import (
 	"github.com/kstonedb/kstone/engine/store"
 )
 
-// DB is a set of tables in a store. It may be used by many goroutines.
-//
 // Lock order: schemaMu, then the fence of a table. Neither is held while rows are read for
 // a query.
+
+// DB is a set of tables in a store. It may be used by many goroutines.
 type DB struct {
 	store  store.Store
 	engine *engine.DB // nil of a store that is none of this process
