@@ -13,6 +13,28 @@
 // goroutines. A [Batch] and a [Tx] belong to one goroutine at a time. Several
 // processes may open a database read-only at once; a writer excludes all others.
 //
+// # Reading
+//
+// A [Reader], which a DB, a Snapshot and a [Tx] are, reads single keys, many keys at a moment,
+// and sequences of items: [Query] one partition, [Scan] all of them between two keys,
+// [Gather] several as one. An [Iterator] pulls items, both ways. [Snapshot.ScanParallel]
+// spreads a scan over goroutines.
+//
+// # Writing
+//
+// Put, Delete, PutIf, DeleteIf, DeleteRange and DeleteScan are commits by themselves as
+// methods of a DB, and parts of one commit as methods of a Batch or a Tx. How a write differs
+// from the usual one is said by a [WriteOption]: when the item expires, where an item is
+// written; how durable the commit is and how long it may wait, where something is committed.
+//
+// # Contexts
+//
+// A call takes a context if the time it takes depends on how much there is, or on others:
+// sequences, reads of many keys, Apply and Update, whose batches may be large and meet
+// back-pressure, Flush, Compact, Checkpoint. Reads and writes of one key do not: each is one
+// lookup or one record of the log. What a write waits for at most is said by [MaxWait]. A nil
+// context is an error.
+//
 // # Durability
 //
 // Each write is acknowledged at a named level, [Sync] (the default: survives a

@@ -1,6 +1,7 @@
 package expr_test
 
 import (
+	"fmt"
 	"math"
 	"math/big"
 	"math/rand/v2"
@@ -232,4 +233,15 @@ func FuzzDecodeList(f *testing.F) {
 			t.Fatalf("%x is read as %s and written in another way", b, v)
 		}
 	})
+}
+
+// The Go value of a text is no view of the memory that the text is read from.
+func TestAnyIsACopy(t *testing.T) {
+	row := []byte("text")
+	text := expr.String(unsafe.String(&row[0], len(row)))
+	got := []any{text.Any(), expr.List([]expr.Value{text}).Any()}
+	row[0] = 'X'
+	if want := "[text [text]]"; fmt.Sprint(got) != want {
+		t.Errorf("%v, want %s", got, want)
+	}
 }
