@@ -94,8 +94,10 @@ func TestCopiesOfBatchesDoTheSame(t *testing.T) {
 	load := func(x string) *engine.DB {
 		now := time.UnixMilli(1_000_000)
 		db := openMemory(t, engine.Options{Clock: func() time.Time { return now }})
-		for _, k := range []engine.Key{engine.K("gone"), engine.K("gone", "a"), engine.K("gone", "z"),
-			engine.K("scan", "a"), engine.K("scan", "z"), engine.K("zz"), engine.K("r")} {
+		for _, k := range []engine.Key{
+			engine.K("gone"), engine.K("gone", "a"), engine.K("gone", "z"), engine.K("scan", "a"),
+			engine.K("scan", "z"), engine.K("zz"), engine.K("r"),
+		} {
 			ok(t, db.Put(k, nil))
 		}
 		ok(t, db.Put(engine.K("x"), []byte(x)))

@@ -108,7 +108,7 @@ type stripeRange struct {
 }
 
 // expand returns the ranges that the DeleteScans of the batch delete, and its log record with
-// them. Requires: all stripes are locked.
+// them, and freezes memtables of which they hide much. Requires: all stripes are locked.
 func (db *DB) expand(b *Batch) (ranges []stripeRange, record []byte, err error) {
 	for i := range b.ops {
 		if op := &b.ops[i]; op.kind == kindDeleteScan {
@@ -116,6 +116,11 @@ func (db *DB) expand(b *Batch) (ranges []stripeRange, record []byte, err error) 
 			if err != nil {
 				return nil, nil, err
 			}
+		}
+	}
+	for _, r := range ranges {
+		if db.stripes[r.stripe].FreezeBeneath(r.lo, r.hi) {
+			db.sched.kickFlush()
 		}
 	}
 	record = b.payload[:len(b.payload):len(b.payload)] // the batch may be applied again

@@ -202,7 +202,8 @@ func TestScanReadsItsBoundsOnly(t *testing.T) {
 	for _, unordered := range []bool{false, true} {
 		all, whole := read(engine.Scan{Unordered: unordered})
 		for _, s := range []engine.Scan{
-			{From: engine.K("index0")}, {To: engine.K("index/")}, {From: engine.K("a"), To: engine.K("b")},
+			{From: engine.K("index0")}, {To: engine.K("index/")},
+			{From: engine.K("a"), To: engine.K("b")},
 			{From: at(5), To: at(5)}, {From: at(6), To: at(5)}, {To: engine.K("")},
 		} {
 			for s.Unordered = unordered; ; s.Reverse = true {

@@ -36,7 +36,9 @@ func TestEngineBehavesLikeASortedMap(t *testing.T) {
 			"deleteIf":    m.deleteIf,
 			"deleteRange": m.deleteRange,
 			"deleteScan": func(t *rapid.T) {
-				m.deleteScan(t, func(from, to engine.Key) error { return m.db.DeleteScan(from, to) })
+				m.deleteScan(t, func(from, to engine.Key) error {
+					return m.db.DeleteScan(from, to)
+				})
 			},
 			"batch":        m.batch,
 			"condBatch":    m.condBatch,

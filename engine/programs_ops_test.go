@@ -35,8 +35,8 @@ var progActions = map[string]func(*progRun){
 // progWeights say how often each comes.
 var progWeights = map[string]int{
 	"put": 40, "putTTL": 10, "delete": 12, "putIfAbsent": 5, "putIf": 8, "deleteIf": 3,
-	"deleteRange": 6, "deleteScan": 2, "iterate": 5, "batch": 15, "update": 10, "view": 3, "get": 25,
-	"query": 15, "pages": 4,
+	"deleteRange": 6, "deleteScan": 2, "iterate": 5, "batch": 15, "update": 10, "view": 3,
+	"get": 25, "query": 15, "pages": 4,
 	"scan": 5, "scanPages": 2, "segments": 1, "snapshot": 4, "readSnapshot": 8,
 	"dropSnapshot": 3, "property": 2, "flush": 3, "sync": 1, "compact": 1, "checkpoint": 1,
 	"verify": 1, "reopen": 2, "readOnly": 1, "crash": 2, "clock": 6, "metrics": 2,

@@ -32,7 +32,7 @@ func TestScanParallel(t *testing.T) {
 			return db.Put(engine.K("index/1", "added"), nil) // is not seen
 		}))
 		slices.SortFunc(got, compareKeys)
-		if !slices.EqualFunc(got, want, func(a, b engine.Key) bool { return compareKeys(a, b) == 0 }) {
+		if slices.CompareFunc(got, want, compareKeys) != 0 {
 			t.Errorf("%d workers: %d items, want %d", workers, len(got), len(want))
 		}
 		ok(t, db.Delete(engine.K("index/1", "added")))

@@ -213,16 +213,18 @@ func (db *DB) commitLocked(b *Batch, g *guard) (base.SeqNum, error) {
 		if scanned, record, err = db.expand(b); err != nil || len(record) == 0 {
 			return 0, db.readError(err)
 		}
-		for _, r := range scanned {
-			if db.stripes[r.stripe].FreezeBeneath(r.lo, r.hi) {
-				db.sched.kickFlush()
-			}
-		}
 	}
 	seq, err := db.appendLog(record)
 	if err != nil {
 		return 0, err
 	}
+	db.insert(b, scanned, seq)
+	return seq, nil
+}
+
+// insert puts a batch that is logged into the memtables; scanned are the ranges of its
+// DeleteScans. Requires: the stripes are locked.
+func (db *DB) insert(b *Batch, scanned []stripeRange, seq base.SeqNum) {
 	horizon := db.snaps.horizon()
 	var grown int64
 	for i := range b.ops {
@@ -256,7 +258,6 @@ func (db *DB) commitLocked(b *Batch, g *guard) (base.SeqNum, error) {
 		b.stripes.each(func(id uint8) { db.limitRecords(&db.stripes[id]) })
 	}
 	db.memory.grow(db, grown)
-	return seq, nil
 }
 
 // appendLog adds a record to the log. A failure that a full disk does not explain makes

@@ -324,8 +324,8 @@ func (r *Range) gather() engine.Gather {
 // scan returns an interval in the engine's form.
 func (r *Range) scan() engine.Scan {
 	s := engine.Scan{
-		From: Key{PK: r.From}, To: Key{PK: r.To}, Unordered: r.Unordered, Reverse: r.Reverse, Limit: r.Limit,
-		Filter: r.Filter,
+		From: Key{PK: r.From}, To: Key{PK: r.To}, Unordered: r.Unordered, Reverse: r.Reverse,
+		Limit: r.Limit, Filter: r.Filter,
 	}
 	switch {
 	case r.After.PK == nil:

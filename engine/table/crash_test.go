@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine"
-	"github.com/kstonedb/kstone/engine/internal/openfs"
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/internal/openfs"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/table"
 	"github.com/kstonedb/kstone/internal/testutil"

@@ -61,7 +61,7 @@ var shared = map[string]bool{"internal/base": true, "internal/corrupt": true}
 
 // testOnly packages may be imported by tests and hold nothing that ships.
 var testOnly = map[string]bool{
-	"internal/tidy": true, "internal/testutil": true,
+	"internal/tidy": true, "internal/tidy/api": true, "internal/testutil": true,
 	"internal/canary": true, "internal/mutants": true, "internal/powercut": true,
 	"internal/vfs/vfstest": true,
 }
