@@ -16,7 +16,7 @@ import (
 func ExampleDB_PutIf() {
 	db := memory()
 	defer db.Close()
-	key := engine.Key{PK: []byte("document")}
+	key := engine.K("document")
 	_ = db.Put(key, []byte("draft"))
 
 	seen, err := db.GetItem(key)
@@ -38,7 +38,7 @@ func ExampleDB_DeleteRange() {
 	db := memory()
 	defer db.Close()
 	for _, day := range []string{"2026-01-30", "2026-01-31", "2026-02-01"} {
-		_ = db.Put(engine.Key{PK: []byte("sensor#1"), SK: []byte(day)}, nil)
+		_ = db.Put(engine.K("sensor#1", day), nil)
 	}
 	january := engine.SKBeginsWith([]byte("2026-01-"))
 	if err := db.DeleteRange([]byte("sensor#1"), january); err != nil {
@@ -95,7 +95,7 @@ func ExampleParseCursor() {
 	db := memory()
 	defer db.Close()
 	for _, sk := range []string{"a", "b", "c"} {
-		_ = db.Put(engine.Key{PK: []byte("list"), SK: []byte(sk)}, nil)
+		_ = db.Put(engine.K("list", sk), nil)
 	}
 	page := func(after string) (items, next string) {
 		q := engine.Query{PK: []byte("list"), Limit: 2}
@@ -132,8 +132,8 @@ func ExampleDB_View() {
 	db := memory()
 	defer db.Close()
 	b := engine.NewBatch()
-	_ = b.Put(engine.Key{PK: []byte("alice")}, []byte("60"))
-	_ = b.Put(engine.Key{PK: []byte("bob")}, []byte("40"))
+	_ = b.Put(engine.K("alice"), []byte("60"))
+	_ = b.Put(engine.K("bob"), []byte("40"))
 	_ = db.Apply(context.Background(), b)
 
 	err := db.View(context.Background(), func(tx *engine.Tx) error {
@@ -172,7 +172,7 @@ func ExampleDB_Sync() {
 func ExampleErrNotFound() {
 	db := memory()
 	defer db.Close()
-	_, err := db.Get(engine.Key{PK: []byte("nobody")})
+	_, err := db.Get(engine.K("nobody"))
 	switch {
 	case errors.Is(err, engine.ErrNotFound):
 		fmt.Println("make one")

@@ -27,13 +27,13 @@ func Example() {
 	defer db.Close()
 
 	for _, sk := range []string{"like#7", "post#1", "post#2"} {
-		key := engine.Key{PK: []byte("user#1"), SK: []byte(sk)}
+		key := engine.K("user#1", sk)
 		if err := db.Put(key, []byte("text of "+sk)); err != nil {
 			log.Fatal(err)
 		}
 	}
 
-	v, err := db.Get(engine.Key{PK: []byte("user#1"), SK: []byte("post#1")})
+	v, err := db.Get(engine.K("user#1", "post#1"))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func ExampleDB_Apply() {
 func ExampleDB_UpdateRetry() {
 	db := memory()
 	defer db.Close()
-	key := engine.Key{PK: []byte("counter")}
+	key := engine.K("counter")
 	for range 3 {
 		err := db.UpdateRetry(context.Background(), func(tx *engine.Tx) error {
 			v, err := tx.Get(key)
@@ -101,7 +101,7 @@ func ExampleDB_UpdateRetry() {
 func ExampleIfAbsent() {
 	db := memory()
 	defer db.Close()
-	key := engine.Key{PK: []byte("name")}
+	key := engine.K("name")
 	fmt.Println(db.PutIf(key, []byte("first"), engine.IfAbsent()))
 	err := db.PutIf(key, []byte("second"), engine.IfAbsent())
 	fmt.Println(errors.Is(err, engine.ErrConditionFailed), err)
@@ -113,7 +113,7 @@ func ExampleIfAbsent() {
 func ExampleDB_Snapshot() {
 	db := memory()
 	defer db.Close()
-	key := engine.Key{PK: []byte("k")}
+	key := engine.K("k")
 	_ = db.Put(key, []byte("before"))
 	snap, err := db.Snapshot()
 	if err != nil {
@@ -202,7 +202,7 @@ func ExampleWriteOption() {
 		log.Fatal(err)
 	}
 	defer db.Close()
-	key := engine.Key{PK: []byte("session")}
+	key := engine.K("session")
 	_ = db.Put(key, []byte("token"), engine.TTL(time.Minute), engine.Process)
 	before, _ := db.Has(key)
 	now.Add(time.Minute.Milliseconds())
