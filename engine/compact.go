@@ -9,6 +9,7 @@ import (
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/manifest"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/keycodec"
 	"github.com/kstonedb/kstone/sst"
 	"github.com/kstonedb/kstone/stripe"
 )
@@ -47,6 +48,28 @@ func runInfos(v *stripe.View) []compaction.RunInfo {
 // Stripes that cannot be merged because they are damaged, or too large for the space there
 // is, are left as they are and reported in the error.
 func (db *DB) Compact(ctx context.Context) error {
+	all := make([]uint8, len(db.stripes))
+	for i := range all {
+		all[i] = uint8(i)
+	}
+	return db.compactStripes(ctx, all)
+}
+
+// CompactPartition is Compact of the stripe that partition pk is in, with the other partitions
+// of that stripe: about 1/256 of the database. A range of partitions lies in all stripes, so
+// there is nothing between the two.
+func (db *DB) CompactPartition(ctx context.Context, pk []byte) error {
+	if err := usable(ctx); err != nil {
+		return err
+	}
+	if err := (Key{PK: pk}).Validate(); err != nil {
+		return keyError("compact", err)
+	}
+	return db.compactStripes(ctx, []uint8{keycodec.Stripe(pk)})
+}
+
+// compactStripes is Compact of some stripes.
+func (db *DB) compactStripes(ctx context.Context, todo []uint8) error {
 	if err := db.Flush(ctx); err != nil {
 		return err
 	}
@@ -58,10 +81,6 @@ func (db *DB) Compact(ctx context.Context) error {
 	defer stop()
 	b := &stripe.Builder{Pace: db.sched.limiter.wait}
 	var unreadable []error
-	todo := make([]uint8, len(db.stripes))
-	for i := range todo {
-		todo[i] = uint8(i)
-	}
 	for {
 		var large []uint8 // for the space that there is
 		var full error

@@ -154,3 +154,37 @@ func TestDeleteScanSurvivesAPowerCut(t *testing.T) {
 	}
 	mustClose(t, after)
 }
+
+// Checkpoints and repaired databases have what a DeleteScan has left, whether it is still in
+// the log or in files.
+func TestDeleteScanIsCopiedAndRepaired(t *testing.T) {
+	for _, flushed := range []bool{false, true} {
+		fsys := vfs.NewMem()
+		db := openOn(t, fsys, engine.Options{})
+		for i := range 300 {
+			ok(t, db.Put(engine.K(fmt.Sprintf("%03d", i)), nil))
+		}
+		ok(t, db.Flush(ctx))
+		ok(t, db.DeleteScan(engine.K("010"), engine.Key{}))
+		ok(t, db.Put(engine.K("999"), nil))
+		if flushed {
+			ok(t, db.Flush(ctx))
+		}
+		want := keysIn(t, db)
+		if len(want) != 11 {
+			t.Fatalf("%d items, want 11", len(want))
+		}
+		ok(t, db.Checkpoint(ctx, "copy", nil))
+		mustClose(t, db)
+		if rep, err := engine.RepairFS(ctx, fsys, "db", "repaired", nil); err != nil ||
+			len(rep.Lost) > 0 {
+			t.Fatalf("%v, %+v", err, rep)
+		}
+		for _, dir := range []string{"copy", "repaired"} {
+			db, err := engine.OpenFS(fsys, dir, nil)
+			ok(t, err)
+			wantKeysIn(t, dir, db, want)
+			mustClose(t, db)
+		}
+	}
+}

@@ -167,3 +167,24 @@ func TestManyRangeDeletesAfterReplay(t *testing.T) {
 	wantValue(t, db, pksk("p", "x"), []byte{})
 	mustClose(t, db)
 }
+
+// CompactPartition reclaims what is deleted in the stripe of a partition, and only there.
+func TestCompactPartition(t *testing.T) {
+	db := openMemory(t, engine.Options{Durability: engine.Process})
+	for _, p := range []string{"p", "q"} {
+		for i := range 100 {
+			ok(t, db.Put(pksk(p, fmt.Sprint(i)), make([]byte, 100)))
+		}
+		ok(t, db.Flush(ctx))
+		for i := range 50 {
+			ok(t, db.Delete(pksk(p, fmt.Sprint(i))))
+		}
+	}
+	ok(t, db.Flush(ctx))
+	ok(t, db.CompactPartition(ctx, []byte("p")))
+	if m := db.Metrics().Total; m.Tombstones != 50 || m.Records != 200 {
+		t.Errorf("%d tombstones of %d records are left, want those of one partition: 50 of 200",
+			m.Tombstones, m.Records)
+	}
+	wantIs(t, db.CompactPartition(ctx, nil), engine.ErrEmptyPK)
+}
