@@ -98,6 +98,18 @@ func (b *Batch) scanOf(op *batchOp) span {
 	return s
 }
 
+// scanRecordBytes is about what a DeleteScan adds to the log record, with keys of usual length.
+const scanRecordBytes = 16 << 10
+
+// logBytes returns about how long the log record will be.
+func (b *Batch) logBytes() int64 {
+	n := int64(len(b.payload))
+	if b.scans {
+		n += scanRecordBytes
+	}
+	return n
+}
+
 // aboveAll is above every ordered key.
 var aboveAll = bytes.Repeat([]byte{0xff}, MaxKeyBytes+1)
 

@@ -212,7 +212,7 @@ func (i *Iterator) move(lower bool, end iteratorPlace) bool {
 	return i.step(end)
 }
 
-// reopen begins to read a span anew, to lower or to higher keys.
+// reopen begins to read a span again, to lower or to higher keys.
 func (i *Iterator) reopen(s span, lower bool) {
 	i.source.Close()
 	i.open, i.backward = !s.empty(), lower

@@ -147,7 +147,7 @@ func (m *memory) admitBatch(ctx context.Context, db *DB, b *Batch, maxWait time.
 	if m.free() || len(b.ops) == 0 { // what only has conditions needs no room
 		return nil
 	}
-	return m.admit(ctx, db, int64(len(b.payload)), b.deletesOnly(), maxWait)
+	return m.admit(ctx, db, b.logBytes(), b.deletesOnly(), maxWait)
 }
 
 // free reports whether writers need not wait nor ask.
