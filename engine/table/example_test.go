@@ -2,6 +2,7 @@ package table_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"time"
@@ -33,9 +34,9 @@ var (
 	_ = Orders.Index("by_status", Status.Asc(), Date.Asc()).Include(Amount).Shard(16)
 )
 
-// openOrders returns a database in memory with five orders of two users.
-func openOrders(ctx context.Context) (*table.DB, func()) {
-	e, err := engine.Open("orders", &engine.Options{InMemory: true})
+// openExample returns a database in memory with some tables, and what closes it.
+func openExample(ctx context.Context, tables ...table.Definition) (*table.DB, func()) {
+	e, err := engine.Open("example", &engine.Options{InMemory: true})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -43,9 +44,19 @@ func openOrders(ctx context.Context) (*table.DB, func()) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := db.Migrate(ctx, Orders); err != nil {
+	if err := db.Migrate(ctx, tables...); err != nil {
 		log.Fatal(err)
 	}
+	return db, func() {
+		if err := errors.Join(db.Close(), e.Close()); err != nil {
+			log.Fatal(err)
+		}
+	}
+}
+
+// openOrders returns a database in memory with five orders of two users.
+func openOrders(ctx context.Context) (*table.DB, func()) {
+	db, closeAll := openExample(ctx, Orders)
 	start := time.UnixMilli(1737100800000) // 2025-01-17 08:00 UTC
 	for i, status := range []string{"paid", "sent", "paid", "new", "paid"} {
 		o := Order{UserID: "USR_12345", Date: start.AddDate(0, 0, i), ID: keycodec.UUID{byte(i)},
@@ -57,14 +68,7 @@ func openOrders(ctx context.Context) (*table.DB, func()) {
 			log.Fatal(err)
 		}
 	}
-	return db, func() {
-		if err := db.Close(); err != nil {
-			log.Fatal(err)
-		}
-		if err := e.Close(); err != nil {
-			log.Fatal(err)
-		}
-	}
+	return db, closeAll
 }
 
 // The access patterns of composite keys: exact, prefix and range, and a second key beside

@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"strings"
 	"testing"
@@ -57,26 +59,31 @@ var (
 )
 
 // eachLine calls f with the lines of a bundled file, at most n of them.
-func eachLine(t *testing.T, name string, n int, f func([]byte) error) {
-	t.Helper()
+func eachLine(name string, n int, f func([]byte) error) error {
 	file, err := os.Open("../../testdata/" + name)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	defer file.Close()
 	unzipped, err := gzip.NewReader(file)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	lines := bufio.NewScanner(unzipped)
 	for i := 0; i < n && lines.Scan(); i++ {
 		if err := f(lines.Bytes()); err != nil {
-			t.Fatal(err)
+			return err
 		}
 	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
-	}
+	return lines.Err()
+}
+
+// quakeLine is a line of the bundled earthquakes.
+type quakeLine struct {
+	Net, Code, Type, Place string
+	Time                   int64
+	Mag                    float64
+	Depth                  *float64
 }
 
 // importPage fills the tables of the page: with 20,000 cities and all earthquakes.
@@ -86,29 +93,27 @@ func importPage(t *testing.T, db *table.DB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eachLine(t, "cities.jsonl.gz", 20_000, func(line []byte) error {
+	err = eachLine("cities.jsonl.gz", 20_000, func(line []byte) error {
 		var c City
 		if err := json.Unmarshal(line, &c); err != nil {
 			return err
 		}
 		return buffer.Put(ctx, &c)
 	})
-	if err := buffer.Flush(ctx); err != nil {
+	if err = errors.Join(err, buffer.Flush(ctx)); err != nil {
 		t.Fatal(err)
 	}
-	eachLine(t, "earthquakes.jsonl.gz", 1<<20, func(line []byte) error {
-		var q struct {
-			Net, Code, Place string
-			Time             int64
-			Mag              float64
-			Depth            *float64
-		}
+	err = eachLine("earthquakes.jsonl.gz", 1<<20, func(line []byte) error {
+		var q quakeLine
 		if err := json.Unmarshal(line, &q); err != nil {
 			return err
 		}
 		return Quakes.Insert(ctx, db, &Quake{q.Net, time.UnixMilli(q.Time), q.Code, q.Mag, q.Place,
 			q.Depth})
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestTablesPage runs what docs/tables.md shows and compares what it prints.
@@ -170,10 +175,6 @@ func TestTablesPage(t *testing.T) {
 // printed, and looks for the lines of its Go blocks in this file and the examples.
 func comparePage(t *testing.T, printed string) {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/tables.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var source string
 	for _, name := range []string{"tables_page_test.go", "example_test.go"} {
 		data, err := os.ReadFile(name)
@@ -187,20 +188,43 @@ func comparePage(t *testing.T, printed string) {
 		known[strings.Join(strings.Fields(line), " ")] = true
 	}
 	var shown strings.Builder
-	block := ""
-	for line := range strings.Lines(string(page)) {
-		switch kind, fence := strings.CutPrefix(line, "```"); {
-		case fence && block == "":
-			block = strings.TrimSpace(kind)
-		case fence:
-			block = ""
-		case block == "text":
-			shown.WriteString(line)
-		case block == "go" && !known[strings.Join(strings.Fields(line), " ")]:
-			t.Errorf("the page has code that no test has: %s", line)
+	for kind, block := range blocksOf(t, "tables.md") {
+		if kind == "text" {
+			shown.WriteString(block)
+			continue
+		}
+		for line := range strings.Lines(block) {
+			if !known[strings.Join(strings.Fields(line), " ")] {
+				t.Errorf("the page has code that no test has: %s", line)
+			}
 		}
 	}
 	if shown.String() != printed {
 		t.Errorf("the page shows\n%s\nprinted was\n%s", shown.String(), printed)
+	}
+}
+
+// blocksOf yields the text and Go blocks of a page in docs, each after its kind.
+func blocksOf(t *testing.T, page string) iter.Seq2[string, string] {
+	t.Helper()
+	data, err := os.ReadFile("../../docs/" + page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(yield func(kind, text string) bool) {
+		kind, text := "", ""
+		for line := range strings.Lines(string(data)) {
+			switch fence, ok := strings.CutPrefix(line, "```"); {
+			case ok && kind == "":
+				kind, text = strings.TrimSpace(fence), ""
+			case ok:
+				if (kind == "text" || kind == "go") && !yield(kind, text) {
+					return
+				}
+				kind = ""
+			default:
+				text += line
+			}
+		}
 	}
 }
