@@ -93,7 +93,7 @@ func TestCommandsMeasureAndReport(t *testing.T) {
 		args []string
 		want string
 	}{
-		"keys": {[]string{"-codec-repeat", "3", "-n", "200"}, "| two keys |"},
+		"keys": {[]string{"-codec-repeat", "3", "-n", "200"}, "| table, an index |"},
 		"dedup": {[]string{"-n", "20000", "-repeat", "1", "-queries", "1000", "-engine-n", "10000",
 			"-engine-queries", "1000"}, "## Table: growth"},
 		"small": {nil, "## 40 items by 40 openings"},

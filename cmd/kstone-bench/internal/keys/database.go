@@ -10,7 +10,7 @@ import (
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/measure"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 	"github.com/kstonedb/kstone/engine"
-	"github.com/kstonedb/kstone/engine/access"
+	"github.com/kstonedb/kstone/engine/table"
 	"github.com/kstonedb/kstone/keycodec"
 	"github.com/kstonedb/kstone/keycodec/composite"
 	"github.com/kstonedb/kstone/keycodec/shard"
@@ -39,61 +39,152 @@ var specification = databaseRecord("specification", 0, result.Figures{
 	"scans" + figRate: 195, "scans" + figBytes: 124_345,
 })
 
-// collections opens the two ways to keep the records, in a database each.
-var collections = []struct {
-	name     string
-	parallel []access.Index
-}{
-	{"one key", nil},
-	{"two keys", []access.Index{index("orders.category", 16, category, date, user, id)}},
-}
-
-var (
-	user     = composite.Field{Name: "user_id", Type: composite.String, Width: 32}
-	category = composite.Field{Name: "category", Type: composite.String, Width: 16}
-	date     = composite.Field{Name: "order_date", Type: composite.Timestamp}
-	id       = composite.Field{Name: "order_id", Type: composite.UUID}
-)
-
-func index(name string, shards int, fields ...composite.Field) access.Index {
-	o := composite.Options{Shard: &shard.Spec{Function: shard.MD5, Count: shards}}
-	keys, err := composite.NewSchema(o, fields...)
-	if err != nil {
-		panic(err) // the schemas are constants
-	}
-	return access.Index{Name: name, Keys: keys}
+// row is a record as a row of a table: orders of a user lie together, by date.
+type row struct {
+	User     string        `kstone:"user_id,pk"`
+	Date     time.Time     `kstone:"order_date,sk,ms"`
+	ID       keycodec.UUID `kstone:"order_id,sk"`
+	Category string        `kstone:"category"`
+	Payload  []byte        `kstone:"payload"`
 }
 
 // record returns record n: those of a user are users apart.
-func record(n int) access.Record {
-	return access.Record{
-		Fields: map[string]any{
-			"user_id": userName(n), "order_date": 1737100800000 + int64(n)*1000,
-			"category": fmt.Sprintf("C%d", n%5),
-			"order_id": keycodec.UUID{13: byte(n >> 16), 14: byte(n >> 8), 15: byte(n)},
-		},
-		Payload: bytes.Repeat(fmt.Appendf(nil, "%010d", n), payloadBytes/10),
+func record(n int) row {
+	return row{
+		User: userName(n), Date: time.UnixMilli(1737100800000 + int64(n)*1000).UTC(),
+		ID:       keycodec.UUID{13: byte(n >> 16), 14: byte(n >> 8), 15: byte(n)},
+		Category: fmt.Sprintf("C%d", n%5),
+		Payload:  bytes.Repeat(fmt.Appendf(nil, "%010d", n), payloadBytes/10),
 	}
 }
 
 func userName(n int) string { return fmt.Sprintf("USR_%05d", n%users) }
 
-// measureDatabase takes the figures of both collections in turns, each round on new
-// databases.
+// way is a way to keep the records in a database.
+type way struct {
+	put  func(ctx context.Context, r *row) error
+	get  func(ctx context.Context, r *row) ([]byte, error) // the payload, by primary key
+	scan func(ctx context.Context, user string, next func(payload []byte) error) error
+}
+
+// ways open the ways to keep the records, in an empty database each.
+var ways = []struct {
+	name string
+	open func(ctx context.Context, db *engine.DB) (way, func() error, error)
+}{
+	{"composite keys", openComposite},
+	{"table", func(ctx context.Context, db *engine.DB) (way, func() error, error) {
+		return openTable(ctx, db, false)
+	}},
+	{"table, an index", func(ctx context.Context, db *engine.DB) (way, func() error, error) {
+		return openTable(ctx, db, true)
+	}},
+}
+
+// openComposite keeps the records under the composite keys of the specification. The shard
+// is the partition, so that the shards lie in different stripes.
+func openComposite(_ context.Context, db *engine.DB) (way, func() error, error) {
+	s, err := composite.NewSchema(
+		composite.Options{Shard: &shard.Spec{Function: shard.MD5, Count: 256}},
+		composite.Field{Name: "user_id", Type: composite.String, Width: 32},
+		composite.Field{Name: "order_date", Type: composite.Timestamp},
+		composite.Field{Name: "order_id", Type: composite.UUID})
+	if err != nil {
+		return way{}, nil, err
+	}
+	key := func(r *row) (engine.Key, error) {
+		k, err := s.Append(make([]byte, 0, s.Size()), r.User, r.Date, r.ID)
+		if err != nil {
+			return engine.Key{}, err
+		}
+		return engine.Key{PK: k[:2], SK: k[2:]}, nil
+	}
+	return way{
+		put: func(_ context.Context, r *row) error {
+			k, err := key(r)
+			if err != nil {
+				return err
+			}
+			return db.Put(k, r.Payload, nil)
+		},
+		get: func(_ context.Context, r *row) ([]byte, error) {
+			k, err := key(r)
+			if err != nil {
+				return nil, err
+			}
+			return db.Get(k)
+		},
+		scan: func(ctx context.Context, user string, next func([]byte) error) error {
+			spans, err := s.Prefix(user)
+			if err != nil {
+				return err
+			}
+			q := engine.Query{PK: spans[0].Start[:2],
+				SK: engine.SKRange(spans[0].Start[2:], spans[0].End[2:])}
+			for item, err := range db.Query(ctx, q) {
+				if err == nil {
+					err = next(item.Value)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}, func() error { return nil }, nil
+}
+
+// openTable keeps the records in a table, with a second key by category and date or without.
+func openTable(ctx context.Context, e *engine.DB, second bool) (way, func() error, error) {
+	rows := table.NewTable[row]("orders")
+	user := table.Col(rows, func(r *row) *string { return &r.User })
+	date := table.Col(rows, func(r *row) *time.Time { return &r.Date })
+	category := table.Col(rows, func(r *row) *string { return &r.Category })
+	if second {
+		rows.Index("by_category", category.Asc(), date.Asc()).Shard(16)
+	}
+	db, err := table.Open(ctx, e, nil)
+	if err != nil {
+		return way{}, nil, err
+	}
+	if err := db.Migrate(ctx, rows); err != nil {
+		return way{}, nil, errors.Join(err, db.Close())
+	}
+	return way{
+		put: func(ctx context.Context, r *row) error { return rows.Put(ctx, db, r) },
+		get: func(ctx context.Context, r *row) ([]byte, error) {
+			found := row{User: r.User, Date: r.Date, ID: r.ID}
+			err := rows.Load(ctx, db, &found)
+			return found.Payload, err
+		},
+		scan: func(ctx context.Context, name string, next func([]byte) error) error {
+			for r, err := range rows.Where(user.Eq(name)).OrderBy(date.Asc()).Each(ctx, db) {
+				if err == nil {
+					err = next(r.Payload)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}, db.Close, nil
+}
+
+// measureDatabase takes the figures of all ways in turns, each round on new databases.
 func measureDatabase(ctx context.Context, records, rounds int,
 	emit func(result.Record) error) error {
-	data := make([]access.Record, records)
+	data := make([]row, records)
 	for i := range data {
 		data[i] = record(i)
 	}
 	for round := range rounds {
-		err := measure.Rotate(ctx, round, len(collections), func(i int) error {
-			c := collections[i]
-			f, err := measureRound(ctx, c.parallel, data)
+		err := measure.Rotate(ctx, round, len(ways), func(i int) error {
+			f, err := measureRound(ctx, ways[i].open, data)
 			if err != nil {
-				return fmt.Errorf("%s: %w", c.name, err)
+				return fmt.Errorf("%s: %w", ways[i].name, err)
 			}
-			return emit(databaseRecord(c.name, round, f))
+			return emit(databaseRecord(ways[i].name, round, f))
 		})
 		if err != nil {
 			return err
@@ -102,8 +193,8 @@ func measureDatabase(ctx context.Context, records, rounds int,
 	return nil
 }
 
-func measureRound(
-	ctx context.Context, parallel []access.Index, data []access.Record,
+func measureRound(ctx context.Context,
+	open func(context.Context, *engine.DB) (way, func() error, error), data []row,
 ) (out result.Figures, err error) {
 	out = result.Figures{}
 	db, err := engine.Open("keys", &engine.Options{InMemory: true})
@@ -111,25 +202,19 @@ func measureRound(
 		return out, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	c, err := access.Open(db, index("orders", 256, user, date, id), parallel...)
+	w, closeWay, err := open(ctx, db)
 	if err != nil {
 		return out, err
 	}
-	err = rate(ctx, out, "writes", len(data), func(i int) error { return c.Put(ctx, data[i]) })
+	defer func() { err = errors.Join(err, closeWay()) }()
+	err = rate(ctx, out, "writes", len(data), func(i int) error { return w.put(ctx, &data[i]) })
 	if err != nil {
 		return out, err
-	}
-	names := make([]map[string]any, len(data))
-	for i, r := range data {
-		names[i] = map[string]any{}
-		for _, field := range []string{"user_id", "order_date", "order_id"} {
-			names[i][field] = r.Fields[field]
-		}
 	}
 	err = rate(ctx, out, "lookups", len(data), func(i int) error {
 		n := i * 7919 % len(data) // a prime: neither in the order of writing nor of keys
-		m, err := c.ExactLookup(names[n])
-		if err == nil && !bytes.Equal(m.Payload, data[n].Payload) {
+		payload, err := w.get(ctx, &data[n])
+		if err == nil && !bytes.Equal(payload, data[n].Payload) {
 			err = fmt.Errorf("record %d has another payload", n)
 		}
 		return err
@@ -138,28 +223,26 @@ func measureRound(
 		return out, err
 	}
 	err = rate(ctx, out, "scans", scansInRound, func(i int) error {
-		return scan(ctx, c, i, data)
+		return scan(ctx, w, i, data)
 	})
 	return out, err
 }
 
 // scan reads the records of a user and fails unless all are there, in their order.
-func scan(ctx context.Context, c *access.Collection, i int, data []access.Record) error {
+func scan(ctx context.Context, w way, i int, data []row) error {
 	n := i % users
-	for m, err := range c.PrefixScan(ctx, map[string]any{"user_id": userName(n)}, 0) {
-		if err != nil {
-			return err
-		}
-		if n >= len(data) || !bytes.Equal(m.Payload, data[n].Payload) {
+	err := w.scan(ctx, userName(n), func(payload []byte) error {
+		if n >= len(data) || !bytes.Equal(payload, data[n].Payload) {
 			return fmt.Errorf("a scan of user %s returns something else than record %d",
 				userName(n), n)
 		}
 		n += users
+		return nil
+	})
+	if err == nil && n < len(data) {
+		err = fmt.Errorf("a scan of user %s ends before record %d", userName(n), n)
 	}
-	if n < len(data) {
-		return fmt.Errorf("a scan of user %s ends before record %d", userName(n), n)
-	}
-	return nil
+	return err
 }
 
 // rate measures n calls of an operation.
