@@ -38,7 +38,6 @@ var rows = map[string]int{
 	"stripe":     4,
 	"engine":     5,
 
-	"engine/access":     6,
 	"engine/expr":       6,
 	"engine/store":      6,
 	"engine/schema":     7,
