@@ -20,44 +20,47 @@ func TestWritesRefuseBadTerms(t *testing.T) {
 	k := pk("k")
 	items := []engine.Item{{Key: k}}
 	b := engine.NewBatch()
-	ok(t, b.Put(k, nil, 0))
-	for _, o := range []*engine.WriteOptions{
-		{Durability: 3}, {MaxWait: -1}, {TTL: -1}, {TTL: 1},
+	ok(t, b.Put(k, nil))
+	for _, o := range []engine.CommitOption{engine.Durability(3), engine.MaxWait(-1)} {
+		calls := map[string]func() error{
+			"Apply":       func() error { return db.Apply(ctx, b, o) },
+			"Delete":      func() error { return db.Delete(k, o) },
+			"DeleteIf":    func() error { return db.DeleteIf(k, engine.IfPresent(), o) },
+			"DeleteRange": func() error { return db.DeleteRange(k.PK, engine.SKCondition{}, o) },
+		}
+		for name, call := range calls {
+			if err := call(); !errors.Is(err, engine.ErrInvalid) {
+				t.Errorf("%s with %v: %v", name, o, err)
+			}
+		}
+	}
+	for _, o := range []engine.WriteOption{
+		engine.Durability(3), engine.MaxWait(-1), engine.TTL(-1), engine.Expiry(-1),
 	} {
 		calls := map[string]func() error{
-			"Apply": func() error { return db.Apply(ctx, b, o) },
-		}
-		if o.TTL <= 0 {
-			calls["Put"] = func() error { return db.Put(k, nil, o) }
-			calls["PutIf"] = func() error { return db.PutIf(k, nil, engine.IfAbsent(), o) }
-			calls["InsertNew"] = func() error {
+			"Put":   func() error { return db.Put(k, nil, o) },
+			"PutIf": func() error { return db.PutIf(k, nil, engine.IfAbsent(), o) },
+			"InsertNew": func() error {
 				_, s, err := db.InsertNew(ctx, items, nil, o)
 				if s != (engine.DedupStats{}) {
 					t.Errorf("InsertNew tells %+v", s)
 				}
 				return err
-			}
-		}
-		if o.TTL == 0 {
-			calls["Delete"] = func() error { return db.Delete(k, o) }
-			calls["DeleteIf"] = func() error { return db.DeleteIf(k, engine.IfPresent(), o) }
-			calls["DeleteRange"] = func() error {
-				return db.DeleteRange(k.PK, engine.SKCondition{}, o)
-			}
+			},
 		}
 		for name, call := range calls {
 			if err := call(); !errors.Is(err, engine.ErrInvalid) {
-				t.Errorf("%s with %+v: %v", name, *o, err)
+				t.Errorf("%s with %v: %v", name, o, err)
 			}
 		}
 	}
 	for name, err := range map[string]error{
 		"InsertNew, expiry": func() error {
-			_, _, err := db.InsertNew(ctx, []engine.Item{{Key: k, Expiry: -1}}, nil, nil)
+			_, _, err := db.InsertNew(ctx, []engine.Item{{Key: k, Expiry: -1}}, nil)
 			return err
 		}(),
-		"PutUntil":  engine.NewBatch().PutUntil(k, nil, -1),
-		"Batch.Put": engine.NewBatch().Put(k, nil, -1),
+		"PutUntil":  engine.NewBatch().Put(k, nil, engine.Expiry(-1)),
+		"Batch.Put": engine.NewBatch().Put(k, nil, engine.TTL(-1)),
 	} {
 		if !errors.Is(err, engine.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
@@ -71,7 +74,7 @@ func TestWritesRefuseBadTerms(t *testing.T) {
 // TestManyKeysRefuseOne: a key that is none among others, few or many, is an error of the call.
 func TestManyKeysRefuseOne(t *testing.T) {
 	db := openMemory(t, engine.Options{})
-	ok(t, db.Put(pk("k"), nil, nil))
+	ok(t, db.Put(pk("k"), nil))
 	for _, n := range []int{1, 4, 32, 33, 100} {
 		keys := slices.Repeat([]engine.Key{pk("k")}, n)
 		all, err := db.MultiHas(ctx, keys, nil)
@@ -91,7 +94,7 @@ func TestManyKeysRefuseOne(t *testing.T) {
 		}
 		_, _, err = db.FilterNew(ctx, keys, nil, nil)
 		wantIs(t, err, engine.ErrEmptyPK)
-		_, _, err = db.InsertNew(ctx, []engine.Item{{Key: pk("new")}, {}}, nil, nil)
+		_, _, err = db.InsertNew(ctx, []engine.Item{{Key: pk("new")}, {}}, nil)
 		wantIs(t, err, engine.ErrEmptyPK)
 	}
 	wantValue(t, db, pk("new"), nil)
@@ -104,7 +107,7 @@ func TestResultsThatAreFound(t *testing.T) {
 	for i := range 6 {
 		k := pk(fmt.Sprint(i))
 		if keys = append(keys, k); i%2 == 1 {
-			ok(t, db.Put(k, k.PK, nil))
+			ok(t, db.Put(k, k.PK))
 		}
 	}
 	var res engine.Results
@@ -145,11 +148,11 @@ func TestInsertNewAtTheExpiry(t *testing.T) {
 		times = []int64{500}
 		a, b := pk(fmt.Sprint("a", c.expiry)), pk(fmt.Sprint("b", c.expiry))
 		batch := engine.NewBatch()
-		ok(t, batch.PutUntil(a, nil, c.expiry))
-		ok(t, db.Apply(ctx, batch, nil))
+		ok(t, batch.Put(a, nil, engine.Expiry(c.expiry)))
+		ok(t, db.Apply(ctx, batch))
 		before := db.Metrics().Operations
 		times = []int64{999, 1000}
-		got, s, err := db.InsertNew(ctx, []engine.Item{{Key: a}, {Key: b}}, nil, nil)
+		got, s, err := db.InsertNew(ctx, []engine.Item{{Key: a}, {Key: b}}, nil)
 		ok(t, err)
 		if text := fmt.Sprint(got, s.New, s.Repeated); text != c.want ||
 			db.Metrics().Operations-before != uint64(s.New) {
@@ -165,7 +168,7 @@ func TestLatencyOfOneIn32(t *testing.T) {
 	if m := db.Metrics(); m.WriteLatency.Max != 0 || m.ReadLatency.Max != 0 {
 		t.Errorf("before: %v, %v", m.WriteLatency, m.ReadLatency)
 	}
-	ok(t, db.Put(pk("k"), nil, nil))
+	ok(t, db.Put(pk("k"), nil))
 	if db.Metrics().WriteLatency.Max == 0 {
 		t.Error("the first write is not measured")
 	}
@@ -185,7 +188,7 @@ func TestLatencyOfOneIn32(t *testing.T) {
 func TestFilterMetrics(t *testing.T) {
 	db := openMemory(t, engine.Options{Durability: engine.Process})
 	for _, s := range []string{"a", "z"} {
-		ok(t, db.Put(pksk("p", s), nil, nil))
+		ok(t, db.Put(pksk("p", s), nil))
 	}
 	ok(t, db.Flush(ctx))
 	const n = 5000
@@ -234,7 +237,7 @@ func TestLargestProperties(t *testing.T) {
 // TestLoneExpiryIsMerged: one item that expires is reason enough for Compact to merge a run.
 func TestLoneExpiryIsMerged(t *testing.T) {
 	db := openMemory(t, engine.Options{})
-	ok(t, db.Put(pk("expires"), nil, &engine.WriteOptions{TTL: time.Hour}))
+	ok(t, db.Put(pk("expires"), nil, engine.TTL(time.Hour)))
 	ok(t, db.Flush(ctx))
 	ok(t, db.Compact(ctx))
 	if n := db.Metrics().Compactions; n != 1 {
@@ -258,7 +261,7 @@ func TestVerifyEndsBetweenFiles(t *testing.T) {
 func TestOpenFSIsNotInMemory(t *testing.T) {
 	mem := vfs.NewMem()
 	db := openOn(t, mem, engine.Options{InMemory: true})
-	ok(t, db.Put(pk("k"), nil, nil))
+	ok(t, db.Put(pk("k"), nil))
 	ok(t, db.Checkpoint(ctx, "copy", nil))
 	mustClose(t, db)
 	for _, name := range []string{"db/RESERVE", "copy/CURRENT"} {
@@ -285,11 +288,11 @@ func checkClosedReserve(t *testing.T, items, unflushed int) {
 	})
 	synctest.Wait() // the flusher has looked once
 	for i := range items {
-		ok(t, db.Put(pk(fmt.Sprint(i)), make([]byte, 64<<10), nil))
+		ok(t, db.Put(pk(fmt.Sprint(i)), make([]byte, 64<<10)))
 	}
 	ok(t, db.Flush(ctx))
 	for _, p := range partitionsOfStripes(unflushed) {
-		ok(t, db.Put(pk(string(p)), nil, nil))
+		ok(t, db.Put(pk(string(p)), nil))
 	}
 	m := db.Metrics()
 	mustClose(t, db)

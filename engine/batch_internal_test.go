@@ -84,13 +84,13 @@ func TestBatchHoldsItsOperations(t *testing.T) {
 	}
 	b := NewBatch()
 	for _, err := range []error{
-		b.Put(k("p", "gone"), []byte("v1"), time.Second),
+		b.Put(k("p", "gone"), []byte("v1"), TTL(time.Second)),
 		b.Delete(k("p", "also gone")),
-		b.Put(k("q", ""), []byte("v2"), 0),
+		b.Put(k("q", ""), []byte("v2")),
 		b.Delete(k("q", "d")),
-		b.PutUntil(k("q", "u"), []byte("v3"), 1),
+		b.Put(k("q", "u"), []byte("v3"), Expiry(1)),
 		b.DeleteRange([]byte("p"), SKCondition{}),
-		b.Put(k("p", "kept"), []byte("v4"), time.Millisecond),
+		b.Put(k("p", "kept"), []byte("v4"), TTL(time.Millisecond)),
 		b.DeleteRange([]byte("p"), SKLess(nil)), // nothing
 		b.DeleteRange([]byte("q"), SKEqual([]byte("other"))),
 		b.Require(k("r", ""), IfAbsent()),
@@ -153,15 +153,17 @@ func TestRoomInABatch(t *testing.T) {
 		bytes int
 		add   func(*Batch) error
 	}{
-		"Put":      {4 + 4 + 5, func(b *Batch) error { return b.Put(key, value, 0) }},
-		"PutUntil": {4 + 4 + 5, func(b *Batch) error { return b.PutUntil(key, value, 1) }},
-		"Delete":   {4 + 4, func(b *Batch) error { return b.Delete(key) }},
+		"Put": {4 + 4 + 5, func(b *Batch) error { return b.Put(key, value) }},
+		"Put that expires": {4 + 4 + 5, func(b *Batch) error {
+			return b.Put(key, value, Expiry(1))
+		}},
+		"Delete": {4 + 4, func(b *Batch) error { return b.Delete(key) }},
 		"DeleteRange": {6 + 7, func(b *Batch) error {
 			return b.DeleteRange(key.PK, SKLess([]byte("")))
 		}},
-		"PutIf": {9 + 8 + 8 + 5, func(b *Batch) error { return b.PutIf(key, value, held, 0) }},
-		"PutUntilIf": {9 + 8 + 8 + 5, func(b *Batch) error {
-			return b.PutUntilIf(key, value, held, 1)
+		"PutIf": {9 + 8 + 8 + 5, func(b *Batch) error { return b.PutIf(key, value, held) }},
+		"PutIf that expires": {9 + 8 + 8 + 5, func(b *Batch) error {
+			return b.PutIf(key, value, held, Expiry(1))
 		}},
 		"DeleteIf": {9 + 8 + 8, func(b *Batch) error { return b.DeleteIf(key, held) }},
 		"Require":  {9 + 8 + 8, func(b *Batch) error { return b.Require(key, held) }},

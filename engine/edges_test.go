@@ -27,7 +27,7 @@ func filesOf3(t *testing.T, mem vfs.FS, o engine.Options) (*engine.DB, [][]byte)
 	})
 	for i, p := range pks {
 		for j := range i + 1 {
-			ok(t, db.Put(pksk(string(p), fmt.Sprint(j)), []byte("value"), nil))
+			ok(t, db.Put(pksk(string(p), fmt.Sprint(j)), []byte("value")))
 		}
 	}
 	ok(t, db.Flush(ctx))
@@ -66,7 +66,7 @@ func TestVerifyCounts(t *testing.T) {
 		if len(steps) != 3 || bytes != total.DiskBytes {
 			t.Errorf("%d steps, %d bytes", len(steps), bytes)
 		}
-		ok(t, db.Put(pk("more"), nil, nil))
+		ok(t, db.Put(pk("more"), nil))
 		mustClose(t, db)
 		db = openOn(t, mem, engine.Options{})
 		if rep, err := db.Verify(ctx, nil); err != nil || rep.LogRecords != 1 {
@@ -94,19 +94,19 @@ func TestFlushRecordsIsExact(t *testing.T) {
 				}
 			}
 			for i := range records - 1 {
-				ok(t, db.Put(pksk("p", fmt.Sprint(i)), nil, nil))
+				ok(t, db.Put(pksk("p", fmt.Sprint(i)), nil))
 			}
-			ok(t, db.Put(pk("another stripe"), nil, nil))
+			ok(t, db.Put(pk("another stripe"), nil))
 			if records > 1 {
 				flushed(0)
-				ok(t, db.Put(pksk("p", "last"), nil, nil))
+				ok(t, db.Put(pksk("p", "last"), nil))
 			}
 			flushed(1)
 			b := engine.NewBatch()
 			for i := range records + 5 {
-				ok(t, b.Put(pksk("p", fmt.Sprint(i)), nil, 0))
+				ok(t, b.Put(pksk("p", fmt.Sprint(i)), nil))
 			}
-			ok(t, db.Apply(ctx, b, nil))
+			ok(t, db.Apply(ctx, b))
 			flushed(2)
 		})
 	}
@@ -122,7 +122,7 @@ func TestManyRangesAreFlushed(t *testing.T) {
 			if n := db.Metrics().Flushes; n != 0 {
 				t.Fatalf("%d flushes after %d range deletes", n, i)
 			}
-			ok(t, db.DeleteRange([]byte("p"), engine.SKEqual(fmt.Appendf(nil, "%03d", i)), nil))
+			ok(t, db.DeleteRange([]byte("p"), engine.SKEqual(fmt.Appendf(nil, "%03d", i))))
 		}
 		synctest.Wait()
 		if n := db.Metrics().Flushes; n != 1 {
@@ -148,15 +148,15 @@ func TestIdleDeletesAreFlushed(t *testing.T) {
 			defer mustClose(t, db)
 			synctest.Wait() // the flusher has looked once
 			for i := range c.items {
-				ok(t, db.Put(pksk("p", fmt.Sprint(i)), nil, nil))
+				ok(t, db.Put(pksk("p", fmt.Sprint(i)), nil))
 			}
 			ok(t, db.Flush(ctx))
 			before := db.Metrics().Flushes
 			for i := range c.deletes {
-				ok(t, db.Delete(pksk("p", fmt.Sprint(i)), nil))
+				ok(t, db.Delete(pksk("p", fmt.Sprint(i))))
 			}
 			if c.ranges {
-				ok(t, db.DeleteRange([]byte("p"), engine.SKEqual([]byte("x")), nil))
+				ok(t, db.DeleteRange([]byte("p"), engine.SKEqual([]byte("x"))))
 			}
 			time.Sleep(29 * time.Second)
 			synctest.Wait()
@@ -180,10 +180,10 @@ func TestCheckpointCounts(t *testing.T) {
 		db, err := engine.Open(filepath.Join(dir, "db"), &o)
 		ok(t, err)
 		for i, p := range partitionsOfStripes(5) {
-			ok(t, db.Put(pksk(string(p), "s"), make([]byte, 1000*i), nil))
+			ok(t, db.Put(pksk(string(p), "s"), make([]byte, 1000*i)))
 		}
 		ok(t, db.Flush(ctx))
-		ok(t, db.Put(pk("log"), nil, nil))
+		ok(t, db.Put(pk("log"), nil))
 		var last engine.CheckpointProgress
 		ok(t, db.Checkpoint(ctx, filepath.Join(dir, "copy"), &engine.CheckpointOptions{
 			Progress: func(p engine.CheckpointProgress) {
@@ -241,7 +241,7 @@ func TestMissingFilesAreNamed(t *testing.T) {
 		mem := vfs.NewMem()
 		db := openOn(t, mem, engine.Options{Durability: engine.Process})
 		for _, p := range partitionsOfStripes(n) {
-			ok(t, db.Put(pk(string(p)), nil, nil))
+			ok(t, db.Put(pk(string(p)), nil))
 		}
 		ok(t, db.Flush(ctx))
 		mustClose(t, db)
@@ -265,15 +265,15 @@ func TestDedupCounts(t *testing.T) {
 	})
 	put := func(k string, expiry int64) {
 		b := engine.NewBatch()
-		ok(t, b.PutUntil(pk(k), nil, expiry))
-		ok(t, db.Apply(ctx, b, nil))
+		ok(t, b.Put(pk(k), nil, engine.Expiry(expiry)))
+		ok(t, db.Apply(ctx, b))
 	}
 	put("file", 0)
 	put("file expires", 5001)
 	ok(t, db.Flush(ctx))
 	put("memory", 0)
 	put("memory expires", 5001)
-	ok(t, db.Delete(pk("deleted"), nil))
+	ok(t, db.Delete(pk("deleted")))
 	var keys []engine.Key
 	var items []engine.Item
 	for _, k := range []string{"new", "file", "file expires", "memory", "memory expires", "deleted",
@@ -298,7 +298,7 @@ func TestDedupCounts(t *testing.T) {
 	got, s, err = db.FilterNew(ctx, keys, got, &engine.FilterOptions{Workers: 1})
 	check("at the expiry", got, s, err,
 		"[true false true false true true false false] 8 4 2 3 <nil>")
-	got, s, err = db.InsertNew(ctx, items, got, nil)
+	got, s, err = db.InsertNew(ctx, items, got)
 	check("insert", got, s, err,
 		"[true false true false true true false false] 8 4 2 3 <nil>")
 	it, err := db.GetItem(pk("new"))
@@ -321,7 +321,7 @@ func TestEndedContext(t *testing.T) {
 		"Verify":  func(c context.Context) error { return second(db.Verify(c, nil)) },
 	} {
 		for _, p := range partitionsOfStripes(5) {
-			ok(t, db.Put(pk(string(p)), nil, nil))
+			ok(t, db.Put(pk(string(p)), nil))
 		}
 		if name == "Verify" {
 			ok(t, db.Flush(ctx))
@@ -347,7 +347,7 @@ func TestRenameThatFailsIsNoFailure(t *testing.T) {
 	})
 	db := openOn(t, fsys, engine.Options{MaxRuns: 2, Durability: engine.Process})
 	for round := range 4 {
-		ok(t, db.Put(pk("k"), fmt.Append(nil, round), nil))
+		ok(t, db.Put(pk("k"), fmt.Append(nil, round)))
 		ok(t, db.Compact(ctx))
 	}
 	wantValue(t, db, pk("k"), []byte("3"))

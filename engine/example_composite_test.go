@@ -70,9 +70,9 @@ func Example_compositeKeys() {
 		}
 		primary := orderKey("u", byUser, user, date, id)
 		b := engine.NewBatch()
-		_ = b.Put(primary, fmt.Appendf(nil, "order %d", i), 0)
-		_ = b.Put(orderKey("s", byStatus, status, date, user, id), nil, 0)
-		if err := db.Apply(ctx, b, nil); err != nil {
+		_ = b.Put(primary, fmt.Appendf(nil, "order %d", i))
+		_ = b.Put(orderKey("s", byStatus, status, date, user, id), nil)
+		if err := db.Apply(ctx, b); err != nil {
 			log.Fatal(err)
 		}
 	}

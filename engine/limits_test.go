@@ -111,12 +111,12 @@ func txCalls(k engine.Key) map[string]func(*engine.Tx) error {
 func txWrites(k engine.Key) map[string]func(*engine.Tx) error {
 	absent, any := engine.IfAbsent(), engine.Condition{}
 	return map[string]func(*engine.Tx) error{
-		"Put":         func(tx *engine.Tx) error { return tx.Put(k, nil) },
-		"PutUntil":    func(tx *engine.Tx) error { return tx.Put(k, nil, engine.Expiry(1<<50)) },
-		"PutIfAbsent": func(tx *engine.Tx) error { return tx.PutIf(k, nil, engine.IfAbsent()) },
-		"PutIf":       func(tx *engine.Tx) error { return tx.PutIf(k, nil, any) },
-		"DeleteIf":    func(tx *engine.Tx) error { return tx.DeleteIf(k, absent) },
-		"Delete":      func(tx *engine.Tx) error { return tx.Delete(k) },
+		"Put":          func(tx *engine.Tx) error { return tx.Put(k, nil) },
+		"Put, expires": func(tx *engine.Tx) error { return tx.Put(k, nil, engine.Expiry(1<<50)) },
+		"PutIf, new":   func(tx *engine.Tx) error { return tx.PutIf(k, nil, absent) },
+		"PutIf":        func(tx *engine.Tx) error { return tx.PutIf(k, nil, any) },
+		"DeleteIf":     func(tx *engine.Tx) error { return tx.DeleteIf(k, absent) },
+		"Delete":       func(tx *engine.Tx) error { return tx.Delete(k) },
 	}
 }
 
@@ -126,7 +126,7 @@ func txWrites(k engine.Key) map[string]func(*engine.Tx) error {
 func TestViewWritesNothing(t *testing.T) {
 	db := openMemory(t, engine.Options{})
 	ok(t, db.Put(pk("there"), []byte("v")))
-	seen := map[string]bool{"DeleteRange": true}
+	seen := map[string]bool{"DeleteRange": true, "DeleteScan": true}
 	ok(t, db.View(ctx, func(tx *engine.Tx) error {
 		for _, k := range []engine.Key{pk("there"), pk("new")} {
 			for name, in := range txWrites(k) {
@@ -137,6 +137,7 @@ func TestViewWritesNothing(t *testing.T) {
 			}
 		}
 		wantIs(t, tx.DeleteRange([]byte("there"), engine.SKCondition{}), engine.ErrReadOnly)
+		wantIs(t, tx.DeleteScan(engine.Key{}, engine.Key{}), engine.ErrReadOnly)
 		return nil
 	}))
 	for m := range reflect.TypeFor[*engine.Tx]().Methods() {

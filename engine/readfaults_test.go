@@ -55,7 +55,7 @@ func TestReadsFailWithTheirOperations(t *testing.T) {
 	for range 2 { // runs of each
 		for i := range 30 {
 			for _, p := range pks {
-				ok(t, db.Put(pksk(string(p), fmt.Sprintf("%02d", i)), make([]byte, 50), nil))
+				ok(t, db.Put(pksk(string(p), fmt.Sprintf("%02d", i)), make([]byte, 50)))
 			}
 		}
 		ok(t, db.Flush(ctx))
@@ -177,7 +177,7 @@ func addWritingCalls(
 	calls["FilterNew"] = filter(nil)
 	calls["FilterNew approximately"] = filter(&engine.FilterOptions{Approximate: true})
 	calls["InsertNew"] = func() error {
-		_, _, err := db.InsertNew(ctx, items, nil, nil)
+		_, _, err := db.InsertNew(ctx, items, nil)
 		return err
 	}
 	failsOr := func(err error) error {
@@ -186,10 +186,9 @@ func addWritingCalls(
 		}
 		return err
 	}
-	calls["PutIf"] = func() error { return failsOr(db.PutIfAbsent(keys[2], nil, nil)) }
+	calls["PutIf"] = func() error { return failsOr(db.PutIf(keys[2], nil, engine.IfAbsent())) }
 	calls["DeleteIf"] = func() error {
-		return failsOr(db.DeleteIf(keys[2], engine.IfAbsent(),
-			nil))
+		return failsOr(db.DeleteIf(keys[2], engine.IfAbsent()))
 	}
 	for _, n := range []int{3, 6} {
 		calls[fmt.Sprintf("Apply with %d conditions", n)] = func() error {
@@ -199,12 +198,12 @@ func addWritingCalls(
 					return err
 				}
 			}
-			return db.Apply(ctx, b, nil)
+			return db.Apply(ctx, b)
 		}
 	}
 	calls["Tx.PutIfAbsent"] = func() error {
 		return failsOr(db.Update(ctx, func(tx *engine.Tx) error {
-			return tx.PutIfAbsent(keys[3], nil, 0)
+			return tx.PutIf(keys[3], nil, engine.IfAbsent())
 		}))
 	}
 	calls["Verify"] = func() error { return second(db.Verify(ctx, nil)) }
@@ -219,7 +218,7 @@ func TestCommitsFailWithTheirReads(t *testing.T) {
 			return db.Update(ctx, func(tx *engine.Tx) error {
 				_, err := tx.Has(pksk("p", "30"))
 				meanwhile()
-				return errors.Join(err, tx.Put(pk("written"), nil, 0))
+				return errors.Join(err, tx.Put(pk("written"), nil))
 			})
 		},
 		"a range": func(db *engine.DB, meanwhile func()) error {
@@ -227,7 +226,7 @@ func TestCommitsFailWithTheirReads(t *testing.T) {
 				_, err := tx.Count(ctx, engine.Query{PK: []byte("p"),
 					SK: engine.SKBetween([]byte("20"), []byte("40"))})
 				meanwhile()
-				return errors.Join(err, tx.Put(pk("written"), nil, 0))
+				return errors.Join(err, tx.Put(pk("written"), nil))
 			})
 		},
 	} {
@@ -243,7 +242,7 @@ func TestCommitsFailWithTheirReads(t *testing.T) {
 		})
 		put := func(sks ...string) {
 			for _, sk := range sks {
-				ok(t, db.Put(pksk("p", sk), nil, nil))
+				ok(t, db.Put(pksk("p", sk), nil))
 			}
 			ok(t, db.Flush(ctx))
 		}
@@ -280,8 +279,8 @@ func TestReadsHeedTheirContext(t *testing.T) {
 	for i := range 300 {
 		k := pksk(fmt.Sprintf("p%03d", i), "s")
 		pks, keys = append(pks, k.PK), append(keys, k)
-		ok(t, db.Put(k, make([]byte, 100), nil))
-		ok(t, db.Put(pksk("one", fmt.Sprintf("%03d", i)), nil, nil))
+		ok(t, db.Put(k, make([]byte, 100)))
+		ok(t, db.Put(pksk("one", fmt.Sprintf("%03d", i)), nil))
 	}
 	s, err := db.Snapshot()
 	ok(t, err)

@@ -174,7 +174,7 @@ func (r *reserve) settleLocked(now bool) bool {
 		// More than it will keep: for the next log segment, unless it is there, and so that
 		// what is over now does not come back at once.
 		want += reserveStep
-		if !r.db.log.HasNext() {
+		if l := r.db.log; l == nil || !l.HasNext() { // nil during Open
 			want += r.db.walOptions(r.db.state.Load()).SegmentBytes
 		}
 	}

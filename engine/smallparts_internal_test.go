@@ -105,7 +105,7 @@ func TestPickFlush(t *testing.T) {
 		if slices.Contains(ids, id) {
 			continue
 		}
-		if err := db.Put(k, make([]byte, size[len(ids)]*100_000), nil); err != nil {
+		if err := db.Put(k, make([]byte, size[len(ids)]*100_000)); err != nil {
 			t.Fatal(err)
 		}
 		ids = append(ids, id)
@@ -185,7 +185,7 @@ func TestPooledLookupsKeepNothing(t *testing.T) {
 		for i := range n {
 			k := Key{PK: fmt.Append(nil, i)}
 			keys = append(keys, k)
-			if err := db.Put(k, []byte("value"), nil); err != nil {
+			if err := db.Put(k, []byte("value")); err != nil {
 				t.Fatal(err)
 			}
 		}

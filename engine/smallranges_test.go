@@ -33,7 +33,7 @@ func smallDB(t *testing.T) *engine.DB {
 	for third := range 3 {
 		for i, k := range smallKeys() {
 			if i%3 == third {
-				ok(t, db.Put(k, nil, nil))
+				ok(t, db.Put(k, nil))
 			}
 		}
 		if third < 2 {
@@ -78,8 +78,8 @@ func wanted(in func(engine.Key) bool, order func(a, b engine.Key) int, reverse b
 	return strings.Join(words, " ")
 }
 
-// behindEach calls f without a position, and behind each key, of an item or not.
-func behindEach(f func(after *engine.Key)) {
+// afterEach calls f without a position, and behind each key, of an item or not.
+func afterEach(f func(after *engine.Key)) {
 	f(nil)
 	for _, k := range append(smallKeys(), pk("0"), pksk("a", "0"), pksk("aa", "a"), pksk("z",
 		"z")) {
@@ -138,7 +138,7 @@ func checkGather(t *testing.T, db *engine.DB, g engine.Gather) {
 		return i >= 0 && inAnySpan(k.SK, spans)
 	}
 	turn := len(g.PKs) + len(g.Spans) // so that all limits meet all positions
-	behindEach(func(after *engine.Key) {
+	afterEach(func(after *engine.Key) {
 		turn++
 		g.Limit, g.After, g.StartAfter = []int{0, 1, 4}[turn%3], nil, engine.Key{}
 		switch {
@@ -169,8 +169,12 @@ func TestSmallScans(t *testing.T) {
 					return bytes.Compare(k.PK, from) >= 0 &&
 						(to == nil || bytes.Compare(k.PK, to) < 0)
 				}
-				behindEach(func(after *engine.Key) {
-					s := engine.Scan{From: from, To: to, Reverse: reverse, Limit: 3}
+				scan := engine.Scan{
+					From: engine.Key{PK: from}, To: engine.Key{PK: to}, Reverse: reverse,
+				}
+				afterEach(func(after *engine.Key) {
+					s := scan
+					s.Limit = 3
 					if after != nil {
 						s.StartAfter = *after
 					}
@@ -179,7 +183,7 @@ func TestSmallScans(t *testing.T) {
 						t.Fatalf("%+v: got %s, want %s", s, got, want)
 					}
 				})
-				checkUnordered(t, db, engine.Scan{From: from, To: to, Reverse: reverse}, in)
+				checkUnordered(t, db, scan, in)
 			}
 		}
 	}
@@ -255,7 +259,7 @@ func TestSmallQueries(t *testing.T) {
 					return bytes.Equal(k.PK, p) && (c.in == nil || k.SK != nil && c.in(k.SK))
 				}
 				for _, reverse := range []bool{false, true} {
-					behindEach(func(after *engine.Key) {
+					afterEach(func(after *engine.Key) {
 						q := engine.Query{PK: p, SK: c.cond, Reverse: reverse, Limit: 2}
 						if after != nil {
 							q.After = q.CursorAfter(engine.Item{Key: *after})

@@ -27,8 +27,8 @@ func TestTransactionsReadTheirWrites(t *testing.T) {
 	now := time.UnixMilli(1_000_000)
 	db := openMemory(t, engine.Options{Clock: func() time.Time { return now }})
 	a, b := pksk("p", "a"), pksk("p", "b")
-	ok(t, db.Put(a, []byte("old"), nil))
-	ok(t, db.Put(b, []byte("old"), nil))
+	ok(t, db.Put(a, []byte("old")))
+	ok(t, db.Put(b, []byte("old")))
 	ok(t, db.Update(ctx, func(tx *engine.Tx) error {
 		check := func(what string, err error, wantA, wantB string) {
 			t.Helper()
@@ -39,18 +39,18 @@ func TestTransactionsReadTheirWrites(t *testing.T) {
 		}
 		const old = "old expires 0 version "
 		check("nothing", nil, old+"1", old+"2")
-		check("put", tx.Put(a, []byte("1"), 0), "1 expires 0 version 0", old+"2")
-		check("put with a TTL", tx.Put(a, []byte("2"), time.Second),
+		check("put", tx.Put(a, []byte("1")), "1 expires 0 version 0", old+"2")
+		check("put with a TTL", tx.Put(a, []byte("2"), engine.TTL(time.Second)),
 			"2 expires 1001000 version 0", old+"2")
-		check("put until", tx.PutUntil(b, []byte("3"), 1_000_001),
+		check("put until", tx.Put(b, []byte("3"), engine.Expiry(1_000_001)),
 			"2 expires 1001000 version 0", "3 expires 1000001 version 0")
 		now = now.Add(time.Millisecond)
 		check("a moment later", nil, "2 expires 1001000 version 0", "not found")
-		check("put until never", tx.PutUntil(b, []byte("4"), 0),
+		check("put until never", tx.Put(b, []byte("4"), engine.Expiry(0)),
 			"2 expires 1001000 version 0", "4 expires 0 version 0")
-		check("put with the shortest TTL", tx.Put(a, []byte("5"), 1),
+		check("put with the shortest TTL", tx.Put(a, []byte("5"), engine.TTL(1)),
 			"5 expires 1000002 version 0", "4 expires 0 version 0")
-		check("put what has expired", tx.PutUntil(a, []byte("6"), 1), "not found",
+		check("put what has expired", tx.Put(a, []byte("6"), engine.Expiry(1)), "not found",
 			"4 expires 0 version 0")
 		check("delete", tx.Delete(a), "not found", "4 expires 0 version 0")
 		check("delete the rest", tx.DeleteRange([]byte("p"), engine.SKGreater([]byte("a"))),
@@ -63,7 +63,7 @@ func TestTransactionsReadTheirWrites(t *testing.T) {
 		if res.Has(0) || res.Has(1) {
 			t.Error("what was deleted is found")
 		}
-		check("put again", tx.PutIfAbsent(b, nil, 0), "not found", " expires 0 version 0")
+		check("put again", tx.PutIf(b, nil, engine.IfAbsent()), "not found", " expires 0 version 0")
 		ok(t, tx.MultiGet(ctx, []engine.Key{a, b}, &res))
 		if v, found := res.Value(1); !found || v == nil || len(v) > 0 {
 			t.Errorf("an empty value is %v, %t", v, found)
@@ -95,7 +95,7 @@ func TestFirstCommitConflicts(t *testing.T) {
 	} {
 		db := openMemory(t, engine.Options{})
 		err := db.Update(ctx, func(tx *engine.Tx) error {
-			return errors.Join(read(tx), db.Put(pk("p"), nil, nil), tx.Put(pk("q"), nil, 0))
+			return errors.Join(read(tx), db.Put(pk("p"), nil), tx.Put(pk("q"), nil))
 		})
 		var conflict *engine.ConflictError
 		if !errors.As(err, &conflict) || string(conflict.Key.PK) != "p" || conflict.Version != 1 {
@@ -117,9 +117,9 @@ func TestTransactionsRefuseBadKeys(t *testing.T) {
 	ok(t, db.Update(ctx, func(tx *engine.Tx) error {
 		var none engine.Key
 		for i, err := range []error{
-			tx.Put(none, nil, 0), tx.PutUntil(none, nil, 1), tx.Delete(none),
-			tx.PutIf(none, nil, engine.Condition{}, 0), tx.DeleteIf(none, engine.Condition{}),
-			tx.PutIfAbsent(none, nil, 0), tx.DeleteIf(none, engine.IfPresent()),
+			tx.Put(none, nil), tx.Put(none, nil, engine.Expiry(1)), tx.Delete(none),
+			tx.PutIf(none, nil, engine.Condition{}), tx.DeleteIf(none, engine.Condition{}),
+			tx.PutIf(none, nil, engine.IfAbsent()), tx.DeleteIf(none, engine.IfPresent()),
 			tx.DeleteRange(nil, engine.SKCondition{}),
 			second(tx.Get(none)), second(tx.Has(none)), second(tx.GetItem(none)),
 		} {
@@ -131,9 +131,9 @@ func TestTransactionsRefuseBadKeys(t *testing.T) {
 	}))
 	ok(t, db.View(ctx, func(tx *engine.Tx) error {
 		for i, err := range []error{
-			tx.Put(pk("p"), nil, 0), tx.PutIf(pk("p"), nil, engine.IfAbsent(), 0),
+			tx.Put(pk("p"), nil), tx.PutIf(pk("p"), nil, engine.IfAbsent()),
 			tx.Delete(pk("p")),
-			tx.DeleteIf(pk("p"), engine.IfPresent()), tx.PutUntil(pk("p"), nil, 1),
+			tx.DeleteIf(pk("p"), engine.IfPresent()), tx.Put(pk("p"), nil, engine.Expiry(1)),
 			tx.DeleteRange([]byte("p"), engine.SKCondition{}),
 		} {
 			if !errors.Is(err, engine.ErrReadOnly) {
@@ -158,8 +158,7 @@ func TestUpdateRetryEnds(t *testing.T) {
 			cancel(errEnough)
 			// Ends while the next run is waited for, or before its commit.
 		}
-		return errors.Join(second(tx.Has(pk("p"))), db.Put(pk("p"), nil, nil), tx.Put(pk("q"),
-			nil, 0))
+		return errors.Join(second(tx.Has(pk("p"))), db.Put(pk("p"), nil), tx.Put(pk("q"), nil))
 	})
 	wantIs(t, err, errEnough)
 	if runs < 4 || runs > 5 {
@@ -182,8 +181,8 @@ func TestCrossedConditions(t *testing.T) {
 				for j := range more {
 					ok(t, b.Require(pk(fmt.Sprint("none", j)), engine.IfAbsent()))
 				}
-				ok(t, b.Put(k[1], nil, 0))
-				wg.Go(func() { errs[i] = db.Apply(ctx, b, nil) })
+				ok(t, b.Put(k[1], nil))
+				wg.Go(func() { errs[i] = db.Apply(ctx, b) })
 			}
 			wg.Wait()
 			failed := 0
