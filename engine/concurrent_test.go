@@ -352,7 +352,8 @@ func TestGetsSeeNoMomentWithinACommit(t *testing.T) {
 		})
 	}
 	b := engine.NewBatch()
-	for n := uint64(2); n < 50_000 && !t.Failed(); n++ {
+	commits := uint64(testutil.Effort(50_000, 500_000))
+	for n := uint64(2); n < commits && !t.Failed(); n++ {
 		b.Reset()
 		if err := errors.Join(b.Delete(key), b.Put(key, bytesOf(n))); err != nil {
 			t.Error(err)
