@@ -52,13 +52,49 @@ func (r *reader) find(id uint8, f *base.Lookup) error {
 	return err
 }
 
-// newestComplete looks one key of a stripe up at the present.
+// # Get while a commit is applied
 //
-// It never answers from a commit that is not yet complete: whoever has seen one key of a
-// batch sees all others too. It then waits for the few memtable insertions that are
-// missing, never for the disk, and looks again, because a later operation of the same batch
-// may have touched the key. Complete is what was so before the key was looked up: a commit
-// that has become complete since may have touched it again.
+// A Get outside of a snapshot reads the present. Commits insert their versions one by one, under
+// locks that a Get does not take. It must not show a commit of which other versions are missing.
+//
+// The naive way, first: look the key up at the visible number.
+//
+// Why it fails: the number is behind, and it is not registered. A writer does not find its own
+// write: commit 8 is acknowledged while commit 7 is unfinished, and visible is 6. And the version
+// may go, since Put drops what is below the horizon, which is above 6 by then:
+//
+//	R: loads visible = 6; key k has version 5
+//	A: Put k@7, publishes; Put k@8 with horizon 7 drops k@5
+//	R: looks k up at 6: not found, although k was there all the time
+//
+// Registering each Get in snapshots would help, for a shared mutex that every Get takes twice.
+//
+// The naive way, second: take the newest version there is (base.MaxSeqNum).
+//
+// Why it fails: commit 7 is a batch that puts x and y. R finds x@7, and then not y@7, because y is
+// not inserted yet. The reader has seen half of the batch.
+//
+// The way taken: newestComplete loads the visible number, called complete, and then looks up the
+// newest version. If its number is at most complete, its commit was whole before the lookup began.
+// Otherwise the Get waits until that number is visible, and starts again. The newest version is
+// never dropped, unless it is a tombstone over nothing, so a Get registers nothing. The wait is
+// for memtable insertions, not for a sync.
+//
+// Why complete is loaded first, and why the Get starts again: commit 7 is a batch that deletes a
+// range over k and puts k. No reader may find k absent. Loaded afterwards, complete hides the gap:
+//
+//	A: inserts the range tombstone of 7
+//	R: looks up k: covered by 7, f.Seq = 7
+//	A: inserts k@7, publishes 7
+//	R: loads visible = 7; f.Seq is not above it; answers "not found"
+//
+// Invariants: a reader that has seen one version of a commit finds all others. A Get finds every
+// commit acknowledged before it, or a later version. Each further turn of its loop needs another
+// new commit over its key. Two Gets are two reads: a commit may come between them. Under the lock
+// of the stripe the newest version needs no wait, since no commit is half applied there:
+// conditions and validate rely on it.
+
+// newestComplete looks one key of a stripe up at the present: see above.
 func (db *DB) newestComplete(id uint8, f *base.Lookup) error {
 	complete := db.visible.load()
 	err := db.newest(id, f, base.MaxSeqNum)

@@ -162,6 +162,42 @@ func (s *Stripe) newest(
 	}
 }
 
+// # Range deletes
+//
+// A range tombstone and a version of a key are ordered by their sequence numbers. A batch has one
+// number for all its operations, and tombstones and versions of a memtable lie in two structures.
+//
+// The naive way: insert the operations of a batch one by one, freeze the memtable when it is full,
+// and let a tombstone delete every version up to its number, or every version below it.
+//
+// Why it fails: one number does not order the operations of a batch. If a tombstone deletes its
+// own number, {delete [a,z), put k} loses k. If it spares it, {put k, delete [a,z)} keeps k. And a
+// number must not be split between two memtables:
+//
+//	F: freezes the active memtable for a flush, releases the lock
+//	C: commit 7 inserts its tombstone; the memtable is full and is frozen, too
+//	F: writes all frozen memtables; the edit says that the stripe is flushed up to 7
+//	C: puts k@7 into the next memtable
+//	   the process is killed; replay skips commit 7 in this stripe; k is lost
+//
+// The way taken: a tombstone spares its own number (uncovered). The engine's seal drops operations
+// that a later range delete of the same batch covers, before the log has them, so that replay
+// needs no rule. The engine freezes before a commit has its number (FreezeBeneath, makeRoom) or
+// after all of it is inserted (limitRanges, limitRecords), always under Lock.
+//
+// A lookup walks the sources from the newest to the oldest, and asks the tombstones of a source
+// before its versions. It keeps the highest number of a tombstone over the key, cover. The first
+// version it finds is the newest, and counts unless it is below cover. Cover above the MaxSeq of
+// the next run ends the walk, since everything from there on is deleted.
+//
+// The two looks at an active memtable are two moments. At a snapshot nothing changes between them
+// that the reader may see; under Lock nothing changes at all. At base.MaxSeqNum a writer may come
+// between. The engine accepts an answer only if its number, of version or tombstone, was complete
+// before the lookup; then both looks have seen it, and what came later is not in the answer.
+//
+// Invariants: a number is in one source of a stripe, or in none. A tombstone covers nothing in a
+// newer source. Of equal numbers the version wins, here as in merges (rangedel, compaction.Merge).
+
 func (v *View) newest(
 	key []byte, hash uint64, snap, above base.SeqNum, e *base.Entry,
 ) (bool, error) {

@@ -7,6 +7,46 @@ import (
 	"github.com/kstonedb/kstone/internal/vfs"
 )
 
+// # Reused log segments
+//
+// A sync that writes the blocks of a new file for the first time also makes the file system commit
+// its journal. The blocks of a released segment are written. So it becomes the next one: a new
+// name, a new header, records over the old ones.
+//
+// The naive way: when a flush has written what a segment holds, rename the file to its new number
+// and append to it.
+//
+// Why it fails: recovery may still need the old records, or does not find the new ones.
+//
+//	F: writes SSTs of commits 1 to 100 (wal-1); their edit is not synced
+//	P: renames wal-1 to wal-3
+//	A: appends commit 201 to wal-3, over commit 1
+//	   the power fails: the manifest wants the log from commit 1 on, which is gone
+//
+// If the edit is durable and the rename is not, the file is wal-1 again after a power cut, with a
+// header that says 3. Commit 201 is in it, synced and acknowledged, and recovery skips the file.
+// And beyond the new records old bytes follow. An old value may itself hold log records, say of
+// another database: aligned, with a valid checksum, and with the next number. Recovery reads on.
+//
+// The way taken: Release takes a segment only when its last number is below what the synced edit
+// needs, when it is synced itself, and when the header of the next one is durable, since recovery
+// begins at a header. A segment that a checkpoint copies waits until Unpin. reuse renames the
+// file, and takes it only while it has one name: a copy by hard links keeps its content.
+// prepareSegment syncs the directory before the segment becomes Log.next, so its name is durable
+// before its first record. Each use draws a random id. Database, number and id give the tag, which
+// every record carries under its checksum: bytes of an earlier use, or of anything else, do not
+// pass.
+//
+// Invariants: nothing is written to a file whose old content recovery needs. A record that a Sync
+// covers lies in a file whose name is durable. A record belongs to one use of one numbered file.
+//
+// What a crash leaves:
+//
+//   - before the rename is durable: a segment under its old number, not needed, skipped or removed;
+//   - before the new header: a file whose header has another number. Open removes it;
+//   - after the header: new records up to the first that does not pass, and old bytes behind.
+//     A valid record there that claims a sync above the last good number is damage (rule 7).
+
 // prepareLoop keeps a segment ready, so that writers rarely wait for files to be
 // allocated and named.
 func (l *Log) prepareLoop() {
