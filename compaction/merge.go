@@ -32,7 +32,7 @@ type MergeOptions struct {
 // can see. A flush uses it too, with one source.
 //
 // For every key and every snapshot the output together with RangeTombstones gives
-// what the inputs gave, as long as the runs behind the inputs stay where they are.
+// what the inputs gave, as long as the runs after the inputs stay where they are.
 // Sequence numbers that no snapshot can tell from 0 become 0 at the bottom, where
 // they take less space and no newer version can be mistaken for older: every
 // version above and every kept range tombstone has a higher one.

@@ -409,7 +409,7 @@ func TestMergeOfNothing(t *testing.T) {
 			sources = append(sources, &sliceSource{})
 		}
 		m := compaction.NewMerge(sources, compaction.MergeOptions{Bottom: true})
-		for range 2 { // also behind the end
+		for range 2 { // also past the end
 			if m.Next() || m.Err() != nil {
 				t.Error("entries out of nothing")
 			}

@@ -78,7 +78,7 @@ func TestBudgetsHoldUnderLoad(t *testing.T) {
 		return nil
 	})
 	db = openOn(t, fsys, o)
-	// Replay, the search behind the end, the rewriting of the tail: at most three times.
+	// Replay, the search past the end, the rewriting of the tail: at most three times.
 	if n := read.Load(); n > 3*o.LogBytes {
 		t.Errorf("reopening read %d bytes of log", n)
 	}
@@ -120,7 +120,7 @@ func loadUntil(t *testing.T, db *engine.DB, total int64) <-chan struct{} {
 	return done
 }
 
-// A commit larger than all budgets passes, and those behind it: nobody waits for what
+// A commit larger than all budgets passes, and those after it: nobody waits for what
 // cannot happen.
 func TestCommitLargerThanTheBudgets(t *testing.T) {
 	mem := vfs.NewMem()

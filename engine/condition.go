@@ -164,7 +164,7 @@ func (c SKCondition) operands() (loSK []byte, loAfter bool, hiSK []byte, hiAfter
 }
 
 // partitionEnd turns the lowest key of a partition, in place, into the first ordered
-// key behind it: the key ends in 00 00, and 00 01 is above every key of the partition
+// key after it: the key ends in 00 00, and 00 01 is above every key of the partition
 // because only an escaped zero byte of a longer PK can follow there.
 func partitionEnd(lowest []byte) []byte {
 	lowest[len(lowest)-1] = 1

@@ -40,7 +40,7 @@ func sstFiles(t testing.TB, fsys vfs.FS, prefix string) (names []string) {
 	return names
 }
 
-// Verify names every damaged file, not only the first, and goes on behind the damage.
+// Verify names every damaged file, not only the first, and goes on after the damage.
 func TestVerifyNamesAllDamage(t *testing.T) {
 	fsys := vfs.NewMem()
 	fixture(t, fsys)

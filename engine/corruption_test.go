@@ -30,7 +30,7 @@ type matrix struct {
 
 // Goal: for every kind of file and every kind of damage, reading is an error that names
 // the file, or right; verify finds the damage; other stripes stay readable; repair saves
-// what is not damaged and tells the rest. Method: every file of a closed database is
+// what is not damaged and reports the rest. Method: every file of a closed database is
 // damaged in every way, one at a time; at night every fifth byte.
 func TestCorruptionMatrix(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")

@@ -71,7 +71,7 @@ var (
 //	Version bool   // the damage is an unknown format version
 type CorruptionError = corrupt.Error
 
-// ConditionError tells which key failed its condition. It matches
+// ConditionError says which key failed its condition. It matches
 // ErrConditionFailed.
 type ConditionError struct {
 	Key Key // the caller's key, copied
@@ -104,7 +104,7 @@ func (e *ConditionError) Error() string {
 // Is makes errors.Is(err, ErrConditionFailed) true.
 func (e *ConditionError) Is(target error) bool { return target == ErrConditionFailed }
 
-// ConflictError tells what a transaction lost against. It matches ErrConflict.
+// ConflictError says what a transaction lost against. It matches ErrConflict.
 type ConflictError struct {
 	Key     Key    // the key, or the first changed key of a range that was read
 	Version uint64 // the version that appeared since the transaction began

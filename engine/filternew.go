@@ -52,7 +52,7 @@ func (s *DedupStats) add(w *lane) {
 	s.DataReads += int64(w.batch.Stats.DataReads)
 }
 
-// FilterNew tells which of keys are new: without an item in the database, all at the same
+// FilterNew reports which of keys are new: without an item in the database, all at the same
 // moment, and not equal to an earlier one of keys. It returns dst, grown if needed, with
 // one element for each key. Most new keys cost questions to filters and no read of data;
 // what the filters let through is looked up, each block once. A read that fails is an

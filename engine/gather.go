@@ -27,9 +27,9 @@ type Gather struct {
 	Reverse bool
 	// Limit ends the iteration after that many items. 0 means no limit.
 	Limit int
-	// After resumes behind an earlier item: see CursorAfter.
+	// After resumes after an earlier item: see CursorAfter.
 	After Cursor
-	// StartAfter starts behind (with Reverse: before) the place of this key in the order.
+	// StartAfter starts after (with Reverse: before) the place of this key in the order.
 	// There need not be an item of it, nor must its PK be among PKs. After takes
 	// precedence.
 	StartAfter Key
@@ -37,7 +37,7 @@ type Gather struct {
 	Filter func(Item) bool
 }
 
-// CursorAfter returns the cursor that resumes the gathering exactly behind item, which
+// CursorAfter returns the cursor that resumes the gathering exactly after item, which
 // must come from an iteration of the same Gather.
 func (g *Gather) CursorAfter(item Item) Cursor {
 	return newCursor(g.fingerprint(), item.Key)
@@ -112,7 +112,7 @@ func checkSpans(spans []keycodec.Span) error {
 		if last >= 0 {
 			end := spans[last].End
 			if end == nil || bytes.Compare(end, s.Start) > 0 {
-				return invalid("gather: span %d does not begin behind the one before", i)
+				return invalid("gather: span %d does not begin after the one before", i)
 			}
 		}
 		last = i
@@ -120,7 +120,7 @@ func checkSpans(spans []keycodec.Span) error {
 	return nil
 }
 
-// start returns the position behind which to start; ok is false if that is the beginning.
+// start returns the position after which to start; ok is false if that is the beginning.
 func (g *Gather) start() (at Key, ok bool, err error) {
 	if len(g.After) > 0 {
 		at, err = g.After.position(g.fingerprint())
@@ -146,7 +146,7 @@ const (
 	noneLeft
 )
 
-// sideOf returns what is left of a partition when reading goes on behind key at.
+// sideOf returns what is left of a partition when reading goes on after key at.
 func (g *Gather) sideOf(pk []byte, at Key) side {
 	d := bytes.Compare(pk, at.PK)
 	if g.Reverse {

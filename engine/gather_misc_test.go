@@ -232,7 +232,7 @@ func TestGatherSeeksLazily(t *testing.T) {
 	ok(t, db.Compact(ctx))
 	g := engine.Gather{PKs: buckets(n), Each: make([][]keycodec.Span, n), Limit: 10}
 	for i := range g.Each {
-		// Each partition begins somewhere else, and has spans behind that.
+		// Each partition begins somewhere else, and has spans after that.
 		for j := range 4 {
 			from := fmt.Appendf(nil, "%08d", 1000*i+200*j)
 			to := fmt.Appendf(nil, "%08d", 1000*i+200*j+100)

@@ -75,7 +75,7 @@ func (w *rangeWorld) writer(t *testing.T) writer {
 	}
 }
 
-// change writes n times; ranges tells whether ranges are deleted, too.
+// change writes n times; ranges reports whether ranges are deleted, too.
 func (w *rangeWorld) change(t *testing.T, to writer, n int, ranges bool) {
 	t.Helper()
 	for i := range n {

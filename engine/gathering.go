@@ -16,7 +16,7 @@ type gathering struct {
 	reader  reader
 	limit   int
 	reverse bool
-	at      Key // the position to resume behind, see part.side
+	at      Key // the position to resume after, see part.side
 	parts   []part
 	keys    []byte  // memory of bounds
 	places  []place // of the partitions, and of those of earlier gatherings
@@ -183,7 +183,7 @@ func (g *gathering) span(p *part, i int, buf []byte) (span, []byte) {
 	return span{buf[from:mid:mid], buf[mid:len(buf):len(buf)]}, buf
 }
 
-// note tells the transaction what is about to be read.
+// note registers with the transaction what is about to be read.
 func (g *gathering) note(tx *Tx) {
 	var buf []byte
 	for i := range g.parts {

@@ -156,7 +156,7 @@ func (in *insertion) fill() error {
 }
 
 // recheck looks again at what may have changed since the keys were looked up, and makes
-// the batch anew if an answer is another one now. Requires: the stripes of all keys are
+// the batch again if an answer is another one now. Requires: the stripes of all keys are
 // locked.
 func (in *insertion) recheck() error {
 	db := in.db

@@ -230,7 +230,7 @@ func TestHugeIndex(t *testing.T) {
 }
 
 // A small write buffer takes keys of any length in any number: what is flushed leaves
-// nothing behind that counts.
+// nothing after that counts.
 func TestLongKeysInSmallWriteBuffers(t *testing.T) {
 	db := openMemory(t, engine.Options{MemtableBytes: 1 << 20, Durability: engine.Process})
 	within(t, time.Minute, "puts of long keys", func() {

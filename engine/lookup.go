@@ -59,7 +59,7 @@ func (r *reader) find(id uint8, f *base.Lookup) error {
 //
 // The naive way, first: look the key up at the visible number.
 //
-// Why it fails: the number is behind, and it is not registered. A writer does not find its own
+// Why it fails: the number is after, and it is not registered. A writer does not find its own
 // write: commit 8 is acknowledged while commit 7 is unfinished, and visible is 6. And the version
 // may go, since Put drops what is below the horizon, which is above 6 by then:
 //

@@ -243,7 +243,7 @@ func (c *cutTally) cut(level int, kill bool) {
 	}
 }
 
-// String tells the counts.
+// String reports the counts.
 func (c *cutTally) String() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

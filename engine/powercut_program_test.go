@@ -101,7 +101,7 @@ var cutWords = map[byte]string{
 // cutStage is what a process does: it opens the database, does the steps, and closes.
 type cutStage struct {
 	opts engine.Options
-	// padding makes the property larger, so that the manifest is soon written anew.
+	// padding makes the property larger, so that the manifest is soon written again.
 	padding int
 	steps   []cutStep
 }

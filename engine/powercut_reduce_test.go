@@ -34,7 +34,7 @@ type cutReducer struct {
 	confirms int // runs of the result that failed, of cutConfirm
 }
 
-// explain reduces a failure until the deadline and tells what is left.
+// explain reduces a failure until the deadline and reports what is left.
 func (c cutTrial) explain(f *cutFailure, deadline time.Time) string {
 	r := c.reduce(f, deadline)
 	return fmt.Sprintf("%s\nreduced in %d runs to %d steps and %d cuts, which fail %d times of "+

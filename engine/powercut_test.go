@@ -175,7 +175,7 @@ func cutContent(db *engine.DB) (map[string]string, error) {
 	return state, nil
 }
 
-// explain tells the number of commits that comes closest to the state, and what is not
+// explain reports the number of commits that comes closest to the state, and what is not
 // as after it.
 func (h cutHistory) explain(state map[string]string, lo, hi int) string {
 	if m, ok := h.find(state, 0, len(h)); ok {

@@ -14,7 +14,7 @@ type Query struct {
 	Reverse bool
 	// Limit ends the iteration after that many items. 0 means no limit.
 	Limit int
-	// After resumes behind an earlier item: see CursorAfter. Nil starts at the
+	// After resumes after an earlier item: see CursorAfter. Nil starts at the
 	// beginning.
 	After Cursor
 	// Filter, if not nil, decides which items are returned; Limit counts returned
@@ -23,7 +23,7 @@ type Query struct {
 	Filter func(Item) bool
 }
 
-// CursorAfter returns the cursor that resumes the query exactly behind item, which
+// CursorAfter returns the cursor that resumes the query exactly after item, which
 // must come from an iteration of the same query. Items written or deleted in
 // between do not disturb it. It is safe to hand to other processes.
 func (q *Query) CursorAfter(item Item) Cursor {
@@ -84,16 +84,16 @@ type Scan struct {
 	FromExcluded, ToIncluded bool
 	// Limit ends the iteration after that many items. 0 means no limit.
 	Limit int
-	// After resumes behind an earlier item: see CursorAfter.
+	// After resumes after an earlier item: see CursorAfter.
 	After Cursor
-	// StartAfter starts behind (with Reverse: before) this key, which need not
+	// StartAfter starts after (with Reverse: before) this key, which need not
 	// exist. Only for ordered scans; After takes precedence.
 	StartAfter Key
 	// Filter is as in Query.
 	Filter func(Item) bool
 }
 
-// CursorAfter returns the cursor that resumes the scan exactly behind item.
+// CursorAfter returns the cursor that resumes the scan exactly after item.
 func (s *Scan) CursorAfter(item Item) Cursor {
 	return newCursor(s.fingerprint(), item.Key)
 }
@@ -207,7 +207,7 @@ func (s *Scan) plan() (p scanPlan, err error) {
 	return p, nil
 }
 
-// resume cuts the span down to what lies behind key in the given direction.
+// resume cuts the span down to what lies after key in the given direction.
 func (s span) resume(key Key, reverse bool) (span, error) {
 	k := keycodec.AppendOrdered(nil, key)
 	if reverse {

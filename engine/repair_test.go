@@ -334,7 +334,7 @@ func TestRepairWithoutManifest(t *testing.T) {
 	}
 }
 
-// A log segment that is missing in the middle costs the commits in it; those behind it
+// A log segment that is missing in the middle costs the commits in it; those after it
 // are saved, and the gap is told by number.
 func TestRepairWithoutAMiddleSegment(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")

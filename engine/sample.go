@@ -143,7 +143,7 @@ func (m *sampling) draw(parts int, random func() float64) error {
 			id++
 		}
 		p := m.pieces[id]
-		if p.Weight() == 0 { // rounding, behind the last one
+		if p.Weight() == 0 { // rounding, after the last one
 			continue
 		}
 		piece, err := p.Pick(min(place-below, p.Weight()))

@@ -9,7 +9,7 @@ import (
 
 // A check of serializability after Elle (Kingsbury and Alvaro, VLDB 2020). Transactions
 // append values to lists and read lists; no value is appended twice. So a list that was
-// read tells the order of the versions before it and who wrote each, and with that which
+// read shows the order of the versions before it and who wrote each, and with that which
 // transaction must come before which:
 //
 //	ww   a appended right before b

@@ -113,7 +113,7 @@ func (l *lists) transaction(rnd *rand.Rand) error {
 	fail, scan, anew := rnd.IntN(10) == 0, rnd.IntN(20) == 0, rnd.IntN(3) == 0
 	var done []listOp
 	run := func(reader engine.Reader, tx *engine.Tx) error {
-		done = nil // another try reads anew
+		done = nil // another try reads again
 		for _, o := range plan {
 			read, err := readList(reader, o.list, scan)
 			if err != nil {
@@ -235,7 +235,7 @@ func wantSerializable(t *testing.T, what string, txs []listTx) {
 
 // Goal: transactions are strictly serializable, those that read ranges included. Method:
 // goroutines append to lists in many stripes and read them, by all the ways there are,
-// while flushes and merges go on and the database is opened anew in between; some
+// while flushes and merges go on and the database is opened again in between; some
 // transactions are rolled back. The order of the versions, which the lists themselves
 // tell, must be one that no cycle of dependencies contradicts.
 func TestTransactionsAreSerializable(t *testing.T) {

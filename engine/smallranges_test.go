@@ -57,7 +57,7 @@ func byPartition(a, b engine.Key) int {
 	return bytes.Compare(a.SK, b.SK)
 }
 
-// wanted returns the keys that in accepts in an order, behind a key, up to a limit, as words.
+// wanted returns the keys that in accepts in an order, after a key, up to a limit, as words.
 func wanted(in func(engine.Key) bool, order func(a, b engine.Key) int, reverse bool,
 	after *engine.Key, limit int) string {
 	keys := smallKeys()
@@ -78,7 +78,7 @@ func wanted(in func(engine.Key) bool, order func(a, b engine.Key) int, reverse b
 	return strings.Join(words, " ")
 }
 
-// afterEach calls f without a position, and behind each key, of an item or not.
+// afterEach calls f without a position, and after each key, of an item or not.
 func afterEach(f func(after *engine.Key)) {
 	f(nil)
 	for _, k := range append(smallKeys(), pk("0"), pksk("a", "0"), pksk("aa", "a"), pksk("z",

@@ -55,7 +55,7 @@ func TestSyncThatFailsOnceIsFinal(t *testing.T) {
 					wantIs(t, err, errSync)
 				}
 				err = db.Flush(ctx)
-				if name != "directory" || err != nil { // the log may have met it behind the flush
+				if name != "directory" || err != nil { // the log may have met it after the flush
 					wantIs(t, err, errSync)
 				}
 			}

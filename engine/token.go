@@ -10,7 +10,7 @@ import (
 	"github.com/kstonedb/kstone/keycodec"
 )
 
-// Cursor is the position behind an item of a query or scan, from CursorAfter. It
+// Cursor is the position after an item of a query or scan, from CursorAfter. It
 // holds the item's key, so it stays exact whatever is written in between. It is
 // checksummed and bound to the query or scan it came from.
 //

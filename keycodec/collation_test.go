@@ -91,7 +91,7 @@ func TestFoldingTwiceChangesNothing(t *testing.T) {
 }
 
 // TestCollatedKeys shows what the case does: nothing in the order of fields, a tie-break
-// behind all of them if it is kept.
+// after all of them if it is kept.
 func TestCollatedKeys(t *testing.T) {
 	fields := []keycodec.Field{
 		{Name: "name", Type: keycodec.TypeString, Collation: keycodec.CollateASCII},

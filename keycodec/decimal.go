@@ -21,7 +21,7 @@ type Decimal struct {
 }
 
 // maxExponent limits the exponent of a Decimal in both directions: more than two billion
-// decimal places before or behind the point, and more than NewDecimal can produce.
+// decimal places before or after the point, and more than NewDecimal can produce.
 const maxExponent = 5 << 28
 
 // plainPlaces is how many zeros String writes out next to the decimal point before it

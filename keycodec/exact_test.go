@@ -253,7 +253,7 @@ func TestKeysAtTheLimit(t *testing.T) {
 	}
 }
 
-// TestAppendOverwrites appends to a buffer with other bytes behind its end.
+// TestAppendOverwrites appends to a buffer with other bytes after its end.
 func TestAppendOverwrites(t *testing.T) {
 	dirty := bytes.Repeat([]byte{0xee}, 64)
 	got := keycodec.AppendOrdered(dirty[:2], key("pk", "sk"))

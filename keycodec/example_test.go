@@ -209,7 +209,7 @@ func ExampleSchema_RangeSpan() {
 	// <nil> false
 }
 
-// Rows behind ("b", 2) by value. The second field is descending, so they are two ranges.
+// Rows after ("b", 2) by value. The second field is descending, so they are two ranges.
 func ExampleSchema_RowSpans() {
 	schema, _ := keycodec.NewSchema(
 		keycodec.Field{Name: "a", Type: keycodec.TypeString},

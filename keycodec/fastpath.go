@@ -53,7 +53,7 @@ func newFastPath(slots []slot) *fastPath {
 // append appends the key of the struct at base. ok is false, and dst as it was, if a
 // string is long or has zero bytes in it, which have to be escaped.
 //
-// Invariant: before and behind each field, out has room for all that is still to come but
+// Invariant: before and after each field, out has room for all that is still to come but
 // the content of strings; so every store lies within it.
 func (f *fastPath) append(dst []byte, base unsafe.Pointer) (out []byte, ok bool) {
 	start := len(dst)

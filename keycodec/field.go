@@ -19,7 +19,7 @@ type Field struct {
 	Scale     int32     // decimal places of a fixed-scale decimal, 0 to MaxScale
 	Collation Collation // of a string; CollateBytes for all other types
 	// KeepCase makes a collated field decode to the text that went in and not to its
-	// folded form. The text stands behind the last field, where it also tells keys apart
+	// folded form. The text stands after the last field, where it also distinguishes keys
 	// that are equal under the collation.
 	KeepCase bool
 }

@@ -19,7 +19,7 @@ import (
 //     escapes of Go. An empty one is shown as nothing.
 //   - NULL is NULL. Numbers, bools, UUIDs are in their usual notation.
 //   - A time is in RFC 3339 with as many places as its unit has, in UTC; outside the years
-//     0 to 9999 it is the number of units with the unit behind it; of the full range, the
+//     0 to 9999 it is the number of units with the unit after it; of the full range, the
 //     number of seconds with nine places and an s.
 //   - A decimal of fixed scale has all its places; IP addresses and prefixes are in their
 //     usual notation.
@@ -176,7 +176,7 @@ func (s Schema) Parse(text string) ([]any, error) {
 
 // ParseValue reads the text form of one value. Beside what Format writes it accepts
 // strings in unnecessary quotes, times in every zone, times as a number of units with or
-// without the unit behind it, and every notation of numbers that Go's strconv accepts.
+// without the unit after it, and every notation of numbers that Go's strconv accepts.
 func (f Field) ParseValue(text string) (v any, err error) {
 	if text == nullText && f.Nullable {
 		return nil, nil

@@ -8,7 +8,7 @@ import (
 )
 
 // TestGoldenTuples reads the bytes of every type in every mode as they were first written.
-// The file is never written anew: if this fails, keys of existing databases are lost.
+// The file is never written again: if this fails, keys of existing databases are lost.
 func TestGoldenTuples(t *testing.T) {
 	const name = "testdata/tuples-v1.txt"
 	list, err := os.ReadFile(name)

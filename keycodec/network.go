@@ -49,13 +49,13 @@ func DecodeIP(b []byte) (a netip.Addr, rest []byte, err error) {
 }
 
 // AppendIPPrefix appends the ordered encoding of p, 6 or 18 bytes. It fails, with dst as
-// it was, if p is not valid or has bits behind its length: see netip.Prefix.Masked.
+// it was, if p is not valid or has bits after its length: see netip.Prefix.Masked.
 func AppendIPPrefix(dst []byte, p netip.Prefix) ([]byte, error) {
 	switch {
 	case !p.IsValid():
 		return dst, fmt.Errorf("keycodec: %s is no IP prefix", p)
 	case p != p.Masked():
-		return dst, fmt.Errorf("keycodec: the IP prefix %s has bits behind its length, as %s "+
+		return dst, fmt.Errorf("keycodec: the IP prefix %s has bits after its length, as %s "+
 			"has not", p, p.Masked())
 	}
 	return append(appendIP(dst, p.Addr()), byte(p.Bits())), nil
@@ -77,7 +77,7 @@ func DecodeIPPrefix(b []byte) (p netip.Prefix, rest []byte, err error) {
 		return netip.Prefix{}, nil, damaged(what, n, "a length in bits", b[n])
 	}
 	if p != p.Masked() {
-		return netip.Prefix{}, nil, damaged(what, 1, "zero bits behind the prefix", p)
+		return netip.Prefix{}, nil, damaged(what, 1, "zero bits after the prefix", p)
 	}
 	return p, b[n+1:], nil
 }

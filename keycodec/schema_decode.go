@@ -51,7 +51,7 @@ func (s Schema) DecodePrefix(key []byte, n int) (values []any, rest []byte, err 
 }
 
 // DecodeField reads field i of an encoded tuple and no other one: the fields before it are
-// skipped, the fields behind it not looked at. A collated string comes folded. i may be 0
+// skipped, the fields after it not looked at. A collated string comes folded. i may be 0
 // to Len()-1. Errors are those of Decode.
 func (s Schema) DecodeField(key []byte, i int) (any, error) {
 	start, end, err := s.locate(key, i)
@@ -92,7 +92,7 @@ func (s Schema) locate(key []byte, i int) (start, end int, err error) {
 }
 
 // PrefixLen returns how many bytes of an encoded tuple its first n fields take; kept case
-// is behind all of them. It finds the ends of the fields without decoding them and does
+// is after all of them. It finds the ends of the fields without decoding them and does
 // not check the values. It allocates nothing. n may be 0 to Len().
 func (s Schema) PrefixLen(key []byte, n int) (int, error) {
 	if n < 0 || n > len(s.fields) {

@@ -121,11 +121,11 @@ func (s Schema) RangeSpan(equal []any, low, high Bound) (Span, error) {
 
 // edge is where a bound cuts the encodings.
 type edge struct {
-	at            []byte // nil: behind all of them
+	at            []byte // nil: after all of them
 	unbound, null bool
 }
 
-// edge returns the cut before the value of the bound or, if above, behind it, above being
+// edge returns the cut before the value of the bound or, if above, after it, above being
 // meant in the order of the values.
 func (f *Field) edge(prefix []byte, b Bound, above bool) (edge, error) {
 	switch {
@@ -153,7 +153,7 @@ func (e edge) orElse(at []byte) []byte {
 	return e.at
 }
 
-// normal turns a span that starts behind everything or not before its end into the empty
+// normal turns a span that starts after everything or not before its end into the empty
 // one. Requires: the start is nil only where a cut fell behind everything.
 func (s Span) normal() Span {
 	if s.Start == nil || s.Empty() {
@@ -170,7 +170,7 @@ func (f *Field) appendMarker(dst []byte) []byte {
 	return append(dst, notNull^f.mask())
 }
 
-// AfterSpan returns the span of the tuples behind all that begin with values, in the
+// AfterSpan returns the span of the tuples after all that begin with values, in the
 // order of the keys: the next page after a tuple. (After one key of several that differ
 // in kept case only, start at its Successor.) NULLs and descending fields are where
 // the order has them. Errors are those of AppendPrefix.
@@ -214,7 +214,7 @@ const (
 // equal and whose next fields compare with row as one value would: (a, b) > (x, y) is
 // a > x, or a = x and b > y. The order is that of the values, also where fields are
 // descending; fields of one direction that are not nullable give one span, each change of
-// direction and each nullable field behind the first one or two more. NULLs are neither
+// direction and each nullable field after the first one or two more. NULLs are neither
 // less nor greater: a tuple with a NULL is in a span only if the fields before it have
 // decided, and nothing is equal to a row from its first NULL on.
 //

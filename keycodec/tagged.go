@@ -248,7 +248,7 @@ func decodeTaggedInt(b []byte) (any, error) {
 }
 
 // FormatTagged renders a tagged tuple for people: as Schema.Format does, with strings in
-// quotes, bytes as x"hex", and " desc" behind descending elements. Errors are those of
+// quotes, bytes as x"hex", and " desc" after descending elements. Errors are those of
 // DecodeTagged.
 func FormatTagged(b []byte) (string, error) {
 	elements, err := DecodeTagged(b)

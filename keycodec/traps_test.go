@@ -243,7 +243,7 @@ func TestTrapDescendingWithSharedTerminator(t *testing.T) {
 	}
 }
 
-// TestTrapOneByteTerminator has a number behind a string that begins like an escape.
+// TestTrapOneByteTerminator has a number after a string that begins like an escape.
 func TestTrapOneByteTerminator(t *testing.T) {
 	for _, second := range []byte{0x00, 0x01, 0x7f, 0xff} {
 		number := int64(uint64(second)<<56|0x41<<40) ^ math.MinInt64

@@ -86,7 +86,7 @@ func (c *Cursor) Release() {
 	c.n, c.i, c.done = 0, 0, false
 }
 
-// Expect tells how many rows are expected to be wanted after each positioning; it is read
+// Expect says how many rows are expected to be wanted after each positioning; it is read
 // for so many at first, at least one. InitCursor forgets it.
 func (c *Cursor) Expect(rows int) { c.first = min(max(rows, 1), maxBatch) }
 
@@ -94,7 +94,7 @@ func (c *Cursor) Expect(rows int) { c.first = min(max(rows, 1), maxBatch) }
 type start struct {
 	key   []byte // with probe: at this key
 	probe bool
-	node  uint32 // without: behind this node, or for 0 at the end of the table
+	node  uint32 // without: after this node, or for 0 at the end of the table
 }
 
 // First implements cursor.Cursor.

@@ -269,7 +269,7 @@ func TestReleasedMemory(t *testing.T) {
 	}
 }
 
-// TestChainLength: how many versions a key has, where the horizon is some commits behind. They
+// TestChainLength: how many versions a key has, where the horizon is some commits after. They
 // are looked through after eight overwrites, then after as many as there were.
 func TestChainLength(t *testing.T) {
 	for lag, want := range map[base.SeqNum]string{

@@ -46,7 +46,7 @@ func (t *Table) RangeTombstones(
 		return dst
 	}
 	t.mu.Lock()
-	ranges := t.ranges // elements never change, appends go behind them
+	ranges := t.ranges // elements never change, appends go after them
 	t.mu.Unlock()
 	for _, rt := range ranges {
 		if rt.Seq <= snap {
@@ -63,7 +63,7 @@ func (t *Table) CoverSeq(key []byte, snap base.SeqNum) (seq base.SeqNum) {
 		return 0
 	}
 	t.mu.Lock()
-	ranges := t.ranges // elements never change, appends go behind them
+	ranges := t.ranges // elements never change, appends go after them
 	t.mu.Unlock()
 	for i := range ranges {
 		rt := &ranges[i]

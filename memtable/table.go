@@ -197,7 +197,7 @@ func (t *Table) newVersionLocked(v *version, own []byte, prev uint32) uint32 {
 // overwriteLocked prepends a version to a node's chain and cuts off what no reader
 // can see.
 //
-// Usually the version before is at or below the horizon, and everything behind it
+// Usually the version before is at or below the horizon, and everything after it
 // goes. If the horizon lags behind (a snapshot, commits in flight) the chain is
 // walked to find the cut, but only after as many overwrites as the last walk left
 // versions: a constant cost per overwrite, and a chain at most about twice as long as
@@ -229,7 +229,7 @@ func (t *Table) overwriteLocked(node uint32, v *version, own []byte, horizon bas
 	t.arena.chunks.setWord(node, nodeBudget, budget)
 }
 
-// trimLocked cuts the chain from ver on behind its newest version at or below the
+// trimLocked cuts the chain from ver on after its newest version at or below the
 // horizon and returns how many versions it walked over.
 func (t *Table) trimLocked(ver uint32, horizon base.SeqNum) uint32 {
 	c := t.arena.chunks
@@ -244,7 +244,7 @@ func (t *Table) trimLocked(ver uint32, horizon base.SeqNum) uint32 {
 	}
 }
 
-// cutLocked drops all versions behind ver.
+// cutLocked drops all versions after ver.
 func (t *Table) cutLocked(ver uint32) {
 	c := t.arena.chunks
 	prev := c.word(ver, versionPrev)

@@ -29,7 +29,7 @@ type Approach struct {
 	touched byte // keeps loads that fill the processor's cache
 }
 
-// Init forgets what was found and begins anew in r.
+// Init forgets what was found and begins again in r.
 func (a *Approach) Init(r *Reader) {
 	a.block = -1
 	a.r, a.t, a.x, a.b, a.found, a.begun = r, nil, nil, nil, false, false
@@ -52,7 +52,7 @@ func (a *Approach) Touch() {
 	a.touched = x.data[indexHeaderBytes+8*(x.n/2)] + x.data[indexHeaderBytes+12*x.n]
 }
 
-// Index is the second step. Reverse tells that the seek is SeekLT; else it is SeekGE of a
+// Index is the second step. Reverse reports that the seek is SeekLT; else it is SeekGE of a
 // cursor at snap.
 func (a *Approach) Index(key []byte, snap base.SeqNum, reverse bool) {
 	if a.x == nil {
@@ -101,7 +101,7 @@ func (a *Approach) Search(key []byte) {
 	}
 }
 
-// Entry is a step for those whose entries will be read, behind the last.
+// Entry is a step for those whose entries will be read, after the last.
 func (a *Approach) Entry() {
 	if b := a.b; b != nil && a.found && a.lo < b.n {
 		if at := b.offset(a.lo); uint64(at) < uint64(len(b.data)) {
@@ -111,7 +111,7 @@ func (a *Approach) Entry() {
 }
 
 // Bound appends to dst a key such that no entry that the cursor moves to from the seek on,
-// or, if Rows has shown some, behind those, comes before it; with reverse none comes behind
+// or, if Rows has shown some, after those, comes before it; with reverse none comes after
 // it. ok is false if no such key is known but the one that is sought, or was shown last. It
 // looks at no entry.
 func (a *Approach) Bound(dst []byte, reverse bool) (key []byte, ok bool) {
@@ -137,7 +137,7 @@ func (a *Approach) Bound(dst []byte, reverse bool) (key []byte, ok bool) {
 	return appendHead(append(dst, a.b.prefix()...), h+1), true
 }
 
-// boundBehind is Bound behind the rows that were shown. Heads that are not in order are those
+// boundBehind is Bound after the rows that were shown. Heads that are not in order are those
 // of a damaged block.
 func (a *Approach) boundBehind(dst []byte, reverse bool) (key []byte, ok bool) {
 	b := a.b

@@ -8,10 +8,10 @@ import (
 )
 
 // Rows appends to rows the entries that the first moves of a Cursor would show, up to n of
-// them, from the seek on that was approached; further calls go on behind those. All calls
+// them, from the seek on that was approached; further calls go on after those. All calls
 // get what Index and Search were given. It looks into no other block than the one that was
 // found, so it may append none though there are more: the Cursor that finds them has to
-// seek behind the last row. Nothing of it needs the file to stay open.
+// seek after the last row. Nothing of it needs the file to stay open.
 func (a *Approach) Rows(
 	rows *cursor.Batch, n int, key []byte, snap base.SeqNum, reverse bool,
 ) {

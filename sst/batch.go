@@ -46,7 +46,7 @@ type Batch struct {
 	touched byte // keeps loads that fill the processor's cache
 }
 
-// askedFile is a file with its questions, which lie behind those of the file before.
+// askedFile is a file with its questions, which lie after those of the file before.
 type askedFile struct {
 	r   *Reader
 	t   *tail

@@ -56,7 +56,7 @@ func (b *Batch) readOnce(ls []base.Lookup, snap base.SeqNum) error {
 	return nil
 }
 
-// onceBlock returns the block of the first of asks; kept tells that it stays valid, else
+// onceBlock returns the block of the first of asks; kept reports that it stays valid, else
 // it does until the next call.
 func (b *Batch) onceBlock(f *askedFile, asks []ask) (d *dataBlock, kept bool, err error) {
 	i := int(asks[0].block)

@@ -79,7 +79,7 @@ func (b *dataBlock) bytes(i int) []byte {
 	return b.data[lo:hi:hi]
 }
 
-// suffix returns the key of entry i behind the prefix and the bytes that follow it.
+// suffix returns the key of entry i after the prefix and the bytes that follow it.
 func (b *dataBlock) suffix(i int) (suffix, rest []byte, ok bool) {
 	return cutBytes(b.bytes(i))
 }
@@ -153,7 +153,7 @@ func (b *dataBlock) seqOf(rest []byte) (base.SeqNum, bool) {
 
 // seek returns the first entry at or after (key, snap) in (key ascending, sequence
 // number descending) order: the newest version of key that snap sees, if the block
-// has one, or else the first entry of a later key. exact tells which. ok is false
+// has one, or else the first entry of a later key. exact reports which. ok is false
 // if a damaged entry was met.
 func (b *dataBlock) seek(key []byte, snap base.SeqNum) (pos int, exact, ok bool) {
 	lo, hi := b.among(key)

@@ -13,12 +13,12 @@ import (
 //	 4  u32   count of entries, at least 1
 //	 8  u64   lowest sequence number
 //	16  u32   length of the prefix that all keys share
-//	20  u32 × count   heads: the first 4 bytes of each key behind the prefix as a
+//	20  u32 × count   heads: the first 4 bytes of each key after the prefix as a
 //	                  big-endian number, missing bytes zero
 //	..  u32 × count   offsets of the entries from the start of the block
 //	..  prefix
 //	..  entries, back to back up to the end of the block:
-//	      uvarint  length of the key behind the prefix, then those bytes
+//	      uvarint  length of the key after the prefix, then those bytes
 //	      uvarint  (sequence number − lowest) × 4 + kind (1, 2 or 3)
 //	      varint   expiry in Unix milliseconds   (kind 3 only)
 //	      uvarint  length of the value, then the value   (kinds 2 and 3 only)

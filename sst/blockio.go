@@ -46,7 +46,7 @@ type blockHandle struct {
 	raw    uint32 // bytes when decoded
 }
 
-// end returns the offset behind the trailer.
+// end returns the offset after the trailer.
 func (h blockHandle) end() uint64 { return h.off + uint64(h.stored) + trailerBytes }
 
 // check reports whether the block can be inside a file of size bytes and decode to

@@ -37,7 +37,7 @@ type blockScan struct {
 
 const (
 	// scanWindowBytes is how far in front of its trailer the start of a block is looked for;
-	// longer ones are found only right behind the block before.
+	// longer ones are found only right after the block before.
 	scanWindowBytes = 4 << 20
 	scanBudget      = 1 << 30 // and 64 times the file
 )
@@ -170,7 +170,7 @@ func (s *Salvaged) loseGap(off int, before, next []byte, why error) {
 }
 
 // compare finds out from the manifest's description what is missing of the file. InData:
-// nothing was found behind the data blocks, so that there may have been more of them.
+// nothing was found after the data blocks, so that there may have been more of them.
 func (s *Salvaged) compare(known *base.FileMeta, end int, inData bool, why error) {
 	for _, t := range s.Ranges {
 		s.MaxSeq = max(s.MaxSeq, t.Seq)

@@ -151,7 +151,7 @@ func (c *Cursor) fail(err error) bool {
 	return false
 }
 
-// Approached tells what an approach has found about the key of the next call, which must be
+// Approached reports what an approach has found about the key of the next call, which must be
 // SeekGE, or SeekLT if the approach was one for it. It may have found nothing.
 func (c *Cursor) Approached(a *Approach) {
 	c.near = nil
@@ -249,7 +249,7 @@ func (c *Cursor) fetch(i int) (*dataBlock, error) {
 	return &c.own, err
 }
 
-// forward moves to the next visible key behind (block, pos). If the cursor stands
+// forward moves to the next visible key after (block, pos). If the cursor stands
 // on an entry, older versions of its key are skipped.
 func (c *Cursor) forward() bool {
 	shown := c.valid // key holds a key to skip

@@ -8,13 +8,13 @@ import (
 const guideBlocks = 4
 
 // guide leads a search among blocks whose heads in the index are equal: what their last keys
-// have in common is skipped, and the eight bytes behind it are compared. It is made when
+// have in common is skipped, and the eight bytes after it are compared. It is made when
 // an index is opened. Why: a file with several partitions has a short prefix or none, and
 // then eight bytes hardly tell more than the partition; a search would compare whole keys,
 // each in a place of its own.
 type guide struct {
 	from, to int    // the blocks
-	shared   []byte // what their last keys begin with, behind the prefix of the file
+	shared   []byte // what their last keys begin with, after the prefix of the file
 }
 
 // makeGuides makes the guides of an index. It leaves out blocks whose records are damaged
@@ -73,7 +73,7 @@ func (x *indexBlock) guideAt(from int) *guide {
 }
 
 // narrow returns which of the blocks of a guide, which are all that have the head of suffix,
-// a search for it has to look at: the first whose last key is at or behind suffix is one of
+// a search for it has to look at: the first whose last key is at or after suffix is one of
 // them, or the one that follows them.
 func (x *indexBlock) narrow(g *guide, suffix []byte) (int, int) {
 	lo, hi, shared := g.from, g.to, g.shared

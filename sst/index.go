@@ -17,14 +17,14 @@ import (
 //	 4  u32   count of data blocks
 //	 8  u32   length of the prefix that all keys of the file share
 //	12  u32   zero
-//	16  u64 × count   heads: the first 8 bytes of each block's last key behind the
+//	16  u64 × count   heads: the first 8 bytes of each block's last key after the
 //	                  prefix as a big-endian number, missing bytes zero
 //	..  u32 × count   offsets of the records from the start of the block
 //	..  prefix
 //	..  records, back to back up to the end of the block:
 //	      16 bytes  handle of the data block: u64 offset, u32 stored, u32 decoded length
 //	      u64       sequence number of the block's last entry
-//	      zone map  with keys behind the prefix
+//	      zone map  with keys after the prefix
 //	      per collector: uvarint length, bytes
 //
 // Why the last entry's sequence number: versions of one key may straddle blocks,
@@ -196,7 +196,7 @@ func (x *indexBlock) lastSeq(i int) base.SeqNum {
 	return base.SeqNum(binary.LittleEndian.Uint64(x.record(i)[handleBytes:]))
 }
 
-// lastSuffix returns the last key of block i behind the prefix.
+// lastSuffix returns the last key of block i after the prefix.
 func (x *indexBlock) lastSuffix(i int) ([]byte, bool) {
 	_, rest, ok := cutBytes(x.record(i)[indexRecordMinimum+1:])
 	if !ok {
@@ -206,7 +206,7 @@ func (x *indexBlock) lastSuffix(i int) ([]byte, bool) {
 	return last, ok
 }
 
-// zone returns the zone map of block i, with keys behind the prefix, and the bytes
+// zone returns the zone map of block i, with keys after the prefix, and the bytes
 // of the collectors.
 func (x *indexBlock) zone(i int) (zonemap.Map, []byte, error) {
 	return zonemap.Decode(x.record(i)[indexRecordMinimum:])

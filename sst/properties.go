@@ -57,7 +57,7 @@ type collected struct {
 	data []byte
 }
 
-// seedCheck tells seeds apart without storing them. Why: a reader with the wrong
+// seedCheck distinguishes seeds without storing them. Why: a reader with the wrong
 // seed would find filters that deny every key.
 func seedCheck(seed uint64) uint64 { return base.Hash([]byte("kstone sst"), seed) }
 

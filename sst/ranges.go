@@ -64,7 +64,7 @@ func decodeRanges(data []byte) ([]base.RangeTombstone, error) {
 			return nil, corrupt.New("", at, what, "a start key", "truncated bytes")
 		}
 		if t.End, rest, ok = cutBytes(rest); !ok || bytes.Compare(t.Start, t.End) >= 0 {
-			return nil, corrupt.New("", at, what, "an end key behind the start", "something else")
+			return nil, corrupt.New("", at, what, "an end key after the start", "something else")
 		}
 		seq, w := binary.Uvarint(rest)
 		if w <= 0 || seq > uint64(base.MaxSeqNum) {

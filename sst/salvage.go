@@ -170,7 +170,7 @@ func (s *Salvaged) loseRanges(off int64, known *base.FileMeta, err error) {
 	s.Lost = append(s.Lost, l)
 }
 
-// take adds an intact block if what is in it makes sense behind those before it.
+// take adds an intact block if what is in it makes sense after those before it.
 func (s *Salvaged) take(raw []byte, h blockHandle) error {
 	b, err := openDataBlock(raw)
 	if err != nil {

@@ -170,7 +170,7 @@ func (c *salvageCase) damagesOfTheWhole() []damage {
 			return b[end-trailerBytes : end]
 		}},
 		{"more bytes", func(b []byte) []byte { return append(b, "more"...) }},
-		{"other blocks behind", func(b []byte) []byte {
+		{"other blocks at the end", func(b []byte) []byte {
 			return append(b, b[:c.handles[2].off]...)
 		}},
 		{"blocks in the wrong order", func(b []byte) []byte {

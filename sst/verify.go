@@ -156,7 +156,7 @@ func (v *verifier) entry(b *dataBlock, j int, zone *zonemap.MapBuilder) error {
 	first := v.zone.Entries == 0 && j == 0
 	c := bytes.Compare(v.key, key)
 	if !first && (c > 0 || (c == 0 && v.lastSeq <= be.seq)) {
-		return v.fail("key order", fmt.Sprintf("behind %q seq %d", v.key, v.lastSeq),
+		return v.fail("key order", fmt.Sprintf("after %q seq %d", v.key, v.lastSeq),
 			fmt.Sprintf("%q seq %d", key, be.seq))
 	}
 	if first || c != 0 {

@@ -136,7 +136,7 @@ func (w *Writer) checkOrder(e *base.Entry) (newKey bool, err error) {
 	}
 	c := bytes.Compare(w.lastKey, e.Key)
 	if c > 0 || (c == 0 && w.lastSeq < e.Seq) {
-		return false, fmt.Errorf("sst: entry %q seq %d behind %q seq %d",
+		return false, fmt.Errorf("sst: entry %q seq %d after %q seq %d",
 			e.Key, e.Seq, w.lastKey, w.lastSeq)
 	}
 	return c != 0, nil
@@ -314,7 +314,7 @@ func (w *Writer) finishBlock() error {
 	return nil
 }
 
-// finishFilters writes the filters behind the data.
+// finishFilters writes the filters after the data.
 func (w *Writer) finishFilters() error {
 	if w.o.FilterBits == 0 {
 		return nil

@@ -131,9 +131,9 @@ func TestEntryOrder(t *testing.T) {
 		want string
 	}{
 		{"k", 5, "false <nil>"}, {"k", 4, "false <nil>"}, {"l", 9, "true <nil>"},
-		{"k", 6, `false sst: entry "k" seq 6 behind "k" seq 5`},
-		{"j", 5, `false sst: entry "j" seq 5 behind "k" seq 5`},
-		{"", 1, `false sst: entry "" seq 1 behind "k" seq 5`},
+		{"k", 6, `false sst: entry "k" seq 6 after "k" seq 5`},
+		{"j", 5, `false sst: entry "j" seq 5 after "k" seq 5`},
+		{"", 1, `false sst: entry "" seq 1 after "k" seq 5`},
 	} {
 		newKey, err := w.checkOrder(&base.Entry{Key: []byte(c.key), Seq: c.seq, Kind: base.KindPut})
 		if got := fmt.Sprint(newKey, err); got != c.want {

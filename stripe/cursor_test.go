@@ -108,7 +108,7 @@ func TestCursorFindsNewVersionsInADeletedRange(t *testing.T) {
 	}
 }
 
-// Runs of many files, both ways, with bounds at, between, before and behind them.
+// Runs of many files, both ways, with bounds at, between, before and after them.
 func TestCursorOverManyFiles(t *testing.T) {
 	w := newWorld(t, vfs.NewMem())
 	w.env.FileBytes = 1 // a file per block or so

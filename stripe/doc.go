@@ -6,13 +6,13 @@
 //
 // # Reading
 //
-// All sources hang on an immutable [View] behind one atomic pointer. A Get loads the
+// All sources hang on an immutable [View], reached through one atomic pointer. A Get loads the
 // view and walks the sources from newest to oldest; the first version it meets is
 // the newest. Cursors hold a reference on their view, which keeps its files.
 //
 // Invariant: the sources of a view are ordered by age. Every version of a key in a
 // source has a larger sequence number than every version of it in the sources
-// behind, and a range tombstone never covers anything in a source before its own.
+// after, and a range tombstone never covers anything in a source before its own.
 //
 // # Writing
 //

@@ -70,7 +70,7 @@ func (r *Run) fileFor(lo, hi int, key []byte, reverse bool) int {
 	return max(lo, i)
 }
 
-// approached tells what was found out about the key of the next seek in file i.
+// approached reports what was found out about the key of the next seek in file i.
 func (c *runCursor) approached(i int, a *sst.Approach) {
 	c.open(i)
 	c.cur.Approached(a)

@@ -19,7 +19,7 @@ const pieceKeys = 64
 // sparse places too often, or has too much to read. With boundaries every piece is as small
 // as a block of each run and some keys of each memtable, wherever rows are dense. The
 // boundaries are the last keys of all blocks and every 64th key of a memtable, and a piece
-// is what lies behind a boundary, up to the next one, whichever source that is of.
+// is what lies after a boundary, up to the next one, whichever source that is of.
 //
 // Invariant: the pieces are disjoint and make up [lo, hi); each has a share in the weight,
 // and they add up to Weight. A piece may have several boundaries of equal keys as its
@@ -199,7 +199,7 @@ func (p *Pieces) boundary(at float64) ([]byte, error) {
 			return x.Reader.AppendLastKey(nil, min(block, to-1))
 		}
 	}
-	return nil, nil // rounding: behind everything
+	return nil, nil // rounding: after everything
 }
 
 // fileAt returns the first file of a run whose largest key is at or above key.

@@ -56,7 +56,7 @@ func piecesOf(t *testing.T, p *stripe.Pieces, places int) []stripe.Piece {
 }
 
 // TestPiecesMakeUpTheRange checks that the pieces of random ranges of random stripes lie one
-// behind the other without gaps, that their shares add up to the weight, and that none has
+// after the other without gaps, that their shares add up to the weight, and that none has
 // more keys than blocks and memtables let expect.
 func TestPiecesMakeUpTheRange(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")

@@ -33,7 +33,7 @@ type source struct {
 	rows  int  // of the batch
 	grown int  // of the next batch
 	most  int  // limit of rows
-	ended bool // nothing inside of the bounds lies behind the batch
+	ended bool // nothing inside of the bounds lies after the batch
 
 	ctx  context.Context //nolint:containedctx // of the bounds, lives as long as they
 	done <-chan struct{} // of ctx, nil if it never ends
@@ -363,7 +363,7 @@ func (s *source) stopped() bool {
 	}
 }
 
-// trim cuts off the rows behind the bound.
+// trim cuts off the rows after the bound.
 func (s *source) trim() {
 	n := len(s.batch.Rows)
 	for n > 0 && s.bounds.passed(s.batch.Rows[n-1].Key) {

@@ -77,7 +77,7 @@ func (v *View) MemtableBytes() int64 {
 }
 
 // Run is a sorted sequence of SST files with disjoint keys, immutable. Its range
-// tombstones apply to the runs behind it and to its own files.
+// tombstones apply to the runs after it and to its own files.
 type Run struct {
 	ID    uint64
 	Files []*File
@@ -85,7 +85,7 @@ type Run struct {
 	MaxSeq base.SeqNum
 	// Info describes the run to the picker of compactions.
 	Info compaction.RunInfo
-	// HasRanges tells that some file holds range tombstones.
+	// HasRanges reports that some file holds range tombstones.
 	HasRanges bool
 
 	damaged atomic.Bool // a merge has found it so

@@ -45,7 +45,7 @@ func (l *Log) Append(payload []byte) (base.SeqNum, error) {
 }
 
 // fitsLocked reports whether the current segment has room for a record of the given
-// size and, behind it, for the marker of Close.
+// size and, after it, for the marker of Close.
 func (l *Log) fitsLocked(size int64) bool {
 	return l.cur != nil && l.off+size+recordHeader <= l.cur.size
 }

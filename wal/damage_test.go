@@ -83,7 +83,7 @@ func closedImage(t testing.TB) (wal.Options, image) {
 }
 
 // A torn tail is cut silently: with the log cut off at any byte, recovery gives the
-// records before it, a new log goes on behind them, and recovering that gives the
+// records before it, a new log goes on after them, and recovering that gives the
 // same records again.
 func TestTornTailAtEveryLength(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
@@ -109,9 +109,9 @@ func TestTornTailAtEveryLength(t *testing.T) {
 	}
 }
 
-// The same with the bytes behind the cut zeroed, as a file system shows blocks that
+// The same with the bytes after the cut zeroed, as a file system shows blocks that
 // were allocated and never written. Later segments stay: what they hold was synced
-// up to some point, and recovery must notice if that is behind the cut.
+// up to some point, and recovery must notice if that is after the cut.
 func TestZeroedTailAtEveryLength(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	o, img := crashImage(t)
@@ -379,7 +379,7 @@ func TestDamagedMarkerInTheMiddle(t *testing.T) {
 	}
 }
 
-// A copy of an old segment behind the end is no reason for alarm, and not replayed.
+// A copy of an old segment past the end is no reason for alarm, and not replayed.
 func TestOldSegmentBehindTheEnd(t *testing.T) {
 	o, img := closedImage(t)
 	for _, name := range img.names()[:3] {

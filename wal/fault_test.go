@@ -263,11 +263,11 @@ func eachFailureOf(t *testing.T, cause error, harmless func(vfstest.Op) bool,
 func never(vfstest.Op) bool { return false }
 
 // A failure of each single operation of Open, and a stop at each, is an error and leaves a log
-// that recovers to the same records. The log goes on in its last segment, behind a torn tail,
+// that recovers to the same records. The log goes on in its last segment, after a torn tail,
 // or in a new one, because there is none or the last is too large.
 func TestOpenStoppedAtEveryOperation(t *testing.T) {
 	o, torn := crashImage(t)
-	clear(torn[torn.names()[len(torn)-2]][200:]) // a torn tail, and a segment behind it
+	clear(torn[torn.names()[len(torn)-2]][200:]) // a torn tail, and a segment after it
 	large := memOptions(512)
 	l := openNew(t, large)
 	fill(t, l, 5)

@@ -14,7 +14,7 @@ import (
 )
 
 // Format: a segment file is a header of 64 bytes, then records, each starting at a
-// multiple of 8. What lies behind the last record is unspecified: zeros, or the
+// multiple of 8. What lies after the last record is unspecified: zeros, or the
 // records of an earlier use of the file. All integers are little-endian. The page
 // docs/format/wal.md has the pictures.
 //

@@ -70,7 +70,7 @@ func (m *readyMapping) Populate(off, n int64) error {
 }
 
 // Records that are synced one by one find blocks that were written before: few syncs make
-// blocks ready, each of them what is behind the records and was not ready, and none in a
+// blocks ready, each of them what is after the records and was not ready, and none in a
 // segment that is used again.
 func TestBlocksAreReadyBeforeTheirRecords(t *testing.T) {
 	dir := t.TempDir()

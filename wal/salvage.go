@@ -155,7 +155,7 @@ func (s *salvage) records(off int64) (int64, error) {
 	}
 }
 
-// next returns the offset of the first record behind off, -1 if there is none.
+// next returns the offset of the first record after off, -1 if there is none.
 func (s *salvage) next(off int64) (int64, error) {
 	for off += recordAlign; off+recordHeader <= s.r.size; {
 		b, err := s.r.window(off)

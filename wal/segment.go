@@ -76,7 +76,7 @@ const (
 	aheadAfter = 4
 )
 
-// populate makes blocks behind the records ready, so that the next sync writes them: if syncs
+// populate makes blocks after the records ready, so that the next sync writes them: if syncs
 // are frequent. Why: the blocks of a new file are reserved, but the file system does not count
 // them as written. A sync that writes some for the first time makes it commit its journal too,
 // which takes about as long as the sync itself.

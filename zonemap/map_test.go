@@ -44,7 +44,7 @@ func zoneOf(entries []base.Entry) zonemap.Map {
 	return b.Map()
 }
 
-// TestMapModel: a map tells the truth about its entries, survives encoding, and
+// TestMapModel: a map is right about its entries, survives encoding, and
 // merging parts gives the whole.
 func TestMapModel(t *testing.T) {
 	testutil.Check(t, func(t *rapid.T) {

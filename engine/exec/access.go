@@ -134,7 +134,7 @@ type sink struct {
 	left  int64 // rows that are still wanted; negative: no limit
 	err   error
 	done  bool
-	// single makes the sink fetch each row at once; taken then tells whether the last
+	// single makes the sink fetch each row at once; taken then reports whether the last
 	// item became a row.
 	single, taken bool
 }

@@ -76,7 +76,7 @@ func (f *fetcher) flush(found func(i int, it store.Item) bool) error {
 	return err
 }
 
-// mayMiss tells whether an entry without a row is possible without damage: the row may
+// mayMiss reports whether an entry without a row is possible without damage: the row may
 // have expired since the entry was read, or, if the reader is the store itself, have been
 // deleted.
 func (f *fetcher) mayMiss() bool {

@@ -110,7 +110,7 @@ func (m *keyMaker) values(row, params []expr.Value) ([]expr.Value, error) {
 	return m.key, nil
 }
 
-// canonical evaluates the key for a keyTable; null tells whether a value is NULL. The
+// canonical evaluates the key for a keyTable; null reports whether a value is NULL. The
 // result is valid until the next call.
 func (m *keyMaker) canonical(row, params []expr.Value) (key []expr.Value, null bool, err error) {
 	if _, err := m.values(row, params); err != nil {

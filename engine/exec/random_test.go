@@ -109,7 +109,7 @@ func (w *world) differs(sel *plan.Select, all [][]expr.Value, got []string) stri
 	return ""
 }
 
-// isTotal tells whether equal sort keys mean equal rows: every output is sorted by.
+// isTotal reports whether equal sort keys mean equal rows: every output is sorted by.
 func isTotal(sel *plan.Select) bool {
 	for _, c := range sel.Columns {
 		if !slices.ContainsFunc(sel.OrderBy, func(o plan.Order) bool {

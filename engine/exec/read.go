@@ -71,7 +71,7 @@ func (a *access) spans(ranges []spans.Range) []store.Span {
 	return a.appendSpans(make([]store.Span, 0, len(ranges)), ranges)
 }
 
-// appendSpans is spans, behind those that are there.
+// appendSpans is spans, after those that are there.
 func (a *access) appendSpans(out []store.Span, ranges []spans.Range) []store.Span {
 	n := len(out)
 	for _, r := range ranges {
@@ -98,7 +98,7 @@ func (a *access) interval(rg spans.Range) store.Range {
 	return r
 }
 
-// isPoint tells whether the stream is a single row, of a table without sort key.
+// isPoint reports whether the stream is a single row, of a table without sort key.
 func isPoint(st *plan.Stream) bool { return st.PK != nil && len(st.Ranges) == 0 }
 
 // readInTurn reads streams one after the other.

@@ -39,10 +39,10 @@ func (a *access) readSkipping(s *sink) error {
 }
 
 // accepts tells, for an item of a merged stream, that it is the entry of its prefix:
-// filters decide behind the merge, so all of them are handed on if there are any.
+// filters decide after the merge, so all of them are handed on if there are any.
 func (a *access) accepts(store.Item) bool { return !a.filter.some && !a.residual.some }
 
-// skip walks the prefixes of one stream. Put tells whether the item became a row and
+// skip walks the prefixes of one stream. Put reports whether the item became a row and
 // whether more are wanted.
 func (a *access) skip(st *plan.Stream, put func(store.Item) (taken, more bool)) error {
 	fields, offset := a.skipFields(st)

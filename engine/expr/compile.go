@@ -52,7 +52,7 @@ func Compile(e Expr) (Program, error) {
 // allocates nothing for comparisons of any kind and their combinations; only functions
 // and arithmetic that make texts or large decimals do. It fails with an error that
 // matches ErrType if values cannot be compared, and for places and parameters that are
-// not there. What decides first decides: terms behind it are not evaluated.
+// not there. What decides first decides: terms after it are not evaluated.
 func (p Program) Test(row, params []Value) (Truth, error) {
 	return p.test(env{row: row, params: params})
 }

@@ -101,7 +101,7 @@ type Between struct {
 type BeginsWith struct{ X, Prefix Expr }
 
 // Like is X LIKE Pattern: % stands for any characters and _ for one. Both stand for
-// themselves behind the Escape character, if there is one.
+// themselves after the Escape character, if there is one.
 type Like struct {
 	X, Pattern Expr
 	Escape     rune // 0: none

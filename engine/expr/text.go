@@ -174,7 +174,7 @@ func (e Param) String() string {
 	return "?" + strconv.Itoa(e.Index+1)
 }
 
-// String returns the name, behind that of the table if there is one.
+// String returns the name, after that of the table if there is one.
 func (e Column) String() string {
 	name := ident(e.Name)
 	if e.Name == "" {

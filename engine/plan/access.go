@@ -16,7 +16,7 @@ type path struct {
 	rel   *relation
 	index *schema.Index // nil: the rows
 	key   spans.Key
-	// columns of the key that are the index's own: behind them is the row's key.
+	// columns of the key that are the index's own: after them is the row's key.
 	own int
 	// pred are the terms that spans and filters have to see to.
 	pred     []expr.Expr
@@ -33,7 +33,7 @@ type path struct {
 	reverse bool
 	fixed   int // leading columns that are the same in a stream and differ between streams
 	order   []OrderColumn
-	total   bool // order tells any two rows apart
+	total   bool // order distinguishes any two rows
 
 	point    bool
 	operands []expr.Expr // of a point: the values of the key columns
@@ -53,7 +53,7 @@ type path struct {
 }
 
 // skipPath says which first columns are skipped over; template makes the spans of the
-// columns behind them, nil if one entry is wanted of each.
+// columns after them, nil if one entry is wanted of each.
 type skipPath struct {
 	columns  int
 	template *spans.Template
@@ -201,7 +201,7 @@ func soleColumn(e expr.Expr) (column expr.Column, ok bool) {
 	return column, ok && n == 1
 }
 
-// keyFor describes the key of an index or of rows. Behind the columns of an index that is
+// keyFor describes the key of an index or of rows. After the columns of an index that is
 // not unique stands the row's key, so that spans may go on there.
 func keyFor(r *relation, x *schema.Index) spans.Key {
 	k := spans.Key{Source: r.source}

@@ -76,7 +76,7 @@ func (a *adviser) candidates(costs []float64) (all []advised) {
 
 // arrange orders the columns that are compared for equality: first those that most
 // queries share, so that one index serves several, then those with more values. Columns
-// with few values go last, or, behind others, away.
+// with few values go last, or, after others, away.
 func (a *adviser) arrange(w wishes, columns []int, popular map[[2]int]int) []int {
 	e := newEstimator(w.relation, &Options{Stats: a})
 	out := slices.Clone(columns)

@@ -51,13 +51,13 @@ func (n *Access) bind(b *binder) (Node, error) {
 		return &out, nil
 	}
 	// The order cannot be had from these streams, so a sort makes it, and the limit of a
-	// first or last row applies behind it.
+	// first or last row applies after it.
 	limit := out.Limit
 	out.Ordered, out.Merge, out.Order, out.Limit = false, false, nil, -1
 	return &Sort{step: n.step, Input: &out, Keys: p.sortKeys(), Limit: limit}, nil
 }
 
-// bindSkip makes the ranges behind each value of the skipped columns.
+// bindSkip makes the ranges after each value of the skipped columns.
 func (n *Access) bindSkip(b *binder) {
 	set := b.builder.Build(n.path.skip.template, b.params, b.opt.MaxSpans).Clone()
 	n.Skip = &Skip{Columns: n.path.skip.columns, Spans: set, Ranges: []spans.Range{}}

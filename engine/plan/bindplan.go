@@ -233,7 +233,7 @@ func (n *Limit) bind(b *binder) (Node, error) {
 	return out, nil
 }
 
-// pushLimit tells the operators below how many rows are wanted of them at most.
+// pushLimit passes to the operators below how many rows are wanted of them at most.
 func pushLimit(n Node, rows int64) {
 	switch n := n.(type) {
 	case *Access:

@@ -10,8 +10,8 @@ import (
 	"github.com/kstonedb/kstone/engine/plan/spans"
 )
 
-// A cursor is the position behind a row: the values that the query orders by, and what
-// tells rows apart that are equal in them (the row's key; of groups, the group). It stays
+// A cursor is the position after a row: the values that the query orders by, and what
+// distinguishes rows that are equal in them (the row's key; of groups, the group). It stays
 // exact whatever is written in between, and is bound to the query it came from, but not
 // to the plan, so it outlives new indexes and statistics.
 //
@@ -30,7 +30,7 @@ func orderExprs(order []Order) []expr.Expr {
 	return keys
 }
 
-// behind returns the condition on rows behind the one with the given values: with equal
+// behind returns the condition on rows after the one with the given values: with equal
 // first values, and one that comes later. Keys are the expressions of the order as the
 // rows have them.
 func behind(keys []expr.Expr, order []Order, values []expr.Value) expr.Expr {

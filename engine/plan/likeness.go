@@ -7,7 +7,7 @@ import (
 	"github.com/kstonedb/kstone/engine/schema"
 )
 
-// Likeness tells which values of a query are alike to the planner: by the statistics they
+// Likeness reports which values of a query are alike to the planner: by the statistics they
 // leave about the same part of the rows, up to a factor of two, so that a plan made for one
 // of them is a good one for the others. It is made of the comparisons of a query, all of
 // which must be true; Restrict takes them one after the other.

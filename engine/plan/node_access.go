@@ -101,7 +101,7 @@ type OrderColumn struct {
 // seek to the first entry (with Access.Reverse: the last); take the encoding p of its
 // first Columns key columns; if Ranges is nil, return this one entry for which the
 // filters hold, else return the entries between p+Lo and p+Hi of each of Ranges; then go
-// on behind all entries that begin with p.
+// on after all entries that begin with p.
 //
 // Merged streams may each return an entry of the same p.
 type Skip struct {

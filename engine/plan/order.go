@@ -33,7 +33,7 @@ func (r *relation) constants() map[int]bool {
 }
 
 // orderFrom returns the order of a path whose streams fix the first columns: the columns
-// of the key behind those, without those that are constant. total says that they tell any
+// of the key after those, without those that are constant. total says that they tell any
 // two rows apart.
 func (p *path) orderFrom(fixed int) (order []OrderColumn, total bool) {
 	constants := p.rel.constants()

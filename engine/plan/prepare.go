@@ -118,7 +118,7 @@ func (p *Prepared) Bind(params []expr.Value) (*Plan, error) {
 	return p.BindAfter(params, p.q.sel.After)
 }
 
-// BindAfter is Bind that resumes behind the row a cursor was made for: see Plan.Cursor.
+// BindAfter is Bind that resumes after the row a cursor was made for: see Plan.Cursor.
 // The query must have Page. A nil cursor starts at the beginning. The error for a cursor
 // that is not valid matches ErrCursor.
 func (p *Prepared) BindAfter(params []expr.Value, after []byte) (*Plan, error) {
@@ -178,7 +178,7 @@ func (p *Plan) Resolve(values []expr.Value) (*Plan, error) {
 	return p.prepared.bind(vector, p.after, false)
 }
 
-// Cursor returns the position behind a row of Root: see Select.After. It is nil if the
+// Cursor returns the position after a row of Root: see Select.After. It is nil if the
 // query has no Page.
 func (p *Plan) Cursor(row []expr.Value) []byte {
 	if !p.prepared.q.page {

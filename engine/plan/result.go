@@ -7,7 +7,7 @@ import (
 	"github.com/kstonedb/kstone/engine/expr"
 )
 
-// ties returns what tells result rows apart that ORDER BY leaves equal.
+// ties returns what distinguishes result rows that ORDER BY leaves equal.
 func (q *query) ties() (ties []expr.Expr) {
 	switch {
 	case q.grouped:
@@ -170,7 +170,7 @@ func (f *finisher) groupNode() *Group {
 }
 
 // coversGroups says whether an order contains all columns of GROUP BY: then what stands
-// behind them does not matter.
+// after them does not matter.
 func (f *finisher) coversGroups(order []Order) bool {
 	for _, g := range f.q.groups {
 		if !slices.ContainsFunc(order, func(o Order) bool { return expr.Equal(o.Expr, g) }) {
@@ -186,7 +186,7 @@ func (f *finisher) isConstant(c OrderColumn) bool {
 }
 
 // cursorFilter makes a place for the terms of a cursor: in the access itself where columns
-// of one table are ordered by, so that it can begin there, else behind everything that
+// of one table are ordered by, so that it can begin there, else after everything that
 // makes rows.
 func (f *finisher) cursorFilter() {
 	if !f.q.page {

@@ -36,7 +36,7 @@ func (p *path) bucketColumns() int {
 	case p.index.Sharded():
 		return max(1, p.index.ShardColumns)
 	case p.index.Buckets() > 1:
-		return len(p.key.Fields) + 1 // local: nothing but the row's key tells
+		return len(p.key.Fields) + 1 // local: only the row's key distinguishes rows
 	}
 	return 0
 }

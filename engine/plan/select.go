@@ -37,7 +37,7 @@ type Select struct {
 	// limit. Negative values are an error of Bind.
 	Limit, Offset expr.Expr
 
-	// After resumes behind the row that a cursor of the same query was made for:
+	// After resumes after the row that a cursor of the same query was made for:
 	// see [Plan.Cursor]. Nil starts at the beginning.
 	After []byte
 	// Page makes rows carry what Plan.Cursor needs. After implies it.
@@ -132,7 +132,7 @@ type Output struct {
 type Order struct {
 	Expr expr.Expr
 	Desc bool
-	// NullsLast puts NULLs behind all values; otherwise they stand before them,
+	// NullsLast puts NULLs after all values; otherwise they stand before them,
 	// whatever Desc says.
 	NullsLast bool
 }

@@ -14,7 +14,7 @@ import (
 const maxSkipped = 2
 
 // skipRanges returns the paths that serve a condition on later columns of a key whose
-// first columns are free: for each of their values, the ranges behind it are read.
+// first columns are free: for each of their values, the ranges after it are read.
 func (q *query) skipRanges(p *path, e *estimator) (found []*path) {
 	if p.repeats {
 		return nil
@@ -43,7 +43,7 @@ func (q *query) skipRanges(p *path, e *estimator) (found []*path) {
 }
 
 // readsPart says whether a path without a range on its first column reads a part of the
-// index only, whatever the rows are: with ranges behind skipped columns; or the first entry
+// index only, whatever the rows are: with ranges after skipped columns; or the first entry
 // of each group, or of all, if nothing has to be true of it.
 func (p *path) readsPart() bool {
 	switch {
@@ -92,7 +92,7 @@ func (p *path) priceSkip(e *estimator) (read, seeks float64) {
 }
 
 // skipGroups returns the paths that read one entry for each group: for DISTINCT, for groups
-// without aggregates, and for MIN or MAX of the column behind them.
+// without aggregates, and for MIN or MAX of the column after them.
 func (q *query) skipGroups(paths []*path) (found []*path) {
 	columns, source, ok := groupColumns(q.groupKeys())
 	if !ok || len(columns) == 0 || len(q.rels) != 1 {

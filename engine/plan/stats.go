@@ -28,7 +28,7 @@ const (
 // that a program does not know are left out by it.
 type TableStats struct {
 	// Epoch grows with every collection: plans that are cached under another epoch are
-	// made anew.
+	// made again.
 	Epoch    uint64     `json:"epoch"`
 	Rows     float64    `json:"rows"`
 	RowBytes float64    `json:"row_bytes"` // average of key and value
@@ -117,7 +117,7 @@ func (h Histogram) position(key []byte) float64 {
 }
 
 // interpolate says how far key is on the way from lo to hi, 0 to 1, looking at the eight
-// bytes behind what lo and hi have in common.
+// bytes after what lo and hi have in common.
 func interpolate(lo, hi, key []byte) float64 {
 	n := 0
 	for n < len(lo) && n < len(hi) && lo[n] == hi[n] {

@@ -39,7 +39,7 @@ func (p *path) streamsOf(set spans.Set, most int) (streams []Stream, ok bool) {
 }
 
 // merges says whether ordered streams have to be merged: those of rows follow each other,
-// unless every stream is to begin anew.
+// unless every stream is to begin again.
 func (p *path) merges(streams []Stream) bool {
 	return p.ordered && len(streams) > 1 && (p.index != nil || p.fixed > 0)
 }

@@ -162,7 +162,7 @@ func (t *Table) KeyOrdinals() []int {
 }
 
 // Fields returns the fields of the index, in their order: entries sort by them, inside a
-// bucket. Behind them entries that are not unique sort by the row's key; see KeyFields.
+// bucket. After them entries that are not unique sort by the row's key; see KeyFields.
 func (x *Index) Fields() []keycodec.Field { return fieldsOf(x.built.fields) }
 
 // Ordinals returns the columns of the index, in their order.

@@ -39,7 +39,7 @@ func (t *Table) Compute(c *Changes, key keycodec.Key, old, new []expr.Value, rew
 
 func (x *Index) compute(c *Changes, key keycodec.Key, old, new []expr.Value, rewrite bool) error {
 	// The bytes of entries of earlier indexes stay in the buffers, only the lists begin
-	// anew.
+	// again.
 	c.before.List, c.after.List = c.before.List[:0], c.after.List[:0]
 	if old != nil {
 		if err := x.AppendEntries(&c.before, key, old); err != nil {

@@ -215,7 +215,7 @@ func (x *Index) RowKey(buf, sk, value []byte) (key keycodec.Key, buf2 []byte, er
 	return key, buf2, nil
 }
 
-// decodeOwn reads the columns of the index. unique says that the row's key is not behind
+// decodeOwn reads the columns of the index. unique says that the row's key is not after
 // them.
 func (x *Index) decodeOwn(dst []expr.Value, sk []byte, want *ColumnSet) (rest []byte,
 	unique bool, err error) {

@@ -63,7 +63,7 @@ func goldenRow(t testing.TB, table *schema.Table, text string) []expr.Value {
 
 // TestGoldenRows reads rows that were written by the first version of the format, under
 // three versions of their table, and sees that they are still written in the same way. The
-// file is never generated anew. A line is a version, the number of the row, PK, SK and
+// file is never generated again. A line is a version, the number of the row, PK, SK and
 // value, or the name of an index and its entry's PK, SK and value.
 func TestGoldenRows(t *testing.T) {
 	f, err := os.Open(filepath.Join("testdata", "rows_v1.txt"))

@@ -48,7 +48,7 @@ func TestJSONRoundTrip(t *testing.T) {
 	}
 }
 
-// TestJSONGolden compares with the form that is on disk. The file is never generated anew.
+// TestJSONGolden compares with the form that is on disk. The file is never generated again.
 func TestJSONGolden(t *testing.T) {
 	path := filepath.Join("testdata", "cities.json")
 	want, err := os.ReadFile(path)

@@ -113,7 +113,7 @@ const (
 	formatWide   = 4
 )
 
-// writer starts a body behind what dst holds, whose byte at format is the format byte.
+// writer starts a body after what dst holds, whose byte at format is the format byte.
 // size is what the variable columns take, if it is known, or less.
 func (l *Layout) writer(dst []byte, format, size int) Writer {
 	w := Writer{layout: l, vars: l.Vars, format: format, width: endWidth(size)}

@@ -105,7 +105,7 @@ func (t *Table) AppendRow(dst []byte, row []expr.Value) ([]byte, error) {
 	return out, nil
 }
 
-// Writer starts the value of a row behind what dst holds; see Layout and Writer. Size is
+// Writer starts the value of a row after what dst holds; see Layout and Writer. Size is
 // what the variable columns take, if it is known, or less.
 func (t *Table) Writer(dst []byte, size int) Writer {
 	return t.Layout().writer(t.appendRowHead(dst), len(dst), size)

@@ -243,7 +243,7 @@ func (c *Column) String() string {
 // typeName describes the type, for example "list of fixed(2)".
 func (c *Column) typeName() string {
 	f := keycodec.Field{Type: c.Type, Unit: c.Unit, Scale: c.Scale, Collation: c.Collation}
-	s := f.String()[1:] // without the name, which is empty, and the space behind it
+	s := f.String()[1:] // without the name, which is empty, and the space after it
 	if c.List {
 		s = "list of " + s
 	}

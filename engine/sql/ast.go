@@ -122,7 +122,7 @@ type ColumnDef struct {
 	Name      Name
 	Type      TypeName
 	Nullable  bool
-	Primary   bool // PRIMARY KEY behind the column
+	Primary   bool // PRIMARY KEY after the column
 	Default   Expr
 	Collation string
 }
@@ -155,7 +155,7 @@ type CreateTable struct {
 	TTL       *TTL
 }
 
-// TTL says when rows expire: After behind the time in Column.
+// TTL says when rows expire: After later than the time in Column.
 type TTL struct {
 	Column Name
 	After  string // a duration like 24h, empty for none
@@ -212,7 +212,7 @@ type DropIndex struct {
 	IfExists bool
 }
 
-// Analyze is an ANALYZE statement: statistics are gathered anew.
+// Analyze is an ANALYZE statement: statistics are gathered again.
 type Analyze struct {
 	Pos   int
 	Table Name // empty: all

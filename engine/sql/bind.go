@@ -119,7 +119,7 @@ func (b *binder) selectQuery(s *Select, outer *scope) *scope {
 }
 
 // nullsLast says where NULLs stand: without a word before all values in ascending and
-// behind them in descending order.
+// after them in descending order.
 func nullsLast(desc bool, n NullOrder) bool {
 	return n == NullsLast || n == NullsDefault && desc
 }

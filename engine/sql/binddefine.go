@@ -100,7 +100,7 @@ var collations = map[string]keycodec.Collation{
 	"unicode": keycodec.CollateUnicode,
 }
 
-// typeArgs applies what stands in parentheses behind a type.
+// typeArgs applies what stands in parentheses after a type.
 func (b *binder) typeArgs(d *ColumnDef, c *schema.Column) {
 	args := d.Type.Args
 	switch {
@@ -122,7 +122,7 @@ func (b *binder) typeArgs(d *ColumnDef, c *schema.Column) {
 		}
 		if len(args) > 2 || err != nil || err2 != nil || precision < 1 ||
 			precision > keycodec.MaxScale || scale < 0 || scale > precision {
-			b.fail(d.Type.Pos, "%s (p, s) has 1 to %d digits, s of them behind the point; "+
+			b.fail(d.Type.Pos, "%s (p, s) has 1 to %d digits, s of them after the point; "+
 				"without (p, s) there is no limit", d.Type.Name, keycodec.MaxScale)
 		}
 		c.Type, c.Scale = keycodec.TypeFixed, int32(scale)

@@ -83,7 +83,7 @@ func decimalText(text string) string {
 	return sign + strings.TrimSuffix(text, ".")
 }
 
-// params are the parameters of a statement. Those with names stand behind the numbered
+// params are the parameters of a statement. Those with names stand after the numbered
 // ones, in the order in which they appear.
 type params struct {
 	numbered int // how many ? or the highest number
@@ -91,7 +91,7 @@ type params struct {
 	types    map[int]typ // what parameters are compared with
 
 	// A parameter that is compared with values of several classes has a value for each of
-	// them: behind all parameters stand the values in extra. Base is how many parameters
+	// them: after all parameters stand the values in extra. Base is how many parameters
 	// there are, 0 in a first run, which finds that out and sets again if it matters.
 	base  int
 	again bool
@@ -168,7 +168,7 @@ type NamedValue struct {
 // Named returns an argument for the parameter :name.
 func Named(name string, value any) NamedValue { return NamedValue{name, value} }
 
-// values returns the values of the parameters of a statement, and behind them the extra
+// values returns the values of the parameters of a statement, and after them the extra
 // ones.
 func (p *params) values(args []any) ([]expr.Value, error) {
 	given, err := p.arguments(args)

@@ -49,7 +49,7 @@ func TestMixedCollations(t *testing.T) {
 	}
 }
 
-// TestSubqueriesUnderCollations: the values behind IN that a collation takes for equal are one,
+// TestSubqueriesUnderCollations: the values after IN that a collation takes for equal are one,
 // also where the plan begins with them and looks the rows up.
 func TestSubqueriesUnderCollations(t *testing.T) {
 	s := openSession(t)

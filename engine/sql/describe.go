@@ -14,7 +14,7 @@ import (
 
 // Definition returns the statements that make an empty table like t: CREATE TABLE over
 // several lines, and CREATE INDEX for each index that is not being dropped, each with a
-// semicolon and a line break behind it. Dropped columns are left out. It fails if there is
+// semicolon and a line break after it. Dropped columns are left out. It fails if there is
 // something in the table that the language has no words for; only definitions that were not
 // made by statements can have that.
 func Definition(t *schema.Table) (string, error) {

@@ -20,7 +20,7 @@ type Error struct {
 	Pos, Line, Column int
 	// Message says what is wrong.
 	Message string
-	// Syntax tells whether Parse found it.
+	// Syntax reports whether Parse found it.
 	Syntax bool
 
 	text  string

@@ -170,7 +170,7 @@ func (v *valuer) value(b boundValue) (expr.Value, error) {
 
 func noColumns(int, int) expr.Value { return expr.Null() }
 
-// maxSubqueryRows bounds the rows of a subquery behind IN in UPDATE and DELETE.
+// maxSubqueryRows bounds the rows of a subquery after IN in UPDATE and DELETE.
 const maxSubqueryRows = 100_000
 
 // withoutSubqueries returns an expression with subqueries replaced by what they return now.
@@ -194,7 +194,7 @@ func (v *valuer) withoutSubqueries(e expr.Expr) (expr.Expr, error) {
 			if !ok {
 				return x, nil
 			}
-			list, err := v.rows(sub, maxSubqueryRows, "behind IN")
+			list, err := v.rows(sub, maxSubqueryRows, "after IN")
 			if len(list) == 0 {
 				return expr.Const{Value: expr.Bool(x.Not)}, err
 			}

@@ -24,7 +24,7 @@ const (
 type token struct {
 	kind tokenKind
 	pos  int // offset of its first byte
-	end  int // offset behind its last byte
+	end  int // offset after its last byte
 	text string
 }
 
@@ -34,7 +34,7 @@ type lexer struct {
 	pos  int
 }
 
-// next returns the next token. Behind the end it goes on returning tokenEnd.
+// next returns the next token. After the end it goes on returning tokenEnd.
 func (l *lexer) next() (token, error) {
 	if err := l.skipSpace(); err != nil {
 		return token{}, err

@@ -12,7 +12,7 @@ import (
 )
 
 // TestOrderBehindLists: rows of several values of the first key columns, in the order of those
-// behind, are in that order wherever the partition key ends.
+// after, are in that order wherever the partition key ends.
 func TestOrderBehindLists(t *testing.T) {
 	for i, keys := range []string{
 		"PARTITION KEY (k, a, b)", "PARTITION KEY (k, a), SORT KEY (b)",

@@ -156,7 +156,7 @@ func (p *parser) createIndex(pos int, unique bool) CreateIndex {
 	return x
 }
 
-// indexBody reads the columns of an index and the clauses behind them.
+// indexBody reads the columns of an index and the clauses after them.
 func (p *parser) indexBody(x *CreateIndex) {
 	p.indexColumns(x)
 	for {

@@ -67,7 +67,7 @@ func (p *parser) comparison() Expr {
 	}
 }
 
-// membership reads IN, BETWEEN, LIKE, BEGINS WITH and CONTAINS, behind a NOT or not.
+// membership reads IN, BETWEEN, LIKE, BEGINS WITH and CONTAINS, after a NOT or not.
 func (p *parser) membership(l Expr, pos int, not bool) (Expr, bool) {
 	switch {
 	case p.word("IN"):
@@ -83,7 +83,7 @@ func (p *parser) membership(l Expr, pos int, not bool) (Expr, bool) {
 	case p.word("CONTAINS"):
 		return &Match{pos, "CONTAINS", l, p.sum(), not}, true
 	case not:
-		p.fail("expected IN, BETWEEN, LIKE, BEGINS WITH or CONTAINS behind NOT, found %s",
+		p.fail("expected IN, BETWEEN, LIKE, BEGINS WITH or CONTAINS after NOT, found %s",
 			p.found())
 	}
 	return nil, false

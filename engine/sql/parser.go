@@ -10,11 +10,11 @@ const (
 	// MaxStatementBytes bounds the text of one statement.
 	MaxStatementBytes = 1 << 20
 	// maxDepth bounds the nesting of expressions and subqueries. Why: the parser and
-	// everything behind it recurse.
+	// everything after it recurse.
 	maxDepth = 200
 )
 
-// Parse reads one statement, with or without a semicolon behind it. The error is an
+// Parse reads one statement, with or without a semicolon after it. The error is an
 // *Error and matches ErrSyntax.
 func Parse(text string) (Statement, error) {
 	statements, err := ParseAll(text)
@@ -74,11 +74,11 @@ func ParseAll(text string) (parts []Part, err error) {
 }
 
 // parser holds the token at the position. It fails by panicking with an *Error, which
-// ParseAll recovers: every other way would put a check behind each step of the grammar.
+// ParseAll recovers: every other way would put a check after each step of the grammar.
 type parser struct {
 	lex    lexer
 	tok    token
-	last   int // offset behind the token before tok
+	last   int // offset after the token before tok
 	depth  int
 	params paramState
 	star   int // offset of a table.* in the wrong place, -1 without
@@ -266,7 +266,7 @@ func (p *parser) explain(pos int) Statement {
 	case p.isWord("DELETE"):
 		e.Statement = p.delete()
 	default:
-		p.fail("expected SELECT, UPDATE or DELETE behind EXPLAIN, found %s", p.found())
+		p.fail("expected SELECT, UPDATE or DELETE after EXPLAIN, found %s", p.found())
 	}
 	return e
 }

@@ -168,7 +168,7 @@ func (w *writer) listAtom(c field, name, not string) string {
 	return name + " " + not + "CONTAINS " + w.literal(e, oneOf(w.Rand, stored[e]))
 }
 
-// values writes the list behind IN: a few, some twenty, or hundreds.
+// values writes the list after IN: a few, some twenty, or hundreds.
 func (w *writer) values(c field) string {
 	n := 1 + w.IntN(4)
 	if w.chance(20) {

@@ -75,7 +75,7 @@ func (w *writer) names() string {
 	return strings.Join(names, ", ")
 }
 
-// orderBy writes an order that tells all rows apart.
+// orderBy writes an order that distinguishes all rows.
 func (w *writer) orderBy(alias string) string {
 	var keys []string
 	for range w.IntN(4) {

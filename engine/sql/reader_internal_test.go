@@ -11,7 +11,7 @@ import (
 // What follows runs statements where the API of the package has no way to: in transactions
 // and in pages. The tests of random statements want both.
 
-// QueryIn runs a query in r. If paged, it begins behind the cursor after, and Rows.Cursor
+// QueryIn runs a query in r. If paged, it begins after the cursor after, and Rows.Cursor
 // gives more of them.
 func (s *Stmt) QueryIn(ctx context.Context, r table.Reader, paged bool, after []byte,
 	args ...any) (*Rows, error) {
@@ -36,7 +36,7 @@ func (s *Stmt) QueryIn(ctx context.Context, r table.Reader, paged bool, after []
 	return &Rows{Columns: b.query.columns(), rows: rows, stmt: s, binder: b.binder}, nil
 }
 
-// Cursor returns where a page behind the row of the loop body begins.
+// Cursor returns where a page after the row of the loop body begins.
 func (r *Rows) Cursor() []byte { return r.rows.Cursor() }
 
 // ExecIn runs INSERT, UPDATE or DELETE in a transaction.

@@ -76,7 +76,7 @@ func Complete(text string) bool {
 		before := l.pos
 		tok, err := l.next()
 		if err != nil {
-			// Text behind an open quote or comment is taken to the end; other faults are for
+			// Text after an open quote or comment is taken to the end; other faults are for
 			// the parser to report.
 			if l.pos <= before || l.pos == len(text) {
 				return done && l.pos == len(text) && before == len(text)

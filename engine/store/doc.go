@@ -1,5 +1,5 @@
 // Package store is the interface through which tables, indexes and plans reach storage.
-// Behind it is the engine of this process ([Local]), one of its transactions ([Tx]), or,
+// It is implemented by the engine of this process ([Local]), one of its transactions ([Tx]), or,
 // later, an ordered key/value engine on other machines.
 //
 // It is small on purpose: what an implementation must have is what ordered engines have in

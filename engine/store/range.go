@@ -50,7 +50,7 @@ type Range struct {
 	Reverse bool
 	// Limit ends the iteration after that many items. 0 means no limit.
 	Limit int
-	// After starts behind the place of this key in the order, if its PK is not nil. There
+	// After starts after the place of this key in the order, if its PK is not nil. There
 	// need be no item of it, except where there is no order: in an unordered interval it is
 	// the key of an item that the same range has returned.
 	After Key
@@ -118,7 +118,7 @@ func validateSpans(spans []Span) error {
 	for i := 1; i < len(spans); i++ {
 		end := spans[i-1].End
 		if end == nil || bytes.Compare(end, spans[i].Start) > 0 {
-			return invalid("span %d does not begin behind the one before", i)
+			return invalid("span %d does not begin after the one before", i)
 		}
 	}
 	return nil

@@ -19,7 +19,7 @@ type (
 	// Span is a half-open range of sort keys. The zero Span has all of them, but not the
 	// item without a sort key.
 	Span = keycodec.Span
-	// ConditionError tells which operation of a write set failed its condition: Op is its
+	// ConditionError says which operation of a write set failed its condition: Op is its
 	// index. It matches ErrConditionFailed.
 	ConditionError = engine.ConditionError
 )
@@ -123,10 +123,10 @@ type Limits struct {
 	PropertyBytes int
 	// SnapshotAge is how old a snapshot can become before reads may fail with ErrStale.
 	SnapshotAge time.Duration
-	// SlowReverse tells that a scan in reverse with a limit costs as much as one without.
+	// SlowReverse says that a scan in reverse with a limit costs as much as one without.
 	SlowReverse bool
-	// NoVersions tells that items have no Version, and conditions on it are refused with
-	// ErrInvalid. NoExpiry tells the same of the expiry of items.
+	// NoVersions says that items have no Version, and conditions on it are refused with
+	// ErrInvalid. NoExpiry says the same of the expiry of items.
 	NoVersions, NoExpiry bool
 }
 

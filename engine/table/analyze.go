@@ -27,7 +27,7 @@ type AnalyzeOptions struct {
 }
 
 // Analyze collects the statistics of a table in one snapshot, stores them in the database,
-// and has queries planned anew with them. Writers are not held up.
+// and has queries planned again with them. Writers are not held up.
 func (db *DB) Analyze(ctx context.Context, table string, o *AnalyzeOptions) (*plan.TableStats,
 	error) {
 	if o == nil {

@@ -207,7 +207,7 @@ func rowRange(t *schema.Table) store.Range {
 	return store.Interval(from, after(from))
 }
 
-// after returns the smallest key behind all that begin with a prefix.
+// after returns the smallest key after all that begin with a prefix.
 func after(prefix []byte) []byte {
 	end := append([]byte(nil), prefix...)
 	for i := len(end) - 1; i >= 0; i-- {

@@ -89,7 +89,7 @@ func (c Column[T, V]) Asc() Term[T] { return Term[T]{field: c.field} }
 // Desc orders by the column, larger values first; NULL stays before them.
 func (c Column[T, V]) Desc() Term[T] { return Term[T]{field: c.field, desc: true} }
 
-// NullsLast puts NULL behind all values.
+// NullsLast puts NULL after all values.
 func (t Term[T]) NullsLast() Term[T] {
 	t.nullsLast = true
 	return t

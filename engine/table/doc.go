@@ -12,7 +12,7 @@
 //
 // A row and its index entries are one commit, with conditions that say what the writer has
 // seen. So an index is never stale, a unique index is exact whatever runs at the same time,
-// and a writer that lost a race reads again and decides anew. DB.Update runs several
+// and a writer that lost a race reads again and decides again. DB.Update runs several
 // statements as one serialisable transaction; Table.In gives a handle on it.
 //
 // # Indexes while writers write

@@ -14,7 +14,7 @@ import (
 	"github.com/kstonedb/kstone/engine/table"
 )
 
-// TestInsertManyCopiesValues checks that the memory behind the values may be used again, as
+// TestInsertManyCopiesValues checks that the memory after the values may be used again, as
 // that of rows of a query is.
 func TestInsertManyCopiesValues(t *testing.T) {
 	db := open(t, nil)

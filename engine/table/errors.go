@@ -38,7 +38,7 @@ var (
 	ErrInvalid = store.ErrInvalid
 )
 
-// UniqueError tells which row is in the way of another one. It matches ErrUnique.
+// UniqueError says which row is in the way of another one. It matches ErrUnique.
 type UniqueError struct {
 	Table string
 	Index string // plan.PrimaryIndex if the primary keys are equal

@@ -75,7 +75,7 @@ func openHooked(t *testing.T) (*table.DB, *hookedStore, *table.Table) {
 	return db, s, tab
 }
 
-// newerRow adds a column and writes the row anew, under the new definition.
+// newerRow adds a column and writes the row again, under the new definition.
 func newerRow(t *testing.T, db *table.DB, tab *table.Table) func() {
 	return func() {
 		extra := schema.Column{Name: "extra", Type: keycodec.TypeInt64, Nullable: true}

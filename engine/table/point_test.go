@@ -99,7 +99,7 @@ func TestPreparedPointsAllocateLittle(t *testing.T) {
 	}
 }
 
-// Verify tells of every entry that is missing, too many, or another one.
+// Verify reports every entry that is missing, too many, or another one.
 func TestVerifyFindsDamage(t *testing.T) {
 	db := open(t, nil)
 	people := create(t, db, peopleText)

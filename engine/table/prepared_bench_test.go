@@ -198,7 +198,7 @@ func (q *benched) one(_ shipment, err error) int {
 func at(n int) int64 { return int64(n) * 7907 % (shipmentCount - 20) }
 
 // BenchmarkQueries runs the queries that applications are made of on 200,000 rows, prepared,
-// described anew, and by the engine alone.
+// described again, and by the engine alone.
 func BenchmarkQueries(b *testing.B) {
 	p := openShipments(b, shipmentCount)
 	tab, err := p.db.Table("shipments")

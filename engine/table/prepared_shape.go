@@ -8,7 +8,7 @@ import (
 	"github.com/kstonedb/kstone/engine/plan"
 )
 
-// A query that is made anew each time, with other values, is planned once for all values that
+// A query that is built again each time, with other values, is planned once for all values that
 // are alike to the planner: its constants become parameters of a PreparedQuery, which is kept
 // under the shape of the query. That is done with comparisons of columns only, which all must
 // be true. All other queries, and those of a table with an index that has only some of the

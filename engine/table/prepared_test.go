@@ -69,7 +69,7 @@ func (p *shipments) conditions(rnd *rand.Rand, rows []shipment) (all []condition
 	return all
 }
 
-// Queries that are described anew each time, with other values, return what their conditions
+// Queries that are described again each time, with other values, return what their conditions
 // say, from a database, a snapshot and a transaction.
 func TestUnpreparedQueries(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")

@@ -209,7 +209,7 @@ func (p *Prepared) Query(ctx context.Context, r Reader, params ...expr.Value) (*
 	return p.QueryAfter(ctx, r, p.sel.After, params...)
 }
 
-// QueryAfter is Query that resumes behind a cursor: see Rows.Cursor. Nil begins at the
+// QueryAfter is Query that resumes after a cursor: see Rows.Cursor. Nil begins at the
 // beginning. The error of a cursor that is not of this query matches plan.ErrCursor.
 func (p *Prepared) QueryAfter(ctx context.Context, r Reader, after []byte,
 	params ...expr.Value) (*Rows, error) {

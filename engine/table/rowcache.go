@@ -310,7 +310,7 @@ type touched struct {
 	names []string
 }
 
-// touch tells the watchers of a table that the rows of a commit are going to be written.
+// touch notifies the watchers of a table that a commit is about to write its rows.
 func (w *writer) touch(core *tableCore) (t touched) {
 	list := core.watch.list.Load()
 	if list == nil {
@@ -329,7 +329,7 @@ func (w *writer) touch(core *tableCore) (t touched) {
 	return t
 }
 
-// end tells that the commit has ended.
+// end notifies them that the commit has ended.
 func (t touched) end() {
 	for _, name := range t.names {
 		for _, x := range t.list {
@@ -345,7 +345,7 @@ func (tx *Tx) touch(rows touched) {
 	}
 }
 
-// ended tells the watchers that the transaction has ended. Nil has nothing to tell.
+// ended notifies the watchers that the transaction has ended. Nil has none to notify.
 func (tx *Tx) ended() {
 	if tx == nil {
 		return

@@ -39,7 +39,7 @@ type Rows struct {
 func (r *Rows) Columns() []plan.Output { return r.compiled.plan.Columns() }
 
 // All returns the rows: the values of the columns, and with plan.Select.RowKeys the row's
-// key behind them. The sequence yields at most one error, last, with a nil row. A row is
+// key after them. The sequence yields at most one error, last, with a nil row. A row is
 // valid in the loop body only; exec.Clone keeps it. Breaking off releases everything. Of a
 // DB, each call reads the then present state.
 func (r *Rows) All() iter.Seq2[[]expr.Value, error] {
@@ -226,7 +226,7 @@ func (r *Rows) runPlan(reader store.Reader) (err error) {
 	return nil
 }
 
-// Cursor returns the position behind the row of the loop body, for plan.Select.After and
+// Cursor returns the position after the row of the loop body, for plan.Select.After and
 // Prepared.QueryAfter. It is nil outside of a loop body, and for queries without Page.
 func (r *Rows) Cursor() []byte {
 	if r.row == nil || r.ran == nil {

@@ -224,7 +224,7 @@ func readKey(row unsafe.Pointer, parts []partField, b []byte, keep bool) error {
 		b = rest
 	}
 	if len(b) > 0 {
-		return fmt.Errorf("table: %d more bytes behind a key", len(b))
+		return fmt.Errorf("table: %d more bytes after a key", len(b))
 	}
 	return nil
 }

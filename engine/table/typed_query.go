@@ -57,13 +57,13 @@ func (q Query[T]) LimitArg(n Arg[int]) Query[T] {
 }
 
 // Offset leaves out the first n rows. Pages are read with Page instead: they cost the same
-// however far behind they are.
+// however far along they are.
 func (q Query[T]) Offset(n int) Query[T] {
 	q.offset = expr.Const{Value: expr.Int(int64(n))}
 	return q
 }
 
-// After resumes behind a page: see Page.
+// After resumes after a page: see Page.
 func (q Query[T]) After(cursor []byte) Query[T] {
 	q.after, q.page = cursor, true
 	return q
@@ -320,7 +320,7 @@ func queryOnce(ctx context.Context, r Reader, sel *plan.Select, args arguments,
 }
 
 // Page returns the next rows, as many as Limit says, and the cursor for After to read those
-// behind them: nil if these were the last. Pages of one query follow each other exactly,
+// after them: nil if these were the last. Pages of one query follow each other exactly,
 // whatever is written between them. A query without OrderBy is ordered by what is cheapest.
 func (q Query[T]) Page(ctx context.Context, r Reader, bindings ...Binding) (rows []T,
 	next []byte, err error) {
@@ -364,8 +364,8 @@ func (q Query[T]) Page(ctx context.Context, r Reader, bindings ...Binding) (rows
 	return rows, next, nil
 }
 
-// pageSize returns the value of the limit, and a limit of one row more: a row behind the
-// page tells that it is not the last one. That of a parameter is the next parameter.
+// pageSize returns the value of the limit, and a limit of one row more: a row after the
+// page reports that it is not the last one. That of a parameter is the next parameter.
 func pageSize(limit expr.Expr, params []expr.Value) (n int64, more expr.Expr) {
 	switch limit := limit.(type) {
 	case expr.Const:

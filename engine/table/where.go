@@ -46,7 +46,7 @@ func live(t *schema.Table, c expr.Column) error {
 	return nil
 }
 
-// perTable is something that is compiled for a definition of a table, and anew when it is
+// perTable is something that is compiled for a definition of a table, and again when it is
 // used with another one: what was compiled for a former one may read columns that have been
 // dropped since, as NULL.
 type perTable[P any] struct {

@@ -316,7 +316,7 @@ func (t *Table) attempt(ctx context.Context, w *writer, build func(*writer) erro
 	return false, err
 }
 
-// begin returns the definition to write by and where to; done is called behind the commit.
+// begin returns the definition to write by and where to; done is called after the commit.
 func (t *Table) begin() (*tableState, store.ReadWriter, func(), error) {
 	if t.tx != nil {
 		st, err := t.tx.state(t.core)

@@ -7,7 +7,7 @@ type Lookup struct {
 	Hash uint64 // Hash of Key
 	// Index is the owner's number of the key. Nobody else looks at it.
 	Index uint32
-	// Done tells that the search is over: with a version of the key, which Kind, Seq,
+	// Done reports that the search is over: with a version of the key, which Kind, Seq,
 	// Expiry and Value describe, if Found, else with nothing.
 	Done, Found bool
 

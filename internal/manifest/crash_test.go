@@ -101,7 +101,7 @@ func (f *recorderFile) Sync() error {
 	return f.File.Sync()
 }
 
-// crash returns the disk after a power cut behind the first n changes. Each
+// crash returns the disk after a power cut after the first n changes. Each
 // unsynced change is kept with probability p, writes in pieces of 16 bytes.
 func (r *recorder) crash(n int, p float64, rnd *rand.Rand) *recorder {
 	names := map[string]int{}
@@ -172,7 +172,7 @@ func image(names map[string]int, content map[int][]byte) *recorder {
 }
 
 // program commits with everything that may happen in between: failed writes that
-// make the log move on, failed syncs after which the process ends and starts anew,
+// make the log move on, failed syncs after which the process ends and starts again,
 // a clean close. note is called after each step with the acknowledged and the
 // newest attempted number.
 func program(t *testing.T, r *recorder, note func(acked, tried base.SeqNum)) {

@@ -103,11 +103,11 @@ func replay(name string, content []byte, id identity) (*loaded, error) {
 // record may not.
 func (l *loaded) checkSeal(name string, content []byte, r record) error {
 	if l.state == nil || len(r.payload) != 0 {
-		return corrupt.New(name, r.off, "manifest seal", "an empty record behind a snapshot",
+		return corrupt.New(name, r.off, "manifest seal", "an empty record after a snapshot",
 			fmt.Sprintf("record %d with %d bytes", r.num, len(r.payload)))
 	}
 	if laterRecord(content, l.id, r.off, r.num) {
-		return corrupt.New(name, r.off, "manifest seal", "the last record", "a record behind it")
+		return corrupt.New(name, r.off, "manifest seal", "the last record", "a record after it")
 	}
 	l.torn = l.fileBytes - r.end()
 	l.sealed = l.torn == 0

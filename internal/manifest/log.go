@@ -188,7 +188,7 @@ func (l *Log) isLong() bool {
 	return l.end > min(max(minRewriteBytes, rewriteFactor*l.snapshot), maxManifestBytes/2)
 }
 
-// append writes e behind the last record and syncs it.
+// append writes e after the last record and syncs it.
 func (l *Log) append(e *Edit) error {
 	name := Name(l.id.num)
 	l.buf = appendRecord(l.buf[:0], l.id, l.next, typeEdit,
@@ -219,7 +219,7 @@ func (l *Log) undo(cause error) error {
 		return l.fail(errors.Join(cause, err))
 	}
 	// Why: a disk that is full says nothing about this file, while after another
-	// error the blocks behind its end are not to be trusted.
+	// error the blocks after its end are not to be trusted.
 	l.mustMove = !errors.Is(cause, vfs.ErrNoSpace)
 	l.seal()
 	return cause
@@ -232,7 +232,7 @@ func (l *Log) fail(cause error) error {
 	return fmt.Errorf("%w (%w)", cause, ErrUncertain)
 }
 
-// seal writes the seal behind the last record, which is durable. Why errors do not
+// seal writes the seal after the last record, which is durable. Why errors do not
 // matter: without a seal the manifest is as good as after a crash, and the next
 // append meets the same disk.
 func (l *Log) seal() {

@@ -256,7 +256,7 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// Open cuts a torn tail and commits go on behind the last whole record.
+// Open cuts a torn tail and commits go on after the last whole record.
 func TestTornTailIsCut(t *testing.T) {
 	mem := vfs.NewMem()
 	create(t, mem, 3)

@@ -22,7 +22,7 @@ import (
 //
 // Record 0 is a snapshot of the whole state, later ones are edits. A record is
 // made durable before the next one is written, so only the last one can be torn.
-// Once it is durable a seal is written behind it, without a sync of its own, and
+// Once it is durable a seal is written after it, without a sync of its own, and
 // the next record overwrites the seal. The seal tells damage to the last record
 // (an error) from a commit that a crash interrupted (which nobody was told of).
 const (
@@ -76,7 +76,7 @@ type record struct {
 	off     int64 // in the file
 	num     uint64
 	typ     recordType
-	payload []byte // behind the type byte
+	payload []byte // after the type byte
 }
 
 func (r *record) end() int64 { return r.off + sealBytes + int64(len(r.payload)) }

@@ -25,7 +25,7 @@ type Run struct {
 // StripeState is the part of a State that belongs to one stripe.
 type StripeState struct {
 	// Runs are ordered by age, newest first: for one key, every version in a run
-	// is newer than every version in the runs behind it.
+	// is newer than every version in the runs after it.
 	Runs []*Run
 	// FlushedSeq: the stripe's operations up to this number are in Runs (or need
 	// not be), replay of the log skips them.

@@ -25,7 +25,7 @@ import (
 //	long      a manifest that the next commit rewrites
 //	torn      the last edit is cut
 //	unsealed  the seal is missing
-//	behind    bytes follow the seal
+//	after    bytes follow the seal
 //	linked    the manifest has a second name
 //	copied    it has a second name, and the last edit is cut
 //

@@ -87,7 +87,7 @@ func newImage(t *testing.T, fsys fileSystem, sizeBytes int64) *disk {
 	return d
 }
 
-// format makes the file system anew and mounts it. It is unmounted with the test.
+// format makes the file system again and mounts it. It is unmounted with the test.
 func (d *disk) format(t *testing.T, fsys fileSystem) {
 	t.Helper()
 	run(t, fsys.mkfs[0], append(fsys.mkfs[1:], d.device)...)

@@ -21,7 +21,7 @@ import (
 
 const (
 	workers = 4
-	// cutsPerDisk is how many cuts a file system sees before it is made anew.
+	// cutsPerDisk is how many cuts a file system sees before it is made again.
 	cutsPerDisk = 10
 	imageBytes  = 320 << 20
 )

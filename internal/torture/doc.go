@@ -5,7 +5,7 @@
 // each follow a program, an endless sequence of steps that is computed from a seed.
 // Every worker has keys of its own, so that what they hold after a given number of steps
 // is known exactly; many of the steps also write the worker's counter, in the same commit,
-// so the database itself tells how far it got. Acknowledged steps are reported through a
+// so the database itself shows how far it got. Acknowledged steps are reported through a
 // pipe, which survives the kill. Check then compares: no acknowledged step may be missing,
 // no step be there in part, no deleted item be back, whatever the kill interrupted.
 //

@@ -16,7 +16,7 @@ const (
 )
 
 // BenchmarkNames measures what a file costs besides its content, in a directory of
-// 1,500 files: the figures behind flushes that write one file for each stripe.
+// 1,500 files: the cost of flushes that write one file for each stripe.
 func BenchmarkNames(b *testing.B) {
 	fsys, dir := vfs.OS(), b.TempDir()
 	name := func(kind string, n int) string {

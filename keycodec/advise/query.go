@@ -15,7 +15,7 @@ type Query struct {
 	Order string   // field of ORDER BY, or empty
 }
 
-// next returns the field that has to stand behind those compared for equality.
+// next returns the field that has to stand after those compared for equality.
 func (q Query) next() string {
 	if q.Range != "" {
 		return q.Range

@@ -74,7 +74,7 @@ type column struct {
 // ignored.
 const MaxFields = 256
 
-// Add adds a record. Records should come in the order they are written: that tells which
+// Add adds a record. Records should come in the order they are written: that shows which
 // fields only ever grow.
 //
 // Ownership: the values are not kept.

@@ -89,7 +89,7 @@ func (s *Schema) checkBucket(key []byte, first int) error {
 	return nil
 }
 
-// delimited checks the delimiter at position at and moves behind it.
+// delimited checks the delimiter at position at and moves after it.
 func (s *Schema) delimited(key []byte, at *int) error {
 	end := *at + len(s.delimiter)
 	if got := key[*at:min(end, len(key))]; string(got) != s.delimiter {

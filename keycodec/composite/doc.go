@@ -1,5 +1,5 @@
 // Package composite reads and writes composite keys of version 1: fields of fixed width,
-// or delimited strings, joined by a delimiter, optionally behind the number of a shard.
+// or delimited strings, joined by a delimiter, optionally after the number of a shard.
 //
 //	[shard 2] 1F [user_id, padded to 32] 1F [order_date 8] 1F [order_id 16]
 //

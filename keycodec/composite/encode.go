@@ -104,7 +104,7 @@ func (s *Schema) bucket(encoded []byte) (uint16, error) {
 	return uint16(b), err
 }
 
-// appendField appends the encoding of a field and the delimiter behind it.
+// appendField appends the encoding of a field and the delimiter after it.
 func (s *Schema) appendField(dst []byte, i int, v any) ([]byte, error) {
 	f := s.fields[i]
 	var err error

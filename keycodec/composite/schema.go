@@ -33,7 +33,7 @@ type Schema struct {
 // NewSchema returns the schema with the given fields, in their order. It fails if a field
 // is not described properly, and if the keys could not be ordered: a string of variable
 // length cannot stand before another field with the delimiter HighByte, which would put
-// "a" behind "ab".
+// "a" after "ab".
 func NewSchema(o Options, fields ...Field) (*Schema, error) {
 	if !o.Delimiter.valid() {
 		return nil, fmt.Errorf("composite: unknown %s", o.Delimiter)

@@ -104,7 +104,7 @@ func (s *Schema) Range(equal []any, lo, hi Bound) ([]Span, error) {
 	return spans, nil
 }
 
-// above returns the lowest key that begins with base and goes on with v or more; behind v
+// above returns the lowest key that begins with base and goes on with v or more; after v
 // if that is not to be included. Nil means that there is none.
 func (s *Schema) above(base []byte, field int, v any, behind bool) ([]byte, error) {
 	n := len(base)

@@ -19,7 +19,7 @@ const (
 // Errors of Builder, matched with errors.Is.
 var (
 	ErrNoParts  = errors.New("rowkey: a key of no parts, or of one empty part, has no bytes")
-	ErrNegative = errors.New("rowkey: a negative integer would sort behind the positive ones")
+	ErrNegative = errors.New("rowkey: a negative integer would sort after the positive ones")
 )
 
 // Builder collects the parts of a key. The zero value is an empty builder. A part that

@@ -6,7 +6,7 @@
 //
 // What the layout cannot order or tell apart is refused. A key of no parts and a key of
 // one empty part would both be no bytes at all: [Builder.Drain] makes neither. Negative
-// integers would sort behind the positive ones, because the layout writes integers
+// integers would sort after the positive ones, because the layout writes integers
 // without flipping their sign: [Builder.AddInt64] does not take them.
 //
 // Integers of varying size are also possible, as the varint of SQLite 4

@@ -31,7 +31,7 @@ func Parse(raw []byte) (Key, error) {
 	}
 	k := Key{raw: raw, parts: make([]part, 0, 4)}
 	p := part{}
-	for i := 0; ; i += 2 { // i is behind an escape sequence
+	for i := 0; ; i += 2 { // i is after an escape sequence
 		n := bytes.IndexByte(raw[i:], escape)
 		if n < 0 {
 			break

@@ -15,10 +15,10 @@ const maxVarintBytes = 9
 //
 //	a <= 240       1 byte, the value a
 //	241 to 248     2 bytes, 240 + 256 × (a-241) + the second
-//	249            3 bytes, 2288 + the big-endian integer behind it
-//	250 to 255     4 to 9 bytes, the big-endian integer of a-247 bytes behind it
+//	249            3 bytes, 2288 + the big-endian integer after it
+//	250 to 255     4 to 9 bytes, the big-endian integer of a-247 bytes after it
 //
-// Every value has the shortest of its encodings, so longer values sort behind shorter.
+// Every value has the shortest of its encodings, so longer values sort after shorter.
 const (
 	varintOne   = 240 // largest value, and first byte, of 1 byte
 	varintTwo   = 248 // largest first byte of 2 bytes

@@ -24,7 +24,7 @@ type Bucket uint16
 var ErrIntegersOnly = errors.New("shard: tidb takes integers only")
 
 // Spec says how values are spread over buckets. It belongs to the data and never changes:
-// for other buckets the keys have to be written anew. Compare specs with ==.
+// for other buckets the keys have to be written again. Compare specs with ==.
 type Spec struct {
 	Function Function
 	Count    int    // number of buckets, 1 to MaxCount

@@ -12,7 +12,7 @@ import (
 )
 
 // Format: docs/format/segments.md. A header, a directory of parts with the smallest and
-// the largest key behind it, and the tables and key columns that the directory points
+// the largest key after it, and the tables and key columns that the directory points
 // at, each at a multiple of segmentAlign.
 const (
 	segmentMagic   = 0x4745534b // "KSEG"

@@ -32,7 +32,7 @@ func (s *Set) ContainsBytes(key []byte) (bool, error) {
 	return v.single(s, base.KeyHead(key), v.segments[0].hash.word(key), notNil(key))
 }
 
-// notNil tells the empty key from none, where nil says that the key is an integer.
+// notNil distinguishes the empty key from none, where nil says that the key is an integer.
 func notNil(key []byte) []byte {
 	if key == nil {
 		return []byte{}

@@ -174,7 +174,7 @@ type consecutive struct {
 	width int
 }
 
-// encoding returns value k behind the columns before it.
+// encoding returns value k after the columns before it.
 func (c *consecutive) encoding(k uint64) []byte {
 	out := append(make([]byte, 0, len(c.head)+8), c.head...)
 	for i := c.width - 1; i >= 0; i-- {
@@ -231,7 +231,7 @@ func endOfPrefix(b []byte) []byte {
 	return end
 }
 
-// leadingNumber reads the first bytes of b as a number; more tells that b goes on behind them.
+// leadingNumber reads the first bytes of b as a number; more reports that b goes on after them.
 func leadingNumber(b []byte, width int) (u uint64, more bool) {
 	for i := range width {
 		u <<= 8

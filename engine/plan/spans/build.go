@@ -37,7 +37,7 @@ type Builder struct {
 	nodes []node // those of the template, and then what is left of them on pieces
 	kids  []int32
 	stack []int32     // children of nodes that are being made
-	exprs []expr.Expr // of nodes behind those of the template; nil if not made yet
+	exprs []expr.Expr // of nodes after those of the template; nil if not made yet
 	work  int
 
 	bytes     []byte // encodings that cuts refer to
@@ -105,7 +105,7 @@ func (b *Builder) Build(t *Template, params []expr.Value, max int) Set {
 	return b.build(t, params, max)
 }
 
-// BuildRanges is Build without residuals: Exact tells whether there are any.
+// BuildRanges is Build without residuals: Exact reports whether there are any.
 func (b *Builder) BuildRanges(t *Template, params []expr.Value, max int) Set {
 	b.bare = true
 	return b.build(t, params, max)
@@ -437,7 +437,7 @@ func (b *Builder) appendCut(c int, rank int32) {
 }
 
 // appendEnd appends a cut that is the end of a span and returns where it ends, -1 if
-// nothing is behind it.
+// nothing is after it.
 func (b *Builder) appendEnd(c int, rank int32) int32 {
 	if c == len(b.t.key.Fields) || rank < 0 || rank == b.columns[c].top {
 		var ok bool

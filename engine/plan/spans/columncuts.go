@@ -19,7 +19,7 @@ import (
 // cutID is a cut of a column before the cuts are sorted.
 type cutID = int32
 
-// Cuts that are no bytes: before and behind everything in the column.
+// Cuts that are no bytes: before and after everything in the column.
 const (
 	bottomCut cutID = -1
 	topCut    cutID = -2
@@ -114,7 +114,7 @@ func (b *Builder) before(c int, at int32) cutID {
 	return cc.add(b.bytes, at, int32(len(b.bytes))-at)
 }
 
-// behind registers the cut behind a value whose encoding is bytes[at:].
+// behind registers the cut after a value whose encoding is bytes[at:].
 func (b *Builder) behind(c int, at int32) cutID {
 	if isExtreme(&b.t.key.Fields[c], b.bytes[at:], true) {
 		return b.columns[c].values.hi
@@ -122,7 +122,7 @@ func (b *Builder) behind(c int, at int32) cutID {
 	return b.behindPrefix(c, at)
 }
 
-// behindPrefix registers the cut behind all encodings that start with bytes[at:].
+// behindPrefix registers the cut after all encodings that start with bytes[at:].
 func (b *Builder) behindPrefix(c int, at int32) cutID {
 	cc := &b.columns[c]
 	end := int32(len(b.bytes))

@@ -212,7 +212,7 @@ func junction(terms []expr.Expr, and bool) expr.Expr {
 	return expr.Or{Terms: flat}
 }
 
-// flatten appends terms, those of the same kind inside them included. decided tells that
+// flatten appends terms, those of the same kind inside them included. decided reports that
 // one of them alone decides.
 func flatten(dst, terms []expr.Expr, and bool) (out []expr.Expr, decided bool) {
 	for _, term := range terms {

@@ -116,7 +116,7 @@ func TestTextsOfTimes(t *testing.T) {
 }
 
 // TestAfterRow pages through rows in every mix of directions and NULL orders: the
-// condition holds of exactly the rows behind each row.
+// condition holds of exactly the rows after each row.
 func TestAfterRow(t *testing.T) {
 	var rows [][]expr.Value
 	values := []expr.Value{expr.Null(), expr.Int(1), expr.Int(2), expr.Int(3)}

@@ -404,7 +404,7 @@ func appendOpen(dst []byte, f *keycodec.Field, v expr.Value) (out []byte, ok boo
 }
 
 // isExtreme reports whether an encoding sorts first, or last, among those of the values of
-// the column, so that no others are before or behind it. It says no where that is not known.
+// the column, so that no others are before or after it. It says no where that is not known.
 func isExtreme(f *keycodec.Field, encoded []byte, last bool) bool {
 	if f.Nullable {
 		encoded = encoded[1:]

@@ -206,7 +206,7 @@ func (b *Builder) quickPoint(on []quickAtom, at int) (found, ok bool) {
 	return true, true
 }
 
-// quickRange adds the span of a range behind the points that b.out has from lo on.
+// quickRange adds the span of a range after the points that b.out has from lo on.
 func (b *Builder) quickRange(on []quickAtom, lo int, points int32) bool {
 	var from, to []byte
 	b.bytes = b.bytes[:0]
@@ -249,7 +249,7 @@ func (b *Builder) quickRange(on []quickAtom, lo int, points int32) bool {
 }
 
 // quickEnd adds the span that begins with b.out[lo:], of which the first bytes up to prefix are
-// points. Its end is behind these points, or, if to is not nil, before to behind them.
+// points. Its end is after these points, or, if to is not nil, before to after them.
 func (b *Builder) quickEnd(lo, prefix int, points int32, to []byte) bool {
 	hi, end := len(b.out), int32(-1)
 	switch {

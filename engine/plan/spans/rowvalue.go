@@ -43,13 +43,13 @@ type KeyTerm struct {
 	Column expr.Expr
 	Value  expr.Value
 	Desc   bool
-	// NullsLast puts NULLs behind all values; otherwise they stand before them.
+	// NullsLast puts NULLs after all values; otherwise they stand before them.
 	NullsLast bool
 	// Nullable says that the column may be NULL.
 	Nullable bool
 }
 
-// After returns the condition, normalised, that a row comes behind the given values in the
+// After returns the condition, normalised, that a row comes after the given values in the
 // order of the terms: what keyset paging asks for. Directions may be mixed, and NULLs are
 // where the order has them. Over an index in the same order it is two adjacent ranges.
 func After(terms []KeyTerm) expr.Expr {

@@ -72,7 +72,7 @@ type Key struct {
 	Fields   []keycodec.Field // at most keycodec.MaxFields
 	Ordinals []int            // positions of the columns in their table
 	Source   int              // position of the table in FROM
-	// Each tells which columns hold one element of a list, with one tuple for each
+	// Each says which columns hold one element of a list, with one tuple for each
 	// element. Nil: none.
 	Each []bool
 	// Keep is the number of leading columns that decide where a tuple is stored: those
@@ -141,7 +141,7 @@ func SplitPrimary(s Set, fields []keycodec.Field) KeySpans {
 	return out
 }
 
-// SplitFields cuts an encoded tuple behind the given fields.
+// SplitFields cuts an encoded tuple after the given fields.
 func SplitFields(b []byte, fields []keycodec.Field) (head, tail []byte) {
 	tail = b
 	for i := range fields {

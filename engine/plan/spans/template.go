@@ -40,7 +40,7 @@ const (
 	trueNode  int32 = 1
 )
 
-// constantBit is the bit of masks that tells of nodeConstant. Columns of a key from this one
+// constantBit is the bit of masks for nodeConstant. Columns of a key from this one
 // on are left to residuals.
 const constantBit = 63
 

@@ -53,7 +53,7 @@ func (k *Key) decode(i int, b []byte) (expr.Value, []byte, error) {
 }
 
 // limits returns the conditions on the first column that is not fixed. Lo is what stands
-// behind the encodings of the fixed ones, head.
+// after the encodings of the fixed ones, head.
 func (k *Key) limits(s Span, head, lo []byte) []expr.Expr {
 	i := s.Points
 	f := &k.Fields[i]
@@ -105,14 +105,14 @@ func (k *Key) cutsNull(f *keycodec.Field, lo, hi *[]byte, whole *bool) bool {
 		*whole = true
 		return true
 	}
-	if bytes.Equal(*hi, []byte{marker[0] + 2}) { // behind NULL
+	if bytes.Equal(*hi, []byte{marker[0] + 2}) { // after NULL
 		*whole = true
 	}
 	return !*whole
 }
 
 // limit returns the condition that the column compares with a cut. op is that of a cut
-// right before a value; right behind one it includes or excludes the value instead.
+// right before a value; right after one it includes or excludes the value instead.
 func (k *Key) limit(i int, cut []byte, op expr.Op) expr.Expr {
 	if v, rest, err := k.decode(i, cut); err == nil && len(rest) == 0 {
 		return expr.Cmp{Op: op, L: k.column(i), R: expr.Const{Value: v}}
@@ -130,8 +130,8 @@ func (k *Key) limit(i int, cut []byte, op expr.Op) expr.Expr {
 	return expr.Cmp{Op: op, L: encoded, R: expr.Const{Value: expr.Bytes(cut)}}
 }
 
-// valueBefore returns the value whose encoding the cut stands right behind: its last byte
-// is one less, and bytes FF behind that have been cut off.
+// valueBefore returns the value whose encoding the cut stands right after: its last byte
+// is one less, and bytes FF after that have been cut off.
 func (k *Key) valueBefore(i int, cut []byte) (expr.Value, bool) {
 	if len(cut) == 0 || cut[len(cut)-1] == 0 {
 		return expr.Value{}, false

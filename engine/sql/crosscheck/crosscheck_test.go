@@ -18,7 +18,7 @@ import (
 )
 
 // TestAgainstSQLite compares generated queries over the cities and earthquakes. Results are
-// equal as multisets, and in their order where ORDER BY tells all rows apart. Queries that
+// equal as multisets, and in their order where ORDER BY distinguishes all rows. Queries that
 // kstone says it does not support, or whose hint cannot be followed, are counted and left
 // out; every other error fails. KSTONE_SQL_ALL=1 takes all cities, otherwise one in 60.
 func TestAgainstSQLite(t *testing.T) {

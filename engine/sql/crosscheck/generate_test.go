@@ -15,7 +15,7 @@ type generator struct {
 // query is a generated query. ours may have hints that SQLite's text has not.
 type query struct {
 	ours, theirs string
-	ordered      bool // ORDER BY tells all rows apart
+	ordered      bool // ORDER BY distinguishes all rows
 }
 
 func (g *generator) oneOf(texts ...string) string { return texts[g.rng.IntN(len(texts))] }

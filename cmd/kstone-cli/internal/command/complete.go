@@ -18,7 +18,7 @@ const (
 	completionTime = 300 * time.Millisecond
 )
 
-// completePK completes the argument behind the database with partition keys. In a
+// completePK completes the argument after the database with partition keys. In a
 // system shell it opens the database read-only for that.
 func (a *app) completePK(_ *cobra.Command, args []string, prefix string) ([]string,
 	cobra.ShellCompDirective) {
@@ -54,7 +54,7 @@ func (d *database) partitions(prefix string) []string {
 		for range d.Query(ctx, engine.Query{PK: []byte(prefix), Limit: 1}) {
 			found = append(found, prefix)
 		}
-		// The lowest key behind the partition called prefix itself.
+		// The lowest key after the partition called prefix itself.
 		sc.StartAfter = engine.Key{PK: []byte(prefix + "\x00")}
 	}
 	for len(found) < maxCandidates {

@@ -130,7 +130,7 @@ func (t *tour) query() error {
 // pages shows two pages, backwards.
 func (t *tour) pages() error {
 	args := []string{"query", t.dir, "IT", "--sk-prefix", "Lombardy", "--reverse", "--limit", "3"}
-	notes, err := t.step("Backwards, in pages of three. The cursor continues exactly behind the"+
+	notes, err := t.step("Backwards, in pages of three. The cursor continues exactly after the"+
 		" last item.", args...)
 	if err != nil {
 		return err

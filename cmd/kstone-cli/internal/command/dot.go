@@ -160,7 +160,7 @@ func (s *session) help(topic []string) error {
 		fmt.Fprintf(&b, "  %-12s %s\n", c.name, strings.ToUpper(c.help[:1])+c.help[1:])
 	}
 	b.WriteString(`
-.help COMMAND shows flags and examples. Quote words with blanks: "Città di Castello".
+.help COMMAND shows flags and examples. Quote words with spaces: "Città di Castello".
 `)
 	_, err := fmt.Fprint(s.app.out, b.String())
 	return err

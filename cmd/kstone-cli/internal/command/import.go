@@ -230,7 +230,7 @@ func (a *app) importFrom(ctx context.Context, d *database, f *importFlags, name 
 		"what was written stays; run the import again to finish it")
 }
 
-// moreRejected tells of rejected lines that were not shown.
+// moreRejected reports rejected lines that were not shown.
 func (a *app) moreRejected(in *intake) {
 	if n := in.rejected - int64(in.flags.shown); n > 0 {
 		fmt.Fprintf(a.err, "%s: … and %s (--show-rejected shows more)\n", in.name,

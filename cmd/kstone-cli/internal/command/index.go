@@ -44,7 +44,7 @@ func (a *app) indexCreateCommand() *cobra.Command {
 		Use:   a.use("create", "TABLE INDEX COLUMN…"),
 		Short: "Add an index to a table and build it",
 		Long: `Add an index and build it from the rows that are there. A COLUMN may have desc, or
-nulls first or last, behind its name, and each before it for one entry for every
+nulls first or last, after its name, and each before it for one entry for every
 element of a list. If the build is interrupted, the same command goes on with it.`,
 		Example: a.examples("index create cities.db cities by_name name 'population desc'",
 			"index create cities.db cities by_id id --unique --shard 16"),

@@ -114,7 +114,7 @@ func (a *app) putCommand() *cobra.Command {
 		Long: `Write one item, replacing the one with the same key. The database is created if
 there is none. With --if-absent an existing item stays and the exit code is 4.
 
-A value that begins with - goes behind --, one that is long or binary into a file.`,
+A value that begins with - goes after --, one that is long or binary into a file.`,
 		Example: `  kstone-cli put my.db user#1 '{"name":"Ada"}'
   kstone-cli put my.db user#1 active --sk status --ttl 5m
   kstone-cli put my.db lock me --if-absent
@@ -183,7 +183,7 @@ func (a *app) putValue(args []string, file string) ([]byte, error) {
 	switch {
 	case file == "" && len(args) == 0:
 		return nil, usage("put: the value is missing").
-			withHint("write it behind the key, or name a file with --value-file")
+			withHint("write it after the key, or name a file with --value-file")
 	case file == "":
 		return a.bytesOf("VALUE", args[0])
 	case len(args) > 0:

@@ -28,7 +28,7 @@ needs. Needs no database.
              types are those of an import, int8 to int32, uint8 to uint32,
              float32, fixed:PLACES, ip, ipprefix and time-full; :ascii and
              :unicode make strings ignore case
-  composite  version 1: fields of fixed width between delimiters, behind an optional
+  composite  version 1: fields of fixed width between delimiters, after an optional
              shard: name[:string:WIDTH|:integer|:timestamp|:uuid|:decimal:SCALE]
   rowkey     parts with a separator: name[:string|:bytes|:int|:varint]`,
 		Example: `  kstone-cli keys encode --fields user,at:time-ms:desc ada 2026-01-02T00:00:00Z
@@ -161,7 +161,7 @@ func (a *app) keysDecodeCommand() *cobra.Command {
 		Use:   "decode KEY…",
 		Short: "Print the values of a key",
 		Long: `Print the values of the fields of a key, which is given in hexadecimal or in the form
-of -i. Blanks between the digits are ignored. A key that is not of this layout is an
+of -i. Spaces between the digits are ignored. A key that is not of this layout is an
 error that names the position.`,
 		Example: `  kstone-cli keys decode --fields country,city 4954000042726573636961 0000
   kstone-cli keys decode --layout rowkey -o json 6120 0000 62`,
@@ -228,7 +228,7 @@ func (a *app) keysExplainCommand() *cobra.Command {
 		Long: `Show the parts of a key with their positions and bytes: fields, delimiters, shard.
 The key is given in hexadecimal or in the form of -i.
 Without --fields, --layout and the other flags, all layouts are tried that need no
-description: the two forms of database keys, row keys and tagged tuples. Blanks between
+description: the two forms of database keys, row keys and tagged tuples. Spaces between
 the digits are ignored.`,
 		Example: `  kstone-cli keys explain 49540000 4272657363696100 00
   kstone-cli keys explain --fields user,at:time-ms 6164610000 80000194 7346b000`,
@@ -300,7 +300,7 @@ func (a *app) keyOf(cmd *cobra.Command, args []string) ([]byte, error) {
 	}
 	if len(args) != 1 {
 		return nil, usage("%s: %d arguments for one key in the form %s", cmd.Name(), len(args),
-			a.input).withHint("quote the key if it has blanks")
+			a.input).withHint("quote the key if it has spaces")
 	}
 	return a.bytesOf("KEY", args[0])
 }

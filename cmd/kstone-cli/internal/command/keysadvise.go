@@ -247,7 +247,7 @@ func (a *app) printAdvice(r advise.Report, sampled uint64) error {
 	for i, k := range r.Keys {
 		fmt.Fprintf(a.out, "\nkey %d: [%s]", i+1, strings.Join(k.Fields, "]["))
 		if k.Shard > 0 {
-			fmt.Fprintf(a.out, ", behind %d shards", k.Shard)
+			fmt.Fprintf(a.out, ", after %d shards", k.Shard)
 		}
 		fmt.Fprintln(a.out)
 		for _, why := range k.Why {

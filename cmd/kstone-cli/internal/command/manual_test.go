@@ -37,7 +37,7 @@ func copyBundled(dir, name string) error {
 }
 
 // TestManual runs the examples of docs/cli.md, one after the other, in one directory.
-// Standard error stands behind standard output if a command succeeds, and the exit code
+// Standard error stands after standard output if a command succeeds, and the exit code
 // in brackets if it fails; "…" matches anything.
 func TestManual(t *testing.T) {
 	sh, err := exec.LookPath("sh")

@@ -147,7 +147,7 @@ type pageFlags struct {
 func (p *pageFlags) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&p.reverse, "reverse", "r", false, "highest keys first")
 	cmd.Flags().IntVarP(&p.limit, "limit", "n", 0, "stop after `N` items; 0 means all")
-	cmd.Flags().StringVar(&p.after, "after", "", "go on behind the item of a `CURSOR` (see next:)")
+	cmd.Flags().StringVar(&p.after, "after", "", "resume after the item of a `CURSOR` (see next:)")
 }
 
 func (p *pageFlags) check() error {

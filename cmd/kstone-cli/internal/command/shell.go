@@ -30,7 +30,7 @@ func (a *app) shellCommand() *cobra.Command {
 that is no terminal. The commands are those of kstone-cli without the name of the
 database; .help lists them. Without DB the database lives in memory.
 
-Words are separated by blanks. 'Single quotes' take everything as it stands, "double
+Words are separated by spaces. 'Single quotes' take everything as it stands, "double
 quotes" know the escapes \n, \x00, \u00e9. Statements of the query language (see help
 sql) are typed as they are and end with a semicolon, perhaps some lines later.
 

@@ -13,7 +13,7 @@ import (
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/shell"
 )
 
-// complete finds candidates for the word before the cursor, which stands behind pos
+// complete finds candidates for the word before the cursor, which stands after pos
 // characters of the line.
 func (s *session) complete(line string, pos int) (head string, candidates []string, tail string) {
 	runes := []rune(line)
@@ -32,7 +32,7 @@ func (s *session) complete(line string, pos int) (head string, candidates []stri
 	return completed(before[:last.Start], candidates, tail)
 }
 
-// completed returns the candidates as the prompt wants them: a blank behind the only one.
+// completed returns the candidates as the prompt wants them: a space after the only one.
 func completed(head string, candidates []string, tail string) (string, []string, string) {
 	slices.Sort(candidates)
 	candidates = slices.Compact(candidates)
@@ -43,7 +43,7 @@ func completed(head string, candidates []string, tail string) (string, []string,
 	return head, candidates, tail
 }
 
-// candidates returns what may stand behind the words, given the beginning of it.
+// candidates returns what may stand after the words, given the beginning of it.
 func (s *session) candidates(words []shell.Word, prefix string) []string {
 	root := s.command().root()
 	if len(words) == 0 {
@@ -74,7 +74,7 @@ func (s *session) candidates(words []shell.Word, prefix string) []string {
 	return nil
 }
 
-// tableCandidates returns what stands behind table or index: a command, then a table.
+// tableCandidates returns what stands after table or index: a command, then a table.
 func (s *session) tableCandidates(cmd *cobra.Command, words []shell.Word) (names []string) {
 	switch len(words) {
 	case 0:

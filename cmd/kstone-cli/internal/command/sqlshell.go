@@ -12,7 +12,7 @@ import (
 )
 
 // sqlVerbs are the words that statements begin with. DELETE is the name of a command, too:
-// with FROM behind it, it is a statement.
+// with FROM after it, it is a statement.
 var sqlVerbs = []string{"SELECT", "INSERT", "REPLACE", "UPDATE", "EXPLAIN", "CREATE", "ALTER",
 	"DROP", "ANALYZE"}
 
@@ -29,7 +29,7 @@ func isSQL(line string) bool {
 		verb == "DELETE" && len(words) > 2 && strings.EqualFold(words[1], "FROM")
 }
 
-// sqlWord returns the statement behind the word sql, if one stands there without quotes: it
+// sqlWord returns the statement after the word sql, if one stands there without quotes: it
 // ends with the line.
 func sqlWord(line string) (text string, ok bool) {
 	rest, ok := strings.CutPrefix(strings.TrimLeft(line, " \t"), "sql ")

@@ -82,7 +82,7 @@ func (t *tables) find(name string) (*table.Table, error) {
 	return nil, &advice{fmt.Errorf("there is no table %s%w", name, quiet{err}), hint}
 }
 
-// completeTable completes the argument behind the database with the names of tables.
+// completeTable completes the argument after the database with the names of tables.
 func (a *app) completeTable(_ *cobra.Command, args []string, prefix string) ([]string,
 	cobra.ShellCompDirective) {
 	if a.open == nil && len(args) == 0 {
@@ -127,7 +127,7 @@ func keyColumnText(t *schema.Table, k schema.KeyColumn) string {
 	return text
 }
 
-// indexText describes an index behind its name: "(country, population desc) unique".
+// indexText describes an index after its name: "(country, population desc) unique".
 func indexText(t *schema.Table, x *schema.Index) string {
 	var parts []string
 	for _, c := range x.Columns {

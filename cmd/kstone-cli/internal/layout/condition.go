@@ -138,7 +138,7 @@ func (p *part) typedRange(c Condition) (Range, error) {
 	return halfOpen(lo, hi), nil
 }
 
-// operand encodes the prefix and an operand behind it; n counts the fields of both.
+// operand encodes the prefix and an operand after it; n counts the fields of both.
 func (p *part) operand(prefix []any, arg Arg) (key []byte, n int, err error) {
 	values, err := p.values(len(prefix), arg)
 	if err != nil {
@@ -213,7 +213,7 @@ func elementText(element json.RawMessage) string {
 	return string(element)
 }
 
-// NextParts returns the range behind all sort keys that begin like sk in its first n
+// NextParts returns the range after all sort keys that begin like sk in its first n
 // fields; ok is false if there can be none. It serves to walk over the different
 // values of a field.
 func (s *Schema) NextParts(sk []byte, n int) (r Range, ok bool) {

@@ -134,7 +134,7 @@ func showValue(v []byte) string {
 	return layout.Show(v[:most/2]) + "…" + layout.Show(v[len(v)-most/2:])
 }
 
-// flush lays out the rows collected so far, and behind a gap the rows of tail.
+// flush lays out the rows collected so far, and after a gap the rows of tail.
 func (t *tableWriter) flush(tail []tableRow) {
 	all := slices.Concat(t.rows, tail)
 	if len(all) == 0 {
@@ -252,7 +252,7 @@ func fitColumns(head []string, cells [][]string, width int) []int {
 	if width <= 0 {
 		return widths
 	}
-	total := 1 // each column takes two blanks and a line
+	total := 1 // each column takes two spaces and a line
 	for _, w := range widths {
 		total += w + 3
 	}

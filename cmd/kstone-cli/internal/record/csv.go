@@ -51,7 +51,7 @@ func parseColumn(header string) Column {
 func (c Column) String() string { return c.Name + columnSuffixes[c.Type] }
 
 // CanBeText reports whether a text column may have this name. A name that ends like a
-// type has to have a type behind it.
+// type has to have a type after it.
 func CanBeText(name string) bool { return parseColumn(name).Type == TextColumn }
 
 // replayBudgetBytes bounds how much is read twice after quotes that are never closed.
@@ -286,7 +286,7 @@ func (c *csvReader) split(line []byte, quoted bool) (bool, error) {
 			c.ends = append(c.ends, len(c.cells))
 			line = line[1:]
 		default:
-			return false, errors.New("text behind a closing quote")
+			return false, errors.New("text after a closing quote")
 		}
 	}
 }

@@ -66,7 +66,7 @@ func TestCSV(t *testing.T) {
 			"2: a=\"1\" b=\"2\"\n! line 3: a quote is opened and never closed\n" +
 				"4: a=\"5\" b=\"6\"\n5: a=\"7\" b=\"8\"\n"},
 		{"unclosed quote before a quoted cell", "a,b\n3,\"4\n5,6\n\"7\",8\n9,10\n",
-			"! line 2: text behind a closing quote\n" +
+			"! line 2: text after a closing quote\n" +
 				"3: a=\"5\" b=\"6\"\n4: a=\"7\" b=\"8\"\n5: a=\"9\" b=\"10\"\n"},
 	} {
 		r, err := record.NewCSV(strings.NewReader(c.in), ',')

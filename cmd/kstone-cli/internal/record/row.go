@@ -3,7 +3,7 @@
 //
 // Both readers give [Row]s: named fields whose values are canonical JSON text. A
 // record that is not well formed becomes a [Reject] with its line number, and the
-// reader goes on behind it. Memory is bounded by the longest record allowed
+// reader goes on after it. Memory is bounded by the longest record allowed
 // ([MaxRecordBytes]), whatever the input holds.
 //
 // Canonical JSON text has no white space outside strings, escapes in strings only what
@@ -82,7 +82,7 @@ func reject(line int, format string, args ...any) *Reject {
 // Reader yields the records of one input.
 type Reader interface {
 	// Next reads the next record into row. It returns a *Reject for a record that
-	// is not well formed, io.EOF behind the last one, and any other error if the
+	// is not well formed, io.EOF after the last one, and any other error if the
 	// input cannot be read further.
 	Next(row *Row) error
 }

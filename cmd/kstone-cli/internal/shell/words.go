@@ -20,7 +20,7 @@ type Word struct {
 	Start int    // where it begins in the line, in bytes
 }
 
-// Split cuts a line into words, which are separated by blanks. Inside of single quotes
+// Split cuts a line into words, which are separated by spaces. Inside of single quotes
 // everything stands for itself. Inside of double quotes escapes work as in Go: \n,
 // \x00, \u00e9, \". Outside of quotes a backslash makes the next character ordinary. A
 // # at the start of a word begins a comment.
@@ -33,7 +33,7 @@ func Split(line string) ([]Word, error) {
 }
 
 // Last cuts a line that is being typed. It returns the complete words and the one that
-// the line ends in, which is empty behind a blank.
+// the line ends in, which is empty after a space.
 func Last(line string) (words []Word, last Word) {
 	words, open, _ := scan(line)
 	r, _ := utf8.DecodeLastRuneInString(line)
@@ -106,7 +106,7 @@ func scanWord(line string, i int) (text []byte, end int, open bool, err error) {
 	return text, i, false, nil
 }
 
-// scanQuoted reads the inside of double quotes, from behind the opening one.
+// scanQuoted reads the inside of double quotes, from after the opening one.
 func scanQuoted(text []byte, line string, i int) ([]byte, int, bool, error) {
 	rest := line[i:]
 	for rest != "" {
