@@ -420,3 +420,30 @@ func TestHasNext(t *testing.T) {
 		must(t, l.Close())
 	})
 }
+
+// A segment goes when the next one is durable, also while the header of the current one is not.
+func TestReleaseDoesNotWaitForTheCurrentSegment(t *testing.T) {
+	o := memOptions(512)
+	gate := make(chan struct{})
+	o.FS = vfstest.NewFault(o.FS, func(op vfstest.Op) error {
+		if op.Kind == vfstest.OpSync && filepath.Base(op.Name) == "wal-0000000003.log" {
+			<-gate
+		}
+		return nil
+	})
+	l := openNew(t, o)
+	closed := func(n int) {
+		for countStates(l)[wal.SegmentClosed] < n {
+			fill(t, l, l.LastSeq()+1)
+		}
+	}
+	closed(1)
+	must(t, l.Sync(l.LastSeq()))
+	closed(2)
+	must(t, l.Release(l.Segments()[0].LastSeq+1))
+	if n := countStates(l)[wal.SegmentClosed]; n != 1 {
+		t.Errorf("%d closed segments are left, want 1", n)
+	}
+	close(gate)
+	must(t, l.Close())
+}

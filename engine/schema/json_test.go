@@ -111,6 +111,7 @@ func TestRefusedDefinitions(t *testing.T) {
 		{index(`{"name":"x","columns":["a"],"local":true,"unique":true}`), "all columns of the part"},
 		{index(`{"name":"x","columns":["a"],"shard_columns":2,"shard":"mix64:4"}`), "cannot follow"},
 		{index(`{"name":"x","columns":["a"],"state":"gone"}`), "unknown state"},
+		{index(`{"name":"x","columns":["a"],"where":1}`), "cannot unmarshal"},
 		{index(`{"name":"x","columns":["a"],"where":{"op":"param"}}`), "the condition has"},
 		{index(`{"name":"x","columns":["a"],"where":{"op":"column","at":9}}`), "the condition has"},
 		{index(`{"name":"x","columns":["a"],"where":{"op":"column","name":"q"}}`), `no column "q"`},
