@@ -4,10 +4,10 @@ import (
 	"context"
 	"path/filepath"
 
+	"github.com/kstonedb/kstone/engine/internal/upkeep"
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/manifest"
 	"github.com/kstonedb/kstone/internal/vfs"
-	"github.com/kstonedb/kstone/stripe"
 	"github.com/kstonedb/kstone/wal"
 )
 
@@ -67,19 +67,18 @@ func (db *DB) checkpointTo(ctx context.Context, dest string, o *CheckpointOption
 	if err := db.Flush(ctx); err != nil {
 		return err
 	}
-	if err := db.calls.begin(); err != nil {
+	ctx, end, err := db.calls.begin(ctx)
+	if err != nil {
 		return err
 	}
-	defer db.calls.end()
-	ctx, stop := db.calls.within(ctx)
-	defer stop()
+	defer end()
 	d, err := openDestination(base, dest)
 	if err != nil {
 		return err
 	}
 	c := &checkpoint{
-		db: db, dest: d, report: o.Progress, limit: limiter{perSecond: o.BytesPerSecond},
-		duty: beginDuty(),
+		db: db, dest: d, report: o.Progress, duty: upkeep.BeginDuty(),
+		limit: upkeep.Limiter{BytesPerSecond: o.BytesPerSecond},
 	}
 	if err := c.run(ctx); err != nil {
 		return d.abandon(err)
@@ -101,19 +100,19 @@ func (db *DB) checkpointTo(ctx context.Context, dest string, o *CheckpointOption
 type checkpoint struct {
 	db     *DB
 	dest   *destination
-	limit  limiter
-	duty   dutyCycle
+	limit  upkeep.Limiter
+	duty   upkeep.DutyCycle
 	report func(CheckpointProgress) // nil: nobody asks
 	done   CheckpointProgress
 }
 
 func (c *checkpoint) run(ctx context.Context) error {
-	p, log, err := c.db.pinWithLog()
+	p, log, err := c.db.upkeep.PinWithLog()
 	if err != nil {
-		return err
+		return c.db.readError(err)
 	}
-	defer p.release()
-	state := *p.state
+	defer p.Release()
+	state := *p.State
 	state.LastSeq = max(state.LastSeq, log.LastSeq()) // a copy that is cut off is noticed
 	c.done.FilesTotal, c.done.BytesTotal = log.Files(), log.Bytes()
 	for f := range state.Files() {
@@ -176,10 +175,10 @@ func (c *checkpoint) copied(ctx context.Context, n int64) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if err := c.limit.wait(ctx, n); err != nil {
+	if err := c.limit.Wait(ctx, n); err != nil {
 		return err
 	}
-	return c.duty.rest(ctx)
+	return c.duty.Rest(ctx)
 }
 
 func (c *checkpoint) advance(files int, bytes int64) {
@@ -188,56 +187,4 @@ func (c *checkpoint) advance(files int, bytes int64) {
 	if c.report != nil {
 		c.report(c.done)
 	}
-}
-
-// pinned is a state of the database with the views that keep its files.
-type pinned struct {
-	state *manifest.State
-	views []*stripe.View
-}
-
-func (p *pinned) release() {
-	for _, v := range p.views {
-		v.Release()
-	}
-}
-
-// pin returns the present state and keeps its SSTs from being deleted until release.
-func (db *DB) pin() (*pinned, error) {
-	db.manifestMu.Lock()
-	defer db.manifestMu.Unlock()
-	return db.pinLocked()
-}
-
-// pinWithLog is pin, with the part of the log that the state needs up to the log's present
-// end. The caller gives up both.
-//
-// Why under manifestMu: the log is released after the edit that makes it needless, so no more
-// than the state allows. And since a flush syncs the log before its edit, the log reaches at
-// least as far as the SSTs do.
-func (db *DB) pinWithLog() (*pinned, *wal.Pinned, error) {
-	db.manifestMu.Lock()
-	defer db.manifestMu.Unlock()
-	p, err := db.pinLocked()
-	if err != nil {
-		return nil, nil, err
-	}
-	return p, db.log.Pin(wal.SegmentNum(p.state.LogStart)), nil
-}
-
-// pinLocked is pin. Requires: manifestMu held.
-//
-// Why views pin files: a file is deleted when the last view that contains it is
-// released, and under manifestMu the views hold exactly the files of the state.
-func (db *DB) pinLocked() (*pinned, error) {
-	p := &pinned{state: db.state.Load()}
-	for i := range db.stripes {
-		v := db.stripes[i].Acquire()
-		if v == nil {
-			p.release()
-			return nil, ErrClosed
-		}
-		p.views = append(p.views, v)
-	}
-	return p, nil
 }

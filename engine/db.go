@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/kstonedb/kstone/engine/internal/upkeep"
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/manifest"
 	"github.com/kstonedb/kstone/internal/vfs"
@@ -18,21 +19,20 @@ import (
 )
 
 // Lock order: stripe write locks in ascending order, then the log's mutex, then a
-// memtable's mutex. manifestMu is taken with none of them held.
+// memtable's mutex. Those of flushes and of edits, in package upkeep, are taken with none of
+// them held.
 
 // DB is an open database. All methods are safe for concurrent use. It is a [Reader] of the
 // present.
 type DB struct {
 	reader
-	dir  string
-	opts Options
-	base vfs.FS   // what the directory is in
-	fs   *vfs.Dir // the open directory
-	lock io.Closer
-	// flushGroup is the number of stripes to flush at a time, as the system lets open files.
-	flushGroup int
-	env        stripe.Env
-	stripes    [base.NumStripes]stripe.Stripe
+	dir     string
+	opts    Options
+	base    vfs.FS   // what the directory is in
+	fs      *vfs.Dir // the open directory
+	lock    io.Closer
+	env     stripe.Env
+	stripes [base.NumStripes]stripe.Stripe
 
 	log     *wal.Log // nil if read-only
 	lastSeq base.SeqNum
@@ -40,23 +40,14 @@ type DB struct {
 	logRecords int64
 	visible    visible
 	snaps      snapshots
-	memory     memory
-	recycler   recycler
-	reserve    reserve
-	calls      calls
-	sched      *scheduler // nil if read-only
+	manifest   *manifest.Log  // nil if read-only
+	upkeep     *upkeep.Upkeep // nil until Open knows the state of the manifest
+	calls      callGate
 	metrics    counters
 	failure    atomic.Pointer[readOnlyError]
 	closed     atomic.Bool
 	closeErr   error
 	closing    sync.Once
-
-	nextFile atomic.Uint64
-	nextRun  atomic.Uint64
-
-	manifestMu sync.Mutex // serialises edits and what depends on their order
-	manifest   *manifest.Log
-	state      atomic.Pointer[manifest.State]
 }
 
 // Dir returns the directory the database was opened in.
@@ -76,23 +67,8 @@ func (db *DB) writable() error {
 	return nil
 }
 
-// fail turns the database read-only because of err, once and for ever, and returns
-// the error writers get. What passes does not: a full disk, and too many open files. Nor
-// does what was refused before anything was committed.
-func (db *DB) fail(err error) error {
-	if errors.Is(err, vfs.ErrNoSpace) {
-		db.reserve.enter()
-		db.recycler.drop()
-		return err
-	}
-	if err == nil || errors.Is(err, context.Canceled) || vfs.IsTooManyFiles(err) ||
-		errors.Is(err, base.ErrLimit) {
-		return err
-	}
-	return db.failForGood(err)
-}
-
-// failForGood is fail for an error of which it is known that it does not pass.
+// failForGood turns the database read-only because of err, once and for ever, and returns
+// the error writers get. Errors that may pass are for Upkeep.Fail.
 func (db *DB) failForGood(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, serr := db.fs.Stat(db.dir); errors.Is(serr, fs.ErrNotExist) {
@@ -121,7 +97,7 @@ func (db *DB) Sync(ctx context.Context) error {
 	go func() { done <- db.log.Sync(db.log.LastSeq()) }()
 	select {
 	case err := <-done:
-		return db.fail(err)
+		return db.upkeep.Fail(err)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -147,9 +123,7 @@ func (db *DB) close() error {
 	if n := db.snaps.open(); n > 0 {
 		errs = append(errs, fmt.Errorf("%w: %d", ErrLeaked, n))
 	}
-	if db.sched != nil {
-		db.sched.stop()
-	}
+	db.upkeep.Stop()
 	db.calls.close()
 	if db.log != nil {
 		if db.failure.Load() == nil {
@@ -157,12 +131,7 @@ func (db *DB) close() error {
 		}
 		errs = append(errs, db.log.Close())
 	}
-	keep := db.reserve.closedGoal()
-	for i := range db.stripes {
-		db.stripes[i].Close()
-	}
-	db.recycler.close()
-	db.reserve.close(keep)
+	db.upkeep.Close(db.failure.Load() != nil)
 	if db.manifest != nil {
 		errs = append(errs, db.manifest.Close())
 	}
@@ -181,8 +150,8 @@ const closeReplayBytes = 2 << 20
 // settle makes the content durable for Close: a long log is flushed, so that the
 // next Open has little to replay.
 func (db *DB) settle() error {
-	if db.memory.bytes() > closeReplayBytes {
-		err := db.flushAll(context.Background())
+	if db.upkeep.MemtableBytes().Load() > closeReplayBytes {
+		err := db.upkeep.Flush(context.Background())
 		if err == nil || !errors.Is(err, vfs.ErrNoSpace) {
 			return err
 		}
@@ -197,13 +166,12 @@ func (db *DB) settle() error {
 // noteEnd tells the manifest how far the log reaches. Why: a log that is cut off, or
 // replaced by an older copy of itself, is noticed by the next Open.
 func (db *DB) noteEnd() error {
-	db.manifestMu.Lock()
-	defer db.manifestMu.Unlock()
-	last := db.log.LastSeq()
-	if db.state.Load().LastSeq >= last {
+	err := db.upkeep.Edit(func(s *manifest.State) *manifest.Edit {
+		if last := db.log.LastSeq(); s.LastSeq < last {
+			return &manifest.Edit{LastSeq: last}
+		}
 		return nil
-	}
-	err := db.commitEdit(&manifest.Edit{LastSeq: last})
+	})
 	if errors.Is(err, vfs.ErrNoSpace) {
 		return nil // nothing is lost
 	}

@@ -132,7 +132,7 @@ func (db *DB) expand(b *Batch) (ranges []stripeRange, record []byte, err error) 
 	}
 	for _, r := range ranges {
 		if db.stripes[r.stripe].FreezeBeneath(r.lo, r.hi) {
-			db.sched.kickFlush()
+			db.upkeep.KickFlush()
 		}
 	}
 	record = b.payload[:len(b.payload):len(b.payload)] // the batch may be applied again

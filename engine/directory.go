@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/kstonedb/kstone/engine/internal/upkeep"
 	"github.com/kstonedb/kstone/internal/manifest"
 	"github.com/kstonedb/kstone/internal/vfs"
 )
@@ -72,23 +73,24 @@ func lockOwner() string {
 
 // limitFiles makes do with the files that the process may have open. A quarter of them, at
 // least 32, are left to the program and to everything but SSTs: log, manifest, lock, merges.
-func (db *DB) limitFiles() {
-	db.flushGroup = flushGroupMost
+// It returns how many stripes to flush at a time.
+func (db *DB) limitFiles() (flushGroup int) {
 	limit := vfs.MaxFiles()
 	if limit == 0 || db.opts.InMemory {
-		return
+		return upkeep.MaxFlushGroup
 	}
-	var most int
-	if db.flushGroup, most = shareFiles(limit); db.opts.MaxOpenFiles > most {
+	flushGroup, most := shareFiles(limit)
+	if db.opts.MaxOpenFiles > most {
 		db.opts.Logger.Info("fewer files stay open than MaxOpenFiles, because of the limit of the"+
 			" process", "MaxOpenFiles", db.opts.MaxOpenFiles, "open", most, "limit", limit)
 		db.opts.MaxOpenFiles = most
 	}
+	return flushGroup
 }
 
 // shareFiles returns how many of limit files a flush may have open, and the readers of SSTs.
 func shareFiles(limit int) (flush, readers int) {
 	room := limit - max(limit/4, 32)
-	flush = max(1, min(flushGroupMost, room/2))
+	flush = max(1, min(upkeep.MaxFlushGroup, room/2))
 	return flush, max(4, room-flush)
 }

@@ -79,12 +79,11 @@ func openFS(fsys vfs.FS, dir string, o *Options, lock io.Closer) (db *DB, err er
 	if err != nil {
 		return db, err
 	}
-	db.limitFiles()
+	flushGroup := db.limitFiles()
 	if err := db.checkFiles(state); err != nil {
 		return db, err
 	}
-	db.prepare(state)
-	db.reserve.init(db)
+	db.prepare(state, flushGroup)
 	tail, replayed, err := db.recover(state)
 	if err != nil {
 		return db, err
@@ -104,13 +103,12 @@ func openFS(fsys vfs.FS, dir string, o *Options, lock io.Closer) (db *DB, err er
 // release gives back what a failed Open has taken.
 func (db *DB) release() error {
 	var errs []error
-	for i := range db.stripes {
-		db.stripes[i].Close()
-	}
 	if db.log != nil {
 		errs = append(errs, db.log.Close())
 	}
-	db.reserve.close(0)
+	if db.upkeep != nil {
+		db.upkeep.Close(true)
+	}
 	if db.manifest != nil {
 		errs = append(errs, db.manifest.Close())
 	}
@@ -204,12 +202,10 @@ func newState() *manifest.State {
 }
 
 // prepare fills in everything that needs no log.
-func (db *DB) prepare(state *manifest.State) {
+func (db *DB) prepare(state *manifest.State, flushGroup int) {
 	o := &db.opts
-	db.state.Store(state)
-	db.nextFile.Store(uint64(state.NextFile))
-	db.nextRun.Store(state.NextRun)
-	db.recycler.init(db)
+	db.snaps.init(&db.visible)
+	db.makeUpkeep(state, flushGroup)
 	db.env = stripe.Env{
 		FS: db.fs, Dir: db.dir, DBID: state.DBID, Seed: state.HashSeed,
 		Cache:      cache.New(o.CacheBytes),
@@ -217,14 +213,12 @@ func (db *DB) prepare(state *manifest.State) {
 		Stats:      &sst.Stats{},
 		BlockBytes: o.BlockBytes, FileBytes: o.FileBytes, FilterBits: max(o.FilterBits, 0),
 		UpperCodec: codec(o.Compression), BottomCodec: codec(o.BottomCompression),
-		Memory:   &db.memory.used,
-		NextFile: func() base.FileNum { return base.FileNum(db.nextFile.Add(1) - 1) },
-		Create:   db.recycler.create,
-		Obsolete: db.recycler.obsolete,
+		Memory:   db.upkeep.MemtableBytes(),
+		NextFile: db.upkeep.NextFile,
+		Create:   db.upkeep.CreateFile,
+		Obsolete: db.upkeep.Obsolete,
 	}
 	db.fs.MoreFiles = db.env.Files.Evict
-	db.snaps.init(&db.visible)
-	db.memory.init(db)
 	for i := range db.stripes {
 		db.stripes[i].Init(base.StripeID(i), &db.env, state.Stripes[i].Runs)
 	}
@@ -250,8 +244,8 @@ func (db *DB) walOptions(state *manifest.State) wal.Options {
 		SegmentBytes:   segmentBytes(db.opts.LogBytes),
 		MaxRecordBytes: MaxBatchBytes,
 		// A sync in the background fails for everybody at once, not at the next write.
-		OnFailure: func(err error) { _ = db.fail(err) },
-		MoreSpace: func(n int64) bool { return db.reserve.give(forLog, n) },
+		OnFailure: func(err error) { _ = db.upkeep.Fail(err) },
+		MoreSpace: db.upkeep.MoreLogSpace,
 	}
 }
 
@@ -290,7 +284,6 @@ func (db *DB) recover(state *manifest.State) (tail wal.Tail, replayed int, err e
 // openLog continues the log behind the tail, removes orphans and starts the
 // background work.
 func (db *DB) openLog(state *manifest.State, tail wal.Tail, settings []byte) error {
-	db.sched = newScheduler(db) // before the log, which may find the disk full
 	log, err := wal.Open(db.walOptions(state), tail)
 	if err != nil {
 		return fmt.Errorf("engine: open log: %w", err)
@@ -308,7 +301,7 @@ func (db *DB) openLog(state *manifest.State, tail wal.Tail, settings []byte) err
 	for i := range db.stripes {
 		db.limitRanges(&db.stripes[i])
 	}
-	db.sched.start()
+	db.upkeep.Start(log)
 	return nil
 }
 
@@ -319,9 +312,9 @@ func (db *DB) noteStart(state *manifest.State) error {
 	if state.LogStart != 0 || first == 0 {
 		return nil // known, or no space for a log yet
 	}
-	db.manifestMu.Lock()
-	defer db.manifestMu.Unlock()
-	err := db.commitEdit(&manifest.Edit{LogStart: uint64(first), LogSeq: db.lastSeq + 1})
+	err := db.upkeep.Edit(func(*manifest.State) *manifest.Edit {
+		return &manifest.Edit{LogStart: uint64(first), LogSeq: db.lastSeq + 1}
+	})
 	if errors.Is(err, vfs.ErrNoSpace) {
 		return nil
 	}

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -30,25 +32,34 @@ func (db *DB) SetProperty(name string, value []byte) error {
 	if name == "" || !utf8.ValidString(name) {
 		return invalid("property name %q: want UTF-8 text", name)
 	}
-	if err := db.calls.begin(); err != nil {
-		return err
-	}
-	defer db.calls.end()
-	db.manifestMu.Lock()
-	defer db.manifestMu.Unlock()
-	s, err := decodeSettings(db.state.Load().Settings)
+	_, end, err := db.calls.begin(context.Background())
 	if err != nil {
 		return err
+	}
+	defer end()
+	var refused error
+	err = db.upkeep.Edit(func(state *manifest.State) *manifest.Edit {
+		var blob []byte
+		if blob, refused = withProperty(state.Settings, name, value); refused != nil {
+			return nil
+		}
+		return &manifest.Edit{Settings: blob}
+	})
+	return cmp.Or(refused, db.upkeep.Fail(err))
+}
+
+// withProperty returns stored settings with another value of a property; nil removes it.
+func withProperty(stored []byte, name string, value []byte) ([]byte, error) {
+	s, err := decodeSettings(stored)
+	if err != nil {
+		return nil, err
 	}
 	next := s.with(name, value)
 	blob, err := next.encode()
-	if err != nil {
-		return err
+	if err == nil && value != nil && len(blob) > MaxPropertyBytes {
+		err = tooLarge("properties", int64(len(blob)), MaxPropertyBytes)
 	}
-	if value != nil && len(blob) > MaxPropertyBytes {
-		return tooLarge("properties", int64(len(blob)), MaxPropertyBytes)
-	}
-	return db.fail(db.commitEdit(&manifest.Edit{Settings: blob}))
+	return blob, err
 }
 
 // with returns s with another value of a property; nil removes it.
@@ -76,7 +87,7 @@ func (s *settings) encode() ([]byte, error) {
 
 // Property returns a copy of the named value; ok is false if there is none.
 func (db *DB) Property(name string) (value []byte, ok bool) {
-	s, err := decodeSettings(db.state.Load().Settings)
+	s, err := decodeSettings(db.upkeep.State().Settings)
 	if err != nil || name == settingsProperty {
 		return nil, false
 	}

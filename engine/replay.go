@@ -207,7 +207,7 @@ func (r *replayer) finish() {
 	}
 	r.wg.Wait()
 	for i := range r.workers {
-		r.db.memory.used.Add(r.workers[i].grown)
+		r.db.upkeep.MemtableBytes().Add(r.workers[i].grown)
 	}
 }
 

@@ -103,6 +103,15 @@ func TestDeletesOnFullDisk(t *testing.T) {
 	}
 }
 
+// A batch that writes nothing waits for no room, and a full disk has nothing that it lacks.
+func TestConditionsAloneNeedNoRoom(t *testing.T) {
+	db, _ := fullOne(t, vfs.NewMem(), 8<<20)
+	b := engine.NewBatch()
+	ok(t, b.Require(pk("absent"), engine.IfAbsent()))
+	ok(t, db.Apply(ctx, b, nil))
+	mustClose(t, db)
+}
+
 // The same where others take all that the database does not hold: when the disk is full,
 // and again before it is reopened.
 func TestDeletesOnADiskThatOthersFill(t *testing.T) {

@@ -184,7 +184,7 @@ func DefaultSettings() []Setting {
 // Settings returns the settings of the database: what is in use, and what of it is stored.
 func (db *DB) Settings() []Setting {
 	chosen := map[string]string{}
-	if s, err := decodeSettings(db.state.Load().Settings); err == nil {
+	if s, err := decodeSettings(db.upkeep.State().Settings); err == nil {
 		chosen, _ = s.chosen() // Open has read them
 	}
 	return settingsOf(&db.opts, chosen)
@@ -310,12 +310,12 @@ func (s *settings) withChosen(chosen map[string]string) ([]byte, error) {
 // storeSettings makes the settings durable if they are not what is stored. On a full disk
 // they are in force but not stored: the next Open tries again.
 func (db *DB) storeSettings(store []byte) error {
-	if string(store) == string(db.state.Load().Settings) {
+	if string(store) == string(db.upkeep.State().Settings) {
 		return nil
 	}
-	db.manifestMu.Lock()
-	defer db.manifestMu.Unlock()
-	err := db.commitEdit(&manifest.Edit{Settings: store})
+	err := db.upkeep.Edit(func(*manifest.State) *manifest.Edit {
+		return &manifest.Edit{Settings: store}
+	})
 	if errors.Is(err, vfs.ErrNoSpace) {
 		db.opts.Logger.Warn("settings are not stored", "err", err)
 		return nil

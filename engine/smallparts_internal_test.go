@@ -9,7 +9,6 @@ import (
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/vfs"
-	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -60,9 +59,9 @@ func TestHorizonFollowsTheOldestReader(t *testing.T) {
 	s.init(&v)
 	check := func(what string, open int, horizon base.SeqNum, seqs ...base.SeqNum) {
 		t.Helper()
-		got, h := s.collect()
-		if !slices.Equal(got, seqs) || h != horizon || s.horizon() != horizon || s.open() != open {
-			t.Errorf("%s: %d at horizon %d and %d, %d open", what, got, h, s.horizon(), s.open())
+		got := s.collect()
+		if !slices.Equal(got, seqs) || s.horizon() != horizon || s.open() != open {
+			t.Errorf("%s: %d at horizon %d, %d open", what, got, s.horizon(), s.open())
 		}
 	}
 	v.reset(10)
@@ -89,59 +88,13 @@ func TestHorizonFollowsTheOldestReader(t *testing.T) {
 	check("none", 0, 30)
 }
 
-// A flush takes what holds the oldest log back when that matters, and else the largest
-// memtables, until an eighth of the budget is freed.
-func TestPickFlush(t *testing.T) {
-	db, err := OpenFS(vfs.NewMem(), "db", &Options{LogBytes: 8 << 20}) // segments of 1 MiB
+func openToClose(t *testing.T) *DB {
+	t.Helper()
+	db, err := OpenFS(vfs.NewMem(), "db", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
-	var ids []uint8
-	size := []int{1, 5, 9, 3}
-	for i := 0; len(ids) < len(size); i++ {
-		k := Key{PK: fmt.Append(nil, "p", i)}
-		id := keycodec.Stripe(k.PK)
-		if slices.Contains(ids, id) {
-			continue
-		}
-		if err := db.Put(k, make([]byte, size[len(ids)]*100_000)); err != nil {
-			t.Fatal(err)
-		}
-		ids = append(ids, id)
-	}
-	check := func(what string, want ...uint8) {
-		t.Helper()
-		if got := db.pickFlush(); !slices.Equal(got, want) {
-			t.Errorf("%s: %d, want %d", what, got, want)
-		}
-	}
-	check("nothing is due")
-	real := db.memory.bytes()
-	db.memory.used.Store(db.memory.flushThreshold() - 1)
-	check("below the threshold")
-	db.memory.used.Add(1)
-	check("at the threshold", ids[2], ids[1], ids[3], ids[0])
-	db.flushGroup = 2
-	check("the largest two", ids[2], ids[1])
-	db.flushGroup = 64
-	budget := db.opts.MemtableBytes
-	db.opts.MemtableBytes = 8 * 1_300_000
-	check("an eighth of the budget", ids[2], ids[1])
-	db.opts.MemtableBytes = budget
-	db.memory.used.Store(real)
-	db.reserve.full.Store(true)
-	check("on a full disk", ids[0]) // alone in the oldest segment
-	db.reserve.full.Store(false)
-	db.flushGroup = 64
-	budget, db.opts.LogBytes = db.opts.LogBytes, 1
-	check("the log is long", ids[0])
-	db.opts.LogBytes = budget
-	s := &db.stripes[ids[3]]
-	s.Lock()
-	s.Freeze()
-	s.Unlock()
-	check("what is frozen", ids[3])
+	return db
 }
 
 // A transaction locks the stripes of what it has read.
@@ -212,55 +165,6 @@ func TestPooledLookupsKeepNothing(t *testing.T) {
 		}
 		if l.db != nil || l.tx != nil || l.text != nil {
 			t.Error("the database stays")
-		}
-	}
-}
-
-// TestReserveFailsToOpen: a full disk leaves a reserve that is to be made whole, any other
-// failure leaves none.
-func TestReserveFailsToOpen(t *testing.T) {
-	broken := errors.New("broken")
-	for _, kind := range []vfstest.OpKind{
-		vfstest.OpOpenReadWrite, vfstest.OpCreate, vfstest.OpAllocate, vfstest.OpTruncate,
-	} {
-		for _, there := range []bool{false, true} {
-			for _, failure := range []error{broken, vfs.ErrNoSpace} {
-				db, mem := bareDB(t)
-				if there {
-					if !db.reserve.readyLocked() || db.reserve.growLocked(1<<20) != nil {
-						t.Fatal("no reserve")
-					}
-					_ = db.reserve.file.Close()
-					db.reserve = reserve{}
-					db.reserve.init(db)
-				}
-				hit := false
-				fsys := vfstest.NewFault(mem, func(op vfstest.Op) error {
-					if op.Kind == kind || kind == vfstest.OpTruncate &&
-						op.Kind == vfstest.OpAllocate {
-						hit = true
-						return failure
-					}
-					return nil
-				})
-				_ = db.fs.Close()
-				var err error
-				if db.fs, err = vfs.OpenDir(fsys, "db"); err != nil {
-					t.Fatal(err)
-				}
-				err = db.reserve.admit()
-				off := db.reserve.off
-				if !hit && (err != nil || off) ||
-					hit && failure == broken && (err != nil || !off || db.reserve.file != nil) ||
-					hit && failure != broken && (!errors.Is(err, ErrDiskFull) ||
-						!db.reserve.full.Load()) {
-					t.Errorf("%v fails with %v, file there %t: %v, off %t", kind, failure, there,
-						err, off)
-				}
-				if free := db.memory.ceiling.Load() == db.memory.freeUsed; off && !free {
-					t.Error("without a reserve puts ask")
-				}
-			}
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/stripe"
 )
 
 // snapshots registers the sequence numbers that readers use, so that no version one
@@ -90,26 +91,35 @@ func (s *snapshots) horizon() base.SeqNum {
 	return base.SeqNum(min(v, s.oldest.Load()))
 }
 
-// collect returns the registered numbers, ascending without repeats, and the horizon.
-func (s *snapshots) collect() ([]base.SeqNum, base.SeqNum) {
-	horizon := s.visible.load()
-	base.Yield()
+// collect returns the registered numbers, ascending without repeats.
+func (s *snapshots) collect() (seqs []base.SeqNum) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var seqs []base.SeqNum
 	for n := s.list.next; n != &s.list; n = n.next {
 		if len(seqs) == 0 || seqs[len(seqs)-1] != n.seq {
 			seqs = append(seqs, n.seq)
 		}
 	}
-	if len(seqs) > 0 {
-		horizon = min(horizon, seqs[0])
-	}
-	return seqs, horizon
+	return seqs
 }
 
 func (s *snapshots) open() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.count
+}
+
+// retention returns what flushes and merges that start now must keep. Every number that
+// is in a frozen memtable or file by now is visible afterwards, so that later readers see
+// nothing but the newest versions of it. Of what is frozen later, all versions above the
+// horizon are kept.
+func (db *DB) retention() stripe.Retention {
+	db.visible.wait(db.log.LastSeq())
+	// Before the snapshots: a reader that is not among them registers later, and so reads at
+	// this number or above.
+	horizon := db.visible.load()
+	base.Yield()
+	return stripe.Retention{
+		Snapshots: db.snaps.collect(), Horizon: horizon, NowMs: db.nowMs(),
+	}
 }

@@ -48,7 +48,7 @@ func TestRetentionKnowsEveryReader(t *testing.T) {
 	rounds := testutil.Effort(2000, 20_000)
 	for range rounds {
 		ret := db.retention()
-		after, _ := db.snaps.collect()
+		after := db.snaps.collect()
 		for _, seq := range after {
 			if _, known := slices.BinarySearch(ret.Snapshots, seq); !known && seq < ret.Horizon {
 				t.Errorf("a reader at %d is unknown below the horizon %d", seq, ret.Horizon)

@@ -43,24 +43,23 @@ func (db *DB) Verify(ctx context.Context, progress func(VerifyProgress)) (Verify
 	if err := usable(ctx); err != nil {
 		return rep, err
 	}
-	if err := db.calls.begin(); err != nil {
-		return rep, err
-	}
-	defer db.calls.end()
-	ctx, stop := db.calls.within(ctx)
-	defer stop()
-	pin, err := db.pin()
+	ctx, end, err := db.calls.begin(ctx)
 	if err != nil {
 		return rep, err
 	}
-	defer pin.release()
+	defer end()
+	pin, err := db.upkeep.Pin()
+	if err != nil {
+		return rep, db.readError(err)
+	}
+	defer pin.Release()
 	rep.LogRecords = db.logRecords
 	var p VerifyProgress
-	for f := range pin.state.Files() {
+	for f := range pin.State.Files() {
 		p.FilesTotal++
 		p.BytesTotal += f.SizeBytes
 	}
-	for i, v := range pin.views {
+	for i, v := range pin.Views {
 		for _, f := range files(v) {
 			if err := verifyFile(ctx, f, uint8(i)); err != nil {
 				if ctx.Err() != nil {

@@ -128,8 +128,12 @@ func (db *DB) commit(ctx context.Context, b *Batch, t terms, g *guard) error {
 	if len(b.ops) == 0 && g == nil && !checked {
 		return db.unchanged(t.durability, nil)
 	}
-	if err := db.memory.admitBatch(ctx, db, b, t.maxWait); err != nil {
-		return err
+	// What only has conditions needs no room.
+	if len(b.ops) > 0 && !db.upkeep.Free() {
+		err := db.upkeep.Admit(ctx, b.logBytes(), b.deletesOnly(), t.maxWait)
+		if err != nil {
+			return err
+		}
 	}
 	start := db.metrics.writeStart()
 	if b.ttls || b.ranges {
@@ -161,7 +165,7 @@ func (db *DB) unchanged(d Durability, err error) error {
 		return err
 	}
 	if serr := db.log.Sync(db.log.LastSeq()); serr != nil {
-		return db.fail(serr)
+		return db.upkeep.Fail(serr)
 	}
 	return err
 }
@@ -175,7 +179,7 @@ func (db *DB) committed(
 	db.metrics.commit(ops, bytes)
 	if d == Sync {
 		if err := db.log.Sync(seq); err != nil {
-			return db.fail(err)
+			return db.upkeep.Fail(err)
 		}
 	}
 	db.metrics.writeDone(start)
@@ -200,7 +204,7 @@ func (db *DB) commitLocked(b *Batch, g *guard) (base.SeqNum, error) {
 	if len(b.ops) == 0 {
 		return 0, nil
 	}
-	if n := int64(len(b.payload)); db.memory.bytes()+n > memtable.MaxBytes/2 {
+	if n := int64(len(b.payload)); db.upkeep.MemtableBytes().Load()+n > memtable.MaxBytes/2 {
 		b.stripes.each(func(id uint8) { db.makeRoom(&db.stripes[id], n) })
 	}
 	if b.ranges {
@@ -257,7 +261,7 @@ func (db *DB) insert(b *Batch, scanned []stripeRange, seq base.SeqNum) {
 		// Not before the whole batch is in: a number is flushed or it is not.
 		b.stripes.each(func(id uint8) { db.limitRecords(&db.stripes[id]) })
 	}
-	db.memory.grow(db, grown)
+	db.upkeep.Grow(grown)
 }
 
 // appendLog adds a record to the log. A failure that a full disk does not explain makes
@@ -265,7 +269,7 @@ func (db *DB) insert(b *Batch, scanned []stripeRange, seq base.SeqNum) {
 func (db *DB) appendLog(record []byte) (base.SeqNum, error) {
 	seq, err := db.log.Append(record)
 	if err != nil && !errors.Is(err, vfs.ErrNoSpace) {
-		err = db.fail(err)
+		err = db.upkeep.Fail(err)
 	}
 	return seq, err
 }
@@ -274,7 +278,7 @@ func (db *DB) appendLog(record []byte) (base.SeqNum, error) {
 // Requires: the stripe is locked.
 func (db *DB) limitRecords(s *stripe.Stripe) {
 	if s.View().Active.Len() >= db.opts.FlushRecords && s.Freeze() {
-		db.sched.kickFlush()
+		db.upkeep.KickFlush()
 	}
 }
 
@@ -282,7 +286,7 @@ func (db *DB) limitRecords(s *stripe.Stripe) {
 // Requires: the stripe is locked.
 func (db *DB) makeRoom(s *stripe.Stripe, n int64) {
 	if s.View().Active.Bytes()+n > memtable.MaxBytes/2 && s.Freeze() {
-		db.sched.kickFlush()
+		db.upkeep.KickFlush()
 	}
 }
 
@@ -293,7 +297,7 @@ func (db *DB) freezeBeneath(b *Batch) {
 		op := &b.ops[i]
 		if op.kind == base.KindDeleteRange &&
 			db.stripes[op.stripe].FreezeBeneath(b.key(op), b.rangeEnd(op)) {
-			db.sched.kickFlush()
+			db.upkeep.KickFlush()
 		}
 	}
 }
@@ -306,8 +310,18 @@ const rangesMost = 256
 // the stripe is locked.
 func (db *DB) limitRanges(s *stripe.Stripe) {
 	if s.View().Active.Ranges() >= rangesMost && s.Freeze() {
-		db.sched.kickFlush()
+		db.upkeep.KickFlush()
 	}
+}
+
+// deletesOnly reports whether the batch writes no values.
+func (b *Batch) deletesOnly() bool {
+	for i := range b.ops {
+		if op := &b.ops[i]; op.kind != base.KindDelete && !op.isRange() {
+			return false
+		}
+	}
+	return true
 }
 
 func (db *DB) hash(key []byte) uint64 { return base.Hash(key, db.env.Seed) }

@@ -36,12 +36,16 @@ var bugs = []bug{
 	},
 	{
 		"a power cut leaves a prefix: a flush does not sync the log first",
-		[]edit{{"engine/flush.go", "if err := db.log.Sync(upTo); err != nil {", noError}},
+		[]edit{{
+			"engine/internal/upkeep/flush.go", "if err := u.log.Sync(upTo); err != nil {", noError,
+		}},
 		"./engine", "TestPowerCutsOfTheWholeEngine",
 	},
 	{
 		"new files survive a power cut: their directory is not synced",
-		[]edit{{"engine/flush.go", "return db.fs.SyncDir(db.dir)", "return nil"}},
+		[]edit{{
+			"engine/internal/upkeep/flush.go", "return u.env.FS.SyncDir(u.env.Dir)", "return nil",
+		}},
 		"./engine", "TestPowerCutsOfTheWholeEngine",
 	},
 	{
@@ -84,7 +88,7 @@ var bugs = []bug{
 	},
 	{
 		"nothing acknowledged is lost by a kill: a flush releases the log of other stripes",
-		[]edit{{"engine/flush.go", "needed = min(needed, low)", "_ = low"}},
+		[]edit{{"engine/internal/upkeep/flush.go", "needed = min(needed, low)", "_ = low"}},
 		"./internal/torture", "TestTorture",
 	},
 	{
@@ -121,8 +125,8 @@ var bugs = []bug{
 	{
 		"snapshots do not change: merges take no notice of them",
 		[]edit{{
-			"engine/flush.go", "return stripe.Retention{Snapshots: snaps,",
-			"return stripe.Retention{Snapshots: snaps[:0],",
+			"engine/snapshots.go", "Snapshots: db.snaps.collect(),",
+			"Snapshots: db.snaps.collect()[:0],",
 		}},
 		"./engine", "TestEngineBehavesLikeASortedMap",
 	},
@@ -136,7 +140,9 @@ var bugs = []bug{
 	},
 	{
 		"a checkpoint's files are nobody else's: one with two names is used again",
-		[]edit{{"engine/recycle.go", "err != nil || n > 1 {", "err != nil || n < 0 {"}},
+		[]edit{{
+			"engine/internal/upkeep/recycle.go", "err != nil || n > 1 {", "err != nil || n < 0 {",
+		}},
 		"./engine", "TestReusedFilesAreNobodyElses",
 	},
 	{
@@ -285,7 +291,8 @@ var bugs = []bug{
 	{
 		"space returns by itself: a range delete counts as 256 deletes in an idle database",
 		[]edit{{
-			"engine/flush.go", "(v.Active.Ranges() > 0 || deletes >= max(1, entries/20))",
+			"engine/internal/upkeep/flush.go",
+			"(v.Active.Ranges() > 0 || deletes >= max(1, entries/20))",
 			"uint64(256*v.Active.Ranges())+deletes >= max(1, entries/20)",
 		}},
 		"./engine", "TestSwampsDryUp",

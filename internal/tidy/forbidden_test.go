@@ -12,17 +12,19 @@ import (
 // clockFiles may read the wall clock, each for the reason given. Everything else gets
 // the time from its caller or from Options, so that tests can turn it.
 var clockFiles = map[string]string{
-	"engine/options.go":   "the default of Options.Clock",
-	"engine/compact.go":   "measures how long a merge takes",
-	"engine/flush.go":     "measures how long a flush takes",
-	"engine/metrics.go":   "measures latencies",
-	"engine/open.go":      "measures how long opening takes",
-	"engine/directory.go": "dates the lock",
-	"engine/memory.go":    "measures how long a writer was stalled",
-	"engine/reserve.go":   "limits how often a full disk is tried again",
-	"engine/scheduler.go": "knows bursts of writes, and when a merge may be tried again",
-	"engine/limiter.go":   "limits the rate of merges and copies",
-	"wal/release.go":      "limits how often a removal is tried again",
+	"engine/options.go":                   "the default of Options.Clock",
+	"engine/metrics.go":                   "measures latencies",
+	"engine/open.go":                      "measures how long opening takes",
+	"engine/directory.go":                 "dates the lock",
+	"engine/internal/upkeep/flush.go":     "measures how long a flush takes",
+	"engine/internal/upkeep/merge.go":     "measures how long a merge takes",
+	"engine/internal/upkeep/pace.go":      "limits the rate of merges and copies",
+	"engine/internal/upkeep/reserve.go":   "limits how often a full disk is tried again",
+	"engine/internal/upkeep/scheduler.go": "knows bursts, and when a merge is tried again",
+	"engine/internal/upkeep/throttle.go":  "measures how long a writer was stalled",
+	"engine/internal/upkeep/upkeep.go":    "measures stalls that go on",
+
+	"wal/release.go": "limits how often a removal is tried again",
 
 	"engine/table/options.go": "the default of Options.Clock",
 }

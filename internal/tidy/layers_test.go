@@ -55,6 +55,13 @@ var rows = map[string]int{
 	"cmd/kstone-bench": 13,
 }
 
+// rooms are the packages inside of engine. None of them may import engine, whose DB they do not
+// know, nor a room that is not lower (docs/decisions/0026-rooms-in-the-engine.md).
+var rooms = map[string]int{
+	"engine/internal/salvage": 0,
+	"engine/internal/upkeep":  0,
+}
+
 // shared may be imported by everybody, row 0 included: the common vocabulary.
 var shared = map[string]bool{"internal/base": true, "internal/corrupt": true}
 
@@ -128,12 +135,23 @@ func importError(g *goFile, unit string, row int, target string) string {
 	switch {
 	case otherRow < 0:
 		return "it is in no row of the layer table"
-	case other == unit, shared[other], otherRow < row:
+	case other == unit:
+		return roomError(g.dir(), local)
+	case shared[other], otherRow < row:
 		return ""
 	case otherRow == row:
 		return "sideways, both are in row " + strconv.Itoa(row)
 	}
 	return "upward, from row " + strconv.Itoa(row) + " to row " + strconv.Itoa(otherRow)
+}
+
+// roomError says why a package may not import another one of its own unit, or "".
+func roomError(from, to string) string {
+	own, inRoom := rooms[from]
+	if other, isRoom := rooms[to]; !inRoom || isRoom && other < own {
+		return ""
+	}
+	return "a room of engine imports lower rooms only"
 }
 
 // layerOf returns the entry of rows that dir belongs to, and its row; -1 if none.

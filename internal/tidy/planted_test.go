@@ -31,6 +31,12 @@ var planted = []struct {
 	{"sideways import in a test", checkLayers, map[string]string{
 		"sst/a_test.go": "package sst_test\nimport _ \"" + modulePath + "/wal\"\n",
 	}, ""},
+	{"import of the engine in one of its rooms", checkLayers, map[string]string{
+		"engine/internal/upkeep/a.go": "package upkeep\nimport _ \"" + modulePath + "/engine\"\n",
+	}, "lower rooms only"},
+	{"import of a room in the engine", checkLayers, map[string]string{
+		"engine/a.go": "package engine\nimport _ \"" + modulePath + "/engine/internal/upkeep\"\n",
+	}, ""},
 	{"unknown package", checkLayers, map[string]string{
 		"novelty/a.go": "package novelty\n",
 	}, "in no row"},

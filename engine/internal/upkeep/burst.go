@@ -1,4 +1,4 @@
-package engine
+package upkeep
 
 import (
 	"sync/atomic"
@@ -7,7 +7,7 @@ import (
 	"github.com/kstonedb/kstone/compaction"
 )
 
-// burst notices that writes come so fast that memtables are flushed one group after the
+// burstDetector notices that writes come so fast that memtables are flushed one group after the
 // other. Merges then wait for twice as many runs.
 //
 // Why: a merge that waits is a merge of more runs, so that each item is written less
@@ -15,8 +15,8 @@ import (
 // over the merges that are due follow at once; when it is not, they come at twice the
 // number of runs, long before the back-pressure of runsSoft. Figures are in
 // docs/decisions/0009-merges-wait-for-bursts.md.
-type burst struct {
-	last  time.Time    // of the newest flush; only the flusher's
+type burstDetector struct {
+	last  time.Time    // of the newest flush; only the flush loop's
 	until atomic.Int64 // Unix nanoseconds
 }
 
@@ -28,7 +28,7 @@ const (
 )
 
 // flushed notes a flush of n bytes that a budget asked for.
-func (b *burst) flushed(now time.Time, n int64) {
+func (b *burstDetector) flushed(now time.Time, n int64) {
 	since := now.Sub(b.last)
 	b.last = now
 	if float64(n) > burstRate*since.Seconds() {
@@ -37,7 +37,7 @@ func (b *burst) flushed(now time.Time, n int64) {
 }
 
 // left returns how long the burst goes on, 0 if there is none.
-func (b *burst) left(now time.Time) time.Duration {
+func (b *burstDetector) left(now time.Time) time.Duration {
 	left := time.Duration(b.until.Load() - now.UnixNano())
 	return min(max(0, left), burstPause) // the clock may have been set back
 }

@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// calls counts the calls under way that write files or take long: flushes, merges,
+// callGate counts the calls under way that write files or take long: flushes, merges,
 // checkpoints, edits of properties, verification. Close tells them to end and waits
 // for them, so that nothing they need disappears while they run; what would look to
 // them like a failure of the disk.
-type calls struct {
+type callGate struct {
 	mu     sync.Mutex
 	closed bool // guarded by mu
 	active sync.WaitGroup
@@ -17,29 +17,22 @@ type calls struct {
 	cancel context.CancelCauseFunc
 }
 
-func (c *calls) init() {
+func (c *callGate) init() {
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 }
 
-// begin lets a call in. If it returns nil, the caller must call end.
-func (c *calls) begin() error {
+// begin lets a call in. The context ends with the given one, and with Close: then its cause is
+// ErrClosed. Without an error the caller must call end.
+func (c *callGate) begin(ctx context.Context) (both context.Context, end func(), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		return ErrClosed
+		return nil, nil, ErrClosed
 	}
 	c.active.Add(1)
-	return nil
-}
-
-func (c *calls) end() { c.active.Done() }
-
-// within returns a context that ends with ctx, and with Close: then its cause is
-// ErrClosed. The caller must call stop.
-func (c *calls) within(ctx context.Context) (both context.Context, stop func()) {
 	both, cancel := context.WithCancelCause(ctx)
 	unhook := context.AfterFunc(c.ctx, func() { cancel(ErrClosed) })
-	return both, func() { unhook(); cancel(nil) }
+	return both, func() { unhook(); cancel(nil); c.active.Done() }, nil
 }
 
 var errNoContext = invalid("the context is nil: pass context.Background() for none")
@@ -53,7 +46,7 @@ func usable(ctx context.Context) error {
 }
 
 // close refuses further calls and waits until those under way have ended.
-func (c *calls) close() {
+func (c *callGate) close() {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()

@@ -1,4 +1,4 @@
-package engine
+package upkeep
 
 import (
 	"context"
@@ -18,27 +18,27 @@ import (
 // that flushes form groups with one sync and one manifest edit, and a few compact.
 // They end with stop.
 type scheduler struct {
-	db     *DB
+	u      *Upkeep
 	ctx    context.Context //nolint:containedctx // the life of the goroutines
 	cancel context.CancelCauseFunc
 	wg     sync.WaitGroup
 
-	flushKick   chan struct{} // capacity 1
-	compactKick chan struct{} // capacity: the workers
-	// flushMu is held while a group is flushed, by the flusher or a caller of Flush.
+	flushKick chan struct{} // capacity 1
+	mergeKick chan struct{} // capacity: the workers
+	// flushMu is held while a group is flushed, by the flush loop or a caller of Flush.
 	flushMu sync.Mutex
 	builder stripe.Builder // guarded by flushMu
 
 	lastFailure atomic.Pointer[error] // of the newest flush, nil if it succeeded
 
-	burst burst
-	// again wakes the flusher on a full disk; the flusher's.
+	burst burstDetector
+	// again wakes the flush loop on a full disk, and is its own.
 	again *time.Timer
 
 	mu      sync.Mutex
-	busy    [base.NumStripes]bool    // being compacted; guarded by mu
+	busy    [base.NumStripes]bool    // being merged; guarded by mu
 	backoff [base.NumStripes]backoff // guarded by mu
-	limiter limiter
+	limiter Limiter
 }
 
 // backoff keeps a stripe from being merged in vain again and again.
@@ -49,23 +49,21 @@ type backoff struct {
 
 var errStopped = errors.New("engine: background work stopped")
 
-func newScheduler(db *DB) *scheduler {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	return &scheduler{
-		db: db, ctx: ctx, cancel: cancel,
-		flushKick:   make(chan struct{}, 1),
-		compactKick: make(chan struct{}, db.opts.CompactionWorkers),
-		limiter:     limiter{perSecond: db.opts.CompactionBytesPerSecond},
-	}
+func (s *scheduler) init(u *Upkeep) {
+	s.u = u
+	s.ctx, s.cancel = context.WithCancelCause(context.Background())
+	s.flushKick = make(chan struct{}, 1)
+	s.mergeKick = make(chan struct{}, u.opts.Workers)
+	s.limiter.BytesPerSecond = u.opts.MergeBytesPerSecond
 }
 
 func (s *scheduler) start() {
 	s.wg.Go(s.flushLoop)
-	for range s.db.opts.CompactionWorkers {
-		s.wg.Go(s.compactLoop)
+	for range s.u.opts.Workers {
+		s.wg.Go(s.mergeLoop)
 	}
 	s.kickFlush()
-	s.kickCompact()
+	s.kickMerge()
 }
 
 // stop ends the goroutines; a merge under way is abandoned, a flush finished.
@@ -81,12 +79,15 @@ func (s *scheduler) kickFlush() {
 	}
 }
 
-func (s *scheduler) kickCompact() { fillUp(s.compactKick) }
+// KickFlush has memtables looked for that are to be flushed.
+func (u *Upkeep) KickFlush() { u.scheduler.kickFlush() }
 
-// compactLater has merges looked for after a pause. Why the timer has the channel alone: it
+func (s *scheduler) kickMerge() { fillUp(s.mergeKick) }
+
+// mergeLater has merges looked for after a pause. Why the timer has the channel alone: it
 // may fire long after Close, and must not keep the database in memory until then.
-func (s *scheduler) compactLater(pause time.Duration) {
-	kicks := s.compactKick
+func (s *scheduler) mergeLater(pause time.Duration) {
+	kicks := s.mergeKick
 	time.AfterFunc(pause, func() { fillUp(kicks) })
 }
 
@@ -118,36 +119,37 @@ const (
 func (s *scheduler) flushLoop() {
 	idle := time.NewTicker(idleEvery)
 	defer idle.Stop()
-	seen := s.db.metrics.commits.Load()
+	u := s.u
+	seen := u.env.Visible()
 	for {
 		select {
 		case <-s.ctx.Done():
 			return
 		case <-s.flushKick:
 		case <-idle.C:
-			n := s.db.metrics.commits.Load()
-			if n == seen && s.db.failure.Load() == nil {
+			now := u.env.Visible()
+			if now == seen && u.env.Writable() == nil {
 				s.flushDeletes()
 			}
-			seen = n
+			seen = now
 		}
-		if s.db.reserve.full.Load() {
+		if u.reserve.full.Load() {
 			s.relieve()
 		}
-		for s.ctx.Err() == nil && s.db.failure.Load() == nil {
-			group := s.db.pickFlush()
+		for s.ctx.Err() == nil && u.env.Writable() == nil {
+			group := u.pickFlush()
 			if len(group) == 0 {
-				s.db.releaseRest()
+				u.releaseRest()
 				break
 			}
-			before := s.db.metrics.flushBytes.Load()
+			before := u.counters.flushBytes.Load()
 			if err := s.flushGroup(group); err != nil {
 				_ = sleep(s.ctx, retryAfter)
-				if s.db.reserve.full.Load() {
+				if u.reserve.full.Load() {
 					s.relieve()
 				}
 			}
-			s.burst.flushed(time.Now(), int64(s.db.metrics.flushBytes.Load()-before))
+			s.burst.flushed(time.Now(), int64(u.counters.flushBytes.Load()-before))
 		}
 	}
 }
@@ -155,7 +157,7 @@ func (s *scheduler) flushLoop() {
 // flushDeletes flushes, in an idle database, the memtables with deletions that make a
 // merge worth while, so that the space returns although nothing is written any more.
 func (s *scheduler) flushDeletes() {
-	for group := range slices.Chunk(s.db.pickDeletes(), s.db.flushGroup) {
+	for group := range slices.Chunk(s.u.pickDeletes(), s.u.opts.FlushGroup) {
 		if s.ctx.Err() != nil || s.flushGroup(group) != nil {
 			return // the next time
 		}
@@ -165,7 +167,7 @@ func (s *scheduler) flushDeletes() {
 // flushGroup flushes the stripes together and remembers the outcome.
 func (s *scheduler) flushGroup(group []uint8) error {
 	s.flushMu.Lock()
-	event, err := s.db.flush(&s.builder, group)
+	event, err := s.u.flush(&s.builder, group)
 	if errors.Is(err, vfs.ErrNoSpace) {
 		event, err = s.flushFromReserve(group)
 	}
@@ -176,10 +178,10 @@ func (s *scheduler) flushGroup(group []uint8) error {
 	}
 	s.flushMu.Unlock()
 	if err != nil {
-		s.db.opts.Logger.Warn("flush", "err", err)
+		s.u.env.Logger.Warn("flush", "err", err)
 	}
-	if cb := s.db.opts.Events.Flushed; cb != nil && event != nil {
-		cb(*event)
+	if s.u.env.Flushed != nil && event != nil {
+		s.u.env.Flushed(*event)
 	}
 	return err
 }
@@ -187,38 +189,39 @@ func (s *scheduler) flushGroup(group []uint8) error {
 // idleEvery is how often an idle database looks for expired or deleted data.
 const idleEvery = 30 * time.Second
 
-func (s *scheduler) compactLoop() {
-	b := &stripe.Builder{Pace: s.limiter.wait}
+func (s *scheduler) mergeLoop() {
+	u := s.u
+	b := &stripe.Builder{Pace: s.limiter.Wait}
 	idle := time.NewTicker(idleEvery)
 	defer idle.Stop()
 	for {
-		o := s.db.compactionOptions()
+		o := u.pickerOptions()
 		select {
 		case <-s.ctx.Done():
 			return
-		case <-s.compactKick:
+		case <-s.mergeKick:
 		case <-idle.C:
 			o = o.Idle() // a little garbage is worth a merge now
 		}
-		if s.db.reserve.full.Load() {
+		if u.reserve.full.Load() {
 			o = o.Idle()
 		}
-		for s.ctx.Err() == nil && s.db.failure.Load() == nil {
+		for s.ctx.Err() == nil && u.env.Writable() == nil {
 			left := s.burst.left(time.Now())
-			job, ok := s.pickCompaction(burstOptions(o, left > 0))
+			job, ok := s.pickJob(burstOptions(o, left > 0))
 			if !ok {
 				if left > 0 {
-					s.compactLater(left) // look again when it is over
+					s.mergeLater(left) // look again when it is over
 				}
 				break
 			}
-			err := s.db.compact(s.ctx, b, job)
+			err := u.runMerge(s.ctx, b, job)
 			if s.ctx.Err() != nil {
 				return
 			}
 			s.retryLater(job.stripe, err)
 			if err != nil {
-				s.db.opts.Logger.Warn("compaction", "stripe", job.stripe, "err", err)
+				u.env.Logger.Warn("compaction", "stripe", job.stripe, "err", err)
 				_ = sleep(s.ctx, retryAfter)
 			}
 		}
@@ -237,27 +240,26 @@ func (s *scheduler) retryLater(stripe uint8, err error) {
 	pause := min(retryAfter<<min(b.failures, 20), retryMost)
 	b.failures++
 	b.until = time.Now().Add(pause)
-	s.compactLater(pause)
+	s.mergeLater(pause)
 }
 
-// compactionJob is a plan for one stripe, with the view it was made for.
-type compactionJob struct {
+// mergeJob is a plan for one stripe, with the view it was made for.
+type mergeJob struct {
 	stripe uint8
 	view   *stripe.View // referenced
 	plan   compaction.Plan
 }
 
-// pickCompaction chooses the most urgent merge of all stripes and marks its stripe as
+// pickJob chooses the most urgent merge of all stripes and marks its stripe as
 // busy. It also measures how deep the stripes are, for the back-pressure.
-func (s *scheduler) pickCompaction(o compaction.Options) (best compactionJob, ok bool) {
-	db := s.db
-	nowMs, now := db.nowMs(), time.Now()
-	_, horizon := db.snaps.collect()
+func (s *scheduler) pickJob(o compaction.Options) (best mergeJob, ok bool) {
+	u := s.u
+	nowMs, now, horizon := u.env.NowMs(), time.Now(), u.env.Horizon()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	deepest, full := 0, db.reserve.full.Load()
-	for i := range db.stripes {
-		v := db.stripes[i].View()
+	deepest, full := 0, u.reserve.full.Load()
+	for i := range u.env.Stripes {
+		v := u.env.Stripes[i].View()
 		if v == nil {
 			return best, false
 		}
@@ -270,27 +272,26 @@ func (s *scheduler) pickCompaction(o compaction.Options) (best compactionJob, ok
 			plan.Score = spaceScore(v, plan)
 		}
 		if found && (!ok || plan.Score > best.plan.Score) {
-			best, ok = compactionJob{stripe: uint8(i), plan: plan}, true
+			best, ok = mergeJob{stripe: uint8(i), plan: plan}, true
 		}
 	}
-	db.memory.deepest.Store(int64(deepest))
+	u.throttle.deepest.Store(int64(deepest))
 	if !ok {
 		return best, false
 	}
-	return s.reserve(best, o)
+	return s.takeLocked(best, o)
 }
 
-// reserve takes a reference on the stripe's view for the job. Requires: mu held.
-func (s *scheduler) reserve(
-	job compactionJob, o compaction.Options,
-) (compactionJob, bool) {
-	st := &s.db.stripes[job.stripe]
+// takeLocked takes a reference on the stripe's view for the job. Requires: mu held.
+func (s *scheduler) takeLocked(
+	job mergeJob, o compaction.Options,
+) (mergeJob, bool) {
+	st := &s.u.env.Stripes[job.stripe]
 	if job.view = st.Acquire(); job.view == nil {
 		return job, false
 	}
 	// A flush may have added a run since the pick; plan again on what is now pinned.
-	_, horizon := s.db.snaps.collect()
-	plan, ok := pickMerge(job.view, o, s.db.nowMs(), horizon)
+	plan, ok := pickMerge(job.view, o, s.u.env.NowMs(), s.u.env.Horizon())
 	if !ok {
 		job.view.Release()
 		return job, false

@@ -1,4 +1,4 @@
-package engine
+package upkeep
 
 import (
 	"cmp"
@@ -15,18 +15,18 @@ import (
 	"github.com/kstonedb/kstone/stripe"
 )
 
-// flushGroupMost bounds the stripes flushed under one manifest edit, each of which has a file
-// open, and flushSyncers the files synced at a time. Why: a sync costs little more for eight
+// MaxFlushGroup bounds the stripes flushed under one manifest edit, each of which has a file
+// open, and maxSyncers the files synced at a time. Why: a sync costs little more for eight
 // files than for one, and a group must not hold memory for long.
 const (
-	flushGroupMost = 64
-	flushSyncers   = 8
+	MaxFlushGroup = 64
+	maxSyncers    = 8
 )
 
 // pickFlush chooses the stripes to flush now: those with frozen memtables, those that
 // hold back the oldest log segment when the log is long or the disk is full, and the
 // largest when memory is short. It returns nil if nothing is due.
-func (db *DB) pickFlush() []uint8 {
+func (u *Upkeep) pickFlush() []uint8 {
 	type candidate struct {
 		id    uint8
 		bytes int64
@@ -34,18 +34,18 @@ func (db *DB) pickFlush() []uint8 {
 	var must []uint8
 	var all []candidate
 	pin := base.SeqNum(0)
-	if db.reserve.full.Load() ||
-		float64(db.log.HeldBytes()) >= logFlushAt*float64(db.opts.LogBytes) {
-		if _, last, ok := db.log.Oldest(); ok {
+	if u.reserve.full.Load() ||
+		float64(u.log.HeldBytes()) >= logFlushAt*float64(u.opts.LogBytes) {
+		if _, last, ok := u.log.Oldest(); ok {
 			pin = last
 		}
 	}
-	for i := range db.stripes {
-		v := db.stripes[i].View()
+	for i := range u.env.Stripes {
+		v := u.env.Stripes[i].View()
 		if v == nil {
 			return nil
 		}
-		low, dirty := db.stripes[i].MinSeq(nil)
+		low, dirty := u.env.Stripes[i].MinSeq(nil)
 		switch {
 		case !dirty:
 		case len(v.Frozen) > 0 || low <= pin:
@@ -55,15 +55,15 @@ func (db *DB) pickFlush() []uint8 {
 		}
 	}
 	if len(must) > 0 {
-		return must[:min(len(must), db.flushGroup)]
+		return must[:min(len(must), u.opts.FlushGroup)]
 	}
-	if db.memory.bytes() < db.memory.flushThreshold() {
+	if u.throttle.bytes() < u.throttle.flushThreshold() {
 		return nil
 	}
 	slices.SortFunc(all, func(a, b candidate) int { return cmp.Compare(b.bytes, a.bytes) })
 	var freed int64
 	for _, c := range all {
-		if len(must) == db.flushGroup || freed >= db.opts.MemtableBytes/8 {
+		if len(must) == u.opts.FlushGroup || freed >= u.opts.MemtableBytes/8 {
 			break
 		}
 		must = append(must, c.id)
@@ -74,9 +74,9 @@ func (db *DB) pickFlush() []uint8 {
 
 // pickDeletes returns the stripes whose memtables hold deletions for at least a twentieth
 // of what is in their files, or any range tombstone: an idle merge takes that much, too.
-func (db *DB) pickDeletes() (ids []uint8) {
-	for i := range db.stripes {
-		v := db.stripes[i].View()
+func (u *Upkeep) pickDeletes() (ids []uint8) {
+	for i := range u.env.Stripes {
+		v := u.env.Stripes[i].View()
 		if v == nil {
 			return nil
 		}
@@ -93,31 +93,18 @@ func (db *DB) pickDeletes() (ids []uint8) {
 }
 
 // Flush writes all memtables to SSTs and returns when they are durable.
-func (db *DB) Flush(ctx context.Context) error {
-	if err := cmp.Or(usable(ctx), db.writable()); err != nil {
-		return err
-	}
-	if err := db.calls.begin(); err != nil {
-		return err
-	}
-	defer db.calls.end()
-	ctx, stop := db.calls.within(ctx)
-	defer stop()
-	return db.flushAll(ctx)
-}
-
-func (db *DB) flushAll(ctx context.Context) error {
+func (u *Upkeep) Flush(ctx context.Context) error {
 	var dirty []uint8
-	for i := range db.stripes {
-		if _, ok := db.stripes[i].MinSeq(nil); ok {
+	for i := range u.env.Stripes {
+		if _, ok := u.env.Stripes[i].MinSeq(nil); ok {
 			dirty = append(dirty, uint8(i))
 		}
 	}
-	for group := range slices.Chunk(dirty, db.flushGroup) {
+	for group := range slices.Chunk(dirty, u.opts.FlushGroup) {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
-		if err := db.sched.flushGroup(group); err != nil {
+		if err := u.scheduler.flushGroup(group); err != nil {
 			return err
 		}
 	}
@@ -132,28 +119,28 @@ func (db *DB) flushAll(ctx context.Context) error {
 //
 // Why the log is synced first: after a power cut the log must not miss a commit that
 // is older than one in the files, or the state would not be a prefix of the commits.
-// It returns what to tell Events.Flushed, nil if there was nothing to flush.
+// It returns what to tell Env.Flushed, nil if there was nothing to flush.
 // Requires: scheduler.flushMu held.
-func (db *DB) flush(b *stripe.Builder, group []uint8) (event *FlushEvent, err error) {
+func (u *Upkeep) flush(b *stripe.Builder, group []uint8) (event *Flush, err error) {
 	start := time.Now()
 	for _, id := range group {
-		s := &db.stripes[id]
+		s := &u.env.Stripes[id]
 		s.Lock()
 		s.Freeze()
 		s.Unlock()
 	}
-	ret := db.retention()
+	ret := u.env.Retain()
 	var outs []*stripe.Output
 	defer func() {
 		if err != nil {
-			err = db.abandon(err, outs)
+			err = u.abandon(err, outs)
 		}
 	}()
 	var ids []uint8
 	var upTo base.SeqNum
 	for _, id := range group {
 		base.Yield()
-		out, err := db.stripes[id].Flush(context.Background(), b, ret, db.nextRun.Add(1))
+		out, err := u.env.Stripes[id].Flush(context.Background(), b, ret, u.edits.nextRun.Add(1))
 		if err != nil {
 			return nil, err
 		}
@@ -165,65 +152,51 @@ func (db *DB) flush(b *stripe.Builder, group []uint8) (event *FlushEvent, err er
 	if len(outs) == 0 {
 		return nil, nil
 	}
-	if err := db.log.Sync(upTo); err != nil {
+	if err := u.log.Sync(upTo); err != nil {
 		return nil, err
 	}
-	if err := db.syncOutputs(outs); err != nil {
+	if err := u.syncOutputs(outs); err != nil {
 		return nil, err
 	}
 	written := outs
-	needed, err := db.commitFlush(ids, outs, upTo)
+	needed, err := u.commitFlush(ids, outs, upTo)
 	if err == nil || errors.Is(err, manifest.ErrUncertain) {
 		outs = nil // installed, or perhaps named by the manifest: not ours to remove
 	}
 	if err != nil {
 		return nil, err
 	}
-	event = db.flushed(written, ids, time.Since(start))
-	return event, db.releaseLog(needed)
+	event = u.flushed(written, ids, time.Since(start))
+	return event, u.releaseLog(needed)
 }
 
 // releaseLog gives up the log below needed. That a file could not be removed is no
 // reason to stop writing: the log tries again, less and less often, and says so.
-func (db *DB) releaseLog(needed base.SeqNum) error {
-	err := db.log.Release(needed)
-	if err == nil || db.log.Err() != nil {
+func (u *Upkeep) releaseLog(needed base.SeqNum) error {
+	err := u.log.Release(needed)
+	if err == nil || u.log.Err() != nil {
 		return err
 	}
-	db.opts.Logger.Warn("release log segments", "err", err)
+	u.env.Logger.Warn("release log segments", "err", err)
 	return nil
 }
 
 // releaseRest gives up what the last flush could not give up although it was not needed
 // any more, because its removal failed. Why also a log that is too long: if nothing is left
 // to flush it would hold up writers for ever.
-func (db *DB) releaseRest() {
-	if float64(db.log.HeldBytes()) < logFlushAt*float64(db.opts.LogBytes) &&
-		!db.log.RemovalDue() {
+func (u *Upkeep) releaseRest() {
+	if float64(u.log.HeldBytes()) < logFlushAt*float64(u.opts.LogBytes) &&
+		!u.log.RemovalDue() {
 		return
 	}
-	_ = db.releaseLog(db.state.Load().LogSeq) // a failure of the log is noticed elsewhere
-}
-
-// retention returns what flushes and merges that start now must keep. Every number that
-// is in a frozen memtable or file by now is visible afterwards, so that later readers see
-// nothing but the newest versions of it. Of what is frozen later, all versions above the
-// horizon are kept.
-func (db *DB) retention() stripe.Retention {
-	db.visible.wait(db.log.LastSeq())
-	// Before the snapshots: a reader who is not among them registers later, and so reads at
-	// this number or above.
-	horizon := db.visible.load()
-	base.Yield()
-	snaps, _ := db.snaps.collect()
-	return stripe.Retention{Snapshots: snaps, Horizon: horizon, NowMs: db.nowMs()}
+	_ = u.releaseLog(u.State().LogSeq) // a failure of the log is noticed elsewhere
 }
 
 // syncOutputs makes the new files and their names durable.
-func (db *DB) syncOutputs(outs []*stripe.Output) error {
+func (u *Upkeep) syncOutputs(outs []*stripe.Output) error {
 	errs := make([]error, len(outs))
 	var wg sync.WaitGroup
-	slots := make(chan struct{}, flushSyncers)
+	slots := make(chan struct{}, maxSyncers)
 	for i, o := range outs {
 		wg.Go(func() {
 			slots <- struct{}{}
@@ -235,31 +208,31 @@ func (db *DB) syncOutputs(outs []*stripe.Output) error {
 	if err := vfs.FirstOf(errs); err != nil {
 		return fmt.Errorf("engine: sync of new files: %w", err)
 	}
-	return db.fs.SyncDir(db.dir)
+	return u.env.FS.SyncDir(u.env.Dir)
 }
 
 // commitFlush commits the edit, publishes the runs and returns the lowest sequence
 // number the log must keep.
-func (db *DB) commitFlush(
+func (u *Upkeep) commitFlush(
 	ids []uint8, outs []*stripe.Output, upTo base.SeqNum,
 ) (base.SeqNum, error) {
-	db.manifestMu.Lock()
-	defer db.manifestMu.Unlock()
-	needed := db.visible.load() + 1 // before the memtables are looked at
+	u.edits.mu.Lock()
+	defer u.edits.mu.Unlock()
+	needed := u.env.Visible() + 1 // before the memtables are looked at
 	base.Yield()
 	written := make(map[uint8]*stripe.Output, len(outs))
 	for i, o := range outs {
 		written[ids[i]] = o
 	}
-	for i := range db.stripes {
-		if low, ok := db.stripes[i].MinSeq(written[uint8(i)]); ok {
+	for i := range u.env.Stripes {
+		if low, ok := u.env.Stripes[i].MinSeq(written[uint8(i)]); ok {
 			needed = min(needed, low)
 		}
 	}
 	e := &manifest.Edit{
-		NextFile: base.FileNum(db.nextFile.Load()), NextRun: db.nextRun.Load() + 1,
-		LogStart: uint64(db.log.FirstSegment(needed)), LogSeq: needed,
-		LastSeq: max(upTo, db.state.Load().LastSeq),
+		NextFile: base.FileNum(u.edits.nextFile.Load()), NextRun: u.edits.nextRun.Load() + 1,
+		LogStart: uint64(u.log.FirstSegment(needed)), LogSeq: needed,
+		LastSeq: max(upTo, u.State().LastSeq),
 	}
 	for i, o := range outs {
 		se := manifest.StripeEdit{Stripe: base.StripeID(ids[i]), FlushedSeq: o.FlushedSeq}
@@ -268,48 +241,34 @@ func (db *DB) commitFlush(
 		}
 		e.Stripes = append(e.Stripes, se)
 	}
-	if err := db.commitEdit(e); err != nil {
+	if err := u.commitLocked(e); err != nil {
 		return 0, err
 	}
 	for i, o := range outs {
-		db.stripes[ids[i]].Install(o)
+		u.env.Stripes[ids[i]].Install(o)
 	}
 	return needed, nil
 }
 
-// commitEdit makes the edit durable. Requires: manifestMu held.
-func (db *DB) commitEdit(e *manifest.Edit) error {
-	st, err := db.manifest.Commit(e)
-	if err != nil {
-		err = fmt.Errorf("engine: manifest: %w", err)
-		if db.manifest.Err() != nil {
-			return db.failForGood(err) // even if it was a full disk, which passes otherwise
-		}
-		return err
-	}
-	db.state.Store(st)
-	return nil
-}
-
 // flushed does the accounting after a flush.
-func (db *DB) flushed(outs []*stripe.Output, ids []uint8, d time.Duration) *FlushEvent {
+func (u *Upkeep) flushed(outs []*stripe.Output, ids []uint8, d time.Duration) *Flush {
 	var bytes, freed int64
 	for i, o := range outs {
-		db.metrics.stripes[ids[i]].flushed.Add(o.BytesWritten)
+		u.counters.stripes[ids[i]].Flushed.Add(o.BytesWritten)
 		bytes += o.BytesWritten
 		freed += o.TableBytes()
 	}
-	db.memory.logUsed.Store(db.log.HeldBytes())
-	db.metrics.flushes.Add(1)
-	db.metrics.flushBytes.Add(uint64(bytes))
-	db.opts.Logger.Debug("flushed", "stripes", len(ids), "bytes", bytes, "freed", freed, "dur", d)
-	db.sched.kickCompact()
-	return &FlushEvent{Stripes: len(ids), Bytes: bytes, Duration: d}
+	u.throttle.logUsed.Store(u.log.HeldBytes())
+	u.counters.flushes.Add(1)
+	u.counters.flushBytes.Add(uint64(bytes))
+	u.env.Logger.Debug("flushed", "stripes", len(ids), "bytes", bytes, "freed", freed, "dur", d)
+	u.scheduler.kickMerge()
+	return &Flush{Stripes: len(ids), Bytes: bytes, Duration: d}
 }
 
 // abandon ends a flush or merge that failed before its edit was committed. Outputs
 // whose edit may have reached the disk in spite of the error are not among outs: the
 // next Open removes them if they turn out to be orphans.
-func (db *DB) abandon(err error, outs []*stripe.Output) error {
-	return errors.Join(db.fail(err), stripe.Discard(outs...))
+func (u *Upkeep) abandon(err error, outs []*stripe.Output) error {
+	return errors.Join(u.Fail(err), stripe.Discard(outs...))
 }

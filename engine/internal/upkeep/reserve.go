@@ -1,4 +1,4 @@
-package engine
+package upkeep
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/vfs"
 )
 
@@ -27,7 +28,7 @@ import (
 // The file holds nothing. If it cannot be used, for another reason than a full disk, the
 // database goes on without. docs/decisions/0017-a-reserve-for-deletes.md says more.
 type reserve struct {
-	db   *DB
+	u    *Upkeep
 	full atomic.Bool // puts are refused
 
 	mu    sync.Mutex
@@ -63,12 +64,12 @@ func flushBytes(memtables int64, stripes int) int64 {
 
 // init prepares the reserve. Its file is left alone until something is written: the first
 // put has to ask, as the ceiling is 0.
-func (r *reserve) init(db *DB) {
-	r.db = db
+func (r *reserve) init(u *Upkeep) {
+	r.u = u
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.off = db.opts.InMemory || db.opts.ReadOnly; r.off {
-		db.memory.ceiling.Store(db.memory.freeUsed)
+	if r.off = u.opts.NoReserve; r.off {
+		u.throttle.ceiling.Store(u.throttle.freeUsed)
 	}
 }
 
@@ -85,10 +86,10 @@ func (r *reserve) readyLocked() bool {
 
 // openLocked opens or makes the file. Requires: mu held.
 func (r *reserve) openLocked() error {
-	path := filepath.Join(r.db.dir, reserveName)
-	f, err := r.db.fs.OpenReadWrite(path)
+	path := filepath.Join(r.u.env.Dir, reserveName)
+	f, err := r.u.env.FS.OpenReadWrite(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		f, err = r.db.fs.Create(path)
+		f, err = r.u.env.FS.Create(path)
 	}
 	if err != nil {
 		return err
@@ -108,7 +109,7 @@ func (r *reserve) openLocked() error {
 
 // dropLocked goes on without a reserve. Requires: mu held.
 func (r *reserve) dropLocked(err error) {
-	r.db.opts.Logger.Warn("no space can be reserved for a full disk", "err", err)
+	r.u.env.Logger.Warn("no space can be reserved for a full disk", "err", err)
 	if r.file != nil {
 		_ = r.file.Close()
 		r.file = nil
@@ -119,14 +120,14 @@ func (r *reserve) dropLocked(err error) {
 
 // goal is the size that the reserve should have at present.
 func (r *reserve) goal() int64 {
-	return reserveLog + reserveEdits + flushBytes(r.db.memory.bytes(), len(r.db.stripes)) +
-		r.db.dataBytes()/reserveStripes
+	return reserveLog + reserveEdits + flushBytes(r.u.throttle.bytes(), base.NumStripes) +
+		r.u.dataBytes()/reserveStripes
 }
 
 // dataBytes is the size of all SSTs.
-func (db *DB) dataBytes() (n int64) {
-	for i := range db.stripes {
-		if v := db.stripes[i].View(); v != nil {
+func (u *Upkeep) dataBytes() (n int64) {
+	for i := range u.env.Stripes {
+		if v := u.env.Stripes[i].View(); v != nil {
 			for _, run := range v.Runs {
 				n += int64(run.Info.Bytes)
 			}
@@ -135,14 +136,14 @@ func (db *DB) dataBytes() (n int64) {
 	return n
 }
 
-// admit lets a put in, or says why not. Requires: the gate of memory is held.
+// admit lets a put in, or says why not. Requires: the gate of the throttle is held.
 func (r *reserve) admit() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.readyLocked() || r.settleLocked(false) {
 		return nil
 	}
-	return fmt.Errorf("engine: no room for more than deletes: %w", ErrDiskFull)
+	return fmt.Errorf("engine: no room for more than deletes: %w", vfs.ErrNoSpace)
 }
 
 // settle makes the reserve what it should be, as far as there is space, and reports
@@ -174,8 +175,8 @@ func (r *reserve) settleLocked(now bool) bool {
 		// More than it will keep: for the next log segment, unless it is there, and so that
 		// what is over now does not come back at once.
 		want += reserveStep
-		if l := r.db.log; l == nil || !l.HasNext() { // nil during Open
-			want += r.db.walOptions(r.db.state.Load()).SegmentBytes
+		if l := r.u.log; l == nil || !l.HasNext() { // nil during Open
+			want += r.u.opts.SegmentBytes
 		}
 	}
 	err := r.growLocked(want)
@@ -234,9 +235,9 @@ func (r *reserve) cutLocked(n int64) error {
 // ceilingLocked notes up to which size of memtables writers need not ask: those that the
 // reserve covers. Requires: mu held.
 func (r *reserve) ceilingLocked(goal int64) {
-	m := &r.db.memory
+	t := &r.u.throttle
 	spare := r.have - goal
-	m.ceiling.Store(min(m.freeUsed, m.bytes()+spare-spare/8))
+	t.ceiling.Store(min(t.freeUsed, t.bytes()+spare-spare/8))
 }
 
 // enter begins the time in which puts are refused.
@@ -252,37 +253,33 @@ func (r *reserve) enterLocked() {
 	if r.full.Swap(true) {
 		return
 	}
-	r.db.memory.ceiling.Store(0)
+	r.u.throttle.ceiling.Store(0)
 	r.again = time.Now().Add(retryPuts)
-	r.db.opts.Logger.Warn("the disk is full: deletes only until there is space")
-	if s := r.db.sched; s != nil {
-		s.kickFlush()
-	}
+	r.u.env.Logger.Warn("the disk is full: deletes only until there is space")
+	r.u.scheduler.kickFlush()
 }
 
 // leaveLocked ends it. Requires: mu held.
 func (r *reserve) leaveLocked() {
-	db := r.db
+	u := r.u
 	if r.off {
-		db.memory.ceiling.Store(db.memory.freeUsed)
+		u.throttle.ceiling.Store(u.throttle.freeUsed)
 	} else {
 		r.ceilingLocked(r.goal())
 	}
 	if !r.full.Swap(false) {
 		return
 	}
-	db.opts.Logger.Info("there is disk space again")
-	if db.log != nil {
-		db.log.Prepare()
+	u.env.Logger.Info("there is disk space again")
+	if u.log != nil {
+		u.log.Prepare()
 	}
-	if s := db.sched; s != nil {
-		s.clearBackoff()
-		s.kickFlush()
-		s.kickCompact()
-	}
+	u.scheduler.clearBackoff()
+	u.scheduler.kickFlush()
+	u.scheduler.kickMerge()
 }
 
-// purpose says who is given space out of the reserve.
+// purpose is what space of the reserve is given for.
 type purpose int
 
 const (
@@ -296,7 +293,7 @@ const (
 func (r *reserve) covers(n int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	filled := r.db.memory.bytes()
+	filled := r.u.throttle.bytes()
 	return !r.readyLocked() || filled == 0 || flushBytes(filled+n, 1) <= r.have
 }
 
@@ -313,8 +310,8 @@ func (r *reserve) give(p purpose, n int64) bool {
 		return false
 	}
 	room := r.have
-	if filled := r.db.memory.bytes(); p != forFlush && filled > 0 {
-		room -= flushBytes(filled, int(min(filled/1024, int64(len(r.db.stripes)))))
+	if filled := r.u.throttle.bytes(); p != forFlush && filled > 0 {
+		room -= flushBytes(filled, int(min(filled/1024, int64(base.NumStripes))))
 	}
 	n = (n + 4095) &^ 4095
 	switch p {
@@ -337,14 +334,14 @@ func (r *reserve) give(p purpose, n int64) bool {
 func (r *reserve) close(keep int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	defer func() { r.off = true }() // also for writers who still wait in line
+	defer func() { r.off = true }() // also for writers that still wait in line
 	if r.file == nil && keep > r.leftBytes() {
 		r.readyLocked()
 	}
 	if r.file == nil {
 		return
 	}
-	if r.db.failure.Load() == nil && keep > 0 {
+	if keep > 0 {
 		if r.have > keep {
 			_ = r.cutLocked(keep)
 		} else {
@@ -357,10 +354,10 @@ func (r *reserve) close(keep int64) {
 
 // leftBytes is the size of the file that an earlier run has left: enough if none is wanted.
 func (r *reserve) leftBytes() int64 {
-	if r.off || r.db == nil {
+	if r.off {
 		return math.MaxInt64
 	}
-	info, err := r.db.fs.Stat(filepath.Join(r.db.dir, reserveName))
+	info, err := r.u.env.FS.Stat(filepath.Join(r.u.env.Dir, reserveName))
 	if err != nil {
 		return 0
 	}
@@ -369,16 +366,17 @@ func (r *reserve) leftBytes() int64 {
 
 // closedGoal is what close is to keep.
 func (r *reserve) closedGoal() int64 {
-	db, dirty, bytes := r.db, 0, int64(0)
-	for i := range db.stripes {
-		if v := db.stripes[i].View(); v != nil {
-			if _, ok := db.stripes[i].MinSeq(nil); ok {
+	dirty, bytes := 0, int64(0)
+	for i := range r.u.env.Stripes {
+		s := &r.u.env.Stripes[i]
+		if v := s.View(); v != nil {
+			if _, ok := s.MinSeq(nil); ok {
 				dirty++
 				bytes += v.MemtableBytes()
 			}
 		}
 	}
-	data := db.dataBytes()
+	data := r.u.dataBytes()
 	n := min(max(reserveClosed, data/reserveClosedPart), reserveLog+reserveEdits) +
 		flushBytes(bytes, dirty) + data/reserveStripes
 	return (n + 4095) &^ 4095

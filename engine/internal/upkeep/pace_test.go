@@ -1,4 +1,4 @@
-package engine
+package upkeep
 
 import (
 	"context"
@@ -11,12 +11,12 @@ import (
 func TestDutyCycle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		duty, begin := beginDuty(), time.Now()
+		duty, begin := BeginDuty(), time.Now()
 		const ms = time.Millisecond
 		for _, work := range []time.Duration{0, 3 * ms, 1000 * ms, ms} {
 			time.Sleep(work)
 			before := time.Now()
-			if err := duty.rest(ctx); err != nil {
+			if err := duty.Rest(ctx); err != nil {
 				t.Fatal(err)
 			}
 			if got, want := time.Since(before), min(work, maxRest); got != want {
@@ -25,7 +25,7 @@ func TestDutyCycle(t *testing.T) {
 		}
 		time.Sleep(ms)
 		cancel()
-		if err := duty.rest(ctx); !errors.Is(err, context.Canceled) {
+		if err := duty.Rest(ctx); !errors.Is(err, context.Canceled) {
 			t.Errorf("canceled after %v: %v", time.Since(begin), err)
 		}
 	})

@@ -1,4 +1,4 @@
-package engine
+package upkeep
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/compaction"
+	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/stripe"
 )
 
@@ -15,12 +16,12 @@ import (
 // relieve flushes the memtables with deletions, so that they can be merged with what they
 // delete, and has the merges looked at. It comes again until there is space.
 func (s *scheduler) relieve() {
-	s.db.log.DropSpares(1)
+	s.u.log.DropSpares(1)
 	s.flushDeletes()
-	if s.db.reserve.settle() || s.ctx.Err() != nil || s.db.failure.Load() != nil {
+	if s.u.reserve.settle() || s.ctx.Err() != nil || s.u.env.Writable() != nil {
 		return
 	}
-	s.kickCompact()
+	s.kickMerge()
 	if s.again == nil {
 		s.again = time.AfterFunc(retryAfter, s.kickFlush)
 	} else {
@@ -31,17 +32,17 @@ func (s *scheduler) relieve() {
 // flushFromReserve flushes the stripes one by one, for each that does not fit in the space
 // that the reserve gives up for it. What one of them writes lets the log go, and that
 // makes room for the next. It returns one event for all. Requires: flushMu held.
-func (s *scheduler) flushFromReserve(group []uint8) (sum *FlushEvent, err error) {
+func (s *scheduler) flushFromReserve(group []uint8) (sum *Flush, err error) {
 	for _, id := range group {
-		v := s.db.stripes[id].View()
+		v := s.u.env.Stripes[id].View()
 		if v == nil {
-			return sum, ErrClosed
+			return sum, stripe.ErrClosed
 		}
 		bytes := v.MemtableBytes()
-		event, err := s.db.flush(&s.builder, []uint8{id})
-		if errors.Is(err, ErrDiskFull) &&
-			s.db.reserve.give(forFlush, flushBytes(bytes, 1)) {
-			event, err = s.db.flush(&s.builder, []uint8{id})
+		event, err := s.u.flush(&s.builder, []uint8{id})
+		if errors.Is(err, vfs.ErrNoSpace) &&
+			s.u.reserve.give(forFlush, flushBytes(bytes, 1)) {
+			event, err = s.u.flush(&s.builder, []uint8{id})
 		}
 		if err != nil {
 			return sum, err
@@ -54,40 +55,39 @@ func (s *scheduler) flushFromReserve(group []uint8) (sum *FlushEvent, err error)
 		if event != nil {
 			sum = event
 		}
-		s.db.reserve.settle()
+		s.u.reserve.settle()
 	}
 	return sum, nil
 }
 
 // makeSpace flushes everything or, if that does not help, makes one merge. It returns an
 // error if nothing helps.
-func (s *scheduler) makeSpace(ctx context.Context) error {
-	db := s.db
-	if err := db.calls.begin(); err != nil {
+func (u *Upkeep) makeSpace(ctx context.Context) error {
+	ctx, end, err := u.env.Begin(ctx)
+	if err != nil {
 		return err
 	}
-	defer db.calls.end()
-	ctx, stop := db.calls.within(ctx)
-	defer stop()
-	before := db.metrics.flushes.Load()
-	err := db.flushAll(ctx)
-	if err != nil && !errors.Is(err, ErrDiskFull) {
+	defer end()
+	s := &u.scheduler
+	before := u.counters.flushes.Load()
+	err = u.Flush(ctx)
+	if err != nil && !errors.Is(err, vfs.ErrNoSpace) {
 		return err
 	}
-	db.reserve.settle()
-	if err == nil && db.metrics.flushes.Load() > before {
+	u.reserve.settle()
+	if err == nil && u.counters.flushes.Load() > before {
 		return nil
 	}
-	job, ok := s.pickCompaction(db.compactionOptions().Idle())
+	job, ok := s.pickJob(u.pickerOptions().Idle())
 	if !ok && s.merging() {
 		return sleep(ctx, time.Millisecond)
 	}
 	if !ok {
-		return errors.Join(err, fmt.Errorf("nothing is left to merge: %w", ErrDiskFull))
+		return errors.Join(err, fmt.Errorf("nothing is left to merge: %w", vfs.ErrNoSpace))
 	}
-	merr := db.compact(ctx, &stripe.Builder{Pace: s.limiter.wait}, job)
+	merr := u.runMerge(ctx, &stripe.Builder{Pace: s.limiter.Wait}, job)
 	s.retryLater(job.stripe, merr)
-	if merr != nil && !errors.Is(merr, ErrDiskFull) {
+	if merr != nil && !errors.Is(merr, vfs.ErrNoSpace) {
 		return merr
 	}
 	return nil // also if the merge did not fit: another one may

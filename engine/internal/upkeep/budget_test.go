@@ -1,49 +1,56 @@
-package engine
+package upkeep
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/manifest"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
+	"github.com/kstonedb/kstone/stripe"
 )
 
-// bareDB is what the budgets need of a database: a directory, options, and no background work.
-func bareDB(t *testing.T) (*DB, *vfs.MemFS) {
+// bare returns an upkeep with a directory, the usual options, and no background work.
+func bare(t *testing.T) (*Upkeep, *vfs.MemFS) {
 	t.Helper()
-	opts, err := (*Options)(nil).withDefaults()
-	if err != nil {
-		t.Fatal(err)
-	}
 	mem := vfs.NewMem()
 	if err := mem.MkdirAll("db"); err != nil {
 		t.Fatal(err)
 	}
-	db := &DB{dir: "db", opts: opts, base: mem}
-	if db.fs, err = vfs.OpenDir(mem, "db"); err != nil {
-		t.Fatal(err)
-	}
+	return bareOn(t, mem), mem
+}
+
+func bareOn(t *testing.T, fsys vfs.FS) *Upkeep {
+	t.Helper()
+	u := New(Env{
+		FS: fsys, Dir: "db", Stripes: new([base.NumStripes]stripe.Stripe),
+		Logger:   slog.New(slog.DiscardHandler),
+		Writable: func() error { return nil },
+	}, Options{
+		MemtableBytes: 64 << 20, LogBytes: 192 << 20, SegmentBytes: 12 << 20, MaxRuns: 4,
+		Workers: 1, FlushGroup: MaxFlushGroup,
+	}, &manifest.State{})
 	t.Cleanup(func() {
-		if db.reserve.file != nil {
-			_ = db.reserve.file.Close()
+		if u.reserve.file != nil {
+			_ = u.reserve.file.Close()
 		}
-		_ = db.fs.Close()
 	})
-	db.state.Store(newState())
-	db.memory.init(db)
-	db.reserve.init(db)
-	return db, mem
+	return u
 }
 
 // TestPressure: each debt has a size at which pauses begin and one at which writers wait, and
 // debts of merges alone stop no writer.
 func TestPressure(t *testing.T) {
-	db, _ := bareDB(t)
-	m := &db.memory
+	u, _ := bare(t)
+	m := &u.throttle
 	const mib = 1 << 20
 	for _, c := range []struct {
 		used, log, runs int64
@@ -67,8 +74,8 @@ func TestPressure(t *testing.T) {
 		m.deepest.Store(c.runs)
 		buffers, log, runs := m.debts()
 		got := fmt.Sprintf("%.2f %.2f %.2f", buffers, log, runs)
-		if got != c.want || m.free() != c.free || m.pressure() != max(buffers, log, runs) {
-			t.Errorf("%+v: got %s, free %t", c, got, m.free())
+		if got != c.want || u.Free() != c.free || m.pressure() != max(buffers, log, runs) {
+			t.Errorf("%+v: got %s, free %t", c, got, u.Free())
 		}
 	}
 	if got, want := m.flushThreshold(), int64(60397977); got != want {
@@ -78,7 +85,7 @@ func TestPressure(t *testing.T) {
 	m.deepest.Store(0)
 	m.logUsed.Store(0)
 	m.ceiling.Store(0)
-	if m.free() {
+	if u.Free() {
 		t.Error("free on a full disk")
 	}
 }
@@ -87,14 +94,14 @@ func TestPressure(t *testing.T) {
 // pressure says, and at full pressure it waits until it falls.
 func TestPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		db := openToClose(t)
-		defer db.Close()
-		synctest.Wait()
-		m := &db.memory
-		press := func(p float64) { m.used.Store(int64((softAt + p*(hardAt-softAt)) * (64 << 20))) }
+		w := newWorld(t, vfs.NewMem())
+		m := &w.throttle
+		press := func(p float64) {
+			m.used.Store(int64((softAt + p*(hardAt-softAt)) * float64(m.budget)))
+		}
 		write := func(ctx context.Context, n int64) (time.Duration, error) {
 			start := time.Now()
-			err := m.queue(ctx, db, n, true)
+			err := m.queue(ctx, n, true)
 			return time.Since(start), err
 		}
 		bg := context.Background()
@@ -135,11 +142,11 @@ func TestPauses(t *testing.T) {
 			t.Errorf("a context that ends at full pressure: %v, %v", d, err)
 		}
 		failed := errors.New("flush failed")
-		db.sched.lastFailure.Store(&failed)
+		w.scheduler.lastFailure.Store(&failed)
 		if d, err := write(bg, 1); d != 0 || !errors.Is(err, failed) {
 			t.Errorf("full pressure and no flush: %v, %v", d, err)
 		}
-		db.sched.lastFailure.Store(nil)
+		w.scheduler.lastFailure.Store(nil)
 		press(-1)
 	})
 }
@@ -170,13 +177,13 @@ func TestReserveGives(t *testing.T) {
 		{forMerge, 512 * kib, 0, 9 * mib, 128 * kib},
 		{forMerge, 512 * kib, mib, mib, -1},
 	} {
-		db, mem := bareDB(t)
-		r := &db.reserve
+		u, mem := bare(t)
+		r := &u.reserve
 		r.readyLocked()
 		if err := r.growLocked(c.have); err != nil {
 			t.Fatal(err)
 		}
-		db.memory.used.Store(c.filled)
+		u.throttle.used.Store(c.filled)
 		given := r.give(c.purpose, c.n)
 		want := c.want
 		if want < 0 {
@@ -187,7 +194,7 @@ func TestReserveGives(t *testing.T) {
 			t.Errorf("%+v: gave %t, %d of %d bytes left, file of %d, %v", c, given, r.have, c.have,
 				info.SizeBytes, err)
 		}
-		if !r.full.Load() || db.memory.ceiling.Load() != 0 {
+		if !r.full.Load() || u.throttle.ceiling.Load() != 0 {
 			t.Errorf("%+v: puts go on", c)
 		}
 	}
@@ -195,8 +202,8 @@ func TestReserveGives(t *testing.T) {
 
 // TestReserveCovers: what is in the memtables and one more write could be flushed out of it.
 func TestReserveCovers(t *testing.T) {
-	db, _ := bareDB(t)
-	r := &db.reserve
+	u, _ := bare(t)
+	r := &u.reserve
 	r.readyLocked()
 	const filled = 16 << 10
 	if err := r.growLocked(flushBytes(filled+160, 1)); err != nil {
@@ -206,7 +213,7 @@ func TestReserveCovers(t *testing.T) {
 		filled, n int64
 		want      bool
 	}{{0, 1 << 30, true}, {filled, 160, true}, {filled, 161, false}, {1, 0, true}} {
-		db.memory.used.Store(c.filled)
+		u.throttle.used.Store(c.filled)
 		if got := r.covers(c.n); got != c.want {
 			t.Errorf("%+v: %t", c, got)
 		}
@@ -217,8 +224,8 @@ func TestReserveCovers(t *testing.T) {
 // ceiling writers need not ask; and it shrinks when it is far too large.
 func TestReserveFollowsMemtables(t *testing.T) {
 	const mib = int64(1 << 20)
-	db, mem := bareDB(t)
-	r, m := &db.reserve, &db.memory
+	u, mem := bare(t)
+	r, m := &u.reserve, &u.throttle
 	if m.ceiling.Load() != 0 {
 		t.Errorf("before the first put the ceiling is %d", m.ceiling.Load())
 	}
@@ -232,16 +239,16 @@ func TestReserveFollowsMemtables(t *testing.T) {
 			t.Errorf("%s: %d bytes, ceiling %d, want %d, %d", what, r.have, got, have, ceiling)
 		}
 	}
-	base := reserveLog + reserveEdits + 256*int64(reserveFile) // 3.5 MiB
-	check("empty", 0, 5*mib, (5*mib-base)*7/8)
-	check("a little", mib, 5*mib, mib+(5*mib-base-mib*17/16)-(5*mib-base-mib*17/16)/8)
-	check("more", 2*mib, 7*mib, 2*mib+(7*mib-base-2*mib*17/16)*7/8)
-	check("much", 64*mib, 73*mib, 64*mib+(73*mib-base-68*mib)*7/8)
+	least := reserveLog + reserveEdits + 256*int64(reserveFile) // 3.5 MiB
+	check("empty", 0, 5*mib, (5*mib-least)*7/8)
+	check("a little", mib, 5*mib, mib+(5*mib-least-mib*17/16)-(5*mib-least-mib*17/16)/8)
+	check("more", 2*mib, 7*mib, 2*mib+(7*mib-least-2*mib*17/16)*7/8)
+	check("much", 64*mib, 73*mib, 64*mib+(73*mib-least-68*mib)*7/8)
 	check("too much for puts", 80*mib, 90*mib, m.freeUsed)
 	check("less", 40*mib, 90*mib, m.freeUsed)
-	check("much less", 32*mib, base+35*mib, 32*mib+mib*7/8)
-	check("nearly as much", 16*mib, base+35*mib, 16*mib+(18*mib)*7/8)
-	check("hardly anything", 0, base+reserveStep, reserveStep*7/8)
+	check("much less", 32*mib, least+35*mib, 32*mib+mib*7/8)
+	check("nearly as much", 16*mib, least+35*mib, 16*mib+(18*mib)*7/8)
+	check("hardly anything", 0, least+reserveStep, reserveStep*7/8)
 	info, err := mem.Stat("db/RESERVE")
 	if err != nil || info.SizeBytes != r.have {
 		t.Errorf("the file has %d bytes of %d, %v", info.SizeBytes, r.have, err)
@@ -253,8 +260,8 @@ func TestReserveFollowsMemtables(t *testing.T) {
 func TestReserveOnAFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const mib = int64(1 << 20)
-		db, mem := bareDB(t)
-		r, m := &db.reserve, &db.memory
+		u, mem := bare(t)
+		r, m := &u.reserve, &u.throttle
 		if err := r.admit(); err != nil {
 			t.Fatal(err)
 		}
@@ -265,15 +272,15 @@ func TestReserveOnAFullDisk(t *testing.T) {
 		}
 		m.used.Store(3 * mib)
 		err := r.admit()
-		if !errors.Is(err, ErrDiskFull) || !r.full.Load() || m.ceiling.Load() != 0 {
+		if !errors.Is(err, vfs.ErrNoSpace) || !r.full.Load() || m.ceiling.Load() != 0 {
 			t.Errorf("no room: %v, full %t, ceiling %d", err, r.full.Load(), m.ceiling.Load())
 		}
 		mem.SetCapacity(0)
-		if err := r.admit(); !errors.Is(err, ErrDiskFull) {
+		if err := r.admit(); !errors.Is(err, vfs.ErrNoSpace) {
 			t.Errorf("right after it was full: %v", err)
 		}
 		time.Sleep(retryPuts - 1)
-		if err := r.admit(); !errors.Is(err, ErrDiskFull) {
+		if err := r.admit(); !errors.Is(err, vfs.ErrNoSpace) {
 			t.Errorf("just before the next attempt: %v", err)
 		}
 		time.Sleep(time.Nanosecond)
@@ -295,15 +302,15 @@ func TestReserveOnAFullDisk(t *testing.T) {
 
 // TestReserveThatCannotBeUsed: without it the database goes on as if it had none.
 func TestReserveThatCannotBeUsed(t *testing.T) {
-	db, mem := bareDB(t)
+	u, mem := bare(t)
 	if err := mem.MkdirAll("db/RESERVE"); err != nil {
 		t.Fatal(err)
 	}
-	r := &db.reserve
+	r := &u.reserve
 	if err := r.admit(); err != nil || !r.off || r.have != 0 || r.file != nil {
 		t.Errorf("%v, off %t", err, r.off)
 	}
-	if got := db.memory.ceiling.Load(); got != db.memory.freeUsed {
+	if got := u.throttle.ceiling.Load(); got != u.throttle.freeUsed {
 		t.Errorf("the ceiling is %d", got)
 	}
 	r.enter()
@@ -348,15 +355,15 @@ func TestStallsOverlap(t *testing.T) {
 // a minute, and a success forgets it.
 func TestBackoffDoubles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		db, _ := bareDB(t)
-		s := newScheduler(db)
+		u, _ := bare(t)
+		s := &u.scheduler
 		pause := func(err error) time.Duration {
 			s.retryLater(7, err)
 			return time.Until(s.backoff[7].until)
 		}
 		var got []string
 		for range 12 {
-			got = append(got, pause(ErrDiskFull).String())
+			got = append(got, pause(vfs.ErrNoSpace).String())
 		}
 		const want = "100ms 200ms 400ms 800ms 1.6s 3.2s 6.4s 12.8s 25.6s 51.2s 1m0s 1m0s"
 		if strings.Join(got, " ") != want {
@@ -366,10 +373,10 @@ func TestBackoffDoubles(t *testing.T) {
 		if s.backoff[7] != (backoff{}) {
 			t.Error("a success leaves a pause")
 		}
-		if d := pause(ErrDiskFull); d != 100*time.Millisecond {
+		if d := pause(vfs.ErrNoSpace); d != 100*time.Millisecond {
 			t.Errorf("the first pause after a success is %v", d)
 		}
-		<-s.compactKick // looks again, in time
+		<-s.mergeKick // looks again, in time
 		if !s.backoff[7].until.After(time.Now().Add(-200 * time.Millisecond)) {
 			t.Errorf("merges are looked for %v too late", time.Since(s.backoff[7].until))
 		}
@@ -379,4 +386,89 @@ func TestBackoffDoubles(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute) // for the timers
 	})
+}
+
+// A flush takes what holds the oldest log back when that matters, and else the largest
+// memtables, until an eighth of the budget is freed.
+func TestPickFlush(t *testing.T) {
+	w := newWorld(t, vfs.NewMem()) // segments of 1 MiB
+	w.opts.MemtableBytes, w.throttle.budget, w.opts.FlushGroup = 64<<20, 64<<20, 64
+	for id, size := range []int{1, 5, 9, 3} {
+		w.put(id, "key", strings.Repeat("v", size*100_000))
+	}
+	check := func(what string, want ...uint8) {
+		t.Helper()
+		if got := w.pickFlush(); !slices.Equal(got, want) {
+			t.Errorf("%s: %d, want %d", what, got, want)
+		}
+	}
+	check("nothing is due")
+	used := w.throttle.bytes()
+	w.throttle.used.Store(w.throttle.flushThreshold() - 1)
+	check("below the threshold")
+	w.throttle.used.Add(1)
+	check("at the threshold", 2, 1, 3, 0)
+	w.opts.FlushGroup = 2
+	check("the largest two", 2, 1)
+	w.opts.FlushGroup = 64
+	w.opts.MemtableBytes = 8 * 1_300_000
+	check("an eighth of the budget", 2, 1)
+	w.opts.MemtableBytes = 64 << 20
+	w.throttle.used.Store(used)
+	w.reserve.full.Store(true)
+	check("on a full disk", 0) // alone in the oldest segment
+	w.reserve.full.Store(false)
+	budget := w.opts.LogBytes
+	w.opts.LogBytes = 1
+	check("the log is long", 0)
+	w.opts.LogBytes = budget
+	s := &w.stripes[3]
+	s.Lock()
+	s.Freeze()
+	s.Unlock()
+	check("what is frozen", 3)
+}
+
+// TestReserveFailsToOpen: a full disk leaves a reserve that is to be made whole, any other
+// failure leaves none.
+func TestReserveFailsToOpen(t *testing.T) {
+	broken := errors.New("broken")
+	for _, kind := range []vfstest.OpKind{
+		vfstest.OpOpenReadWrite, vfstest.OpCreate, vfstest.OpAllocate, vfstest.OpTruncate,
+	} {
+		for _, there := range []bool{false, true} {
+			for _, failure := range []error{broken, vfs.ErrNoSpace} {
+				u, mem := bare(t)
+				if there {
+					if !u.reserve.readyLocked() || u.reserve.growLocked(1<<20) != nil {
+						t.Fatal("no reserve")
+					}
+					_ = u.reserve.file.Close()
+					u.reserve.file = nil
+				}
+				hit := false
+				fsys := vfstest.NewFault(mem, func(op vfstest.Op) error {
+					if op.Kind == kind || kind == vfstest.OpTruncate &&
+						op.Kind == vfstest.OpAllocate {
+						hit = true
+						return failure
+					}
+					return nil
+				})
+				u = bareOn(t, fsys)
+				err := u.reserve.admit()
+				off := u.reserve.off
+				if !hit && (err != nil || off) ||
+					hit && failure == broken && (err != nil || !off || u.reserve.file != nil) ||
+					hit && failure != broken && (!errors.Is(err, vfs.ErrNoSpace) ||
+						!u.reserve.full.Load()) {
+					t.Errorf("%v fails with %v, file there %t: %v, off %t", kind, failure, there,
+						err, off)
+				}
+				if free := u.throttle.ceiling.Load() == u.throttle.freeUsed; off && !free {
+					t.Error("without a reserve puts ask")
+				}
+			}
+		}
+	}
 }

@@ -1,8 +1,10 @@
-package engine
+package upkeep
 
 import (
+	"log/slog"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/vfs"
@@ -21,7 +23,10 @@ import (
 // that still had the old file open fails on the checksum, which covers the file's
 // number, and looks at the newer view.
 type recycler struct {
-	db *DB
+	fs     vfs.FS
+	dir    string
+	logger *slog.Logger
+	full   *atomic.Bool // the disk is: nothing is kept
 
 	mu     sync.Mutex
 	names  []string // guarded by mu
@@ -29,22 +34,20 @@ type recycler struct {
 }
 
 const (
-	// recycleMost bounds the files that wait for reuse; a flush takes up to
-	// flushGroupMost at once.
-	recycleMost = 2 * flushGroupMost
-	// recycleBytes is the largest file worth keeping: the cost of creating does not
+	// maxRecycled bounds the files that wait for reuse; a flush takes up to
+	// MaxFlushGroup at once.
+	maxRecycled = 2 * MaxFlushGroup
+	// maxRecycledBytes is the largest file worth keeping: the cost of creating does not
 	// grow with the size, the space held back does.
-	recycleBytes = 1 << 20
+	maxRecycledBytes = 1 << 20
 )
-
-func (r *recycler) init(db *DB) { r.db = db }
 
 // obsolete takes over an SST that no view contains any more. If removing it fails the
 // next Open finds it as an orphan.
 func (r *recycler) obsolete(s base.StripeID, num base.FileNum) {
-	name := filepath.Join(r.db.dir, base.SSTName(s, num))
-	info, err := r.db.fs.Stat(name)
-	if err == nil && info.SizeBytes <= recycleBytes && r.keep(name) {
+	name := filepath.Join(r.dir, base.SSTName(s, num))
+	info, err := r.fs.Stat(name)
+	if err == nil && info.SizeBytes <= maxRecycledBytes && r.keep(name) {
 		return
 	}
 	r.remove(name)
@@ -53,7 +56,7 @@ func (r *recycler) obsolete(s base.StripeID, num base.FileNum) {
 func (r *recycler) keep(name string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.closed || len(r.names) >= recycleMost || r.db.reserve.full.Load() {
+	if r.closed || len(r.names) >= maxRecycled || r.full.Load() {
 		return false
 	}
 	r.names = append(r.names, name)
@@ -61,8 +64,8 @@ func (r *recycler) keep(name string) bool {
 }
 
 func (r *recycler) remove(name string) {
-	if err := r.db.fs.Remove(name); err != nil {
-		r.db.opts.Logger.Warn("remove obsolete file", "file", name, "err", err)
+	if err := r.fs.Remove(name); err != nil {
+		r.logger.Warn("remove obsolete file", "file", name, "err", err)
 	}
 }
 
@@ -70,7 +73,7 @@ func (r *recycler) remove(name string) {
 // its old content.
 func (r *recycler) create(name string) (vfs.File, error) {
 	if old, ok := r.take(); ok {
-		if err := r.db.fs.Rename(old, name); err != nil {
+		if err := r.fs.Rename(old, name); err != nil {
 			r.remove(old)
 		} else if f, ok := r.reuse(name); ok {
 			return f, nil
@@ -78,12 +81,12 @@ func (r *recycler) create(name string) (vfs.File, error) {
 			r.remove(name) // nobody else would, if Create fails, too
 		}
 	}
-	return r.db.fs.Create(name)
+	return r.fs.Create(name)
 }
 
 // reuse opens a file to be overwritten, if it has one name only.
 func (r *recycler) reuse(name string) (vfs.File, bool) {
-	f, err := r.db.fs.OpenReadWrite(name)
+	f, err := r.fs.OpenReadWrite(name)
 	if err != nil {
 		return nil, false
 	}

@@ -1,4 +1,4 @@
-package engine
+package upkeep
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 // not, and neither does a single one.
 func TestBurst(t *testing.T) {
 	now := time.Unix(1000, 0)
-	var b burst
+	var b burstDetector
 	b.flushed(now, 64<<20)
 	if b.left(now) != 0 {
 		t.Error("one flush after a long pause is a burst")
@@ -29,7 +29,7 @@ func TestBurst(t *testing.T) {
 	if b.left(now.Add(burstPause)) != 0 {
 		t.Error("a burst without flushes goes on")
 	}
-	o := burstOptions((&DB{opts: Options{MaxRuns: 4}}).compactionOptions(), true)
+	o := burstOptions((&Upkeep{opts: Options{MaxRuns: 4}}).pickerOptions(), true)
 	if o.Trigger != 8 || o.MaxRuns < 8 || o.GarbagePercent <= 20 {
 		t.Errorf("options in a burst: %+v", o)
 	}

@@ -1,14 +1,19 @@
-package engine
+package upkeep
 
 import (
 	"strings"
 	"testing"
+
+	"github.com/kstonedb/kstone/internal/manifest"
 )
+
+var emptyState = &manifest.State{}
 
 // A write that gives up says what was in its way: what makes most of the pressure.
 func TestWaitedFor(t *testing.T) {
-	db := &DB{}
-	m := &memory{budget: 100, logBudget: 100, runsSoft: 10, runsHard: 20}
+	u := New(Env{}, Options{}, emptyState)
+	m := &u.throttle
+	m.budget, m.logBudget, m.runsSoft, m.runsHard = 100, 100, 10, 20
 	for _, c := range []struct {
 		used, log, runs int64
 		full            bool
@@ -23,8 +28,8 @@ func TestWaitedFor(t *testing.T) {
 		m.used.Store(c.used)
 		m.logUsed.Store(c.log)
 		m.deepest.Store(c.runs)
-		db.reserve.full.Store(c.full)
-		if got := m.waitedFor(db); !strings.Contains(got, c.want) {
+		u.reserve.full.Store(c.full)
+		if got := m.waitedFor(); !strings.Contains(got, c.want) {
 			t.Errorf("%+v: %q", c, got)
 		}
 	}
