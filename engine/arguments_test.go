@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -133,33 +134,43 @@ func TestResultsThatAreFound(t *testing.T) {
 // TestInsertNewAtTheExpiry: an item that expires between the look at the keys and the commit
 // gives way, in the same commit, which writes each item once.
 func TestInsertNewAtTheExpiry(t *testing.T) {
-	var times []int64 // of the next calls of the clock; the last stays
-	db := openMemory(t, engine.Options{Clock: func() time.Time {
-		now := times[0]
-		if len(times) > 1 {
-			times = times[1:]
+	synctest.Test(t, func(t *testing.T) { // the background work is at rest, and asks for no time
+		var mu sync.Mutex
+		times := []int64{500} // of the next calls of the clock; the last stays
+		set := func(ms ...int64) {
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			times = ms
 		}
-		return time.UnixMilli(now)
-	}})
-	for _, c := range []struct {
-		expiry int64
-		want   string
-	}{{1000, "[true true] 2 0"}, {1001, "[false true] 1 0"}} {
-		times = []int64{500}
-		a, b := pk(fmt.Sprint("a", c.expiry)), pk(fmt.Sprint("b", c.expiry))
-		batch := engine.NewBatch()
-		ok(t, batch.Put(a, nil, engine.Expiry(c.expiry)))
-		ok(t, db.Apply(ctx, batch))
-		before := db.Metrics().Operations
-		times = []int64{999, 1000}
-		got, s, err := db.InsertNew(ctx, []engine.Item{{Key: a}, {Key: b}}, nil)
-		ok(t, err)
-		if text := fmt.Sprint(got, s.New, s.Repeated); text != c.want ||
-			db.Metrics().Operations-before != uint64(s.New) {
-			t.Errorf("expires at %d: %s, %d operations", c.expiry, text,
-				db.Metrics().Operations-before)
+		db := openMemory(t, engine.Options{Clock: func() time.Time {
+			mu.Lock()
+			defer mu.Unlock()
+			now := times[0]
+			if len(times) > 1 {
+				times = times[1:]
+			}
+			return time.UnixMilli(now)
+		}})
+		for _, c := range []struct {
+			expiry int64
+			want   string
+		}{{1000, "[true true] 2 0"}, {1001, "[false true] 1 0"}} {
+			set(500)
+			a, b := pk(fmt.Sprint("a", c.expiry)), pk(fmt.Sprint("b", c.expiry))
+			ok(t, db.Put(a, nil, engine.Expiry(c.expiry)))
+			before := db.Metrics().Operations
+			set(999, 1000)
+			got, s, err := db.InsertNew(ctx, []engine.Item{{Key: a}, {Key: b}}, nil)
+			ok(t, err)
+			if text := fmt.Sprint(got, s.New, s.Repeated); text != c.want ||
+				db.Metrics().Operations-before != uint64(s.New) {
+				t.Errorf("expires at %d: %s, %d operations", c.expiry, text,
+					db.Metrics().Operations-before)
+			}
 		}
-	}
+		mustClose(t, db)
+	})
 }
 
 // TestLatencyOfOneIn32: the first write of 32 and the last read of 32 are measured.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,8 +25,11 @@ func itemText(r engine.Reader, k engine.Key) string {
 // TestTransactionsReadTheirWrites: every kind of write is read back as it will be, in the order of
 // the writes; expired ones are gone.
 func TestTransactionsReadTheirWrites(t *testing.T) {
-	now := time.UnixMilli(1_000_000)
-	db := openMemory(t, engine.Options{Clock: func() time.Time { return now }})
+	var now atomic.Int64 // in milliseconds
+	now.Store(1_000_000)
+	db := openMemory(t, engine.Options{
+		Clock: func() time.Time { return time.UnixMilli(now.Load()) },
+	})
 	a, b := pksk("p", "a"), pksk("p", "b")
 	ok(t, db.Put(a, []byte("old")))
 	ok(t, db.Put(b, []byte("old")))
@@ -44,7 +48,7 @@ func TestTransactionsReadTheirWrites(t *testing.T) {
 			"2 expires 1001000 version 0", old+"2")
 		check("put until", tx.Put(b, []byte("3"), engine.Expiry(1_000_001)),
 			"2 expires 1001000 version 0", "3 expires 1000001 version 0")
-		now = now.Add(time.Millisecond)
+		now.Add(1)
 		check("a moment later", nil, "2 expires 1001000 version 0", "not found")
 		check("put until never", tx.Put(b, []byte("4"), engine.Expiry(0)),
 			"2 expires 1001000 version 0", "4 expires 0 version 0")

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,7 +48,7 @@ type script struct {
 	said  []string // about the log, last time
 	give  int64    // what MoreSpace gives up
 
-	failures int // calls of OnFailure
+	failures atomic.Int32 // calls of OnFailure
 
 	mu     sync.Mutex // guards what follows, which the hook uses
 	ops    map[string][]fileOp
@@ -177,7 +178,7 @@ func (s *script) state() string {
 		head += ", removal due"
 	}
 	if err := l.Err(); err != nil {
-		head += fmt.Sprintf(", %v, told %d times", err, s.failures)
+		head += fmt.Sprintf(", %v, told %d times", err, s.failures.Load())
 	}
 	lines := []string{head + "\n"}
 	for _, i := range l.Segments() {
@@ -337,8 +338,8 @@ func (s *script) open(d *datadriven.TestData) string {
 	use := uint64(0)
 	s.o.UseID = func() uint64 { use++; return use }
 	var b strings.Builder
-	s.failures = 0
-	s.o.OnFailure = func(err error) { s.failures++ }
+	s.failures.Store(0)
+	s.o.OnFailure = func(error) { s.failures.Add(1) }
 	if s.give > 0 {
 		s.o.MoreSpace = func(n int64) bool {
 			if n > s.give {
