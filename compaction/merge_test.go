@@ -201,6 +201,9 @@ func (h *history) merge(t *testing.T, lo, hi int, bottom bool,
 
 // What is visible does not change by merging any neighbouring runs, at the bottom
 // or not, at any snapshot, now or later; and what nobody can see is gone.
+//
+// Promise (reads and writes): Merging changes nothing that any snapshot sees, and drops what
+// nobody sees. Also `TestMergeRepeatedly` in `compaction`.
 func TestMergeAgainstModel(t *testing.T) {
 	first := testutil.Seed(t)
 	for i := range uint64(6000) {
@@ -322,6 +325,7 @@ func TestMergeRepeatedly(t *testing.T) {
 	}
 }
 
+// Promise (reads and writes): `Item.Version` never changes without a write.
 func TestKeepSeqs(t *testing.T) {
 	h := &history{horizon: 9, runs: []testRun{{entries: puts(5, "a")}}}
 	out := h.merge(t, 0, 1, true, func(o *compaction.MergeOptions) { o.KeepSeqs = true })

@@ -112,6 +112,9 @@ func TestSimulatedFill(t *testing.T) {
 
 // A stripe that gets no more writes comes to rest after a few merges, whatever is
 // in it, and however long a snapshot pins part of it.
+//
+// Promise (reads and writes): Stripes do not come to rest too late or merge for ever. Also
+// `TestSimulatedFill` in `compaction`.
 func TestPickComesToRest(t *testing.T) {
 	first := testutil.Seed(t)
 	for i := range uint64(5000) {

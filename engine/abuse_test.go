@@ -127,6 +127,9 @@ func TestHandedOutValuesAreTheCallers(t *testing.T) {
 
 // Snapshots that were forgotten are counted, Close says how many there are, and the database
 // opens again as if nothing had been.
+//
+// Promise (manners): Forgotten snapshots and iterations are reported. Also
+// `TestIterationAcrossClose`, `TestLoopsThatEndEarly`.
 func TestForgottenSnapshots(t *testing.T) {
 	fsys := vfs.NewMem()
 	db := openOn(t, fsys, engine.Options{MaxRuns: 2})

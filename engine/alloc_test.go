@@ -9,6 +9,10 @@ import (
 
 // Goal: the hot paths allocate what the documentation says: nothing for reads into a
 // buffer, nothing per item of an iteration, at most one object per write on average.
+//
+// Promise (manners): No allocation on hot paths. Also `TestRangesDoNotAllocate`;
+// `TestLocalDoesNotAllocate` in `engine/store`; `TestCachedReadsDoNotAllocate` in `sst`,
+// `TestAppendDoesNotAllocate` in `wal`.
 func TestHotPathsDoNotAllocate(t *testing.T) {
 	testutil.SkipUnderRace(t, "it allocates")
 	db := openMemory(t, engine.Options{Durability: engine.Process})

@@ -65,6 +65,9 @@ func copyOf(t *testing.T, b *engine.Batch) *engine.Batch {
 }
 
 // What a batch returns of itself, or is appended, makes the same batch again.
+//
+// Promise (reads and writes): What a batch returns of itself makes the same batch again. Also
+// `TestCopiesOfBatchesDoTheSame`.
 func TestBatchAll(t *testing.T) {
 	b := fullBatch(t)
 	want := opsOf(b)

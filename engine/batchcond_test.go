@@ -25,6 +25,9 @@ func wantCondition(t testing.TB, err error, op int, key engine.Key, exists bool)
 
 // Conditions of a batch are about the state before it, the first that fails is named with
 // its number, and then nothing is written.
+//
+// Promise (reads and writes): Conditions of a batch are about the state before it; one that
+// fails is named, and nothing is written. Also `TestEngineBehavesLikeASortedMap`.
 func TestBatchConditions(t *testing.T) {
 	for _, padding := range []int{0, 20} { // few and many conditions take different ways
 		db := openMemory(t, engine.Options{})
@@ -173,6 +176,9 @@ func TestPutUntil(t *testing.T) {
 // Goal: of writers that want the same keys, each by one batch, exactly one gets them, all
 // of them. Method: each round, writers race for overlapping groups of keys in all stripes;
 // who wins has written all its keys, who loses none.
+//
+// Promise (reads and writes): Of batches that want the same keys one gets them, all of them;
+// conditional increments lose nothing. Also `TestBatchConditionsLoseNoIncrement`.
 func TestBatchConditionsHaveOneWinner(t *testing.T) {
 	db := openMemory(t, engine.Options{FlushRecords: 5, Durability: engine.Process})
 	const writers, keys = 4, 9

@@ -47,6 +47,10 @@ func openKeys(t *testing.T, keys []engine.Key) *engine.DB {
 
 // Scans between any two keys, each included or excluded, in both directions, return what a
 // sorted list has between them.
+//
+// Promise (reads and writes): Scans between any keys, conditions with the item without sort key,
+// and iterators both ways are what a sorted list says. Also `TestConditionsOrNone`,
+// `TestIteratorsMoveAsOverAList`.
 func TestScanBounds(t *testing.T) {
 	all, stored := boundaryKeys()
 	db := openKeys(t, stored)

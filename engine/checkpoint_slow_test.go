@@ -40,6 +40,10 @@ func holdUp(inner vfs.FS, ending string) *heldUp {
 
 // Writers do not wait for a copy, however slow it is: while the first segment, or the first
 // SST, is held up, many times the log's budget is written. The copy is whole nevertheless.
+//
+// Promise (durability): Writers do not wait for a checkpoint, however slow the copy is; a
+// context ends it anywhere, and nothing is left. Also `TestCheckpointIsCanceled`;
+// `TestPinnedSegments` in `wal`; by signals `TestStoppedBackup`.
 func TestCheckpointDoesNotHoldUpWriters(t *testing.T) {
 	for _, ending := range []string{".log", ".sst"} {
 		t.Run(ending[1:], func(t *testing.T) {

@@ -57,6 +57,11 @@ func (c *copied) check(t *testing.T, fsys vfs.FS, o engine.Options) {
 // Checkpoints are taken while writers write: each opens, verifies, and holds what was
 // acknowledged before it, without holes; and it stays as it is whatever happens to the
 // original.
+//
+// Promise (durability): A checkpoint taken under writes opens, verifies, and holds what was
+// acknowledged before; a failed one is no half database. Also `TestCheckpointKeepsItsLog`,
+// `TestCheckpointFails`, on other file systems `TestCheckpointCopies`,
+// `TestCheckpointOnAnotherFileSystem`; from memory `TestCheckpointOfMemory`.
 func TestCheckpointWhileWriting(t *testing.T) {
 	fsys := vfs.NewMem()
 	o := engine.Options{

@@ -29,6 +29,10 @@ func inspectCodecs(t testing.TB, dir string) (codecs []string) {
 // Goal: BottomCompression is for old data: what a merge with the oldest run writes. Method:
 // one stripe, its runs as inspect shows them after flushes, a merge of young runs, a merge
 // of all.
+//
+// Promise (manners): Fresh data is written with `Compression`, old data with
+// `BottomCompression`, and `Compact` brings files to what the options say. Also
+// `TestCompactWritesWhatTheOptionsSay`.
 func TestBottomCompressionIsForMergedData(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
 	db, err := engine.Open(dir, &engine.Options{

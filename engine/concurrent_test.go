@@ -141,6 +141,8 @@ func TestQueriesOfTransactionsConflictWithPhantoms(t *testing.T) {
 
 // Goal: of concurrent PutIfAbsent calls for a key exactly one wins, also over flushed
 // and deleted state.
+//
+// Promise (reads and writes): Of concurrent calls of `PutIf` with `IfAbsent` one wins.
 func TestPutIfAbsentHasOneWinner(t *testing.T) {
 	db := openMemory(t, engine.Options{FlushRecords: 3, Durability: engine.Process})
 	for round := range 200 {
@@ -171,6 +173,9 @@ func TestPutIfAbsentHasOneWinner(t *testing.T) {
 // prefixes of the commit order. Method: writers put the same counter into all keys by
 // batch; readers check that a snapshot shows one value everywhere and that values never
 // go back.
+//
+// Promise (reads and writes): Snapshots and scans see whole batches, a prefix of the commits,
+// and every acknowledged one. Also `TestVisibleNeverPassesAnUnfinishedCommit`.
 func TestBatchesAreSeenWhole(t *testing.T) {
 	db := openMemory(t, engine.Options{FlushRecords: 64, MaxRuns: 2, Durability: engine.Process})
 	const keys = 40
@@ -241,6 +246,8 @@ func readWhole(t *testing.T, db *engine.DB, keys int, key func(int) engine.Key) 
 
 // Goal: single keys are linearizable for a reader that does not use snapshots: a value
 // that a Get has returned never gives way to an older one.
+//
+// Promise (reads and writes): A value once read never gives way to an older one.
 func TestReadsNeverGoBack(t *testing.T) {
 	db := openMemory(t, engine.Options{FlushRecords: 50, MaxRuns: 2, Durability: engine.Process})
 	key := engine.Key{PK: []byte("k")}
@@ -282,6 +289,9 @@ func TestReadsNeverGoBack(t *testing.T) {
 // shows another key as it was before. Method: batches over many stripes put one counter
 // into all keys, over a first value that the same batch replaces; readers look at two keys
 // one after the other.
+//
+// Promise (reads and writes): A Get sees commits whole as well, and never a moment within one.
+// Also `TestGetsSeeNoMomentWithinACommit`.
 func TestGetsSeeBatchesWhole(t *testing.T) {
 	db := openMemory(t, engine.Options{FlushRecords: 500, Durability: engine.Process})
 	const keys = 400

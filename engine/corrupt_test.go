@@ -41,6 +41,9 @@ func sstFiles(t testing.TB, fsys vfs.FS, prefix string) (names []string) {
 }
 
 // Verify names every damaged file, not only the first, and goes on after the damage.
+//
+// Promise (damage): `Verify` names every damaged file, and finds contradictions under right
+// checksums. Also `TestVerifyFindsLies` in `sst`.
 func TestVerifyNamesAllDamage(t *testing.T) {
 	fsys := vfs.NewMem()
 	fixture(t, fsys)
@@ -72,6 +75,9 @@ func TestVerifyNamesAllDamage(t *testing.T) {
 // A damaged file takes down what is in it and nothing else: other partitions and stripes
 // are read and written as ever, new writes of the stripe are merged among themselves,
 // and nobody tries to merge the damage again and again.
+//
+// Promise (damage): A damaged file takes down what is in it and nothing else. Also
+// `TestReadErrorsOfMergesPass`.
 func TestDamagedFileStaysOnItsOwn(t *testing.T) {
 	mem := vfs.NewMem()
 	o := engine.Options{MaxRuns: 2, Durability: engine.Process}

@@ -32,6 +32,10 @@ type matrix struct {
 // the file, or right; verify finds the damage; other stripes stay readable; repair saves
 // what is not damaged and reports the rest. Method: every file of a closed database is
 // damaged in every way, one at a time; at night every fifth byte.
+//
+// Promise (damage): Every kind of damage to every kind of file (flips, cuts, zeros, moved
+// blocks, exchanged, older and foreign files) is an error that names file and offset, found by
+// `Verify`; other stripes stay readable; repair saves the rest.
 func TestCorruptionMatrix(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	m := &matrix{}

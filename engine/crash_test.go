@@ -82,6 +82,12 @@ func TestMain(m *testing.M) {
 // a database that opens and verifies; both durability levels promise that. Method: a
 // child writes and reports each acknowledged commit; it is killed at a random moment,
 // again and again on the same directory.
+//
+// Promise (durability): Acknowledged at either level: survives a kill of the process. Also over
+// the whole API, with checkpoints, also when killed while opening: `TestTorture` in
+// `internal/torture`, whose own eyes `TestLocateFindsWhatIsWrong` tests; through the command
+// line `TestKilledImport`, `TestKilledDedup`.
+// Promise (durability): A batch is all or nothing after a kill, and there is never a hole.
 func TestKilledWriterLosesNothing(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	t.Parallel()

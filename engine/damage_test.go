@@ -53,6 +53,12 @@ func damageDatabase(t *testing.T) (files map[string][]byte, want map[string]stri
 // harmless; never a wrong or a missing item, a panic or a hang. Method: every file of a
 // small closed database is changed at many places and cut at many lengths, one at a
 // time; then everything is read.
+//
+// Promise (durability): A log that was cut off after an orderly Close, or is missing, is
+// noticed. Also `TestMissingFiles`.
+// Promise (damage): A changed, cut or missing byte in any file is an error or harmless, never a
+// wrong or missing item. Also `TestEveryFlippedByte`, `TestEveryTruncation` in `sst`;
+// `TestFlippedByte`, `TestTruncated` in `internal/manifest`.
 func TestDamageIsNeverSilent(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	files, want := damageDatabase(t)

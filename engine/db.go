@@ -163,7 +163,7 @@ func (db *DB) settle() error {
 	return db.noteEnd()
 }
 
-// noteEnd tells the manifest how far the log reaches. Why: a log that is cut off, or
+// noteEnd records in the manifest how far the log reaches. Why: a log that is cut off, or
 // replaced by an older copy of itself, is noticed by the next Open.
 func (db *DB) noteEnd() error {
 	err := db.upkeep.Edit(func(s *manifest.State) *manifest.Edit {

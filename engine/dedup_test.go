@@ -141,6 +141,9 @@ func TestInsertNew(t *testing.T) {
 // Goal: between looking and inserting nothing can happen. Method: goroutines insert and
 // delete the same few keys, in overlapping groups, while stripes flush; for each key the
 // insertions minus the deletions are what is there at the end.
+//
+// Promise (reads and writes): `InsertNew` looks and inserts in one step; the first of equal keys
+// counts. Also `TestInsertNew`, `TestInsertNewDivided`.
 func TestInsertNewIsAtomic(t *testing.T) {
 	db := openMemory(t, engine.Options{FlushRecords: 6, Durability: engine.Process, MaxRuns: 2})
 	const keys, workers, rounds = 30, 4, 250

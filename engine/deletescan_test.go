@@ -31,6 +31,11 @@ func wantKeysIn(t testing.TB, what string, r engine.Reader, want []engine.Key) {
 
 // A DeleteScan between any two keys deletes what a sorted list has between them, by itself, in
 // a batch and in a transaction, and also after a replay of the log.
+//
+// Promise (reads and writes): `DeleteScan` is one commit over all stripes, in batches and
+// transactions, after replays and power cuts. Also `TestDeleteScanWithinACommit`,
+// `TestDeleteScanConflicts`, `TestDeleteScanSurvivesAPowerCut`,
+// `TestEngineBehavesLikeASortedMap`.
 func TestDeleteScanBounds(t *testing.T) {
 	all, stored := boundaryKeys()
 	ways := map[string]func(db *engine.DB, from, to engine.Key) error{

@@ -17,6 +17,9 @@ import (
 const descriptorsEnv = "KSTONE_DESCRIPTORS_DIR"
 
 // Everything works with default options where a process may have 64 files open.
+//
+// Promise (disks): Reads, flushes, merges and checkpoints work where a process may have 64 files
+// open. Also `TestDirAsksForMoreFiles` in `internal/vfs`, `TestEvict` in `internal/cache`.
 func TestFewDescriptors(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestFewDescriptorsChild$")

@@ -18,6 +18,10 @@ import (
 
 // Between the look at a destination and its lock somebody else may make a database there. The
 // call that comes late fails, and what the other one has made stays.
+//
+// Promise (durability): A checkpoint or repair that fails removes its own files only, and never
+// goes into its source. Also `TestFailureRemovesOnlyItsOwn`, `TestRepairThatCannotBeProved`,
+// `TestDestinationInsideTheSource`.
 func TestDestinationIsTakenMeanwhile(t *testing.T) {
 	type call func(db *engine.DB, fsys vfs.FS) error
 	checkpoint := func(db *engine.DB, _ vfs.FS) error { return db.Checkpoint(ctx, "copy", nil) }

@@ -58,6 +58,9 @@ func orderSpans(index string, spans []composite.Span, err error) (g engine.Gathe
 // Orders under two composite keys of version 1, whose bytes other programs know. Both are
 // written in one commit; each of exact, prefix and range queries reads one range, or one for
 // each shard, merged.
+//
+// Promise (keys): Orders are found by exact, prefix and range under two composite keys, byte for
+// byte those of version 1.
 func Example_compositeKeys() {
 	ctx := context.Background()
 	db := memory()

@@ -58,6 +58,10 @@ func failStride() int64 {
 
 // TestOpenFailsWithItsOperations: an operation of Open or Close that fails, alone or with all
 // after it, is an error, and nothing is lost.
+//
+// Promise (durability): Opening can be interrupted anywhere and gives the same again; an
+// operation that fails alone is an error. Also `TestOpenStoppedAtEveryOperation`,
+// `TestRecoverStoppedAtEveryOperation` in `wal`, `TestPowerCutAnywhere` in `internal/manifest`.
 func TestOpenFailsWithItsOperations(t *testing.T) {
 	files, want := rescueDatabase(t, true)
 	harmless := func(op vfstest.Op) bool {
@@ -94,6 +98,10 @@ func sameItem(a, b engine.Item) bool { return string(a.Value) == string(b.Value)
 
 // TestRepairFailsWithItsOperations: an operation of a repair that fails is an error or a loss that
 // is reported; the source stays as it is, and the next attempt is a whole one.
+//
+// Promise (damage): What can be read of a log or manifest whose header, record or end is
+// damaged, unreadable, copied or of another database is saved, once, and the rest is reported.
+// Also the tests `TestSalvage…` in `wal`, `internal/manifest` and `sst`.
 func TestRepairFailsWithItsOperations(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	files, want := rescueDatabase(t, true)

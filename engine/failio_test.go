@@ -141,6 +141,10 @@ func (w witness) checkReads(t *testing.T, db *engine.DB) {
 // wrong, nothing hangs, and the database opens again on a healthy disk. Method: a script
 // runs once to count its I/O operations, then again and again with the n-th failing, for
 // n spread over all of them and each kind of failure.
+//
+// Promise (disks): Whatever I/O fails, once or for good: nothing acknowledged is lost, no read
+// is wrong, nothing hangs, no goroutine or file is left, what was final stays so. Also
+// `TestEveryOperationFails` in `internal/manifest`.
 func TestFailingIOLosesNothing(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
@@ -209,6 +213,8 @@ func failRun(t *testing.T, p *vfstest.FailPlan) {
 }
 
 // A disk that fails for good gives a short error: what failed, and how many files are left.
+//
+// Promise (disks): A disk that fails for good gives one short error.
 func TestDyingDiskGivesAShortError(t *testing.T) {
 	for name, kind := range map[string]vfstest.OpKind{
 		"write": vfstest.OpWrite, "sync": vfstest.OpSync,

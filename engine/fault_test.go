@@ -51,6 +51,10 @@ func onFile(part string, kinds ...vfstest.OpKind) func(vfstest.Op) bool {
 // A write or a sync that fails is final: the database is read-only from then on, with
 // the cause, and even if the disk recovers. Reads go on, Close works and frees the
 // directory, and the next Open finds everything acknowledged.
+//
+// Promise (disks): A failed write or sync is final: read-only with the cause, no later success.
+// Also `TestFailedBackgroundSyncIsNoticed`; `TestFailedSyncIsFinal`, `TestFailedWriteIsFinal`,
+// `TestWriteFailsDuringSync`, `TestFailedDirectorySyncIsFinal` in `wal`.
 func TestFailedWriteIsFinal(t *testing.T) {
 	put := func(db *engine.DB) error { return db.Put(pk("new"), []byte("new")) }
 	flush := func(db *engine.DB) error { return db.Flush(ctx) }
@@ -334,6 +338,9 @@ func stuckFlushes() (fsys vfs.FS, stuck *atomic.Bool, release chan struct{}) {
 
 // Writers that wait for flushes give up when their context does, all of them; the others
 // go on when the disk does.
+//
+// Promise (manners): Writers that wait heed their context; so does `Sync`. Also
+// `TestSyncHeedsItsContext`.
 func TestWaitingWritersHeedTheirContext(t *testing.T) {
 	fsys, stuck, release := stuckFlushes()
 	var stalls atomic.Int64

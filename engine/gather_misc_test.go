@@ -38,6 +38,9 @@ func loadBuckets(t testing.TB, db *engine.DB, partitions, entries int) {
 // What a transaction has gathered, counted, or scanned within bounds does not change until
 // it commits, or it fails; what lies beside does not matter, nor what lies before the
 // position it has started from.
+//
+// Promise (reads and writes): What a transaction has gathered or scanned in bounds does not
+// change before it commits, or it fails.
 func TestChangesOfAGatheredRangeConflict(t *testing.T) {
 	span := []keycodec.Span{{Start: []byte("b"), End: []byte("d")}, {Start: []byte("m")}}
 	g := engine.Gather{PKs: [][]byte{[]byte("p1"), []byte("p2")}, Spans: span, Limit: 1}
@@ -189,6 +192,10 @@ func blocks(db *engine.DB, f func()) uint64 {
 }
 
 // A scan within bounds asks for no block of a file outside of them, and for few otherwise.
+//
+// Promise (reads and writes): A scan in bounds reads no block of files outside of them; spans
+// that are not reached are not sought, nor opened are partitions that a limit does not reach.
+// Also `TestGatherSeeksLazily`, `TestGatherOpensFewPartitions`.
 func TestScanReadsItsBoundsOnly(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	db := openMemory(t, engine.Options{Durability: engine.Process, BlockBytes: 1 << 10})
@@ -258,6 +265,9 @@ func TestGatherSeeksLazily(t *testing.T) {
 
 // Gatherings that run beside writers, flushes and merges see whole commits only, in order,
 // and a snapshot that stays.
+//
+// Promise (reads and writes): Gatherings beside writers, flushes and merges see whole commits,
+// in order.
 func TestGatherWhileWriting(t *testing.T) {
 	const partitions, rows = 24, 40
 	db := openMemory(t, engine.Options{

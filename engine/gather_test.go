@@ -362,6 +362,10 @@ func (w *rangeWorld) checkScan(t *testing.T, r engine.Reader) {
 
 // Goal: gatherings and scans with bounds select exactly what they should, in the right
 // order, whatever they are combined with, on databases, snapshots and in transactions.
+//
+// Promise (reads and writes): Gatherings of partitions, and scans with bounds, select exactly
+// what they should in the right order, with any spans, limits, positions, pages and filters, and
+// are counted right.
 func TestRangesAgainstModel(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	worlds, rounds := testutil.Effort(3, 9), testutil.Effort(10, 40)

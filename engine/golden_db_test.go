@@ -86,6 +86,10 @@ func unpackGolden(t testing.TB, name string) *vfs.MemFS {
 // versions of a key, a log that a kill has left, a checkpoint. Method: each is opened for
 // reading, opened for writing, changed, merged, opened again and repaired; what it holds
 // must be what the listing beside it says.
+//
+// Promise (damage): Format version 1 stays readable. Also whole databases; `TestGolden` in `sst`
+// and `internal/manifest`, `TestFormatPage` in `wal`, `TestCursorBytes`, `TestHashNeverChanges`
+// in `internal/base`.
 func TestGoldenDatabases(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	archives, err := filepath.Glob(filepath.Join(goldenDir, "*.tar.gz"))

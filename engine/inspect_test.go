@@ -14,6 +14,8 @@ import (
 
 // Each kind of file can be described on its own, without the rest of the database; of a
 // damaged one as much as can be read.
+//
+// Promise (manners): Every file can be described by itself.
 func TestInspectFile(t *testing.T) {
 	mem := vfs.NewMem()
 	fixture(t, mem)

@@ -108,6 +108,9 @@ func lieOutcome(t *testing.T, what string, fsys vfs.FS, want map[string]string) 
 // same place, of another place, or half of each, is never believed: a read is right or an
 // error that matches ErrCorrupt. Method: one read of a database's files is a lie, for each
 // read there is and each lie.
+//
+// Promise (damage): A file system that returns older, torn or foreign bytes, or drops, halves or
+// misplaces an acknowledged write, is never believed. Also `TestWritesThatLieAreNoticed`.
 func TestReadsThatLieAreNoticed(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	within(t, 10*time.Minute, "lies", func() {
@@ -186,6 +189,10 @@ func lieStep(n int) int {
 
 // Goal: a block that is intact, but in another place of its file, is noticed. Method: in a
 // file of blocks of the same size two change places, or one is written over another.
+//
+// Promise (damage): A file or block of another place, another database or an older time does not
+// pass. Also `TestWrongFile` in `sst`; `TestMisplacedRecords`, `TestReplayedManifest` in
+// `internal/manifest`; `TestReplacedSegments` in `wal`.
 func TestMovedBlocksAreNoticed(t *testing.T) {
 	const n = 12
 	mem := vfs.NewMem()

@@ -38,6 +38,10 @@ type badKey struct {
 
 // Every method that takes a key refuses a bad one with the same error, and nothing
 // stored changes.
+//
+// Promise (manners): Bad arguments are refused with the documented error, and nothing changes.
+// Also `TestBadArguments`, `TestBadOptions`, `TestBatchTooLarge`, `TestCanceledContext`; a nil
+// context: `TestNilContext`, `TestNilContextOfTables`; the text: `TestTextOfArgumentErrors`.
 func TestBadKeys(t *testing.T) {
 	db := openMemory(t, engine.Options{})
 	ok(t, db.Put(pksk("p", "s"), []byte("v")))
@@ -424,6 +428,9 @@ func TestBadOptions(t *testing.T) {
 
 // Keys at the limits, of any bytes, and keys that are prefixes of each other live
 // through log replay, flush and merge, and are found in both directions.
+//
+// Promise (manners): Keys and values at their limits work. Also `TestLargestValue`,
+// `TestEmptyValue`.
 func TestExtremeKeys(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	const most = engine.MaxKeyBytes

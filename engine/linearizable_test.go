@@ -131,6 +131,10 @@ func (in regInput) step(s register, out regOutput) (bool, register) {
 // goroutines work on few keys, with every call there is: alone, in batches that touch each
 // key several times, in transactions. Meanwhile flushes and merges go on, and the
 // database is closed and opened in between; porcupine looks for such moments.
+//
+// Promise (reads and writes): Single keys are linearizable, by every call, in batches and
+// transactions too; snapshots contain every commit acknowledged before. Also
+// `TestNothingIsSeenWithinACommit`.
 func TestSingleKeysAreLinearizable(t *testing.T) {
 	rounds, calls := testutil.Effort(4, 8), min(150, testutil.Effort(60, 150))
 	seed := testutil.Seed(t)
@@ -234,6 +238,10 @@ func wantLinearizable(t *testing.T, history []porcupine.Operation, want bool) {
 
 // The check itself: histories that no register can have are refused, and such as only
 // concurrency explains are accepted.
+//
+// Promise (tests): The checks of histories see every anomaly, the programs a wrong answer; the
+// reduction leaves the cause. Also `TestSerializabilityCheckSeesAnomalies`,
+// `TestProgramsNoticeWrongAnswers`, `TestReduceFindsTheCause`.
 func TestLinearizabilityCheckSeesAnomalies(t *testing.T) {
 	for name, c := range regAnomalies() {
 		t.Run(name, func(t *testing.T) { wantLinearizable(t, c.history, c.want) })

@@ -21,6 +21,13 @@ var (
 
 // A range that starts after a sort key of the greatest length is a range of its own
 // partition, also when it is replayed or repaired.
+//
+// Promise (manners): Keys, ranges and files at their limits, in combination: a range after the
+// longest sort key, the longest start of a range, more range deletes than a block holds, an
+// index larger than a block, and the same at full size with `KSTONE_HUGE=1`. Also
+// `TestTransactionsSeeRangeAfterLongestSortKey`, `TestLongestRangeStart`,
+// `TestLongRangeDeletesFillFiles`, `TestHugeRangeDeletes`, `TestHugeIndex`;
+// `TestRangeTombstonesFillFiles` in `stripe`.
 func TestRangeAfterLongestSortKey(t *testing.T) {
 	for _, n := range []int{engine.MaxKeyBytes - 1, engine.MaxKeyBytes} {
 		fsys := vfs.NewMem()
@@ -231,6 +238,9 @@ func TestHugeIndex(t *testing.T) {
 
 // A small write buffer takes keys of any length in any number: what is flushed leaves
 // nothing after that counts.
+//
+// Promise (manners): Small write buffers take long keys for ever; empty ones are small and count
+// as nothing. Also `TestEmptyTableIsSmall` in `memtable`.
 func TestLongKeysInSmallWriteBuffers(t *testing.T) {
 	db := openMemory(t, engine.Options{MemtableBytes: 1 << 20, Durability: engine.Process})
 	within(t, time.Minute, "puts of long keys", func() {

@@ -15,6 +15,9 @@ import (
 
 // Every write gives up waiting for a flush that does not end: after MaxWait, or with its
 // context. Nothing is written then, and the same writes succeed when the flush has ended.
+//
+// Promise (durability): A write gives up waiting for flushes after `MaxWait`, or with its
+// context, and nothing of it is written. Also `TestWaitedFor` in `engine/internal/upkeep`.
 func TestWritesGiveUpWaiting(t *testing.T) {
 	let := make(chan struct{})
 	fsys := vfstest.NewFault(vfs.NewMem(), func(op vfstest.Op) error {

@@ -20,6 +20,10 @@ import (
 
 // Every method of a closed database, and of what was made from it, says ErrClosed and
 // does nothing else.
+//
+// Promise (manners): Everything after Close is `ErrClosed`, and an iteration that is under way
+// ends so at its next item; Close may meet any call; nothing is left running. Also
+// `TestIterationAcrossClose`, `TestCloseMeetsEverything`, `TestNothingIsLeftRunning`.
 func TestEverythingAfterClose(t *testing.T) {
 	db, err := engine.Open("test", &engine.Options{InMemory: true})
 	ok(t, err)
@@ -242,6 +246,10 @@ func untilClosed(t *testing.T, f func() error) {
 }
 
 // A caller may change what it passed in, and what Get gave it.
+//
+// Promise (manners): Slices belong to whom the documentation says. Also
+// `TestReusedBuffersChangeNothing`, `TestHandedOutValuesAreTheCallers`; `TestHandedOutMemory` in
+// `memtable`.
 func TestSlicesBelongToTheirOwners(t *testing.T) {
 	db := openMemory(t, engine.Options{})
 	scribble := func(bs ...[]byte) {
@@ -466,6 +474,8 @@ func TestNothingIsLeftRunning(t *testing.T) {
 }
 
 // Callbacks are called without locks held: they may use the database.
+//
+// Promise (manners): Callbacks are called without locks.
 func TestCallbacksMayUseTheDatabase(t *testing.T) {
 	var db *engine.DB
 	var ready sync.WaitGroup

@@ -22,6 +22,18 @@ import (
 // Goal: the whole API behaves like a sorted map, under any options and whatever
 // flushes, merges and reopens happen in between. Method: random programs run against
 // the engine on a memory file system and against a map; rapid reduces failures.
+//
+// Promise (reads and writes): The whole API behaves like a sorted map, under any options,
+// flushes, merges, reopens, checkpoints. Also with kills and power cuts, 30 sets of options:
+// `TestProgramsUnderAllOptions`; `TestModel` in `stripe`.
+// Promise (reads and writes): What `FilterNew` calls new is new, exactly and approximately; new
+// keys read no data but for false positives. Also `TestNewKeysReadNoData`.
+// Promise (reads and writes): After `Compact` the records are the items.
+// Promise (reads and writes): Cursors are exact, and refused elsewhere or damaged. Also
+// `TestBadCursors`, `TestCursorOfNewerVersion`.
+// Promise (manners): Files with and without filters, of any codec and block size, side by side
+// give the same answers. Also (drawn again at each Open), `TestFilesWithoutFilters`; `TestModel`
+// in `sst`.
 func TestEngineBehavesLikeASortedMap(t *testing.T) {
 	testutil.Check(t, func(t *rapid.T) {
 		m := newMachine(t)

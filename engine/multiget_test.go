@@ -16,6 +16,9 @@ import (
 
 // Goal: many keys at once find what Get finds one by one, in stripes with several runs
 // of several files and with range deletes, from memtables and files, and after a reopen.
+//
+// Promise (reads and writes): Many keys at once are what they are one by one, all at one moment.
+// Also `TestFewKeysFindWhatGetFinds`, `TestMultiGetSeesBatchesWhole`.
 func TestMultiGetFindsWhatGetFinds(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	fsys := vfs.NewMem()
@@ -133,6 +136,9 @@ func TestMultiGetSeesBatchesWhole(t *testing.T) {
 
 // Each block is loaded once for all keys in it, a key that is absent loads none, and with
 // buffers to reuse nothing is allocated.
+//
+// Promise (reads and writes): A batch of reads loads each block once, none for absent keys, and
+// allocates nothing.
 func TestMultiGetReadsEachBlockOnce(t *testing.T) {
 	db := openMemory(t, engine.Options{FilterBits: 16, Compression: engine.NoCompression})
 	const n = 2000
@@ -168,6 +174,9 @@ func TestMultiGetReadsEachBlockOnce(t *testing.T) {
 
 // A read that fails is an error, and so are an invalid key and a context that has ended:
 // none of them looks like absent keys.
+//
+// Promise (reads and writes): A failed read of many keys is an error, never "absent" nor "new".
+// Also `TestFailedReadIsNeverNew`.
 func TestMultiGetFails(t *testing.T) {
 	b := &breaker{match: onFile(".sst", vfstest.OpReadAt), err: errDisk}
 	db := openOn(t, vfstest.NewFault(vfs.NewMem(), b.hook), engine.Options{CacheBytes: 1})

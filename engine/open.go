@@ -281,7 +281,7 @@ func (db *DB) recover(state *manifest.State) (tail wal.Tail, replayed int, err e
 	return tail, r.ops, nil
 }
 
-// openLog continues the log behind the tail, removes orphans and starts the
+// openLog continues the log after the tail, removes orphans and starts the
 // background work.
 func (db *DB) openLog(state *manifest.State, tail wal.Tail, settings []byte) error {
 	log, err := wal.Open(db.walOptions(state), tail)
@@ -305,7 +305,7 @@ func (db *DB) openLog(state *manifest.State, tail wal.Tail, settings []byte) err
 	return nil
 }
 
-// noteStart tells the manifest of a new database that there is a log: from then on its
+// noteStart records in the manifest of a new database that there is a log: from then on its
 // absence is noticed.
 func (db *DB) noteStart(state *manifest.State) error {
 	first := db.log.FirstSegment(db.lastSeq + 1)

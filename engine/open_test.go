@@ -46,6 +46,9 @@ func writeFiles(t testing.TB, dir string, files map[string]string) {
 
 // A directory of something else is refused, the error names what is in it, and not a
 // byte changes, whichever way it is opened.
+//
+// Promise (manners): A directory of something else is refused and left alone. Also
+// `TestOpenFileInsteadOfDirectory`.
 func TestOpenForeignDirectory(t *testing.T) {
 	for name, c := range map[string]struct {
 		files map[string]string
@@ -139,6 +142,9 @@ func TestOpenWhatDoesNotExist(t *testing.T) {
 }
 
 // Two handles in one process: the second is told who is first.
+//
+// Promise (manners): A second writer is told who the first is. Also
+// `TestOpenLockedByAnotherProcess`.
 func TestOpenTwice(t *testing.T) {
 	dir := t.TempDir()
 	db, err := engine.Open(dir, nil)
@@ -228,6 +234,8 @@ func fixture(t testing.TB, fsys vfs.FS) map[string]string {
 
 // A read-only database issues no operation that could change a file, works with a log
 // that was never flushed, and refuses writes.
+//
+// Promise (manners): Read-only writes nothing. Also `TestViewWritesNothing`.
 func TestReadOnlyWritesNothing(t *testing.T) {
 	mem := vfs.NewMem()
 	want := fixture(t, mem)
@@ -334,6 +342,8 @@ func TestOpenWithoutPermission(t *testing.T) {
 }
 
 // Files of a format version from the future are refused by name.
+//
+// Promise (damage): Unknown versions are refused by name.
 func TestUnknownFormatVersions(t *testing.T) {
 	mem := vfs.NewMem()
 	fixture(t, mem)

@@ -12,6 +12,9 @@ import (
 
 // Conditions compare with operands of any length: Query returns, and DeleteRange deletes, what
 // a comparison of bytes says, before and after a flush and a replay of the log.
+//
+// Promise (manners): A condition takes operands of any length, in queries and in range deletes
+// alike.
 func TestOperandsLongerThanSortKeys(t *testing.T) {
 	longest := bytes.Repeat([]byte("s"), engine.MaxKeyBytes)
 	above := append(bytes.Clone(longest[1:]), 't')

@@ -61,6 +61,14 @@ var swaps = map[string]func(t *testing.T, a owner, root string) (old string){
 // other way round. Method: every way to get there, every operation after it, in one process
 // and in two. The files of the other database, which is open and has been acknowledged its
 // writes, stay as they are, byte for byte; both databases hold everything in the end.
+//
+// Promise (durability): An open database owns its directory: after a move, a removal, a restore,
+// a turned symbolic link or the removal of `LOCK`, no operation changes a byte of the database
+// that is now at its path, in one process or in two. Also `TestDirIsNotItsPath`,
+// `TestDirRefusesNamesOutside` in `internal/vfs`.
+// Promise (durability): One writer, also without `LOCK`, in a copy by hard links, and while
+// processes are being started. Also `TestLockFileRemoved`, `TestLockOfALinkedCopy`,
+// `TestLockEndsWhileProcessesStart` in `internal/vfs`.
 func TestSwappedDirectories(t *testing.T) {
 	for how, swap := range swaps {
 		for _, op := range []string{"put", "flush", "merge", "checkpoint", "close", "kill"} {

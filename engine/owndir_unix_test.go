@@ -19,6 +19,10 @@ import (
 )
 
 // A moved database goes on working, also after the working directory has changed.
+//
+// Promise (durability): A moved database goes on working; one that has been removed acknowledges
+// nothing more at `Sync` and says why. Also `TestRemovedDatabaseTurnsReadOnly`,
+// `TestRemovedDatabaseInMemory`; `TestRemovedDir` in `internal/vfs`.
 func TestMovedDatabaseGoesOn(t *testing.T) {
 	t.Chdir(t.TempDir())
 	o := engine.Options{MemtableBytes: 1 << 20, LogBytes: 8 << 20, MaxRuns: 2}
@@ -125,6 +129,9 @@ var specialFiles = map[string]func(victim, name string) error{
 
 // Nothing but a regular file is opened in a database directory, on any kind of open, and
 // nothing that a symbolic link points to changes.
+//
+// Promise (durability): What is not a regular file is not opened, followed or changed, on any
+// kind of open. Also `TestDirOpensRegularFilesOnly` in `internal/vfs`.
 func TestSpecialFilesInADatabase(t *testing.T) {
 	src := filepath.Join(t.TempDir(), "src")
 	db, err := engine.Open(src, nil)

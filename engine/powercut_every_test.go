@@ -46,6 +46,10 @@ var cutScripts = []cutScript{
 // it keeps are drawn; at night there are several draws each, and crashes again at every
 // operation of each recovery. In an ordinary run the operations are samples, and there are
 // second crashes in some recoveries.
+//
+// Promise (durability): What was acknowledged survives a power cut before every single operation
+// that changes the disk: of creating, committing, flushing, merging, checkpoints, manifest
+// rewrites, full and recycled segments, opening.
 func TestPowerCutAtEveryOperation(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	seed, effort := testutil.Seed(t), testutil.Effort(1, 10)

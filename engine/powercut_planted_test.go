@@ -107,6 +107,10 @@ var plantedCuts = []struct {
 // is printed of it fails, too. Method: the programs, of 60 to 200 steps, run on a file
 // system that breaks a promise. One step or two would do, but which ones are left depends
 // on what has run at the same time.
+//
+// Promise (tests): A program that a power cut or a kill makes fail is reduced to a few steps and
+// the cut, and what is printed of it fails again; what was found once is not found again. Also
+// `TestPowerCutTextIsTheProgram`, `TestPowerCutThatDoesNotRepeat`; `TestPowerCutPrograms`.
 func TestReducedPowerCutsShowTheCause(t *testing.T) {
 	testutil.SlowUnderRace(t, "what it tests is of tests")
 	const steps = 6

@@ -28,6 +28,15 @@ import (
 //
 // The seed fixes programs and disks, not when the goroutines of the database run: to see
 // a failure again, run the seed several times.
+//
+// Promise (durability): Acknowledged at `Sync`, or before a `DB.Sync`, flush or Close: survives
+// a power cut. Also in the synced part of the log: `TestConcurrentAppendSync`, `TestGroupCommit`
+// in `wal`.
+// Promise (durability): After a power cut, also one during the recovery from another or from a
+// kill, the database opens, verifies, and is a prefix of the commits over all stripes;
+// acknowledged properties and checkpoints are there. Also that the simulated disk keeps no more
+// than was synced: `TestPowerCutKeepsWhatWasSynced`, `TestPowerCutTears`,
+// `TestKillKeepsBothSides` in `internal/vfs`.
 func TestPowerCutsOfTheWholeEngine(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	programs, seed := testutil.Effort(3, 200), testutil.Seed(t)

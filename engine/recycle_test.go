@@ -19,6 +19,9 @@ import (
 // files by hard links; the source then merges and flushes many times over, which reuses
 // its obsolete files. The checkpoint must stay what it was, and the directory must hold
 // no more files than the manifest names once the database is closed.
+//
+// Promise (durability): A reused SST is nobody else's; one that waits is an orphan after a
+// crash. Also `TestWaitingFilesAreOrphansAfterAKill`; `TestGetOnARecycledFile` in `stripe`.
 func TestReusedFilesAreNobodyElses(t *testing.T) {
 	dir := t.TempDir()
 	src, dest := filepath.Join(dir, "src"), filepath.Join(dir, "dest")

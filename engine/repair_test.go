@@ -253,6 +253,11 @@ func TestRepairOfAWholeDatabase(t *testing.T) {
 
 // A damaged data block costs the keys in it and no others; damage to what only helps to
 // find or describe data costs nothing.
+//
+// Promise (damage): `Repair` saves what is intact, around damaged blocks, without index, footer,
+// manifest, files or parts of the log, and reports what is lost, by stripe and range of keys;
+// the source stays as it is. Also `TestRepairWithoutAFile`, `TestRepairWithoutManifest`,
+// `TestRepairWithoutAMiddleSegment`, `TestRepairOfMuchDamage`, `TestRepairOfAWholeDatabase`.
 func TestRepairReadsAroundDamagedBlocks(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	files, want := rescueDatabase(t, false)
@@ -404,6 +409,10 @@ func TestRepairOfMuchDamage(t *testing.T) {
 }
 
 // What is no database, or in use, is refused, and a failed repair leaves nothing.
+//
+// Promise (damage): `Repair` refuses what it cannot do and leaves nothing behind; what was
+// deleted does not come back out of a log with gaps. Also
+// `TestRepairDoesNotBringBackWhatWasDeleted`; whatever the files hold: `FuzzRepair`.
 func TestRepairRefuses(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	files, _ := rescueDatabase(t, false)

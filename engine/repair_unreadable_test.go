@@ -29,6 +29,9 @@ func badSector(inner vfs.FS, name string, at int64) vfs.FS {
 
 // A place that cannot be read, wherever it is, is a loss of what is there and no more: the
 // repair goes on around it.
+//
+// Promise (damage): Unreadable sectors and files, in footer, log, manifest or anywhere, are
+// losses, and the repair goes on. Also `TestRepairAroundAnUnreadableFile`.
 func TestRepairReadsAroundBadSectors(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	files, want := rescueDatabase(t, false) // closed, so that every file is needed
@@ -91,6 +94,10 @@ func TestRepairAroundAnUnreadableFile(t *testing.T) {
 
 // With an older manifest of the same database, which is whole and whose files are all there,
 // the files that came later are taken as far as the log does not hold what is in them.
+//
+// Promise (damage): With an older manifest the files that came later are saved unless the log
+// has what they hold; without one a missing beginning of the log is doubted. Also
+// `TestRepairIgnoresOrphans`, `TestRepairDoubtsTheBeginningOfTheLog`.
 func TestRepairWithAnOlderManifest(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	mem := vfs.NewMem()

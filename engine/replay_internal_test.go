@@ -11,6 +11,8 @@ import (
 
 // TestReplayKeepsItsChunks: whatever the sizes of the records are, the memory of a replay is that
 // of its chunks, which do not grow.
+//
+// Promise (manners): The memory of a replay is that of its chunks, whatever records the log has.
 func TestReplayKeepsItsChunks(t *testing.T) {
 	db, err := OpenFS(vfs.NewMem(), "db", nil)
 	if err != nil {

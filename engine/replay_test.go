@@ -77,6 +77,9 @@ func writeAllSorts(t *testing.T, db *engine.DB) {
 // a stripe's operations, also within one record, records larger than what is handed
 // over at a time, records of more operations than that, range deletes, expiries, and
 // records that are flushed for some stripes and not for others.
+//
+// Promise (reads and writes): Replay gives the same whatever it is spread over, and skips what
+// is flushed. Also `TestReplayLeavesOutWhatIsFlushed`.
 func TestReplayGivesTheSameState(t *testing.T) {
 	dir := t.TempDir()
 	o := engine.Options{Durability: engine.Process, MemtableBytes: 32 << 20}

@@ -151,6 +151,9 @@ func (s *scale) count(want int) {
 }
 
 // One partition with ten million items: one stripe, many files in a run.
+//
+// Promise (manners): Memory keeps to the budgets and the constants of [limits](limits.md) with
+// ten million items. Also `TestScaleTinyItems` (`make scale`).
 func TestScaleOnePartition(t *testing.T) {
 	s := newScale(t, engine.Options{
 		MemtableBytes: 64 << 20, CacheBytes: 64 << 20, FileBytes: 8 << 20,
@@ -288,6 +291,9 @@ func TestScaleTinyItems(t *testing.T) {
 
 // While flushes are held up the log may get more for one stripe than a memtable can
 // address; after a crash all of it is there.
+//
+// Promise (manners): A log with more for a stripe than a memtable holds is replayed. Also (`make
+// scale`).
 func TestScaleReplayOfOneStripe(t *testing.T) {
 	s := newScale(t, engine.Options{MemtableBytes: 4 << 30, CacheBytes: 1})
 	const items, valueBytes = 75_000, 17 << 10 // each in a chunk of its own

@@ -238,6 +238,11 @@ func wantSerializable(t *testing.T, what string, txs []listTx) {
 // while flushes and merges go on and the database is opened again in between; some
 // transactions are rolled back. The order of the versions, which the lists themselves
 // tell, must be one that no cycle of dependencies contradicts.
+//
+// Promise (reads and writes): Transactions are strictly serializable, phantoms included; what
+// crashes leave is, too. Also `TestTransactionsAreSerializableAcrossCrashes`,
+// `TestMoneyIsConserved`, `TestTransfersKeepTheSum`, `TestChangesOfAQueriedRangeConflict`,
+// `TestQueriesOfTransactionsConflictWithPhantoms`.
 func TestTransactionsAreSerializable(t *testing.T) {
 	rounds, each := testutil.Effort(2, 5), min(80, testutil.Effort(40, 80))
 	seed := testutil.Seed(t)

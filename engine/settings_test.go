@@ -52,6 +52,11 @@ func manifestContents(t testing.TB, fsys vfs.FS) map[string]string {
 // Goal: a program without options writes a database as it was made. Method: a Zstd database
 // is filled, flushed and merged by a program that opens it with nil options; inspect shows
 // the codec of every file.
+//
+// Promise (manners): Codecs, filters and sizes belong to the database: what is chosen at one
+// Open is used by the next, whatever opens it, by checkpoints and repaired databases; choosing
+// the same, and readers, write nothing. Also `TestSettingsAreChosenByOpen`,
+// `TestReadersChooseNothing`, `TestCopiesKeepSettings`.
 func TestSettingsLast(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
 	db, err := engine.Open(dir, &engine.Options{Compression: engine.Zstd})
@@ -190,6 +195,9 @@ func withStored(t testing.TB, json string) *vfs.MemFS {
 
 // Settings of a later version are kept; one that must be known, and a value that this
 // version cannot use, is an error that names it, unless another one is chosen.
+//
+// Promise (manners): Settings of later versions are kept, those that must be known are refused;
+// properties and settings do not meet. Also `TestSettingsAreNoProperty`, `TestSettingsFormat`.
 func TestSettingsOfALaterVersion(t *testing.T) {
 	mem := withStored(t, `{"block-bytes":"8KiB","encoding":"columns"}`)
 	want := "block-bytes=8KiB encoding=columns"
@@ -274,6 +282,10 @@ func TestCopiesKeepSettings(t *testing.T) {
 // Goal: settings are there from the moment a database is, and a change is made or not.
 // Method: the power is cut before every operation that creates a database, then before
 // every one of an open that changes its settings; so also with the operation failing.
+//
+// Promise (manners): A power cut while they are stored leaves the old settings or the new ones,
+// and no database without those it was created with; a full disk does not keep a database
+// closed. Also `TestSettingsOnAFullDisk`.
 func TestPowerCutWhileSettingsAreStored(t *testing.T) {
 	const first = "compression=lz4"
 	cutAtEveryOperation(t, "create", vfstest.NewCrash, engine.Options{Compression: engine.LZ4},

@@ -25,6 +25,8 @@ func changes(op vfstest.Op) bool {
 // Goal: an operation on the disk that takes for ever holds up nobody who reads, and when it
 // ends at last nothing is lost or wrong. Method: the script of the failing I/O, with its n-th
 // operation that changes something waiting until everything has been read.
+//
+// Promise (disks): An operation that changes the disk and takes for ever holds up no reader.
 func TestSlowIOBlocksNoReader(t *testing.T) {
 	count := &vfstest.FailPlan{Match: changes}
 	failScript(t, vfstest.NewFault(vfs.NewMem(), count.Hook), witness{})

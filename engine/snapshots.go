@@ -9,13 +9,50 @@ import (
 	"github.com/kstonedb/kstone/stripe"
 )
 
+// # Retention
+//
+// Two steps drop versions: Put cuts the chain of a key in the active memtable, and flushes and
+// merges write only what is needed. A reader at number s needs the newest version at or below s of
+// every key. Snapshots, transactions and reads of several keys register s; a Get of the present
+// does not, because the newest version of a key stays, unless it is a tombstone over nothing.
+//
+// The naive way: a reader loads the visible number and adds it to a list. A writer takes the
+// lowest number of the list as the horizon, or the visible number if the list is empty.
+//
+// Why it fails: a writer may look between the two steps. Key k has versions 5 and 7:
+//
+//	R: loads visible = 6
+//	A: publishes 7 (k@7)
+//	W: finds no reader, horizon = 7; Put k@8 cuts off k@5
+//	R: adds 6 to the list; reads k at 6: not found
+//
+// One mutex around both would be taken by every Put of all stripes.
+//
+// The way taken: register stores a lower bound in oldest before it loads the number that it uses.
+// horizon loads the visible number before oldest, and returns the lower one. If horizon misses the
+// bound, it has loaded the visible number before the reader did, so it is not above the reader's.
+// If other readers are registered, oldest is at or below their numbers, hence not above the new
+// one.
+//
+// Flushes and merges keep more precise books. retention loads the visible number as horizon, then
+// collects the registered numbers. Of the versions of a key between two such numbers the newest
+// can be read, and is kept; of those above the horizon, all. A reader that is not collected
+// registers later, at the horizon or above. In the other order a reader could register at 7 in
+// between, see the horizon become 8, and lose k@7 to k@8. A memtable that is frozen after
+// retention holds versions above the horizon, which all stay. The wait for LastSeq is for space: a
+// low horizon only keeps more.
+//
+// A reader registers first and takes its views afterwards. In the other order a freeze may come in
+// between, and the views lack commits that are at or below the reader's number.
+//
+// Invariants: no horizon is above the number of a reader that is registered or registers later. A
+// registration is copied only while it lasts (registerAt), else ErrClosed. A Get at a snapshot
+// takes no second registration: it checks after the lookup that the snapshot was not released.
+//
+// What a crash leaves: no reader survives, so no registration matters.
+
 // snapshots registers the sequence numbers that readers use, so that no version one
 // of them needs is dropped.
-//
-// Invariant: horizon never exceeds the number of a registered reader, nor of one
-// that registers later. The order of steps in register and horizon is what holds
-// it: a reader publishes a lower bound before it reads the number it will use, and
-// horizon reads the visible number before the lower bound.
 type snapshots struct {
 	visible *visible
 	// oldest is the lowest registered number, math.MaxUint64 if there is none.
@@ -109,10 +146,7 @@ func (s *snapshots) open() int {
 	return s.count
 }
 
-// retention returns what flushes and merges that start now must keep. Every number that
-// is in a frozen memtable or file by now is visible afterwards, so that later readers see
-// nothing but the newest versions of it. Of what is frozen later, all versions above the
-// horizon are kept.
+// retention returns what flushes and merges that start now must keep: see Retention above.
 func (db *DB) retention() stripe.Retention {
 	db.visible.wait(db.log.LastSeq())
 	// Before the snapshots: a reader that is not among them registers later, and so reads at

@@ -14,6 +14,9 @@ import (
 // Goal: what a flush or merge may drop no reader needs: each reader is known to it or reads
 // at its horizon or above. Method: readers come and go while commits become visible; who
 // is registered after the question was either in the answer, or is above the horizon.
+//
+// Promise (reads and writes): Flushes and merges know every reader; a read in a snapshot that is
+// closed meanwhile says so. Also `TestReadInASnapshotThatIsClosed`.
 func TestRetentionKnowsEveryReader(t *testing.T) {
 	db, err := OpenFS(vfs.NewMem(), "db", &Options{Durability: Process})
 	if err != nil {

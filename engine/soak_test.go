@@ -60,6 +60,8 @@ type soak struct {
 // long; and there is no error. Method: writers and readers use the whole API on a bounded
 // set of keys, whose values prove themselves, while a checkpoint is taken now and then and
 // the database is closed and opened every few minutes. KSTONE_SOAK=30m runs it.
+//
+// Promise (manners): Under full load for long nothing grows that should not. Also (`make soak`).
 func TestSoak(t *testing.T) {
 	d, err := time.ParseDuration(os.Getenv(soakEnv))
 	if err != nil {

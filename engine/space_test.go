@@ -14,6 +14,9 @@ import (
 
 // Space returns after mass deletes without anybody calling Flush or Compact, and without
 // a single further write. The clock of the test stands still while there is work.
+//
+// Promise (reads and writes): Deleted space comes back without being asked for; an idle database
+// writes nothing. Also `TestIdleDatabaseWritesNothing`.
 func TestSpaceReturnsByItself(t *testing.T) {
 	for name, remove := range map[string]func(*engine.DB, int){
 		"a range": func(db *engine.DB, _ int) {

@@ -17,6 +17,8 @@ import (
 )
 
 // A writer that waits is seen in the metrics while it waits, and once when it is done.
+//
+// Promise (manners): A writer that waits is seen in the metrics while it waits.
 func TestWaitingWritersAreSeen(t *testing.T) {
 	fsys, stuck, release := stuckFlushes()
 	db := openOn(t, fsys, engine.Options{MemtableBytes: 1 << 20, Durability: engine.Process})
@@ -99,6 +101,9 @@ func (w *warnings) Handle(_ context.Context, r slog.Record) error {
 // Log files that cannot be removed hold nobody up: writers go on beyond the budget of the
 // log, the metrics show what is there, and the attempts and warnings are few. When they can
 // be removed they are.
+//
+// Promise (manners): Log files that cannot be removed hold up no writer, and are tried again.
+// Also `TestRemovalIsTriedAgain`, `TestRemovedFilesAreGone` in `wal`.
 func TestLogFilesThatStay(t *testing.T) {
 	fsys := &keptLogs{FS: vfs.NewMem()}
 	log := &warnings{Handler: slog.DiscardHandler}

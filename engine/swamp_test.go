@@ -22,6 +22,11 @@ func swampKey(i, partitions, n int) engine.Key {
 // items but a few are deleted; range deletes must be cheap to pass at once, single ones once
 // the background has had a moment, measured in blocks that are looked at; after two idle
 // minutes of the test's clock nearly nothing is left on the disk.
+//
+// Promise (reads and writes): A deleted range is fast to skip, and many range deletes do not
+// slow reads; the same for a million items over many partitions, and their space returns. Also
+// `TestNoSwampOfTombstones`, `TestManyRangeDeletes`; `TestCursorSkipsWhatATombstoneHides` in
+// `stripe`.
 func TestSwampsDryUp(t *testing.T) {
 	n := testutil.Effort(20_000, 1_000_000)
 	for _, partitions := range []int{1, n / 100} {
@@ -152,6 +157,9 @@ func (c *endingContext) Err() error {
 
 // A reader who is shown nothing, because everything that it passes is deleted, can be
 // stopped all the same: wherever the deletes are.
+//
+// Promise (manners): Readers that are shown nothing, because all they pass is deleted, heed
+// their context.
 func TestReadingNothingHeedsItsContext(t *testing.T) {
 	for _, where := range []string{"memtable", "file", "both"} {
 		db := openMemory(t, engine.Options{Durability: engine.Process, MaxRuns: 64})

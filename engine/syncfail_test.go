@@ -15,6 +15,9 @@ import (
 // A sync that fails once is not tried again, although a second one would succeed: by then
 // the kernel may have given up what the first could not write. This holds for each kind of
 // file: the log, SSTs, the manifest, and the directory.
+//
+// Promise (disks): A sync that failed once is not tried again. Also of the directory
+// `TestDirSyncFailsForGood` in `internal/vfs`.
 func TestSyncThatFailsOnceIsFinal(t *testing.T) {
 	errSync := errors.New("cannot sync")
 	for name, matches := range map[string]func(op vfstest.Op) bool{

@@ -10,6 +10,10 @@ import (
 
 // A write at Sync that changes nothing makes what was acknowledged before it durable, as one
 // that makes a commit does.
+//
+// Promise (durability): A write at `Sync` that changes nothing (an empty batch or range, a
+// failed condition, a transaction without writes) makes durable what came before it. Also
+// `TestProgramsUnderAllOptions`.
 func TestSyncWritesThatChangeNothing(t *testing.T) {
 	const atSync = engine.Sync
 	emptyRange := engine.SKBetween([]byte("z"), []byte("a"))

@@ -10,7 +10,7 @@ import (
 	"github.com/kstonedb/kstone/stripe"
 )
 
-// VerifyProgress tells how far Verify has come.
+// VerifyProgress reports how far Verify has come.
 type VerifyProgress struct {
 	Files, FilesTotal int
 	Bytes, BytesTotal int64

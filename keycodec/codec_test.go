@@ -110,6 +110,10 @@ func drawEverything(t *rapid.T) everything {
 }
 
 // TestCodecIsSchema compares keys of structs with those of their values.
+//
+// Promise (keys): Struct codecs and readers agree with the schema, and allocate nothing. Also
+// `TestCodecAllocatesNothing`, `TestReaderReadsTuples`, `TestReaderAllocatesNothing` in
+// `keycodec`.
 func TestCodecIsSchema(t *testing.T) {
 	c := must(keycodec.NewCodec[everything]())
 	testutil.Check(t, func(t *rapid.T) {

@@ -44,6 +44,9 @@ func TestFoldVectors(t *testing.T) {
 
 // TestFoldTableIsPinned compares the folding with the list of all pairs of Unicode 15.0. A
 // later release may add pairs; if one of these changes, keys that exist no longer match.
+//
+// Promise (keys): Collations follow a pinned table; tagged tuples sort. Also `TestCollatedKeys`,
+// `TestTaggedTuplesSort` in `keycodec`.
 func TestFoldTableIsPinned(t *testing.T) {
 	const name = "testdata/fold-15.0.0.txt"
 	list, err := os.ReadFile(name)

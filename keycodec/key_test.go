@@ -41,6 +41,8 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+// Promise (reads and writes): Stripe and byte forms of keys, their order. Also
+// `TestOrderedSortsLikeKeys`, `TestLengthPrefixedVectors` in `keycodec`.
 func TestStripeVectors(t *testing.T) {
 	for pk, want := range map[string]uint8{
 		"user#1": 154, "user#2": 32, "user#3": 182, "user#123": 125, "user#12345": 254,

@@ -16,6 +16,9 @@ import (
 	"github.com/kstonedb/kstone/keycodec"
 )
 
+// Promise (keys): Tuples of every schema sort as their values do, no encoding begins another,
+// and decoding is exact. Also `TestTuplesRoundTrip`, `TestDecodeIsCanonical`, `TestGoldenTuples`
+// in `keycodec`.
 func TestTuplesSort(t *testing.T) {
 	testutil.Check(t, func(t *rapid.T) {
 		s := schemas().Draw(t, "schema")

@@ -88,6 +88,9 @@ func within(f keycodec.Field, v any, low, high keycodec.Bound) bool {
 	return true
 }
 
+// Promise (keys): A span holds exactly the tuples that the condition names, with descending
+// fields and nulls. Also `TestRowSpansCompareRows`, `TestPrefixSpansHoldThePrefix`,
+// `TestSpansOfTheLargestValueHaveNoEnd` in `keycodec`.
 func TestRangeSpanHoldsTheRange(t *testing.T) {
 	testutil.Check(t, func(t *rapid.T) {
 		c := drawSpanCase(t)

@@ -46,6 +46,7 @@ func tuples(alphabet string, n int) [][]string {
 	return list
 }
 
+// Promise (keys): Known traps of key codecs. Also all tests `TestTrap…`.
 func TestTrapPrefixEndOfAllFF(t *testing.T) {
 	prefix := []byte{0xff, 0xff}
 	if end, ok := keycodec.PrefixEnd(nil, prefix); ok {

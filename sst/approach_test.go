@@ -15,6 +15,10 @@ import (
 
 // A seek that was approached, whatever steps were taken, goes where it would have gone
 // anyway, and no entry comes before the bound that the approach knows.
+//
+// Promise (reads and writes): Seeks taken step by step, and with the second heads of index
+// blocks, find what plain ones find. Also `TestGuidesFindTheSame` in `sst`,
+// `TestApproachedSources` in `stripe`.
 func TestApproachedSeeks(t *testing.T) {
 	known, shown := 0, 0
 	for round := range 80 {

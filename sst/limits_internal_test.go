@@ -28,6 +28,12 @@ func limitKey(i, n int) []byte {
 }
 
 // A writer refuses a block that readers would take for damage, whichever it is.
+//
+// Promise (manners): Every writer refuses what its readers refuse, before anything is committed,
+// and that is no failure for good. Also `TestFullBeforeABlockIsTooLarge`,
+// `TestLongestKeysAndBounds` in `sst`, `TestManifestKeepsToItsLimit`,
+// `TestManifestOfExactlyTheLimit` in `internal/manifest`, `TestFailuresForGood` in
+// `engine/internal/upkeep`.
 func TestWriterRefusesWhatReadersRefuse(t *testing.T) {
 	const most = 4 << 10
 	for what, fill := range map[string]func(w *Writer, n int) error{

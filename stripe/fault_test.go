@@ -18,6 +18,10 @@ import (
 
 // A flush and a merge fail at each of their operations on files in turn. Nothing they
 // wrote stays behind, everything stays readable, and the next attempt succeeds.
+//
+// Promise (durability): A failed flush or merge leaves no file and can be repeated; a write that
+// fails is never taken for made. Also `TestAbortedWork`, `TestDiscardAfterSync` in `stripe`,
+// `TestFailedWritesAreReported` in `sst`.
 func TestFaultsOfFlushAndCompact(t *testing.T) {
 	broken := errors.New("broken disk")
 	work := map[string]func(w *world) error{

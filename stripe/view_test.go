@@ -125,6 +125,9 @@ func TestCloseOfTheStripe(t *testing.T) {
 
 // The counter of memory is the sum of the memtables at any time, exactly: what a flush
 // frees is what was counted before, although freezing makes a table smaller.
+//
+// Promise (manners): The memory of the write buffers is counted exactly. Also `TestBytes` in
+// `memtable`.
 func TestMemoryIsCountedExactly(t *testing.T) {
 	w := newWorld(t, vfs.NewMem())
 	check := func(when string) {
@@ -210,6 +213,9 @@ func (i *interrupted) set(at func(vfstest.Op) error) {
 
 // Reads without a reference on the view: a merge is installed before their first,
 // second, ... access to a file, and closes and deletes what they look at.
+//
+// Promise (reads and writes): Reads go on while files are merged away. Also
+// `TestConcurrentReadersAndMaintenance` in `stripe`.
 func TestReadsSurviveAMergeInTheMiddle(t *testing.T) {
 	reads := map[string]func(w *world) (string, error){
 		"Get": func(w *world) (string, error) { return w.get("k0002", w.seq) },

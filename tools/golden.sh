@@ -17,4 +17,4 @@ done
 for d in $(dirs_with 'flag\.Bool\("update"'); do
 	go test -count=1 "./$d" -update
 done
-git --no-pager diff --stat -- '*testdata*'
+git --no-pager diff --stat -- '*testdata*' docs/promises.md

@@ -224,6 +224,9 @@ func gated(
 }
 
 // A manifest may rely on a segment only when its header is durable.
+//
+// Promise (durability): A segment is relied upon only when its header is durable, released only
+// when the next one is. Also `TestReleaseSyncsTheSuccessorFirst` in `wal`.
 func TestFirstSegmentIsDurable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := memOptions(512)

@@ -85,6 +85,9 @@ func closedImage(t testing.TB) (wal.Options, image) {
 // A torn tail is cut silently: with the log cut off at any byte, recovery gives the
 // records before it, a new log goes on after them, and recovering that gives the
 // same records again.
+//
+// Promise (durability): The log survives being cut or zeroed anywhere after a synced point, and
+// gives a prefix. Also `TestZeroedTailAtEveryLength` in `wal`.
 func TestTornTailAtEveryLength(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	o, img := crashImage(t)
@@ -173,6 +176,10 @@ func survives(t testing.TB, o wal.Options, want base.SeqNum) error {
 }
 
 // In a log that was closed, every flipped byte is found or does not matter.
+//
+// Promise (durability): A torn tail is cut silently, damage below a synced point is an error
+// with file and offset, and nothing is changed. Also `TestFlipEveryByteAfterACrash`,
+// `TestDamageIsLocatedAndNothingChanges`, `TestReplacedSegments` in `wal`.
 func TestFlipEveryByteOfAClosedLog(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	o, img := closedImage(t)

@@ -462,6 +462,8 @@ func TestOpenRemovesWhatIsNotPartOfTheLog(t *testing.T) {
 // Open writes the end of the log again before it counts it as durable: the first fsync may
 // have failed unseen, or never happened. A marker proves that it did not: it is written after
 // the sync. Then nothing is written, cut or synced.
+//
+// Promise (durability): Records read back are not trusted to be durable.
 func TestOpenRewritesWhatMayNotBeDurable(t *testing.T) {
 	for _, closed := range []bool{false, true} {
 		o, img := crashImage(t)

@@ -31,6 +31,9 @@ func mapped(t *testing.T, dir string) bool {
 
 // Somebody truncates the file under the log: the store faults, and that is an error,
 // not the end of the process.
+//
+// Promise (disks): A fault in the mapped log is an error, not the end of the process. Also
+// `TestPowerCutOnRealFileSystems` in `internal/powercut`.
 func TestFaultInTheMapping(t *testing.T) {
 	for _, where := range []string{"record", "header"} {
 		dir := t.TempDir()
@@ -75,6 +78,8 @@ func TestFaultInTheMapping(t *testing.T) {
 
 // What is stored in the mapping is in the file without any sync: it survives the
 // process.
+//
+// Promise (durability): A commit at `Process` is in the file without a sync.
 func TestMappedRecordsAreVisibleAtOnce(t *testing.T) {
 	o := wal.Options{FS: vfs.OS(), Dir: t.TempDir(), DBID: testDBID, SegmentBytes: 4 << 10}
 	o.Mapped = true

@@ -24,6 +24,9 @@ func countStates(l *wal.Log) map[wal.SegmentState]int {
 
 // Releasing as one goes keeps the log at a few files for ever, and at each moment a
 // recovery from FirstSegment finds what is needed.
+//
+// Promise (durability): Records of a former use of a segment are never taken for new. Also
+// `TestOldSegmentBehindTheEnd` in `wal`.
 func TestReleaseRecycles(t *testing.T) {
 	eachKind(t, 1<<10, func(t *testing.T, o wal.Options) {
 		o.RecycleSegments = 2

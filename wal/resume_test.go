@@ -195,6 +195,8 @@ func TestOpenOnAFullDisk(t *testing.T) {
 // What was torn never comes back. Method: of the records after the end of the log the first
 // is lost and the second is whole; after Open a record of the length of the first is appended,
 // so that the second would follow. Power cuts during Open and after it.
+//
+// Promise (durability): A torn record never comes back after a new one.
 func TestTornRecordsDoNotComeBack(t *testing.T) {
 	for _, marked := range []bool{false, true} {
 		o, img := tornImage(t, marked)

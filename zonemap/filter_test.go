@@ -42,6 +42,11 @@ func randomHashes(rnd *rand.Rand, n int) []uint64 {
 
 // TestNoFalseNegative: whatever was added is found, for all small sizes and some
 // large ones, with and without duplicates.
+//
+// Promise (new keys): No key that was added is ever called new: random segments of integers and
+// bytes, in one filter, blocks or shards, in memory and on disk, appended and dropped, asked
+// alone and in batches; exact sets are a map. Also `TestSetModel`, `TestLargeBatches`,
+// `TestLargeInterleavedBatches`.
 func TestNoFalseNegative(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	rnd := rand.New(rand.NewPCG(1, 1))
@@ -73,6 +78,10 @@ func TestNoFalseNegative(t *testing.T) {
 }
 
 // TestFalsePositives: the rate is what the width promises.
+//
+// Promise (new keys): False positives are as theory says, for 8 and 16 bits; bits a key too.
+// Also `TestRatesOfSets`, `TestWideFingerprints`; `TestBitsPerKey` in
+// `zonemap/keyset/internal/fuse`.
 func TestFalsePositives(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	rnd := rand.New(rand.NewPCG(2, 2))
@@ -118,6 +127,9 @@ func TestEmptyFilter(t *testing.T) {
 }
 
 // TestSameAsLibrary: Contains answers like the library that builds the tables.
+//
+// Promise (new keys): Filters are those of the common library, bit for bit in what they answer.
+// Also `TestLibraryReadsTables` in `zonemap/keyset/internal/fuse`.
 func TestSameAsLibrary(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	rnd := rand.New(rand.NewPCG(3, 3))

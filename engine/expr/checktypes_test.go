@@ -157,6 +157,10 @@ func lenient(e expr.Expr) (found bool) {
 
 // TestCheckTypesIsWhatEvaluationSays checks that no row makes an expression fail whose types
 // were found right, and that for most others there is a row for which they fail.
+//
+// Promise (tables): A condition of an index that passes the check of types never fails for the
+// kind of a value, and what is refused does; an index from before that refuses rows says so and
+// can be dropped. Also `TestCheckTypesOfElements`, `TestIndexesThatRefuseEveryRowCanBeDropped`.
 func TestCheckTypesIsWhatEvaluationSays(t *testing.T) {
 	const trees = 60_000
 	seed := testutil.Seed(t)

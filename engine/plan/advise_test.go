@@ -15,6 +15,8 @@ import (
 
 // TestAdvise runs the files of testdata/advise: schema and stats as in testdata/explain, and
 // advise with a workload, a count and a query on each line.
+//
+// Promise (plans): The advisor follows the rules of composite keys.
 func TestAdvise(t *testing.T) {
 	datadriven.Walk(t, filepath.Join("testdata", "advise"), func(t *testing.T, path string) {
 		w := newCatalog(t)

@@ -15,6 +15,9 @@ import (
 
 // TestCacheChangesNothing binds random queries with the values NULL, empty ranges and
 // others, through a cache and without one: the plans are the same.
+//
+// Promise (plans): A cached plan is the plan; it depends on the query's shape, its tables and
+// statistics and nothing else; the cache is bounded. Also `TestCacheKeys`, `TestCacheIsBounded`.
 func TestCacheChangesNothing(t *testing.T) {
 	seed := testutil.Seed(t)
 	for i := range 6 {
@@ -113,6 +116,9 @@ func TestCacheIsBounded(t *testing.T) {
 }
 
 // TestPointKeysAreThoseOfRows: a point gives the keys that rows and entries have.
+//
+// Promise (plans): The key of a point query is that of the row or entry, and making it allocates
+// nothing. Also `TestPointKeyAllocatesNothing`.
 func TestPointKeysAreThoseOfRows(t *testing.T) {
 	w := newCatalog(t, `CREATE TABLE t (id INT, n SMALLINT, s TEXT, PARTITION KEY (id, s),
 		SORT KEY (n DESC), UNIQUE INDEX uk (s, n) SHARD (16))`)

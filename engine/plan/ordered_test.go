@@ -11,6 +11,9 @@ import (
 
 // TestOrderWithoutSort runs queries whose order comes from streams alone: the plan has no
 // sort, and the rows are those of the oracle in its order.
+//
+// Promise (plans): Where the order comes from an index there is no sort, and it is the right
+// order: merged buckets, lists of values, rows, backwards.
 func TestOrderWithoutSort(t *testing.T) {
 	w := newCatalog(t, `CREATE TABLE t (id INT, n INT, a INT NULL, b INT, c INT,
 		PARTITION KEY (id), SORT KEY (n),

@@ -15,6 +15,8 @@ var example = regexp.MustCompile("(?s)```sql\n(.*?)```\n\n```text\n(.*?)```")
 
 // TestPlannerPage plans the examples of docs/planner.md. With -rewrite it writes the plans
 // into the page.
+//
+// Promise (plans): The plans in [planner.md](planner.md) are those of the planner.
 func TestPlannerPage(t *testing.T) {
 	path := filepath.Join("..", "..", "docs", "planner.md")
 	page := string(must(os.ReadFile(path)))

@@ -14,6 +14,10 @@ import (
 
 // TestPagesAreTheWhole reads random queries page by page, each page with the cursor of the
 // last row of the one before, and compares with the query in one piece.
+//
+// Promise (plans): Pages put together are the whole; a page begins in the index; cursors of
+// other queries and damaged ones are refused. Also `TestCursorsBeginInTheIndex`,
+// `TestCursorsOfOthersAreRefused`.
 func TestPagesAreTheWhole(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	worlds := testutil.Effort(5, 20)

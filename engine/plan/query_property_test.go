@@ -234,6 +234,10 @@ func randomRows(w *catalog, r *rand.Rand) *memory {
 
 // TestQueriesMatchOracle plans random queries over random tables, runs the plans, and
 // compares with what the queries mean.
+//
+// Promise (plans): A plan returns what the query means: random queries with joins, subqueries,
+// groups, orders and limits over random tables and indexes, every join method forced, against an
+// evaluation of all combinations of rows.
 func TestQueriesMatchOracle(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	const queries = 50

@@ -61,6 +61,9 @@ func FuzzSketch(f *testing.F) {
 }
 
 // TestCollector: what is collected from skewed data is near the truth.
+//
+// Promise (plans): Statistics are near the truth; damaged ones are refused. Also
+// `TestSketchCounts`, `TestStatsAreChecked`.
 func TestCollector(t *testing.T) {
 	const n = 100_000
 	c := plan.NewCollector(3, 2)
@@ -106,6 +109,8 @@ func TestCollector(t *testing.T) {
 
 // TestEstimatesFall checks that a query with one more condition is never expected to return
 // more rows: cardinality restriction testing (Ba, Rigger, 2024).
+//
+// Promise (plans): A condition more never raises an estimate.
 func TestEstimatesFall(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	r := rand.New(rand.NewPCG(5, 5))

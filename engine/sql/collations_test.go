@@ -10,6 +10,9 @@ import (
 
 // TestMixedCollations: which of two columns is named first, and what plan compares them,
 // does not change whether they are equal.
+//
+// Promise (sql): Columns of different collations compare the same in every plan. Also
+// `TestSubqueriesUnderCollations` in `engine/sql`.
 func TestMixedCollations(t *testing.T) {
 	ctx, s := context.Background(), openSession(t)
 	for _, text := range []string{

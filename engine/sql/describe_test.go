@@ -50,6 +50,9 @@ func quoted(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""
 
 // TestDefinitionsMakeTheSameTable: the statements of Definition make the table they were
 // made of, and are the same again.
+//
+// Promise (sql): The statements of a definition make the same table. Also
+// `TestRandomDefinitionsMakeTheSameTable` in `engine/sql`.
 func TestDefinitionsMakeTheSameTable(t *testing.T) {
 	s := openSession(t)
 	for _, text := range []string{

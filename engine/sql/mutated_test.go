@@ -97,6 +97,9 @@ func jumbled(rng *rand.Rand, list, from []string) []string {
 
 // TestMutatedStatements: statements with some of their words changed are run or refused, with
 // an error that has a place or is one that is meant for a caller.
+//
+// Promise (sql): Statements with words changed at random are run or refused with an error that
+// has a place or says which value is wrong.
 func TestMutatedStatements(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	runs := testutil.Effort(1000, 100_000)

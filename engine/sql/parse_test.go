@@ -14,6 +14,9 @@ import (
 
 // TestParse runs the scripts in testdata/parse: a statement gives its canonical form, or
 // the error with the place it points at.
+//
+// Promise (sql): Every text parses to a canonical form, or fails at a place; nothing makes the
+// parser panic. Also `TestParseBoundsDepth`, `FuzzParse` in `engine/sql`.
 func TestParse(t *testing.T) {
 	datadriven.Walk(t, "testdata/parse", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {

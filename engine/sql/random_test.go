@@ -18,6 +18,12 @@ import (
 // pages, in transactions, prepared and asked again with other values. What unique indexes
 // refuse, skip or replace is found by comparing all rows. A program that fails is reduced to
 // the statements that it takes.
+//
+// Promise (sql): Statements of all kinds mean the same whatever indexes a table has: random
+// programs over a table with random indexes and its copy without, every index forced, in pages,
+// in transactions, prepared; what unique indexes refuse, skip or replace is found by comparing
+// all rows; a program that fails is reduced. Also `TestRandomStatementsAreReduced` in
+// `engine/sql`.
 func TestRandomStatements(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	worlds, queries := uint64(testutil.Effort(4, 400)), testutil.Effort(60, 120)

@@ -151,6 +151,10 @@ func TestErrorsOfTables(t *testing.T) {
 
 // TestParametersOfSeveralTypes: a parameter takes the form that each of its places asks for,
 // in conditions that spans see to and in those that are left to filters.
+//
+// Promise (sql): A parameter fits each of its places, lists beside keys included; OR REPLACE
+// removes what is in the way. Also `TestListsBesideKeys`,
+// `TestInsertOrReplaceRemovesWhatIsInTheWay`, `TestInsertOrReplaceOfElements` in `engine/sql`.
 func TestParametersOfSeveralTypes(t *testing.T) {
 	s := openSession(t)
 	exec(t, s, `CREATE TABLE t (a TEXT PRIMARY KEY, at TIMESTAMP(ms) NULL, id UUID NULL, ip IP NULL,

@@ -41,6 +41,9 @@ func open(t testing.TB) *engine.DB {
 }
 
 // The local store passes all checks.
+//
+// Promise (reads and writes): Every store behaves the same: conditions, whole commits, ranges,
+// snapshots, limits. Also `TestLocalWithoutFastPaths`, `TestTx`, `TestMemory` in `engine/store`.
 func TestLocal(t *testing.T) {
 	for _, check := range storetest.Checks(testutil.Seed(t)) {
 		t.Run(check.Name, func(t *testing.T) { check.Run(t, store.Local(open(t))) })

@@ -106,6 +106,10 @@ func (s *countingSnapshot) Scan(context.Context, store.Range) iter.Seq2[store.It
 
 // TestAnalyzeOfASampleIsNearTheTruth compares statistics of samples with those of everything,
 // on skewed data, and checks that the samples read little.
+//
+// Promise (tables): Statistics of a sample are near those of everything, on skewed data too, and
+// a sample reads little; samples of the engine have no bias; the pieces they are of make up a
+// range. Also `TestSampleHasNoBias`, `TestPiecesMakeUpTheRange`.
 func TestAnalyzeOfASampleIsNearTheTruth(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	rows, samples := testutil.Effort(10_000, 20_000), testutil.Effort(2, 6)

@@ -42,6 +42,9 @@ func catalogueItems(t testing.TB, e *engine.DB) (items []engine.Item) {
 
 // FuzzCatalogue opens tables whose catalogue has any bytes in one of its items: they are
 // refused, or what they say can be used without a panic.
+//
+// Promise (tables): Any bytes in the catalogue are refused or can be used. Also of a definition
+// `FuzzParse` in `engine/schema`.
 func FuzzCatalogue(f *testing.F) {
 	e, err := engine.Open(f.TempDir(), &engine.Options{InMemory: true})
 	if err != nil {

@@ -15,6 +15,8 @@ import (
 )
 
 // Of many goroutines that want the same unique values, exactly one gets each.
+//
+// Promise (tables): Of many goroutines exactly one gets a unique value.
 func TestUniqueIsExactAmongGoroutines(t *testing.T) {
 	db := open(t, nil)
 	people := create(t, db, peopleText)
@@ -125,6 +127,8 @@ func writeRandom(rng *rand.Rand, tab *table.Table) error {
 
 // Indexes are built and dropped while writers write, and are complete when they are ready:
 // no row from before that was changed meanwhile, and no row of a writer, is missed.
+//
+// Promise (tables): Indexes are built and dropped while writers write, and miss no row.
 func TestIndexesAreBuiltWhileWritersWrite(t *testing.T) {
 	db := open(t, nil)
 	people := create(t, db, `{"name":"people","columns":[

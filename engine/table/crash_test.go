@@ -24,6 +24,9 @@ import (
 // Method: a program writes rows, builds and drops indexes and a table, on a file system that
 // knows what is durable. At some of the operations on it the disk of a power cut is kept;
 // each of them is then opened, verified, resumed, and verified again.
+//
+// Promise (tables): After a power cut no entry is stale or missing, what was acknowledged is
+// there, and builds and drops go on.
 func TestPowerCutsLeaveIndexesWhole(t *testing.T) {
 	runPowerCuts(t, testutil.Effort(1, 100), crashSteps, checkCut)
 }
@@ -31,6 +34,9 @@ func TestPowerCutsLeaveIndexesWhole(t *testing.T) {
 // Goal: whenever the power fails while a unique index is built for which there are too many
 // equal rows, the rows are whole and the index is gone, or is there as one that is being
 // built or dropped; then Resume removes it and says why.
+//
+// Promise (tables): A unique index that cannot be built is gone after a power cut, or removed by
+// `Resume`, and the rows are whole.
 func TestPowerCutsOfABuildInConflict(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	runPowerCuts(t, testutil.Effort(1, 100), conflictSteps, checkConflictCut)

@@ -93,6 +93,9 @@ func TestDefinitionsOutliveTheProcess(t *testing.T) {
 }
 
 // A prepared query, a handle and a transaction follow the definition of their table.
+//
+// Promise (tables): Prepared queries, snapshots and transactions follow the definitions of their
+// tables, which outlive the process. Also `TestDefinitionsOutliveTheProcess`.
 func TestWhatIsPreparedFollowsTheTable(t *testing.T) {
 	db := open(t, nil)
 	people := create(t, db, peopleText)

@@ -75,6 +75,9 @@ func need(err error) {
 }
 
 // A path from the general to the special as sort key: every level is a prefix.
+//
+// Promise (keys): The guide to designing keys prints what it says. Also all examples of the
+// guide.
 func Example_hierarchies() {
 	ctx := context.Background()
 	db, closeAll := openExample(ctx, Cities)

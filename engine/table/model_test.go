@@ -19,6 +19,14 @@ import (
 // TestTablesAreTheModel does random things to tables with random keys and indexes and
 // compares with a map. Indexes come and go, and so do columns; after each phase Verify
 // must find every entry that should be there and no other.
+//
+// Promise (keys): A row is found under all its keys or none, whoever writes at the same time;
+// shards are merged in order. Also `TestRowsExpireBesideWriters`,
+// `TestStatementsByPredicateCountWhatTheyChange`, `TestQueriesAgreeWithEveryOtherWay` in
+// `engine/table`; `TestOrderWithoutSort` in `engine/plan`.
+// Promise (tables): Every row has its entries and every entry its row, whatever is written, in
+// transactions or not, while indexes and columns come and go; unique conflicts are those of
+// comparing all rows.
 func TestTablesAreTheModel(t *testing.T) {
 	n := testutil.Effort(8, 25)
 	seed := testutil.Seed(t)

@@ -21,6 +21,10 @@ import (
 // come with every index forced and without any (forced plans), with a projection of the
 // predicate itself (NoREC), with what is left by NOT p and p IS NULL (TLP), page by page
 // with cursors, limited, and with a DB that keeps no plans.
+//
+// Promise (tables): A query gives the same rows whatever plan it is given: against brute force,
+// every index forced and none, NOT p and p IS NULL, the projected predicate, pages, limits,
+// without plan cache.
 func TestQueriesAgreeWithEveryOtherWay(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	runs, seed := testutil.Effort(300, 15_000), testutil.Seed(t)

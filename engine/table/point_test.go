@@ -14,6 +14,9 @@ import (
 )
 
 // A point gives what the tree gives, for every kind of value.
+//
+// Promise (tables): The short way of unique keys gives what the plan gives, and allocates
+// little. Also `TestPreparedPointsAllocateLittle`.
 func TestPointsAgreeWithPlans(t *testing.T) {
 	// Queries that might be logged with their plans have plans; OFFSET is none for points.
 	db := open(t, &table.Options{SlowQuery: time.Hour, LogValues: true})
@@ -100,6 +103,8 @@ func TestPreparedPointsAllocateLittle(t *testing.T) {
 }
 
 // Verify reports every entry that is missing, too many, or another one.
+//
+// Promise (tables): Verify finds entries that are missing, too many, or changed.
 func TestVerifyFindsDamage(t *testing.T) {
 	db := open(t, nil)
 	people := create(t, db, peopleText)

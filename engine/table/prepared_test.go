@@ -71,6 +71,10 @@ func (p *shipments) conditions(rnd *rand.Rand, rows []shipment) (all []condition
 
 // Queries that are described again each time, with other values, return what their conditions
 // say, from a database, a snapshot and a transaction.
+//
+// Promise (tables): Queries built again with other constants, read through kept plans, are those
+// of brute force; a unique key that moves while it is read is answered from one moment. Also
+// `TestUniqueKeyThatMovesBetweenReads`.
 func TestUnpreparedQueries(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	p, rows := openFew(t, 400)

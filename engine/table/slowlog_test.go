@@ -15,6 +15,10 @@ import (
 )
 
 // Every query is slow here, since the clock moves a second whenever it is read.
+//
+// Promise (tables): Slow queries are logged without their values; full scans can be refused;
+// advice comes from what was run. Also `TestFullScansCanBeRefused`,
+// `TestAdviceComesFromTheQueriesThatWereRun`.
 func TestSlowQueriesAreLoggedWithoutTheirValues(t *testing.T) {
 	for _, values := range []bool{false, true} {
 		var out bytes.Buffer

@@ -117,6 +117,8 @@ func importPage(t *testing.T, db *table.DB) {
 }
 
 // TestTablesPage runs what docs/tables.md shows and compares what it prints.
+//
+// Promise (tables): The page [tables](tables.md) prints what it says.
 func TestTablesPage(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	db := openTyped(t, Cities, Quakes)

@@ -18,6 +18,8 @@ type clock struct{ ms atomic.Int64 }
 
 func (c *clock) now() time.Time { return time.UnixMilli(c.ms.Load()) }
 
+// Promise (tables): Rows and entries expire together; also those of a TTL that the table has no
+// more, and no query takes their entries for damage. Also `TestRowsOfAFormerTTLExpireQuietly`.
 func TestRowsExpireWithTheirEntries(t *testing.T) {
 	c := new(clock)
 	c.ms.Store(1_000_000)

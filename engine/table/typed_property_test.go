@@ -87,6 +87,9 @@ func valuesOf(r *rapid.T, o *trip) []expr.Value {
 }
 
 // TestTypedIsUntyped: what one of the two layers writes the other one reads.
+//
+// Promise (tables): Structs and rows of values are the same rows, with NaN and addresses; rows
+// outlive their struct. Also `TestRowsOutliveTheirStruct`.
 func TestTypedIsUntyped(t *testing.T) {
 	trips := newTrips("trips")
 	db := openTyped(t, trips)

@@ -97,6 +97,8 @@ func TestLeftJoinSeesPartnersOfNulls(t *testing.T) {
 	}
 }
 
+// Promise (tables): Groups, their conditions, joins. Also `TestTypedJoins`,
+// `TestLeftJoinSeesPartnersOfNulls`.
 func TestTypedGroups(t *testing.T) {
 	db, trips, _, _ := openRides(t)
 	q := trips.Where(trips.dist.Lt(10)).OrderBy(trips.status.Asc())
@@ -162,6 +164,8 @@ func TestTypedGroups(t *testing.T) {
 	}
 }
 
+// Promise (tables): Pages follow each other, and the last one, exactly full or not, has no
+// cursor.
 func TestTypedPages(t *testing.T) {
 	db, trips, _, _ := openRides(t)
 	q := trips.Where(trips.dist.Ge(3)).OrderBy(trips.status.Desc()).Limit(7)

@@ -99,6 +99,9 @@ func TestUpsertAmongGoroutines(t *testing.T) {
 }
 
 // TestPutAmongGoroutines: whoever puts a row first, the other one replaces it.
+//
+// Promise (tables): Of goroutines that put one row every one succeeds; new and replaced rows are
+// counted exactly. Also `TestUpsertAmongGoroutines`, `TestUpsertTellsNewFromReplaced`.
 func TestPutAmongGoroutines(t *testing.T) {
 	db := open(t, nil)
 	tab := create(t, db, peopleText)
@@ -128,6 +131,9 @@ func TestPutAmongGoroutines(t *testing.T) {
 
 // TestBoundTablesRefuseOtherDefinitions: what was made for a definition is written by it or
 // not at all, also where another table has taken the name.
+//
+// Promise (tables): What was made for one definition of a table is not written by another, nor
+// to another table of that name.
 func TestBoundTablesRefuseOtherDefinitions(t *testing.T) {
 	db := open(t, nil)
 	tab := create(t, db, plainText)

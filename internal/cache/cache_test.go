@@ -14,6 +14,9 @@ type block struct{ data []byte }
 func newBlock(n int) block { return block{data: make([]byte, n)} }
 
 // TestBudget: the charge never passes the budget, whatever is inserted.
+//
+// Promise (manners): The cache keeps to its budget, files to their number. Also `TestFilesLimit`
+// in `internal/cache`.
 func TestBudget(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 1))
 	c := cache.New(10_000)

@@ -37,6 +37,10 @@ func TestBugsApply(t *testing.T) {
 // Goal: no planted bug survives its test. Method: the source is copied; the tests pass
 // there without a bug; then, one bug after the other, the test named with it has to fail,
 // and not because the source no longer compiles. KSTONE_CANARY=1 runs it.
+//
+// Promise (tests): A promise broken on purpose is noticed: planted bugs, among them a sync left
+// out, a directory sync left out, a stripe forgotten, a tombstone dropped early, a read set not
+// checked, a block cached in the wrong place. Also (`make canary`), `TestBugsApply`.
 func TestPlantedBugsAreCaught(t *testing.T) {
 	if os.Getenv(canaryEnv) == "" {
 		t.Skipf("%s is not set: make canary does", canaryEnv)

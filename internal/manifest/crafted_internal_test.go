@@ -47,6 +47,13 @@ func wantDamageOrState(t *testing.T, content []byte, part bool) {
 
 // TestCraftedRecords: under right checksums, every beginning and every changed byte of a snapshot
 // and of an edit is damage, or a state that is consistent; Load and Salvage end as well.
+//
+// Promise (damage): Arbitrary bytes never panic, hang or allocate without bound. Also the fuzz
+// targets (`grep -r '^func Fuzz'`); under right checksums; `TestCraftedHeaders` in
+// `internal/manifest`, `TestCraftedHeaders`, `TestCraftedRecordHeaders`, `TestCraftedPayloads`
+// in `wal`, `TestCraftedBlocks`, `TestRowsEndAtADamagedEntry` in `sst`, `TestCraftedDirectories`
+// in `zonemap`, `TestRecordsOfTheWrongType` in `internal/manifest`; `TestDecompressBounds` in
+// `sst`, `TestLaterRecordIsBounded` in `internal/manifest`.
 func TestCraftedRecords(t *testing.T) {
 	snapshot, edit := appendState(nil, seedState()), appendEdit(nil, seedEdit())
 	wantDamageOrState(t, craftedManifest(snapshot, edit), false)

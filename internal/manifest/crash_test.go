@@ -224,6 +224,9 @@ func program(t *testing.T, r *recorder, note func(acked, tried base.SeqNum)) {
 // A power cut after any change to the disk leaves a database that can be opened
 // with the state of the last acknowledged commit or of the one that was under way,
 // and that can be used from there, also if recovery is cut short in turn.
+//
+// Promise (durability): The manifest survives a power cut at every change of the disk, also
+// during recovery.
 func TestPowerCutAnywhere(t *testing.T) {
 	type promise struct {
 		acked, tried base.SeqNum

@@ -132,6 +132,9 @@ func TestOrphans(t *testing.T) {
 
 // A directory is durable when MakeDir returns, also if another process that was making it
 // has been killed at any moment.
+//
+// Promise (durability): The directory of a new database survives a power cut, also if an earlier
+// process was killed while making it. Also `TestPowerCutsOfTheWholeEngine`.
 func TestMakeDirAfterAKill(t *testing.T) {
 	for stop := 1; ; stop++ {
 		c, n := vfstest.NewCrash(), 0

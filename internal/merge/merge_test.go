@@ -261,6 +261,11 @@ func difference(got, want []string) string {
 
 // The merge agrees with sorting everything: versions, parts, tombstones, range tombstones,
 // both directions, with fences and without, and again in the memory of an earlier merge.
+//
+// Promise (reads and writes): Every merge shows what sorting would: newest versions, several
+// partitions, range tombstones, both directions, with and without fences; unions keep
+// everything. Also `TestMergeLeavesRangeTombstones`, `TestLazyMergeReadsFewInputs`, `TestUnion`
+// in `internal/merge`.
 func TestMergeAgreesWithSort(t *testing.T) {
 	var m merge.Merge
 	for seed := range uint64(1000) {

@@ -28,6 +28,10 @@ func read(f *File, n int) (got int, err error) {
 `
 
 // TestOperators: every operator finds its places, and what no test can miss is left alone.
+//
+// Promise (tests): Changes drawn by a seed are tried in the same order whatever else is drawn; a
+// run goes on where it ended. Also `TestDrawIsThatOfTheSeed`, `TestMutantsOfAModule` in
+// `internal/mutants`.
 func TestOperators(t *testing.T) {
 	ms, err := mutantsIn([]byte(source))
 	if err != nil {

@@ -20,6 +20,17 @@ import (
 // reopening on a disk without a free block; what is deleted makes room for puts, which
 // resume by themselves; nothing acknowledged is lost. Method: a small image, which a
 // ballast file and the database fill.
+//
+// Promise (disks): A full disk is `ErrDiskFull`, at whatever byte it comes; reads go on and puts
+// resume; a disk without a free block can be opened. Also (`make powercut`); in memory
+// `TestDiskFullPasses`, `TestDiskFullAnywhere`; `TestDiskFull`, `TestDiskFullForLargeRecordOnly`
+// in `wal`; `TestDiskFull`, `TestOpenOnFullDisk` in `internal/manifest`;
+// `TestNoSpaceIsRecognised` in `internal/vfs`.
+// Promise (disks): On a full disk every delete succeeds, in every form, also after a reopening
+// without a free block; its space comes back unasked, and puts with it, within 50 ms of space
+// from outside. Also `TestDeletesOnFullDisk`, `TestDeletesOnADiskThatOthersFill`,
+// `TestOpenOnFullDiskAndDelete`; `TestSmallerSegmentsOnAFullDisk`, `TestMakeRoomKeepsNobodyOut`
+// in `wal`.
 func TestDiskFullOnRealFileSystems(t *testing.T) {
 	for _, fsys := range fileSystems {
 		t.Run(fsys.name, func(t *testing.T) {

@@ -52,6 +52,10 @@ func newZram(t *testing.T, sizeBytes int64) (d *disk, limit func(string)) {
 // loses its last number in the same way, see TestFailingSyncOfAPlainWriter. Ext4 has no such
 // moment. So on XFS a loss counts only if it was acknowledged before the device failed; the
 // others are counted and printed.
+//
+// Promise (disks): On a real device that fails for a while nothing is acknowledged that is not
+// on it (on XFS: but for the moment of its own shutdown, which a plain writer shows, too). Also
+// `TestFailingSyncOfAPlainWriter` in `internal/powercut` (`make powercut`).
 func TestFailingSyncOnRealDevice(t *testing.T) {
 	for _, fsys := range fileSystems {
 		t.Run(fsys.name, func(t *testing.T) {

@@ -44,6 +44,10 @@ func drawn(seed string, flags ...string) (string, error) {
 
 // Runs draw the same numbers, KSTONE_SEED changes them, and the commands that are logged draw
 // them again.
+//
+// Promise (tests): Every run of a test draws the same numbers; `KSTONE_SEED` changes them, and
+// the command that a test logs repeats them. Also `TestBadSeed` in `internal/testutil`,
+// `TestForbidden` in `internal/tidy`.
 func TestSeeds(t *testing.T) {
 	numbers := func(seed string, flags ...string) (drawnBy [2]string, log string) {
 		t.Helper()

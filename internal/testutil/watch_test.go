@@ -10,6 +10,9 @@ import (
 )
 
 // TestWatch: an input that is never finished ends the process, and is shown.
+//
+// Promise (tests): A fuzz input that takes for ever fails. Also `TestFuzzTargetsAreWatched` in
+// `internal/tidy`.
 func TestWatch(t *testing.T) {
 	if os.Getenv("KSTONE_WATCH") != "" {
 		defer testutil.Watch([]byte("never finished"))()

@@ -46,6 +46,8 @@ var envName = regexp.MustCompile(`"(KSTONE_[A-Z_]+)[="]`)
 // raceSkip matches the calls that tools/tests.sh looks for.
 var raceSkip = regexp.MustCompile(`(?m)^\t+testutil\.(Skip|Slow)UnderRace\(t, `)
 
+// Promise (tests): Every test runs once in `make test`, and its size is that of the effort. Also
+// `TestEffort`, `TestBadEffort` in `internal/testutil`.
 func TestEfforts(t *testing.T) { report(t, checkEfforts(loadTree(t))) }
 
 // checkEfforts wants every test to run once in `make test`, at a size that one variable gives:

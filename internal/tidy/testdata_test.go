@@ -12,6 +12,9 @@ import (
 
 // TestBundledDataFacts counts, in the files themselves, what testdata/README.md and
 // the README promise about them.
+//
+// Promise (manners): The bundled cities are what the documents say. Also `TestScripts` in
+// `cmd/kstone-cli/internal/command`.
 func TestBundledDataFacts(t *testing.T) {
 	for _, c := range []struct {
 		file       string

@@ -11,6 +11,9 @@ import (
 
 // A database that has lost all accounts is noticed: if a child has said that they are
 // there, and if steps are there, which came later.
+//
+// Promise (tests): Torture notices the loss of all accounts; an interrupt from the keyboard is
+// no verdict. Also `TestInterruptIsNoVerdict` in `internal/torture`.
 func TestCheckMissesAccounts(t *testing.T) {
 	const seed = 3
 	dir := filepath.Join(t.TempDir(), "db")

@@ -64,6 +64,9 @@ func kindsOf(verdicts []advise.Verdict) string {
 }
 
 // The rules, and the two patterns of the specification that one key cannot serve.
+//
+// Promise (keys): Advised keys serve all queries, and fewer would not. Also
+// `TestKeysServeAllQueries`, `TestClassify` in `keycodec/advise`.
 func TestAdvise(t *testing.T) {
 	for _, c := range []struct {
 		why, keys, kinds string

@@ -40,6 +40,9 @@ const (
 )
 
 // The example of the specification, bit for bit.
+//
+// Promise (keys): Composite keys of version 1 are those of the specification, bit for bit. Also
+// `TestPageExamples` in `keycodec/composite`.
 func TestOrderManagementKey(t *testing.T) {
 	want := "0010" + "1f" + "5553525f3132333435" + strings.Repeat("00", 23) + "1f" +
 		"000001947346b000" + "1f" + "550e8400e29b41d4a716446655440001"
@@ -95,6 +98,9 @@ func one(d composite.Delimiter, f composite.Field) (last, before *composite.Sche
 
 // Every value that the layout cannot order or tell apart. Each row says why it would be
 // wrong; docs/format/composite.md has the same rows.
+//
+// Promise (keys): What the layout cannot order or distinguish is refused. Also
+// `TestRefusedSchemas` in `keycodec/composite`; `TestRefused` in `keycodec/rowkey`.
 func TestRefusedValues(t *testing.T) {
 	padded := composite.Field{Type: composite.String, Width: 4}
 	free := composite.Field{Type: composite.String}

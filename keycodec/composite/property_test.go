@@ -122,6 +122,10 @@ func eachSchema(t *testing.T, check func(*rapid.T, *composite.Schema)) {
 
 // Within a shard keys compare like their tuples. Different tuples have different keys, and
 // no key begins with another one unless the last field is of variable length.
+//
+// Promise (keys): Composite keys sort like their tuples, no two are the same, decoding is exact,
+// and spans hold exactly what is asked for. Also `TestSpansAreExact`, `TestAllFFHasNoEnd`,
+// `TestDelimiterBytesInsideFields` in `keycodec/composite`.
 func TestOrder(t *testing.T) {
 	eachSchema(t, func(t *rapid.T, s *composite.Schema) {
 		a, b := drawTuple(t, s), drawTuple(t, s)

@@ -63,6 +63,8 @@ func drawValue(t *rapid.T, typ keycodec.Type) any {
 
 // TestPeersAgreeOnOrder encodes pairs of tuples with every codec that knows their types:
 // all of them have to order the pair alike.
+//
+// Promise (keys): The order is that of other order-preserving codecs.
 func TestPeersAgreeOnOrder(t *testing.T) {
 	compared := map[string]int{}
 	testutil.Check(t, func(t *rapid.T) {

@@ -65,6 +65,8 @@ func TestGoldenKey(t *testing.T) {
 	}
 }
 
+// Promise (keys): Row keys and varints sort, and lose no empty part. Also `TestOrderExhaustive`,
+// `TestTrailingEmptyParts`, `TestVarintVectors`, `TestVarintOrder` in `keycodec/rowkey`.
 func TestBuildingsInOrder(t *testing.T) {
 	var keys [][]byte
 	for _, n := range []int64{10, 2, 20, 1} {

@@ -13,6 +13,9 @@ import (
 )
 
 // The first vectors also stand in the tests of the database that the function is from.
+//
+// Promise (keys): Shard functions never change, and a stored one proves what it computes. Also
+// `TestHashVectors`, `TestSpecBytes`, `TestSpecDamage` in `keycodec/shard`.
 func TestTidbVectors(t *testing.T) {
 	s := shard.Spec{Function: shard.Tidb, Count: shard.TidbCount}
 	for v, want := range map[int64]shard.Bucket{

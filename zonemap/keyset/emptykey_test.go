@@ -7,6 +7,10 @@ import (
 )
 
 // TestEmptyKey: the empty key is a key like others, also if it is given as nil.
+//
+// Promise (new keys): The empty key, repeated keys, empty and tiny segments, and keys with equal
+// hashes are keys like others. Also `TestEmptyFilter`, `TestCraftedKeys`; `TestRepeatedWords` in
+// `zonemap/keyset/internal/fuse`.
 func TestEmptyKey(t *testing.T) {
 	for _, o := range []keyset.SegmentOptions{
 		{StoreKeys: true}, {StoreKeys: true, BlockKeys: 2}, {StoreKeys: true, Shards: 4}, {},

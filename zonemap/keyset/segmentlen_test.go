@@ -13,6 +13,8 @@ import (
 
 // TestLenCountsDistinctKeys: a key that is added twice counts once in every layout, and the
 // saved form says the same number.
+//
+// Promise (reads and writes): A segment counts distinct keys, in every layout.
 func TestLenCountsDistinctKeys(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(12, 7))
 	distinct := randomHashes(rnd, 5000)

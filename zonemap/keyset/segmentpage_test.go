@@ -13,6 +13,8 @@ import (
 )
 
 // TestSegmentPage: the bytes in docs/format/segments.md are what Build makes.
+//
+// Promise (new keys): The page about segments shows what is written.
 func TestSegmentPage(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "format", "segments.md"))
 	if err != nil {

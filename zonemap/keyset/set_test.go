@@ -234,6 +234,10 @@ func checkAnswers(t *rapid.T, set *keyset.Set, contents map[*keyset.Segment]map[
 
 // TestDamagedSegments flips every bit, one at a time, of files of every layout, and cuts
 // them off everywhere: an error, or the right answers.
+//
+// Promise (new keys): A segment with any byte changed or cut off is an error or answers rightly;
+// what cannot be read or checked is an error, never "new". Also `TestErrorsAreNotNew`,
+// `TestOpenRefuses`, `FuzzSegment`, `FuzzFilter`, `FuzzZoneMap`.
 func TestDamagedSegments(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	rnd := rand.New(rand.NewPCG(3, 4))

@@ -108,6 +108,8 @@ func TestWideFingerprints(t *testing.T) {
 
 // TestDenseKeys: integers without gaps need no filter, with few gaps a bitmap, and both
 // answer exactly.
+//
+// Promise (new keys): Integers without gaps are answered exactly. Also `TestExactWithoutKeys`.
 func TestDenseKeys(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	for step, most := range map[uint64]uint64{1: 0, 3: 40_000} {
@@ -163,6 +165,8 @@ func TestCraftedKeys(t *testing.T) {
 }
 
 // TestCacheLimit: filters read on demand stay within the budget, and come back.
+//
+// Promise (new keys): Filters on disk keep to the memory they are given.
 func TestCacheLimit(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(14, 1))
 	keys := randomHashes(rnd, 50_000)
@@ -283,6 +287,8 @@ func TestCheckFailsInPlanes(t *testing.T) {
 
 // TestSetConcurrency: an exact set is right for what is never changed, while other
 // segments come and go and copies are made.
+//
+// Promise (new keys): Sets can be asked while segments come and go.
 func TestSetConcurrency(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(16, 1))
 	var sets [][]uint64
@@ -329,6 +335,7 @@ func TestSetConcurrency(t *testing.T) {
 	readers.Wait()
 }
 
+// Promise (new keys): Questions allocate nothing. Also `TestFilterAllocations`.
 func TestSetAllocations(t *testing.T) {
 	testutil.SkipUnderRace(t, "it allocates")
 	rnd := rand.New(rand.NewPCG(17, 1))

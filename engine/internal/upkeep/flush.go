@@ -113,7 +113,7 @@ func (u *Upkeep) Flush(ctx context.Context) error {
 
 // flush writes the memtables of the stripes to one run each.
 //
-// Steps, in this order (docs/crash-safety.md tells what a crash after each leaves):
+// Steps, in this order (docs/crash-safety.md says what a crash after each leaves):
 // freeze; write the files; sync the log up to the highest number in them; sync the
 // files and the directory; commit one manifest edit; publish; release log segments.
 //

@@ -10,18 +10,50 @@ import (
 	"github.com/kstonedb/kstone/internal/vfs"
 )
 
+// # Reused SSTs
+//
+// A merge replaces files and a flush needs new ones. The recycler gives an old file a new name and
+// new content.
+//
+// The naive way: when a merge has written its result, the next flush overwrites a replaced file.
+//
+// Why it fails, in four ways. The manifest may still name the file: if its edit is not durable, a
+// power cut leaves a manifest that names a destroyed file. A cursor reads the file for as long as
+// it likes. A checkpoint has it by a hard link, and a copy must not change. And a Get holds no
+// reference on its view (docs/decisions/0004), so it may be about to read:
+//
+//	G: loads view V; opens 007-12.sst; is about to read a block
+//	M: installs view V2 without file 12; the last reference on V goes, the file is closed
+//	F: renames 007-12.sst to 007-31.sst and writes over it
+//	G: the read returns bytes of file 31
+//
+// The way taken: a file comes to obsolete when an edit that removes it is synced (Stripe.Install
+// marks it afterwards) and the last view that contains it is released. create renames it to the
+// name of a number that was never used, and reuse takes it only while it has one name. The writer
+// writes from the start, cuts the file to its length, syncs it and the directory, and then an edit
+// names it.
+//
+// G gets one of three errors. The handle is closed: fs.ErrClosed. It opens the name once more
+// after the rename: fs.ErrNotExist, for no other file ever gets that name. It reads foreign bytes:
+// the checksum of the block does not pass, since it covers the file's number and the block's
+// offset. Then Stripe.newest compares V with the current view. V2 was published before V was
+// released, so they differ, and the Get looks again in V2. If they are the same, the error is
+// real.
+//
+// Invariants: a file that some view contains, or that the manifest names, is never written. While
+// the process runs, a name belongs to one file. A block enters the cache of its own Reader, after
+// its checksum.
+//
+// What a crash leaves: from the rename until the edit, the manifest names neither the old name nor
+// the new one. Whichever is found, with old, new or mixed content, is an orphan. Open removes it.
+// After the edit the new file is whole, because the syncs came first.
+
 // recycler keeps some SST files that nothing refers to any more and gives them new
 // names and contents instead of creating files.
 //
 // Why: creating a file costs more than writing 256 KiB to it (ext4: 260 µs of CPU
 // against 22 µs for a rename, docs/decisions/0008), and merges free about as many files
 // as flushes need.
-//
-// Safety: a file gets here after the edit that removed it is durable and no view has
-// it. It is reused only while it has one name: a checkpoint's hard links keep theirs.
-// Until the next edit names it, whatever name a crash leaves it is an orphan's. A reader
-// that still had the old file open fails on the checksum, which covers the file's
-// number, and looks at the newer view.
 type recycler struct {
 	fs     vfs.FS
 	dir    string

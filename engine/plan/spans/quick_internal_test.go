@@ -64,6 +64,9 @@ func quickParams(r *rand.Rand) (params []expr.Value) {
 }
 
 // TestQuickSpansAreThoseOfCuts builds spans in both ways.
+//
+// Promise (plans): The quick way to spans gives those of the cuts; values choose the plan of a
+// query built again, and are bound exactly. Also `TestLikelyValuesChoosePlans`.
 func TestQuickSpansAreThoseOfCuts(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	r := rand.New(rand.NewPCG(3, 3))

@@ -21,6 +21,9 @@ import (
 // equal as multisets, and in their order where ORDER BY distinguishes all rows. Queries that
 // kstone says it does not support, or whose hint cannot be followed, are counted and left
 // out; every other error fails. KSTONE_SQL_ALL=1 takes all cities, otherwise one in 60.
+//
+// Promise (sql): Queries give what SQLite gives, over the cities and earthquakes with NULLs put
+// in. Also run by `make sql-check`.
 func TestAgainstSQLite(t *testing.T) {
 	s := testutil.Seed(t)
 	rng := rand.New(rand.NewPCG(s, 1))

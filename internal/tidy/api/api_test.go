@@ -25,6 +25,8 @@ const module = "github.com/kstonedb/kstone/"
 var stable = []string{"engine", "engine/table", "keycodec"}
 
 // TestAPI compares what the stable packages export with the golden files.
+//
+// Promise (reads and writes): The exported API changes only with its golden file.
 func TestAPI(t *testing.T) {
 	for _, pkg := range load(t) {
 		path := strings.TrimPrefix(pkg.Path(), module)

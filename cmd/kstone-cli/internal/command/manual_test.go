@@ -39,6 +39,9 @@ func copyBundled(dir, name string) error {
 // TestManual runs the examples of docs/cli.md, one after the other, in one directory.
 // Standard error stands after standard output if a command succeeds, and the exit code
 // in brackets if it fails; "…" matches anything.
+//
+// Promise (manners): The command line does what its manual says. Also `TestScripts` in
+// `cmd/kstone-cli/internal/command`.
 func TestManual(t *testing.T) {
 	sh, err := exec.LookPath("sh")
 	if err != nil {

@@ -35,6 +35,16 @@ func TestMain(m *testing.M) {
 //	hold DIR             another process has the database open, until the script ends
 //	flip FILE OFFSET     a bit of the file is flipped; negative offsets count from the end
 //	cities FILE          FILE becomes the bundled cities
+//
+// Promise (reads and writes): `kstone-cli dedup` distinguishes new, stored and repeated records
+// and writes nothing unless asked to. Also scripts `dedup` and `cities`.
+// Promise (reads and writes): `kstone-cli segment` answers as its keys say; a build that fails
+// or is stopped leaves no file and replaces none; damage has file and offset. Also script
+// `segment`; `TestStoppedSegmentBuild`.
+// Promise (sql): Every command about tables, with each exit code. Also scripts `sql`,
+// `sqltables`, `sqlimport`; `TestManual`.
+// Promise (manners): The settings of a database outlive the commands that choose them. Also
+// script `settings`.
 func TestScripts(t *testing.T) {
 	all, err := filepath.Glob("testdata/script/*.txtar")
 	if err != nil || len(all) <= len(slowScripts) {
