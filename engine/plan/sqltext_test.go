@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/internal/syntax"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/plan/spans"
 	"github.com/kstonedb/kstone/engine/schema"
-	"github.com/kstonedb/kstone/engine/sql"
 	"github.com/kstonedb/kstone/keycodec"
 	"github.com/kstonedb/kstone/keycodec/shard"
 )
@@ -38,14 +38,14 @@ func (w *catalog) Table(t *schema.Table) *plan.TableStats { return w.stats[t.Nam
 
 func (w *catalog) exec(text string) {
 	w.t.Helper()
-	s, err := sql.Parse(text)
+	s, err := syntax.Parse(text)
 	if err != nil {
 		w.t.Fatalf("%s: %v", text, err)
 	}
 	switch s := s.(type) {
-	case *sql.CreateTable:
+	case *syntax.CreateTable:
 		w.createTable(s)
-	case *sql.CreateIndex:
+	case *syntax.CreateIndex:
 		old := w.tables[s.Table.Text]
 		def := *old
 		def.Version++
@@ -70,7 +70,7 @@ func (w *catalog) newTable(def schema.Table) *schema.Table {
 	return t
 }
 
-func (w *catalog) createTable(s *sql.CreateTable) {
+func (w *catalog) createTable(s *syntax.CreateTable) {
 	w.t.Helper()
 	def := schema.Table{ID: uint32(len(w.tables) + 1), Name: s.Table.Text}
 	for _, c := range s.Columns {
@@ -85,7 +85,7 @@ func (w *catalog) createTable(s *sql.CreateTable) {
 	w.tables[s.Table.Text] = w.newTable(def)
 }
 
-func columnOf(c sql.ColumnDef) schema.Column {
+func columnOf(c syntax.ColumnDef) schema.Column {
 	out := schema.Column{Name: c.Name.Text, Nullable: c.Nullable, List: c.Type.List}
 	switch c.Type.Name {
 	case "INT", "INTEGER", "BIGINT":
@@ -111,15 +111,15 @@ func columnOf(c sql.ColumnDef) schema.Column {
 	return out
 }
 
-func keysOf(t *schema.Table, keys []sql.KeyColumn) (out []schema.KeyColumn) {
+func keysOf(t *schema.Table, keys []syntax.KeyColumn) (out []schema.KeyColumn) {
 	for _, k := range keys {
 		out = append(out, schema.KeyColumn{Ordinal: t.Column(k.Name.Text), Desc: k.Desc,
-			NullsLast: k.Nulls == sql.NullsLast})
+			NullsLast: k.Nulls == syntax.NullsLast})
 	}
 	return out
 }
 
-func indexOf(t *schema.Table, s *sql.CreateIndex) *schema.Index {
+func indexOf(t *schema.Table, s *syntax.CreateIndex) *schema.Index {
 	x := &schema.Index{Name: s.Index.Text, Unique: s.Unique, State: schema.Ready}
 	for i, k := range keysOf(t, s.Columns) {
 		x.Columns = append(x.Columns, schema.IndexColumn{KeyColumn: k, Each: s.Columns[i].Each})
@@ -161,14 +161,14 @@ func resolved(t *schema.Table, e expr.Expr) expr.Expr {
 // query makes a plan.Select of SELECT.
 func (w *catalog) query(text string) *plan.Select {
 	w.t.Helper()
-	s, err := sql.Parse(text)
+	s, err := syntax.Parse(text)
 	if err != nil {
 		w.t.Fatalf("%s: %v", text, err)
 	}
-	return w.selectOf(s.(*sql.Select))
+	return w.selectOf(s.(*syntax.Select))
 }
 
-func (w *catalog) selectOf(s *sql.Select) *plan.Select {
+func (w *catalog) selectOf(s *syntax.Select) *plan.Select {
 	out := &plan.Select{Distinct: s.Distinct, Where: w.expr(out0, s.Where)}
 	for i, f := range s.From {
 		t := w.tables[f.Table.Text]
@@ -178,7 +178,7 @@ func (w *catalog) selectOf(s *sql.Select) *plan.Select {
 		out.From = append(out.From, plan.Source{Table: t, Alias: f.Alias})
 		if i > 0 {
 			j := plan.Join{On: w.expr(out0, f.On)}
-			if f.Join == sql.JoinLeft {
+			if f.Join == syntax.JoinLeft {
 				j.Kind = plan.Left
 			}
 			out.Joins = append(out.Joins, j)
@@ -198,7 +198,7 @@ func (w *catalog) selectOf(s *sql.Select) *plan.Select {
 	}
 	out.Having = w.expr(out, s.Having)
 	for _, o := range s.OrderBy {
-		last := o.Nulls == sql.NullsLast || o.Nulls == sql.NullsDefault && o.Desc
+		last := o.Nulls == syntax.NullsLast || o.Nulls == syntax.NullsDefault && o.Desc
 		out.OrderBy = append(out.OrderBy, plan.Order{Expr: w.expr(out, o.Expr), Desc: o.Desc,
 			NullsLast: last})
 	}
@@ -208,7 +208,7 @@ func (w *catalog) selectOf(s *sql.Select) *plan.Select {
 
 var out0 *plan.Select
 
-func (w *catalog) expr(sel *plan.Select, e sql.Expr) expr.Expr {
+func (w *catalog) expr(sel *plan.Select, e syntax.Expr) expr.Expr {
 	if e == nil {
 		return nil
 	}
@@ -217,7 +217,7 @@ func (w *catalog) expr(sel *plan.Select, e sql.Expr) expr.Expr {
 }
 
 // exprOf converts an expression without subqueries and aggregates.
-func exprOf(w *catalog, e sql.Expr) expr.Expr { return (&converter{w: w}).expr(e) }
+func exprOf(w *catalog, e syntax.Expr) expr.Expr { return (&converter{w: w}).expr(e) }
 
 type converter struct {
 	w   *catalog
@@ -230,53 +230,53 @@ var cmpOps = map[string]expr.Op{"=": expr.Eq, "<>": expr.Ne, "<": expr.Lt, "<=":
 var arithOps = map[string]expr.ArithOp{"+": expr.Add, "-": expr.Sub, "*": expr.Mul,
 	"/": expr.Div, "%": expr.Mod}
 
-func (c *converter) expr(e sql.Expr) expr.Expr {
+func (c *converter) expr(e syntax.Expr) expr.Expr {
 	switch e := e.(type) {
-	case *sql.Literal:
+	case *syntax.Literal:
 		return literal(e)
-	case *sql.Param:
+	case *syntax.Param:
 		return expr.Param{Index: max(e.Index, 1) - 1, Name: e.Name}
-	case *sql.Ref:
+	case *syntax.Ref:
 		return expr.Column{Source: plan.Unresolved, Table: e.Table, Name: e.Column}
-	case *sql.Unary:
+	case *syntax.Unary:
 		if e.Op == "NOT" {
 			return expr.Not{X: c.expr(e.X)}
 		}
 		return spans.Normalise(expr.Arith{Op: expr.Neg, L: c.expr(e.X)})
-	case *sql.Binary:
+	case *syntax.Binary:
 		return c.binary(e)
-	case *sql.Between:
+	case *syntax.Between:
 		return expr.Between{X: c.expr(e.X), Lo: c.expr(e.Lo), Hi: c.expr(e.Hi), Not: e.Not}
-	case *sql.In:
+	case *syntax.In:
 		list := c.list(e.List)
 		if e.Query != nil {
 			list = []expr.Expr{expr.Subquery{Query: c.w.selectOf(e.Query), Kind: expr.Rows}}
 		}
 		return expr.In{X: c.expr(e.X), List: list, Not: e.Not}
-	case *sql.IsNull:
+	case *syntax.IsNull:
 		return expr.IsNull{X: c.expr(e.X), Not: e.Not}
-	case *sql.Match:
+	case *syntax.Match:
 		return c.match(e)
-	case *sql.Row:
+	case *syntax.Row:
 		return expr.Row{Items: c.list(e.Items)}
-	case *sql.Call:
+	case *syntax.Call:
 		return c.call(e)
-	case *sql.Exists:
+	case *syntax.Exists:
 		return expr.Subquery{Query: c.w.selectOf(e.Query), Kind: expr.Exists}
-	case *sql.Scalar:
+	case *syntax.Scalar:
 		return expr.Subquery{Query: c.w.selectOf(e.Query), Kind: expr.Scalar}
 	}
 	panic(fmt.Sprintf("no conversion of %T", e))
 }
 
-func (c *converter) list(items []sql.Expr) (out []expr.Expr) {
+func (c *converter) list(items []syntax.Expr) (out []expr.Expr) {
 	for _, i := range items {
 		out = append(out, c.expr(i))
 	}
 	return out
 }
 
-func (c *converter) binary(e *sql.Binary) expr.Expr {
+func (c *converter) binary(e *syntax.Binary) expr.Expr {
 	l, r := c.expr(e.L), c.expr(e.R)
 	if op, ok := cmpOps[e.Op]; ok {
 		return expr.Cmp{Op: op, L: l, R: r}
@@ -290,7 +290,7 @@ func (c *converter) binary(e *sql.Binary) expr.Expr {
 	return expr.Or{Terms: []expr.Expr{l, r}}
 }
 
-func (c *converter) match(e *sql.Match) expr.Expr {
+func (c *converter) match(e *syntax.Match) expr.Expr {
 	var out expr.Expr
 	switch e.Op {
 	case "LIKE":
@@ -306,7 +306,7 @@ func (c *converter) match(e *sql.Match) expr.Expr {
 	return out
 }
 
-func (c *converter) call(e *sql.Call) expr.Expr {
+func (c *converter) call(e *syntax.Call) expr.Expr {
 	funcs := map[string]plan.AggregateFunc{"count": plan.Count, "sum": plan.Sum,
 		"min": plan.Min, "max": plan.Max, "avg": plan.Avg}
 	f, ok := funcs[e.Name]
@@ -326,23 +326,23 @@ func (c *converter) call(e *sql.Call) expr.Expr {
 	return expr.Agg{Index: len(c.sel.Aggregates) - 1}
 }
 
-func literal(e *sql.Literal) expr.Expr {
+func literal(e *syntax.Literal) expr.Expr {
 	var v expr.Value
 	switch e.Kind {
-	case sql.LiteralBool:
+	case syntax.LiteralBool:
 		v = expr.Bool(e.Text == "TRUE")
-	case sql.LiteralNumber:
+	case syntax.LiteralNumber:
 		if i, err := strconv.ParseInt(e.Text, 10, 64); err == nil {
 			v = expr.Int(i)
 		} else if d, err := keycodec.ParseDecimal(e.Text); err == nil {
 			v = expr.Decimal(d)
 		}
-	case sql.LiteralString:
+	case syntax.LiteralString:
 		v = expr.String(e.Text)
-	case sql.LiteralBlob:
+	case syntax.LiteralBlob:
 		b, _ := hex.DecodeString(e.Text)
 		v = expr.Bytes(b)
-	case sql.LiteralTime:
+	case syntax.LiteralTime:
 		t, _ := time.Parse(time.RFC3339, e.Text)
 		v = expr.Time(t)
 	}

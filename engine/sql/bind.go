@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/internal/syntax"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/table"
@@ -13,7 +14,7 @@ import (
 // binder turns the tree of one statement into what the planner takes. Like the parser it
 // fails by panicking with an *Error, which bound recovers.
 type binder struct {
-	catalog Catalog
+	catalog catalog
 	text    string
 	params  params
 	// used are the tables that the statement depends on.
@@ -25,7 +26,7 @@ func (b *binder) bound(step func()) (err error) {
 	defer func() {
 		switch failure := recover().(type) {
 		case nil:
-		case *Error:
+		case *syntax.Error:
 			err = failure
 		default: // not the binder's own: a bug, which must be seen
 			panic(failure)
@@ -36,16 +37,16 @@ func (b *binder) bound(step func()) (err error) {
 }
 
 func (b *binder) fail(pos int, format string, args ...any) {
-	panic(newError(b.text, pos, false, format, args...))
+	panic(syntax.NewError(b.text, pos, false, format, args...))
 }
 
 // table finds a table by its name.
-func (b *binder) table(n Name) *schema.Table {
+func (b *binder) table(n syntax.Name) *schema.Table {
 	t := b.catalog.Schema(n.Text)
 	if t == nil || t.Dropping {
-		e := newError(b.text, n.Pos, false, "there is no table %s%s", quoteName(n.Text),
-			hint(n.Text, b.catalog.Names()))
-		e.cause = &table.NameError{Name: n.Text, Err: table.ErrNoTable}
+		e := syntax.NewError(b.text, n.Pos, false, "there is no table %s%s",
+			syntax.QuoteName(n.Text), hint(n.Text, b.catalog.Names()))
+		e.Err = &table.NameError{Name: n.Text, Err: table.ErrNoTable}
 		panic(e)
 	}
 	b.used = append(b.used, t)
@@ -53,11 +54,11 @@ func (b *binder) table(n Name) *schema.Table {
 }
 
 // column finds a column of a table.
-func (b *binder) column(t *schema.Table, n Name) int {
+func (b *binder) column(t *schema.Table, n syntax.Name) int {
 	i := columnNamed(t, n.Text)
 	if i < 0 {
-		b.fail(n.Pos, "table %s has no column %s%s", quoteName(t.Name), quoteName(n.Text),
-			hint(n.Text, columnNames(t)))
+		b.fail(n.Pos, "table %s has no column %s%s", syntax.QuoteName(t.Name),
+			syntax.QuoteName(n.Text), hint(n.Text, columnNames(t)))
 	}
 	return i
 }
@@ -66,7 +67,7 @@ func (b *binder) column(t *schema.Table, n Name) int {
 type scope struct {
 	b       *binder
 	outer   *scope
-	ast     *Select
+	ast     *syntax.Select
 	sel     *plan.Select
 	outputs []boundOutput
 	marks   []mark
@@ -91,7 +92,7 @@ type mark struct {
 }
 
 // selectQuery binds a SELECT.
-func (b *binder) selectQuery(s *Select, outer *scope) *scope {
+func (b *binder) selectQuery(s *syntax.Select, outer *scope) *scope {
 	sc := &scope{b: b, outer: outer, ast: s, sel: &plan.Select{Distinct: s.Distinct}}
 	sc.sel.Position = sc.position
 	for i := range s.From {
@@ -120,12 +121,12 @@ func (b *binder) selectQuery(s *Select, outer *scope) *scope {
 
 // nullsLast says where NULLs stand: without a word before all values in ascending and
 // after them in descending order.
-func nullsLast(desc bool, n NullOrder) bool {
-	return n == NullsLast || n == NullsDefault && desc
+func nullsLast(desc bool, n syntax.NullOrder) bool {
+	return n == syntax.NullsLast || n == syntax.NullsDefault && desc
 }
 
 // source binds a table of FROM.
-func (sc *scope) source(s *Source) {
+func (sc *scope) source(s *syntax.Source) {
 	b := sc.b
 	t := b.table(s.Table)
 	i := len(sc.sel.From)
@@ -133,7 +134,7 @@ func (sc *scope) source(s *Source) {
 	for _, other := range sc.sel.From {
 		if other.Name() == src.Name() {
 			b.fail(s.Table.Pos, "%s stands for two tables; give one of them another name with AS",
-				quoteName(src.Name()))
+				syntax.QuoteName(src.Name()))
 		}
 	}
 	sc.sel.From = append(sc.sel.From, src)
@@ -142,8 +143,8 @@ func (sc *scope) source(s *Source) {
 		sc.hint(i, "primary")
 	case s.Index != "":
 		if s.Index != "primary" && t.Index(s.Index) == nil {
-			b.fail(s.Table.Pos, "table %s has no index %s%s", quoteName(t.Name),
-				quoteName(s.Index), hint(s.Index, indexNames(t)))
+			b.fail(s.Table.Pos, "table %s has no index %s%s", syntax.QuoteName(t.Name),
+				syntax.QuoteName(s.Index), hint(s.Index, indexNames(t)))
 		}
 		sc.hint(i, s.Index)
 	}
@@ -151,7 +152,7 @@ func (sc *scope) source(s *Source) {
 		return
 	}
 	join := plan.Join{Kind: plan.Inner}
-	if s.Join == JoinLeft {
+	if s.Join == syntax.JoinLeft {
 		join.Kind = plan.Left
 	}
 	if s.On != nil {
@@ -168,7 +169,7 @@ func (sc *scope) hint(source int, index string) {
 }
 
 // clause binds an expression of a clause; aggregates says whether they may stand in it.
-func (sc *scope) clause(where string, aggregates bool, e Expr) expr.Expr {
+func (sc *scope) clause(where string, aggregates bool, e syntax.Expr) expr.Expr {
 	w, a := sc.where, sc.aggregates
 	sc.where, sc.aggregates = where, aggregates
 	out := sc.expr(e)
@@ -186,10 +187,10 @@ func (sc *scope) bindOutputs() {
 		}
 		e := sc.clause("SELECT", true, o.Expr)
 		out := boundOutput{name: o.Alias, alias: o.Alias != "", expr: e, typ: sc.typeOf(e)}
-		if ref, ok := o.Expr.(*Ref); ok && !out.alias {
+		if ref, ok := o.Expr.(*syntax.Ref); ok && !out.alias {
 			out.name = ref.Column
 		} else if !out.alias {
-			out.name = formatExpr(o.Expr)
+			out.name = syntax.FormatExpr(o.Expr)
 		}
 		sc.outputs = append(sc.outputs, out)
 	}
@@ -197,7 +198,7 @@ func (sc *scope) bindOutputs() {
 
 // star appends the columns that * or table.* stands for. Names that several tables have
 // get that of their table before them.
-func (sc *scope) star(o *Output) {
+func (sc *scope) star(o *syntax.Output) {
 	count, found := map[string]int{}, false
 	for _, s := range sc.sel.From {
 		for _, name := range columnNames(s.Table) {
@@ -223,7 +224,7 @@ func (sc *scope) star(o *Output) {
 		}
 	}
 	if !found {
-		sc.b.fail(o.Pos, "there is no table %s in FROM%s", quoteName(o.Table),
+		sc.b.fail(o.Pos, "there is no table %s in FROM%s", syntax.QuoteName(o.Table),
 			hint(o.Table, sc.sourceNames()))
 	}
 }
@@ -231,7 +232,7 @@ func (sc *scope) star(o *Output) {
 // named binds an expression in which the names of outputs may stand for them, where no
 // table has a column of that name (see ref); an integer is the position of an output in
 // GROUP BY.
-func (sc *scope) named(where string, aggregates bool, e Expr) expr.Expr {
+func (sc *scope) named(where string, aggregates bool, e syntax.Expr) expr.Expr {
 	if where == "GROUP BY" {
 		if out := sc.byNumber(where, e); out != nil {
 			return out.expr
@@ -241,11 +242,11 @@ func (sc *scope) named(where string, aggregates bool, e Expr) expr.Expr {
 }
 
 // orderTerm binds a term of ORDER BY: a position, the name of an output, or an expression.
-func (sc *scope) orderTerm(e Expr) expr.Expr {
+func (sc *scope) orderTerm(e syntax.Expr) expr.Expr {
 	if out := sc.byNumber("ORDER BY", e); out != nil {
 		return out.expr
 	}
-	if ref, ok := e.(*Ref); ok && ref.Table == "" {
+	if ref, ok := e.(*syntax.Ref); ok && ref.Table == "" {
 		if out := sc.outputNamed(ref.Column); out != nil {
 			return sc.mark(out.expr, ref.Pos)
 		}
@@ -264,9 +265,9 @@ func (sc *scope) outputNamed(name string) *boundOutput {
 }
 
 // byNumber returns the output that a number stands for, nil if e is none.
-func (sc *scope) byNumber(where string, e Expr) *boundOutput {
-	l, ok := e.(*Literal)
-	if !ok || l.Kind != LiteralNumber {
+func (sc *scope) byNumber(where string, e syntax.Expr) *boundOutput {
+	l, ok := e.(*syntax.Literal)
+	if !ok || l.Kind != syntax.LiteralNumber {
 		return nil
 	}
 	n, ok := sc.b.literal(l).AsInt()
@@ -277,15 +278,15 @@ func (sc *scope) byNumber(where string, e Expr) *boundOutput {
 }
 
 // count binds the operand of LIMIT or OFFSET.
-func (sc *scope) count(where string, e Expr) expr.Expr {
+func (sc *scope) count(where string, e syntax.Expr) expr.Expr {
 	switch e := e.(type) {
 	case nil:
 		return nil
-	case *Param:
+	case *syntax.Param:
 		return sc.mark(sc.b.param(e), e.Pos)
-	case *Literal:
+	case *syntax.Literal:
 		v := sc.b.literal(e)
-		if n, ok := v.AsInt(); e.Kind == LiteralNull || ok && n >= 0 {
+		if n, ok := v.AsInt(); e.Kind == syntax.LiteralNull || ok && n >= 0 {
 			return sc.mark(expr.Const{Value: v}, e.Pos)
 		}
 	}
@@ -347,7 +348,7 @@ func (b *binder) planError(err error, start int) error {
 	if pos > 0 {
 		start = pos - 1
 	}
-	e := newError(b.text, start, false, "%s", message)
-	e.cause = err
+	e := syntax.NewError(b.text, start, false, "%s", message)
+	e.Err = err
 	return e
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/internal/syntax"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
 )
@@ -24,14 +25,14 @@ func (c fixedCatalog) Names() []string { return slices.Collect(maps.Keys(c)) }
 
 // define adds the tables of CREATE TABLE statements to a catalogue.
 func (c fixedCatalog) define(text string) error {
-	parts, err := ParseAll(text)
+	parts, err := syntax.ParseAll(text)
 	if err != nil {
 		return err
 	}
 	for _, p := range parts {
 		b := &binder{catalog: c, text: text}
 		err := b.bound(func() {
-			t := b.createTable(p.Statement.(*CreateTable))
+			t := b.createTable(p.Statement.(*syntax.CreateTable))
 			if t, err = t.WithID(uint32(len(c) + 1)); err == nil {
 				c[t.Name] = t
 			}
@@ -64,7 +65,7 @@ func TestBind(t *testing.T) {
 			default:
 				d.Fatalf(t, "unknown command %s", d.Cmd)
 			}
-			var e *Error
+			var e *syntax.Error
 			switch {
 			case errors.As(err, &e):
 				return fmt.Sprintf("%v\n%s\n", e, e.Excerpt())
@@ -92,14 +93,14 @@ func showTable(t *testing.T, table *schema.Table) string {
 }
 
 // explainBound returns the columns of a query with their types, and its plan.
-func explainBound(catalog Catalog, text string) (string, error) {
-	s, err := Parse(text)
+func explainBound(catalog catalog, text string) (string, error) {
+	s, err := syntax.Parse(text)
 	if err != nil {
 		return "", err
 	}
 	b := &binder{catalog: catalog, text: text}
 	var sc *scope
-	if err := b.bound(func() { sc = b.selectQuery(s.(*Select), nil) }); err != nil {
+	if err := b.bound(func() { sc = b.selectQuery(s.(*syntax.Select), nil) }); err != nil {
 		return "", err
 	}
 	p, err := plan.Prepare(sc.sel, plan.Options{})

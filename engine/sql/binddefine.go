@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/internal/syntax"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/keycodec"
 	"github.com/kstonedb/kstone/keycodec/shard"
@@ -62,7 +63,7 @@ func TypeText(c *schema.Column) string {
 }
 
 // columnDef returns the column that a definition means.
-func (b *binder) columnDef(d *ColumnDef) schema.Column {
+func (b *binder) columnDef(d *syntax.ColumnDef) schema.Column {
 	c := schema.Column{Name: d.Name.Text, Nullable: d.Nullable, List: d.Type.List}
 	var names []string
 	for _, t := range typeNames {
@@ -101,7 +102,7 @@ var collations = map[string]keycodec.Collation{
 }
 
 // typeArgs applies what stands in parentheses after a type.
-func (b *binder) typeArgs(d *ColumnDef, c *schema.Column) {
+func (b *binder) typeArgs(d *syntax.ColumnDef, c *schema.Column) {
 	args := d.Type.Args
 	switch {
 	case c.Type == keycodec.TypeTime:
@@ -133,7 +134,7 @@ func (b *binder) typeArgs(d *ColumnDef, c *schema.Column) {
 }
 
 // constant binds an expression that has a value of its own.
-func (b *binder) constant(e Expr) expr.Value {
+func (b *binder) constant(e syntax.Expr) expr.Value {
 	sc := &scope{b: b, sel: emptySelect(), where: "a constant"}
 	out := sc.expr(e)
 	simple := true
@@ -155,12 +156,12 @@ func (b *binder) constant(e Expr) expr.Value {
 }
 
 // createTable returns the definition of a table.
-func (b *binder) createTable(s *CreateTable) *schema.Table {
+func (b *binder) createTable(s *syntax.CreateTable) *schema.Table {
 	def := schema.Table{Name: s.Table.Text}
 	for i := range s.Columns {
 		c := b.columnDef(&s.Columns[i])
 		if def.Column(c.Name) >= 0 {
-			b.fail(s.Columns[i].Name.Pos, "the table has two columns %s", quoteName(c.Name))
+			b.fail(s.Columns[i].Name.Pos, "the table has two columns %s", syntax.QuoteName(c.Name))
 		}
 		def.Columns = append(def.Columns, c)
 	}
@@ -186,37 +187,37 @@ func (b *binder) refuse(pos int, err error) {
 	for _, prefix := range []string{"schema: ", "expr: ", "table: "} {
 		message = strings.ReplaceAll(message, prefix, "")
 	}
-	e := newError(b.text, pos, false, "%s", message)
-	e.cause = err
+	e := syntax.NewError(b.text, pos, false, "%s", message)
+	e.Err = err
 	panic(e)
 }
 
-func (b *binder) ttl(t *schema.Table, s *TTL) *schema.TTL {
+func (b *binder) ttl(t *schema.Table, s *syntax.TTL) *schema.TTL {
 	ttl := &schema.TTL{Ordinal: b.column(t, s.Column)}
 	if s.After != "" {
 		after, err := time.ParseDuration(s.After)
 		if err != nil || after < 0 {
 			b.fail(s.Column.Pos, "%s is no duration; it looks like '24h' or '90s'",
-				quoteText(s.After))
+				syntax.QuoteText(s.After))
 		}
 		ttl.After = after
 	}
 	return ttl
 }
 
-func (b *binder) keyColumns(t *schema.Table, list []KeyColumn) []schema.KeyColumn {
+func (b *binder) keyColumns(t *schema.Table, list []syntax.KeyColumn) []schema.KeyColumn {
 	var out []schema.KeyColumn
 	for _, k := range list {
 		i := b.column(t, k.Name)
 		last := nullsLast(k.Desc, k.Nulls) &&
-			(t.Columns[i].Nullable || k.Nulls != NullsDefault)
+			(t.Columns[i].Nullable || k.Nulls != syntax.NullsDefault)
 		out = append(out, schema.KeyColumn{Ordinal: i, Desc: k.Desc, NullsLast: last})
 	}
 	return out
 }
 
 // index returns the definition of an index.
-func (b *binder) index(t *schema.Table, s *CreateIndex) schema.Index {
+func (b *binder) index(t *schema.Table, s *syntax.CreateIndex) schema.Index {
 	x := schema.Index{Name: s.Index.Text, Unique: s.Unique, ShardColumns: s.ShardColumns}
 	for i, k := range b.keyColumns(t, s.Columns) {
 		x.Columns = append(x.Columns, schema.IndexColumn{KeyColumn: k, Each: s.Columns[i].Each})
@@ -232,7 +233,7 @@ func (b *binder) index(t *schema.Table, s *CreateIndex) schema.Index {
 		if s.Function != "" {
 			f, err := shard.ParseFunction(s.Function)
 			if err != nil {
-				b.fail(s.Index.Pos, "there is no shard function %s%s", quoteName(s.Function),
+				b.fail(s.Index.Pos, "there is no shard function %s%s", syntax.QuoteName(s.Function),
 					hint(s.Function, shardFunctions))
 			}
 			x.Shard.Function = f
@@ -247,7 +248,7 @@ func (b *binder) index(t *schema.Table, s *CreateIndex) schema.Index {
 var shardFunctions = []string{"tidb", "md5", "xxhash", "murmur3", "crc32", "mix64"}
 
 // rowCondition binds a condition on the rows of one table.
-func (b *binder) rowCondition(t *schema.Table, e Expr, where string) expr.Expr {
+func (b *binder) rowCondition(t *schema.Table, e syntax.Expr, where string) expr.Expr {
 	sc := &scope{b: b, sel: emptySelect(t), where: where}
 	out := sc.expr(e)
 	expr.Walk(out, func(x expr.Expr) bool {

@@ -5,15 +5,16 @@ import (
 	"strings"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/internal/syntax"
 	"github.com/kstonedb/kstone/engine/plan"
 )
 
 // expr binds an expression of a SELECT.
-func (sc *scope) expr(e Expr) expr.Expr {
+func (sc *scope) expr(e syntax.Expr) expr.Expr {
 	return sc.mark(sc.expression(e), e.Position())
 }
 
-func (sc *scope) exprs(list []Expr) []expr.Expr {
+func (sc *scope) exprs(list []syntax.Expr) []expr.Expr {
 	out := make([]expr.Expr, len(list))
 	for i, e := range list {
 		out[i] = sc.expr(e)
@@ -21,39 +22,39 @@ func (sc *scope) exprs(list []Expr) []expr.Expr {
 	return out
 }
 
-func (sc *scope) expression(e Expr) expr.Expr {
+func (sc *scope) expression(e syntax.Expr) expr.Expr {
 	switch e := e.(type) {
-	case *Literal:
+	case *syntax.Literal:
 		return expr.Const{Value: sc.b.literal(e)}
-	case *Param:
+	case *syntax.Param:
 		return sc.b.param(e)
-	case *Ref:
+	case *syntax.Ref:
 		return sc.ref(e)
-	case *Unary:
+	case *syntax.Unary:
 		if e.Op == "NOT" {
 			return expr.Not{X: sc.expr(e.X)}
 		}
 		return expr.Arith{Op: expr.Neg, L: sc.expr(e.X)}
-	case *Binary:
+	case *syntax.Binary:
 		return sc.binary(e)
-	case *Row:
+	case *syntax.Row:
 		return expr.Row{Items: sc.exprs(e.Items)}
-	case *List:
+	case *syntax.List:
 		return sc.list(e)
-	case *Call:
+	case *syntax.Call:
 		return sc.call(e)
-	case *Exists:
+	case *syntax.Exists:
 		return sc.subquery(e.Query, expr.Exists)
-	case *Scalar:
+	case *syntax.Scalar:
 		return sc.subquery(e.Query, expr.Scalar)
 	}
 	return sc.predicate(e)
 }
 
 // predicate binds the conditions of several keywords.
-func (sc *scope) predicate(e Expr) expr.Expr {
+func (sc *scope) predicate(e syntax.Expr) expr.Expr {
 	switch e := e.(type) {
-	case *Between:
+	case *syntax.Between:
 		x, lo, hi := sc.expr(e.X), sc.expr(e.Lo), sc.expr(e.Hi)
 		t := sc.typeOf(x)
 		lo, hi = sc.coerce(t, lo, e.Lo), sc.coerce(t, hi, e.Hi)
@@ -61,11 +62,11 @@ func (sc *scope) predicate(e Expr) expr.Expr {
 			x = sc.coerce(sc.typeOf(lo), x, e.X)
 		}
 		return expr.Between{X: x, Lo: lo, Hi: hi, Not: e.Not}
-	case *In:
+	case *syntax.In:
 		return sc.in(e)
-	case *IsNull:
+	case *syntax.IsNull:
 		return expr.IsNull{X: sc.expr(e.X), Not: e.Not}
-	case *Match:
+	case *syntax.Match:
 		return sc.match(e)
 	}
 	sc.b.fail(e.Position(), "this expression is not possible here")
@@ -80,7 +81,7 @@ var arithOps = map[string]expr.ArithOp{
 	"+": expr.Add, "-": expr.Sub, "*": expr.Mul, "/": expr.Div, "%": expr.Mod,
 }
 
-func (sc *scope) binary(e *Binary) expr.Expr {
+func (sc *scope) binary(e *syntax.Binary) expr.Expr {
 	switch e.Op {
 	case "AND":
 		return expr.And{Terms: sc.terms(nil, e, "AND")}
@@ -98,14 +99,14 @@ func (sc *scope) binary(e *Binary) expr.Expr {
 }
 
 // terms appends what a chain of one operator connects.
-func (sc *scope) terms(dst []expr.Expr, e Expr, op string) []expr.Expr {
-	if bin, ok := e.(*Binary); ok && bin.Op == op {
+func (sc *scope) terms(dst []expr.Expr, e syntax.Expr, op string) []expr.Expr {
+	if bin, ok := e.(*syntax.Binary); ok && bin.Op == op {
 		return sc.terms(sc.terms(dst, bin.L, op), bin.R, op)
 	}
 	return append(dst, sc.expr(e))
 }
 
-func (sc *scope) in(e *In) expr.Expr {
+func (sc *scope) in(e *syntax.In) expr.Expr {
 	x := sc.expr(e.X)
 	if e.Query != nil {
 		sub := sc.subquery(e.Query, expr.Rows)
@@ -121,7 +122,7 @@ func (sc *scope) in(e *In) expr.Expr {
 	return out
 }
 
-func (sc *scope) match(e *Match) expr.Expr {
+func (sc *scope) match(e *syntax.Match) expr.Expr {
 	x, y := sc.expr(e.X), sc.expr(e.Y)
 	if e.Op != "CONTAINS" {
 		y = sc.coerce(sc.typeOf(x), y, e.Y)
@@ -143,7 +144,7 @@ func (sc *scope) match(e *Match) expr.Expr {
 }
 
 // list binds a list of constants.
-func (sc *scope) list(e *List) expr.Expr {
+func (sc *scope) list(e *syntax.List) expr.Expr {
 	values := make([]expr.Value, len(e.Items))
 	for i, item := range e.Items {
 		c, ok := sc.expr(item).(expr.Const)
@@ -160,7 +161,7 @@ var aggregateNames = map[string]plan.AggregateFunc{
 	"count": plan.Count, "sum": plan.Sum, "min": plan.Min, "max": plan.Max, "avg": plan.Avg,
 }
 
-func (sc *scope) call(e *Call) expr.Expr {
+func (sc *scope) call(e *syntax.Call) expr.Expr {
 	if fn, ok := aggregateNames[e.Name]; ok {
 		return sc.aggregate(e, fn)
 	}
@@ -194,7 +195,7 @@ func (sc *scope) call(e *Call) expr.Expr {
 }
 
 // aggregate binds the call of an aggregate function: equal calls are one aggregate.
-func (sc *scope) aggregate(e *Call, fn plan.AggregateFunc) expr.Expr {
+func (sc *scope) aggregate(e *syntax.Call, fn plan.AggregateFunc) expr.Expr {
 	if !sc.aggregates {
 		sc.b.fail(e.Pos, "%s cannot use %s: it is known when the rows are grouped only",
 			sc.where, strings.ToUpper(e.Name))
@@ -209,11 +210,11 @@ func (sc *scope) aggregate(e *Call, fn plan.AggregateFunc) expr.Expr {
 	}
 	for i, have := range sc.sel.Aggregates {
 		if have.Func == a.Func && have.Distinct == a.Distinct && sameExpr(have.Arg, a.Arg) {
-			return expr.Agg{Index: i, Name: formatExpr(e)}
+			return expr.Agg{Index: i, Name: syntax.FormatExpr(e)}
 		}
 	}
 	sc.sel.Aggregates = append(sc.sel.Aggregates, a)
-	return expr.Agg{Index: len(sc.sel.Aggregates) - 1, Name: formatExpr(e)}
+	return expr.Agg{Index: len(sc.sel.Aggregates) - 1, Name: syntax.FormatExpr(e)}
 }
 
 func sameExpr(a, b expr.Expr) bool {
@@ -223,7 +224,7 @@ func sameExpr(a, b expr.Expr) bool {
 	return expr.Equal(a, b)
 }
 
-func (sc *scope) subquery(s *Select, kind expr.SubqueryKind) expr.Expr {
+func (sc *scope) subquery(s *syntax.Select, kind expr.SubqueryKind) expr.Expr {
 	inner := sc.b.selectQuery(s, sc)
 	if n := len(inner.outputs); kind == expr.Scalar && n != 1 {
 		sc.b.fail(s.Pos, "a subquery that stands for a value has %d columns", n)
@@ -237,7 +238,7 @@ type found struct {
 }
 
 // lookup finds a column among the tables of FROM; n is how many there are.
-func (sc *scope) lookup(r *Ref) (f found, n int) {
+func (sc *scope) lookup(r *syntax.Ref) (f found, n int) {
 	for i, s := range sc.sel.From {
 		if r.Table != "" && !sameName(r.Table, s.Name()) {
 			continue
@@ -253,12 +254,13 @@ func (sc *scope) lookup(r *Ref) (f found, n int) {
 func sameName(a, b string) bool { return strings.EqualFold(a, b) }
 
 // ref resolves a column: in this query, or else in the query around it.
-func (sc *scope) ref(r *Ref) expr.Expr {
+func (sc *scope) ref(r *syntax.Ref) expr.Expr {
 	f, n := sc.lookup(r)
 	switch {
 	case n > 1:
-		sc.b.fail(r.Pos, "column %s is in more than one table; write %s.%s", quoteName(r.Column),
-			quoteName(sc.sel.From[f.source].Name()), quoteName(r.Column))
+		sc.b.fail(r.Pos, "column %s is in more than one table; write %s.%s",
+			syntax.QuoteName(r.Column), syntax.QuoteName(sc.sel.From[f.source].Name()),
+			syntax.QuoteName(r.Column))
 	case n == 1:
 		return sc.columnExpr(f.source, f.ordinal)
 	}
@@ -274,7 +276,7 @@ func (sc *scope) ref(r *Ref) expr.Expr {
 		for far := sc.outer.outer; far != nil; far = far.outer {
 			if _, n := far.lookup(r); n > 0 {
 				sc.b.fail(r.Pos, "column %s belongs to a query further out than the next, "+
-					"which is not supported", quoteName(r.Column))
+					"which is not supported", syntax.QuoteName(r.Column))
 			}
 		}
 	}
@@ -288,7 +290,7 @@ func (sc *scope) behindOutputs() bool {
 }
 
 // noColumn fails with what may have been meant.
-func (sc *scope) noColumn(r *Ref) {
+func (sc *scope) noColumn(r *syntax.Ref) {
 	var names []string
 	known := r.Table == ""
 	for s := sc; s != nil; s = s.outer {
@@ -301,10 +303,10 @@ func (sc *scope) noColumn(r *Ref) {
 		}
 	}
 	if !known {
-		sc.b.fail(r.Pos, "there is no table %s in FROM%s", quoteName(r.Table),
+		sc.b.fail(r.Pos, "there is no table %s in FROM%s", syntax.QuoteName(r.Table),
 			hint(r.Table, sc.sourceNames()))
 	}
-	sc.b.fail(r.Pos, "there is no column %s%s", formatExpr(r), hint(r.Column, names))
+	sc.b.fail(r.Pos, "there is no column %s%s", syntax.FormatExpr(r), hint(r.Column, names))
 }
 
 func (sc *scope) sourceNames() (names []string) {

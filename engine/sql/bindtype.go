@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/internal/syntax"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/keycodec"
@@ -144,13 +145,13 @@ func typeOfValue(v expr.Value) typ {
 
 // coerceTo is coerce for an operand that is compared with other, of row values for each
 // item.
-func (sc *scope) coerceTo(other, e expr.Expr, at Expr) expr.Expr {
+func (sc *scope) coerceTo(other, e expr.Expr, at syntax.Expr) expr.Expr {
 	row, ok := e.(expr.Row)
 	if !ok {
 		return sc.coerce(sc.typeOf(other), e, at)
 	}
 	otherRow, ok := other.(expr.Row)
-	tree, isRow := at.(*Row)
+	tree, isRow := at.(*syntax.Row)
 	if !ok || !isRow || len(otherRow.Items) != len(row.Items) {
 		return e // the planner says what is wrong
 	}
@@ -164,7 +165,7 @@ func (sc *scope) coerceTo(other, e expr.Expr, at Expr) expr.Expr {
 // coerce gives a constant, or a parameter once its value is known, the form that a
 // comparison with a value of the type needs: texts stand for times, UUIDs and addresses,
 // and beside a float a number with decimal places means the float nearest to it.
-func (sc *scope) coerce(t typ, e expr.Expr, at Expr) expr.Expr {
+func (sc *scope) coerce(t typ, e expr.Expr, at syntax.Expr) expr.Expr {
 	if !t.known() || t.list {
 		return e
 	}
@@ -178,7 +179,7 @@ func (sc *scope) coerce(t typ, e expr.Expr, at Expr) expr.Expr {
 	case expr.Param:
 		return sc.b.params.compare(e, t)
 	case expr.Func:
-		if call, ok := at.(*Call); ok && chooses(e.Name) {
+		if call, ok := at.(*syntax.Call); ok && chooses(e.Name) {
 			return sc.mark(sc.coerceArgs(t, e, call), at.Position())
 		}
 	}
@@ -189,7 +190,7 @@ func (sc *scope) coerce(t typ, e expr.Expr, at Expr) expr.Expr {
 func chooses(function string) bool { return function == "coalesce" || function == "nullif" }
 
 // coerceArgs is coerce for the arguments of a function that returns one of them.
-func (sc *scope) coerceArgs(t typ, f expr.Func, at *Call) expr.Expr {
+func (sc *scope) coerceArgs(t typ, f expr.Func, at *syntax.Call) expr.Expr {
 	args := make([]expr.Expr, len(f.Args))
 	for i, arg := range f.Args {
 		args[i] = sc.coerce(t, arg, at.Args[i])

@@ -7,47 +7,48 @@ import (
 	"strings"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/internal/syntax"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
 // literal returns the value of a constant.
-func (b *binder) literal(l *Literal) expr.Value {
+func (b *binder) literal(l *syntax.Literal) expr.Value {
 	switch l.Kind {
-	case LiteralBool:
+	case syntax.LiteralBool:
 		return expr.Bool(l.Text == "TRUE")
-	case LiteralNumber:
+	case syntax.LiteralNumber:
 		v, err := number(l.Text)
 		if err != nil {
 			b.fail(l.Pos, "%s is no possible number", l.Text)
 		}
 		return v
-	case LiteralString:
+	case syntax.LiteralString:
 		return expr.String(l.Text)
-	case LiteralBlob:
+	case syntax.LiteralBlob:
 		raw, err := hex.DecodeString(l.Text)
 		if err != nil {
 			b.fail(l.Pos, "a blob is an even number of hexadecimal digits")
 		}
 		return expr.Bytes(raw)
-	case LiteralFloat:
+	case syntax.LiteralFloat:
 		f, err := strconv.ParseFloat(l.Text, 64)
 		if err != nil {
-			b.fail(l.Pos, "%s is no float", quoteText(l.Text))
+			b.fail(l.Pos, "%s is no float", syntax.QuoteText(l.Text))
 		}
 		return expr.Float(f)
-	case LiteralDecimal:
+	case syntax.LiteralDecimal:
 		d, err := keycodec.ParseDecimal(l.Text)
 		if err != nil {
-			b.fail(l.Pos, "%s is no decimal", quoteText(l.Text))
+			b.fail(l.Pos, "%s is no decimal", syntax.QuoteText(l.Text))
 		}
 		return expr.Decimal(d)
-	case LiteralTime:
+	case syntax.LiteralTime:
 		c := schema.Column{Type: keycodec.TypeTime, Unit: keycodec.FullRange}
 		v, err := c.Convert(expr.String(l.Text))
 		if err != nil {
 			b.fail(l.Pos, "%s is no time; it looks like '2026-01-17T08:00:00Z'",
-				quoteText(l.Text))
+				syntax.QuoteText(l.Text))
 		}
 		return v
 	}
@@ -105,7 +106,7 @@ type extraParam struct {
 }
 
 // param binds a parameter.
-func (b *binder) param(e *Param) expr.Expr {
+func (b *binder) param(e *syntax.Param) expr.Expr {
 	p := &b.params
 	if e.Index > 0 {
 		p.numbered = max(p.numbered, e.Index)

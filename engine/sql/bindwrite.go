@@ -2,6 +2,7 @@ package sql
 
 import (
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/internal/syntax"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
 )
@@ -36,7 +37,7 @@ type boundInsert struct {
 	columns  []int // that have values, by ordinal
 	given    schema.ColumnSet
 	rows     [][]boundValue
-	conflict OnConflict
+	conflict syntax.OnConflict
 }
 
 // boundValue is an expression for a column, and where it stands.
@@ -46,7 +47,7 @@ type boundValue struct {
 	pos  int
 }
 
-func (b *binder) insert(s *Insert) *boundInsert {
+func (b *binder) insert(s *syntax.Insert) *boundInsert {
 	t := b.table(s.Table)
 	out := &boundInsert{table: t, conflict: s.Conflict}
 	if s.Columns == nil {
@@ -59,7 +60,7 @@ func (b *binder) insert(s *Insert) *boundInsert {
 	for _, n := range s.Columns {
 		i := b.column(t, n)
 		if out.given.Has(i) {
-			b.fail(n.Pos, "column %s stands here twice", quoteName(n.Text))
+			b.fail(n.Pos, "column %s stands here twice", syntax.QuoteName(n.Text))
 		}
 		out.given.Add(i)
 		out.columns = append(out.columns, i)
@@ -68,7 +69,7 @@ func (b *binder) insert(s *Insert) *boundInsert {
 	for _, row := range s.Rows {
 		if len(row) != len(out.columns) {
 			b.fail(row[0].Position(), "%d values for the %d columns of table %s", len(row),
-				len(out.columns), quoteName(t.Name))
+				len(out.columns), syntax.QuoteName(t.Name))
 		}
 		values := make([]boundValue, len(row))
 		for i, e := range row {
@@ -80,9 +81,9 @@ func (b *binder) insert(s *Insert) *boundInsert {
 }
 
 // value binds an expression that has no columns.
-func (b *binder) value(e Expr) boundValue {
+func (b *binder) value(e syntax.Expr) boundValue {
 	v := boundValue{pos: e.Position()}
-	if l, ok := e.(*List); ok {
+	if l, ok := e.(*syntax.List); ok {
 		v.list = make([]boundValue, len(l.Items))
 		for i, item := range l.Items {
 			v.list[i] = b.value(item)
@@ -115,18 +116,18 @@ type boundAssignment struct {
 	value  boundValue
 }
 
-func (b *binder) update(s *Update) *boundUpdate {
+func (b *binder) update(s *syntax.Update) *boundUpdate {
 	t := b.table(s.Table)
 	out := &boundUpdate{table: t, query: b.rowQuery(s.Table, s.Where)}
 	for _, a := range s.Set {
 		i := b.column(t, a.Column)
 		for _, other := range out.set {
 			if other.column == i {
-				b.fail(a.Column.Pos, "column %s is set twice", quoteName(a.Column.Text))
+				b.fail(a.Column.Pos, "column %s is set twice", syntax.QuoteName(a.Column.Text))
 			}
 		}
 		v := boundValue{pos: a.Value.Position()}
-		if _, ok := a.Value.(*List); ok {
+		if _, ok := a.Value.(*syntax.List); ok {
 			v = b.value(a.Value)
 		} else {
 			sc := &scope{b: b, sel: emptySelect(t), where: "SET"}
@@ -137,13 +138,13 @@ func (b *binder) update(s *Update) *boundUpdate {
 	return out
 }
 
-func (b *binder) delete(s *Delete) *boundUpdate {
+func (b *binder) delete(s *syntax.Delete) *boundUpdate {
 	return &boundUpdate{table: b.table(s.Table), query: b.rowQuery(s.Table, s.Where)}
 }
 
 // rowQuery is the query for the rows that UPDATE and DELETE change.
-func (b *binder) rowQuery(table Name, where Expr) *plan.Select {
-	sc := b.selectQuery(&Select{Pos: table.Pos, From: []Source{{Table: table}},
-		Outputs: []Output{{Pos: table.Pos, Star: true}}, Where: where}, nil)
+func (b *binder) rowQuery(table syntax.Name, where syntax.Expr) *plan.Select {
+	sc := b.selectQuery(&syntax.Select{Pos: table.Pos, From: []syntax.Source{{Table: table}},
+		Outputs: []syntax.Output{{Pos: table.Pos, Star: true}}, Where: where}, nil)
 	return sc.sel
 }

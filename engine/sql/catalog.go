@@ -4,12 +4,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kstonedb/kstone/engine/internal/syntax"
 	"github.com/kstonedb/kstone/engine/schema"
 )
 
-// Catalog knows the tables that the names in a statement stand for. Implementations may
+// catalog knows the tables that the names in a statement stand for. Implementations may
 // be called concurrently.
-type Catalog interface {
+type catalog interface {
 	// Schema returns the table with exactly that name, nil if there is none. The same
 	// pointer means that nothing has changed.
 	Schema(name string) *schema.Table
@@ -61,7 +62,7 @@ func distance(a, b string, limit int) int {
 // hint returns the end of a message about an unknown name.
 func hint(name string, candidates []string) string {
 	if near := nearest(name, candidates); near != "" {
-		return "; did you mean " + quoteName(near) + "?"
+		return "; did you mean " + syntax.QuoteName(near) + "?"
 	}
 	return ""
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/internal/syntax"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/keycodec"
 	"github.com/kstonedb/kstone/keycodec/shard"
@@ -19,16 +20,13 @@ import (
 // made by statements can have that.
 func Definition(t *schema.Table) (string, error) {
 	d := describer{table: t}
-	f := formatter{wide: true}
-	f.statement(d.createTable())
-	f.put(";\n")
+	script := []syntax.Statement{d.createTable()}
 	for _, x := range t.Indexes {
 		if x.State != schema.Dropping {
-			f.statement(d.createIndex(x))
-			f.put(";\n")
+			script = append(script, d.createIndex(x))
 		}
 	}
-	return f.String(), d.err
+	return syntax.FormatScript(script...), d.err
 }
 
 // describer makes trees of definitions.
@@ -39,14 +37,14 @@ type describer struct {
 
 func (d *describer) fail(what any) {
 	if d.err == nil {
-		d.err = fmt.Errorf("sql: table %s: there is no statement for %v", quoteName(d.table.Name),
-			what)
+		d.err = fmt.Errorf("sql: table %s: there is no statement for %v",
+			syntax.QuoteName(d.table.Name), what)
 	}
 }
 
-func (d *describer) createTable() *CreateTable {
+func (d *describer) createTable() *syntax.CreateTable {
 	t := d.table
-	out := &CreateTable{Table: Name{Text: t.Name}}
+	out := &syntax.CreateTable{Table: syntax.Name{Text: t.Name}}
 	for i := range t.Columns {
 		if c := &t.Columns[i]; !c.Dropped {
 			out.Columns = append(out.Columns, d.column(c))
@@ -59,7 +57,7 @@ func (d *describer) createTable() *CreateTable {
 		out.Sort = append(out.Sort, d.keyColumn(k))
 	}
 	if t.TTL != nil {
-		out.TTL = &TTL{Column: d.name(t.TTL.Ordinal)}
+		out.TTL = &syntax.TTL{Column: d.name(t.TTL.Ordinal)}
 		if t.TTL.After != 0 {
 			out.TTL.After = t.TTL.After.String()
 		}
@@ -67,15 +65,17 @@ func (d *describer) createTable() *CreateTable {
 	return out
 }
 
-func (d *describer) name(ordinal int) Name { return Name{Text: d.table.Columns[ordinal].Name} }
+func (d *describer) name(ordinal int) syntax.Name {
+	return syntax.Name{Text: d.table.Columns[ordinal].Name}
+}
 
-func (d *describer) column(c *schema.Column) ColumnDef {
-	out := ColumnDef{Name: Name{Text: c.Name}, Nullable: c.Nullable}
+func (d *describer) column(c *schema.Column) syntax.ColumnDef {
+	out := syntax.ColumnDef{Name: syntax.Name{Text: c.Name}, Nullable: c.Nullable}
 	scalar := *c
 	scalar.List = false
 	name, args, _ := strings.Cut(strings.TrimSuffix(TypeText(&scalar), ")"), "(")
-	if out.Type = (TypeName{Name: name, List: c.List}); name == "" {
-		d.fail("the type of column " + quoteName(c.Name))
+	if out.Type = (syntax.TypeName{Name: name, List: c.List}); name == "" {
+		d.fail("the type of column " + syntax.QuoteName(c.Name))
 	}
 	if args != "" {
 		out.Type.Args = strings.Split(args, ", ")
@@ -92,22 +92,24 @@ func (d *describer) column(c *schema.Column) ColumnDef {
 	return out
 }
 
-func (d *describer) keyColumn(k schema.KeyColumn) KeyColumn {
-	out := KeyColumn{Name: d.name(k.Ordinal), Desc: k.Desc}
+func (d *describer) keyColumn(k schema.KeyColumn) syntax.KeyColumn {
+	out := syntax.KeyColumn{Name: d.name(k.Ordinal), Desc: k.Desc}
 	usual := k.Desc && d.table.Columns[k.Ordinal].Nullable
 	switch {
 	case k.NullsLast == usual:
 	case k.NullsLast:
-		out.Nulls = NullsLast
+		out.Nulls = syntax.NullsLast
 	default:
-		out.Nulls = NullsFirst
+		out.Nulls = syntax.NullsFirst
 	}
 	return out
 }
 
-func (d *describer) createIndex(x *schema.Index) *CreateIndex {
-	out := &CreateIndex{Index: Name{Text: x.Name}, Table: Name{Text: d.table.Name},
-		Unique: x.Unique, Local: x.Placement == schema.Local, Buckets: x.Shard.Count}
+func (d *describer) createIndex(x *schema.Index) *syntax.CreateIndex {
+	out := &syntax.CreateIndex{
+		Index: syntax.Name{Text: x.Name}, Table: syntax.Name{Text: d.table.Name}, Unique: x.Unique,
+		Local: x.Placement == schema.Local, Buckets: x.Shard.Count,
+	}
 	for _, c := range x.Columns {
 		k := d.keyColumn(c.KeyColumn)
 		k.Each = c.Each
@@ -117,7 +119,7 @@ func (d *describer) createIndex(x *schema.Index) *CreateIndex {
 		out.Include = append(out.Include, d.name(i))
 	}
 	if x.Shard.Seed != 0 {
-		d.fail("the seed of the shard function of index " + quoteName(x.Name))
+		d.fail("the seed of the shard function of index " + syntax.QuoteName(x.Name))
 	}
 	if x.Shard.Count > 0 && x.Shard.Function != shard.Mix64 {
 		out.Function = x.Shard.Function.String()
@@ -132,48 +134,49 @@ func (d *describer) createIndex(x *schema.Index) *CreateIndex {
 }
 
 // literal returns the expression for a value.
-func (d *describer) literal(v expr.Value) Expr {
+func (d *describer) literal(v expr.Value) syntax.Expr {
 	text := v.String()
 	switch v.Kind() {
 	case expr.KindNull:
-		return &Literal{Kind: LiteralNull, Text: text}
+		return &syntax.Literal{Kind: syntax.LiteralNull, Text: text}
 	case expr.KindBool:
-		return &Literal{Kind: LiteralBool, Text: text}
+		return &syntax.Literal{Kind: syntax.LiteralBool, Text: text}
 	case expr.KindFloat:
 		f, _ := v.AsFloat()
 		if strings.HasPrefix(text, "FLOAT") {
-			return &Literal{Kind: LiteralFloat, Text: strconv.FormatFloat(f, 'g', -1, 64)}
+			text := strconv.FormatFloat(f, 'g', -1, 64)
+			return &syntax.Literal{Kind: syntax.LiteralFloat, Text: text}
 		}
 	case expr.KindDecimal:
 		decimal, _ := v.AsDecimal()
 		if text = decimal.String(); !strings.Contains(text, ".") || strings.Contains(text, "E") {
-			return &Literal{Kind: LiteralDecimal, Text: text}
+			return &syntax.Literal{Kind: syntax.LiteralDecimal, Text: text}
 		}
 	case expr.KindBytes:
-		return &Literal{Kind: LiteralBlob, Text: text[2 : len(text)-1]}
+		return &syntax.Literal{Kind: syntax.LiteralBlob, Text: text[2 : len(text)-1]}
 	case expr.KindTime:
 		at, ok := v.AsTime()
 		if year := at.Year(); !ok || year < 0 || year > 9999 {
 			d.fail("the time " + text)
 		}
-		return &Literal{Kind: LiteralTime, Text: at.Format(time.RFC3339Nano)}
+		return &syntax.Literal{Kind: syntax.LiteralTime, Text: at.Format(time.RFC3339Nano)}
 	case expr.KindString:
 		s, _ := v.AsString()
-		return &Literal{Kind: LiteralString, Text: s}
+		return &syntax.Literal{Kind: syntax.LiteralString, Text: s}
 	case expr.KindUUID, expr.KindIP, expr.KindIPPrefix: // texts, which have no quotes in them
-		return &Literal{Kind: LiteralString, Text: text[1 : len(text)-1]}
+		return &syntax.Literal{Kind: syntax.LiteralString, Text: text[1 : len(text)-1]}
 	case expr.KindList:
-		list := &List{}
+		list := &syntax.List{}
 		for e := range v.Elements() {
 			list.Items = append(list.Items, d.literal(e))
 		}
 		return list
 	}
-	return &Literal{Kind: LiteralNumber, Text: text}
+	return &syntax.Literal{Kind: syntax.LiteralNumber, Text: text}
 }
 
-func (d *describer) exprs(list []expr.Expr) []Expr {
-	out := make([]Expr, len(list))
+func (d *describer) exprs(list []expr.Expr) []syntax.Expr {
+	out := make([]syntax.Expr, len(list))
 	for i, e := range list {
 		out[i] = d.expr(e)
 	}
@@ -181,57 +184,57 @@ func (d *describer) exprs(list []expr.Expr) []Expr {
 }
 
 // chain connects terms by an operator.
-func (d *describer) chain(terms []expr.Expr, op, none string) Expr {
+func (d *describer) chain(terms []expr.Expr, op, none string) syntax.Expr {
 	if len(terms) == 0 {
-		return &Literal{Kind: LiteralBool, Text: none}
+		return &syntax.Literal{Kind: syntax.LiteralBool, Text: none}
 	}
 	out := d.expr(terms[0])
 	for _, t := range terms[1:] {
-		out = &Binary{Op: op, L: out, R: d.expr(t)}
+		out = &syntax.Binary{Op: op, L: out, R: d.expr(t)}
 	}
 	return out
 }
 
 // expr returns the tree of a condition of an index.
-func (d *describer) expr(e expr.Expr) Expr {
+func (d *describer) expr(e expr.Expr) syntax.Expr {
 	switch e := e.(type) {
 	case expr.Const:
 		return d.literal(e.Value)
 	case expr.Column:
-		return &Ref{Column: d.table.Columns[e.Ordinal].Name}
+		return &syntax.Ref{Column: d.table.Columns[e.Ordinal].Name}
 	case expr.Cmp:
-		return &Binary{Op: e.Op.String(), L: d.expr(e.L), R: d.expr(e.R)}
+		return &syntax.Binary{Op: e.Op.String(), L: d.expr(e.L), R: d.expr(e.R)}
 	case expr.And:
 		return d.chain(e.Terms, "AND", "TRUE")
 	case expr.Or:
 		return d.chain(e.Terms, "OR", "FALSE")
 	case expr.Not:
-		return &Unary{Op: "NOT", X: d.expr(e.X)}
+		return &syntax.Unary{Op: "NOT", X: d.expr(e.X)}
 	case expr.Between:
-		return &Between{X: d.expr(e.X), Lo: d.expr(e.Lo), Hi: d.expr(e.Hi), Not: e.Not}
+		return &syntax.Between{X: d.expr(e.X), Lo: d.expr(e.Lo), Hi: d.expr(e.Hi), Not: e.Not}
 	case expr.In:
-		return &In{X: d.expr(e.X), List: d.exprs(e.List), Not: e.Not}
+		return &syntax.In{X: d.expr(e.X), List: d.exprs(e.List), Not: e.Not}
 	case expr.IsNull:
-		return &IsNull{X: d.expr(e.X), Not: e.Not}
+		return &syntax.IsNull{X: d.expr(e.X), Not: e.Not}
 	case expr.Like:
 		if e.Escape != 0 {
 			d.fail(e)
 		}
-		return &Match{Op: "LIKE", X: d.expr(e.X), Y: d.expr(e.Pattern), Not: e.Not}
+		return &syntax.Match{Op: "LIKE", X: d.expr(e.X), Y: d.expr(e.Pattern), Not: e.Not}
 	case expr.BeginsWith:
-		return &Match{Op: "BEGINS WITH", X: d.expr(e.X), Y: d.expr(e.Prefix)}
+		return &syntax.Match{Op: "BEGINS WITH", X: d.expr(e.X), Y: d.expr(e.Prefix)}
 	case expr.Contains:
-		return &Match{Op: "CONTAINS", X: d.expr(e.X), Y: d.expr(e.Item)}
+		return &syntax.Match{Op: "CONTAINS", X: d.expr(e.X), Y: d.expr(e.Item)}
 	case expr.Arith:
 		if e.R == nil {
-			return &Unary{Op: "-", X: d.expr(e.L)}
+			return &syntax.Unary{Op: "-", X: d.expr(e.L)}
 		}
-		return &Binary{Op: e.Op.String(), L: d.expr(e.L), R: d.expr(e.R)}
+		return &syntax.Binary{Op: e.Op.String(), L: d.expr(e.L), R: d.expr(e.R)}
 	case expr.Func:
-		return &Call{Name: e.Name, Args: d.exprs(e.Args)}
+		return &syntax.Call{Name: e.Name, Args: d.exprs(e.Args)}
 	case expr.Row:
-		return &Row{Items: d.exprs(e.Items)}
+		return &syntax.Row{Items: d.exprs(e.Items)}
 	}
 	d.fail(e)
-	return &Literal{Kind: LiteralNull, Text: "NULL"}
+	return &syntax.Literal{Kind: syntax.LiteralNull, Text: "NULL"}
 }

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/kstonedb/kstone/engine/internal/syntax"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/sql"
 	"github.com/kstonedb/kstone/internal/testutil"
@@ -27,7 +28,7 @@ func described(t interface{ Fatalf(string, ...any) }, s *sql.Session, name,
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
-	def := s.Catalog().Schema(name)
+	def := s.Schema(name)
 	if inSQL, err = sql.Definition(def); err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
@@ -122,7 +123,7 @@ func TestRandomDefinitionsMakeTheSameTable(t *testing.T) {
 	testutil.Check(t, func(r *rapid.T) {
 		name := rapid.SampledFrom([]string{"t", "My Table", "select"}).Draw(r, "table")
 		text := drawTable(r, name)
-		parts, err := sql.ParseAll(text)
+		parts, err := syntax.ParseAll(text)
 		if err != nil || len(parts) == 0 {
 			r.Fatalf("%s: %v", text, err)
 		}

@@ -19,12 +19,4 @@
 // Columns are NOT NULL unless NULL stands after the type. Parameters are ?, ?NNN, $NNN
 // and :name. Keywords are case-insensitive; names are not, and stand in double quotes
 // where they would be a keyword. Comments begin with -- or stand between /* and */.
-//
-// # Parsing
-//
-// Parse is a lexer and a recursive-descent parser without lookahead beyond two tokens.
-// It never panics, bounds the depth of expressions and the length of its input, and every
-// error names the position. Why no parser library: the ones that are kept well bring the
-// grammar of another database, in which keys of two parts, SHARD and INCLUDE cannot be
-// said, and most of them bring a dependency tree larger than kstone's.
 package sql

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/kstonedb/kstone/engine/internal/syntax"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/table"
 )
@@ -54,20 +55,20 @@ func (s *Stmt) exec(ctx context.Context, args []any) (Result, *binding, error) {
 func (s *Stmt) define(ctx context.Context) (Result, error) {
 	db, b := s.session.db, &binder{catalog: tables{s.session.db}, text: s.text}
 	switch tree := s.tree.(type) {
-	case *CreateTable:
+	case *syntax.CreateTable:
 		ok := allowed(tree.IfMissing, table.ErrExists)
-		return b.outcome("CREATE TABLE", tree.Table, ok, func() error {
+		return s.outcome(b, tree.Table, ok, func() error {
 			_, err := db.CreateTable(ctx, b.createTable(tree))
 			return err
 		})
-	case *DropTable:
+	case *syntax.DropTable:
 		ok := allowed(tree.IfExists, table.ErrNoTable)
-		return b.outcome("DROP TABLE", tree.Table, ok, func() error {
+		return s.outcome(b, tree.Table, ok, func() error {
 			return db.DropTable(ctx, b.table(tree.Table).Name, s.session.Progress)
 		})
-	case *CreateIndex:
+	case *syntax.CreateIndex:
 		ok := allowed(tree.IfMissing, table.ErrExists)
-		return b.outcome("CREATE INDEX", tree.Index, ok, func() error {
+		return s.outcome(b, tree.Index, ok, func() error {
 			t := b.table(tree.Table)
 			x := b.index(t, tree)
 			if t.Index(x.Name) == nil {
@@ -82,21 +83,21 @@ func (s *Stmt) define(ctx context.Context) (Result, error) {
 			}
 			return bound.CreateIndex(ctx, x, s.session.Progress)
 		})
-	case *DropIndex:
+	case *syntax.DropIndex:
 		ok := allowed(tree.IfExists, table.ErrNoIndex)
-		return b.outcome("DROP INDEX", tree.Index, ok, func() error {
+		return s.outcome(b, tree.Index, ok, func() error {
 			t := b.table(tree.Table)
 			if t.Index(tree.Index.Text) == nil {
 				b.noIndex(t, tree.Index)
 			}
 			return db.DropIndex(ctx, t.Name, tree.Index.Text, s.session.Progress)
 		})
-	case *AlterTable:
-		return b.outcome("ALTER TABLE", tree.Table, nil, func() error {
+	case *syntax.AlterTable:
+		return s.outcome(b, tree.Table, nil, func() error {
 			return b.alter(ctx, db, tree)
 		})
-	case *Analyze:
-		return b.outcome("ANALYZE", tree.Table, nil, func() error {
+	case *syntax.Analyze:
+		return s.outcome(b, tree.Table, nil, func() error {
 			return s.analyze(ctx, b, tree)
 		})
 	}
@@ -113,14 +114,13 @@ func allowed(is bool, err error) error {
 
 // outcome runs a step and points at the name if it fails; an error that matches allowed is
 // none.
-func (b *binder) outcome(statement string, n Name, allowed error, step func() error) (Result,
-	error) {
+func (s *Stmt) outcome(b *binder, n syntax.Name, allowed error, step func() error) (Result, error) {
 	var failed error
 	err := b.bound(func() { failed = step() })
 	if err == nil {
 		err = failed
 	}
-	result := Result{Statement: statement}
+	result := Result{Statement: syntax.Verb(s.tree)}
 	if err != nil && allowed != nil && errors.Is(err, allowed) {
 		result.Unchanged = true
 		return result, nil
@@ -131,7 +131,7 @@ func (b *binder) outcome(statement string, n Name, allowed error, step func() er
 // at makes an error of the table layer one that points at a place, unless it is about the
 // state of the database, a context or the like.
 func (b *binder) at(pos int, err error) error {
-	var already *Error
+	var already *syntax.Error
 	switch {
 	case err == nil, errors.As(err, &already):
 		return err
@@ -145,25 +145,25 @@ func (b *binder) at(pos int, err error) error {
 }
 
 // noIndex fails for an index that does not exist.
-func (b *binder) noIndex(t *schema.Table, n Name) {
-	e := newError(b.text, n.Pos, false, "table %s has no index %s%s", quoteName(t.Name),
-		quoteName(n.Text), hint(n.Text, indexNames(t)))
-	e.cause = &table.NameError{Name: t.Name + "." + n.Text, Err: table.ErrNoIndex}
+func (b *binder) noIndex(t *schema.Table, n syntax.Name) {
+	e := syntax.NewError(b.text, n.Pos, false, "table %s has no index %s%s",
+		syntax.QuoteName(t.Name), syntax.QuoteName(n.Text), hint(n.Text, indexNames(t)))
+	e.Err = &table.NameError{Name: t.Name + "." + n.Text, Err: table.ErrNoIndex}
 	panic(e)
 }
 
-func (b *binder) alter(ctx context.Context, db *table.DB, tree *AlterTable) error {
+func (b *binder) alter(ctx context.Context, db *table.DB, tree *syntax.AlterTable) error {
 	t := b.table(tree.Table)
 	column := func() string { return t.Columns[b.column(t, tree.Column)].Name }
 	switch tree.Action {
-	case AddColumn:
+	case syntax.AddColumn:
 		if columnNamed(t, tree.Add.Name.Text) >= 0 {
-			b.fail(tree.Add.Name.Pos, "table %s has a column %s already", quoteName(t.Name),
-				quoteName(tree.Add.Name.Text))
+			b.fail(tree.Add.Name.Pos, "table %s has a column %s already", syntax.QuoteName(t.Name),
+				syntax.QuoteName(tree.Add.Name.Text))
 		}
 		c := b.columnDef(&tree.Add)
 		return b.pointed(tree.Add.Name.Pos, db.AddColumn(ctx, t.Name, c))
-	case DropColumn:
+	case syntax.DropColumn:
 		return b.pointed(tree.Column.Pos, db.DropColumn(ctx, t.Name, column()))
 	}
 	return b.pointed(tree.To.Pos, db.RenameColumn(ctx, t.Name, column(), tree.To.Text))
@@ -177,7 +177,7 @@ func (b *binder) pointed(pos int, err error) error {
 	return b.bound(func() { b.refuse(pos, err) })
 }
 
-func (s *Stmt) analyze(ctx context.Context, b *binder, tree *Analyze) error {
+func (s *Stmt) analyze(ctx context.Context, b *binder, tree *syntax.Analyze) error {
 	names := b.catalog.Names()
 	if tree.Table.Text != "" {
 		names = []string{b.table(tree.Table).Name}

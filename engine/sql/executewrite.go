@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/internal/syntax"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/table"
@@ -25,13 +26,13 @@ func (s *Stmt) insert(ctx context.Context, b *binding, params []expr.Value) (Res
 			return Result{}, err
 		}
 	}
-	result := Result{Statement: "INSERT"}
+	result := Result{Statement: syntax.Verb(s.tree)}
 	var n int
 	switch in.conflict {
-	case ConflictIgnored:
+	case syntax.ConflictIgnored:
 		err = s.insertMissing(ctx, t, rows, &result)
 		return result, err
-	case ConflictReplaces:
+	case syntax.ConflictReplaces:
 		err = s.insertReplacing(ctx, t, rows, &result)
 		return result, err
 	}
@@ -138,7 +139,7 @@ func (v *valuer) row(in *boundInsert, values []boundValue) ([]expr.Value, error)
 		if row[i].IsNull() && !c.Nullable && !c.Dropped && !in.given.Has(i) {
 			return nil, v.binder.bound(func() {
 				v.binder.fail(values[0].pos, "column %s needs a value: it is not nullable and "+
-					"has no default", quoteName(c.Name))
+					"has no default", syntax.QuoteName(c.Name))
 			})
 		}
 	}
@@ -276,9 +277,9 @@ func (s *Stmt) change(ctx context.Context, b *binding, params []expr.Value) (Res
 	for i, p := range params {
 		args[i] = p
 	}
-	if _, ok := s.tree.(*Delete); ok {
+	if _, ok := s.tree.(*syntax.Delete); ok {
 		n, err := t.DeleteWhere(ctx, where, args...)
-		return Result{Statement: "DELETE", Rows: int64(n)}, b.binder.at(s.start, err)
+		return Result{Statement: syntax.Verb(s.tree), Rows: int64(n)}, b.binder.at(s.start, err)
 	}
 	var set []table.Assignment
 	for _, a := range b.change.set {
@@ -296,5 +297,5 @@ func (s *Stmt) change(ctx context.Context, b *binding, params []expr.Value) (Res
 		set = append(set, table.Assignment{Column: a.column, Value: e})
 	}
 	n, err := t.UpdateWhere(ctx, where, set, args...)
-	return Result{Statement: "UPDATE", Rows: int64(n)}, b.binder.at(s.start, err)
+	return Result{Statement: syntax.Verb(s.tree), Rows: int64(n)}, b.binder.at(s.start, err)
 }

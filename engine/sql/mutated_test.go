@@ -13,6 +13,7 @@ import (
 
 	operators "github.com/kstonedb/kstone/engine/exec"
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/internal/syntax"
 	"github.com/kstonedb/kstone/engine/sql"
 	"github.com/kstonedb/kstone/engine/table"
 	"github.com/kstonedb/kstone/internal/testutil"
@@ -196,7 +197,7 @@ func tried(s *sql.Session, text string) (ok bool, err error) {
 // meant returns an error of a statement that no caller would expect: one that neither has a
 // place in the text nor says which value was wrong.
 func meant(err error) error {
-	var e *sql.Error
+	var e *syntax.Error
 	if err == nil || errors.As(err, &e) {
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/internal/syntax"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/sql"
 	"github.com/kstonedb/kstone/engine/table"
@@ -197,7 +198,7 @@ func rendered(row []expr.Value) string {
 // hints returns what a query over t may be told about its index, nothing first.
 func (w *world) hints() []string {
 	out := []string{"", "NOT INDEXED"}
-	for _, x := range w.s.Catalog().Schema("t").Indexes {
+	for _, x := range w.s.Schema("t").Indexes {
 		out = append(out, "INDEXED BY "+x.Name)
 	}
 	return out
@@ -243,7 +244,7 @@ func (w *world) query(s step) error {
 // refused counts statements that cannot be run over tables without indexes; other errors
 // are faults.
 func (w *world) refused(err error) error {
-	var e *sql.Error
+	var e *syntax.Error
 	if !errors.As(err, &e) {
 		return err
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/internal/syntax"
+	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/table"
 )
 
@@ -67,7 +69,7 @@ func (v *valuer) insertIn(tx *table.Tx, in *boundInsert) (result Result, err err
 			return result, err
 		}
 		removed := int64(0)
-		if in.conflict == ConflictReplaces {
+		if in.conflict == syntax.ConflictReplaces {
 			removed, err = replace(v.ctx, t, row)
 		} else {
 			err = t.Insert(v.ctx, row)
@@ -76,7 +78,7 @@ func (v *valuer) insertIn(tx *table.Tx, in *boundInsert) (result Result, err err
 		case err == nil:
 			result.Rows++
 			result.Removed += removed
-		case in.conflict == ConflictIgnored && errors.Is(err, table.ErrUnique):
+		case in.conflict == syntax.ConflictIgnored && errors.Is(err, table.ErrUnique):
 			result.Skipped++
 		default:
 			return result, err
@@ -97,7 +99,7 @@ func (v *valuer) changeIn(tx *table.Tx, b *boundUpdate) (Result, error) {
 	for i, p := range v.params {
 		args[i] = p
 	}
-	if _, ok := v.stmt.tree.(*Delete); ok {
+	if _, ok := v.stmt.tree.(*syntax.Delete); ok {
 		n, err := t.DeleteWhere(v.ctx, b.query.Where, args...)
 		return Result{Rows: int64(n)}, err
 	}
@@ -116,3 +118,6 @@ func (v *valuer) changeIn(tx *table.Tx, b *boundUpdate) (Result, error) {
 	n, err := t.UpdateWhere(v.ctx, b.query.Where, set, args...)
 	return Result{Rows: int64(n)}, err
 }
+
+// Schema returns the table with that name, nil if there is none.
+func (s *Session) Schema(name string) *schema.Table { return tables{s.db}.Schema(name) }

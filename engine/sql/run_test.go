@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/internal/syntax"
 	"github.com/kstonedb/kstone/engine/sql"
 	"github.com/kstonedb/kstone/engine/table"
 )
@@ -62,7 +63,7 @@ func TestRun(t *testing.T) {
 					err = runStatement(&out, stmt, args)
 				}
 			}
-			var e *sql.Error
+			var e *syntax.Error
 			switch {
 			case errors.As(err, &e):
 				fmt.Fprintf(&out, "%v\n%s\n", e, e.Excerpt())

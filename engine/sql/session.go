@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/kstonedb/kstone/engine/internal/syntax"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/table"
 )
@@ -34,7 +35,7 @@ func Open(db *table.DB) *Session {
 	return &Session{db: db, cache: map[string]*Stmt{}}
 }
 
-// tables implements Catalog.
+// tables implements catalog.
 type tables struct{ db *table.DB }
 
 // Schema returns the table with that name, nil if there is none.
@@ -54,13 +55,13 @@ func (t tables) Names() (names []string) {
 	return names
 }
 
-// Catalog returns the tables of the session, for completion and messages.
-func (s *Session) Catalog() Catalog { return tables{s.db} }
-
 // ErrNoResult is returned by Query for a statement that has no rows as its result, and by
 // Exec for one that has.
 var ErrNoResult = errors.New("sql: Exec is for statements that change something, " +
 	"Query for those that return rows")
+
+// ErrArguments is matched by errors about values that are given for parameters.
+var ErrArguments = errors.New("sql: parameters")
 
 // Result is what a statement has done.
 type Result struct {
@@ -109,7 +110,7 @@ func (s *Session) Prepare(text string) (*Stmt, error) {
 		_, err := stmt.bound()
 		return stmt, err
 	}
-	tree, err := Parse(text)
+	tree, err := syntax.Parse(text)
 	if err != nil {
 		return nil, err
 	}
@@ -124,14 +125,14 @@ func (s *Session) Prepare(text string) (*Stmt, error) {
 // PrepareParts is Prepare for each of several statements with semicolons between them. A
 // statement is bound when it is run, so that it may use tables that those before it make.
 func (s *Session) PrepareParts(text string) ([]*Stmt, error) {
-	parts, err := ParseAll(text)
+	parts, err := syntax.ParseAll(text)
 	if err != nil {
 		return nil, err
 	}
 	var out []*Stmt
 	for _, p := range parts {
-		out = append(out, &Stmt{session: s, text: text, tree: p.Statement, start: p.Pos,
-			end: p.End})
+		out = append(out, &Stmt{session: s, text: text, tree: p.Statement,
+			start: p.Pos, end: p.End})
 	}
 	return out, nil
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kstonedb/kstone/engine/internal/syntax"
 	"github.com/kstonedb/kstone/engine/sql"
 	"github.com/kstonedb/kstone/engine/table"
 )
@@ -77,7 +78,7 @@ func TestComplete(t *testing.T) {
 		";": true, "SELECT 1; SELECT": false, "SELECT \x01;": true, "SELECT 1; '": false,
 		"SELECT '\n;\n';\n": true, `SELECT ";`: false, "SELECT $;": true,
 	} {
-		if got := sql.Complete(text); got != want {
+		if got := syntax.Complete(text); got != want {
 			t.Errorf("%q: %v", text, got)
 		}
 	}
@@ -128,14 +129,14 @@ func TestErrorsOfTables(t *testing.T) {
 		"INSERT INTO u VALUES (1, 2)":              table.ErrNoTable,
 		"CREATE TABLE t (a INT PRIMARY KEY)":       table.ErrExists,
 		"DROP INDEX j ON t":                        table.ErrNoIndex,
-		"INSERT INTO t VALUES (1":                  sql.ErrSyntax,
+		"INSERT INTO t VALUES (1":                  syntax.ErrSyntax,
 		"INSERT INTO t VALUES (?, ?)":              sql.ErrArguments,
 		"SELECT a FROM t":                          sql.ErrNoResult,
-		"CREATE TABLE IF NOT EXISTS t (a INT":      sql.ErrSyntax,
+		"CREATE TABLE IF NOT EXISTS t (a INT":      syntax.ErrSyntax,
 		"UPDATE t SET b = 1 WHERE a = 1 AND c = 2": nil,
 	} {
 		_, err := s.Exec(ctx, text)
-		var e *sql.Error
+		var e *syntax.Error
 		is := want != nil && errors.Is(err, want) || want == nil && errors.As(err, &e)
 		if !is {
 			t.Errorf("%s: %v", text, err)

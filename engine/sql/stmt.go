@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 
+	"github.com/kstonedb/kstone/engine/internal/syntax"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/table"
 )
@@ -12,7 +13,7 @@ import (
 type Stmt struct {
 	session    *Session
 	text       string
-	tree       Statement
+	tree       syntax.Statement
 	start, end int // of the statement in text; end 0 is all of it
 	last       atomic.Pointer[binding]
 }
@@ -36,13 +37,10 @@ func (s *Stmt) Text() string {
 	return s.text[s.start:s.end]
 }
 
-// Tree returns the parsed statement.
-func (s *Stmt) Tree() Statement { return s.tree }
-
 // Returns reports whether the statement returns rows, so that it is for Query.
 func (s *Stmt) Returns() bool {
 	switch s.tree.(type) {
-	case *Select, *Explain:
+	case *syntax.Select, *syntax.Explain:
 		return true
 	}
 	return false
@@ -90,18 +88,18 @@ func (s *Stmt) bind(parameters int) (*binding, error) {
 	b := &binding{binder: &binder{catalog: tables{s.session.db}, text: s.text}}
 	b.binder.params.base = parameters
 	tree := s.tree
-	if e, ok := tree.(*Explain); ok {
+	if e, ok := tree.(*syntax.Explain); ok {
 		tree = e.Statement
 	}
 	err := b.binder.bound(func() {
 		switch tree := tree.(type) {
-		case *Select:
+		case *syntax.Select:
 			b.query = b.binder.selectQuery(tree, nil)
-		case *Insert:
+		case *syntax.Insert:
 			b.insert = b.binder.insert(tree)
-		case *Update:
+		case *syntax.Update:
 			b.change = b.binder.update(tree)
-		case *Delete:
+		case *syntax.Delete:
 			b.change = b.binder.delete(tree)
 		}
 	})
@@ -157,7 +155,7 @@ func (s *Stmt) query(ctx context.Context, args []any) (*Rows, *binding, error) {
 		return nil, b, b.binder.planError(err, s.start)
 	}
 	out := &Rows{Columns: columns, rows: rows, stmt: s, binder: b.binder}
-	if e, ok := s.tree.(*Explain); ok {
+	if e, ok := s.tree.(*syntax.Explain); ok {
 		err = out.explain(e.Run)
 	}
 	return out, b, err
@@ -175,9 +173,9 @@ func (sc *scope) columns() []ColumnInfo {
 // Explain returns the plan of a SELECT, UPDATE or DELETE, without running it.
 func (s *Stmt) Explain(ctx context.Context, args ...any) (*plan.Explanation, error) {
 	e := &Stmt{session: s.session, text: s.text, start: s.start, end: s.end}
-	e.tree = &Explain{Statement: s.tree}
-	if already, ok := s.tree.(*Explain); ok {
-		e.tree = &Explain{Statement: already.Statement}
+	e.tree = &syntax.Explain{Statement: s.tree}
+	if already, ok := s.tree.(*syntax.Explain); ok {
+		e.tree = &syntax.Explain{Statement: already.Statement}
 	}
 	rows, err := e.Query(ctx, args...)
 	if err != nil {

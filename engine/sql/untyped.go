@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/internal/syntax"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/keycodec"
 )
@@ -36,13 +37,13 @@ func (t typ) read(text string) (expr.Value, error) {
 	case kind.Numeric():
 		v, err := number(text)
 		if err != nil {
-			return v, errors.New(quoteText(text) + " is no number")
+			return v, errors.New(syntax.QuoteText(text) + " is no number")
 		}
 		return v, nil
 	case t.column.Type == keycodec.TypeBool:
 		b, err := strconv.ParseBool(strings.ToLower(text))
 		if err != nil {
-			return expr.Value{}, errors.New(quoteText(text) + " is neither true nor false")
+			return expr.Value{}, errors.New(syntax.QuoteText(text) + " is neither true nor false")
 		}
 		return expr.Bool(b), nil
 	case t.column.Type == keycodec.TypeBytes:
@@ -66,36 +67,3 @@ func guess(text string) expr.Value {
 	}
 	return expr.String(text)
 }
-
-// Complete reports whether a text ends with a semicolon that is not inside quotes or a
-// comment: the statement that is being typed is done.
-func Complete(text string) bool {
-	l := lexer{text: text}
-	done := false
-	for {
-		before := l.pos
-		tok, err := l.next()
-		if err != nil {
-			// Text after an open quote or comment is taken to the end; other faults are for
-			// the parser to report.
-			if l.pos <= before || l.pos == len(text) {
-				return done && l.pos == len(text) && before == len(text)
-			}
-			done = false
-			continue
-		}
-		if tok.kind == tokenEnd {
-			return done
-		}
-		done = tok.kind == tokenOperator && tok.text == ";"
-	}
-}
-
-// Keywords returns the words of the language, in upper case and sorted, for completion.
-func Keywords() []string { return append([]string(nil), keywords...) }
-
-var keywords = strings.Fields(`ADD ALTER ANALYZE AND AS ASC AVG BEGINS BETWEEN BY COALESCE COLUMN
-	CONTAINS COUNT CREATE CROSS DEFAULT DELETE DESC DISTINCT DROP EACH EXISTS EXPLAIN FALSE
-	FROM GROUP HAVING IF IGNORE IN INCLUDE INDEX INDEXED INNER INSERT INTO IS JOIN KEY LEFT
-	LIKE LIMIT LOCAL MAX MIN NOT NULL NULLS OFFSET ON OR ORDER OUTER PARTITION PRIMARY RENAME
-	REPLACE SELECT SET SHARD SORT SUM TABLE TIMESTAMP TRUE TTL UNIQUE UPDATE VALUES WHERE WITH`)

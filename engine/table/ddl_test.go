@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/internal/syntax"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/sql"
 	"github.com/kstonedb/kstone/engine/table"
@@ -86,7 +87,7 @@ func changed(err error) bool {
 	if errors.Is(err, table.ErrNoTable) || errors.Is(err, table.ErrChanged) {
 		return true
 	}
-	var inText *sql.Error
+	var inText *syntax.Error
 	var inQuery *plan.QueryError
 	return (errors.As(err, &inText) || errors.As(err, &inQuery)) &&
 		(strings.Contains(err.Error(), "there is no column") ||

@@ -38,14 +38,15 @@ var rows = map[string]int{
 	"stripe":     4,
 	"engine":     5,
 
-	"engine/expr":       6,
-	"engine/store":      6,
-	"engine/schema":     7,
-	"engine/plan/spans": 8,
-	"engine/plan":       9,
-	"engine/exec":       10,
-	"engine/table":      11,
-	"engine/sql":        12,
+	"engine/expr":            6,
+	"engine/internal/syntax": 6,
+	"engine/store":           6,
+	"engine/schema":          7,
+	"engine/plan/spans":      8,
+	"engine/plan":            9,
+	"engine/exec":            10,
+	"engine/table":           11,
+	"engine/sql":             12,
 
 	"testdata": 0, // the bundled data sets, embedded
 

@@ -45,7 +45,7 @@ them is CREATE TABLE. --param gives the values of ?, in their order, or name=val
 		if err != nil {
 			return err
 		}
-		parts, err := sql.ParseAll(text)
+		parts, err := sql.Split(text)
 		if err != nil {
 			return err
 		}
@@ -78,9 +78,9 @@ func (a *app) statements(args []string) (string, error) {
 func modeOf(parts []sql.Part) mode {
 	m := readOnly
 	for _, p := range parts {
-		switch p.Statement.(type) {
-		case *sql.Select, *sql.Explain:
-		case *sql.CreateTable:
+		switch p.Verb {
+		case "SELECT", "EXPLAIN":
+		case "CREATE TABLE":
 			return create
 		default:
 			m = readWrite

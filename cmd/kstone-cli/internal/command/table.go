@@ -132,14 +132,12 @@ func (a *app) createTables(ctx context.Context, path, text string, ifMissing boo
 
 // onlyDefinitions refuses statements other than CREATE.
 func onlyDefinitions(text string) error {
-	parts, err := sql.ParseAll(text)
+	parts, err := sql.Split(text)
 	if err != nil {
 		return err
 	}
 	for _, p := range parts {
-		switch p.Statement.(type) {
-		case *sql.CreateTable, *sql.CreateIndex:
-		default:
+		if p.Verb != "CREATE TABLE" && p.Verb != "CREATE INDEX" {
 			return usage("table create takes CREATE TABLE and CREATE INDEX only").
 				withHint("the command sql runs all statements")
 		}

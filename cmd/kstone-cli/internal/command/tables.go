@@ -76,10 +76,18 @@ func (t *tables) find(name string) (*table.Table, error) {
 		return found, err
 	}
 	hint := "there are no tables; table create makes one"
-	if names := t.sql.Catalog().Names(); len(names) > 0 {
+	if names := t.names(); len(names) > 0 {
 		hint = "there are: " + strings.Join(names[:min(len(names), 20)], ", ")
 	}
 	return nil, &advice{fmt.Errorf("there is no table %s%w", name, quiet{err}), hint}
+}
+
+// names returns the names of the tables.
+func (t *tables) names() (names []string) {
+	for _, found := range t.Tables() {
+		names = append(names, found.Name())
+	}
+	return names
 }
 
 // completeTable completes the argument after the database with the names of tables.
@@ -97,7 +105,7 @@ func (a *app) completeTable(_ *cobra.Command, args []string, prefix string) ([]s
 	}
 	var found []string
 	_ = a.withTables(context.Background(), path, readOnly, func(t *tables) error {
-		for _, name := range t.sql.Catalog().Names() {
+		for _, name := range t.names() {
 			if strings.HasPrefix(name, prefix) {
 				found = append(found, name)
 			}

@@ -1,4 +1,4 @@
-package sql_test
+package syntax_test
 
 import (
 	"errors"
@@ -8,7 +8,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"github.com/kstonedb/kstone/engine/sql"
+	"github.com/kstonedb/kstone/engine/internal/syntax"
 	"github.com/kstonedb/kstone/internal/testutil"
 )
 
@@ -16,14 +16,14 @@ import (
 // the error with the place it points at.
 //
 // Promise (sql): Every text parses to a canonical form, or fails at a place; nothing makes the
-// parser panic. Also `TestParseBoundsDepth`, `FuzzParse` in `engine/sql`.
+// parser panic. Also `TestParseBoundsDepth`, `FuzzParse` in `engine/internal/syntax`.
 func TestParse(t *testing.T) {
 	datadriven.Walk(t, "testdata/parse", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			parts, err := sql.ParseAll(d.Input)
+			parts, err := syntax.ParseAll(d.Input)
 			if err != nil {
-				var e *sql.Error
-				if !errors.As(err, &e) || !errors.Is(err, sql.ErrSyntax) {
+				var e *syntax.Error
+				if !errors.As(err, &e) || !errors.Is(err, syntax.ErrSyntax) {
 					t.Fatalf("error of type %T", err)
 				}
 				return fmt.Sprintf("%v\n%s\n", err, e.Excerpt())
@@ -38,14 +38,14 @@ func TestParse(t *testing.T) {
 }
 
 // roundTrip returns the canonical form and checks that it is one.
-func roundTrip(t *testing.T, s sql.Statement) string {
+func roundTrip(t *testing.T, s syntax.Statement) string {
 	t.Helper()
-	text := sql.Format(s)
-	again, err := sql.Parse(text)
+	text := syntax.Format(s)
+	again, err := syntax.Parse(text)
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
-	if second := sql.Format(again); second != text {
+	if second := syntax.Format(again); second != text {
 		t.Fatalf("canonical form changes:\n%s\n%s", text, second)
 	}
 	return text
@@ -58,12 +58,12 @@ func TestParseBoundsDepth(t *testing.T) {
 		"SELECT " + strings.Repeat("-", 100_000) + "1 FROM t",
 		strings.Repeat("SELECT a FROM t WHERE a IN (", 100_000),
 	} {
-		_, err := sql.Parse(text)
+		_, err := syntax.Parse(text)
 		if err == nil {
 			t.Fatalf("%.40q parsed", text)
 		}
 	}
-	if _, err := sql.Parse(strings.Repeat(" ", sql.MaxStatementBytes+1)); err == nil {
+	if _, err := syntax.Parse(strings.Repeat(" ", syntax.MaxStatementBytes+1)); err == nil {
 		t.Fatal("a statement beyond the limit parsed")
 	}
 }
@@ -85,9 +85,9 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		defer testutil.Watch(text)()
-		parts, err := sql.ParseAll(text)
+		parts, err := syntax.ParseAll(text)
 		if err != nil {
-			var e *sql.Error
+			var e *syntax.Error
 			if !errors.As(err, &e) || e.Pos < 0 || e.Pos > len(text) {
 				t.Fatalf("%q: %v", text, err)
 			}

@@ -1,4 +1,4 @@
-package sql
+package syntax
 
 // Expr is an expression of a statement.
 type Expr interface {

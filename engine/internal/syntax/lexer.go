@@ -1,4 +1,4 @@
-package sql
+package syntax
 
 import (
 	"strings"
@@ -202,7 +202,7 @@ func (l *lexer) nameOrOperator() (token, error) {
 }
 
 func (l *lexer) errorf(pos int, format string, args ...any) error {
-	return newError(l.text, pos, true, format, args...)
+	return NewError(l.text, pos, true, format, args...)
 }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }

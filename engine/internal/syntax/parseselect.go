@@ -1,4 +1,4 @@
-package sql
+package syntax
 
 func (p *parser) selectStatement() *Select {
 	p.enter()

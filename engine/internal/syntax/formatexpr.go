@@ -1,4 +1,4 @@
-package sql
+package syntax
 
 import "strconv"
 
@@ -24,8 +24,8 @@ func (f *formatter) expr(e Expr) {
 		f.when(e.Index > 0, "?"+strconv.Itoa(e.Index))
 		f.when(e.Index == 0, ":", e.Name)
 	case *Ref:
-		f.when(e.Table != "", quoteName(e.Table), ".")
-		f.put(quoteName(e.Column))
+		f.when(e.Table != "", QuoteName(e.Table), ".")
+		f.put(QuoteName(e.Column))
 	case *Unary:
 		f.put(e.Op)
 		f.when(e.Op == "NOT", " ")
@@ -104,15 +104,15 @@ func (f *formatter) condition(e Expr) {
 func (f *formatter) literal(l *Literal) {
 	switch l.Kind {
 	case LiteralString:
-		f.put(quoteText(l.Text))
+		f.put(QuoteText(l.Text))
 	case LiteralBlob:
 		f.put("X'", l.Text, "'")
 	case LiteralTime:
-		f.put("TIMESTAMP ", quoteText(l.Text))
+		f.put("TIMESTAMP ", QuoteText(l.Text))
 	case LiteralFloat:
-		f.put("FLOAT ", quoteText(l.Text))
+		f.put("FLOAT ", QuoteText(l.Text))
 	case LiteralDecimal:
-		f.put("DECIMAL ", quoteText(l.Text))
+		f.put("DECIMAL ", QuoteText(l.Text))
 	default:
 		f.put(l.Text)
 	}

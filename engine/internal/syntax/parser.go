@@ -1,4 +1,4 @@
-package sql
+package syntax
 
 import (
 	"fmt"
@@ -23,11 +23,11 @@ func Parse(text string) (Statement, error) {
 	}
 	switch len(statements) {
 	case 0:
-		return nil, newError(text, len(text), true, "there is no statement")
+		return nil, NewError(text, len(text), true, "there is no statement")
 	case 1:
 		return statements[0].Statement, nil
 	}
-	return nil, newError(text, statements[1].Pos, true,
+	return nil, NewError(text, statements[1].Pos, true,
 		"only one statement is possible here; a second one begins")
 }
 
@@ -40,7 +40,7 @@ type Part struct {
 // ParseAll reads any number of statements with semicolons between them.
 func ParseAll(text string) (parts []Part, err error) {
 	if len(text) > MaxStatementBytes {
-		return nil, newError(text, 0, true, "the text has %d bytes, at most %d are possible",
+		return nil, NewError(text, 0, true, "the text has %d bytes, at most %d are possible",
 			len(text), MaxStatementBytes)
 	}
 	p := &parser{lex: lexer{text: text}, star: -1}
@@ -104,7 +104,7 @@ func (p *parser) advance() {
 func (p *parser) fail(format string, args ...any) { p.failAt(p.tok.pos, format, args...) }
 
 func (p *parser) failAt(pos int, format string, args ...any) {
-	panic(newError(p.lex.text, pos, true, format, args...))
+	panic(NewError(p.lex.text, pos, true, format, args...))
 }
 
 // found describes the present token for an error.

@@ -1,4 +1,4 @@
-package sql
+package syntax
 
 import (
 	"fmt"
@@ -15,8 +15,19 @@ func Format(s Statement) string {
 	return f.String()
 }
 
-// formatExpr returns an expression in canonical form.
-func formatExpr(e Expr) string {
+// FormatScript returns the statements, each with a semicolon and a line break after it;
+// CREATE TABLE gets a line for each of its parts.
+func FormatScript(statements ...Statement) string {
+	f := formatter{wide: true}
+	for _, s := range statements {
+		f.statement(s)
+		f.put(";\n")
+	}
+	return f.String()
+}
+
+// FormatExpr returns an expression in canonical form.
+func FormatExpr(e Expr) string {
 	var f formatter
 	f.expr(e)
 	return f.String()
@@ -41,8 +52,8 @@ func (f *formatter) when(cond bool, texts ...string) {
 	}
 }
 
-// quoteName returns a name, in double quotes if it needs them.
-func quoteName(name string) string {
+// QuoteName returns a name, in double quotes if it needs them.
+func QuoteName(name string) string {
 	lower := strings.ToLower(name)
 	plain := name != "" && !reserved[lower] && !operandWords[lower] && !isDigit(name[0])
 	for _, r := range name {
@@ -58,7 +69,8 @@ func quoteName(name string) string {
 // at the start of a part of CREATE TABLE.
 var operandWords = wordSet(`null true false timestamp tidb_shard partition primary ttl`)
 
-func quoteText(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
+// QuoteText returns a text in single quotes.
+func QuoteText(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 
 // list appends n things with commas between them.
 func (f *formatter) list(n int, each func(i int)) {
@@ -70,7 +82,7 @@ func (f *formatter) list(n int, each func(i int)) {
 
 func (f *formatter) names(names []Name) {
 	f.put("(")
-	f.list(len(names), func(i int) { f.put(quoteName(names[i].Text)) })
+	f.list(len(names), func(i int) { f.put(QuoteName(names[i].Text)) })
 	f.put(")")
 }
 
@@ -91,14 +103,14 @@ func (f *formatter) statement(s Statement) {
 	case *Insert:
 		f.insert(s)
 	case *Update:
-		f.put("UPDATE ", quoteName(s.Table.Text), " SET ")
+		f.put("UPDATE ", QuoteName(s.Table.Text), " SET ")
 		f.list(len(s.Set), func(i int) {
-			f.put(quoteName(s.Set[i].Column.Text), " = ")
+			f.put(QuoteName(s.Set[i].Column.Text), " = ")
 			f.expr(s.Set[i].Value)
 		})
 		f.clause(" WHERE ", s.Where)
 	case *Delete:
-		f.put("DELETE FROM ", quoteName(s.Table.Text))
+		f.put("DELETE FROM ", QuoteName(s.Table.Text))
 		f.clause(" WHERE ", s.Where)
 	case *Explain:
 		f.put("EXPLAIN ")
@@ -106,7 +118,7 @@ func (f *formatter) statement(s Statement) {
 		f.statement(s.Statement)
 	case *Analyze:
 		f.put("ANALYZE")
-		f.when(s.Table.Text != "", " ", quoteName(s.Table.Text))
+		f.when(s.Table.Text != "", " ", QuoteName(s.Table.Text))
 	default:
 		f.definition(s)
 	}
@@ -141,9 +153,9 @@ func (f *formatter) output(o *Output) {
 	switch {
 	case !o.Star:
 		f.expr(o.Expr)
-		f.when(o.Alias != "", " AS ", quoteName(o.Alias))
+		f.when(o.Alias != "", " AS ", QuoteName(o.Alias))
 	case o.Table != "":
-		f.put(quoteName(o.Table), ".*")
+		f.put(QuoteName(o.Table), ".*")
 	default:
 		f.put("*")
 	}
@@ -158,9 +170,9 @@ func (f *formatter) source(s *Source) {
 	case s.Join == JoinInner:
 		f.put(" JOIN ")
 	}
-	f.put(quoteName(s.Table.Text))
-	f.when(s.Alias != "", " AS ", quoteName(s.Alias))
-	f.when(s.Index != "", " INDEXED BY ", quoteName(s.Index))
+	f.put(QuoteName(s.Table.Text))
+	f.when(s.Alias != "", " AS ", QuoteName(s.Alias))
+	f.when(s.Index != "", " INDEXED BY ", QuoteName(s.Index))
 	f.when(s.NotIndexed, " NOT INDEXED")
 	f.clause(" ON ", s.On)
 }
@@ -175,7 +187,7 @@ func (f *formatter) insert(s *Insert) {
 	f.put("INSERT ")
 	f.when(s.Conflict == ConflictReplaces, "OR REPLACE ")
 	f.when(s.Conflict == ConflictIgnored, "OR IGNORE ")
-	f.put("INTO ", quoteName(s.Table.Text), " ")
+	f.put("INTO ", QuoteName(s.Table.Text), " ")
 	if s.Columns != nil {
 		f.names(s.Columns)
 		f.put(" ")
@@ -198,34 +210,34 @@ func (f *formatter) definition(s Statement) {
 		f.when(s.Unique, "UNIQUE ")
 		f.put("INDEX ")
 		f.when(s.IfMissing, "IF NOT EXISTS ")
-		f.put(quoteName(s.Index.Text), " ON ", quoteName(s.Table.Text), " ")
+		f.put(QuoteName(s.Index.Text), " ON ", QuoteName(s.Table.Text), " ")
 		f.indexBody(s)
 	case *AlterTable:
-		f.put("ALTER TABLE ", quoteName(s.Table.Text))
+		f.put("ALTER TABLE ", QuoteName(s.Table.Text))
 		switch s.Action {
 		case AddColumn:
 			f.put(" ADD COLUMN ")
 			f.columnDef(&s.Add)
 		case DropColumn:
-			f.put(" DROP COLUMN ", quoteName(s.Column.Text))
+			f.put(" DROP COLUMN ", QuoteName(s.Column.Text))
 		case RenameColumn:
-			f.put(" RENAME COLUMN ", quoteName(s.Column.Text), " TO ", quoteName(s.To.Text))
+			f.put(" RENAME COLUMN ", QuoteName(s.Column.Text), " TO ", QuoteName(s.To.Text))
 		}
 	case *DropTable:
 		f.put("DROP TABLE ")
 		f.when(s.IfExists, "IF EXISTS ")
-		f.put(quoteName(s.Table.Text))
+		f.put(QuoteName(s.Table.Text))
 	case *DropIndex:
 		f.put("DROP INDEX ")
 		f.when(s.IfExists, "IF EXISTS ")
-		f.put(quoteName(s.Index.Text), " ON ", quoteName(s.Table.Text))
+		f.put(QuoteName(s.Index.Text), " ON ", QuoteName(s.Table.Text))
 	}
 }
 
 func (f *formatter) createTable(t *CreateTable) {
 	f.put("CREATE TABLE ")
 	f.when(t.IfMissing, "IF NOT EXISTS ")
-	f.put(quoteName(t.Table.Text), " (")
+	f.put(QuoteName(t.Table.Text), " (")
 	f.when(f.wide, "\n  ")
 	next := ", "
 	if f.wide {
@@ -242,15 +254,15 @@ func (f *formatter) createTable(t *CreateTable) {
 		f.keyColumns(t.Sort)
 	}
 	if t.TTL != nil {
-		f.put(next, "TTL (", quoteName(t.TTL.Column.Text))
-		f.when(t.TTL.After != "", " + ", quoteText(t.TTL.After))
+		f.put(next, "TTL (", QuoteName(t.TTL.Column.Text))
+		f.when(t.TTL.After != "", " + ", QuoteText(t.TTL.After))
 		f.put(")")
 	}
 	for i := range t.Indexes {
 		x := &t.Indexes[i]
 		f.put(next)
 		f.when(x.Unique, "UNIQUE ")
-		f.put("INDEX ", quoteName(x.Index.Text), " ")
+		f.put("INDEX ", QuoteName(x.Index.Text), " ")
 		f.indexBody(x)
 	}
 	f.when(f.wide, "\n")
@@ -258,20 +270,20 @@ func (f *formatter) createTable(t *CreateTable) {
 }
 
 func (f *formatter) columnDef(c *ColumnDef) {
-	f.put(quoteName(c.Name.Text), " ")
-	f.put(strings.ReplaceAll(quoteName(c.Type.Name), `"TIMESTAMP"`, "TIMESTAMP"))
+	f.put(QuoteName(c.Name.Text), " ")
+	f.put(strings.ReplaceAll(QuoteName(c.Type.Name), `"TIMESTAMP"`, "TIMESTAMP"))
 	f.when(len(c.Type.Args) > 0, "(", strings.Join(c.Type.Args, ", "), ")")
 	f.when(c.Type.List, "[]")
 	f.when(c.Nullable, " NULL")
 	f.clause(" DEFAULT ", c.Default)
-	f.when(c.Collation != "", " COLLATE ", quoteName(c.Collation))
+	f.when(c.Collation != "", " COLLATE ", QuoteName(c.Collation))
 }
 
 func (f *formatter) keyColumns(columns []KeyColumn) {
 	f.put("(")
 	f.list(len(columns), func(i int) {
 		f.when(columns[i].Each, "EACH ")
-		f.put(quoteName(columns[i].Name.Text))
+		f.put(QuoteName(columns[i].Name.Text))
 		f.direction(columns[i].Desc, columns[i].Nulls)
 	})
 	f.put(")")
@@ -285,7 +297,7 @@ func (f *formatter) indexBody(x *CreateIndex) {
 	}
 	if x.Buckets > 0 {
 		f.put(" SHARD (", strconv.Itoa(x.Buckets))
-		f.when(x.Function != "", ", ", quoteName(x.Function))
+		f.when(x.Function != "", ", ", QuoteName(x.Function))
 		f.put(")")
 		f.when(x.ShardColumns > 0, fmt.Sprintf(" ON (%d)", x.ShardColumns))
 	}

@@ -1,8 +1,8 @@
-package sql
+package syntax
 
 // Statement is a parsed statement: *Select, *Insert, *Update, *Delete, *Explain,
 // *CreateTable, *CreateIndex, *AlterTable, *DropTable, *DropIndex or *Analyze.
-type Statement interface{ statement() }
+type Statement interface{ verb() string }
 
 // Name is a name with its position.
 type Name struct {
@@ -218,14 +218,17 @@ type Analyze struct {
 	Table Name // empty: all
 }
 
-func (*Select) statement()      {}
-func (*Insert) statement()      {}
-func (*Update) statement()      {}
-func (*Delete) statement()      {}
-func (*Explain) statement()     {}
-func (*CreateTable) statement() {}
-func (*CreateIndex) statement() {}
-func (*AlterTable) statement()  {}
-func (*DropTable) statement()   {}
-func (*DropIndex) statement()   {}
-func (*Analyze) statement()     {}
+func (*Select) verb() string      { return "SELECT" }
+func (*Insert) verb() string      { return "INSERT" }
+func (*Update) verb() string      { return "UPDATE" }
+func (*Delete) verb() string      { return "DELETE" }
+func (*Explain) verb() string     { return "EXPLAIN" }
+func (*CreateTable) verb() string { return "CREATE TABLE" }
+func (*CreateIndex) verb() string { return "CREATE INDEX" }
+func (*AlterTable) verb() string  { return "ALTER TABLE" }
+func (*DropTable) verb() string   { return "DROP TABLE" }
+func (*DropIndex) verb() string   { return "DROP INDEX" }
+func (*Analyze) verb() string     { return "ANALYZE" }
+
+// Verb returns what a statement does, in the words that it begins with: "CREATE TABLE".
+func Verb(s Statement) string { return s.verb() }

@@ -1,4 +1,4 @@
-package sql
+package syntax
 
 func (p *parser) insert() Statement {
 	s := &Insert{Pos: p.tok.pos}

@@ -1,4 +1,4 @@
-package sql
+package syntax
 
 import (
 	"errors"
@@ -10,9 +10,6 @@ import (
 // ErrSyntax is matched by the errors of Parse.
 var ErrSyntax = errors.New("sql: syntax error")
 
-// ErrArguments is matched by errors about values that are given for parameters.
-var ErrArguments = errors.New("sql: parameters")
-
 // Error is a fault in a statement: a syntax error, or a name or type that does not fit.
 type Error struct {
 	// Pos is the offset in the text, in bytes; Line and Column count from 1, columns in
@@ -23,12 +20,14 @@ type Error struct {
 	// Syntax reports whether Parse found it.
 	Syntax bool
 
-	text  string
-	cause error
+	// Err is the error of the planner or the table layer that it places in the text, or nil.
+	Err error
+
+	text string
 }
 
-// newError returns an error at an offset of text.
-func newError(text string, pos int, syntax bool, format string, args ...any) *Error {
+// NewError returns an error at an offset of text.
+func NewError(text string, pos int, syntax bool, format string, args ...any) *Error {
 	pos = max(0, min(pos, len(text)))
 	before := text[:pos]
 	start := strings.LastIndexByte(before, '\n') + 1
@@ -47,8 +46,8 @@ func (e *Error) Error() string {
 // Is makes errors.Is(err, ErrSyntax) true for syntax errors.
 func (e *Error) Is(target error) bool { return e.Syntax && target == ErrSyntax }
 
-// Unwrap returns the error of the planner or the table layer that it stands for, or nil.
-func (e *Error) Unwrap() error { return e.cause }
+// Unwrap returns Err.
+func (e *Error) Unwrap() error { return e.Err }
 
 // maxExcerpt bounds what Excerpt shows of a long line, in characters on each side.
 const maxExcerpt = 60

@@ -1,0 +1,36 @@
+package syntax
+
+import "strings"
+
+// Complete reports whether a text ends with a semicolon that is not inside quotes or a
+// comment: the statement that is being typed is done.
+func Complete(text string) bool {
+	l := lexer{text: text}
+	done := false
+	for {
+		before := l.pos
+		tok, err := l.next()
+		if err != nil {
+			// Text after an open quote or comment is taken to the end; other faults are for
+			// the parser to report.
+			if l.pos <= before || l.pos == len(text) {
+				return done && l.pos == len(text) && before == len(text)
+			}
+			done = false
+			continue
+		}
+		if tok.kind == tokenEnd {
+			return done
+		}
+		done = tok.kind == tokenOperator && tok.text == ";"
+	}
+}
+
+// Keywords returns the words of the language, in upper case and sorted, for completion.
+func Keywords() []string { return append([]string(nil), keywords...) }
+
+var keywords = strings.Fields(`ADD ALTER ANALYZE AND AS ASC AVG BEGINS BETWEEN BY COALESCE COLUMN
+	CONTAINS COUNT CREATE CROSS DEFAULT DELETE DESC DISTINCT DROP EACH EXISTS EXPLAIN FALSE
+	FROM GROUP HAVING IF IGNORE IN INCLUDE INDEX INDEXED INNER INSERT INTO IS JOIN KEY LEFT
+	LIKE LIMIT LOCAL MAX MIN NOT NULL NULLS OFFSET ON OR ORDER OUTER PARTITION PRIMARY RENAME
+	REPLACE SELECT SET SHARD SORT SUM TABLE TIMESTAMP TRUE TTL UNIQUE UPDATE VALUES WHERE WITH`)
