@@ -150,7 +150,7 @@ func (r *Report) key(chain []int, queries []Query, id []string) Key {
 			if q.Range != "" {
 				what = "range"
 			}
-			k.why("%s: %s in query %d, so behind the fields compared for equality", next, what, i+1)
+			k.why("%s: %s in query %d, so after the fields compared for equality", next, what, i+1)
 		}
 	}
 	k.Needed = len(k.Fields)

@@ -147,7 +147,7 @@ func (s *Schema) decodeField(key []byte, i, start, end int) (any, error) {
 	text := string(b[:n])
 	for j := range n {
 		if b[j] == 0 && !f.variable() {
-			return nil, damaged("field "+f.Name, start+j, "padding up to the end", "text behind it")
+			return nil, damaged("field "+f.Name, start+j, "padding up to the end", "text after it")
 		}
 	}
 	if !utf8.ValidString(text) {
