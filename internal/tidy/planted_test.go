@@ -175,6 +175,19 @@ var planted = []struct {
 		"d/b.md": "# B\n## C, and D\n[up](../a.md)\n",
 	}, ""},
 
+	{"too many words", checkDocuments, map[string]string{
+		"docs/a.md": "# A\n\nFor us." + strings.Repeat(" word", maxDocWords-3),
+	}, "50001 words"},
+	{"words that do not count", checkDocuments, map[string]string{
+		"a.md":       strings.Repeat(" word", maxDocWords),
+		promisesPage: "# A\n\nFor us." + strings.Repeat(" word", maxDocWords),
+		"docs/a.md": "# A\n\nFor us.\n" + generatedBegin + " -->\n" +
+			strings.Repeat("word\n", maxDocWords) + generatedEnd + " -->\n",
+	}, ""},
+	{"page without readers", checkDocuments, map[string]string{
+		"docs/a.md": "# A\n\nWords.\n", "docs/decisions/0001-a.md": "# A\n\nStatus: accepted.\n",
+	}, "does not begin with its readers"},
+
 	{"README like the example", checkReadmeExample, map[string]string{
 		"README.md": "# A\n\n```go\nf()\n\ng()\n```\n\n```\n1\n```\n",
 		exampleFile: "\tf()\n\n\tg()\n\t// Output:\n\t// 1\n",
