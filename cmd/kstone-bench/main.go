@@ -133,9 +133,7 @@ func measureTo(out string, m measurement, stderr io.Writer) (err error) {
 		return err
 	}
 	return m.Run(ctx, func(r result.Record) error {
-		if meta.Kind != "chains" { // which report their progress
-			fmt.Fprintln(stderr, r)
-		}
+		fmt.Fprintln(stderr, r)
 		return raw.Add(r)
 	})
 }

@@ -67,10 +67,10 @@ func NewPermutation(n, seed uint64) *Permutation {
 	width := uint(bits.Len64(max(n, 2) - 1))
 	p := &Permutation{n: n, mask: 1<<width - 1, shift: (width + 1) / 2}
 	for i := range p.multiply {
-		seed = mix(seed + 0x9e3779b97f4a7c15)
+		seed = Mix(seed + 0x9e3779b97f4a7c15)
 		p.multiply[i] = seed | 1
 	}
-	p.add = mix(seed)
+	p.add = Mix(seed)
 	return p
 }
 
@@ -88,9 +88,9 @@ func (p *Permutation) At(i uint64) uint64 {
 	}
 }
 
-// mix is a finalizer that spreads every input bit over the output (Stafford's
+// Mix is a bijection, a finalizer that spreads every input bit over the output (Stafford's
 // variant 13 of the MurmurHash3 finalizer).
-func mix(x uint64) uint64 {
+func Mix(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31

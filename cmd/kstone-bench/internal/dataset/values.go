@@ -54,7 +54,7 @@ func (v *Values) Append(dst []byte, id uint64, version uint32) []byte {
 }
 
 func seed(id uint64, version uint32) uint64 {
-	return mix(id ^ bits.RotateLeft64(uint64(version), 40))
+	return Mix(id ^ bits.RotateLeft64(uint64(version), 40))
 }
 
 // next is a step of Knuth's linear congruential generator.

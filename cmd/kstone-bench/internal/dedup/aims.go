@@ -66,8 +66,8 @@ var aims = slices.Concat([]aim{
 	lookups("batch", "stripes", "90 % new", 8, 1.3, 0),
 	lookups("batch", "exact", "absent keys inside the zones", 6, 1.7, 0),
 	lookups("batch", "exact", "90 % new", 5, 1.3, 0),
-	outside("single", "sorted"), outside("batch", "sorted"),
-	outside("single", "unsorted"), outside("batch", "unsorted"),
+	outsideZones("single", "sorted"), outsideZones("batch", "sorted"),
+	outsideZones("single", "unsorted"), outsideZones("batch", "unsorted"),
 )
 
 // lookups are the aims of a case at the size of the study and at that of a quick run.
@@ -79,8 +79,8 @@ func lookups(contestant, table, name string, ratioStudied, ratioSmall, value flo
 	return []aim{a, b}
 }
 
-// outside is the aim of keys that zone maps exclude.
-func outside(contestant, data string) []aim {
+// outsideZones is the aim of keys that zone maps exclude.
+func outsideZones(contestant, data string) []aim {
 	return []aim{{table: "memory", contestant: contestant, rows: anySize, value: 10,
 		name: "in 10, " + data + " data, absent keys outside the zones"}}
 }

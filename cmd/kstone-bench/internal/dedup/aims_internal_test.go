@@ -32,8 +32,8 @@ func TestVerdicts(t *testing.T) {
 		{"engine", "100 k keys, in 500 k", "pebble", 500_000, 2, 0, nil},
 		{"engine", "1 M keys, in 10 M", "pebble", 10e6, 2, 0, []report.Verdict{missed}},
 	} {
-		r := record(c.table, c.name, c.contestant, result.Figures{figRows: c.rows,
-			figRatio: c.ratio, nsPerKey: c.value})
+		r := result.Record{Table: c.table, Case: c.name, Engine: c.contestant,
+			Figures: result.Figures{figRows: c.rows, figRatio: c.ratio, nsPerKey: c.value}}
 		got, _ := checks(report.NewTable(&Kind, []result.Run{{Records: []result.Record{r}}}))
 		if !slices.EqualFunc(got, c.want, func(g report.Check, v report.Verdict) bool {
 			return g.Verdict == v
@@ -61,9 +61,10 @@ func TestAimsNameOneSize(t *testing.T) {
 // TestPageWithoutVerdicts: a figure without an aim is in its table, and not among the targets.
 func TestPageWithoutVerdicts(t *testing.T) {
 	var text strings.Builder
-	r := record("memory", "16 M in 10, unsorted data, unsorted questions", "batch",
-		result.Figures{figRows: 16e6, figRatio: 5, nsPerKey: 20})
-	other := record("memory", r.Case, "loop", result.Figures{figRows: 16e6, nsPerKey: 100})
+	r := result.Record{Table: "memory", Case: "16 M in 10, unsorted data, unsorted questions",
+		Engine: "batch", Figures: result.Figures{figRows: 16e6, figRatio: 5, nsPerKey: 20}}
+	other := result.Record{Table: "memory", Case: r.Case, Engine: "loop",
+		Figures: result.Figures{figRows: 16e6, nsPerKey: 100}}
 	runs := []result.Run{{Meta: result.NewMeta("dedup"), Records: []result.Record{r, other}}}
 	if err := report.Write(&text, &Kind, runs, "", ""); err != nil {
 		t.Fatal(err)

@@ -5,13 +5,11 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"time"
 
 	"github.com/FastFilter/xorfilter"
 
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/measure"
-	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/report"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 	"github.com/kstonedb/kstone/zonemap/keyset"
 )
@@ -47,59 +45,57 @@ func (b *bench) build(n int) error {
 	}
 	var seg *keyset.Segment
 	halves := [][]uint64{keys, keys} // two segments of this size
-	names := []string{"library, fresh", "library, reused", "zonemap, reused", "one at a time",
-		"two at a time"}
-	if n > mostTwoSegments {
-		names = names[:3]
+	two := func(workers int) func() error {
+		return func() error { _, err := keyset.BuildSegments(halves, nil, workers); return err }
 	}
-	times := make([][]float64, len(names))
+	ways := []struct {
+		name  string
+		build func() error
+	}{
+		{"library, fresh", func() error {
+			_, err := xorfilter.NewBinaryFuse[uint8](keys)
+			return err
+		}},
+		{"library, reused", func() error {
+			_, err := xorfilter.BuildBinaryFuse[uint8](&b.fuse, keys)
+			return err
+		}},
+		{"zonemap, reused", func() error { own.AddAll(keys); seg, err = own.Build(); return err }},
+		{"one at a time", two(1)},
+		{"two at a time", two(2)},
+	}
+	if n > mostTwoSegments {
+		ways = ways[:3]
+	}
 	// Three rounds at least: in the first a builder is not reused but new.
-	for range min(b.Repeat, max(3, 20_000_000/n+1)) {
-		for i, f := range []func() error{
-			func() error { _, err := xorfilter.NewBinaryFuse[uint8](keys); return err },
-			func() error { _, err := xorfilter.BuildBinaryFuse[uint8](&b.fuse, keys); return err },
-			func() error { own.AddAll(keys); seg, err = own.Build(); return err },
-			func() error { _, err := keyset.BuildSegments(halves, nil, 1); return err },
-			func() error { _, err := keyset.BuildSegments(halves, nil, 2); return err },
-		}[:len(names)] {
-			if err := b.ctx.Err(); err != nil {
-				return err
-			}
+	times, err := measure.Turns(b.ctx, min(b.Repeat, max(3, 20_000_000/n+1)), len(ways),
+		func(_, i int) (float64, error) {
 			cpu, wall := measure.ThreadTime(), time.Now()
-			if err := f(); err != nil {
-				return err
-			}
+			err := ways[i].build()
 			took := float64(measure.ThreadTime() - cpu)
 			if i > 2 {
 				took = float64(time.Since(wall)) / 2 // other goroutines work
 			}
-			times[i] = append(times[i], took/float64(n))
+			return took / float64(n), err
+		})
+	for i, w := range ways {
+		if err != nil {
+			return err
 		}
-	}
-	for i, name := range names {
 		base := 0
 		if i > 2 {
 			base = 3
 		}
-		r := record("build", result.Count(uint64(n)), name, result.Figures{
-			figRatio: ratio(times[base], times[i]), nsPerKey: report.Middle(times[i]),
+		err = b.record("build", result.Count(uint64(n)), w.name, n, result.Figures{
+			figRatio: times.Ratio(base, i), nsPerKey: times.Median(i),
 			figStudy: studyBuild[n] * 1e9 / float64(n)})
-		if err := b.finish(r, n); err != nil {
-			return err
-		}
 	}
-	return b.finish(record("space", result.Count(uint64(n)), "zonemap", result.Figures{
+	if err != nil {
+		return err
+	}
+	return b.record("space", result.Count(uint64(n)), "zonemap", n, result.Figures{
 		bitsPerKey: 8 * float64(seg.FilterBytes()) / float64(n),
-		figStudy:   studyMiB[n] * (8 << 20) / float64(n)}), n)
-}
-
-// ratio is the median of a/b by rounds.
-func ratio(a, b []float64) float64 {
-	ratios := make([]float64, len(b))
-	for i := range b {
-		ratios[i] = a[i] / b[i]
-	}
-	return report.Middle(ratios)
+		figStudy:   studyMiB[n] * (8 << 20) / float64(n)})
 }
 
 // opens measures opening a saved filter.
@@ -123,34 +119,34 @@ func (b *bench) opens() error {
 	if err := f.Save(&saved); err != nil {
 		return err
 	}
-	var library, mapped, checked []float64
-	for range 5 * b.Repeat {
-		start := time.Now()
-		if _, err := xorfilter.LoadBinaryFuse[uint8](bytes.NewReader(saved.Bytes())); err != nil {
+	ways := []struct {
+		name string
+		open func() error
+	}{
+		{"library, from memory", func() error {
+			_, err := xorfilter.LoadBinaryFuse[uint8](bytes.NewReader(saved.Bytes()))
 			return err
-		}
-		library = append(library, float64(time.Since(start))/1e6)
-		start = time.Now()
-		seg, err := keyset.OpenSegment(name)
+		}},
+		{"mapped", func() error { _, err := keyset.OpenSegment(name); return err }},
+		{"mapped, and checksums compared", func() error {
+			seg, err := keyset.OpenSegment(name)
+			if err != nil {
+				return err
+			}
+			return seg.Verify()
+		}},
+	}
+	times, err := measure.Turns(b.ctx, 5*b.Repeat, len(ways), func(_, i int) (float64, error) {
+		start := time.Now()
+		err := ways[i].open()
+		return float64(time.Since(start)) / 1e6, err
+	})
+	for i, w := range ways {
 		if err != nil {
 			return err
 		}
-		mapped = append(mapped, float64(time.Since(start))/1e6)
-		if err := seg.Verify(); err != nil {
-			return err
-		}
-		checked = append(checked, float64(time.Since(start))/1e6)
+		err = b.record("open", result.Count(uint64(n)), w.name, n, result.Figures{
+			figRatio: times.Ratio(0, i), millis: times.Median(i)})
 	}
-	for _, c := range []struct {
-		name  string
-		times []float64
-	}{{"library, from memory", library}, {"mapped", mapped},
-		{"mapped, and checksums compared", checked}} {
-		r := record("open", result.Count(uint64(n)), c.name, result.Figures{
-			figRatio: ratio(library, c.times), millis: report.Middle(slices.Clone(c.times))})
-		if err := b.finish(r, n); err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/dataset"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/measure"
-	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/report"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/store"
 )
@@ -19,25 +18,16 @@ import (
 // compiled in: a loop of reads of Pebble, batched reads of RocksDB.
 var enginePeers = []string{"kstone", "pebble", "rocksdb"}
 
-// database is one contestant and what its rounds took.
+// database is one contestant.
 type database struct {
-	name      string
-	store     store.Store
-	workers   int // of FilterNew, 0 for its choice
-	cpu, wall []float64
-	fresh     []bool
+	name    string
+	store   store.Store
+	workers int // of FilterNew, 0 for its choice
+	fresh   []bool
 }
 
 // settleLimit bounds the wait for a database to be done with background work.
 const settleLimit = 15 * time.Minute
-
-// settle waits until the databases are done with merges.
-func settle() error {
-	if !measure.AwaitIdle(settleLimit) {
-		return fmt.Errorf("databases are still busy after %v", settleLimit)
-	}
-	return nil
-}
 
 // engines measures databases that all store the same records.
 func (b *bench) engines() (err error) {
@@ -51,12 +41,9 @@ func (b *bench) engines() (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	var all []*database
 	for _, name := range enginePeers {
-		if !slices.Contains(store.Names(), name) {
-			continue
-		}
 		e, err := store.Find(name)
 		if err != nil {
-			return err
+			continue
 		}
 		s, err := e.Open(store.Config{Dir: filepath.Join(dir, name), Writers: 1,
 			WriteBufferBytes: 64 << 20, CacheBytes: 256 << 20,
@@ -72,23 +59,38 @@ func (b *bench) engines() (err error) {
 		if err := b.fillEngine(s); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		if err := settle(); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
 	}
-	if err := settle(); err != nil {
+	var keys []store.Key
+	last := -1
+	walls := make(measure.Times, len(all))
+	cpus, err := measure.Turns(b.ctx, b.Repeat, len(all), func(round, i int) (float64, error) {
+		if round != last {
+			keys, last = b.engineKeys(round), round
+		}
+		cpu, wall := measure.CPUTime(), time.Now()
+		err := all[i].ask(keys)
+		took := measure.CPUTime() - cpu
+		walls[i] = append(walls[i], float64(time.Since(wall))/float64(len(keys)))
+		return float64(took) / float64(len(keys)), errors.Join(err, all[i].check(len(keys)))
+	})
+	if err != nil {
 		return err
 	}
-	for round := range b.Repeat {
-		keys := b.engineKeys(round)
-		err := measure.Rotate(b.ctx, round, len(all), func(i int) error {
-			return b.askEngine(all[i], keys)
-		})
-		if err != nil {
-			return err
+	for _, clock := range []struct {
+		name  string
+		times measure.Times
+	}{{"processor time", cpus}, {"wall time", walls}} {
+		name := fmt.Sprintf("%s keys, 90 %% new, in %s, %s",
+			result.Count(uint64(b.EngineQueries)), result.Count(uint64(b.EngineRows)), clock.name)
+		for i, d := range all { // the ratio is how many times as long as kstone
+			if err := b.record("engine", name, d.name, b.EngineRows, result.Figures{
+				figRatio: clock.times.Ratio(i, 0), nsPerKey: clock.times.Median(i),
+				figPositive: 0.1}); err != nil {
+				return err
+			}
 		}
 	}
-	return b.engineRows(all)
+	return nil
 }
 
 const engineValueBytes = 16
@@ -100,25 +102,28 @@ func engineKey(i uint64) store.Key {
 	return store.Key{Bytes: k, PK: len(k)}
 }
 
+// fillEngine fills a database and waits until it is done with merges.
 func (b *bench) fillEngine(s store.Store) error {
 	const batch = 1000
-	value := make([]byte, engineValueBytes)
-	values := slices.Repeat([][]byte{value}, batch)
+	values := slices.Repeat([][]byte{make([]byte, engineValueBytes)}, batch)
 	keys := make([]store.Key, 0, batch)
 	for i := range b.EngineRows {
 		keys = append(keys, engineKey(uint64(i)))
 		if len(keys) < batch && i+1 < b.EngineRows {
 			continue
 		}
-		if err := b.ctx.Err(); err != nil {
-			return err
-		}
-		if err := s.PutBatch(keys, values[:len(keys)]); err != nil {
+		if err := errors.Join(b.ctx.Err(), s.PutBatch(keys, values[:len(keys)])); err != nil {
 			return err
 		}
 		keys = keys[:0]
 	}
-	return s.Flush()
+	if err := s.Flush(); err != nil {
+		return err
+	}
+	if !measure.AwaitIdle(settleLimit) {
+		return fmt.Errorf("still busy after %v", settleLimit)
+	}
+	return nil
 }
 
 // engineKeys are the keys of a round, all different: one of ten is stored.
@@ -136,55 +141,27 @@ func (b *bench) engineKeys(round int) []store.Key {
 	return keys
 }
 
-// askEngine has a database say which keys are new, and checks that it is right.
-func (b *bench) askEngine(d *database, keys []store.Key) error {
+// ask has a database say which keys are new.
+func (d *database) ask(keys []store.Key) (err error) {
 	d.fresh = slices.Grow(d.fresh[:0], len(keys))[:len(keys)]
-	cpu, wall := measure.CPUTime(), time.Now()
-	var err error
 	if f, ok := d.store.(store.Filter); ok {
 		d.fresh, err = f.FilterNew(keys, d.fresh, d.workers)
-	} else {
-		err = d.store.MultiGet(keys, func(i int, value []byte) { d.fresh[i] = value == nil })
+		return err
 	}
-	tookWall, tookCPU := time.Since(wall), measure.CPUTime()-cpu
-	if err != nil {
-		return fmt.Errorf("%s: %w", d.name, err)
-	}
+	return d.store.MultiGet(keys, func(i int, value []byte) { d.fresh[i] = value == nil })
+}
+
+// check returns an error unless one key of ten is called stored.
+func (d *database) check(keys int) error {
 	stored := 0
 	for _, fresh := range d.fresh {
 		if !fresh {
 			stored++
 		}
 	}
-	if want := (len(keys) + 9) / 10; stored != want {
+	if want := (keys + 9) / 10; stored != want {
 		return fmt.Errorf("%s: %d of %d keys are called stored, should be %d", d.name, stored,
-			len(keys), want)
-	}
-	d.cpu = append(d.cpu, float64(tookCPU)/float64(len(keys)))
-	d.wall = append(d.wall, float64(tookWall)/float64(len(keys)))
-	return nil
-}
-
-func (b *bench) engineRows(all []*database) error {
-	for _, clock := range []string{"processor time", "wall time"} {
-		times := func(d *database) []float64 {
-			if clock == "wall time" {
-				return d.wall
-			}
-			return d.cpu
-		}
-		for i, d := range all {
-			r := record("engine", fmt.Sprintf("%s keys, 90 %% new, in %s, %s",
-				result.Count(uint64(b.EngineQueries)), result.Count(uint64(b.EngineRows)), clock),
-				d.name, result.Figures{figRatio: 1, figPositive: 0.1})
-			if i > 0 { // how many times as long as kstone
-				r.Figures[figRatio] = ratio(times(d), times(all[0]))
-			}
-			r.Figures[nsPerKey] = report.Middle(slices.Clone(times(d)))
-			if err := b.finish(r, b.EngineRows); err != nil {
-				return err
-			}
-		}
+			keys, want)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"slices"
 
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/measure"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 	"github.com/kstonedb/kstone/zonemap/keyset"
 )
@@ -20,17 +21,10 @@ var study = map[string]map[[2]int][4]float64{
 
 // data is one key set in one layout.
 type data struct {
+	layout      string // "sorted" or "unsorted"
 	all, sorted []uint64
-	isSorted    bool
 	segments    int
 	sets        [][]uint64
-}
-
-func (d *data) layout() string {
-	if d.isSorted {
-		return "sorted"
-	}
-	return "unsorted"
 }
 
 // lookups measures the study's tables and what goes beyond them.
@@ -40,15 +34,12 @@ func (b *bench) lookups() error {
 		configs = append(configs, [2]int{2 * b.Rows, 20}, [2]int{3 * b.Rows, 30})
 	}
 	for i, c := range configs {
-		d := &data{all: b.keys(c[0]), segments: c[1]}
-		d.sorted = slices.Sorted(slices.Values(d.all))
-		for _, d.isSorted = range []bool{true, false} {
-			d.sets = cut(d.all, d.segments)
-			if d.isSorted {
-				d.sets = cut(d.sorted, d.segments)
-			}
+		all := b.keys(c[0])
+		sorted := slices.Sorted(slices.Values(all))
+		for _, d := range []*data{{"sorted", all, sorted, c[1], cut(sorted, c[1])},
+			{"unsorted", all, sorted, c[1], cut(all, c[1])}} {
 			steps := []func(*data) error{b.memory, b.blocks}
-			if i == 0 && !d.isSorted {
+			if i == 0 && d.layout == "unsorted" {
 				steps = append(steps, b.stripes, b.exact, b.wide)
 			} else if i == 0 {
 				steps = append(steps, b.growth)
@@ -64,43 +55,70 @@ func (b *bench) lookups() error {
 	return nil
 }
 
-// questions are the keys of a round.
-type questions struct {
-	name string
-	make func() []uint64
-}
+// Questions: what the keys of a round are.
+const (
+	inOrder = "sorted questions"
+	present = "unsorted questions"
+	absent  = "absent keys inside the zones"
+	mixed   = "90 % new"
+	outside = "absent keys outside the zones"
+)
 
-func (b *bench) questionsOf(d *data) (inOrder, present, absent, mixed, outside questions) {
-	n := b.Queries
-	draw := func() []uint64 {
-		out := make([]uint64, n)
-		for i := range out {
-			out[i] = d.all[b.rnd.IntN(len(d.all))]
-		}
-		return out
-	}
-	inOrder = questions{"sorted questions", func() []uint64 {
-		n := min(n, len(d.sorted))
+func (b *bench) questions(d *data, kind string) []uint64 {
+	if kind == inOrder {
+		n := min(b.Queries, len(d.sorted))
 		at := b.rnd.IntN(len(d.sorted) - n + 1)
 		return d.sorted[at : at+n]
-	}}
-	present = questions{"unsorted questions", draw}
-	absent = questions{"absent keys inside the zones", func() []uint64 { return b.keys(n) }}
-	mixed = questions{"90 % new", func() []uint64 {
-		out := b.keys(n)
-		for i := 0; i < n; i += 10 {
+	}
+	out := b.keys(b.Queries)
+	for i := range out {
+		switch {
+		case kind == present, kind == mixed && i%10 == 0:
 			out[i] = d.all[b.rnd.IntN(len(d.all))]
-		}
-		return out
-	}}
-	outside = questions{"absent keys outside the zones", func() []uint64 {
-		out := b.keys(n)
-		for i := range out {
+		case kind == outside:
 			out[i] |= 1 << 63
 		}
-		return out
-	}}
-	return inOrder, present, absent, mixed, outside
+	}
+	return out
+}
+
+// contestant asks about keys and returns how many it calls present.
+type contestant struct {
+	name string
+	ask  func(keys []uint64) (int, error)
+}
+
+// compare lets the contestants take turns. The first is what ratios are to; study is the
+// figure that the study has of it.
+func (b *bench) compare(table, name string, d *data, kind string, study float64,
+	in []contestant) error {
+	positive := make([]float64, len(in))
+	var keys []uint64
+	last := -1
+	times, err := measure.Turns(b.ctx, b.Repeat, len(in), func(round, i int) (float64, error) {
+		if round != last {
+			keys, last = b.questions(d, kind), round
+		}
+		start := measure.ThreadTime()
+		n, err := in[i].ask(keys)
+		took := measure.ThreadTime() - start
+		positive[i] = float64(n) / float64(len(keys))
+		return float64(took) / float64(len(keys)), err
+	})
+	if err != nil {
+		return fmt.Errorf("%s, %s: %w", table, name, err)
+	}
+	for i, c := range in {
+		f := result.Figures{nsPerKey: times.Median(i), figRatio: times.Ratio(0, i),
+			figPositive: positive[i]}
+		if study > 0 && i == 0 {
+			f[figStudy] = study
+		}
+		if err := b.record(table, name, c.name, len(d.all), f); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func asker(name string, contains func(uint64) bool) contestant {
@@ -137,12 +155,12 @@ func single(name string, set *keyset.Set) contestant {
 }
 
 // newSet builds segments, with two goroutines, and a set that is ready.
-func newSet(sets [][]uint64, opts *keyset.SegmentOptions, exact bool) (*keyset.Set, error) {
-	segments, err := keyset.BuildSegments(sets, opts, 2)
+func newSet(sets [][]uint64, opts keyset.SegmentOptions) (*keyset.Set, error) {
+	segments, err := keyset.BuildSegments(sets, &opts, 2)
 	if err != nil {
 		return nil, err
 	}
-	set := keyset.NewSet(&keyset.SetOptions{Exact: exact, MemoryBytes: 8 << 30})
+	set := keyset.NewSet(&keyset.SetOptions{Exact: opts.StoreKeys, MemoryBytes: 8 << 30})
 	err = set.Append(segments...)
 	set.Prepare()
 	return set, err
@@ -158,14 +176,14 @@ func (b *bench) memory(d *data) error {
 	if err != nil {
 		return err
 	}
-	whole, err := newSet(d.sets, nil, false)
+	whole, err := newSet(d.sets, keyset.SegmentOptions{})
 	if err != nil {
 		return err
 	}
 	in := []contestant{asker("loop", l.contains), single("single", whole),
 		b.batch("batch", whole)}
-	if d.isSorted {
-		blocks, err := newSet(d.sets, &keyset.SegmentOptions{BlockKeys: b.blockKeys(d)}, false)
+	if d.layout == "sorted" {
+		blocks, err := newSet(d.sets, keyset.SegmentOptions{BlockKeys: b.blockKeys(d)})
 		if err != nil {
 			return err
 		}
@@ -180,7 +198,7 @@ func (b *bench) blocks(d *data) error {
 	if err != nil {
 		return err
 	}
-	set, err := newSet(d.sets, &keyset.SegmentOptions{BlockKeys: b.blockKeys(d)}, false)
+	set, err := newSet(d.sets, keyset.SegmentOptions{BlockKeys: b.blockKeys(d)})
 	if err != nil {
 		return err
 	}
@@ -188,23 +206,21 @@ func (b *bench) blocks(d *data) error {
 		b.batch("batch", set)})
 }
 
-// table asks the four kinds of questions of the study, and absent keys.
+// table asks the two kinds of questions of the study, and absent keys.
 func (b *bench) table(table string, d *data, in []contestant) error {
-	inOrder, present, absent, _, outside := b.questionsOf(d)
 	figures := study[table][[2]int{len(d.all) / 1_000_000, d.segments}]
-	if !d.isSorted {
-		figures[0], figures[1] = figures[2], figures[3]
+	of := figures[:2]
+	if d.layout == "unsorted" {
+		of = figures[2:]
 	}
-	for i, q := range []questions{inOrder, present, absent, outside} {
-		name := fmt.Sprintf("%s data, %s", d.layout(), q.name)
-		c := comparison{table: table, rows: len(d.all),
-			name: fmt.Sprintf("%s in %d, %s", result.Count(uint64(len(d.all))), d.segments,
-				name),
-			questions: q.make, contestants: in}
-		if i < 2 {
-			c.document = figures[i]
+	for i, kind := range []string{inOrder, present, absent, outside} {
+		name := fmt.Sprintf("%s in %d, %s data, %s", result.Count(uint64(len(d.all))), d.segments,
+			d.layout, kind)
+		document := 0.0
+		if i < len(of) {
+			document = of[i]
 		}
-		if err := b.compare(c); err != nil {
+		if err := b.compare(table, name, d, kind, document, in); err != nil {
 			return err
 		}
 	}
@@ -212,55 +228,45 @@ func (b *bench) table(table string, d *data, in []contestant) error {
 }
 
 // extra compares with the loop over segments on unsorted data.
-func (b *bench) extra(table string, d *data, set *keyset.Set) error {
+func (b *bench) extra(table string, d *data, sets [][]uint64, o keyset.SegmentOptions) error {
+	set, err := newSet(sets, o)
+	if err != nil {
+		return err
+	}
 	l, err := newLoop(&b.fuse, d.sets)
 	if err != nil {
 		return err
 	}
-	_, present, absent, mixed, _ := b.questionsOf(d)
-	for _, q := range []questions{absent, mixed, present} {
-		err := b.compare(comparison{table: table, rows: len(d.all),
-			name: q.name, questions: q.make,
-			contestants: []contestant{asker("loop", l.contains), b.batch("batch", set)}})
-		if err != nil {
+	in := []contestant{asker("loop", l.contains), b.batch("batch", set)}
+	for _, kind := range []string{absent, mixed, present} {
+		if err := b.compare(table, kind, d, kind, 0, in); err != nil {
 			return err
 		}
 	}
-	return nil
+	if o.Bits == 0 {
+		return nil
+	}
+	return b.record(table, "space", "zonemap", len(d.all),
+		result.Figures{bitsPerKey: set.Stats().BitsPerKey()})
 }
 
 // stripes are four runs, each split by hash into 256.
 func (b *bench) stripes(d *data) error {
-	set, err := newSet(cut(d.all, 4), &keyset.SegmentOptions{Shards: 256}, false)
-	if err != nil {
-		return err
-	}
-	return b.extra("stripes", d, set)
+	return b.extra("stripes", d, cut(d.all, 4), keyset.SegmentOptions{Shards: 256})
 }
 
 // exact checks positives against stored keys; the loop does not.
 func (b *bench) exact(d *data) error {
-	set, err := newSet(d.sets, &keyset.SegmentOptions{StoreKeys: true}, true)
-	if err != nil {
-		return err
-	}
-	return b.extra("exact", d, set)
+	return b.extra("exact", d, d.sets, keyset.SegmentOptions{StoreKeys: true})
 }
 
 // wide has fingerprints of 16 bits; the loop has 8.
 func (b *bench) wide(d *data) error {
-	set, err := newSet(d.sets, &keyset.SegmentOptions{Bits: 16}, false)
-	if err != nil {
+	o := keyset.SegmentOptions{Bits: 16}
+	if err := b.extra("16 bits", d, d.sets, o); err != nil {
 		return err
 	}
-	if err := b.extra("16 bits", d, set); err != nil {
-		return err
-	}
-	if err := b.finish(record("16 bits", "space", "zonemap",
-		result.Figures{bitsPerKey: set.Stats().BitsPerKey()}), len(d.all)); err != nil {
-		return err
-	}
-	one, err := newSet(d.sets[:1], &keyset.SegmentOptions{Bits: 16}, false)
+	one, err := newSet(d.sets[:1], o)
 	if err != nil {
 		return err
 	}
@@ -273,48 +279,46 @@ func (b *bench) wide(d *data) error {
 		passed += b.found.Count()
 		asked += len(keys)
 	}
-	return b.finish(record("16 bits", "false positives of a segment", "zonemap",
-		result.Figures{percent: 100 * float64(passed) / float64(asked)}), len(d.all))
+	return b.record("16 bits", "false positives of a segment", "zonemap", len(d.all),
+		result.Figures{percent: 100 * float64(passed) / float64(asked)})
 }
 
 // growth has the same sorted data in 10, 20 and 30 segments.
 func (b *bench) growth(d *data) error {
 	var in []contestant
 	for _, n := range []int{10, 20, 30} {
-		set, err := newSet(cut(d.sorted, n), nil, false)
+		set, err := newSet(cut(d.sorted, n), keyset.SegmentOptions{})
 		if err != nil {
 			return err
 		}
 		in = append(in, b.batch(fmt.Sprintf("%d segments", n), set))
 	}
-	_, present, _, _, _ := b.questionsOf(d)
-	return b.compare(comparison{table: "growth", name: "sorted data, " + present.name,
-		rows: len(d.all), questions: present.make, contestants: in})
+	return b.compare("growth", "sorted data, "+present, d, present, 0, in)
 }
 
 // dense has the integers without gaps, and every third one.
 func (b *bench) dense() error {
 	for _, step := range []uint64{1, 3} {
-		d := &data{segments: 10, all: make([]uint64, b.Rows)}
-		for i := range d.all {
-			d.all[i] = uint64(i) * step
+		all := make([]uint64, b.Rows)
+		for i := range all {
+			all[i] = uint64(i) * step
 		}
-		d.sorted = slices.Clone(d.all)
+		d := &data{"sorted", all, slices.Clone(all), 10, nil}
 		d.sets = cut(d.sorted, d.segments)
 		l, err := newLoop(&b.fuse, d.sets)
 		if err != nil {
 			return err
 		}
-		set, err := newSet(d.sets, nil, false)
+		set, err := newSet(d.sets, keyset.SegmentOptions{})
 		if err != nil {
 			return err
 		}
-		inOrder, present, _, _, _ := b.questionsOf(d)
-		for _, q := range []questions{inOrder, present} {
-			if err := b.compare(comparison{table: "dense", rows: b.Rows,
-				name:      fmt.Sprintf("every integer of %d, %s", step, q.name),
-				questions: q.make, contestants: []contestant{asker("loop", l.contains),
-					single("single", set), b.batch("batch", set)}}); err != nil {
+		for _, kind := range []string{inOrder, present} {
+			name := fmt.Sprintf("every integer of %d, %s", step, kind)
+			err := b.compare("dense", name, d, kind, 0,
+				[]contestant{asker("loop", l.contains), single("single", set),
+					b.batch("batch", set)})
+			if err != nil {
 				return err
 			}
 		}

@@ -20,10 +20,6 @@ const (
 	figStudy    = "study"    // what the study says
 )
 
-func record(table, name, contestant string, f result.Figures) result.Record {
-	return result.Record{Table: table, Case: name, Engine: contestant, Figures: f}
-}
-
 func unitOf(r result.Record) string {
 	for _, unit := range []string{nsPerKey, bitsPerKey, millis, percent} {
 		if _, ok := r.Figures[unit]; ok {
@@ -77,8 +73,7 @@ func body(p *report.Page) {
 		p.Printf("## Table: %s\n\n%s\n\n", table, about[table])
 		p.List(p.In(table),
 			report.Column{Head: "measured", Of: func(_ report.Cell, r result.Record) string {
-				unit := unitOf(r)
-				return fmt.Sprintf("%.4g %s", r.Figures[unit], unit)
+				return fmt.Sprintf("%.4g %s", r.Figures[unitOf(r)], unitOf(r))
 			}},
 			report.Value("ratio", figRatio, 1),
 			report.Column{Head: "called present", Of: func(_ report.Cell, r result.Record) string {

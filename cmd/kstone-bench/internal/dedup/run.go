@@ -1,3 +1,9 @@
+// Package dedup measures how package keyset finds out which keys are new, beside the
+// obvious loop over segments with the filters of the library, on the tables of a study
+// of primary-key deduplication with zone maps and binary fuse filters. All contestants of
+// a case run in one process, in turns; figures are medians over the rounds, of the
+// processor time of the thread (wall time where the system does not count it, and where two
+// goroutines build).
 package dedup
 
 import (
@@ -105,8 +111,8 @@ func cut(keys []uint64, segments int) [][]uint64 {
 	return slices.Collect(slices.Chunk(keys, size))
 }
 
-// finish adds to a record what all of them have, and emits it.
-func (b *bench) finish(r result.Record, rows int) error {
-	r.Figures[figRows], r.Figures[report.Rounds] = float64(rows), float64(b.Repeat)
-	return b.emit(r)
+// record emits the figures of a contestant, which are medians over the rounds.
+func (b *bench) record(table, name, contestant string, rows int, f result.Figures) error {
+	f[figRows], f[report.Rounds] = float64(rows), float64(b.Repeat)
+	return b.emit(result.Record{Table: table, Case: name, Engine: contestant, Figures: f})
 }

@@ -207,24 +207,17 @@ func measureRound(ctx context.Context,
 		return out, err
 	}
 	defer func() { err = errors.Join(err, closeWay()) }()
-	err = rate(ctx, out, "writes", len(data), func(i int) error { return w.put(ctx, &data[i]) })
-	if err != nil {
-		return out, err
-	}
-	err = rate(ctx, out, "lookups", len(data), func(i int) error {
-		n := i * 7919 % len(data) // a prime: neither in the order of writing nor of keys
-		payload, err := w.get(ctx, &data[n])
-		if err == nil && !bytes.Equal(payload, data[n].Payload) {
-			err = fmt.Errorf("record %d has another payload", n)
-		}
-		return err
-	})
-	if err != nil {
-		return out, err
-	}
-	err = rate(ctx, out, "scans", scansInRound, func(i int) error {
-		return scan(ctx, w, i, data)
-	})
+	err = errors.Join(
+		rate(ctx, out, "writes", len(data), func(i int) error { return w.put(ctx, &data[i]) }),
+		rate(ctx, out, "lookups", len(data), func(i int) error {
+			n := i * 7919 % len(data) // a prime: neither in the order of writing nor of keys
+			payload, err := w.get(ctx, &data[n])
+			if err == nil && !bytes.Equal(payload, data[n].Payload) {
+				err = fmt.Errorf("record %d has another payload", n)
+			}
+			return err
+		}),
+		rate(ctx, out, "scans", scansInRound, func(i int) error { return scan(ctx, w, i, data) }))
 	return out, err
 }
 

@@ -81,39 +81,25 @@ func roundTrip(c codec) ([]byte, error) {
 
 // compare measures n ways of doing one thing, interleaved. Each round begins with another.
 func compare(ctx context.Context, n, rounds int, op func(i int) error) ([]cost, error) {
-	times := make([][]float64, n)
-	for round := range rounds {
-		err := measure.Rotate(ctx, round, n, func(i int) error {
-			start := time.Now()
-			for range opsPerTurn {
-				if err := op(i); err != nil {
-					return err
-				}
+	times, err := measure.Turns(ctx, rounds, n, func(_, i int) (float64, error) {
+		start := time.Now()
+		for range opsPerTurn {
+			if err := op(i); err != nil {
+				return 0, err
 			}
-			times[i] = append(times[i], float64(time.Since(start))/opsPerTurn)
-			return nil
-		})
-		if err != nil {
-			return nil, err
 		}
-	}
+		return float64(time.Since(start)) / opsPerTurn, nil
+	})
 	costs := make([]cost, n)
 	for i := range costs {
-		ratios := make([]float64, rounds)
-		for round := range ratios {
-			ratios[round] = times[i][round] / times[0][round]
-		}
-		costs[i].ratio = report.Middle(ratios)
-	}
-	for i := range costs {
-		memory, err := allocated(opsPerTurn, func(int) error { return op(i) })
 		if err != nil {
 			return nil, err
 		}
 		c := &costs[i]
-		c.nanos, c.allocs, c.bytes = report.Middle(times[i]), memory.allocs, memory.bytes
+		*c, err = allocated(opsPerTurn, func(int) error { return op(i) })
+		c.nanos, c.ratio = times.Median(i), times.Ratio(i, 0)
 	}
-	return costs, nil
+	return costs, err
 }
 
 // allocated runs op n times and returns what one of them allocates.

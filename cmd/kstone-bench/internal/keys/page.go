@@ -2,7 +2,6 @@ package keys
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/report"
@@ -24,17 +23,11 @@ func (s *Settings) Quick() { s.CodecRounds, s.Repeat = 201, 1 }
 
 // Check returns an error if a number makes no sense.
 func (s *Settings) Check() error {
-	var errs []error
-	for _, c := range []struct {
-		name       string
-		value, min int
-	}{{"codec-repeat", s.CodecRounds, 1}, {"repeat", s.Repeat, 1}, {"n", s.Records, users}} {
-		if c.value < c.min {
-			errs = append(errs, fmt.Errorf("-%s is %d, it has to be %d at least", c.name, c.value,
-				c.min))
-		}
+	if s.CodecRounds < 1 || s.Repeat < 1 || s.Records < users {
+		return fmt.Errorf("-codec-repeat %d -repeat %d -n %d: want at least 1, 1 and %d",
+			s.CodecRounds, s.Repeat, s.Records, users)
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
 // Meta describes the machine and the codecs.
@@ -104,8 +97,4 @@ func body(p *report.Page) {
 }
 
 // whole is a column of a figure where 0 is a good one.
-func whole(head, name string) report.Column {
-	return report.Column{Head: head, Of: func(_ report.Cell, r result.Record) string {
-		return fmt.Sprintf("%.0f", r.Figures[name])
-	}}
-}
+func whole(head, name string) report.Column { return report.Text(head, "%.0f", name) }

@@ -1,3 +1,5 @@
+// Package measure takes times in turns, and what the process has used of processors, memory
+// and disk.
 package measure
 
 import (

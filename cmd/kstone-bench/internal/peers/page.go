@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/chart"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/report"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 )
@@ -51,7 +52,15 @@ func (s *part) write() {
 	if s.times {
 		what = "Milliseconds; speed of kstone ÷ peer"
 	}
-	s.speedChart()
+	title, note := "thousand operations a second", "Longer is better. Each panel has its own scale."
+	if s.name == "scan" {
+		title = "thousand queries or rows of a scan a second"
+	}
+	if s.times {
+		title, note = "milliseconds to the first read", "Shorter is better."
+	}
+	s.Bars("speed-"+s.name+".svg", s.title+": "+title, note, s.rows, s.Engines,
+		report.Plain("", "", s.speed))
 	s.Printf("%s:\n\n", what)
 	s.Matrix(s.rows, s.Engines, func(_ report.Cell, r result.Record) string {
 		return report.Number(s.speed(r))
@@ -65,7 +74,17 @@ func (s *part) write() {
 		})
 		s.Fold("Bytes written by bytes given / bytes on disk by live bytes / peak RSS in MiB",
 			func() {
-				s.spaceChart()
+				s.Bars("space-"+s.name+".svg", s.title+": bytes written, bytes on disk, memory",
+					"Shorter is better. Written by what was given; on disk by what is live, when "+
+						"background work is done.", s.rows, s.Engines,
+					report.Plain(", written", "×", writeAmplification),
+					report.Plain(", on disk", "×", spaceAmplification),
+					report.Plain(", peak RSS", " MiB", func(r result.Record) float64 {
+						if r.Figures[result.UserBytes] == 0 {
+							return 0 // no write
+						}
+						return rssMiB(r)
+					}))
 				s.matrix(writeAmplification, spaceAmplification, rssMiB)
 			})
 	}
@@ -108,8 +127,13 @@ func (s *part) processor() {
 		unit, scale = "ms", 1e-6
 	}
 	s.Fold("Processor time in "+unit, func() {
-		s.cpuChart()
-		s.Matrix(s.rows, s.withHarness(s.rows...),
+		engines := s.withHarness(s.rows...)
+		if !s.times {
+			s.Bars("cpu-"+s.name+".svg", s.title+": processor time in microseconds an operation",
+				"Shorter is better. The lighter part is work in the background that goes on when "+
+					"the workload has ended.", s.rows, engines, report.Panel{Of: cpuBar})
+		}
+		s.Matrix(s.rows, engines,
 			func(_ report.Cell, r result.Record) string {
 				text := report.Number(r.Figures[result.CPU] * scale)
 				if settled := r.Figures[result.SettledCPU]; settled > 0 {
@@ -118,6 +142,35 @@ func (s *part) processor() {
 				return text
 			})
 	})
+}
+
+func cpuBar(r result.Record) chart.Bar {
+	during := r.Figures[result.CPU] / 1e3
+	all := max(during, r.Figures[result.SettledCPU]/1e3)
+	return chart.Bar{Value: during, More: all - during, Label: report.Number(all)}
+}
+
+func (s *part) latencyChart() {
+	c := &chart.Ranges{
+		Title: s.title + ": latency",
+		Note:  "Further left is better; logarithmic. The longest is that of all rounds.",
+	}
+	for _, row := range s.rows {
+		p := chart.RangePanel{Title: s.Label(row)}
+		for _, e := range s.Engines {
+			r, _ := s.Median(report.Cell{Row: row, Engine: e})
+			if f := r.Figures; f[result.Max] > 0 {
+				p.Rows = append(p.Rows, chart.Range{Engine: e, P50: f[result.P50],
+					P99: f[result.P99], P999: f[result.P999], Max: f[result.Max]})
+			}
+		}
+		if len(p.Rows) > 0 {
+			c.Panels = append(c.Panels, p)
+		}
+	}
+	if len(c.Panels) > 0 {
+		s.Picture("latency-"+s.name+".svg", c.Title, c.SVG())
+	}
 }
 
 // withHarness returns the engines, and the harness if it has records in a row.

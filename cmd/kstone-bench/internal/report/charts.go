@@ -15,29 +15,33 @@ func (p *Page) Picture(file, title string, svg []byte) {
 	}
 }
 
-// Panel is a row in a chart of bars: what Of makes of the medians of each engine.
+// Panel is what a chart of bars has for each row: a figure of the medians of each engine.
 type Panel struct {
-	Title   string
-	Row     Row
-	Engines []string
-	Of      func(result.Record) chart.Bar
+	Title string // after the name of the row
+	Of    func(result.Record) chart.Bar
 }
 
 // Bars shows a chart; panels without figures are left out, and so is one without panels.
-func (p *Page) Bars(file, title, note string, panels []Panel) {
+func (p *Page) Bars(file, title, note string, rows []Row, engines []string, panels ...Panel) {
 	c := &chart.Bars{Title: title, Note: note}
-	for _, panel := range panels {
-		bars := chart.BarPanel{Title: panel.Title}
-		for _, e := range panel.Engines {
-			b := chart.Bar{Label: "–"}
-			if r, ok := p.Median(Cell{panel.Row, e}); ok {
-				b = panel.Of(r)
+	for _, row := range rows {
+		for _, panel := range panels {
+			bars := chart.BarPanel{Title: p.Label(row) + panel.Title}
+			for _, e := range engines {
+				b := chart.Bar{Label: "–"}
+				if r, ok := p.Median(Cell{row, e}); ok {
+					b = panel.Of(r)
+				} else if e == result.Harness {
+					continue
+				}
+				b.Engine = e
+				bars.Bars = append(bars.Bars, b)
 			}
-			b.Engine = e
-			bars.Bars = append(bars.Bars, b)
-		}
-		if slices.ContainsFunc(bars.Bars, func(b chart.Bar) bool { return b.Value+b.More > 0 }) {
-			c.Panels = append(c.Panels, bars)
+			if slices.ContainsFunc(bars.Bars, func(b chart.Bar) bool {
+				return b.Value+b.More > 0
+			}) {
+				c.Panels = append(c.Panels, bars)
+			}
 		}
 	}
 	if len(c.Panels) > 0 {
@@ -45,8 +49,16 @@ func (p *Page) Bars(file, title, note string, panels []Panel) {
 	}
 }
 
-// Bar is a bar of one value.
-func Bar(v float64) chart.Bar { return chart.Bar{Value: v, Label: Number(v)} }
+// Plain is a panel of one value with a unit.
+func Plain(title, unit string, of func(result.Record) float64) Panel {
+	return Panel{title, func(r result.Record) chart.Bar {
+		b := chart.Bar{Value: of(r), Label: Number(of(r))}
+		if b.Value > 0 {
+			b.Label += unit
+		}
+		return b
+	}}
+}
 
 // Group is a heading in a chart of ratios with its rows.
 type Group struct {

@@ -151,6 +151,17 @@ func Value(head, name string, scale float64) Column {
 	}}
 }
 
+// Text is a column of figures in a format.
+func Text(head, format string, names ...string) Column {
+	return Column{head, func(_ Cell, r result.Record) string {
+		var values []any
+		for _, name := range names {
+			values = append(values, r.Figures[name])
+		}
+		return fmt.Sprintf(format, values...)
+	}}
+}
+
 // List writes a table with a line for each cell with records, and a column for each figure.
 // What all cells share is left out of their names.
 func (p *Page) List(rows []Row, columns ...Column) {
@@ -238,6 +249,10 @@ func (p *Page) head(k *Kind, runs []result.Run) {
 			[]string{e, strings.Join(versions[e], ", "), notes[e]}[:columns])
 	}
 	p.Lines([]string{"engine", "version", k.Notes}[:columns], engines)
+	for _, e := range slices.Sorted(maps.Keys(p.second)) {
+		p.Printf("Of the two settings of %s, each row has the one with the higher throughput: "+
+			"%s%s in %d rows.\n\n", e, e, result.Second, p.second[e])
+	}
 }
 
 // The generated part of a page is between two comments.

@@ -6,8 +6,10 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/chart"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/measure"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 )
 
@@ -37,6 +39,7 @@ type Table struct {
 	Rows    []Row    // by size, then in the order of their tables, then as they ran
 	Engines []string // with records, the harness left out, in the order of reports
 	Failed  []result.Record
+	second  map[string]int // rows in which the second setting of an engine counts
 	cells   map[Cell][]sample
 	section func(Row) string
 }
@@ -51,7 +54,7 @@ type round struct{ run, number int }
 
 // NewTable sorts the records of all runs of a kind.
 func NewTable(k *Kind, runs []result.Run) *Table {
-	t := &Table{cells: map[Cell][]sample{}, section: k.Section}
+	t := &Table{cells: map[Cell][]sample{}, second: map[string]int{}, section: k.Section}
 	if t.section == nil {
 		t.section = func(r Row) string { return r.Table }
 	}
@@ -60,6 +63,7 @@ func NewTable(k *Kind, runs []result.Run) *Table {
 			t.add(i, run.Meta.Size(), r)
 		}
 	}
+	t.merge()
 	slices.SortStableFunc(t.Engines, chart.Order)
 	slices.SortStableFunc(t.Rows, func(a, b Row) int {
 		return cmp.Or(cmp.Compare(a.Size.Records, b.Size.Records),
@@ -78,11 +82,31 @@ func (t *Table) add(run int, size result.Size, r result.Record) {
 	if !slices.Contains(t.Rows, row) {
 		t.Rows = append(t.Rows, row)
 	}
-	if !slices.Contains(t.Engines, r.Engine) && r.Engine != result.Harness {
-		t.Engines = append(t.Engines, r.Engine)
+	name := strings.TrimSuffix(r.Engine, result.Second)
+	if !slices.Contains(t.Engines, name) && name != result.Harness {
+		t.Engines = append(t.Engines, name)
 	}
 	c := Cell{row, r.Engine}
 	t.cells[c] = append(t.cells[c], sample{round{run, r.Round}, r})
+}
+
+// merge has of an engine with two settings, in each row, the one with the higher throughput.
+func (t *Table) merge() {
+	for c, all := range t.cells {
+		name, ok := strings.CutSuffix(c.Engine, result.Second)
+		if !ok {
+			continue
+		}
+		first := Cell{c.Row, name}
+		a, has := t.Median(first)
+		b, _ := t.Median(c)
+		t.second[name] += 0
+		if !has || Speed.Of(b) > Speed.Of(a) {
+			t.cells[first] = all
+			t.second[name]++
+		}
+		delete(t.cells, c)
+	}
 }
 
 // In returns the rows of a section.
@@ -141,7 +165,7 @@ func (t *Table) Median(c Cell) (m result.Record, ok bool) {
 		for i, s := range all {
 			values[i] = s.record.Figures[name]
 		}
-		if m.Figures[name] = Middle(values); name == result.Max {
+		if m.Figures[name] = measure.Middle(values); name == result.Max {
 			m.Figures[name] = slices.Max(values)
 		}
 	}
@@ -179,7 +203,7 @@ func (t *Table) Over(f func(r ...result.Record) float64, cells ...Cell) (ratio R
 	if len(values) == 0 {
 		return Ratio{}, false
 	}
-	return Ratio{Middle(values), len(values)}, true
+	return Ratio{measure.Middle(values), len(values)}, true
 }
 
 // Quotient is the figure of a cell by that of another, within a round.
@@ -221,13 +245,4 @@ func (t *Table) GeometricMean(rows []Row, peer string) (mean float64, n int) {
 		return 0, 0
 	}
 	return math.Exp(sum / float64(n)), n
-}
-
-// Middle returns the median; it sorts v.
-func Middle(v []float64) float64 {
-	slices.Sort(v)
-	if n := len(v); n%2 == 0 {
-		return (v[n/2-1] + v[n/2]) / 2
-	}
-	return v[len(v)/2]
 }

@@ -3,6 +3,7 @@ package report_test
 import (
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/peers"
@@ -111,6 +112,39 @@ func TestBestAndGeometricMean(t *testing.T) {
 	}
 	if mean, n := table.GeometricMean([]report.Row{a, b}, "bbolt"); mean != 0 || n != 0 {
 		t.Errorf("mean over nothing is %g of %d", mean, n)
+	}
+}
+
+func TestOfTwoSettingsTheBetterCounts(t *testing.T) {
+	table := report.NewTable(&peers.Kind, []result.Run{run(meta(),
+		speeds("seq", "fillseq", "kstone", 1, 400), speeds("seq", "fillseq", "pebble", 1, 100),
+		speeds("seq", "fillseq", "pebble-small", 1, 200),
+		speeds("point", "readrandom", "kstone", 8, 900),
+		speeds("point", "readrandom", "pebble", 8, 300),
+		speeds("point", "readrandom", "pebble-small", 8, 100),
+		speeds("batch", "fillbatch", "pebble-small", 1, 500),
+	)})
+	if fmt.Sprint(table.Engines) != "[kstone pebble]" {
+		t.Errorf("engines %v", table.Engines)
+	}
+	for r, want := range map[report.Row]float64{
+		row("seq", "fillseq", 1): 200, row("point", "readrandom", 8): 300,
+		row("batch", "fillbatch", 1): 500,
+	} {
+		m, ok := table.Median(report.Cell{Row: r, Engine: "pebble"})
+		if !ok || m.Figures[result.PerSecond] != want {
+			t.Errorf("%s: pebble has %g, want %g", r, m.Figures[result.PerSecond], want)
+		}
+	}
+	if r, ok := table.Ratio(row("seq", "fillseq", 1), "pebble"); !ok || !near(r.Value, 2) {
+		t.Errorf("ratio %+v, want 2", r)
+	}
+	var page strings.Builder
+	if err := report.Write(&page, &peers.Kind, []result.Run{run(meta(),
+		speeds("seq", "fillseq", "pebble", 1, 100),
+		speeds("seq", "fillseq", "pebble-small", 1, 200))}, "", ""); err != nil ||
+		!strings.Contains(page.String(), "pebble-small in 1 rows") {
+		t.Errorf("%v: the page does not say it:\n%s", err, &page)
 	}
 }
 

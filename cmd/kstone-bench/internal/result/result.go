@@ -68,12 +68,18 @@ const (
 	Harness = "harness"
 )
 
+// Second ends the name of a peer with other settings. Reports have the better of both.
+const Second = "-small"
+
 // String names the row with its figures.
 func (r Record) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "round %d, %s: %s: %s", r.Round+1, r.Table, r.Case, r.Engine)
 	if r.Goroutines > 1 {
 		fmt.Fprintf(&b, " ×%d", r.Goroutines)
+	}
+	if r.Error != "" {
+		b.WriteString(" failed: " + r.Error)
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Figures)) {
 		fmt.Fprintf(&b, ", %s %.4g", name, r.Figures[name])

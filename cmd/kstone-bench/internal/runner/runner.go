@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/measure"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/store"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/workload"
@@ -94,92 +95,89 @@ func (s *Settings) Meta() result.Meta {
 // leastRecords: enough for batches, partitions, and every share of the records.
 const leastRecords = 1000
 
-// event is a line from a worker: the name of the workload that begins, a result, or the
-// word that the worker may be killed.
+// event is a line from a worker: a result, or the word that the worker may be killed.
 type event struct {
-	Begin  string         `json:"begin,omitempty"`
 	Result *result.Record `json:"result,omitempty"`
 	Kill   bool           `json:"kill,omitempty"`
+}
+
+// turn is one engine's chain in a round.
+type turn struct {
+	engine string
+	chain  workload.Chain
+	round  int
 }
 
 // Run does every chain on every engine, as often as asked, and emits every record. Engines
 // take turns, starting with another one each time. A worker that fails is reported in a
 // record with Error, and the rest goes on.
 func (s *Settings) Run(ctx context.Context, emit func(result.Record) error) error {
-	order := s.turns()
-	p := newProgress(s.Progress, slices.Concat(order...))
-	defer p.end()
-	for repeat, turns := range order {
-		for _, t := range turns {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			p.begin(repeat)
-			if err := s.chain(ctx, t, repeat, p, emit); err != nil {
-				return err
-			}
-			p.finish()
+	turns, err := s.turns()
+	start := time.Now()
+	for i, t := range turns {
+		if err = errors.Join(err, ctx.Err()); err != nil {
+			break
 		}
+		left := "time left unknown"
+		if i > 0 {
+			d := time.Since(start) / time.Duration(i) * time.Duration(len(turns)-i)
+			left = "about " + d.Round(time.Second).String() + " left"
+		}
+		_, _ = fmt.Fprintf(s.Progress, "[%d/%d] %s: %s %s, round %d\n", i+1, len(turns), left,
+			t.engine, t.chain.Name, t.round+1)
+		err = s.chain(ctx, t, emit)
 	}
-	return nil
+	return err
 }
 
-// turns lists what runs in every round, in order.
-func (s *Settings) turns() [][]turn {
-	rounds := make([][]turn, s.Repeats)
-	for repeat := range rounds {
-		for _, chain := range s.Chains {
-			first := repeat % len(s.Engines)
-			for _, engine := range slices.Concat(s.Engines[first:], s.Engines[:first]) {
-				if !slices.Contains(s.Skip, engine+"/"+chain) {
-					rounds[repeat] = append(rounds[repeat], turn{engine, chain})
-				}
+// turns lists what runs, in order.
+func (s *Settings) turns() (all []turn, err error) {
+	for round := range s.Repeats {
+		for _, name := range s.Chains {
+			chain, err := workload.FindChain(name)
+			if err != nil {
+				return nil, err
 			}
+			_ = measure.Rotate(context.Background(), round, len(s.Engines), func(i int) error {
+				if e := s.Engines[i]; !slices.Contains(s.Skip, e+"/"+name) {
+					all = append(all, turn{e, chain, round})
+				}
+				return nil
+			})
 		}
 	}
-	return rounds
+	return all, nil
 }
 
 // chain runs all phases of a chain on one engine.
-func (s *Settings) chain(ctx context.Context, t turn, repeat int, p *progress,
-	emit func(result.Record) error) error {
-	c, err := workload.FindChain(t.chain)
-	if err != nil {
-		return err
-	}
+func (s *Settings) chain(ctx context.Context, t turn, emit func(result.Record) error) error {
 	dir, err := os.MkdirTemp(s.Dir, "kstone-bench-"+t.engine+"-")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	plan := workload.Plan{
-		Chain: t.chain, Engine: t.engine, Repeat: repeat, Dir: dir, Records: s.Records,
+		Chain: t.chain.Name, Engine: t.engine, Repeat: t.round, Dir: dir, Records: s.Records,
 		ValueBytes: s.ValueBytes, Seconds: s.Seconds, WriteBufferBytes: s.WriteBuffer,
 		CacheBytes: s.Cache, Profiles: s.Profiles,
 	}
-	for plan.Phase = range c.Phases() {
+	for plan.Phase = range t.chain.Phases() {
 		work, cancel := context.WithTimeout(ctx, s.TimeLimit)
-		err := worker(work, plan, p.workload, func(r result.Record) error {
-			p.result(r)
-			return emit(r)
-		})
+		err := worker(work, plan, emit)
 		cancel()
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if err != nil {
-			failed := result.Record{Table: t.chain, Engine: t.engine, Round: repeat, Case: "-",
-				Error: err.Error()}
-			p.result(failed)
-			return emit(failed)
+			return emit(result.Record{Table: t.chain.Name, Engine: t.engine, Round: t.round,
+				Case: "-", Error: err.Error()})
 		}
 	}
 	return nil
 }
 
 // worker runs one process to its end, or until it asks to be killed.
-func worker(ctx context.Context, plan workload.Plan, begin func(string),
-	emit func(result.Record) error) error {
+func worker(ctx context.Context, plan workload.Plan, emit func(result.Record) error) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -212,8 +210,6 @@ func worker(ctx context.Context, plan workload.Plan, begin func(string),
 		case ev.Kill:
 			killed = true
 			failed = errors.Join(failed, cmd.Process.Kill())
-		case ev.Begin != "":
-			begin(ev.Begin)
 		case ev.Result != nil:
 			failed = errors.Join(failed, emit(*ev.Result))
 		}
@@ -257,9 +253,8 @@ func Work(text string, w io.Writer) error {
 	}
 	enc := json.NewEncoder(w)
 	return workload.Run(&workload.Env{
-		Plan:  plan,
-		Begin: func(name string) { _ = enc.Encode(event{Begin: name}) },
-		Emit:  func(r result.Record) { _ = enc.Encode(event{Result: &r}) },
+		Plan: plan,
+		Emit: func(r result.Record) { _ = enc.Encode(event{Result: &r}) },
 		Announce: func() {
 			_ = enc.Encode(event{Kill: true})
 			select {} // until the parent kills the process

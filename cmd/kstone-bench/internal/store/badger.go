@@ -25,24 +25,20 @@ func init() {
 }
 
 type badgerStore struct {
-	db     *badger.DB
-	insert keyLocks // makes PutIfAbsent atomic
+	ordered
+	db *badger.DB
 }
 
 func openBadger(c Config) (Store, error) {
-	o := badger.DefaultOptions(c.Dir).
-		WithSyncWrites(c.Sync).
-		WithMemTableSize(c.WriteBufferBytes).
-		WithBlockCacheSize(c.CacheBytes).
-		WithCompression(options.Snappy).
-		WithMetricsEnabled(false).
-		WithDetectConflicts(false).
-		WithLogger(nil)
-	db, err := badger.Open(o)
-	if err != nil {
-		return nil, err
+	o := badger.DefaultOptions(c.Dir).WithSyncWrites(c.Sync).WithLogger(nil)
+	if !c.Defaults {
+		o = o.WithMemTableSize(c.WriteBufferBytes).WithBlockCacheSize(c.CacheBytes).
+			WithCompression(options.Snappy).WithMetricsEnabled(false).WithDetectConflicts(false)
 	}
-	return &badgerStore{db: db}, nil
+	db, err := badger.Open(o)
+	s := &badgerStore{db: db}
+	s.of = s
+	return s, err
 }
 
 // Put copies its arguments, because Badger keeps them until the commit is applied,
@@ -69,7 +65,7 @@ func (s *badgerStore) PutBatch(keys []Key, values [][]byte) error {
 }
 
 func (s *badgerStore) PutIfAbsent(k Key, value []byte) (inserted bool, err error) {
-	defer s.insert.lock(k.Bytes)()
+	defer s.lock(k).Unlock()
 	err = s.db.Update(func(tx *badger.Txn) error {
 		_, err := tx.Get(k.Bytes)
 		if inserted = errors.Is(err, badger.ErrKeyNotFound); !inserted {
@@ -108,55 +104,34 @@ func (s *badgerStore) MultiGet(keys []Key, each func(int, []byte)) error {
 	return getEach(get, keys, each)
 }
 
-func (s *badgerStore) Query(q Query, each func(Row) bool) error {
-	o := badger.DefaultIteratorOptions
-	o.Prefix, o.Reverse, o.PrefetchValues = q.PK, q.Reverse, false
-	seek := append(append(make([]byte, 0, 64), q.PK...), q.From...)
-	if q.Reverse {
-		seek = append(seek[:len(q.PK)], 0xff)
-	}
-	return s.iterate(o, seek, nil, q.Limit, each)
-}
-
-func (s *badgerStore) Scan(from Key, limit int, each func(Row) bool) error {
-	o := badger.DefaultIteratorOptions
-	o.PrefetchValues = false // values are beside their keys
-	return s.iterate(o, from.Bytes, nil, limit, each)
-}
-
-func (s *badgerStore) ScanPart(p Part, each func(Row) bool) error {
-	o := badger.DefaultIteratorOptions
-	o.PrefetchValues = false
-	return s.iterate(o, p.Lo, p.Hi, 0, each)
-}
-
-func (s *badgerStore) iterate(o badger.IteratorOptions, seek, hi []byte, limit int,
-	each func(Row) bool) error {
+func (s *badgerStore) iterate(p span, each func(Row) bool) error {
 	tx := s.db.NewTransaction(false)
 	defer tx.Discard()
+	o := badger.DefaultIteratorOptions
+	o.PrefetchValues = false // values are beside their keys
+	o.Prefix, o.Reverse = p.prefix, p.reverse
+	seek := p.lo
+	if p.reverse {
+		seek = append(append(make([]byte, 0, 64), p.prefix...), 0xff)
+	}
 	it := tx.NewIterator(o)
 	defer it.Close()
 	n, more := 0, true
-	for it.Seek(seek); more && it.ValidForPrefix(o.Prefix); it.Next() {
+	for it.Seek(seek); more && it.Valid(); it.Next() {
 		item := it.Item()
-		if hi != nil && bytes.Compare(item.Key(), hi) >= 0 {
+		if p.beyond(item.Key()) {
 			return nil
 		}
 		err := item.Value(func(v []byte) error {
 			n++
-			more = each(Row{PK: item.Key(), Value: v}) && n != limit
+			more = each(Row{PK: item.Key(), Value: v}) && n != p.limit
 			return nil
 		})
-		if err != nil {
+		if err != nil || !more { // before Next, which would read one more
 			return err
-		}
-		if !more {
-			return nil // before Next, which would read one more
 		}
 	}
 	return nil
 }
 
-// Flush: Badger flushes a memtable when it is full or when it closes.
-func (s *badgerStore) Flush() error { return nil }
 func (s *badgerStore) Close() error { return s.db.Close() }

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"path/filepath"
 	"time"
 
@@ -22,6 +21,7 @@ func init() {
 }
 
 type bboltStore struct {
+	ordered
 	db    *bbolt.DB
 	write func(func(*bbolt.Tx) error) error
 }
@@ -29,27 +29,38 @@ type bboltStore struct {
 var bucket = []byte("b")
 
 func openBbolt(c Config) (Store, error) {
-	db, err := bbolt.Open(filepath.Join(c.Dir, "bolt"), 0o644, &bbolt.Options{
+	o := &bbolt.Options{
 		NoSync:          !c.Sync,
 		NoGrowSync:      !c.Sync,
 		NoFreelistSync:  true,
 		NoStatistics:    true,
 		FreelistType:    bbolt.FreelistMapType,
 		InitialMmapSize: int(max(1<<30, 4*c.DataBytes)),
-	})
+	}
+	if c.Defaults {
+		o = nil
+	}
+	db, err := bbolt.Open(filepath.Join(c.Dir, "bolt"), 0o644, o)
 	if err != nil {
 		return nil, err
 	}
 	s := &bboltStore{db: db, write: db.Update}
-	if c.Sync && c.Writers > 1 {
+	if s.of = s; c.Sync && c.Writers > 1 {
 		db.MaxBatchSize = c.Writers
 		db.MaxBatchDelay = time.Millisecond
 		s.write = db.Batch
 	}
-	err = db.Update(func(tx *bbolt.Tx) error {
-		_, err := tx.CreateBucketIfNotExists(bucket)
-		return err
+	isNew := false
+	err = db.View(func(tx *bbolt.Tx) error {
+		isNew = tx.Bucket(bucket) == nil
+		return nil
 	})
+	if err == nil && isNew {
+		err = db.Update(func(tx *bbolt.Tx) error {
+			_, err := tx.CreateBucket(bucket)
+			return err
+		})
+	}
 	return s, err
 }
 
@@ -104,63 +115,27 @@ func (s *bboltStore) MultiGet(keys []Key, each func(int, []byte)) error {
 	})
 }
 
-func (s *bboltStore) Query(q Query, each func(Row) bool) error {
+func (s *bboltStore) iterate(p span, each func(Row) bool) error {
 	return s.db.View(func(tx *bbolt.Tx) error {
 		c := tx.Bucket(bucket).Cursor()
-		if q.Reverse {
-			return queryBack(c, q, each)
+		k, v := c.Seek(p.lo)
+		next := c.Next
+		if p.reverse {
+			next = c.Prev
+			if k, _ = c.Seek(p.hi); k == nil {
+				k, v = c.Last()
+			} else {
+				k, v = c.Prev()
+			}
 		}
-		n, lo := 0, append(append(make([]byte, 0, 64), q.PK...), q.From...)
-		for k, v := c.Seek(lo); bytes.HasPrefix(k, q.PK); k, v = c.Next() {
-			n++
-			if !each(Row{PK: k, Value: v}) || n == q.Limit {
+		for n := 1; k != nil; k, v = next() {
+			if p.beyond(k) || !each(Row{PK: k, Value: v}) || n == p.limit {
 				break
 			}
+			n++
 		}
 		return nil
 	})
 }
 
-func queryBack(c *bbolt.Cursor, q Query, each func(Row) bool) error {
-	k, v := c.Seek(prefixEnd(append(make([]byte, 0, 64), q.PK...)))
-	if k == nil {
-		k, v = c.Last()
-	} else {
-		k, v = c.Prev()
-	}
-	for n := 1; bytes.HasPrefix(k, q.PK); k, v = c.Prev() {
-		if !each(Row{PK: k, Value: v}) || n == q.Limit {
-			break
-		}
-		n++
-	}
-	return nil
-}
-
-func (s *bboltStore) Scan(from Key, limit int, each func(Row) bool) error {
-	return s.iterate(from.Bytes, nil, limit, each)
-}
-
-func (s *bboltStore) ScanPart(p Part, each func(Row) bool) error {
-	return s.iterate(p.Lo, p.Hi, 0, each)
-}
-
-func (s *bboltStore) iterate(lo, hi []byte, limit int, each func(Row) bool) error {
-	return s.db.View(func(tx *bbolt.Tx) error {
-		c, n := tx.Bucket(bucket).Cursor(), 0
-		for k, v := c.Seek(lo); k != nil; k, v = c.Next() {
-			if hi != nil && bytes.Compare(k, hi) >= 0 {
-				break
-			}
-			n++
-			if !each(Row{PK: k, Value: v}) || n == limit {
-				break
-			}
-		}
-		return nil
-	})
-}
-
-// Flush: every commit is in the file already.
-func (s *bboltStore) Flush() error { return nil }
 func (s *bboltStore) Close() error { return s.db.Close() }

@@ -23,9 +23,9 @@ func init() {
 }
 
 type goleveldb struct {
-	db     *leveldb.DB
-	wo     *opt.WriteOptions
-	insert keyLocks // makes PutIfAbsent atomic
+	ordered
+	db *leveldb.DB
+	wo *opt.WriteOptions
 }
 
 func openGoleveldb(c Config) (Store, error) {
@@ -39,10 +39,9 @@ func openGoleveldb(c Config) (Store, error) {
 		Filter:                 filter.NewBloomFilter(10),
 		OpenFilesCacheCapacity: 4096,
 	})
-	if err != nil {
-		return nil, err
-	}
-	return &goleveldb{db: db, wo: &opt.WriteOptions{Sync: c.Sync}}, nil
+	s := &goleveldb{db: db, wo: &opt.WriteOptions{Sync: c.Sync}}
+	s.of = s
+	return s, err
 }
 
 func (s *goleveldb) Put(k Key, value []byte) error { return s.db.Put(k.Bytes, value, s.wo) }
@@ -54,15 +53,6 @@ func (s *goleveldb) PutBatch(keys []Key, values [][]byte) error {
 		b.Put(k.Bytes, values[i])
 	}
 	return s.db.Write(&b, s.wo)
-}
-
-func (s *goleveldb) PutIfAbsent(k Key, value []byte) (bool, error) {
-	defer s.insert.lock(k.Bytes)()
-	present, err := s.db.Has(k.Bytes, nil)
-	if err != nil || present {
-		return false, err
-	}
-	return true, s.db.Put(k.Bytes, value, s.wo)
 }
 
 // Get: goleveldb returns a copy of its own.
@@ -77,39 +67,10 @@ func (s *goleveldb) Get(dst []byte, k Key) ([]byte, bool, error) {
 	return v, true, nil
 }
 
-func (s *goleveldb) MultiGet(keys []Key, each func(int, []byte)) error {
-	return getEach(s.Get, keys, each)
-}
-
-func (s *goleveldb) Query(q Query, each func(Row) bool) error {
-	lo := append(append(make([]byte, 0, 64), q.PK...), q.From...)
-	hi := prefixEnd(append(make([]byte, 0, 64), q.PK...))
-	return s.iterate(lo, hi, q.Limit, q.Reverse, each)
-}
-
-func (s *goleveldb) Scan(from Key, limit int, each func(Row) bool) error {
-	return s.iterate(from.Bytes, nil, limit, false, each)
-}
-
-func (s *goleveldb) ScanPart(p Part, each func(Row) bool) error {
-	return s.iterate(p.Lo, p.Hi, 0, false, each)
-}
-
-func (s *goleveldb) iterate(lo, hi []byte, limit int, reverse bool, each func(Row) bool) error {
-	it := s.db.NewIterator(&util.Range{Start: lo, Limit: hi}, nil)
+func (s *goleveldb) iterate(p span, each func(Row) bool) error {
+	it := s.db.NewIterator(&util.Range{Start: p.lo, Limit: p.hi}, nil)
 	defer it.Release()
-	first, next := it.First, it.Next
-	if reverse {
-		first, next = it.Last, it.Prev
-	}
-	for ok, n := first(), 1; ok; ok, n = next(), n+1 {
-		if !each(Row{PK: it.Key(), Value: it.Value()}) || n == limit {
-			break
-		}
-	}
-	return it.Error()
+	return walk(it, p, each)
 }
 
-// Flush: goleveldb has no call that flushes without compacting.
-func (s *goleveldb) Flush() error { return nil }
 func (s *goleveldb) Close() error { return s.db.Close() }

@@ -28,10 +28,10 @@ type kstone struct {
 }
 
 func openKstone(c Config) (Store, error) {
-	o := &engine.Options{
-		Durability:    engine.Process,
-		MemtableBytes: c.WriteBufferBytes,
-		CacheBytes:    c.CacheBytes,
+	o := &engine.Options{}
+	if !c.Defaults {
+		o.Durability = engine.Process
+		o.MemtableBytes, o.CacheBytes = c.WriteBufferBytes, c.CacheBytes
 	}
 	if c.Sync {
 		o.Durability = engine.Sync

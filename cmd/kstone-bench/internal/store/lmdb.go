@@ -73,7 +73,6 @@ static int ks_step(MDB_cursor *c, MDB_val *kv, MDB_cursor_op op) {
 import "C"
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"sync"
@@ -97,6 +96,7 @@ func init() {
 }
 
 type lmdbStore struct {
+	ordered
 	env *C.MDB_env
 	dbi C.MDB_dbi
 
@@ -113,6 +113,7 @@ func lmdbError(rc C.int) error {
 
 func openLMDB(c Config) (Store, error) {
 	s := &lmdbStore{}
+	s.of = s
 	if rc := C.mdb_env_create(&s.env); rc != 0 {
 		return nil, lmdbError(rc)
 	}
@@ -263,58 +264,29 @@ func (s *lmdbStore) cursor(f func(*C.MDB_cursor, *[2]C.MDB_val) error) error {
 	return f(c, new([2]C.MDB_val))
 }
 
-func (s *lmdbStore) Query(q Query, each func(Row) bool) error {
-	lo := append(append(make([]byte, 0, 64), q.PK...), q.From...)
-	hi := prefixEnd(append(make([]byte, 0, 64), q.PK...))
-	if !q.Reverse {
-		return s.iterate(lo, hi, q.Limit, each)
-	}
+func (s *lmdbStore) iterate(p span, each func(Row) bool) error {
 	return s.cursor(func(c *C.MDB_cursor, kv *[2]C.MDB_val) error {
-		rc := C.ks_seek(c, unsafe.Pointer(&hi[0]), C.size_t(len(hi)), &kv[0], C.MDB_SET_RANGE)
-		op := C.MDB_cursor_op(C.MDB_PREV)
-		if rc == C.MDB_NOTFOUND {
-			op = C.MDB_LAST
+		start, end, next := p.lo, C.MDB_cursor_op(C.MDB_FIRST), C.MDB_cursor_op(C.MDB_NEXT)
+		if p.reverse {
+			start, end, next = p.hi, C.MDB_LAST, C.MDB_PREV
 		}
-		for n := 1; ; n++ {
-			if rc = C.ks_step(c, &kv[0], op); rc == C.MDB_NOTFOUND {
-				return nil
-			} else if rc != 0 {
-				return lmdbError(rc)
-			}
-			k := view(kv[0])
-			if bytes.Compare(k, lo) < 0 || !each(Row{PK: k, Value: view(kv[1])}) || n == q.Limit {
-				return nil
-			}
-			op = C.MDB_PREV
+		rc := C.int(C.MDB_NOTFOUND)
+		if len(start) > 0 {
+			rc = C.ks_seek(c, unsafe.Pointer(&start[0]), C.size_t(len(start)), &kv[0],
+				C.MDB_SET_RANGE)
 		}
-	})
-}
-
-func (s *lmdbStore) Scan(from Key, limit int, each func(Row) bool) error {
-	return s.iterate(from.Bytes, nil, limit, each)
-}
-
-func (s *lmdbStore) ScanPart(p Part, each func(Row) bool) error {
-	return s.iterate(p.Lo, p.Hi, 0, each)
-}
-
-func (s *lmdbStore) iterate(lo, hi []byte, limit int, each func(Row) bool) error {
-	return s.cursor(func(c *C.MDB_cursor, kv *[2]C.MDB_val) error {
-		var rc C.int
-		if len(lo) > 0 {
-			rc = C.ks_seek(c, unsafe.Pointer(&lo[0]), C.size_t(len(lo)), &kv[0], C.MDB_SET_RANGE)
-		} else {
-			rc = C.ks_step(c, &kv[0], C.MDB_FIRST)
+		switch {
+		case rc == C.MDB_NOTFOUND && (p.reverse || len(start) == 0):
+			rc = C.ks_step(c, &kv[0], end)
+		case rc == 0 && p.reverse: // at the end, which is not part of the span
+			rc = C.ks_step(c, &kv[0], next)
 		}
 		for n := 1; rc == 0; n++ {
 			k := view(kv[0])
-			if hi != nil && bytes.Compare(k, hi) >= 0 {
+			if p.beyond(k) || !each(Row{PK: k, Value: view(kv[1])}) || n == p.limit {
 				return nil
 			}
-			if !each(Row{PK: k, Value: view(kv[1])}) || n == limit {
-				return nil
-			}
-			rc = C.ks_step(c, &kv[0], C.MDB_NEXT)
+			rc = C.ks_step(c, &kv[0], next)
 		}
 		if rc == C.MDB_NOTFOUND {
 			return nil
@@ -322,9 +294,6 @@ func (s *lmdbStore) iterate(lo, hi []byte, limit int, each func(Row) bool) error
 		return lmdbError(rc)
 	})
 }
-
-// Flush: every commit is in the map already.
-func (s *lmdbStore) Flush() error { return nil }
 
 func (s *lmdbStore) Close() error {
 	for _, txn := range s.free {

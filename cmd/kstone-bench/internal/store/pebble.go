@@ -6,6 +6,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/sstable"
+
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 )
 
 // Configuration: CockroachDB's own (DefaultPebbleOptions), with the budgets of the
@@ -14,27 +16,28 @@ import (
 // Snappy, two compactions at a time. Blocks are 4 KiB, Pebble's default: of 4, 8, 16
 // and 32 KiB (CockroachDB's choice) it was fastest with these small records. Unsynced
 // writes are in a buffer of the process until a background goroutine has written them.
+//
+// The second setting has the write buffer in two memtables, and the fastest compression of
+// each level.
 func init() {
-	register(1, Engine{
-		Name:     "pebble",
-		Module:   "github.com/cockroachdb/pebble/v2",
-		Unsynced: LostWithKill,
-		Open:     openPebble,
-	})
+	for i, name := range []string{"pebble", "pebble" + result.Second} {
+		register(1, Engine{
+			Name:     name,
+			Module:   "github.com/cockroachdb/pebble/v2",
+			Unsynced: LostWithKill,
+			Open:     func(c Config) (Store, error) { return openPebble(c, i == 1) },
+		})
+	}
 }
 
 type pebbleStore struct {
+	ordered
 	db *pebble.DB
 	wo *pebble.WriteOptions
-	// insert makes PutIfAbsent atomic: Pebble has no conditional write.
-	insert keyLocks
 }
 
-func openPebble(c Config) (Store, error) {
-	cache := pebble.NewCache(c.CacheBytes)
-	defer cache.Unref()
+func pebbleOptions(c Config, second bool) *pebble.Options {
 	o := &pebble.Options{
-		Cache:                       cache,
 		FormatMajorVersion:          pebble.FormatNewest,
 		MemTableSize:                uint64(c.WriteBufferBytes),
 		MemTableStopWritesThreshold: 4,
@@ -44,9 +47,8 @@ func openPebble(c Config) (Store, error) {
 		LBaseMaxBytes:               64 << 20,
 		MaxOpenFiles:                4096,
 		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
-		Logger:                      quiet{},
+		FlushSplitBytes:             2 << 20,
 	}
-	o.FlushSplitBytes = 2 << 20
 	for i := range o.Levels {
 		l := &o.Levels[i]
 		l.BlockSize = 4 << 10
@@ -57,12 +59,29 @@ func openPebble(c Config) (Store, error) {
 		o.TargetFileSizes[i] = 2 << 20 << i
 	}
 	o.Levels[len(o.Levels)-1].FilterPolicy = pebble.NoFilterPolicy
+	if second {
+		o.MemTableSize, o.MemTableStopWritesThreshold = o.MemTableSize/2, 2
+		o.ApplyCompressionSettings(func() pebble.DBCompressionSettings {
+			return pebble.DBCompressionFastest
+		})
+	}
+	return o
+}
+
+func openPebble(c Config, second bool) (Store, error) {
+	o := &pebble.Options{FormatMajorVersion: pebble.FormatNewest}
+	if !c.Defaults {
+		o = pebbleOptions(c, second)
+		o.Cache = pebble.NewCache(c.CacheBytes)
+		defer o.Cache.Unref()
+	}
+	o.Logger = quiet{}
 	db, err := pebble.Open(c.Dir, o)
 	if err != nil {
 		return nil, err
 	}
 	s := &pebbleStore{db: db, wo: pebble.NoSync}
-	if c.Sync {
+	if s.of = s; c.Sync {
 		s.wo = pebble.Sync
 	}
 	return s, nil
@@ -73,8 +92,6 @@ type quiet struct{}
 
 func (quiet) Infof(string, ...any)           {}
 func (quiet) Errorf(string, ...any)          {}
-func (quiet) Warningf(string, ...any)        {}
-func (quiet) Debugf(string, ...any)          {}
 func (quiet) Fatalf(format string, a ...any) { pebble.DefaultLogger.Fatalf(format, a...) }
 
 func (s *pebbleStore) Put(k Key, value []byte) error { return s.db.Set(k.Bytes, value, s.wo) }
@@ -96,18 +113,6 @@ func (s *pebbleStore) PutBatch(keys []Key, values [][]byte) error {
 	return b.Close()
 }
 
-func (s *pebbleStore) PutIfAbsent(k Key, value []byte) (bool, error) {
-	defer s.insert.lock(k.Bytes)()
-	_, closer, err := s.db.Get(k.Bytes)
-	if err == nil {
-		return false, closer.Close()
-	}
-	if !errors.Is(err, pebble.ErrNotFound) {
-		return false, err
-	}
-	return true, s.db.Set(k.Bytes, value, s.wo)
-}
-
 func (s *pebbleStore) Get(dst []byte, k Key) ([]byte, bool, error) {
 	v, closer, err := s.db.Get(k.Bytes)
 	if err != nil {
@@ -120,6 +125,7 @@ func (s *pebbleStore) Get(dst []byte, k Key) ([]byte, bool, error) {
 	return dst, true, closer.Close()
 }
 
+// MultiGet passes values on where they lie.
 func (s *pebbleStore) MultiGet(keys []Key, each func(int, []byte)) error {
 	for i, k := range keys {
 		v, closer, err := s.db.Get(k.Bytes)
@@ -138,42 +144,34 @@ func (s *pebbleStore) MultiGet(keys []Key, each func(int, []byte)) error {
 	return nil
 }
 
-func (s *pebbleStore) Query(q Query, each func(Row) bool) error {
-	lo := append(append(make([]byte, 0, 64), q.PK...), q.From...)
-	hi := prefixEnd(append(make([]byte, 0, 64), q.PK...))
-	return s.iterate(lo, hi, q.Limit, q.Reverse, each)
-}
-
-// prefixEnd turns a prefix in place into the first key after all that start with it.
-// The keys of the benchmark are digits, so the last byte can be raised.
-func prefixEnd(p []byte) []byte {
-	p[len(p)-1]++
-	return p
-}
-
-func (s *pebbleStore) Scan(from Key, limit int, each func(Row) bool) error {
-	return s.iterate(from.Bytes, nil, limit, false, each)
-}
-
-func (s *pebbleStore) ScanPart(p Part, each func(Row) bool) error {
-	return s.iterate(p.Lo, p.Hi, 0, false, each)
-}
-
-func (s *pebbleStore) iterate(lo, hi []byte, limit int, reverse bool, each func(Row) bool) error {
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
+func (s *pebbleStore) iterate(p span, each func(Row) bool) error {
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: p.lo, UpperBound: p.hi})
 	if err != nil {
 		return err
 	}
+	return errors.Join(walk(it, p, each), it.Close())
+}
+
+// walk goes through an iterator that knows the bounds.
+func walk(it interface {
+	First() bool
+	Last() bool
+	Next() bool
+	Prev() bool
+	Key() []byte
+	Value() []byte
+	Error() error
+}, p span, each func(Row) bool) error {
 	first, next := it.First, it.Next
-	if reverse {
+	if p.reverse {
 		first, next = it.Last, it.Prev
 	}
 	for ok, n := first(), 1; ok; ok, n = next(), n+1 {
-		if !each(Row{PK: it.Key(), Value: it.Value()}) || n == limit {
+		if !each(Row{PK: it.Key(), Value: it.Value()}) || n == p.limit {
 			break
 		}
 	}
-	return errors.Join(it.Error(), it.Close())
+	return it.Error()
 }
 
 func (s *pebbleStore) Flush() error { return s.db.Flush() }

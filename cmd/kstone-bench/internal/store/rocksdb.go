@@ -116,7 +116,6 @@ static void ks_rstep(rocksdb_iterator_t *it, int back, ks_row *r) {
 import "C"
 
 import (
-	"bytes"
 	"errors"
 	"os"
 	"regexp"
@@ -153,11 +152,11 @@ func rocksVersion() string {
 }
 
 type rocksStore struct {
-	db     *C.rocksdb_t
-	cf     *C.rocksdb_column_family_handle_t
-	ro     *C.rocksdb_readoptions_t
-	wo     *C.rocksdb_writeoptions_t
-	insert keyLocks // makes PutIfAbsent atomic
+	ordered
+	db *C.rocksdb_t
+	cf *C.rocksdb_column_family_handle_t
+	ro *C.rocksdb_readoptions_t
+	wo *C.rocksdb_writeoptions_t
 }
 
 func rocksError(msg *C.char) error {
@@ -192,6 +191,7 @@ func openRocks(c Config) (Store, error) {
 	defer C.free(unsafe.Pointer(dir))
 	defer C.free(unsafe.Pointer(name))
 	s := &rocksStore{ro: C.rocksdb_readoptions_create(), wo: C.rocksdb_writeoptions_create()}
+	s.of = s
 	var msg *C.char
 	s.db = C.ks_ropen(o, dir, name, &s.cf, &msg)
 	if msg != nil {
@@ -219,15 +219,6 @@ func (s *rocksStore) PutBatch(keys []Key, values [][]byte) error {
 	defer packPool.Put(p)
 	*p = pack((*p)[:0], keys, values)
 	return rocksError(C.ks_rbatch(s.db, s.wo, chars(*p), C.size_t(len(*p))))
-}
-
-func (s *rocksStore) PutIfAbsent(k Key, value []byte) (bool, error) {
-	defer s.insert.lock(k.Bytes)()
-	_, present, err := s.Get(make([]byte, 0, 128), k)
-	if err != nil || present {
-		return false, err
-	}
-	return true, s.Put(k, value)
 }
 
 func (s *rocksStore) Get(dst []byte, k Key) ([]byte, bool, error) {
@@ -276,37 +267,20 @@ func (s *rocksStore) MultiGet(keys []Key, each func(int, []byte)) error {
 
 func cView(p *C.char, n C.size_t) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(p)), int(n)) }
 
-func (s *rocksStore) Query(q Query, each func(Row) bool) error {
-	lo := append(append(make([]byte, 0, 64), q.PK...), q.From...)
-	hi := prefixEnd(append(make([]byte, 0, 64), q.PK...))
-	return s.iterate(lo, hi, q.Limit, q.Reverse, each)
-}
-
-func (s *rocksStore) Scan(from Key, limit int, each func(Row) bool) error {
-	return s.iterate(from.Bytes, nil, limit, false, each)
-}
-
-func (s *rocksStore) ScanPart(p Part, each func(Row) bool) error {
-	return s.iterate(p.Lo, p.Hi, 0, false, each)
-}
-
 // iterate checks the bounds itself. Backward it starts at the last key below hi, which
 // is never a key itself.
-func (s *rocksStore) iterate(lo, hi []byte, limit int, reverse bool, each func(Row) bool) error {
+func (s *rocksStore) iterate(p span, each func(Row) bool) error {
 	it := C.rocksdb_create_iterator(s.db, s.ro)
 	defer C.rocksdb_iter_destroy(it)
 	var r C.ks_row
-	start, back := lo, C.int(0)
-	if reverse {
-		start, back = hi, 1
+	start, back := p.lo, C.int(0)
+	if p.reverse {
+		start, back = p.hi, 1
 	}
 	C.ks_rseek(it, chars(start), C.size_t(len(start)), back, &r)
 	for n := 1; r.valid != 0; n++ {
 		k := cView(r.k, r.kn)
-		if hi != nil && bytes.Compare(k, hi) >= 0 || bytes.Compare(k, lo) < 0 {
-			break
-		}
-		if !each(Row{PK: k, Value: cView(r.v, r.vn)}) || n == limit {
+		if p.beyond(k) || !each(Row{PK: k, Value: cView(r.v, r.vn)}) || n == p.limit {
 			break
 		}
 		C.ks_rstep(it, back, &r)

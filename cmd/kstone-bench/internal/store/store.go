@@ -73,23 +73,6 @@ type Filter interface {
 	FilterNew(keys []Key, dst []bool, workers int) ([]bool, error)
 }
 
-// getEach is MultiGet by single reads into one buffer, for engines without a call for it.
-func getEach(get func([]byte, Key) ([]byte, bool, error), keys []Key,
-	each func(int, []byte)) error {
-	var buf []byte
-	for i, k := range keys {
-		v, ok, err := get(buf[:0], k)
-		if err != nil {
-			return err
-		}
-		if buf = v; !ok {
-			v = nil
-		}
-		each(i, v)
-	}
-	return nil
-}
-
 // Config is what the benchmark decides for all engines alike.
 type Config struct {
 	Dir string
@@ -102,6 +85,8 @@ type Config struct {
 	WriteBufferBytes, CacheBytes int64
 	// DataBytes is about what will be stored, for engines that reserve space.
 	DataBytes int64
+	// Defaults leaves everything but Dir and Sync to the engine.
+	Defaults bool
 }
 
 // Engine is a database under test.
@@ -126,30 +111,29 @@ const (
 	LostWithKill = "nothing: the end of the log is in the memory of the process"
 )
 
-var engines = map[string]Engine{}
+var engines []Engine
 
+// register adds an engine at its place in reports.
 func register(order int, e Engine) {
 	e.order = order
-	engines[e.Name] = e
+	engines = append(engines, e)
+	slices.SortStableFunc(engines, func(a, b Engine) int { return cmp.Compare(a.order, b.order) })
 }
 
 // Names lists the engines compiled in, in the order of reports: kstone first.
-func Names() []string {
-	var names []string
-	for name := range engines {
-		names = append(names, name)
+func Names() (names []string) {
+	for _, e := range engines {
+		names = append(names, e.Name)
 	}
-	slices.SortFunc(names, func(a, b string) int {
-		return cmp.Compare(engines[a].order, engines[b].order)
-	})
 	return names
 }
 
 // Find returns the engine of that name.
 func Find(name string) (Engine, error) {
-	e, ok := engines[name]
-	if !ok {
-		return e, fmt.Errorf("no engine %q; compiled in: %v", name, Names())
+	for _, e := range engines {
+		if e.Name == name {
+			return e, nil
+		}
 	}
-	return e, nil
+	return Engine{}, fmt.Errorf("no engine %q; compiled in: %v", name, Names())
 }

@@ -26,7 +26,7 @@ func BenchmarkReads(b *testing.B) {
 			r := &reader{session: s, rnd: rand.New(rand.NewPCG(1, 2))}
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := c.op(b.Context(), r, d); err != nil {
+				if err := c.ask(b.Context(), r, d, false); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -3,19 +3,25 @@ package tables
 import (
 	"fmt"
 	"math/big"
+
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/dataset"
 )
 
-// Row is a row of the table. The engines that keep structs have types of their own with the
-// same fields, for their tags.
+// Row is a row of the table. The libraries that have indexes in tags have types of their own
+// with the same fields, where there are some.
 type Row struct {
-	ID       int64  // primary key, from 1
-	Code     string // unique
-	At       int64  // unique in the data, but its index does not know
-	Seq      int64  // as At, in another order
-	Customer int64
-	Amount   int64
-	Status   string
-	Note     string
+	// The primary key, from 1.
+	ID int64 `kstone:"id,pk" bstore:"noauto" badgerhold:"key"`
+	// Unique.
+	Code string `kstone:"code"`
+	// Unique in the data, but its index does not know.
+	At int64 `kstone:"at"`
+	// As At, in another order.
+	Seq      int64  `kstone:"seq"`
+	Customer int64  `kstone:"customer"`
+	Amount   int64  `kstone:"amount"`
+	Status   string `kstone:"status"`
+	Note     string `kstone:"note"`
 }
 
 // pair is what a covering query of the index over At returns.
@@ -78,10 +84,5 @@ func back(v, n, shift, inverse int64) int64 { return (v-shift%n+n)%n*inverse%n +
 
 var statuses = []string{"new", "paid", "packed", "sent", "delivered", "returned"}
 
-// mix is the finaliser of splitmix64: a bijection, so that codes are unique.
-func mix(v uint64) uint64 {
-	v += 0x9e3779b97f4a7c15
-	v = (v ^ v>>30) * 0xbf58476d1ce4e5b9
-	v = (v ^ v>>27) * 0x94d049bb133111eb
-	return v ^ v>>31
-}
+// mix is a bijection, so that codes are unique.
+func mix(v uint64) uint64 { return dataset.Mix(v + 0x9e3779b97f4a7c15) }

@@ -4,40 +4,34 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	core "github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
-	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/table"
-	"github.com/kstonedb/kstone/keycodec"
-	"github.com/kstonedb/kstone/keycodec/shard"
 )
 
 const kstoneTuning = "Rows are structs, queries those of package table; the index over `seq` has " +
 	"16 buckets, that over `at` includes `amount`. Defaults, but for the budgets."
 
-// Ordinals of the columns.
-const (
-	colID = iota
-	colCode
-	colAt
-	colSeq
-	colCustomer
-	colAmount
-	colStatus
-	colNote
-)
-
 // seqBuckets is the number of buckets of the index over seq.
 const seqBuckets = 16
 
+// kstoneStore is the table as structs. One query, the covering one, returns values.
 type kstoneStore struct {
 	engine *core.DB
 	db     *table.DB
 	orders *table.Table
+
+	rows                      *table.TableOf[Row]
+	id, at, seq               table.Column[Row, int64]
+	code                      table.Column[Row, string]
+	argID, argLo, argHi       table.Arg[int64]
+	argCode                   table.Arg[string]
+	argLimit                  table.Arg[int]
+	byID, byCode, byAt, bySeq *table.PreparedQuery[Row]
+	covered                   *table.Prepared
 }
 
 func openKstone(ctx context.Context, s settings) (store, error) {
@@ -45,19 +39,43 @@ func openKstone(ctx context.Context, s settings) (store, error) {
 	if s.sync {
 		durability = core.Sync
 	}
-	return openKstoneTable(ctx, s.dir, durability, kstoneSchema(s.indexes, seqBuckets))
+	return openKstoneTable(ctx, s.dir, durability, func(k *kstoneStore) {
+		if s.indexes >= 1 {
+			amount := table.Col(k.rows, func(r *Row) *int64 { return &r.Amount })
+			k.rows.Index("by_at", k.at.Asc()).Include(amount)
+		}
+		if s.indexes >= 3 {
+			k.rows.Unique("by_code", k.code.Asc())
+			k.indexSeq(seqBuckets)
+		}
+	})
+}
+
+// indexSeq has an index over seq with so many buckets; 0 means that it is not sharded.
+func (s *kstoneStore) indexSeq(buckets int) {
+	if x := s.rows.Index("by_seq", s.seq.Asc()); buckets > 0 {
+		x.Shard(buckets)
+	}
 }
 
 func openKstoneTable(ctx context.Context, dir string, durability core.Durability,
-	def *schema.Table) (*kstoneStore, error) {
+	index func(*kstoneStore)) (*kstoneStore, error) {
 	e, err := core.Open(dir, &core.Options{Durability: durability, MemtableBytes: bufferBytes,
 		CacheBytes: cacheBytes})
 	if err != nil {
 		return nil, err
 	}
 	s := &kstoneStore{engine: e}
+	s.describe()
+	index(s)
 	if s.db, err = table.Open(ctx, e, nil); err == nil {
-		s.orders, err = s.db.CreateTable(ctx, def)
+		err = s.db.Migrate(ctx, s.rows)
+	}
+	if err == nil {
+		s.orders, err = s.db.Table(s.rows.Name())
+	}
+	if err == nil {
+		s.covered, err = s.db.Prepare(s.coveredQuery())
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.close())
@@ -65,48 +83,28 @@ func openKstoneTable(ctx context.Context, dir string, durability core.Durability
 	return s, nil
 }
 
-// kstoneSchema returns the definition of the table with 0, 1 or 3 indexes. That over seq has
-// so many buckets; 0 means that it is not sharded.
-func kstoneSchema(indexes, buckets int) *schema.Table {
-	key := func(ordinal int) []schema.IndexColumn {
-		return []schema.IndexColumn{{KeyColumn: schema.KeyColumn{Ordinal: ordinal}}}
-	}
-	def := &schema.Table{Name: "orders", PK: []schema.KeyColumn{{Ordinal: colID}},
-		Columns: []schema.Column{
-			{Name: "id", Type: keycodec.TypeInt64}, {Name: "code", Type: keycodec.TypeString},
-			{Name: "at", Type: keycodec.TypeInt64}, {Name: "seq", Type: keycodec.TypeInt64},
-			{Name: "customer", Type: keycodec.TypeInt64},
-			{Name: "amount", Type: keycodec.TypeInt64},
-			{Name: "status", Type: keycodec.TypeString}, {Name: "note", Type: keycodec.TypeString},
-		}}
-	all := []*schema.Index{
-		{Name: "by_at", Columns: key(colAt), Include: []int{colAmount}},
-		{Name: "by_code", Columns: key(colCode), Unique: true},
-		kstoneSeqIndex(buckets),
-	}
-	def.Indexes = all[:indexes]
-	return def
-}
-
-func kstoneSeqIndex(buckets int) *schema.Index {
-	x := &schema.Index{Name: "by_seq",
-		Columns: []schema.IndexColumn{{KeyColumn: schema.KeyColumn{Ordinal: colSeq}}}}
-	if buckets > 0 {
-		x.Shard = shard.Spec{Function: shard.Mix64, Count: buckets}
-	}
-	return x
+// describe makes the table and its queries.
+func (s *kstoneStore) describe() {
+	s.rows = table.NewTable[Row]("orders")
+	s.id = table.Col(s.rows, func(r *Row) *int64 { return &r.ID })
+	s.code = table.Col(s.rows, func(r *Row) *string { return &r.Code })
+	s.at = table.Col(s.rows, func(r *Row) *int64 { return &r.At })
+	s.seq = table.Col(s.rows, func(r *Row) *int64 { return &r.Seq })
+	s.argID, s.argCode, s.argLo, s.argHi = s.id.Arg("id"), s.code.Arg("code"), s.at.Arg("lo"),
+		s.at.Arg("hi")
+	s.argLimit = table.Arg[int]{Name: "limit"}
+	s.byID = s.rows.Where(s.id.EqArg(s.argID)).Prepare()
+	s.byCode = s.rows.Where(s.code.EqArg(s.argCode)).Prepare()
+	s.byAt = s.rows.Where(s.at.GeArg(s.argLo), s.at.LtArg(s.argHi)).OrderBy(s.at.Asc()).Prepare()
+	s.bySeq = s.rows.Where(s.seq.GeArg(s.argLo)).OrderBy(s.seq.Asc()).LimitArg(s.argLimit).
+		Prepare()
 }
 
 func (s *kstoneStore) insert(ctx context.Context, rows []Row) error {
 	if len(rows) == 1 {
-		r := kstoneRow(rows[0])
-		return orders.Insert(ctx, s.db, &r)
+		return s.rows.Insert(ctx, s.db, &rows[0])
 	}
-	structs := make([]kstoneRow, len(rows))
-	for i, r := range rows {
-		structs[i] = kstoneRow(r)
-	}
-	n, err := orders.InsertMany(ctx, s.db, structs)
+	n, err := s.rows.InsertMany(ctx, s.db, rows)
 	if err == nil && n != len(rows) {
 		err = fmt.Errorf("%d of %d rows are inserted", n, len(rows))
 	}
@@ -129,163 +127,83 @@ func (s *kstoneStore) close() error {
 	return errors.Join(err, s.engine.Close())
 }
 
-// kstoneSession reads rows of values with prepared queries.
-type kstoneSession struct {
-	*kstoneStore
-	byID, byCode, byAt, covered, bySeq *table.Prepared
+func (s *kstoneStore) session(context.Context) (session, error) { return s, nil }
+
+func (s *kstoneStore) get(ctx context.Context, id int64, r *Row) (err error) {
+	*r, err = s.byID.First(ctx, s.db, s.argID.Is(id))
+	return err
 }
 
-func (s *kstoneStore) session(context.Context) (session, error) {
-	k, err := s.values()
-	return typedSession{k}, err
+// getOnce builds the query again, as an ad-hoc query is, with a parameter as the others have.
+func (s *kstoneStore) getOnce(ctx context.Context, id int64, r *Row) (err error) {
+	*r, err = s.rows.Where(s.id.EqArg(s.argID)).First(ctx, s.db, s.argID.Is(id))
+	return err
 }
 
-// values returns what reads rows of values.
-func (s *kstoneStore) values() (*kstoneSession, error) {
-	k := &kstoneSession{kstoneStore: s}
-	var errs []error
-	prepare := func(sel *plan.Select) *table.Prepared {
-		p, err := s.db.Prepare(sel)
-		errs = append(errs, err)
-		return p
-	}
-	k.byID = prepare(s.where(s.equal(colID)))
-	k.byCode = prepare(s.where(s.equal(colCode)))
-	k.byAt = prepare(s.rangeQuery())
-	k.covered = prepare(s.coveredQuery())
-	k.bySeq = prepare(s.firstQuery())
-	return k, errors.Join(errs...)
+// getConstant is getOnce of a query that has the value in it.
+func (s *kstoneStore) getConstant(ctx context.Context, id int64, r *Row) (err error) {
+	*r, err = s.rows.Where(s.id.Eq(id)).First(ctx, s.db)
+	return err
 }
 
-// where selects the whole rows that satisfy a condition.
-func (s *kstoneStore) where(e expr.Expr) *plan.Select {
-	return &plan.Select{From: []plan.Source{{Table: s.orders.Schema()}}, Where: e}
+// load is the fastest way to a row.
+func (s *kstoneStore) load(ctx context.Context, id int64, r *Row) error {
+	r.ID = id
+	return s.rows.Load(ctx, s.db, r)
 }
 
-func (s *kstoneStore) equal(ordinal int) expr.Expr { return s.compare(ordinal, expr.Eq, 0) }
-
-func (s *kstoneStore) compare(ordinal int, op expr.Op, param int) expr.Expr {
-	return expr.Cmp{Op: op, L: s.orders.Schema().Ref(0, ordinal), R: expr.Param{Index: param}}
+func (s *kstoneStore) getCode(ctx context.Context, text string, r *Row) (err error) {
+	*r, err = s.byCode.First(ctx, s.db, s.argCode.Is(text))
+	return err
 }
 
-func (s *kstoneStore) rangeQuery() *plan.Select {
-	sel := s.where(expr.And{Terms: []expr.Expr{
-		s.compare(colAt, expr.Ge, 0), s.compare(colAt, expr.Lt, 1)}})
-	sel.OrderBy = []plan.Order{{Expr: s.orders.Schema().Ref(0, colAt)}}
-	return sel
+func (s *kstoneStore) rangeAt(ctx context.Context, dst []Row, lo, hi int64) ([]Row, error) {
+	return s.several(ctx, s.byAt, dst, s.argLo.Is(lo), s.argHi.Is(hi))
 }
 
-func (s *kstoneStore) coveredQuery() *plan.Select {
-	sel, t := s.rangeQuery(), s.orders.Schema()
-	sel.Columns = []plan.Output{{Expr: t.Ref(0, colAt)}, {Expr: t.Ref(0, colAmount)}}
-	return sel
+func (s *kstoneStore) firstBySeq(ctx context.Context, dst []Row, from int64, limit int) ([]Row,
+	error) {
+	return s.several(ctx, s.bySeq, dst, s.argLo.Is(from), s.argLimit.Is(limit))
 }
 
-func (s *kstoneStore) firstQuery() *plan.Select {
-	sel := s.where(s.compare(colSeq, expr.Ge, 0))
-	sel.OrderBy = []plan.Order{{Expr: s.orders.Schema().Ref(0, colSeq)}}
-	sel.Limit = expr.Param{Index: 1}
-	return sel
-}
-
-func (k *kstoneSession) get(ctx context.Context, id int64, r *Row) error {
-	return k.one(ctx, k.byID, r, expr.Int(id))
-}
-
-// getOnce describes the query again, as an ad-hoc query is.
-func (k *kstoneSession) getOnce(ctx context.Context, id int64, r *Row) error {
-	rows, err := k.db.Query(ctx, k.where(k.equal(colID)), id)
-	if err != nil {
-		return err
-	}
-	return only(rows, r)
-}
-
-func (k *kstoneSession) getCode(ctx context.Context, code string, r *Row) error {
-	return k.one(ctx, k.byCode, r, expr.String(code))
-}
-
-func (k *kstoneSession) one(ctx context.Context, p *table.Prepared, r *Row,
-	params ...expr.Value) error {
-	rows, err := p.Query(ctx, k.db, params...)
-	if err != nil {
-		return err
-	}
-	return only(rows, r)
-}
-
-// only reads the one row of a result.
-func only(rows *table.Rows, r *Row) error {
-	found := false
-	for row, err := range rows.All() {
-		if err != nil {
-			return err
-		}
-		found = true
-		if err := rowOf(row, r); err != nil {
-			return err
-		}
-	}
-	if !found {
-		return table.ErrNotFound
-	}
-	return nil
-}
-
-// rowOf turns the columns of a row into a Row, which owns its texts.
-func rowOf(v []expr.Value, r *Row) error {
-	if len(v) != colNote+1 {
-		return fmt.Errorf("a row of %d columns", len(v))
-	}
-	ok := true
-	number := func(i int) int64 {
-		n, is := v[i].AsInt()
-		ok = ok && is
-		return n
-	}
-	text := func(i int) string {
-		s, is := v[i].AsString()
-		ok = ok && is
-		return strings.Clone(s)
-	}
-	*r = Row{number(colID), text(colCode), number(colAt), number(colSeq), number(colCustomer),
-		number(colAmount), text(colStatus), text(colNote)}
-	if !ok {
-		return fmt.Errorf("columns of other types: %v", v)
-	}
-	return nil
-}
-
-func (k *kstoneSession) rangeAt(ctx context.Context, dst []Row, lo, hi int64) ([]Row, error) {
-	return k.several(ctx, k.byAt, dst, expr.Int(lo), expr.Int(hi))
-}
-
-func (k *kstoneSession) firstBySeq(ctx context.Context, dst []Row, from int64,
-	limit int) ([]Row, error) {
-	return k.several(ctx, k.bySeq, dst, expr.Int(from), expr.Int(int64(limit)))
-}
-
-func (k *kstoneSession) several(ctx context.Context, p *table.Prepared, dst []Row,
-	params ...expr.Value) ([]Row, error) {
-	rows, err := p.Query(ctx, k.db, params...)
-	if err != nil {
-		return dst, err
-	}
-	for row, err := range rows.All() {
+func (s *kstoneStore) several(ctx context.Context, q *table.PreparedQuery[Row], dst []Row,
+	bindings ...table.Binding) ([]Row, error) {
+	for v, err := range q.All(ctx, s.db, bindings...) {
 		if err != nil {
 			return dst, err
 		}
-		dst = slices.Grow(dst, 1)[:len(dst)+1]
-		if err := rowOf(row, &dst[len(dst)-1]); err != nil {
-			return dst, err
-		}
+		dst = append(dst, v)
 	}
 	return dst, nil
 }
 
-func (k *kstoneSession) rangeCovered(ctx context.Context, dst []pair,
-	lo, hi int64) ([]pair, error) {
-	rows, err := k.covered.Query(ctx, k.db, expr.Int(lo), expr.Int(hi))
+// compare is a condition on a column, where the query is of values.
+func (s *kstoneStore) compare(column int, op expr.Op, param int) expr.Expr {
+	return expr.Cmp{Op: op, L: s.orders.Schema().Ref(0, column), R: expr.Param{Index: param}}
+}
+
+// Ordinals of columns.
+const (
+	colID     = 0
+	colAt     = 2
+	colAmount = 5
+)
+
+func (s *kstoneStore) where(e expr.Expr) *plan.Select {
+	return &plan.Select{From: []plan.Source{{Table: s.orders.Schema()}}, Where: e}
+}
+
+func (s *kstoneStore) coveredQuery() *plan.Select {
+	sel, t := s.where(expr.And{Terms: []expr.Expr{
+		s.compare(colAt, expr.Ge, 0), s.compare(colAt, expr.Lt, 1)}}), s.orders.Schema()
+	sel.OrderBy = []plan.Order{{Expr: t.Ref(0, colAt)}}
+	sel.Columns = []plan.Output{{Expr: t.Ref(0, colAt)}, {Expr: t.Ref(0, colAmount)}}
+	return sel
+}
+
+func (s *kstoneStore) rangeCovered(ctx context.Context, dst []pair, lo, hi int64) ([]pair,
+	error) {
+	rows, err := s.covered.Query(ctx, s.db, expr.Int(lo), expr.Int(hi))
 	if err != nil {
 		return dst, err
 	}
@@ -303,25 +221,25 @@ func (k *kstoneSession) rangeCovered(ctx context.Context, dst []pair,
 	return dst, nil
 }
 
-// explain returns the plans of the queries.
-func (k *kstoneSession) explain() (map[string]string, error) {
-	plans := map[string]string{}
-	var errs []error
-	for name, q := range map[string]struct {
-		p      *table.Prepared
-		params []expr.Value
-	}{
-		"byCode":  {k.byCode, []expr.Value{expr.String("A")}},
-		"byAt":    {k.byAt, []expr.Value{expr.Int(1), expr.Int(20)}},
-		"covered": {k.covered, []expr.Value{expr.Int(1), expr.Int(20)}},
-		"bySeq":   {k.bySeq, []expr.Value{expr.Int(1), expr.Int(10)}},
-	} {
-		e, err := q.p.Explain(k.db, q.params...)
-		if errs = append(errs, err); err == nil {
-			plans[name] = e.String()
-		}
+// rowOf turns the columns of a row into a Row, which owns its texts.
+func rowOf(v []expr.Value, r *Row) error {
+	ok := len(v) == 8
+	number := func(i int) int64 {
+		n, is := v[i].AsInt()
+		ok = ok && is
+		return n
 	}
-	return plans, errors.Join(errs...)
+	text := func(i int) string {
+		s, is := v[i].AsString()
+		ok = ok && is
+		return strings.Clone(s)
+	}
+	if ok {
+		*r = Row{number(colID), text(1), number(colAt), number(3), number(4), number(colAmount),
+			text(6), text(7)}
+	}
+	if !ok {
+		return fmt.Errorf("columns of other types: %v", v)
+	}
+	return nil
 }
-
-func (k *kstoneSession) close() error { return nil }

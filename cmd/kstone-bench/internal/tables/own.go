@@ -1,14 +1,14 @@
 package tables
 
 import (
-	"fmt"
+	"errors"
 	"math/rand/v2"
 
-	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/measure"
 	core "github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan/spans"
 	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/engine/table"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -28,23 +28,34 @@ const (
 // own compares ways to read a row by its primary key: what the engine and the codec of rows
 // take at least, and what is above them.
 func (b *bench) own(s *kstoneStore) error {
-	k, err := s.values()
+	raw := rawGetter{t: s.orders.Schema(), db: s.engine}
+	raw.row = raw.t.Row()
+	all := raw.t.All()
+	prepared, err := s.db.Prepare(s.where(s.compare(colID, expr.Eq, 0)))
 	if err != nil {
 		return err
 	}
-	typed, raw := typedSession{k}, rawGetter{t: s.orders.Schema(), db: s.engine}
-	raw.row = raw.t.Row()
-	all := raw.t.All()
 	var row Row
+	only := func(rows *table.Rows, err error) error {
+		if err != nil {
+			return err
+		}
+		for v, err := range rows.All() {
+			if err = errors.Join(err, rowOf(v, &row)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	ways := []struct {
 		name string
 		get  func(id int64) error
 	}{
 		{ownRaw, func(id int64) error { return raw.get(id, &all, &row) }},
-		{ownLoad, func(id int64) error { return typed.load(b.ctx, id, &row) }},
-		{ownPrepared, func(id int64) error { return typed.get(b.ctx, id, &row) }},
-		{ownOnce, func(id int64) error { return typed.getOnce(b.ctx, id, &row) }},
-		{ownConstant, func(id int64) error { return typed.getConstant(b.ctx, id, &row) }},
+		{ownLoad, func(id int64) error { return s.load(b.ctx, id, &row) }},
+		{ownPrepared, func(id int64) error { return s.get(b.ctx, id, &row) }},
+		{ownOnce, func(id int64) error { return s.getOnce(b.ctx, id, &row) }},
+		{ownConstant, func(id int64) error { return s.getConstant(b.ctx, id, &row) }},
 		{valTable, func(id int64) error {
 			v, err := s.orders.Get(b.ctx, expr.Int(id))
 			if err != nil {
@@ -52,21 +63,21 @@ func (b *bench) own(s *kstoneStore) error {
 			}
 			return rowOf(v, &row)
 		}},
-		{valPrepared, func(id int64) error { return k.get(b.ctx, id, &row) }},
-		{valOnce, func(id int64) error { return k.getOnce(b.ctx, id, &row) }},
+		{valPrepared, func(id int64) error {
+			return only(prepared.Query(b.ctx, s.db, expr.Int(id)))
+		}},
+		{valOnce, func(id int64) error {
+			return only(s.db.Query(b.ctx, s.where(s.compare(colID, expr.Eq, 0)), id))
+		}},
 	}
 	for round := range b.Repeat * ownRounds {
-		err := measure.Rotate(b.ctx, round, len(ways), func(i int) error {
+		err := b.turns(round, len(ways), func(i int) entry {
 			rnd := rand.New(rand.NewPCG(uint64(round), 1))
-			cost, err := turn(b.ctx, 1, b.Short, func(int) error {
+			return entry{groupOwn, caseOwn, ways[i].name, 1, 1, b.Short, func(int) error {
 				id := 1 + rnd.Int64N(b.data.n)
 				err := ways[i].get(id)
 				return differs(err, row.ID, id)
-			})
-			if err != nil {
-				return fmt.Errorf("%s: %w", ways[i].name, err)
-			}
-			return b.emit(cost.record(groupOwn, caseOwn, ways[i].name, 1, round))
+			}}
 		})
 		if err != nil {
 			return err
@@ -145,20 +156,16 @@ func (b *bench) spans() error {
 	}
 	params := make([]expr.Value, 10)
 	for round := range b.Repeat * ownRounds {
-		err := measure.Rotate(b.ctx, round, len(cases), func(i int) error {
+		err := b.turns(round, len(cases), func(i int) entry {
 			c, n := cases[i], int64(0)
-			cost, err := turn(b.ctx, 1, b.Short, func(int) error {
+			return entry{groupSpans, c.name, subject, 1, 1, b.Short, func(int) error {
 				n++
 				for j := range c.params {
 					params[j] = expr.Int(n + 10*int64(j))
 				}
 				s := builders[i].Build(templates[i], params[:c.params], 0)
 				return differs(nil, len(s.Spans), c.spans)
-			})
-			if err != nil {
-				return fmt.Errorf("spans of %s: %w", c.name, err)
-			}
-			return b.emit(cost.record(groupSpans, c.name, subject, 1, round))
+			}}
 		})
 		if err != nil {
 			return err

@@ -83,13 +83,8 @@ func body(p *report.Page) {
 // speeds writes operations a second and kstone's ratio to those of the others.
 func speeds(p *report.Page, file, title string, rows []report.Row) {
 	engines := p.EnginesIn(rows)
-	var panels []report.Panel
-	for _, row := range rows {
-		panels = append(panels, report.Panel{Title: p.Label(row), Row: row, Engines: engines,
-			Of: thousands})
-	}
 	p.Bars(file, title, "Longer is better. Each panel has its own scale. ×2: two goroutines.",
-		panels)
+		rows, engines, thousands)
 	p.Matrix(rows, engines, func(c report.Cell, r result.Record) string {
 		text := speed(c, r)
 		if ratio, ok := p.Ratio(c.Row, c.Engine); ok && c.Engine != result.Subject {
@@ -100,7 +95,7 @@ func speeds(p *report.Page, file, title string, rows []report.Row) {
 	p.Printf("In parentheses: how many times as fast kstone is.\n\n")
 }
 
-func thousands(r result.Record) chart.Bar { return report.Bar(r.Figures[result.PerSecond] / 1000) }
+var thousands = report.Plain("", "", report.Key(result.PerSecond, 1e-3))
 
 func speed(_ report.Cell, r result.Record) string {
 	v := r.Figures[result.PerSecond]
@@ -165,25 +160,17 @@ func shards(p *report.Page) {
 	}
 	columns := []report.Column{{Head: "rows/s", Of: speed},
 		times(p, "× "+shardEngine(0), report.Speed.Of, shardEngine(0))}
-	engines := p.EnginesIn(rows)
-	var panels []report.Panel
-	for i, row := range rows {
-		panels = append(panels, report.Panel{Title: row.Case, Row: row, Engines: engines,
-			Of: thousands})
-		for _, f := range figures {
-			of := func(r result.Record) string { return fmt.Sprintf("%.6g", r.Figures[f.key]) }
-			panels = append(panels, report.Panel{Title: f.title, Row: row, Engines: engines,
-				Of: func(r result.Record) chart.Bar {
-					return chart.Bar{Value: r.Figures[f.key], Label: of(r)}
-				}})
-			if i == 0 {
-				columns = append(columns, report.Column{Head: f.title,
-					Of: func(_ report.Cell, r result.Record) string { return of(r) }})
-			}
-		}
+	panels := []report.Panel{thousands}
+	for _, f := range figures {
+		columns = append(columns, report.Text(f.title, "%.6g", f.key))
+		panels = append(panels, report.Panel{Title: ", " + f.title,
+			Of: func(r result.Record) chart.Bar {
+				v := r.Figures[f.key]
+				return chart.Bar{Value: v, Label: fmt.Sprintf("%.6g", v)}
+			}})
 	}
 	p.Bars("tables-shards.svg", "Ascending values in plain and sharded indexes", "Thousand rows a "+
 		"second (longer is better), entries by stripe, and the share of the busiest stripe "+
-		"(shorter is better).", panels)
+		"(shorter is better).", rows, p.EnginesIn(rows), panels...)
 	p.List(rows, columns...)
 }

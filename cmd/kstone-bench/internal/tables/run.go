@@ -33,18 +33,13 @@ func (s *Settings) Quick() { s.Rows, s.Repeat, s.Turn = 20_000, 3, 60*time.Milli
 
 // Check returns an error if an engine is unknown, or a number makes no sense.
 func (s *Settings) Check() error {
-	var errs []error
-	check := func(ok bool, format string, args ...any) {
-		if !ok {
-			errs = append(errs, fmt.Errorf(format, args...))
-		}
-	}
-	check(s.Rows >= leastRows && s.Rows <= mostRows, "-n is %d, not %d to %d", s.Rows,
-		leastRows, mostRows)
-	check(s.Repeat >= 1, "-repeat is %d, it has to be 1 at least", s.Repeat)
-	check(s.Turn > 0 && s.Short > 0, "turns have to be longer than nothing")
 	_, err := find(s.Engines)
-	return errors.Join(append(errs, err)...)
+	if s.Rows < leastRows || s.Rows > mostRows || s.Repeat < 1 || s.Turn <= 0 || s.Short <= 0 {
+		err = errors.Join(err, fmt.Errorf("-n %d -repeat %d, turns of %v and %v: want %d to %d "+
+			"rows, one round and turns longer than nothing", s.Rows, s.Repeat, s.Turn, s.Short,
+			leastRows, mostRows))
+	}
+	return err
 }
 
 // leastRows lets every answer have its full size. mostRows keeps products of row numbers in
@@ -126,11 +121,11 @@ func (b *bench) phase(p phase) (err error) {
 		for _, c := range all {
 			err = errors.Join(err, c.close())
 		}
-		err = errors.Join(err, b.clear())
+		err = errors.Join(err, os.RemoveAll(b.dir))
 	}()
 	for i, e := range b.engines {
 		dir := filepath.Join(b.dir, fmt.Sprint(i))
-		if err := os.Mkdir(dir, 0o755); err != nil {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
 		st, err := e.open(b.ctx, settings{dir: dir, indexes: p.indexes, sync: p.sync})
@@ -150,15 +145,6 @@ func (b *bench) phase(p phase) (err error) {
 		}
 	}
 	return b.inserts(p, all, d)
-}
-
-// clear removes what is in the directory of the run.
-func (b *bench) clear() error {
-	entries, err := os.ReadDir(b.dir)
-	for _, e := range entries {
-		err = errors.Join(err, os.RemoveAll(filepath.Join(b.dir, e.Name())))
-	}
-	return err
 }
 
 // loadBatch is the number of rows in a transaction of loading.

@@ -3,6 +3,7 @@ package tables
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,13 +28,6 @@ func shardEngine(buckets int) string {
 	return fmt.Sprintf("%d buckets", buckets)
 }
 
-func shardCase(batch int) string {
-	if batch == 1 {
-		return "ascending values, single rows"
-	}
-	return fmt.Sprintf("ascending values, batches of %d", batch)
-}
-
 // shards measures ascending insertions into one index, on a new database each time.
 func (b *bench) shards() error {
 	for round := range b.Repeat {
@@ -53,9 +47,9 @@ func (b *bench) shards() error {
 func (b *bench) shardTurn(buckets, batch, round int) (err error) {
 	dir := filepath.Join(b.dir, "shards")
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	def := kstoneSchema(0, 0)
-	def.Indexes = []*schema.Index{kstoneSeqIndex(buckets)}
-	s, err := openKstoneTable(b.ctx, dir, core.Process, def)
+	s, err := openKstoneTable(b.ctx, dir, core.Process, func(k *kstoneStore) {
+		k.indexSeq(buckets)
+	})
 	if err != nil {
 		return err
 	}
@@ -65,33 +59,34 @@ func (b *bench) shardTurn(buckets, batch, round int) (err error) {
 		most = max(leastRows, b.Rows/4) // single rows take longer
 	}
 	var next atomic.Int64
-	cost, err := turnUntil(b.ctx, shardWriters, func() (done bool, err error) {
-		last := next.Add(int64(batch))
-		if last-int64(batch) >= int64(most) {
-			return true, nil
-		}
-		rows := make([]Row, batch)
-		for i := range rows {
-			seq := last - int64(batch) + int64(i)
-			rows[i] = b.data.row(1 + seq%b.data.n)
-			rows[i].ID, rows[i].Seq = int64(mix(uint64(seq))>>1), seq
-		}
-		return false, s.insert(b.ctx, rows)
-	})
+	e := entry{groupShards, "ascending values, " + rowsCase(batch), shardEngine(buckets),
+		shardWriters, batch, math.MaxInt64, func(int) error {
+			last := next.Add(int64(batch))
+			if last-int64(batch) >= int64(most) {
+				return errDone
+			}
+			rows := make([]Row, batch)
+			for i := range rows {
+				seq := last - int64(batch) + int64(i)
+				rows[i] = b.data.row(1 + seq%b.data.n)
+				rows[i].ID, rows[i].Seq = int64(mix(uint64(seq))>>1), seq
+			}
+			return s.insert(b.ctx, rows)
+		}}
+	cost, err := turn(b.ctx, e.goroutines, e.length, e.op)
 	if err != nil {
-		return fmt.Errorf("%s: %w", shardEngine(buckets), err)
+		return fmt.Errorf("%s: %w", e.engine, err)
 	}
-	cost.ops *= int64(batch)
-	r := cost.record(groupShards, shardCase(batch), shardEngine(buckets), shardWriters, round)
-	if err := s.spread(b, "by_seq", cost.ops, r.Figures); err != nil {
+	r := cost.record(e, round)
+	if err := s.spread(b, cost.ops*int64(batch), r.Figures); err != nil {
 		return err
 	}
 	return b.emit(r)
 }
 
-// spread counts the entries of an index by stripe.
-func (s *kstoneStore) spread(b *bench, index string, want int64, f result.Figures) error {
-	x := s.orders.Schema().Index(index)
+// spread counts the entries of the index over seq by stripe.
+func (s *kstoneStore) spread(b *bench, want int64, f result.Figures) error {
+	x := s.orders.Schema().Index("by_seq")
 	stripes := make([]int64, schema.Stripes)
 	total := int64(0)
 	for bucket := range x.Buckets() {

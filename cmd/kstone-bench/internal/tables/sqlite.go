@@ -5,7 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
+	"slices"
 
 	_ "modernc.org/sqlite" // the driver "sqlite", in Go
 )
@@ -21,6 +23,7 @@ type sqliteStore struct {
 	sync   bool
 	writer *sql.Conn
 	put    *sql.Stmt
+	used   []io.Closer // connections and statements
 }
 
 // opener returns the function that opens databases with a driver.
@@ -57,8 +60,16 @@ func (s *sqliteStore) create(ctx context.Context, indexes int) (err error) {
 			return err
 		}
 	}
-	s.put, err = s.writer.PrepareContext(ctx, `INSERT INTO orders VALUES (?,?,?,?,?,?,?,?)`)
+	s.put, err = s.prepare(ctx, s.writer, `INSERT INTO orders VALUES (?,?,?,?,?,?,?,?)`)
 	return err
+}
+
+func (s *sqliteStore) prepare(ctx context.Context, c *sql.Conn, text string) (*sql.Stmt, error) {
+	p, err := c.PrepareContext(ctx, text)
+	if err == nil {
+		s.used = append(s.used, p)
+	}
+	return p, err
 }
 
 // connect returns a connection with all settings.
@@ -67,6 +78,7 @@ func (s *sqliteStore) connect(ctx context.Context) (*sql.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.used = append(s.used, c)
 	synchronous := "NORMAL"
 	if s.sync {
 		synchronous = "FULL"
@@ -77,7 +89,7 @@ func (s *sqliteStore) connect(ctx context.Context) (*sql.Conn, error) {
 		"temp_store = MEMORY",
 	} {
 		if _, err := c.ExecContext(ctx, "PRAGMA "+pragma); err != nil {
-			return nil, errors.Join(fmt.Errorf("%s: %w", pragma, err), c.Close())
+			return nil, fmt.Errorf("%s: %w", pragma, err)
 		}
 	}
 	return c, nil
@@ -115,15 +127,11 @@ func (s *sqliteStore) settle(ctx context.Context) error {
 	return nil
 }
 
-func (s *sqliteStore) close() error {
-	var errs []error
-	if s.put != nil {
-		errs = append(errs, s.put.Close())
+func (s *sqliteStore) close() (err error) {
+	for _, c := range slices.Backward(s.used) {
+		err = errors.Join(err, c.Close())
 	}
-	if s.writer != nil {
-		errs = append(errs, s.writer.Close())
-	}
-	return errors.Join(append(errs, s.db.Close())...)
+	return errors.Join(err, s.db.Close())
 }
 
 // sqliteSession has a connection of its own.
@@ -153,8 +161,8 @@ func (s *sqliteStore) session(ctx context.Context) (session, error) {
 		{&q.covered, `SELECT at, amount FROM orders WHERE at >= ? AND at < ? ORDER BY at`},
 		{&q.bySeq, sqliteSelect + `WHERE seq >= ? ORDER BY seq LIMIT ?`},
 	} {
-		if *p.stmt, err = c.PrepareContext(ctx, p.text); err != nil {
-			return nil, errors.Join(err, q.close())
+		if *p.stmt, err = s.prepare(ctx, c, p.text); err != nil {
+			return nil, err
 		}
 	}
 	return q, nil
@@ -207,14 +215,4 @@ func sqliteRows[T any](ctx context.Context, stmt *sql.Stmt, dst []T, fields func
 		}
 	}
 	return dst, rows.Err()
-}
-
-func (q *sqliteSession) close() error {
-	var errs []error
-	for _, stmt := range []*sql.Stmt{q.byID, q.byCode, q.byAt, q.covered, q.bySeq} {
-		if stmt != nil {
-			errs = append(errs, stmt.Close())
-		}
-	}
-	return errors.Join(append(errs, q.conn.Close())...)
 }

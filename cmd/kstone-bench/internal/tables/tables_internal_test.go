@@ -9,6 +9,8 @@ import (
 
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/report"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan"
 )
 
 // TestData checks that rows are found by their values and that values are those of one row.
@@ -91,23 +93,26 @@ func TestPlans(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range []session{s, s.(typedSession).kstoneSession} {
-		if err := verify(t.Context(), s, newData(1000), 30); err != nil {
-			t.Errorf("%T: %v", s, err)
-		}
+	if err := verify(t.Context(), s, newData(1000), 30); err != nil {
+		t.Error(err)
 	}
-	plans, err := s.(typedSession).explain()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, want := range map[string][]string{
-		"byCode": {"by_code"}, "byAt": {"by_at"}, "covered": {"by_at", "covering"},
-		"bySeq": {"by_seq"},
+	k := s.(*kstoneStore)
+	for want, explain := range map[string]func() (*plan.Explanation, error){
+		"by_code": func() (*plan.Explanation, error) {
+			return k.byCode.Explain(t.Context(), k.db, k.argCode.Is("A"))
+		},
+		"by_at": func() (*plan.Explanation, error) {
+			return k.byAt.Explain(t.Context(), k.db, k.argLo.Is(1), k.argHi.Is(20))
+		},
+		"covering": func() (*plan.Explanation, error) {
+			return k.covered.Explain(k.db, expr.Int(1), expr.Int(20))
+		},
+		"by_seq": func() (*plan.Explanation, error) {
+			return k.bySeq.Explain(t.Context(), k.db, k.argLo.Is(1), k.argLimit.Is(10))
+		},
 	} {
-		for _, w := range want {
-			if !strings.Contains(plans[name], w) {
-				t.Errorf("the plan of %s lacks %q:\n%s", name, w, plans[name])
-			}
+		if e, err := explain(); err != nil || !strings.Contains(e.String(), want) {
+			t.Errorf("the plan lacks %q: %v\n%s", want, err, e)
 		}
 	}
 }
@@ -143,7 +148,8 @@ func TestTurn(t *testing.T) {
 
 func TestTargets(t *testing.T) {
 	sample := func(engine string, round int, ops int64) result.Record {
-		return cost{ops: ops, seconds: 1}.record(groupReads, "c", engine, 1, round)
+		return cost{ops: ops, seconds: 1}.record(entry{group: groupReads, name: "c",
+			engine: engine, goroutines: 1, rows: 1}, round)
 	}
 	got, _ := checks(report.NewTable(&Kind, []result.Run{{Records: []result.Record{
 		sample(subject, 0, 100), sample("slow", 0, 50), sample("fast", 0, 400),

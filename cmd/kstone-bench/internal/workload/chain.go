@@ -4,40 +4,61 @@ package workload
 
 import (
 	"fmt"
-	"sync/atomic"
 
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/dataset"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/store"
 )
 
-// Chain is a sequence of workloads on one database in one process, or in several
-// processes one after the other where that is the point of it.
+// Chain is a sequence of steps on one database, in one process, or in several processes
+// (phases) one after the other where that is the point of it.
 type Chain struct {
 	Name, About string
-	phases      []func(*Env) error
+	phases      [][]step
 }
+
+// step prepares something, or runs jobs.
+type step func(*Env) error
 
 // Phases is the number of processes.
 func (c Chain) Phases() int { return len(c.phases) }
 
+// do is the step of a job with several numbers of goroutines.
+func do(j func(e *Env, goroutines int) job, goroutines ...int) step {
+	return func(e *Env) error {
+		for _, g := range goroutines {
+			if err := e.run(j(e, g), g); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
 // Chains lists all chains in the order they run.
 func Chains() []Chain {
-	one := func(name, about string, f func(*Env) error) Chain {
-		return Chain{name, about, []func(*Env) error{f}}
+	one := func(name, about string, steps ...step) Chain {
+		return Chain{name, about, [][]step{steps}}
 	}
 	return []Chain{
-		one("seq", "fill in key order, scan", seqChain),
-		one("batch", "fill in batches of 100", batchChain),
-		one("point", "fill at random, read, scan, overwrite, insert, delete", pointChain),
-		one("query", "partitions of 100 sort keys", queryChain),
-		one("sync", "writes that survive a power cut", syncChain),
-		one("ycsb", "the core workloads of YCSB", ycsbChain),
+		one("seq", "fill in key order, scan", fresh, do(fillSeq, 1), do(readSeq, 1)),
+		one("batch", "fill in batches of 100", fresh, do(fillBatch("fillbatch"), 1)),
+		one("point", "fill at random, read, scan, overwrite, insert, delete",
+			fresh, do(fillRandom, 1), warm, do(readRandom, 1, 2, 8), do(readZipf, 1, 2, 8),
+			do(readMissing, 1, 2), do(multiGet, 1), do(readSeq, 1), do(scanUnordered, 1, 2),
+			do(readWhileWriting, 2), do(overwrite, 1), do(putIfAbsent, 1), do(deleteRandom, 1)),
+		one("query", "partitions of 100 sort keys", fresh, partitions, do(fillBatch("load"), 1),
+			warm, do(query, 1, 2), do(queryLatest, 1, 2)),
+		one("sync", "writes that survive a power cut", do(fillSync, 1, 8, 64)),
+		one("ycsb", "the core workloads of YCSB", append([]step{opened(ycsbGoroutines),
+			do(fillBatch("load"), 1), warm}, ycsbSteps()...)...),
 		{"reopen", "open after a kill, after a clean close, and with a full log",
-			[]func(*Env) error{(*Env).reopenFill, (*Env).reopenKilled, (*Env).reopenClean,
-				(*Env).reopenFullLog}},
-		one("cold", "data four times as large as the block cache", coldChain),
-		one("large", "values of 1 KiB, an eighth of the records", largeChain),
-		one("stall", "five times the records at random: the longest write", stallChain),
+			[][]step{{fresh, writeAll}, {openKilled}, {openClean, writeLog}, {openFullLog}}},
+		one("cold", "data four times as large as the block cache", quarterCache, fresh, partitions,
+			do(fillBatch("load"), 1), warm, do(readRandom, 1), do(query, 1)),
+		one("large", "values of 1 KiB, an eighth of the records", large, fresh, do(fillRandom, 1),
+			warm, do(readRandom, 1), do(readMissing, 1), do(readSeq, 1), do(overwrite, 1)),
+		one("stall", "five times the records at random: the longest write", fiveTimes, fresh,
+			do(fillRandom, 1)),
 	}
 }
 
@@ -73,8 +94,10 @@ func Run(e *Env) error {
 	if e.engine.Void && c.Phases() > 1 {
 		return nil // leaves nothing for the next process
 	}
-	if err := c.phases[e.Phase](e); err != nil {
-		return err
+	for _, s := range c.phases[e.Phase] {
+		if err := s(e); err != nil {
+			return err
+		}
 	}
 	return e.close()
 }
@@ -84,141 +107,37 @@ func (e *Env) prepare() {
 	e.values = dataset.NewValues(e.ValueBytes)
 	e.ValueBytes = e.values.Size()
 	e.order = dataset.NewPermutation(e.Records, uint64(e.Repeat)+5)
-	e.pk = dataset.KeyBytes
+	e.pk, e.id, e.live = dataset.KeyBytes, pointID, e.Records
+	e.next.Store(e.Records)
 }
 
-// steps runs functions until one fails.
-func steps(all ...func() error) error {
-	for _, f := range all {
-		if err := f(); err != nil {
-			return err
-		}
-	}
+// fresh opens an empty database for one writer.
+func fresh(e *Env) error { return e.open(true, false, 1) }
+
+// opened opens an empty database for so many writers.
+func opened(writers int) step { return func(e *Env) error { return e.open(true, false, writers) } }
+
+// partitions changes to the layout of partitions.
+func partitions(e *Env) error {
+	e.pk, e.id = pkBytes, partitionID
 	return nil
 }
 
-func seqChain(e *Env) error {
-	if err := e.open(true, false, 1); err != nil {
-		return err
-	}
-	return steps(e.fillSeq, func() error { return e.readSeq(e.Records) })
-}
-
-func batchChain(e *Env) error {
-	if err := e.open(true, false, 1); err != nil {
-		return err
-	}
-	return e.fillBatch("fillbatch", e.pointID)
-}
-
-func pointChain(e *Env) error {
-	if err := e.open(true, false, 1); err != nil {
-		return err
-	}
-	err := steps(
-		e.fillRandom,
-		func() error { return e.warm(e.pointID) },
-		func() error { return e.each([]int{1, 2, 8}, e.readRandom) },
-		func() error { return e.each([]int{1, 2, 8}, e.readZipf) },
-		func() error { return e.each([]int{1, 2}, e.readMissing) },
-		e.multiGet,
-		func() error { return e.readSeq(e.Records) },
-		func() error { return e.each([]int{1, 2}, e.scanUnordered) },
-		e.readWhileWriting,
-		e.overwrite,
-	)
-	if err != nil {
-		return err
-	}
-	inserted, err := e.putIfAbsent()
-	if err != nil {
-		return err
-	}
-	return e.deleteRandom(inserted)
-}
-
-// each runs a workload with several numbers of goroutines.
-func (e *Env) each(goroutines []int, f func(int) error) error {
-	for _, g := range goroutines {
-		if err := f(g); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func queryChain(e *Env) error {
-	if err := e.open(true, false, 1); err != nil {
-		return err
-	}
-	return steps(
-		e.loadPartitions,
-		func() error { return e.warm(partitionID) },
-		func() error { return e.query("query", 1, false) },
-		func() error { return e.query("query", 2, false) },
-		func() error { return e.query("querylatest", 1, true) },
-		func() error { return e.query("querylatest", 2, true) },
-	)
-}
-
-func syncChain(e *Env) error { return e.each([]int{1, 8, 64}, e.fillSync) }
-
-func ycsbChain(e *Env) error {
-	if err := e.open(true, false, ycsbGoroutines); err != nil {
-		return err
-	}
-	if err := e.fillBatch("load", e.pointID); err != nil {
-		return err
-	}
-	if err := e.warm(e.pointID); err != nil {
-		return err
-	}
-	var inserted atomic.Uint64
-	for _, m := range ycsbMixes {
-		if err := e.ycsb(m, &inserted); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// coldChain has a block cache of a quarter of the data. The files stay in the page
+// quarterCache takes a block cache of a quarter of the data. The files stay in the page
 // cache of the system; what is measured is bringing a block in.
-func coldChain(e *Env) error {
+func quarterCache(e *Env) error {
 	e.CacheBytes = int64(e.Records) * e.recordBytes() / 4
-	if err := e.open(true, false, 1); err != nil {
-		return err
-	}
-	return steps(
-		e.loadPartitions,
-		func() error { return e.warm(partitionID) },
-		func() error { return e.readPartitions(1) },
-		func() error { return e.query("query", 1, false) },
-	)
+	return nil
 }
 
-func largeChain(e *Env) error {
-	e.Records = max(e.Records/8, 1000)
-	e.ValueBytes = 1024
+func large(e *Env) error {
+	e.Records, e.ValueBytes = max(e.Records/8, 1000), 1024
 	e.prepare()
-	if err := e.open(true, false, 1); err != nil {
-		return err
-	}
-	return steps(
-		e.fillRandom,
-		func() error { return e.warm(e.pointID) },
-		func() error { return e.readRandom(1) },
-		func() error { return e.readMissing(1) },
-		func() error { return e.readSeq(e.Records) },
-		e.overwrite,
-	)
+	return nil
 }
 
-func stallChain(e *Env) error {
+func fiveTimes(e *Env) error {
 	e.Records *= 5
 	e.prepare()
-	if err := e.open(true, false, 1); err != nil {
-		return err
-	}
-	return e.fillRandom()
+	return nil
 }

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
+
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/dataset"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/measure"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
@@ -36,8 +38,6 @@ type Plan struct {
 // Env is a worker at work on a chain.
 type Env struct {
 	Plan
-	// Begin is told the name of every workload that starts.
-	Begin func(name string)
 	// Emit takes every finished result.
 	Emit func(result.Record)
 	// Announce lets the parent know that the process may be killed; it does not return.
@@ -48,23 +48,22 @@ type Env struct {
 	values *dataset.Values
 	order  *dataset.Permutation
 	zipf   *dataset.Zipf
-	pk     int // bytes of the partition key
+	pk     int                   // bytes of the partition key
+	id     func(i uint64) uint64 // the layout: what number i is called
+	live   uint64                // records in the database
+	next   atomic.Uint64         // number of the next record that YCSB inserts
 }
 
 // settleLimit bounds the wait for background work.
 const settleLimit = 3 * time.Minute
 
-func (e *Env) config(sync bool, writers int) store.Config {
-	return store.Config{
-		Dir: filepath.Join(e.Dir, "db"), Sync: sync, Writers: writers,
-		WriteBufferBytes: e.WriteBufferBytes, CacheBytes: e.CacheBytes,
-		DataBytes: int64(e.Records) * int64(dataset.KeyBytes+e.ValueBytes),
-	}
-}
-
 // open opens the store and, with fresh, deletes what is there first.
 func (e *Env) open(fresh, sync bool, writers int) error {
-	c := e.config(sync, writers)
+	c := store.Config{
+		Dir: filepath.Join(e.Dir, "db"), Sync: sync, Writers: writers,
+		WriteBufferBytes: e.WriteBufferBytes, CacheBytes: e.CacheBytes,
+		DataBytes: int64(e.Records) * e.recordBytes(),
+	}
 	if fresh {
 		if err := os.RemoveAll(c.Dir); err != nil {
 			return err
@@ -105,7 +104,7 @@ type worker struct {
 	rng      *rand.Rand
 	key, val []byte
 	got      []byte
-	lat      *measure.Latencies
+	lat      *hdrhistogram.Histogram // of nanoseconds
 	ops      int64
 	rows     int64
 }
@@ -120,60 +119,69 @@ func (w *worker) valueOf(id uint64, version uint32) []byte {
 	return w.val
 }
 
+// took records a latency, of 1 ns to 100 s.
+func (w *worker) took(d time.Duration) {
+	_ = w.lat.RecordValue(min(max(int64(d), 1), longestNs)) // always in range
+}
+
+const longestNs = int64(100 * time.Second)
+
 // job is a workload made of many equal operations.
 type job struct {
-	name       string
-	goroutines int
+	name string
 	// count is the number of operations; 0 means as many as fit the time.
-	count   int64
-	seconds float64 // 0 means Plan.Seconds
+	count uint64
 	// every is how many operations share one latency measurement.
 	every uint64
-	// op does operation i, counted from 0 over all goroutines.
-	op func(w *worker, i uint64) error
-	// writes: the bytes given to the engine by one operation. The job is followed by
-	// a flush and a wait for background work, measured separately.
-	userBytes int64
-	settle    bool
 	// rows: report rows, which op counts in worker.rows, instead of operations.
 	rows bool
-	// finish may add to the result.
-	finish func(result.Figures)
+	// settle: the job writes. It is followed by a flush and a wait for background work,
+	// measured separately. An operation gives userBytes to the engine.
+	settle    bool
+	userBytes int64
+	// begin, if any, comes before what is measured.
+	begin func() error
+	// op does operation i, counted from 0 over all goroutines.
+	op func(w *worker, i uint64) error
+	// beside, if any, runs in another goroutine until stop is set.
+	beside func(stop *atomic.Bool) error
+	// finish, if any, may add to the result, or refuse it.
+	finish func(result.Figures) error
 }
 
 // run does the job and emits its result. The harness does those only that write all
 // they are told to.
-func (e *Env) run(j job) error {
+func (e *Env) run(j job, goroutines int) error {
 	if e.engine.Void && !j.settle {
 		return nil
+	}
+	if j.begin != nil {
+		if err := j.begin(); err != nil {
+			return err
+		}
 	}
 	if j.settle {
 		measure.WriteBack(e.Dir)
 	}
 	runtime.GC()
 	debug.FreeOSMemory()
-	e.Begin(fmt.Sprintf("%s ×%d", j.name, j.goroutines))
-	stopProfile := e.profile(j.name, j.goroutines)
-	lat, usage, f, err := e.execute(j)
+	stopProfile := e.profile(j.name, goroutines)
+	f, err := e.execute(j, goroutines)
 	stopProfile()
+	if err == nil && j.settle {
+		var disk int64
+		disk, err = measure.DiskBytes(filepath.Join(e.Dir, "db"))
+		f[result.DiskBytes] = float64(disk)
+		f[result.UserBytes] = float64(j.userBytes) * f[result.Ops]
+		f[result.LiveBytes] = float64(int64(e.live) * e.recordBytes())
+	}
+	if err == nil && j.finish != nil {
+		err = j.finish(f)
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", j.name, err)
 	}
-	latencies(f, lat)
-	used(f, usage)
-	if j.settle {
-		f[result.SettledCPU] = float64(usage.CPU.Nanoseconds()) / f[result.Ops]
-		f[result.UserBytes] = float64(j.userBytes) * f[result.Ops]
-		disk, err := measure.DiskBytes(filepath.Join(e.Dir, "db"))
-		if err != nil {
-			return err
-		}
-		f[result.DiskBytes] = float64(disk)
-	}
-	if j.finish != nil {
-		j.finish(f)
-	}
-	e.emit(j.name, j.goroutines, f)
+	e.emit(j.name, goroutines, f)
 	return nil
 }
 
@@ -184,107 +192,103 @@ func (e *Env) emit(name string, goroutines int, f result.Figures) {
 
 func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
 
-func latencies(f result.Figures, l *measure.Latencies) {
-	if l.Count() > 0 {
-		f[result.P50], f[result.P99] = micros(l.Quantile(0.5)), micros(l.Quantile(0.99))
-		f[result.P999], f[result.Max] = micros(l.Quantile(0.999)), micros(l.Quantile(1))
-	}
-}
-
-func used(f result.Figures, u measure.Usage) {
+// used adds what was used, and latencies if there are any.
+func used(f result.Figures, u measure.Usage, lat *hdrhistogram.Histogram) {
 	f[result.WrittenBytes] = float64(u.WrittenBytes)
 	f[result.PeakRSSBytes] = float64(u.PeakRSSBytes)
 	f[result.PeakAnonBytes] = float64(u.PeakAnonBytes)
+	if lat.TotalCount() == 0 {
+		return
+	}
+	for name, q := range map[string]float64{result.P50: 50, result.P99: 99, result.P999: 99.9} {
+		f[name] = micros(time.Duration(lat.ValueAtQuantile(q)))
+	}
+	f[result.Max] = micros(time.Duration(lat.Max()))
 }
 
-func (e *Env) execute(j job) (*measure.Latencies, measure.Usage, result.Figures, error) {
-	workers := make([]*worker, j.goroutines)
+func (e *Env) execute(j job, goroutines int) (result.Figures, error) {
+	workers := make([]*worker, goroutines)
 	for g := range workers {
 		workers[g] = e.newWorker(uint64(g), j.name)
 	}
-	var stop atomic.Bool
+	var stop, stopBeside atomic.Bool
 	if j.count == 0 {
-		s := j.seconds
-		if s == 0 {
-			s = e.Seconds
-		}
-		limit := time.Duration(s * float64(time.Second))
+		limit := time.Duration(e.Seconds * float64(time.Second))
 		defer time.AfterFunc(limit, func() { stop.Store(true) }).Stop()
 	}
-	errs := make([]error, j.goroutines)
+	errs := make([]error, goroutines+1)
 	meter := measure.Start()
-	var wg sync.WaitGroup
+	var wg, beside sync.WaitGroup
+	if j.beside != nil {
+		beside.Go(func() { errs[goroutines] = j.beside(&stopBeside) })
+	}
 	for g, w := range workers {
 		wg.Go(func() {
-			if errs[g] = w.work(&j, &stop); errs[g] != nil {
+			if errs[g] = w.work(&j, uint64(goroutines), &stop); errs[g] != nil {
 				stop.Store(true)
 			}
 		})
 	}
 	wg.Wait()
 	wall, cpu := meter.Elapsed()
+	stopBeside.Store(true)
+	beside.Wait()
 	err := errors.Join(errs...)
 	if err == nil && j.settle {
 		err = e.settle()
 	}
 	usage := meter.Stop()
-	ops, lat := int64(0), measure.NewLatencies()
-	for _, w := range workers {
-		lat.Merge(w.lat)
+	ops, lat := int64(0), workers[0].lat
+	for i, w := range workers {
+		if i > 0 {
+			lat.Merge(w.lat)
+		}
 		if ops += w.ops; j.rows {
 			ops += w.rows - w.ops
 		}
 	}
-	return lat, usage, result.Figures{
+	f := result.Figures{
 		result.Ops: float64(ops), result.Seconds: wall.Seconds(),
 		result.PerSecond: float64(ops) / wall.Seconds(),
 		result.CPU:       float64(cpu.Nanoseconds()) / float64(max(ops, 1)),
-	}, err
+	}
+	if j.settle {
+		f[result.SettledCPU] = float64(usage.CPU.Nanoseconds()) / float64(ops)
+	}
+	used(f, usage, lat)
+	return f, err
 }
 
 func (e *Env) newWorker(g uint64, name string) *worker {
 	seed := uint64(len(name)) + uint64(e.Repeat)*1000
 	return &worker{
-		env: e, n: g, rng: rand.New(rand.NewPCG(seed, g)), lat: measure.NewLatencies(),
+		env: e, n: g, rng: rand.New(rand.NewPCG(seed, g)), lat: hdrhistogram.New(1, longestNs, 3),
 		key: make([]byte, 0, 2*dataset.KeyBytes), val: make([]byte, 0, e.ValueBytes+16),
 		got: make([]byte, 0, e.ValueBytes+16),
 	}
 }
 
-// work does the operations of one goroutine: every j.goroutines-th.
-func (w *worker) work(j *job, stop *atomic.Bool) error {
-	if j.every > 1 {
-		return w.workSampled(j, stop)
+// work does the operations of one goroutine, every step-th, and takes the time of one in
+// j.every. If that is all of them, one look at the clock ends an operation and begins the
+// next, so a latency contains the making of key and value.
+func (w *worker) work(j *job, step uint64, stop *atomic.Bool) error {
+	last := measure.Clock()
+	more := func(i uint64) bool { return i < j.count && !stop.Load() }
+	if j.count == 0 { // once at least
+		more = func(uint64) bool { return w.ops == 0 || !stop.Load() }
 	}
-	step, last := uint64(j.goroutines), measure.Clock()
-	for i := w.n; (j.count == 0 || i < uint64(j.count)) && !stop.Load(); i += step {
-		if err := j.op(w, i); err != nil {
-			return err
-		}
-		// One look at the clock ends an operation and begins the next, so a latency
-		// contains the making of key and value.
-		now := measure.Clock()
-		w.lat.Record(now - last)
-		last = now
-		w.ops++
-	}
-	return nil
-}
-
-// workSampled takes the time of one operation in j.every.
-func (w *worker) workSampled(j *job, stop *atomic.Bool) error {
-	step := uint64(j.goroutines)
-	for i := w.n; (j.count == 0 || i < uint64(j.count)) && !stop.Load(); i += step {
-		timed := uint64(w.ops)%j.every == 0
-		var start time.Duration
-		if timed {
-			start = measure.Clock()
+	for i := w.n; more(i); i += step {
+		timed := j.every <= 1 || uint64(w.ops)%j.every == 0
+		if timed && j.every > 1 {
+			last = measure.Clock()
 		}
 		if err := j.op(w, i); err != nil {
 			return err
 		}
 		if timed {
-			w.lat.Record(measure.Clock() - start)
+			now := measure.Clock()
+			w.took(now - last)
+			last = now
 		}
 		w.ops++
 	}

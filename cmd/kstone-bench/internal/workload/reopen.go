@@ -16,21 +16,16 @@ import (
 // (reopen-clean); and what a kill left when a certain number of writes since the last
 // flush are in the log only, the same for all (reopen-fulllog).
 
-// reopenFill writes every record, unsynced, without settling, and asks to be killed.
-func (e *Env) reopenFill() error {
-	if err := e.open(true, false, 1); err != nil {
-		return err
-	}
-	return e.putAndDie(e.Records, 0)
-}
+// writeAll writes every record, unsynced, without settling, and asks to be killed.
+func writeAll(e *Env) error { return e.putAndDie(e.Records, 0) }
 
-// putAndDie writes the first count records of the order and asks to be killed.
+// writeLog overwrites as much as the write buffer holds, and asks to be killed.
+func writeLog(e *Env) error { return e.putAndDie(e.logRecords(), 1) }
+
 func (e *Env) putAndDie(count uint64, version uint32) error {
-	e.Begin("writing until killed")
 	w := e.newWorker(0, "reopen")
 	for i := range count {
-		id := e.pointID(e.order.At(i))
-		if err := e.db.Put(w.keyOf(id), w.valueOf(id, version)); err != nil {
+		if err := w.put(e.order.At(i), version); err != nil {
 			return err
 		}
 	}
@@ -38,70 +33,59 @@ func (e *Env) putAndDie(count uint64, version uint32) error {
 	return nil
 }
 
-// reopenKilled opens what a killed process left and counts what was lost. It then
-// brings the database to rest and closes it.
-func (e *Env) reopenKilled() error {
+// fullLogShare is the part of the write buffer that the keys and values of a full log
+// fill: with what every engine adds to a record in memory, not yet enough to flush.
+const fullLogShare = 0.6
+
+// logRecords is how many records that is, at most half of all.
+func (e *Env) logRecords() uint64 {
+	n := uint64(fullLogShare * float64(e.WriteBufferBytes) / float64(e.recordBytes()))
+	return min(n, e.Records/2)
+}
+
+// openKilled opens what a killed process left and counts what was lost. It then brings the
+// database to rest.
+func openKilled(e *Env) error {
 	err := e.reopen("reopen-killed", func(f result.Figures) error {
 		return e.countLost(f, e.Records, 0)
 	})
 	if err != nil {
 		return err
 	}
-	return steps(e.settle, e.close)
+	return e.settle()
 }
 
-// fullLogShare is the part of the write buffer that the keys and values of a full log
-// fill: with what every engine adds to a record in memory, not yet enough to flush.
-const fullLogShare = 0.6
-
-// fullLogRecords is how many records that is, at most half of all.
-func (e *Env) fullLogRecords() uint64 {
-	n := uint64(fullLogShare * float64(e.WriteBufferBytes) / float64(e.recordBytes()))
-	return min(n, e.Records/2)
+func openClean(e *Env) error {
+	return e.reopen("reopen-clean", func(result.Figures) error { return nil })
 }
 
-// reopenClean opens what a clean close left, overwrites as much as the write buffer
-// holds, and asks to be killed.
-func (e *Env) reopenClean() error {
-	if err := e.reopen("reopen-clean", nil); err != nil {
-		return err
-	}
-	return e.putAndDie(e.fullLogRecords(), 1)
-}
-
-// reopenFullLog opens what a process left that was killed with a full log.
-func (e *Env) reopenFullLog() error {
+// openFullLog opens what a process left that was killed with a full log.
+func openFullLog(e *Env) error {
 	return e.reopen("reopen-fulllog", func(f result.Figures) error {
-		f["log_records"] = float64(e.fullLogRecords())
-		return e.countLost(f, e.fullLogRecords(), 1)
+		f["log_records"] = float64(e.logRecords())
+		return e.countLost(f, e.logRecords(), 1)
 	})
 }
 
 // reopen measures opening up to the first read. after may add to the result.
 func (e *Env) reopen(name string, after func(result.Figures) error) error {
-	e.Begin(name)
 	runtime.GC()
-	meter := measure.Start()
+	meter, w := measure.Start(), e.newWorker(0, name)
 	if err := e.open(false, false, 1); err != nil {
 		return err
 	}
-	w := e.newWorker(0, name)
 	_, _, err := e.db.Get(w.got, w.keyOf(0))
 	usage := meter.Stop()
 	if err != nil {
 		return err
 	}
+	w.took(max(usage.Wall, time.Nanosecond))
 	seconds := usage.Wall.Seconds()
 	f := result.Figures{result.Ops: 1, result.Seconds: seconds, result.PerSecond: 1 / seconds,
 		result.CPU: float64(usage.CPU.Nanoseconds())}
-	used(f, usage)
-	l := measure.NewLatencies()
-	l.Record(max(usage.Wall, time.Nanosecond))
-	latencies(f, l)
-	if after != nil {
-		if err := after(f); err != nil {
-			return err
-		}
+	used(f, usage, w.lat)
+	if err := after(f); err != nil {
+		return err
 	}
 	e.emit(name, 1, f)
 	return nil
@@ -112,9 +96,7 @@ func (e *Env) reopen(name string, after func(result.Figures) error) error {
 // when an earlier one is lost.
 func (e *Env) countLost(f result.Figures, written uint64, version uint32) error {
 	there := make([]bool, e.Records)
-	err := e.rows(func(each func(store.Row) bool) error {
-		return e.db.Scan(store.Key{}, 0, each)
-	}, func(id uint64, row store.Row) error {
+	err := e.rows(e.scanAll, func(id uint64, row store.Row) error {
 		if id%2 != 0 || id/2 >= e.Records {
 			return fmt.Errorf("record %d was never written", id)
 		}
@@ -134,16 +116,4 @@ func (e *Env) countLost(f result.Figures, written uint64, version uint32) error 
 	}
 	f["lost_records"] = float64(lost)
 	return nil
-}
-
-// countAll counts and verifies all records and wants this many.
-func (e *Env) countAll(want uint64) error {
-	if e.engine.Void {
-		return nil
-	}
-	n, err := e.countPart(store.Part{Count: 1})
-	if err == nil && n != int64(want) {
-		err = fmt.Errorf("%d records are there, want %d", n, want)
-	}
-	return err
 }

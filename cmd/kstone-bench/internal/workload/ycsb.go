@@ -33,63 +33,56 @@ const (
 	ycsbScanMost   = 100 // rows of a scan: 1 to this, uniform
 )
 
-// ycsb runs one mix. inserted counts the records that workloads have added after the
-// loaded ones.
-func (e *Env) ycsb(m ycsbMix, inserted *atomic.Uint64) error {
-	y := &ycsbRun{env: e, mix: m, zipf: e.zipfian()}
-	y.next.Store(e.Records + inserted.Load())
-	for g := range y.pending {
-		y.pending[g].Store(math.MaxUint64)
+// ycsbSteps are the mixes in their order.
+func ycsbSteps() (steps []step) {
+	for _, m := range ycsbMixes {
+		steps = append(steps, do(func(e *Env, _ int) job {
+			y := &ycsbRun{Env: e, mix: m, zipf: e.zipfian()}
+			for g := range y.pending {
+				y.pending[g].Store(math.MaxUint64)
+			}
+			return job{name: m.name, every: 1, op: y.op}
+		}, ycsbGoroutines))
 	}
-	err := e.run(job{name: m.name, goroutines: ycsbGoroutines, every: 1, op: y.op})
-	inserted.Store(y.next.Load() - e.Records)
-	return err
+	return steps
 }
 
 type ycsbRun struct {
-	env  *Env
+	*Env
 	mix  ycsbMix
 	zipf *dataset.Zipf
-	next atomic.Uint64 // number of the next record to insert
 	// pending holds, for each goroutine, a bound below which its insert under way
 	// does not lie, or the highest number.
 	pending [ycsbGoroutines]atomic.Uint64
 }
 
-func (y *ycsbRun) insert(w *worker) error {
-	y.pending[w.n].Store(y.next.Load())
-	id := y.env.pointID(y.next.Add(1) - 1)
-	err := y.env.db.Put(w.keyOf(id), w.valueOf(id, 0))
-	y.pending[w.n].Store(math.MaxUint64)
-	return err
-}
-
 func (y *ycsbRun) op(w *worker, i uint64) error {
-	e, dice := y.env, w.rng.Uint64N(100)
+	m, dice := y.mix, w.rng.Uint64N(100)
 	switch {
-	case dice < y.mix.reads:
-		return w.get(e.pointID(y.choose(w, i)))
-	case dice < y.mix.reads+y.mix.inserts:
-		return y.insert(w)
-	case dice < y.mix.reads+y.mix.inserts+y.mix.scans:
-		return y.scan(w, e.pointID(y.choose(w, i)))
+	case dice < m.reads:
+		return w.get(y.id(y.choose(w, i)))
+	case dice < m.reads+m.inserts:
+		y.pending[w.n].Store(y.next.Load())
+		defer y.pending[w.n].Store(math.MaxUint64)
+		return w.put(y.next.Add(1)-1, 0)
+	case dice < m.reads+m.inserts+m.scans:
+		return y.scan(w, y.id(y.choose(w, i)))
 	}
-	id := e.pointID(y.choose(w, i))
-	version := uint32(i)
-	if y.mix.rewrite > 0 {
-		if err := w.get(id); err != nil {
+	n, version := y.choose(w, i), uint32(i)
+	if m.rewrite > 0 {
+		if err := w.get(y.id(n)); err != nil {
 			return err
 		}
 		version = dataset.Version(w.got) + 1
 	}
-	return e.db.Put(w.keyOf(id), w.valueOf(id, version))
+	return w.put(n, version)
 }
 
 // choose draws the number of a record.
 func (y *ycsbRun) choose(w *worker, i uint64) uint64 {
 	rank := y.zipf.Rank(i + w.n*1_000_003)
 	if !y.mix.latest {
-		return y.env.order.At(rank)
+		return y.order.At(rank)
 	}
 	newest := y.next.Load()
 	for g := range y.pending {
@@ -103,8 +96,8 @@ func (y *ycsbRun) choose(w *worker, i uint64) uint64 {
 func (y *ycsbRun) scan(w *worker, id uint64) error {
 	limit := int(w.rng.Uint64N(ycsbScanMost)) + 1
 	from, n := id, 0
-	return y.env.rows(func(each func(store.Row) bool) error {
-		return y.env.db.Scan(w.keyOf(id), limit, each)
+	return y.rows(func(each func(store.Row) bool) error {
+		return y.db.Scan(w.keyOf(id), limit, each)
 	}, func(got uint64, _ store.Row) error {
 		if got < from || n == 0 && got != id {
 			return fmt.Errorf("scan from %d: row %d is record %d", id, n, got)

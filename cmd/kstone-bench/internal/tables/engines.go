@@ -1,3 +1,14 @@
+// Package tables measures tables, secondary indexes and queries: the table layer of kstone
+// beside SQLite and two Go libraries that keep structs with indexes, bstore and badgerhold.
+//
+// All of them keep the same rows and answer the same questions, in one process, in turns: a
+// round gives each engine a turn of the same length for a case, and the next round begins
+// with another engine. Before anything is measured, every engine has to answer random
+// questions as the data says, so all return equal rows.
+//
+// Three things are measured of kstone alone: what a prepared query takes beside a read of
+// the store and the decoding of the row, how long spans of predicates take, and how
+// ascending values are spread by sharded indexes.
 package tables
 
 import (
@@ -15,7 +26,7 @@ type store interface {
 	// settle finishes what the engine does in the background after loading, and has it
 	// collect statistics if it knows any.
 	settle(ctx context.Context) error
-	// session returns what one goroutine reads with.
+	// session returns what one goroutine reads with, until the store is closed.
 	session(ctx context.Context) (session, error)
 	close() error
 }
@@ -34,7 +45,6 @@ type session interface {
 	rangeCovered(ctx context.Context, dst []pair, lo, hi int64) ([]pair, error)
 	// firstBySeq appends the first rows with from <= Seq in the order of Seq.
 	firstBySeq(ctx context.Context, dst []Row, from int64, limit int) ([]Row, error)
-	close() error
 }
 
 // settings of a store.
@@ -46,20 +56,18 @@ type settings struct {
 
 // engine is a contestant.
 type engine struct {
-	name    string
-	module  string
-	version func() string // nil: that of the module
-	tuning  string        // what was chosen, for the page
-	open    func(ctx context.Context, s settings) (store, error)
+	name   string
+	module string
+	tuning string // what was chosen, for the page
+	open   func(ctx context.Context, s settings) (store, error)
 }
 
 // engines in the order of reports, the subject first; sqlite_cgo.go adds one.
 var engines = []engine{
-	{name: subject, module: "github.com/kstonedb/kstone", open: openKstone, tuning: kstoneTuning},
-	{name: "sqlite", module: "modernc.org/sqlite", open: opener("sqlite"), tuning: sqliteTuning},
-	{name: "bstore", module: "github.com/mjl-/bstore", open: openBstore, tuning: bstoreTuning},
-	{name: "badgerhold", module: "github.com/timshannon/badgerhold/v4", open: openHold,
-		tuning: holdTuning},
+	{subject, "github.com/kstonedb/kstone", kstoneTuning, openKstone},
+	{"sqlite", "modernc.org/sqlite", sqliteTuning, opener("sqlite")},
+	{"bstore", "github.com/mjl-/bstore", bstoreTuning, openBstore},
+	{"badgerhold", "github.com/timshannon/badgerhold/v4", holdTuning, openHold},
 }
 
 const subject = result.Subject
