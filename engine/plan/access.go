@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
+	"github.com/kstonedb/kstone/engine/plan/internal/estimate"
 	"github.com/kstonedb/kstone/engine/plan/spans"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/keycodec"
@@ -44,7 +46,7 @@ type path struct {
 	takesAfter bool
 	limit      int64 // wanted rows if known from the shape (MIN, MAX), else -1
 
-	scan     scanEstimate
+	scan     estimate.Scan
 	rows     float64
 	estimate Estimate
 	fullScan bool
@@ -102,7 +104,7 @@ func (q *query) answers(r *relation, x *schema.Index) bool {
 		return false
 	}
 	return !slices.ContainsFunc(x.Columns, func(c schema.IndexColumn) bool { return c.Each }) ||
-		!spans.Compile(keyFor(r, x), conjunction(r.pred)).Incomplete()
+		!spans.Compile(keyFor(r, x), conjunct.Join(r.pred)).Incomplete()
 }
 
 // implies says whether the terms make the condition of a partial index true: each of its
@@ -121,7 +123,7 @@ func implies(r *relation, terms []expr.Expr, where expr.Expr) bool {
 // relation.
 func partialTerms(r *relation, where expr.Expr) []expr.Expr {
 	moved := lift(where, r.source)
-	return conjuncts(nil, spans.NormaliseFor(moved, r.info, nil))
+	return conjunct.Split(nil, spans.NormaliseFor(moved, r.info, nil))
 }
 
 // info is a ColumnInfo of one relation.
@@ -162,7 +164,7 @@ func includes(r *relation, terms []expr.Expr, w expr.Expr) bool {
 	info, _ := r.columnOf(column.Ordinal)
 	fields := []keycodec.Field{info.Field(schema.KeyColumn{})}
 	outer := spans.Build(fields, []int{column.Ordinal}, r.source, w, 0)
-	inner := spans.Build(fields, []int{column.Ordinal}, r.source, conjunction(same), 0)
+	inner := spans.Build(fields, []int{column.Ordinal}, r.source, conjunct.Join(same), 0)
 	if !outer.Exact || outer.Truncated || inner.Truncated {
 		return false
 	}
@@ -246,7 +248,7 @@ func (q *query) newPath(r *relation, x *schema.Index, keysToo bool) *path {
 		}
 		p.repeats = slices.Contains(p.key.Each, true)
 	}
-	p.template = spans.Compile(p.key, conjunction(p.pred))
+	p.template = spans.Compile(p.key, conjunct.Join(p.pred))
 	p.need = need{ordinals: slices.Clone(r.need.ordinals)}
 	for _, t := range p.pred {
 		addColumns(&p.need, t, r.source)
@@ -278,11 +280,11 @@ func addColumns(n *need, e expr.Expr, source int) {
 func (p *path) setLayout() {
 	for _, o := range p.need.ordinals {
 		c := p.q.column(p.rel.source, o)
-		p.layout = append(p.layout, ColumnRef{p.rel.source, o, c.String()})
+		p.layout = append(p.layout, ColumnRef{Source: p.rel.source, Ordinal: o, Name: c.String()})
 	}
 	if p.need.rowKey {
-		p.layout = append(p.layout, ColumnRef{p.rel.source, RowPK, "row pk"},
-			ColumnRef{p.rel.source, RowSK, "row sk"})
+		p.layout = append(p.layout, ColumnRef{Source: p.rel.source, Ordinal: RowPK, Name: "row pk"},
+			ColumnRef{Source: p.rel.source, Ordinal: RowSK, Name: "row sk"})
 	}
 	wanted := schema.Columns(p.need.ordinals...)
 	if p.index == nil {
@@ -306,6 +308,21 @@ func rowKeyColumns(t *schema.Table) (s schema.ColumnSet) {
 	return s
 }
 
+// keyColumns returns the columns that the key of an entry alone gives back. A collated
+// column in a key has lost its case, one with an entry for each element is not there as a
+// list, and the row's key is in the value of an entry that is unique.
+func keyColumns(t *schema.Table, x *schema.Index) (s schema.ColumnSet) {
+	if !x.Unique {
+		s = rowKeyColumns(t)
+	}
+	for _, c := range x.Columns {
+		if !c.Each && t.Columns[c.Ordinal].Collation == keycodec.CollateBytes {
+			s.Add(c.Ordinal)
+		}
+	}
+	return s
+}
+
 // split rewrites terms to slots and divides them by what the entry knows.
 func (p *path) split(terms []expr.Expr) filters {
 	var entry, row []expr.Expr
@@ -319,7 +336,7 @@ func (p *path) split(terms []expr.Expr) filters {
 			row = append(row, slotted)
 		}
 	}
-	return filters{conjunction(entry), conjunction(row)}
+	return filters{conjunct.Join(entry), conjunct.Join(row)}
 }
 
 // toSlots replaces columns by their places in a layout. What is not in the layout stays.

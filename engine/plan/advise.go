@@ -1,13 +1,13 @@
 package plan
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
-	"strings"
 
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/internal/advise"
+	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
+	"github.com/kstonedb/kstone/engine/plan/internal/stats"
 	"github.com/kstonedb/kstone/engine/schema"
-	"github.com/kstonedb/kstone/keycodec/shard"
 )
 
 // Workload is a shape of query as it was logged.
@@ -19,105 +19,29 @@ type Workload struct {
 	Scanned, Returned float64
 }
 
-// AdviceKind is what an Advice is about.
-type AdviceKind uint8
-
-const (
-	MissingIndex   AdviceKind = iota // an index would save work
-	UnusedIndex                      // no query uses an index
-	RedundantIndex                   // the columns of an index begin another one
-	HotIndex                         // all writes of an index go to one place
-)
-
-// String returns "missing", "unused", "redundant" or "hot".
-func (k AdviceKind) String() string {
-	return [...]string{"missing", "unused", "redundant", "hot"}[k&3]
-}
-
-// Advice is one recommendation.
-type Advice struct {
-	Kind  AdviceKind
-	Table string
-	// Index is the definition to create, or the index that is there.
-	Index *schema.Index
-	// Statement creates or drops the index.
-	Statement string
-	// Reason says why, in words.
-	Reason string
-	// GainNs is the work saved over the whole workload, by the cost model.
-	GainNs float64
-	// SizeBytes is the estimated size of the index, WritesPerRow how many entries a
-	// written row has in it.
-	SizeBytes, WritesPerRow float64
-}
-
-// Limits of an advice.
-const (
-	maxAdvised = 8
-	// minAdvisedGain is the part of the workload's cost that an index has to save.
-	minAdvisedGain = 0.02
-	// shardBuckets is what is proposed for indexes whose first column grows.
-	shardBuckets = 16
-)
-
 // Advise recommends indexes for a workload: those that are missing, best ones first, and
 // those of the tables that are unused, redundant or hot. Indexes are priced by planning
 // the workload again with hypothetical ones. Queries that cannot be planned are an error.
 func Advise(workload []Workload, tables []*schema.Table, opt Options) ([]Advice, error) {
 	opt.RefuseFullScan = false
-	a := &adviser{workload: workload, opt: opt, real: map[*schema.Table]*schema.Table{}}
-	for _, t := range tables {
-		a.real[t] = t
-		a.now = append(a.now, t)
+	env := advise.Env{Stats: opt.Stats}
+	for _, w := range workload {
+		env.Weights = append(env.Weights, w.weight())
 	}
-	costs, used, err := a.price(nil)
-	if err != nil {
-		return nil, err
-	}
-	all, err := a.missing(costs)
-	if err != nil {
-		return nil, err
-	}
-	for _, t := range tables {
-		all = append(all, a.existing(t, used)...)
-	}
-	return all, nil
-}
-
-// adviser prices workloads.
-type adviser struct {
-	workload []Workload
-	opt      Options
-	now      []*schema.Table // tables with what has been advised so far
-	// real maps hypothetical tables to those that statistics are about.
-	real map[*schema.Table]*schema.Table
-}
-
-// Table implements Stats for hypothetical tables.
-func (a *adviser) Table(t *schema.Table) *TableStats {
-	if r, ok := a.real[t]; ok {
-		t = r
-	}
-	if a.opt.Stats == nil {
-		return nil
-	}
-	return a.opt.Stats.Table(t)
-}
-
-// price plans the workload, with tables replaced by those of the same id in swap.
-func (a *adviser) price(swap []*schema.Table) (costs []float64, used map[*schema.Index]bool,
-	err error) {
-	used = map[*schema.Index]bool{}
-	opt := a.opt
-	opt.Stats = a
-	for _, w := range a.workload {
-		p, err := Prepare(withTables(w.Query, slices.Concat(a.now, swap)), opt)
+	env.Cost = func(i int, tables []*schema.Table, s stats.Source,
+		used map[*schema.Index]bool) (float64, error) {
+		opt := opt
+		opt.Stats = s
+		p, err := Prepare(withTables(workload[i].Query, tables), opt)
 		if err != nil {
-			return nil, nil, err
+			return 0, err
 		}
-		costs = append(costs, w.weight()*p.totalCost(used))
+		return p.totalCost(used), nil
 	}
-	return costs, used, nil
+	env.Wishes = func(i int, tables []*schema.Table, s stats.Source) []advise.Wish {
+		return wishesOf(withTables(workload[i].Query, tables), Options{Stats: s})
+	}
+	return advise.Advise(env, tables)
 }
 
 // totalCost adds up the costs of a query and of the subqueries that are run before it, and
@@ -141,7 +65,7 @@ func (w *Workload) weight() float64 {
 }
 
 func noteIndexes(n Node, used map[*schema.Index]bool) {
-	if a, ok := n.(*Access); ok && a.Index != nil {
+	if a, ok := n.(*access); ok && a.Index != nil {
 		used[a.Index] = true
 	}
 	for _, c := range n.Children() {
@@ -149,259 +73,151 @@ func noteIndexes(n Node, used map[*schema.Index]bool) {
 	}
 }
 
-// missing chooses, one by one, the index that saves most, and drops those again that later
-// ones have made unnecessary.
-func (a *adviser) missing(costs []float64) (all []Advice, err error) {
-	total, before := sum(costs), slices.Clone(a.now)
-	for len(all) < maxAdvised {
-		best, err := a.bestIndex(costs, minAdvisedGain*total)
-		if err != nil {
-			return nil, err
-		}
-		if best == nil {
-			break
-		}
-		all = append(all, a.advice(best))
-		a.adopt(best.table)
-		costs = best.costs
+// wishesOf takes a query and its subqueries apart.
+func wishesOf(sel *Select, opt Options) (all []advise.Wish) {
+	copied := *sel
+	sc := &scope{opt: opt, listed: map[int]bool{}, kinds: map[int]expr.Kind{}}
+	q, err := resolve(&copied, nil, sc)
+	if err != nil {
+		return nil
 	}
-	for i := 0; i < len(all); {
-		without := slices.Delete(slices.Clone(all), i, i+1)
-		costsWithout, err := a.priceAdvice(before, without)
-		if err != nil {
-			return nil, err
-		}
-		if loss := sum(costsWithout) - sum(costs); loss > minAdvisedGain*total {
-			all[i].GainNs = loss
-			i++
+	return q.wishes()
+}
+
+// wishes are those of the query and of its subqueries, wherever these stand.
+func (q *query) wishes() (all []advise.Wish) {
+	q.distribute()
+	q.total = q.order
+	for _, s := range q.subs {
+		all = append(all, s.query.wishes()...)
+	}
+	for _, r := range q.rels {
+		if r.table == nil {
+			all = append(all, r.sub.query.wishes()...)
 			continue
 		}
-		all, costs = without, costsWithout
-	}
-	for i := range all {
-		all[i].Reason = fmt.Sprintf("saves %s of %s%s", costText(all[i].GainNs), costText(total),
-			all[i].Reason)
-	}
-	slices.SortStableFunc(all, func(x, y Advice) int { return cmp.Compare(y.GainNs, x.GainNs) })
-	return all, nil
-}
-
-// priced is a hypothetical index and what the workload costs with it.
-type priced struct {
-	table *schema.Table
-	index *schema.Index
-	costs []float64
-	gain  float64
-}
-
-// alike is how much of the best gain an index must have to be preferred for its columns.
-const alike = 0.95
-
-// bestIndex returns the candidate that saves most; of those that save about as much, the
-// one without included columns, and with more columns in its key. It is nil if none saves
-// enough.
-func (a *adviser) bestIndex(costs []float64, enough float64) (*priced, error) {
-	var all []priced
-	most := enough
-	for _, c := range a.candidates(costs) {
-		t, err := a.hypothetical(c)
-		if err != nil {
-			continue // not a possible index: a type that no key can hold, for example
+		w := advise.Wish{Table: r.table}
+		for _, t := range r.pred {
+			take(&w, t, r.source)
 		}
-		after, used, err := a.price([]*schema.Table{t})
-		if err != nil {
-			return nil, err
+		for _, t := range slices.Concat(q.where, r.on) {
+			if _, right, ok := q.equiJoin(t, r.others(), 1<<r.source); ok {
+				if c, ok := right.(expr.Column); ok {
+					w.Joined = append(w.Joined, c.Ordinal)
+				}
+			}
 		}
-		x := t.Indexes[len(t.Indexes)-1]
-		if gain := sum(costs) - sum(after); used[x] && gain >= enough {
-			all = append(all, priced{t, x, after, gain})
-			most = max(most, gain)
+		w.Sorted = q.sortedBy(r)
+		w.Needed = slices.Clone(r.need.ordinals)
+		var used need
+		for _, t := range r.pred {
+			addColumns(&used, t, r.source)
 		}
-	}
-	all = slices.DeleteFunc(all, func(p priced) bool { return p.gain < alike*most })
-	if len(all) == 0 {
-		return nil, nil
-	}
-	best := slices.MinFunc(all, func(x, y priced) int {
-		return cmp.Or(cmp.Compare(len(x.index.Include), len(y.index.Include)),
-			cmp.Compare(len(y.index.Columns), len(x.index.Columns)), cmp.Compare(y.gain, x.gain))
-	})
-	return &best, nil
-}
-
-// priceAdvice prices the workload for the tables as they were with some indexes more.
-func (a *adviser) priceAdvice(before []*schema.Table, advice []Advice) ([]float64, error) {
-	a.now = slices.Clone(before)
-	for _, v := range advice {
-		i := slices.IndexFunc(a.now, func(t *schema.Table) bool { return t.Name == v.Table })
-		c := advised{table: a.now[i], include: v.Index.Include}
-		for _, k := range v.Index.Columns {
-			c.columns = append(c.columns, k.KeyColumn)
+		for _, o := range used.ordinals {
+			if !slices.Contains(w.Needed, o) {
+				w.Needed = append(w.Needed, o)
+			}
 		}
-		t, err := a.hypothetical(c)
-		if err != nil {
-			return nil, err
-		}
-		a.adopt(t)
+		all = append(all, w)
 	}
-	costs, _, err := a.price(nil)
-	return costs, err
-}
-
-func sum(list []float64) (s float64) {
-	for _, f := range list {
-		s += f
-	}
-	return s
-}
-
-// adopt makes a hypothetical table the present one.
-func (a *adviser) adopt(t *schema.Table) {
-	i := slices.IndexFunc(a.now, func(o *schema.Table) bool { return o.ID == t.ID })
-	a.now[i] = t
-}
-
-// hypothetical returns a table with one more index.
-func (a *adviser) hypothetical(c advised) (*schema.Table, error) {
-	def := *c.table
-	x := &schema.Index{State: schema.Ready, Include: c.include}
-	names := make([]string, 0, len(c.columns))
-	for _, k := range c.columns {
-		x.Columns = append(x.Columns, schema.IndexColumn{KeyColumn: k})
-		names = append(names, def.Columns[k.Ordinal].Name)
-	}
-	if a.monotonic(c.table, c.columns[0].Ordinal) {
-		x.Shard, x.ShardColumns = shard.Spec{Function: shard.Mix64, Count: shardBuckets}, 1
-	}
-	x.Name = "by_" + strings.Join(names, "_")
-	for n := 2; c.table.Index(x.Name) != nil; n++ {
-		x.Name = fmt.Sprintf("by_%s_%d", strings.Join(names, "_"), n)
-	}
-	for _, o := range def.Indexes {
-		x.ID = max(x.ID, o.ID)
-	}
-	x.ID++
-	def.Indexes = append(slices.Clone(def.Indexes), x)
-	def.NextIndex = max(def.NextIndex, x.ID+1)
-	t, err := schema.New(def)
-	if err == nil {
-		a.real[t] = a.real[c.table]
-	}
-	return t, err
-}
-
-// advice describes a new index.
-func (a *adviser) advice(p *priced) Advice {
-	t, x := p.table, p.index
-	e := &estimator{table: t, stats: a.Table(t)}
-	out := Advice{Kind: MissingIndex, Table: t.Name, Index: x, GainNs: p.gain, WritesPerRow: 1}
-	out.SizeBytes = e.entries(x) * e.entryBytes(x)
-	out.Statement = createText(t, x)
-	if x.Sharded() {
-		out.Reason = fmt.Sprintf("; %s only grows, so entries are spread over %d buckets",
-			t.Columns[x.Columns[0].Ordinal].Name, x.Shard.Count)
-	}
-	return out
-}
-
-// createText is the statement that creates an index.
-func createText(t *schema.Table, x *schema.Index) string {
-	var b strings.Builder
-	b.WriteString("CREATE ")
-	if x.Unique {
-		b.WriteString("UNIQUE ")
-	}
-	fmt.Fprintf(&b, "INDEX %s ON %s (", x.Name, t.Name)
-	for i, c := range x.Columns {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(t.Columns[c.Ordinal].Name + direction(c.Desc, c.NullsLast))
-	}
-	b.WriteByte(')')
-	if x.Sharded() {
-		fmt.Fprintf(&b, " SHARD (%d)", x.Shard.Count)
-	}
-	if len(x.Include) > 0 {
-		names := make([]string, len(x.Include))
-		for i, o := range x.Include {
-			names[i] = t.Columns[o].Name
-		}
-		fmt.Fprintf(&b, " INCLUDE (%s)", strings.Join(names, ", "))
-	}
-	return b.String()
-}
-
-// monotonic says whether new rows have had ever larger values of a column.
-func (a *adviser) monotonic(t *schema.Table, ordinal int) bool {
-	s := a.Table(t)
-	e := &estimator{table: t, stats: s}
-	for x := range e.keysWith(ordinal) {
-		if k := s.Key(x); k != nil && k.Monotonic {
-			return true
-		}
-	}
-	return s != nil && slices.Contains(s.Monotonic, ordinal)
-}
-
-// existing looks for indexes that are not worth what they cost.
-func (a *adviser) existing(t *schema.Table, used map[*schema.Index]bool) (all []Advice) {
-	for _, x := range t.Indexes {
-		if x.State != schema.Ready {
-			continue
-		}
-		out := Advice{Table: t.Name, Index: x, WritesPerRow: 1,
-			Statement: fmt.Sprintf("DROP INDEX %s ON %s", x.Name, t.Name)}
-		e := &estimator{table: t, stats: a.Table(t)}
-		out.SizeBytes = e.entries(x) * e.entryBytes(x)
-		longer := extended(t, x)
-		switch {
-		case longer != nil:
-			out.Kind = RedundantIndex
-			out.Reason = "its columns are the first ones of " + longer.Name
-		case !used[x] && !x.Unique:
-			out.Kind, out.Reason = UnusedIndex, "no query of the workload uses it"
-		case x.Buckets() == 1 && a.monotonic(t, x.Columns[0].Ordinal):
-			out.Kind = HotIndex
-			sharded := *x
-			sharded.Name += "_sharded"
-			sharded.Shard = shard.Spec{Function: shard.Mix64, Count: shardBuckets}
-			out.Statement = createText(t, &sharded)
-			out.Reason = t.Columns[x.Columns[0].Ordinal].Name +
-				" only grows, so all writes go to one place"
-		default:
-			continue
-		}
-		all = append(all, out)
-	}
-	slices.SortStableFunc(all, func(x, y Advice) int { return cmp.Compare(x.Kind, y.Kind) })
 	return all
 }
 
-// extended returns an index that can do all that x does.
-func extended(t *schema.Table, x *schema.Index) *schema.Index {
-	if x.Unique || x.Where != nil {
-		return nil
+// take sorts a term by what an index could do with it.
+func take(w *advise.Wish, t expr.Expr, source int) {
+	if o, _, ok := conjunct.Equality(t, source); ok {
+		if !w.Table.Columns[o].List {
+			w.Equal = append(w.Equal, o)
+		}
+		return
 	}
-	for _, o := range t.Indexes {
-		if o == x || o.State != schema.Ready || o.Where != nil || len(o.Columns) < len(x.Columns) ||
-			o.Placement != x.Placement || !slices.Equal(o.Columns[:len(x.Columns)], x.Columns) {
-			continue
-		}
-		if len(o.Columns) == len(x.Columns) && !o.Unique && o.ID > x.ID {
-			continue // of two equal ones, the younger goes
-		}
-		within := schema.Columns(x.Include...).Within(o.Covers())
-		if within && (o.Shard == x.Shard || x.Buckets() == 1) && !(o.Unique && !sameNulls(t, o)) {
-			return o
-		}
+	if in, ok := conjunct.List(t, source); ok {
+		w.Equal = append(w.Equal, in.X.(expr.Column).Ordinal)
+		return
 	}
-	return nil
+	if or, ok := t.(expr.Or); ok {
+		for _, x := range or.Terms {
+			for _, term := range conjunct.Split(nil, x) {
+				take(w, term, source)
+			}
+		}
+		return
+	}
+	if o, ok := conjunct.Restricted(t); ok && !w.Table.Columns[o].List {
+		w.Ranged = append(w.Ranged, o)
+	}
 }
 
-// sameNulls says whether no column of an index can be NULL.
-func sameNulls(t *schema.Table, x *schema.Index) bool {
-	return !slices.ContainsFunc(x.Columns, func(c schema.IndexColumn) bool {
-		return t.Columns[c.Ordinal].Nullable
-	})
+// sortedBy returns the order or the groups that the rows of a relation could come in.
+func (q *query) sortedBy(r *relation) (keys []schema.KeyColumn) {
+	order, ok := q.columnOrder(q.order)
+	if len(order) == 0 || !ok {
+		columns, source, ok := groupColumns(q.groupKeys())
+		if !ok || source != r.source {
+			return nil
+		}
+		for _, o := range columns {
+			keys = append(keys, schema.KeyColumn{Ordinal: o})
+		}
+		return keys
+	}
+	for _, o := range order {
+		if o.Source != r.source {
+			return nil
+		}
+		keys = append(keys, schema.KeyColumn{Ordinal: o.Ordinal, Desc: o.Desc,
+			NullsLast: o.NullsLast})
+	}
+	return keys
+}
+
+// withTables returns a query with its tables, and those of its subqueries, replaced by
+// those of the same id; of several the last one.
+func withTables(sel *Select, tables []*schema.Table) *Select {
+	out := *sel
+	out.From = slices.Clone(sel.From)
+	for i, f := range out.From {
+		for _, t := range tables {
+			if f.Table != nil && t.ID == f.Table.ID {
+				out.From[i].Table = t
+			}
+		}
+	}
+	swap := func(e expr.Expr) expr.Expr {
+		if e == nil {
+			return nil
+		}
+		r, _ := expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) {
+			if s, ok := x.(expr.Subquery); ok {
+				if inner, ok := s.Query.(*Select); ok && inner != nil {
+					return expr.Subquery{Query: withTables(inner, tables), Kind: s.Kind}, nil
+				}
+			}
+			return x, nil
+		})
+		return r
+	}
+	out.Where, out.Having = swap(sel.Where), swap(sel.Having)
+	out.Limit, out.Offset = swap(sel.Limit), swap(sel.Offset)
+	out.Joins = slices.Clone(sel.Joins)
+	for i := range out.Joins {
+		out.Joins[i].On = swap(out.Joins[i].On)
+	}
+	out.GroupBy = slices.Clone(sel.GroupBy)
+	for i := range out.GroupBy {
+		out.GroupBy[i] = swap(out.GroupBy[i])
+	}
+	out.Aggregates = slices.Clone(sel.Aggregates)
+	for i := range out.Aggregates {
+		out.Aggregates[i].Arg = swap(out.Aggregates[i].Arg)
+	}
+	out.Columns = slices.Clone(sel.Columns)
+	for i := range out.Columns {
+		out.Columns[i].Expr = swap(out.Columns[i].Expr)
+	}
+	out.OrderBy = slices.Clone(sel.OrderBy)
+	for i := range out.OrderBy {
+		out.OrderBy[i].Expr = swap(out.OrderBy[i].Expr)
+	}
+	return &out
 }

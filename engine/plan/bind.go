@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
 	"github.com/kstonedb/kstone/engine/plan/spans"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/keycodec"
@@ -73,7 +74,7 @@ func (q *query) resolveConditions() error {
 		if on, err = q.asParams(on); err != nil {
 			return err
 		}
-		terms := conjuncts(nil, q.normalise(on))
+		terms := conjunct.Split(nil, q.normalise(on))
 		if j.Kind == Inner {
 			q.where = append(q.where, terms...)
 		} else {
@@ -87,7 +88,7 @@ func (q *query) resolveConditions() error {
 	if err != nil {
 		return err
 	}
-	for _, term := range conjuncts(nil, where) {
+	for _, term := range conjunct.Split(nil, where) {
 		joined, err := q.absorb(term)
 		if err != nil {
 			return err
@@ -98,7 +99,7 @@ func (q *query) resolveConditions() error {
 		if term, err = q.asParams(term); err != nil {
 			return err
 		}
-		q.where = append(q.where, conjuncts(nil, q.normalise(term))...)
+		q.where = append(q.where, conjunct.Split(nil, q.normalise(term))...)
 	}
 	return nil
 }

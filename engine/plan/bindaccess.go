@@ -4,14 +4,14 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
 	"github.com/kstonedb/kstone/engine/plan/spans"
 )
 
 // bind makes spans and streams of the predicate and the parameters.
-func (n *Access) bind(b *binder) (Node, error) {
+func (b *binder) access(n *access) (Node, error) {
 	p := n.path
-	out := *n
-	out.actual = Actual{}
+	out := n.Access
 	terms, whole, template := p.pred, p.filters, p.template
 	resumes := p.takesAfter && b.after != nil
 	if b.lists || resumes {
@@ -22,8 +22,8 @@ func (n *Access) bind(b *binder) (Node, error) {
 		if resumes {
 			terms = append(terms, behind(orderExprs(b.order), b.order, b.after))
 		}
-		pred := spans.NormaliseFor(conjunction(terms), p.rel.info, nil)
-		terms = conjuncts(nil, pred)
+		pred := spans.NormaliseFor(conjunct.Join(terms), p.rel.info, nil)
+		terms = conjunct.Split(nil, pred)
 		template = spans.Compile(p.key, pred)
 		whole = p.split(terms)
 	}
@@ -41,9 +41,9 @@ func (n *Access) bind(b *binder) (Node, error) {
 	if b.never {
 		out.Spans.Spans = nil
 	}
-	out.setFilters(p, whole)
+	p.setFilters(&out, whole)
 	if p.skip != nil && p.skip.template != nil {
-		out.bindSkip(b)
+		b.skip(&out, p.skip)
 	}
 	streams, ordered := p.streamsOf(out.Spans, b.opt.maxStreams())
 	out.Streams, out.Merge = streams, p.merges(streams)
@@ -54,15 +54,15 @@ func (n *Access) bind(b *binder) (Node, error) {
 	// first or last row applies after it.
 	limit := out.Limit
 	out.Ordered, out.Merge, out.Order, out.Limit = false, false, nil, -1
-	return &Sort{step: n.step, Input: &out, Keys: p.sortKeys(), Limit: limit}, nil
+	return &Sort{Step: n.Step, Input: &out, Keys: p.sortKeys(), Limit: limit}, nil
 }
 
-// bindSkip makes the ranges after each value of the skipped columns.
-func (n *Access) bindSkip(b *binder) {
-	set := b.builder.Build(n.path.skip.template, b.params, b.opt.MaxSpans).Clone()
-	n.Skip = &Skip{Columns: n.path.skip.columns, Spans: set, Ranges: []spans.Range{}}
-	for _, s := range set.Spans {
-		n.Skip.Ranges = append(n.Skip.Ranges, spans.Range{Lo: s.Lo, Hi: s.Hi})
+// skip makes the ranges after each value of the skipped columns.
+func (b *binder) skip(n *Access, s *skipPath) {
+	set := b.builder.Build(s.template, b.params, b.opt.MaxSpans).Clone()
+	n.Skip = &Skip{Columns: s.columns, Spans: set, Ranges: []spans.Range{}}
+	for _, r := range set.Spans {
+		n.Skip.Ranges = append(n.Skip.Ranges, spans.Range{Lo: r.Lo, Hi: r.Hi})
 	}
 	if n.Reverse {
 		slices.Reverse(n.Skip.Ranges)
@@ -71,7 +71,7 @@ func (n *Access) bindSkip(b *binder) {
 
 // setFilters tests what is left of the predicate. If the spans leave different things to
 // test, all of it is tested everywhere.
-func (n *Access) setFilters(p *path, whole filters) {
+func (p *path) setFilters(n *Access, whole filters) {
 	n.Filter, n.Residual = nil, nil
 	if n.Spans.Exact || len(n.Spans.Spans) == 0 {
 		return
@@ -84,7 +84,7 @@ func (n *Access) setFilters(p *path, whole filters) {
 		}
 	}
 	if left != nil {
-		whole = p.split(conjuncts(nil, left))
+		whole = p.split(conjunct.Split(nil, left))
 	}
 	n.Filter, n.Residual = whole.entryPart, whole.rowPart
 }
@@ -96,7 +96,7 @@ func (p *path) sortKeys() (keys []SortKey) {
 		if _, ok := e.(expr.Slot); !ok {
 			break // nobody asked for an order by it
 		}
-		keys = append(keys, SortKey{e, o.Desc, o.NullsLast})
+		keys = append(keys, SortKey{Expr: e, Desc: o.Desc, NullsLast: o.NullsLast})
 	}
 	return keys
 }

@@ -135,16 +135,75 @@ func countOf(e expr.Expr, params []expr.Value, name string, def int64) (int64, e
 	return n, nil
 }
 
-func (n *OneRow) bind(b *binder) (Node, error) {
-	if b.never {
-		return &Limit{step: n.step, Input: &OneRow{step: n.step}, Count: 0}, nil
+// Operators of a Prepared that those of a Plan are made of.
+type (
+	// access reads a table as path says.
+	access struct {
+		Access
+		path *path
 	}
-	return &OneRow{step: n.step}, nil
+	// gate is a condition without columns, which Bind decides.
+	gate struct{ Filter }
+	// resume marks the place for the terms that a cursor stands for; keys are the terms of
+	// the order, over slots.
+	resume struct {
+		Filter
+		keys []expr.Expr
+	}
+	// limit is a Limit whose numbers are not known yet.
+	limit struct {
+		Limit
+		count, offset expr.Expr
+	}
+)
+
+// bind returns the operator of a plan for the operator of a Prepared.
+func (b *binder) bind(n Node) (Node, error) {
+	switch n := n.(type) {
+	case *access:
+		return b.access(n)
+	case *gate:
+		return b.gate(n)
+	case *resume:
+		return b.resume(n)
+	case *limit:
+		return b.limit(n)
+	case *OneRow:
+		return b.oneRow(n), nil
+	case *Union:
+		return b.union(n)
+	case *Intersect:
+		return b.intersect(n)
+	case *Filter:
+		return b.filter(n)
+	case *Project:
+		return b.project(n)
+	case *Sort:
+		return b.sort(n)
+	case *Group:
+		return b.group(n)
+	case *Distinct:
+		return b.distinct(n)
+	case *Fetch:
+		return b.fetch(n)
+	case *Derived:
+		return b.derived(n)
+	case *JoinNode:
+		return b.join(n)
+	}
+	return nil, fmt.Errorf("plan: an operator of type %T is not bound", n)
+}
+
+func (b *binder) oneRow(n *OneRow) Node {
+	if b.never {
+		return &Limit{Step: n.Step, Input: &OneRow{Step: n.Step}, Count: 0}
+	}
+	return &OneRow{Step: n.Step}
 }
 
 func bindAll(b *binder, nodes []Node) (out []Node, err error) {
 	for _, n := range nodes {
-		c, err := n.bind(b)
+		c, err := b.bind(n)
 		if err != nil {
 			return nil, err
 		}
@@ -153,7 +212,7 @@ func bindAll(b *binder, nodes []Node) (out []Node, err error) {
 	return out, nil
 }
 
-func (n *Union) bind(b *binder) (Node, error) {
+func (b *binder) union(n *Union) (Node, error) {
 	in, err := bindAll(b, n.Inputs)
 	if err != nil {
 		return nil, err
@@ -161,37 +220,32 @@ func (n *Union) bind(b *binder) (Node, error) {
 	if a, ok := in[0].(*Access); ok && len(in) == 1 && !a.Spans.Repeats && !a.Deferred {
 		return a, nil // the path might have found a row twice; these values do not
 	}
-	return &Union{step: n.step, Inputs: in, All: n.All}, nil
+	return &Union{Step: n.Step, Inputs: in, All: n.All}, nil
 }
 
-func (n *Intersect) bind(b *binder) (Node, error) {
+func (b *binder) intersect(n *Intersect) (Node, error) {
 	in, err := bindAll(b, n.Inputs)
-	return &Intersect{step: n.step, Inputs: in}, err
+	return &Intersect{Step: n.Step, Inputs: in}, err
 }
 
-func (n *Filter) bind(b *binder) (Node, error) {
-	if n.gate {
-		return n.bindGate(b)
-	}
-	in, err := n.Input.bind(b)
-	if err != nil {
-		return nil, err
-	}
-	pred := b.expr(n.Pred)
-	if n.after {
-		if b.after == nil {
-			return in, nil
-		}
-		pred = behind(n.afterKeys, b.order, b.after)
-	}
-	return &Filter{step: n.step, Input: in, Pred: pred}, nil
+func (b *binder) filter(n *Filter) (Node, error) {
+	in, err := b.bind(n.Input)
+	return &Filter{Step: n.Step, Input: in, Pred: b.expr(n.Pred)}, err
 }
 
-// bindGate decides a condition without columns. If it is not true, nothing is read.
-func (n *Filter) bindGate(b *binder) (Node, error) {
+func (b *binder) resume(n *resume) (Node, error) {
+	in, err := b.bind(n.Input)
+	if err != nil || b.after == nil {
+		return in, err
+	}
+	return &Filter{Step: n.Step, Input: in, Pred: behind(n.keys, b.order, b.after)}, nil
+}
+
+// gate decides a condition without columns. If it is not true, nothing is read.
+func (b *binder) gate(n *gate) (Node, error) {
 	if b.isPending([]expr.Expr{n.Pred}) {
-		in, err := n.Input.bind(b)
-		return &Filter{step: n.step, Input: in, Pred: n.Pred}, err
+		in, err := b.bind(n.Input)
+		return &Filter{Step: n.Step, Input: in, Pred: n.Pred}, err
 	}
 	t, err := expr.Test(b.expr(n.Pred), nil, b.params)
 	if err != nil {
@@ -199,25 +253,25 @@ func (n *Filter) bindGate(b *binder) (Node, error) {
 	}
 	inner := *b
 	inner.never = b.never || t != expr.True
-	return n.Input.bind(&inner)
+	return inner.bind(n.Input)
 }
 
-func (n *Project) bind(b *binder) (Node, error) {
-	in, err := n.Input.bind(b)
-	return &Project{step: n.step, Input: in, Exprs: b.exprs(n.Exprs)}, err
+func (b *binder) project(n *Project) (Node, error) {
+	in, err := b.bind(n.Input)
+	return &Project{Step: n.Step, Input: in, Exprs: b.exprs(n.Exprs)}, err
 }
 
-func (n *Sort) bind(b *binder) (Node, error) {
-	in, err := n.Input.bind(b)
-	return &Sort{step: n.step, Input: in, Keys: b.keys(n.Keys), Limit: -1}, err
+func (b *binder) sort(n *Sort) (Node, error) {
+	in, err := b.bind(n.Input)
+	return &Sort{Step: n.Step, Input: in, Keys: b.keys(n.Keys), Limit: -1}, err
 }
 
-func (n *Limit) bind(b *binder) (Node, error) {
-	in, err := n.Input.bind(b)
+func (b *binder) limit(n *limit) (Node, error) {
+	in, err := b.bind(n.Input)
 	if err != nil {
 		return nil, err
 	}
-	out := &Limit{step: n.step, Input: in}
+	out := &Limit{Step: n.Step, Input: in}
 	if out.Count, err = countOf(n.count, b.params, "LIMIT", -1); err != nil {
 		return nil, err
 	}
@@ -253,12 +307,12 @@ func pushLimit(n Node, rows int64) {
 	}
 }
 
-func (n *Group) bind(b *binder) (Node, error) {
-	in, err := n.Input.bind(b)
+func (b *binder) group(n *Group) (Node, error) {
+	in, err := b.bind(n.Input)
 	if err != nil {
 		return nil, err
 	}
-	out := &Group{step: n.step, Input: in, Mode: n.Mode, Keys: b.exprs(n.Keys),
+	out := &Group{Step: n.Step, Input: in, Mode: n.Mode, Keys: b.exprs(n.Keys),
 		Aggregates: n.Aggregates}
 	if b.lists {
 		out.Aggregates = nil
@@ -270,35 +324,34 @@ func (n *Group) bind(b *binder) (Node, error) {
 	return out, nil
 }
 
-func (n *Distinct) bind(b *binder) (Node, error) {
-	in, err := n.Input.bind(b)
-	return &Distinct{step: n.step, Input: in, Mode: n.Mode, Columns: n.Columns,
+func (b *binder) distinct(n *Distinct) (Node, error) {
+	in, err := b.bind(n.Input)
+	return &Distinct{Step: n.Step, Input: in, Mode: n.Mode, Columns: n.Columns,
 		Collations: n.Collations}, err
 }
 
-func (n *Fetch) bind(b *binder) (Node, error) {
-	in, err := n.Input.bind(b)
-	return &Fetch{step: n.step, Input: in, Source: n.Source, Filter: b.expr(n.Filter)}, err
+func (b *binder) fetch(n *Fetch) (Node, error) {
+	in, err := b.bind(n.Input)
+	return &Fetch{Step: n.Step, Input: in, Source: n.Source, Filter: b.expr(n.Filter)}, err
 }
 
-func (n *Derived) bind(b *binder) (Node, error) {
-	in, err := n.Input.bind(b)
-	return &Derived{step: n.step, Input: in}, err
+func (b *binder) derived(n *Derived) (Node, error) {
+	in, err := b.bind(n.Input)
+	return &Derived{Step: n.Step, Input: in}, err
 }
 
-func (n *JoinNode) bind(b *binder) (Node, error) {
-	left, err := n.Left.bind(b)
+func (b *binder) join(n *JoinNode) (Node, error) {
+	left, err := b.bind(n.Left)
 	if err != nil {
 		return nil, err
 	}
 	inner := *b
 	inner.after, inner.never = nil, false
-	right, err := n.Right.bind(&inner)
+	right, err := inner.bind(n.Right)
 	if err != nil {
 		return nil, err
 	}
 	out := *n
-	out.actual = Actual{}
 	out.Left, out.Right = left, right
 	out.LeftKeys, out.RightKeys = b.exprs(n.LeftKeys), b.exprs(n.RightKeys)
 	out.On, out.MergeOrder = b.expr(n.On), b.keys(n.MergeOrder)

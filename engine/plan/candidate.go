@@ -4,6 +4,9 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
+	"github.com/kstonedb/kstone/engine/plan/internal/estimate"
+	"github.com/kstonedb/kstone/engine/plan/internal/operator"
 	"github.com/kstonedb/kstone/engine/plan/spans"
 )
 
@@ -26,22 +29,22 @@ func (c *candidate) rows() float64 { return max(c.node.Estimate().Rows, 0.001) }
 func (p *path) access() Node {
 	r := p.rel
 	p.filters = p.split(p.pred)
-	a := &Access{
-		step:        step{layout: p.layout, estimate: p.estimate},
+	a := &access{Access: Access{
+		Step:        operator.Step{Elements: p.layout, Expected: p.estimate},
 		SourceTable: r.sourceTable(),
-		Index:       p.index, Reverse: p.reverse, Ordered: p.ordered, Order: p.order,
+		Index:       p.index, Key: p.key, Reverse: p.reverse, Ordered: p.ordered, Order: p.order,
 		Point: p.point, Covering: p.covering, KeysOnly: p.keysOnly, Limit: p.limit,
-		FullScan: p.fullScan, path: p,
-	}
+		FullScan: p.fullScan,
+	}, path: p}
 	if p.skip != nil {
 		a.Skip = &Skip{Columns: p.skip.columns}
 	}
 	if !p.repeats {
 		return a
 	}
-	s := a.step
-	s.estimate.Cost += s.estimate.Rows * p.q.costs().Hash
-	return &Union{step: s, Inputs: []Node{a}}
+	s := a.Step
+	s.Expected.Cost += s.Expected.Rows * p.q.costs().Hash
+	return &Union{Step: s, Inputs: []Node{a}}
 }
 
 func (r *relation) sourceTable() SourceTable {
@@ -53,6 +56,16 @@ func (q *query) costs() *Costs {
 		return c
 	}
 	return &DefaultCosts
+}
+
+func newEstimator(r *relation, opt *Options) *estimate.Estimator {
+	switch {
+	case r.table == nil:
+		return estimate.ForSubquery(r.sub.tree.Estimate().Rows, opt.Values)
+	case opt.Stats == nil:
+		return estimate.ForTable(r.table, nil, opt.Values)
+	}
+	return estimate.ForTable(r.table, opt.Stats.Table(r.table), opt.Values)
 }
 
 // candidates returns the ways to read a relation: the cheapest one, and the cheapest one
@@ -108,13 +121,13 @@ func bestPoint(paths []*path) []*path {
 }
 
 // refuse drops candidates that read a whole table, if that is forbidden.
-func (q *query) refuse(r *relation, e *estimator, all []candidate) ([]candidate, error) {
+func (q *query) refuse(r *relation, e *estimate.Estimator, all []candidate) ([]candidate, error) {
 	if !q.refusesFullScan() {
 		return all, nil
 	}
 	all = slices.DeleteFunc(all, func(c candidate) bool { return c.path != nil && c.path.fullScan })
 	if len(all) == 0 {
-		return nil, &FullScanError{Table: r.name, Rows: e.rows()}
+		return nil, &FullScanError{Table: r.name, Rows: e.Rows()}
 	}
 	return all, nil
 }
@@ -169,13 +182,13 @@ func (r *relation) filtered(q *query) Node {
 	n := r.sub.tree
 	layout := make([]ColumnRef, len(r.sub.query.outputs))
 	for i, o := range r.sub.query.outputs {
-		layout[i] = ColumnRef{r.source, i, o.Name}
+		layout[i] = ColumnRef{Source: r.source, Ordinal: i, Name: o.Name}
 	}
-	s := step{layout: layout, estimate: n.Estimate()}
-	var out Node = &Derived{step: s, Input: n}
-	if pred := conjunction(r.pred); pred != nil {
-		s.estimate.Rows *= newEstimator(r, &q.scope.opt).selectivity(r.pred)
-		out = &Filter{step: s, Input: out, Pred: toSlots(pred, layout)}
+	s := operator.Step{Elements: layout, Expected: n.Estimate()}
+	var out Node = &Derived{Step: s, Input: n}
+	if pred := conjunct.Join(r.pred); pred != nil {
+		s.Expected.Rows *= newEstimator(r, &q.scope.opt).Selectivity(r.pred)
+		out = &Filter{Step: s, Input: out, Pred: toSlots(pred, layout)}
 	}
 	return out
 }

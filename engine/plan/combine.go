@@ -4,6 +4,9 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
+	"github.com/kstonedb/kstone/engine/plan/internal/estimate"
+	"github.com/kstonedb/kstone/engine/plan/internal/operator"
 	"github.com/kstonedb/kstone/engine/schema"
 )
 
@@ -13,7 +16,8 @@ const minGain = 4
 
 // unions returns a candidate for each OR whose terms different indexes can serve: the row
 // keys that each of them finds, each once, and then the rows.
-func (q *query) unions(r *relation, e *estimator, indexes []*schema.Index) (all []candidate) {
+func (q *query) unions(r *relation, e *estimate.Estimator, indexes []*schema.Index) (
+	all []candidate) {
 	for i, t := range r.pred {
 		or, ok := t.(expr.Or)
 		if !ok || len(or.Terms) > maxBranches {
@@ -22,20 +26,20 @@ func (q *query) unions(r *relation, e *estimator, indexes []*schema.Index) (all 
 		rest := slices.Concat(r.pred[:i], r.pred[i+1:])
 		u := &Union{}
 		for _, b := range or.Terms {
-			n := q.keysOnly(r, e, indexes, conjuncts(slices.Clone(rest), b))
+			n := q.keysOnly(r, e, indexes, conjunct.Split(slices.Clone(rest), b))
 			if n == nil {
 				u = nil
 				break
 			}
 			u.Inputs = append(u.Inputs, n)
-			u.estimate.Rows += n.Estimate().Rows
-			u.estimate.Cost += n.Estimate().Cost
+			u.Expected.Rows += n.Estimate().Rows
+			u.Expected.Cost += n.Estimate().Cost
 		}
 		if u == nil {
 			continue
 		}
-		u.layout = u.Inputs[0].Layout()
-		u.estimate.Cost += u.estimate.Rows * q.costs().Hash
+		u.Elements = u.Inputs[0].Layout()
+		u.Expected.Cost += u.Expected.Rows * q.costs().Hash
 		all = append(all, candidate{node: q.fetch(r, e, u), set: 1 << r.source})
 	}
 	return all
@@ -46,7 +50,7 @@ const maxBranches = 16
 
 // keysOnly returns the cheapest access that finds the keys of the rows for which terms
 // may be true, looking at no row; nil if every index would be read whole.
-func (q *query) keysOnly(r *relation, e *estimator, indexes []*schema.Index,
+func (q *query) keysOnly(r *relation, e *estimate.Estimator, indexes []*schema.Index,
 	terms []expr.Expr) (best Node) {
 	for _, x := range indexes {
 		branch := *r
@@ -57,7 +61,7 @@ func (q *query) keysOnly(r *relation, e *estimator, indexes []*schema.Index,
 		branch.pred = decidable(r, x, terms)
 		p := q.newPath(&branch, x, true)
 		p.price(e, q.costs())
-		if !p.scan.bounded || p.repeats {
+		if !p.scan.Bounded || p.repeats {
 			continue
 		}
 		if n := p.access(); best == nil || n.Estimate().Cost < best.Estimate().Cost {
@@ -85,34 +89,37 @@ func decidable(r *relation, x *schema.Index, terms []expr.Expr) (out []expr.Expr
 
 // rowKeys projects to the row's key.
 func rowKeys(r *relation, n Node) Node {
-	layout := []ColumnRef{{r.source, RowPK, "row pk"}, {r.source, RowSK, "row sk"}}
+	layout := []ColumnRef{
+		{Source: r.source, Ordinal: RowPK, Name: "row pk"},
+		{Source: r.source, Ordinal: RowSK, Name: "row sk"},
+	}
 	at := len(n.Layout()) - 2
 	if at == 0 {
 		return n
 	}
-	s := step{layout: layout, estimate: n.Estimate()}
-	return &Project{step: s, Input: n, Exprs: []expr.Expr{
+	s := operator.Step{Elements: layout, Expected: n.Estimate()}
+	return &Project{Step: s, Input: n, Exprs: []expr.Expr{
 		expr.Slot{I: at, Name: "row pk"}, expr.Slot{I: at + 1, Name: "row sk"}}}
 }
 
 // fetch reads the rows whose keys a node finds, and tests the whole predicate.
-func (q *query) fetch(r *relation, e *estimator, keys Node) Node {
+func (q *query) fetch(r *relation, e *estimate.Estimator, keys Node) Node {
 	p := q.newPath(r, nil, false)
-	s := step{layout: p.layout, estimate: keys.Estimate()}
-	s.estimate.Cost += s.estimate.Rows * q.costs().Fetch
-	s.estimate.Rows = clampRows(min(s.estimate.Rows, e.rows()*e.selectivity(r.pred)))
-	return &Fetch{step: s, Input: keys, Source: r.sourceTable(),
-		Filter: toSlots(conjunction(r.pred), p.layout)}
+	s := operator.Step{Elements: p.layout, Expected: keys.Estimate()}
+	s.Expected.Cost += s.Expected.Rows * q.costs().Fetch
+	s.Expected.Rows = estimate.Clamp(min(s.Expected.Rows, e.Rows()*e.Selectivity(r.pred)))
+	return &Fetch{Step: s, Input: keys, Source: r.sourceTable(),
+		Filter: toSlots(conjunct.Join(r.pred), p.layout)}
 }
 
 // intersections returns the candidate that reads the two most selective indexes and
 // fetches only the rows that both find, if it is far cheaper than any of the paths.
-func (q *query) intersections(r *relation, e *estimator, paths []*path) []candidate {
+func (q *query) intersections(r *relation, e *estimate.Estimator, paths []*path) []candidate {
 	least := paths[0].estimate.Cost
 	var bounded []*path
 	for _, p := range paths {
 		least = min(least, p.estimate.Cost)
-		if p.index != nil && p.scan.bounded && !p.ordered && !p.repeats && p.skip == nil {
+		if p.index != nil && p.scan.Bounded && !p.ordered && !p.repeats && p.skip == nil {
 			bounded = append(bounded, p)
 		}
 	}
@@ -131,7 +138,7 @@ func (q *query) intersections(r *relation, e *estimator, paths []*path) []candid
 	return []candidate{{node: best, set: 1 << r.source}}
 }
 
-func (q *query) intersect(r *relation, e *estimator, a, b *schema.Index) Node {
+func (q *query) intersect(r *relation, e *estimate.Estimator, a, b *schema.Index) Node {
 	if a.Columns[0].Ordinal == b.Columns[0].Ordinal {
 		return nil
 	}
@@ -142,11 +149,11 @@ func (q *query) intersect(r *relation, e *estimator, a, b *schema.Index) Node {
 			return nil
 		}
 		n.Inputs = append(n.Inputs, in)
-		n.estimate.Cost += in.Estimate().Cost + in.Estimate().Rows*q.costs().Hash
+		n.Expected.Cost += in.Estimate().Cost + in.Estimate().Rows*q.costs().Hash
 	}
-	n.layout = n.Inputs[0].Layout()
-	rows := e.rows() * e.selectivity(r.pred)
-	n.estimate.Rows = clampRows(min(rows, n.Inputs[0].Estimate().Rows))
-	n.estimate.Startup = n.estimate.Cost
+	n.Elements = n.Inputs[0].Layout()
+	rows := e.Rows() * e.Selectivity(r.pred)
+	n.Expected.Rows = estimate.Clamp(min(rows, n.Inputs[0].Estimate().Rows))
+	n.Expected.Startup = n.Expected.Cost
 	return q.fetch(r, e, n)
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
 	"github.com/kstonedb/kstone/engine/plan/spans"
 )
 
@@ -37,8 +38,8 @@ func (q *query) distribute() (gates []expr.Expr) {
 			}
 		}
 		r.on = on
-		if pred := conjunction(r.pred); pred != nil {
-			r.pred = conjuncts(nil, q.normalise(pred))
+		if pred := conjunct.Join(r.pred); pred != nil {
+			r.pred = conjunct.Split(nil, q.normalise(pred))
 		}
 	}
 	q.collectNeeds()

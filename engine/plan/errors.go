@@ -9,8 +9,6 @@ import (
 // query.
 var ErrCursor = errors.New("plan: invalid cursor")
 
-var errStats = errors.New("plan: statistics are damaged")
-
 // QueryError says what is wrong with a query.
 type QueryError struct {
 	// Pos is where, counted from 1, in the text the query was made from; 0 if unknown.

@@ -32,10 +32,10 @@ func (q *query) shortcuts() []candidate {
 		return []candidate{{node: inputs[0], set: 1}}
 	}
 	u := &Union{Inputs: inputs, All: true}
-	u.layout = inputs[0].Layout()
+	u.Elements = inputs[0].Layout()
 	for _, n := range inputs {
-		u.estimate.Rows += n.Estimate().Rows
-		u.estimate.Cost += n.Estimate().Cost
+		u.Expected.Rows += n.Estimate().Rows
+		u.Expected.Cost += n.Estimate().Cost
 	}
 	return []candidate{{node: u, set: 1}}
 }

@@ -4,6 +4,9 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
+	"github.com/kstonedb/kstone/engine/plan/internal/estimate"
+	"github.com/kstonedb/kstone/engine/plan/internal/operator"
 )
 
 // plan chooses the cheapest tree for the query. Every way to join the relations is carried
@@ -106,8 +109,8 @@ func groupColumns(keys []expr.Expr) (ordinals []int, source int, ok bool) {
 // finish puts everything above the joins: groups, order, limit and result.
 func (q *query) finish(c candidate, gates []expr.Expr) (Node, error) {
 	for _, g := range gates {
-		s := step{layout: c.node.Layout(), estimate: c.node.Estimate()}
-		c.node = &Filter{step: s, Input: c.node, Pred: g, gate: true}
+		s := operator.Step{Elements: c.node.Layout(), Expected: c.node.Estimate()}
+		c.node = &gate{Filter{Step: s, Input: c.node, Pred: g}}
 	}
 	f := finisher{q: q, c: c, n: c.node}
 	if q.grouped {
@@ -208,8 +211,8 @@ func (f *finisher) groupAt(e expr.Expr) (expr.Slot, bool) {
 }
 
 // step starts the step of a node over the present one.
-func (f *finisher) step() step {
-	return step{layout: f.n.Layout(), estimate: f.n.Estimate()}
+func (f *finisher) step() operator.Step {
+	return operator.Step{Elements: f.n.Layout(), Expected: f.n.Estimate()}
 }
 
 func (f *finisher) costs() *Costs { return f.q.costs() }
@@ -217,15 +220,15 @@ func (f *finisher) costs() *Costs { return f.q.costs() }
 // group makes groups, in the cheapest way that the order of the input allows.
 func (f *finisher) group() {
 	q, in := f.q, f.n.Estimate()
-	g := &Group{step: f.step(), Input: f.n}
-	g.layout = nil
+	g := &Group{Step: f.step(), Input: f.n}
+	g.Elements = nil
 	for _, k := range q.groups {
 		g.Keys = append(g.Keys, f.slots(k))
 		ref := ColumnRef{Source: Computed, Name: k.String()}
 		if c, ok := k.(expr.Column); ok {
-			ref = ColumnRef{c.Source, c.Ordinal, c.String()}
+			ref = ColumnRef{Source: c.Source, Ordinal: c.Ordinal, Name: c.String()}
 		}
-		g.layout = append(g.layout, ref)
+		g.Elements = append(g.Elements, ref)
 	}
 	for _, a := range q.aggregates {
 		name := a.String()
@@ -233,22 +236,22 @@ func (f *finisher) group() {
 			a.Arg = f.slots(a.Arg)
 		}
 		g.Aggregates = append(g.Aggregates, a)
-		g.layout = append(g.layout, ColumnRef{Source: Computed, Name: name})
+		g.Elements = append(g.Elements, ColumnRef{Source: Computed, Name: name})
 	}
 	g.Mode = f.groupMode()
-	g.estimate.Rows = q.groupCount(f.c)
-	g.estimate.Cost = in.Cost + in.Rows*f.costs().Test*float64(1+len(q.aggregates))
+	g.Expected.Rows = q.groupCount(f.c)
+	g.Expected.Cost = in.Cost + in.Rows*f.costs().Test*float64(1+len(q.aggregates))
 	if g.Mode == GroupHash {
-		g.estimate.Cost += in.Rows * f.costs().Hash
+		g.Expected.Cost += in.Rows * f.costs().Hash
 	}
 	if g.Mode == GroupHash || len(q.groups) == 0 {
-		g.estimate.Startup = g.estimate.Cost
+		g.Expected.Startup = g.Expected.Cost
 	}
 	f.n, f.grouped = g, true
-	if having := conjunction(q.having); having != nil {
+	if having := conjunct.Join(q.having); having != nil {
 		s := f.step()
-		s.estimate.Rows = clampRows(s.estimate.Rows * defaultOther)
-		f.n = &Filter{step: s, Input: f.n, Pred: f.slots(having)}
+		s.Expected.Rows = estimate.Clamp(s.Expected.Rows * estimate.DefaultOther)
+		f.n = &Filter{Step: s, Input: f.n, Pred: f.slots(having)}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/internal/operator"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -14,8 +15,8 @@ import (
 // relation it begins with.
 func (q *query) joinAll(wants []want) ([]candidate, error) {
 	if len(q.rels) == 0 {
-		s := step{estimate: Estimate{Rows: 1}}
-		return []candidate{{node: &OneRow{s}}}, nil
+		s := operator.Step{Expected: Estimate{Rows: 1}}
+		return []candidate{{node: &OneRow{Step: s}}}, nil
 	}
 	starts, err := q.starts(wants)
 	if err != nil {
@@ -95,26 +96,27 @@ func (q *query) unique(r *relation, c candidate) candidate {
 		collations = append(collations, expr.CollationOfPair(left, right))
 		folded = folded || collations[len(collations)-1] != keycodec.CollateBytes
 		exprs = append(exprs, toSlots(right, c.node.Layout()))
-		layout = append(layout, ColumnRef{r.source, column.Ordinal, column.String()})
+		layout = append(layout,
+			ColumnRef{Source: r.source, Ordinal: column.Ordinal, Name: column.String()})
 		columns = append(columns, column.Ordinal)
 	}
 	e := newEstimator(r, &q.scope.opt)
-	s := step{layout: layout, estimate: c.node.Estimate()}
-	p := &Project{step: s, Input: c.node, Exprs: exprs}
-	d := &Distinct{step: s, Input: p, Columns: len(layout)}
+	s := operator.Step{Elements: layout, Expected: c.node.Estimate()}
+	p := &Project{Step: s, Input: c.node, Exprs: exprs}
+	d := &Distinct{Step: s, Input: p, Columns: len(layout)}
 	if folded {
 		d.Collations = collations
 	}
 	if !folded && groups(columns, c.order, r.source, r.constants()) {
 		d.Mode = DistinctStreaming
 	} else {
-		d.estimate.Cost += c.rows() * q.costs().Hash
+		d.Expected.Cost += c.rows() * q.costs().Hash
 	}
 	values := 1.0
 	for _, o := range columns {
-		values *= e.values(o)
+		values *= e.Values(o)
 	}
-	d.estimate.Rows = min(c.rows(), values)
+	d.Expected.Rows = min(c.rows(), values)
 	return candidate{node: d, set: c.set, order: c.order, distinct: r}
 }
 

@@ -4,6 +4,9 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
+	"github.com/kstonedb/kstone/engine/plan/internal/estimate"
+	"github.com/kstonedb/kstone/engine/plan/internal/operator"
 	"github.com/kstonedb/kstone/engine/plan/spans"
 )
 
@@ -71,59 +74,60 @@ func (q *query) filterAbove(c *candidate, r *relation, terms []expr.Expr) {
 	if len(terms) == 0 {
 		return
 	}
-	s := step{layout: c.node.Layout(), estimate: c.node.Estimate()}
+	s := operator.Step{Elements: c.node.Layout(), Expected: c.node.Estimate()}
 	for range terms {
-		s.estimate.Rows *= defaultOther
+		s.Expected.Rows *= estimate.DefaultOther
 	}
-	c.node = &Filter{step: s, Input: c.node, Pred: toSlots(conjunction(terms), s.layout)}
+	c.node = &Filter{Step: s, Input: c.node, Pred: toSlots(conjunct.Join(terms), s.Elements)}
 }
 
 // joinRows estimates the result of a join.
 func (q *query) joinRows(c candidate, r *relation, j joinTerms) float64 {
 	e := newEstimator(r, &q.scope.opt)
-	inner := e.rows() * e.selectivity(r.pred)
+	inner := e.Rows() * e.Selectivity(r.pred)
 	match := inner // rows of r for a left row
 	for i := range j.left {
 		match /= max(1, min(q.valuesOf(j.left[i], c), q.valuesOfRight(e, j.right[i], r, inner)),
 			q.valuesOfRight(e, j.right[i], r, inner))
 	}
 	for range j.on {
-		match *= defaultRange
+		match *= estimate.DefaultRange
 	}
 	left := c.rows()
 	switch r.kind {
 	case Semi:
-		return clampRows(left * min(1, match))
+		return estimate.Clamp(left * min(1, match))
 	case Anti:
-		return clampRows(left * max(0.1, 1-match))
+		return estimate.Clamp(left * max(0.1, 1-match))
 	case Left:
 		return max(left, left*match)
 	}
-	return clampRows(left * match)
+	return estimate.Clamp(left * match)
 }
 
 // valuesOf estimates the number of different values of an expression over joined rows.
 func (q *query) valuesOf(x expr.Expr, c candidate) float64 {
 	column, ok := x.(expr.Column)
 	if !ok || q.relationOf(column.Source) == nil {
-		return max(1, c.rows()*defaultDistinct)
+		return max(1, c.rows()*estimate.DefaultDistinct)
 	}
 	r := q.rels[column.Source]
 	if r.constants()[column.Ordinal] {
 		return 1
 	}
-	return max(1, min(c.rows(), newEstimator(r, &q.scope.opt).values(column.Ordinal)))
+	return max(1, min(c.rows(), newEstimator(r, &q.scope.opt).Values(column.Ordinal)))
 }
 
-func (q *query) valuesOfRight(e *estimator, x expr.Expr, r *relation, rows float64) float64 {
+func (q *query) valuesOfRight(e *estimate.Estimator, x expr.Expr, r *relation,
+	rows float64) float64 {
 	column, ok := x.(expr.Column)
 	switch {
 	case !ok:
-		return max(1, rows*defaultDistinct)
+		return max(1, rows*estimate.DefaultDistinct)
 	case r.constants()[column.Ordinal]:
 		return 1
 	}
-	return max(1, min(rows, e.values(column.Ordinal)))
+	return max(1, min(rows, e.Values(column.Ordinal)))
 }
 
 // newJoin makes a join without method and cost.
@@ -134,15 +138,15 @@ func (q *query) newJoin(c candidate, right Node, r *relation, j joinTerms, rows 
 		n.Kind = Inner
 	}
 	both := slices.Concat(c.node.Layout(), right.Layout())
-	if n.layout = both; r.kind == Semi || r.kind == Anti {
-		n.layout = c.node.Layout()
+	if n.Elements = both; r.kind == Semi || r.kind == Anti {
+		n.Elements = c.node.Layout()
 	}
 	for i := range j.left {
 		n.LeftKeys = append(n.LeftKeys, toSlots(j.left[i], c.node.Layout()))
 		n.RightKeys = append(n.RightKeys, toSlots(j.right[i], right.Layout()))
 	}
-	n.On = toSlots(conjunction(j.on), both)
-	n.estimate.Rows = rows
+	n.On = toSlots(conjunct.Join(j.on), both)
+	n.Expected.Rows = rows
 	return n
 }
 
@@ -157,8 +161,8 @@ func (q *query) hashJoin(c, in candidate, r *relation, j joinTerms, rows float64
 	n := q.newJoin(c, in.node, r, j, rows)
 	n.Method = JoinHash
 	left, right, k := c.node.Estimate(), in.node.Estimate(), q.costs()
-	n.estimate.Startup = left.Startup + right.Cost + right.Rows*k.Hash
-	n.estimate.Cost = left.Cost + right.Cost + (left.Rows+right.Rows)*k.Hash + rows*k.Key
+	n.Expected.Startup = left.Startup + right.Cost + right.Rows*k.Hash
+	n.Expected.Cost = left.Cost + right.Cost + (left.Rows+right.Rows)*k.Hash + rows*k.Key
 	n.Partitioned = samePartitions(c.path, in.path, j)
 	return c.joined(n, r, false)
 }
@@ -172,8 +176,8 @@ func (q *query) loopJoin(c, in candidate, r *relation, j joinTerms, rows float64
 	n := q.newJoin(c, in.node, r, j, rows)
 	n.Method = JoinLoop
 	left, right, k := c.node.Estimate(), in.node.Estimate(), q.costs()
-	n.estimate.Startup = left.Startup + right.Cost
-	n.estimate.Cost = left.Cost + right.Cost + max(1, left.Rows)*max(1, right.Rows)*k.Test
+	n.Expected.Startup = left.Startup + right.Cost
+	n.Expected.Cost = left.Cost + right.Cost + max(1, left.Rows)*max(1, right.Rows)*k.Test
 	return c.joined(n, r, false)
 }
 
@@ -230,11 +234,12 @@ func (q *query) mergeJoin(c, in candidate, r *relation, j joinTerms, rows float6
 	n := q.newJoin(c, in.node, r, arranged, rows)
 	n.Method = JoinMerge
 	for i, o := range order {
-		n.MergeOrder = append(n.MergeOrder, SortKey{n.LeftKeys[i], o.Desc, c.order[i].NullsLast})
+		n.MergeOrder = append(n.MergeOrder, SortKey{Expr: n.LeftKeys[i], Desc: o.Desc,
+			NullsLast: c.order[i].NullsLast})
 	}
 	left, right, k := c.node.Estimate(), in.node.Estimate(), q.costs()
-	n.estimate.Startup = left.Startup + right.Startup
-	n.estimate.Cost = left.Cost + right.Cost + (left.Rows+right.Rows)*k.Test + rows*k.Key
+	n.Expected.Startup = left.Startup + right.Startup
+	n.Expected.Cost = left.Cost + right.Cost + (left.Rows+right.Rows)*k.Test + rows*k.Key
 	return c.joined(n, r, false), true
 }
 
@@ -297,7 +302,7 @@ func (q *query) lookupJoins(c candidate, r *relation, j joinTerms, rows float64)
 // nil if there is none.
 func (p *path) findProbe(j joinTerms) (used []bool) {
 	used = make([]bool, len(j.left))
-	w, any := scanWalk{p: p}, false
+	any := false
 	for i := range p.own {
 		at := slices.IndexFunc(j.right, func(x expr.Expr) bool {
 			c, ok := x.(expr.Column)
@@ -311,7 +316,7 @@ func (p *path) findProbe(j joinTerms) (used []bool) {
 				continue
 			}
 		}
-		operand, ok := w.pointOn(p.key.Ordinals[i], p.pred)
+		operand, ok := conjunct.PointOn(p.rel.source, p.key.Ordinals[i], p.pred)
 		if !ok || spans.IsNull(operand) || p.key.Each[i] {
 			break
 		}
@@ -324,12 +329,12 @@ func (p *path) findProbe(j joinTerms) (used []bool) {
 	return used
 }
 
-func (q *query) lookupJoin(c candidate, p *path, e *estimator, j joinTerms, used []bool,
+func (q *query) lookupJoin(c candidate, p *path, e *estimate.Estimator, j joinTerms, used []bool,
 	rows float64) candidate {
 	p.price(e, q.costs())
 	k, left := q.costs(), c.node.Estimate()
 	probes := max(1, c.rows())
-	found := e.entries(p.index) / max(1, e.distinct(p.index, len(p.probe))) // for each probe
+	found := e.Entries(p.index) / max(1, e.Distinct(p.index, len(p.probe))) // for each probe
 	per := k.Seek + found*(k.Key+k.Test*float64(len(p.pred)))
 	if p.index == nil && p.unique {
 		per = k.Fetch
@@ -338,7 +343,7 @@ func (q *query) lookupJoin(c candidate, p *path, e *estimator, j joinTerms, used
 	}
 	p.estimate = Estimate{Rows: max(found, 0.001), Cost: per, Startup: per}
 	p.fullScan = false
-	a := p.access().(*Access)
+	a := p.access().(*access)
 	exprs := make([]expr.Expr, len(p.probe))
 	for i, x := range p.probe {
 		exprs[i] = toSlots(x, c.node.Layout())
@@ -355,7 +360,7 @@ func (q *query) lookupJoin(c candidate, p *path, e *estimator, j joinTerms, used
 	}
 	n := q.newJoin(c, a, p.rel, rest, rows)
 	n.Method = JoinLookup
-	n.estimate.Startup = left.Startup + per
-	n.estimate.Cost = left.Cost + probes*per
+	n.Expected.Startup = left.Startup + per
+	n.Expected.Cost = left.Cost + probes*per
 	return c.joined(n, p.rel, p.unique)
 }

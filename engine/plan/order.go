@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
 	"github.com/kstonedb/kstone/engine/schema"
 )
 
@@ -25,7 +26,7 @@ func (r *relation) constants() map[int]bool {
 		if _, contains := t.(expr.Contains); contains {
 			continue
 		}
-		if o, _, ok := equality(t, r.source); ok {
+		if o, _, ok := conjunct.Equality(t, r.source); ok {
 			fixed[o] = true
 		}
 	}
@@ -48,8 +49,8 @@ func (p *path) orderFrom(fixed int) (order []OrderColumn, total bool) {
 		}
 		seen[o] = true
 		f := p.key.Fields[i]
-		order = append(order, OrderColumn{p.rel.source, o, f.Desc, f.NullsLast && f.Nullable,
-			f.Nullable})
+		order = append(order, OrderColumn{Source: p.rel.source, Ordinal: o, Desc: f.Desc,
+			NullsLast: f.NullsLast && f.Nullable, Nullable: f.Nullable})
 	}
 	return order, fixed == 0 && p.tellsRowsApart()
 }
@@ -118,11 +119,10 @@ func groups(columns []int, have []OrderColumn, source int, constants map[int]boo
 // listPrefix returns how many first columns are each a point or a list, up to the last
 // list; 0 without lists.
 func (p *path) listPrefix() (fixed int) {
-	w := scanWalk{p: p}
 	for i, o := range p.key.Ordinals {
-		if _, ok := w.listOn(o, p.pred); ok {
+		if _, ok := conjunct.ListOn(p.rel.source, o, p.pred); ok {
 			fixed = i + 1
-		} else if _, ok := w.pointOn(o, p.pred); !ok {
+		} else if _, ok := conjunct.PointOn(p.rel.source, o, p.pred); !ok {
 			break
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
 	"github.com/kstonedb/kstone/engine/plan/spans"
 )
 
@@ -35,7 +36,7 @@ func (q *query) resolveGroups() error {
 	if err != nil {
 		return err
 	}
-	q.having = conjuncts(nil, q.normalise(having))
+	q.having = conjunct.Split(nil, q.normalise(having))
 	return nil
 }
 

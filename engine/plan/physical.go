@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
+	"github.com/kstonedb/kstone/engine/plan/internal/operator"
 	"github.com/kstonedb/kstone/engine/plan/spans"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/keycodec"
@@ -72,10 +74,10 @@ func (p *Prepared) findPhysical() {
 	if project, ok := n.(*Project); ok {
 		n = project.Input
 	}
-	if limit, ok := n.(*Limit); ok {
+	if limit, ok := n.(*limit); ok {
 		d.count, d.offset, n = limit.count, limit.offset, limit.Input
 	}
-	a, ok := n.(*Access)
+	a, ok := n.(*access)
 	if !ok {
 		return
 	}
@@ -145,8 +147,8 @@ func (d *Physical) compile(outputs []Output) (err error) {
 		err = errors.Join(err, failed)
 		return &out
 	}
-	d.Filter = program(conjunction(entry), &d.EntryColumns)
-	d.Residual = program(conjunction(row), &d.TestColumns)
+	d.Filter = program(conjunct.Join(entry), &d.EntryColumns)
+	d.Residual = program(conjunct.Join(row), &d.TestColumns)
 	d.RowColumns.Union(d.TestColumns)
 	for _, o := range outputs {
 		if c, ok := o.Expr.(expr.Column); ok {
@@ -226,7 +228,7 @@ func (d *Physical) Key(pk, sk []byte, params []expr.Value, cut bool) (pk2, sk2 [
 	if cut && d.Index == nil && d.Residual == nil {
 		params = d.cut(params)
 	}
-	return appendKey(pk, sk, d.Table, d.Index, d.fields, func(i int) *expr.Value {
+	return operator.AppendKey(pk, sk, d.Table, d.Index, d.fields, func(i int) *expr.Value {
 		if at := d.slots[i].Param; at >= 0 {
 			return &params[at]
 		}

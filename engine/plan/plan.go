@@ -2,6 +2,7 @@ package plan
 
 import (
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/internal/explain"
 )
 
 // Plan is a bound query, ready for one execution. It belongs to one goroutine at a
@@ -47,4 +48,19 @@ type Subplan struct {
 	Plan *Plan
 	// Param is the position in Plan.Params of the plan around it.
 	Param int
+}
+
+// Explain describes the plan.
+func (p *Plan) Explain() *Explanation { return p.explain(false) }
+
+// ExplainAnalyze describes a plan that was run, with the executor's counters.
+func (p *Plan) ExplainAnalyze() *Explanation { return p.explain(true) }
+
+func (p *Plan) explain(analyze bool) *Explanation {
+	e := explain.Node(p.Root, analyze)
+	for _, s := range p.Subplans {
+		sub := s.Plan.explain(analyze)
+		e.Children = append(e.Children, explain.Value(sub, s.Kind.String(), s.Param))
+	}
+	return e
 }

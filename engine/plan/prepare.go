@@ -157,7 +157,7 @@ func (p *Prepared) bind(vector []expr.Value, after []byte, pending bool) (*Plan,
 		}
 		b.after = values
 	}
-	root, err := p.root.bind(b)
+	root, err := b.bind(p.root)
 	if err != nil {
 		return nil, err
 	}

@@ -124,28 +124,3 @@ func sourcesOf(e expr.Expr) (set uint64) {
 	})
 	return set
 }
-
-// conjuncts appends the terms that an AND consists of.
-func conjuncts(dst []expr.Expr, e expr.Expr) []expr.Expr {
-	if e == nil {
-		return dst
-	}
-	if and, ok := e.(expr.And); ok {
-		for _, t := range and.Terms {
-			dst = conjuncts(dst, t)
-		}
-		return dst
-	}
-	return append(dst, e)
-}
-
-// conjunction is the opposite of conjuncts; nil of nothing.
-func conjunction(terms []expr.Expr) expr.Expr {
-	switch len(terms) {
-	case 0:
-		return nil
-	case 1:
-		return terms[0]
-	}
-	return expr.And{Terms: slices.Clone(terms)}
-}

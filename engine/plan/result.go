@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/internal/estimate"
 )
 
 // ties returns what distinguishes result rows that ORDER BY leaves equal.
@@ -22,7 +23,7 @@ func (q *query) ties() (ties []expr.Expr) {
 		if r.kind == Semi || r.kind == Anti {
 			continue
 		}
-		for _, k := range keyOf(r.table, nil) {
+		for _, k := range estimate.KeyColumns(r.table, nil) {
 			ties = append(ties, q.column(r.source, k.Ordinal))
 		}
 	}
@@ -55,7 +56,7 @@ func (q *query) withTies(turned bool) []Order {
 		}
 		o := Order{Expr: t}
 		if c, ok := t.(expr.Column); ok && !q.grouped && !q.sel.Distinct {
-			for _, k := range keyOf(q.rels[c.Source].table, nil) {
+			for _, k := range estimate.KeyColumns(q.rels[c.Source].table, nil) {
 				if k.Ordinal == c.Ordinal {
 					o.Desc, o.NullsLast = k.Desc, k.NullsLast
 				}
@@ -98,12 +99,13 @@ func (f *finisher) sort() {
 	if len(order) == 0 || f.isOrdered(order) {
 		return
 	}
-	s := &Sort{step: f.step(), Input: f.n, Limit: -1}
+	s := &Sort{Step: f.step(), Input: f.n, Limit: -1}
 	for _, o := range order {
-		s.Keys = append(s.Keys, SortKey{f.slots(o.Expr), o.Desc, o.NullsLast})
+		key := SortKey{Expr: f.slots(o.Expr), Desc: o.Desc, NullsLast: o.NullsLast}
+		s.Keys = append(s.Keys, key)
 	}
-	s.estimate.Cost += f.costs().sortCost(s.estimate.Rows, f.wanted())
-	s.estimate.Startup = s.estimate.Cost
+	s.Expected.Cost += f.costs().SortCost(s.Expected.Rows, f.wanted())
+	s.Expected.Startup = s.Expected.Cost
 	f.n = s
 }
 
@@ -159,6 +161,8 @@ func (f *finisher) groupNode() *Group {
 			return x
 		case *Filter:
 			n = x.Input
+		case *resume:
+			n = x.Input
 		case *Project:
 			n = x.Input
 		case *Distinct:
@@ -203,22 +207,22 @@ func (f *finisher) cursorFilter() {
 		}
 	}
 	s := f.step()
-	s.estimate.Rows = clampRows(s.estimate.Rows * defaultOther)
-	f.n = &Filter{step: s, Input: f.n, after: true}
-	f.afterSlots()
+	s.Expected.Rows = estimate.Clamp(s.Expected.Rows * estimate.DefaultOther)
+	r := &resume{Filter: Filter{Step: s, Input: f.n}}
+	f.n = r
+	for _, o := range f.q.total {
+		r.keys = append(r.keys, f.slots(o.Expr))
+	}
 }
 
 // access returns the access that is the whole of what was built so far, gates aside.
-func (f *finisher) access() (*Access, bool) {
+func (f *finisher) access() (*access, bool) {
 	n := f.n
 	for {
 		switch x := n.(type) {
-		case *Filter:
-			if !x.gate {
-				return nil, false
-			}
+		case *gate:
 			n = x.Input
-		case *Access:
+		case *access:
 			return x, x.path.skip == nil
 		default:
 			return nil, false
@@ -227,11 +231,11 @@ func (f *finisher) access() (*Access, bool) {
 }
 
 // replaceAccess puts another access in its place.
-func (f *finisher) replaceAccess(a *Access) {
-	if g, ok := f.n.(*Filter); ok {
-		gates := []*Filter{g}
+func (f *finisher) replaceAccess(a *access) {
+	if g, ok := f.n.(*gate); ok {
+		gates := []*gate{g}
 		for {
-			next, ok := gates[len(gates)-1].Input.(*Filter)
+			next, ok := gates[len(gates)-1].Input.(*gate)
 			if !ok {
 				break
 			}
@@ -249,24 +253,16 @@ func (f *finisher) replaceAccess(a *Access) {
 	f.n = a
 }
 
-// afterSlots notes how the terms of a cursor find their values in the rows.
-func (f *finisher) afterSlots() {
-	n := f.n.(*Filter)
-	for _, o := range f.q.total {
-		n.afterKeys = append(n.afterKeys, f.slots(o.Expr))
-	}
-}
-
 // limit cuts the result.
 func (f *finisher) limit() {
 	q := f.q
 	if q.limit == nil && q.offset == nil {
 		return
 	}
-	n := &Limit{step: f.step(), Input: f.n, Count: -1, count: q.limit, offset: q.offset}
+	n := &limit{Limit{Step: f.step(), Input: f.n, Count: -1}, q.limit, q.offset}
 	if wanted := f.wanted(); wanted >= 0 {
-		n.estimate.Cost = n.estimate.firstRows(float64(wanted))
-		n.estimate.Rows = min(n.estimate.Rows, float64(wanted))
+		n.Expected.Cost = n.Expected.FirstRows(float64(wanted))
+		n.Expected.Rows = min(n.Expected.Rows, float64(wanted))
 	}
 	f.n = n
 }
@@ -304,8 +300,8 @@ func (f *finisher) project() {
 		return
 	}
 	s := f.step()
-	s.layout = layout
-	f.n = &Project{step: s, Input: f.n, Exprs: exprs}
+	s.Elements = layout
+	f.n = &Project{Step: s, Input: f.n, Exprs: exprs}
 }
 
 // isIdentity says whether a projection would return its input.
@@ -324,7 +320,7 @@ func isIdentity(exprs []expr.Expr, layout []ColumnRef) bool {
 // distinct leaves out repeated rows.
 func (f *finisher) distinct() {
 	q := f.q
-	d := &Distinct{step: f.step(), Input: f.n, Columns: len(q.outputs)}
+	d := &Distinct{Step: f.step(), Input: f.n, Columns: len(q.outputs)}
 	var keys []expr.Expr
 	for _, o := range q.outputs {
 		keys = append(keys, o.Expr)
@@ -334,13 +330,13 @@ func (f *finisher) distinct() {
 	if ok && !q.grouped && groups(columns, f.c.order, source, q.constantsOf(source)) {
 		d.Mode = DistinctStreaming
 	} else {
-		d.estimate.Cost += d.estimate.Rows * f.costs().Hash
+		d.Expected.Cost += d.Expected.Rows * f.costs().Hash
 	}
 	n := 1.0
 	for _, k := range keys {
 		n *= q.valuesOf(k, f.c)
 	}
-	d.estimate.Rows = max(1, min(d.estimate.Rows, n))
+	d.Expected.Rows = max(1, min(d.Expected.Rows, n))
 	f.n = d
 }
 

@@ -75,51 +75,10 @@ func (s Source) Name() string {
 	return s.Alias
 }
 
-// JoinKind says which rows a join returns.
-type JoinKind uint8
-
-// The kinds of joins. Semi and Anti return columns of the left side only.
-const (
-	Inner JoinKind = iota // pairs for which On is true
-	Left                  // also left rows without a partner, with NULLs
-	Semi                  // left rows with at least one partner
-	Anti                  // left rows without any
-)
-
-// String returns "inner", "left", "semi" or "anti".
-func (k JoinKind) String() string {
-	return [...]string{"inner", "left", "semi", "anti"}[k&3]
-}
-
 // Join joins one more source.
 type Join struct {
 	Kind JoinKind
 	On   expr.Expr // nil: all pairs
-}
-
-// AggregateFunc is a function over the rows of a group.
-type AggregateFunc uint8
-
-// The aggregate functions. NULLs are left out; Sum, Min, Max and Avg of nothing are
-// NULL, Count is 0.
-const (
-	Count AggregateFunc = iota // of rows if Arg is nil, else of values
-	Sum
-	Min
-	Max
-	Avg
-)
-
-// String returns the name of the function, "count" for example.
-func (f AggregateFunc) String() string {
-	return [...]string{"count", "sum", "min", "max", "avg", "", "", ""}[f&7]
-}
-
-// Aggregate is one aggregate of a query with groups.
-type Aggregate struct {
-	Func     AggregateFunc
-	Arg      expr.Expr // nil only with Count: COUNT(*)
-	Distinct bool      // only different values count
 }
 
 // Output is one column of the result.

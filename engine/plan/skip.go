@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
+	"github.com/kstonedb/kstone/engine/plan/internal/estimate"
 	"github.com/kstonedb/kstone/engine/plan/spans"
 )
 
@@ -15,7 +17,7 @@ const maxSkipped = 2
 
 // skipRanges returns the paths that serve a condition on later columns of a key whose
 // first columns are free: for each of their values, the ranges after it are read.
-func (q *query) skipRanges(p *path, e *estimator) (found []*path) {
+func (q *query) skipRanges(p *path, e *estimate.Estimator) (found []*path) {
 	if p.repeats {
 		return nil
 	}
@@ -31,12 +33,12 @@ func (q *query) skipRanges(p *path, e *estimator) (found []*path) {
 		}
 		// A term about the column that makes no range, c + 1 = 5 for example, would read all
 		// entries of each value.
-		inner := *p
-		if inner.key = p.behind(m); !e.scanOf(&inner).bounded {
+		key := p.behind(m)
+		if !e.Scan(key, p.pred, p.bucketColumns(), p.buckets()).Bounded {
 			continue
 		}
 		v := *p
-		v.skip = &skipPath{columns: m, template: spans.Compile(inner.key, conjunction(p.pred))}
+		v.skip = &skipPath{columns: m, template: spans.Compile(key, conjunct.Join(p.pred))}
 		found = append(found, &v)
 	}
 	return found
@@ -75,20 +77,18 @@ func restricts(terms []expr.Expr, source, ordinal int) bool {
 }
 
 // priceSkip estimates a skip scan: the entries it reads, and its seeks.
-func (p *path) priceSkip(e *estimator) (read, seeks float64) {
-	groups := e.distinct(p.index, p.skip.columns)
+func (p *path) priceSkip(e *estimate.Estimator) (read, seeks float64) {
+	groups := e.Distinct(p.index, p.skip.columns)
 	if p.skip.template == nil {
-		groups = min(groups, max(1, e.entries(p.index)*p.scan.fraction))
+		groups = min(groups, max(1, e.Entries(p.index)*p.scan.Fraction))
 		spread := 1.0
 		if p.bucketColumns() > p.skip.columns {
 			spread = p.buckets()
 		}
-		return groups * spread, groups*spread + p.scan.buckets
+		return groups * spread, groups*spread + p.scan.Buckets
 	}
-	inner := *p
-	inner.key = p.behind(p.skip.columns)
-	s := e.scanOf(&inner)
-	return max(1, e.entries(p.index)*s.fraction), groups*(1+s.ranges) + p.buckets()
+	s := e.Scan(p.behind(p.skip.columns), p.pred, p.bucketColumns(), p.buckets())
+	return max(1, e.Entries(p.index)*s.Fraction), groups*(1+s.Ranges) + p.buckets()
 }
 
 // skipGroups returns the paths that read one entry for each group: for DISTINCT, for groups

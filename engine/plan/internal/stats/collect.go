@@ -1,4 +1,4 @@
-package plan
+package stats
 
 import (
 	"bytes"
@@ -99,8 +99,8 @@ func (c *Collector) dropRare() {
 }
 
 // Stats returns the statistics of what was added.
-func (c *Collector) Stats() KeyStats {
-	k := KeyStats{Index: c.index, Entries: c.entries}
+func (c *Collector) Stats() Key {
+	k := Key{Index: c.index, Entries: c.entries}
 	if c.entries == 0 {
 		return k
 	}

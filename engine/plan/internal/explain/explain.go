@@ -1,4 +1,5 @@
-package plan
+// Package explain describes operators for people and programs: the text of EXPLAIN.
+package explain
 
 import (
 	"fmt"
@@ -6,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/kstonedb/kstone/engine/plan/internal/operator"
 )
 
 // Explanation is a plan for people and programs: a tree of steps. Its text is stable: it
@@ -18,8 +21,8 @@ type Explanation struct {
 	Rows       float64     `json:"rows"` // expected
 	Cost       float64     `json:"cost"` // expected, nanoseconds, with the steps below
 	// Actual is what an execution has counted, nil of a plan that was not run.
-	Actual   *Actual        `json:"actual,omitempty"`
-	Children []*Explanation `json:"children,omitempty"`
+	Actual   *operator.Actual `json:"actual,omitempty"`
+	Children []*Explanation   `json:"children,omitempty"`
 }
 
 // Attribute is one property of a step.
@@ -28,37 +31,28 @@ type Attribute struct {
 	Value string `json:"value,omitempty"`
 }
 
-// Explain describes the plan.
-func (p *Plan) Explain() *Explanation { return p.explain(false) }
-
-// ExplainAnalyze describes a plan that was run, with the executor's counters.
-func (p *Plan) ExplainAnalyze() *Explanation { return p.explain(true) }
-
-func (p *Plan) explain(analyze bool) *Explanation {
-	e := explainNode(p.Root, analyze)
-	for _, s := range p.Subplans {
-		sub := s.Plan.explain(analyze)
-		e.Children = append(e.Children, &Explanation{
-			Operator: "subquery " + s.Kind.String(), Rows: sub.Rows, Cost: sub.Cost,
-			Attributes: []Attribute{{Name: "value", Value: "$" + strconv.Itoa(s.Param+1)}},
-			Children:   []*Explanation{sub},
-		})
-	}
-	return e
-}
-
-func explainNode(n Node, analyze bool) *Explanation {
+// Node describes an operator and those below it; analyze adds what they have counted.
+func Node(n operator.Node, analyze bool) *Explanation {
 	e := &Explanation{}
-	n.describe(e)
+	e.describe(n)
 	e.Rows, e.Cost = n.Estimate().Rows, n.Estimate().Cost
 	if analyze {
 		a := *n.Actual()
 		e.Actual = &a
 	}
 	for _, c := range n.Children() {
-		e.Children = append(e.Children, explainNode(c, analyze))
+		e.Children = append(e.Children, Node(c, analyze))
 	}
 	return e
+}
+
+// Value describes a subquery whose value is a parameter.
+func Value(sub *Explanation, kind string, param int) *Explanation {
+	return &Explanation{
+		Operator: "subquery " + kind, Rows: sub.Rows, Cost: sub.Cost,
+		Attributes: []Attribute{{Name: "value", Value: "$" + strconv.Itoa(param+1)}},
+		Children:   []*Explanation{sub},
+	}
 }
 
 // attr adds an attribute. One without a value is a property that holds.
@@ -111,7 +105,7 @@ func (e *Explanation) write(b *strings.Builder, first, rest string) {
 			b.WriteString(": " + a.Value)
 		}
 	}
-	fmt.Fprintf(b, " | rows %s cost %s", number(e.Rows), costText(e.Cost))
+	fmt.Fprintf(b, " | rows %s cost %s", number(e.Rows), Cost(e.Cost))
 	if a := e.Actual; a != nil {
 		fmt.Fprintf(b, " | actual rows %d seeks %d keys %d bytes %d time %s",
 			a.Rows, a.Seeks, a.Keys, a.Bytes, a.Time.Round(time.Microsecond))
@@ -137,8 +131,8 @@ func number(f float64) string {
 	return strconv.FormatFloat(f, 'g', 2, 64)
 }
 
-// costText renders nanoseconds.
-func costText(ns float64) string {
+// Cost renders nanoseconds.
+func Cost(ns float64) string {
 	switch {
 	case ns < 1e3:
 		return strconv.FormatFloat(ns, 'f', 0, 64) + "ns"

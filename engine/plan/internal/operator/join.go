@@ -1,6 +1,22 @@
-package plan
+package operator
 
 import "github.com/kstonedb/kstone/engine/expr"
+
+// JoinKind says which rows a join returns.
+type JoinKind uint8
+
+// The kinds of joins. Semi and Anti return columns of the left side only.
+const (
+	Inner JoinKind = iota // pairs for which On is true
+	Left                  // also left rows without a partner, with NULLs
+	Semi                  // left rows with at least one partner
+	Anti                  // left rows without any
+)
+
+// String returns "inner", "left", "semi" or "anti".
+func (k JoinKind) String() string {
+	return [...]string{"inner", "left", "semi", "anti"}[k&3]
+}
 
 // JoinMethod is the algorithm of a join.
 type JoinMethod uint8
@@ -25,10 +41,10 @@ func (m JoinMethod) String() string {
 	return [...]string{"lookup", "merge", "hash", "loop"}[m&3]
 }
 
-// JoinNode joins two inputs. Its layout is that of Left followed by that of Right; for Semi
+// Join joins two inputs. Its layout is that of Left followed by that of Right; for Semi
 // and Anti it is that of Left alone.
-type JoinNode struct {
-	step
+type Join struct {
+	Step
 	Kind        JoinKind
 	Method      JoinMethod
 	Left, Right Node
@@ -54,4 +70,4 @@ type JoinNode struct {
 }
 
 // Children returns Left and Right.
-func (n *JoinNode) Children() []Node { return []Node{n.Left, n.Right} }
+func (n *Join) Children() []Node { return []Node{n.Left, n.Right} }

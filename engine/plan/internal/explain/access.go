@@ -1,4 +1,4 @@
-package plan
+package explain
 
 import (
 	"fmt"
@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/internal/estimate"
+	"github.com/kstonedb/kstone/engine/plan/internal/operator"
 	"github.com/kstonedb/kstone/engine/plan/spans"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/keycodec"
@@ -14,8 +16,11 @@ import (
 // shownSpans is how many spans EXPLAIN writes out.
 const shownSpans = 4
 
-func (n *Access) describe(e *Explanation) {
-	e.Operator = n.operator()
+// accessText describes an access.
+type accessText struct{ *operator.Access }
+
+func (n accessText) describe(e *Explanation) {
+	e.Operator = n.what()
 	if n.Index != nil {
 		e.attr("index", indexText(n.Index))
 	}
@@ -46,7 +51,7 @@ func (n *Access) describe(e *Explanation) {
 	e.attrIf(n.Limit >= 0, "limit", strconv.FormatInt(n.Limit, 10))
 }
 
-func (n *Access) operator() string {
+func (n accessText) what() string {
 	var what string
 	switch {
 	case n.Point && n.Index == nil:
@@ -87,7 +92,7 @@ func indexText(x *schema.Index) string {
 		if x.Columns[i].Each {
 			name += "[]"
 		}
-		parts = append(parts, name+direction(f.Desc, f.NullsLast && f.Nullable))
+		parts = append(parts, name+Direction(f.Desc, f.NullsLast && f.Nullable))
 	}
 	text := x.Name + " (" + strings.Join(parts, ", ") + ")"
 	if x.Unique {
@@ -99,15 +104,15 @@ func indexText(x *schema.Index) string {
 	return text
 }
 
-func (n *Access) probeText() string {
+func (n accessText) probeText() string {
 	terms := make([]string, len(n.Probe.Exprs))
 	for i, x := range n.Probe.Exprs {
-		terms[i] = n.path.key.Fields[i].Name + " = " + x.String()
+		terms[i] = n.Key.Fields[i].Name + " = " + x.String()
 	}
 	return strings.Join(terms, " AND ")
 }
 
-func (n *Access) describeSpans(e *Explanation) {
+func (n accessText) describeSpans(e *Explanation) {
 	switch {
 	case n.Deferred:
 		e.attr("spans", "known when the subquery has run")
@@ -124,28 +129,28 @@ func (n *Access) describeSpans(e *Explanation) {
 	}
 	e.attrIf(n.Spans.Truncated, "spans truncated", "")
 	if n.Index == nil {
-		e.attr("stripes", fmt.Sprintf("%d/%d", n.stripesRead(), stripes))
+		e.attr("stripes", fmt.Sprintf("%d/%d", n.stripesRead(), estimate.Stripes))
 	} else if total := n.Index.Buckets(); total > 1 {
 		e.attr("buckets", fmt.Sprintf("%d/%d", n.bucketsRead(), total))
 	}
 }
 
 // spansText writes the first spans as conditions.
-func (n *Access) spansText() string {
+func (n accessText) spansText() string {
 	var texts []string
 	for i, s := range n.Spans.Spans {
 		if i == shownSpans {
 			texts = append(texts, fmt.Sprintf("… (%d)", len(n.Spans.Spans)))
 			break
 		}
-		texts = append(texts, n.path.key.Condition(s).String())
+		texts = append(texts, n.Key.Condition(s).String())
 	}
 	return strings.Join(texts, "; ")
 }
 
 // rewriteText is spansText with the buckets, as one would have to write the condition by
 // hand for an index that has the bucket as its first column.
-func (n *Access) rewriteText() string {
+func (n accessText) rewriteText() string {
 	var texts []string
 	for i, s := range n.Spans.Spans {
 		if i == shownSpans {
@@ -157,7 +162,7 @@ func (n *Access) rewriteText() string {
 	return strings.Join(texts, "; ")
 }
 
-func (n *Access) bucketsRead() int {
+func (n accessText) bucketsRead() int {
 	seen := map[int]bool{}
 	for _, s := range n.Streams {
 		seen[s.Bucket] = true
@@ -165,39 +170,39 @@ func (n *Access) bucketsRead() int {
 	return len(seen)
 }
 
-func (n *Access) stripesRead() int {
+func (n accessText) stripesRead() int {
 	seen := map[uint8]bool{}
 	for _, s := range n.Streams {
 		if s.PK == nil {
-			return stripes
+			return estimate.Stripes
 		}
 		seen[keycodec.Stripe(s.PK)] = true
 	}
 	return len(seen)
 }
 
-func (n *Access) orderText() string {
+func (n accessText) orderText() string {
 	texts := make([]string, 0, len(n.Order))
 	for _, o := range n.Order {
 		c := expr.Column{Name: n.Table.Columns[o.Ordinal].Name}
-		texts = append(texts, c.String()+direction(o.Desc, o.NullsLast))
+		texts = append(texts, c.String()+Direction(o.Desc, o.NullsLast))
 	}
 	return strings.Join(texts, ", ")
 }
 
-func (n *Access) skipText() string {
+func (n accessText) skipText() string {
 	if n.Skip == nil {
 		return ""
 	}
 	names := make([]string, n.Skip.Columns)
 	for i := range names {
-		names[i] = n.path.key.Fields[i].Name
+		names[i] = n.Key.Fields[i].Name
 	}
 	text := "each " + strings.Join(names, ", ")
 	if n.Skip.Ranges == nil {
 		return text + ", one entry"
 	}
-	rest := n.path.key
+	rest := n.Key
 	rest.Fields, rest.Ordinals = rest.Fields[n.Skip.Columns:], rest.Ordinals[n.Skip.Columns:]
 	for i, s := range n.Skip.Spans.Spans {
 		if i == shownSpans {

@@ -1,4 +1,4 @@
-package plan
+package operator
 
 import (
 	"github.com/kstonedb/kstone/engine/expr"
@@ -25,10 +25,12 @@ type SourceTable struct {
 //
 // As the right side of a lookup join an Access has no streams: see [Probe].
 type Access struct {
-	step
+	Step
 	SourceTable
 
 	Index *schema.Index // nil: the rows
+	// Key is the key of Index, or of the rows.
+	Key spans.Key
 	// Spans is what the predicate demands of the key columns; for EXPLAIN.
 	Spans spans.Set
 	// Streams is what to read. No streams: nothing can be found.
@@ -69,8 +71,6 @@ type Access struct {
 	// Deferred says that streams are not known yet, because a subquery has not run:
 	// see [Plan.Resolve].
 	Deferred bool
-
-	path *path // what Bind makes the above from
 }
 
 // Stream is a sorted sequence of entries or rows.

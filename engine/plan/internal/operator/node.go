@@ -1,4 +1,6 @@
-package plan
+// Package operator has the operators of a plan as an executor sees them. It knows no queries, and
+// not how they were chosen.
+package operator
 
 import (
 	"time"
@@ -22,10 +24,6 @@ type Node interface {
 	Estimate() Estimate
 	// Actual returns the counters that the executor fills.
 	Actual() *Actual
-	// describe adds the operator's line and attributes to an explanation.
-	describe(*Explanation)
-	// bind returns the node of a plan for the node of a Prepared.
-	bind(*binder) (Node, error)
 }
 
 // ColumnRef names one element of a row.
@@ -58,6 +56,14 @@ type Estimate struct {
 	Startup float64
 }
 
+// FirstRows is the cost of the first n of e.Rows rows.
+func (e Estimate) FirstRows(n float64) float64 {
+	if e.Rows <= 0 || n >= e.Rows {
+		return e.Cost
+	}
+	return e.Startup + (e.Cost-e.Startup)*n/e.Rows
+}
+
 // Actual counts what an operator did, without the operators below it.
 type Actual struct {
 	Rows  int64         // rows returned
@@ -68,17 +74,25 @@ type Actual struct {
 	Time  time.Duration // including operators below
 }
 
-// step is what all nodes have.
-type step struct {
-	layout   []ColumnRef
-	estimate Estimate
+// Step is what all operators have: the elements of their rows, what is expected of them, and
+// what was counted.
+type Step struct {
+	Elements []ColumnRef
+	Expected Estimate
 	actual   Actual
 }
 
-func (s *step) Layout() []ColumnRef { return s.layout }
-func (s *step) Estimate() Estimate  { return s.estimate }
-func (s *step) Actual() *Actual     { return &s.actual }
-func (s *step) Children() []Node    { return nil }
+// Layout returns Elements.
+func (s *Step) Layout() []ColumnRef { return s.Elements }
+
+// Estimate returns Expected.
+func (s *Step) Estimate() Estimate { return s.Expected }
+
+// Actual returns the counters.
+func (s *Step) Actual() *Actual { return &s.actual }
+
+// Children returns nothing: most operators have a Children of their own.
+func (s *Step) Children() []Node { return nil }
 
 // SortKey is one term of an order. Expr is over the slots of the input.
 type SortKey struct {
@@ -88,13 +102,13 @@ type SortKey struct {
 }
 
 // OneRow returns a single row without elements: a query without FROM.
-type OneRow struct{ step }
+type OneRow struct{ Step }
 
 // Union returns the rows of its inputs, which have equal layouts, one input after the
 // other. Unless All, a row whose key was returned before is left out; RowPK and RowSK
 // are then the last two elements of the layout.
 type Union struct {
-	step
+	Step
 	Inputs []Node
 	All    bool
 }
@@ -103,32 +117,27 @@ type Union struct {
 // last two elements of every layout are RowPK and RowSK. The layout is that of the
 // first.
 type Intersect struct {
-	step
+	Step
 	Inputs []Node
 }
 
 // Filter passes the rows for which Pred is true.
 type Filter struct {
-	step
+	Step
 	Input Node
 	Pred  expr.Expr
-
-	// Of a Prepared: gate marks conditions without columns, which Bind decides; after
-	// marks the place for the terms that a cursor stands for.
-	gate, after bool
-	afterKeys   []expr.Expr // of after: the terms of the order, over slots
 }
 
 // Project returns one element for each expression.
 type Project struct {
-	step
+	Step
 	Input Node
 	Exprs []expr.Expr
 }
 
 // Sort returns its input in order. The sort is stable.
 type Sort struct {
-	step
+	Step
 	Input Node
 	Keys  []SortKey
 	// Limit, if not negative, is how many rows are wanted: the executor keeps no more.
@@ -138,12 +147,10 @@ type Sort struct {
 // Limit skips Offset rows and returns at most Count of the rest; a negative Count is no
 // limit.
 type Limit struct {
-	step
+	Step
 	Input  Node
 	Count  int64
 	Offset int64
-
-	count, offset expr.Expr // of a Prepared
 }
 
 // GroupMode says how groups are made.
@@ -169,7 +176,7 @@ func (m GroupMode) String() string {
 // Group makes one row for each group: first Keys, then Aggregates. Without keys there
 // is exactly one group, also of no rows. NULLs are equal to each other.
 type Group struct {
-	step
+	Step
 	Input      Node
 	Mode       GroupMode
 	Keys       []expr.Expr
@@ -192,7 +199,7 @@ func (m DistinctMode) String() string { return [...]string{"hash", "streaming"}[
 // Distinct leaves out rows that are equal in their first Columns elements. NULLs are
 // equal to each other.
 type Distinct struct {
-	step
+	Step
 	Input   Node
 	Mode    DistinctMode
 	Columns int
@@ -204,7 +211,7 @@ type Distinct struct {
 // elements) by rows, in the order of the input. The executor reads in batches. Rows
 // for which Filter is not true are left out.
 type Fetch struct {
-	step
+	Step
 	Input  Node
 	Source SourceTable
 	Filter expr.Expr // nil accepts all; over the layout of this node
@@ -213,7 +220,7 @@ type Fetch struct {
 // Derived is a subquery that is joined: its first elements, under the names of the query
 // around.
 type Derived struct {
-	step
+	Step
 	Input Node
 }
 

@@ -1,4 +1,4 @@
-package plan
+package estimate
 
 import "math"
 
@@ -21,8 +21,8 @@ var DefaultCosts = Costs{
 	Seek: 1500, Key: 40, Byte: 0.2, Fetch: 1200, Merge: 10, Test: 25, Hash: 80, Sort: 30,
 }
 
-// stripes is the number of LSM trees a scan of all rows has to look into.
-const stripes = 256
+// Stripes is the number of LSM trees a scan of all rows has to look into.
+const Stripes = 256
 
 // What is assumed about a table without statistics.
 const (
@@ -31,19 +31,19 @@ const (
 	// defaultColumnBytes is what a column takes in an entry, defaultEntryBytes the rest.
 	defaultColumnBytes = 12
 	defaultEntryBytes  = 16
-	// defaultDistinct is the fraction of rows with different values of one column.
-	defaultDistinct = 0.1
-	defaultRange    = 1.0 / 3 // x < ?
+	// DefaultDistinct is the fraction of rows with different values of one column.
+	DefaultDistinct = 0.1
+	DefaultRange    = 1.0 / 3 // x < ?
 	defaultBetween  = 1.0 / 9 // x BETWEEN ? AND ?
 	defaultPrefix   = 0.05    // x begins with ?
 	defaultNull     = 0.05    // x IS NULL
-	defaultOther    = 0.5     // anything else
+	DefaultOther    = 0.5     // anything else
 	// defaultList is the assumed length of a list that comes as a parameter.
 	defaultList = 10
 )
 
-// sortCost is that of sorting rows, of which limit are wanted (negative: all).
-func (c *Costs) sortCost(rows float64, limit int64) float64 {
+// SortCost is that of sorting rows, of which limit are wanted (negative: all).
+func (c *Costs) SortCost(rows float64, limit int64) float64 {
 	if rows < 2 {
 		return 0
 	}
@@ -54,18 +54,10 @@ func (c *Costs) sortCost(rows float64, limit int64) float64 {
 	return rows * c.Sort * math.Log2(max(2, depth))
 }
 
-// mergeCost is that of merging rows from streams.
-func (c *Costs) mergeCost(rows float64, streams int) float64 {
+// MergeCost is that of merging rows from streams.
+func (c *Costs) MergeCost(rows float64, streams int) float64 {
 	if streams < 2 {
 		return 0
 	}
 	return rows * c.Merge * math.Log2(float64(streams))
-}
-
-// firstRows is the cost of the first n of e.Rows rows.
-func (e Estimate) firstRows(n float64) float64 {
-	if e.Rows <= 0 || n >= e.Rows {
-		return e.Cost
-	}
-	return e.Startup + (e.Cost-e.Startup)*n/e.Rows
 }

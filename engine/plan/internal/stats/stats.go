@@ -1,8 +1,11 @@
-package plan
+// Package stats has what is known about the values of tables: how it is collected, merged and
+// stored. It knows no queries.
+package stats
 
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"math"
 	"slices"
 	"sort"
@@ -10,11 +13,11 @@ import (
 	"github.com/kstonedb/kstone/engine/schema"
 )
 
-// Stats gives what is known about a table. Implementations may be called concurrently.
-type Stats interface {
+// Source gives what is known about a table. Implementations may be called concurrently.
+type Source interface {
 	// Table returns the statistics of a table, nil if there are none. They must not
 	// change any more.
-	Table(t *schema.Table) *TableStats
+	Table(t *schema.Table) *Table
 }
 
 // HistogramSteps is the number of steps of a histogram; HeavyHitters is how many of
@@ -24,15 +27,15 @@ const (
 	HeavyHitters   = 16
 )
 
-// TableStats are the statistics of a table. The JSON form is what is stored; fields
+// Table are the statistics of a table. The JSON form is what is stored; fields
 // that a program does not know are left out by it.
-type TableStats struct {
+type Table struct {
 	// Epoch grows with every collection: plans that are cached under another epoch are
 	// made again.
-	Epoch    uint64     `json:"epoch"`
-	Rows     float64    `json:"rows"`
-	RowBytes float64    `json:"row_bytes"` // average of key and value
-	Keys     []KeyStats `json:"keys,omitempty"`
+	Epoch    uint64  `json:"epoch"`
+	Rows     float64 `json:"rows"`
+	RowBytes float64 `json:"row_bytes"` // average of key and value
+	Keys     []Key   `json:"keys,omitempty"`
 	// Distinct is the number of different values of each column, by its ordinal; 0, or
 	// nothing there, is not known.
 	Distinct []float64 `json:"distinct,omitempty"`
@@ -41,9 +44,9 @@ type TableStats struct {
 	Monotonic []int `json:"monotonic,omitempty"`
 }
 
-// KeyStats are the statistics of an index, or of the key of the rows. Values are seen
+// Key are the statistics of an index, or of the key of the rows. Values are seen
 // as their encoded bytes, so that ranges of keys can be estimated without decoding.
-type KeyStats struct {
+type Key struct {
 	Index   uint32  `json:"index"`   // schema.Index.ID; 0 is the key of the rows
 	Entries float64 `json:"entries"` // differs from Rows of partial and multi-value indexes
 	// EntryBytes is the average size of key and value of an entry.
@@ -73,7 +76,7 @@ type Histogram struct {
 }
 
 // Key returns the statistics of an index (nil: of the rows), or nil.
-func (s *TableStats) Key(x *schema.Index) *KeyStats {
+func (s *Table) Key(x *schema.Index) *Key {
 	if s == nil {
 		return nil
 	}
@@ -138,8 +141,8 @@ func eightBytes(b []byte, at int) uint64 {
 	return binary.BigEndian.Uint64(w[:])
 }
 
-// heavyInside adds up the frequent values in [lo, hi).
-func (k *KeyStats) heavyInside(lo, hi []byte) float64 {
+// HeavyInside adds up the frequent values in [lo, hi).
+func (k *Key) HeavyInside(lo, hi []byte) float64 {
 	sum := 0.0
 	for _, h := range k.Heavy {
 		if bytes.Compare(h.Key, lo) >= 0 && (hi == nil || bytes.Compare(h.Key, hi) < 0) {
@@ -149,8 +152,8 @@ func (k *KeyStats) heavyInside(lo, hi []byte) float64 {
 	return sum
 }
 
-// distinct returns the number of different values of the first n columns of a key.
-func (k *KeyStats) distinct(n int) (float64, bool) {
+// Values returns the number of different values of the first n columns of a key.
+func (k *Key) Values(n int) (float64, bool) {
 	if k == nil || n < 1 || n > len(k.Distinct) {
 		return 0, false
 	}
@@ -166,8 +169,10 @@ func valid(f float64) bool { return f >= 0 && !math.IsInf(f, 0) }
 
 func invalid(f float64) bool { return !valid(f) }
 
+var errStats = errors.New("plan: statistics are damaged")
+
 // Validate checks statistics from outside.
-func (s *TableStats) Validate() error {
+func (s *Table) Validate() error {
 	if !valid(s.Rows) || !valid(s.RowBytes) || slices.ContainsFunc(s.Distinct, invalid) {
 		return errStats
 	}

@@ -1,9 +1,10 @@
-package plan
+package estimate
 
 import (
 	"math"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/internal/stats"
 	"github.com/kstonedb/kstone/engine/schema"
 )
 
@@ -12,7 +13,7 @@ import (
 // of them is a good one for the others. It is made of the comparisons of a query, all of
 // which must be true; Restrict takes them one after the other.
 type Likeness struct {
-	estimator estimator
+	estimator Estimator
 	list      []restricted
 }
 
@@ -25,8 +26,8 @@ type restricted struct {
 }
 
 // Begin starts with a table of which s is known, nil if nothing.
-func (l *Likeness) Begin(t *schema.Table, s *TableStats) {
-	l.estimator = estimator{table: t, stats: s}
+func (l *Likeness) Begin(t *schema.Table, s *stats.Table) {
+	l.estimator = Estimator{table: t, stats: s}
 	clear(l.list)
 	l.list = l.list[:0]
 }

@@ -1,4 +1,6 @@
-package plan
+// Package estimate says how many rows satisfy terms, and what work costs, by statistics. It
+// knows tables and terms, and no queries.
+package estimate
 
 import (
 	"iter"
@@ -7,34 +9,38 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
+	"github.com/kstonedb/kstone/engine/plan/internal/stats"
 	"github.com/kstonedb/kstone/engine/plan/spans"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
-// estimator answers how many rows of one relation satisfy something.
+// Estimator answers how many rows of one relation satisfy something.
 //
 // Invariant: a term more in an AND never raises an estimate, a term more in an OR never
 // lowers it, and a range inside another one is never estimated higher.
-type estimator struct {
+type Estimator struct {
 	table *schema.Table
-	stats *TableStats
+	stats *stats.Table
 	sub   float64 // rows of a relation that is a subquery
 	// given are the values of parameters, as far as they are known.
 	given []expr.Value
 }
 
-func newEstimator(r *relation, opt *Options) *estimator {
-	e := &estimator{table: r.table, given: opt.Values}
-	if r.table == nil {
-		e.sub = r.sub.tree.Estimate().Rows
-	} else if opt.Stats != nil {
-		e.stats = opt.Stats.Table(r.table)
-	}
-	return e
+// ForTable makes an estimator for a table of which s is known, nil if nothing; given are
+// the values of parameters, as far as they are known.
+func ForTable(t *schema.Table, s *stats.Table, given []expr.Value) *Estimator {
+	return &Estimator{table: t, stats: s, given: given}
 }
 
-func (e *estimator) rows() float64 {
+// ForSubquery makes an estimator for a subquery of so many rows.
+func ForSubquery(rows float64, given []expr.Value) *Estimator {
+	return &Estimator{sub: rows, given: given}
+}
+
+// Rows estimates the number of rows.
+func (e *Estimator) Rows() float64 {
 	switch {
 	case e.table == nil:
 		return e.sub
@@ -44,19 +50,19 @@ func (e *estimator) rows() float64 {
 	return max(1, e.stats.Rows)
 }
 
-// entries returns the number of entries of an index, or of rows.
-func (e *estimator) entries(x *schema.Index) float64 {
+// Entries returns the number of entries of an index, or of rows.
+func (e *Estimator) Entries(x *schema.Index) float64 {
 	if k := e.stats.Key(x); k != nil && x != nil {
 		return max(1, k.Entries)
 	}
 	if x != nil && x.Where != nil {
-		return max(1, e.rows()*e.selectivity(conjuncts(nil, spans.Normalise(x.Where))))
+		return max(1, e.Rows()*e.Selectivity(conjunct.Split(nil, spans.Normalise(x.Where))))
 	}
-	return e.rows()
+	return e.Rows()
 }
 
-// entryBytes estimates the size of an entry of an index, or of a row.
-func (e *estimator) entryBytes(x *schema.Index) float64 {
+// EntryBytes estimates the size of an entry of an index, or of a row.
+func (e *Estimator) EntryBytes(x *schema.Index) float64 {
 	if k := e.stats.Key(x); k != nil && x != nil && k.EntryBytes > 0 {
 		return k.EntryBytes
 	}
@@ -69,8 +75,8 @@ func (e *estimator) entryBytes(x *schema.Index) float64 {
 	return defaultRowBytes
 }
 
-// keyOf returns the key columns of an index, or of rows.
-func keyOf(t *schema.Table, x *schema.Index) []schema.KeyColumn {
+// KeyColumns returns the key columns of an index, or of rows.
+func KeyColumns(t *schema.Table, x *schema.Index) []schema.KeyColumn {
 	if x == nil {
 		return slices.Concat(t.PK, t.SK)
 	}
@@ -81,58 +87,59 @@ func keyOf(t *schema.Table, x *schema.Index) []schema.KeyColumn {
 	return columns
 }
 
-// distinct estimates the number of different values of the first n columns of a key.
-func (e *estimator) distinct(x *schema.Index, n int) float64 {
-	rows := e.entries(x)
+// Distinct estimates the number of different values of the first n columns of a key.
+func (e *Estimator) Distinct(x *schema.Index, n int) float64 {
+	rows := e.Entries(x)
 	if e.table == nil {
-		return max(1, rows*defaultDistinct)
+		return max(1, rows*DefaultDistinct)
 	}
-	if d, ok := e.stats.Key(x).distinct(n); ok {
+	if d, ok := e.stats.Key(x).Values(n); ok {
 		return min(rows, d)
 	}
-	columns := keyOf(e.table, x)
+	columns := KeyColumns(e.table, x)
 	if n >= len(columns) && (x == nil || x.Unique) {
 		return rows
 	}
 	d := 1.0
 	for _, c := range columns[:min(n, len(columns))] {
-		d *= e.values(c.Ordinal)
+		d *= e.Values(c.Ordinal)
 	}
 	return min(rows, d)
 }
 
-// values estimates the number of different values of a column.
-func (e *estimator) values(ordinal int) float64 {
-	rows := e.rows()
+// Values estimates the number of different values of a column.
+func (e *Estimator) Values(ordinal int) float64 {
+	rows := e.Rows()
 	if e.table == nil {
-		return max(1, rows*defaultDistinct)
+		return max(1, rows*DefaultDistinct)
 	}
-	for x := range e.keysWith(ordinal) {
-		if d, ok := e.stats.Key(x).distinct(1); ok {
+	for x := range e.KeysWith(ordinal) {
+		if d, ok := e.stats.Key(x).Values(1); ok {
 			return min(rows, d)
 		}
 	}
 	if e.stats != nil && ordinal < len(e.stats.Distinct) && e.stats.Distinct[ordinal] >= 1 {
 		return min(rows, e.stats.Distinct[ordinal])
 	}
-	for x := range e.keysWith(ordinal) {
-		if len(keyOf(e.table, x)) == 1 && (x == nil || x.Unique) {
+	for x := range e.KeysWith(ordinal) {
+		if len(KeyColumns(e.table, x)) == 1 && (x == nil || x.Unique) {
 			return rows
 		}
 	}
 	if e.table.Columns[ordinal].Type == keycodec.TypeBool {
 		return 2
 	}
-	return max(1, rows*defaultDistinct)
+	return max(1, rows*DefaultDistinct)
 }
 
-// keysWith returns the indexes, and nil for the rows, whose first column it is.
-func (e *estimator) keysWith(ordinal int) iter.Seq[*schema.Index] {
+// KeysWith returns the indexes, and nil for the rows, whose first column it is.
+func (e *Estimator) KeysWith(ordinal int) iter.Seq[*schema.Index] {
 	return func(yield func(*schema.Index) bool) {
 		if e.table == nil {
 			return
 		}
-		if key := keyOf(e.table, nil); len(key) > 0 && key[0].Ordinal == ordinal && !yield(nil) {
+		key := KeyColumns(e.table, nil)
+		if len(key) > 0 && key[0].Ordinal == ordinal && !yield(nil) {
 			return
 		}
 		for _, x := range e.table.Indexes {
@@ -145,18 +152,18 @@ func (e *estimator) keysWith(ordinal int) iter.Seq[*schema.Index] {
 }
 
 // equal estimates the fraction of rows with one value in a column.
-func (e *estimator) equal(ordinal int, operand expr.Expr) float64 {
+func (e *Estimator) equal(ordinal int, operand expr.Expr) float64 {
 	value, _ := e.known(operand)
 	return e.equalTo(ordinal, value)
 }
 
 // equalTo is equal for a value, which is NULL if it is not known.
-func (e *estimator) equalTo(ordinal int, value expr.Value) float64 {
-	f := 1 / max(1, e.values(ordinal))
+func (e *Estimator) equalTo(ordinal int, value expr.Value) float64 {
+	f := 1 / max(1, e.Values(ordinal))
 	if value.IsNull() {
 		return f
 	}
-	for x := range e.keysWith(ordinal) {
+	for x := range e.KeysWith(ordinal) {
 		k := e.stats.Key(x)
 		if k == nil || len(k.Heavy) == 0 {
 			continue
@@ -173,7 +180,7 @@ func (e *estimator) equalTo(ordinal int, value expr.Value) float64 {
 }
 
 // known returns the value of an operand if it is known.
-func (e *estimator) known(operand expr.Expr) (v expr.Value, ok bool) {
+func (e *Estimator) known(operand expr.Expr) (v expr.Value, ok bool) {
 	switch x := operand.(type) {
 	case expr.Const:
 		return x.Value, true
@@ -187,8 +194,8 @@ func (e *estimator) known(operand expr.Expr) (v expr.Value, ok bool) {
 }
 
 // encode returns a value as the first column of a key holds it.
-func (e *estimator) encode(x *schema.Index, v expr.Value) ([]byte, bool) {
-	column := keyOf(e.table, x)[0]
+func (e *Estimator) encode(x *schema.Index, v expr.Value) ([]byte, bool) {
+	column := KeyColumns(e.table, x)[0]
 	field := e.table.Columns[column.Ordinal].Field(column)
 	if v.IsNull() {
 		return nil, false
@@ -207,33 +214,33 @@ type bounds struct {
 }
 
 // within estimates the fraction of rows in a range of a column.
-func (e *estimator) within(ordinal int, b bounds) float64 {
+func (e *Estimator) within(ordinal int, b bounds) float64 {
 	f := 1.0
 	if b.loOpen {
-		f *= defaultRange
+		f *= DefaultRange
 	}
 	if b.hiOpen {
-		f *= defaultRange
+		f *= DefaultRange
 	}
 	if b.lo.IsNull() && b.hi.IsNull() {
 		return f
 	}
-	for x := range e.keysWith(ordinal) {
+	for x := range e.KeysWith(ordinal) {
 		if g, ok := e.histogram(x, b); ok {
 			return f * g
 		}
 	}
 	if !b.lo.IsNull() {
-		f *= defaultRange
+		f *= DefaultRange
 	}
 	if !b.hi.IsNull() {
-		f *= defaultRange
+		f *= DefaultRange
 	}
 	return f
 }
 
 // histogram estimates a range by the histogram of a key that begins with the column.
-func (e *estimator) histogram(x *schema.Index, b bounds) (f float64, ok bool) {
+func (e *Estimator) histogram(x *schema.Index, b bounds) (f float64, ok bool) {
 	k := e.stats.Key(x)
 	if k == nil {
 		return 0, false
@@ -249,18 +256,19 @@ func (e *estimator) histogram(x *schema.Index, b bounds) (f float64, ok bool) {
 	if !loOK || !hiOK {
 		return 0, false
 	}
-	if keyOf(e.table, x)[0].Desc {
+	if KeyColumns(e.table, x)[0].Desc {
 		loKey, hiKey = hiKey, loKey
 	}
 	if hiKey != nil {
 		hiKey, _ = keycodec.PrefixEnd(nil, hiKey)
 	}
 	f, ok = k.Histogram.Fraction(loKey, hiKey)
-	return max(f, k.heavyInside(loKey, hiKey), 1/max(1, e.values(keyOf(e.table, x)[0].Ordinal))), ok
+	one := 1 / max(1, e.Values(KeyColumns(e.table, x)[0].Ordinal))
+	return max(f, k.HeavyInside(loKey, hiKey), one), ok
 }
 
-// selectivity estimates the fraction of rows that satisfy all terms.
-func (e *estimator) selectivity(terms []expr.Expr) float64 {
+// Selectivity estimates the fraction of rows that satisfy all terms.
+func (e *Estimator) Selectivity(terms []expr.Expr) float64 {
 	f := 1.0
 	equals := map[int]expr.Expr{}
 	ranges := map[int]bounds{}
@@ -309,7 +317,7 @@ func (b *bounds) add(op expr.Op, v expr.Value, known bool) bool {
 }
 
 // term estimates one term of an AND.
-func (e *estimator) term(t expr.Expr) float64 {
+func (e *Estimator) term(t expr.Expr) float64 {
 	switch t := t.(type) {
 	case expr.Const:
 		if spans.IsFalse(t) {
@@ -317,11 +325,11 @@ func (e *estimator) term(t expr.Expr) float64 {
 		}
 		return 1
 	case expr.And:
-		return e.selectivity(t.Terms)
+		return e.Selectivity(t.Terms)
 	case expr.Or:
 		miss := 1.0
 		for _, x := range t.Terms {
-			miss *= 1 - e.selectivity([]expr.Expr{x})
+			miss *= 1 - e.Selectivity([]expr.Expr{x})
 		}
 		return 1 - miss
 	case expr.Cmp:
@@ -335,9 +343,9 @@ func (e *estimator) term(t expr.Expr) float64 {
 		case ok && t.Op == expr.Ne && spans.IsConstant(t.R):
 			return 1 - e.equal(c.Ordinal, t.R)
 		case t.Op == expr.Eq:
-			return defaultDistinct
+			return DefaultDistinct
 		}
-		return defaultRange
+		return DefaultRange
 	case expr.In:
 		return e.list(t)
 	case expr.BeginsWith:
@@ -349,18 +357,18 @@ func (e *estimator) term(t expr.Expr) float64 {
 			return e.equal(c.Ordinal, t.Item)
 		}
 	case expr.Not:
-		return 1 - e.selectivity([]expr.Expr{t.X})
+		return 1 - e.Selectivity([]expr.Expr{t.X})
 	}
-	return defaultOther
+	return DefaultOther
 }
 
-func (e *estimator) list(in expr.In) float64 {
+func (e *Estimator) list(in expr.In) float64 {
 	f := 0.0
 	c, ok := in.X.(expr.Column)
 	for _, item := range in.List {
 		switch _, many := spans.IsList(item); {
 		case !ok:
-			f += defaultDistinct
+			f += DefaultDistinct
 		case many:
 			f += defaultList * e.equal(c.Ordinal, item)
 		default:
@@ -373,10 +381,10 @@ func (e *estimator) list(in expr.In) float64 {
 	return f
 }
 
-func (e *estimator) null(t expr.IsNull) float64 {
+func (e *Estimator) null(t expr.IsNull) float64 {
 	f := defaultNull
 	if c, ok := t.X.(expr.Column); ok && e.table != nil {
-		for x := range e.keysWith(c.Ordinal) {
+		for x := range e.KeysWith(c.Ordinal) {
 			if k := e.stats.Key(x); k != nil {
 				f = k.Nulls
 			}
@@ -397,7 +405,7 @@ const jointColumns = 6
 // allEqual estimates columns with a value each. Where a key begins with several of them,
 // its own count of different values is better than to multiply. The smallest estimate
 // over all subsets is taken, so that a column more never raises it.
-func (e *estimator) allEqual(equals map[int]expr.Expr) float64 {
+func (e *Estimator) allEqual(equals map[int]expr.Expr) float64 {
 	ordinals := slices.Sorted(maps.Keys(equals))
 	least := 1.0
 	if len(ordinals) > jointColumns {
@@ -414,7 +422,7 @@ func (e *estimator) allEqual(equals map[int]expr.Expr) float64 {
 }
 
 // joint estimates the columns of a subset.
-func (e *estimator) joint(ordinals []int, set int, equals map[int]expr.Expr) float64 {
+func (e *Estimator) joint(ordinals []int, set int, equals map[int]expr.Expr) float64 {
 	in := func(o int) bool {
 		i := slices.Index(ordinals, o)
 		return i >= 0 && set>>i&1 != 0
@@ -426,9 +434,9 @@ func (e *estimator) joint(ordinals []int, set int, equals map[int]expr.Expr) flo
 			if n < 2 || n <= len(covered) {
 				continue
 			}
-			known = 1 / max(1, e.distinct(x, n))
+			known = 1 / max(1, e.Distinct(x, n))
 			clear(covered)
-			for _, c := range keyOf(e.table, x)[:n] {
+			for _, c := range KeyColumns(e.table, x)[:n] {
 				covered[c.Ordinal] = true
 			}
 		}
@@ -442,26 +450,26 @@ func (e *estimator) joint(ordinals []int, set int, equals map[int]expr.Expr) flo
 }
 
 // jointPrefix returns how many first columns of a key are in a set, if they were counted.
-func (e *estimator) jointPrefix(x *schema.Index, in func(int) bool) int {
+func (e *Estimator) jointPrefix(x *schema.Index, in func(int) bool) int {
 	if x != nil && (x.State != schema.Ready || x.Where != nil) {
 		return 0
 	}
 	n := 0
-	for _, c := range keyOf(e.table, x) {
+	for _, c := range KeyColumns(e.table, x) {
 		if !in(c.Ordinal) {
 			break
 		}
 		n++
 	}
-	_, counted := e.stats.Key(x).distinct(n)
-	if unique := x == nil || x.Unique; counted || unique && n == len(keyOf(e.table, x)) {
+	_, counted := e.stats.Key(x).Values(n)
+	if unique := x == nil || x.Unique; counted || unique && n == len(KeyColumns(e.table, x)) {
 		return n
 	}
 	return 0
 }
 
-// clampRows keeps estimates away from zero, so that plans for "nothing" still differ.
-func clampRows(f float64) float64 {
+// Clamp keeps estimates away from zero, so that plans for "nothing" still differ.
+func Clamp(f float64) float64 {
 	if math.IsNaN(f) || f < 0.001 {
 		return 0.001
 	}

@@ -1,4 +1,4 @@
-package plan
+package operator
 
 import (
 	"github.com/kstonedb/kstone/engine/expr"
@@ -13,14 +13,13 @@ import (
 // nothing can be found: a value is NULL or none of its column. It allocates nothing but
 // what pk and sk need to grow.
 func (n *Access) AppendProbe(pk, sk []byte, values []expr.Value) (pk2, sk2 []byte, found bool) {
-	p := n.path
-	return appendKey(pk, sk, p.rel.table, p.index, p.key.Fields[:len(values)],
+	return AppendKey(pk, sk, n.Table, n.Index, n.Key.Fields[:len(values)],
 		func(i int) *expr.Value { return &values[i] })
 }
 
-// appendKey encodes values of the first columns of a key, those of the given fields. The
+// AppendKey encodes values of the first columns of a key, those of the given fields. The
 // values stay where they are: value returns where.
-func appendKey(pk, sk []byte, t *schema.Table, x *schema.Index, fields []keycodec.Field,
+func AppendKey(pk, sk []byte, t *schema.Table, x *schema.Index, fields []keycodec.Field,
 	value func(i int) *expr.Value) (pk2, sk2 []byte, found bool) {
 	pkStart, skStart, own := len(pk), len(sk), 0
 	if x == nil {

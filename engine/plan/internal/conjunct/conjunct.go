@@ -1,0 +1,124 @@
+// Package conjunct takes the terms of an AND, and what a single one says, apart. It knows
+// expressions and no queries.
+package conjunct
+
+import (
+	"slices"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/spans"
+)
+
+// Split appends the terms that an AND consists of.
+func Split(dst []expr.Expr, e expr.Expr) []expr.Expr {
+	if e == nil {
+		return dst
+	}
+	if and, ok := e.(expr.And); ok {
+		for _, t := range and.Terms {
+			dst = Split(dst, t)
+		}
+		return dst
+	}
+	return append(dst, e)
+}
+
+// Join is the opposite of Split; nil of nothing.
+func Join(terms []expr.Expr) expr.Expr {
+	switch len(terms) {
+	case 0:
+		return nil
+	case 1:
+		return terms[0]
+	}
+	return expr.And{Terms: slices.Clone(terms)}
+}
+
+// Equality takes column = constant, column IS NULL and list contains constant apart.
+func Equality(t expr.Expr, source int) (ordinal int, operand expr.Expr, ok bool) {
+	var x expr.Expr
+	switch t := t.(type) {
+	case expr.Cmp:
+		if _, list := spans.IsList(t.R); t.Op != expr.Eq || list || !spans.IsConstant(t.R) {
+			return 0, nil, false
+		}
+		x, operand = t.L, t.R
+	case expr.IsNull:
+		if t.Not {
+			return 0, nil, false
+		}
+		x, operand = t.X, expr.Const{}
+	case expr.Contains:
+		if !spans.IsConstant(t.Item) {
+			return 0, nil, false
+		}
+		x, operand = t.X, t.Item
+	default:
+		return 0, nil, false
+	}
+	c, ok := x.(expr.Column)
+	return c.Ordinal, operand, ok && c.Source == source
+}
+
+// List takes column IN (constants) apart.
+func List(t expr.Expr, source int) (expr.In, bool) {
+	in, ok := t.(expr.In)
+	if c, cmp := t.(expr.Cmp); cmp && c.Op == expr.Eq {
+		if _, ok = spans.IsList(c.R); ok {
+			in = expr.In{X: c.L, List: []expr.Expr{c.R}}
+		}
+	}
+	if !ok || in.Not || len(in.List) == 0 {
+		return in, false
+	}
+	c, ok := in.X.(expr.Column)
+	for _, item := range in.List {
+		ok = ok && spans.IsConstant(item)
+	}
+	return in, ok && c.Source == source
+}
+
+// PointOn finds a term that leaves one value of a column.
+func PointOn(source, ordinal int, terms []expr.Expr) (operand expr.Expr, ok bool) {
+	for _, t := range terms {
+		if o, x, ok := Equality(t, source); ok && o == ordinal {
+			return x, true
+		}
+	}
+	return nil, false
+}
+
+// ListOn finds column IN (constants).
+func ListOn(source, ordinal int, terms []expr.Expr) (in expr.In, ok bool) {
+	for _, t := range terms {
+		if in, ok := List(t, source); ok && in.X.(expr.Column).Ordinal == ordinal {
+			return in, true
+		}
+	}
+	return expr.In{}, false
+}
+
+// Restricted returns the column of an atom that spans can use.
+func Restricted(e expr.Expr) (ordinal int, ok bool) {
+	var x expr.Expr
+	switch e := e.(type) {
+	case expr.Cmp:
+		if !spans.IsConstant(e.R) || e.Op == expr.Ne {
+			return 0, false
+		}
+		x = e.L
+	case expr.In:
+		if e.Not {
+			return 0, false
+		}
+		x = e.X
+	case expr.BeginsWith:
+		x = e.X
+	case expr.IsNull:
+		x = e.X
+	case expr.Contains:
+		x = e.X
+	}
+	c, ok := x.(expr.Column)
+	return c.Ordinal, ok
+}

@@ -1,0 +1,134 @@
+package estimate
+
+import (
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
+	"github.com/kstonedb/kstone/engine/plan/spans"
+)
+
+// Scan is what reading a key costs.
+type Scan struct {
+	Fraction float64 // of the entries that are in the spans
+	Ranges   float64 // spans, without buckets
+	Buckets  float64 // partitions that each of them lies in
+	Bounded  bool    // some column of the key is restricted
+}
+
+// Scan estimates the spans that terms make of a key, from the shape of the terms alone. Its
+// first bucketColumns columns decide in which of the buckets an entry lies.
+func (e *Estimator) Scan(key spans.Key, terms []expr.Expr, bucketColumns int,
+	buckets float64) Scan {
+	w := scanWalk{e: e, key: key, equals: map[int]expr.Expr{}}
+	s := Scan{Ranges: 1, Buckets: 1}
+	s.Fraction, s.Ranges = w.walk(0, terms, 0)
+	s.Bounded = s.Fraction < 1 || w.fixed > 0
+	for _, t := range terms { // a range of all values that there are is a range
+		s.Bounded = s.Bounded || len(key.Ordinals) > 0 && w.restricts(key.Ordinals[0], t)
+	}
+	if w.fixed < bucketColumns {
+		s.Buckets = buckets
+	}
+	return s
+}
+
+// scanWalk goes through the columns of a key.
+type scanWalk struct {
+	e      *Estimator
+	key    spans.Key
+	equals map[int]expr.Expr // columns with one value on the way here
+	fixed  int               // first columns that are points everywhere
+}
+
+// orDepth bounds how deep ORs are looked into.
+const orDepth = 4
+
+// walk returns the fraction of entries and the number of ranges from column i on.
+func (w *scanWalk) walk(i int, terms []expr.Expr, depth int) (fraction, ranges float64) {
+	if i == len(w.key.Fields) {
+		return w.joint(), 1
+	}
+	ordinal := w.key.Ordinals[i]
+	if x, ok := conjunct.PointOn(w.key.Source, ordinal, terms); ok {
+		w.equals[ordinal] = x
+		defer delete(w.equals, ordinal)
+		w.note(i, depth)
+		return w.walk(i+1, terms, depth)
+	}
+	if in, ok := conjunct.ListOn(w.key.Source, ordinal, terms); ok {
+		w.note(i, depth)
+		f, r := w.walk(i+1, terms, depth)
+		n := float64(len(in.List))
+		if _, many := spans.IsList(in.List[0]); many && n == 1 {
+			n = defaultList
+		}
+		return f * w.e.list(in), r * n
+	}
+	if or, rest, ok := w.orOn(ordinal, terms); ok && depth < orDepth {
+		return w.branches(i, or, rest, depth)
+	}
+	var on []expr.Expr
+	for _, t := range terms {
+		if c, ok := conjunct.Restricted(t); ok && c == ordinal {
+			on = append(on, t)
+		}
+	}
+	return w.joint() * w.e.Selectivity(on), 1
+}
+
+// note records that column i is a point, outside of ORs.
+func (w *scanWalk) note(i, depth int) {
+	if depth == 0 && w.fixed == i {
+		w.fixed = i + 1
+	}
+}
+
+func (w *scanWalk) joint() float64 { return w.e.allEqual(w.equals) }
+
+// branches adds up the terms of an OR.
+func (w *scanWalk) branches(i int, or expr.Or, rest []expr.Expr, depth int) (f, r float64) {
+	points := true
+	for _, b := range or.Terms {
+		terms := conjunct.Split(rest[:len(rest):len(rest)], b)
+		_, point := conjunct.PointOn(w.key.Source, w.key.Ordinals[i], terms)
+		_, list := conjunct.ListOn(w.key.Source, w.key.Ordinals[i], terms)
+		points = points && (point || list)
+		g, s := w.walk(i, terms, depth+1)
+		f, r = f+g, r+s
+	}
+	if points {
+		w.note(i, depth)
+	}
+	return min(1, f), r
+}
+
+// orOn finds an OR that restricts a column in each of its terms, and returns it and the
+// other terms.
+func (w *scanWalk) orOn(ordinal int, terms []expr.Expr) (or expr.Or, rest []expr.Expr, ok bool) {
+	for i, t := range terms {
+		x, isOr := t.(expr.Or)
+		if !isOr {
+			continue
+		}
+		restricts := true
+		for _, b := range x.Terms {
+			restricts = restricts && w.restricts(ordinal, b)
+		}
+		if restricts {
+			rest = append(append(rest, terms[:i]...), terms[i+1:]...)
+			return x, rest, true
+		}
+	}
+	return expr.Or{}, nil, false
+}
+
+func (w *scanWalk) restricts(ordinal int, e expr.Expr) bool {
+	for _, t := range conjunct.Split(nil, e) {
+		if c, ok := conjunct.Restricted(t); ok && c == ordinal {
+			return true
+		}
+		if _, _, ok := w.orOn(ordinal, []expr.Expr{t}); ok {
+			return true
+		}
+	}
+	return false
+}

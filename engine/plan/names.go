@@ -1,0 +1,183 @@
+package plan
+
+import (
+	"github.com/kstonedb/kstone/engine/plan/internal/advise"
+	"github.com/kstonedb/kstone/engine/plan/internal/estimate"
+	"github.com/kstonedb/kstone/engine/plan/internal/explain"
+	"github.com/kstonedb/kstone/engine/plan/internal/operator"
+	"github.com/kstonedb/kstone/engine/plan/internal/stats"
+)
+
+// The rooms below this package are internal. What users name of them has its name here.
+
+// Statistics of tables.
+type (
+	// Stats gives what is known about a table.
+	Stats = stats.Source
+	// TableStats are the statistics of a table.
+	TableStats = stats.Table
+	// KeyStats are the statistics of an index, or of the key of the rows.
+	KeyStats = stats.Key
+	// Heavy is a frequent value of a first column.
+	Heavy = stats.Heavy
+	// Histogram divides the entries, in the order of their keys, into steps with equally many
+	// entries.
+	Histogram = stats.Histogram
+	// Sketch counts different values in little memory: HyperLogLog (Flajolet, Fusy, Gandouet,
+	// Meunier, 2007) with linear counting for small numbers.
+	Sketch = stats.Sketch
+	// Collector makes the statistics of one key from its entries, in any order, in bounded
+	// memory.
+	Collector = stats.Collector
+)
+
+// Bounds of statistics.
+const (
+	HistogramSteps = stats.HistogramSteps
+	HeavyHitters   = stats.HeavyHitters
+)
+
+// NewCollector returns a collector for a key of so many columns; index is the
+// schema.Index.ID, or 0 for the key of the rows.
+func NewCollector(index uint32, columns int) *Collector {
+	return stats.NewCollector(index, columns)
+}
+
+// Costs are the constants of the cost model, Likeness says which values are alike to it.
+type (
+	// Costs are the constants of the cost model, in nanoseconds.
+	Costs = estimate.Costs
+	// Likeness reports which values of a query are alike to the planner: by the statistics they
+	// leave about the same part of the rows, up to a factor of two, so that a plan made for one
+	// of them is a good one for the others.
+	Likeness = estimate.Likeness
+)
+
+// DefaultCosts is what is used without calibration.
+var DefaultCosts = estimate.DefaultCosts
+
+// Operators of a plan.
+type (
+	// Node is a step of a plan. A tree of nodes belongs to one execution.
+	Node = operator.Node
+	// ColumnRef names one element of a row.
+	ColumnRef = operator.ColumnRef
+	// Estimate is what the planner expects of an operator and all below it.
+	Estimate = operator.Estimate
+	// Actual counts what an operator did, without the operators below it.
+	Actual = operator.Actual
+	// SortKey is one term of an order.
+	SortKey = operator.SortKey
+	// OrderColumn is one column of the order that rows come in.
+	OrderColumn = operator.OrderColumn
+	// SourceTable says which table an operator reads and where it stands in FROM.
+	SourceTable = operator.SourceTable
+	// Access reads one table, through an index or its rows.
+	Access = operator.Access
+	// Stream is a sorted sequence of entries or rows.
+	Stream = operator.Stream
+	// Skip makes an Access seek instead of reading on.
+	Skip = operator.Skip
+	// Probe says how a lookup join finds the rows of its right side: the first columns of the key
+	// (of Access.Index, or of the row: PK, then SK) are equal to Exprs.
+	Probe = operator.Probe
+	// Fetch replaces the row keys that its input returns (RowPK and RowSK are its last two
+	// elements) by rows, in the order of the input.
+	Fetch = operator.Fetch
+	// Union returns the rows of its inputs, which have equal layouts, one input after the other.
+	Union = operator.Union
+	// Intersect returns the rows of the first input whose keys all other inputs have.
+	Intersect = operator.Intersect
+	// Derived is a subquery that is joined: its first elements, under the names of the query
+	// around.
+	Derived = operator.Derived
+	// OneRow returns a single row without elements: a query without FROM.
+	OneRow = operator.OneRow
+	// JoinNode joins two inputs.
+	JoinNode = operator.Join
+	// Filter passes the rows for which Pred is true.
+	Filter = operator.Filter
+	// Group makes one row for each group: first Keys, then Aggregates.
+	Group = operator.Group
+	// Distinct leaves out rows that are equal in their first Columns elements.
+	Distinct = operator.Distinct
+	// Sort returns its input in order.
+	Sort = operator.Sort
+	// Limit skips Offset rows and returns at most Count of the rest; a negative Count is no
+	// limit.
+	Limit = operator.Limit
+	// Project returns one element for each expression.
+	Project = operator.Project
+	// JoinKind says which rows a join returns.
+	JoinKind = operator.JoinKind
+	// JoinMethod is the algorithm of a join.
+	JoinMethod = operator.JoinMethod
+	// Aggregate is one aggregate of a query with groups.
+	Aggregate = operator.Aggregate
+	// AggregateFunc is a function over the rows of a group.
+	AggregateFunc = operator.AggregateFunc
+	// GroupMode says how groups are made.
+	GroupMode = operator.GroupMode
+	// DistinctMode says how duplicates are found.
+	DistinctMode = operator.DistinctMode
+)
+
+// Elements of rows that are no columns.
+const (
+	Computed = operator.Computed
+	RowPK    = operator.RowPK
+	RowSK    = operator.RowSK
+)
+
+// The kinds and the methods of joins.
+const (
+	Inner = operator.Inner
+	Left  = operator.Left
+	Semi  = operator.Semi
+	Anti  = operator.Anti
+
+	JoinLookup = operator.JoinLookup
+	JoinMerge  = operator.JoinMerge
+	JoinHash   = operator.JoinHash
+	JoinLoop   = operator.JoinLoop
+)
+
+// The aggregate functions, and how groups and duplicates are found.
+const (
+	Count = operator.Count
+	Sum   = operator.Sum
+	Min   = operator.Min
+	Max   = operator.Max
+	Avg   = operator.Avg
+
+	GroupHash      = operator.GroupHash
+	GroupStreaming = operator.GroupStreaming
+	GroupPerBucket = operator.GroupPerBucket
+
+	DistinctHash      = operator.DistinctHash
+	DistinctStreaming = operator.DistinctStreaming
+)
+
+// The text of EXPLAIN.
+type (
+	// Explanation is a plan for people and programs: a tree of steps.
+	Explanation = explain.Explanation
+	// Attribute is one property of a step.
+	Attribute = explain.Attribute
+)
+
+// Advice is what Advise returns.
+type (
+	// Advice is one recommendation.
+	Advice = advise.Advice
+	// AdviceKind is what an Advice is about.
+	AdviceKind = advise.AdviceKind
+)
+
+// The kinds of advice.
+const (
+	MissingIndex   = advise.MissingIndex
+	UnusedIndex    = advise.UnusedIndex
+	RedundantIndex = advise.RedundantIndex
+	HotIndex       = advise.HotIndex
+)

@@ -1,0 +1,73 @@
+package plan
+
+import (
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/internal/estimate"
+)
+
+// bucketColumns is how many first columns decide where an entry or row lies.
+func (p *path) bucketColumns() int {
+	switch {
+	case p.index == nil:
+		return len(p.rel.table.PK)
+	case p.index.Sharded():
+		return max(1, p.index.ShardColumns)
+	case p.index.Buckets() > 1:
+		return len(p.key.Fields) + 1 // local: only the row's key distinguishes rows
+	}
+	return 0
+}
+
+// buckets is the number of partitions to look into if they are not decided.
+func (p *path) buckets() float64 {
+	if p.index == nil {
+		return estimate.Stripes
+	}
+	return float64(max(1, p.index.Buckets()))
+}
+
+// price sets the estimates of a path.
+func (p *path) price(e *estimate.Estimator, c *Costs) {
+	p.scan = e.Scan(p.key, p.pred, p.bucketColumns(), p.buckets())
+	entries := e.Entries(p.index)
+	read, seeks := entries*p.scan.Fraction, p.scan.Ranges*p.scan.Buckets
+	p.fullScan = !p.scan.Bounded && !p.readsPart()
+	p.rows = estimate.Clamp(e.Rows() * e.Selectivity(p.rel.pred))
+	switch {
+	case p.point:
+		read, p.rows, seeks = 1, min(1, p.rows), 1
+	case p.skip != nil:
+		read, seeks = p.priceSkip(e)
+		p.rows = min(p.rows, read)
+	}
+	cost := read * (c.Key + c.Byte*e.EntryBytes(p.index) + c.Test*float64(len(p.pred)))
+	if !p.covering {
+		cost += c.Fetch * min(read, entries*e.Selectivity(p.entryTerms()))
+	}
+	streams := 1.0
+	if p.ordered {
+		streams = p.scan.Buckets
+		if p.fixed > 0 {
+			streams *= p.scan.Ranges
+		}
+		cost += c.MergeCost(read, int(streams))
+	}
+	p.estimate = Estimate{Rows: p.rows, Startup: streams * c.Seek, Cost: seeks*c.Seek + cost}
+	if p.limit >= 0 {
+		n := min(p.rows, float64(p.limit))
+		first := p.estimate.FirstRows(n * max(1, read/p.rows))
+		p.estimate = Estimate{Rows: n, Startup: p.estimate.Startup, Cost: first}
+	}
+}
+
+// entryTerms returns the terms that are decided before the row is fetched.
+func (p *path) entryTerms() (terms []expr.Expr) {
+	for _, t := range p.pred {
+		var used need
+		addColumns(&used, t, p.rel.source)
+		if columnsWithin(used, p.entry) {
+			terms = append(terms, t)
+		}
+	}
+	return terms
+}
