@@ -101,7 +101,7 @@ func (q *query) wishes() (all []advise.Wish) {
 			take(&w, t, r.source)
 		}
 		for _, t := range slices.Concat(q.where, r.on) {
-			if _, right, ok := q.equiJoin(t, r.others(), 1<<r.source); ok {
+			if _, right, ok := q.equiJoin(termOf(t), r.others(), 1<<r.source); ok {
 				if c, ok := right.(expr.Column); ok {
 					w.Joined = append(w.Joined, c.Ordinal)
 				}

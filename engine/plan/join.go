@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"math"
 	"math/bits"
 	"slices"
 
@@ -13,25 +14,53 @@ import (
 // read it, that the joins may begin with. From there on the cheapest step is taken. Every
 // join keeps the order of its left side, so the order that a plan has is that of the
 // relation it begins with.
+//
+// A start is given up when its joins alone cost more than the whole of the best plan so far: no
+// step makes a plan cheaper, but for a limit.
 func (q *query) joinAll(wants []want) ([]candidate, error) {
 	if len(q.rels) == 0 {
 		s := operator.Step{Expected: Estimate{Rows: 1}}
 		return []candidate{{node: &OneRow{Step: s}}}, nil
 	}
-	starts, err := q.starts(wants)
-	if err != nil {
-		return nil, err
+	if len(q.rels) > 1 {
+		q.findFacts()
+		defer func() { q.facts = nil }()
 	}
-	var all []candidate
-	for _, c := range starts {
-		for bits.OnesCount64(c.set) < len(q.rels) {
+	starts, err := q.starts(wants)
+	if err != nil || len(q.rels) == 1 {
+		return starts, err
+	}
+	all := make([]candidate, len(starts))
+	order := make([]int, len(starts)) // the cheapest one first, so that it bounds the others
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return compareCost(starts[a].cost(), starts[b].cost())
+	})
+	bound, bounded := math.Inf(1), q.limit == nil && !q.refusesFullScan()
+	if !bounded {
+		slices.Sort(order)
+	}
+	for _, i := range order {
+		c := starts[i]
+		for bits.OnesCount64(c.set) < len(q.rels) && c.cost() <= bound {
 			if c, err = q.cheapestStep(c); err != nil {
 				return nil, err
 			}
 		}
-		all = append(all, c)
+		if c.cost() > bound {
+			continue
+		}
+		if all[i] = c; bounded {
+			n, err := q.finish(c, nil)
+			if err != nil {
+				return nil, err
+			}
+			bound = min(bound, n.Estimate().Cost)
+		}
 	}
-	return all, nil
+	return slices.DeleteFunc(all, func(c candidate) bool { return c.node == nil }), nil
 }
 
 // inOrder says whether relations have to be joined in the order of FROM.
@@ -67,7 +96,7 @@ func (q *query) canLead(r *relation) bool {
 		return false
 	}
 	for _, t := range r.on {
-		if _, right, ok := q.equiJoin(t, r.others(), 1<<r.source); !ok || !isPlainColumn(right) {
+		if _, right, ok := q.equiJoin(termOf(t), r.others(), 1<<r.source); !ok || !isPlainColumn(right) {
 			return false
 		}
 	}
@@ -90,7 +119,7 @@ func (q *query) unique(r *relation, c candidate) candidate {
 	var collations []keycodec.Collation
 	folded := false
 	for _, t := range r.on {
-		left, right, _ := q.equiJoin(t, r.others(), 1<<r.source)
+		left, right, _ := q.equiJoin(termOf(t), r.others(), 1<<r.source)
 		column := right.(expr.Column)
 		// Values that the comparison takes for equal have the same partners.
 		collations = append(collations, expr.CollationOfPair(left, right))
@@ -123,7 +152,7 @@ func (q *query) unique(r *relation, c candidate) candidate {
 // joinWants returns orders of a relation that a merge join could use.
 func (q *query) joinWants(r *relation) (wants []want) {
 	for _, t := range slices.Concat(q.where, onTerms(q.rels)) {
-		_, right, ok := q.equiJoin(t, r.others(), 1<<r.source)
+		_, right, ok := q.equiJoin(termOf(t), r.others(), 1<<r.source)
 		if c, plainColumn := right.(expr.Column); ok && plainColumn {
 			wants = append(wants, want{order: []OrderColumn{q.orderColumn(c, false, false)}})
 		}
@@ -146,21 +175,15 @@ func (q *query) orderColumn(c expr.Column, desc, nullsLast bool) OrderColumn {
 }
 
 // equiJoin takes an equality between the two sides of a join apart.
-func (q *query) equiJoin(t expr.Expr, left, right uint64) (l, r expr.Expr, ok bool) {
-	c, ok := t.(expr.Cmp)
-	if !ok || c.Op != expr.Eq {
+func (q *query) equiJoin(t term, left, right uint64) (l, r expr.Expr, ok bool) {
+	if !t.equality || t.l == 0 || t.r == 0 {
 		return nil, nil, false
 	}
-	if _, row := c.L.(expr.Row); row {
-		return nil, nil, false
-	}
-	a, b := sourcesOf(c.L), sourcesOf(c.R)
+	c := t.Expr.(expr.Cmp)
 	switch {
-	case a == 0 || b == 0:
-		return nil, nil, false
-	case a&^left == 0 && b&^right == 0:
+	case t.l&^left == 0 && t.r&^right == 0:
 		return c.L, c.R, true
-	case b&^left == 0 && a&^right == 0:
+	case t.r&^left == 0 && t.l&^right == 0:
 		return c.R, c.L, true
 	}
 	return nil, nil, false
@@ -168,6 +191,7 @@ func (q *query) equiJoin(t expr.Expr, left, right uint64) (l, r expr.Expr, ok bo
 
 // cheapestStep joins one more relation.
 func (q *query) cheapestStep(c candidate) (best candidate, err error) {
+	var least option
 	found := false
 	for _, connected := range []bool{true, false} {
 		for _, r := range q.rels {
@@ -183,8 +207,8 @@ func (q *query) cheapestStep(c candidate) (best candidate, err error) {
 				return best, err
 			}
 			for _, o := range options {
-				if !found || o.cost() < best.cost() {
-					best, found = o, true
+				if !found || o.estimate.Cost < least.estimate.Cost {
+					least, found = o, true
 				}
 			}
 			if q.inOrder() {
@@ -192,7 +216,7 @@ func (q *query) cheapestStep(c candidate) (best candidate, err error) {
 			}
 		}
 		if found {
-			return best, nil
+			return least.build(), nil
 		}
 	}
 	return best, queryError(0, "the tables cannot be joined in this order")
@@ -203,8 +227,8 @@ func (q *query) mayJoin(c candidate, r *relation) bool {
 	if r.kind == Inner {
 		return true
 	}
-	for _, t := range r.on {
-		if sourcesOf(t)&^(c.set|1<<r.source) != 0 {
+	for _, t := range q.facts[r.source].on {
+		if t.set&^(c.set|1<<r.source) != 0 {
 			return false
 		}
 	}
@@ -222,21 +246,22 @@ type joinTerms struct {
 func (q *query) termsFor(c candidate, r *relation) (j joinTerms) {
 	mine := uint64(1) << r.source
 	set := c.set | mine
-	terms := r.on
+	facts := &q.facts[r.source]
+	terms := facts.on
 	if r.kind == Inner && c.distinct != nil {
-		terms = slices.Concat(terms, c.distinct.on)
+		terms = slices.Concat(terms, q.facts[c.distinct.source].on)
 	}
-	for _, t := range q.where {
-		if s := sourcesOf(t); s&mine != 0 && s&^set == 0 {
+	for _, t := range facts.where {
+		if t.set&^set == 0 {
 			if r.kind == Inner {
 				terms = append(terms[:len(terms):len(terms)], t)
 			} else {
-				j.above = append(j.above, t)
+				j.above = append(j.above, t.Expr)
 			}
 		}
 	}
 	for _, t := range terms {
-		s := sourcesOf(t)
+		s := t.set
 		// A term on the left side alone says nothing about rows of an inner join, but which
 		// partners a left row has in the others.
 		if s&mine == 0 && r.kind == Inner || s&^set != 0 {
@@ -245,7 +270,7 @@ func (q *query) termsFor(c candidate, r *relation) (j joinTerms) {
 		if l, x, ok := q.equiJoin(t, c.set, mine); ok {
 			j.left, j.right = append(j.left, l), append(j.right, x)
 		} else {
-			j.on = append(j.on, t)
+			j.on = append(j.on, t.Expr)
 		}
 	}
 	return j

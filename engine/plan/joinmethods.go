@@ -11,9 +11,10 @@ import (
 )
 
 // joinMethods returns every way to join a relation to a candidate.
-func (q *query) joinMethods(c candidate, r *relation, j joinTerms) ([]candidate, error) {
-	var all []candidate
-	inner, err := q.candidates(r, q.mergeWants(c, j))
+func (q *query) joinMethods(c candidate, r *relation, j joinTerms) ([]option, error) {
+	var all []option
+	order, keys := q.mergeOrder(c, j)
+	inner, err := q.waysOf(r, order)
 	full := asFullScan(err)
 	if err != nil && full == nil {
 		return nil, err
@@ -29,7 +30,7 @@ func (q *query) joinMethods(c candidate, r *relation, j joinTerms) ([]candidate,
 	for _, in := range inner {
 		if len(j.left) > 0 {
 			all = append(all, q.hashJoin(c, in, r, j, rows))
-			if m, ok := q.mergeJoin(c, in, r, j, rows); ok && !r.nullAware {
+			if m, ok := q.mergeJoin(c, in, r, j, rows, order, keys); ok && !r.nullAware {
 				all = append(all, m)
 			}
 		}
@@ -41,8 +42,14 @@ func (q *query) joinMethods(c candidate, r *relation, j joinTerms) ([]candidate,
 		return nil, full
 	}
 	all = q.forced(all)
-	for i := range all {
-		q.filterAbove(&all[i], r, j.above)
+	if len(j.above) > 0 {
+		for i, o := range all {
+			all[i].build = func() candidate {
+				out := o.build()
+				q.filterAbove(&out, j.above)
+				return out
+			}
+		}
 	}
 	return all, nil
 }
@@ -53,13 +60,13 @@ func asFullScan(err error) *FullScanError {
 }
 
 // forced keeps the joins of the method that a hint names, if there are any.
-func (q *query) forced(all []candidate) []candidate {
+func (q *query) forced(all []option) []option {
 	if q.sel.Hints.ForceJoin == "" {
 		return all
 	}
-	var kept []candidate
+	var kept []option
 	for _, c := range all {
-		if c.node.(*JoinNode).Method.String() == q.sel.Hints.ForceJoin {
+		if c.method.String() == q.sel.Hints.ForceJoin {
 			kept = append(kept, c)
 		}
 	}
@@ -70,10 +77,7 @@ func (q *query) forced(all []candidate) []candidate {
 }
 
 // filterAbove tests terms of WHERE after a left, semi or anti join.
-func (q *query) filterAbove(c *candidate, r *relation, terms []expr.Expr) {
-	if len(terms) == 0 {
-		return
-	}
+func (q *query) filterAbove(c *candidate, terms []expr.Expr) {
 	s := operator.Step{Elements: c.node.Layout(), Expected: c.node.Estimate()}
 	for range terms {
 		s.Expected.Rows *= estimate.DefaultOther
@@ -83,8 +87,8 @@ func (q *query) filterAbove(c *candidate, r *relation, terms []expr.Expr) {
 
 // joinRows estimates the result of a join.
 func (q *query) joinRows(c candidate, r *relation, j joinTerms) float64 {
-	e := newEstimator(r, &q.scope.opt)
-	inner := e.Rows() * e.Selectivity(r.pred)
+	facts := &q.facts[r.source]
+	e, inner := facts.estimator, facts.rows
 	match := inner // rows of r for a left row
 	for i := range j.left {
 		match /= max(1, min(q.valuesOf(j.left[i], c), q.valuesOfRight(e, j.right[i], r, inner)),
@@ -111,11 +115,18 @@ func (q *query) valuesOf(x expr.Expr, c candidate) float64 {
 	if !ok || q.relationOf(column.Source) == nil {
 		return max(1, c.rows()*estimate.DefaultDistinct)
 	}
-	r := q.rels[column.Source]
-	if r.constants()[column.Ordinal] {
+	if q.facts == nil { // after the joins
+		r := q.rels[column.Source]
+		if r.constants()[column.Ordinal] {
+			return 1
+		}
+		return max(1, min(c.rows(), newEstimator(r, &q.scope.opt).Values(column.Ordinal)))
+	}
+	facts := &q.facts[column.Source]
+	if facts.constants[column.Ordinal] {
 		return 1
 	}
-	return max(1, min(c.rows(), newEstimator(r, &q.scope.opt).Values(column.Ordinal)))
+	return max(1, min(c.rows(), facts.estimator.Values(column.Ordinal)))
 }
 
 func (q *query) valuesOfRight(e *estimate.Estimator, x expr.Expr, r *relation,
@@ -124,14 +135,15 @@ func (q *query) valuesOfRight(e *estimate.Estimator, x expr.Expr, r *relation,
 	switch {
 	case !ok:
 		return max(1, rows*estimate.DefaultDistinct)
-	case r.constants()[column.Ordinal]:
+	case q.facts[r.source].constants[column.Ordinal]:
 		return 1
 	}
 	return max(1, min(rows, e.Values(column.Ordinal)))
 }
 
 // newJoin makes a join without method and cost.
-func (q *query) newJoin(c candidate, right Node, r *relation, j joinTerms, rows float64) *JoinNode {
+func (q *query) newJoin(c candidate, right Node, r *relation, j joinTerms,
+	e Estimate) *JoinNode {
 	n := &JoinNode{Kind: r.kind, Left: c.node, Right: right, NullAware: r.nullAware,
 		MemoryBytes: q.scope.opt.MemoryBytes}
 	if r.kind == Semi && c.distinct == r {
@@ -146,7 +158,7 @@ func (q *query) newJoin(c candidate, right Node, r *relation, j joinTerms, rows 
 		n.RightKeys = append(n.RightKeys, toSlots(j.right[i], right.Layout()))
 	}
 	n.On = toSlots(conjunct.Join(j.on), both)
-	n.Expected.Rows = rows
+	n.Expected = e
 	return n
 }
 
@@ -157,41 +169,44 @@ func (c candidate) joined(n *JoinNode, r *relation, single bool) candidate {
 	return out
 }
 
-func (q *query) hashJoin(c, in candidate, r *relation, j joinTerms, rows float64) candidate {
-	n := q.newJoin(c, in.node, r, j, rows)
-	n.Method = JoinHash
+// option is a way to join: what it costs, and a function that makes it. Of all the options
+// of a step one is made.
+type option struct {
+	method   JoinMethod
+	estimate Estimate
+	build    func() candidate
+}
+
+func (q *query) hashJoin(c, in candidate, r *relation, j joinTerms, rows float64) option {
 	left, right, k := c.node.Estimate(), in.node.Estimate(), q.costs()
-	n.Expected.Startup = left.Startup + right.Cost + right.Rows*k.Hash
-	n.Expected.Cost = left.Cost + right.Cost + (left.Rows+right.Rows)*k.Hash + rows*k.Key
-	n.Partitioned = samePartitions(c.path, in.path, j)
-	return c.joined(n, r, false)
+	e := Estimate{Rows: rows}
+	e.Startup = left.Startup + right.Cost + right.Rows*k.Hash
+	e.Cost = left.Cost + right.Cost + (left.Rows+right.Rows)*k.Hash + rows*k.Key
+	return option{JoinHash, e, func() candidate {
+		n := q.newJoin(c, in.node, r, j, e)
+		n.Method = JoinHash
+		n.Partitioned = samePartitions(c.path, in.path, j)
+		return c.joined(n, r, false)
+	}}
 }
 
-func (q *query) loopJoin(c, in candidate, r *relation, j joinTerms, rows float64) candidate {
-	j.on = slices.Clone(j.on)
-	for i := range j.left {
-		j.on = append(j.on, expr.Cmp{Op: expr.Eq, L: j.left[i], R: j.right[i]})
-	}
-	j.left, j.right = nil, nil
-	n := q.newJoin(c, in.node, r, j, rows)
-	n.Method = JoinLoop
+func (q *query) loopJoin(c, in candidate, r *relation, j joinTerms, rows float64) option {
 	left, right, k := c.node.Estimate(), in.node.Estimate(), q.costs()
-	n.Expected.Startup = left.Startup + right.Cost
-	n.Expected.Cost = left.Cost + right.Cost + max(1, left.Rows)*max(1, right.Rows)*k.Test
-	return c.joined(n, r, false)
+	e := Estimate{Rows: rows, Startup: left.Startup + right.Cost}
+	e.Cost = left.Cost + right.Cost + max(1, left.Rows)*max(1, right.Rows)*k.Test
+	return option{JoinLoop, e, func() candidate {
+		pairs := joinTerms{on: slices.Clone(j.on)}
+		for i := range j.left {
+			pairs.on = append(pairs.on, expr.Cmp{Op: expr.Eq, L: j.left[i], R: j.right[i]})
+		}
+		n := q.newJoin(c, in.node, r, pairs, e)
+		n.Method = JoinLoop
+		return c.joined(n, r, false)
+	}}
 }
 
-// mergeWants returns the order of the right side for which the left side is in order
-// already.
-func (q *query) mergeWants(c candidate, j joinTerms) []want {
-	order, _ := q.mergeOrder(c, j)
-	if order == nil {
-		return nil
-	}
-	return []want{{order: order}}
-}
-
-// mergeOrder returns that order, and for each of its columns which key of the join it is.
+// mergeOrder returns the order of the right side for which the left side is in order
+// already, nil if there is none, and for each of its columns which key of the join it is.
 func (q *query) mergeOrder(c candidate, j joinTerms) (order []OrderColumn, keys []int) {
 	if len(c.order) < len(j.left) {
 		return nil, nil
@@ -215,32 +230,39 @@ func (q *query) mergeOrder(c candidate, j joinTerms) (order []OrderColumn, keys 
 	return order, keys
 }
 
-func (q *query) mergeJoin(c, in candidate, r *relation, j joinTerms, rows float64) (
-	candidate, bool) {
-	order, keys := q.mergeOrder(c, j)
+func (q *query) mergeJoin(c, in candidate, r *relation, j joinTerms, rows float64,
+	order []OrderColumn, keys []int) (option, bool) {
 	if order == nil {
-		return c, false
+		return option{}, false
 	}
-	constants := r.constants()
+	constants := q.facts[r.source].constants
 	ok, reverse := satisfies(order, in.order, in.total, func(OrderColumn) bool { return false })
 	if !ok || reverse || len(constants) > 0 && len(in.order) < len(order) {
-		return c, false
+		return option{}, false
 	}
+	left, right, k := c.node.Estimate(), in.node.Estimate(), q.costs()
+	e := Estimate{Rows: rows, Startup: left.Startup + right.Startup}
+	e.Cost = left.Cost + right.Cost + (left.Rows+right.Rows)*k.Test + rows*k.Key
+	return option{JoinMerge, e, func() candidate {
+		return q.merged(c, in, r, j, e, order, keys)
+	}}, true
+}
+
+// merged makes a merge join.
+func (q *query) merged(c, in candidate, r *relation, j joinTerms, e Estimate,
+	order []OrderColumn, keys []int) candidate {
 	arranged := joinTerms{on: j.on}
 	for _, at := range keys {
 		arranged.left = append(arranged.left, j.left[at])
 		arranged.right = append(arranged.right, j.right[at])
 	}
-	n := q.newJoin(c, in.node, r, arranged, rows)
+	n := q.newJoin(c, in.node, r, arranged, e)
 	n.Method = JoinMerge
 	for i, o := range order {
 		n.MergeOrder = append(n.MergeOrder, SortKey{Expr: n.LeftKeys[i], Desc: o.Desc,
 			NullsLast: c.order[i].NullsLast})
 	}
-	left, right, k := c.node.Estimate(), in.node.Estimate(), q.costs()
-	n.Expected.Startup = left.Startup + right.Startup
-	n.Expected.Cost = left.Cost + right.Cost + (left.Rows+right.Rows)*k.Test + rows*k.Key
-	return c.joined(n, r, false), true
+	return c.joined(n, r, false)
 }
 
 // samePartitions says whether equal join keys lie in buckets of the same number on both
@@ -278,29 +300,27 @@ func samePartitions(left, right *path, j joinTerms) bool {
 // the rows' key, whose first columns are all compared with the left side or with
 // constants, far enough to know where to look.
 func (q *query) lookupJoins(c candidate, r *relation, j joinTerms, rows float64) (
-	all []candidate, err error) {
+	all []option, err error) {
 	if r.table == nil || len(j.left) == 0 {
 		return nil, nil
 	}
-	indexes, err := q.usable(r)
+	probes, err := q.probesOf(r)
 	if err != nil {
 		return nil, err
 	}
-	e := newEstimator(r, &q.scope.opt)
-	for _, x := range indexes {
-		p := q.newPath(r, x, false)
-		used := p.findProbe(j)
+	for _, p := range probes {
+		probe, used := p.findProbe(j)
 		if used == nil || p.repeats {
 			continue
 		}
-		all = append(all, q.lookupJoin(c, p, e, j, used, rows))
+		all = append(all, q.lookupJoin(c, p, j, probe, used, rows))
 	}
 	return all, nil
 }
 
-// findProbe fills in the probe of a path. It returns which keys of the join it sees to,
-// nil if there is none.
-func (p *path) findProbe(j joinTerms) (used []bool) {
+// findProbe returns what the first columns of a path are compared with, and which keys of the
+// join that sees to, nil if it cannot be looked up.
+func (p *path) findProbe(j joinTerms) (probe []expr.Expr, used []bool) {
 	used = make([]bool, len(j.left))
 	any := false
 	for i := range p.own {
@@ -311,7 +331,7 @@ func (p *path) findProbe(j joinTerms) (used []bool) {
 		})
 		if at >= 0 && !used[at] {
 			if l := expr.CollationOf(j.left[at]); l == 0 || l == p.key.Fields[i].Collation {
-				p.probe = append(p.probe, j.left[at])
+				probe = append(probe, j.left[at])
 				used[at], any = true, true
 				continue
 			}
@@ -320,29 +340,37 @@ func (p *path) findProbe(j joinTerms) (used []bool) {
 		if !ok || spans.IsNull(operand) || p.key.Each[i] {
 			break
 		}
-		p.probe = append(p.probe, operand)
+		probe = append(probe, operand)
 	}
-	if !any || len(p.probe) < p.bucketColumns() {
-		return nil
+	if !any || len(probe) < p.bucketColumns() {
+		return nil, nil
 	}
-	p.unique = len(p.probe) == p.own && (p.index == nil || p.index.Unique)
-	return used
+	return probe, used
 }
 
-func (q *query) lookupJoin(c candidate, p *path, e *estimate.Estimator, j joinTerms, used []bool,
-	rows float64) candidate {
-	p.price(e, q.costs())
-	k, left := q.costs(), c.node.Estimate()
+func (q *query) lookupJoin(c candidate, base *path, j joinTerms, probe []expr.Expr,
+	used []bool, rows float64) option {
+	e, k, left := q.facts[base.rel.source].estimator, q.costs(), c.node.Estimate()
 	probes := max(1, c.rows())
-	found := e.Entries(p.index) / max(1, e.Distinct(p.index, len(p.probe))) // for each probe
-	per := k.Seek + found*(k.Key+k.Test*float64(len(p.pred)))
-	if p.index == nil && p.unique {
+	found := e.Entries(base.index) / max(1, e.Distinct(base.index, len(probe))) // for each probe
+	per := k.Seek + found*(k.Key+k.Test*float64(len(base.pred)))
+	unique := len(probe) == base.own && (base.index == nil || base.index.Unique)
+	if base.index == nil && unique {
 		per = k.Fetch
-	} else if !p.covering {
+	} else if !base.covering {
 		per += found * k.Fetch
 	}
-	p.estimate = Estimate{Rows: max(found, 0.001), Cost: per, Startup: per}
-	p.fullScan = false
+	estimate := Estimate{Rows: rows, Startup: left.Startup + per, Cost: left.Cost + probes*per}
+	return option{JoinLookup, estimate, func() candidate {
+		p := *base
+		p.probe, p.unique = probe, unique
+		p.estimate = Estimate{Rows: max(found, 0.001), Cost: per, Startup: per}
+		return q.lookedUp(c, &p, j, used, estimate)
+	}}
+}
+
+// lookedUp makes a lookup join.
+func (q *query) lookedUp(c candidate, p *path, j joinTerms, used []bool, e Estimate) candidate {
 	a := p.access().(*access)
 	exprs := make([]expr.Expr, len(p.probe))
 	for i, x := range p.probe {
@@ -358,9 +386,7 @@ func (q *query) lookupJoin(c candidate, p *path, e *estimate.Estimator, j joinTe
 			rest.on = append(rest.on, expr.Cmp{Op: expr.Eq, L: j.left[i], R: j.right[i]})
 		}
 	}
-	n := q.newJoin(c, a, p.rel, rest, rows)
+	n := q.newJoin(c, a, p.rel, rest, e)
 	n.Method = JoinLookup
-	n.Expected.Startup = left.Startup + per
-	n.Expected.Cost = left.Cost + probes*per
 	return c.joined(n, p.rel, p.unique)
 }

@@ -31,7 +31,8 @@ type query struct {
 	subs       []*subquery
 	correlated bool // some expression has a column of the query around
 	grouped    bool
-	qualified  bool // columns are shown with their tables
+	facts      []joinFacts // by relation, while joins are chosen
+	qualified  bool        // columns are shown with their tables
 }
 
 // scope numbers what a query and its subqueries share.
