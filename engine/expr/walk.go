@@ -1,6 +1,9 @@
 package expr
 
-import "fmt"
+import (
+	"fmt"
+	"reflect"
+)
 
 // Children returns the direct operands of an expression, in the order of the text form.
 func Children(e Expr) []Expr {
@@ -44,6 +47,23 @@ func Walk(e Expr, visit func(Expr) bool) {
 	if e == nil || !visit(e) {
 		return
 	}
+	switch e := e.(type) { // those of which there are many, without a list
+	case Const, Param, Column, Slot:
+		return
+	case Cmp:
+		Walk(e.L, visit)
+		Walk(e.R, visit)
+		return
+	case IsNull:
+		Walk(e.X, visit)
+		return
+	case In:
+		Walk(e.X, visit)
+		for _, child := range e.List {
+			Walk(child, visit)
+		}
+		return
+	}
 	for _, child := range Children(e) {
 		Walk(child, visit)
 	}
@@ -53,6 +73,20 @@ func Walk(e Expr, visit func(Expr) bool) {
 // operands first. f is given expressions whose operands are replaced already. The first
 // error ends it.
 func Rewrite(e Expr, f func(Expr) (Expr, error)) (Expr, error) {
+	if c, ok := e.(Cmp); ok {
+		l, err := Rewrite(c.L, f)
+		if err != nil {
+			return nil, err
+		}
+		r, err := Rewrite(c.R, f)
+		if err != nil {
+			return nil, err
+		}
+		if !same(c.L, l) || !same(c.R, r) {
+			e = Cmp{c.Op, l, r}
+		}
+		return f(e)
+	}
 	children := Children(e)
 	if len(children) == 0 {
 		return f(e)
@@ -124,6 +158,10 @@ func Equal(a, b Expr) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil
 	}
+	if c, ok := a.(Cmp); ok {
+		d, ok := b.(Cmp)
+		return ok && c.Op == d.Op && Equal(c.L, d.L) && Equal(c.R, d.R)
+	}
 	x, y := Children(a), Children(b)
 	if len(x) != len(y) || !equalNode(a, b) {
 		return false
@@ -139,9 +177,6 @@ func Equal(a, b Expr) bool {
 // equalNode compares everything but the operands.
 func equalNode(a, b Expr) bool {
 	switch a := a.(type) {
-	case Cmp:
-		b, ok := b.(Cmp)
-		return ok && a.Op == b.Op
 	case In:
 		b, ok := b.(In)
 		return ok && a.Not == b.Not
@@ -163,7 +198,7 @@ func equalNode(a, b Expr) bool {
 	case Const, Param, Column, Slot, Agg, Subquery:
 		return a == b
 	}
-	return fmt.Sprintf("%T", a) == fmt.Sprintf("%T", b)
+	return reflect.TypeOf(a) == reflect.TypeOf(b)
 }
 
 // checkDepth refuses trees that are nested too deeply, or have holes in them.

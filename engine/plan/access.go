@@ -133,7 +133,9 @@ func (r *relation) info(_, ordinal int) (keycodec.Field, bool) {
 }
 
 // sameTerm compares terms without regard to how columns are shown.
-func sameTerm(a, b expr.Expr) bool { return expr.Equal(unqualified(a), unqualified(b)) }
+func sameTerm(a, b expr.Expr) bool {
+	return expr.Equal(a, b) || expr.Equal(unqualified(a), unqualified(b))
+}
 
 func unqualified(e expr.Expr) expr.Expr {
 	out, _ := expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) {
@@ -206,7 +208,13 @@ func soleColumn(e expr.Expr) (column expr.Column, ok bool) {
 // keyFor describes the key of an index or of rows. After the columns of an index that is
 // not unique stands the row's key, so that spans may go on there.
 func keyFor(r *relation, x *schema.Index) spans.Key {
-	k := spans.Key{Source: r.source}
+	n := len(r.table.PK) + len(r.table.SK)
+	if x != nil {
+		n += len(x.Columns)
+	}
+	n = min(n, keycodec.MaxFields)
+	k := spans.Key{Source: r.source, Fields: make([]keycodec.Field, 0, n),
+		Ordinals: make([]int, 0, n), Each: make([]bool, 0, n)}
 	add := func(c schema.KeyColumn, each bool) {
 		if len(k.Fields) < keycodec.MaxFields {
 			k.Fields = append(k.Fields, r.table.Columns[c.Ordinal].Field(c))
@@ -248,7 +256,6 @@ func (q *query) newPath(r *relation, x *schema.Index, keysToo bool) *path {
 		}
 		p.repeats = slices.Contains(p.key.Each, true)
 	}
-	p.template = spans.Compile(p.key, conjunct.Join(p.pred))
 	p.need = need{ordinals: slices.Clone(r.need.ordinals)}
 	for _, t := range p.pred {
 		addColumns(&p.need, t, r.source)
@@ -321,6 +328,12 @@ func keyColumns(t *schema.Table, x *schema.Index) (s schema.ColumnSet) {
 		}
 	}
 	return s
+}
+
+// settle makes what Bind needs of a path that may get into a plan.
+func (p *path) settle() {
+	p.filters = p.split(p.pred)
+	p.template = spans.Compile(p.key, conjunct.Join(p.pred))
 }
 
 // split rewrites terms to slots and divides them by what the entry knows.

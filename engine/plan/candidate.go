@@ -25,10 +25,9 @@ func (c *candidate) cost() float64 { return c.node.Estimate().Cost }
 
 func (c *candidate) rows() float64 { return max(c.node.Estimate().Rows, 0.001) }
 
-// access returns the node for a path.
+// access returns the node for a path, which is settled if it may get into a plan.
 func (p *path) access() Node {
 	r := p.rel
-	p.filters = p.split(p.pred)
 	a := &access{Access: Access{
 		Step:        operator.Step{Elements: p.layout, Expected: p.estimate},
 		SourceTable: r.sourceTable(),
@@ -106,7 +105,13 @@ func (q *query) candidates(r *relation, wants []want) ([]candidate, error) {
 	if all, err = q.refuse(r, e, all); err != nil {
 		return nil, err
 	}
-	return prune(all), nil
+	all = prune(all)
+	for _, c := range all {
+		if c.path != nil {
+			c.path.settle()
+		}
+	}
+	return all, nil
 }
 
 // bestPoint keeps one point: the row itself if it can be, else an index that covers.

@@ -51,7 +51,8 @@ const maxBranches = 16
 // keysOnly returns the cheapest access that finds the keys of the rows for which terms
 // may be true, looking at no row; nil if every index would be read whole.
 func (q *query) keysOnly(r *relation, e *estimate.Estimator, indexes []*schema.Index,
-	terms []expr.Expr) (best Node) {
+	terms []expr.Expr) Node {
+	var best *path
 	for _, x := range indexes {
 		branch := *r
 		branch.pred, branch.need = terms, need{}
@@ -64,14 +65,15 @@ func (q *query) keysOnly(r *relation, e *estimate.Estimator, indexes []*schema.I
 		if !p.scan.Bounded || p.repeats {
 			continue
 		}
-		if n := p.access(); best == nil || n.Estimate().Cost < best.Estimate().Cost {
-			best = n
+		if best == nil || p.estimate.Cost < best.estimate.Cost {
+			best = p
 		}
 	}
 	if best == nil {
 		return nil
 	}
-	return rowKeys(r, best)
+	best.settle()
+	return rowKeys(r, best.access())
 }
 
 // decidable returns the terms that an index entry, or a row, decides by itself, and those
@@ -122,6 +124,11 @@ func (q *query) intersections(r *relation, e *estimate.Estimator, paths []*path)
 		if p.index != nil && p.scan.Bounded && !p.ordered && !p.repeats && p.skip == nil {
 			bounded = append(bounded, p)
 		}
+	}
+	// Both find at least the rows that are wanted, and these are fetched.
+	rows := estimate.Clamp(e.Rows() * e.Selectivity(r.pred))
+	if len(bounded) < 2 || rows*q.costs().Fetch*minGain > least {
+		return nil
 	}
 	var best Node
 	for i, a := range bounded {

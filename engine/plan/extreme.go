@@ -69,6 +69,7 @@ func (q *query) extreme(c expr.Column, largest bool) (best Node) {
 			}
 			if n := p.access(); best == nil || n.Estimate().Cost < best.Estimate().Cost {
 				best = n
+				p.settle()
 			}
 		}
 	}

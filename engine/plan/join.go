@@ -96,7 +96,8 @@ func (q *query) canLead(r *relation) bool {
 		return false
 	}
 	for _, t := range r.on {
-		if _, right, ok := q.equiJoin(termOf(t), r.others(), 1<<r.source); !ok || !isPlainColumn(right) {
+		_, right, ok := q.equiJoin(termOf(t), r.others(), 1<<r.source)
+		if !ok || !isPlainColumn(right) {
 			return false
 		}
 	}

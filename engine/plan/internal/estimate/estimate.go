@@ -4,8 +4,8 @@ package estimate
 
 import (
 	"iter"
-	"maps"
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -87,6 +87,24 @@ func KeyColumns(t *schema.Table, x *schema.Index) []schema.KeyColumn {
 	return columns
 }
 
+// keyLen is the number of columns that KeyColumns returns, and keyColumn one of them.
+func keyLen(t *schema.Table, x *schema.Index) int {
+	if x == nil {
+		return len(t.PK) + len(t.SK)
+	}
+	return len(x.Columns)
+}
+
+func keyColumn(t *schema.Table, x *schema.Index, i int) schema.KeyColumn {
+	switch {
+	case x != nil:
+		return x.Columns[i].KeyColumn
+	case i < len(t.PK):
+		return t.PK[i]
+	}
+	return t.SK[i-len(t.PK)]
+}
+
 // Distinct estimates the number of different values of the first n columns of a key.
 func (e *Estimator) Distinct(x *schema.Index, n int) float64 {
 	rows := e.Entries(x)
@@ -96,13 +114,13 @@ func (e *Estimator) Distinct(x *schema.Index, n int) float64 {
 	if d, ok := e.stats.Key(x).Values(n); ok {
 		return min(rows, d)
 	}
-	columns := KeyColumns(e.table, x)
-	if n >= len(columns) && (x == nil || x.Unique) {
+	columns := keyLen(e.table, x)
+	if n >= columns && (x == nil || x.Unique) {
 		return rows
 	}
 	d := 1.0
-	for _, c := range columns[:min(n, len(columns))] {
-		d *= e.Values(c.Ordinal)
+	for i := range min(n, columns) {
+		d *= e.Values(keyColumn(e.table, x, i).Ordinal)
 	}
 	return min(rows, d)
 }
@@ -122,7 +140,7 @@ func (e *Estimator) Values(ordinal int) float64 {
 		return min(rows, e.stats.Distinct[ordinal])
 	}
 	for x := range e.KeysWith(ordinal) {
-		if len(KeyColumns(e.table, x)) == 1 && (x == nil || x.Unique) {
+		if keyLen(e.table, x) == 1 && (x == nil || x.Unique) {
 			return rows
 		}
 	}
@@ -138,8 +156,8 @@ func (e *Estimator) KeysWith(ordinal int) iter.Seq[*schema.Index] {
 		if e.table == nil {
 			return
 		}
-		key := KeyColumns(e.table, nil)
-		if len(key) > 0 && key[0].Ordinal == ordinal && !yield(nil) {
+		if keyLen(e.table, nil) > 0 && keyColumn(e.table, nil, 0).Ordinal == ordinal &&
+			!yield(nil) {
 			return
 		}
 		for _, x := range e.table.Indexes {
@@ -195,7 +213,7 @@ func (e *Estimator) known(operand expr.Expr) (v expr.Value, ok bool) {
 
 // encode returns a value as the first column of a key holds it.
 func (e *Estimator) encode(x *schema.Index, v expr.Value) ([]byte, bool) {
-	column := KeyColumns(e.table, x)[0]
+	column := keyColumn(e.table, x, 0)
 	field := e.table.Columns[column.Ordinal].Field(column)
 	if v.IsNull() {
 		return nil, false
@@ -256,43 +274,89 @@ func (e *Estimator) histogram(x *schema.Index, b bounds) (f float64, ok bool) {
 	if !loOK || !hiOK {
 		return 0, false
 	}
-	if KeyColumns(e.table, x)[0].Desc {
+	if keyColumn(e.table, x, 0).Desc {
 		loKey, hiKey = hiKey, loKey
 	}
 	if hiKey != nil {
 		hiKey, _ = keycodec.PrefixEnd(nil, hiKey)
 	}
 	f, ok = k.Histogram.Fraction(loKey, hiKey)
-	one := 1 / max(1, e.Values(KeyColumns(e.table, x)[0].Ordinal))
+	one := 1 / max(1, e.Values(keyColumn(e.table, x, 0).Ordinal))
 	return max(f, k.HeavyInside(loKey, hiKey), one), ok
 }
 
 // Selectivity estimates the fraction of rows that satisfy all terms.
 func (e *Estimator) Selectivity(terms []expr.Expr) float64 {
 	f := 1.0
-	equals := map[int]expr.Expr{}
-	ranges := map[int]bounds{}
+	var few [4]equality
+	equals := equalities(few[:0])
+	var ranges []columnRange
 	for _, t := range terms {
 		if c, ok := t.(expr.Cmp); ok {
 			column, ok := c.L.(expr.Column)
 			if _, list := spans.IsList(c.R); ok && !list && spans.IsConstant(c.R) {
-				if _, twice := equals[column.Ordinal]; c.Op == expr.Eq && !twice {
-					equals[column.Ordinal] = c.R
+				if c.Op == expr.Eq && !equals.has(column.Ordinal) {
+					equals = equals.with(column.Ordinal, c.R)
 					continue
 				}
 				v, known := e.known(c.R)
-				if b := ranges[column.Ordinal]; b.add(c.Op, v, known) {
-					ranges[column.Ordinal] = b
+				at := slices.IndexFunc(ranges, func(r columnRange) bool {
+					return r.ordinal == column.Ordinal
+				})
+				if at >= 0 {
+					if ranges[at].add(c.Op, v, known) {
+						continue
+					}
+				} else if r := (columnRange{ordinal: column.Ordinal}); r.add(c.Op, v, known) {
+					ranges = append(ranges, r)
 					continue
 				}
 			}
 		}
 		f *= e.term(t)
 	}
-	for _, ordinal := range slices.Sorted(maps.Keys(ranges)) {
-		f *= e.within(ordinal, ranges[ordinal])
+	slices.SortFunc(ranges, func(a, b columnRange) int { return a.ordinal - b.ordinal })
+	for i := range ranges {
+		f *= e.within(ranges[i].ordinal, ranges[i].bounds)
 	}
 	return f * e.allEqual(equals)
+}
+
+// columnRange is the range of a column.
+type columnRange struct {
+	ordinal int
+	bounds
+}
+
+// equalities are columns with a value each, in ascending order of the columns.
+type equalities []equality
+
+type equality struct {
+	ordinal int
+	operand expr.Expr
+}
+
+func (l equalities) has(ordinal int) bool {
+	return slices.ContainsFunc(l, func(q equality) bool { return q.ordinal == ordinal })
+}
+
+// with returns the list with a value for a column.
+func (l equalities) with(ordinal int, operand expr.Expr) equalities {
+	for i := range l {
+		switch {
+		case l[i].ordinal == ordinal:
+			l[i].operand = operand
+			return l
+		case l[i].ordinal > ordinal:
+			return slices.Insert(l, i, equality{ordinal, operand})
+		}
+	}
+	return append(l, equality{ordinal, operand})
+}
+
+// without returns the list without a column.
+func (l equalities) without(ordinal int) equalities {
+	return slices.DeleteFunc(l, func(q equality) bool { return q.ordinal == ordinal })
 }
 
 // add takes a comparison with v, if that is known, into a range, if it is one.
@@ -405,67 +469,67 @@ const jointColumns = 6
 // allEqual estimates columns with a value each. Where a key begins with several of them,
 // its own count of different values is better than to multiply. The smallest estimate
 // over all subsets is taken, so that a column more never raises it.
-func (e *Estimator) allEqual(equals map[int]expr.Expr) float64 {
-	ordinals := slices.Sorted(maps.Keys(equals))
+func (e *Estimator) allEqual(equals equalities) float64 {
 	least := 1.0
-	if len(ordinals) > jointColumns {
-		for _, o := range ordinals[jointColumns:] {
-			least *= e.equal(o, equals[o])
+	if len(equals) > jointColumns {
+		for _, q := range equals[jointColumns:] {
+			least *= e.equal(q.ordinal, q.operand)
 		}
-		ordinals = ordinals[:jointColumns]
+		equals = equals[:jointColumns]
 	}
 	best := 1.0
-	for set := range 1 << len(ordinals) {
-		best = min(best, e.joint(ordinals, set, equals))
+	for set := range uint64(1) << len(equals) {
+		best = min(best, e.joint(equals, set))
 	}
 	return least * best
 }
 
 // joint estimates the columns of a subset.
-func (e *Estimator) joint(ordinals []int, set int, equals map[int]expr.Expr) float64 {
-	in := func(o int) bool {
-		i := slices.Index(ordinals, o)
-		return i >= 0 && set>>i&1 != 0
-	}
-	known, covered := 1.0, map[int]bool{}
+func (e *Estimator) joint(equals equalities, set uint64) float64 {
+	known, covered := 1.0, uint64(0)
 	if e.table != nil && set&(set-1) != 0 {
-		for _, x := range append(e.table.Indexes[:len(e.table.Indexes):len(e.table.Indexes)], nil) {
-			n := e.jointPrefix(x, in)
-			if n < 2 || n <= len(covered) {
+		for i := range len(e.table.Indexes) + 1 {
+			var x *schema.Index
+			if i < len(e.table.Indexes) {
+				x = e.table.Indexes[i]
+			}
+			n, columns := e.jointPrefix(x, equals, set)
+			if n < 2 || n <= bits.OnesCount64(covered) {
 				continue
 			}
-			known = 1 / max(1, e.Distinct(x, n))
-			clear(covered)
-			for _, c := range KeyColumns(e.table, x)[:n] {
-				covered[c.Ordinal] = true
-			}
+			known, covered = 1/max(1, e.Distinct(x, n)), columns
 		}
 	}
-	for i, o := range ordinals {
-		if set>>i&1 != 0 && !covered[o] {
-			known *= e.equal(o, equals[o])
+	for i, q := range equals {
+		if set>>i&1 != 0 && covered>>i&1 == 0 {
+			known *= e.equal(q.ordinal, q.operand)
 		}
 	}
 	return known
 }
 
-// jointPrefix returns how many first columns of a key are in a set, if they were counted.
-func (e *Estimator) jointPrefix(x *schema.Index, in func(int) bool) int {
+// jointPrefix returns how many first columns of a key are in a set, and which they are, if
+// they were counted.
+func (e *Estimator) jointPrefix(x *schema.Index, equals equalities, set uint64) (n int,
+	columns uint64) {
 	if x != nil && (x.State != schema.Ready || x.Where != nil) {
-		return 0
+		return 0, 0
 	}
-	n := 0
-	for _, c := range KeyColumns(e.table, x) {
-		if !in(c.Ordinal) {
+	all := keyLen(e.table, x)
+	for n < all {
+		ordinal := keyColumn(e.table, x, n).Ordinal
+		at := slices.IndexFunc(equals, func(q equality) bool { return q.ordinal == ordinal })
+		if at < 0 || set>>at&1 == 0 {
 			break
 		}
+		columns |= 1 << at
 		n++
 	}
 	_, counted := e.stats.Key(x).Values(n)
-	if unique := x == nil || x.Unique; counted || unique && n == len(KeyColumns(e.table, x)) {
-		return n
+	if unique := x == nil || x.Unique; counted || unique && n == all {
+		return n, columns
 	}
-	return 0
+	return 0, 0
 }
 
 // Clamp keeps estimates away from zero, so that plans for "nothing" still differ.

@@ -18,7 +18,7 @@ type Scan struct {
 // first bucketColumns columns decide in which of the buckets an entry lies.
 func (e *Estimator) Scan(key spans.Key, terms []expr.Expr, bucketColumns int,
 	buckets float64) Scan {
-	w := scanWalk{e: e, key: key, equals: map[int]expr.Expr{}}
+	w := scanWalk{e: e, key: key, equals: make(equalities, 0, len(key.Ordinals))}
 	s := Scan{Ranges: 1, Buckets: 1}
 	s.Fraction, s.Ranges = w.walk(0, terms, 0)
 	s.Bounded = s.Fraction < 1 || w.fixed > 0
@@ -35,8 +35,8 @@ func (e *Estimator) Scan(key spans.Key, terms []expr.Expr, bucketColumns int,
 type scanWalk struct {
 	e      *Estimator
 	key    spans.Key
-	equals map[int]expr.Expr // columns with one value on the way here
-	fixed  int               // first columns that are points everywhere
+	equals equalities // columns with one value on the way here
+	fixed  int        // first columns that are points everywhere
 }
 
 // orDepth bounds how deep ORs are looked into.
@@ -49,10 +49,11 @@ func (w *scanWalk) walk(i int, terms []expr.Expr, depth int) (fraction, ranges f
 	}
 	ordinal := w.key.Ordinals[i]
 	if x, ok := conjunct.PointOn(w.key.Source, ordinal, terms); ok {
-		w.equals[ordinal] = x
-		defer delete(w.equals, ordinal)
+		w.equals = w.equals.with(ordinal, x)
 		w.note(i, depth)
-		return w.walk(i+1, terms, depth)
+		fraction, ranges = w.walk(i+1, terms, depth)
+		w.equals = w.equals.without(ordinal)
+		return fraction, ranges
 	}
 	if in, ok := conjunct.ListOn(w.key.Source, ordinal, terms); ok {
 		w.note(i, depth)
