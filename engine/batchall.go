@@ -3,9 +3,9 @@ package engine
 import (
 	"iter"
 
+	"github.com/kstonedb/kstone/engine/internal/commit"
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/keycodec"
-	"github.com/kstonedb/kstone/wal"
 )
 
 // BatchOpKind says what an operation of a batch does.
@@ -48,69 +48,38 @@ type BatchOp struct {
 // later range delete of the batch covers; of those that were conditional the condition stays.
 func (b *Batch) All() iter.Seq[BatchOp] {
 	return func(yield func(BatchOp) bool) {
-		var conds []batchCond
-		if b.conds != nil {
-			conds = b.conds.list
-		}
-		for i := range b.ops {
-			op := &b.ops[i]
-			// Keys lie in the order of the calls; the condition of a write has its key.
-			for len(conds) > 0 && conds[0].key < op.key {
-				if !yield(b.required(&conds[0])) {
-					return
-				}
-				conds = conds[1:]
-			}
-			out := b.opened(op)
-			if len(conds) > 0 && conds[0].key == op.key && !op.isRange() {
-				out.Cond, conds = b.condition(&conds[0]), conds[1:]
-			}
-			if !yield(out) {
-				return
-			}
-		}
-		for i := range conds {
-			if !yield(b.required(&conds[i])) {
+		for op := range b.core.All() {
+			if !yield(opened(&op)) {
 				return
 			}
 		}
 	}
 }
 
-// required returns a condition as an operation without a write.
-func (b *Batch) required(c *batchCond) BatchOp {
-	return BatchOp{Kind: BatchRequire, Key: keyOf(b.keys[c.key:c.keyEnd]), Cond: b.condition(c)}
-}
-
-// opened returns an operation without its condition.
-func (b *Batch) opened(op *batchOp) BatchOp {
-	switch op.kind {
-	case kindDeleteScan:
-		out := BatchOp{Kind: BatchDeleteScan}
-		if op.key < op.keyEnd {
-			out.Key = keyOf(b.key(op))
+// opened returns an operation as it was added.
+func opened(op *commit.Op) BatchOp {
+	out := BatchOp{Cond: Condition{op.Cond}}
+	switch op.Kind {
+	case commit.KindDeleteScan:
+		out.Kind = BatchDeleteScan
+		if len(op.Span.Lo) > 0 {
+			out.Key = keyOf(op.Span.Lo)
 		}
-		if op.end < op.endEnd {
-			out.To = keyOf(b.rangeEnd(op))
+		if op.Span.Hi != nil {
+			out.To = keyOf(op.Span.Hi)
 		}
 		return out
 	case base.KindDeleteRange:
-		return rangeOp(b.key(op), b.rangeEnd(op))
-	}
-	var w wal.Op
-	r := wal.NewOpReader(b.payload[op.record:])
-	if _, err := r.Next(&w); err != nil {
-		panic(err) // not reachable: this package has encoded it
-	}
-	out := BatchOp{Kind: BatchPut, Key: Key{PK: w.PK, SK: w.SK}, Value: w.Value}
-	switch {
-	case op.kind == base.KindDelete:
+		return rangeOp(op.Span.Lo, op.Span.Hi)
+	case commit.KindRequire:
+		out.Kind = BatchRequire
+	case base.KindDelete:
 		out.Kind = BatchDelete
-	case op.ttl > 0:
-		out.TTL = TTL(op.ttl)
 	default:
-		out.Expiry = Expiry(op.expiry)
+		out.Kind, out.Value = BatchPut, op.Value
+		out.TTL, out.Expiry = TTL(op.TTL), Expiry(op.Expiry)
 	}
+	out.Key = viewOf(op.Key)
 	return out
 }
 
@@ -136,10 +105,7 @@ func (b *Batch) Append(other *Batch) error {
 	if other == nil || other == b {
 		return invalid("a batch appended to itself, or none")
 	}
-	n := len(other.payload) + len(other.keys)
-	if other.conds != nil {
-		n += other.conds.bytes
-	}
+	n := other.core.Bytes() + other.core.KeyBytes() + other.core.CondBytes()
 	if err := b.room(n); err != nil {
 		return err
 	}

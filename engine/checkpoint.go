@@ -109,7 +109,7 @@ type checkpoint struct {
 func (c *checkpoint) run(ctx context.Context) error {
 	p, log, err := c.db.upkeep.PinWithLog()
 	if err != nil {
-		return c.db.readError(err)
+		return c.db.reads.Error(err)
 	}
 	defer p.Release()
 	state := *p.State

@@ -3,6 +3,9 @@ package engine
 import (
 	"bytes"
 
+	"github.com/kstonedb/kstone/engine/internal/commit"
+	"github.com/kstonedb/kstone/engine/internal/read"
+	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -76,65 +79,45 @@ func (c SKCondition) OrNone() SKCondition {
 	return c
 }
 
-// span is a half-open range [lo, hi) of ordered keys; nil hi means no upper bound.
-type span struct{ lo, hi []byte }
-
-func (s span) empty() bool { return s.hi != nil && bytes.Compare(s.lo, s.hi) >= 0 }
-
-// cut returns the span with bounds that can be stored: one with a sort key longer than any
-// that an item has gives way to the first key after the MaxKeyBytes that it begins with. No
-// item is between the two.
-func (s span) cut() span {
-	pkLen, _ := keycodec.OrderedPKLen(s.lo)
-	longest := pkLen + MaxKeyBytes
-	bound := func(b []byte) []byte {
-		if len(b) <= longest {
-			return b
-		}
-		return append(b[:longest:longest], 0)
-	}
-	return span{bound(s.lo), bound(s.hi)}
-}
-
 // span validates the condition and the partition key for an operation, and returns the
 // ordered keys of partition pk that satisfy the condition. Both bounds are in one buffer, buf
 // if it is large enough.
-func (c SKCondition) span(op string, buf, pk []byte) (span, error) {
+func (c SKCondition) span(op string, buf, pk []byte) (base.Span, error) {
 	if err := (Key{PK: pk}).Validate(); err != nil {
-		return span{}, keyError(op, err)
+		return base.Span{}, keyError(op, err)
 	}
 	if c.op == skEqual && len(c.a) == 0 {
-		return span{}, keyError(op, ErrEmptySK)
+		return base.Span{}, keyError(op, ErrEmptySK)
 	}
 	if lo, after, _, _, _ := c.operands(); c.orNone && (len(lo) > 0 || !after) {
-		return span{}, invalid("%s: a condition with a lower bound and OrNone", op)
+		return base.Span{}, invalid("%s: a condition with a lower bound and OrNone", op)
 	}
 	return c.appendSpan(buf, pk), nil
 }
 
 // appendSpan returns the ordered keys of partition pk that satisfy the condition. Both
 // bounds are in one buffer, buf if it is large enough.
-func (c SKCondition) appendSpan(buf, pk []byte) span {
+func (c SKCondition) appendSpan(buf, pk []byte) base.Span {
 	n := 2*(len(pk)+2) + len(c.a) + len(c.b) + 2 // of a PK without zero bytes
 	if cap(buf) < n {
 		buf = make([]byte, 0, n)
 	}
 	lo := keycodec.AppendOrderedPK(buf[:0], pk)
-	base := len(lo)
+	prefix := len(lo)
 	loSK, loAfter, hiSK, hiAfter, hiEnd := c.operands()
 	lo = append(lo, loSK...)
 	if loAfter && !c.orNone {
 		lo = append(lo, 0)
 	}
-	hi := append(lo[len(lo):], lo[:base]...)
+	hi := append(lo[len(lo):], lo[:prefix]...)
 	if hiEnd {
-		return span{lo, partitionEnd(hi)}
+		return base.Span{Lo: lo, Hi: read.PartitionEnd(hi)}
 	}
 	hi = append(hi, hiSK...)
 	if hiAfter || c.orNone && len(hiSK) == 0 {
 		hi = append(hi, 0)
 	}
-	return span{lo, hi}
+	return base.Span{Lo: lo, Hi: hi}
 }
 
 // operands returns the sort keys that bound the condition: from loSK (or right after
@@ -163,14 +146,6 @@ func (c SKCondition) operands() (loSK []byte, loAfter bool, hiSK []byte, hiAfter
 	return nil, false, nil, false, true
 }
 
-// partitionEnd turns the lowest key of a partition, in place, into the first ordered
-// key after it: the key ends in 00 00, and 00 01 is above every key of the partition
-// because only an escaped zero byte of a longer PK can follow there.
-func partitionEnd(lowest []byte) []byte {
-	lowest[len(lowest)-1] = 1
-	return lowest
-}
-
 func maxKey(a, b []byte) []byte {
 	if bytes.Compare(a, b) >= 0 {
 		return a
@@ -180,30 +155,36 @@ func maxKey(a, b []byte) []byte {
 
 // Condition is what a conditional write requires of the present item. An expired
 // item counts as absent.
-type Condition struct {
-	kind    condKind
-	value   []byte
-	version uint64
-}
-
-type condKind uint8
-
-const (
-	condNone condKind = iota
-	condAbsent
-	condPresent
-	condValue
-	condVersion
-)
+type Condition struct{ core commit.Condition }
 
 // IfAbsent requires that the key has no item.
-func IfAbsent() Condition { return Condition{kind: condAbsent} }
+func IfAbsent() Condition { return Condition{commit.Condition{Kind: commit.CondAbsent}} }
 
 // IfPresent requires that the key has an item.
-func IfPresent() Condition { return Condition{kind: condPresent} }
+func IfPresent() Condition { return Condition{commit.Condition{Kind: commit.CondPresent}} }
 
 // IfValue requires that the key's value equals v.
-func IfValue(v []byte) Condition { return Condition{kind: condValue, value: v} }
+func IfValue(v []byte) Condition {
+	return Condition{commit.Condition{Kind: commit.CondValue, Value: v}}
+}
 
 // IfVersion requires that the key's item has exactly this Item.Version.
-func IfVersion(v uint64) Condition { return Condition{kind: condVersion, version: v} }
+func IfVersion(v uint64) Condition {
+	return Condition{commit.Condition{Kind: commit.CondVersion, Version: v}}
+}
+
+// capped returns the condition for a batch. Of a value that is longer than stored ones may be,
+// it has so much that it equals none.
+func (c Condition) capped() commit.Condition {
+	core := c.core
+	core.Value = core.Value[:min(len(core.Value), MaxValueBytes+1)]
+	return core
+}
+
+// bytes returns how much of a batch's room the condition takes beside its write, 0 for none.
+func (c Condition) bytes(key Key) int {
+	if c.core.Kind == commit.CondNone {
+		return 0
+	}
+	return len(c.core.Value) + len(key.PK) + len(key.SK)
+}

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/kstonedb/kstone/engine/internal/commit"
+	"github.com/kstonedb/kstone/engine/internal/read"
 	"github.com/kstonedb/kstone/engine/internal/upkeep"
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/manifest"
@@ -17,10 +18,6 @@ import (
 	"github.com/kstonedb/kstone/stripe"
 	"github.com/kstonedb/kstone/wal"
 )
-
-// Lock order: stripe write locks in ascending order, then the log's mutex, then a
-// memtable's mutex. Those of flushes and of edits, in package upkeep, are taken with none of
-// them held.
 
 // DB is an open database. All methods are safe for concurrent use. It is a [Reader] of the
 // present.
@@ -38,16 +35,16 @@ type DB struct {
 	lastSeq base.SeqNum
 	// logRecords is the number of records that Open has replayed.
 	logRecords int64
-	visible    visible
-	snaps      snapshots
-	manifest   *manifest.Log  // nil if read-only
-	upkeep     *upkeep.Upkeep // nil until Open knows the state of the manifest
-	calls      callGate
-	metrics    counters
-	failure    atomic.Pointer[readOnlyError]
-	closed     atomic.Bool
-	closeErr   error
-	closing    sync.Once
+	manifest   *manifest.Log // nil if read-only
+	// The rooms are nil until Open knows the state of the manifest.
+	reads     *read.State
+	upkeep    *upkeep.Upkeep
+	commits   *commit.Pipeline
+	calls     callGate
+	conflicts atomic.Uint64 // of transactions
+	failure   atomic.Pointer[readOnlyError]
+	closeErr  error
+	closing   sync.Once
 }
 
 // Dir returns the directory the database was opened in.
@@ -55,7 +52,7 @@ func (db *DB) Dir() string { return db.dir }
 
 // writable returns the error a write would get now.
 func (db *DB) writable() error {
-	if db.closed.Load() {
+	if db.reads.Closed() {
 		return ErrClosed
 	}
 	if f := db.failure.Load(); f != nil {
@@ -86,23 +83,6 @@ func (db *DB) failForGood(err error) error {
 	return f
 }
 
-// Sync returns when every commit acknowledged before the call is durable as if it
-// had been written with Durability Sync. If ctx ends first, its error is returned
-// and the sync goes on.
-func (db *DB) Sync(ctx context.Context) error {
-	if err := cmp.Or(usable(ctx), db.writable()); err != nil {
-		return err
-	}
-	done := make(chan error, 1)
-	go func() { done <- db.log.Sync(db.log.LastSeq()) }()
-	select {
-	case err := <-done:
-		return db.upkeep.Fail(err)
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
 // Close ends background work, makes every acknowledged write durable and releases
 // the directory. Writes and reads in other goroutines end with ErrClosed. Later
 // calls return what the first returned. If snapshots or iterations were left open,
@@ -114,13 +94,8 @@ func (db *DB) Close() error {
 
 func (db *DB) close() error {
 	var errs []error
-	db.closed.Store(true)
-	for i := range db.stripes { // wait for commits under way
-		db.stripes[i].Lock()
-		//lint:ignore SA2001 a barrier: there is nothing to guard
-		db.stripes[i].Unlock()
-	}
-	if n := db.snaps.open(); n > 0 {
+	db.commits.Close()
+	if n := db.reads.Registered(); n > 0 {
 		errs = append(errs, fmt.Errorf("%w: %d", ErrLeaked, n))
 	}
 	db.upkeep.Stop()

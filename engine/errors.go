@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/kstonedb/kstone/engine/internal/read"
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/corrupt"
 	"github.com/kstonedb/kstone/internal/manifest"
@@ -22,7 +23,7 @@ var (
 	// since; nothing was written. Run it again, or use DB.UpdateRetry.
 	ErrConflict = errors.New("engine: transaction conflict")
 	// ErrClosed: the database, snapshot or transaction has been closed.
-	ErrClosed = errors.New("engine: closed")
+	ErrClosed = read.ErrClosed
 	// ErrReadOnly: the database was opened read-only, or turned read-only after a
 	// failed write or sync; the cause is wrapped. Reads go on.
 	ErrReadOnly = errors.New("engine: read-only")

@@ -1,12 +1,9 @@
 package engine
 
 import (
-	"bytes"
 	"context"
-	"math/bits"
-	"slices"
 
-	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/engine/internal/read"
 )
 
 // FilterOptions change how FilterNew finds out which keys are new. Nil means the
@@ -41,17 +38,6 @@ type DedupStats struct {
 	DataReads int64
 }
 
-// add counts what the lookups have cost.
-func (s *DedupStats) add(w *lane) {
-	s.New += w.isNew
-	s.Repeated += w.repeated
-	s.MemtableHits += int64(w.batch.MemtableHits)
-	s.FilterProbes += int64(w.batch.Stats.Probes)
-	s.FilterPositives += int64(w.batch.Stats.Positives)
-	s.FalsePositives += int64(w.batch.Stats.FalsePositives)
-	s.DataReads += int64(w.batch.Stats.DataReads)
-}
-
 // FilterNew reports which of keys are new: without an item in the database, all at the same
 // moment, and not equal to an earlier one of keys. It returns dst, grown if needed, with
 // one element for each key. Most new keys cost questions to filters and no read of data;
@@ -84,82 +70,16 @@ func (r *reader) filterNew(
 	if o.Workers < 0 {
 		return dst, DedupStats{}, invalid("%d workers", o.Workers)
 	}
-	l := getLookups()
-	defer putLookups(l)
-	l.divide(o.Workers, len(keys))
-	if err := l.set(keys); err != nil {
-		return dst, DedupStats{}, err
+	if ctx == nil {
+		return dst, DedupStats{}, errNoContext
 	}
-	l.eachLane(func(w *lane) {
-		w.batch.FiltersOnly = o.Approximate
-		w.batch.KeysOnly = len(keys) >= keysOnlyFrom
-	})
 	dst = sized(dst, len(keys))
-	l.repeats = sized(l.repeats, len(keys))
-	now := r.db.nowMs()
-	err := l.begin(ctx, r)
-	if err == nil {
-		l.inLanes(func(w *lane) {
-			for l.next(ctx, w) {
-				w.takeNew(dst, l.repeats, now)
-			}
-		})
-		l.end()
-		err = l.err
-	}
+	search := read.BeginNewKeys()
+	defer search.Close()
+	err := search.Find(ctx, &r.from, keys, dst, read.NewKeysOptions(*o))
 	if err != nil {
 		clear(dst)
-		return dst, DedupStats{}, err
+		return dst, DedupStats{}, readError(err)
 	}
-	stats := DedupStats{Keys: int64(len(keys))}
-	l.eachLane(stats.add)
-	return dst, stats, nil
-}
-
-// keysOnlyFrom is how many keys make a group large, see sst.Batch.KeysOnly. Fewer may be
-// asked again and again, and what they read is best kept.
-const keysOnlyFrom = 4096
-
-// takeNew takes over which of the keys that were looked up are new.
-func (w *lane) takeNew(dst, repeats []bool, nowMs int64) {
-	w.markRepeats(repeats, w.list)
-	for i := range w.list {
-		f := &w.list[i]
-		repeat := repeats[f.Index]
-		isNew := !repeat && !f.Live(nowMs)
-		dst[f.Index] = isNew
-		w.repeated += count(repeat)
-		w.isNew += count(isNew)
-	}
-}
-
-func count(b bool) int64 {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-// markRepeats notes in repeats which keys equal one with a lower number. Requires: equal
-// keys are in one group, in order of their numbers.
-func (w *lane) markRepeats(repeats []bool, ls []base.Lookup) {
-	size := 1 << bits.Len(uint(2*len(ls)))
-	w.seen = slices.Grow(w.seen[:0], size)[:size]
-	clear(w.seen)
-	mask := uint64(size - 1)
-	for i := range ls {
-		f := &ls[i]
-		at := f.Hash & mask
-		for w.seen[at] != 0 {
-			first := &ls[w.seen[at]-1]
-			if first.Hash == f.Hash && bytes.Equal(first.Key, f.Key) {
-				break
-			}
-			at = (at + 1) & mask
-		}
-		repeats[f.Index] = w.seen[at] != 0
-		if w.seen[at] == 0 {
-			w.seen[at] = uint32(i + 1)
-		}
-	}
+	return dst, DedupStats(search.Stats()), nil
 }

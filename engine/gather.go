@@ -134,31 +134,3 @@ func (g *Gather) start() (at Key, ok bool, err error) {
 	}
 	return g.StartAfter, true, nil
 }
-
-// side is where the partitions of a gathering lie in relation to the position that it
-// resumes at: how much of them is left.
-type side uint8
-
-const (
-	allLeft side = iota // everything
-	fromAt              // what has the sort key of the position, and what lies behind it
-	behind              // what lies behind the sort key of the position
-	noneLeft
-)
-
-// sideOf returns what is left of a partition when reading goes on after key at.
-func (g *Gather) sideOf(pk []byte, at Key) side {
-	d := bytes.Compare(pk, at.PK)
-	if g.Reverse {
-		d = -d
-	}
-	switch {
-	case d == 0 || d < 0 && !g.ByPartition:
-		return behind
-	case d < 0:
-		return noneLeft
-	case g.ByPartition:
-		return allLeft
-	}
-	return fromAt
-}

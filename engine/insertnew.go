@@ -3,9 +3,9 @@ package engine
 import (
 	"cmp"
 	"context"
-	"math"
 
-	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/engine/internal/commit"
+	"github.com/kstonedb/kstone/engine/internal/read"
 )
 
 // InsertNew stores those of items whose keys have no item yet and leaves the others
@@ -23,121 +23,82 @@ import (
 func (db *DB) InsertNew(
 	ctx context.Context, items []Item, inserted []bool, opts ...WriteOption,
 ) ([]bool, DedupStats, error) {
-	in := insertion{db: db, items: items, l: getLookups(), b: getBatch()}
-	defer putLookups(in.l)
+	in := insertion{items: items, nowMs: db.nowMs, search: read.BeginNewKeys(), b: getBatch()}
+	defer in.search.Close()
 	defer putBatch(in.b)
 	in.isNew = sized(inserted, len(items))
-	t, err := in.prepare(opts)
+	w, err := db.writeTerms(opts)
 	if err == nil {
-		err = in.run(ctx, t)
+		in.life = w.lifetime
+		err = in.prepare()
+	}
+	if err == nil {
+		err = cmp.Or(usable(ctx), db.writable())
+	}
+	if err == nil {
+		err = db.insertNew(ctx, &in, w.terms)
 	}
 	if err != nil {
 		clear(in.isNew)
 		return in.isNew, DedupStats{}, err
 	}
-	in.l.eachLane(in.stats.add)
-	return in.isNew, in.stats, nil
+	return in.isNew, DedupStats(in.search.Stats()), nil
+}
+
+// insertNew looks the keys up and commits those that are new.
+func (db *DB) insertNew(ctx context.Context, in *insertion, t commit.Terms) error {
+	// The search keeps its moment until the commit. Why: nothing may be dropped that was written
+	// after it, else the check under the locks would not see that there was something, say a
+	// delete of an item that was found.
+	err := in.search.Find(ctx, &db.from, nil, in.isNew, read.NewKeysOptions{})
+	if err == nil {
+		err = in.fill()
+	}
+	if err != nil {
+		return err
+	}
+	if in.b.Len() == 0 {
+		return db.commits.Unchanged(t)
+	}
+	return db.commit(ctx, in.b, t, &commit.Guard{
+		Stripes: in.search.Stripes(), Check: in.recheck,
+	})
 }
 
 // insertion is a call of InsertNew. It looks the keys up before it takes locks, since that
 // may read files, and again under the locks in the stripes that have changed meanwhile.
 type insertion struct {
-	db    *DB
-	items []Item
-	life  lifetime // of items without an expiry
-	l     *lookups
-	b     *Batch
-	isNew []bool
-	stats DedupStats
-
-	seq base.SeqNum // at which the keys were looked up
+	items  []Item
+	life   commit.Lifetime // of items without an expiry
+	nowMs  func() int64
+	search *read.NewKeys
+	b      *Batch
+	isNew  []bool
 }
 
-// prepare checks the arguments and adds the keys.
-func (in *insertion) prepare(opts []WriteOption) (terms, error) {
-	w, err := in.db.writeTerms(opts)
-	if err != nil {
-		return w.terms, err
-	}
-	t := w.terms
-	in.life = w.lifetime
+// prepare checks the items and adds their keys.
+func (in *insertion) prepare() error {
 	total := int64(0)
 	for i := range in.items {
 		it := &in.items[i]
 		if err := checkItem(it.Key, it.Value); err != nil {
-			return t, err
+			return err
 		}
 		if it.Expiry < 0 {
-			return t, invalid("expiry %d is negative", it.Expiry)
+			return invalid("expiry %d is negative", it.Expiry)
 		}
 		if total += int64(len(it.Key.PK) + len(it.Key.SK) + len(it.Value)); total > MaxBatchBytes {
-			return t, tooLarge("items", total, MaxBatchBytes)
+			return tooLarge("items", total, MaxBatchBytes)
 		}
-		in.l.given = append(in.l.given, it.Key)
+		in.search.Add(it.Key)
 	}
-	in.stats.Keys = int64(len(in.items))
-	in.l.divide(0, len(in.items))
-	in.l.eachLane(func(w *lane) {
-		w.batch.KeysOnly = len(in.items) >= keysOnlyFrom
-		w.expiry = math.MaxInt64
-	})
-	in.l.repeats = sized(in.l.repeats, len(in.items))
-	return t, in.l.set(in.l.given)
-}
-
-func (in *insertion) run(ctx context.Context, t terms) error {
-	db := in.db
-	if err := cmp.Or(usable(ctx), db.writable()); err != nil {
-		return err
-	}
-	// Until the commit nothing may be dropped that was written after the snapshot: recheck
-	// would not see that there was something, say a delete of an item that was found.
-	if err := in.l.begin(ctx, &db.reader); err != nil {
-		return err
-	}
-	defer in.l.end()
-	in.seq = in.l.snap
-	now := db.nowMs()
-	in.l.inLanes(func(w *lane) {
-		for in.l.next(ctx, w) {
-			w.markRepeats(in.l.repeats, w.list)
-			for i := range w.list {
-				in.take(w, &w.list[i], now)
-			}
-		}
-	})
-	if in.l.err != nil {
-		return in.l.err
-	}
-	if err := in.fill(); err != nil || in.b.Len() == 0 {
-		return db.unchanged(t.durability, err)
-	}
-	g := &guard{check: in.recheck}
-	for _, id := range in.l.ids {
-		g.stripes.add(id)
-	}
-	return db.commit(ctx, in.b, t, g)
-}
-
-// take notes whether a key is new. It reports whether that is another answer than before.
-// Several lanes may call it at the same time, for different keys.
-func (in *insertion) take(w *lane, f *base.Lookup, nowMs int64) (changed bool) {
-	live := f.Live(nowMs)
-	if live && f.Kind == base.KindPutTTL {
-		w.expiry = min(w.expiry, f.Expiry)
-	}
-	isNew := !live && !in.l.repeats[f.Index]
-	changed = isNew != in.isNew[f.Index]
-	in.isNew[f.Index] = isNew
-	return changed
+	return nil
 }
 
 // fill makes the batch of the items that are new.
 func (in *insertion) fill() error {
 	in.b.Reset()
-	in.stats.New, in.stats.Repeated = 0, 0
 	for i := range in.items {
-		in.stats.Repeated += count(in.l.repeats[i])
 		if !in.isNew[i] {
 			continue
 		}
@@ -147,10 +108,9 @@ func (in *insertion) fill() error {
 		}
 		life := in.life
 		if it.Expiry > 0 {
-			life = lifetime{expiry: it.Expiry}
+			life = commit.Lifetime{Expiry: it.Expiry}
 		}
-		in.b.put(it.Key, it.Value, life)
-		in.stats.New++
+		in.b.core.Put(it.Key, it.Value, life)
 	}
 	return nil
 }
@@ -159,34 +119,14 @@ func (in *insertion) fill() error {
 // the batch again if an answer is another one now. Requires: the stripes of all keys are
 // locked.
 func (in *insertion) recheck() error {
-	db := in.db
-	now := db.nowMs()
-	expired := false
-	in.l.eachLane(func(w *lane) { expired = expired || now >= w.expiry })
-	if db.log.LastSeq() == in.seq && !expired {
-		return nil // nobody else has written
-	}
-	changed := false
-	for id := range db.stripes {
-		if in.l.start[id] == in.l.start[id+1] {
-			continue
-		}
-		if db.stripes[id].NewestSeq() <= in.seq && !expired {
-			continue
-		}
-		if err := in.l.ask(&in.l.lane, id, id+1, base.MaxSeqNum); err != nil {
-			return err
-		}
-		for i := range in.l.list {
-			changed = in.take(&in.l.lane, &in.l.list[i], now) || changed
-		}
-	}
-	if !changed {
-		return nil
+	now := in.nowMs()
+	changed, err := in.search.Recheck(now)
+	if err != nil || !changed {
+		return err
 	}
 	if err := in.fill(); err != nil {
 		return err
 	}
-	in.b.seal(now)
+	in.b.core.Seal(now)
 	return nil
 }

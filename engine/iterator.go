@@ -5,9 +5,9 @@ import (
 	"cmp"
 	"context"
 
+	"github.com/kstonedb/kstone/engine/internal/read"
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/keycodec"
-	"github.com/kstonedb/kstone/stripe"
 )
 
 // Iterator moves over the items that a Query or a Scan selects, both ways, at the state of
@@ -26,20 +26,15 @@ import (
 // An Iterator belongs to one goroutine at a time. In a transaction do not write while it is
 // open. It must be closed, before the database is: see [ErrLeaked].
 type Iterator struct {
-	it *iteration // nil once closed
-	r  reader
+	it     *read.Iteration // nil once closed
+	filter func(Item) bool
 
-	span    span    // what it moves in
-	reverse bool    // of the selection
-	stripes []uint8 // of a scan; nil for a query
-	stripe  uint8   // of a query
-	part    part    // of a query
+	span    base.Span // what it moves in
+	reverse bool      // of the selection
 
-	source   *stripe.Cursor // open, or ready to be
 	place    iteratorPlace
-	backward bool        // the source is open against the order of the selection
-	open     bool        // the source is
-	entry    *base.Entry // of place onItem: what the source has shown last
+	backward bool // the sources are open against the order of the selection
+	open     bool // the sources are
 	err      error
 }
 
@@ -67,13 +62,11 @@ func (r *reader) QueryIterator(ctx context.Context, q Query) (*Iterator, error) 
 	if err != nil {
 		return nil, err
 	}
-	i := &Iterator{r: *r, span: s, reverse: q.Reverse, stripe: keycodec.Stripe(q.PK)}
-	i.part.pk = bytes.Clone(q.PK)
-	i.part.skip, _ = keycodec.OrderedPKLen(s.lo)
-	r.db.metrics.queries.Add(1)
-	if err := i.start(ctx, q.Filter); err != nil {
+	i := &Iterator{span: s, reverse: q.Reverse, filter: q.Filter}
+	if err := i.start(ctx, r, 0); err != nil {
 		return nil, err
 	}
+	i.it.Partition(bytes.Clone(q.PK), s)
 	return i, nil
 }
 
@@ -91,33 +84,22 @@ func (r *reader) ScanIterator(ctx context.Context, s Scan) (*Iterator, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := &Iterator{r: *r, span: p.span, reverse: s.Reverse, stripes: p.stripes}
-	r.db.metrics.scans.Add(1)
-	if err := i.start(ctx, s.Filter); err != nil {
+	i := &Iterator{span: p.span, reverse: s.Reverse, filter: s.Filter}
+	if err := i.start(ctx, r, iteratorRows); err != nil {
 		return nil, err
 	}
+	i.it.Stripes(p.stripes, p.span)
 	return i, nil
 }
 
 // start fixes the state that the Iterator reads.
-func (i *Iterator) start(ctx context.Context, filter func(Item) bool) error {
-	it := iterationPool.Get().(*iteration)
-	if err := it.start(ctx, i.r.db, i.r, 0, filter); err != nil {
-		return err
+func (i *Iterator) start(ctx context.Context, r *reader, rows int) error {
+	i.it = read.NewIteration()
+	err := r.start(ctx, i.it, rows)
+	if err != nil {
+		i.it.Close()
 	}
-	i.it, i.source = it, &it.cursor
-	if i.stripes != nil {
-		i.source = mergedPool.Get().(*stripe.Cursor)
-	}
-	if tx := i.r.tx; tx != nil && !i.span.empty() {
-		if i.stripes == nil {
-			tx.readSpan(i.stripe, i.span)
-		}
-		for _, id := range i.stripes {
-			tx.readSpan(id, i.span)
-		}
-	}
-	return nil
+	return err
 }
 
 // Next moves to the next item; from a new Iterator, and from before the first, to the first.
@@ -144,11 +126,11 @@ func (i *Iterator) Seek(key Key) bool {
 		return false
 	case i.reverse:
 		k := append(keycodec.AppendOrdered(nil, key), 0)
-		if s.hi == nil || bytes.Compare(k, s.hi) < 0 {
-			s.hi = k
+		if s.Hi == nil || bytes.Compare(k, s.Hi) < 0 {
+			s.Hi = k
 		}
 	default:
-		s.lo = maxKey(s.lo, keycodec.AppendOrdered(nil, key))
+		s.Lo = maxKey(s.Lo, keycodec.AppendOrdered(nil, key))
 	}
 	i.reopen(s, i.reverse)
 	return i.step(afterLast)
@@ -161,7 +143,7 @@ func (i *Iterator) Item() Item {
 	if i.it == nil || i.place != onItem {
 		return Item{}
 	}
-	return i.it.item
+	return Item(i.it.Item)
 }
 
 // Err returns why the Iterator cannot move any more, nil if it can. Once it is closed, that is
@@ -179,18 +161,15 @@ func (i *Iterator) Close() error {
 	if i.it == nil {
 		return i.err
 	}
-	if i.stripes != nil {
-		closeMerged(i.source)
-	}
-	i.it.close()
-	i.it, i.source, i.entry, i.place = nil, nil, nil, onNothing
+	i.it.Close()
+	i.it, i.place = nil, onNothing
 	return i.err
 }
 
 // usable reports whether the Iterator can move.
 func (i *Iterator) usable() bool {
-	if i.it != nil && i.err == nil && i.r.db.closed.Load() {
-		i.err = ErrClosed
+	if i.it != nil && i.err == nil {
+		i.err = i.it.Closed()
 	}
 	return i.it != nil && i.err == nil
 }
@@ -203,9 +182,9 @@ func (i *Iterator) move(lower bool, end iteratorPlace) bool {
 	if !i.open || i.backward != lower {
 		s := i.span
 		if i.place == onItem && lower {
-			s.hi = bytes.Clone(i.entry.Key)
+			s.Hi = bytes.Clone(i.it.Key())
 		} else if i.place == onItem {
-			s.lo = append(bytes.Clone(i.entry.Key), 0)
+			s.Lo = append(bytes.Clone(i.it.Key()), 0)
 		}
 		i.reopen(s, lower)
 	}
@@ -213,46 +192,21 @@ func (i *Iterator) move(lower bool, end iteratorPlace) bool {
 }
 
 // reopen begins to read a span again, to lower or to higher keys.
-func (i *Iterator) reopen(s span, lower bool) {
-	i.source.Close()
-	i.open, i.backward = !s.empty(), lower
-	switch {
-	case !i.open:
-	case i.stripes != nil:
-		i.err = i.it.openMerged(i.source, i.stripes, s, lower, iteratorRows, i.r)
-	default:
-		i.err = i.it.open(i.stripe, stripe.Bounds{
-			Lo: s.lo, Hi: s.hi, Reverse: lower, Snap: i.it.node.seq,
-		}, i.r)
-	}
+func (i *Iterator) reopen(s base.Span, lower bool) {
+	i.open, i.backward = true, lower
+	i.it.Read(s, lower)
 }
 
-// step moves over the next item of the source; at its end the place is end.
+// step moves over the next item of the sources; at their end the place is end.
 func (i *Iterator) step(end iteratorPlace) bool {
 	i.place = end
-	if !i.open || i.err != nil {
-		return i.failed(i.err)
-	}
-	it := i.it
-	for e := it.entry(); e != nil; e = it.entry() {
-		if i.stripes == nil {
-			it.decodeOf(&i.part, e)
-		} else if err := it.decode(e); err != nil {
-			return i.failed(err)
-		}
-		if it.filter == nil || it.filter(it.item) {
-			i.place, i.entry = onItem, e
+	for i.open && i.it.Next() {
+		if i.filter == nil || i.filter(Item(i.it.Item)) {
+			i.place = onItem
 			return true
 		}
 	}
 	i.open = false
-	return i.failed(it.err)
-}
-
-// failed notes an error, if there is one. It returns false.
-func (i *Iterator) failed(err error) bool {
-	if err != nil {
-		i.err = i.it.ended(err).err
-	}
+	i.err = i.it.Err()
 	return false
 }

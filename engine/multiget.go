@@ -100,48 +100,34 @@ func (r *Results) take(ls []base.Lookup, nowMs int64) {
 // key without item is no error. After an error res is empty.
 func (r *reader) MultiGet(ctx context.Context, keys []Key, res *Results) error {
 	res.Release()
-	l := getLookups()
-	defer putLookups(l)
-	if err := l.take(keys); err != nil {
-		return err
+	if ctx == nil { // whether it has ended is looked at for each group of keys
+		return errNoContext
 	}
 	res.prepare(keys)
-	l.batch.Expected = res.Expected
-	now := r.db.nowMs()
-	if err := l.begin(ctx, r); err != nil {
+	err := r.from.LookupMany(ctx, keys, res.Expected, res.take)
+	if err != nil {
 		res.Release()
-		return err
+		return readError(err)
 	}
-	defer l.end()
-	for l.next(ctx, &l.lane) {
-		res.take(l.list, now)
-	}
-	if l.err != nil {
-		res.Release()
-	}
-	return l.err
+	return nil
 }
 
 // MultiHas reports for many keys at once whether each has an item, at the same moment for
 // all. It returns dst, grown if needed, with one element for each key.
 func (r *reader) MultiHas(ctx context.Context, keys []Key, dst []bool) ([]bool, error) {
-	l := getLookups()
-	defer putLookups(l)
-	if err := l.take(keys); err != nil {
-		return dst, err
+	if ctx == nil {
+		return dst, errNoContext
 	}
 	dst = sized(dst, len(keys))
-	now := r.db.nowMs()
-	if err := l.begin(ctx, r); err != nil {
-		return dst, err
-	}
-	defer l.end()
-	for l.next(ctx, &l.lane) {
-		for i := range l.list {
-			dst[l.list[i].Index] = l.list[i].Live(now)
+	err := r.from.LookupMany(ctx, keys, false, func(found []base.Lookup, nowMs int64) {
+		for i := range found {
+			dst[found[i].Index] = found[i].Live(nowMs)
 		}
+	})
+	if err != nil {
+		err = readError(err)
 	}
-	return dst, l.err
+	return dst, err
 }
 
 // sized returns dst with n elements.

@@ -10,7 +10,9 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/kstonedb/kstone/engine/internal/commit"
 	"github.com/kstonedb/kstone/engine/internal/openfs"
+	"github.com/kstonedb/kstone/engine/internal/read"
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/cache"
 	"github.com/kstonedb/kstone/internal/manifest"
@@ -59,7 +61,6 @@ func openFS(fsys vfs.FS, dir string, o *Options, lock io.Closer) (db *DB, err er
 	}
 	start := time.Now()
 	db = &DB{dir: dir, opts: opts, base: fsys, lock: lock}
-	db.reader.db = db
 	db.calls.init()
 	defer func() {
 		if err != nil {
@@ -88,7 +89,7 @@ func openFS(fsys vfs.FS, dir string, o *Options, lock io.Closer) (db *DB, err er
 	if err != nil {
 		return db, err
 	}
-	db.visible.reset(db.lastSeq)
+	db.reads.Reset(db.lastSeq)
 	if !opts.ReadOnly {
 		if err := db.openLog(state, tail, store); err != nil {
 			return db, err
@@ -204,8 +205,15 @@ func newState() *manifest.State {
 // prepare fills in everything that needs no log.
 func (db *DB) prepare(state *manifest.State, flushGroup int) {
 	o := &db.opts
-	db.snaps.init(&db.visible)
+	db.reads = read.New(read.Env{
+		Stripes: &db.stripes, Seed: state.HashSeed, BlockBytes: o.BlockBytes, NowMs: db.nowMs,
+	})
+	db.from = db.reads.Reader(nil, nil)
 	db.makeUpkeep(state, flushGroup)
+	db.commits = commit.New(commit.Env{
+		Stripes: &db.stripes, Reads: db.reads, Upkeep: db.upkeep, FlushRecords: o.FlushRecords,
+		NowMs: db.nowMs,
+	})
 	db.env = stripe.Env{
 		FS: db.fs, Dir: db.dir, DBID: state.DBID, Seed: state.HashSeed,
 		Cache:      cache.New(o.CacheBytes),
@@ -223,6 +231,8 @@ func (db *DB) prepare(state *manifest.State, flushGroup int) {
 		db.stripes[i].Init(base.StripeID(i), &db.env, state.Stripes[i].Runs)
 	}
 }
+
+func (db *DB) nowMs() int64 { return db.opts.Clock().UnixMilli() }
 
 func (db *DB) openFile(name string) (cache.File, error) { return db.fs.Open(name) }
 
@@ -262,10 +272,10 @@ func (db *DB) recover(state *manifest.State) (tail wal.Tail, replayed int, err e
 	for i := range flushed {
 		flushed[i] = state.Stripes[i].FlushedSeq
 	}
-	r := newReplayer(db, &flushed)
+	r := db.commits.Replay(&flushed)
 	tail, err = wal.Recover(db.walOptions(state), wal.SegmentNum(state.LogStart),
-		max(state.LogSeq, 1), r.apply)
-	r.finish()
+		max(state.LogSeq, 1), r.Apply)
+	r.Finish()
 	if err != nil {
 		return tail, 0, fmt.Errorf("engine: recover: %w", err)
 	}
@@ -278,7 +288,7 @@ func (db *DB) recover(state *manifest.State) (tail wal.Tail, replayed int, err e
 		})
 	}
 	db.lastSeq, db.logRecords = tail.LastSeq, tail.Records
-	return tail, r.ops, nil
+	return tail, r.Operations(), nil
 }
 
 // openLog continues the log after the tail, removes orphans and starts the
@@ -298,9 +308,8 @@ func (db *DB) openLog(state *manifest.State, tail wal.Tail, settings []byte) err
 	if err := db.removeOrphans(state); err != nil {
 		return fmt.Errorf("engine: remove orphans: %w", err)
 	}
-	for i := range db.stripes {
-		db.limitRanges(&db.stripes[i])
-	}
+	db.reads.Start(log)
+	db.commits.Start(log)
 	db.upkeep.Start(log)
 	return nil
 }

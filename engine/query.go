@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"bytes"
+
+	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -49,9 +52,9 @@ func (q *Query) fingerprint() uint32 {
 
 // span validates the query and returns the ordered keys it covers, with After
 // applied, in buf if it is large enough.
-func (q *Query) span(buf []byte) (span, error) {
+func (q *Query) span(buf []byte) (base.Span, error) {
 	if q.Limit < 0 {
-		return span{}, invalid("query: limit %d is negative", q.Limit)
+		return base.Span{}, invalid("query: limit %d is negative", q.Limit)
 	}
 	s, err := q.SK.span("query", buf, q.PK)
 	if err != nil || len(q.After) == 0 {
@@ -59,9 +62,9 @@ func (q *Query) span(buf []byte) (span, error) {
 	}
 	key, err := q.After.position(q.fingerprint())
 	if err != nil {
-		return span{}, err
+		return base.Span{}, err
 	}
-	return s.resume(key, q.Reverse)
+	return resume(s, key, q.Reverse), nil
 }
 
 // Scan selects items of all partitions.
@@ -119,7 +122,7 @@ func (s *Scan) fingerprint() uint32 {
 }
 
 // bounds validates From and To of an operation and returns the ordered keys between them.
-func (s *Scan) bounds(op string) (b span, err error) {
+func (s *Scan) bounds(op string) (b base.Span, err error) {
 	for _, k := range [...]Key{s.From, s.To} {
 		if k.SK != nil && len(k.PK) == 0 {
 			return b, keyError(op, ErrEmptyPK)
@@ -129,15 +132,15 @@ func (s *Scan) bounds(op string) (b span, err error) {
 		}
 	}
 	if len(s.From.PK) > 0 {
-		b.lo = keycodec.AppendOrdered(nil, s.From)
+		b.Lo = keycodec.AppendOrdered(nil, s.From)
 		if s.FromExcluded {
-			b.lo = append(b.lo, 0)
+			b.Lo = append(b.Lo, 0)
 		}
 	}
 	if s.To.PK != nil {
-		b.hi = keycodec.AppendOrdered(nil, s.To)
+		b.Hi = keycodec.AppendOrdered(nil, s.To)
 		if s.ToIncluded {
-			b.hi = append(b.hi, 0)
+			b.Hi = append(b.Hi, 0)
 		}
 	}
 	return b, nil
@@ -145,12 +148,11 @@ func (s *Scan) bounds(op string) (b span, err error) {
 
 // scanPlan is a validated Scan.
 type scanPlan struct {
-	span span
+	span base.Span
 	// stripes to read, in reading order.
 	stripes []uint8
-	// first is the stripe an unordered scan resumes in; firstSpan is its rest.
-	firstSpan span
-	resumed   bool
+	// first is the part of span that an unordered scan reads of the first of stripes.
+	first base.Span
 }
 
 // startsAfter reports whether StartAfter is set, rightly or not.
@@ -171,6 +173,7 @@ func (s *Scan) plan() (p scanPlan, err error) {
 	case s.Unordered && s.startsAfter():
 		return p, invalid("scan: StartAfter needs an ordered scan; use After")
 	}
+	p.first = p.span
 	step := max(1, s.Segments)
 	for i := s.Segment; i < 256; i += step {
 		p.stripes = append(p.stripes, uint8(i))
@@ -191,31 +194,25 @@ func (s *Scan) plan() (p scanPlan, err error) {
 	default:
 		return p, nil
 	}
-	rest, err := p.span.resume(from, s.Reverse)
-	if err != nil {
-		return p, err
-	}
+	p.first = resume(p.span, from, s.Reverse)
 	if !s.Unordered {
-		p.span = rest
+		p.span = p.first
 		return p, nil
 	}
 	at := keycodec.Stripe(from.PK)
 	for len(p.stripes) > 0 && p.stripes[0] != at {
 		p.stripes = p.stripes[1:]
 	}
-	p.firstSpan, p.resumed = rest, true
 	return p, nil
 }
 
 // resume cuts the span down to what lies after key in the given direction.
-func (s span) resume(key Key, reverse bool) (span, error) {
+func resume(s base.Span, key Key, reverse bool) base.Span {
 	k := keycodec.AppendOrdered(nil, key)
-	if reverse {
-		if s.hi == nil || string(k) < string(s.hi) {
-			s.hi = k
-		}
-		return s, nil
+	if !reverse {
+		s.Lo = maxKey(s.Lo, append(k, 0))
+	} else if s.Hi == nil || bytes.Compare(k, s.Hi) < 0 {
+		s.Hi = k
 	}
-	s.lo = maxKey(s.lo, append(k, 0))
-	return s, nil
+	return s
 }

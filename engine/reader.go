@@ -3,10 +3,9 @@ package engine
 import (
 	"context"
 	"iter"
-	"sync/atomic"
 
+	"github.com/kstonedb/kstone/engine/internal/read"
 	"github.com/kstonedb/kstone/internal/base"
-	"github.com/kstonedb/kstone/memtable"
 )
 
 // Reader is what a DB, a Snapshot and a Tx read with: the present, what was committed when
@@ -37,53 +36,28 @@ var (
 	_ Reader = (*Tx)(nil)
 )
 
-// reader implements Reader for those that embed it. Reads are at a moment or, without one,
-// at the present.
-type reader struct {
-	db *DB
-	at *moment
-	tx *Tx // whose writes are on top, and which notes what is read; nil for none
-}
+// reader implements Reader for those that embed it.
+type reader struct{ from read.Reader }
 
-// moment keeps alive a state of the database until it is released.
-type moment struct {
-	node     snapNode
-	released atomic.Bool
-}
-
-func (m *moment) release(db *DB) {
-	if !m.released.Swap(true) {
-		db.snaps.release(&m.node)
-	}
-}
-
-// check returns ErrClosed if the database is closed or the moment is released.
-func (r *reader) check() error {
-	if r.db.closed.Load() || r.at != nil && r.at.released.Load() {
-		return ErrClosed
+// lookup finds the live version of one key. The error is exactly ErrNotFound if there is none.
+// f.Value is immutable.
+func (r *reader) lookup(key Key, f *base.Lookup) error {
+	live, err := r.from.Lookup(key, f)
+	switch {
+	case err != nil:
+		return readError(err)
+	case !live:
+		return ErrNotFound
 	}
 	return nil
 }
 
-// enter registers in n the sequence number of a read of several keys. It keeps its moment
-// alive, should that of the reader be released meanwhile.
-func (r *reader) enter(n *snapNode) error {
-	if err := r.check(); err != nil {
-		return err
+// readError gives an error of a lookup the engine's class.
+func readError(err error) error {
+	if bad, ok := err.(*read.KeyError); ok {
+		return keyError("", bad.Err)
 	}
-	if r.at != nil {
-		return r.db.snaps.registerAt(n, &r.at.node)
-	}
-	r.db.takeSnapshot(n)
-	return nil
-}
-
-// overlay returns the uncommitted writes on a stripe, nil if there are none.
-func (r *reader) overlay(id uint8) *memtable.Table {
-	if r.tx == nil {
-		return nil
-	}
-	return r.tx.overlay[id]
+	return err
 }
 
 // Get returns the value of key in a slice the caller owns, or ErrNotFound.
@@ -143,36 +117,147 @@ func (r *reader) ValueSize(key Key) (int, error) {
 // the same moment of a snapshot or transaction. In a transaction do not write in the loop
 // body.
 func (r *reader) Query(ctx context.Context, q Query) iter.Seq2[Item, error] {
-	return func(yield func(Item, error) bool) { report(yield, r.db.query(ctx, &q, *r, yield)) }
+	return func(yield func(Item, error) bool) { report(yield, r.query(ctx, &q, yield)) }
 }
 
 // Scan returns the items of all partitions that s selects, as of the start of the
 // iteration, in key order over all stripes or, with Unordered, stripe by stripe. It
 // streams as Query does.
 func (r *reader) Scan(ctx context.Context, s Scan) iter.Seq2[Item, error] {
-	return func(yield func(Item, error) bool) { report(yield, r.db.scan(ctx, &s, *r, yield)) }
+	return func(yield func(Item, error) bool) { report(yield, r.scan(ctx, &s, yield)) }
 }
 
 // Gather returns the items of several partitions that g selects, as of the start of the
 // iteration. It streams as Query does, with some memory for each partition.
 func (r *reader) Gather(ctx context.Context, g Gather) iter.Seq2[Item, error] {
-	return func(yield func(Item, error) bool) { report(yield, r.db.gather(ctx, &g, *r, yield)) }
+	return func(yield func(Item, error) bool) { report(yield, r.gather(ctx, &g, yield)) }
 }
 
 // Count returns the number of items q selects (Limit included), without copying
 // them. A transaction then depends on all that was counted.
 func (r *reader) Count(ctx context.Context, q Query) (int64, error) {
-	return r.db.query(ctx, &q, *r, nil).both()
+	return r.query(ctx, &q, nil).both()
 }
 
 // CountScan returns the number of items s selects (Limit included). The order costs
 // nothing: the stripes are counted one by one.
 func (r *reader) CountScan(ctx context.Context, s Scan) (int64, error) {
-	return r.db.scan(ctx, &s, *r, nil).both()
+	return r.scan(ctx, &s, nil).both()
 }
 
 // CountGather returns the number of items g selects (Limit included). The order costs
 // nothing: the partitions are counted one by one.
 func (r *reader) CountGather(ctx context.Context, g Gather) (int64, error) {
-	return r.db.gather(ctx, &g, *r, nil).both()
+	return r.gather(ctx, &g, nil).both()
+}
+
+// query hands the items that q selects to yield. Where that is nil, they are only counted.
+func (r *reader) query(ctx context.Context, q *Query, yield func(Item, error) bool) outcome {
+	it := read.NewIteration()
+	defer it.Close()
+	s, err := q.span(it.Scratch())
+	if err == nil {
+		err = r.start(ctx, it, q.Limit)
+	}
+	if err != nil {
+		return outcome{err: err}
+	}
+	it.Partition(q.PK, s)
+	it.Read(s, q.Reverse)
+	return deliver(it, q.Filter, yield)
+}
+
+// scan is query for a Scan.
+func (r *reader) scan(ctx context.Context, s *Scan, yield func(Item, error) bool) outcome {
+	p, err := s.plan()
+	if err != nil {
+		return outcome{err: err}
+	}
+	it := read.NewIteration()
+	defer it.Close()
+	if err := r.start(ctx, it, s.Limit); err != nil {
+		return outcome{err: err}
+	}
+	it.Stripes(p.stripes, p.span)
+	switch {
+	case p.span.Empty():
+	case s.Unordered || yield == nil: // for a count the order is all the same
+		it.Walk(p.first, p.span, s.Reverse)
+	default:
+		it.Read(p.span, s.Reverse)
+	}
+	return deliver(it, s.Filter, yield)
+}
+
+// gather is query for a Gather.
+func (r *reader) gather(ctx context.Context, g *Gather, yield func(Item, error) bool) outcome {
+	err := g.check()
+	if err != nil {
+		return outcome{err: err}
+	}
+	sel := read.Gather{
+		PKs: g.PKs, Spans: g.Spans, Each: g.Each, ByPartition: g.ByPartition, Reverse: g.Reverse,
+	}
+	if sel.After, sel.Resumed, err = g.start(); err != nil {
+		return outcome{err: err}
+	}
+	it := read.NewIteration()
+	defer it.Close()
+	if err := r.start(ctx, it, g.Limit); err != nil {
+		return outcome{err: err}
+	}
+	it.Gather(&sel, yield != nil)
+	return deliver(it, g.Filter, yield)
+}
+
+// start begins an iteration at the moment of the reader.
+func (r *reader) start(ctx context.Context, it *read.Iteration, limit int) error {
+	if err := usable(ctx); err != nil {
+		return err
+	}
+	return it.Start(ctx, r.from, limit)
+}
+
+// outcome is how an iteration has ended: after how many items, by which error.
+type outcome struct {
+	items int64
+	err   error
+}
+
+func (o outcome) both() (int64, error) { return o.items, o.err }
+
+// report yields what has ended an iteration, if it is an error. Without one, yield may
+// have returned false and is not called.
+func report(yield func(Item, error) bool, end outcome) {
+	if end.err != nil {
+		yield(Item{}, end.err)
+	}
+}
+
+// deliver hands the items of an iteration that the filter accepts to yield, up to its limit.
+// Where yield is nil they are only counted.
+func deliver(
+	it *read.Iteration, filter func(Item) bool, yield func(Item, error) bool,
+) outcome {
+	if yield == nil && filter == nil {
+		for it.Skip() {
+			if it.Tally() {
+				break
+			}
+		}
+		return outcome{it.Items(), it.Err()}
+	}
+	for it.Next() {
+		item := (*Item)(&it.Item)
+		if filter != nil && !filter(*item) {
+			continue
+		}
+		if yield != nil && !yield(*item, nil) {
+			return outcome{it.Items(), nil}
+		}
+		if it.Tally() {
+			break
+		}
+	}
+	return outcome{it.Items(), it.Err()}
 }

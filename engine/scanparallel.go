@@ -17,7 +17,7 @@ func (db *DB) ScanParallel(
 	if err != nil {
 		return err
 	}
-	defer snap.release(db)
+	defer snap.moment.Release()
 	return snap.ScanParallel(ctx, s, workers, fn)
 }
 

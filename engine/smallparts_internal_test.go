@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"testing"
 
 	"github.com/kstonedb/kstone/internal/base"
@@ -51,43 +50,6 @@ func TestNewDatabasesDiffer(t *testing.T) {
 	}
 }
 
-// The horizon is the oldest number that anybody reads at, and moves when that reader ends,
-// whoever ends before.
-func TestHorizonFollowsTheOldestReader(t *testing.T) {
-	var v visible
-	var s snapshots
-	s.init(&v)
-	check := func(what string, open int, horizon base.SeqNum, seqs ...base.SeqNum) {
-		t.Helper()
-		got := s.collect()
-		if !slices.Equal(got, seqs) || s.horizon() != horizon || s.open() != open {
-			t.Errorf("%s: %d at horizon %d, %d open", what, got, s.horizon(), s.open())
-		}
-	}
-	v.reset(10)
-	check("nobody", 0, 10)
-	var n [5]snapNode
-	s.register(&n[0])
-	v.reset(20)
-	s.register(&n[1])
-	s.register(&n[2])
-	v.reset(30)
-	check("three", 3, 10, 10, 20)
-	if err := s.registerAt(&n[3], &n[0]); err != nil {
-		t.Fatal(err)
-	}
-	s.release(&n[0])
-	check("the oldest again", 3, 10, 10, 20)
-	if err := s.registerAt(&n[4], &n[0]); !errors.Is(err, ErrClosed) {
-		t.Errorf("at one that has ended: %v", err)
-	}
-	s.release(&n[1])
-	s.release(&n[3])
-	check("the last", 1, 20, 20)
-	s.release(&n[2])
-	check("none", 0, 30)
-}
-
 func openToClose(t *testing.T) *DB {
 	t.Helper()
 	db, err := OpenFS(vfs.NewMem(), "db", nil)
@@ -103,12 +65,12 @@ func TestTransactionsKnowTheirStripes(t *testing.T) {
 	defer db.Close()
 	ctx := context.Background()
 	err := db.Update(ctx, func(tx *Tx) error {
-		var want stripeSet
+		var want base.StripeSet
 		read := func(what string, pk string, err error) {
 			t.Helper()
-			want.add(keycodec.Stripe([]byte(pk)))
-			if err != nil || tx.stripes != want {
-				t.Errorf("%s: %v, %v", what, tx.stripes, err)
+			want.Add(keycodec.Stripe([]byte(pk)))
+			if err != nil || tx.own.Stripes() != want {
+				t.Errorf("%s: %v, %v", what, tx.own.Stripes(), err)
 			}
 		}
 		_, err := tx.Has(Key{PK: []byte("a")})
@@ -120,51 +82,11 @@ func TestTransactionsKnowTheirStripes(t *testing.T) {
 		_, err = tx.CountGather(ctx, Gather{PKs: [][]byte{[]byte("d")}})
 		read("gathering", "d", err)
 		_, err = tx.CountScan(ctx, Scan{Segment: 7, Segments: 256})
-		want.add(7)
+		want.Add(7)
 		read("segment", "d", err)
 		return nil
 	})
 	if err != nil {
 		t.Error(err)
-	}
-}
-
-// What a group of lookups has found does not stay in the pool.
-func TestPooledLookupsKeepNothing(t *testing.T) {
-	db := openToClose(t)
-	defer db.Close()
-	for _, n := range []int{3, 20, 50} {
-		var keys []Key
-		for i := range n {
-			k := Key{PK: fmt.Append(nil, i)}
-			keys = append(keys, k)
-			if err := db.Put(k, []byte("value")); err != nil {
-				t.Fatal(err)
-			}
-		}
-		l := new(lookups)
-		if err := l.take(keys); err != nil {
-			t.Fatal(err)
-		}
-		if err := l.begin(context.Background(), &db.reader); err != nil {
-			t.Fatal(err)
-		}
-		found := 0
-		for l.next(context.Background(), &l.lane) {
-			found += len(l.list)
-		}
-		l.end()
-		putLookups(l)
-		if found != n {
-			t.Errorf("%d of %d keys are looked up", found, n)
-		}
-		for i, f := range l.list[:cap(l.list)] {
-			if f.Key != nil || f.Value != nil {
-				t.Fatalf("%d keys: lookup %d stays", n, i)
-			}
-		}
-		if l.db != nil || l.tx != nil || l.text != nil {
-			t.Error("the database stays")
-		}
 	}
 }

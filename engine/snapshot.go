@@ -1,6 +1,6 @@
 package engine
 
-import "github.com/kstonedb/kstone/internal/base"
+import "github.com/kstonedb/kstone/engine/internal/read"
 
 // Snapshot reads the database as it was when the snapshot was taken: all commits
 // acknowledged before, whole, and none after. It costs nothing to take; while it is
@@ -8,35 +8,25 @@ import "github.com/kstonedb/kstone/internal/base"
 // from it as time passes. It is a [Reader].
 type Snapshot struct {
 	reader
-	moment
+	moment read.Moment
 }
 
 // Snapshot takes a snapshot of the present. The caller must Close it.
 func (db *DB) Snapshot() (*Snapshot, error) {
-	if db.closed.Load() {
-		return nil, ErrClosed
-	}
 	s := new(Snapshot)
-	s.reader = reader{db: db, at: &s.moment}
-	db.takeSnapshot(&s.node)
-	return s, nil
-}
-
-// takeSnapshot registers the present for a reader. Every commit acknowledged before
-// the call is below it.
-func (db *DB) takeSnapshot(n *snapNode) base.SeqNum {
-	if db.log != nil {
-		db.visible.wait(db.log.LastSeq())
+	if err := s.moment.Take(db.reads); err != nil {
+		return nil, err
 	}
-	return db.snaps.register(n)
+	s.from = db.reads.Reader(&s.moment, nil)
+	return s, nil
 }
 
 // Close ends the snapshot. It is idempotent. Iterations that are still running keep
 // what they need.
 func (s *Snapshot) Close() error {
-	s.release(s.db)
+	s.moment.Release()
 	return nil
 }
 
 // Version returns the sequence number of the newest commit the snapshot contains.
-func (s *Snapshot) Version() uint64 { return uint64(s.node.seq) }
+func (s *Snapshot) Version() uint64 { return uint64(s.moment.Seq()) }

@@ -1,15 +1,14 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"math/rand/v2"
 	"time"
 
+	"github.com/kstonedb/kstone/engine/internal/commit"
+	"github.com/kstonedb/kstone/engine/internal/read"
 	"github.com/kstonedb/kstone/internal/base"
-	"github.com/kstonedb/kstone/keycodec"
-	"github.com/kstonedb/kstone/memtable"
 )
 
 // Tx is a transaction: it reads a snapshot with its own writes on top, and commits
@@ -18,33 +17,12 @@ import (
 // function it was given to and to one goroutine. It is a [Reader].
 type Tx struct {
 	reader
-	moment
+	db       *DB
+	moment   read.Moment
+	own      read.Overlay // the writes, for reading them back, and what was read
 	readOnly bool
-
-	batch   Batch
-	overlay [base.NumStripes]*memtable.Table // the writes, for reading them back
-	writes  base.SeqNum                      // operations so far, numbers the overlay
-
-	keys    []readKey
-	spans   []readSpan
-	stripes stripeSet // of keys and spans
+	batch    Batch
 }
-
-// readKey is a key the transaction has looked up.
-type readKey struct {
-	stripe uint8
-	key    []byte
-}
-
-// readSpan is a range of one stripe the transaction has iterated over. It counts as
-// read as a whole, whatever part the loop got to see.
-type readSpan struct {
-	stripe uint8
-	span   span
-}
-
-// overlayBase numbers a transaction's own writes above every real commit.
-const overlayBase base.SeqNum = 1 << 55
 
 // View runs fn on a snapshot. The transaction cannot write (ErrReadOnly).
 func (db *DB) View(ctx context.Context, fn func(*Tx) error) error {
@@ -52,7 +30,7 @@ func (db *DB) View(ctx context.Context, fn func(*Tx) error) error {
 	if err != nil {
 		return err
 	}
-	defer tx.release(db)
+	defer tx.moment.Release()
 	return fn(tx)
 }
 
@@ -71,7 +49,7 @@ func (db *DB) Update(ctx context.Context, fn func(*Tx) error, opts ...CommitOpti
 	if err != nil {
 		return err
 	}
-	defer tx.release(db)
+	defer tx.moment.Release()
 	if err := fn(tx); err != nil {
 		return err
 	}
@@ -104,63 +82,23 @@ func (db *DB) begin(ctx context.Context, readOnly bool) (*Tx, error) {
 	if err := usable(ctx); err != nil {
 		return nil, err
 	}
-	if db.closed.Load() {
-		return nil, ErrClosed
+	tx := &Tx{db: db, readOnly: readOnly}
+	if err := tx.moment.Take(db.reads); err != nil {
+		return nil, err
 	}
-	tx := &Tx{readOnly: readOnly}
-	tx.reader = reader{db: db, at: &tx.moment, tx: tx}
-	db.takeSnapshot(&tx.node)
+	tx.own.Init(db.reads, &tx.moment, readOnly)
+	tx.from = db.reads.Reader(&tx.moment, &tx.own)
 	return tx, nil
 }
 
 func (tx *Tx) checkWrite() error {
-	if err := tx.check(); err != nil {
+	if err := tx.from.Check(); err != nil {
 		return err
 	}
 	if tx.readOnly {
 		return ErrReadOnly
 	}
 	return nil
-}
-
-// answer answers a lookup of a key of a stripe from the transaction's own writes and
-// reports whether they decide it. If not, the key counts as read.
-func (tx *Tx) answer(id uint8, f *base.Lookup) bool {
-	if t := tx.overlay[id]; t != nil && written(t, f) {
-		return true
-	}
-	if !tx.readOnly {
-		tx.keys = append(tx.keys, readKey{id, bytes.Clone(f.Key)})
-		tx.stripes.add(id)
-	}
-	return false
-}
-
-// written sets f to what was written about its key, with version 0, and reports whether
-// anything was.
-func written(t *memtable.Table, f *base.Lookup) bool {
-	var cover base.SeqNum
-	if t.HasRanges() {
-		cover = t.CoverSeq(f.Key, base.MaxSeqNum)
-	}
-	var e base.Entry
-	found := t.Get(f.Key, f.Hash, base.MaxSeqNum, &e)
-	if !found && cover == 0 {
-		return false
-	}
-	f.Set(&e)
-	f.Seq = 0
-	f.Found = found && e.Seq >= cover
-	return true
-}
-
-// readSpan notes that the transaction depends on all keys of the span.
-func (tx *Tx) readSpan(id uint8, s span) {
-	if !tx.readOnly {
-		s = span{bytes.Clone(s.lo), bytes.Clone(s.hi)}
-		tx.spans = append(tx.spans, readSpan{id, s})
-		tx.stripes.add(id)
-	}
 }
 
 // Put stores value under key when the transaction commits. A TTL counts from then.
@@ -171,13 +109,14 @@ func (tx *Tx) Put(key Key, value []byte, opts ...ItemOption) error {
 	if err := tx.batch.Put(key, value, opts...); err != nil {
 		return err
 	}
-	op := &tx.batch.ops[len(tx.batch.ops)-1]
-	e := base.Entry{Kind: op.kind, Expiry: op.expiry}
-	if op.ttl > 0 {
-		e.Expiry = expiryAt(tx.db.nowMs(), op.ttl)
-	}
-	tx.insert(&e)
+	tx.overlay()
 	return nil
+}
+
+// overlay copies the last operation of the batch, which writes one key, into the overlay.
+func (tx *Tx) overlay() {
+	e, stripe := tx.batch.core.Last(tx.db.nowMs)
+	tx.own.Put(stripe, &e)
 }
 
 // PutIf is Put if the key's item in the transaction satisfies cond; if not, the error is a
@@ -202,7 +141,7 @@ func (tx *Tx) checkCondition(key Key, cond Condition) error {
 	if err := tx.checkWrite(); err != nil {
 		return err
 	}
-	if cond.kind == condNone {
+	if cond.core.Kind == commit.CondNone {
 		return nil
 	}
 	var f base.Lookup
@@ -211,7 +150,7 @@ func (tx *Tx) checkCondition(key Key, cond Condition) error {
 		return err
 	}
 	exists := err == nil
-	if cond.holds(exists, f.Seq, f.Value) {
+	if cond.core.Holds(exists, f.Seq, f.Value) {
 		return nil
 	}
 	return conditionError(Item{Key: key}.Clone().Key, 0, exists, f.Seq)
@@ -225,17 +164,8 @@ func (tx *Tx) Delete(key Key) error {
 	if err := tx.batch.Delete(key); err != nil {
 		return err
 	}
-	tx.insert(&base.Entry{Kind: base.KindDelete})
+	tx.overlay()
 	return nil
-}
-
-// insert copies the last operation of the batch into the overlay.
-func (tx *Tx) insert(e *base.Entry) {
-	op := &tx.batch.ops[len(tx.batch.ops)-1]
-	tx.writes++
-	key := tx.batch.key(op)
-	tx.table(op.stripe).Put(key, tx.db.hash(key), overlayBase+tx.writes, e.Kind, e.Expiry,
-		tx.batch.valueOf(op), 0)
 }
 
 // DeleteRange is DB.DeleteRange in the transaction.
@@ -243,37 +173,43 @@ func (tx *Tx) DeleteRange(pk []byte, sk SKCondition) error {
 	if err := tx.checkWrite(); err != nil {
 		return err
 	}
-	n := len(tx.batch.ops)
-	if err := tx.batch.DeleteRange(pk, sk); err != nil || len(tx.batch.ops) == n {
+	n := tx.batch.core.Writes()
+	if err := tx.batch.DeleteRange(pk, sk); err != nil || tx.batch.core.Writes() == n {
 		return err
 	}
-	op := &tx.batch.ops[n]
-	tx.writes++
-	tx.table(op.stripe).DeleteRange(base.RangeTombstone{
-		Start: bytes.Clone(tx.batch.key(op)), End: bytes.Clone(tx.batch.rangeEnd(op)),
-		Seq: overlayBase + tx.writes,
-	})
+	tx.own.DeleteSpans(tx.batch.core.LastSpan())
 	return nil
 }
 
-func (tx *Tx) table(id uint8) *memtable.Table {
-	if tx.overlay[id] == nil {
-		tx.overlay[id] = memtable.New(memtable.Options{Seed: tx.db.env.Seed})
+// DeleteScan is DB.DeleteScan in the transaction.
+func (tx *Tx) DeleteScan(from, to Key) error {
+	if err := tx.checkWrite(); err != nil {
+		return err
 	}
-	return tx.overlay[id]
+	n := tx.batch.core.Writes()
+	if err := tx.batch.DeleteScan(from, to); err != nil || tx.batch.core.Writes() == n {
+		return err
+	}
+	spans, err := tx.from.Extents(nil, tx.batch.core.LastSpan().Span)
+	if err != nil {
+		tx.batch.core.DropLast()
+		return err
+	}
+	tx.own.DeleteSpans(spans...)
+	return nil
 }
 
-func (tx *Tx) commit(ctx context.Context, t terms) error {
-	if err := tx.check(); err != nil {
+func (tx *Tx) commit(ctx context.Context, t commit.Terms) error {
+	if err := tx.from.Check(); err != nil {
 		return err
 	}
 	if tx.batch.Len() == 0 { // what was read is a snapshot, serializable by itself
-		return tx.db.unchanged(t.durability, nil)
+		return tx.db.commits.Unchanged(t)
 	}
-	g := &guard{stripes: tx.stripes, check: tx.validate}
+	g := &commit.Guard{Stripes: tx.own.Stripes(), Check: tx.validate}
 	err := tx.db.commit(ctx, &tx.batch, t, g)
 	if errors.Is(err, ErrConflict) {
-		tx.db.metrics.conflicts.Add(1)
+		tx.db.conflicts.Add(1)
 	}
 	return err
 }
@@ -281,41 +217,9 @@ func (tx *Tx) commit(ctx context.Context, t terms) error {
 // validate checks that nothing the transaction has read has changed. Requires: the
 // stripes of all reads are locked.
 func (tx *Tx) validate() error {
-	since := tx.node.seq
-	for _, r := range tx.keys {
-		s := &tx.db.stripes[r.stripe]
-		seq, err := s.ChangedSince(r.key, tx.db.hash(r.key), since)
-		if err != nil {
-			return tx.db.readError(err)
-		}
-		if seq > 0 {
-			return conflict(r.key, seq)
-		}
+	key, seq, err := tx.own.Changed()
+	if err == nil && seq > 0 {
+		err = &ConflictError{Key: keyOf(key), Version: uint64(seq)}
 	}
-	for _, r := range tx.spans {
-		key, seq, err := tx.db.stripes[r.stripe].ChangedIn(r.span.lo, r.span.hi, since)
-		if err != nil {
-			return tx.db.readError(err)
-		}
-		if seq > 0 {
-			return conflict(key, seq)
-		}
-	}
-	return nil
-}
-
-func conflict(ordered []byte, seq base.SeqNum) error {
-	return &ConflictError{Key: keyOf(ordered), Version: uint64(seq)}
-}
-
-// keyOf returns a copy of the key with the given ordered form. Of the start of a range it
-// returns the longest key at or before it: see stripeOfOrdered.
-func keyOf(ordered []byte) Key {
-	n, _ := keycodec.OrderedPKLen(ordered)
-	ordered = ordered[:min(len(ordered), n+MaxKeyBytes)]
-	k, _, err := keycodec.DecodeOrdered(ordered, nil)
-	if err != nil {
-		k = Key{PK: ordered} // not reachable: this package has encoded it
-	}
-	return Item{Key: k}.Clone().Key
+	return err
 }

@@ -68,7 +68,7 @@ func (db *DB) makeUpkeep(state *manifest.State, flushGroup int) {
 	o := &db.opts
 	db.upkeep = upkeep.New(upkeep.Env{
 		FS: db.fs, Dir: db.dir, Manifest: db.manifest, Stripes: &db.stripes, Logger: o.Logger,
-		Visible: db.visible.load, Horizon: db.snaps.horizon, Retain: db.retention,
+		Visible: db.reads.Visible, Horizon: db.reads.Horizon, Retain: db.reads.Retention,
 		NowMs: db.nowMs, Begin: db.calls.begin, Writable: db.writable,
 		FailForGood: db.failForGood,
 		Flushed: func(f upkeep.Flush) {

@@ -37,7 +37,7 @@ type VerifyReport struct {
 // then. Reads and writes go on meanwhile.
 func (db *DB) Verify(ctx context.Context, progress func(VerifyProgress)) (VerifyReport, error) {
 	var rep VerifyReport
-	if db.closed.Load() {
+	if db.reads.Closed() {
 		return rep, ErrClosed
 	}
 	if err := usable(ctx); err != nil {
@@ -50,7 +50,7 @@ func (db *DB) Verify(ctx context.Context, progress func(VerifyProgress)) (Verify
 	defer end()
 	pin, err := db.upkeep.Pin()
 	if err != nil {
-		return rep, db.readError(err)
+		return rep, db.reads.Error(err)
 	}
 	defer pin.Release()
 	rep.LogRecords = db.logRecords
@@ -88,6 +88,9 @@ func files(v *stripe.View) (all []*stripe.File) {
 	}
 	return all
 }
+
+// checkEvery is how many entries pass between two looks at the context.
+const checkEvery = 256
 
 // verifyFile checks one SST by itself and its place in the database.
 func verifyFile(ctx context.Context, f *stripe.File, id uint8) error {

@@ -1,8 +1,9 @@
 package engine
 
 import (
-	"math"
 	"time"
+
+	"github.com/kstonedb/kstone/engine/internal/commit"
 )
 
 // WriteOption says how a write differs from the usual one. Those of an item are [TTL] and
@@ -58,33 +59,10 @@ func (Expiry) forItem() {}
 func (MaxWait) forCommit()    {}
 func (Durability) forCommit() {}
 
-// lifetime is when an item expires: after ttl or at expiry, if one is above zero.
-type lifetime struct {
-	ttl    time.Duration
-	expiry int64
-}
-
-// expiryAt returns when what is written at nowMs with a TTL expires: above zero also
-// with a clock that shows a time before 1970, 0 means never; and at the last millisecond
-// there is if the sum is beyond.
-func expiryAt(nowMs int64, ttl time.Duration) int64 {
-	ms := max(1, ttl.Milliseconds())
-	if nowMs > math.MaxInt64-ms {
-		return math.MaxInt64
-	}
-	return max(1, nowMs+ms)
-}
-
-// terms are what the options of a write say of its commit.
-type terms struct {
-	durability Durability    // never the default
-	maxWait    time.Duration // 0 means no bound
-}
-
 // writeTerms are what all options of a write say together.
 type writeTerms struct {
-	terms
-	lifetime
+	terms    commit.Terms
+	lifetime commit.Lifetime
 }
 
 // apply takes an option over. Why any: the three kinds of options become it without a search
@@ -96,24 +74,24 @@ func (w *writeTerms) apply(option any) error {
 		if o < 0 {
 			return invalid("TTL %v is negative", time.Duration(o))
 		}
-		w.lifetime = lifetime{ttl: time.Duration(o)}
+		w.lifetime = commit.Lifetime{TTL: time.Duration(o)}
 	case Expiry:
 		if o < 0 {
 			return invalid("expiry %d is negative", int64(o))
 		}
-		w.lifetime = lifetime{expiry: int64(o)}
+		w.lifetime = commit.Lifetime{Expiry: int64(o)}
 	case Durability:
 		if o > Process {
 			return invalid("durability %d is unknown", uint8(o))
 		}
 		if o != DefaultDurability {
-			w.durability = o
+			w.terms.Sync = o == Sync
 		}
 	case MaxWait:
 		if o < 0 {
 			return invalid("MaxWait %v is negative", time.Duration(o))
 		}
-		w.maxWait = time.Duration(o)
+		w.terms.MaxWait = time.Duration(o)
 	default:
 		return invalid("a write option is not one of this package")
 	}
@@ -122,7 +100,7 @@ func (w *writeTerms) apply(option any) error {
 
 // defaults are the terms of a write without options.
 func (db *DB) defaults() writeTerms {
-	return writeTerms{terms: terms{durability: db.opts.Durability}}
+	return writeTerms{terms: commit.Terms{Sync: db.opts.Durability == Sync}}
 }
 
 // writeTerms returns what the options of a single write say.
@@ -137,7 +115,7 @@ func (db *DB) writeTerms(opts []WriteOption) (w writeTerms, err error) {
 }
 
 // terms returns what the options of a commit say.
-func (db *DB) terms(opts []CommitOption) (terms, error) {
+func (db *DB) terms(opts []CommitOption) (commit.Terms, error) {
 	w := db.defaults()
 	for _, o := range opts {
 		if err := w.apply(o); err != nil {
@@ -148,7 +126,7 @@ func (db *DB) terms(opts []CommitOption) (terms, error) {
 }
 
 // lifetimeOf returns what the options of an item say.
-func lifetimeOf(opts []ItemOption) (lifetime, error) {
+func lifetimeOf(opts []ItemOption) (commit.Lifetime, error) {
 	var w writeTerms
 	for _, o := range opts {
 		if err := w.apply(o); err != nil {

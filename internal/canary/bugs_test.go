@@ -18,7 +18,10 @@ const noError = "if err := error(nil); err != nil {"
 var bugs = []bug{
 	{
 		"acknowledged at Sync survives a power cut: the commit does not wait",
-		[]edit{{"engine/write.go", "	if d == Sync {\n", "	if d == Sync && seq == 0 {\n"}},
+		[]edit{{
+			"engine/internal/commit/pipeline.go", "	if t.Sync {\n",
+			"	if t.Sync && seq == 0 {\n",
+		}},
 		"./engine", "TestPowerCutsOfTheWholeEngine",
 	},
 	{
@@ -81,7 +84,7 @@ var bugs = []bug{
 	{
 		"nothing acknowledged is lost by a kill: recovery forgets a stripe",
 		[]edit{{
-			"engine/replay.go", "if seq <= r.flushed[o.stripe] {",
+			"engine/internal/commit/replay.go", "if seq <= r.flushed[o.stripe] {",
 			"if seq <= r.flushed[o.stripe] || o.stripe == 77 {",
 		}},
 		"./engine", "TestKilledWriterLosesNothing",
@@ -95,13 +98,13 @@ var bugs = []bug{
 		"snapshots see whole batches: a batch is published before it is in the memtables",
 		[]edit{
 			{
-				"engine/write.go", "	horizon := db.snaps.horizon()\n	var grown int64\n",
-				"	if len(b.ops) > 1 {\n		db.visible.publish(seq)\n	}\n" +
-					"	horizon := db.snaps.horizon()\n	var grown int64\n",
+				"engine/internal/commit/pipeline.go", "	horizon := p.env.Reads.Horizon()\n",
+				"	if len(b.ops) > 1 {\n		p.env.Reads.Publish(seq)\n	}\n" +
+					"	horizon := p.env.Reads.Horizon()\n",
 			},
 			{
-				"engine/write.go", "	db.visible.publish(seq)\n	db.metrics.commit(",
-				"	if ops == 1 {\n		db.visible.publish(seq)\n	}\n	db.metrics.commit(",
+				"engine/internal/commit/pipeline.go", "	p.env.Reads.Publish(seq)\n",
+				"	if len(b.ops) == 1 {\n		p.env.Reads.Publish(seq)\n	}\n",
 			},
 		},
 		"./engine", "TestBatchesAreSeenWhole",
@@ -109,8 +112,8 @@ var bugs = []bug{
 	{
 		"transactions are serializable: what a query has read is not checked",
 		[]edit{{
-			"engine/tx.go", "	for _, r := range tx.spans {\n		key, seq, err",
-			"	for _, r := range tx.spans[:0] {\n		key, seq, err",
+			"engine/internal/read/overlay.go", "	for _, r := range o.spans {\n",
+			"	for _, r := range o.spans[:0] {\n",
 		}},
 		"./engine", "TestChangesOfAQueriedRangeConflict",
 	},
@@ -125,8 +128,8 @@ var bugs = []bug{
 	{
 		"snapshots do not change: merges take no notice of them",
 		[]edit{{
-			"engine/snapshots.go", "Snapshots: db.snaps.collect(),",
-			"Snapshots: db.snaps.collect()[:0],",
+			"engine/internal/read/read.go", "Snapshots: s.snaps.collect(),",
+			"Snapshots: s.snaps.collect()[:0],",
 		}},
 		"./engine", "TestEngineBehavesLikeASortedMap",
 	},
@@ -207,28 +210,29 @@ var bugs = []bug{
 		"single keys are linearizable: a condition is checked before the lock is taken",
 		[]edit{
 			{
-				"engine/write.go", "	locks.each(func(id uint8) { db.stripes[id].Lock() })\n",
-				"	if checked {\n		if err := db.checkConds(b); err != nil {\n" +
+				"engine/internal/commit/pipeline.go",
+				"	locks.Each(func(id uint8) { p.env.Stripes[id].Lock() })\n",
+				"	if checked {\n		if err := b.check(p.env.Reads); err != nil {\n" +
 					"			return err\n		}\n	}\n" +
-					"	locks.each(func(id uint8) { db.stripes[id].Lock() })\n",
+					"	locks.Each(func(id uint8) { p.env.Stripes[id].Lock() })\n",
 			},
-			{"engine/write.go", "	if b.hasConds() {\n", "	if false {\n"},
+			{"engine/internal/commit/pipeline.go", "	if b.hasConds() {\n", "	if false {\n"},
 		},
 		"./engine", "TestSingleKeysAreLinearizable",
 	},
 	{
 		"snapshots see what was acknowledged before: they do not wait for commits under way",
 		[]edit{{
-			"engine/snapshot.go", "		db.visible.wait(db.log.LastSeq())\n",
-			"		_ = db.log\n",
+			"engine/internal/read/read.go", "		s.visible.wait(s.log.LastSeq())\n",
+			"		_ = s.log\n",
 		}},
 		"./engine", "TestSingleKeysAreLinearizable",
 	},
 	{
 		"transactions are serializable: what a Get has read is not checked",
 		[]edit{{
-			"engine/tx.go", "	for _, r := range tx.keys {\n",
-			"	for _, r := range tx.keys[:0] {\n",
+			"engine/internal/read/overlay.go", "	for _, r := range o.keys {\n",
+			"	for _, r := range o.keys[:0] {\n",
 		}},
 		"./engine", "TestTransactionsAreSerializable",
 	},
@@ -243,7 +247,7 @@ var bugs = []bug{
 	{
 		"a crash leaves whole transactions: a stripe's part of a batch is not replayed",
 		[]edit{{
-			"engine/replay.go", "if seq <= r.flushed[o.stripe] {",
+			"engine/internal/commit/replay.go", "if seq <= r.flushed[o.stripe] {",
 			"if seq <= r.flushed[o.stripe] || seq%16 == 5 && o.stripe%2 == 1 {",
 		}},
 		"./engine", "TestTransactionsAreSerializableAcrossCrashes",
@@ -259,7 +263,8 @@ var bugs = []bug{
 	{
 		"expired items are invisible: for a millisecond too long in queries",
 		[]edit{{
-			"engine/iterate.go", "return it.nowMs >= e.Expiry", "return it.nowMs > e.Expiry",
+			"engine/internal/read/iteration.go", "return it.nowMs >= e.Expiry",
+			"return it.nowMs > e.Expiry",
 		}},
 		"./engine", "TestProgramsUnderAllOptions",
 	},
@@ -305,7 +310,8 @@ var bugs = []bug{
 	{
 		"batches with conditions are atomic: the conditions are not checked",
 		[]edit{{
-			"engine/write.go", "		if err := db.checkConds(b); err != nil {",
+			"engine/internal/commit/pipeline.go",
+			"		if err := b.check(p.env.Reads); err != nil {",
 			"		" + noError,
 		}},
 		"./engine", "TestBatchConditions",
@@ -322,7 +328,8 @@ var bugs = []bug{
 	{
 		"a Get sees commits whole: complete is what became so while it searched",
 		[]edit{{
-			"engine/lookup.go", "f.Seq > complete {", "f.Seq > max(complete, db.visible.load()) {",
+			"engine/internal/read/lookup.go", "f.Seq > complete {",
+			"f.Seq > max(complete, s.visible.load()) {",
 		}},
 		"./engine", "TestGetsSeeNoMomentWithinACommit",
 	},
@@ -359,7 +366,7 @@ var bugs = []bug{
 	{
 		"a range after the longest sort key is one of its partition: its start is taken for a key",
 		[]edit{{
-			"engine/batch.go", "keycodec.DecodeOrdered(key[:n], nil)",
+			"engine/internal/commit/batch.go", "keycodec.DecodeOrdered(key[:n], nil)",
 			"keycodec.DecodeOrdered(key[:max(n, len(key))], nil)",
 		}},
 		"./engine", "TestProgramsUnderAllOptions",

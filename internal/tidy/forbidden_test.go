@@ -13,9 +13,10 @@ import (
 // the time from its caller or from Options, so that tests can turn it.
 var clockFiles = map[string]string{
 	"engine/options.go":                   "the default of Options.Clock",
-	"engine/metrics.go":                   "measures latencies",
 	"engine/open.go":                      "measures how long opening takes",
 	"engine/directory.go":                 "dates the lock",
+	"engine/internal/commit/counters.go":  "measures how long a commit takes",
+	"engine/internal/read/counters.go":    "measures how long a lookup takes",
 	"engine/internal/upkeep/flush.go":     "measures how long a flush takes",
 	"engine/internal/upkeep/merge.go":     "measures how long a merge takes",
 	"engine/internal/upkeep/pace.go":      "limits the rate of merges and copies",

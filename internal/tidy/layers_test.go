@@ -62,6 +62,8 @@ var rows = map[string]int{
 var rooms = map[string]int{
 	"engine/internal/salvage": 0,
 	"engine/internal/upkeep":  0,
+	"engine/internal/read":    0,
+	"engine/internal/commit":  1,
 
 	"engine/plan/internal/conjunct": 0,
 	"engine/plan/internal/operator": 0,

@@ -1,4 +1,4 @@
-package engine
+package read
 
 import (
 	"math"
@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 
 	"github.com/kstonedb/kstone/internal/base"
-	"github.com/kstonedb/kstone/stripe"
 )
 
 // # Retention
@@ -144,16 +143,4 @@ func (s *snapshots) open() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.count
-}
-
-// retention returns what flushes and merges that start now must keep: see Retention above.
-func (db *DB) retention() stripe.Retention {
-	db.visible.wait(db.log.LastSeq())
-	// Before the snapshots: a reader that is not among them registers later, and so reads at
-	// this number or above.
-	horizon := db.visible.load()
-	base.Yield()
-	return stripe.Retention{
-		Snapshots: db.snaps.collect(), Horizon: horizon, NowMs: db.nowMs(),
-	}
 }

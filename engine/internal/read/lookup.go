@@ -1,4 +1,4 @@
-package engine
+package read
 
 import (
 	"sync"
@@ -12,40 +12,37 @@ type scratch struct{ key []byte }
 
 var scratchPool = sync.Pool{New: func() any { return &scratch{key: make([]byte, 0, 256)} }}
 
-// lookup finds the live version of one key. The error is exactly ErrNotFound if there is
-// none. f.Value is immutable.
-func (r *reader) lookup(key Key, f *base.Lookup) error {
-	if err := r.check(); err != nil {
-		return err
+// Lookup finds the live version of one key and reports whether there is one. An error about the
+// key is a *KeyError. f.Value is immutable.
+func (r *Reader) Lookup(key keycodec.Key, f *base.Lookup) (live bool, err error) {
+	if err := r.Check(); err != nil {
+		return false, err
 	}
 	if err := key.Validate(); err != nil {
-		return keyError("", err)
+		return false, &KeyError{err}
 	}
 	buf := scratchPool.Get().(*scratch)
 	buf.key = keycodec.AppendOrdered(buf.key[:0], key)
-	f.Key, f.Hash = buf.key, r.db.hash(buf.key)
-	err := r.find(keycodec.Stripe(key.PK), f)
+	f.Key, f.Hash = buf.key, r.state.Hash(buf.key)
+	err = r.find(keycodec.Stripe(key.PK), f)
 	f.Key = nil
 	scratchPool.Put(buf)
-	if err == nil && !r.db.live(f) {
-		return ErrNotFound
-	}
-	return err
+	return err == nil && r.state.live(f), err
 }
 
 // find looks one key of a stripe up.
-func (r *reader) find(id uint8, f *base.Lookup) error {
-	db := r.db
+func (r *Reader) find(id uint8, f *base.Lookup) error {
+	s := r.state
 	if r.tx != nil && r.tx.answer(id, f) {
 		return nil
 	}
-	start := db.metrics.readStart()
-	defer db.metrics.readDone(start)
+	start := s.counters.start()
+	defer s.counters.done(start)
 	if r.at == nil {
-		return db.newestComplete(id, f)
+		return s.newestComplete(id, f)
 	}
 	base.Yield()
-	err := db.newest(id, f, r.at.node.seq)
+	err := s.newest(id, f, r.at.node.seq)
 	if r.at.released.Load() { // what was found need not be of the moment any more
 		return ErrClosed
 	}
@@ -92,17 +89,17 @@ func (r *reader) find(id uint8, f *base.Lookup) error {
 // commit acknowledged before it, or a later version. Each further turn of its loop needs another
 // new commit over its key. Two Gets are two reads: a commit may come between them. Under the lock
 // of the stripe the newest version needs no wait, since no commit is half applied there:
-// conditions and validate rely on it.
+// conditions of commits and Overlay.Changed rely on it.
 
 // newestComplete looks one key of a stripe up at the present: see above.
-func (db *DB) newestComplete(id uint8, f *base.Lookup) error {
-	complete := db.visible.load()
-	err := db.newest(id, f, base.MaxSeqNum)
+func (s *State) newestComplete(id uint8, f *base.Lookup) error {
+	complete := s.visible.load()
+	err := s.newest(id, f, base.MaxSeqNum)
 	base.Yield()
 	for err == nil && f.Seq > complete {
-		db.visible.wait(f.Seq)
-		complete = db.visible.load()
-		err = db.newest(id, f, base.MaxSeqNum)
+		s.visible.wait(f.Seq)
+		complete = s.visible.load()
+		err = s.newest(id, f, base.MaxSeqNum)
 	}
 	return err
 }
@@ -112,11 +109,11 @@ func (db *DB) newestComplete(id uint8, f *base.Lookup) error {
 //
 // At MaxSeqNum it may find what a commit that is not complete has inserted, except while
 // the stripe is locked.
-func (db *DB) newest(id uint8, f *base.Lookup, snap base.SeqNum) error {
+func (s *State) newest(id uint8, f *base.Lookup, snap base.SeqNum) error {
 	var e base.Entry
-	found, err := db.stripes[id].Get(f.Key, f.Hash, snap, &e)
+	found, err := s.env.Stripes[id].Get(f.Key, f.Hash, snap, &e)
 	if err != nil {
-		return db.readError(err)
+		return s.Error(err)
 	}
 	f.Set(&e)
 	f.Found = found
@@ -124,7 +121,7 @@ func (db *DB) newest(id uint8, f *base.Lookup, snap base.SeqNum) error {
 }
 
 // live reports whether a value was found that has not expired.
-func (db *DB) live(f *base.Lookup) bool {
+func (s *State) live(f *base.Lookup) bool {
 	return f.Found && (f.Kind == base.KindPut ||
-		f.Kind == base.KindPutTTL && db.nowMs() < f.Expiry)
+		f.Kind == base.KindPutTTL && s.env.NowMs() < f.Expiry)
 }

@@ -1,4 +1,4 @@
-package engine
+package read
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/keycodec"
 	"github.com/kstonedb/kstone/stripe"
 )
 
@@ -13,7 +14,7 @@ import (
 // up one by one. It is reused; a lookup in it does not allocate when it has grown to its
 // size and what it reads is cached.
 //
-// Use: take or set the keys; begin; range over the groups of keys with next, in one lane or
+// Use: take the keys; begin; range over the groups of keys with next, in one lane or
 // in several at once; look at err; end.
 //
 // The keys are taken by stripe, some thousands at a time: few enough that what is known
@@ -31,14 +32,14 @@ type lookups struct {
 	more   []*lane // of those that help it, see divide
 	shares []keyShare
 
-	few     bool   // the keys are in list, in their order: see take
-	given   []Key  // for callers who have to make the keys they add
-	repeats []bool // see markRepeats, by number
+	few     bool           // the keys are in list, in their order: see take
+	given   []keycodec.Key // for callers that have to make the keys they add
+	repeats []bool         // see markRepeats, by number
 
-	db   *DB
-	tx   *Tx // whose writes come first, nil for none
-	snap base.SeqNum
-	node snapNode // of snap, if that is not the present
+	state *State
+	tx    *Overlay // its writes come first; nil for none
+	snap  base.SeqNum
+	node  snapNode // of snap, if that is not the present
 
 	mu       sync.Mutex
 	unasked  int   // the first stripe that next has not taken; guarded by mu
@@ -53,14 +54,13 @@ type lane struct {
 	batch stripe.Batch
 	seen  []uint32 // hash table of markRepeats
 
-	isNew, repeated int64 // counted by filterNew
-	expiry          int64 // of the first of the present items to expire: see InsertNew
+	expiry int64 // of the first of the present items to expire: see NewKeys
 }
 
 // reset forgets everything but memory. It must not keep the values alive that were found.
 func (w *lane) reset() {
 	clear(w.list[:w.most])
-	w.list, w.most, w.isNew, w.repeated = w.list[:0], 0, 0, 0
+	w.list, w.most = w.list[:0], 0
 	w.batch.Stats, w.batch.MemtableHits = stripe.BatchStats{}, 0
 	w.batch.FiltersOnly, w.batch.KeysOnly, w.batch.Expected = false, false, false
 }
@@ -90,6 +90,12 @@ func getLookups() *lookups { return lookupsPool.Get().(*lookups) }
 
 // putLookups gives l back.
 func putLookups(l *lookups) {
+	if l.few { // nothing but list and keys has grown, and hardly
+		l.reset()
+		l.few, l.state, l.tx = false, nil, nil
+		lookupsPool.Put(l)
+		return
+	}
 	large := cap(l.keys) > maxPooledKeyBytes || cap(l.list) > maxPooledLookups ||
 		max(cap(l.ids), cap(l.slots)) > maxPooledKeys
 	for _, w := range l.more {
@@ -106,34 +112,31 @@ func putLookups(l *lookups) {
 		return
 	}
 	l.reset()
-	l.few, l.text, l.db, l.tx = false, nil, nil, nil
+	l.text, l.state, l.tx = nil, nil, nil
 	clear(l.given)
 	l.given = l.given[:0]
 	lookupsPool.Put(l)
 }
 
 // begin chooses the moment at which the keys are looked up for r.
-func (l *lookups) begin(ctx context.Context, r *reader) error {
-	if ctx == nil { // whether it has ended is looked at for each group of keys
-		return errNoContext
-	}
+func (l *lookups) begin(r *Reader) error {
 	if err := r.enter(&l.node); err != nil {
 		return err
 	}
-	r.db.metrics.gets.Add(uint64(len(l.ids)))
-	l.beginAt(r.db, l.node.seq)
+	r.state.counters.gets.Add(uint64(len(l.ids)))
+	l.beginAt(r.state, l.node.seq)
 	l.tx = r.tx
 	return nil
 }
 
 // beginAt is begin at a moment that the caller keeps. At MaxSeqNum the stripes of the keys
 // must be locked: only then is what is found there one state of the database.
-func (l *lookups) beginAt(db *DB, snap base.SeqNum) {
-	l.db, l.snap, l.unasked, l.err = db, snap, 0, nil
+func (l *lookups) beginAt(s *State, snap base.SeqNum) {
+	l.state, l.snap, l.unasked, l.err = s, snap, 0, nil
 }
 
 // end releases the moment that begin has chosen.
-func (l *lookups) end() { l.db.snaps.release(&l.node) }
+func (l *lookups) end() { l.state.snaps.release(&l.node) }
 
 // next looks up the next group of keys, in w.list: the keys of one stripe or of several, in
 // order of their numbers within a stripe. It reports false after the last group and after a
@@ -187,37 +190,31 @@ func (l *lookups) fail(lo int, err error) bool {
 
 // ask looks up the keys of the stripes [lo, hi) at snap; all keys if they are few.
 func (l *lookups) ask(w *lane, lo, hi int, snap base.SeqNum) error {
+	stripes, seed := l.state.env.Stripes, l.state.env.Seed
 	if l.few {
-		for i := range l.list {
-			f := &l.list[i]
-			f.Hash = l.db.hash(f.Key)
-			if len(l.list) > aloneKeys {
-				l.batch.Add(&l.db.stripes[l.ids[i]], i, i+1)
-			} else if err := l.db.newest(l.ids[i], f, snap); err != nil {
-				return err
-			}
-		}
-		if len(l.list) <= aloneKeys {
-			return nil
-		}
-	} else {
-		first, seed := l.start[lo], l.db.env.Seed
-		n := int(l.start[hi] - first)
-		w.list = slices.Grow(w.list[:0], n)[:n]
-		w.most = max(w.most, n)
-		for i, p := range l.slots[first:l.start[hi]] {
-			end := p.at + int(p.size)
-			key := l.text[p.at:end:end]
-			w.list[i] = base.Lookup{Key: key, Hash: base.Hash(key, seed), Index: p.number}
-		}
-		for id := lo; id < hi; id++ {
-			if from, to := l.start[id], l.start[id+1]; from < to {
-				w.batch.Add(&l.db.stripes[id], int(from-first), int(to-first))
-			}
+		return l.askFew(snap)
+	}
+	first := l.start[lo]
+	n := int(l.start[hi] - first)
+	w.list = slices.Grow(w.list[:0], n)[:n]
+	w.most = max(w.most, n)
+	for i, p := range l.slots[first:l.start[hi]] {
+		end := p.at + int(p.size)
+		key := l.text[p.at:end:end]
+		w.list[i] = base.Lookup{Key: key, Hash: base.Hash(key, seed), Index: p.number}
+	}
+	for id := lo; id < hi; id++ {
+		if from, to := l.start[id], l.start[id+1]; from < to {
+			w.batch.Add(&stripes[id], int(from-first), int(to-first))
 		}
 	}
-	if err := w.batch.Get(w.list, snap); err != nil {
-		return l.db.readError(err)
+	return l.state.read(&w.batch, w.list, snap)
+}
+
+// read looks a group of keys up that was added to the batch.
+func (s *State) read(b *stripe.Batch, list []base.Lookup, snap base.SeqNum) error {
+	if err := b.Get(list, snap); err != nil {
+		return s.Error(err)
 	}
 	return nil
 }

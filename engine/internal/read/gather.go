@@ -1,8 +1,7 @@
-package engine
+package read
 
 import (
 	"bytes"
-	"context"
 	"sync"
 
 	"github.com/kstonedb/kstone/internal/base"
@@ -10,14 +9,61 @@ import (
 	"github.com/kstonedb/kstone/stripe"
 )
 
+// Gather selects items of several partitions, ordered by sort key over all of them.
+type Gather struct {
+	// PKs are the partitions, in ascending order and each of them once.
+	PKs [][]byte
+	// Spans restrict the sort keys in all partitions, or, if Each is not nil, Each[i] those in
+	// PKs[i]: ranges in ascending order that do not overlap, and empty ones anywhere. None
+	// select all items of the partition.
+	Spans []keycodec.Span
+	Each  [][]keycodec.Span
+	// ByPartition orders by partition first.
+	ByPartition bool
+	// Reverse turns the order around.
+	Reverse bool
+	// After, if Resumed, is the position after which to start.
+	After   keycodec.Key
+	Resumed bool
+}
+
+// side is where the partitions of a gathering lie in relation to the position that it
+// resumes at: how much of them is left.
+type side uint8
+
+const (
+	allLeft side = iota // everything
+	fromAt              // what has the sort key of the position, and what lies after it
+	after               // what lies after the sort key of the position
+	noneLeft
+)
+
+// sideOf returns what is left of a partition when reading goes on after a key.
+func (g *Gather) sideOf(pk []byte) side {
+	d := bytes.Compare(pk, g.After.PK)
+	if g.Reverse {
+		d = -d
+	}
+	switch {
+	case !g.Resumed:
+		return allLeft
+	case d == 0 || d < 0 && !g.ByPartition:
+		return after
+	case d < 0:
+		return noneLeft
+	case g.ByPartition:
+		return allLeft
+	}
+	return fromAt
+}
+
 // gathering is the state of a Gather under way; pooled.
 type gathering struct {
-	it      *iteration
-	reader  reader
-	limit   int
 	reverse bool
-	at      Key // the position to resume after, see part.side
+	at      keycodec.Key // the position to resume after, see part.side
 	parts   []part
+	next    step    // that walk opens
+	walked  []byte  // memory of the span that is read
 	keys    []byte  // memory of bounds
 	places  []place // of the partitions, and of those of earlier gatherings
 }
@@ -31,54 +77,37 @@ type part struct {
 	skip   int // length of prefix
 	stripe uint8
 	side   side
-	eager  bool // its first row is wanted at once
-	bounds span // of all that is left, later of the span that is read
+	eager  bool      // its first row is wanted at once
+	bounds base.Span // of all that is left, later of the span that is read
 }
 
 var gatheringPool = sync.Pool{New: func() any { return new(gathering) }}
 
-func (db *DB) gather(
-	ctx context.Context, q *Gather, r reader, yield func(Item, error) bool,
-) outcome {
-	g := gatheringPool.Get().(*gathering)
-	defer g.release()
-	if err := g.plan(q); err != nil {
-		return outcome{err: err}
+// Gather begins to read what g selects: in its order, or partition by partition if that is
+// wanted, or if the order does not matter. It opens nothing if nothing is left.
+func (it *Iteration) Gather(g *Gather, ordered bool) {
+	s := gatheringPool.Get().(*gathering)
+	it.gathering = s
+	it.state.counters.queries.Add(1)
+	s.plan(g)
+	if it.reader.tx != nil {
+		s.note(it.reader.tx)
 	}
-	it := iterationPool.Get().(*iteration)
-	if err := it.start(ctx, db, r, q.Limit, q.Filter); err != nil {
-		return outcome{err: err}
+	if ordered && !g.ByPartition && len(s.parts) > 1 {
+		it.err = s.merge(it)
+	} else {
+		it.advance()
 	}
-	defer it.close()
-	g.it, g.reader = it, r
-	db.metrics.queries.Add(1)
-	if r.tx != nil {
-		g.note(r.tx)
-	}
-	if q.ByPartition || len(g.parts) == 1 || yield == nil { // a count needs no order
-		return it.ended(g.walk(yield))
-	}
-	return it.ended(g.merge(yield))
 }
 
-// plan validates q and makes the parts of which something is left.
-func (g *gathering) plan(q *Gather) error {
-	if err := q.check(); err != nil {
-		return err
-	}
-	at, resumed, err := q.start()
-	if err != nil {
-		return err
-	}
-	g.at, g.limit, g.reverse = at, q.Limit, q.Reverse
+// plan makes the parts of which something is left.
+func (g *gathering) plan(q *Gather) {
+	g.at, g.reverse = q.After, q.Reverse
 	for i, pk := range q.PKs {
-		g.parts = append(g.parts, part{of: g, pk: pk, spans: q.Spans})
+		g.parts = append(g.parts, part{of: g, pk: pk, spans: q.Spans, side: q.sideOf(pk)})
 		p := &g.parts[len(g.parts)-1]
 		if q.Each != nil {
 			p.spans = q.Each[i]
-		}
-		if resumed {
-			p.side = q.sideOf(pk, at)
 		}
 		if p.side == noneLeft {
 			g.parts = g.parts[:len(g.parts)-1]
@@ -89,7 +118,6 @@ func (g *gathering) plan(q *Gather) error {
 			g.parts = g.parts[:len(g.parts)-1]
 		}
 	}
-	return nil
 }
 
 // place is what follows from the key of a partition alone.
@@ -132,14 +160,14 @@ func (g *gathering) outline(p *part) bool {
 	n := p.Len()
 	first := 0
 	for ; first < n; first++ { // empty are also those before the position
-		if s, buf := g.span(p, first, g.keys); !s.empty() {
+		if s, buf := g.span(p, first, g.keys); !s.Empty() {
 			p.bounds, g.keys = s, buf
 			break
 		}
 	}
 	for last := n - 1; last > first; last-- {
-		if s, buf := g.span(p, last, g.keys); !s.empty() {
-			p.bounds.hi, g.keys = s.hi, buf
+		if s, buf := g.span(p, last, g.keys); !s.Empty() {
+			p.bounds.Hi, g.keys = s.Hi, buf
 			break
 		}
 	}
@@ -148,7 +176,7 @@ func (g *gathering) outline(p *part) bool {
 
 // span returns span i of the partition as ordered keys, without what lies before the
 // position. The keys are appended to buf, which is returned.
-func (g *gathering) span(p *part, i int, buf []byte) (span, []byte) {
+func (g *gathering) span(p *part, i int, buf []byte) (base.Span, []byte) {
 	from := len(buf)
 	buf = append(buf, p.prefix...)
 	whole := len(p.spans) == 0
@@ -162,7 +190,7 @@ func (g *gathering) span(p *part, i int, buf []byte) (span, []byte) {
 		lo = g.at.SK
 	}
 	buf = append(buf, lo...)
-	if clipLo && p.side == behind || len(lo) == 0 && !whole {
+	if clipLo && p.side == after || len(lo) == 0 && !whole {
 		buf = append(buf, 0)
 	}
 	mid := len(buf)
@@ -176,22 +204,22 @@ func (g *gathering) span(p *part, i int, buf []byte) (span, []byte) {
 			buf = append(buf, 0)
 		}
 	case s.End == nil:
-		partitionEnd(buf[mid:])
+		PartitionEnd(buf[mid:])
 	default:
 		buf = append(buf, s.End...)
 	}
-	return span{buf[from:mid:mid], buf[mid:len(buf):len(buf)]}, buf
+	return base.Span{Lo: buf[from:mid:mid], Hi: buf[mid:len(buf):len(buf)]}, buf
 }
 
 // note registers with the transaction what is about to be read.
-func (g *gathering) note(tx *Tx) {
+func (g *gathering) note(tx *Overlay) {
 	var buf []byte
 	for i := range g.parts {
 		p := &g.parts[i]
 		for j := range p.Len() {
-			var s span
-			if s, buf = g.span(p, j, buf[:0]); !s.empty() {
-				tx.readSpan(p.stripe, s)
+			var s base.Span
+			if s, buf = g.span(p, j, buf[:0]); !s.Empty() {
+				tx.note(p.stripe, s)
 			}
 		}
 	}
@@ -203,107 +231,79 @@ func (g *gathering) release() {
 	if cap(g.keys) > maxPooledBytes {
 		g.keys = nil
 	}
-	*g = gathering{parts: g.parts[:0], keys: g.keys[:0], places: g.places}
+	if cap(g.walked) > maxPooledBytes {
+		g.walked = nil
+	}
+	*g = gathering{
+		parts: g.parts[:0], keys: g.keys[:0], places: g.places, walked: g.walked[:0],
+	}
 	gatheringPool.Put(g)
 }
 
-// walk yields the partitions one after the other.
-func (g *gathering) walk(yield func(Item, error) bool) error {
-	var buf []byte
-	for i := range g.parts {
+// step is a span of a part, both counted in the direction of reading.
+type step struct{ part, span int }
+
+// walk opens the next span of a partition that is not empty, and reports whether there is one.
+func (g *gathering) walk(it *Iteration) bool {
+	for g.next.part < len(g.parts) {
+		i, j := g.next.part, g.next.span
 		if g.reverse {
 			i = len(g.parts) - 1 - i
 		}
 		p := &g.parts[i]
-		for j := range p.Len() {
-			if g.reverse {
-				j = p.Len() - 1 - j
-			}
-			s := p.bounds
-			if len(p.spans) > 1 {
-				s, buf = g.span(p, j, buf[:0])
-			}
-			if s.empty() {
-				continue
-			}
-			if done, err := g.walkSpan(p, s, yield); done || err != nil {
-				return err
-			}
+		if j == p.Len() {
+			g.next = step{g.next.part + 1, 0}
+			continue
 		}
-	}
-	return nil
-}
-
-// walkSpan yields one span of a partition.
-func (g *gathering) walkSpan(
-	p *part, s span, yield func(Item, error) bool,
-) (over bool, err error) {
-	it := g.it
-	if err := it.pause(); err != nil { // there may be many that hold nothing
-		return true, err
-	}
-	b := stripe.Bounds{
-		Lo: s.lo, Hi: s.hi, Reverse: g.reverse, Snap: it.node.seq,
-		FirstRows: firstRows(max(0, it.left)),
-	}
-	defer it.cursor.Close()
-	if err := it.open(p.stripe, b, g.reader); err != nil {
-		return true, err
-	}
-	return it.eachOf(p, yield)
-}
-
-// eachOf yields the entries of the source, which are of one partition; over means that no
-// more are wanted.
-func (it *iteration) eachOf(p *part, yield func(Item, error) bool) (over bool, err error) {
-	unseen := it.unseen(yield)
-	for e := it.entry(); e != nil; e = it.entry() {
-		if unseen {
-			over = it.tally()
-		} else {
-			it.decodeOf(p, e)
-			over = it.emit(&it.item, yield)
+		g.next.span++
+		if g.reverse {
+			j = p.Len() - 1 - j
 		}
-		if over {
-			return true, nil
+		s := p.bounds
+		if len(p.spans) > 1 {
+			s, g.walked = g.span(p, j, g.walked[:0])
 		}
+		if s.Empty() {
+			continue
+		}
+		if it.err = it.pause(); it.err != nil { // there may be many that hold nothing
+			return false
+		}
+		it.part = p
+		it.open(p.stripe, stripe.Bounds{
+			Lo: s.Lo, Hi: s.Hi, Reverse: g.reverse, Snap: it.node.seq,
+			FirstRows: firstRows(max(0, it.left)),
+		})
+		return it.err == nil
 	}
-	return false, it.err
+	return false
 }
 
-// decodeOf makes an entry of a partition the item.
-func (it *iteration) decodeOf(p *part, e *base.Entry) {
-	item := &it.item
-	item.set(e)
-	item.Key.PK, item.Key.SK = p.pk, nil
-	if n := len(e.Key); n > p.skip {
-		item.Key.SK = e.Key[p.skip:n:n]
-	}
-}
-
-// merge yields the partitions as one sequence.
-func (g *gathering) merge(yield func(Item, error) bool) error {
+// merge opens all partitions, to be read as one sequence.
+func (g *gathering) merge(it *Iteration) error {
 	g.choose()
-	c := mergedPool.Get().(*stripe.Cursor)
-	defer closeMerged(c)
+	it.readMerged()
 	for i := range g.parts {
-		if err := g.add(c, i); err != nil {
+		if err := it.pause(); err != nil {
+			return err
+		}
+		p := &g.parts[i]
+		b := it.mergedBounds(p.bounds, g.reverse, len(g.parts))
+		b.Part, b.Skip = int32(i), int32(p.skip)
+		if !p.eager || len(p.spans) > 1 {
+			b.Spans, b.Eager = p, p.eager
+		}
+		over := it.reader.overlay(p.stripe)
+		if err := it.source.Add(&it.state.env.Stripes[p.stripe], &b, over); err != nil {
 			return err
 		}
 	}
-	it := g.it
-	it.read(c)
-	for e := it.entry(); e != nil; e = it.entry() {
-		it.decodeOf(&g.parts[c.Part()], e)
-		if it.emit(&it.item, yield) {
-			return nil
-		}
-	}
-	return it.err
+	it.parts = g.parts
+	return nil
 }
 
 // choose marks the partitions that are read at once, because nothing is known to come
-// before them: those whose spans begin first. The others wait behind fences.
+// before them: those whose spans begin first. The others wait for their fences.
 func (g *gathering) choose() {
 	var first []byte
 	open := false // a partition without bound on the side where reading begins
@@ -326,23 +326,9 @@ func (g *gathering) choose() {
 // partition.
 func (p *part) edge(reverse bool) (sk []byte, unbound bool) {
 	if !reverse {
-		return p.bounds.lo[p.skip:], false
+		return p.bounds.Lo[p.skip:], false
 	}
-	return p.bounds.hi[p.skip:], p.bounds.hi[p.skip-1] != 0
-}
-
-// add opens a partition under the cursor.
-func (g *gathering) add(c *stripe.Cursor, i int) error {
-	if err := g.it.pause(); err != nil {
-		return err
-	}
-	p := &g.parts[i]
-	b := g.it.mergedBounds(p.bounds, g.reverse, len(g.parts), g.limit)
-	b.Part, b.Skip = int32(i), int32(p.skip)
-	if !p.eager || len(p.spans) > 1 {
-		b.Spans, b.Eager = p, p.eager
-	}
-	return c.Add(&g.it.db.stripes[p.stripe], &b, g.reader.overlay(p.stripe))
+	return p.bounds.Hi[p.skip:], p.bounds.Hi[p.skip-1] != 0
 }
 
 // Len implements stripe.Spans.
@@ -354,5 +340,5 @@ func (p *part) Span(i int, buf []byte) (lo, hi, keys []byte) {
 		i = p.Len() - 1 - i
 	}
 	s, keys := p.of.span(p, i, buf)
-	return s.lo, s.hi, keys
+	return s.Lo, s.Hi, keys
 }

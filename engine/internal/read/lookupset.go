@@ -1,4 +1,4 @@
-package engine
+package read
 
 import (
 	"slices"
@@ -28,7 +28,7 @@ const touchedAtOnce = 32
 // stripe are: from then on all memory is read in order. Where that is shows only when all
 // have been looked at, so they are copied twice. Why not read the given keys twice: each
 // is somewhere else in memory, and that costs more than the copy.
-func (l *lookups) set(keys []Key) error {
+func (l *lookups) set(keys []keycodec.Key) error {
 	l.ids = slices.Grow(l.ids[:0], len(keys))[:len(keys)]
 	l.sizes = slices.Grow(l.sizes[:0], len(keys))[:len(keys)]
 	l.slots = slices.Grow(l.slots[:0], len(keys))[:len(keys)]
@@ -41,7 +41,7 @@ func (l *lookups) set(keys []Key) error {
 	l.eachShare(keys, (*keyShare).measure)
 	for i := range l.shares {
 		if s := &l.shares[i]; s.err != nil {
-			return keyError("", s.err)
+			return &KeyError{s.err}
 		}
 	}
 	total, number := 0, uint32(0)
@@ -61,7 +61,7 @@ func (l *lookups) set(keys []Key) error {
 }
 
 // eachShare calls f for all shares.
-func (l *lookups) eachShare(keys []Key, f func(*keyShare, *lookups, []Key)) {
+func (l *lookups) eachShare(keys []keycodec.Key, f func(*keyShare, *lookups, []keycodec.Key)) {
 	if len(l.shares) == 1 {
 		f(&l.shares[0], l, keys)
 		return
@@ -70,7 +70,7 @@ func (l *lookups) eachShare(keys []Key, f func(*keyShare, *lookups, []Key)) {
 }
 
 // allShares is eachShare for several. Why apart: its variables are allocated.
-func (l *lookups) allShares(keys []Key, f func(*keyShare, *lookups, []Key)) {
+func (l *lookups) allShares(keys []keycodec.Key, f func(*keyShare, *lookups, []keycodec.Key)) {
 	var wg sync.WaitGroup
 	for i := range l.shares {
 		wg.Go(func() { f(&l.shares[i], l, keys) })
@@ -79,7 +79,7 @@ func (l *lookups) allShares(keys []Key, f func(*keyShare, *lookups, []Key)) {
 }
 
 // touch loads the keys of one step from i on.
-func (s *keyShare) touch(keys []Key) {
+func (s *keyShare) touch(keys []keycodec.Key) {
 	var sum byte
 	for i := range keys {
 		if k := &keys[i]; len(k.PK) > 0 {
@@ -91,7 +91,7 @@ func (s *keyShare) touch(keys []Key) {
 
 // measure checks the keys, makes their ordered forms and finds out how much each stripe
 // has.
-func (s *keyShare) measure(l *lookups, keys []Key) {
+func (s *keyShare) measure(l *lookups, keys []keycodec.Key) {
 	staged := slices.Grow(s.staged, s.guess(keys))
 	for i := s.from; i < s.to; i++ {
 		if (i-s.from)%touchedAtOnce == 0 {
@@ -114,7 +114,7 @@ func (s *keyShare) measure(l *lookups, keys []Key) {
 
 // guess returns about how many bytes the ordered forms take, from those of a few keys; less
 // if that is very much.
-func (s *keyShare) guess(keys []Key) int {
+func (s *keyShare) guess(keys []keycodec.Key) int {
 	const few = 64
 	n := s.to - s.from
 	step, seen, total := n/few+1, 0, 0
@@ -126,7 +126,7 @@ func (s *keyShare) guess(keys []Key) int {
 }
 
 // place copies the keys to their places.
-func (s *keyShare) place(l *lookups, keys []Key) {
+func (s *keyShare) place(l *lookups, keys []keycodec.Key) {
 	staged := s.staged
 	for i := s.from; i < s.to; i++ {
 		id, size := l.ids[i], int(l.sizes[i])

@@ -1,4 +1,4 @@
-package engine
+package commit
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 	"github.com/kstonedb/kstone/wal"
 )
 
-// replayer puts the operations of log records into the memtables.
+// Replay puts the operations of log records into the memtables.
 //
 // One goroutine, the caller's, reads, checks and decodes records; workers insert the
 // operations. A worker owns the stripes whose number is its own modulo the number of
@@ -22,8 +22,8 @@ import (
 // Operations travel in chunks: copies of payloads, since those are gone with the next
 // record, and for each worker a list of the operations in them. The chunks circulate,
 // so their number bounds the memory and how far the reader gets ahead.
-type replayer struct {
-	db      *DB
+type Replay struct {
+	p       *Pipeline
 	flushed [base.NumStripes]base.SeqNum
 	ops     int
 
@@ -40,8 +40,8 @@ const (
 	replayChunkOps   = 1024
 	// replayChunks is how many there are.
 	replayChunks = 8
-	// replayWorkersMost bounds the workers: one reader cannot feed more.
-	replayWorkersMost = 8
+	// maxReplayWorkers bounds the workers: one reader cannot feed more.
+	maxReplayWorkers = 8
 )
 
 // replayChunk is a piece of the log.
@@ -59,31 +59,32 @@ type replayOp struct {
 }
 
 type replayWorker struct {
-	db    *DB
+	p     *Pipeline
 	index int
 	in    chan *replayChunk
 	key   []byte
 	grown int64
 }
 
-// newReplayer starts the workers; finish ends them.
-func newReplayer(db *DB, flushed *[base.NumStripes]base.SeqNum) *replayer {
-	r := &replayer{db: db, flushed: *flushed, free: make(chan *replayChunk, replayChunks)}
-	r.workers = make([]replayWorker, min(runtime.GOMAXPROCS(0), replayWorkersMost))
+// Replay starts the workers of a replay, which leaves out what is in files: the commits of each
+// stripe up to the seq in flushed. Finish ends them.
+func (p *Pipeline) Replay(flushed *[base.NumStripes]base.SeqNum) *Replay {
+	r := &Replay{p: p, flushed: *flushed, free: make(chan *replayChunk, replayChunks)}
+	r.workers = make([]replayWorker, min(runtime.GOMAXPROCS(0), maxReplayWorkers))
 	for range replayChunks {
 		r.free <- &replayChunk{ops: make([][]replayOp, len(r.workers))}
 	}
 	for i := range r.workers {
 		w := &r.workers[i]
-		*w = replayWorker{db: db, index: i, in: make(chan *replayChunk, replayChunks)}
+		*w = replayWorker{p: p, index: i, in: make(chan *replayChunk, replayChunks)}
 		r.wg.Go(w.run)
 	}
 	return r
 }
 
-// apply takes over one record. It is called in log order; payload is only read during
+// Apply takes over one record. It is called in log order; payload is only read during
 // the call.
-func (r *replayer) apply(_ wal.SegmentNum, seq base.SeqNum, payload []byte) error {
+func (r *Replay) Apply(_ wal.SegmentNum, seq base.SeqNum, payload []byte) error {
 	if len(payload) > replayChunkBytes {
 		return r.applyLarge(seq, payload)
 	}
@@ -112,7 +113,7 @@ func (r *replayer) apply(_ wal.SegmentNum, seq base.SeqNum, payload []byte) erro
 
 // applyLarge passes on a record that no chunk holds: without a copy, in pieces, waiting
 // after each until the workers are done with it.
-func (r *replayer) applyLarge(seq base.SeqNum, payload []byte) error {
+func (r *Replay) applyLarge(seq base.SeqNum, payload []byte) error {
 	r.send()
 	c := r.current()
 	ops := wal.NewOpReader(payload)
@@ -131,7 +132,7 @@ func (r *replayer) applyLarge(seq base.SeqNum, payload []byte) error {
 }
 
 // current returns the chunk to fill, after waiting for one that is free.
-func (r *replayer) current() *replayChunk {
+func (r *Replay) current() *replayChunk {
 	if r.chunk == nil {
 		c := <-r.free
 		c.pending.Wait()
@@ -154,7 +155,7 @@ func (c *replayChunk) reset() {
 
 // send passes the chunk on. It goes to the end of the line of the free ones at once;
 // current waits for the workers when it comes to its turn.
-func (r *replayer) send() {
+func (r *Replay) send() {
 	if c := r.chunk; c != nil {
 		r.chunk = nil
 		r.deliver(c)
@@ -162,7 +163,7 @@ func (r *replayer) send() {
 	}
 }
 
-func (r *replayer) deliver(c *replayChunk) {
+func (r *Replay) deliver(c *replayChunk) {
 	for i := range r.workers {
 		if len(c.ops[i]) > 0 {
 			c.pending.Add(1)
@@ -173,7 +174,7 @@ func (r *replayer) deliver(c *replayChunk) {
 
 // decode adds the next operation of a record to the chunk, unless a flush has written
 // it already, and reports whether there was one.
-func (r *replayer) decode(c *replayChunk, seq base.SeqNum, ops *wal.OpReader) (bool, error) {
+func (r *Replay) decode(c *replayChunk, seq base.SeqNum, ops *wal.OpReader) (bool, error) {
 	o := replayOp{seq: seq}
 	more, err := ops.Next(&o.op)
 	if err != nil || !more {
@@ -182,7 +183,7 @@ func (r *replayer) decode(c *replayChunk, seq base.SeqNum, ops *wal.OpReader) (b
 	if o.op.Kind == base.KindDeleteRange {
 		o.stripe = stripeOfOrdered(o.op.Start)
 	} else {
-		key := Key{PK: o.op.PK, SK: o.op.SK}
+		key := keycodec.Key{PK: o.op.PK, SK: o.op.SK}
 		if err := key.Validate(); err != nil {
 			return false, fmt.Errorf("log record %d: %w", seq, err)
 		}
@@ -198,16 +199,19 @@ func (r *replayer) decode(c *replayChunk, seq base.SeqNum, ops *wal.OpReader) (b
 	return true, nil
 }
 
-// finish waits until everything applied so far is in the memtables. The replayer is
+// Operations returns the number of operations that were not in files.
+func (r *Replay) Operations() int { return r.ops }
+
+// Finish waits until everything applied so far is in the memtables. The replay is
 // over then. It must be called whatever became of the recovery.
-func (r *replayer) finish() {
+func (r *Replay) Finish() {
 	r.send()
 	for i := range r.workers {
 		close(r.workers[i].in)
 	}
 	r.wg.Wait()
 	for i := range r.workers {
-		r.db.upkeep.MemtableBytes().Add(r.workers[i].grown)
+		r.p.env.Upkeep.MemtableBytes().Add(r.workers[i].grown)
 	}
 }
 
@@ -222,7 +226,7 @@ func (w *replayWorker) run() {
 
 // insert puts an operation into its stripe's memtable.
 func (w *replayWorker) insert(o *replayOp) {
-	s := &w.db.stripes[o.stripe]
+	s := &w.p.env.Stripes[o.stripe]
 	// A log may hold more for one stripe than a memtable can. Not within a record: a
 	// number is flushed or it is not.
 	if a := s.View().Active; a.Bytes() > memtable.MaxBytes/2 && a.MaxSeq() < o.seq {
@@ -237,9 +241,9 @@ func (w *replayWorker) insert(o *replayOp) {
 		})
 		return
 	}
-	w.key = keycodec.AppendOrdered(w.key[:0], Key{PK: o.op.PK, SK: o.op.SK})
+	w.key = keycodec.AppendOrdered(w.key[:0], keycodec.Key{PK: o.op.PK, SK: o.op.SK})
 	e := base.Entry{
 		Key: w.key, Seq: o.seq, Kind: o.op.Kind, Expiry: o.op.Expiry, Value: o.op.Value,
 	}
-	w.grown += s.Put(&e, w.db.hash(w.key), o.seq)
+	w.grown += s.Put(&e, w.p.env.Reads.Hash(w.key), o.seq)
 }

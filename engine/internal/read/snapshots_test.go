@@ -1,4 +1,4 @@
-package engine
+package read
 
 import (
 	"errors"
@@ -7,51 +7,44 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/testutil"
-	"github.com/kstonedb/kstone/internal/vfs"
 )
 
 // Goal: what a flush or merge may drop no reader needs: each reader is known to it or reads
-// at its horizon or above. Method: readers come and go while commits become visible; who
-// is registered after the question was either in the answer, or is above the horizon.
+// at its horizon or above. Method: readers come and go while commits become visible; a reader
+// that is registered after the question was either in the answer, or is above the horizon.
 //
 // Promise (reads and writes): Flushes and merges know every reader; a read in a snapshot that is
 // closed meanwhile says so. Also `TestReadInASnapshotThatIsClosed`.
 func TestRetentionKnowsEveryReader(t *testing.T) {
-	db, err := OpenFS(vfs.NewMem(), "db", &Options{Durability: Process})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	w := newWorld(t)
 	var wg sync.WaitGroup
 	var done atomic.Bool
 	wg.Go(func() {
 		for !done.Load() {
-			if err := db.Put(Key{PK: []byte("k")}, nil); err != nil {
-				t.Error(err)
-				return
-			}
+			w.put("k", "")
 		}
 	})
 	for range 3 {
 		wg.Go(func() {
 			var nodes [4]snapNode // several at a time, of different ages
 			for i := range nodes {
-				db.takeSnapshot(&nodes[i])
+				w.take(&nodes[i])
 			}
 			for i := 0; !done.Load(); i = (i + 1) % len(nodes) {
-				db.snaps.release(&nodes[i])
-				db.takeSnapshot(&nodes[i])
+				w.snaps.release(&nodes[i])
+				w.take(&nodes[i])
 			}
 			for i := range nodes {
-				db.snaps.release(&nodes[i])
+				w.snaps.release(&nodes[i])
 			}
 		})
 	}
 	rounds := testutil.Effort(2000, 20_000)
 	for range rounds {
-		ret := db.retention()
-		after := db.snaps.collect()
+		ret := w.Retention()
+		after := w.snaps.collect()
 		for _, seq := range after {
 			if _, known := slices.BinarySearch(ret.Snapshots, seq); !known && seq < ret.Horizon {
 				t.Errorf("a reader at %d is unknown below the horizon %d", seq, ret.Horizon)
@@ -88,4 +81,41 @@ func TestRegistrationsThatHaveEnded(t *testing.T) {
 	if h, n := s.horizon(), s.open(); h != 9 || n != 0 {
 		t.Errorf("horizon %d with %d readers, want 9 without", h, n)
 	}
+}
+
+// The horizon is the oldest number that anybody reads at, and moves when that reader ends,
+// whoever ends before.
+func TestHorizonFollowsTheOldestReader(t *testing.T) {
+	var v visible
+	var s snapshots
+	s.init(&v)
+	check := func(what string, open int, horizon base.SeqNum, seqs ...base.SeqNum) {
+		t.Helper()
+		got := s.collect()
+		if !slices.Equal(got, seqs) || s.horizon() != horizon || s.open() != open {
+			t.Errorf("%s: %d at horizon %d, %d open", what, got, s.horizon(), s.open())
+		}
+	}
+	v.reset(10)
+	check("nobody", 0, 10)
+	var n [5]snapNode
+	s.register(&n[0])
+	v.reset(20)
+	s.register(&n[1])
+	s.register(&n[2])
+	v.reset(30)
+	check("three", 3, 10, 10, 20)
+	if err := s.registerAt(&n[3], &n[0]); err != nil {
+		t.Fatal(err)
+	}
+	s.release(&n[0])
+	check("the oldest again", 3, 10, 10, 20)
+	if err := s.registerAt(&n[4], &n[0]); !errors.Is(err, ErrClosed) {
+		t.Errorf("at one that has ended: %v", err)
+	}
+	s.release(&n[1])
+	s.release(&n[3])
+	check("the last", 1, 20, 20)
+	s.release(&n[2])
+	check("none", 0, 30)
 }

@@ -1,11 +1,10 @@
-package engine
+package commit
 
 import (
 	"fmt"
 	"testing"
 
 	"github.com/kstonedb/kstone/internal/base"
-	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/wal"
 )
 
@@ -14,12 +13,7 @@ import (
 //
 // Promise (manners): The memory of a replay is that of its chunks, whatever records the log has.
 func TestReplayKeepsItsChunks(t *testing.T) {
-	db, err := OpenFS(vfs.NewMem(), "db", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	r := newReplayer(db, new([base.NumStripes]base.SeqNum))
+	r := newWorld(t).Replay(new([base.NumStripes]base.SeqNum))
 	seq := base.SeqNum(0)
 	apply := func(n, valueBytes int) {
 		var p []byte
@@ -27,7 +21,7 @@ func TestReplayKeepsItsChunks(t *testing.T) {
 			p = wal.AppendPut(p, fmt.Appendf(nil, "%d", i), nil, make([]byte, valueBytes))
 		}
 		seq++
-		if err := r.apply(1, seq, p); err != nil {
+		if err := r.Apply(1, seq, p); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -42,7 +36,7 @@ func TestReplayKeepsItsChunks(t *testing.T) {
 			apply(1, 0)
 		}
 	}
-	r.finish()
+	r.Finish()
 	for range replayChunks {
 		c := <-r.free
 		if n := cap(c.payload); n != replayChunkBytes {

@@ -1,4 +1,4 @@
-package engine
+package read
 
 import (
 	"runtime"
@@ -37,7 +37,7 @@ import (
 // 8. Atomic operations have one order, so A sees B's mark, or B's second look sees A's 7.
 //
 // A commit at Process is acknowledged when publish returns, perhaps before it is visible. So
-// readers wait in place of writers: takeSnapshot waits until visible reaches the log's LastSeq,
+// readers wait in place of writers: State.take waits until visible reaches the log's LastSeq,
 // and a Get waits for the commit that it has met (newestComplete).
 //
 // Invariants: seq never passes an unfinished commit and never falls. A snapshot at seq holds whole
@@ -86,7 +86,7 @@ func (v *visible) publish(seq base.SeqNum) {
 
 // wait returns when every commit up to seq is visible.
 func (v *visible) wait(seq base.SeqNum) {
-	for i := 0; v.seq.Load() < uint64(seq); i++ {
+	for v.seq.Load() < uint64(seq) {
 		runtime.Gosched()
 	}
 }

@@ -1,0 +1,154 @@
+package commit
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/kstonedb/kstone/engine/internal/read"
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/keycodec"
+)
+
+// Conditions of a batch. All of them are about the state right before the batch, whatever
+// the batch itself writes, and are checked in the order in which they were added, with
+// the stripes of the batch locked: nothing can come between the checks and the writes. If
+// one fails, nothing of the batch is written, and Commit returns an *UnmetError about the
+// first that failed.
+
+// Condition is what a commit requires of the present item of a key. An expired item counts as
+// absent.
+type Condition struct {
+	Kind    CondKind
+	Value   []byte // of CondValue
+	Version uint64 // of CondVersion
+}
+
+// CondKind is what a condition compares.
+type CondKind uint8
+
+// The kinds of conditions. CondNone always holds.
+const (
+	CondNone CondKind = iota
+	CondAbsent
+	CondPresent
+	CondValue
+	CondVersion
+)
+
+// Holds reports whether a key with a live version, or without one, satisfies the condition.
+func (c Condition) Holds(exists bool, seq base.SeqNum, value []byte) bool {
+	switch c.Kind {
+	case CondAbsent:
+		return !exists
+	case CondPresent:
+		return exists
+	case CondValue:
+		return exists && bytes.Equal(value, c.Value)
+	case CondVersion:
+		return exists && uint64(seq) == c.Version
+	}
+	return true
+}
+
+// UnmetError says which condition of a batch does not hold. It is valid until the batch is
+// reset or committed again.
+type UnmetError struct {
+	Key    []byte // ordered; of the batch
+	Op     int    // the number of the operation among those of the batch, from 0 on
+	Exists bool
+	Seq    base.SeqNum // of the present item, if Exists
+}
+
+// Error implements error.
+func (e *UnmetError) Error() string {
+	return fmt.Sprintf("the condition of operation %d does not hold", e.Op)
+}
+
+// conds are the conditions of a batch.
+type conds struct {
+	list    []cond
+	stripes base.StripeSet
+	bytes   int // what they hold, besides the keys of writes
+	unmet   UnmetError
+}
+
+// cond is a condition of a batch; positions refer to the batch's keys.
+type cond struct {
+	op          int
+	kind        CondKind
+	stripe      uint8
+	key, keyEnd uint32 // ordered
+	value, vEnd uint32 // of CondValue
+	version     uint64 // of CondVersion
+}
+
+// Require adds an operation that is a condition on key.
+func (b *Batch) Require(key keycodec.Key, c Condition) {
+	op := b.Len()
+	b.others++
+	if c.Kind == CondNone {
+		return
+	}
+	at := cond{op: op, stripe: keycodec.Stripe(key.PK), key: uint32(len(b.keys))}
+	b.keys = keycodec.AppendOrdered(b.keys, key)
+	at.keyEnd = uint32(len(b.keys))
+	b.addCond(at, c)
+	b.conds.bytes += len(key.PK) + len(key.SK)
+}
+
+// RequireOfLast makes c the condition of the last operation, which writes one key.
+func (b *Batch) RequireOfLast(c Condition) {
+	if c.Kind != CondNone {
+		b.requireOfLast(c)
+	}
+}
+
+func (b *Batch) requireOfLast(c Condition) {
+	w := &b.ops[len(b.ops)-1]
+	b.addCond(cond{op: b.Len() - 1, stripe: w.stripe, key: w.key, keyEnd: w.keyEnd}, c)
+}
+
+// addCond completes at with c and adds it.
+func (b *Batch) addCond(at cond, c Condition) {
+	at.kind, at.version, at.value = c.Kind, c.Version, uint32(len(b.keys))
+	b.keys = append(b.keys, c.Value...)
+	at.vEnd = uint32(len(b.keys))
+	if b.conds == nil {
+		b.conds = &conds{}
+	}
+	b.conds.list = append(b.conds.list, at)
+	b.conds.stripes.Add(at.stripe)
+	b.conds.bytes += len(c.Value)
+}
+
+// hasConds reports whether the batch has conditions.
+func (b *Batch) hasConds() bool { return b.conds != nil && len(b.conds.list) > 0 }
+
+// condition returns a condition of the batch. Its value is a view.
+func (b *Batch) condition(c *cond) Condition {
+	return Condition{Kind: c.kind, Value: b.keys[c.value:c.vEnd], Version: c.version}
+}
+
+// check looks the keys of the conditions up and reports the first condition that does not hold.
+// Requires: their stripes are locked.
+func (b *Batch) check(s *read.State) error {
+	list := b.conds.list
+	first := len(list)
+	err := s.LookupLocked(len(list), b.keys, func(i int) (id uint8, from, to uint32) {
+		c := &list[i]
+		return c.stripe, c.key, c.keyEnd
+	}, func(found []base.Lookup, nowMs int64) {
+		for i := range found {
+			f := &found[i]
+			n, exists := int(f.Index), f.Live(nowMs)
+			if c := &list[n]; n < first && !b.condition(c).Holds(exists, f.Seq, f.Value) {
+				first = n
+				b.conds.unmet = UnmetError{b.keys[c.key:c.keyEnd], c.op, exists, f.Seq}
+			}
+		}
+	})
+	if err != nil || first == len(list) {
+		return err
+	}
+	return &b.conds.unmet
+}

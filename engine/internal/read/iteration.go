@@ -1,0 +1,413 @@
+package read
+
+import (
+	"bytes"
+	"context"
+	"sync"
+
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/keycodec"
+	"github.com/kstonedb/kstone/stripe"
+)
+
+// Item is an item that an iteration shows. Its slices are valid until the next move.
+type Item struct {
+	Key     keycodec.Key
+	Value   []byte
+	Expiry  int64  // 0 means never
+	Version uint64 // 0 for what the transaction itself has written
+}
+
+// Iteration moves over the items of a selection, at one moment.
+//
+// Use: NewIteration; Start; one of Partition and Read, Stripes and Read, Walk, Gather or Sample;
+// Next or Skip until false; Err; Close. It belongs to one goroutine.
+type Iteration struct {
+	// Item is what Next has moved to.
+	Item Item
+	// Weight is how many items of a sample Item stands for.
+	Weight float64
+
+	state  *State
+	reader Reader
+	ctx    context.Context //nolint:containedctx // lives as long as the loop
+	node   snapNode
+	cursor stripe.Cursor
+	source *stripe.Cursor // that is read: cursor, or one of mergedPool; nil before the first
+	rows   []base.Entry   // of source
+	at     int            // the next of rows
+	err    error          // why there is no further entry
+
+	nowMs   int64
+	items   int64 // so far
+	limit   int   // 0 for none
+	left    int   // items until the limit, negative for none
+	sinceOK int   // entries since the context was checked
+
+	// What follows the source, at most one of them:
+	stripes   []uint8 // of a scan: those to walk, or, if merged, all
+	span      base.Span
+	reverse   bool
+	merged    bool
+	gathering *gathering
+	sampling  *sampling
+
+	part    *part  // of the partition that is read, nil for several
+	parts   []part // of a merged gathering
+	query   part   // memory of part
+	pk      []byte // scratch of escaped partition keys
+	scratch []byte
+}
+
+var iterationPool = sync.Pool{New: func() any { return new(Iteration) }}
+
+const (
+	// checkEvery is how many entries pass between two looks at the context.
+	checkEvery = 256
+	// maxPooledBytes keeps giant buffers out of pools.
+	maxPooledBytes = 1 << 20
+)
+
+// NewIteration returns an iteration to start. The caller must close it.
+func NewIteration() *Iteration { return iterationPool.Get().(*Iteration) }
+
+// Scratch returns memory for the bounds of a selection, which Close takes back.
+func (it *Iteration) Scratch() []byte { return it.scratch[:0] }
+
+// Start chooses the moment. The limit is how many items are wanted, 0 for all.
+func (it *Iteration) Start(ctx context.Context, r Reader, limit int) error {
+	if err := r.enter(&it.node); err != nil {
+		return err
+	}
+	it.state, it.reader, it.ctx = r.state, r, ctx
+	it.limit, it.left = limit, limit
+	if limit == 0 {
+		it.left = -1
+	}
+	return nil
+}
+
+// Close releases everything. It works on an iteration that was not started.
+func (it *Iteration) Close() {
+	if it.state != nil {
+		it.release()
+	}
+	iterationPool.Put(it)
+}
+
+// release lets go of everything but memory.
+func (it *Iteration) release() {
+	switch {
+	case it.merged:
+		it.source.Close()
+		mergedPool.Put(it.source)
+	default:
+		it.cursor.Close()
+	}
+	if it.gathering != nil {
+		it.gathering.release()
+	}
+	if it.sampling != nil {
+		it.sampling.close()
+	}
+	it.state.snaps.release(&it.node)
+	it.Item, it.Weight = Item{}, 0
+	it.state, it.reader, it.ctx = nil, Reader{}, nil
+	it.source, it.rows, it.at, it.err = nil, nil, 0, nil
+	it.nowMs, it.items, it.sinceOK = 0, 0, 0
+	it.stripes, it.span, it.merged = nil, base.Span{}, false
+	it.gathering, it.sampling, it.part, it.parts, it.query = nil, nil, nil, nil, part{}
+	if cap(it.scratch) > maxPooledBytes {
+		it.scratch = nil
+	}
+}
+
+// Partition selects items of partition pk in a span, of which Read reads parts. A transaction
+// then depends on all of it.
+func (it *Iteration) Partition(pk []byte, s base.Span) {
+	it.state.counters.queries.Add(1)
+	it.scratch = s.Lo[:0]
+	id := keycodec.Stripe(pk)
+	if tx := it.reader.tx; tx != nil && !s.Empty() {
+		tx.note(id, s)
+	}
+	skip, _ := keycodec.OrderedPKLen(s.Lo)
+	it.query = part{pk: pk, skip: skip, stripe: id}
+	it.part = &it.query
+}
+
+// Stripes selects items of several stripes in a span, of which Read reads parts. A transaction
+// then depends on all of it.
+func (it *Iteration) Stripes(ids []uint8, s base.Span) {
+	it.state.counters.scans.Add(1)
+	it.stripes = ids
+	if tx := it.reader.tx; tx != nil && !s.Empty() {
+		for _, id := range ids {
+			tx.note(id, s)
+		}
+	}
+}
+
+// Read begins to read a span of what Partition or Stripes has selected, in key order or in
+// reverse. It may be called again: that opens the sources again.
+func (it *Iteration) Read(s base.Span, reverse bool) {
+	it.err, it.rows, it.at = nil, nil, 0
+	if it.source != nil {
+		it.source.Close()
+	}
+	switch {
+	case s.Empty():
+	case it.part != nil:
+		it.open(it.part.stripe, stripe.Bounds{
+			Lo: s.Lo, Hi: s.Hi, Reverse: reverse, Snap: it.node.seq,
+			FirstRows: firstRows(it.limit),
+		})
+	default:
+		it.readMerged()
+		b := it.mergedBounds(s, reverse, len(it.stripes))
+		for _, id := range it.stripes {
+			over := it.reader.overlay(id)
+			if it.err = it.source.Add(&it.state.env.Stripes[id], &b, over); it.err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Walk begins to read the stripes of Stripes one after the other: of the first one a span of its
+// own, of the others another.
+func (it *Iteration) Walk(first, others base.Span, reverse bool) {
+	it.span, it.reverse = others, reverse
+	if len(it.stripes) > 0 {
+		it.walkStripe(first)
+	}
+}
+
+// walkStripe opens the next of stripes.
+func (it *Iteration) walkStripe(s base.Span) {
+	id := it.stripes[0]
+	it.stripes = it.stripes[1:]
+	it.open(id, stripe.Bounds{Lo: s.Lo, Hi: s.Hi, Reverse: it.reverse, Snap: it.node.seq})
+}
+
+// advance opens what follows the source, and reports whether anything does.
+func (it *Iteration) advance() bool {
+	switch {
+	case it.merged:
+		return false
+	case it.gathering != nil:
+		return it.gathering.walk(it)
+	case it.sampling != nil:
+		return it.sampling.next(it)
+	case len(it.stripes) > 0:
+		it.walkStripe(it.span)
+		return it.err == nil
+	}
+	return false
+}
+
+// Next moves to the next item that has not expired and reports whether there is one.
+func (it *Iteration) Next() bool {
+	e := it.entry()
+	if e == nil {
+		return false
+	}
+	p := it.part
+	if it.parts != nil {
+		p = &it.parts[it.source.Part()]
+	}
+	if p != nil {
+		it.decodeOf(p, e)
+		return true
+	}
+	it.err = it.decode(e)
+	return it.err == nil
+}
+
+// Skip is Next without an Item.
+func (it *Iteration) Skip() bool { return it.entry() != nil }
+
+// Tally counts an item that was wanted, and reports whether it is the last.
+func (it *Iteration) Tally() (last bool) {
+	it.items++
+	it.left--
+	return it.left == 0
+}
+
+// Items returns the number of items that were counted.
+func (it *Iteration) Items() int64 { return it.items }
+
+// Err returns why the iteration has ended, nil at its end.
+func (it *Iteration) Err() error {
+	if it.err == nil {
+		return nil
+	}
+	return it.state.Error(it.err)
+}
+
+// Closed returns ErrClosed if the database is closed.
+func (it *Iteration) Closed() error {
+	if it.state.closed.Load() {
+		return ErrClosed
+	}
+	return nil
+}
+
+// Key returns the ordered key of the item that Next has moved to. It is valid as long as the
+// item.
+func (it *Iteration) Key() []byte { return it.rows[it.at-1].Key }
+
+// entry moves over the next entry that has not expired and returns it; nil at the end, or if
+// err says why it cannot go on. It is valid until the source is asked for more rows.
+func (it *Iteration) entry() *base.Entry {
+	for {
+		if it.at == len(it.rows) && !it.refill() {
+			return nil
+		}
+		e := &it.rows[it.at]
+		it.at++
+		if it.err = it.pause(); it.err != nil {
+			return nil
+		}
+		if !it.expired(e) {
+			return e
+		}
+	}
+}
+
+// refill asks the source for more rows, and what follows it.
+func (it *Iteration) refill() bool {
+	for it.err == nil && it.source != nil {
+		if it.rows, it.at = it.source.Rows(), 0; len(it.rows) > 0 {
+			return true
+		}
+		if it.err = it.source.Err(); it.err != nil || !it.advance() {
+			break
+		}
+	}
+	return false
+}
+
+// pause returns the reason to stop before the next entry: the database is closed, or, at
+// every checkEvery-th entry, the context has ended.
+func (it *Iteration) pause() error {
+	if it.state.closed.Load() {
+		return ErrClosed
+	}
+	if it.sinceOK++; it.sinceOK < checkEvery {
+		return nil
+	}
+	it.sinceOK = 0
+	if it.ctx.Err() != nil {
+		return context.Cause(it.ctx)
+	}
+	return nil
+}
+
+// expired reports whether a value has expired; the time is read once an iteration.
+func (it *Iteration) expired(e *base.Entry) bool {
+	if e.Kind != base.KindPutTTL {
+		return false
+	}
+	if it.nowMs == 0 {
+		it.nowMs = it.state.env.NowMs()
+	}
+	return it.nowMs >= e.Expiry
+}
+
+// open opens the iteration's own cursor on a stripe, with the transaction's own writes on top
+// if there is one, and begins to read it, in place of what it was open on.
+func (it *Iteration) open(id uint8, b stripe.Bounds) {
+	if it.source != nil {
+		it.cursor.Close()
+	}
+	b.Ctx = it.ctx
+	it.source, it.rows, it.at = &it.cursor, nil, 0
+	it.err = it.cursor.Add(&it.state.env.Stripes[id], &b, it.reader.overlay(id))
+}
+
+// mergedPool has cursors over many stripes. Why not that of the iteration: it would keep the
+// memory of hundreds of sources for each.
+var mergedPool = sync.Pool{New: func() any { return new(stripe.Cursor) }}
+
+// readMerged makes a cursor of mergedPool the source.
+func (it *Iteration) readMerged() {
+	if !it.merged {
+		it.source, it.merged = mergedPool.Get().(*stripe.Cursor), true
+	}
+}
+
+const (
+	// mergeBatch is how many rows a source of a merge reads ahead. Why 16: with hundreds of
+	// sources each single step is a cache miss or several; reading 16 at a time lets them
+	// overlap. More would not fit a core's cache.
+	mergeBatch = 16
+	// mergeReadAhead bounds, together for one run of each stripe, what an ordered scan of
+	// uncached blocks reads ahead: 32 KiB a stripe.
+	mergeReadAhead = 8 << 20
+)
+
+// mergedBounds are the bounds of one of n partitions or stripes that are merged.
+func (it *Iteration) mergedBounds(s base.Span, reverse bool, n int) stripe.Bounds {
+	b := stripe.Bounds{
+		Lo: s.Lo, Hi: s.Hi, Reverse: reverse, Snap: it.node.seq,
+		ReadAheadBytes: mergeReadAhead / n,
+		FirstRows:      mergeBatch,
+		MaxRows:        mergeBatch,
+		Lazy:           it.limit > 0,
+		Ctx:            it.ctx,
+	}
+	if it.limit > 0 {
+		b.FirstRows = min(mergeBatch, 1+it.limit/n)
+	}
+	return b
+}
+
+// firstRows is what an iteration with that limit tells its cursor to expect.
+func firstRows(limit int) int { return min(limit, maxFirstRows) }
+
+// maxFirstRows bounds what is read ahead for a limit.
+const maxFirstRows = 64
+
+// decodeOf makes an entry of a partition the item.
+func (it *Iteration) decodeOf(p *part, e *base.Entry) {
+	item := &it.Item
+	item.set(e)
+	item.Key.PK, item.Key.SK = p.pk, nil
+	if n := len(e.Key); n > p.skip {
+		item.Key.SK = e.Key[p.skip:n:n]
+	}
+}
+
+// decode makes an entry the item.
+func (it *Iteration) decode(e *base.Entry) (err error) {
+	item := &it.Item
+	item.set(e)
+	// Why not DecodeOrdered at once: nearly every key has no zero byte in its PK.
+	i := bytes.IndexByte(e.Key, 0)
+	if n := len(e.Key); i > 0 && i+2 <= n && e.Key[i+1] == 0 && n <= keycodec.MaxKeyBytes {
+		item.Key.PK, item.Key.SK = e.Key[:i:i], nil
+		if i+2 < n {
+			item.Key.SK = e.Key[i+2 : n : n]
+		}
+		return nil
+	}
+	item.Key, it.pk, err = keycodec.DecodeOrdered(e.Key, it.pk[:0])
+	return err
+}
+
+// set copies all but the key. What a transaction itself has written has version 0.
+func (it *Item) set(e *base.Entry) {
+	it.Value, it.Expiry, it.Version = e.Value, e.Expiry, uint64(e.Seq)
+	if e.Seq >= overlayBase {
+		it.Version = 0
+	}
+}
+
+// PartitionEnd turns the lowest key of a partition, in place, into the first ordered
+// key after it: the key ends in 00 00, and 00 01 is above every key of the partition
+// because only an escaped zero byte of a longer PK can follow there.
+func PartitionEnd(lowest []byte) []byte {
+	lowest[len(lowest)-1] = 1
+	return lowest
+}

@@ -1,0 +1,52 @@
+package read
+
+import (
+	"context"
+
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/keycodec"
+)
+
+// LookupMany looks keys up, all at one moment, and calls take with those of one group after the
+// other: their Index is the number of the key. It is faster than as many Lookups, since each
+// filter and index is used for several keys. If most are expected to be there, it asks fewer
+// filters. An error about a key is a *KeyError.
+//
+// Ownership: the lookups are valid during the call of take, their values stay.
+func (r *Reader) LookupMany(
+	ctx context.Context, keys []keycodec.Key, expected bool,
+	take func(found []base.Lookup, nowMs int64),
+) error {
+	l := getLookups()
+	defer putLookups(l)
+	if err := l.take(keys); err != nil {
+		return err
+	}
+	l.batch.Expected = expected
+	now := r.state.env.NowMs()
+	if err := l.begin(r); err != nil {
+		return err
+	}
+	defer l.end()
+	for l.next(ctx, &l.lane) {
+		take(l.list, now)
+	}
+	return l.err
+}
+
+// LookupLocked looks up the present versions of n keys in ordered form: key i is of a stripe,
+// at a place in text. It calls take as LookupMany does. Requires: their stripes are locked.
+func (s *State) LookupLocked(
+	n int, text []byte, at func(i int) (id uint8, from, to uint32),
+	take func(found []base.Lookup, nowMs int64),
+) error {
+	l := getLookups()
+	defer putLookups(l)
+	l.takeOrdered(n, text, at)
+	l.beginAt(s, base.MaxSeqNum)
+	now := s.env.NowMs()
+	for l.next(context.Background(), &l.lane) {
+		take(l.list, now)
+	}
+	return l.err
+}

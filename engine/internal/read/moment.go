@@ -1,0 +1,79 @@
+package read
+
+import (
+	"sync/atomic"
+
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/memtable"
+)
+
+// Moment keeps a state of the database alive, from Take to Release.
+type Moment struct {
+	state    *State
+	node     snapNode
+	released atomic.Bool
+}
+
+// Take makes m the present. The caller must release it.
+func (m *Moment) Take(s *State) error {
+	if s.closed.Load() {
+		return ErrClosed
+	}
+	m.state = s
+	s.take(&m.node)
+	return nil
+}
+
+// Release ends the moment. It is idempotent. Reads of several items that are under way keep
+// what they need.
+func (m *Moment) Release() {
+	if !m.released.Swap(true) {
+		m.state.snaps.release(&m.node)
+	}
+}
+
+// Seq returns the seq of the newest commit in the moment.
+func (m *Moment) Seq() base.SeqNum { return m.node.seq }
+
+// Reader reads at a moment or, without one, at the present.
+type Reader struct {
+	state *State
+	at    *Moment
+	tx    *Overlay // on top, and notes what is read; nil for none
+}
+
+// Reader returns a reader at a moment, or at the present if that is nil, with an overlay on top
+// if that is not nil.
+func (s *State) Reader(at *Moment, tx *Overlay) Reader { return Reader{s, at, tx} }
+
+// State returns what the reader shares with all others.
+func (r *Reader) State() *State { return r.state }
+
+// Check returns ErrClosed if the database is closed or the moment is released.
+func (r *Reader) Check() error {
+	if r.state.closed.Load() || r.at != nil && r.at.released.Load() {
+		return ErrClosed
+	}
+	return nil
+}
+
+// enter registers in n the sequence number of a read of several keys. It keeps its moment
+// alive, should that of the reader be released meanwhile.
+func (r *Reader) enter(n *snapNode) error {
+	if err := r.Check(); err != nil {
+		return err
+	}
+	if r.at != nil {
+		return r.state.snaps.registerAt(n, &r.at.node)
+	}
+	r.state.take(n)
+	return nil
+}
+
+// overlay returns the uncommitted writes on a stripe, nil if there are none.
+func (r *Reader) overlay(id uint8) *memtable.Table {
+	if r.tx == nil {
+		return nil
+	}
+	return r.tx.tables[id]
+}

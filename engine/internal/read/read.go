@@ -1,0 +1,121 @@
+// Package read is how a database reads: which seq a reader may use, what must be kept for
+// readers, lookups of one key and of many, queries, scans, gatherings and samples, with the
+// uncommitted writes of a transaction on top.
+//
+// A State is what all readers of one open database share. It knows the stripes and, to wait for
+// commits under way, the log. All else that it asks of a database is in its Env.
+//
+// Commits are above: a commit publishes its seq here, and reads here what its conditions are
+// about.
+//
+// Locks: snapshots.mu, for moments. No other lock is taken while it is held.
+package read
+
+import (
+	"errors"
+	"sync/atomic"
+
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/stripe"
+	"github.com/kstonedb/kstone/wal"
+)
+
+// ErrClosed is returned for a database, or a moment, that is closed.
+var ErrClosed = errors.New("engine: closed")
+
+// KeyError is about a key that is none: Err is that of package keycodec.
+type KeyError struct{ Err error }
+
+// Error implements error.
+func (e *KeyError) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *KeyError) Unwrap() error { return e.Err }
+
+// Env is all that reads may touch of a database. It does not change after New. The function is
+// called concurrently.
+type Env struct {
+	Stripes    *[base.NumStripes]stripe.Stripe
+	Seed       uint64 // of the hashes of keys
+	BlockBytes int    // of blocks: samples choose parts of about that size
+	NowMs      func() int64
+}
+
+// State is what all readers of one open database share. Its methods may be called concurrently,
+// but for Start and Reset.
+type State struct {
+	env    Env
+	log    *wal.Log // nil if read-only, and until Start
+	closed atomic.Bool
+
+	snaps    snapshots
+	counters counters
+	visible  visible
+}
+
+// New returns the state of a database whose stripes need not be initialised yet.
+func New(env Env) *State {
+	s := &State{env: env}
+	s.snaps.init(&s.visible)
+	return s
+}
+
+// Start makes readers wait for the commits that the log has. Writers may come from now on.
+func (s *State) Start(log *wal.Log) { s.log = log }
+
+// Close ends reads and iterations with ErrClosed, those under way at their next item.
+func (s *State) Close() { s.closed.Store(true) }
+
+// Closed reports whether Close was called.
+func (s *State) Closed() bool { return s.closed.Load() }
+
+// Registered returns the number of readers that keep versions alive.
+func (s *State) Registered() int { return s.snaps.open() }
+
+// Visible returns the visible seq.
+func (s *State) Visible() base.SeqNum { return s.visible.load() }
+
+// Reset sets the visible seq. Requires: no commit is in flight.
+func (s *State) Reset(seq base.SeqNum) { s.visible.reset(seq) }
+
+// Publish marks a commit as completely in the memtables: see Commit visibility in visible.go.
+func (s *State) Publish(seq base.SeqNum) { s.visible.publish(seq) }
+
+// Horizon returns the lowest seq that a present or future reader can use.
+func (s *State) Horizon() base.SeqNum { return s.snaps.horizon() }
+
+// Retention returns what flushes and merges that start now must keep: see Retention in
+// snapshots.go.
+func (s *State) Retention() stripe.Retention {
+	s.visible.wait(s.log.LastSeq())
+	// Before the snapshots: a reader that is not among them registers later, and so reads at
+	// this number or above.
+	horizon := s.visible.load()
+	base.Yield()
+	return stripe.Retention{
+		Snapshots: s.snaps.collect(), Horizon: horizon, NowMs: s.env.NowMs(),
+	}
+}
+
+// take registers the present for a reader. Every commit acknowledged before the call is at or
+// below it.
+func (s *State) take(n *snapNode) base.SeqNum {
+	if s.log != nil {
+		s.visible.wait(s.log.LastSeq())
+	}
+	return s.snaps.register(n)
+}
+
+// Error gives an error of the layers below its class for readers.
+func (s *State) Error(err error) error {
+	if errors.Is(err, stripe.ErrClosed) || s.closed.Load() {
+		return ErrClosed
+	}
+	return err
+}
+
+// NowMs returns the time that decides what has expired.
+func (s *State) NowMs() int64 { return s.env.NowMs() }
+
+// Hash returns the hash of an ordered key.
+func (s *State) Hash(key []byte) uint64 { return base.Hash(key, s.env.Seed) }
