@@ -12,6 +12,9 @@ import (
 // no value of a parameter: which index, which joins, compiled templates; never spans,
 // never that something is empty or NULL, never the length of a list.
 //
+// A layer whose queries have another form than Select keeps what it prepares in the same
+// cache, under keys of its own: see Get and Keep.
+//
 // A Cache may be used concurrently. The zero Cache keeps nothing; see NewCache.
 type Cache struct {
 	most int
@@ -25,7 +28,7 @@ type Cache struct {
 
 type cached struct {
 	key      string
-	prepared *Prepared
+	prepared any // a *Prepared, or what Keep was given
 }
 
 // NewCache returns a cache of at most so many queries.
@@ -53,24 +56,24 @@ func (c *Cache) Prepare(sel *Select, opt Options) (*Prepared, error) {
 	s := newShape()
 	defer s.release()
 	s.key(sel, &opt)
-	if p := c.get(s.b); p != nil {
+	if p, ok := c.Get(s.b).(*Prepared); ok {
 		return p, nil
 	}
 	shared := *sel
 	shared.Page, shared.After = sel.Page || sel.After != nil, nil
 	p, err := Prepare(&shared, opt)
 	if err == nil {
-		c.put(string(s.b), p)
+		c.Keep(s.b, p)
 	}
 	return p, err
 }
 
-func (c *Cache) get(key []byte) *Prepared {
+// Get returns what is kept under a key, nil if there is nothing.
+func (c *Cache) Get(key []byte) any {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e, ok := c.entries[string(key)]
 	if !ok {
-		c.misses++
 		return nil
 	}
 	c.hits++
@@ -78,13 +81,17 @@ func (c *Cache) get(key []byte) *Prepared {
 	return e.Value.(*cached).prepared
 }
 
-func (c *Cache) put(key string, p *Prepared) {
+// Keep keeps what Get has not found and was prepared: a miss. No key of a layer may be that of
+// a Select, which begins with the number of its sources, nor that of another layer.
+func (c *Cache) Keep(key []byte, prepared any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, ok := c.entries[key]; ok || c.most <= 0 {
+	c.misses++
+	if _, ok := c.entries[string(key)]; ok || c.most <= 0 {
 		return
 	}
-	c.entries[key] = c.recent.PushFront(&cached{key, p})
+	one := &cached{string(key), prepared}
+	c.entries[one.key] = c.recent.PushFront(one)
 	if c.recent.Len() > c.most {
 		last := c.recent.Back()
 		c.recent.Remove(last)

@@ -238,3 +238,21 @@ func BenchmarkPrepare(b *testing.B) {
 		}
 	})
 }
+
+// TestCacheKeepsForLayers: what a layer keeps takes part in the bound and the order of leaving.
+func TestCacheKeepsForLayers(t *testing.T) {
+	cache := plan.NewCache(2)
+	for _, key := range []string{"a", "b"} {
+		cache.Keep([]byte(key), key)
+	}
+	if cache.Get([]byte("a")) != "a" {
+		t.Fatal("what was kept is gone")
+	}
+	cache.Keep([]byte("c"), "c")
+	if cache.Get([]byte("b")) != nil || cache.Get([]byte("a")) != "a" {
+		t.Error("another one than the least recently used has left")
+	}
+	if s := cache.Stats(); s.Hits != 2 || s.Misses != 3 || s.Entries != 2 {
+		t.Errorf("%+v", s)
+	}
+}

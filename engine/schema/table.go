@@ -167,6 +167,16 @@ func (t *Table) Index(name string) *Index {
 	return nil
 }
 
+// IndexByID returns the index with an id, nil if there is none.
+func (t *Table) IndexByID(id uint32) *Index {
+	for _, x := range t.Indexes {
+		if x.ID == id {
+			return x
+		}
+	}
+	return nil
+}
+
 // All returns the columns that are not dropped.
 func (t *Table) All() ColumnSet { return t.built.all }
 

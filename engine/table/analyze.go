@@ -3,11 +3,10 @@ package table
 import (
 	"context"
 	"encoding/json"
-	"slices"
 
 	"github.com/kstonedb/kstone/engine/plan"
-	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/store"
+	"github.com/kstonedb/kstone/engine/table/internal/statistics"
 )
 
 // AnalyzeOptions say how Analyze reads. Nil reads everything.
@@ -46,23 +45,15 @@ func (db *DB) Analyze(ctx context.Context, table string, o *AnalyzeOptions) (*pl
 	if err != nil {
 		return nil, err
 	}
-	a := &analyzer{t: st.schema, r: snap.snap, o: o}
-	var stats *plan.TableStats
-	if o.SampleRows > 0 {
-		stats, err = a.sampled(ctx)
-	} else {
-		stats, err = a.everything(ctx)
+	read := statistics.Options{SampleRows: o.SampleRows, Seed: o.Seed}
+	if o.Progress != nil {
+		read.Progress = func(index string, done int64) {
+			o.Progress(Progress{Table: st.Schema.Name, Index: index, What: "analyze", Done: done})
+		}
 	}
+	stats, err := statistics.Collect(ctx, st.Schema, snap.snap, read)
 	if err != nil {
 		return nil, err
-	}
-	for i := range stats.Keys {
-		k := &stats.Keys[i]
-		ordinals := st.schema.KeyOrdinals()
-		if x := indexByID(st.schema, k.Index); x != nil {
-			ordinals = x.Ordinals()
-		}
-		k.Monotonic = slices.Contains(stats.Monotonic, ordinals[0])
 	}
 	return stats, db.saveStats(ctx, t.core, stats)
 }
@@ -84,90 +75,10 @@ func (db *DB) saveStats(ctx context.Context, core *tableCore, s *plan.TableStats
 		return err
 	}
 	var set store.WriteSet
-	set.Put(catalogueKey(markStats, st.schema.ID), data)
+	set.Put(catalogueKey(markStats, st.Schema.ID), data)
 	if err := db.saveCatalogue(ctx, &set); err != nil {
 		return err
 	}
 	core.stats.Store(s)
 	return nil
-}
-
-// analyzer reads a table.
-type analyzer struct {
-	t    *schema.Table
-	r    store.Reader
-	o    *AnalyzeOptions
-	done int64
-}
-
-// everything reads all rows and all entries.
-func (a *analyzer) everything(ctx context.Context) (*plan.TableStats, error) {
-	s, err := a.rows(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, x := range a.t.Indexes {
-		if x.State != schema.Ready {
-			continue
-		}
-		k, err := a.index(ctx, x)
-		if err != nil {
-			return nil, err
-		}
-		s.Keys = append(s.Keys, k)
-	}
-	return s, nil
-}
-
-// rows reads the rows.
-func (a *analyzer) rows(ctx context.Context) (*plan.TableStats, error) {
-	rg := rowRange(a.t)
-	rg.Unordered = true
-	c, columns := newRowCollector(a.t), newColumnCollector(a.t)
-	row, size := a.t.Row(), 0.0
-	for it, err := range a.r.Scan(ctx, rg) {
-		if err != nil {
-			return nil, err
-		}
-		size += itemBytes(&it)
-		a.tell("", 1)
-		if err := c.addRow(&it); err != nil {
-			return nil, err
-		}
-		if err := a.t.Decode(row, it.Key, it.Value, nil); err != nil {
-			return nil, err
-		}
-		columns.add(row, it.Version)
-	}
-	k := c.Stats()
-	return &plan.TableStats{Rows: k.Entries, RowBytes: size / max(1, k.Entries),
-		Keys: []plan.KeyStats{k}, Distinct: columns.distinct(),
-		Monotonic: columns.monotonic()}, nil
-}
-
-func itemBytes(it *store.Item) float64 {
-	return float64(len(it.Key.PK) + len(it.Key.SK) + len(it.Value))
-}
-
-// index reads the entries of an index.
-func (a *analyzer) index(ctx context.Context, x *schema.Index) (plan.KeyStats, error) {
-	rg := entryRange(x)
-	rg.Unordered = true
-	c := newEntryCollector(a.t, x)
-	for it, err := range a.r.Scan(ctx, rg) {
-		if err != nil {
-			return plan.KeyStats{}, err
-		}
-		a.tell(x.Name, 1)
-		if err := c.addEntry(it.Key.SK, len(it.Value)+len(it.Key.PK)); err != nil {
-			return plan.KeyStats{}, err
-		}
-	}
-	return c.Stats(), nil
-}
-
-func (a *analyzer) tell(index string, n int64) {
-	if a.done += n; a.o.Progress != nil && a.done%10_000 == 0 {
-		a.o.Progress(Progress{Table: a.t.Name, Index: index, What: "analyze", Done: a.done})
-	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/store"
+	"github.com/kstonedb/kstone/engine/table/internal/rowio"
 )
 
 // Progress is how far something is that takes a while.
@@ -107,16 +108,6 @@ func sameDefinition(t *schema.Table, x *schema.Index, def schema.Index) bool {
 	return err == nil && len(changes) == 0
 }
 
-// indexByID returns the index with an id, nil if there is none.
-func indexByID(t *schema.Table, id uint32) *schema.Index {
-	for _, x := range t.Indexes {
-		if x.ID == id {
-			return x
-		}
-	}
-	return nil
-}
-
 // build adds the entries of the rows from before the index and makes it ready.
 //
 // Invariant: since the index is in the catalogue, every commit that writes a row writes all
@@ -130,8 +121,8 @@ func (db *DB) build(ctx context.Context, core *tableCore, id uint32,
 	var conflict *UniqueError
 	var unfit *schema.EntryError
 	if errors.As(err, &conflict) || errors.As(err, &unfit) {
-		t := core.state.Load().schema
-		if x := indexByID(t, id); x != nil {
+		t := core.state.Load().Schema
+		if x := t.IndexByID(id); x != nil {
 			db.opt.Logger.LogAttrs(ctx, slog.LevelWarn, "index not built",
 				slog.String("table", t.Name), slog.String("index", x.Name))
 		}
@@ -154,7 +145,7 @@ type builder struct {
 }
 
 func (b *builder) run(ctx context.Context) error {
-	t := b.core.state.Load().schema
+	t := b.core.state.Load().Schema
 	key := catalogueKey(markJob, t.ID, b.id)
 	value, err := b.db.store.Get(ctx, nil, key)
 	if err == nil {
@@ -171,7 +162,7 @@ func (b *builder) run(ctx context.Context) error {
 		return err
 	}
 	defer snap.Close()
-	rg := rowRange(t)
+	rg := rowio.Rows(t)
 	if b.job.PK != nil {
 		rg.After = store.Key{PK: b.job.PK, SK: b.job.SK}
 	}
@@ -193,29 +184,12 @@ func (b *builder) run(ctx context.Context) error {
 	}
 	return b.db.change(ctx, b.core, func(set *store.WriteSet) { set.Delete(key) },
 		func(t *schema.Table) (*schema.Table, error) {
-			x := indexByID(t, b.id)
+			x := t.IndexByID(b.id)
 			if x == nil || x.State != schema.Building || t.Dropping {
 				return nil, errStopped
 			}
 			return t.SetIndexState(x.Name, schema.Ready)
 		})
-}
-
-// rowRange is all rows of a table.
-func rowRange(t *schema.Table) store.Range {
-	from := t.AppendRowPrefix(nil)
-	return store.Interval(from, after(from))
-}
-
-// after returns the smallest key after all that begin with a prefix.
-func after(prefix []byte) []byte {
-	end := append([]byte(nil), prefix...)
-	for i := len(end) - 1; i >= 0; i-- {
-		if end[i]++; end[i] != 0 {
-			return end[:i+1]
-		}
-	}
-	return nil
 }
 
 // chunk writes the entries of the collected rows.
@@ -238,9 +212,9 @@ func (b *builder) chunk(ctx context.Context) error {
 		}
 	}
 	if b.progress != nil {
-		t := b.core.state.Load().schema
+		t := b.core.state.Load().Schema
 		name := ""
-		if x := indexByID(t, b.id); x != nil {
+		if x := t.IndexByID(b.id); x != nil {
 			name = x.Name
 		}
 		b.progress(Progress{t.Name, name, "build", b.job.Done, b.total})
@@ -262,8 +236,8 @@ type buildOp struct {
 func (b *builder) attempt(ctx context.Context) (again bool, err error) {
 	b.core.fence.RLock()
 	defer b.core.fence.RUnlock()
-	t := b.core.state.Load().schema
-	x := indexByID(t, b.id)
+	t := b.core.state.Load().Schema
+	x := t.IndexByID(b.id)
 	if x == nil || x.State != schema.Building || t.Dropping {
 		return false, errStopped
 	}
@@ -396,7 +370,7 @@ func (b *builder) taken(ctx context.Context, t *schema.Table, x *schema.Index, o
 		return false, err
 	}
 	row := b.items[info.item]
-	if sameKey(owner, row.Key) {
+	if rowio.SameKey(owner, row.Key) {
 		return true, b.single(ctx, info.item)
 	}
 	// Both at one moment: only then it is a conflict.
@@ -415,8 +389,8 @@ func (b *builder) taken(ctx context.Context, t *schema.Table, x *schema.Index, o
 
 // single takes a row from the chunk that has an entry already, and adds those it lacks.
 func (b *builder) single(ctx context.Context, i int) error {
-	t := b.core.state.Load().schema
-	x := indexByID(t, b.id)
+	t := b.core.state.Load().Schema
+	x := t.IndexByID(b.id)
 	it := b.items[i]
 	b.items = append(b.items[:i], b.items[i+1:]...)
 	row := t.Row()
@@ -454,7 +428,7 @@ func (b *builder) oneEntry(ctx context.Context, t *schema.Table, x *schema.Index
 			}
 			op.Cond = store.ValueIs(there.Value)
 		}
-		foreign := owner.PK != nil && !sameKey(owner, it.Key)
+		foreign := owner.PK != nil && !rowio.SameKey(owner, it.Key)
 		if foreign {
 			set.Require(key, op.Cond)
 		} else {

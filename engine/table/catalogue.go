@@ -97,7 +97,7 @@ func (db *DB) loadItem(list *tableList, stats map[uint32]*plan.TableStats, it st
 		if err != nil {
 			return err
 		}
-		list.add(t, it.Version)
+		list.add(db, t, it.Version)
 	case len(sk) == 5 && sk[0] == markStats:
 		s, err := parseStats(it.Value)
 		if err != nil {
@@ -119,8 +119,9 @@ func parseStats(data []byte) (*plan.TableStats, error) {
 	return s, s.Validate()
 }
 
-func (l *tableList) add(t *schema.Table, version uint64) *tableCore {
+func (l *tableList) add(db *DB, t *schema.Table, version uint64) *tableCore {
 	core := new(tableCore)
+	core.handle = &Table{db: db, core: core}
 	core.state.Store(newState(t, version))
 	l.byID[t.ID] = core
 	if !t.Dropping {
@@ -167,15 +168,15 @@ func (db *DB) change(ctx context.Context, core *tableCore, more func(*store.Writ
 	db.schemaMu.Lock()
 	defer db.schemaMu.Unlock()
 	old := core.state.Load()
-	next, err := f(old.schema)
+	next, err := f(old.Schema)
 	if err == nil {
-		err = checkConditions(old.schema, next)
+		err = checkConditions(old.Schema, next)
 	}
 	if err != nil {
 		return err
 	}
 	list := db.tables.Load()
-	if next.Name != old.schema.Name && list.byName[next.Name] != nil {
+	if next.Name != old.Schema.Name && list.byName[next.Name] != nil {
 		return &NameError{next.Name, ErrExists}
 	}
 	data, err := json.Marshal(next)
@@ -204,8 +205,8 @@ func (db *DB) change(ctx context.Context, core *tableCore, more func(*store.Writ
 	}
 	core.state.Store(newState(next, version))
 	list = list.clone()
-	if list.byName[old.schema.Name] == core {
-		delete(list.byName, old.schema.Name)
+	if list.byName[old.Schema.Name] == core {
+		delete(list.byName, old.Schema.Name)
 	}
 	if !next.Dropping {
 		list.byName[next.Name] = core

@@ -50,9 +50,9 @@ func (db *DB) CreateTable(ctx context.Context, def *schema.Table) (*Table, error
 		return nil, err
 	}
 	list = list.clone()
-	core := list.add(t, version)
+	core := list.add(db, t, version)
 	db.tables.Store(list)
-	return &Table{db: db, core: core}, nil
+	return core.handle, nil
 }
 
 // firstVersion returns a definition as that of a new table: with the next id, and with

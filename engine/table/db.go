@@ -6,11 +6,13 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/store"
+	"github.com/kstonedb/kstone/engine/table/internal/rowio"
 )
 
 // Lock order: schemaMu, then the fence of a table. Neither is held while rows are read for
@@ -21,7 +23,7 @@ type DB struct {
 	store  store.Store
 	engine *engine.DB // nil of a store that is none of this process
 	opt    Options
-	cache  *plan.Cache
+	plans  *plan.Cache
 	shapes shapes
 
 	// schemaMu serialises changes of the catalogue. It guards head.
@@ -42,6 +44,7 @@ type tableList struct {
 
 // tableCore is what all handles of a table share.
 type tableCore struct {
+	handle *Table // on the DB
 	// fence is held for reading from looking at state to the end of a commit, and for
 	// writing while state is replaced: so a writer that began before a change has finished
 	// before it, and all later ones know it.
@@ -53,28 +56,14 @@ type tableCore struct {
 
 // tableState is a table at one time. It is immutable.
 type tableState struct {
-	schema *schema.Table
+	rowio.Rules
 	// version is that of the item in the catalogue.
 	version uint64
 	gone    bool
-	indexed bool // there are indexes to maintain
-	ttl     bool
-	// converts says that rows are converted before they are written: see writer.stored.
-	converts bool
-	// building says that an index is being built, unique that it is a unique one.
-	building, unique bool
 }
 
 func newState(t *schema.Table, version uint64) *tableState {
-	s := &tableState{schema: t, version: version, gone: t.Dropping, ttl: t.TTL != nil,
-		converts: t.TTL != nil}
-	for _, x := range t.Indexes {
-		s.indexed = s.indexed || x.State != schema.Dropping
-		s.converts = s.converts || x.Where != nil
-		s.building = s.building || x.State == schema.Building
-		s.unique = s.unique || x.State == schema.Building && x.Unique
-	}
-	return s
+	return &tableState{Rules: rowio.NewRules(t), version: version, gone: t.Dropping}
 }
 
 // registry has the one DB of each open engine.DB. Why: writers of two DBs would not know
@@ -117,7 +106,7 @@ func OpenStore(ctx context.Context, s store.Store, o *Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{store: s, opt: opt, cache: plan.NewCache(opt.PlanCache),
+	db := &DB{store: s, opt: opt, plans: plan.NewCache(opt.PlanCache),
 		jobs: make(chan struct{}, 1)}
 	db.shapes.most = opt.Shapes
 	return db, db.load(ctx)
@@ -139,26 +128,31 @@ func (db *DB) Store() store.Store { return db.store }
 // Engine returns the database given to Open, nil after OpenStore.
 func (db *DB) Engine() *engine.DB { return db.engine }
 
-// CacheStats returns the counters of the plan cache.
-func (db *DB) CacheStats() plan.CacheStats { return db.cache.Stats() }
+// Plans returns the cache of prepared queries. Layers that have queries in forms of their own
+// keep theirs there, too.
+func (db *DB) Plans() *plan.Cache { return db.plans }
+
+// Now returns the time, by Options.Clock.
+func (db *DB) Now() time.Time { return db.opt.Clock() }
 
 // Tables returns the tables, by name.
 func (db *DB) Tables() []*Table {
 	list := db.tables.Load()
 	var all []*Table
 	for _, name := range slices.Sorted(maps.Keys(list.byName)) {
-		all = append(all, &Table{db: db, core: list.byName[name]})
+		all = append(all, list.byName[name].handle)
 	}
 	return all
 }
 
-// Table returns the table with that name. The error matches ErrNoTable.
+// Table returns the table with that name, the same handle each time. The error matches
+// ErrNoTable.
 func (db *DB) Table(name string) (*Table, error) {
 	core := db.tables.Load().byName[name]
 	if core == nil {
 		return nil, &NameError{name, ErrNoTable}
 	}
-	return &Table{db: db, core: core}, nil
+	return core.handle, nil
 }
 
 // Table is a handle of a table, on the DB or, from In, on a transaction. It follows
@@ -187,14 +181,24 @@ func (db *DB) Bound(def *schema.Table) (*Table, error) {
 func (t *Table) DB() *DB { return t.db }
 
 // Schema returns the present definition. It is immutable; a changed table has another one.
-func (t *Table) Schema() *schema.Table { return t.core.state.Load().schema }
+func (t *Table) Schema() *schema.Table { return t.core.state.Load().Schema }
 
 // Name returns the name of the table.
 func (t *Table) Name() string { return t.Schema().Name }
 
-// In returns the table in a transaction: reads see it and writes belong to it.
-func (t *Table) In(tx *Tx) *Table {
-	return &Table{db: t.db, core: t.core, tx: tx, only: t.only}
+// In returns the table as a reader sees it. Of a transaction, writes belong to it, too; of a
+// snapshot, there are none; of the DB, every call is a transaction of its own.
+func (t *Table) In(r Reader) *Table {
+	switch r := r.(type) {
+	case *Tx:
+		return &Table{db: t.db, core: t.core, only: t.only, tx: r}
+	case *Snapshot:
+		return &Table{db: t.db, core: t.core, only: t.only, snap: r}
+	}
+	if t.tx == nil && t.snap == nil {
+		return t
+	}
+	return &Table{db: t.db, core: t.core, only: t.only}
 }
 
 // Stats returns what Analyze has found out, nil before.

@@ -16,6 +16,7 @@ import (
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/sql"
 	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/engine/table/typed"
 	"github.com/kstonedb/kstone/internal/testutil"
 )
 
@@ -34,25 +35,28 @@ const thingRows = 120
 type changing struct {
 	*testing.T
 	db      *table.DB
-	things  *table.TableOf[thing]
-	id      table.Column[thing, int64]
-	code    table.Column[thing, int64]
+	things  *typed.Table[thing]
+	id      typed.Column[thing, int64]
+	code    typed.Column[thing, int64]
 	handle  *table.Table // follows renames
 	session *sql.Session
 	all     *plan.Select // whole rows, of the first definition
 	sum     *table.Prepared
-	cache   *table.RowCache[thing]
-	prepare *table.PreparedQuery[thing]
+	cache   *typed.RowCache[thing]
+	prepare *typed.Prepared[thing]
 	over    atomic.Bool
 	done    sync.Map // by name: how often each statement has succeeded
 }
 
 func newChanging(t *testing.T) *changing {
-	c := &changing{T: t, things: table.NewTable[thing]("things")}
-	c.id = table.Col(c.things, func(r *thing) *int64 { return &r.ID })
-	c.code = table.Col(c.things, func(r *thing) *int64 { return &r.Code })
+	c := &changing{T: t, things: typed.NewTable[thing]("things")}
+	c.id = typed.Col(c.things, func(r *thing) *int64 { return &r.ID })
+	c.code = typed.Col(c.things, func(r *thing) *int64 { return &r.Code })
 	c.things.Unique("by_code", c.code.Asc())
-	c.db = openTyped(t, c.things)
+	c.db = open(t, nil)
+	if err := typed.Migrate(ctx, c.db, c.things); err != nil {
+		t.Fatal(err)
+	}
 	c.session = sql.Open(c.db)
 	for i := range int64(thingRows) {
 		row := thing{ID: i, Part: 2*i + 1 - thingRows, Code: i + 1}
@@ -73,7 +77,7 @@ func newChanging(t *testing.T) *changing {
 	if c.sum, err = c.db.Prepare(sum); err != nil {
 		t.Fatal(err)
 	}
-	if c.cache, err = table.NewRowCache(c.db, c.things, nil); err != nil {
+	if c.cache, err = typed.NewRowCache(c.db, c.things, nil); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.cache.Close)

@@ -9,6 +9,7 @@ import (
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/engine/table/typed"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -68,7 +69,7 @@ func (c *changing) write(group *sync.WaitGroup) {
 		return err
 	})
 	c.run(group, "typed set", true, func(rng *rand.Rand) error {
-		note := table.Col(c.things, func(r *thing) *string { return &r.Note })
+		note := typed.Col(c.things, func(r *thing) *string { return &r.Note })
 		_, err := c.things.UpdateWhere(ctx, c.db, c.id.Lt(rng.Int64N(9)), note.Set("y"))
 		return err
 	})

@@ -27,6 +27,11 @@
 // A query is a plan.Select. It reads one snapshot, whatever is written meanwhile, and its
 // rows are streamed. A query that fixes a unique key reads a point.
 //
+// # Rows as structs
+//
+// Package typed, on this one, has tables whose rows are structs. It writes and reads rows in
+// the form in which they are stored by Table.Write, Table.Read and Prepared.Read.
+//
 // # Concurrency
 //
 // A DB, its Tables and Prepared queries may be used by any number of goroutines. A Tx and

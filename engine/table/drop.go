@@ -10,6 +10,7 @@ import (
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/store"
+	"github.com/kstonedb/kstone/engine/table/internal/rowio"
 )
 
 // dropPartitions is how many partitions are removed by one commit.
@@ -37,13 +38,13 @@ func (db *DB) DropIndex(ctx context.Context, table, index string,
 
 // markDropping ends the use of an index.
 func (db *DB) markDropping(ctx context.Context, core *tableCore, id uint32) error {
-	if x := indexByID(core.state.Load().schema, id); x == nil || x.State == schema.Dropping {
+	if x := core.state.Load().Schema.IndexByID(id); x == nil || x.State == schema.Dropping {
 		return nil
 	}
 	return db.change(ctx, core, func(set *store.WriteSet) {
-		set.Delete(catalogueKey(markJob, core.state.Load().schema.ID, id))
+		set.Delete(catalogueKey(markJob, core.state.Load().Schema.ID, id))
 	}, func(t *schema.Table) (*schema.Table, error) {
-		x := indexByID(t, id)
+		x := t.IndexByID(id)
 		if x == nil {
 			return nil, errStopped
 		}
@@ -57,8 +58,8 @@ func (db *DB) dropIndex(ctx context.Context, core *tableCore, id uint32,
 	if err := db.markDropping(ctx, core, id); err != nil {
 		return err
 	}
-	t := core.state.Load().schema
-	x := indexByID(t, id)
+	t := core.state.Load().Schema
+	x := t.IndexByID(id)
 	if x == nil { // somebody else was faster
 		return nil
 	}
@@ -160,7 +161,7 @@ func (db *DB) DropTable(ctx context.Context, table string, progress func(Progres
 
 // dropTable removes what is left of a table that is being dropped.
 func (db *DB) dropTable(ctx context.Context, core *tableCore, progress func(Progress)) error {
-	t := core.state.Load().schema
+	t := core.state.Load().Schema
 	for _, x := range t.Indexes {
 		if err := db.removeEntries(ctx, t, x, progress); err != nil {
 			return err
@@ -194,7 +195,7 @@ func (db *DB) dropTable(ctx context.Context, core *tableCore, progress func(Prog
 func (db *DB) removeRows(ctx context.Context, t *schema.Table, progress func(Progress)) error {
 	done := int64(0)
 	var pks [][]byte
-	for it, err := range db.store.Scan(ctx, rowRange(t)) {
+	for it, err := range db.store.Scan(ctx, rowio.Rows(t)) {
 		if err != nil {
 			return err
 		}
@@ -227,7 +228,7 @@ func (db *DB) Resume(ctx context.Context, progress func(Progress)) error {
 		list := db.tables.Load()
 		for _, id := range slices.Sorted(maps.Keys(list.byID)) {
 			core := list.byID[id]
-			t := core.state.Load().schema
+			t := core.state.Load().Schema
 			if t.Dropping {
 				errs = append(errs, db.dropTable(ctx, core, progress))
 				continue
@@ -248,7 +249,7 @@ func (db *DB) Resume(ctx context.Context, progress func(Progress)) error {
 // Unfinished reports whether there is anything for Resume to do.
 func (db *DB) Unfinished() bool {
 	for _, core := range db.tables.Load().byID {
-		t := core.state.Load().schema
+		t := core.state.Load().Schema
 		if t.Dropping || slices.ContainsFunc(t.Indexes, func(x *schema.Index) bool {
 			return x.State != schema.Ready
 		}) {

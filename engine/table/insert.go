@@ -2,17 +2,10 @@ package table
 
 import (
 	"context"
-	"errors"
 	"iter"
 
 	"github.com/kstonedb/kstone/engine/expr"
-	"github.com/kstonedb/kstone/engine/store"
-)
-
-// Limits of one commit of InsertMany, PutMany and of statements by predicate.
-const (
-	chunkRows  = 10_000
-	chunkBytes = 16 << 20
+	"github.com/kstonedb/kstone/engine/table/internal/rowio"
 )
 
 // Insert writes a row that must not be there yet. The row has a value for each column of
@@ -21,7 +14,7 @@ const (
 // *UniqueError, and if a value does not fit, that of schema.Column.Convert; nothing is
 // written then.
 func (t *Table) Insert(ctx context.Context, row []expr.Value) error {
-	return t.run(ctx, func(w *writer) error { return w.insert(row) })
+	return t.Write(ctx, func(w *rowio.Writer) error { return w.Insert(row) })
 }
 
 // InsertMany inserts rows. It writes them as one commit if they are not more than 10,000
@@ -30,9 +23,9 @@ func (t *Table) Insert(ctx context.Context, row []expr.Value) error {
 // and what their values refer to, may be reused by it after each step.
 func (t *Table) InsertMany(ctx context.Context, rows iter.Seq[[]expr.Value]) (int, error) {
 	return t.chunks(owned(rows), func(chunk [][]expr.Value) error {
-		return t.run(ctx, func(w *writer) error {
+		return t.Write(ctx, func(w *rowio.Writer) error {
 			for _, row := range chunk {
-				if err := w.insert(row); err != nil {
+				if err := w.Insert(row); err != nil {
 					return err
 				}
 			}
@@ -65,7 +58,7 @@ func (t *Table) chunks(rows iter.Seq[[]expr.Value], write func([][]expr.Value) e
 	var c chunk
 	for row := range rows {
 		c.add(row)
-		if len(c.rows) < chunkRows && c.bytes < chunkBytes {
+		if !rowio.Full(len(c.rows), c.bytes) {
 			continue
 		}
 		if err := write(c.rows); err != nil {
@@ -104,58 +97,20 @@ func (c *chunk) reset() { c.rows, c.room, c.bytes = c.rows[:0], c.room[:0], 0 }
 // Put writes a row, in place of the one with its primary key if there is one. The error is
 // a *UniqueError if the columns of a unique index are taken by another row.
 func (t *Table) Put(ctx context.Context, row []expr.Value) error {
-	return t.run(ctx, func(w *writer) error { return w.upsert(ctx, row) })
+	return t.Write(ctx, func(w *rowio.Writer) error { return w.Upsert(ctx, row) })
 }
 
 // PutMany is InsertMany that replaces rows. Of two rows with one key the later one stays,
 // but they must not be among the same 10,000: then the error is a *UniqueError.
 func (t *Table) PutMany(ctx context.Context, rows iter.Seq[[]expr.Value]) (int, error) {
 	return t.chunks(owned(rows), func(chunk [][]expr.Value) error {
-		return t.run(ctx, func(w *writer) error {
+		return t.Write(ctx, func(w *rowio.Writer) error {
 			for _, row := range chunk {
-				if err := w.upsert(ctx, row); err != nil {
+				if err := w.Upsert(ctx, row); err != nil {
 					return err
 				}
 			}
 			return nil
 		})
 	})
-}
-
-// upsert adds a row whether or not there is one with its key.
-func (w *writer) upsert(ctx context.Context, row []expr.Value) error {
-	row, err := w.stored(row)
-	if err != nil {
-		return err
-	}
-	key, err := w.rowKey(row)
-	if err != nil {
-		return err
-	}
-	if !w.st.indexed {
-		_, err := w.put(key, row, store.Condition{})
-		return err
-	}
-	it, err := store.GetItem(ctx, w.r, key)
-	if errors.Is(err, store.ErrNotFound) {
-		return w.insertOrReplace(row)
-	}
-	if err != nil {
-		return err
-	}
-	old := w.st.schema.Row()
-	if err := w.st.schema.Decode(old, it.Key, it.Value, nil); err != nil {
-		return err
-	}
-	return w.replace(&it, old, row)
-}
-
-// insertOrReplace adds a row that is not there, or else the commit is built again.
-func (w *writer) insertOrReplace(row []expr.Value) error {
-	at := len(w.ops)
-	err := w.insert(row)
-	if err == nil {
-		w.ops[at].replaces = true
-	}
-	return err
 }

@@ -10,7 +10,7 @@ import (
 // their conditions take what they cannot: no row could be written any more.
 func checkConditions(old, next *schema.Table) error {
 	for _, x := range next.Indexes {
-		if x.Where == nil || old != nil && indexByID(old, x.ID) != nil {
+		if x.Where == nil || old != nil && old.IndexByID(x.ID) != nil {
 			continue
 		}
 		if err := next.CheckWhere(x.Where); err != nil {

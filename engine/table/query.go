@@ -8,6 +8,7 @@ import (
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/store"
+	"github.com/kstonedb/kstone/engine/table/internal/rowio"
 )
 
 // Reader is what can be queried: a *DB, which takes a snapshot for each query, a *Snapshot,
@@ -24,11 +25,21 @@ type Reader interface {
 	open(ctx context.Context) (r store.Reader, done func(), err error)
 }
 
+// ReadWriter is what can be written to, too: a *DB, for which every call is a commit of its
+// own, or a *Tx.
+type ReadWriter interface {
+	Reader
+	writable()
+}
+
 var (
-	_ Reader = (*DB)(nil)
-	_ Reader = (*Tx)(nil)
-	_ Reader = (*Snapshot)(nil)
+	_ ReadWriter = (*DB)(nil)
+	_ ReadWriter = (*Tx)(nil)
+	_ Reader     = (*Snapshot)(nil)
 )
+
+func (*DB) writable() {}
+func (*Tx) writable() {}
 
 // Query prepares a query, or takes it from the plan cache, and binds it. Tables of the
 // query may be of an earlier version of their definition; the present one is used. Nothing
@@ -55,7 +66,7 @@ func (db *DB) open(ctx context.Context) (store.Reader, func(), error) {
 func (c *tableCore) present() (*tableState, error) {
 	s := c.state.Load()
 	if s.gone {
-		return nil, &NameError{s.schema.Name, ErrNoTable}
+		return nil, &NameError{s.Schema.Name, ErrNoTable}
 	}
 	return s, nil
 }
@@ -105,13 +116,10 @@ type compiled struct {
 }
 
 // Prepare prepares a query, which must not be changed any more. The errors are those of
-// plan.Prepare.
-func (db *DB) Prepare(sel *plan.Select) (*Prepared, error) { return db.prepareLikely(sel, nil) }
-
-// prepareLikely is Prepare of a query that is planned for some values of its parameters. It is
-// not found in the plan cache then.
-func (db *DB) prepareLikely(sel *plan.Select, values []expr.Value) (*Prepared, error) {
-	p := &Prepared{db: db, sel: sel, likely: values}
+// plan.Prepare. If values of its parameters are given, the plan is chosen for values like
+// these, NULL being any, and is not one that is kept in Plans.
+func (db *DB) Prepare(sel *plan.Select, likely ...expr.Value) (*Prepared, error) {
+	p := &Prepared{db: db, sel: sel, likely: likely}
 	if err := p.find(); err != nil {
 		return nil, err
 	}
@@ -172,7 +180,7 @@ func (p *Prepared) compile(r Reader) (*compiled, error) {
 	var err error
 	opt := p.db.planOptions()
 	if p.likely == nil {
-		c.plan, err = p.db.cache.Prepare(c.sel, opt)
+		c.plan, err = p.db.plans.Prepare(c.sel, opt)
 	} else {
 		opt.Values = p.likely
 		c.plan, err = plan.Prepare(c.sel, opt)
@@ -217,7 +225,7 @@ func (p *Prepared) QueryAfter(ctx context.Context, r Reader, after []byte,
 	if err != nil {
 		return nil, err
 	}
-	rows := &Rows{ctx: ctx, from: r, prepared: p, params: params, after: after, most: -1,
+	rows := &Rows{ctx: ctx, from: r, prepared: p, params: params, after: after,
 		compiled: c}
 	if q := c.plan.Physical(); q != nil && after == nil {
 		err = q.Check(params)
@@ -228,6 +236,28 @@ func (p *Prepared) QueryAfter(ctx context.Context, r Reader, after []byte,
 		return nil, err
 	}
 	return rows, nil
+}
+
+// Read runs the query once, with its rows going into q.Sink, and returns how many they were:
+// for layers that have rows in forms of their own. rows is the memory of the execution, whose
+// Cursor is that after the row that the sink has last.
+func (p *Prepared) Read(ctx context.Context, r Reader, rows *Rows, q *rowio.Request) (int64,
+	error) {
+	c, err := p.compile(r)
+	if err != nil {
+		return 0, err
+	}
+	*rows = Rows{ctx: ctx, from: r, prepared: p, compiled: c, params: q.Params,
+		after: p.sel.After, most: q.Most, cut: q.Cut, into: q.Sink}
+	err = rows.run()
+	return rows.returned, err
+}
+
+// IsPoint reports whether the query is the lookup of one unique key, whatever the values of its
+// parameters are.
+func (p *Prepared) IsPoint() bool {
+	q := p.last.Load().plan.Physical()
+	return q != nil && q.Point
 }
 
 // Explain returns the plan of the query for these values, without running it.

@@ -7,6 +7,7 @@ import (
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/store"
+	"github.com/kstonedb/kstone/engine/table/internal/rowio"
 )
 
 // values returns Go values as values of expressions: see expr.From.
@@ -25,20 +26,6 @@ func values(args []any) ([]expr.Value, error) {
 	return out, nil
 }
 
-// setKey puts the values of a primary key, in its order, to their places in a row.
-func setKey(t *schema.Table, row, key []expr.Value) error {
-	if len(key) != len(t.PK)+len(t.SK) {
-		return invalid("%d values for a primary key of %d columns", len(key), len(t.PK)+len(t.SK))
-	}
-	for i, k := range t.PK {
-		row[k.Ordinal] = key[i]
-	}
-	for i, k := range t.SK {
-		row[k.Ordinal] = key[len(t.PK)+i]
-	}
-	return nil
-}
-
 // Get returns the row with a primary key: the values of the partition key's columns, then
 // those of the sort key. The caller owns it. The error matches ErrNotFound without one.
 func (t *Table) Get(ctx context.Context, key ...expr.Value) ([]expr.Value, error) {
@@ -50,28 +37,40 @@ func (t *Table) Get(ctx context.Context, key ...expr.Value) ([]expr.Value, error
 // known of a row that the same transaction has written.
 func (t *Table) GetVersion(ctx context.Context, key ...expr.Value) (row []expr.Value,
 	version uint64, err error) {
+	err = t.Read(func(def *schema.Table, r store.Reader) error {
+		row = def.Row()
+		if err := rowio.SetKey(def, row, key); err != nil {
+			return err
+		}
+		var k store.Key
+		if k.PK, k.SK, err = def.AppendRowKey(nil, nil, row); err != nil {
+			return err
+		}
+		it, err := store.GetItem(ctx, r, k)
+		if err != nil {
+			return err
+		}
+		version = it.Version
+		return def.Decode(row, it.Key, it.Value, nil)
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	return row, version, nil
+}
+
+// Read calls read with the definition of the table and with what its rows are read from: for
+// layers that have rows in forms of their own. If it fails and the table has been changed
+// meanwhile, so that what it has read may be of a newer definition, it is called again.
+func (t *Table) Read(read func(def *schema.Table, from store.Reader) error) error {
 	for {
 		st, r, err := t.reading()
 		if err != nil {
-			return nil, 0, err
+			return err
 		}
-		row := st.schema.Row()
-		if err := setKey(st.schema, row, key); err != nil {
-			return nil, 0, err
-		}
-		var k store.Key
-		if k.PK, k.SK, err = st.schema.AppendRowKey(nil, nil, row); err != nil {
-			return nil, 0, err
-		}
-		it, err := store.GetItem(ctx, r, k)
-		if err == nil {
-			err = st.schema.Decode(row, it.Key, it.Value, nil)
-		}
-		if err == nil {
-			return row, it.Version, nil
-		}
-		if errors.Is(err, ErrNotFound) || t.current(st) {
-			return nil, 0, err
+		err = read(st.Schema, r)
+		if err == nil || errors.Is(err, ErrNotFound) || t.current(st) {
+			return err
 		}
 	}
 }
@@ -107,13 +106,13 @@ func (t *Table) MultiGet(ctx context.Context, keys [][]expr.Value,
 	if err != nil {
 		return err
 	}
-	row := st.schema.Row()
+	row := st.Schema.Row()
 	list := make([]store.Key, len(keys))
 	for i, values := range keys {
-		if err := setKey(st.schema, row, values); err != nil {
+		if err := rowio.SetKey(st.Schema, row, values); err != nil {
 			return err
 		}
-		if list[i].PK, list[i].SK, err = st.schema.AppendRowKey(nil, nil, row); err != nil {
+		if list[i].PK, list[i].SK, err = st.Schema.AppendRowKey(nil, nil, row); err != nil {
 			return err
 		}
 	}
@@ -122,11 +121,11 @@ func (t *Table) MultiGet(ctx context.Context, keys [][]expr.Value,
 		if failed != nil {
 			return
 		}
-		failed = st.schema.Decode(row, it.Key, it.Value, nil)
+		failed = st.Schema.Decode(row, it.Key, it.Value, nil)
 		for failed != nil && !t.current(st) { // the row may be of a newer definition
 			st = t.core.state.Load()
-			row = st.schema.Row()
-			failed = st.schema.Decode(row, it.Key, it.Value, nil)
+			row = st.Schema.Row()
+			failed = st.Schema.Decode(row, it.Key, it.Value, nil)
 		}
 		if failed == nil {
 			found(i, row)

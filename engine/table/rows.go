@@ -9,6 +9,7 @@ import (
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/store"
+	"github.com/kstonedb/kstone/engine/table/internal/rowio"
 )
 
 // Rows is the result of a query. It belongs to one goroutine.
@@ -19,11 +20,11 @@ type Rows struct {
 	compiled *compiled
 	params   []expr.Value
 	after    []byte
-	most     int64 // rows that are wanted of the query; negative: all
+	most     int64 // rows that are wanted of the query; 0: all
 	cut      bool  // that of plan.Physical.Key
 
-	// Rows go into a struct, or else to yield.
-	into  *structSink
+	// Rows go into a sink, or else to yield.
+	into  rowio.Sink
 	yield func(row []expr.Value) bool
 
 	bound    *plan.Plan   // for the next execution; nil: not bound yet
@@ -31,7 +32,7 @@ type Rows struct {
 	row      []expr.Value // of the loop body, with what a cursor needs
 	returned int64
 	read     int64 // entries and rows, by the last execution, if it had no plan
-	failed   error // of the struct
+	failed   error // of the sink
 	timed    bool
 }
 
@@ -117,7 +118,7 @@ func (r *Rows) runPhysical(reader store.Reader) (exec.Reading, error) {
 	r.returned, r.ran, r.failed = 0, nil, nil
 	p := r.compiled.plan.Physical()
 	reading, err := exec.RunPhysical(r.ctx, reader, p, exec.Request{Params: r.params,
-		Stored: r.into != nil && p.Stored(), Most: r.most, Cut: r.cut}, (*rowsSink)(r))
+		Stored: r.into != nil && p.Stored(), Most: r.mostOr(-1), Cut: r.cut}, (*rowsSink)(r))
 	r.read = reading.Keys
 	if err == nil {
 		err = r.failed
@@ -134,22 +135,30 @@ func (r *rowsSink) Values(row []expr.Value) bool {
 		r.returned++
 		return r.yield(row)
 	}
-	return r.handOn(r.into.fill(row))
+	return r.counted(r.into.Values(row))
 }
 
 // Stored implements exec.Sink.
 func (r *rowsSink) Stored(key store.Key, value []byte) bool {
-	return r.handOn(r.into.read(r.compiled.states[0].schema, key, value))
+	return r.counted(r.into.Stored(r.compiled.states[0].Schema, key, value))
 }
 
-// handOn yields the struct unless it could not be filled.
-func (r *rowsSink) handOn(err error) bool {
+// counted counts a row that the sink has taken, and reports whether another one is wanted.
+func (r *rowsSink) counted(more bool, err error) bool {
 	if err != nil {
 		r.failed = err
 		return false
 	}
 	r.returned++
-	return r.into.yield() && r.returned != r.most
+	return more && r.returned != r.most
+}
+
+// mostOr returns how many rows are wanted, all if that is all of them.
+func (r *Rows) mostOr(all int64) int64 {
+	if r.most == 0 {
+		return all
+	}
+	return r.most
 }
 
 // logsPlans reports whether slow queries are logged with their plans, which are counted only

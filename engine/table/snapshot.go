@@ -64,7 +64,7 @@ func (s *Snapshot) Query(ctx context.Context, sel *plan.Select, params ...any) (
 func (s *Snapshot) stateOf(core *tableCore) (*tableState, error) {
 	st := s.states[core]
 	if st == nil || st.gone {
-		return nil, &NameError{core.state.Load().schema.Name, ErrNoTable}
+		return nil, &NameError{core.state.Load().Schema.Name, ErrNoTable}
 	}
 	return st, nil
 }

@@ -95,7 +95,7 @@ func eachTable(sel *plan.Select, f func(*schema.Table)) {
 func withTables(sel *plan.Select, states []*tableState) *plan.Select {
 	same, i := true, 0
 	eachTable(sel, func(t *schema.Table) {
-		same = same && t == states[i].schema
+		same = same && t == states[i].Schema
 		i++
 	})
 	if same {
@@ -103,7 +103,7 @@ func withTables(sel *plan.Select, states []*tableState) *plan.Select {
 	}
 	byID := map[uint32]*schema.Table{}
 	for _, s := range states {
-		byID[s.schema.ID] = s.schema
+		byID[s.Schema.ID] = s.Schema
 	}
 	return swapTables(sel, byID)
 }

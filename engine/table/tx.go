@@ -66,14 +66,14 @@ func (tx *Tx) state(core *tableCore) (*tableState, error) {
 	}
 	s := core.state.Load()
 	if s.gone {
-		return nil, &NameError{s.schema.Name, ErrNoTable}
+		return nil, &NameError{s.Schema.Name, ErrNoTable}
 	}
-	it, err := tx.tx.GetItem(catalogueKey(markTable, s.schema.ID))
+	it, err := tx.tx.GetItem(catalogueKey(markTable, s.Schema.ID))
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, err
 	}
 	if err != nil || it.Version != s.version {
-		return nil, fmt.Errorf("table: the definition of %s is changing: %w", s.schema.Name,
+		return nil, fmt.Errorf("table: the definition of %s is changing: %w", s.Schema.Name,
 			ErrConflict)
 	}
 	tx.seen[core] = s

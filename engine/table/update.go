@@ -7,6 +7,7 @@ import (
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/store"
+	"github.com/kstonedb/kstone/engine/table/internal/rowio"
 )
 
 // Condition is what Update and Delete require of the row: see IfVersion and If.
@@ -65,38 +66,27 @@ func (t *Table) Update(ctx context.Context, key []expr.Value, f func(row []expr.
 // update is Update with the definition that the row is of.
 func (t *Table) update(ctx context.Context, key []expr.Value,
 	f func(t *schema.Table, row []expr.Value) error, conditions []Condition) error {
-	return t.run(ctx, func(w *writer) error {
-		it, old, err := w.find(ctx, key, conditions)
+	return t.Write(ctx, func(w *rowio.Writer) error {
+		it, old, err := find(ctx, w, key, conditions)
 		if err != nil {
 			return err
 		}
 		row := slices.Clone(old)
-		if err := f(w.st.schema, row); err != nil {
+		if err := f(w.Rules().Schema, row); err != nil {
 			return err
 		}
-		return w.replace(&it, old, row)
+		return w.Replace(&it, old, row)
 	})
 }
 
 // find returns the row with a primary key, if it satisfies the conditions.
-func (w *writer) find(ctx context.Context, values []expr.Value, conditions []Condition) (
+func find(ctx context.Context, w *rowio.Writer, key []expr.Value, conditions []Condition) (
 	it store.Item, row []expr.Value, err error) {
-	row = w.st.schema.Row()
-	if err := setKey(w.st.schema, row, values); err != nil {
-		return it, nil, err
-	}
-	key, err := w.rowKey(row)
-	if err != nil {
-		return it, nil, err
-	}
-	if it, err = store.GetItem(ctx, w.r, key); err != nil {
-		return it, nil, err
-	}
-	if err := w.st.schema.Decode(row, it.Key, it.Value, nil); err != nil {
+	if it, row, err = w.Find(ctx, key); err != nil {
 		return it, nil, err
 	}
 	for i := range conditions {
-		if err := conditions[i].holds(w.st.schema, &it, row); err != nil {
+		if err := conditions[i].holds(w.Rules().Schema, &it, row); err != nil {
 			return it, nil, err
 		}
 	}
@@ -183,9 +173,9 @@ func (t *Table) UpdateWhere(ctx context.Context, where expr.Expr, set []Assignme
 	if _, err := all.of(t.Schema()); err != nil {
 		return 0, err
 	}
-	return t.where(ctx, where, params, func(w *writer, it *store.Item, old,
+	return t.where(ctx, where, params, func(w *rowio.Writer, it *store.Item, old,
 		params []expr.Value) error {
-		a, err := all.of(w.st.schema)
+		a, err := all.of(w.Rules().Schema)
 		if err != nil {
 			return err
 		}
@@ -193,6 +183,6 @@ func (t *Table) UpdateWhere(ctx context.Context, where expr.Expr, set []Assignme
 		if err := a.apply(row, params); err != nil {
 			return err
 		}
-		return w.replace(it, old, row)
+		return w.Replace(it, old, row)
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/store"
+	"github.com/kstonedb/kstone/engine/table/internal/rowio"
 )
 
 // Report is what Verify has counted.
@@ -66,12 +67,12 @@ func (t *Table) Verify(ctx context.Context, progress func(Progress)) (*Report, e
 	if err != nil {
 		return nil, err
 	}
-	v := &verifier{db: t.db, t: st.schema, r: snap.snap, progress: progress,
+	v := &verifier{db: t.db, t: st.Schema, r: snap.snap, progress: progress,
 		report: &Report{Entries: map[string]int64{}}}
 	if s := t.core.stats.Load(); s != nil {
-		v.total = int64(s.Rows) * int64(1+len(st.schema.Indexes))
+		v.total = int64(s.Rows) * int64(1+len(st.Schema.Indexes))
 	}
-	if err := v.scan(ctx, rowRange(v.t), v.rows); err != nil {
+	if err := v.scan(ctx, rowio.Rows(v.t), v.rows); err != nil {
 		return nil, err
 	}
 	for _, x := range v.t.Indexes {
@@ -80,7 +81,7 @@ func (t *Table) Verify(ctx context.Context, progress func(Progress)) (*Report, e
 		}
 		v.index = x
 		v.report.Entries[x.Name] = 0
-		if err := v.scan(ctx, entryRange(x), v.entries); err != nil {
+		if err := v.scan(ctx, rowio.Entries(x), v.entries); err != nil {
 			return nil, err
 		}
 	}
@@ -88,13 +89,6 @@ func (t *Table) Verify(ctx context.Context, progress func(Progress)) (*Report, e
 		return v.report, &DamageError{v.t.Name, v.report.Damaged, v.report.Damages[0]}
 	}
 	return v.report, nil
-}
-
-// entryRange is all entries of an index, those in buckets it has not included.
-func entryRange(x *schema.Index) store.Range {
-	const head = 9 // the mark, the ids of the table and of the index
-	from := x.BucketPK(nil, 0)[:head]
-	return store.Interval(from, after(from))
 }
 
 // verifier verifies one table.
@@ -252,7 +246,7 @@ func (v *verifier) entries(ctx context.Context) error {
 			return
 		}
 		for _, e := range v.all.List {
-			if sameKey(store.Key{PK: e.PK, SK: e.SK}, entry.Key) {
+			if rowio.SameKey(store.Key{PK: e.PK, SK: e.SK}, entry.Key) {
 				return
 			}
 		}

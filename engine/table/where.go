@@ -10,6 +10,7 @@ import (
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/store"
+	"github.com/kstonedb/kstone/engine/table/internal/rowio"
 )
 
 // compileFor compiles an expression over a row of a table. Columns may be given by name. The
@@ -80,7 +81,7 @@ type statement struct {
 	where  expr.Expr
 	test   *perTable[expr.Program] // nil: rows are not tested again
 	params []expr.Value
-	change func(w *writer, it *store.Item, old, params []expr.Value) error
+	change func(w *rowio.Writer, it *store.Item, old, params []expr.Value) error
 
 	keys  []store.Key
 	bytes int
@@ -90,7 +91,7 @@ type statement struct {
 // where calls change for the rows for which a predicate is true, some of them for each
 // commit.
 func (t *Table) where(ctx context.Context, where expr.Expr, args []any,
-	change func(w *writer, it *store.Item, old, params []expr.Value) error) (int, error) {
+	change func(w *rowio.Writer, it *store.Item, old, params []expr.Value) error) (int, error) {
 	params, err := values(args)
 	if err != nil {
 		return 0, err
@@ -135,7 +136,7 @@ func (s *statement) inTx(ctx context.Context) (int, error) {
 		all, s.keys = append(all, s.keys...), nil
 		return nil
 	})
-	for chunk := range slices.Chunk(all, chunkRows) {
+	for chunk := range slices.Chunk(all, rowio.MaxRows) {
 		if err != nil {
 			break
 		}
@@ -151,8 +152,8 @@ func (s *statement) each(ctx context.Context, r Reader, full func() error) error
 	if err != nil {
 		return err
 	}
-	sel := &plan.Select{From: []plan.Source{{Table: st.schema}}, Where: s.where, RowKeys: true,
-		Columns: []plan.Output{{Expr: st.schema.Ref(0, st.schema.PK[0].Ordinal)}}}
+	sel := &plan.Select{From: []plan.Source{{Table: st.Schema}}, Where: s.where, RowKeys: true,
+		Columns: []plan.Output{{Expr: st.Schema.Ref(0, st.Schema.PK[0].Ordinal)}}}
 	anys := make([]any, len(s.params))
 	for i, v := range s.params {
 		anys[i] = v
@@ -172,7 +173,7 @@ func (s *statement) each(ctx context.Context, r Reader, full func() error) error
 			key.SK = []byte(sk)
 		}
 		s.keys = append(s.keys, key)
-		if s.bytes += len(pk) + len(sk); len(s.keys) >= chunkRows || s.bytes >= chunkBytes {
+		if s.bytes += len(pk) + len(sk); rowio.Full(len(s.keys), s.bytes) {
 			if err := full(); err != nil {
 				return err
 			}
@@ -188,7 +189,7 @@ func (s *statement) each(ctx context.Context, r Reader, full func() error) error
 // write changes the rows with the collected keys in one commit, in more if they are large.
 func (s *statement) write(ctx context.Context) error {
 	keys, changed := s.keys, 0
-	err := s.table.run(ctx, func(w *writer) error {
+	err := s.table.Write(ctx, func(w *rowio.Writer) error {
 		changed = 0
 		return s.changeAll(ctx, w, keys, &changed)
 	})
@@ -208,36 +209,23 @@ func (s *statement) write(ctx context.Context) error {
 	return err
 }
 
-func (s *statement) changeAll(ctx context.Context, w *writer, keys []store.Key,
+func (s *statement) changeAll(ctx context.Context, w *rowio.Writer, keys []store.Key,
 	changed *int) error {
-	for part := range slices.Chunk(keys, changeRows) {
-		var failed error
-		err := w.r.MultiGet(ctx, part, func(i int, it store.Item) {
-			if failed == nil && !w.tx && len(w.val) >= chunkBytes {
-				failed = ErrTooLarge
-			}
-			if failed == nil {
-				own := it.Clone()
-				failed = s.changeOne(w, &own, changed)
-			}
-		})
-		if err := errors.Join(err, failed); err != nil {
-			return err
+	return w.Each(ctx, keys, func(_ int, it *store.Item) error {
+		if s.table.tx == nil && w.Full() {
+			return ErrTooLarge
 		}
-	}
-	return nil
+		return s.changeOne(w, it, changed)
+	})
 }
 
-// changeRows is how many rows are read at once, to be changed.
-const changeRows = 256
-
-func (s *statement) changeOne(w *writer, it *store.Item, changed *int) error {
-	old := w.st.schema.Row()
-	if err := w.st.schema.Decode(old, it.Key, it.Value, nil); err != nil {
+func (s *statement) changeOne(w *rowio.Writer, it *store.Item, changed *int) error {
+	old := w.Rules().Schema.Row()
+	if err := w.Rules().Schema.Decode(old, it.Key, it.Value, nil); err != nil {
 		return err
 	}
 	if s.test != nil {
-		test, err := s.test.of(w.st.schema)
+		test, err := s.test.of(w.Rules().Schema)
 		if err != nil {
 			return err
 		}

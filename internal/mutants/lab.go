@@ -34,6 +34,9 @@ var nets = map[string][]suite{
 	"./keycodec":          {{"./engine/plan", ""}},
 	"./engine/schema":     {{"./engine/table", ""}, {"./engine/sql", ""}},
 	"./engine/plan/spans": {{"./engine/plan", ""}, {"./engine/table", ""}, {"./engine/sql", ""}},
+	"./engine/table":      {{"./engine/table/typed", ""}, {"./engine/sql", ""}},
+
+	"./engine/table/internal/rowio": {{"./engine/table", ""}, {"./engine/table/typed", ""}},
 }
 
 const (

@@ -48,6 +48,10 @@ var rows = map[string]int{
 	"engine/table":           11,
 	"engine/sql":             12,
 
+	"engine/table/internal/rowio":      8,
+	"engine/table/internal/statistics": 10,
+	"engine/table/typed":               12,
+
 	"testdata": 0, // the bundled data sets, embedded
 
 	"internal/torture": 6,

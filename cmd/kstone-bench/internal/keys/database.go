@@ -11,6 +11,7 @@ import (
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/engine/table/typed"
 	"github.com/kstonedb/kstone/keycodec"
 	"github.com/kstonedb/kstone/keycodec/composite"
 	"github.com/kstonedb/kstone/keycodec/shard"
@@ -136,10 +137,10 @@ func openComposite(_ context.Context, db *engine.DB) (way, func() error, error) 
 
 // openTable keeps the records in a table, with a second key by category and date or without.
 func openTable(ctx context.Context, e *engine.DB, second bool) (way, func() error, error) {
-	rows := table.NewTable[row]("orders")
-	user := table.Col(rows, func(r *row) *string { return &r.User })
-	date := table.Col(rows, func(r *row) *time.Time { return &r.Date })
-	category := table.Col(rows, func(r *row) *string { return &r.Category })
+	rows := typed.NewTable[row]("orders")
+	user := typed.Col(rows, func(r *row) *string { return &r.User })
+	date := typed.Col(rows, func(r *row) *time.Time { return &r.Date })
+	category := typed.Col(rows, func(r *row) *string { return &r.Category })
 	if second {
 		rows.Index("by_category", category.Asc(), date.Asc()).Shard(16)
 	}
@@ -147,7 +148,7 @@ func openTable(ctx context.Context, e *engine.DB, second bool) (way, func() erro
 	if err != nil {
 		return way{}, nil, err
 	}
-	if err := db.Migrate(ctx, rows); err != nil {
+	if err := typed.Migrate(ctx, db, rows); err != nil {
 		return way{}, nil, errors.Join(err, db.Close())
 	}
 	return way{

@@ -10,6 +10,7 @@ import (
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/engine/table/typed"
 )
 
 const kstoneTuning = "Rows are structs, queries those of package table; the index over `seq` has " +
@@ -24,13 +25,13 @@ type kstoneStore struct {
 	db     *table.DB
 	orders *table.Table
 
-	rows                      *table.TableOf[Row]
-	id, at, seq               table.Column[Row, int64]
-	code                      table.Column[Row, string]
-	argID, argLo, argHi       table.Arg[int64]
-	argCode                   table.Arg[string]
-	argLimit                  table.Arg[int]
-	byID, byCode, byAt, bySeq *table.PreparedQuery[Row]
+	rows                      *typed.Table[Row]
+	id, at, seq               typed.Column[Row, int64]
+	code                      typed.Column[Row, string]
+	argID, argLo, argHi       typed.Arg[int64]
+	argCode                   typed.Arg[string]
+	argLimit                  typed.Arg[int]
+	byID, byCode, byAt, bySeq *typed.Prepared[Row]
 	covered                   *table.Prepared
 }
 
@@ -41,7 +42,7 @@ func openKstone(ctx context.Context, s settings) (store, error) {
 	}
 	return openKstoneTable(ctx, s.dir, durability, func(k *kstoneStore) {
 		if s.indexes >= 1 {
-			amount := table.Col(k.rows, func(r *Row) *int64 { return &r.Amount })
+			amount := typed.Col(k.rows, func(r *Row) *int64 { return &r.Amount })
 			k.rows.Index("by_at", k.at.Asc()).Include(amount)
 		}
 		if s.indexes >= 3 {
@@ -69,7 +70,7 @@ func openKstoneTable(ctx context.Context, dir string, durability core.Durability
 	s.describe()
 	index(s)
 	if s.db, err = table.Open(ctx, e, nil); err == nil {
-		err = s.db.Migrate(ctx, s.rows)
+		err = typed.Migrate(ctx, s.db, s.rows)
 	}
 	if err == nil {
 		s.orders, err = s.db.Table(s.rows.Name())
@@ -85,14 +86,14 @@ func openKstoneTable(ctx context.Context, dir string, durability core.Durability
 
 // describe makes the table and its queries.
 func (s *kstoneStore) describe() {
-	s.rows = table.NewTable[Row]("orders")
-	s.id = table.Col(s.rows, func(r *Row) *int64 { return &r.ID })
-	s.code = table.Col(s.rows, func(r *Row) *string { return &r.Code })
-	s.at = table.Col(s.rows, func(r *Row) *int64 { return &r.At })
-	s.seq = table.Col(s.rows, func(r *Row) *int64 { return &r.Seq })
+	s.rows = typed.NewTable[Row]("orders")
+	s.id = typed.Col(s.rows, func(r *Row) *int64 { return &r.ID })
+	s.code = typed.Col(s.rows, func(r *Row) *string { return &r.Code })
+	s.at = typed.Col(s.rows, func(r *Row) *int64 { return &r.At })
+	s.seq = typed.Col(s.rows, func(r *Row) *int64 { return &r.Seq })
 	s.argID, s.argCode, s.argLo, s.argHi = s.id.Arg("id"), s.code.Arg("code"), s.at.Arg("lo"),
 		s.at.Arg("hi")
-	s.argLimit = table.Arg[int]{Name: "limit"}
+	s.argLimit = typed.Arg[int]{Name: "limit"}
 	s.byID = s.rows.Where(s.id.EqArg(s.argID)).Prepare()
 	s.byCode = s.rows.Where(s.code.EqArg(s.argCode)).Prepare()
 	s.byAt = s.rows.Where(s.at.GeArg(s.argLo), s.at.LtArg(s.argHi)).OrderBy(s.at.Asc()).Prepare()
@@ -166,8 +167,8 @@ func (s *kstoneStore) firstBySeq(ctx context.Context, dst []Row, from int64, lim
 	return s.several(ctx, s.bySeq, dst, s.argLo.Is(from), s.argLimit.Is(limit))
 }
 
-func (s *kstoneStore) several(ctx context.Context, q *table.PreparedQuery[Row], dst []Row,
-	bindings ...table.Binding) ([]Row, error) {
+func (s *kstoneStore) several(ctx context.Context, q *typed.Prepared[Row], dst []Row,
+	bindings ...typed.Binding) ([]Row, error) {
 	for v, err := range q.All(ctx, s.db, bindings...) {
 		if err != nil {
 			return dst, err

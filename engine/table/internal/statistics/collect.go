@@ -1,0 +1,176 @@
+package statistics
+
+import (
+	"slices"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/engine/store"
+)
+
+// keyCollector collects the statistics of one key.
+type keyCollector struct {
+	*plan.Collector
+	t     *schema.Table
+	parts []schema.KeyColumn
+	head  int // bytes of a row's PK before its columns
+	key   []byte
+	ends  []int
+	null  bool // the first column of key is NULL
+}
+
+func newKeyCollector(t *schema.Table, index uint32, parts []schema.KeyColumn) *keyCollector {
+	return &keyCollector{Collector: plan.NewCollector(index, len(parts)), t: t, parts: parts,
+		head: len(t.AppendRowPrefix(nil))}
+}
+
+// newRowCollector returns the collector of the keys of rows.
+func newRowCollector(t *schema.Table) *keyCollector {
+	return newKeyCollector(t, 0, slices.Concat(t.PK, t.SK))
+}
+
+// newEntryCollector returns the collector of an index.
+func newEntryCollector(t *schema.Table, x *schema.Index) *keyCollector {
+	parts := make([]schema.KeyColumn, len(x.Columns))
+	for i, c := range x.Columns {
+		parts[i] = c.KeyColumn
+	}
+	return newKeyCollector(t, x.ID, parts)
+}
+
+// addRow adds the key of a row.
+func (c *keyCollector) addRow(it *store.Item) error {
+	c.key = append(append(c.key[:0], it.Key.PK[c.head:]...), it.Key.SK...)
+	return c.add(len(it.Value) + c.head)
+}
+
+// addEntry adds the sort key of an entry; more is the size of the rest of the entry.
+func (c *keyCollector) addEntry(sk []byte, more int) error {
+	c.key = append(c.key[:0], sk...)
+	return c.add(more)
+}
+
+// add adds c.key; what follows its columns does not count.
+func (c *keyCollector) add(more int) error {
+	c.ends, c.null = c.ends[:0], false
+	rest := c.key
+	for i, k := range c.parts {
+		v, left, err := c.t.Columns[k.Ordinal].DecodeField(rest, k)
+		if err != nil {
+			return err
+		}
+		rest = left
+		c.null = c.null || i == 0 && v.IsNull()
+		c.ends = append(c.ends, len(c.key)-len(rest))
+	}
+	columns := c.ends[len(c.ends)-1]
+	c.Add(c.key[:columns], c.ends, c.null, more+len(rest))
+	return nil
+}
+
+// columnCollector collects the statistics of columns.
+type columnCollector struct {
+	t        *schema.Table
+	sketches []*plan.Sketch
+	buf      []byte
+	// versions and values are a sample of rows in the order of writing: of columns that a
+	// key can begin with.
+	versions []uint64
+	values   [][]expr.Value
+	seen     int
+}
+
+// orderSample is how many rows are looked at to see which columns grow.
+const orderSample = 2048
+
+func newColumnCollector(t *schema.Table) *columnCollector {
+	c := &columnCollector{t: t}
+	for range t.Columns {
+		c.sketches = append(c.sketches, new(plan.Sketch))
+	}
+	return c
+}
+
+func (c *columnCollector) add(row []expr.Value, version uint64) {
+	for i, v := range row {
+		if c.counts(i, v) {
+			c.buf = append(c.buf[:0], v.Canonical().String()...)
+			c.sketches[i].Add(c.buf)
+		}
+	}
+	// Every row at first, then every second one, every fourth …: the sample hardly grows.
+	c.seen++
+	step := 1
+	for n := c.seen / orderSample; n > 0; n /= 2 {
+		step *= 2
+	}
+	if c.seen%step != 0 {
+		return
+	}
+	own := slices.Clone(row)
+	schema.CloneRow(own)
+	c.versions, c.values = append(c.versions, version), append(c.values, own)
+}
+
+// counts reports whether a value of a column counts among its different values.
+func (c *columnCollector) counts(ordinal int, v expr.Value) bool {
+	column := &c.t.Columns[ordinal]
+	return !column.Dropped && !column.List && !v.IsNull()
+}
+
+// distinct returns the number of different values of each column.
+func (c *columnCollector) distinct() (all []float64) {
+	for _, s := range c.sketches {
+		all = append(all, min(s.Count(), float64(c.seen)))
+	}
+	return all
+}
+
+// monotonic returns the columns of which later rows have larger values.
+func (c *columnCollector) monotonic() (all []int) {
+	order := make([]int, len(c.versions))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		switch {
+		case c.versions[a] < c.versions[b]:
+			return -1
+		case c.versions[a] > c.versions[b]:
+			return 1
+		}
+		return 0
+	})
+	for column := range c.t.Columns {
+		if !c.t.Columns[column].Dropped && c.grows(order, column) {
+			all = append(all, column)
+		}
+	}
+	return all
+}
+
+// Of pairs of rows written one after the other, this many are needed, and this part of
+// them has to grow.
+const (
+	growPairs = 100
+	growPart  = 0.95
+)
+
+func (c *columnCollector) grows(order []int, column int) bool {
+	pairs, up := 0, 0
+	for i := 1; i < len(order); i++ {
+		if c.versions[order[i-1]] == c.versions[order[i]] {
+			continue
+		}
+		before, now := c.values[order[i-1]][column], c.values[order[i]][column]
+		if before.IsNull() || now.IsNull() {
+			continue
+		}
+		pairs++
+		if expr.Order(before, now) < 0 {
+			up++
+		}
+	}
+	return pairs >= growPairs && float64(up) >= growPart*float64(pairs)
+}

@@ -1,0 +1,244 @@
+package statistics
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+	"hash/maphash"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/engine/store"
+	"github.com/kstonedb/kstone/engine/table/internal/rowio"
+)
+
+// Statistics of a sample. Rows come from small parts of the table that are chosen at random,
+// so many parts that there is about one row of each: neighbours are alike, and would count as
+// if they were alone. Entries are made of the rows, so that of every index the sample is as
+// random as that of the rows, and no index is read.
+
+// sampled looks at some rows.
+func (a *analyzer) sampled(ctx context.Context) (*plan.TableStats, error) {
+	seed := a.o.Seed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	rng := rand.New(rand.NewPCG(seed, 0))
+	s := &rowSample{most: a.o.SampleRows, rng: rng}
+	rg := rowio.Rows(a.t)
+	q := engine.Sample{Parts: a.o.SampleRows, Rand: rng}
+	q.From.PK, q.To.PK = rg.From, rg.To
+	for it, err := range store.SampleOf(ctx, a.r, q) {
+		if err != nil {
+			return nil, err
+		}
+		a.tell("", 1)
+		s.add(&it)
+	}
+	return a.statsOf(s)
+}
+
+// rowSample chooses rows out of those that it is shown, with probabilities that are
+// proportional to their weights, without replacement (Efraimidis and Spirakis, 2006).
+type rowSample struct {
+	most  int
+	rng   *rand.Rand
+	rows  []chosenRow // a heap, the row that goes next first
+	count float64     // estimated rows of the table
+	bytes float64     // of the table
+}
+
+type chosenRow struct {
+	item store.Item
+	rank float64 // a random number, the smaller the better
+}
+
+func (s *rowSample) Len() int           { return len(s.rows) }
+func (s *rowSample) Less(i, j int) bool { return s.rows[i].rank > s.rows[j].rank }
+func (s *rowSample) Swap(i, j int)      { s.rows[i], s.rows[j] = s.rows[j], s.rows[i] }
+func (s *rowSample) Push(x any)         { s.rows = append(s.rows, x.(chosenRow)) }
+
+// Pop implements heap.Interface.
+func (s *rowSample) Pop() any {
+	last := s.rows[len(s.rows)-1]
+	s.rows = s.rows[:len(s.rows)-1]
+	return last
+}
+
+func (s *rowSample) add(it *engine.Sampled) {
+	s.count += it.Weight
+	s.bytes += it.Weight * itemBytes(&it.Item)
+	rank := s.rng.ExpFloat64() / it.Weight
+	switch {
+	case len(s.rows) < s.most:
+		heap.Push(s, chosenRow{it.Clone(), rank})
+	case rank < s.rows[0].rank:
+		s.rows[0] = chosenRow{it.Clone(), rank}
+		heap.Fix(s, 0)
+	}
+}
+
+// statsOf makes the statistics of the table of a sample.
+func (a *analyzer) statsOf(s *rowSample) (*plan.TableStats, error) {
+	hash := maphash.MakeSeed()
+	keys := []*keySample{newKeySample(newRowCollector(a.t), nil, hash)}
+	for _, x := range a.t.Indexes {
+		if x.State == schema.Ready {
+			keys = append(keys, newKeySample(newEntryCollector(a.t, x), x, hash))
+		}
+	}
+	columns := &columnSample{order: newColumnCollector(a.t), seed: hash,
+		values: make([]distinctValues, len(a.t.Columns))}
+	row := a.t.Row()
+	for i := range s.rows {
+		it := &s.rows[i].item
+		if err := a.t.Decode(row, it.Key, it.Value, nil); err != nil {
+			return nil, err
+		}
+		columns.add(row, it.Version)
+		for _, k := range keys {
+			if err := k.addRow(it, row); err != nil {
+				return nil, err
+			}
+		}
+	}
+	each := s.count / max(1, float64(len(s.rows))) // rows that one of the sample stands for
+	out := &plan.TableStats{Rows: math.Round(s.count), RowBytes: s.bytes / max(1, s.count),
+		Distinct: columns.distinct(each), Monotonic: columns.order.monotonic()}
+	for _, k := range keys {
+		out.Keys = append(out.Keys, k.stats(each))
+	}
+	return out, nil
+}
+
+// distinctValues counts different values of a sample. Its memory is 8 bytes for each.
+type distinctValues struct{ hashes []uint64 }
+
+func (d *distinctValues) add(seed maphash.Seed, value []byte) {
+	d.hashes = append(d.hashes, maphash.Bytes(seed, value))
+}
+
+// minHeavy is how often a value has to be in a sample to count as frequent.
+const minHeavy = 10
+
+// estimate estimates how many different values there are among count, by the estimator Duj1
+// of Haas and Stokes, "Estimating the number of classes in a finite population", 1998: of the
+// values that are in the sample once, many others are not in it at all. It supposes that
+// values are about equally frequent, so, as there for Duj2a, frequent values are left out:
+// all of them are in the sample.
+func (d *distinctValues) estimate(count float64) float64 {
+	slices.Sort(d.hashes)
+	frequent, n, once, rare := 0.0, 0.0, 0.0, 0.0
+	for i := 0; i < len(d.hashes); {
+		j := i + 1
+		for j < len(d.hashes) && d.hashes[j] == d.hashes[i] {
+			j++
+		}
+		switch times := j - i; {
+		case times >= minHeavy:
+			frequent++
+		case times == 1:
+			once++
+			fallthrough
+		default:
+			rare++
+			n += float64(times)
+		}
+		i = j
+	}
+	if n == 0 || count <= float64(len(d.hashes)) {
+		return frequent + rare
+	}
+	count *= n / float64(len(d.hashes)) // those of rare values
+	return frequent + min(count, n*rare/(n-once+once*n/count))
+}
+
+// keySample collects the statistics of one key of a sample.
+type keySample struct {
+	*keyCollector
+	index    *schema.Index // nil: the key of the rows
+	entries  schema.Entries
+	seed     maphash.Seed
+	prefixes []distinctValues // of the first columns, one to all
+}
+
+func newKeySample(c *keyCollector, x *schema.Index, seed maphash.Seed) *keySample {
+	return &keySample{keyCollector: c, index: x, seed: seed,
+		prefixes: make([]distinctValues, len(c.parts))}
+}
+
+// addRow adds the key of a row, or its entries.
+func (k *keySample) addRow(it *store.Item, row []expr.Value) error {
+	if k.index == nil {
+		err := k.keyCollector.addRow(it)
+		k.note()
+		return err
+	}
+	k.entries.Reset()
+	var unfit *schema.EntryError
+	err := k.index.AppendEntries(&k.entries, it.Key, row)
+	if errors.As(err, &unfit) { // the index cannot have it, and has not
+		return nil
+	}
+	for _, e := range k.entries.List {
+		if err == nil {
+			err = k.addEntry(e.SK, len(e.Value)+len(e.PK))
+			k.note()
+		}
+	}
+	return err
+}
+
+// note counts the values of what was added last.
+func (k *keySample) note() {
+	for i, end := range k.ends {
+		k.prefixes[i].add(k.seed, k.key[:end])
+	}
+}
+
+// stats returns the statistics of a table in which there are each times as many rows.
+func (k *keySample) stats(each float64) plan.KeyStats {
+	out := k.Stats()
+	taken := out.Entries
+	out.Entries = math.Round(taken * each)
+	for i := range out.Distinct {
+		out.Distinct[i] = k.prefixes[i].estimate(out.Entries)
+	}
+	if each > 1 {
+		out.Heavy = slices.DeleteFunc(out.Heavy, func(h plan.Heavy) bool {
+			return h.Fraction*taken < minHeavy
+		})
+	}
+	return out
+}
+
+// columnSample counts the values of columns of a sample.
+type columnSample struct {
+	order  *columnCollector // for the columns that grow
+	seed   maphash.Seed
+	values []distinctValues // by ordinal
+	buf    []byte
+}
+
+func (c *columnSample) add(row []expr.Value, version uint64) {
+	c.order.add(row, version)
+	for i, v := range row {
+		if c.order.counts(i, v) {
+			c.buf = append(c.buf[:0], v.Canonical().String()...)
+			c.values[i].add(c.seed, c.buf)
+		}
+	}
+}
+
+func (c *columnSample) distinct(each float64) (all []float64) {
+	for i := range c.values {
+		d := &c.values[i]
+		all = append(all, d.estimate(math.Round(each*float64(len(d.hashes)))))
+	}
+	return all
+}

@@ -1,0 +1,94 @@
+package typed_test
+
+import (
+	"errors"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/engine/table/typed"
+)
+
+func TestBufferWritesByCount(t *testing.T) {
+	db, accounts, _, _ := openAccounts(t, nil)
+	buffer, err := typed.NewBuffer(db, accounts, &typed.BufferOptions{Rows: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range int64(250) {
+		for _, balance := range []int64{1, i} { // the second one counts
+			if err := buffer.Put(ctx, &account{ID: 1000 + i, Balance: balance}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	// The row 99 fills the buffer with its first value and waits with its second one, so the
+	// next batch is 99 to 198.
+	if n, err := accounts.Where().Count(ctx, db); n != 209 || err != nil {
+		t.Errorf("%d rows before Flush, want 209: %v", n, err)
+	}
+	if err := buffer.Flush(ctx); err != nil || buffer.Len() != 0 {
+		t.Error(buffer.Len(), err)
+	}
+	sum := int64(0)
+	for a, err := range accounts.Where().Each(ctx, db) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum += a.Balance
+	}
+	if want := int64(10*100 + 249*250/2); sum != want {
+		t.Errorf("balances are %d, want %d", sum, want)
+	}
+}
+
+func TestBufferWritesByTime(t *testing.T) {
+	db, accounts, id, _ := openAccounts(t, nil)
+	buffer, err := typed.NewBuffer(db, accounts, &typed.BufferOptions{Delay: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range int64(3) {
+		if err := buffer.Put(ctx, &account{ID: 100 + i}); err != nil {
+			t.Fatal(err)
+		}
+		for buffer.Len() > 0 {
+			runtime.Gosched()
+		}
+		if _, err := accounts.Get(ctx, db, id.Eq(100+i)); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := typed.NewBuffer(db, accounts, &typed.BufferOptions{Rows: -1}); !errors.Is(err,
+		table.ErrInvalid) {
+		t.Error(err)
+	}
+}
+
+func TestBufferConcurrent(t *testing.T) {
+	db, accounts, _, _ := openAccounts(t, nil)
+	buffer, err := typed.NewBuffer(db, accounts, &typed.BufferOptions{Rows: 7,
+		Delay: 100 * time.Microsecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	for g := range int64(4) {
+		group.Go(func() {
+			for i := range int64(100) {
+				if err := buffer.Put(ctx, &account{ID: 1000 + 100*g + i}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	if err := buffer.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := accounts.Where().Count(ctx, db); n != 410 || err != nil {
+		t.Errorf("%d rows, want 410: %v", n, err)
+	}
+}

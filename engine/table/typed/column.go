@@ -1,0 +1,137 @@
+package typed
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan"
+)
+
+// Selector is a column of a Table, whatever the type of its values: a [Column] or a
+// [ListColumn].
+type Selector[T any] interface {
+	column() (*Table[T], *field)
+}
+
+// Column is a column whose values are of type V, of the rows T. It is immutable. Conditions
+// with other columns or values do not compile.
+type Column[T, V any] struct {
+	table *Table[T]
+	field *field
+}
+
+// Col returns the column that selector points at, a field of the struct it is given:
+//
+//	UserID = typed.Col(Orders, func(o *Order) *string { return &o.UserID })
+//
+// It panics if what selector returns is no column of the struct. A nullable column that is a
+// pointer is that of [Ptr], a slice that of [List].
+func Col[T, V any](t *Table[T], selector func(*T) *V) Column[T, V] {
+	f := selected(t, selector)
+	if f.pointer || f.column.List {
+		panic(fmt.Sprintf("typed: column %q of %s is no plain value: use Ptr or List",
+			f.column.Name, t.name))
+	}
+	return Column[T, V]{t, f}
+}
+
+// Ptr is Col of a column that is a pointer, nil being NULL.
+func Ptr[T, V any](t *Table[T], selector func(*T) **V) Column[T, V] {
+	return Column[T, V]{t, selected(t, selector)}
+}
+
+// selected finds the field that a selector points at, by where it lies in a struct.
+func selected[T, F any](t *Table[T], selector func(*T) *F) *field {
+	probe := new(T)
+	p := selector(probe)
+	at, start := uintptr(unsafe.Pointer(p)), uintptr(unsafe.Pointer(probe))
+	if p != nil && at >= start && at-start < unsafe.Sizeof(*probe) {
+		for _, f := range t.fields {
+			if f.offset == at-start && f.size == unsafe.Sizeof(*p) {
+				return f
+			}
+		}
+	}
+	panic(fmt.Sprintf("typed: the selector of a column of %s (%T) does not return the address of "+
+		"a field that is a column", t.name, probe))
+}
+
+func (c Column[T, V]) column() (*Table[T], *field) { return c.table, c.field }
+
+// Name returns the name of the column in the database.
+func (c Column[T, V]) Name() string { return c.field.column.Name }
+
+// ref is the column in an expression: its ordinal is that of the field, until a query is
+// bound to a database.
+func (c Column[T, V]) ref() expr.Expr { return ref(0, c.field) }
+
+func ref(source int, f *field) expr.Expr {
+	return expr.Column{Source: source, Ordinal: f.index, Name: f.column.Name,
+		Collation: f.column.Collation}
+}
+
+// valueOf returns the value that v is in conditions. The zero value is itself there, also of
+// a column that stores it as NULL: see IsNull.
+func (c Column[T, V]) valueOf(v V) expr.Value { return c.field.scalar(unsafe.Pointer(&v)) }
+
+// Term is a column in an order or an index.
+type Term[T any] struct {
+	field     *field
+	desc      bool
+	nullsLast bool
+	each      bool
+}
+
+// Asc orders by the column, smaller values and NULL first.
+func (c Column[T, V]) Asc() Term[T] { return Term[T]{field: c.field} }
+
+// Desc orders by the column, larger values first; NULL stays before them.
+func (c Column[T, V]) Desc() Term[T] { return Term[T]{field: c.field, desc: true} }
+
+// NullsLast puts NULL after all values.
+func (t Term[T]) NullsLast() Term[T] {
+	t.nullsLast = true
+	return t
+}
+
+func (t Term[T]) order(source int) plan.Order {
+	return plan.Order{Expr: ref(source, t.field), Desc: t.desc, NullsLast: t.nullsLast}
+}
+
+// ListColumn is a column that is a slice of E.
+type ListColumn[T, E any] struct {
+	table *Table[T]
+	field *field
+}
+
+// List is Col of a column that is a slice. A nil slice is stored as an empty list, or as
+// NULL if the field has the option null.
+func List[T, E any](t *Table[T], selector func(*T) *[]E) ListColumn[T, E] {
+	f := selected(t, selector)
+	if !f.column.List {
+		panic(fmt.Sprintf("typed: column %q of %s is no list", f.column.Name, t.name))
+	}
+	return ListColumn[T, E]{t, f}
+}
+
+func (c ListColumn[T, E]) column() (*Table[T], *field) { return c.table, c.field }
+
+// Contains is true of rows whose list has an element equal to v.
+func (c ListColumn[T, E]) Contains(v E) Predicate[T] {
+	item := c.field.scalar(unsafe.Pointer(&v))
+	return Predicate[T]{e: expr.Contains{X: ref(0, c.field), Item: expr.Const{Value: item}}}
+}
+
+// ContainsArg is Contains of a parameter.
+func (c ListColumn[T, E]) ContainsArg(a Arg[E]) Predicate[T] {
+	return Predicate[T]{e: expr.Contains{X: ref(0, c.field), Item: a.param(c.field)}}
+}
+
+// IsNull is true of rows without a list.
+func (c ListColumn[T, E]) IsNull() Predicate[T] {
+	return Predicate[T]{e: expr.IsNull{X: ref(0, c.field)}}
+}
+
+// Each is the term of an index that has an entry for each different element.
+func (c ListColumn[T, E]) Each() Term[T] { return Term[T]{field: c.field, each: true} }

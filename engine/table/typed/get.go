@@ -1,0 +1,196 @@
+package typed
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"unsafe"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/engine/store"
+	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/engine/table/internal/rowio"
+)
+
+// getScratch is the memory of a Get.
+type getScratch struct {
+	row           []expr.Value
+	pk, sk, value []byte
+	name          []byte // of a cache
+}
+
+var getPool = sync.Pool{New: func() any { return new(getScratch) }}
+
+func (s *getScratch) release() {
+	if cap(s.value) <= rowio.MaxPooledBytes {
+		clear(s.row)
+		getPool.Put(s)
+	}
+}
+
+// blank makes s.row a row of NULLs.
+func (s *getScratch) blank(n int) {
+	if cap(s.row) < n {
+		s.row = make([]expr.Value, n)
+	}
+	s.row = s.row[:n]
+}
+
+// Get returns the row for which the predicates are true, with a single read if they are an
+// Eq for each column of the primary key; times are then cut to the unit of their column, as
+// when they were written. Of several rows it returns the first one. The error matches
+// table.ErrNotFound if there is none.
+func (t *Table[T]) Get(ctx context.Context, r table.Reader, key ...Predicate[T]) (row T,
+	err error) {
+	b, err := t.bind(r.DB())
+	if err != nil {
+		return row, err
+	}
+	s := getPool.Get().(*getScratch)
+	defer s.release()
+	s.blank(len(b.schema.Columns))
+	set := 0
+	for i := range key {
+		if f := key[i].field; f != nil && s.row[b.ordinals[f.index]].IsNull() {
+			s.row[b.ordinals[f.index]] = key[i].value
+			set++
+		}
+	}
+	if set != len(key) || !b.isKey(s.row, set) {
+		return t.Where(append([]Predicate[T](nil), key...)...).First(ctx, r)
+	}
+	err = t.load(ctx, r, b, s, unsafe.Pointer(&row))
+	return row, err
+}
+
+// isKey reports whether the n values that a row has are those of the primary key.
+func (b *binding) isKey(row []expr.Value, n int) bool {
+	if n != len(b.schema.PK)+len(b.schema.SK) {
+		return false
+	}
+	for _, k := range b.schema.PK {
+		if row[k.Ordinal].IsNull() {
+			return false
+		}
+	}
+	for _, k := range b.schema.SK {
+		if row[k.Ordinal].IsNull() {
+			return false
+		}
+	}
+	return true
+}
+
+// Load reads the row that has the primary key of row, into row: the fastest way to a row. The
+// error matches table.ErrNotFound if there is none; row is unchanged then.
+func (t *Table[T]) Load(ctx context.Context, r table.Reader, row *T) error {
+	b, err := t.bind(r.DB())
+	if err != nil {
+		return err
+	}
+	s := getPool.Get().(*getScratch)
+	defer s.release()
+	s.blank(len(b.schema.Columns))
+	t.fillKey(b, s.row, row)
+	return t.load(ctx, r, b, s, unsafe.Pointer(row))
+}
+
+// fillKey puts the primary key of a struct into a row of values.
+func (t *Table[T]) fillKey(b *binding, values []expr.Value, row *T) {
+	for _, f := range t.fields {
+		if f.key != noKey {
+			values[b.ordinals[f.index]] = f.get(unsafe.Pointer(row))
+		}
+	}
+}
+
+// load reads the row whose key is in s.row.
+func (t *Table[T]) load(ctx context.Context, r table.Reader, b *binding, s *getScratch,
+	row unsafe.Pointer) error {
+	return b.table.In(r).Read(func(def *schema.Table, from store.Reader) (err error) {
+		if def != b.schema {
+			if b, err = t.bindTo(b.table, def); err != nil {
+				return err
+			}
+		}
+		key, err := s.key(def)
+		if err != nil {
+			return err
+		}
+		if s.value, err = from.Get(ctx, s.value[:0], key); err != nil {
+			return err
+		}
+		return b.read(row, key, s.value, true)
+	})
+}
+
+// key returns the key of s.row, as a row of a definition that may be a later or an earlier
+// one: ordinals are the same in all of them.
+func (s *getScratch) key(t *schema.Table) (key store.Key, err error) {
+	for len(s.row) < len(t.Columns) {
+		s.row = append(s.row, expr.Value{})
+	}
+	s.row = s.row[:len(t.Columns)]
+	if s.pk, s.sk, err = t.AppendRowKey(s.pk[:0], s.sk[:0], s.row); err != nil {
+		return key, err
+	}
+	key.PK = s.pk
+	if len(t.SK) > 0 {
+		key.SK = s.sk
+	}
+	return key, nil
+}
+
+// MultiGet reads the rows that have the primary keys of rows, into rows, all at one moment.
+// found says which of them are there; the others are unchanged. It costs less than a Load of
+// each.
+func (t *Table[T]) MultiGet(ctx context.Context, r table.Reader, rows []T) (found []bool,
+	err error) {
+	b, err := t.bind(r.DB())
+	if err != nil {
+		return nil, err
+	}
+	err = b.table.In(r).Read(func(def *schema.Table, from store.Reader) (err error) {
+		if def != b.schema {
+			if b, err = t.bindTo(b.table, def); err != nil {
+				return err
+			}
+		}
+		keys, err := t.keysOf(b, rows)
+		if err != nil {
+			return err
+		}
+		found = make([]bool, len(rows))
+		var failed error
+		err = from.MultiGet(ctx, keys, func(i int, it store.Item) {
+			if failed == nil {
+				failed = b.read(unsafe.Pointer(&rows[i]), it.Key, it.Value, true)
+				found[i] = failed == nil
+			}
+		})
+		return errors.Join(err, failed)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
+// keysOf returns the keys of rows.
+func (t *Table[T]) keysOf(b *binding, rows []T) ([]store.Key, error) {
+	keys := make([]store.Key, len(rows))
+	values := b.schema.Row()
+	var room []byte
+	for i := range rows {
+		t.fillKey(b, values, &rows[i])
+		start := len(room)
+		pk, sk, err := b.schema.AppendRowKey(room, nil, values)
+		if err != nil {
+			return nil, err
+		}
+		keys[i].PK, keys[i].SK = pk[start:len(pk):len(pk)], sk
+		room = pk
+	}
+	return keys, nil
+}

@@ -1,0 +1,153 @@
+package typed_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/engine/table/typed"
+)
+
+type noteV1 struct {
+	ID    int64  `kstone:"id,pk"`
+	Text  string `kstone:"text"`
+	Color string `kstone:"color"`
+}
+
+type noteV2 struct {
+	ID    int64     `kstone:"id,pk"`
+	Body  string    `kstone:"body,was(text)"`
+	Stars int32     `kstone:"stars,default(3)"`
+	Seen  time.Time `kstone:"seen,ms,null"`
+}
+
+func TestMigrate(t *testing.T) {
+	v1 := typed.NewTable[noteV1]("notes")
+	color := typed.Col(v1, func(n *noteV1) *string { return &n.Color })
+	text1 := typed.Col(v1, func(n *noteV1) *string { return &n.Text })
+	v1.Index("by_color", color.Asc())
+	v1.Index("by_text", text1.Asc())
+	db := openTyped(t, v1)
+	if err := typed.Migrate(ctx, db, v1); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 5 {
+		n := noteV1{int64(i), "text", "red"}
+		if err := v1.Insert(ctx, db, &n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v2 := typed.NewTable[noteV2]("notes")
+	stars := typed.Col(v2, func(n *noteV2) *int32 { return &n.Stars })
+	body := typed.Col(v2, func(n *noteV2) *string { return &n.Body })
+	v2.Index("by_stars", stars.Desc()).Include(body)
+	v2.Index("by_text", body.Asc(), stars.Asc())
+	if err := typed.Attach(ctx, db, v2); err == nil {
+		t.Error("a table that has not been changed is attached")
+	}
+	for range 2 { // the second time there is nothing to do
+		if err := typed.Migrate(ctx, db, v2); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := typed.Attach(ctx, db, v1); err == nil || !strings.Contains(err.Error(), "text") {
+		t.Errorf("the old struct is attached: %v", err)
+	}
+	if err := v2.Insert(ctx, db, &noteV2{ID: 9, Body: "new", Stars: 1, Seen: day(2)}); err != nil {
+		t.Fatal(err)
+	}
+	old, err := v2.Get(ctx, db, typed.Col(v2, func(n *noteV2) *int64 { return &n.ID }).Eq(4))
+	if want := (noteV2{ID: 4, Body: "text", Stars: 3}); err != nil || old != want {
+		t.Errorf("a row from before: %+v, want %+v, %v", old, want, err)
+	}
+	q := v2.Where(stars.Eq(3)).UseIndex("by_stars")
+	if n, err := q.Count(ctx, db); n != 5 || err != nil {
+		t.Errorf("%d rows by the new index: %v", n, err)
+	}
+	handle, err := db.Table("notes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, x := range handle.Schema().Indexes {
+		if x.State != schema.Dropping {
+			names = append(names, x.Name)
+		}
+	}
+	if len(names) != 2 || len(handle.Schema().Index("by_text").Columns) != 2 {
+		t.Errorf("indexes %v", names)
+	}
+	if report, err := handle.Verify(ctx, nil); err != nil {
+		t.Errorf("%+v, %v", report, err)
+	}
+}
+
+func TestMigrateRefuses(t *testing.T) {
+	type other struct {
+		ID   string `kstone:"id,pk"`
+		Text string `kstone:"text"`
+	}
+	v1 := typed.NewTable[noteV1]("notes")
+	db := openTyped(t, v1)
+	if err := typed.Migrate(ctx, db, typed.NewTable[other]("notes")); err == nil {
+		t.Error("the type of the key was changed")
+	}
+	if err := v1.Insert(ctx, db, &noteV1{ID: 1}); err != nil {
+		t.Errorf("after a refused change: %v", err)
+	}
+	none := typed.NewTable[noteV1]("none")
+	if err := typed.Attach(ctx, db, none); !errors.Is(err, table.ErrNoTable) {
+		t.Errorf("no table is attached: %v", err)
+	}
+	if err := none.Insert(ctx, db, &noteV1{}); !errors.Is(err, table.ErrNoTable) {
+		t.Errorf("no table is written to: %v", err)
+	}
+}
+
+// wantPanic runs f, which must panic with a text that has all the words.
+func wantPanic(t *testing.T, f func(), words ...string) {
+	t.Helper()
+	defer func() {
+		t.Helper()
+		text, _ := recover().(string)
+		for _, w := range words {
+			if !strings.Contains(text, w) {
+				t.Errorf("panic %q without %q", text, w)
+			}
+		}
+	}()
+	f()
+	t.Error("no panic")
+}
+
+func TestMistakesInStructs(t *testing.T) {
+	wantPanic(t, func() { typed.NewTable[int]("t") }, "no struct")
+	wantPanic(t, func() { typed.NewTable[struct{ A int }]("t") }, "t as struct", "key")
+	wantPanic(t, func() {
+		typed.NewTable[struct {
+			A int       `kstone:",pk"`
+			T time.Time `kstone:"t"`
+			C chan int
+			D int    `kstone:"d,nothing"`
+			E string `kstone:"e,decimal(2)"`
+		}]("t")
+	}, "field T", "unit", "field C", "chan int", `"nothing" is no option`, "field E")
+	notes := typed.NewTable[noteV1]("t")
+	elsewhere := "x"
+	wantPanic(t, func() { typed.Col(notes, func(*noteV1) *string { return &elsewhere }) },
+		"selector", "noteV1")
+	wantPanic(t, func() { typed.Col(notes, func(*noteV1) *string { return nil }) }, "selector")
+	trips := newTrips("trips")
+	wantPanic(t, func() { typed.Col(trips.Table, func(o *trip) *int { return &o.Local }) },
+		"selector")
+	wantPanic(t, func() { typed.Col(trips.Table, func(o *trip) **string { return &o.Note }) },
+		"Ptr")
+	wantPanic(t, func() { trips.cents.EqArg(typed.Arg[int64]{Name: "x"}) }, "cents", "Arg")
+	if _, err := trips.Schema(); err != nil {
+		t.Fatal(err)
+	}
+	wantPanic(t, func() { trips.Index("late", trips.user.Asc()) }, "late", "after")
+}

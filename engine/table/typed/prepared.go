@@ -1,0 +1,155 @@
+package typed
+
+import (
+	"context"
+	"iter"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/table"
+)
+
+// Prepared is a query that is planned once for each database and definition of its
+// tables, and run with parameters. It may be used by any number of goroutines.
+type Prepared[T any] struct {
+	query Query[T]
+	last  atomic.Pointer[preparedFor]
+}
+
+// preparedFor is what a prepared query is for one database.
+type preparedFor struct {
+	b        *binding
+	prepared *table.Prepared
+	args     arguments
+}
+
+// bindingOf returns the first binding of a name, nil if there is none.
+func bindingOf(bindings []Binding, name string) *Binding {
+	for i := range bindings {
+		if bindings[i].name == name {
+			return &bindings[i]
+		}
+	}
+	return nil
+}
+
+// Prepare returns the query as one that is planned when it is first run, not each time.
+func (q Query[T]) Prepare() *Prepared[T] { return &Prepared[T]{query: q} }
+
+// in returns the query for a database.
+func (p *Prepared[T]) in(db *table.DB) (*preparedFor, error) {
+	b, err := p.query.table.bind(db)
+	if err != nil {
+		return nil, err
+	}
+	if f := p.last.Load(); f != nil && f.b == b {
+		return f, nil
+	}
+	f, err := p.query.prepared(b, nil)
+	if err == nil {
+		p.last.Store(f)
+	}
+	return f, err
+}
+
+// prepared plans the query for a database: of a generic one, for constants like these.
+func (q *Query[T]) prepared(b *binding, constants []constant) (*preparedFor, error) {
+	f := &preparedFor{b: b}
+	sel, err := q.rowsSelect(b.table.DB(), &f.args)
+	if err != nil {
+		return nil, err
+	}
+	f.prepared, err = b.table.DB().Prepare(sel, f.args.likely(constants)...)
+	return f, err
+}
+
+func (p *Prepared[T]) rows(ctx context.Context, r table.Reader, bindings []Binding) (*table.Rows,
+	error) {
+	f, err := p.in(r.DB())
+	if err != nil {
+		return nil, err
+	}
+	return queryWith(ctx, f.prepared, r, f.args, bindings)
+}
+
+// All is Query.All with values for the parameters.
+func (p *Prepared[T]) All(ctx context.Context, r table.Reader,
+	bindings ...Binding) iter.Seq2[T, error] {
+	return allOf(func(yield func(*T) bool) error {
+		return p.run(ctx, r, bindings, true, yield)
+	})
+}
+
+// Each is Query.Each with values for the parameters.
+func (p *Prepared[T]) Each(ctx context.Context, r table.Reader,
+	bindings ...Binding) iter.Seq2[*T, error] {
+	return eachOf(func(yield func(*T) bool) error {
+		return p.run(ctx, r, bindings, false, yield)
+	})
+}
+
+func (p *Prepared[T]) run(ctx context.Context, r table.Reader, bindings []Binding, keep bool,
+	yield func(*T) bool) error {
+	f, err := p.in(r.DB())
+	if err != nil {
+		return err
+	}
+	x := runs.Get().(*run)
+	defer x.release()
+	if x.params, err = f.args.values(x.params, bindings); err != nil {
+		return err
+	}
+	return p.query.each(x, ctx, r, f, keep, yield)
+}
+
+// each runs a plan of the query with the values of its parameters that x has.
+func (q *Query[T]) each(x *run, ctx context.Context, r table.Reader, f *preparedFor, keep bool,
+	yield func(*T) bool) error {
+	row := new(T)
+	x.sink = sink{table: q.table, row: unsafe.Pointer(row), keep: keep,
+		next: func() bool { return yield(row) }}
+	_, err := x.read(ctx, r, f)
+	return err
+}
+
+// First returns the first row. The error matches table.ErrNotFound if there is none. A query
+// that has an Eq for each column of the primary key, and no other condition, is a single read;
+// as with Get, the times of its parameters are then cut to the unit of their column, as when
+// they were written.
+func (p *Prepared[T]) First(ctx context.Context, r table.Reader, bindings ...Binding) (row T,
+	err error) {
+	f, err := p.in(r.DB())
+	if err != nil {
+		return row, err
+	}
+	x := runs.Get().(*run)
+	defer x.release()
+	if x.params, err = f.args.values(x.params, bindings); err != nil {
+		return row, err
+	}
+	x.request.Cut = true
+	return p.query.first(x, ctx, r, f)
+}
+
+// first is First by a plan of the query with the values of its parameters that x has.
+func (q *Query[T]) first(x *run, ctx context.Context, r table.Reader, f *preparedFor) (row T,
+	err error) {
+	x.request.Most = 1
+	x.sink = sink{table: q.table, row: unsafe.Pointer(&row), keep: true}
+	n, err := x.read(ctx, r, f)
+	if err == nil && n == 0 {
+		err = table.ErrNotFound
+	}
+	return row, err
+}
+
+// Explain returns the plan for these values of the parameters.
+func (p *Prepared[T]) Explain(ctx context.Context, r table.Reader, bindings ...Binding) (
+	*plan.Explanation, error) {
+	rows, err := p.rows(ctx, r, bindings)
+	if err != nil {
+		return nil, err
+	}
+	return rows.Explain()
+}

@@ -1,0 +1,109 @@
+package typed
+
+import (
+	"context"
+	"iter"
+	"unsafe"
+
+	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/table"
+)
+
+// boundQuery makes the plan.Select of a query for a database, whose parameters are among
+// args.
+type boundQuery struct {
+	make func(db *table.DB, args *arguments) (*plan.Select, error)
+	name string // of the table
+}
+
+// String stands for the query in the text of a condition.
+func (q *boundQuery) String() string { return "SELECT FROM " + q.name }
+
+// Projection is one column, of type V, of the rows that a query finds: see [Select].
+type Projection[V any] struct {
+	query *boundQuery
+	field *field
+}
+
+// Select returns one column of the rows that a query finds, for Column.InQuery or by itself.
+func Select[T, V any](q Query[T], c Column[T, V]) Projection[V] {
+	return Projection[V]{field: c.field, query: &boundQuery{name: q.table.name,
+		make: func(db *table.DB, args *arguments) (*plan.Select, error) {
+			sel, b, err := q.sel(db, args)
+			if err != nil {
+				return nil, err
+			}
+			sel.Distinct = q.distinct
+			sel.Columns = []plan.Output{{Expr: b.schema.Ref(0, b.ordinals[c.field.index]),
+				Name: c.field.column.Name}}
+			return sel, nil
+		}}}
+}
+
+// Distinct is Select of the different values only.
+func Distinct[T, V any](q Query[T], c Column[T, V]) Projection[V] {
+	q.distinct = true
+	return Select(q, c)
+}
+
+// All returns the values. NULL is the zero value; see AllNull.
+func (p Projection[V]) All(ctx context.Context, r table.Reader,
+	bindings ...Binding) iter.Seq2[V, error] {
+	return func(yield func(V, error) bool) {
+		for v, err := range p.AllNull(ctx, r, bindings...) {
+			var out V
+			if v != nil {
+				out = *v
+			}
+			if !yield(out, err) {
+				return
+			}
+		}
+	}
+}
+
+// AllNull is All with nil for NULL.
+func (p Projection[V]) AllNull(ctx context.Context, r table.Reader,
+	bindings ...Binding) iter.Seq2[*V, error] {
+	return func(yield func(*V, error) bool) {
+		rows, err := p.rows(ctx, r, bindings)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for values, err := range rows.All() {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			var v *V
+			if !values[0].IsNull() {
+				v = new(V)
+				err = p.field.setScalar(unsafe.Pointer(v), values[0], true)
+			}
+			if !yield(v, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (p Projection[V]) rows(ctx context.Context, r table.Reader,
+	bindings []Binding) (*table.Rows, error) {
+	var args arguments
+	sel, err := p.query.make(r.DB(), &args)
+	if err != nil {
+		return nil, err
+	}
+	return queryOnce(ctx, r, sel, args, bindings)
+}
+
+// Explain returns the plan of the query.
+func (p Projection[V]) Explain(ctx context.Context, r table.Reader, bindings ...Binding) (
+	*plan.Explanation, error) {
+	rows, err := p.rows(ctx, r, bindings)
+	if err != nil {
+		return nil, err
+	}
+	return rows.Explain()
+}

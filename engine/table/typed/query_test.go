@@ -1,0 +1,309 @@
+package typed_test
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/engine/table/typed"
+)
+
+type rider struct {
+	ID   string `kstone:"id,pk"`
+	Name string `kstone:"name"`
+	Club string `kstone:"club,null"`
+}
+
+func openRides(t *testing.T) (*table.DB, *tripTable, *typed.Table[rider],
+	typed.Column[rider, string]) {
+	t.Helper()
+	trips, riders := newTrips("trips"), typed.NewTable[rider]("riders")
+	id := typed.Col(riders, func(r *rider) *string { return &r.ID })
+	db := openTyped(t, trips, riders)
+	if _, err := trips.InsertMany(ctx, db, queryTrips()); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a", "b", "z"} {
+		if err := riders.Insert(ctx, db, &rider{ID: name, Name: "rider " + name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return db, trips, riders, id
+}
+
+func TestTypedJoins(t *testing.T) {
+	db, trips, riders, id := openRides(t)
+	q := trips.Where(trips.dist.Lt(8)).OrderBy(trips.seq.Asc())
+	var got []string
+	for p, err := range typed.LeftJoin(q, trips.user, riders.Where(), id).All(ctx, db) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := "-"
+		if p.R != nil {
+			name = p.R.Name
+		}
+		got = append(got, fmt.Sprint(p.L.Seq, p.L.User, " ", name))
+	}
+	want := []string{"0a rider a", "1b rider b", "2c -", "3d -", "4a rider a", "5b rider b",
+		"6c -", "7d -"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	inner := typed.Join(q, trips.user, riders.Where(id.Ne("a")), id)
+	if n, err := inner.Count(ctx, db); n != 2 || err != nil {
+		t.Errorf("%d pairs, want 2: %v", n, err)
+	}
+	twice := typed.Join(q, trips.user, q.OrderBy(), trips.user).And(
+		typed.Equal(trips.seq, trips.seq))
+	if n, err := twice.Count(ctx, db); n != 8 || err != nil {
+		t.Errorf("%d pairs with itself, want 8: %v", n, err)
+	}
+}
+
+// nick is a row of which everything but the key may be NULL.
+type nick struct {
+	Kind string  `kstone:"kind,pk"`
+	Name *string `kstone:"name"`
+	Who  *string `kstone:"who"`
+}
+
+// TestLeftJoinSeesPartnersOfNulls: what is NULL or a zero value in a partner does not make
+// it none.
+func TestLeftJoinSeesPartnersOfNulls(t *testing.T) {
+	riders, nicks := typed.NewTable[rider]("riders"), typed.NewTable[nick]("nicks")
+	id := typed.Col(riders, func(r *rider) *string { return &r.ID })
+	kind := typed.Col(nicks, func(n *nick) *string { return &n.Kind })
+	db := openTyped(t, riders, nicks)
+	for _, name := range []string{"", "b"} {
+		if err := riders.Insert(ctx, db, &rider{ID: name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := nicks.Insert(ctx, db, &nick{}); err != nil {
+		t.Fatal(err)
+	}
+	partners := map[string]bool{}
+	for p, err := range typed.LeftJoin(riders.Where(), id, nicks.Where(), kind).All(ctx, db) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		partners[p.L.ID] = p.R != nil
+	}
+	if !partners[""] || partners["b"] || len(partners) != 2 {
+		t.Errorf("partners: %v", partners)
+	}
+}
+
+// Promise (tables): Groups, their conditions, joins. Also `TestTypedJoins`,
+// `TestLeftJoinSeesPartnersOfNulls`.
+func TestTypedGroups(t *testing.T) {
+	db, trips, _, _ := openRides(t)
+	q := trips.Where(trips.dist.Lt(10)).OrderBy(trips.status.Asc())
+	var got []string
+	for g, err := range typed.GroupBy(q, trips.dist, trips.status).All(ctx, db) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum, _ := g.Sum.AsFloat()
+		avg, _ := g.Avg.AsFloat()
+		got = append(got, fmt.Sprint(g.Key.Status, g.Count, g.Values, g.Min, g.Max, sum, avg))
+	}
+	if want := []string{"3 3 0 8 12 4", "new3 3 1 9 15 5", "paid2 2 2 6 8 4",
+		"sent2 2 3 7 10 5"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	grouped := typed.GroupBy(q, trips.dist, trips.status)
+	for _, c := range []struct {
+		name    string
+		grouped typed.Grouped[trip, float64]
+		want    []string
+	}{
+		{"count", grouped.Having(grouped.Count().Ge(3)), []string{"", "new"}},
+		{"of two", grouped.Having(grouped.Count().Eq(2), grouped.Min().Lt(3)), []string{"paid"}},
+		{"or", grouped.Having(typed.Or(grouped.Max().Eq(7), grouped.Sum().Gt(13))),
+			[]string{"new", "sent"}},
+		{"not", grouped.Having(typed.Not(grouped.Avg().Ne(4))), []string{"", "paid"}},
+		{"again", grouped.Having(grouped.Values().Gt(2)).Having(grouped.Max().Ge(9)),
+			[]string{"new"}},
+		{"none", grouped.Having(grouped.Count().Gt(3)), nil},
+	} {
+		var got []string
+		for g, err := range c.grouped.All(ctx, db) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, g.Key.Status)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("Having %s: %q, want %q", c.name, got, c.want)
+		}
+	}
+	texts := typed.GroupBy(trips.Where(), trips.city, trips.status)
+	_, err := texts.Having(texts.Sum().Gt(1)).Explain(ctx, db)
+	if !errors.Is(err, table.ErrInvalid) {
+		t.Errorf("the sum of texts: %v", err)
+	}
+	for g, err := range typed.GroupBy(trips.Where(trips.dist.Lt(0)), trips.dist).All(ctx, db) {
+		if err != nil || g.Count != 0 || !g.Sum.IsNull() || g.Min != 0 {
+			t.Errorf("of no rows: %+v, %v", g, err)
+		}
+	}
+	var users []string
+	for u, err := range typed.Distinct(trips.Where().OrderBy(trips.user.Desc()),
+		trips.user).All(ctx, db) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		users = append(users, u)
+	}
+	if !slices.Equal(users, []string{"d", "c", "b", "a"}) {
+		t.Errorf("distinct users %q", users)
+	}
+}
+
+// Promise (tables): Pages follow each other, and the last one, exactly full or not, has no
+// cursor.
+func TestTypedPages(t *testing.T) {
+	db, trips, _, _ := openRides(t)
+	q := trips.Where(trips.dist.Ge(3)).OrderBy(trips.status.Desc()).Limit(7)
+	var got, want []trip
+	for o, err := range trips.Where(trips.dist.Ge(3)).OrderBy(trips.status.Desc()).Limit(
+		100).All(ctx, db) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, o)
+	}
+	pages := 0
+	for cursor := []byte(nil); pages == 0 || cursor != nil; pages++ {
+		rows, next, err := q.After(cursor).Page(ctx, db)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, cursor = append(got, rows...), next
+	}
+	if len(want) != 37 || len(got) != 37 || pages != 6 {
+		t.Errorf("%d rows on %d pages, %d rows without", len(got), pages, len(want))
+	}
+	seen := map[int64]bool{}
+	for i, o := range got {
+		if seen[o.Seq] || o.Status != want[i].Status {
+			t.Errorf("row %d is %+v", i, o)
+		}
+		seen[o.Seq] = true
+	}
+	// A page that is the last one and full has no cursor; sizes may change between pages.
+	size := typed.Arg[int]{Name: "size"}
+	sized := trips.Where(trips.dist.Ge(3)).OrderBy(trips.status.Desc()).LimitArg(size)
+	rows, next, err := sized.Page(ctx, db, size.Is(36))
+	if len(rows) != 36 || next == nil || err != nil {
+		t.Errorf("36 of 37 rows: %d, cursor %x, %v", len(rows), next, err)
+	}
+	if rows, next, err = sized.After(next).Page(ctx, db, size.Is(1)); len(rows) != 1 ||
+		next != nil || err != nil {
+		t.Errorf("the last row: %d, cursor %x, %v", len(rows), next, err)
+	}
+	if rows, next, err = q.Limit(37).Page(ctx, db); len(rows) != 37 || next != nil || err != nil {
+		t.Errorf("a page that is exactly full: %d rows, cursor %x, %v", len(rows), next, err)
+	}
+	if rows, next, err = q.Limit(0).Page(ctx, db); len(rows) != 0 || next != nil || err != nil {
+		t.Errorf("a page of no rows: %d rows, cursor %x, %v", len(rows), next, err)
+	}
+	if _, _, err := trips.Where().Page(ctx, db); !errors.Is(err, table.ErrInvalid) {
+		t.Errorf("a page without a limit: %v", err)
+	}
+}
+
+func TestTypedReaders(t *testing.T) {
+	db, trips, _, _ := openRides(t)
+	snap, err := db.Snapshot(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer snap.Close()
+	first := queryTrips()[0]
+	key := []typed.Predicate[trip]{trips.user.Eq(first.User), trips.at.Eq(first.At),
+		trips.seq.Eq(first.Seq)}
+	err = db.Update(ctx, func(tx *table.Tx) error {
+		if err := trips.Update(ctx, tx, func(o *trip) error {
+			o.Dist, o.Note = 77, nil
+			return nil
+		}, key...); err != nil {
+			return err
+		}
+		got, err := trips.Get(ctx, tx, key...)
+		if err != nil || got.Dist != 77 {
+			t.Errorf("in the transaction: %+v, %v", got, err)
+		}
+		n, err := trips.Where(trips.dist.Eq(77)).Count(ctx, tx)
+		if n != 1 || err != nil {
+			t.Errorf("in the transaction: %d rows, %v", n, err)
+		}
+		if got, err = trips.Get(ctx, db, key...); err != nil || got.Dist != 0 {
+			t.Errorf("outside: %+v, %v", got, err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := trips.Get(ctx, snap, key...); err != nil || !reflect.DeepEqual(got, first) {
+		t.Errorf("in the snapshot: %+v, %v", got, err)
+	}
+	if got, err := trips.Get(ctx, db, key...); err != nil || got.Dist != 77 || got.Note != nil {
+		t.Errorf("after: %+v, %v", got, err)
+	}
+	rows := []trip{{User: first.User, At: first.At, Seq: first.Seq}, {User: "none"},
+		{User: first.User, At: first.At, Seq: first.Seq}}
+	found, err := trips.MultiGet(ctx, snap, rows)
+	if err != nil || !slices.Equal(found, []bool{true, false, true}) ||
+		!reflect.DeepEqual(rows[2], first) || rows[1].Dist != 0 {
+		t.Errorf("%v, %+v, %v", found, rows, err)
+	}
+}
+
+func TestTypedWrites(t *testing.T) {
+	db, trips, _, _ := openRides(t)
+	o := queryTrips()[5]
+	key := []typed.Predicate[trip]{trips.seq.Eq(o.Seq), trips.user.Eq(o.User), trips.at.Eq(o.At)}
+	err := trips.Set(ctx, db, []typed.Assign[trip]{trips.dist.Add(0.5), trips.status.Set(""),
+		trips.note.Set("changed"), trips.cents.Set(5)}, append(key, trips.status.Eq("new"))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := trips.Get(ctx, db, key...)
+	if err != nil || got.Dist != 5.5 || got.Status != "" || *got.Note != "changed" ||
+		got.Cents != 5 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	err = trips.Delete(ctx, db, append(key, trips.status.Eq("new"))...)
+	if !errors.Is(err, table.ErrConditionFailed) {
+		t.Errorf("with a condition that does not hold: %v", err)
+	}
+	if err := trips.Delete(ctx, db, key...); err != nil {
+		t.Fatal(err)
+	}
+	if err := trips.Delete(ctx, db, key...); !errors.Is(err, table.ErrNotFound) {
+		t.Errorf("deleted again: %v", err)
+	}
+	if err := trips.Delete(ctx, db, key[:2]...); !errors.Is(err, table.ErrInvalid) {
+		t.Errorf("with a part of the key: %v", err)
+	}
+	n, err := trips.UpdateWhere(ctx, db, trips.user.Eq("a"), trips.dist.Set(-1))
+	if n != 10 || err != nil {
+		t.Errorf("%d rows changed: %v", n, err)
+	}
+	if n, err := trips.DeleteWhere(ctx, db, trips.dist.Eq(-1)); n != 10 || err != nil {
+		t.Errorf("%d rows deleted: %v", n, err)
+	}
+	if err := trips.Put(ctx, db, &got); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := trips.Where().Count(ctx, db); n != 30 || err != nil {
+		t.Errorf("%d rows left: %v", n, err)
+	}
+}

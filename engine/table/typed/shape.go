@@ -1,0 +1,314 @@
+package typed
+
+import (
+	"encoding/binary"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/table"
+)
+
+// A query that is built again each time, with other values, is planned once for all values that
+// are alike to the planner: its constants become parameters, and the plan is kept under the
+// shape of the query in the DB's cache of plans. That is done with comparisons of columns only,
+// which all must be true. All other queries, and those of a table with an index that has only
+// some of the rows, which a constant may allow to be used, are prepared as they are.
+//
+// Why not the shape of the plan.Select that plan.Cache.Prepare finds: making one for the
+// database costs more than many queries do (docs/decisions/0023).
+
+// shape is a query without its constants.
+type shape struct {
+	key       []byte
+	constants []constant // in their order
+	likeness  plan.Likeness
+}
+
+// constant is what a column is compared with.
+type constant struct {
+	expr.Value
+	ordinal int
+	op      expr.Op
+}
+
+// reset lets go of everything but memory.
+func (s *shape) reset() {
+	if len(s.key) == 0 {
+		return
+	}
+	clear(s.constants)
+	s.key, s.constants = s.key[:0], s.constants[:0]
+	s.likeness.Begin(nil, nil)
+}
+
+// keyMark begins the keys of shapes, before the binding that they are for. A number of sources,
+// with which the key of a plan.Select begins, is not negative: this would be -1.
+const keyMark = 1
+
+// Tags of what a key is made of.
+const (
+	tagConstant = iota
+	tagParam
+	tagCmp
+	tagBetween
+	tagNull
+	tagOrder
+	tagLimit
+	tagOffset
+	tagValues // the classes follow
+)
+
+// of sets the shape to that of a query, whatever its constants are. It reports
+// whether shapes like it are kept.
+func (s *shape) of(where []expr.Expr, limit, offset expr.Expr, index string,
+	b *binding) (ok bool) {
+	s.key = binary.AppendUvarint(append(s.key, keyMark), b.id)
+	for _, e := range where {
+		if !s.term(e, b) {
+			return false
+		}
+	}
+	s.text(index)
+	return s.count(tagLimit, limit) && s.count(tagOffset, offset)
+}
+
+// order adds a term of ORDER BY.
+func (s *shape) order(o plan.Order) bool {
+	s.key = append(s.key, tagOrder, flags(o.Desc, o.NullsLast))
+	return s.column(o.Expr)
+}
+
+// alike adds the class of the constants.
+func (s *shape) alike(b *binding) {
+	s.likeness.Begin(b.schema, b.table.Stats())
+	for i := range s.constants {
+		c := &s.constants[i]
+		s.likeness.Restrict(c.ordinal, c.op, c.Value)
+	}
+	s.key = append(s.key, tagValues)
+	s.key = s.likeness.Append(s.key)
+}
+
+func flags(desc, nullsLast bool) (f byte) {
+	if desc {
+		f = 1
+	}
+	if nullsLast {
+		f |= 2
+	}
+	return f
+}
+
+func (s *shape) int(n int) { s.key = binary.AppendVarint(s.key, int64(n)) }
+
+func (s *shape) text(t string) {
+	s.int(len(t))
+	s.key = append(s.key, t...)
+}
+
+// term adds a term of WHERE.
+func (s *shape) term(e expr.Expr, b *binding) bool {
+	switch e := e.(type) {
+	case expr.And:
+		for _, t := range e.Terms {
+			if !s.term(t, b) {
+				return false
+			}
+		}
+		return true
+	case expr.Cmp:
+		s.key = append(s.key, tagCmp, byte(e.Op))
+		return s.column(e.L) && s.operand(e.L, e.Op, e.R, b)
+	case expr.Between:
+		s.key = append(s.key, tagBetween)
+		return !e.Not && s.column(e.X) && s.operand(e.X, expr.Ge, e.Lo, b) &&
+			s.operand(e.X, expr.Le, e.Hi, b)
+	case expr.IsNull:
+		s.key = append(s.key, tagNull, flags(e.Not, false))
+		return s.column(e.X)
+	}
+	return false
+}
+
+func (s *shape) column(e expr.Expr) bool {
+	c, ok := e.(expr.Column)
+	s.int(c.Ordinal)
+	return ok
+}
+
+// operand adds what a column is compared with. Constants are numbered by their order.
+func (s *shape) operand(column expr.Expr, op expr.Op, e expr.Expr, b *binding) bool {
+	switch e := e.(type) {
+	case expr.Const:
+		ordinal := b.ordinals[column.(expr.Column).Ordinal]
+		if e.IsNull() || len(s.constants) == mostConstants || b.partial.Has(ordinal) {
+			return false
+		}
+		s.key = append(s.key, tagConstant, byte(e.Kind()))
+		s.constants = append(s.constants, constant{e.Value, ordinal, op})
+		return true
+	case expr.Param:
+		s.key = append(s.key, tagParam)
+		s.text(e.Name)
+		return true
+	}
+	return false
+}
+
+// count adds LIMIT or OFFSET. A constant is part of the shape: plans depend on it, and there
+// are not many.
+func (s *shape) count(tag byte, e expr.Expr) bool {
+	if e == nil {
+		return true
+	}
+	s.key = append(s.key, tag)
+	switch e := e.(type) {
+	case expr.Const:
+		n, ok := e.AsInt()
+		s.int(int(n))
+		return ok
+	case expr.Param:
+		s.int(-1)
+		s.text(e.Name)
+		return true
+	}
+	return false
+}
+
+// constantName is the name of the parameter that stands for constant i. No Arg has it.
+func constantName(i int) string { return string([]byte{0, byte(i >> 8), byte(i)}) }
+
+// constantOf is the opposite of constantName; ok is false for the names of others.
+func constantOf(name string) (i int, ok bool) {
+	if len(name) != 3 || name[0] != 0 {
+		return 0, false
+	}
+	return int(name[1])<<8 | int(name[2]), true
+}
+
+// mostConstants bounds the constants that become parameters.
+const mostConstants = 1000
+
+// parameterise returns terms with their constants replaced by parameters.
+func parameterise(terms []expr.Expr) ([]expr.Expr, error) {
+	n := 0
+	out := make([]expr.Expr, len(terms))
+	for i, t := range terms {
+		var err error
+		out[i], err = expr.Rewrite(t, func(e expr.Expr) (expr.Expr, error) {
+			if _, ok := e.(expr.Const); !ok {
+				return e, nil
+			}
+			n++
+			return expr.Param{Index: unnumbered, Name: constantName(n - 1)}, nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// planned returns a plan of the query and sets the values of its parameters in x: one that is
+// kept, if the query is of a shape that is.
+func (q *Query[T]) planned(x *run, r table.Reader, bindings []Binding) (*preparedFor, error) {
+	b, err := q.table.bind(r.DB())
+	if err != nil {
+		return nil, err
+	}
+	f, err := q.known(x, b)
+	if err != nil {
+		return nil, err
+	}
+	if f != nil && x.bind(f.args, bindings) {
+		return f, nil
+	}
+	if f, err = q.prepared(b, nil); err != nil {
+		return nil, err
+	}
+	x.params, err = f.args.values(x.params[:0], bindings)
+	return f, err
+}
+
+// known returns the plan that is kept for queries like this one, nil if none are kept.
+func (q *Query[T]) known(x *run, b *binding) (*preparedFor, error) {
+	if q.page || q.distinct || hinted(&q.hints) ||
+		!x.shape.of(q.where, q.limit, q.offset, q.index, b) {
+		return nil, nil
+	}
+	for _, t := range q.order {
+		if !x.shape.order(t.order(0)) {
+			return nil, nil
+		}
+	}
+	// Why twice: a point is the right plan for all values; only others have classes of them.
+	plans, all := b.table.DB().Plans(), len(x.shape.key)
+	if f, ok := plans.Get(x.shape.key).(*preparedFor); ok {
+		return f, nil
+	}
+	x.shape.alike(b)
+	if f, ok := plans.Get(x.shape.key).(*preparedFor); ok {
+		return f, nil
+	}
+	g, err := q.generic()
+	if err != nil {
+		return nil, err
+	}
+	f, err := g.prepared(b, x.shape.constants)
+	if err != nil {
+		return nil, err
+	}
+	key := x.shape.key
+	if f.prepared.IsPoint() {
+		key = key[:all]
+	}
+	plans.Keep(key, f)
+	return f, nil
+}
+
+func hinted(h *plan.Hints) bool {
+	return h.Index != nil || h.NoIndex || h.RefuseFullScan || h.ForceOrder || h.ForceJoin != ""
+}
+
+// bind sets the values of the parameters; ok is false if there is none of one.
+func (x *run) bind(args arguments, bindings []Binding) (ok bool) {
+	for i := range bindings {
+		if bindings[i].err != nil {
+			return false
+		}
+	}
+	for _, name := range args {
+		if i, ok := constantOf(name); ok {
+			x.params = append(x.params, x.shape.constants[i].Value)
+			continue
+		}
+		b := bindingOf(bindings, name)
+		if b == nil {
+			return false
+		}
+		x.params = append(x.params, b.value)
+	}
+	return true
+}
+
+// generic returns the query with parameters in place of its constants.
+func (q *Query[T]) generic() (g Query[T], err error) {
+	g = *q
+	g.where, err = parameterise(q.where)
+	return g, err
+}
+
+// likely returns the values that the parameters are likely to have: those that stand for
+// constants.
+func (a arguments) likely(constants []constant) []expr.Value {
+	if len(constants) == 0 {
+		return nil
+	}
+	values := make([]expr.Value, len(a))
+	for i, name := range a {
+		if n, ok := constantOf(name); ok {
+			values[i] = constants[n].Clone()
+		}
+	}
+	return values
+}

@@ -1,0 +1,53 @@
+// Package wrongtypes has programs that must not compile: every line that ends in "// error"
+// has a mistake, and no other one.
+package wrongtypes
+
+import (
+	"context"
+
+	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/engine/table/typed"
+)
+
+type order struct {
+	ID   int64  `kstone:"id,pk"`
+	Name string `kstone:"name"`
+}
+
+type user struct {
+	ID string `kstone:"id,pk"`
+}
+
+var (
+	orders = typed.NewTable[order]("orders")
+	id     = typed.Col(orders, func(o *order) *int64 { return &o.ID })
+	name   = typed.Col(orders, func(o *order) *string { return &o.Name })
+	users  = typed.NewTable[user]("users")
+	userID = typed.Col(users, func(u *user) *string { return &u.ID })
+)
+
+func right(ctx context.Context, db *table.DB, snap *table.Snapshot) error {
+	_ = orders.Where(id.Eq(5), name.Eq("x")).OrderBy(name.Desc())
+	_ = typed.Join(orders.Where(), name, users.Where(), userID)
+	_, err := orders.Get(ctx, snap, id.Eq(5))
+	return err
+}
+
+func wrong(ctx context.Context, db *table.DB, snap *table.Snapshot) {
+	_ = id.Eq("five")                                               // error
+	_ = name.Between("a", 5)                                        // error
+	_ = orders.Where(userID.Eq("x"))                                // error
+	_ = orders.Where().OrderBy(userID.Asc())                        // error
+	_ = orders.Index("by_user", userID.Asc())                       // error
+	_ = orders.Unique("by_name", name.Asc()).Include(userID)        // error
+	_ = typed.Col(orders, func(o *order) *string { return &o.Nam }) // error
+	_ = typed.Col(orders, func(o *order) *string { return &o.ID })  // error
+	_ = typed.Join(orders.Where(), id, users.Where(), userID)       // error
+	_ = id.InQuery(typed.Select(users.Where(), userID))             // error
+	_ = id.EqArg(typed.Arg[string]{Name: "x"})                      // error
+	_ = typed.BeginsWith(id, 5)                                     // error
+	_ = typed.Or(name.Eq("x"), userID.Eq("x"))                      // error
+	_ = orders.Insert(ctx, db, &user{})                             // error
+	_ = orders.Insert(ctx, snap, &order{})                          // error
+	_, _ = orders.UpdateWhere(ctx, db, id.Eq(1), userID.Set("x"))   // error
+}
