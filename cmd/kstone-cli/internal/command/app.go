@@ -151,10 +151,6 @@ func (a *app) openDB(path string, m mode, o *engine.Options) (*database, error) 
 	if path == "" {
 		return nil, usage("the name of the database is empty").withHint("name a directory")
 	}
-	level, err := a.level()
-	if err != nil {
-		return nil, err
-	}
 	if o == nil {
 		o = &engine.Options{}
 	}
@@ -166,8 +162,9 @@ func (a *app) openDB(path string, m mode, o *engine.Options) (*database, error) 
 		return nil, err
 	}
 	d := &database{path: path}
-	o.ReadOnly, o.MustExist, o.Durability = m == readOnly, m != create, level
+	o.ReadOnly, o.MustExist, o.Durability = m == readOnly, m != create, a.level()
 	start := time.Now()
+	var err error
 	d.DB, err = engine.Open(path, o)
 	a.opened += time.Since(start)
 	if err != nil {
@@ -190,35 +187,18 @@ func (d *database) loadSchema() error {
 	return err
 }
 
-// level returns the durability that --durability names.
-func (a *app) level() (engine.Durability, error) {
-	switch a.durability {
-	case "":
-		return engine.DefaultDurability, nil
-	case "sync":
-		return engine.Sync, nil
-	case "process":
-		return engine.Process, nil
+// options returns how to write items. A limited list is never cut in the middle.
+func (a *app) options(s *layout.Schema, limited bool) present.Options {
+	o := present.Options{Format: present.Format(a.format), Schema: s, Width: a.width,
+		Color: a.color}
+	switch {
+	case a.format != "":
+	case a.outTTY:
+		o.Format, o.Brief = present.Table, !limited
+	default:
+		o.Format = present.JSONL
 	}
-	return 0, usage("--durability is sync or process, not %q", a.durability).
-		withHint("sync survives a power cut, process a kill of the program")
-}
-
-// options returns how to write items, given that a command was asked for no format.
-func (a *app) options(s *layout.Schema, limited bool) (present.Options, error) {
-	o := present.Options{Format: present.JSONL, Schema: s, Width: a.width, Color: a.color}
-	if a.format == "" {
-		if a.outTTY {
-			o.Format, o.Brief = present.Table, !limited
-		}
-		return o, nil
-	}
-	f, err := present.ParseFormat(a.format)
-	if err != nil {
-		return o, usage("-o: %v", err)
-	}
-	o.Format = f
-	return o, nil
+	return o
 }
 
 // root returns the command tree.
@@ -301,41 +281,4 @@ func (a *app) groups() []group {
 		group{"Keys", []*cobra.Command{a.keysCommand(), a.segmentCommand()}},
 		group{"Prove and rescue", []*cobra.Command{a.repairCommand(), a.tortureCommand()}},
 		group{"Start here", []*cobra.Command{a.shellCommand(), a.demoCommand()}})
-}
-
-// use returns the usage line of a command: with the database as the first argument,
-// unless it is open already.
-func (a *app) use(verb, rest string) string {
-	if a.open == nil {
-		verb += " DB"
-	}
-	return strings.TrimSpace(verb + " " + rest)
-}
-
-// arguments returns a check of the number of arguments besides the database.
-func (a *app) arguments(least, most int) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		n := len(args)
-		if a.open == nil {
-			n--
-		}
-		if n >= least && (most < 0 || n <= most) {
-			return nil
-		}
-		problem := "too few arguments"
-		if n > least {
-			problem = "too many arguments"
-		}
-		return usage("%s: %s", cmd.Name(), problem).
-			withHint("usage: %s; kstone-cli help %s shows examples",
-				strings.TrimSpace(cmd.UseLine()), cmd.Name())
-	}
-}
-
-// split separates the database from the other arguments.
-func (a *app) split(args []string) (path string, rest []string) {
-	if a.open != nil {
-		return "", args
-	}
-	return args[0], args[1:]
 }

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,26 +19,33 @@ const (
 	completionTime = 300 * time.Millisecond
 )
 
-// completePK completes the argument after the database with partition keys. In a
-// system shell it opens the database read-only for that.
-func (a *app) completePK(_ *cobra.Command, args []string, prefix string) ([]string,
+// completeFirst completes the first argument after the database with what find returns. In a
+// system shell find opens the database, read-only.
+func (a *app) completeFirst(args []string, find func(path string) []string) ([]string,
 	cobra.ShellCompDirective) {
-	if a.open == nil && len(args) == 0 {
-		return nil, cobra.ShellCompDirectiveFilterDirs
-	}
-	if a.open == nil && len(args) > 1 || a.open != nil && len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	var found []string
 	path := ""
 	if a.open == nil {
-		path = args[0]
+		if len(args) == 0 {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		}
+		path, args = args[0], args[1:]
 	}
-	_ = a.withDB(path, readOnly, func(d *database) error {
-		found = d.partitions(prefix)
-		return nil
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return find(path), cobra.ShellCompDirectiveNoFileComp
+}
+
+// completePK completes the argument after the database with partition keys.
+func (a *app) completePK(_ *cobra.Command, args []string, prefix string) ([]string,
+	cobra.ShellCompDirective) {
+	return a.completeFirst(args, func(path string) (found []string) {
+		_ = a.withDB(path, readOnly, func(d *database) error {
+			found = d.partitions(prefix)
+			return nil
+		})
+		return found
 	})
-	return found, cobra.ShellCompDirectiveNoFileComp
 }
 
 // partitions returns the first partition keys that begin with prefix. It jumps from
@@ -101,7 +109,7 @@ func (d *database) parts(pkText string, before []string, prefix string) []string
 		for item, err := range d.Query(ctx, engine.Query{PK: pk, SK: r.SK, Filter: r.Filter,
 			Limit: 1}) {
 			parts := d.schema.SKParts(item.Key.SK)
-			if err != nil || len(parts) <= len(before) || !equal(parts[:len(before)], before) ||
+			if err != nil || len(parts) <= len(before) || !slices.Equal(parts[:len(before)], before) ||
 				!strings.HasPrefix(parts[len(before)], prefix) {
 				return found
 			}
@@ -118,5 +126,3 @@ func (d *database) parts(pkText string, before []string, prefix string) []string
 	}
 	return found
 }
-
-func equal(a, b []string) bool { return strings.Join(a, "\x00") == strings.Join(b, "\x00") }

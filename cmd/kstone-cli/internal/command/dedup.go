@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,11 +9,9 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/meter"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/engine"
 )
@@ -25,8 +22,8 @@ func (a *app) dedupCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: a.use("dedup",
 			"FILE|- [--format jsonl|csv] [--pk FIELD,… [--sk FIELD,…]] [--insert]"),
-		Short: "Tell which records of a file are new",
-		Long: `Tell how many records of a file have keys that are new, how many are stored in the
+		Short: "Report which records of a file are new",
+		Long: `Report how many records of a file have keys that are new, how many are stored in the
 database already, and how many repeat a new key that came earlier in the file. Nothing
 is written; with --insert the new ones are stored, those that exist are left alone, and
 of several with one key the first counts. A database that does not exist counts as an
@@ -50,7 +47,7 @@ stored counts as stored then.`,
 	a.summaryFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		path, args := a.split(args)
-		in, size, err := a.openRecords(&f, "dedup", args[0])
+		in, size, err := a.openRecords(&f, args[0])
 		if err != nil {
 			return err
 		}
@@ -94,7 +91,6 @@ type deduper struct {
 	intake
 	sum dedupSummary
 
-	insert bool
 	before uint64     // newest version that the database had at the start
 	seen   *engine.DB // new keys of the file, without --insert
 
@@ -119,9 +115,7 @@ type dedupSummary struct {
 
 func (a *app) dedup(ctx context.Context, d *database, f *importFlags, insert bool, name string,
 	in io.Reader, size int64) (err error) {
-	dd := &deduper{intake: intake{db: d, flags: f, name: name}, insert: insert}
-	dd.meter = meter.New(a.err, a.errTTY, size, "checking")
-	start := time.Now()
+	dd := &deduper{intake: a.intake(d, f, name, size, "checking")}
 	if insert {
 		dd.before = d.Metrics().LastVersion
 		err = dd.run(ctx, in, dd.store)
@@ -129,23 +123,21 @@ func (a *app) dedup(ctx context.Context, d *database, f *importFlags, insert boo
 	} else {
 		err = dd.compare(ctx, in)
 	}
-	took := time.Since(start)
-	a.moreRejected(&dd.intake)
-	dd.sum.Read, dd.sum.Rejected, dd.sum.Expired = dd.read, dd.rejected, dd.expired
-	dd.sum.Seconds = took.Seconds()
-	if printErr := a.printDedup(&dd.sum, insert, took); err == nil {
+	r, s := dd.end(a), &dd.sum
+	s.Read, s.Rejected, s.Expired, s.Seconds = r.read, r.rejected, r.expired, r.took.Seconds()
+	if printErr := a.printDedup(s, r, insert); err == nil {
 		err = printErr
 	}
 	onInterrupt := "nothing was written"
 	if insert {
 		onInterrupt = "what was inserted stays; run it again to finish"
 	}
-	return dd.verdict(err, "all others were handled; correct these lines and run it again",
+	return r.verdict(err, "all others were handled; correct these lines and run it again",
 		onInterrupt)
 }
 
 // store inserts what is new of a group. A key that was not inserted is either stored
-// since before, or repeats one that this run has inserted: its version tells.
+// since before, or repeats one that this run has inserted; its version shows which.
 func (dd *deduper) store(ctx context.Context, items []engine.Item) error {
 	if len(items) == 0 {
 		return nil
@@ -248,21 +240,16 @@ func (dd *deduper) look(ctx context.Context, items []engine.Item) error {
 	return err
 }
 
-func (a *app) printDedup(s *dedupSummary, insert bool, took time.Duration) error {
+func (a *app) printDedup(s *dedupSummary, r reading, insert bool) error {
 	if a.format == "json" {
-		return json.NewEncoder(a.out).Encode(s)
+		return a.printJSON(s)
 	}
 	what := "new"
 	if insert {
 		what = "new and inserted"
 	}
-	line := fmt.Sprintf("%s read: %s %s, %s already stored, %s repeated in the file, %s rejected",
-		present.Count(s.Read), present.Count(s.New), what, present.Count(s.Stored),
-		present.Count(s.Repeated), present.Count(s.Rejected))
-	if s.Expired > 0 {
-		line += fmt.Sprintf(", %s expired", present.Count(s.Expired))
-	}
-	_, err := fmt.Fprintf(a.out, "%s in %s (%s)\n", line, present.Duration(took),
-		present.PerSecond(s.Read, took))
+	_, err := fmt.Fprintln(a.out, r.text(fmt.Sprintf(
+		": %s %s, %s already stored, %s repeated in the file", present.Count(s.New), what,
+		present.Count(s.Stored), present.Count(s.Repeated)), ""))
 	return err
 }

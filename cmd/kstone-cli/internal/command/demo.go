@@ -28,11 +28,8 @@ temporary directory and removed at the end; if DIR is given, it is made there an
 stays.`,
 		Example: `  kstone-cli demo
   kstone-cli demo cities.db && kstone-cli shell cities.db`,
-		Args: cobra.ArbitraryArgs,
+		Args: words(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usage("demo: too many arguments").withHint("usage: %s", cmd.UseLine())
-			}
 			t := &tour{app: a, ctx: cmd.Context()}
 			if len(args) == 1 {
 				t.dir = args[0]

@@ -41,8 +41,7 @@ func (s *session) dot(name string, args []string) error {
 		}
 		s.timing = arg == "on"
 	case ".durability":
-		probe := app{durability: arg}
-		if _, err := probe.level(); err != nil || arg == "" {
+		if _, ok := levels[arg]; !ok || arg == "" {
 			return usage(".durability is sync or process, not %q", arg)
 		}
 		s.durability = arg

@@ -1,6 +1,8 @@
 package command
 
 import (
+	"context"
+
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -24,36 +26,31 @@ all records are of the form {"pk":…,"sk":…,"value":…,"expires":…}.`,
   kstone-cli export a.db | kstone-cli import b.db -`,
 		Args: a.arguments(0, 0),
 	}
-	a.formatFlag(cmd, "`FORMAT`: jsonl or csv; default: jsonl")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+	a.outputVar(cmd, "`FORMAT`: jsonl or csv; default: jsonl", []string{"jsonl", "csv"})
+	before(cmd, func() error {
 		switch a.format {
-		case "":
-			a.format = "jsonl"
-		case "jsonl", "csv":
-		default:
-			return usage("export: -o is jsonl or csv, not %q", a.format).
-				withHint("scan writes the other formats")
-		}
-		path, _ := a.split(args)
-		return a.withDB(path, readOnly, func(d *database) error {
-			snap, err := d.Snapshot()
-			if err != nil {
-				return err
-			}
-			defer snap.Close()
-			o, err := a.options(d.schema, true)
-			if err != nil {
-				return err
-			}
-			n, err := present.Write(a.out, snap.Scan(cmd.Context(), engine.Scan{}), o)
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(a.err,
-				"exported %s; read them back with: %s import NEW.db FILE --format %s %s\n",
-				present.Plural(int64(n), "item"), program, a.format, d.schema.Flags())
+		case "", "jsonl", "csv":
 			return nil
-		})
-	}
+		}
+		return usage("export: -o is jsonl or csv, not %q", a.format).
+			withHint("scan writes the other formats")
+	})
+	cmd.RunE = a.onDB(readOnly, func(ctx context.Context, d *database, _ []string) error {
+		snap, err := d.Snapshot()
+		if err != nil {
+			return err
+		}
+		defer snap.Close()
+		if a.format == "" {
+			a.format = "jsonl"
+		}
+		n, err := present.Write(a.out, snap.Scan(ctx, engine.Scan{}), a.options(d.schema, true))
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(a.err, "exported %s; read them back with: %s import NEW.db FILE --format %s %s\n",
+			present.Plural(int64(n), "item"), program, a.format, d.schema.Flags())
+		return nil
+	})
 	return cmd
 }

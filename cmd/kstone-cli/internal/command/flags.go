@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,9 +20,17 @@ import (
 // by help; "" stands for the form that the command takes without -i.
 func (a *app) inputFlag(cmd *cobra.Command, help string) {
 	cmd.Flags().StringVarP(&a.input, "input", "i", "", help)
-	_ = cmd.RegisterFlagCompletionFunc("input", cobra.FixedCompletions(
-		[]string{"text", "escaped", "hex", "base64"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("input", cobra.FixedCompletions(inputForms,
+		cobra.ShellCompDirectiveNoFileComp))
+	before(cmd, func() error {
+		if a.input == "" || slices.Contains(inputForms, a.input) {
+			return nil
+		}
+		return usage("-i is text, escaped, hex or base64, not %q", a.input)
+	})
 }
+
+var inputForms = []string{"text", "escaped", "hex", "base64"}
 
 const inputFormHelp = "`FORM` of keys and values: text (default), escaped (\\x00, \\n), hex\n" +
 	"or base64"
@@ -30,7 +39,21 @@ const inputFormHelp = "`FORM` of keys and values: text (default), escaped (\\x00
 func (a *app) durabilityFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&a.durability, "durability", a.durability,
 		"`LEVEL`: what an acknowledged write survives, sync (power cut)\nor process (kill)")
+	before(cmd, func() error {
+		if _, ok := levels[a.durability]; ok {
+			return nil
+		}
+		return usage("--durability is sync or process, not %q", a.durability).
+			withHint("sync survives a power cut, process a kill of the program")
+	})
 }
+
+// levels are the values of --durability.
+var levels = map[string]engine.Durability{"": engine.DefaultDurability, "sync": engine.Sync,
+	"process": engine.Process}
+
+// level returns the durability that --durability names.
+func (a *app) level() engine.Durability { return levels[a.durability] }
 
 // elsewhere says of flags that only some commands have what they are about.
 var elsewhere = map[string]string{
@@ -54,7 +77,7 @@ type formError struct{ text, hint string }
 func (e *formError) Error() string { return e.text }
 
 // readForm returns the bytes that a text in the form of --input stands for. The error is a
-// *formError, or that of checkForm.
+// *formError.
 func (a *app) readForm(text string) (b []byte, err error) {
 	hint := fmt.Sprintf("-i %s applies to all keys and values of the command", a.input)
 	switch a.input {
@@ -75,19 +98,8 @@ func (a *app) readForm(text string) (b []byte, err error) {
 				`escapes are those of Go strings: \n, \x00, \u00e9, \\`}
 		}
 		b = []byte(s)
-	default:
-		err = a.checkForm()
 	}
 	return b, err
-}
-
-// checkForm checks that --input names a form.
-func (a *app) checkForm() error {
-	switch a.input {
-	case "", "text", "escaped", "hex", "base64":
-		return nil
-	}
-	return usage("-i is text, escaped, hex or base64, not %q", a.input)
 }
 
 // appendForm appends bytes in the form of --input, so that readForm reads them back.
@@ -119,14 +131,6 @@ func (a *app) args(what string, texts []string) ([]layout.Arg, error) {
 		out = append(out, arg)
 	}
 	return out, nil
-}
-
-// formatFlag adds -o.
-func (a *app) formatFlag(cmd *cobra.Command, help string) {
-	cmd.Flags().StringVarP(&a.format, "output", "o", a.format, help)
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(
-		[]string{"table", "jsonl", "json", "csv", "raw",
-			"hex"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
 const formatHelp = "`FORMAT`: table, jsonl, json, csv, raw (values only) or hex;\n" +

@@ -2,19 +2,16 @@ package command
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/layout"
-	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/meter"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/record"
 )
@@ -38,10 +35,15 @@ type importFlags struct {
 func (f *importFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.format, "format", "",
 		"`FORMAT`: jsonl or csv; default: from the name of the file, else jsonl")
-	flags.StringVar(&f.delimiter, "delimiter", ",",
-		"`CHARACTER` between CSV fields (\\t for a tab)")
 	flags.StringSliceVar(&f.pk, "pk", nil, "`FIELDS` of the partition key")
 	flags.StringSliceVar(&f.sk, "sk", nil, "`FIELDS` of the sort key, in this order")
+	f.registerLines(flags)
+}
+
+// registerLines adds the flags that every reader of lines has.
+func (f *importFlags) registerLines(flags *pflag.FlagSet) {
+	flags.StringVar(&f.delimiter, "delimiter", ",",
+		"`CHARACTER` between CSV fields (\\t for a tab)")
 	flags.IntVar(&f.shown, "show-rejected", 10, "print the first `N` rejected lines")
 }
 
@@ -84,13 +86,13 @@ fields without a column are left out. Numbers for times count the column's unit 
 	a.summaryFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		path, args := a.split(args)
-		in, size, err := a.openRecords(&f, "import", args[0])
+		in, size, err := a.openRecords(&f, args[0])
 		if err != nil {
 			return err
 		}
 		defer in.Close()
 		if f.table != "" {
-			defer func(level string) { a.durability = level }(a.durability)
+			defer func(name string) { a.durability = name }(a.durability)
 			a.durability = "process" // and a sync at the end
 			return a.withTables(cmd.Context(), path, readWrite, func(t *tables) error {
 				return a.importTable(cmd.Context(), t, &f, args[0], in, size)
@@ -105,20 +107,6 @@ fields without a column are left out. Numbers for times count the column's unit 
 		})
 	}
 	return cmd
-}
-
-// summaryFlag adds -o to a command that prints a summary.
-func (a *app) summaryFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&a.format, "output", "o", a.format,
-		"`FORMAT`: json prints the summary as JSON")
-}
-
-// summaryFormat checks -o of a command that prints a summary.
-func (a *app) summaryFormat(command string) error {
-	if a.format != "" && a.format != "json" {
-		return usage("%s: -o is json or nothing, not %q", command, a.format)
-	}
-	return nil
 }
 
 // check fills in the format and refuses flags that make no sense.
@@ -172,12 +160,8 @@ func (f *importFlags) settleSchema(d *database) error {
 }
 
 // openRecords checks the flags of a command that reads records, and opens its file.
-func (a *app) openRecords(f *importFlags, command, name string,
-) (in io.ReadCloser, size int64, err error) {
+func (a *app) openRecords(f *importFlags, name string) (in io.ReadCloser, size int64, err error) {
 	if err := f.check(name); err != nil {
-		return nil, 0, err
-	}
-	if err := a.summaryFormat(command); err != nil {
 		return nil, 0, err
 	}
 	return a.openInput(name)
@@ -215,42 +199,20 @@ func (a *app) openInput(name string) (in io.ReadCloser, size int64, err error) {
 // importFrom imports everything and prints the summary.
 func (a *app) importFrom(ctx context.Context, d *database, f *importFlags, name string,
 	in io.Reader, size int64) error {
-	im := &importer{intake: intake{db: d, flags: f, name: name}}
-	im.meter = meter.New(a.err, a.errTTY, size, "importing")
-	start := time.Now()
+	im := &importer{intake: a.intake(d, f, name, size, "importing")}
 	err := im.run(ctx, in)
-	took := time.Since(start)
-	a.moreRejected(&im.intake)
-	im.sum.Read, im.sum.Rejected, im.sum.Expired = im.read, im.rejected, im.expired
-	im.sum.Seconds = took.Seconds()
-	if printErr := a.printSummary(&im.sum); err == nil {
+	return a.imported(&im.intake, &im.sum, err)
+}
+
+// imported prints the summary of an import, and returns the error of the command.
+func (a *app) imported(in *intake, s *summary, err error) error {
+	r := in.end(a)
+	s.Read, s.Rejected, s.Expired, s.Seconds = r.read, r.rejected, r.expired, r.took.Seconds()
+	if printErr := a.printSummary(s, r); err == nil {
 		err = printErr
 	}
-	return im.verdict(err, "all others were imported; correct these lines and import them again",
+	return r.verdict(err, "all others were imported; correct these lines and import them again",
 		"what was written stays; run the import again to finish it")
-}
-
-// moreRejected reports rejected lines that were not shown.
-func (a *app) moreRejected(in *intake) {
-	if n := in.rejected - int64(in.flags.shown); n > 0 {
-		fmt.Fprintf(a.err, "%s: … and %s (--show-rejected shows more)\n", in.name,
-			present.Plural(n, "more rejected line"))
-	}
-}
-
-// verdict returns the error of a command that has read records: err with advice, or that
-// records were rejected.
-func (in *intake) verdict(err error, onRejected, onInterrupt string) error {
-	switch {
-	case errors.Is(err, context.Canceled):
-		return &advice{fmt.Errorf("interrupted%w", quiet{err}), onInterrupt}
-	case err != nil:
-		return err
-	case in.rejected > 0:
-		return &advice{fmt.Errorf("%s rejected", present.Plural(in.rejected, "record")),
-			onRejected}
-	}
-	return nil
 }
 
 // summary is what an import did. Read is the sum of the others, blank lines not
@@ -265,22 +227,17 @@ type summary struct {
 	Seconds  float64 `json:"seconds"`
 }
 
-func (a *app) printSummary(s *summary) error {
+func (a *app) printSummary(s *summary, r reading) error {
 	if a.format == "json" {
-		return json.NewEncoder(a.out).Encode(s)
+		return a.printJSON(s)
 	}
-	line := fmt.Sprintf("%s read, %s written (%s new, %s replaced), %s rejected",
-		present.Count(s.Read), present.Count(s.Written), present.Count(s.Written-s.Replaced),
-		present.Count(s.Replaced), present.Count(s.Rejected))
+	kept := ""
 	if s.Kept > 0 {
-		line += fmt.Sprintf(", %s kept", present.Count(s.Kept))
+		kept = fmt.Sprintf(", %s kept", present.Count(s.Kept))
 	}
-	if s.Expired > 0 {
-		line += fmt.Sprintf(", %s expired", present.Count(s.Expired))
-	}
-	took := time.Duration(s.Seconds * float64(time.Second))
-	_, err := fmt.Fprintf(a.out, "%s in %s (%s)\n", line, present.Duration(took),
-		present.PerSecond(s.Read, took))
+	_, err := fmt.Fprintln(a.out, r.text(fmt.Sprintf(", %s written (%s new, %s replaced)",
+		present.Count(s.Written), present.Count(s.Written-s.Replaced), present.Count(s.Replaced)),
+		kept))
 	return err
 }
 

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/meter"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/record"
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
@@ -22,20 +21,11 @@ import (
 	"github.com/kstonedb/kstone/keycodec"
 )
 
-// rowImporter moves records into a table: fields to the columns of the same name. One
-// goroutine reads and converts, the caller's writes. It takes constant memory.
+// rowImporter moves records into a table: fields to the columns of the same name.
 type rowImporter struct {
-	intake // for what it counts and reports
-	table  *table.Table
-	sum    summary
-}
-
-// rowGroup is some rows with the lines they come from, and rejected lines.
-type rowGroup struct {
-	rows     [][]expr.Value
-	lines    []int
-	bytes    int
-	rejected []*record.Reject
+	intake
+	table *table.Table
+	sum   summary
 }
 
 // importTable imports everything and prints the summary.
@@ -45,69 +35,28 @@ func (a *app) importTable(ctx context.Context, t *tables, f *importFlags, name s
 	if err != nil {
 		return err
 	}
-	im := &rowImporter{intake: intake{flags: f, name: name}, table: found}
-	im.meter = meter.New(a.err, a.errTTY, size, "importing")
-	start := time.Now()
-	other, err := im.run(ctx, in)
-	err = errors.Join(err, t.Engine().Sync(context.WithoutCancel(ctx)))
-	im.meter.Done()
-	a.moreRejected(&im.intake)
-	if len(other) > 0 {
+	im := &rowImporter{intake: a.intake(nil, f, name, size, "importing"), table: found}
+	p := newRowParser(found.Schema())
+	err = feed(ctx, &im.intake, in, p.parse, func(g *parsed[[]expr.Value]) error {
+		return im.write(ctx, g)
+	})
+	if err == nil && len(p.other) > 0 {
 		fmt.Fprintf(a.err, "%s: left out fields without a column: %s\n", name,
-			strings.Join(slices.Sorted(maps.Keys(other)), ", "))
+			strings.Join(slices.Sorted(maps.Keys(p.other)), ", "))
 	}
-	im.sum.Read, im.sum.Rejected, im.sum.Seconds = im.read, im.rejected, time.Since(start).Seconds()
-	if printErr := a.printSummary(&im.sum); err == nil {
-		err = printErr
-	}
-	return im.verdict(err, "all others were imported; correct these lines and import them again",
-		"what was written stays; run the import again to finish it")
-}
-
-// run reads everything, and returns the names of fields that no column takes. What was
-// written before an error stays. If ctx ends it does not wait for the parser, which may be
-// stuck in a read.
-func (im *rowImporter) run(ctx context.Context, in io.Reader) (other map[string]bool,
-	err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	p := newRowParser(im.flags, im.name, im.table.Schema())
-	go p.run(ctx, im.meter.Reader(in))
-	for {
-		select {
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case g, more := <-p.ready:
-			if !more {
-				return p.other, p.err
-			}
-			im.read += int64(len(g.rows) + len(g.rejected))
-			for _, r := range g.rejected {
-				im.reject(r.Line, r.Reason)
-			}
-			if err := im.write(ctx, g); err != nil {
-				return nil, err
-			}
-			im.meter.Rows(im.read)
-		}
-	}
+	err = errors.Join(err, t.Engine().Sync(context.WithoutCancel(ctx)))
+	return a.imported(&im.intake, &im.sum, err)
 }
 
 // rowParser makes rows of records.
 type rowParser struct {
-	flags  *importFlags
-	name   string
 	schema *schema.Table
 	names  map[string]int
-	ready  chan *rowGroup
-	// Set before ready is closed:
-	other map[string]bool // fields that no column takes
-	err   error
+	other  map[string]bool // fields that no column takes; complete at the end of the input
 }
 
-func newRowParser(f *importFlags, name string, t *schema.Table) *rowParser {
-	p := &rowParser{flags: f, name: name, schema: t, names: map[string]int{},
-		other: map[string]bool{}, ready: make(chan *rowGroup, groupsAhead)}
+func newRowParser(t *schema.Table) *rowParser {
+	p := &rowParser{schema: t, names: map[string]int{}, other: map[string]bool{}}
 	for i := range t.Columns {
 		if c := &t.Columns[i]; !c.Dropped {
 			p.names[c.Name] = i
@@ -116,49 +65,8 @@ func newRowParser(f *importFlags, name string, t *schema.Table) *rowParser {
 	return p
 }
 
-// run parses the input to its end and closes ready.
-func (p *rowParser) run(ctx context.Context, in io.Reader) {
-	defer close(p.ready)
-	r, err := p.flags.records(p.name, in)
-	if err != nil {
-		p.err = err
-		return
-	}
-	defer r.close()
-	for {
-		g := new(rowGroup)
-		err := p.group(r, g)
-		select {
-		case p.ready <- g:
-		case <-ctx.Done():
-			return
-		}
-		if err != nil {
-			if err != io.EOF {
-				p.err = err
-			}
-			return
-		}
-	}
-}
-
-// group fills a group. It returns an error at the end of the input.
-func (p *rowParser) group(r *records, g *rowGroup) error {
-	for len(g.rows) < intakeItems && g.bytes < intakeBytes && len(g.rejected) < intakeItems {
-		err := r.next(func(row *record.Row) error { return p.add(row, g) })
-		var rejected *record.Reject
-		switch {
-		case errors.As(err, &rejected):
-			g.rejected = append(g.rejected, rejected)
-		case err != nil:
-			return err
-		}
-	}
-	return nil
-}
-
-// add converts a record.
-func (p *rowParser) add(r *record.Row, g *rowGroup) error {
+// parse converts a record.
+func (p *rowParser) parse(r *record.Row, to *[]expr.Value) (bytes int, err error) {
 	row := p.schema.Row()
 	var given schema.ColumnSet
 	for _, f := range r.Fields {
@@ -173,21 +81,19 @@ func (p *rowParser) add(r *record.Row, g *rowGroup) error {
 		}
 		v, err := fieldValue(c, f.JSON)
 		if err != nil {
-			return fmt.Errorf("field %s: %w", f.Name, err)
+			return 0, fmt.Errorf("field %s: %w", f.Name, err)
 		}
 		row[i] = v
 		given.Add(i)
-		g.bytes += len(f.JSON)
+		bytes += len(f.JSON)
 	}
 	p.schema.Complete(row, &given)
 	if _, _, err := p.schema.AppendRowKey(nil, nil, row); err != nil {
-		return err
+		return 0, err
 	}
-	if _, err := p.schema.AppendRow(nil, row); err != nil {
-		return err
-	}
-	g.rows, g.lines = append(g.rows, row), append(g.lines, r.Line)
-	return nil
+	_, err = p.schema.AppendRow(nil, row)
+	*to = row
+	return bytes, err
 }
 
 // fieldValue returns what the canonical JSON text of a field is in a column. A number for a
@@ -253,16 +159,16 @@ func timeOfNumber(c *schema.Column, text []byte) (expr.Value, error) {
 
 // write writes the rows of a group. If they cannot be written together, because one of them
 // is in conflict with another row, they are written one by one.
-func (im *rowImporter) write(ctx context.Context, g *rowGroup) error {
+func (im *rowImporter) write(ctx context.Context, g *parsed[[]expr.Value]) error {
 	if im.flags.ifAbsent {
-		n, err := im.table.InsertMany(ctx, slices.Values(g.rows))
+		n, err := im.table.InsertMany(ctx, slices.Values(g.records))
 		if errors.Is(err, table.ErrUnique) {
 			return im.singly(ctx, g)
 		}
 		im.sum.Written += int64(n)
 		return err
 	}
-	done, err := im.table.Upsert(ctx, slices.Values(g.rows))
+	done, err := im.table.Upsert(ctx, slices.Values(g.records))
 	if errors.Is(err, table.ErrUnique) {
 		return im.singly(ctx, g)
 	}
@@ -275,14 +181,14 @@ func (im *rowImporter) count(done table.Upserted) {
 	im.sum.Replaced += int64(done.Replaced)
 }
 
-func (im *rowImporter) singly(ctx context.Context, g *rowGroup) error {
-	for i, row := range g.rows {
+func (im *rowImporter) singly(ctx context.Context, g *parsed[[]expr.Value]) error {
+	for i, row := range g.records {
 		var err error
 		done := table.Upserted{New: 1}
 		if im.flags.ifAbsent {
 			err = im.table.Insert(ctx, row)
 		} else {
-			done, err = im.table.Upsert(ctx, slices.Values(g.rows[i:i+1]))
+			done, err = im.table.Upsert(ctx, slices.Values(g.records[i:i+1]))
 		}
 		var unique *table.UniqueError
 		switch {

@@ -15,19 +15,14 @@ import (
 )
 
 func (a *app) indexCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return family(&cobra.Command{
 		Use:   "index",
 		Short: "Create, list, drop and verify indexes of tables",
 		Long: `An index keeps the rows of a table in a second order. Entries are written with their
 rows in one step, so an index is never stale; verify proves it.`,
 		Example: a.examples("index create cities.db cities by_name name",
 			"index verify cities.db cities"),
-		Args: cobra.ArbitraryArgs,
-	}
-	cmd.RunE = a.chooses(cmd)
-	cmd.AddCommand(a.indexCreateCommand(), a.indexListCommand(), a.indexDropCommand(),
-		a.indexVerifyCommand())
-	return cmd
+	}, a.indexCreateCommand(), a.indexListCommand(), a.indexDropCommand(), a.indexVerifyCommand())
 }
 
 // indexFlags say what an index is like.
@@ -60,19 +55,22 @@ element of a list. If the build is interrupted, the same command goes on with it
 		"spread entries over `N` buckets; N,FUNCTION names the function")
 	flags.StringVar(&f.where, "where", "", "index only rows for which this `CONDITION` is true")
 	a.durabilityFlag(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		path, args := a.split(args)
-		return a.withTables(cmd.Context(), path, readWrite, func(t *tables) error {
-			if _, err := t.find(args[0]); err != nil {
-				return err
-			}
-			if err := a.runSQL(cmd.Context(), t, f.statement(args), nil); err != nil {
-				return err
-			}
-			return t.Resume(cmd.Context(), t.sql.Progress)
-		})
-	}
+	cmd.RunE = a.onIndex(f.statement)
 	return cmd
+}
+
+// onIndex is the action of a command that runs a statement about the table that its first
+// argument names, and finishes what an interrupted one has left.
+func (a *app) onIndex(statement func(args []string) string) action {
+	return a.onTables(readWrite, func(ctx context.Context, t *tables, args []string) error {
+		if _, err := t.find(args[0]); err != nil {
+			return err
+		}
+		if err := a.runSQL(ctx, t, statement(args), nil); err != nil {
+			return err
+		}
+		return t.Resume(ctx, t.sql.Progress)
+	})
 }
 
 // statement returns the CREATE INDEX statement for the arguments.
@@ -110,25 +108,22 @@ func (a *app) indexListCommand() *cobra.Command {
 		Example:           a.examples("index list cities.db"),
 		Args:              a.arguments(0, 1),
 		ValidArgsFunction: a.completeTable,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			path, args := a.split(args)
-			return a.withTables(cmd.Context(), path, readOnly, func(t *tables) error {
-				list, err := t.chosen(args)
-				if err != nil {
-					return err
-				}
-				for _, found := range list {
-					s := found.Schema()
-					for _, x := range s.Indexes {
-						_, err := fmt.Fprintf(a.out, "%s.%s %s\n", s.Name, x.Name, indexText(s, x))
-						if err != nil {
-							return err
-						}
+		RunE: a.onTables(readOnly, func(_ context.Context, t *tables, args []string) error {
+			list, err := t.chosen(args)
+			if err != nil {
+				return err
+			}
+			for _, found := range list {
+				s := found.Schema()
+				for _, x := range s.Indexes {
+					_, err := fmt.Fprintf(a.out, "%s.%s %s\n", s.Name, x.Name, indexText(s, x))
+					if err != nil {
+						return err
 					}
 				}
-				return nil
-			})
-		},
+			}
+			return nil
+		}),
 	}
 }
 
@@ -150,19 +145,9 @@ finishes it.`,
 		Example:           a.examples("index drop cities.db cities by_name"),
 		Args:              a.arguments(2, 2),
 		ValidArgsFunction: a.completeTable,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			path, args := a.split(args)
-			return a.withTables(cmd.Context(), path, readWrite, func(t *tables) error {
-				if _, err := t.find(args[0]); err != nil {
-					return err
-				}
-				text := fmt.Sprintf("DROP INDEX %s ON %s", sqlName(args[1]), sqlName(args[0]))
-				if err := a.runSQL(cmd.Context(), t, text, nil); err != nil {
-					return err
-				}
-				return t.Resume(cmd.Context(), t.sql.Progress)
-			})
-		},
+		RunE: a.onIndex(func(args []string) string {
+			return fmt.Sprintf("DROP INDEX %s ON %s", sqlName(args[1]), sqlName(args[0]))
+		}),
 	}
 	a.durabilityFlag(cmd)
 	return cmd
@@ -177,12 +162,7 @@ entry belongs to a row. Damage is reported and the exit code is then 5.`,
 		Example:           a.examples("index verify cities.db", "index verify cities.db cities"),
 		Args:              a.arguments(0, 1),
 		ValidArgsFunction: a.completeTable,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			path, args := a.split(args)
-			return a.withTables(cmd.Context(), path, readOnly, func(t *tables) error {
-				return a.verifyIndexes(cmd.Context(), t, args)
-			})
-		},
+		RunE:              a.onTables(readOnly, a.verifyIndexes),
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/layout"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/meter"
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/record"
 	"github.com/kstonedb/kstone/engine"
 )
@@ -18,35 +19,125 @@ const (
 	// faster; smaller ones cost more commits.
 	intakeItems = 1000
 	intakeBytes = 1 << 20
-	// groupsAhead is how many groups the parser may be ahead of the one who handles them.
+	// groupsAhead is how many groups the parser may be ahead of their handler.
 	groupsAhead = 4
 )
 
-// intake reads records and hands them on as items, in groups. One goroutine reads and
-// parses, the caller's handles. It takes constant memory.
+// intake is a run over the records of one input: what it is given, and what it counts.
 type intake struct {
 	db    *database
 	flags *importFlags
 	name  string
 	meter *meter.Meter
+	start time.Time
 
 	read     int64 // records, rejected and expired ones included
 	rejected int64
 	expired  int64 // left out, because their time was over
 
-	ready, free chan *parsed
-	readErr     error // set before ready is closed
-
 	accepted *engine.Batch // puts of the items of the present group, see accept
 }
 
-// parsed is a group of items with the lines they come from, and rejected lines.
-type parsed struct {
-	items    []engine.Item
+// intake returns an intake that shows how far it is.
+func (a *app) intake(d *database, f *importFlags, name string, size int64, doing string) intake {
+	return intake{db: d, flags: f, name: name, start: time.Now(),
+		meter: meter.New(a.err, a.errTTY, size, doing)}
+}
+
+// parsed is a group of records with the lines they come from, and rejected lines.
+type parsed[T any] struct {
+	records  []T
 	lines    []int
-	n        int
 	bytes    int
 	rejected []*record.Reject
+}
+
+// feed reads everything, and hands it on in groups of what parse makes of a record in the
+// memory of to. One goroutine reads and parses, the caller's handles. It takes constant memory.
+//
+// Ownership: a group is valid until handle returns. If ctx ends, feed does not wait for the
+// parser, which may be stuck in a read.
+func feed[T any](ctx context.Context, in *intake, from io.Reader,
+	parse func(row *record.Row, to *T) (bytes int, err error), handle func(*parsed[T]) error) error {
+	defer in.meter.Done()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ready, free := make(chan *parsed[T], groupsAhead), make(chan *parsed[T], groupsAhead)
+	for range groupsAhead {
+		free <- &parsed[T]{records: make([]T, 0, intakeItems), lines: make([]int, 0, intakeItems)}
+	}
+	var readErr error // set before ready is closed
+	go func() {
+		defer close(ready)
+		readErr = parseGroups(ctx, in, in.meter.Reader(from), parse, ready, free)
+	}()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case g, more := <-ready:
+			if !more {
+				return readErr
+			}
+			for _, r := range g.rejected {
+				in.reject(r.Line, r.Reason)
+			}
+			if err := handle(g); err != nil {
+				return err
+			}
+			in.read += int64(len(g.records) + len(g.rejected))
+			in.meter.Rows(in.read)
+			g.records, g.lines, g.bytes, g.rejected = g.records[:0], g.lines[:0], 0, nil
+			free <- g
+		}
+	}
+}
+
+// parseGroups parses the input to its end. It fills the groups of free for ready.
+func parseGroups[T any](ctx context.Context, in *intake, from io.Reader,
+	parse func(*record.Row, *T) (int, error), ready chan<- *parsed[T], free <-chan *parsed[T]) error {
+	r, err := in.flags.records(in.name, from)
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	for err == nil {
+		var g *parsed[T]
+		select {
+		case g = <-free:
+		case <-ctx.Done():
+			return nil
+		}
+		err = parseGroup(r, g, parse)
+		ready <- g
+	}
+	if err == io.EOF {
+		return nil
+	}
+	return err
+}
+
+// parseGroup fills g. It returns an error at the end of the input.
+func parseGroup[T any](r *records, g *parsed[T], parse func(*record.Row, *T) (int, error)) error {
+	for len(g.records) < intakeItems && g.bytes < intakeBytes && len(g.rejected) < intakeItems {
+		n := len(g.records)
+		err := r.next(func(row *record.Row) error {
+			size, err := parse(row, &g.records[:n+1][n])
+			if err == nil {
+				g.records, g.lines = g.records[:n+1], append(g.lines, row.Line)
+				g.bytes += size
+			}
+			return err
+		})
+		var rejected *record.Reject
+		switch {
+		case errors.As(err, &rejected):
+			g.rejected = append(g.rejected, rejected)
+		case err != nil:
+			return err
+		}
+	}
+	return nil
 }
 
 // run reads everything, and hands the items on that have not expired and that a database
@@ -54,62 +145,33 @@ type parsed struct {
 // writes them.
 func (in *intake) run(ctx context.Context, from io.Reader,
 	handle func(ctx context.Context, items []engine.Item) error) error {
-	defer in.meter.Done()
-	in.ready, in.free = make(chan *parsed, groupsAhead), make(chan *parsed, groupsAhead)
 	in.accepted = engine.NewBatch()
-	for range groupsAhead {
-		in.free <- &parsed{items: make([]engine.Item, intakeItems),
-			lines: make([]int, intakeItems)}
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go in.parse(ctx, in.meter.Reader(from))
-	return in.handleAll(ctx, handle)
-}
-
-// handleAll hands on what the parser delivers. If ctx ends it does not wait for the
-// parser, which may be stuck in a read.
-func (in *intake) handleAll(ctx context.Context,
-	handle func(ctx context.Context, items []engine.Item) error) error {
 	var items []engine.Item
-	for {
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case p, more := <-in.ready:
-			if !more {
-				return in.readErr
-			}
-			var err error
-			if items, err = in.accept(p, items[:0]); err != nil {
-				return err
-			}
-			if err := handle(ctx, items); err != nil {
-				return err
-			}
-			in.read += int64(p.n + len(p.rejected))
-			in.meter.Rows(in.read)
-			for i := range p.items[:p.n] {
-				if it := &p.items[i]; cap(it.Value) > intakeBytes {
-					it.Value = nil // a large value must not keep its memory a thousand times
-				}
-			}
-			p.n, p.bytes, p.rejected = 0, 0, nil
-			in.free <- p
+	return feed(ctx, in, from, func(row *record.Row, it *engine.Item) (int, error) {
+		err := in.db.schema.ReadRow(row, it)
+		return len(it.Key.PK) + len(it.Key.SK) + len(it.Value), err
+	}, func(g *parsed[engine.Item]) error {
+		var err error
+		if items, err = in.accept(g, items[:0]); err != nil {
+			return err
 		}
-	}
+		err = handle(ctx, items)
+		for i := range g.records {
+			if it := &g.records[i]; cap(it.Value) > intakeBytes {
+				it.Value = nil // a large value must not keep its memory a thousand times
+			}
+		}
+		return err
+	})
 }
 
 // accept appends to items, and to the batch, those of a group that can be stored, and
 // reports the others.
-func (in *intake) accept(p *parsed, items []engine.Item) ([]engine.Item, error) {
-	for _, r := range p.rejected {
-		in.reject(r.Line, r.Reason)
-	}
+func (in *intake) accept(g *parsed[engine.Item], items []engine.Item) ([]engine.Item, error) {
 	in.accepted.Reset()
 	now := time.Now().UnixMilli()
-	for i := range p.items[:p.n] {
-		it := &p.items[i]
+	for i := range g.records {
+		it := &g.records[i]
 		if it.Expiry != 0 && it.Expiry <= now {
 			in.expired++
 			continue
@@ -118,61 +180,12 @@ func (in *intake) accept(p *parsed, items []engine.Item) ([]engine.Item, error) 
 		case err == nil:
 			items = append(items, *it)
 		case isArgumentError(err):
-			in.reject(p.lines[i], plainText(err))
+			in.reject(g.lines[i], plainText(err))
 		default:
 			return items, err
 		}
 	}
 	return items, nil
-}
-
-// parse reads the input to its end and closes ready.
-func (in *intake) parse(ctx context.Context, from io.Reader) {
-	defer close(in.ready)
-	r, err := in.flags.records(in.name, from)
-	if err != nil {
-		in.readErr = err
-		return
-	}
-	defer r.close()
-	for {
-		var p *parsed
-		select {
-		case p = <-in.free:
-		case <-ctx.Done():
-			return
-		}
-		err := in.parseGroup(r, p)
-		in.ready <- p
-		if err != nil {
-			if err != io.EOF {
-				in.readErr = err
-			}
-			return
-		}
-	}
-}
-
-// parseGroup fills p. It returns an error at the end of the input.
-func (in *intake) parseGroup(r *records, p *parsed) error {
-	for p.n < intakeItems && p.bytes < intakeBytes && len(p.rejected) < intakeItems {
-		item := &p.items[p.n]
-		err := r.next(func(row *record.Row) error {
-			p.lines[p.n] = row.Line
-			return in.db.schema.ReadRow(row, item)
-		})
-		var rejected *record.Reject
-		switch {
-		case err == nil:
-			p.bytes += len(item.Key.PK) + len(item.Key.SK) + len(item.Value)
-			p.n++
-		case errors.As(err, &rejected):
-			p.rejected = append(p.rejected, rejected)
-		default:
-			return err
-		}
-	}
-	return nil
 }
 
 // reject reports a line that was left out.
@@ -194,4 +207,47 @@ func (in *intake) storeSchema() error {
 		in.flags.newSchema = nil
 	}
 	return err
+}
+
+// end reports rejected lines that were not shown, and returns what all summaries have.
+func (in *intake) end(a *app) reading {
+	r := reading{in.read, in.rejected, in.expired, time.Since(in.start)}
+	if n := in.rejected - int64(in.flags.shown); n > 0 {
+		fmt.Fprintf(a.err, "%s: … and %s (--show-rejected shows more)\n", in.name,
+			present.Plural(n, "more rejected line"))
+	}
+	return r
+}
+
+// reading is a finished run over records: what all summaries have.
+type reading struct {
+	read, rejected, expired int64
+	took                    time.Duration
+}
+
+// text returns a summary in one line. It has what came of the records after the number read,
+// and more after the number rejected.
+func (r reading) text(what, more string) string {
+	line := fmt.Sprintf("%s read%s, %s rejected%s", present.Count(r.read), what,
+		present.Count(r.rejected), more)
+	if r.expired > 0 {
+		line += fmt.Sprintf(", %s expired", present.Count(r.expired))
+	}
+	return fmt.Sprintf("%s in %s (%s)", line, present.Duration(r.took),
+		present.PerSecond(r.read, r.took))
+}
+
+// verdict returns the error of a command that has read records: err with advice, or that
+// records were rejected.
+func (r reading) verdict(err error, onRejected, onInterrupt string) error {
+	switch {
+	case errors.Is(err, context.Canceled):
+		return &advice{fmt.Errorf("interrupted%w", quiet{err}), onInterrupt}
+	case err != nil:
+		return err
+	case r.rejected > 0:
+		return &advice{fmt.Errorf("%s rejected", present.Plural(r.rejected, "record")),
+			onRejected}
+	}
+	return nil
 }

@@ -32,25 +32,22 @@ Exit code 3 says that there is no such item.`,
 		ValidArgsFunction: a.completePK,
 	}
 	key.add(a, cmd)
-	a.formatFlag(cmd,
+	a.itemFlag(cmd,
 		"`FORMAT`: table, jsonl, json, csv, raw or hex; default: the value and a line feed")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		path, args := a.split(args)
-		return a.withDB(path, readOnly, func(d *database) error {
-			k, err := key.key(a, d.schema, args[0])
-			if err != nil {
-				return err
-			}
-			item, err := d.GetItem(k)
-			if errors.Is(err, engine.ErrNotFound) {
-				return a.missing(cmd.Context(), d, k)
-			}
-			if err != nil {
-				return err
-			}
-			return a.printItem(d, item)
-		})
-	}
+	cmd.RunE = a.onDB(readOnly, func(ctx context.Context, d *database, args []string) error {
+		k, err := key.key(a, d.schema, args[0])
+		if err != nil {
+			return err
+		}
+		item, err := d.GetItem(k)
+		if errors.Is(err, engine.ErrNotFound) {
+			return a.missing(ctx, d, k)
+		}
+		if err != nil {
+			return err
+		}
+		return a.printItem(d, item)
+	})
 	return cmd
 }
 
@@ -95,11 +92,8 @@ func (a *app) printItem(d *database, item engine.Item) error {
 		_, err = a.out.Write(append(item.Value, '\n'))
 		return err
 	}
-	o, err := a.options(d.schema, true)
-	if err != nil {
-		return err
-	}
-	_, err = present.Write(a.out, func(yield func(engine.Item, error) bool) { yield(item, nil) }, o)
+	_, err = present.Write(a.out, func(yield func(engine.Item, error) bool) { yield(item, nil) },
+		a.options(d.schema, true))
 	return err
 }
 
@@ -146,14 +140,10 @@ A value that begins with - goes after --, one that is long or binary into a file
 			if err != nil {
 				return err
 			}
-			level, err := a.level()
-			if err != nil {
-				return err
-			}
 			if ifAbsent {
-				err = d.PutIf(k, value, engine.IfAbsent(), engine.TTL(ttl), level)
+				err = d.PutIf(k, value, engine.IfAbsent(), engine.TTL(ttl), a.level())
 			} else {
-				err = d.Put(k, value, engine.TTL(ttl), level)
+				err = d.Put(k, value, engine.TTL(ttl), a.level())
 			}
 			return a.explainCondition(err, d, k)
 		})
@@ -224,36 +214,28 @@ With --all every item of the partition is deleted in one step.`,
 		"delete all items of the partition, whatever their sort keys")
 	cmd.Flags().BoolVar(&missingOK, "missing-ok", false, "it is fine if there is nothing to delete")
 	a.durabilityFlag(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		path, args := a.split(args)
-		return a.withDB(path, readWrite, func(d *database) error {
-			k, err := key.key(a, d.schema, args[0])
-			if err != nil {
-				return err
-			}
-			if all {
-				if k.SK != nil {
-					return usage("delete: --all and a sort key exclude each other")
-				}
-				err = a.deleteAll(cmd.Context(), d, k)
-			} else {
-				err = a.deleteOne(cmd.Context(), d, k)
-			}
-			if missingOK && errors.Is(err, engine.ErrNotFound) {
-				return nil
-			}
+	cmd.RunE = a.onDB(readWrite, func(ctx context.Context, d *database, args []string) error {
+		k, err := key.key(a, d.schema, args[0])
+		switch {
+		case err != nil:
 			return err
-		})
-	}
+		case !all:
+			err = a.deleteOne(ctx, d, k)
+		case k.SK != nil:
+			return usage("delete: --all and a sort key exclude each other")
+		default:
+			err = a.deleteAll(ctx, d, k)
+		}
+		if missingOK && errors.Is(err, engine.ErrNotFound) {
+			return nil
+		}
+		return err
+	})
 	return cmd
 }
 
 func (a *app) deleteOne(ctx context.Context, d *database, k engine.Key) error {
-	level, err := a.level()
-	if err != nil {
-		return err
-	}
-	err = d.DeleteIf(k, engine.IfPresent(), level)
+	err := d.DeleteIf(k, engine.IfPresent(), a.level())
 	if errors.Is(err, engine.ErrConditionFailed) {
 		return a.missing(ctx, d, k)
 	}
@@ -261,10 +243,6 @@ func (a *app) deleteOne(ctx context.Context, d *database, k engine.Key) error {
 }
 
 func (a *app) deleteAll(ctx context.Context, d *database, k engine.Key) error {
-	level, err := a.level()
-	if err != nil {
-		return err
-	}
 	n, err := d.Count(ctx, engine.Query{PK: k.PK})
 	if err != nil {
 		return err
@@ -272,7 +250,7 @@ func (a *app) deleteAll(ctx context.Context, d *database, k engine.Key) error {
 	if n == 0 {
 		return &notFound{text: "not found: the partition " + d.schema.FormatPK(k.PK) + " is empty"}
 	}
-	if err := d.DeleteRange(k.PK, engine.SKCondition{}, level); err != nil {
+	if err := d.DeleteRange(k.PK, engine.SKCondition{}, a.level()); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(a.err, "deleted %s\n", present.Plural(n, "item"))

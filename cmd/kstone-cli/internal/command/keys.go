@@ -16,7 +16,7 @@ import (
 )
 
 func (a *app) keysCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return family(&cobra.Command{
 		Use:   "keys",
 		Short: "Design keys, and take them apart",
 		Long: `Make keys of several fields, take keys apart, and ask which keys a set of queries
@@ -33,20 +33,7 @@ needs. Needs no database.
   rowkey     parts with a separator: name[:string|:bytes|:int|:varint]`,
 		Example: `  kstone-cli keys encode --fields user,at:time-ms:desc ada 2026-01-02T00:00:00Z
   kstone-cli keys advise orders.jsonl --query 'user = ? AND at > ?'`,
-		Args: cobra.ArbitraryArgs,
-	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return cmd.Help()
-		}
-		return a.unknown(cmd, args[0])
-	}
-	for _, sub := range []*cobra.Command{a.keysAdviseCommand(), a.keysEncodeCommand(),
-		a.keysDecodeCommand(), a.keysExplainCommand()} {
-		sub.DisableFlagsInUseLine = true
-		cmd.AddCommand(sub)
-	}
-	return cmd
+	}, a.keysAdviseCommand(), a.keysEncodeCommand(), a.keysDecodeCommand(), a.keysExplainCommand())
 }
 
 // formFlags describe the layout of a key.
@@ -89,24 +76,6 @@ func (f *formFlags) explain(key []byte) ([]keyform.Part, error) {
 	return parts, nil
 }
 
-// jsonOnly checks -o of commands that print a table or JSON.
-func (a *app) jsonOnly(command string) error {
-	if a.format != "" && a.format != "json" && a.format != "table" {
-		return usage("%s: -o is table or json, not %q", command, a.format)
-	}
-	return nil
-}
-
-func (a *app) jsonFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&a.format, "output", "o", a.format, "`FORMAT`: table (default) or json")
-}
-
-func (a *app) printJSON(v any) error {
-	e := json.NewEncoder(a.out)
-	e.SetEscapeHTML(false)
-	return e.Encode(v)
-}
-
 func (a *app) keysEncodeCommand() *cobra.Command {
 	var f formFlags
 	cmd := &cobra.Command{
@@ -125,9 +94,6 @@ without it bytes of a row key are hexadecimal. Values that begin with - go after
 	a.jsonFlag(cmd)
 	a.inputFlag(cmd, "`FORM` of strings and bytes: text, escaped (\\x00, \\n), hex or base64")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := errors.Join(a.jsonOnly("encode"), a.checkForm()); err != nil {
-			return err
-		}
 		if cmd.Flags().Changed("input") {
 			f.Read = a.readForm
 		}
@@ -171,9 +137,6 @@ error that names the position.`,
 	a.jsonFlag(cmd)
 	a.inputFlag(cmd, keyFormHelp)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := a.jsonOnly("decode"); err != nil {
-			return err
-		}
 		key, err := a.keyOf(cmd, args)
 		if err != nil {
 			return err
@@ -191,8 +154,7 @@ error that names the position.`,
 		if a.format == "json" {
 			return a.printJSON(ordered{head, row})
 		}
-		o := present.Options{Width: a.width, Color: a.color}
-		return present.Grid(a.out, head, [][]string{row}, len(head), o)
+		return a.grid(head, [][]string{row}, len(head))
 	}
 	return cmd
 }
@@ -238,9 +200,6 @@ the digits are ignored.`,
 	a.jsonFlag(cmd)
 	a.inputFlag(cmd, keyFormHelp)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := a.jsonOnly("explain"); err != nil {
-			return err
-		}
 		key, err := a.keyOf(cmd, args)
 		if err != nil {
 			return err
@@ -283,8 +242,7 @@ func (a *app) printReadings(key []byte, readings []keyform.Reading) error {
 				p.What, p.Value, hex.EncodeToString(key[p.Start:p.End])})
 		}
 		head := []string{"at", "bytes", "field", "what", "value", "hex"}
-		o := present.Options{Width: a.width, Color: a.color}
-		if err := present.Grid(a.out, head, rows, len(head), o); err != nil {
+		if err := a.grid(head, rows, len(head)); err != nil {
 			return err
 		}
 	}

@@ -45,7 +45,7 @@ a second time to count the records that repeat a key; standard input cannot be.`
 		Example: `  kstone-cli keys advise orders.jsonl --query 'user_id = ? AND order_date > ?' \
     --query 'category = ?' --rows 50000000
   kstone-cli keys advise orders.jsonl --key user_id,order_date --query 'order_date > ?'`,
-		Args: cobra.ArbitraryArgs,
+		Args: words(1, 1),
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVar(&f.queries, "query", nil, "`QUERY` that is to be fast (repeat for each)")
@@ -60,13 +60,6 @@ a second time to count the records that repeat a key; standard input cannot be.`
 	flags.StringVar(&f.delimiter, "delimiter", ",", "`CHARACTER` between CSV fields")
 	a.jsonFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return usage("advise: one file of records is needed").
-				withHint("usage: %s; - reads standard input", cmd.UseLine())
-		}
-		if err := a.jsonOnly("advise"); err != nil {
-			return err
-		}
 		queries, err := f.parse()
 		if err != nil {
 			return err
@@ -229,7 +222,6 @@ func namesOf(fields []advise.Field) []string {
 }
 
 func (a *app) printAdvice(r advise.Report, sampled uint64) error {
-	o := present.Options{Width: a.width, Color: a.color}
 	fmt.Fprintf(a.out, "%s", present.Plural(int64(sampled), "record"))
 	if r.Rows > sampled {
 		fmt.Fprintf(a.out, ", estimates for %s", present.Count(int64(r.Rows)))
@@ -240,8 +232,7 @@ func (a *app) printAdvice(r advise.Report, sampled uint64) error {
 		rows = append(rows, []string{f.Name, present.Count(int64(f.Distinct)), f.Class.String(),
 			strings.Join(traits(f), ", ")})
 	}
-	if err := present.Grid(a.out, []string{"field", "distinct", "cardinality", ""}, rows,
-		1, o); err != nil {
+	if err := a.grid([]string{"field", "distinct", "cardinality", ""}, rows, 1); err != nil {
 		return err
 	}
 	for i, k := range r.Keys {
@@ -264,8 +255,7 @@ func (a *app) printAdvice(r advise.Report, sampled uint64) error {
 			present.Count(int64(v.Rows)), v.Why})
 	}
 	fmt.Fprintln(a.out)
-	err := present.Grid(a.out, []string{"#", "query", "key", "answered by", "records read", "how"},
-		rows, 2, o)
+	err := a.grid([]string{"#", "query", "key", "answered by", "records read", "how"}, rows, 2)
 	for _, note := range r.Notes {
 		fmt.Fprintf(a.out, "note: %s\n", note)
 	}

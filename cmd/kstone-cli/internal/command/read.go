@@ -35,28 +35,22 @@ With --after CURSOR the same query goes on exactly there, whatever was written s
 	}
 	conditions.add(a, cmd)
 	page.add(cmd)
-	a.formatFlag(cmd, formatHelp)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := page.check(); err != nil {
+	a.itemFlag(cmd, formatHelp)
+	cmd.RunE = a.onDB(readOnly, func(ctx context.Context, d *database, args []string) error {
+		q, err := a.query(d, args[0], &conditions)
+		if err != nil {
 			return err
 		}
-		path, args := a.split(args)
-		return a.withDB(path, readOnly, func(d *database) error {
-			q, err := a.query(d, args[0], &conditions)
-			if err != nil {
-				return err
+		q.Reverse = page.reverse
+		return a.list(ctx, d, &page, func(ctx context.Context, s *engine.Snapshot,
+			p *position) present.Items {
+			return func(yield func(engine.Item, error) bool) {
+				q := q
+				q.After, q.Limit = p.after, p.limit()
+				p.pass(s.Query(ctx, q), q.CursorAfter, yield)
 			}
-			q.Reverse = page.reverse
-			return a.list(cmd.Context(), d, &page, func(ctx context.Context, s *engine.Snapshot,
-				p *position) present.Items {
-				return func(yield func(engine.Item, error) bool) {
-					q := q
-					q.After, q.Limit = p.after, p.limit()
-					p.pass(s.Query(ctx, q), q.CursorAfter, yield)
-				}
-			})
 		})
-	}
+	})
 	return cmd
 }
 
@@ -97,11 +91,8 @@ counted from 0, for readers in parallel.`,
 	cmd.Flags().StringVar(&segment, "segment", "", "part `i/n`, counted from 0, for example 0/4")
 	cmd.Flags().BoolVar(&unordered, "unordered", false,
 		"list stripe by stripe instead of in key order")
-	a.formatFlag(cmd, formatHelp)
+	a.itemFlag(cmd, formatHelp)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := page.check(); err != nil {
-			return err
-		}
 		sc := engine.Scan{Unordered: unordered, Reverse: page.reverse}
 		if err := parseSegment(segment, &sc); err != nil {
 			return err
@@ -148,6 +139,7 @@ func (p *pageFlags) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&p.reverse, "reverse", "r", false, "highest keys first")
 	cmd.Flags().IntVarP(&p.limit, "limit", "n", 0, "stop after `N` items; 0 means all")
 	cmd.Flags().StringVar(&p.after, "after", "", "resume after the item of a `CURSOR` (see next:)")
+	before(cmd, p.check)
 }
 
 func (p *pageFlags) check() error {
@@ -207,10 +199,7 @@ func (a *app) list(ctx context.Context, d *database, page *pageFlags, items list
 		}
 		p.after = after
 	}
-	o, err := a.options(d.schema, page.limit > 0)
-	if err != nil {
-		return err
-	}
+	o := a.options(d.schema, page.limit > 0)
 	var show func(ctx context.Context) error
 	show = func(ctx context.Context) error {
 		snap, err := d.Snapshot()

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/meter"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/engine"
 )
@@ -22,7 +21,7 @@ a manifest if need be. DB is not changed. What is lost is listed with file, stri
 range of keys; the exit code is then 5, although the new database is there and has been
 verified. It has the settings of the damaged one, if its manifest can be read.`,
 		Example: "  kstone-cli repair broken.db rescued.db",
-		Args:    cobra.ExactArgs(2),
+		Args:    words(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			src, dest := args[0], args[1]
 			if _, err := os.Stat(src); err != nil {
@@ -33,10 +32,11 @@ verified. It has the settings of the damaged one, if its manifest can be read.`,
 				return err
 			}
 			start := time.Now()
-			stop := meter.New(a.err, a.errTTY, -1, "repairing").Spin()
-			rep, err := engine.Repair(cmd.Context(), src, dest, &o)
-			stop()
-			if err != nil {
+			var rep engine.RepairReport
+			if err := a.busy("repairing", func() (err error) {
+				rep, err = engine.Repair(cmd.Context(), src, dest, &o)
+				return err
+			}); err != nil {
 				return err
 			}
 			return a.reportRepair(dest, rep, time.Since(start))

@@ -15,7 +15,7 @@ import (
 )
 
 func (a *app) segmentCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return family(&cobra.Command{
 		Use:   "segment",
 		Short: "Find new keys without a database",
 		Long: `A segment file holds a set of keys in summary: the smallest and the largest key,
@@ -25,15 +25,7 @@ holds. None of them needs a database.`,
 		Example: `  kstone-cli segment build seen.seg monday.jsonl tuesday.jsonl --key id
   kstone-cli segment ask seen.seg wednesday.jsonl --key id > new.jsonl
   kstone-cli segment info seen.seg --verify`,
-		Args: cobra.ArbitraryArgs,
-	}
-	cmd.RunE = a.chooses(cmd)
-	for _, sub := range []*cobra.Command{a.segmentBuildCommand(), a.segmentAskCommand(),
-		a.segmentInfoCommand()} {
-		sub.DisableFlagsInUseLine = true
-		cmd.AddCommand(sub)
-	}
-	return cmd
+	}, a.segmentBuildCommand(), a.segmentAskCommand(), a.segmentInfoCommand())
 }
 
 // inputHelp describes the files of keys in the help of build and ask.
@@ -58,9 +50,7 @@ func (k *keyInput) register(a *app, cmd *cobra.Command) {
 	flags.StringVar(&k.format, "format", "",
 		"`FORMAT`: jsonl, csv or lines; default: from the name of the file,\n"+
 			"else jsonl with --key and lines without")
-	flags.StringVar(&k.delimiter, "delimiter", ",",
-		"`CHARACTER` between CSV fields (\\t for a tab)")
-	flags.IntVar(&k.shown, "show-rejected", 10, "print the first `N` rejected lines")
+	k.registerLines(flags)
 }
 
 // lineField is the field that a plain line without --key is read into.
@@ -94,9 +84,6 @@ func (k *keyInput) of(a *app, cmd *cobra.Command, file string) (*keyInput, error
 		return nil, usage("-i %s: %s holds records, whose keys are fields", a.input, file).
 			withHint("-i is for plain lines (--format lines); fields have types instead, see --key")
 	}
-	if err := a.checkForm(); err != nil {
-		return nil, err
-	}
 	var err error
 	if f.schema, err = layout.ParseKey(f.pk); err != nil {
 		return nil, usage("--key: %v", err)
@@ -123,10 +110,8 @@ func formatOf(file string, fields bool) string {
 	return "lines"
 }
 
-// intake returns an intake of the keys of one file.
-func (k *keyInput) intake(file string) intake {
-	return intake{db: &database{schema: k.schema}, flags: &k.importFlags, name: file}
-}
+// database returns one that an intake of keys can have: without items.
+func (k *keyInput) database() *database { return &database{schema: k.schema} }
 
 // singleKey returns an error for an item with a sort key, which a record can hold whole.
 func singleKey(name string, items []engine.Item) error {

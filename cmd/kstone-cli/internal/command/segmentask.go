@@ -83,7 +83,7 @@ keys. The file may be of any size. Filters of whole segments stay in memory, tho
 of blocks within 256 MiB.`,
 		Example: `  kstone-cli segment ask seen.seg orders.jsonl --key user,at:time-ms > new.jsonl
   kstone-cli segment ask monday.seg tuesday.seg urls.txt --count`,
-		Args: cobra.ArbitraryArgs,
+		Args: words(2, -1),
 	}
 	flags := cmd.Flags()
 	s.input.register(a, cmd)
@@ -91,26 +91,17 @@ of blocks within 256 MiB.`,
 	flags.BoolVar(&s.count, "count", false, "print how many they are, and no keys")
 	flags.BoolVar(&s.approx, "approximate", false, "ask the filters only, although keys are stored")
 	flags.BoolVar(&s.stats, "stats", false, "print what the answers took")
-	flags.StringVarP(&a.format, "output", "o", a.format,
-		"`FORMAT`: json prints the summary as JSON, and no keys")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return s.run(cmd, args) }
+	a.outputFlag(cmd, "`FORMAT`: json prints the summary as JSON, and no keys", "json")
+	cmd.RunE = s.run
 	return cmd
 }
 
 func (s *segmentAsker) run(cmd *cobra.Command, args []string) (err error) {
-	if len(args) < 2 {
-		return usage("ask: a segment and a file of keys are needed").
-			withHint("usage: %s; - reads standard input", cmd.UseLine())
-	}
-	if err := s.app.summaryFormat("ask"); err != nil {
-		return err
-	}
 	name := args[len(args)-1]
 	f, err := s.input.of(s.app, cmd, name)
 	if err != nil {
 		return err
 	}
-	s.intake = f.intake(name)
 	in, size, err := s.app.openInput(name)
 	if err != nil {
 		return err
@@ -125,17 +116,16 @@ func (s *segmentAsker) run(cmd *cobra.Command, args []string) (err error) {
 		return err
 	}
 	prints := !s.count && s.app.format == "" && s.app.outTTY // the meter would be in the way
-	s.meter = meter.New(s.app.err, s.app.errTTY && !prints, size, "asking")
+	s.intake = intake{db: f.database(), flags: &f.importFlags, name: name, start: time.Now(),
+		meter: meter.New(s.app.err, s.app.errTTY && !prints, size, "asking")}
 	s.out = bufio.NewWriterSize(s.app.out, 64<<10)
-	start := time.Now()
 	err = s.intake.run(cmd.Context(), in, s.ask)
 	err = errors.Join(err, s.out.Flush())
-	took := time.Since(start)
-	s.app.moreRejected(&s.intake)
-	if printErr := s.print(took); err == nil {
+	r := s.end(s.app)
+	if printErr := s.print(r); err == nil {
 		err = printErr
 	}
-	return s.verdict(err, "all others were asked; correct these lines and ask again",
+	return r.verdict(err, "all others were asked; correct these lines and ask again",
 		"what was printed is right, the rest of the file was not asked")
 }
 
@@ -227,10 +217,10 @@ func (s *segmentAsker) write(item *engine.Item) error {
 }
 
 // print writes the counts: to standard output if they were asked for, else beside the keys.
-func (s *segmentAsker) print(took time.Duration) error {
+func (s *segmentAsker) print(r reading) error {
 	sum, st := &s.sum, s.set.Stats()
-	sum.Read, sum.Rejected, sum.Expired = s.read, s.rejected, s.expired
-	sum.Seconds = took.Seconds()
+	sum.Read, sum.Rejected, sum.Expired, sum.Seconds = r.read, r.rejected, r.expired,
+		r.took.Seconds()
 	sum.Probes, sum.Positives, sum.Checked, sum.Confirmed = st.Probes, st.Positives, st.Checked,
 		st.Confirmed
 	sum.Blocks, _ = s.cache.Loads()
@@ -254,12 +244,7 @@ func (s *segmentAsker) print(took time.Duration) error {
 	if !sum.Exact {
 		known = "probably known"
 	}
-	line := fmt.Sprintf("%s read: %s new, %s %s, %s rejected", present.Count(sum.Read),
-		present.Count(sum.New), present.Count(sum.Known), known, present.Count(sum.Rejected))
-	if sum.Expired > 0 {
-		line += fmt.Sprintf(", %s expired", present.Count(sum.Expired))
-	}
-	_, err := fmt.Fprintf(s.app.err, "%s in %s (%s)\n", line, present.Duration(took),
-		present.PerSecond(sum.Read, took))
+	_, err := fmt.Fprintln(s.app.err, r.text(fmt.Sprintf(": %s new, %s %s",
+		present.Count(sum.New), present.Count(sum.Known), known), ""))
 	return err
 }

@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/meter"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/zonemap/keyset"
@@ -63,7 +61,7 @@ together.`,
 		Example: `  kstone-cli segment build seen.seg orders.jsonl.gz --key user,at:time-ms --exact
   sort -u urls.txt | kstone-cli segment build urls.seg - --bits 16
   kstone-cli segment build ids.seg ids.csv --key id:uint --block-keys 100000`,
-		Args: cobra.ArbitraryArgs,
+		Args: words(2, -1),
 	}
 	flags := cmd.Flags()
 	b.input.register(a, cmd)
@@ -78,19 +76,12 @@ together.`,
 	flags.BoolVar(&b.force, "force", false, "replace the segment if it exists")
 	flags.Int64Var(&b.memoryMiB, "memory", 4096, "take at most about `MIB` of memory for the keys")
 	a.summaryFlag(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return b.run(cmd, args) }
+	cmd.RunE = b.run
 	return cmd
 }
 
 // prepare checks everything that can be checked before the first key is read.
 func (b *segmentBuilder) prepare(cmd *cobra.Command, args []string) (files []*keyInput, err error) {
-	if len(args) < 2 {
-		return nil, usage("build: a segment and a file of keys are needed").
-			withHint("usage: %s; - reads standard input", cmd.UseLine())
-	}
-	if err := b.app.summaryFormat("build"); err != nil {
-		return nil, err
-	}
 	switch {
 	case b.options.Bits != 8 && b.options.Bits != 16:
 		return nil, usage("--bits is 8 or 16, not %d", b.options.Bits)
@@ -158,8 +149,7 @@ func (b *segmentBuilder) run(cmd *cobra.Command, args []string) error {
 
 // end returns the error of the command.
 func (b *segmentBuilder) end(err error) error {
-	total := intake{rejected: b.sum.Rejected}
-	return total.verdict(err,
+	return reading{rejected: b.sum.Rejected}.verdict(err,
 		"all others are in the segment; correct these lines and build it again",
 		"no segment was written")
 }
@@ -171,15 +161,14 @@ func (b *segmentBuilder) read(ctx context.Context, f *keyInput, name string) err
 		return err
 	}
 	defer in.Close()
-	keys := f.intake(name)
-	keys.meter = meter.New(b.app.err, b.app.errTTY, size, "reading")
+	keys := b.app.intake(f.database(), &f.importFlags, name, size, "reading")
 	err = keys.run(ctx, in, func(_ context.Context, items []engine.Item) error {
 		return b.add(name, items)
 	})
-	b.app.moreRejected(&keys)
-	b.sum.Read += keys.read
-	b.sum.Rejected += keys.rejected
-	b.sum.Expired += keys.expired
+	r := keys.end(b.app)
+	b.sum.Read += r.read
+	b.sum.Rejected += r.rejected
+	b.sum.Expired += r.expired
 	return err
 }
 
@@ -221,9 +210,11 @@ func (b *segmentBuilder) save(ctx context.Context, name string) error {
 		return &advice{errors.New("no record has a key"),
 			"no segment was written; check --key, --format and -i"}
 	}
-	spin := meter.New(b.app.err, b.app.errTTY, -1, "building").Spin()
-	seg, err := b.builder.Build()
-	spin()
+	var seg *keyset.Segment
+	err := b.app.busy("building", func() (err error) {
+		seg, err = b.builder.Build()
+		return err
+	})
 	if err == nil {
 		err = ctx.Err()
 	}
@@ -241,14 +232,11 @@ func (b *segmentBuilder) save(ctx context.Context, name string) error {
 func (b *segmentBuilder) print(name string, took time.Duration) error {
 	s := &b.sum
 	if b.app.format == "json" {
-		return json.NewEncoder(b.app.out).Encode(s)
+		return b.app.printJSON(s)
 	}
-	line := fmt.Sprintf("%s read: %s, %s repeated, %s rejected", present.Count(s.Read),
-		present.Plural(s.Keys, "key"), present.Count(s.Repeated), present.Count(s.Rejected))
-	if s.Expired > 0 {
-		line += fmt.Sprintf(", %s expired", present.Count(s.Expired))
-	}
-	_, err := fmt.Fprintf(b.app.out, "%s in %s (%s); %s has %s\n", line, present.Duration(took),
-		present.PerSecond(s.Read, took), name, present.Bytes(int64(s.Bytes)))
+	r := reading{s.Read, s.Rejected, s.Expired, took}
+	_, err := fmt.Fprintf(b.app.out, "%s; %s has %s\n", r.text(fmt.Sprintf(": %s, %s repeated",
+		present.Plural(s.Keys, "key"), present.Count(s.Repeated)), ""), name,
+		present.Bytes(int64(s.Bytes)))
 	return err
 }

@@ -42,19 +42,12 @@ and offset, and exit code 5.
 Keys are shown in the form of -i; without it bytes that are no text are escapes.`,
 		Example: `  kstone-cli segment info *.seg
   kstone-cli segment info seen.seg --verify -o json`,
-		Args: cobra.ArbitraryArgs,
+		Args: words(1, -1),
 	}
 	cmd.Flags().BoolVar(&verify, "verify", false, "check every byte")
 	a.inputFlag(cmd, "`FORM` of the keys that are shown: text (default), escaped, hex or base64")
-	cmd.Flags().StringVarP(&a.format, "output", "o", a.format,
-		"`FORMAT`: json prints one object for each segment")
+	a.outputFlag(cmd, "`FORMAT`: json prints one object for each segment", "json")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return usage("info: too few arguments").withHint("usage: %s", cmd.UseLine())
-		}
-		if err := errors.Join(a.summaryFormat("info"), a.checkForm()); err != nil {
-			return err
-		}
 		var errs []error
 		for _, name := range args {
 			if err := a.segmentInfo(name, verify); err != nil {

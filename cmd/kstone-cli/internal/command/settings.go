@@ -1,7 +1,6 @@
 package command
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -33,12 +32,8 @@ settings with --set.`,
 		Args:              a.arguments(0, -1),
 		ValidArgsFunction: a.completeSettingArg,
 	}
-	cmd.Flags().StringVarP(&a.format, "output", "o", a.format,
-		"`FORMAT`: json prints the settings as JSON")
+	a.outputFlag(cmd, "`FORMAT`: json prints the settings as JSON", "table", "json")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if a.format != "" && a.format != "json" && a.format != "table" {
-			return usage("settings: -o is json or table, not %q", a.format)
-		}
 		path, words := a.split(args)
 		m := readOnly
 		if len(words) > 0 {
@@ -54,7 +49,7 @@ settings with --set.`,
 				return err
 			}
 			if a.format == "json" {
-				return json.NewEncoder(a.out).Encode(settingsJSON(d.Settings()))
+				return a.printJSON(settingsJSON(d.Settings()))
 			}
 			return printSettings(a.out, d.Settings())
 		})

@@ -41,7 +41,7 @@ A script goes on after an error; the exit code is that of the first one.`,
 		Example: `  kstone-cli shell cities.db
   kstone-cli shell cities.db -c 'count IT' -c 'query IT -p Lombardy -n 3'
   kstone-cli shell my.db --create < commands.txt`,
-		Args: cobra.ArbitraryArgs,
+		Args: words(0, 1),
 	}
 	cmd.Flags().StringArrayVarP(&commands, "command", "c", nil,
 		"run this `COMMAND` and leave (repeatable)")
@@ -52,9 +52,6 @@ A script goes on after an error; the exit code is that of the first one.`,
 	cmd.Flags().BoolVar(&bail, "bail", false, "stop a script at the first error")
 	a.durabilityFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) > 1 {
-			return usage("shell: too many arguments").withHint("usage: %s", cmd.UseLine())
-		}
 		s := &session{app: a, bail: bail, ctx: context.WithoutCancel(cmd.Context()),
 			durability: a.durability}
 		if err := s.open(args, readonly, newDB); err != nil {

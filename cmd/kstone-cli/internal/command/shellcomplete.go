@@ -47,7 +47,7 @@ func completed(head string, candidates []string, tail string) (string, []string,
 func (s *session) candidates(words []shell.Word, prefix string) []string {
 	root := s.command().root()
 	if len(words) == 0 {
-		return s.verbs(root, true)
+		return s.verbs(root)
 	}
 	verb := words[0].Text
 	if strings.HasPrefix(verb, ".") || verb == "help" {
@@ -87,15 +87,13 @@ func (s *session) tableCandidates(cmd *cobra.Command, words []shell.Word) (names
 	return names
 }
 
-func (s *session) verbs(root *cobra.Command, dots bool) []string {
+func (s *session) verbs(root *cobra.Command) []string {
 	names := []string{"more", "help", "exit"}
 	for _, c := range root.Commands() {
 		names = append(names, c.Name())
 	}
-	if dots {
-		for _, c := range dotCommands {
-			names = append(names, c.name)
-		}
+	for _, c := range dotCommands {
+		names = append(names, c.name)
 	}
 	return names
 }
@@ -103,7 +101,7 @@ func (s *session) verbs(root *cobra.Command, dots bool) []string {
 func (s *session) dotCandidates(root *cobra.Command, name, prefix string) []string {
 	switch name {
 	case ".help", "help":
-		return s.verbs(root, true)
+		return s.verbs(root)
 	case ".format":
 		return formatNames("auto")
 	case ".timer":
@@ -190,7 +188,7 @@ func (s *session) flagValues(l *typedLine, prefix string) []string {
 	case "output":
 		return formatNames()
 	case "input":
-		return []string{"text", "escaped", "hex", "base64"}
+		return inputForms
 	case "durability":
 		return []string{"sync", "process"}
 	case "format":

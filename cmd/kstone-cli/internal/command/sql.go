@@ -36,7 +36,7 @@ them is CREATE TABLE. --param gives the values of ?, in their order, or name=val
 	a.setFlag(cmd)
 	cmd.Flags().StringArrayVar(&params, "param", nil,
 		"`VALUE` of a parameter, or name=VALUE (repeat for each)")
-	a.formatFlag(cmd, "`FORMAT`: table, jsonl, json or csv;\n"+
+	a.itemFlag(cmd, "`FORMAT`: table, jsonl, json or csv;\n"+
 		"default: table on a terminal, jsonl in a pipe")
 	a.durabilityFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -136,10 +136,7 @@ func arguments(stmt *sql.Stmt, params []string) ([]any, error) {
 
 // showRows runs a query and writes its rows.
 func (a *app) showRows(ctx context.Context, stmt *sql.Stmt, args []any) error {
-	o, err := a.options(nil, true)
-	if err != nil {
-		return err
-	}
+	o := a.options(nil, true)
 	if o.Format == present.Raw || o.Format == present.Hex {
 		return usage("sql: -o is table, jsonl, json or csv, not %q", o.Format)
 	}

@@ -1,8 +1,8 @@
 package command
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -52,32 +52,31 @@ the files, where overwritten and deleted items count until a merge drops them.`,
 	cmd.Flags().BoolVar(&exact, "exact", false, "count, however many there are")
 	cmd.Flags().BoolVar(&estimate, "estimate", false, "do not count")
 	cmd.Flags().IntVar(&top, "top", 5, "show the `N` largest partitions")
-	cmd.Flags().StringVarP(&a.format, "output", "o", a.format,
-		"`FORMAT`: json prints the figures as JSON")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if exact && estimate {
+	a.outputFlag(cmd, "`FORMAT`: json prints the figures as JSON", "table", "json")
+	before(cmd, func() error {
+		switch {
+		case exact && estimate:
 			return usage("stats: --exact and --estimate exclude each other")
+		case top < 0:
+			return usage("stats: --top %d is negative", top)
 		}
-		if top < 0 || a.format != "" && a.format != "json" && a.format != "table" {
-			return usage("stats: --top takes a number from 0 on, -o table or json")
+		return nil
+	})
+	cmd.RunE = a.onDB(readOnly, func(ctx context.Context, d *database, _ []string) error {
+		m := d.Metrics()
+		c := &census{}
+		if exact || !estimate && m.Total.Records <= exactLimit {
+			if err := c.count(ctx, d.DB, top); err != nil {
+				return err
+			}
+		} else {
+			c.estimate(&m)
 		}
-		path, _ := a.split(args)
-		return a.withDB(path, readOnly, func(d *database) error {
-			m := d.Metrics()
-			c := &census{}
-			if exact || !estimate && m.Total.Records <= exactLimit {
-				if err := c.count(cmd.Context(), d.DB, top); err != nil {
-					return err
-				}
-			} else {
-				c.estimate(&m)
-			}
-			if a.format == "json" {
-				return a.printStatsJSON(d, c, &m)
-			}
-			return a.printStats(d, c, &m)
-		})
-	}
+		if a.format == "json" {
+			return a.printStatsJSON(d, c, &m)
+		}
+		return a.printStats(d, c, &m)
+	})
 	return cmd
 }
 
@@ -108,9 +107,8 @@ func (c *census) rank(p partition, top int) {
 		return
 	}
 	c.pks++
-	i, _ := slices.BinarySearchFunc(c.largest, p, func(a,
-		b partition) int {
-		return int(b.items - a.items)
+	i, _ := slices.BinarySearchFunc(c.largest, p, func(a, b partition) int {
+		return cmp.Compare(b.items, a.items)
 	})
 	c.largest = slices.Insert(c.largest, i, p)
 	if len(c.largest) > top {
@@ -155,7 +153,7 @@ func (a *app) printStatsJSON(d *database, c *census, m *engine.Metrics) error {
 		out.Largest = append(out.Largest, largest{d.schema.FormatPK(p.pk), p.items,
 			keycodec.Stripe(p.pk)})
 	}
-	return json.NewEncoder(a.out).Encode(out)
+	return a.printJSON(out)
 }
 
 func (a *app) printStats(d *database, c *census, m *engine.Metrics) error {
@@ -207,20 +205,16 @@ func (a *app) stripeCommand() *cobra.Command {
 stripe is the CRC-32 (IEEE) of the partition key modulo 256. Needs no database.`,
 		Example: `  kstone-cli stripe IT US
   kstone-cli stripe -i hex 00ff`,
-		Args: cobra.MinimumNArgs(0),
+		Args: words(1, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usage("stripe: too few arguments").withHint("usage: %s", cmd.UseLine())
-			}
 			for _, text := range args {
 				arg, err := a.arg("PK", text)
 				if err != nil {
 					return err
 				}
-				var d *database
 				pk := arg.Bytes
-				if d = a.open; d != nil {
-					if pk, err = d.schema.PK(arg); err != nil {
+				if a.open != nil {
+					if pk, err = a.open.schema.PK(arg); err != nil {
 						return err
 					}
 				}

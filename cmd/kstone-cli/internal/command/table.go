@@ -17,19 +17,15 @@ import (
 )
 
 func (a *app) tableCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return family(&cobra.Command{
 		Use:   "table",
 		Short: "Create, list, describe and drop tables",
 		Long: `A table has typed columns, a primary key and indexes. Its rows are items of the
 database; items put by key and rows of tables do not meet. Rows are read and written
 with the command sql, or imported with import --table.`,
 		Example: a.examples("table list cities.db", "table describe cities.db cities"),
-		Args:    cobra.ArbitraryArgs,
-	}
-	cmd.RunE = a.chooses(cmd)
-	cmd.AddCommand(a.tableCreateCommand(), a.tableListCommand(), a.tableDescribeCommand(),
+	}, a.tableCreateCommand(), a.tableListCommand(), a.tableDescribeCommand(),
 		a.tableDropCommand())
-	return cmd
 }
 
 // examples returns command lines for the help; in a shell without program and database.
@@ -49,21 +45,6 @@ func (a *app) examples(lines ...string) string {
 		out = append(out, "  "+strings.Join(words, " "))
 	}
 	return strings.Join(out, "\n")
-}
-
-// chooses is the action of a command that only has others below it.
-func (a *app) chooses(cmd *cobra.Command) func(*cobra.Command, []string) error {
-	return func(_ *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return cmd.Help()
-		}
-		var names []string
-		for _, sub := range cmd.Commands() {
-			names = append(names, sub.Name())
-		}
-		return usage("%s: there is no %s %s", cmd.Name(), cmd.Name(), args[0]).
-			withHint("there are: %s", strings.Join(names, ", "))
-	}
 }
 
 func (a *app) tableCreateCommand() *cobra.Command {
@@ -157,51 +138,36 @@ func (a *app) tableListCommand() *cobra.Command {
 		Args:    a.arguments(0, 0),
 	}
 	a.definitionFlag(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		path, _ := a.split(args)
-		return a.withTables(cmd.Context(), path, readOnly, func(t *tables) error {
-			var rows [][]string
-			for _, found := range t.Tables() {
-				s := found.Schema()
-				if a.format != "" {
-					printed := a.printDefinition
-					if a.format == "sql" {
-						printed = a.printStatements
-					}
-					if err := printed(s); err != nil {
-						return err
-					}
-					continue
+	cmd.RunE = a.onTables(readOnly, func(_ context.Context, t *tables, _ []string) error {
+		var rows [][]string
+		for _, found := range t.Tables() {
+			s := found.Schema()
+			if a.format != "" {
+				if err := a.printDefinition(s); err != nil {
+					return err
 				}
-				var names []string
-				for _, x := range s.Indexes {
-					names = append(names, x.Name)
-				}
-				rows = append(rows, []string{s.Name, keyColumnsText(s, s.PK),
-					keyColumnsText(s, s.SK), fmt.Sprint(s.All().Len()), strings.Join(names, ", ")})
+				continue
 			}
-			if a.format != "" || len(rows) == 0 {
-				return nil
+			var names []string
+			for _, x := range s.Indexes {
+				names = append(names, x.Name)
 			}
-			head := []string{"table", "partition key", "sort key", "columns", "indexes"}
-			return a.grid(head, rows)
-		})
-	}
+			rows = append(rows, []string{s.Name, keyColumnsText(s, s.PK),
+				keyColumnsText(s, s.SK), fmt.Sprint(s.All().Len()), strings.Join(names, ", ")})
+		}
+		if len(rows) == 0 {
+			return nil
+		}
+		head := []string{"table", "partition key", "sort key", "columns", "indexes"}
+		return a.grid(head, rows, len(head))
+	})
 	return cmd
 }
 
 // definitionFlag adds -o json and -o sql.
 func (a *app) definitionFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&a.format, "output", "o", a.format,
-		"`FORMAT`: sql prints the statements that make the tables, json\n"+
-			"their definitions, one a line; table create takes both")
-	cmd.PreRunE = func(*cobra.Command, []string) error {
-		switch a.format {
-		case "", "sql", "json", "jsonl":
-			return nil
-		}
-		return usage("%s: -o is sql, json or nothing, not %q", cmd.Name(), a.format)
-	}
+	a.outputFlag(cmd, "`FORMAT`: sql prints the statements that make the tables, json\n"+
+		"their definitions, one a line; table create takes both", "jsonl", "sql", "json")
 }
 
 // printStatements prints the statements that make a table.
@@ -213,17 +179,16 @@ func (a *app) printStatements(t *schema.Table) error {
 	return err
 }
 
+// printDefinition prints a table in the form of -o.
 func (a *app) printDefinition(t *schema.Table) error {
+	if a.format == "sql" {
+		return a.printStatements(t)
+	}
 	data, err := json.Marshal(t)
 	if err == nil {
 		_, err = fmt.Fprintf(a.out, "%s\n", data)
 	}
 	return err
-}
-
-func (a *app) grid(head []string, rows [][]string) error {
-	return present.Grid(a.out, head, rows, len(head), present.Options{Width: a.width,
-		Color: a.color})
 }
 
 func (a *app) tableDescribeCommand() *cobra.Command {
@@ -239,22 +204,16 @@ statistics.`,
 		ValidArgsFunction: a.completeTable,
 	}
 	a.definitionFlag(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		path, args := a.split(args)
-		return a.withTables(cmd.Context(), path, readOnly, func(t *tables) error {
-			found, err := t.find(args[0])
-			if err != nil {
-				return err
-			}
-			switch a.format {
-			case "":
-				return a.describe(found)
-			case "sql":
-				return a.printStatements(found.Schema())
-			}
-			return a.printDefinition(found.Schema())
-		})
-	}
+	cmd.RunE = a.onTables(readOnly, func(_ context.Context, t *tables, args []string) error {
+		found, err := t.find(args[0])
+		switch {
+		case err != nil:
+			return err
+		case a.format == "":
+			return a.describe(found)
+		}
+		return a.printDefinition(found.Schema())
+	})
 	return cmd
 }
 
@@ -279,7 +238,7 @@ func (a *app) describe(found *table.Table) error {
 		}
 		rows = append(rows, []string{c.Name, sql.TypeText(c), null, def})
 	}
-	if err := a.grid([]string{"column", "type", "", "default"}, rows); err != nil {
+	if err := a.grid([]string{"column", "type", "", "default"}, rows, 4); err != nil {
 		return err
 	}
 	if err := a.printStatements(t); err != nil {
@@ -298,7 +257,7 @@ func (a *app) describe(found *table.Table) error {
 }
 
 func (a *app) tableDropCommand() *cobra.Command {
-	var yes bool
+	var ifExists bool
 	cmd := &cobra.Command{
 		Use:   a.use("drop", "TABLE"),
 		Short: "Remove a table with all its rows",
@@ -308,22 +267,19 @@ finishes it.`,
 		Args:              a.arguments(1, 1),
 		ValidArgsFunction: a.completeTable,
 	}
-	cmd.Flags().BoolVar(&yes, "if-exists", false, "it is no error if there is no such table")
+	cmd.Flags().BoolVar(&ifExists, "if-exists", false, "it is no error if there is no such table")
 	a.durabilityFlag(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		path, args := a.split(args)
-		return a.withTables(cmd.Context(), path, readWrite, func(t *tables) error {
-			if _, err := t.find(args[0]); err != nil {
-				if yes && errors.Is(err, table.ErrNoTable) {
-					return nil
-				}
-				return err
+	cmd.RunE = a.onTables(readWrite, func(ctx context.Context, t *tables, args []string) error {
+		if _, err := t.find(args[0]); err != nil {
+			if ifExists && errors.Is(err, table.ErrNoTable) {
+				return nil
 			}
-			if err := t.DropTable(cmd.Context(), args[0], t.sql.Progress); err != nil {
-				return err
-			}
-			return t.Resume(cmd.Context(), t.sql.Progress)
-		})
-	}
+			return err
+		}
+		if err := t.DropTable(ctx, args[0], t.sql.Progress); err != nil {
+			return err
+		}
+		return t.Resume(ctx, t.sql.Progress)
+	})
 	return cmd
 }

@@ -93,26 +93,17 @@ func (t *tables) names() (names []string) {
 // completeTable completes the argument after the database with the names of tables.
 func (a *app) completeTable(_ *cobra.Command, args []string, prefix string) ([]string,
 	cobra.ShellCompDirective) {
-	if a.open == nil && len(args) == 0 {
-		return nil, cobra.ShellCompDirectiveFilterDirs
-	}
-	path := ""
-	if a.open == nil {
-		path, args = args[0], args[1:]
-	}
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	var found []string
-	_ = a.withTables(context.Background(), path, readOnly, func(t *tables) error {
-		for _, name := range t.names() {
-			if strings.HasPrefix(name, prefix) {
-				found = append(found, name)
+	return a.completeFirst(args, func(path string) (found []string) {
+		_ = a.withTables(context.Background(), path, readOnly, func(t *tables) error {
+			for _, name := range t.names() {
+				if strings.HasPrefix(name, prefix) {
+					found = append(found, name)
+				}
 			}
-		}
-		return nil
+			return nil
+		})
+		return found
 	})
-	return found, cobra.ShellCompDirectiveNoFileComp
 }
 
 // keyColumnsText describes columns of a key: "at desc, id".

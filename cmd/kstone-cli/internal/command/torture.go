@@ -25,7 +25,7 @@ everything that had been acknowledged. DIR must be new, empty, or left over from
 earlier run. The exit code is 0 if nothing was wrong and 1 if something was; DIR is
 then left as it is.`,
 		Example: "  kstone-cli torture proof --for 5m",
-		Args:    cobra.ExactArgs(1),
+		Args:    words(1, 1),
 	}
 	cmd.Flags().DurationVar(&c.For, "for", time.Minute, "how long to go on")
 	cmd.Flags().Uint64Var(&c.Seed, "seed", 0, "`SEED` of an earlier run, to repeat its writes")

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/meter"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/engine"
 )
@@ -25,54 +24,41 @@ exit code is then 5.`,
 		Example: "  kstone-cli verify cities.db",
 		Args:    a.arguments(0, 0),
 	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		path, _ := a.split(args)
-		return a.withDB(path, readOnly, func(d *database) error {
-			var m *meter.Meter
-			start := time.Now()
-			report, err := d.Verify(cmd.Context(), func(p engine.VerifyProgress) {
-				if m == nil {
-					m = meter.New(a.err, a.errTTY, p.BytesTotal, "verifying")
-				}
-				m.Set(p.Bytes)
-			})
-			if m != nil {
-				m.Done()
-			}
-			if err != nil {
-				return err
-			}
-			without := ""
-			if n := report.Unfiltered; n > 0 {
-				without = fmt.Sprintf(" (%d without filters)", n)
-			}
-			_, err = fmt.Fprintf(a.out, "ok: %s%s, %s, %s read in %s\n",
-				present.Plural(int64(report.Files), "file"), without,
-				present.Plural(int64(report.Entries), "record"),
-				present.Bytes(report.Bytes), present.Duration(time.Since(start)))
+	cmd.RunE = a.onDB(readOnly, func(ctx context.Context, d *database, _ []string) error {
+		start := time.Now()
+		set, stop := a.gauge("verifying")
+		report, err := d.Verify(ctx, func(p engine.VerifyProgress) { set(p.Bytes, p.BytesTotal) })
+		stop()
+		if err != nil {
 			return err
-		})
-	}
+		}
+		without := ""
+		if n := report.Unfiltered; n > 0 {
+			without = fmt.Sprintf(" (%d without filters)", n)
+		}
+		_, err = fmt.Fprintf(a.out, "ok: %s%s, %s, %s read in %s\n",
+			present.Plural(int64(report.Files), "file"), without,
+			present.Plural(int64(report.Entries), "record"),
+			present.Bytes(report.Bytes), present.Duration(time.Since(start)))
+		return err
+	})
 	return cmd
 }
 
 func (a *app) flushCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:   a.use("flush", ""),
 		Short: "Write the contents of memory and log to data files",
 		Long: `Write everything that is only in the log to data files. It makes the next open a bit
 faster; nothing else needs it.`,
 		Example: "  kstone-cli flush my.db",
 		Args:    a.arguments(0, 0),
+		RunE:    a.upkeep("flushed", (*engine.DB).Flush),
 	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.upkeep(args, "flushed", (*engine.DB).Flush, cmd.Context())
-	}
-	return cmd
 }
 
 func (a *app) compactCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:   a.use("compact", ""),
 		Short: "Merge every stripe into one run",
 		Long: `Merge every stripe into one sorted run, dropping what was deleted, overwritten or has
@@ -80,28 +66,20 @@ expired. kstone merges by itself; this makes the database as small and as fast t
 read as it gets.`,
 		Example: "  kstone-cli compact my.db",
 		Args:    a.arguments(0, 0),
+		RunE:    a.upkeep("compacted", (*engine.DB).Compact),
 	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.upkeep(args, "compacted", (*engine.DB).Compact, cmd.Context())
-	}
-	return cmd
 }
 
-// upkeep runs a maintenance operation and says what it changed.
-func (a *app) upkeep(args []string, done string, operation func(*engine.DB, context.Context) error,
-	ctx context.Context) error {
-	path, _ := a.split(args)
-	return a.withDB(path, readWrite, func(d *database) error {
+// upkeep is the action of a command that runs a maintenance operation and reports what it
+// changed.
+func (a *app) upkeep(done string, run func(*engine.DB, context.Context) error) action {
+	return a.onDB(readWrite, func(ctx context.Context, d *database, _ []string) error {
 		before, start := d.Metrics(), time.Now()
-		m := meter.New(a.err, a.errTTY, -1, "working")
-		stop := m.Spin()
-		err := operation(d.DB, ctx)
-		stop()
-		if err != nil {
+		if err := a.busy("working", func() error { return run(d.DB, ctx) }); err != nil {
 			return err
 		}
 		after := d.Metrics()
-		_, err = fmt.Fprintf(a.out, "%s in %s: %s in %s (before: %s in %s)\n", done,
+		_, err := fmt.Fprintf(a.out, "%s in %s: %s in %s (before: %s in %s)\n", done,
 			present.Duration(time.Since(start)),
 			present.Bytes(after.Total.DiskBytes), present.Plural(int64(after.Total.Files), "file"),
 			present.Bytes(before.Total.DiskBytes), present.Plural(int64(before.Total.Files),
@@ -126,36 +104,22 @@ interrupted leaves nothing in DEST.`,
 	var o engine.CheckpointOptions
 	cmd.Flags().Var((*bytesValue)(&o.BytesPerSecond), "rate",
 		"copy at most so many `BYTES` per second, for example 50MiB; 0 means no limit")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		path, args := a.split(args)
-		return a.withDB(path, readWrite, func(d *database) error {
-			ctx, stop := untilStopped(cmd.Context())
-			defer stop()
-			return a.backup(ctx, d, args[0], o)
-		})
-	}
-	return cmd
-}
-
-func (a *app) backup(ctx context.Context, d *database, dest string, o engine.CheckpointOptions,
-) error {
-	start := time.Now()
-	var m *meter.Meter
-	o.Progress = func(p engine.CheckpointProgress) {
-		if m == nil {
-			m = meter.New(a.err, a.errTTY, p.BytesTotal, "copying")
+	cmd.RunE = a.onDB(readWrite, func(ctx context.Context, d *database, args []string) error {
+		ctx, release := untilStopped(ctx)
+		defer release()
+		start := time.Now()
+		set, stop := a.gauge("copying")
+		o.Progress = func(p engine.CheckpointProgress) { set(p.Bytes, p.BytesTotal) }
+		err := d.Checkpoint(ctx, args[0], &o)
+		stop()
+		if err != nil {
+			return err
 		}
-		m.Set(p.Bytes)
-	}
-	err := d.Checkpoint(ctx, dest, &o)
-	if m != nil {
-		m.Done()
-	}
-	if err != nil {
+		_, err = fmt.Fprintf(a.out, "copied to %s in %s\n", args[0],
+			present.Duration(time.Since(start)))
 		return err
-	}
-	_, err = fmt.Fprintf(a.out, "copied to %s in %s\n", dest, present.Duration(time.Since(start)))
-	return err
+	})
+	return cmd
 }
 
 func (a *app) inspectCommand() *cobra.Command {
@@ -166,10 +130,8 @@ func (a *app) inspectCommand() *cobra.Command {
 files are only read; the database need not be closed.`,
 		Example: `  kstone-cli inspect cities.db/CURRENT
   kstone-cli inspect cities.db/094-*.sst`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usage("inspect: too few arguments").withHint("usage: %s", cmd.UseLine())
-			}
+		Args: words(1, -1),
+		RunE: func(_ *cobra.Command, args []string) error {
 			for i, name := range args {
 				if info, err := os.Stat(name); err == nil && info.IsDir() {
 					return usage("inspect: %s is a directory", name).
