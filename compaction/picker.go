@@ -16,12 +16,11 @@ type RunInfo struct {
 	TTLEntries           uint64 // entries with an expiry
 	MinExpiry, MaxExpiry int64  // Unix milliseconds, over TTLEntries
 	MaxSeq               base.SeqNum
-	Files                int
 }
 
 // Info sums up the files of a run.
 func Info(id uint64, files []*base.FileMeta) RunInfo {
-	r := RunInfo{ID: id, Files: len(files)}
+	r := RunInfo{ID: id}
 	for _, f := range files {
 		if f.TTLEntries > 0 {
 			if r.TTLEntries == 0 {

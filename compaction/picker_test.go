@@ -100,7 +100,7 @@ func parseRuns(t *testing.T, input string) (runs []compaction.RunInfo) {
 		if strings.HasSuffix(size, "MB") {
 			unit = 1 << 20
 		}
-		r := compaction.RunInfo{ID: uint64(100 - len(runs)), Files: 1}
+		r := compaction.RunInfo{ID: uint64(100 - len(runs))}
 		r.Bytes = parseNumber(t, size[:len(size)-2]) * unit
 		r.Entries = r.Bytes / 100
 		for _, w := range words[1:] {
@@ -151,7 +151,7 @@ func TestInfo(t *testing.T) {
 	})
 	want := compaction.RunInfo{
 		ID: 7, Bytes: 60, Entries: 12, Tombstones: 1, RangeTombstones: 2, TTLEntries: 3,
-		MinExpiry: -4, MaxExpiry: 60, MaxSeq: 9, Files: 3,
+		MinExpiry: -4, MaxExpiry: 60, MaxSeq: 9,
 	}
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)

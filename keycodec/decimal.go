@@ -111,7 +111,7 @@ func ParseDecimal(s string) (Decimal, error) {
 	return Decimal{pack(significant, point), int32(exponent), negative}, nil
 }
 
-// pack joins decimal places, the first of which stands point places before the decimal
+// pack joins decimal places. The first stands point places before the decimal
 // point (0.places × 10^point), to digits of base 100.
 func pack(places string, point int64) string {
 	digits := make([]byte, 0, len(places)/2+2)

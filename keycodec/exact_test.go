@@ -342,7 +342,7 @@ func TestBeginningsRefuse(t *testing.T) {
 	}
 	span, err := s.RangeSpan([]any{"a"}, keycodec.Including("b"), keycodec.Bound{})
 	if err == nil || span.Start != nil || span.End != nil {
-		t.Errorf("a range behind a value that does not fit: %x, error %v", span, err)
+		t.Errorf("a range after a value that does not fit: %x, error %v", span, err)
 	}
 }
 

@@ -55,7 +55,7 @@ func TestTuplesRoundTrip(t *testing.T) {
 			t.Fatalf("DecodePrefix(%x, %d) = %v, %x, %v", b, n, first, rest, err)
 		}
 		if _, err := s.Decode(append(b, 0)); !errors.Is(err, corrupt.ErrCorrupt) {
-			t.Fatalf("a byte behind the tuple: error %v", err)
+			t.Fatalf("a byte after the tuple: error %v", err)
 		}
 		if _, err := s.Decode(b[:len(b)-1]); !errors.Is(err, corrupt.ErrCorrupt) {
 			t.Fatalf("a tuple cut by a byte: error %v", err)

@@ -154,7 +154,7 @@ func (e edge) orElse(at []byte) []byte {
 }
 
 // normal turns a span that starts after everything or not before its end into the empty
-// one. Requires: the start is nil only where a cut fell behind everything.
+// one. Requires: the start is nil only where a cut fell after everything.
 func (s Span) normal() Span {
 	if s.Start == nil || s.Empty() {
 		return nothing

@@ -185,7 +185,7 @@ func TestSpansOfTheLargestValueHaveNoEnd(t *testing.T) {
 func TestSpansRefuse(t *testing.T) {
 	s := must(keycodec.NewSchema(keycodec.Field{Name: "n", Type: keycodec.TypeInt8}))
 	for name, f := range map[string]func() error{
-		"a range behind the last field": func() error {
+		"a range after the last field": func() error {
 			_, err := s.RangeSpan([]any{1}, keycodec.Including(1), keycodec.Bound{})
 			return err
 		},

@@ -15,7 +15,7 @@ import (
 //	10 11     false, true
 //	18 to 1f  a negative integer in 8 to 1 bytes: the complement of its absolute value
 //	20        the integer 0
-//	21 to 28  a positive integer in 1 to 8 bytes, the first of which is not 0
+//	21 to 28  a positive integer in 1 to 8 bytes, the first not 0
 //	30        float64
 //	38        decimal of any precision
 //	40        time of full range

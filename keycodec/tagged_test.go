@@ -178,7 +178,7 @@ func TestTaggedVectors(t *testing.T) {
 			t.Errorf("%v is %x, want %s", v.value, got, v.hex)
 		}
 		if bytes.Compare(before, got) >= 0 {
-			t.Errorf("%v does not sort behind %x", v.value, before)
+			t.Errorf("%v does not sort after %x", v.value, before)
 		}
 		before = got
 		if text, err := keycodec.FormatTagged(got); err != nil || text != v.text {

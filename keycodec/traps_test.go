@@ -135,14 +135,14 @@ func TestTrapPaddingMakesStringsEqual(t *testing.T) {
 func TestTrapNegativeTimes(t *testing.T) {
 	for u := keycodec.Second; u <= keycodec.FullRange; u++ {
 		if bytes.Compare(stamp("1969-12-31T23:59:59Z", u), stamp("2025-01-01T00:00:00Z", u)) >= 0 {
-			t.Errorf("1969 sorts behind 2025 in %s", u)
+			t.Errorf("1969 sorts after 2025 in %s", u)
 		}
 	}
 }
 
 func TestTrapNegativeIntegers(t *testing.T) {
 	if bytes.Compare(i64(-1), i64(1)) >= 0 {
-		t.Error("-1 sorts behind 1")
+		t.Error("-1 sorts after 1")
 	}
 }
 
@@ -237,7 +237,7 @@ func TestTrapTerminatorFoundFromTheRight(t *testing.T) {
 func TestTrapDescendingWithSharedTerminator(t *testing.T) {
 	long, short := desc(textKey("ab")), desc(textKey("a"))
 	if bytes.Compare(long, short) >= 0 {
-		t.Errorf("descending, ab = %x sorts behind a = %x", long, short)
+		t.Errorf("descending, ab = %x sorts after a = %x", long, short)
 	}
 	if bytes.HasPrefix(long, short) || bytes.HasPrefix(short, long) {
 		t.Error("one is a prefix of the other")
@@ -269,7 +269,7 @@ func TestTrapLengthsDoNotSort(t *testing.T) {
 	}
 	nine, ten := key("u", "post#9"), key("u", "post#10")
 	if bytes.Compare(keycodec.AppendOrdered(nil, ten), keycodec.AppendOrdered(nil, nine)) >= 0 {
-		t.Error("post#10 sorts behind post#9, unlike the bytes")
+		t.Error("post#10 sorts after post#9, unlike the bytes")
 	}
 }
 

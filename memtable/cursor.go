@@ -46,9 +46,9 @@ type Cursor struct {
 	first int       // rows of the first batch after a positioning
 	limit int       // most rows the batch may have
 	n, i  int       // number of rows, current row; n is 0 if not on an entry
-	done  bool      // nothing visible lies behind the batch in its direction
+	done  bool      // nothing visible follows the batch in its direction
 	far   uint32    // the last node the batch looked at
-	skip  uint32    // the node the batch starts behind, 0 for none
+	skip  uint32    // the node before the batch, 0 for none
 	looks int       // nodes the batch may still look at under this lock
 	look  func(item) bool
 	rows  [maxBatch]row

@@ -51,7 +51,7 @@ func TestEndOfMovement(t *testing.T) {
 	for c.Next() {
 	}
 	if c.Next() || c.Prev() {
-		t.Error("the cursor moves on behind the end")
+		t.Error("the cursor moves on after the end")
 	}
 	if !c.SeekLT([]byte("k03")) || string(c.Entry().Key) != "k02" {
 		t.Error("a new positioning fails")

@@ -65,7 +65,6 @@ type Table struct {
 	ranges     []base.RangeTombstone
 	rangeBytes int64
 	orderBytes int64 // of fresh and tree, or of flat
-	versions   int
 	tombstones int
 	minSeq     base.SeqNum
 	maxSeq     base.SeqNum
@@ -122,7 +121,6 @@ func (t *Table) Put(
 	} else {
 		t.insertLocked(key, hash, &v, own)
 	}
-	t.versions++
 	if kind == base.KindDelete {
 		t.tombstones++
 	}
@@ -259,7 +257,6 @@ func (t *Table) cutLocked(ver uint32) {
 		if c.kind(prev) == base.KindDelete {
 			t.tombstones--
 		}
-		t.versions--
 		t.arena.release(prev)
 		prev = next
 	}
@@ -270,7 +267,6 @@ func (t *Table) dropLocked(ver uint32) {
 	if t.arena.chunks.kind(ver) == base.KindDelete {
 		t.tombstones--
 	}
-	t.versions--
 	t.arena.release(ver)
 }
 
@@ -340,14 +336,6 @@ func (t *Table) Len() int {
 // HasKeys reports whether the table may have a key. It is one atomic load.
 func (t *Table) HasKeys() bool { return t.state.Load() != stateEmpty }
 
-// Versions returns the number of versions, tombstones included, that a Source would
-// deliver now.
-func (t *Table) Versions() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.versions
-}
-
 // Tombstones returns how many of the versions are tombstones of one key.
 func (t *Table) Tombstones() int {
 	t.mu.Lock()
@@ -368,11 +356,6 @@ func (t *Table) MaxSeq() base.SeqNum {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.maxSeq
-}
-
-// Empty reports whether the table has neither a key nor a range tombstone.
-func (t *Table) Empty() bool {
-	return !t.HasRanges() && t.Len() == 0
 }
 
 func (t *Table) noteSeqLocked(seq base.SeqNum) {

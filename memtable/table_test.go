@@ -69,7 +69,7 @@ func TestEmptyTable(t *testing.T) {
 		if c.First() || c.Last() || c.SeekGE(nil) || c.SeekLT(nil) || c.Next() || c.Prev() {
 			t.Errorf("%s: the cursor found an entry", state)
 		}
-		if !tab.Empty() || tab.MinSeq() != base.MaxSeqNum || tab.MaxSeq() != 0 {
+		if tab.HasRanges() || tab.Len() > 0 || tab.MinSeq() != base.MaxSeqNum || tab.MaxSeq() != 0 {
 			t.Errorf("%s: not empty", state)
 		}
 	}
@@ -263,7 +263,7 @@ func TestRangeTombstones(t *testing.T) {
 	tab.DeleteRange(base.RangeTombstone{Start: start, End: end, Seq: 4})
 	tab.DeleteRange(base.RangeTombstone{Start: end, End: []byte("z"), Seq: 6})
 	start[0], end[0] = '?', '?' // the table has its own copy
-	if !tab.HasRanges() || tab.Ranges() != 2 || tab.Empty() || tab.MinSeq() != 4 ||
+	if !tab.HasRanges() || tab.Ranges() != 2 || tab.MinSeq() != 4 ||
 		tab.MaxSeq() != 6 {
 		t.Error("the table does not know of its range tombstones")
 	}
@@ -342,32 +342,32 @@ func TestCoverSeq(t *testing.T) {
 	}
 }
 
-// TestEmpty: a table is empty without a key and a range tombstone; a tombstone is a key.
-func TestEmpty(t *testing.T) {
+// TestHas: a tombstone is a key, a range tombstone is none.
+func TestHas(t *testing.T) {
 	for what, c := range map[string]struct {
 		fill            func(tab *memtable.Table)
-		empty, hasKeys  bool
+		hasKeys         bool
 		ranges, lenKeys int
 	}{
-		"new":   {func(*memtable.Table) {}, true, false, 0, 0},
-		"a key": {func(tab *memtable.Table) { put(tab, "k", 1, "") }, false, true, 0, 1},
+		"new":   {func(*memtable.Table) {}, false, 0, 0},
+		"a key": {func(tab *memtable.Table) { put(tab, "k", 1, "") }, true, 0, 1},
 		"a tombstone": {func(tab *memtable.Table) {
 			tab.Put([]byte("k"), hashOf([]byte("k")), 1, base.KindDelete, 0, nil, 0)
-		}, false, true, 0, 1},
+		}, true, 0, 1},
 		"a range tombstone": {func(tab *memtable.Table) {
 			tab.DeleteRange(base.RangeTombstone{End: []byte("k"), Seq: 1})
-		}, false, false, 1, 0},
+		}, false, 1, 0},
 		"both": {func(tab *memtable.Table) {
 			put(tab, "k", 1, "")
 			tab.DeleteRange(base.RangeTombstone{End: []byte("k"), Seq: 1})
-		}, false, true, 1, 1},
+		}, true, 1, 1},
 	} {
 		tab := memtable.New(memtable.Options{})
 		c.fill(tab)
-		if tab.Empty() != c.empty || tab.HasKeys() != c.hasKeys || tab.Ranges() != c.ranges ||
+		if tab.HasKeys() != c.hasKeys || tab.Ranges() != c.ranges ||
 			tab.HasRanges() != (c.ranges > 0) || tab.Len() != c.lenKeys {
-			t.Errorf("%s: empty %v, keys %v and %d, %d range tombstones", what, tab.Empty(),
-				tab.HasKeys(), tab.Len(), tab.Ranges())
+			t.Errorf("%s: keys %v and %d, %d range tombstones", what, tab.HasKeys(), tab.Len(),
+				tab.Ranges())
 		}
 	}
 }

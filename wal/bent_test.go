@@ -89,7 +89,7 @@ func TestUnknownSize(t *testing.T) {
 	wantIs(t, err, fs.ErrPermission)
 	f, err := bent.Open("db/wal-0000000001.log")
 	must(t, err)
-	wantIs(t, wal.Describe(f, io.Discard, wal.DescribeOptions{}), fs.ErrPermission)
+	wantIs(t, wal.Describe(f, io.Discard), fs.ErrPermission)
 	must(t, f.Close())
 	if n := mem.OpenFiles(); n != 0 {
 		t.Errorf("%d files are open", n)
@@ -235,7 +235,7 @@ func TestDescribeStoppedAtEveryOperation(t *testing.T) {
 			if err != nil {
 				return mem, err
 			}
-			err = wal.Describe(f, io.Discard, wal.DescribeOptions{})
+			err = wal.Describe(f, io.Discard)
 			if cerr := f.Close(); err == nil {
 				err = cerr
 			}
@@ -244,9 +244,9 @@ func TestDescribeStoppedAtEveryOperation(t *testing.T) {
 		f, err := o.FS.Open("db/" + name)
 		must(t, err)
 		var whole strings.Builder
-		must(t, wal.Describe(f, &whole, wal.DescribeOptions{}))
+		must(t, wal.Describe(f, &whole))
 		for left := n * (whole.Len() - 1); left < whole.Len(); left++ {
-			err := wal.Describe(f, &fullWriter{left}, wal.DescribeOptions{})
+			err := wal.Describe(f, &fullWriter{left})
 			wantIs(t, err, errBoom)
 		}
 		must(t, f.Close())

@@ -162,7 +162,7 @@ func survives(t testing.TB, o wal.Options, want base.SeqNum) error {
 			return err
 		}
 		if l.LastSeq() != want {
-			return fmt.Errorf("log continues behind %d, want %d", l.LastSeq(), want)
+			return fmt.Errorf("log continues after %d, want %d", l.LastSeq(), want)
 		}
 		fill(t, l, want+3)
 		after := snapshot(t, o.FS, o.Dir)
@@ -420,7 +420,7 @@ func TestRecoverNeedsItsFirstSegment(t *testing.T) {
 	_, _, err = tryReplay(ro, 1000, 1)
 	wantCorrupt(t, err)
 	if _, n := replay(t, ro, 0, 31); n != 0 {
-		t.Fatalf("%d records behind the last", n)
+		t.Fatalf("%d records after the last", n)
 	}
 }
 

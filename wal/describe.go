@@ -9,20 +9,14 @@ import (
 	"github.com/kstonedb/kstone/internal/vfs"
 )
 
-// DescribeOptions says how much Describe prints.
-type DescribeOptions struct {
-	HeaderOnly bool // no records
-	ValueBytes int  // how much of a value is shown; 0 means 32
-}
+// shownValueBytes is how much of a value Describe prints.
+const shownValueBytes = 32
 
 // Describe prints a segment for people: its header, its records with their
 // operations, and where and why the records end. It reads f alone, so it cannot tell
 // a torn tail from damage. A bad header is returned as a *corrupt.Error; all zeros are
 // the header of a segment that waits to be used.
-func Describe(f vfs.File, w io.Writer, o DescribeOptions) error {
-	if o.ValueBytes <= 0 {
-		o.ValueBytes = 32
-	}
+func Describe(f vfs.File, w io.Writer) error {
 	r, err := newReader(f, f.Name(), nil)
 	if err != nil {
 		return err
@@ -43,15 +37,13 @@ func Describe(f vfs.File, w io.Writer, o DescribeOptions) error {
 	} else {
 		fmt.Fprintf(out, "  continues segment %d, which ends at offset %d\n", h.prev, h.prevEnd)
 	}
-	if !o.HeaderOnly {
-		if err := describeRecords(out, r, &h, o); err != nil {
-			return err
-		}
+	if err := describeRecords(out, r, &h); err != nil {
+		return err
 	}
 	return out.Flush()
 }
 
-func describeRecords(out io.Writer, r *segmentReader, h *header, o DescribeOptions) error {
+func describeRecords(out io.Writer, r *segmentReader, h *header) error {
 	off, last, tag := int64(segmentHeader), h.base-1, h.tag()
 	for {
 		rec, payload, ok, err := r.record(off, tag)
@@ -66,7 +58,7 @@ func describeRecords(out io.Writer, r *segmentReader, h *header, o DescribeOptio
 		} else {
 			fmt.Fprintf(out, "%d: commit %d, %d bytes, synced up to %d then\n",
 				off, rec.seq, rec.length, rec.synced())
-			describeOps(out, payload, o)
+			describeOps(out, payload)
 			last = rec.seq
 		}
 		off += recordBytes(rec.payloadBytes())
@@ -75,7 +67,7 @@ func describeRecords(out io.Writer, r *segmentReader, h *header, o DescribeOptio
 	return err
 }
 
-func describeOps(out io.Writer, payload []byte, o DescribeOptions) {
+func describeOps(out io.Writer, payload []byte) {
 	ops, op := NewOpReader(payload), Op{}
 	for {
 		ok, err := ops.Next(&op)
@@ -99,8 +91,8 @@ func describeOps(out io.Writer, payload []byte, o DescribeOptions) {
 		}
 		if op.Value != nil {
 			v, more := op.Value, ""
-			if len(v) > o.ValueBytes {
-				v, more = v[:o.ValueBytes], "..."
+			if len(v) > shownValueBytes {
+				v, more = v[:shownValueBytes], "..."
 			}
 			fmt.Fprintf(out, " = %q%s (%d bytes)", v, more, len(op.Value))
 		}

@@ -60,7 +60,7 @@ func FuzzDescribe(f *testing.F) {
 		file, err := vfs.NewMem().Create("x")
 		must(t, err)
 		must(t, second(file.Write(b)))
-		err = wal.Describe(file, io.Discard, wal.DescribeOptions{})
+		err = wal.Describe(file, io.Discard)
 		if err != nil && !errors.Is(err, corrupt.ErrCorrupt) {
 			t.Fatal(err)
 		}

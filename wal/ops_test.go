@@ -161,7 +161,7 @@ func TestDescribe(t *testing.T) {
 	f, err := o.FS.Open("db/wal-0000000001.log")
 	must(t, err)
 	var b strings.Builder
-	must(t, wal.Describe(f, &b, wal.DescribeOptions{}))
+	must(t, wal.Describe(f, &b))
 	want := `log segment 1 of database 0102030405060708090a0b0c0d0e0f10, format 1, 264 bytes
   use 9e3779b97f4a7c15, tag ef7a9868, base sequence number 1
   first segment of the log
@@ -181,34 +181,8 @@ func TestDescribe(t *testing.T) {
 	must(t, f.Close())
 	g, err := vfs.NewMem().Create("empty")
 	must(t, err)
-	wantIs(t, wal.Describe(g, &b, wal.DescribeOptions{}), corrupt.ErrCorrupt)
+	wantIs(t, wal.Describe(g, &b), corrupt.ErrCorrupt)
 	must(t, g.Close())
-}
-
-// Values are shown up to the limit.
-func TestDescribeValueBytes(t *testing.T) {
-	o := memOptions(512)
-	l := openNew(t, o)
-	must(t, second(l.Append(wal.AppendPut(nil, []byte("k"), nil, []byte("12345")))))
-	must(t, l.Close())
-	f, err := o.FS.Open("db/wal-0000000001.log")
-	must(t, err)
-	for n, want := range map[int]string{
-		-1: `"12345" (`, 0: `"12345" (`, 1: `"1"... (`,
-		4: `"1234"... (`, 5: `"12345" (`, 6: `"12345" (`,
-	} {
-		var b strings.Builder
-		must(t, wal.Describe(f, &b, wal.DescribeOptions{ValueBytes: n}))
-		if !strings.Contains(b.String(), "put \"k\" = "+want+"5 bytes)\n") {
-			t.Errorf("%d bytes:\n%s", n, b.String())
-		}
-		b.Reset()
-		must(t, wal.Describe(f, &b, wal.DescribeOptions{ValueBytes: n, HeaderOnly: true}))
-		if lines := strings.Count(b.String(), "\n"); lines != 3 {
-			t.Errorf("%d lines of header:\n%s", lines, b.String())
-		}
-	}
-	must(t, f.Close())
 }
 
 // A segment that waits to be used is one of zeros, as long as a header at least.
@@ -218,7 +192,7 @@ func TestDescribePreparedSegment(t *testing.T) {
 		must(t, err)
 		must(t, second(f.Write(make([]byte, n))))
 		var b strings.Builder
-		err = wal.Describe(f, &b, wal.DescribeOptions{})
+		err = wal.Describe(f, &b)
 		want := ""
 		if prepared {
 			want = fmt.Sprintf("log segment, prepared and not used yet, %d bytes\n", n)

@@ -196,7 +196,7 @@ func (l *Log) reuse(s, spare *segment) error {
 // prepareSegment makes a file for segment num: a released one under a new name, or a
 // new one with its blocks allocated. When it returns the name is durable.
 //
-// A failure leaves nothing behind but, at worst, an unused file of that number,
+// A failure leaves nothing but, at worst, an unused file of that number,
 // which the next attempt replaces and which recovery does not mind. A failed
 // directory sync is final: a second one could report success for a name that was
 // lost.

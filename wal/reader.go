@@ -21,7 +21,7 @@ type segmentReader struct {
 	size int64
 	buf  []byte // the window
 	off  int64  // file offset of buf[0]
-	// around, if not nil, is told of places that cannot be read, each once; they are taken
+	// around, if not nil, is called for places that cannot be read, each once; they are taken
 	// for zeros, which are no record.
 	around func(error)
 	bad    map[int64]bool

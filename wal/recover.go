@@ -38,7 +38,7 @@ import (
 // a crash may undo or lose any of the removals.
 //
 // The limit: the last records before a crash, which no later record, marker or
-// manifest edit speaks of, cannot be told from unsynced ones if they are damaged.
+// manifest edit speaks of, look like unsynced ones if they are damaged.
 // Open and Close write a marker for that reason.
 
 // Tail says where the valid log ends. The zero Tail is the end of a log that has

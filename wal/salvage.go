@@ -93,7 +93,7 @@ func (s *salvage) segment(n SegmentNum) (err error) {
 			return err
 		}
 		s.rep.Damage = append(s.rep.Damage, corrupt.New(s.r.name, end, "log record", "a record",
-			fmt.Sprintf("bytes that are none, up to offset %d", next)))
+			fmt.Sprintf("other bytes, up to offset %d", next)))
 		off = next
 	}
 	return nil

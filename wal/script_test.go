@@ -307,7 +307,7 @@ func (s *script) describe(n wal.SegmentNum) string {
 	f, err := s.mem.Open(filepath.Join("db", n.FileName()))
 	must(s.t, err)
 	var b strings.Builder
-	must(s.t, wal.Describe(f, &b, wal.DescribeOptions{}))
+	must(s.t, wal.Describe(f, &b))
 	must(s.t, f.Close())
 	return b.String()
 }

@@ -35,7 +35,7 @@ import (
 // the turn. So a leader syncs once and returns, however many callers follow. Before the batch is
 // taken the leader yields once, and writers that are about to join do.
 //
-// No batch is left behind. The holder of the turn takes it later, or the kick is still in its
+// No batch is forgotten. The holder of the turn takes it later, or the kick is still in its
 // channel, or syncLoop has the kick and waits for the turn. Close answers what is pending last.
 //
 // Invariants: one sync at a time. Segments are synced oldest first. The synced number is stored

@@ -55,7 +55,7 @@ type decoder struct {
 	table    *schema.Table
 	want     schema.ColumnSet
 	ordinals []int // of the columns at the start of the layout
-	keys     bool  // RowPK and RowSK stand behind them
+	keys     bool  // RowPK and RowSK follow them
 	full     []expr.Value
 	row      []expr.Value
 	buf      []byte

@@ -18,7 +18,7 @@
 // Ranges of one partition, of many partitions merged, and of the whole table are one
 // call of the store each; the store merges streams that are compared as wholes. Streams
 // that are compared from a prefix on (a IN (1, 2) ORDER BY b) are merged here. Rows
-// behind index entries are fetched in batches that keep the order, and so are the
+// of index entries are fetched in batches that keep the order, and so are the
 // partners of a lookup join; batches are small at first and grow, so that a query that
 // ends early has not read much.
 //

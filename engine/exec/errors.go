@@ -24,7 +24,7 @@ func (e *MemoryError) Error() string {
 func (e *MemoryError) Is(target error) bool { return target == ErrMemory }
 
 // ErrDangling is matched by the error for an index entry without its row: the index is
-// damaged. Verify tells more.
+// damaged. Verify reports more.
 var ErrDangling = errors.New("exec: an index entry has no row")
 
 // ErrManyRows is returned if a scalar subquery has more than one row.

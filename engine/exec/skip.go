@@ -14,10 +14,12 @@ import (
 func (a *access) readSkipping(s *sink) error {
 	s.single = true
 	if a.node.Merge && len(a.node.Streams) > 1 {
+		// Filters decide after the merge, so all items are handed on if there are any.
+		whole := !a.filter.some && !a.residual.some
 		return a.merge(s.put, func(st *plan.Stream) iter.Seq2[store.Item, error] {
 			return func(yield func(store.Item, error) bool) {
 				err := a.skip(st, func(it store.Item) (taken, more bool) {
-					return a.accepts(it), yield(it, nil)
+					return whole, yield(it, nil)
 				})
 				if err != nil {
 					yield(store.Item{}, err)
@@ -37,10 +39,6 @@ func (a *access) readSkipping(s *sink) error {
 	}
 	return nil
 }
-
-// accepts tells, for an item of a merged stream, that it is the entry of its prefix:
-// filters decide after the merge, so all of them are handed on if there are any.
-func (a *access) accepts(store.Item) bool { return !a.filter.some && !a.residual.some }
 
 // skip walks the prefixes of one stream. Put reports whether the item became a row and
 // whether more are wanted.

@@ -116,7 +116,7 @@ func floatArith(op ArithOp, x, y float64) Value {
 	return Float(math.Mod(x, y))
 }
 
-// intArith calculates with int64; ok is false if the result is none.
+// intArith calculates with int64; ok is false if the result does not fit.
 func intArith(op ArithOp, x, y int64) (v Value, ok bool) {
 	switch op {
 	case Add:

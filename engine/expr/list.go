@@ -65,7 +65,7 @@ func (v Value) Elements() iter.Seq[Value] {
 // kinds.
 func (v Value) ListBytes() (encoded string, ok bool) { return v.s, v.kind == KindList }
 
-// DecodeList returns the list with the given encoding, all of which it keeps. It fails if
+// DecodeList returns the list with the given encoding, which it keeps. It fails if
 // the encoding is damaged or has lists in it.
 func DecodeList(encoded string) (Value, error) {
 	n, err := 0, error(nil)

@@ -152,7 +152,7 @@ func (v Value) IsNull() bool { return v.kind == KindNull }
 // AsBool returns the bool; ok is false for other kinds.
 func (v Value) AsBool() (b, ok bool) { return v.n != 0, v.kind == KindBool }
 
-// AsInt returns the number as an int64; ok is false if it is none or does not fit exactly.
+// AsInt returns a number as an int64; ok is false for other kinds, or if it does not fit exactly.
 func (v Value) AsInt() (i int64, ok bool) {
 	switch v.kind {
 	case KindInt:
@@ -170,7 +170,7 @@ func (v Value) AsInt() (i int64, ok bool) {
 	return 0, false
 }
 
-// AsUint returns the number as a uint64; ok is false if it is none or does not fit exactly.
+// AsUint returns a number as a uint64; ok is false for other kinds, or if it does not fit exactly.
 func (v Value) AsUint() (u uint64, ok bool) {
 	switch v.kind {
 	case KindUint:

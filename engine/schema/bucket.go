@@ -76,16 +76,6 @@ func (x *Index) BucketPK(dst []byte, bucket int) []byte {
 	return append(dst, 0, last)
 }
 
-// EntryBucket returns the table, index and bucket that a partition key of index entries
-// belongs to; ok is false for other keys.
-func EntryBucket(pk []byte) (table, index uint32, bucket int, ok bool) {
-	if len(pk) != entryHead || pk[0] != entryMark {
-		return 0, 0, 0, false
-	}
-	return binary.BigEndian.Uint32(pk[1:]), binary.BigEndian.Uint32(pk[5:]),
-		int(binary.BigEndian.Uint16(pk[9:])), true
-}
-
 // Bucket returns the bucket of the entries whose first ShardColumns columns have the given
 // values; further values are ignored. It is 0 of a global index that is not sharded. It
 // fails for a local one, whose buckets follow from the row's key, and as Column.Convert.

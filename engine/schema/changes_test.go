@@ -335,7 +335,7 @@ func TestLongEntries(t *testing.T) {
 	e = entriesOf(t, p, row)[0]
 	_, _, err := p.RowKey(nil, append(bytes.Clone(e.SK), 0), nil)
 	if err == nil || !strings.Contains(err.Error(), "at offset 0: want the end of the row's key") {
-		t.Errorf("a byte behind the key of the row: %v", err)
+		t.Errorf("a byte after the key of the row: %v", err)
 	}
 	if key, _, err := p.RowKey(nil, e.SK, nil); err != nil || key.SK != nil {
 		t.Errorf("the key of a row without a sort key is %s: %v", key, err)

@@ -159,7 +159,7 @@ func endWidth(size int) int {
 func (w *Writer) Null(s *Slot) {
 	w.buf[w.start+s.Null>>3] |= 1 << (s.Null & 7)
 	if s.Width == 0 {
-		w.End(s)
+		w.end(s)
 	}
 }
 
@@ -169,20 +169,14 @@ func (w *Writer) Fixed(s *Slot) []byte {
 	return w.buf[at : at+s.Width : at+s.Width]
 }
 
-// Bytes writes a variable column.
-func (w *Writer) Bytes(s *Slot, b []byte) {
-	w.buf = append(w.buf, b...)
-	w.End(s)
-}
-
-// Text writes a variable column.
+// Text writes a variable column, of text or bytes.
 func (w *Writer) Text(s *Slot, text string) {
 	w.buf = append(w.buf, text...)
-	w.End(s)
+	w.end(s)
 }
 
-// End notes where a variable column ends, after it was appended to Buffer.
-func (w *Writer) End(s *Slot) {
+// end notes where a variable column ends, after it was appended to the buffer.
+func (w *Writer) end(s *Slot) {
 	if s.Var == w.vars-1 {
 		return
 	}
@@ -196,12 +190,6 @@ func (w *Writer) End(s *Slot) {
 		binary.LittleEndian.PutUint32(w.buf[at:], uint32(end))
 	}
 }
-
-// Buffer returns the buffer, to append a variable column to it; see SetBuffer and End.
-func (w *Writer) Buffer() []byte { return w.buf }
-
-// SetBuffer takes the buffer back.
-func (w *Writer) SetBuffer(buf []byte) { w.buf = buf }
 
 // Finish returns the bytes. If the ends turn out to need more bytes than was assumed, it
 // fails: ok is false, and size is what the variable columns take; start again with that.

@@ -31,8 +31,7 @@ func TestWithoutValues(t *testing.T) {
 			binary.LittleEndian.PutUint32(w.Fixed(l.Slot(1)), uint32(0xfffffffe))
 			w.Null(l.Slot(4))
 			w.Text(l.Slot(2), text)
-			w.SetBuffer(append(w.Buffer(), "abc"...))
-			w.End(l.Slot(3))
+			w.Text(l.Slot(3), "abc")
 			out, n, ok := w.Finish()
 			if ok {
 				got = out

@@ -260,7 +260,7 @@ func (t *Table) validateIndex(x *Index) error {
 		case k.Each && !c.List:
 			return fmt.Errorf("column %q is no list and has no elements", c.Name)
 		case !k.Each && c.List:
-			return fmt.Errorf("column %q is a list, of which only each element can be in it",
+			return fmt.Errorf("column %q is a list; only its elements can be in it",
 				c.Name)
 		case k.NullsLast && (!c.Nullable || c.List):
 			return fmt.Errorf("column %q orders NULLs but has none", c.Name)

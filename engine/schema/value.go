@@ -128,7 +128,7 @@ func (w *Writer) putVar(s *Slot, v expr.Value) error {
 		w.buf = append(w.buf, encoded...)
 	}
 	if err == nil {
-		w.End(s)
+		w.end(s)
 	}
 	return err
 }

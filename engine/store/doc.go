@@ -19,11 +19,10 @@
 //
 // # Errors
 //
-// A caller tells apart, with errors.Is: [ErrConditionFailed] (final: the state is another
+// A caller distinguishes, with errors.Is: [ErrConditionFailed] (final: the state is another
 // one; a [ConditionError] names the operation), [ErrConflict] (read and decide again),
-// [ErrUnknown] (it may have been written or not), [ErrTooLarge] (split it, see [Limits]),
-// [ErrStale] (take a new snapshot). After all of them but ErrUnknown nothing has been
-// written.
+// [ErrUnknown] (it may have been written or not), [ErrTooLarge] (split it, see [Limits]).
+// After all of them but ErrUnknown nothing has been written.
 //
 // Package storetest has the checks that every implementation must pass.
 package store

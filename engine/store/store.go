@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"time"
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/keycodec"
@@ -44,8 +43,6 @@ var (
 	// ErrUnknown: the outcome of a commit is not known. It has been written as a whole or
 	// not at all, and is not written later than the next read sees.
 	ErrUnknown = errors.New("store: unknown outcome")
-	// ErrStale: the snapshot is too old for the store to read.
-	ErrStale = errors.New("store: stale snapshot")
 )
 
 // Reader reads the newest committed state, or that of a snapshot or transaction.
@@ -116,18 +113,11 @@ type Limits struct {
 	// CommitOps and CommitBytes bound a write set: its operations, and the keys and values
 	// of them and of their conditions together.
 	CommitOps, CommitBytes int
-	// PageItems is how many items of a scan are fetched at a time; 0 if they are streamed. A
-	// scan goes on by itself, page after page.
-	PageItems int
 	// PropertyBytes bounds all properties together.
 	PropertyBytes int
-	// SnapshotAge is how old a snapshot can become before reads may fail with ErrStale.
-	SnapshotAge time.Duration
-	// SlowReverse says that a scan in reverse with a limit costs as much as one without.
-	SlowReverse bool
 	// NoVersions says that items have no Version, and conditions on it are refused with
-	// ErrInvalid. NoExpiry says the same of the expiry of items.
-	NoVersions, NoExpiry bool
+	// ErrInvalid.
+	NoVersions bool
 }
 
 // Counter is a Reader that counts the items of a range without handing them out.

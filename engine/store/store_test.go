@@ -116,7 +116,7 @@ func TestTxReadsItsWrites(t *testing.T) {
 	}
 }
 
-// Rows cost no allocation behind the interface, and a Get none either.
+// Rows cost no allocation through the interface, and a Get none either.
 func TestLocalDoesNotAllocate(t *testing.T) {
 	testutil.SkipUnderRace(t, "it allocates")
 	db, err := engine.Open("store", &engine.Options{InMemory: true, Durability: engine.Process})

@@ -159,7 +159,7 @@ func (op *Op) validate(l Limits) error {
 		return invalid("kind %d of condition is unknown", op.Cond.Kind)
 	case op.Expiry < 0:
 		return invalid("expiry %d is negative", op.Expiry)
-	case op.Expiry != 0 && (l.NoExpiry || op.Kind != OpPut):
+	case op.Expiry != 0 && op.Kind != OpPut:
 		return invalid("this operation cannot have an expiry")
 	case op.Cond.Kind == CondVersion && l.NoVersions:
 		return invalid("the store has no versions")

@@ -1,4 +1,4 @@
-// Package canary plants bugs into a copy of the source, each of which breaks a promise,
+// Package canary plants bugs into a copy of the source. Each breaks a promise,
 // and shows that the test named with it fails: a suite that a planted bug survives proves
 // nothing. `make canary` runs it.
 package canary

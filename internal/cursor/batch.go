@@ -10,7 +10,7 @@ import "github.com/kstonedb/kstone/internal/base"
 type Batch struct {
 	Rows []base.Entry
 	keys []byte // backing of copied keys
-	most int    // rows behind this one of Rows' memory are zero
+	most int    // from this row on, the memory of Rows is zero
 }
 
 // keyChunkBytes is the least memory for keys that a batch asks for.

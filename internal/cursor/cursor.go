@@ -16,7 +16,7 @@ import (
 // needs them to hide older sources); range tombstones are not applied.
 //
 // Every positioning method reports whether the cursor now stands on an entry;
-// false means the end in that direction or an error, which Err tells apart. After
+// false means the end in that direction or an error, which Err returns. After
 // false, only First, Last, SeekGE and SeekLT may be called.
 //
 // Entry is valid only while the cursor stands on an entry, until the next move. A

@@ -29,8 +29,8 @@ const (
 )
 
 // Histogram counts durations. The zero value is empty and ready; it must not be
-// copied. All methods may be called concurrently. It takes 119 KiB,
-// of which only the buckets in use are ever touched.
+// copied. All methods may be called concurrently. It takes 119 KiB;
+// only the buckets in use are ever touched.
 type Histogram struct {
 	shards [numShards]shard
 }

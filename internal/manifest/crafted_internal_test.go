@@ -19,7 +19,7 @@ func craftedManifest(snapshot, edit []byte) []byte {
 	put := func(payload []byte) func([]byte) []byte {
 		return func(b []byte) []byte { return append(b, payload...) }
 	}
-	b := appendHeader(nil, magicManifest, fuzzID)
+	b := encodeHeader(magicManifest, fuzzID)
 	b = appendRecord(b, fuzzID, 0, typeSnapshot, put(snapshot))
 	b = appendRecord(b, fuzzID, 1, typeEdit, put(edit))
 	return appendSeal(b, fuzzID, 2)
@@ -65,7 +65,7 @@ func TestCraftedRecords(t *testing.T) {
 		wantDamageOrState(t, content, len(b) < len(edit))
 		fsys := vfs.NewMem()
 		for name, content := range map[string][]byte{
-			CurrentName: appendHeader(nil, magicCurrent, fuzzID), Name(fuzzID.num): content,
+			CurrentName: encodeHeader(magicCurrent, fuzzID), Name(fuzzID.num): content,
 		} {
 			f, err := fsys.Create(name)
 			if err == nil {
@@ -107,7 +107,7 @@ func TestRecordsOfTheWrongType(t *testing.T) {
 		{[]recordType{typeSnapshot, typeSeal, typeEdit}, false},
 	} {
 		for _, sealBytes := range []int{0, 1} {
-			b := appendHeader(nil, magicManifest, fuzzID)
+			b := encodeHeader(magicManifest, fuzzID)
 			for i, typ := range c.types {
 				b = appendRecord(b, fuzzID, uint64(i), typ, func(b []byte) []byte {
 					if typ == typeSeal {
@@ -167,7 +167,7 @@ func TestShortestLists(t *testing.T) {
 
 // TestCraftedHeaders: a header with a right checksum is refused, or is one that is written so.
 func TestCraftedHeaders(t *testing.T) {
-	h := appendHeader(nil, magicCurrent, fuzzID)
+	h := encodeHeader(magicCurrent, fuzzID)
 	testutil.EachChange(h[:headerBytes-4], func(b []byte) {
 		sum := crc32.Checksum(b, castagnoli)
 		b = append(b, byte(sum), byte(sum>>8), byte(sum>>16), byte(sum>>24))
@@ -176,7 +176,7 @@ func TestCraftedHeaders(t *testing.T) {
 			if !errors.Is(err, corrupt.ErrVersion) {
 				wantCorrupt(t, err)
 			}
-		} else if !bytes.Equal(appendHeader(nil, magicCurrent, id), b) {
+		} else if !bytes.Equal(encodeHeader(magicCurrent, id), b) {
 			t.Fatalf("%x was accepted", b)
 		}
 	})
@@ -185,7 +185,7 @@ func TestCraftedHeaders(t *testing.T) {
 // A torn edit is cut also if it is full of lengths that look like the beginning of records, as
 // those of files with long keys are.
 func TestTornEditOfLongKeys(t *testing.T) {
-	b := appendHeader(nil, magicManifest, fuzzID)
+	b := encodeHeader(magicManifest, fuzzID)
 	b = appendRecord(b, fuzzID, 0, typeSnapshot,
 		func(b []byte) []byte { return appendState(b, seedState()) })
 	end := int64(len(b))

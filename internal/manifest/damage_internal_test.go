@@ -275,7 +275,7 @@ func TestFrames(t *testing.T) {
 // good header comes back as it is.
 func TestHeaders(t *testing.T) {
 	for _, magic := range []string{magicCurrent, magicManifest} {
-		whole := appendHeader(nil, magic, identity{dbid: [16]byte{1, 15: 16}, num: 1 << 60})
+		whole := encodeHeader(magic, identity{dbid: [16]byte{1, 15: 16}, num: 1 << 60})
 		change := func(at int, v byte) []byte {
 			b := slices.Clone(whole)
 			b[at] = v
@@ -310,12 +310,12 @@ func TestHeaders(t *testing.T) {
 			}
 		}
 		id, err := decodeHeader("F", magic, append(slices.Clone(whole), "behind"...))
-		if err != nil || !bytes.Equal(appendHeader(nil, magic, id), whole) {
+		if err != nil || !bytes.Equal(encodeHeader(magic, id), whole) {
 			t.Errorf("got %+v, %v", id, err)
 		}
 	}
 	for _, n := range []int{1, 2} {
-		b := append(appendHeader(nil, magicCurrent, fuzzID), make([]byte, n)...)
+		b := append(encodeHeader(magicCurrent, fuzzID), make([]byte, n)...)
 		want := fmt.Sprintf(
 			"corrupt end of file in CURRENT at offset 40: want no more bytes, got %d", n)
 		if _, err := decodeCurrent(b); err == nil || err.Error() != want {
@@ -397,7 +397,7 @@ func TestDescribeDamage(t *testing.T) {
 			t.Errorf("%s: %v after\n%s", what, err, b.String())
 		}
 	}
-	b := appendHeader(nil, magicManifest, fuzzID)
+	b := encodeHeader(magicManifest, fuzzID)
 	b = appendRecord(b, fuzzID, 0, typeSeal+1, nil)
 	want := "corrupt manifest record in M at offset 40: want type 1 to 3, got 4"
 	if err := Describe(io.Discard, "M", b, nil); err == nil || err.Error() != want {

@@ -44,7 +44,7 @@ func ParseName(name string) (num uint64, ok bool) {
 
 // Exists reports whether dir holds a kstone database, and changes nothing. False
 // without an error means that one may be created there: dir does not exist, or is
-// empty, or holds nothing but what a creation leaves behind that was interrupted
+// empty, or holds nothing but what an interrupted creation leaves
 // before its last step.
 //
 // Any other content is an error that matches ErrNotDatabase and names the

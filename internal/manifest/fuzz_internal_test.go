@@ -43,8 +43,8 @@ func wantCorrupt(t *testing.T, err error) {
 }
 
 func FuzzCurrent(f *testing.F) {
-	f.Add(appendHeader(nil, magicCurrent, fuzzID))
-	f.Add(appendHeader(nil, magicManifest, fuzzID))
+	f.Add(encodeHeader(magicCurrent, fuzzID))
+	f.Add(encodeHeader(magicManifest, fuzzID))
 	f.Add([]byte("MANIFEST-000001\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		defer testutil.Watch(b)()
@@ -53,7 +53,7 @@ func FuzzCurrent(f *testing.F) {
 			wantCorrupt(t, err)
 			return
 		}
-		if again := appendHeader(nil, magicCurrent, id); !bytes.Equal(again, b) {
+		if again := encodeHeader(magicCurrent, id); !bytes.Equal(again, b) {
 			t.Fatalf("%x decodes, but encodes to %x", b, again)
 		}
 	})
@@ -98,9 +98,9 @@ func FuzzEdit(f *testing.F) {
 
 // FuzzManifest feeds whole files to the reader and to the describer. The input's
 // checksums are made right first where it can be taken for a sequence of records,
-// so that mutations get behind them.
+// so that mutations get past them.
 func FuzzManifest(f *testing.F) {
-	b := appendHeader(nil, magicManifest, fuzzID)
+	b := encodeHeader(magicManifest, fuzzID)
 	state := func(b []byte) []byte { return appendState(b, seedState()) }
 	edit := func(b []byte) []byte { return appendEdit(b, seedEdit()) }
 	b = appendRecord(b, fuzzID, 0, typeSnapshot, state)
@@ -133,7 +133,7 @@ func FuzzManifest(f *testing.F) {
 
 // repaired returns b with correct header and checksums of records.
 func repaired(b []byte) []byte {
-	b = append(appendHeader(nil, magicManifest, fuzzID), b[min(len(b), headerBytes):]...)
+	b = append(encodeHeader(magicManifest, fuzzID), b[min(len(b), headerBytes):]...)
 	for off := int64(headerBytes); off+sealBytes <= int64(len(b)); {
 		rest := b[off:]
 		n := int64(recordHeaderBytes) + int64(rest[4]) + int64(rest[5])<<8

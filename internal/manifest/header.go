@@ -33,14 +33,13 @@ type identity struct {
 	num  uint64 // number of the manifest file
 }
 
-// appendHeader appends the 40 bytes.
-func appendHeader(dst []byte, magic string, id identity) []byte {
-	at := len(dst)
-	dst = append(dst, magic...)
-	dst = binary.LittleEndian.AppendUint32(dst, formatVersion)
-	dst = append(dst, id.dbid[:]...)
-	dst = binary.LittleEndian.AppendUint64(dst, id.num)
-	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[at:], castagnoli))
+// encodeHeader returns the 40 bytes.
+func encodeHeader(magic string, id identity) []byte {
+	b := append(make([]byte, 0, headerBytes), magic...)
+	b = binary.LittleEndian.AppendUint32(b, formatVersion)
+	b = append(b, id.dbid[:]...)
+	b = binary.LittleEndian.AppendUint64(b, id.num)
+	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
 // decodeHeader decodes the header at the start of b, which may be longer. The

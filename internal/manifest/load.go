@@ -10,7 +10,7 @@ import (
 	"github.com/kstonedb/kstone/internal/vfs"
 )
 
-// Info tells where a State was read from.
+// Info says where a State was read from.
 type Info struct {
 	Manifest  uint64 // number of the manifest file
 	SizeBytes int64  // up to the end of the last record, without seal and torn tail

@@ -373,9 +373,9 @@ func TestMisplacedRecords(t *testing.T) {
 		{"record repeated", [][]byte{head, rec(1), rec(1), rec(2), rec(3), seal}, 0},
 		{"last record repeated", [][]byte{head, rec(1), rec(2), rec(3), rec(3)}, 30},
 		{"record of another manifest", [][]byte{head, rec(1), rec(2), foreign, seal}, 0},
-		{"record behind the seal", [][]byte{sealed, rec(3)}, 0},
+		{"record after the seal", [][]byte{sealed, rec(3)}, 0},
 		{"no snapshot", [][]byte{whole[:40], rec(1), rec(2), rec(3), seal}, 0},
-		{"torn record behind the seal", [][]byte{sealed, rec(3)[:len(rec(3))-1]}, 10},
+		{"torn record after the seal", [][]byte{sealed, rec(3)[:len(rec(3))-1]}, 10},
 		{"nothing but a header", [][]byte{whole[:40]}, 0},
 	} {
 		write(t, mem, manifestPath(1), slices.Concat(tt.content...))

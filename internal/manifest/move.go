@@ -26,7 +26,7 @@ func (l *Log) move(s *State) error {
 	l.lastNum = id.num
 	name := Name(id.num)
 
-	b := appendHeader(nil, magicManifest, id)
+	b := encodeHeader(magicManifest, id)
 	b = appendRecord(b, id, 0, typeSnapshot, func(b []byte) []byte { return appendState(b, s) })
 	end := int64(len(b))
 	if end+sealBytes > maxManifestBytes {
@@ -53,7 +53,7 @@ func (l *Log) move(s *State) error {
 // pointTo makes CURRENT name manifest id.num, durably.
 func (l *Log) pointTo(id identity) error {
 	tmp, path := filepath.Join(l.dir, currentTmpName), filepath.Join(l.dir, CurrentName)
-	f, err := l.writeFile(currentTmpName, appendHeader(nil, magicCurrent, id))
+	f, err := l.writeFile(currentTmpName, encodeHeader(magicCurrent, id))
 	if err == nil {
 		err = f.Close()
 	}
@@ -95,7 +95,7 @@ func (l *Log) writeFile(name string, b []byte) (vfs.File, error) {
 }
 
 // retire closes and removes the manifest that CURRENT no longer names. Errors do
-// not matter: what stays behind is an orphan.
+// not matter: what is left is an orphan.
 func (l *Log) retire() {
 	if l.file == nil {
 		return

@@ -6,7 +6,7 @@
 // manifest in use and identifies the directory as a kstone database.
 //
 // docs/format/manifest.md and docs/format/directory.md describe the bytes and what
-// a crash leaves behind at each step.
+// a crash leaves at each step.
 package manifest
 
 import (

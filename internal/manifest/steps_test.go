@@ -25,7 +25,7 @@ import (
 //	long      a manifest that the next commit rewrites
 //	torn      the last edit is cut
 //	unsealed  the seal is missing
-//	after    bytes follow the seal
+//	trailing  bytes follow the seal
 //	linked    the manifest has a second name
 //	copied    it has a second name, and the last edit is cut
 //
@@ -114,7 +114,7 @@ func (s *steps) prepare(t *testing.T, after string) {
 		write(t, s.mem, manifestPath(1), b[:len(b)-sealBytes-1])
 	case "unsealed":
 		write(t, s.mem, manifestPath(1), b[:len(b)-sealBytes])
-	case "behind":
+	case "trailing":
 		write(t, s.mem, manifestPath(1), append(b, "bytes"...))
 	}
 	if after == "linked" || after == "copied" {

@@ -50,8 +50,8 @@ var rawAtomic = regexp.MustCompile(
 
 func TestForbidden(t *testing.T) { report(t, checkForbidden(loadTree(t))) }
 
-// checkForbidden keeps calls where they belong: files behind internal/vfs, the clock
-// behind a seam, printing in commands, random numbers of tests with a seed, and no relics.
+// checkForbidden keeps calls where they belong: files in internal/vfs, the clock
+// in one place, printing in commands, random numbers of tests with a seed, and no relics.
 func checkForbidden(files tree) []finding {
 	parsed, found := files.goFiles()
 	for _, g := range parsed {

@@ -16,7 +16,7 @@ import (
 	"github.com/kstonedb/kstone/engine"
 )
 
-// Order tells a child what to do; it travels as JSON in the environment.
+// Order is what a child is to do; it travels as JSON in the environment.
 type Order struct {
 	Dir     string // of the database
 	Seed    uint64 // of the programs

@@ -2,10 +2,8 @@ package vfs
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"sync"
 )
 
@@ -158,13 +156,4 @@ func removeFileOS(name string) error {
 		return &fs.PathError{Op: "create", Path: name, Err: errors.New("is a directory")}
 	}
 	return os.Remove(name)
-}
-
-// SyncParent makes the directory entry of name durable.
-func SyncParent(fsys FS, name string) error {
-	dir := filepath.Dir(name)
-	if err := fsys.SyncDir(dir); err != nil {
-		return fmt.Errorf("sync directory %s: %w", dir, err)
-	}
-	return nil
 }

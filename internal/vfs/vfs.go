@@ -53,7 +53,7 @@ type FS interface {
 	Lock(name, owner string, shared bool) (io.Closer, error)
 }
 
-// Info is what Stat tells.
+// Info is the result of Stat.
 type Info struct {
 	SizeBytes int64
 	IsDir     bool
@@ -111,7 +111,7 @@ type Mapping interface {
 	Unmap() error
 }
 
-// Populator is implemented by mappings of which pages can be made ready for stores.
+// Populator is implemented by mappings whose pages can be made ready for stores.
 type Populator interface {
 	// Populate does what a store into every page of [off, off+n) would do, without changing
 	// a byte: the next Sync of the file writes them. It may run concurrently with stores.

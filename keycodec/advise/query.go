@@ -64,7 +64,7 @@ func ParseQuery(text string) (Query, error) {
 	}
 	if p.keyword("ORDER") {
 		if !p.keyword("BY") {
-			return Query{}, p.fail("BY is expected behind ORDER")
+			return Query{}, p.fail("BY is expected after ORDER")
 		}
 		var err error
 		if q.Order, err = p.word("a field"); err != nil {
@@ -75,7 +75,7 @@ func ParseQuery(text string) (Query, error) {
 		}
 	}
 	if p.more() {
-		return Query{}, p.fail("%s stands behind the end", p.here())
+		return Query{}, p.fail("%s stands after the end", p.here())
 	}
 	return q, nil
 }

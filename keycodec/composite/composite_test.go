@@ -193,7 +193,7 @@ func TestRefusedSchemas(t *testing.T) {
 		"two of one name": func() (*composite.Schema, error) {
 			return composite.NewSchema(composite.Options{}, at, at)
 		},
-		"FF puts a behind ab": func() (*composite.Schema, error) {
+		"FF puts a after ab": func() (*composite.Schema, error) {
 			return composite.NewSchema(composite.Options{Delimiter: composite.HighByte}, text, at)
 		},
 		"unknown delimiter": func() (*composite.Schema, error) {
@@ -290,7 +290,7 @@ func TestDecodeDamage(t *testing.T) {
 		}
 	}
 	if _, err := s.Decode(append(key, 0)); !errors.Is(err, corrupt.ErrCorrupt) {
-		t.Errorf("a byte behind the key is accepted: %v", err)
+		t.Errorf("a byte after the key is accepted: %v", err)
 	}
 }
 

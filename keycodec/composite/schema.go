@@ -83,11 +83,6 @@ func (s *Schema) Len() int { return len(s.fields) }
 // Options returns the options. Do not change the spec they point to.
 func (s *Schema) Options() Options { return s.o }
 
-// Index returns the position of the field with that name, or -1.
-func (s *Schema) Index(name string) int {
-	return slices.IndexFunc(s.fields, func(f Field) bool { return f.Name == name })
-}
-
 // Size returns the length of the keys, 0 if it varies.
 func (s *Schema) Size() int {
 	n := len(s.fields)*len(s.delimiter) - len(s.delimiter)

@@ -77,7 +77,7 @@ func (s *Schema) BeginsWith(values ...any) ([]Span, error) {
 func (s *Schema) Range(equal []any, lo, hi Bound) ([]Span, error) {
 	field := len(equal)
 	if field >= len(s.fields) {
-		return nil, fmt.Errorf("composite: no field behind the %d values for a range", field)
+		return nil, fmt.Errorf("composite: no field for a range after the %d values", field)
 	}
 	bases, err := s.bases(equal)
 	if err != nil {

@@ -166,7 +166,7 @@ func TestSpecDamage(t *testing.T) {
 			}
 		}
 		if _, err := shard.DecodeSpec(append(b, 0)); !errors.Is(err, corrupt.ErrCorrupt) {
-			t.Errorf("%s with a byte behind it: error %v", s, err)
+			t.Errorf("%s with a byte after it: error %v", s, err)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func Describe(name string, w io.Writer, settings func(stored []byte) string) err
 			return fmt.Errorf("engine: inspect: %w", err)
 		}
 		defer f.Close()
-		return wal.Describe(f, w, wal.DescribeOptions{})
+		return wal.Describe(f, w)
 	}
 	if _, _, ok := base.ParseSSTName(baseName); ok {
 		return describeSST(fsys, name, w)

@@ -24,7 +24,7 @@ type Memory struct {
 	properties map[string][]byte
 }
 
-// NewMemory returns an empty store. Clock tells when items expire.
+// NewMemory returns an empty store. Items expire by the clock.
 func NewMemory(clock func() time.Time) *Memory {
 	return &Memory{
 		clock: clock, state: &memoryState{}, properties: map[string][]byte{},

@@ -216,7 +216,7 @@ func (a *app) imported(in *intake, s *summary, err error) error {
 }
 
 // summary is what an import did. Read is the sum of the others, blank lines not
-// counted: written (of which replaced), kept, expired and rejected.
+// counted: written (replaced ones included), kept, expired and rejected.
 type summary struct {
 	Read     int64   `json:"read"`
 	Written  int64   `json:"written"`

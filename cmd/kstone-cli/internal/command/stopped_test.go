@@ -17,7 +17,7 @@ import (
 func TestStoppedDedup(t *testing.T) {
 	dir := stopped(t, []string{"dedup", "none.db", "-", "--format", "jsonl", "--pk", "id"}, 1)
 	if names := filesIn(t, dir); len(names) > 0 {
-		t.Errorf("left behind: %v", names)
+		t.Errorf("left over: %v", names)
 	}
 }
 
@@ -27,7 +27,7 @@ func TestStoppedSegmentBuild(t *testing.T) {
 	args := []string{"segment", "build", "keys.seg", "-", "--key", "id"}
 	dir := stopped(t, args, 0)
 	if names := filesIn(t, dir); len(names) > 0 {
-		t.Errorf("left behind: %v", names)
+		t.Errorf("left over: %v", names)
 	}
 	name := filepath.Join(dir, "keys.seg")
 	if err := os.WriteFile(name, []byte("old"), 0o600); err != nil {

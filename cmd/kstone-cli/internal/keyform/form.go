@@ -17,7 +17,7 @@ import (
 // Part is a piece of a key: a field, or what stands between fields.
 type Part struct {
 	Start int    `json:"start"` // position of its first byte
-	End   int    `json:"end"`   // position behind its last byte
+	End   int    `json:"end"`   // position after its last byte
 	Name  string `json:"name"`  // of the field; "" for what is no field
 	What  string `json:"what"`  // type of the field, or what else it is
 	Value string `json:"value"`

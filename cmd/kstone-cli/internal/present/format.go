@@ -23,7 +23,7 @@ const (
 	JSONL Format = "jsonl" // one object per line
 	JSON  Format = "json"  // one array of the same objects
 	CSV   Format = "csv"   // see Columns
-	Raw   Format = "raw"   // values only, each with a line feed behind it
+	Raw   Format = "raw"   // values only, each followed by a line feed
 	Hex   Format = "hex"   // PK, SK ("-" for none) and value, separated by tabs
 )
 

@@ -81,7 +81,7 @@ func NewCSV(r io.Reader, comma byte) (Reader, error) {
 	case '"', '\n', '\r', 0:
 		return nil, fmt.Errorf("%q cannot separate CSV fields", comma)
 	}
-	c := &csvReader{lines: newLines(r, MaxRecordBytes), comma: comma}
+	c := &csvReader{lines: newLines(r), comma: comma}
 	err := c.record()
 	if err == io.EOF {
 		return nil, errors.New("the CSV input is empty; its first line must name the columns")
@@ -119,18 +119,14 @@ func (c *csvReader) Next(row *Row) error {
 			continue // a blank line
 		}
 		if len(c.ends) != len(c.columns) {
-			return reject(row.Line, "%s instead of %d", plural(len(c.ends), "column"),
-				len(c.columns))
+			columns := "columns"
+			if len(c.ends) == 1 {
+				columns = "column"
+			}
+			return reject(row.Line, "%d %s instead of %d", len(c.ends), columns, len(c.columns))
 		}
 		return c.fill(row)
 	}
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // fill turns the cells into fields.

@@ -96,7 +96,7 @@ func (p *parser) row(row *Row) error {
 	}
 	p.pos++
 	var seen names
-	err := p.members(&seen, func() error {
+	err := p.members(func() error {
 		start := len(p.out)
 		if err := p.stringBody(); err != nil {
 			return err
@@ -123,7 +123,7 @@ func (p *parser) row(row *Row) error {
 }
 
 // members reads the inside of an object up to its closing brace.
-func (p *parser) members(seen *names, name, value func() error) error {
+func (p *parser) members(name, value func() error) error {
 	p.space()
 	if p.take('}') {
 		return nil
@@ -186,7 +186,7 @@ func (p *parser) object(depth int) error {
 	p.out = append(p.out, '{')
 	first := true
 	var seen names
-	err := p.members(&seen, func() error {
+	err := p.members(func() error {
 		if !first {
 			p.out = append(p.out, ',')
 		}

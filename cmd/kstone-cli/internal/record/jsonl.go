@@ -13,7 +13,7 @@ type jsonl struct {
 
 // NewJSONL returns a reader of JSON lines: one object per line, UTF-8, line feeds with
 // or without carriage returns. Blank lines are skipped.
-func NewJSONL(r io.Reader) Reader { return &jsonl{newLines(r, MaxRecordBytes)} }
+func NewJSONL(r io.Reader) Reader { return &jsonl{newLines(r)} }
 
 // Next implements Reader.
 func (j *jsonl) Next(row *Row) error {

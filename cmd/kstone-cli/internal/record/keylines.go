@@ -13,11 +13,11 @@ type keyLines struct {
 	decode func(line []byte) ([]byte, error)
 }
 
-// NewKeyLines returns a reader of plain lines, each of which is a key: a record with one
+// NewKeyLines returns a reader of plain lines. Each is a key: a record with one
 // field of the given name. Decode returns the bytes that a line stands for; what it refuses
 // is a *Reject. Line feeds come with or without carriage returns, blank lines are skipped.
 func NewKeyLines(r io.Reader, field string, decode func(line []byte) ([]byte, error)) Reader {
-	return &keyLines{newLines(r, MaxRecordBytes), field, decode}
+	return &keyLines{newLines(r), field, decode}
 }
 
 // Next implements Reader.

@@ -12,14 +12,13 @@ var errTooLong = errors.New("line too long")
 
 // lines splits an input into lines without their line feeds, in bounded memory.
 type lines struct {
-	r     *bufio.Reader
-	limit int
-	n     int // lines returned so far
-	long  []byte
+	r    *bufio.Reader
+	n    int // lines returned so far
+	long []byte
 }
 
-func newLines(r io.Reader, limit int) *lines {
-	return &lines{r: bufio.NewReaderSize(r, 256<<10), limit: limit}
+func newLines(r io.Reader) *lines {
+	return &lines{r: bufio.NewReaderSize(r, 256<<10)}
 }
 
 // next returns the next line, valid until the next call. The last line needs no line
@@ -32,7 +31,7 @@ func (l *lines) next() ([]byte, error) {
 	}
 	l.long = l.long[:0]
 	for errors.Is(err, bufio.ErrBufferFull) {
-		if len(l.long)+len(part) > l.limit {
+		if len(l.long)+len(part) > MaxRecordBytes {
 			return l.skip()
 		}
 		l.long = append(l.long, part...)
@@ -52,7 +51,7 @@ func (l *lines) next() ([]byte, error) {
 
 func (l *lines) line(b []byte) ([]byte, error) {
 	l.n++
-	if len(b) > l.limit {
+	if len(b) > MaxRecordBytes {
 		return nil, errTooLong
 	}
 	if l.n > 1 {

@@ -86,7 +86,7 @@ func FuzzQuote(f *testing.F) {
 		if words, err := shell.Split(text); err == nil {
 			for _, w := range words {
 				if w.Start >= len(text) {
-					t.Fatalf("%q: word behind the end", text)
+					t.Fatalf("%q: word after the end", text)
 				}
 			}
 		}

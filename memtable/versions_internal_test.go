@@ -1,0 +1,18 @@
+package memtable
+
+// Versions returns the number of versions, tombstones included, that a Source would deliver
+// now.
+func (t *Table) Versions() (n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := t.arena.chunks
+	for _, slot := range t.index.slots {
+		if slot == 0 {
+			continue
+		}
+		for ver := c.word(uint32(slot), nodeHead); ver != 0; ver = c.word(ver, versionPrev) {
+			n++
+		}
+	}
+	return n
+}
