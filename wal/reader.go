@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"slices"
 
 	"github.com/kstonedb/kstone/internal/vfs"
 )
@@ -108,6 +109,24 @@ func (r *segmentReader) window(off int64) ([]byte, error) {
 	}
 	r.buf = r.buf[:0]
 	return r.view(off, windowBytes)
+}
+
+// findTag returns the first record header from off on, at a multiple of 8, that has one of
+// the tags, and its offset, -1 if no such header follows.
+func (r *segmentReader) findTag(off int64, tags []uint32) (h recordHead, at int64, err error) {
+	for off+recordHeader <= r.size {
+		b, err := r.window(off)
+		if err != nil || len(b) < recordHeader { // the file has become shorter
+			return h, -1, err
+		}
+		for ; len(b) >= recordHeader; off += recordAlign {
+			if slices.Contains(tags, leUint32(b[8:])) {
+				return decodeRecordHead(b), off, nil
+			}
+			b = b[recordAlign:]
+		}
+	}
+	return h, -1, nil
 }
 
 // header decodes the segment header and returns also its bytes. The error of a bad

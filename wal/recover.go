@@ -343,21 +343,14 @@ func (r *recovery) scan(end int, c *candidate, tags []uint32, off int64) (err er
 	first, torn := off, int64(0)
 	// Records do not overlap, so the checksums of true ones cover the file once.
 	budget := 4*c.size + windowBytes
-	for off+recordHeader <= c.size {
-		b, err := f.window(off)
+	for {
+		h, at, err := f.findTag(off, tags)
 		if err != nil {
 			return err
 		}
-		in := findTag(b, tags)
-		if in < 0 {
-			if len(b) < recordHeader {
-				break // the file has become shorter
-			}
-			off += int64(len(b)-recordHeader)/recordAlign*recordAlign + recordAlign
-			continue
+		if at < 0 {
+			break
 		}
-		h := decodeRecordHead(b[in:])
-		at := off + int64(in)
 		off = at + recordAlign
 		if n := h.payloadBytes(); h.seq > r.tail.LastSeq && n <= c.size-at-recordHeader {
 			torn = max(torn, at+recordBytes(n)-first)
@@ -380,17 +373,6 @@ func (r *recovery) scan(end int, c *candidate, tags []uint32, off int64) (err er
 	}
 	r.tail.TornBytes += torn
 	return nil
-}
-
-// findTag returns the position of the first record header in b, at a multiple of 8,
-// that has one of the tags, or -1.
-func findTag(b []byte, tags []uint32) int {
-	for in := 0; in+recordHeader <= len(b); in += recordAlign {
-		if slices.Contains(tags, leUint32(b[in+8:])) {
-			return in
-		}
-	}
-	return -1
 }
 
 // damage is the error of rules 5 and 7; the proof was found in segment proof. It blames the

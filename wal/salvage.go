@@ -157,28 +157,14 @@ func (s *salvage) records(off int64) (int64, error) {
 
 // next returns the offset of the first record after off, -1 if there is none.
 func (s *salvage) next(off int64) (int64, error) {
-	for off += recordAlign; off+recordHeader <= s.r.size; {
-		b, err := s.r.window(off)
-		if err != nil {
+	for {
+		_, at, err := s.r.findTag(off+recordAlign, s.tags)
+		if err != nil || at < 0 {
 			return -1, err
 		}
-		in := findTag(b, s.tags)
-		if in < 0 {
-			if len(b) < recordHeader {
-				break
-			}
-			off += int64(len(b)-recordHeader)/recordAlign*recordAlign + recordAlign
-			continue
+		if _, _, ok, err := s.r.record(at, s.tags[0]); err != nil || ok {
+			return at, err
 		}
-		off += int64(in)
-		_, _, ok, err := s.r.record(off, s.tags[0])
-		if err != nil {
-			return -1, err
-		}
-		if ok {
-			return off, nil
-		}
-		off += recordAlign
+		off = at
 	}
-	return -1, nil
 }

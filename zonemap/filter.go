@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 
+	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/corrupt"
 )
 
@@ -112,7 +113,7 @@ func (f *Filter) Contains(hash uint64) bool {
 	if len(f.table) == 0 {
 		return false
 	}
-	h := fuseMix(hash + f.seed)
+	h := base.Mix(hash + f.seed)
 	hi, _ := bits.Mul64(h, uint64(f.segCountLen))
 	p0 := uint32(hi)
 	p1 := p0 + f.segLen
@@ -127,14 +128,4 @@ func (f *Filter) Contains(hash uint64) bool {
 			binary.LittleEndian.Uint16(t[2*int(p2):])
 	}
 	return byte(want) == f.table[p0]^f.table[p1]^f.table[p2]
-}
-
-// fuseMix is the finaliser of MurmurHash3, with which the filter's builder spreads
-// seeded hashes over the table.
-func fuseMix(h uint64) uint64 {
-	h ^= h >> 33
-	h *= 0xff51afd7ed558ccd
-	h ^= h >> 33
-	h *= 0xc4ceb9fe1a85ec53
-	return h ^ h>>33
 }

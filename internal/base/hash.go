@@ -46,6 +46,18 @@ func FoldKey(key []byte, h, a, b, c, d uint64) uint64 {
 	return fold(fold(a, b^h)^c, d)
 }
 
+// Mix spreads word over 64 bits. It is a bijection (the finaliser of MurmurHash3), so
+// different words never collide.
+//
+// Format: as for Hash; the positions in filters depend on it.
+func Mix(word uint64) uint64 {
+	word ^= word >> 33
+	word *= 0xff51afd7ed558ccd
+	word ^= word >> 33
+	word *= 0xc4ceb9fe1a85ec53
+	return word ^ word>>33
+}
+
 // fold is the high half of the product exclusive-or its low half.
 func fold(a, b uint64) uint64 {
 	hi, lo := bits.Mul64(a, b)

@@ -30,22 +30,35 @@ func (s *Set) ContainsBatch(keys []uint64, found Bitmap) error {
 	if len(found)*64 < len(keys) {
 		return errBitmap
 	}
-	v := s.view.Load()
-	sc := scratches.Get().(*scratch)
+	sc := s.scratch(len(keys))
 	defer sc.release()
-	sc.set, sc.view = s, v
-	v.spend(s, len(keys))
+	v := sc.view
 	if pl := v.planes.Load(); pl.worthOrder(len(keys)) || pl == nil && v.parting.worth(keys) {
 		return sc.askLarge(pl, keys, found)
 	}
-	for at := 0; at < len(keys); at += batchKeys {
-		n := min(batchKeys, len(keys)-at)
-		sc.heads = keys[at : at+n]
+	return sc.each(len(keys), found, func(from, to int) {
+		sc.heads = keys[from:to]
 		sc.words = sc.heads
+	})
+}
+
+// scratch returns the memory to ask about that many keys. The caller releases it.
+func (s *Set) scratch(keys int) *scratch {
+	sc := scratches.Get().(*scratch)
+	sc.set, sc.view = s, s.view.Load()
+	sc.view.spend(s, keys)
+	return sc
+}
+
+// each asks about n keys, which load loads in pieces.
+func (sc *scratch) each(n int, found Bitmap, load func(from, to int)) error {
+	for at := 0; at < n; at += batchKeys {
+		end := min(at+batchKeys, n)
+		load(at, end)
 		if err := sc.run(); err != nil {
 			return err
 		}
-		copy(found[at/64:(at+n+63)/64], sc.found[:])
+		copy(found[at/64:(end+63)/64], sc.found[:])
 	}
 	return nil
 }
@@ -55,25 +68,16 @@ func (s *Set) ContainsBytesBatch(keys [][]byte, found Bitmap) error {
 	if len(found)*64 < len(keys) {
 		return errBitmap
 	}
-	v := s.view.Load()
-	sc := scratches.Get().(*scratch)
+	sc := s.scratch(len(keys))
 	defer sc.release()
-	sc.set, sc.view = s, v
-	v.spend(s, len(keys))
-	hash := newKeyHash(v.seed)
-	for at := 0; at < len(keys); at += batchKeys {
-		n := min(batchKeys, len(keys)-at)
-		sc.keys = keys[at : at+n]
+	hash := newKeyHash(sc.view.seed)
+	return sc.each(len(keys), found, func(from, to int) {
+		sc.keys = keys[from:to]
 		for i, k := range sc.keys {
 			sc.headBuf[i], sc.wordBuf[i] = base.KeyHead(k), hash.word(k)
 		}
-		sc.heads, sc.words = sc.headBuf[:n], sc.wordBuf[:n]
-		if err := sc.run(); err != nil {
-			return err
-		}
-		copy(found[at/64:(at+n+63)/64], sc.found[:])
-	}
-	return nil
+		sc.heads, sc.words = sc.headBuf[:to-from], sc.wordBuf[:to-from]
+	})
 }
 
 // New appends to dst the keys that are in no segment, in their order. A key that the
@@ -166,7 +170,7 @@ func (sc *scratch) isFound(i int) bool { return sc.found[i>>6]>>(i&63)&1 != 0 }
 func (sc *scratch) run() error {
 	seed := sc.view.seed
 	for i, w := range sc.words {
-		sc.hashes[i] = fuse.Mix(w + seed)
+		sc.hashes[i] = base.Mix(w + seed)
 	}
 	return sc.answer()
 }
@@ -329,7 +333,7 @@ func (sc *scratch) addressOne(c *candidate, n int) int {
 	for j, i := range sc.alive[:n] {
 		h := sc.hashes[i&(batchKeys-1)]
 		if salted {
-			h = fuse.Mix(sc.words[i] + seed)
+			h = base.Mix(sc.words[i] + seed)
 		}
 		p0, p1, p2 := shape.Positions(h, h)
 		sc.want[j] = byte(fuse.Fingerprint(h))
@@ -362,7 +366,7 @@ func (sc *scratch) address(c *candidate, i, j int) (int, error) {
 		return j, nil
 	}
 	if p.salt != 0 {
-		h = fuse.Mix(sc.words[i] + p.seed)
+		h = base.Mix(sc.words[i] + p.seed)
 	}
 	p0, p1, p2 := p.shape.Positions(h, h<<c.shardBits)
 	t := unsafe.Pointer(table)

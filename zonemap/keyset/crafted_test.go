@@ -11,7 +11,6 @@ import (
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/zonemap/keyset"
-	"github.com/kstonedb/kstone/zonemap/keyset/internal/fuse"
 )
 
 // crafted is a segment by its fields. It writes, reads and answers as the page
@@ -104,7 +103,7 @@ func (c *crafted) word(key []byte) uint64 {
 	}
 	var s [4]uint64
 	for i := range s {
-		s[i] = fuse.Mix(c.seed+uint64(i+1)*0x9e3779b97f4a7c15) | 1
+		s[i] = base.Mix(c.seed+uint64(i+1)*0x9e3779b97f4a7c15) | 1
 	}
 	return base.FoldKey(key, s[0]^uint64(len(key)), s[1], s[2], s[3], s[0])
 }
@@ -118,7 +117,7 @@ func (c *crafted) shardBits() int {
 
 // shard returns the part of a word.
 func (c *crafted) shard(word uint64) *craftedPart {
-	return &c.parts[fuse.Mix(word+c.seed)>>(64-c.shardBits())]
+	return &c.parts[base.Mix(word+c.seed)>>(64-c.shardBits())]
 }
 
 // contains is what the segment answers.
@@ -144,7 +143,7 @@ func (c *crafted) contains(key []byte) bool {
 
 // probe returns the fingerprint of a word and its three positions in a plane.
 func (c *crafted) probe(p *craftedPart, word uint64) (print uint64, at [3]uint32) {
-	h := fuse.Mix(word + c.seed + uint64(p.salt)*0x9fb21c651e98df25)
+	h := base.Mix(word + c.seed + uint64(p.salt)*0x9fb21c651e98df25)
 	first, _ := bits.Mul64(h<<c.shardBits(), uint64(p.segLen)*uint64(p.segCount))
 	at[0] = uint32(first)
 	at[1] = (at[0] + p.segLen) ^ uint32(h>>18)&(p.segLen-1)

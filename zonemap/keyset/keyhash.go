@@ -5,13 +5,12 @@ import (
 	"encoding/binary"
 
 	"github.com/kstonedb/kstone/internal/base"
-	"github.com/kstonedb/kstone/zonemap/keyset/internal/fuse"
 )
 
 // keyHash turns keys into the words that filters of segments are built on. A key of
 // eight bytes is its own word, read as a big-endian number: an integer key and its
 // eight bytes are the same key. Other keys are hashed under secrets made of the seed.
-// The word is then spread by fuse.Mix(word + seed).
+// The word is then spread by base.Mix(word + seed).
 //
 // Why not base.Hash: its constants are public, and keys of more than 16 bytes whose
 // first eight bytes equal one of them collide under every seed. Here nobody who does
@@ -34,7 +33,7 @@ func newKeyHash(seed uint64) keyHash {
 	k := keyHash{seed: seed}
 	for i := range k.secrets {
 		// Odd, so that no secret is zero.
-		k.secrets[i] = fuse.Mix(seed+uint64(i+1)*0x9e3779b97f4a7c15) | 1
+		k.secrets[i] = base.Mix(seed+uint64(i+1)*0x9e3779b97f4a7c15) | 1
 	}
 	return k
 }

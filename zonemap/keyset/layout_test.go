@@ -135,7 +135,7 @@ func checkParts(t *testing.T, label string, c *crafted, o *keyset.SegmentOptions
 			t.Fatalf("%s: %d shards", label, len(c.parts))
 		}
 		for _, k := range sorted {
-			i := fuse.Mix(c.word(k)+c.seed) >> (64 - c.shardBits())
+			i := base.Mix(c.word(k)+c.seed) >> (64 - c.shardBits())
 			parts[i] = append(parts[i], k)
 		}
 	case o.BlockKeys > 0:
@@ -150,7 +150,7 @@ func checkParts(t *testing.T, label string, c *crafted, o *keyset.SegmentOptions
 	perShard := make([]int, len(parts))
 	for _, k := range given {
 		if o.Shards > 1 {
-			perShard[fuse.Mix(c.word(k)+c.seed)>>(64-c.shardBits())]++
+			perShard[base.Mix(c.word(k)+c.seed)>>(64-c.shardBits())]++
 			largest = slices.Max(perShard)
 		}
 	}

@@ -3,6 +3,7 @@ package keyset
 import (
 	"math/bits"
 
+	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/zonemap/keyset/internal/fuse"
 	"github.com/kstonedb/kstone/zonemap/keyset/internal/mapping"
 )
@@ -67,7 +68,7 @@ func (m *parted) byHash(keys []uint64, seed uint64, bucketBits uint, in zone) (i
 	span := in.hi - in.lo
 	for _, k := range keys {
 		if k-in.lo <= span {
-			m.counts[fuse.Mix(k+seed)>>shift&(maxBuckets-1)]++
+			m.counts[base.Mix(k+seed)>>shift&(maxBuckets-1)]++
 		}
 	}
 	next := uint32(0)
@@ -79,7 +80,7 @@ func (m *parted) byHash(keys []uint64, seed uint64, bucketBits uint, in zone) (i
 		if k-in.lo > span {
 			continue
 		}
-		h := fuse.Mix(k + seed)
+		h := base.Mix(k + seed)
 		c := &m.counts[h>>shift&(maxBuckets-1)]
 		at := *c
 		*c = at + 1

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/zonemap/keyset/internal/fuse"
 )
 
@@ -68,7 +69,7 @@ func (p *part) dense(table *byte, head uint64) bool {
 // probe asks the filter about a word. Wide is the distance of the second plane, 0 if
 // there is none. Requires: p is a fuse filter, and table its table.
 func (p *part) probe(table *byte, word uint64, shardBits uint, wide int) bool {
-	h := fuse.Mix(word + p.seed)
+	h := base.Mix(word + p.seed)
 	p0, p1, p2 := p.shape.Positions(h, h<<shardBits)
 	f := fuse.Fingerprint(h)
 	t := unsafe.Pointer(table)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/zonemap/keyset/internal/fuse"
 	"github.com/kstonedb/kstone/zonemap/keyset/internal/mapping"
 )
@@ -165,7 +166,7 @@ func (m *parted) arrange(v *view, keys []uint64) bool {
 	p, index, seed := v.parting, v.index, v.seed
 	for i, k := range keys {
 		t := p.targets[index.find(k)]
-		at, _ := bits.Mul64(fuse.Mix(k+seed), uint64(t.stretches))
+		at, _ := bits.Mul64(base.Mix(k+seed), uint64(t.stretches))
 		b := t.first + uint32(at)
 		m.buckets[i] = uint16(b)
 		m.counts[b]++
@@ -182,7 +183,7 @@ func (m *parted) arrange(v *view, keys []uint64) bool {
 		c := &m.counts[m.buckets[i]&(maxBuckets-1)]
 		at := *c
 		*c = at + 1
-		m.hashes[at] = fuse.Mix(k + seed)
+		m.hashes[at] = base.Mix(k + seed)
 		m.order[at] = uint32(i)
 	}
 	return true

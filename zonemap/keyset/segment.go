@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/kstonedb/kstone/internal/base"
-	"github.com/kstonedb/kstone/zonemap/keyset/internal/fuse"
 )
 
 // A Segment is an immutable set of keys, summarised by zone maps and filters, and if its
@@ -100,7 +99,7 @@ func (s *Segment) ask(head, word uint64) (bool, error) {
 	if !s.blocked {
 		p := &s.parts[0]
 		if s.shardBits > 0 {
-			p = &s.parts[fuse.Mix(word+s.hash.seed)>>(64-s.shardBits)]
+			p = &s.parts[base.Mix(word+s.hash.seed)>>(64-s.shardBits)]
 		}
 		return s.askPart(p, head, word)
 	}

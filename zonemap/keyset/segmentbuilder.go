@@ -256,7 +256,7 @@ func (b *SegmentBuilder) shard(in *arranged, shardBits uint) {
 	in.from = make([]int, 1<<shardBits+1)
 	b.hashes = slices.Grow(b.hashes[:0], n)[:n]
 	for i, w := range in.words {
-		h := fuse.Mix(w + b.hash.seed)
+		h := base.Mix(w + b.hash.seed)
 		b.hashes[i] = h
 		in.from[h>>(64-shardBits)+1]++
 	}

@@ -16,7 +16,7 @@ func (s *Set) Contains(key uint64) (bool, error) {
 		return false, nil
 	}
 	if c := v.index.sole[v.index.find(key)]; c != nil {
-		yes := c.pass(fuse.Mix(key + v.seed))
+		yes := c.pass(base.Mix(key + v.seed))
 		runtime.KeepAlive(v)
 		return yes, nil
 	}
@@ -45,7 +45,7 @@ func (v *view) single(s *Set, head, word uint64, key []byte) (bool, error) {
 	index := v.index
 	at := index.find(head)
 	if c := index.sole[at]; c != nil && (key == nil || !c.segment.ints) {
-		yes := c.pass(fuse.Mix(word + v.seed))
+		yes := c.pass(base.Mix(word + v.seed))
 		runtime.KeepAlive(v)
 		return yes, nil
 	}
@@ -53,7 +53,7 @@ func (v *view) single(s *Set, head, word uint64, key []byte) (bool, error) {
 	if len(list) == 0 {
 		return false, nil
 	}
-	hash := fuse.Mix(word + v.seed)
+	hash := base.Mix(word + v.seed)
 	if pl := v.planes.Load(); pl != nil && len(list) > 1 {
 		if yes, err := pl.single(s, v, head, word, hash, key); yes || err != nil {
 			return yes, err

@@ -3,6 +3,7 @@ package keyset
 import (
 	"unsafe"
 
+	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/zonemap/keyset/internal/fuse"
 )
 
@@ -57,7 +58,7 @@ func (sc *scratch) secondPlanes(hits []hit) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		x := fuse.Mix(sc.words[h.key] + p.seed)
+		x := base.Mix(sc.words[h.key] + p.seed)
 		p0, p1, p2 := p.shape.Positions(x, x<<h.candidate.shardBits)
 		t := unsafe.Add(unsafe.Pointer(table), p.shape.Slots())
 		sc.want[wide] = byte(fuse.Fingerprint(x) >> 8)

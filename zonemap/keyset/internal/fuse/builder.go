@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/zonemap/keyset/internal/mapping"
 )
 
@@ -67,7 +68,7 @@ type Builder struct {
 const maxBucketBits = 12
 
 // Build fills the planes of a table of words, which may repeat: one plane of shape
-// Slots bytes for 8 bits, two for 16. The hash of a word is Mix(word + seed), of which
+// Slots bytes for 8 bits, two for 16. The hash of a word is base.Mix(word + seed), of which
 // the upper shardBits are not used for the first position. What planes holds is
 // overwritten. Build returns the number of distinct words. The error is ErrUnlucky, or
 // says that the table would be too large.
@@ -109,7 +110,7 @@ func (b *Builder) arrange(words []uint64, seed uint64, shardBits uint, s *Shape)
 	next := &b.ends
 	clear(next[:])
 	for _, w := range words {
-		next[Mix(w+seed)<<shardBits>>shift&(1<<maxBucketBits-1)]++
+		next[base.Mix(w+seed)<<shardBits>>shift&(1<<maxBucketBits-1)]++
 	}
 	sum := uint32(0)
 	for i, c := range next {
@@ -118,7 +119,7 @@ func (b *Builder) arrange(words []uint64, seed uint64, shardBits uint, s *Shape)
 	}
 	out := b.byPos
 	for _, w := range words {
-		h := Mix(w + seed)
+		h := base.Mix(w + seed)
 		n := &next[h<<shardBits>>shift&(1<<maxBucketBits-1)]
 		at := *n
 		*n = at + 1

@@ -8,6 +8,7 @@ import (
 
 	"github.com/FastFilter/xorfilter"
 
+	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/zonemap/keyset/internal/fuse"
 )
@@ -90,7 +91,7 @@ func TestRepeatedWords(t *testing.T) {
 		s := fuse.ShapeFor(len(words))
 		table, seed := build(t, &b, s, words, 1, 0)
 		for _, w := range distinct {
-			h := fuse.Mix(w + seed)
+			h := base.Mix(w + seed)
 			p0, p1, p2 := s.Positions(h, h)
 			if table[p0]^table[p1]^table[p2] != byte(fuse.Fingerprint(h)) {
 				t.Fatalf("%d copies: %#x is denied", times, w)
@@ -118,7 +119,7 @@ func TestShardsAndPlanes(t *testing.T) {
 				t.Fatalf("%d words, %d bits of shards: %v", n, shardBits, err)
 			}
 			for _, w := range words {
-				h := fuse.Mix(w + 7)
+				h := base.Mix(w + 7)
 				p0, p1, p2 := s.Positions(h, h<<shardBits)
 				upper := table[s.Slots():]
 				got := uint16(table[p0]^table[p1]^table[p2]) |
@@ -161,7 +162,7 @@ func TestTightTables(t *testing.T) {
 func canPeel(s *fuse.Shape, words []uint64, seed uint64) bool {
 	in := make([][]int, s.Slots())
 	slotsOf := func(key int) [3]uint32 {
-		h := fuse.Mix(words[key] + seed)
+		h := base.Mix(words[key] + seed)
 		p0, p1, p2 := s.Positions(h, h)
 		return [3]uint32{p0, p1, p2}
 	}
@@ -197,7 +198,7 @@ func canPeel(s *fuse.Shape, words []uint64, seed uint64) bool {
 // TestUnmix: Unmix is the inverse of Mix.
 func TestUnmix(t *testing.T) {
 	for _, w := range append(randomWords(rand.New(rand.NewPCG(6, 6)), 1000), 0, 1, 1<<63) {
-		if got := fuse.Unmix(fuse.Mix(w)); got != w {
+		if got := fuse.Unmix(base.Mix(w)); got != w {
 			t.Fatalf("Unmix(Mix(%#x)) = %#x", w, got)
 		}
 	}

@@ -2,17 +2,7 @@ package fuse
 
 import "math/bits"
 
-// Mix spreads word over 64 bits. It is a bijection (the finaliser of MurmurHash3), so
-// different words never collide.
-func Mix(word uint64) uint64 {
-	word ^= word >> 33
-	word *= 0xff51afd7ed558ccd
-	word ^= word >> 33
-	word *= 0xc4ceb9fe1a85ec53
-	return word ^ word>>33
-}
-
-// Unmix returns the word of which hash is the Mix.
+// Unmix returns the word whose base.Mix is hash.
 func Unmix(hash uint64) uint64 {
 	hash ^= hash >> 33
 	hash *= 0x9cb4b2f8129337db
