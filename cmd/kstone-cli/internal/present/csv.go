@@ -110,23 +110,14 @@ func writeCSV(w *bufio.Writer, items Items, o Options) (n int, err error) {
 	if err := cols.writeHeader(w); err != nil {
 		return 0, err
 	}
-	var line []byte
-	for item, err := range items {
-		if err != nil {
-			return n, err
-		}
+	return writeEach(w, items, func(dst []byte, _ int, item engine.Item) []byte {
 		fields := itemFields(o.Schema, &item, &r, &row, &text)
 		if fields == nil || !cols.fits(fields) {
 			fields = nil
 			text = (*layout.Schema)(nil).AppendJSON(text[:0], &item, &r)
 		}
-		line = cols.appendRow(line[:0], fields, text)
-		if _, err := w.Write(line); err != nil {
-			return n, err
-		}
-		n++
-	}
-	return n, nil
+		return cols.appendRow(dst, fields, text)
+	})
 }
 
 // itemFields returns all fields of an item as JSON; nil if it does not fit the schema.
@@ -188,23 +179,15 @@ func writePlainCSV(w *bufio.Writer, items Items) (n int, err error) {
 	if _, err := w.WriteString("pk,sk,value,expires\n"); err != nil {
 		return 0, err
 	}
-	var line []byte
-	for item, err := range items {
-		if err != nil {
-			return n, err
-		}
-		line = append(appendPlainCell(line[:0], item.Key.PK), ',')
-		line = append(appendPlainCell(line, item.Key.SK), ',')
-		line = append(appendPlainCell(line, item.Value), ',')
+	return writeEach(w, items, func(dst []byte, _ int, item engine.Item) []byte {
+		dst = append(appendPlainCell(dst, item.Key.PK), ',')
+		dst = append(appendPlainCell(dst, item.Key.SK), ',')
+		dst = append(appendPlainCell(dst, item.Value), ',')
 		if t, ok := item.ExpiresAt(); ok {
-			line = t.UTC().AppendFormat(line, layout.ExpiryLayout)
+			dst = t.UTC().AppendFormat(dst, layout.ExpiryLayout)
 		}
-		if _, err := w.Write(append(line, '\n')); err != nil {
-			return n, err
-		}
-		n++
-	}
-	return n, nil
+		return append(dst, '\n')
+	})
 }
 
 func appendPlainCell(dst, b []byte) []byte {

@@ -67,7 +67,10 @@ func Write(w io.Writer, items Items, o Options) (n int, err error) {
 	case CSV:
 		n, err = writeCSV(out, items, o)
 	case JSON:
-		n, err = writeJSON(out, items, o)
+		var r layout.Record
+		n, err = writeArray(out, items, func(dst []byte, item engine.Item) []byte {
+			return o.Schema.AppendJSON(dst, &item, &r)
+		})
 	default:
 		n, err = writeLines(out, items, o)
 	}
@@ -77,29 +80,57 @@ func Write(w io.Writer, items Items, o Options) (n int, err error) {
 	return n, err
 }
 
-// writeLines writes formats that have one line for each item.
-func writeLines(w *bufio.Writer, items Items, o Options) (n int, err error) {
-	var line []byte
-	var r layout.Record
-	for item, err := range items {
+// writeEach writes what line makes of each value; n counts them from 0.
+func writeEach[T any](w *bufio.Writer, values iter.Seq2[T, error],
+	line func(dst []byte, n int, v T) []byte) (n int, err error) {
+	var buf []byte
+	for v, err := range values {
 		if err != nil {
 			return n, err
 		}
-		line = line[:0]
-		switch o.Format {
-		case Raw:
-			line = append(line, item.Value...)
-		case Hex:
-			line = appendHex(line, &item)
-		default:
-			line = o.Schema.AppendJSON(line, &item, &r)
-		}
-		if _, err := w.Write(append(line, '\n')); err != nil {
+		buf = line(buf[:0], n, v)
+		if _, err := w.Write(buf); err != nil {
 			return n, err
 		}
 		n++
 	}
 	return n, nil
+}
+
+// writeArray writes the objects that object makes as one JSON array.
+func writeArray[T any](w *bufio.Writer, values iter.Seq2[T, error],
+	object func(dst []byte, v T) []byte) (n int, err error) {
+	n, err = writeEach(w, values, func(dst []byte, n int, v T) []byte {
+		if n == 0 {
+			return object(append(dst, "[\n "...), v)
+		}
+		return object(append(dst, ",\n "...), v)
+	})
+	if err != nil {
+		return n, err
+	}
+	end := "\n]\n"
+	if n == 0 {
+		end = "[]\n"
+	}
+	_, err = w.WriteString(end)
+	return n, err
+}
+
+// writeLines writes formats that have one line for each item.
+func writeLines(w *bufio.Writer, items Items, o Options) (n int, err error) {
+	var r layout.Record
+	return writeEach(w, items, func(dst []byte, _ int, item engine.Item) []byte {
+		switch o.Format {
+		case Raw:
+			dst = append(dst, item.Value...)
+		case Hex:
+			dst = appendHex(dst, &item)
+		default:
+			dst = o.Schema.AppendJSON(dst, &item, &r)
+		}
+		return append(dst, '\n')
+	})
 }
 
 func appendHex(dst []byte, item *engine.Item) []byte {
@@ -109,28 +140,4 @@ func appendHex(dst []byte, item *engine.Item) []byte {
 	}
 	dst = append(hex.AppendEncode(dst, item.Key.SK), '\t')
 	return hex.AppendEncode(dst, item.Value)
-}
-
-func writeJSON(w *bufio.Writer, items Items, o Options) (n int, err error) {
-	var line []byte
-	var r layout.Record
-	for item, err := range items {
-		if err != nil {
-			return n, err
-		}
-		line = append(line[:0], ",\n "...)
-		if n == 0 {
-			line = append(line[:0], "[\n "...)
-		}
-		if _, err := w.Write(o.Schema.AppendJSON(line, &item, &r)); err != nil {
-			return n, err
-		}
-		n++
-	}
-	end := "\n]\n"
-	if n == 0 {
-		end = "[]\n"
-	}
-	_, err = w.WriteString(end)
-	return n, err
 }

@@ -149,41 +149,22 @@ func writeRowJSON(w *bufio.Writer, r Result, array bool) (n int, err error) {
 	for i, name := range r.Names {
 		names[i] = append(record.AppendString(nil, []byte(name)), ':')
 	}
-	var line []byte
-	for row, err := range r.Rows {
-		if err != nil {
-			return n, err
-		}
-		line = line[:0]
-		switch {
-		case array && n == 0:
-			line = append(line, "[\n "...)
-		case array:
-			line = append(line, ",\n "...)
-		}
-		line = append(line, '{')
+	object := func(dst []byte, row []expr.Value) []byte {
+		dst = append(dst, '{')
 		for i, v := range row {
 			if i > 0 {
-				line = append(line, ',')
+				dst = append(dst, ',')
 			}
-			line = appendValueJSON(append(line, names[i]...), v)
+			dst = appendValueJSON(append(dst, names[i]...), v)
 		}
-		line = append(line, '}')
-		if !array {
-			line = append(line, '\n')
-		}
-		if _, err := w.Write(line); err != nil {
-			return n, err
-		}
-		n++
+		return append(dst, '}')
 	}
-	switch {
-	case array && n == 0:
-		_, err = w.WriteString("[]\n")
-	case array:
-		_, err = w.WriteString("\n]\n")
+	if array {
+		return writeArray(w, r.Rows, object)
 	}
-	return n, err
+	return writeEach(w, r.Rows, func(dst []byte, _ int, row []expr.Value) []byte {
+		return append(object(dst, row), '\n')
+	})
 }
 
 // writeRowCSV writes a line for each row: NULL is nothing, an empty text "".
@@ -199,28 +180,20 @@ func writeRowCSV(w *bufio.Writer, r Result) (n int, err error) {
 		return 0, err
 	}
 	var cell []byte
-	for row, err := range r.Rows {
-		if err != nil {
-			return n, err
-		}
-		line = line[:0]
+	return writeEach(w, r.Rows, func(dst []byte, _ int, row []expr.Value) []byte {
 		for i, v := range row {
 			if i > 0 {
-				line = append(line, ',')
+				dst = append(dst, ',')
 			}
 			cell = plainText(cell[:0], v)
 			if len(cell) == 0 && !v.IsNull() {
-				line = append(line, `""`...)
+				dst = append(dst, `""`...)
 				continue
 			}
-			line = record.AppendCell(line, cell)
+			dst = record.AppendCell(dst, cell)
 		}
-		if _, err := w.Write(append(line, '\n')); err != nil {
-			return n, err
-		}
-		n++
-	}
-	return n, nil
+		return append(dst, '\n')
+	})
 }
 
 // Lines returns the rows of a result of one column, a plan for example, as lines of text.

@@ -2,7 +2,6 @@ package record
 
 import (
 	"bytes"
-	"errors"
 	"io"
 )
 
@@ -18,11 +17,8 @@ func NewJSONL(r io.Reader) Reader { return &jsonl{newLines(r)} }
 // Next implements Reader.
 func (j *jsonl) Next(row *Row) error {
 	for {
-		line, err := j.lines.next()
-		row.Line = j.lines.n
+		line, err := j.lines.into(row)
 		switch {
-		case errors.Is(err, errTooLong):
-			return reject(row.Line, "longer than %d MiB", MaxRecordBytes>>20)
 		case err != nil:
 			return err
 		case len(bytes.TrimSpace(line)) == 0:

@@ -2,7 +2,6 @@ package record
 
 import (
 	"bytes"
-	"errors"
 	"io"
 )
 
@@ -24,12 +23,8 @@ func NewKeyLines(r io.Reader, field string, decode func(line []byte) ([]byte, er
 func (k *keyLines) Next(row *Row) error {
 	row.reset()
 	for {
-		line, err := k.lines.next()
-		row.Line = k.lines.n
-		switch {
-		case errors.Is(err, errTooLong):
-			return reject(row.Line, "longer than %d MiB", MaxRecordBytes>>20)
-		case err != nil:
+		line, err := k.lines.into(row)
+		if err != nil {
 			return err
 		}
 		line = bytes.TrimSuffix(line, []byte("\r"))

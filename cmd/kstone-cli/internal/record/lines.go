@@ -49,6 +49,17 @@ func (l *lines) next() ([]byte, error) {
 	return l.line(l.long)
 }
 
+// into is next for a reader of records: it notes the line in row, and a line that is too long
+// is a *Reject.
+func (l *lines) into(row *Row) ([]byte, error) {
+	line, err := l.next()
+	row.Line = l.n
+	if errors.Is(err, errTooLong) {
+		err = reject(row.Line, "longer than %d MiB", MaxRecordBytes>>20)
+	}
+	return line, err
+}
+
 func (l *lines) line(b []byte) ([]byte, error) {
 	l.n++
 	if len(b) > MaxRecordBytes {
