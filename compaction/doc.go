@@ -2,7 +2,7 @@
 //
 // Pick is a pure function of a stripe's runs, the options, the time and the oldest
 // snapshot: no I/O, no clock, no state. Merge is a stream of entries over the
-// entries of its inputs that leaves out what nobody can read any more. Reading the
+// entries of its inputs that leaves out what no reader can see any more. Reading the
 // inputs, writing the output and committing the result is the caller's business.
 //
 // # Shape of a stripe

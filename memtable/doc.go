@@ -26,6 +26,6 @@
 // Freeze no entry changes any more and no reader locks.
 //
 // Ownership: keys and values handed out are views into the arena. They never change
-// and stay valid for as long as they are referenced; whoever keeps a small one for
+// and stay valid for as long as they are referenced; code that keeps a small one for
 // long should copy it, because it keeps a whole chunk of up to 64 KiB alive.
 package memtable

@@ -157,7 +157,7 @@ func TestConcurrentRelease(t *testing.T) {
 	})
 }
 
-// Close answers everybody who waits, and afterwards nothing is accepted.
+// Close answers all waiting callers, and afterwards nothing is accepted.
 func TestCloseWhileInUse(t *testing.T) {
 	for range 20 {
 		o := memOptions(1 << 10)
@@ -312,7 +312,7 @@ func smallRecordBesideALargeOne(t *testing.T) {
 	must(t, l.Close())
 }
 
-// One sync serves everybody who waits; whoever comes while it runs waits for the next.
+// One sync serves all waiting callers; one that comes while it runs waits for the next.
 func TestGroupCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := memOptions(1 << 20)

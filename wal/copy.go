@@ -26,7 +26,7 @@ type part struct {
 }
 
 // Pin returns the log from segment `from` on, as it is at the time of the call. The caller
-// makes sure that nobody releases segment `from` before Pin returns, and calls Unpin once.
+// makes sure that segment `from` is not released before Pin returns, and calls Unpin once.
 // Appending and releasing go on meanwhile.
 func (l *Log) Pin(from SegmentNum) *Pinned {
 	l.mu.Lock()

@@ -3,7 +3,7 @@
 // A commit is one record, and its place in the log is its sequence number. Append
 // copies the record into the current segment under one short lock and never waits
 // for the disk; Sync waits until everything up to a sequence number is durable, and
-// all callers who wait at the same time share one fdatasync.
+// all callers that wait at the same time share one fdatasync.
 //
 // A segment is a preallocated file. Where the system can map files for writing the
 // record is stored straight into the mapping: it then survives the death of the

@@ -203,7 +203,7 @@ func (l *Log) fail(err error) error {
 	return l.Err()
 }
 
-// report wakes everybody who waits and calls OnFailure, once, if the log has failed.
+// report wakes all waiting callers and calls OnFailure, once, if the log has failed.
 //
 // Requires: no lock is held.
 func (l *Log) report() {

@@ -62,7 +62,7 @@ func (l *Log) prepareLoop() {
 }
 
 // needFor returns how large a segment must be to take a record of the given size. Small
-// needs count as one, so that those who have them need not wait for each other.
+// needs count as one, so that their callers need not wait for each other.
 func (l *Log) needFor(size int64) int64 {
 	return max(segmentHeader+size+recordHeader, min(leastSegmentBytes, l.o.SegmentBytes))
 }

@@ -227,7 +227,7 @@ func TestRemovalIsTriedAgain(t *testing.T) {
 	})
 }
 
-// A file that somebody else has removed is removed.
+// A file that another program has removed counts as removed.
 func TestRemovedFilesAreGone(t *testing.T) {
 	o := memOptions(512)
 	o.RecycleSegments = -1

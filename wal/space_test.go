@@ -64,7 +64,7 @@ func TestSmallerSegmentsOnAFullDisk(t *testing.T) {
 	}
 }
 
-// Room that was made for a large record that never came keeps nobody out.
+// Room that was made for a large record that never came is open to others.
 func TestMakeRoomKeepsNobodyOut(t *testing.T) {
 	l := openNew(t, memOptions(64<<10))
 	for i := range 20 {

@@ -140,9 +140,9 @@ func (l *Log) barrier() error {
 	return b.err
 }
 
-// syncBatch syncs for all who have joined. Requires: it is the caller's turn.
+// syncBatch syncs for all callers that have joined. Requires: it is the caller's turn.
 func (l *Log) syncBatch() {
-	// Let those who are about to append and wait join: where goroutines outnumber
+	// Let callers that are about to append and wait join: where goroutines outnumber
 	// processors this makes batches several times larger.
 	runtime.Gosched()
 	b := l.sy.take()

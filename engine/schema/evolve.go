@@ -189,7 +189,7 @@ func (t *Table) RenameIndex(from, to string) (*Table, error) {
 	})
 }
 
-// RemoveIndex returns the table without an index, whose entries are gone or nobody looks at
+// RemoveIndex returns the table without an index, whose entries are gone or not read
 // any more. Its id is not used again.
 func (t *Table) RemoveIndex(name string) (*Table, error) {
 	return t.changed(func(t *Table) error {

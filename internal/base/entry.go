@@ -47,7 +47,7 @@ func (k Kind) String() string {
 
 // Entry is one version of one key.
 //
-// Ownership: the slices belong to whoever produced the entry; the producer says
+// Ownership: the slices belong to the producer of the entry; the producer says
 // how long they live. Value slices handed out by memtables and SST readers stay
 // valid (and unchanged) for as long as they are referenced; Key slices of cursors
 // only until the next move.

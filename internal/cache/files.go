@@ -109,7 +109,7 @@ func (h *Handle) ReadAt(p []byte, off int64) (int, error) {
 	return h.readPrivately(p, off)
 }
 
-// readPrivately reads through a file that nobody can evict. Why: with far more
+// readPrivately reads through a file that cannot be evicted. Why: with far more
 // readers than allowed files, each reader could lose its file again and again.
 func (h *Handle) readPrivately(p []byte, off int64) (int, error) {
 	if err := h.checkOpen(); err != nil {

@@ -37,8 +37,8 @@ func (s *Slot[T]) Get() *T {
 	return &it.value
 }
 
-// Touch reports whether there is a value, and does not look at it. Why: who is about to get
-// the values of many slots does not wait for one after the other if he asks for all first.
+// Touch reports whether there is a value, and does not look at it. Why: a caller that is about to
+// get the values of many slots does not wait for one after the other if it asks for all first.
 func (s *Slot[T]) Touch() bool { return s.p.Load() != nil }
 
 // Peek is Get without keeping the value in the cache for longer.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -114,7 +115,7 @@ func locate(seed uint64, base *progress, floor, counter int, items map[string]st
 	var hit *progress
 	first := p.clone()
 	for {
-		if sameItems(p.items, items) {
+		if maps.Equal(p.items, items) {
 			c := p.clone()
 			hit = &c
 		}
@@ -132,18 +133,6 @@ func locate(seed uint64, base *progress, floor, counter int, items map[string]st
 		return p, fmt.Errorf("it is at step %d, but step %d was acknowledged", hit.num, floor)
 	}
 	return *hit, nil
-}
-
-func sameItems(a, b map[string]string) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for k, v := range a {
-		if w, ok := b[k]; !ok || v != w {
-			return false
-		}
-	}
-	return true
 }
 
 // difference describes up to three differences.

@@ -164,7 +164,7 @@ func btoi(b bool) int {
 	return 0
 }
 
-// look reads a key of the worker, which nobody else writes.
+// look reads a key of the worker, which no other goroutine writes.
 func (c *child) look(s *step, p *progress) error {
 	probe := s.random(rand.New(rand.NewPCG(c.o.Seed, uint64(s.num))), stepDelete)
 	got, err := c.db.Get(probe.key)

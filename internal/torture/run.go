@@ -55,8 +55,8 @@ type mark struct {
 
 // Run kills and checks until the time is over or ctx ends. An error that is not about
 // the arguments means that a promise is broken; the directory is then left as it is. The
-// cycle during which ctx ends is not judged: whoever interrupts a run by a signal may have
-// sent it to the child, too.
+// cycle during which ctx ends is not judged: the signal that interrupts a run may have gone
+// to the child, too.
 func Run(ctx context.Context, c Config) (Report, error) {
 	var rep Report
 	if err := prepare(&c); err != nil {

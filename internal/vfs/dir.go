@@ -23,7 +23,7 @@ import (
 //   - What is not a regular file is not opened (*NotRegularError): no symbolic link is
 //     followed, no named pipe waited for, no device or socket written to.
 //   - Once the directory is removed, errors of missing names match ErrRemoved.
-//   - Lock locks the directory as well as the file, so that removing the file lets nobody in.
+//   - Lock locks the directory as well as the file, so that removing the file does not end it.
 //
 // On any other file system a Dir passes the names on.
 //

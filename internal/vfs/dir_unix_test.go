@@ -143,7 +143,7 @@ func TestDirOpensRegularFilesOnly(t *testing.T) {
 	must(t, l.Close())
 }
 
-// Who removes the lock file lets nobody in.
+// Removing the lock file does not end the lock.
 func TestLockFileRemoved(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "LOCK")

@@ -244,7 +244,7 @@ func (m *MemFS) Stat(name string) (Info, error) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	if n := m.files[path]; n != nil {
-		return Info{SizeBytes: n.size, Links: n.names}, nil
+		return Info{SizeBytes: n.size}, nil
 	}
 	if m.isDirLocked(path) {
 		return Info{IsDir: true}, nil

@@ -58,7 +58,7 @@ func (osFS) Stat(name string) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	return Info{SizeBytes: st.Size(), IsDir: st.IsDir(), Links: links(st), os: st}, nil
+	return Info{SizeBytes: st.Size(), IsDir: st.IsDir(), os: st}, nil
 }
 
 // osFile implements File and, where the system has them, Mapper and Writebacker.
@@ -116,7 +116,7 @@ func (f *osFile) Size() (int64, error) {
 
 func (f *osFile) Links() (int, error) { return f.linksOS() }
 
-// control runs fn with the file's raw descriptor while nobody can close it.
+// control runs fn with the file's raw descriptor, which stays open meanwhile.
 func (f *osFile) control(op string, fn func(fd uintptr) error) error {
 	conn, err := f.f.SyscallConn()
 	if err != nil {

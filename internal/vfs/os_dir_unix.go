@@ -32,7 +32,7 @@ func openDirHandle(dir string) (*dirHandle, error) {
 
 func (h *dirHandle) close() error { return h.f.Close() }
 
-// do runs fn with the descriptor while nobody can close it.
+// do runs fn with the descriptor, which stays open meanwhile.
 func (h *dirHandle) do(fn func(dir int) error) error {
 	var inner error
 	err := h.conn.Control(func(fd uintptr) {
@@ -119,7 +119,7 @@ func (h *dirHandle) stat(rel string) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	return Info{SizeBytes: st.Size, IsDir: fileType(&st) == fs.ModeDir, Links: int(st.Nlink)}, nil
+	return Info{SizeBytes: st.Size, IsDir: fileType(&st) == fs.ModeDir}, nil
 }
 
 // info describes the directory itself.

@@ -9,20 +9,11 @@ import (
 	"math"
 	"os"
 	"slices"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
 func openOS(name string, flag int) (*os.File, error) { return os.OpenFile(name, flag, 0o666) }
-
-// links returns the number of names of the file st describes.
-func links(st fs.FileInfo) int {
-	if sys, ok := st.Sys().(*syscall.Stat_t); ok {
-		return int(sys.Nlink)
-	}
-	return 0
-}
 
 func maxFilesOS() int {
 	var limit unix.Rlimit
@@ -138,7 +129,7 @@ type osMapping struct {
 // Bytes returns the mapped bytes, nil after Unmap.
 func (m *osMapping) Bytes() []byte { return m.data }
 
-// Unmap ends the mapping; nobody may touch its bytes any more. A second call does
+// Unmap ends the mapping; its bytes must not be touched any more. A second call does
 // nothing.
 func (m *osMapping) Unmap() error {
 	m.file.mu.Lock()

@@ -8,9 +8,6 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// links: the system tells only of an open file; nobody here needs it that much.
-func links(fs.FileInfo) int { return 0 }
-
 // openOS opens with FILE_SHARE_DELETE, which package os does not: an open file can
 // then be renamed, replaced and removed as on other systems.
 func openOS(name string, flag int) (*os.File, error) {

@@ -143,11 +143,6 @@ func TestCreateReplaces(t *testing.T) {
 		name, other := filepath.Join(dir, "a"), filepath.Join(dir, "b")
 		create(t, fsys, name, "old")
 		must(t, fsys.Link(name, other))
-		info, err := fsys.Stat(other)
-		must(t, err)
-		if info.Links != 2 && info.Links != 0 { // 0: the system does not tell
-			t.Fatalf("a file with two names says it has %d", info.Links)
-		}
 		old, err := fsys.Open(name)
 		must(t, err)
 		create(t, fsys, name, "n")

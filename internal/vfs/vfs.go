@@ -57,13 +57,11 @@ type FS interface {
 type Info struct {
 	SizeBytes int64
 	IsDir     bool
-	// Links is the number of names the file has, 0 if the system does not tell.
-	Links int
 
 	os fs.FileInfo // nil if the file is not one of the operating system
 }
 
-// LockedError says who holds a lock.
+// LockedError names the process that holds a lock.
 type LockedError struct {
 	Name  string
 	Owner string // what the holder stored, "" if unreadable

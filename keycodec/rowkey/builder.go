@@ -55,7 +55,7 @@ func (b *Builder) AddBytes(s []byte) *Builder {
 }
 
 // AddInt64 adds the 8 bytes of v, big-endian, as a part. Negative integers are refused
-// with ErrNegative; whoever has to write them for another program adds their bytes.
+// with ErrNegative; a caller that has to write them for another program adds their bytes.
 func (b *Builder) AddInt64(v int64) *Builder {
 	if v < 0 {
 		b.fail(fmt.Errorf("%w: %d", ErrNegative, v))

@@ -340,7 +340,7 @@ func commit(s store.Store, w *store.WriteSet) error {
 	}
 }
 
-// checkOneWinner: of many who insert the same row with its index entry one succeeds, and
+// checkOneWinner: of many callers that insert the same row with its index entry one succeeds, and
 // entry and row are the winner's.
 func checkOneWinner(t T, s store.Store) {
 	for round := range 10 {

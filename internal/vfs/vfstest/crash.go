@@ -97,8 +97,8 @@ func (c *CrashFS) newNode(content *vfs.MemNode) *crashNode {
 }
 
 // Kill returns the machine as the death of the running process at this moment leaves it:
-// nothing is lost, nothing more is durable than was, and nobody holds a lock. C and those
-// who use it are not disturbed.
+// nothing is lost, nothing more is durable than was, and no lock is held. C and its
+// users are not disturbed.
 func (c *CrashFS) Kill() *CrashFS {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -137,7 +137,7 @@ func (c *CrashFS) Kill() *CrashFS {
 }
 
 // PowerCut returns the disk as a power cut at this moment may leave it. The file system
-// and those who use it are not disturbed.
+// and its users are not disturbed.
 //
 // Everything durable is there. Of the rest each change is kept with probability keep,
 // whatever its order: of a write each sector for itself, of a write that makes the file
@@ -367,7 +367,7 @@ func (c *CrashFS) List(dir string) ([]string, error) { return c.mem.List(dir) }
 // Stat implements FS.
 func (c *CrashFS) Stat(name string) (vfs.Info, error) { return c.mem.Stat(name) }
 
-// Lock implements FS. After a power cut nobody holds a lock.
+// Lock implements FS. After a power cut no lock is held.
 func (c *CrashFS) Lock(name, owner string, shared bool) (io.Closer, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"github.com/kstonedb/kstone/testdata"
 )
 
-// sampleEvery is how many cities there are for one that becomes a row: the demo shall not
-// take long.
+// sampleEvery is how many cities there are for one that becomes a row: the demo is to
+// be short.
 const sampleEvery = 8
 
 // tables shows a table with indexes, and plans of queries.

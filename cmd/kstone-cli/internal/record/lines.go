@@ -22,8 +22,8 @@ func newLines(r io.Reader) *lines {
 }
 
 // next returns the next line, valid until the next call. The last line needs no line
-// feed. A line cut off by a read error is not returned: nobody could tell it from a
-// whole one.
+// feed. A line cut off by a read error is not returned: it looks
+// like a whole one.
 func (l *lines) next() ([]byte, error) {
 	part, err := l.r.ReadSlice('\n')
 	if err == nil {
