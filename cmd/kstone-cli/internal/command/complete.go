@@ -109,7 +109,8 @@ func (d *database) parts(pkText string, before []string, prefix string) []string
 		for item, err := range d.Query(ctx, engine.Query{PK: pk, SK: r.SK, Filter: r.Filter,
 			Limit: 1}) {
 			parts := d.schema.SKParts(item.Key.SK)
-			if err != nil || len(parts) <= len(before) || !slices.Equal(parts[:len(before)], before) ||
+			if err != nil || len(parts) <= len(before) ||
+				!slices.Equal(parts[:len(before)], before) ||
 				!strings.HasPrefix(parts[len(before)], prefix) {
 				return found
 			}

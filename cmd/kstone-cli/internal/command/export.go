@@ -48,8 +48,8 @@ all records are of the form {"pk":…,"sk":…,"value":…,"expires":…}.`,
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(a.err, "exported %s; read them back with: %s import NEW.db FILE --format %s %s\n",
-			present.Plural(int64(n), "item"), program, a.format, d.schema.Flags())
+		fmt.Fprintf(a.err, "exported %s; read them back with: %s import NEW.db FILE --format %s"+
+			" %s\n", present.Plural(int64(n), "item"), program, a.format, d.schema.Flags())
 		return nil
 	})
 	return cmd

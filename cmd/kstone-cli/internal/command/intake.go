@@ -58,7 +58,8 @@ type parsed[T any] struct {
 // Ownership: a group is valid until handle returns. If ctx ends, feed does not wait for the
 // parser, which may be stuck in a read.
 func feed[T any](ctx context.Context, in *intake, from io.Reader,
-	parse func(row *record.Row, to *T) (bytes int, err error), handle func(*parsed[T]) error) error {
+	parse func(row *record.Row, to *T) (bytes int, err error), handle func(*parsed[T]) error,
+) error {
 	defer in.meter.Done()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -95,7 +96,8 @@ func feed[T any](ctx context.Context, in *intake, from io.Reader,
 
 // parseGroups parses the input to its end. It fills the groups of free for ready.
 func parseGroups[T any](ctx context.Context, in *intake, from io.Reader,
-	parse func(*record.Row, *T) (int, error), ready chan<- *parsed[T], free <-chan *parsed[T]) error {
+	parse func(*record.Row, *T) (int, error), ready chan<- *parsed[T],
+	free <-chan *parsed[T]) error {
 	r, err := in.flags.records(in.name, from)
 	if err != nil {
 		return err
