@@ -50,7 +50,7 @@ func openKeys(t *testing.T, keys []engine.Key) *engine.DB {
 //
 // Promise (reads and writes): Scans between any keys, conditions with the item without sort key,
 // and iterators both ways are what a sorted list says. Also `TestConditionsOrNone`,
-// `TestIteratorsMoveAsOverAList`.
+// `TestRangesAgainstModel`.
 func TestScanBounds(t *testing.T) {
 	all, stored := boundaryKeys()
 	db := openKeys(t, stored)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/kstonedb/kstone/engine"
@@ -29,59 +28,12 @@ func wantKeysIn(t testing.TB, what string, r engine.Reader, want []engine.Key) {
 	}
 }
 
-// A DeleteScan between any two keys deletes what a sorted list has between them, by itself, in
-// a batch and in a transaction, and also after a replay of the log.
-//
-// Promise (reads and writes): `DeleteScan` is one commit over all stripes, in batches and
-// transactions, after replays and power cuts. Also `TestDeleteScanWithinACommit`,
-// `TestDeleteScanConflicts`, `TestDeleteScanSurvivesAPowerCut`,
-// `TestEngineBehavesLikeASortedMap`.
-func TestDeleteScanBounds(t *testing.T) {
-	all, stored := boundaryKeys()
-	ways := map[string]func(db *engine.DB, from, to engine.Key) error{
-		"DB": func(db *engine.DB, from, to engine.Key) error { return db.DeleteScan(from, to) },
-		"Batch": func(db *engine.DB, from, to engine.Key) error {
-			b := engine.NewBatch()
-			return errors.Join(b.DeleteScan(from, to), db.Apply(ctx, b))
-		},
-		"Tx": func(db *engine.DB, from, to engine.Key) error {
-			return db.Update(ctx, func(tx *engine.Tx) error { return tx.DeleteScan(from, to) })
-		},
-	}
-	bounds := append([]engine.Key{{}}, all...)
-	for way, f := range ways {
-		for n := range 40 {
-			from, to := bounds[n*7%len(bounds)], bounds[n*n*5%len(bounds)]
-			fsys := vfs.NewMem()
-			db := openOn(t, fsys, engine.Options{Durability: engine.Process})
-			for i, k := range stored {
-				if ok(t, db.Put(k, nil)); i == len(stored)/2 && n%2 == 0 {
-					ok(t, db.Flush(ctx))
-				}
-			}
-			snap, err := db.Snapshot()
-			ok(t, err)
-			ok(t, f(db, from, to))
-			s := engine.Scan{From: from, To: to}
-			left := slices.DeleteFunc(slices.Clone(stored), func(k engine.Key) bool {
-				return inBounds(&s, k)
-			})
-			what := fmt.Sprintf("%s from %q to %q", way, from, to)
-			wantKeysIn(t, what, db, left)
-			wantKeysIn(t, what+", snapshot", snap, stored)
-			ok(t, snap.Close())
-			mustClose(t, db)
-			db = openOn(t, fsys, engine.Options{})
-			wantKeysIn(t, what+", replayed", db, left)
-			ok(t, db.Compact(ctx))
-			wantKeysIn(t, what+", merged", db, left)
-			mustClose(t, db)
-		}
-	}
-}
-
 // In a commit a DeleteScan deletes what was written before it, and spares what comes after;
 // a batch with one can be applied again.
+//
+// Promise (reads and writes): `DeleteScan` is one commit over all stripes, in batches and
+// transactions, after replays and power cuts. Also `TestDeleteScanConflicts`,
+// `TestDeleteScanSurvivesAPowerCut`, `TestEngineBehavesLikeASortedMap` in `engine/internal/suite`.
 func TestDeleteScanWithinACommit(t *testing.T) {
 	db := openMemory(t, engine.Options{Durability: engine.Process})
 	a, b, c, z := engine.K("a"), engine.K("b"), engine.K("c"), engine.K("z")

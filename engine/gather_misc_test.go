@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -424,4 +425,16 @@ func TestGatherOpensFewPartitions(t *testing.T) {
 			}
 		}
 	}
+}
+
+// gatherOrder compares keys in the order of a Gather.
+func gatherOrder(g *engine.Gather, a, b engine.Key) int {
+	d := cmp.Or(bytes.Compare(a.SK, b.SK), bytes.Compare(a.PK, b.PK))
+	if g.ByPartition {
+		d = compareKeys(a, b)
+	}
+	if g.Reverse {
+		d = -d
+	}
+	return d
 }

@@ -2,6 +2,8 @@ package engine_test
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"iter"
@@ -12,7 +14,10 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/keycodec"
 )
+
+var ctx = context.Background()
 
 func ok(t testing.TB, err error) {
 	t.Helper()
@@ -34,6 +39,13 @@ func second[T any](_ T, err error) error { return err }
 func pk(p string) engine.Key { return engine.Key{PK: []byte(p)} }
 
 func pksk(p, s string) engine.Key { return engine.Key{PK: []byte(p), SK: []byte(s)} }
+
+func id(k engine.Key) string { return string(keycodec.AppendOrdered(nil, k)) }
+
+// compareKeys orders keys as a database does.
+func compareKeys(a, b engine.Key) int {
+	return cmp.Or(bytes.Compare(a.PK, b.PK), bytes.Compare(a.SK, b.SK))
+}
 
 // openOn opens a database in directory db of a file system.
 func openOn(t testing.TB, fsys vfs.FS, o engine.Options) *engine.DB {
@@ -73,6 +85,30 @@ func listing(seq iter.Seq2[engine.Item, error]) string {
 		words = append(words, fmt.Sprintf("%s=%s", it.Key, it.Value))
 	}
 	return strings.Join(words, " ")
+}
+
+func takeAll(t *testing.T, seq iter.Seq2[engine.Item, error]) (out []engine.Item) {
+	t.Helper()
+	for it, err := range seq {
+		ok(t, err)
+		out = append(out, it.Clone())
+	}
+	return out
+}
+
+// inBounds reports whether a key is between From and To.
+func inBounds(s *engine.Scan, k engine.Key) bool {
+	if s.From.PK != nil {
+		d := compareKeys(k, s.From)
+		if d < 0 || d == 0 && s.FromExcluded {
+			return false
+		}
+	}
+	if s.To.PK == nil {
+		return true
+	}
+	d := compareKeys(k, s.To)
+	return d < 0 || d == 0 && s.ToIncluded
 }
 
 // content reads everything by a scan.

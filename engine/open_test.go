@@ -188,7 +188,7 @@ func wantLocked(t *testing.T, err error, dir string, pid int) {
 func TestOpenLockedByAnotherProcess(t *testing.T) {
 	dir := t.TempDir()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), crashDirEnv+"="+dir, crashLevelEnv+"=2", crashFromEnv+"=0")
+	cmd.Env = append(os.Environ(), smallDirEnv+"="+dir, smallRunEnv+"=1")
 	out, err := cmd.StdoutPipe()
 	ok(t, err)
 	ok(t, cmd.Start())

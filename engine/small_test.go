@@ -16,7 +16,8 @@ import (
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
-// Environment of the child process of TestSmallDatabaseOfManyProcesses.
+// Environment of the child process of TestSmallDatabaseOfManyProcesses and of
+// TestOpenLockedByAnotherProcess.
 const (
 	smallDirEnv = "KSTONE_SMALL_DIR"
 	smallRunEnv = "KSTONE_SMALL_RUN"
@@ -48,6 +49,16 @@ func smallWriter() error {
 		select {}
 	}
 	return db.Close()
+}
+
+func TestMain(m *testing.M) {
+	if os.Getenv(smallDirEnv) == "" {
+		os.Exit(m.Run())
+	}
+	if err := smallWriter(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 }
 
 // wantSmall checks the files of a directory, and returns what it has found.

@@ -84,7 +84,7 @@ var shared = map[string]bool{"internal/base": true, "internal/corrupt": true}
 var testOnly = map[string]bool{
 	"internal/tidy": true, "internal/tidy/api": true, "internal/testutil": true,
 	"internal/canary": true, "internal/mutants": true, "internal/powercut": true,
-	"internal/vfs/vfstest": true,
+	"internal/vfs/vfstest": true, "engine/internal/suite": true,
 }
 
 // cmdModules serve the terminal: a program that embeds kstone must not link them.

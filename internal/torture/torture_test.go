@@ -23,6 +23,11 @@ func TestMain(m *testing.M) {
 
 // Goal: whatever a process was doing when it is killed, nothing that it acknowledged is
 // lost, no commit is there in part, nothing deleted is back. Method: see the package.
+//
+// Promise (durability): Acknowledged at either level: survives a kill of the process, over the
+// whole API, with checkpoints, also when killed while opening. `TestLocateFindsWhatIsWrong` tests
+// its own eyes. Also through the command line `TestKilledImport`, `TestKilledDedup`.
+// Promise (durability): A batch is all or nothing after a kill, and there is never a hole.
 func TestTorture(t *testing.T) {
 	c := torture.Config{
 		Dir: filepath.Join(t.TempDir(), "t"), Workers: 4,

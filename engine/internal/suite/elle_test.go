@@ -1,4 +1,4 @@
-package engine_test
+package suite_test
 
 import (
 	"cmp"

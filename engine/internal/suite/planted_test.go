@@ -1,4 +1,4 @@
-package engine_test
+package suite_test
 
 import (
 	"strings"
@@ -86,56 +86,62 @@ func forgetNamesOfSSTs() func(vfstest.OpKind, string) bool {
 	}
 }
 
-// plantedCuts are bugs that only a crash shows.
-var plantedCuts = []struct {
-	name  string
-	trial cutTrial
-	cuts  int // that it takes
+// plantedCrashes are bugs that only a crash shows.
+var plantedCrashes = []struct {
+	name    string
+	trial   trial
+	crashes int // that it takes
 }{
-	{"the log is not synced", cutTrial{plant: forget(0, forgetSyncOf("wal-"))}, 1},
-	{"new SSTs are not synced", cutTrial{plant: forget(0, forgetSyncOf(".sst"))}, 1},
-	{"an edit is not synced", cutTrial{plant: forget(0, forgetSyncOf("MANIFEST-"))}, 1},
-	{"names of new SSTs are not synced", cutTrial{plant: forget(0, forgetNamesOfSSTs)}, 1},
-	{"range deletes do too much", cutTrial{forget: 'r'}, 1},
+	{"the log is not synced", trial{plant: forget(0, forgetSyncOf("wal-"))}, 1},
+	{"new SSTs are not synced", trial{plant: forget(0, forgetSyncOf(".sst"))}, 1},
+	{"an edit is not synced", trial{plant: forget(0, forgetSyncOf("MANIFEST-"))}, 1},
+	{"names of new SSTs are not synced", trial{plant: forget(0, forgetNamesOfSSTs)}, 1},
+	{
+		"range deletes do too much",
+		trial{forget: func(o *op) bool { return o.Kind == "delete-range" }}, 0,
+	},
 	{
 		"after a crash the log is not synced any more",
-		cutTrial{plant: forget(1, forgetSyncOf("wal-"))}, 2,
+		trial{plant: forget(1, forgetSyncOf("wal-"))}, 2,
 	},
 }
 
-// Goal: a program that fails is reduced to a few steps and the cut that it takes, and what
-// is printed of it fails, too. Method: the programs, of 60 to 200 steps, run on a file
-// system that breaks a promise. One step or two would do, but which ones are left depends
+// Goal: a program that fails is reduced to a few operations and the crash that it takes, and what
+// is printed of it fails, too. Method: the programs, of 60 to 200 operations, run on a file
+// system that breaks a promise. One operation or two would do, but which ones are left depends
 // on what has run at the same time.
 //
-// Promise (tests): A program that a power cut or a kill makes fail is reduced to a few steps and
-// the cut, and what is printed of it fails again; what was found once is not found again. Also
-// `TestPowerCutTextIsTheProgram`, `TestPowerCutThatDoesNotRepeat`; `TestPowerCutPrograms`.
+// Promise (tests): A program that a power cut or a kill makes fail is reduced to a few operations
+// and the crash, and what is printed of it fails again; what was found once is not found again.
+// Also `TestTextIsTheProgram`, `TestFailureThatDoesNotRepeat`; `TestStoredPrograms`.
 func TestReducedPowerCutsShowTheCause(t *testing.T) {
 	testutil.SlowUnderRace(t, "what it tests is of tests")
 	const steps = 6
-	for i, p := range plantedCuts {
+	for i, p := range plantedCrashes {
 		if i%3 > 0 && testutil.Effort(1, 3) < 3 {
 			continue
 		}
 		t.Run(p.name, func(t *testing.T) {
 			// A failure that took a rare schedule does not repeat and cannot be reduced.
-			r, seed, tries := (*cutReducer)(nil), uint64(0), 0
+			r, seed, tries := (*reducer)(nil), uint64(0), 0
+			p.trial.t = t
 			for ; tries < 5 && seed < 50 && (r == nil || r.confirms == 0); seed++ {
-				if f := p.trial.program(seed); f != nil {
+				if f := p.trial.crashing(seed); f != nil {
 					r, tries = p.trial.reduce(f, time.Now().Add(time.Hour)), tries+1
 				}
 			}
 			if r == nil {
 				t.Fatal("it is not found")
 			}
-			text := formatCuts(r.best.path)
-			if r.steps() > steps || len(r.best.path) <= p.cuts || r.confirms == 0 {
-				t.Errorf("%d steps are left after %d runs, %d of %d failed again: %s\n%s",
-					r.steps(), r.runs, r.confirms, cutConfirm, r.best.text, text)
+			text := format(r.best.path)
+			if r.steps() > steps || len(r.best.path) <= p.crashes || r.confirms == 0 {
+				t.Errorf("%d operations are left after %d runs, %d of %d failed again: %s\n%s",
+					r.steps(), r.runs, r.confirms, confirmations, r.best.text, text)
 			}
-			path, err := parseCuts(text)
-			ok(t, err)
+			path, err := parse(text)
+			if err != nil {
+				t.Fatal(err)
+			}
 			again := false
 			for i := uint64(0); i < 100 && !again; i++ {
 				again = p.trial.repeat(path, i) != nil
@@ -144,18 +150,20 @@ func TestReducedPowerCutsShowTheCause(t *testing.T) {
 				t.Errorf("this does not fail:\n%s", text)
 			}
 			t.Logf("seed %d, %d runs, %d of %d failed again:\n%s", seed-1, r.runs, r.confirms,
-				cutConfirm, text)
+				confirmations, text)
 		})
 	}
 }
 
 // What does not happen again is printed as it was found.
-func TestPowerCutThatDoesNotRepeat(t *testing.T) {
-	stage := cutStage{opts: baseCutOptions, steps: []cutStep{{kind: 'f'}, {kind: 'm'}}}
-	at := &cutPoint{op: "after close", nth: 1}
-	f := &cutFailure{text: "something", path: []cutLink{{stage: stage, at: at}, {}}}
-	text := cutTrial{}.explain(f, time.Now().Add(time.Hour))
-	for _, part := range []string{"something", "fail 0 times", "flush\nmerge\ncut after close"} {
+func TestFailureThatDoesNotRepeat(t *testing.T) {
+	s := stage{ops: []op{{Kind: "flush"}, {Kind: "compact"}}}
+	at := &point{At: afterClose, Nth: 1}
+	f := &failure{text: "something", path: []link{{stage: s, at: at}, {}}}
+	text := trial{t: t}.explain(f, time.Now().Add(time.Hour))
+	for _, part := range []string{
+		"something", "fail 0 times", "flush\ncompact\ncrash-at at=closed nth=1",
+	} {
 		if !strings.Contains(text, part) {
 			t.Errorf("%q is missing in\n%s", part, text)
 		}

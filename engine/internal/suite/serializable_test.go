@@ -1,4 +1,4 @@
-package engine_test
+package suite_test
 
 import (
 	"encoding/binary"
@@ -30,7 +30,7 @@ type lists struct {
 
 const listCount = 6
 
-func listKey(list int) engine.Key { return pk(fmt.Sprintf("list#%d", list)) }
+func listKey(list int) engine.Key { return engine.K(fmt.Sprintf("list#%d", list)) }
 
 func elementKey(list, n int) engine.Key {
 	return engine.Key{PK: listKey(list).PK, SK: binary.BigEndian.AppendUint32(nil, uint32(n)+1)}
@@ -98,8 +98,6 @@ func appendList(tx *engine.Tx, list, value int, read []int, anew bool) error {
 	return tx.Put(listKey(list), v)
 }
 
-var errRolledBack = errors.New("rolled back on purpose")
-
 // transaction runs one random transaction and notes it.
 func (l *lists) transaction(rnd *rand.Rand) error {
 	plan := make([]listOp, 1+rnd.IntN(5))
@@ -130,7 +128,7 @@ func (l *lists) transaction(rnd *rand.Rand) error {
 			done = append(done, o)
 		}
 		if fail {
-			return errRolledBack
+			return errOnPurpose
 		}
 		return nil
 	}
@@ -141,7 +139,7 @@ func (l *lists) transaction(rnd *rand.Rand) error {
 	call := l.clock.Add(1)
 	err := l.do(way, run)
 	tx := listTx{ops: done, call: call, ret: l.clock.Add(1)}
-	if errors.Is(err, engine.ErrConflict) || errors.Is(err, errRolledBack) {
+	if errors.Is(err, engine.ErrConflict) || errors.Is(err, errOnPurpose) {
 		tx.aborted, err = true, nil
 	}
 	if len(done) > 0 && !(tx.aborted && readOnly) {
@@ -190,39 +188,16 @@ func (l *lists) readAll(db *engine.DB) (tx listTx, err error) {
 // work runs clients, and flushes and merges beside them, until each client has done so
 // many transactions.
 func (l *lists) work(t testing.TB, each int, rnd *rand.Rand) {
-	var clients, side sync.WaitGroup
-	stop := make(chan struct{})
-	side.Go(func() {
-		for n := 0; ; n++ {
-			select {
-			case <-stop:
-				return
-			default:
-			}
-			err := l.db.Flush(ctx)
-			if n%4 == 3 {
-				err = errors.Join(err, l.db.Compact(ctx))
-			}
-			if err != nil {
+	seed := rnd.Uint64()
+	beside(t, l.db, 6, func(n int) {
+		own := rand.New(rand.NewPCG(seed, uint64(n)))
+		for range each {
+			if err := l.transaction(own); err != nil {
 				t.Error(err)
 				return
 			}
 		}
 	})
-	for c := range 6 {
-		own := rand.New(rand.NewPCG(rnd.Uint64(), uint64(c)))
-		clients.Go(func() {
-			for range each {
-				if err := l.transaction(own); err != nil {
-					t.Error(err)
-					return
-				}
-			}
-		})
-	}
-	clients.Wait()
-	close(stop)
-	side.Wait()
 }
 
 func wantSerializable(t *testing.T, what string, txs []listTx) {
@@ -241,8 +216,7 @@ func wantSerializable(t *testing.T, what string, txs []listTx) {
 //
 // Promise (reads and writes): Transactions are strictly serializable, phantoms included; what
 // crashes leave is, too. Also `TestTransactionsAreSerializableAcrossCrashes`,
-// `TestMoneyIsConserved`, `TestTransfersKeepTheSum`, `TestChangesOfAQueriedRangeConflict`,
-// `TestQueriesOfTransactionsConflictWithPhantoms`.
+// `TestChangesOfAQueriedRangeConflict`, `TestQueriesOfTransactionsConflictWithPhantoms`.
 func TestTransactionsAreSerializable(t *testing.T) {
 	rounds, each := testutil.Effort(2, 5), min(80, testutil.Effort(40, 80))
 	seed := testutil.Seed(t)
@@ -250,14 +224,16 @@ func TestTransactionsAreSerializable(t *testing.T) {
 	for round := range rounds {
 		l, fsys := &lists{}, vfs.NewMem()
 		for phase := range 2 {
-			l.db = openOn(t, fsys, engine.Options{
+			l.db = openFixed(t, fsys, engine.Options{
 				Durability: engine.Process, FlushRecords: []int{0, 3, 20}[round%3], MaxRuns: 2,
 			})
 			l.work(t, each, rand.New(rand.NewPCG(seed, uint64(2*round+phase))))
 			conflicts += l.db.Metrics().Conflicts
 			if phase == 1 {
 				last, err := l.readAll(l.db)
-				ok(t, err)
+				if err != nil {
+					t.Fatal(err)
+				}
 				l.txs = append(l.txs, last)
 			}
 			mustClose(t, l.db)
@@ -285,7 +261,7 @@ func TestTransactionsAreSerializableAcrossCrashes(t *testing.T) {
 		var mu sync.Mutex
 		o := engine.Options{Durability: level, FlushRecords: 10, MaxRuns: 2}
 		hook := func(op vfstest.Op) error {
-			if cutChances[op.Kind] == 0 || ops.Add(1)%23 != 0 {
+			if crashChances[op.Kind] == 0 || ops.Add(1)%23 != 0 {
 				return nil
 			}
 			mu.Lock()
@@ -295,8 +271,10 @@ func TestTransactionsAreSerializableAcrossCrashes(t *testing.T) {
 			}
 			return nil
 		}
-		db, err := engine.OpenFS(vfstest.NewFault(fsys, hook), "db", &o)
-		ok(t, err)
+		db, err := openOn(vfstest.NewFault(fsys, hook), "db", &o)
+		if err != nil {
+			t.Fatal(err)
+		}
 		l.db = db
 		l.work(t, each, rand.New(rand.NewPCG(seed, uint64(100+round))))
 		mustClose(t, db)
@@ -329,10 +307,12 @@ func (l *lists) cut(fsys *vfstest.CrashFS, rnd *rand.Rand, level engine.Durabili
 // check makes the history that ends with the crash and judges it.
 func (c *listCut) check(t *testing.T, where string, l *lists) {
 	t.Helper()
-	db := openOn(t, c.fs, engine.Options{})
+	db := openFixed(t, c.fs, engine.Options{})
 	defer mustClose(t, db)
 	last, err := l.readAll(db)
-	ok(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	there := map[int]bool{}
 	for _, o := range last.ops {
 		for _, v := range o.read {
@@ -356,139 +336,4 @@ func (c *listCut) check(t *testing.T, where string, l *lists) {
 		}
 	}
 	wantSerializable(t, where, append(history, last))
-}
-
-// Goal: money is neither made nor lost: in every snapshot, scan, sum of queries and
-// transaction, after reopening and after crashes. Method: transfers between accounts in
-// many partitions, in batches by transaction, while readers add up in every way.
-func TestMoneyIsConserved(t *testing.T) {
-	each := testutil.Effort(50, 150)
-	b := bank{rnd: testutil.Rand(t), fs: vfstest.NewCrash()}
-	b.open(t)
-	first := engine.NewBatch()
-	for i := range bankAccounts {
-		ok(t, first.Put(bankKey(i), bytesOf(bankStart)))
-	}
-	ok(t, b.db.Apply(ctx, first, engine.Sync))
-	for round := range 4 {
-		b.work(t, each)
-		switch round {
-		case 0:
-			mustClose(t, b.db)
-		case 1:
-			b.fs = b.abandon(t, b.fs.Kill())
-		default:
-			b.fs = b.abandon(t, vfstest.CrashOf(b.fs.PowerCut(b.rnd, b.rnd.Float64())))
-		}
-		b.open(t)
-		for way := range bankWays {
-			b.sum(t, way)
-		}
-	}
-	mustClose(t, b.db)
-}
-
-const bankAccounts, bankStart, bankWays = 24, 1000, 6
-
-// bankKey puts three accounts into each partition.
-func bankKey(n int) engine.Key {
-	return pksk(fmt.Sprintf("bank#%d", n/3), fmt.Sprintf("account#%d", n))
-}
-
-type bank struct {
-	db  *engine.DB
-	fs  *vfstest.CrashFS
-	rnd *rand.Rand
-}
-
-func (b *bank) open(t *testing.T) {
-	b.db = openOn(t, b.fs, engine.Options{
-		Durability: engine.Process, FlushRecords: 20, MaxRuns: 2,
-	})
-}
-
-// abandon closes the database that does not know of the crash.
-func (b *bank) abandon(t *testing.T, after *vfstest.CrashFS) *vfstest.CrashFS {
-	mustClose(t, b.db)
-	return after
-}
-
-func (b *bank) work(t *testing.T, each int) {
-	var writers, readers sync.WaitGroup
-	var done atomic.Bool
-	for range 6 {
-		rnd := rand.New(rand.NewPCG(b.rnd.Uint64(), 0))
-		writers.Go(func() {
-			for range each {
-				update := b.db.Update
-				if rnd.IntN(2) == 0 {
-					update = b.db.UpdateRetry
-				}
-				from, to := bankKey(rnd.IntN(bankAccounts)), bankKey(rnd.IntN(bankAccounts))
-				sum := uint64(rnd.IntN(bankStart))
-				err := update(ctx, func(tx *engine.Tx) error { return transfer(tx, from, to, sum) })
-				if err != nil && !errors.Is(err, engine.ErrConflict) {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	for way := range bankWays {
-		readers.Go(func() {
-			for !done.Load() && !t.Failed() {
-				b.sum(t, way)
-			}
-		})
-	}
-	writers.Wait()
-	done.Store(true)
-	readers.Wait()
-}
-
-// sum adds up all accounts in one way.
-func (b *bank) sum(t *testing.T, way int) {
-	var total, n uint64
-	var err error
-	add := func(it engine.Item, e error) bool {
-		if err = e; err == nil {
-			total, n = total+number(it.Value), n+1
-		}
-		return err == nil
-	}
-	queries := func(tx *engine.Tx) error {
-		for p := range bankAccounts / 3 {
-			tx.Query(ctx, engine.Query{PK: bankKey(3 * p).PK, Reverse: way == 3})(add)
-		}
-		return err
-	}
-	switch way {
-	case 0, 1:
-		b.db.Scan(ctx, engine.Scan{Unordered: way == 1})(add)
-	case 2:
-		s, e := b.db.Snapshot()
-		if e != nil {
-			t.Error(e)
-			return
-		}
-		for i := range bankAccounts {
-			v, e := s.Get(bankKey(i))
-			if err = errors.Join(err, e); e == nil {
-				total, n = total+number(v), n+1
-			}
-		}
-		err = errors.Join(err, s.Close())
-	case 3:
-		err = b.db.View(ctx, queries)
-	case 4:
-		err = b.db.UpdateRetry(ctx, func(tx *engine.Tx) error {
-			total, n = 0, 0
-			return queries(tx)
-		})
-	case 5:
-		b.db.Scan(ctx, engine.Scan{Reverse: true})(add)
-	}
-	if err != nil || total != bankAccounts*bankStart || n != bankAccounts {
-		t.Errorf("way %d: %d accounts hold %d, want %d: %v", way, n, total,
-			bankAccounts*bankStart, err)
-	}
 }
