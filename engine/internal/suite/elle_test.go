@@ -9,8 +9,8 @@ import (
 
 // A check of serializability after Elle (Kingsbury and Alvaro, VLDB 2020). Transactions
 // append values to lists and read lists; no value is appended twice. So a list that was
-// read shows the order of the versions before it and who wrote each, and with that which
-// transaction must come before which:
+// read shows the order of the versions before it and which transaction wrote each, and so
+// which transaction must come before which:
 //
 //	ww   a appended right before b
 //	wr   b read a list that ends in what a appended
@@ -71,7 +71,7 @@ func (c *listCheck) problem(format string, args ...any) {
 	c.problems = append(c.problems, fmt.Sprintf(format, args...))
 }
 
-// writes notes who appended what.
+// writes notes the transaction that appended each value.
 func (c *listCheck) writes() {
 	for i, tx := range c.txs {
 		for _, o := range tx.ops {

@@ -71,7 +71,7 @@ func (m items) difference(found items, now int64, most int) string {
 }
 
 // state is the states of a database after every number of commits, from none on. The states up to
-// some number are shared between those who hold them.
+// some number are shared between all holders.
 type states []items
 
 // find returns the highest number of commits of [lo, hi] whose state looks like the one found.
@@ -124,7 +124,7 @@ var conditions = []string{
 	"fits", "fits", "fits", "absent", "present", "same", "version", "other", "never",
 }
 
-// condition returns what op.If means for an item of which that is known, nil for nothing there.
+// condition returns what op.If means for what is known of an item, nil for nothing there.
 func (o *op) condition(it *item) condition {
 	switch {
 	case o.If == "":

@@ -67,12 +67,12 @@ func decodeList(v []byte) (read []int) {
 	return read
 }
 
-// appendList appends a value to what was read. With anew, it takes the list away and writes
+// appendList appends a value to what was read. With again set, it takes the list away and writes
 // all of it again.
-func appendList(tx *engine.Tx, list, value int, read []int, anew bool) error {
+func appendList(tx *engine.Tx, list, value int, read []int, again bool) error {
 	if list%2 == 1 {
 		from := len(read)
-		if anew {
+		if again {
 			if err := tx.DeleteRange(listKey(list).PK, engine.SKCondition{}); err != nil {
 				return err
 			}
@@ -86,7 +86,7 @@ func appendList(tx *engine.Tx, list, value int, read []int, anew bool) error {
 		}
 		return nil
 	}
-	if anew {
+	if again {
 		if err := tx.Delete(listKey(list)); err != nil {
 			return err
 		}
@@ -108,7 +108,7 @@ func (l *lists) transaction(rnd *rand.Rand) error {
 		}
 	}
 	readOnly := !slices.ContainsFunc(plan, func(o listOp) bool { return o.append != 0 })
-	fail, scan, anew := rnd.IntN(10) == 0, rnd.IntN(20) == 0, rnd.IntN(3) == 0
+	fail, scan, again := rnd.IntN(10) == 0, rnd.IntN(20) == 0, rnd.IntN(3) == 0
 	var done []listOp
 	run := func(reader engine.Reader, tx *engine.Tx) error {
 		done = nil // another try reads again
@@ -122,7 +122,7 @@ func (l *lists) transaction(rnd *rand.Rand) error {
 			if o.append == 0 {
 				continue
 			}
-			if err := appendList(tx, o.list, o.append, read, anew); err != nil {
+			if err := appendList(tx, o.list, o.append, read, again); err != nil {
 				return err
 			}
 			done = append(done, o)
@@ -245,8 +245,8 @@ func TestTransactionsAreSerializable(t *testing.T) {
 }
 
 // Goal: what a crash leaves is serializable, too: the transactions of a prefix, whole,
-// with all that were acknowledged before. Method: as above, on a file system of which the
-// disk after a kill or a power cut is taken at random moments; what is found on it is the
+// with all that were acknowledged before. Method: as above, on a file system whose disk
+// after a kill or a power cut is taken at random moments; what is found on it is the
 // end of the history. At Process a power cut may lose acknowledged transactions, but no
 // part of one, and none that another one found there has read.
 func TestTransactionsAreSerializableAcrossCrashes(t *testing.T) {
