@@ -462,8 +462,9 @@ func (r *recorder) insertNew() ([]call, error) {
 // phase runs clients on a database, and flushes and merges as long as they work.
 func (h *history) phase(calls int, rnd *rand.Rand) {
 	const clients, keys, callsEach = 6, 3, 40
+	seed := rnd.Uint64()
 	beside(h.t, h.db, clients, func(n int) {
-		c := h.client(n, keys, rand.New(rand.NewPCG(rnd.Uint64(), uint64(n))))
+		c := h.client(n, keys, rand.New(rand.NewPCG(seed, uint64(n))))
 		for i := range calls {
 			c.use((h.before + i) / callsEach)
 			c.do(c.op(historyKinds[c.IntN(len(historyKinds))]))
