@@ -156,7 +156,7 @@ func TestCreateReplaces(t *testing.T) {
 		if _, err := fsys.Create(filepath.Join(dir, "d")); err == nil {
 			t.Fatal("create over a directory succeeded")
 		}
-		if info, err = fsys.Stat(filepath.Join(dir, "d")); err != nil || !info.IsDir {
+		if info, err := fsys.Stat(filepath.Join(dir, "d")); err != nil || !info.IsDir {
 			t.Fatalf("the directory is gone: %v", err)
 		}
 	})
