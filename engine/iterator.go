@@ -88,6 +88,7 @@ func (r *reader) ScanIterator(ctx context.Context, s Scan) (*Iterator, error) {
 	if err := i.start(ctx, r, iteratorRows); err != nil {
 		return nil, err
 	}
+	i.it.Since(s.from())
 	i.it.Stripes(p.stripes, p.span)
 	return i, nil
 }

@@ -66,6 +66,9 @@ type Metrics struct {
 	MemtableBytes, MemtableBudget int64
 	CacheBytes, CacheBudget       int64
 	BlockHits, BlockMisses        uint64
+	// PrunedBlocks and PrunedFiles are what scans and queries have left out, because zone maps
+	// say that nothing in them is wanted.
+	PrunedBlocks, PrunedFiles     uint64
 	FilterChecks, FilterNegatives uint64
 	FilterFalsePositives          uint64
 	OpenFiles                     int
@@ -107,6 +110,7 @@ func (db *DB) Metrics() Metrics {
 	m.CacheBytes, m.CacheBudget = cm.UsedBytes, cm.BudgetBytes
 	st := db.env.Stats.Snapshot()
 	m.BlockHits, m.BlockMisses = st.BlockHits, st.BlockMisses
+	m.PrunedBlocks, m.PrunedFiles = st.PrunedBlocks, st.PrunedFiles
 	m.FilterChecks, m.FilterNegatives = st.FilterChecks, st.FilterNegatives
 	m.FilterFalsePositives = st.FilterFalsePositives
 	db.stripeMetrics(&m)
@@ -174,6 +178,7 @@ func (m Metrics) String() string {
 	row("log", "%d of %d bytes in %d segments", m.LogBytes, m.LogBudgetBytes, m.LogSegments)
 	row("cache", "%d of %d bytes, %d hits, %d misses", m.CacheBytes, m.CacheBudget,
 		m.BlockHits, m.BlockMisses)
+	row("pruned", "%d blocks, %d files", m.PrunedBlocks, m.PrunedFiles)
 	row("filters", "%d checks, %d negatives, %d false positives", m.FilterChecks,
 		m.FilterNegatives, m.FilterFalsePositives)
 	row("commits", "%d with %d operations, %d bytes, %d conflicts", m.Commits, m.Operations,

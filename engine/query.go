@@ -2,6 +2,8 @@ package engine
 
 import (
 	"bytes"
+	"encoding/binary"
+	"math"
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/keycodec"
@@ -85,6 +87,11 @@ type Scan struct {
 	// be longer than a key. Of each stripe only the part inside is read.
 	From, To                 Key
 	FromExcluded, ToIncluded bool
+	// Since, if not 0, selects the items whose last change has a greater version: what was
+	// put after a commit or snapshot of that version. A transaction's own writes are selected
+	// too. What was deleted or has expired is not shown. Files and blocks without greater
+	// versions are not read, so the cost follows what has changed since the last merges.
+	Since uint64
 	// Limit ends the iteration after that many items. 0 means no limit.
 	Limit int
 	// After resumes after an earlier item: see CursorAfter.
@@ -118,7 +125,18 @@ func (s *Scan) fingerprint() uint32 {
 			f.bool(s.ToIncluded)
 		}
 	}
+	if s.Since > 0 {
+		f.bytes(binary.BigEndian.AppendUint64(nil, s.Since))
+	}
 	return f.sum()
+}
+
+// from returns the lowest version that is selected.
+func (s *Scan) from() base.SeqNum {
+	if s.Since == 0 {
+		return 0
+	}
+	return base.SeqNum(min(s.Since, math.MaxUint64-1)) + 1
 }
 
 // bounds validates From and To of an operation and returns the ordered keys between them.

@@ -178,6 +178,7 @@ func (r *reader) scan(ctx context.Context, s *Scan, yield func(Item, error) bool
 	if err := r.start(ctx, it, s.Limit); err != nil {
 		return outcome{err: err}
 	}
+	it.Since(s.from())
 	it.Stripes(p.stripes, p.span)
 	switch {
 	case p.span.Empty():

@@ -34,6 +34,9 @@ type Cursor struct {
 	raw   []byte
 	err   error
 
+	pruner Pruner // nil: every block is read
+	bounds []byte // memory of the keys that it is asked about
+
 	near    *Approach // to the key of the next seek, nil if there was none
 	touched byte      // keeps loads that fill the processor's cache
 }
@@ -48,9 +51,9 @@ func (r *Reader) NewCursor(snap base.SeqNum) *Cursor {
 
 // InitCursor makes c a cursor like NewCursor's, whatever it was before.
 func (r *Reader) InitCursor(c *Cursor, snap base.SeqNum) {
-	key, seq, raw := c.key[:0], c.seq, c.raw
+	key, seq, raw, bounds := c.key[:0], c.seq, c.raw, c.bounds
 	seq.reset()
-	*c = Cursor{r: r, snap: snap, key: key, seq: seq, raw: raw}
+	*c = Cursor{r: r, snap: snap, key: key, seq: seq, raw: raw, bounds: bounds}
 }
 
 // LimitReadAhead bounds the memory that a forward scan of uncached blocks reads ahead
@@ -61,14 +64,14 @@ func (c *Cursor) LimitReadAhead(bytes int) { c.seq.limit = bytes }
 // Release lets go of the file, its blocks and large buffers, so that a pooled cursor
 // does not keep them in memory. Before its next use it needs InitCursor.
 func (c *Cursor) Release() {
-	key, stored, raw := c.key[:0], c.seq.buf[:0], c.raw[:0]
+	key, stored, raw, bounds := c.key[:0], c.seq.buf[:0], c.raw[:0], c.bounds[:0]
 	if cap(stored) > maxPooledBytes {
 		stored = nil
 	}
 	if cap(raw) > maxPooledBytes {
 		raw = nil
 	}
-	*c = Cursor{key: key, raw: raw}
+	*c = Cursor{key: key, raw: raw, bounds: bounds}
 	c.seq.buf = stored
 }
 
@@ -84,40 +87,28 @@ func (c *Cursor) Err() error { return c.err }
 
 // First implements cursor.Cursor.
 func (c *Cursor) First() bool {
-	if !c.start() || c.x.n == 0 || !c.load(0) {
+	if !c.start() || !c.enter(c.keptFrom(0, false), false) {
 		return false
 	}
-	c.pos = -1
 	return c.forward()
 }
 
 // Last implements cursor.Cursor.
 func (c *Cursor) Last() bool {
-	if !c.start() || c.x.n == 0 || !c.load(c.x.n-1) {
+	if !c.start() || !c.enter(c.keptFrom(c.x.n-1, true), true) {
 		return false
 	}
-	c.pos = c.b.n
 	return c.backward()
 }
 
 // SeekGE implements cursor.Cursor.
 func (c *Cursor) SeekGE(key []byte) bool {
-	if !c.seek(key, c.snap) || c.block == c.x.n {
-		return false
-	}
-	c.pos--
-	return c.forward()
+	return c.seek(key, false) && c.forward()
 }
 
 // SeekLT implements cursor.Cursor.
 func (c *Cursor) SeekLT(key []byte) bool {
-	if !c.seek(key, base.MaxSeqNum) {
-		return false
-	}
-	if c.block == c.x.n {
-		return c.Last()
-	}
-	return c.backward()
+	return c.seek(key, true) && c.backward()
 }
 
 // Next implements cursor.Cursor.
@@ -170,11 +161,27 @@ func (c *Cursor) Resume(a *Approach, last *base.Entry) {
 	c.entry.Key = c.key
 }
 
-// seek moves to the first entry at or after (key, snap); block is x.n if there is
-// none.
-func (c *Cursor) seek(key []byte, snap base.SeqNum) bool {
+// enter moves to before the first entry of block i, in reverse to after the last. It reports false
+// if there is no such block.
+func (c *Cursor) enter(i int, reverse bool) bool {
+	if i < 0 || i >= c.x.n || !c.load(i) {
+		return false
+	}
+	if c.pos = -1; reverse {
+		c.pos = c.b.n
+	}
+	return true
+}
+
+// seek moves to before the first entry that is at or after (key, snap); in reverse to before the
+// first of key or after it. It reports false if nothing can follow.
+func (c *Cursor) seek(key []byte, reverse bool) bool {
+	snap := c.snap
+	if reverse {
+		snap = base.MaxSeqNum
+	}
 	if a := c.near; a != nil {
-		return c.finish(a, key, snap)
+		return c.finish(a, key, snap, reverse)
 	}
 	if !c.start() {
 		return false
@@ -184,8 +191,10 @@ func (c *Cursor) seek(key []byte, snap base.SeqNum) bool {
 		return c.fail(c.r.damagedIndex(c.t, i))
 	}
 	if i == c.x.n {
-		c.block = i
-		return true
+		return reverse && c.enter(c.keptFrom(i-1, true), true)
+	}
+	if kept := c.keptFrom(i, reverse); kept != i {
+		return c.enter(kept, reverse)
 	}
 	if !c.load(i) {
 		return false
@@ -193,11 +202,14 @@ func (c *Cursor) seek(key []byte, snap base.SeqNum) bool {
 	if c.pos, _, ok = c.b.seek(key, snap); !ok {
 		return c.fail(c.r.damagedEntry(c.t, i, c.pos))
 	}
+	if !reverse {
+		c.pos--
+	}
 	return true
 }
 
 // finish is seek, of a key that was approached.
-func (c *Cursor) finish(a *Approach, key []byte, snap base.SeqNum) (ok bool) {
+func (c *Cursor) finish(a *Approach, key []byte, snap base.SeqNum, reverse bool) (ok bool) {
 	c.near, c.valid, c.err = nil, false, nil
 	c.t, c.x, c.b, c.block, c.streak = a.t, a.x, a.b, a.block, 0
 	if !a.begun {
@@ -208,6 +220,9 @@ func (c *Cursor) finish(a *Approach, key []byte, snap base.SeqNum) (ok bool) {
 		if !ok {
 			return c.fail(c.r.damagedEntry(c.t, c.block, c.pos))
 		}
+	}
+	if !reverse {
+		c.pos--
 	}
 	return true
 }
@@ -257,11 +272,12 @@ func (c *Cursor) forward() bool {
 	for {
 		c.pos++
 		if c.pos >= c.b.n {
-			if c.block+1 >= c.x.n {
+			i := c.keptFrom(c.block+1, false)
+			if i >= c.x.n {
 				c.valid = false
 				return false
 			}
-			if !c.load(c.block + 1) {
+			if !c.load(i) {
 				return false
 			}
 			c.pos, inBlock = 0, false
@@ -284,11 +300,12 @@ func (c *Cursor) backward() bool {
 	shown, inBlock := c.valid, c.valid
 	for {
 		if c.pos == 0 {
-			if c.block == 0 {
+			i := c.keptFrom(c.block-1, true)
+			if i < 0 {
 				c.valid = false
 				return false
 			}
-			if !c.load(c.block - 1) {
+			if !c.load(i) {
 				return false
 			}
 			c.pos, inBlock = c.b.n, false

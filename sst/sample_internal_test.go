@@ -112,7 +112,8 @@ func TestOptionalParts(t *testing.T) {
 	}
 	n := stats.Snapshot()
 	if got := fmt.Sprintf("%+v", n); got != "{FilterChecks:1 FilterNegatives:0 "+
-		"FilterFalsePositives:0 BlockHits:0 BlockMisses:2 Reads:7 ReadBytes:1842}" {
+		"FilterFalsePositives:0 BlockHits:0 BlockMisses:2 PrunedBlocks:0 PrunedFiles:0 "+
+		"Reads:7 ReadBytes:1842}" {
 		t.Errorf("counters %s", got)
 	}
 }

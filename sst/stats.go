@@ -1,11 +1,17 @@
 package sst
 
-import "github.com/kstonedb/kstone/internal/cache"
+import (
+	"sync/atomic"
+
+	"github.com/kstonedb/kstone/internal/cache"
+)
 
 // Stats counts what readers do. The zero Stats is ready. Many readers may share
 // one; the counters are spread so that concurrent reads do not contend.
 type Stats struct {
 	c cache.Striped
+	// prunedBlocks and prunedFiles count what readings left out, see Pruner.
+	prunedBlocks, prunedFiles atomic.Uint64
 }
 
 // The counters. A cached Get touches one of them.
@@ -27,6 +33,8 @@ type StatsSnapshot struct {
 	FilterFalsePositives uint64 // reads that a filter let through although the key is absent
 	BlockHits            uint64 // accesses to data blocks found decoded
 	BlockMisses          uint64 // accesses to data blocks that decoded them
+	PrunedBlocks         uint64 // data blocks that cursors left out, see Pruner
+	PrunedFiles          uint64 // files that readings left out as a whole
 	Reads                uint64 // read calls, for blocks of every sort
 	ReadBytes            uint64 // bytes read
 }
@@ -41,6 +49,8 @@ func (s *Stats) Snapshot() StatsSnapshot {
 		FilterFalsePositives: s.c.Load(statFalsePositives),
 		BlockHits:            max(filtered+s.c.Load(statLookups), misses) - misses,
 		BlockMisses:          misses,
+		PrunedBlocks:         s.prunedBlocks.Load(),
+		PrunedFiles:          s.prunedFiles.Load(),
 		Reads:                s.c.Load(statReads),
 		ReadBytes:            s.c.Load(statReadBytes),
 	}

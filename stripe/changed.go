@@ -42,6 +42,7 @@ func (s *Stripe) ChangedIn(lo, hi []byte, seq base.SeqNum) ([]byte, base.SeqNum,
 		if first, last := r.overlap(lo, hi); first < last {
 			var c runCursor
 			c.init(r, first, last, base.MaxSeqNum, 0)
+			c.pruner = &pruner{from: seq + 1}
 			if k, n, err := changedEntry(&c, lo, hi, seq); n > 0 || err != nil {
 				return k, n, err
 			}

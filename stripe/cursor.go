@@ -31,6 +31,11 @@ type Bounds struct {
 	// when all rows before its start have been shown; with Eager the first one at once.
 	Spans Spans
 	Eager bool
+	// From says that no versions below it are wanted, and Clock, if not nil, that none are
+	// that have expired. Such versions are left out where that saves reading, and shown
+	// elsewhere: the caller has to look at each row. See sst.Pruner.
+	From  base.SeqNum
+	Clock Clock
 	// Ctx, if not nil, ends the reading with its cause. Every source looks at it before
 	// each batch of rows, so that also a reader who is shown nothing, because everything
 	// is deleted, can be stopped.
@@ -160,10 +165,15 @@ func (r *reading) open(v *View, b *Bounds, overlay *memtable.Table) error {
 			r.add().initTable(t, b.Snap)
 		}
 	}
-	for _, run := range v.Runs {
+	for i, run := range v.Runs {
+		if run.MaxSeq < b.From {
+			break // so have all from here on
+		}
 		ranges = ranges || run.HasRanges
 		if lo, hi := run.overlap(b.Lo, b.Hi); lo < hi {
-			r.add().initRun(run, lo, hi, b.Snap)
+			s := r.add()
+			s.initRun(run, lo, hi, b.Snap)
+			s.files.prunes = s.files.pruner.init(v, i, b)
 		}
 	}
 	if r.used > 0 {
@@ -236,7 +246,7 @@ func (r *reading) loadRanges(overlay *memtable.Table) error {
 	})
 	snap := r.bounds.Snap
 	for _, run := range r.view.Runs {
-		if !run.HasRanges {
+		if !run.HasRanges || run.MaxSeq < r.bounds.From {
 			continue
 		}
 		rr, err := run.loadRanges()

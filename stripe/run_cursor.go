@@ -12,7 +12,8 @@ type runCursor struct {
 	lo, hi int
 	at     int // the file cur belongs to, -1 before the first positioning
 	snap   base.SeqNum
-	ahead  int // limit of reading ahead, 0 for the default
+	ahead  int     // limit of reading ahead, 0 for the default
+	pruner *pruner // nil: everything is read
 	cur    sst.Cursor
 }
 
@@ -27,13 +28,13 @@ type rowCursor interface {
 }
 
 func (c *runCursor) init(r *Run, lo, hi int, snap base.SeqNum, ahead int) {
-	c.run, c.lo, c.hi, c.at, c.snap, c.ahead = r, lo, hi, -1, snap, ahead
+	c.run, c.lo, c.hi, c.at, c.snap, c.ahead, c.pruner = r, lo, hi, -1, snap, ahead, nil
 }
 
 // release lets go of the run.
 func (c *runCursor) release() {
 	if c.run != nil {
-		c.run = nil
+		c.run, c.pruner = nil, nil
 		c.cur.Release()
 	}
 }
@@ -44,12 +45,23 @@ func (c *runCursor) open(i int) {
 		c.at = i
 		c.run.Files[i].Reader.InitCursor(&c.cur, c.snap)
 		c.cur.LimitReadAhead(c.ahead)
+		if c.pruner != nil {
+			c.cur.Prune(c.pruner)
+		}
 	}
 }
 
+// pruned reports whether file i is left out.
+func (c *runCursor) pruned(i int) bool {
+	if c.pruner == nil || !c.pruner.prunes(c.run.Files[i]) {
+		return false
+	}
+	c.run.Files[i].Reader.CountPruned()
+	return true
+}
+
 func (c *runCursor) Last() bool {
-	c.open(c.hi - 1)
-	return c.cur.Last() || c.backward()
+	return c.backward(c.hi - 1)
 }
 
 func (c *runCursor) SeekGE(key []byte) bool {
@@ -57,8 +69,11 @@ func (c *runCursor) SeekGE(key []byte) bool {
 	if i >= c.hi {
 		return false
 	}
+	if c.pruned(i) {
+		return c.forward(i + 1)
+	}
 	c.open(i)
-	return c.cur.SeekGE(key) || c.forward()
+	return c.cur.SeekGE(key) || c.forward(i+1)
 }
 
 // fileFor returns the file in which a seek of key begins, c.hi if it ends at once.
@@ -84,18 +99,24 @@ func (c *runCursor) resume(i int, a *sst.Approach, last *base.Entry) {
 
 func (c *runCursor) SeekLT(key []byte) bool {
 	i := min(c.hi-1, c.run.find(key))
-	c.open(max(i, c.lo))
-	return c.cur.SeekLT(key) || c.backward()
+	if i = max(i, c.lo); c.pruned(i) {
+		return c.backward(i - 1)
+	}
+	c.open(i)
+	return c.cur.SeekLT(key) || c.backward(i-1)
 }
 
-func (c *runCursor) Next() bool { return c.cur.Next() || c.forward() }
+func (c *runCursor) Next() bool { return c.cur.Next() || c.forward(c.at+1) }
 
-func (c *runCursor) Prev() bool { return c.cur.Prev() || c.backward() }
+func (c *runCursor) Prev() bool { return c.cur.Prev() || c.backward(c.at-1) }
 
-// forward goes on with the first entry of the next files after an end.
-func (c *runCursor) forward() bool {
-	for c.cur.Err() == nil && c.at+1 < c.hi {
-		c.open(c.at + 1)
+// forward goes on with the first entry of the files from i on, after an end.
+func (c *runCursor) forward(i int) bool {
+	for ; c.cur.Err() == nil && i < c.hi; i++ {
+		if c.pruned(i) {
+			continue
+		}
+		c.open(i)
 		if c.cur.First() {
 			return true
 		}
@@ -103,10 +124,13 @@ func (c *runCursor) forward() bool {
 	return false
 }
 
-// backward goes on with the last entry of the files before after an end.
-func (c *runCursor) backward() bool {
-	for c.cur.Err() == nil && c.at > c.lo {
-		c.open(c.at - 1)
+// backward goes on with the last entry of the files from i down, after an end.
+func (c *runCursor) backward(i int) bool {
+	for ; c.cur.Err() == nil && i >= c.lo; i-- {
+		if c.pruned(i) {
+			continue
+		}
+		c.open(i)
 		if c.cur.Last() {
 			return true
 		}

@@ -58,6 +58,8 @@ type runSource struct {
 	snap   base.SeqNum
 	cursor *runCursor
 	inUse  bool // the cursor is
+	prunes bool // the pruner is used
+	pruner pruner
 
 	near     int // the file in which approach looks for the first row
 	nearing  bool
@@ -106,6 +108,7 @@ func (f *runSource) release() {
 		f.arrive()
 	}
 	f.of, f.inUse, f.reading = nil, false, false
+	f.prunes, f.pruner = false, pruner{}
 }
 
 // open returns the cursor.
@@ -115,7 +118,9 @@ func (f *runSource) open(ahead int) *runCursor {
 			f.cursor = new(runCursor)
 		}
 		f.cursor.init(f.of, f.lo, f.hi, f.snap, ahead)
-		f.inUse = true
+		if f.inUse = true; f.prunes {
+			f.cursor.pruner = &f.pruner
+		}
 	}
 	return f.cursor
 }
@@ -162,7 +167,8 @@ func (s *source) depart() bool {
 		return false
 	}
 	f.near = f.of.fileFor(f.lo, f.hi, key, s.bounds.Reverse)
-	if f.nearing = f.near < f.hi; f.nearing {
+	f.nearing = f.near < f.hi && (!f.prunes || !f.pruner.prunes(f.of.Files[f.near]))
+	if f.nearing {
 		f.approach.Init(f.of.Files[f.near].Reader)
 		f.approach.Touch()
 	}

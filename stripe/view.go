@@ -132,6 +132,9 @@ type File struct {
 	obsolete atomic.Bool
 }
 
+// after reports whether all keys of the file come after key.
+func (f *File) after(key []byte) bool { return bytes.Compare(f.Meta.Smallest, key) > 0 }
+
 func newRun(id uint64, files []*File) *Run {
 	metas := make([]*base.FileMeta, len(files))
 	for i, f := range files {

@@ -21,7 +21,7 @@ import (
 const mapVersion = 1
 
 // Map is the zone map of a set of entries: what a reader must know to see that a
-// block or a file cannot hold what it looks for. A Map without entries covers
+// block or a file cannot hold what it looks for, see sst.Pruner. A Map without entries covers
 // nothing.
 type Map struct {
 	First, Last    []byte // smallest and largest key, both inclusive
@@ -33,20 +33,6 @@ type Map struct {
 	RawBytes   uint64 // key and value bytes before encoding
 
 	MinExpiry, MaxExpiry int64 // Unix milliseconds over the TTL entries; 0 without any
-}
-
-// MayContain reports whether key lies between First and Last.
-func (m *Map) MayContain(key []byte) bool {
-	return m.Entries > 0 && bytes.Compare(m.First, key) <= 0 && bytes.Compare(key, m.Last) <= 0
-}
-
-// Overlaps reports whether a key of [lo, hi) can be in the zone. A nil lo means
-// "from the beginning", a nil hi "to the end".
-func (m *Map) Overlaps(lo, hi []byte) bool {
-	if m.Entries == 0 || (hi != nil && bytes.Compare(m.First, hi) >= 0) {
-		return false
-	}
-	return bytes.Compare(lo, m.Last) <= 0
 }
 
 // Merge extends m to cover o, too. The keys of m may afterwards share memory with

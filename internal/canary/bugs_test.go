@@ -266,8 +266,8 @@ var bugs = []bug{
 	{
 		"expired items are invisible: for a millisecond too long in queries",
 		[]edit{{
-			"engine/internal/read/iteration.go", "return it.nowMs >= e.Expiry",
-			"return it.nowMs > e.Expiry",
+			"engine/internal/read/iteration.go", "return it.NowMs() >= e.Expiry",
+			"return it.NowMs() > e.Expiry",
 		}},
 		suite, "TestProgramsUnderAllOptions",
 	},
@@ -402,5 +402,21 @@ var bugs = []bug{
 			"n := sizeOf(l.closed, l.spares, l.obsolete)\n",
 		}},
 		"./engine", "TestLogFilesThatStay",
+	},
+	{
+		"nothing overwritten comes back: a block is pruned although a wanted version lies beneath",
+		[]edit{{
+			"stripe/prune.go", "f.Reader.Wanted(first, last, p) {",
+			"f.Reader.Wanted(first, last, p) && first == nil {",
+		}},
+		"./engine", "TestPrunedReadings",
+	},
+	{
+		"nothing overwritten comes back: a block is pruned although a key goes on in the next",
+		[]edit{{
+			"sst/prune.go", "bytes.Equal(next.First, last)",
+			"bytes.Equal(next.First, last) && i < 0",
+		}},
+		"./engine", "TestPrunedReadingsOfOldVersions",
 	},
 }

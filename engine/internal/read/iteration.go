@@ -39,10 +39,11 @@ type Iteration struct {
 	err    error          // why there is no further entry
 
 	nowMs   int64
-	items   int64 // so far
-	limit   int   // 0 for none
-	left    int   // items until the limit, negative for none
-	sinceOK int   // entries since the context was checked
+	from    base.SeqNum // lower versions are passed over
+	items   int64       // so far
+	limit   int         // 0 for none
+	left    int         // items until the limit, negative for none
+	sinceOK int         // entries since the context was checked
 
 	// What follows the source, at most one of them:
 	stripes   []uint8 // of a scan: those to walk, or, if merged, all
@@ -114,13 +115,16 @@ func (it *Iteration) release() {
 	it.Item, it.Weight = Item{}, 0
 	it.state, it.reader, it.ctx = nil, Reader{}, nil
 	it.source, it.rows, it.at, it.err = nil, nil, 0, nil
-	it.nowMs, it.items, it.sinceOK = 0, 0, 0
+	it.nowMs, it.from, it.items, it.sinceOK = 0, 0, 0, 0
 	it.stripes, it.span, it.merged = nil, base.Span{}, false
 	it.gathering, it.sampling, it.part, it.parts, it.query = nil, nil, nil, nil, part{}
 	if cap(it.scratch) > maxPooledBytes {
 		it.scratch = nil
 	}
 }
+
+// Since makes the iteration pass over versions lower than from. Call it after Start.
+func (it *Iteration) Since(from base.SeqNum) { it.from = from }
 
 // Partition selects items of partition pk in a span, of which Read reads parts. A transaction
 // then depends on all of it.
@@ -206,7 +210,7 @@ func (it *Iteration) advance() bool {
 	return false
 }
 
-// Next moves to the next item that has not expired and reports whether there is one.
+// Next moves to the next item that is wanted and reports whether there is one.
 func (it *Iteration) Next() bool {
 	e := it.entry()
 	if e == nil {
@@ -257,7 +261,7 @@ func (it *Iteration) Closed() error {
 // item.
 func (it *Iteration) Key() []byte { return it.rows[it.at-1].Key }
 
-// entry moves over the next entry that has not expired and returns it; nil at the end, or if
+// entry moves over the next entry that is wanted and returns it; nil at the end, or if
 // err says why it cannot go on. It is valid until the source is asked for more rows.
 func (it *Iteration) entry() *base.Entry {
 	for {
@@ -269,7 +273,7 @@ func (it *Iteration) entry() *base.Entry {
 		if it.err = it.pause(); it.err != nil {
 			return nil
 		}
-		if !it.expired(e) {
+		if e.Seq >= it.from && !it.expired(e) {
 			return e
 		}
 	}
@@ -304,15 +308,25 @@ func (it *Iteration) pause() error {
 	return nil
 }
 
-// expired reports whether a value has expired; the time is read once an iteration.
+// expired reports whether a value has expired.
 func (it *Iteration) expired(e *base.Entry) bool {
 	if e.Kind != base.KindPutTTL {
 		return false
 	}
+	return it.NowMs() >= e.Expiry
+}
+
+// NowMs implements stripe.Clock: the time is read once an iteration.
+func (it *Iteration) NowMs() int64 {
 	if it.nowMs == 0 {
 		it.nowMs = it.state.env.NowMs()
 	}
-	return it.nowMs >= e.Expiry
+	return it.nowMs
+}
+
+// wanted adds to bounds what the iteration passes over. Requires: each row is looked at by entry.
+func (it *Iteration) wanted(b *stripe.Bounds) {
+	b.Ctx, b.Clock, b.From = it.ctx, it, it.from
 }
 
 // open opens the iteration's own cursor on a stripe, with the transaction's own writes on top
@@ -321,7 +335,7 @@ func (it *Iteration) open(id uint8, b stripe.Bounds) {
 	if it.source != nil {
 		it.cursor.Close()
 	}
-	b.Ctx = it.ctx
+	it.wanted(&b)
 	it.source, it.rows, it.at = &it.cursor, nil, 0
 	it.err = it.cursor.Add(&it.state.env.Stripes[id], &b, it.reader.overlay(id))
 }
@@ -355,8 +369,8 @@ func (it *Iteration) mergedBounds(s base.Span, reverse bool, n int) stripe.Bound
 		FirstRows:      mergeBatch,
 		MaxRows:        mergeBatch,
 		Lazy:           it.limit > 0,
-		Ctx:            it.ctx,
 	}
+	it.wanted(&b)
 	if it.limit > 0 {
 		b.FirstRows = min(mergeBatch, 1+it.limit/n)
 	}

@@ -1,0 +1,136 @@
+package sst
+
+import (
+	"bytes"
+
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/zonemap"
+)
+
+// # Pruning
+//
+// The index has a zone map of each data block, so a reading that wants only some versions knows
+// blocks without any before it reads them.
+//
+// The naive way: leave out each block whose zone map rules out what is wanted.
+//
+// Why it fails: a version hides the older ones of its key, whether it is wanted or not. The
+// block with k@9, which has expired, is left out; a block of an older run shows k@4, which has
+// not, and was overwritten. A tombstone is never wanted, and hides as well.
+//
+// The way taken: a block is left out only if nothing beneath its keys is wanted either. Then
+// what its absence uncovers is not wanted, and the caller, who has to look at each row
+// anyway, drops it as it drops the others.
+//
+// Invariant: a block of a run is pruned only if no wanted version lies in it, in an older run
+// between its first and its last key, or in the next block under its last key. Hence every row
+// that a pruned reading shows is the newest visible version of its key, or is not wanted; and
+// every key whose newest visible version is wanted is shown with it.
+//
+// Proof of the second half: the block of a wanted version is never pruned, and what is newer and
+// visible does not exist. Of the first: a row that is not the newest was uncovered by a
+// pruned block. Older sources have nothing wanted there, and of the same run only the next
+// block continues a key.
+//
+// Each block is judged by itself, so reading one that could be left out is always right: zone
+// maps that cannot be decoded, and indexes that cannot be read, count as wanted. Range tombstones
+// are no part of blocks, and act whatever is pruned.
+
+// Pruner knows what a reading wants. It must give the same answers as long as the reading lasts.
+type Pruner interface {
+	// Unwanted reports that no version in a zone is wanted. The keys of the map are not set.
+	Unwanted(z *zonemap.Map) bool
+	// Beneath reports whether the sources older than the file may have a wanted version of a key
+	// from first to last, both inclusive.
+	Beneath(first, last []byte) bool
+}
+
+// Prune makes the cursor leave out blocks, see Pruner. Call it after InitCursor.
+func (c *Cursor) Prune(p Pruner) { c.pruner = p }
+
+// keptFrom returns the first block from i on, in the direction, that is not pruned: x.n or -1 if
+// there is none.
+func (c *Cursor) keptFrom(i int, reverse bool) int {
+	if c.pruner == nil {
+		return i
+	}
+	step := 1
+	if reverse {
+		step = -1
+	}
+	from := i
+	for i >= 0 && i < c.x.n && c.pruned(i) {
+		i += step
+	}
+	if n := (i - from) * step; n > 0 {
+		c.r.stats.prunedBlocks.Add(uint64(n))
+	}
+	return i
+}
+
+// pruned reports whether block i can be left out.
+func (c *Cursor) pruned(i int) bool {
+	z, _, err := c.x.zone(i)
+	if err != nil {
+		return false
+	}
+	first, last := z.First, z.Last
+	z.First, z.Last = nil, nil
+	if !c.pruner.Unwanted(&z) {
+		return false
+	}
+	if i+1 < c.x.n {
+		next, _, err := c.x.zone(i + 1)
+		if err != nil || bytes.Equal(next.First, last) {
+			return false
+		}
+	}
+	p := c.x.prefix()
+	c.bounds = append(append(c.bounds[:0], p...), first...)
+	n := len(c.bounds)
+	c.bounds = append(append(c.bounds, p...), last...)
+	return !c.pruner.Beneath(c.bounds[:n:n], c.bounds[n:])
+}
+
+// Wanted reports whether a block may have a version that p wants of a key from first to last,
+// both inclusive. It reads the index and no data.
+func (r *Reader) Wanted(first, last []byte, p Pruner) bool {
+	t, err := r.loadTail()
+	if err != nil {
+		return true
+	}
+	x, err := r.index(t)
+	if err != nil {
+		return true
+	}
+	i, ok := x.find(first, base.MaxSeqNum)
+	if !ok {
+		return true
+	}
+	prefix := x.prefix()
+	for ; i < x.n; i++ {
+		z, _, err := x.zone(i)
+		if err != nil {
+			return true
+		}
+		if afterKey(prefix, z.First, last) {
+			return false
+		}
+		z.First, z.Last = nil, nil
+		if !p.Unwanted(&z) {
+			return true
+		}
+	}
+	return false
+}
+
+// afterKey reports whether prefix and suffix together come after key.
+func afterKey(prefix, suffix, key []byte) bool {
+	if bytes.HasPrefix(key, prefix) {
+		return bytes.Compare(suffix, key[len(prefix):]) > 0
+	}
+	return bytes.Compare(prefix, key) > 0
+}
+
+// CountPruned counts a file that a reading has left out.
+func (r *Reader) CountPruned() { r.stats.prunedFiles.Add(1) }

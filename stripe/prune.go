@@ -1,0 +1,72 @@
+package stripe
+
+import (
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/sst"
+	"github.com/kstonedb/kstone/zonemap"
+)
+
+// Clock is the time of a reading, in Unix milliseconds. It must not move while the reading lasts.
+type Clock interface{ NowMs() int64 }
+
+// pruner knows what a reading wants of a run, see sst.Pruner: versions not below from that are not
+// deleted and have not expired.
+type pruner struct {
+	from  base.SeqNum
+	nowMs int64 // what has expired then is not wanted; 0 if that is not asked
+	older []*Run
+}
+
+// init sets what is wanted of run number i of the view. It reports false if all of it may be.
+func (p *pruner) init(v *View, i int, b *Bounds) bool {
+	*p = pruner{from: b.From, older: v.Runs[i+1:]}
+	if in := &v.Runs[i].Info; b.Clock != nil && in.TTLEntries > 0 {
+		// Why not for tombstones alone: nearly always there is something beneath them.
+		if now := b.Clock.NowMs(); in.MinExpiry <= now {
+			p.nowMs = now
+		}
+	}
+	return p.from > 0 || p.nowMs > 0
+}
+
+// Unwanted implements sst.Pruner.
+func (p *pruner) Unwanted(z *zonemap.Map) bool {
+	if z.MaxSeq < p.from {
+		return true
+	}
+	return p.nowMs > 0 && z.Tombstones+z.TTLEntries == z.Entries &&
+		(z.TTLEntries == 0 || z.MaxExpiry <= p.nowMs)
+}
+
+// Beneath implements sst.Pruner.
+func (p *pruner) Beneath(first, last []byte) bool {
+	for _, r := range p.older {
+		if r.MaxSeq < p.from {
+			return false // so have all from here on
+		}
+		for i := r.find(first); i < len(r.Files) && !r.Files[i].after(last); i++ {
+			f := r.Files[i]
+			if !p.unwantedFile(f) && f.Reader.Wanted(first, last, p) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// unwantedFile is Unwanted of all entries of a file.
+func (p *pruner) unwantedFile(f *File) bool {
+	m := f.Meta
+	return p.Unwanted(&zonemap.Map{
+		MaxSeq: m.MaxSeq, Entries: m.Entries, Tombstones: m.Tombstones, TTLEntries: m.TTLEntries,
+		MinExpiry: m.MinExpiry, MaxExpiry: m.MaxExpiry,
+	})
+}
+
+// prunes reports whether a file can be left out, by the rule for blocks. No key goes on in
+// another file.
+func (p *pruner) prunes(f *File) bool {
+	return p.unwantedFile(f) && !p.Beneath(f.Meta.Smallest, f.Meta.Largest)
+}
+
+var _ sst.Pruner = (*pruner)(nil)
