@@ -33,8 +33,9 @@ type Gather struct {
 	// There need not be an item of it, nor must its PK be among PKs. After takes
 	// precedence.
 	StartAfter Key
-	// Filter is as in Query.
-	Filter func(Item) bool
+	// Filter and MayHold are as in Query.
+	Filter  func(Item) bool
+	MayHold func(Zone) bool
 }
 
 // CursorAfter returns the cursor that resumes the gathering exactly after item, which
@@ -73,6 +74,9 @@ func (f *fingerprinter) spans(spans []keycodec.Span) {
 
 // check validates all but the position.
 func (g *Gather) check() error {
+	if err := checkMayHold("gather", g.MayHold, g.Filter); err != nil {
+		return err
+	}
 	switch {
 	case g.Limit < 0:
 		return invalid("gather: limit %d is negative", g.Limit)

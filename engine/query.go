@@ -26,6 +26,10 @@ type Query struct {
 	// items. It is called in the reader's goroutine with an item as valid as in a
 	// loop body.
 	Filter func(Item) bool
+	// MayHold, if not nil, reports whether a block or file with that zone may have an item that
+	// Filter, which is needed, accepts: see [DB.Describe]. Where it cannot, nothing is read.
+	// It is called in the reader's goroutine, and gives the same answers each time.
+	MayHold func(Zone) bool
 }
 
 // CursorAfter returns the cursor that resumes the query exactly after item, which
@@ -57,6 +61,9 @@ func (q *Query) fingerprint() uint32 {
 func (q *Query) span(buf []byte) (base.Span, error) {
 	if q.Limit < 0 {
 		return base.Span{}, invalid("query: limit %d is negative", q.Limit)
+	}
+	if err := checkMayHold("query", q.MayHold, q.Filter); err != nil {
+		return base.Span{}, err
 	}
 	s, err := q.SK.span("query", buf, q.PK)
 	if err != nil || len(q.After) == 0 {
@@ -99,8 +106,9 @@ type Scan struct {
 	// StartAfter starts after (with Reverse: before) this key, which need not
 	// exist. Only for ordered scans; After takes precedence.
 	StartAfter Key
-	// Filter is as in Query.
-	Filter func(Item) bool
+	// Filter and MayHold are as in Query.
+	Filter  func(Item) bool
+	MayHold func(Zone) bool
 }
 
 // CursorAfter returns the cursor that resumes the scan exactly after item.
@@ -178,6 +186,9 @@ func (s *Scan) startsAfter() bool { return s.StartAfter.PK != nil || s.StartAfte
 
 // plan validates the scan.
 func (s *Scan) plan() (p scanPlan, err error) {
+	if err = checkMayHold("scan", s.MayHold, s.Filter); err != nil {
+		return p, err
+	}
 	p.span, err = s.bounds("scan")
 	switch {
 	case err != nil:

@@ -39,7 +39,7 @@ import (
 // Pruner knows what a reading wants. It must give the same answers as long as the reading lasts.
 type Pruner interface {
 	// Unwanted reports that no version in a zone is wanted. The keys of the map are not set.
-	Unwanted(z *zonemap.Map) bool
+	Unwanted(z *zonemap.Map, columns zonemap.Columns) bool
 	// Beneath reports whether the sources older than the file may have a wanted version of a key
 	// from first to last, both inclusive.
 	Beneath(first, last []byte) bool
@@ -70,13 +70,13 @@ func (c *Cursor) keptFrom(i int, reverse bool) int {
 
 // pruned reports whether block i can be left out.
 func (c *Cursor) pruned(i int) bool {
-	z, _, err := c.x.zone(i)
+	z, collected, err := c.x.zone(i)
 	if err != nil {
 		return false
 	}
 	first, last := z.First, z.Last
 	z.First, z.Last = nil, nil
-	if !c.pruner.Unwanted(&z) {
+	if !c.pruner.Unwanted(&z, c.t.props.columnsOf(collected)) {
 		return false
 	}
 	if i+1 < c.x.n {
@@ -109,7 +109,7 @@ func (r *Reader) Wanted(first, last []byte, p Pruner) bool {
 	}
 	prefix := x.prefix()
 	for ; i < x.n; i++ {
-		z, _, err := x.zone(i)
+		z, collected, err := x.zone(i)
 		if err != nil {
 			return true
 		}
@@ -117,7 +117,7 @@ func (r *Reader) Wanted(first, last []byte, p Pruner) bool {
 			return false
 		}
 		z.First, z.Last = nil, nil
-		if !p.Unwanted(&z) {
+		if !p.Unwanted(&z, t.props.columnsOf(collected)) {
 			return true
 		}
 	}

@@ -176,11 +176,17 @@ func (v *verifier) blockTotals(i int, b *dataBlock, zone zonemap.Map) error {
 	if err != nil {
 		return v.r.named(err, v.t.footer.index.off)
 	}
-	for range v.t.props.collectors {
-		var ok bool
-		if _, rest, ok = cutBytes(rest); !ok {
+	for _, c := range v.t.props.collectors {
+		field, after, ok := cutBytes(rest)
+		if !ok {
 			return v.fail("collector bytes", "a whole field", "truncated bytes")
 		}
+		if c.name == columnsName {
+			if err := zonemap.OpenColumns(field).Check(); err != nil {
+				return v.r.named(err, v.t.footer.index.off)
+			}
+		}
+		rest = after
 	}
 	if len(rest) != 0 {
 		return v.fail("index record", "no further bytes", len(rest))

@@ -8,6 +8,7 @@ import (
 	"github.com/kstonedb/kstone/internal/merge"
 	"github.com/kstonedb/kstone/internal/rangedel"
 	"github.com/kstonedb/kstone/memtable"
+	"github.com/kstonedb/kstone/zonemap"
 )
 
 // Bounds of a cursor: the ordered keys in [Lo, Hi), read at Snap. Nil Hi means no
@@ -36,6 +37,9 @@ type Bounds struct {
 	// elsewhere: the caller has to look at each row. See sst.Pruner.
 	From  base.SeqNum
 	Clock Clock
+	// MayHold, if not nil, reports whether a zone may have versions that are wanted. Of what is
+	// shown, the caller must drop all that it would not report so.
+	MayHold func(zonemap.Columns) bool
 	// Ctx, if not nil, ends the reading with its cause. Every source looks at it before
 	// each batch of rows, so that also a reader who is shown nothing, because everything
 	// is deleted, can be stopped.

@@ -10,27 +10,34 @@ import (
 type Clock interface{ NowMs() int64 }
 
 // pruner knows what a reading wants of a run, see sst.Pruner: versions not below from that are not
-// deleted and have not expired.
+// deleted, have not expired, and lie in zones that may hold what is looked for.
 type pruner struct {
 	from  base.SeqNum
 	nowMs int64 // what has expired then is not wanted; 0 if that is not asked
 	older []*Run
+	// mayHold, if not nil, reports whether a zone may have what the caller looks for.
+	mayHold func(zonemap.Columns) bool
 }
 
 // init sets what is wanted of run number i of the view. It reports false if all of it may be.
 func (p *pruner) init(v *View, i int, b *Bounds) bool {
-	*p = pruner{from: b.From, older: v.Runs[i+1:]}
+	*p = pruner{from: b.From, older: v.Runs[i+1:], mayHold: b.MayHold}
 	if in := &v.Runs[i].Info; b.Clock != nil && in.TTLEntries > 0 {
 		// Why not for tombstones alone: nearly always there is something beneath them.
 		if now := b.Clock.NowMs(); in.MinExpiry <= now {
 			p.nowMs = now
 		}
 	}
-	return p.from > 0 || p.nowMs > 0
+	return p.from > 0 || p.nowMs > 0 || p.mayHold != nil
 }
 
 // Unwanted implements sst.Pruner.
-func (p *pruner) Unwanted(z *zonemap.Map) bool {
+func (p *pruner) Unwanted(z *zonemap.Map, columns zonemap.Columns) bool {
+	return p.old(z) || p.mayHold != nil && !p.mayHold(columns)
+}
+
+// old reports that all versions are deleted, have expired, or are below from.
+func (p *pruner) old(z *zonemap.Map) bool {
 	if z.MaxSeq < p.from {
 		return true
 	}
@@ -57,10 +64,10 @@ func (p *pruner) Beneath(first, last []byte) bool {
 // unwantedFile is Unwanted of all entries of a file.
 func (p *pruner) unwantedFile(f *File) bool {
 	m := f.Meta
-	return p.Unwanted(&zonemap.Map{
+	return p.old(&zonemap.Map{
 		MaxSeq: m.MaxSeq, Entries: m.Entries, Tombstones: m.Tombstones, TTLEntries: m.TTLEntries,
 		MinExpiry: m.MinExpiry, MaxExpiry: m.MaxExpiry,
-	})
+	}) || p.mayHold != nil && !p.mayHold(f.Reader.Columns())
 }
 
 // prunes reports whether a file can be left out, by the rule for blocks. No key goes on in

@@ -12,12 +12,13 @@ import (
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/memtable"
 	"github.com/kstonedb/kstone/sst"
+	"github.com/kstonedb/kstone/zonemap"
 )
 
 // ErrClosed is returned by operations on a closed stripe.
 var ErrClosed = errors.New("stripe: closed")
 
-// Env is what the stripes of a database share. It never changes.
+// Env is what the stripes of a database share. All but Describe never changes.
 type Env struct {
 	FS    vfs.FS
 	Dir   string
@@ -33,6 +34,10 @@ type Env struct {
 	// BottomCodec compresses the runs that merges with the oldest run write, UpperCodec
 	// all others: flushes and merges of young runs.
 	UpperCodec, BottomCodec sst.Codec
+
+	// Describe, once it is set, describes what is put for the column zones of new files, see
+	// sst.Columns. It is called by several goroutines.
+	Describe atomic.Pointer[func(e *base.Entry, b *zonemap.ColumnsBuilder)]
 
 	// Memory is the memory of the memtables of all stripes. A stripe counts what
 	// Freeze and Install change; who writes adds what Put and DeleteRange return,
