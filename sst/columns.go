@@ -59,14 +59,9 @@ func (p *properties) columnsOf(collected []byte) zonemap.Columns {
 // Columns returns the column zones of the whole file. Of a file that cannot be read they know
 // nothing.
 func (r *Reader) Columns() zonemap.Columns {
-	t, err := r.loadTail()
+	data, _, err := r.CollectedFile(columnsName)
 	if err != nil {
 		return zonemap.Columns{}
 	}
-	for _, c := range t.props.collectors {
-		if c.name == columnsName {
-			return zonemap.OpenColumns(c.data)
-		}
-	}
-	return zonemap.Columns{}
+	return zonemap.OpenColumns(data)
 }
