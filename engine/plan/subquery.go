@@ -53,6 +53,9 @@ func (s *subquery) String() string { return fmt.Sprintf("subquery $%d", s.param+
 
 // absorb turns a conjunct of WHERE into a join if it is a subquery that can be one.
 func (q *query) absorb(term expr.Expr) (joined bool, err error) {
+	if len(q.sel.From) == 0 {
+		return false, nil // there is nothing to join with
+	}
 	not := false
 	if n, ok := term.(expr.Not); ok {
 		term, not = n.X, true

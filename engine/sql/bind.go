@@ -223,7 +223,10 @@ func (sc *scope) star(o *syntax.Output) {
 			sc.outputs = append(sc.outputs, boundOutput{name: name, expr: e, typ: typeOfColumn(c)})
 		}
 	}
-	if !found {
+	switch {
+	case len(sc.sel.From) == 0:
+		sc.b.fail(o.Pos, "* needs a FROM with tables")
+	case !found:
 		sc.b.fail(o.Pos, "there is no table %s in FROM%s", syntax.QuoteName(o.Table),
 			hint(o.Table, sc.sourceNames()))
 	}

@@ -15,7 +15,7 @@ type Select struct {
 	Pos      int
 	Distinct bool
 	Outputs  []Output
-	From     []Source // at least one
+	From     []Source // nil: one row without columns
 	Where    Expr     // nil if there is none, as below
 	GroupBy  []Expr
 	Having   Expr

@@ -128,7 +128,7 @@ func (f *formatter) selectStatement(s *Select) {
 	f.put("SELECT ")
 	f.when(s.Distinct, "DISTINCT ")
 	f.list(len(s.Outputs), func(i int) { f.output(&s.Outputs[i]) })
-	f.put(" FROM ")
+	f.when(len(s.From) > 0, " FROM ")
 	for i := range s.From {
 		f.source(&s.From[i])
 	}

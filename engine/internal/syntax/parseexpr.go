@@ -287,7 +287,9 @@ func (p *parser) call(pos int, name string) Expr {
 	case p.op("*"):
 		c.Star = true
 	case !p.isOp(")"):
-		c.Distinct = p.word("DISTINCT")
+		if c.Distinct = p.word("DISTINCT"); !c.Distinct {
+			p.word("ALL")
+		}
 		c.Args = p.exprs()
 	}
 	p.needOp(")")

@@ -15,8 +15,9 @@ func (p *parser) selectStatement() *Select {
 			break
 		}
 	}
-	p.needWord("FROM")
-	s.From = p.sources()
+	if p.word("FROM") {
+		s.From = p.sources()
+	}
 	if p.word("WHERE") {
 		s.Where = p.expr()
 	}
@@ -55,31 +56,58 @@ func (p *parser) output() Output {
 	return o
 }
 
+// sources reads the tables of FROM and how they are joined. Parentheses round a join are gone
+// in the tree: joins are from left to right, and inner joins may change places.
 func (p *parser) sources() []Source {
-	out := []Source{p.source(JoinFirst)}
+	p.enter()
+	defer p.leave()
+	out := p.factor(JoinFirst)
 	for {
 		switch {
-		case p.op(","):
-			out = append(out, p.source(JoinInner))
-		case p.words("CROSS", "JOIN"):
-			out = append(out, p.source(JoinInner))
+		case p.op(","), p.words("CROSS", "JOIN"):
+			out = append(out, p.factor(JoinInner)...)
 		case p.word("LEFT"):
 			p.word("OUTER")
 			p.needWord("JOIN")
-			out = append(out, p.joined(JoinLeft))
+			out = append(out, p.joined(JoinLeft)...)
 		case p.words("INNER", "JOIN"), p.word("JOIN"):
-			out = append(out, p.joined(JoinInner))
+			out = append(out, p.joined(JoinInner)...)
 		default:
 			return out
 		}
 	}
 }
 
-func (p *parser) joined(kind JoinKind) Source {
-	s := p.source(kind)
+// joined reads what is joined on a condition.
+func (p *parser) joined(kind JoinKind) []Source {
+	out := p.factor(kind)
+	last := &out[len(out)-1]
+	pos := p.tok.pos
 	p.needWord("ON")
-	s.On = p.expr()
-	return s
+	on := p.expr()
+	if last.On != nil {
+		on = &Binary{pos, "AND", last.On, on}
+	}
+	last.On = on
+	return out
+}
+
+// factor reads a table, or joined tables in parentheses.
+func (p *parser) factor(kind JoinKind) []Source {
+	pos := p.tok.pos
+	if !p.op("(") {
+		return []Source{p.source(kind)}
+	}
+	out := p.sources()
+	p.needOp(")")
+	out[0].Join = kind
+	for _, s := range out[1:] {
+		if kind == JoinLeft || kind == JoinInner && s.Join == JoinLeft {
+			p.failAt(pos, "kstone has no LEFT JOIN of or in parentheses that do not begin FROM; "+
+				"join the tables from left to right")
+		}
+	}
+	return out
 }
 
 func (p *parser) source(kind JoinKind) Source {

@@ -103,7 +103,9 @@ func (g *generator) rowValue(s source) string {
 
 // query returns any query.
 func (g *generator) query() query {
-	switch g.rng.IntN(10) {
+	switch g.rng.IntN(11) {
+	case 10:
+		return g.rowless()
 	case 0, 1:
 		return g.groups()
 	case 2, 3:
@@ -114,6 +116,30 @@ func (g *generator) query() query {
 		return g.subquery()
 	}
 	return g.plain()
+}
+
+// rowless returns a query without FROM, or one of joins in parentheses.
+func (g *generator) rowless() query {
+	a, b := g.table(), g.table()
+	number := func() string { return fmt.Sprint(g.rng.IntN(40) - 5) }
+	if g.chance(30) {
+		from := fmt.Sprintf("(%s x JOIN %s y ON x.id = y.id)", a.name, b.name)
+		if g.chance(50) {
+			from = fmt.Sprintf("%s x JOIN (%s y JOIN %s z ON y.id = z.id) ON x.id = y.id", a.name,
+				b.name, a.name)
+		}
+		text := "SELECT count(*), count(ALL x.grade), min(y.id) FROM " + from + " WHERE " +
+			g.condition([]source{a}, 2)
+		return query{ours: text, theirs: text}
+	}
+	text := "SELECT " + number() + g.oneOf(" + ", " - ", " * ", " / ", " % ") + number() + ", " +
+		"(SELECT " + g.oneOf("min", "max", "count") + "(x.grade) FROM " + a.name + " x WHERE " +
+		g.condition([]source{a}, 1) + ")"
+	if g.chance(40) {
+		text += fmt.Sprintf(" WHERE %s %sIN (SELECT y.grade FROM %s y)", number(),
+			g.oneOf("", "NOT "), b.name)
+	}
+	return query{ours: text, theirs: text}
 }
 
 func (g *generator) table() source {
