@@ -3,8 +3,6 @@ package expr
 import (
 	"fmt"
 	"slices"
-
-	"github.com/kstonedb/kstone/keycodec/shard"
 )
 
 // Type is what is known of the values of an expression before there is a row.
@@ -36,6 +34,26 @@ func CheckTypes(e Expr, column func(Column) Type) (Type, error) {
 	}
 	x, err := typing{column}.of(e)
 	return x.Type, err
+}
+
+// TypeOf checks the operands of one expression, whose types are given in the order of Children,
+// and returns the type of the expression. It knows functions, CAST, CASE and IS DISTINCT FROM.
+func TypeOf(e Expr, operands []Type) (Type, error) {
+	args := make([]typed, len(operands))
+	for i, child := range Children(e) {
+		args[i] = typed{Expr: child, Type: operands[i]}
+	}
+	switch e := e.(type) {
+	case Func:
+		return typeOfCall(e, args)
+	case Cast:
+		return typeOfCast(e, args[0])
+	case Case:
+		return typeOfCase(e, args)
+	case IsDistinct:
+		return Type{Kind: KindBool}, checkDistinct(e, args)
+	}
+	return Type{}, nil
 }
 
 // typing finds the types of expressions.
@@ -73,6 +91,10 @@ func (c typing) of(e Expr) (typed, error) {
 		out.Type, err = typeOfArith(e, args)
 	case Func:
 		out.Type, err = typeOfCall(e, args)
+	case Cast:
+		out.Type, err = typeOfCast(e, args[0])
+	case Case:
+		out.Type, err = typeOfCase(e, args)
 	case Param, Slot, Agg, Subquery:
 	default:
 		out.Kind, err = KindBool, checkCondition(e, args)
@@ -93,15 +115,20 @@ func elementsOf(e Expr, t Type, args []typed) (kinds []Kind) {
 		}
 		return kinds
 	case Func:
-		switch e.Name {
-		case "nullif":
+		switch {
+		case e.Name == "nullif":
 			return args[0].elements
-		case "coalesce":
+		case Chooses(e.Name):
 			for _, a := range args {
 				kinds = append(kinds, a.elements...)
 			}
 			return kinds
 		}
+	case Case:
+		for _, a := range e.results(args) {
+			kinds = append(kinds, a.elements...)
+		}
+		return kinds
 	}
 	if t.Element != KindNull {
 		kinds = append(kinds, t.Element)
@@ -160,6 +187,8 @@ func checkCondition(e Expr, args []typed) error {
 	switch e := e.(type) {
 	case Cmp, In, Between:
 		return wantComparable(e, args[0], args[1:]...)
+	case IsDistinct:
+		return checkDistinct(e, args)
 	case BeginsWith:
 		if err := wantKinds(e, args, "a text or bytes", KindString, KindBytes); err != nil {
 			return err
@@ -229,47 +258,8 @@ func widest(args []typed) Type {
 	return out
 }
 
-// typeOfCall checks the arguments of a function.
-func typeOfCall(e Func, args []typed) (Type, error) {
-	if err := CheckFunc(e.Name, len(args)); err != nil {
-		return Type{}, err
-	}
-	integer, text := Type{Kind: KindInt}, Type{Kind: KindString}
-	switch e.Name {
-	case "lower", "upper", "trim", "concat":
-		return text, wantKinds(e, args, "a text", KindString)
-	case "length":
-		return integer, wantKinds(e, args, "a text, bytes or a list", KindString, KindBytes,
-			KindList)
-	case "abs":
-		return args[0].Type, wantKinds(e, args, "a number", KindInt)
-	case "substr":
-		return text, checkSubstr(e, args)
-	case "coalesce":
-		return typeOfCoalesce(e, args)
-	case "nullif": // values that cannot be compared are different
-		return args[0].Type, nil
-	case "shard", "tidb_shard":
-		return integer, checkShard(e, args)
-	}
-	return Type{}, nil
-}
-
-func checkSubstr(e Func, args []typed) error {
-	if err := wantKinds(e, args[:1], "a text", KindString); err != nil {
-		return err
-	}
-	for _, a := range args[1:] {
-		c, ok := a.Expr.(Const)
-		if _, whole := c.AsInt(); ok && !c.IsNull() && !whole {
-			return mistyped(e, "%s is no integer", a)
-		}
-	}
-	return wantKinds(e, args[1:], "a number", KindInt)
-}
-
 // typeOfCoalesce wants arguments that can be compared with each other.
-func typeOfCoalesce(e Func, args []typed) (Type, error) {
+func typeOfCoalesce(e Expr, args []typed) (Type, error) {
 	known := slices.DeleteFunc(slices.Clone(args), func(a typed) bool { return a.Kind == KindNull })
 	if len(known) == 0 {
 		return Type{}, nil
@@ -288,39 +278,4 @@ func typeOfCoalesce(e Func, args []typed) (Type, error) {
 		out = widest(known)
 	}
 	return out, nil
-}
-
-// samples are a value of each kind that a shard function may or may not take.
-var samples = map[Kind]Value{
-	KindBool: Bool(true), KindInt: Int(1), KindUint: Uint(1), KindFloat: Float(1),
-	KindString: String("a"), KindBytes: BytesOf("a"), KindTime: UnixTime(0, 0),
-	KindUUID: UUID([16]byte{}), KindDecimal: Scaled(15, 1), KindIP: {kind: KindIP, family: 4},
-	KindIPPrefix: {kind: KindIPPrefix, family: 4}, KindList: List(nil),
-}
-
-// checkShard asks the shard function itself whether it takes values of the kind.
-func checkShard(e Func, args []typed) error {
-	spec, value := shard.Spec{Function: shard.Tidb, Count: shard.TidbCount}, args[0]
-	if e.Name == "shard" {
-		value = args[1]
-		if err := wantKinds(e, args[:1], "a shard function", KindString); err != nil {
-			return err
-		}
-		text, ok := e.Args[0].(Const)
-		if !ok || text.IsNull() {
-			return nil
-		}
-		var err error
-		if spec, err = shard.ParseSpec(text.s); err != nil {
-			return mistyped(e, "%v", err)
-		}
-	}
-	sample, ok := samples[value.Kind]
-	if !ok {
-		return nil
-	}
-	if _, err := Bucket(spec, sample); err != nil {
-		return mistyped(e, "%s is %s, which has no bucket", value, kindText(value.Kind))
-	}
-	return nil
 }

@@ -41,6 +41,13 @@ var typedColumns = []typedColumn{
 
 func typeOfColumn(c expr.Column) expr.Type { return typedColumns[c.Ordinal].typ }
 
+var castTypes = []expr.CastType{{Kind: expr.KindBool}, {Kind: expr.KindString},
+	{Kind: expr.KindBytes}, {Kind: expr.KindUUID}, {Kind: expr.KindIP}, {Kind: expr.KindIPPrefix},
+	{Kind: expr.KindInt, Bits: 8}, {Kind: expr.KindUint, Bits: 64},
+	{Kind: expr.KindFloat, Bits: 64},
+	{Kind: expr.KindTime, Places: 3}, {Kind: expr.KindDecimal, Places: -1},
+	{Kind: expr.KindDecimal, Places: 2}}
+
 // typeGenerator makes expressions without regard to types.
 type typeGenerator struct{ *rand.Rand }
 
@@ -49,7 +56,17 @@ func (g typeGenerator) any(depth int) expr.Expr {
 		return g.leaf()
 	}
 	x := func() expr.Expr { return g.any(depth - 1) }
-	switch g.IntN(13) {
+	switch g.IntN(16) {
+	case 12:
+		return expr.IsDistinct{L: x(), R: x()}
+	case 13:
+		return expr.Cast{X: x(), To: castTypes[g.IntN(len(castTypes))]}
+	case 14:
+		e := expr.Case{Whens: []expr.When{{If: x(), Then: x()}}, Else: x()}
+		if g.IntN(2) == 0 {
+			e.X = x()
+		}
+		return e
 	case 0:
 		return expr.Cmp{Op: expr.Op(g.IntN(6)), L: x(), R: x()}
 	case 1:
@@ -133,17 +150,19 @@ func (g typeGenerator) row() []expr.Value {
 	return row
 }
 
+// integers are the arguments of functions that are whole numbers.
+var integers = map[string]int{"substr": 1, "left": 1, "right": 1, "lpad": 1, "rpad": 1, "round": 1}
+
 // lenient reports whether an expression may fail for the values of some rows although the
 // types are right: a calculated position that is no integer, or a calculated name of a
 // shard function.
 func lenient(e expr.Expr) (found bool) {
 	expr.Walk(e, func(e expr.Expr) bool {
 		f, ok := e.(expr.Func)
-		if !ok || f.Name != "substr" && f.Name != "shard" {
-			return !found
-		}
-		args := f.Args[1:]
-		if f.Name == "shard" {
+		var args []expr.Expr
+		if at := integers[f.Name]; ok && at > 0 {
+			args = f.Args[at:]
+		} else if f.Name == "shard" {
 			args = f.Args[:1]
 		}
 		for _, a := range args {

@@ -106,7 +106,11 @@ func compileValue(e Expr) (valueFn, error) {
 		return compileArith(e)
 	case Func:
 		return compileFunc(e)
-	case Cmp, In, Between, BeginsWith, Like, IsNull, And, Or, Not, Contains:
+	case Case:
+		return compileCase(e)
+	case Cast:
+		return compileCast(e)
+	case Cmp, In, Between, BeginsWith, Like, IsNull, IsDistinct, And, Or, Not, Contains:
 		test, err := compileTest(e)
 		if err != nil {
 			return nil, err
@@ -163,6 +167,8 @@ func compileTest(e Expr) (testFn, error) {
 		return compileContains(e)
 	case IsNull:
 		return compileIsNull(e)
+	case IsDistinct:
+		return compileIsDistinct(e)
 	case And:
 		return compileTerms(e.Terms, False)
 	case Or:

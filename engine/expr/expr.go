@@ -105,6 +105,7 @@ type BeginsWith struct{ X, Prefix Expr }
 type Like struct {
 	X, Pattern Expr
 	Escape     rune // 0: none
+	Fold       bool // ILIKE: without regard to case
 	Not        bool
 }
 
@@ -112,6 +113,13 @@ type Like struct {
 type IsNull struct {
 	X   Expr
 	Not bool
+}
+
+// IsDistinct is L IS DISTINCT FROM R: whether two values differ, NULL being equal to NULL and
+// to nothing else. It is never unknown, so that X IS TRUE is X IS NOT DISTINCT FROM TRUE.
+type IsDistinct struct {
+	L, R Expr
+	Not  bool
 }
 
 // And is true if all of its terms are; without terms it is true.
@@ -169,6 +177,27 @@ type Arith struct {
 type Func struct {
 	Name string // in lower case
 	Args []Expr
+	// Pos is the place in a text, from 1, that errors of the evaluation carry as CallError; 0
+	// if it is not known. It is no part of what the expression is.
+	Pos int
+}
+
+// Cast is CAST(X AS To).
+type Cast struct {
+	X   Expr
+	To  CastType
+	Pos int // as that of Func
+}
+
+// When is a branch of a Case.
+type When struct{ If, Then Expr }
+
+// Case is the Then of the first branch whose If is true, else Else. With X the If are values,
+// and the first that is equal to X is taken. Branches after it are not evaluated.
+type Case struct {
+	X     Expr // or nil
+	Whens []When
+	Else  Expr
 }
 
 // SubqueryKind says what a subquery is used as.
@@ -206,6 +235,9 @@ func (Row) isExpr()        {}
 func (Contains) isExpr()   {}
 func (Arith) isExpr()      {}
 func (Func) isExpr()       {}
+func (IsDistinct) isExpr() {}
+func (Cast) isExpr()       {}
+func (Case) isExpr()       {}
 func (Subquery) isExpr()   {}
 
 // CollationOf returns the collation of a column or slot, and none for other expressions.

@@ -173,8 +173,9 @@ func parseKind(name, s string) (Value, error) {
 
 // Format: an expression in JSON is an object. "op" says what it is: "const", "param",
 // "column", "slot", "agg", a comparison ("=", "<>", …), "in", "between", "begins",
-// "like", "isnull", "and", "or", "not", "row", "contains", an arithmetic operator, or
-// "func". "args" are its operands in the order of Children.
+// "like", "ilike", "isnull", "distinct", "and", "or", "not", "row", "contains", an arithmetic
+// operator, "func", "cast" (whose name is the type), "case" or, with a value that is compared,
+// "caseof". "args" are its operands in the order of Children.
 
 type exprJSON struct {
 	Op      string      `json:"op"`
@@ -252,6 +253,9 @@ func toJSON(e Expr) (*exprJSON, error) {
 		out.Op = "begins"
 	case Like:
 		out.Op, out.Not = "like", e.Not
+		if e.Fold {
+			out.Op = "ilike"
+		}
 		if e.Escape != 0 {
 			out.Escape = string(e.Escape)
 		}
@@ -267,15 +271,12 @@ func toJSON(e Expr) (*exprJSON, error) {
 		out.Op = "row"
 	case Contains:
 		out.Op = "contains"
-	case Arith:
-		if int(e.Op) >= len(arithNames) {
-			return nil, fmt.Errorf("expr: unknown %s", e.Op)
-		}
-		out.Op = arithNames[e.Op]
-	case Func:
-		out.Op, out.Name = "func", e.Name
+	case IsDistinct:
+		out.Op, out.Not = "distinct", e.Not
 	default:
-		return nil, fmt.Errorf("expr: %s has no JSON form", e)
+		if err := out.calculation(e); err != nil {
+			return nil, err
+		}
 	}
 	for _, child := range Children(e) {
 		arg, err := toJSON(child)
@@ -287,9 +288,32 @@ func toJSON(e Expr) (*exprJSON, error) {
 	return out, nil
 }
 
+// calculation fills in what makes values of others.
+func (out *exprJSON) calculation(e Expr) error {
+	switch e := e.(type) {
+	case Arith:
+		if int(e.Op) >= len(arithNames) {
+			return fmt.Errorf("expr: unknown %s", e.Op)
+		}
+		out.Op = arithNames[e.Op]
+	case Func:
+		out.Op, out.Name = "func", e.Name
+	case Cast:
+		out.Op, out.Name = "cast", e.To.String()
+	case Case:
+		if out.Op = "case"; e.X != nil {
+			out.Op = "caseof"
+		}
+	default:
+		return fmt.Errorf("expr: %s has no JSON form", e)
+	}
+	return nil
+}
+
 // arity is the number of operands of operators that have a fixed one.
-var arity = map[string]int{"between": 3, "begins": 2, "like": 2, "isnull": 1, "not": 1,
-	"contains": 2, "neg": 1, "const": 0, "param": 0, "column": 0, "slot": 0, "agg": 0}
+var arity = map[string]int{"between": 3, "begins": 2, "like": 2, "ilike": 2, "isnull": 1,
+	"distinct": 2, "cast": 1, "not": 1, "contains": 2, "neg": 1,
+	"const": 0, "param": 0, "column": 0, "slot": 0, "agg": 0}
 
 func fromJSON(in *exprJSON, left int) (Expr, error) {
 	if in == nil || left == 0 {
@@ -309,7 +333,8 @@ func fromJSON(in *exprJSON, left int) (Expr, error) {
 	}
 	switch {
 	case fixed && len(args) != want, in.Op == "in" && len(args) == 0, in.At < 0, in.Source < 0,
-		in.At > math.MaxInt32:
+		in.At > math.MaxInt32, in.Op == "case" && (len(args) < 3 || len(args)%2 == 0),
+		in.Op == "caseof" && (len(args) < 4 || len(args)%2 == 1):
 		return nil, fmt.Errorf("expr: reading an expression: %q is not complete", in.Op)
 	case op >= 0:
 		return Cmp{Op(op), args[0], args[1]}, nil
@@ -346,7 +371,7 @@ func fromJSONNode(in *exprJSON, args []Expr) (Expr, error) {
 		return Between{args[0], args[1], args[2], in.Not}, nil
 	case "begins":
 		return BeginsWith{args[0], args[1]}, nil
-	case "like":
+	case "like", "ilike":
 		escape, n := utf8.DecodeRuneInString(in.Escape)
 		if n != len(in.Escape) {
 			return nil, fmt.Errorf("expr: %q is not one character", in.Escape)
@@ -354,7 +379,7 @@ func fromJSONNode(in *exprJSON, args []Expr) (Expr, error) {
 		if n == 0 {
 			escape = 0
 		}
-		return Like{args[0], args[1], escape, in.Not}, nil
+		return Like{args[0], args[1], escape, in.Op == "ilike", in.Not}, nil
 	case "isnull":
 		return IsNull{args[0], in.Not}, nil
 	case "and":
@@ -368,7 +393,14 @@ func fromJSONNode(in *exprJSON, args []Expr) (Expr, error) {
 	case "contains":
 		return Contains{args[0], args[1]}, nil
 	case "func":
-		return Func{in.Name, args}, nil
+		return Func{Name: in.Name, Args: args}, nil
+	case "distinct":
+		return IsDistinct{args[0], args[1], in.Not}, nil
+	case "cast":
+		to, err := ParseCastType(in.Name)
+		return Cast{X: args[0], To: to}, err
+	case "case", "caseof":
+		return caseOf(args, in.Op == "caseof"), nil
 	}
 	return nil, fmt.Errorf("expr: reading an expression: unknown %q", in.Op)
 }

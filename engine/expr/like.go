@@ -86,6 +86,9 @@ func likeStep(text, pattern string, escape rune, c keycodec.Collation) (n, m int
 
 func compileLike(e Like) (testFn, error) {
 	collation := CollationOf(e.X)
+	if e.Fold {
+		collation = keycodec.CollateUnicode
+	}
 	text, pattern, err := compilePair(e.X, e.Pattern)
 	if err != nil {
 		return nil, err

@@ -132,6 +132,11 @@ func (n naive) test(e expr.Expr) int {
 	case expr.Between:
 		// not (x < lo or x > hi)
 		return maybeNot(or(n.cmp(expr.Lt, e.X, e.Lo), n.cmp(expr.Gt, e.X, e.Hi)), !e.Not)
+	case expr.IsDistinct:
+		return btoi((n.value(e.L) == nil && n.value(e.R) == nil || n.compare(e.L, e.R) == "=") ==
+			e.Not)
+	case expr.Case:
+		return n.choice(e)
 	case expr.IsNull:
 		if (n.value(e.X) == nil) != e.Not {
 			return 1
@@ -153,6 +158,19 @@ func (n naive) test(e expr.Expr) int {
 		return not(n.test(e.X))
 	}
 	return n.testText(e)
+}
+
+// choice tests a CASE whose results are conditions.
+func (n naive) choice(e expr.Case) int {
+	for _, w := range e.Whens {
+		if e.X == nil && n.test(w.If) == 1 || e.X != nil && n.compare(e.X, w.If) == "=" {
+			return n.test(w.Then)
+		}
+	}
+	if c, ok := e.Else.(expr.Const); ok && c.IsNull() {
+		return 2
+	}
+	return n.test(e.Else)
 }
 
 // testText tests conditions on texts and lists.
@@ -177,6 +195,9 @@ func (n naive) testText(e expr.Expr) int {
 			return 2
 		}
 		fold := e.X.(expr.Column).Collation
+		if e.Fold {
+			fold = keycodec.CollateUnicode
+		}
 		text := regexp.QuoteMeta(fold.Fold(pattern.(string)))
 		text = "(?s)^" + strings.NewReplacer("%", ".*", "_", ".").Replace(text) + "$"
 		matched := regexp.MustCompile(text).MatchString(fold.Fold(s.(string)))
@@ -280,7 +301,7 @@ func (g generator) condition(depth int) expr.Expr {
 		}
 		return expr.Not{X: g.condition(depth - 1)}
 	}
-	switch g.rng.IntN(9) {
+	switch g.rng.IntN(12) {
 	case 0:
 		return expr.Cmp{Op: op, L: g.pair(), R: g.pair()}
 	case 1:
@@ -305,11 +326,36 @@ func (g generator) condition(depth int) expr.Expr {
 		patterns := []string{"", "%", "a%", "%b", "_", "A_", "%É%", "k", "a", "%a%b%", "_%"}
 		pattern := expr.String(patterns[g.rng.IntN(len(patterns))])
 		return expr.Like{X: columns[3+g.rng.IntN(3)], Pattern: expr.Const{Value: pattern},
-			Not: negate}
+			Fold: g.rng.IntN(3) == 0, Not: negate}
+	case 9:
+		return expr.IsDistinct{L: g.operand(texts), R: g.operand(texts), Not: negate}
+	case 10:
+		if depth > 0 {
+			return g.choice(depth-1, texts, negate)
+		}
 	case 7:
 		return expr.Contains{X: columns[6+btoi(texts)], Item: g.operand(texts)}
 	}
 	return expr.Cmp{Op: op, L: g.operand(texts), R: g.operand(texts)}
+}
+
+// choice returns a CASE of either form whose results are conditions.
+func (g generator) choice(depth int, texts, simple bool) expr.Expr {
+	e := expr.Case{Else: expr.Const{}}
+	if simple {
+		e.X = g.operand(texts)
+	}
+	for range 1 + g.rng.IntN(3) {
+		w := expr.When{If: g.operand(texts), Then: g.condition(depth)}
+		if !simple {
+			w.If = g.condition(depth)
+		}
+		e.Whens = append(e.Whens, w)
+	}
+	if g.rng.IntN(2) == 0 {
+		e.Else = g.condition(depth)
+	}
+	return e
 }
 
 func btoi(b bool) int {

@@ -115,7 +115,7 @@ func precedence(e Expr) int {
 		return termPrecedence(e.Terms, precAnd)
 	case Not:
 		return precNot
-	case Cmp, In, Between, Like, IsNull:
+	case Cmp, In, Between, Like, IsNull, IsDistinct:
 		return precCmp
 	case Arith:
 		switch e.Op {
@@ -230,7 +230,11 @@ func (e BeginsWith) String() string {
 
 // String implements Expr.
 func (e Like) String() string {
-	s := text(e.X, precAdd) + not(e.Not) + " LIKE " + text(e.Pattern, precAdd)
+	op := " LIKE "
+	if e.Fold {
+		op = " ILIKE "
+	}
+	s := text(e.X, precAdd) + not(e.Not) + op + text(e.Pattern, precAdd)
 	if e.Escape != 0 {
 		s += " ESCAPE " + quote(string(e.Escape))
 	}
@@ -286,6 +290,30 @@ func (e Arith) String() string {
 
 // String implements Expr.
 func (e Func) String() string { return e.Name + "(" + texts(e.Args, precOr, ", ") + ")" }
+
+// String implements Expr.
+func (e IsDistinct) String() string {
+	return text(e.L, precAdd) + " IS" + not(e.Not) + " DISTINCT FROM " + text(e.R, precAdd)
+}
+
+// String implements Expr.
+func (e Cast) String() string { return "CAST(" + text(e.X, precOr) + " AS " + e.To.String() + ")" }
+
+// String implements Expr.
+func (e Case) String() string {
+	var b strings.Builder
+	b.WriteString("CASE")
+	if e.X != nil {
+		b.WriteString(" " + text(e.X, precOr))
+	}
+	for _, w := range e.Whens {
+		b.WriteString(" WHEN " + text(w.If, precOr) + " THEN " + text(w.Then, precOr))
+	}
+	if c, ok := e.Else.(Const); !ok || !c.IsNull() {
+		b.WriteString(" ELSE " + text(e.Else, precOr))
+	}
+	return b.String() + " END"
+}
 
 // String implements Expr.
 func (e Subquery) String() string {

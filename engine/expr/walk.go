@@ -37,8 +37,38 @@ func Children(e Expr) []Expr {
 		return []Expr{e.L, e.R}
 	case Func:
 		return e.Args
+	case IsDistinct:
+		return []Expr{e.L, e.R}
+	case Cast:
+		return []Expr{e.X}
+	case Case:
+		return e.children()
 	}
 	return nil
+}
+
+// children returns X if there is one, the branches, and Else.
+func (e Case) children() []Expr {
+	out := make([]Expr, 0, 2*len(e.Whens)+2)
+	if e.X != nil {
+		out = append(out, e.X)
+	}
+	for _, w := range e.Whens {
+		out = append(out, w.If, w.Then)
+	}
+	return append(out, e.Else)
+}
+
+// caseOf is the opposite of children.
+func caseOf(c []Expr, simple bool) (e Case) {
+	if simple {
+		e.X, c = c[0], c[1:]
+	}
+	for ; len(c) > 1; c = c[2:] {
+		e.Whens = append(e.Whens, When{c[0], c[1]})
+	}
+	e.Else = c[0]
+	return e
 }
 
 // Walk calls visit for an expression and everything in it, parents first. Where visit
@@ -128,7 +158,7 @@ func withChildren(e Expr, c []Expr) Expr {
 	case BeginsWith:
 		return BeginsWith{c[0], c[1]}
 	case Like:
-		return Like{c[0], c[1], e.Escape, e.Not}
+		return Like{c[0], c[1], e.Escape, e.Fold, e.Not}
 	case IsNull:
 		return IsNull{c[0], e.Not}
 	case And:
@@ -147,7 +177,13 @@ func withChildren(e Expr, c []Expr) Expr {
 		}
 		return Arith{e.Op, c[0], c[1]}
 	case Func:
-		return Func{e.Name, c}
+		return Func{e.Name, c, e.Pos}
+	case IsDistinct:
+		return IsDistinct{c[0], c[1], e.Not}
+	case Cast:
+		return Cast{c[0], e.To, e.Pos}
+	case Case:
+		return caseOf(c, e.X != nil)
 	}
 	return e
 }
@@ -185,7 +221,7 @@ func equalNode(a, b Expr) bool {
 		return ok && a.Not == b.Not
 	case Like:
 		b, ok := b.(Like)
-		return ok && a.Not == b.Not && a.Escape == b.Escape
+		return ok && a.Not == b.Not && a.Escape == b.Escape && a.Fold == b.Fold
 	case IsNull:
 		b, ok := b.(IsNull)
 		return ok && a.Not == b.Not
@@ -195,6 +231,15 @@ func equalNode(a, b Expr) bool {
 	case Func:
 		b, ok := b.(Func)
 		return ok && a.Name == b.Name
+	case IsDistinct:
+		b, ok := b.(IsDistinct)
+		return ok && a.Not == b.Not
+	case Cast:
+		b, ok := b.(Cast)
+		return ok && a.To == b.To
+	case Case:
+		b, ok := b.(Case)
+		return ok && (a.X == nil) == (b.X == nil)
 	case Const, Param, Column, Slot, Agg, Subquery:
 		return a == b
 	}

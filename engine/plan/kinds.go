@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"maps"
 	"slices"
 
@@ -14,10 +15,7 @@ const maxParams = 1 << 16
 // kindOfColumn returns the kind of a column's values. Numbers are all KindInt here, since
 // they compare with each other.
 func kindOfColumn(c schema.Column) expr.Kind {
-	if k := c.Kind(); !k.Numeric() {
-		return k
-	}
-	return expr.KindInt
+	return numbersAsInt(c.Kind())
 }
 
 // kindOf returns the kind of an expression's value as far as it is known, KindNull
@@ -25,10 +23,7 @@ func kindOfColumn(c schema.Column) expr.Kind {
 func kindOf(q *query, e expr.Expr) expr.Kind {
 	switch e := e.(type) {
 	case expr.Const:
-		if e.Kind().Numeric() {
-			return expr.KindInt
-		}
-		return e.Kind()
+		return numbersAsInt(e.Kind())
 	case expr.Column:
 		r := q.relationOf(e.Source)
 		if e.Source <= Outer(0) && q.outer != nil {
@@ -43,18 +38,32 @@ func kindOf(q *query, e expr.Expr) expr.Kind {
 		return expr.KindInt
 	case expr.Agg:
 		return kindOfAggregate(q, q.sel.Aggregates[e.Index])
-	case expr.Func:
-		switch e.Name {
-		case "lower", "upper", "trim", "substr", "concat":
-			return expr.KindString
-		case "length", "abs", "shard", "tidb_shard":
-			return expr.KindInt
+	case expr.Func, expr.Case, expr.Cast:
+		if t, err := expr.TypeOf(e, typesOf(q, e)); err == nil {
+			return numbersAsInt(t.Kind)
 		}
-	case expr.Cmp, expr.In, expr.Between, expr.BeginsWith, expr.Like, expr.IsNull, expr.And,
-		expr.Or, expr.Not, expr.Contains:
+	case expr.Cmp, expr.In, expr.Between, expr.BeginsWith, expr.Like, expr.IsNull, expr.IsDistinct,
+		expr.And, expr.Or, expr.Not, expr.Contains:
 		return expr.KindBool
 	}
 	return expr.KindNull
+}
+
+// typesOf returns the types of operands, as far as their kinds are known.
+func typesOf(q *query, e expr.Expr) []expr.Type {
+	children := expr.Children(e)
+	out := make([]expr.Type, len(children))
+	for i, c := range children {
+		out[i].Kind = kindOf(q, c)
+	}
+	return out
+}
+
+func numbersAsInt(k expr.Kind) expr.Kind {
+	if k.Numeric() {
+		return expr.KindInt
+	}
+	return k
 }
 
 func kindOfAggregate(q *query, a Aggregate) expr.Kind {
@@ -118,10 +127,30 @@ func (q *query) checkNode(x expr.Expr) error {
 			return q.checkKind(x, expr.KindInt, x.L)
 		}
 		return q.checkKind(x, expr.KindInt, x.L, x.R)
-	case expr.Func:
-		if err := expr.CheckFunc(x.Name, len(x.Args)); err != nil {
-			return queryError(q.position(x), "%v", err)
+	case expr.IsDistinct:
+		return q.checkPair(x, x.L, x.R)
+	case expr.Func, expr.Case, expr.Cast:
+		return q.checkOperands(x)
+	}
+	return nil
+}
+
+// checkOperands checks the operands of functions, CASE and CAST.
+func (q *query) checkOperands(x expr.Expr) error {
+	if c, ok := x.(expr.Case); ok && c.X != nil {
+		for _, w := range c.Whens {
+			if err := q.checkPair(x, c.X, w.If); err != nil {
+				return err
+			}
 		}
+	}
+	_, err := expr.TypeOf(x, typesOf(q, x))
+	var wrong *expr.TypeError
+	switch {
+	case errors.As(err, &wrong):
+		return queryError(q.position(x), "%s: %s", x, wrong.Message)
+	case err != nil:
+		return queryError(q.position(x), "%v", err)
 	}
 	return nil
 }

@@ -94,7 +94,14 @@ func (s *shape) expr(e expr.Expr) {
 		s.bool(e.Not)
 	case expr.Like:
 		s.bool(e.Not)
+		s.bool(e.Fold)
 		s.int(int(e.Escape))
+	case expr.IsDistinct:
+		s.bool(e.Not)
+	case expr.Cast:
+		s.text(e.To.String())
+	case expr.Case:
+		s.bool(e.X != nil)
 	case expr.IsNull:
 		s.bool(e.Not)
 		s.operands(e.X)

@@ -3,8 +3,6 @@ package schema
 import (
 	"fmt"
 	"math"
-	"net/netip"
-	"time"
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/keycodec"
@@ -141,32 +139,12 @@ func (c *Column) convertTime(v expr.Value) (expr.Value, error) {
 	return timeOf(ticks, c.Unit), nil
 }
 
-// timeLayouts are the texts that are times, beside RFC 3339.
-var timeLayouts = [...]string{time.RFC3339Nano, "2006-01-02 15:04:05.999999999Z07:00",
-	"2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999", "2006-01-02T15:04",
-	"2006-01-02 15:04", "2006-01-02"}
-
 // parse reads the text of a time, UUID, address or prefix.
 func (c *Column) parse(v expr.Value) (expr.Value, error) {
-	s, _ := v.AsString()
-	switch c.elementKind() {
-	case expr.KindTime:
-		for _, layout := range timeLayouts {
-			if t, err := time.Parse(layout, s); err == nil {
-				return expr.Time(t), nil
-			}
-		}
-	case expr.KindUUID:
-		if u, err := keycodec.ParseUUID(s); err == nil {
-			return expr.UUID(u), nil
-		}
-	case expr.KindIP:
-		if a, err := netip.ParseAddr(s); err == nil && a.Zone() == "" {
-			return expr.IP(a), nil
-		}
-	case expr.KindIPPrefix:
-		if p, err := netip.ParsePrefix(s); err == nil && p == p.Masked() {
-			return expr.Prefix(p), nil
+	switch kind := c.elementKind(); kind {
+	case expr.KindTime, expr.KindUUID, expr.KindIP, expr.KindIPPrefix:
+		if out, err := (expr.CastType{Kind: kind, Places: 9}).Convert(v); err == nil {
+			return out, nil
 		}
 	}
 	return expr.Value{}, c.wrongType(v)

@@ -339,8 +339,11 @@ func anonymous(e expr.Expr) string {
 func (b *binder) planError(err error, start int) error {
 	var q *plan.QueryError
 	var u *plan.UnsupportedError
+	var call *expr.CallError
 	pos, message := 0, ""
 	switch {
+	case errors.As(err, &call):
+		pos, message = call.Pos, plainText(call.Err)
 	case errors.As(err, &q):
 		pos, message = q.Pos, q.Message
 	case errors.As(err, &u):

@@ -183,13 +183,22 @@ func (b *binder) createTable(s *syntax.CreateTable) *schema.Table {
 
 // refuse fails with an error of another package, without its name.
 func (b *binder) refuse(pos int, err error) {
+	var call *expr.CallError
+	if errors.As(err, &call) {
+		pos, err = call.Pos-1, call.Err
+	}
+	e := syntax.NewError(b.text, pos, false, "%s", plainText(err))
+	e.Err = err
+	panic(e)
+}
+
+// plainText is the text of an error without the names of packages.
+func plainText(err error) string {
 	message := err.Error()
 	for _, prefix := range []string{"schema: ", "expr: ", "table: "} {
 		message = strings.ReplaceAll(message, prefix, "")
 	}
-	e := syntax.NewError(b.text, pos, false, "%s", message)
-	e.Err = err
-	panic(e)
+	return message
 }
 
 func (b *binder) ttl(t *schema.Table, s *syntax.TTL) *schema.TTL {

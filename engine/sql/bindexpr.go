@@ -1,8 +1,8 @@
 package sql
 
 import (
-	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/internal/syntax"
@@ -43,6 +43,10 @@ func (sc *scope) expression(e syntax.Expr) expr.Expr {
 		return sc.list(e)
 	case *syntax.Call:
 		return sc.call(e)
+	case *syntax.Case:
+		return sc.caseExpr(e)
+	case *syntax.Cast:
+		return sc.cast(e)
 	case *syntax.Exists:
 		return sc.subquery(e.Query, expr.Exists)
 	case *syntax.Scalar:
@@ -66,6 +70,9 @@ func (sc *scope) predicate(e syntax.Expr) expr.Expr {
 		return sc.in(e)
 	case *syntax.IsNull:
 		return expr.IsNull{X: sc.expr(e.X), Not: e.Not}
+	case *syntax.IsDistinct:
+		x, y := sc.expr(e.X), sc.expr(e.Y)
+		return expr.IsDistinct{L: sc.coerceTo(y, x, e.X), R: sc.coerceTo(x, y, e.Y), Not: e.Not}
 	case *syntax.Match:
 		return sc.match(e)
 	}
@@ -88,7 +95,10 @@ func (sc *scope) binary(e *syntax.Binary) expr.Expr {
 	case "OR":
 		return expr.Or{Terms: sc.terms(nil, e, "OR")}
 	case "||":
-		return expr.Func{Name: "concat", Args: []expr.Expr{sc.expr(e.L), sc.expr(e.R)}}
+		return sc.concat(e)
+	}
+	if out := sc.shifted(e); out != nil {
+		return out
 	}
 	l, r := sc.expr(e.L), sc.expr(e.R)
 	if op, ok := arithOps[e.Op]; ok {
@@ -128,8 +138,12 @@ func (sc *scope) match(e *syntax.Match) expr.Expr {
 		y = sc.coerce(sc.typeOf(x), y, e.Y)
 	}
 	switch e.Op {
-	case "LIKE":
-		return expr.Like{X: x, Pattern: y, Not: e.Not}
+	case "LIKE", "ILIKE":
+		escape, _ := utf8.DecodeRuneInString(e.Escape)
+		if e.Escape == "" {
+			escape = 0
+		}
+		return expr.Like{X: x, Pattern: y, Escape: escape, Fold: e.Op == "ILIKE", Not: e.Not}
 	case "BEGINS WITH":
 		x = expr.BeginsWith{X: x, Prefix: y}
 	default:
@@ -159,39 +173,6 @@ func (sc *scope) list(e *syntax.List) expr.Expr {
 // aggregateNames are the aggregate functions.
 var aggregateNames = map[string]plan.AggregateFunc{
 	"count": plan.Count, "sum": plan.Sum, "min": plan.Min, "max": plan.Max, "avg": plan.Avg,
-}
-
-func (sc *scope) call(e *syntax.Call) expr.Expr {
-	if fn, ok := aggregateNames[e.Name]; ok {
-		return sc.aggregate(e, fn)
-	}
-	switch {
-	case e.Star:
-		sc.b.fail(e.Pos, "%s(*): * is possible with count only", e.Name)
-	case e.Distinct:
-		sc.b.fail(e.Pos, "DISTINCT is possible with count, sum, min, max and avg only")
-	case !slices.Contains(expr.Functions(), e.Name):
-		names := append(expr.Functions(), "count", "sum", "min", "max", "avg")
-		sc.b.fail(e.Pos, "there is no function %s%s", e.Name, hint(e.Name, names))
-	}
-	if expr.CheckFunc(e.Name, len(e.Args)) != nil {
-		sc.b.fail(e.Pos, "%s does not take %d arguments", e.Name, len(e.Args))
-	}
-	f := expr.Func{Name: e.Name, Args: sc.exprs(e.Args)}
-	if !chooses(e.Name) {
-		return f
-	}
-	// Constants and parameters take the type of what stands beside them.
-	for _, arg := range f.Args {
-		switch arg.(type) {
-		case expr.Const, expr.Param:
-			continue
-		}
-		if t := sc.typeOf(arg); t.known() {
-			return sc.coerceArgs(t, f, e)
-		}
-	}
-	return f
 }
 
 // aggregate binds the call of an aggregate function: equal calls are one aggregate.

@@ -2,6 +2,7 @@ package sql
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/internal/syntax"
@@ -57,13 +58,23 @@ func (sc *scope) typeOf(e expr.Expr) typ {
 		return l.widest()
 	case expr.Func:
 		return sc.typeOfCall(e)
+	case expr.Case:
+		results := make([]expr.Expr, 0, len(e.Whens)+1)
+		for _, w := range e.Whens {
+			results = append(results, w.Then)
+		}
+		return sc.typeOfChoice(append(results, e.Else))
+	case expr.Cast:
+		return typeOfCast(e.To)
+	case expr.Param:
+		return sc.b.params.typeOf(e)
 	case expr.Subquery:
 		if inner := e.Query.(*plan.Select); e.Kind == expr.Scalar {
 			return (&scope{b: sc.b, outer: sc, sel: inner}).typeOf(inner.Columns[0].Expr)
 		}
 		return plainType(keycodec.TypeBool)
-	case expr.Cmp, expr.In, expr.Between, expr.BeginsWith, expr.Like, expr.IsNull, expr.And,
-		expr.Or, expr.Not, expr.Contains:
+	case expr.Cmp, expr.In, expr.Between, expr.BeginsWith, expr.Like, expr.IsNull,
+		expr.IsDistinct, expr.And, expr.Or, expr.Not, expr.Contains:
 		return plainType(keycodec.TypeBool)
 	}
 	return typ{}
@@ -109,20 +120,43 @@ func (sc *scope) typeOfAggregate(a plan.Aggregate) typ {
 }
 
 func (sc *scope) typeOfCall(e expr.Func) typ {
-	switch e.Name {
-	case "length", "shard", "tidb_shard":
-		return plainType(keycodec.TypeInt64)
-	case "abs":
-		return sc.typeOf(e.Args[0]).widest()
-	case "coalesce", "nullif":
-		for _, arg := range e.Args {
-			if t := sc.typeOf(arg); t.known() {
-				return t
-			}
-		}
-		return typ{}
+	if expr.Chooses(e.Name) {
+		return sc.typeOfChoice(e.Args)
 	}
-	return plainType(keycodec.TypeString)
+	kinds := make([]expr.Type, len(e.Args))
+	for i, arg := range e.Args {
+		t := sc.typeOf(arg)
+		kinds[i].Kind = t.column.Kind()
+		if t.list {
+			kinds[i].Kind = expr.KindList
+		}
+		if kinds[i].Kind == expr.KindTime && strings.HasPrefix(e.Name, "date_") &&
+			e.Name != "date_part" {
+			return t
+		}
+	}
+	out, err := expr.TypeOf(e, kinds)
+	if err != nil {
+		return typ{} // the planner reports it
+	}
+	return plainType(typesOfKinds[out.Kind])
+}
+
+// typeOfChoice returns the type of one of several values: the first that is known, a wider one
+// for numbers of several kinds.
+func (sc *scope) typeOfChoice(list []expr.Expr) (out typ) {
+	for _, e := range list {
+		t := sc.typeOf(e)
+		switch {
+		case !t.known():
+		case !out.known():
+			out = t
+		case t.column.Kind() != out.column.Kind() && t.column.Kind().Numeric() &&
+			(t.float() || out.integer()):
+			out = t.widest()
+		}
+	}
+	return out
 }
 
 // typesOfKinds are the types of values that stand alone.
@@ -179,15 +213,16 @@ func (sc *scope) coerce(t typ, e expr.Expr, at syntax.Expr) expr.Expr {
 	case expr.Param:
 		return sc.b.params.compare(e, t)
 	case expr.Func:
-		if call, ok := at.(*syntax.Call); ok && chooses(e.Name) {
+		if call, ok := at.(*syntax.Call); ok && expr.Chooses(e.Name) {
 			return sc.mark(sc.coerceArgs(t, e, call), at.Position())
+		}
+	case expr.Case:
+		if c, ok := at.(*syntax.Case); ok {
+			return sc.mark(sc.coerceResults(t, e, c), at.Position())
 		}
 	}
 	return e
 }
-
-// chooses reports whether the result of a function is one of its arguments.
-func chooses(function string) bool { return function == "coalesce" || function == "nullif" }
 
 // coerceArgs is coerce for the arguments of a function that returns one of them.
 func (sc *scope) coerceArgs(t typ, f expr.Func, at *syntax.Call) expr.Expr {
@@ -195,7 +230,7 @@ func (sc *scope) coerceArgs(t typ, f expr.Func, at *syntax.Call) expr.Expr {
 	for i, arg := range f.Args {
 		args[i] = sc.coerce(t, arg, at.Args[i])
 	}
-	return expr.Func{Name: f.Name, Args: args}
+	return expr.Func{Name: f.Name, Args: args, Pos: f.Pos}
 }
 
 // class is what values of types have in common for which arguments take one form.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/internal/syntax"
@@ -18,7 +19,7 @@ func (b *binder) literal(l *syntax.Literal) expr.Value {
 	case syntax.LiteralBool:
 		return expr.Bool(l.Text == "TRUE")
 	case syntax.LiteralNumber:
-		v, err := number(l.Text)
+		v, err := expr.ParseNumber(l.Text)
 		if err != nil {
 			b.fail(l.Pos, "%s is no possible number", l.Text)
 		}
@@ -43,6 +44,8 @@ func (b *binder) literal(l *syntax.Literal) expr.Value {
 			b.fail(l.Pos, "%s is no decimal", syntax.QuoteText(l.Text))
 		}
 		return expr.Decimal(d)
+	case syntax.LiteralInterval:
+		b.fail(l.Pos, "an interval is possible after + and - only, beside a time")
 	case syntax.LiteralTime:
 		c := schema.Column{Type: keycodec.TypeTime, Unit: keycodec.FullRange}
 		v, err := c.Convert(expr.String(l.Text))
@@ -55,35 +58,6 @@ func (b *binder) literal(l *syntax.Literal) expr.Value {
 	return expr.Null()
 }
 
-// number reads a number: an integer, a decimal if it has a point or too many digits, a
-// float if it has an exponent.
-func number(text string) (expr.Value, error) {
-	if strings.ContainsAny(text, "eE") {
-		f, err := strconv.ParseFloat(text, 64)
-		return expr.Float(f), err
-	}
-	if i, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return expr.Int(i), nil
-	}
-	if u, err := strconv.ParseUint(text, 10, 64); err == nil {
-		return expr.Uint(u), nil
-	}
-	d, err := keycodec.ParseDecimal(decimalText(text))
-	return expr.Decimal(d), err
-}
-
-// decimalText returns a number with digits on both sides of its point.
-func decimalText(text string) string {
-	sign := ""
-	if strings.HasPrefix(text, "-") {
-		sign, text = "-", text[1:]
-	}
-	if strings.HasPrefix(text, ".") {
-		text = "0" + text
-	}
-	return sign + strings.TrimSuffix(text, ".")
-}
-
 // params are the parameters of a statement. Those with names stand after the numbered
 // ones, in the order in which they appear.
 type params struct {
@@ -92,17 +66,46 @@ type params struct {
 	types    map[int]typ // what parameters are compared with
 
 	// A parameter that is compared with values of several classes has a value for each of
-	// them: after all parameters stand the values in extra. Base is how many parameters
-	// there are, 0 in a first run, which finds that out and sets again if it matters.
+	// them, and the time of the statement is one value, too: after all parameters stand the
+	// values in extra. Base is how many parameters there are, once final is set: not in a first
+	// run, which finds that out and sets again if it matters.
 	base  int
+	final bool
 	again bool
 	extra []extraParam
 }
 
-// extraParam is one more value of a parameter.
+// extraParam is one more value of a parameter, or the time of the statement.
 type extraParam struct {
-	of  int // the parameter
+	of  int // the parameter, or timeOfStatement
 	typ typ
+}
+
+// timeOfStatement is extraParam.of of the time at which a statement begins.
+const timeOfStatement = -1
+
+// now returns the expression for the time of the statement.
+func (p *params) now() expr.Expr {
+	if !p.final {
+		p.again = true
+		return expr.Const{Value: expr.UnixTime(0, 0)}
+	}
+	for i, x := range p.extra {
+		if x.of == timeOfStatement {
+			return expr.Param{Index: p.base + i, Name: "now"}
+		}
+	}
+	p.extra = append(p.extra, extraParam{timeOfStatement, plainType(keycodec.TypeTime)})
+	return expr.Param{Index: p.base + len(p.extra) - 1, Name: "now"}
+}
+
+// typeOf returns the type of a parameter that stands for the time of the statement.
+func (p *params) typeOf(e expr.Param) typ {
+	if i := e.Index - p.base; p.final && i >= 0 && i < len(p.extra) &&
+		p.extra[i].of == timeOfStatement {
+		return p.extra[i].typ
+	}
+	return typ{}
 }
 
 // param binds a parameter.
@@ -135,7 +138,7 @@ func (p *params) count() int { return max(p.numbered, len(p.names)) }
 func (p *params) compare(e expr.Param, t typ) expr.Param {
 	first, known := p.types[e.Index]
 	switch {
-	case p.base > 0 && e.Index >= p.base: // one of extra
+	case p.final && e.Index >= p.base: // one of extra
 		return e
 	case !known:
 		if p.types == nil {
@@ -145,7 +148,7 @@ func (p *params) compare(e expr.Param, t typ) expr.Param {
 		return e
 	case first.class() == t.class():
 		return e
-	case p.base == 0:
+	case !p.final:
 		p.again = true
 		return e
 	}
@@ -170,8 +173,8 @@ type NamedValue struct {
 func Named(name string, value any) NamedValue { return NamedValue{name, value} }
 
 // values returns the values of the parameters of a statement, and after them the extra
-// ones.
-func (p *params) values(args []any) ([]expr.Value, error) {
+// ones. Now is called at most once.
+func (p *params) values(args []any, now func() time.Time) ([]expr.Value, error) {
 	given, err := p.arguments(args)
 	if err != nil {
 		return nil, err
@@ -191,6 +194,10 @@ func (p *params) values(args []any) ([]expr.Value, error) {
 		}
 	}
 	for _, x := range p.extra {
+		if x.of == timeOfStatement {
+			out = append(out, expr.Time(now()))
+			continue
+		}
 		if err := add(x.of, x.typ); err != nil {
 			return nil, err
 		}

@@ -19,15 +19,26 @@ type catalog interface {
 }
 
 // nearest returns the candidate that a misspelt name is likely meant to be, "" if none is
-// close: the smallest edit distance, at most a third of the name and never more than 3.
+// close: the smallest edit distance, at most a third of the name and never more than 3; of equal
+// ones that with the longest common beginning.
 func nearest(name string, candidates []string) string {
-	best, limit := "", min(3, (len(name)+1)/3)
+	best, limit, common := "", min(3, (len(name)+1)/3), -1
+	name = strings.ToLower(name)
 	for _, c := range slices.Sorted(slices.Values(candidates)) {
-		if d := distance(strings.ToLower(name), strings.ToLower(c), limit); d <= limit {
-			best, limit = c, d-1
+		d, n := distance(name, strings.ToLower(c), limit), commonPrefix(name, strings.ToLower(c))
+		if d < limit || d == limit && n > common {
+			best, limit, common = c, d, n
 		}
 	}
 	return best
+}
+
+// commonPrefix is how many bytes two texts begin with together.
+func commonPrefix(a, b string) (n int) {
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
 }
 
 // distance is the number of characters to insert, delete, replace or exchange with their

@@ -217,10 +217,14 @@ func (d *describer) expr(e expr.Expr) syntax.Expr {
 	case expr.IsNull:
 		return &syntax.IsNull{X: d.expr(e.X), Not: e.Not}
 	case expr.Like:
-		if e.Escape != 0 {
-			d.fail(e)
+		m := &syntax.Match{Op: "LIKE", X: d.expr(e.X), Y: d.expr(e.Pattern), Not: e.Not}
+		if e.Fold {
+			m.Op = "ILIKE"
 		}
-		return &syntax.Match{Op: "LIKE", X: d.expr(e.X), Y: d.expr(e.Pattern), Not: e.Not}
+		if e.Escape != 0 {
+			m.Escape = string(e.Escape)
+		}
+		return m
 	case expr.BeginsWith:
 		return &syntax.Match{Op: "BEGINS WITH", X: d.expr(e.X), Y: d.expr(e.Prefix)}
 	case expr.Contains:
@@ -234,7 +238,24 @@ func (d *describer) expr(e expr.Expr) syntax.Expr {
 		return &syntax.Call{Name: e.Name, Args: d.exprs(e.Args)}
 	case expr.Row:
 		return &syntax.Row{Items: d.exprs(e.Items)}
+	case expr.IsDistinct:
+		return &syntax.IsDistinct{X: d.expr(e.L), Y: d.expr(e.R), Not: e.Not}
+	case expr.Cast:
+		return &syntax.Cast{X: d.expr(e.X), To: castName(e.To)}
+	case expr.Case:
+		return d.caseExpr(e)
 	}
 	d.fail(e)
 	return &syntax.Literal{Kind: syntax.LiteralNull, Text: "NULL"}
+}
+
+func (d *describer) caseExpr(e expr.Case) syntax.Expr {
+	out := &syntax.Case{Else: d.expr(e.Else)}
+	if e.X != nil {
+		out.X = d.expr(e.X)
+	}
+	for _, w := range e.Whens {
+		out.Whens = append(out.Whens, syntax.When{If: d.expr(w.If), Then: d.expr(w.Then)})
+	}
+	return out
 }

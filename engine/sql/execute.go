@@ -35,7 +35,7 @@ func (s *Stmt) exec(ctx context.Context, args []any) (Result, *binding, error) {
 	if err != nil {
 		return Result{}, nil, err
 	}
-	values, err := b.binder.params.values(args)
+	values, err := b.binder.params.values(args, s.session.db.Now)
 	if err != nil {
 		return Result{}, nil, err
 	}
@@ -54,6 +54,7 @@ func (s *Stmt) exec(ctx context.Context, args []any) (Result, *binding, error) {
 // define runs a statement that defines something, or ANALYZE.
 func (s *Stmt) define(ctx context.Context) (Result, error) {
 	db, b := s.session.db, &binder{catalog: tables{s.session.db}, text: s.text}
+	b.params.final = true // so that now() is no constant
 	switch tree := s.tree.(type) {
 	case *syntax.CreateTable:
 		ok := allowed(tree.IfMissing, table.ErrExists)

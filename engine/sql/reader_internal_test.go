@@ -21,7 +21,7 @@ func (s *Stmt) QueryIn(ctx context.Context, r table.Reader, paged bool, after []
 	if err != nil {
 		return nil, err
 	}
-	values, err := b.binder.params.values(args)
+	values, err := b.binder.params.values(args, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func (s *Stmt) ExecIn(ctx context.Context, tx *table.Tx, args ...any) (Result, e
 	if err != nil {
 		return Result{}, err
 	}
-	params, err := b.binder.params.values(args)
+	params, err := b.binder.params.values(args, nil)
 	if err != nil {
 		return Result{}, err
 	}

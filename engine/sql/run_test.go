@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/datadriven"
 
@@ -28,7 +29,8 @@ func openSession(t testing.TB) *sql.Session {
 			t.Error(err)
 		}
 	})
-	db, err := table.Open(context.Background(), e, nil)
+	clock := func() time.Time { return time.Date(2026, 3, 1, 12, 34, 56, 789e6, time.UTC) }
+	db, err := table.Open(context.Background(), e, &table.Options{Clock: clock})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,9 +64,9 @@ func (s *Stmt) bound() (*binding, error) {
 		return last, nil
 	}
 	for {
-		b, err := s.bind(0)
+		b, err := s.bind(params{})
 		if err == nil && b.binder.params.again {
-			b, err = s.bind(b.binder.params.count())
+			b, err = s.bind(params{base: b.binder.params.count(), final: true})
 		}
 		if err == nil && b.query != nil {
 			b.prepared, err = s.session.db.Prepare(b.query.sel)
@@ -83,10 +83,9 @@ func (s *Stmt) bound() (*binding, error) {
 	}
 }
 
-// bind resolves the names of the statement; parameters is params.base.
-func (s *Stmt) bind(parameters int) (*binding, error) {
-	b := &binding{binder: &binder{catalog: tables{s.session.db}, text: s.text}}
-	b.binder.params.base = parameters
+// bind resolves the names of the statement, with what is known of its parameters.
+func (s *Stmt) bind(p params) (*binding, error) {
+	b := &binding{binder: &binder{catalog: tables{s.session.db}, text: s.text, params: p}}
 	tree := s.tree
 	if e, ok := tree.(*syntax.Explain); ok {
 		tree = e.Statement
@@ -138,7 +137,7 @@ func (s *Stmt) query(ctx context.Context, args []any) (*Rows, *binding, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	values, err := b.binder.params.values(args)
+	values, err := b.binder.params.values(args, s.session.db.Now)
 	if err != nil {
 		return nil, nil, err
 	}

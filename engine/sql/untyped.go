@@ -35,7 +35,7 @@ func (t typ) read(text string) (expr.Value, error) {
 	case !t.known():
 		return guess(text), nil
 	case kind.Numeric():
-		v, err := number(text)
+		v, err := expr.ParseNumber(text)
 		if err != nil {
 			return v, errors.New(syntax.QuoteText(text) + " is no number")
 		}
@@ -62,7 +62,7 @@ func guess(text string) expr.Value {
 	case "FALSE":
 		return expr.Bool(false)
 	}
-	if v, err := number(text); err == nil && strings.Trim(text, "0123456789.eE+-") == "" {
+	if v, err := expr.ParseNumber(text); err == nil && strings.Trim(text, "0123456789.eE+-") == "" {
 		return v
 	}
 	return expr.String(text)

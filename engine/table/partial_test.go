@@ -41,7 +41,7 @@ func wrongConditions(tab *schema.Table) []expr.Expr {
 		gt(call("substr", s, constant("x")), constant("a")),
 		gt(call("substr", s, constant(1.5)), constant("a")),
 		gt(call("coalesce", s, five), constant("a")),
-		gt(call("concat", s, id), constant("a")),
+		gt(call("concat", s, tags), constant("a")),
 		gt(call("shard", constant("none"), id), five),
 		gt(call("tidb_shard", s), five),
 		gt(call("length", call("coalesce", id, five)), five),

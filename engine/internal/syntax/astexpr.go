@@ -15,10 +15,11 @@ const (
 	LiteralBool             // Text is TRUE or FALSE
 	LiteralNumber
 	LiteralString
-	LiteralBlob    // Text is the hexadecimal digits
-	LiteralTime    // TIMESTAMP '2026-01-17T08:00:00Z'
-	LiteralFloat   // FLOAT 'NaN'
-	LiteralDecimal // DECIMAL '1E+30'
+	LiteralBlob     // Text is the hexadecimal digits
+	LiteralTime     // TIMESTAMP '2026-01-17T08:00:00Z'
+	LiteralFloat    // FLOAT 'NaN'
+	LiteralDecimal  // DECIMAL '1E+30'
+	LiteralInterval // INTERVAL '1 day', beside + and - only
 )
 
 // Literal is a constant.
@@ -81,10 +82,36 @@ type IsNull struct {
 
 // Match is x [NOT] LIKE pattern, x [NOT] BEGINS WITH prefix or x [NOT] CONTAINS item.
 type Match struct {
+	Pos    int
+	Op     string // "LIKE", "ILIKE", "BEGINS WITH" or "CONTAINS"
+	X, Y   Expr
+	Escape string // of LIKE and ILIKE: one character, or empty
+	Not    bool
+}
+
+// IsDistinct is x IS [NOT] DISTINCT FROM y. x IS TRUE is x IS NOT DISTINCT FROM TRUE.
+type IsDistinct struct {
 	Pos  int
-	Op   string // "LIKE", "BEGINS WITH" or "CONTAINS"
 	X, Y Expr
 	Not  bool
+}
+
+// When is a branch of a Case.
+type When struct{ If, Then Expr }
+
+// Case is CASE [x] WHEN … THEN … [ELSE …] END.
+type Case struct {
+	Pos   int
+	X     Expr // or nil
+	Whens []When
+	Else  Expr // or nil
+}
+
+// Cast is CAST(x AS type).
+type Cast struct {
+	Pos int
+	X   Expr
+	To  TypeName
 }
 
 // Row is a row value (a, b).
@@ -161,3 +188,12 @@ func (e *Exists) Position() int { return e.Pos }
 
 // Position implements Expr.
 func (e *Scalar) Position() int { return e.Pos }
+
+// Position implements Expr.
+func (e *IsDistinct) Position() int { return e.Pos }
+
+// Position implements Expr.
+func (e *Case) Position() int { return e.Pos }
+
+// Position implements Expr.
+func (e *Cast) Position() int { return e.Pos }

@@ -67,7 +67,8 @@ func QuoteName(name string) string {
 
 // operandWords are no reserved words but mean something else where a column can stand, or
 // at the start of a part of CREATE TABLE.
-var operandWords = wordSet(`null true false timestamp tidb_shard partition primary ttl`)
+var operandWords = wordSet(`null true false timestamp tidb_shard partition primary ttl
+	current_timestamp current_date`)
 
 // QuoteText returns a text in single quotes.
 func QuoteText(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
@@ -271,12 +272,16 @@ func (f *formatter) createTable(t *CreateTable) {
 
 func (f *formatter) columnDef(c *ColumnDef) {
 	f.put(QuoteName(c.Name.Text), " ")
-	f.put(strings.ReplaceAll(QuoteName(c.Type.Name), `"TIMESTAMP"`, "TIMESTAMP"))
-	f.when(len(c.Type.Args) > 0, "(", strings.Join(c.Type.Args, ", "), ")")
-	f.when(c.Type.List, "[]")
+	f.typeName(&c.Type)
 	f.when(c.Nullable, " NULL")
 	f.clause(" DEFAULT ", c.Default)
 	f.when(c.Collation != "", " COLLATE ", QuoteName(c.Collation))
+}
+
+func (f *formatter) typeName(t *TypeName) {
+	f.put(strings.ReplaceAll(QuoteName(t.Name), `"TIMESTAMP"`, "TIMESTAMP"))
+	f.when(len(t.Args) > 0, "(", strings.Join(t.Args, ", "), ")")
+	f.when(t.List, "[]")
 }
 
 func (f *formatter) keyColumns(columns []KeyColumn) {

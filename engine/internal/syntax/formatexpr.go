@@ -6,7 +6,7 @@ import "strconv"
 func (f *formatter) operand(e Expr) {
 	enclose := false
 	switch e := e.(type) {
-	case *Unary, *Binary, *Between, *In, *IsNull, *Match:
+	case *Unary, *Binary, *Between, *In, *IsNull, *IsDistinct, *Match:
 		enclose = true
 	case *Literal: // two signs would begin a comment
 		enclose = e.Kind == LiteralNumber && e.Text[0] == '-'
@@ -47,6 +47,20 @@ func (f *formatter) expr(e Expr) {
 		f.when(e.Star, "*")
 		f.when(e.Distinct, "DISTINCT ")
 		f.exprs(e.Args)
+		f.put(")")
+	case *Case:
+		f.put("CASE")
+		f.clause(" ", e.X)
+		for _, w := range e.Whens {
+			f.clause(" WHEN ", w.If)
+			f.clause(" THEN ", w.Then)
+		}
+		f.clause(" ELSE ", e.Else)
+		f.put(" END")
+	case *Cast:
+		f.clause("CAST(", e.X)
+		f.put(" AS ")
+		f.typeName(&e.To)
 		f.put(")")
 	default:
 		f.condition(e)
@@ -93,6 +107,18 @@ func (f *formatter) condition(e Expr) {
 		not(e.Not)
 		f.put(e.Op, " ")
 		f.operand(e.Y)
+		f.when(e.Escape != "", " ESCAPE ", QuoteText(e.Escape))
+	case *IsDistinct:
+		f.operand(e.X)
+		f.put(" IS ")
+		if l, ok := e.Y.(*Literal); ok && l.Kind == LiteralBool {
+			not(!e.Not)
+			f.put(l.Text)
+			return
+		}
+		not(e.Not)
+		f.put("DISTINCT FROM ")
+		f.operand(e.Y)
 	case *Exists:
 		f.put("EXISTS ")
 		query(e.Query)
@@ -113,6 +139,8 @@ func (f *formatter) literal(l *Literal) {
 		f.put("FLOAT ", QuoteText(l.Text))
 	case LiteralDecimal:
 		f.put("DECIMAL ", QuoteText(l.Text))
+	case LiteralInterval:
+		f.put("INTERVAL ", QuoteText(l.Text))
 	default:
 		f.put(l.Text)
 	}

@@ -3,6 +3,7 @@ package syntax
 import (
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // The levels of precedence, loosest first: OR, AND, NOT, comparisons, + - ||, * / %, sign.
@@ -53,10 +54,8 @@ func (p *parser) comparison() Expr {
 			l = &Binary{pos, op, l, p.sum()}
 			continue
 		}
-		if p.words("IS") {
-			not := p.word("NOT")
-			p.needWord("NULL")
-			l = &IsNull{pos, l, not}
+		if p.word("IS") {
+			l = p.is(l, pos)
 			continue
 		}
 		next, ok := p.membership(l, pos, p.word("NOT"))
@@ -65,6 +64,24 @@ func (p *parser) comparison() Expr {
 		}
 		l = next
 	}
+}
+
+// is reads what follows IS.
+func (p *parser) is(l Expr, pos int) Expr {
+	not := p.word("NOT")
+	at := p.tok.pos
+	switch {
+	case p.word("NULL"), p.word("UNKNOWN"):
+		return &IsNull{pos, l, not}
+	case p.word("TRUE"):
+		return &IsDistinct{pos, l, &Literal{at, LiteralBool, "TRUE"}, !not}
+	case p.word("FALSE"):
+		return &IsDistinct{pos, l, &Literal{at, LiteralBool, "FALSE"}, !not}
+	case p.words("DISTINCT", "FROM"):
+		return &IsDistinct{pos, l, p.sum(), not}
+	}
+	p.fail("expected NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM after IS, found %s", p.found())
+	return nil
 }
 
 // membership reads IN, BETWEEN, LIKE, BEGINS WITH and CONTAINS, after a NOT or not.
@@ -77,16 +94,32 @@ func (p *parser) membership(l Expr, pos int, not bool) (Expr, bool) {
 		p.needWord("AND")
 		return &Between{pos, l, lo, p.sum(), not}, true
 	case p.word("LIKE"):
-		return &Match{pos, "LIKE", l, p.sum(), not}, true
+		return p.like("LIKE", l, pos, not), true
+	case p.word("ILIKE"):
+		return p.like("ILIKE", l, pos, not), true
 	case p.words("BEGINS", "WITH"):
-		return &Match{pos, "BEGINS WITH", l, p.sum(), not}, true
+		return &Match{Pos: pos, Op: "BEGINS WITH", X: l, Y: p.sum(), Not: not}, true
 	case p.word("CONTAINS"):
-		return &Match{pos, "CONTAINS", l, p.sum(), not}, true
+		return &Match{Pos: pos, Op: "CONTAINS", X: l, Y: p.sum(), Not: not}, true
+	case not && p.word("NULL"): // as SQLite writes IS NOT NULL
+		return &IsNull{pos, l, true}, true
 	case not:
 		p.fail("expected IN, BETWEEN, LIKE, BEGINS WITH or CONTAINS after NOT, found %s",
 			p.found())
 	}
 	return nil, false
+}
+
+// like reads a pattern and the character that takes a wildcard its meaning.
+func (p *parser) like(op string, l Expr, pos int, not bool) Expr {
+	m := &Match{Pos: pos, Op: op, X: l, Y: p.sum(), Not: not}
+	if p.word("ESCAPE") {
+		at := p.tok.pos
+		if m.Escape = p.text("character after ESCAPE"); utf8.RuneCountInString(m.Escape) != 1 {
+			p.failAt(at, "ESCAPE takes one character")
+		}
+	}
+	return m
 }
 
 func (p *parser) in(l Expr, pos int, not bool) Expr {
@@ -240,6 +273,17 @@ func (p *parser) wordOperand(pos int) Expr {
 		q := p.selectStatement()
 		p.needOp(")")
 		return &Exists{pos, q}
+	case p.word("CASE"):
+		return p.caseExpr(pos)
+	case p.isWord("LEFT"), p.isWord("RIGHT"):
+		name := strings.ToLower(p.tok.text)
+		if p.advance(); !p.isOp("(") {
+			p.fail("expected \"(\" after the function %s, found %s", name, p.found())
+		}
+		return p.call(pos, name)
+	}
+	if e := p.wordCall(pos); e != nil {
+		return e
 	}
 	kind, ok := typedLiterals[strings.ToUpper(p.tok.text)]
 	if !ok {
@@ -247,8 +291,13 @@ func (p *parser) wordOperand(pos int) Expr {
 	}
 	name := p.tok
 	p.advance()
-	if p.tok.kind == tokenString {
-		return &Literal{pos, kind, p.text("literal")}
+	switch {
+	case p.tok.kind == tokenString:
+		return p.intervalUnit(&Literal{pos, kind, p.text("literal")})
+	case kind == LiteralInterval && p.tok.kind == tokenNumber:
+		l := &Literal{pos, kind, p.tok.text}
+		p.advance()
+		return p.intervalUnit(l)
 	}
 	return p.refBehind(pos, name.text) // a column of that name
 }
@@ -256,6 +305,7 @@ func (p *parser) wordOperand(pos int) Expr {
 // typedLiterals are the types that may stand before a text, which is then a value of them.
 var typedLiterals = map[string]LiteralKind{
 	"TIMESTAMP": LiteralTime, "FLOAT": LiteralFloat, "DECIMAL": LiteralDecimal,
+	"INTERVAL": LiteralInterval,
 }
 
 // refOrCall reads a column, table.column, table.* or a function call.

@@ -169,9 +169,10 @@ func (p *parser) needOp(op string) {
 
 // reserved words cannot be names without quotes: they can stand where a name ends.
 var reserved = wordSet(`all and as asc begins between by case contains create cross delete
-	desc distinct drop each else end exists explain from group having in include index
-	indexed inner insert into is join left like limit not null offset on or order outer
-	select set shard sort table then union unique update using values when where with`)
+	desc distinct drop each else end except exists explain from full group having ilike in
+	include index indexed inner insert intersect into is join left like limit natural not null
+	offset on or order outer right select set shard sort table then union unique update using
+	values when where with`)
 
 func wordSet(words string) map[string]bool {
 	set := map[string]bool{}

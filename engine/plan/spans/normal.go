@@ -79,6 +79,8 @@ func (n *normaliser) truth(e expr.Expr, want bool) expr.Expr {
 		return n.in(e, want)
 	case expr.IsNull:
 		return n.isNull(e, want)
+	case expr.IsDistinct:
+		return n.isDistinct(e, want)
 	case expr.Like:
 		return n.like(e, want)
 	case expr.BeginsWith:

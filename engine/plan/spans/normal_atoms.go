@@ -149,17 +149,40 @@ func (n *normaliser) isNull(e expr.IsNull, want bool) expr.Expr {
 	return e
 }
 
+// isDistinct normalises L IS DISTINCT FROM R, which is never unknown: with a constant it is a
+// comparison, a test for NULL, or both.
+func (n *normaliser) isDistinct(e expr.IsDistinct, want bool) expr.Expr {
+	same := e.Not == want
+	l, r := e.L, n.operand(e.R)
+	if _, ok := r.(expr.Const); !ok {
+		l, r = e.R, n.operand(e.L)
+	}
+	c, ok := r.(expr.Const)
+	switch {
+	case !ok:
+		return n.opaque(expr.IsDistinct{L: n.operand(e.L), R: n.operand(e.R), Not: same}, true)
+	case c.IsNull():
+		return n.isNull(expr.IsNull{X: l}, same)
+	case !same:
+		return junction([]expr.Expr{n.comparison(expr.Cmp{Op: expr.Ne, L: l, R: c}, true),
+			n.isNull(expr.IsNull{X: l}, true)}, false)
+	case c.Kind() == expr.KindBool:
+		return n.truth(l, isTrue(c))
+	}
+	return n.comparison(expr.Cmp{Op: expr.Eq, L: l, R: c}, true)
+}
+
 // like normalises X LIKE pattern. A fixed beginning of the pattern becomes a condition of
 // its own.
 func (n *normaliser) like(e expr.Like, want bool) expr.Expr {
 	want = want != e.Not
-	e = expr.Like{X: n.operand(e.X), Pattern: n.operand(e.Pattern), Escape: e.Escape, Not: !want}
+	e.X, e.Pattern, e.Not = n.operand(e.X), n.operand(e.Pattern), !want
 	c, isConst := e.Pattern.(expr.Const)
 	pattern, isText := c.AsString()
 	if IsNull(e.X) || IsNull(e.Pattern) {
 		return False
 	}
-	if _, isColumn := e.X.(expr.Column); !isConst || !isText || !isColumn {
+	if _, isColumn := e.X.(expr.Column); !isConst || !isText || !isColumn || e.Fold {
 		return n.opaque(e, true)
 	}
 	text, whole, begins := expr.LikePrefix(pattern, e.Escape)

@@ -103,7 +103,9 @@ func (g *generator) rowValue(s source) string {
 
 // query returns any query.
 func (g *generator) query() query {
-	switch g.rng.IntN(11) {
+	switch g.rng.IntN(14) {
+	case 11, 12, 13:
+		return g.calculated()
 	case 10:
 		return g.rowless()
 	case 0, 1:

@@ -1,0 +1,166 @@
+package expr
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// timeUnits are what times are cut off to, longest first.
+var timeUnits = []string{"year", "quarter", "month", "week", "day", "hour", "minute", "second",
+	"millisecond", "microsecond"}
+
+// timeFields are what is taken of a time beside its units.
+var timeFields = []string{"dow", "isodow", "doy", "isoyear", "epoch"}
+
+// unitNames returns the units, or with fields all that date_part takes.
+func unitNames(fields bool) []string {
+	if fields {
+		return append(timeUnits[:len(timeUnits):len(timeUnits)], timeFields...)
+	}
+	return timeUnits
+}
+
+// timeOf returns a time of the years that have a calendar here.
+func timeOf(v Value) (time.Time, error) {
+	if s := int64(v.n); s < minTextSecond || s > maxTextSecond {
+		return time.Time{}, fmt.Errorf("%w: %s is not in the years 0 to 9999", ErrRange, v)
+	}
+	t, _ := v.AsTime()
+	return t, nil
+}
+
+func callDateTrunc(args []Value) (Value, error) {
+	t, err := timeOf(args[1])
+	if err != nil {
+		return Value{}, err
+	}
+	day := time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC)
+	switch unit := strings.ToLower(args[0].s); unit {
+	case "year":
+		t = time.Date(t.Year(), 1, 1, 0, 0, 0, 0, time.UTC)
+	case "quarter":
+		t = time.Date(t.Year(), (t.Month()-1)/3*3+1, 1, 0, 0, 0, 0, time.UTC)
+	case "month":
+		t = time.Date(t.Year(), t.Month(), 1, 0, 0, 0, 0, time.UTC)
+	case "week":
+		t = day.AddDate(0, 0, -((int(t.Weekday()) + 6) % 7))
+	case "day":
+		t = day
+	default:
+		step, ok := durations[unit]
+		if !ok {
+			return Value{}, noUnit(args[0], false)
+		}
+		t = day.Add(t.Sub(day) / step * step)
+	}
+	return Time(t), nil
+}
+
+func noUnit(v Value, fields bool) error {
+	return fmt.Errorf("%s is none of %s", v, strings.Join(unitNames(fields), ", "))
+}
+
+func callDatePart(args []Value) (Value, error) {
+	t, err := timeOf(args[1])
+	if err != nil {
+		return Value{}, err
+	}
+	year, week := t.ISOWeek()
+	field := strings.ToLower(args[0].s)
+	parts := map[string]int{"year": t.Year(), "quarter": int(t.Month()+2) / 3,
+		"month": int(t.Month()), "week": week, "isoyear": year, "day": t.Day(), "hour": t.Hour(),
+		"minute": t.Minute(), "second": t.Second(), "millisecond": t.Nanosecond() / 1e6,
+		"microsecond": t.Nanosecond() / 1e3, "dow": int(t.Weekday()),
+		"isodow": (int(t.Weekday())+6)%7 + 1, "doy": t.YearDay(), "epoch": 0}
+	n, ok := parts[field]
+	switch {
+	case !ok:
+		return Value{}, noUnit(args[0], true)
+	case field == "epoch":
+		return Int(t.Unix()), nil
+	}
+	return Int(int64(n)), nil
+}
+
+// durations are the units of which each has one length.
+var durations = map[string]time.Duration{"week": 7 * 24 * time.Hour, "day": 24 * time.Hour,
+	"hour": time.Hour, "minute": time.Minute, "second": time.Second,
+	"millisecond": time.Millisecond, "microsecond": time.Microsecond}
+
+// interval is a period: months are apart, since they have no one length.
+type interval struct {
+	months int64
+	rest   time.Duration
+}
+
+// maxInterval bounds an interval in years.
+const maxInterval = 10_000
+
+// Interval returns an interval as date_add takes it: numbers and units, '1 day' or '2 months -3
+// hours'. With back it is the opposite.
+func Interval(text string, back bool) (string, error) {
+	if _, err := parseInterval(text); err != nil || !back {
+		return text, err
+	}
+	words := strings.Fields(text)
+	for i := 0; i < len(words); i += 2 {
+		if rest, negative := strings.CutPrefix(words[i], "-"); negative {
+			words[i] = rest
+		} else {
+			words[i] = "-" + strings.TrimPrefix(words[i], "+")
+		}
+	}
+	return strings.Join(words, " "), nil
+}
+
+func parseInterval(text string) (out interval, err error) {
+	bad := fmt.Errorf("%s is no interval; it looks like '1 day' or '2 months 3 hours'", quote(text))
+	words := strings.Fields(strings.ToLower(text))
+	if len(words) == 0 || len(words)%2 != 0 {
+		return out, bad
+	}
+	for i := 0; i < len(words); i += 2 {
+		n, err := strconv.ParseInt(words[i], 10, 64)
+		unit := strings.TrimSuffix(words[i+1], "s")
+		step, exact := durations[unit]
+		months := map[string]int64{"year": 12, "quarter": 3, "month": 1}[unit]
+		switch {
+		case err != nil || !exact && months == 0:
+			return out, bad
+		case exact && (n > int64(maxDuration/step) || n < -int64(maxDuration/step)),
+			!exact && (n > 12*maxInterval || n < -12*maxInterval):
+			return out, fmt.Errorf("%w: the interval %s", ErrRange, quote(text))
+		}
+		add := time.Duration(n) * step
+		if add > 0 && out.rest > maxDuration-add || add < 0 && out.rest < -maxDuration-add {
+			return out, fmt.Errorf("%w: the interval %s", ErrRange, quote(text))
+		}
+		out.months, out.rest = out.months+n*months, out.rest+add
+	}
+	return out, nil
+}
+
+// maxDuration is 200 years.
+const maxDuration = 200 * 365 * 24 * time.Hour
+
+// callDateAdd adds an interval. Months end where the month does: a month after January 31st is
+// the last day of February.
+func callDateAdd(args []Value) (Value, error) {
+	t, err := timeOf(args[0])
+	if err != nil {
+		return Value{}, err
+	}
+	in, err := parseInterval(args[1].s)
+	if err != nil {
+		return Value{}, err
+	}
+	if in.months != 0 {
+		first := time.Date(t.Year(), t.Month()+time.Month(in.months), 1, 0, 0, 0, 0, time.UTC)
+		last := first.AddDate(0, 1, -1).Day()
+		clock := t.Sub(time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC))
+		t = first.AddDate(0, 0, min(t.Day(), last)-1).Add(clock)
+	}
+	return Time(t.Add(in.rest)), nil
+}

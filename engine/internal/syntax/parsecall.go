@@ -1,0 +1,153 @@
+package syntax
+
+import "strings"
+
+// Functions with words between their arguments are read as calls with commas: EXTRACT(day FROM
+// t) is date_part('day', t).
+
+// caseExpr reads what follows CASE.
+func (p *parser) caseExpr(pos int) Expr {
+	e := &Case{Pos: pos}
+	if !p.isWord("WHEN") {
+		e.X = p.expr()
+	}
+	for p.word("WHEN") {
+		w := When{If: p.expr()}
+		p.needWord("THEN")
+		w.Then = p.expr()
+		e.Whens = append(e.Whens, w)
+	}
+	if len(e.Whens) == 0 {
+		p.fail("expected WHEN, found %s", p.found())
+	}
+	if p.word("ELSE") {
+		e.Else = p.expr()
+	}
+	p.needWord("END")
+	return e
+}
+
+// wordCall reads CAST and the functions that take words, nil if there is none of them: a
+// parenthesis follows their names.
+func (p *parser) wordCall(pos int) Expr {
+	name := strings.ToUpper(p.tok.text)
+	if alone := currentTimes[name]; alone != "" {
+		p.advance()
+		if p.op("(") {
+			p.needOp(")")
+		}
+		return &Call{Pos: pos, Name: alone}
+	}
+	after := p.lex
+	if next, err := after.next(); err != nil || next.kind != tokenOperator || next.text != "(" {
+		return nil
+	}
+	var read func(pos int) Expr
+	switch name {
+	case "CAST":
+		read = p.cast
+	case "EXTRACT":
+		read = p.extract
+	case "POSITION":
+		read = p.position
+	case "SUBSTRING":
+		read = p.substring
+	case "TRIM":
+		read = p.trim
+	default:
+		return nil
+	}
+	p.advance()
+	p.needOp("(")
+	e := read(pos)
+	p.needOp(")")
+	return e
+}
+
+// currentTimes are the words that are calls without parentheses.
+var currentTimes = map[string]string{"CURRENT_TIMESTAMP": "current_timestamp",
+	"CURRENT_DATE": "current_date"}
+
+func (p *parser) cast(pos int) Expr {
+	c := &Cast{Pos: pos, X: p.expr()}
+	p.needWord("AS")
+	c.To = p.typeName()
+	return c
+}
+
+// extract reads field FROM time.
+func (p *parser) extract(pos int) Expr {
+	field := p.tok
+	if field.kind != tokenName && field.kind != tokenString {
+		p.fail("expected a field such as YEAR or DAY, found %s", p.found())
+	}
+	p.advance()
+	p.needWord("FROM")
+	return &Call{Pos: pos, Name: "date_part", Args: []Expr{
+		&Literal{field.pos, LiteralString, strings.ToLower(field.text)}, p.expr()}}
+}
+
+// position reads part IN text.
+func (p *parser) position(pos int) Expr {
+	part := p.sum()
+	p.needWord("IN")
+	return &Call{Pos: pos, Name: "instr", Args: []Expr{p.expr(), part}}
+}
+
+// substring reads text, from, count or text FROM from FOR count.
+func (p *parser) substring(pos int) Expr {
+	c := &Call{Pos: pos, Name: "substr", Args: []Expr{p.expr()}}
+	switch {
+	case p.op(","):
+		c.Args = append(c.Args, p.exprs()...)
+	case p.word("FROM"):
+		c.Args = append(c.Args, p.expr())
+		if p.word("FOR") {
+			c.Args = append(c.Args, p.expr())
+		}
+	default:
+		p.fail("expected \",\" or FROM, found %s", p.found())
+	}
+	return c
+}
+
+// trim reads text, characters or [LEADING | TRAILING | BOTH] [characters] FROM text.
+func (p *parser) trim(pos int) Expr {
+	c := &Call{Pos: pos, Name: "trim"}
+	side := true
+	switch {
+	case p.word("LEADING"):
+		c.Name = "ltrim"
+	case p.word("TRAILING"):
+		c.Name = "rtrim"
+	default:
+		side = p.word("BOTH")
+	}
+	if side && p.word("FROM") {
+		c.Args = p.exprs()
+		return c
+	}
+	c.Args = []Expr{p.expr()}
+	switch {
+	case p.word("FROM"):
+		c.Args = append([]Expr{p.expr()}, c.Args...)
+	case side:
+		p.fail("expected FROM, found %s", p.found())
+	case p.op(","):
+		c.Args = append(c.Args, p.exprs()...)
+	}
+	return c
+}
+
+// intervalUnit joins the unit after INTERVAL 1 to it: INTERVAL 1 DAY is INTERVAL '1 day'.
+func (p *parser) intervalUnit(l *Literal) Expr {
+	if l.Kind == LiteralInterval && intervalUnits[strings.ToLower(p.tok.text)] &&
+		p.tok.kind == tokenName {
+		l.Text += " " + strings.ToLower(p.tok.text)
+		p.advance()
+	}
+	return l
+}
+
+var intervalUnits = wordSet(`year month week day hour minute second years months weeks days hours
+	minutes seconds`)

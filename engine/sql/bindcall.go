@@ -1,0 +1,165 @@
+package sql
+
+import (
+	"slices"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/internal/syntax"
+	"github.com/kstonedb/kstone/keycodec"
+)
+
+// functionNames are other names of functions.
+var functionNames = map[string]string{
+	"substring": "substr", "char_length": "length", "character_length": "length",
+	"ceiling": "ceil", "pow": "power", "ifnull": "coalesce", "lcase": "lower", "ucase": "upper",
+	"now": "current_timestamp",
+}
+
+// noFunction fails for a name that there is no function of.
+func (sc *scope) noFunction(e *syntax.Call) {
+	names := append(expr.Functions(), "mod", "now")
+	for name := range aggregateNames {
+		names = append(names, name)
+	}
+	for name := range functionNames {
+		names = append(names, name)
+	}
+	sc.b.fail(e.Pos, "there is no function %s%s", e.Name, hint(e.Name, names))
+}
+
+func (sc *scope) call(e *syntax.Call) expr.Expr {
+	name := e.Name
+	if other := functionNames[name]; other != "" {
+		name = other
+	}
+	fn, isAggregate := aggregateNames[name]
+	if several := map[string]string{"min": "least", "max": "greatest"}[name]; several != "" &&
+		len(e.Args) > 1 && !e.Distinct {
+		name, isAggregate = several, false
+	}
+	if isAggregate {
+		return sc.aggregate(e, fn)
+	}
+	switch {
+	case e.Star:
+		sc.b.fail(e.Pos, "%s(*): * is possible with count only", e.Name)
+	case e.Distinct:
+		sc.b.fail(e.Pos, "DISTINCT is possible with aggregates only, such as count")
+	case name == "mod" && len(e.Args) == 2:
+		return expr.Arith{Op: expr.Mod, L: sc.expr(e.Args[0]), R: sc.expr(e.Args[1])}
+	case name == "current_timestamp" && len(e.Args) == 0:
+		return sc.b.params.now()
+	case name == "current_date" && len(e.Args) == 0:
+		day := expr.Const{Value: expr.String("day")}
+		return expr.Func{Name: "date_trunc", Args: []expr.Expr{day, sc.b.params.now()}}
+	case !slices.Contains(expr.Functions(), name):
+		sc.noFunction(e)
+	}
+	if expr.CheckFunc(name, len(e.Args)) != nil {
+		sc.b.fail(e.Pos, "%s does not take %d arguments: %s", e.Name, len(e.Args),
+			expr.FuncUsage(name))
+	}
+	f := expr.Func{Name: name, Args: sc.exprs(e.Args), Pos: e.Pos + 1}
+	if !expr.Chooses(name) {
+		return f
+	}
+	if t := sc.typeBeside(f.Args); t.known() {
+		return sc.coerceArgs(t, f, e)
+	}
+	return f
+}
+
+// typeBeside returns the type that constants and parameters take from what stands beside them.
+func (sc *scope) typeBeside(list []expr.Expr) typ {
+	for _, e := range list {
+		switch e.(type) {
+		case expr.Const, expr.Param:
+			continue
+		}
+		if t := sc.typeOf(e); t.known() {
+			return t
+		}
+	}
+	return typ{}
+}
+
+// concat binds a chain of ||, which is one call.
+func (sc *scope) concat(e *syntax.Binary) expr.Expr {
+	f := expr.Func{Name: "concat", Pos: e.Pos + 1}
+	f.Args = sc.terms(nil, e, "||")
+	return f
+}
+
+// shifted binds a time and an interval, nil for other sums.
+func (sc *scope) shifted(e *syntax.Binary) expr.Expr {
+	interval := func(e syntax.Expr) *syntax.Literal {
+		l, ok := e.(*syntax.Literal)
+		if !ok || l.Kind != syntax.LiteralInterval {
+			return nil
+		}
+		return l
+	}
+	at, by := e.L, interval(e.R)
+	if by == nil && e.Op == "+" {
+		at, by = e.R, interval(e.L)
+	}
+	if by == nil || e.Op != "+" && e.Op != "-" || interval(at) != nil {
+		return nil
+	}
+	text, err := expr.Interval(by.Text, e.Op == "-")
+	if err != nil {
+		sc.b.refuse(by.Pos, err)
+	}
+	t := sc.expr(at)
+	return expr.Func{Name: "date_add", Pos: e.Pos + 1, Args: []expr.Expr{
+		sc.coerce(plainType(keycodec.TypeTime), t, at), expr.Const{Value: expr.String(text)}}}
+}
+
+// caseExpr binds a CASE: constants take the type of what they are compared with, and results
+// that of the others.
+func (sc *scope) caseExpr(e *syntax.Case) expr.Expr {
+	out := expr.Case{Else: expr.Const{}}
+	if e.X != nil {
+		out.X = sc.expr(e.X)
+	}
+	results := make([]expr.Expr, 0, len(e.Whens)+1)
+	for _, w := range e.Whens {
+		test := sc.expr(w.If)
+		if e.X != nil {
+			test = sc.coerceTo(out.X, test, w.If)
+		}
+		out.Whens = append(out.Whens, expr.When{If: test, Then: sc.expr(w.Then)})
+		results = append(results, out.Whens[len(out.Whens)-1].Then)
+	}
+	if e.Else != nil {
+		out.Else = sc.expr(e.Else)
+		results = append(results, out.Else)
+	}
+	if t := sc.typeBeside(results); t.known() {
+		return sc.coerceResults(t, out, e)
+	}
+	return out
+}
+
+// coerceResults is coerce for the results of a CASE.
+func (sc *scope) coerceResults(t typ, c expr.Case, at *syntax.Case) expr.Case {
+	whens := make([]expr.When, len(c.Whens))
+	for i, w := range c.Whens {
+		whens[i] = expr.When{If: w.If, Then: sc.coerce(t, w.Then, at.Whens[i].Then)}
+	}
+	c.Whens = whens
+	if at.Else != nil {
+		c.Else = sc.coerce(t, c.Else, at.Else)
+	}
+	return c
+}
+
+// cast binds CAST.
+func (sc *scope) cast(e *syntax.Cast) expr.Expr {
+	c := sc.b.castColumn(&e.To)
+	to, ok := castType(c)
+	if !ok {
+		sc.b.fail(e.To.Pos, "CAST does not make lists")
+	}
+	return expr.Cast{X: sc.expr(e.X), To: to, Pos: e.Pos + 1}
+}

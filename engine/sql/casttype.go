@@ -1,0 +1,62 @@
+package sql
+
+import (
+	"strings"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/internal/syntax"
+	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/keycodec"
+)
+
+// castColumn returns a column of the type that a CAST names.
+func (b *binder) castColumn(t *syntax.TypeName) *schema.Column {
+	c := b.columnDef(&syntax.ColumnDef{Type: *t})
+	return &c
+}
+
+// castBits are the integers and floats of CAST.
+var castBits = map[keycodec.Type]int{
+	keycodec.TypeInt64: 64, keycodec.TypeInt32: 32, keycodec.TypeInt16: 16, keycodec.TypeInt8: 8,
+	keycodec.TypeUint64: 64, keycodec.TypeUint32: 32, keycodec.TypeUint16: 16,
+	keycodec.TypeUint8: 8, keycodec.TypeFloat64: 64, keycodec.TypeFloat32: 32,
+}
+
+// castPlaces are those of the seconds of times.
+var castPlaces = map[keycodec.Unit]int{keycodec.Second: 0, keycodec.Millisecond: 3,
+	keycodec.Microsecond: 6, keycodec.Nanosecond: 9, keycodec.FullRange: 9}
+
+// castType returns the type of a column for CAST; ok is false for lists.
+func castType(c *schema.Column) (t expr.CastType, ok bool) {
+	t = expr.CastType{Kind: c.Kind(), Bits: castBits[c.Type]}
+	switch c.Type {
+	case keycodec.TypeTime:
+		t.Places = castPlaces[c.Unit]
+	case keycodec.TypeDecimal:
+		t.Places = -1
+	case keycodec.TypeFixed:
+		t.Places = int(c.Scale)
+	}
+	return t, !c.List
+}
+
+// castName is the type of a CAST as it is written.
+func castName(t expr.CastType) syntax.TypeName {
+	name, args, _ := strings.Cut(strings.TrimSuffix(t.String(), ")"), "(")
+	out := syntax.TypeName{Name: name}
+	if args != "" {
+		out.Args = strings.Split(args, ", ")
+	}
+	return out
+}
+
+// typeOfCast is the type of values of a CAST.
+func typeOfCast(t expr.CastType) typ {
+	b := &binder{}
+	name := castName(t)
+	var out typ
+	if b.bound(func() { out = typeOfColumn(b.castColumn(&name)) }) != nil {
+		return typ{}
+	}
+	return out
+}
