@@ -41,6 +41,9 @@ func CheckTypes(e Expr, column func(Column) Type) (Type, error) {
 func TypeOf(e Expr, operands []Type) (Type, error) {
 	args := make([]typed, len(operands))
 	for i, child := range Children(e) {
+		if _, row := child.(Row); row {
+			return Type{}, mistyped(e, "%s is a row, not a value", child)
+		}
 		args[i] = typed{Expr: child, Type: operands[i]}
 	}
 	switch e := e.(type) {

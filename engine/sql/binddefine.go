@@ -39,6 +39,11 @@ var typeNames = []struct {
 	{"IPPREFIX", keycodec.TypeIPPrefix}, {"CIDR", keycodec.TypeIPPrefix},
 }
 
+// absentTypes are types of other languages, and what to write instead.
+var absentTypes = map[string]string{"JSON": "TEXT", "JSONB": "TEXT", "DATE": "TIMESTAMP(s)",
+	"TIME": "TEXT or INT", "SERIAL": "INT or UUID with keys of your own", "ENUM": "TEXT",
+	"MONEY": "DECIMAL(18, 2)", "INTERVAL": "TEXT", "ARRAY": "TEXT[], INT[] and so on"}
+
 // TypeText returns the type of a column in the words of CREATE TABLE.
 func TypeText(c *schema.Column) string {
 	name := ""
@@ -73,6 +78,9 @@ func (b *binder) columnDef(d *syntax.ColumnDef) schema.Column {
 		}
 	}
 	if c.Type == 0 {
+		if other := absentTypes[d.Type.Name]; other != "" {
+			b.fail(d.Type.Pos, "kstone has no type %s; write %s", d.Type.Name, other)
+		}
 		b.fail(d.Type.Pos, "there is no type %s%s", d.Type.Name, hint(d.Type.Name, names))
 	}
 	b.typeArgs(d, &c)

@@ -287,7 +287,11 @@ func (sc *scope) noColumn(r *syntax.Ref) {
 		sc.b.fail(r.Pos, "there is no table %s in FROM%s", syntax.QuoteName(r.Table),
 			hint(r.Table, sc.sourceNames()))
 	}
-	sc.b.fail(r.Pos, "there is no column %s%s", syntax.FormatExpr(r), hint(r.Column, names))
+	meant := hint(r.Column, names)
+	if r.Quoted && meant == "" {
+		meant = "; texts stand in single quotes: " + syntax.QuoteText(r.Column)
+	}
+	sc.b.fail(r.Pos, "there is no column %s%s", syntax.FormatExpr(r), meant)
 }
 
 func (sc *scope) sourceNames() (names []string) {

@@ -73,7 +73,11 @@ func TestDefinitionsMakeTheSameTable(t *testing.T) {
 		 CREATE INDEX w3 ON t (b) WHERE b BEGINS WITH 'a' AND tags CONTAINS 'q' AND d = 2.50;
 		 CREATE INDEX w4 ON t (b) WHERE a NOT IN (1, 2) AND a NOT BETWEEN 3 AND 4 AND -a % 3 = 1;
 		 CREATE INDEX w5 ON t (b) WHERE (a, b) > (1, 'x')
-		 AND coalesce(b, 'none') <> lower(b) || 'y'`,
+		 AND coalesce(b, 'none') <> lower(b) || 'y';
+		 CREATE INDEX w6 ON t (b) WHERE CASE WHEN a > 1 THEN b ELSE 'z' END ILIKE '!_%' ESCAPE '!'
+		 AND (b LIKE 'x') IS NOT TRUE AND CASE a WHEN 5 THEN TRUE END;
+		 CREATE INDEX w7 ON t (b) WHERE CAST(a AS DECIMAL(18, 2)) IS DISTINCT FROM round(d, 2)
+		 AND CAST(b AS TIMESTAMP(ms)) < at + INTERVAL '1 day' AND CAST(a AS INT8) = 7`,
 	} {
 		first, statements := described(t, s, "t", text)
 		second, again := described(t, s, "t", statements)

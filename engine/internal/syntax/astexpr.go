@@ -41,6 +41,7 @@ type Ref struct {
 	Pos    int
 	Table  string // before the dot, or empty
 	Column string
+	Quoted bool // in double quotes, and without a table: a text may have been meant
 }
 
 // Unary is -x or NOT x.

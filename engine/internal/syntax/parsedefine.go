@@ -14,7 +14,9 @@ func (p *parser) create(pos int) Statement {
 		x := p.createIndex(pos, unique)
 		return &x
 	}
-	p.fail("expected TABLE, INDEX or UNIQUE INDEX, found %s", p.found())
+	p.refuseAbsent(absentObjects)
+	p.fail("expected TABLE, INDEX or UNIQUE INDEX, found %s%s", p.found(),
+		p.meant("TABLE", "INDEX", "UNIQUE"))
 	return nil
 }
 
@@ -78,6 +80,8 @@ func (p *parser) tablePart(t *CreateTable) {
 		p.indexBody(&x)
 		t.Indexes = append(t.Indexes, x)
 	default:
+		p.refuseAbsent(map[string]string{"FOREIGN": absentConstraints["FOREIGN"],
+			"CONSTRAINT": absentConstraints["CONSTRAINT"], "CHECK": absentConstraints["CHECK"]})
 		t.Columns = append(t.Columns, p.columnDef())
 	}
 }
@@ -104,6 +108,7 @@ func (p *parser) columnDef() ColumnDef {
 		case p.word("COLLATE"):
 			c.Collation = strings.ToLower(p.name("collation").Text)
 		default:
+			p.refuseAbsent(absentConstraints)
 			return c
 		}
 	}
@@ -265,6 +270,9 @@ func (p *parser) alter(pos int) Statement {
 		p.word("COLUMN")
 		a.Action, a.Column = DropColumn, p.name("column")
 	case p.word("RENAME"):
+		if p.isWord("TO") {
+			p.fail("kstone has no name for another table; RENAME COLUMN name TO name")
+		}
 		p.word("COLUMN")
 		a.Action, a.Column = RenameColumn, p.name("column")
 		p.needWord("TO")
@@ -288,6 +296,7 @@ func (p *parser) drop(pos int) Statement {
 		d.Table = p.name("table")
 		return d
 	}
-	p.fail("expected TABLE or INDEX, found %s", p.found())
+	p.refuseAbsent(absentObjects)
+	p.fail("expected TABLE or INDEX, found %s%s", p.found(), p.meant("TABLE", "INDEX"))
 	return nil
 }

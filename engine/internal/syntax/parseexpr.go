@@ -315,11 +315,13 @@ func (p *parser) refOrCall(pos int) Expr {
 	if !quoted && p.isOp("(") {
 		return p.call(pos, strings.ToLower(name.Text))
 	}
-	return p.refBehind(pos, name.Text)
+	ref := p.refBehind(pos, name.Text)
+	ref.Quoted = quoted && ref.Table == ""
+	return ref
 }
 
 // refBehind reads what follows the first name of a column.
-func (p *parser) refBehind(pos int, name string) Expr {
+func (p *parser) refBehind(pos int, name string) *Ref {
 	if !p.op(".") {
 		return &Ref{Pos: pos, Column: name}
 	}
@@ -343,5 +345,11 @@ func (p *parser) call(pos int, name string) Expr {
 		c.Args = p.exprs()
 	}
 	p.needOp(")")
+	if p.isWord("OVER") || p.isWord("FILTER") {
+		after := p.lex
+		if next, err := after.next(); err == nil && next.text == "(" {
+			p.refuseAbsent(absentClauses)
+		}
+	}
 	return c
 }

@@ -68,16 +68,22 @@ func ParseAll(text string) (parts []Part, err error) {
 		}
 		parts = append(parts, Part{s, start, p.last})
 		if p.tok.kind != tokenEnd && !p.isOp(";") {
-			p.fail("expected the end of the statement, found %s", p.found())
+			p.refuseAbsent(absentClauses)
+			p.fail("expected the end of the statement, found %s%s", p.found(), p.meantAlias())
 		}
 	}
 }
+
+// clauses are the words that may follow what a statement begins with.
+var clauses = []string{"FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "VALUES",
+	"SET", "JOIN", "UNION"}
 
 // parser holds the token at the position. It fails by panicking with an *Error, which
 // ParseAll recovers: every other way would put a check after each step of the grammar.
 type parser struct {
 	lex    lexer
 	tok    token
+	before token
 	last   int // offset after the token before tok
 	depth  int
 	params paramState
@@ -92,7 +98,7 @@ type paramState struct {
 
 // advance reads the next token into tok.
 func (p *parser) advance() {
-	p.last = p.tok.end
+	p.before, p.last = p.tok, p.tok.end
 	tok, err := p.lex.next()
 	if err != nil {
 		panic(err.(*Error))
@@ -252,10 +258,15 @@ func (p *parser) statement() Statement {
 		}
 		return a
 	}
-	p.fail("expected SELECT, INSERT, UPDATE, DELETE, EXPLAIN, CREATE, ALTER, DROP or ANALYZE, "+
-		"found %s", p.found())
+	p.refuseAbsent(absentStatements)
+	p.fail("expected %s or %s, found %s%s", strings.Join(firstWords[1:], ", "), firstWords[0],
+		p.found(), p.meant(firstWords...))
 	return nil
 }
+
+// firstWords are the words that statements begin with.
+var firstWords = []string{"ANALYZE", "SELECT", "INSERT", "UPDATE", "DELETE", "EXPLAIN", "CREATE",
+	"ALTER", "DROP"}
 
 func (p *parser) explain(pos int) Statement {
 	e := &Explain{Pos: pos, Run: p.word("ANALYZE")}

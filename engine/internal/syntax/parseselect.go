@@ -73,6 +73,11 @@ func (p *parser) sources() []Source {
 		case p.words("INNER", "JOIN"), p.word("JOIN"):
 			out = append(out, p.joined(JoinInner)...)
 		default:
+			for _, word := range []string{"NATURAL", "RIGHT", "FULL"} {
+				if p.isWord(word) {
+					p.refuseAbsent(absentClauses)
+				}
+			}
 			return out
 		}
 	}
@@ -83,6 +88,9 @@ func (p *parser) joined(kind JoinKind) []Source {
 	out := p.factor(kind)
 	last := &out[len(out)-1]
 	pos := p.tok.pos
+	if p.isWord("USING") {
+		p.refuseAbsent(absentClauses)
+	}
 	p.needWord("ON")
 	on := p.expr()
 	if last.On != nil {

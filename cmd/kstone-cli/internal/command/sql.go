@@ -118,6 +118,15 @@ func arguments(stmt *sql.Stmt, params []string) ([]any, error) {
 	if len(names) == 0 {
 		return nil, nil // of another statement of the same text
 	}
+	if len(params) == 0 {
+		err := usage("0 values for %d parameters", len(names))
+		if names[0] != "" {
+			return nil, err.withHint("the statement has :%s; write --param %s=VALUE", names[0],
+				names[0])
+		}
+		return nil, err.withHint("--param VALUE gives the value of ?; repeat it for each, in " +
+			"their order")
+	}
 	var args []any
 	for _, p := range params {
 		if names[0] == "" {

@@ -1,0 +1,77 @@
+package syntax
+
+import "strings"
+
+// What other languages have and kstone has not, with what to do instead. A word in its place
+// fails with that, and not with what the parser expected.
+
+// absentStatements are the first words of statements.
+var absentStatements = map[string]string{
+	"TRUNCATE": "TRUNCATE; write DELETE FROM table", "MERGE": "MERGE; write INSERT OR REPLACE",
+	"SHOW": "SHOW; kstone-cli table list shows the tables", "VACUUM": "VACUUM; it is not needed",
+	"DESCRIBE": "DESCRIBE; kstone-cli table describe shows a table", "USE": "USE",
+	"PRAGMA": "PRAGMA; kstone-cli settings shows the settings", "GRANT": "GRANT", "LOCK": "LOCK",
+	"CALL": "CALL", "COPY": "COPY; kstone-cli import and export read and write files",
+	"REINDEX": "REINDEX; indexes are never out of date",
+}
+
+// absentObjects follow CREATE, ALTER and DROP.
+var absentObjects = map[string]string{
+	"VIEW": "views; write the query where it is used", "TRIGGER": "triggers; do it in the program",
+	"TEMP": "temporary tables", "TEMPORARY": "temporary tables", "SEQUENCE": "sequences",
+	"FUNCTION": "functions of its own language", "PROCEDURE": "procedures",
+	"DATABASE": "databases in a database; each is a directory", "SCHEMA": "schemas",
+	"USER": "users", "TYPE": "types of its own language",
+}
+
+// absentConstraints stand in CREATE TABLE.
+var absentConstraints = map[string]string{
+	"FOREIGN":    "foreign keys; check them in a transaction",
+	"CHECK":      "CHECK; check it in the program",
+	"REFERENCES": "foreign keys; check them in a transaction", "CONSTRAINT": "named constraints",
+	"AUTOINCREMENT":  "AUTOINCREMENT; write keys of your own, such as a UUID",
+	"AUTO_INCREMENT": "AUTO_INCREMENT; write keys of your own, such as a UUID",
+	"GENERATED":      "generated columns",
+	"UNIQUE":         "UNIQUE after a column; write UNIQUE INDEX name (column)",
+}
+
+// absentClauses stand after calls, tables and queries.
+var absentClauses = map[string]string{
+	"OVER":   "window functions; group by what the window is over, or number rows in the program",
+	"FILTER": "FILTER; write count(CASE WHEN condition THEN 1 END)",
+	"FETCH":  "FETCH; write LIMIT", "WINDOW": "window functions",
+	"USING":   "USING; write ON a.column = b.column",
+	"NATURAL": "NATURAL JOIN; write JOIN … ON a.column = b.column",
+	"RIGHT":   "RIGHT JOIN; write it as a LEFT JOIN with the tables exchanged",
+	"FULL":    "FULL JOIN; write a LEFT JOIN, and a second query for the rest",
+}
+
+// refuseAbsent fails if the present token is a word for what kstone has not.
+func (p *parser) refuseAbsent(words map[string]string) {
+	if p.tok.kind != tokenName {
+		return
+	}
+	if what := words[strings.ToUpper(p.tok.text)]; what != "" {
+		p.fail("kstone has no %s", what)
+	}
+}
+
+// meantAlias is meant for what stands after a query, or before: FORM is taken for an alias.
+func (p *parser) meantAlias() string {
+	if p.before.kind == tokenName && !reserved[strings.ToLower(p.before.text)] {
+		if near := Nearest(p.before.text, clauses); near != "" {
+			return "; " + p.before.text + " is taken for a name; did you mean " + near + "?"
+		}
+	}
+	return p.meant(clauses...)
+}
+
+// meant is the end of a message about a misspelt keyword.
+func (p *parser) meant(words ...string) string {
+	if p.tok.kind == tokenName {
+		if near := Nearest(p.tok.text, words); near != "" {
+			return "; did you mean " + near + "?"
+		}
+	}
+	return ""
+}
