@@ -37,7 +37,10 @@ type boundInsert struct {
 	columns  []int // that have values, by ordinal
 	given    schema.ColumnSet
 	rows     [][]boundValue
+	query    *plan.Select // its rows are inserted, not those of rows
 	conflict syntax.OnConflict
+	upsert   *boundUpsert
+	pos      int
 }
 
 // boundValue is an expression for a column, and where it stands.
@@ -49,7 +52,7 @@ type boundValue struct {
 
 func (b *binder) insert(s *syntax.Insert) *boundInsert {
 	t := b.table(s.Table)
-	out := &boundInsert{table: t, conflict: s.Conflict}
+	out := &boundInsert{table: t, conflict: s.Conflict, pos: s.Pos}
 	if s.Columns == nil {
 		for i := range t.Columns {
 			if !t.Columns[i].Dropped {
@@ -66,18 +69,51 @@ func (b *binder) insert(s *syntax.Insert) *boundInsert {
 		out.columns = append(out.columns, i)
 	}
 	out.given = schema.Columns(out.columns...)
-	for _, row := range s.Rows {
-		if len(row) != len(out.columns) {
-			b.fail(row[0].Position(), "%d values for the %d columns of table %s", len(row),
-				len(out.columns), syntax.QuoteName(t.Name))
+	size := func(pos, n int) {
+		if n != len(out.columns) {
+			b.fail(pos, "%d values for the %d columns of table %s", n, len(out.columns),
+				syntax.QuoteName(t.Name))
 		}
+	}
+	if s.Query != nil {
+		sc := b.selectQuery(s.Query, nil)
+		size(s.Query.Pos, len(sc.outputs))
+		for i, o := range sc.outputs {
+			if p, ok := o.expr.(expr.Param); ok {
+				t := typeOfColumn(&t.Columns[out.columns[i]])
+				sc.sel.Columns[i].Expr = b.params.compare(p, t)
+			}
+		}
+		out.query, out.pos = sc.sel, s.Query.Pos
+	}
+	if s.Upsert != nil {
+		out.upsert = b.upsert(t, s)
+	}
+	for _, row := range s.Rows {
+		size(row[0].Position(), len(row))
 		values := make([]boundValue, len(row))
 		for i, e := range row {
-			values[i] = b.assigned(b.value(e), &t.Columns[out.columns[i]])
+			c := &t.Columns[out.columns[i]]
+			if d, ok := e.(*syntax.Default); ok {
+				values[i] = b.defaultOf(c, d.Pos)
+				continue
+			}
+			values[i] = b.assigned(b.value(e), c)
 		}
 		out.rows = append(out.rows, values)
 	}
 	return out
+}
+
+// defaultOf is the value of DEFAULT for a column.
+func (b *binder) defaultOf(c *schema.Column, pos int) boundValue {
+	v := boundValue{pos: pos, expr: expr.Const{}}
+	if c.Default != nil {
+		v.expr = expr.Const{Value: *c.Default}
+	} else if !c.Nullable {
+		b.fail(pos, "column %s has no default", syntax.QuoteName(c.Name))
+	}
+	return v
 }
 
 // value binds an expression that has no columns.
@@ -119,21 +155,31 @@ type boundAssignment struct {
 func (b *binder) update(s *syntax.Update) *boundUpdate {
 	t := b.table(s.Table)
 	out := &boundUpdate{table: t, query: b.rowQuery(s.Table, s.Where)}
-	for _, a := range s.Set {
+	out.set = b.assignments(t, s.Set, nil)
+	return out
+}
+
+// assignments binds SET; outer has names that are no columns of the table.
+func (b *binder) assignments(t *schema.Table, set []syntax.Assignment,
+	outer *scope) (out []boundAssignment) {
+	for _, a := range set {
 		i := b.column(t, a.Column)
-		for _, other := range out.set {
+		for _, other := range out {
 			if other.column == i {
 				b.fail(a.Column.Pos, "column %s is set twice", syntax.QuoteName(a.Column.Text))
 			}
 		}
 		v := boundValue{pos: a.Value.Position()}
-		if _, ok := a.Value.(*syntax.List); ok {
-			v = b.value(a.Value)
-		} else {
-			sc := &scope{b: b, sel: emptySelect(t), where: "SET"}
-			v.expr = sc.expr(a.Value)
+		switch e := a.Value.(type) {
+		case *syntax.List:
+			v = b.value(e)
+		case *syntax.Default:
+			v = b.defaultOf(&t.Columns[i], e.Pos)
+		default:
+			sc := &scope{b: b, sel: emptySelect(t), outer: outer, where: "SET"}
+			v.expr = sc.expr(e)
 		}
-		out.set = append(out.set, boundAssignment{i, b.assigned(v, &t.Columns[i])})
+		out = append(out, boundAssignment{i, b.assigned(v, &t.Columns[i])})
 	}
 	return out
 }

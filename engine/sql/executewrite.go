@@ -19,20 +19,21 @@ func (s *Stmt) insert(ctx context.Context, b *binding, params []expr.Value) (Res
 	if err != nil {
 		return Result{}, err
 	}
-	rows := make([][]expr.Value, len(in.rows))
-	v := &valuer{ctx: ctx, stmt: s, binder: b.binder, params: params}
-	for i, values := range in.rows {
-		if rows[i], err = v.row(in, values); err != nil {
-			return Result{}, err
-		}
+	v := &valuer{ctx: ctx, stmt: s, binder: b.binder, params: params, insert: in}
+	rows, err := v.insertRows()
+	if err != nil {
+		return Result{}, err
 	}
 	result := Result{Statement: syntax.Verb(s.tree)}
 	var n int
-	switch in.conflict {
-	case syntax.ConflictIgnored:
+	switch {
+	case in.upsert != nil:
+		err = s.insertUpserting(ctx, t, v, rows, &result)
+		return result, err
+	case in.conflict == syntax.ConflictIgnored:
 		err = s.insertMissing(ctx, t, rows, &result)
 		return result, err
-	case syntax.ConflictReplaces:
+	case in.conflict == syntax.ConflictReplaces:
 		err = s.insertReplacing(ctx, t, rows, &result)
 		return result, err
 	}
@@ -118,6 +119,54 @@ type valuer struct {
 	stmt   *Stmt
 	binder *binder
 	params []expr.Value
+	insert *boundInsert // or nil
+}
+
+// maxInsertRows bounds the rows of the query of an INSERT, which are in memory together: the
+// query may read the table that they are written to.
+const maxInsertRows = 1_000_000
+
+// insertRows returns the rows of VALUES, or of the query.
+func (v *valuer) insertRows() (rows [][]expr.Value, err error) {
+	in := v.insert
+	if in.query == nil {
+		rows = make([][]expr.Value, len(in.rows))
+		for i, values := range in.rows {
+			if rows[i], err = v.row(in, values); err != nil {
+				return nil, err
+			}
+		}
+		return rows, nil
+	}
+	prepared, err := v.stmt.session.db.Prepare(in.query)
+	if err != nil {
+		return nil, err
+	}
+	found, err := prepared.Query(v.ctx, v.stmt.session.db, v.params...)
+	if err != nil {
+		return nil, err
+	}
+	values := make([]boundValue, len(in.columns))
+	for row, err := range found.All() {
+		if err == nil && len(rows) == maxInsertRows {
+			err = v.binder.bound(func() {
+				v.binder.fail(in.pos, "the query of an INSERT has more than %d rows", maxInsertRows)
+			})
+		}
+		for i := range values {
+			if err == nil {
+				values[i] = boundValue{expr: expr.Const{Value: row[i].Clone()}, pos: in.pos}
+			}
+		}
+		if err == nil {
+			row, err = v.row(in, values)
+		}
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
 }
 
 // row returns a row for INSERT, with values as their columns take them.

@@ -86,7 +86,17 @@ type Insert struct {
 	Table    Name
 	Columns  []Name // nil: all, in order
 	Rows     [][]Expr
+	Query    *Select // INSERT … SELECT, instead of Rows
 	Conflict OnConflict
+	Upsert   *Upsert // ON CONFLICT, or nil
+}
+
+// Upsert is ON CONFLICT [(columns)] DO NOTHING, or DO UPDATE SET … [WHERE …].
+type Upsert struct {
+	Pos     int
+	Columns []Name       // of the key that conflicts; nil: any
+	Set     []Assignment // nil: DO NOTHING
+	Where   Expr
 }
 
 // Assignment is a term of SET.

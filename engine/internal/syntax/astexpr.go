@@ -108,6 +108,9 @@ type Case struct {
 	Else  Expr // or nil
 }
 
+// Default is DEFAULT in VALUES or SET.
+type Default struct{ Pos int }
+
 // Cast is CAST(x AS type).
 type Cast struct {
 	Pos int
@@ -198,3 +201,6 @@ func (e *Case) Position() int { return e.Pos }
 
 // Position implements Expr.
 func (e *Cast) Position() int { return e.Pos }
+
+// Position implements Expr.
+func (e *Default) Position() int { return e.Pos }

@@ -68,7 +68,7 @@ func QuoteName(name string) string {
 // operandWords are no reserved words but mean something else where a column can stand, or
 // at the start of a part of CREATE TABLE.
 var operandWords = wordSet(`null true false timestamp tidb_shard partition primary ttl
-	current_timestamp current_date`)
+	current_timestamp current_date default`)
 
 // QuoteText returns a text in single quotes.
 func QuoteText(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
@@ -105,10 +105,7 @@ func (f *formatter) statement(s Statement) {
 		f.insert(s)
 	case *Update:
 		f.put("UPDATE ", QuoteName(s.Table.Text), " SET ")
-		f.list(len(s.Set), func(i int) {
-			f.put(QuoteName(s.Set[i].Column.Text), " = ")
-			f.expr(s.Set[i].Value)
-		})
+		f.assignments(s.Set)
 		f.clause(" WHERE ", s.Where)
 	case *Delete:
 		f.put("DELETE FROM ", QuoteName(s.Table.Text))
@@ -193,11 +190,36 @@ func (f *formatter) insert(s *Insert) {
 		f.names(s.Columns)
 		f.put(" ")
 	}
-	f.put("VALUES ")
-	f.list(len(s.Rows), func(i int) {
-		f.put("(")
-		f.exprs(s.Rows[i])
-		f.put(")")
+	if s.Query != nil {
+		f.selectStatement(s.Query)
+	} else {
+		f.put("VALUES ")
+		f.list(len(s.Rows), func(i int) {
+			f.put("(")
+			f.exprs(s.Rows[i])
+			f.put(")")
+		})
+	}
+	if u := s.Upsert; u != nil {
+		f.put(" ON CONFLICT ")
+		if u.Columns != nil {
+			f.names(u.Columns)
+			f.put(" ")
+		}
+		if u.Set == nil {
+			f.put("DO NOTHING")
+			return
+		}
+		f.put("DO UPDATE SET ")
+		f.assignments(u.Set)
+		f.clause(" WHERE ", u.Where)
+	}
+}
+
+func (f *formatter) assignments(set []Assignment) {
+	f.list(len(set), func(i int) {
+		f.put(QuoteName(set[i].Column.Text), " = ")
+		f.expr(set[i].Value)
 	})
 }
 

@@ -38,6 +38,8 @@ func (f *formatter) expr(e Expr) {
 		f.put("(")
 		f.exprs(e.Items)
 		f.put(")")
+	case *Default:
+		f.put("DEFAULT")
 	case *List:
 		f.put("[")
 		f.exprs(e.Items)

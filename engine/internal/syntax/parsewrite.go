@@ -22,18 +22,85 @@ func (p *parser) insert() Statement {
 	if p.isOp("(") {
 		s.Columns = p.names("column")
 	}
-	p.needWord("VALUES")
+	if p.isWord("SELECT") {
+		s.Query = p.selectStatement()
+	} else {
+		p.rows(s)
+	}
+	if at := p.tok.pos; p.word("ON") {
+		if p.isWord("DUPLICATE") {
+			p.fail("kstone has no ON DUPLICATE KEY; write ON CONFLICT (columns) DO UPDATE SET …")
+		}
+		p.needWord("CONFLICT")
+		s.Upsert = p.upsert(at)
+	}
+	return s
+}
+
+// rows reads VALUES and rows.
+func (p *parser) rows(s *Insert) {
+	if !p.word("VALUES") {
+		p.fail("expected VALUES or SELECT, found %s%s", p.found(), p.meant("VALUES", "SELECT"))
+	}
 	for {
 		pos := p.tok.pos
 		p.needOp("(")
-		row := p.exprs()
+		row := p.assigned()
+		for p.op(",") {
+			row = append(row, p.assigned()...)
+		}
 		p.needOp(")")
 		if want := len(s.Columns); want > 0 && len(row) != want {
 			p.failAt(pos, "%d values for %d columns", len(row), want)
 		}
 		s.Rows = append(s.Rows, row)
 		if !p.op(",") {
-			return s
+			return
+		}
+	}
+}
+
+// assigned reads an expression or DEFAULT.
+func (p *parser) assigned() []Expr {
+	pos := p.tok.pos
+	if p.isWord("DEFAULT") {
+		after := p.lex
+		if next, err := after.next(); err == nil && next.text != "." && next.text != "(" {
+			p.advance()
+			return []Expr{&Default{pos}}
+		}
+	}
+	return []Expr{p.expr()}
+}
+
+// upsert reads what follows ON CONFLICT.
+func (p *parser) upsert(pos int) *Upsert {
+	u := &Upsert{Pos: pos}
+	if p.isOp("(") {
+		u.Columns = p.names("column")
+	}
+	p.needWord("DO")
+	if p.word("NOTHING") {
+		return u
+	}
+	p.needWord("UPDATE")
+	p.needWord("SET")
+	u.Set = p.assignments()
+	if p.word("WHERE") {
+		u.Where = p.expr()
+	}
+	return u
+}
+
+func (p *parser) assignments() []Assignment {
+	var out []Assignment
+	for {
+		a := Assignment{Column: p.name("column")}
+		p.needOp("=")
+		a.Value = p.assigned()[0]
+		out = append(out, a)
+		if !p.op(",") {
+			return out
 		}
 	}
 }
@@ -43,15 +110,7 @@ func (p *parser) update() Statement {
 	p.needWord("UPDATE")
 	s.Table = p.name("table")
 	p.needWord("SET")
-	for {
-		a := Assignment{Column: p.name("column")}
-		p.needOp("=")
-		a.Value = p.expr()
-		s.Set = append(s.Set, a)
-		if !p.op(",") {
-			break
-		}
-	}
+	s.Set = p.assignments()
 	if p.word("WHERE") {
 		s.Where = p.expr()
 	}

@@ -1,0 +1,172 @@
+package sql
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/internal/syntax"
+	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/engine/table"
+)
+
+// boundUpsert is an ON CONFLICT whose names are resolved.
+type boundUpsert struct {
+	index string // the key or unique index that may conflict; empty: any
+	set   []boundAssignment
+	where expr.Expr // or nil
+	pos   int       // of where
+}
+
+// upsert binds ON CONFLICT. Expressions see the row that is there, and as excluded the row that
+// was to be inserted.
+func (b *binder) upsert(t *schema.Table, s *syntax.Insert) *boundUpsert {
+	u := s.Upsert
+	if s.Conflict != syntax.ConflictFails {
+		b.fail(u.Pos, "ON CONFLICT stands beside OR REPLACE or OR IGNORE")
+	}
+	out := &boundUpsert{}
+	if u.Columns != nil {
+		out.index = b.uniqueOf(t, u)
+	}
+	excluded := &scope{b: b, sel: emptySelect(t), where: "ON CONFLICT"}
+	excluded.sel.From[0].Alias = "excluded"
+	out.set = b.assignments(t, u.Set, excluded)
+	if u.Where != nil {
+		sc := &scope{b: b, sel: emptySelect(t), outer: excluded, where: "ON CONFLICT"}
+		out.where, out.pos = sc.expr(u.Where), u.Where.Position()
+	}
+	return out
+}
+
+// uniqueOf returns the primary key or unique index that has just the columns of ON CONFLICT.
+func (b *binder) uniqueOf(t *schema.Table, u *syntax.Upsert) string {
+	var want schema.ColumnSet
+	for _, n := range u.Columns {
+		want.Add(b.column(t, n))
+	}
+	same := func(ordinals []int) bool { return schema.Columns(ordinals...) == want }
+	if same(t.KeyOrdinals()) {
+		return plan.PrimaryIndex
+	}
+	for _, x := range t.Indexes {
+		var ordinals []int
+		for _, c := range x.Columns {
+			ordinals = append(ordinals, c.Ordinal)
+		}
+		if x.Unique && x.State != schema.Dropping && same(ordinals) {
+			return x.Name
+		}
+	}
+	b.fail(u.Columns[0].Pos, "table %s has no primary key or unique index of these columns",
+		syntax.QuoteName(t.Name))
+	return ""
+}
+
+// errKept ends the change of a row that stays as it is.
+var errKept = errors.New("sql: the row stays")
+
+// insertUpserting inserts rows, and changes those that are in the way or leaves the new ones
+// out.
+func (s *Stmt) insertUpserting(ctx context.Context, t *table.Table, v *valuer,
+	rows [][]expr.Value, result *Result) (err error) {
+	u := *v.insert.upsert
+	u.set = slices.Clone(u.set)
+	for i := range u.set { // subqueries run once
+		value := &u.set[i].value
+		if value.expr == nil {
+			list, err := v.value(*value)
+			if err != nil {
+				return err
+			}
+			value.expr = expr.Const{Value: list}
+		}
+		if value.expr, err = v.withoutSubqueries(value.expr); err != nil {
+			return err
+		}
+	}
+	if u.where, err = v.withoutSubqueries(u.where); err != nil {
+		return err
+	}
+	for part := range slices.Chunk(rows, replaceRows) {
+		var done Result
+		err := s.session.db.Update(ctx, func(tx *table.Tx) error {
+			done = Result{}
+			in := t.In(tx)
+			for _, row := range part {
+				if err := v.upsertRow(ctx, in, &u, row, &done); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		result.Rows += done.Rows
+		result.Skipped += done.Skipped
+	}
+	return nil
+}
+
+// upsertRow inserts a row, or does what ON CONFLICT says.
+func (v *valuer) upsertRow(ctx context.Context, in *table.Table, u *boundUpsert,
+	row []expr.Value, done *Result) error {
+	var taken *table.UniqueError
+	err := in.Insert(ctx, row)
+	switch {
+	case errors.As(err, &taken) && (u.index == "" || u.index == taken.Index):
+	case err != nil:
+		return err
+	default:
+		done.Rows++
+		return nil
+	}
+	if u.set == nil {
+		done.Skipped++
+		return nil
+	}
+	err = in.Update(ctx, taken.Key, func(old []expr.Value) error {
+		return v.applyUpsert(u, old, row)
+	})
+	switch {
+	case errors.Is(err, errKept):
+		done.Skipped++
+		return nil
+	case err == nil:
+		done.Rows++
+	}
+	return err
+}
+
+// applyUpsert changes a row by SET, whose expressions see it as it was and the excluded row.
+func (v *valuer) applyUpsert(u *boundUpsert, row, excluded []expr.Value) error {
+	old := slices.Clone(row)
+	get := func(source, ordinal int) expr.Value {
+		if source == plan.Outer(0) {
+			return excluded[ordinal]
+		}
+		return old[ordinal]
+	}
+	if u.where != nil {
+		t, err := expr.Test(u.where, get, v.params)
+		if err != nil {
+			return v.binder.bound(func() { v.binder.refuse(u.pos, err) })
+		}
+		if t != expr.True {
+			return errKept
+		}
+	}
+	for _, a := range u.set {
+		got, err := expr.Eval(a.value.expr, get, v.params)
+		if err == nil {
+			row[a.column], err = v.insert.table.Columns[a.column].Convert(got)
+		}
+		if err != nil {
+			return v.binder.bound(func() { v.binder.refuse(a.value.pos, err) })
+		}
+	}
+	return nil
+}
