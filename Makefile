@@ -1,7 +1,7 @@
 # Every target works offline once the Go modules are there. `make` lists them. KSTONE_EFFORT and
 # KSTONE_SEED in the environment are the sizes and random numbers of tests: see docs/testing.md.
 # Variables: TIME (fuzz, stress, nightly, soak), CYCLES (powercut), REF (bench-compare),
-# BENCH, COUNT (bench), SEED, N (mutants).
+# ROWS (plan-regret), BENCH, COUNT (bench), SEED, N (mutants).
 
 GO    ?= go
 TIME  ?= 30s
@@ -16,8 +16,8 @@ SAY       = @printf '\n==> %s\n'
 
 .DEFAULT_GOAL := help
 .PHONY: FORCE help demo test check fmt-check vet platforms cross tidy-check unit race lint \
-	fuzz stress nightly sql-check soak powercut canary mutants scale golden bench bench-compare \
-	bench-check bench-quick bench-full cover clean
+	fuzz stress nightly sql-check soak powercut canary mutants scale plan-regret golden bench \
+	bench-compare bench-check bench-quick bench-full cover clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' Makefile
@@ -124,6 +124,10 @@ mutants: ## change N places drawn by SEED, and list the changes that no test not
 
 scale: ## ten million items: times and memory, as docs/limits.md quotes; minutes, 4 GB of disk
 	@KSTONE_SCALE=10000000 $(GO) test -count=1 -v -timeout 60m -run '^TestScale' ./engine
+
+ROWS ?= 200000
+plan-regret: ## generated queries beside every index hint: what plans read too much; ROWS=200000
+	@KSTONE_REGRET_ROWS=$(ROWS) $(GO) test -count=1 -v -timeout 60m ./internal/planregret
 
 golden: ## rewrite the golden files and show what changed
 	@tools/golden.sh
