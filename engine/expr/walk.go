@@ -198,6 +198,11 @@ func Equal(a, b Expr) bool {
 		d, ok := b.(Cmp)
 		return ok && c.Op == d.Op && Equal(c.L, d.L) && Equal(c.R, d.R)
 	}
+	if in, ok := a.(In); ok { // lists may be long, and are often one and the same
+		if other, ok := b.(In); ok && sameList(in.List, other.List) {
+			return in.Not == other.Not && Equal(in.X, other.X)
+		}
+	}
 	x, y := Children(a), Children(b)
 	if len(x) != len(y) || !equalNode(a, b) {
 		return false
@@ -209,6 +214,9 @@ func Equal(a, b Expr) bool {
 	}
 	return true
 }
+
+// sameList reports whether two lists are one in memory.
+func sameList(a, b []Expr) bool { return len(a) == len(b) && len(a) > 0 && &a[0] == &b[0] }
 
 // equalNode compares everything but the operands.
 func equalNode(a, b Expr) bool {
