@@ -169,32 +169,13 @@ func (e *Estimator) KeysWith(ordinal int) iter.Seq[*schema.Index] {
 	}
 }
 
-// equal estimates the fraction of rows with one value in a column.
-func (e *Estimator) equal(ordinal int, operand expr.Expr) float64 {
-	value, _ := e.known(operand)
-	return e.equalTo(ordinal, value)
-}
-
-// equalTo is equal for a value, which is NULL if it is not known.
-func (e *Estimator) equalTo(ordinal int, value expr.Value) float64 {
-	f := 1 / max(1, e.Values(ordinal))
-	if value.IsNull() {
-		return f
-	}
-	for x := range e.KeysWith(ordinal) {
-		k := e.stats.Key(x)
-		if k == nil || len(k.Heavy) == 0 {
-			continue
-		}
-		if v, ok := e.encode(x, value); ok {
-			for _, h := range k.Heavy {
-				if string(h.Key) == string(v) {
-					return max(f, h.Fraction)
-				}
-			}
-		}
-	}
-	return f
+// differ reports whether two operands are known to have different values, so that no column is
+// equal to both.
+func (e *Estimator) differ(a, b expr.Expr) bool {
+	v, known := e.known(a)
+	w, both := e.known(b)
+	order, comparable := expr.Compare(v, w)
+	return known && both && comparable && order != 0
 }
 
 // known returns the value of an operand if it is known.
@@ -228,6 +209,7 @@ func (e *Estimator) encode(x *schema.Index, v expr.Value) ([]byte, bool) {
 // bounds is what the terms of an AND say about the range of a column.
 type bounds struct {
 	lo, hi         expr.Value // NULL: none that is known
+	above, below   bool       // lo, hi itself is out of it
 	loOpen, hiOpen bool       // there is a bound whose value is not known
 }
 
@@ -242,6 +224,9 @@ func (e *Estimator) within(ordinal int, b bounds) float64 {
 	}
 	if b.lo.IsNull() && b.hi.IsNull() {
 		return f
+	}
+	if order, ok := expr.Compare(b.lo, b.hi); ok && order > 0 {
+		return 0
 	}
 	for x := range e.KeysWith(ordinal) {
 		if g, ok := e.histogram(x, b); ok {
@@ -274,15 +259,22 @@ func (e *Estimator) histogram(x *schema.Index, b bounds) (f float64, ok bool) {
 	if !loOK || !hiOK {
 		return 0, false
 	}
+	loOut, hiOut := b.above, b.below
 	if keyColumn(e.table, x, 0).Desc {
-		loKey, hiKey = hiKey, loKey
+		loKey, hiKey, loOut, hiOut = hiKey, loKey, hiOut, loOut
 	}
-	if hiKey != nil {
+	if loKey != nil && loOut {
+		if loKey, ok = keycodec.PrefixEnd(nil, loKey); !ok {
+			return 0, false
+		}
+	}
+	if hiKey != nil && !hiOut {
 		hiKey, _ = keycodec.PrefixEnd(nil, hiKey)
 	}
 	f, ok = k.Histogram.Fraction(loKey, hiKey)
-	one := 1 / max(1, e.Values(keyColumn(e.table, x, 0).Ordinal))
-	return max(f, k.HeavyInside(loKey, hiKey), one), ok
+	one := e.rare(keyColumn(e.table, x, 0).Ordinal, k)
+	inside, outside := k.HeavyInside(loKey, hiKey), k.HeavyInside(nil, nil)
+	return max(min(f, 1-(outside-inside)), inside, one), ok
 }
 
 // Selectivity estimates the fraction of rows that satisfy all terms.
@@ -295,9 +287,15 @@ func (e *Estimator) Selectivity(terms []expr.Expr) float64 {
 		if c, ok := t.(expr.Cmp); ok {
 			column, ok := c.L.(expr.Column)
 			if _, list := spans.IsList(c.R); ok && !list && spans.IsConstant(c.R) {
-				if c.Op == expr.Eq && !equals.has(column.Ordinal) {
-					equals = equals.with(column.Ordinal, c.R)
-					continue
+				if c.Op == expr.Eq {
+					first, again := equals.of(column.Ordinal)
+					if !again {
+						equals = equals.with(column.Ordinal, c.R)
+						continue
+					}
+					if e.differ(first, c.R) {
+						return 0
+					}
 				}
 				v, known := e.known(c.R)
 				at := slices.IndexFunc(ranges, func(r columnRange) bool {
@@ -336,8 +334,14 @@ type equality struct {
 	operand expr.Expr
 }
 
-func (l equalities) has(ordinal int) bool {
-	return slices.ContainsFunc(l, func(q equality) bool { return q.ordinal == ordinal })
+// of returns the value of a column, if it has one.
+func (l equalities) of(ordinal int) (operand expr.Expr, ok bool) {
+	for _, q := range l {
+		if q.ordinal == ordinal {
+			return q.operand, true
+		}
+	}
+	return nil, false
 }
 
 // with returns the list with a value for a column.
@@ -366,13 +370,17 @@ func (b *bounds) add(op expr.Op, v expr.Value, known bool) bool {
 		if !known {
 			b.loOpen = true
 		} else if order, _ := expr.Compare(v, b.lo); b.lo.IsNull() || order > 0 {
-			b.lo = v
+			b.lo, b.above = v, op == expr.Gt
+		} else if order == 0 && op == expr.Gt {
+			b.above = true
 		}
 	case expr.Lt, expr.Le:
 		if !known {
 			b.hiOpen = true
 		} else if order, _ := expr.Compare(v, b.hi); b.hi.IsNull() || order < 0 {
-			b.hi = v
+			b.hi, b.below = v, op == expr.Lt
+		} else if order == 0 && op == expr.Lt {
+			b.below = true
 		}
 	default:
 		return false
@@ -424,25 +432,6 @@ func (e *Estimator) term(t expr.Expr) float64 {
 		return 1 - e.Selectivity([]expr.Expr{t.X})
 	}
 	return DefaultOther
-}
-
-func (e *Estimator) list(in expr.In) float64 {
-	f := 0.0
-	c, ok := in.X.(expr.Column)
-	for _, item := range in.List {
-		switch _, many := spans.IsList(item); {
-		case !ok:
-			f += DefaultDistinct
-		case many:
-			f += defaultList * e.equal(c.Ordinal, item)
-		default:
-			f += e.equal(c.Ordinal, item)
-		}
-	}
-	if f = min(1, f); in.Not {
-		return 1 - f
-	}
-	return f
 }
 
 func (e *Estimator) null(t expr.IsNull) float64 {
@@ -500,6 +489,16 @@ func (e *Estimator) joint(equals equalities, set uint64) float64 {
 			known, covered = 1/max(1, e.Distinct(x, n)), columns
 		}
 	}
+	// What a value is more or less frequent than the average one of its column, the
+	// combination is, too, and it is not more frequent than its values.
+	least := 1.0
+	for i, q := range equals {
+		if covered>>i&1 != 0 {
+			f := e.equal(q.ordinal, q.operand)
+			known, least = known*f*max(1, e.Values(q.ordinal)), min(least, f)
+		}
+	}
+	known = min(known, least)
 	for i, q := range equals {
 		if set>>i&1 != 0 && covered>>i&1 == 0 {
 			known *= e.equal(q.ordinal, q.operand)

@@ -58,11 +58,7 @@ func (w *scanWalk) walk(i int, terms []expr.Expr, depth int) (fraction, ranges f
 	if in, ok := conjunct.ListOn(w.key.Source, ordinal, terms); ok {
 		w.note(i, depth)
 		f, r := w.walk(i+1, terms, depth)
-		n := float64(len(in.List))
-		if _, many := spans.IsList(in.List[0]); many && n == 1 {
-			n = defaultList
-		}
-		return f * w.e.list(in), r * n
+		return f * w.e.list(in), r * w.e.length(in.List)
 	}
 	if or, rest, ok := w.orOn(ordinal, terms); ok && depth < orDepth {
 		return w.branches(i, or, rest, depth)

@@ -49,7 +49,7 @@ func (c *Collector) Add(key []byte, ends []int, null bool, valueBytes int) {
 	for i := range min(len(ends), len(c.sketches)) {
 		c.sketches[i].Add(key[:ends[i]])
 	}
-	if len(ends) > 0 {
+	if len(ends) > 0 && !null {
 		c.count(key[:ends[0]], 1)
 	}
 	c.take(key)
@@ -126,11 +126,15 @@ func (c *Collector) histogram() (h Histogram) {
 }
 
 // frequent returns the values that certainly are frequent: at least twice as often as
-// the average one.
+// the average one. Of a few values it returns each.
 func (c *Collector) frequent() []Heavy {
 	var heavy []Heavy
+	least := 2 * c.entries / c.sketches[0].Count()
+	if c.floor == 0 && len(c.heavy) <= HeavyHitters {
+		least = 0
+	}
 	for v, n := range c.heavy {
-		if certain := n - c.floor; certain >= 2*c.entries/c.sketches[0].Count() {
+		if certain := n - c.floor; certain >= least {
 			heavy = append(heavy, Heavy{Key: []byte(v), Fraction: min(1, certain/c.entries)})
 		}
 	}
