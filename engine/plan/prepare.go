@@ -36,6 +36,7 @@ type Prepared struct {
 	fingerprint uint32
 	cursor      []int // elements of a row that a cursor holds
 	physical    *Physical
+	variants    *variants // nil: values make no difference
 }
 
 type preparedSub struct {
@@ -47,6 +48,14 @@ type preparedSub struct {
 // Prepare plans a query. It keeps parts of sel, which must not be changed any more. The
 // error is a *QueryError, *UnsupportedError or *FullScanError.
 func Prepare(sel *Select, opt Options) (*Prepared, error) {
+	p, err := prepare(sel, opt)
+	if err == nil {
+		p.variants = p.watch(sel)
+	}
+	return p, err
+}
+
+func prepare(sel *Select, opt Options) (*Prepared, error) {
 	copied := *sel
 	sc := &scope{opt: opt, params: countParams(sel), listed: map[int]bool{},
 		kinds: map[int]expr.Kind{}}

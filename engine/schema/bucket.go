@@ -25,9 +25,6 @@ const Stripes = 256
 // modulo 256. The rotation follows from the ids, so that indexes with few buckets do not
 // all begin at stripe 0.
 
-// entryHead is the length of the PK of an index entry.
-const entryHead = 13
-
 var crcTable = crc32.MakeTable(crc32.IEEE)
 
 // crcOf has, for each lowest byte of an entry of the CRC table, the position of the entry.

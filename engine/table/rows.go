@@ -174,7 +174,7 @@ func (r *Rows) open() (store.Reader, func(), error) {
 			return nil, nil, err
 		}
 		c, err := r.prepared.compile(r.from)
-		if err == nil && c == r.compiled {
+		if err == nil && r.compiled.isOf(c) {
 			return reader, done, nil
 		}
 		done()
@@ -184,7 +184,7 @@ func (r *Rows) open() (store.Reader, func(), error) {
 		if !sameStates(c, r.compiled) {
 			r.bound = nil
 		}
-		r.compiled = c
+		r.compiled = c.fit(r.params)
 	}
 }
 
