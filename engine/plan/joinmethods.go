@@ -352,7 +352,14 @@ func (q *query) lookupJoin(c candidate, base *path, j joinTerms, probe []expr.Ex
 	used []bool, rows float64) option {
 	e, k, left := q.facts[base.rel.source].estimator, q.costs(), c.node.Estimate()
 	probes := max(1, c.rows())
-	found := e.Entries(base.index) / max(1, e.Distinct(base.index, len(probe))) // for each probe
+	// What is found for each probe: a column that is compared with a constant, too, has the
+	// frequency of that.
+	found := e.Entries(base.index) / max(1, e.Distinct(base.index, len(probe)))
+	for i := range probe {
+		if x, ok := conjunct.PointOn(base.rel.source, base.key.Ordinals[i], base.pred); ok {
+			found *= e.Skew(base.key.Ordinals[i], x)
+		}
+	}
 	per := k.Seek + found*(k.Key+k.Test*float64(len(base.pred)))
 	unique := len(probe) == base.own && (base.index == nil || base.index.Unique)
 	if base.index == nil && unique {

@@ -379,7 +379,8 @@ func (d *Physical) bindRows(r *Ranges, set spans.Set) (ok bool) {
 	pkFields := d.path.key.Fields[:len(d.Table.PK)]
 	r.buf = d.Table.AppendRowPrefix(r.buf[:0])
 	if first := &set.Spans[0]; first.Points < len(pkFields) {
-		return len(set.Spans) == 1 && d.bindInterval(r, first)
+		_, few := spans.Keys(first, pkFields)
+		return len(set.Spans) == 1 && !few && d.bindInterval(r, first)
 	}
 	var pk []byte
 	for i := range set.Spans {

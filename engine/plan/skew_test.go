@@ -75,3 +75,28 @@ func TestFewValues(t *testing.T) {
 		t.Errorf("frequent values %v, NULL %.2f", keys, s.Nulls)
 	}
 }
+
+// TestShortRanges: a range of integers is expected to have as many values as fit into it, and is
+// searched in their buckets and partitions.
+func TestShortRanges(t *testing.T) {
+	w := newCatalog(t, `CREATE TABLE t (a INT PRIMARY KEY, b INT, v TEXT,
+		UNIQUE INDEX ub (b) SHARD (256, tidb))`)
+	for _, c := range []struct {
+		where, kind, attribute, value string
+	}{
+		{"a > 100 AND a < 104", "row scan", "stripes", "3/256"},
+		{"a BETWEEN 100 AND 104 AND v = 'x'", "row scan", "stripes", "5/256"},
+		{"a BETWEEN -70 AND 70", "row scan", "stripes", "256/256"},
+		{"b BETWEEN 100 AND 104", "index scan", "buckets", "5/256"},
+	} {
+		sel := w.query("SELECT * FROM t WHERE " + c.where)
+		e := must(must(plan.Prepare(sel, plan.Options{})).Bind(nil)).Explain().Find(c.kind)
+		want := plan.Attribute{Name: c.attribute, Value: c.value}
+		if e == nil || !slices.Contains(e.Attributes, want) {
+			t.Errorf("%s: %v", c.where, e)
+		}
+		if c.value != "256/256" && e.Rows > 10 {
+			t.Errorf("%s: %.0f rows expected", c.where, e.Rows)
+		}
+	}
+}

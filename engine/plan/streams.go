@@ -22,7 +22,7 @@ func (p *path) streamsOf(set spans.Set, most int) (streams []Stream, ok bool) {
 	case p.index == nil && ok && p.fixed > 0:
 		streams, ok = p.anewStreams(set)
 	case p.index == nil:
-		streams = p.rowStreams(set)
+		streams = p.rowStreams(set, true)
 	case ok && p.fixed > 0:
 		streams = p.prefixStreams(set)
 	default:
@@ -97,7 +97,7 @@ func (p *path) anewStreams(set spans.Set) (streams []Stream, ok bool) {
 		}
 		group.Spans = set.Spans[start:end]
 		start, n = end, n+len(t.AppendRowPrefix(nil))
-		for _, s := range p.rowStreams(group) {
+		for _, s := range p.rowStreams(group, false) {
 			whole := s.PK != nil
 			if whole != (p.fixed >= len(t.PK)) {
 				return nil, false
@@ -112,18 +112,18 @@ func (p *path) anewStreams(set spans.Set) (streams []Stream, ok bool) {
 }
 
 // rowStreams makes a stream for each partition key that is fixed, and streams of ranges
-// of partition keys between them.
-func (p *path) rowStreams(set spans.Set) (streams []Stream) {
+// of partition keys between them. With split, short ranges become partition keys.
+func (p *path) rowStreams(set spans.Set, split bool) (streams []Stream) {
 	t := p.rel.table
 	prefix := t.AppendRowPrefix(nil)
 	for _, span := range set.Spans {
 		one := set
 		one.Spans = []spans.Span{span}
-		split := spans.SplitPrimary(one, p.key.Fields[:len(t.PK)])
-		for _, part := range split.Partitions {
+		keys := spans.SplitPrimary(one, p.key.Fields[:len(t.PK)], split)
+		for _, part := range keys.Partitions {
 			streams = addPartition(streams, prefix, part, len(t.SK) > 0)
 		}
-		for _, r := range split.Intervals {
+		for _, r := range keys.Intervals {
 			r.Lo = slices.Concat(prefix, r.Lo)
 			if r.Hi == nil {
 				r.Hi, _ = keycodec.PrefixEnd(nil, prefix)

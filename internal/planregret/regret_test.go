@@ -172,9 +172,20 @@ func (w *world) explain(verb, text string, args []any) *plan.Explanation {
 	return rows.Plan
 }
 
-// readBy adds up what the steps of a plan have read.
+// readBy adds up what the steps of a plan have read. A range of rows is searched in each stripe,
+// if it is read to its end.
 func readBy(e *plan.Explanation) float64 {
 	sum := float64(e.Actual.Keys) + keysPerSeek*float64(e.Actual.Seeks)
+	limited := slices.ContainsFunc(e.Attributes, func(a plan.Attribute) bool {
+		return a.Name == "limit"
+	})
+	for _, a := range e.Attributes {
+		var stripes int
+		if a.Name == "stripes" && e.Actual.Seeks > 0 && !limited {
+			fmt.Sscanf(a.Value, "%d/", &stripes)
+			sum += keysPerSeek * float64(max(0, stripes-int(e.Actual.Seeks)))
+		}
+	}
 	for _, c := range e.Children {
 		sum += readBy(c)
 	}

@@ -186,7 +186,7 @@ func TestNonUniqueAndPrimaryShard(t *testing.T) {
 	key := spans.Key{Fields: fields, Ordinals: []int{0, 1}, Keep: 1}
 	pred := or(and(eq(0, 1), compare(1, expr.Ge, 5)), eq(0, 2), compare(0, expr.Gt, 9))
 	set := new(spans.Builder).Build(spans.Compile(key, spans.Normalise(pred)), nil, 0)
-	split := spans.SplitPrimary(set, fields[:1])
+	split := spans.SplitPrimary(set, fields[:1], true)
 	if len(split.Partitions) != 2 || len(split.Intervals) != 1 {
 		t.Fatalf("%+v", split)
 	}

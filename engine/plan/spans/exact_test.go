@@ -239,7 +239,7 @@ func TestSplitPrimary(t *testing.T) {
 	pred := or(and(eq(0, 1), or(eq(1, 2), eq(1, 4), compare(1, expr.Gt, 6))), eq(0, 3),
 		and(compare(0, expr.Gt, 5), compare(0, expr.Lt, 8)))
 	s := new(spans.Builder).Build(spans.Compile(key, spans.Normalise(pred)), nil, 0)
-	split := spans.SplitPrimary(s, key.Fields[:1])
+	split := spans.SplitPrimary(s, key.Fields[:1], false)
 	i64 := func(n int64) string { return fmt.Sprintf("%x", keycodec.AppendInt64(nil, n)) }
 	var got []string
 	for _, p := range split.Partitions {

@@ -243,7 +243,7 @@ func (c *check) checkBuckets() error {
 // checkSplit takes the columns that are kept for those of the partition key.
 func (c *check) checkSplit() error {
 	fields := c.key.Fields[:c.key.Keep]
-	split := spans.SplitPrimary(c.set, fields)
+	split := spans.SplitPrimary(c.set, fields, true)
 	for _, row := range c.w.rows {
 		for _, entry := range c.entries(row) {
 			sk := entry

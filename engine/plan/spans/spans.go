@@ -116,12 +116,17 @@ type KeyPartition struct {
 }
 
 // SplitPrimary splits spans over the columns of a primary key: fields are those of the
-// partition key. Requires: the spans were built with len(fields) as Key.Keep.
+// partition key. With split, short ranges of integers become partitions: see Keys. Requires: the
+// spans were built with len(fields) as Key.Keep.
 //
 // Ownership: the result shares bytes with the spans.
-func SplitPrimary(s Set, fields []keycodec.Field) KeySpans {
+func SplitPrimary(s Set, fields []keycodec.Field, split bool) KeySpans {
 	var out KeySpans
 	for _, span := range s.Spans {
+		if keys, few := Keys(&span, fields); few && split {
+			out.Partitions = keys.appendTo(out.Partitions)
+			continue
+		}
 		if span.Points < len(fields) {
 			out.Intervals = append(out.Intervals, Range{span.Lo, span.Hi})
 			continue

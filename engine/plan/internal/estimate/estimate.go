@@ -228,8 +228,9 @@ func (e *Estimator) within(ordinal int, b bounds) float64 {
 	if order, ok := expr.Compare(b.lo, b.hi); ok && order > 0 {
 		return 0
 	}
+	n, few := e.count(ordinal, b)
 	for x := range e.KeysWith(ordinal) {
-		if g, ok := e.histogram(x, b); ok {
+		if g, ok := e.histogram(x, b, n); ok {
 			return f * g
 		}
 	}
@@ -239,11 +240,34 @@ func (e *Estimator) within(ordinal int, b bounds) float64 {
 	if !b.hi.IsNull() {
 		f *= DefaultRange
 	}
+	if few {
+		f = min(f, n/max(1, e.Values(ordinal)))
+	}
 	return f
 }
 
-// histogram estimates a range by the histogram of a key that begins with the column.
-func (e *Estimator) histogram(x *schema.Index, b bounds) (f float64, ok bool) {
+// count returns how many values a range of integers has, infinitely many of any other.
+func (e *Estimator) count(ordinal int, b bounds) (n float64, ok bool) {
+	if e.table == nil || spans.WidthOf(e.table.Columns[ordinal].Type) == 0 {
+		return math.Inf(1), false
+	}
+	lo, known := b.lo.AsInt()
+	hi, both := b.hi.AsInt()
+	if !known || !both {
+		return math.Inf(1), false
+	}
+	n = float64(hi) - float64(lo) + 1
+	if b.above {
+		n--
+	}
+	if b.below {
+		n--
+	}
+	return max(0, n), true
+}
+
+// histogram estimates a range of n values by the histogram of a key that begins with the column.
+func (e *Estimator) histogram(x *schema.Index, b bounds, n float64) (f float64, ok bool) {
 	k := e.stats.Key(x)
 	if k == nil {
 		return 0, false
@@ -274,7 +298,7 @@ func (e *Estimator) histogram(x *schema.Index, b bounds) (f float64, ok bool) {
 	f, ok = k.Histogram.Fraction(loKey, hiKey)
 	one := e.rare(keyColumn(e.table, x, 0).Ordinal, k)
 	inside, outside := k.HeavyInside(loKey, hiKey), k.HeavyInside(nil, nil)
-	return max(min(f, 1-(outside-inside)), inside, one), ok
+	return max(min(f, 1-(outside-inside), inside+n*one), inside, one), ok
 }
 
 // Selectivity estimates the fraction of rows that satisfy all terms.
@@ -495,7 +519,7 @@ func (e *Estimator) joint(equals equalities, set uint64) float64 {
 	for i, q := range equals {
 		if covered>>i&1 != 0 {
 			f := e.equal(q.ordinal, q.operand)
-			known, least = known*f*max(1, e.Values(q.ordinal)), min(least, f)
+			known, least = known*e.Skew(q.ordinal, q.operand), min(least, f)
 		}
 	}
 	known = min(known, least)

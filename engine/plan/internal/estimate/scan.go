@@ -28,7 +28,29 @@ func (e *Estimator) Scan(key spans.Key, terms []expr.Expr, bucketColumns int,
 	if w.fixed < bucketColumns {
 		s.Buckets = buckets
 	}
+	if i := bucketColumns - 1; w.fixed == i && i < len(key.Ordinals) {
+		if n, ok := e.integers(key.Ordinals[i], terms); ok && 2*n < buckets {
+			s.Buckets = max(1, n)
+		}
+	}
 	return s
+}
+
+// integers returns how many values the ranges of an integer column leave.
+func (e *Estimator) integers(ordinal int, terms []expr.Expr) (n float64, ok bool) {
+	var b bounds
+	for _, t := range terms {
+		c, ok := t.(expr.Cmp)
+		if !ok || !spans.IsConstant(c.R) {
+			continue
+		}
+		if column, ok := c.L.(expr.Column); ok && column.Ordinal == ordinal {
+			if v, known := e.known(c.R); known {
+				b.add(c.Op, v, true)
+			}
+		}
+	}
+	return e.count(ordinal, b)
 }
 
 // scanWalk goes through the columns of a key.

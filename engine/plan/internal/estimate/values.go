@@ -12,6 +12,11 @@ func (e *Estimator) equal(ordinal int, operand expr.Expr) float64 {
 	return e.equalTo(ordinal, value)
 }
 
+// Skew returns how many times more frequent a value of a column is than the average one.
+func (e *Estimator) Skew(ordinal int, operand expr.Expr) float64 {
+	return e.equal(ordinal, operand) * max(1, e.Values(ordinal))
+}
+
 // equalTo is equal for a value, which is NULL if it is not known. A value that is not among the
 // frequent ones shares what they leave with the others.
 func (e *Estimator) equalTo(ordinal int, value expr.Value) float64 {
