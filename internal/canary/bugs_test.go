@@ -106,8 +106,9 @@ var bugs = []bug{
 					"	horizon := p.env.Reads.Horizon()\n",
 			},
 			{
-				"engine/internal/commit/pipeline.go", "	base.Yield()\n	p.env.Reads.Publish(seq)\n",
-				"	base.Yield()\n	if len(b.ops) == 1 {\n		p.env.Reads.Publish(seq)\n	}\n",
+				"engine/internal/commit/pipeline.go",
+				"	base.Yield()\n	p.env.Reads.Publish(seq)\n",
+				"	if len(b.ops) == 1 {\n		p.env.Reads.Publish(seq)\n	}\n",
 			},
 		},
 		"./engine", "TestBatchesAreSeenWhole",
