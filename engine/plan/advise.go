@@ -93,7 +93,9 @@ func (q *query) wishes() (all []advise.Wish) {
 	}
 	for _, r := range q.rels {
 		if r.table == nil {
-			all = append(all, r.sub.query.wishes()...)
+			for _, s := range r.sub.all() {
+				all = append(all, s.query.wishes()...)
+			}
 			continue
 		}
 		w := advise.Wish{Table: r.table}
@@ -177,6 +179,10 @@ func withTables(sel *Select, tables []*schema.Table) *Select {
 	out := *sel
 	out.From = slices.Clone(sel.From)
 	for i, f := range out.From {
+		out.From[i].Queries = nil
+		for _, inner := range f.Queries {
+			out.From[i].Queries = append(out.From[i].Queries, withTables(inner, tables))
+		}
 		for _, t := range tables {
 			if f.Table != nil && t.ID == f.Table.ID {
 				out.From[i].Table = t

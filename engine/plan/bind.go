@@ -41,7 +41,7 @@ func (q *query) resolveSources() error {
 	}
 	names := map[string]bool{}
 	for i, s := range sel.From {
-		if s.Table == nil {
+		if s.Table == nil && len(s.Queries) == 0 {
 			return queryError(0, "source %d has no table", i+1)
 		}
 		if names[s.Name()] {
@@ -52,7 +52,43 @@ func (q *query) resolveSources() error {
 		if i > 0 {
 			r.kind = sel.Joins[i-1].Kind
 		}
+		if s.Table == nil {
+			if err := q.resolveDerived(r, s.Queries); err != nil {
+				return err
+			}
+		}
 		q.rels = append(q.rels, r)
+	}
+	return nil
+}
+
+// resolveDerived resolves the queries of a source.
+func (q *query) resolveDerived(r *relation, queries []*Select) error {
+	if q.sel.Page || q.sel.After != nil {
+		return &UnsupportedError{0, "pages of a subquery in FROM"}
+	}
+	for i, sel := range queries {
+		inner, err := resolve(sel, nil, q.scope)
+		if err != nil {
+			return err
+		}
+		s := &subquery{query: inner}
+		if i == 0 {
+			r.sub = s
+			continue
+		}
+		first := r.sub.query.outputs
+		if len(inner.outputs) != len(first) {
+			return queryError(0, "queries of %d and %d columns", len(first), len(inner.outputs))
+		}
+		for j, o := range inner.outputs {
+			a, b := kindOf(r.sub.query, first[j].Expr), kindOf(inner, o.Expr)
+			if a != b && a != expr.KindNull && b != expr.KindNull {
+				return queryError(0, "column %d of a set operation is a %s and a %s", j+1,
+					kindName(a), kindName(b))
+			}
+		}
+		r.sub.also = append(r.sub.also, s)
 	}
 	return nil
 }
@@ -279,8 +315,9 @@ func (q *query) lookup(c expr.Column) (found expr.Column, n int) {
 		if table != "" && !strings.EqualFold(r.name, table) {
 			continue
 		}
-		for i, col := range r.table.Columns {
-			if !col.Dropped && strings.EqualFold(col.Name, name) {
+		for i := range r.columns() {
+			col, ok := r.columnOf(i)
+			if ok && strings.EqualFold(col.Name, name) {
 				found, n = q.column(r.source, i), n+1
 			}
 		}

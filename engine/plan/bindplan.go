@@ -336,6 +336,12 @@ func (b *binder) fetch(n *Fetch) (Node, error) {
 }
 
 func (b *binder) derived(n *Derived) (Node, error) {
+	if b.never { // a group below would return a row
+		inner := *b
+		inner.never = false
+		in, err := inner.bind(n.Input)
+		return &Limit{Step: n.Step, Input: &Derived{Step: n.Step, Input: in}, Count: 0}, err
+	}
 	in, err := b.bind(n.Input)
 	return &Derived{Step: n.Step, Input: in}, err
 }

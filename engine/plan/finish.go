@@ -17,11 +17,9 @@ func (q *query) plan() (Node, error) {
 		if r.sub == nil {
 			continue
 		}
-		tree, err := r.sub.query.plan()
-		if err != nil {
+		if err := r.sub.plan(); err != nil {
 			return nil, err
 		}
-		r.sub.tree = tree
 	}
 	gates := q.distribute()
 	q.tieOrder()

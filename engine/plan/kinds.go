@@ -32,6 +32,14 @@ func kindOf(q *query, e expr.Expr) expr.Kind {
 		if r == nil {
 			return expr.KindNull
 		}
+		if r.table == nil && e.Ordinal < r.columns() {
+			for _, s := range r.sub.all() {
+				if k := kindOf(s.query, s.query.outputs[e.Ordinal].Expr); k != expr.KindNull {
+					return k
+				}
+			}
+			return expr.KindNull
+		}
 		c, _ := r.columnOf(e.Ordinal)
 		return kindOfColumn(c)
 	case expr.Arith:

@@ -99,8 +99,8 @@ func (q *query) allColumns() (all []Output) {
 		if r.kind == Semi || r.kind == Anti {
 			continue
 		}
-		for i, c := range r.table.Columns {
-			if !c.Dropped {
+		for i := range r.columns() {
+			if c, ok := r.columnOf(i); ok {
 				all = append(all, Output{Expr: q.column(r.source, i), Name: c.Name})
 			}
 		}

@@ -94,7 +94,9 @@ func (q *query) allSubs() []*subquery {
 	all := slices.Clone(q.subs)
 	for _, r := range q.rels {
 		if r.sub != nil {
-			all = append(all, r.sub.query.allSubs()...)
+			for _, s := range r.sub.all() {
+				all = append(all, s.query.allSubs()...)
+			}
 		}
 	}
 	return all

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/internal/operator"
 	"github.com/kstonedb/kstone/engine/schema"
 )
 
@@ -77,6 +78,7 @@ func (n *need) add(ordinal int) {
 // subquery is a Select inside an expression.
 type subquery struct {
 	query *query
+	also  []*subquery // whose rows follow, in FROM only
 	kind  SubplanKind
 	// param is the position of the parameter it becomes, if it does (asParam).
 	param   int
@@ -99,9 +101,52 @@ func (r *relation) columnOf(ordinal int) (schema.Column, bool) {
 		c := r.table.Columns[ordinal]
 		return c, !c.Dropped
 	case r.table == nil && ordinal >= 0 && ordinal < len(r.sub.query.outputs):
-		return schema.Column{Nullable: true}, true
+		o := r.sub.query.outputs[ordinal]
+		c := schema.Column{Name: o.Name, Nullable: true}
+		if len(r.sub.also) == 0 {
+			c.Collation = expr.CollationOf(o.Expr)
+		}
+		return c, true
 	}
 	return schema.Column{}, false
+}
+
+// columns returns how many columns a relation has, dropped ones included.
+func (r *relation) columns() int {
+	if r.table == nil {
+		return len(r.sub.query.outputs)
+	}
+	return len(r.table.Columns)
+}
+
+// all returns the subquery and those whose rows follow.
+func (s *subquery) all() []*subquery { return append([]*subquery{s}, s.also...) }
+
+// plan plans a subquery that is joined.
+func (s *subquery) plan() error {
+	var inputs []Node
+	var sum Estimate
+	for _, part := range s.all() {
+		tree, err := part.query.plan()
+		if err != nil {
+			return err
+		}
+		part.tree = tree
+		var layout []ColumnRef
+		for _, o := range s.query.outputs {
+			layout = append(layout, ColumnRef{Source: Computed, Name: o.Name})
+		}
+		e := tree.Estimate()
+		sum = Estimate{Rows: sum.Rows + e.Rows, Cost: sum.Cost + e.Cost}
+		inputs = append(inputs, &Derived{
+			Step: operator.Step{Elements: layout, Expected: e}, Input: tree,
+		})
+	}
+	if len(inputs) > 1 {
+		step := operator.Step{Elements: inputs[0].Layout(), Expected: sum}
+		s.tree = &Union{Step: step, Inputs: inputs, All: true}
+	}
+	return nil
 }
 
 // column returns the expression for a column of a relation.

@@ -61,10 +61,13 @@ const Unresolved = -1
 // it.
 func Outer(source int) int { return -2 - source }
 
-// Source is a table of FROM.
+// Source is a table of FROM, or queries.
 type Source struct {
 	Table *schema.Table
-	Alias string // name in messages and EXPLAIN; "" is the table's name
+	// Queries, without a Table, are subqueries of equally many columns: their rows follow each
+	// other. They have no columns of the query around.
+	Queries []*Select
+	Alias   string // name in messages and EXPLAIN; "" is the table's name
 }
 
 // Name returns the alias, or else the name of the table.

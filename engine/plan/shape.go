@@ -158,6 +158,10 @@ func (s *shape) query(sel *Select, cuts bool) {
 			s.label(f.Table.Name)
 		}
 		s.label(f.Alias)
+		s.int(len(f.Queries))
+		for _, inner := range f.Queries {
+			s.query(inner, true)
+		}
 	}
 	for _, j := range sel.Joins {
 		s.int(int(j.Kind))

@@ -251,6 +251,11 @@ func countParams(sel *Select) (n int) {
 	for _, e := range sel.expressions() {
 		expr.Walk(e, visit)
 	}
+	for _, f := range sel.From {
+		for _, inner := range f.Queries {
+			n = max(n, countParams(inner))
+		}
+	}
 	return n
 }
 

@@ -19,6 +19,9 @@ type binder struct {
 	params  params
 	// used are the tables that the statement depends on.
 	used []*schema.Table
+	// virtual are the columns of the subqueries of FROM, by the first of their queries.
+	virtual map[*plan.Select]*schema.Table
+	with    []syntax.With // the queries with names that can be used here
 }
 
 // bound runs a step of a binder and returns the error it fails with.
@@ -93,8 +96,16 @@ type mark struct {
 
 // selectQuery binds a SELECT.
 func (b *binder) selectQuery(s *syntax.Select, outer *scope) *scope {
+	before := b.with
+	b.with = append(b.with[:len(b.with):len(b.with)], s.With...)
+	defer func() { b.with = before }()
 	sc := &scope{b: b, outer: outer, ast: s, sel: &plan.Select{Distinct: s.Distinct}}
 	sc.sel.Position = sc.position
+	if s.Set != nil {
+		sc.bindSet(s.Set)
+		sc.bindOrder(s)
+		return sc
+	}
 	for i := range s.From {
 		sc.source(&s.From[i])
 	}
@@ -108,6 +119,12 @@ func (b *binder) selectQuery(s *syntax.Select, outer *scope) *scope {
 	if s.Having != nil {
 		sc.sel.Having = sc.named("HAVING", true, s.Having)
 	}
+	sc.bindOrder(s)
+	return sc
+}
+
+// bindOrder binds what follows the rows of a query, and sets its columns.
+func (sc *scope) bindOrder(s *syntax.Select) {
 	for _, o := range s.OrderBy {
 		sc.sel.OrderBy = append(sc.sel.OrderBy, plan.Order{Expr: sc.orderTerm(o.Expr),
 			Desc: o.Desc, NullsLast: nullsLast(o.Desc, o.Nulls)})
@@ -116,7 +133,6 @@ func (b *binder) selectQuery(s *syntax.Select, outer *scope) *scope {
 	for _, o := range sc.outputs {
 		sc.sel.Columns = append(sc.sel.Columns, plan.Output{Expr: o.expr, Name: o.name})
 	}
-	return sc
 }
 
 // nullsLast says where NULLs stand: without a word before all values in ascending and
@@ -128,9 +144,12 @@ func nullsLast(desc bool, n syntax.NullOrder) bool {
 // source binds a table of FROM.
 func (sc *scope) source(s *syntax.Source) {
 	b := sc.b
-	t := b.table(s.Table)
 	i := len(sc.sel.From)
-	src := plan.Source{Table: t, Alias: s.Alias}
+	src, t := b.derivedSource(s), (*schema.Table)(nil)
+	if src.Queries == nil {
+		t = b.table(s.Table)
+		src = plan.Source{Table: t, Alias: s.Alias}
+	}
 	for _, other := range sc.sel.From {
 		if other.Name() == src.Name() {
 			b.fail(s.Table.Pos, "%s stands for two tables; give one of them another name with AS",
@@ -139,6 +158,8 @@ func (sc *scope) source(s *syntax.Source) {
 	}
 	sc.sel.From = append(sc.sel.From, src)
 	switch {
+	case t == nil && (s.NotIndexed || s.Index != ""):
+		b.fail(s.Table.Pos, "a query in FROM has no index")
 	case s.NotIndexed:
 		sc.hint(i, "primary")
 	case s.Index != "":
@@ -200,8 +221,8 @@ func (sc *scope) bindOutputs() {
 // get that of their table before them.
 func (sc *scope) star(o *syntax.Output) {
 	count, found := map[string]int{}, false
-	for _, s := range sc.sel.From {
-		for _, name := range columnNames(s.Table) {
+	for i := range sc.sel.From {
+		for _, name := range columnNames(sc.table(i)) {
 			count[name]++
 		}
 	}
@@ -210,8 +231,8 @@ func (sc *scope) star(o *syntax.Output) {
 			continue
 		}
 		found = true
-		for j := range s.Table.Columns {
-			c := &s.Table.Columns[j]
+		for j := range sc.table(i).Columns {
+			c := &sc.table(i).Columns[j]
 			if c.Dropped {
 				continue
 			}

@@ -224,7 +224,7 @@ func (sc *scope) lookup(r *syntax.Ref) (f found, n int) {
 		if r.Table != "" && !sameName(r.Table, s.Name()) {
 			continue
 		}
-		if j := columnNamed(s.Table, r.Column); j >= 0 {
+		if j := columnNamed(sc.table(i), r.Column); j >= 0 {
 			f, n = found{i, j}, n+1
 		}
 	}
@@ -275,12 +275,12 @@ func (sc *scope) noColumn(r *syntax.Ref) {
 	var names []string
 	known := r.Table == ""
 	for s := sc; s != nil; s = s.outer {
-		for _, src := range s.sel.From {
+		for i, src := range s.sel.From {
 			if r.Table != "" && !sameName(r.Table, src.Name()) {
 				continue
 			}
 			known = true
-			names = append(names, columnNames(src.Table)...)
+			names = append(names, columnNames(s.table(i))...)
 		}
 	}
 	if !known {
@@ -303,7 +303,7 @@ func (sc *scope) sourceNames() (names []string) {
 
 // columnExpr returns the expression of a column of FROM.
 func (sc *scope) columnExpr(source, ordinal int) expr.Column {
-	c := sc.sel.From[source].Table.Ref(source, ordinal)
+	c := sc.table(source).Ref(source, ordinal)
 	c.Table = sc.sel.From[source].Name()
 	return c
 }

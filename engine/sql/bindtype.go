@@ -41,11 +41,11 @@ func (sc *scope) typeOf(e expr.Expr) typ {
 	case expr.Const:
 		return typeOfValue(e.Value)
 	case expr.Column:
-		from, source := sc.sel.From, e.Source
+		from, source := sc, e.Source
 		if source <= plan.Outer(0) {
-			from, source = sc.outer.sel.From, -2-source
+			from, source = sc.outer, -2-source
 		}
-		return typeOfColumn(&from[source].Table.Columns[e.Ordinal])
+		return typeOfColumn(&from.table(source).Columns[e.Ordinal])
 	case expr.Agg:
 		return sc.typeOfAggregate(sc.sel.Aggregates[e.Index])
 	case expr.Arith:

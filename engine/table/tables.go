@@ -77,6 +77,9 @@ func eachTable(sel *plan.Select, f func(*schema.Table)) {
 		if s.Table != nil {
 			f(s.Table)
 		}
+		for _, inner := range s.Queries {
+			eachTable(inner, f)
+		}
 	}
 	for _, e := range exprsOf(sel) {
 		expr.Walk(e, func(e expr.Expr) bool {
@@ -127,6 +130,10 @@ func swapTables(sel *plan.Select, byID map[uint32]*schema.Table) *plan.Select {
 	for i := range out.From {
 		if t := out.From[i].Table; t != nil {
 			out.From[i].Table = byID[t.ID]
+		}
+		out.From[i].Queries = slices.Clone(out.From[i].Queries)
+		for j, inner := range out.From[i].Queries {
+			out.From[i].Queries[j] = swapTables(inner, byID)
 		}
 	}
 	return out

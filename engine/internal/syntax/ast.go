@@ -13,6 +13,8 @@ type Name struct {
 // Select is a SELECT statement or subquery.
 type Select struct {
 	Pos      int
+	With     []With
+	Set      *SetOperation // instead of all up to Having, or nil
 	Distinct bool
 	Outputs  []Output
 	From     []Source // nil: one row without columns
@@ -22,6 +24,20 @@ type Select struct {
 	OrderBy  []Order
 	Limit    Expr
 	Offset   Expr
+}
+
+// With is a query with a name: name [(columns)] AS (query).
+type With struct {
+	Name    Name
+	Columns []Name
+	Query   *Select
+}
+
+// SetOperation is UNION [ALL] of two queries or more, or INTERSECT or EXCEPT of two.
+type SetOperation struct {
+	Op      string // "UNION", "INTERSECT" or "EXCEPT"
+	All     bool
+	Queries []*Select
 }
 
 // Output is a column of a result.
@@ -46,7 +62,8 @@ const (
 // Source is a table of a FROM clause.
 type Source struct {
 	Table      Name
-	Alias      string // as written, or empty
+	Query      *Select // a subquery, instead of Table
+	Alias      string  // as written, or empty
 	Join       JoinKind
 	On         Expr
 	Index      string // INDEXED BY

@@ -123,6 +123,46 @@ func (f *formatter) statement(s Statement) {
 }
 
 func (f *formatter) selectStatement(s *Select) {
+	for i, w := range s.With {
+		f.put(map[bool]string{true: "WITH ", false: ", "}[i == 0], QuoteName(w.Name.Text))
+		if w.Columns != nil {
+			f.put(" ")
+			f.names(w.Columns)
+		}
+		f.put(" AS (")
+		f.selectStatement(w.Query)
+		f.put(")")
+	}
+	f.when(s.With != nil, " ")
+	if s.Set != nil {
+		f.setOperation(s.Set)
+	} else {
+		f.selectCore(s)
+	}
+	if len(s.OrderBy) > 0 {
+		f.put(" ORDER BY ")
+		f.list(len(s.OrderBy), func(i int) {
+			f.expr(s.OrderBy[i].Expr)
+			f.direction(s.OrderBy[i].Desc, s.OrderBy[i].Nulls)
+		})
+	}
+	f.clause(" LIMIT ", s.Limit)
+	f.clause(" OFFSET ", s.Offset)
+}
+
+func (f *formatter) setOperation(s *SetOperation) {
+	for i, q := range s.Queries {
+		f.when(i > 0, " ", s.Op, " ")
+		f.when(i > 0 && s.All, "ALL ")
+		plain := q.Set == nil && q.With == nil && q.OrderBy == nil && q.Limit == nil &&
+			q.Offset == nil
+		f.when(!plain, "(")
+		f.selectStatement(q)
+		f.when(!plain, ")")
+	}
+}
+
+func (f *formatter) selectCore(s *Select) {
 	f.put("SELECT ")
 	f.when(s.Distinct, "DISTINCT ")
 	f.list(len(s.Outputs), func(i int) { f.output(&s.Outputs[i]) })
@@ -136,15 +176,6 @@ func (f *formatter) selectStatement(s *Select) {
 		f.exprs(s.GroupBy)
 	}
 	f.clause(" HAVING ", s.Having)
-	if len(s.OrderBy) > 0 {
-		f.put(" ORDER BY ")
-		f.list(len(s.OrderBy), func(i int) {
-			f.expr(s.OrderBy[i].Expr)
-			f.direction(s.OrderBy[i].Desc, s.OrderBy[i].Nulls)
-		})
-	}
-	f.clause(" LIMIT ", s.Limit)
-	f.clause(" OFFSET ", s.Offset)
 }
 
 func (f *formatter) output(o *Output) {
@@ -168,7 +199,13 @@ func (f *formatter) source(s *Source) {
 	case s.Join == JoinInner:
 		f.put(" JOIN ")
 	}
-	f.put(QuoteName(s.Table.Text))
+	if s.Query != nil {
+		f.put("(")
+		f.selectStatement(s.Query)
+		f.put(")")
+	} else {
+		f.put(QuoteName(s.Table.Text))
+	}
 	f.when(s.Alias != "", " AS ", QuoteName(s.Alias))
 	f.when(s.Index != "", " INDEXED BY ", QuoteName(s.Index))
 	f.when(s.NotIndexed, " NOT INDEXED")

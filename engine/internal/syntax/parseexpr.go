@@ -125,7 +125,7 @@ func (p *parser) like(op string, l Expr, pos int, not bool) Expr {
 func (p *parser) in(l Expr, pos int, not bool) Expr {
 	in := &In{Pos: pos, X: l, Not: not}
 	p.needOp("(")
-	if p.isWord("SELECT") {
+	if p.atQuery() {
 		in.Query = p.selectStatement()
 	} else if !p.isOp(")") { // an empty list holds nothing
 		in.List = p.exprs()
@@ -204,7 +204,7 @@ func (p *parser) negative(pos int) Expr {
 
 // parenthesis reads a subquery, a row value or an expression.
 func (p *parser) parenthesis(pos int) Expr {
-	if p.isWord("SELECT") {
+	if p.atQuery() {
 		q := p.selectStatement()
 		p.needOp(")")
 		return &Scalar{pos, q}

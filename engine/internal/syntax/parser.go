@@ -76,7 +76,7 @@ func ParseAll(text string) (parts []Part, err error) {
 
 // clauses are the words that may follow what a statement begins with.
 var clauses = []string{"FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "VALUES",
-	"SET", "JOIN", "UNION"}
+	"SET", "JOIN", "UNION", "INTERSECT", "EXCEPT"}
 
 // parser holds the token at the position. It fails by panicking with an *Error, which
 // ParseAll recovers: every other way would put a check after each step of the grammar.
@@ -235,7 +235,7 @@ func (p *parser) leave() { p.depth-- }
 
 func (p *parser) statement() Statement {
 	switch pos := p.tok.pos; {
-	case p.isWord("SELECT"):
+	case p.atQuery(), p.isOp("("):
 		return p.selectStatement()
 	case p.isWord("INSERT"), p.isWord("REPLACE"):
 		return p.insert()
@@ -271,7 +271,7 @@ var firstWords = []string{"ANALYZE", "SELECT", "INSERT", "UPDATE", "DELETE", "EX
 func (p *parser) explain(pos int) Statement {
 	e := &Explain{Pos: pos, Run: p.word("ANALYZE")}
 	switch {
-	case p.isWord("SELECT"):
+	case p.atQuery(), p.isOp("("):
 		e.Statement = p.selectStatement()
 	case p.isWord("UPDATE"):
 		e.Statement = p.update()

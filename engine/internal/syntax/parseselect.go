@@ -1,9 +1,112 @@
 package syntax
 
+import (
+	"strconv"
+	"strings"
+)
+
+// atQuery reports whether a query begins at the present token.
+func (p *parser) atQuery() bool {
+	return p.isWord("SELECT") || p.isWord("WITH") || p.isWord("VALUES")
+}
+
+// selectStatement reads a query: set operations of SELECTs, and what follows all of them.
+// INTERSECT binds tighter than UNION and EXCEPT.
 func (p *parser) selectStatement() *Select {
 	p.enter()
 	defer p.leave()
+	pos := p.tok.pos
+	var with []With
+	if p.word("WITH") {
+		with = p.withs()
+	}
+	s := p.setOperations()
+	more := with != nil || p.isWord("ORDER") || p.isWord("LIMIT") || p.isWord("OFFSET")
+	if more && (s.With != nil || s.OrderBy != nil || s.Limit != nil || s.Offset != nil) {
+		s = &Select{Set: &SetOperation{"UNION", true, []*Select{s}}} // it was in parentheses
+	}
+	if s.Pos = pos; with != nil {
+		s.With = with
+	}
+	if p.words("ORDER", "BY") {
+		s.OrderBy = p.orders()
+	}
+	if p.word("LIMIT") {
+		s.Limit = p.expr()
+	}
+	if p.word("OFFSET") {
+		s.Offset = p.expr()
+	}
+	return s
+}
+
+// withs reads the queries of WITH.
+func (p *parser) withs() (out []With) {
+	if p.isWord("RECURSIVE") {
+		p.fail("kstone has no WITH RECURSIVE; repeat the query from the program")
+	}
+	for {
+		w := With{Name: p.name("name of a query")}
+		if p.isOp("(") {
+			w.Columns = p.names("column")
+		}
+		p.needWord("AS")
+		p.needOp("(")
+		w.Query = p.selectStatement()
+		p.needOp(")")
+		if out = append(out, w); !p.op(",") {
+			return out
+		}
+	}
+}
+
+func (p *parser) setOperations() *Select {
+	l := p.intersections()
+	for p.isWord("UNION") || p.isWord("EXCEPT") {
+		l = p.setOperation(l, p.intersections)
+	}
+	return l
+}
+
+func (p *parser) intersections() *Select {
+	l := p.selectCore()
+	for p.isWord("INTERSECT") {
+		l = p.setOperation(l, p.selectCore)
+	}
+	return l
+}
+
+// setOperation reads the operator and its right operand. A chain of UNION ALL, or of UNION, is
+// one operation.
+func (p *parser) setOperation(l *Select, operand func() *Select) *Select {
+	op, pos := strings.ToUpper(p.tok.text), p.tok.pos
+	p.advance()
+	all := p.word("ALL")
+	if !all {
+		p.word("DISTINCT")
+	} else if op != "UNION" {
+		p.failAt(pos, "kstone has no %s ALL; write %s", op, op)
+	}
+	r := operand()
+	if l.Set != nil && l.Set.Op == "UNION" && op == "UNION" && l.Set.All == all &&
+		l.OrderBy == nil && l.Limit == nil && l.Offset == nil && l.With == nil {
+		l.Set.Queries = append(l.Set.Queries, r)
+		return l
+	}
+	return &Select{Pos: l.Pos, Set: &SetOperation{op, all, []*Select{l, r}}}
+}
+
+// selectCore reads one SELECT up to HAVING, VALUES, or a query in parentheses.
+func (p *parser) selectCore() *Select {
 	s := &Select{Pos: p.tok.pos}
+	switch {
+	case p.op("("):
+		s = p.selectStatement()
+		p.needOp(")")
+		return s
+	case p.word("VALUES"):
+		return p.valuesQuery(s.Pos)
+	}
 	p.needWord("SELECT")
 	s.Distinct = p.word("DISTINCT")
 	if !s.Distinct {
@@ -27,16 +130,28 @@ func (p *parser) selectStatement() *Select {
 	if p.word("HAVING") {
 		s.Having = p.expr()
 	}
-	if p.words("ORDER", "BY") {
-		s.OrderBy = p.orders()
-	}
-	if p.word("LIMIT") {
-		s.Limit = p.expr()
-	}
-	if p.word("OFFSET") {
-		s.Offset = p.expr()
-	}
 	return s
+}
+
+// valuesQuery reads rows as a query: each is a SELECT of column1, column2 and so on.
+func (p *parser) valuesQuery(pos int) *Select {
+	var rows []*Select
+	for {
+		row := &Select{Pos: p.tok.pos}
+		p.needOp("(")
+		for i, e := range p.exprs() {
+			name := "column" + strconv.Itoa(i+1)
+			row.Outputs = append(row.Outputs, Output{Pos: e.Position(), Expr: e, Alias: name})
+		}
+		p.needOp(")")
+		if rows = append(rows, row); !p.op(",") {
+			break
+		}
+	}
+	if len(rows) == 1 {
+		return rows[0]
+	}
+	return &Select{Pos: pos, Set: &SetOperation{"UNION", true, rows}}
 }
 
 func (p *parser) output() Output {
@@ -106,6 +221,9 @@ func (p *parser) factor(kind JoinKind) []Source {
 	if !p.op("(") {
 		return []Source{p.source(kind)}
 	}
+	if p.atQuery() {
+		return []Source{p.derived(kind, pos)}
+	}
 	out := p.sources()
 	p.needOp(")")
 	out[0].Join = kind
@@ -116,6 +234,16 @@ func (p *parser) factor(kind JoinKind) []Source {
 		}
 	}
 	return out
+}
+
+// derived reads a subquery of FROM, after its parenthesis.
+func (p *parser) derived(kind JoinKind, pos int) Source {
+	s := Source{Table: Name{Pos: pos}, Join: kind, Query: p.selectStatement()}
+	p.needOp(")")
+	if p.word("AS") || p.isName() {
+		s.Alias = p.name("name of a subquery").Text
+	}
+	return s
 }
 
 func (p *parser) source(kind JoinKind) Source {

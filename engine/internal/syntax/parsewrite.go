@@ -22,7 +22,7 @@ func (p *parser) insert() Statement {
 	if p.isOp("(") {
 		s.Columns = p.names("column")
 	}
-	if p.isWord("SELECT") {
+	if p.isWord("SELECT") || p.isWord("WITH") {
 		s.Query = p.selectStatement()
 	} else {
 		p.rows(s)

@@ -103,7 +103,11 @@ func (g *generator) rowValue(s source) string {
 
 // query returns any query.
 func (g *generator) query() query {
-	switch g.rng.IntN(14) {
+	switch g.rng.IntN(17) {
+	case 14:
+		return g.sets()
+	case 15, 16:
+		return g.derived()
 	case 11, 12, 13:
 		return g.calculated()
 	case 10:
