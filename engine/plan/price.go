@@ -53,6 +53,10 @@ func (p *path) price(e *estimate.Estimator, c *Costs) {
 		cost += c.MergeCost(read, int(streams))
 	}
 	p.estimate = Estimate{Rows: p.rows, Startup: streams * c.Seek, Cost: seeks*c.Seek + cost}
+	if p.ordered && !p.scan.Bounded && p.fixed == 0 {
+		reverse := p.reverse != p.key.Fields[0].Desc
+		p.estimate.Startup += cost * e.Before(p.key.Ordinals[0], reverse, p.pred)
+	}
 	if p.limit >= 0 {
 		n := min(p.rows, float64(p.limit))
 		first := p.estimate.FirstRows(n * max(1, read/p.rows))

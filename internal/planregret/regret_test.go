@@ -176,9 +176,14 @@ func (w *world) explain(verb, text string, args []any) *plan.Explanation {
 // if it is read to its end.
 func readBy(e *plan.Explanation) float64 {
 	sum := float64(e.Actual.Keys) + keysPerSeek*float64(e.Actual.Seeks)
-	limited := slices.ContainsFunc(e.Attributes, func(a plan.Attribute) bool {
-		return a.Name == "limit"
-	})
+	limited := false
+	for _, a := range e.Attributes {
+		limited = limited || a.Name == "limit"
+		if a.Name == "order" { // merged
+			limited = false
+			break
+		}
+	}
 	for _, a := range e.Attributes {
 		var stripes int
 		if a.Name == "stripes" && e.Actual.Seeks > 0 && !limited {

@@ -73,6 +73,9 @@ func (w *scanWalk) walk(i int, terms []expr.Expr, depth int) (fraction, ranges f
 	if x, ok := conjunct.PointOn(w.key.Source, ordinal, terms); ok {
 		w.equals = w.equals.with(ordinal, x)
 		w.note(i, depth)
+		if w.e.contradicts(ordinal, x, terms) {
+			return 0, 1
+		}
 		fraction, ranges = w.walk(i+1, terms, depth)
 		w.equals = w.equals.without(ordinal)
 		return fraction, ranges
@@ -92,6 +95,21 @@ func (w *scanWalk) walk(i int, terms []expr.Expr, depth int) (fraction, ranges f
 		}
 	}
 	return w.joint() * w.e.Selectivity(on), 1
+}
+
+// contradicts reports whether a term says that a column has another value.
+func (e *Estimator) contradicts(ordinal int, value expr.Expr, terms []expr.Expr) bool {
+	for _, t := range terms {
+		c, ok := t.(expr.Cmp)
+		if !ok || c.Op != expr.Eq || !spans.IsConstant(c.R) {
+			continue
+		}
+		column, ok := c.L.(expr.Column)
+		if ok && column.Ordinal == ordinal && e.differ(value, c.R) {
+			return true
+		}
+	}
+	return false
 }
 
 // note records that column i is a point, outside of ORs.

@@ -69,7 +69,7 @@ func (c *Collector) take(key []byte) {
 
 // spaces is how many candidates for frequent values are kept: more than are reported,
 // so that those are right.
-const spaces = 16 * HeavyHitters
+const spaces = 4 * HeavyHitters
 
 // count is the space-saving algorithm (Metwally, Agrawal, El Abbadi, 2005), which drops
 // half of the candidates at a time.

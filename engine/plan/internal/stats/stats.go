@@ -24,7 +24,7 @@ type Source interface {
 // the most frequent values are kept.
 const (
 	HistogramSteps = 64
-	HeavyHitters   = 16
+	HeavyHitters   = 64
 )
 
 // Table are the statistics of a table. The JSON form is what is stored; fields
