@@ -109,7 +109,7 @@ func (q *query) fetch(r *relation, e *estimate.Estimator, keys Node) Node {
 	p := q.newPath(r, nil, false)
 	s := operator.Step{Elements: p.layout, Expected: keys.Estimate()}
 	s.Expected.Cost += s.Expected.Rows * q.costs().Fetch
-	s.Expected.Rows = estimate.Clamp(min(s.Expected.Rows, e.Rows()*e.Selectivity(r.pred)))
+	s.Expected.Rows = estimate.Clamp(e.Rows() * e.Selectivity(r.pred))
 	return &Fetch{Step: s, Input: keys, Source: r.sourceTable(),
 		Filter: toSlots(conjunct.Join(r.pred), p.layout)}
 }

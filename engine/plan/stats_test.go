@@ -145,7 +145,7 @@ func TestEstimatesFall(t *testing.T) {
 
 // statsOf makes statistics with correlated columns and frequent values.
 func statsOf(r *rand.Rand) *plan.TableStats {
-	s := &plan.TableStats{Epoch: 1, Rows: 1e6, RowBytes: 100}
+	s := &plan.TableStats{Epoch: 1, Rows: 1e6, RowBytes: 100, Monotonic: []int{0, 1, 3}}
 	for index, widths := range [][]float64{{1e6}, {500, 900, 2000}, {200, 900}, {50}} {
 		k := plan.KeyStats{Index: uint32(index), Entries: 1e6, EntryBytes: 40, Distinct: widths}
 		for i := range 65 {

@@ -338,8 +338,20 @@ func (e *Estimator) Selectivity(terms []expr.Expr) float64 {
 		f *= e.term(t)
 	}
 	slices.SortFunc(ranges, func(a, b columnRange) int { return a.ordinal - b.ordinal })
-	for i := range ranges {
-		f *= e.within(ranges[i].ordinal, ranges[i].bounds)
+	rising := 0
+	for i := range ranges { // the ranges of rising columns come first
+		r := ranges[i]
+		if !e.rises(r.ordinal) {
+			f *= e.within(r.ordinal, r.bounds)
+			continue
+		}
+		f *= e.within(r.ordinal, bounds{loOpen: r.loOpen, hiOpen: r.hiOpen})
+		r.loOpen, r.hiOpen = false, false
+		ranges[rising], ranges[i] = r, ranges[rising]
+		rising++
+	}
+	if rising > 0 {
+		f *= e.together(ranges[:rising])
 	}
 	return f * e.allEqual(equals)
 }

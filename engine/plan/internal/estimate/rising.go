@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
 	"github.com/kstonedb/kstone/engine/plan/spans"
 )
 
@@ -19,6 +20,14 @@ func (e *Estimator) Before(ordinal int, reverse bool, terms []expr.Expr) float64
 	}
 	most := 0.0
 	for _, t := range terms {
+		if or, ok := t.(expr.Or); ok {
+			first := 1.0
+			for _, b := range or.Terms {
+				first = min(first, e.Before(ordinal, reverse, conjunct.Split(nil, b)))
+			}
+			most = max(most, first)
+			continue
+		}
 		c, ok := t.(expr.Cmp)
 		if !ok || !spans.IsConstant(c.R) {
 			continue
@@ -40,6 +49,23 @@ func (e *Estimator) Before(ordinal int, reverse bool, terms []expr.Expr) float64
 		most = max(most, e.within(column.Ordinal, before))
 	}
 	return most
+}
+
+// inexact is how far off a histogram may put the end of a range.
+const inexact = 1.0 / 128
+
+// together estimates the fraction of rows in ranges of several columns that rise together: those
+// in which the ranges overlap, with what the histograms may be wrong.
+func (e *Estimator) together(ranges []columnRange) float64 {
+	least, from, to := 1.0, 0.0, 1.0
+	for _, r := range ranges {
+		f, first := e.within(r.ordinal, r.bounds), 0.0
+		if !r.lo.IsNull() {
+			first = e.within(r.ordinal, bounds{hi: r.lo, below: !r.above})
+		}
+		least, from, to = min(least, f), max(from, first), min(to, first+f)
+	}
+	return min(least, max(0, to-from+2*inexact))
 }
 
 // rises reports whether new rows have had ever larger values of a column.
