@@ -338,20 +338,8 @@ func (e *Estimator) Selectivity(terms []expr.Expr) float64 {
 		f *= e.term(t)
 	}
 	slices.SortFunc(ranges, func(a, b columnRange) int { return a.ordinal - b.ordinal })
-	rising := 0
-	for i := range ranges { // the ranges of rising columns come first
-		r := ranges[i]
-		if !e.rises(r.ordinal) {
-			f *= e.within(r.ordinal, r.bounds)
-			continue
-		}
-		f *= e.within(r.ordinal, bounds{loOpen: r.loOpen, hiOpen: r.hiOpen})
-		r.loOpen, r.hiOpen = false, false
-		ranges[rising], ranges[i] = r, ranges[rising]
-		rising++
-	}
-	if rising > 0 {
-		f *= e.together(ranges[:rising])
+	for i := range ranges {
+		f *= e.within(ranges[i].ordinal, ranges[i].bounds)
 	}
 	return f * e.allEqual(equals)
 }
@@ -526,7 +514,8 @@ func (e *Estimator) joint(equals equalities, set uint64) float64 {
 		}
 	}
 	// What a value is more or less frequent than the average one of its column, the
-	// combination is, too, and it is not more frequent than its values.
+	// combination is, too, and it is less frequent than its values: a key that has both is read
+	// rather than one of them.
 	least := 1.0
 	for i, q := range equals {
 		if covered>>i&1 != 0 {
@@ -534,7 +523,9 @@ func (e *Estimator) joint(equals equalities, set uint64) float64 {
 			known, least = known*e.Skew(q.ordinal, q.operand), min(least, f)
 		}
 	}
-	known = min(known, least)
+	if covered != 0 {
+		known = min(known, least*0.9)
+	}
 	for i, q := range equals {
 		if set>>i&1 != 0 && covered>>i&1 == 0 {
 			known *= e.equal(q.ordinal, q.operand)

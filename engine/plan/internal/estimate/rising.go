@@ -51,23 +51,6 @@ func (e *Estimator) Before(ordinal int, reverse bool, terms []expr.Expr) float64
 	return most
 }
 
-// inexact is how far off a histogram may put the end of a range.
-const inexact = 1.0 / 128
-
-// together estimates the fraction of rows in ranges of several columns that rise together: those
-// in which the ranges overlap, with what the histograms may be wrong.
-func (e *Estimator) together(ranges []columnRange) float64 {
-	least, from, to := 1.0, 0.0, 1.0
-	for _, r := range ranges {
-		f, first := e.within(r.ordinal, r.bounds), 0.0
-		if !r.lo.IsNull() {
-			first = e.within(r.ordinal, bounds{hi: r.lo, below: !r.above})
-		}
-		least, from, to = min(least, f), max(from, first), min(to, first+f)
-	}
-	return min(least, max(0, to-from+2*inexact))
-}
-
 // rises reports whether new rows have had ever larger values of a column.
 func (e *Estimator) rises(ordinal int) bool {
 	return e.stats != nil && slices.Contains(e.stats.Monotonic, ordinal)
