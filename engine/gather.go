@@ -33,9 +33,10 @@ type Gather struct {
 	// There need not be an item of it, nor must its PK be among PKs. After takes
 	// precedence.
 	StartAfter Key
-	// Filter and MayHold are as in Query.
+	// Filter, MayHold and Blocks are as in Query.
 	Filter  func(Item) bool
 	MayHold func(Zone) bool
+	Blocks  *BlockCounts
 }
 
 // CursorAfter returns the cursor that resumes the gathering exactly after item, which

@@ -30,6 +30,8 @@ type Query struct {
 	// Filter, which is needed, accepts: see [DB.Describe]. Where it cannot, nothing is read.
 	// It is called in the reader's goroutine, and gives the same answers each time.
 	MayHold func(Zone) bool
+	// Blocks, if not nil, counts the blocks of the runs that were tested.
+	Blocks *BlockCounts
 }
 
 // CursorAfter returns the cursor that resumes the query exactly after item, which
@@ -106,9 +108,10 @@ type Scan struct {
 	// StartAfter starts after (with Reverse: before) this key, which need not
 	// exist. Only for ordered scans; After takes precedence.
 	StartAfter Key
-	// Filter and MayHold are as in Query.
+	// Filter, MayHold and Blocks are as in Query.
 	Filter  func(Item) bool
 	MayHold func(Zone) bool
+	Blocks  *BlockCounts
 }
 
 // CursorAfter returns the cursor that resumes the scan exactly after item.

@@ -162,7 +162,7 @@ func (r *reader) query(ctx context.Context, q *Query, yield func(Item, error) bo
 	if err != nil {
 		return outcome{err: err}
 	}
-	it.MayHold(q.MayHold)
+	it.MayHold(q.MayHold, q.Blocks)
 	it.Partition(q.PK, s)
 	it.Read(s, q.Reverse)
 	return deliver(it, q.Filter, yield)
@@ -180,7 +180,7 @@ func (r *reader) scan(ctx context.Context, s *Scan, yield func(Item, error) bool
 		return outcome{err: err}
 	}
 	it.Since(s.from())
-	it.MayHold(s.MayHold)
+	it.MayHold(s.MayHold, s.Blocks)
 	it.Stripes(p.stripes, p.span)
 	switch {
 	case p.span.Empty():
@@ -209,7 +209,7 @@ func (r *reader) gather(ctx context.Context, g *Gather, yield func(Item, error) 
 	if err := r.start(ctx, it, g.Limit); err != nil {
 		return outcome{err: err}
 	}
-	it.MayHold(g.MayHold)
+	it.MayHold(g.MayHold, g.Blocks)
 	it.Gather(&sel, yield != nil)
 	return deliver(it, g.Filter, yield)
 }

@@ -20,14 +20,17 @@ type Zone = zonemap.Columns
 // ZoneBuilder takes the description of an item, see [zonemap.ColumnsBuilder].
 type ZoneBuilder = zonemap.ColumnsBuilder
 
+// BlockCounts counts the blocks that a reading has tested: see Query.
+type BlockCounts = zonemap.BlockCounts
+
 // Describe makes flushes and merges from now on collect column zones. f describes an item that
 // was put: it calls Row of b, with the number of a group, and Value or Null for each column, or
 // Unknown. What it does not describe is never pruned. Key and value are valid during the call and
 // must not be modified. f is called by several goroutines, and calls nothing of the database.
 func (db *DB) Describe(f func(key Key, value []byte, b *ZoneBuilder)) {
 	describe := func(e *base.Entry, b *ZoneBuilder) {
-		key, scratch, err := keycodec.DecodeOrdered(e.Key, b.Scratch)
-		if b.Scratch = scratch; err == nil {
+		key, scratch, err := keycodec.DecodeOrdered(e.Key, b.KeyScratch[:0])
+		if b.KeyScratch = scratch; err == nil {
 			f(key, e.Value, b)
 		}
 	}

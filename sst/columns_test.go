@@ -80,6 +80,8 @@ func (v valuesFrom) Unwanted(_ *zonemap.Map, c zonemap.Columns) bool {
 
 func (valuesFrom) Beneath(_, _ []byte) bool { return false }
 
+func (valuesFrom) Count(_, _ int) {}
+
 // A cursor with a pruner shows the blocks with what is wanted, both ways and from each key on.
 func TestPrunedCursor(t *testing.T) {
 	fs := vfs.NewMem()

@@ -214,6 +214,9 @@ func (c *Cursor) finish(a *Approach, key []byte, snap base.SeqNum, reverse bool)
 	c.t, c.x, c.b, c.block, c.streak = a.t, a.x, a.b, a.block, 0
 	if !a.begun {
 		c.r.stats.c.Add(statLookups, 1)
+		if c.pruner != nil {
+			c.pruner.Count(1, 0)
+		}
 	}
 	if c.pos = a.lo; a.lo < a.hi {
 		c.pos, _, ok = c.b.seekAmong(a.lo, a.hi, key[c.b.shared:], snap)
@@ -244,6 +247,9 @@ func (c *Cursor) load(i int) bool {
 // reads.
 func (c *Cursor) fetch(i int) (*dataBlock, error) {
 	c.r.stats.c.Add(statLookups, 1)
+	if c.pruner != nil {
+		c.pruner.Count(1, 0)
+	}
 	if b := c.t.blocks[i].Get(); b != nil {
 		return b, nil
 	}

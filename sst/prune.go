@@ -43,6 +43,8 @@ type Pruner interface {
 	// Beneath reports whether the sources older than the file may have a wanted version of a key
 	// from first to last, both inclusive.
 	Beneath(first, last []byte) bool
+	// Count takes note of blocks that were read, and of those that were not.
+	Count(read, skipped int)
 }
 
 // Prune makes the cursor leave out blocks, see Pruner. Call it after InitCursor.
@@ -64,6 +66,7 @@ func (c *Cursor) keptFrom(i int, reverse bool) int {
 	}
 	if n := (i - from) * step; n > 0 {
 		c.r.stats.prunedBlocks.Add(uint64(n))
+		c.pruner.Count(0, n)
 	}
 	return i
 }
@@ -132,5 +135,12 @@ func afterKey(prefix, suffix, key []byte) bool {
 	return bytes.Compare(prefix, key) > 0
 }
 
-// CountPruned counts a file that a reading has left out.
-func (r *Reader) CountPruned() { r.stats.prunedFiles.Add(1) }
+// CountPruned counts a file that a reading has left out, and returns how many blocks it has, 0 if
+// the file was not looked at.
+func (r *Reader) CountPruned() int {
+	r.stats.prunedFiles.Add(1)
+	if t := r.tail.Load(); t != nil {
+		return len(t.blocks)
+	}
+	return 0
+}

@@ -40,6 +40,8 @@ type Bounds struct {
 	// MayHold, if not nil, reports whether a zone may have versions that are wanted. Of what is
 	// shown, the caller must drop all that it would not report so.
 	MayHold func(zonemap.Columns) bool
+	// Blocks, if not nil, counts the blocks of runs where something may be left out.
+	Blocks *zonemap.BlockCounts
 	// Ctx, if not nil, ends the reading with its cause. Every source looks at it before
 	// each batch of rows, so that also a reader who is shown nothing, because everything
 	// is deleted, can be stopped.

@@ -17,11 +17,12 @@ type pruner struct {
 	older []*Run
 	// mayHold, if not nil, reports whether a zone may have what the caller looks for.
 	mayHold func(zonemap.Columns) bool
+	blocks  *zonemap.BlockCounts // nil: nobody counts
 }
 
 // init sets what is wanted of run number i of the view. It reports false if all of it may be.
 func (p *pruner) init(v *View, i int, b *Bounds) bool {
-	*p = pruner{from: b.From, older: v.Runs[i+1:], mayHold: b.MayHold}
+	*p = pruner{from: b.From, older: v.Runs[i+1:], mayHold: b.MayHold, blocks: b.Blocks}
 	if in := &v.Runs[i].Info; b.Clock != nil && in.TTLEntries > 0 {
 		// Why not for tombstones alone: nearly always there is something beneath them.
 		if now := b.Clock.NowMs(); in.MinExpiry <= now {
@@ -59,6 +60,14 @@ func (p *pruner) Beneath(first, last []byte) bool {
 		}
 	}
 	return false
+}
+
+// Count implements sst.Pruner.
+func (p *pruner) Count(read, skipped int) {
+	if p.blocks != nil {
+		p.blocks.Read += int64(read)
+		p.blocks.Skipped += int64(skipped)
+	}
 }
 
 // unwantedFile is Unwanted of all entries of a file.

@@ -256,7 +256,9 @@ func (s *source) cursor() rowCursor {
 func (s *source) seek() []base.Entry {
 	b, f := s.bounds, &s.files
 	if f.nearing && !s.inTable && s.fillNear() {
-		f.reading = true
+		if f.reading = true; f.prunes {
+			f.pruner.Count(1, 0)
+		}
 		return s.batch.Rows
 	}
 	cur := s.cursor()

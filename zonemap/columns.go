@@ -29,12 +29,11 @@ import (
 // MaxBoundBytes is the longest bound of a column.
 const MaxBoundBytes = 16
 
-// maxZoneGroups and maxZoneColumns bound what is collected. A zone with more groups says nothing,
-// columns from the limit on are not collected.
-const (
-	maxZoneGroups  = 64
-	maxZoneColumns = 32
-)
+// MaxColumns is how many columns of a group are collected.
+const MaxColumns = 32
+
+// maxZoneGroups bounds the groups. A zone with more says nothing.
+const maxZoneGroups = 64
 
 const (
 	columnsIncomplete = 16
@@ -45,6 +44,18 @@ const (
 // as the number of a table, and columns with values in an encoding whose bytes are in the
 // order of the values. The zero Columns know nothing.
 type Columns struct{ data []byte }
+
+// BlockCounts counts the blocks of files that a reading has tested.
+type BlockCounts struct {
+	Read    int64
+	Skipped int64 // not read, those of files that were skipped included
+}
+
+// Add adds other counts.
+func (c *BlockCounts) Add(o BlockCounts) {
+	c.Read += o.Read
+	c.Skipped += o.Skipped
+}
 
 // OpenColumns returns encoded column zones. It keeps data. What cannot be decoded is not known.
 func OpenColumns(data []byte) Columns { return Columns{data} }
@@ -134,8 +145,9 @@ type ColumnsBuilder struct {
 	row         *groupZone // of the last Row, nil if there is no room for it
 	described   bool       // Row or Unknown was called since Begin
 
-	// Scratch is memory for the side that describes.
-	Scratch []byte
+	// Scratch is memory for the side that describes, KeyScratch for the side that decodes the
+	// keys for it.
+	Scratch, KeyScratch []byte
 }
 
 // columnSet is what is known of some puts.
@@ -297,7 +309,7 @@ func (g *groupZone) column(number uint64) *columnZone {
 	if i < len(g.columns) && g.columns[i].number == number {
 		return &g.columns[i]
 	}
-	if len(g.columns) == maxZoneColumns {
+	if len(g.columns) == MaxColumns {
 		return nil
 	}
 	g.columns = append(g.columns, columnZone{})

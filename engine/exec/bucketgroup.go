@@ -83,6 +83,7 @@ func (b *bucketGroup) collect(done <-chan part, yield func([]expr.Value) bool) e
 		a := b.input.Actual()
 		a.Rows, a.Keys = a.Rows+p.used.Rows, a.Keys+p.used.Keys
 		a.Bytes, a.Seeks = a.Bytes+p.used.Bytes, a.Seeks+p.used.Seeks
+		a.Blocks.Add(p.used.Blocks)
 		for _, row := range p.rows {
 			if !yield(row) {
 				return nil

@@ -75,6 +75,7 @@ type frame struct {
 	arena   []byte       // what keys refer to
 	ranges  plan.Ranges
 	results engine.Results
+	mayHold func(engine.Zone) bool // of ranges; nil until it is needed
 }
 
 // execution is the state of a frame.
@@ -207,6 +208,12 @@ func (f *frame) scan() error {
 	}
 	if f.left >= 0 && !f.tested && !f.rested && f.skip < mostLimit && f.left < mostLimit {
 		rg.Limit = int(f.left + f.skip)
+	}
+	if f.Index == nil && f.rested && f.ranges.Zoned() {
+		if f.mayHold == nil {
+			f.mayHold = f.ranges.MayHold
+		}
+		rg.MayHold = f.mayHold
 	}
 	for it, err := range f.reader.Scan(f.ctx, rg) {
 		if err != nil {

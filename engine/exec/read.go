@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/plan/spans"
 	"github.com/kstonedb/kstone/engine/store"
@@ -33,6 +34,11 @@ func (a *access) read(s *sink) error {
 func (a *access) scan(r store.Range, put func(store.Item) bool) error {
 	a.countSeeks(r)
 	r.Limit = a.rangeLimit()
+	if a.node.Zones != nil {
+		blocks := engine.BlockCounts{}
+		r.MayHold, r.Blocks = a.node.Zones.MayHold, &blocks
+		defer func() { a.node.Actual().Blocks.Add(blocks) }()
+	}
 	for it, err := range a.reader.Scan(a.ctx, r) {
 		if err != nil {
 			return err

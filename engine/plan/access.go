@@ -23,6 +23,7 @@ type path struct {
 	// pred are the terms that spans and filters have to see to.
 	pred     []expr.Expr
 	template *spans.Template
+	zones    *spans.ZoneTemplate // nil: blocks are not tested
 	need     need
 	layout   []ColumnRef
 	entry    schema.ColumnSet // what is known before the row is fetched
@@ -333,7 +334,8 @@ func keyColumns(t *schema.Table, x *schema.Index) (s schema.ColumnSet) {
 // settle makes what Bind needs of a path that may get into a plan.
 func (p *path) settle() {
 	p.filters = p.split(p.pred)
-	p.template = spans.Compile(p.key, conjunct.Join(p.pred))
+	pred := conjunct.Join(p.pred)
+	p.template, p.zones = spans.Compile(p.key, pred), p.zonesOf(p.pred, pred)
 }
 
 // split rewrites terms to slots and divides them by what the entry knows.

@@ -12,7 +12,7 @@ import (
 func (b *binder) access(n *access) (Node, error) {
 	p := n.path
 	out := n.Access
-	terms, whole, template := p.pred, p.filters, p.template
+	terms, whole, template, zones := p.pred, p.filters, p.template, p.zones
 	resumes := p.takesAfter && b.after != nil
 	if b.lists || resumes {
 		terms = make([]expr.Expr, 0, len(p.pred)+1)
@@ -25,7 +25,7 @@ func (b *binder) access(n *access) (Node, error) {
 		pred := spans.NormaliseFor(conjunct.Join(terms), p.rel.info, nil)
 		terms = conjunct.Split(nil, pred)
 		template = spans.Compile(p.key, pred)
-		whole = p.split(terms)
+		whole, zones = p.split(terms), p.zonesOf(terms, pred)
 	}
 	if p.probe != nil {
 		out.Filter, out.Residual = whole.entryPart, whole.rowPart
@@ -42,6 +42,7 @@ func (b *binder) access(n *access) (Node, error) {
 		out.Spans.Spans = nil
 	}
 	p.setFilters(&out, whole)
+	out.Zones = b.boundZones(&out, zones)
 	if p.skip != nil && p.skip.template != nil {
 		b.skip(&out, p.skip)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/kstonedb/kstone/engine/plan/spans"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/keycodec"
+	"github.com/kstonedb/kstone/zonemap"
 )
 
 // Physical is what a query comes down to that one operator answers: a Point, which reads the
@@ -272,6 +273,7 @@ type Ranges struct {
 	Limit, Offset int64
 
 	builder *spans.Builder
+	zones   rangeZones
 	one     [1][]byte
 	buf     []byte
 }
@@ -282,10 +284,39 @@ func (r *Ranges) Release() {
 		r.builder.Release()
 	}
 	clear(r.Spans)
-	*r = Ranges{Spans: r.Spans[:0], buf: r.buf[:0]}
+	r.zones.release()
+	*r = Ranges{Spans: r.Spans[:0], buf: r.buf[:0], zones: r.zones}
 	if cap(r.Spans) > spans.MaxKeptScratch || cap(r.buf) > spans.MaxKeptScratch {
 		*r = Ranges{}
 	}
+}
+
+// rangeZones is the predicate that blocks are tested for. It is bound when the first block is
+// met: short queries meet none, or one.
+type rangeZones struct {
+	template *spans.ZoneTemplate
+	params   []expr.Value
+	bound    bool
+	zones    spans.Zones
+}
+
+func (z *rangeZones) release() {
+	z.zones.Reset()
+	z.template, z.params, z.bound = nil, nil, false
+}
+
+// Zoned reports whether rows are read that are tested, so that blocks may be tested, too.
+func (r *Ranges) Zoned() bool { return r.zones.template != nil && !r.Exact }
+
+// MayHold reports whether a block, or file, with these zones may have a row for which Residual is
+// true. Requires: Zoned.
+func (r *Ranges) MayHold(c zonemap.Columns) bool {
+	z := &r.zones
+	if !z.bound {
+		z.bound = true
+		z.zones.Bind(z.template, z.params)
+	}
+	return z.zones.MayHold(c)
 }
 
 // Check returns the error that Bind would return for these values.
@@ -320,6 +351,7 @@ func (d *Physical) Bind(r *Ranges, params []expr.Value) (ok bool, err error) {
 	r.builder = spans.NewBuilder()
 	set := r.builder.BuildRanges(d.path.template, params, d.scope.opt.MaxSpans)
 	r.Exact = set.Exact
+	r.zones.template, r.zones.params = d.path.zones, params
 	switch {
 	case len(set.Spans) == 0:
 		r.PKs = nil

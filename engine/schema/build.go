@@ -15,6 +15,7 @@ type built struct {
 	// The columns that can be read back from the parts of the key.
 	coveredPK, coveredSK *ColumnSet
 	layouts              []*Layout // by their versions, ascending; new rows have the last one
+	zones                []zoneField
 }
 
 // builtIndex is what follows from the definition of an index.
@@ -49,6 +50,7 @@ func (t *Table) build() error {
 	}
 	b.coveredPK, b.coveredSK = covered(b.pk), covered(b.sk)
 	b.layouts = t.buildLayouts(b.key)
+	b.zones = t.buildZones()
 	t.built = b
 	for _, x := range t.Indexes {
 		if err := t.buildIndex(x); err != nil {

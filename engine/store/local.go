@@ -24,6 +24,7 @@ var _ interface {
 	ItemReader
 	ResultsReader
 	RangeDeleter
+	Describer
 } = (*LocalStore)(nil)
 
 // Local returns the store of an open database, which stays the caller's.
@@ -58,6 +59,11 @@ func (s *LocalStore) Property(_ context.Context, name string) ([]byte, bool, err
 // SetProperty implements Store.
 func (s *LocalStore) SetProperty(_ context.Context, name string, value []byte) error {
 	return s.db.SetProperty(name, value)
+}
+
+// Describe implements Describer.
+func (s *LocalStore) Describe(f func(key Key, value []byte, b *engine.ZoneBuilder)) {
+	s.db.Describe(f)
 }
 
 // DeleteRange implements RangeDeleter.
@@ -317,15 +323,26 @@ func (r reader) point(rg Range) iter.Seq2[Item, error] {
 func (r *Range) gather() engine.Gather {
 	return engine.Gather{
 		PKs: r.PKs, Spans: r.Spans, Each: r.Each, ByPartition: r.Unordered, Reverse: r.Reverse,
-		Limit: r.Limit, StartAfter: r.After, Filter: r.Filter,
+		Limit: r.Limit, StartAfter: r.After,
+		Filter: r.filter(), MayHold: r.MayHold, Blocks: r.Blocks,
 	}
 }
+
+// filter returns the filter. With MayHold the engine needs one: the caller's own tests are it.
+func (r *Range) filter() func(Item) bool {
+	if r.Filter == nil && r.MayHold != nil {
+		return all
+	}
+	return r.Filter
+}
+
+func all(Item) bool { return true }
 
 // scan returns an interval in the engine's form.
 func (r *Range) scan() engine.Scan {
 	s := engine.Scan{
 		From: Key{PK: r.From}, To: Key{PK: r.To}, Unordered: r.Unordered, Reverse: r.Reverse,
-		Limit: r.Limit, Filter: r.Filter,
+		Limit: r.Limit, Filter: r.filter(), MayHold: r.MayHold, Blocks: r.Blocks,
 	}
 	switch {
 	case r.After.PK == nil:

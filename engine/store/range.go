@@ -57,6 +57,14 @@ type Range struct {
 	// Filter, if not nil, decides which items are returned; Limit counts returned items. It
 	// is called with an item as valid as in a loop body.
 	Filter func(Item) bool
+	// MayHold, if not nil, reports whether a block of items with these zones may have one that is
+	// wanted. It is a hint, which saves reading: a store that keeps no zones shows all items, one
+	// that does may show an older version of an item that is not wanted. So the caller must drop
+	// each item that does not satisfy what MayHold follows from.
+	MayHold func(engine.Zone) bool
+	// Blocks, if not nil, counts the blocks that were tested by MayHold. A store without zones
+	// counts none.
+	Blocks *engine.BlockCounts
 }
 
 // Point is the range of one key.

@@ -137,6 +137,13 @@ type ResultsReader interface {
 	MultiGetResults(ctx context.Context, keys []Key, r *engine.Results) error
 }
 
+// Describer is a Store that keeps zones of blocks: see Range.MayHold.
+type Describer interface {
+	// Describe makes it collect the zones of items by what f says of them: see
+	// engine.DB.Describe. It may be called at any time.
+	Describe(f func(key Key, value []byte, b *engine.ZoneBuilder))
+}
+
 // Sampler is a Reader that returns items chosen at random.
 type Sampler interface {
 	// Sample returns items of an interval at random, with the number of items that each

@@ -109,7 +109,11 @@ func OpenStore(ctx context.Context, s store.Store, o *Options) (*DB, error) {
 	db := &DB{store: s, opt: opt, plans: plan.NewCache(opt.PlanCache),
 		jobs: make(chan struct{}, 1)}
 	db.shapes.most = opt.Shapes
-	return db, db.load(ctx)
+	if err := db.load(ctx); err != nil {
+		return nil, err
+	}
+	db.describe()
+	return db, nil
 }
 
 // Close ends the use of the DB; the engine stays open.

@@ -413,6 +413,14 @@ var bugs = []bug{
 		"./engine", "TestPrunedReadings",
 	},
 	{
+		"nothing overwritten comes back: a block of rows is pruned although a row lies beneath",
+		[]edit{{
+			"stripe/prune.go", "f.Reader.Wanted(first, last, p) {",
+			"f.Reader.Wanted(first, last, p) && first == nil {",
+		}},
+		"./engine/table", "TestZonesChangeNoResult",
+	},
+	{
 		"nothing overwritten comes back: a block is pruned although a key goes on in the next",
 		[]edit{{
 			"sst/prune.go", "bytes.Equal(next.First, last)",

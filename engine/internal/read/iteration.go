@@ -47,6 +47,7 @@ type Iteration struct {
 	sinceOK int         // entries since the context was checked
 	// mayHold, if not nil, reports whether a zone may have what the caller wants.
 	mayHold func(zonemap.Columns) bool
+	blocks  *zonemap.BlockCounts
 
 	// What follows the source, at most one of them:
 	stripes   []uint8 // of a scan: those to walk, or, if merged, all
@@ -118,7 +119,8 @@ func (it *Iteration) release() {
 	it.Item, it.Weight = Item{}, 0
 	it.state, it.reader, it.ctx = nil, Reader{}, nil
 	it.source, it.rows, it.at, it.err = nil, nil, 0, nil
-	it.nowMs, it.from, it.items, it.sinceOK, it.mayHold = 0, 0, 0, 0, nil
+	it.nowMs, it.from, it.items, it.sinceOK = 0, 0, 0, 0
+	it.mayHold, it.blocks = nil, nil
 	it.stripes, it.span, it.merged = nil, base.Span{}, false
 	it.gathering, it.sampling, it.part, it.parts, it.query = nil, nil, nil, nil, part{}
 	if cap(it.scratch) > maxPooledBytes {
@@ -130,8 +132,11 @@ func (it *Iteration) release() {
 func (it *Iteration) Since(from base.SeqNum) { it.from = from }
 
 // MayHold leaves out blocks and files with zones of which f, if it is not nil, reports false.
-// The caller must drop each item that f would not report true of. Call it after Start.
-func (it *Iteration) MayHold(f func(zonemap.Columns) bool) { it.mayHold = f }
+// The caller must drop each item that f would not report true of. blocks, if not nil, counts. Call
+// it after Start.
+func (it *Iteration) MayHold(f func(zonemap.Columns) bool, blocks *zonemap.BlockCounts) {
+	it.mayHold, it.blocks = f, blocks
+}
 
 // Partition selects items of partition pk in a span, of which Read reads parts. A transaction
 // then depends on all of it.
@@ -333,7 +338,8 @@ func (it *Iteration) NowMs() int64 {
 
 // wanted adds to bounds what the iteration passes over. Requires: each row is looked at by entry.
 func (it *Iteration) wanted(b *stripe.Bounds) {
-	b.Ctx, b.Clock, b.From, b.MayHold = it.ctx, it, it.from, it.mayHold
+	b.Ctx, b.Clock, b.From = it.ctx, it, it.from
+	b.MayHold, b.Blocks = it.mayHold, it.blocks
 }
 
 // open opens the iteration's own cursor on a stripe, with the transaction's own writes on top

@@ -47,6 +47,9 @@ func (n accessText) describe(e *Explanation) {
 	if n.Residual != nil {
 		e.attr("row filter", n.Residual.String())
 	}
+	if n.Zones != nil {
+		e.attr("zones", n.Zones.String())
+	}
 	e.attrIf(n.KeysOnly, "keys only", "")
 	e.attrIf(n.Limit >= 0, "limit", strconv.FormatInt(n.Limit, 10))
 }

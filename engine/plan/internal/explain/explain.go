@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine/plan/internal/operator"
+	"github.com/kstonedb/kstone/zonemap"
 )
 
 // Explanation is a plan for people and programs: a tree of steps. Its text is stable: it
@@ -109,6 +110,9 @@ func (e *Explanation) write(b *strings.Builder, first, rest string) {
 	if a := e.Actual; a != nil {
 		fmt.Fprintf(b, " | actual rows %d seeks %d keys %d bytes %d time %s",
 			a.Rows, a.Seeks, a.Keys, a.Bytes, a.Time.Round(time.Microsecond))
+		if a.Blocks != (zonemap.BlockCounts{}) {
+			fmt.Fprintf(b, " blocks %d skipped %d", a.Blocks.Read, a.Blocks.Skipped)
+		}
 		if a.Loops > 1 {
 			fmt.Fprintf(b, " loops %d", a.Loops)
 		}

@@ -59,6 +59,9 @@ type Access struct {
 	Filter expr.Expr
 	// Residual is over the layout. Nil accepts all.
 	Residual expr.Expr
+	// Zones, if not nil, is what Residual demands of the column zones of blocks: no row for which
+	// Residual is true is in a block, or file, for which it is false.
+	Zones *spans.Zones
 	// Limit ends the reading after that many rows; negative is no limit. With Merge
 	// or without any order no stream has to deliver more than Limit rows.
 	Limit int64

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/keycodec"
+	"github.com/kstonedb/kstone/zonemap"
 )
 
 // Node is a step of a plan. A tree of nodes belongs to one execution: the executor
@@ -72,6 +73,8 @@ type Actual struct {
 	Keys  int64         // entries and rows read from the store
 	Bytes int64         // bytes of these
 	Time  time.Duration // including operators below
+	// Blocks are those of files that were tested by Access.Zones.
+	Blocks zonemap.BlockCounts
 }
 
 // Step is what all operators have: the elements of their rows, what is expected of them, and

@@ -1,0 +1,35 @@
+package table
+
+import (
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/engine/store"
+)
+
+// describe makes the store keep column zones of rows, if it can. Flushes and merges call it, so
+// it looks at what is in memory only. The catalogue may have changed since a row was written: a
+// row of a definition that is not known is not described, and a column that was added since then
+// is reported with its default.
+func (db *DB) describe() {
+	d, ok := db.store.(store.Describer)
+	if !ok {
+		return
+	}
+	d.Describe(func(key store.Key, value []byte, b *engine.ZoneBuilder) {
+		id, row := schema.RowTable(key.PK)
+		if !row {
+			b.Row(noTable)
+			return
+		}
+		core := db.tables.Load().byID[id]
+		if core == nil {
+			b.Unknown()
+			return
+		}
+		core.state.Load().Schema.DescribeRow(b, key, value)
+	})
+}
+
+// noTable is the group of what is no row: entries, and items of others. It has no columns, so
+// that they do not make zones of rows unknown. Tables are counted from 1.
+const noTable = 0
