@@ -85,10 +85,14 @@ func (c Columns) Column(group, column uint64) (z Column, known bool) {
 	for d := (mapDecoder{b: c.data, off: 1}); d.off < len(d.b); {
 		g := d.uvarint()
 		for n := d.uvarint(); n > 0 && !d.bad; n-- {
-			number, column2 := d.column()
-			if g == group && number == column {
-				return column2, !d.bad
+			number, zone, shared, rest := d.column()
+			if g != group || number != column || d.bad {
+				continue
 			}
+			if zone.Max = rest; shared > 0 {
+				zone.Max = append(zone.Min[:shared:shared], rest...)
+			}
+			return zone, true
 		}
 		if d.bad || g == group {
 			return Column{}, false
@@ -107,7 +111,8 @@ func (c Columns) Check() error {
 	for groups := 0; d.off < len(d.b); groups++ {
 		_ = d.uvarint()
 		for n := d.uvarint(); n > 0 && !d.bad; n-- {
-			if _, z := d.column(); len(z.Min) > MaxBoundBytes || len(z.Max) > MaxBoundBytes {
+			_, z, shared, rest := d.column()
+			if max(len(z.Min), shared+len(rest)) > MaxBoundBytes {
 				d.bad = true
 			}
 		}
@@ -118,23 +123,23 @@ func (c Columns) Check() error {
 	return nil
 }
 
-// column reads a column.
-func (d *mapDecoder) column() (number uint64, z Column) {
+// column reads a column. Its Max, if it has one, is shared bytes of Min and rest.
+func (d *mapDecoder) column() (number uint64, z Column, shared int, rest []byte) {
 	tag := d.uvarint()
 	z.Nulls, z.Values, z.Open = d.uvarint(), tag&1 != 0, tag&2 != 0
 	if !z.Values {
-		return tag >> 2, z
+		return tag >> 2, z, 0, nil
 	}
 	if z.Min = d.bytes(); !z.Open {
-		shared := d.uvarint()
-		rest := d.bytes()
-		if d.bad || shared > uint64(len(z.Min)) || len(rest) > MaxBoundBytes {
+		n := d.uvarint()
+		rest = d.bytes()
+		if d.bad || n > uint64(len(z.Min)) || len(rest) > MaxBoundBytes {
 			d.bad = true
-			return tag >> 2, z
+			return tag >> 2, z, 0, nil
 		}
-		z.Max = append(z.Min[:shared:shared], rest...)
+		shared = int(n)
 	}
-	return tag >> 2, z
+	return tag >> 2, z, shared, rest
 }
 
 // ColumnsBuilder collects the column zones of the blocks of a file. Each put is described by
