@@ -165,6 +165,9 @@ func includes(r *relation, terms []expr.Expr, w expr.Expr) bool {
 		return false
 	}
 	info, _ := r.columnOf(column.Ordinal)
+	if info.List { // its field is that of an element, which is never NULL
+		return false
+	}
 	fields := []keycodec.Field{info.Field(schema.KeyColumn{})}
 	outer := spans.Build(fields, []int{column.Ordinal}, r.source, w, 0)
 	inner := spans.Build(fields, []int{column.Ordinal}, r.source, conjunct.Join(same), 0)
