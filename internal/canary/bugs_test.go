@@ -373,7 +373,7 @@ var bugs = []bug{
 			"engine/internal/commit/batch.go", "keycodec.DecodeOrdered(key[:n], nil)",
 			"keycodec.DecodeOrdered(key[:max(n, len(key))], nil)",
 		}},
-		suite, "TestProgramsUnderAllOptions",
+		"./engine", "TestRangeAfterLongestSortKey",
 	},
 	{
 		"no file is written that cannot be read: range tombstones never fill one",
@@ -426,6 +426,6 @@ var bugs = []bug{
 			"sst/prune.go", "bytes.Equal(next.First, last)",
 			"bytes.Equal(next.First, last) && i < 0",
 		}},
-		"./engine", "TestPrunedReadingsOfOldVersions",
+		"./engine", "TestPrunedReadings",
 	},
 }
