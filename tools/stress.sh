@@ -16,14 +16,17 @@ packages=$(go list -f '{{.Dir}}' ./... | sed "s|^$PWD|.|" | grep -vE '/cmd/|/tid
 sized=$(find $packages -maxdepth 1 -name '*_test.go' -exec grep -l 'testutil\.Effort' {} + |
 	xargs -n 1 dirname | sort -u)
 
-while true; do
+# A round runs to its end, whatever fails in it.
+failed=0
+while [ $failed = 0 ]; do
 	seeded "race detector" env KSTONE_EFFORT=3 \
-		go test -race -tags invariants -count=1 -timeout 120m $packages
+		go test -race -tags invariants -count=1 -timeout 120m $packages || failed=1
 	for package in $sized; do
 		seeded "$package in full" env KSTONE_EFFORT=nightly \
-			go test -count=1 -timeout 0 "$package"
+			go test -count=1 -timeout 0 "$package" || failed=1
 	done
 	if [ $SECONDS -ge $end ]; then
 		break
 	fi
 done
+exit $failed

@@ -100,6 +100,7 @@ var zoneKeys = []string{`"primary_key":["part"],"sort_key":["id"]`,
 // beneath a block and whatever the definition was when it was written.
 func TestZonesChangeNoResult(t *testing.T) {
 	seed := testutil.Seed(t)
+	pruned := uint64(0)
 	for i := range uint64(testutil.Effort(6, 40)) {
 		t.Run(fmt.Sprint("program ", i), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, i))
@@ -118,10 +119,11 @@ func TestZonesChangeNoResult(t *testing.T) {
 				r.compare(m)
 				m.done()
 			}
-			if m := db.Engine().Metrics(); m.PrunedBlocks == 0 {
-				t.Error("no block was left out")
-			}
+			pruned += db.Engine().Metrics().PrunedBlocks
 		})
+	}
+	if pruned == 0 {
+		t.Error("no block was left out")
 	}
 }
 

@@ -42,8 +42,11 @@ const rowsEnv = "KSTONE_REGRET_ROWS"
 // smallRows is the number of rows of a short run.
 const smallRows = 20_000
 
-// bounds are the largest ratio, and the one that 99 of 100 queries keep to, of a short run.
+// bounds are the largest ratio, and the one that 99 of 100 queries keep to, of a short run with
+// the fixed seed. Other queries may pass them by drawnSlack.
 type bounds struct{ worst, most float64 }
+
+const drawnSlack = 4
 
 // TestPlanRegret runs generated queries in the way the planner chooses, and in that of every
 // index hint: with statistics, without, and with those of a tenth of the rows; with values in
@@ -101,8 +104,12 @@ func (w *world) measure(name string, list []query, b bounds) {
 					r.chosen.read, r.chosen.time, r.best.read, r.best.time, r.query, r.plan)
 			}
 		}
-		if w.rows == smallRows && (all[0].ratio > b.worst || most > b.most) {
-			w.t.Errorf("%s: not within %.1f and %.1f", text, b.worst, b.most)
+		worst, within := b.worst, b.most
+		if testutil.Drawn() {
+			worst, within = worst*drawnSlack, within*drawnSlack
+		}
+		if w.rows == smallRows && (all[0].ratio > worst || most > within) {
+			w.t.Errorf("%s: not within %.1f and %.1f", text, worst, within)
 		}
 	}
 }

@@ -29,6 +29,9 @@ func Seed(t testing.TB) uint64 {
 	return seed
 }
 
+// Drawn reports whether the run has a seed of its own, not those of an ordinary run.
+func Drawn() bool { return os.Getenv(seedEnv) != "" }
+
 // Rand returns random numbers that begin with the Seed of a test.
 func Rand(t testing.TB) *rand.Rand {
 	t.Helper()
