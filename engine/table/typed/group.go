@@ -168,37 +168,15 @@ func (a Aggregated[T, V, A]) Gt(v A) Predicate[Group[T, V]] { return a.compare(e
 // Ge is true where the value is at least v.
 func (a Aggregated[T, V, A]) Ge(v A) Predicate[Group[T, V]] { return a.compare(expr.Ge, v) }
 
-func (g *Grouped[T, V]) rows(ctx context.Context, r table.Reader,
-	bindings []Binding) (*table.Rows, error) {
-	var args arguments
-	sel, err := g.sel(r.DB(), &args)
-	if err != nil {
-		return nil, err
-	}
-	return queryOnce(ctx, r, sel, args, bindings)
-}
-
 // All returns the groups.
 func (g Grouped[T, V]) All(ctx context.Context, r table.Reader,
 	bindings ...Binding) iter.Seq2[Group[T, V], error] {
 	return allOf(func(yield func(*Group[T, V]) bool) error {
-		rows, err := g.rows(ctx, r, bindings)
-		if err != nil {
-			return err
-		}
-		for values, err := range rows.All() {
-			if err != nil {
-				return err
-			}
+		return statement(g.sel).each(ctx, r, bindings, func(values []expr.Value) (bool, error) {
 			var group Group[T, V]
-			if err := g.read(&group, values); err != nil {
-				return err
-			}
-			if !yield(&group) {
-				return nil
-			}
-		}
-		return nil
+			err := g.read(&group, values)
+			return err == nil && yield(&group), err
+		})
 	})
 }
 
@@ -228,9 +206,5 @@ func (g *Grouped[T, V]) read(group *Group[T, V], values []expr.Value) error {
 // Explain returns the plan of the query.
 func (g Grouped[T, V]) Explain(ctx context.Context, r table.Reader, bindings ...Binding) (
 	*plan.Explanation, error) {
-	rows, err := g.rows(ctx, r, bindings)
-	if err != nil {
-		return nil, err
-	}
-	return rows.Explain()
+	return statement(g.sel).explain(ctx, r, bindings)
 }

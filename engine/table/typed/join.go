@@ -104,75 +104,39 @@ func (j *Joined[L, R]) sel(db *table.DB, args *arguments) (*plan.Select, error) 
 	return sel, nil
 }
 
-func (j *Joined[L, R]) rows(ctx context.Context, r table.Reader,
-	bindings []Binding) (*table.Rows, error) {
-	var args arguments
-	sel, err := j.sel(r.DB(), &args)
-	if err != nil {
-		return nil, err
-	}
-	return queryOnce(ctx, r, sel, args, bindings)
-}
-
 // All returns the pairs. Their rows are new ones for each pair.
 func (j Joined[L, R]) All(ctx context.Context, r table.Reader,
 	bindings ...Binding) iter.Seq2[Pair[L, R], error] {
 	return allOf(func(yield func(*Pair[L, R]) bool) error {
-		return j.run(ctx, r, bindings, yield)
+		return statement(j.sel).each(ctx, r, bindings, func(values []expr.Value) (bool, error) {
+			var p Pair[L, R]
+			err := j.read(&p, values)
+			return err == nil && yield(&p), err
+		})
 	})
 }
 
-func (j *Joined[L, R]) run(ctx context.Context, r table.Reader, bindings []Binding,
-	yield func(*Pair[L, R]) bool) error {
-	rows, err := j.rows(ctx, r, bindings)
-	if err != nil {
+func (j *Joined[L, R]) read(p *Pair[L, R], values []expr.Value) error {
+	lf, rf := j.left.table.fields, j.right.table.fields
+	p.L = new(L)
+	if err := setValues(unsafe.Pointer(p.L), lf, values, true); err != nil {
 		return err
 	}
-	lf, rf := j.left.table.fields, j.right.table.fields
-	for values, err := range rows.All() {
-		if err != nil {
-			return err
-		}
-		p := Pair[L, R]{L: new(L)}
-		if err := setValues(unsafe.Pointer(p.L), lf, values, true); err != nil {
-			return err
-		}
-		if !values[len(lf)+len(rf)].IsNull() {
-			p.R = new(R)
-			if err := setValues(unsafe.Pointer(p.R), rf, values[len(lf):], true); err != nil {
-				return err
-			}
-		}
-		if !yield(&p) {
-			return nil
-		}
+	if values[len(lf)+len(rf)].IsNull() {
+		return nil
 	}
-	return nil
+	p.R = new(R)
+	return setValues(unsafe.Pointer(p.R), rf, values[len(lf):], true)
 }
 
 // Count returns the number of pairs.
 func (j Joined[L, R]) Count(ctx context.Context, r table.Reader, bindings ...Binding) (int64,
 	error) {
-	rows, err := j.rows(ctx, r, bindings)
-	if err != nil {
-		return 0, err
-	}
-	n := int64(0)
-	for _, err := range rows.All() {
-		if err != nil {
-			return 0, err
-		}
-		n++
-	}
-	return n, nil
+	return statement(j.sel).count(ctx, r, bindings)
 }
 
 // Explain returns the plan of the query.
 func (j Joined[L, R]) Explain(ctx context.Context, r table.Reader, bindings ...Binding) (
 	*plan.Explanation, error) {
-	rows, err := j.rows(ctx, r, bindings)
-	if err != nil {
-		return nil, err
-	}
-	return rows.Explain()
+	return statement(j.sel).explain(ctx, r, bindings)
 }

@@ -5,14 +5,14 @@ import (
 	"iter"
 	"unsafe"
 
+	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/table"
 )
 
-// boundQuery makes the plan.Select of a query for a database, whose parameters are among
-// args.
+// boundQuery is a query that stands in a condition.
 type boundQuery struct {
-	make func(db *table.DB, args *arguments) (*plan.Select, error)
+	make statement
 	name string // of the table
 }
 
@@ -66,44 +66,24 @@ func (p Projection[V]) All(ctx context.Context, r table.Reader,
 func (p Projection[V]) AllNull(ctx context.Context, r table.Reader,
 	bindings ...Binding) iter.Seq2[*V, error] {
 	return func(yield func(*V, error) bool) {
-		rows, err := p.rows(ctx, r, bindings)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		for values, err := range rows.All() {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
+		err := p.query.make.each(ctx, r, bindings, func(values []expr.Value) (bool, error) {
 			var v *V
 			if !values[0].IsNull() {
 				v = new(V)
-				err = p.field.setScalar(unsafe.Pointer(v), values[0], true)
+				if err := p.field.setScalar(unsafe.Pointer(v), values[0], true); err != nil {
+					return false, err
+				}
 			}
-			if !yield(v, err) || err != nil {
-				return
-			}
+			return yield(v, nil), nil
+		})
+		if err != nil {
+			yield(nil, err)
 		}
 	}
-}
-
-func (p Projection[V]) rows(ctx context.Context, r table.Reader,
-	bindings []Binding) (*table.Rows, error) {
-	var args arguments
-	sel, err := p.query.make(r.DB(), &args)
-	if err != nil {
-		return nil, err
-	}
-	return queryOnce(ctx, r, sel, args, bindings)
 }
 
 // Explain returns the plan of the query.
 func (p Projection[V]) Explain(ctx context.Context, r table.Reader, bindings ...Binding) (
 	*plan.Explanation, error) {
-	rows, err := p.rows(ctx, r, bindings)
-	if err != nil {
-		return nil, err
-	}
-	return rows.Explain()
+	return p.query.make.explain(ctx, r, bindings)
 }

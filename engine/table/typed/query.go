@@ -232,8 +232,8 @@ func (q Query[T]) First(ctx context.Context, r table.Reader, bindings ...Binding
 
 // Count returns how many rows the query finds.
 func (q Query[T]) Count(ctx context.Context, r table.Reader, bindings ...Binding) (int64, error) {
+	n := int64(0)
 	if q.limit != nil || q.offset != nil || q.page {
-		n := int64(0)
 		for _, err := range q.Each(ctx, r, bindings...) {
 			if err != nil {
 				return 0, err
@@ -242,25 +242,21 @@ func (q Query[T]) Count(ctx context.Context, r table.Reader, bindings ...Binding
 		}
 		return n, nil
 	}
-	var args arguments
 	q.order = nil
-	sel, _, err := q.sel(r.DB(), &args)
-	if err != nil {
-		return 0, err
+	err := statement(q.countSelect).each(ctx, r, bindings, func(v []expr.Value) (bool, error) {
+		n, _ = v[0].AsInt()
+		return false, nil
+	})
+	return n, err
+}
+
+// countSelect is the query that returns the number of rows.
+func (q *Query[T]) countSelect(db *table.DB, args *arguments) (*plan.Select, error) {
+	sel, _, err := q.sel(db, args)
+	if err == nil {
+		sel.Aggregates = []plan.Aggregate{{Func: plan.Count}}
 	}
-	sel.Aggregates = []plan.Aggregate{{Func: plan.Count}}
-	rows, err := queryOnce(ctx, r, sel, args, bindings)
-	if err != nil {
-		return 0, err
-	}
-	for values, err := range rows.All() {
-		if err != nil {
-			return 0, err
-		}
-		n, _ := values[0].AsInt()
-		return n, nil
-	}
-	return 0, nil
+	return sel, err
 }
 
 // Exists reports whether the query finds a row.
@@ -270,15 +266,6 @@ func (q Query[T]) Exists(ctx context.Context, r table.Reader, bindings ...Bindin
 		return false, nil
 	}
 	return err == nil, err
-}
-
-func queryOnce(ctx context.Context, r table.Reader, sel *plan.Select, args arguments,
-	bindings []Binding) (*table.Rows, error) {
-	p, err := r.DB().Prepare(sel)
-	if err != nil {
-		return nil, err
-	}
-	return queryWith(ctx, p, r, args, bindings)
 }
 
 func queryWith(ctx context.Context, p *table.Prepared, r table.Reader, args arguments,
@@ -356,29 +343,15 @@ func pageSize(limit expr.Expr, params []expr.Value) (n int64, more expr.Expr) {
 // Its String is the text.
 func (q Query[T]) Explain(ctx context.Context, r table.Reader, bindings ...Binding) (
 	*plan.Explanation, error) {
-	rows, err := q.rows(ctx, r, bindings)
-	if err != nil {
-		return nil, err
-	}
-	return rows.Explain()
+	return statement(q.rowsSelect).explain(ctx, r, bindings)
 }
 
 // ExplainAnalyze runs the query and returns its plan with what was counted.
 func (q Query[T]) ExplainAnalyze(ctx context.Context, r table.Reader, bindings ...Binding) (
 	*plan.Explanation, error) {
-	rows, err := q.rows(ctx, r, bindings)
+	rows, err := statement(q.rowsSelect).rows(ctx, r, bindings)
 	if err != nil {
 		return nil, err
 	}
 	return rows.ExplainAnalyze()
-}
-
-func (q *Query[T]) rows(ctx context.Context, r table.Reader,
-	bindings []Binding) (*table.Rows, error) {
-	var args arguments
-	sel, err := q.rowsSelect(r.DB(), &args)
-	if err != nil {
-		return nil, err
-	}
-	return queryOnce(ctx, r, sel, args, bindings)
 }
