@@ -78,9 +78,10 @@ func rejectsNull(t expr.Expr, source int) bool {
 	}
 	switch t := t.(type) {
 	case expr.Cmp:
-		return isColumn(t.L) || isColumn(t.R)
+		return (isColumn(t.L) || isColumn(t.R)) &&
+			(t.Op != expr.Ne || !mayBeEmpty(t.L) && !mayBeEmpty(t.R))
 	case expr.In:
-		return isColumn(t.X)
+		return isColumn(t.X) && (!t.Not || !slices.ContainsFunc(t.List, mayBeEmpty))
 	case expr.BeginsWith:
 		return isColumn(t.X)
 	case expr.Contains:
@@ -89,6 +90,18 @@ func rejectsNull(t expr.Expr, source int) bool {
 		return t.Not && isColumn(t.X)
 	}
 	return false
+}
+
+// mayBeEmpty reports whether an operand may be a list without values: a parameter or a subquery.
+// What differs from no value is true, also of NULL.
+func mayBeEmpty(e expr.Expr) bool {
+	switch e := e.(type) {
+	case expr.Column:
+		return false
+	case expr.Const:
+		return e.Value.Kind() == expr.KindList
+	}
+	return true
 }
 
 // propagated returns what follows from equalities of columns: a = b AND a = 5 gives b = 5,
