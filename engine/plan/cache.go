@@ -7,10 +7,11 @@ import (
 	"github.com/kstonedb/kstone/engine/schema"
 )
 
-// Cache keeps prepared queries by their shape, the versions of their tables and the epochs
-// of the statistics, the least recently used ones leaving first. What it keeps depends on
-// no value of a parameter: which index, which joins, compiled templates; never spans,
-// never that something is empty or NULL, never the length of a list.
+// Cache keeps prepared queries, the least recently used ones leaving first: by their shape, the
+// versions of their tables and the epochs of the statistics, and by the class of the values of
+// their parameters, see Fitting. What it keeps is right for all values: which index, which
+// joins, compiled templates; never spans, never that something is empty or NULL, never the
+// length of a list.
 //
 // A layer whose queries have another form than Select keeps what it prepares in the same
 // cache, under keys of its own: see Get and Keep.
@@ -81,8 +82,16 @@ func (c *Cache) Get(key []byte) any {
 	return e.Value.(*cached).prepared
 }
 
-// Keep keeps what Get has not found and was prepared: a miss. No key of a layer may be that of
-// a Select, which begins with the number of its sources, nor that of another layer.
+// Marks begin the keys of what is not the shape of a Select, which begins with the varint of a
+// number of sources: those of negative numbers are odd.
+const (
+	KeyOfStructs = 1 // queries of structs
+	keyOfClass   = 3 // a Select with values of a class
+	KeyOfText    = 5 // statements by their text
+)
+
+// Keep keeps what Get has not found and was prepared: a miss. The key of a layer begins with
+// its mark.
 func (c *Cache) Keep(key []byte, prepared any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -2,30 +2,29 @@ package plan
 
 import (
 	"encoding/binary"
-	"fmt"
 	"math"
-	"sync"
+	"sync/atomic"
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
 	"github.com/kstonedb/kstone/engine/plan/internal/estimate"
 )
 
-// variants are the plans of one query for values of its parameters. A Prepared holds for all
-// values, but one plan is not the best for all: a range that is a parameter may have a row or
-// all of them. What the values leave of the rows, column by column, is their signature; values
-// whose signatures differ by less than a factor of two in each column share a plan.
+// variants are what the plans of one query for values of its parameters are made from; a Cache
+// keeps them. A Prepared holds for all values, but one plan is not the best for all: a range that
+// is a parameter may have a row or all of them. What the values leave of the rows, column by
+// column, is their class: values of one class differ by less than a factor of two in each column
+// and share a plan.
 //
-// A signature costs some look-ups in histograms. The number of signatures is bounded: when it is
-// reached, the plan of the nearest one is taken. Most of them lead to few different plans, and
-// equal plans are kept once.
+// A class costs some look-ups in histograms. Queries of many columns have more classes than are
+// worth planning: the classes of a query that was planned often become coarser, until the plan
+// for all values is taken.
 type variants struct {
+	id      uint64 // stands for the query in the keys of classes
 	sel     *Select
 	opt     Options
 	watched []watched
-
-	mu   sync.RWMutex
-	kept []variant // Guarded by mu
+	planned atomic.Int64
 }
 
 // watched is what parameters decide about a column: the terms of an AND that compare it.
@@ -34,81 +33,51 @@ type watched struct {
 	terms     []expr.Expr
 }
 
-// signature holds the binary logarithms of what is left of the rows, by watched.
-type signature [maxWatched]float32
-
-// variant is a plan and values that it is good for.
-type variant struct {
-	signature signature
-	prepared  *Prepared
-	id        string
-}
-
 const (
-	maxWatched  = 8  // columns
-	maxVariants = 64 // signatures
-	// alike is how far signatures of values with one plan may be apart.
-	alike = 1
+	maxWatched = 8  // columns
+	maxClasses = 64 // times that a query is planned before its classes become coarser
+	maxCoarser = 5  // times that they do, each to twice the bits
+	maxBits    = 99 // the least that is left is 2^-maxBits of the rows
 )
 
-// Fitting returns the query with the plan for values like these, p itself if they make no
-// difference. The result of the query does not depend on it.
-func (p *Prepared) Fitting(params []expr.Value) *Prepared {
-	if p.variants == nil || len(params) < p.q.scope.params {
+// variantIDs counts the queries with variants.
+var variantIDs atomic.Uint64
+
+// Fitting returns a query with the plan for values like these, p itself if they make no
+// difference. The result of the query does not depend on it. A cache that keeps nothing returns
+// p.
+func (c *Cache) Fitting(p *Prepared, params []expr.Value) *Prepared {
+	v := p.variants
+	if v == nil || c.most <= 0 || len(params) < p.q.scope.params {
 		return p
 	}
-	return p.variants.fitting(p, params)
-}
-
-func (v *variants) fitting(base *Prepared, params []expr.Value) *Prepared {
-	var s signature
+	coarser := v.planned.Load() / maxClasses
+	if coarser > maxCoarser {
+		return p
+	}
+	var room [16 + maxWatched]byte
+	key := binary.AppendUvarint(append(room[:0], keyOfClass, byte(coarser)), v.id)
 	for i := range v.watched {
 		w := &v.watched[i]
 		e := w.estimator.With(params)
-		s[i] = float32(math.Log2(max(e.Selectivity(w.terms), 1e-30)))
+		bits := min(max(-math.Log2(e.Selectivity(w.terms)), 0), maxBits)
+		key = append(key, byte(bits)>>coarser)
 	}
-	v.mu.RLock()
-	nearest, distance := v.nearest(&s)
-	full := len(v.kept) >= maxVariants
-	v.mu.RUnlock()
-	if distance <= alike || full {
-		return nearest
+	if fitting, ok := c.Get(key).(*Prepared); ok {
+		return fitting
 	}
+	v.planned.Add(1)
 	opt := v.opt
-	opt.Values = params
-	p, err := prepare(v.sel, opt)
+	opt.Values = make([]expr.Value, len(params))
+	for i, value := range params {
+		opt.Values[i] = value.Clone()
+	}
+	fitting, err := prepare(v.sel, opt)
 	if err != nil {
-		return base // what it refuses the base has been allowed
+		fitting = p // what it refuses p has been allowed
 	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if nearest, distance = v.nearest(&s); distance <= alike || len(v.kept) >= maxVariants {
-		return nearest
-	}
-	id := string(appendPlanID(nil, p.root))
-	for _, k := range v.kept {
-		if k.id == id {
-			p, id = k.prepared, k.id
-			break
-		}
-	}
-	v.kept = append(v.kept, variant{s, p, id})
-	return p
-}
-
-// nearest returns the plan whose signature differs least. The caller holds mu.
-func (v *variants) nearest(s *signature) (p *Prepared, distance float32) {
-	distance = math.MaxFloat32
-	for i := range v.kept {
-		far := float32(0)
-		for j, f := range v.kept[i].signature {
-			far = max(far, f-s[j], s[j]-f)
-		}
-		if far < distance {
-			p, distance = v.kept[i].prepared, far
-		}
-	}
-	return p, distance
+	c.Keep(key, fitting)
+	return fitting
 }
 
 // watch returns the variants of a query that was planned for no values, nil if values make no
@@ -123,6 +92,7 @@ func (p *Prepared) watch(sel *Select) *variants {
 	if len(v.watched) == 0 {
 		return nil
 	}
+	v.id = variantIDs.Add(1)
 	return v
 }
 
@@ -173,38 +143,4 @@ func (v *variants) watchTerms(e *estimate.Estimator, terms []expr.Expr) {
 			v.watched = append(v.watched, watched{e, terms})
 		}
 	}
-}
-
-// appendPlanID appends what was chosen for an operator and those below it.
-func appendPlanID(dst []byte, n Node) []byte {
-	flags := func(list ...bool) {
-		for _, b := range list {
-			if dst = append(dst, '0'); b {
-				dst[len(dst)-1] = '1'
-			}
-		}
-	}
-	switch n := n.(type) {
-	case *access:
-		dst = append(dst, 'a')
-		if n.Index != nil {
-			dst = binary.AppendUvarint(dst, uint64(n.Index.ID))
-		}
-		flags(n.Index != nil, n.Reverse, n.Ordered, n.Point, n.Skip != nil, n.path.probe != nil,
-			n.path.takesAfter)
-		dst = append(dst, byte(n.path.fixed), byte(n.Source))
-	case *JoinNode:
-		dst = append(dst, 'j', byte(n.Method), byte(n.Kind))
-	case *Group:
-		dst = append(dst, 'g', byte(n.Mode))
-	case *Distinct:
-		dst = append(dst, 'd', byte(n.Mode))
-	default:
-		dst = fmt.Appendf(dst, "%T", n)
-	}
-	dst = append(dst, '(')
-	for _, c := range n.Children() {
-		dst = appendPlanID(dst, c)
-	}
-	return append(dst, ')')
 }

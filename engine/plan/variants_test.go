@@ -1,7 +1,6 @@
 package plan_test
 
 import (
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,10 +14,10 @@ import (
 // has the plan of the same query with constants, whatever it was run with before.
 //
 // Promise (plans): A prepared query reads what the same query with constants reads, up to a factor
-// of two in each column; the plans it keeps are bounded. Also `TestVariantsAreBounded`.
+// of two in each column; how often it is planned is bounded. Also `TestVariantsAreBounded`.
 func TestParametersArePlanned(t *testing.T) {
 	w := likely(t)
-	opt := plan.Options{Stats: w}
+	opt, cache := plan.Options{Stats: w}, plan.NewCache(100)
 	for _, c := range []struct {
 		where  string
 		values [][]int64
@@ -36,7 +35,7 @@ func TestParametersArePlanned(t *testing.T) {
 				constant = strings.Replace(constant, "?", expr.Int(v).String(), 1)
 				params = append(params, expr.Int(v))
 			}
-			got := must(p.Fitting(params).Bind(params)).Explain()
+			got := must(cache.Fitting(p, params).Bind(params)).Explain()
 			want := must(must(plan.Prepare(w.query(constant), opt)).Bind(nil)).Explain()
 			if a, b := indexOfPlan(got), indexOfPlan(want); a != b {
 				t.Errorf("%s: %s, with constants %s", constant, a, b)
@@ -61,46 +60,59 @@ func indexOfPlan(e *plan.Explanation) string {
 // TestNoVariants: values make no difference to a point, nor without anything known.
 func TestNoVariants(t *testing.T) {
 	w := likely(t)
-	params := []expr.Value{expr.Int(1), expr.Int(2)}
+	params, cache := []expr.Value{expr.Int(1), expr.Int(2)}, plan.NewCache(100)
 	for _, where := range []string{"t.id = ?", "t.a = ?", "t.b = 3"} {
 		p := must(plan.Prepare(w.query("SELECT * FROM t WHERE "+where), plan.Options{Stats: w}))
-		if p.Fitting(params[:p.Params()]) != p {
+		if cache.Fitting(p, params[:p.Params()]) != p {
 			t.Errorf("%s has plans for values", where)
 		}
 	}
 }
 
-// TestVariantsAreBounded runs a query with values of all kinds from several goroutines.
+// TestVariantsAreBounded runs a query of many classes of values from several goroutines: it is
+// planned a bounded number of times, and what is kept is bounded by the cache.
 func TestVariantsAreBounded(t *testing.T) {
 	w := likely(t)
-	p := must(plan.Prepare(w.query("SELECT * FROM t WHERE t.a > ? AND t.b = ? AND t.id < ?"),
+	p := must(plan.Prepare(w.query("SELECT * FROM t WHERE t.a > ? AND t.b = ? AND t.a < ?"),
 		plan.Options{Stats: w}))
 	r := testutil.Rand(t)
-	var list [][]expr.Value
-	for range 300 {
-		list = append(list, []expr.Value{expr.Int(r.Int64N(7000)), expr.Int(r.Int64N(9)),
-			expr.Int(1 << r.IntN(30))})
+	some := func() []expr.Value {
+		return []expr.Value{expr.Int(6400 - 1<<r.IntN(13)), expr.Int(r.Int64N(9)),
+			expr.Int(6400 - 1<<r.IntN(13))}
 	}
-	plans := make([]map[*plan.Prepared]bool, 4)
+	cache := plan.NewCache(1000)
 	var group sync.WaitGroup
-	for i := range plans {
-		plans[i] = map[*plan.Prepared]bool{}
+	for range 4 {
+		var list [][]expr.Value
+		for range 500 {
+			list = append(list, some())
+		}
 		group.Go(func() {
 			for _, values := range list {
-				plans[i][p.Fitting(values)] = true
+				cache.Fitting(p, values)
 			}
 		})
 	}
 	group.Wait()
-	var all []*plan.Prepared
-	for _, m := range plans {
-		for p := range m {
-			if !slices.Contains(all, p) {
-				all = append(all, p)
-			}
-		}
+	planned := cache.Stats().Misses
+	if planned < 2 || planned > 6*64+4 {
+		t.Errorf("planned %d times", planned)
 	}
-	if len(all) < 2 || len(all) > 8 {
-		t.Errorf("%d plans are kept", len(all))
+	small := plan.NewCache(3)
+	q := must(plan.Prepare(w.query("SELECT * FROM t WHERE t.a > ?"), plan.Options{Stats: w}))
+	for range 2000 {
+		small.Fitting(q, some()[:1])
+	}
+	before := small.Stats()
+	for range 100 {
+		small.Fitting(q, some()[:1])
+	}
+	after := small.Stats()
+	if after.Entries > 3 || after.Misses > 6*64 || after.Misses != before.Misses {
+		t.Errorf("%d plans are kept, planned %d times and %d at last", after.Entries,
+			before.Misses, after.Misses-before.Misses)
+	}
+	if plan.NewCache(-1).Fitting(p, some()) != p {
+		t.Error("a cache that keeps nothing plans for values")
 	}
 }

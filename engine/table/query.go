@@ -2,7 +2,6 @@ package table
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -114,28 +113,12 @@ type compiled struct {
 	stats  []*plan.TableStats
 	plan   *plan.Prepared
 	shape  *shape
-	// base is what this is a plan for some values of, nil of one for all values; fitting are
-	// the former of the latter, by their plans.
-	base    *compiled
-	fitting sync.Map // of *plan.Prepared to *compiled
 }
 
-// fit returns the query with the plan that is good for values: see plan.Prepared.Fitting.
-func (c *compiled) fit(params []expr.Value) *compiled {
-	p := c.plan.Fitting(params)
-	if p == c.plan {
-		return c
-	}
-	f, ok := c.fitting.Load(p)
-	if !ok {
-		f, _ = c.fitting.LoadOrStore(p, &compiled{sel: c.sel, states: c.states, stats: c.stats,
-			plan: p, shape: c.shape, base: c})
-	}
-	return f.(*compiled)
+// fitting returns the plan of the query that is good for values.
+func (p *Prepared) fitting(c *compiled, params []expr.Value) *plan.Prepared {
+	return p.db.plans.Fitting(c.plan, params)
 }
-
-// isOf reports whether this is a query, or that query for some values.
-func (c *compiled) isOf(base *compiled) bool { return c == base || c.base == base }
 
 // Prepare prepares a query, which must not be changed any more. The errors are those of
 // plan.Prepare. If values of its parameters are given, the plan is chosen for values like
@@ -247,13 +230,12 @@ func (p *Prepared) QueryAfter(ctx context.Context, r Reader, after []byte,
 	if err != nil {
 		return nil, err
 	}
-	c = c.fit(params)
 	rows := &Rows{ctx: ctx, from: r, prepared: p, params: params, after: after,
-		compiled: c}
-	if q := c.plan.Physical(); q != nil && after == nil {
+		compiled: c, plan: p.fitting(c, params)}
+	if q := rows.plan.Physical(); q != nil && after == nil {
 		err = q.Check(params)
 	} else {
-		rows.bound, err = c.plan.BindAfter(params, after)
+		rows.bound, err = rows.plan.BindAfter(params, after)
 	}
 	if err != nil {
 		return nil, err
@@ -270,8 +252,8 @@ func (p *Prepared) Read(ctx context.Context, r Reader, rows *Rows, q *rowio.Requ
 	if err != nil {
 		return 0, err
 	}
-	*rows = Rows{ctx: ctx, from: r, prepared: p, compiled: c.fit(q.Params), params: q.Params,
-		after: p.sel.After, most: q.Most, cut: q.Cut, into: q.Sink}
+	*rows = Rows{ctx: ctx, from: r, prepared: p, compiled: c, plan: p.fitting(c, q.Params),
+		params: q.Params, after: p.sel.After, most: q.Most, cut: q.Cut, into: q.Sink}
 	err = rows.run()
 	return rows.returned, err
 }
@@ -289,7 +271,7 @@ func (p *Prepared) Explain(r Reader, params ...expr.Value) (*plan.Explanation, e
 	if err != nil {
 		return nil, err
 	}
-	bound, err := c.fit(params).plan.Bind(params)
+	bound, err := p.fitting(c, params).Bind(params)
 	if err != nil {
 		return nil, err
 	}

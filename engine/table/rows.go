@@ -18,6 +18,7 @@ type Rows struct {
 	from     Reader
 	prepared *Prepared
 	compiled *compiled
+	plan     *plan.Prepared // of compiled, for params
 	params   []expr.Value
 	after    []byte
 	most     int64 // rows that are wanted of the query; 0: all
@@ -37,7 +38,7 @@ type Rows struct {
 }
 
 // Columns returns the names and expressions of the columns.
-func (r *Rows) Columns() []plan.Output { return r.compiled.plan.Columns() }
+func (r *Rows) Columns() []plan.Output { return r.plan.Columns() }
 
 // All returns the rows: the values of the columns, and with plan.Select.RowKeys the row's
 // key after them. The sequence yields at most one error, last, with a nil row. A row is
@@ -87,7 +88,7 @@ func (r *Rows) execute() error {
 // hasPhysical reports whether one operator answers the query. A plan that is to be shown with
 // what was counted takes a tree of them.
 func (r *Rows) hasPhysical() bool {
-	p := r.compiled.plan.Physical()
+	p := r.plan.Physical()
 	return p != nil && r.bound == nil && r.after == nil && !r.timed &&
 		(p.Point || !r.prepared.db.logsPlans())
 }
@@ -100,7 +101,7 @@ func (r *Rows) executeLive() (done bool, err error) {
 	if !ok || !r.hasPhysical() {
 		return false, nil
 	}
-	p := r.compiled.plan.Physical()
+	p := r.plan.Physical()
 	if !p.Point || p.Covering {
 		return false, nil
 	}
@@ -116,7 +117,7 @@ func (r *Rows) executeLive() (done bool, err error) {
 // runPhysical executes the query with one operator.
 func (r *Rows) runPhysical(reader store.Reader) (exec.Reading, error) {
 	r.returned, r.ran, r.failed = 0, nil, nil
-	p := r.compiled.plan.Physical()
+	p := r.plan.Physical()
 	reading, err := exec.RunPhysical(r.ctx, reader, p, exec.Request{Params: r.params,
 		Stored: r.into != nil && p.Stored(), Most: r.mostOr(-1), Cut: r.cut}, (*rowsSink)(r))
 	r.read = reading.Keys
@@ -174,7 +175,7 @@ func (r *Rows) open() (store.Reader, func(), error) {
 			return nil, nil, err
 		}
 		c, err := r.prepared.compile(r.from)
-		if err == nil && r.compiled.isOf(c) {
+		if err == nil && r.compiled == c {
 			return reader, done, nil
 		}
 		done()
@@ -184,7 +185,7 @@ func (r *Rows) open() (store.Reader, func(), error) {
 		if !sameStates(c, r.compiled) {
 			r.bound = nil
 		}
-		r.compiled = c.fit(r.params)
+		r.compiled, r.plan = c, r.prepared.fitting(c, r.params)
 	}
 }
 
@@ -202,7 +203,7 @@ func (r *Rows) runPlan(reader store.Reader) (err error) {
 	p := r.bound
 	r.bound, r.returned, r.read, r.failed = nil, 0, 0, nil
 	if p == nil {
-		if p, err = r.compiled.plan.BindAfter(r.params, r.after); err != nil {
+		if p, err = r.plan.BindAfter(r.params, r.after); err != nil {
 			return err
 		}
 	}
@@ -246,7 +247,7 @@ func (r *Rows) Cursor() []byte {
 
 // Explain returns the plan of the query.
 func (r *Rows) Explain() (*plan.Explanation, error) {
-	p, err := r.compiled.plan.BindAfter(r.params, r.after)
+	p, err := r.plan.BindAfter(r.params, r.after)
 	if err != nil {
 		return nil, err
 	}

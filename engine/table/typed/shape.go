@@ -41,10 +41,6 @@ func (s *shape) reset() {
 	s.likeness.Begin(nil, nil)
 }
 
-// keyMark begins the keys of shapes, before the binding that they are for. A number of sources,
-// with which the key of a plan.Select begins, is not negative: this would be -1.
-const keyMark = 1
-
 // Tags of what a key is made of.
 const (
 	tagConstant = iota
@@ -62,7 +58,7 @@ const (
 // whether shapes like it are kept.
 func (s *shape) of(where []expr.Expr, limit, offset expr.Expr, index string,
 	b *binding) (ok bool) {
-	s.key = binary.AppendUvarint(append(s.key, keyMark), b.id)
+	s.key = binary.AppendUvarint(append(s.key, plan.KeyOfStructs), b.id)
 	for _, e := range where {
 		if !s.term(e, b) {
 			return false
