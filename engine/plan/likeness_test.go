@@ -1,7 +1,6 @@
 package plan_test
 
 import (
-	"bytes"
 	"fmt"
 	"testing"
 
@@ -27,43 +26,6 @@ func likely(t *testing.T) *catalog {
 	s.Keys = []plan.KeyStats{ka, kb}
 	w.stats["t"] = s
 	return w
-}
-
-// TestLikeness: values are alike if they leave about as many rows.
-func TestLikeness(t *testing.T) {
-	w := likely(t)
-	tab := w.tables["t"]
-	class := func(column string, restrictions ...any) []byte {
-		var l plan.Likeness
-		l.Begin(tab, w.stats["t"])
-		for i := 0; i < len(restrictions); i += 2 {
-			op, v := restrictions[i].(expr.Op), restrictions[i+1].(int)
-			l.Restrict(tab.Column(column), op, number(v))
-		}
-		return l.Append(nil)
-	}
-	between := func(lo, hi int) []byte { return class("a", expr.Ge, lo, expr.Lt, hi) }
-	for _, c := range []struct {
-		name string
-		a, b []byte
-		same bool
-	}{
-		{"short ranges", between(20, 40), between(6000, 6021), true},
-		{"a short and a long range", between(20, 40), between(20, 4000), false},
-		{"both in the middle, one long", between(3000, 3010), between(100, 6300), false},
-		{"a usual and a frequent value", class("b", expr.Eq, 3), class("b", expr.Eq, 7), false},
-		{"two usual values", class("b", expr.Eq, 3), class("b", expr.Eq, 4), true},
-	} {
-		if bytes.Equal(c.a, c.b) != c.same {
-			t.Errorf("%s: %x and %x, the same: %v", c.name, c.a, c.b, c.same)
-		}
-	}
-	var none plan.Likeness
-	none.Begin(tab, nil)
-	none.Restrict(0, expr.Eq, number(1))
-	if got := none.Append(nil); len(got) != 0 {
-		t.Errorf("without statistics: %x", got)
-	}
 }
 
 func number(n int) expr.Value { return expr.Int(int64(n)) }

@@ -43,15 +43,8 @@ func NewCollector(index uint32, columns int) *Collector {
 	return stats.NewCollector(index, columns)
 }
 
-// Costs are the constants of the cost model, Likeness says which values are alike to it.
-type (
-	// Costs are the constants of the cost model, in nanoseconds.
-	Costs = estimate.Costs
-	// Likeness reports which values of a query are alike to the planner: by the statistics they
-	// leave about the same part of the rows, up to a factor of two, so that a plan made for one
-	// of them is a good one for the others.
-	Likeness = estimate.Likeness
-)
+// Costs are the constants of the cost model, in nanoseconds.
+type Costs = estimate.Costs
 
 // DefaultCosts is what is used without calibration.
 var DefaultCosts = estimate.DefaultCosts

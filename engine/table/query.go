@@ -99,11 +99,10 @@ func query(ctx context.Context, r Reader, sel *plan.Select, args []any) (*Rows, 
 // Prepared is a query that is ready to be run many times. It follows changes of its tables
 // and of statistics. It may be used concurrently.
 type Prepared struct {
-	db     *DB
-	sel    *plan.Select
-	likely []expr.Value // plan.Options.Values
-	cores  []*tableCore // the tables of the query and its subqueries
-	last   atomic.Pointer[compiled]
+	db    *DB
+	sel   *plan.Select
+	cores []*tableCore // the tables of the query and its subqueries
+	last  atomic.Pointer[compiled]
 }
 
 // compiled is a prepared query for one version of its tables and statistics.
@@ -121,10 +120,9 @@ func (p *Prepared) fitting(c *compiled, params []expr.Value) *plan.Prepared {
 }
 
 // Prepare prepares a query, which must not be changed any more. The errors are those of
-// plan.Prepare. If values of its parameters are given, the plan is chosen for values like
-// these, NULL being any, and is not one that is kept in Plans.
-func (db *DB) Prepare(sel *plan.Select, likely ...expr.Value) (*Prepared, error) {
-	p := &Prepared{db: db, sel: sel, likely: likely}
+// plan.Prepare.
+func (db *DB) Prepare(sel *plan.Select) (*Prepared, error) {
+	p := &Prepared{db: db, sel: sel}
 	if err := p.find(); err != nil {
 		return nil, err
 	}
@@ -183,14 +181,7 @@ func (p *Prepared) compile(r Reader) (*compiled, error) {
 	}
 	c.sel = withTables(p.sel, c.states)
 	var err error
-	opt := p.db.planOptions()
-	if p.likely == nil {
-		c.plan, err = p.db.plans.Prepare(c.sel, opt)
-	} else {
-		opt.Values = p.likely
-		c.plan, err = plan.Prepare(c.sel, opt)
-	}
-	if err != nil {
+	if c.plan, err = p.db.plans.Prepare(c.sel, p.db.planOptions()); err != nil {
 		return nil, err
 	}
 	c.shape = p.db.shapes.of(c)
@@ -256,13 +247,6 @@ func (p *Prepared) Read(ctx context.Context, r Reader, rows *Rows, q *rowio.Requ
 		params: q.Params, after: p.sel.After, most: q.Most, cut: q.Cut, into: q.Sink}
 	err = rows.run()
 	return rows.returned, err
-}
-
-// IsPoint reports whether the query is the lookup of one unique key, whatever the values of its
-// parameters are.
-func (p *Prepared) IsPoint() bool {
-	q := p.last.Load().plan.Physical()
-	return q != nil && q.Point
 }
 
 // Explain returns the plan of the query for these values, without running it.

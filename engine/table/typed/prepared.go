@@ -46,21 +46,21 @@ func (p *Prepared[T]) in(db *table.DB) (*preparedFor, error) {
 	if f := p.last.Load(); f != nil && f.b == b {
 		return f, nil
 	}
-	f, err := p.query.prepared(b, nil)
+	f, err := p.query.prepared(b)
 	if err == nil {
 		p.last.Store(f)
 	}
 	return f, err
 }
 
-// prepared plans the query for a database: of a generic one, for constants like these.
-func (q *Query[T]) prepared(b *binding, constants []constant) (*preparedFor, error) {
+// prepared plans the query for a database.
+func (q *Query[T]) prepared(b *binding) (*preparedFor, error) {
 	f := &preparedFor{b: b}
 	sel, err := q.rowsSelect(b.table.DB(), &f.args)
 	if err != nil {
 		return nil, err
 	}
-	f.prepared, err = b.table.DB().Prepare(sel, f.args.likely(constants)...)
+	f.prepared, err = b.table.DB().Prepare(sel)
 	return f, err
 }
 

@@ -8,9 +8,8 @@ import (
 	"github.com/kstonedb/kstone/engine/table"
 )
 
-// A query that is built again each time, with other values, is planned once for all values that
-// are alike to the planner: its constants become parameters, and the plan is kept under the
-// shape of the query in the DB's cache of plans. That is done with comparisons of columns only,
+// A query that is built again each time, with other values, is prepared once: its constants become
+// parameters, and it is kept under its shape in the DB's cache of plans. That is done with comparisons of columns only,
 // which all must be true. All other queries, and those of a table with an index that has only
 // some of the rows, which a constant may allow to be used, are prepared as they are.
 //
@@ -20,15 +19,7 @@ import (
 // shape is a query without its constants.
 type shape struct {
 	key       []byte
-	constants []constant // in their order
-	likeness  plan.Likeness
-}
-
-// constant is what a column is compared with.
-type constant struct {
-	expr.Value
-	ordinal int
-	op      expr.Op
+	constants []expr.Value // in their order
 }
 
 // reset lets go of everything but memory.
@@ -38,7 +29,6 @@ func (s *shape) reset() {
 	}
 	clear(s.constants)
 	s.key, s.constants = s.key[:0], s.constants[:0]
-	s.likeness.Begin(nil, nil)
 }
 
 // Tags of what a key is made of.
@@ -51,7 +41,6 @@ const (
 	tagOrder
 	tagLimit
 	tagOffset
-	tagValues // the classes follow
 )
 
 // of sets the shape to that of a query, whatever its constants are. It reports
@@ -72,17 +61,6 @@ func (s *shape) of(where []expr.Expr, limit, offset expr.Expr, index string,
 func (s *shape) order(o plan.Order) bool {
 	s.key = append(s.key, tagOrder, flags(o.Desc, o.NullsLast))
 	return s.column(o.Expr)
-}
-
-// alike adds the class of the constants.
-func (s *shape) alike(b *binding) {
-	s.likeness.Begin(b.schema, b.table.Stats())
-	for i := range s.constants {
-		c := &s.constants[i]
-		s.likeness.Restrict(c.ordinal, c.op, c.Value)
-	}
-	s.key = append(s.key, tagValues)
-	s.key = s.likeness.Append(s.key)
 }
 
 func flags(desc, nullsLast bool) (f byte) {
@@ -114,11 +92,11 @@ func (s *shape) term(e expr.Expr, b *binding) bool {
 		return true
 	case expr.Cmp:
 		s.key = append(s.key, tagCmp, byte(e.Op))
-		return s.column(e.L) && s.operand(e.L, e.Op, e.R, b)
+		return s.column(e.L) && s.operand(e.L, e.R, b)
 	case expr.Between:
 		s.key = append(s.key, tagBetween)
-		return !e.Not && s.column(e.X) && s.operand(e.X, expr.Ge, e.Lo, b) &&
-			s.operand(e.X, expr.Le, e.Hi, b)
+		return !e.Not && s.column(e.X) && s.operand(e.X, e.Lo, b) &&
+			s.operand(e.X, e.Hi, b)
 	case expr.IsNull:
 		s.key = append(s.key, tagNull, flags(e.Not, false))
 		return s.column(e.X)
@@ -133,7 +111,7 @@ func (s *shape) column(e expr.Expr) bool {
 }
 
 // operand adds what a column is compared with. Constants are numbered by their order.
-func (s *shape) operand(column expr.Expr, op expr.Op, e expr.Expr, b *binding) bool {
+func (s *shape) operand(column, e expr.Expr, b *binding) bool {
 	switch e := e.(type) {
 	case expr.Const:
 		ordinal := b.ordinals[column.(expr.Column).Ordinal]
@@ -141,7 +119,7 @@ func (s *shape) operand(column expr.Expr, op expr.Op, e expr.Expr, b *binding) b
 			return false
 		}
 		s.key = append(s.key, tagConstant, byte(e.Kind()))
-		s.constants = append(s.constants, constant{e.Value, ordinal, op})
+		s.constants = append(s.constants, e.Value)
 		return true
 	case expr.Param:
 		s.key = append(s.key, tagParam)
@@ -219,7 +197,7 @@ func (q *Query[T]) planned(x *run, r table.Reader, bindings []Binding) (*prepare
 	if f != nil && x.bind(f.args, bindings) {
 		return f, nil
 	}
-	if f, err = q.prepared(b, nil); err != nil {
+	if f, err = q.prepared(b); err != nil {
 		return nil, err
 	}
 	x.params, err = f.args.values(x.params[:0], bindings)
@@ -237,12 +215,7 @@ func (q *Query[T]) known(x *run, b *binding) (*preparedFor, error) {
 			return nil, nil
 		}
 	}
-	// Why twice: a point is the right plan for all values; only others have classes of them.
-	plans, all := b.table.DB().Plans(), len(x.shape.key)
-	if f, ok := plans.Get(x.shape.key).(*preparedFor); ok {
-		return f, nil
-	}
-	x.shape.alike(b)
+	plans := b.table.DB().Plans()
 	if f, ok := plans.Get(x.shape.key).(*preparedFor); ok {
 		return f, nil
 	}
@@ -250,16 +223,11 @@ func (q *Query[T]) known(x *run, b *binding) (*preparedFor, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := g.prepared(b, x.shape.constants)
-	if err != nil {
-		return nil, err
+	f, err := g.prepared(b)
+	if err == nil {
+		plans.Keep(x.shape.key, f)
 	}
-	key := x.shape.key
-	if f.prepared.IsPoint() {
-		key = key[:all]
-	}
-	plans.Keep(key, f)
-	return f, nil
+	return f, err
 }
 
 func hinted(h *plan.Hints) bool {
@@ -275,7 +243,7 @@ func (x *run) bind(args arguments, bindings []Binding) (ok bool) {
 	}
 	for _, name := range args {
 		if i, ok := constantOf(name); ok {
-			x.params = append(x.params, x.shape.constants[i].Value)
+			x.params = append(x.params, x.shape.constants[i])
 			continue
 		}
 		b := bindingOf(bindings, name)
@@ -292,19 +260,4 @@ func (q *Query[T]) generic() (g Query[T], err error) {
 	g = *q
 	g.where, err = parameterise(q.where)
 	return g, err
-}
-
-// likely returns the values that the parameters are likely to have: those that stand for
-// constants.
-func (a arguments) likely(constants []constant) []expr.Value {
-	if len(constants) == 0 {
-		return nil
-	}
-	values := make([]expr.Value, len(a))
-	for i, name := range a {
-		if n, ok := constantOf(name); ok {
-			values[i] = constants[n].Clone()
-		}
-	}
-	return values
 }
