@@ -121,3 +121,6 @@ func (v *valuer) changeIn(tx *table.Tx, b *boundUpdate) (Result, error) {
 
 // Schema returns the table with that name, nil if there is none.
 func (s *Session) Schema(name string) *schema.Table { return tables{s.db}.Schema(name) }
+
+// CachedPlans returns how many plans and statements the database of the session keeps.
+func (s *Session) CachedPlans() int { return s.db.Plans().Stats().Entries }

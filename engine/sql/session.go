@@ -2,38 +2,36 @@ package sql
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
-	"sync"
+	"sync/atomic"
 
 	"github.com/kstonedb/kstone/engine/internal/syntax"
+	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/table"
 )
 
-// Session runs statements over the tables of a database. It keeps what it has parsed and
-// bound by the text. It may be used concurrently.
+// Session runs statements over the tables of a database. What it has parsed and bound is kept by
+// the text in the database's cache of plans. It may be used concurrently.
 type Session struct {
 	db *table.DB
+	id uint64 // of the session, in the keys of its statements
 	// Progress, if not nil, is called while CREATE INDEX, DROP and ANALYZE run. It is set
 	// before the session is used.
 	Progress func(table.Progress)
-
-	mu    sync.Mutex
-	cache map[string]*Stmt // Guarded by mu
-	order []string         // of the texts in cache, the oldest first. Guarded by mu
 }
 
-// maxStatements and maxCachedText bound what a session keeps: longer texts, rows to be
-// inserted mostly, are not likely to come again.
-const (
-	maxStatements = 256
-	maxCachedText = 4 << 10
-)
+// maxCachedText bounds the texts that are kept: longer ones, rows to be inserted mostly, are not
+// likely to come again.
+const maxCachedText = 4 << 10
+
+// sessions counts the sessions. Why a number in the keys: a statement reports to Progress of its
+// session.
+var sessions atomic.Uint64
 
 // Open returns a session. The database stays the caller's.
-func Open(db *table.DB) *Session {
-	return &Session{db: db, cache: map[string]*Stmt{}}
-}
+func Open(db *table.DB) *Session { return &Session{db: db, id: sessions.Add(1)} }
 
 // tables implements catalog.
 type tables struct{ db *table.DB }
@@ -103,22 +101,27 @@ func (s *Session) Query(ctx context.Context, text string, args ...any) (*Rows, e
 // Prepare parses one statement, and binds it to the tables if it is a query. It may be run
 // many times and concurrently; it follows changes of its tables.
 func (s *Session) Prepare(text string) (*Stmt, error) {
-	s.mu.Lock()
-	stmt := s.cache[text]
-	s.mu.Unlock()
-	if stmt != nil {
-		_, err := stmt.bound()
-		return stmt, err
+	var key []byte
+	if len(text) <= maxCachedText {
+		var room [512]byte
+		key = binary.AppendUvarint(append(room[:0], plan.KeyOfText), s.id)
+		key = append(key, text...)
+		if stmt, ok := s.db.Plans().Get(key).(*Stmt); ok {
+			_, err := stmt.bound()
+			return stmt, err
+		}
 	}
 	tree, err := syntax.Parse(text)
 	if err != nil {
 		return nil, err
 	}
-	stmt = &Stmt{session: s, text: text, tree: tree}
+	stmt := &Stmt{session: s, text: text, tree: tree}
 	if _, err := stmt.bound(); err != nil {
 		return nil, err
 	}
-	s.keep(stmt)
+	if key != nil {
+		s.db.Plans().Keep(key, stmt)
+	}
 	return stmt, nil
 }
 
@@ -135,20 +138,4 @@ func (s *Session) PrepareParts(text string) ([]*Stmt, error) {
 			start: p.Pos, end: p.End})
 	}
 	return out, nil
-}
-
-func (s *Session) keep(stmt *Stmt) {
-	if len(stmt.text) > maxCachedText {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.cache[stmt.text] == nil {
-		s.order = append(s.order, stmt.text)
-	}
-	s.cache[stmt.text] = stmt
-	if len(s.order) > maxStatements {
-		delete(s.cache, s.order[0])
-		s.order = s.order[1:]
-	}
 }

@@ -260,3 +260,29 @@ func TestInsertOrReplaceOfElements(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
+
+// TestStatementsAreCached: a text is parsed once for a session, of a query and of a change, in
+// the database's cache of plans; long texts are not kept.
+func TestStatementsAreCached(t *testing.T) {
+	s := openSession(t)
+	exec(t, s, "CREATE TABLE t (id INT PRIMARY KEY)")
+	for _, text := range []string{"INSERT INTO t VALUES (1)", "SELECT * FROM t"} {
+		first, err := s.Prepare(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := s.CachedPlans()
+		again, err := s.Prepare(text)
+		if err != nil || again != first || s.CachedPlans() != before || before == 0 {
+			t.Errorf("%s: kept %v, %v", text, again == first, err)
+		}
+	}
+	long := "SELECT * FROM t" + strings.Repeat(" ", 4<<10)
+	first, err := s.Prepare(long)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := s.Prepare(long); err != nil || again == first {
+		t.Errorf("a text of %d bytes is kept: %v", len(long), err)
+	}
+}
