@@ -8,10 +8,11 @@ import (
 	"github.com/kstonedb/kstone/engine/table"
 )
 
-// A query that is built again each time, with other values, is prepared once: its constants become
-// parameters, and it is kept under its shape in the DB's cache of plans. That is done with comparisons of columns only,
-// which all must be true. All other queries, and those of a table with an index that has only
-// some of the rows, which a constant may allow to be used, are prepared as they are.
+// A query that is built again each time, with other values, is prepared once: its constants
+// become parameters, and it is kept under its shape in the DB's cache of plans. That is done with
+// comparisons of columns only, which all must be true. All other queries, and those of a table
+// with an index that has only some of the rows, which a constant may allow to be used, are
+// prepared as they are.
 //
 // Why not the shape of the plan.Select that plan.Cache.Prepare finds: making one for the
 // database costs more than many queries do (docs/decisions/0023).
