@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan/spans"
@@ -207,6 +208,9 @@ func (q *query) nullable(e expr.Expr) bool {
 // asParams replaces the subqueries that are left in an expression by parameters.
 func (q *query) asParams(e expr.Expr) (expr.Expr, error) {
 	return expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) {
+		if in, ok := x.(expr.In); ok {
+			return q.collated(in)
+		}
 		sub, ok := x.(expr.Subquery)
 		if !ok {
 			return x, nil
@@ -233,6 +237,32 @@ func (q *query) asParams(e expr.Expr) (expr.Expr, error) {
 		}
 		return expr.Param{Index: s.param, Name: s.String()}, nil
 	})
+}
+
+// collated gives X of an IN the collation of the subquery whose values are its list, if
+// that takes more texts for equal: values have none. No index is used for a column under
+// another collation than its own.
+func (q *query) collated(in expr.In) (expr.Expr, error) {
+	if len(in.List) != 1 {
+		return in, nil
+	}
+	p, ok := spans.IsList(in.List[0])
+	i := slices.IndexFunc(q.subs, func(s *subquery) bool { return ok && s.param == p.Index })
+	if i < 0 {
+		return in, nil
+	}
+	c := expr.CollationOf(q.subs[i].query.outputs[0].Expr)
+	if c <= expr.CollationOf(in.X) {
+		return in, nil
+	}
+	x, ok := in.X.(expr.Column)
+	if !ok {
+		return nil, &UnsupportedError{q.position(in.X), "IN of what is no column over " +
+			"values with a collation that is no term of the AND of WHERE"}
+	}
+	x.Collation = c
+	in.X = x
+	return in, nil
 }
 
 // countParams returns the number of parameters of a query and its subqueries.
