@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -114,12 +115,11 @@ func (sc *scope) bindSet(s *syntax.SetOperation) {
 	name := strings.ToLower(s.Op)
 	unique := make([]boundOutput, len(outputs)) // positions tell columns of one name apart
 	for i, o := range outputs {
-		unique[i] = o
-		for j := range i {
-			if unique[j].name == o.name {
-				unique[i].name += "_"
-			}
+		same := func(other boundOutput) bool { return other.name == o.name }
+		for slices.ContainsFunc(unique[:i], same) {
+			o.name += "_"
 		}
+		unique[i] = o
 	}
 	if s.Op != "UNION" {
 		unique = append(unique, boundOutput{name: "operand of " + name})
