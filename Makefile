@@ -1,6 +1,6 @@
 # Every target works offline once the Go modules are there. `make` lists them. KSTONE_EFFORT and
 # KSTONE_SEED in the environment are the sizes and random numbers of tests: see docs/testing.md.
-# Variables: TIME (fuzz, stress, nightly, soak), CYCLES (powercut), REF (bench-compare),
+# Variables: TIME (fuzz, stress, nightly, oracles, soak), CYCLES (powercut), REF (bench-compare),
 # ROWS (plan-regret), BENCH, COUNT (bench), SEED, N (mutants).
 
 GO    ?= go
@@ -16,7 +16,7 @@ SAY       = @printf '\n==> %s\n'
 
 .DEFAULT_GOAL := help
 .PHONY: FORCE help demo test check fmt-check vet platforms cross tidy-check unit race lint \
-	fuzz stress nightly sql-check soak powercut canary mutants scale plan-regret golden bench \
+	fuzz stress nightly sql-check oracles soak powercut canary mutants scale plan-regret golden bench \
 	bench-compare bench-check bench-quick bench-full cover clean
 
 help: ## list the targets
@@ -100,6 +100,11 @@ nightly: ## all tests in full: stress, fuzz, sql-check, powercut, canary, and cr
 sql-check: ## the query language beside SQLite, on generated queries
 	$(SAY) "queries beside SQLite"
 	@cd engine/sql/crosscheck && $(GO) test -count=1 -v -timeout 0 .
+
+oracles: ## queries that check each other over random tables, with new seeds, TIME=30s
+	$(SAY) "oracles for $(TIME)"
+	@bash -c '. tools/lib.sh; KSTONE_SEED=$$(new_seed) KSTONE_ORACLES=$(TIME) \
+		$(GO) test -count=1 -v -timeout 0 -run "^TestOracles$$" ./engine/sql'
 
 soak: ## full load on a disk: memory, descriptors, stalls and debts stay bounded, TIME=30m
 	$(SAY) "soak for $(TIME)"

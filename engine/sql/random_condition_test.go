@@ -20,12 +20,16 @@ type writer struct {
 	args   []any
 	kinds  []kind // of args
 
+	created int   // columns that CREATE TABLE has
 	ids     int64 // how many there are
 	moves   int64 // statements that change ids
 	single  bool  // id alone is the primary key
 	indexes []string
 	named   int    // indexes so far
 	asked   []step // queries to be asked again
+
+	few  bool        // tables are small
+	asks func() step // writes what is asked between changes
 }
 
 func (w *writer) chance(percent int) bool      { return w.IntN(100) < percent }

@@ -27,6 +27,7 @@ const (
 	doFlush
 	doCompact
 	doVerify
+	doCheck
 )
 
 // step is one thing that a program does. In its text {t} stands for the table, {hint} for
@@ -46,9 +47,10 @@ type step struct {
 
 	// Of INSERT: text has the columns.
 	conflict string // "OR REPLACE", "OR IGNORE"
-	rows     []string
+	rows     [][]string
 	ids      []int64 // of rows
 
+	check  *check // of doCheck
 	index  *index
 	hours  int // of doWait
 	steps  []step
@@ -62,7 +64,8 @@ type program struct {
 	key     string // of the table with indexes; that of the other is id
 	ttl     string
 	settings
-	steps []step
+	steps   []step
+	oracles bool // there is no copy without indexes: see random_oracle_test.go
 }
 
 // settings are the options of the database. Costs that are out of proportion choose plans that
@@ -91,13 +94,22 @@ func (w *writer) settings() settings {
 // beginning is when programs begin.
 var beginning = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
+// insertion is the text of INSERT.
+func (s step) insertion() string {
+	rows := make([]string, len(s.rows))
+	for i, cells := range s.rows {
+		rows[i] = "(" + strings.Join(cells, ", ") + ")"
+	}
+	return fmt.Sprintf("INSERT %s INTO {t} (%s) VALUES %s", s.conflict, s.text,
+		strings.Join(rows, ", "))
+}
+
 // String renders a step as it may be repeated by hand.
 func (s step) String() string {
 	text := s.text
 	switch s.do {
 	case doInsert:
-		text = fmt.Sprintf("INSERT %s INTO {t} (%s) VALUES %s", s.conflict, s.text,
-			strings.Join(s.rows, ", "))
+		text = s.insertion()
 	case doTransaction:
 		text = fmt.Sprintf("transaction, commit %t:", s.commit)
 		for _, inner := range s.steps {
@@ -116,6 +128,8 @@ func (s step) String() string {
 		text = "compact"
 	case doVerify:
 		text = "verify"
+	case doCheck:
+		text = s.check.String()
 	}
 	if len(s.args) > 0 {
 		text += fmt.Sprintf(" -- %#v", s.args)
@@ -140,6 +154,7 @@ func newProgram(seed uint64, queries int) *program {
 	w := &writer{Rand: rng, ttl: rng.IntN(10) < 4, unique: rng.IntN(10) < 6, now: beginning}
 	w.columns = append(append([]field{{name: "id", kind: "int", ddl: "INT"}}, keyColumns...),
 		otherColumns...)
+	w.created, w.asks = len(w.columns), w.query
 	p := &program{seed: seed, settings: w.settings()}
 	for _, c := range w.columns {
 		p.columns = append(p.columns, c.name+" "+c.ddl)
@@ -166,7 +181,11 @@ func (w *writer) prepare(p *program) {
 	for range w.IntN(4) {
 		add(w.index())
 	}
-	for range 20 + w.IntN(30) {
+	inserts := 20 + w.IntN(30)
+	if w.few {
+		inserts = 4 + inserts/4
+	}
+	for range inserts {
 		add(w.insert(4))
 	}
 	for len(added) > 0 && w.chance(75) {
@@ -179,6 +198,9 @@ func (w *writer) prepare(p *program) {
 		add(w.index())
 	}
 	for range w.IntN(20) {
+		if w.few && w.chance(60) {
+			continue
+		}
 		add(w.insert(4))
 	}
 	for range w.IntN(25) {
@@ -232,9 +254,9 @@ func (w *writer) upkeep() step {
 func (w *writer) snapshot() step {
 	s := step{do: doSnapshot}
 	for range 1 + w.IntN(4) {
-		s.steps = append(s.steps, w.change(), w.upkeep(), w.query(), w.query())
+		s.steps = append(s.steps, w.change(), w.upkeep(), w.asks(), w.asks())
 		if w.chance(50) {
-			s.steps = append(s.steps, w.insert(3), w.query())
+			s.steps = append(s.steps, w.insert(3), w.asks())
 		}
 	}
 	return s
@@ -250,7 +272,7 @@ func (w *writer) transaction() step {
 			s.steps = append(s.steps, w.change())
 		}
 		for range 4 {
-			s.steps = append(s.steps, w.query())
+			s.steps = append(s.steps, w.asks())
 		}
 	}
 	return s

@@ -43,41 +43,69 @@ func TestRandomStatements(t *testing.T) {
 	}
 }
 
+// reducer makes a program that fails shorter.
+type reducer struct {
+	t     *testing.T
+	small program
+	err   error // of small
+	until time.Time
+	spoil func(string, []string) []string
+}
+
 // reduced leaves out what the failure of a program at a step does not take, until a time is
 // over.
 func (p *program) reduced(t *testing.T, at int, err error, spoil func(string, []string) []string,
 	limit time.Duration) (*program, error) {
 	t.Helper()
-	until := time.Now().Add(limit)
-	small := *p
-	small.steps = p.steps[:at+1]
-	try := func(steps []step) bool {
-		if time.Now().After(until) {
-			return false
+	r := &reducer{t: t, small: *p, err: err, until: time.Now().Add(limit), spoil: spoil}
+	r.small.steps = p.steps[:at+1]
+	for before := -1; before != r.small.size(); {
+		before = r.small.size()
+		r.leaveOutSteps()
+		if p.oracles {
+			r.simplify()
 		}
-		candidate := small
-		candidate.steps = steps
-		at, failure := candidate.run(t, &counts{}, spoil)
-		if failure == nil {
-			return false
-		}
-		small.steps, err = slices.Clone(steps[:at+1]), failure
-		return true
 	}
-	for before := -1; before != small.size(); {
-		before = small.size()
-		leaveOut(func() int { return len(small.steps) }, func(from, to int) bool {
-			return try(slices.Concat(small.steps[:from], small.steps[to:]))
+	return &r.small, r.err
+}
+
+// try keeps a program that fails in the same way.
+func (r *reducer) try(candidate program) bool {
+	r.t.Helper()
+	if time.Now().After(r.until) {
+		return false
+	}
+	at, failure := candidate.run(r.t, &counts{}, r.spoil)
+	var a, b *differenceError
+	if failure == nil || at < 0 || errors.As(failure, &a) != errors.As(r.err, &b) {
+		return false
+	}
+	candidate.steps = slices.Clone(candidate.steps[:at+1])
+	r.small, r.err = candidate, failure
+	return true
+}
+
+// steps tries other steps.
+func (r *reducer) steps(steps []step) bool {
+	r.t.Helper()
+	candidate := r.small
+	candidate.steps = steps
+	return r.try(candidate)
+}
+
+// leaveOutSteps leaves out steps, rows and steps of transactions.
+func (r *reducer) leaveOutSteps() {
+	r.t.Helper()
+	leaveOut(func() int { return len(r.small.steps) }, func(from, to int) bool {
+		return r.steps(slices.Concat(r.small.steps[:from], r.small.steps[to:]))
+	})
+	for i := 0; i < len(r.small.steps); i++ {
+		leaveOut(func() int { return r.small.parts(i) }, func(from, to int) bool {
+			steps := slices.Clone(r.small.steps)
+			steps[i] = steps[i].without(from, to)
+			return r.small.parts(i) > to-from && r.steps(steps)
 		})
-		for i := 0; i < len(small.steps); i++ {
-			leaveOut(func() int { return small.parts(i) }, func(from, to int) bool {
-				steps := slices.Clone(small.steps)
-				steps[i] = steps[i].without(from, to)
-				return small.parts(i) > to-from && try(steps)
-			})
-		}
 	}
-	return &small, err
 }
 
 // leaveOut tries to leave out ranges of n things, large ones first.

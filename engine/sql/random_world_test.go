@@ -30,12 +30,17 @@ type world struct {
 	counts *counts
 	// spoil, if not nil, changes the rows that t returns: for the test of the check.
 	spoil func(text string, rows []string) []string
+
+	oracles bool
+	ids     []int64  // of the rows of t, if pivots are known
+	pivots  [2]int64 // ids of the rows in p1 and p2, 0 if they are not known
 }
 
 // counts says what was done.
 type counts struct {
 	writes, compared, judged, pages int
 	refused                         int // statements that both tables refuse
+	queries                         int // of oracles, without those that are refused
 	unusable                        int // hints that cannot be followed
 }
 
@@ -46,7 +51,8 @@ var errAbort = errors.New("abort")
 func (p *program) run(t *testing.T, c *counts, spoil func(string, []string) []string,
 ) (at int, err error) {
 	t.Helper()
-	w := &world{ctx: context.Background(), unique: map[string]*index{}, counts: c, spoil: spoil}
+	w := &world{ctx: context.Background(), unique: map[string]*index{}, counts: c, spoil: spoil,
+		oracles: p.oracles}
 	clock := func() time.Time {
 		return beginning.Add(time.Duration(w.hours.Load()) * time.Hour)
 	}
@@ -63,11 +69,9 @@ func (p *program) run(t *testing.T, c *counts, spoil func(string, []string) []st
 	}
 	defer w.db.Close()
 	w.s = sql.Open(w.db)
-	for name, key := range map[string]string{"t": p.key, "o": "PRIMARY KEY (id)"} {
-		_, err := w.s.Exec(w.ctx, fmt.Sprintf("CREATE TABLE %s (%s, %s%s)", name,
-			strings.Join(p.columns, ", "), key, p.ttl))
-		if err != nil {
-			t.Fatal(err)
+	for _, text := range p.tables() {
+		if _, err := w.s.Exec(w.ctx, text); err != nil {
+			return -1, err
 		}
 	}
 	for at, s := range p.steps {
@@ -78,12 +82,31 @@ func (p *program) run(t *testing.T, c *counts, spoil func(string, []string) []st
 	return len(p.steps), nil
 }
 
+// tables returns the definitions of the tables.
+func (p *program) tables() (texts []string) {
+	create := func(name, key, ttl string) {
+		texts = append(texts, fmt.Sprintf("CREATE TABLE %s (%s, %s%s)", name,
+			strings.Join(p.columns, ", "), key, ttl))
+	}
+	create("t", p.key, p.ttl)
+	if p.oracles {
+		create("p1", "PRIMARY KEY (id)", "")
+		create("p2", "PRIMARY KEY (id)", "")
+	} else {
+		create("o", "PRIMARY KEY (id)", p.ttl)
+	}
+	return texts
+}
+
 func (w *world) do(s step) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("panic: %v", r)
 		}
 	}()
+	if w.oracles && s.do < doTransaction && s.do != doQuery {
+		return w.alone(s)
+	}
 	switch s.do {
 	case doInsert:
 		return w.insert(s)
@@ -105,6 +128,7 @@ func (w *world) do(s step) (err error) {
 	case doSnapshot:
 		return w.snapshot(s)
 	case doWait:
+		w.pivots = [2]int64{}
 		w.hours.Add(int64(s.hours))
 	case doFlush:
 		return w.db.Engine().Flush(w.ctx)
@@ -112,6 +136,8 @@ func (w *world) do(s step) (err error) {
 		return w.db.Engine().Compact(w.ctx)
 	case doVerify:
 		return w.verify()
+	case doCheck:
+		return w.check(s)
 	}
 	return err
 }

@@ -55,7 +55,7 @@ func (w *writer) insert(most int) step {
 				cells = append(cells, w.value(c))
 			}
 		}
-		s.rows, s.ids = append(s.rows, "("+strings.Join(cells, ", ")+")"), append(s.ids, id)
+		s.rows, s.ids = append(s.rows, cells), append(s.ids, id)
 	}
 	s.args = w.args
 	return s
@@ -109,8 +109,9 @@ func (w *writer) assigned(c field) string {
 func (w *writer) key() string {
 	var parts []string
 	if w.single = w.chance(50); !w.single {
-		for _, i := range w.Perm(len(keyColumns))[:w.IntN(4)] {
-			parts = append(parts, keyColumns[i].name)
+		keys := w.required()
+		for _, i := range w.Perm(len(keys))[:w.IntN(min(4, len(keys)))] {
+			parts = append(parts, keys[i].name)
 		}
 	}
 	parts = slices.Insert(parts, w.IntN(len(parts)+1), "id")
@@ -124,6 +125,13 @@ func (w *writer) key() string {
 		text += ", SORT KEY (" + strings.Join(parts[split:], ", ") + ")"
 	}
 	return text
+}
+
+// required returns the columns besides id that are NOT NULL.
+func (w *writer) required() []field {
+	return slices.DeleteFunc(slices.Clone(w.columns), func(c field) bool {
+		return c.null || c.name == "id"
+	})
 }
 
 // index writes CREATE INDEX, which may be refused.
@@ -200,7 +208,7 @@ func (w *writer) dropIndex() step {
 
 // alter adds a column, or drops one that was added.
 func (w *writer) alter(added *[]field) step {
-	if n := len(w.columns) - len(keyColumns) - len(otherColumns) - 1; n > 0 && w.chance(30) {
+	if len(w.columns) > w.created && w.chance(30) {
 		c := w.columns[len(w.columns)-1]
 		w.columns = w.columns[:len(w.columns)-1]
 		return step{do: doAlter, text: "ALTER TABLE {t} DROP COLUMN " + c.name}

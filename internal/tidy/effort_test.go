@@ -19,6 +19,7 @@ var testEnv = map[string]string{
 	"KSTONE_CANARY":          "takes minutes; the bug to begin with",
 	"KSTONE_POWERCUT_CYCLES": "takes root and devices; the number of cycles",
 	"KSTONE_SOAK":            "takes a disk; the time",
+	"KSTONE_ORACLES":         "takes minutes; the time",
 	"KSTONE_REGRET_ROWS":     "takes minutes; the number of rows",
 	"KSTONE_SCALE":           "takes a disk; the number of items",
 	"KSTONE_HUGE":            "takes gigabytes of memory",
