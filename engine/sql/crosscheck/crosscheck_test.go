@@ -37,6 +37,7 @@ func TestAgainstSQLite(t *testing.T) {
 	runs := testutil.Effort(1500, 15_000)
 	for range runs {
 		q := g.query()
+		q.theirs = translated(q.theirs)
 		want, err := p.sqlite(q.theirs)
 		if err != nil {
 			t.Fatalf("sqlite: %s: %v", q.theirs, err)
@@ -107,6 +108,9 @@ func ourCell(v expr.Value) string {
 	}
 	if f, ok := v.AsFloat(); ok {
 		return number(f)
+	}
+	if at, ok := v.AsTime(); ok {
+		return "'" + at.UTC().Format(isoSeconds) + "'"
 	}
 	s, _ := v.AsString()
 	return "'" + s + "'"

@@ -39,7 +39,7 @@ func (g *generator) value(c *columnInfo) string {
 		return "NULL"
 	}
 	v := c.values[g.rng.IntN(len(c.values))]
-	if !c.text && !c.float && g.chance(20) {
+	if !c.text && !c.float && !c.time && g.chance(20) {
 		return fmt.Sprint(g.rng.IntN(40) - 5)
 	}
 	return v
@@ -82,12 +82,15 @@ func (g *generator) atom(from []source) string {
 			}
 		}
 	case 5:
-		if other, d := s.column(g); d.text == c.text {
+		if other, d := s.column(g); d.text == c.text && d.time == c.time {
 			return name + " " + g.oneOf("=", "<", ">=", "<>") + " " + other
 		}
 	case 6:
 		if g.chance(60) {
 			return g.rowValue(s)
+		}
+		if c.text {
+			return name + " " + not + "ILIKE " + g.oneOf("'s%'", "'%an%'", "'_e%'", "'a'", "'%é'")
 		}
 	}
 	return name + " " + g.oneOf("=", "=", "<>", "<", "<=", ">", ">=") + " " + g.value(c)

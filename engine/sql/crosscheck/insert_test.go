@@ -27,6 +27,9 @@ func TestInsertsAgainstSQLite(t *testing.T) {
 		if i%20 == 19 {
 			text = fmt.Sprintf("DELETE FROM w WHERE id %% 3 = %d OR n > 1000", g.rng.IntN(3))
 		}
+		if i%5 == 4 {
+			text = g.update()
+		}
 		_, ours := p.ours.Exec(context.Background(), text)
 		_, theirs := p.theirs.Exec(text)
 		if (ours == nil) != (theirs == nil) {
@@ -49,6 +52,21 @@ func TestInsertsAgainstSQLite(t *testing.T) {
 		}
 	}
 	t.Logf("%d statements failed in both", failed)
+}
+
+// update returns an UPDATE or a DELETE for the table w.
+func (g *generator) update() string {
+	n := fmt.Sprint(g.rng.IntN(20))
+	where := " WHERE " + g.oneOf("n < "+n, "s IS NOT DISTINCT FROM 'v1'",
+		"id IN (SELECT max(id) FROM w UNION SELECT "+n+")",
+		"CASE WHEN u IS NULL THEN n ELSE u END > "+n,
+		"s LIKE 'v_' AND id > "+n)
+	if g.chance(15) {
+		return "DELETE FROM w" + where
+	}
+	return "UPDATE w SET " + g.oneOf("n = CASE WHEN n > 5 THEN 1 ELSE n + id END", "u = NULL",
+		"s = coalesce(s, 'x') || CAST(n % 7 AS TEXT), n = 3", "n = (SELECT count(*) FROM w) % 9",
+		"s = nullif(s, 'v1')") + where
 }
 
 // insert returns an INSERT for the table w. Rows that may be in conflict with the primary key and

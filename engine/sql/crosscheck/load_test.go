@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	_ "modernc.org/sqlite"
 
@@ -44,6 +45,7 @@ type columnInfo struct {
 	text   bool
 	null   bool
 	float  bool
+	time   bool     // a text in SQLite
 	values []string // literals from the data
 }
 
@@ -122,14 +124,16 @@ func load(t *testing.T, rng *rand.Rand, step int) *pair {
 		{name: "lng", float: true}, {name: "grade", null: true}}
 	p.fill(rng, "cities", cities, records(t, bytes.NewReader(testdata.Cities), step))
 	p.both(`CREATE TABLE quakes (id INT, net TEXT, time INT, mag FLOAT NULL, depth FLOAT NULL,
-		lat FLOAT, type TEXT, grade INT NULL, PARTITION KEY (net), SORT KEY (time DESC, id),
+		lat FLOAT, type TEXT, grade INT NULL, at TIMESTAMP(s) NULL, PARTITION KEY (net),
+		SORT KEY (time DESC, id), INDEX by_at (at) INCLUDE (grade),
 		INDEX by_mag (mag DESC), INDEX by_grade (grade, type),
 		INDEX deep (depth) WHERE depth > 50)`,
 		`CREATE TABLE quakes (id INTEGER, net TEXT, time INTEGER, mag REAL, depth REAL, lat REAL,
-		type TEXT, grade INTEGER)`)
+		type TEXT, grade INTEGER, at TEXT)`)
 	quakes := []columnInfo{{name: "id"}, {name: "net", text: true}, {name: "time"},
 		{name: "mag", float: true, null: true}, {name: "depth", float: true, null: true},
-		{name: "lat", float: true}, {name: "type", text: true}, {name: "grade", null: true}}
+		{name: "lat", float: true}, {name: "type", text: true}, {name: "grade", null: true},
+		{name: "at", time: true, null: true}}
 	file, err := os.Open(filepath.Join("..", "..", "..", "testdata", "earthquakes.jsonl.gz"))
 	if err != nil {
 		t.Fatal(err)
@@ -137,7 +141,7 @@ func load(t *testing.T, rng *rand.Rand, step int) *pair {
 	defer file.Close()
 	p.fill(rng, "quakes", quakes, records(t, file, 1))
 	p.tables[0].indexes = []string{"by_country", "by_grade", "by_lat", "by_city", "local_region"}
-	p.tables[1].indexes = []string{"by_mag", "by_grade"}
+	p.tables[1].indexes = []string{"by_mag", "by_grade", "by_at"}
 	if _, err := p.ours.Exec(context.Background(), "ANALYZE"); err != nil {
 		t.Fatal(err)
 	}
@@ -154,6 +158,9 @@ func (p *pair) fill(rng *rand.Rand, name string, columns []columnInfo, all []map
 		for i := range info.columns {
 			c := &info.columns[i]
 			cell := literal(r[c.name], c.float)
+			if c.time {
+				cell = instant(r["time"])
+			}
 			if c.null && rng.IntN(8) == 0 {
 				cell = "NULL"
 			} else if rng.IntN(1+len(all)/40) == 0 || len(c.values) == 0 {
@@ -171,6 +178,19 @@ func (p *pair) fill(rng *rand.Rand, name string, columns []columnInfo, all []map
 	}
 	p.tables = append(p.tables, info)
 }
+
+// instant returns a time in milliseconds as SQL, in the form that both databases compare.
+func instant(v any) string {
+	n, ok := v.(json.Number)
+	ms, err := n.Int64()
+	if !ok || err != nil {
+		return "NULL"
+	}
+	return "'" + time.UnixMilli(ms).UTC().Format(isoSeconds) + "'"
+}
+
+// isoSeconds is a time as SQLite has it.
+const isoSeconds = "2006-01-02T15:04:05Z"
 
 func names(columns []columnInfo) string {
 	var list []string

@@ -2,6 +2,7 @@ package crosscheck
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -23,7 +24,8 @@ func (g *generator) scalar(from []source, text bool, depth int) string {
 func (g *generator) leaf(from []source, text bool) string {
 	if g.chance(60) {
 		for range 10 {
-			if name, c := from[g.rng.IntN(len(from))].column(g); c.text == text && !c.float {
+			name, c := from[g.rng.IntN(len(from))].column(g)
+			if c.text == text && !c.float && !c.time {
 				return name
 			}
 		}
@@ -79,7 +81,13 @@ func (g *generator) textCall(from []source, depth int) string {
 
 func (g *generator) numberCall(from []source, depth int) string {
 	x := func() string { return g.scalar(from, false, depth) }
-	switch g.rng.IntN(7) {
+	switch g.rng.IntN(10) {
+	case 7:
+		return g.part(from)
+	case 8:
+		return "CAST(round(" + g.oneOf("sqrt", "ln") + "(" + x() + ") * 100) AS INTEGER)"
+	case 9:
+		return g.oneOf("ifnull("+x()+", "+x()+")", "octet_length("+g.scalar(from, true, depth)+")")
 	case 0:
 		return "length(" + g.scalar(from, true, depth) + ")"
 	case 1:
@@ -93,6 +101,62 @@ func (g *generator) numberCall(from []source, depth int) string {
 	}
 	return "(" + x() + g.oneOf(" + ", " - ", " * ", " / ", " % ") + g.leaf(from, false) + ")"
 }
+
+// part returns a part of a time, of a column that has times, or else of a literal.
+func (g *generator) part(from []source) string {
+	return "extract(" + g.oneOf("year", "month", "day", "hour", "minute", "second", "dow", "doy",
+		"epoch") + " FROM " + g.instant(from) + ")"
+}
+
+// instant returns a time.
+func (g *generator) instant(from []source) string {
+	at := "TIMESTAMP '2024-02-28T23:59:58Z'"
+	for _, s := range from {
+		if c := s.columns[len(s.columns)-1]; c.time {
+			at = s.alias + "." + c.name
+		}
+	}
+	switch g.rng.IntN(4) {
+	case 0:
+		unit := g.oneOf("year", "month", "day", "hour", "minute")
+		return fmt.Sprintf("date_trunc('%s', %s)", unit, at)
+	case 1:
+		return fmt.Sprintf("(%s + INTERVAL '%d days %d hours')", at, g.rng.IntN(90)-45,
+			g.rng.IntN(90)-45)
+	}
+	return at
+}
+
+// translated writes in SQLite's words what the generator writes in those of kstone.
+func translated(text string) string {
+	text = ilike.ReplaceAllString(text, "lower($1) $2 LIKE $3")
+	text = timestamp.ReplaceAllString(text, "$1")
+	text = trunc.ReplaceAllStringFunc(text, func(call string) string {
+		m := trunc.FindStringSubmatch(call)
+		return "strftime('" + truncated[m[1]] + "', " + m[2] + ")"
+	})
+	text = shifted.ReplaceAllString(text,
+		"strftime('%Y-%m-%dT%H:%M:%SZ', $1, '$2 days', '$3 hours')")
+	return extracted.ReplaceAllStringFunc(text, func(call string) string {
+		m := extracted.FindStringSubmatch(call)
+		return "CAST(strftime('" + fields[m[1]] + "', " + m[2] + ") AS INTEGER)"
+	})
+}
+
+const instants = `([xyab]\.at|'[0-9TZ:-]+')`
+
+var (
+	ilike     = regexp.MustCompile(`([xyab]\.\w+) (NOT )?ILIKE ('[^']*')`)
+	timestamp = regexp.MustCompile(`TIMESTAMP ('[^']*')`)
+	trunc     = regexp.MustCompile(`date_trunc\('(\w+)', ` + instants + `\)`)
+	shifted   = regexp.MustCompile(`\(` + instants + ` \+ INTERVAL '(-?\d+) days (-?\d+) hours'\)`)
+	extracted = regexp.MustCompile(`extract\((\w+) FROM ` + `(` + instants +
+		`|strftime\('[^']*', ` + instants + `(?:, '[^']*', '[^']*')?\))\)`)
+	truncated = map[string]string{"year": "%Y-01-01T00:00:00Z", "month": "%Y-%m-01T00:00:00Z",
+		"day": "%Y-%m-%dT00:00:00Z", "hour": "%Y-%m-%dT%H:00:00Z", "minute": "%Y-%m-%dT%H:%M:00Z"}
+	fields = map[string]string{"year": "%Y", "month": "%m", "day": "%d", "hour": "%H",
+		"minute": "%M", "second": "%S", "dow": "%w", "doy": "%j", "epoch": "%s"}
+)
 
 // compared is a condition over calculated values, one that is never unknown among them.
 func (g *generator) compared(from []source) string {
@@ -131,6 +195,9 @@ func (g *generator) calculated() query {
 			" THEN 1 ELSE 0 END)"
 		return query{ours: head + ours + where + " GROUP BY " + key,
 			theirs: head + theirs + where + " GROUP BY " + key}
+	}
+	if g.chance(15) {
+		value = g.instant(from)
 	}
 	head := "SELECT x.id, " + value
 	return query{ours: head + ours + where, theirs: head + theirs + where}

@@ -7,6 +7,10 @@ import (
 
 // operand returns a SELECT of two columns, for a set operation or FROM; the names are a and b.
 func (g *generator) operand() string {
+	if g.chance(15) {
+		return fmt.Sprintf("SELECT v.a, v.b FROM (WITH w (a, b) AS (VALUES (%d, %d), (3, NULL), "+
+			"(NULL, %d)) SELECT a, b FROM w) v", g.rng.IntN(9), g.rng.IntN(9), g.rng.IntN(9))
+	}
 	s := source{&g.tables[g.rng.IntN(len(g.tables))], "x"}
 	from := []source{s}
 	where := " WHERE " + g.condition(from, 1)
