@@ -68,7 +68,8 @@ func refusal(err error) bool {
 		}
 	}
 	var e *syntax.Error
-	return errors.As(err, &e)
+	return errors.As(err, &e) ||
+		err != nil && strings.Contains(err.Error(), "in place") // ExecIn runs no subquery of SET
 }
 
 var numbered = regexp.MustCompile(`\?[0-9]+`)

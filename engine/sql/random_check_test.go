@@ -64,7 +64,7 @@ func newOracles(seed uint64, checks int) *program {
 	rng.Shuffle(len(more), func(i, j int) { more[i], more[j] = more[j], more[i] })
 	for _, c := range more {
 		always := c.name == "i8" || c.name == "u" || c.name == "k7" || c.name == "at" && w.ttl
-		if always || rng.IntN(100) < 22 {
+		if always || rng.IntN(100) < 22 || c.name == "tags" && rng.IntN(3) == 0 {
 			w.columns = append(w.columns, c)
 		}
 	}
@@ -148,6 +148,10 @@ func (w *writer) ask(reading bool) step {
 // predicate writes a condition of any form over one table.
 func (w *writer) predicate(alias string) string {
 	switch n := w.IntN(20); {
+	case n >= 17 && len(w.partial) > 0:
+		return w.nearPartial(alias)
+	case n >= 14 && len(w.made) > 0:
+		return w.nearIndex(alias)
 	case n < 2 && alias == "":
 		return w.point().where
 	case n < 4 && alias != "":
@@ -156,6 +160,42 @@ func (w *writer) predicate(alias string) string {
 			w.oneOf("", "NOT "), w.like(c).name, w.condition("y.", 1))
 	}
 	return w.condition(alias, w.IntN(4))
+}
+
+// nearIndex writes a condition on the first columns of an index.
+func (w *writer) nearIndex(alias string) string {
+	x := oneOf(w.Rand, w.made)
+	var terms []string
+	for _, c := range x.columns[:1+w.IntN(len(x.columns))] {
+		text := alias + c.name + " " + w.comparison() + " " + w.operand(c.kind)
+		if e := c.element(); e != "" {
+			contains := "(" + alias + c.name + " CONTAINS "
+			text = contains + oneOf(w.Rand, stored[e]) + " OR " + contains[1:] +
+				oneOf(w.Rand, stored[e]) + ")"
+		}
+		terms = append(terms, text)
+	}
+	return strings.Join(terms, " AND ")
+}
+
+// nearPartial writes a condition on a column that the condition of a partial index is about.
+func (w *writer) nearPartial(alias string) string {
+	where := oneOf(w.Rand, w.partial)
+	i := slices.IndexFunc(w.columns, func(c field) bool {
+		return strings.Contains(where, c.name+" ")
+	})
+	if i < 0 {
+		return w.condition(alias, 1)
+	}
+	c := w.columns[i]
+	text := alias + c.name + " IS " + w.oneOf("", "", "NOT ") + "NULL"
+	if c.element() == "" && w.chance(40) {
+		text = alias + c.name + " " + w.comparison() + " " + w.operand(c.kind)
+	}
+	if w.chance(50) {
+		text = "(" + text + " AND " + w.condition(alias, 1) + ")"
+	}
+	return text
 }
 
 // shown writes columns of a result besides id.
@@ -197,6 +237,15 @@ func (w *writer) selected() *check {
 func (w *writer) inOrder() *check {
 	c := &check{name: "in order", p: w.predicate(""), ordered: true, limit: -1}
 	columns, order := "id"+w.shown(""), w.orderBy("")
+	if len(w.made) > 0 && w.chance(50) { // as an index has it, or nearly
+		order = " ORDER BY "
+		for _, c := range oneOf(w.Rand, w.made).columns {
+			if c.element() == "" {
+				order += c.name + w.oneOf("", "", " DESC") + ", "
+			}
+		}
+		order += "id"
+	}
 	text := "SELECT " + columns + " FROM {t} {hint} WHERE {p}" + order
 	if w.chance(70) {
 		c.limit = w.IntN(12)

@@ -28,6 +28,9 @@ type writer struct {
 	named   int    // indexes so far
 	asked   []step // queries to be asked again
 
+	partial []string // conditions of partial indexes
+	made    []*index // so far, those that were refused or dropped, too
+
 	few  bool        // tables are small
 	asks func() step // writes what is asked between changes
 }

@@ -157,16 +157,22 @@ func (w *writer) index() step {
 		strings.Join(keys, ", ")) + w.place(x.columns)
 	if w.chance(40) {
 		var include []string
-		for _, i := range w.Perm(len(w.columns))[:1+w.IntN(6)] {
+		for _, i := range w.Perm(len(w.columns))[:min(len(w.columns), 1+w.IntN(6))] {
 			include = append(include, w.columns[i].name)
 		}
 		x.text += " INCLUDE (" + strings.Join(include, ", ") + ")"
 	}
 	if w.chance(30) {
 		x.where = w.condition("", w.IntN(2))
+		if w.few {
+			if c := w.plain(); w.chance(60) {
+				x.where = c.name + w.oneOf(" IS NOT NULL", " >= "+oneOf(w.Rand, stored[c.kind]))
+			}
+		}
 		x.text += " WHERE " + x.where
+		w.partial = append(w.partial, x.where)
 	}
-	w.indexes = append(w.indexes, x.name)
+	w.indexes, w.made = append(w.indexes, x.name), append(w.made, x)
 	return step{do: doCreateIndex, text: x.text, index: x}
 }
 
