@@ -373,7 +373,7 @@ var bugs = []bug{
 			"engine/internal/commit/batch.go", "keycodec.DecodeOrdered(key[:n], nil)",
 			"keycodec.DecodeOrdered(key[:max(n, len(key))], nil)",
 		}},
-		"./engine", "TestRangeAfterLongestSortKey",
+		suite, "TestProgramsUnderAllOptions",
 	},
 	{
 		"no file is written that cannot be read: range tombstones never fill one",
@@ -410,7 +410,7 @@ var bugs = []bug{
 			"stripe/prune.go", "f.Reader.Wanted(first, last, p) {",
 			"f.Reader.Wanted(first, last, p) && first == nil {",
 		}},
-		"./engine", "TestPrunedReadings",
+		suite, "TestRangesAgainstModel",
 	},
 	{
 		"nothing overwritten comes back: a block of rows is pruned although a row lies beneath",

@@ -39,9 +39,10 @@ var (
 	}
 )
 
-// longKeyOneIn and longOperandOneIn are how rare long keys are, as keys and as bounds of
-// ranges. Why so rare: each is as much as a thousand others.
-const longKeyOneIn, longOperandOneIn = 24, 6
+// longKeyOneIn, longOperandOneIn and besideLongestOneIn are how rare long keys are: as keys, as
+// bounds of ranges, and as the only bound of one. Why so rare: each is as much as a thousand
+// others.
+const longKeyOneIn, longOperandOneIn, besideLongestOneIn = 24, 6, 6
 
 // oneIn is true one time in n.
 func (d drawer) oneIn(n int) bool { return d.IntN(n) == 0 }
@@ -97,11 +98,14 @@ func (d drawer) sortCondition() string {
 	if d.oneIn(5) {
 		return ""
 	}
-	operand := func() string { return d.of(sorts[1:], longSorts, longOperandOneIn) }
 	if d.registers != nil {
 		return []string{"begins:r", "between:a:z", "less:z"}[d.IntN(3)]
 	}
-	text := sortKinds[d.IntN(len(sortKinds))] + ":" + operand()
+	operand := func() string { return d.of(sorts[1:], longSorts, longOperandOneIn) }
+	if !d.plain && d.oneIn(besideLongestOneIn) { // a range begins or ends right beside a key
+		return d.choose("greater", "most", "least", "less") + ":" + d.choose(longSorts...)
+	}
+	text := d.choose(sortKinds...) + ":" + operand()
 	if strings.HasPrefix(text, "between") || strings.HasPrefix(text, "range") {
 		text += ":" + operand()
 	}
@@ -128,6 +132,8 @@ func (d drawer) spans() string {
 }
 
 func (d drawer) pick(of ...int) int { return of[d.IntN(len(of))] }
+
+func (d drawer) choose(of ...string) string { return of[d.IntN(len(of))] }
 
 // options draws options at their bounds, each by itself, so that all combinations occur.
 func (d drawer) options() engine.Options {
@@ -294,12 +300,14 @@ func (d drawer) read(o *op) {
 			o.From, o.To = d.bounds()
 			o.FromExcluded, o.ToIncluded = d.oneIn(2), d.oneIn(2)
 			o.Key = ""
+			o.Since = d.since()
 		}
 	case "gather":
 		o.Key, o.Unordered = d.keys(8), d.oneIn(3)
 		o.SK = d.spans()
 		o.Each = d.oneIn(3)
 	case "scan":
+		o.Since = d.since()
 		o.Unordered = d.oneIn(3)
 		if d.oneIn(2) {
 			o.From, o.To = d.bounds()
@@ -320,5 +328,13 @@ func (d drawer) read(o *op) {
 	} else if o.Kind == "scan" && !o.Unordered && d.oneIn(3) {
 		o.Key = start
 	}
-	o.Filter = d.oneIn(4)
+	o.Filter, o.Zones = d.oneIn(3), !d.oneIn(4)
+}
+
+// since draws a snapshot whose items a scan leaves out, 0 for none.
+func (d drawer) since() int {
+	if d.registers != nil || !d.oneIn(4) {
+		return 0
+	}
+	return 1 + d.IntN(4)
 }

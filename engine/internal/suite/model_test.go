@@ -210,9 +210,9 @@ func (m items) applyBatch(ws []write, now int64) int {
 // want returns the items that a sequence should return.
 func (o *op) want(m items, now int64) []*item {
 	out := m.sorted(now, o.selects())
-	if o.filters() {
-		out = slices.DeleteFunc(out, func(it *item) bool { return !keeps(it.value) })
-	}
+	out = slices.DeleteFunc(out, func(it *item) bool {
+		return o.filters() && !keeps(it.value) || o.base != nil && o.base.items[id(it.key)] == it
+	})
 	slices.SortFunc(out, func(a, b *item) int { return o.compareItems(a.key, b.key) })
 	if o.limits() && !o.paged() {
 		out = out[:min(o.Limit, len(out))]

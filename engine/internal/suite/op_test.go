@@ -46,12 +46,16 @@ type op struct {
 	Pages                              bool // it is read in pages of that limit
 	Reverse, Unordered, Filter, Retry  bool
 	Rollback, Kill, Temporary, Partial bool
-	Snapshot                           int // read from that one of the open ones, from 1
+	Snapshot                           int  // read from that one of the open ones, from 1
+	Since                              int  // what has changed after that one of the open ones
+	Zones                              bool // a filter comes with a condition on zones
 	Seed                               uint64
 	Keep                               float64
 
 	Options *engine.Options // of a reopening, nil for the same
 	Ops     []op            // parts of a commit
+
+	base *snapshot // the one of Since when the operation runs, nil for none
 }
 
 // keyOf returns the key of a name: a partition key and, after a slash, a sort key, both as in a Go

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 
 	"github.com/kstonedb/kstone/engine"
 )
@@ -87,9 +88,7 @@ func (o *op) query() engine.Query {
 	if o.limits() {
 		q.Limit = o.Limit
 	}
-	if o.filters() {
-		q.Filter = filter
-	}
+	q.Filter, q.MayHold = o.filter()
 	return q
 }
 
@@ -108,9 +107,10 @@ func (o *op) scan() engine.Scan {
 	if o.limits() {
 		s.Limit = o.Limit
 	}
-	if o.filters() {
-		s.Filter = filter
+	if o.base != nil {
+		s.Since = o.base.Version()
 	}
+	s.Filter, s.MayHold = o.filter()
 	return s
 }
 
@@ -134,13 +134,35 @@ func (o *op) gather() engine.Gather {
 	if o.limits() {
 		g.Limit = o.Limit
 	}
-	if o.filters() {
-		g.Filter = filter
-	}
+	g.Filter, g.MayHold = o.filter()
 	return g
 }
 
+// filter returns the filter of a sequence and what it looks for in zones.
+func (o *op) filter() (func(engine.Item) bool, func(engine.Zone) bool) {
+	switch {
+	case !o.filters():
+		return nil, nil
+	case !o.Zones:
+		return filter, nil
+	}
+	return filter, func(z engine.Zone) bool {
+		c, known := z.Column(1, 0)
+		return !known || c.Between(zoneOf(true), zoneOf(true))
+	}
+}
+
 func filter(it engine.Item) bool { return keeps(it.Value) }
+
+// describe makes zones of what filters look at, but of items without sort keys.
+func describe(k engine.Key, value []byte, b *engine.ZoneBuilder) {
+	if k.SK != nil {
+		b.Row(1)
+		b.Value(0, zoneOf(keeps(value)))
+	}
+}
+
+func zoneOf(kept bool) []byte { return strconv.AppendBool(nil, kept) }
 
 // sequence reads a sequence, in pages or as a whole.
 func (o *op) sequence(from engine.Reader) (got []engine.Item, err error) {
@@ -273,6 +295,19 @@ func (o *op) walk(from engine.Reader, want []*item) error {
 		}
 	}
 	return errors.Join(err, i.Err(), i.Close())
+}
+
+// compare is op.compare with the snapshot of op.Since.
+func (r *run) compare(o *op, from engine.Reader, m items, now int64, own bool) error {
+	if o.Since > 0 && len(r.snaps) > 0 && o.SK == "" { // no query has it
+		c := *o
+		c.base = &r.snaps[o.Since%len(r.snaps)]
+		if s, is := from.(*engine.Snapshot); is && s.Version() < c.base.Version() {
+			c.base = &snapshot{c.base.Snapshot, m} // which has all that is read
+		}
+		o = &c
+	}
+	return o.compare(from, m, now, own)
 }
 
 // compare reads and reports how that differs from the model. Own says that items may have been

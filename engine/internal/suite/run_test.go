@@ -148,7 +148,9 @@ func (r *run) open() error {
 	r.unfiltered = r.unfiltered || r.opts.FilterBits == engine.NoFilter
 	var err error
 	if r.fs == nil {
-		r.db, err = engine.Open("db", r.options())
+		if r.db, err = engine.Open("db", r.options()); err == nil {
+			r.db.Describe(describe)
+		}
 		return err
 	}
 	fsys := r.fs
@@ -167,11 +169,13 @@ func (r *run) open() error {
 }
 
 func openOn(fsys vfs.FS, dir string, o *engine.Options) (*engine.DB, error) {
-	db, err := openfs.Open(fsys, dir, o)
+	opened, err := openfs.Open(fsys, dir, o)
 	if err != nil {
 		return nil, err
 	}
-	return db.(*engine.DB), nil
+	db := opened.(*engine.DB)
+	db.Describe(describe)
+	return db, nil
 }
 
 // abandon closes the database of a run that has failed.
@@ -320,7 +324,7 @@ func (r *run) do(o *op) error {
 		return r.metrics()
 	}
 	from, m := r.reader(o)
-	return o.compare(from, m, r.clock.Load(), false)
+	return r.compare(o, from, m, r.clock.Load(), false)
 }
 
 // latest returns the state after all commits so far. Only the writer calls it.

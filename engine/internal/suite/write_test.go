@@ -241,7 +241,7 @@ func (c *commit) within(tx *engine.Tx, m items) error {
 			if tx == nil {
 				continue
 			}
-			if err := o.compare(tx, m, c.now, true); err != nil {
+			if err := c.run.compare(o, tx, m, c.now, true); err != nil {
 				return fmt.Errorf("%.200s: %w", o, err)
 			}
 			continue
@@ -300,7 +300,7 @@ func (r *run) view(o *op) error {
 	m, now := r.latest(), r.clock.Load()
 	return r.db.View(ctx, func(tx *engine.Tx) error {
 		for i := range o.Ops {
-			if err := o.Ops[i].compare(tx, m, now, false); err != nil {
+			if err := r.compare(&o.Ops[i], tx, m, now, false); err != nil {
 				return fmt.Errorf("%.200s: %w", o.Ops[i], err)
 			}
 		}
