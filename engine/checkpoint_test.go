@@ -30,7 +30,7 @@ type copied struct {
 	items  int                // as of the last check
 }
 
-// check opens the checkpoint: it verifies, has no holes, and is what it was.
+// check opens the checkpoint: it verifies, misses nothing in between, and is what it was.
 func (c *copied) check(t *testing.T, fsys vfs.FS, o engine.Options) {
 	t.Helper()
 	db, err := engine.OpenFS(fsys, c.dir, &o)
@@ -55,7 +55,7 @@ func (c *copied) check(t *testing.T, fsys vfs.FS, o engine.Options) {
 }
 
 // Checkpoints are taken while writers write: each opens, verifies, and holds what was
-// acknowledged before it, without holes; and it stays as it is whatever happens to the
+// acknowledged before it, without a gap; and it stays as it is whatever happens to the
 // original.
 //
 // Promise (durability): A checkpoint taken under writes opens, verifies, and holds what was

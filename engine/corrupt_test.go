@@ -43,7 +43,7 @@ func sstFiles(t testing.TB, fsys vfs.FS, prefix string) (names []string) {
 // Verify names every damaged file, not only the first, and goes on after the damage.
 //
 // Promise (damage): `Verify` names every damaged file, and finds contradictions under right
-// checksums. Also `TestVerifyFindsLies` in `sst`.
+// checksums. Also `TestVerifyFindsContradictions` in `sst`.
 func TestVerifyNamesAllDamage(t *testing.T) {
 	fsys := vfs.NewMem()
 	fixture(t, fsys)

@@ -215,7 +215,7 @@ func failRun(t *testing.T, p *vfstest.FailPlan) {
 // A disk that fails for good gives a short error: what failed, and how many files are left.
 //
 // Promise (disks): A disk that fails for good gives one short error.
-func TestDyingDiskGivesAShortError(t *testing.T) {
+func TestFailingDiskGivesAShortError(t *testing.T) {
 	for name, kind := range map[string]vfstest.OpKind{
 		"write": vfstest.OpWrite, "sync": vfstest.OpSync,
 	} {

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/vfs"
 )
 
 // Large calls are looked up by several goroutines and without values, and store the same
@@ -80,4 +82,37 @@ func TestInsertNewDivided(t *testing.T) {
 			t.Fatalf("number %d has %q, want %q", i, got[string(key(i).PK)], v)
 		}
 	}
+}
+
+// Goal: InsertNew inserts what is new at the moment of its commit, also if nothing in the
+// stripe tells any more that there has been a delete. Method: the clock, which is asked
+// between the search and the commit, deletes an item and flushes, which drops all of it.
+func TestInsertNewAfterAForgottenDelete(t *testing.T) {
+	var db *engine.DB
+	var armed atomic.Bool
+	asked := 0
+	now := func() time.Time {
+		if armed.Load() {
+			if asked++; asked == 2 {
+				armed.Store(false)
+				ok(t, db.Delete(pk("deleted")))
+				ok(t, db.Flush(ctx))
+			}
+		}
+		return time.UnixMilli(1_000_000)
+	}
+	db = openOn(t, vfs.NewMem(), engine.Options{Clock: now})
+	defer mustClose(t, db)
+	ok(t, db.Put(pk("deleted"), []byte("before")))
+	armed.Store(true)
+	items := []engine.Item{{Key: pk("deleted"), Value: []byte("v")}, {Key: pk("other")}}
+	inserted, _, err := db.InsertNew(ctx, items, nil, engine.TTL(time.Hour))
+	ok(t, err)
+	if armed.Load() {
+		t.Fatal("the clock was not asked between search and commit")
+	}
+	if !inserted[0] || !inserted[1] {
+		t.Errorf("inserted %v, want both", inserted)
+	}
+	wantValue(t, db, pk("deleted"), []byte("v"))
 }

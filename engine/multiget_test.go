@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
+	"github.com/kstonedb/kstone/keycodec"
 )
 
 // Goal: many keys at once find what Get finds one by one, in stripes with several runs
@@ -235,4 +237,75 @@ func TestMultiGetConflicts(t *testing.T) {
 		}
 		ok(t, db.Delete(pk("b")))
 	}
+}
+
+// Goal: a search for many keys that fails in the middle leaves nothing behind that the
+// next one, with the same buffers, would answer. Method: range tombstones of one stripe
+// cannot be loaded, after questions to the file of another one have been noted.
+func TestFailedMultiGetLeavesNoQuestions(t *testing.T) {
+	b := &breaker{match: onFile(".sst", vfstest.OpReadAt), err: errDisk}
+	db := openOn(t, vfstest.NewFault(vfs.NewMem(), b.hook), engine.Options{})
+	defer mustClose(t, db)
+	names := []string{"a", "b"}
+	slices.SortFunc(names, func(a, b string) int {
+		return int(keycodec.Stripe([]byte(a))) - int(keycodec.Stripe([]byte(b)))
+	})
+	low, high := names[0], names[1]
+	var keys []engine.Key
+	for i := range 20 {
+		keys = append(keys, pksk(low, fmt.Sprint(i)))
+		ok(t, db.Put(keys[i], []byte("old")))
+	}
+	keys = append(keys, pksk(high, "1"))
+	ok(t, db.Put(keys[20], []byte("old")))
+	ok(t, db.Flush(ctx))
+	ok(t, db.DeleteRange([]byte(high), engine.SKEqual([]byte("2"))))
+	ok(t, db.Flush(ctx))
+
+	var r engine.Results
+	b.broken.Store(true)
+	wantIs(t, db.MultiGet(ctx, keys, &r), errDisk)
+	b.broken.Store(false)
+	ok(t, db.MultiGet(ctx, keys[20:], &r))
+	if v, there := r.Value(0); !there || string(v) != "old" {
+		t.Errorf("found %q, %v", v, there)
+	}
+}
+
+// doOnce is a context that calls a function when it is looked at for the first time.
+type doOnce struct {
+	context.Context
+	once sync.Once
+	do   func()
+}
+
+func (c *doOnce) Err() error {
+	c.once.Do(c.do)
+	return nil
+}
+
+// A search in a snapshot that is closed meanwhile keeps what it needs, as iterations do.
+func TestMultiGetOutlivesItsSnapshot(t *testing.T) {
+	db := openMemory(t, engine.Options{})
+	keys := []engine.Key{pk("a"), pk("b"), pk("c")}
+	put := func(value string) {
+		for _, k := range keys {
+			ok(t, db.Put(k, []byte(value)))
+		}
+	}
+	put("old")
+	s, err := db.Snapshot()
+	ok(t, err)
+	var r engine.Results
+	ok(t, s.MultiGet(&doOnce{Context: ctx, do: func() {
+		ok(t, s.Close())
+		put("new")
+		ok(t, db.Flush(ctx))
+	}}, keys, &r))
+	for i := range keys {
+		if v, there := r.Value(i); !there || string(v) != "old" {
+			t.Errorf("found %q, %v", v, there)
+		}
+	}
+	wantIs(t, s.MultiGet(ctx, keys, &r), engine.ErrClosed)
 }

@@ -77,9 +77,9 @@ func TestIdleDatabaseWritesNothing(t *testing.T) {
 	})
 }
 
-// Deleting a large range, by one range tombstone or item by item, leaves no swamp that
+// Deleting a large range, by one range tombstone or item by item, leaves no tombstones that
 // later reads have to wade through: a query over it reads a handful of blocks.
-func TestNoSwampOfTombstones(t *testing.T) {
+func TestDeletedRangeIsFastToSkip(t *testing.T) {
 	n := testutil.Effort(40_000, 200_000)
 	for _, oneByOne := range []bool{false, true} {
 		db := openMemory(t, engine.Options{

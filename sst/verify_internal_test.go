@@ -15,9 +15,9 @@ import (
 	"github.com/kstonedb/kstone/zonemap"
 )
 
-// TestVerifyFindsLies: files whose checksums are all right but whose parts
+// TestVerifyFindsContradictions: files whose checksums are all right but whose parts
 // contradict each other.
-func TestVerifyFindsLies(t *testing.T) {
+func TestVerifyFindsContradictions(t *testing.T) {
 	lies := map[string]func(p *parts){
 		"entry head":    func(p *parts) { p.block[blockHeaderBytes]++ },
 		"zone: lowest":  func(p *parts) { p.block[8]-- },

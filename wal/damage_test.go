@@ -387,7 +387,7 @@ func TestDamagedMarkerInTheMiddle(t *testing.T) {
 }
 
 // A copy of an old segment past the end is no reason for alarm, and not replayed.
-func TestOldSegmentBehindTheEnd(t *testing.T) {
+func TestOldSegmentAfterTheEnd(t *testing.T) {
 	o, img := closedImage(t)
 	for _, name := range img.names()[:3] {
 		more := img.clone()

@@ -26,7 +26,7 @@ func countStates(l *wal.Log) map[wal.SegmentState]int {
 // recovery from FirstSegment finds what is needed.
 //
 // Promise (durability): Records of a former use of a segment are never taken for new. Also
-// `TestOldSegmentBehindTheEnd` in `wal`.
+// `TestOldSegmentAfterTheEnd` in `wal`.
 func TestReleaseRecycles(t *testing.T) {
 	eachKind(t, 1<<10, func(t *testing.T, o wal.Options) {
 		o.RecycleSegments = 2

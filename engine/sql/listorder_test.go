@@ -11,11 +11,11 @@ import (
 	"github.com/kstonedb/kstone/engine/sql"
 )
 
-// TestOrderBehindLists: rows of several values of the first key columns, in the order of those
+// TestOrderAfterLists: rows of several values of the first key columns, in the order of those
 // after, are in that order wherever the partition key ends.
 //
 // Promise (sql): Rows of several values of the first key columns are ordered by the next ones.
-func TestOrderBehindLists(t *testing.T) {
+func TestOrderAfterLists(t *testing.T) {
 	for i, keys := range []string{
 		"PARTITION KEY (k, a, b)", "PARTITION KEY (k, a), SORT KEY (b)",
 		"PARTITION KEY (k), SORT KEY (a, b)",

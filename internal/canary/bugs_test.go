@@ -304,7 +304,7 @@ var bugs = []bug{
 			"(v.Active.Ranges() > 0 || deletes >= max(1, entries/20))",
 			"uint64(256*v.Active.Ranges())+deletes >= max(1, entries/20)",
 		}},
-		"./engine", "TestSwampsDryUp",
+		"./engine", "TestDeletedItemsAreReclaimed",
 	},
 	{
 		"who is shown nothing can be stopped: sources do not look at the context",

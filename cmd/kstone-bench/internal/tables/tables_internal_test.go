@@ -32,13 +32,13 @@ func TestData(t *testing.T) {
 	}
 }
 
-// liar changes what a session answers.
-type liar struct {
+// alteredSession changes what a session answers.
+type alteredSession struct {
 	session
 	rows func([]Row) []Row
 }
 
-func (l liar) rangeAt(ctx context.Context, dst []Row, lo, hi int64) ([]Row, error) {
+func (l alteredSession) rangeAt(ctx context.Context, dst []Row, lo, hi int64) ([]Row, error) {
 	rows, err := l.session.rangeAt(ctx, dst, lo, hi)
 	return l.rows(rows), err
 }
@@ -65,13 +65,13 @@ func TestVerify(t *testing.T) {
 	if err := verify(t.Context(), s, d, 20); err != nil {
 		t.Errorf("honest answers: %v", err)
 	}
-	for name, lie := range map[string]func([]Row) []Row{
+	for name, alter := range map[string]func([]Row) []Row{
 		"a row less":  func(r []Row) []Row { return r[1:] },
 		"a row twice": func(r []Row) []Row { return append(r, r[0]) },
 		"order":       func(r []Row) []Row { slices.Reverse(r); return r },
 		"a text":      func(r []Row) []Row { r[0].Note += "!"; return r },
 	} {
-		if err := verify(t.Context(), liar{s, lie}, d, 20); err == nil ||
+		if err := verify(t.Context(), alteredSession{s, alter}, d, 20); err == nil ||
 			!strings.Contains(err.Error(), "range") {
 			t.Errorf("%s: error %v", name, err)
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/kstonedb/kstone/internal/testutil"
 )
 
-// swampKey spreads the items over so many partitions, in order.
-func swampKey(i, partitions, n int) engine.Key {
+// tombstoneKey spreads the items over so many partitions, in order.
+func tombstoneKey(i, partitions, n int) engine.Key {
 	return pksk(fmt.Sprintf("p%06d", i*partitions/n), fmt.Sprintf("%08d", i))
 }
 
@@ -25,21 +25,21 @@ func swampKey(i, partitions, n int) engine.Key {
 //
 // Promise (reads and writes): A deleted range is fast to skip, and many range deletes do not
 // slow reads; the same for a million items over many partitions, and their space returns. Also
-// `TestNoSwampOfTombstones`, `TestManyRangeDeletes`; `TestCursorSkipsWhatATombstoneHides` in
+// `TestDeletedRangeIsFastToSkip`, `TestManyRangeDeletes`; `TestCursorSkipsWhatATombstoneHides` in
 // `stripe`.
-func TestSwampsDryUp(t *testing.T) {
+func TestDeletedItemsAreReclaimed(t *testing.T) {
 	n := testutil.Effort(20_000, 1_000_000)
 	for _, partitions := range []int{1, n / 100} {
 		for _, ranges := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%d partitions, by ranges %v", partitions, ranges),
 				func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) { swamp(t, n, partitions, ranges) })
+					synctest.Test(t, func(t *testing.T) { deleteMost(t, n, partitions, ranges) })
 				})
 		}
 	}
 }
 
-func swamp(t *testing.T, n, partitions int, ranges bool) {
+func deleteMost(t *testing.T, n, partitions int, ranges bool) {
 	db := openMemory(t, engine.Options{
 		Durability: engine.Process, MemtableBytes: 8 << 20, CacheBytes: 1,
 	})
@@ -51,7 +51,7 @@ func swamp(t *testing.T, n, partitions int, ranges bool) {
 		}
 	}
 	for i := range n {
-		ok(t, b.Put(swampKey(i, partitions, n), []byte("value of some length")))
+		ok(t, b.Put(tombstoneKey(i, partitions, n), []byte("value of some length")))
 		apply(1000)
 	}
 	apply(1)
@@ -62,13 +62,13 @@ func swamp(t *testing.T, n, partitions int, ranges bool) {
 	full := db.Metrics().Total.DiskBytes
 	if ranges {
 		for p := range partitions {
-			k := swampKey(p*n/partitions, partitions, n)
+			k := tombstoneKey(p*n/partitions, partitions, n)
 			ok(t, b.DeleteRange(k.PK, engine.SKCondition{}))
 			apply(1000)
 		}
 	} else {
 		for i := range n {
-			ok(t, b.Delete(swampKey(i, partitions, n)))
+			ok(t, b.Delete(tombstoneKey(i, partitions, n)))
 			apply(1000)
 		}
 	}
@@ -97,7 +97,7 @@ func wantCheapReads(t *testing.T, db *engine.DB, n, partitions int, most uint64)
 		})
 		return key
 	}
-	middle := swampKey(n/2, partitions, n)
+	middle := tombstoneKey(n/2, partitions, n)
 	for name, c := range map[string]struct {
 		read func() string
 		want string

@@ -130,7 +130,7 @@ func TestHandedOutValuesAreTheCallers(t *testing.T) {
 //
 // Promise (manners): Forgotten snapshots and iterations are reported. Also
 // `TestIterationAcrossClose`, `TestLoopsThatEndEarly`.
-func TestForgottenSnapshots(t *testing.T) {
+func TestUnclosedSnapshots(t *testing.T) {
 	fsys := vfs.NewMem()
 	db := openOn(t, fsys, engine.Options{MaxRuns: 2})
 	for i := range 3 {

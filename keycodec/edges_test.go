@@ -46,8 +46,8 @@ func tuples(alphabet string, n int) [][]string {
 	return list
 }
 
-// Promise (keys): Known traps of key codecs. Also all tests `TestTrap…`.
-func TestTrapPrefixEndOfAllFF(t *testing.T) {
+// Promise (keys): Known edge cases of key codecs. Also all tests `TestEdge…`.
+func TestEdgePrefixEndOfAllFF(t *testing.T) {
 	prefix := []byte{0xff, 0xff}
 	if end, ok := keycodec.PrefixEnd(nil, prefix); ok {
 		t.Errorf("the end of %x is %x, which cuts off keys", prefix, end)
@@ -57,7 +57,7 @@ func TestTrapPrefixEndOfAllFF(t *testing.T) {
 	}
 }
 
-func TestTrapBoundsShareNoMemory(t *testing.T) {
+func TestEdgeBoundsShareNoMemory(t *testing.T) {
 	s := must(keycodec.NewSchema(keycodec.Field{Name: "n", Type: keycodec.TypeInt64}))
 	equal := make([]any, 0, 4)
 	span := must(s.RangeSpan(equal, keycodec.Including(1), keycodec.Including(2)))
@@ -73,7 +73,7 @@ func TestTrapBoundsShareNoMemory(t *testing.T) {
 	}
 }
 
-func TestTrapEqualityIsNotBeginsWith(t *testing.T) {
+func TestEdgeEqualityIsNotBeginsWith(t *testing.T) {
 	s := must(keycodec.NewSchema(
 		keycodec.Field{Name: "user", Type: keycodec.TypeString, Desc: true},
 		keycodec.Field{Name: "n", Type: keycodec.TypeInt64},
@@ -87,8 +87,8 @@ func TestTrapEqualityIsNotBeginsWith(t *testing.T) {
 	}
 }
 
-// TestTrapDelimiters takes every byte that serves others as a delimiter, inside of values.
-func TestTrapDelimiters(t *testing.T) {
+// TestEdgeDelimiters takes every byte that serves others as a delimiter, inside of values.
+func TestEdgeDelimiters(t *testing.T) {
 	list := tuples("\x00\x01\x1f\u00ff", 2)
 	seen := map[string]string{}
 	for i, a := range list {
@@ -105,8 +105,8 @@ func TestTrapDelimiters(t *testing.T) {
 	}
 }
 
-// TestTrapDelimiterInsideFixedWidth decodes times and UUIDs that contain 1F, 00 00 and FF.
-func TestTrapDelimiterInsideFixedWidth(t *testing.T) {
+// TestEdgeDelimiterInsideFixedWidth decodes times and UUIDs that contain 1F, 00 00 and FF.
+func TestEdgeDelimiterInsideFixedWidth(t *testing.T) {
 	s := must(keycodec.NewSchema(
 		keycodec.Field{Name: "at", Type: keycodec.TypeTime, Unit: keycodec.Millisecond},
 		keycodec.Field{Name: "id", Type: keycodec.TypeUUID},
@@ -120,7 +120,7 @@ func TestTrapDelimiterInsideFixedWidth(t *testing.T) {
 	}
 }
 
-func TestTrapPaddingMakesStringsEqual(t *testing.T) {
+func TestEdgePaddingMakesStringsEqual(t *testing.T) {
 	for _, other := range []string{"a\x00", "a\x00\x00", strings.Repeat("a", 33)} {
 		if bytes.Equal(textKey("a"), textKey(other)) {
 			t.Errorf("a and %q have one key", other)
@@ -132,7 +132,7 @@ func TestTrapPaddingMakesStringsEqual(t *testing.T) {
 	}
 }
 
-func TestTrapNegativeTimes(t *testing.T) {
+func TestEdgeNegativeTimes(t *testing.T) {
 	for u := keycodec.Second; u <= keycodec.FullRange; u++ {
 		if bytes.Compare(stamp("1969-12-31T23:59:59Z", u), stamp("2025-01-01T00:00:00Z", u)) >= 0 {
 			t.Errorf("1969 sorts after 2025 in %s", u)
@@ -140,13 +140,13 @@ func TestTrapNegativeTimes(t *testing.T) {
 	}
 }
 
-func TestTrapNegativeIntegers(t *testing.T) {
+func TestEdgeNegativeIntegers(t *testing.T) {
 	if bytes.Compare(i64(-1), i64(1)) >= 0 {
 		t.Error("-1 sorts after 1")
 	}
 }
 
-func TestTrapScalesDoNotRound(t *testing.T) {
+func TestEdgeScalesDoNotRound(t *testing.T) {
 	if _, err := keycodec.AppendFixed(nil, decimal("0.005"), 2); err == nil {
 		t.Error("0.005 was stored with two places")
 	}
@@ -158,13 +158,13 @@ func TestTrapScalesDoNotRound(t *testing.T) {
 	}
 }
 
-func TestTrapDecimalsOfOneValueAreOneKey(t *testing.T) {
+func TestEdgeDecimalsOfOneValueAreOneKey(t *testing.T) {
 	if !bytes.Equal(dec("1.0"), dec("1.00")) || !bytes.Equal(dec("-0"), dec("0.0")) {
 		t.Error("1.0 and 1.00, or -0 and 0, differ")
 	}
 }
 
-func TestTrapRangesWithoutNulls(t *testing.T) {
+func TestEdgeRangesWithoutNulls(t *testing.T) {
 	for _, f := range []keycodec.Field{
 		{}, {Desc: true}, {NullsLast: true}, {Desc: true, NullsLast: true},
 	} {
@@ -189,7 +189,7 @@ func TestTrapRangesWithoutNulls(t *testing.T) {
 	}
 }
 
-func TestTrapReversedRangeIsEmpty(t *testing.T) {
+func TestEdgeReversedRangeIsEmpty(t *testing.T) {
 	for _, desc := range []bool{false, true} {
 		s := must(keycodec.NewSchema(
 			keycodec.Field{Name: "n", Type: keycodec.TypeInt64, Desc: desc}))
@@ -205,9 +205,9 @@ func TestTrapReversedRangeIsEmpty(t *testing.T) {
 	}
 }
 
-// TestTrapArity reads every tuple back with as many parts as it has, empty ones at the end
+// TestEdgeArity reads every tuple back with as many parts as it has, empty ones at the end
 // included.
-func TestTrapArity(t *testing.T) {
+func TestEdgeArity(t *testing.T) {
 	for _, want := range tuples("\x00\x01\x02\u00ff", 2) {
 		rest, got := textKey(want...), []string{}
 		for len(rest) > 0 {
@@ -224,9 +224,9 @@ func TestTrapArity(t *testing.T) {
 	}
 }
 
-// TestTrapTerminatorFoundFromTheRight has zero bytes at the end of the first part and at
+// TestEdgeTerminatorFoundFromTheRight has zero bytes at the end of the first part and at
 // the start of the second, so that the last 00 00 is not the separator.
-func TestTrapTerminatorFoundFromTheRight(t *testing.T) {
+func TestEdgeTerminatorFoundFromTheRight(t *testing.T) {
 	key := textKey("x", "\x00\x05")
 	part, rest, err := keycodec.DecodeString(key)
 	if err != nil || part != "x" || !bytes.Equal(rest, textKey("\x00\x05")) {
@@ -234,7 +234,7 @@ func TestTrapTerminatorFoundFromTheRight(t *testing.T) {
 	}
 }
 
-func TestTrapDescendingWithSharedTerminator(t *testing.T) {
+func TestEdgeDescendingWithSharedTerminator(t *testing.T) {
 	long, short := desc(textKey("ab")), desc(textKey("a"))
 	if bytes.Compare(long, short) >= 0 {
 		t.Errorf("descending, ab = %x sorts after a = %x", long, short)
@@ -244,8 +244,8 @@ func TestTrapDescendingWithSharedTerminator(t *testing.T) {
 	}
 }
 
-// TestTrapOneByteTerminator has a number after a string that begins like an escape.
-func TestTrapOneByteTerminator(t *testing.T) {
+// TestEdgeOneByteTerminator has a number after a string that begins like an escape.
+func TestEdgeOneByteTerminator(t *testing.T) {
 	for _, second := range []byte{0x00, 0x01, 0x7f, 0xff} {
 		number := int64(uint64(second)<<56|0x41<<40) ^ math.MinInt64
 		a := keycodec.AppendInt64(textKey("a"), number)
@@ -256,7 +256,7 @@ func TestTrapOneByteTerminator(t *testing.T) {
 	}
 }
 
-func TestTrapLengthsDoNotSort(t *testing.T) {
+func TestEdgeLengthsDoNotSort(t *testing.T) {
 	b := keycodec.Key{PK: []byte("b")}
 	aa := keycodec.Key{PK: []byte("aa")}
 	if bytes.Compare(keycodec.AppendOrdered(nil, aa), keycodec.AppendOrdered(nil, b)) >= 0 {
@@ -273,14 +273,14 @@ func TestTrapLengthsDoNotSort(t *testing.T) {
 	}
 }
 
-func TestTrapEmptySortKey(t *testing.T) {
+func TestEdgeEmptySortKey(t *testing.T) {
 	empty := keycodec.Key{PK: []byte("a"), SK: []byte{}}
 	if empty.Validate() == nil {
 		t.Error("an empty sort key, which could not be told from none, is valid")
 	}
 }
 
-func TestTrapPrintedStripes(t *testing.T) {
+func TestEdgePrintedStripes(t *testing.T) {
 	for pk, wrong := range map[string]uint8{"user#1": 147, "user#2": 89, "user#3": 201} {
 		if keycodec.Stripe([]byte(pk)) == wrong {
 			t.Errorf("%s is in stripe %d", pk, wrong)
@@ -288,7 +288,7 @@ func TestTrapPrintedStripes(t *testing.T) {
 	}
 }
 
-func TestTrapZeroAndNaN(t *testing.T) {
+func TestEdgeZeroAndNaN(t *testing.T) {
 	if !bytes.Equal(f64(0), f64(math.Copysign(0, -1))) {
 		t.Error("x = 0 does not find -0")
 	}
@@ -297,7 +297,7 @@ func TestTrapZeroAndNaN(t *testing.T) {
 	}
 }
 
-func TestTrapTimeOverflow(t *testing.T) {
+func TestEdgeTimeOverflow(t *testing.T) {
 	if b, err := keycodec.AppendTime(nil, time.Time{}, keycodec.Nanosecond); err == nil {
 		t.Errorf("the zero time in nanoseconds is %x", b)
 	}
@@ -306,7 +306,7 @@ func TestTrapTimeOverflow(t *testing.T) {
 	}
 }
 
-func TestTrapUUIDVersion7SortsByTime(t *testing.T) {
+func TestEdgeUUIDVersion7SortsByTime(t *testing.T) {
 	early, late := uuid("0194733f-7a00-7fff-bfff-ffffffffffff"),
 		uuid("0194733f-7a01-7000-8000-000000000000")
 	if cmp.Compare(string(early), string(late)) >= 0 {

@@ -13,16 +13,16 @@ import (
 	"github.com/kstonedb/kstone/internal/vfs"
 )
 
-// lieOptions make every read one of the file system.
-var lieOptions = engine.Options{
+// silentOptions make every read one of the file system.
+var silentOptions = engine.Options{
 	CacheBytes: 1, BlockBytes: 1 << 10, FileBytes: 64 << 10, MaxRuns: 2, MaxOpenFiles: 16,
 	CompactionWorkers: 1, MemtableBytes: 1 << 20, LogBytes: 8 << 20,
 }
 
-// lieScript fills a database so that it has files that were used again, a log, and a
+// silentScript fills a database so that it has files that were used again, a log, and a
 // manifest with some edits. It returns the first error.
-func lieScript(fsys vfs.FS) (want map[string]string, err error) {
-	db, err := engine.OpenFS(fsys, "db", &lieOptions)
+func silentScript(fsys vfs.FS) (want map[string]string, err error) {
+	db, err := engine.OpenFS(fsys, "db", &silentOptions)
 	if err != nil {
 		return nil, err
 	}
@@ -54,9 +54,9 @@ func lieScript(fsys vfs.FS) (want map[string]string, err error) {
 	return want, errors.Join(err, db.Close())
 }
 
-// lieOutcome reads everything in all ways. It returns whether an error showed, and fails
+// silentOutcome reads everything in all ways. It returns whether an error showed, and fails
 // the test if anything read is wrong.
-func lieOutcome(t *testing.T, what string, fsys vfs.FS, want map[string]string) (seen bool) {
+func silentOutcome(t *testing.T, what string, fsys vfs.FS, want map[string]string) (seen bool) {
 	t.Helper()
 	check := func(err error) bool {
 		if err != nil {
@@ -67,7 +67,7 @@ func lieOutcome(t *testing.T, what string, fsys vfs.FS, want map[string]string) 
 		}
 		return err == nil
 	}
-	db, err := engine.OpenFS(fsys, "db", &lieOptions)
+	db, err := engine.OpenFS(fsys, "db", &silentOptions)
 	if !check(err) {
 		return true
 	}
@@ -106,70 +106,70 @@ func lieOutcome(t *testing.T, what string, fsys vfs.FS, want map[string]string) 
 
 // Goal: a file system that returns other bytes than were written, be they older ones of the
 // same place, of another place, or half of each, is never believed: a read is right or an
-// error that matches ErrCorrupt. Method: one read of a database's files is a lie, for each
-// read there is and each lie.
+// error that matches ErrCorrupt. Method: one read of a database's files is faulty, for each
+// read there is and each fault.
 //
 // Promise (damage): A file system that returns older, torn or foreign bytes, or drops, halves or
-// misplaces an acknowledged write, is never believed. Also `TestWritesThatLieAreNoticed`.
-func TestReadsThatLieAreNoticed(t *testing.T) {
+// misplaces an acknowledged write, is never believed. Also `TestSilentWriteFaultsAreNoticed`.
+func TestSilentReadFaultsAreNoticed(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
-	within(t, 10*time.Minute, "lies", func() {
-		l := newLiar(vfs.NewMem())
-		want, err := lieScript(l)
+	within(t, 10*time.Minute, "silent faults", func() {
+		l := newSilentFaultFS(vfs.NewMem())
+		want, err := silentScript(l)
 		ok(t, err)
 		copied := func() *vfs.MemFS {
 			mem, err := filesBelow(l.FS, "db")
 			ok(t, err)
 			return mem
 		}
-		truth := l.over(copied(), "", 0)
-		if lieOutcome(t, "the truth", truth, want) {
-			t.Fatal("the truth is refused")
+		whole := l.over(copied(), "", 0)
+		if silentOutcome(t, "without a fault", whole, want) {
+			t.Fatal("refused without a fault")
 		}
 		cases, noticed := 0, 0
-		for _, kind := range readLies {
-			for at := 1; at <= truth.reads; at += lieStep(truth.reads) {
-				lying := l.over(copied(), kind, at)
-				seen := lieOutcome(t, fmt.Sprintf("read %d %s", at, kind), lying, want)
-				if lying.told == "" {
+		for _, kind := range silentReads {
+			for at := 1; at <= whole.reads; at += silentStep(whole.reads) {
+				faulty := l.over(copied(), kind, at)
+				seen := silentOutcome(t, fmt.Sprintf("read %d %s", at, kind), faulty, want)
+				if faulty.done == "" {
 					continue
 				}
 				if cases++; seen {
 					noticed++
 				}
 				if t.Failed() {
-					t.Fatalf("read %d: %s", at, lying.told)
+					t.Fatalf("read %d: %s", at, faulty.done)
 				}
 			}
 		}
-		t.Logf("%d reads, %d lies, %d were errors, the others did no harm", truth.reads, cases,
+		t.Logf("%d reads, %d faults, %d were errors, the others did no harm", whole.reads, cases,
 			noticed)
 		if noticed < cases/2 {
-			t.Errorf("only %d of %d lies were noticed", noticed, cases)
+			t.Errorf("only %d of %d faults were noticed", noticed, cases)
 		}
 	})
 }
 
 // Goal: the same for writes that were acknowledged and not made, made in part, or made in
 // another place, at any time in the life of a database.
-func TestWritesThatLieAreNoticed(t *testing.T) {
+func TestSilentWriteFaultsAreNoticed(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
-	within(t, 10*time.Minute, "lies", func() {
-		l := newLiar(vfs.NewMem())
-		want, err := lieScript(l)
+	within(t, 10*time.Minute, "silent faults", func() {
+		l := newSilentFaultFS(vfs.NewMem())
+		want, err := silentScript(l)
 		ok(t, err)
 		cases, noticed := 0, 0
-		for _, kind := range writeLies {
-			for at := 1; at <= l.writes; at += lieStep(l.writes) {
-				lying := newLiar(vfs.NewMem())
-				lying.kind, lying.at = kind, at
+		for _, kind := range silentWrites {
+			for at := 1; at <= l.writes; at += silentStep(l.writes) {
+				faulty := newSilentFaultFS(vfs.NewMem())
+				faulty.kind, faulty.at = kind, at
 				cases++
-				if _, err := lieScript(lying); err != nil {
+				if _, err := silentScript(faulty); err != nil {
 					noticed++ // at work
 					continue
 				}
-				what := fmt.Sprintf("write %d: %s", at, lying.told)
-				if lieOutcome(t, what, lying.FS, want) {
+				what := fmt.Sprintf("write %d: %s", at, faulty.done)
+				if silentOutcome(t, what, faulty.FS, want) {
 					noticed++
 				}
 				if t.Failed() {
@@ -177,13 +177,13 @@ func TestWritesThatLieAreNoticed(t *testing.T) {
 				}
 			}
 		}
-		t.Logf("%d writes, %d lies, %d were errors, the others did no harm", l.writes, cases,
+		t.Logf("%d writes, %d faults, %d were errors, the others did no harm", l.writes, cases,
 			noticed)
 	})
 }
 
-// lieStep is the distance between the reads or writes that are lies.
-func lieStep(n int) int {
+// silentStep is the distance between the faulty reads or writes.
+func silentStep(n int) int {
 	return max(1, n/testutil.Effort(20, n))
 }
 

@@ -12,34 +12,36 @@ import (
 	"github.com/kstonedb/kstone/internal/vfs"
 )
 
-// lieSector is the piece in which a liar remembers what was there before.
-const lieSector = 512
+// faultSector is the piece in which a silentFaultFS remembers what was there before.
+const faultSector = 512
 
-// liar is a file system that lies about one read or one write: the read returns something
-// else than was written, the write claims to have been made and was not, or not there.
+// silentFaultFS is a file system with one silent fault: a read returns something else than was
+// written, or a write reports success and was not made, or in another place.
 // It may be used concurrently.
-type liar struct {
+type silentFaultFS struct {
 	vfs.FS
-	kind string // see lies
+	kind string // see silentReads and silentWrites
 
 	mu     sync.Mutex
 	old    map[string]map[int64][]byte // file and sector → content before its last write
 	reads  int                         // so far
 	writes int
-	at     int    // the read or write to lie about, from 1; 0 for none
-	told   string // what the lie was about, "" if it was the truth
+	at     int    // the faulty read or write, from 1; 0 for none
+	done   string // what the fault has changed, "" if nothing
 }
 
 var (
-	readLies  = []string{"old", "torn", "zeros", "shifted", "flipped"}
-	writeLies = []string{"lost", "half", "displaced"}
+	silentReads  = []string{"old", "torn", "zeros", "shifted", "flipped"}
+	silentWrites = []string{"lost", "half", "displaced"}
 )
 
-func newLiar(fsys vfs.FS) *liar { return &liar{FS: fsys, old: map[string]map[int64][]byte{}} }
+func newSilentFaultFS(fsys vfs.FS) *silentFaultFS {
+	return &silentFaultFS{FS: fsys, old: map[string]map[int64][]byte{}}
+}
 
-// over returns a liar that remembers the same about the copy of the files.
-func (l *liar) over(fsys vfs.FS, kind string, at int) *liar {
-	c := newLiar(fsys)
+// over returns a silentFaultFS that remembers the same about the copy of the files.
+func (l *silentFaultFS) over(fsys vfs.FS, kind string, at int) *silentFaultFS {
+	c := newSilentFaultFS(fsys)
 	for name, sectors := range l.old {
 		c.old[name] = maps.Clone(sectors)
 	}
@@ -47,23 +49,23 @@ func (l *liar) over(fsys vfs.FS, kind string, at int) *liar {
 	return c
 }
 
-func (l *liar) open(f vfs.File, err error) (vfs.File, error) {
+func (l *silentFaultFS) open(f vfs.File, err error) (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &lyingFile{File: f, fs: l}, nil
+	return &silentFaultFile{File: f, fs: l}, nil
 }
 
-func (l *liar) Create(name string) (vfs.File, error) { return l.open(l.FS.Create(name)) }
+func (l *silentFaultFS) Create(name string) (vfs.File, error) { return l.open(l.FS.Create(name)) }
 
-func (l *liar) Open(name string) (vfs.File, error) { return l.open(l.FS.Open(name)) }
+func (l *silentFaultFS) Open(name string) (vfs.File, error) { return l.open(l.FS.Open(name)) }
 
-func (l *liar) OpenReadWrite(name string) (vfs.File, error) {
+func (l *silentFaultFS) OpenReadWrite(name string) (vfs.File, error) {
 	return l.open(l.FS.OpenReadWrite(name))
 }
 
 // Rename takes the past along: files are used again under another name.
-func (l *liar) Rename(from, to string) error {
+func (l *silentFaultFS) Rename(from, to string) error {
 	err := l.FS.Rename(from, to)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -74,31 +76,31 @@ func (l *liar) Rename(from, to string) error {
 	return err
 }
 
-type lyingFile struct {
+type silentFaultFile struct {
 	vfs.File
-	fs  *liar
+	fs  *silentFaultFS
 	pos int64
 }
 
-func (f *lyingFile) Write(p []byte) (int, error) {
+func (f *silentFaultFile) Write(p []byte) (int, error) {
 	n, err := f.WriteAt(p, f.pos)
 	f.pos += int64(n)
 	return n, err
 }
 
-func (f *lyingFile) WriteAt(p []byte, off int64) (int, error) {
+func (f *silentFaultFile) WriteAt(p []byte, off int64) (int, error) {
 	f.fs.mu.Lock()
 	defer f.fs.mu.Unlock()
 	f.remember(off, int64(len(p)))
 	f.fs.writes++
-	if f.fs.writes == f.fs.at && slices.Contains(writeLies, f.fs.kind) {
-		f.fs.told = f.fs.kind + " write of " + f.Name()
+	if f.fs.writes == f.fs.at && slices.Contains(silentWrites, f.fs.kind) {
+		f.fs.done = f.fs.kind + " write of " + f.Name()
 		switch f.fs.kind {
 		case "half":
 			_, err := f.File.WriteAt(p[:len(p)/2], off)
 			return len(p), err
 		case "displaced":
-			_, err := f.File.WriteAt(p, off+lieSector)
+			_, err := f.File.WriteAt(p, off+faultSector)
 			return len(p), err
 		}
 		return len(p), nil
@@ -107,38 +109,38 @@ func (f *lyingFile) WriteAt(p []byte, off int64) (int, error) {
 }
 
 // remember keeps what is about to be overwritten.
-func (f *lyingFile) remember(off, n int64) {
+func (f *silentFaultFile) remember(off, n int64) {
 	name := filepath.Clean(f.Name())
 	past := f.fs.old[name]
 	if past == nil {
 		past = map[int64][]byte{}
 		f.fs.old[name] = past
 	}
-	for s := off / lieSector; s*lieSector < off+n; s++ {
-		b := make([]byte, lieSector)
-		_, _ = f.File.ReadAt(b, s*lieSector)
+	for s := off / faultSector; s*faultSector < off+n; s++ {
+		b := make([]byte, faultSector)
+		_, _ = f.File.ReadAt(b, s*faultSector)
 		past[s] = b
 	}
 }
 
-func (f *lyingFile) ReadAt(p []byte, off int64) (int, error) {
+func (f *silentFaultFile) ReadAt(p []byte, off int64) (int, error) {
 	n, err := f.File.ReadAt(p, off)
 	f.fs.mu.Lock()
 	defer f.fs.mu.Unlock()
 	f.fs.reads++
-	if f.fs.reads != f.fs.at || n == 0 || !slices.Contains(readLies, f.fs.kind) {
+	if f.fs.reads != f.fs.at || n == 0 || !slices.Contains(silentReads, f.fs.kind) {
 		return n, err
 	}
-	truth := bytes.Clone(p[:n])
-	f.lie(p[:n], off)
-	if !bytes.Equal(truth, p[:n]) {
-		f.fs.told = f.fs.kind + " read of " + f.Name()
+	right := bytes.Clone(p[:n])
+	f.alter(p[:n], off)
+	if !bytes.Equal(right, p[:n]) {
+		f.fs.done = f.fs.kind + " read of " + f.Name()
 	}
 	return n, err
 }
 
-// lie changes what was read.
-func (f *lyingFile) lie(p []byte, off int64) {
+// alter changes what was read.
+func (f *silentFaultFile) alter(p []byte, off int64) {
 	switch f.fs.kind {
 	case "old":
 		f.past(p, off, 0)
@@ -147,7 +149,7 @@ func (f *lyingFile) lie(p []byte, off int64) {
 	case "zeros":
 		clear(p)
 	case "shifted":
-		if m, err := f.File.ReadAt(p, off+lieSector); m < len(p) && err == io.EOF {
+		if m, err := f.File.ReadAt(p, off+faultSector); m < len(p) && err == io.EOF {
 			clear(p[m:])
 		}
 	case "flipped":
@@ -156,12 +158,12 @@ func (f *lyingFile) lie(p []byte, off int64) {
 }
 
 // past puts what was there before in the place of p[from:].
-func (f *lyingFile) past(p []byte, off int64, from int) {
+func (f *silentFaultFile) past(p []byte, off int64, from int) {
 	past := f.fs.old[filepath.Clean(f.Name())]
 	for i := from; i < len(p); i++ {
 		at := off + int64(i)
-		if s := past[at/lieSector]; s != nil {
-			p[i] = s[at%lieSector]
+		if s := past[at/faultSector]; s != nil {
+			p[i] = s[at%faultSector]
 		}
 	}
 }
