@@ -69,8 +69,9 @@ var goKinds = map[reflect.Kind]Type{
 	reflect.Float32: TypeFloat32, reflect.Float64: TypeFloat64,
 }
 
-// typeOfGo returns the type of the fields that a Go type makes, 0 if it makes none.
-func typeOfGo(t reflect.Type) Type {
+// TypeOfGo returns the type of the fields that a Go type makes, 0 if it cannot be in a key.
+// Pointers are not looked into.
+func TypeOfGo(t reflect.Type) Type {
 	if typ, ok := goTypes[t]; ok {
 		return typ
 	}
@@ -101,7 +102,7 @@ func fieldOfTag(sf reflect.StructField) (f Field, ok bool, err error) {
 	if f.Nullable = t.Kind() == reflect.Pointer; f.Nullable {
 		t = t.Elem()
 	}
-	f.Type = typeOfGo(t)
+	f.Type = TypeOfGo(t)
 	switch {
 	case f.Type == 0:
 		return f, true, fmt.Errorf("keycodec: field %s of type %s cannot be in a key", sf.Name,
@@ -113,15 +114,16 @@ func fieldOfTag(sf reflect.StructField) (f Field, ok bool, err error) {
 		if options == "" {
 			break
 		}
-		if err := f.setOption(option); err != nil {
+		if err := f.SetOption(option); err != nil {
 			return f, true, fmt.Errorf("keycodec: the tag of field %s: %w", sf.Name, err)
 		}
 	}
 	return f, true, nil
 }
 
-// setOption applies one option of a tag.
-func (f *Field) setOption(option string) error {
+// SetOption applies one option of a struct tag, as [SchemaOf] reads it. Requires: f has the type
+// that TypeOfGo returns. On an error f is unchanged.
+func (f *Field) SetOption(option string) error {
 	switch option {
 	case "desc":
 		f.Desc = true

@@ -133,8 +133,10 @@ func TestMistakesInStructs(t *testing.T) {
 			C chan int
 			D int    `kstone:"d,nothing"`
 			E string `kstone:"e,decimal(2)"`
+			F string `kstone:"f,ascii,keepcase"`
 		}]("t")
-	}, "field T", "unit", "field C", "chan int", `"nothing" is no option`, "field E")
+	}, "field T", "unit", "field C", "chan int", `"nothing" is no option`, "field E", "field F",
+		`"keepcase" is no option`)
 	notes := typed.NewTable[noteV1]("t")
 	elsewhere := "x"
 	wantPanic(t, func() { typed.Col(notes, func(*noteV1) *string { return &elsewhere }) },

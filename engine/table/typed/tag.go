@@ -3,9 +3,7 @@ package typed
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"reflect"
-	"strconv"
 	"strings"
 	"time"
 
@@ -29,8 +27,8 @@ import (
 //	was(old)      the column was called old before
 //
 // An empty name stands for the name of the Go field; with the name "-" the field is no
-// column. Fields that are not exported are none either. A pointer is a nullable column, a
-// slice of anything but bytes a list.
+// column. Neither are fields that are not exported. A pointer is a nullable column, a slice of
+// anything but bytes a list.
 
 // tagKey is the key of the tags, that of package keycodec.
 const tagKey = "kstone"
@@ -105,7 +103,8 @@ func newField(sf reflect.StructField, name, options string) (*field, error) {
 		t = t.Elem()
 		f.column.List, f.elem = true, t
 	}
-	if f.kind, f.column.Type = kindOfGo(t); f.kind == 0 {
+	f.column.Type = keycodec.TypeOfGo(t)
+	if f.kind = kinds[f.column.Type]; f.kind == 0 {
 		return nil, fmt.Errorf("a %s cannot be a column", sf.Type)
 	}
 	for option := range strings.SplitSeq(options, ",") {
@@ -145,62 +144,27 @@ func (f *field) setDefault() error {
 }
 
 // setOption applies one option of a tag.
-func (f *field) setOption(option string) error {
-	c := &f.column
-	switch option {
-	case "pk":
+func (f *field) setOption(option string) (err error) {
+	name, argument, _ := strings.Cut(strings.TrimSuffix(option, ")"), "(")
+	switch c := &f.column; {
+	case option == "pk":
 		f.key = partKey
-	case "sk":
+	case option == "sk":
 		f.key = sortKey
-	case "desc":
-		f.desc = true
-	case "nullslast":
-		f.nulls = true
-	case "null":
+	case option == "null":
 		if f.pointer {
 			return errors.New("a pointer is nullable without the option null")
 		}
 		f.zero, c.Nullable = true, true
-	case keycodec.CollateASCII.String():
-		c.Collation = keycodec.CollateASCII
-	case keycodec.CollateUnicode.String():
-		c.Collation = keycodec.CollateUnicode
-	default:
-		for u := keycodec.Second; u <= keycodec.FullRange; u++ {
-			if option == u.String() {
-				c.Unit = u
-				return nil
-			}
-		}
-		return f.setArgument(option)
-	}
-	return nil
-}
-
-// setArgument applies an option of the form name(argument).
-func (f *field) setArgument(option string) (err error) {
-	name, argument, ok := strings.Cut(option, "(")
-	if !ok || !strings.HasSuffix(argument, ")") {
-		return fmt.Errorf("%q is no option", option)
-	}
-	argument = strings.TrimSuffix(argument, ")")
-	switch name {
-	case "decimal":
-		scale, err := strconv.ParseInt(argument, 10, 32)
-		if err != nil || f.kind != kindDecimal && f.kind != kindInt64 {
-			return fmt.Errorf("%s cannot have %s decimal places", f.column.Type, argument)
-		}
-		if f.kind == kindInt64 {
-			f.kind = kindCoefficient
-		}
-		f.column.Type, f.column.Scale = keycodec.TypeFixed, int32(scale)
-	case "ttl":
+	case name == option || !strings.HasSuffix(option, ")") || name == "decimal":
+		return f.setKeyOption(option)
+	case name == "ttl":
 		if f.ttl, err = time.ParseDuration(argument); err == nil && f.ttl <= 0 {
 			err = errors.New("a TTL has to be positive")
 		}
-	case "was":
+	case name == "was":
 		f.was = argument
-	case "default":
+	case name == "default":
 		f.initial = option
 	default:
 		err = fmt.Errorf("%q is no option", option)
@@ -208,46 +172,32 @@ func (f *field) setArgument(option string) (err error) {
 	return err
 }
 
-// kindOfGo returns how values of a Go type are held, 0 if it cannot be a column.
-func kindOfGo(t reflect.Type) (fieldKind, keycodec.Type) {
-	switch t {
-	case reflect.TypeFor[time.Time]():
-		return kindTime, keycodec.TypeTime
-	case reflect.TypeFor[keycodec.Decimal]():
-		return kindDecimal, keycodec.TypeDecimal
-	case reflect.TypeFor[netip.Addr]():
-		return kindIP, keycodec.TypeIP
-	case reflect.TypeFor[netip.Prefix]():
-		return kindPrefix, keycodec.TypeIPPrefix
+// setKeyOption applies an option of package keycodec.
+func (f *field) setKeyOption(option string) error {
+	c := &f.column
+	k := keycodec.Field{Type: c.Type, Unit: c.Unit, Scale: c.Scale, Collation: c.Collation,
+		Desc: f.desc, NullsLast: f.nulls}
+	if err := k.SetOption(option); err != nil {
+		return err
 	}
-	isBytes := t.Kind() == reflect.Slice || t.Kind() == reflect.Array && t.Len() == 16
-	switch {
-	case isBytes && t.Elem().Kind() != reflect.Uint8:
-		return 0, 0
-	case isBytes && t.Kind() == reflect.Slice:
-		return kindBytes, keycodec.TypeBytes
-	case isBytes:
-		return kindUUID, keycodec.TypeUUID
+	if k.KeepCase { // a table keeps the text in the row
+		return fmt.Errorf("%q is no option of a column", option)
 	}
-	k, ok := goKinds[t.Kind()]
-	if !ok {
-		return 0, 0
+	if k.Type == keycodec.TypeFixed && f.kind == kindInt64 {
+		f.kind = kindCoefficient
 	}
-	return k.kind, k.column
+	c.Type, c.Unit, c.Scale, c.Collation = k.Type, k.Unit, k.Scale, k.Collation
+	f.desc, f.nulls = k.Desc, k.NullsLast
+	return nil
 }
 
-var goKinds = map[reflect.Kind]struct {
-	kind   fieldKind
-	column keycodec.Type
-}{
-	reflect.String: {kindString, keycodec.TypeString}, reflect.Bool: {kindBool, keycodec.TypeBool},
-	reflect.Int: {kindInt64, keycodec.TypeInt64}, reflect.Int8: {kindInt8, keycodec.TypeInt8},
-	reflect.Int16: {kindInt16, keycodec.TypeInt16}, reflect.Int32: {kindInt32, keycodec.TypeInt32},
-	reflect.Int64: {kindInt64, keycodec.TypeInt64}, reflect.Uint: {kindUint64, keycodec.TypeUint64},
-	reflect.Uint8:   {kindUint8, keycodec.TypeUint8},
-	reflect.Uint16:  {kindUint16, keycodec.TypeUint16},
-	reflect.Uint32:  {kindUint32, keycodec.TypeUint32},
-	reflect.Uint64:  {kindUint64, keycodec.TypeUint64},
-	reflect.Float32: {kindFloat32, keycodec.TypeFloat32},
-	reflect.Float64: {kindFloat64, keycodec.TypeFloat64},
+// kinds are the layouts of the types that keycodec.TypeOfGo returns.
+var kinds = map[keycodec.Type]fieldKind{
+	keycodec.TypeString: kindString, keycodec.TypeBytes: kindBytes, keycodec.TypeBool: kindBool,
+	keycodec.TypeInt8: kindInt8, keycodec.TypeInt16: kindInt16, keycodec.TypeInt32: kindInt32,
+	keycodec.TypeInt64: kindInt64, keycodec.TypeUint8: kindUint8, keycodec.TypeUint16: kindUint16,
+	keycodec.TypeUint32: kindUint32, keycodec.TypeUint64: kindUint64,
+	keycodec.TypeFloat32: kindFloat32, keycodec.TypeFloat64: kindFloat64,
+	keycodec.TypeTime: kindTime, keycodec.TypeUUID: kindUUID, keycodec.TypeDecimal: kindDecimal,
+	keycodec.TypeIP: kindIP, keycodec.TypeIPPrefix: kindPrefix,
 }
