@@ -44,7 +44,7 @@ func TestWritesRefuseBadTerms(t *testing.T) {
 			"InsertNew": func() error {
 				_, s, err := db.InsertNew(ctx, items, nil, o)
 				if s != (engine.DedupStats{}) {
-					t.Errorf("InsertNew tells %+v", s)
+					t.Errorf("InsertNew reports %+v", s)
 				}
 				return err
 			},
@@ -72,7 +72,7 @@ func TestWritesRefuseBadTerms(t *testing.T) {
 	}
 }
 
-// TestManyKeysRefuseOne: a key that is none among others, few or many, is an error of the call.
+// TestManyKeysRefuseOne: an invalid key among others, few or many, is an error of the call.
 func TestManyKeysRefuseOne(t *testing.T) {
 	db := openMemory(t, engine.Options{})
 	ok(t, db.Put(pk("k"), nil))

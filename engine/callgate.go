@@ -6,7 +6,7 @@ import (
 )
 
 // callGate counts the calls under way that write files or take long: flushes, merges,
-// checkpoints, edits of properties, verification. Close tells them to end and waits
+// checkpoints, edits of properties, verification. Close cancels them and waits
 // for them, so that nothing they need disappears while they run; what would look to
 // them like a failure of the disk.
 type callGate struct {

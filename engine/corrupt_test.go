@@ -146,7 +146,7 @@ func TestDamagedFileStaysOnItsOwn(t *testing.T) {
 	if n := reads.Load() - before; n > 20 {
 		t.Errorf("Compact read the damaged file %d times", n)
 	}
-	mustClose(t, db) // the event would have told if the database were read-only
+	mustClose(t, db) // the event would have shown if the database were read-only
 }
 
 // damageOneFile makes a database with 300 items in each of two stripes and flips a bit in

@@ -161,7 +161,7 @@ spans of the other: 15c57984
 `
 
 // TestCursorsOfOtherLengths: a cursor is at least its frame and a key; what is shorter, longer or
-// changed anywhere is refused, and parsing tells so at once.
+// changed anywhere is refused, already when it is parsed.
 func TestCursorsOfOtherLengths(t *testing.T) {
 	q := engine.Query{PK: []byte("p")}
 	whole := q.CursorAfter(engine.Item{Key: pk("p")})

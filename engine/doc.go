@@ -1,5 +1,5 @@
 // Package engine is kstone's public API: an embedded, single-process database with
-// partition keys, optional sort keys and 256 independent LSM trees behind one log.
+// partition keys, optional sort keys and 256 independent LSM trees that share one log.
 //
 // # Model
 //

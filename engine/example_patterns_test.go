@@ -168,7 +168,7 @@ func ExampleDB_Sync() {
 	// Output: <nil>
 }
 
-// Errors are told apart by what a caller would do about them.
+// Errors are distinguished by what a caller would do about them.
 func ExampleErrNotFound() {
 	db := memory()
 	defer db.Close()

@@ -12,7 +12,7 @@ import (
 // alone, in one commit: no other write comes between looking and writing, a reader sees
 // all that was inserted or nothing, and after a crash all of it is there or nothing. Of
 // several items with equal keys the first counts. It returns inserted, grown if needed,
-// which tells for each item whether it was stored, and how that was found out.
+// which reports for each item whether it was stored, and how that was found out.
 //
 // The Expiry of an item is kept; those without one get that of the options. Version is ignored.
 // If nothing is new nothing is committed. Of concurrent calls for one key exactly one

@@ -85,7 +85,7 @@ func TestInsertNewDivided(t *testing.T) {
 }
 
 // Goal: InsertNew inserts what is new at the moment of its commit, also if nothing in the
-// stripe tells any more that there has been a delete. Method: the clock, which is asked
+// stripe shows any more that there has been a delete. Method: the clock, which is asked
 // between the search and the commit, deletes an item and flushes, which drops all of it.
 func TestInsertNewAfterAForgottenDelete(t *testing.T) {
 	var db *engine.DB

@@ -418,7 +418,7 @@ func TestBadOptions(t *testing.T) {
 	_, err := engine.OpenFS(vfs.NewMem(), "db", &engine.Options{MaxRuns: 1, FilterBits: 3})
 	for _, word := range []string{"MaxRuns", "FilterBits"} {
 		if !strings.Contains(fmt.Sprint(err), word) {
-			t.Errorf("%v does not name %s: all mistakes are told at once", err, word)
+			t.Errorf("%v does not name %s: all mistakes are reported at once", err, word)
 		}
 	}
 	db, err := engine.OpenFS(vfs.NewMem(), "db", nil)

@@ -137,7 +137,7 @@ func TestLongestRangeStart(t *testing.T) {
 }
 
 // Range deletes of the longest keys that a merge keeps for a snapshot are spread over files
-// of about FileBytes, all of which can be read.
+// of about FileBytes, and all can be read.
 func TestLongRangeDeletesFillFiles(t *testing.T) {
 	longRangeDeletes(t, 12, engine.Options{FileBytes: 256 << 10})
 }

@@ -164,7 +164,7 @@ func (db *DB) openManifest(o *Options, made bool) (*manifest.State, error) {
 }
 
 // checkFiles reports SSTs that the manifest names and the directory lacks. Why at once:
-// the usual cause is an incomplete copy, and that is better told before anything is
+// the usual cause is an incomplete copy, and the caller should know before anything is
 // written to it. What is in the files is checked when they are read.
 func (db *DB) checkFiles(state *manifest.State) error {
 	names, err := db.fs.List(db.dir)

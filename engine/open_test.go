@@ -141,9 +141,9 @@ func TestOpenWhatDoesNotExist(t *testing.T) {
 	mustClose(t, db)
 }
 
-// Two handles in one process: the second is told who is first.
+// Two handles in one process: the error of the second names the first.
 //
-// Promise (manners): A second writer is told who the first is. Also
+// Promise (manners): The error of a second writer names the first. Also
 // `TestOpenLockedByAnotherProcess`.
 func TestOpenTwice(t *testing.T) {
 	dir := t.TempDir()
@@ -411,7 +411,7 @@ func TestMissingFiles(t *testing.T) {
 // isPrepared says whether a log segment was prepared and never used.
 func isPrepared(content string) bool { return strings.Trim(content, "\x00") == "" }
 
-// Many open the same new directory at once: one creates it, the others are told.
+// Many open the same new directory at once: one creates it, the others get an error.
 func TestOpenRace(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
 	dbs := make([]*engine.DB, 8)

@@ -156,7 +156,7 @@ file-bytes=5KiB: 0 0 0 0 5120
 }
 
 // TestStoredSettings: settings that cannot be read are damage of the manifest, and those of a
-// later version are told apart from it.
+// later version differ from it.
 func TestStoredSettings(t *testing.T) {
 	prop := func(value string) []byte {
 		s := settings{}

@@ -168,7 +168,7 @@ func prove(ctx context.Context, to *destination, o Options) (items uint64, err e
 }
 
 // InspectFile writes a description of one file of a database, for people: a log
-// segment, an SST, a manifest or CURRENT, told apart by its name. Damage is described
+// segment, an SST, a manifest or CURRENT, by its name. Damage is described
 // as far as it can be read and returned as an error that matches ErrCorrupt. It takes
 // no lock; of a database that is open elsewhere it may see half of a last record.
 func InspectFile(name string, w io.Writer) error {

@@ -288,7 +288,7 @@ func TestRepairReadsAroundDamagedBlocks(t *testing.T) {
 	}
 }
 
-// Files that are missing are told, with stripe and keys; whatever is there is saved.
+// Files that are missing are reported, with stripe and keys; whatever is there is saved.
 func TestRepairWithoutAFile(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	for _, crash := range []bool{false, true} {
@@ -340,7 +340,7 @@ func TestRepairWithoutManifest(t *testing.T) {
 }
 
 // A log segment that is missing in the middle costs the commits in it; those after it
-// are saved, and the gap is told by number.
+// are saved, and the gap is reported by number.
 func TestRepairWithoutAMiddleSegment(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	mem := vfs.NewMem()
@@ -370,7 +370,7 @@ func TestRepairWithoutAMiddleSegment(t *testing.T) {
 		}
 	}
 	if lost == 0 || len(got)+lost != n {
-		t.Fatalf("%d items saved, %d commits told as lost, want %d together: %v", len(got), lost, n,
+		t.Fatalf("%d items saved, %d commits lost, want %d together: %v", len(got), lost, n,
 			rep.Lost)
 	}
 	if _, there := got[id(pksk("p", fmt.Sprintf("%05d", n-1)))]; !there {

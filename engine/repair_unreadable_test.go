@@ -130,7 +130,7 @@ func TestRepairWithAnOlderManifest(t *testing.T) {
 	}
 	rep, got := repaired(t, damaged.store(t), "older manifest")
 	if len(rep.Doubts) == 0 {
-		t.Errorf("no doubt is told; lost %v", rep.Lost)
+		t.Errorf("no doubt is reported; lost %v", rep.Lost)
 	}
 	for _, w := range want {
 		if g := got[id(w.Key)]; g.Version != w.Version {
@@ -173,7 +173,7 @@ func TestRepairIgnoresOrphans(t *testing.T) {
 }
 
 // Without a manifest nobody knows where the log begins; that it begins later than the files
-// end is told.
+// end is reported.
 func TestRepairDoubtsTheBeginningOfTheLog(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	mem := vfs.NewMem()

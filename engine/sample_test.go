@@ -174,7 +174,7 @@ func TestSampleErrors(t *testing.T) {
 		}
 		cancel()
 		if n != -1 {
-			t.Errorf("a sample of %d parts went on behind its context", parts)
+			t.Errorf("a sample of %d parts went on after its context", parts)
 		}
 	}
 	empty := engine.Sample{Parts: 5, From: engine.K("x"), To: engine.K("y")}

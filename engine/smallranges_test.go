@@ -152,7 +152,7 @@ func checkGather(t *testing.T, db *engine.DB, g engine.Gather) {
 		n, err := db.CountGather(ctx, g)
 		if got != want || err != nil ||
 			int(n) != len(strings.Fields(strings.ReplaceAll(want, " / ", "/"))) {
-			t.Fatalf("%+v behind %v: got %d: %s\nwant %s, %v", g, after, n, got, want, err)
+			t.Fatalf("%+v after %v: got %d: %s\nwant %s, %v", g, after, n, got, want, err)
 		}
 	})
 }
@@ -266,7 +266,7 @@ func TestSmallQueries(t *testing.T) {
 						}
 						want := wanted(in, byPartition, reverse, after, 2)
 						if got := listing(db.Query(ctx, q)); got != want {
-							t.Fatalf("%s %q %q, reverse %t, behind %v: got %s, want %s", name, x, y,
+							t.Fatalf("%s %q %q, reverse %t, after %v: got %s, want %s", name, x, y,
 								reverse, after, got, want)
 						}
 					})

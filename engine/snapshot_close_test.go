@@ -13,7 +13,7 @@ import (
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
-// A read in a snapshot that is closed meanwhile tells so, and not what is there instead.
+// A read in a snapshot that is closed meanwhile reports that, and not what is there instead.
 // Method: while a block of a file is read, the snapshot is closed, the key is written again
 // and the file merged away, which nothing keeps from losing the old version any more.
 func TestReadInASnapshotThatIsClosed(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 // is that of the unsigned bytes, which for UTF-8 is the order of the code points.
 //
 // Why two bytes at the end: without type codes the next field may begin with any byte,
-// so a terminator of one byte could not be told from an escape.
+// so a terminator of one byte would look like an escape.
 
 // AppendString appends the ordered encoding of s. Any bytes are allowed.
 func AppendString(dst []byte, s string) []byte {

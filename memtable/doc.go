@@ -22,7 +22,7 @@
 //
 // One writer at a time (the stripe's write lock sees to it) and any number of
 // readers. One plain mutex guards the table, held for memory work only: a point read,
-// or one batch of a cursor, the first of which may have to sort up to 8,192 keys. After
+// or one batch of a cursor; the first may have to sort up to 8,192 keys. After
 // Freeze no entry changes any more and no reader locks.
 //
 // Ownership: keys and values handed out are views into the arena. They never change

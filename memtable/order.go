@@ -38,7 +38,7 @@ type item struct {
 // newItem maps a key to its item, in a way that preserves the order of keys for any
 // expected prefix: keys below all keys with that prefix get zeros, keys above them
 // get ones, and the others the 12 bytes that follow it, padded with zeros. Keys with
-// equal items are told apart by a full comparison, so a wrong prefix costs time only.
+// equal items are ordered by a full comparison, so a wrong prefix costs time only.
 func newItem(expected, key []byte, node uint32) item {
 	n := min(len(expected), len(key))
 	switch c := bytes.Compare(key[:n], expected); {

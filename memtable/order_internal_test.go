@@ -49,7 +49,7 @@ func TestItemOrder(t *testing.T) {
 	})
 }
 
-// TestAdapt checks that a table finds the prefix of its keys whatever it was told to
+// TestAdapt checks that a table finds the prefix of its keys whatever it was made to
 // expect, a few odd keys at both ends notwithstanding.
 func TestAdapt(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")

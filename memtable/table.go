@@ -196,7 +196,7 @@ func (t *Table) newVersionLocked(v *version, own []byte, prev uint32) uint32 {
 // can see.
 //
 // Usually the version before is at or below the horizon, and everything after it
-// goes. If the horizon lags behind (a snapshot, commits in flight) the chain is
+// goes. If the horizon lags (a snapshot, commits in flight) the chain is
 // walked to find the cut, but only after as many overwrites as the last walk left
 // versions: a constant cost per overwrite, and a chain at most about twice as long as
 // it has to be.

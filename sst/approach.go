@@ -7,10 +7,10 @@ import (
 	"github.com/kstonedb/kstone/internal/base"
 )
 
-// Approach looks for the place that a seek of a Cursor leads to, as far as that can be
-// told from what is in memory. It takes five steps, Touch, Index, Block, Heads and Search,
-// each of which loads what the next one looks at. Why: a seek is a chain of loads that wait
-// for each other. Who seeks in many files at once takes each step for all of them, so that
+// Approach looks for the place that a seek of a Cursor leads to, as far as what is in memory
+// shows it. It takes five steps, Touch, Index, Block, Heads and Search; each loads what the
+// next one looks at. Why: a seek is a chain of loads that wait
+// for each other. A caller that seeks in many files takes each step for all of them, so that
 // the chains wait together. What lies there in the block that was found is read with Rows,
 // without a cursor.
 //

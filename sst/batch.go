@@ -19,7 +19,7 @@ type BatchStats struct {
 // Batch asks files for groups of keys. Ask takes the questions, as many as there are for
 // files that can be asked at the same time, and Answer finds all answers. It goes through
 // the questions in passes: filters, indexes, blocks, heads, keys. Why: what one question
-// waits for is a chain of loads from memory, each of which needs the one before; in a pass
+// waits for is a chain of loads from memory, each needing the one before; in a pass
 // the loads of many questions do not depend on each other, and the processor waits for
 // several at once.
 //
@@ -30,7 +30,7 @@ type Batch struct {
 	// allow is found there, with a version without value, expiry or number. Neither range
 	// tombstones nor data blocks are read, except data blocks of files without filters.
 	FiltersOnly bool
-	// KeysOnly is for large groups of which no value is wanted: what is found may be
+	// KeysOnly is for large groups whose values are not wanted: what is found may be
 	// without its value, and blocks that are not cached mostly stay so, see readOnce.
 	KeysOnly bool
 	// Unfiltered says that the filters of the files that Ask is called for are not asked.

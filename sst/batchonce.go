@@ -8,8 +8,8 @@ const (
 	onceReadBytes, onceGapBytes = 128 << 10, 8 << 10
 	// maxOnceBytes bounds the memory for a decoded block that a Batch keeps.
 	maxOnceBytes = 256 << 10
-	// admitOnce is how many blocks are read until the cache is offered one for which it
-	// would have to let go of others, of which it takes some.
+	// admitOnce is how many blocks are read until one is offered to a full cache, which
+	// takes some.
 	admitOnce = 4
 )
 

@@ -369,7 +369,7 @@ func (c *Cursor) newest() bool {
 	}
 }
 
-// holds reports whether key is the current block's prefix and suffix. inBlock tells
+// holds reports whether key is the current block's prefix and suffix. inBlock says
 // that the prefix is known to match.
 func (c *Cursor) holds(suffix []byte, inBlock bool) bool {
 	n := c.b.shared

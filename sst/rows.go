@@ -11,7 +11,7 @@ import (
 
 // More appends to rows the entries that up to n further calls of Next would show, and
 // stands on the last of them. It ends early at the end of the block and at a damaged
-// entry: Next goes on from there, and tells. Values are valid as Entry's are.
+// entry: Next goes on from there, and reports it. Values are valid as Entry's are.
 //
 // Why: the work of a step (a call, the copy of an entry, checks for the end of the
 // block) is most of the cost of a scan. Here it is paid once for many rows. The end of

@@ -58,7 +58,7 @@ type Salvaged struct {
 	lastAt base.SeqNum
 }
 
-// Salvage reads every block of a file that can be told to be whole, if need be without
+// Salvage reads every block of a file that is provably whole, if need be without
 // footer, properties and index, which the checksums of the blocks make possible: they
 // prove database, file and offset. Known describes the file, if a manifest does; nil is
 // allowed. Errors of single blocks are in Lost; an error is returned only if there is

@@ -151,7 +151,7 @@ func TestSalvageTellsOfRangeTombstones(t *testing.T) {
 }
 
 // TestSalvageReadsAroundBadSectors: where the device cannot read the index, the data blocks
-// are saved, and what is lost of them and of the range tombstones is told.
+// are saved, and what is lost of them and of the range tombstones is reported.
 func TestSalvageReadsAroundBadSectors(t *testing.T) {
 	mem := vfs.NewMem()
 	meta, id, entries := salvageFile(t, mem)

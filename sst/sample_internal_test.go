@@ -59,7 +59,7 @@ func TestBlocksBetween(t *testing.T) {
 }
 
 // TestOptionalParts: a reader works without a cache, a set of files and counters of its owner,
-// with another seed if it is told so, and counts what it reads.
+// with another seed on request, and counts what it reads.
 func TestOptionalParts(t *testing.T) {
 	meta, entries, b := craftedFile(t)
 	read := func(change func(o *ReaderOptions)) error {

@@ -1,7 +1,7 @@
 // Package stripe is one LSM tree: an active memtable that takes writes, frozen
 // memtables on their way to disk, and sorted runs of SST files, newest first. It
 // knows no other stripe, starts no goroutine and decides nothing on its own: the
-// engine serialises its writers, tells it to freeze, flush and compact, and commits
+// engine serialises its writers, makes it freeze, flush and compact, and commits
 // the manifest in between.
 //
 // # Reading

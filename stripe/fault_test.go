@@ -17,7 +17,7 @@ import (
 )
 
 // A flush and a merge fail at each of their operations on files in turn. Nothing they
-// wrote stays behind, everything stays readable, and the next attempt succeeds.
+// wrote is left over, everything stays readable, and the next attempt succeeds.
 //
 // Promise (durability): A failed flush or merge leaves no file and can be repeated; a write that
 // fails is never taken for made. Also `TestAbortedWork`, `TestDiscardAfterSync` in `stripe`,

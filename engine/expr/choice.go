@@ -82,7 +82,7 @@ func (e Case) results(args []typed) (out []typed) {
 }
 
 // typeOfCase checks the operands of a CASE: conditions, or values that can be compared, and
-// results of which every two can be compared.
+// results that can all be compared with each other.
 func typeOfCase(e Case, args []typed) (Type, error) {
 	first := 0
 	if e.X != nil {

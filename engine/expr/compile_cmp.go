@@ -67,7 +67,7 @@ func compileCmp(e Cmp) (testFn, error) {
 }
 
 // compileFastCmp compiles the comparison of a place in the row with a constant, the most
-// frequent one, without calls; nil if e is none.
+// frequent one, without calls; nil if e is something else.
 func compileFastCmp(e Cmp, collation keycodec.Collation) testFn {
 	if _, ok := e.L.(Const); ok {
 		e = Cmp{e.Op.Swap(), e.R, e.L}

@@ -84,7 +84,7 @@ func callDatePart(args []Value) (Value, error) {
 	return Int(int64(n)), nil
 }
 
-// durations are the units of which each has one length.
+// durations are the units that always have the same length.
 var durations = map[string]time.Duration{"week": 7 * 24 * time.Hour, "day": 24 * time.Hour,
 	"hour": time.Hour, "minute": time.Minute, "second": time.Second,
 	"millisecond": time.Millisecond, "microsecond": time.Microsecond}

@@ -31,7 +31,7 @@ func LikePrefix(pattern string, escape rune) (prefix string, exact, begins bool)
 	return b.String(), true, false
 }
 
-// isEscape is not true for bytes that are not UTF-8, all of which decode to one rune.
+// isEscape is false for bytes that are not UTF-8: they all decode to one rune.
 func isEscape(r rune, n int, escape rune) bool {
 	return escape != 0 && r == escape && (r != utf8.RuneError || n > 1)
 }

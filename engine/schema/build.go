@@ -185,8 +185,8 @@ func fieldsOf(fields []keyField) []keycodec.Field {
 }
 
 // Covers returns the columns whose values can be read from an entry: those of the index
-// and of the primary key, but for lists and for collated texts, of which keys hold the
-// folded form only; and the included ones.
+// and of the primary key, but for lists and for collated texts, whose folded form
+// alone is in keys; and the included ones.
 func (x *Index) Covers() ColumnSet { return x.built.covers }
 
 // OwnColumns returns those of Covers that can be read without the row's key.

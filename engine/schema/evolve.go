@@ -104,7 +104,7 @@ func (t *Table) RenameColumn(from, to string) (*Table, error) {
 	})
 }
 
-// SetDefault returns the table with another default of a column; nil is none. It fails for
+// SetDefault returns the table with another default of a column; nil removes it. It fails for
 // a column that was added later: rows written before have its default.
 func (t *Table) SetDefault(name string, value *expr.Value) (*Table, error) {
 	return t.changed(func(t *Table) error {
@@ -121,7 +121,7 @@ func (t *Table) SetDefault(name string, value *expr.Value) (*Table, error) {
 	})
 }
 
-// SetTTL returns the table with another TTL; nil is none. Rows that exist keep the expiry
+// SetTTL returns the table with another TTL; nil removes it. Rows that exist keep the expiry
 // they have until they are written again, and their entries with them.
 func (t *Table) SetTTL(ttl *TTL) (*Table, error) {
 	return t.changed(func(t *Table) error {

@@ -211,8 +211,8 @@ func (t *Table) fillIn(dst []expr.Value, l *Layout, want *ColumnSet) {
 	}
 }
 
-// DecodeKey is Decode of the columns that the key holds. Collated texts, of which the key
-// has the folded form only, are left out. A part of the key that has no wanted column is not
+// DecodeKey is Decode of the columns that the key holds. Collated texts, whose folded form
+// alone is in the key, are left out. A part of the key that has no wanted column is not
 // looked at.
 func (t *Table) DecodeKey(dst []expr.Value, key keycodec.Key, want *ColumnSet) error {
 	if want == nil {

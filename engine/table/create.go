@@ -120,7 +120,7 @@ func (db *DB) RenameColumn(ctx context.Context, table, from, to string) error {
 	})
 }
 
-// SetDefault changes the default of a column; nil is none. See schema.Table.SetDefault.
+// SetDefault changes the default of a column; nil removes it. See schema.Table.SetDefault.
 func (db *DB) SetDefault(ctx context.Context, table, column string, v *expr.Value) error {
 	return db.Alter(ctx, table, func(t *schema.Table) (*schema.Table, error) {
 		return t.SetDefault(column, v)

@@ -21,7 +21,7 @@ import (
 // DB is a set of tables in a store. It may be used by many goroutines.
 type DB struct {
 	store  store.Store
-	engine *engine.DB // nil of a store that is none of this process
+	engine *engine.DB // nil if the store is in another process
 	opt    Options
 	plans  *plan.Cache
 	shapes shapes

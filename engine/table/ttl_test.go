@@ -13,7 +13,7 @@ import (
 	"github.com/kstonedb/kstone/engine/table"
 )
 
-// clock is a time that only moves when it is told to.
+// clock is a time that only moves when a test moves it.
 type clock struct{ ms atomic.Int64 }
 
 func (c *clock) now() time.Time { return time.UnixMilli(c.ms.Load()) }

@@ -14,7 +14,7 @@ type Upserted struct {
 	Replaced int // rows that took the place of another one, rows of the same call included
 }
 
-// Upsert is PutMany that tells new rows from replaced ones, exactly, whatever is written at
+// Upsert is PutMany that counts new and replaced rows apart, exactly, whatever is written at
 // the same time. Of several rows with one key the last one stays. What is counted is
 // written, also if there is an error.
 func (t *Table) Upsert(ctx context.Context, rows iter.Seq[[]expr.Value]) (Upserted, error) {

@@ -36,7 +36,7 @@ func compileFor(t *schema.Table, e expr.Expr) (expr.Program, error) {
 	return expr.Compile(resolved)
 }
 
-// live returns an error if a resolved column is none of the table, or not any more.
+// live returns an error if a resolved column is not in the table, or not any more.
 func live(t *schema.Table, c expr.Column) error {
 	switch {
 	case c.Source != 0 || c.Ordinal < 0 || c.Ordinal >= len(t.Columns):

@@ -23,7 +23,7 @@ import (
 // Record 0 is a snapshot of the whole state, later ones are edits. A record is
 // made durable before the next one is written, so only the last one can be torn.
 // Once it is durable a seal is written after it, without a sync of its own, and
-// the next record overwrites the seal. The seal tells damage to the last record
+// the next record overwrites the seal. The seal distinguishes damage to the last record
 // (an error) from a commit that a crash interrupted (and no caller was acknowledged).
 const (
 	recordHeaderBytes = 16

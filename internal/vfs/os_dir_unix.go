@@ -156,7 +156,7 @@ func (h *dirHandle) list() ([]string, error) {
 	return names, err
 }
 
-// sync fsyncs the directory. For the errors that are none see syncDirOS.
+// sync fsyncs the directory. For the errors that are ignored see syncDirOS.
 func (h *dirHandle) sync() error { return ignoreNoDirSync(h.f.Sync()) }
 
 // tryLock takes the flock of the directory without waiting; nil if the system cannot lock

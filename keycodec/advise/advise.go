@@ -100,7 +100,7 @@ func (r *Report) note(format string, args ...any) {
 	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
 }
 
-// pickID returns a field that tells records apart: a unique one, if possible one whose
+// pickID returns a field that distinguishes records: a unique one, if possible one whose
 // name says so.
 func (r *Report) pickID() []string {
 	best := ""

@@ -18,7 +18,7 @@ func (s Span) Contains(key []byte) bool {
 	return bytes.Compare(s.Start, key) <= 0 && (s.End == nil || bytes.Compare(key, s.End) < 0)
 }
 
-// Bound is one end of a range of values. The zero Bound is none.
+// Bound is one end of a range of values. The zero Bound leaves the range open.
 type Bound struct {
 	value     any
 	set       bool

@@ -10,10 +10,10 @@ import (
 	"sync"
 )
 
-// Function is a hash function. The zero value is none.
+// Function is a hash function. The zero value is invalid.
 type Function uint8
 
-// The functions. Each gives 64 bits, of which a Spec takes the remainder by its number
+// The functions. Each gives 64 bits; a Spec takes the remainder by its number
 // of buckets.
 //
 // On disk (stored specs): the numbers.

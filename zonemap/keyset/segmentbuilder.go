@@ -25,7 +25,7 @@ type SegmentOptions struct {
 	// checked without a reader.
 	StoreKeys bool
 	// BlockKeys above 0 sorts the keys and makes a filter and a zone map for every so
-	// many: for data on disk of which little is needed at a time, and for sorted
+	// many: for data on disk that is read in small parts, and for sorted
 	// queries.
 	BlockKeys int
 	// Shards above 1, a power of two up to 4096, splits the keys by hash into so many

@@ -74,7 +74,7 @@ func parseSegment(data []byte, name string) (*Segment, error) {
 	return s, nil
 }
 
-// OpenSegmentAt opens a segment of which only the directory, with the zone maps, is in
+// OpenSegmentAt opens a segment with only its directory, which has the zone maps, in
 // memory: filters and stored keys are read from r when they are asked, checked, and kept
 // as long as the cache has room. R must stay readable and must not change. Errors call it
 // by its name if it has one, as an *os.File does.

@@ -80,7 +80,7 @@ type Guard struct {
 }
 
 // Commit brings a batch into the database, also that of a single write: it becomes one log
-// record under one sequence number. A guard of nil is none. If ctx ends while the writer waits
+// record under one sequence number. The guard may be nil. If ctx ends while the writer waits
 // for upkeep, nothing is written. If a condition does not hold, nothing is written, and the
 // error is an *UnmetError. The caller has made sure that the database is writable.
 //
@@ -129,8 +129,8 @@ func (p *Pipeline) Unchanged(t Terms) error {
 	return p.env.Upkeep.Fail(p.log.Sync(p.log.LastSeq()))
 }
 
-// refused ends a commit that is none. If that is so because a condition does not hold, it is
-// Unchanged; any other error is returned as it is.
+// refused ends a commit that writes nothing. If a condition does not hold it is Unchanged; any
+// other error is returned as it is.
 func (p *Pipeline) refused(t Terms, err error) error {
 	if _, unmet := err.(*UnmetError); unmet || err == nil {
 		if serr := p.Unchanged(t); serr != nil {
@@ -275,7 +275,7 @@ func (p *Pipeline) makeRoom(s *stripe.Stripe, n int64) {
 	}
 }
 
-// freezeBeneath freezes memtables of which the batch deletes large ranges. Requires: the
+// freezeBeneath freezes memtables in which the batch deletes large ranges. Requires: the
 // stripes are locked.
 func (p *Pipeline) freezeBeneath(b *Batch) {
 	for i := range b.ops {

@@ -100,7 +100,7 @@ func (it *Iteration) Gather(g *Gather, ordered bool) {
 	}
 }
 
-// plan makes the parts of which something is left.
+// plan makes the parts that have something left to read.
 func (g *gathering) plan(q *Gather) {
 	g.at, g.reverse = q.After, q.Reverse
 	for i, pk := range q.PKs {

@@ -131,14 +131,14 @@ func (it *Iteration) release() {
 // Since makes the iteration pass over versions lower than from. Call it after Start.
 func (it *Iteration) Since(from base.SeqNum) { it.from = from }
 
-// MayHold leaves out blocks and files with zones of which f, if it is not nil, reports false.
-// The caller must drop each item that f would not report true of. blocks, if not nil, counts. Call
-// it after Start.
+// MayHold leaves out blocks and files if f, which may be nil, reports false for their zones.
+// The caller must drop each item for which f would not report true. blocks, if not nil, counts.
+// Call it after Start.
 func (it *Iteration) MayHold(f func(zonemap.Columns) bool, blocks *zonemap.BlockCounts) {
 	it.mayHold, it.blocks = f, blocks
 }
 
-// Partition selects items of partition pk in a span, of which Read reads parts. A transaction
+// Partition selects items of partition pk in a span; Read reads parts of it. A transaction
 // then depends on all of it.
 func (it *Iteration) Partition(pk []byte, s base.Span) {
 	it.state.counters.queries.Add(1)
@@ -152,7 +152,7 @@ func (it *Iteration) Partition(pk []byte, s base.Span) {
 	it.part = &it.query
 }
 
-// Stripes selects items of several stripes in a span, of which Read reads parts. A transaction
+// Stripes selects items of several stripes in a span; Read reads parts of it. A transaction
 // then depends on all of it.
 func (it *Iteration) Stripes(ids []uint8, s base.Span) {
 	it.state.counters.scans.Add(1)
@@ -390,7 +390,7 @@ func (it *Iteration) mergedBounds(s base.Span, reverse bool, n int) stripe.Bound
 	return b
 }
 
-// firstRows is what an iteration with that limit tells its cursor to expect.
+// firstRows is how many rows an iteration with that limit makes its cursor expect.
 func firstRows(limit int) int { return min(limit, maxFirstRows) }
 
 // maxFirstRows bounds what is read ahead for a limit.

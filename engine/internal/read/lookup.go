@@ -52,7 +52,7 @@ func (r *Reader) find(id uint8, f *base.Lookup) error {
 // # Get while a commit is applied
 //
 // A Get outside of a snapshot reads the present. Commits insert their versions one by one, under
-// locks that a Get does not take. It must not show a commit of which other versions are missing.
+// locks that a Get does not take. It must not show a commit whose other versions are missing.
 //
 // The naive way, first: look the key up at the visible number.
 //

@@ -23,7 +23,7 @@ import (
 // ErrClosed is returned for a database, or a moment, that is closed.
 var ErrClosed = errors.New("engine: closed")
 
-// KeyError is about a key that is none: Err is that of package keycodec.
+// KeyError is about an invalid key: Err is that of package keycodec.
 type KeyError struct{ Err error }
 
 // Error implements error.

@@ -23,8 +23,8 @@ type Loss struct {
 	// Entries is the number of versions lost, 0 if not known. Older versions of the same
 	// keys, if some are stored elsewhere, show again.
 	Entries uint64
-	// FirstCommit and LastCommit number the commits that are missing, of which nobody
-	// knows the keys; 0 for other losses.
+	// FirstCommit and LastCommit number the commits that are missing, whose keys
+	// are unknown; 0 for other losses.
 	FirstCommit, LastCommit uint64
 	// Err says what was found, and matches corrupt.ErrCorrupt if it is damage.
 	Err error

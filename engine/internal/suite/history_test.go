@@ -535,7 +535,7 @@ func commitOf(value []byte) string {
 	return commit
 }
 
-// versions returns those of the commits of which something was seen with its version.
+// versions returns the versions of the commits that were seen with one.
 func (h *history) versions() map[string]uint64 {
 	h.t.Helper()
 	versions, commits := map[string]uint64{}, map[uint64]string{}

@@ -20,7 +20,7 @@ type item struct {
 	version uint64
 }
 
-// items is the model of a database: items by ordered key, some of which may have expired.
+// items is the model of a database: items by ordered key, also expired ones.
 type items map[string]*item
 
 func id(k engine.Key) string { return string(keycodec.AppendOrdered(nil, k)) }

@@ -14,7 +14,7 @@ import (
 	"github.com/kstonedb/kstone/keycodec"
 )
 
-// op is one line of a program: an operation with all its arguments, none of which depends on
+// op is one line of a program: an operation with all its arguments, which do not depend on
 // what came before it. So a program that has lost other operations stays one.
 //
 // Its text is the kind and what differs from zero:
@@ -221,7 +221,7 @@ func (o *op) compareItems(a, b engine.Key) int {
 	return c
 }
 
-// spansOf returns the ranges of a text like a:b,k1:*, the last of which has no end.
+// spansOf returns the ranges of a text like a:b,k1:*; * is no end.
 func spansOf(text string) (spans []keycodec.Span) {
 	for _, s := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' }) {
 		low, high, _ := strings.Cut(s, ":")

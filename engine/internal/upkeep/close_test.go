@@ -21,7 +21,7 @@ func (c closing) Err() error {
 	return nil
 }
 
-// A delete that looks for room while the database is closed is told so; the log, closed
+// A delete that looks for room while the database is closed fails with that; the log, closed
 // under it, is no failure of the database.
 func TestCloseIsNoFailureOfADelete(t *testing.T) {
 	w := newWorld(t, vfs.NewMem())

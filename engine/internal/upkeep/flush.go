@@ -15,8 +15,8 @@ import (
 	"github.com/kstonedb/kstone/stripe"
 )
 
-// MaxFlushGroup bounds the stripes flushed under one manifest edit, each of which has a file
-// open, and maxSyncers the files synced at a time. Why: a sync costs little more for eight
+// MaxFlushGroup bounds the stripes flushed under one manifest edit, each with a file open,
+// and maxSyncers the files synced at a time. Why: a sync costs little more for eight
 // files than for one, and a group must not hold memory for long.
 const (
 	MaxFlushGroup = 64

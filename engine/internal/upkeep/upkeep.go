@@ -50,7 +50,7 @@ type Env struct {
 	// writers get.
 	FailForGood func(error) error
 
-	// Flushed, Merged and Stalled are told what has happened; nil: nobody asks.
+	// Flushed, Merged and Stalled are called after the event; nil is allowed.
 	Flushed func(Flush)
 	Merged  func(Merge)
 	Stalled func(time.Duration)

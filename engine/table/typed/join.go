@@ -98,7 +98,7 @@ func (j *Joined[L, R]) sel(db *table.DB, args *arguments) (*plan.Select, error) 
 		sel.Hints.Index[1] = j.right.index
 	}
 	sel.Columns = r.b.outputs(l.b.outputs(nil, 0), 1)
-	// Columns of the primary key are never NULL: one of them tells a partner from none.
+	// Columns of the primary key are never NULL: one of them is NULL only without a partner.
 	key := r.b.schema.KeyOrdinals()[0]
 	sel.Columns = append(sel.Columns, plan.Output{Expr: r.b.schema.Ref(1, key)})
 	return sel, nil

@@ -128,7 +128,7 @@ func (p *shipments) read(t testing.TB, rows func(func(shipment, error) bool)) (n
 	return n
 }
 
-// raw is what the queries come down to: the entries of a range, and the rows behind them.
+// raw is what the queries come down to: the entries of a range, and their rows.
 type raw struct {
 	e       *engine.DB
 	pks     [][]byte
@@ -175,7 +175,7 @@ func (q *benched) run(name string, want int, f func(n int) int) {
 	})
 }
 
-// engine reads the entries of an index, from start on, and the rows behind them, with the
+// engine reads the entries of an index, from start on, and their rows, with the
 // engine alone.
 func (q *benched) engine(name, index string, want int, fetch bool, span func(int) keycodec.Span) {
 	x, prefix := q.schema.Index(index), q.schema.AppendRowPrefix(nil)
@@ -206,20 +206,20 @@ func BenchmarkQueries(b *testing.B) {
 	fatal(b, err)
 	q := &benched{p, b, raw{e: p.db.Engine(), spans: make([]keycodec.Span, 1)}, tab.Schema()}
 	q.run("point", 1, func(n int) int { return q.one(p.byID.First(ctx, p.db, p.isID.Is(at(n)))) })
-	q.run("point/anew", 1, func(n int) int {
+	q.run("point/unprepared", 1, func(n int) int {
 		return q.one(p.of.Where(p.id.Eq(at(n))).First(ctx, p.db))
 	})
 	q.run("unique", 1, func(n int) int {
 		return q.one(p.byCode.First(ctx, p.db, p.isCode.Is(codes[n%len(codes)])))
 	})
-	q.run("unique/anew", 1, func(n int) int {
+	q.run("unique/unprepared", 1, func(n int) int {
 		return q.one(p.of.Where(p.code.Eq(codes[n%len(codes)])).First(ctx, p.db))
 	})
 	q.ranges()
 	q.run("first", 10, func(n int) int {
 		return p.read(b, p.bySeq.All(ctx, p.db, p.from.Is(at(n)), p.most.Is(10)))
 	})
-	q.run("first/anew", 10, func(n int) int {
+	q.run("first/unprepared", 10, func(n int) int {
 		query := p.of.Where(p.seq.Ge(at(n))).OrderBy(p.seq.Asc()).Limit(10)
 		return p.read(b, query.All(ctx, p.db))
 	})
@@ -236,7 +236,7 @@ func (q *benched) ranges() {
 	q.run("range", 20, func(n int) int {
 		return p.read(b, p.byAt.All(ctx, p.db, p.lo.Is(at(n)), p.hi.Is(at(n)+20)))
 	})
-	q.run("range/anew", 20, func(n int) int {
+	q.run("range/unprepared", 20, func(n int) int {
 		query := p.of.Where(p.at.Ge(at(n)), p.at.Lt(at(n)+20)).OrderBy(p.at.Asc())
 		return p.read(b, query.All(ctx, p.db))
 	})

@@ -243,11 +243,11 @@ func TestQueriesAllocateLittle(t *testing.T) {
 			}
 			return n
 		}, 10},
-		{"first, anew", 60, func(i int64) int {
+		{"first, unprepared", 60, func(i int64) int {
 			q := p.of.Where(p.seq.Ge(i)).OrderBy(p.seq.Asc()).Limit(10)
 			return p.read(t, q.All(ctx, p.db))
 		}, 10},
-		{"range, anew", 75, func(i int64) int {
+		{"range, unprepared", 75, func(i int64) int {
 			at := i % 40
 			q := p.of.Where(p.at.Ge(at), p.at.Lt(at+1)).OrderBy(p.at.Asc())
 			return p.read(t, q.All(ctx, p.db))

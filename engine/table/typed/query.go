@@ -31,7 +31,7 @@ func (t *Table[T]) Where(predicates ...Predicate[T]) Query[T] {
 	return Query[T]{table: t, where: expressions(predicates)}
 }
 
-// Where adds predicates, all of which must be true.
+// Where adds predicates; all must be true.
 func (q Query[T]) Where(predicates ...Predicate[T]) Query[T] {
 	q.where = append(q.where[:len(q.where):len(q.where)], expressions(predicates)...)
 	return q

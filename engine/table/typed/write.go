@@ -248,7 +248,7 @@ func (c Column[T, V]) Add(v V) Assign[T] {
 // SetTo sets the column to what another one was before.
 func (c Column[T, V]) SetTo(other Column[T, V]) Assign[T] { return Assign[T]{c.field, other.ref()} }
 
-// Set is Update by assignments, all of which see the old row.
+// Set is Update by assignments; all see the old row.
 func (t *Table[T]) Set(ctx context.Context, w table.ReadWriter, set []Assign[T],
 	key ...Predicate[T]) error {
 	b, err := t.bind(w.DB())

@@ -127,7 +127,7 @@ func (c *columnCollector) distinct() (all []float64) {
 	return all
 }
 
-// monotonic returns the columns of which later rows have larger values.
+// monotonic returns the columns in which later rows have larger values.
 func (c *columnCollector) monotonic() (all []int) {
 	order := make([]int, len(c.versions))
 	for i := range order {

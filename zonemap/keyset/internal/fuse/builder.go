@@ -68,8 +68,8 @@ type Builder struct {
 const maxBucketBits = 12
 
 // Build fills the planes of a table of words, which may repeat: one plane of shape
-// Slots bytes for 8 bits, two for 16. The hash of a word is base.Mix(word + seed), of which
-// the upper shardBits are not used for the first position. What planes holds is
+// Slots bytes for 8 bits, two for 16. The hash of a word is base.Mix(word + seed);
+// its upper shardBits are not used for the first position. What planes holds is
 // overwritten. Build returns the number of distinct words. The error is ErrUnlucky, or
 // says that the table would be too large.
 func (b *Builder) Build(planes []byte, s Shape, words []uint64, seed uint64,
