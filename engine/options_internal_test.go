@@ -155,8 +155,8 @@ file-bytes=5KiB: 0 0 0 0 5120
 	}
 }
 
-// TestStoredSettings: settings that cannot be read are damage of the manifest, and those of a
-// later version differ from it.
+// TestStoredSettings: settings that cannot be read are damage of the manifest; those of a
+// later version are not.
 func TestStoredSettings(t *testing.T) {
 	prop := func(value string) []byte {
 		s := settings{}

@@ -11,7 +11,7 @@ import (
 
 // Codec encodes and decodes the keys of a struct type whose fields carry tags; see
 // SchemaOf. What it writes is what Schema.Append writes for the values of the fields. It
-// uses reflection when it is made, and none afterwards. It is immutable and may be used
+// uses reflection only when it is made. It is immutable and may be used
 // concurrently.
 type Codec[T any] struct {
 	structCodec

@@ -15,7 +15,7 @@ import (
 // Schema.Parse can read them back.
 //
 //   - A string or byte string stands as it is if it is printable UTF-8; otherwise, and
-//     wherever it could be taken for something else, it stands in double quotes with the
+//     wherever it could be read as something else, it stands in double quotes with the
 //     escapes of Go. An empty one is shown as nothing.
 //   - NULL is NULL. Numbers, bools, UUIDs are in their usual notation.
 //   - A time is in RFC 3339 with as many places as its unit has, in UTC; outside the years

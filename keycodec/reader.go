@@ -52,7 +52,7 @@ func (r *Reader) Skip(n int) {
 }
 
 // Null reports whether the next field is NULL, and passes over it if it is. The other
-// methods take NULL for an error.
+// methods report NULL as an error.
 func (r *Reader) Null() bool {
 	if r.err != nil || r.field >= len(r.schema.fields) {
 		return false

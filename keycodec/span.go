@@ -7,7 +7,7 @@ import (
 )
 
 // Span is a half-open range of encoded tuples: those from Start on and before End, in the
-// order of the bytes. A nil End is no end. The zero Span is everything.
+// order of the bytes. A span with a nil End has no end. The zero Span is everything.
 type Span struct {
 	Start []byte
 	End   []byte
@@ -81,8 +81,8 @@ func (s Schema) BeginsSpan(values ...any) (Span, error) {
 }
 
 // RangeSpan returns the span of the tuples whose first fields are equal to the values of
-// equal, nil being NULL, and whose next field lies between low and high. Low and high are
-// meant in the order of the values, also where the field is descending. A range has no
+// equal, nil being NULL, and whose next field lies between low and high. Low and high
+// follow the order of the values, also where the field is descending. A range has no
 // NULLs in it, and a bound that is NULL leaves nothing; only without any bound the span
 // is that of EqualSpan. If no value can be in the range, the span is empty.
 //
@@ -125,8 +125,8 @@ type edge struct {
 	unbound, null bool
 }
 
-// edge returns the cut before the value of the bound or, if above, after it, above being
-// meant in the order of the values.
+// edge returns the cut before the value of the bound or, if above, after it, in the
+// order of the values.
 func (f *Field) edge(prefix []byte, b Bound, above bool) (edge, error) {
 	switch {
 	case b.Kind > Exclusive:
@@ -219,7 +219,7 @@ const (
 // decided, and nothing is equal to a row from its first NULL on.
 //
 // The spans are not empty, disjoint and in the order of the bytes. Errors are those of
-// RangeSpan; a row without values is one.
+// RangeSpan; a row without values is an error.
 func (s Schema) RowSpans(equal []any, op Comparison, row ...any) ([]Span, error) {
 	if len(row) == 0 || op > GreaterOrEqual {
 		return nil, fmt.Errorf("keycodec: comparison %d with a row of %d values", op, len(row))

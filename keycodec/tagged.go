@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Format: a tagged tuple says itself what is in it. Each element is a tag and, for some, a
+// Format: a tagged tuple describes itself. Each element is a tag and, for some, a
 // value in the encoding of its type:
 //
 //	05        NULL

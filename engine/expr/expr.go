@@ -240,7 +240,7 @@ func (Cast) isExpr()       {}
 func (Case) isExpr()       {}
 func (Subquery) isExpr()   {}
 
-// CollationOf returns the collation of a column or slot, and none for other expressions.
+// CollationOf returns the collation of a column or slot, CollateBytes for other expressions.
 func CollationOf(e Expr) keycodec.Collation {
 	switch e := e.(type) {
 	case Column:

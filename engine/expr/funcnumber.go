@@ -79,7 +79,7 @@ func integer(up bool) func([]Value) (Value, error) {
 	}
 }
 
-// decimalIf returns a whole number as a decimal if v is one.
+// decimalIf returns a whole number as a decimal if v is a decimal.
 func decimalIf(v, whole Value) Value {
 	if d, ok := whole.AsDecimal(); ok && v.kind == KindDecimal {
 		return Decimal(d)

@@ -11,7 +11,7 @@ import (
 var timeUnits = []string{"year", "quarter", "month", "week", "day", "hour", "minute", "second",
 	"millisecond", "microsecond"}
 
-// timeFields are what is taken of a time beside its units.
+// timeFields are the fields of a time that are not its units.
 var timeFields = []string{"dow", "isodow", "doy", "isoyear", "epoch"}
 
 // unitNames returns the units, or with fields all that date_part takes.

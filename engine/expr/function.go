@@ -104,7 +104,7 @@ func CheckFunc(name string, args int) error {
 // letter returns what an argument is: see function.args.
 func (f *function) letter(i int) byte { return f.args[min(i, len(f.args)-1)] }
 
-// argument is what a letter stands for: the kinds, and their text; without kinds all.
+// argument is the meaning of a letter: the kinds, and their text; without kinds all.
 type argument struct {
 	what  string
 	kinds []Kind
@@ -278,8 +278,8 @@ func callTidbShard(args []Value) (Value, error) {
 	return Bucket(shard.Spec{Function: shard.Tidb, Count: shard.TidbCount}, args[0])
 }
 
-// Bucket returns the bucket of one value, an Int: of integers that of their 64 bits, of
-// others that of the bytes of their ordered encoding. Times and addresses have none.
+// Bucket returns the bucket of one value, an Int. Integers are hashed as 64 bits, other values
+// as the bytes of their ordered encoding. Times and addresses have no bucket.
 func Bucket(spec shard.Spec, v Value) (Value, error) {
 	if err := spec.Validate(); err != nil {
 		return Value{}, err

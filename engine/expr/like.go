@@ -11,7 +11,7 @@ import (
 // LikePrefix returns what every text that matches the pattern begins with. exact means
 // that only this text matches, begins that all texts with this prefix do; otherwise the
 // pattern has to be matched as well. escape is 0 if there is none. Under a collation the
-// prefix is meant in its folded form.
+// prefix is a folded text.
 func LikePrefix(pattern string, escape rune) (prefix string, exact, begins bool) {
 	var b strings.Builder
 	for pattern != "" {

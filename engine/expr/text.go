@@ -135,7 +135,7 @@ func precedence(e Expr) int {
 	return precAtom
 }
 
-// termPrecedence is that of AND and OR, which with one term or none are not written.
+// termPrecedence is the precedence of AND and OR, which are not written for fewer than two terms.
 func termPrecedence(terms []Expr, own int) int {
 	switch len(terms) {
 	case 0:

@@ -262,7 +262,7 @@ func (v Value) addr() netip.Addr {
 	return netip.AddrFrom16(b)
 }
 
-// Clone returns the value with bytes of its own.
+// Clone returns the value with its own copy of the bytes.
 func (v Value) Clone() Value {
 	v.s = strings.Clone(v.s)
 	return v

@@ -10,7 +10,7 @@ import (
 
 // Convert returns the value that the column stores for v, NULL if v is. Numbers of every
 // kind are taken by every column of numbers: ErrRange says that one cannot be held
-// exactly, but for columns of floats, which hold the nearest one. Of times what is finer
+// exactly, except for columns of floats, which hold the nearest float. Of times what is finer
 // than the unit is cut off towards the past. Times, UUIDs, addresses and prefixes are
 // also taken as texts: RFC 3339, with a space for the T and without a zone (UTC) or time
 // of day as well. Errors match ErrType, ErrRange or ErrNull.

@@ -238,7 +238,7 @@ func (f *keyField) decode(b []byte) (v expr.Value, rest []byte, err error) {
 }
 
 // decodeWidth reads a value of fixed width without marker, all of b. It is apart from
-// decode because texts keep their bytes and this one's scratch is not to be allocated.
+// decode because texts keep their bytes, and because the scratch here must not be allocated.
 // Requires: b has that width.
 func (f *keyField) decodeWidth(b []byte) (expr.Value, error) {
 	if !f.Desc {

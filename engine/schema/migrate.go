@@ -26,7 +26,7 @@ type Change struct {
 	Kind   ChangeKind
 	Name   string      // of the column or index
 	Column Column      // of AddColumn
-	Value  *expr.Value // of ChangeDefault; nil: none
+	Value  *expr.Value // of ChangeDefault; nil for no default
 	TTL    *TTL        // of ChangeTTL, with the ordinal of the column in the new definition
 	TTLBy  string      // of ChangeTTL: the name of the column; "": no TTL
 	Index  *Index      // of AddIndex, with the ordinals of the new definition
@@ -218,7 +218,7 @@ func migrateIndexes(have, want *Table) (drops, adds []Change) {
 	return drops, adds
 }
 
-// sameIndex reports whether two indexes of two tables have the same entries, but for ids.
+// sameIndex reports whether two indexes of two tables have the same entries, apart from ids.
 func sameIndex(have, want *Table, a, b *Index) bool {
 	moved, err := b.movedTo(have, want)
 	if err != nil {

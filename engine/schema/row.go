@@ -154,7 +154,7 @@ func (t *Table) layoutOf(version uint64) (*Layout, error) {
 // Decode reads the wanted columns of a row, all if want is nil, into dst, which has a place
 // for each column of the table; other places stay as they are. Columns that were added
 // after the row was written have their default, dropped ones are NULL. It allocates
-// nothing, but for descending texts and texts with zero bytes in the key. It fails with
+// nothing, except for descending texts and texts with zero bytes in the key. It fails with
 // a *corrupt.Error if the row is damaged.
 //
 // Ownership: the values may share the bytes of key and value; CloneRow ends that.

@@ -362,9 +362,9 @@ func (t *Table) validateWhere(x *Index) (err error) {
 	return err
 }
 
-// CheckWhere reports whether a condition is one that an index of the table may have: a
-// condition whose operators take the types of their operands. The error is an
-// *expr.TypeError. New does not ask for it, so that a definition from before can be read.
+// CheckWhere checks a condition of an index of the table: its operators must take the types
+// of their operands. The error is an *expr.TypeError. New does not
+// call it, so that older definitions can be read.
 func (t *Table) CheckWhere(where expr.Expr) error {
 	typ, err := expr.CheckTypes(where, func(c expr.Column) expr.Type {
 		column, err := t.live(c.Ordinal)

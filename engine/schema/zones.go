@@ -9,7 +9,7 @@ import (
 )
 
 // Column zones: a block of rows keeps the least and greatest value of the columns that are Zoned,
-// by their ids. A value stands there as in a key, ascending and without marker. Types of columns
+// by their ids. A value is encoded as in a key, ascending and without marker. Types of columns
 // and what rows have of columns that were added later never change, so neither do descriptions.
 
 // zoneField is a column that zones have.

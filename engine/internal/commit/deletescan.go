@@ -36,7 +36,7 @@ func (b *Batch) logBytes() int64 {
 }
 
 // expand returns the ranges that the DeleteScans of the batch delete, and its log record with
-// them, and freezes memtables that they mostly hide. Requires: all stripes are locked.
+// them, and freezes memtables in which they hide much. Requires: all stripes are locked.
 func (p *Pipeline) expand(b *Batch) (ranges []read.StripeSpan, record []byte, err error) {
 	present := p.env.Reads.Reader(nil, nil)
 	for i := range b.ops {

@@ -230,7 +230,7 @@ func readKey(row unsafe.Pointer, parts []partField, b []byte, keep bool) error {
 }
 
 // setBig stores a column from the ordered encoding in a key, and returns what follows it; ok
-// is false if the type has no short way.
+// is false if the short way cannot read it.
 func (f *field) setBig(p unsafe.Pointer, b []byte, keep bool) (rest []byte, ok bool) {
 	if f.kind == kindString {
 		text, rest, err := keycodec.DecodeBytes(b)
