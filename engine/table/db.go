@@ -2,6 +2,7 @@ package table
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -22,6 +23,7 @@ import (
 type DB struct {
 	store  store.Store
 	engine *engine.DB // nil if the store is in another process
+	owned  bool       // the last Close closes the engine, too: of OpenDir
 	opt    Options
 	plans  *plan.Cache
 	shapes shapes
@@ -99,6 +101,37 @@ func Open(ctx context.Context, e *engine.DB, o *Options) (*DB, error) {
 	return db, nil
 }
 
+// OpenDir opens the database in a directory, creating it if there is none, and its tables:
+// engine.Open with Options.Engine, and Open. Close closes both.
+//
+//	db, err := table.OpenDir(ctx, "shop.db", nil)
+//	…
+//	defer db.Close()
+func OpenDir(ctx context.Context, dir string, o *Options) (*DB, error) {
+	if err := store.CheckContext(ctx); err != nil {
+		return nil, err
+	}
+	var opt Options
+	if o != nil {
+		opt = *o
+	}
+	engineOptions := opt.Engine
+	opt.Engine = nil
+	if _, err := opt.complete(); err != nil { // before there is a directory
+		return nil, err
+	}
+	e, err := engine.Open(dir, engineOptions)
+	if err != nil {
+		return nil, err
+	}
+	db, err := Open(ctx, e, &opt)
+	if err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	db.owned = true
+	return db, nil
+}
+
 // OpenStore is Open over any store. The caller sees to it that no two DBs write to one
 // store; transactions need an engine.DB.
 func OpenStore(ctx context.Context, s store.Store, o *Options) (*DB, error) {
@@ -116,14 +149,24 @@ func OpenStore(ctx context.Context, s store.Store, o *Options) (*DB, error) {
 	return db, nil
 }
 
-// Close ends the use of the DB; the engine stays open.
+// Close ends the use of the DB. The engine stays open, but that of OpenDir, which is closed with
+// the last use: the error is that of engine.DB.Close.
 func (db *DB) Close() error {
+	if !db.unuse() {
+		return nil
+	}
+	return db.engine.Close()
+}
+
+// unuse counts a Close and reports whether the engine is to be closed.
+func (db *DB) unuse() bool {
 	registry.mu.Lock()
 	defer registry.mu.Unlock()
-	if db.refs--; db.refs <= 0 && db.engine != nil && registry.db[db.engine] == db {
+	db.refs--
+	if db.refs <= 0 && db.engine != nil && registry.db[db.engine] == db {
 		delete(registry.db, db.engine)
 	}
-	return nil
+	return db.refs <= 0 && db.owned
 }
 
 // Store returns where the tables are stored.

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/plan"
 )
 
@@ -38,6 +39,10 @@ type Options struct {
 
 	// Clock is the time; nil is time.Now. Expiry is decided by the engine's own clock.
 	Clock func() time.Time
+
+	// Engine is what OpenDir opens the engine with; nil means its defaults. Open and OpenStore,
+	// which are given one that is open, refuse it.
+	Engine *engine.Options
 }
 
 const (
@@ -60,6 +65,9 @@ func (o *Options) complete() (Options, error) {
 	}
 	if out.SlowQuery < 0 {
 		errs = append(errs, fmt.Errorf("table: SlowQuery is %s", out.SlowQuery))
+	}
+	if out.Engine != nil {
+		errs = append(errs, errors.New("table: Options.Engine is for OpenDir: this engine is open"))
 	}
 	if out.PlanCache == 0 {
 		out.PlanCache = defaultPlanCache

@@ -2,7 +2,6 @@ package typed_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log"
 	"time"
@@ -37,11 +36,8 @@ var (
 
 // openExample returns a database in memory with some tables, and what closes it.
 func openExample(ctx context.Context, tables ...typed.Definition) (*table.DB, func()) {
-	e, err := engine.Open("example", &engine.Options{InMemory: true})
-	if err != nil {
-		log.Fatal(err)
-	}
-	db, err := table.Open(ctx, e, nil)
+	db, err := table.OpenDir(ctx, "example",
+		&table.Options{Engine: &engine.Options{InMemory: true}})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -49,7 +45,7 @@ func openExample(ctx context.Context, tables ...typed.Definition) (*table.DB, fu
 		log.Fatal(err)
 	}
 	return db, func() {
-		if err := errors.Join(db.Close(), e.Close()); err != nil {
+		if err := db.Close(); err != nil {
 			log.Fatal(err)
 		}
 	}

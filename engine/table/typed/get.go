@@ -3,6 +3,7 @@ package typed
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"unsafe"
 
@@ -37,10 +38,10 @@ func (s *getScratch) blank(n int) {
 	s.row = s.row[:n]
 }
 
-// Get returns the row for which the predicates are true, with a single read if they are an
-// Eq for each column of the primary key; times are then cut to the unit of their column, as
-// when they were written. Of several rows it returns the first one. The error matches
-// table.ErrNotFound if there is none.
+// Get returns the row with a primary key, with a single read: the predicates are an Eq for each
+// column of the key and no others. Times are cut to the unit of their column, as when they were
+// written. The error matches table.ErrNotFound if there is no such row, and table.ErrInvalid for
+// other predicates: those are for Where, and Query.First.
 func (t *Table[T]) Get(ctx context.Context, r table.Reader, key ...Predicate[T]) (row T,
 	err error) {
 	b, err := t.bind(r.DB())
@@ -49,37 +50,50 @@ func (t *Table[T]) Get(ctx context.Context, r table.Reader, key ...Predicate[T])
 	}
 	s := getPool.Get().(*getScratch)
 	defer s.release()
-	s.blank(len(b.schema.Columns))
-	set := 0
-	for i := range key {
-		if f := key[i].field; f != nil && s.row[b.ordinals[f.index]].IsNull() {
-			s.row[b.ordinals[f.index]] = key[i].value
-			set++
-		}
-	}
-	if set != len(key) || !b.isKey(s.row, set) {
-		return t.Where(append([]Predicate[T](nil), key...)...).First(ctx, r)
+	if err := t.setKey(b, s, key); err != nil {
+		return row, err
 	}
 	err = t.load(ctx, r, b, s, unsafe.Pointer(&row))
 	return row, err
 }
 
-// isKey reports whether the n values that a row has are those of the primary key.
-func (b *binding) isKey(row []expr.Value, n int) bool {
-	if n != len(b.schema.PK)+len(b.schema.SK) {
-		return false
-	}
-	for _, k := range b.schema.PK {
-		if row[k.Ordinal].IsNull() {
-			return false
+// setKey makes s.row the row of values whose primary key the predicates are.
+func (t *Table[T]) setKey(b *binding, s *getScratch, key []Predicate[T]) error {
+	s.blank(len(b.schema.Columns))
+	for _, part := range [2][]schema.KeyColumn{b.schema.PK, b.schema.SK} {
+		for _, k := range part {
+			i := findKey(b, k.Ordinal, key)
+			if i < 0 {
+				return t.noKey(b, "no Eq of "+b.schema.Columns[k.Ordinal].Name)
+			}
+			s.row[k.Ordinal] = key[i].value
 		}
 	}
-	for _, k := range b.schema.SK {
-		if row[k.Ordinal].IsNull() {
-			return false
+	if len(key) != len(b.schema.PK)+len(b.schema.SK) {
+		return t.noKey(b, "more predicates than these")
+	}
+	return nil
+}
+
+// findKey returns the place of the first predicate that is an Eq of a column, or -1.
+func findKey[T any](b *binding, ordinal int, predicates []Predicate[T]) int {
+	for i := range predicates {
+		if f := predicates[i].field; f != nil && b.ordinals[f.index] == ordinal {
+			return i
 		}
 	}
-	return true
+	return -1
+}
+
+// noKey is the error of a read by primary key whose predicates are none.
+func (t *Table[T]) noKey(b *binding, what string) error {
+	var names []string
+	for _, o := range b.schema.KeyOrdinals() {
+		names = append(names, b.schema.Columns[o].Name)
+	}
+	return invalid("Get reads a row of %s by its primary key, with an Eq for each of (%s), and "+
+		"got %s; a Query finds rows by other conditions: Where(…).First",
+		t.name, strings.Join(names, ", "), what)
 }
 
 // Load reads the row that has the primary key of row, into row: the fastest way to a row. The

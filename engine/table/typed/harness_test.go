@@ -2,7 +2,6 @@ package typed_test
 
 import (
 	"context"
-	"errors"
 	"net/netip"
 	"testing"
 	"time"
@@ -70,16 +69,13 @@ var ctx = context.Background()
 // openTyped opens an empty database with some tables.
 func openTyped(t testing.TB, tables ...typed.Definition) *table.DB {
 	t.Helper()
-	e, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	db, err := table.Open(ctx, e, nil)
+	db, err := table.OpenDir(ctx, t.TempDir(),
+		&table.Options{Engine: &engine.Options{InMemory: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := errors.Join(db.Close(), e.Close()); err != nil {
+		if err := db.Close(); err != nil {
 			t.Error(err)
 		}
 	})

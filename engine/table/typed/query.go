@@ -63,6 +63,12 @@ func (q Query[T]) Offset(n int) Query[T] {
 	return q
 }
 
+// OffsetArg is Offset with a parameter.
+func (q Query[T]) OffsetArg(n Arg[int]) Query[T] {
+	q.offset = expr.Param{Index: unnumbered, Name: n.Name}
+	return q
+}
+
 // After resumes after a page: see Page.
 func (q Query[T]) After(cursor []byte) Query[T] {
 	q.after, q.page = cursor, true
@@ -133,7 +139,9 @@ func (q *Query[T]) limits(sel *plan.Select, b *binding, args *arguments) (err er
 	if q.index != "" {
 		sel.Hints.Index = map[int]string{0: q.index}
 	}
-	sel.Offset = q.offset
+	if sel.Offset, err = b.resolve(q.offset, 0, args); err != nil {
+		return err
+	}
 	sel.Limit, err = b.resolve(q.limit, 0, args)
 	return err
 }

@@ -111,8 +111,8 @@ func (c *RowCache[T]) Counts() CacheCounts {
 	return CacheCounts{c.hits.Load(), c.misses.Load(), len(c.byKey)}
 }
 
-// Get is Table.Get by primary key, with an Eq for each column of it. What pointers and
-// slices of the row point to is shared with the cache and must not be changed.
+// Get is Table.Get through the cache. What pointers and slices of the row point to is shared with
+// the cache and must not be changed.
 func (c *RowCache[T]) Get(ctx context.Context, key ...Predicate[T]) (row T, err error) {
 	b, err := c.table.bind(c.bound.DB())
 	if err != nil {
@@ -123,14 +123,8 @@ func (c *RowCache[T]) Get(ctx context.Context, key ...Predicate[T]) (row T, err 
 	}
 	s := getPool.Get().(*getScratch)
 	defer s.release()
-	s.blank(len(b.schema.Columns))
-	for i := range key {
-		if f := key[i].field; f != nil {
-			s.row[b.ordinals[f.index]] = key[i].value
-		}
-	}
-	if !b.isKey(s.row, len(key)) {
-		return row, invalid("a cache is read by primary key")
+	if err := c.table.setKey(b, s, key); err != nil {
+		return row, err
 	}
 	k, err := s.key(b.schema)
 	if err != nil {

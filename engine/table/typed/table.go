@@ -37,12 +37,18 @@ import (
 // zero value as NULL; default(x) for rows written before there was the column; ttl(24h),
 // after which rows expire; was(old), the former name of a column.
 //
+// The zero time.Time is the moment it is, the first of January of the year 1: so it is stored,
+// read and compared with. With the option null it is stored as NULL, which is read as the zero
+// time, and which only IsNull finds, as with all types. Columns in ns do not reach that far
+// back: writing it there is an error, as it is in a column with a ttl, without null.
+//
 // Migrate creates the table or changes it to what the struct is now. Then it may be used by
 // any number of goroutines, with any number of databases.
 type Table[T any] struct {
 	name    string
 	typ     reflect.Type
 	fields  []*field
+	expires *field // which the TTL counts from, nil without one
 	indexes []*Index[T]
 	frozen  atomic.Bool
 
@@ -64,6 +70,11 @@ func NewTable[T any](name string) *Table[T] {
 	}
 	if err != nil {
 		panic(fmt.Sprintf("typed: %s as %s: %v", name, t.typ, err))
+	}
+	for _, f := range t.fields {
+		if f.ttl > 0 {
+			t.expires = f
+		}
 	}
 	return t
 }

@@ -55,7 +55,11 @@ func (t *Table[T]) write(ctx context.Context, to table.ReadWriter, rows []T,
 			}
 			rows := rows[done:min(done+rowio.MaxRows, len(rows))]
 			for n = 0; n < len(rows) && !w.Full(); n++ {
-				if err := add(&s, ctx, w, unsafe.Pointer(&rows[n])); err != nil {
+				row := unsafe.Pointer(&rows[n])
+				if err := t.checkExpiry(row); err != nil {
+					return err
+				}
+				if err := add(&s, ctx, w, row); err != nil {
 					return err
 				}
 			}
@@ -67,6 +71,22 @@ func (t *Table[T]) write(ctx context.Context, to table.ReadWriter, rows []T,
 		done += n
 	}
 	return done, nil
+}
+
+// checkExpiry refuses a row whose time of the TTL was never set: it would be gone at once.
+func (t *Table[T]) checkExpiry(row unsafe.Pointer) error {
+	if t.expires == nil {
+		return nil
+	}
+	return t.expires.checkExpiry(t.expires.get(row))
+}
+
+func (f *field) checkExpiry(v expr.Value) error {
+	if at, ok := v.AsTime(); ok && at.IsZero() {
+		return invalid("column %s, which a TTL counts from, is the zero time, so that the row "+
+			"expires at once; rows with NULL stay: the option null, or a pointer", f.column.Name)
+	}
+	return nil
 }
 
 // structs adds structs of one type to a writer.
@@ -132,18 +152,13 @@ type keyed struct {
 func split[T any](t *Table[T], b *binding, predicates []Predicate[T]) (k keyed, err error) {
 	used := make([]bool, len(predicates))
 	for _, o := range b.schema.KeyOrdinals() {
-		found := false
-		for i, p := range predicates {
-			if !used[i] && p.field != nil && b.ordinals[p.field.index] == o {
-				k.key = append(k.key, p.value)
-				used[i], found = true, true
-				break
-			}
+		i := findKey(b, o, predicates)
+		if i < 0 {
+			return k, invalid("the primary key of %s needs an Eq of column %s; UpdateWhere and "+
+				"DeleteWhere take other conditions", t.name, b.schema.Columns[o].Name)
 		}
-		if !found {
-			return k, invalid("the primary key of %s needs an Eq of column %s", t.name,
-				b.schema.Columns[o].Name)
-		}
+		k.key = append(k.key, predicates[i].value)
+		used[i] = true
 	}
 	var args arguments
 	for i, p := range predicates {
@@ -202,6 +217,9 @@ func (t *Table[T]) change(b *binding, values []expr.Value, f func(*T) error) err
 		}
 	}
 	if err := f(row); err != nil {
+		return err
+	}
+	if err := t.checkExpiry(unsafe.Pointer(row)); err != nil {
 		return err
 	}
 	for i, fd := range t.fields {
@@ -269,6 +287,11 @@ func (t *Table[T]) Set(ctx context.Context, w table.ReadWriter, set []Assign[T],
 func assigned[T any](b *binding, set []Assign[T]) ([]table.Assignment, error) {
 	var list []table.Assignment
 	for _, a := range set {
+		if v, ok := a.value.(expr.Const); ok && a.field.ttl > 0 {
+			if err := a.field.checkExpiry(v.Value); err != nil {
+				return nil, err
+			}
+		}
 		e, err := b.resolve(a.value, 0, new(arguments))
 		if err != nil {
 			return nil, err

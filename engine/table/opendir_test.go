@@ -1,0 +1,79 @@
+package table_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/table"
+)
+
+// Promise (tables): OpenDir opens engine and tables, and Close of the last use closes both.
+func TestOpenDirClosesTheEngine(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	db, err := table.OpenDir(ctx, dir, &table.Options{Engine: &engine.Options{BlockBytes: 8 << 10}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	people := create(t, db, peopleText)
+	if err := people.Insert(ctx, row(t, 1, "a@x", "Bern", 30)); err != nil {
+		t.Fatal(err)
+	}
+	again, err := table.Open(ctx, db.Engine(), nil)
+	if err != nil || again != db {
+		t.Fatalf("the engine has another DB: %v", err)
+	}
+	if err := again.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := people.Get(ctx, expr.Int(1)); err != nil {
+		t.Fatalf("one of two uses is left: %v", err)
+	}
+	if _, err := table.OpenDir(ctx, dir, nil); !errors.Is(err, engine.ErrLocked) {
+		t.Fatalf("opened twice: %v", err)
+	}
+	for range 2 {
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := people.Get(ctx, expr.Int(1)); !errors.Is(err, table.ErrClosed) {
+		t.Fatalf("after Close: %v", err)
+	}
+	db, err = table.OpenDir(ctx, dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	people, err = db.Table("people")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := people.Get(ctx, expr.Int(1)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestOpenDirFailsBeforeItCreates: wrong options leave no directory, and an engine that is open
+// is not opened with options.
+func TestOpenDirFailsBeforeItCreates(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	if _, err := table.OpenDir(ctx, dir, &table.Options{Workers: -1}); err == nil {
+		t.Error("-1 workers")
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the directory: %v", err)
+	}
+	memory := &engine.Options{InMemory: true}
+	e, err := engine.Open(dir, memory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	if _, err := table.Open(ctx, e, &table.Options{Engine: memory}); err == nil {
+		t.Error("options for an engine that is open")
+	}
+}

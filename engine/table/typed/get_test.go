@@ -1,0 +1,107 @@
+package typed_test
+
+import (
+	"errors"
+	"iter"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/engine/table/typed"
+)
+
+type place struct {
+	Country string `kstone:"country,pk"`
+	Region  string `kstone:"region,sk"`
+	Name    string `kstone:"name"`
+}
+
+// Promise (tables): Get and RowCache.Get take the primary key alone; of anything else the error
+// names Query.
+func TestGetTakesThePrimaryKeyAlone(t *testing.T) {
+	places := typed.NewTable[place]("places")
+	country := typed.Col(places, func(p *place) *string { return &p.Country })
+	region := typed.Col(places, func(p *place) *string { return &p.Region })
+	name := typed.Col(places, func(p *place) *string { return &p.Name })
+	db := openTyped(t, places)
+	rows := []place{{"CH", "Vaud", "Lausanne"}, {"CH", "Bern", "Bern"}}
+	if _, err := places.InsertMany(ctx, db, rows); err != nil {
+		t.Fatal(err)
+	}
+	cache, err := typed.NewRowCache(db, places, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cache.Close()
+	get := map[string]func(key ...typed.Predicate[place]) (place, error){
+		"Get": func(key ...typed.Predicate[place]) (place, error) {
+			return places.Get(ctx, db, key...)
+		},
+		"RowCache.Get": func(key ...typed.Predicate[place]) (place, error) {
+			return cache.Get(ctx, key...)
+		},
+	}
+	for call, get := range get {
+		if p, err := get(region.Eq("Bern"), country.Eq("CH")); err != nil || p != rows[1] {
+			t.Errorf("%s: %+v, %v", call, p, err)
+		}
+		for what, key := range map[string][]typed.Predicate[place]{
+			"nothing":       {},
+			"a part":        {country.Eq("CH")},
+			"another":       {name.Eq("Bern")},
+			"no Eq":         {country.Eq("CH"), region.Ge("Bern")},
+			"twice a part":  {country.Eq("CH"), country.Eq("CH")},
+			"more":          {country.Eq("CH"), region.Eq("Bern"), name.Eq("Bern")},
+			"no condition":  {country.Eq("CH"), region.Eq("Bern"), {}},
+			"a disjunction": {typed.Or(country.Eq("CH"), region.Eq("Bern"))},
+		} {
+			_, err := get(key...)
+			if !errors.Is(err, table.ErrInvalid) || !strings.Contains(err.Error(), "Query") ||
+				!strings.Contains(err.Error(), "(country, region)") {
+				t.Errorf("%s of %s: %v", call, what, err)
+			}
+		}
+	}
+}
+
+func TestOffsetArg(t *testing.T) {
+	db, trips, _, _ := openRides(t)
+	skip, size := typed.Arg[int]{Name: "skip"}, typed.Arg[int]{Name: "size"}
+	q := trips.Where(trips.dist.Ge(10)).OrderBy(trips.seq.Asc()).OffsetArg(skip).LimitArg(size)
+	prepared := q.Prepare()
+	for _, at := range []int{0, 1, 25, 40} {
+		want := []int64(nil)
+		for i := 10 + at; i < min(12+at, 40); i++ {
+			want = append(want, int64(i))
+		}
+		for name, all := range map[string]func() ([]int64, error){
+			"Query": func() ([]int64, error) {
+				return seqs(q.All(ctx, db, skip.Is(at), size.Is(2)))
+			},
+			"Prepared": func() ([]int64, error) {
+				return seqs(prepared.All(ctx, db, size.Is(2), skip.Is(at)))
+			},
+		} {
+			if got, err := all(); err != nil || !slices.Equal(got, want) {
+				t.Errorf("%s from %d: %v, want %v: %v", name, at, got, want, err)
+			}
+		}
+	}
+	if _, err := q.Count(ctx, db, size.Is(2)); !errors.Is(err, table.ErrInvalid) {
+		t.Errorf("without the offset: %v", err)
+	}
+	if _, err := seqs(q.All(ctx, db, skip.Is(-1), size.Is(2))); err == nil {
+		t.Error("a negative offset")
+	}
+}
+
+func seqs(rows iter.Seq2[trip, error]) (list []int64, err error) {
+	for o, err := range rows {
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, o.Seq)
+	}
+	return list, nil
+}
