@@ -57,6 +57,7 @@ var rows = map[string]int{
 	"internal/torture": 6,
 
 	"cmd/kstone-cli":   13,
+	"cmd/kstone-gen":   13,
 	"cmd/kstone-bench": 13,
 }
 

@@ -5,9 +5,9 @@
 // # Tables
 //
 // A [Table] and its columns are variables of a program, made by [NewTable] and [Col], [Ptr] or
-// [List]; they belong to no database. [Migrate] makes the definition that a database has the
-// same, [Attach] checks that it is. A column makes predicates (Eq, Between, InQuery and so on),
-// which [And], [Or] and [Not] combine, terms of an order and assignments.
+// [List], or written by cmd/kstone-gen; they belong to no database. [Migrate] makes the definition
+// that a database has the same, [Attach] checks that it is. A column makes predicates (Eq, Between,
+// InQuery and so on), which [And], [Or] and [Not] combine, terms of an order and assignments.
 //
 // # Reads and writes
 //

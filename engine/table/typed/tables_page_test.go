@@ -19,6 +19,9 @@ import (
 
 // The code of docs/tables.md is in this file, and what it prints is what these tests print.
 
+//go:generate go run github.com/kstonedb/kstone/cmd/kstone-gen
+
+//kstone:table cities prefix=
 type City struct {
 	Country string  `kstone:"country,pk" json:"country"`
 	Region  string  `kstone:"region,sk" json:"region"`
@@ -29,18 +32,11 @@ type City struct {
 }
 
 var (
-	Cities  = typed.NewTable[City]("cities")
-	Country = typed.Col(Cities, func(c *City) *string { return &c.Country })
-	Region  = typed.Col(Cities, func(c *City) *string { return &c.Region })
-	County  = typed.Col(Cities, func(c *City) *string { return &c.County })
-	Name    = typed.Col(Cities, func(c *City) *string { return &c.Name })
-	Lat     = typed.Col(Cities, func(c *City) *float64 { return &c.Lat })
-	Lng     = typed.Col(Cities, func(c *City) *float64 { return &c.Lng })
-
 	_ = Cities.Index("by_name", Name.Asc())
 	_ = Cities.Index("by_lat", Lat.Desc()).Include(Lng).Shard(16)
 )
 
+//kstone:table quakes prefix=
 type Quake struct {
 	Net   string    `kstone:"net,pk"`
 	Time  time.Time `kstone:"time,sk,ms"`
@@ -51,11 +47,6 @@ type Quake struct {
 }
 
 var (
-	Quakes = typed.NewTable[Quake]("quakes")
-	Net    = typed.Col(Quakes, func(q *Quake) *string { return &q.Net })
-	Mag    = typed.Col(Quakes, func(q *Quake) *float64 { return &q.Mag })
-	Time   = typed.Col(Quakes, func(q *Quake) *time.Time { return &q.Time })
-
 	_ = Quakes.Index("strong", Mag.Desc()).Where(Mag.Ge(5))
 )
 
@@ -179,7 +170,8 @@ func TestTablesPage(t *testing.T) {
 func comparePage(t *testing.T, printed string) {
 	t.Helper()
 	var source string
-	for _, name := range []string{"tables_page_test.go", "example_test.go"} {
+	for _, name := range []string{"tables_page_test.go", "tables_page_kstone_test.go",
+		"example_test.go"} {
 		data, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
