@@ -20,6 +20,9 @@
 // A [Query] is a value that may be kept; Query.Prepare plans it once. A query that is built
 // again each time, with other values, finds its plan in the cache of the DB by its shape.
 //
+// A [Join] is of two or more tables, with a struct of their rows: its columns make queries as those
+// of a Table do. Query.Columns reads some columns only, [Select] one, and [GroupBy] makes groups.
+//
 // # Structs and stored rows
 //
 // Get, Load and queries of whole rows move the bytes of a row to the fields of a struct by their

@@ -158,13 +158,22 @@ func ExampleGroupBy() {
 }
 
 // Rows of two tables, and rows that have a partner.
-func ExampleJoin() {
+func ExampleNewJoin() {
 	type User struct {
 		ID   string `kstone:"id,pk"`
 		Name string `kstone:"name"`
 	}
 	users := typed.NewTable[User]("users")
 	userID := typed.Col(users, func(u *User) *string { return &u.ID })
+
+	type Sale struct {
+		Order Order
+		User  *User // nil without one
+	}
+	sales := typed.NewJoin[Sale](Orders, users)
+	buyer := typed.Col(sales, func(s *Sale) *string { return &s.Order.UserID })
+	date := typed.Col(sales, func(s *Sale) *time.Time { return &s.Order.Date })
+	known := typed.Col(sales, func(s *Sale) *string { return &s.User.ID })
 
 	ctx := context.Background()
 	db, closeAll := openOrders(ctx)
@@ -175,14 +184,16 @@ func ExampleJoin() {
 	if err := users.Insert(ctx, db, &User{"USR_9", "An"}); err != nil {
 		log.Fatal(err)
 	}
-	for p, err := range typed.Join(Orders.Where(), UserID, users.Where(), userID).All(ctx, db) {
-		fmt.Println(p.R.Name, p.L.Amount, err)
+	latest := sales.On(buyer.EqColumn(known)).OrderBy(date.Desc()).Limit(2)
+	for s, err := range latest.All(ctx, db) {
+		fmt.Println(s.Order.UserID, s.Order.Amount, s.User, err)
 	}
 	large := Orders.Where(Amount.Gt(keycodec.NewDecimal(1100, 2)))
 	n, err := users.Where(userID.InQuery(typed.Select(large, UserID))).Count(ctx, db)
 	fmt.Println(n, err)
 	// Output:
-	// An 12 <nil>
+	// USR_9 12 &{USR_9 An} <nil>
+	// USR_12345 11.5 <nil> <nil>
 	// 1 <nil>
 }
 

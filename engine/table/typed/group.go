@@ -37,7 +37,7 @@ type Grouped[T, V any] struct {
 func GroupBy[T, V any](q Query[T], of Column[T, V], keys ...Selector[T]) Grouped[T, V] {
 	g := Grouped[T, V]{query: q, of: of.field}
 	for _, k := range keys {
-		_, f := k.column()
+		f := k.column(nil)
 		g.keys = append(g.keys, f)
 	}
 	kind := of.field.column.Kind()
@@ -50,9 +50,9 @@ func (g *Grouped[T, V]) sel(db *table.DB, args *arguments) (*plan.Select, error)
 	if err != nil {
 		return nil, err
 	}
-	of := b.schema.Ref(0, b.ordinals[g.of.index])
+	of := b.ref(g.of)
 	for _, k := range g.keys {
-		sel.GroupBy = append(sel.GroupBy, b.schema.Ref(0, b.ordinals[k.index]))
+		sel.GroupBy = append(sel.GroupBy, b.ref(k))
 	}
 	sel.Aggregates = []plan.Aggregate{{Func: plan.Count}, {Func: plan.Count, Arg: of},
 		{Func: plan.Min, Arg: of}, {Func: plan.Max, Arg: of}}
@@ -182,7 +182,7 @@ func (g Grouped[T, V]) All(ctx context.Context, r table.Reader,
 
 func (g *Grouped[T, V]) read(group *Group[T, V], values []expr.Value) error {
 	for i, k := range g.keys {
-		if err := k.set(unsafe.Pointer(&group.Key), values[i], true); err != nil {
+		if err := k.setIn(unsafe.Pointer(&group.Key), values[i]); err != nil {
 			return err
 		}
 	}

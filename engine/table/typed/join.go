@@ -2,7 +2,10 @@ package typed
 
 import (
 	"context"
+	"fmt"
 	"iter"
+	"reflect"
+	"slices"
 	"unsafe"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -10,133 +13,269 @@ import (
 	"github.com/kstonedb/kstone/engine/table"
 )
 
-// Pair is a row of one table with a row of another one. R is nil if a left join has found
-// no partner.
-type Pair[L, R any] struct {
-	L *L
-	R *R
+// Join is a join of two or more tables, as a variable of a program: each field of the struct J is
+// a row of one of them. A pointer is a row that may be absent, which is nil then: a left join.
+//
+//	type Sale struct {
+//		Order Order
+//		User  User
+//		Note  *Note
+//	}
+//
+//	var (
+//		Sales    = typed.NewJoin[Sale](Orders, Users, Notes)
+//		SaleUser = typed.Col(Sales, func(s *Sale) *string { return &s.Order.UserID })
+//		UserKey  = typed.Col(Sales, func(s *Sale) *string { return &s.User.ID })
+//		…
+//	)
+//
+// Its columns are made by [Col], [Ptr] and [List], and its rows are found by a [Query].
+type Join[J any] struct{ parts []*part }
+
+// part is one table of a join.
+type part struct {
+	table   Definition
+	name    string // of the field
+	typ     reflect.Type
+	offset  uintptr
+	pointer bool
 }
 
-// Joined is a query of pairs of rows. It is an immutable value, as Query is.
-type Joined[L, R any] struct {
-	left  Query[L]
-	right Query[R]
-	on    func(b [2]*binding) []expr.Expr
-	kind  plan.JoinKind
-}
-
-// Join returns the pairs of rows of two queries in which two columns are equal. The order,
-// the limit and the offset are those of the first query; the second one has conditions only.
-func Join[L, R, V any](left Query[L], l Column[L, V], right Query[R],
-	r Column[R, V]) Joined[L, R] {
-	return Joined[L, R]{left: left, right: right, on: equal(l.field, r.field)}
-}
-
-// LeftJoin is Join that also returns the rows of the first query without a partner.
-func LeftJoin[L, R, V any](left Query[L], l Column[L, V], right Query[R],
-	r Column[R, V]) Joined[L, R] {
-	j := Join(left, l, right, r)
-	j.kind = plan.Left
-	return j
-}
-
-func equal(l, r *field) func(b [2]*binding) []expr.Expr {
-	return func(b [2]*binding) []expr.Expr {
-		return []expr.Expr{expr.Cmp{Op: expr.Eq, L: b[0].schema.Ref(0, b[0].ordinals[l.index]),
-			R: b[1].schema.Ref(1, b[1].ordinals[r.index])}}
+// NewJoin returns the join of tables, in the order of the fields of J. It panics, naming the field,
+// if J is no struct of their rows.
+func NewJoin[J any](tables ...Definition) *Join[J] {
+	j, typ := new(Join[J]), reflect.TypeFor[J]()
+	if typ.Kind() != reflect.Struct || typ.NumField() != len(tables) || len(tables) < 2 {
+		panic(fmt.Sprintf("typed: a join of %d tables as %s: it needs a struct with a field for "+
+			"each of two or more tables", len(tables), typ))
 	}
-}
-
-// On is one more pair of columns that must be equal, for Joined.And.
-type On[L, R any] struct{ l, r *field }
-
-// Equal returns the condition that two columns are equal.
-func Equal[L, R, V any](l Column[L, V], r Column[R, V]) On[L, R] {
-	return On[L, R]{l.field, r.field}
-}
-
-// And adds pairs of columns that must be equal, too.
-func (j Joined[L, R]) And(on ...On[L, R]) Joined[L, R] {
-	first := j.on
-	j.on = func(b [2]*binding) []expr.Expr {
-		terms := first(b)
-		for _, o := range on {
-			terms = append(terms, equal(o.l, o.r)(b)...)
+	for i, t := range tables {
+		f := typ.Field(i)
+		p := &part{table: t, name: f.Name, typ: f.Type, offset: f.Offset}
+		if f.Type.Kind() == reflect.Pointer {
+			p.typ, p.pointer = f.Type.Elem(), true
 		}
-		return terms
+		if p.typ != t.rowType() || p.pointer && i == 0 || !f.IsExported() {
+			panic(fmt.Sprintf("typed: field %s of %s is a %s: a join has the rows of %s there, a "+
+				"%s, or, after the first table, a pointer to it", f.Name, typ, f.Type, t.Name(),
+				t.rowType()))
+		}
+		j.parts = append(j.parts, p)
 	}
 	return j
 }
 
-// sel returns the query for a database.
-func (j *Joined[L, R]) sel(db *table.DB, args *arguments) (*plan.Select, error) {
-	l, err := j.left.bindSource(db, 0, args)
-	if err != nil {
-		return nil, err
-	}
-	r, err := j.right.bindSource(db, 1, args)
-	if err != nil {
-		return nil, err
-	}
-	if j.right.limit != nil || j.right.offset != nil || len(j.right.order) > 0 {
-		return nil, invalid("the second query of a join has conditions only")
-	}
-	on := j.on([2]*binding{l.b, r.b})
-	if r.where != nil {
-		on = append(on, r.where)
-	}
-	sel := &plan.Select{Where: l.where, OrderBy: l.order, Hints: j.left.hints,
-		From:  []plan.Source{{Table: l.b.schema, Alias: "l"}, {Table: r.b.schema, Alias: "r"}},
-		Joins: []plan.Join{{Kind: j.kind, On: expr.And{Terms: on}}}}
-	if err := j.left.limits(sel, l.b, args); err != nil {
-		return nil, err
-	}
-	if j.right.index != "" {
-		if sel.Hints.Index == nil {
-			sel.Hints.Index = map[int]string{}
-		}
-		sel.Hints.Index[1] = j.right.index
-	}
-	sel.Columns = r.b.outputs(l.b.outputs(nil, 0), 1)
-	// Columns of the primary key are never NULL: one of them is NULL only without a partner.
-	key := r.b.schema.KeyOrdinals()[0]
-	sel.Columns = append(sel.Columns, plan.Output{Expr: r.b.schema.Ref(1, key)})
-	return sel, nil
+// On returns the query of the rows that belong together: each table after the first one needs a
+// predicate that compares a column of it. A predicate decides about rows of the last table that it
+// names; of a left join a row without a partner stays. Conditions on what is found are for Where.
+//
+//	Sales.On(SaleUser.EqColumn(UserKey)).Where(Amount.Gt(5)).OrderBy(UserName.Asc()).Limit(10)
+func (j *Join[J]) On(predicates ...Predicate[J]) Query[J] {
+	return Query[J]{join: j, on: expressions(predicates)}
 }
 
-// All returns the pairs. Their rows are new ones for each pair.
-func (j Joined[L, R]) All(ctx context.Context, r table.Reader,
-	bindings ...Binding) iter.Seq2[Pair[L, R], error] {
-	return allOf(func(yield func(*Pair[L, R]) bool) error {
-		return statement(j.sel).each(ctx, r, bindings, func(values []expr.Value) (bool, error) {
-			var p Pair[L, R]
-			err := j.read(&p, values)
-			return err == nil && yield(&p), err
+// title implements Rows.
+func (j *Join[J]) title() string { return reflect.TypeFor[J]().Name() }
+
+// fieldAt implements Rows.
+func (j *Join[J]) fieldAt(selector func(*J) unsafe.Pointer, size uintptr) *field {
+	probe := new(J)
+	for _, p := range j.parts {
+		if p.pointer {
+			p.row(unsafe.Pointer(probe))
+		}
+	}
+	at := selector(probe)
+	for i, p := range j.parts {
+		for _, f := range p.table.columns() {
+			if f.size != size || at != f.at(p.row(unsafe.Pointer(probe))) {
+				continue
+			}
+			joined := *f
+			joined.part, joined.source = p, i
+			joined.column.Nullable = f.column.Nullable || p.pointer
+			return &joined
+		}
+	}
+	return nil
+}
+
+// row returns the row of the part in a struct of the join, a new one if it is absent.
+func (p *part) row(joined unsafe.Pointer) unsafe.Pointer {
+	at := unsafe.Add(joined, p.offset)
+	if !p.pointer {
+		return at
+	}
+	if to := (*unsafe.Pointer)(at); *to == nil {
+		*to = reflect.New(p.typ).UnsafePointer()
+	}
+	return *(*unsafe.Pointer)(at)
+}
+
+// bind returns the bindings of the tables.
+func (j *Join[J]) bind(db *table.DB) (bound, error) {
+	bs := make(bound, len(j.parts))
+	for i, p := range j.parts {
+		var err error
+		if bs[i], err = p.table.bind(db); err != nil {
+			return nil, err
+		}
+	}
+	return bs, nil
+}
+
+// from adds the tables to a query, with the conditions that join them.
+func (j *Join[J]) from(sel *plan.Select, bs bound, on []expr.Expr, args *arguments) error {
+	terms := make([][]expr.Expr, len(bs))
+	for _, e := range on {
+		last := 0
+		expr.Walk(e, func(x expr.Expr) bool {
+			if c, ok := x.(expr.Column); ok {
+				last = max(last, c.Source)
+			}
+			return true
 		})
-	})
+		if last == 0 {
+			return invalid("%s joins no table to %s: it is for Where", e, j.parts[0].name)
+		}
+		resolved, err := bs.resolve(e, args)
+		if err != nil {
+			return err
+		}
+		terms[last] = append(terms[last], resolved)
+	}
+	for i, p := range j.parts {
+		sel.From = append(sel.From, plan.Source{Table: bs[i].schema, Alias: p.name})
+		if i == 0 {
+			continue
+		}
+		if len(terms[i]) == 0 {
+			return invalid("no predicate of On compares a column of field %s, the rows of %s",
+				p.name, p.table.Name())
+		}
+		next := plan.Join{On: expr.And{Terms: terms[i]}}
+		if p.pointer {
+			next.Kind = plan.Left
+		}
+		sel.Joins = append(sel.Joins, next)
+	}
+	return nil
 }
 
-func (j *Joined[L, R]) read(p *Pair[L, R], values []expr.Value) error {
-	lf, rf := j.left.table.fields, j.right.table.fields
-	p.L = new(L)
-	if err := setValues(unsafe.Pointer(p.L), lf, values, true); err != nil {
-		return err
+// outputs are the columns of all tables, after a column of the primary key, which is never NULL,
+// of those that may be absent.
+func (j *Join[J]) outputs(bs bound) (columns []plan.Output) {
+	for i, p := range j.parts {
+		if p.pointer {
+			key := bs[i].schema.Ref(i, bs[i].schema.KeyOrdinals()[0])
+			columns = append(columns, plan.Output{Expr: key})
+		}
+		columns = bs[i].outputs(columns, i)
 	}
-	if values[len(lf)+len(rf)].IsNull() {
+	return columns
+}
+
+// read sets the rows of a struct of the join to the values of outputs.
+func (j *Join[J]) read(joined unsafe.Pointer, values []expr.Value) error {
+	for _, p := range j.parts {
+		fields, absent := p.table.columns(), false
+		if p.pointer {
+			absent, values = values[0].IsNull(), values[1:]
+		}
+		if !absent {
+			if err := setValues(p.row(joined), fields, values, true); err != nil {
+				return err
+			}
+		}
+		values = values[len(fields):]
+	}
+	return nil
+}
+
+// Columns makes the query read some columns only; the other fields of its rows are zero.
+func (q Query[T]) Columns(columns ...Selector[T]) Query[T] {
+	q.only = nil
+	for _, c := range columns {
+		q.only = append(q.only, c.column(nil))
+	}
+	return q
+}
+
+// wide reports whether the results are not whole rows of one table.
+func (q *Query[T]) wide() bool { return q.join != nil || q.only != nil }
+
+// wideOutputs are the columns of a wide query.
+func (q *Query[T]) wideOutputs(bs bound) (columns []plan.Output) {
+	if q.only == nil {
+		return q.join.outputs(bs)
+	}
+	for _, f := range q.only {
+		columns = append(columns, plan.Output{Expr: bs.ref(f), Name: f.column.Name})
+	}
+	return columns
+}
+
+// readWide returns what calls yield with the struct of each row of a wide query.
+func (q *Query[T]) readWide(yield func(*T) bool) func([]expr.Value) (bool, error) {
+	return func(values []expr.Value) (bool, error) {
+		row := new(T)
+		if q.only == nil {
+			err := q.join.read(unsafe.Pointer(row), values)
+			return err == nil && yield(row), err
+		}
+		for i, f := range q.only {
+			if err := f.setIn(unsafe.Pointer(row), values[i]); err != nil {
+				return false, err
+			}
+		}
+		return yield(row), nil
+	}
+}
+
+// setIn sets the field of a table or join in a struct of its rows. NULL leaves the row of a left
+// join absent.
+func (f *field) setIn(row unsafe.Pointer, v expr.Value) error {
+	if f.part == nil {
+		return f.set(row, v, true)
+	}
+	if v.IsNull() && f.part.pointer {
 		return nil
 	}
-	p.R = new(R)
-	return setValues(unsafe.Pointer(p.R), rf, values[len(lf):], true)
+	return f.set(f.part.row(row), v, true)
 }
 
-// Count returns the number of pairs.
-func (j Joined[L, R]) Count(ctx context.Context, r table.Reader, bindings ...Binding) (int64,
-	error) {
-	return statement(j.sel).count(ctx, r, bindings)
+// inJoin returns the prepared query for a database.
+func (p *Prepared[T]) inJoin(db *table.DB) (*preparedFor, error) {
+	bs, err := p.query.join.bind(db)
+	if err != nil {
+		return nil, err
+	}
+	if f := p.last.Load(); f != nil && slices.Equal(f.joined, bs) {
+		return f, nil
+	}
+	f, err := p.query.prepared(db)
+	if err == nil {
+		f.joined = bs
+		p.last.Store(f)
+	}
+	return f, err
 }
 
-// Explain returns the plan of the query.
-func (j Joined[L, R]) Explain(ctx context.Context, r table.Reader, bindings ...Binding) (
-	*plan.Explanation, error) {
-	return statement(j.sel).explain(ctx, r, bindings)
+// eachWide runs a wide query that is prepared.
+func (p *Prepared[T]) eachWide(ctx context.Context, r table.Reader, f *preparedFor,
+	bindings []Binding, yield func(*T) bool) error {
+	rows, err := queryWith(ctx, f.prepared, r, f.args, bindings)
+	if err != nil {
+		return err
+	}
+	return eachRow(rows, p.query.readWide(yield))
+}
+
+// firstOf returns the first row of a sequence.
+func firstOf[T any](rows iter.Seq2[T, error]) (T, error) {
+	for row, err := range rows {
+		return row, err
+	}
+	var none T
+	return none, table.ErrNotFound
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/table"
@@ -15,7 +16,10 @@ type Definition interface {
 	// Schema returns the definition, without ids of a database.
 	Schema() (*schema.Table, error)
 
+	binder
 	check(db *table.DB) error
+	bind(db *table.DB) (*binding, error)
+	rowType() reflect.Type
 	renamed() map[string]string
 }
 

@@ -20,7 +20,7 @@ func (p Predicate[T]) expression() expr.Expr {
 	if p.field == nil {
 		return p.e
 	}
-	return expr.Cmp{Op: expr.Eq, L: ref(0, p.field), R: expr.Const{Value: p.value}}
+	return expr.Cmp{Op: expr.Eq, L: ref(p.field), R: expr.Const{Value: p.value}}
 }
 
 // String returns the condition in SQL.
@@ -184,7 +184,7 @@ func RowOf[T any](items ...Predicate[T]) RowValue[T] {
 		if p.field == nil {
 			panic("typed: RowOf takes predicates of Column.Eq only, not " + p.String())
 		}
-		r.columns = append(r.columns, ref(0, p.field))
+		r.columns = append(r.columns, ref(p.field))
 		r.values = append(r.values, expr.Const{Value: p.value})
 	}
 	return r

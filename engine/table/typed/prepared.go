@@ -20,6 +20,7 @@ type Prepared[T any] struct {
 // preparedFor is what a prepared query is for one database.
 type preparedFor struct {
 	b        *binding
+	joined   bound // in place of b
 	prepared *table.Prepared
 	args     arguments
 }
@@ -39,6 +40,9 @@ func (q Query[T]) Prepare() *Prepared[T] { return &Prepared[T]{query: q} }
 
 // in returns the query for a database.
 func (p *Prepared[T]) in(db *table.DB) (*preparedFor, error) {
+	if p.query.join != nil {
+		return p.inJoin(db)
+	}
 	b, err := p.query.table.bind(db)
 	if err != nil {
 		return nil, err
@@ -46,21 +50,30 @@ func (p *Prepared[T]) in(db *table.DB) (*preparedFor, error) {
 	if f := p.last.Load(); f != nil && f.b == b {
 		return f, nil
 	}
-	f, err := p.query.prepared(b)
+	f, err := p.query.preparedOn(b)
 	if err == nil {
 		p.last.Store(f)
 	}
 	return f, err
 }
 
+// preparedOn is prepared for a table of a database.
+func (q *Query[T]) preparedOn(b *binding) (*preparedFor, error) {
+	f, err := q.prepared(b.table.DB())
+	if err == nil {
+		f.b = b
+	}
+	return f, err
+}
+
 // prepared plans the query for a database.
-func (q *Query[T]) prepared(b *binding) (*preparedFor, error) {
-	f := &preparedFor{b: b}
-	sel, err := q.rowsSelect(b.table.DB(), &f.args)
+func (q *Query[T]) prepared(db *table.DB) (*preparedFor, error) {
+	f := new(preparedFor)
+	sel, err := q.rowsSelect(db, &f.args)
 	if err != nil {
 		return nil, err
 	}
-	f.prepared, err = b.table.DB().Prepare(sel)
+	f.prepared, err = db.Prepare(sel)
 	return f, err
 }
 
@@ -95,6 +108,9 @@ func (p *Prepared[T]) run(ctx context.Context, r table.Reader, bindings []Bindin
 	if err != nil {
 		return err
 	}
+	if p.query.wide() {
+		return p.eachWide(ctx, r, f, bindings, yield)
+	}
 	x := runs.Get().(*run)
 	defer x.release()
 	if x.params, err = f.args.values(x.params, bindings); err != nil {
@@ -119,6 +135,9 @@ func (q *Query[T]) each(x *run, ctx context.Context, r table.Reader, f *prepared
 // they were written.
 func (p *Prepared[T]) First(ctx context.Context, r table.Reader, bindings ...Binding) (row T,
 	err error) {
+	if p.query.wide() {
+		return firstOf(p.All(ctx, r, bindings...))
+	}
 	f, err := p.in(r.DB())
 	if err != nil {
 		return row, err

@@ -27,14 +27,14 @@ type Projection[V any] struct {
 
 // Select returns one column of the rows that a query finds, for Column.InQuery or by itself.
 func Select[T, V any](q Query[T], c Column[T, V]) Projection[V] {
-	return Projection[V]{field: c.field, query: &boundQuery{name: q.table.name,
+	return Projection[V]{field: c.field, query: &boundQuery{name: q.title(),
 		make: func(db *table.DB, args *arguments) (*plan.Select, error) {
 			sel, b, err := q.sel(db, args)
 			if err != nil {
 				return nil, err
 			}
 			sel.Distinct = q.distinct
-			sel.Columns = []plan.Output{{Expr: b.schema.Ref(0, b.ordinals[c.field.index]),
+			sel.Columns = []plan.Output{{Expr: b.ref(c.field),
 				Name: c.field.column.Name}}
 			return sel, nil
 		}}}

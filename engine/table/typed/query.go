@@ -14,7 +14,10 @@ import (
 // Query is a query of rows T. It is an immutable value: its methods return another one, and
 // it may be kept in a variable and used by any number of goroutines, with any database.
 type Query[T any] struct {
-	table    *Table[T]
+	table    *Table[T]   // nil of a join
+	join     *Join[T]    // nil of a table
+	on       []expr.Expr // of a join
+	only     []*field    // nil: all columns
 	where    []expr.Expr
 	order    []Term[T]
 	limit    expr.Expr
@@ -88,62 +91,58 @@ func (q Query[T]) Hint(h plan.Hints) Query[T] {
 	return q
 }
 
-// source is the query as one source of a plan.Select.
-type source struct {
-	b     *binding
-	where expr.Expr
-	order []plan.Order
+// title is the name of the table or join.
+func (q *Query[T]) title() string {
+	if q.join != nil {
+		return q.join.title()
+	}
+	return q.table.name
 }
 
-// bindSource binds the conditions and the order of the query to a database.
-func (q *Query[T]) bindSource(db *table.DB, at int, args *arguments) (s source, err error) {
-	if s.b, err = q.table.bind(db); err != nil {
-		return s, err
+// bind returns the bindings of the tables of the query.
+func (q *Query[T]) bind(db *table.DB) (bound, error) {
+	if q.join != nil {
+		return q.join.bind(db)
 	}
-	var where expr.Expr
-	switch len(q.where) {
-	case 0:
-	case 1:
-		where = q.where[0]
-	default:
-		where = expr.And{Terms: q.where}
-	}
-	if s.where, err = s.b.resolve(where, at, args); err != nil {
-		return s, err
-	}
-	for _, t := range q.order {
-		o := t.order(at)
-		if o.Expr, err = s.b.resolve(o.Expr, at, args); err != nil {
-			return s, err
-		}
-		s.order = append(s.order, o)
-	}
-	return s, nil
+	b, err := q.table.bind(db)
+	return bound{b}, err
 }
 
 // sel returns the query for a database, without columns.
-func (q *Query[T]) sel(db *table.DB, args *arguments) (*plan.Select, *binding, error) {
-	s, err := q.bindSource(db, 0, args)
+func (q *Query[T]) sel(db *table.DB, args *arguments) (*plan.Select, bound, error) {
+	bs, err := q.bind(db)
 	if err != nil {
 		return nil, nil, err
 	}
-	sel := &plan.Select{From: []plan.Source{{Table: s.b.schema}}, Where: s.where,
-		OrderBy: s.order, After: q.after, Page: q.page, Hints: q.hints}
-	if err := q.limits(sel, s.b, args); err != nil {
-		return nil, nil, err
-	}
-	return sel, s.b, nil
-}
-
-func (q *Query[T]) limits(sel *plan.Select, b *binding, args *arguments) (err error) {
+	sel := &plan.Select{After: q.after, Page: q.page, Hints: q.hints}
 	if q.index != "" {
 		sel.Hints.Index = map[int]string{0: q.index}
 	}
-	if sel.Offset, err = b.resolve(q.offset, 0, args); err != nil {
-		return err
+	if q.join == nil {
+		sel.From = []plan.Source{{Table: bs[0].schema}}
+	} else if err := q.join.from(sel, bs, q.on, args); err != nil {
+		return nil, nil, err
 	}
-	sel.Limit, err = b.resolve(q.limit, 0, args)
-	return err
+	switch len(q.where) {
+	case 0:
+	case 1:
+		sel.Where, err = bs.resolve(q.where[0], args)
+	default:
+		sel.Where, err = bs.resolve(expr.And{Terms: q.where}, args)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, t := range q.order {
+		o := t.order()
+		o.Expr = bs.ref(t.field)
+		sel.OrderBy = append(sel.OrderBy, o)
+	}
+	if sel.Offset, err = bs.resolve(q.offset, args); err != nil {
+		return nil, nil, err
+	}
+	sel.Limit, err = bs.resolve(q.limit, args)
+	return sel, bs, err
 }
 
 // outputs are the columns of all fields, in their order.
@@ -154,11 +153,15 @@ func (b *binding) outputs(dst []plan.Output, at int) []plan.Output {
 	return dst
 }
 
-// rowsSelect is the query that returns whole rows.
+// rowsSelect is the query that returns rows.
 func (q *Query[T]) rowsSelect(db *table.DB, args *arguments) (*plan.Select, error) {
-	sel, b, err := q.sel(db, args)
-	if err == nil {
-		sel.Columns = b.outputs(nil, 0)
+	sel, bs, err := q.sel(db, args)
+	switch {
+	case err != nil:
+	case q.wide():
+		sel.Columns = q.wideOutputs(bs)
+	default:
+		sel.Columns = bs[0].outputs(nil, 0)
 	}
 	return sel, err
 }
@@ -213,6 +216,9 @@ func eachOf[T any](run func(yield func(*T) bool) error) iter.Seq2[*T, error] {
 // run runs the query once.
 func (q *Query[T]) run(ctx context.Context, r table.Reader, bindings []Binding, keep bool,
 	yield func(*T) bool) error {
+	if q.wide() {
+		return statement(q.rowsSelect).each(ctx, r, bindings, q.readWide(yield))
+	}
 	x := runs.Get().(*run)
 	defer x.release()
 	f, err := q.planned(x, r, bindings)
@@ -227,6 +233,9 @@ func (q *Query[T]) run(ctx context.Context, r table.Reader, bindings []Binding, 
 func (q Query[T]) First(ctx context.Context, r table.Reader, bindings ...Binding) (T, error) {
 	if q.limit == nil {
 		q = q.Limit(1)
+	}
+	if q.wide() {
+		return firstOf(q.All(ctx, r, bindings...))
 	}
 	x := runs.Get().(*run)
 	defer x.release()
@@ -292,6 +301,10 @@ func (q Query[T]) Page(ctx context.Context, r table.Reader, bindings ...Binding)
 	next []byte, err error) {
 	if q.limit == nil {
 		return nil, nil, invalid("a page needs a Limit")
+	}
+	if q.wide() {
+		return nil, nil, invalid("a page of %s has whole rows of one table; Limit and Offset end "+
+			"and begin other queries", q.title())
 	}
 	q.page = true
 	b, err := q.table.bind(r.DB())

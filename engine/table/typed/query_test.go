@@ -34,72 +34,7 @@ func openRides(t *testing.T) (*table.DB, *tripTable, *typed.Table[rider],
 	return db, trips, riders, id
 }
 
-func TestTypedJoins(t *testing.T) {
-	db, trips, riders, id := openRides(t)
-	q := trips.Where(trips.dist.Lt(8)).OrderBy(trips.seq.Asc())
-	var got []string
-	for p, err := range typed.LeftJoin(q, trips.user, riders.Where(), id).All(ctx, db) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		name := "-"
-		if p.R != nil {
-			name = p.R.Name
-		}
-		got = append(got, fmt.Sprint(p.L.Seq, p.L.User, " ", name))
-	}
-	want := []string{"0a rider a", "1b rider b", "2c -", "3d -", "4a rider a", "5b rider b",
-		"6c -", "7d -"}
-	if !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
-	inner := typed.Join(q, trips.user, riders.Where(id.Ne("a")), id)
-	if n, err := inner.Count(ctx, db); n != 2 || err != nil {
-		t.Errorf("%d pairs, want 2: %v", n, err)
-	}
-	twice := typed.Join(q, trips.user, q.OrderBy(), trips.user).And(
-		typed.Equal(trips.seq, trips.seq))
-	if n, err := twice.Count(ctx, db); n != 8 || err != nil {
-		t.Errorf("%d pairs with itself, want 8: %v", n, err)
-	}
-}
-
-// nick is a row of which everything but the key may be NULL.
-type nick struct {
-	Kind string  `kstone:"kind,pk"`
-	Name *string `kstone:"name"`
-	Who  *string `kstone:"who"`
-}
-
-// TestLeftJoinSeesPartnersOfNulls: what is NULL or a zero value in a partner does not make
-// it none.
-func TestLeftJoinSeesPartnersOfNulls(t *testing.T) {
-	riders, nicks := typed.NewTable[rider]("riders"), typed.NewTable[nick]("nicks")
-	id := typed.Col(riders, func(r *rider) *string { return &r.ID })
-	kind := typed.Col(nicks, func(n *nick) *string { return &n.Kind })
-	db := openTyped(t, riders, nicks)
-	for _, name := range []string{"", "b"} {
-		if err := riders.Insert(ctx, db, &rider{ID: name}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := nicks.Insert(ctx, db, &nick{}); err != nil {
-		t.Fatal(err)
-	}
-	partners := map[string]bool{}
-	for p, err := range typed.LeftJoin(riders.Where(), id, nicks.Where(), kind).All(ctx, db) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		partners[p.L.ID] = p.R != nil
-	}
-	if !partners[""] || partners["b"] || len(partners) != 2 {
-		t.Errorf("partners: %v", partners)
-	}
-}
-
-// Promise (tables): Groups, their conditions, joins. Also `TestTypedJoins`,
-// `TestLeftJoinSeesPartnersOfNulls`.
+// Promise (tables): Groups and their conditions.
 func TestTypedGroups(t *testing.T) {
 	db, trips, _, _ := openRides(t)
 	q := trips.Where(trips.dist.Lt(10)).OrderBy(trips.status.Asc())

@@ -198,7 +198,7 @@ func (q *Query[T]) planned(x *run, r table.Reader, bindings []Binding) (*prepare
 	if f != nil && x.bind(f.args, bindings) {
 		return f, nil
 	}
-	if f, err = q.prepared(b); err != nil {
+	if f, err = q.preparedOn(b); err != nil {
 		return nil, err
 	}
 	x.params, err = f.args.values(x.params[:0], bindings)
@@ -212,7 +212,7 @@ func (q *Query[T]) known(x *run, b *binding) (*preparedFor, error) {
 		return nil, nil
 	}
 	for _, t := range q.order {
-		if !x.shape.order(t.order(0)) {
+		if !x.shape.order(t.order()) {
 			return nil, nil
 		}
 	}
@@ -224,7 +224,7 @@ func (q *Query[T]) known(x *run, b *binding) (*preparedFor, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := g.prepared(b)
+	f, err := g.preparedOn(b)
 	if err == nil {
 		plans.Keep(x.shape.key, f)
 	}

@@ -34,6 +34,11 @@ func (s statement) each(ctx context.Context, r table.Reader, bindings []Binding,
 	if err != nil {
 		return err
 	}
+	return eachRow(rows, f)
+}
+
+// eachRow calls f for the values of each row, until f returns false.
+func eachRow(rows *table.Rows, f func(values []expr.Value) (more bool, err error)) error {
 	for values, err := range rows.All() {
 		if err != nil {
 			return err

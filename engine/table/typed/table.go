@@ -82,6 +82,11 @@ func NewTable[T any](name string) *Table[T] {
 // Name returns the name of the table.
 func (t *Table[T]) Name() string { return t.name }
 
+// title implements Rows.
+func (t *Table[T]) title() string { return t.name }
+
+func (t *Table[T]) rowType() reflect.Type { return t.typ }
+
 // columns implements binder.
 func (t *Table[T]) columns() []*field { return t.fields }
 
@@ -152,7 +157,7 @@ func (t *Table[T]) Unique(name string, terms ...Term[T]) *Index[T] {
 // rows.
 func (x *Index[T]) Include(columns ...Selector[T]) *Index[T] {
 	for _, c := range columns {
-		_, f := c.column()
+		f := c.column(nil)
 		x.index.Include = append(x.index.Include, f.index)
 	}
 	return x
@@ -261,16 +266,31 @@ func (f *field) fits(c *schema.Column) bool {
 		f.column.Collation == c.Collation
 }
 
-// resolve turns an expression over the fields of a struct into one over the columns of a
-// table that is the given source, and numbers its parameters.
-func (b *binding) resolve(e expr.Expr, source int, args *arguments) (expr.Expr, error) {
+// bound is the bindings of the tables of a query, in the order of From.
+type bound []*binding
+
+// ref returns the column that a field is.
+func (bs bound) ref(f *field) expr.Expr {
+	b := bs[f.source]
+	return b.schema.Ref(f.source, b.ordinals[f.index])
+}
+
+// resolve is bound.resolve of a single table.
+func (b *binding) resolve(e expr.Expr, args *arguments) (expr.Expr, error) {
+	return bound{b}.resolve(e, args)
+}
+
+// resolve turns an expression over the fields of structs into one over the columns of tables,
+// and numbers its parameters.
+func (bs bound) resolve(e expr.Expr, args *arguments) (expr.Expr, error) {
 	if e == nil {
 		return nil, nil
 	}
 	return expr.Rewrite(e, func(e expr.Expr) (expr.Expr, error) {
 		switch x := e.(type) {
 		case expr.Column:
-			return b.schema.Ref(source, b.ordinals[x.Ordinal]), nil
+			b := bs[x.Source]
+			return b.schema.Ref(x.Source, b.ordinals[x.Ordinal]), nil
 		case expr.Param:
 			x.Index = args.number(x.Name)
 			return x, nil
@@ -279,7 +299,7 @@ func (b *binding) resolve(e expr.Expr, source int, args *arguments) (expr.Expr, 
 			if !ok {
 				return x, nil
 			}
-			sel, err := q.make(b.table.DB(), args)
+			sel, err := q.make(bs[0].table.DB(), args)
 			x.Query = sel
 			return x, err
 		}

@@ -51,6 +51,9 @@ type field struct {
 	ttl     time.Duration
 	was     string
 	initial string // the option default
+
+	part   *part // of a column of a join: its row is there, and the offset in this row
+	source int   // the place of part in the join
 }
 
 // keyRole says which part of the primary key a column belongs to.

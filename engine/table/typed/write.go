@@ -165,7 +165,7 @@ func split[T any](t *Table[T], b *binding, predicates []Predicate[T]) (k keyed, 
 		if used[i] {
 			continue
 		}
-		e, err := b.resolve(p.expression(), 0, &args)
+		e, err := b.resolve(p.expression(), &args)
 		if err != nil {
 			return k, err
 		}
@@ -292,7 +292,7 @@ func assigned[T any](b *binding, set []Assign[T]) ([]table.Assignment, error) {
 				return nil, err
 			}
 		}
-		e, err := b.resolve(a.value, 0, new(arguments))
+		e, err := b.resolve(a.value, new(arguments))
 		if err != nil {
 			return nil, err
 		}
@@ -332,7 +332,7 @@ func (t *Table[T]) statement(w table.ReadWriter, where Predicate[T]) (*binding, 
 		return nil, nil, err
 	}
 	var args arguments
-	e, err := b.resolve(where.expression(), 0, &args)
+	e, err := b.resolve(where.expression(), &args)
 	if err == nil && len(args) > 0 {
 		err = invalid("a condition has the parameter %s", args[0])
 	}
