@@ -1,15 +1,14 @@
 package engine
 
 import (
-	"github.com/kstonedb/kstone/internal/base"
-	"github.com/kstonedb/kstone/keycodec"
 	"github.com/kstonedb/kstone/zonemap"
 )
 
-// Column zones are the least and greatest values, and the NULLs, of columns that are somewhere in
-// the keys and values of items. A layer above that knows where describes each item that a flush
-// or merge writes, with DB.Describe. Each block and file keeps the zones of its items, and a
-// Query, Scan or Gather with MayHold does not read those that cannot have what it looks for.
+// Column zones are the least and greatest values, and whether there are NULLs, of columns that are
+// somewhere in the keys and values of items. A layer above that knows where describes the items of
+// each block that a flush or merge writes, with DB.Describe. Each block and file keeps the zones of
+// its items, and a Query, Scan or Gather with MayHold does not read those that cannot have what it
+// looks for.
 //
 // Files that were written without Describe, or whose items were not described, are read as
 // always. So it may be called at any time after Open, and what it describes may change.
@@ -17,24 +16,22 @@ import (
 // Zone has the column zones of a block or a file, see [zonemap.Columns].
 type Zone = zonemap.Columns
 
-// ZoneBuilder takes the description of an item, see [zonemap.ColumnsBuilder].
+// ZoneItems are the items of a block, see [zonemap.Items].
+type ZoneItems = zonemap.Items
+
+// ZoneBuilder takes the description of items, see [zonemap.ColumnsBuilder].
 type ZoneBuilder = zonemap.ColumnsBuilder
 
 // BlockCounts counts the blocks that a reading has tested: see Query.
 type BlockCounts = zonemap.BlockCounts
 
-// Describe makes flushes and merges from now on collect column zones. f describes an item that
-// was put: it calls Row of b, with the number of a group, and Value or Null for each column, or
-// Unknown. What it does not describe is never pruned. Key and value are valid during the call and
-// must not be modified. f is called by several goroutines, and calls nothing of the database.
-func (db *DB) Describe(f func(key Key, value []byte, b *ZoneBuilder)) {
-	describe := func(e *base.Entry, b *ZoneBuilder) {
-		key, scratch, err := keycodec.DecodeOrdered(e.Key, b.KeyScratch[:0])
-		if b.KeyScratch = scratch; err == nil {
-			f(key, e.Value, b)
-		}
-	}
-	db.env.Describe.Store(&describe)
+// Describe makes flushes and merges from now on collect column zones. f describes the items of a
+// block that were put: it calls Rows of b, with the number of a group, and Values or Nulls for each
+// column, or Unknown. If an item is in no group, the block is never pruned. Keys are in their
+// ordered form. Items are valid during the call and must not be modified. f is called by several
+// goroutines, and calls nothing of the database.
+func (db *DB) Describe(f func(items *ZoneItems, b *ZoneBuilder)) {
+	db.env.Describe.Store(&f)
 }
 
 // checkMayHold validates MayHold of an operation with its filter.

@@ -26,10 +26,13 @@ func loadRows(b *testing.B, columns int) {
 	const rows = 200_000
 	db := openMemory(b, engine.Options{MemtableBytes: 8 << 20})
 	if columns > 0 {
-		db.Describe(func(_ engine.Key, value []byte, z *engine.ZoneBuilder) {
-			z.Row(1)
-			for c := range columns {
-				z.Value(uint64(c), value[8*c:8*c+8])
+		db.Describe(func(items *engine.ZoneItems, z *engine.ZoneBuilder) {
+			z.Rows(1, items.Len())
+			for i := range items.Len() {
+				for c := range columns {
+					v := items.Value(i)[8*c : 8*c+8]
+					z.Values(uint64(c), 1, v, v)
+				}
 			}
 		})
 	}

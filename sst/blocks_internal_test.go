@@ -148,9 +148,9 @@ func TestIndexSeeks(t *testing.T) {
 			var w indexBuilder
 			for i, k := range part {
 				zone := zonemap.Map{First: []byte(k), Last: []byte(k)}
-				w.add(blockHandle{off: uint64(i), stored: 1, raw: 1}, zone, 5, nil)
+				w.add(blockHandle{off: uint64(i), stored: 1, raw: 1}, zone, 5)
 			}
-			raw, _ := w.appendBlock(nil)
+			raw, _ := w.appendBlock(nil, &columnsWriter{})
 			x, err := openIndex(raw)
 			if err != nil {
 				t.Fatal(err)

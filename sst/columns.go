@@ -1,6 +1,8 @@
 package sst
 
 import (
+	"encoding/binary"
+
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/zonemap"
 )
@@ -8,60 +10,95 @@ import (
 // columnsName is the collector of column zones. On disk: never change it.
 const columnsName = "columns"
 
-// Columns is the Collector of column zones: the least and greatest values of the columns of what
-// is put, as described by a function of the layers above. The zero Columns must be Reset.
-type Columns struct {
-	describe func(e *base.Entry, b *zonemap.ColumnsBuilder)
+// columnsWriter collects the column zones of a file: the least and greatest values of the columns
+// of what is put, as described by a function of the layers above. Why a block at a time: a
+// function that sees many rows of one form compares a column of all of them in one loop.
+type columnsWriter struct {
+	describe func(items *zonemap.Items, b *zonemap.ColumnsBuilder)
 	b        zonemap.ColumnsBuilder
+	items    zonemap.Items
+	field    []byte
+	most     int // bytes that blocks take in the index, at most
 }
 
-// Reset starts over with a function, which describes each put with one Row and its columns, or
-// with Unknown.
-func (c *Columns) Reset(describe func(e *base.Entry, b *zonemap.ColumnsBuilder)) {
-	c.describe = describe
+func (c *columnsWriter) reset(describe func(*zonemap.Items, *zonemap.ColumnsBuilder)) {
+	c.describe, c.most = describe, 0
 	c.b.Reset()
 }
 
-// Name implements Collector.
-func (c *Columns) Name() string { return columnsName }
-
-// Add implements Collector.
-func (c *Columns) Add(e *base.Entry) {
-	if e.Kind == base.KindDelete {
+// finishBlock describes the entries of a block.
+func (c *columnsWriter) finishBlock(b *blockBuilder) {
+	if c.describe == nil {
 		return
 	}
-	c.b.Begin()
-	c.describe(e, &c.b)
-	c.b.End()
+	c.items.Reset(b.keys, b.values)
+	key, value := 0, 0
+	for i := range b.recs {
+		r := &b.recs[i]
+		if r.kind != base.KindDelete {
+			c.items.Add(key, r.keyEnd, value, r.valueEnd)
+		}
+		key, value = r.keyEnd, r.valueEnd
+	}
+	if c.items.Len() > 0 {
+		c.describe(&c.items, &c.b)
+	}
+	c.most += binary.MaxVarintLen16 + c.b.FinishBlock(c.items.Len())
+	c.items.Reset(nil, nil)
 }
 
-// FinishBlock implements Collector.
-func (c *Columns) FinishBlock(dst []byte) []byte { return c.b.FinishBlock(dst) }
+// appendFile appends what the properties have, and ends the file.
+func (c *columnsWriter) appendFile(dst []collected) []collected {
+	if c.describe == nil {
+		return dst
+	}
+	return append(dst, collected{name: columnsName, data: c.b.FinishFile(nil)})
+}
 
-// FinishFile implements Collector.
-func (c *Columns) FinishFile(dst []byte) []byte { return c.b.FinishFile(dst) }
+// appendBlock appends what the index has of a block.
+func (c *columnsWriter) appendBlock(dst []byte, block int) []byte {
+	if c.describe == nil {
+		return dst
+	}
+	c.field = c.b.AppendBlock(c.field[:0], block)
+	return append(binary.AppendUvarint(dst, uint64(len(c.field))), c.field...)
+}
+
+// openColumns decodes the column zones of the file. Those that cannot be decoded are not known.
+func (p *properties) openColumns() {
+	for i := range p.collectors {
+		if c := &p.collectors[i]; c.name == columnsName {
+			p.columns, _ = zonemap.OpenColumns(c.data) // Verify reports the error.
+			p.columnsAt = i
+		}
+	}
+}
 
 // columnsOf returns the column zones of a block among the bytes of its collectors.
 func (p *properties) columnsOf(collected []byte) zonemap.Columns {
-	for i := range p.collectors {
-		field, rest, ok := cutBytes(collected)
+	if p.columns == nil {
+		return zonemap.Columns{}
+	}
+	for range p.columnsAt {
+		_, rest, ok := cutBytes(collected)
 		if !ok {
-			break
-		}
-		if p.collectors[i].name == columnsName {
-			return zonemap.OpenColumns(field)
+			return zonemap.Columns{}
 		}
 		collected = rest
 	}
-	return zonemap.Columns{}
+	field, _, ok := cutBytes(collected)
+	if !ok {
+		return zonemap.Columns{}
+	}
+	return p.columns.Block(field)
 }
 
 // Columns returns the column zones of the whole file. Of a file that cannot be read they know
 // nothing.
 func (r *Reader) Columns() zonemap.Columns {
-	data, _, err := r.CollectedFile(columnsName)
+	t, err := r.loadTail()
 	if err != nil {
 		return zonemap.Columns{}
 	}
-	return zonemap.OpenColumns(data)
+	return t.props.columns.Columns()
 }

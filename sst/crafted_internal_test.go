@@ -178,9 +178,9 @@ func smallIndex(t *testing.T) []byte {
 		"pk/equal heads/4", "pk/z"} {
 		zone := zonemap.Map{First: []byte(key), Last: []byte(key), Entries: 1, MinSeq: 3, MaxSeq: 3}
 		h := blockHandle{off: uint64(100 * i), stored: 91, raw: 91}
-		w.add(h, zone, 3, []byte("\x01c"))
+		w.add(h, zone, 3)
 	}
-	raw, ok := w.appendBlock(nil)
+	raw, ok := w.appendBlock(nil, &columnsWriter{})
 	if !ok {
 		t.Fatal("no index")
 	}
@@ -208,7 +208,7 @@ func craftedFile(t *testing.T) (base.FileMeta, []base.Entry, []byte) {
 		t.Fatal(err)
 	}
 	w := NewWriter(f, WriterOptions{FileNum: 7, BlockBytes: 256, FilterBits: 8,
-		FilterPartitionKeys: 4, Collectors: []Collector{&counter{}}})
+		FilterPartitionKeys: 4, Describe: oneGroup})
 	var entries []base.Entry
 	for i := range 14 {
 		e := base.Entry{
@@ -243,17 +243,8 @@ func craftedFile(t *testing.T) (base.FileMeta, []base.Entry, []byte) {
 	return meta, entries, b
 }
 
-// counter is a collector of counts.
-type counter struct{ block, file byte }
-
-func (c *counter) Name() string    { return "counter" }
-func (c *counter) Add(*base.Entry) { c.block++; c.file++ }
-func (c *counter) FinishBlock(dst []byte) []byte {
-	dst = append(dst, c.block)
-	c.block = 0
-	return dst
-}
-func (c *counter) FinishFile(dst []byte) []byte { return append(dst, c.file) }
+// oneGroup describes all as rows of a group.
+func oneGroup(items *zonemap.Items, b *zonemap.ColumnsBuilder) { b.Rows(1, items.Len()) }
 
 func entryText(e *base.Entry) string {
 	return fmt.Sprintf("%q@%d %v %d %q\n", e.Key, e.Seq, e.Kind, e.Expiry, e.Value)
@@ -338,11 +329,10 @@ func layoutReadings(r *Reader, entries []base.Entry) map[string]reading {
 		"layout": func() (string, error) {
 			layout, err := r.Layout()
 			keys, err2 := r.DistinctKeys()
-			data, ok, err3 := r.CollectedFile("counter")
-			if fmt.Sprint(err) != fmt.Sprint(err2) || fmt.Sprint(err) != fmt.Sprint(err3) {
-				err = fmt.Errorf("several errors: %w, %w, %w", err, err2, err3)
+			if fmt.Sprint(err) != fmt.Sprint(err2) {
+				err = fmt.Errorf("several errors: %w, %w", err, err2)
 			}
-			return fmt.Sprint(layout, keys, data, ok), err
+			return fmt.Sprint(layout, keys), err
 		},
 		"between": func() (string, error) {
 			from, to, err := r.BlocksBetween(entries[5].Key, entries[11].Key)
@@ -354,7 +344,8 @@ func layoutReadings(r *Reader, entries []base.Entry) map[string]reading {
 		},
 		"blocks": func() (text string, err error) {
 			err = r.Blocks(func(b BlockInfo) bool {
-				text += fmt.Sprintf("%d at %d, %x\n", b.Number, b.Offset, b.Collected)
+				_, known := b.Columns.Column(2, 0)
+				text += fmt.Sprintf("%d at %d, %v\n", b.Number, b.Offset, known)
 				return true
 			})
 			return text, err

@@ -18,9 +18,7 @@ type BlockInfo struct {
 	StoredBytes int // on disk, without the trailer
 	RawBytes    int // decoded
 	Zone        zonemap.Map
-	// Collected holds what the collectors stored for the block, in the order of
-	// WriterOptions.Collectors. Views: do not change them.
-	Collected [][]byte
+	Columns     zonemap.Columns
 }
 
 // DistinctKeys returns the number of different keys among the file's point entries.
@@ -71,12 +69,13 @@ func (r *Reader) Blocks(yield func(BlockInfo) bool) error {
 		}
 		info.Zone.First = slices.Concat(x.prefix(), zone.First)
 		info.Zone.Last = slices.Concat(x.prefix(), zone.Last)
+		info.Columns = t.props.columnsOf(rest)
 		for range t.props.collectors {
-			field, after, ok := cutBytes(rest)
+			_, after, ok := cutBytes(rest)
 			if !ok {
 				return r.damagedIndex(t, i)
 			}
-			info.Collected, rest = append(info.Collected, field), after
+			rest = after
 		}
 		if !yield(info) {
 			return nil

@@ -1,8 +1,6 @@
 package sst
 
 import (
-	"encoding/binary"
-
 	"github.com/kstonedb/kstone/zonemap"
 )
 
@@ -75,17 +73,4 @@ func (s *filterSet) finishPartition() error {
 	s.ends = append(s.ends, len(s.encoded))
 	s.parts = append(s.parts, part)
 	return nil
-}
-
-// appendCollected appends what a collector stores for a block to an index record.
-// Why the two steps: the length comes first and is not known before.
-func appendCollected(dst []byte, c Collector) []byte {
-	start := len(dst)
-	dst = c.FinishBlock(dst)
-	var length [binary.MaxVarintLen64]byte
-	n := binary.PutUvarint(length[:], uint64(len(dst)-start))
-	dst = append(dst, length[:n]...)
-	copy(dst[start+n:], dst[start:len(dst)-n])
-	copy(dst[start:], length[:n])
-	return dst
 }

@@ -27,9 +27,9 @@ func guidedIndex(tb testing.TB, rnd *rand.Rand, partitions, blocks int) (indexBl
 	var w indexBuilder
 	for i, k := range keys {
 		w.add(blockHandle{off: uint64(i), stored: 1, raw: 1}, zonemap.Map{First: k, Last: k},
-			base.SeqNum(5), nil)
+			base.SeqNum(5))
 	}
-	raw, ok := w.appendBlock(nil)
+	raw, ok := w.appendBlock(nil, &columnsWriter{})
 	x, err := openIndex(raw)
 	if !ok || err != nil {
 		tb.Fatal(ok, err)
@@ -75,10 +75,10 @@ func TestGuidesAreExact(t *testing.T) {
 					break
 				}
 				key := fmt.Appendf(nil, "%s/%d", k, j)
-				w.add(blockHandle{stored: 1, raw: 1}, zonemap.Map{First: key, Last: key}, 5, nil)
+				w.add(blockHandle{stored: 1, raw: 1}, zonemap.Map{First: key, Last: key}, 5)
 			}
 		}
-		raw, _ := w.appendBlock(nil)
+		raw, _ := w.appendBlock(nil, &columnsWriter{})
 		x, err := openIndex(raw)
 		if err != nil {
 			t.Fatal(err)

@@ -41,49 +41,46 @@ const (
 // indexBuilder gathers the records of the index.
 type indexBuilder struct {
 	keys []byte // the first and the last key of each block, back to back
-	body []byte // the rest of each record: collector bytes
 	recs []indexRecord
 }
 
 type indexRecord struct {
 	handle            blockHandle
 	firstEnd, lastEnd int // ends in keys
-	bodyEnd           int
 	lastSeq           base.SeqNum
 	zone              zonemap.Map // without keys
 }
 
-// add adds a data block. Collected is copied, so are the keys of zone.
-func (x *indexBuilder) add(h blockHandle, zone zonemap.Map, lastSeq base.SeqNum, collected []byte) {
+// add adds a data block. The keys of zone are copied.
+func (x *indexBuilder) add(h blockHandle, zone zonemap.Map, lastSeq base.SeqNum) {
 	x.keys = append(x.keys, zone.First...)
 	first := len(x.keys)
 	x.keys = append(x.keys, zone.Last...)
-	x.body = append(x.body, collected...)
 	zone.First, zone.Last = nil, nil
 	x.recs = append(x.recs, indexRecord{
-		handle: h, firstEnd: first, lastEnd: len(x.keys), bodyEnd: len(x.body),
-		lastSeq: lastSeq, zone: zone,
+		handle: h, firstEnd: first, lastEnd: len(x.keys), lastSeq: lastSeq,
+		zone: zone,
 	})
 }
 
 // sizeBytes estimates the size of the index.
 func (x *indexBuilder) sizeBytes() int {
-	return indexHeaderBytes + len(x.keys) + len(x.body) + len(x.recs)*64
+	return indexHeaderBytes + len(x.keys) + len(x.recs)*64
 }
 
 func (x *indexBuilder) reset() {
-	x.keys, x.body, x.recs = keep(x.keys), keep(x.body), x.recs[:0]
+	x.keys, x.recs = keep(x.keys), x.recs[:0]
 }
 
 // appendBlock appends the decoded form of the index to dst. Requires: dst is empty.
 // ok is false if the index is too large for its u32 offsets.
-func (x *indexBuilder) appendBlock(dst []byte) (_ []byte, ok bool) {
+func (x *indexBuilder) appendBlock(dst []byte, columns *columnsWriter) (_ []byte, ok bool) {
 	shared := 0
 	if len(x.recs) > 0 {
 		last := x.recs[len(x.recs)-1]
 		shared = commonPrefix(x.keys[:x.recs[0].firstEnd], x.keys[last.firstEnd:last.lastEnd])
 	}
-	if x.sizeBytes()-2*len(x.recs)*shared > math.MaxInt32 {
+	if x.sizeBytes()+columns.most-2*len(x.recs)*shared > math.MaxInt32 {
 		return dst, false
 	}
 	dst = append(dst, indexVersion, 0, 0, 0)
@@ -99,7 +96,7 @@ func (x *indexBuilder) appendBlock(dst []byte) (_ []byte, ok bool) {
 	if len(x.recs) > 0 {
 		dst = append(dst, x.keys[:shared]...)
 	}
-	key, body := 0, 0
+	key := 0
 	for i := range x.recs {
 		r := &x.recs[i]
 		binary.LittleEndian.PutUint32(dst[offsets+4*i:], uint32(len(dst)))
@@ -108,8 +105,8 @@ func (x *indexBuilder) appendBlock(dst []byte) (_ []byte, ok bool) {
 		zone := r.zone
 		zone.First, zone.Last = x.keys[key+shared:r.firstEnd], x.keys[r.firstEnd+shared:r.lastEnd]
 		dst = zone.AppendBinary(dst)
-		dst = append(dst, x.body[body:r.bodyEnd]...)
-		key, body = r.lastEnd, r.bodyEnd
+		dst = columns.appendBlock(dst, i)
+		key = r.lastEnd
 	}
 	return dst, true
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"sort"
 	"testing"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/sst"
+	"github.com/kstonedb/kstone/zonemap"
 )
 
 var (
@@ -371,46 +371,42 @@ func TestWriterRefuses(t *testing.T) {
 	checkSource(t, r.NewSource(), []base.Entry{first, put("a", 3)})
 }
 
-// lengths is a collector of the range of value lengths.
-type lengths struct{ block, file []byte }
-
-func (l *lengths) Name() string { return "lengths" }
-func (l *lengths) Add(e *base.Entry) {
-	l.block = append(l.block, byte(len(e.Value)))
-	l.file = append(l.file, byte(len(e.Value)))
+// lengths describes values by their lengths.
+func lengths(items *zonemap.Items, b *zonemap.ColumnsBuilder) {
+	b.Rows(1, items.Len())
+	for i := range items.Len() {
+		n := []byte{byte(len(items.Value(i)))}
+		b.Values(2, 1, n, n)
+	}
 }
 
-func (l *lengths) FinishBlock(dst []byte) []byte {
-	defer func() { l.block = nil }()
-	return append(dst, slices.Min(l.block), slices.Max(l.block))
-}
-
-func (l *lengths) FinishFile(dst []byte) []byte {
-	defer func() { l.file = nil }()
-	return append(dst, slices.Min(l.file), slices.Max(l.file))
-}
-
-// TestCollectors: what collectors store comes back per block and per file.
-func TestCollectors(t *testing.T) {
+// TestColumnsOfBlocks: what is described comes back per block and per file.
+func TestColumnsOfBlocks(t *testing.T) {
 	fs := vfs.NewMem()
 	g := generator{rnd: rand.New(rand.NewPCG(3, 3)), keys: 300, versions: 1, valueMax: 100}
 	entries := g.entries()
-	o := sst.WriterOptions{BlockBytes: 512, Codec: sst.LZ4, Collectors: []sst.Collector{&lengths{}}}
+	o := sst.WriterOptions{BlockBytes: 512, Codec: sst.LZ4, Describe: lengths}
 	meta := build(t, fs, o, entries)
 	r := sst.NewReader(readerOptions(fs, meta))
 	next := 0
-	span := func(from, to int) []byte {
-		var n []byte
+	check := func(columns zonemap.Columns, from, to int) {
+		t.Helper()
+		least, greatest := 255, 0
 		for _, e := range entries[from:to] {
-			n = append(n, byte(len(e.Value)))
+			if e.Kind != base.KindDelete {
+				least, greatest = min(least, len(e.Value)), max(greatest, len(e.Value))
+			}
 		}
-		return []byte{slices.Min(n), slices.Max(n)}
+		z, known := columns.Column(1, 2)
+		if !known || z.Values != (least <= greatest) {
+			t.Errorf("entries %d to %d: %v, %+v", from, to, known, z)
+		} else if z.Values && (z.Min()[0] != byte(least) || z.Max()[0] != byte(greatest)) {
+			t.Errorf("entries %d to %d: %+v, want %d to %d", from, to, z, least, greatest)
+		}
 	}
 	err := r.Blocks(func(b sst.BlockInfo) bool {
 		end := next + int(b.Zone.Entries)
-		if want := span(next, end); !bytes.Equal(b.Collected[0], want) {
-			t.Errorf("block %d: collected %v, want %v", b.Number, b.Collected[0], want)
-		}
+		check(b.Columns, next, end)
 		first, last := entries[next].Key, entries[end-1].Key
 		if !bytes.Equal(b.Zone.First, first) || !bytes.Equal(b.Zone.Last, last) {
 			t.Errorf("block %d: zone of [%q, %q]", b.Number, b.Zone.First, b.Zone.Last)
@@ -421,13 +417,7 @@ func TestCollectors(t *testing.T) {
 	if err != nil || next != len(entries) {
 		t.Errorf("blocks end at entry %d of %d: %v", next, len(entries), err)
 	}
-	got, ok, err := r.CollectedFile("lengths")
-	if want := span(0, len(entries)); err != nil || !ok || !bytes.Equal(got, want) {
-		t.Errorf("file: %v, %v, %v, want %v", got, ok, err, want)
-	}
-	if _, ok, _ := r.CollectedFile("other"); ok {
-		t.Error("an unknown collector has data")
-	}
+	check(r.Columns(), 0, len(entries))
 	if err := r.Verify(context.Background()); err != nil {
 		t.Error(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/cache"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/zonemap"
 )
 
 // Limits of what a file can hold. A Writer refuses more, a Reader takes a claim of
@@ -95,9 +96,9 @@ type WriterOptions struct {
 	// FilterPartitionKeys is the most keys one filter covers; 0:
 	// defaultFilterPartitionKeys.
 	FilterPartitionKeys int
-	// Collectors see every entry and store what they gather in index and
-	// properties. They belong to the writer until Finish.
-	Collectors []Collector
+	// Describe, if not nil, describes the puts of a block for the column zones, which index and
+	// properties have then. It must not keep the items.
+	Describe func(items *zonemap.Items, b *zonemap.ColumnsBuilder)
 
 	// maxRawBytes is smaller in tests than the constant of that name.
 	maxRawBytes int
@@ -129,20 +130,6 @@ func (o *WriterOptions) withDefaults() (WriterOptions, error) {
 		return c, fmt.Errorf("sst: filter partitions of %d keys", c.FilterPartitionKeys)
 	}
 	return c, nil
-}
-
-// Collector gathers per-block and per-file facts about entries for an upper layer,
-// such as the range of a column. What it returns is opaque to this package.
-type Collector interface {
-	// Name identifies the collector in the file; unique among a file's collectors.
-	Name() string
-	// Add sees each entry of the block being built, in order. It must not keep e
-	// or its slices.
-	Add(e *base.Entry)
-	// FinishBlock appends what to store for the entries since the last block.
-	FinishBlock(dst []byte) []byte
-	// FinishFile appends what to store for the whole file and starts over.
-	FinishFile(dst []byte) []byte
 }
 
 // ReaderOptions describe one file to read.

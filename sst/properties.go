@@ -42,6 +42,8 @@ type properties struct {
 
 	partitions []filterPartition
 	collectors []collected
+	columns    *zonemap.FileColumns // nil if there are none that can be read
+	columnsAt  int                  // position of their collector
 }
 
 // filterPartition is the filter of the blocks from firstBlock up to the first block
@@ -167,6 +169,7 @@ func decodeProperties(data []byte) (*properties, error) {
 	if len(r.rest) != 0 {
 		return nil, corrupt.New("", 0, what, "no further bytes", len(r.rest))
 	}
+	p.openColumns()
 	return p, p.check()
 }
 

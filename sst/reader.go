@@ -253,21 +253,6 @@ func (r *Reader) RangeTombstones() ([]base.RangeTombstone, error) {
 	return *cache.Insert(r.group, &t.ranges, list, size, metaWeight), nil
 }
 
-// CollectedFile returns what the named collector stored for the whole file; ok is
-// false if the file was written without it. The bytes must not be changed.
-func (r *Reader) CollectedFile(name string) (data []byte, ok bool, err error) {
-	t, err := r.loadTail()
-	if err != nil {
-		return nil, false, err
-	}
-	for _, c := range t.props.collectors {
-		if c.name == name {
-			return c.data, true, nil
-		}
-	}
-	return nil, false, nil
-}
-
 func (r *Reader) damagedEntry(t *tail, block, entry int) error {
 	off := int64(-1)
 	if x := t.index.Peek(); x != nil {

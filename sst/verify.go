@@ -182,7 +182,10 @@ func (v *verifier) blockTotals(i int, b *dataBlock, zone zonemap.Map) error {
 			return v.fail("collector bytes", "a whole field", "truncated bytes")
 		}
 		if c.name == columnsName {
-			if err := zonemap.OpenColumns(field).Check(); err != nil {
+			if _, err := zonemap.OpenColumns(c.data); err != nil {
+				return v.r.named(err, v.t.footer.properties.off)
+			}
+			if err := v.t.props.columns.Block(field).Check(); err != nil {
 				return v.r.named(err, v.t.footer.index.off)
 			}
 		}

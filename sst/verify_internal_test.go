@@ -33,6 +33,8 @@ func TestVerifyFindsContradictions(t *testing.T) {
 		"sequence numbers": func(p *parts) {
 			changeProps(t, p, func(q *properties) { q.maxSeq++ })
 		},
+		"column zones of the file": func(p *parts) { addColumns(t, p, "\x13\x01", "\x00") },
+		"column zones of a block":  func(p *parts) { addColumns(t, p, "\x13\x01\x00", "\x01\x05") },
 		"end of data": func(p *parts) {
 			changeProps(t, p, func(q *properties) { q.dataEnd-- })
 		},
@@ -56,6 +58,14 @@ func TestVerifyFindsContradictions(t *testing.T) {
 			t.Errorf("%s: the error speaks of something else: %v", name, err)
 		}
 	}
+}
+
+// addColumns adds column zones, of the file and as the field of its block.
+func addColumns(t *testing.T, p *parts, file, field string) {
+	changeProps(t, p, func(q *properties) {
+		q.collectors = append(q.collectors, collected{columnsName, []byte(file)})
+	})
+	p.index = append(p.index, field...)
 }
 
 func notLetter(c rune) bool { return c < 'a' || c > 'z' }

@@ -33,9 +33,9 @@ type Writer struct {
 	rangesLen int // upper bound of the decoded length of their block
 	comp      compressor
 
-	filters   filterSet
-	collected []byte
-	props     properties
+	filters filterSet
+	columns columnsWriter
+	props   properties
 
 	firstKey []byte
 	lastKey  []byte
@@ -64,6 +64,7 @@ func (w *Writer) Reset(f vfs.File, o WriterOptions) {
 	w.index.reset()
 	w.ranges, w.rangesLen = nil, 0
 	w.filters.reset(w.o.FilterBits, w.o.FilterPartitionKeys)
+	w.columns.reset(w.o.Describe)
 	w.props = properties{
 		codec:      w.o.Codec,
 		filterBits: w.o.FilterBits,
@@ -111,9 +112,6 @@ func (w *Writer) Add(e *base.Entry) error {
 	w.lastSeq = e.Seq
 	w.block.add(e)
 	w.blockZone.Add(e)
-	for _, c := range w.o.Collectors {
-		c.Add(e)
-	}
 	return nil
 }
 
@@ -179,8 +177,11 @@ func (w *Writer) Full(e *base.Entry) bool {
 // crowded reports whether the index or the range tombstones have half of what readers
 // accept in one block. Why half: the versions of a key that follow still need room.
 func (w *Writer) crowded() bool {
-	return max(w.index.sizeBytes(), w.rangesLen) >= w.o.maxRawBytes/2
+	return max(w.indexBytes(), w.rangesLen) >= w.o.maxRawBytes/2
 }
+
+// indexBytes estimates the size of the index.
+func (w *Writer) indexBytes() int { return w.index.sizeBytes() + w.columns.most }
 
 // blockBytes is the size at which a data block is cut. Why larger in a crowded file: it
 // goes on as long as there are versions of one key, and each block takes room in the index.
@@ -194,7 +195,7 @@ func (w *Writer) blockBytes() int {
 // SizeBytes estimates how long the file would be if it were finished now. It is
 // exact up to the compression of the block being filled and of the index.
 func (w *Writer) SizeBytes() int64 {
-	n := int64(w.off) + int64(len(w.out)+w.block.sizeBytes()+w.index.sizeBytes())
+	n := int64(w.off) + int64(len(w.out)+w.block.sizeBytes()+w.indexBytes())
 	return n + int64(w.filters.sizeBytes()+w.rangesLen) + footerBytes
 }
 
@@ -237,17 +238,14 @@ func (w *Writer) finish() error {
 	if err := w.finishFilters(); err != nil {
 		return err
 	}
+	w.props.collectors = w.columns.appendFile(nil)
 	var ok bool
-	if w.raw, ok = w.index.appendBlock(w.raw[:0]); !ok {
-		return tooLarge("index", w.index.sizeBytes(), w.o.maxRawBytes)
+	if w.raw, ok = w.index.appendBlock(w.raw[:0], &w.columns); !ok {
+		return tooLarge("index", w.indexBytes(), w.o.maxRawBytes)
 	}
 	f.index, err = w.writeBlock("index", w.raw, w.metaCodec(), w.o.maxRawBytes)
 	if err != nil {
 		return err
-	}
-	for _, c := range w.o.Collectors {
-		w.props.collectors = append(w.props.collectors,
-			collected{name: c.Name(), data: c.FinishFile(nil)})
 	}
 	if err := w.props.check(); err != nil {
 		return fmt.Errorf("sst: properties that no reader accepts: %w", err)
@@ -300,12 +298,9 @@ func (w *Writer) finishBlock() error {
 	if err != nil {
 		return err
 	}
-	w.collected = w.collected[:0]
-	for _, c := range w.o.Collectors {
-		w.collected = appendCollected(w.collected, c)
-	}
+	w.columns.finishBlock(&w.block)
 	zone := w.blockZone.Map()
-	w.index.add(h, zone, w.lastSeq, w.collected)
+	w.index.add(h, zone, w.lastSeq)
 	zone.First, zone.Last = nil, nil // the file's keys are set in finishBounds
 	w.props.zone.Merge(&zone)
 	w.blockZone.Reset()

@@ -36,8 +36,8 @@ type Env struct {
 	UpperCodec, BottomCodec sst.Codec
 
 	// Describe, once it is set, describes what is put for the column zones of new files, see
-	// sst.Columns. It is called by several goroutines.
-	Describe atomic.Pointer[func(e *base.Entry, b *zonemap.ColumnsBuilder)]
+	// sst.WriterOptions. It is called by several goroutines.
+	Describe atomic.Pointer[func(items *zonemap.Items, b *zonemap.ColumnsBuilder)]
 
 	// Memory is the memory of the memtables of all stripes. A stripe counts what
 	// Freeze and Install change; who writes adds what Put and DeleteRange return,

@@ -31,21 +31,10 @@ type Retention struct {
 // Builder writes the files of one flush or merge at a time and keeps its buffers in
 // between. It belongs to one goroutine.
 type Builder struct {
-	w       sst.Writer
-	columns sst.Columns
+	w sst.Writer
 	// Pace, if not nil, is called with the bytes about to be written; it may sleep
 	// and its error aborts.
 	Pace func(ctx context.Context, n int64) error
-}
-
-// collectors returns those of a new file.
-func (b *Builder) collectors(env *Env) []sst.Collector {
-	describe := env.Describe.Load()
-	if describe == nil {
-		return nil
-	}
-	b.columns.Reset(*describe)
-	return []sst.Collector{&b.columns}
 }
 
 // Output is what a flush or a merge has written but not yet installed.
@@ -264,11 +253,14 @@ func (f *fileSeries) start() error {
 	}
 	f.out.files = append(f.out.files, file)
 	f.out.names = append(f.out.names, name)
-	f.builder.w.Reset(file, sst.WriterOptions{
+	o := sst.WriterOptions{
 		FileNum: num, Stripe: f.stripe.id, BlockBytes: env.BlockBytes, FileBytes: env.FileBytes,
 		Codec: f.codec, FilterBits: env.FilterBits, Seed: env.Seed, DBID: env.DBID,
-		Collectors: f.builder.collectors(env),
-	})
+	}
+	if describe := env.Describe.Load(); describe != nil {
+		o.Describe = *describe
+	}
+	f.builder.w.Reset(file, o)
 	f.open, f.paced = true, 0
 	return nil
 }

@@ -39,31 +39,46 @@ func drawRow(t *rapid.T) columnRow {
 	return r
 }
 
-func describeRow(b *zonemap.ColumnsBuilder, r *columnRow) {
-	b.Begin()
-	defer b.End()
-	if r.unknown {
-		return
-	}
-	b.Row(r.group)
-	for column, v := range r.values {
-		if v == nil {
-			b.Null(column)
-		} else {
-			b.Value(column, v)
+// describeRows describes the rows of a block.
+func describeRows(b *zonemap.ColumnsBuilder, rows []columnRow) {
+	for i := range rows {
+		r := &rows[i]
+		if r.unknown {
+			continue
+		}
+		b.Rows(r.group, 1)
+		for column, v := range r.values {
+			if v == nil {
+				b.Nulls(column, 1)
+			} else {
+				b.Values(column, 1, v, v)
+			}
 		}
 	}
+	b.FinishBlock(len(rows))
+}
+
+// openColumns ends the file and returns its zones and those of its blocks.
+func openColumns(t testing.TB, b *zonemap.ColumnsBuilder, blocks int) (all []zonemap.Columns) {
+	f, err := zonemap.OpenColumns(b.FinishFile(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all = append(all, f.Columns())
+	for i := range blocks {
+		all = append(all, f.Block(b.AppendBlock(nil, i)))
+		if err := all[i+1].Check(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
 }
 
 // checkColumns compares the zones with the rows that they are of.
-func checkColumns(t *rapid.T, data []byte, rows []columnRow) {
-	zones := zonemap.OpenColumns(data)
-	if err := zones.Check(); err != nil {
-		t.Fatalf("%x: %v", data, err)
-	}
+func checkColumns(t *rapid.T, zones zonemap.Columns, rows []columnRow, ofFile bool) {
 	for _, group := range []uint64{0, 1, 2, 5, 300} {
 		for _, column := range []uint64{0, 1, 2, 3, 200} {
-			known, nulls, least := true, uint64(0), []byte(nil)
+			known, nulls := true, false
 			var values [][]byte
 			for _, r := range rows {
 				if known = known && !r.unknown; r.group != group {
@@ -74,33 +89,61 @@ func checkColumns(t *rapid.T, data []byte, rows []columnRow) {
 				case !reported:
 					known = false
 				case v == nil:
-					nulls++
+					nulls = true
 				default:
-					if values = append(values, v); least == nil || bytes.Compare(v, least) < 0 {
-						least = v
-					}
+					values = append(values, v)
 				}
 			}
 			z, got := zones.Column(group, column)
 			if got != known {
-				t.Fatalf("%x: group %d, column %d is known: %v", data, group, column, got)
+				t.Fatalf("group %d, column %d is known: %v, file: %v", group, column, got, ofFile)
 			}
 			if !known {
 				continue
 			}
 			if z.Nulls != nulls || z.Values != (len(values) > 0) {
-				t.Fatalf("group %d, column %d: %+v, want %d nulls", group, column, z, nulls)
+				t.Fatalf("group %d, column %d: %+v, want nulls %v", group, column, z, nulls)
 			}
 			for _, v := range values {
-				if !z.Between(v, v) || !z.Between(nil, v) || !z.Between(v, nil) {
+				after := append(bytes.Clone(v), 0)
+				if !z.Between(v, after) || !z.Between(nil, after) || !z.Between(v, nil) {
 					t.Fatalf("group %d, column %d: %+v denies %x", group, column, z, v)
 				}
 			}
-			if cut := least[:min(len(least), zonemap.MaxBoundBytes)]; !bytes.Equal(z.Min, cut) {
-				t.Fatalf("group %d, column %d: %x is not the least value %x", group, column, z.Min,
-					least)
+			if len(values) > 0 {
+				checkFine(t, &z, values)
 			}
 		}
+	}
+}
+
+// checkFine checks that bounds begin as the least and the greatest value do, and that what they
+// leave out is of no weight: they are 64 steps apart, or have all bytes, or three that differ.
+func checkFine(t *rapid.T, z *zonemap.Column, values [][]byte) {
+	least, greatest := values[0], values[0]
+	for _, v := range values {
+		if bytes.Compare(v, least) < 0 {
+			least = v
+		}
+		if bytes.Compare(v, greatest) > 0 {
+			greatest = v
+		}
+	}
+	low, high := z.Min(), z.Max()
+	if !bytes.HasPrefix(least, low) || !bytes.HasPrefix(greatest, high) {
+		t.Fatalf("%x to %x have the bounds %x and %x", least, greatest, low, high)
+	}
+	n := 0
+	for n < len(low) && low[n] == high[n] {
+		n++
+	}
+	above := 0
+	for i := n; i < len(low); i++ {
+		above = above<<8 + int(high[i]) - int(low[i])
+	}
+	if whole := min(len(least), len(greatest), zonemap.MaxBoundBytes); above < 64 &&
+		len(low) < whole && len(low)-n < 3 {
+		t.Fatalf("%x to %x have the bounds %x and %x", least, greatest, low, high)
 	}
 }
 
@@ -108,93 +151,94 @@ func checkColumns(t *rapid.T, data []byte, rows []columnRow) {
 // reported it, and nothing if a put was not described.
 func TestColumnsModel(t *testing.T) {
 	var b zonemap.ColumnsBuilder
-	testutil.Check(t, func(t *rapid.T) {
+	testutil.Check(t, func(rt *rapid.T) {
 		b.Reset()
 		var all []columnRow
-		for range rapid.IntRange(1, 5).Draw(t, "blocks") {
-			rows := rapid.SliceOfN(rapid.Custom(drawRow), 1, 12).Draw(t, "rows")
-			for i := range rows {
-				describeRow(&b, &rows[i])
-			}
-			all = append(all, rows...)
-			checkColumns(t, b.FinishBlock(nil), rows)
+		var blocks [][]columnRow
+		for range rapid.IntRange(1, 5).Draw(rt, "blocks") {
+			rows := rapid.SliceOfN(rapid.Custom(drawRow), 1, 12).Draw(rt, "rows")
+			describeRows(&b, rows)
+			all, blocks = append(all, rows...), append(blocks, rows)
 		}
-		checkColumns(t, b.FinishFile(nil), all)
+		zones := openColumns(t, &b, len(blocks))
+		checkColumns(rt, zones[0], all, true)
+		for i, rows := range blocks {
+			checkColumns(rt, zones[i+1], rows, false)
+		}
 	})
 }
 
 // What is outside of the values is denied, up to what bounds leave out.
 func TestBoundsOfColumns(t *testing.T) {
 	var b zonemap.ColumnsBuilder
-	long := strings.Repeat("m", 30)
-	for _, v := range []string{"b", "k", long} {
-		b.Row(1)
-		b.Value(2, []byte(v))
+	for _, v := range []string{"b", "k", strings.Repeat("m", 30)} {
+		b.Rows(1, 1)
+		b.Values(2, 1, []byte(v), []byte(v))
 	}
-	z, known := zonemap.OpenColumns(b.FinishBlock(nil)).Column(1, 2)
-	if !known || z.Between([]byte("a"), []byte("az")) || z.Between([]byte("mn"), nil) ||
-		z.Between(nil, nil) != true || z.Open {
+	b.FinishBlock(3)
+	ff := bytes.Repeat([]byte{0xff}, 17)
+	b.Rows(1, 1)
+	b.Values(2, 1, ff, ff)
+	b.FinishBlock(1)
+	b.FinishBlock(0)
+	zones := openColumns(t, &b, 3)
+	z, known := zones[1].Column(1, 2)
+	if !known || z.Between([]byte("a"), []byte("b")) || z.Between([]byte("n"), nil) ||
+		!z.Between(nil, nil) || !z.Between([]byte("mn"), nil) {
 		t.Errorf("%+v", z)
 	}
-	b.Row(1)
-	b.Value(2, bytes.Repeat([]byte{0xff}, 17))
-	z, _ = zonemap.OpenColumns(b.FinishBlock(nil)).Column(1, 2)
-	if !z.Open || !z.Between(bytes.Repeat([]byte{0xff}, 40), nil) {
-		t.Errorf("a value above all bounds is denied: %+v", z)
+	if z, _ = zones[2].Column(1, 2); !z.Between(append(ff, 1), nil) || z.Between(nil, ff[:16]) {
+		t.Errorf("16 bytes of ff: %+v", z)
 	}
-	if none := zonemap.OpenColumns(b.FinishBlock(nil)); true {
-		if z, known := none.Column(1, 2); !known || z.Between(nil, nil) {
-			t.Errorf("a block without rows: %v, %+v", known, z)
-		}
+	if z, known := zones[3].Column(1, 2); !known || z.Between(nil, nil) {
+		t.Errorf("a block without rows: %v, %+v", known, z)
 	}
 }
 
-// A row may have several values in a column, which counts as reported once.
-func TestSeveralValuesInAColumn(t *testing.T) {
-	var b zonemap.ColumnsBuilder
-	b.Row(1)
-	b.Row(1)
-	b.Value(2, []byte("x"))
-	b.Value(2, []byte("a"))
-	if _, known := zonemap.OpenColumns(b.FinishBlock(nil)).Column(1, 2); known {
-		t.Error("the row without the column is forgotten")
-	}
-	b.Row(1)
-	b.Value(2, []byte("x"))
-	b.Value(2, []byte("a"))
-	z, known := zonemap.OpenColumns(b.FinishBlock(nil)).Column(1, 2)
-	if !known || string(z.Min) != "a" || string(z.Max) != "x" {
-		t.Errorf("%v, %+v", known, z)
-	}
-}
-
-// Zones have a limit: too many groups say nothing, columns beyond the limit are not known.
+// Zones have a limit: blocks with groups beyond it say nothing, columns beyond it are not known.
 func TestLimitsOfColumns(t *testing.T) {
 	var b zonemap.ColumnsBuilder
-	for i := range uint64(100) {
-		b.Row(1)
-		for c := range uint64(100) {
-			b.Value(c, []byte("v"))
+	v := []byte("v")
+	for i := range uint64(130) {
+		b.Rows(i, 1)
+		for c := range uint64(40) {
+			b.Values(c, 1, v, v)
 		}
-		if i < 10 {
-			continue
+		b.FinishBlock(1)
+	}
+	zones := openColumns(t, &b, 130)
+	for i := range uint64(130) {
+		if _, known := zones[i+1].Column(i, 31); known != (i < 128) {
+			t.Errorf("block of group %d: 32 columns are known: %v", i, known)
 		}
-		b.Row(i)
+		if _, known := zones[i+1].Column(i, 32); known {
+			t.Errorf("block of group %d: 33 columns are known", i)
+		}
 	}
-	block := b.FinishBlock(nil)
-	if _, known := zonemap.OpenColumns(block).Column(1, 2); known || len(block) != 1 {
-		t.Errorf("100 groups in %d bytes", len(block))
+	if _, known := zones[0].Column(1, 2); known {
+		t.Error("a file with 130 groups is known")
 	}
-	b.Row(1)
-	for c := range uint64(100) {
-		b.Value(c, []byte("v"))
+}
+
+// A column that only later blocks report is known in those.
+func TestColumnOfLaterBlocks(t *testing.T) {
+	var b zonemap.ColumnsBuilder
+	for i := range 3 {
+		b.Rows(1, 1)
+		b.Values(1, 1, []byte("a"), []byte("a"))
+		if i == 2 {
+			b.Values(2, 1, []byte("b"), []byte("b"))
+		}
+		b.FinishBlock(1)
 	}
-	zones := zonemap.OpenColumns(b.FinishBlock(nil))
-	if _, known := zones.Column(1, 31); !known {
-		t.Error("32 columns are too many")
-	}
-	if _, known := zones.Column(1, 32); known {
-		t.Error("33 columns are known")
+	zones := openColumns(t, &b, 3)
+	for i, want := range []bool{false, false, false, true} {
+		if _, known := zones[i].Column(1, 2); known != want {
+			t.Errorf("zone %d: known %v", i, known)
+		}
+		if z, known := zones[i].Column(1, 1); !known || string(z.Min()) != "a" {
+			t.Errorf("zone %d: %v, %+v", i, known, z)
+		}
 	}
 }
 
@@ -202,12 +246,16 @@ func TestLimitsOfColumns(t *testing.T) {
 func TestDocumentedColumns(t *testing.T) {
 	var b zonemap.ColumnsBuilder
 	for i, name := range []string{"Ada", "", "Grace Brewster Hopper"} {
-		b.Row(7)
-		b.Value(1, []byte{0x80, 0, 0, byte(10 + i)})
+		number := []byte{0x80, 0, 0, byte(10 + i)}
+		b.Rows(7, 1)
+		b.Values(1, 1, number, number)
 		if name == "" {
-			b.Null(2)
+			b.Nulls(2, 1)
 		} else {
-			b.Value(2, []byte(name))
+			b.Values(2, 1, []byte(name), []byte(name))
+		}
+		if i > 0 {
+			b.FinishBlock(3 - i)
 		}
 	}
 	page, err := os.ReadFile(filepath.Join("..", "docs", "format", "sst.md"))
@@ -225,7 +273,8 @@ func TestDocumentedColumns(t *testing.T) {
 		}
 		want = append(want, part...)
 	}
-	if got := b.FinishBlock(nil); !bytes.Equal(got, want) {
+	got := b.FinishFile(nil)
+	if got = b.AppendBlock(b.AppendBlock(got, 0), 1); !bytes.Equal(got, want) {
 		t.Errorf("the page shows %x, the builder makes %x", want, got)
 	}
 }
@@ -233,25 +282,36 @@ func TestDocumentedColumns(t *testing.T) {
 // Zones that cannot be decoded are not known.
 func FuzzColumns(f *testing.F) {
 	var b zonemap.ColumnsBuilder
-	f.Add(b.FinishBlock(nil), uint64(0), uint64(0))
-	for i := range uint64(6) {
-		b.Row(i % 2)
-		b.Value(1, bytes.Repeat([]byte{byte(i)}, int(i)*4))
-		b.Null(300)
+	v := []byte("12345678")
+	for i := range 3 {
+		b.Rows(1, 2)
+		b.Values(1, 2, v[:i], v[i:])
+		b.Nulls(300, 2)
+		b.Rows(2, i)
+		b.FinishBlock(2 + i)
+		f.Add(b.FinishFile(nil), b.AppendBlock(nil, i), uint64(1), uint64(300))
 	}
-	f.Add(b.FinishBlock(nil), uint64(1), uint64(300))
 	b.Unknown()
-	f.Add(b.FinishBlock(nil), uint64(1), uint64(300))
-	f.Fuzz(func(t *testing.T, data []byte, group, column uint64) {
-		defer testutil.Watch(data, group, column)()
-		zones := zonemap.OpenColumns(data)
-		z, known := zones.Column(group, column)
-		err := zones.Check()
+	b.FinishBlock(1)
+	f.Add(b.FinishFile(nil), b.AppendBlock(nil, 3), uint64(1), uint64(1))
+	f.Fuzz(func(t *testing.T, file, block []byte, group, column uint64) {
+		defer testutil.Watch(file, block, group, column)()
+		c, err := zonemap.OpenColumns(file)
+		if err != nil {
+			if !errors.Is(err, corrupt.ErrCorrupt) {
+				t.Fatal(err)
+			}
+			return
+		}
+		zones := c.Block(block)
+		err = zones.Check()
 		if err != nil && !errors.Is(err, corrupt.ErrCorrupt) {
 			t.Fatal(err)
 		}
-		if z.Between(nil, nil) && !known {
-			t.Fatalf("%+v is not known", z)
+		for _, zones := range []zonemap.Columns{zones, c.Columns()} {
+			if z, known := zones.Column(group, column); z.Between(nil, nil) && !known {
+				t.Fatalf("%+v is not known", z)
+			}
 		}
 	})
 }
@@ -262,29 +322,16 @@ func TestColumnsAllocations(t *testing.T) {
 	var dst []byte
 	v := []byte("12345678")
 	n := testutil.AllocsPerRun(100, func() {
+		b.Reset()
 		for i := range uint64(50) {
-			b.Begin()
-			b.Row(i / 20)
-			b.Value(0, v)
-			b.Null(1)
-			b.End()
+			b.Rows(i/20, 1)
+			b.Values(0, 1, v, v)
+			b.Nulls(1, 1)
 		}
-		dst = b.FinishBlock(dst[:0])
+		b.FinishBlock(50)
+		dst = b.AppendBlock(b.FinishFile(dst[:0]), 0)
 	})
-	if dst = b.FinishFile(dst[:0]); n != 0 {
+	if n != 0 {
 		t.Errorf("%v allocations", n)
-	}
-}
-
-func BenchmarkColumns(b *testing.B) {
-	var c zonemap.ColumnsBuilder
-	v := []byte("12345678")
-	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
-		v[7], v[6] = byte(i), byte(i>>8)
-		c.Begin()
-		c.Row(1)
-		c.Value(0, v)
-		c.End()
 	}
 }

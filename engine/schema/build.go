@@ -16,6 +16,7 @@ type built struct {
 	coveredPK, coveredSK *ColumnSet
 	layouts              []*Layout // by their versions, ascending; new rows have the last one
 	zones                []zoneField
+	zonedPK, zonedKey    bool // some of them are in the partition key, or in the key
 }
 
 // builtIndex is what follows from the definition of an index.
@@ -51,6 +52,13 @@ func (t *Table) build() error {
 	b.coveredPK, b.coveredSK = covered(b.pk), covered(b.sk)
 	b.layouts = t.buildLayouts(b.key)
 	b.zones = t.buildZones()
+	for i := range b.zones {
+		o := b.zones[i].ordinal
+		b.zonedKey = b.zonedKey || b.key.Has(o)
+		b.zonedPK = b.zonedPK || slices.ContainsFunc(t.PK, func(k KeyColumn) bool {
+			return k.Ordinal == o
+		})
+	}
 	t.built = b
 	for _, x := range t.Indexes {
 		if err := t.buildIndex(x); err != nil {

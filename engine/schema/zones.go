@@ -1,7 +1,7 @@
 package schema
 
 import (
-	"encoding/binary"
+	"bytes"
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/keycodec"
@@ -11,6 +11,10 @@ import (
 // Column zones: a block of rows keeps the least and greatest value of the columns that are Zoned,
 // by their ids. A value is encoded as in a key, ascending and without marker. Types of columns
 // and what rows have of columns that were added later never change, so neither do descriptions.
+//
+// Stored columns are compared as they are: numbers as integers in the order of their keys, others
+// by their bytes. Only the least and the greatest are written as in keys. Rows of one partition
+// are in the order of their sort key, so its first column is that of the first and of the last.
 
 // zoneField is a column that zones have.
 type zoneField struct {
@@ -18,8 +22,13 @@ type zoneField struct {
 	id uint64
 }
 
-// zoneTextBytes is how much of a text is described: one more byte than bounds have.
-const zoneTextBytes = zonemap.MaxBoundBytes + 1
+const (
+	// zoneTextBytes is how much of a text is described: one more byte than bounds have.
+	zoneTextBytes = zonemap.MaxBoundBytes + 1
+	// zoneLongText is the length from which texts are not described. Why: nobody asks for ranges
+	// of them.
+	zoneLongText = 64
+)
 
 // Zoned reports whether blocks may have zones of the column: it has single values, which are
 // compared by their bytes.
@@ -47,115 +56,6 @@ func (t *Table) buildZones() (fields []zoneField) {
 	return fields
 }
 
-// DescribeRow describes a row for column zones. What cannot be decoded is Unknown.
-func (t *Table) DescribeRow(b *zonemap.ColumnsBuilder, key keycodec.Key, value []byte) {
-	v, err := t.View(value)
-	if err != nil {
-		b.Unknown()
-		return
-	}
-	b.Row(t.ZoneGroup())
-	for i := range t.built.zones {
-		f := &t.built.zones[i]
-		c := &t.Columns[f.ordinal]
-		s := v.Layout.Slot(f.ordinal)
-		switch {
-		case s != nil && v.Null(s):
-			b.Null(f.id)
-		case s != nil:
-			f.describe(b, &v, s)
-		case t.built.key.Has(f.ordinal):
-		case c.Added <= v.Layout.Version:
-			// A layout of after the column was dropped: not reported, so not known.
-		default:
-			f.describeValue(b, c.DefaultValue())
-		}
-	}
-	t.describeKey(b, t.built.pk, key.PK[min(rowHead, len(key.PK)):])
-	t.describeKey(b, t.built.sk, key.SK)
-}
-
-// describe reports a column of a row's body.
-func (f *zoneField) describe(b *zonemap.ColumnsBuilder, v *View, s *Slot) {
-	if s.Width == 0 && f.isText() {
-		if text, err := v.Bytes(s); err == nil {
-			text = text[:min(len(text), zoneTextBytes)]
-			b.Scratch = keycodec.AppendString(b.Scratch[:0], view(text))
-			b.Value(f.id, b.Scratch)
-		}
-		return
-	}
-	if s.Width > 0 {
-		if ordered, ok := orderedInt(f.Type, f.Unit, v.Fixed(s)); ok {
-			b.Scratch = appendBig(b.Scratch[:0], ordered, s.Width)
-			b.Value(f.id, b.Scratch)
-			return
-		}
-	}
-	if value, err := v.Value(s); err == nil {
-		f.describeValue(b, value)
-	}
-}
-
-// describeValue reports a value. One that cannot be encoded is not reported.
-func (f *zoneField) describeValue(b *zonemap.ColumnsBuilder, v expr.Value) {
-	if v.IsNull() {
-		b.Null(f.id)
-		return
-	}
-	if text, ok := v.AsString(); ok && len(text) > zoneTextBytes {
-		v = expr.String(text[:zoneTextBytes])
-	}
-	out, err := f.append(b.Scratch[:0], v)
-	if b.Scratch = out; err == nil {
-		b.Value(f.id, out)
-	}
-}
-
-// orderedInt returns a stored whole number, or ticks, such that its big-endian bytes have the
-// order of keys. ok is false for other types.
-func orderedInt(t keycodec.Type, unit keycodec.Unit, b []byte) (u uint64, ok bool) {
-	switch t {
-	case keycodec.TypeTime:
-		if unit == keycodec.FullRange {
-			return 0, false
-		}
-		return binary.LittleEndian.Uint64(b) ^ 1<<63, true
-	case keycodec.TypeInt64, keycodec.TypeFixed:
-		return binary.LittleEndian.Uint64(b) ^ 1<<63, true
-	case keycodec.TypeUint64:
-		return binary.LittleEndian.Uint64(b), true
-	case keycodec.TypeInt32:
-		return uint64(binary.LittleEndian.Uint32(b)) ^ 1<<31, true
-	case keycodec.TypeUint32:
-		return uint64(binary.LittleEndian.Uint32(b)), true
-	}
-	return 0, false
-}
-
-// describeKey reports the zoned columns of a part of the key.
-func (t *Table) describeKey(b *zonemap.ColumnsBuilder, fields []keyField, key []byte) {
-	for i := range fields {
-		f := &fields[i]
-		rest, err := f.skip(key)
-		if err != nil {
-			return
-		}
-		own := key[:len(key)-len(rest)]
-		key = rest
-		z := t.zoneOf(f.ordinal)
-		switch {
-		case z == nil:
-		case f.plain:
-			b.Value(z.id, own)
-		default:
-			if v, _, err := f.decode(own); err == nil {
-				z.describeValue(b, v)
-			}
-		}
-	}
-}
-
 // zoneOf returns the field of a column in zones, nil if it is not there.
 func (t *Table) zoneOf(ordinal int) *zoneField {
 	for i := range t.built.zones {
@@ -164,4 +64,258 @@ func (t *Table) zoneOf(ordinal int) *zoneField {
 		}
 	}
 	return nil
+}
+
+// RowRun returns the table of the rows from an item on, and where they end. row is false if it is
+// no row; then the items up to the end are none.
+func RowRun(items *zonemap.Items, from int) (id uint32, row bool, to int) {
+	key := items.Key(from)
+	id, n, row := rowHeadOf(key)
+	if !row {
+		for to = from + 1; to < items.Len() && !row; to++ {
+			_, _, row = rowHeadOf(items.Key(to))
+		}
+		if row {
+			to--
+		}
+		return 0, false, to
+	}
+	return id, true, runOf(items, from, items.Len(), key[:n])
+}
+
+// rowHeadOf returns the table of a row by its key in ordered form, and the length of what says so.
+func rowHeadOf(key []byte) (id uint32, n int, ok bool) {
+	if len(key) == 0 || key[0] != rowMark {
+		return 0, 0, false
+	}
+	n = 1
+	for range rowHead - 1 {
+		if n+1 >= len(key) || key[n] == 0 && key[n+1] == 0 {
+			return 0, 0, false
+		}
+		id = id<<8 | uint32(key[n])
+		if key[n] == 0 {
+			n++
+		}
+		n++
+	}
+	return id, n, true
+}
+
+// runOf returns where the items whose keys begin with prefix, as that of from does, end.
+func runOf(items *zonemap.Items, from, to int, prefix []byte) int {
+	if bytes.HasPrefix(items.Key(to-1), prefix) {
+		return to
+	}
+	for from++; bytes.HasPrefix(items.Key(from), prefix); {
+		from++
+	}
+	return from
+}
+
+// DescribeRows describes items, which are rows of the table, for column zones. What cannot be
+// decoded is Unknown.
+func (t *Table) DescribeRows(b *zonemap.ColumnsBuilder, items *zonemap.Items, from, to int) {
+	b.Rows(t.ZoneGroup(), to-from)
+	if t.built.zonedKey && !t.describeKeys(b, items, from, to) {
+		b.Unknown()
+		return
+	}
+	var rows [64]zoneBody
+	for from < to {
+		n, l := t.zoneBodies(rows[:min(len(rows), to-from)], items, from)
+		if n == 0 || !t.describeBodies(b, rows[:n], l) {
+			b.Unknown()
+			return
+		}
+		from += n
+	}
+}
+
+// zoneBody is the body of a row. width is that of its ends.
+type zoneBody struct {
+	body  []byte
+	width int
+}
+
+// zoneBodies fills rows from items on while they have one layout, and returns how many. What is
+// checked is that all fixed columns and ends are there.
+func (t *Table) zoneBodies(rows []zoneBody, items *zonemap.Items, from int) (int, *Layout) {
+	v, err := t.View(items.Value(from))
+	if err != nil {
+		return 0, nil
+	}
+	l := v.Layout
+	version := items.Value(from)[1 : len(items.Value(from))-len(v.body)]
+	for i := range rows {
+		value := items.Value(from + i)
+		if len(value) <= len(version) || !bytes.Equal(value[1:1+len(version)], version) {
+			return i, l
+		}
+		r := &rows[i]
+		r.body, r.width = value[1+len(version):], int(value[0])
+		wide := r.width == formatNarrow || r.width == formatMiddle || r.width == formatWide
+		if !wide || len(r.body) < l.base+max(l.Vars-1, 0)*r.width {
+			return 0, nil
+		}
+	}
+	return len(rows), l
+}
+
+// describeBodies describes the columns that are not in the key.
+func (t *Table) describeBodies(b *zonemap.ColumnsBuilder, rows []zoneBody, l *Layout) bool {
+	for i := range t.built.zones {
+		f := &t.built.zones[i]
+		s := l.Slot(f.ordinal)
+		switch {
+		case t.built.key.Has(f.ordinal):
+		case s == nil && f.column.Added <= l.Version:
+			// A layout of after the column was dropped: not reported, so not known.
+		case s == nil:
+			f.describeValue(b, f.column.DefaultValue(), len(rows))
+		case !f.describe(b, rows, l, s):
+			return false
+		}
+	}
+	return true
+}
+
+// describeValue reports a value of n rows. One that cannot be encoded is not reported.
+func (f *zoneField) describeValue(b *zonemap.ColumnsBuilder, v expr.Value, n int) {
+	if v.IsNull() {
+		b.Nulls(f.id, n)
+		return
+	}
+	if text, ok := v.AsString(); ok && len(text) > zoneTextBytes {
+		v = expr.String(text[:zoneTextBytes])
+	}
+	out, err := f.append(b.Scratch[:0], v)
+	if b.Scratch = out; err == nil {
+		b.Values(f.id, n, out, out)
+	}
+}
+
+// describeKeys describes the zoned columns of the key.
+func (t *Table) describeKeys(b *zonemap.ColumnsBuilder, items *zonemap.Items, from, to int) bool {
+	for from < to {
+		n, ok := keycodec.OrderedPKLen(items.Key(from))
+		if !ok {
+			return false
+		}
+		pk := items.Key(from)[:n]
+		end := runOf(items, from, to, pk)
+		if t.built.zonedPK && !t.describePK(b, pk, end-from) ||
+			!t.describeSK(b, items, from, end, n) {
+			return false
+		}
+		from = end
+	}
+	return true
+}
+
+// describePK reports the columns of the partition key of n rows. It stands in its ordered form.
+func (t *Table) describePK(b *zonemap.ColumnsBuilder, pk []byte, n int) bool {
+	key, _, err := keycodec.DecodeOrdered(pk, nil)
+	if err != nil || len(key.PK) < rowHead {
+		return false
+	}
+	rest := key.PK[rowHead:]
+	for i := range t.built.pk {
+		f := &t.built.pk[i]
+		after, err := f.skip(rest)
+		if err != nil {
+			return false
+		}
+		if z := t.zoneOf(f.ordinal); z != nil {
+			own := rest[:len(rest)-len(after)]
+			z.describeStored(b, f, own, own, n)
+		}
+		rest = after
+	}
+	return true
+}
+
+// describeSK reports the columns of the sort key of rows of one partition, whose form has n bytes.
+// A column after some that are the same in the first and the last row is in order.
+func (t *Table) describeSK(b *zonemap.ColumnsBuilder, items *zonemap.Items, from, to, n int) bool {
+	first, last := items.Key(from)[n:], items.Key(to - 1)[n:]
+	same := true
+	for i := range t.built.sk {
+		f := &t.built.sk[i]
+		z := t.zoneOf(f.ordinal)
+		if !same || f.Nullable {
+			if z != nil && !z.describeSKs(b, items, from, to, n, t.built.sk[:i+1]) {
+				return false
+			}
+			same = false
+			continue
+		}
+		first2, err := f.skip(first)
+		last2, err2 := f.skip(last)
+		if err != nil || err2 != nil {
+			return false
+		}
+		low, high := first[:len(first)-len(first2)], last[:len(last)-len(last2)]
+		if z != nil {
+			z.describeStored(b, f, low, high, to-from)
+		}
+		first, last, same = first2, last2, bytes.Equal(low, high)
+	}
+	return true
+}
+
+// describeSKs reports the last of these columns of a sort key, row by row.
+func (z *zoneField) describeSKs(b *zonemap.ColumnsBuilder, items *zonemap.Items, from, to, n int,
+	fields []keyField,
+) bool {
+	last := &fields[len(fields)-1]
+	var low, high []byte
+	nulls := 0
+	for i := from; i < to; i++ {
+		rest, own := items.Key(i)[n:], []byte(nil)
+		for j := range fields {
+			after, err := fields[j].skip(rest)
+			if err != nil {
+				return false
+			}
+			own, rest = rest[:len(rest)-len(after)], after
+		}
+		switch {
+		case last.Nullable && last.isNull(own[0]):
+			nulls++
+		case low == nil:
+			low, high = own, own
+		case bytes.Compare(own, low) < 0:
+			low = own
+		case bytes.Compare(own, high) > 0:
+			high = own
+		}
+	}
+	if nulls > 0 {
+		b.Nulls(z.id, nulls)
+	}
+	if low != nil {
+		z.describeStored(b, last, low, high, to-from-nulls)
+	}
+	return true
+}
+
+// describeStored reports the first and the last of n fields of a key in the order of keys.
+func (z *zoneField) describeStored(b *zonemap.ColumnsBuilder, f *keyField, low, high []byte,
+	n int,
+) {
+	if f.plain {
+		b.Values(z.id, n, low, high)
+		return
+	}
+	v, _, err := f.decode(low)
+	w, _, err2 := f.decode(high)
+	switch {
+	case err != nil || err2 != nil: // not reported
+	case v.IsNull() || bytes.Equal(low, high):
+		z.describeValue(b, v, n)
+	default:
+		z.describeValue(b, v, n-1)
+		z.describeValue(b, w, 1)
+	}
 }

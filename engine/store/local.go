@@ -62,7 +62,7 @@ func (s *LocalStore) SetProperty(_ context.Context, name string, value []byte) e
 }
 
 // Describe implements Describer.
-func (s *LocalStore) Describe(f func(key Key, value []byte, b *engine.ZoneBuilder)) {
+func (s *LocalStore) Describe(f func(items *engine.ZoneItems, b *engine.ZoneBuilder)) {
 	s.db.Describe(f)
 }
 

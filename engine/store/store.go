@@ -141,7 +141,7 @@ type ResultsReader interface {
 type Describer interface {
 	// Describe makes it collect the zones of items by what f says of them: see
 	// engine.DB.Describe. It may be called at any time.
-	Describe(f func(key Key, value []byte, b *engine.ZoneBuilder))
+	Describe(f func(items *engine.ZoneItems, b *engine.ZoneBuilder))
 }
 
 // Sampler is a Reader that returns items chosen at random.

@@ -15,18 +15,19 @@ func (db *DB) describe() {
 	if !ok {
 		return
 	}
-	d.Describe(func(key store.Key, value []byte, b *engine.ZoneBuilder) {
-		id, row := schema.RowTable(key.PK)
-		if !row {
-			b.Row(noTable)
-			return
+	d.Describe(func(items *engine.ZoneItems, b *engine.ZoneBuilder) {
+		tables := db.tables.Load()
+		for from := 0; from < items.Len(); {
+			id, row, to := schema.RowRun(items, from)
+			if !row {
+				b.Rows(noTable, to-from)
+			} else if core := tables.byID[id]; core != nil {
+				core.state.Load().Schema.DescribeRows(b, items, from, to)
+			} else {
+				b.Unknown()
+			}
+			from = to
 		}
-		core := db.tables.Load().byID[id]
-		if core == nil {
-			b.Unknown()
-			return
-		}
-		core.state.Load().Schema.DescribeRow(b, key, value)
 	})
 }
 

@@ -175,22 +175,17 @@ func (c *zoneSpans) meets(zone *zonemap.Column) bool {
 	for i := range c.spans {
 		s := &c.spans[i]
 		if !nullable {
-			if meets(zone, s.Lo, s.Hi) {
+			if zone.Between(s.Lo, s.Hi) {
 				return true
 			}
 			continue
 		}
 		null, lo, hi, values := cutMarkers(s)
-		if null && zone.Nulls > 0 || values && meets(zone, lo, hi) {
+		if null && zone.Nulls || values && zone.Between(lo, hi) {
 			return true
 		}
 	}
 	return false
-}
-
-// meets reports whether a value of the zone may be from lo to before hi.
-func meets(zone *zonemap.Column, lo, hi []byte) bool {
-	return zone.Between(lo, hi) && (hi == nil || bytes.Compare(zone.Min, hi) < 0)
 }
 
 // cutMarkers divides a span of a nullable column: whether NULL is in it, and the bounds of the
