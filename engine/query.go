@@ -28,7 +28,7 @@ type Query struct {
 	Filter func(Item) bool
 	// MayHold, if not nil, reports whether a block or file with that zone may have an item that
 	// Filter, which is needed, accepts: see [DB.Describe]. Where it cannot, nothing is read.
-	// It is called in the reader's goroutine, and gives the same answers each time.
+	// It is called in the reader's goroutine. What it has denied once it denies each time.
 	MayHold func(Zone) bool
 	// Blocks, if not nil, counts the blocks of the runs that were tested.
 	Blocks *BlockCounts

@@ -36,7 +36,8 @@ import (
 // maps that cannot be decoded, and indexes that cannot be read, count as wanted. Range tombstones
 // are no part of blocks, and act whatever is pruned.
 
-// Pruner knows what a reading wants. It must give the same answers as long as the reading lasts.
+// Pruner knows what a reading wants. While the reading lasts that may become less, never more: what
+// a pruned block uncovers is not wanted then, and still is not when it is shown.
 type Pruner interface {
 	// Unwanted reports that no version in a zone is wanted. The keys of the map are not set.
 	Unwanted(z *zonemap.Map, columns zonemap.Columns) bool

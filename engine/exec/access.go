@@ -19,6 +19,7 @@ type access struct {
 	decoder  decoder
 	entry    decoder // of what an entry has, for the filter of one that does not cover
 	fetch    *fetcher
+	wants    *extremes
 }
 
 func (r *runner) access(n *plan.Access) (operator, error) {
@@ -32,7 +33,7 @@ func (r *runner) access(n *plan.Access) (operator, error) {
 }
 
 func (r *runner) newAccess(n *plan.Access) (*access, error) {
-	a := &access{runner: r, node: n, decoder: newDecoder(n.Table, n.Layout())}
+	a := &access{runner: r, node: n, decoder: newDecoder(n.Table, n.Layout()), wants: r.extremes}
 	var err error
 	if a.filter, err = r.condition(n.Filter); err != nil {
 		return nil, err

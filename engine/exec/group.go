@@ -9,6 +9,7 @@ import (
 type group struct {
 	*runner
 	input operator
+	wants *extremes // what the input is told of the aggregates, nil if nothing
 	mode  plan.GroupMode
 	keys  *keyMaker
 	aggs  []aggregate
@@ -21,11 +22,21 @@ func (r *runner) group(n *plan.Group) (operator, error) {
 			return op, err
 		}
 	}
+	if a, ok := n.Input.(*plan.Access); ok && a.Extremes != nil {
+		r.extremes = &extremes{node: a}
+	}
+	wants := r.extremes
 	input, err := r.compile(n.Input)
+	r.extremes = nil
 	if err != nil {
 		return nil, err
 	}
-	return r.groupOver(n, input)
+	g, err := r.groupOver(n, input)
+	if err != nil {
+		return nil, err
+	}
+	g.wants = wants
+	return g, nil
 }
 
 // groupOver returns the group over an input that is compiled already.
@@ -80,6 +91,9 @@ func (g *group) add(accs []accumulator, row []expr.Value) error {
 // total aggregates everything as one group.
 func (g *group) total() ([]accumulator, error) {
 	accs := make([]accumulator, len(g.aggs))
+	if g.wants != nil {
+		g.wants.accs = accs
+	}
 	var failed error
 	err := g.input.run(func(row []expr.Value) bool {
 		failed = g.add(accs, row)

@@ -34,10 +34,9 @@ func (a *access) read(s *sink) error {
 func (a *access) scan(r store.Range, put func(store.Item) bool) error {
 	a.countSeeks(r)
 	r.Limit = a.rangeLimit()
-	if a.node.Zones != nil {
-		blocks := engine.BlockCounts{}
-		r.MayHold, r.Blocks = a.node.Zones.MayHold, &blocks
-		defer func() { a.node.Actual().Blocks.Add(blocks) }()
+	if r.MayHold = a.mayHold(); r.MayHold != nil {
+		r.Blocks = &engine.BlockCounts{}
+		defer func() { a.node.Actual().Blocks.Add(*r.Blocks) }()
 	}
 	for it, err := range a.reader.Scan(a.ctx, r) {
 		if err != nil {
@@ -48,6 +47,20 @@ func (a *access) scan(r store.Range, put func(store.Item) bool) error {
 		}
 	}
 	return nil
+}
+
+// mayHold returns what blocks are tested for, nil if they are not.
+func (a *access) mayHold() func(engine.Zone) bool {
+	switch zones := a.node.Zones; {
+	case a.wants == nil && zones == nil:
+		return nil
+	case a.wants == nil:
+		return zones.MayHold
+	case zones == nil:
+		return a.wants.mayHold
+	default:
+		return func(z engine.Zone) bool { return zones.MayHold(z) && a.wants.mayHold(z) }
+	}
 }
 
 // countSeeks counts the positions that a range makes the store search.

@@ -99,6 +99,8 @@ type runner struct {
 	params []expr.Value
 	opt    Options
 	budget budget
+	// extremes is for the access that is being compiled, if its Extremes are not nil.
+	extremes *extremes
 }
 
 // compile returns the operator of a node.

@@ -321,6 +321,7 @@ func (b *binder) group(n *Group) (Node, error) {
 			out.Aggregates = append(out.Aggregates, a)
 		}
 	}
+	markExtremes(out)
 	return out, nil
 }
 

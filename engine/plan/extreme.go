@@ -75,3 +75,31 @@ func (q *query) extreme(c expr.Column, largest bool) (best Node) {
 	}
 	return best
 }
+
+// markExtremes tells an access to rows that only MIN and MAX of columns with zones are wanted of
+// it. Without an order it is read from the end for a MAX first: columns that rise with the key
+// have it there, and the blocks before it are left out.
+func markExtremes(g *Group) {
+	a, ok := g.Input.(*Access)
+	if !ok || a.Index != nil || a.Skip != nil || a.Point || a.Limit >= 0 || len(g.Keys) > 0 ||
+		len(g.Aggregates) == 0 {
+		return
+	}
+	var extremes []Extreme
+	for _, agg := range g.Aggregates {
+		slot, ok := agg.Arg.(expr.Slot)
+		if !ok || agg.Func != Min && agg.Func != Max {
+			return
+		}
+		o := a.Layout()[slot.I].Ordinal
+		if o < 0 || !a.Table.Columns[o].Zoned() {
+			return
+		}
+		extremes = append(extremes, Extreme{Ordinal: o, Max: agg.Func == Max})
+	}
+	a.Extremes = extremes
+	several := slices.ContainsFunc(a.Streams, func(s Stream) bool { return len(s.Ranges) > 1 })
+	if !a.Ordered && !a.Merge && !several {
+		a.Reverse = extremes[0].Max
+	}
+}

@@ -71,6 +71,8 @@ type (
 	Stream = operator.Stream
 	// Skip makes an Access seek instead of reading on.
 	Skip = operator.Skip
+	// Extreme is the least or greatest value of a column.
+	Extreme = operator.Extreme
 	// Probe says how a lookup join finds the rows of its right side: the first columns of the key
 	// (of Access.Index, or of the row: PK, then SK) are equal to Exprs.
 	Probe = operator.Probe

@@ -36,6 +36,13 @@ func (c *Column) Zoned() bool {
 	return !c.Dropped && !c.List && c.Collation == keycodec.CollateBytes
 }
 
+// AppendZone appends a value of the column, which is Zoned, as it stands in zones.
+func (c *Column) AppendZone(dst []byte, v expr.Value) ([]byte, error) {
+	f := c.keyField(KeyColumn{})
+	f.Nullable = false
+	return f.append(dst, v)
+}
+
 // ZoneGroup returns the group of the table's rows in column zones.
 func (t *Table) ZoneGroup() uint64 { return uint64(t.ID) }
 

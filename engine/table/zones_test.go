@@ -119,7 +119,8 @@ func TestZonesChangeNoResult(t *testing.T) {
 				r.compare(m)
 				m.done()
 			}
-			pruned += db.Engine().Metrics().PrunedBlocks
+			m := db.Engine().Metrics()
+			pruned += m.PrunedBlocks + m.PrunedFiles
 		})
 	}
 	if pruned == 0 {
@@ -313,9 +314,15 @@ func (r *zoneRun) compare(m zoneMoment) {
 		if r.rng.IntN(3) == 0 {
 			sel.OrderBy = []plan.Order{{Expr: m.def.Ref(0, 2)}}
 		}
-		if r.rng.IntN(4) == 0 {
+		switch r.rng.IntN(8) {
+		case 0:
 			sel.Aggregates = []plan.Aggregate{{Func: plan.Count}}
 			sel.OrderBy = nil
+		case 1, 2:
+			sel.Aggregates, sel.OrderBy = r.extremes(m.def), nil
+			if r.rng.IntN(3) == 0 {
+				sel.Where = nil
+			}
 		}
 		got, want := all(r, m.zones, sel), all(r, m.none, sel)
 		slices.Sort(got)
@@ -325,6 +332,19 @@ func (r *zoneRun) compare(m zoneMoment) {
 				strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 	}
+}
+
+// extremes returns MIN and MAX of some columns.
+func (r *zoneRun) extremes(def *schema.Table) (out []plan.Aggregate) {
+	for range 1 + r.rng.IntN(2) {
+		o := r.rng.IntN(len(def.Columns))
+		for def.Columns[o].Dropped {
+			o = r.rng.IntN(len(def.Columns))
+		}
+		f := []plan.AggregateFunc{plan.Min, plan.Max}[r.rng.IntN(2)]
+		out = append(out, plan.Aggregate{Func: f, Arg: def.Ref(0, o)})
+	}
+	return out
 }
 
 // TestZonesOfARisingColumn counts the blocks that are read for 3 of 300,000 rows.
@@ -371,5 +391,33 @@ func TestZonesOfARisingColumn(t *testing.T) {
 	b := e.Actual.Blocks
 	if b.Read == 0 || b.Read*50 > b.Read+b.Skipped || b.Skipped < int64(n)/2*80/8192 {
 		t.Errorf("%d blocks were read, %d skipped", b.Read, b.Skipped)
+	}
+	extremesOfARisingColumn(t, db, tab, n)
+}
+
+// extremesOfARisingColumn counts the blocks that are read for MIN and MAX: those at an end of each
+// partition.
+func extremesOfARisingColumn(t *testing.T, db *table.DB, tab *table.Table, n int) {
+	for f, want := range map[plan.AggregateFunc]int{plan.Min: 0, plan.Max: n - 1} {
+		sel := from(tab, nil)
+		sel.Aggregates = []plan.Aggregate{{Func: f, Arg: col(tab, "at")}}
+		rows, err := db.Query(ctx, sel)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(texts(t, rows)); got != fmt.Sprint([]string{zoneTime(want).String()}) {
+			t.Errorf("%v is %s, want %v", f, got, zoneTime(want))
+		}
+		e, err := rows.ExplainAnalyze()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Log(e)
+		for len(e.Children) > 0 {
+			e = e.Children[0]
+		}
+		if b := e.Actual.Blocks; b.Read == 0 || b.Read > 4 || b.Skipped < int64(n)*80/8192 {
+			t.Errorf("%v reads %d blocks, skips %d", f, b.Read, b.Skipped)
+		}
 	}
 }

@@ -525,4 +525,24 @@ var bugs = []bug{
 		}},
 		"./engine/sql", "TestOracles",
 	},
+	{
+		"column zones change nothing that is found: MIN leaves out a block with a smaller value",
+		[]edit{{"engine/exec/extreme.go", "x.key) < 0 {", "x.key) < -1 {"}},
+		"./engine/table", "TestZonesOfARisingColumn",
+	},
+	{
+		"column zones change nothing that is found: a file has the zones of its first block",
+		[]edit{{
+			"zonemap/columnsbuilder.go", "c.block.Values {\n\t\t\tc.file",
+			"c.block.Values && !c.file.Values {\n\t\t\tc.file",
+		}},
+		"./zonemap", "TestColumnsModel",
+	},
+	{
+		"column zones change nothing that is found: rows are described by the last of a block",
+		[]edit{{
+			"engine/schema/zonevalues.go", "min(low, u), max(high, u)", "min(low, u), u",
+		}},
+		"./engine/schema", "TestDescribedRows",
+	},
 }

@@ -50,6 +50,7 @@ func (n accessText) describe(e *Explanation) {
 	if n.Zones != nil {
 		e.attr("zones", n.Zones.String())
 	}
+	e.attrIf(len(n.Extremes) > 0, "extremes", n.extremesText())
 	e.attrIf(n.KeysOnly, "keys only", "")
 	e.attrIf(n.Limit >= 0, "limit", strconv.FormatInt(n.Limit, 10))
 }
@@ -214,4 +215,14 @@ func (n accessText) skipText() string {
 		text += "; " + rest.Condition(s).String()
 	}
 	return text
+}
+
+// extremesText names the values that are wanted alone.
+func (n accessText) extremesText() string {
+	var texts []string
+	for _, x := range n.Extremes {
+		name := map[bool]string{false: "MIN", true: "MAX"}[x.Max]
+		texts = append(texts, name+"("+n.Table.Columns[x.Ordinal].Name+")")
+	}
+	return strings.Join(texts, ", ")
 }

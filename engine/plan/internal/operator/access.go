@@ -62,6 +62,9 @@ type Access struct {
 	// Zones, if not nil, is what Residual demands of the column zones of blocks: no row for which
 	// Residual is true is in a block, or file, for which it is false.
 	Zones *spans.Zones
+	// Extremes, if not nil, are all that is wanted of the rows: the least or greatest values of
+	// columns. Blocks without a value beyond those seen before may be left out.
+	Extremes []Extreme
 	// Limit ends the reading after that many rows; negative is no limit. With Merge
 	// or without any order no stream has to deliver more than Limit rows.
 	Limit int64
@@ -111,6 +114,12 @@ type Skip struct {
 	Columns int
 	Ranges  []spans.Range // relative to p; nil: one entry for each p
 	Spans   spans.Set     // what Ranges was made from; for EXPLAIN
+}
+
+// Extreme is the least or, with Max, the greatest value of a column.
+type Extreme struct {
+	Ordinal int
+	Max     bool
 }
 
 // Probe says how a lookup join finds the rows of its right side: the first columns of
