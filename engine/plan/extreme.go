@@ -92,7 +92,7 @@ func markExtremes(g *Group) {
 			return
 		}
 		o := a.Layout()[slot.I].Ordinal
-		if o < 0 || !a.Table.Columns[o].Zoned() {
+		if o < 0 || !a.Table.HasZone(o) {
 			return
 		}
 		extremes = append(extremes, Extreme{Ordinal: o, Max: agg.Func == Max})

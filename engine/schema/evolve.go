@@ -52,6 +52,7 @@ func (t *Table) DropColumn(name string) (*Table, error) {
 				x.Columns, x.Include, x.Where = nil, nil, nil
 			}
 		}
+		t.Zones = slices.DeleteFunc(t.Zones, func(o int) bool { return o == i })
 		c := &t.Columns[i]
 		c.Dropped, c.Removed = true, t.Version
 		return nil

@@ -34,6 +34,7 @@ type tableJSON struct {
 	PK        []keyJSON    `json:"primary_key"`
 	SK        []keyJSON    `json:"sort_key,omitempty"`
 	TTL       *ttlJSON     `json:"ttl,omitempty"`
+	Zones     *[]string    `json:"zones,omitempty"`
 	HadTTL    bool         `json:"had_ttl,omitempty"`
 	Indexes   []indexJSON  `json:"indexes,omitempty"`
 	NextIndex uint32       `json:"next_index,omitempty"`
@@ -133,6 +134,13 @@ func (t *Table) MarshalJSON() ([]byte, error) {
 	}
 	if t.TTL != nil {
 		out.TTL = &ttlJSON{t.Columns[t.TTL.Ordinal].Name, t.TTL.After.String()}
+	}
+	if t.Zones != nil {
+		names := make([]string, len(t.Zones))
+		for i, o := range t.Zones {
+			names[i] = t.Columns[o].Name
+		}
+		out.Zones = &names
 	}
 	for _, x := range t.Indexes {
 		index, err := t.indexJSON(x)
@@ -238,6 +246,16 @@ func (in *tableJSON) table() (*Table, error) {
 			return nil, fmt.Errorf("TTL: %w", err)
 		}
 		t.TTL = &TTL{i, after}
+	}
+	if in.Zones != nil {
+		t.Zones = []int{}
+		for _, name := range *in.Zones {
+			i, err := t.columnNamed(name)
+			if err != nil {
+				return nil, fmt.Errorf("zones: %w", err)
+			}
+			t.Zones = append(t.Zones, i)
+		}
 	}
 	for _, x := range in.Indexes {
 		index, err := x.index(t)

@@ -31,6 +31,9 @@ type Table struct {
 	PK, SK  []KeyColumn
 	Indexes []*Index
 	TTL     *TTL // nil: rows do not expire by a column
+	// Zones are the ordinals of the columns that blocks keep zones of. Nil is all that can have
+	// them, but texts of more than 64 bytes; none is an empty list. A change affects new files.
+	Zones []int
 	// HadTTL says that there was another TTL before: rows from then may expire still.
 	HadTTL bool
 	// NextIndex is the id of the next index: ids are not used again.

@@ -10,6 +10,7 @@ import (
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/keycodec"
 	"github.com/kstonedb/kstone/keycodec/shard"
+	"github.com/kstonedb/kstone/zonemap"
 )
 
 // New checks a definition and returns a table of it that can be used. It copies what it is
@@ -32,7 +33,7 @@ func (t *Table) clone() *Table {
 	out := *t
 	out.built = nil
 	out.Columns = slices.Clone(t.Columns)
-	out.PK, out.SK = slices.Clone(t.PK), slices.Clone(t.SK)
+	out.PK, out.SK, out.Zones = slices.Clone(t.PK), slices.Clone(t.SK), slices.Clone(t.Zones)
 	out.Indexes = make([]*Index, len(t.Indexes))
 	for i, x := range t.Indexes {
 		out.Indexes[i] = x.clone()
@@ -104,7 +105,7 @@ func (t *Table) validate() error {
 		names[lower] = names[lower] || !c.Dropped
 		ids[c.ID] = true
 	}
-	errs = append(errs, t.validateKey(), t.validateTTL(), t.validateIndexes())
+	errs = append(errs, t.validateKey(), t.validateTTL(), t.validateZones(), t.validateIndexes())
 	return errors.Join(errs...)
 }
 
@@ -202,6 +203,27 @@ func (t *Table) validateTTL() error {
 		return fmt.Errorf("TTL: column %q is no time", c.Name)
 	case t.TTL.After < 0:
 		return fmt.Errorf("TTL: %s is negative", t.TTL.After)
+	}
+	return nil
+}
+
+func (t *Table) validateZones() error {
+	if len(t.Zones) > zonemap.MaxColumns {
+		return fmt.Errorf("zones: %d columns, at most %d are possible", len(t.Zones),
+			zonemap.MaxColumns)
+	}
+	for i, o := range t.Zones {
+		c, err := t.live(o)
+		switch {
+		case err != nil:
+			return fmt.Errorf("zones: %w", err)
+		case !c.Zoned():
+			return fmt.Errorf("zones: column %q is a list or compared under a collation", c.Name)
+		case len(t.PK) > 0 && o == t.PK[0].Ordinal:
+			return fmt.Errorf("zones: rows are in the order of column %q, which needs none", c.Name)
+		case slices.Contains(t.Zones[:i], o):
+			return fmt.Errorf("zones: column %q is named twice", c.Name)
+		}
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/keycodec"
@@ -19,7 +20,8 @@ import (
 // zoneField is a column that zones have.
 type zoneField struct {
 	keyField
-	id uint64
+	id   uint64
+	long bool // long texts are described, too
 }
 
 const (
@@ -46,6 +48,9 @@ func (c *Column) AppendZone(dst []byte, v expr.Value) ([]byte, error) {
 // ZoneGroup returns the group of the table's rows in column zones.
 func (t *Table) ZoneGroup() uint64 { return uint64(t.ID) }
 
+// HasZone reports whether the table describes a column.
+func (t *Table) HasZone(ordinal int) bool { return t.zoneOf(ordinal) != nil }
+
 // buildZones chooses the columns to describe. Why not the first of the key: rows are in its order,
 // so that a condition on it selects keys.
 func (t *Table) buildZones() (fields []zoneField) {
@@ -54,10 +59,11 @@ func (t *Table) buildZones() (fields []zoneField) {
 		if len(fields) == zonemap.MaxColumns {
 			break
 		}
-		if c.Zoned() && i != t.PK[0].Ordinal {
+		wanted := t.Zones == nil || slices.Contains(t.Zones, i)
+		if wanted && c.Zoned() && i != t.PK[0].Ordinal {
 			f := c.keyField(KeyColumn{})
 			f.Nullable, f.ordinal = false, i
-			fields = append(fields, zoneField{f, uint64(c.ID)})
+			fields = append(fields, zoneField{f, uint64(c.ID), t.Zones != nil})
 		}
 	}
 	return fields

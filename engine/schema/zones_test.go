@@ -3,8 +3,11 @@ package schema_test
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -19,7 +22,7 @@ func TestDescribedRows(t *testing.T) {
 	seed := testutil.Seed(t)
 	for i := range uint64(testutil.Effort(300, 5_000)) {
 		rng := rand.New(rand.NewPCG(seed, i))
-		tab := randomTable(t, rng)
+		tab := chosenZones(t, rng, randomTable(t, rng))
 		rows := make([][]expr.Value, 1+rng.IntN(100))
 		for i := range rows {
 			rows[i] = randomRow(rng, tab)
@@ -31,6 +34,54 @@ func TestDescribedRows(t *testing.T) {
 			}
 		}
 		checkDescribed(t, tab, rows)
+	}
+}
+
+// chosenZones returns the table, or one that names the columns of its zones. It reads back from
+// its JSON.
+func chosenZones(t *testing.T, rng *rand.Rand, tab *schema.Table) *schema.Table {
+	if rng.IntN(2) == 0 {
+		return tab
+	}
+	def := *tab
+	def.Zones = []int{}
+	for o := range def.Columns {
+		if def.Columns[o].Zoned() && o != def.PK[0].Ordinal && rng.IntN(2) == 0 {
+			def.Zones = append(def.Zones, o)
+		}
+	}
+	out, err := schema.New(def)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back schema.Table
+	if err := json.Unmarshal(text, &back); err != nil || back.Zones == nil ||
+		!slices.Equal(back.Zones, out.Zones) {
+		t.Fatalf("zones %v of %s, %v", back.Zones, text, err)
+	}
+	return &back
+}
+
+// TestRefusedZones: zones are of columns that can have them.
+func TestRefusedZones(t *testing.T) {
+	for o, want := range []string{"which needs none", "is a list", "is a list", "", "named twice"} {
+		def := schema.Table{Name: "t", PK: []schema.KeyColumn{{Ordinal: 0}}}
+		def.Zones = []int{min(o, 3)}
+		def.Columns = []schema.Column{{Name: "a", Type: keycodec.TypeInt64},
+			{Name: "b", Type: keycodec.TypeInt64, List: true},
+			{Name: "c", Type: keycodec.TypeString, Collation: keycodec.CollateASCII},
+			{Name: "d", Type: keycodec.TypeInt64}}
+		if o == 4 {
+			def.Zones = append(def.Zones, 3)
+		}
+		_, err := schema.New(def)
+		if got := fmt.Sprint(err); want == "" && err != nil || !strings.Contains(got, want) {
+			t.Errorf("%v: %v, want %q", def.Zones, err, want)
+		}
 	}
 }
 
@@ -68,6 +119,12 @@ func checkDescribed(t *testing.T, tab *schema.Table, rows [][]expr.Value) {
 	for o := range tab.Columns {
 		if c := &tab.Columns[o]; c.Zoned() && o != tab.PK[0].Ordinal {
 			z, known := f.Columns().Column(tab.ZoneGroup(), uint64(c.ID))
+			if !tab.HasZone(o) {
+				if known {
+					t.Fatalf("column %q is described, the zones are %v", c.Name, tab.Zones)
+				}
+				continue
+			}
 			checkColumn(t, c, o, rows, &z, known)
 		}
 	}
@@ -85,7 +142,7 @@ func checkColumn(t *testing.T, c *schema.Column, o int, rows [][]expr.Value, z *
 			nulls = true
 			continue
 		}
-		if text, ok := row[o].AsString(); ok && len(text) > 64 {
+		if text, ok := row[o].AsString(); ok && len(text) > 64 && !known {
 			return
 		}
 		v, err := field.AppendField(nil, schema.KeyColumn{}, row[o])

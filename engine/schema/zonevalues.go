@@ -135,7 +135,7 @@ func (f *zoneField) describeVariable(b *zonemap.ColumnsBuilder, rows []zoneBody,
 		if err != nil {
 			return false
 		}
-		if len(own) > zoneLongText {
+		if len(own) > zoneLongText && !f.long {
 			return true
 		}
 		head := head8(own)

@@ -177,6 +177,12 @@ func (b *binder) createTable(s *syntax.CreateTable) *schema.Table {
 	if s.TTL != nil {
 		def.TTL = b.ttl(&def, s.TTL)
 	}
+	if s.Zones != nil {
+		def.Zones = make([]int, len(s.Zones))
+		for i, n := range s.Zones {
+			def.Zones[i] = b.column(&def, n)
+		}
+	}
 	for i := range s.Indexes {
 		x := b.index(&def, &s.Indexes[i])
 		x.State = schema.Ready

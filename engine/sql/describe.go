@@ -62,6 +62,12 @@ func (d *describer) createTable() *syntax.CreateTable {
 			out.TTL.After = t.TTL.After.String()
 		}
 	}
+	if t.Zones != nil {
+		out.Zones = make([]syntax.Name, len(t.Zones))
+		for i, o := range t.Zones {
+			out.Zones[i] = d.name(o)
+		}
+	}
 	return out
 }
 

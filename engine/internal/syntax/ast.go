@@ -180,6 +180,7 @@ type CreateTable struct {
 	Sort      []KeyColumn // SORT KEY, or the other columns of PRIMARY KEY
 	Indexes   []CreateIndex
 	TTL       *TTL
+	Zones     []Name // of ZONES; nil without, not nil for ZONES ()
 }
 
 // TTL says when rows expire: After later than the time in Column.

@@ -67,7 +67,7 @@ func QuoteName(name string) string {
 
 // operandWords are no reserved words but mean something else where a column can stand, or
 // at the start of a part of CREATE TABLE.
-var operandWords = wordSet(`null true false timestamp tidb_shard partition primary ttl
+var operandWords = wordSet(`null true false timestamp tidb_shard partition primary ttl zones
 	current_timestamp current_date default`)
 
 // QuoteText returns a text in single quotes.
@@ -317,6 +317,10 @@ func (f *formatter) createTable(t *CreateTable) {
 		f.put(next, "TTL (", QuoteName(t.TTL.Column.Text))
 		f.when(t.TTL.After != "", " + ", QuoteText(t.TTL.After))
 		f.put(")")
+	}
+	if t.Zones != nil {
+		f.put(next, "ZONES ")
+		f.names(t.Zones)
 	}
 	for i := range t.Indexes {
 		x := &t.Indexes[i]

@@ -71,6 +71,8 @@ func (p *parser) tablePart(t *CreateTable) {
 			t.TTL.After = p.text("duration, such as '24h'")
 		}
 		p.needOp(")")
+	case p.words("ZONES"):
+		t.Zones = p.zones()
 	case p.isWord("UNIQUE"), p.isWord("INDEX"):
 		unique := p.word("UNIQUE")
 		if !p.word("INDEX") {
@@ -84,6 +86,19 @@ func (p *parser) tablePart(t *CreateTable) {
 			"CONSTRAINT": absentConstraints["CONSTRAINT"], "CHECK": absentConstraints["CHECK"]})
 		t.Columns = append(t.Columns, p.columnDef())
 	}
+}
+
+// zones reads the columns of ZONES, which may be none.
+func (p *parser) zones() []Name {
+	out := []Name{}
+	p.needOp("(")
+	for !p.op(")") {
+		if len(out) > 0 {
+			p.needOp(",")
+		}
+		out = append(out, p.name("column"))
+	}
+	return out
 }
 
 func (p *parser) onlyKey(pos int, key []KeyColumn) {

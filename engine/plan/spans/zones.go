@@ -58,7 +58,7 @@ func (z *ZoneTemplate) compile() {
 	}
 	for o := range used.All() {
 		c := &z.table.Columns[o]
-		if !c.Zoned() {
+		if !z.table.HasZone(o) {
 			continue
 		}
 		key := Key{Fields: []keycodec.Field{c.Field(schema.KeyColumn{})}, Ordinals: []int{o},
