@@ -41,6 +41,7 @@ type DB struct {
 	upkeep    *upkeep.Upkeep
 	commits   *commit.Pipeline
 	calls     callGate
+	temp      tempFiles
 	conflicts atomic.Uint64 // of transactions
 	failure   atomic.Pointer[readOnlyError]
 	closeErr  error
@@ -100,6 +101,7 @@ func (db *DB) close() error {
 	}
 	db.upkeep.Stop()
 	db.calls.close()
+	db.temp.close()
 	if db.log != nil {
 		if db.failure.Load() == nil {
 			errs = append(errs, db.settle())

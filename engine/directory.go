@@ -4,8 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/kstonedb/kstone/engine/internal/upkeep"
@@ -93,4 +97,103 @@ func shareFiles(limit int) (flush, readers int) {
 	room := limit - max(limit/4, 32)
 	flush = max(1, min(upkeep.MaxFlushGroup, room/2))
 	return flush, max(4, room-flush)
+}
+
+// TempFile is a file in the directory of a database that holds, for a while, what one operation
+// has no memory for. It is not durable and not part of the database; Close removes it, the Close
+// of the database removes those that are left, and Open those that a crash has left. One
+// goroutine writes to it.
+type TempFile struct {
+	file vfs.File
+	temp *tempFiles
+	done sync.Once
+}
+
+// tempFiles are the temporary files of a database.
+type tempFiles struct {
+	db   *DB
+	last atomic.Uint64 // number
+
+	mu     sync.Mutex
+	closed bool                   // guarded by mu
+	open   map[*TempFile]struct{} // guarded by mu
+}
+
+// Temp returns what makes temporary files, nil if the database has no directory to write to: it
+// is in memory or read-only. The function may be called concurrently; its error after Close is
+// ErrClosed.
+func (db *DB) Temp() func() (*TempFile, error) {
+	if db.opts.ReadOnly || db.opts.InMemory {
+		return nil
+	}
+	return db.temp.create
+}
+
+func (t *tempFiles) create() (*TempFile, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return nil, ErrClosed
+	}
+	name := filepath.Join(t.db.dir, manifest.SpillName(t.last.Add(1)))
+	file, err := t.db.fs.Create(name)
+	if err != nil {
+		return nil, err
+	}
+	f := &TempFile{file: file, temp: t}
+	if t.open == nil {
+		t.open = map[*TempFile]struct{}{}
+	}
+	t.open[f] = struct{}{}
+	return f, nil
+}
+
+// close removes the files that are left. Their users get ErrClosed.
+func (t *tempFiles) close() {
+	t.mu.Lock()
+	t.closed = true
+	left := slices.Collect(maps.Keys(t.open))
+	t.mu.Unlock()
+	for _, f := range left {
+		f.Close()
+	}
+}
+
+// Name returns the path of the file.
+func (f *TempFile) Name() string { return f.file.Name() }
+
+// Write appends to the file. The error of a full disk matches ErrDiskFull.
+func (f *TempFile) Write(b []byte) (int, error) {
+	n, err := f.file.Write(b)
+	return n, closedError(err)
+}
+
+// ReadAt implements io.ReaderAt. It may be called concurrently.
+func (f *TempFile) ReadAt(b []byte, off int64) (int, error) {
+	n, err := f.file.ReadAt(b, off)
+	return n, closedError(err)
+}
+
+// closedError returns ErrClosed for the error of a file that the database has closed.
+func closedError(err error) error {
+	if errors.Is(err, fs.ErrClosed) {
+		return ErrClosed
+	}
+	return err
+}
+
+// Close closes and removes the file. It may be called again. A file that cannot be removed is
+// left to the next Open, and logged.
+func (f *TempFile) Close() {
+	f.done.Do(func() {
+		db := f.temp.db
+		err := errors.Join(f.file.Close(), db.fs.Remove(f.Name()))
+		if err != nil {
+			db.opts.Logger.Warn("temporary file is left to the next open", "file", f.Name(),
+				"err", err)
+		}
+		f.temp.mu.Lock()
+		defer f.temp.mu.Unlock()
+		delete(f.temp.open, f)
+	})
 }

@@ -62,6 +62,7 @@ func openFS(fsys vfs.FS, dir string, o *Options, lock io.Closer) (db *DB, err er
 	start := time.Now()
 	db = &DB{dir: dir, opts: opts, base: fsys, lock: lock}
 	db.calls.init()
+	db.temp.db = db
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, db.release())

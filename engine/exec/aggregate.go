@@ -35,37 +35,93 @@ func (r *runner) aggregates(list []plan.Aggregate) ([]aggregate, error) {
 type accumulator struct {
 	count int64
 	value expr.Value // the sum, or the smallest or largest value; NULL of none
-	seen  *keyTable  // of DISTINCT
 }
 
-// add takes in one row.
-func (acc *accumulator) add(r *runner, a *aggregate, row []expr.Value) error {
-	if a.all {
-		acc.count++
-		return nil
-	}
-	v, err := a.arg.Value(row, r.params)
-	if err != nil || v.IsNull() {
-		return err
-	}
-	if a.distinct {
-		if acc.seen == nil {
-			acc.seen = newKeyTable(1)
+// aggregation is what some groups have seen so far.
+type aggregation struct {
+	*runner
+	aggs   []aggregate
+	groups [][]accumulator
+	spool  *spool
+	// values are those of aggregates of DISTINCT values: rows of a group, an aggregate and a
+	// value. Nil: none yet.
+	values *unique
+	seq    int64 // of the last of them
+	failed error // of an aggregate that took one
+}
+
+// add takes in a row of a group.
+func (a *aggregation) add(group int, row []expr.Value) error {
+	accs := a.groups[group]
+	for i := range accs {
+		f := &a.aggs[i]
+		if f.all {
+			accs[i].count++
+			continue
 		}
-		key := [1]expr.Value{canonical(v, a.collation)}
-		if _, added := acc.seen.add(key[:]); !added {
-			return nil
+		v, err := f.arg.Value(row, a.params)
+		switch {
+		case err != nil:
+			return err
+		case v.IsNull():
+		case f.distinct:
+			err = a.addDistinct(group, i, v)
+		default:
+			err = accs[i].take(f, v)
 		}
-		if err := r.budget.take("distinct aggregate", acc.seen.bytes()); err != nil {
+		if err != nil {
 			return err
 		}
 	}
-	acc.count++
-	return acc.take(a, v)
+	return nil
 }
 
-// take combines a value with those before.
+// addDistinct takes in a value if the group has not seen it.
+func (a *aggregation) addDistinct(group, aggregate int, v expr.Value) error {
+	if a.values == nil {
+		var key [3]expr.Value
+		a.values = newUnique(a.spool, len(key), func(row []expr.Value) []expr.Value {
+			copy(key[:], row)
+			i, _ := row[1].AsInt()
+			key[2] = canonical(row[2], a.aggs[i].collation)
+			return key[:]
+		}, func(_ int64, row []expr.Value) bool {
+			group, _ := row[0].AsInt()
+			i, _ := row[1].AsInt()
+			a.failed = a.groups[group][i].take(&a.aggs[i], row[2])
+			return a.failed == nil
+		})
+	}
+	row := [3]expr.Value{expr.Int(int64(group)), expr.Int(int64(aggregate)), v}
+	a.seq++
+	_, err := a.values.add(a.seq, row[:])
+	return first(err, a.failed)
+}
+
+// finish takes in what is still to be seen, before results are asked for.
+func (a *aggregation) finish() error {
+	if a.values == nil {
+		return nil
+	}
+	return first(a.values.finish(), a.failed)
+}
+
+// release gives memory and files back.
+func (a *aggregation) release() {
+	if a.values != nil {
+		a.values.release()
+		a.values = nil
+		a.spool.close()
+	}
+}
+
+// take counts a value and combines a value with those before.
 func (acc *accumulator) take(a *aggregate, v expr.Value) error {
+	acc.count++
+	return acc.combine(a, v)
+}
+
+func (acc *accumulator) combine(a *aggregate, v expr.Value) error {
 	switch a.fn {
 	case plan.Sum, plan.Avg:
 		if acc.value.IsNull() {
@@ -92,7 +148,7 @@ func (acc *accumulator) merge(a *aggregate, other *accumulator) error {
 	if other.value.IsNull() {
 		return nil
 	}
-	return acc.take(a, other.value)
+	return acc.combine(a, other.value)
 }
 
 // result returns the value of the aggregate.

@@ -84,6 +84,7 @@ func (b *bucketGroup) collect(done <-chan part, yield func([]expr.Value) bool) e
 		a.Rows, a.Keys = a.Rows+p.used.Rows, a.Keys+p.used.Keys
 		a.Bytes, a.Seeks = a.Bytes+p.used.Bytes, a.Seeks+p.used.Seeks
 		a.Blocks.Add(p.used.Blocks)
+		b.node.Actual().Spilled += p.used.Spilled
 		for _, row := range p.rows {
 			if !yield(row) {
 				return nil
@@ -116,7 +117,7 @@ func (b *bucketGroup) collect(done <-chan part, yield func([]expr.Value) bool) e
 // stream groups one stream. It runs beside others, with a share of the memory.
 func (b *bucketGroup) stream(i, workers int) part {
 	r := &runner{ctx: b.ctx, reader: b.reader, params: b.params, opt: b.opt}
-	r.budget.limit = b.budget.limit / int64(workers)
+	r.budget.limit, r.budget.spills = b.budget.limit/int64(workers), b.budget.spills
 	node := b.each
 	*node.Actual() = plan.Actual{}
 	node.Streams, node.Merge, node.Ordered = b.input.Streams[i:i+1], false, true
@@ -124,12 +125,14 @@ func (b *bucketGroup) stream(i, workers int) part {
 	if err != nil {
 		return part{err: err}
 	}
-	g, err := r.groupOver(b.node, input)
+	p := part{}
+	var own plan.Actual // of the group: streams run at the same time
+	g, err := r.groupOver(b.node, input, &own)
 	if err != nil {
 		return part{err: err}
 	}
 	g.mode = plan.GroupStreaming
-	p := part{aggs: g.aggs}
+	p.aggs = g.aggs
 	if len(b.node.Keys) == 0 {
 		p.accs, p.err = g.total()
 	} else {
@@ -139,5 +142,6 @@ func (b *bucketGroup) stream(i, workers int) part {
 		})
 	}
 	p.used = *node.Actual()
+	p.used.Spilled = own.Spilled
 	return p
 }

@@ -5,7 +5,17 @@ import "github.com/kstonedb/kstone/engine/expr"
 // budget counts the memory of the rows that operators keep. Only one goroutine uses it.
 type budget struct {
 	used, limit int64
+	spills      bool // what has no room goes into files
 }
+
+// Bounds of the buffer of a tape.
+const (
+	minBlock = 512
+	maxBlock = 256 << 10
+)
+
+// block returns the size of the buffer of a tape.
+func (b *budget) block() int { return int(min(max(b.limit/1024, minBlock), maxBlock)) }
 
 // valueBytes is the size of an expr.Value without its text.
 const valueBytes = 40
@@ -31,8 +41,39 @@ func (b *budget) take(operator string, n int64) error {
 	return nil
 }
 
-// release gives back what an operator that ends has kept.
-func (b *budget) release(n int64) { b.used -= n }
+// keeper counts what one operator keeps.
+type keeper struct {
+	budget   *budget
+	operator string
+	used     int64
+}
+
+func (r *runner) keeper(operator string) keeper {
+	return keeper{budget: &r.budget, operator: operator}
+}
+
+// take counts n more bytes of an operator that cannot spill.
+func (k *keeper) take(n int64) error {
+	k.used += n
+	return k.budget.take(k.operator, n)
+}
+
+// grow counts n more bytes of an operator that can, and reports whether it has to.
+func (k *keeper) grow(n int64) (spill bool, err error) {
+	b := k.budget
+	if !b.spills {
+		return false, k.take(n)
+	}
+	k.used += n
+	b.used += n
+	return b.used > b.limit/4*3 && k.used >= b.limit/16, nil
+}
+
+// release gives back what the operator has kept. It may be called again.
+func (k *keeper) release() {
+	k.budget.used -= k.used
+	k.used = 0
+}
 
 // clone returns a copy of a row that shares no memory with it.
 func clone(row []expr.Value) []expr.Value {

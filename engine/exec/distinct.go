@@ -10,15 +10,15 @@ import (
 // ones are neighbours, in the last row.
 type distinct struct {
 	*runner
-	input     operator
-	streaming bool
-	columns   int
-	folds     []keycodec.Collation // nil: none
+	node    *plan.Distinct
+	input   operator
+	columns int
+	folds   []keycodec.Collation // nil: none
 }
 
 func (r *runner) distinct(n *plan.Distinct) (operator, error) {
 	input, err := r.compile(n.Input)
-	return &distinct{r, input, n.Mode == plan.DistinctStreaming, n.Columns, n.Collations}, err
+	return &distinct{r, n, input, n.Columns, n.Collations}, err
 }
 
 func (d *distinct) fold(i int) keycodec.Collation {
@@ -29,34 +29,29 @@ func (d *distinct) fold(i int) keycodec.Collation {
 }
 
 func (d *distinct) run(yield func([]expr.Value) bool) error {
-	seen := newKeyTable(d.columns)
 	key := make([]expr.Value, d.columns)
-	last := make([]expr.Value, d.columns)
-	some, used := false, int64(0)
-	defer func() { d.budget.release(used) }()
-	var failed error
-	err := d.input.run(func(row []expr.Value) bool {
+	keyOf := func(row []expr.Value) []expr.Value {
 		for i := range key {
 			key[i] = canonical(row[i], d.fold(i))
 		}
-		if d.streaming {
-			if some && equalValues(key, last) {
-				return true
-			}
-			some = true
-			for i := range key {
-				last[i] = key[i].Clone()
-			}
+		return key
+	}
+	if d.node.Mode != plan.DistinctStreaming {
+		spool := d.spool("distinct", d.node.Actual())
+		defer spool.close()
+		return newUnique(spool, d.columns, keyOf, func(_ int64, row []expr.Value) bool {
 			return yield(row)
-		}
-		if _, added := seen.add(key); !added {
+		}).all(number(d.input))
+	}
+	last, some := make([]expr.Value, d.columns), false
+	return d.input.run(func(row []expr.Value) bool {
+		if keyOf(row); some && equalValues(key, last) {
 			return true
 		}
-		used += seen.bytes()
-		if failed = d.budget.take("distinct", seen.bytes()); failed != nil {
-			return false
+		some = true
+		for i := range key {
+			last[i] = key[i].Clone()
 		}
 		return yield(row)
 	})
-	return first(failed, err)
 }

@@ -6,7 +6,8 @@
 // when that wants no more. So a row goes through filters, joins and groups without being
 // copied, memory does not depend on the number of rows, and LIMIT ends the reading of
 // every stream below it. What has to keep rows (sort, hash join, hash groups, the right
-// side of joins) copies them and counts their memory: see [Options.MemoryBytes].
+// side of joins) copies them and counts their memory, and writes what has no room to temporary
+// files: see [Options.MemoryBytes].
 //
 // # Ownership
 //

@@ -23,6 +23,25 @@ func (e *MemoryError) Error() string {
 // Is makes errors.Is(err, ErrMemory) true.
 func (e *MemoryError) Is(target error) bool { return target == ErrMemory }
 
+// SpillError says that a temporary file, for what an operator has no memory for, failed. What
+// was written is removed. It wraps the cause: a full disk matches engine.ErrDiskFull.
+type SpillError struct {
+	Operator string // "sort", "hash join" …
+	Limit    int64  // Options.MemoryBytes
+	What     string // "write FILE", for example
+	Err      error
+}
+
+// Error implements error.
+func (e *SpillError) Error() string {
+	return fmt.Sprintf("exec: the %s needs more than the %d bytes of memory allowed, and "+
+		"cannot %s: %v; more space on the disk of the database, an index in the order wanted, a "+
+		"stricter condition or Options.MemoryBytes helps", e.Operator, e.Limit, e.What, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *SpillError) Unwrap() error { return e.Err }
+
 // ErrDangling is matched by the error for an index entry without its row: the index is
 // damaged. Verify reports more.
 var ErrDangling = errors.New("exec: an index entry has no row")

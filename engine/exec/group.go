@@ -8,12 +8,13 @@ import (
 // group makes a row of each group: its keys, then its aggregates.
 type group struct {
 	*runner
-	input operator
-	wants *extremes // what the input is told of the aggregates, nil if nothing
-	mode  plan.GroupMode
-	keys  *keyMaker
-	aggs  []aggregate
-	out   []expr.Value
+	input  operator
+	wants  *extremes // what the input is told of the aggregates, nil if nothing
+	mode   plan.GroupMode
+	actual *plan.Actual // for what is spilled
+	keys   *keyMaker
+	aggs   []aggregate
+	out    []expr.Value
 }
 
 func (r *runner) group(n *plan.Group) (operator, error) {
@@ -31,7 +32,7 @@ func (r *runner) group(n *plan.Group) (operator, error) {
 	if err != nil {
 		return nil, err
 	}
-	g, err := r.groupOver(n, input)
+	g, err := r.groupOver(n, input, n.Actual())
 	if err != nil {
 		return nil, err
 	}
@@ -40,19 +41,17 @@ func (r *runner) group(n *plan.Group) (operator, error) {
 }
 
 // groupOver returns the group over an input that is compiled already.
-func (r *runner) groupOver(n *plan.Group, input operator) (*group, error) {
+func (r *runner) groupOver(n *plan.Group, input operator, actual *plan.Actual) (*group, error) {
 	keys, err := r.keyMaker(n.Keys)
 	if err != nil {
 		return nil, err
 	}
 	aggs, err := r.aggregates(n.Aggregates)
-	return &group{runner: r, input: input, mode: n.Mode, keys: keys, aggs: aggs,
+	return &group{runner: r, input: input, mode: n.Mode, actual: actual, keys: keys, aggs: aggs,
 		out: make([]expr.Value, len(n.Keys)+len(aggs))}, err
 }
 
 func (g *group) run(yield func([]expr.Value) bool) error {
-	used := g.budget.used
-	defer func() { g.budget.used = used }()
 	switch {
 	case len(g.keys.programs) == 0:
 		accs, err := g.total()
@@ -62,9 +61,18 @@ func (g *group) run(yield func([]expr.Value) bool) error {
 		_, err = g.emit(nil, accs, yield)
 		return err
 	case g.mode == plan.GroupHash:
-		return g.hash(yield)
+		spool := g.spool("hash grouping", g.actual)
+		defer spool.close()
+		return g.hash(spool, number(g.input),
+			func(_ int64, row []expr.Value) bool { return yield(row) })
 	}
 	return g.streaming(yield)
+}
+
+// aggregation returns one without groups.
+func (g *group) aggregation() *aggregation {
+	return &aggregation{runner: g.runner, aggs: g.aggs,
+		spool: g.spool("distinct aggregate", g.actual)}
 }
 
 // emit yields the row of one group.
@@ -79,111 +87,155 @@ func (g *group) emit(key []expr.Value, accs []accumulator, yield func([]expr.Val
 	return yield(g.out), nil
 }
 
-func (g *group) add(accs []accumulator, row []expr.Value) error {
-	for i := range accs {
-		if err := accs[i].add(g.runner, &g.aggs[i], row); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // total aggregates everything as one group.
 func (g *group) total() ([]accumulator, error) {
-	accs := make([]accumulator, len(g.aggs))
+	all := g.aggregation()
+	defer all.release()
+	all.groups = [][]accumulator{make([]accumulator, len(g.aggs))}
 	if g.wants != nil {
-		g.wants.accs = accs
+		g.wants.accs = all.groups[0]
 	}
 	var failed error
 	err := g.input.run(func(row []expr.Value) bool {
-		failed = g.add(accs, row)
+		failed = all.add(0, row)
 		return failed == nil
 	})
-	return accs, first(failed, err)
+	if err = first(failed, err); err == nil {
+		err = all.finish()
+	}
+	return all.groups[0], err
 }
 
-// hash keeps all groups. They come out in the order of their first rows.
-func (g *group) hash(yield func([]expr.Value) bool) error {
-	table := newKeyTable(len(g.keys.programs))
-	var accs [][]accumulator
-	var keys [][]expr.Value // as they are, where the table has canonical ones
+// hashedGroups are those of one pass over an input.
+type hashedGroups struct {
+	*aggregation
+	maker *keyMaker
+	rows  *spool
+	kept  keeper
+	table *keyTable
+	keys  [][]expr.Value // as they are, where the table has canonical ones
+	seqs  []int64        // of the groups' first rows
+	rest  *partitions    // rows of groups that there was no room for; nil: none
+}
+
+// hash keeps all groups that there is room for, and then those of the rest of the rows, in the
+// same way. They come out in the order of their first rows, whose numbers they have.
+func (g *group) hash(s *spool, in numbered, yield func(seq int64, row []expr.Value) bool) error {
+	h := &hashedGroups{aggregation: g.aggregation(), maker: g.keys, rows: s,
+		kept: g.keeper(s.operator), table: newKeyTable(len(g.keys.programs))}
+	defer h.release()
 	var failed error
-	err := g.input.run(func(row []expr.Value) bool {
-		var i int
-		if i, failed = g.find(table, row); failed != nil {
-			return false
-		}
-		if i == len(accs) {
-			var key []expr.Value
-			if key, failed = g.keys.values(row, g.params); failed != nil {
-				return false
-			}
-			keys = append(keys, clone(key))
-			accs = append(accs, make([]accumulator, len(g.aggs)))
-			bytes := table.bytes() + rowBytes(key) + int64(len(g.aggs))*64
-			if failed = g.budget.take("hash grouping", bytes); failed != nil {
-				return false
-			}
-		}
-		failed = g.add(accs[i], row)
+	err := in(func(seq int64, row []expr.Value) bool {
+		failed = h.add(seq, row)
 		return failed == nil
 	})
 	if err := first(failed, err); err != nil {
 		return err
 	}
-	for i := range accs {
-		if more, err := g.emit(keys[i], accs[i], yield); err != nil || !more {
+	if err := h.finish(); err != nil {
+		return err
+	}
+	for i := range h.groups {
+		more, err := g.emit(h.keys[i], h.groups[i], func(row []expr.Value) bool {
+			return yield(h.seqs[i], row)
+		})
+		if err != nil || !more {
 			return err
 		}
 	}
-	return nil
+	rest := h.rest
+	h.release()
+	if rest == nil {
+		return nil
+	}
+	return rest.each(func(i int, yield func(int64, []expr.Value) bool) error {
+		return g.hash(s, rest.parts[i].each, yield)
+	}, yield)
 }
 
-// find returns the number of the row's group, adding it if it is new.
-func (g *group) find(table *keyTable, row []expr.Value) (int, error) {
-	key, _, err := g.keys.canonical(row, g.params)
-	if err != nil {
-		return 0, err
-	}
-	i, _ := table.add(key)
-	return i, nil
+func (h *hashedGroups) release() {
+	h.kept.release()
+	h.aggregation.release()
+	h.table, h.keys, h.groups, h.rest = nil, nil, nil, nil
 }
+
+// add takes in a row.
+func (h *hashedGroups) add(seq int64, row []expr.Value) error {
+	key, _, err := h.maker.canonical(row, h.params)
+	if err != nil {
+		return err
+	}
+	if h.rest != nil {
+		i := h.table.find(key)
+		if i < 0 {
+			return h.rest.add(key, seq, row)
+		}
+		return h.aggregation.add(i, row)
+	}
+	i, added := h.table.add(key)
+	if !added {
+		return h.aggregation.add(i, row)
+	}
+	if key, err = h.maker.values(row, h.params); err != nil {
+		return err
+	}
+	h.keys, h.seqs = append(h.keys, clone(key)), append(h.seqs, seq)
+	h.groups = append(h.groups, make([]accumulator, len(h.aggs)))
+	spill, err := h.kept.grow(h.table.bytes() + rowBytes(key) + int64(len(h.aggs))*accBytes)
+	if err != nil {
+		return err
+	}
+	if spill {
+		h.rest = newPartitions(h.rows)
+	}
+	return h.aggregation.add(i, row)
+}
+
+// accBytes is the size of an accumulator and its part of the slices around it.
+const accBytes = 64
 
 // streaming keeps one group: its rows are neighbours.
 func (g *group) streaming(yield func([]expr.Value) bool) error {
 	width := len(g.keys.programs)
 	current := make([]expr.Value, width) // canonical
 	shown := make([]expr.Value, width)   // as it is
-	var accs []accumulator
+	one := g.aggregation()
+	defer one.release()
 	var failed error
 	stopped := false
+	end := func() (more bool, err error) {
+		if err := one.finish(); err != nil {
+			return false, err
+		}
+		return g.emit(shown, one.groups[0], yield)
+	}
 	err := g.input.run(func(row []expr.Value) bool {
 		var key []expr.Value
 		if key, _, failed = g.keys.canonical(row, g.params); failed != nil {
 			return false
 		}
-		if accs == nil || !equalValues(key, current) {
-			if accs != nil {
+		if one.groups == nil || !equalValues(key, current) {
+			if one.groups != nil {
 				var more bool
-				if more, failed = g.emit(shown, accs, yield); failed != nil || !more {
+				if more, failed = end(); failed != nil || !more {
 					stopped = true
 					return false
 				}
 			}
-			accs = g.begin(accs, current, shown, key, row)
+			g.begin(one, current, shown, key, row)
 		}
-		failed = g.add(accs, row)
+		failed = one.add(0, row)
 		return failed == nil
 	})
-	if err := first(failed, err); err != nil || stopped || accs == nil {
+	if err := first(failed, err); err != nil || stopped || one.groups == nil {
 		return err
 	}
-	_, err = g.emit(shown, accs, yield)
+	_, err = end()
 	return err
 }
 
 // begin starts a group, in the memory of the one before.
-func (g *group) begin(accs []accumulator, current, shown, key, row []expr.Value) []accumulator {
+func (g *group) begin(one *aggregation, current, shown, key, row []expr.Value) {
 	for i := range key {
 		current[i] = key[i].Clone()
 	}
@@ -192,9 +244,9 @@ func (g *group) begin(accs []accumulator, current, shown, key, row []expr.Value)
 			shown[i] = plain[i].Clone()
 		}
 	}
-	if accs == nil {
-		return make([]accumulator, len(g.aggs))
+	if one.release(); one.groups == nil {
+		one.groups = [][]accumulator{make([]accumulator, len(g.aggs))}
+		return
 	}
-	clear(accs)
-	return accs
+	clear(one.groups[0])
 }

@@ -10,15 +10,18 @@ import (
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/exec"
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/internal/openfs"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/store"
+	"github.com/kstonedb/kstone/internal/vfs"
 )
 
 // world is a database with tables and what is in them.
 type world struct {
 	t     *testing.T
 	db    *engine.DB
+	fs    vfs.FS
 	store store.Store
 	rows  map[*schema.Table][][]expr.Value
 
@@ -27,16 +30,19 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	db, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true})
+	fsys := vfs.NewMem()
+	opened, err := openfs.Open(fsys, "db", &engine.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	db := opened.(*engine.DB)
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return &world{t: t, db: db, store: store.Local(db), rows: map[*schema.Table][][]expr.Value{}}
+	return &world{t: t, db: db, fs: fsys, store: store.Local(db),
+		rows: map[*schema.Table][][]expr.Value{}}
 }
 
 // table makes a table of its JSON form, with all indexes ready.

@@ -5,12 +5,15 @@ import (
 	"github.com/kstonedb/kstone/engine/plan"
 )
 
-// hashJoin keeps the right side by its keys.
+// hashJoin keeps the right side by its keys. If it has no room, both sides are divided by their
+// keys, and each part is joined by itself.
 type hashJoin struct {
 	joiner
+	node                *plan.JoinNode
 	leftKeys, rightKeys *keyMaker
-	nullAware           bool
-	limit               int64
+
+	count int64 // rows of the right side
+	null  bool  // one of them has a NULL key
 }
 
 func (r *runner) hashJoin(n *plan.JoinNode, j joiner) (operator, error) {
@@ -26,90 +29,205 @@ func (r *runner) hashJoin(n *plan.JoinNode, j joiner) (operator, error) {
 		c := expr.CollationOfPair(n.LeftKeys[i], n.RightKeys[i])
 		left.collations[i], right.collations[i] = c, c
 	}
-	return &hashJoin{j, left, right, n.NullAware, n.MemoryBytes}, nil
+	return &hashJoin{joiner: j, node: n, leftKeys: left, rightKeys: right}, nil
 }
 
 // hashed is the right side in memory.
 type hashed struct {
 	table *keyTable
 	rows  [][][]expr.Value // by key
-	count int
-	null  bool // a row has a NULL key
+	kept  keeper
+	spool *spool
+	rest  *partitions // not nil: nothing is in memory, and everything here
 }
 
 func (h *hashJoin) run(yield func([]expr.Value) bool) error {
-	kept := keeper{budget: &h.budget, operator: "hash join", limit: h.limit}
-	defer kept.release()
-	right, err := h.build(&kept)
+	h.count, h.null = 0, false
+	spool := h.spool("hash join", h.node.Actual())
+	defer spool.close()
+	return h.join(spool, number(h.right), number(h.left),
+		func(_ int64, row []expr.Value) bool { return yield(row) })
+}
+
+// join joins the sides, or parts of them. Pairs have the numbers of their left rows.
+func (h *hashJoin) join(s *spool, right, left numbered,
+	yield func(seq int64, row []expr.Value) bool) error {
+	built, err := h.build(s, right)
+	defer built.kept.release()
 	if err != nil {
 		return err
 	}
-	if h.nullAware && right.null {
+	if h.node.NullAware && h.null {
 		return nil // x NOT IN (…, NULL) is never true
 	}
+	if built.rest != nil {
+		return h.joinParts(built.rest, left, yield)
+	}
 	var failed error
-	err = h.left.run(func(row []expr.Value) bool {
+	var at int64
+	pair := func(row []expr.Value) bool { return yield(at, row) }
+	err = left(func(seq int64, row []expr.Value) bool {
+		at = seq
 		var more bool
-		more, failed = h.probe(right, row, yield)
+		more, failed = h.probe(built, row, pair)
 		return more && failed == nil
 	})
 	return first(failed, err)
 }
 
-// build reads the right side.
-func (h *hashJoin) build(kept *keeper) (*hashed, error) {
-	right := &hashed{table: newKeyTable(len(h.rightKeys.programs))}
+// joinParts divides the left side as the right one is, and joins the parts.
+func (h *hashJoin) joinParts(rights *partitions, left numbered,
+	yield func(seq int64, row []expr.Value) bool) error {
+	lefts := newPartitionsLike(rights.spool, rights.seed)
 	var failed error
-	err := h.right.run(func(row []expr.Value) bool {
-		failed = h.keep(right, row, kept)
-		return failed == nil && !(h.nullAware && right.null)
+	err := left(func(seq int64, row []expr.Value) bool {
+		var key []expr.Value
+		if key, _, failed = h.leftKeys.canonical(row, h.params); failed == nil {
+			failed = lefts.add(key, seq, row)
+		}
+		return failed == nil
+	})
+	if err := first(failed, err); err != nil {
+		return err
+	}
+	all := rights.rows()
+	return lefts.each(func(i int, yield func(int64, []expr.Value) bool) error {
+		right, left := &rights.parts[i], &lefts.parts[i]
+		if right.rows == all { // it cannot be divided: one key, mostly
+			return h.scan(right, left, yield)
+		}
+		return h.join(rights.spool, right.each, left.each, yield)
+	}, yield)
+}
+
+// scan compares each left row with all right ones.
+func (h *hashJoin) scan(right, left *tape, yield func(seq int64, row []expr.Value) bool) error {
+	r := tapeReader{tape: right}
+	var failed error
+	var at int64
+	pair := func(row []expr.Value) bool { return yield(at, row) }
+	err := left.each(func(seq int64, row []expr.Value) bool {
+		at = seq
+		var more bool
+		more, failed = h.scanFor(&r, row, pair)
+		return more && failed == nil
+	})
+	return first(failed, err)
+}
+
+// scanFor finds the partners of one left row on a tape.
+func (h *hashJoin) scanFor(r *tapeReader, row []expr.Value, yield func([]expr.Value) bool,
+) (bool, error) {
+	key, m, err := h.begin(row)
+	if err != nil {
+		return false, err
+	}
+	for r.rewind(); key != nil && !m.done; {
+		ok, err := r.next()
+		if err != nil {
+			return false, err
+		}
+		if !ok {
+			break
+		}
+		other, _, err := h.rightKeys.canonical(r.row, h.params)
+		if err == nil && equalValues(key, other) {
+			err = h.try(&m, r.row, yield)
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	h.finish(&m, yield)
+	return m.more, nil
+}
+
+// begin begins a left row. The key is nil if it is equal to nothing.
+func (h *hashJoin) begin(row []expr.Value) (key []expr.Value, m matched, err error) {
+	key, null, err := h.leftKeys.canonical(row, h.params)
+	m = h.setLeft(row)
+	if null {
+		// Of NOT IN, NULL is unknown unless the right side is empty.
+		key, m.any = nil, h.node.NullAware && h.count > 0
+	}
+	return key, m, err
+}
+
+// build reads the right side.
+func (h *hashJoin) build(s *spool, in numbered) (*hashed, error) {
+	right := &hashed{table: newKeyTable(len(h.rightKeys.programs)), kept: s.keeper(s.operator),
+		spool: s}
+	var failed error
+	err := in(func(_ int64, row []expr.Value) bool {
+		failed = h.keep(right, row)
+		return failed == nil && !(h.node.NullAware && h.null)
 	})
 	return right, first(failed, err)
 }
 
 // keep adds a row of the right side.
-func (h *hashJoin) keep(right *hashed, row []expr.Value, kept *keeper) error {
-	right.count++
+func (h *hashJoin) keep(right *hashed, row []expr.Value) error {
+	h.count++
 	key, null, err := h.rightKeys.canonical(row, h.params)
 	if err != nil {
 		return err
 	}
 	if null { // equal to nothing
-		right.null = true
+		h.null = true
 		return nil
 	}
+	if right.rest != nil {
+		return right.rest.add(key, 0, row)
+	}
+	bytes := rowBytes(row)
 	i, added := right.table.add(key)
 	if added {
 		right.rows = append(right.rows, nil)
-		if err := kept.take(right.table.bytes()); err != nil {
-			return err
-		}
+		bytes += right.table.bytes()
 	}
 	if h.kind >= plan.Semi && !h.on.some && len(right.rows[i]) > 0 {
 		return nil // that there is one is all that matters
 	}
 	right.rows[i] = append(right.rows[i], clone(row))
-	return kept.take(rowBytes(row))
+	spill, err := right.kept.grow(bytes)
+	if err != nil || !spill {
+		return err
+	}
+	return right.divide()
+}
+
+// divide moves the rows in memory to partitions.
+func (right *hashed) divide() error {
+	right.rest = newPartitions(right.spool)
+	width := right.table.width
+	for i, rows := range right.rows {
+		for _, row := range rows {
+			if err := right.rest.add(right.table.keys[i*width:][:width], 0, row); err != nil {
+				return err
+			}
+		}
+	}
+	right.rows, right.table = nil, nil
+	right.kept.release()
+	return nil
 }
 
 // probe finds the partners of one left row.
 func (h *hashJoin) probe(right *hashed, row []expr.Value, yield func([]expr.Value) bool,
 ) (bool, error) {
-	key, null, err := h.leftKeys.canonical(row, h.params)
+	key, m, err := h.begin(row)
 	if err != nil {
 		return false, err
 	}
-	m := h.setLeft(row)
-	if null {
-		// Of NOT IN, NULL is unknown unless the right side is empty.
-		m.any = h.nullAware && right.count > 0
-	} else if i := right.table.find(key); i >= 0 {
-		for _, partner := range right.rows[i] {
-			if err := h.try(&m, partner, yield); err != nil {
-				return false, err
-			}
-			if m.done {
-				break
+	if key != nil {
+		if i := right.table.find(key); i >= 0 {
+			for _, partner := range right.rows[i] {
+				if err := h.try(&m, partner, yield); err != nil {
+					return false, err
+				}
+				if m.done {
+					break
+				}
 			}
 		}
 	}

@@ -39,7 +39,7 @@ func (r *runner) join(n *plan.JoinNode) (operator, error) {
 	case plan.JoinMerge:
 		return r.mergeJoin(n, j)
 	case plan.JoinLoop:
-		return &loopJoin{joiner: j, limit: n.MemoryBytes}, nil
+		return &loopJoin{j, r.rowList("nested loop join", n.Actual())}, nil
 	}
 	return nil, fmt.Errorf("exec: unknown join method %d", n.Method)
 }
@@ -75,6 +75,16 @@ func (j *joiner) try(m *matched, right []expr.Value, yield func([]expr.Value) bo
 	return nil
 }
 
+// tryAll considers right rows until no further one matters.
+func (j *joiner) tryAll(m *matched, rows *rowList, yield func([]expr.Value) bool) error {
+	var failed error
+	err := rows.each(func(right []expr.Value) bool {
+		failed = j.try(m, right, yield)
+		return failed == nil && !m.done
+	})
+	return first(failed, err)
+}
+
 // finish yields what a left row gives without pairs.
 func (j *joiner) finish(m *matched, yield func([]expr.Value) bool) {
 	if !m.more {
@@ -92,17 +102,14 @@ func (j *joiner) finish(m *matched, yield func([]expr.Value) bool) {
 // loopJoin keeps the right side and compares all pairs.
 type loopJoin struct {
 	joiner
-	limit int64
+	rows *rowList
 }
 
 func (l *loopJoin) run(yield func([]expr.Value) bool) error {
-	var rows [][]expr.Value
-	kept := keeper{budget: &l.budget, operator: "nested loop join", limit: l.limit}
-	defer kept.release()
+	defer l.rows.reset()
 	var failed error
 	err := l.right.run(func(row []expr.Value) bool {
-		rows = append(rows, clone(row))
-		failed = kept.take(rowBytes(row))
+		failed = l.rows.add(row)
 		return failed == nil
 	})
 	if err := first(failed, err); err != nil {
@@ -110,30 +117,11 @@ func (l *loopJoin) run(yield func([]expr.Value) bool) error {
 	}
 	err = l.left.run(func(row []expr.Value) bool {
 		m := l.setLeft(row)
-		for i := 0; i < len(rows) && !m.done; i++ {
-			if failed = l.try(&m, rows[i], yield); failed != nil {
-				return false
-			}
+		if failed = l.tryAll(&m, l.rows, yield); failed != nil {
+			return false
 		}
 		l.finish(&m, yield)
 		return m.more
 	})
 	return first(failed, err)
 }
-
-// keeper counts what one join keeps, within its own limit and that of the execution.
-type keeper struct {
-	budget   *budget
-	operator string
-	limit    int64 // 0: that of the execution
-	used     int64
-}
-
-func (k *keeper) take(n int64) error {
-	if k.used += n; k.limit > 0 && k.used > k.limit {
-		return &MemoryError{Operator: k.operator, Limit: k.limit}
-	}
-	return k.budget.take(k.operator, n)
-}
-
-func (k *keeper) release() { k.budget.release(k.used) }

@@ -22,10 +22,12 @@ func newKeyTable(width int) *keyTable {
 	return &keyTable{width: width, seed: maphash.MakeSeed(), heads: map[uint64]int32{}}
 }
 
-func (t *keyTable) hash(key []expr.Value) uint64 {
+func (t *keyTable) hash(key []expr.Value) uint64 { return hashKey(t.seed, key) }
+
+func hashKey(seed maphash.Seed, key []expr.Value) uint64 {
 	h := uint64(len(key))
 	for i := range key {
-		h = (h ^ maphash.Comparable(t.seed, key[i])) * 0x9e3779b97f4a7c15
+		h = (h ^ maphash.Comparable(seed, key[i])) * 0x9e3779b97f4a7c15
 	}
 	return h
 }

@@ -45,7 +45,7 @@ func (r *runner) lookupJoin(n *plan.JoinNode, j joiner) (operator, error) {
 }
 
 func (l *lookupJoin) run(yield func([]expr.Value) bool) error {
-	l.kept = keeper{budget: &l.budget, operator: "lookup join"}
+	l.kept = l.keeper("lookup join")
 	l.size = minProbes
 	defer l.reset()
 	var failed error
@@ -72,7 +72,6 @@ func (l *lookupJoin) reset() {
 	clear(l.found)
 	l.found = l.found[:0]
 	l.kept.release()
-	l.kept.used = 0
 }
 
 // add puts a left row into the batch.

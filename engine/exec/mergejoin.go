@@ -13,7 +13,7 @@ type mergeJoin struct {
 	joiner
 	leftKeys, rightKeys *keyMaker
 	order               order
-	limit               int64
+	node                *plan.JoinNode
 }
 
 func (r *runner) mergeJoin(n *plan.JoinNode, j joiner) (operator, error) {
@@ -22,30 +22,28 @@ func (r *runner) mergeJoin(n *plan.JoinNode, j joiner) (operator, error) {
 		return nil, err
 	}
 	right, err := r.keyMaker(n.RightKeys)
-	return &mergeJoin{j, left, right, newOrder(n.MergeOrder), n.MemoryBytes}, err
+	return &mergeJoin{j, left, right, newOrder(n.MergeOrder), n}, err
 }
 
 // rightSide is the right side of a running merge join.
 type rightSide struct {
 	*mergeJoin
 	next func() ([]expr.Value, bool)
-	kept keeper
 	err  error // of the right operator
 
 	row   []expr.Value // the next row, nil at the end; not yet in group
 	key   []expr.Value // its key
-	group [][]expr.Value
+	group *rowList
 	at    []expr.Value // the key of the group; nil before the first
 }
 
 func (m *mergeJoin) run(yield func([]expr.Value) bool) error {
-	right := &rightSide{mergeJoin: m,
-		kept: keeper{budget: &m.budget, operator: "merge join", limit: m.limit}}
+	right := &rightSide{mergeJoin: m, group: m.rowList("merge join", m.node.Actual())}
 	next, stop := iter.Pull(func(yield func([]expr.Value) bool) {
 		right.err = m.right.run(yield)
 	})
 	right.next = next
-	defer func() { stop(); right.kept.release() }()
+	defer func() { stop(); right.group.reset() }()
 	if err := right.advance(); err != nil {
 		return err
 	}
@@ -71,10 +69,8 @@ func (m *mergeJoin) step(right *rightSide, row []expr.Value, yield func([]expr.V
 			return false, err
 		}
 		if right.at != nil && m.order.compare(right.at, key) == 0 {
-			for i := 0; i < len(right.group) && !state.done; i++ {
-				if err := m.try(&state, right.group[i], yield); err != nil {
-					return false, err
-				}
+			if err := m.tryAll(&state, right.group, yield); err != nil {
+				return false, err
 			}
 		}
 	}
@@ -113,15 +109,14 @@ func (s *rightSide) seek(key []expr.Value) error {
 			return err
 		}
 	}
-	s.kept.release()
-	s.kept.used, s.group, s.at = 0, s.group[:0], nil
+	s.group.reset()
+	s.at = nil
 	if s.row == nil {
 		return nil
 	}
 	s.at = clone(s.key)
 	for s.row != nil && s.order.compare(s.key, s.at) == 0 {
-		s.group = append(s.group, clone(s.row))
-		if err := s.kept.take(rowBytes(s.row)); err != nil {
+		if err := s.group.add(s.row); err != nil {
 			return err
 		}
 		if err := s.advance(); err != nil {

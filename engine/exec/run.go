@@ -6,6 +6,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/store"
@@ -18,8 +19,11 @@ const DefaultMemoryBytes = 256 << 20
 // Options of an execution. The zero value is usable.
 type Options struct {
 	// MemoryBytes bounds the memory of the rows that sorts, groups and joins keep. 0 is
-	// DefaultMemoryBytes. Beyond it the execution ends with a *MemoryError.
+	// DefaultMemoryBytes. What they would keep beyond it goes into temporary files.
 	MemoryBytes int64
+	// Temp makes temporary files, as engine.DB.Temp does. If it is nil, an execution that
+	// would keep more than MemoryBytes ends with a *MemoryError.
+	Temp func() (*engine.TempFile, error)
 	// Clock, if not nil, measures the time of every step: for EXPLAIN ANALYZE.
 	Clock func() time.Time
 	// Workers bounds the goroutines of one execution; 0 and 1 use none beside the
@@ -58,7 +62,7 @@ func start(ctx context.Context, reader store.Reader, p *plan.Plan, o Options,
 		return nil, nil, nil, err
 	}
 	r := &runner{ctx: ctx, reader: reader, params: p.Params, opt: o}
-	r.budget.limit = o.MemoryBytes
+	r.budget.limit, r.budget.spills = o.MemoryBytes, o.Temp != nil
 	op, err := r.compile(p.Root)
 	return r, op, p, err
 }

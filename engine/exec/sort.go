@@ -86,10 +86,13 @@ type sortRows struct {
 	keys  *keyMaker
 	order order
 	limit int64
+	node  *plan.Sort
 
 	rows []sorted
-	used int64
+	kept keeper
 	seq  int
+	runs *runs        // what has been spilled; nil: nothing
+	last []expr.Value // a key that limit rows are not after; nil: not known
 }
 
 func (r *runner) sort(n *plan.Sort) (operator, error) {
@@ -99,22 +102,33 @@ func (r *runner) sort(n *plan.Sort) (operator, error) {
 	}
 	keys, err := r.keyMaker(keyExprs(n.Keys))
 	return &sortRows{runner: r, input: input, keys: keys, order: newOrder(n.Keys),
-		limit: n.Limit}, err
+		limit: n.Limit, node: n}, err
 }
 
 func (s *sortRows) run(yield func([]expr.Value) bool) error {
 	if s.limit == 0 {
 		return nil
 	}
-	s.rows, s.used = s.rows[:0], 0
-	defer func() { s.budget.release(s.used); s.rows = nil }()
+	s.kept = s.keeper("sort")
+	spool := s.spool("sort", s.node.Actual())
+	defer func() {
+		s.kept.release()
+		spool.close()
+		s.rows, s.runs, s.last = nil, nil, nil
+	}()
 	var failed error
 	err := s.input.run(func(row []expr.Value) bool {
-		failed = s.add(row)
+		failed = s.add(spool, row)
 		return failed == nil
 	})
 	if err := first(failed, err); err != nil {
 		return err
+	}
+	if s.runs != nil {
+		if err := s.spill(spool); err != nil {
+			return err
+		}
+		return s.runs.merge(func(_ int64, row []expr.Value) bool { return yield(row) })
 	}
 	slices.SortFunc(s.rows, s.compare)
 	for i := range s.rows {
@@ -133,7 +147,7 @@ func (s *sortRows) compare(a, b sorted) int {
 	return a.seq - b.seq
 }
 
-func (s *sortRows) add(row []expr.Value) error {
+func (s *sortRows) add(spool *spool, row []expr.Value) error {
 	key, err := s.keys.values(row, s.params)
 	if err != nil {
 		return err
@@ -142,13 +156,16 @@ func (s *sortRows) add(row []expr.Value) error {
 	if full && s.order.compare(key, s.rows[0].key) >= 0 {
 		return nil // it came later, too
 	}
+	if s.last != nil && s.order.compare(key, s.last) >= 0 {
+		return nil
+	}
 	next := sorted{clone(key), clone(row), 0}
 	bytes := rowBytes(next.key) + rowBytes(next.row)
 	if full {
 		bytes -= rowBytes(s.rows[0].key) + rowBytes(s.rows[0].row)
 	}
-	s.used += bytes
-	if err := s.budget.take("sort", bytes); err != nil {
+	spill, err := s.kept.grow(bytes)
+	if err != nil {
 		return err
 	}
 	s.seq++
@@ -162,7 +179,32 @@ func (s *sortRows) add(row []expr.Value) error {
 	default:
 		s.rows = append(s.rows, next)
 	}
+	if spill {
+		return s.spill(spool)
+	}
 	return nil
+}
+
+// spill writes the rows in memory as a run.
+func (s *sortRows) spill(spool *spool) error {
+	if s.runs == nil {
+		s.runs = &runs{spool: spool, keys: s.keys, order: s.order, limit: s.limit}
+	}
+	slices.SortFunc(s.rows, s.compare)
+	t := &tape{spool: spool}
+	for i := range s.rows {
+		if err := t.add(int64(s.rows[i].seq), s.rows[i].row); err != nil {
+			return err
+		}
+	}
+	if s.limit > 0 && int64(len(s.rows)) == s.limit {
+		s.last = s.rows[len(s.rows)-1].key
+	}
+	s.runs.tapes = append(s.runs.tapes, t)
+	clear(s.rows)
+	s.rows = s.rows[:0]
+	s.kept.release()
+	return t.finish()
 }
 
 // Len, Less, Swap, Push and Pop implement heap.Interface: the last row is on top.

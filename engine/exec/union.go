@@ -8,6 +8,7 @@ import (
 // union yields the rows of its inputs one after the other, each row key once.
 type union struct {
 	*runner
+	node   *plan.Union
 	inputs []operator
 	all    bool
 }
@@ -25,34 +26,39 @@ func (r *runner) operators(nodes []plan.Node) ([]operator, error) {
 
 func (r *runner) union(n *plan.Union) (operator, error) {
 	inputs, err := r.operators(n.Inputs)
-	return &union{r, inputs, n.All}, err
+	return &union{r, n, inputs, n.All}, err
 }
 
 func (u *union) run(yield func([]expr.Value) bool) error {
-	kept := keeper{budget: &u.budget, operator: "index union"}
-	defer kept.release()
-	seen := newKeyTable(2)
+	if u.all {
+		return u.concat(yield)
+	}
+	spool := u.spool("index union", u.node.Actual())
+	defer spool.close()
+	key := func(row []expr.Value) []expr.Value { return row[len(row)-2:] }
+	return newUnique(spool, 2, key, func(_ int64, row []expr.Value) bool { return yield(row) }).
+		all(number(runFunc(u.concat)))
+}
+
+// concat yields the rows of all inputs.
+func (u *union) concat(yield func([]expr.Value) bool) error {
 	for _, input := range u.inputs {
-		var failed error
 		stopped := false
 		err := input.run(func(row []expr.Value) bool {
-			if !u.all {
-				if _, added := seen.add(row[len(row)-2:]); !added {
-					return true
-				}
-				if failed = kept.take(seen.bytes()); failed != nil {
-					return false
-				}
-			}
 			stopped = !yield(row)
 			return !stopped
 		})
-		if err := first(failed, err); err != nil || stopped {
+		if err != nil || stopped {
 			return err
 		}
 	}
 	return nil
 }
+
+// runFunc is the run of an operator.
+type runFunc func(yield func(row []expr.Value) bool) error
+
+func (f runFunc) run(yield func(row []expr.Value) bool) error { return f(yield) }
 
 // intersect yields the rows of the first input whose keys are in all others.
 type intersect struct {
@@ -66,7 +72,7 @@ func (r *runner) intersect(n *plan.Intersect) (operator, error) {
 }
 
 func (x *intersect) run(yield func([]expr.Value) bool) error {
-	kept := keeper{budget: &x.budget, operator: "index intersection"}
+	kept := x.keeper("index intersection")
 	defer kept.release()
 	var common *keyTable // the keys in all inputs from 1 to the present one
 	for _, input := range x.inputs[1:] {

@@ -81,6 +81,18 @@ func DecodeList(encoded string) (Value, error) {
 	return Value{kind: KindList, s: encoded, n: uint64(n)}, nil
 }
 
+// AppendValue appends the encoding that v has as an element of a list, which ReadValue reads.
+func AppendValue(dst []byte, v Value) []byte { return appendElement(dst, v) }
+
+// ReadValue returns the first value of encoded, which it shares the bytes of, and what follows.
+// It fails if the encoding is damaged, or is that of a list with lists in it.
+func ReadValue(encoded string) (v Value, rest string, err error) {
+	if encoded == "" {
+		return Value{}, "", errList
+	}
+	return readElement(encoded)
+}
+
 func appendElement(b []byte, v Value) []byte {
 	b = append(b, byte(v.kind))
 	switch v.kind {

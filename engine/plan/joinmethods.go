@@ -144,8 +144,7 @@ func (q *query) valuesOfRight(e *estimate.Estimator, x expr.Expr, r *relation,
 // newJoin makes a join without method and cost.
 func (q *query) newJoin(c candidate, right Node, r *relation, j joinTerms,
 	e Estimate) *JoinNode {
-	n := &JoinNode{Kind: r.kind, Left: c.node, Right: right, NullAware: r.nullAware,
-		MemoryBytes: q.scope.opt.MemoryBytes}
+	n := &JoinNode{Kind: r.kind, Left: c.node, Right: right, NullAware: r.nullAware}
 	if r.kind == Semi && c.distinct == r {
 		n.Kind = Inner
 	}

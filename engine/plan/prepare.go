@@ -23,8 +23,6 @@ type Options struct {
 	// Values, if not nil, are what the parameters are likely to be, NULL if it is not known:
 	// the choice between plans is made for them. The result does not depend on them.
 	Values []expr.Value
-	// MemoryBytes bounds each hash table of a plan; 0 leaves it to the executor.
-	MemoryBytes int64
 }
 
 // Prepared is a query for which everything was decided that does not depend on values. It

@@ -17,8 +17,10 @@ type Options struct {
 	RefuseFullScan bool
 	// PlanCache is how many prepared queries are kept; 0 is 1000, negative is none.
 	PlanCache int
-	// MemoryBytes bounds what sorts, groups and joins of one query keep; 0 is
-	// exec.DefaultMemoryBytes.
+	// MemoryBytes bounds what sorts, groups and joins of one query keep in memory; 0 is
+	// exec.DefaultMemoryBytes. The rest goes into temporary files of the database, if it has a
+	// directory that it writes to: see engine.DB.Temp. Otherwise the query ends with an
+	// *exec.MemoryError.
 	MemoryBytes int64
 	// Workers bounds the goroutines of one query; 0 and 1 use none beside the caller's.
 	Workers int

@@ -205,7 +205,7 @@ func (p *Prepared) fits(c *compiled, r Reader) (bool, error) {
 
 func (db *DB) planOptions() plan.Options {
 	return plan.Options{Stats: statsOf{db}, Costs: db.opt.Costs,
-		RefuseFullScan: db.opt.RefuseFullScan, MemoryBytes: db.opt.MemoryBytes}
+		RefuseFullScan: db.opt.RefuseFullScan}
 }
 
 // Query binds the query. See DB.Query.

@@ -209,6 +209,9 @@ func (r *Rows) runPlan(reader store.Reader) (err error) {
 	}
 	opt := exec.Options{MemoryBytes: r.prepared.db.opt.MemoryBytes,
 		Workers: r.prepared.db.opt.Workers}
+	if e := r.prepared.db.engine; e != nil {
+		opt.Temp = e.Temp()
+	}
 	if _, ok := r.from.(*Tx); ok {
 		opt.Workers = 1 // a transaction belongs to one goroutine
 	}

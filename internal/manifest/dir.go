@@ -21,6 +21,7 @@ const (
 
 	currentTmpName = "CURRENT.tmp"
 	manifestPrefix = "MANIFEST-"
+	spillPrefix    = "SPILL-"
 
 	// LockName is the lock file of a database directory. It may exist before the
 	// database does.
@@ -40,6 +41,19 @@ func ParseName(name string) (num uint64, ok bool) {
 	}
 	num, err := strconv.ParseUint(digits, 10, 64)
 	return num, err == nil && Name(num) == name
+}
+
+// SpillName returns the name of temporary file num, SPILL-nnnnnn.
+func SpillName(num uint64) string { return fmt.Sprintf("%s%06d", spillPrefix, num) }
+
+// isSpill reports whether a name is one of SpillName.
+func isSpill(name string) bool {
+	digits, ok := strings.CutPrefix(name, spillPrefix)
+	if !ok {
+		return false
+	}
+	num, err := strconv.ParseUint(digits, 10, 64)
+	return err == nil && SpillName(num) == name
 }
 
 // Exists reports whether dir holds a kstone database, and changes nothing. False
@@ -169,7 +183,8 @@ func Orphans(s *State, current uint64, names []string) []string {
 	for _, name := range names {
 		_, _, isSST := base.ParseSSTName(strings.TrimSuffix(name, ".tmp"))
 		num, isManifest := ParseName(name)
-		if (isSST && !live[name]) || (isManifest && num != current) || name == currentTmpName {
+		if (isSST && !live[name]) || (isManifest && num != current) || name == currentTmpName ||
+			isSpill(name) {
 			out = append(out, name)
 		}
 	}

@@ -122,9 +122,11 @@ func TestOrphans(t *testing.T) {
 	names := []string{
 		"000-3.sst", "001-1.sst", "001-4.sst", "002-2.sst", // in use
 		"CURRENT", "LOCK", "MANIFEST-000001", "000001.log", "notes.txt", "1-1.sst", "lost+found",
+		"SPILL-1", "SPILL-000001.txt",
 		"001-2.sst", "002-99.sst", "001-1.sst.tmp", "MANIFEST-000002", "CURRENT.tmp",
+		"SPILL-000001", "SPILL-1234567",
 	}
-	want := names[11:]
+	want := names[13:]
 	if got := manifest.Orphans(s, info.Manifest, names); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

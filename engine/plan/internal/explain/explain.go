@@ -113,6 +113,9 @@ func (e *Explanation) write(b *strings.Builder, first, rest string) {
 		if a.Blocks != (zonemap.BlockCounts{}) {
 			fmt.Fprintf(b, " blocks %d skipped %d", a.Blocks.Read, a.Blocks.Skipped)
 		}
+		if a.Spilled > 0 {
+			fmt.Fprintf(b, " spilled %d", a.Spilled)
+		}
 		if a.Loops > 1 {
 			fmt.Fprintf(b, " loops %d", a.Loops)
 		}

@@ -61,9 +61,6 @@ type Join struct {
 	// is NULL; a left row with a NULL key is returned only if the right side is empty.
 	// There is one key then, and Method is JoinHash.
 	NullAware bool
-	// MemoryBytes bounds what JoinHash and JoinLoop keep in memory; 0 is the
-	// executor's own bound.
-	MemoryBytes int64
 	// Partitioned says that both sides lie in buckets of the same function and number
 	// over the join keys: stream i of the one joins stream i of the other only.
 	Partitioned bool

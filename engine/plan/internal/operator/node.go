@@ -73,6 +73,8 @@ type Actual struct {
 	Keys  int64         // entries and rows read from the store
 	Bytes int64         // bytes of these
 	Time  time.Duration // including operators below
+	// Spilled is the bytes written to temporary files.
+	Spilled int64
 	// Blocks are those of files that were tested by Access.Zones.
 	Blocks zonemap.BlockCounts
 }

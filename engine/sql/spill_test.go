@@ -1,0 +1,259 @@
+package sql_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kstonedb/kstone/engine"
+	operators "github.com/kstonedb/kstone/engine/exec"
+	"github.com/kstonedb/kstone/engine/internal/openfs"
+	"github.com/kstonedb/kstone/engine/sql"
+	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
+)
+
+// spillRows is how many rows the tables of these tests have; little is a memory that none of
+// spillStatements fits in.
+const (
+	spillRows = 300
+	little    = 4000
+)
+
+// spillStatements have one operator each that keeps rows. Their order is total.
+var spillStatements = []struct{ operator, text string }{
+	{"sort", "SELECT * FROM t ORDER BY s, id DESC"},
+	{"top 200", "SELECT id, s FROM t ORDER BY s, id LIMIT 200"},
+	{"distinct hash", "SELECT DISTINCT s FROM t"},
+	{"group hash", "SELECT s, count(*), sum(a) FROM t GROUP BY s"},
+	{"group streaming", "SELECT count(DISTINCT s), sum(DISTINCT id) FROM t"},
+	{"hash join", "SELECT x.id, y.id FROM t x JOIN u y ON x.a = y.a AND x.s < y.s"},
+	{"left hash join", "SELECT x.id, y.s FROM t x LEFT JOIN u y ON x.s = y.s AND y.a < 150"},
+	{"anti hash join", "SELECT id FROM t WHERE s NOT IN (SELECT s FROM u WHERE id < 250)"},
+	{"loop join", "SELECT count(*) FROM t x JOIN u y ON x.a < y.a"},
+	{"group hash", "SELECT s FROM t EXCEPT SELECT s FROM u WHERE id > 50"},
+}
+
+func openSpilling(t *testing.T, fsys vfs.FS, memory int64) (*sql.Session, func()) {
+	t.Helper()
+	opened, err := openfs.Open(fsys, "db", &engine.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := opened.(*engine.DB)
+	return sessionOf(t, e, memory), func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func sessionOf(t *testing.T, e *engine.DB, memory int64) *sql.Session {
+	t.Helper()
+	db, err := table.Open(context.Background(), e, &table.Options{MemoryBytes: memory})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return sql.Open(db)
+}
+
+func fillSpilling(t *testing.T, s *sql.Session) {
+	t.Helper()
+	for _, name := range []string{"t", "u"} {
+		exec(t, s, "CREATE TABLE "+name+" (id INT, a INT, s TEXT, PRIMARY KEY (id))")
+		var rows []string
+		for i := range spillRows {
+			rows = append(rows, fmt.Sprintf("(%d, %d, 'text %d %s')", i, i*7919%211,
+				i*104729%401, strings.Repeat("x", 60)))
+		}
+		exec(t, s, "INSERT INTO "+name+" VALUES "+strings.Join(rows, ", "))
+	}
+}
+
+// results returns the rows of all statements.
+func results(t *testing.T, s *sql.Session) (out []string) {
+	t.Helper()
+	for _, q := range spillStatements {
+		out = append(out, queried(t, s, q.text))
+	}
+	return out
+}
+
+func spillFiles(t *testing.T, fsys vfs.FS) []string {
+	t.Helper()
+	names, err := fsys.List("db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(names, func(name string) bool {
+		return !strings.HasPrefix(name, "SPILL-")
+	})
+}
+
+// Statements of all operators that keep rows have the same result with little memory as with
+// much, and EXPLAIN ANALYZE shows what they have written.
+func TestSpilledStatements(t *testing.T) {
+	fsys := vfs.NewMem()
+	s, end := openSpilling(t, fsys, 0)
+	fillSpilling(t, s)
+	want := results(t, s)
+	end()
+	s, end = openSpilling(t, fsys, little)
+	defer end()
+	for i, q := range spillStatements {
+		if got := queried(t, s, q.text); got != want[i] {
+			t.Errorf("%s\n got %s\nwant %s", q.text, got, want[i])
+		}
+		plan := queried(t, s, "EXPLAIN ANALYZE "+q.text)
+		_, line, ok := strings.Cut(plan, q.operator+" | ")
+		if line, _, _ = strings.Cut(line, "\n"); !ok || !strings.Contains(line, " spilled ") {
+			t.Errorf("%s: no %s has spilled:\n%s", q.text, q.operator, plan)
+		}
+		if left := spillFiles(t, fsys); len(left) > 0 {
+			t.Fatalf("%s: %q are left", q.text, left)
+		}
+	}
+}
+
+// Whatever operation on a temporary file fails, the statement has its result or an error that
+// says what could not be written or read, with the cause; and nothing is left but a file that
+// cannot be removed, which the next open removes.
+//
+// Promise (disks): A query whose temporary file fails has its result, or an error with the file,
+// the cause and what helps; the database goes on, and nothing is left. Also
+// `TestSpilledQueries` in `engine/exec`.
+func TestSpillFaults(t *testing.T) {
+	fsys := vfs.NewMem()
+	s, end := openSpilling(t, fsys, 0)
+	fillSpilling(t, s)
+	want := results(t, s)
+	end()
+	failures := 0
+	for i, q := range spillStatements {
+		for at := int64(1); ; at *= 2 {
+			plan := vfstest.FailPlan{At: at, Err: engine.ErrDiskFull, Short: at%2 == 0,
+				Match: func(op vfstest.Op) bool { return strings.Contains(op.Name, "SPILL-") }}
+			s, end := openSpilling(t, vfstest.NewFault(fsys, plan.Hook), little)
+			got, err := tryQuery(s, q.text)
+			op, failed := plan.Failed()
+			var spill *operators.SpillError
+			switch {
+			case err == nil && got != want[i]:
+				t.Fatalf("%s, %s fails: wrong rows", q.text, op.Kind)
+			case err != nil && (!errors.As(err, &spill) || !errors.Is(err, engine.ErrDiskFull)):
+				t.Fatalf("%s, %s fails: %v", q.text, op.Kind, err)
+			case err != nil:
+				failures++
+			case failed && op.Kind != vfstest.OpRemove && op.Kind != vfstest.OpClose:
+				t.Fatalf("%s: a failure of %s goes unnoticed", q.text, op.Kind)
+			}
+			if left := spillFiles(t, fsys); len(left) > 0 && op.Kind != vfstest.OpRemove {
+				t.Fatalf("%s, %s fails: %q are left", q.text, op.Kind, left)
+			}
+			end()
+			if !failed {
+				break
+			}
+		}
+	}
+	_, end = openSpilling(t, fsys, little)
+	defer end()
+	if left := spillFiles(t, fsys); len(left) > 0 {
+		t.Errorf("after open: %q are left", left)
+	}
+	if failures < len(spillStatements) {
+		t.Errorf("only %d failures", failures)
+	}
+}
+
+func tryQuery(s *sql.Session, text string) (string, error) {
+	rows, err := s.Query(context.Background(), text)
+	if err != nil {
+		return "", err
+	}
+	var lines []string
+	for row, err := range rows.All() {
+		if err != nil {
+			return "", err
+		}
+		var cells []string
+		for _, v := range row {
+			cells = append(cells, v.String())
+		}
+		lines = append(lines, strings.Join(cells, " "))
+	}
+	return strings.Join(lines, "\n"), nil
+}
+
+// A query that is given up, or whose context ends, leaves no file.
+func TestSpilledQueriesEndEarly(t *testing.T) {
+	fsys := vfs.NewMem()
+	s, end := openSpilling(t, fsys, little)
+	defer end()
+	fillSpilling(t, s)
+	for _, q := range spillStatements {
+		ctx, cancel := context.WithCancel(context.Background())
+		rows, err := s.Query(ctx, q.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, err := range rows.All() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			break
+		}
+		if left := spillFiles(t, fsys); len(left) > 0 {
+			t.Errorf("%s, broken off: %q are left", q.text, left)
+		}
+		var last error
+		for _, err := range rows.All() {
+			cancel()
+			last = err
+		}
+		if left := spillFiles(t, fsys); len(left) > 0 {
+			t.Errorf("%s, cancelled: %q are left", q.text, left)
+		}
+		if last != nil && !errors.Is(last, context.Canceled) {
+			t.Errorf("%s: %v", q.text, last)
+		}
+		cancel()
+	}
+}
+
+// A database in memory has nowhere to spill to, and one that is read-only must not: the error
+// says what helps.
+func TestNowhereToSpillTo(t *testing.T) {
+	e, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	s := sessionOf(t, e, little)
+	fillSpilling(t, s)
+	dir := t.TempDir()
+	disk, err := engine.Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fillSpilling(t, sessionOf(t, disk, 0))
+	if err := disk.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if disk, err = engine.Open(dir, &engine.Options{ReadOnly: true}); err != nil {
+		t.Fatal(err)
+	}
+	defer disk.Close()
+	for _, s := range []*sql.Session{s, sessionOf(t, disk, little)} {
+		for _, q := range spillStatements {
+			if _, err := tryQuery(s, q.text); !errors.Is(err, operators.ErrMemory) {
+				t.Errorf("%s: %v", q.text, err)
+			}
+		}
+	}
+}
