@@ -127,6 +127,10 @@ func (acc *accumulator) combine(a *aggregate, v expr.Value) error {
 		if acc.value.IsNull() {
 			acc.value = expr.Int(0)
 		}
+		if sum, ok := sumOfInts(&acc.value, &v); ok {
+			acc.value = sum
+			return nil
+		}
 		sum, err := expr.Calculate(expr.Add, acc.value, v)
 		acc.value = sum
 		return err
@@ -140,6 +144,17 @@ func (acc *accumulator) combine(a *aggregate, v expr.Value) error {
 		acc.value = v.Clone()
 	}
 	return nil
+}
+
+// sumOfInts adds what most sums are made of; ok is false for all else.
+func sumOfInts(a, b *expr.Value) (sum expr.Value, ok bool) {
+	if a.Kind() != expr.KindInt || b.Kind() != expr.KindInt {
+		return sum, false
+	}
+	x, _ := a.AsInt()
+	y, _ := b.AsInt()
+	s := x + y
+	return expr.Int(s), (s > x) == (y > 0)
 }
 
 // merge takes in what was seen of the same group elsewhere. Not for DISTINCT.

@@ -75,6 +75,40 @@ func (k *keeper) release() {
 	k.used = 0
 }
 
+// arena is memory of rows that are kept until all of them are let go of. The zero arena is ready.
+type arena struct {
+	values []expr.Value // of the last chunk
+	bytes  []byte
+}
+
+// Bounds of a chunk of an arena, in values.
+const (
+	minChunk = 16
+	maxChunk = 4096
+)
+
+// clone returns a copy of a row in the arena.
+func (a *arena) clone(row []expr.Value) []expr.Value {
+	start, n := len(a.values), len(row)
+	if cap(a.values)-start < n {
+		a.values = make([]expr.Value, 0, max(n, minChunk, min(2*cap(a.values), maxChunk)))
+		start = 0
+	}
+	a.values = a.values[:start+n]
+	out := a.values[start : start+n : start+n]
+	for i := range row {
+		out[i], a.bytes = row[i].CloneInto(a.bytes)
+	}
+	return out
+}
+
+// cloneOver makes dst, a row that was cloned, a copy of another one.
+func cloneOver(dst, row []expr.Value) {
+	for i := range row {
+		dst[i] = row[i].Clone()
+	}
+}
+
 // clone returns a copy of a row that shares no memory with it.
 func clone(row []expr.Value) []expr.Value {
 	out := make([]expr.Value, len(row))

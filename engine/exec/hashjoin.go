@@ -35,11 +35,22 @@ func (r *runner) hashJoin(n *plan.JoinNode, j joiner) (operator, error) {
 // hashed is the right side in memory.
 type hashed struct {
 	table *keyTable
-	rows  [][][]expr.Value // by key
+	rows  []partner
+	ends  []chain // of the rows of each key
+	arena arena
 	kept  keeper
 	spool *spool
 	rest  *partitions // not nil: nothing is in memory, and everything here
 }
+
+// partner is a row of the right side.
+type partner struct {
+	row  []expr.Value
+	next int32 // the next one of its key; 0: none
+}
+
+// chain is the first and the last of some partners.
+type chain struct{ first, last int32 }
 
 func (h *hashJoin) run(yield func([]expr.Value) bool) error {
 	h.count, h.null = 0, false
@@ -156,7 +167,7 @@ func (h *hashJoin) begin(row []expr.Value) (key []expr.Value, m matched, err err
 // build reads the right side.
 func (h *hashJoin) build(s *spool, in numbered) (*hashed, error) {
 	right := &hashed{table: newKeyTable(len(h.rightKeys.programs)), kept: s.keeper(s.operator),
-		spool: s}
+		spool: s, rows: make([]partner, 1)} // the number 0 is none
 	var failed error
 	err := in(func(_ int64, row []expr.Value) bool {
 		failed = h.keep(right, row)
@@ -182,13 +193,12 @@ func (h *hashJoin) keep(right *hashed, row []expr.Value) error {
 	bytes := rowBytes(row)
 	i, added := right.table.add(key)
 	if added {
-		right.rows = append(right.rows, nil)
+		right.ends = append(right.ends, chain{})
 		bytes += right.table.bytes()
-	}
-	if h.kind >= plan.Semi && !h.on.some && len(right.rows[i]) > 0 {
+	} else if h.kind >= plan.Semi && !h.on.some {
 		return nil // that there is one is all that matters
 	}
-	right.rows[i] = append(right.rows[i], clone(row))
+	right.add(&right.ends[i], row)
 	spill, err := right.kept.grow(bytes)
 	if err != nil || !spill {
 		return err
@@ -196,18 +206,31 @@ func (h *hashJoin) keep(right *hashed, row []expr.Value) error {
 	return right.divide()
 }
 
+// add adds a row to those of a key.
+func (right *hashed) add(ends *chain, row []expr.Value) {
+	n := int32(len(right.rows))
+	right.rows = append(right.rows, partner{row: right.arena.clone(row)})
+	if ends.first == 0 {
+		ends.first = n
+	} else {
+		right.rows[ends.last].next = n
+	}
+	ends.last = n
+}
+
 // divide moves the rows in memory to partitions.
 func (right *hashed) divide() error {
 	right.rest = newPartitions(right.spool)
 	width := right.table.width
-	for i, rows := range right.rows {
-		for _, row := range rows {
-			if err := right.rest.add(right.table.keys[i*width:][:width], 0, row); err != nil {
+	for i, ends := range right.ends {
+		key := right.table.keys[i*width:][:width]
+		for at := ends.first; at != 0; at = right.rows[at].next {
+			if err := right.rest.add(key, 0, right.rows[at].row); err != nil {
 				return err
 			}
 		}
 	}
-	right.rows, right.table = nil, nil
+	right.rows, right.ends, right.table, right.arena = nil, nil, nil, arena{}
 	right.kept.release()
 	return nil
 }
@@ -221,12 +244,9 @@ func (h *hashJoin) probe(right *hashed, row []expr.Value, yield func([]expr.Valu
 	}
 	if key != nil {
 		if i := right.table.find(key); i >= 0 {
-			for _, partner := range right.rows[i] {
-				if err := h.try(&m, partner, yield); err != nil {
+			for at := right.ends[i].first; at != 0 && !m.done; at = right.rows[at].next {
+				if err := h.try(&m, right.rows[at].row, yield); err != nil {
 					return false, err
-				}
-				if m.done {
-					break
 				}
 			}
 		}

@@ -16,6 +16,7 @@ type keyTable struct {
 	heads map[uint64]int32
 	next  []int32 // per key: the next one of the same hash, -1 at the end
 	keys  []expr.Value
+	text  []byte // of keys
 }
 
 func newKeyTable(width int) *keyTable {
@@ -27,7 +28,7 @@ func (t *keyTable) hash(key []expr.Value) uint64 { return hashKey(t.seed, key) }
 func hashKey(seed maphash.Seed, key []expr.Value) uint64 {
 	h := uint64(len(key))
 	for i := range key {
-		h = (h ^ maphash.Comparable(seed, key[i])) * 0x9e3779b97f4a7c15
+		h = (h ^ key[i].Hash(seed)) * 0x9e3779b97f4a7c15
 	}
 	return h
 }
@@ -61,7 +62,8 @@ func (t *keyTable) add(key []expr.Value) (i int, added bool) {
 	t.next = append(t.next, head)
 	t.heads[h] = int32(i)
 	for _, v := range key {
-		t.keys = append(t.keys, v.Clone())
+		v, t.text = v.CloneInto(t.text)
+		t.keys = append(t.keys, v)
 	}
 	return i, true
 }
@@ -127,8 +129,10 @@ func (m *keyMaker) canonical(row, params []expr.Value) (key []expr.Value, null b
 
 // canonical returns the value that stands for all values equal to v.
 func canonical(v expr.Value, c keycodec.Collation) expr.Value {
-	if s, ok := v.AsString(); ok && c != keycodec.CollateBytes {
-		return expr.String(c.Fold(s))
+	if c != keycodec.CollateBytes {
+		if s, ok := v.AsString(); ok {
+			return expr.String(c.Fold(s))
+		}
 	}
 	return v.Canonical()
 }

@@ -1,7 +1,10 @@
 package exec
 
 import (
+	"cmp"
 	"container/heap"
+	"encoding/binary"
+	"math"
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -72,10 +75,42 @@ func keyExprs(keys []plan.SortKey) []expr.Expr {
 	return out
 }
 
+// head returns a number that is not greater than that of a key that comes later. It holds among
+// keys whose first values are of the kind, or NULL.
+func (o *order) head(kind expr.Kind, key []expr.Value) uint64 {
+	v := &key[0]
+	if v.IsNull() {
+		if o.nullsLast[0] {
+			return math.MaxUint64
+		}
+		return 0
+	}
+	var h uint64 // of other kinds: all equal
+	switch kind {
+	case expr.KindInt:
+		i, _ := v.AsInt()
+		h = uint64(i) ^ 1<<63
+	case expr.KindTime:
+		seconds, _, _ := v.AsUnixTime()
+		h = uint64(seconds) ^ 1<<63
+	case expr.KindString:
+		if s, _ := v.AsString(); o.collations[0] == keycodec.CollateBytes {
+			var b [8]byte
+			copy(b[:], s)
+			h = binary.BigEndian.Uint64(b[:])
+		}
+	}
+	if o.desc[0] {
+		h = ^h
+	}
+	return h>>1 | 1<<63 // after NULL
+}
+
 // sorted is a row with its sort key and the place it came at.
 type sorted struct {
 	key, row []expr.Value
 	seq      int
+	head     uint64 // see order.head
 }
 
 // sortRows keeps its input and yields it in order; with a limit it keeps the first rows
@@ -89,10 +124,16 @@ type sortRows struct {
 	node  *plan.Sort
 
 	rows []sorted
-	kept keeper
-	seq  int
-	runs *runs        // what has been spilled; nil: nothing
-	last []expr.Value // a key that limit rows are not after; nil: not known
+	// arena has the rows; with a limit each has memory of its own, which the next one gets.
+	arena arena
+	kept  keeper
+	seq   int
+	// kind is that of the first value of each key, KindNull if all are NULL. If they are of
+	// several kinds, heads do not compare.
+	kind  expr.Kind
+	mixed bool
+	runs  *runs        // what has been spilled; nil: nothing
+	last  []expr.Value // a key that limit rows are not after; nil: not known
 }
 
 func (r *runner) sort(n *plan.Sort) (operator, error) {
@@ -109,12 +150,12 @@ func (s *sortRows) run(yield func([]expr.Value) bool) error {
 	if s.limit == 0 {
 		return nil
 	}
-	s.kept = s.keeper("sort")
+	s.kept, s.kind, s.mixed = s.keeper("sort"), expr.KindNull, false
 	spool := s.spool("sort", s.node.Actual())
 	defer func() {
 		s.kept.release()
 		spool.close()
-		s.rows, s.runs, s.last = nil, nil, nil
+		s.rows, s.runs, s.last, s.arena = nil, nil, nil, arena{}
 	}()
 	var failed error
 	err := s.input.run(func(row []expr.Value) bool {
@@ -141,6 +182,9 @@ func (s *sortRows) run(yield func([]expr.Value) bool) error {
 
 // compare puts rows with equal keys in the order they came.
 func (s *sortRows) compare(a, b sorted) int {
+	if a.head != b.head && !s.mixed {
+		return cmp.Compare(a.head, b.head)
+	}
 	if c := s.order.compare(a.key, b.key); c != 0 {
 		return c
 	}
@@ -152,24 +196,36 @@ func (s *sortRows) add(spool *spool, row []expr.Value) error {
 	if err != nil {
 		return err
 	}
+	head := s.headOf(key)
 	full := s.limit > 0 && int64(len(s.rows)) == s.limit
+	if full && !s.mixed && head > s.rows[0].head {
+		return nil
+	}
 	if full && s.order.compare(key, s.rows[0].key) >= 0 {
 		return nil // it came later, too
 	}
 	if s.last != nil && s.order.compare(key, s.last) >= 0 {
 		return nil
 	}
-	next := sorted{clone(key), clone(row), 0}
-	bytes := rowBytes(next.key) + rowBytes(next.row)
-	if full {
-		bytes -= rowBytes(s.rows[0].key) + rowBytes(s.rows[0].row)
+	bytes := rowBytes(key) + rowBytes(row)
+	var next sorted
+	switch {
+	case full:
+		next = s.rows[0]
+		bytes -= rowBytes(next.key) + rowBytes(next.row)
+		cloneOver(next.key, key)
+		cloneOver(next.row, row)
+	case s.limit > 0:
+		next = sorted{key: clone(key), row: clone(row)}
+	default:
+		next = sorted{key: s.arena.clone(key), row: s.arena.clone(row)}
 	}
 	spill, err := s.kept.grow(bytes)
 	if err != nil {
 		return err
 	}
 	s.seq++
-	next.seq = s.seq
+	next.seq, next.head = s.seq, head
 	switch {
 	case full:
 		s.rows[0] = next
@@ -183,6 +239,18 @@ func (s *sortRows) add(spool *spool, row []expr.Value) error {
 		return s.spill(spool)
 	}
 	return nil
+}
+
+// headOf returns the head of a key, and takes note of its kind.
+func (s *sortRows) headOf(key []expr.Value) uint64 {
+	if len(key) == 0 {
+		return 0
+	}
+	if k := key[0].Kind(); k != s.kind && k != expr.KindNull {
+		s.mixed = s.mixed || s.kind != expr.KindNull
+		s.kind = k
+	}
+	return s.order.head(s.kind, key)
 }
 
 // spill writes the rows in memory as a run.
@@ -202,7 +270,7 @@ func (s *sortRows) spill(spool *spool) error {
 	}
 	s.runs.tapes = append(s.runs.tapes, t)
 	clear(s.rows)
-	s.rows = s.rows[:0]
+	s.rows, s.arena = s.rows[:0], arena{}
 	s.kept.release()
 	return t.finish()
 }

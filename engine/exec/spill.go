@@ -224,6 +224,7 @@ type rowList struct {
 	spool *spool
 	kept  keeper
 	rows  [][]expr.Value
+	arena arena       // of rows
 	rest  *tapeReader // nil: none
 }
 
@@ -236,14 +237,14 @@ func (l *rowList) reset() {
 	l.kept.release()
 	l.spool.close()
 	clear(l.rows)
-	l.rows, l.rest = l.rows[:0], nil
+	l.rows, l.rest, l.arena = l.rows[:0], nil, arena{}
 }
 
 func (l *rowList) add(row []expr.Value) error {
 	if l.rest != nil {
 		return l.rest.add(0, row)
 	}
-	l.rows = append(l.rows, clone(row))
+	l.rows = append(l.rows, l.arena.clone(row))
 	spill, err := l.kept.grow(rowBytes(row))
 	if spill {
 		l.rest = &tapeReader{tape: &tape{spool: l.spool}}

@@ -3,6 +3,7 @@ package expr
 import (
 	"encoding/binary"
 	"fmt"
+	"hash/maphash"
 	"math"
 	"net/netip"
 	"strings"
@@ -267,6 +268,37 @@ func (v Value) Clone() Value {
 	v.s = strings.Clone(v.s)
 	return v
 }
+
+// Hash returns a hash of the value. Values that are equal with == have the same.
+func (v *Value) Hash(seed maphash.Seed) uint64 {
+	kind := uint64(v.kind) | uint64(v.family)<<8 | uint64(v.places)<<16
+	h := maphash.Comparable(seed, [3]uint64{v.n, v.m, kind})
+	if v.s != "" {
+		h ^= maphash.String(seed, v.s)
+	}
+	return h
+}
+
+// CloneInto is Clone with the bytes appended to buf, or, if it has no room for them, to a larger
+// buffer of its own. It returns the buffer for the next value.
+func (v Value) CloneInto(buf []byte) (Value, []byte) {
+	if v.s == "" {
+		return v, buf
+	}
+	start := len(buf)
+	if cap(buf)-start < len(v.s) {
+		buf, start = make([]byte, 0, max(len(v.s), minCloneBytes, min(2*cap(buf), maxCloneBytes))), 0
+	}
+	buf = append(buf, v.s...)
+	v.s = view(buf[start:])
+	return v, buf
+}
+
+// Bounds of the buffers of CloneInto.
+const (
+	minCloneBytes = 256
+	maxCloneBytes = 64 << 10
+)
 
 // Any returns the value as a Go value: nil, bool, int64, uint64, float64, string, []byte,
 // time.Time, keycodec.UUID, keycodec.Decimal, netip.Addr, netip.Prefix, or []any with

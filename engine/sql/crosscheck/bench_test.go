@@ -1,0 +1,146 @@
+//go:build unix
+
+package crosscheck
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/kstonedb/kstone/engine"
+	ksql "github.com/kstonedb/kstone/engine/sql"
+	"github.com/kstonedb/kstone/engine/table"
+)
+
+// speedQueries read whole tables.
+var speedQueries = []struct{ name, text string }{
+	{"filter", "SELECT id, a FROM t WHERE a % 50 = 7"},
+	{"count", "SELECT count(*) FROM t"},
+	{"group", "SELECT g, count(*), sum(a) FROM t GROUP BY g"},
+	{"top", "SELECT id, s FROM t ORDER BY a LIMIT 10"},
+	{"join", "SELECT count(*), sum(u.v) FROM t JOIN u ON t.g = u.id WHERE u.v < 500"},
+	{"sort", "SELECT id FROM t ORDER BY a, id"},
+}
+
+// BenchmarkSpeed is the time of queries of kstone and of SQLite, both in memory, by rows of t.
+// Compare them with -cpu 1 and 2, interleaved: -count 5.
+func BenchmarkSpeed(b *testing.B) {
+	for _, rows := range []int{2_500, 100_000} {
+		ours, theirs := openSpeed(b, rows)
+		for _, q := range speedQueries {
+			b.Run(fmt.Sprintf("%s/%d/kstone", q.name, rows), func(b *testing.B) {
+				b.ReportAllocs()
+				defer processor(b, rows)()
+				for b.Loop() {
+					result, err := ours.Query(context.Background(), q.text)
+					if err != nil {
+						b.Fatal(err)
+					}
+					for _, err := range result.All() {
+						if err != nil {
+							b.Fatal(err)
+						}
+					}
+				}
+			})
+			b.Run(fmt.Sprintf("%s/%d/sqlite", q.name, rows), func(b *testing.B) {
+				b.ReportAllocs()
+				defer processor(b, rows)()
+				for b.Loop() {
+					readAll(b, theirs, q.text)
+				}
+			})
+		}
+	}
+}
+
+// processor returns what reports the time of the processors, which a loaded machine hardly
+// changes, for each row of t.
+func processor(b *testing.B, rows int) func() {
+	used := func() float64 {
+		var u syscall.Rusage
+		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+			b.Fatal(err)
+		}
+		return float64(u.Utime.Nano() + u.Stime.Nano())
+	}
+	before := used()
+	return func() { b.ReportMetric((used()-before)/float64(b.N*rows), "cpu-ns/row") }
+}
+
+// readAll reads the result of a query of SQLite.
+func readAll(b *testing.B, db *sql.DB, text string) {
+	rows, err := db.Query(text)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer rows.Close()
+	columns, _ := rows.Columns()
+	values := make([]sql.RawBytes, len(columns))
+	into := make([]any, len(columns))
+	for i := range values {
+		into[i] = &values[i]
+	}
+	for rows.Next() {
+		if err := rows.Scan(into...); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// openSpeed returns both databases with t, of that many rows, and u, of a thousand.
+func openSpeed(b *testing.B, rows int) (*ksql.Session, *sql.DB) {
+	b.Helper()
+	e, err := engine.Open(b.TempDir(), &engine.Options{InMemory: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { e.Close() })
+	db, err := table.Open(context.Background(), e, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	theirs, err := sql.Open("sqlite", "file::memory:")
+	if err != nil {
+		b.Fatal(err)
+	}
+	theirs.SetMaxOpenConns(1)
+	b.Cleanup(func() { theirs.Close(); db.Close() })
+	ours := ksql.Open(db)
+	both := func(text string) {
+		if _, err := ours.Exec(context.Background(), text); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := theirs.Exec(text); err != nil {
+			b.Fatal(err)
+		}
+	}
+	both("CREATE TABLE t (id INTEGER, a INTEGER, g INTEGER, s TEXT, PRIMARY KEY (id))")
+	both("CREATE TABLE u (id INTEGER, v INTEGER, PRIMARY KEY (id))")
+	fill := func(name string, n int, row func(i int) string) {
+		for i := 0; i < n; i += 500 {
+			var list []string
+			for j := i; j < min(n, i+500); j++ {
+				list = append(list, row(j))
+			}
+			both("INSERT INTO " + name + " VALUES " + strings.Join(list, ", "))
+		}
+	}
+	fill("t", rows, func(i int) string {
+		return fmt.Sprintf("(%d, %d, %d, 'some text of row %d')", i, i*7919%1_000_003, i*31%1000, i)
+	})
+	fill("u", 1000, func(i int) string { return fmt.Sprintf("(%d, %d)", i, i*37%1000) })
+	if _, err := ours.Exec(context.Background(), "ANALYZE"); err != nil {
+		b.Fatal(err)
+	}
+	if err := e.Flush(context.Background()); err != nil {
+		b.Fatal(err)
+	}
+	return ours, theirs
+}
