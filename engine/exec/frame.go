@@ -57,6 +57,9 @@ func RunPhysical(ctx context.Context, r store.Reader, p *plan.Physical, q Reques
 		f.full = f.full[:n]
 	}
 	_, f.live = r.(store.Store)
+	if p.Residual != nil {
+		f.others = p.RowColumns.Without(p.TestColumns)
+	}
 	if p.Point {
 		return f.point()
 	}
@@ -87,11 +90,12 @@ type execution struct {
 	sink   Sink
 	live   bool // reads see the present, each its own
 
-	tested bool  // entries are tested
-	rested bool  // rows are tested
-	left   int64 // rows that are still wanted; negative: all
-	skip   int64 // rows before them that are still to be left out
-	batch  int   // when keys are fetched
+	tested bool             // entries are tested
+	rested bool             // rows are tested
+	others schema.ColumnSet // of the result, but for those that rows are tested by
+	left   int64            // rows that are still wanted; negative: all
+	skip   int64            // rows before them that are still to be left out
+	batch  int              // when keys are fetched
 	read   Reading
 	done   bool
 	err    error
@@ -394,22 +398,30 @@ func (f *frame) row(key store.Key, value []byte) {
 		return
 	}
 	want := &f.RowColumns
-	if f.q.Stored {
-		want = &f.TestColumns
-	}
-	if f.rested || !f.q.Stored {
-		if err := f.Table.Decode(f.full, key, value, want); err != nil {
-			f.fail(err)
+	if f.rested {
+		// Only rows that pass are decoded completely.
+		if !f.decode(key, value, &f.TestColumns) || !f.holds(true, f.Residual) {
 			return
 		}
+		want = &f.others
 	}
 	switch {
-	case !f.holds(f.rested, f.Residual):
 	case !f.q.Stored:
-		f.result()
+		if want.Empty() || f.decode(key, value, want) {
+			f.result()
+		}
 	case f.wanted():
 		f.yielded(f.sink.Stored(key, value))
 	}
+}
+
+// decode sets columns of f.full and reports whether they could be read.
+func (f *frame) decode(key store.Key, value []byte, want *schema.ColumnSet) bool {
+	err := f.Table.Decode(f.full, key, value, want)
+	if err != nil {
+		f.fail(err)
+	}
+	return err == nil
 }
 
 // result hands on the columns of the result.

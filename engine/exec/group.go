@@ -89,6 +89,9 @@ func (g *group) emit(key []expr.Value, accs []accumulator, yield func([]expr.Val
 
 // total aggregates everything as one group.
 func (g *group) total() ([]accumulator, error) {
+	if accs, ok, err := g.counted(); ok || err != nil {
+		return accs, err
+	}
 	all := g.aggregation()
 	defer all.release()
 	all.groups = [][]accumulator{make([]accumulator, len(g.aggs))}
@@ -104,6 +107,32 @@ func (g *group) total() ([]accumulator, error) {
 		err = all.finish()
 	}
 	return all.groups[0], err
+}
+
+// counted is total if only the number of rows of a table is asked for; ok is false otherwise.
+func (g *group) counted() (accs []accumulator, ok bool, err error) {
+	for i := range g.aggs {
+		if !g.aggs[i].all {
+			return nil, false, nil
+		}
+	}
+	c, ok := g.input.(*counter)
+	if !ok {
+		return nil, false, nil
+	}
+	input, ok := c.op.(*access)
+	if !ok {
+		return nil, false, nil
+	}
+	n, ok, err := input.count()
+	if !ok || err != nil {
+		return nil, ok, err
+	}
+	accs = make([]accumulator, len(g.aggs))
+	for i := range accs {
+		accs[i].count = n
+	}
+	return accs, true, nil
 }
 
 // hashedGroups are those of one pass over an input.

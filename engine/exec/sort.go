@@ -171,17 +171,38 @@ func (s *sortRows) run(yield func([]expr.Value) bool) error {
 		}
 		return s.runs.merge(func(_ int64, row []expr.Value) bool { return yield(row) })
 	}
-	slices.SortFunc(s.rows, s.compare)
-	for i := range s.rows {
-		if !yield(s.rows[i].row) {
+	for _, p := range s.inOrder() {
+		if !yield(s.rows[p.at].row) {
 			break
 		}
 	}
 	return nil
 }
 
+// placed is a row of sortRows by its place.
+type placed struct {
+	head uint64
+	at   int32
+}
+
+// inOrder returns the places of the rows in order. Why not the rows themselves: the places are a
+// quarter of what is moved.
+func (s *sortRows) inOrder() []placed {
+	order := make([]placed, len(s.rows))
+	for i := range s.rows {
+		order[i] = placed{s.rows[i].head, int32(i)}
+	}
+	slices.SortFunc(order, func(a, b placed) int {
+		if a.head != b.head && !s.mixed {
+			return cmp.Compare(a.head, b.head)
+		}
+		return s.compare(&s.rows[a.at], &s.rows[b.at])
+	})
+	return order
+}
+
 // compare puts rows with equal keys in the order they came.
-func (s *sortRows) compare(a, b sorted) int {
+func (s *sortRows) compare(a, b *sorted) int {
 	if a.head != b.head && !s.mixed {
 		return cmp.Compare(a.head, b.head)
 	}
@@ -258,15 +279,15 @@ func (s *sortRows) spill(spool *spool) error {
 	if s.runs == nil {
 		s.runs = &runs{spool: spool, keys: s.keys, order: s.order, limit: s.limit}
 	}
-	slices.SortFunc(s.rows, s.compare)
+	order := s.inOrder()
 	t := &tape{spool: spool}
-	for i := range s.rows {
-		if err := t.add(int64(s.rows[i].seq), s.rows[i].row); err != nil {
+	for _, p := range order {
+		if err := t.add(int64(s.rows[p.at].seq), s.rows[p.at].row); err != nil {
 			return err
 		}
 	}
 	if s.limit > 0 && int64(len(s.rows)) == s.limit {
-		s.last = s.rows[len(s.rows)-1].key
+		s.last = s.rows[order[len(order)-1].at].key
 	}
 	s.runs.tapes = append(s.runs.tapes, t)
 	clear(s.rows)
@@ -277,7 +298,7 @@ func (s *sortRows) spill(spool *spool) error {
 
 // Len, Less, Swap, Push and Pop implement heap.Interface: the last row is on top.
 func (s *sortRows) Len() int           { return len(s.rows) }
-func (s *sortRows) Less(i, j int) bool { return s.compare(s.rows[i], s.rows[j]) > 0 }
+func (s *sortRows) Less(i, j int) bool { return s.compare(&s.rows[i], &s.rows[j]) > 0 }
 func (s *sortRows) Swap(i, j int)      { s.rows[i], s.rows[j] = s.rows[j], s.rows[i] }
 
 // Push implements heap.Interface.

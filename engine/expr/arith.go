@@ -49,6 +49,10 @@ func Calculate(op ArithOp, a, b Value) (Value, error) {
 	switch {
 	case op == Neg:
 		return negate(a)
+	case a.kind == KindInt && b.kind == KindInt: // most of all
+		if v, ok := intArith(op, int64(a.n), int64(b.n)); ok {
+			return v, nil
+		}
 	case a.kind == KindNull || b.kind == KindNull:
 		return Value{}, nil
 	case !a.kind.Numeric() || !b.kind.Numeric():
