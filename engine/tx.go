@@ -14,7 +14,8 @@ import (
 // Tx is a transaction: it reads a snapshot with its own writes on top, and commits
 // all its writes at once if nothing it has read has changed since (serializable
 // isolation, optimistic: nobody waits, the later commit loses). It belongs to the
-// function it was given to and to one goroutine. It is a [Reader].
+// function it was given to, or to whoever has called Begin, and to one goroutine. It is a
+// [Reader].
 type Tx struct {
 	reader
 	db       *DB
@@ -22,14 +23,76 @@ type Tx struct {
 	own      read.Overlay // the writes, for reading them back, and what was read
 	readOnly bool
 	batch    Batch
+	// given says that the transaction ends with the function it was given to.
+	given bool
+	marks []mark // the savepoints, the oldest first
+	saved uint64 // how many there ever were
+	// scans are the ranges that each DeleteScan has deleted.
+	scans [][]read.StripeSpan
+}
+
+// TxOptions are how a transaction begins.
+type TxOptions struct {
+	ReadOnly bool // it cannot write (ErrReadOnly), and never conflicts
+}
+
+// Begin begins a transaction for callers that cannot give it a function as View, Update and
+// UpdateRetry take it. Commit or Rollback ends it. Nil options are the defaults.
+//
+// Until then it is a snapshot, which the database keeps what it sees for, and holds its
+// writes, at most MaxBatchBytes, and what it has read in memory; no locks. Nothing of it is
+// stored before Commit: one that is abandoned, or open when the database is closed or the
+// process ends, leaves nothing.
+func (db *DB) Begin(ctx context.Context, o *TxOptions) (*Tx, error) {
+	readOnly := o != nil && o.ReadOnly
+	if !readOnly {
+		if err := db.writable(); err != nil {
+			return nil, err
+		}
+	}
+	if err := usable(ctx); err != nil {
+		return nil, err
+	}
+	tx := &Tx{db: db, readOnly: readOnly}
+	if err := tx.moment.Take(db.reads); err != nil {
+		return nil, err
+	}
+	tx.own.Init(db.reads, &tx.moment, readOnly)
+	tx.from = db.reads.Reader(&tx.moment, &tx.own)
+	return tx, nil
+}
+
+// Commit writes what the transaction has written, as Update does, and ends it, whatever is
+// returned.
+func (tx *Tx) Commit(ctx context.Context, opts ...CommitOption) error {
+	if tx.given {
+		return invalid("the function of a transaction returns to commit it")
+	}
+	defer tx.moment.Release()
+	t, err := tx.db.terms(opts)
+	if err != nil {
+		return err
+	}
+	if tx.readOnly { // as View; there may be no log to sync
+		return tx.from.Check()
+	}
+	return tx.commit(ctx, t)
+}
+
+// Rollback ends the transaction; nothing is written. After Commit it does nothing.
+func (tx *Tx) Rollback() {
+	if !tx.given {
+		tx.moment.Release()
+	}
 }
 
 // View runs fn on a snapshot. The transaction cannot write (ErrReadOnly).
 func (db *DB) View(ctx context.Context, fn func(*Tx) error) error {
-	tx, err := db.begin(ctx, true)
+	tx, err := db.Begin(ctx, &TxOptions{ReadOnly: true})
 	if err != nil {
 		return err
 	}
+	tx.given = true
 	defer tx.moment.Release()
 	return fn(tx)
 }
@@ -38,18 +101,16 @@ func (db *DB) View(ctx context.Context, fn func(*Tx) error) error {
 // read was changed by another commit, the error matches ErrConflict and nothing is
 // written. An error of fn is returned as it is and nothing is written.
 func (db *DB) Update(ctx context.Context, fn func(*Tx) error, opts ...CommitOption) error {
-	if err := db.writable(); err != nil {
+	tx, err := db.Begin(ctx, nil)
+	if err != nil {
 		return err
 	}
+	tx.given = true
+	defer tx.moment.Release()
 	t, err := db.terms(opts)
 	if err != nil {
 		return err
 	}
-	tx, err := db.begin(ctx, false)
-	if err != nil {
-		return err
-	}
-	defer tx.moment.Release()
 	if err := fn(tx); err != nil {
 		return err
 	}
@@ -76,19 +137,6 @@ func (db *DB) UpdateRetry(
 			return errors.Join(context.Cause(ctx), err)
 		}
 	}
-}
-
-func (db *DB) begin(ctx context.Context, readOnly bool) (*Tx, error) {
-	if err := usable(ctx); err != nil {
-		return nil, err
-	}
-	tx := &Tx{db: db, readOnly: readOnly}
-	if err := tx.moment.Take(db.reads); err != nil {
-		return nil, err
-	}
-	tx.own.Init(db.reads, &tx.moment, readOnly)
-	tx.from = db.reads.Reader(&tx.moment, &tx.own)
-	return tx, nil
 }
 
 func (tx *Tx) checkWrite() error {
@@ -186,17 +234,79 @@ func (tx *Tx) DeleteScan(from, to Key) error {
 	if err := tx.checkWrite(); err != nil {
 		return err
 	}
-	n := tx.batch.core.Writes()
-	if err := tx.batch.DeleteScan(from, to); err != nil || tx.batch.core.Writes() == n {
+	before := tx.batch.core.Mark()
+	if err := tx.batch.DeleteScan(from, to); err != nil ||
+		tx.batch.core.Writes() == before.Writes() {
 		return err
 	}
 	spans, err := tx.from.Extents(nil, tx.batch.core.LastSpan().Span)
 	if err != nil {
-		tx.batch.core.DropLast()
+		tx.batch.core.Truncate(&before)
 		return err
 	}
+	tx.scans = append(tx.scans, spans)
 	tx.own.DeleteSpans(spans...)
 	return nil
+}
+
+// Savepoint is a state of the writes of a transaction: see Tx.Savepoint.
+type Savepoint struct{ number uint64 }
+
+// mark is what a savepoint stands for.
+type mark struct {
+	number uint64
+	batch  commit.Mark
+	scans  int
+}
+
+// Savepoint returns the present state of the writes. The transaction keeps it until Release,
+// or until RollbackTo an earlier one.
+func (tx *Tx) Savepoint() Savepoint {
+	tx.saved++
+	tx.marks = append(tx.marks, mark{tx.saved, tx.batch.core.Mark(), len(tx.scans)})
+	return Savepoint{tx.saved}
+}
+
+// find returns the position of a savepoint, or an error.
+func (tx *Tx) find(s Savepoint) (int, error) {
+	for i := len(tx.marks) - 1; i >= 0; i-- {
+		if tx.marks[i].number == s.number {
+			return i, nil
+		}
+	}
+	return 0, invalid("the transaction has no such savepoint any more")
+}
+
+// RollbackTo takes back what was written after a savepoint, which stays, and removes the
+// savepoints after it. What was read since then still counts as read. The cost is that of the
+// writes that remain. As writing, it must not be called while something is iterated over.
+func (tx *Tx) RollbackTo(s Savepoint) error {
+	i, err := tx.find(s)
+	if err == nil {
+		err = tx.from.Check()
+	}
+	if err != nil {
+		return err
+	}
+	m := &tx.marks[i]
+	tx.marks = tx.marks[:i+1]
+	if tx.batch.core.Writes() == m.batch.Writes() {
+		return nil
+	}
+	tx.scans = tx.scans[:m.scans]
+	written := tx.batch.core.Truncate(&m.batch)
+	tx.own.Forget(&written)
+	tx.batch.core.Overlay(&tx.own, &written, tx.db.nowMs, tx.scans)
+	return nil
+}
+
+// Release removes a savepoint and those after it; the writes stay.
+func (tx *Tx) Release(s Savepoint) error {
+	i, err := tx.find(s)
+	if err == nil {
+		tx.marks = tx.marks[:i]
+	}
+	return err
 }
 
 func (tx *Tx) commit(ctx context.Context, t commit.Terms) error {

@@ -254,17 +254,30 @@ func (t typ) argument(arg any) (v expr.Value, err error) {
 		return v, err
 	}
 	if v.Kind() != expr.KindList {
-		return t.adapt(v)
+		return t.given(v)
 	}
 	var elements []expr.Value
 	for e := range v.Elements() {
-		e, err := t.adapt(e)
+		e, err := t.given(e)
 		if err != nil {
 			return v, err
 		}
 		elements = append(elements, e)
 	}
 	return expr.List(elements), nil
+}
+
+// given is adapt of an argument. A text may be a decimal, which Go has no type for.
+func (t typ) given(v expr.Value) (expr.Value, error) {
+	text, ok := v.AsString()
+	if ok && (t.column.Type == keycodec.TypeDecimal || t.column.Type == keycodec.TypeFixed) {
+		d, err := keycodec.ParseDecimal(text)
+		if err != nil {
+			return v, fmt.Errorf("%s is no decimal", v)
+		}
+		return expr.Decimal(d), nil
+	}
+	return t.adapt(v)
 }
 
 func (p *params) name(i int) string {

@@ -14,6 +14,17 @@ func (s *Stmt) Exec(ctx context.Context, args ...any) (Result, error) {
 	if s.Returns() {
 		return Result{}, ErrNoResult
 	}
+	if tree, ok := s.tree.(*syntax.Transaction); ok {
+		return s.control(ctx, tree, args)
+	}
+	if t := s.session.open.Load(); t != nil {
+		return t.exec(ctx, s, args)
+	}
+	return s.execBound(ctx, args)
+}
+
+// execBound runs the statement, again if its tables have changed since it was bound.
+func (s *Stmt) execBound(ctx context.Context, args []any) (Result, error) {
 	for {
 		result, b, err := s.exec(ctx, args)
 		if result.Rows > 0 || b == nil || !b.outdated(err) {

@@ -15,7 +15,7 @@ import (
 // insert runs an INSERT: all rows, or none if one of them is refused.
 func (s *Stmt) insert(ctx context.Context, b *binding, params []expr.Value) (Result, error) {
 	in := b.insert
-	t, err := s.session.db.Bound(in.table)
+	t, err := s.session.bound(in.table)
 	if err != nil {
 		return Result{}, err
 	}
@@ -45,7 +45,7 @@ func (s *Stmt) insert(ctx context.Context, b *binding, params []expr.Value) (Res
 // insertMissing inserts the rows whose key and unique values are free, in one transaction.
 func (s *Stmt) insertMissing(ctx context.Context, t *table.Table, rows [][]expr.Value,
 	result *Result) error {
-	return s.session.db.Update(ctx, func(tx *table.Tx) error {
+	return s.session.update(ctx, func(tx *table.Tx) error {
 		result.Rows, result.Skipped = 0, 0
 		in := t.In(tx)
 		for _, row := range rows {
@@ -77,7 +77,7 @@ func (s *Stmt) insertReplacing(ctx context.Context, t *table.Table, rows [][]exp
 	}
 	for part := range slices.Chunk(rows, replaceRows) {
 		removed := int64(0)
-		err := s.session.db.Update(ctx, func(tx *table.Tx) error {
+		err := s.session.update(ctx, func(tx *table.Tx) error {
 			removed = 0
 			in := t.In(tx)
 			for _, row := range part {
@@ -142,7 +142,7 @@ func (v *valuer) insertRows() (rows [][]expr.Value, err error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := prepared.Query(v.ctx, v.stmt.session.db, v.params...)
+	found, err := prepared.Query(v.ctx, v.stmt.session.reader(), v.params...)
 	if err != nil {
 		return nil, err
 	}
@@ -283,7 +283,7 @@ func (v *valuer) rows(x expr.Subquery, most int, what string) ([]expr.Expr, erro
 	if err != nil {
 		return nil, err
 	}
-	rows, err := prepared.Query(v.ctx, v.stmt.session.db, v.params...)
+	rows, err := prepared.Query(v.ctx, v.stmt.session.reader(), v.params...)
 	if err != nil {
 		return nil, err
 	}
@@ -312,7 +312,7 @@ func (v *valuer) rows(x expr.Subquery, most int, what string) ([]expr.Expr, erro
 
 // change runs an UPDATE or DELETE.
 func (s *Stmt) change(ctx context.Context, b *binding, params []expr.Value) (Result, error) {
-	t, err := s.session.db.Bound(b.change.table)
+	t, err := s.session.bound(b.change.table)
 	if err != nil {
 		return Result{}, err
 	}

@@ -210,9 +210,6 @@ func (w *world) change(s step) error {
 		}
 		w.counts.refused++
 	}
-	if w.tx != nil {
-		return errAbort // a part may be written
-	}
 	return w.same()
 }
 
@@ -225,23 +222,41 @@ func (w *world) alter(s step) error {
 	return err
 }
 
-// transaction runs steps in one and commits them or not.
+// transaction runs steps in one, or in a part of the one that is open, and keeps what they have
+// written or not.
 func (w *world) transaction(s step) error {
-	err := w.db.Update(w.ctx, func(tx *table.Tx) error {
-		w.tx = tx
-		defer func() { w.tx = nil }()
-		for _, inner := range s.steps {
-			if err := w.do(inner); err != nil {
-				return err
-			}
+	begin, keep, undo := "BEGIN", []string{"COMMIT"}, []string{"ROLLBACK"}
+	if w.s.InTransaction() {
+		begin, keep, undo = "SAVEPOINT p", []string{"RELEASE p"},
+			[]string{"ROLLBACK TO p", "RELEASE p"}
+	}
+	before, err := w.rows("SELECT * FROM {t}", "t", "NOT INDEXED", nil)
+	if err != nil {
+		return err
+	}
+	if _, err := w.exec(begin, "", nil); err != nil {
+		return err
+	}
+	for _, inner := range s.steps {
+		if err := w.do(inner); err != nil {
+			return fmt.Errorf("in a transaction: %w", err)
 		}
-		if !s.commit {
-			return errAbort
+	}
+	end := undo
+	if s.commit {
+		end = keep
+	}
+	for _, text := range end {
+		if _, err := w.exec(text, "", nil); err != nil {
+			return err
 		}
-		return nil
-	})
-	if err != nil && !errors.Is(err, errAbort) {
-		return fmt.Errorf("in a transaction: %w", err)
+	}
+	if !s.commit {
+		after, err := w.rows("SELECT * FROM {t}", "t", "NOT INDEXED", nil)
+		slices.Sort(before)
+		if slices.Sort(after); err != nil || !slices.Equal(before, after) {
+			return fmt.Errorf("%s: %w\nbefore %.1500q\nafter  %.1500q", undo, err, before, after)
+		}
 	}
 	w.pivots = [2]int64{}
 	return w.same()

@@ -262,13 +262,17 @@ func (w *writer) snapshot() step {
 	return s
 }
 
-// transaction writes some changes, with queries that see them, and commits them or not.
+// transaction writes some changes, with queries that see them, and commits them or not. One in
+// another one is a part of it, with a savepoint.
 func (w *writer) transaction() step {
 	s := step{do: doTransaction, commit: w.chance(50)}
 	for range 1 + w.IntN(4) {
-		if w.chance(40) {
-			s.steps = append(s.steps, w.insert(1))
-		} else {
+		switch n := w.IntN(10); {
+		case n < 2:
+			s.steps = append(s.steps, w.transaction())
+		case n < 5:
+			s.steps = append(s.steps, w.insert(3))
+		default:
 			s.steps = append(s.steps, w.change())
 		}
 		for range 4 {

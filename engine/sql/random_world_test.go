@@ -23,7 +23,6 @@ type world struct {
 	ctx    context.Context
 	db     *table.DB
 	s      *sql.Session
-	tx     *table.Tx         // nil outside of transactions
 	snap   *table.Snapshot   // that queries read, nil of the present
 	hours  atomic.Int64      // since the beginning
 	unique map[string]*index // of t
@@ -43,9 +42,6 @@ type counts struct {
 	queries                         int // of oracles, without those that are refused
 	unusable                        int // hints that cannot be followed
 }
-
-// errAbort ends a transaction without a commit.
-var errAbort = errors.New("abort")
 
 // run runs a program and returns the step that has failed.
 func (p *program) run(t *testing.T, c *counts, spoil func(string, []string) []string,
@@ -145,11 +141,8 @@ func (w *world) do(s step) (err error) {
 // exec runs a statement over one of the tables that returns no rows.
 func (w *world) exec(text, name string, args []any) (sql.Result, error) {
 	stmt, err := w.s.Prepare(strings.ReplaceAll(text, "{t}", name))
-	switch {
-	case err != nil:
+	if err != nil {
 		return sql.Result{}, err
-	case w.tx != nil:
-		return stmt.ExecIn(w.ctx, w.tx, args...)
 	}
 	w.counts.writes++
 	return stmt.Exec(w.ctx, args...)
@@ -163,8 +156,8 @@ func (w *world) values(text, name, hint string, args []any) (out [][]expr.Value,
 		return nil, err
 	}
 	var rows *sql.Rows
-	if r := w.reader(); r != w.db {
-		rows, err = stmt.QueryIn(w.ctx, r, false, nil, args...)
+	if w.snap != nil {
+		rows, err = stmt.QueryIn(w.ctx, w.snap, false, nil, args...)
 	} else {
 		rows, err = stmt.Query(w.ctx, args...)
 	}
@@ -186,13 +179,10 @@ func (w *world) values(text, name, hint string, args []any) (out [][]expr.Value,
 
 // reader returns what queries read.
 func (w *world) reader() table.Reader {
-	switch {
-	case w.tx != nil:
-		return w.tx
-	case w.snap != nil:
+	if w.snap != nil {
 		return w.snap
 	}
-	return w.db
+	return w.s.Reader()
 }
 
 // rows returns the rows of a query as texts.

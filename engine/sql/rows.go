@@ -13,6 +13,8 @@ import (
 type ColumnInfo struct {
 	Name string
 	Type string // in the words of CREATE TABLE, empty if it is not known
+	// NotNull says that the values are those of a column that is NOT NULL.
+	NotNull bool
 }
 
 // Rows is the result of a query. It belongs to one goroutine.
@@ -24,6 +26,7 @@ type Rows struct {
 	rows   *table.Rows
 	stmt   *Stmt
 	binder *binder
+	in     *transaction // or nil
 }
 
 // All returns the rows. The sequence yields at most one error, last, with a nil row. A row
@@ -34,9 +37,13 @@ func (r *Rows) All() iter.Seq2[[]expr.Value, error] {
 			r.lines(yield)
 			return
 		}
+		if r.in != nil {
+			r.in.reading++
+			defer func() { r.in.reading-- }()
+		}
 		for row, err := range r.rows.All() {
 			if err != nil {
-				yield(nil, r.binder.planError(err, r.stmt.start))
+				yield(nil, conflicted(r.binder.planError(err, r.stmt.start)))
 				return
 			}
 			if !yield(row[:len(r.Columns)], nil) {

@@ -12,11 +12,14 @@ import (
 	"github.com/kstonedb/kstone/engine/table"
 )
 
-// Session runs statements over the tables of a database. What it has parsed and bound is kept by
-// the text in the database's cache of plans. It may be used concurrently.
+// Session runs statements over the tables of a database, and holds the transaction that
+// BEGIN has begun, until COMMIT or ROLLBACK. What it has parsed and bound is kept by the text in
+// the database's cache of plans. It may be used concurrently, except that a transaction, as
+// long as it is open, belongs to one goroutine.
 type Session struct {
-	db *table.DB
-	id uint64 // of the session, in the keys of its statements
+	db   *table.DB
+	id   uint64                      // of the session, in the keys of its statements
+	open atomic.Pointer[transaction] // nil: every statement is one of its own
 	// Progress, if not nil, is called while CREATE INDEX, DROP and ANALYZE run. It is set
 	// before the session is used.
 	Progress func(table.Progress)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 
+	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/internal/syntax"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/table"
@@ -149,11 +150,12 @@ func (s *Stmt) query(ctx context.Context, args []any) (*Rows, *binding, error) {
 	} else {
 		columns = b.query.columns()
 	}
-	rows, err := prepared.Query(ctx, s.session.db, values...)
+	rows, err := prepared.Query(ctx, s.session.reader(), values...)
 	if err != nil {
-		return nil, b, b.binder.planError(err, s.start)
+		return nil, b, conflicted(b.binder.planError(err, s.start))
 	}
-	out := &Rows{Columns: columns, rows: rows, stmt: s, binder: b.binder}
+	out := &Rows{Columns: columns, rows: rows, stmt: s, binder: b.binder,
+		in: s.session.open.Load()}
 	if e, ok := s.tree.(*syntax.Explain); ok {
 		err = out.explain(e.Run)
 	}
@@ -164,9 +166,20 @@ func (s *Stmt) query(ctx context.Context, args []any) (*Rows, *binding, error) {
 func (sc *scope) columns() []ColumnInfo {
 	out := make([]ColumnInfo, len(sc.outputs))
 	for i, o := range sc.outputs {
-		out[i] = ColumnInfo{Name: o.name, Type: o.typ.String()}
+		out[i] = ColumnInfo{Name: o.name, Type: o.typ.String(), NotNull: sc.notNull(o.expr)}
 	}
 	return out
+}
+
+// notNull reports whether an output is a column of a table that is never NULL.
+func (sc *scope) notNull(e expr.Expr) bool {
+	c, ok := e.(expr.Column)
+	if !ok || c.Source < 0 || c.Source >= len(sc.sel.From) {
+		return false
+	}
+	t := sc.sel.From[c.Source].Table
+	outer := c.Source > 0 && sc.sel.Joins[c.Source-1].Kind == plan.Left
+	return t != nil && !outer && !t.Columns[c.Ordinal].Nullable
 }
 
 // Explain returns the plan of a SELECT, UPDATE or DELETE, without running it.

@@ -92,7 +92,7 @@ func (s *Stmt) insertUpserting(ctx context.Context, t *table.Table, v *valuer,
 	}
 	for part := range slices.Chunk(rows, replaceRows) {
 		var done Result
-		err := s.session.db.Update(ctx, func(tx *table.Tx) error {
+		err := s.session.update(ctx, func(tx *table.Tx) error {
 			done = Result{}
 			in := t.In(tx)
 			for _, row := range part {

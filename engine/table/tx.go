@@ -10,22 +10,77 @@ import (
 )
 
 // Tx is a serialisable transaction over tables: what it has read, tables' definitions
-// included, must be unchanged when it commits. It belongs to one goroutine.
+// included, must be unchanged when it commits. It belongs to one goroutine. The definitions of
+// tables are changed outside of transactions only.
 type Tx struct {
 	db    *DB
 	tx    *engine.Tx
 	store *store.TxStore
 	seen  map[*tableCore]*tableState
+	begun bool // by Begin
 	// touched are the rows written so far, of tables that somebody watches.
 	touched []touched
 }
+
+// TxOptions are how a transaction begins.
+type TxOptions = engine.TxOptions
+
+// Savepoint is a state of what a transaction has written.
+type Savepoint = engine.Savepoint
+
+// Begin begins a transaction that Commit or Rollback ends, for callers that cannot give it a
+// function: see Update, and engine.DB.Begin for what it holds until then. It is not run again
+// after a conflict.
+func (db *DB) Begin(ctx context.Context, o *TxOptions) (*Tx, error) {
+	if db.engine == nil {
+		return nil, errNoTransactions
+	}
+	tx, err := db.engine.Begin(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	out := db.Join(tx)
+	out.begun = true
+	return out, nil
+}
+
+var errNoTransactions = fmt.Errorf("table: transactions of this store: %w", errors.ErrUnsupported)
+
+// Commit writes what the transaction has written, all of it or, with an error, nothing. The
+// error matches ErrConflict if something that was read has changed. The transaction has ended
+// then in any case. That of Update ends with its function.
+func (tx *Tx) Commit(ctx context.Context) error {
+	if tx.begun {
+		defer tx.ended()
+	}
+	return tx.tx.Commit(ctx)
+}
+
+// Rollback ends the transaction; nothing is written. After Commit it does nothing.
+func (tx *Tx) Rollback() {
+	tx.tx.Rollback()
+	if tx.begun {
+		tx.ended()
+	}
+}
+
+// Savepoint returns the present state of the writes, for RollbackTo. The transaction keeps it
+// until Release, or RollbackTo an earlier one.
+func (tx *Tx) Savepoint() Savepoint { return tx.tx.Savepoint() }
+
+// RollbackTo takes back what was written after a savepoint, which stays. What was read since
+// then must be unchanged all the same. Nothing may be iterated over meanwhile.
+func (tx *Tx) RollbackTo(s Savepoint) error { return tx.tx.RollbackTo(s) }
+
+// Release removes a savepoint and those after it; the writes stay.
+func (tx *Tx) Release(s Savepoint) error { return tx.tx.Release(s) }
 
 // Update runs fn in a transaction and commits what it has written if it returns nil. After
 // a conflict with another commit fn runs again, until ctx ends; so it must have no other
 // effects that cannot be repeated. An error of fn is returned and nothing is written.
 func (db *DB) Update(ctx context.Context, fn func(*Tx) error) error {
 	if db.engine == nil {
-		return fmt.Errorf("table: transactions of this store: %w", errors.ErrUnsupported)
+		return errNoTransactions
 	}
 	var last *Tx // its predecessors have ended, too
 	defer func() { last.ended() }()

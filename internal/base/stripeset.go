@@ -17,6 +17,9 @@ func (s *StripeSet) Add(id uint8) {
 	s.used |= 1 << (id / 64)
 }
 
+// Has reports whether a stripe is in the set.
+func (s *StripeSet) Has(id uint8) bool { return s.words[id/64]>>(id%64)&1 == 1 }
+
 // Fill makes it the set of all stripes.
 func (s *StripeSet) Fill() {
 	for w := range s.words {

@@ -155,7 +155,10 @@ func (b *Batch) beginSpan(kind base.Kind, s base.Span) *op {
 // Last returns the last write, which is of one key, as the memtable gets it at the time of now;
 // the number is 0. Its slices are valid until the batch changes.
 func (b *Batch) Last(now func() int64) (e base.Entry, stripe uint8) {
-	op := &b.ops[len(b.ops)-1]
+	return b.entryOf(&b.ops[len(b.ops)-1], now)
+}
+
+func (b *Batch) entryOf(op *op, now func() int64) (e base.Entry, stripe uint8) {
 	e = base.Entry{Key: b.key(op), Kind: op.kind, Value: b.valueOf(op), Expiry: op.expiry}
 	if op.ttl > 0 {
 		e.Expiry = ExpiryAt(now(), op.ttl)
@@ -169,8 +172,56 @@ func (b *Batch) LastSpan() read.StripeSpan {
 	return read.StripeSpan{Span: b.spanOf(op).Clone(), Stripe: op.stripe}
 }
 
-// DropLast removes the last write, which is a DeleteScan.
-func (b *Batch) DropLast() { b.ops = b.ops[:len(b.ops)-1] }
+// Mark is a state of a batch: see Truncate.
+type Mark struct {
+	ops, others, keys, payload int
+	stripes                    base.StripeSet
+	ranges, scans, ttls        bool
+}
+
+// Mark returns the present state.
+func (b *Batch) Mark() Mark {
+	return Mark{len(b.ops), b.others, len(b.keys), len(b.payload), b.stripes, b.ranges, b.scans,
+		b.ttls}
+}
+
+// Writes returns Batch.Writes of that state.
+func (m *Mark) Writes() int { return m.ops }
+
+// Truncate removes what was added since the mark, and returns the stripes that it wrote.
+// Requires: the batch has no conditions, has not been committed, and was not truncated to an
+// earlier state since.
+func (b *Batch) Truncate(m *Mark) (written base.StripeSet) {
+	for i := m.ops; i < len(b.ops); i++ {
+		if b.ops[i].kind == KindDeleteScan {
+			written.Fill()
+		}
+		written.Add(b.ops[i].stripe)
+	}
+	b.ops, b.keys, b.payload = b.ops[:m.ops], b.keys[:m.keys], b.payload[:m.payload]
+	b.stripes, b.ranges, b.scans, b.ttls = m.stripes, m.ranges, m.scans, m.ttls
+	b.others = m.others
+	return written
+}
+
+// Overlay puts the writes on some stripes into an overlay that has none of them, at the time of
+// now. Scans are the ranges that each KindDeleteScan deletes, in their order.
+func (b *Batch) Overlay(o *read.Overlay, on *base.StripeSet, now func() int64,
+	scans [][]read.StripeSpan) {
+	for i := range b.ops {
+		switch op := &b.ops[i]; {
+		case op.kind == KindDeleteScan:
+			o.DeleteSpansOn(on, scans[0])
+			scans = scans[1:]
+		case !on.Has(op.stripe):
+		case op.isRange():
+			o.DeleteSpans(read.StripeSpan{Span: b.spanOf(op).Clone(), Stripe: op.stripe})
+		default:
+			e, stripe := b.entryOf(op, now)
+			o.Put(stripe, &e)
+		}
+	}
+}
 
 // Op is an operation of a batch. Its slices are valid until the batch changes.
 type Op struct {

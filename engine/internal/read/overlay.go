@@ -2,6 +2,8 @@ package read
 
 import (
 	"bytes"
+	"cmp"
+	"slices"
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/memtable"
@@ -20,7 +22,13 @@ type Overlay struct {
 	keys    []readKey
 	spans   []readSpan
 	stripes base.StripeSet // of keys and spans
+	// At these lengths keys and spans are rid of what is there twice.
+	fullKeys, fullSpans int
 }
+
+// minFull is how many keys or spans there are at least before some are looked for that are there
+// twice.
+const minFull = 1 << 12
 
 // readKey is a key that was looked up.
 type readKey struct {
@@ -33,6 +41,11 @@ type readKey struct {
 type readSpan struct {
 	stripe uint8
 	span   base.Span
+}
+
+// reaches reports whether a key is in the span or right at its end.
+func (r *readSpan) reaches(key []byte) bool {
+	return r.span.Hi == nil || bytes.Compare(key, r.span.Hi) <= 0
 }
 
 // overlayBase numbers a transaction's own writes above every real commit.
@@ -60,6 +73,22 @@ func (o *Overlay) DeleteSpans(spans ...StripeSpan) {
 	}
 }
 
+// DeleteSpansOn is DeleteSpans of the ranges in some stripes.
+func (o *Overlay) DeleteSpansOn(on *base.StripeSet, spans []StripeSpan) {
+	var some []StripeSpan
+	for _, s := range spans {
+		if on.Has(s.Stripe) {
+			some = append(some, s)
+		}
+	}
+	o.DeleteSpans(some...)
+}
+
+// Forget removes all writes on some stripes. What was read stays noted.
+func (o *Overlay) Forget(stripes *base.StripeSet) {
+	stripes.Each(func(id uint8) { o.tables[id] = nil })
+}
+
 func (o *Overlay) table(id uint8) *memtable.Table {
 	if o.tables[id] == nil {
 		o.tables[id] = memtable.New(memtable.Options{Seed: o.state.env.Seed})
@@ -79,8 +108,41 @@ func (o *Overlay) answer(id uint8, f *base.Lookup) bool {
 	if !o.readOnly {
 		o.keys = append(o.keys, readKey{id, bytes.Clone(f.Key)})
 		o.stripes.Add(id)
+		if len(o.keys) >= max(minFull, o.fullKeys) {
+			o.compactKeys()
+		}
 	}
 	return false
+}
+
+// compactKeys removes keys that are there twice. Why: a transaction that lives long may read the
+// same ones again and again.
+func (o *Overlay) compactKeys() {
+	slices.SortFunc(o.keys, func(a, b readKey) int { return bytes.Compare(a.key, b.key) })
+	o.keys = slices.CompactFunc(o.keys,
+		func(a, b readKey) bool { return bytes.Equal(a.key, b.key) })
+	o.fullKeys = 2 * len(o.keys)
+}
+
+// compactSpans joins spans that overlap.
+func (o *Overlay) compactSpans() {
+	slices.SortFunc(o.spans, func(a, b readSpan) int {
+		return cmp.Or(cmp.Compare(a.stripe, b.stripe), bytes.Compare(a.span.Lo, b.span.Lo))
+	})
+	kept := o.spans[:0]
+	for _, s := range o.spans {
+		if n := len(kept); n > 0 && kept[n-1].stripe == s.stripe && kept[n-1].reaches(s.span.Lo) {
+			if last := &kept[n-1].span; last.Hi != nil &&
+				(s.span.Hi == nil || bytes.Compare(s.span.Hi, last.Hi) > 0) {
+				last.Hi = s.span.Hi
+			}
+			continue
+		}
+		kept = append(kept, s)
+	}
+	clear(o.spans[len(kept):])
+	o.spans = kept
+	o.fullSpans = 2 * len(o.spans)
 }
 
 // written sets f to what was written about its key, with version 0, and reports whether
@@ -106,6 +168,9 @@ func (o *Overlay) note(id uint8, s base.Span) {
 	if !o.readOnly {
 		o.spans = append(o.spans, readSpan{id, s.Clone()})
 		o.stripes.Add(id)
+		if len(o.spans) >= max(minFull, o.fullSpans) {
+			o.compactSpans()
+		}
 	}
 }
 

@@ -165,7 +165,8 @@ var weights = map[string]int{
 	"iterate": 5, "scan": 8, "gather": 8, "snapshot": 4,
 	"drop": 3, "property": 2, "flush": 3, "sync": 1, "compact": 1, "checkpoint": 1, "verify": 1,
 	"reopen": 2, "read-only": 1, "crash": 2, "clock": 6, "metrics": 2,
-	"require": -1, // in batches only
+	"require": -1,                            // in batches only
+	"save":    -1, "undo": -1, "release": -1, // in transactions only
 }
 
 var (
@@ -183,8 +184,9 @@ var (
 			"gather", "iterate",
 		}, kind)
 	})
-	viewKinds  = []string{"get", "many", "query", "scan", "gather", "iterate"}
-	batchKinds = append(drawn(func(kind string) bool {
+	savepointKinds = append(slices.Repeat([]string{"save", "undo"}, 25), "release")
+	viewKinds      = []string{"get", "many", "query", "scan", "gather", "iterate"}
+	batchKinds     = append(drawn(func(kind string) bool {
 		return slices.Contains([]string{"put", "delete", "delete-range", "delete-scan"}, kind)
 	}), "require")
 )
@@ -224,12 +226,16 @@ func (d drawer) op(kind string) op {
 		}
 	case "update":
 		o.Level, o.Retry, o.Rollback = d.level(), d.oneIn(2), d.oneIn(4)
-		o.Ops = d.program(txKinds, 1+d.IntN(8))
+		kinds := txKinds
+		if d.registers == nil { // histories do not know parts of transactions
+			o.Way, kinds = d.IntN(2), slices.Concat(txKinds, txKinds, savepointKinds)
+		}
+		o.Ops = d.program(kinds, 1+d.IntN(8))
 	case "view":
 		o.Ops = d.program(viewKinds, 1+d.IntN(3))
 	case "clock":
 		o.TTL = 1 + d.IntN(40)
-	case "drop":
+	case "drop", "undo", "release":
 		o.Snapshot = 1 + d.IntN(4)
 	case "property":
 		o.Bytes = d.IntN(100)
@@ -239,6 +245,7 @@ func (d drawer) op(kind string) op {
 		o.Kill, o.Keep, o.Seed = d.oneIn(2), []float64{0, 0.1, 0.5, 0.9, 1}[d.IntN(5)], d.Uint64()
 	case "put", "delete", "require", "delete-range", "delete-scan":
 		d.write(&o)
+	case "save":
 	case "compact":
 		if o.Partial = d.oneIn(3); o.Partial {
 			o.Key = d.part()

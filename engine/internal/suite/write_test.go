@@ -220,7 +220,10 @@ func (c *commit) update() error {
 		c.publish()
 	}
 	do := c.db.Update
-	if c.Retry {
+	switch {
+	case c.Way == 1:
+		do = c.begun
+	case c.Retry:
 		do = c.db.UpdateRetry
 	}
 	err := do(ctx, func(tx *engine.Tx) error { return c.within(tx, maps.Clone(c.before)) }, c.level)
@@ -233,10 +236,66 @@ func (c *commit) update() error {
 	return err
 }
 
+// begun is DB.Update by Begin and Commit.
+func (c *commit) begun(_ context.Context, fn func(*engine.Tx) error,
+	opts ...engine.CommitOption) error {
+	tx, err := c.db.Begin(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	if err := fn(tx); err != nil {
+		return err
+	}
+	return tx.Commit(ctx, opts...)
+}
+
+// saved is a savepoint of a transaction with the state of the model.
+type saved struct {
+	point engine.Savepoint
+	m     items
+}
+
+// save does what a part of a transaction does to its savepoints.
+func (o *op) save(tx *engine.Tx, m items, all []saved) ([]saved, error) {
+	if o.Kind == "save" {
+		s := saved{m: maps.Clone(m)}
+		if tx != nil {
+			s.point = tx.Savepoint()
+		}
+		return append(all, s), nil
+	}
+	if o.Snapshot > len(all) {
+		return all, nil
+	}
+	at := len(all) - o.Snapshot
+	s := all[at]
+	if o.Kind == "release" {
+		if tx == nil {
+			return all[:at], nil
+		}
+		return all[:at], tx.Release(s.point)
+	}
+	clear(m)
+	maps.Copy(m, s.m)
+	if tx == nil {
+		return all[:at+1], nil
+	}
+	return all[:at+1], tx.RollbackTo(s.point)
+}
+
 // within does what a transaction does to a state and, if tx is not nil, in the transaction.
 func (c *commit) within(tx *engine.Tx, m items) error {
+	var savepoints []saved
 	for i := range c.Ops {
 		o := &c.Ops[i]
+		if slices.Contains(savepointKinds, o.Kind) {
+			var err error
+			if savepoints, err = o.save(tx, m, savepoints); err != nil {
+				return fmt.Errorf("%.200s: %w", o, err)
+			}
+			continue
+		}
 		if !o.writes() {
 			if tx == nil {
 				continue

@@ -1,7 +1,7 @@
 package syntax
 
 // Statement is a parsed statement: *Select, *Insert, *Update, *Delete, *Explain,
-// *CreateTable, *CreateIndex, *AlterTable, *DropTable, *DropIndex or *Analyze.
+// *CreateTable, *CreateIndex, *AlterTable, *DropTable, *DropIndex, *Analyze or *Transaction.
 type Statement interface{ verb() string }
 
 // Name is a name with its position.
@@ -246,17 +246,27 @@ type Analyze struct {
 	Table Name // empty: all
 }
 
-func (*Select) verb() string      { return "SELECT" }
-func (*Insert) verb() string      { return "INSERT" }
-func (*Update) verb() string      { return "UPDATE" }
-func (*Delete) verb() string      { return "DELETE" }
-func (*Explain) verb() string     { return "EXPLAIN" }
-func (*CreateTable) verb() string { return "CREATE TABLE" }
-func (*CreateIndex) verb() string { return "CREATE INDEX" }
-func (*AlterTable) verb() string  { return "ALTER TABLE" }
-func (*DropTable) verb() string   { return "DROP TABLE" }
-func (*DropIndex) verb() string   { return "DROP INDEX" }
-func (*Analyze) verb() string     { return "ANALYZE" }
+// Transaction is a statement about the transaction of a session, named by what it does.
+type Transaction struct {
+	Pos int
+	// Verb is BEGIN, COMMIT, ROLLBACK, SAVEPOINT, RELEASE or ROLLBACK TO.
+	Verb      string
+	ReadOnly  bool // BEGIN READ ONLY
+	Savepoint Name // of the last three
+}
+
+func (*Select) verb() string        { return "SELECT" }
+func (*Insert) verb() string        { return "INSERT" }
+func (*Update) verb() string        { return "UPDATE" }
+func (*Delete) verb() string        { return "DELETE" }
+func (*Explain) verb() string       { return "EXPLAIN" }
+func (*CreateTable) verb() string   { return "CREATE TABLE" }
+func (*CreateIndex) verb() string   { return "CREATE INDEX" }
+func (*AlterTable) verb() string    { return "ALTER TABLE" }
+func (*DropTable) verb() string     { return "DROP TABLE" }
+func (*DropIndex) verb() string     { return "DROP INDEX" }
+func (*Analyze) verb() string       { return "ANALYZE" }
+func (s *Transaction) verb() string { return s.Verb }
 
 // Verb returns what a statement does, in the words that it begins with: "CREATE TABLE".
 func Verb(s Statement) string { return s.verb() }

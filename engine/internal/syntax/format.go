@@ -114,6 +114,10 @@ func (f *formatter) statement(s Statement) {
 		f.put("EXPLAIN ")
 		f.when(s.Run, "ANALYZE ")
 		f.statement(s.Statement)
+	case *Transaction:
+		f.put(s.Verb)
+		f.when(s.ReadOnly, " READ ONLY")
+		f.when(s.Savepoint.Text != "", " ", QuoteName(s.Savepoint.Text))
 	case *Analyze:
 		f.put("ANALYZE")
 		f.when(s.Table.Text != "", " ", QuoteName(s.Table.Text))

@@ -258,9 +258,12 @@ func (p *parser) statement() Statement {
 		}
 		return a
 	}
+	if t := p.transaction(); t != nil {
+		return t
+	}
 	p.refuseAbsent(absentStatements)
 	p.fail("expected %s or %s, found %s%s", strings.Join(firstWords[1:], ", "), firstWords[0],
-		p.found(), p.meant(firstWords...))
+		p.found(), p.meant(append(transactionWords, firstWords...)...))
 	return nil
 }
 

@@ -16,6 +16,8 @@ import (
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/layout"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/sql"
+	"github.com/kstonedb/kstone/engine/table"
 )
 
 const program = "kstone-cli"
@@ -121,6 +123,20 @@ type database struct {
 	*engine.DB
 	path   string
 	schema *layout.Schema
+	// Statements run in one session, so that a transaction goes on from one to the next. Both
+	// are nil until there is one.
+	tables  *table.DB
+	session *sql.Session
+}
+
+// Close rolls back what is open, and closes the database.
+func (d *database) Close() error {
+	var err error
+	if d.session != nil {
+		d.session.Rollback()
+		err = d.tables.Close()
+	}
+	return errors.Join(err, d.DB.Close())
 }
 
 // mode says how a command opens the database.

@@ -1,8 +1,10 @@
 package command_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -40,6 +42,46 @@ func TestKilledDedup(t *testing.T) {
 	}
 	if n[0] != n[1]+n[2]+n[3] {
 		t.Errorf("the figures do not add up: %s", out)
+	}
+}
+
+// TestKilledTransaction kills a shell in the middle of a transaction: nothing of it is there.
+func TestKilledTransaction(t *testing.T) {
+	t.Parallel()
+	self, err := exec.LookPath("kstone-cli")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "t.db")
+	cmd := exec.Command(self, "shell", dir, "--create")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = io.WriteString(in, "CREATE TABLE t (a INT PRIMARY KEY);\n"+
+		"INSERT INTO t VALUES (1); BEGIN;\nINSERT INTO t VALUES (2), (3);\n"+
+		"DELETE FROM t WHERE a = 1; SELECT max(a) AS a FROM t;\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if line != "{\"a\":3}\n" || err != nil {
+		t.Errorf("%q, %v", line, err)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	rows, err := exec.Command(self, "sql", dir, "SELECT a FROM t").Output()
+	if string(rows) != "{\"a\":1}\n" || err != nil {
+		t.Errorf("left: %q, %v", rows, err)
 	}
 }
 

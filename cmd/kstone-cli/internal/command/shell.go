@@ -37,7 +37,8 @@ sql) are typed as they are and end with a semicolon, perhaps some lines later.
 Lines that begin with a blank are kept out of the history, which is in the file that
 KSTONE_HISTORY names, or else in the user's state directory.
 
-A script goes on after an error; the exit code is that of the first one.`,
+A script goes on after an error; the exit code is that of the first one. An error after
+BEGIN, or an end without COMMIT, rolls the transaction back and ends the script.`,
 		Example: `  kstone-cli shell cities.db
   kstone-cli shell cities.db -c 'count IT' -c 'query IT -p Lombardy -n 3'
   kstone-cli shell my.db --create < commands.txt`,
@@ -66,6 +67,7 @@ A script goes on after an error; the exit code is that of the first one.`,
 		default:
 			s.script(a.in, "")
 		}
+		s.abandon("the shell ends")
 		s.closeOutput()
 		return errors.Join(s.failed, s.db.Close())
 	}
@@ -87,6 +89,7 @@ type session struct {
 	last       *app     // the command whose list can be continued
 	depth      int      // of .read
 	failed     error    // what decides the exit code
+	failures   int      // errors so far
 	left       bool     // .exit was given
 	pending    string   // lines of a statement that goes on
 }
@@ -115,9 +118,10 @@ func (s *session) open(args []string, readonly, newDB bool) (err error) {
 	return err
 }
 
-// script runs the lines of r. A name is shown with errors.
+// script runs the lines of r. A name is shown with errors. An error in a transaction, or of its
+// BEGIN, ends it: what follows counts on the transaction.
 func (s *session) script(r io.Reader, name string) {
-	in := bufio.NewReader(r)
+	in, outer := bufio.NewReader(r), s.inTransaction()
 	pending, n, start := "", 0, 0
 	for !s.left && (s.failed == nil || !s.bail) {
 		line, err := in.ReadString('\n')
@@ -131,11 +135,18 @@ func (s *session) script(r io.Reader, name string) {
 		if goesOn(pending) {
 			continue
 		}
+		before := s.failures
 		err = s.input(pending)
-		pending = ""
 		if err != nil && name != "" {
 			fmt.Fprintf(s.app.err, "  (%s, line %d)\n", name, start)
 		}
+		if s.failures > before && (s.inTransaction() || begins(pending)) {
+			if !outer {
+				s.abandon("the script ends")
+			}
+			return
+		}
+		pending = ""
 	}
 	switch {
 	case pending == "" || s.left || s.failed != nil && s.bail:
@@ -143,6 +154,9 @@ func (s *session) script(r io.Reader, name string) {
 		_ = s.statement(pending) // the last one needs no semicolon
 	default:
 		s.report(usage("line %d: %v", start, shell.ErrOpenQuote))
+	}
+	if !outer && s.abandon("the script ends without COMMIT") {
+		s.fail(usage("no COMMIT"))
 	}
 }
 
@@ -175,7 +189,6 @@ func (s *session) input(text string) error {
 
 // interactive reads lines from the terminal until the end of the input or .exit.
 func (s *session) interactive() {
-	prompt := strings.TrimSuffix(filepath.Base(s.db.path), ".db") + "> "
 	s.banner()
 	line := liner.NewLiner()
 	defer line.Close()
@@ -188,9 +201,9 @@ func (s *session) interactive() {
 	}
 	pending, aborts := "", 0
 	for !s.left {
-		shown := prompt
+		shown := s.prompt()
 		if pending != "" {
-			shown = strings.Repeat(" ", max(len(prompt)-4, 0)) + "..> "
+			shown = strings.Repeat(" ", max(len(shown)-4, 0)) + "..> "
 		}
 		text, err := line.Prompt(shown)
 		switch {
@@ -221,6 +234,15 @@ func (s *session) interactive() {
 		pending = ""
 		s.failed = nil // a typo does not make a session fail
 	}
+}
+
+// prompt returns the name of the database, with a mark while a transaction is open.
+func (s *session) prompt() string {
+	mark := ""
+	if s.inTransaction() {
+		mark = "*"
+	}
+	return strings.TrimSuffix(filepath.Base(s.db.path), ".db") + mark + "> "
 }
 
 func (s *session) banner() {
@@ -321,7 +343,11 @@ func (s *session) report(err error) {
 
 // fail keeps the first error for the exit code.
 func (s *session) fail(err error) {
-	if err != nil && s.failed == nil {
+	if err == nil {
+		return
+	}
+	s.failures++
+	if s.failed == nil {
 		s.failed = silent{err}
 	}
 }

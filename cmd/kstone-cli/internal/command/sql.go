@@ -21,7 +21,9 @@ func (a *app) sqlCommand() *cobra.Command {
 		Short: "Run statements of the query language over tables",
 		Long: `Run statements, with semicolons between them, over the tables of a database; - reads
 them from standard input. SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER and DROP of
-tables and indexes, ANALYZE, EXPLAIN and EXPLAIN ANALYZE; docs/sql.md is the reference.
+tables and indexes, ANALYZE, EXPLAIN and EXPLAIN ANALYZE, BEGIN, COMMIT and ROLLBACK;
+docs/sql.md is the reference. A transaction without COMMIT, or in which a statement fails,
+is rolled back.
 
 The database is opened read-only if no statement changes it, and is created if one of
 them is CREATE TABLE. --param gives the values of ?, in their order, or name=value of
@@ -53,10 +55,24 @@ them is CREATE TABLE. --param gives the values of ?, in their order, or name=val
 			return usage("sql: there is no statement")
 		}
 		return a.withTables(cmd.Context(), path, modeOf(parts), func(t *tables) error {
-			return a.runSQL(cmd.Context(), t, text, params)
+			err := a.runSQL(cmd.Context(), t, text, params)
+			if a.open == nil && t.sql.Rollback() {
+				err = rolledBack(err)
+			}
+			return err
 		})
 	}
 	return cmd
+}
+
+// rolledBack is the error of statements whose transaction was rolled back, because of err or
+// because they are over.
+func rolledBack(err error) error {
+	if err == nil {
+		return usage("the statements end in an open transaction; it is rolled back").
+			withHint("COMMIT keeps what it has written")
+	}
+	return &advice{err, "the transaction is rolled back: nothing since BEGIN is kept"}
 }
 
 // statements returns the text of the arguments, or of the input.
@@ -79,7 +95,8 @@ func modeOf(parts []sql.Part) mode {
 	m := readOnly
 	for _, p := range parts {
 		switch p.Verb {
-		case "SELECT", "EXPLAIN":
+		case "SELECT", "EXPLAIN", "BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE",
+			"ROLLBACK TO":
 		case "CREATE TABLE":
 			return create
 		default:
@@ -192,7 +209,8 @@ func sqlExit(err error) int {
 	switch {
 	case errors.Is(err, table.ErrNoTable), errors.Is(err, table.ErrNoIndex):
 		return exitNotFound
-	case errors.Is(err, table.ErrUnique), errors.Is(err, table.ErrExists):
+	case errors.Is(err, table.ErrUnique), errors.Is(err, table.ErrExists),
+		errors.Is(err, table.ErrConflict):
 		return exitCondition
 	case errors.As(err, &e), errors.Is(err, sql.ErrArguments), errors.Is(err, sql.ErrNoResult):
 		return exitUsage

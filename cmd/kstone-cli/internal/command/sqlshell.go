@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
 	"slices"
@@ -14,7 +15,7 @@ import (
 // sqlVerbs are the words that statements begin with. DELETE is the name of a command, too:
 // with FROM after it, it is a statement.
 var sqlVerbs = []string{"SELECT", "INSERT", "REPLACE", "UPDATE", "EXPLAIN", "CREATE", "ALTER",
-	"DROP", "ANALYZE"}
+	"DROP", "ANALYZE", "BEGIN", "START", "COMMIT", "END", "ROLLBACK", "SAVEPOINT", "RELEASE"}
 
 // isSQL reports whether a line of the shell begins a statement.
 func isSQL(line string) bool {
@@ -27,6 +28,12 @@ func isSQL(line string) bool {
 	verb := strings.ToUpper(words[0])
 	return slices.Contains(sqlVerbs, verb) ||
 		verb == "DELETE" && len(words) > 2 && strings.EqualFold(words[1], "FROM")
+}
+
+// begins reports whether a text begins a transaction, as far as one can see before it is parsed.
+func begins(text string) bool {
+	text = strings.ToUpper(strings.TrimSpace(text))
+	return strings.HasPrefix(text, "BEGIN") || strings.HasPrefix(text, "START")
 }
 
 // sqlWord returns the statement after the word sql, if one stands there without quotes: it
@@ -50,6 +57,22 @@ func (s *session) statement(text string) error {
 	s.fail(err)
 	s.endOnce()
 	return err
+}
+
+// inTransaction reports whether statements have begun a transaction that is open.
+func (s *session) inTransaction() bool {
+	return s.db.session != nil && s.db.session.InTransaction()
+}
+
+// abandon rolls back the open transaction, if there is one, because of what, and says so.
+func (s *session) abandon(what string) bool {
+	if !s.inTransaction() {
+		return false
+	}
+	s.db.session.Rollback()
+	fmt.Fprintf(s.app.err, "%s: the transaction is rolled back, nothing since BEGIN is kept\n",
+		what)
+	return true
 }
 
 // sqlCandidates returns keywords, tables and columns for the name before the cursor, and

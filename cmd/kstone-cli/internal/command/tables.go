@@ -30,16 +30,19 @@ func (a *app) withTables(ctx context.Context, path string, m mode, fn func(*tabl
 			return err
 		}
 		defer t.done()
-		return errors.Join(fn(t), t.Close())
+		return fn(t)
 	})
 }
 
 func (a *app) openTables(ctx context.Context, d *database) (*tables, error) {
-	db, err := table.Open(ctx, d.DB, nil)
-	if err != nil {
-		return nil, err
+	if d.session == nil {
+		db, err := table.Open(ctx, d.DB, nil)
+		if err != nil {
+			return nil, err
+		}
+		d.tables, d.session = db, sql.Open(db)
 	}
-	t := &tables{DB: db, sql: sql.Open(db)}
+	t := &tables{DB: d.tables, sql: d.session}
 	t.sql.Progress, t.done = a.progress()
 	return t, nil
 }
