@@ -1,0 +1,171 @@
+package driver
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+
+	engine "github.com/kstonedb/kstone/engine/sql"
+)
+
+// statements are a prepared text: mostly one statement.
+type statements struct {
+	conn  *conn
+	parts []*engine.Stmt
+}
+
+var _ interface {
+	driver.Stmt
+	driver.StmtExecContext
+	driver.StmtQueryContext
+	driver.NamedValueChecker
+} = (*statements)(nil)
+
+// Close implements driver.Stmt.
+func (s *statements) Close() error { return nil }
+
+// NumInput implements driver.Stmt: the statements check the number themselves.
+func (s *statements) NumInput() int { return -1 }
+
+// CheckNamedValue implements driver.NamedValueChecker.
+func (s *statements) CheckNamedValue(v *driver.NamedValue) error {
+	return s.conn.CheckNamedValue(v)
+}
+
+// Exec implements driver.Stmt; package sql calls ExecContext.
+func (s *statements) Exec([]driver.Value) (driver.Result, error) { return nil, driver.ErrSkip }
+
+// Query implements driver.Stmt; package sql calls QueryContext.
+func (s *statements) Query([]driver.Value) (driver.Rows, error) { return nil, driver.ErrSkip }
+
+// ExecContext implements driver.StmtExecContext. Rows that statements return are not read.
+func (s *statements) ExecContext(ctx context.Context, args []driver.NamedValue,
+) (driver.Result, error) {
+	if err := s.conn.usable(ctx); err != nil {
+		return nil, err
+	}
+	given := arguments{list: args}
+	var total result
+	for _, part := range s.parts {
+		own, err := given.of(part, len(s.parts) == 1)
+		if err != nil {
+			return nil, err
+		}
+		if part.Returns() {
+			return nil, errors.New("kstone: " + engine.ErrNoResult.Error())
+		}
+		done, err := part.Exec(ctx, own...)
+		if err != nil {
+			return nil, err
+		}
+		total += result(done.Rows)
+	}
+	return total, given.rest()
+}
+
+// QueryContext implements driver.StmtQueryContext.
+func (s *statements) QueryContext(ctx context.Context, args []driver.NamedValue,
+) (driver.Rows, error) {
+	if err := s.conn.usable(ctx); err != nil {
+		return nil, err
+	}
+	first := 0
+	for first < len(s.parts) && !s.parts[first].Returns() {
+		first++
+	}
+	for _, part := range s.parts[first:] {
+		if !part.Returns() {
+			return nil, fmt.Errorf("kstone: %s follows a statement that returns rows; run it by "+
+				"itself", part.Text())
+		}
+	}
+	if first == len(s.parts) {
+		return nil, engine.ErrNoResult
+	}
+	r := &rows{ctx: ctx, given: arguments{list: args}, alone: len(s.parts) == 1}
+	for _, part := range s.parts[:first] {
+		own, err := r.given.of(part, false)
+		if err == nil {
+			_, err = part.Exec(ctx, own...)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	r.parts = s.parts[first:]
+	if err := r.open(); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// arguments are those of several statements.
+type arguments struct {
+	list []driver.NamedValue
+	used int // of those without names
+}
+
+// of returns the arguments of the next statement: those with the names of its parameters, or the
+// next ones in their order. If it is alone they are all its own.
+func (a *arguments) of(s *engine.Stmt, alone bool) (own []any, err error) {
+	if alone {
+		for _, v := range a.list {
+			own = append(own, value(v))
+		}
+		a.used = len(a.list)
+		return own, nil
+	}
+	names, err := s.Params()
+	if err != nil {
+		return nil, err
+	}
+	if len(names) > 0 && names[0] == "" {
+		n := min(len(names), len(a.list)-a.used)
+		for _, v := range a.list[a.used : a.used+n] {
+			own = append(own, value(v))
+		}
+		a.used += n
+		return own, nil
+	}
+	for _, v := range a.list {
+		for _, name := range names {
+			if v.Name == name {
+				own = append(own, value(v))
+			}
+		}
+	}
+	return own, nil
+}
+
+func value(v driver.NamedValue) any {
+	if v.Name != "" {
+		return engine.Named(v.Name, v.Value)
+	}
+	return v.Value
+}
+
+// rest returns an error if arguments without names are left over.
+func (a *arguments) rest() error {
+	n := 0
+	for _, v := range a.list {
+		if v.Name == "" {
+			n++
+		}
+	}
+	if n > a.used {
+		return fmt.Errorf("%w: %d values for %d parameters", engine.ErrArguments, n, a.used)
+	}
+	return nil
+}
+
+// result is how many rows statements have written, changed or deleted.
+type result int64
+
+// RowsAffected implements driver.Result.
+func (r result) RowsAffected() (int64, error) { return int64(r), nil }
+
+// LastInsertId implements driver.Result.
+func (r result) LastInsertId() (int64, error) {
+	return 0, errors.New("kstone: there is no LastInsertId: keys are values of the program's own")
+}
