@@ -16,7 +16,7 @@ SAY       = @printf '\n==> %s\n'
 
 .DEFAULT_GOAL := help
 .PHONY: FORCE help demo test check fmt-check vet platforms cross tidy-check unit race lint \
-	fuzz stress nightly sql-check oracles soak powercut canary mutants scale plan-regret golden bench \
+	fuzz stress nightly sql-check oracles clients soak powercut canary mutants scale plan-regret golden bench \
 	bench-compare bench-check bench-quick bench-full cover clean
 
 help: ## list the targets
@@ -105,6 +105,10 @@ oracles: ## queries that check each other over random tables, with new seeds, TI
 	$(SAY) "oracles for $(TIME)"
 	@bash -c '. tools/lib.sh; KSTONE_SEED=$$(new_seed) KSTONE_ORACLES=$(TIME) \
 		$(GO) test -count=1 -v -timeout 0 -run "^TestOracles$$" ./engine/sql'
+
+clients: ## sqlx, goose, GORM and squirrel over the driver of database/sql, a module of its own
+	$(SAY) "clients of database/sql"
+	@cd engine/sql/driver/clients && $(GO) test -count=1 .
 
 soak: ## full load on a disk: memory, descriptors, stalls and debts stay bounded, TIME=30m
 	$(SAY) "soak for $(TIME)"
