@@ -121,7 +121,8 @@ func forbiddenCall(g *goFile, pkg, name string) string {
 
 // isLibrary reports whether the file ends up in programs that embed kstone.
 func isLibrary(g *goFile) bool {
-	tool := strings.HasPrefix(g.path, "cmd/") || g.dir() == "internal/torture"
+	tool := strings.HasPrefix(g.path, "cmd/") || strings.HasPrefix(g.path, "examples/") ||
+		g.dir() == "internal/torture"
 	return !g.isTest() && !tool && !testOnly[g.dir()]
 }
 

@@ -58,6 +58,7 @@ var rows = map[string]int{
 
 	"engine/sql/driver": 13,
 
+	"examples":         14,
 	"cmd/kstone-cli":   13,
 	"cmd/kstone-gen":   13,
 	"cmd/kstone-bench": 13,
