@@ -29,6 +29,11 @@ func TestReadSetStaysSmall(t *testing.T) {
 	o.note(1, base.Span{Lo: []byte("5990")})
 	o.compactSpans()
 	last := o.spans[len(o.spans)-1]
+	for _, r := range o.spans {
+		if r.stripe == 1 && string(r.span.Lo) == "0001" && string(r.span.Hi) != "0010" {
+			t.Errorf("what was joined ends at %s", r.span.Hi)
+		}
+	}
 	// Of stripe 1, three become one, and so do those from 5990 on.
 	if len(o.spans) != 2000-2 || last.span.Hi != nil {
 		t.Errorf("%d spans, the last is %+v", len(o.spans), last)
