@@ -26,8 +26,10 @@ func TestHeads(t *testing.T) {
 		if i%10 == 0 {
 			kinds = append(kinds, 1+rng.IntN(len(values)-1))
 		}
-		s := &sortRows{order: order{desc: []bool{rng.IntN(2) == 0}, nullsLast: []bool{rng.IntN(2) == 0},
-			collations: []keycodec.Collation{keycodec.CollateBytes}}}
+		s := &sortRows{order: order{
+			desc: []bool{rng.IntN(2) == 0}, nullsLast: []bool{rng.IntN(2) == 0},
+			collations: []keycodec.Collation{keycodec.CollateBytes},
+		}}
 		for n := range 60 {
 			key := []expr.Value{values[kinds[rng.IntN(len(kinds))]]()}
 			s.rows = append(s.rows, sorted{key: key, seq: n, head: s.headOf(key)})

@@ -287,7 +287,8 @@ func (v Value) CloneInto(buf []byte) (Value, []byte) {
 	}
 	start := len(buf)
 	if cap(buf)-start < len(v.s) {
-		buf, start = make([]byte, 0, max(len(v.s), minCloneBytes, min(2*cap(buf), maxCloneBytes))), 0
+		size := max(len(v.s), minCloneBytes, min(2*cap(buf), maxCloneBytes))
+		buf, start = make([]byte, 0, size), 0
 	}
 	buf = append(buf, v.s...)
 	v.s = view(buf[start:])

@@ -1,6 +1,7 @@
 package sql_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"

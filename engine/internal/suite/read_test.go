@@ -148,17 +148,20 @@ func (o *op) filter() (func(engine.Item) bool, func(engine.Zone) bool) {
 	}
 	return filter, func(z engine.Zone) bool {
 		c, known := z.Column(1, 0)
-		return !known || c.Between(zoneOf(true), zoneOf(true))
+		return !known || c.Between(zoneOf(true), append(zoneOf(true), 0))
 	}
 }
 
 func filter(it engine.Item) bool { return keeps(it.Value) }
 
-// describe makes zones of what filters look at, but of items without sort keys.
-func describe(k engine.Key, value []byte, b *engine.ZoneBuilder) {
-	if k.SK != nil {
-		b.Row(1)
-		b.Value(0, zoneOf(keeps(value)))
+// describe makes zones of what filters look at, but of items with keys of an odd length.
+func describe(items *engine.ZoneItems, b *engine.ZoneBuilder) {
+	for i := range items.Len() {
+		if len(items.Key(i))%2 == 0 {
+			kept := zoneOf(keeps(items.Value(i)))
+			b.Rows(1, 1)
+			b.Values(0, 1, kept, kept)
+		}
 	}
 }
 
