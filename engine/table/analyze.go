@@ -2,10 +2,8 @@ package table
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/kstonedb/kstone/engine/plan"
-	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/table/internal/statistics"
 )
 
@@ -32,6 +30,11 @@ func (db *DB) Analyze(ctx context.Context, table string, o *AnalyzeOptions) (*pl
 	if o == nil {
 		o = new(AnalyzeOptions)
 	}
+	live, err := db.Table(table)
+	if err != nil {
+		return nil, err
+	}
+	written := live.core.fresh.written.Load()
 	snap, err := db.Snapshot(ctx)
 	if err != nil {
 		return nil, err
@@ -55,7 +58,12 @@ func (db *DB) Analyze(ctx context.Context, table string, o *AnalyzeOptions) (*pl
 	if err != nil {
 		return nil, err
 	}
-	return stats, db.saveStats(ctx, t.core, stats)
+	stats.At = db.Now()
+	if err := db.saveStats(ctx, t.core, stats); err != nil {
+		return stats, err
+	}
+	t.core.fresh.analyzed(stats.Rows, written)
+	return stats, nil
 }
 
 // saveStats stores statistics under the next epoch.
@@ -66,17 +74,11 @@ func (db *DB) saveStats(ctx context.Context, core *tableCore, s *plan.TableStats
 	if err != nil {
 		return err
 	}
-	s.Epoch = 1
-	if old := core.stats.Load(); old != nil {
-		s.Epoch = old.Epoch + 1
-	}
-	data, err := json.Marshal(s)
+	set, err := core.nextStats(st.Schema, s)
 	if err != nil {
 		return err
 	}
-	var set store.WriteSet
-	set.Put(catalogueKey(markStats, st.Schema.ID), data)
-	if err := db.saveCatalogue(ctx, &set); err != nil {
+	if err := db.saveCatalogue(ctx, set); err != nil {
 		return err
 	}
 	core.stats.Store(s)

@@ -32,6 +32,8 @@ type DB struct {
 	schemaMu sync.Mutex
 	head     catalogueHead
 
+	refresher *refresher
+
 	jobs chan struct{} // has an element while an index is built or something is dropped
 
 	tables atomic.Pointer[tableList]
@@ -53,6 +55,7 @@ type tableCore struct {
 	fence sync.RWMutex
 	state atomic.Pointer[tableState]
 	stats atomic.Pointer[plan.TableStats]
+	fresh freshness
 	watch watchers
 }
 
@@ -140,7 +143,7 @@ func OpenStore(ctx context.Context, s store.Store, o *Options) (*DB, error) {
 		return nil, err
 	}
 	db := &DB{store: s, opt: opt, plans: plan.NewCache(opt.PlanCache),
-		jobs: make(chan struct{}, 1)}
+		refresher: newRefresher(), jobs: make(chan struct{}, 1)}
 	db.shapes.most = opt.Shapes
 	if err := db.load(ctx); err != nil {
 		return nil, err
@@ -149,24 +152,31 @@ func OpenStore(ctx context.Context, s store.Store, o *Options) (*DB, error) {
 	return db, nil
 }
 
-// Close ends the use of the DB. The engine stays open, but that of OpenDir, which is closed with
-// the last use: the error is that of engine.DB.Close.
+// Close ends the use of the DB, and waits for what it does in the background. The engine stays
+// open, but that of OpenDir, which is closed with the last use: the error is that of
+// engine.DB.Close.
 func (db *DB) Close() error {
-	if !db.unuse() {
+	if !db.release() {
 		return nil
 	}
-	return db.engine.Close()
+	db.refresher.close()
+	if db.owned {
+		return db.engine.Close()
+	}
+	return nil
 }
 
-// unuse counts a Close and reports whether the engine is to be closed.
-func (db *DB) unuse() bool {
+// release counts a Close and reports whether it is the last one.
+func (db *DB) release() bool {
 	registry.mu.Lock()
 	defer registry.mu.Unlock()
-	db.refs--
-	if db.refs <= 0 && db.engine != nil && registry.db[db.engine] == db {
+	if db.refs--; db.refs > 0 {
+		return false
+	}
+	if db.engine != nil && registry.db[db.engine] == db {
 		delete(registry.db, db.engine)
 	}
-	return db.refs <= 0 && db.owned
+	return true
 }
 
 // Store returns where the tables are stored.
@@ -248,7 +258,8 @@ func (t *Table) In(r Reader) *Table {
 	return &Table{db: t.db, core: t.core, only: t.only}
 }
 
-// Stats returns what Analyze has found out, nil before.
+// Stats returns what Analyze has found out, or a sample since: see Options.SampleRows. Nil is
+// nothing yet.
 func (t *Table) Stats() *plan.TableStats { return t.core.stats.Load() }
 
 // statsOf implements plan.Stats.

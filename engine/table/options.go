@@ -27,6 +27,11 @@ type Options struct {
 	// Costs of the planner; nil are plan.DefaultCosts.
 	Costs *plan.Costs
 
+	// SampleRows is how many rows are looked at for statistics that are not asked for: of
+	// tables that have none, or had many writes since. 0 is 2000; negative leaves statistics to
+	// Analyze. Stores whose snapshots are no store.Sampler have none.
+	SampleRows int
+
 	// Logger takes slow queries and what happens to indexes; nil discards it.
 	Logger *slog.Logger
 	// SlowQuery is how long a query may take before it is logged; 0 logs none. The time is
@@ -50,6 +55,7 @@ type Options struct {
 const (
 	defaultPlanCache = 1000
 	defaultShapes    = 500
+	defaultSample    = 2000
 )
 
 // complete returns a copy with defaults filled in.
@@ -76,6 +82,9 @@ func (o *Options) complete() (Options, error) {
 	}
 	if out.Shapes == 0 {
 		out.Shapes = defaultShapes
+	}
+	if out.SampleRows == 0 {
+		out.SampleRows = defaultSample
 	}
 	if out.Logger == nil {
 		out.Logger = slog.New(slog.DiscardHandler)

@@ -2,6 +2,7 @@ package table
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -165,10 +166,13 @@ func (p *Prepared) find() error {
 func (p *Prepared) compile(r Reader) (*compiled, error) {
 	c := p.last.Load()
 	if c != nil {
+		p.db.refresh(p.cores, false)
 		same, err := p.fits(c, r)
 		if same || err != nil {
 			return c, err
 		}
+	} else {
+		p.db.refresh(p.cores, true)
 	}
 	c = &compiled{sel: p.sel}
 	for _, core := range p.cores {
@@ -259,5 +263,16 @@ func (p *Prepared) Explain(r Reader, params ...expr.Value) (*plan.Explanation, e
 	if err != nil {
 		return nil, err
 	}
-	return bound.Explain(), nil
+	return c.noted(bound.Explain()), nil
+}
+
+// noted adds to a plan what it was chosen by.
+func (c *compiled) noted(e *plan.Explanation) *plan.Explanation {
+	for i, st := range c.states {
+		note := "statistics of " + st.Schema.Name + ": " + c.stats[i].Origin()
+		if !slices.Contains(e.Notes, note) {
+			e.Notes = append(e.Notes, note)
+		}
+	}
+	return e
 }

@@ -254,7 +254,7 @@ func (r *Rows) Explain() (*plan.Explanation, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.Explain(), nil
+	return r.compiled.noted(p.Explain()), nil
 }
 
 // ExplainAnalyze runs the query, throws the rows away, and returns the plan with what was
@@ -267,7 +267,7 @@ func (r *Rows) ExplainAnalyze() (*plan.Explanation, error) {
 			return nil, err
 		}
 	}
-	return r.ran.ExplainAnalyze(), nil
+	return r.compiled.noted(r.ran.ExplainAnalyze()), nil
 }
 
 // started returns the time if anybody wants to know how long the query takes.

@@ -55,6 +55,7 @@ func (t *Table) attempt(ctx context.Context, w *rowio.Writer,
 	}
 	rows := t.core.touch(w)
 	err = writeTo.Commit(ctx, w.Set())
+	t.core.fresh.written.Add(int64(w.Rows()))
 	if t.tx != nil {
 		t.tx.touch(rows)
 	} else {

@@ -28,6 +28,9 @@ type rowImporter struct {
 	sum   summary
 }
 
+// importSample is how many rows are looked at for the statistics of what was imported.
+const importSample = 2000
+
 // importTable imports everything and prints the summary.
 func (a *app) importTable(ctx context.Context, t *tables, f *importFlags, name string,
 	in io.Reader, size int64) error {
@@ -43,6 +46,9 @@ func (a *app) importTable(ctx context.Context, t *tables, f *importFlags, name s
 	if err == nil && len(p.other) > 0 {
 		fmt.Fprintf(a.err, "%s: left out fields without a column: %s\n", name,
 			strings.Join(slices.Sorted(maps.Keys(p.other)), ", "))
+	}
+	if err == nil { // what only reads later cannot keep them
+		_, err = t.Analyze(ctx, found.Name(), &table.AnalyzeOptions{SampleRows: importSample})
 	}
 	err = errors.Join(err, t.Engine().Sync(context.WithoutCancel(ctx)))
 	return a.imported(&im.intake, &im.sum, err)

@@ -249,10 +249,12 @@ func (a *app) describe(found *table.Table) error {
 			fmt.Fprintf(a.out, "index %s: %s\n", x.Name, x.State)
 		}
 	}
-	if s := found.Stats(); s != nil {
-		fmt.Fprintf(a.out, "statistics: %s of %s on average\n", present.Rows(int64(s.Rows)),
-			present.Bytes(int64(s.RowBytes)))
+	s := found.Stats()
+	fmt.Fprintf(a.out, "statistics: %s", s.Origin())
+	if s != nil {
+		fmt.Fprintf(a.out, " of %s on average", present.Bytes(int64(s.RowBytes)))
 	}
+	fmt.Fprintln(a.out)
 	return nil
 }
 

@@ -24,6 +24,8 @@ type Explanation struct {
 	// Actual is what an execution has counted, nil of a plan that was not run.
 	Actual   *operator.Actual `json:"actual,omitempty"`
 	Children []*Explanation   `json:"children,omitempty"`
+	// Notes are about the whole plan: lines after the tree.
+	Notes []string `json:"notes,omitempty"`
 }
 
 // Attribute is one property of a step.
@@ -95,6 +97,9 @@ func (e *Explanation) Attr(name string) (value string, ok bool) {
 func (e *Explanation) String() string {
 	var b strings.Builder
 	e.write(&b, "", "")
+	for _, n := range e.Notes {
+		b.WriteString(n + "\n")
+	}
 	return b.String()
 }
 

@@ -6,9 +6,11 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"sort"
+	"time"
 
 	"github.com/kstonedb/kstone/engine/schema"
 )
@@ -39,9 +41,31 @@ type Table struct {
 	// Distinct is the number of different values of each column, by its ordinal; 0, or
 	// nothing there, is not known.
 	Distinct []float64 `json:"distinct,omitempty"`
-	// Monotonic are the columns, by ordinal, of which new rows have had ever larger
-	// values.
+	// Monotonic are the columns, by ordinal, of which new rows have hardly ever had smaller
+	// values than those before.
 	Monotonic []int `json:"monotonic,omitempty"`
+	// Sampled is how many rows were looked at; 0 is all.
+	Sampled int `json:"sampled,omitempty"`
+	// At is when the rows were read; zero is not known.
+	At time.Time `json:"at,omitzero"`
+}
+
+// Origin says where statistics come from, and when they were collected: "none" of nil.
+func (s *Table) Origin() string {
+	switch {
+	case s == nil:
+		return "none"
+	case s.Sampled > 0:
+		return fmt.Sprintf("sampled%s, %d of about %.0f rows", s.when(), s.Sampled, s.Rows)
+	}
+	return fmt.Sprintf("analyzed%s, %.0f rows", s.when(), s.Rows)
+}
+
+func (s *Table) when() string {
+	if s.At.IsZero() {
+		return ""
+	}
+	return " at " + s.At.UTC().Format("2006-01-02 15:04:05 UTC")
 }
 
 // Key are the statistics of an index, or of the key of the rows. Values are seen
@@ -58,13 +82,14 @@ type Key struct {
 	// Monotonic says that new rows have had ever larger first columns.
 	Monotonic bool      `json:"monotonic,omitempty"`
 	Histogram Histogram `json:"histogram"`
-	// Heavy are the most frequent values of the first column.
+	// Heavy are the most frequent values of the first column, and Pairs of the first two.
 	Heavy []Heavy `json:"heavy,omitempty"`
+	Pairs []Heavy `json:"pairs,omitempty"`
 }
 
-// Heavy is a frequent value of a first column.
+// Heavy is a frequent value of first columns.
 type Heavy struct {
-	Key      []byte  `json:"key"` // encoded column
+	Key      []byte  `json:"key"` // encoded columns
 	Fraction float64 `json:"fraction"`
 }
 
@@ -103,6 +128,13 @@ func (h Histogram) Fraction(lo, hi []byte) (f float64, known bool) {
 		upper = h.position(hi)
 	}
 	return max(0, upper-h.position(lo)), true
+}
+
+// Outside reports whether [lo, hi) has none of the entries that the histogram was made of.
+func (h Histogram) Outside(lo, hi []byte) bool {
+	n := len(h.Bounds)
+	return n >= 2 && (bytes.Compare(lo, h.Bounds[n-1]) > 0 ||
+		hi != nil && bytes.Compare(hi, h.Bounds[0]) <= 0)
 }
 
 // position returns the fraction of entries below key.
@@ -152,6 +184,41 @@ func (k *Key) HeavyInside(lo, hi []byte) float64 {
 	return sum
 }
 
+// Share returns the share of a value of first columns, and whether it is among the frequent
+// ones.
+func Share(frequent []Heavy, key []byte) (float64, bool) {
+	for i := range frequent {
+		if string(frequent[i].Key) == string(key) {
+			return frequent[i].Fraction, true
+		}
+	}
+	return 0, false
+}
+
+// Rare returns the share of one value that is not among the frequent ones, out of so many, if
+// some entries are neither.
+func Rare(frequent []Heavy, nulls, values float64) float64 {
+	rest, least := 1-nulls, 1.0
+	for _, h := range frequent {
+		rest, least = rest-h.Fraction, min(least, h.Fraction)
+	}
+	others := values - float64(len(frequent))
+	if nulls > 0 {
+		others--
+	}
+	return min(max(0, rest)/max(1, others), 1/max(1, values), least)
+}
+
+// Unseen returns the share of values that are outside of the histogram: about one more than the
+// values that it was made of. sampled are the rows that were looked at, 0 being all.
+func (k *Key) Unseen(sampled int) float64 {
+	n := min(max(1, k.Entries), sampleSize)
+	if sampled > 0 {
+		n = min(n, float64(sampled))
+	}
+	return 1 / n
+}
+
 // Values returns the number of different values of the first n columns of a key.
 func (k *Key) Values(n int) (float64, bool) {
 	if k == nil || n < 1 || n > len(k.Distinct) {
@@ -178,14 +245,15 @@ func (s *Table) Validate() error {
 	}
 	for _, k := range s.Keys {
 		ok := valid(k.Entries) && valid(k.EntryBytes) && k.Nulls >= 0 && k.Nulls <= 1 &&
-			len(k.Histogram.Bounds) <= HistogramSteps+1 && len(k.Heavy) <= HeavyHitters
+			len(k.Histogram.Bounds) <= HistogramSteps+1 && len(k.Heavy) <= HeavyHitters &&
+			len(k.Pairs) <= HeavyHitters
 		for _, d := range k.Distinct {
 			ok = ok && valid(d)
 		}
 		for i := 1; i < len(k.Histogram.Bounds); i++ {
 			ok = ok && bytes.Compare(k.Histogram.Bounds[i-1], k.Histogram.Bounds[i]) <= 0
 		}
-		for _, h := range k.Heavy {
+		for _, h := range slices.Concat(k.Heavy, k.Pairs) {
 			ok = ok && h.Fraction >= 0 && h.Fraction <= 1
 		}
 		if !ok {

@@ -99,6 +99,9 @@ func (w *Writer) Rules() *Rules { return w.rules }
 // Set returns the commit, after Finish.
 func (w *Writer) Set() *store.WriteSet { return &w.set }
 
+// Rows returns how many rows were added since Reset.
+func (w *Writer) Rows() int { return w.rows }
+
 // Full reports whether rows are as many, or as large, as those of one commit may be.
 func Full(rows, bytes int) bool { return rows >= MaxRows || bytes >= maxBytes }
 

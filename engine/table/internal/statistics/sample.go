@@ -24,6 +24,24 @@ import (
 
 // sampled looks at some rows.
 func (a *analyzer) sampled(ctx context.Context) (*plan.TableStats, error) {
+	s, err := a.sample(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return a.statsOf(s)
+}
+
+// Count estimates the number of rows of a table by a sample of so many parts.
+func Count(ctx context.Context, t *schema.Table, r store.Reader, parts int) (float64, error) {
+	s, err := (&analyzer{t: t, r: r, o: Options{SampleRows: parts}}).sample(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return s.count, nil
+}
+
+// sample reads a sample of the rows.
+func (a *analyzer) sample(ctx context.Context) (*rowSample, error) {
 	seed := a.o.Seed
 	if seed == 0 {
 		seed = rand.Uint64()
@@ -40,7 +58,7 @@ func (a *analyzer) sampled(ctx context.Context) (*plan.TableStats, error) {
 		a.tell("", 1)
 		s.add(&it)
 	}
-	return a.statsOf(s)
+	return s, nil
 }
 
 // rowSample chooses rows out of those that it is shown, with probabilities that are
@@ -110,6 +128,9 @@ func (a *analyzer) statsOf(s *rowSample) (*plan.TableStats, error) {
 	each := s.count / max(1, float64(len(s.rows))) // rows that one of the sample stands for
 	out := &plan.TableStats{Rows: math.Round(s.count), RowBytes: s.bytes / max(1, s.count),
 		Distinct: columns.distinct(each), Monotonic: columns.order.monotonic()}
+	if each > 1 {
+		out.Sampled = len(s.rows)
+	}
 	for _, k := range keys {
 		out.Keys = append(out.Keys, k.stats(each))
 	}
@@ -210,9 +231,9 @@ func (k *keySample) stats(each float64) plan.KeyStats {
 		out.Distinct[i] = k.prefixes[i].estimate(out.Entries)
 	}
 	if each > 1 {
-		out.Heavy = slices.DeleteFunc(out.Heavy, func(h plan.Heavy) bool {
-			return h.Fraction*taken < minHeavy
-		})
+		few := func(h plan.Heavy) bool { return h.Fraction*taken < minHeavy }
+		out.Heavy = slices.DeleteFunc(out.Heavy, few)
+		out.Pairs = slices.DeleteFunc(out.Pairs, few)
 	}
 	return out
 }

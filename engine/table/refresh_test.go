@@ -1,0 +1,305 @@
+package table_test
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/store"
+	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/internal/testutil"
+)
+
+const (
+	fewText = `{"name":"few","columns":[{"name":"id","type":"int64"},
+ {"name":"at","type":"int64"}],"primary_key":["id"]}`
+	manyText = `{"name":"many","columns":[{"name":"id","type":"int64"},
+ {"name":"at","type":"int64"},{"name":"kind","type":"string"}],"primary_key":["id"],
+ "indexes":[{"name":"by_at","columns":["at"]},{"name":"by_kind","columns":["kind"]}]}`
+)
+
+// addFew writes rows of fewText.
+func addFew(t testing.TB, tab *table.Table, n int) {
+	t.Helper()
+	for i := range n {
+		if err := tab.Insert(ctx, row(t, i, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// addMany writes the rows [from, to) of manyText, all of one kind.
+func addMany(t testing.TB, tab *table.Table, from, to int, kind string) {
+	t.Helper()
+	_, err := tab.InsertMany(ctx, func(yield func([]expr.Value) bool) {
+		for i := from; i < to; i++ {
+			if !yield([]expr.Value{expr.Int(int64(i)), expr.Int(int64(i)),
+				expr.String(kind)}) {
+				return
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// joinOf is SELECT * FROM few JOIN many ON few.at = many.at.
+func joinOf(few, many *table.Table) *plan.Select {
+	on := expr.Cmp{Op: expr.Eq, L: few.Schema().Ref(0, 1), R: many.Schema().Ref(1, 1)}
+	return &plan.Select{From: []plan.Source{{Table: few.Schema()}, {Table: many.Schema()}},
+		Joins: []plan.Join{{Kind: plan.Inner, On: on}}}
+}
+
+func explain(t testing.TB, r table.Reader, sel *plan.Select) string {
+	t.Helper()
+	rows, err := r.Query(ctx, sel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := rows.Explain()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e.String()
+}
+
+// eventually waits until ok.
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(time.Minute); !ok(); <-tick.C {
+		if time.Now().After(deadline) {
+			t.Fatal("not within a minute: ", what)
+		}
+	}
+}
+
+// TestStatisticsByThemselves joins a few rows with many of which no statistics were asked for,
+// lets the table grow, and changes its values.
+//
+// Promise (tables): A query of tables that were never analyzed is planned with statistics of a
+// sample, and planned again after the rows have grown in number or changed, in the database and
+// in one that is opened later or read-only; an option turns it off, and Close ends it. Also
+// `TestStatisticsOfAnotherProcess`, `TestStatisticsOff`, `TestCloseWhileSampling`,
+// `TestStatisticsWhileWriting`.
+func TestStatisticsByThemselves(t *testing.T) {
+	db := open(t, nil)
+	few, many := create(t, db, fewText), create(t, db, manyText)
+	if e := explain(t, db, joinOf(few, many)); !strings.Contains(e, "of many: none") {
+		t.Error(e)
+	}
+	addFew(t, few, 3)
+	addMany(t, many, 0, 5000, "a")
+	eventually(t, "statistics of both", func() bool { // at once if the machine is not loaded
+		explain(t, db, joinOf(few, many))
+		return few.Stats() != nil && many.Stats() != nil
+	})
+	e := explain(t, db, joinOf(few, many))
+	if !strings.Contains(e, "lookup join") || !strings.Contains(e, "of many: sampled at ") ||
+		!strings.Contains(e, "of few: analyzed at ") {
+		t.Error(e)
+	}
+	if s := few.Stats(); s == nil || s.Rows != 3 {
+		t.Errorf("%+v", s)
+	}
+	between := func(least, most float64) func() bool {
+		return func() bool {
+			explain(t, db, from(many, eq(col(many, "kind"), "a")))
+			s := many.Stats()
+			return s != nil && s.Rows >= least && s.Rows <= most
+		}
+	}
+	if !between(4000, 6000)() {
+		t.Errorf("%+v", many.Stats())
+	}
+	addMany(t, many, 5000, 12_000, "a")
+	eventually(t, "12,000 rows", between(9600, 14_400))
+
+	_, err := many.UpdateWhere(ctx, nil, []table.Assignment{{Column: 2,
+		Value: expr.Const{Value: expr.String("b")}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "other values", func() bool {
+		explain(t, db, from(many, eq(col(many, "kind"), "a")))
+		k := many.Stats().Key(many.Schema().Index("by_kind"))
+		return len(k.Heavy) == 1 && strings.Contains(string(k.Heavy[0].Key), "b")
+	})
+}
+
+// TestStatisticsOfAnotherProcess opens a database whose statistics were stored before.
+func TestStatisticsOfAnotherProcess(t *testing.T) {
+	dir := t.TempDir()
+	use := func(o *engine.Options, f func(*table.DB, *table.Table)) {
+		t.Helper()
+		e, err := engine.Open(dir, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		db, err := table.Open(ctx, e, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		many, err := db.Table("many")
+		if err != nil {
+			many = create(t, db, manyText)
+		}
+		f(db, many)
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	plan := func(db *table.DB, many *table.Table) {
+		explain(t, db, from(many, eq(col(many, "kind"), "a")))
+	}
+	use(nil, func(db *table.DB, many *table.Table) {
+		addMany(t, many, 0, 4000, "a")
+		eventually(t, "statistics", func() bool { plan(db, many); return many.Stats() != nil })
+	})
+	use(nil, func(db *table.DB, many *table.Table) {
+		before := many.Stats()
+		if before == nil || before.Sampled == 0 {
+			t.Fatalf("stored: %+v", before)
+		}
+		plan(db, many)
+		if many.Stats() != before {
+			t.Errorf("%+v was replaced by %+v", before, many.Stats())
+		}
+		addMany(t, many, 4000, 20_000, "a") // and no query
+	})
+	for _, readOnly := range []bool{true, false} {
+		use(&engine.Options{ReadOnly: readOnly}, func(db *table.DB, many *table.Table) {
+			if s := many.Stats(); s.Rows > 5000 {
+				t.Fatalf("stored: %+v", s)
+			}
+			eventually(t, "20,000 rows", func() bool {
+				plan(db, many)
+				return many.Stats().Rows > 15_000
+			})
+		})
+	}
+}
+
+// TestStatisticsOff plans with the option off, and with a store that cannot sample.
+func TestStatisticsOff(t *testing.T) {
+	off := open(t, &table.Options{SampleRows: -1})
+	other, err := table.OpenStore(ctx, unsampled{off.Store()}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	addMany(t, create(t, off, manyText), 0, 500, "a")
+	for _, db := range []*table.DB{off, other} {
+		if db == other {
+			if db, err = table.OpenStore(ctx, unsampled{off.Store()}, nil); err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+		}
+		many, err := db.Table("many")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e := explain(t, db, from(many, eq(col(many, "kind"), "a"))); many.Stats() != nil ||
+			!strings.Contains(e, "of many: none") {
+			t.Error(e)
+		}
+	}
+}
+
+// unsampled is a store whose snapshots are no store.Sampler.
+type unsampled struct{ store.Store }
+
+func (s unsampled) Snapshot(ctx context.Context) (store.Snapshot, error) {
+	snap, err := s.Store.Snapshot(ctx)
+	return struct{ store.Snapshot }{snap}, err
+}
+
+// stuckStore is a store whose samples wait for the end of their context.
+type stuckStore struct {
+	store.Store
+	began chan struct{}
+}
+
+func (s *stuckStore) Snapshot(ctx context.Context) (store.Snapshot, error) {
+	snap, err := s.Store.Snapshot(ctx)
+	return stuckSnapshot{snap, s}, err
+}
+
+type stuckSnapshot struct {
+	store.Snapshot
+	s *stuckStore
+}
+
+func (s stuckSnapshot) Sample(ctx context.Context,
+	_ engine.Sample) iter.Seq2[engine.Sampled, error] {
+	return func(yield func(engine.Sampled, error) bool) {
+		close(s.s.began)
+		<-ctx.Done()
+		yield(engine.Sampled{}, context.Cause(ctx))
+	}
+}
+
+// TestCloseWhileSampling closes a DB whose sample does not end. The query has a plan before.
+func TestCloseWhileSampling(t *testing.T) {
+	stuck := &stuckStore{open(t, nil).Store(), make(chan struct{})}
+	db, err := table.OpenStore(ctx, stuck, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	many := create(t, db, manyText)
+	explain(t, db, from(many, eq(col(many, "kind"), "a")))
+	<-stuck.began
+	if err := db.Close(); err != nil {
+		t.Error(err)
+	}
+	explain(t, db, from(many, eq(col(many, "at"), 1)))
+	if many.Stats() != nil {
+		t.Errorf("%+v", many.Stats())
+	}
+}
+
+// TestStatisticsWhileWriting plans, writes, analyzes and changes the definition at once.
+func TestStatisticsWhileWriting(t *testing.T) {
+	db := open(t, &table.Options{SampleRows: 50})
+	many := create(t, db, manyText)
+	rounds := testutil.Effort(10, 100)
+	var all sync.WaitGroup
+	for w := range 4 {
+		all.Go(func() {
+			for i := range rounds {
+				addMany(t, many, (w*rounds+i)*100, (w*rounds+i+1)*100, fmt.Sprint(w))
+				explain(t, db, from(many, eq(col(many, "kind"), fmt.Sprint(i))))
+			}
+		})
+	}
+	for range 3 {
+		if _, err := db.Analyze(ctx, "many", nil); err != nil {
+			t.Error(err)
+		}
+		if err := db.RenameTable(ctx, "many", "other"); err != nil {
+			t.Error(err)
+		}
+		if err := db.RenameTable(ctx, "other", "many"); err != nil {
+			t.Error(err)
+		}
+	}
+	all.Wait()
+	epoch := many.Stats().Epoch
+	if epoch < 3 {
+		t.Error(epoch)
+	}
+	verify(t, many)
+}
