@@ -62,9 +62,10 @@ func newEstimator(r *relation, opt *Options) *estimate.Estimator {
 	case r.table == nil:
 		return estimate.ForSubquery(r.sub.tree.Estimate().Rows, opt.Values)
 	case opt.Stats == nil:
-		return estimate.ForTable(r.table, nil, opt.Values)
+		return estimate.ForTable(r.table, nil, opt.Values).WithLists(opt.listRows)
 	}
-	return estimate.ForTable(r.table, opt.Stats.Table(r.table), opt.Values)
+	return estimate.ForTable(r.table, opt.Stats.Table(r.table), opt.Values).
+		WithLists(opt.listRows)
 }
 
 // candidates returns the ways to read a relation: the cheapest one, and the cheapest one

@@ -91,8 +91,7 @@ func (q *query) joinRows(c candidate, r *relation, j joinTerms) float64 {
 	e, inner := facts.estimator, facts.rows
 	match := inner // rows of r for a left row
 	for i := range j.left {
-		match /= max(1, min(q.valuesOf(j.left[i], c), q.valuesOfRight(e, j.right[i], r, inner)),
-			q.valuesOfRight(e, j.right[i], r, inner))
+		match /= max(1, q.valuesOfRight(e, j.right[i], r, inner))
 	}
 	for range j.on {
 		match *= estimate.DefaultRange
@@ -129,6 +128,8 @@ func (q *query) valuesOf(x expr.Expr, c candidate) float64 {
 	return max(1, min(c.rows(), facts.estimator.Values(column.Ordinal)))
 }
 
+// valuesOfRight estimates the number of different values of an expression over all of a relation,
+// whose own terms leave so many rows: those of the left side are about as many.
 func (q *query) valuesOfRight(e *estimate.Estimator, x expr.Expr, r *relation,
 	rows float64) float64 {
 	column, ok := x.(expr.Column)
@@ -138,7 +139,7 @@ func (q *query) valuesOfRight(e *estimate.Estimator, x expr.Expr, r *relation,
 	case q.facts[r.source].constants[column.Ordinal]:
 		return 1
 	}
-	return max(1, min(rows, e.Values(column.Ordinal)))
+	return max(1, e.Values(column.Ordinal))
 }
 
 // newJoin makes a join without method and cost.
@@ -350,21 +351,27 @@ func (p *path) findProbe(j joinTerms) (probe []expr.Expr, used []bool) {
 func (q *query) lookupJoin(c candidate, base *path, j joinTerms, probe []expr.Expr,
 	used []bool, rows float64) option {
 	e, k, left := q.facts[base.rel.source].estimator, q.costs(), c.node.Estimate()
-	probes := max(1, c.rows())
+	probes := max(0.5, c.rows())
 	// What is found for each probe: a column that is compared with a constant, too, has the
 	// frequency of that.
 	found := e.Entries(base.index) / max(1, e.Distinct(base.index, len(probe)))
+	first := false
 	for i := range probe {
 		if x, ok := conjunct.PointOn(base.rel.source, base.key.Ordinals[i], base.pred); ok {
 			found *= e.Skew(base.key.Ordinals[i], x)
+			first = first || i == 0
 		}
 	}
-	per := k.Seek + found*(k.Key+k.Test*float64(len(base.pred)))
+	risky := found
+	if !first { // else its frequency is known
+		risky *= e.Risk(base.index, found*probes)
+	}
+	per := k.Seek + risky*(k.Key+k.Test*float64(len(base.pred)))
 	unique := len(probe) == base.own && (base.index == nil || base.index.Unique)
 	if base.index == nil && unique {
 		per = k.Fetch
 	} else if !base.covering {
-		per += found * k.Fetch
+		per += risky * k.Fetch
 	}
 	estimate := Estimate{Rows: rows, Startup: left.Startup + per, Cost: left.Cost + probes*per}
 	return option{JoinLookup, estimate, func() candidate {

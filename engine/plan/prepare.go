@@ -23,6 +23,10 @@ type Options struct {
 	// Values, if not nil, are what the parameters are likely to be, NULL if it is not known:
 	// the choice between plans is made for them. The result does not depend on them.
 	Values []expr.Value
+
+	// listRows are the expected rows of the subqueries whose values are parameters, by their
+	// index. They are those of one scope.
+	listRows map[int]float64
 }
 
 // Prepared is a query for which everything was decided that does not depend on values. It
@@ -55,6 +59,7 @@ func Prepare(sel *Select, opt Options) (*Prepared, error) {
 
 func prepare(sel *Select, opt Options) (*Prepared, error) {
 	copied := *sel
+	opt.listRows = map[int]float64{}
 	sc := &scope{opt: opt, params: countParams(sel), listed: map[int]bool{},
 		kinds: map[int]expr.Kind{}}
 	q, err := resolve(&copied, nil, sc)
@@ -68,15 +73,18 @@ func prepare(sel *Select, opt Options) (*Prepared, error) {
 
 func prepareQuery(q *query) (p *Prepared, err error) {
 	p = &Prepared{q: q}
-	if p.root, err = q.plan(); err != nil {
-		return nil, err
-	}
 	for _, s := range q.allSubs() {
 		inner, err := prepareQuery(s.query)
 		if err != nil {
 			return nil, err
 		}
 		p.subs = append(p.subs, &preparedSub{inner, s.kind, s.param})
+		if rows := q.scope.opt.listRows; rows != nil && s.kind == SubplanList {
+			rows[s.param] = inner.root.Estimate().Rows
+		}
+	}
+	if p.root, err = q.plan(); err != nil {
+		return nil, err
 	}
 	if q.page {
 		p.fingerprint = q.fingerprint()

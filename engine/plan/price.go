@@ -53,15 +53,38 @@ func (p *path) price(e *estimate.Estimator, c *Costs) {
 		cost += c.MergeCost(read, int(streams))
 	}
 	p.estimate = Estimate{Rows: p.rows, Startup: streams * c.Seek, Cost: seeks*c.Seek + cost}
-	if p.ordered && !p.scan.Bounded && p.fixed == 0 {
-		reverse := p.reverse != p.key.Fields[0].Desc
-		p.estimate.Startup += cost * e.Before(p.key.Ordinals[0], reverse, p.pred)
+	if p.ordered && p.fixed == 0 {
+		before, within := p.reach(e)
+		p.estimate.Startup += cost * before
+		p.estimate.Tail = cost * (1 - before - within)
 	}
 	if p.limit >= 0 {
 		n := min(p.rows, float64(p.limit))
-		first := p.estimate.FirstRows(n * max(1, read/p.rows))
+		first := p.estimate.FirstRows(n)
 		p.estimate = Estimate{Rows: n, Startup: p.estimate.Startup, Cost: first}
 	}
+}
+
+// reach is estimate.Reach in the order of the path, of the part of the key that is read.
+func (p *path) reach(e *estimate.Estimator) (before, within float64) {
+	at := 0 // the first column that is not the same everywhere
+	for constants := p.rel.constants(); at < len(p.key.Ordinals); at++ {
+		if !constants[p.key.Ordinals[at]] {
+			break
+		}
+	}
+	if at == len(p.key.Ordinals) || restricts(p.pred, p.rel.source, p.key.Ordinals[at]) {
+		return 0, 1
+	}
+	before, within = e.Reach(p.key.Ordinals[at], p.reverse != p.key.Fields[at].Desc, p.pred)
+	if next := at + 1; at == 0 && before == 0 && next < len(p.key.Ordinals) {
+		// Of a frequent first value, the first rows are those in the order of the next column.
+		first := e.FirstShare(p.index, p.reverse)
+		b, _ := e.Reach(p.key.Ordinals[next], p.reverse != p.key.Fields[next].Desc, p.pred)
+		before = first * b
+		within = min(within, 1-before)
+	}
+	return before, within
 }
 
 // entryTerms returns the terms that are decided before the row is fetched.

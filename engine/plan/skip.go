@@ -85,7 +85,13 @@ func (p *path) priceSkip(e *estimate.Estimator) (read, seeks float64) {
 		if p.bucketColumns() > p.skip.columns {
 			spread = p.buckets()
 		}
-		return groups * spread, groups*spread + p.scan.Buckets
+		// An entry that the terms are not true of is followed by the next one of its group. Of
+		// columns that rise together, the terms are true of no entry of the groups elsewhere.
+		all := e.Entries(p.index) / groups
+		tried := min(all, 1/max(e.Selectivity(p.pred), 1e-12))
+		_, within := e.Reach(p.key.Ordinals[0], false, p.pred)
+		tried = tried*within + all*(1-within)
+		return groups * max(spread, tried), groups*spread + p.scan.Buckets
 	}
 	s := e.Scan(p.behind(p.skip.columns), p.pred, p.bucketColumns(), p.buckets())
 	return max(1, e.Entries(p.index)*s.Fraction), groups*(1+s.Ranges) + p.buckets()

@@ -303,3 +303,27 @@ func TestStatisticsWhileWriting(t *testing.T) {
 	}
 	verify(t, many)
 }
+
+// TestRisingColumnsOfOneCommit collects statistics of rows that were written at once: columns
+// that rise with the key are found, and a key alone is no sign.
+func TestRisingColumnsOfOneCommit(t *testing.T) {
+	db := open(t, nil)
+	many, few := create(t, db, manyText), create(t, db, fewText)
+	addMany(t, many, 0, 1000, "a")
+	_, err := few.InsertMany(ctx, func(yield func([]expr.Value) bool) {
+		for i := range int64(1000) {
+			if !yield([]expr.Value{expr.Int(i), expr.Int(i * 7919 % 1000)}) {
+				return
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"many": "[0 1]", "few": "[]"} {
+		s, err := db.Analyze(ctx, name, nil)
+		if err != nil || fmt.Sprint(s.Monotonic) != want {
+			t.Errorf("%s: %v, not %s: %v", name, s.Monotonic, want, err)
+		}
+	}
+}

@@ -47,7 +47,8 @@ type world struct {
 	seen    map[string]work // by query with its values, and plan
 }
 
-func newWorld(t *testing.T, rows int) *world {
+// newWorld makes an empty database; automatic has its statistics collected by themselves.
+func newWorld(t *testing.T, rows int, automatic bool) *world {
 	t.Helper()
 	e, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true})
 	if err != nil {
@@ -58,7 +59,11 @@ func newWorld(t *testing.T, rows int) *world {
 			t.Error(err)
 		}
 	})
-	db, err := table.Open(context.Background(), e, nil)
+	o := &table.Options{SampleRows: -1}
+	if automatic {
+		o = nil
+	}
+	db, err := table.Open(context.Background(), e, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -124,7 +124,11 @@ const joined = "SELECT o.note, p.name FROM orders o%s JOIN people p ON o.cust = 
 func (g *generator) query() query {
 	order := g.pick("created", "created DESC", "amount", "id DESC", "cust")
 	limit := g.pick(1, 10, 100)
-	switch g.IntN(9) {
+	switch g.IntN(12) {
+	case 9:
+		return g.grouped()
+	case 10, 11:
+		return g.subquery()
 	case 0, 1, 2:
 		w := g.where("")
 		return query{"SELECT note FROM orders%s WHERE " + w.text, w.values}
@@ -147,4 +151,41 @@ func (g *generator) query() query {
 	w := g.where("o")
 	c := condition{"p.grade = ?", []any{g.pick(0, 1)}}
 	return query{joined + "(" + w.text + ") AND " + c.text, append(w.values, c.values...)}
+}
+
+// grouped draws a query with groups, or different values.
+func (g *generator) grouped() query {
+	w := g.where("")
+	if by := g.pick("status", "cust", "region", "day"); g.IntN(2) == 0 {
+		return query{fmt.Sprintf("SELECT %s, count(*) FROM orders%%s WHERE %s GROUP BY %[1]s", by,
+			w.text), w.values}
+	}
+	by := g.pick("region", "cust", "day")
+	return query{fmt.Sprintf("SELECT DISTINCT %s FROM orders%%s WHERE %s", by, w.text), w.values}
+}
+
+// subquery draws a query with IN or EXISTS, alone or beside other conditions.
+func (g *generator) subquery() query {
+	in := "cust IN (SELECT p.cust FROM people p WHERE "
+	if g.IntN(3) == 0 {
+		in = "EXISTS (SELECT 1 FROM people p WHERE p.cust = orders.cust AND "
+	}
+	inner := condition{"p.region = ? AND p.grade = ?", []any{g.IntN(40), g.pick(0, 1)}}
+	switch g.IntN(3) {
+	case 0:
+		inner = condition{"p.cust BETWEEN ? AND ?", []any{g.rows / 20, g.rows/20 + 1<<g.IntN(12)}}
+	case 1:
+		inner = condition{"p.grade = ?", []any{1}}
+	}
+	c := g.condition()
+	joint := g.pick("AND", "AND", "OR")
+	if strings.HasPrefix(in, "EXISTS") {
+		joint = "AND"
+	}
+	text := fmt.Sprintf("SELECT note FROM orders%%s WHERE (%s) %s %s%s)", c.text, joint, in,
+		inner.text)
+	if g.IntN(3) == 0 {
+		text += " ORDER BY created LIMIT 10"
+	}
+	return query{text, append(c.values, inner.values...)}
 }

@@ -26,6 +26,14 @@ type Estimator struct {
 	sub   float64 // rows of a relation that is a subquery
 	// given are the values of parameters, as far as they are known.
 	given []expr.Value
+	// lists are the expected lengths of lists that come as parameters, by their index.
+	lists map[int]float64
+}
+
+// WithLists takes the expected lengths of lists that come as parameters, by their index.
+func (e *Estimator) WithLists(lists map[int]float64) *Estimator {
+	e.lists = lists
+	return e
 }
 
 // ForTable makes an estimator for a table of which s is known, nil if nothing; given are
@@ -192,9 +200,9 @@ func (e *Estimator) known(operand expr.Expr) (v expr.Value, ok bool) {
 	return v, false
 }
 
-// encode returns a value as the first column of a key holds it.
-func (e *Estimator) encode(x *schema.Index, v expr.Value) ([]byte, bool) {
-	column := keyColumn(e.table, x, 0)
+// encode returns a value as column i of a key holds it.
+func (e *Estimator) encode(x *schema.Index, i int, v expr.Value) ([]byte, bool) {
+	column := keyColumn(e.table, x, i)
 	field := e.table.Columns[column.Ordinal].Field(column)
 	if v.IsNull() {
 		return nil, false
@@ -268,37 +276,48 @@ func (e *Estimator) count(ordinal int, b bounds) (n float64, ok bool) {
 
 // histogram estimates a range of n values by the histogram of a key that begins with the column.
 func (e *Estimator) histogram(x *schema.Index, b bounds, n float64) (f float64, ok bool) {
-	k := e.stats.Key(x)
-	if k == nil {
+	lo, hi, ok := e.encodeBounds(x, b)
+	if !ok {
 		return 0, false
 	}
-	loKey, loOK := []byte(nil), b.lo.IsNull()
-	hiKey, hiOK := []byte(nil), b.hi.IsNull()
+	k := e.stats.Key(x)
+	f, ok = k.Histogram.Fraction(lo, hi)
+	one := e.rare(keyColumn(e.table, x, 0).Ordinal, k)
+	if k.Histogram.Outside(lo, hi) {
+		return min(one, k.Unseen(e.stats.Sampled)), true
+	}
+	inside, outside := k.HeavyInside(lo, hi), k.HeavyInside(nil, nil)
+	return max(min(f, 1-(outside-inside), inside+n*one), inside, one), ok
+}
+
+// encodeBounds returns a range of the first column of a key as bytes, if the key was counted.
+func (e *Estimator) encodeBounds(x *schema.Index, b bounds) (lo, hi []byte, ok bool) {
+	if e.stats.Key(x) == nil {
+		return nil, nil, false
+	}
+	loOK, hiOK := b.lo.IsNull(), b.hi.IsNull()
 	if !loOK {
-		loKey, loOK = e.encode(x, b.lo)
+		lo, loOK = e.encode(x, 0, b.lo)
 	}
 	if !hiOK {
-		hiKey, hiOK = e.encode(x, b.hi)
+		hi, hiOK = e.encode(x, 0, b.hi)
 	}
 	if !loOK || !hiOK {
-		return 0, false
+		return nil, nil, false
 	}
 	loOut, hiOut := b.above, b.below
 	if keyColumn(e.table, x, 0).Desc {
-		loKey, hiKey, loOut, hiOut = hiKey, loKey, hiOut, loOut
+		lo, hi, loOut, hiOut = hi, lo, hiOut, loOut
 	}
-	if loKey != nil && loOut {
-		if loKey, ok = keycodec.PrefixEnd(nil, loKey); !ok {
-			return 0, false
+	if lo != nil && loOut {
+		if lo, ok = keycodec.PrefixEnd(nil, lo); !ok {
+			return nil, nil, false
 		}
 	}
-	if hiKey != nil && !hiOut {
-		hiKey, _ = keycodec.PrefixEnd(nil, hiKey)
+	if hi != nil && !hiOut {
+		hi, _ = keycodec.PrefixEnd(nil, hi)
 	}
-	f, ok = k.Histogram.Fraction(loKey, hiKey)
-	one := e.rare(keyColumn(e.table, x, 0).Ordinal, k)
-	inside, outside := k.HeavyInside(loKey, hiKey), k.HeavyInside(nil, nil)
-	return max(min(f, 1-(outside-inside), inside+n*one), inside, one), ok
+	return lo, hi, true
 }
 
 // Selectivity estimates the fraction of rows that satisfy all terms.
@@ -336,6 +355,11 @@ func (e *Estimator) Selectivity(terms []expr.Expr) float64 {
 			}
 		}
 		f *= e.term(t)
+	}
+	for _, q := range equals {
+		if e.contradicts(q.ordinal, q.operand, terms) {
+			return 0
+		}
 	}
 	slices.SortFunc(ranges, func(a, b columnRange) int { return a.ordinal - b.ordinal })
 	for i := range ranges {
@@ -500,6 +524,7 @@ func (e *Estimator) allEqual(equals equalities) float64 {
 // joint estimates the columns of a subset.
 func (e *Estimator) joint(equals equalities, set uint64) float64 {
 	known, covered := 1.0, uint64(0)
+	pair, paired := 1.0, false
 	if e.table != nil && set&(set-1) != 0 {
 		for i := range len(e.table.Indexes) + 1 {
 			var x *schema.Index
@@ -511,6 +536,12 @@ func (e *Estimator) joint(equals equalities, set uint64) float64 {
 				continue
 			}
 			known, covered = 1/max(1, e.Distinct(x, n)), columns
+			pair, paired = 1, false
+			first, _ := equals.of(keyColumn(e.table, x, 0).Ordinal)
+			second, _ := equals.of(keyColumn(e.table, x, 1).Ordinal)
+			if f, ok := e.pair(x, first, second); ok {
+				pair, paired = f, n == 2
+			}
 		}
 	}
 	// What a value is more or less frequent than the average one of its column, the
@@ -523,8 +554,11 @@ func (e *Estimator) joint(equals equalities, set uint64) float64 {
 			known, least = known*e.Skew(q.ordinal, q.operand), min(least, f)
 		}
 	}
+	if paired {
+		known = pair
+	}
 	if covered != 0 {
-		known = min(known, least*0.9)
+		known = min(known, pair, least*0.9)
 	}
 	for i, q := range equals {
 		if set>>i&1 != 0 && covered>>i&1 == 0 {

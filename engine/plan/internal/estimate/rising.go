@@ -1,33 +1,85 @@
 package estimate
 
 import (
+	"bytes"
+	"math"
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
 	"github.com/kstonedb/kstone/engine/plan/spans"
+	"github.com/kstonedb/kstone/engine/schema"
 )
 
 // Columns of which new rows have ever larger values rise together: the rows with the smallest
 // numbers have the earliest times. Without that, a limit would be expected to be reached after
 // as many rows as the terms leave of any part of the table.
 
-// Before estimates the fraction of rows that stand before the first one that satisfies terms, in
-// the order of a column, or with reverse against it.
-func (e *Estimator) Before(ordinal int, reverse bool, terms []expr.Expr) float64 {
+// surelyThere is the share of rows from which on a range is taken to have any.
+const surelyThere = 5e-4
+
+// Reach estimates where the rows that satisfy terms stand in the order of a column, or with
+// reverse against it: before is the fraction of rows before the first of them, and within that
+// of the rows from there on until as many as satisfy the terms have come.
+func (e *Estimator) Reach(ordinal int, reverse bool, terms []expr.Expr) (before, within float64) {
+	within = 1
 	if !e.rises(ordinal) {
-		return 0
+		return 0, 1
 	}
-	most := 0.0
-	for _, t := range terms {
+	for i, t := range terms {
 		if or, ok := t.(expr.Or); ok {
-			first := 1.0
-			for _, b := range or.Terms {
-				first = min(first, e.Before(ordinal, reverse, conjunct.Split(nil, b)))
-			}
-			most = max(most, first)
-			continue
+			b, w := e.reachOr(ordinal, reverse, terms, i, or)
+			before, within = max(before, b), min(within, w)
 		}
+	}
+	for _, r := range e.risingRanges(terms) {
+		var earlier bounds
+		if reverse && !r.hi.IsNull() {
+			earlier.add(expr.Gt, r.hi, true)
+		} else if !reverse && !r.lo.IsNull() {
+			earlier.add(expr.Lt, r.lo, true)
+		}
+		if !earlier.lo.IsNull() || !earlier.hi.IsNull() {
+			before = max(before, e.within(r.ordinal, earlier))
+		}
+		if share := e.within(r.ordinal, r.bounds); share > surelyThere || e.hasEnd(r) {
+			within = min(within, share)
+		}
+	}
+	return before, min(within, 1-before)
+}
+
+// hasEnd reports whether a range has the first or the last value of its column.
+func (e *Estimator) hasEnd(r columnRange) bool {
+	for x := range e.KeysWith(r.ordinal) {
+		if lo, hi, ok := e.encodeBounds(x, r.bounds); ok {
+			return e.stats.Key(x).Histogram.HasEnd(lo, hi)
+		}
+	}
+	return false
+}
+
+// reachOr is Reach of the term of an OR whose first row comes first.
+func (e *Estimator) reachOr(ordinal int, reverse bool, terms []expr.Expr, at int, or expr.Or) (
+	before, within float64) {
+	first := math.Inf(1)
+	rest := slices.Delete(slices.Clone(terms), at, at+1)
+	all := e.Selectivity(terms)
+	for _, t := range or.Terms {
+		branch := conjunct.Split(rest[:len(rest):len(rest)], t)
+		b, w := e.Reach(ordinal, reverse, branch)
+		share := max(e.Selectivity(branch), 1e-12)
+		if f := b + w/max(1, e.Rows()*share); f < first {
+			first, before, within = f, b, min(1, w*max(1, all/share))
+		}
+	}
+	return before, within
+}
+
+// risingRanges returns the ranges of columns that rise, as far as they are known.
+func (e *Estimator) risingRanges(terms []expr.Expr) []columnRange {
+	var ranges []columnRange
+	for _, t := range terms {
 		c, ok := t.(expr.Cmp)
 		if !ok || !spans.IsConstant(c.R) {
 			continue
@@ -37,18 +89,38 @@ func (e *Estimator) Before(ordinal int, reverse bool, terms []expr.Expr) float64
 		if !ok || !known || !e.rises(column.Ordinal) {
 			continue
 		}
-		var before bounds
-		switch {
-		case c.Op != expr.Eq && (c.Op == expr.Gt || c.Op == expr.Ge) == reverse:
-			continue
-		case reverse:
-			before.add(expr.Gt, v, true)
-		default:
-			before.add(expr.Lt, v, true)
+		at := slices.IndexFunc(ranges, func(r columnRange) bool {
+			return r.ordinal == column.Ordinal
+		})
+		if at < 0 {
+			at, ranges = len(ranges), append(ranges, columnRange{ordinal: column.Ordinal})
 		}
-		most = max(most, e.within(column.Ordinal, before))
+		if c.Op == expr.Eq {
+			ranges[at].add(expr.Ge, v, true)
+			ranges[at].add(expr.Le, v, true)
+		}
+		ranges[at].add(c.Op, v, true)
 	}
-	return most
+	return ranges
+}
+
+// FirstShare returns the share of the value of the first column of a key that comes first in
+// its order, or with reverse last, if it is a frequent one.
+func (e *Estimator) FirstShare(x *schema.Index, reverse bool) float64 {
+	k := e.stats.Key(x)
+	if k == nil || len(k.Histogram.Bounds) == 0 {
+		return 0
+	}
+	end := k.Histogram.Bounds[0]
+	if reverse {
+		end = k.Histogram.Bounds[len(k.Histogram.Bounds)-1]
+	}
+	for _, h := range k.Heavy {
+		if bytes.HasPrefix(end, h.Key) {
+			return h.Fraction
+		}
+	}
+	return 0
 }
 
 // rises reports whether new rows have had ever larger values of a column.

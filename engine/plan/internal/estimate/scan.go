@@ -1,6 +1,8 @@
 package estimate
 
 import (
+	"slices"
+
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
 	"github.com/kstonedb/kstone/engine/plan/spans"
@@ -99,17 +101,18 @@ func (w *scanWalk) walk(i int, terms []expr.Expr, depth int) (fraction, ranges f
 
 // contradicts reports whether a term says that a column has another value.
 func (e *Estimator) contradicts(ordinal int, value expr.Expr, terms []expr.Expr) bool {
-	for _, t := range terms {
-		c, ok := t.(expr.Cmp)
-		if !ok || c.Op != expr.Eq || !spans.IsConstant(c.R) {
-			continue
+	return slices.ContainsFunc(terms, func(t expr.Expr) bool {
+		switch t := t.(type) {
+		case expr.Cmp:
+			column, ok := t.L.(expr.Column)
+			return ok && column.Ordinal == ordinal && t.Op == expr.Eq &&
+				spans.IsConstant(t.R) && e.differ(value, t.R)
+		case expr.In:
+			column, ok := t.X.(expr.Column)
+			return ok && column.Ordinal == ordinal && !t.Not && e.without(t.List, value)
 		}
-		column, ok := c.L.(expr.Column)
-		if ok && column.Ordinal == ordinal && e.differ(value, c.R) {
-			return true
-		}
-	}
-	return false
+		return false
+	})
 }
 
 // note records that column i is a point, outside of ORs.

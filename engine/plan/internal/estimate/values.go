@@ -1,9 +1,13 @@
 package estimate
 
 import (
+	"math"
+
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan/internal/stats"
 	"github.com/kstonedb/kstone/engine/plan/spans"
+	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/keycodec"
 )
 
 // equal estimates the fraction of rows with one value in a column.
@@ -25,35 +29,62 @@ func (e *Estimator) equalTo(ordinal int, value expr.Value) float64 {
 	}
 	for x := range e.KeysWith(ordinal) {
 		k := e.stats.Key(x)
-		if k == nil || len(k.Heavy) == 0 {
+		if k == nil || len(k.Heavy) == 0 && len(k.Histogram.Bounds) == 0 {
 			continue
 		}
-		if v, ok := e.encode(x, value); ok {
-			for _, h := range k.Heavy {
-				if string(h.Key) == string(v) {
-					return h.Fraction
-				}
-			}
-			return e.rare(ordinal, k)
+		v, ok := e.encode(x, 0, value)
+		if !ok {
+			continue
 		}
+		if f, ok := stats.Share(k.Heavy, v); ok {
+			return f
+		}
+		rare := e.rare(ordinal, k)
+		if end, ok := keycodec.PrefixEnd(nil, v); ok && k.Histogram.Outside(v, end) {
+			rare = min(rare, k.Unseen(e.stats.Sampled))
+		}
+		return rare
 	}
 	return 1 / max(1, e.Values(ordinal))
+}
+
+// pair estimates the fraction of rows with two values in the first two columns of a key.
+func (e *Estimator) pair(x *schema.Index, first, second expr.Expr) (f float64, ok bool) {
+	k := e.stats.Key(x)
+	if k == nil || len(k.Pairs) == 0 {
+		return 0, false
+	}
+	v, known := e.known(first)
+	w, both := e.known(second)
+	if !known || !both {
+		return 0, false
+	}
+	a, ok := e.encode(x, 0, v)
+	b, also := e.encode(x, 1, w)
+	if !ok || !also {
+		return 0, false
+	}
+	if f, ok := stats.Share(k.Pairs, append(a, b...)); ok {
+		return f, true
+	}
+	return max(stats.Rare(k.Pairs, 0, e.Distinct(x, 2)), 1/max(1, k.Entries)), true
 }
 
 // rare estimates the fraction of rows with one value that is not among the frequent ones of a
 // key. It is never zero: the value may have come after the statistics.
 func (e *Estimator) rare(ordinal int, k *stats.Key) float64 {
-	rest, least := 1-k.Nulls, 1.0
-	for _, h := range k.Heavy {
-		rest, least = rest-h.Fraction, min(least, h.Fraction)
+	return max(stats.Rare(k.Heavy, k.Nulls, e.Values(ordinal)), 1/max(1, k.Entries))
+}
+
+// Risk returns how many times more look-ups of a key should be expected to find than rows, which
+// is by the average value: one of them may be that of the most frequent value. It is the fourth
+// root of what that would do.
+func (e *Estimator) Risk(x *schema.Index, rows float64) float64 {
+	k := e.stats.Key(x)
+	if k == nil || len(k.Heavy) == 0 || rows <= 0 {
+		return 1
 	}
-	values := e.Values(ordinal)
-	others := values - float64(len(k.Heavy))
-	if k.Nulls > 0 {
-		others--
-	}
-	others = max(1, others)
-	return max(min(rest/others, 1/max(1, values), least), 1/max(1, k.Entries))
+	return math.Pow(1+k.Heavy[0].Fraction*k.Entries/rows, 0.25)
 }
 
 // maxTried bounds the values of a list that are looked at: of a longer one some stand for all.
@@ -86,7 +117,7 @@ func (e *Estimator) item(ordinal int, item expr.Expr) float64 {
 	case !many:
 		return e.equal(ordinal, item)
 	case list.IsNull():
-		return defaultList / max(1, e.Values(ordinal))
+		return e.lengthOf(item) / max(1, e.Values(ordinal)) * e.listRisk(ordinal, item)
 	case list.Kind() != expr.KindList:
 		return e.equalTo(ordinal, list)
 	}
@@ -98,6 +129,34 @@ func (e *Estimator) item(ordinal int, item expr.Expr) float64 {
 		i++
 	}
 	return f
+}
+
+// lengthOf is the length of a list that is not known.
+func (e *Estimator) lengthOf(item expr.Expr) float64 {
+	if p, ok := spans.IsList(item); ok && e.stats != nil {
+		if n, ok := e.lists[p.Index]; ok {
+			return max(1, n)
+		}
+	}
+	return defaultList
+}
+
+// listRisk is Risk for the values of a list that is not known.
+func (e *Estimator) listRisk(ordinal int, item expr.Expr) float64 {
+	for x := range e.KeysWith(ordinal) {
+		return e.Risk(x, e.lengthOf(item)*e.Rows()/max(1, e.Values(ordinal)))
+	}
+	return 1
+}
+
+// without reports whether a list is known not to have a value.
+func (e *Estimator) without(list []expr.Expr, value expr.Expr) bool {
+	for _, item := range list {
+		if _, many := spans.IsList(item); many || !e.differ(item, value) {
+			return false
+		}
+	}
+	return true
 }
 
 // listOf returns the value of an item that may be a list, NULL if it is not known.
@@ -123,7 +182,7 @@ func (e *Estimator) length(items []expr.Expr) (n float64) {
 		case !many, list.Kind() != expr.KindList && !list.IsNull():
 			n++
 		case list.IsNull():
-			n += defaultList
+			n += e.lengthOf(item)
 		default:
 			n += float64(list.Len())
 		}

@@ -55,6 +55,8 @@ type Estimate struct {
 	Cost float64 // to return all of them
 	// Startup is the part of Cost that is spent before the first row.
 	Startup float64
+	// Tail is the part of Cost that is spent after the last row.
+	Tail float64
 }
 
 // FirstRows is the cost of the first n of e.Rows rows.
@@ -62,7 +64,7 @@ func (e Estimate) FirstRows(n float64) float64 {
 	if e.Rows <= 0 || n >= e.Rows {
 		return e.Cost
 	}
-	return e.Startup + (e.Cost-e.Startup)*n/e.Rows
+	return e.Startup + max(0, e.Cost-e.Startup-e.Tail)*n/e.Rows
 }
 
 // Actual counts what an operator did, without the operators below it.

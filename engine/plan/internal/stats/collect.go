@@ -22,15 +22,17 @@ type Collector struct {
 	nulls    float64
 	sketches []*Sketch
 	sample   [][]byte
-	heavy    map[string]float64 // space-saving: counts may be too large by floor
-	floor    float64
+	least    []byte   // key
+	most     []byte   // key
+	heavy    frequent // first columns
+	pairs    frequent // the first two
 	rng      *rand.Rand
 }
 
 // NewCollector returns a collector for a key of so many columns; index is the
 // schema.Index.ID, or 0 for the key of the rows.
 func NewCollector(index uint32, columns int) *Collector {
-	c := &Collector{index: index, heavy: map[string]float64{}}
+	c := &Collector{index: index, heavy: newFrequent(), pairs: newFrequent()}
 	c.rng = rand.New(rand.NewPCG(uint64(index), 1))
 	for range columns {
 		c.sketches = append(c.sketches, new(Sketch))
@@ -50,7 +52,10 @@ func (c *Collector) Add(key []byte, ends []int, null bool, valueBytes int) {
 		c.sketches[i].Add(key[:ends[i]])
 	}
 	if len(ends) > 0 && !null {
-		c.count(key[:ends[0]], 1)
+		c.heavy.add(key[:ends[0]])
+	}
+	if len(ends) > 1 {
+		c.pairs.add(key[:ends[1]])
 	}
 	c.take(key)
 }
@@ -58,6 +63,12 @@ func (c *Collector) Add(key []byte, ends []int, null bool, valueBytes int) {
 // take is reservoir sampling.
 func (c *Collector) take(key []byte) {
 	bound := key[:min(len(key), maxBoundBytes)]
+	if c.least == nil || bytes.Compare(bound, c.least) < 0 {
+		c.least = append(make([]byte, 0, len(bound)), bound...)
+	}
+	if bytes.Compare(bound, c.most) > 0 {
+		c.most = append(c.most[:0], bound...)
+	}
 	if len(c.sample) < sampleSize {
 		c.sample = append(c.sample, bytes.Clone(bound))
 		return
@@ -71,29 +82,36 @@ func (c *Collector) take(key []byte) {
 // so that those are right.
 const spaces = 4 * HeavyHitters
 
-// count is the space-saving algorithm (Metwally, Agrawal, El Abbadi, 2005), which drops
-// half of the candidates at a time.
-func (c *Collector) count(value []byte, n float64) {
-	if _, ok := c.heavy[string(value)]; !ok && len(c.heavy) >= 2*spaces {
-		c.dropRare()
-	}
-	if old, ok := c.heavy[string(value)]; ok {
-		c.heavy[string(value)] = old + n
-		return
-	}
-	c.heavy[string(value)] = c.floor + n
+// frequent counts values by the space-saving algorithm (Metwally, Agrawal, El Abbadi, 2005),
+// which drops half of the candidates at a time: counts may be too large by floor.
+type frequent struct {
+	counts map[string]float64
+	floor  float64
 }
 
-func (c *Collector) dropRare() {
-	counts := make([]float64, 0, len(c.heavy))
-	for _, n := range c.heavy {
+func newFrequent() frequent { return frequent{counts: map[string]float64{}} }
+
+func (f *frequent) add(value []byte) {
+	if _, ok := f.counts[string(value)]; !ok && len(f.counts) >= 2*spaces {
+		f.dropRare()
+	}
+	if old, ok := f.counts[string(value)]; ok {
+		f.counts[string(value)] = old + 1
+		return
+	}
+	f.counts[string(value)] = f.floor + 1
+}
+
+func (f *frequent) dropRare() {
+	counts := make([]float64, 0, len(f.counts))
+	for _, n := range f.counts {
 		counts = append(counts, n)
 	}
 	slices.Sort(counts)
-	c.floor = counts[len(counts)/2]
-	for v, n := range c.heavy {
-		if n <= c.floor {
-			delete(c.heavy, v)
+	f.floor = counts[len(counts)/2]
+	for v, n := range f.counts {
+		if n <= f.floor {
+			delete(f.counts, v)
 		}
 	}
 }
@@ -109,7 +127,10 @@ func (c *Collector) Stats() Key {
 		k.Distinct = append(k.Distinct, min(c.entries, max(1, s.Count())))
 	}
 	k.Histogram = c.histogram()
-	k.Heavy = c.frequent()
+	k.Heavy = c.heavy.list(c.entries, c.sketches[0].Count())
+	if len(c.sketches) > 1 {
+		k.Pairs = c.pairs.list(c.entries, c.sketches[1].Count())
+	}
 	return k
 }
 
@@ -122,20 +143,23 @@ func (c *Collector) histogram() (h Histogram) {
 			h.Bounds = append(h.Bounds, bytes.Clone(keys[i*(len(keys)-1)/steps]))
 		}
 	}
+	if n := len(h.Bounds); n > 0 {
+		h.Bounds[0], h.Bounds[n-1] = bytes.Clone(c.least), bytes.Clone(c.most)
+	}
 	return h
 }
 
-// frequent returns the values that certainly are frequent: at least twice as often as
-// the average one. Of a few values it returns each.
-func (c *Collector) frequent() []Heavy {
+// list returns the values, of so many entries with so many values, that certainly are frequent:
+// at least twice as often as the average one. Of a few values it returns each.
+func (f *frequent) list(entries, values float64) []Heavy {
 	var heavy []Heavy
-	least := 2 * c.entries / c.sketches[0].Count()
-	if c.floor == 0 && len(c.heavy) <= HeavyHitters {
+	least := 2 * entries / values
+	if f.floor == 0 && len(f.counts) <= HeavyHitters {
 		least = 0
 	}
-	for v, n := range c.heavy {
-		if certain := n - c.floor; certain >= least {
-			heavy = append(heavy, Heavy{Key: []byte(v), Fraction: min(1, certain/c.entries)})
+	for v, n := range f.counts {
+		if certain := n - f.floor; certain >= least {
+			heavy = append(heavy, Heavy{Key: []byte(v), Fraction: min(1, certain/entries)})
 		}
 	}
 	sort.Slice(heavy, func(i, j int) bool {

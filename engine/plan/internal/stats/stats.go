@@ -130,6 +130,15 @@ func (h Histogram) Fraction(lo, hi []byte) (f float64, known bool) {
 	return max(0, upper-h.position(lo)), true
 }
 
+// HasEnd reports whether [lo, hi) has the first or the last key.
+func (h Histogram) HasEnd(lo, hi []byte) bool {
+	n := len(h.Bounds)
+	has := func(key []byte) bool {
+		return bytes.Compare(lo, key) <= 0 && (hi == nil || bytes.Compare(key, hi) < 0)
+	}
+	return n >= 2 && (has(h.Bounds[0]) || has(h.Bounds[n-1]))
+}
+
 // Outside reports whether [lo, hi) has none of the entries that the histogram was made of.
 func (h Histogram) Outside(lo, hi []byte) bool {
 	n := len(h.Bounds)

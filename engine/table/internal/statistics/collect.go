@@ -1,6 +1,7 @@
 package statistics
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -127,50 +128,75 @@ func (c *columnCollector) distinct() (all []float64) {
 	return all
 }
 
-// monotonic returns the columns in which later rows have larger values.
+// monotonic returns the columns in which later rows have no smaller values. Rows of one commit
+// are taken to be written in the order of their keys; whether that is so, only columns that are
+// not of the key can say.
 func (c *columnCollector) monotonic() (all []int) {
 	order := make([]int, len(c.versions))
 	for i := range order {
 		order[i] = i
 	}
+	key := c.t.KeyOrdinals()
 	slices.SortFunc(order, func(a, b int) int {
-		switch {
-		case c.versions[a] < c.versions[b]:
-			return -1
-		case c.versions[a] > c.versions[b]:
-			return 1
+		if by := cmp.Compare(c.versions[a], c.versions[b]); by != 0 {
+			return by
+		}
+		for _, o := range key {
+			if by := expr.Order(c.values[a][o], c.values[b][o]); by != 0 {
+				return by
+			}
 		}
 		return 0
 	})
+	proved := false // that rows of one commit are in the order of their keys
 	for column := range c.t.Columns {
-		if !c.t.Columns[column].Dropped && c.grows(order, column) {
+		if c.t.Columns[column].Dropped {
+			continue
+		}
+		grows, enough := c.grows(order, column, true)
+		if !enough && !slices.Contains(key, column) {
+			grows, _ = c.grows(order, column, false)
+			proved = proved || grows
+		}
+		if grows {
 			all = append(all, column)
+		}
+	}
+	if proved && !slices.Contains(all, key[0]) {
+		if grows, _ := c.grows(order, key[0], false); grows {
+			all = append(all, key[0])
+			slices.Sort(all)
 		}
 	}
 	return all
 }
 
-// Of pairs of rows written one after the other, this many are needed, and this part of
-// them has to grow.
+// Of pairs of rows written one after the other with different values, this many are needed, and
+// this part of them has to grow.
 const (
-	growPairs = 100
+	growPairs = 20
 	growPart  = 0.95
 )
 
-func (c *columnCollector) grows(order []int, column int) bool {
+// grows reports whether a column grows from row to row, or with commits from commit to commit,
+// and whether there are enough pairs with different values to say so.
+func (c *columnCollector) grows(order []int, column int, commits bool) (grows, enough bool) {
 	pairs, up := 0, 0
 	for i := 1; i < len(order); i++ {
-		if c.versions[order[i-1]] == c.versions[order[i]] {
+		if commits && c.versions[order[i-1]] == c.versions[order[i]] {
 			continue
 		}
 		before, now := c.values[order[i-1]][column], c.values[order[i]][column]
 		if before.IsNull() || now.IsNull() {
 			continue
 		}
-		pairs++
-		if expr.Order(before, now) < 0 {
-			up++
+		switch by := expr.Order(before, now); {
+		case by < 0:
+			pairs, up = pairs+1, up+1
+		case by > 0:
+			pairs++
 		}
 	}
-	return pairs >= growPairs && float64(up) >= growPart*float64(pairs)
+	enough = pairs >= growPairs
+	return enough && float64(up) >= growPart*float64(pairs), enough
 }

@@ -1,0 +1,75 @@
+package plan_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/keycodec"
+)
+
+// collect makes the statistics of a key of integers.
+func collect(index uint32, rows int, key func(i int64) []int64) plan.KeyStats {
+	c := plan.NewCollector(index, len(key(0)))
+	for i := range int64(rows) {
+		var b []byte
+		var ends []int
+		for _, v := range key(i) {
+			b = keycodec.AppendInt64(b, v)
+			ends = append(ends, len(b))
+		}
+		c.Add(b, ends, false, 10)
+	}
+	return c.Stats()
+}
+
+// TestMendedRegrets plans queries that have read many times what another plan reads: for each
+// the index that is right.
+//
+// Promise (plans): Combinations of values that do not occur, values beyond all others, lists
+// without the wanted value and groups whose first entries are of no use are expected to be so.
+func TestMendedRegrets(t *testing.T) {
+	w := newCatalog(t, `CREATE TABLE t (id INT PRIMARY KEY, region INT, cust INT, vip INT, day INT,
+		INDEX by_region (region, cust), INDEX by_vip (vip), INDEX by_day (day),
+		INDEX by_cust (cust))`)
+	const rows = 100_000
+	x := w.tables["t"].Indexes
+	// A tenth of the rows have the customer 1; the region follows from the customer.
+	cust := func(i int64) int64 {
+		if i%10 == 0 {
+			return 1
+		}
+		return i * 7 % 5000
+	}
+	region := func(i int64) int64 { return cust(i) % 40 }
+	vip := func(i int64) int64 { return 1 / (1 + i*31%100) }
+	w.stats["t"] = &plan.TableStats{Epoch: 1, Rows: rows, RowBytes: 60, Monotonic: []int{0, 4},
+		Keys: []plan.KeyStats{
+			collect(0, rows, func(i int64) []int64 { return []int64{i} }),
+			collect(x[0].ID, rows, func(i int64) []int64 { return []int64{region(i), cust(i)} }),
+			collect(x[1].ID, rows, func(i int64) []int64 { return []int64{vip(i)} }),
+			collect(x[2].ID, rows, func(i int64) []int64 { return []int64{i / 500} }),
+			collect(x[3].ID, rows, func(i int64) []int64 { return []int64{cust(i)} })}}
+	for _, c := range []struct{ query, index string }{
+		// No such combination, and one that has a tenth of the rows.
+		{"SELECT t.id FROM t WHERE t.vip = 1 AND t.region = 32 AND t.cust = 1", "by_region"},
+		{"SELECT t.id FROM t WHERE t.vip = 1 AND t.region = 1 AND t.cust = 1", "by_vip"},
+		// The last day is 199.
+		{"SELECT t.vip FROM t WHERE t.day >= 200 AND t.cust = 1 ORDER BY t.id DESC LIMIT 1",
+			"by_day"},
+		{"SELECT t.vip FROM t WHERE t.cust IN (5, 7) AND t.cust = 1 ORDER BY t.day LIMIT 1",
+			"by_cust"},
+		// Of each region, rows would be read until one is a VIP's.
+		{"SELECT DISTINCT t.region FROM t WHERE t.vip = 1", "by_vip"},
+		// Both columns rise: the rows stand in the middle of the order by day.
+		{"SELECT t.vip FROM t WHERE t.id BETWEEN 50000 AND 50100 ORDER BY t.day LIMIT 1",
+			"row scan"},
+		// The first rows of customer 1 in the order of the index have small numbers.
+		{"SELECT t.vip FROM t WHERE t.id < 100 OR t.vip = 7 ORDER BY t.day LIMIT 1", "by_day"},
+	} {
+		p := must(must(plan.Prepare(w.query(c.query), plan.Options{Stats: w})).Bind(nil))
+		if e := p.Explain(); !strings.HasPrefix(indexOfPlan(e), c.index) {
+			t.Errorf("%s: not %q\n%s", c.query, c.index, e)
+		}
+	}
+}
