@@ -6,6 +6,7 @@ import (
 	"iter"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -231,6 +232,7 @@ func (s unsampled) Snapshot(ctx context.Context) (store.Snapshot, error) {
 type stuckStore struct {
 	store.Store
 	began chan struct{}
+	ended atomic.Bool
 }
 
 func (s *stuckStore) Snapshot(ctx context.Context) (store.Snapshot, error) {
@@ -248,13 +250,14 @@ func (s stuckSnapshot) Sample(ctx context.Context,
 	return func(yield func(engine.Sampled, error) bool) {
 		close(s.s.began)
 		<-ctx.Done()
+		s.s.ended.Store(true)
 		yield(engine.Sampled{}, context.Cause(ctx))
 	}
 }
 
 // TestCloseWhileSampling closes a DB whose sample does not end. The query has a plan before.
 func TestCloseWhileSampling(t *testing.T) {
-	stuck := &stuckStore{open(t, nil).Store(), make(chan struct{})}
+	stuck := &stuckStore{Store: open(t, nil).Store(), began: make(chan struct{})}
 	db, err := table.OpenStore(ctx, stuck, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -262,8 +265,8 @@ func TestCloseWhileSampling(t *testing.T) {
 	many := create(t, db, manyText)
 	explain(t, db, from(many, eq(col(many, "kind"), "a")))
 	<-stuck.began
-	if err := db.Close(); err != nil {
-		t.Error(err)
+	if err := db.Close(); err != nil || !stuck.ended.Load() {
+		t.Error(err, "or the sample goes on")
 	}
 	explain(t, db, from(many, eq(col(many, "at"), 1)))
 	if many.Stats() != nil {
