@@ -105,8 +105,13 @@ func (e *Estimator) contradicts(ordinal int, value expr.Expr, terms []expr.Expr)
 		switch t := t.(type) {
 		case expr.Cmp:
 			column, ok := t.L.(expr.Column)
-			return ok && column.Ordinal == ordinal && t.Op == expr.Eq &&
-				spans.IsConstant(t.R) && e.differ(value, t.R)
+			if !ok || column.Ordinal != ordinal || t.Op != expr.Eq {
+				return false
+			}
+			if _, list := spans.IsList(t.R); list {
+				return e.without([]expr.Expr{t.R}, value)
+			}
+			return spans.IsConstant(t.R) && e.differ(value, t.R)
 		case expr.In:
 			column, ok := t.X.(expr.Column)
 			return ok && column.Ordinal == ordinal && !t.Not && e.without(t.List, value)

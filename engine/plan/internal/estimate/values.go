@@ -151,9 +151,22 @@ func (e *Estimator) listRisk(ordinal int, item expr.Expr) float64 {
 
 // without reports whether a list is known not to have a value.
 func (e *Estimator) without(list []expr.Expr, value expr.Expr) bool {
+	v, known := e.known(value)
+	if !known {
+		return false
+	}
 	for _, item := range list {
-		if _, many := spans.IsList(item); many || !e.differ(item, value) {
+		all, many := e.listOf(item)
+		if !many && !e.differ(item, value) || many && all.Kind() != expr.KindList {
 			return false
+		}
+		if !many {
+			continue
+		}
+		for x := range all.Elements() {
+			if order, comparable := expr.Compare(x, v); !comparable || order == 0 {
+				return false
+			}
 		}
 	}
 	return true
