@@ -45,19 +45,26 @@ func openSpilling(t *testing.T, fsys vfs.FS, memory int64) (*sql.Session, func()
 		t.Fatal(err)
 	}
 	e := opened.(*engine.DB)
-	return sessionOf(t, e, memory), func() {
-		if err := e.Close(); err != nil {
+	db := tablesOf(t, e, memory)
+	return sql.Open(db), func() {
+		if err := errors.Join(db.Close(), e.Close()); err != nil {
 			t.Error(err)
 		}
 	}
 }
 
-func sessionOf(t *testing.T, e *engine.DB, memory int64) *sql.Session {
+func tablesOf(t *testing.T, e *engine.DB, memory int64) *table.DB {
 	t.Helper()
 	db, err := table.Open(context.Background(), e, &table.Options{MemoryBytes: memory})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return db
+}
+
+func sessionOf(t *testing.T, e *engine.DB, memory int64) *sql.Session {
+	t.Helper()
+	db := tablesOf(t, e, memory)
 	t.Cleanup(func() { db.Close() })
 	return sql.Open(db)
 }
@@ -241,8 +248,9 @@ func TestNowhereToSpillTo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fillSpilling(t, sessionOf(t, disk, 0))
-	if err := disk.Close(); err != nil {
+	db := tablesOf(t, disk, 0)
+	fillSpilling(t, sql.Open(db))
+	if err := errors.Join(db.Close(), disk.Close()); err != nil {
 		t.Fatal(err)
 	}
 	if disk, err = engine.Open(dir, &engine.Options{ReadOnly: true}); err != nil {
