@@ -24,7 +24,7 @@ func TestSlowQueriesAreLoggedWithoutTheirValues(t *testing.T) {
 		var out bytes.Buffer
 		now := time.Unix(0, 0)
 		db := open(t, &table.Options{SlowQuery: time.Second, LogValues: values,
-			Logger: slog.New(slog.NewTextHandler(&out, nil)),
+			Logger: slog.New(slog.NewTextHandler(&out, nil)), SampleRows: -1,
 			Clock: func() time.Time {
 				now = now.Add(time.Second)
 				return now
