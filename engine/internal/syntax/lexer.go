@@ -12,7 +12,7 @@ type tokenKind uint8
 const (
 	tokenEnd      tokenKind = iota
 	tokenName               // a name or keyword: text is as written
-	tokenQuoted             // a name in double quotes: text is without them
+	tokenQuoted             // a name in double quotes or backticks: text is without them
 	tokenString             // 'text': text is without quotes
 	tokenBlob               // X'00ff': text is the digits
 	tokenNumber             // text is as written
@@ -52,8 +52,8 @@ func (l *lexer) next() (token, error) {
 		tok, err = l.quoted('\'', tokenBlob, "blob")
 	case c == '\'':
 		tok, err = l.quoted('\'', tokenString, "text")
-	case c == '"':
-		tok, err = l.quoted('"', tokenQuoted, "name")
+	case c == '"', c == '`':
+		tok, err = l.quoted(c, tokenQuoted, "name")
 	case isDigit(c) || c == '.' && start+1 < len(l.text) && isDigit(l.text[start+1]):
 		tok, err = l.number()
 	case c == '?' || c == '$' || c == ':':
@@ -180,7 +180,7 @@ func (l *lexer) name() {
 
 // operators are the operators, longer ones before their beginnings.
 var operators = []string{
-	"<=", ">=", "<>", "!=", "==", "||",
+	"<=>", "<=", ">=", "<>", "!=", "==", "||",
 	"(", ")", "[", "]", ",", ".", ";", "*", "+", "-", "/", "%", "=", "<", ">",
 }
 

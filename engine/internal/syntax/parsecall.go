@@ -38,8 +38,7 @@ func (p *parser) wordCall(pos int) Expr {
 		}
 		return &Call{Pos: pos, Name: alone}
 	}
-	after := p.lex
-	if next, err := after.next(); err != nil || next.kind != tokenOperator || next.text != "(" {
+	if next := p.peek(); next.kind != tokenOperator || next.text != "(" {
 		return nil
 	}
 	var read func(pos int) Expr

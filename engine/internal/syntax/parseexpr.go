@@ -58,6 +58,10 @@ func (p *parser) comparison() Expr {
 			l = p.is(l, pos)
 			continue
 		}
+		if p.op("<=>") {
+			l = &IsDistinct{pos, l, p.sum(), true}
+			continue
+		}
 		next, ok := p.membership(l, pos, p.word("NOT"))
 		if !ok {
 			return l
@@ -204,7 +208,7 @@ func (p *parser) negative(pos int) Expr {
 
 // parenthesis reads a subquery, a row value or an expression.
 func (p *parser) parenthesis(pos int) Expr {
-	if p.atQuery() {
+	if p.atQuery() && !p.atExcluded() {
 		q := p.selectStatement()
 		p.needOp(")")
 		return &Scalar{pos, q}
@@ -275,6 +279,8 @@ func (p *parser) wordOperand(pos int) Expr {
 		return &Exists{pos, q}
 	case p.word("CASE"):
 		return p.caseExpr(pos)
+	case p.atExcluded():
+		return p.excluded(pos)
 	case p.isWord("LEFT"), p.isWord("RIGHT"):
 		name := strings.ToLower(p.tok.text)
 		if p.advance(); !p.isOp("(") {
@@ -311,12 +317,13 @@ var typedLiterals = map[string]LiteralKind{
 // refOrCall reads a column, table.column, table.* or a function call.
 func (p *parser) refOrCall(pos int) Expr {
 	quoted := p.tok.kind == tokenQuoted
+	double := quoted && p.lex.text[pos] == '"'
 	name := p.name("column")
 	if !quoted && p.isOp("(") {
 		return p.call(pos, strings.ToLower(name.Text))
 	}
 	ref := p.refBehind(pos, name.Text)
-	ref.Quoted = quoted && ref.Table == ""
+	ref.Quoted = double && ref.Table == ""
 	return ref
 }
 
@@ -346,8 +353,7 @@ func (p *parser) call(pos int, name string) Expr {
 	}
 	p.needOp(")")
 	if p.isWord("OVER") || p.isWord("FILTER") {
-		after := p.lex
-		if next, err := after.next(); err == nil && next.text == "(" {
+		if p.peek().text == "(" {
 			p.refuseAbsent(absentClauses)
 		}
 	}

@@ -88,6 +88,8 @@ type parser struct {
 	depth  int
 	params paramState
 	star   int // offset of a table.* in the wrong place, -1 without
+	// duplicate says that VALUES(column) is possible, as in ON DUPLICATE KEY UPDATE.
+	duplicate bool
 }
 
 // paramState numbers the parameters of one statement.

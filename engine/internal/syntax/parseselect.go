@@ -32,7 +32,12 @@ func (p *parser) selectStatement() *Select {
 		s.OrderBy = p.orders()
 	}
 	if p.word("LIMIT") {
-		s.Limit = p.expr()
+		if s.Limit = p.expr(); p.op(",") { // LIMIT offset, count
+			s.Offset, s.Limit = s.Limit, p.expr()
+		}
+	}
+	if s.Offset != nil && p.isWord("OFFSET") {
+		p.fail("LIMIT offset, count has an offset already")
 	}
 	if p.word("OFFSET") {
 		s.Offset = p.expr()
@@ -248,7 +253,7 @@ func (p *parser) derived(kind JoinKind, pos int) Source {
 
 func (p *parser) source(kind JoinKind) Source {
 	s := Source{Table: p.name("table"), Join: kind}
-	if p.word("AS") || p.isName() {
+	if p.word("AS") || p.isName() && !p.atIndexHint() {
 		s.Alias = p.name("name of a table").Text
 	}
 	switch {
@@ -256,6 +261,8 @@ func (p *parser) source(kind JoinKind) Source {
 		s.Index = p.name("index").Text
 	case p.words("NOT", "INDEXED"):
 		s.NotIndexed = true
+	case p.atIndexHint():
+		p.indexHint(&s)
 	}
 	return s
 }

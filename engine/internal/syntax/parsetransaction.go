@@ -63,9 +63,7 @@ var absentModes = map[string]string{
 // savepoint reads a name after the word SAVEPOINT or without it.
 func (p *parser) savepoint(t *Transaction) {
 	if p.isWord("SAVEPOINT") {
-		after := p.lex
-		if next, err := after.next(); err == nil && (next.kind == tokenName ||
-			next.kind == tokenQuoted) {
+		if next := p.peek(); next.kind == tokenName || next.kind == tokenQuoted {
 			p.advance()
 		}
 	}

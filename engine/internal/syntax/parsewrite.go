@@ -15,6 +15,8 @@ func (p *parser) insert() Statement {
 			default:
 				p.fail("expected REPLACE or IGNORE, found %s", p.found())
 			}
+		} else if p.word("IGNORE") {
+			s.Conflict = ConflictIgnored
 		}
 	}
 	p.needWord("INTO")
@@ -28,8 +30,9 @@ func (p *parser) insert() Statement {
 		p.rows(s)
 	}
 	if at := p.tok.pos; p.word("ON") {
-		if p.isWord("DUPLICATE") {
-			p.fail("kstone has no ON DUPLICATE KEY; write ON CONFLICT (columns) DO UPDATE SET …")
+		if p.word("DUPLICATE") {
+			s.Upsert = p.onDuplicate(at)
+			return s
 		}
 		p.needWord("CONFLICT")
 		s.Upsert = p.upsert(at)
@@ -64,8 +67,7 @@ func (p *parser) rows(s *Insert) {
 func (p *parser) assigned() []Expr {
 	pos := p.tok.pos
 	if p.isWord("DEFAULT") {
-		after := p.lex
-		if next, err := after.next(); err == nil && next.text != "." && next.text != "(" {
+		if next := p.peek(); next.text != "." && next.text != "(" {
 			p.advance()
 			return []Expr{&Default{pos}}
 		}
