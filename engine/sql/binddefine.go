@@ -22,9 +22,14 @@ var typeNames = []struct {
 }{
 	{"TEXT", keycodec.TypeString}, {"STRING", keycodec.TypeString},
 	{"VARCHAR", keycodec.TypeString}, {"CHAR", keycodec.TypeString},
+	{"TINYTEXT", keycodec.TypeString}, {"MEDIUMTEXT", keycodec.TypeString},
+	{"LONGTEXT", keycodec.TypeString},
 	{"BYTES", keycodec.TypeBytes}, {"BLOB", keycodec.TypeBytes}, {"BYTEA", keycodec.TypeBytes},
+	{"BINARY", keycodec.TypeBytes}, {"VARBINARY", keycodec.TypeBytes},
+	{"LONGBLOB", keycodec.TypeBytes}, {"MEDIUMBLOB", keycodec.TypeBytes},
 	{"INT", keycodec.TypeInt64}, {"INTEGER", keycodec.TypeInt64}, {"BIGINT", keycodec.TypeInt64},
 	{"INT64", keycodec.TypeInt64}, {"INT32", keycodec.TypeInt32},
+	{"MEDIUMINT", keycodec.TypeInt32},
 	{"INT16", keycodec.TypeInt16}, {"SMALLINT", keycodec.TypeInt16},
 	{"INT8", keycodec.TypeInt8}, {"TINYINT", keycodec.TypeInt8},
 	{"UINT64", keycodec.TypeUint64}, {"UINT32", keycodec.TypeUint32},
@@ -93,6 +98,9 @@ func (b *binder) columnDef(d *syntax.ColumnDef) schema.Column {
 	}
 	if d.Default != nil {
 		v := b.constant(d.Default)
+		if !c.List && c.Kind().Numeric() && v.Kind() == expr.KindString { // MySQL shows DEFAULT '0'
+			v = b.constant(&syntax.Cast{Pos: d.Default.Position(), X: d.Default, To: d.Type})
+		}
 		converted, err := c.Convert(v)
 		if err != nil {
 			b.refuse(d.Default.Position(), fmt.Errorf("the default does not fit: %w", err))
@@ -115,7 +123,10 @@ func (b *binder) typeArgs(d *syntax.ColumnDef, c *schema.Column) {
 	switch {
 	case c.Type == keycodec.TypeTime:
 		units := map[string]keycodec.Unit{"s": keycodec.Second, "ms": keycodec.Millisecond,
-			"us": keycodec.Microsecond, "ns": keycodec.Nanosecond, "full": keycodec.FullRange}
+			"us": keycodec.Microsecond, "ns": keycodec.Nanosecond, "full": keycodec.FullRange,
+			// As many digits after the seconds.
+			"0": keycodec.Second, "3": keycodec.Millisecond, "6": keycodec.Microsecond,
+			"9": keycodec.Nanosecond}
 		c.Unit = keycodec.Microsecond
 		if len(args) > 0 {
 			c.Unit = units[strings.ToLower(args[0])]
@@ -135,7 +146,8 @@ func (b *binder) typeArgs(d *syntax.ColumnDef, c *schema.Column) {
 				"without (p, s) there is no limit", d.Type.Name, keycodec.MaxScale)
 		}
 		c.Type, c.Scale = keycodec.TypeFixed, int32(scale)
-	case c.Type == keycodec.TypeString && len(args) == 1: // VARCHAR(n): no limit is kept
+	case (c.Type == keycodec.TypeString || c.Type == keycodec.TypeBytes) && len(args) == 1:
+		// VARCHAR(n): no limit is kept
 	case len(args) > 0:
 		b.fail(d.Type.Pos, "type %s takes no arguments", d.Type.Name)
 	}

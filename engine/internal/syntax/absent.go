@@ -29,10 +29,28 @@ var absentConstraints = map[string]string{
 	"FOREIGN":    "foreign keys; check them in a transaction",
 	"CHECK":      "CHECK; check it in the program",
 	"REFERENCES": "foreign keys; check them in a transaction", "CONSTRAINT": "named constraints",
-	"AUTOINCREMENT":  "AUTOINCREMENT; write keys of your own, such as a UUID",
-	"AUTO_INCREMENT": "AUTO_INCREMENT; write keys of your own, such as a UUID",
+	"AUTOINCREMENT":  autoIncrement,
+	"AUTO_INCREMENT": autoIncrement,
+	"AUTO_RANDOM":    autoIncrement,
 	"GENERATED":      "generated columns",
-	"UNIQUE":         "UNIQUE after a column; write UNIQUE INDEX name (column)",
+	"ON":             "ON UPDATE of a column; set it in each UPDATE",
+}
+
+const autoIncrement = "keys that it makes itself; give the column the type UUID, and write a " +
+	"random one with each row"
+
+// absentChanges follow ALTER TABLE name.
+var absentChanges = map[string]string{
+	"MODIFY": "changes of types; add a column, UPDATE it from the old one and drop that",
+	"CHANGE": "changes of types; RENAME COLUMN name TO name renames one",
+	"ALTER":  "changes of types and defaults of columns",
+}
+
+// oneChange fails if another change of a table follows.
+func (p *parser) oneChange() {
+	if p.isOp(",") {
+		p.fail("kstone makes one change in an ALTER TABLE; write a statement for each")
+	}
 }
 
 // absentClauses stand after calls, tables and queries.

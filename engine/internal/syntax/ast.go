@@ -150,6 +150,7 @@ type ColumnDef struct {
 	Type      TypeName
 	Nullable  bool
 	Primary   bool // PRIMARY KEY after the column
+	Unique    bool // UNIQUE after the column, which is also in Indexes of the table
 	Default   Expr
 	Collation string
 }

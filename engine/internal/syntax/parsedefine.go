@@ -33,6 +33,8 @@ func (p *parser) createTable(pos int) Statement {
 		}
 	}
 	p.needOp(")")
+	p.tableOptions()
+	nameIndexes(t.Indexes)
 	for _, c := range t.Columns {
 		if !c.Primary {
 			continue
@@ -64,6 +66,7 @@ func (p *parser) tablePart(t *CreateTable) {
 		p.onlyKey(pos, t.Partition)
 		columns := p.keyColumns()
 		t.Partition, t.Sort = columns[:1], columns[1:]
+		p.clustered()
 	case p.words("TTL"):
 		p.needOp("(")
 		t.TTL = &TTL{Column: p.name("column")}
@@ -73,18 +76,16 @@ func (p *parser) tablePart(t *CreateTable) {
 		p.needOp(")")
 	case p.words("ZONES"):
 		t.Zones = p.zones()
-	case p.isWord("UNIQUE"), p.isWord("INDEX"):
-		unique := p.word("UNIQUE")
-		if !p.word("INDEX") {
-			p.needWord("KEY")
-		}
-		x := CreateIndex{Pos: pos, Unique: unique, Table: t.Table, Index: p.name("index")}
-		p.indexBody(&x)
-		t.Indexes = append(t.Indexes, x)
+	case p.isWord("UNIQUE"), p.isWord("INDEX"), p.atKey():
+		t.Indexes = append(t.Indexes, p.indexPart(t.Table))
 	default:
 		p.refuseAbsent(map[string]string{"FOREIGN": absentConstraints["FOREIGN"],
 			"CONSTRAINT": absentConstraints["CONSTRAINT"], "CHECK": absentConstraints["CHECK"]})
-		t.Columns = append(t.Columns, p.columnDef())
+		c := p.columnDef()
+		if t.Columns = append(t.Columns, c); c.Unique {
+			t.Indexes = append(t.Indexes, CreateIndex{Pos: pos, Unique: true, Table: t.Table,
+				Index: Name{Pos: pos}, Columns: []KeyColumn{{Name: c.Name}}})
+		}
 	}
 }
 
@@ -110,18 +111,32 @@ func (p *parser) onlyKey(pos int, key []KeyColumn) {
 func (p *parser) columnDef() ColumnDef {
 	c := ColumnDef{Name: p.name("column")}
 	c.Type = p.typeName()
+	notNull := false
 	for {
 		switch {
 		case p.words("NOT", "NULL"):
-			c.Nullable = false
+			c.Nullable, notNull = false, true
 		case p.word("NULL"):
 			c.Nullable = true
 		case p.words("PRIMARY", "KEY"):
 			c.Primary = true
+			p.clustered()
+		case p.word("UNIQUE"):
+			c.Unique = true
+			p.word("KEY")
 		case p.word("DEFAULT"):
 			c.Default = p.operand()
+			if l, ok := c.Default.(*Literal); ok && l.Kind == LiteralNull && !notNull {
+				c.Nullable = true
+			}
 		case p.word("COLLATE"):
 			c.Collation = strings.ToLower(p.name("collation").Text)
+			if binaryCollation(c.Collation) {
+				c.Collation = ""
+			}
+		case p.charset(""):
+		case p.word("COMMENT"):
+			p.text("comment")
 		default:
 			p.refuseAbsent(absentConstraints)
 			return c
@@ -146,6 +161,7 @@ func (p *parser) typeName() TypeName {
 		}
 		p.needOp(")")
 	}
+	p.integerType(&t)
 	if p.op("[") {
 		p.needOp("]")
 		t.List = true
@@ -157,9 +173,7 @@ func (p *parser) keyColumns() []KeyColumn {
 	var out []KeyColumn
 	p.needOp("(")
 	for {
-		k := KeyColumn{Name: p.name("column")}
-		k.Desc, k.Nulls = p.direction()
-		out = append(out, k)
+		out = append(out, p.keyColumn())
 		if !p.op(",") {
 			p.needOp(")")
 			return out
@@ -189,6 +203,9 @@ func (p *parser) indexBody(x *CreateIndex) {
 			x.Local = true
 		case p.word("GLOBAL"):
 			x.Local = false
+		case p.words("USING", "BTREE"): // all indexes are in order
+		case p.word("COMMENT"):
+			p.text("comment")
 		case p.word("WHERE"):
 			x.Where = p.expr()
 			return
@@ -220,9 +237,9 @@ func (p *parser) indexColumns(x *CreateIndex) {
 		}
 	}
 	for {
-		k := KeyColumn{Each: p.word("EACH")}
-		k.Name = p.name("column")
-		k.Desc, k.Nulls = p.direction()
+		each := p.word("EACH")
+		k := p.keyColumn()
+		k.Each = each
 		x.Columns = append(x.Columns, k)
 		if !p.op(",") {
 			p.needOp(")")
@@ -276,12 +293,33 @@ func (p *parser) alter(pos int) Statement {
 	a := &AlterTable{Pos: pos, Table: p.name("table")}
 	switch {
 	case p.word("ADD"):
+		if p.isWord("UNIQUE") || p.isWord("INDEX") || p.atKey() {
+			x := []CreateIndex{p.indexPart(a.Table)}
+			x[0].Pos = pos
+			nameIndexes(x)
+			p.oneChange()
+			return &x[0]
+		}
 		p.word("COLUMN")
+		if p.isWord("PRIMARY") && p.peek().is("KEY") {
+			p.fail("the key of a table cannot be changed")
+		}
 		a.Action, a.Add = AddColumn, p.columnDef()
 		if a.Add.Primary {
 			p.failAt(a.Add.Name.Pos, "the key of a table cannot be changed")
 		}
+		if a.Add.Unique {
+			p.failAt(a.Add.Name.Pos, "a column is added without UNIQUE; CREATE UNIQUE INDEX "+
+				"makes the index")
+		}
 	case p.word("DROP"):
+		if next := p.peek(); p.isWord("INDEX") || p.isWord("KEY") &&
+			(next.kind == tokenName || next.kind == tokenQuoted) {
+			p.advance()
+			d := &DropIndex{Pos: pos, Table: a.Table, Index: p.name("index")}
+			p.oneChange()
+			return d
+		}
 		p.word("COLUMN")
 		a.Action, a.Column = DropColumn, p.name("column")
 	case p.word("RENAME"):
@@ -293,8 +331,10 @@ func (p *parser) alter(pos int) Statement {
 		p.needWord("TO")
 		a.To = p.name("column")
 	default:
+		p.refuseAbsent(absentChanges)
 		p.fail("expected ADD, DROP or RENAME, found %s", p.found())
 	}
+	p.oneChange()
 	return a
 }
 

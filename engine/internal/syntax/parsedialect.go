@@ -1,6 +1,9 @@
 package syntax
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // What MySQL and TiDB write in other words, read as the tree of the words that kstone has.
 
@@ -73,4 +76,149 @@ func (p *parser) excluded(pos int) Expr {
 	ref := &Ref{Pos: pos, Table: "excluded", Column: p.name("column").Text}
 	p.needOp(")")
 	return ref
+}
+
+// atKey reports whether KEY name (column or KEY (column stands here, the definition of an index,
+// and no column with the name key, which may be of the type TIMESTAMP(ms).
+func (p *parser) atKey() bool {
+	if !p.isWord("KEY") {
+		return false
+	}
+	after := p.lex
+	var next [3]token
+	for i := range next {
+		next[i], _ = after.next() // a fault is found again when it is the present token
+	}
+	open := func(t token) bool { return t.kind == tokenOperator && t.text == "(" }
+	named := next[0].kind == tokenName || next[0].kind == tokenQuoted
+	return open(next[0]) || named && !next[0].is("TIMESTAMP", "DATETIME") && open(next[1]) &&
+		next[2].kind != tokenNumber
+}
+
+// indexPart reads UNIQUE [INDEX | KEY], INDEX or KEY, a name, which may be missing, and the body
+// of the index.
+func (p *parser) indexPart(table Name) CreateIndex {
+	x := CreateIndex{Pos: p.tok.pos, Table: table, Unique: p.word("UNIQUE")}
+	if !p.word("INDEX") && !p.word("KEY") && !x.Unique {
+		p.needWord("INDEX")
+	}
+	x.Index.Pos = p.tok.pos
+	if !p.isOp("(") {
+		x.Index = p.name("index")
+	}
+	p.indexBody(&x)
+	return x
+}
+
+// nameIndexes names the indexes that have no name after their first columns, with a number if the
+// name is taken.
+func nameIndexes(list []CreateIndex) {
+	taken := map[string]bool{}
+	for i := range list {
+		taken[list[i].Index.Text] = true
+	}
+	for i := range list {
+		x := &list[i]
+		if x.Index.Text != "" {
+			continue
+		}
+		first := x.Columns[0].Name.Text
+		x.Index.Text = first
+		for n := 2; taken[x.Index.Text]; n++ {
+			x.Index.Text = first + "_" + strconv.Itoa(n)
+		}
+		taken[x.Index.Text] = true
+	}
+}
+
+// clustered steps over CLUSTERED after a primary key, which all tables are.
+func (p *parser) clustered() {
+	if p.isWord("NONCLUSTERED") {
+		p.fail("kstone stores rows by their primary key, spread over all stripes; " +
+			"leave out NONCLUSTERED")
+	}
+	p.word("CLUSTERED")
+}
+
+// keyColumn reads a column of a key, with its direction.
+func (p *parser) keyColumn() KeyColumn {
+	k := KeyColumn{Name: p.name("column")}
+	if p.isOp("(") {
+		p.fail("kstone has no keys of the beginning of a text; leave out the length")
+	}
+	k.Desc, k.Nulls = p.direction()
+	return k
+}
+
+// unsigned are the types of columns with UNSIGNED, by those without. They may have the width of a
+// display in parentheses, which means nothing.
+var unsigned = map[string]string{
+	"INT": "UINT64", "INTEGER": "UINT64", "BIGINT": "UINT64", "INT64": "UINT64",
+	"MEDIUMINT": "UINT32", "INT32": "UINT32", "SMALLINT": "UINT16", "INT16": "UINT16",
+	"TINYINT": "UINT8", "INT8": "UINT8",
+}
+
+// integerType reads what may follow an integer type.
+func (p *parser) integerType(t *TypeName) {
+	other, integer := unsigned[t.Name]
+	if integer && len(t.Args) == 1 && isDigit(t.Args[0][0]) {
+		t.Args = nil
+	}
+	if p.isWord("UNSIGNED") {
+		if !integer {
+			p.fail("UNSIGNED stands after types of integers only")
+		}
+		p.advance()
+		t.Name = other
+	}
+}
+
+// tableOptions steps over what may follow the parts of a table in MySQL and does not change what
+// is stored.
+func (p *parser) tableOptions() {
+	for {
+		byDefault := p.word("DEFAULT")
+		switch {
+		case !byDefault && p.word("ENGINE"):
+			p.op("=")
+			p.name("engine")
+		case p.charset("="):
+		case p.word("COLLATE"):
+			p.op("=")
+			if n := p.name("collation"); !binaryCollation(n.Text) {
+				p.failAt(n.Pos, "kstone has no collation of a table; a column compares texts "+
+					"without case with COLLATE UNICODE")
+			}
+		case !byDefault && p.word("COMMENT"):
+			p.op("=")
+			p.text("comment")
+		default:
+			if p.refuseAbsent(absentConstraints); byDefault {
+				p.fail("expected CHARSET or COLLATE, found %s", p.found())
+			}
+			return
+		}
+		p.op(",")
+	}
+}
+
+// charset steps over the name of a character set, which is always that of UTF-8, and reports
+// whether there is one.
+func (p *parser) charset(equals string) bool {
+	if !p.word("CHARSET") && !p.words("CHARACTER", "SET") {
+		return false
+	}
+	if equals != "" {
+		p.op(equals)
+	}
+	if n := p.name("character set"); !strings.HasPrefix(strings.ToLower(n.Text), "utf8") {
+		p.failAt(n.Pos, "texts are UTF-8; write utf8mb4, or BYTES for the type")
+	}
+	return true
+}
+
+// binaryCollation reports whether a collation compares texts byte by byte, as texts without one.
+func binaryCollation(name string) bool {
+	name = strings.ToLower(name)
+	return name == "binary" || strings.HasSuffix(name, "_bin")
 }
