@@ -19,6 +19,8 @@ type binder struct {
 	params  params
 	// used are the tables that the statement depends on.
 	used []*schema.Table
+	// volatile says that the statement depends on more than its tables.
+	volatile bool
 	// virtual are the columns of the subqueries of FROM, by the first of their queries.
 	virtual map[*plan.Select]*schema.Table
 	with    []syntax.With // the queries with names that can be used here

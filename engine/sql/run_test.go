@@ -42,8 +42,8 @@ func openSession(t testing.TB) *sql.Session {
 // of the directive are the values of parameters: name=value, or arg=value in their order.
 //
 // Promise (sql): Statements do what they say, all or nothing, and prepared ones follow changes
-// of their tables. Also `TestPreparedFollowsTables`, `TestErrorsOfTables`,
-// `TestUntypedArguments` in `engine/sql`.
+// of their tables. Also `TestPreparedFollowsTables`, `TestPreparedShowFollowsTables`,
+// `TestErrorsOfTables`, `TestUntypedArguments` in `engine/sql`.
 func TestRun(t *testing.T) {
 	datadriven.Walk(t, "testdata/run", func(t *testing.T, path string) {
 		s := openSession(t)

@@ -286,3 +286,33 @@ func TestStatementsAreCached(t *testing.T) {
 		t.Errorf("a text of %d bytes is kept: %v", len(long), err)
 	}
 }
+
+func TestPreparedShowFollowsTables(t *testing.T) {
+	ctx, s := context.Background(), openSession(t)
+	show, err := s.Prepare("SHOW TABLES")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, define := range []string{"", "CREATE TABLE a (n INT PRIMARY KEY)",
+		"CREATE TABLE b (n INT PRIMARY KEY)"} {
+		if define != "" {
+			if _, err := s.Exec(ctx, define); err != nil {
+				t.Fatal(err)
+			}
+		}
+		rows, err := show.Query(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := 0
+		for _, err := range rows.All() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got++
+		}
+		if got != want {
+			t.Errorf("%d tables are shown, not %d", got, want)
+		}
+	}
+}

@@ -41,7 +41,7 @@ func (s *Stmt) Text() string {
 // Returns reports whether the statement returns rows, so that it is for Query.
 func (s *Stmt) Returns() bool {
 	switch s.tree.(type) {
-	case *syntax.Select, *syntax.Explain:
+	case *syntax.Select, *syntax.Explain, *syntax.Show:
 		return true
 	}
 	return false
@@ -95,6 +95,8 @@ func (s *Stmt) bind(p params) (*binding, error) {
 		switch tree := tree.(type) {
 		case *syntax.Select:
 			b.query = b.binder.selectQuery(tree, nil)
+		case *syntax.Show:
+			b.query = b.binder.selectQuery(b.binder.show(tree), nil)
 		case *syntax.Insert:
 			b.insert = b.binder.insert(tree)
 		case *syntax.Update:
@@ -111,6 +113,9 @@ func (s *Stmt) bind(p params) (*binding, error) {
 
 // present reports whether the tables are still those that were bound.
 func (b *binding) present() bool {
+	if b.binder.volatile {
+		return false
+	}
 	for _, t := range b.binder.used {
 		if b.binder.catalog.Schema(t.Name) != t {
 			return false

@@ -8,8 +8,7 @@ import "strings"
 // absentStatements are the first words of statements.
 var absentStatements = map[string]string{
 	"TRUNCATE": "TRUNCATE; write DELETE FROM table", "MERGE": "MERGE; write INSERT OR REPLACE",
-	"SHOW": "SHOW; kstone-cli table list shows the tables", "VACUUM": "VACUUM; it is not needed",
-	"DESCRIBE": "DESCRIBE; kstone-cli table describe shows a table", "USE": "USE",
+	"VACUUM": "VACUUM; it is not needed", "USE": "USE; each database is a directory",
 	"PRAGMA": "PRAGMA; kstone-cli settings shows the settings", "GRANT": "GRANT", "LOCK": "LOCK",
 	"CALL": "CALL", "COPY": "COPY; kstone-cli import and export read and write files",
 	"REINDEX": "REINDEX; indexes are never out of date",

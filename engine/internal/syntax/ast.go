@@ -1,7 +1,8 @@
 package syntax
 
 // Statement is a parsed statement: *Select, *Insert, *Update, *Delete, *Explain,
-// *CreateTable, *CreateIndex, *AlterTable, *DropTable, *DropIndex, *Analyze or *Transaction.
+// *CreateTable, *CreateIndex, *AlterTable, *DropTable, *DropIndex, *Analyze, *Show or
+// *Transaction.
 type Statement interface{ verb() string }
 
 // Name is a name with its position.
@@ -247,6 +248,14 @@ type Analyze struct {
 	Table Name // empty: all
 }
 
+// Show is SHOW TABLES, SHOW INDEX FROM, SHOW CREATE TABLE, or SHOW COLUMNS FROM, which is
+// DESCRIBE.
+type Show struct {
+	Pos   int
+	What  string // TABLES, INDEX, CREATE TABLE or COLUMNS
+	Table Name   // empty for TABLES
+}
+
 // Transaction is a statement about the transaction of a session, named by what it does.
 type Transaction struct {
 	Pos int
@@ -267,6 +276,7 @@ func (*AlterTable) verb() string    { return "ALTER TABLE" }
 func (*DropTable) verb() string     { return "DROP TABLE" }
 func (*DropIndex) verb() string     { return "DROP INDEX" }
 func (*Analyze) verb() string       { return "ANALYZE" }
+func (*Show) verb() string          { return "SHOW" }
 func (s *Transaction) verb() string { return s.Verb }
 
 // Verb returns what a statement does, in the words that it begins with: "CREATE TABLE".

@@ -118,6 +118,10 @@ func (f *formatter) statement(s Statement) {
 		f.put(s.Verb)
 		f.when(s.ReadOnly, " READ ONLY")
 		f.when(s.Savepoint.Text != "", " ", QuoteName(s.Savepoint.Text))
+	case *Show:
+		f.put("SHOW ", s.What)
+		f.when(s.What == "INDEX" || s.What == "COLUMNS", " FROM")
+		f.when(s.Table.Text != "", " ", QuoteName(s.Table.Text))
 	case *Analyze:
 		f.put("ANALYZE")
 		f.when(s.Table.Text != "", " ", QuoteName(s.Table.Text))

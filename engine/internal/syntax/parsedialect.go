@@ -222,3 +222,36 @@ func binaryCollation(name string) bool {
 	name = strings.ToLower(name)
 	return name == "binary" || strings.HasSuffix(name, "_bin")
 }
+
+// show reads SHOW, or DESCRIBE of a table, nil if there is none. The word DESC is short for
+// DESCRIBE.
+func (p *parser) show() Statement {
+	s := &Show{Pos: p.tok.pos, What: "COLUMNS"}
+	if p.word("DESCRIBE") || p.word("DESC") {
+		s.Table = p.name("table")
+		return s
+	}
+	if !p.word("SHOW") {
+		return nil
+	}
+	switch {
+	case p.word("TABLES"):
+		s.What = "TABLES"
+		return s
+	case p.words("CREATE", "TABLE"):
+		s.What = "CREATE TABLE"
+		s.Table = p.name("table")
+		return s
+	case p.word("INDEX"), p.word("INDEXES"), p.word("KEYS"):
+		s.What = "INDEX"
+	case p.word("COLUMNS"):
+	default:
+		p.fail("expected TABLES, COLUMNS, INDEX or CREATE TABLE after SHOW, found %s%s", p.found(),
+			p.meant("TABLES", "COLUMNS", "INDEX", "CREATE"))
+	}
+	if !p.word("IN") {
+		p.needWord("FROM")
+	}
+	s.Table = p.name("table")
+	return s
+}

@@ -2,6 +2,7 @@ package syntax
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -263,9 +264,13 @@ func (p *parser) statement() Statement {
 	if t := p.transaction(); t != nil {
 		return t
 	}
+	if s := p.show(); s != nil {
+		return s
+	}
 	p.refuseAbsent(absentStatements)
 	p.fail("expected %s or %s, found %s%s", strings.Join(firstWords[1:], ", "), firstWords[0],
-		p.found(), p.meant(append(transactionWords, firstWords...)...))
+		p.found(),
+		p.meant(slices.Concat(transactionWords, firstWords, []string{"SHOW", "DESCRIBE"})...))
 	return nil
 }
 
