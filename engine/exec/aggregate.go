@@ -1,6 +1,8 @@
 package exec
 
 import (
+	"strings"
+
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/keycodec"
@@ -34,7 +36,8 @@ func (r *runner) aggregates(list []plan.Aggregate) ([]aggregate, error) {
 // accumulator holds what an aggregate has seen of one group.
 type accumulator struct {
 	count int64
-	value expr.Value // the sum, or the smallest or largest value; NULL of none
+	value expr.Value       // the sum, or the smallest or largest value; NULL of none
+	text  *strings.Builder // of Concat; nil: nothing
 }
 
 // aggregation is what some groups have seen so far.
@@ -46,8 +49,9 @@ type aggregation struct {
 	// values are those of aggregates of DISTINCT values: rows of a group, an aggregate and a
 	// value. Nil: none yet.
 	values *unique
-	seq    int64 // of the last of them
-	failed error // of an aggregate that took one
+	seq    int64  // of the last of them
+	failed error  // of an aggregate that took one
+	texts  keeper // of Concat
 }
 
 // add takes in a row of a group.
@@ -67,7 +71,7 @@ func (a *aggregation) add(group int, row []expr.Value) error {
 		case f.distinct:
 			err = a.addDistinct(group, i, v)
 		default:
-			err = accs[i].take(f, v)
+			err = a.take(group, i, v)
 		}
 		if err != nil {
 			return err
@@ -88,7 +92,7 @@ func (a *aggregation) addDistinct(group, aggregate int, v expr.Value) error {
 		}, func(_ int64, row []expr.Value) bool {
 			group, _ := row[0].AsInt()
 			i, _ := row[1].AsInt()
-			a.failed = a.groups[group][i].take(&a.aggs[i], row[2])
+			a.failed = a.take(int(group), int(i), row[2])
 			return a.failed == nil
 		})
 	}
@@ -96,6 +100,19 @@ func (a *aggregation) addDistinct(group, aggregate int, v expr.Value) error {
 	a.seq++
 	_, err := a.values.add(a.seq, row[:])
 	return first(err, a.failed)
+}
+
+// take counts a value and combines it with those before.
+func (a *aggregation) take(group, i int, v expr.Value) error {
+	f := &a.aggs[i]
+	if text, ok := v.AsString(); ok && f.fn == plan.Concat {
+		if err := a.texts.take(int64(len(text))); err != nil {
+			return err
+		}
+	}
+	acc := &a.groups[group][i]
+	acc.count++
+	return acc.combine(f, v)
 }
 
 // finish takes in what is still to be seen, before results are asked for.
@@ -108,17 +125,12 @@ func (a *aggregation) finish() error {
 
 // release gives memory and files back.
 func (a *aggregation) release() {
+	a.texts.release()
 	if a.values != nil {
 		a.values.release()
 		a.values = nil
 		a.spool.close()
 	}
-}
-
-// take counts a value and combines a value with those before.
-func (acc *accumulator) take(a *aggregate, v expr.Value) error {
-	acc.count++
-	return acc.combine(a, v)
 }
 
 func (acc *accumulator) combine(a *aggregate, v expr.Value) error {
@@ -142,6 +154,12 @@ func (acc *accumulator) combine(a *aggregate, v expr.Value) error {
 			}
 		}
 		acc.value = v.Clone()
+	case plan.Concat:
+		if acc.text == nil {
+			acc.text = new(strings.Builder)
+		}
+		text, _ := v.AsString()
+		acc.text.WriteString(text)
 	}
 	return nil
 }
@@ -160,6 +178,9 @@ func sumOfInts(a, b *expr.Value) (sum expr.Value, ok bool) {
 // merge takes in what was seen of the same group elsewhere. Not for DISTINCT.
 func (acc *accumulator) merge(a *aggregate, other *accumulator) error {
 	acc.count += other.count
+	if other.text != nil {
+		return acc.combine(a, expr.String(other.text.String()))
+	}
 	if other.value.IsNull() {
 		return nil
 	}
@@ -173,6 +194,10 @@ func (acc *accumulator) result(a *aggregate) (expr.Value, error) {
 		return expr.Int(acc.count), nil
 	case plan.Avg:
 		return average(acc.value, acc.count)
+	case plan.Concat:
+		if acc.text != nil {
+			return expr.String(acc.text.String()), nil
+		}
 	}
 	return acc.value, nil
 }

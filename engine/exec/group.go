@@ -71,7 +71,7 @@ func (g *group) run(yield func([]expr.Value) bool) error {
 
 // aggregation returns one without groups.
 func (g *group) aggregation() *aggregation {
-	return &aggregation{runner: g.runner, aggs: g.aggs,
+	return &aggregation{runner: g.runner, aggs: g.aggs, texts: g.keeper("group_concat"),
 		spool: g.spool("distinct aggregate", g.actual)}
 }
 

@@ -144,6 +144,8 @@ const (
 	Min   = operator.Min
 	Max   = operator.Max
 	Avg   = operator.Avg
+	// Concat appends texts to each other, in the order of the rows.
+	Concat = operator.Concat
 
 	GroupHash      = operator.GroupHash
 	GroupStreaming = operator.GroupStreaming

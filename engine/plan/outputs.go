@@ -41,7 +41,7 @@ func (q *query) resolveGroups() error {
 }
 
 func (q *query) aggregate(a Aggregate) (Aggregate, error) {
-	if a.Func > Avg {
+	if a.Func > Concat {
 		return a, queryError(0, "there is no aggregate function %d", a.Func)
 	}
 	if a.Arg == nil {
@@ -56,6 +56,11 @@ func (q *query) aggregate(a Aggregate) (Aggregate, error) {
 	}
 	if a.Func == Sum || a.Func == Avg {
 		if err := q.checkKind(arg, expr.KindInt, arg); err != nil {
+			return a, err
+		}
+	}
+	if a.Func == Concat {
+		if err := q.checkKind(arg, expr.KindString, arg); err != nil {
 			return a, err
 		}
 	}

@@ -173,6 +173,7 @@ func (sc *scope) list(e *syntax.List) expr.Expr {
 // aggregateNames are the aggregate functions.
 var aggregateNames = map[string]plan.AggregateFunc{
 	"count": plan.Count, "sum": plan.Sum, "min": plan.Min, "max": plan.Max, "avg": plan.Avg,
+	"total": plan.Sum, "group_concat": plan.Concat, "string_agg": plan.Concat,
 }
 
 // aggregate binds the call of an aggregate function: equal calls are one aggregate.
@@ -183,12 +184,25 @@ func (sc *scope) aggregate(e *syntax.Call, fn plan.AggregateFunc) expr.Expr {
 	}
 	a := plan.Aggregate{Func: fn, Distinct: e.Distinct}
 	switch {
+	case fn == plan.Concat:
+		return sc.groupConcat(e)
 	case e.Star && fn == plan.Count:
 	case e.Star || len(e.Args) != 1:
 		sc.b.fail(e.Pos, "%s takes one argument", strings.ToUpper(e.Name))
 	default:
 		a.Arg = sc.clause("an aggregate", false, e.Args[0])
 	}
+	if e.Name == "total" { // a float, and 0 of nothing
+		sum := expr.Cast{X: sc.aggregated(a, e), Pos: e.Pos + 1,
+			To: expr.CastType{Kind: expr.KindFloat, Bits: 64}}
+		return expr.Func{Name: "coalesce", Pos: e.Pos + 1,
+			Args: []expr.Expr{sum, expr.Const{Value: expr.Float(0)}}}
+	}
+	return sc.aggregated(a, e)
+}
+
+// aggregated returns the result of an aggregate, which it adds if there is no equal one.
+func (sc *scope) aggregated(a plan.Aggregate, e *syntax.Call) expr.Expr {
 	for i, have := range sc.sel.Aggregates {
 		if have.Func == a.Func && have.Distinct == a.Distinct && sameExpr(have.Arg, a.Arg) {
 			return expr.Agg{Index: i, Name: syntax.FormatExpr(e)}
@@ -196,6 +210,30 @@ func (sc *scope) aggregate(e *syntax.Call, fn plan.AggregateFunc) expr.Expr {
 	}
 	sc.sel.Aggregates = append(sc.sel.Aggregates, a)
 	return expr.Agg{Index: len(sc.sel.Aggregates) - 1, Name: syntax.FormatExpr(e)}
+}
+
+// groupConcat binds group_concat(x, separator): the texts are appended to each other, each with
+// the separator before it, and the first separator is cut off.
+func (sc *scope) groupConcat(e *syntax.Call) expr.Expr {
+	separator := expr.String(",")
+	if e.Star || len(e.Args) == 0 || len(e.Args) > 2 {
+		sc.b.fail(e.Pos, "%s takes a value and a separator", strings.ToUpper(e.Name))
+	}
+	if len(e.Args) == 2 {
+		l, ok := e.Args[1].(*syntax.Literal)
+		if !ok || l.Kind != syntax.LiteralString {
+			sc.b.fail(e.Args[1].Position(), "the separator is a text in single quotes")
+		}
+		separator = expr.String(l.Text)
+	}
+	text, _ := separator.AsString()
+	parts := []expr.Expr{expr.Const{Value: separator},
+		sc.clause("an aggregate", false, e.Args[0])}
+	a := plan.Aggregate{Func: plan.Concat, Distinct: e.Distinct,
+		Arg: expr.Func{Name: "concat", Args: parts, Pos: e.Pos + 1}}
+	after := expr.Const{Value: expr.Int(int64(utf8.RuneCountInString(text)) + 1)}
+	return expr.Func{Name: "substr", Pos: e.Pos + 1,
+		Args: []expr.Expr{sc.aggregated(a, e), after}}
 }
 
 func sameExpr(a, b expr.Expr) bool {

@@ -265,3 +265,15 @@ func TestNowhereToSpillTo(t *testing.T) {
 		}
 	}
 }
+
+func TestConcatBoundsMemory(t *testing.T) {
+	s, end := openSpilling(t, vfs.NewMem(), little)
+	defer end()
+	fillSpilling(t, s)
+	for _, text := range []string{"SELECT group_concat(s) FROM t",
+		"SELECT id % 2, group_concat(s) FROM t GROUP BY id % 2"} {
+		if _, err := tryQuery(s, text); !errors.Is(err, operators.ErrMemory) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

@@ -63,6 +63,11 @@ var absentClauses = map[string]string{
 	"FULL":    "FULL JOIN; write a LEFT JOIN, and a second query for the rest",
 }
 
+// absentInCall follows the arguments of a function.
+var absentInCall = map[string]string{
+	"ORDER": "ORDER BY in a function; select the values in order, and join them in the program",
+}
+
 // refuseAbsent fails if the present token is a word for what kstone has not.
 func (p *parser) refuseAbsent(words map[string]string) {
 	if p.tok.kind != tokenName {

@@ -350,6 +350,10 @@ func (p *parser) call(pos int, name string) Expr {
 			p.word("ALL")
 		}
 		c.Args = p.exprs()
+		if name == "group_concat" && p.word("SEPARATOR") {
+			c.Args = append(c.Args, &Literal{p.tok.pos, LiteralString, p.text("separator")})
+		}
+		p.refuseAbsent(absentInCall)
 	}
 	p.needOp(")")
 	if p.isWord("OVER") || p.isWord("FILTER") {

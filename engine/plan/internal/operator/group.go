@@ -9,7 +9,7 @@ import (
 // AggregateFunc is a function over the rows of a group.
 type AggregateFunc uint8
 
-// The aggregate functions. NULLs are left out; Sum, Min, Max and Avg of nothing are
+// The aggregate functions. NULLs are left out; Sum, Min, Max, Avg and Concat of nothing are
 // NULL, Count is 0.
 const (
 	Count AggregateFunc = iota // of rows if Arg is nil, else of values
@@ -17,11 +17,12 @@ const (
 	Min
 	Max
 	Avg
+	Concat // of texts, one after the other in the order of the rows
 )
 
 // String returns the name of the function, "count" for example.
 func (f AggregateFunc) String() string {
-	return [...]string{"count", "sum", "min", "max", "avg", "", "", ""}[f&7]
+	return [...]string{"count", "sum", "min", "max", "avg", "concat", "", ""}[f&7]
 }
 
 // Aggregate is one aggregate of a query with groups.
