@@ -1,7 +1,7 @@
 # Every target works offline once the Go modules are there. `make` lists them. KSTONE_EFFORT and
 # KSTONE_SEED in the environment are the sizes and random numbers of tests: see docs/testing.md.
 # Variables: TIME (fuzz, stress, nightly, oracles, soak), CYCLES (powercut), REF (bench-compare),
-# ROWS (plan-regret), BENCH, COUNT (bench), SEED, N (mutants).
+# ROWS (plan-regret), DIR, FLAGS (sqllogictest), BENCH, COUNT (bench), SEED, N (mutants).
 
 GO    ?= go
 TIME  ?= 30s
@@ -16,7 +16,7 @@ SAY       = @printf '\n==> %s\n'
 
 .DEFAULT_GOAL := help
 .PHONY: FORCE help demo test check fmt-check vet platforms cross tidy-check unit race lint \
-	fuzz stress nightly sql-check oracles clients soak powercut canary mutants scale plan-regret golden bench \
+	fuzz stress nightly sql-check sqllogictest oracles clients soak powercut canary mutants scale plan-regret golden bench \
 	bench-compare bench-check bench-quick bench-full cover clean
 
 help: ## list the targets
@@ -100,6 +100,11 @@ nightly: ## all tests in full: stress, fuzz, sql-check, powercut, canary, and cr
 sql-check: ## the query language beside SQLite, on generated queries
 	$(SAY) "queries beside SQLite"
 	@cd engine/sql/crosscheck && $(GO) test -count=1 -v -timeout 0 .
+
+sqllogictest: ## the corpus of sqllogictest; DIR=<its folder test>, FLAGS="-files 4"
+	@test -n '$(DIR)' || { echo "make $@ DIR=<folder>: the corpus is not part of kstone;" \
+		"get one from https://www.sqlite.org/sqllogictest"; exit 1; }
+	@cd engine/sql/sqllogictest && $(GO) test -count=1 . && $(GO) run . $(FLAGS) '$(abspath $(DIR))'
 
 oracles: ## queries that check each other over random tables, with new seeds, TIME=30s
 	$(SAY) "oracles for $(TIME)"

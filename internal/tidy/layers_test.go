@@ -89,7 +89,7 @@ var testOnly = map[string]bool{
 	"internal/tidy": true, "internal/tidy/api": true, "internal/testutil": true,
 	"internal/canary": true, "internal/mutants": true, "internal/powercut": true,
 	"internal/vfs/vfstest": true, "engine/internal/suite": true,
-	"internal/planregret": true,
+	"internal/planregret": true, "engine/sql/sqllogictest": true,
 }
 
 // cmdModules serve the terminal: a program that embeds kstone must not link them.

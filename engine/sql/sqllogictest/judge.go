@@ -1,0 +1,223 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/sql"
+	"github.com/kstonedb/kstone/engine/table"
+)
+
+// tally counts the records of files.
+type tally struct {
+	files, queries, equal, wrong, refused int
+	// Of statements: all, those that did what they should, and those that were to fail and did
+	// not. The others were refused.
+	statements, done, unfailing int
+	elapsed                     time.Duration // of queries
+	reasons                     map[string]*reason
+}
+
+// reason is a kind of message.
+type reason struct {
+	queries, statements int
+	example             string
+}
+
+// refuse counts a record that is refused.
+func (t *tally) refuse(r record, err error) {
+	if t.reasons == nil {
+		t.reasons = map[string]*reason{}
+	}
+	kind := kindOf(err)
+	if t.reasons[kind] == nil {
+		t.reasons[kind] = &reason{example: r.text}
+	}
+	if r.query {
+		t.reasons[kind].queries++
+		t.refused++
+	} else {
+		t.reasons[kind].statements++
+	}
+}
+
+// add adds what another tally has counted.
+func (t *tally) add(o *tally) {
+	t.files += o.files
+	t.queries += o.queries
+	t.equal += o.equal
+	t.wrong += o.wrong
+	t.refused += o.refused
+	t.statements += o.statements
+	t.done += o.done
+	t.unfailing += o.unfailing
+	t.elapsed += o.elapsed
+}
+
+var (
+	numbers = regexp.MustCompile(`[0-9]+`)
+	names   = regexp.MustCompile(`"[^"]*"|\b[a-z]+[0-9]+\w*`)
+	signs   = regexp.MustCompile(`^"[^\w]*"$`)
+)
+
+// kindOf returns the message of an error without the names and numbers of one statement.
+func kindOf(err error) string {
+	text := err.Error()
+	var e *sql.Error
+	if errors.As(err, &e) {
+		text = e.Message
+	}
+	text, _, _ = strings.Cut(text, "; did you mean")
+	text = names.ReplaceAllStringFunc(text, func(name string) string {
+		word := strings.ToUpper(strings.Trim(name, `"`))
+		if signs.MatchString(name) || slices.Contains(sql.Keywords(), word) {
+			return name
+		}
+		return "…"
+	})
+	return numbers.ReplaceAllString(text, "N")
+}
+
+// judge runs the records of one file over an empty database.
+type judge struct {
+	session *sql.Session
+	adapter adapter
+	limit   time.Duration     // for one record
+	labels  map[string]string // the digest of the results with a label
+	stale   map[string]bool   // tables that a refused statement should have written
+	tally   *tally
+	report  func(line int, what string) // of what is wrong
+}
+
+// run counts the records of a file.
+func (j *judge) run(records []record) (err error) {
+	e, err := engine.Open("sqllogictest", &engine.Options{InMemory: true})
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	db, err := table.Open(context.Background(), e, nil)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	j.session, j.adapter = sql.Open(db), adapter{}
+	j.labels, j.stale = map[string]string{}, map[string]bool{}
+	j.tally.files++
+	for _, r := range records {
+		if r.query {
+			j.query(r)
+		} else {
+			j.statement(r)
+		}
+	}
+	return nil
+}
+
+// statement runs a record that has no result.
+func (j *judge) statement(r record) {
+	j.tally.statements++
+	text, name, err := j.adapter.statement(r.text)
+	if err == nil {
+		err = j.exec(text)
+	}
+	switch {
+	case (err != nil) == r.mustFail:
+		j.tally.done++
+		if strings.HasPrefix(text, "CREATE TABLE") {
+			delete(j.stale, name)
+		}
+	case r.mustFail:
+		j.tally.unfailing++
+		j.report(r.line, "should fail: "+r.text)
+	default:
+		j.tally.refuse(r, err)
+		if name != "" {
+			j.stale[name] = true
+		}
+	}
+}
+
+func (j *judge) exec(text string) (err error) {
+	defer caught(&err)
+	ctx, cancel := context.WithTimeout(context.Background(), j.limit)
+	defer cancel()
+	_, err = j.session.Exec(ctx, text)
+	return err
+}
+
+// caught makes a panic an error.
+func caught(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("panic: %v", p)
+	}
+}
+
+// query runs a record with a result.
+func (j *judge) query(r record) {
+	j.tally.queries++
+	text, _, _ := j.adapter.statement(r.text)
+	start := time.Now()
+	values, err := j.values(text, r.types)
+	j.tally.elapsed += time.Since(start)
+	for _, t := range tokens(text) {
+		if err == nil && j.stale[t.text] {
+			err = errors.New("reads a table that a refused statement should have written")
+		}
+	}
+	if err != nil {
+		j.tally.refuse(r, err)
+		return
+	}
+	values = arrange(values, len(r.types), r.sort)
+	hash := digest(values)
+	switch before := j.labels[r.label]; {
+	case !equal(values, r.want):
+		j.wrong(r, "gives", values)
+	case r.label != "" && before != "" && before != hash:
+		j.wrong(r, "differs from "+r.label+", gives", values)
+	default:
+		j.tally.equal++
+		j.labels[r.label] = hash
+	}
+}
+
+func (j *judge) wrong(r record, what string, values []string) {
+	j.tally.wrong++
+	j.report(r.line, fmt.Sprintf("%s\n\t%s %.200q\n\tnot   %.200q", r.text, what, values, r.want))
+}
+
+// values runs a query and returns its values, row by row.
+func (j *judge) values(text, types string) (out []string, err error) {
+	defer caught(&err)
+	ctx, cancel := context.WithTimeout(context.Background(), j.limit)
+	defer cancel()
+	rows, err := j.session.Query(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	var shown []int
+	for i, c := range rows.Columns {
+		if c.Name != hiddenKey {
+			shown = append(shown, i)
+		}
+	}
+	if len(shown) != len(types) {
+		return []string{fmt.Sprintf("%d columns", len(shown))}, nil
+	}
+	for row, err := range rows.All() {
+		if err != nil {
+			return nil, err
+		}
+		for i, c := range shown {
+			out = append(out, cell(row[c], types[i]))
+		}
+	}
+	return out, nil
+}
