@@ -98,10 +98,7 @@ func (s *Stmt) define(ctx context.Context) (Result, error) {
 	case *syntax.DropIndex:
 		ok := allowed(tree.IfExists, table.ErrNoIndex)
 		return s.outcome(b, tree.Index, ok, func() error {
-			t := b.table(tree.Table)
-			if t.Index(tree.Index.Text) == nil {
-				b.noIndex(t, tree.Index)
-			}
+			t := b.indexed(tree)
 			return db.DropIndex(ctx, t.Name, tree.Index.Text, s.session.Progress)
 		})
 	case *syntax.AlterTable:
@@ -154,6 +151,40 @@ func (b *binder) at(pos int, err error) error {
 		return b.bound(func() { b.refuse(pos, err) })
 	}
 	return err
+}
+
+// indexed returns the table that DROP INDEX is about.
+func (b *binder) indexed(d *syntax.DropIndex) (t *schema.Table) {
+	name := d.Index.Text
+	if d.Table.Text != "" {
+		if t = b.table(d.Table); t.Index(name) == nil {
+			b.noIndex(t, d.Index)
+		}
+		return t
+	}
+	var all []string
+	for _, other := range b.catalog.Names() {
+		s := b.catalog.Schema(other)
+		if s == nil || s.Dropping {
+			continue
+		}
+		all = append(all, indexNames(s)...)
+		if s.Index(name) == nil {
+			continue
+		}
+		if t != nil {
+			b.fail(d.Index.Pos, "tables %s and %s have an index %s; say which with ON",
+				syntax.QuoteName(t.Name), syntax.QuoteName(other), syntax.QuoteName(name))
+		}
+		t = s
+	}
+	if t == nil {
+		e := syntax.NewError(b.text, d.Index.Pos, false, "there is no index %s%s",
+			syntax.QuoteName(name), hint(name, all))
+		e.Err = &table.NameError{Name: name, Err: table.ErrNoIndex}
+		panic(e)
+	}
+	return t
 }
 
 // noIndex fails for an index that does not exist.

@@ -238,7 +238,7 @@ type DropTable struct {
 type DropIndex struct {
 	Pos      int
 	Index    Name
-	Table    Name
+	Table    Name // empty: the only table with such an index
 	IfExists bool
 }
 

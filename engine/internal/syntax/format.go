@@ -298,7 +298,8 @@ func (f *formatter) definition(s Statement) {
 	case *DropIndex:
 		f.put("DROP INDEX ")
 		f.when(s.IfExists, "IF EXISTS ")
-		f.put(QuoteName(s.Index.Text), " ON ", QuoteName(s.Table.Text))
+		f.put(QuoteName(s.Index.Text))
+		f.when(s.Table.Text != "", " ON ", QuoteName(s.Table.Text))
 	}
 }
 

@@ -347,8 +347,9 @@ func (p *parser) drop(pos int) Statement {
 	case p.word("INDEX"):
 		d := &DropIndex{Pos: pos, IfExists: p.words("IF", "EXISTS")}
 		d.Index = p.name("index")
-		p.needWord("ON")
-		d.Table = p.name("table")
+		if p.word("ON") {
+			d.Table = p.name("table")
+		}
 		return d
 	}
 	p.refuseAbsent(absentObjects)
