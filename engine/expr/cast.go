@@ -345,6 +345,9 @@ func parseAs(kind Kind, s string) (Value, bool) {
 				return Time(t), true
 			}
 		}
+		if v, err := parseTimeText(s); err == nil { // a year that has no four digits
+			return v, true
+		}
 	case KindUUID:
 		u, err := keycodec.ParseUUID(s)
 		return UUID(u), err == nil
