@@ -283,7 +283,8 @@ func (a *app) groups() []group {
 		}},
 		{"Tables", []*cobra.Command{a.sqlCommand(), a.tableCommand(), a.indexCommand()}},
 		{"Bulk data", []*cobra.Command{
-			a.importCommand(), a.dedupCommand(), a.exportCommand(), a.backupCommand(),
+			a.importCommand(), a.dedupCommand(), a.exportCommand(), a.dumpCommand(),
+			a.backupCommand(),
 		}},
 		{"Look inside", []*cobra.Command{
 			a.statsCommand(), a.verifyCommand(), a.inspectCommand(), a.stripeCommand(),

@@ -20,6 +20,7 @@ var dotCommands = []struct{ name, args, help string }{
 	{".output", "FILE|-", "write results to a file; - is the terminal again"},
 	{".once", "FILE", "write the result of the next command to a file"},
 	{".read", "FILE", "run the commands in a file"},
+	{".dump", "[TABLE…]", "write tables as statements (the command dump)"},
 	{".keys", "", "show what the keys are made of"},
 	{".clear", "", "clear the screen"},
 	{".exit", "", "leave (also .quit, exit, Ctrl-D)"},

@@ -24,6 +24,7 @@ type importFlags struct {
 	ifAbsent  bool
 	shown     int
 	table     string // "": items
+	null      string // what a CSV cell without quotes holds that is NULL
 
 	newSchema []byte // to be stored in the database; nil if it is there
 
@@ -71,7 +72,8 @@ given. An import that was interrupted can simply be run again.
 
 --table writes rows of a table instead: fields become the columns of the same name, and
 fields without a column are left out. Numbers for times count the column's unit since
-1970.`,
+1970. In CSV a cell without quotes that is empty, or the text of --null, is NULL, or the
+default of a column without NULL; lists are JSON.`,
 		Example: `  kstone-cli import cities.db cities.jsonl.gz --pk country --sk region,county,city
   kstone-cli import quakes.db quakes.csv --pk net --sk time:int,code
   kstone-cli import my.db towns.csv --table towns
@@ -83,6 +85,7 @@ fields without a column are left out. Numbers for times count the column's unit 
 	a.setFlag(cmd)
 	flags.BoolVar(&f.ifAbsent, "if-absent", false, "leave items alone whose key exists")
 	flags.StringVar(&f.table, "table", "", "write rows of this `TABLE`")
+	flags.StringVar(&f.null, "null", "", "`TEXT` of CSV cells that are NULL, with --table")
 	a.summaryFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		path, args := a.split(args)
@@ -128,6 +131,9 @@ func (f *importFlags) check(file string) error {
 		return usage("--delimiter is one character, not %q", f.delimiter)
 	case f.table != "" && len(f.pk)+len(f.sk) > 0:
 		return usage("--table excludes --pk and --sk").withHint("a table has its keys already")
+	case f.null != "" && (f.table == "" || f.format != "csv"):
+		return usage("--null is about CSV and --table").
+			withHint("NULL in JSON lines is null, or no field")
 	case len(f.sk) > 0 && len(f.pk) == 0:
 		return usage("--sk needs --pk").withHint("name the field of the partition key, too")
 	case f.shown < 0:

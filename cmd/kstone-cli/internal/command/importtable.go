@@ -39,7 +39,7 @@ func (a *app) importTable(ctx context.Context, t *tables, f *importFlags, name s
 		return err
 	}
 	im := &rowImporter{intake: a.intake(nil, f, name, size, "importing"), table: found}
-	p := newRowParser(found.Schema())
+	p := newRowParser(found.Schema(), f.null)
 	err = feed(ctx, &im.intake, in, p.parse, func(g *parsed[[]expr.Value]) error {
 		return im.write(ctx, g)
 	})
@@ -58,11 +58,13 @@ func (a *app) importTable(ctx context.Context, t *tables, f *importFlags, name s
 type rowParser struct {
 	schema *schema.Table
 	names  map[string]int
+	null   []byte          // canonical text of a cell without quotes that is NULL
 	other  map[string]bool // fields that no column takes; complete at the end of the input
 }
 
-func newRowParser(t *schema.Table) *rowParser {
-	p := &rowParser{schema: t, names: map[string]int{}, other: map[string]bool{}}
+func newRowParser(t *schema.Table, null string) *rowParser {
+	p := &rowParser{schema: t, names: map[string]int{}, other: map[string]bool{},
+		null: record.AppendString(nil, []byte(null))}
 	for i := range t.Columns {
 		if c := &t.Columns[i]; !c.Dropped {
 			p.names[c.Name] = i
@@ -82,10 +84,10 @@ func (p *rowParser) parse(r *record.Row, to *[]expr.Value) (bytes int, err error
 			continue
 		}
 		c := &p.schema.Columns[i]
-		if r.Untyped && string(f.JSON) == `""` && c.Kind() != expr.KindString {
-			continue // an empty cell
+		v, none, err := p.value(c, r, &f)
+		if none {
+			continue
 		}
-		v, err := fieldValue(c, f.JSON)
 		if err != nil {
 			return 0, fmt.Errorf("field %s: %w", f.Name, err)
 		}
@@ -102,6 +104,38 @@ func (p *rowParser) parse(r *record.Row, to *[]expr.Value) (bytes int, err error
 	return bytes, err
 }
 
+// value returns what a field is in a column; none is true for an empty cell that says nothing,
+// so that the column gets its default.
+func (p *rowParser) value(c *schema.Column, r *record.Row, f *record.Field) (v expr.Value,
+	none bool, err error) {
+	text, empty := !c.List && (c.Kind() == expr.KindString || c.Kind() == expr.KindBytes),
+		string(f.JSON) == `""`
+	switch {
+	case !r.Untyped:
+	case f.Bare && bytes.Equal(f.JSON, p.null):
+		if c.Nullable {
+			return expr.Null(), false, nil
+		}
+		if !empty || !text || c.Default != nil {
+			return v, true, nil
+		}
+	case empty && !text:
+		return v, true, nil
+	case c.List && f.JSON[0] == '"':
+		cell, err := record.Unquote(nil, f.JSON)
+		if err == nil {
+			cell, err = record.AppendCanonical(nil, cell)
+		}
+		if err != nil || cell[0] != '[' {
+			return v, false, errors.New("a list in CSV is written as JSON: [1,2]")
+		}
+		v, err = listValue(c, cell)
+		return v, false, err
+	}
+	v, err = fieldValue(c, f.JSON)
+	return v, false, err
+}
+
 // fieldValue returns what the canonical JSON text of a field is in a column. A number for a
 // time counts the column's unit since 1970.
 func fieldValue(c *schema.Column, text []byte) (expr.Value, error) {
@@ -115,13 +149,23 @@ func fieldValue(c *schema.Column, text []byte) (expr.Value, error) {
 		if err != nil {
 			return expr.Value{}, err
 		}
-		return sql.Read(c, string(b))
+		return readText(c, string(b))
 	case c.Type == keycodec.TypeTime && text[0] != '{' && text[0] != '[':
 		return timeOfNumber(c, text)
 	case c.Type == keycodec.TypeString: // numbers, objects and so on stay as they are written
 		return expr.String(string(text)), nil
 	}
-	return sql.Read(c, string(text))
+	return readText(c, string(text))
+}
+
+// readText is sql.Read, but takes decimals for exact also if they have an exponent.
+func readText(c *schema.Column, text string) (expr.Value, error) {
+	if c.Type == keycodec.TypeDecimal || c.Type == keycodec.TypeFixed {
+		if d, err := keycodec.ParseDecimal(text); err == nil {
+			return c.Convert(expr.Decimal(d))
+		}
+	}
+	return sql.Read(c, text)
 }
 
 func listValue(c *schema.Column, text []byte) (expr.Value, error) {

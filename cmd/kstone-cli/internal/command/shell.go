@@ -163,7 +163,8 @@ func (s *session) script(r io.Reader, name string) {
 // goesOn reports whether a command or statement needs another line.
 func goesOn(text string) bool {
 	if isSQL(text) {
-		return !sql.Complete(text)
+		last := strings.LastIndexByte(strings.TrimSuffix(text, "\n"), '\n') + 1
+		return !mayEnd(text[last:]) || !sql.Complete(text)
 	}
 	_, statement := sqlWord(text)
 	_, err := shell.Split(text)
@@ -276,6 +277,9 @@ func (s *session) execute(words []shell.Word) error {
 	args := make([]string, len(words))
 	for i, w := range words {
 		args[i] = w.Text
+	}
+	if args[0] == ".dump" { // a command, under its name in other shells
+		args[0] = "dump"
 	}
 	switch name := args[0]; {
 	case strings.HasPrefix(name, "."):

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,7 +22,8 @@ func (a *app) sqlCommand() *cobra.Command {
 them from standard input. SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER and DROP of
 tables and indexes, ANALYZE, EXPLAIN and EXPLAIN ANALYZE, BEGIN, COMMIT and ROLLBACK;
 docs/sql.md is the reference. A transaction without COMMIT, or in which a statement fails,
-is rolled back.
+is rolled back. Of standard input at most 1 MiB at a time is read and checked before it is
+run.
 
 The database is opened read-only if no statement changes it, and is created if one of
 them is CREATE TABLE. --param gives the values of ?, in their order, or name=value of
@@ -43,7 +43,11 @@ them is CREATE TABLE. --param gives the values of ?, in their order, or name=val
 	a.durabilityFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		path, args := a.split(args)
-		text, err := a.statements(args)
+		in, err := a.statements(args)
+		if err != nil {
+			return err
+		}
+		text, _, more, err := in.next()
 		if err != nil {
 			return err
 		}
@@ -51,11 +55,20 @@ them is CREATE TABLE. --param gives the values of ?, in their order, or name=val
 		if err != nil {
 			return err
 		}
-		if len(parts) == 0 {
+		if len(parts) == 0 && !more {
 			return usage("sql: there is no statement")
 		}
-		return a.withTables(cmd.Context(), path, modeOf(parts), func(t *tables) error {
+		m := modeOf(parts)
+		if more { // what comes is not known
+			m = max(m, readWrite)
+		}
+		return a.withTables(cmd.Context(), path, m, func(t *tables) error {
 			err := a.runSQL(cmd.Context(), t, text, params)
+			for before := 0; err == nil && more; {
+				if text, before, more, err = in.next(); err == nil {
+					err = placed(a.runSQL(cmd.Context(), t, text, params), before)
+				}
+			}
 			if a.open == nil && t.sql.Rollback() {
 				err = rolledBack(err)
 			}
@@ -73,21 +86,6 @@ func rolledBack(err error) error {
 			withHint("COMMIT keeps what it has written")
 	}
 	return &advice{err, "the transaction is rolled back: nothing since BEGIN is kept"}
-}
-
-// statements returns the text of the arguments, or of the input.
-func (a *app) statements(args []string) (string, error) {
-	if len(args) != 1 || args[0] != "-" {
-		return strings.Join(args, " "), nil
-	}
-	if a.open != nil {
-		return "", usage("sql: a shell cannot read statements from its own input")
-	}
-	if a.inTTY {
-		fmt.Fprintln(a.err, "reading from the terminal; Ctrl-D ends the input")
-	}
-	text, err := io.ReadAll(io.LimitReader(a.in, sql.MaxStatementBytes+1))
-	return string(text), err
 }
 
 // modeOf returns how the database must be opened for statements.
@@ -170,15 +168,20 @@ func (a *app) showRows(ctx context.Context, stmt *sql.Stmt, args []any) error {
 	if err != nil {
 		return err
 	}
-	r := present.Result{Rows: rows.All()}
-	for _, c := range rows.Columns {
-		r.Names = append(r.Names, c.Name)
-	}
+	r := resultOf(rows)
 	if rows.Plan != nil && (a.format == "" || o.Format == present.Table) {
 		return present.Lines(a.out, r)
 	}
 	_, err = present.WriteRows(a.out, r, o)
 	return err
+}
+
+func resultOf(rows *sql.Rows) present.Result {
+	r := present.Result{Rows: rows.All()}
+	for _, c := range rows.Columns {
+		r.Names = append(r.Names, c.Name)
+	}
+	return r
 }
 
 // change runs a statement that returns no rows, and says on standard error what it did.

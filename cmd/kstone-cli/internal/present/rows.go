@@ -95,7 +95,11 @@ func plainText(dst []byte, v expr.Value) []byte {
 		s, _ := v.AsString()
 		return append(dst, s...)
 	case expr.KindTime:
-		t, _ := v.AsTime()
+		t, ok := v.AsTime()
+		if year := t.Year(); !ok || year < 0 || year > 9999 {
+			seconds, nanos, _ := v.AsUnixTime()
+			return fmt.Appendf(dst, "@%d.%09d", seconds, nanos)
+		}
 		return t.AppendFormat(dst, time.RFC3339Nano)
 	case expr.KindBytes:
 		s, _ := v.AsBytes()
@@ -167,14 +171,20 @@ func writeRowJSON(w *bufio.Writer, r Result, array bool) (n int, err error) {
 	})
 }
 
-// writeRowCSV writes a line for each row: NULL is nothing, an empty text "".
+// writeRowCSV writes a line for each row: NULL is nothing, an empty text "", a list JSON; bytes
+// and texts are as in plain items. A name that would give a column a type has JSON below it.
 func writeRowCSV(w *bufio.Writer, r Result) (n int, err error) {
 	var line []byte
+	typed := make([]bool, len(r.Names))
 	for i, name := range r.Names {
 		if i > 0 {
 			line = append(line, ',')
 		}
-		line = record.AppendCell(line, []byte(name))
+		column := record.Column{Name: name}
+		if typed[i] = !record.CanBeText(name); typed[i] {
+			column.Type = record.JSONColumn
+		}
+		line = record.AppendCell(line, []byte(column.String()))
 	}
 	if _, err := w.Write(append(line, '\n')); err != nil {
 		return 0, err
@@ -185,15 +195,34 @@ func writeRowCSV(w *bufio.Writer, r Result) (n int, err error) {
 			if i > 0 {
 				dst = append(dst, ',')
 			}
-			cell = plainText(cell[:0], v)
-			if len(cell) == 0 && !v.IsNull() {
-				dst = append(dst, `""`...)
+			if typed[i] {
+				cell = appendValueJSON(cell[:0], v)
+				dst = record.AppendCell(dst, cell)
 				continue
 			}
-			dst = record.AppendCell(dst, cell)
+			dst = appendRowCell(dst, &cell, v)
 		}
 		return append(dst, '\n')
 	})
+}
+
+// appendRowCell appends a value as a cell, with cell as scratch.
+func appendRowCell(dst []byte, cell *[]byte, v expr.Value) []byte {
+	s, text := v.AsString()
+	if !text {
+		s, text = v.AsBytes()
+	}
+	switch {
+	case v.IsNull():
+		return dst
+	case text && s == "":
+		return append(dst, `""`...)
+	case text:
+		*cell = append((*cell)[:0], s...)
+		return appendPlainCell(dst, *cell)
+	}
+	*cell = plainText((*cell)[:0], v)
+	return record.AppendCell(dst, *cell)
 }
 
 // Lines returns the rows of a result of one column, a plan for example, as lines of text.

@@ -72,6 +72,7 @@ type csvReader struct {
 	rest  [][]byte // copies of the lines of the present record, but the first
 	cells []byte   // the unquoted cells of the record, one after the other
 	ends  []int
+	bare  []bool // which cells stood without quotes
 }
 
 // NewCSV returns a reader of CSV whose fields are separated by comma. It fails if the
@@ -153,6 +154,15 @@ func (c *csvReader) fill(row *Row) error {
 		row.spans = append(row.spans, len(row.buf))
 	}
 	row.settle()
+	next := 0
+	for i, col := range c.columns {
+		if col.Type == TextColumn {
+			row.Fields[next].Bare = c.bare[i]
+		} else if len(c.cell(i)) == 0 {
+			continue
+		}
+		next++
+	}
 	return nil
 }
 
@@ -188,7 +198,7 @@ func (c *csvReader) nextLine() ([]byte, error) {
 
 // record reads the cells of the next record.
 func (c *csvReader) record() error {
-	c.cells, c.ends, c.rest = c.cells[:0], c.ends[:0], c.rest[:0]
+	c.cells, c.ends, c.rest, c.bare = c.cells[:0], c.ends[:0], c.rest[:0], c.bare[:0]
 	line, err := c.nextLine()
 	start := c.line
 	switch {
@@ -255,7 +265,7 @@ func (c *csvReader) split(line []byte, quoted bool) (bool, error) {
 					return false, errStrayQuote
 				}
 				c.cells = append(c.cells, line[:end]...)
-				c.ends = append(c.ends, len(c.cells))
+				c.ends, c.bare = append(c.ends, len(c.cells)), append(c.bare, true)
 				if last {
 					return false, nil
 				}
@@ -276,10 +286,10 @@ func (c *csvReader) split(line []byte, quoted bool) (bool, error) {
 			c.cells = append(c.cells, '"')
 			line, quoted = line[1:], true
 		case len(line) == 0 || len(line) == 1 && line[0] == '\r':
-			c.ends = append(c.ends, len(c.cells))
+			c.ends, c.bare = append(c.ends, len(c.cells)), append(c.bare, false)
 			return false, nil
 		case line[0] == c.comma:
-			c.ends = append(c.ends, len(c.cells))
+			c.ends, c.bare = append(c.ends, len(c.cells)), append(c.bare, false)
 			line = line[1:]
 		default:
 			return false, errors.New("text after a closing quote")

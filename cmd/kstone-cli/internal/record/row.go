@@ -25,6 +25,7 @@ const MaxRecordBytes = 96 << 20
 type Field struct {
 	Name []byte
 	JSON []byte // canonical JSON text of the value
+	Bare bool   // a cell of text that stands without quotes in CSV
 }
 
 // Row is one record. Its slices are valid until the row is read into again.

@@ -1,0 +1,111 @@
+package command
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/kstonedb/kstone/engine/sql"
+)
+
+// statements are texts of whole statements, read one after the other.
+type statements struct {
+	in      *bufio.Reader // nil for a text that is given
+	pending []byte
+	whole   int // end of the last whole statement in pending
+	inside  openQuote
+	line    int // how many lines came before pending
+	ended   bool
+}
+
+// statements returns those of the arguments, or of the input.
+func (a *app) statements(args []string) (*statements, error) {
+	if len(args) != 1 || args[0] != "-" {
+		return &statements{pending: []byte(strings.Join(args, " ")), ended: true}, nil
+	}
+	if a.open != nil {
+		return nil, usage("sql: a shell cannot read statements from its own input").
+			withHint(".read FILE runs those of a file")
+	}
+	if a.inTTY {
+		_, _ = io.WriteString(a.err, "reading from the terminal; Ctrl-D ends the input\n")
+	}
+	return &statements{in: bufio.NewReaderSize(a.in, 64<<10)}, nil
+}
+
+// next returns as many statements as one text may hold, and how many lines came before them.
+// A statement beyond the limit is returned with what surrounds it, for the parser to refuse.
+// More reports whether there are others after them.
+func (s *statements) next() (text string, before int, more bool, err error) {
+	for !s.ended && len(s.pending) <= sql.MaxStatementBytes {
+		start := len(s.pending)
+		err := bufio.ErrBufferFull
+		for errors.Is(err, bufio.ErrBufferFull) && len(s.pending)-start <= sql.MaxStatementBytes {
+			var part []byte
+			part, err = s.in.ReadSlice('\n')
+			s.pending = append(s.pending, part...)
+		}
+		if s.ended = errors.Is(err, io.EOF); err != nil && !s.ended &&
+			!errors.Is(err, bufio.ErrBufferFull) {
+			return "", 0, false, err
+		}
+		line := string(s.pending[start:])
+		s.inside = s.inside.after(line)
+		if s.inside == "" && mayEnd(line) && sql.Complete(string(s.pending[s.whole:])) {
+			s.whole = len(s.pending)
+		}
+	}
+	end := len(s.pending)
+	if end > sql.MaxStatementBytes && s.whole > 0 {
+		end = s.whole
+	}
+	text, before = string(s.pending[:end]), s.line
+	s.line += bytes.Count(s.pending[:end], []byte("\n"))
+	s.pending = append(s.pending[:0], s.pending[end:]...)
+	s.whole = 0
+	return text, before, !s.ended || len(bytes.TrimSpace(s.pending)) > 0, nil
+}
+
+// openQuote is the mark of the quotes or comment that a text ends in, "" outside of them. It
+// spares sql.Complete the lines that cannot end a statement.
+type openQuote string
+
+// quoteEnds are the marks with what ends them. A doubled quote ends one and begins another.
+var quoteEnds = map[openQuote]string{"'": "'", `"`: `"`, "--": "\n", "/*": "*/"}
+
+// after returns the state after more text.
+func (q openQuote) after(text string) openQuote {
+	for {
+		if q != "" {
+			_, rest, ended := strings.Cut(text, quoteEnds[q])
+			if !ended {
+				return q
+			}
+			q, text = "", rest
+		}
+		at := len(text)
+		for mark := range quoteEnds {
+			if i := strings.Index(text[:at], string(mark)); i >= 0 {
+				at, q = i, mark
+			}
+		}
+		if q == "" {
+			return q
+		}
+		text = text[at+len(q):]
+	}
+}
+
+// mayEnd reports whether a line can be the last one of a statement.
+func mayEnd(line string) bool { return strings.Contains(line, ";") }
+
+// placed adds the lines before a text to the place of an error in it.
+func placed(err error, before int) error {
+	var e *sql.Error
+	if before > 0 && errors.As(err, &e) {
+		e.Line += before
+	}
+	return err
+}
