@@ -206,6 +206,7 @@ func (a *app) openInput(name string) (in io.ReadCloser, size int64, err error) {
 func (a *app) importFrom(ctx context.Context, d *database, f *importFlags, name string,
 	in io.Reader, size int64) error {
 	im := &importer{intake: a.intake(d, f, name, size, "importing")}
+	im.same = newSameKeys()
 	err := im.run(ctx, in)
 	return a.imported(&im.intake, &im.sum, err)
 }
@@ -214,6 +215,10 @@ func (a *app) importFrom(ctx context.Context, d *database, f *importFlags, name 
 func (a *app) imported(in *intake, s *summary, err error) error {
 	r := in.end(a)
 	s.Read, s.Rejected, s.Expired, s.Seconds = r.read, r.rejected, r.expired, r.took.Seconds()
+	if err == nil { // or else the parser may still be at work
+		in.same.report(a, in)
+		s.SameKey = in.same.n
+	}
 	if printErr := a.printSummary(s, r); err == nil {
 		err = printErr
 	}
@@ -230,6 +235,7 @@ type summary struct {
 	Kept     int64   `json:"kept"`
 	Expired  int64   `json:"expired"`
 	Rejected int64   `json:"rejected"`
+	SameKey  int64   `json:"same_key"`
 	Seconds  float64 `json:"seconds"`
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/record"
+	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
@@ -40,6 +41,8 @@ func (a *app) importTable(ctx context.Context, t *tables, f *importFlags, name s
 	}
 	im := &rowImporter{intake: a.intake(nil, f, name, size, "importing"), table: found}
 	p := newRowParser(found.Schema(), f.null)
+	im.same = newSameKeys()
+	p.same = im.same
 	err = feed(ctx, &im.intake, in, p.parse, func(g *parsed[[]expr.Value]) error {
 		return im.write(ctx, g)
 	})
@@ -58,6 +61,8 @@ func (a *app) importTable(ctx context.Context, t *tables, f *importFlags, name s
 type rowParser struct {
 	schema *schema.Table
 	names  map[string]int
+	key    []string // the columns of the primary key
+	same   *sameKeys
 	null   []byte          // canonical text of a cell without quotes that is NULL
 	other  map[string]bool // fields that no column takes; complete at the end of the input
 }
@@ -65,6 +70,9 @@ type rowParser struct {
 func newRowParser(t *schema.Table, null string) *rowParser {
 	p := &rowParser{schema: t, names: map[string]int{}, other: map[string]bool{},
 		null: record.AppendString(nil, []byte(null))}
+	for _, i := range t.KeyOrdinals() {
+		p.key = append(p.key, t.Columns[i].Name)
+	}
 	for i := range t.Columns {
 		if c := &t.Columns[i]; !c.Dropped {
 			p.names[c.Name] = i
@@ -96,10 +104,13 @@ func (p *rowParser) parse(r *record.Row, to *[]expr.Value) (bytes int, err error
 		bytes += len(f.JSON)
 	}
 	p.schema.Complete(row, &given)
-	if _, _, err := p.schema.AppendRowKey(nil, nil, row); err != nil {
+	pk, sk, err := p.schema.AppendRowKey(nil, nil, row)
+	if err != nil {
 		return 0, err
 	}
-	_, err = p.schema.AppendRow(nil, row)
+	if _, err = p.schema.AppendRow(nil, row); err == nil {
+		p.same.add(r, engine.Key{PK: pk, SK: sk}, p.key)
+	}
 	*to = row
 	return bytes, err
 }

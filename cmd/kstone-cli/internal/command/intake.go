@@ -35,6 +35,8 @@ type intake struct {
 	rejected int64
 	expired  int64 // left out, because their time was over
 
+	same *sameKeys // nil if records with the same key are not reported
+
 	accepted *engine.Batch // puts of the items of the present group, see accept
 }
 
@@ -149,8 +151,15 @@ func (in *intake) run(ctx context.Context, from io.Reader,
 	handle func(ctx context.Context, items []engine.Item) error) error {
 	in.accepted = engine.NewBatch()
 	var items []engine.Item
+	names := []string{"pk", "sk"}
+	if s := in.db.schema; s != nil {
+		names = append(s.PKFields(), s.SKFields()...)
+	}
 	return feed(ctx, in, from, func(row *record.Row, it *engine.Item) (int, error) {
 		err := in.db.schema.ReadRow(row, it)
+		if err == nil && in.same != nil {
+			in.same.add(row, it.Key, names)
+		}
 		return len(it.Key.PK) + len(it.Key.SK) + len(it.Value), err
 	}, func(g *parsed[engine.Item]) error {
 		var err error
