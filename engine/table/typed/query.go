@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"maps"
 	"math"
+	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
@@ -43,7 +45,7 @@ func (q Query[T]) Where(predicates ...Predicate[T]) Query[T] {
 // OrderBy orders the rows by some columns, the first one before the others. Without it they
 // come in the order that is fastest.
 func (q Query[T]) OrderBy(terms ...Term[T]) Query[T] {
-	q.order = terms
+	q.order = slices.Clone(terms)
 	return q
 }
 
@@ -74,19 +76,20 @@ func (q Query[T]) OffsetArg(n Arg[int]) Query[T] {
 
 // After resumes after a page: see Page.
 func (q Query[T]) After(cursor []byte) Query[T] {
-	q.after, q.page = cursor, true
+	q.after, q.page = slices.Clone(cursor), true
 	return q
 }
 
 // UseIndex makes the query use an index, plan.PrimaryIndex for the rows themselves. It fails
-// if the index cannot answer it.
+// if the index cannot answer it. Of a join it is the index of the first table.
 func (q Query[T]) UseIndex(name string) Query[T] {
 	q.index = name
 	return q
 }
 
-// Hint sets hints for the planner. Those of UseIndex stay.
+// Hint sets hints for the planner. Those of UseIndex stay. The caller keeps h.Index.
 func (q Query[T]) Hint(h plan.Hints) Query[T] {
+	h.Index = maps.Clone(h.Index)
 	q.hints = h
 	return q
 }
@@ -116,7 +119,9 @@ func (q *Query[T]) sel(db *table.DB, args *arguments) (*plan.Select, bound, erro
 	}
 	sel := &plan.Select{After: q.after, Page: q.page, Hints: q.hints}
 	if q.index != "" {
-		sel.Hints.Index = map[int]string{0: q.index}
+		sel.Hints.Index = map[int]string{}
+		maps.Copy(sel.Hints.Index, q.hints.Index)
+		sel.Hints.Index[0] = q.index
 	}
 	if q.join == nil {
 		sel.From = []plan.Source{{Table: bs[0].schema}}
