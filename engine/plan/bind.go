@@ -10,8 +10,9 @@ import (
 	"github.com/kstonedb/kstone/keycodec"
 )
 
-// maxSources bounds the tables of one query, with its subqueries that become joins.
-const maxSources = 60
+// maxSources bounds the tables of one query, with its subqueries that become joins:
+// sets of them are the bits of a uint64.
+const maxSources = 64
 
 // resolve makes a query of a Select.
 func resolve(sel *Select, outer *query, sc *scope) (*query, error) {

@@ -3,6 +3,7 @@ package sql_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -313,6 +314,38 @@ func TestPreparedShowFollowsTables(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%d tables are shown, not %d", got, want)
+		}
+	}
+}
+
+// TestMostTables joins a chain of as many tables as a query may have, the last of them by a
+// subquery of WHERE, and refuses one more.
+func TestMostTables(t *testing.T) {
+	s := openSession(t)
+	exec(t, s, "CREATE TABLE t (a INT PRIMARY KEY, b INT)")
+	exec(t, s, "INSERT INTO t VALUES (1, 2), (2, 3), (3, 1)")
+	chain := func(n int) string {
+		from, where := "t AS t1", "t1.a = 1"
+		for i := 2; i <= n; i++ {
+			from += fmt.Sprintf(", t AS t%d", i)
+			where += fmt.Sprintf(" AND t%d.a = t%d.b", i, i-1)
+		}
+		return fmt.Sprintf("SELECT t1.a, t%d.a, t%[1]d.b FROM %s WHERE %s", n, from, where)
+	}
+	last := " AND t63.b IN (SELECT x.a FROM t AS x WHERE x.b = t63.a + t1.a - 2 OR x.b < 9)"
+	for text, want := range map[string]string{
+		chain(64):        "1 1 2",
+		chain(63) + last: "1 3 1",
+	} {
+		if got := strings.TrimSpace(queried(t, s, text)); got != want {
+			t.Errorf("%s returns %s, want %s", text, got, want)
+		}
+	}
+	for _, text := range []string{chain(65), strings.ReplaceAll(chain(64), "1 AND", "1"+
+		strings.ReplaceAll(last, "63", "64")+" AND")} {
+		_, err := s.Query(context.Background(), text)
+		if err == nil || !strings.Contains(err.Error(), "more than 64 tables") {
+			t.Errorf("%s: %v", text, err)
 		}
 	}
 }
