@@ -62,7 +62,7 @@ func (t *tally) add(o *tally) {
 
 var (
 	numbers = regexp.MustCompile(`[0-9]+`)
-	names   = regexp.MustCompile(`"[^"]*"|\b[a-z]+[0-9]+\w*`)
+	names   = regexp.MustCompile(`"[^"]*"|\b[a-z]+[0-9]+[\w.]*`)
 	signs   = regexp.MustCompile(`^"[^\w]*"$`)
 )
 
