@@ -23,8 +23,10 @@ type importFlags struct {
 	pk, sk    []string
 	ifAbsent  bool
 	shown     int
-	table     string // "": items
-	null      string // what a CSV cell without quotes holds that is NULL
+	table     string   // "": items
+	key       []string // the primary key of a new table
+	types     []string // of columns of a new table, as COLUMN=TYPE
+	null      string   // what a CSV cell without quotes holds that is NULL
 
 	newSchema []byte // to be stored in the database; nil if it is there
 
@@ -73,10 +75,14 @@ given. An import that was interrupted can simply be run again.
 --table writes rows of a table instead: fields become the columns of the same name, and
 fields without a column are left out. Numbers for times count the column's unit since
 1970. In CSV a cell without quotes that is empty, or the text of --null, is NULL, or the
-default of a column without NULL; lists are JSON.`,
+default of a column without NULL; lists are JSON.
+
+A table that does not exist is made, and shown: its columns and types come from the first
+records, or --type, and its primary key from --key. Otherwise the key is the first column,
+or one named id, key or the like, if its values differ, or else the number of the line.`,
 		Example: `  kstone-cli import cities.db cities.jsonl.gz --pk country --sk region,county,city
   kstone-cli import quakes.db quakes.csv --pk net --sk time:int,code
-  kstone-cli import my.db towns.csv --table towns
+  kstone-cli import my.db towns.csv --table towns --key country,city
   zcat dump.jsonl.gz | kstone-cli import copy.db -`,
 		Args: a.arguments(1, 1),
 	}
@@ -86,6 +92,9 @@ default of a column without NULL; lists are JSON.`,
 	flags.BoolVar(&f.ifAbsent, "if-absent", false, "leave items alone whose key exists")
 	flags.StringVar(&f.table, "table", "", "write rows of this `TABLE`")
 	flags.StringVar(&f.null, "null", "", "`TEXT` of CSV cells that are NULL, with --table")
+	flags.StringSliceVar(&f.key, "key", nil, "`COLUMNS` of the primary key, for a new table")
+	flags.StringArrayVar(&f.types, "type", nil,
+		"`COLUMN=TYPE`, for a column of a new table (repeatable)")
 	a.summaryFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		path, args := a.split(args)
@@ -97,7 +106,7 @@ default of a column without NULL; lists are JSON.`,
 		if f.table != "" {
 			defer func(name string) { a.durability = name }(a.durability)
 			a.durability = "process" // and a sync at the end
-			return a.withTables(cmd.Context(), path, readWrite, func(t *tables) error {
+			return a.withTables(cmd.Context(), path, create, func(t *tables) error {
 				return a.importTable(cmd.Context(), t, &f, args[0], in, size)
 			})
 		}
@@ -131,6 +140,8 @@ func (f *importFlags) check(file string) error {
 		return usage("--delimiter is one character, not %q", f.delimiter)
 	case f.table != "" && len(f.pk)+len(f.sk) > 0:
 		return usage("--table excludes --pk and --sk").withHint("a table has its keys already")
+	case f.table == "" && len(f.key)+len(f.types) > 0:
+		return usage("--key and --type are about a new table").withHint("name it with --table")
 	case f.null != "" && (f.table == "" || f.format != "csv"):
 		return usage("--null is about CSV and --table").
 			withHint("NULL in JSON lines is null, or no field")

@@ -36,13 +36,27 @@ const importSample = 2000
 func (a *app) importTable(ctx context.Context, t *tables, f *importFlags, name string,
 	in io.Reader, size int64) error {
 	found, err := t.find(f.table)
+	fresh, line := errors.Is(err, table.ErrNoTable), ""
+	switch best := closest(f.table, t.names()); {
+	case fresh && (best == "" || len(f.key) > 0):
+		found, in, line, err = a.makeTable(ctx, t, f, name, in)
+	case fresh:
+		err = &advice{err, "did you mean " + best +
+			"? --key COLUMN,… makes a new table in any case"}
+	case err == nil && len(f.key)+len(f.types) > 0:
+		err = usage("--key and --type are for a new table, and there is a table %s", f.table).
+			withHint("leave them out to add to it")
+	}
 	if err != nil {
 		return err
 	}
 	im := &rowImporter{intake: a.intake(nil, f, name, size, "importing"), table: found}
 	p := newRowParser(found.Schema(), f.null)
 	im.same = newSameKeys()
-	p.same = im.same
+	p.same, p.line = im.same, -1
+	if line != "" {
+		p.line = p.names[line]
+	}
 	err = feed(ctx, &im.intake, in, p.parse, func(g *parsed[[]expr.Value]) error {
 		return im.write(ctx, g)
 	})
@@ -54,13 +68,19 @@ func (a *app) importTable(ctx context.Context, t *tables, f *importFlags, name s
 		_, err = t.Analyze(ctx, found.Name(), &table.AnalyzeOptions{SampleRows: importSample})
 	}
 	err = errors.Join(err, t.Engine().Sync(context.WithoutCancel(ctx)))
-	return a.imported(&im.intake, &im.sum, err)
+	err = a.imported(&im.intake, &im.sum, err)
+	if fresh && im.rejected > 0 {
+		err = &advice{err, fmt.Sprintf("all others were imported; if a column needs another type, "+
+			"table drop %s, and import again with --type COLUMN=TYPE", f.table)}
+	}
+	return err
 }
 
 // rowParser makes rows of records.
 type rowParser struct {
 	schema *schema.Table
 	names  map[string]int
+	line   int      // the column that takes the number of the line, -1 for none
 	key    []string // the columns of the primary key
 	same   *sameKeys
 	null   []byte          // canonical text of a cell without quotes that is NULL
@@ -102,6 +122,10 @@ func (p *rowParser) parse(r *record.Row, to *[]expr.Value) (bytes int, err error
 		row[i] = v
 		given.Add(i)
 		bytes += len(f.JSON)
+	}
+	if p.line >= 0 {
+		row[p.line] = expr.Int(int64(r.Line))
+		given.Add(p.line)
 	}
 	p.schema.Complete(row, &given)
 	pk, sk, err := p.schema.AppendRowKey(nil, nil, row)

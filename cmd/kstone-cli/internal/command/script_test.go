@@ -43,6 +43,9 @@ func TestMain(m *testing.M) {
 // `segment`; `TestStoppedSegmentBuild`.
 // Promise (sql): Every command about tables, with each exit code. Also scripts `sql`,
 // `sqltables`, `sqlimport`; `TestManual`.
+// Promise (manners): An import makes a missing table of the file, rejects rows that do not fit
+// with place and remedy, and reports records that one key makes one. Also scripts `importnew`,
+// `import`.
 // Promise (manners): The settings of a database outlive the commands that choose them. Also
 // script `settings`.
 func TestScripts(t *testing.T) {
