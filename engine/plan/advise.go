@@ -176,54 +176,12 @@ func (q *query) sortedBy(r *relation) (keys []schema.KeyColumn) {
 // withTables returns a query with its tables, and those of its subqueries, replaced by
 // those of the same id; of several the last one.
 func withTables(sel *Select, tables []*schema.Table) *Select {
-	out := *sel
-	out.From = slices.Clone(sel.From)
-	for i, f := range out.From {
-		out.From[i].Queries = nil
-		for _, inner := range f.Queries {
-			out.From[i].Queries = append(out.From[i].Queries, withTables(inner, tables))
-		}
-		for _, t := range tables {
-			if f.Table != nil && t.ID == f.Table.ID {
-				out.From[i].Table = t
+	return sel.WithTables(func(t *schema.Table) *schema.Table {
+		for _, other := range slices.Backward(tables) {
+			if other.ID == t.ID {
+				return other
 			}
 		}
-	}
-	swap := func(e expr.Expr) expr.Expr {
-		if e == nil {
-			return nil
-		}
-		r, _ := expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) {
-			if s, ok := x.(expr.Subquery); ok {
-				if inner, ok := s.Query.(*Select); ok && inner != nil {
-					return expr.Subquery{Query: withTables(inner, tables), Kind: s.Kind}, nil
-				}
-			}
-			return x, nil
-		})
-		return r
-	}
-	out.Where, out.Having = swap(sel.Where), swap(sel.Having)
-	out.Limit, out.Offset = swap(sel.Limit), swap(sel.Offset)
-	out.Joins = slices.Clone(sel.Joins)
-	for i := range out.Joins {
-		out.Joins[i].On = swap(out.Joins[i].On)
-	}
-	out.GroupBy = slices.Clone(sel.GroupBy)
-	for i := range out.GroupBy {
-		out.GroupBy[i] = swap(out.GroupBy[i])
-	}
-	out.Aggregates = slices.Clone(sel.Aggregates)
-	for i := range out.Aggregates {
-		out.Aggregates[i].Arg = swap(out.Aggregates[i].Arg)
-	}
-	out.Columns = slices.Clone(sel.Columns)
-	for i := range out.Columns {
-		out.Columns[i].Expr = swap(out.Columns[i].Expr)
-	}
-	out.OrderBy = slices.Clone(sel.OrderBy)
-	for i := range out.OrderBy {
-		out.OrderBy[i].Expr = swap(out.OrderBy[i].Expr)
-	}
-	return &out
+		return t
+	})
 }

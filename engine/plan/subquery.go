@@ -267,53 +267,15 @@ func (q *query) collated(in expr.In) (expr.Expr, error) {
 
 // countParams returns the number of parameters of a query and its subqueries.
 func countParams(sel *Select) (n int) {
-	visit := func(x expr.Expr) bool {
-		switch x := x.(type) {
-		case expr.Param:
-			n = max(n, x.Index+1)
-		case expr.Subquery:
-			if s, ok := x.Query.(*Select); ok && s != nil {
-				n = max(n, countParams(s))
-			}
-		}
-		return true
-	}
-	for _, e := range sel.expressions() {
-		expr.Walk(e, visit)
-	}
-	for _, f := range sel.From {
-		for _, inner := range f.Queries {
-			n = max(n, countParams(inner))
-		}
-	}
+	sel.Walk(func(q *Select) {
+		q.places(func(e *expr.Expr) {
+			expr.Walk(*e, func(x expr.Expr) bool {
+				if p, ok := x.(expr.Param); ok {
+					n = max(n, p.Index+1)
+				}
+				return true
+			})
+		})
+	})
 	return n
-}
-
-// expressions returns all expressions of a query, in a fixed order, without nils.
-func (sel *Select) expressions() (all []expr.Expr) {
-	add := func(e expr.Expr) {
-		if e != nil {
-			all = append(all, e)
-		}
-	}
-	for _, j := range sel.Joins {
-		add(j.On)
-	}
-	add(sel.Where)
-	for _, g := range sel.GroupBy {
-		add(g)
-	}
-	for _, a := range sel.Aggregates {
-		add(a.Arg)
-	}
-	add(sel.Having)
-	for _, o := range sel.Columns {
-		add(o.Expr)
-	}
-	for _, o := range sel.OrderBy {
-		add(o.Expr)
-	}
-	add(sel.Limit)
-	add(sel.Offset)
-	return all
 }

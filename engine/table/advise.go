@@ -32,7 +32,7 @@ func (db *DB) Advise() ([]plan.Advice, error) {
 	var present []plan.Workload
 	for _, w := range db.Workload() {
 		known := true
-		eachTable(w.Query, func(t *schema.Table) { known = known && byID[t.ID] != nil })
+		w.Query.Tables(func(t *schema.Table) { known = known && byID[t.ID] != nil })
 		if !known {
 			continue
 		}

@@ -152,7 +152,7 @@ func (p *Prepared) Params() int {
 func (p *Prepared) find() error {
 	list := p.db.tables.Load()
 	var missing error
-	eachTable(p.sel, func(t *schema.Table) {
+	p.sel.Tables(func(t *schema.Table) {
 		if core := list.byID[t.ID]; core != nil {
 			p.cores = append(p.cores, core)
 		} else if missing == nil {

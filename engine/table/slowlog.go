@@ -93,7 +93,7 @@ func keysRead(n plan.Node) int64 {
 // Shape returns a query in words like those of SQL, with a question mark for every value,
 // so that it can be logged.
 func Shape(sel *plan.Select) string {
-	sel = mapExprs(sel, withoutValues)
+	sel = sel.MapExprs(withoutValues)
 	var b strings.Builder
 	b.WriteString("SELECT ")
 	if sel.Distinct {

@@ -1,0 +1,122 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/schema"
+)
+
+// Where the expressions and the queries of a Select stand is said here alone: a new field of
+// Select that has some is added to places, and to own if it is a slice.
+
+// places calls f with the place of each expression of a query, in a fixed order, without nils.
+func (sel *Select) places(f func(at *expr.Expr)) {
+	at := func(e *expr.Expr) {
+		if *e != nil {
+			f(e)
+		}
+	}
+	for i := range sel.Joins {
+		at(&sel.Joins[i].On)
+	}
+	at(&sel.Where)
+	for i := range sel.GroupBy {
+		at(&sel.GroupBy[i])
+	}
+	for i := range sel.Aggregates {
+		at(&sel.Aggregates[i].Arg)
+	}
+	at(&sel.Having)
+	for i := range sel.Columns {
+		at(&sel.Columns[i].Expr)
+	}
+	for i := range sel.OrderBy {
+		at(&sel.OrderBy[i].Expr)
+	}
+	at(&sel.Limit)
+	at(&sel.Offset)
+}
+
+// own makes the slices of a copy of a query its own.
+func (sel *Select) own() {
+	sel.From, sel.Joins = slices.Clone(sel.From), slices.Clone(sel.Joins)
+	sel.GroupBy, sel.Aggregates = slices.Clone(sel.GroupBy), slices.Clone(sel.Aggregates)
+	sel.Columns, sel.OrderBy = slices.Clone(sel.Columns), slices.Clone(sel.OrderBy)
+}
+
+// expressions returns all expressions of a query, in a fixed order, without nils.
+func (sel *Select) expressions() (all []expr.Expr) {
+	sel.places(func(e *expr.Expr) { all = append(all, *e) })
+	return all
+}
+
+// MapExprs returns a copy of the query with every expression replaced by what f makes of it.
+// Subqueries stay as they are.
+func (sel *Select) MapExprs(f func(expr.Expr) expr.Expr) *Select {
+	out := *sel
+	out.own()
+	out.places(func(e *expr.Expr) { *e = f(*e) })
+	return &out
+}
+
+// subqueryOf returns the query of a subquery, nil of other expressions.
+func subqueryOf(e expr.Expr) *Select {
+	s, _ := e.(expr.Subquery)
+	sel, _ := s.Query.(*Select)
+	return sel
+}
+
+// Walk calls f for the query and for its subqueries, those of FROM first.
+func (sel *Select) Walk(f func(*Select)) {
+	f(sel)
+	for _, s := range sel.From {
+		for _, inner := range s.Queries {
+			inner.Walk(f)
+		}
+	}
+	sel.places(func(e *expr.Expr) {
+		expr.Walk(*e, func(x expr.Expr) bool {
+			if inner := subqueryOf(x); inner != nil {
+				inner.Walk(f)
+			}
+			return true
+		})
+	})
+}
+
+// Tables calls f for the tables of the query and of its subqueries.
+func (sel *Select) Tables(f func(*schema.Table)) {
+	sel.Walk(func(q *Select) {
+		for _, s := range q.From {
+			if s.Table != nil {
+				f(s.Table)
+			}
+		}
+	})
+}
+
+// WithTables returns a copy of the query with its tables, and those of its subqueries, replaced
+// by what f returns for them.
+func (sel *Select) WithTables(f func(*schema.Table) *schema.Table) *Select {
+	out := sel.MapExprs(func(e expr.Expr) expr.Expr {
+		changed, _ := expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) { // never an error
+			if inner := subqueryOf(x); inner != nil {
+				return expr.Subquery{Query: inner.WithTables(f), Kind: x.(expr.Subquery).Kind}, nil
+			}
+			return x, nil
+		})
+		return changed
+	})
+	for i := range out.From {
+		s := &out.From[i]
+		if s.Table != nil {
+			s.Table = f(s.Table)
+		}
+		s.Queries = slices.Clone(s.Queries)
+		for j, inner := range s.Queries {
+			s.Queries[j] = inner.WithTables(f)
+		}
+	}
+	return out
+}
