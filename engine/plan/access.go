@@ -6,6 +6,7 @@ import (
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
 	"github.com/kstonedb/kstone/engine/plan/internal/estimate"
+	"github.com/kstonedb/kstone/engine/plan/internal/operator"
 	"github.com/kstonedb/kstone/engine/plan/spans"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/keycodec"
@@ -35,7 +36,7 @@ type path struct {
 	ordered bool
 	reverse bool
 	fixed   int // leading columns that are the same in a stream and differ between streams
-	order   []OrderColumn
+	order   []operator.OrderColumn
 	total   bool // order distinguishes any two rows
 
 	point    bool
@@ -49,7 +50,7 @@ type path struct {
 
 	scan     estimate.Scan
 	rows     float64
-	estimate Estimate
+	estimate operator.Estimate
 	fullScan bool
 
 	filters // the whole of pred, over slots

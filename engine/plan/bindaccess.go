@@ -5,6 +5,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
+	"github.com/kstonedb/kstone/engine/plan/internal/operator"
 	"github.com/kstonedb/kstone/engine/plan/spans"
 )
 
@@ -29,7 +30,7 @@ func (b *binder) access(n *access) (Node, error) {
 	}
 	if p.probe != nil {
 		out.Filter, out.Residual = whole.entryPart, whole.rowPart
-		out.Probe = &Probe{Exprs: b.exprs(n.Probe.Exprs), Unique: p.unique}
+		out.Probe = &operator.Probe{Exprs: b.exprs(n.Probe.Exprs), Unique: p.unique}
 		return &out, nil
 	}
 	if b.isPending(terms) {
@@ -61,7 +62,7 @@ func (b *binder) access(n *access) (Node, error) {
 // skip makes the ranges after each value of the skipped columns.
 func (b *binder) skip(n *Access, s *skipPath) {
 	set := b.builder.Build(s.template, b.params, b.opt.MaxSpans).Clone()
-	n.Skip = &Skip{Columns: s.columns, Spans: set, Ranges: []spans.Range{}}
+	n.Skip = &operator.Skip{Columns: s.columns, Spans: set, Ranges: []spans.Range{}}
 	for _, r := range set.Spans {
 		n.Skip.Ranges = append(n.Skip.Ranges, spans.Range{Lo: r.Lo, Hi: r.Hi})
 	}

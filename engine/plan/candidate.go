@@ -14,7 +14,7 @@ import (
 type candidate struct {
 	node  Node
 	set   uint64 // relations that are in it
-	order []OrderColumn
+	order []operator.OrderColumn
 	total bool
 	path  *path // of the only relation, nil otherwise
 	// distinct is the semi join whose right side was made unique to stand on the left.
@@ -36,7 +36,7 @@ func (p *path) access() Node {
 		FullScan: p.fullScan,
 	}, path: p}
 	if p.skip != nil {
-		a.Skip = &Skip{Columns: p.skip.columns}
+		a.Skip = &operator.Skip{Columns: p.skip.columns}
 	}
 	if !p.repeats {
 		return a
@@ -46,8 +46,8 @@ func (p *path) access() Node {
 	return &Union{Step: s, Inputs: []Node{a}}
 }
 
-func (r *relation) sourceTable() SourceTable {
-	return SourceTable{Source: r.source, Table: r.table, Name: r.name}
+func (r *relation) sourceTable() operator.SourceTable {
+	return operator.SourceTable{Source: r.source, Table: r.table, Name: r.name}
 }
 
 func (q *query) costs() *Costs {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/internal/operator"
 )
 
 // maxExtremes bounds the accesses that MIN and MAX are replaced by.
@@ -57,7 +58,7 @@ func (q *query) extreme(c expr.Column, largest bool) (best Node) {
 		return nil
 	}
 	e := newEstimator(&r, &q.scope.opt)
-	wants := []want{{order: []OrderColumn{wanted}}}
+	wants := []want{{order: []operator.OrderColumn{wanted}}}
 	for _, x := range indexes {
 		for _, p := range q.variants(q.newPath(&r, x, false), wants) {
 			if !p.ordered || p.repeats {

@@ -64,7 +64,7 @@ func (q *query) wants() (wants []want) {
 }
 
 // columnOrder returns an order by columns of one relation.
-func (q *query) columnOrder(order []Order) (columns []OrderColumn, ok bool) {
+func (q *query) columnOrder(order []Order) (columns []operator.OrderColumn, ok bool) {
 	for _, o := range order {
 		c, ok := o.Expr.(expr.Column)
 		if !ok || len(columns) > 0 && columns[0].Source != c.Source {
@@ -222,7 +222,7 @@ func (f *finisher) group() {
 	g.Elements = nil
 	for _, k := range q.groups {
 		g.Keys = append(g.Keys, f.slots(k))
-		ref := ColumnRef{Source: Computed, Name: k.String()}
+		ref := ColumnRef{Source: operator.Computed, Name: k.String()}
 		if c, ok := k.(expr.Column); ok {
 			ref = ColumnRef{Source: c.Source, Ordinal: c.Ordinal, Name: c.String()}
 		}
@@ -234,7 +234,7 @@ func (f *finisher) group() {
 			a.Arg = f.slots(a.Arg)
 		}
 		g.Aggregates = append(g.Aggregates, a)
-		g.Elements = append(g.Elements, ColumnRef{Source: Computed, Name: name})
+		g.Elements = append(g.Elements, ColumnRef{Source: operator.Computed, Name: name})
 	}
 	g.Mode = f.groupMode()
 	g.Expected.Rows = q.groupCount(f.c)

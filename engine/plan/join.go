@@ -19,7 +19,7 @@ import (
 // step makes a plan cheaper, but for a limit.
 func (q *query) joinAll(wants []want) ([]candidate, error) {
 	if len(q.rels) == 0 {
-		s := operator.Step{Expected: Estimate{Rows: 1}}
+		s := operator.Step{Expected: operator.Estimate{Rows: 1}}
 		return []candidate{{node: &OneRow{Step: s}}}, nil
 	}
 	if len(q.rels) > 1 {
@@ -155,7 +155,8 @@ func (q *query) joinWants(r *relation) (wants []want) {
 	for _, t := range slices.Concat(q.where, onTerms(q.rels)) {
 		_, right, ok := q.equiJoin(termOf(t), r.others(), 1<<r.source)
 		if c, plainColumn := right.(expr.Column); ok && plainColumn {
-			wants = append(wants, want{order: []OrderColumn{q.orderColumn(c, false, false)}})
+			wants = append(wants,
+				want{order: []operator.OrderColumn{q.orderColumn(c, false, false)}})
 		}
 	}
 	return wants
@@ -168,10 +169,10 @@ func onTerms(rels []*relation) (terms []expr.Expr) {
 	return terms
 }
 
-func (q *query) orderColumn(c expr.Column, desc, nullsLast bool) OrderColumn {
+func (q *query) orderColumn(c expr.Column, desc, nullsLast bool) operator.OrderColumn {
 	info, _ := q.rels[c.Source].columnOf(c.Ordinal)
 	nullable := info.Nullable || q.rels[c.Source].kind == Left
-	return OrderColumn{Source: c.Source, Ordinal: c.Ordinal, Desc: desc,
+	return operator.OrderColumn{Source: c.Source, Ordinal: c.Ordinal, Desc: desc,
 		NullsLast: nullsLast && nullable, Nullable: nullable}
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan/internal/estimate"
+	"github.com/kstonedb/kstone/engine/plan/internal/operator"
 )
 
 // joinFacts is what joins ask about a relation again and again: each of it is found once for
@@ -20,7 +21,7 @@ type joinFacts struct {
 
 // way is the candidates for one want of a merge join, nil being none.
 type way struct {
-	order []OrderColumn
+	order []operator.OrderColumn
 	found []candidate
 	err   error
 }
@@ -76,7 +77,7 @@ func (q *query) findFacts() {
 }
 
 // waysOf is candidates for one want, or for none, of a relation that is joined.
-func (q *query) waysOf(r *relation, order []OrderColumn) ([]candidate, error) {
+func (q *query) waysOf(r *relation, order []operator.OrderColumn) ([]candidate, error) {
 	f := &q.facts[r.source]
 	for i := range f.ways {
 		if w := &f.ways[i]; slices.Equal(w.order, order) {

@@ -144,7 +144,7 @@ func (q *query) valuesOfRight(e *estimate.Estimator, x expr.Expr, r *relation,
 
 // newJoin makes a join without method and cost.
 func (q *query) newJoin(c candidate, right Node, r *relation, j joinTerms,
-	e Estimate) *JoinNode {
+	e operator.Estimate) *JoinNode {
 	n := &JoinNode{Kind: r.kind, Left: c.node, Right: right, NullAware: r.nullAware}
 	if r.kind == Semi && c.distinct == r {
 		n.Kind = Inner
@@ -172,14 +172,14 @@ func (c candidate) joined(n *JoinNode, r *relation, single bool) candidate {
 // option is a way to join: what it costs, and a function that makes it. Of all the options
 // of a step one is made.
 type option struct {
-	method   JoinMethod
-	estimate Estimate
+	method   operator.JoinMethod
+	estimate operator.Estimate
 	build    func() candidate
 }
 
 func (q *query) hashJoin(c, in candidate, r *relation, j joinTerms, rows float64) option {
 	left, right, k := c.node.Estimate(), in.node.Estimate(), q.costs()
-	e := Estimate{Rows: rows}
+	e := operator.Estimate{Rows: rows}
 	e.Startup = left.Startup + right.Cost + right.Rows*k.Hash
 	e.Cost = left.Cost + right.Cost + (left.Rows+right.Rows)*k.Hash + rows*k.Key
 	return option{JoinHash, e, func() candidate {
@@ -192,7 +192,7 @@ func (q *query) hashJoin(c, in candidate, r *relation, j joinTerms, rows float64
 
 func (q *query) loopJoin(c, in candidate, r *relation, j joinTerms, rows float64) option {
 	left, right, k := c.node.Estimate(), in.node.Estimate(), q.costs()
-	e := Estimate{Rows: rows, Startup: left.Startup + right.Cost}
+	e := operator.Estimate{Rows: rows, Startup: left.Startup + right.Cost}
 	e.Cost = left.Cost + right.Cost + max(1, left.Rows)*max(1, right.Rows)*k.Test
 	return option{JoinLoop, e, func() candidate {
 		pairs := joinTerms{on: slices.Clone(j.on)}
@@ -207,7 +207,7 @@ func (q *query) loopJoin(c, in candidate, r *relation, j joinTerms, rows float64
 
 // mergeOrder returns the order of the right side for which the left side is in order
 // already, nil if there is none, and for each of its columns which key of the join it is.
-func (q *query) mergeOrder(c candidate, j joinTerms) (order []OrderColumn, keys []int) {
+func (q *query) mergeOrder(c candidate, j joinTerms) (order []operator.OrderColumn, keys []int) {
 	if len(c.order) < len(j.left) {
 		return nil, nil
 	}
@@ -231,17 +231,18 @@ func (q *query) mergeOrder(c candidate, j joinTerms) (order []OrderColumn, keys 
 }
 
 func (q *query) mergeJoin(c, in candidate, r *relation, j joinTerms, rows float64,
-	order []OrderColumn, keys []int) (option, bool) {
+	order []operator.OrderColumn, keys []int) (option, bool) {
 	if order == nil {
 		return option{}, false
 	}
 	constants := q.facts[r.source].constants
-	ok, reverse := satisfies(order, in.order, in.total, func(OrderColumn) bool { return false })
+	ok, reverse := satisfies(order, in.order, in.total,
+		func(operator.OrderColumn) bool { return false })
 	if !ok || reverse || len(constants) > 0 && len(in.order) < len(order) {
 		return option{}, false
 	}
 	left, right, k := c.node.Estimate(), in.node.Estimate(), q.costs()
-	e := Estimate{Rows: rows, Startup: left.Startup + right.Startup}
+	e := operator.Estimate{Rows: rows, Startup: left.Startup + right.Startup}
 	e.Cost = left.Cost + right.Cost + (left.Rows+right.Rows)*k.Test + rows*k.Key
 	return option{JoinMerge, e, func() candidate {
 		return q.merged(c, in, r, j, e, order, keys)
@@ -249,8 +250,8 @@ func (q *query) mergeJoin(c, in candidate, r *relation, j joinTerms, rows float6
 }
 
 // merged makes a merge join.
-func (q *query) merged(c, in candidate, r *relation, j joinTerms, e Estimate,
-	order []OrderColumn, keys []int) candidate {
+func (q *query) merged(c, in candidate, r *relation, j joinTerms, e operator.Estimate,
+	order []operator.OrderColumn, keys []int) candidate {
 	arranged := joinTerms{on: j.on}
 	for _, at := range keys {
 		arranged.left = append(arranged.left, j.left[at])
@@ -373,24 +374,26 @@ func (q *query) lookupJoin(c candidate, base *path, j joinTerms, probe []expr.Ex
 	} else if !base.covering {
 		per += risky * k.Fetch
 	}
-	estimate := Estimate{Rows: rows, Startup: left.Startup + per, Cost: left.Cost + probes*per}
+	estimate := operator.Estimate{Rows: rows, Startup: left.Startup + per,
+		Cost: left.Cost + probes*per}
 	return option{JoinLookup, estimate, func() candidate {
 		p := *base
 		p.probe, p.unique = probe, unique
-		p.estimate = Estimate{Rows: max(found, 0.001), Cost: per, Startup: per}
+		p.estimate = operator.Estimate{Rows: max(found, 0.001), Cost: per, Startup: per}
 		return q.lookedUp(c, &p, j, used, estimate)
 	}}
 }
 
 // lookedUp makes a lookup join.
-func (q *query) lookedUp(c candidate, p *path, j joinTerms, used []bool, e Estimate) candidate {
+func (q *query) lookedUp(c candidate, p *path, j joinTerms, used []bool,
+	e operator.Estimate) candidate {
 	p.settle()
 	a := p.access().(*access)
 	exprs := make([]expr.Expr, len(p.probe))
 	for i, x := range p.probe {
 		exprs[i] = toSlots(x, c.node.Layout())
 	}
-	a.Probe = &Probe{Exprs: exprs, Unique: p.unique}
+	a.Probe = &operator.Probe{Exprs: exprs, Unique: p.unique}
 	// Keys that the probe does not ask for are compared afterwards.
 	rest := joinTerms{on: slices.Clone(j.on)}
 	for i := range j.left {

@@ -20,21 +20,12 @@ type (
 	KeyStats = stats.Key
 	// Heavy is a frequent value of a first column.
 	Heavy = stats.Heavy
-	// Histogram divides the entries, in the order of their keys, into steps with equally many
-	// entries.
-	Histogram = stats.Histogram
 	// Sketch counts different values in little memory: HyperLogLog (Flajolet, Fusy, Gandouet,
 	// Meunier, 2007) with linear counting for small numbers.
 	Sketch = stats.Sketch
 	// Collector makes the statistics of one key from its entries, in any order, in bounded
 	// memory.
 	Collector = stats.Collector
-)
-
-// Bounds of statistics.
-const (
-	HistogramSteps = stats.HistogramSteps
-	HeavyHitters   = stats.HeavyHitters
 )
 
 // NewCollector returns a collector for a key of so many columns; index is the
@@ -55,27 +46,16 @@ type (
 	Node = operator.Node
 	// ColumnRef names one element of a row.
 	ColumnRef = operator.ColumnRef
-	// Estimate is what the planner expects of an operator and all below it.
-	Estimate = operator.Estimate
 	// Actual counts what an operator did, without the operators below it.
 	Actual = operator.Actual
 	// SortKey is one term of an order.
 	SortKey = operator.SortKey
-	// OrderColumn is one column of the order that rows come in.
-	OrderColumn = operator.OrderColumn
-	// SourceTable says which table an operator reads and where it stands in FROM.
-	SourceTable = operator.SourceTable
 	// Access reads one table, through an index or its rows.
 	Access = operator.Access
 	// Stream is a sorted sequence of entries or rows.
 	Stream = operator.Stream
-	// Skip makes an Access seek instead of reading on.
-	Skip = operator.Skip
 	// Extreme is the least or greatest value of a column.
 	Extreme = operator.Extreme
-	// Probe says how a lookup join finds the rows of its right side: the first columns of the key
-	// (of Access.Index, or of the row: PK, then SK) are equal to Exprs.
-	Probe = operator.Probe
 	// Fetch replaces the row keys that its input returns (RowPK and RowSK are its last two
 	// elements) by rows, in the order of the input.
 	Fetch = operator.Fetch
@@ -105,23 +85,18 @@ type (
 	Project = operator.Project
 	// JoinKind says which rows a join returns.
 	JoinKind = operator.JoinKind
-	// JoinMethod is the algorithm of a join.
-	JoinMethod = operator.JoinMethod
 	// Aggregate is one aggregate of a query with groups.
 	Aggregate = operator.Aggregate
 	// AggregateFunc is a function over the rows of a group.
 	AggregateFunc = operator.AggregateFunc
 	// GroupMode says how groups are made.
 	GroupMode = operator.GroupMode
-	// DistinctMode says how duplicates are found.
-	DistinctMode = operator.DistinctMode
 )
 
 // Elements of rows that are no columns.
 const (
-	Computed = operator.Computed
-	RowPK    = operator.RowPK
-	RowSK    = operator.RowSK
+	RowPK = operator.RowPK
+	RowSK = operator.RowSK
 )
 
 // The kinds and the methods of joins.
@@ -151,7 +126,6 @@ const (
 	GroupStreaming = operator.GroupStreaming
 	GroupPerBucket = operator.GroupPerBucket
 
-	DistinctHash      = operator.DistinctHash
 	DistinctStreaming = operator.DistinctStreaming
 )
 

@@ -5,13 +5,14 @@ import (
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
+	"github.com/kstonedb/kstone/engine/plan/internal/operator"
 	"github.com/kstonedb/kstone/engine/schema"
 )
 
 // want is an order that would save work: a sequence of columns, or, for groups, columns
 // in any sequence.
 type want struct {
-	order []OrderColumn
+	order []operator.OrderColumn
 	group []int // ordinals of one relation
 }
 
@@ -36,7 +37,7 @@ func (r *relation) constants() map[int]bool {
 // orderFrom returns the order of a path whose streams fix the first columns: the columns
 // of the key after those, without those that are constant. total says that they tell any
 // two rows apart.
-func (p *path) orderFrom(fixed int) (order []OrderColumn, total bool) {
+func (p *path) orderFrom(fixed int) (order []operator.OrderColumn, total bool) {
 	constants := p.rel.constants()
 	seen := map[int]bool{}
 	for i := fixed; i < len(p.key.Fields); i++ {
@@ -49,7 +50,7 @@ func (p *path) orderFrom(fixed int) (order []OrderColumn, total bool) {
 		}
 		seen[o] = true
 		f := p.key.Fields[i]
-		order = append(order, OrderColumn{Source: p.rel.source, Ordinal: o, Desc: f.Desc,
+		order = append(order, operator.OrderColumn{Source: p.rel.source, Ordinal: o, Desc: f.Desc,
 			NullsLast: f.NullsLast && f.Nullable, Nullable: f.Nullable})
 	}
 	return order, fixed == 0 && p.tellsRowsApart()
@@ -70,8 +71,8 @@ func (p *path) tellsRowsApart() bool {
 
 // satisfies says whether rows that come in an order, or in the reverse of it, are ordered
 // as wanted. Columns that are constant need no order.
-func satisfies(want, have []OrderColumn, total bool, constants func(OrderColumn) bool) (
-	ok, reverse bool) {
+func satisfies(want, have []operator.OrderColumn, total bool,
+	constants func(operator.OrderColumn) bool) (ok, reverse bool) {
 	i, decided := 0, false
 	for _, w := range want {
 		if constants(w) {
@@ -98,7 +99,7 @@ func satisfies(want, have []OrderColumn, total bool, constants func(OrderColumn)
 }
 
 // groups says whether rows with equal values of the columns are neighbours.
-func groups(columns []int, have []OrderColumn, source int, constants map[int]bool) bool {
+func groups(columns []int, have []operator.OrderColumn, source int, constants map[int]bool) bool {
 	var left []int
 	for _, c := range columns {
 		if !constants[c] && !slices.Contains(left, c) {
@@ -133,7 +134,7 @@ func (p *path) listPrefix() (fixed int) {
 func (q *query) variants(p *path, wants []want) []*path {
 	all := []*path{p}
 	constants := p.rel.constants()
-	isConstant := func(c OrderColumn) bool {
+	isConstant := func(c operator.OrderColumn) bool {
 		return c.Source == p.rel.source && constants[c.Ordinal]
 	}
 	for _, w := range wants {
@@ -167,7 +168,7 @@ func (p *path) sameOrder(other *path) bool {
 		other.index == p.index
 }
 
-func reversed(order []OrderColumn) []OrderColumn {
+func reversed(order []operator.OrderColumn) []operator.OrderColumn {
 	out := slices.Clone(order)
 	for i := range out {
 		out[i].Desc = !out[i].Desc

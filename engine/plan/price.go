@@ -3,6 +3,7 @@ package plan
 import (
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan/internal/estimate"
+	"github.com/kstonedb/kstone/engine/plan/internal/operator"
 )
 
 // bucketColumns is how many first columns decide where an entry or row lies.
@@ -52,7 +53,8 @@ func (p *path) price(e *estimate.Estimator, c *Costs) {
 		}
 		cost += c.MergeCost(read, int(streams))
 	}
-	p.estimate = Estimate{Rows: p.rows, Startup: streams * c.Seek, Cost: seeks*c.Seek + cost}
+	p.estimate = operator.Estimate{Rows: p.rows, Startup: streams * c.Seek,
+		Cost: seeks*c.Seek + cost}
 	if p.ordered && p.fixed == 0 {
 		before, within := p.reach(e)
 		p.estimate.Startup += cost * before
@@ -61,7 +63,7 @@ func (p *path) price(e *estimate.Estimator, c *Costs) {
 	if p.limit >= 0 {
 		n := min(p.rows, float64(p.limit))
 		first := p.estimate.FirstRows(n)
-		p.estimate = Estimate{Rows: n, Startup: p.estimate.Startup, Cost: first}
+		p.estimate = operator.Estimate{Rows: n, Startup: p.estimate.Startup, Cost: first}
 	}
 }
 

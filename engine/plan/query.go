@@ -125,7 +125,7 @@ func (s *subquery) all() []*subquery { return append([]*subquery{s}, s.also...) 
 // plan plans a subquery that is joined.
 func (s *subquery) plan() error {
 	var inputs []Node
-	var sum Estimate
+	var sum operator.Estimate
 	for _, part := range s.all() {
 		tree, err := part.query.plan()
 		if err != nil {
@@ -134,10 +134,10 @@ func (s *subquery) plan() error {
 		part.tree = tree
 		var layout []ColumnRef
 		for _, o := range s.query.outputs {
-			layout = append(layout, ColumnRef{Source: Computed, Name: o.Name})
+			layout = append(layout, ColumnRef{Source: operator.Computed, Name: o.Name})
 		}
 		e := tree.Estimate()
-		sum = Estimate{Rows: sum.Rows + e.Rows, Cost: sum.Cost + e.Cost}
+		sum = operator.Estimate{Rows: sum.Rows + e.Rows, Cost: sum.Cost + e.Cost}
 		inputs = append(inputs, &Derived{
 			Step: operator.Step{Elements: layout, Expected: e}, Input: tree,
 		})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan/internal/estimate"
+	"github.com/kstonedb/kstone/engine/plan/internal/operator"
 )
 
 // ties returns what distinguishes result rows that ORDER BY leaves equal.
@@ -184,7 +185,7 @@ func (f *finisher) coversGroups(order []Order) bool {
 	return true
 }
 
-func (f *finisher) isConstant(c OrderColumn) bool {
+func (f *finisher) isConstant(c operator.OrderColumn) bool {
 	r := f.q.relationOf(c.Source)
 	return r != nil && r.kind == Inner && r.constants()[c.Ordinal]
 }
@@ -275,7 +276,7 @@ func (f *finisher) project() {
 	var layout []ColumnRef
 	for _, o := range q.outputs {
 		exprs = append(exprs, f.slots(o.Expr))
-		ref := ColumnRef{Source: Computed, Name: o.Name}
+		ref := ColumnRef{Source: operator.Computed, Name: o.Name}
 		if c, ok := o.Expr.(expr.Column); ok {
 			ref.Source, ref.Ordinal = c.Source, c.Ordinal
 		}
@@ -292,7 +293,7 @@ func (f *finisher) project() {
 	if q.page && !q.sel.Distinct {
 		for _, o := range q.total {
 			exprs = append(exprs, f.slots(o.Expr))
-			layout = append(layout, ColumnRef{Source: Computed, Name: "cursor"})
+			layout = append(layout, ColumnRef{Source: operator.Computed, Name: "cursor"})
 		}
 	}
 	f.projected = true
