@@ -76,6 +76,7 @@ type scope struct {
 	sel     *plan.Select
 	outputs []boundOutput
 	marks   []mark
+	merged  merged
 	// aggregates says whether they may stand where an expression is bound now; where names
 	// that place.
 	aggregates bool
@@ -108,8 +109,9 @@ func (b *binder) selectQuery(s *syntax.Select, outer *scope) *scope {
 		sc.bindOrder(s)
 		return sc
 	}
-	for i := range s.From {
-		sc.source(&s.From[i])
+	from := sc.exchanged(s.From)
+	for i := range from {
+		sc.source(&from[i])
 	}
 	if s.Where != nil {
 		sc.sel.Where = sc.clause("WHERE", false, s.Where)
@@ -178,8 +180,13 @@ func (sc *scope) source(s *syntax.Source) {
 	if s.Join == syntax.JoinLeft {
 		join.Kind = plan.Left
 	}
-	if s.On != nil {
+	switch {
+	case s.On != nil:
 		join.On = sc.clause("ON", false, s.On)
+	case s.Natural:
+		join.On = sc.using(i, sc.common(i, s.Table.Pos))
+	case s.Using != nil:
+		join.On = sc.using(i, s.Using)
 	}
 	sc.sel.Joins = append(sc.sel.Joins, join)
 }
@@ -223,28 +230,21 @@ func (sc *scope) bindOutputs() {
 // get that of their table before them.
 func (sc *scope) star(o *syntax.Output) {
 	count, found := map[string]int{}, false
-	for i := range sc.sel.From {
-		for _, name := range columnNames(sc.table(i)) {
-			count[name]++
-		}
+	columns := sc.starColumns(o.Table)
+	for _, f := range columns {
+		count[sc.table(f.source).Columns[f.ordinal].Name]++
 	}
-	for i, s := range sc.sel.From {
-		if o.Table != "" && !sameName(o.Table, s.Name()) {
-			continue
+	for _, s := range sc.sel.From {
+		found = found || o.Table == "" || sameName(o.Table, s.Name())
+	}
+	for _, f := range columns {
+		c := &sc.table(f.source).Columns[f.ordinal]
+		name := c.Name
+		if count[name] > 1 && o.Table == "" {
+			name = sc.sel.From[f.source].Name() + "." + name
 		}
-		found = true
-		for j := range sc.table(i).Columns {
-			c := &sc.table(i).Columns[j]
-			if c.Dropped {
-				continue
-			}
-			name := c.Name
-			if count[name] > 1 && o.Table == "" {
-				name = s.Name() + "." + name
-			}
-			e := sc.columnExpr(i, j)
-			sc.outputs = append(sc.outputs, boundOutput{name: name, expr: e, typ: typeOfColumn(c)})
-		}
+		e := sc.columnExpr(f.source, f.ordinal)
+		sc.outputs = append(sc.outputs, boundOutput{name: name, expr: e, typ: typeOfColumn(c)})
 	}
 	switch {
 	case len(sc.sel.From) == 0:

@@ -262,7 +262,8 @@ func (sc *scope) lookup(r *syntax.Ref) (f found, n int) {
 		if r.Table != "" && !sameName(r.Table, s.Name()) {
 			continue
 		}
-		if j := columnNamed(sc.table(i), r.Column); j >= 0 {
+		j := columnNamed(sc.table(i), r.Column)
+		if j >= 0 && (r.Table != "" || !sc.merged.hidden[found{i, j}]) {
 			f, n = found{i, j}, n+1
 		}
 	}

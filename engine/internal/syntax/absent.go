@@ -57,10 +57,7 @@ var absentClauses = map[string]string{
 	"OVER":   "window functions; group by what the window is over, or number rows in the program",
 	"FILTER": "FILTER; write count(CASE WHEN condition THEN 1 END)",
 	"FETCH":  "FETCH; write LIMIT", "WINDOW": "window functions",
-	"USING":   "USING; write ON a.column = b.column",
-	"NATURAL": "NATURAL JOIN; write JOIN … ON a.column = b.column",
-	"RIGHT":   "RIGHT JOIN; write it as a LEFT JOIN with the tables exchanged",
-	"FULL":    "FULL JOIN; write a LEFT JOIN, and a second query for the rest",
+	"FULL": "FULL JOIN; use UNION of two LEFT JOINs, the second with the tables exchanged",
 }
 
 // absentInCall follows the arguments of a function.

@@ -58,6 +58,7 @@ const (
 	JoinFirst JoinKind = iota // the first source
 	JoinInner
 	JoinLeft
+	JoinRight // of the second source only
 )
 
 // Source is a table of a FROM clause.
@@ -67,6 +68,8 @@ type Source struct {
 	Alias      string  // as written, or empty
 	Join       JoinKind
 	On         Expr
+	Using      []Name // instead of On
+	Natural    bool   // instead of On: USING all columns that both sides have
 	Index      string // INDEXED BY
 	NotIndexed bool
 }

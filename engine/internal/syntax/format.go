@@ -199,10 +199,13 @@ func (f *formatter) output(o *Output) {
 }
 
 func (f *formatter) source(s *Source) {
+	f.when(s.Natural, " NATURAL")
 	switch {
 	case s.Join == JoinLeft:
 		f.put(" LEFT JOIN ")
-	case s.Join == JoinInner && s.On == nil:
+	case s.Join == JoinRight:
+		f.put(" RIGHT JOIN ")
+	case s.Join == JoinInner && s.On == nil && s.Using == nil && !s.Natural:
 		f.put(" CROSS JOIN ")
 	case s.Join == JoinInner:
 		f.put(" JOIN ")
@@ -218,6 +221,10 @@ func (f *formatter) source(s *Source) {
 	f.when(s.Index != "", " INDEXED BY ", QuoteName(s.Index))
 	f.when(s.NotIndexed, " NOT INDEXED")
 	f.clause(" ON ", s.On)
+	if s.Using != nil {
+		f.put(" USING ")
+		f.names(s.Using)
+	}
 }
 
 func (f *formatter) direction(desc bool, nulls NullOrder) {

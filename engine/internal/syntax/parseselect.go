@@ -183,33 +183,47 @@ func (p *parser) sources() []Source {
 	defer p.leave()
 	out := p.factor(JoinFirst)
 	for {
-		switch {
-		case p.op(","), p.words("CROSS", "JOIN"):
+		if p.op(",") || p.words("CROSS", "JOIN") {
 			out = append(out, p.factor(JoinInner)...)
+			continue
+		}
+		natural := p.word("NATURAL")
+		kind, pos := JoinInner, p.tok.pos
+		switch {
 		case p.word("LEFT"):
+			kind = JoinLeft
 			p.word("OUTER")
-			p.needWord("JOIN")
-			out = append(out, p.joined(JoinLeft)...)
-		case p.words("INNER", "JOIN"), p.word("JOIN"):
-			out = append(out, p.joined(JoinInner)...)
-		default:
-			for _, word := range []string{"NATURAL", "RIGHT", "FULL"} {
-				if p.isWord(word) {
-					p.refuseAbsent(absentClauses)
-				}
+		case p.word("RIGHT"):
+			if kind = JoinRight; len(out) > 1 {
+				p.failAt(pos, "kstone has RIGHT JOIN as the first join only; begin FROM with its "+
+					"right table, and write LEFT JOIN")
 			}
+			p.word("OUTER")
+		case p.isWord("FULL"):
+			p.refuseAbsent(absentClauses)
+		case p.word("INNER"), p.isWord("JOIN"), natural:
+		default:
 			return out
 		}
+		p.needWord("JOIN")
+		out = append(out, p.joined(kind, natural)...)
 	}
 }
 
-// joined reads what is joined on a condition.
-func (p *parser) joined(kind JoinKind) []Source {
+// joined reads what is joined on a condition, or on columns.
+func (p *parser) joined(kind JoinKind, natural bool) []Source {
 	out := p.factor(kind)
 	last := &out[len(out)-1]
 	pos := p.tok.pos
-	if p.isWord("USING") {
-		p.refuseAbsent(absentClauses)
+	using := !natural && p.word("USING")
+	if (using || natural) && len(out) > 1 {
+		p.failAt(pos, "USING and NATURAL join one table; write ON for joins in parentheses")
+	}
+	if using {
+		last.Using = p.names("column")
+	}
+	if last.Natural = natural; using || natural {
+		return out
 	}
 	p.needWord("ON")
 	on := p.expr()
@@ -233,7 +247,7 @@ func (p *parser) factor(kind JoinKind) []Source {
 	p.needOp(")")
 	out[0].Join = kind
 	for _, s := range out[1:] {
-		if kind == JoinLeft || kind == JoinInner && s.Join == JoinLeft {
+		if kind != JoinFirst && (kind != JoinInner || s.Join != JoinInner) {
 			p.failAt(pos, "kstone has no LEFT JOIN of or in parentheses that do not begin FROM; "+
 				"join the tables from left to right")
 		}
