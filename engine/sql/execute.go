@@ -14,6 +14,11 @@ func (s *Stmt) Exec(ctx context.Context, args ...any) (Result, error) {
 	if s.Returns() {
 		return Result{}, ErrNoResult
 	}
+	return s.run(ctx, args)
+}
+
+// run runs a statement that changes something.
+func (s *Stmt) run(ctx context.Context, args []any) (Result, error) {
 	if tree, ok := s.tree.(*syntax.Transaction); ok {
 		return s.control(ctx, tree, args)
 	}

@@ -19,12 +19,20 @@ func (s *Stmt) insert(ctx context.Context, b *binding, params []expr.Value) (Res
 	if err != nil {
 		return Result{}, err
 	}
-	v := &valuer{ctx: ctx, stmt: s, binder: b.binder, params: params, insert: in}
+	v := &valuer{ctx: ctx, stmt: s, binder: b.binder, params: params, insert: in,
+		outputs: b.returning}
 	rows, err := v.insertRows()
 	if err != nil {
 		return Result{}, err
 	}
-	result := Result{Statement: syntax.Verb(s.tree)}
+	result := Result{Statement: syntax.Verb(s.tree), returned: v.returning()}
+	if in.upsert == nil && in.conflict != syntax.ConflictIgnored {
+		for _, row := range rows {
+			if err := result.returned.add(row); err != nil {
+				return Result{}, err
+			}
+		}
+	}
 	var n int
 	switch {
 	case in.upsert != nil:
@@ -47,6 +55,7 @@ func (s *Stmt) insertMissing(ctx context.Context, t *table.Table, rows [][]expr.
 	result *Result) error {
 	return s.session.update(ctx, func(tx *table.Tx) error {
 		result.Rows, result.Skipped = 0, 0
+		result.returned.reset()
 		in := t.In(tx)
 		for _, row := range rows {
 			switch err := in.Insert(ctx, row); {
@@ -56,6 +65,9 @@ func (s *Stmt) insertMissing(ctx context.Context, t *table.Table, rows [][]expr.
 				return err
 			default:
 				result.Rows++
+				if err := result.returned.add(row); err != nil {
+					return err
+				}
 			}
 		}
 		return nil
@@ -115,11 +127,12 @@ func replace(ctx context.Context, in *table.Table, row []expr.Value) (removed in
 
 // valuer evaluates expressions that have no columns, for one run of a statement.
 type valuer struct {
-	ctx    context.Context
-	stmt   *Stmt
-	binder *binder
-	params []expr.Value
-	insert *boundInsert // or nil
+	ctx     context.Context
+	stmt    *Stmt
+	binder  *binder
+	params  []expr.Value
+	insert  *boundInsert // or nil
+	outputs *scope       // of RETURNING, or nil
 }
 
 // maxInsertRows bounds the rows of the query of an INSERT, which are in memory together: the
@@ -320,15 +333,17 @@ func (s *Stmt) change(ctx context.Context, b *binding, params []expr.Value) (Res
 	if _, err := s.session.db.Prepare(b.change.query); err != nil {
 		return Result{}, err
 	}
-	v := &valuer{ctx: ctx, stmt: s, binder: b.binder, params: params}
+	v := &valuer{ctx: ctx, stmt: s, binder: b.binder, params: params, outputs: b.returning}
 	where := b.change.query.Where
 	args := make([]any, len(params))
 	for i, p := range params {
 		args[i] = p
 	}
 	if _, ok := s.tree.(*syntax.Delete); ok {
-		n, err := t.DeleteWhere(ctx, where, args...)
-		return Result{Statement: syntax.Verb(s.tree), Rows: int64(n)}, b.binder.at(s.start, err)
+		return v.changeWhere(ctx, t, func(t *table.Table, each func([]expr.Value) error) (int,
+			error) {
+			return t.DeleteWhereReturning(ctx, where, each, args...)
+		})
 	}
 	var set []table.Assignment
 	for _, a := range b.change.set {
@@ -345,6 +360,7 @@ func (s *Stmt) change(ctx context.Context, b *binding, params []expr.Value) (Res
 		}
 		set = append(set, table.Assignment{Column: a.column, Value: e})
 	}
-	n, err := t.UpdateWhere(ctx, where, set, args...)
-	return Result{Statement: syntax.Verb(s.tree), Rows: int64(n)}, b.binder.at(s.start, err)
+	return v.changeWhere(ctx, t, func(t *table.Table, each func([]expr.Value) error) (int, error) {
+		return t.UpdateWhereReturning(ctx, where, set, each, args...)
+	})
 }

@@ -27,6 +27,7 @@ type Rows struct {
 	stmt   *Stmt
 	binder *binder
 	in     *transaction // or nil
+	kept   *returned    // instead of rows: of RETURNING
 }
 
 // All returns the rows. The sequence yields at most one error, last, with a nil row. A row
@@ -35,6 +36,10 @@ func (r *Rows) All() iter.Seq2[[]expr.Value, error] {
 	return func(yield func([]expr.Value, error) bool) {
 		if r.Plan != nil {
 			r.lines(yield)
+			return
+		}
+		if r.kept != nil {
+			r.kept.all(yield)
 			return
 		}
 		if r.in != nil {

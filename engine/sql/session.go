@@ -77,6 +77,8 @@ type Result struct {
 	Skipped int64
 	// Unchanged says that nothing was to be done: IF EXISTS, IF NOT EXISTS.
 	Unchanged bool
+
+	returned *returned // of RETURNING, or nil
 }
 
 // Exec runs one statement that returns no rows. Args are the values of its parameters, in
@@ -91,8 +93,9 @@ func (s *Session) Exec(ctx context.Context, text string, args ...any) (Result, e
 	return stmt.Exec(ctx, args...)
 }
 
-// Query runs a SELECT or EXPLAIN. See Exec for args and errors. Nothing is read before the
-// rows are iterated over, but for EXPLAIN ANALYZE.
+// Query runs a SELECT, EXPLAIN or SHOW, or what has a RETURNING. See Exec for args and errors.
+// Nothing is read before the rows are iterated over, but for EXPLAIN ANALYZE; a statement with
+// RETURNING is done when Query returns.
 func (s *Session) Query(ctx context.Context, text string, args ...any) (*Rows, error) {
 	stmt, err := s.Prepare(text)
 	if err != nil {

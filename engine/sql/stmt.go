@@ -27,6 +27,8 @@ type binding struct {
 	insert *boundInsert
 	change *boundUpdate
 
+	returning *scope // of RETURNING, beside insert or change; or nil
+
 	prepared *table.Prepared // of query
 }
 
@@ -44,7 +46,8 @@ func (s *Stmt) Returns() bool {
 	case *syntax.Select, *syntax.Explain, *syntax.Show:
 		return true
 	}
-	return false
+	_, outputs := returning(s.tree)
+	return outputs != nil
 }
 
 // Params returns the names of the parameters, in their order, empty for those without; and
@@ -104,6 +107,9 @@ func (s *Stmt) bind(p params) (*binding, error) {
 		case *syntax.Delete:
 			b.change = b.binder.delete(tree)
 		}
+		if t, outputs := returning(tree); outputs != nil {
+			b.returning = b.binder.returning(t, outputs)
+		}
 	})
 	if err != nil {
 		return nil, err
@@ -128,6 +134,9 @@ func (b *binding) present() bool {
 func (s *Stmt) Query(ctx context.Context, args ...any) (*Rows, error) {
 	if !s.Returns() {
 		return nil, ErrNoResult
+	}
+	if _, outputs := returning(s.tree); outputs != nil {
+		return s.queryReturning(ctx, args)
 	}
 	for {
 		rows, b, err := s.query(ctx, args)

@@ -93,7 +93,7 @@ func (s *Stmt) insertUpserting(ctx context.Context, t *table.Table, v *valuer,
 	for part := range slices.Chunk(rows, replaceRows) {
 		var done Result
 		err := s.session.update(ctx, func(tx *table.Tx) error {
-			done = Result{}
+			done = Result{returned: v.returning()}
 			in := t.In(tx)
 			for _, row := range part {
 				if err := v.upsertRow(ctx, in, &u, row, &done); err != nil {
@@ -107,6 +107,9 @@ func (s *Stmt) insertUpserting(ctx context.Context, t *table.Table, v *valuer,
 		}
 		result.Rows += done.Rows
 		result.Skipped += done.Skipped
+		if err := result.returned.append(done.returned); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -122,14 +125,17 @@ func (v *valuer) upsertRow(ctx context.Context, in *table.Table, u *boundUpsert,
 		return err
 	default:
 		done.Rows++
-		return nil
+		return done.returned.add(row)
 	}
 	if u.set == nil {
 		done.Skipped++
 		return nil
 	}
 	err = in.Update(ctx, taken.Key, func(old []expr.Value) error {
-		return v.applyUpsert(u, old, row)
+		if err := v.applyUpsert(u, old, row); err != nil {
+			return err
+		}
+		return done.returned.add(old)
 	})
 	switch {
 	case errors.Is(err, errKept):

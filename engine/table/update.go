@@ -169,6 +169,14 @@ func (a *assignments) apply(row, params []expr.Value) error {
 // one commit may exchange unique values.
 func (t *Table) UpdateWhere(ctx context.Context, where expr.Expr, set []Assignment,
 	params ...any) (int, error) {
+	return t.UpdateWhereReturning(ctx, where, set, nil, params...)
+}
+
+// UpdateWhereReturning is UpdateWhere, which calls each with the rows as they are to be written;
+// nil is no function. A row is valid during the call; an error of each ends the statement. Without
+// a transaction (In), a commit that is tried again passes its rows again.
+func (t *Table) UpdateWhereReturning(ctx context.Context, where expr.Expr, set []Assignment,
+	each func(row []expr.Value) error, params ...any) (int, error) {
 	all := assignmentsOf(set)
 	if _, err := all.of(t.Schema()); err != nil {
 		return 0, err
@@ -182,6 +190,11 @@ func (t *Table) UpdateWhere(ctx context.Context, where expr.Expr, set []Assignme
 		row := slices.Clone(old)
 		if err := a.apply(row, params); err != nil {
 			return err
+		}
+		if each != nil {
+			if err := each(row); err != nil {
+				return err
+			}
 		}
 		return w.Replace(it, old, row)
 	})

@@ -110,6 +110,8 @@ type Insert struct {
 	Query    *Select // INSERT … SELECT, instead of Rows
 	Conflict OnConflict
 	Upsert   *Upsert // ON CONFLICT, or nil
+	// Returning are the columns of RETURNING; nil: none.
+	Returning []Output
 }
 
 // Upsert is ON CONFLICT [(columns)] DO NOTHING, or DO UPDATE SET … [WHERE …].
@@ -128,17 +130,19 @@ type Assignment struct {
 
 // Update is an UPDATE statement.
 type Update struct {
-	Pos   int
-	Table Name
-	Set   []Assignment
-	Where Expr
+	Pos       int
+	Table     Name
+	Set       []Assignment
+	Where     Expr
+	Returning []Output // or nil
 }
 
 // Delete is a DELETE statement.
 type Delete struct {
-	Pos   int
-	Table Name
-	Where Expr
+	Pos       int
+	Table     Name
+	Where     Expr
+	Returning []Output // or nil
 }
 
 // Explain is EXPLAIN or, with Run, EXPLAIN ANALYZE.

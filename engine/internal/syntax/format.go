@@ -103,13 +103,16 @@ func (f *formatter) statement(s Statement) {
 		f.selectStatement(s)
 	case *Insert:
 		f.insert(s)
+		f.returning(s.Returning)
 	case *Update:
 		f.put("UPDATE ", QuoteName(s.Table.Text), " SET ")
 		f.assignments(s.Set)
 		f.clause(" WHERE ", s.Where)
+		f.returning(s.Returning)
 	case *Delete:
 		f.put("DELETE FROM ", QuoteName(s.Table.Text))
 		f.clause(" WHERE ", s.Where)
+		f.returning(s.Returning)
 	case *Explain:
 		f.put("EXPLAIN ")
 		f.when(s.Run, "ANALYZE ")
@@ -184,6 +187,11 @@ func (f *formatter) selectCore(s *Select) {
 		f.exprs(s.GroupBy)
 	}
 	f.clause(" HAVING ", s.Having)
+}
+
+func (f *formatter) returning(list []Output) {
+	f.when(list != nil, " RETURNING ")
+	f.list(len(list), func(i int) { f.output(&list[i]) })
 }
 
 func (f *formatter) output(o *Output) {

@@ -180,8 +180,8 @@ func (p *parser) needOp(op string) {
 var reserved = wordSet(`all and as asc begins between by case contains create cross delete
 	desc distinct drop each else end except exists explain from full group having ilike in
 	include index indexed inner insert intersect into is join left like limit natural not null
-	offset on or order outer right select set shard sort table then union unique update using
-	values when where with`)
+	offset on or order outer returning right select set shard sort table then union unique
+	update using values when where with`)
 
 func wordSet(words string) map[string]bool {
 	set := map[string]bool{}

@@ -32,11 +32,12 @@ func (p *parser) insert() Statement {
 	if at := p.tok.pos; p.word("ON") {
 		if p.word("DUPLICATE") {
 			s.Upsert = p.onDuplicate(at)
-			return s
+		} else {
+			p.needWord("CONFLICT")
+			s.Upsert = p.upsert(at)
 		}
-		p.needWord("CONFLICT")
-		s.Upsert = p.upsert(at)
 	}
+	s.Returning = p.returning()
 	return s
 }
 
@@ -116,6 +117,7 @@ func (p *parser) update() Statement {
 	if p.word("WHERE") {
 		s.Where = p.expr()
 	}
+	s.Returning = p.returning()
 	return s
 }
 
@@ -127,5 +129,18 @@ func (p *parser) delete() Statement {
 	if p.word("WHERE") {
 		s.Where = p.expr()
 	}
+	s.Returning = p.returning()
 	return s
+}
+
+// returning reads RETURNING and its columns, nil without.
+func (p *parser) returning() (out []Output) {
+	if !p.word("RETURNING") {
+		return nil
+	}
+	for {
+		if out = append(out, p.output()); !p.op(",") {
+			return out
+		}
+	}
 }

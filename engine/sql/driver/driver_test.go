@@ -577,3 +577,11 @@ func TestPool(t *testing.T) {
 		t.Errorf("%d increments of 40", n)
 	}
 }
+
+func TestReturning(t *testing.T) {
+	db := open(t, ":memory:")
+	exec(t, db, "CREATE TABLE t (id INT PRIMARY KEY, n INT)")
+	if got := one[int](t, db, "INSERT INTO t VALUES (?, ?) RETURNING id + n", 4, 3); got != 7 {
+		t.Errorf("RETURNING gives %d", got)
+	}
+}

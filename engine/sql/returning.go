@@ -1,0 +1,136 @@
+package sql
+
+import (
+	"context"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/internal/syntax"
+	"github.com/kstonedb/kstone/engine/table"
+)
+
+// RETURNING is evaluated for each row as it is written, before the commit: a statement whose
+// RETURNING fails writes nothing.
+
+// returning returns the table and the columns of the RETURNING of a statement; nil without one.
+func returning(s syntax.Statement) (syntax.Name, []syntax.Output) {
+	switch s := s.(type) {
+	case *syntax.Insert:
+		return s.Table, s.Returning
+	case *syntax.Update:
+		return s.Table, s.Returning
+	case *syntax.Delete:
+		return s.Table, s.Returning
+	}
+	return syntax.Name{}, nil
+}
+
+// returning binds RETURNING, whose columns are those of the row that is written or removed.
+func (b *binder) returning(n syntax.Name, outputs []syntax.Output) *scope {
+	sc := &scope{b: b, ast: &syntax.Select{Outputs: outputs}, sel: emptySelect(b.table(n))}
+	sc.bindOutputs()
+	if len(sc.sel.Aggregates) > 0 {
+		b.fail(outputs[0].Pos, "RETURNING cannot have aggregates: it has a row for each that is "+
+			"written")
+	}
+	for _, o := range sc.outputs {
+		expr.Walk(o.expr, func(e expr.Expr) bool {
+			if _, is := e.(expr.Subquery); is {
+				b.fail(outputs[0].Pos, "RETURNING cannot have subqueries")
+			}
+			return true
+		})
+	}
+	return sc
+}
+
+// returned are the rows of RETURNING. A nil one takes in nothing.
+type returned struct {
+	outputs *scope
+	params  []expr.Value
+	rows    [][]expr.Value
+}
+
+// returning returns an empty result, nil for a statement without RETURNING.
+func (v *valuer) returning() *returned {
+	if v.outputs == nil {
+		return nil
+	}
+	return &returned{outputs: v.outputs, params: v.params}
+}
+
+// reset forgets the rows of a commit that is tried again.
+func (r *returned) reset() {
+	if r != nil {
+		r.rows = nil
+	}
+}
+
+// add takes in a row of the table.
+func (r *returned) add(row []expr.Value) error {
+	if r == nil {
+		return nil
+	}
+	out := make([]expr.Value, len(r.outputs.outputs))
+	for i, o := range r.outputs.outputs {
+		got, err := expr.Eval(o.expr, func(_, ordinal int) expr.Value { return row[ordinal] },
+			r.params)
+		if err != nil {
+			b := r.outputs.b
+			return b.bound(func() { b.refuse(r.outputs.ast.Outputs[0].Pos, err) })
+		}
+		out[i] = got.Clone()
+	}
+	return r.append(&returned{rows: [][]expr.Value{out}})
+}
+
+// append takes in the rows of another result.
+func (r *returned) append(other *returned) error {
+	if r == nil {
+		return nil
+	}
+	b := r.outputs.b
+	if len(r.rows)+len(other.rows) > maxInsertRows {
+		return b.bound(func() {
+			b.fail(r.outputs.ast.Outputs[0].Pos, "RETURNING has more than %d rows", maxInsertRows)
+		})
+	}
+	r.rows = append(r.rows, other.rows...)
+	return nil
+}
+
+// all yields the rows.
+func (r *returned) all(yield func([]expr.Value, error) bool) {
+	for _, row := range r.rows {
+		if !yield(row, nil) {
+			return
+		}
+	}
+}
+
+// queryReturning runs a statement and returns what RETURNING says.
+func (s *Stmt) queryReturning(ctx context.Context, args []any) (*Rows, error) {
+	result, err := s.run(ctx, args)
+	if err != nil {
+		return nil, err
+	}
+	return &Rows{Columns: result.returned.outputs.columns(), kept: result.returned}, nil
+}
+
+// changeWhere runs an UPDATE or DELETE; with RETURNING all of it is one commit.
+func (v *valuer) changeWhere(ctx context.Context, t *table.Table,
+	change func(*table.Table, func([]expr.Value) error) (int, error)) (Result, error) {
+	result := Result{Statement: syntax.Verb(v.stmt.tree), returned: v.returning()}
+	var n int
+	var err error
+	if result.returned == nil {
+		n, err = change(t, nil)
+	} else {
+		err = v.stmt.session.update(ctx, func(tx *table.Tx) (err error) {
+			result.returned.reset()
+			n, err = change(t.In(tx), result.returned.add)
+			return err
+		})
+	}
+	result.Rows = int64(n)
+	return result, v.binder.at(v.stmt.start, err)
+}
