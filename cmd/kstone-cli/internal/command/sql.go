@@ -93,7 +93,7 @@ func modeOf(parts []sql.Part) mode {
 	m := readOnly
 	for _, p := range parts {
 		switch p.Verb {
-		case "SELECT", "EXPLAIN", "BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE",
+		case "SELECT", "EXPLAIN", "SHOW", "BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE",
 			"ROLLBACK TO":
 		case "CREATE TABLE":
 			return create

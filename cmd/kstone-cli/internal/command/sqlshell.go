@@ -15,7 +15,8 @@ import (
 // sqlVerbs are the words that statements begin with. DELETE is the name of a command, too:
 // with FROM after it, it is a statement.
 var sqlVerbs = []string{"SELECT", "INSERT", "REPLACE", "UPDATE", "EXPLAIN", "CREATE", "ALTER",
-	"DROP", "ANALYZE", "BEGIN", "START", "COMMIT", "END", "ROLLBACK", "SAVEPOINT", "RELEASE"}
+	"DROP", "ANALYZE", "SHOW", "DESCRIBE", "BEGIN", "START", "COMMIT", "END", "ROLLBACK",
+	"SAVEPOINT", "RELEASE"}
 
 // isSQL reports whether a line of the shell begins a statement.
 func isSQL(line string) bool {
