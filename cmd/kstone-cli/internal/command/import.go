@@ -226,12 +226,15 @@ func (a *app) importFrom(ctx context.Context, d *database, f *importFlags, name 
 func (a *app) imported(in *intake, s *summary, err error) error {
 	r := in.end(a)
 	s.Read, s.Rejected, s.Expired, s.Seconds = r.read, r.rejected, r.expired, r.took.Seconds()
-	if err == nil { // or else the parser may still be at work
-		in.same.report(a, in)
+	known := err == nil // or else the parser may still be at work
+	if known {
 		s.SameKey = in.same.n
 	}
 	if printErr := a.printSummary(s, r); err == nil {
 		err = printErr
+	}
+	if known {
+		in.same.report(a, in)
 	}
 	return r.verdict(err, "all others were imported; correct these lines and import them again",
 		"what was written stays; run the import again to finish it")
