@@ -227,10 +227,15 @@ func keyFor(r *relation, x *schema.Index) spans.Key {
 			k.Each = append(k.Each, each)
 		}
 	}
-	if x == nil {
-		for _, c := range slices.Concat(r.table.PK, r.table.SK) {
-			add(c, false)
+	addRowKey := func() {
+		for _, columns := range [...][]schema.KeyColumn{r.table.PK, r.table.SK} {
+			for _, c := range columns {
+				add(c, false)
+			}
 		}
+	}
+	if x == nil {
+		addRowKey()
 		k.Keep = len(r.table.PK)
 		return k
 	}
@@ -241,9 +246,7 @@ func keyFor(r *relation, x *schema.Index) spans.Key {
 		k.Keep = max(1, x.ShardColumns)
 	}
 	if !x.Unique {
-		for _, c := range slices.Concat(r.table.PK, r.table.SK) {
-			add(c, false)
-		}
+		addRowKey()
 	}
 	return k
 }

@@ -156,13 +156,13 @@ func (q *query) normalise(e expr.Expr) expr.Expr {
 }
 
 func hasSubquery(sel *Select) (found bool) {
-	for _, e := range sel.expressions() {
-		expr.Walk(e, func(x expr.Expr) bool {
+	sel.places(func(e *expr.Expr) {
+		expr.Walk(*e, func(x expr.Expr) bool {
 			_, sub := x.(expr.Subquery)
 			found = found || sub
 			return !found
 		})
-	}
+	})
 	return found
 }
 

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	lru "container/list"
 	"sync"
 
 	"github.com/kstonedb/kstone/engine/schema"
@@ -21,20 +20,33 @@ type Cache struct {
 	most int
 
 	mu      sync.Mutex
-	entries map[string]*lru.Element // of *cached
-	recent  lru.List                // the last used one first
+	entries map[string]*cached
+	recent  cached // the head of a ring: next is the last used one, prev the one that leaves first
 	hits    uint64
 	misses  uint64
 }
 
+// cached is an entry, and its place in the ring of all. It is in the ring as long as in the map.
 type cached struct {
-	key      string
-	prepared any // a *Prepared, or what Keep was given
+	next, prev *cached
+	key        string
+	prepared   any // a *Prepared, or what Keep was given
+}
+
+// unlink takes an entry out of the ring.
+func (e *cached) unlink() { e.prev.next, e.next.prev = e.next, e.prev }
+
+// linkAfter puts an entry that is in no ring after another one.
+func (e *cached) linkAfter(at *cached) {
+	e.prev, e.next = at, at.next
+	e.prev.next, e.next.prev = e, e
 }
 
 // NewCache returns a cache of at most so many queries.
 func NewCache(most int) *Cache {
-	return &Cache{most: most, entries: map[string]*lru.Element{}}
+	c := &Cache{most: most, entries: map[string]*cached{}}
+	c.recent.next, c.recent.prev = &c.recent, &c.recent
+	return c
 }
 
 // CacheStats are the counters of a cache.
@@ -47,7 +59,7 @@ type CacheStats struct {
 func (c *Cache) Stats() CacheStats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return CacheStats{c.hits, c.misses, c.recent.Len()}
+	return CacheStats{c.hits, c.misses, len(c.entries)}
 }
 
 // Prepare is the function Prepare, or what it has returned before for a query of the same
@@ -78,8 +90,9 @@ func (c *Cache) Get(key []byte) any {
 		return nil
 	}
 	c.hits++
-	c.recent.MoveToFront(e)
-	return e.Value.(*cached).prepared
+	e.unlink()
+	e.linkAfter(&c.recent)
+	return e.prepared
 }
 
 // Marks begin the keys of what is not the shape of a Select, which begins with the varint of a
@@ -99,13 +112,17 @@ func (c *Cache) Keep(key []byte, prepared any) {
 	if _, ok := c.entries[string(key)]; ok || c.most <= 0 {
 		return
 	}
-	one := &cached{string(key), prepared}
-	c.entries[one.key] = c.recent.PushFront(one)
-	if c.recent.Len() > c.most {
-		last := c.recent.Back()
-		c.recent.Remove(last)
-		delete(c.entries, last.Value.(*cached).key)
+	var e *cached
+	if len(c.entries) < c.most {
+		e = new(cached)
+	} else { // the memory of the one that leaves is used again
+		e = c.recent.prev
+		e.unlink()
+		delete(c.entries, e.key)
 	}
+	e.key, e.prepared = string(key), prepared
+	e.linkAfter(&c.recent)
+	c.entries[e.key] = e
 }
 
 // key writes the shape of a query and what else its plan depends on: the versions of the
