@@ -218,6 +218,22 @@ func TestCollectFewRows(t *testing.T) {
 	}
 }
 
+// TestCollectSampleOfOne: a sample of one row estimates the size of the table.
+func TestCollectSampleOfOne(t *testing.T) {
+	s := events(t)
+	for n := 1; n < 8; n++ {
+		got, err := statistics.Collect(ctx, s, stored(t, s, n),
+			statistics.Options{SampleRows: 1, Seed: uint64(n)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Rows != float64(n) || got.Distinct[0] != float64(n) || got.Distinct[2] == 0 ||
+			len(got.Keys[0].Histogram.Bounds) > 0 {
+			t.Errorf("%d rows: %v rows, %v different values", n, got.Rows, got.Distinct)
+		}
+	}
+}
+
 // TestCollectUnreadable: damage of a row or an entry is an error with its place, and so is that of
 // the store.
 func TestCollectUnreadable(t *testing.T) {
