@@ -30,7 +30,7 @@ func openSession(t testing.TB) *sql.Session {
 		}
 	})
 	clock := func() time.Time { return time.Date(2026, 3, 1, 12, 34, 56, 789e6, time.UTC) }
-	db, err := table.Open(context.Background(), e, &table.Options{Clock: clock})
+	db, err := table.Open(context.Background(), e, &table.Options{Clock: clock, SampleRows: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
