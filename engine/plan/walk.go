@@ -45,12 +45,6 @@ func (sel *Select) own() {
 	sel.Columns, sel.OrderBy = slices.Clone(sel.Columns), slices.Clone(sel.OrderBy)
 }
 
-// expressions returns all expressions of a query, in a fixed order, without nils.
-func (sel *Select) expressions() (all []expr.Expr) {
-	sel.places(func(e *expr.Expr) { all = append(all, *e) })
-	return all
-}
-
 // MapExprs returns a copy of the query with every expression replaced by what f makes of it.
 // Subqueries stay as they are.
 func (sel *Select) MapExprs(f func(expr.Expr) expr.Expr) *Select {

@@ -528,7 +528,7 @@ func TestClosedConnections(t *testing.T) {
 		t.Error(err)
 	}
 	_, prepared := c.Prepare("SELECT 1")
-	_, begun := c.Begin() //nolint:staticcheck // of the interface
+	_, begun := c.(driver.ConnBeginTx).BeginTx(ctx, driver.TxOptions{})
 	for _, err := range []error{prepared, begun, c.(driver.Pinger).Ping(ctx),
 		c.(driver.SessionResetter).ResetSession(ctx)} {
 		if !errors.Is(err, driver.ErrBadConn) {

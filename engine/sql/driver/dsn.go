@@ -83,7 +83,7 @@ func parse(name string) (*source, error) {
 	path, query, _ := strings.Cut(name, "?")
 	if path == "" {
 		return nil, errors.New("kstone: the data source name has no directory; write " +
-			"path?option=value, or :memory:")
+			"path?option=value, or :memory: without one")
 	}
 	s := &source{path: path}
 	if s.engine.InMemory = path == memory; !s.engine.InMemory {

@@ -50,16 +50,6 @@ func eachRow(rows *table.Rows, f func(values []expr.Value) (more bool, err error
 	return nil
 }
 
-// count returns the number of rows.
-func (s statement) count(ctx context.Context, r table.Reader, bindings []Binding) (n int64,
-	err error) {
-	err = s.each(ctx, r, bindings, func([]expr.Value) (bool, error) {
-		n++
-		return true, nil
-	})
-	return n, err
-}
-
 func (s statement) explain(ctx context.Context, r table.Reader, bindings []Binding) (
 	*plan.Explanation, error) {
 	rows, err := s.rows(ctx, r, bindings)
