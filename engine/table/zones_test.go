@@ -101,7 +101,7 @@ var zoneKeys = []string{`"primary_key":["part"],"sort_key":["id"]`,
 func TestZonesChangeNoResult(t *testing.T) {
 	seed := testutil.Seed(t)
 	pruned := uint64(0)
-	for i := range uint64(testutil.Effort(6, 40)) {
+	for i := range uint64(testutil.Effort(3, 40)) {
 		t.Run(fmt.Sprint("program ", i), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, i))
 			db := openZones(t, engine.Options{BlockBytes: 1 << 10, MaxRuns: 3 + 20*rng.IntN(2)})

@@ -59,7 +59,7 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 		}
 	}
 	for pkg, names := range tests {
-		if out, failed := runTest(t, dir, pkg, strings.Join(names, "|"), 1); failed {
+		if out, failed := runTest(t, dir, pkg, strings.Join(names, "|"), 1, 5); failed {
 			t.Fatalf("%s fails without a planted bug:\n%s", pkg, out)
 		}
 	}
@@ -79,7 +79,10 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 		start := time.Now()
 		// Several runs: their random numbers are the same, the turns of goroutines and the
 		// moments of kills are not.
-		out, failed := runTest(t, dir, b.pkg, b.test, 3)
+		out, failed := runTest(t, dir, b.pkg, b.test, 3, 5)
+		if !failed {
+			out, failed = runTest(t, dir, b.pkg, b.test, 1, 20)
+		}
 		switch {
 		case strings.Contains(out, "[build failed]"):
 			t.Errorf("%s: the bug does not compile:\n%s", b.promise, out)
@@ -114,8 +117,8 @@ func (b *bug) plant(dir string) (map[string][]byte, error) {
 	return files, nil
 }
 
-// runTest runs tests of a package up to count times, until one fails.
-func runTest(t *testing.T, dir, pkg, names string, count int) (out string, failed bool) {
+// runTest runs tests of a package with an effort up to count times, until one fails.
+func runTest(t *testing.T, dir, pkg, names string, count, effort int) (out string, failed bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
@@ -123,7 +126,7 @@ func runTest(t *testing.T, dir, pkg, names string, count int) (out string, faile
 		fmt.Sprintf("-count=%d", count), "-run", "^("+names+")$", pkg)
 	cmd.Dir = dir
 	// Some bugs show at the sizes of `make test` only now and then.
-	cmd.Env = append(os.Environ(), "KSTONE_EFFORT=5")
+	cmd.Env = append(os.Environ(), fmt.Sprint("KSTONE_EFFORT=", effort))
 	b, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
