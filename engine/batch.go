@@ -48,7 +48,7 @@ func (b *Batch) PutIf(key Key, value []byte, cond Condition, opts ...ItemOption)
 		return err
 	}
 	b.core.Put(key, value, l)
-	b.core.RequireOfLast(cond.capped())
+	b.requireOfLast(&cond)
 	return nil
 }
 
@@ -64,8 +64,15 @@ func (b *Batch) DeleteIf(key Key, cond Condition) error {
 		return err
 	}
 	b.core.Delete(key)
-	b.core.RequireOfLast(cond.capped())
+	b.requireOfLast(&cond)
 	return nil
+}
+
+// requireOfLast makes cond the condition of the last write.
+func (b *Batch) requireOfLast(cond *Condition) {
+	if cond.core.Kind != commit.CondNone {
+		b.core.RequireOfLast(cond.capped())
+	}
 }
 
 // Require adds a condition without a write: the batch is committed only if the present
@@ -192,8 +199,18 @@ func cut(s base.Span) base.Span {
 // returns the longest key at or before it, since a range after a sort key of MaxKeyBytes
 // starts at one that is a byte longer.
 func keyOf(ordered []byte) Key {
-	n, _ := keycodec.OrderedPKLen(ordered)
-	return Item{Key: viewOf(ordered[:min(len(ordered), n+MaxKeyBytes)])}.Clone().Key
+	if len(ordered) > MaxKeyBytes {
+		n, _ := keycodec.OrderedPKLen(ordered)
+		ordered = ordered[:min(len(ordered), n+MaxKeyBytes)]
+	}
+	k := viewOf(ordered)
+	n := len(k.PK)
+	memory := append(append(make([]byte, 0, n+len(k.SK)), k.PK...), k.SK...)
+	k.PK = memory[:n:n]
+	if k.SK != nil {
+		k.SK = memory[n:]
+	}
+	return k
 }
 
 // viewOf returns the key with the given ordered form, whose memory it may share.

@@ -11,29 +11,29 @@ import (
 // MaxValueBytes. If the error matches ErrReadOnly after a failed sync, whether the
 // write survives is unknown; after any other error nothing was written.
 func (db *DB) Put(key Key, value []byte, opts ...WriteOption) error {
-	return db.putIf(key, value, Condition{}, opts)
+	return db.putIf(key, value, nil, opts)
 }
 
 // PutIf stores value under key if the present item satisfies cond, atomically;
 // otherwise the error is a *ConditionError and nothing is written. Of concurrent calls
 // for one key with IfAbsent exactly one succeeds.
 func (db *DB) PutIf(key Key, value []byte, cond Condition, opts ...WriteOption) error {
-	return db.putIf(key, value, cond, opts)
+	return db.putIf(key, value, &cond, opts)
 }
 
 // Delete removes key's item, if there is one.
 func (db *DB) Delete(key Key, opts ...CommitOption) error {
-	return db.deleteIf(key, Condition{}, opts)
+	return db.deleteIf(key, nil, opts)
 }
 
 // DeleteIf removes key's item if it satisfies cond, atomically; otherwise the error
 // is a *ConditionError and nothing is written.
 func (db *DB) DeleteIf(key Key, cond Condition, opts ...CommitOption) error {
-	return db.deleteIf(key, cond, opts)
+	return db.deleteIf(key, &cond, opts)
 }
 
-// putIf commits a batch of one put, if cond holds.
-func (db *DB) putIf(key Key, value []byte, cond Condition, opts []WriteOption) error {
+// putIf commits a batch of one put, if cond holds or is nil.
+func (db *DB) putIf(key Key, value []byte, cond *Condition, opts []WriteOption) error {
 	if err := checkItem(key, value); err != nil {
 		return err
 	}
@@ -44,12 +44,14 @@ func (db *DB) putIf(key Key, value []byte, cond Condition, opts []WriteOption) e
 	b := getBatch()
 	defer putBatch(b)
 	b.core.Put(key, value, w.lifetime)
-	b.core.RequireOfLast(cond.capped())
+	if cond != nil {
+		b.requireOfLast(cond)
+	}
 	return db.commit(context.Background(), b, w.terms, nil)
 }
 
-// deleteIf commits a batch of one delete, if cond holds.
-func (db *DB) deleteIf(key Key, cond Condition, opts []CommitOption) error {
+// deleteIf commits a batch of one delete, if cond holds or is nil.
+func (db *DB) deleteIf(key Key, cond *Condition, opts []CommitOption) error {
 	if err := checkItem(key, nil); err != nil {
 		return err
 	}
@@ -60,7 +62,9 @@ func (db *DB) deleteIf(key Key, cond Condition, opts []CommitOption) error {
 	b := getBatch()
 	defer putBatch(b)
 	b.core.Delete(key)
-	b.core.RequireOfLast(cond.capped())
+	if cond != nil {
+		b.requireOfLast(cond)
+	}
 	return db.commit(context.Background(), b, t, nil)
 }
 

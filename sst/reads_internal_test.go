@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -237,17 +239,35 @@ func pieceText(op vfstest.Op, sizeBytes int64) string {
 	return fmt.Sprintf("%d+%d", op.Offset/4096, op.Len/4096)
 }
 
+// noPruner is never asked.
+type noPruner struct{ Pruner }
+
 // TestReleasedCursors: a cursor that is released keeps small buffers only, and nothing of the
 // file; so does a source that has ended.
 func TestReleasedCursors(t *testing.T) {
 	for _, c := range []struct{ size, kept int }{{16 << 10, 16 << 10}, {16<<10 + 1, 0}} {
-		cur := Cursor{r: &Reader{}, b: &dataBlock{}, raw: make([]byte, c.size)}
+		cur := Cursor{
+			r: &Reader{}, t: &tail{}, x: &indexBlock{}, b: &dataBlock{}, near: &Approach{},
+			err: fs.ErrClosed, pruner: noPruner{}, raw: make([]byte, c.size),
+			own: dataBlock{data: []byte("block")}, entry: base.Entry{Value: []byte("value")},
+		}
 		cur.seq.buf, cur.key, cur.valid = make([]byte, c.size), []byte("key"), true
 		cur.Release()
 		if cap(cur.raw) != c.kept || cap(cur.seq.buf) != c.kept || cur.r != nil || cur.b != nil ||
 			cur.Next() || cur.Prev() || len(cur.seq.buf) > 0 || cap(cur.key) == 0 {
 			t.Errorf("buffers of %d bytes: %d and %d are kept", c.size, cap(cur.raw),
 				cap(cur.seq.buf))
+		}
+		for i, v := 0, reflect.ValueOf(cur); i < v.NumField(); i++ {
+			switch f := v.Field(i); f.Kind() {
+			case reflect.Pointer, reflect.Interface:
+				if !f.IsNil() {
+					t.Errorf("%s is kept", v.Type().Field(i).Name)
+				}
+			}
+		}
+		if cur.own.data != nil || cur.entry.Value != nil {
+			t.Error("the memory of a block is kept")
 		}
 	}
 	if b := keep(make([]byte, 5, maxKeptBytes)); b == nil || len(b) != 0 {

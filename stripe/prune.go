@@ -22,14 +22,20 @@ type pruner struct {
 
 // init sets what is wanted of run number i of the view. It reports false if all of it may be.
 func (p *pruner) init(v *View, i int, b *Bounds) bool {
-	*p = pruner{from: b.From, older: v.Runs[i+1:], mayHold: b.MayHold, blocks: b.Blocks}
+	expired := int64(0)
 	if in := &v.Runs[i].Info; b.Clock != nil && in.TTLEntries > 0 {
 		// Why not for tombstones alone: nearly always there is something beneath them.
 		if now := b.Clock.NowMs(); in.MinExpiry <= now {
-			p.nowMs = now
+			expired = now
 		}
 	}
-	return p.from > 0 || p.nowMs > 0 || p.mayHold != nil
+	if b.From == 0 && expired == 0 && b.MayHold == nil {
+		return false
+	}
+	*p = pruner{
+		from: b.From, nowMs: expired, older: v.Runs[i+1:], mayHold: b.MayHold, blocks: b.Blocks,
+	}
+	return true
 }
 
 // Unwanted implements sst.Pruner.

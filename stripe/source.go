@@ -108,7 +108,9 @@ func (f *runSource) release() {
 		f.arrive()
 	}
 	f.of, f.inUse, f.reading = nil, false, false
-	f.prunes, f.pruner = false, pruner{}
+	if f.prunes {
+		f.prunes, f.pruner = false, pruner{}
+	}
 }
 
 // open returns the cursor.

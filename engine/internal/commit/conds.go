@@ -69,6 +69,7 @@ type conds struct {
 	list    []cond
 	stripes base.StripeSet
 	bytes   int // what they hold, besides the keys of writes
+	found   base.Lookup // scratch of check
 	unmet   UnmetError
 }
 
@@ -98,12 +99,9 @@ func (b *Batch) Require(key keycodec.Key, c Condition) {
 
 // RequireOfLast makes c the condition of the last operation, which writes one key.
 func (b *Batch) RequireOfLast(c Condition) {
-	if c.Kind != CondNone {
-		b.requireOfLast(c)
+	if c.Kind == CondNone {
+		return
 	}
-}
-
-func (b *Batch) requireOfLast(c Condition) {
 	w := &b.ops[len(b.ops)-1]
 	b.addCond(cond{op: b.Len() - 1, stripe: w.stripe, key: w.key, keyEnd: w.keyEnd}, c)
 }
@@ -133,8 +131,29 @@ func (b *Batch) condition(c *cond) Condition {
 // Requires: their stripes are locked.
 func (b *Batch) check(s *read.State) error {
 	list := b.conds.list
+	if len(list) > read.MaxAlone {
+		return b.checkTogether(s)
+	}
+	f := &b.conds.found
+	for i := range list {
+		c := &list[i]
+		*f = base.Lookup{Key: b.keys[c.key:c.keyEnd:c.keyEnd]}
+		if err := s.LookupLocked(c.stripe, f); err != nil {
+			return err
+		}
+		if exists := s.Live(f); !b.condition(c).Holds(exists, f.Seq, f.Value) {
+			b.conds.unmet = UnmetError{f.Key, c.op, exists, f.Seq}
+			return &b.conds.unmet
+		}
+	}
+	return nil
+}
+
+// checkTogether is check for more keys than are looked up one by one.
+func (b *Batch) checkTogether(s *read.State) error {
+	list := b.conds.list
 	first := len(list)
-	err := s.LookupLocked(len(list), b.keys, func(i int) (id uint8, from, to uint32) {
+	err := s.LookupManyLocked(len(list), b.keys, func(i int) (id uint8, from, to uint32) {
 		c := &list[i]
 		return c.stripe, c.key, c.keyEnd
 	}, func(found []base.Lookup, nowMs int64) {

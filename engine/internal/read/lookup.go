@@ -27,7 +27,7 @@ func (r *Reader) Lookup(key keycodec.Key, f *base.Lookup) (live bool, err error)
 	err = r.find(keycodec.Stripe(key.PK), f)
 	f.Key = nil
 	scratchPool.Put(buf)
-	return err == nil && r.state.live(f), err
+	return err == nil && r.state.Live(f), err
 }
 
 // find looks one key of a stripe up.
@@ -120,8 +120,8 @@ func (s *State) newest(id uint8, f *base.Lookup, snap base.SeqNum) error {
 	return nil
 }
 
-// live reports whether a value was found that has not expired.
-func (s *State) live(f *base.Lookup) bool {
+// Live reports whether a value was found that has not expired.
+func (s *State) Live(f *base.Lookup) bool {
 	return f.Found && (f.Kind == base.KindPut ||
 		f.Kind == base.KindPutTTL && s.env.NowMs() < f.Expiry)
 }

@@ -12,9 +12,9 @@ import (
 // which only many keys make up for.
 const fewKeys = 32
 
-// maxAlone is how many keys are looked up one by one, as Lookup does it: a group costs more
+// MaxAlone is how many keys are looked up one by one, as Lookup does it: a group costs more
 // than it saves them.
-const maxAlone = 4
+const MaxAlone = 4
 
 // take takes keys; their numbers are their indexes. Of a few it makes the list at once, of
 // more it does what set does.
@@ -78,7 +78,7 @@ func (l *lookups) takeOrdered(n int, text []byte, at func(i int) (id uint8, from
 // askFew looks up all keys at snap.
 func (l *lookups) askFew(snap base.SeqNum) error {
 	s := l.state
-	alone := len(l.list) <= maxAlone
+	alone := len(l.list) <= MaxAlone
 	for i := range l.list {
 		f := &l.list[i]
 		f.Hash = s.Hash(f.Key)

@@ -23,20 +23,26 @@ func (r *Reader) LookupMany(
 		return err
 	}
 	l.batch.Expected = expected
-	now := r.state.env.NowMs()
 	if err := l.begin(r); err != nil {
 		return err
 	}
 	defer l.end()
 	for l.next(ctx, &l.lane) {
-		take(l.list, now)
+		take(l.list, l.clock(l.list))
 	}
 	return l.err
 }
 
-// LookupLocked looks up the present versions of n keys in ordered form: key i is of a stripe,
+// LookupLocked finds the present version of f.Key, a key of stripe id. Requires: the stripe is
+// locked.
+func (s *State) LookupLocked(id uint8, f *base.Lookup) error {
+	f.Hash = s.Hash(f.Key)
+	return s.newest(id, f, base.MaxSeqNum)
+}
+
+// LookupManyLocked looks up the present versions of n keys in ordered form: key i is of a stripe,
 // at a place in text. It calls take as LookupMany does. Requires: their stripes are locked.
-func (s *State) LookupLocked(
+func (s *State) LookupManyLocked(
 	n int, text []byte, at func(i int) (id uint8, from, to uint32),
 	take func(found []base.Lookup, nowMs int64),
 ) error {
@@ -44,9 +50,8 @@ func (s *State) LookupLocked(
 	defer putLookups(l)
 	l.takeOrdered(n, text, at)
 	l.beginAt(s, base.MaxSeqNum)
-	now := s.env.NowMs()
 	for l.next(context.Background(), &l.lane) {
-		take(l.list, now)
+		take(l.list, l.clock(l.list))
 	}
 	return l.err
 }
