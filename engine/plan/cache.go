@@ -2,8 +2,6 @@ package plan
 
 import (
 	"sync"
-
-	"github.com/kstonedb/kstone/engine/schema"
 )
 
 // Cache keeps prepared queries, the least recently used ones leaving first: by their shape, the
@@ -66,9 +64,8 @@ func (c *Cache) Stats() CacheStats {
 // shape. Options other than Stats must be the same in all calls. A cursor of sel is not
 // part of the result: use BindAfter.
 func (c *Cache) Prepare(sel *Select, opt Options) (*Prepared, error) {
-	s := newShape()
+	s := keyOf(sel, opt.Stats)
 	defer s.release()
-	s.key(sel, &opt)
 	if p, ok := c.Get(s.b).(*Prepared); ok {
 		return p, nil
 	}
@@ -123,32 +120,4 @@ func (c *Cache) Keep(key []byte, prepared any) {
 	e.key, e.prepared = string(key), prepared
 	e.linkAfter(&c.recent)
 	c.entries[e.key] = e
-}
-
-// key writes the shape of a query and what else its plan depends on: the versions of the
-// tables of the query and its subqueries.
-func (s *shape) key(sel *Select, opt *Options) {
-	s.query(sel, true)
-	for _, q := range s.seen {
-		for _, f := range q.From {
-			if f.Table != nil {
-				s.table(f.Table, opt)
-			}
-		}
-	}
-}
-
-func (s *shape) table(t *schema.Table, opt *Options) {
-	s.int(int(t.ID))
-	s.int(int(t.Version))
-	for _, x := range t.Indexes {
-		s.int(int(x.ID))
-		s.int(int(x.State))
-	}
-	if opt.Stats == nil {
-		return
-	}
-	if st := opt.Stats.Table(t); st != nil {
-		s.int(int(st.Epoch))
-	}
 }

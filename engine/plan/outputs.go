@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -194,21 +195,11 @@ func (q *query) checkShape() error {
 }
 
 // visible returns the expressions over joined rows.
-func (q *query) visible() (all []expr.Expr) {
-	all = append(all, q.where...)
-	all = append(all, q.groups...)
-	for _, a := range q.aggregates {
-		if a.Arg != nil {
-			all = append(all, a.Arg)
-		}
-	}
-	all = append(all, q.having...)
-	for _, o := range q.outputs {
-		all = append(all, o.Expr)
-	}
-	for _, o := range q.order {
-		all = append(all, o.Expr)
-	}
+func (q *query) visible() []expr.Expr {
+	all := slices.Concat(q.where, q.having)
+	resolved := Select{GroupBy: q.groups, Aggregates: q.aggregates, Columns: q.outputs,
+		OrderBy: q.order}
+	resolved.places(func(e *expr.Expr) { all = append(all, *e) })
 	return all
 }
 

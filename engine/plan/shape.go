@@ -10,30 +10,33 @@ import (
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan/spans"
+	"github.com/kstonedb/kstone/engine/schema"
 )
 
 // shape writes a query without the values of parameters, so that equal bytes mean equal
 // plans. It is not stored; only cursors hold a checksum of it, which new versions may
 // change: then they are refused.
 type shape struct {
-	b    []byte
-	seen []*Select // the query and its subqueries
-	// nameless leaves out what tables and columns of results are called.
-	nameless bool
+	b []byte
+	// keyed is set for keys in a cache. Without it a table is that of any version, and neither
+	// tables nor columns of results have names.
+	keyed bool
+	stats Stats // of keys; nil: nothing is known
 }
 
 var shapes = sync.Pool{New: func() any { return new(shape) }}
 
-func newShape() *shape {
+// keyOf returns the shape of a query as its key in a cache. The caller releases it.
+func keyOf(sel *Select, stats Stats) *shape {
 	s := shapes.Get().(*shape)
-	s.b = s.b[:0]
+	s.b, s.keyed, s.stats = s.b[:0], true, stats
+	s.query(sel, true)
 	return s
 }
 
 // release gives the memory back.
 func (s *shape) release() {
-	clear(s.seen)
-	s.seen = s.seen[:0]
+	s.stats = nil
 	if cap(s.b) <= spans.MaxKeptScratch {
 		shapes.Put(s)
 	}
@@ -47,7 +50,7 @@ func (s *shape) text(t string) {
 }
 
 func (s *shape) label(t string) {
-	if !s.nameless {
+	if s.keyed {
 		s.text(t)
 	}
 }
@@ -148,14 +151,13 @@ func nameOf(e expr.Expr) string {
 	return fmt.Sprintf("%T", e)[len("expr."):]
 }
 
-// query writes a query; cuts says whether what only cuts the result matters.
+// query writes a query; cuts says whether what only cuts the result matters. What is no
+// expression comes first, with the number of the expressions of each kind.
 func (s *shape) query(sel *Select, cuts bool) {
-	s.seen = append(s.seen, sel)
 	s.int(len(sel.From))
 	for _, f := range sel.From {
 		if s.bool(f.Table != nil); f.Table != nil {
-			s.int(int(f.Table.ID))
-			s.label(f.Table.Name)
+			s.table(f.Table)
 		}
 		s.label(f.Alias)
 		s.int(len(f.Queries))
@@ -165,29 +167,22 @@ func (s *shape) query(sel *Select, cuts bool) {
 	}
 	for _, j := range sel.Joins {
 		s.int(int(j.Kind))
-		s.expr(j.On)
 	}
-	s.expr(sel.Where)
 	s.int(len(sel.GroupBy))
-	for _, g := range sel.GroupBy {
-		s.expr(g)
-	}
 	s.int(len(sel.Aggregates))
 	for _, a := range sel.Aggregates {
 		s.int(int(a.Func))
 		s.bool(a.Distinct)
-		s.expr(a.Arg)
 	}
-	s.expr(sel.Having)
 	s.bool(sel.Columns == nil)
 	s.int(len(sel.Columns))
 	for _, o := range sel.Columns {
-		s.expr(o.Expr)
 		s.label(o.Name)
 	}
 	s.bool(sel.Distinct)
-	s.order(sel.OrderBy)
+	s.terms(sel.OrderBy)
 	s.bool(sel.RowKeys)
+	sel.rowPlaces(func(e *expr.Expr) { s.expr(*e) })
 	if cuts {
 		s.expr(sel.Limit)
 		s.expr(sel.Offset)
@@ -196,10 +191,31 @@ func (s *shape) query(sel *Select, cuts bool) {
 	}
 }
 
-func (s *shape) order(order []Order) {
+// table writes a table and what else a plan depends on: the version of its definition, and the
+// epoch of its statistics.
+func (s *shape) table(t *schema.Table) {
+	s.int(int(t.ID))
+	if !s.keyed {
+		return
+	}
+	s.text(t.Name)
+	s.int(int(t.Version))
+	for _, x := range t.Indexes {
+		s.int(int(x.ID))
+		s.int(int(x.State))
+	}
+	if s.stats == nil {
+		return
+	}
+	if st := s.stats.Table(t); st != nil {
+		s.int(int(st.Epoch))
+	}
+}
+
+// terms writes what ORDER BY says beside its expressions.
+func (s *shape) terms(order []Order) {
 	s.int(len(order))
 	for _, o := range order {
-		s.expr(o.Expr)
 		s.bool(o.Desc)
 		s.bool(o.NullsLast)
 	}
@@ -222,8 +238,11 @@ func (s *shape) hints(h *Hints) {
 // and the order in which equal rows are told apart. Names do not count: a table that is
 // renamed between two pages has the same rows.
 func (q *query) fingerprint() uint32 {
-	s := shape{nameless: true}
+	var s shape
 	s.query(q.sel, false)
-	s.order(q.total)
+	s.terms(q.total)
+	for _, o := range q.total {
+		s.expr(o.Expr)
+	}
 	return crc32.Checksum(s.b, castagnoli)
 }

@@ -8,7 +8,8 @@ import (
 )
 
 // Where the expressions and the queries of a Select stand is said here alone: a new field of
-// Select that has some is added to places, and to own if it is a slice.
+// Select that has some is added to rowPlaces, and to own if it is a slice. The key of a query in
+// the cache and the checksum of its cursors follow.
 
 // places calls f with the place of each expression of a query, in a fixed order, without nils.
 func (sel *Select) places(f func(at *expr.Expr)) {
@@ -17,6 +18,13 @@ func (sel *Select) places(f func(at *expr.Expr)) {
 			f(e)
 		}
 	}
+	sel.rowPlaces(at)
+	at(&sel.Limit)
+	at(&sel.Offset)
+}
+
+// rowPlaces is places without those that only cut the result, and with nils.
+func (sel *Select) rowPlaces(at func(*expr.Expr)) {
 	for i := range sel.Joins {
 		at(&sel.Joins[i].On)
 	}
@@ -34,8 +42,6 @@ func (sel *Select) places(f func(at *expr.Expr)) {
 	for i := range sel.OrderBy {
 		at(&sel.OrderBy[i].Expr)
 	}
-	at(&sel.Limit)
-	at(&sel.Offset)
 }
 
 // own makes the slices of a copy of a query its own.

@@ -47,7 +47,7 @@ func (f *filler) fill(v reflect.Value) {
 }
 
 // TestWalksVisitEveryField: every field of Select that has expressions, tables or queries is
-// visited, and replaced in a copy only.
+// visited, belongs to the key in the cache, and is replaced in a copy only.
 func TestWalksVisitEveryField(t *testing.T) {
 	var f filler
 	sel := new(plan.Select)
@@ -70,6 +70,17 @@ func TestWalksVisitEveryField(t *testing.T) {
 	for i, id := range ids(moved) {
 		if id != want[i]+1000 {
 			t.Errorf("table %d is not replaced", id)
+		}
+	}
+	for i := range want {
+		other := sel.WithTables(func(t *schema.Table) *schema.Table {
+			if t.ID == want[i] {
+				return &schema.Table{ID: t.ID, Version: 1}
+			}
+			return t
+		})
+		if plan.KeyOf(other) == plan.KeyOf(sel) {
+			t.Errorf("the key does not contain the version of table %d", want[i])
 		}
 	}
 	calls := 0
