@@ -17,10 +17,6 @@ type binder struct {
 	catalog catalog
 	text    string
 	params  params
-	// used are the tables that the statement depends on.
-	used []*schema.Table
-	// volatile says that the statement depends on more than its tables.
-	volatile bool
 	// virtual are the columns of the subqueries of FROM, by the first of their queries.
 	virtual map[*plan.Select]*schema.Table
 	with    []syntax.With // the queries with names that can be used here
@@ -54,7 +50,6 @@ func (b *binder) table(n syntax.Name) *schema.Table {
 		e.Err = &table.NameError{Name: n.Text, Err: table.ErrNoTable}
 		panic(e)
 	}
-	b.used = append(b.used, t)
 	return t
 }
 

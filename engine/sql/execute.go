@@ -32,7 +32,7 @@ func (s *Stmt) run(ctx context.Context, args []any) (Result, error) {
 func (s *Stmt) execBound(ctx context.Context, args []any) (Result, error) {
 	for {
 		result, b, err := s.exec(ctx, args)
-		if result.Rows > 0 || b == nil || !b.outdated(err) {
+		if result.Rows > 0 || b == nil || !s.outdated(b, err) {
 			return result, err
 		}
 	}
@@ -40,9 +40,9 @@ func (s *Stmt) execBound(ctx context.Context, args []any) (Result, error) {
 
 // outdated reports whether a statement has failed because its tables have changed or have
 // been dropped since it was bound: then it is bound again, to the tables of these names now.
-func (b *binding) outdated(err error) bool {
+func (s *Stmt) outdated(b *binding, err error) bool {
 	changed := errors.Is(err, table.ErrChanged) || errors.Is(err, table.ErrNoTable)
-	return changed && !b.present()
+	return changed && !s.present(b)
 }
 
 // exec binds the statement and runs it once.

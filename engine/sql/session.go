@@ -13,9 +13,12 @@ import (
 )
 
 // Session runs statements over the tables of a database, and holds the transaction that
-// BEGIN has begun, until COMMIT or ROLLBACK. What it has parsed and bound is kept by the text in
-// the database's cache of plans. It may be used concurrently, except that a transaction, as
-// long as it is open, belongs to one goroutine.
+// BEGIN has begun, until COMMIT or ROLLBACK. It may be used concurrently, except that a
+// transaction, as long as it is open, belongs to one goroutine.
+//
+// The database's cache of plans keeps statements by session and text, up to 4 KiB of it, after
+// their last use and that of the session, until others displace them: table.Options.PlanCache
+// bounds how many it keeps in all.
 type Session struct {
 	db   *table.DB
 	id   uint64                      // of the session, in the keys of its statements

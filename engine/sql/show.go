@@ -11,9 +11,8 @@ import (
 )
 
 // show returns SHOW and DESCRIBE as a query of constants, which are the definitions as they are
-// now: the statement is bound again whenever it runs.
+// now.
 func (b *binder) show(s *syntax.Show) *syntax.Select {
-	b.volatile = true
 	if s.What == "TABLES" {
 		var rows [][]syntax.Expr
 		for _, name := range slices.Sorted(slices.Values(b.catalog.Names())) {

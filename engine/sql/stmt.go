@@ -22,6 +22,7 @@ type Stmt struct {
 // binding is a statement bound to the tables as they were.
 type binding struct {
 	binder *binder
+	tables table.Definitions // that it was bound to
 	// One of these is set, none for what is bound when it is run: definitions.
 	query  *scope
 	insert *boundInsert
@@ -64,7 +65,7 @@ func (s *Stmt) Params() ([]string, error) {
 
 // bound returns the statement bound to the present tables.
 func (s *Stmt) bound() (*binding, error) {
-	if last := s.last.Load(); last != nil && last.present() {
+	if last := s.last.Load(); last != nil && s.present(last) {
 		return last, nil
 	}
 	for {
@@ -81,7 +82,7 @@ func (s *Stmt) bound() (*binding, error) {
 			return b, nil
 		case b == nil:
 			return nil, err
-		case !b.outdated(err):
+		case !s.outdated(b, err):
 			return nil, b.binder.planError(err, s.start)
 		}
 	}
@@ -89,7 +90,8 @@ func (s *Stmt) bound() (*binding, error) {
 
 // bind resolves the names of the statement, with what is known of its parameters.
 func (s *Stmt) bind(p params) (*binding, error) {
-	b := &binding{binder: &binder{catalog: tables{s.session.db}, text: s.text, params: p}}
+	b := &binding{tables: s.session.db.Definitions()}
+	b.binder = &binder{catalog: tables{s.session.db}, text: s.text, params: p}
 	tree := s.tree
 	if e, ok := tree.(*syntax.Explain); ok {
 		tree = e.Statement
@@ -117,18 +119,9 @@ func (s *Stmt) bind(p params) (*binding, error) {
 	return b, nil
 }
 
-// present reports whether the tables are still those that were bound.
-func (b *binding) present() bool {
-	if b.binder.volatile {
-		return false
-	}
-	for _, t := range b.binder.used {
-		if b.binder.catalog.Schema(t.Name) != t {
-			return false
-		}
-	}
-	return true
-}
+// present reports whether the tables are still those that were bound. Why all tables: a name may
+// be that of another one now, and definitions change seldom.
+func (s *Stmt) present(b *binding) bool { return b.tables == s.session.db.Definitions() }
 
 // Query runs the statement: see Session.Query.
 func (s *Stmt) Query(ctx context.Context, args ...any) (*Rows, error) {
@@ -140,7 +133,7 @@ func (s *Stmt) Query(ctx context.Context, args ...any) (*Rows, error) {
 	}
 	for {
 		rows, b, err := s.query(ctx, args)
-		if b == nil || !b.outdated(err) {
+		if b == nil || !s.outdated(b, err) {
 			return rows, err
 		}
 	}

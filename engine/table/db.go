@@ -40,7 +40,7 @@ type DB struct {
 	refs   int // Guarded by registry.mu
 }
 
-// tableList is an immutable list of the tables.
+// tableList is an immutable list of the tables. Every change of a definition makes another one.
 type tableList struct {
 	byName map[string]*tableCore // without those that are being dropped
 	byID   map[uint32]*tableCore
@@ -191,6 +191,13 @@ func (db *DB) Plans() *plan.Cache { return db.plans }
 
 // Now returns the time, by Options.Clock.
 func (db *DB) Now() time.Time { return db.opt.Clock() }
+
+// Definitions stands for the names and definitions of all tables at one time. It is compared: if
+// it is equal before and after, none of them has changed in between.
+type Definitions struct{ list *tableList }
+
+// Definitions returns that of the present.
+func (db *DB) Definitions() Definitions { return Definitions{db.tables.Load()} }
 
 // Tables returns the tables, by name.
 func (db *DB) Tables() []*Table {
