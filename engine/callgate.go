@@ -6,9 +6,9 @@ import (
 )
 
 // callGate counts the calls under way that write files or take long: flushes, merges,
-// checkpoints, edits of properties, verification. Close cancels them and waits
-// for them, so that nothing they need disappears while they run; what would look to
-// them like a failure of the disk.
+// checkpoints, edits of properties, verification, and what layers above do in the background.
+// Close cancels them and waits for them. Why: what they need would disappear while they run, which
+// looks to them like a failure of the disk.
 type callGate struct {
 	mu     sync.Mutex
 	closed bool // guarded by mu
@@ -33,6 +33,17 @@ func (c *callGate) begin(ctx context.Context) (both context.Context, end func(),
 	both, cancel := context.WithCancelCause(ctx)
 	unhook := context.AfterFunc(c.ctx, func() { cancel(ErrClosed) })
 	return both, func() { unhook(); cancel(nil); c.active.Done() }, nil
+}
+
+// Background begins a call of a layer above that no caller waits for, such as a sample for
+// statistics. Close ends the returned context, with the cause [ErrClosed], and waits for end, so
+// that snapshots which the call closes before are not left open. Without an error the caller
+// must call end.
+func (db *DB) Background(ctx context.Context) (both context.Context, end func(), err error) {
+	if err := usable(ctx); err != nil {
+		return nil, nil, err
+	}
+	return db.calls.begin(ctx)
 }
 
 var errNoContext = invalid("the context is nil: pass context.Background() for none")

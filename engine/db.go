@@ -96,11 +96,11 @@ func (db *DB) Close() error {
 func (db *DB) close() error {
 	var errs []error
 	db.commits.Close()
+	db.upkeep.Stop()
+	db.calls.close()
 	if n := db.reads.Registered(); n > 0 {
 		errs = append(errs, fmt.Errorf("%w: %d", ErrLeaked, n))
 	}
-	db.upkeep.Stop()
-	db.calls.close()
 	db.temp.close()
 	if db.log != nil {
 		if db.failure.Load() == nil {

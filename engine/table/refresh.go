@@ -195,6 +195,14 @@ func (db *DB) startRefresh(c *tableCore, urgent bool) chan struct{} {
 // refreshTable collects the statistics of a table, and calls published as soon as queries are
 // planned with them.
 func (db *DB) refreshTable(ctx context.Context, c *tableCore, published func()) error {
+	if db.engine != nil { // which may be closed first
+		both, end, err := db.engine.Background(ctx)
+		if err != nil {
+			return err
+		}
+		defer end()
+		ctx = both
+	}
 	f := &c.fresh
 	written, old := f.written.Load(), c.stats.Load()
 	snap, err := db.Snapshot(ctx)

@@ -2,8 +2,10 @@ package table_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -91,7 +93,7 @@ func eventually(t testing.TB, what string, ok func() bool) {
 // sample, and planned again after the rows have grown in number or changed, in the database and
 // in one that is opened later or read-only; an option turns it off, and Close ends it. Also
 // `TestStatisticsOfAnotherProcess`, `TestStatisticsOff`, `TestCloseWhileSampling`,
-// `TestStatisticsWhileWriting`.
+// `TestCloseOfTheEngineWhileSampling`, `TestStatisticsWhileWriting`.
 func TestStatisticsByThemselves(t *testing.T) {
 	db := open(t, nil)
 	few, many := create(t, db, fewText), create(t, db, manyText)
@@ -271,6 +273,51 @@ func TestCloseWhileSampling(t *testing.T) {
 	explain(t, db, from(many, eq(col(many, "at"), 1)))
 	if many.Stats() != nil {
 		t.Errorf("%+v", many.Stats())
+	}
+}
+
+// TestCloseOfTheEngineWhileSampling closes the engine under tables that begin to read
+// statistics: after a query that has waited for them, or while it does.
+func TestCloseOfTheEngineWhileSampling(t *testing.T) {
+	dir, rnd := t.TempDir(), testutil.Rand(t)
+	for i := range testutil.Effort(60, 1000) {
+		e, err := engine.Open(dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		db, err := table.Open(ctx, e, &table.Options{SampleRows: 200})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var many *table.Table
+		if i == 0 {
+			many = create(t, db, manyText)
+			addMany(t, many, 0, 2000, "a")
+		} else if many, err = db.Table("many"); err != nil {
+			t.Fatal(err)
+		}
+		addMany(t, many, 2000+i, 2001+i, "b")
+		var asked sync.WaitGroup
+		asked.Go(func() {
+			rows, err := db.Query(ctx, from(many, eq(col(many, "kind"), "b")))
+			if err != nil && !errors.Is(err, engine.ErrClosed) {
+				t.Errorf("%v, %v", rows, err)
+			}
+		})
+		if pauses := rnd.IntN(100); i%2 == 0 {
+			asked.Wait()
+		} else {
+			for range pauses {
+				runtime.Gosched()
+			}
+		}
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+		asked.Wait()
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
