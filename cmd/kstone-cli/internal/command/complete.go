@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/layout"
 	"github.com/kstonedb/kstone/engine"
 )
@@ -19,39 +20,24 @@ const (
 	completionTime = 300 * time.Millisecond
 )
 
-// completeFirst completes the first argument after the database with what find returns. In a
-// system shell find opens the database, read-only.
-func (a *app) completeFirst(args []string, find func(path string) []string) ([]string,
-	cobra.ShellCompDirective) {
-	path := ""
-	if a.open == nil {
-		if len(args) == 0 {
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		}
-		path, args = args[0], args[1:]
-	}
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return find(path), cobra.ShellCompDirectiveNoFileComp
-}
-
 // completePK completes the argument after the database with partition keys.
-func (a *app) completePK(_ *cobra.Command, args []string, prefix string) ([]string,
-	cobra.ShellCompDirective) {
-	return a.completeFirst(args, func(path string) (found []string) {
-		_ = a.withDB(path, readOnly, func(d *database) error {
-			found = d.partitions(prefix)
-			return nil
+func completePK(a *cli.App) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, prefix string) ([]string,
+		cobra.ShellCompDirective) {
+		return a.CompleteFirst(args, func(path string) (found []string) {
+			_ = a.WithDB(path, cli.ReadOnly, func(d *cli.Database) error {
+				found = partitions(d, prefix)
+				return nil
+			})
+			return found
 		})
-		return found
-	})
+	}
 }
 
 // partitions returns the first partition keys that begin with prefix. It jumps from
 // one to the next and never reads a partition.
-func (d *database) partitions(prefix string) []string {
-	if d.schema != nil && !d.schema.PlainPK() {
+func partitions(d *cli.Database, prefix string) []string {
+	if d.Schema != nil && !d.Schema.PlainPK() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), completionTime)
@@ -85,9 +71,9 @@ func (d *database) partitions(prefix string) []string {
 
 // parts returns the different values of the field of the sort key that follows the
 // given ones, for those that begin with prefix.
-func (d *database) parts(pkText string, before []string, prefix string) []string {
-	pk, err := d.schema.PK(layout.Arg{Bytes: []byte(pkText)})
-	if err != nil || d.schema == nil {
+func parts(d *cli.Database, pkText string, before []string, prefix string) []string {
+	pk, err := d.Schema.PK(layout.Arg{Bytes: []byte(pkText)})
+	if err != nil || d.Schema == nil {
 		return nil
 	}
 	c := layout.Condition{}
@@ -97,7 +83,7 @@ func (d *database) parts(pkText string, before []string, prefix string) []string
 	if prefix != "" {
 		c.Op, c.A = layout.BeginsWith, layout.Arg{Bytes: []byte(prefix)}
 	}
-	r, err := d.schema.Range(c)
+	r, err := d.Schema.Range(c)
 	if err != nil {
 		return nil
 	}
@@ -108,7 +94,7 @@ func (d *database) parts(pkText string, before []string, prefix string) []string
 		n := 0
 		for item, err := range d.Query(ctx, engine.Query{PK: pk, SK: r.SK, Filter: r.Filter,
 			Limit: 1}) {
-			parts := d.schema.SKParts(item.Key.SK)
+			parts := d.Schema.SKParts(item.Key.SK)
 			if err != nil || len(parts) <= len(before) ||
 				!slices.Equal(parts[:len(before)], before) ||
 				!strings.HasPrefix(parts[len(before)], prefix) {
@@ -116,7 +102,7 @@ func (d *database) parts(pkText string, before []string, prefix string) []string
 			}
 			found = append(found, parts[len(before)])
 			var more bool
-			if r, more = d.schema.NextParts(item.Key.SK, len(before)+1); !more {
+			if r, more = d.Schema.NextParts(item.Key.SK, len(before)+1); !more {
 				return found
 			}
 			n++

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/layout"
 	"github.com/kstonedb/kstone/engine"
 )
@@ -14,13 +15,13 @@ import (
 // places returns a session on a database with sort keys of three fields.
 func places(t *testing.T) *session {
 	t.Helper()
-	a := &app{out: io.Discard, err: io.Discard}
-	d, err := a.openDB("places", create, &engine.Options{InMemory: true})
+	a := &cli.App{Out: io.Discard, Err: io.Discard}
+	d, err := a.OpenDB("places", cli.Create, &engine.Options{InMemory: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { d.Close() })
-	d.schema, err = layout.ParseSchema([]string{"country"}, []string{"region", "county", "city"})
+	d.Schema, err = layout.ParseSchema([]string{"country"}, []string{"region", "county", "city"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +35,7 @@ func places(t *testing.T) *session {
 		for _, part := range parts[1:] {
 			args = append(args, layout.Arg{Bytes: []byte(part)})
 		}
-		sk, err := d.schema.SKOfParts(args)
+		sk, err := d.Schema.SKOfParts(args)
 		if err == nil {
 			err = d.Put(engine.Key{PK: []byte(parts[0]), SK: sk}, []byte("{}"))
 		}
@@ -100,7 +101,7 @@ func TestClosest(t *testing.T) {
 		"qurey": "query", "gte": "get", "cuont": "count", "comp": "compact", "xyz": "", "": "",
 		"queryy": "query", "p": "",
 	} {
-		if got := closest(in, names); got != want {
+		if got := cli.Closest(in, names); got != want {
 			t.Errorf("closest to %q is %q, want %q", in, got, want)
 		}
 	}

@@ -14,13 +14,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/record"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/shell"
 	"github.com/kstonedb/kstone/testdata"
 )
 
-func (a *app) demoCommand() *cobra.Command {
+func demoCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "demo [DIR]",
 		Short: "Import the cities of the world and look around",
@@ -30,14 +31,14 @@ temporary directory and removed at the end; if DIR is given, it is made there an
 stays.`,
 		Example: `  kstone-cli demo
   kstone-cli demo cities.db && kstone-cli shell cities.db`,
-		Args: words(0, 1),
+		Args: cli.Words(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t := &tour{app: a, ctx: cmd.Context()}
 			if len(args) == 1 {
 				t.dir = args[0]
 				if names, err := os.ReadDir(t.dir); err == nil && len(names) > 0 {
-					return usage("demo: %s exists and is not empty",
-						t.dir).withHint("name a new directory")
+					return cli.Usage("demo: %s exists and is not empty",
+						t.dir).WithHint("name a new directory")
 				}
 				return t.run()
 			}
@@ -53,7 +54,7 @@ stays.`,
 
 // tour is a running demo.
 type tour struct {
-	app *app
+	app *cli.App
 	ctx context.Context
 	dir string
 
@@ -69,7 +70,7 @@ func (t *tour) run() error {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(t.app.out, "\nAll of it took %s. Next: kstone-cli demo cities.db,"+
+	_, err := fmt.Fprintf(t.app.Out, "\nAll of it took %s. Next: kstone-cli demo cities.db,"+
 		" then kstone-cli shell cities.db\n", present.Duration(time.Since(start)))
 	return err
 }
@@ -83,27 +84,27 @@ func (t *tour) step(text string, args ...string) (stderr string, err error) {
 		}
 	}
 	bold, end := "", ""
-	if t.app.color {
+	if t.app.Color {
 		bold, end = "\x1b[1m", "\x1b[0m"
 	}
-	fmt.Fprintf(t.app.out, "\n%s%s%s\n$ kstone-cli %s\n", bold, text, end, strings.Join(shown, " "))
+	fmt.Fprintf(t.app.Out, "\n%s%s%s\n$ kstone-cli %s\n", bold, text, end, strings.Join(shown, " "))
 	var notes bytes.Buffer
 	sub := *t.app
-	sub.in, sub.format, sub.err = nil, "", &notes
-	sub.outTTY = true // tables, also in a pipe
-	if sub.width == 0 {
-		sub.width = 100
+	sub.In, sub.Format, sub.Err = nil, "", &notes
+	sub.OutTTY = true // tables, also in a pipe
+	if sub.Width == 0 {
+		sub.Width = 100
 	}
 	if args[0] == "import" {
-		sub.in, sub.err, sub.inTTY = bytes.NewReader(testdata.Cities), t.app.err, false
+		sub.In, sub.Err, sub.InTTY = bytes.NewReader(testdata.Cities), t.app.Err, false
 	}
 	if slices.Contains(args, "--table") {
-		sub.in = bytes.NewReader(t.sample)
+		sub.In = bytes.NewReader(t.sample)
 	}
-	root := sub.root()
+	root := root(&sub)
 	root.SetArgs(args)
 	err = root.ExecuteContext(t.ctx)
-	fmt.Fprint(t.app.out, notes.String())
+	fmt.Fprint(t.app.Out, notes.String())
 	return notes.String(), err
 }
 
@@ -151,12 +152,12 @@ func (t *tour) reopen() error {
 	for i := range counts {
 		sub := *t.app
 		start := time.Now()
-		d, err := sub.openDB(t.dir, readWrite, nil)
+		d, err := sub.OpenDB(t.dir, cli.ReadWrite, nil)
 		if err != nil {
 			return err
 		}
 		times[i] = time.Since(start)
-		counts[i], err = sub.count(t.ctx, d, nil, nil)
+		counts[i], err = count(t.ctx, &sub, d, nil, nil)
 		if err := errors.Join(err, d.Close()); err != nil {
 			return err
 		}
@@ -164,7 +165,7 @@ func (t *tour) reopen() error {
 	if counts[0] != counts[1] {
 		return fmt.Errorf("%d items before closing, %d after", counts[0], counts[1])
 	}
-	_, err := fmt.Fprintf(t.app.out,
+	_, err := fmt.Fprintf(t.app.Out,
 		"\nClosed and opened again: %s items before, %s after; opening took %s.\n",
 		present.Count(counts[0]), present.Count(counts[1]), present.Duration(times[1]))
 	return err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 )
 
@@ -38,12 +39,12 @@ func (s *session) dot(name string, args []string) error {
 		return s.setFormat(arg)
 	case ".timer":
 		if arg != "on" && arg != "off" {
-			return usage(".timer is on or off, not %q", arg)
+			return cli.Usage(".timer is on or off, not %q", arg)
 		}
 		s.timing = arg == "on"
 	case ".durability":
-		if _, ok := levels[arg]; !ok || arg == "" {
-			return usage(".durability is sync or process, not %q", arg)
+		if _, ok := cli.Levels[arg]; !ok || arg == "" {
+			return cli.Usage(".durability is sync or process, not %q", arg)
 		}
 		s.durability = arg
 	case ".output", ".once":
@@ -53,17 +54,17 @@ func (s *session) dot(name string, args []string) error {
 	case ".keys":
 		return s.showKeys()
 	case ".clear":
-		if s.app.outTTY {
-			fmt.Fprint(s.app.out, "\x1b[H\x1b[2J")
+		if s.app.OutTTY {
+			fmt.Fprint(s.app.Out, "\x1b[H\x1b[2J")
 		}
 	default:
 		var names []string
 		for _, c := range dotCommands {
 			names = append(names, c.name)
 		}
-		e := usage("unknown command %q", name).withHint(".help lists the commands")
-		if best := closest(name, names); best != "" {
-			e.withHint("did you mean %s?", best)
+		e := cli.Usage("unknown command %q", name).WithHint(".help lists the commands")
+		if best := cli.Closest(name, names); best != "" {
+			e.WithHint("did you mean %s?", best)
 		}
 		return e
 	}
@@ -77,7 +78,7 @@ func (s *session) setFormat(name string) error {
 	}
 	f, err := present.ParseFormat(name)
 	if err != nil {
-		return usage(".format: %v, or auto", err)
+		return cli.Usage(".format: %v, or auto", err)
 	}
 	s.format = string(f)
 	return nil
@@ -85,7 +86,7 @@ func (s *session) setFormat(name string) error {
 
 func (s *session) setOutput(name string, once bool) error {
 	if name == "" {
-		return usage("name a file").withHint(".output - writes to the terminal again")
+		return cli.Usage("name a file").WithHint(".output - writes to the terminal again")
 	}
 	s.closeOutput()
 	if name == "-" {
@@ -118,10 +119,10 @@ const maxReadDepth = 8
 
 func (s *session) read(name string) error {
 	if name == "" {
-		return usage("name a file of commands")
+		return cli.Usage("name a file of commands")
 	}
 	if s.depth == maxReadDepth {
-		return usage(".read: files read each other more than %d deep", maxReadDepth)
+		return cli.Usage(".read: files read each other more than %d deep", maxReadDepth)
 	}
 	f, err := os.Open(name)
 	if err != nil {
@@ -136,10 +137,10 @@ func (s *session) read(name string) error {
 
 func (s *session) showKeys() error {
 	text := "plain: one partition key, one optional sort key, both any bytes\n"
-	if flags := s.db.schema.Flags(); flags != "" {
+	if flags := s.db.Schema.Flags(); flags != "" {
 		text = "made by import with " + flags + "\n"
 	}
-	_, err := fmt.Fprint(s.app.out, text)
+	_, err := fmt.Fprint(s.app.Out, text)
 	return err
 }
 
@@ -149,7 +150,7 @@ func (s *session) help(topic []string) error {
 		return s.helpOn(topic[0])
 	}
 	var b strings.Builder
-	for _, group := range s.command().groups() {
+	for _, group := range groups(s.command()) {
 		fmt.Fprintf(&b, "%s\n", group.title)
 		for _, cmd := range group.commands {
 			fmt.Fprintf(&b, "  %-12s %s\n", cmd.Name(), cmd.Short)
@@ -162,30 +163,30 @@ func (s *session) help(topic []string) error {
 	b.WriteString(`
 .help COMMAND shows flags and examples. Quote words with spaces: "Città di Castello".
 `)
-	_, err := fmt.Fprint(s.app.out, b.String())
+	_, err := fmt.Fprint(s.app.Out, b.String())
 	return err
 }
 
 func (s *session) helpOn(topic string) error {
 	for _, c := range dotCommands {
 		if c.name == topic || c.name == "."+topic {
-			_, err := fmt.Fprintf(s.app.out, "%s %s\n  %s\n", c.name, c.args, c.help)
+			_, err := fmt.Fprintf(s.app.Out, "%s %s\n  %s\n", c.name, c.args, c.help)
 			return err
 		}
 	}
 	if topic == "more" {
-		_, err := fmt.Fprintln(s.app.out, "more\n  continue the query or scan that --limit has cut")
+		_, err := fmt.Fprintln(s.app.Out, "more\n  continue the query or scan that --limit has cut")
 		return err
 	}
 	cmd := s.command()
-	root := cmd.root()
+	root := root(cmd)
 	for _, c := range root.Commands() {
 		if c.Name() == topic {
 			c.InitDefaultHelpFlag()
 			return c.Help()
 		}
 	}
-	return cmd.unknown(root, topic)
+	return cmd.Unknown(root, topic)
 }
 
 var exampleDB = regexp.MustCompile(`kstone-cli (\w+) \S+\.db`)

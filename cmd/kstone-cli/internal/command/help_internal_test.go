@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/internal/testutil"
 )
@@ -14,14 +15,14 @@ import (
 // Every command explains itself, with examples that name it; in a shell these do not
 // name a database.
 func TestHelpOfEveryCommand(t *testing.T) {
-	for _, open := range []*database{nil, {}} {
-		a := &app{open: open}
-		for _, cmd := range allCommands(a.root()) {
+	for _, open := range []*cli.Database{nil, {}} {
+		a := &cli.App{Open: open}
+		for _, cmd := range allCommands(root(a)) {
 			name := cmd.Name()
 			if cmd.Short == "" || cmd.Long == "" || !strings.Contains(cmd.Example, name) {
 				t.Errorf("%s: no help or no example", name)
 			}
-			if open != nil && strings.Contains(cmd.Example, program) {
+			if open != nil && strings.Contains(cmd.Example, cli.Program) {
 				t.Errorf("%s: examples of the shell begin with the program:\n%s", name, cmd.Example)
 			}
 			for line := range strings.SplitSeq(cmd.Long, "\n") {
@@ -35,8 +36,8 @@ func TestHelpOfEveryCommand(t *testing.T) {
 
 // TestNoFlagIsIgnored: a command has the flags that it heeds. Only --timing is for all.
 func TestNoFlagIsIgnored(t *testing.T) {
-	a := &app{}
-	root := a.root()
+	a := &cli.App{}
+	root := root(a)
 	root.PersistentFlags().VisitAll(func(f *pflag.Flag) {
 		if f.Name != "timing" {
 			t.Errorf("--%s is a flag of all commands", f.Name)
@@ -45,10 +46,10 @@ func TestNoFlagIsIgnored(t *testing.T) {
 	reads, writes := "", ""
 	for _, cmd := range allCommands(root) {
 		if cmd.Flags().Lookup("input") != nil {
-			reads += commandOf(cmd) + ", "
+			reads += cli.CommandOf(cmd) + ", "
 		}
 		if cmd.Flags().Lookup("durability") != nil {
-			writes += commandOf(cmd) + ", "
+			writes += cli.CommandOf(cmd) + ", "
 		}
 	}
 	if want := "count, delete, get, keys decode, keys encode, keys explain, put, query, " +
@@ -81,8 +82,8 @@ func FuzzCursorText(f *testing.F) {
 		defer testutil.Watch(text)()
 		c, err := engine.ParseCursor(text)
 		if err != nil {
-			if exitCode(err) != exitUsage {
-				t.Fatalf("exit code %d of %v", exitCode(err), err)
+			if cli.ExitCode(err) != cli.ExitUsage {
+				t.Fatalf("exit code %d of %v", cli.ExitCode(err), err)
 			}
 			return
 		}

@@ -9,20 +9,21 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/table"
 )
 
-func (a *app) indexCommand() *cobra.Command {
-	return family(&cobra.Command{
+func indexCommand(a *cli.App) *cobra.Command {
+	return cli.Family(&cobra.Command{
 		Use:   "index",
 		Short: "Create, list, drop and verify indexes of tables",
 		Long: `An index keeps the rows of a table in a second order. Entries are written with their
 rows in one step, so an index is never stale; verify proves it.`,
-		Example: a.examples("index create cities.db cities by_name name",
+		Example: examples(a, "index create cities.db cities by_name name",
 			"index verify cities.db cities"),
-	}, a.indexCreateCommand(), a.indexListCommand(), a.indexDropCommand(), a.indexVerifyCommand())
+	}, indexCreateCommand(a), indexListCommand(a), indexDropCommand(a), indexVerifyCommand(a))
 }
 
 // indexFlags say what an index is like.
@@ -33,18 +34,18 @@ type indexFlags struct {
 	where         string
 }
 
-func (a *app) indexCreateCommand() *cobra.Command {
+func indexCreateCommand(a *cli.App) *cobra.Command {
 	var f indexFlags
 	cmd := &cobra.Command{
-		Use:   a.use("create", "TABLE INDEX COLUMN…"),
+		Use:   a.Use("create", "TABLE INDEX COLUMN…"),
 		Short: "Add an index to a table and build it",
 		Long: `Add an index and build it from the rows that are there. A COLUMN may have desc, or
 nulls first or last, after its name, and each before it for one entry for every
 element of a list. If the build is interrupted, the same command goes on with it.`,
-		Example: a.examples("index create cities.db cities by_name name 'population desc'",
+		Example: examples(a, "index create cities.db cities by_name name 'population desc'",
 			"index create cities.db cities by_id id --unique --shard 16"),
-		Args:              a.arguments(3, -1),
-		ValidArgsFunction: a.completeTable,
+		Args:              a.Arguments(3, -1),
+		ValidArgsFunction: a.CompleteTable,
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&f.unique, "unique", false, "no two rows may agree in all columns")
@@ -54,22 +55,22 @@ element of a list. If the build is interrupted, the same command goes on with it
 	flags.StringVar(&f.shard, "shard", "",
 		"spread entries over `N` buckets; N,FUNCTION names the function")
 	flags.StringVar(&f.where, "where", "", "index only rows for which this `CONDITION` is true")
-	a.durabilityFlag(cmd)
-	cmd.RunE = a.onIndex(f.statement)
+	a.DurabilityFlag(cmd)
+	cmd.RunE = onIndex(a, f.statement)
 	return cmd
 }
 
 // onIndex is the action of a command that runs a statement about the table that its first
 // argument names, and finishes what an interrupted one has left.
-func (a *app) onIndex(statement func(args []string) string) action {
-	return a.onTables(readWrite, func(ctx context.Context, t *tables, args []string) error {
-		if _, err := t.find(args[0]); err != nil {
+func onIndex(a *cli.App, statement func(args []string) string) cli.Action {
+	return a.OnTables(cli.ReadWrite, func(ctx context.Context, t *cli.Tables, args []string) error {
+		if _, err := t.Find(args[0]); err != nil {
 			return err
 		}
-		if err := a.runSQL(ctx, t, statement(args), nil); err != nil {
+		if err := runSQL(ctx, a, t, statement(args), nil); err != nil {
 			return err
 		}
-		return t.Resume(ctx, t.sql.Progress)
+		return t.Resume(ctx, t.SQL.Progress)
 	})
 }
 
@@ -100,23 +101,23 @@ func (f *indexFlags) statement(args []string) string {
 // sqlName returns a name in double quotes.
 func sqlName(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
-func (a *app) indexListCommand() *cobra.Command {
+func indexListCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
-		Use:               a.use("list", "[TABLE]"),
+		Use:               a.Use("list", "[TABLE]"),
 		Short:             "List the indexes",
 		Long:              "List the indexes of a table, or of all tables.",
-		Example:           a.examples("index list cities.db"),
-		Args:              a.arguments(0, 1),
-		ValidArgsFunction: a.completeTable,
-		RunE: a.onTables(readOnly, func(_ context.Context, t *tables, args []string) error {
-			list, err := t.chosen(args)
+		Example:           examples(a, "index list cities.db"),
+		Args:              a.Arguments(0, 1),
+		ValidArgsFunction: a.CompleteTable,
+		RunE: a.OnTables(cli.ReadOnly, func(_ context.Context, t *cli.Tables, args []string) error {
+			list, err := chosen(t, args)
 			if err != nil {
 				return err
 			}
 			for _, found := range list {
 				s := found.Schema()
 				for _, x := range s.Indexes {
-					_, err := fmt.Fprintf(a.out, "%s.%s %s\n", s.Name, x.Name, indexText(s, x))
+					_, err := fmt.Fprintf(a.Out, "%s.%s %s\n", s.Name, x.Name, cli.IndexText(s, x))
 					if err != nil {
 						return err
 					}
@@ -128,54 +129,57 @@ func (a *app) indexListCommand() *cobra.Command {
 }
 
 // chosen returns the table that is named, or all.
-func (t *tables) chosen(args []string) ([]*table.Table, error) {
+func chosen(t *cli.Tables, args []string) ([]*table.Table, error) {
 	if len(args) == 0 {
 		return t.Tables(), nil
 	}
-	found, err := t.find(args[0])
+	found, err := t.Find(args[0])
 	return []*table.Table{found}, err
 }
 
-func (a *app) indexDropCommand() *cobra.Command {
+func indexDropCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   a.use("drop", "TABLE INDEX"),
+		Use:   a.Use("drop", "TABLE INDEX"),
 		Short: "Remove an index",
 		Long: `Remove an index of a table. If this is interrupted, the next drop
 finishes it.`,
-		Example:           a.examples("index drop cities.db cities by_name"),
-		Args:              a.arguments(2, 2),
-		ValidArgsFunction: a.completeTable,
-		RunE: a.onIndex(func(args []string) string {
+		Example:           examples(a, "index drop cities.db cities by_name"),
+		Args:              a.Arguments(2, 2),
+		ValidArgsFunction: a.CompleteTable,
+		RunE: onIndex(a, func(args []string) string {
 			return fmt.Sprintf("DROP INDEX %s ON %s", sqlName(args[1]), sqlName(args[0]))
 		}),
 	}
-	a.durabilityFlag(cmd)
+	a.DurabilityFlag(cmd)
 	return cmd
 }
 
-func (a *app) indexVerifyCommand() *cobra.Command {
+func indexVerifyCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
-		Use:   a.use("verify", "[TABLE]"),
+		Use:   a.Use("verify", "[TABLE]"),
 		Short: "Check that every row has its entries and every entry its row",
 		Long: `Check, in one snapshot, that every row has its entries in all indexes and that every
 entry belongs to a row. Damage is reported and the exit code is then 5.`,
-		Example:           a.examples("index verify cities.db", "index verify cities.db cities"),
-		Args:              a.arguments(0, 1),
-		ValidArgsFunction: a.completeTable,
-		RunE:              a.onTables(readOnly, a.verifyIndexes),
+		Example:           examples(a, "index verify cities.db", "index verify cities.db cities"),
+		Args:              a.Arguments(0, 1),
+		ValidArgsFunction: a.CompleteTable,
+		RunE: a.OnTables(cli.ReadOnly, func(ctx context.Context, t *cli.Tables,
+			args []string) error {
+			return verifyIndexes(ctx, a, t, args)
+		}),
 	}
 }
 
-func (a *app) verifyIndexes(ctx context.Context, t *tables, args []string) error {
-	list, err := t.chosen(args)
+func verifyIndexes(ctx context.Context, a *cli.App, t *cli.Tables, args []string) error {
+	list, err := chosen(t, args)
 	if err != nil {
 		return err
 	}
 	var failed error
 	for _, found := range list {
-		report, err := found.Verify(ctx, t.sql.Progress)
+		report, err := found.Verify(ctx, t.SQL.Progress)
 		if report != nil {
-			a.printReport(found.Name(), report)
+			printReport(a, found.Name(), report)
 		}
 		if err != nil && failed == nil {
 			failed = err
@@ -184,20 +188,20 @@ func (a *app) verifyIndexes(ctx context.Context, t *tables, args []string) error
 	return failed
 }
 
-func (a *app) printReport(name string, r *table.Report) {
-	fmt.Fprintf(a.out, "%s: %s", name, present.Rows(r.Rows))
+func printReport(a *cli.App, name string, r *table.Report) {
+	fmt.Fprintf(a.Out, "%s: %s", name, present.Rows(r.Rows))
 	for _, index := range slices.Sorted(maps.Keys(r.Entries)) {
-		fmt.Fprintf(a.out, ", %s %s", index, present.Count(r.Entries[index]))
+		fmt.Fprintf(a.Out, ", %s %s", index, present.Count(r.Entries[index]))
 	}
-	fmt.Fprintln(a.out)
+	fmt.Fprintln(a.Out)
 	for _, d := range r.Damages {
 		where := "index " + d.Index
 		if d.Index == plan.PrimaryIndex {
 			where = "rows"
 		}
-		fmt.Fprintf(a.out, "  %s: %s\n", where, d.What)
+		fmt.Fprintf(a.Out, "  %s: %s\n", where, d.What)
 	}
 	if more := r.Damaged - int64(len(r.Damages)); more > 0 {
-		fmt.Fprintf(a.out, "  … and %s\n", present.Plural(more, "more damage"))
+		fmt.Fprintf(a.Out, "  … and %s\n", present.Plural(more, "more damage"))
 	}
 }

@@ -10,15 +10,16 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/layout"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/engine"
 )
 
-func (a *app) getCommand() *cobra.Command {
+func getCommand(a *cli.App) *cobra.Command {
 	var key keyFlags
 	cmd := &cobra.Command{
-		Use:   a.use("get", "PK [--sk SK]"),
+		Use:   a.Use("get", "PK [--sk SK]"),
 		Short: "Print the value of one item",
 		Long: `Print the value of one item, followed by a line feed. With -o raw exactly the bytes
 of the value are printed; with any other -o the whole item.
@@ -28,32 +29,33 @@ Exit code 3 says that there is no such item.`,
   kstone-cli get my.db user#1 --sk profile -o json
   kstone-cli get cities.db IT --sk-part Lombardy --sk-part "Provincia di Brescia" --sk-part Brescia
   kstone-cli get my.db picture -o raw > picture.png`,
-		Args:              a.arguments(1, 1),
-		ValidArgsFunction: a.completePK,
+		Args:              a.Arguments(1, 1),
+		ValidArgsFunction: completePK(a),
 	}
 	key.add(a, cmd)
-	a.itemFlag(cmd,
+	a.ItemFlag(cmd,
 		"`FORMAT`: table, jsonl, json, csv, raw or hex; default: the value and a line feed")
-	cmd.RunE = a.onDB(readOnly, func(ctx context.Context, d *database, args []string) error {
-		k, err := key.key(a, d.schema, args[0])
+	cmd.RunE = a.OnDB(cli.ReadOnly, func(ctx context.Context, d *cli.Database,
+		args []string) error {
+		k, err := key.key(a, d.Schema, args[0])
 		if err != nil {
 			return err
 		}
 		item, err := d.GetItem(k)
 		if errors.Is(err, engine.ErrNotFound) {
-			return a.missing(ctx, d, k)
+			return missing(ctx, a, d, k)
 		}
 		if err != nil {
 			return err
 		}
-		return a.printItem(d, item)
+		return printItem(a, d, item)
 	})
 	return cmd
 }
 
 // missing explains that there is no item with the key, and where others are.
-func (a *app) missing(ctx context.Context, d *database, k engine.Key) error {
-	e := &notFound{text: "not found: " + d.schema.FormatKey(k)}
+func missing(ctx context.Context, a *cli.App, d *cli.Database, k engine.Key) error {
+	e := &cli.NotFound{Text: "not found: " + d.Schema.FormatKey(k)}
 	n := 0
 	var other engine.Key
 	for item, err := range d.Query(ctx, engine.Query{PK: k.PK, Limit: 2}) {
@@ -65,45 +67,45 @@ func (a *app) missing(ctx context.Context, d *database, k engine.Key) error {
 		}
 		n++
 	}
-	pk := d.schema.FormatPK(k.PK)
+	pk := d.Schema.FormatPK(k.PK)
 	switch {
 	case n == 0 && k.SK != nil:
-		e.hint = fmt.Sprintf("the partition %q is empty; keys are case-sensitive", pk)
+		e.Hint = fmt.Sprintf("the partition %q is empty; keys are case-sensitive", pk)
 	case n > 0 && k.SK == nil:
-		e.hint = fmt.Sprintf("%q has items with sort keys, the first is %q; name one with --sk,"+
-			" or list them with query", pk, d.schema.FormatSK(other.SK))
+		e.Hint = fmt.Sprintf("%q has items with sort keys, the first is %q; name one with --sk,"+
+			" or list them with query", pk, d.Schema.FormatSK(other.SK))
 	case n > 0:
-		e.hint = fmt.Sprintf("%q has other items; list them with query", pk)
+		e.Hint = fmt.Sprintf("%q has other items; list them with query", pk)
 	}
 	return e
 }
 
-func (a *app) printItem(d *database, item engine.Item) error {
+func printItem(a *cli.App, d *cli.Database, item engine.Item) error {
 	var err error
-	switch a.format {
+	switch a.Format {
 	case "raw":
-		_, err = a.out.Write(item.Value)
+		_, err = a.Out.Write(item.Value)
 		return err
 	case "":
-		if a.outTTY { // control characters would run wild on a terminal
-			_, err = fmt.Fprintln(a.out, layout.ShowLines(item.Value))
+		if a.OutTTY { // control characters would run wild on a terminal
+			_, err = fmt.Fprintln(a.Out, layout.ShowLines(item.Value))
 			return err
 		}
-		_, err = a.out.Write(append(item.Value, '\n'))
+		_, err = a.Out.Write(append(item.Value, '\n'))
 		return err
 	}
-	_, err = present.Write(a.out, func(yield func(engine.Item, error) bool) { yield(item, nil) },
-		a.options(d.schema, true))
+	_, err = present.Write(a.Out, func(yield func(engine.Item, error) bool) { yield(item, nil) },
+		a.Options(d.Schema, true))
 	return err
 }
 
-func (a *app) putCommand() *cobra.Command {
+func putCommand(a *cli.App) *cobra.Command {
 	var key keyFlags
 	var ttl time.Duration
 	var ifAbsent bool
 	var valueFile string
 	cmd := &cobra.Command{
-		Use:   a.use("put", "PK VALUE [--sk SK] [--ttl 5m] [--if-absent]"),
+		Use:   a.Use("put", "PK VALUE [--sk SK] [--ttl 5m] [--if-absent]"),
 		Short: "Write one item",
 		Long: `Write one item, replacing the one with the same key. The database is created if
 there is none. With --if-absent an existing item stays and the exit code is 4.
@@ -114,72 +116,64 @@ A value that begins with - goes after --, one that is long or binary into a file
   kstone-cli put my.db lock me --if-absent
   kstone-cli put my.db picture --value-file picture.png
   kstone-cli put my.db number -- -5`,
-		Args:              a.arguments(1, 2),
-		ValidArgsFunction: a.completePK,
+		Args:              a.Arguments(1, 2),
+		ValidArgsFunction: completePK(a),
 	}
 	key.add(a, cmd)
-	a.setFlag(cmd)
+	a.SetFlag(cmd)
 	cmd.Flags().DurationVar(&ttl, "ttl", 0,
 		"let the item expire after that `TIME`, for example 90s, 5m, 24h")
 	cmd.Flags().BoolVar(&ifAbsent, "if-absent", false,
 		"write only if there is no such item (exit code 4 if there is)")
 	cmd.Flags().StringVar(&valueFile, "value-file", "",
 		"read the value from a `FILE`, - for standard input")
-	a.durabilityFlag(cmd)
+	a.DurabilityFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if cmd.Flags().Changed("ttl") && ttl <= 0 {
-			return usage("--ttl must be positive, not %v", ttl).withHint("for example --ttl 5m")
+			return cli.Usage("--ttl must be positive, not %v", ttl).WithHint("for example --ttl 5m")
 		}
-		path, args := a.split(args)
-		value, err := a.putValue(args[1:], valueFile)
+		path, args := a.Split(args)
+		value, err := putValue(a, args[1:], valueFile)
 		if err != nil {
 			return err
 		}
-		return a.withDB(path, create, func(d *database) error {
-			k, err := key.key(a, d.schema, args[0])
+		return a.WithDB(path, cli.Create, func(d *cli.Database) error {
+			k, err := key.key(a, d.Schema, args[0])
 			if err != nil {
 				return err
 			}
 			if ifAbsent {
-				err = d.PutIf(k, value, engine.IfAbsent(), engine.TTL(ttl), a.level())
+				err = d.PutIf(k, value, engine.IfAbsent(), engine.TTL(ttl), a.Level())
 			} else {
-				err = d.Put(k, value, engine.TTL(ttl), a.level())
+				err = d.Put(k, value, engine.TTL(ttl), a.Level())
 			}
-			return a.explainCondition(err, d, k)
+			return explainCondition(a, err, d, k)
 		})
 	}
 	return cmd
 }
 
 // explainCondition names the key of a failed condition as the layout shows it.
-func (a *app) explainCondition(err error, d *database, k engine.Key) error {
+func explainCondition(a *cli.App, err error, d *cli.Database, k engine.Key) error {
 	if !errors.Is(err, engine.ErrConditionFailed) {
 		return err
 	}
-	return &advice{
-		error: fmt.Errorf("%s exists already%w", d.schema.FormatKey(k), quiet{err}),
-		hint:  "nothing was written; get shows the item, put without --if-absent replaces it",
-	}
+	return cli.Advise(fmt.Errorf("%s exists already%w", d.Schema.FormatKey(k), cli.Quiet(err)),
+		"nothing was written; get shows the item, put without --if-absent replaces it")
 }
 
-// quiet wraps an error whose text would repeat what has been said.
-type quiet struct{ error }
-
-func (quiet) Error() string   { return "" }
-func (q quiet) Unwrap() error { return q.error }
-
 // putValue returns the value from the arguments or from a file.
-func (a *app) putValue(args []string, file string) ([]byte, error) {
+func putValue(a *cli.App, args []string, file string) ([]byte, error) {
 	switch {
 	case file == "" && len(args) == 0:
-		return nil, usage("put: the value is missing").
-			withHint("write it after the key, or name a file with --value-file")
+		return nil, cli.Usage("put: the value is missing").
+			WithHint("write it after the key, or name a file with --value-file")
 	case file == "":
-		return a.bytesOf("VALUE", args[0])
+		return a.BytesOf("VALUE", args[0])
 	case len(args) > 0:
-		return nil, usage("put: a value and --value-file exclude each other")
+		return nil, cli.Usage("put: a value and --value-file exclude each other")
 	}
-	in := a.in
+	in := a.In
 	if file != "-" {
 		f, err := os.Open(file)
 		if err != nil {
@@ -195,36 +189,37 @@ func (a *app) putValue(args []string, file string) ([]byte, error) {
 	return value, err
 }
 
-func (a *app) deleteCommand() *cobra.Command {
+func deleteCommand(a *cli.App) *cobra.Command {
 	var key keyFlags
 	var all, missingOK bool
 	cmd := &cobra.Command{
-		Use:   a.use("delete", "PK [--sk SK]"),
+		Use:   a.Use("delete", "PK [--sk SK]"),
 		Short: "Delete one item, or all of a partition",
 		Long: `Delete one item. Exit code 3 says that there was none; --missing-ok accepts that.
 With --all every item of the partition is deleted in one step.`,
 		Example: `  kstone-cli delete my.db user#1
   kstone-cli delete my.db user#1 --sk status --missing-ok
   kstone-cli delete my.db user#1 --all`,
-		Args:              a.arguments(1, 1),
-		ValidArgsFunction: a.completePK,
+		Args:              a.Arguments(1, 1),
+		ValidArgsFunction: completePK(a),
 	}
 	key.add(a, cmd)
 	cmd.Flags().BoolVar(&all, "all", false,
 		"delete all items of the partition, whatever their sort keys")
 	cmd.Flags().BoolVar(&missingOK, "missing-ok", false, "it is fine if there is nothing to delete")
-	a.durabilityFlag(cmd)
-	cmd.RunE = a.onDB(readWrite, func(ctx context.Context, d *database, args []string) error {
-		k, err := key.key(a, d.schema, args[0])
+	a.DurabilityFlag(cmd)
+	cmd.RunE = a.OnDB(cli.ReadWrite, func(ctx context.Context, d *cli.Database,
+		args []string) error {
+		k, err := key.key(a, d.Schema, args[0])
 		switch {
 		case err != nil:
 			return err
 		case !all:
-			err = a.deleteOne(ctx, d, k)
+			err = deleteOne(ctx, a, d, k)
 		case k.SK != nil:
-			return usage("delete: --all and a sort key exclude each other")
+			return cli.Usage("delete: --all and a sort key exclude each other")
 		default:
-			err = a.deleteAll(ctx, d, k)
+			err = deleteAll(ctx, a, d, k)
 		}
 		if missingOK && errors.Is(err, engine.ErrNotFound) {
 			return nil
@@ -234,25 +229,26 @@ With --all every item of the partition is deleted in one step.`,
 	return cmd
 }
 
-func (a *app) deleteOne(ctx context.Context, d *database, k engine.Key) error {
-	err := d.DeleteIf(k, engine.IfPresent(), a.level())
+func deleteOne(ctx context.Context, a *cli.App, d *cli.Database, k engine.Key) error {
+	err := d.DeleteIf(k, engine.IfPresent(), a.Level())
 	if errors.Is(err, engine.ErrConditionFailed) {
-		return a.missing(ctx, d, k)
+		return missing(ctx, a, d, k)
 	}
 	return err
 }
 
-func (a *app) deleteAll(ctx context.Context, d *database, k engine.Key) error {
+func deleteAll(ctx context.Context, a *cli.App, d *cli.Database, k engine.Key) error {
 	n, err := d.Count(ctx, engine.Query{PK: k.PK})
 	if err != nil {
 		return err
 	}
 	if n == 0 {
-		return &notFound{text: "not found: the partition " + d.schema.FormatPK(k.PK) + " is empty"}
+		return &cli.NotFound{Text: "not found: the partition " + d.Schema.FormatPK(k.PK) +
+			" is empty"}
 	}
-	if err := d.DeleteRange(k.PK, engine.SKCondition{}, a.level()); err != nil {
+	if err := d.DeleteRange(k.PK, engine.SKCondition{}, a.Level()); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(a.err, "deleted %s\n", present.Plural(n, "item"))
+	_, err = fmt.Fprintf(a.Err, "deleted %s\n", present.Plural(n, "item"))
 	return err
 }

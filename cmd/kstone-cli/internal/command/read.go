@@ -9,15 +9,16 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/engine"
 )
 
-func (a *app) queryCommand() *cobra.Command {
+func queryCommand(a *cli.App) *cobra.Command {
 	var conditions conditionFlags
 	var page pageFlags
 	cmd := &cobra.Command{
-		Use:   a.use("query", "PK [conditions] [--reverse] [--limit N] [--after CURSOR]"),
+		Use:   a.Use("query", "PK [conditions] [--reverse] [--limit N] [--after CURSOR]"),
 		Short: "List the items of one partition, in the order of their sort keys",
 		Long: `List the items of one partition, in the order of their sort keys. Conditions compare
 bytes, or the fields of the sort key if an import has declared some; then operands
@@ -30,19 +31,20 @@ With --after CURSOR the same query goes on exactly there, whatever was written s
   kstone-cli query my.db sensor --sk-between 2026-01-01,2026-02-01
   kstone-cli query cities.db IT --sk-prefix Lombardy --sk-prefix "Provincia di Brescia"
   kstone-cli query cities.db IT --sk-prefix Lombardy --sk-ge "Provincia di Milano"`,
-		Args:              a.arguments(1, 1),
-		ValidArgsFunction: a.completePK,
+		Args:              a.Arguments(1, 1),
+		ValidArgsFunction: completePK(a),
 	}
 	conditions.add(a, cmd)
 	page.add(cmd)
-	a.itemFlag(cmd, formatHelp)
-	cmd.RunE = a.onDB(readOnly, func(ctx context.Context, d *database, args []string) error {
-		q, err := a.query(d, args[0], &conditions)
+	a.ItemFlag(cmd, formatHelp)
+	cmd.RunE = a.OnDB(cli.ReadOnly, func(ctx context.Context, d *cli.Database,
+		args []string) error {
+		q, err := query(a, d, args[0], &conditions)
 		if err != nil {
 			return err
 		}
 		q.Reverse = page.reverse
-		return a.list(ctx, d, &page, func(ctx context.Context, s *engine.Snapshot,
+		return list(ctx, a, d, &page, func(ctx context.Context, s *engine.Snapshot,
 			p *position) present.Items {
 			return func(yield func(engine.Item, error) bool) {
 				q := q
@@ -55,29 +57,30 @@ With --after CURSOR the same query goes on exactly there, whatever was written s
 }
 
 // query builds the query for a partition and conditions.
-func (a *app) query(d *database, pkText string, c *conditionFlags) (q engine.Query, err error) {
-	pk, err := a.arg("PK", pkText)
+func query(a *cli.App, d *cli.Database, pkText string, c *conditionFlags) (q engine.Query,
+	err error) {
+	pk, err := a.Arg("PK", pkText)
 	if err != nil {
 		return q, err
 	}
-	if q.PK, err = d.schema.PK(pk); err != nil {
+	if q.PK, err = d.Schema.PK(pk); err != nil {
 		return q, err
 	}
 	condition, err := c.condition(a)
 	if err != nil {
 		return q, err
 	}
-	r, err := d.schema.Range(condition)
+	r, err := d.Schema.Range(condition)
 	q.SK, q.Filter = r.SK, r.Filter
 	return q, err
 }
 
-func (a *app) scanCommand() *cobra.Command {
+func scanCommand(a *cli.App) *cobra.Command {
 	var page pageFlags
 	var segment string
 	var unordered bool
 	cmd := &cobra.Command{
-		Use:   a.use("scan", "[--segment i/n] [--unordered] [--limit N]"),
+		Use:   a.Use("scan", "[--segment i/n] [--unordered] [--limit N]"),
 		Short: "List all items",
 		Long: `List all items in the order of their keys. --unordered lists them stripe by stripe,
 which is several times as fast. Segments divide the items into n disjoint parts,
@@ -85,21 +88,21 @@ counted from 0, for readers in parallel.`,
 		Example: `  kstone-cli scan my.db --limit 20
   kstone-cli scan my.db -o jsonl | wc -l
   kstone-cli scan my.db --segment 0/4 --unordered -o jsonl`,
-		Args: a.arguments(0, 0),
+		Args: a.Arguments(0, 0),
 	}
 	page.add(cmd)
 	cmd.Flags().StringVar(&segment, "segment", "", "part `i/n`, counted from 0, for example 0/4")
 	cmd.Flags().BoolVar(&unordered, "unordered", false,
 		"list stripe by stripe instead of in key order")
-	a.itemFlag(cmd, formatHelp)
+	a.ItemFlag(cmd, formatHelp)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		sc := engine.Scan{Unordered: unordered, Reverse: page.reverse}
 		if err := parseSegment(segment, &sc); err != nil {
 			return err
 		}
-		path, _ := a.split(args)
-		return a.withDB(path, readOnly, func(d *database) error {
-			return a.list(cmd.Context(), d, &page, func(ctx context.Context, s *engine.Snapshot,
+		path, _ := a.Split(args)
+		return a.WithDB(path, cli.ReadOnly, func(d *cli.Database) error {
+			return list(cmd.Context(), a, d, &page, func(ctx context.Context, s *engine.Snapshot,
 				p *position) present.Items {
 				return func(yield func(engine.Item, error) bool) {
 					sc := sc
@@ -121,8 +124,8 @@ func parseSegment(text string, sc *engine.Scan) error {
 	segments, err2 := strconv.Atoi(n)
 	if !ok || err1 != nil || err2 != nil || segments < 1 || segments > 256 ||
 		segment < 0 || segment >= segments {
-		return usage("--segment %q is not i/n with 0 <= i < n <= 256", text).
-			withHint("--segment 0/4 is the first of four parts, --segment 3/4 the last")
+		return cli.Usage("--segment %q is not i/n with 0 <= i < n <= 256", text).
+			WithHint("--segment 0/4 is the first of four parts, --segment 3/4 the last")
 	}
 	sc.Segment, sc.Segments = segment, segments
 	return nil
@@ -139,12 +142,12 @@ func (p *pageFlags) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&p.reverse, "reverse", "r", false, "highest keys first")
 	cmd.Flags().IntVarP(&p.limit, "limit", "n", 0, "stop after `N` items; 0 means all")
 	cmd.Flags().StringVar(&p.after, "after", "", "resume after the item of a `CURSOR` (see next:)")
-	before(cmd, p.check)
+	cli.Before(cmd, p.check)
 }
 
 func (p *pageFlags) check() error {
 	if p.limit < 0 {
-		return usage("--limit %d is negative", p.limit).withHint("0, or no --limit, means all")
+		return cli.Usage("--limit %d is negative", p.limit).WithHint("0, or no --limit, means all")
 	}
 	return nil
 }
@@ -190,7 +193,7 @@ func (p *position) pass(items iter.Seq2[engine.Item, error],
 type listing func(context.Context, *engine.Snapshot, *position) present.Items
 
 // list writes one page, and says where the next one starts.
-func (a *app) list(ctx context.Context, d *database, page *pageFlags, items listing) error {
+func list(ctx context.Context, a *cli.App, d *cli.Database, page *pageFlags, items listing) error {
 	p := &position{page: page.limit}
 	if page.after != "" {
 		after, err := engine.ParseCursor(page.after)
@@ -199,7 +202,7 @@ func (a *app) list(ctx context.Context, d *database, page *pageFlags, items list
 		}
 		p.after = after
 	}
-	o := a.options(d.schema, page.limit > 0)
+	o := a.Options(d.Schema, page.limit > 0)
 	var show func(ctx context.Context) error
 	show = func(ctx context.Context) error {
 		snap, err := d.Snapshot()
@@ -207,61 +210,61 @@ func (a *app) list(ctx context.Context, d *database, page *pageFlags, items list
 			return err
 		}
 		defer snap.Close()
-		a.more = nil
-		if _, err := present.Write(a.out, items(ctx, snap, p), o); err != nil {
+		a.More = nil
+		if _, err := present.Write(a.Out, items(ctx, snap, p), o); err != nil {
 			return err
 		}
 		if p.next == nil {
 			return nil
 		}
-		if a.open == nil {
-			fmt.Fprintf(a.err, "next: %s\n", p.next)
+		if a.Open == nil {
+			fmt.Fprintf(a.Err, "next: %s\n", p.next)
 			return nil
 		}
 		p.after = p.next
-		a.more = show
-		fmt.Fprintf(a.err, "next: %s   (or type more)\n", p.next)
+		a.More = show
+		fmt.Fprintf(a.Err, "next: %s   (or type more)\n", p.next)
 		return nil
 	}
 	return show(ctx)
 }
 
-func (a *app) countCommand() *cobra.Command {
+func countCommand(a *cli.App) *cobra.Command {
 	var conditions conditionFlags
 	cmd := &cobra.Command{
-		Use:   a.use("count", "[PK [conditions]]"),
+		Use:   a.Use("count", "[PK [conditions]]"),
 		Short: "Count items",
 		Long: `Print the number of items: of the database, of a partition, or of those in a
 partition whose sort keys meet a condition. The conditions are those of query.`,
 		Example: `  kstone-cli count my.db
   kstone-cli count cities.db US
   kstone-cli count cities.db IT --sk-prefix Lombardy`,
-		Args:              a.arguments(0, 1),
-		ValidArgsFunction: a.completePK,
+		Args:              a.Arguments(0, 1),
+		ValidArgsFunction: completePK(a),
 	}
 	conditions.add(a, cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		path, args := a.split(args)
+		path, args := a.Split(args)
 		if len(args) == 0 && conditions.given() {
-			return usage("count: conditions on the sort key need a partition").
-				withHint("usage: %s", cmd.UseLine())
+			return cli.Usage("count: conditions on the sort key need a partition").
+				WithHint("usage: %s", cmd.UseLine())
 		}
-		return a.withDB(path, readOnly, func(d *database) error {
-			n, err := a.count(cmd.Context(), d, args, &conditions)
+		return a.WithDB(path, cli.ReadOnly, func(d *cli.Database) error {
+			n, err := count(cmd.Context(), a, d, args, &conditions)
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(a.out, n)
+			_, err = fmt.Fprintln(a.Out, n)
 			return err
 		})
 	}
 	return cmd
 }
 
-func (a *app) count(ctx context.Context, d *database, args []string, c *conditionFlags) (int64,
-	error) {
+func count(ctx context.Context, a *cli.App, d *cli.Database, args []string,
+	c *conditionFlags) (int64, error) {
 	if len(args) == 1 {
-		q, err := a.query(d, args[0], c)
+		q, err := query(a, d, args[0], c)
 		if err != nil {
 			return 0, err
 		}
@@ -276,3 +279,6 @@ func (a *app) count(ctx context.Context, d *database, args []string, c *conditio
 	}
 	return n, nil
 }
+
+const formatHelp = "`FORMAT`: table, jsonl, json, csv, raw (values only) or hex;\n" +
+	"default: table on a terminal, jsonl in a pipe"

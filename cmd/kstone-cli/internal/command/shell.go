@@ -14,13 +14,14 @@ import (
 	"github.com/peterh/liner"
 	"github.com/spf13/cobra"
 
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/shell"
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/sql"
 )
 
-func (a *app) shellCommand() *cobra.Command {
+func shellCommand(a *cli.App) *cobra.Command {
 	var commands []string
 	var readonly, newDB, bail bool
 	cmd := &cobra.Command{
@@ -42,30 +43,30 @@ BEGIN, or an end without COMMIT, rolls the transaction back and ends the script.
 		Example: `  kstone-cli shell cities.db
   kstone-cli shell cities.db -c 'count IT' -c 'query IT -p Lombardy -n 3'
   kstone-cli shell my.db --create < commands.txt`,
-		Args: words(0, 1),
+		Args: cli.Words(0, 1),
 	}
 	cmd.Flags().StringArrayVarP(&commands, "command", "c", nil,
 		"run this `COMMAND` and leave (repeatable)")
-	a.setFlag(cmd)
+	a.SetFlag(cmd)
 	cmd.Flags().BoolVar(&readonly, "read-only", false,
 		"open the database read-only, beside other readers")
 	cmd.Flags().BoolVar(&newDB, "create", false, "create the database if there is none")
 	cmd.Flags().BoolVar(&bail, "bail", false, "stop a script at the first error")
-	a.durabilityFlag(cmd)
+	a.DurabilityFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		s := &session{app: a, bail: bail, ctx: context.WithoutCancel(cmd.Context()),
-			durability: a.durability}
+			durability: a.Durability}
 		if err := s.open(args, readonly, newDB); err != nil {
 			return err
 		}
 		switch {
 		case len(commands) > 0:
 			s.script(strings.NewReader(strings.Join(commands, "\n")), "")
-		case a.inTTY && a.outTTY:
+		case a.InTTY && a.OutTTY:
 			s.timing = true
 			s.interactive()
 		default:
-			s.script(a.in, "")
+			s.script(a.In, "")
 		}
 		s.abandon("the shell ends")
 		s.closeOutput()
@@ -76,8 +77,8 @@ BEGIN, or an end without COMMIT, rolls the transaction back and ends the script.
 
 // session is a running shell.
 type session struct {
-	app *app
-	db  *database
+	app *cli.App
+	db  *cli.Database
 	ctx context.Context
 
 	durability string
@@ -86,7 +87,7 @@ type session struct {
 	bail       bool
 	output     *os.File // where results go instead of standard output
 	once       bool     // only those of the next command
-	last       *app     // the command whose list can be continued
+	last       *cli.App // the command whose list can be continued
 	depth      int      // of .read
 	failed     error    // what decides the exit code
 	failures   int      // errors so far
@@ -94,26 +95,21 @@ type session struct {
 	pending    string   // lines of a statement that goes on
 }
 
-// silent is an error that has been reported already; it carries the exit code.
-type silent struct{ error }
-
-func (s silent) Unwrap() error { return s.error }
-
 func (s *session) open(args []string, readonly, newDB bool) (err error) {
 	if len(args) == 0 {
-		s.db, err = s.app.openDB("memory", create, &engine.Options{InMemory: true})
+		s.db, err = s.app.OpenDB("memory", cli.Create, &engine.Options{InMemory: true})
 		return err
 	}
-	m := readWrite
+	m := cli.ReadWrite
 	switch {
 	case readonly:
-		m = readOnly
+		m = cli.ReadOnly
 	case newDB:
-		m = create
+		m = cli.Create
 	}
-	s.db, err = s.app.openDB(args[0], m, nil)
+	s.db, err = s.app.OpenDB(args[0], m, nil)
 	if errors.Is(err, engine.ErrNotExist) {
-		return &advice{err, "check the path, or add --create to start a new database"}
+		return cli.Advise(err, "check the path, or add --create to start a new database")
 	}
 	return err
 }
@@ -138,7 +134,7 @@ func (s *session) script(r io.Reader, name string) {
 		before := s.failures
 		err = s.input(pending)
 		if err != nil && name != "" {
-			fmt.Fprintf(s.app.err, "  (%s, line %d)\n", name, start)
+			fmt.Fprintf(s.app.Err, "  (%s, line %d)\n", name, start)
 		}
 		if s.failures > before && (s.inTransaction() || begins(pending)) {
 			if !outer {
@@ -153,10 +149,10 @@ func (s *session) script(r io.Reader, name string) {
 	case isSQL(pending):
 		_ = s.statement(pending) // the last one needs no semicolon
 	default:
-		s.report(usage("line %d: %v", start, shell.ErrOpenQuote))
+		s.report(cli.Usage("line %d: %v", start, shell.ErrOpenQuote))
 	}
 	if !outer && s.abandon("the script ends without COMMIT") {
-		s.fail(usage("no COMMIT"))
+		s.fail(cli.Usage("no COMMIT"))
 	}
 }
 
@@ -181,7 +177,7 @@ func (s *session) input(text string) error {
 	}
 	words, err := shell.Split(text)
 	if err != nil {
-		err = usage("%v", err)
+		err = cli.Usage("%v", err)
 		s.report(err)
 		return err
 	}
@@ -210,12 +206,12 @@ func (s *session) interactive() {
 		switch {
 		case errors.Is(err, liner.ErrPromptAborted):
 			if aborts++; aborts > 1 {
-				fmt.Fprintln(s.app.err, "(Ctrl-D or .exit leaves)")
+				fmt.Fprintln(s.app.Err, "(Ctrl-D or .exit leaves)")
 			}
 			pending, s.pending = "", ""
 			continue
 		case err != nil:
-			fmt.Fprintln(s.app.out)
+			fmt.Fprintln(s.app.Out)
 			return
 		}
 		pending += text
@@ -243,13 +239,13 @@ func (s *session) prompt() string {
 	if s.inTransaction() {
 		mark = "*"
 	}
-	return strings.TrimSuffix(filepath.Base(s.db.path), ".db") + mark + "> "
+	return strings.TrimSuffix(filepath.Base(s.db.Path), ".db") + mark + "> "
 }
 
 func (s *session) banner() {
-	out := s.app.out
+	out := s.app.Out
 	m := s.db.Metrics()
-	if s.db.path == "memory" && m.Total.Records == 0 {
+	if s.db.Path == "memory" && m.Total.Records == 0 {
 		fmt.Fprintln(out, "a database in memory, gone when you leave")
 	} else {
 		about := "empty"
@@ -257,13 +253,13 @@ func (s *session) banner() {
 			about = fmt.Sprintf("%s in %d stripes", present.Plural(int64(m.Total.Records),
 				"record"), m.StripesUsed)
 		}
-		if s.db.schema != nil {
-			about += ", keys " + strings.Join(s.db.schema.PKFields(), " / ")
-			if fields := s.db.schema.SKFields(); len(fields) > 0 {
+		if s.db.Schema != nil {
+			about += ", keys " + strings.Join(s.db.Schema.PKFields(), " / ")
+			if fields := s.db.Schema.SKFields(); len(fields) > 0 {
 				about += " · " + strings.Join(fields, " / ")
 			}
 		}
-		fmt.Fprintf(out, "%s: %s\n", s.db.path, about)
+		fmt.Fprintf(out, "%s: %s\n", s.db.Path, about)
 	}
 	fmt.Fprintln(out,
 		".help lists the commands, Tab completes, Ctrl-C stops a command, Ctrl-D leaves")
@@ -301,9 +297,9 @@ func (s *session) execute(words []shell.Word) error {
 		return s.more(ctx)
 	}
 	cmd := s.command()
-	err := cmd.runLine(ctx, args)
+	err := runLine(ctx, cmd, args)
 	s.last = nil
-	if cmd.more != nil {
+	if cmd.More != nil {
 		s.last = cmd
 	}
 	s.fail(err)
@@ -312,12 +308,12 @@ func (s *session) execute(words []shell.Word) error {
 }
 
 // command returns an app for one line.
-func (s *session) command() *app {
+func (s *session) command() *cli.App {
 	cmd := *s.app
-	cmd.open, cmd.more = s.db, nil
-	cmd.format, cmd.timing, cmd.durability, cmd.input = s.format, s.timing, s.durability, "text"
+	cmd.Open, cmd.More = s.db, nil
+	cmd.Format, cmd.Timing, cmd.Durability, cmd.Input = s.format, s.timing, s.durability, "text"
 	if s.output != nil {
-		cmd.out, cmd.outTTY, cmd.color = s.output, false, false
+		cmd.Out, cmd.OutTTY, cmd.Color = s.output, false, false
 	}
 	return &cmd
 }
@@ -325,13 +321,13 @@ func (s *session) command() *app {
 // more continues the last list.
 func (s *session) more(ctx context.Context) error {
 	if s.last == nil {
-		err := usage("there is nothing more to show").
-			withHint("more continues a query or scan that --limit has cut")
+		err := cli.Usage("there is nothing more to show").
+			WithHint("more continues a query or scan that --limit has cut")
 		s.report(err)
 		return err
 	}
-	err := s.last.timed(func() error { return s.last.more(ctx) })
-	if s.last.more == nil {
+	err := s.last.Timed(func() error { return s.last.More(ctx) })
+	if s.last.More == nil {
 		s.last = nil
 	}
 	s.fail(err)
@@ -340,7 +336,7 @@ func (s *session) more(ctx context.Context) error {
 
 func (s *session) report(err error) {
 	if err != nil {
-		s.command().report(err)
+		s.command().Report(err)
 		s.fail(err)
 	}
 }
@@ -352,6 +348,6 @@ func (s *session) fail(err error) {
 	}
 	s.failures++
 	if s.failed == nil {
-		s.failed = silent{err}
+		s.failed = cli.Silent(err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/shell"
 )
 
@@ -45,7 +45,7 @@ func completed(head string, candidates []string, tail string) (string, []string,
 
 // candidates returns what may stand after the words, given the beginning of it.
 func (s *session) candidates(words []shell.Word, prefix string) []string {
-	root := s.command().root()
+	root := root(s.command())
 	if len(words) == 0 {
 		return s.verbs(root)
 	}
@@ -69,7 +69,7 @@ func (s *session) candidates(words []shell.Word, prefix string) []string {
 		return files(prefix)
 	case slices.Contains([]string{"get", "put", "delete", "query", "count", "stripe"}, verb) &&
 		len(line.args) == 0:
-		return s.db.partitions(prefix)
+		return partitions(s.db, prefix)
 	}
 	return nil
 }
@@ -82,7 +82,7 @@ func (s *session) tableCandidates(cmd *cobra.Command, words []shell.Word) (names
 			names = append(names, sub.Name())
 		}
 	case 1:
-		names, _ = s.command().completeTable(cmd, nil, "")
+		names, _ = s.command().CompleteTable(cmd, nil, "")
 	}
 	return names
 }
@@ -103,7 +103,7 @@ func (s *session) dotCandidates(root *cobra.Command, name, prefix string) []stri
 	case ".help", "help":
 		return s.verbs(root)
 	case ".format":
-		return formatNames("auto")
+		return cli.FormatNames("auto")
 	case ".timer":
 		return []string{"on", "off"}
 	case ".durability":
@@ -112,13 +112,6 @@ func (s *session) dotCandidates(root *cobra.Command, name, prefix string) []stri
 		return files(prefix)
 	}
 	return nil
-}
-
-func formatNames(more ...string) []string {
-	for _, f := range present.Formats {
-		more = append(more, string(f))
-	}
-	return more
 }
 
 // typedLine is a command line as far as it has been typed.
@@ -186,21 +179,21 @@ func (l *typedLine) flags() []string {
 func (s *session) flagValues(l *typedLine, prefix string) []string {
 	switch l.open.Name {
 	case "output":
-		return formatNames()
+		return cli.FormatNames()
 	case "input":
-		return inputForms
+		return cli.InputForms
 	case "durability":
 		return []string{"sync", "process"}
 	case "format":
 		return []string{"jsonl", "csv"}
 	case "table":
-		names, _ := s.command().completeTable(l.cmd, nil, "")
+		names, _ := s.command().CompleteTable(l.cmd, nil, "")
 		return names
 	case "value-file":
 		return files(prefix)
 	case "sk-prefix", "sk-part", "sk-eq", "sk-lt", "sk-le", "sk-gt", "sk-ge", "sk-begins-with":
 		if len(l.args) > 0 {
-			return s.db.parts(l.args[0], l.parts, prefix)
+			return parts(s.db, l.args[0], l.parts, prefix)
 		}
 	}
 	return nil

@@ -2,21 +2,20 @@ package command
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/engine/sql"
-	"github.com/kstonedb/kstone/engine/table"
 )
 
-func (a *app) sqlCommand() *cobra.Command {
+func sqlCommand(a *cli.App) *cobra.Command {
 	var params []string
 	cmd := &cobra.Command{
-		Use:   a.use("sql", "STATEMENT…|- [--param VALUE…]"),
+		Use:   a.Use("sql", "STATEMENT…|- [--param VALUE…]"),
 		Short: "Run statements of the query language over tables",
 		Long: `Run statements, with semicolons between them, over the tables of a database; - reads
 them from standard input. SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER and DROP of
@@ -28,22 +27,22 @@ run.
 The database is opened read-only if no statement changes it, and is created if one of
 them is CREATE TABLE. --param gives the values of ?, in their order, or name=value of
 :name; a value takes the type of what it is compared with.`,
-		Example: a.examples(
+		Example: examples(a,
 			`sql cities.db 'SELECT name, population FROM cities ORDER BY population DESC LIMIT 3'`,
 			`sql cities.db 'SELECT count(*) FROM cities WHERE country = ?' --param IT`,
 			`sql cities.db "EXPLAIN SELECT * FROM cities WHERE country = 'IT'"`,
 			`sql cities.db - < queries.sql`),
-		Args: a.arguments(1, -1),
+		Args: a.Arguments(1, -1),
 	}
-	a.setFlag(cmd)
+	a.SetFlag(cmd)
 	cmd.Flags().StringArrayVar(&params, "param", nil,
 		"`VALUE` of a parameter, or name=VALUE (repeat for each)")
-	a.itemFlag(cmd, "`FORMAT`: table, jsonl, json or csv;\n"+
+	a.ItemFlag(cmd, "`FORMAT`: table, jsonl, json or csv;\n"+
 		"default: table on a terminal, jsonl in a pipe")
-	a.durabilityFlag(cmd)
+	a.DurabilityFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		path, args := a.split(args)
-		in, err := a.statements(args)
+		path, args := a.Split(args)
+		in, err := newStatements(a, args)
 		if err != nil {
 			return err
 		}
@@ -56,20 +55,20 @@ them is CREATE TABLE. --param gives the values of ?, in their order, or name=val
 			return err
 		}
 		if len(parts) == 0 && !more {
-			return usage("sql: there is no statement")
+			return cli.Usage("sql: there is no statement")
 		}
 		m := modeOf(parts)
 		if more { // what comes is not known
-			m = max(m, readWrite)
+			m = max(m, cli.ReadWrite)
 		}
-		return a.withTables(cmd.Context(), path, m, func(t *tables) error {
-			err := a.runSQL(cmd.Context(), t, text, params)
+		return a.WithTables(cmd.Context(), path, m, func(t *cli.Tables) error {
+			err := runSQL(cmd.Context(), a, t, text, params)
 			for before := 0; err == nil && more; {
 				if text, before, more, err = in.next(); err == nil {
-					err = placed(a.runSQL(cmd.Context(), t, text, params), before)
+					err = placed(runSQL(cmd.Context(), a, t, text, params), before)
 				}
 			}
-			if a.open == nil && t.sql.Rollback() {
+			if a.Open == nil && t.SQL.Rollback() {
 				err = rolledBack(err)
 			}
 			return err
@@ -82,40 +81,40 @@ them is CREATE TABLE. --param gives the values of ?, in their order, or name=val
 // because they are over.
 func rolledBack(err error) error {
 	if err == nil {
-		return usage("the statements end in an open transaction; it is rolled back").
-			withHint("COMMIT keeps what it has written")
+		return cli.Usage("the statements end in an open transaction; it is rolled back").
+			WithHint("COMMIT keeps what it has written")
 	}
-	return &advice{err, "the transaction is rolled back: nothing since BEGIN is kept"}
+	return cli.Advise(err, "the transaction is rolled back: nothing since BEGIN is kept")
 }
 
 // modeOf returns how the database must be opened for statements.
-func modeOf(parts []sql.Part) mode {
-	m := readOnly
+func modeOf(parts []sql.Part) cli.Mode {
+	m := cli.ReadOnly
 	for _, p := range parts {
 		switch p.Verb {
 		case "SELECT", "EXPLAIN", "SHOW", "BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE",
 			"ROLLBACK TO":
 		case "CREATE TABLE":
-			return create
+			return cli.Create
 		default:
-			m = readWrite
+			m = cli.ReadWrite
 		}
 	}
 	return m
 }
 
 // runSQL runs statements one after the other. Those before one that fails stay done.
-func (a *app) runSQL(ctx context.Context, t *tables, text string, params []string) error {
-	parts, err := t.sql.PrepareParts(text)
+func runSQL(ctx context.Context, a *cli.App, t *cli.Tables, text string, params []string) error {
+	parts, err := t.SQL.PrepareParts(text)
 	if err != nil {
 		return err
 	}
 	for _, stmt := range parts {
 		args, err := arguments(stmt, params)
 		if err == nil && stmt.Returns() {
-			err = a.showRows(ctx, stmt, args)
+			err = showRows(ctx, a, stmt, args)
 		} else if err == nil {
-			err = a.change(ctx, stmt, args)
+			err = change(ctx, a, stmt, args)
 		}
 		if err != nil {
 			return err
@@ -134,12 +133,12 @@ func arguments(stmt *sql.Stmt, params []string) ([]any, error) {
 		return nil, nil // of another statement of the same text
 	}
 	if len(params) == 0 {
-		err := usage("0 values for %d parameters", len(names))
+		err := cli.Usage("0 values for %d parameters", len(names))
 		if names[0] != "" {
-			return nil, err.withHint("the statement has :%s; write --param %s=VALUE", names[0],
+			return nil, err.WithHint("the statement has :%s; write --param %s=VALUE", names[0],
 				names[0])
 		}
-		return nil, err.withHint("--param VALUE gives the value of ?; repeat it for each, in " +
+		return nil, err.WithHint("--param VALUE gives the value of ?; repeat it for each, in " +
 			"their order")
 	}
 	var args []any
@@ -150,8 +149,8 @@ func arguments(stmt *sql.Stmt, params []string) ([]any, error) {
 		}
 		name, value, ok := strings.Cut(p, "=")
 		if !ok {
-			return nil, usage("--param %q has no name", p).
-				withHint("the statement has :%s; write --param %s=VALUE", names[0], names[0])
+			return nil, cli.Usage("--param %q has no name", p).
+				WithHint("the statement has :%s; write --param %s=VALUE", names[0], names[0])
 		}
 		args = append(args, sql.Named(strings.TrimPrefix(name, ":"), sql.Untyped(value)))
 	}
@@ -159,33 +158,25 @@ func arguments(stmt *sql.Stmt, params []string) ([]any, error) {
 }
 
 // showRows runs a query and writes its rows.
-func (a *app) showRows(ctx context.Context, stmt *sql.Stmt, args []any) error {
-	o := a.options(nil, true)
+func showRows(ctx context.Context, a *cli.App, stmt *sql.Stmt, args []any) error {
+	o := a.Options(nil, true)
 	if o.Format == present.Raw || o.Format == present.Hex {
-		return usage("sql: -o is table, jsonl, json or csv, not %q", o.Format)
+		return cli.Usage("sql: -o is table, jsonl, json or csv, not %q", o.Format)
 	}
 	rows, err := stmt.Query(ctx, args...)
 	if err != nil {
 		return err
 	}
-	r := resultOf(rows)
-	if rows.Plan != nil && (a.format == "" || o.Format == present.Table) {
-		return present.Lines(a.out, r)
+	r := cli.ResultOf(rows)
+	if rows.Plan != nil && (a.Format == "" || o.Format == present.Table) {
+		return present.Lines(a.Out, r)
 	}
-	_, err = present.WriteRows(a.out, r, o)
+	_, err = present.WriteRows(a.Out, r, o)
 	return err
 }
 
-func resultOf(rows *sql.Rows) present.Result {
-	r := present.Result{Rows: rows.All()}
-	for _, c := range rows.Columns {
-		r.Names = append(r.Names, c.Name)
-	}
-	return r
-}
-
 // change runs a statement that returns no rows, and says on standard error what it did.
-func (a *app) change(ctx context.Context, stmt *sql.Stmt, args []any) error {
+func change(ctx context.Context, a *cli.App, stmt *sql.Stmt, args []any) error {
 	result, err := stmt.Exec(ctx, args...)
 	if err != nil {
 		return err
@@ -202,34 +193,6 @@ func (a *app) change(ctx context.Context, stmt *sql.Stmt, args []any) error {
 	default:
 		return nil
 	}
-	_, err = fmt.Fprintln(a.err, text)
+	_, err = fmt.Fprintln(a.Err, text)
 	return err
-}
-
-// sqlExit returns the exit code of errors about tables and statements, exitOK for others.
-func sqlExit(err error) int {
-	var e *sql.Error
-	switch {
-	case errors.Is(err, table.ErrNoTable), errors.Is(err, table.ErrNoIndex):
-		return exitNotFound
-	case errors.Is(err, table.ErrUnique), errors.Is(err, table.ErrExists),
-		errors.Is(err, table.ErrConflict):
-		return exitCondition
-	case errors.As(err, &e), errors.Is(err, sql.ErrArguments), errors.Is(err, sql.ErrNoResult):
-		return exitUsage
-	}
-	return exitOK
-}
-
-// sqlMessage returns the text of an error about statements, "" for others.
-func sqlMessage(err error) string {
-	var e *sql.Error
-	if !errors.As(err, &e) {
-		return ""
-	}
-	text := strings.TrimPrefix(e.Error(), "sql: ")
-	if e.Line == 1 {
-		text = e.Message
-	}
-	return text + "\n" + e.Excerpt()
 }

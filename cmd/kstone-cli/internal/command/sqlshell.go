@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
 	"github.com/kstonedb/kstone/engine/sql"
 )
 
@@ -49,9 +50,9 @@ func (s *session) statement(text string) error {
 	ctx, stop := signal.NotifyContext(s.ctx, os.Interrupt)
 	defer stop()
 	cmd := s.command()
-	err := cmd.timed(func() error {
-		return cmd.withTables(ctx, "", readWrite, func(t *tables) error {
-			return cmd.runSQL(ctx, t, text, nil)
+	err := cmd.Timed(func() error {
+		return cmd.WithTables(ctx, "", cli.ReadWrite, func(t *cli.Tables) error {
+			return runSQL(ctx, cmd, t, text, nil)
 		})
 	})
 	s.last = nil
@@ -62,7 +63,7 @@ func (s *session) statement(text string) error {
 
 // inTransaction reports whether statements have begun a transaction that is open.
 func (s *session) inTransaction() bool {
-	return s.db.session != nil && s.db.session.InTransaction()
+	return s.db.Session != nil && s.db.Session.InTransaction()
 }
 
 // abandon rolls back the open transaction, if there is one, because of what, and says so.
@@ -70,8 +71,8 @@ func (s *session) abandon(what string) bool {
 	if !s.inTransaction() {
 		return false
 	}
-	s.db.session.Rollback()
-	fmt.Fprintf(s.app.err, "%s: the transaction is rolled back, nothing since BEGIN is kept\n",
+	s.db.Session.Rollback()
+	fmt.Fprintf(s.app.Err, "%s: the transaction is rolled back, nothing since BEGIN is kept\n",
 		what)
 	return true
 }
@@ -95,7 +96,7 @@ func (s *session) sqlCandidates(before string) (start int, found []string) {
 		match(word)
 	}
 	cmd := s.command()
-	_ = cmd.withTables(context.Background(), "", readOnly, func(t *tables) error {
+	_ = cmd.WithTables(context.Background(), "", cli.ReadOnly, func(t *cli.Tables) error {
 		for _, found := range t.Tables() {
 			match(found.Name())
 			for _, c := range found.Schema().Columns {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
 	"github.com/kstonedb/kstone/engine/sql"
 )
 
@@ -20,19 +21,19 @@ type statements struct {
 	ended   bool
 }
 
-// statements returns those of the arguments, or of the input.
-func (a *app) statements(args []string) (*statements, error) {
+// newStatements returns those of the arguments, or of the input.
+func newStatements(a *cli.App, args []string) (*statements, error) {
 	if len(args) != 1 || args[0] != "-" {
 		return &statements{pending: []byte(strings.Join(args, " ")), ended: true}, nil
 	}
-	if a.open != nil {
-		return nil, usage("sql: a shell cannot read statements from its own input").
-			withHint(".read FILE runs those of a file")
+	if a.Open != nil {
+		return nil, cli.Usage("sql: a shell cannot read statements from its own input").
+			WithHint(".read FILE runs those of a file")
 	}
-	if a.inTTY {
-		_, _ = io.WriteString(a.err, "reading from the terminal; Ctrl-D ends the input\n")
+	if a.InTTY {
+		_, _ = io.WriteString(a.Err, "reading from the terminal; Ctrl-D ends the input\n")
 	}
-	return &statements{in: bufio.NewReaderSize(a.in, 64<<10)}, nil
+	return &statements{in: bufio.NewReaderSize(a.In, 64<<10)}, nil
 }
 
 // next returns as many statements as one text may hold, and how many lines came before them.

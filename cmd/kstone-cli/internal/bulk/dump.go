@@ -1,0 +1,178 @@
+package bulk
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/engine/sql"
+	"github.com/kstonedb/kstone/engine/table"
+)
+
+// An INSERT of a dump ends when it has this many rows or bytes. Loading commits once for each.
+const (
+	dumpRows  = 1000
+	dumpBytes = 64 << 10
+)
+
+// DumpCommand returns the command dump.
+func DumpCommand(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   a.Use("dump", "[TABLE…]"),
+		Short: "Write tables as statements that make them again",
+		Long: `Write CREATE TABLE, INSERT and CREATE INDEX statements that make the same tables with
+the same rows and indexes, of all tables or of those named. The command sql runs them.
+Items that are no rows of tables are not in it; export writes those.`,
+		Example: `  kstone-cli dump cities.db > cities.sql
+  kstone-cli sql copy.db - < cities.sql
+  kstone-cli dump cities.db cities`,
+		Args:              a.Arguments(0, -1),
+		ValidArgsFunction: a.CompleteTable,
+	}
+	cmd.RunE = a.OnTables(cli.ReadOnly, func(ctx context.Context, t *cli.Tables,
+		args []string) error {
+		return dump(ctx, t, a.Out, args)
+	})
+	return cmd
+}
+
+// dump writes the statements that make tables, of all if no names are given.
+func dump(ctx context.Context, t *cli.Tables, to io.Writer, names []string) error {
+	var found []*table.Table
+	for _, name := range names {
+		one, err := t.Find(name)
+		if err != nil {
+			return err
+		}
+		found = append(found, one)
+	}
+	if len(names) == 0 {
+		found = t.Tables()
+	}
+	out := bufio.NewWriterSize(to, 64<<10)
+	for _, one := range found {
+		if err := dumpTable(ctx, t, out, one); err != nil {
+			return err
+		}
+	}
+	return out.Flush()
+}
+
+// dumpTable writes a table: its definition, its rows, and then its indexes, which are built
+// faster at once than row by row.
+func dumpTable(ctx context.Context, t *cli.Tables, out *bufio.Writer, one *table.Table) error {
+	text, err := sql.Definition(one.Schema())
+	if err != nil {
+		return cli.Advise(err, "table describe -o json prints its definition, and export --table"+
+			" its rows")
+	}
+	parts, err := sql.Split(text)
+	if err != nil {
+		return err
+	}
+	indexes := parts[0].End + len(";\n")
+	if _, err := out.WriteString(text[:indexes]); err != nil {
+		return err
+	}
+	if err := dumpInserts(ctx, t, out, one); err != nil {
+		return err
+	}
+	_, err = out.WriteString(text[indexes:])
+	return err
+}
+
+func dumpInserts(ctx context.Context, t *cli.Tables, out *bufio.Writer, one *table.Table) error {
+	name := quoteName(one.Name())
+	rows, err := t.SQL.Query(ctx, "SELECT * FROM "+name)
+	if err != nil {
+		return err
+	}
+	head := "INSERT INTO " + name + " VALUES\n"
+	var text []byte
+	n := 0
+	end := func() error {
+		if n == 0 {
+			return nil
+		}
+		_, err := out.Write(append(text, ";\n"...))
+		text, n = text[:0], 0
+		return err
+	}
+	for row, err := range rows.All() {
+		if err != nil {
+			return err
+		}
+		next := appendRowLiteral(nil, row)
+		if len(head)+len(next)+len(";\n") > sql.MaxStatementBytes {
+			return cli.Advise(fmt.Errorf("%s: the row with the key %s is longer than a statement"+
+				" may be, %d MiB", one.Name(), rowKeyText(one.Schema(), row),
+				sql.MaxStatementBytes>>20),
+				"export --table writes rows of any length, and import reads them")
+		}
+		if n == dumpRows || n > 0 && len(text)+len(next) > dumpBytes {
+			if err := end(); err != nil {
+				return err
+			}
+		}
+		if n++; n == 1 {
+			text = append(text, head...)
+		} else {
+			text = append(text, ",\n"...)
+		}
+		text = append(text, next...)
+	}
+	return end()
+}
+
+// quoteName returns the name of a table or column for a statement.
+func quoteName(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+
+func appendRowLiteral(dst []byte, row []expr.Value) []byte {
+	dst = append(dst, '(')
+	for i, v := range row {
+		if i > 0 {
+			dst = append(dst, ", "...)
+		}
+		dst = appendLiteral(dst, v)
+	}
+	return append(dst, ')')
+}
+
+// appendLiteral appends a value as a statement has it.
+func appendLiteral(dst []byte, v expr.Value) []byte {
+	if v.Kind() != expr.KindList {
+		return append(dst, v.String()...)
+	}
+	dst = append(dst, '[')
+	for i, e := range slices.Collect(v.Elements()) {
+		if i > 0 {
+			dst = append(dst, ", "...)
+		}
+		dst = appendLiteral(dst, e)
+	}
+	return append(dst, ']')
+}
+
+// maxKeyText bounds what a message shows of each value of a key, in bytes.
+const maxKeyText = 60
+
+// rowKeyText returns the primary key of a row for people: ('IT', 'Pisa').
+func rowKeyText(t *schema.Table, row []expr.Value) string {
+	var parts []string
+	for _, i := range t.KeyOrdinals() {
+		text := row[i].String()
+		if len(text) > maxKeyText {
+			text = strings.ToValidUTF8(text[:maxKeyText], "") + "…"
+		}
+		parts = append(parts, text)
+	}
+	return "(" + strings.Join(parts, ", ") + ")"
+}

@@ -1,0 +1,93 @@
+package bulk
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
+	"github.com/kstonedb/kstone/engine"
+)
+
+// ExportCommand returns the command export.
+func ExportCommand(a *cli.App) *cobra.Command {
+	var table string
+	cmd := &cobra.Command{
+		Use:   a.Use("export", "[--table TABLE] [-o jsonl|csv]"),
+		Short: "Write all items as records that import reads back",
+		Long: `Write all items to standard output, in key order, as records from which import makes
+the same items again: keys, values and expiry times, binary ones included.
+
+Records have the fields of the keys first, then those of the value. What does not fit
+into fields stands whole in the field "$item". In a database whose keys have no fields
+all records are of the form {"pk":…,"sk":…,"value":…,"expires":…}.
+
+--table writes the rows of a table, from which import --table makes the same rows in a
+table of the same columns. In CSV, NULL is an empty cell, an empty text "", a list JSON.`,
+		Example: `  kstone-cli export cities.db > cities.jsonl
+  kstone-cli export cities.db -o csv | gzip > cities.csv.gz
+  kstone-cli export a.db | kstone-cli import b.db -
+  kstone-cli export my.db --table towns -o csv`,
+		Args: a.Arguments(0, 0),
+	}
+	a.OutputVar(cmd, "`FORMAT`: jsonl or csv; default: jsonl", []string{"jsonl", "csv"})
+	cmd.Flags().StringVar(&table, "table", "", "write the rows of this `TABLE`")
+	cli.Before(cmd, func() error {
+		switch a.Format {
+		case "":
+			a.Format = "jsonl"
+			return nil
+		case "jsonl", "csv":
+			return nil
+		}
+		return cli.Usage("export: -o is jsonl or csv, not %q", a.Format).
+			WithHint("scan writes the other formats")
+	})
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		path, _ := a.Split(args)
+		if table == "" {
+			return a.WithDB(path, cli.ReadOnly, func(d *cli.Database) error {
+				return exportItems(cmd.Context(), a, d)
+			})
+		}
+		return a.WithTables(cmd.Context(), path, cli.ReadOnly, func(t *cli.Tables) error {
+			return exportTable(cmd.Context(), a, t, table)
+		})
+	}
+	return cmd
+}
+
+func exportItems(ctx context.Context, a *cli.App, d *cli.Database) error {
+	snap, err := d.Snapshot()
+	if err != nil {
+		return err
+	}
+	defer snap.Close()
+	n, err := present.Write(a.Out, snap.Scan(ctx, engine.Scan{}), a.Options(d.Schema, true))
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(a.Err, "exported %s; read them back with: %s import NEW.db FILE --format %s"+
+		" %s\n", present.Plural(int64(n), "item"), cli.Program, a.Format, d.Schema.Flags())
+	return nil
+}
+
+func exportTable(ctx context.Context, a *cli.App, t *cli.Tables, name string) error {
+	found, err := t.Find(name)
+	if err != nil {
+		return err
+	}
+	rows, err := t.SQL.Query(ctx, "SELECT * FROM "+quoteName(found.Name()))
+	if err != nil {
+		return err
+	}
+	n, err := present.WriteRows(a.Out, cli.ResultOf(rows), a.Options(nil, true))
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(a.Err, "exported %s; in a table of the same columns (table describe -o sql)"+
+		" import FILE --format %s --table makes them again\n", present.Rows(int64(n)), a.Format)
+	return nil
+}

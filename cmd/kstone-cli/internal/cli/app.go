@@ -1,0 +1,188 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/layout"
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/sql"
+	"github.com/kstonedb/kstone/engine/table"
+)
+
+// Program is the name of the program in messages.
+const Program = "kstone-cli"
+
+// App is one run of the program, or one line of a shell.
+type App struct {
+	In       io.Reader
+	Out, Err io.Writer
+	// Terminals get tables, colours and progress bars.
+	InTTY, OutTTY, ErrTTY bool
+	Color                 bool
+	Width                 int
+
+	// Values of flags that several commands have.
+	Durability string
+	Input      string
+	Format     string
+	Timing     bool
+
+	Set []string // settings to choose when the database is opened, as NAME=VALUE
+
+	// Open is the database of a shell; nil outside of one.
+	Open *Database
+	// More continues the last query or scan of a shell; nil if it was complete.
+	More func(ctx context.Context) error
+
+	opened time.Duration // how long opening took, for --timing
+}
+
+// Timed runs fn, reports its error, and how long it took if that was asked for.
+func (a *App) Timed(fn func() error) error {
+	start := time.Now()
+	err := fn()
+	a.Report(err)
+	if !a.Timing {
+		return err
+	}
+	total := time.Since(start)
+	text := "time: " + present.Duration(total)
+	if a.Open == nil {
+		text = fmt.Sprintf("time: open %s, run %s", present.Duration(a.opened),
+			present.Duration(total-a.opened))
+	}
+	if a.ErrTTY && a.Color {
+		text = "\x1b[2m" + text + "\x1b[0m"
+	}
+	fmt.Fprintln(a.Err, text)
+	return err
+}
+
+// Report writes an error to standard error.
+func (a *App) Report(err error) {
+	var reported silent
+	if err == nil || errors.As(err, &reported) {
+		return
+	}
+	text, hint := message(err)
+	if a.Open != nil {
+		hint = strings.ReplaceAll(hint, Program+" help", ".help")
+	}
+	prefix := Program + ": "
+	if a.Open != nil {
+		prefix = "error: "
+	}
+	if a.ErrTTY && a.Color {
+		prefix = "\x1b[31m" + prefix + "\x1b[0m"
+	}
+	fmt.Fprintf(a.Err, "%s%s\n", prefix, strings.ReplaceAll(text, "\n", "\n  "))
+	if hint != "" {
+		fmt.Fprintf(a.Err, "  %s\n", hint)
+	}
+}
+
+// Database is an open database with what the commands know about its keys.
+type Database struct {
+	*engine.DB
+	Path   string
+	Schema *layout.Schema
+	// Statements run in one session, so that a transaction goes on from one to the next. Both
+	// are nil until there is one.
+	tables  *table.DB
+	Session *sql.Session
+}
+
+// Close rolls back what is open, and closes the database.
+func (d *Database) Close() error {
+	var err error
+	if d.Session != nil {
+		d.Session.Rollback()
+		err = d.tables.Close()
+	}
+	return errors.Join(err, d.DB.Close())
+}
+
+// Mode says how a command opens the database.
+type Mode uint8
+
+const (
+	ReadOnly  Mode = iota // it changes nothing
+	ReadWrite             // it writes to one that is there
+	Create                // it makes one if there is none
+)
+
+// WithDB runs fn with the database: that of the shell, or the one in path, which is
+// opened for the time of the call.
+func (a *App) WithDB(path string, m Mode, fn func(*Database) error) (err error) {
+	if a.Open != nil {
+		return fn(a.Open)
+	}
+	d, err := a.OpenDB(path, m, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	return fn(d)
+}
+
+// OpenDB opens a database. Options other than those of the command line can be given.
+func (a *App) OpenDB(path string, m Mode, o *engine.Options) (*Database, error) {
+	if path == "" {
+		return nil, Usage("the name of the database is empty").WithHint("name a directory")
+	}
+	if o == nil {
+		o = &engine.Options{}
+	}
+	if len(a.Set) > 0 && m == ReadOnly {
+		return nil, Usage("--set changes the database, which would only be read").
+			WithHint("%s settings %s %s does so", Program, path, strings.Join(a.Set, " "))
+	}
+	if err := Choose(o, a.Set); err != nil {
+		return nil, err
+	}
+	d := &Database{Path: path}
+	o.ReadOnly, o.MustExist, o.Durability = m == ReadOnly, m != Create, a.Level()
+	start := time.Now()
+	var err error
+	d.DB, err = engine.Open(path, o)
+	a.opened += time.Since(start)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.LoadSchema(); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+// LoadSchema reads the layout of the keys again.
+func (d *Database) LoadSchema() error {
+	data, ok := d.Property(layout.Property)
+	if !ok {
+		d.Schema = nil
+		return nil
+	}
+	var err error
+	d.Schema, err = layout.DecodeSchema(data)
+	return err
+}
+
+// Options returns how to write items. A limited list is never cut in the middle.
+func (a *App) Options(s *layout.Schema, limited bool) present.Options {
+	o := present.Options{Format: present.Format(a.Format), Schema: s, Width: a.Width,
+		Color: a.Color}
+	switch {
+	case a.Format != "":
+	case a.OutTTY:
+		o.Format, o.Brief = present.Table, !limited
+	default:
+		o.Format = present.JSONL
+	}
+	return o
+}

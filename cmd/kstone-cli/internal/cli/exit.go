@@ -1,0 +1,218 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"strings"
+
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/layout"
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/sql"
+	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/keycodec"
+)
+
+// Exit codes. Scripts depend on them.
+const (
+	exitOK        = 0
+	exitError     = 1 // anything that has no code of its own
+	ExitUsage     = 2 // arguments that make no sense
+	exitNotFound  = 3 // no such item
+	exitCondition = 4 // a condition failed, nothing was written
+	exitCorrupt   = 5 // stored bytes are damaged or unknown
+	exitLocked    = 6 // another process has the database open
+)
+
+// UsageError is an error in the arguments.
+type UsageError struct {
+	text string
+	hint string
+}
+
+// Error returns what is wrong.
+func (e *UsageError) Error() string { return e.text }
+
+// Usage returns an error in the arguments.
+func Usage(format string, args ...any) *UsageError {
+	return &UsageError{text: fmt.Sprintf(format, args...)}
+}
+
+// WithHint adds what to do.
+func (e *UsageError) WithHint(format string, args ...any) *UsageError {
+	e.hint = fmt.Sprintf(format, args...)
+	return e
+}
+
+// NotFound is an ErrNotFound that says what was looked for, and advises.
+type NotFound struct{ Text, Hint string }
+
+// Error returns what was looked for.
+func (e *NotFound) Error() string { return e.Text }
+
+// Is reports whether target is engine.ErrNotFound.
+func (e *NotFound) Is(target error) bool { return target == engine.ErrNotFound }
+
+// advice is an error with a hint.
+type advice struct {
+	error
+	hint string
+}
+
+func (e *advice) Unwrap() error { return e.error }
+
+// Advise adds what to do to an error.
+func Advise(err error, hint string) error { return &advice{err, hint} }
+
+// ExitCode returns the code that belongs to err.
+func ExitCode(err error) int {
+	var u *UsageError
+	if code := sqlExit(err); code != exitOK {
+		return code
+	}
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, engine.ErrNotFound):
+		return exitNotFound
+	case errors.Is(err, engine.ErrConditionFailed):
+		return exitCondition
+	case errors.Is(err, engine.ErrLocked):
+		return exitLocked
+	case errors.Is(err, engine.ErrCorrupt):
+		return exitCorrupt
+	case errors.As(err, &u), IsArgumentError(err):
+		return ExitUsage
+	}
+	return exitError
+}
+
+// IsArgumentError reports whether the engine or the layout refused an argument.
+func IsArgumentError(err error) bool {
+	for _, target := range []error{
+		layout.ErrUsage, engine.ErrInvalid, engine.ErrInvalidCursor, engine.ErrEmptyPK,
+		engine.ErrEmptySK, engine.ErrTooLarge, keycodec.ErrKeyTooLarge,
+	} {
+		if errors.Is(err, target) {
+			return true
+		}
+	}
+	return false
+}
+
+// message returns the text of an error for people: without the names of packages, and
+// with what to do next on a line of its own.
+func message(err error) (text, hint string) {
+	var u *UsageError
+	var n *NotFound
+	var a *advice
+	var condition *engine.ConditionError
+	if text = sqlMessage(err); text != "" {
+		return text, ""
+	}
+	text = PlainText(err)
+	switch {
+	case errors.As(err, &u):
+		return text, u.hint
+	case errors.Is(err, context.Canceled) && !errors.As(err, &a):
+		return "interrupted", ""
+	case errors.As(err, &n):
+		return n.Text, n.Hint
+	case errors.As(err, &a):
+		return text, a.hint
+	case errors.As(err, &condition) && condition.Exists:
+		return text, "nothing was written; get shows the item that is there, put without" +
+			" --if-absent replaces it"
+	}
+	return text, hintFor(err)
+}
+
+// packages matches the names of packages where an error names them: in front, or after
+// what it is wrapped in. Elsewhere they are not names of packages: "094-64.sst: want …".
+var packages = regexp.MustCompile(`(^|\n|: |\()(?:(?:engine|keycodec|manifest|stripe|wal|sst|` +
+	`vfs|table|schema|sql|plan|exec|expr|zonemap|keyset): )+`)
+
+// PlainText returns the text of an error without the names of packages.
+func PlainText(err error) string {
+	return packages.ReplaceAllString(err.Error(), "$1")
+}
+
+// hintFor says what to do about errors of the engine and the system.
+func hintFor(err error) string {
+	switch {
+	case errors.Is(err, engine.ErrNotExist):
+		return "check the path; put and import create a database where there is none"
+	case errors.Is(err, engine.ErrNotDatabase):
+		return "nothing in it was changed; name the directory of a kstone database, or a new one"
+	case errors.Is(err, engine.ErrLocked):
+		return "close that program first, or work on a copy made with backup"
+	case errors.Is(err, engine.ErrVersion):
+		return "it was written by a newer kstone; use a kstone-cli of that version"
+	case errors.Is(err, engine.ErrCorrupt):
+		return "kstone-cli verify DB lists all damage; undamaged stripes stay readable;" +
+			" a backup made with kstone-cli backup is a database of its own"
+	case errors.Is(err, engine.ErrInvalidCursor):
+		return "give --after exactly what `next:` printed, with the query it came from unchanged"
+	case errors.Is(err, engine.ErrEmptyPK):
+		return "every item needs a partition key of at least one byte"
+	case errors.Is(err, engine.ErrEmptySK):
+		return "leave the sort key out if there is none"
+	case errors.Is(err, keycodec.ErrKeyTooLarge):
+		return "keys hold at most 64 KiB; store long data in the value"
+	case errors.Is(err, engine.ErrTooLarge):
+		return "values hold at most 64 MiB; split the data over several sort keys"
+	case errors.Is(err, engine.ErrDiskFull):
+		return "nothing is lost; free some space and run the command again"
+	case errors.Is(err, fs.ErrPermission):
+		return "check the permissions of the directory and its files"
+	}
+	return ""
+}
+
+// sqlExit returns the exit code of errors about tables and statements, exitOK for others.
+func sqlExit(err error) int {
+	var e *sql.Error
+	switch {
+	case errors.Is(err, table.ErrNoTable), errors.Is(err, table.ErrNoIndex):
+		return exitNotFound
+	case errors.Is(err, table.ErrUnique), errors.Is(err, table.ErrExists),
+		errors.Is(err, table.ErrConflict):
+		return exitCondition
+	case errors.As(err, &e), errors.Is(err, sql.ErrArguments), errors.Is(err, sql.ErrNoResult):
+		return ExitUsage
+	}
+	return exitOK
+}
+
+// sqlMessage returns the text of an error about statements, "" for others.
+func sqlMessage(err error) string {
+	var e *sql.Error
+	if !errors.As(err, &e) {
+		return ""
+	}
+	text := strings.TrimPrefix(e.Error(), "sql: ")
+	if e.Line == 1 {
+		text = e.Message
+	}
+	return text + "\n" + e.Excerpt()
+}
+
+// quiet wraps an error whose text would repeat what has been said.
+type quiet struct{ error }
+
+func (quiet) Error() string { return "" }
+
+func (q quiet) Unwrap() error { return q.error }
+
+// Quiet returns an error that matches what err matches, and has no text.
+func Quiet(err error) error { return quiet{err} }
+
+// silent is an error that has been reported already; it carries the exit code.
+type silent struct{ error }
+
+func (s silent) Unwrap() error { return s.error }
+
+// Silent returns an error for the exit code of one that has been reported.
+func Silent(err error) error { return silent{err} }

@@ -1,0 +1,184 @@
+package cli
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/layout"
+	"github.com/kstonedb/kstone/engine"
+)
+
+// InputFlag adds -i to a command that has keys or values as arguments. What of them is said
+// by help; "" stands for the form that the command takes without -i.
+func (a *App) InputFlag(cmd *cobra.Command, help string) {
+	cmd.Flags().StringVarP(&a.Input, "input", "i", "", help)
+	_ = cmd.RegisterFlagCompletionFunc("input", cobra.FixedCompletions(InputForms,
+		cobra.ShellCompDirectiveNoFileComp))
+	Before(cmd, func() error {
+		if a.Input == "" || slices.Contains(InputForms, a.Input) {
+			return nil
+		}
+		return Usage("-i is text, escaped, hex or base64, not %q", a.Input)
+	})
+}
+
+// InputForms are the values of -i.
+var InputForms = []string{"text", "escaped", "hex", "base64"}
+
+// InputFormHelp is the help of -i for keys and values.
+const InputFormHelp = "`FORM` of keys and values: text (default), escaped (\\x00, \\n), hex\n" +
+	"or base64"
+
+// DurabilityFlag adds --durability to a command that writes.
+func (a *App) DurabilityFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&a.Durability, "durability", a.Durability,
+		"`LEVEL`: what an acknowledged write survives, sync (power cut)\nor process (kill)")
+	Before(cmd, func() error {
+		if _, ok := Levels[a.Durability]; ok {
+			return nil
+		}
+		return Usage("--durability is sync or process, not %q", a.Durability).
+			WithHint("sync survives a power cut, process a kill of the program")
+	})
+}
+
+// Levels are the values of --durability.
+var Levels = map[string]engine.Durability{"": engine.DefaultDurability, "sync": engine.Sync,
+	"process": engine.Process}
+
+// Level returns the durability that --durability names.
+func (a *App) Level() engine.Durability { return Levels[a.Durability] }
+
+// elsewhere says of flags that only some commands have what they are about.
+var elsewhere = map[string]string{
+	"input":      "-i is about keys and values that stand on the command line, or in plain lines",
+	"durability": "--durability is about writes to a database",
+}
+
+// BytesOf returns the bytes that an argument stands for, as --input says.
+func (a *App) BytesOf(what, text string) ([]byte, error) {
+	b, err := a.ReadForm(text)
+	var bad *formError
+	if errors.As(err, &bad) {
+		return nil, Usage("%s %v", what, bad).WithHint("%s", bad.hint)
+	}
+	return b, err
+}
+
+// formError says that a text is not of the form that --input names.
+type formError struct{ text, hint string }
+
+func (e *formError) Error() string { return e.text }
+
+// ReadForm returns the bytes that a text in the form of --input stands for. The error is a
+// *formError.
+func (a *App) ReadForm(text string) (b []byte, err error) {
+	hint := fmt.Sprintf("-i %s applies to all keys and values of the command", a.Input)
+	switch a.Input {
+	case "text", "":
+		return []byte(text), nil
+	case "hex":
+		if b, err = hex.DecodeString(strings.ReplaceAll(text, " ", "")); err != nil {
+			err = &formError{fmt.Sprintf("%q is not hexadecimal", text), hint}
+		}
+	case "base64":
+		if b, err = base64.StdEncoding.DecodeString(text); err != nil {
+			err = &formError{fmt.Sprintf("%q is not base64", text), hint}
+		}
+	case "escaped":
+		var s string
+		if s, err = strconv.Unquote(`"` + strings.ReplaceAll(text, `"`, `\"`) + `"`); err != nil {
+			err = &formError{fmt.Sprintf("%q has a bad escape", text),
+				`escapes are those of Go strings: \n, \x00, \u00e9, \\`}
+		}
+		b = []byte(s)
+	}
+	return b, err
+}
+
+// AppendForm appends bytes in the form of --input, so that ReadForm reads them back.
+func (a *App) AppendForm(dst, b []byte) []byte {
+	switch a.Input {
+	case "hex":
+		return hex.AppendEncode(dst, b)
+	case "base64":
+		return base64.StdEncoding.AppendEncode(dst, b)
+	case "escaped":
+		return append(dst, layout.Show(b)...)
+	}
+	return append(dst, b...)
+}
+
+// Arg returns a key argument.
+func (a *App) Arg(what, text string) (layout.Arg, error) {
+	b, err := a.BytesOf(what, text)
+	return layout.Arg{Bytes: b, Stored: a.Input == "hex" || a.Input == "base64"}, err
+}
+
+// Args returns several key arguments.
+func (a *App) Args(what string, texts []string) ([]layout.Arg, error) {
+	var out []layout.Arg
+	for _, text := range texts {
+		arg, err := a.Arg(what, text)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, arg)
+	}
+	return out, nil
+}
+
+// SetFlag adds --set to a command that may create a database. In a shell the database is
+// open, and has its settings.
+func (a *App) SetFlag(cmd *cobra.Command) {
+	if a.Open != nil {
+		return
+	}
+	cmd.Flags().StringArrayVar(&a.Set, "set", nil, "choose a setting of the database, as"+
+		" `NAME=VALUE` (repeatable);\n"+Program+" help settings explains them")
+	_ = cmd.RegisterFlagCompletionFunc("set", CompleteSetting)
+}
+
+// Choose sets the options that NAME=VALUE words name.
+func Choose(o *engine.Options, words []string) error {
+	for _, w := range words {
+		name, value, ok := strings.Cut(w, "=")
+		if !ok {
+			return Usage("setting %q: want NAME=VALUE", w).
+				WithHint("for example compression=zstd; %s help settings explains them", Program)
+		}
+		if err := o.Set(name, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CompleteSetting completes NAME=VALUE.
+func CompleteSetting(_ *cobra.Command, _ []string, prefix string) ([]string,
+	cobra.ShellCompDirective) {
+	name, _, named := strings.Cut(prefix, "=")
+	var found []string
+	for _, s := range engine.DefaultSettings() {
+		switch {
+		case !named:
+			found = append(found, s.Name+"=")
+		case s.Name == name:
+			for _, v := range s.Values {
+				found = append(found, name+"="+v)
+			}
+		}
+	}
+	found = slices.DeleteFunc(found, func(c string) bool { return !strings.HasPrefix(c, prefix) })
+	if named {
+		return found, cobra.ShellCompDirectiveNoFileComp
+	}
+	return found, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}

@@ -1,0 +1,194 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/meter"
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
+	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/engine/sql"
+	"github.com/kstonedb/kstone/engine/table"
+)
+
+// Tables is an open database with its tables.
+type Tables struct {
+	*table.DB
+	SQL  *sql.Session
+	done func()
+}
+
+// WithTables runs fn with the tables of a database: see WithDB. What takes a while shows
+// how far it is.
+func (a *App) WithTables(ctx context.Context, path string, m Mode, fn func(*Tables) error) error {
+	return a.WithDB(path, m, func(d *Database) error {
+		t, err := a.OpenTables(ctx, d)
+		if err != nil {
+			return err
+		}
+		defer t.done()
+		return fn(t)
+	})
+}
+
+// OpenTables opens the tables of a database, which stay open with it.
+func (a *App) OpenTables(ctx context.Context, d *Database) (*Tables, error) {
+	if d.Session == nil {
+		db, err := table.Open(ctx, d.DB, nil)
+		if err != nil {
+			return nil, err
+		}
+		d.tables, d.Session = db, sql.Open(db)
+	}
+	t := &Tables{DB: d.tables, SQL: d.Session}
+	t.SQL.Progress, t.done = a.progress()
+	return t, nil
+}
+
+// progress returns a function that shows how far an operation on tables is, and one that
+// takes the bar away.
+func (a *App) progress() (show func(table.Progress), done func()) {
+	var bar *meter.Meter
+	what := ""
+	done = func() {
+		if bar != nil {
+			bar.Done()
+		}
+	}
+	show = func(p table.Progress) {
+		name := strings.TrimSpace(p.What + " " + p.Table + " " + p.Index)
+		if bar == nil || name != what {
+			done()
+			total := p.Total
+			if total == 0 {
+				total = -1
+			}
+			bar, what = meter.New(a.Err, a.ErrTTY, total, name), name
+		}
+		bar.Set(p.Done)
+	}
+	return show, done
+}
+
+// Find returns a table, or an error that names one that may be meant.
+func (t *Tables) Find(name string) (*table.Table, error) {
+	found, err := t.Table(name)
+	if !errors.Is(err, table.ErrNoTable) {
+		return found, err
+	}
+	hint := "there are no tables; table create makes one"
+	if names := t.Names(); len(names) > 0 {
+		hint = "there are: " + strings.Join(names[:min(len(names), 20)], ", ")
+	}
+	return nil, Advise(fmt.Errorf("there is no table %s%w", name, Quiet(err)), hint)
+}
+
+// Names returns the names of the tables.
+func (t *Tables) Names() (names []string) {
+	for _, found := range t.Tables() {
+		names = append(names, found.Name())
+	}
+	return names
+}
+
+// CompleteTable completes the argument after the database with the names of tables.
+func (a *App) CompleteTable(_ *cobra.Command, args []string, prefix string) ([]string,
+	cobra.ShellCompDirective) {
+	return a.CompleteFirst(args, func(path string) (found []string) {
+		_ = a.WithTables(context.Background(), path, ReadOnly, func(t *Tables) error {
+			for _, name := range t.Names() {
+				if strings.HasPrefix(name, prefix) {
+					found = append(found, name)
+				}
+			}
+			return nil
+		})
+		return found
+	})
+}
+
+// KeyColumnsText describes columns of a key: "at desc, id".
+func KeyColumnsText(t *schema.Table, columns []schema.KeyColumn) string {
+	var parts []string
+	for _, k := range columns {
+		parts = append(parts, keyColumnText(t, k))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func keyColumnText(t *schema.Table, k schema.KeyColumn) string {
+	text := t.Columns[k.Ordinal].Name
+	if k.Desc {
+		text += " desc"
+	}
+	if k.NullsLast && !k.Desc {
+		text += " nulls last"
+	}
+	return text
+}
+
+// IndexText describes an index after its name: "(country, population desc) unique".
+func IndexText(t *schema.Table, x *schema.Index) string {
+	var parts []string
+	for _, c := range x.Columns {
+		text := keyColumnText(t, c.KeyColumn)
+		if c.Each {
+			text = "each " + text
+		}
+		parts = append(parts, text)
+	}
+	out := "(" + strings.Join(parts, ", ") + ")"
+	if x.Unique {
+		out += " unique"
+	}
+	if len(x.Include) > 0 {
+		var names []string
+		for _, i := range x.Include {
+			names = append(names, t.Columns[i].Name)
+		}
+		out += " include (" + strings.Join(names, ", ") + ")"
+	}
+	if x.Sharded() {
+		out += " shard " + x.Shard.String()
+	}
+	if x.Placement == schema.Local {
+		out += " local"
+	}
+	if x.Where != nil {
+		out += " where " + x.Where.String()
+	}
+	if x.State != schema.Ready {
+		out += ", " + x.State.String()
+	}
+	return out
+}
+
+// ResultOf returns rows in the form that is printed.
+func ResultOf(rows *sql.Rows) present.Result {
+	r := present.Result{Rows: rows.All()}
+	for _, c := range rows.Columns {
+		r.Names = append(r.Names, c.Name)
+	}
+	return r
+}
+
+// CompleteFirst completes the first argument after the database with what find returns. In a
+// system shell find opens the database, read-only.
+func (a *App) CompleteFirst(args []string, find func(path string) []string) ([]string,
+	cobra.ShellCompDirective) {
+	path := ""
+	if a.Open == nil {
+		if len(args) == 0 {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		}
+		path, args = args[0], args[1:]
+	}
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return find(path), cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,132 @@
+package command
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"strings"
+
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/bulk"
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/keytool"
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/upkeep"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// Main runs the program with the given arguments and returns its exit code.
+func Main(args []string) int {
+	a := &cli.App{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
+	a.InTTY = term.IsTerminal(int(os.Stdin.Fd()))
+	a.OutTTY = term.IsTerminal(int(os.Stdout.Fd()))
+	a.ErrTTY = term.IsTerminal(int(os.Stderr.Fd())) && os.Getenv("TERM") != "dumb"
+	a.Color = a.OutTTY && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	return run(ctx, a, args)
+}
+
+// run executes one command line, reports its error and returns the exit code.
+func run(ctx context.Context, a *cli.App, args []string) int {
+	return cli.ExitCode(runLine(ctx, a, args))
+}
+
+// runLine executes one command line, reports its error and returns it.
+func runLine(ctx context.Context, a *cli.App, args []string) error {
+	if a.OutTTY {
+		if width, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
+			a.Width = width
+		}
+	}
+	root := root(a)
+	root.SetArgs(args)
+	return a.Timed(func() error { return root.ExecuteContext(ctx) })
+}
+
+// root returns the command tree.
+func root(a *cli.App) *cobra.Command {
+	root := &cobra.Command{
+		Use:           cli.Program,
+		Short:         "Explore and maintain kstone databases",
+		Long:          rootHelp,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.ArbitraryArgs,
+	}
+	root.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return cmd.Help()
+		}
+		return a.Unknown(cmd, args[0])
+	}
+	root.SetIn(a.In)
+	root.SetOut(a.Out)
+	root.SetErr(a.Err)
+	root.SetFlagErrorFunc(cli.FlagError)
+	root.SetHelpCommand(a.HelpCommand(root))
+	flags := root.PersistentFlags()
+	flags.BoolVar(&a.Timing, "timing", a.Timing, "print how long the command took")
+	for _, group := range groups(a) {
+		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title + ":"})
+		for _, cmd := range group.commands {
+			cmd.GroupID = group.title
+			cmd.DisableFlagsInUseLine = true
+			if a.Open != nil {
+				inShell(cmd)
+			}
+			root.AddCommand(cmd)
+		}
+	}
+	if a.Open != nil { // no name of a program before the command
+		root.Use = ""
+		root.CompletionOptions.DisableDefaultCmd = true
+		root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "{{.UseLine}}",
+			"{{trim .UseLine}}", 1))
+	}
+	return root
+}
+
+const rootHelp = `kstone-cli explores and maintains kstone databases.
+
+A database is a directory. Every item has a partition key (PK), an optional sort
+key (SK) and a value. Commands that only read open it read-only, several at a time.
+
+Data goes to standard output, everything else to standard error. Exit codes: 0 ok,
+1 error, 2 usage, 3 not found, 4 condition failed, 5 corrupt, 6 locked.`
+
+type group struct {
+	title    string
+	commands []*cobra.Command
+}
+
+// groups lists the commands. Those that only make sense outside of a shell are left
+// out inside of one.
+func groups(a *cli.App) []group {
+	all := []group{
+		{"Items", []*cobra.Command{
+			getCommand(a), putCommand(a), deleteCommand(a),
+			queryCommand(a), scanCommand(a), countCommand(a),
+		}},
+		{"Tables", []*cobra.Command{sqlCommand(a), tableCommand(a), indexCommand(a)}},
+		{"Bulk data", []*cobra.Command{
+			bulk.ImportCommand(a), bulk.DedupCommand(a), bulk.ExportCommand(a), bulk.DumpCommand(a),
+			upkeep.BackupCommand(a),
+		}},
+		{"Look inside", []*cobra.Command{
+			upkeep.StatsCommand(a), upkeep.VerifyCommand(a), upkeep.InspectCommand(a),
+			upkeep.StripeCommand(a),
+		}},
+		{"Upkeep", []*cobra.Command{
+			upkeep.SettingsCommand(a), upkeep.FlushCommand(a), upkeep.CompactCommand(a),
+		}},
+	}
+	if a.Open != nil {
+		return all
+	}
+	return append(all,
+		group{"Keys", []*cobra.Command{keytool.KeysCommand(a), keytool.SegmentCommand(a)}},
+		group{"Prove and rescue", []*cobra.Command{
+			upkeep.RepairCommand(a), upkeep.TortureCommand(a),
+		}},
+		group{"Start here", []*cobra.Command{shellCommand(a), demoCommand(a)}})
+}

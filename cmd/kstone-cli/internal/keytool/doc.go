@@ -1,0 +1,2 @@
+// Package keytool has the commands that work on keys without a database: keys and segment.
+package keytool

@@ -1,0 +1,237 @@
+package upkeep
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/keycodec"
+)
+
+// exactLimit is up to how many records stats counts instead of estimating. Why: a scan
+// of that many takes about a second.
+const exactLimit = 5_000_000
+
+// census is how the items spread.
+type census struct {
+	Items   int64      `json:"items"`
+	Exact   bool       `json:"exact"`
+	Stripes [256]int64 `json:"stripes"`
+	largest []partition
+	pks     int64
+}
+
+// partition is a PK with the number of its items.
+type partition struct {
+	pk    []byte
+	items int64
+}
+
+// StatsCommand returns the command stats.
+func StatsCommand(a *cli.App) *cobra.Command {
+	var exact, estimate bool
+	var top int
+	cmd := &cobra.Command{
+		Use:   a.Use("stats", "[--exact|--estimate]"),
+		Short: "Show size, spread over the stripes and the largest partitions",
+		Long: `Show how many items there are, how they spread over the 256 stripes, which partitions
+are the largest, and what the database takes on disk and in memory.
+
+Up to five million records are counted by a scan. Beyond that the numbers come from
+the files, where overwritten and deleted items count until a merge drops them.`,
+		Example: `  kstone-cli stats cities.db
+  kstone-cli stats cities.db --top 20
+  kstone-cli stats cities.db -o json | jq .items`,
+		Args: a.Arguments(0, 0),
+	}
+	cmd.Flags().BoolVar(&exact, "exact", false, "count, however many there are")
+	cmd.Flags().BoolVar(&estimate, "estimate", false, "do not count")
+	cmd.Flags().IntVar(&top, "top", 5, "show the `N` largest partitions")
+	a.OutputFlag(cmd, "`FORMAT`: json prints the figures as JSON", "table", "json")
+	cli.Before(cmd, func() error {
+		switch {
+		case exact && estimate:
+			return cli.Usage("stats: --exact and --estimate exclude each other")
+		case top < 0:
+			return cli.Usage("stats: --top %d is negative", top)
+		}
+		return nil
+	})
+	cmd.RunE = a.OnDB(cli.ReadOnly, func(ctx context.Context, d *cli.Database, _ []string) error {
+		m := d.Metrics()
+		c := &census{}
+		if exact || !estimate && m.Total.Records <= exactLimit {
+			if err := c.count(ctx, d.DB, top); err != nil {
+				return err
+			}
+		} else {
+			c.estimate(&m)
+		}
+		if a.Format == "json" {
+			return printStatsJSON(a, d, c, &m)
+		}
+		return printStats(a, d, c, &m)
+	})
+	return cmd
+}
+
+// count scans the database. In stripe order the items of a PK follow each other, so
+// one counter is enough.
+func (c *census) count(ctx context.Context, db *engine.DB, top int) error {
+	c.Exact = true
+	var now partition
+	for item, err := range db.Scan(ctx, engine.Scan{Unordered: true}) {
+		if err != nil {
+			return err
+		}
+		if string(item.Key.PK) != string(now.pk) {
+			c.rank(now, top)
+			now = partition{pk: append([]byte(nil), item.Key.PK...)}
+		}
+		now.items++
+		c.Items++
+		c.Stripes[keycodec.Stripe(item.Key.PK)]++
+	}
+	c.rank(now, top)
+	return nil
+}
+
+// rank keeps a partition if it is among the largest.
+func (c *census) rank(p partition, top int) {
+	if p.items == 0 {
+		return
+	}
+	c.pks++
+	i, _ := slices.BinarySearchFunc(c.largest, p, func(a, b partition) int {
+		return cmp.Compare(b.items, a.items)
+	})
+	c.largest = slices.Insert(c.largest, i, p)
+	if len(c.largest) > top {
+		c.largest = c.largest[:top]
+	}
+}
+
+func (c *census) estimate(m *engine.Metrics) {
+	for i := range m.Stripes {
+		n := int64(m.Stripes[i].Records) - 2*int64(m.Stripes[i].Tombstones)
+		c.Stripes[i] = max(n, 0)
+		c.Items += c.Stripes[i]
+	}
+}
+
+func printStatsJSON(a *cli.App, d *cli.Database, c *census, m *engine.Metrics) error {
+	type largest struct {
+		PK     string `json:"pk"`
+		Items  int64  `json:"items"`
+		Stripe uint8  `json:"stripe"`
+	}
+	out := struct {
+		*census
+		Used     int           `json:"stripes_used"`
+		Largest  []largest     `json:"largest_partitions"`
+		Disk     int64         `json:"disk_bytes"`
+		Raw      int64         `json:"raw_bytes"`
+		Memtable int64         `json:"memtable_bytes"`
+		Files    int           `json:"files"`
+		Runs     int           `json:"runs"`
+		Keys     string        `json:"keys,omitempty"`
+		Settings []settingJSON `json:"settings"`
+	}{census: c, Disk: m.Total.DiskBytes, Raw: m.Total.RawBytes, Memtable: m.MemtableBytes,
+		Files: m.Total.Files, Runs: m.Total.Runs, Keys: d.Schema.Flags(), Largest: []largest{},
+		Settings: settingsJSON(d.Settings())}
+	for _, n := range c.Stripes {
+		if n > 0 {
+			out.Used++
+		}
+	}
+	for _, p := range c.largest {
+		out.Largest = append(out.Largest, largest{d.Schema.FormatPK(p.pk), p.items,
+			keycodec.Stripe(p.pk)})
+	}
+	return a.PrintJSON(out)
+}
+
+func printStats(a *cli.App, d *cli.Database, c *census, m *engine.Metrics) error {
+	var b strings.Builder
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%-12s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	switch {
+	case c.Exact:
+		row("items", "%s in %s", present.Count(c.Items), present.Plural(c.pks, "partition"))
+	default:
+		row("items", "about %s (overwritten and deleted ones may count; --exact counts them)",
+			present.Count(c.Items))
+	}
+	if d.Schema != nil {
+		row("keys", "%s", d.Schema.Flags())
+	}
+	row("on disk", "%s in %s and %s; %s before compression", present.Bytes(m.Total.DiskBytes),
+		present.Plural(int64(m.Total.Files), "file"), present.Plural(int64(m.Total.Runs), "run"),
+		present.Bytes(m.Total.RawBytes))
+	row("settings", "%s", settingsText(d.Settings()))
+	row("in memory", "%s of write buffers, %s of cached blocks", present.Bytes(m.MemtableBytes),
+		present.Bytes(m.CacheBytes))
+	if a.Open != nil {
+		row("log", "%s of %s", present.Bytes(m.LogBytes), present.Bytes(m.LogBudgetBytes))
+		row("activity", "%s commits, %s flushes, %s merges, write amplification %.2f",
+			present.Count(int64(m.Commits)), present.Count(int64(m.Flushes)),
+			present.Count(int64(m.Compactions)), m.WriteAmplification)
+	}
+	b.WriteByte('\n')
+	b.WriteString(present.HeatMap(&c.Stripes, "items a stripe", a.Color))
+	if len(c.largest) > 0 {
+		b.WriteString("\nlargest partitions\n")
+		for _, p := range c.largest {
+			fmt.Fprintf(&b, "  %-24s %12s   %4.1f %%   stripe %d\n", d.Schema.FormatPK(p.pk),
+				present.Count(p.items), 100*float64(p.items)/float64(c.Items),
+				keycodec.Stripe(p.pk))
+		}
+	}
+	_, err := a.Out.Write([]byte(b.String()))
+	return err
+}
+
+// StripeCommand returns the command stripe.
+func StripeCommand(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "stripe PK…",
+		Short: "Show which stripe partition keys live in",
+		Long: `Print the stripe of each partition key, the key, and its bytes in hexadecimal. The
+stripe is the CRC-32 (IEEE) of the partition key modulo 256. Needs no database.`,
+		Example: `  kstone-cli stripe IT US
+  kstone-cli stripe -i hex 00ff`,
+		Args: cli.Words(1, -1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, text := range args {
+				arg, err := a.Arg("PK", text)
+				if err != nil {
+					return err
+				}
+				pk := arg.Bytes
+				if a.Open != nil {
+					if pk, err = a.Open.Schema.PK(arg); err != nil {
+						return err
+					}
+				}
+				if len(pk) == 0 {
+					return engine.ErrEmptyPK
+				}
+				if _, err := fmt.Fprintf(a.Out, "%d\t%s\t%x\n", keycodec.Stripe(pk), text,
+					pk); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	a.InputFlag(cmd, cli.InputFormHelp)
+	return cmd
+}

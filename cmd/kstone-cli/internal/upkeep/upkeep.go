@@ -1,0 +1,174 @@
+package upkeep
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
+	"github.com/kstonedb/kstone/engine"
+)
+
+// VerifyCommand returns the command verify.
+func VerifyCommand(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   a.Use("verify", ""),
+		Short: "Check every stored byte",
+		Long: `Read the whole database and check all checksums, the order of the keys, the zone maps
+and filters against the content, and the manifest against the files. The log is
+checked when the database is opened. Nothing is changed. All damage is listed; the
+exit code is then 5.`,
+		Example: "  kstone-cli verify cities.db",
+		Args:    a.Arguments(0, 0),
+	}
+	cmd.RunE = a.OnDB(cli.ReadOnly, func(ctx context.Context, d *cli.Database, _ []string) error {
+		start := time.Now()
+		set, stop := a.Gauge("verifying")
+		report, err := d.Verify(ctx, func(p engine.VerifyProgress) { set(p.Bytes, p.BytesTotal) })
+		stop()
+		if err != nil {
+			return err
+		}
+		without := ""
+		if n := report.Unfiltered; n > 0 {
+			without = fmt.Sprintf(" (%d without filters)", n)
+		}
+		_, err = fmt.Fprintf(a.Out, "ok: %s%s, %s, %s read in %s\n",
+			present.Plural(int64(report.Files), "file"), without,
+			present.Plural(int64(report.Entries), "record"),
+			present.Bytes(report.Bytes), present.Duration(time.Since(start)))
+		return err
+	})
+	return cmd
+}
+
+// FlushCommand returns the command flush.
+func FlushCommand(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   a.Use("flush", ""),
+		Short: "Write the contents of memory and log to data files",
+		Long: `Write everything that is only in the log to data files. It makes the next open a bit
+faster; nothing else needs it.`,
+		Example: "  kstone-cli flush my.db",
+		Args:    a.Arguments(0, 0),
+		RunE:    upkeep(a, "flushed", (*engine.DB).Flush),
+	}
+}
+
+// CompactCommand returns the command compact.
+func CompactCommand(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   a.Use("compact", ""),
+		Short: "Merge every stripe into one run",
+		Long: `Merge every stripe into one sorted run, dropping what was deleted, overwritten or has
+expired. kstone merges by itself; this makes the database as small and as fast to
+read as it gets.`,
+		Example: "  kstone-cli compact my.db",
+		Args:    a.Arguments(0, 0),
+		RunE:    upkeep(a, "compacted", (*engine.DB).Compact),
+	}
+}
+
+// upkeep is the action of a command that runs a maintenance operation and reports what it
+// changed.
+func upkeep(a *cli.App, done string, run func(*engine.DB, context.Context) error) cli.Action {
+	return a.OnDB(cli.ReadWrite, func(ctx context.Context, d *cli.Database, _ []string) error {
+		before, start := d.Metrics(), time.Now()
+		if err := a.Busy("working", func() error { return run(d.DB, ctx) }); err != nil {
+			return err
+		}
+		after := d.Metrics()
+		_, err := fmt.Fprintf(a.Out, "%s in %s: %s in %s (before: %s in %s)\n", done,
+			present.Duration(time.Since(start)),
+			present.Bytes(after.Total.DiskBytes), present.Plural(int64(after.Total.Files), "file"),
+			present.Bytes(before.Total.DiskBytes), present.Plural(int64(before.Total.Files),
+				"file"))
+		return err
+	})
+}
+
+// BackupCommand returns the command backup.
+func BackupCommand(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   a.Use("backup", "DEST"),
+		Short: "Copy the database",
+		Long: `Make a copy of the database in the new directory DEST. The copy is a database of its
+own: it can be opened, moved and changed without touching the original. Data files are
+hard links where DEST is on the same file system, so that it takes little time and
+space; elsewhere they are copied, at most at the --rate given. A backup that is
+interrupted leaves nothing in DEST.`,
+		Example: `  kstone-cli backup cities.db cities-backup.db
+  kstone-cli backup cities.db /mnt/backup/cities.db --rate 50MiB`,
+		Args: a.Arguments(1, 1),
+	}
+	var o engine.CheckpointOptions
+	cmd.Flags().Var((*bytesValue)(&o.BytesPerSecond), "rate",
+		"copy at most so many `BYTES` per second, for example 50MiB; 0 means no limit")
+	cmd.RunE = a.OnDB(cli.ReadWrite, func(ctx context.Context, d *cli.Database,
+		args []string) error {
+		ctx, release := cli.UntilStopped(ctx)
+		defer release()
+		start := time.Now()
+		set, stop := a.Gauge("copying")
+		o.Progress = func(p engine.CheckpointProgress) { set(p.Bytes, p.BytesTotal) }
+		err := d.Checkpoint(ctx, args[0], &o)
+		stop()
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(a.Out, "copied to %s in %s\n", args[0],
+			present.Duration(time.Since(start)))
+		return err
+	})
+	return cmd
+}
+
+// InspectCommand returns the command inspect.
+func InspectCommand(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "inspect FILE…",
+		Short: "Show what is in a log, data file or manifest",
+		Long: `Show what is in files of a database: log segments, SSTs, manifests and CURRENT. The
+files are only read; the database need not be closed.`,
+		Example: `  kstone-cli inspect cities.db/CURRENT
+  kstone-cli inspect cities.db/094-*.sst`,
+		Args: cli.Words(1, -1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			for i, name := range args {
+				if info, err := os.Stat(name); err == nil && info.IsDir() {
+					return cli.Usage("inspect: %s is a directory", name).
+						WithHint("name files in it, for example %s", filepath.Join(name, "CURRENT"))
+				}
+				if len(args) > 1 {
+					fmt.Fprintf(a.Out, "%s==> %s <==\n", map[bool]string{true: "\n"}[i > 0], name)
+				}
+				if err := engine.InspectFile(name, a.Out); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}
+
+// bytesValue is a flag for a number of bytes, with a unit if one is given.
+type bytesValue int64
+
+// Set implements pflag.Value.
+func (v *bytesValue) Set(text string) error {
+	n, err := present.ParseBytes(text)
+	*v = bytesValue(n)
+	return err
+}
+
+// String implements pflag.Value.
+func (v *bytesValue) String() string { return strconv.FormatInt(int64(*v), 10) }
+
+// Type implements pflag.Value.
+func (v *bytesValue) Type() string { return "bytes" }
