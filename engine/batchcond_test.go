@@ -175,7 +175,7 @@ func TestPutUntil(t *testing.T) {
 
 // Goal: of writers that want the same keys, each by one batch, exactly one gets them, all
 // of them. Method: each round, writers race for overlapping groups of keys in all stripes;
-// who wins has written all its keys, who loses none.
+// the winner has written all its keys, a loser none.
 //
 // Promise (reads and writes): Of batches that want the same keys one gets them, all of them;
 // conditional increments lose nothing. Also `TestBatchConditionsLoseNoIncrement`.

@@ -257,7 +257,7 @@ func TestMissingFilesAreNamed(t *testing.T) {
 	}
 }
 
-// TestDedupCounts: what FilterNew and InsertNew tell about their keys, in files and memtables, at
+// TestDedupCounts: what FilterNew and InsertNew report of their keys, in files and memtables, at
 // the moment at which items expire.
 func TestDedupCounts(t *testing.T) {
 	var now atomic.Int64 // in milliseconds

@@ -120,7 +120,7 @@ func (e *ConflictError) Error() string {
 // Is makes errors.Is(err, ErrConflict) true.
 func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 
-// LockedError says who has the database open. It matches ErrLocked.
+// LockedError names the process that has the database open. It matches ErrLocked.
 type LockedError struct {
 	Dir   string
 	Owner string // process id, program, host and time, as the owner stored them

@@ -18,7 +18,7 @@ import (
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
-// witness is what a program has been told about its writes: for each key the last
+// witness is what a program knows of its writes: for each key the last
 // acknowledged value, and values of later writes whose outcome it does not know.
 type witness map[string]*witnessed
 

@@ -64,7 +64,7 @@ func TestChangesOfAGatheredRangeConflict(t *testing.T) {
 	}
 	cases := []struct {
 		pk, sk   string
-		conflict string // those who must notice
+		conflict string // the transactions that must fail
 	}{
 		{"p1", "c", "gather count scan unordered"},
 		{"p1", "b", "gather count scan unordered"},

@@ -28,7 +28,7 @@ func TestWritesGiveUpWaiting(t *testing.T) {
 	})
 	db := openOn(t, fsys, engine.Options{Durability: engine.Process, MemtableBytes: 1 << 20})
 	ok(t, db.Put(pksk("p", "old"), []byte("v")))
-	// Longer than any pause below full pressure: who gives up has really been stopped.
+	// Longer than any pause below full pressure: a writer that gives up was really blocked.
 	const long, short = engine.MaxWait(100 * time.Millisecond), engine.MaxWait(time.Millisecond)
 	var err error
 	for n := 0; err == nil && n < 10_000; n++ {

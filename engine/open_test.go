@@ -408,7 +408,7 @@ func TestMissingFiles(t *testing.T) {
 	}
 }
 
-// isPrepared says whether a log segment was prepared and never used.
+// isPrepared reports whether a log segment was prepared and never used.
 func isPrepared(content string) bool { return strings.Trim(content, "\x00") == "" }
 
 // Many open the same new directory at once: one creates it, the others get an error.

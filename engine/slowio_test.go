@@ -22,7 +22,7 @@ func changes(op vfstest.Op) bool {
 	return true
 }
 
-// Goal: an operation on the disk that takes for ever holds up nobody who reads, and when it
+// Goal: an operation on the disk that takes for ever delays no reader, and when it
 // ends at last nothing is lost or wrong. Method: the script of the failing I/O, with its n-th
 // operation that changes something waiting until everything has been read.
 //

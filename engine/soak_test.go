@@ -94,7 +94,7 @@ func TestSoak(t *testing.T) {
 		s.slowGet)
 }
 
-// descriptors returns the number of open ones, 0 where the system does not tell.
+// descriptors returns the number of open ones, 0 where the system does not report it.
 func descriptors() int {
 	names, _ := os.ReadDir("/proc/self/fd")
 	return len(names)

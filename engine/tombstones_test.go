@@ -155,7 +155,7 @@ func (c *endingContext) Err() error {
 	}
 }
 
-// A reader who is shown nothing, because everything that it passes is deleted, can be
+// A reader that gets nothing, because everything that it passes is deleted, can be
 // stopped all the same: wherever the deletes are.
 //
 // Promise (manners): Readers that are shown nothing, because all they pass is deleted, heed

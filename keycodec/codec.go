@@ -49,7 +49,7 @@ const (
 func NewCodec[T any]() (*Codec[T], error) {
 	t := reflect.TypeFor[T]()
 	if t.Kind() != reflect.Struct {
-		return nil, fmt.Errorf("keycodec: %s is no struct", t)
+		return nil, fmt.Errorf("keycodec: %s is not a struct", t)
 	}
 	c := &Codec[T]{}
 	var fields []Field
@@ -283,7 +283,7 @@ func (s *slot) decode(b []byte, p unsafe.Pointer, view bool) (rest []byte, err e
 		_, err = s.decodeFixed(InvertFrom(append(buf[:0], value...), 0), p)
 	case !s.field.Type.isText():
 		_, err = s.decodeFixed(value, p)
-	case s.field.Desc: // the complement is nobody else's: the value may be a view into it
+	case s.field.Desc: // nothing else refers to the complement, so the value may be a view into it
 		_, err = s.decodeText(InvertFrom(bytes.Clone(value), 0), p, true)
 	default:
 		_, err = s.decodeText(value, p, view)

@@ -13,8 +13,8 @@ import (
 type Collation uint8
 
 // The collations. Both fold case: they compare strings as if in lower case. Neither
-// normalizes: "é" as one code point and as two are different strings, so normalize
-// before writing and before asking if that matters.
+// normalizes: "é" as one code point and as two are different strings. Where that matters,
+// normalize before writing and before querying.
 const (
 	CollateBytes   Collation = iota // no folding: the order of the unsigned bytes
 	CollateASCII                    // A to Z fold to a to z, all else is as it is

@@ -268,12 +268,12 @@ func TestFieldsRefuse(t *testing.T) {
 	for want, f := range map[string]keycodec.Field{
 		"":                       {Name: name, Type: keycodec.TypeString},
 		"at most 255":            {Name: name + "n", Type: keycodec.TypeString},
-		"no fixed-scale decimal": {Name: "a", Type: keycodec.TypeDecimal, Scale: 1},
+		"not a fixed-scale decimal": {Name: "a", Type: keycodec.TypeDecimal, Scale: 1},
 		"unknown collation 3":    {Name: "a", Type: keycodec.TypeString, Collation: 3},
 		"unknown type 0":         {Name: "a"},
 		"has 19 decimal places":  {Name: "a", Type: keycodec.TypeFixed, Scale: 19},
 		"has -1 decimal places":  {Name: "a", Type: keycodec.TypeFixed, Scale: -1},
-		"is no string":           {Name: "a", Type: keycodec.TypeBytes, Collation: 1},
+		"is not a string":           {Name: "a", Type: keycodec.TypeBytes, Collation: 1},
 		"has no collation":       {Name: "a", Type: keycodec.TypeString, KeepCase: true},
 	} {
 		_, err := keycodec.NewSchema(f)
@@ -407,7 +407,7 @@ func TestScaleOfTags(t *testing.T) {
 		t.Errorf("schema %v, error %v", s, err)
 	}
 	for want, err := range map[string]error{
-		"is no option": schemaError[struct {
+		"is not an option": schemaError[struct {
 			A int64 `kstone:"a,decimal(4294967295)"`
 		}](),
 		"cannot be in a key": schemaError[struct {

@@ -11,7 +11,7 @@ import (
 // fastPath encodes and decodes the keys of structs that consist of the most frequent
 // fields only: strings, 64-bit integers and UUIDs, ascending, not nullable and without
 // collation. Why: without calls in its loops, and with one check of the capacity for the
-// whole key, it takes half the time. What it cannot do it leaves to the other path.
+// whole key, it takes half the time. The general path does the rest.
 type fastPath struct {
 	steps []step
 	texts []uintptr // offsets of the strings
@@ -118,7 +118,7 @@ func copyShort(to, from unsafe.Pointer, n int) (zeros uint64) {
 
 // decode reads a whole key into the struct at base; its strings become views into key. ok
 // is false if the key is damaged or a string has zero bytes in it or ends in the last
-// bytes: the other path says which.
+// bytes: the general path reports which.
 func (f *fastPath) decode(key []byte, base unsafe.Pointer) (ok bool) {
 	for i := range f.steps {
 		p := unsafe.Add(base, f.steps[i].offset)

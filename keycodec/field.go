@@ -47,16 +47,16 @@ func (f Field) validateType() error {
 	case f.Type == TypeTime && !f.Unit.valid():
 		return fmt.Errorf("keycodec: field %q needs a unit of time", f.Name)
 	case f.Type != TypeTime && f.Unit != UnitNone:
-		return fmt.Errorf("keycodec: field %q has a unit but is no time", f.Name)
+		return fmt.Errorf("keycodec: field %q has a unit but is not a time", f.Name)
 	case f.Type != TypeFixed && f.Scale != 0:
-		return fmt.Errorf("keycodec: field %q has a scale but is no fixed-scale decimal", f.Name)
+		return fmt.Errorf("keycodec: field %q has a scale but is not a fixed-scale decimal", f.Name)
 	case f.Scale < 0 || f.Scale > MaxScale:
 		return fmt.Errorf("keycodec: field %q has %d decimal places, possible are 0 to %d",
 			f.Name, f.Scale, MaxScale)
 	case !f.Collation.valid():
 		return fmt.Errorf("keycodec: field %q has the unknown %s", f.Name, f.Collation)
 	case f.Type != TypeString && f.Collation != CollateBytes:
-		return fmt.Errorf("keycodec: field %q has a collation but is no string", f.Name)
+		return fmt.Errorf("keycodec: field %q has a collation but is not a string", f.Name)
 	case f.KeepCase && f.Collation == CollateBytes:
 		return fmt.Errorf("keycodec: field %q keeps the case but has no collation", f.Name)
 	}

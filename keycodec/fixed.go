@@ -10,7 +10,7 @@ import (
 // part of the schema: numbers of different scales do not compare.
 
 // Coefficient returns the integer c for which d is c × 10^-scale. It fails if d has more
-// decimal places than that, or if c is no int64: nothing is ever rounded. A scale of 2
+// decimal places than that, or if c does not fit an int64; it never rounds. A scale of 2
 // reaches to ±92,233,720,368,547,758.07, a scale of 8 to ±92,233,720,368.54775807.
 func (d Decimal) Coefficient(scale int32) (int64, error) {
 	if d.digits == "" {
@@ -25,7 +25,7 @@ func (d Decimal) Coefficient(scale int32) (int64, error) {
 	low := uint64(0) // the absolute value
 	for i := range len(d.digits) {
 		base, digit := uint64(100), uint64(d.digits[i])
-		if shift == -1 && i == len(d.digits)-1 { // half a digit too many, which is 0
+		if shift == -1 && i == len(d.digits)-1 { // the extra half digit is 0
 			base, digit = 10, digit/10
 		}
 		over, product := bits.Mul64(low, base)

@@ -237,7 +237,7 @@ func (f Field) parseTime(text string) (time.Time, error) {
 	case err != nil || f.Unit == FullRange:
 		return time.Parse(time.RFC3339Nano, text)
 	case f.Unit == Second && ticks > maxSecond:
-		return time.Time{}, fmt.Errorf("keycodec: no time has the second %d", ticks)
+		return time.Time{}, fmt.Errorf("keycodec: second %d is outside the range of a time", ticks)
 	}
 	return timeOf(ticks, f.Unit), nil
 }
@@ -251,14 +251,15 @@ func parseSeconds(text string) (time.Time, error) {
 	whole, places, _ := strings.Cut(text, ".")
 	sec, err := strconv.ParseInt(whole, 10, 64)
 	if err != nil || len(places) > 9 || sec > maxSecond || strings.ContainsAny(places, "eE") {
-		return time.Time{}, fmt.Errorf("keycodec: %q is no number of seconds and nanoseconds", text)
+		return time.Time{}, fmt.Errorf("keycodec: %q is not a number of seconds and nanoseconds",
+			text)
 	}
 	nanos, _ := strconv.ParseInt((places + "000000000")[:9], 10, 64) // only digits are left
 	if d.Sign() < 0 {
 		nanos = -nanos
 	}
 	if sec == math.MinInt64 && nanos < 0 {
-		return time.Time{}, fmt.Errorf("keycodec: no time has the second %s", text)
+		return time.Time{}, fmt.Errorf("keycodec: second %s is outside the range of a time", text)
 	}
 	return time.Unix(sec, nanos).UTC(), nil
 }

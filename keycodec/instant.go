@@ -14,7 +14,7 @@ type Unit uint8
 // The units. Nanoseconds reach from 1677-09-21 to 2262-04-11 only (not to the zero
 // time), microseconds over 292 thousand years, the others further.
 const (
-	UnitNone Unit = iota // the unit of fields that are no times
+	UnitNone Unit = iota // the unit of fields that are not times
 	Second
 	Millisecond
 	Microsecond
@@ -53,8 +53,8 @@ func (u Unit) width() int {
 // maxSecond is the last second that a time.Time can hold: it counts from the year 1.
 const maxSecond = math.MaxInt64 - 62135596800
 
-// AppendTime appends the ordered encoding of t, 8 bytes, or 12 for FullRange. What is
-// finer than the unit is cut off towards the past. It fails, with dst as it was, if the
+// AppendTime appends the ordered encoding of t, 8 bytes, or 12 for FullRange. It
+// truncates to the unit, towards the past. It fails, with dst as it was, if the
 // unit is not one of the five or if t cannot be counted in it.
 func AppendTime(dst []byte, t time.Time, u Unit) ([]byte, error) {
 	if u == FullRange {
@@ -113,8 +113,8 @@ func ticksOf(t time.Time, u Unit) (int64, error) {
 	// Invariant: the fraction is never negative, so cutting it off goes to the past.
 	sec, per := t.Unix(), ticksPerSecond[u]
 	fraction := int64(t.Nanosecond()) / (1e9 / per)
-	// The product of a negative second may lie below the range and its sum with the
-	// fraction within it: count from the following second then.
+	// The product of a negative second may lie below the range although its sum with the
+	// fraction lies in it: then count from the following second.
 	if sec < 0 && fraction > 0 {
 		sec, fraction = sec+1, fraction-per
 	}

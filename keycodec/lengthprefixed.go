@@ -6,8 +6,8 @@ import "encoding/binary"
 //
 //	PK length u32 | PK | SK length u32 | SK
 //
-// with big-endian lengths; an SK length of 0 means no SK. It says where it ends and
-// so can be followed by anything, which the ordered form cannot. It does not sort:
+// with big-endian lengths; an SK length of 0 means no SK. It marks its own
+// end, so anything may follow it, unlike the ordered form. It does not sort:
 // lengths come first, "b" before "aa". Never compare it.
 
 // AppendLengthPrefixed appends the length-prefixed form of k to dst.

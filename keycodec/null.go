@@ -3,7 +3,7 @@ package keycodec
 // Format: a value of a nullable field is preceded by 01. NULL is the single byte 00
 // where NULLs sort before all values, 02 where they sort after them.
 //
-// Why a marker before values too: a range of values starts at 01, so that a condition
+// Why values have a marker, too: a range of values starts at 01, so that a condition
 // like x < 5 can never return NULLs.
 
 // On disk: the markers of nullable fields.

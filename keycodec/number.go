@@ -28,7 +28,7 @@ func DecodeInt64(b []byte) (v int64, rest []byte, err error) {
 	return int64(binary.BigEndian.Uint64(b) ^ signBit), b[8:], nil
 }
 
-// truncatedInt64 is apart so that the compiler inlines DecodeInt64.
+// truncatedInt64 is a function so that the compiler inlines DecodeInt64.
 //
 //go:noinline
 func truncatedInt64(b []byte) error { return truncated("int64", 8, len(b)) }

@@ -9,8 +9,8 @@ import (
 // Append appends the encoding of a whole tuple to dst: one value for each field, nil for
 // NULL, of the Go types listed at Type. It fails, with dst as it was, if the number or
 // the type of the values does not fit the schema, or if a field cannot hold a value
-// exactly: a number out of its range, a decimal with more places, a time out of reach of
-// its unit (what is finer than the unit is cut off). Whether the result is short enough
+// exactly: a number out of its range, a decimal with more places, a time outside the range
+// of its unit (finer times are truncated). Whether the result is short enough
 // for a key is checked by Key.Validate.
 func (s Schema) Append(dst []byte, values ...any) ([]byte, error) {
 	if len(values) != len(s.fields) {
@@ -83,7 +83,7 @@ func (s Schema) AppendBeginsWith(dst []byte, values ...any) ([]byte, error) {
 	return out, nil
 }
 
-// append appends the encoding of one value. On error the result is of no use.
+// append appends the encoding of one value. On error the result is undefined.
 func (f *Field) append(dst []byte, v any) ([]byte, error) {
 	start := len(dst)
 	switch {

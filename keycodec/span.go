@@ -82,9 +82,9 @@ func (s Schema) BeginsSpan(values ...any) (Span, error) {
 
 // RangeSpan returns the span of the tuples whose first fields are equal to the values of
 // equal, nil being NULL, and whose next field lies between low and high. Low and high
-// follow the order of the values, also where the field is descending. A range has no
-// NULLs in it, and a bound that is NULL leaves nothing; only without any bound the span
-// is that of EqualSpan. If no value can be in the range, the span is empty.
+// follow the order of the values, also where the field is descending. A range
+// contains no NULLs, and a NULL bound makes it empty; without any bound the span is that of
+// EqualSpan. If no value can be in the range, the span is empty.
 //
 // It fails if equal leaves no field for the bounds, or as Append does: also for bounds
 // that the field cannot hold, such as 300 for an int8.
@@ -130,7 +130,7 @@ type edge struct {
 func (f *Field) edge(prefix []byte, b Bound, above bool) (edge, error) {
 	switch {
 	case b.Kind > Exclusive:
-		return edge{}, fmt.Errorf("keycodec: %d is no kind of bound", b.Kind)
+		return edge{}, fmt.Errorf("keycodec: %d is not a kind of bound", b.Kind)
 	case b.Kind == Unbounded:
 		return edge{unbound: true}, nil
 	case b.Value == nil:
@@ -172,8 +172,8 @@ func (f *Field) appendMarker(dst []byte) []byte {
 
 // AfterSpan returns the span of the tuples after all that begin with values, in the
 // order of the keys: the next page after a tuple. (After one key of several that differ
-// in kept case only, start at its Successor.) NULLs and descending fields are where
-// the order has them. Errors are those of AppendPrefix.
+// in kept case only, start at its Successor.) NULLs and descending fields keep
+// their place in that order. Errors are those of AppendPrefix.
 func (s Schema) AfterSpan(values ...any) (Span, error) {
 	prefix, err := s.AppendPrefix(nil, values...)
 	if err != nil {

@@ -23,8 +23,8 @@ import (
 //	nullslast           NULLs last, of a pointer
 //
 // An empty name stands for the name of the Go field. Fields without the tag and fields
-// with the name "-" are no part of the key. The order is that of the struct; embedded
-// structs are not looked into. A pointer is a nullable field.
+// with the name "-" do not belong to the key. The order is that of the struct; embedded
+// structs are not searched. A pointer is a nullable field.
 
 // tagKey is the key of the tags of struct fields.
 const tagKey = "kstone"
@@ -42,7 +42,7 @@ const tagKey = "kstone"
 //
 // The types are string, []byte, bool, all integers, floats, time.Time, [16]byte, UUID,
 // Decimal, netip.Addr, netip.Prefix, types made of them, and pointers to them. It fails
-// if T is no struct, has no field of the key, or has one that cannot be in a key.
+// if T is not a struct, has no field of the key, or has one that cannot be in a key.
 func SchemaOf[T any]() (Schema, error) {
 	c, err := NewCodec[T]()
 	if err != nil {
@@ -70,7 +70,7 @@ var goKinds = map[reflect.Kind]Type{
 }
 
 // TypeOfGo returns the type of the fields that a Go type makes, 0 if it cannot be in a key.
-// Pointers are not looked into.
+// Pointers are not followed.
 func TypeOfGo(t reflect.Type) Type {
 	if typ, ok := goTypes[t]; ok {
 		return typ
@@ -87,7 +87,7 @@ func TypeOfGo(t reflect.Type) Type {
 	return goKinds[t.Kind()]
 }
 
-// fieldOfTag reads the tag of one field. ok is false if the field is no part of the key.
+// fieldOfTag reads the tag of one field. ok is false if the field does not belong to the key.
 func fieldOfTag(sf reflect.StructField) (f Field, ok bool, err error) {
 	tag, ok := sf.Tag.Lookup(tagKey)
 	name, options, _ := strings.Cut(tag, ",")
@@ -145,7 +145,7 @@ func (f *Field) SetOption(option string) error {
 		scale, ok := strings.CutPrefix(option, "decimal(")
 		n, err := strconv.ParseInt(strings.TrimSuffix(scale, ")"), 10, 32)
 		if !ok || err != nil || !strings.HasSuffix(scale, ")") {
-			return fmt.Errorf("%q is no option", option)
+			return fmt.Errorf("%q is not an option", option)
 		}
 		if f.Type != TypeDecimal && f.Type != TypeInt64 {
 			return fmt.Errorf("%s cannot have decimal places", f.Type)

@@ -38,8 +38,8 @@ func PrefixString(dst []byte, s string) []byte {
 // AppendBytes appends the ordered encoding of s, which is that of the equal string.
 func AppendBytes(dst, s []byte) []byte { return appendTerminated(dst, s) }
 
-// wordBytes is up to where texts are handled by words of 8 bytes. Longer ones gain by the
-// vector instructions of package bytes, which cost more to get going.
+// wordBytes is the length up to which texts are handled in words of 8 bytes. Longer ones profit
+// from the vector instructions of package bytes, whose start costs more.
 const wordBytes = 64
 
 // appendTerminated appends s, escaped, and the terminator. Why by words: it copies while

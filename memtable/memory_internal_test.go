@@ -133,7 +133,7 @@ func TestMostChunks(t *testing.T) {
 	a.adopt([]byte("one too many"))
 }
 
-// TestRecordBytes: what a key and its versions take besides their bytes.
+// TestRecordBytes: what a key and its versions take in addition to their bytes.
 func TestRecordBytes(t *testing.T) {
 	tab := New(Options{})
 	used := 0

@@ -86,7 +86,7 @@ func TestAdapt(t *testing.T) {
 	}
 }
 
-// prefixAfter returns the prefix that a table expects that was told to expect told, after an
+// prefixAfter returns the prefix that a table expects, made to expect told, after an
 // ordered read of its keys: odd ones below and above, n in all. Early: the tree grows key by
 // key, else it is made at the end.
 func prefixAfter(told string, n, odd int, early bool) string {

@@ -92,7 +92,7 @@ func (b *Batch) Answer(ls []base.Lookup, snap base.SeqNum) error {
 	return b.answer(ls, snap)
 }
 
-// Forget drops the questions, for a caller who does not want answers any more.
+// Forget drops the questions, for a caller that no longer needs the answers.
 func (b *Batch) Forget() {
 	clear(b.files) // what they refer to must be able to go
 	clear(b.asks)

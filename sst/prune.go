@@ -19,7 +19,7 @@ import (
 // not, and was overwritten. A tombstone is never wanted, and hides as well.
 //
 // The way taken: a block is left out only if nothing beneath its keys is wanted either. Then
-// what its absence uncovers is not wanted, and the caller, who has to look at each row
+// what its absence uncovers is not wanted, and the caller, which has to look at each row
 // anyway, drops it as it drops the others.
 //
 // Invariant: a block of a run is pruned only if no wanted version lies in it, in an older run

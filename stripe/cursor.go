@@ -43,14 +43,14 @@ type Bounds struct {
 	// Blocks, if not nil, counts the blocks of runs where something may be left out.
 	Blocks *zonemap.BlockCounts
 	// Ctx, if not nil, ends the reading with its cause. Every source looks at it before
-	// each batch of rows, so that also a reader who is shown nothing, because everything
+	// each batch of rows, so that even a reader that gets nothing, because everything
 	// is deleted, can be stopped.
 	Ctx context.Context //nolint:containedctx // lives as long as the reading
 }
 
 // Cursor reads the visible entries of one or several stripes, in one direction and one
 // order: the newest version of each key at the snapshot, without those that a tombstone,
-// point or range, hides. Expired entries are left to the caller, who knows the time. It is
+// point or range, hides. Expired entries are left to the caller, which knows the time. It is
 // a merge of the memtables and runs of its views. Why not a merge of stripes, each of them a
 // merge: a second tree would cost more than the levels of the first that it would save.
 //

@@ -40,7 +40,7 @@ type Env struct {
 	Describe atomic.Pointer[func(items *zonemap.Items, b *zonemap.ColumnsBuilder)]
 
 	// Memory is the memory of the memtables of all stripes. A stripe counts what
-	// Freeze and Install change; who writes adds what Put and DeleteRange return,
+	// Freeze and Install change; a writer adds what Put and DeleteRange return,
 	// so that a commit can do it once.
 	Memory *atomic.Int64
 

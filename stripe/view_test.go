@@ -300,7 +300,7 @@ func TestErrorsOfTheCurrentViewAreReturned(t *testing.T) {
 }
 
 // A file that was deleted may be recycled at once: what Get reads is then another
-// file's bytes, which the checksum tells.
+// file's bytes, which the checksum reports.
 func TestGetOnARecycledFile(t *testing.T) {
 	w := newInterrupted(t)
 	w.env.Cache = cache.New(0)

@@ -22,7 +22,7 @@ import (
 type Retention struct {
 	// Snapshots are the registered snapshots, ascending.
 	Snapshots []base.SeqNum
-	// Horizon is the lowest sequence number that a reader who comes later can use.
+	// Horizon is the lowest sequence number that a later reader can use.
 	Horizon base.SeqNum
 	// NowMs is the present in Unix milliseconds, for expiry.
 	NowMs int64

@@ -14,7 +14,7 @@ import (
 	"github.com/kstonedb/kstone/wal"
 )
 
-// mapped says whether files of dir can be mapped and have reserved blocks.
+// mapped reports whether files of dir can be mapped and have reserved blocks.
 func mapped(t *testing.T, dir string) bool {
 	t.Helper()
 	f, err := vfs.OS().Create(filepath.Join(dir, "probe"))

@@ -159,7 +159,7 @@ func (l *Log) MakeRoom(n int64) error {
 			return nil
 		}
 		if l.next != nil && l.next.size >= need {
-			l.need = 0 // nobody must leave the segment to this caller: who needs it asks again
+			l.need = 0 // no caller leaves the segment to this one: one that needs it asks again
 			l.ready.Broadcast()
 			return nil
 		}

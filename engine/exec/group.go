@@ -9,7 +9,7 @@ import (
 type group struct {
 	*runner
 	input  operator
-	wants  *extremes // what the input is told of the aggregates, nil if nothing
+	wants  *extremes // what the input may use of the aggregates, or nil
 	mode   plan.GroupMode
 	actual *plan.Actual // for what is spilled
 	keys   *keyMaker

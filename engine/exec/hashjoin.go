@@ -167,7 +167,7 @@ func (h *hashJoin) begin(row []expr.Value) (key []expr.Value, m matched, err err
 // build reads the right side.
 func (h *hashJoin) build(s *spool, in numbered) (*hashed, error) {
 	right := &hashed{table: newKeyTable(len(h.rightKeys.programs)), kept: s.keeper(s.operator),
-		spool: s, rows: make([]partner, 1)} // the number 0 is none
+		spool: s, rows: make([]partner, 1)} // no partner has the number 0
 	var failed error
 	err := in(func(_ int64, row []expr.Value) bool {
 		failed = h.keep(right, row)

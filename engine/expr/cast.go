@@ -15,7 +15,7 @@ import (
 )
 
 // CastType is the type that CAST converts to. NULL stays NULL, and a value of the kind stays
-// what it is, but for the limits below. The pairs of kinds are
+// as it is, within the limits below. The pairs of kinds are
 //
 //	to text      everything but lists; bytes if they are UTF-8
 //	to a number  numbers; bools as 1 and 0; texts that are a number, blanks around it left out
@@ -66,7 +66,7 @@ func (t CastType) String() string {
 	return fmt.Sprintf("DECIMAL(%d, %d)", keycodec.MaxScale, t.Places)
 }
 
-// ParseCastType is the opposite of String.
+// ParseCastType reads what String returns.
 func ParseCastType(name string) (CastType, error) {
 	for _, n := range castNames {
 		if n.name == name {
@@ -130,7 +130,7 @@ func (t CastType) Convert(v Value) (Value, error) {
 	case v.kind == KindNull:
 		return v, nil
 	case !t.takes(v.kind):
-		return Value{}, fmt.Errorf("%w: %s is never %s", ErrType, v, t)
+		return Value{}, fmt.Errorf("%w: %s cannot be converted to %s", ErrType, v, t)
 	case t.Kind == KindString:
 		out, ok = textOf(v)
 	case t.Kind == KindBool:
@@ -275,7 +275,7 @@ func tenTo(n int) *big.Int {
 }
 
 // roundTo returns a number as a decimal of at most some places, rounded half away from zero, or
-// for -1 of as many as it takes. A float is what it looks like: 0.1 is 0.1.
+// for -1 of as many as it takes. A float is taken by its shortest decimal text: 0.1 is 0.1.
 func roundTo(v Value, places int) (Value, bool) {
 	if v.kind == KindFloat {
 		d, err := keycodec.ParseDecimal(strconv.FormatFloat(floatOf(v), 'f', -1, 64))

@@ -11,7 +11,7 @@ type Type struct {
 	Element Kind // of a list: the kind of its elements, KindNull if it is not known
 }
 
-// TypeError says which operator cannot take which operand. It matches ErrType.
+// TypeError reports an operand whose kind its operator does not take. It matches ErrType.
 type TypeError struct {
 	At      Expr // the expression with the operator
 	Message string
@@ -71,7 +71,7 @@ type typed struct {
 	elements []Kind
 }
 
-// of checks an expression. Each operand is looked at once.
+// of checks an expression. Each operand is checked once.
 func (c typing) of(e Expr) (typed, error) {
 	children := Children(e)
 	args := make([]typed, len(children))
@@ -185,7 +185,7 @@ func wantKinds(at Expr, args []typed, what string, kinds ...Kind) error {
 	return nil
 }
 
-// checkCondition checks the operands of what is true, false or unknown.
+// checkCondition checks the operands of an expression that is true, false or unknown.
 func checkCondition(e Expr, args []typed) error {
 	switch e := e.(type) {
 	case Cmp, In, Between:
@@ -239,7 +239,7 @@ func checkContains(e Contains, list, item typed) error {
 	return nil
 }
 
-// typeOfArith leaves out what becomes of integers that are too large.
+// typeOfArith ignores that integers that overflow become decimals.
 func typeOfArith(e Arith, args []typed) (Type, error) {
 	if err := wantKinds(e, args, "a number", KindInt); err != nil {
 		return Type{}, err
@@ -261,7 +261,7 @@ func widest(args []typed) Type {
 	return out
 }
 
-// typeOfCoalesce wants arguments that can be compared with each other.
+// typeOfCoalesce requires arguments that can be compared with each other.
 func typeOfCoalesce(e Expr, args []typed) (Type, error) {
 	known := slices.DeleteFunc(slices.Clone(args), func(a typed) bool { return a.Kind == KindNull })
 	if len(known) == 0 {

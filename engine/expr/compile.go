@@ -10,7 +10,7 @@ import (
 const MaxDepth = 1000
 
 // Program is a compiled expression. It is immutable and may be used concurrently. The
-// zero Program is no program.
+// zero Program must not be run.
 type Program struct {
 	test  testFn
 	value valueFn
@@ -52,7 +52,7 @@ func Compile(e Expr) (Program, error) {
 // allocates nothing for comparisons of any kind and their combinations; only functions
 // and arithmetic that make texts or large decimals do. It fails with an error that
 // matches ErrType if values cannot be compared, and for places and parameters that are
-// not there. What decides first decides: terms after it are not evaluated.
+// not there. Terms after the first that decides are not evaluated.
 func (p Program) Test(row, params []Value) (Truth, error) {
 	return p.test(env{row: row, params: params})
 }
@@ -124,7 +124,7 @@ func compileValue(e Expr) (valueFn, error) {
 	case Subquery:
 		return nil, fmt.Errorf("expr: the subquery %s cannot be evaluated in place", e)
 	}
-	return nil, fmt.Errorf("expr: no expression but %T", e)
+	return nil, fmt.Errorf("expr: %T is not an expression", e)
 }
 
 func compileParam(p Param) (valueFn, error) {
@@ -257,7 +257,7 @@ func compileContains(e Contains) (testFn, error) {
 			return Unknown, err
 		}
 		if v.kind != KindList {
-			return Unknown, fmt.Errorf("%w: %s is no list", ErrType, v)
+			return Unknown, fmt.Errorf("%w: %s is not a list", ErrType, v)
 		}
 		return listContains(v, w, collation)
 	}, nil

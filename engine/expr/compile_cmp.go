@@ -167,7 +167,7 @@ func compileRowCmp(op Op, l, r Row) (testFn, error) {
 	}, nil
 }
 
-// manyItems is from where on a list of constants is searched by halves.
+// manyItems is the number of constants from which a list is searched by bisection.
 const manyItems = 8
 
 func compileIn(e In) (testFn, error) {
@@ -199,7 +199,7 @@ func compileInConstants(e In) (testFn, error) {
 		case !ok || (len(list) > 0 && !c.IsNull() && c.kind.class() != list[0].kind.class()):
 			return nil, nil
 		case c.IsNull():
-			without = Unknown // what is not found may be equal to it
+			without = Unknown // the NULL may be equal to a value that is not found
 		default:
 			list = append(list, c.Value)
 		}

@@ -104,7 +104,7 @@ func (v Value) AsDecimal() (d keycodec.Decimal, ok bool) {
 }
 
 // AsScaled returns the coefficient of an integer or decimal at a scale of 0 to 18; ok is
-// false if it has more decimal places, is too large, or is no such number.
+// false if it has more decimal places, is too large, or is not such a number.
 func (v Value) AsScaled(scale int32) (coefficient int64, ok bool) {
 	coefficient = int64(v.n)
 	switch {
@@ -232,7 +232,7 @@ func ValidDecimal(encoded string) bool {
 	}
 	digits := encoded[1 : len(encoded)-1]
 	switch head := encoded[0] ^ mask; {
-	case head == 0x81 || head == 0xc1: // the exponent is apart
+	case head == 0x81 || head == 0xc1: // the exponent follows
 		if len(encoded) < 7 {
 			return false
 		}

@@ -76,8 +76,8 @@ func (o Op) Negate() Op { return [...]Op{Ne, Eq, Ge, Gt, Le, Lt}[o] }
 // Swap returns the comparison that is o with its operands exchanged.
 func (o Op) Swap() Op { return [...]Op{Eq, Ne, Gt, Ge, Lt, Le}[o] }
 
-// Cmp compares two values, or two rows of equal length: those like one value, from their
-// first items on.
+// Cmp compares two values, or two rows of equal length, which compare item by item: the
+// first items that differ decide.
 type Cmp struct {
 	Op   Op
 	L, R Expr
@@ -178,7 +178,7 @@ type Func struct {
 	Name string // in lower case
 	Args []Expr
 	// Pos is the place in a text, from 1, that errors of the evaluation carry as CallError; 0
-	// if it is not known. It is no part of what the expression is.
+	// if it is not known. It does not belong to the expression: Equal ignores it.
 	Pos int
 }
 

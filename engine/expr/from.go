@@ -80,7 +80,7 @@ func fromReflect(v reflect.Value) (Value, error) {
 			}
 		}
 	}
-	return Value{}, fmt.Errorf("expr: a Go value of type %s is no value of a column", v.Type())
+	return Value{}, fmt.Errorf("expr: a Go value of type %s cannot be stored in a column", v.Type())
 }
 
 func fromSlice(v reflect.Value) (Value, error) {
@@ -97,7 +97,7 @@ func fromSlice(v reflect.Value) (Value, error) {
 			return Value{}, err
 		}
 		if e.kind == KindList {
-			return Value{}, fmt.Errorf("expr: a list of lists is no value of a column")
+			return Value{}, fmt.Errorf("expr: a list of lists cannot be stored in a column")
 		}
 		elements[i] = e
 	}

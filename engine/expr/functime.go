@@ -22,7 +22,7 @@ func unitNames(fields bool) []string {
 	return timeUnits
 }
 
-// timeOf returns a time of the years that have a calendar here.
+// timeOf returns a time in the years 0 to 9999.
 func timeOf(v Value) (time.Time, error) {
 	if s := int64(v.n); s < minTextSecond || s > maxTextSecond {
 		return time.Time{}, fmt.Errorf("%w: %s is not in the years 0 to 9999", ErrRange, v)
@@ -59,7 +59,7 @@ func callDateTrunc(args []Value) (Value, error) {
 }
 
 func noUnit(v Value, fields bool) error {
-	return fmt.Errorf("%s is none of %s", v, strings.Join(unitNames(fields), ", "))
+	return fmt.Errorf("%s is not one of %s", v, strings.Join(unitNames(fields), ", "))
 }
 
 func callDatePart(args []Value) (Value, error) {
@@ -89,7 +89,7 @@ var durations = map[string]time.Duration{"week": 7 * 24 * time.Hour, "day": 24 *
 	"hour": time.Hour, "minute": time.Minute, "second": time.Second,
 	"millisecond": time.Millisecond, "microsecond": time.Microsecond}
 
-// interval is a period: months are apart, since they have no one length.
+// interval is a period: months are counted separately, since their lengths differ.
 type interval struct {
 	months int64
 	rest   time.Duration
@@ -116,7 +116,8 @@ func Interval(text string, back bool) (string, error) {
 }
 
 func parseInterval(text string) (out interval, err error) {
-	bad := fmt.Errorf("%s is no interval; it looks like '1 day' or '2 months 3 hours'", quote(text))
+	bad := fmt.Errorf("%s is not an interval; one looks like '1 day' or '2 months 3 hours'",
+		quote(text))
 	words := strings.Fields(strings.ToLower(text))
 	if len(words) == 0 || len(words)%2 != 0 {
 		return out, bad

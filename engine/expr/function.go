@@ -9,8 +9,8 @@ import (
 	"github.com/kstonedb/kstone/keycodec/shard"
 )
 
-// function is a function that expressions may call. Everything about it is here: how it is
-// written, how many arguments of which kinds it takes, what kind it returns, and what it does.
+// function is a function that expressions may call. It has everything about one: its
+// spelling, the number and kinds of its arguments, the kind of its result, and what it does.
 type function struct {
 	// usage is how it is called, for messages.
 	usage string
@@ -96,7 +96,7 @@ func CheckFunc(name string, args int) error {
 	case !ok:
 		return fmt.Errorf("expr: there is no function %q", name)
 	case args < f.min || args > len(f.args) && !f.more:
-		return fmt.Errorf("expr: %s takes not %d arguments", f.usage, args)
+		return fmt.Errorf("expr: %s does not take %d arguments", f.usage, args)
 	}
 	return nil
 }
@@ -175,7 +175,7 @@ func checkConstant(e Func, letter byte, a typed) error {
 	switch letter {
 	case 'i':
 		if _, whole := c.AsInt(); !whole {
-			return mistyped(e, "%s is no integer", a)
+			return mistyped(e, "%s is not an integer", a)
 		}
 	case 'u', 'f':
 		if names := unitNames(letter == 'f'); !slices.Contains(names, strings.ToLower(c.s)) {
@@ -218,7 +218,7 @@ func compileFunc(e Func) (valueFn, error) {
 	}, nil
 }
 
-// check checks a value: functions rely on the kinds of their arguments.
+// check checks the kind of an argument, which functions rely on.
 func (a *argument) check(v Value) error {
 	if a.kinds != nil && v.kind != KindNull && !slices.Contains(a.kinds, v.kind.class()) {
 		return notOf(v, a.what)

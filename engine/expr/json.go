@@ -117,7 +117,7 @@ func readListJSON(data []byte) (Value, error) {
 	}
 	for _, e := range elements {
 		if e.kind == KindList {
-			return Value{}, errors.New("expr: a list of lists is no value of a column")
+			return Value{}, errors.New("expr: a list of lists cannot be stored in a column")
 		}
 	}
 	return List(elements), nil
@@ -126,7 +126,7 @@ func readListJSON(data []byte) (Value, error) {
 // parseKind reads the text of a value of the named kind.
 func parseKind(name, s string) (Value, error) {
 	bad := func() (Value, error) {
-		return Value{}, fmt.Errorf("expr: %q is no value of type %q", s, name)
+		return Value{}, fmt.Errorf("expr: %q is not a value of type %q", s, name)
 	}
 	switch name {
 	case "int":
@@ -288,7 +288,7 @@ func toJSON(e Expr) (*exprJSON, error) {
 	return out, nil
 }
 
-// calculation fills in what makes values of others.
+// calculation fills in expressions that compute values.
 func (out *exprJSON) calculation(e Expr) error {
 	switch e := e.(type) {
 	case Arith:

@@ -84,13 +84,13 @@ func parseTimeText(s string) (Value, error) {
 		seconds, err := strconv.ParseInt(whole, 10, 64)
 		nanos, nanosErr := strconv.ParseUint(places, 10, 32)
 		if err != nil || nanosErr != nil || len(places) != 9 {
-			return Value{}, fmt.Errorf("expr: %q is no time", s)
+			return Value{}, fmt.Errorf("expr: %q is not a time", s)
 		}
 		return UnixTime(seconds, uint32(nanos)), nil
 	}
 	t, err := time.Parse(time.RFC3339Nano, s)
 	if err != nil {
-		return Value{}, fmt.Errorf("expr: %q is no time", s)
+		return Value{}, fmt.Errorf("expr: %q is not a time", s)
 	}
 	return Time(t), nil
 }
@@ -335,7 +335,7 @@ func not(not bool) string {
 }
 
 // ident returns a name as SQL wants it: as it is if it consists of letters, digits and
-// underscores and is no keyword, otherwise in double quotes.
+// underscores and is not a keyword, otherwise in double quotes.
 func ident(name string) string {
 	plain := name != "" && !keywords[strings.ToUpper(name)]
 	for i := range len(name) {

@@ -52,5 +52,5 @@ func TruthOf(v Value) (Truth, error) {
 	case KindBool:
 		return truthOf(v.n != 0), nil
 	}
-	return Unknown, fmt.Errorf("%w: %s is no condition", ErrType, v)
+	return Unknown, fmt.Errorf("%w: %s is not a condition", ErrType, v)
 }

@@ -195,7 +195,7 @@ func (v Value) AsUint() (u uint64, ok bool) {
 	return uint64(i), ok && i >= 0
 }
 
-// AsFloat returns the number as the nearest float64; ok is false if it is no number.
+// AsFloat returns the number as the nearest float64; ok is false if it is not a number.
 func (v Value) AsFloat() (f float64, ok bool) {
 	switch v.kind {
 	case KindFloat:

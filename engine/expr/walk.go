@@ -59,7 +59,7 @@ func (e Case) children() []Expr {
 	return append(out, e.Else)
 }
 
-// caseOf is the opposite of children.
+// caseOf returns the Case whose children are given.
 func caseOf(c []Expr, simple bool) (e Case) {
 	if simple {
 		e.X, c = c[0], c[1:]
@@ -77,7 +77,7 @@ func Walk(e Expr, visit func(Expr) bool) {
 	if e == nil || !visit(e) {
 		return
 	}
-	switch e := e.(type) { // those of which there are many, without a list
+	switch e := e.(type) { // the most frequent ones, without a list
 	case Const, Param, Column, Slot:
 		return
 	case Cmp:
@@ -135,7 +135,7 @@ func Rewrite(e Expr, f func(Expr) (Expr, error)) (Expr, error) {
 	return f(e)
 }
 
-// same reports whether two leaves are known to be the same; for others it says no.
+// same reports whether two leaves are known to be the same; for others it returns false.
 func same(a, b Expr) bool {
 	switch a.(type) {
 	case Const, Param, Column, Slot, Agg:
@@ -254,7 +254,7 @@ func equalNode(a, b Expr) bool {
 	return reflect.TypeOf(a) == reflect.TypeOf(b)
 }
 
-// checkDepth refuses trees that are nested too deeply, or have holes in them.
+// checkDepth refuses trees that are nested too deeply, or lack an operand.
 func checkDepth(e Expr, left int) error {
 	switch {
 	case e == nil:

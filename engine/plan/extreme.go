@@ -77,9 +77,9 @@ func (q *query) extreme(c expr.Column, largest bool) (best Node) {
 	return best
 }
 
-// markExtremes tells an access to rows that only MIN and MAX of columns with zones are wanted of
-// it. Without an order it is read from the end for a MAX first: columns that rise with the key
-// have it there, and the blocks before it are left out.
+// markExtremes marks an access to rows of which the query needs only MIN and MAX of columns with
+// zones. Without an order, an access for a MAX reads from the end: columns that rise with the key
+// have it there, and the blocks before it are skipped.
 func markExtremes(g *Group) {
 	a, ok := g.Input.(*Access)
 	if !ok || a.Index != nil || a.Skip != nil || a.Point || a.Limit >= 0 || len(g.Keys) > 0 ||

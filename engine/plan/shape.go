@@ -235,7 +235,7 @@ func (s *shape) hints(h *Hints) {
 }
 
 // fingerprint is what binds a cursor to its query: everything but how much is returned,
-// and the order in which equal rows are told apart. Names do not count: a table that is
+// and the order that decides between equal rows. Names do not count: a table that is
 // renamed between two pages has the same rows.
 func (q *query) fingerprint() uint32 {
 	var s shape

@@ -8,7 +8,7 @@ import (
 	"github.com/kstonedb/kstone/keycodec"
 )
 
-// built is what follows from the definition of a table.
+// built is what is derived from the definition of a table.
 type built struct {
 	all, key ColumnSet
 	pk, sk   []keyField
@@ -19,14 +19,14 @@ type built struct {
 	zonedPK, zonedKey    bool // some of them are in the partition key, or in the key
 }
 
-// builtIndex is what follows from the definition of an index.
+// builtIndex is what is derived from the definition of an index.
 type builtIndex struct {
 	table    *Table
 	fields   []keyField
 	each     int // position in fields, -1: none
 	include  *Layout
 	covers   ColumnSet
-	own      ColumnSet // covers, without what only the row's key has
+	own      ColumnSet // covers, without the columns that only the row's key has
 	where    expr.Program
 	filtered bool
 	rotation uint8

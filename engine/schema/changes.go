@@ -9,9 +9,9 @@ import (
 )
 
 // Changes is what a write of one row changes in the table's indexes. The zero Changes is
-// empty; its memory is used again.
+// empty. Its memory is reused.
 type Changes struct {
-	Delete []Entry // entries that the old row has and the new one has not
+	Delete []Entry // entries that the old row has and the new one does not have
 	Put    []Entry // entries that are new or have another value
 
 	before, after Entries
@@ -21,7 +21,7 @@ type Changes struct {
 // one: old is nil if there was no row, and new is nil if it is deleted. Both are complete
 // rows with the same key, made by Table.Convert or Decode. Entries that stay as they are
 // are not among them unless rewrite is set, which is for a new expiry. Indexes in state
-// Dropping are left alone. Errors are those of Index.AppendEntries; c is of no use then.
+// Dropping are left alone. Errors are those of Index.AppendEntries; they leave c undefined.
 func (t *Table) Compute(c *Changes, key keycodec.Key, old, new []expr.Value, rewrite bool) error {
 	c.Delete, c.Put = c.Delete[:0], c.Put[:0]
 	c.before.Reset()
@@ -38,8 +38,7 @@ func (t *Table) Compute(c *Changes, key keycodec.Key, old, new []expr.Value, rew
 }
 
 func (x *Index) compute(c *Changes, key keycodec.Key, old, new []expr.Value, rewrite bool) error {
-	// The bytes of entries of earlier indexes stay in the buffers, only the lists begin
-	// again.
+	// The buffers keep the bytes of entries of earlier indexes; only the lists begin again.
 	c.before.List, c.after.List = c.before.List[:0], c.after.List[:0]
 	if old != nil {
 		if err := x.AppendEntries(&c.before, key, old); err != nil {

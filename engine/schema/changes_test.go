@@ -76,7 +76,7 @@ func TestNumbersOfChanges(t *testing.T) {
 	last := parse(t, `{"name":"t","columns":[{"name":"id","type":"int64","id":65535}],
 		"primary_key":["id"]}`)
 	if _, err := last.AddColumn(schema.Column{Name: "n", Nullable: true,
-		Type: keycodec.TypeInt8}); err == nil || !strings.Contains(err.Error(), "used up") {
+		Type: keycodec.TypeInt8}); err == nil || !strings.Contains(err.Error(), "no ids left") {
 		t.Errorf("a column after the last id: %v", err)
 	}
 	x := schema.Index{ID: 5, Name: "x", Columns: []schema.IndexColumn{{}}}

@@ -10,8 +10,8 @@ import (
 
 // Convert returns the value that the column stores for v, NULL if v is. Numbers of every
 // kind are taken by every column of numbers: ErrRange says that one cannot be held
-// exactly, except for columns of floats, which hold the nearest float. Of times what is finer
-// than the unit is cut off towards the past. Times, UUIDs, addresses and prefixes are
+// exactly, except for columns of floats, which hold the nearest float. Times are
+// truncated to the unit, towards the past. Times, UUIDs, addresses and prefixes are
 // also taken as texts: RFC 3339, with a space for the T and without a zone (UTC) or time
 // of day as well. Errors match ErrType, ErrRange or ErrNull.
 //
@@ -156,7 +156,7 @@ const maxSecond = math.MaxInt64 - 62135596800
 // ticksOf counts a time in a unit that is not FullRange, rounded down.
 func ticksOf(v expr.Value, unit keycodec.Unit) (ticks int64, ok bool) {
 	seconds, nanos, _ := v.AsUnixTime()
-	// Constants, as dividing by them is multiplying.
+	// Constants, since division by a constant compiles to a multiplication.
 	var fraction, per int64
 	switch unit {
 	case keycodec.Millisecond:
@@ -168,11 +168,11 @@ func ticksOf(v expr.Value, unit keycodec.Unit) (ticks int64, ok bool) {
 	default:
 		return seconds, true
 	}
-	const far = 1 << 33 // 1e9 times this is in range
+	const far = 1 << 33 // 1e9 times this does not overflow
 	if seconds > -far && seconds < far {
 		return seconds*per + fraction, true
 	}
-	if seconds < 0 && fraction > 0 { // the product alone may be out of range
+	if seconds < 0 && fraction > 0 { // the product alone may overflow
 		seconds, fraction = seconds+1, fraction-per
 	}
 	product := seconds * per

@@ -53,8 +53,8 @@ func spoiledTables() map[string]func(t *schema.Table) {
 		"an index has no name":   func(t *schema.Table) { t.Indexes[0].Name = "" },
 		`column "a" has no id`:   func(t *schema.Table) { t.Columns[1].ID = 0 },
 		"two columns have the":   func(t *schema.Table) { t.Columns[1].ID = 1 },
-		"without the version":    func(t *schema.Table) { t.Columns[4].Dropped = true },
-		"or the other way":       func(t *schema.Table) { t.Columns[4].Removed = 2 },
+		"without a version":      func(t *schema.Table) { t.Columns[4].Dropped = true },
+		"or the reverse":         func(t *schema.Table) { t.Columns[4].Removed = 2 },
 		"added in version 6 and": func(t *schema.Table) { t.Columns[2].Added = 6 },
 		"dropped in 6 of 5": func(t *schema.Table) {
 			t.Columns[4].Dropped, t.Columns[4].Removed = true, 6
@@ -94,7 +94,7 @@ func spoiledTables() map[string]func(t *schema.Table) {
 			t.Indexes[0].ShardColumns = 2
 			t.Indexes[0].Shard = shard.Spec{Function: shard.Tidb, Count: 4}
 		},
-		"a column u that the table has not": func(t *schema.Table) {
+		"a column u that the table does not have": func(t *schema.Table) {
 			t.Indexes[0].Where = expr.IsNull{X: expr.Column{Source: 1, Ordinal: 1, Name: "u"}}
 		},
 		`index "x": `: func(t *schema.Table) {
@@ -188,7 +188,8 @@ func TestConditionsOfIndexes(t *testing.T) {
 		want  string
 	}{
 		{expr.IsNull{X: a}, ""}, {expr.Contains{X: l, Item: one}, ""},
-		{expr.Const{Value: expr.Null()}, ""}, {a, "this is no condition"}, {one, "no condition"},
+		{expr.Const{Value: expr.Null()}, ""}, {a, "this is not a condition"},
+		{one, "not a condition"},
 		{expr.Cmp{Op: expr.Eq, L: a, R: one}, " "},
 		{expr.Contains{X: l, Item: expr.Const{Value: expr.String("x")}}, " "},
 	} {

@@ -1,4 +1,4 @@
-// Package schema says what tables and indexes are, as bytes.
+// Package schema defines tables and indexes, and their form as bytes.
 //
 // A Table has columns, a primary key and indexes. Its methods turn rows, which are slices
 // of one value for each column, into the keys and values that the database stores, and

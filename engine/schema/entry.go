@@ -184,7 +184,7 @@ func (x *Index) DecodeEntry(dst []expr.Value, buf, sk, value []byte, want *Colum
 	return key, buf2, nil
 }
 
-// DecodeOwn is DecodeEntry of columns among OwnColumns only. The row's key is passed over.
+// DecodeOwn is DecodeEntry of columns among OwnColumns only. It skips the row's key.
 func (x *Index) DecodeOwn(dst []expr.Value, sk, value []byte, want *ColumnSet) error {
 	err := x.built.table.checkLen(dst)
 	if err != nil {
@@ -215,8 +215,8 @@ func (x *Index) RowKey(buf, sk, value []byte) (key keycodec.Key, buf2 []byte, er
 	return key, buf2, nil
 }
 
-// decodeOwn reads the columns of the index. unique says that the row's key is not after
-// them.
+// decodeOwn reads the columns of the index. unique says that the row's key does not
+// follow them.
 func (x *Index) decodeOwn(dst []expr.Value, sk []byte, want *ColumnSet) (rest []byte,
 	unique bool, err error) {
 	unique, rest = x.Unique, sk

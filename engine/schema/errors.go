@@ -35,9 +35,9 @@ func newerRow(want uint32, got uint64) error {
 	return corrupt.NewVersion("", "row", want, got)
 }
 
-// EntryError says that a row can have no entry in an index: the condition of the index
+// EntryError reports that a row cannot have an entry in an index: the condition of the index
 // cannot be evaluated for it, or the key of the entry would be too long. So the row cannot
-// be written while there is the index. It wraps the cause.
+// be written while the index exists. It wraps the cause.
 type EntryError struct {
 	Table, Index string
 	Err          error

@@ -20,7 +20,7 @@ func (t *Table) changed(f func(t *Table) error) (*Table, error) {
 }
 
 // AddColumn returns the table with one more column. Rows that exist have its default. It
-// fails if the column has neither a default nor NULLs. Its id and versions are given out.
+// fails if the column has neither a default nor NULLs. Its id and versions are assigned.
 func (t *Table) AddColumn(c Column) (*Table, error) {
 	return t.changed(func(t *Table) error {
 		c.ID, c.Added, c.Removed, c.Dropped = 0, t.Version, 0, false
@@ -28,7 +28,7 @@ func (t *Table) AddColumn(c Column) (*Table, error) {
 			c.ID = max(c.ID, t.Columns[i].ID)
 		}
 		if c.ID++; c.ID == 0 {
-			return errors.New("the ids of columns are used up")
+			return errors.New("there are no ids left for columns")
 		}
 		t.Columns = append(t.Columns, c)
 		return nil
@@ -59,7 +59,7 @@ func (t *Table) DropColumn(name string) (*Table, error) {
 	})
 }
 
-// userOf names what needs a column, "" if nothing does.
+// userOf names what uses a column, "" if nothing does.
 func (t *Table) userOf(ordinal int) string {
 	if t.inKey(ordinal) {
 		return "the primary key"
@@ -94,7 +94,7 @@ func (t *Table) columnNamed(name string) (int, error) {
 	return 0, fmt.Errorf("there is no column %q", name)
 }
 
-// RenameColumn returns the table with another name for a column.
+// RenameColumn returns the table with a column renamed.
 func (t *Table) RenameColumn(from, to string) (*Table, error) {
 	return t.changed(func(t *Table) error {
 		i, err := t.columnNamed(from)
@@ -156,7 +156,7 @@ func (t *Table) Drop() (*Table, error) {
 	})
 }
 
-// AddIndex returns the table with one more index, in the given state. Its id is given out.
+// AddIndex returns the table with one more index, in the given state. Its id is assigned.
 func (t *Table) AddIndex(x Index) (*Table, error) {
 	return t.changed(func(t *Table) error {
 		own := x.clone()
@@ -178,7 +178,7 @@ func (t *Table) SetIndexState(name string, state State) (*Table, error) {
 	})
 }
 
-// RenameIndex returns the table with another name for an index.
+// RenameIndex returns the table with an index renamed.
 func (t *Table) RenameIndex(from, to string) (*Table, error) {
 	return t.changed(func(t *Table) error {
 		x := t.Index(from)
@@ -190,8 +190,8 @@ func (t *Table) RenameIndex(from, to string) (*Table, error) {
 	})
 }
 
-// RemoveIndex returns the table without an index, whose entries are gone or not read
-// any more. Its id is not used again.
+// RemoveIndex returns the table without an index, whose entries are gone or no longer
+// read. Its id is never reused.
 func (t *Table) RemoveIndex(name string) (*Table, error) {
 	return t.changed(func(t *Table) error {
 		n := len(t.Indexes)

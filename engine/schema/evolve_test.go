@@ -229,7 +229,7 @@ add index z` {
 		{`{"name":"t","columns":[{"name":"id","type":"int64"},
 			{"name":"a","type":"string","nullable":true}],"primary_key":["id"]}`, `nullable`},
 		{`{"name":"t","columns":[{"name":"id","type":"int64"},{"name":"a","type":"string"}],
-			"primary_key":["a"]}`, `primary key is another`},
+			"primary_key":["a"]}`, `primary key differs`},
 		{`{"name":"t","columns":[{"name":"id","type":"int64"},{"name":"n","type":"string"}],
 			"primary_key":["id"]}`, `column "n" is new`},
 	} {

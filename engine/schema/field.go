@@ -237,8 +237,8 @@ func (f *keyField) decode(b []byte) (v expr.Value, rest []byte, err error) {
 	return v, rest, err
 }
 
-// decodeWidth reads a value of fixed width without marker, all of b. It is apart from
-// decode because texts keep their bytes, and because the scratch here must not be allocated.
+// decodeWidth reads a value of fixed width without marker, all of b. It is a function of its
+// own because decode keeps the bytes of texts, and the scratch here must not be allocated.
 // Requires: b has that width.
 func (f *keyField) decodeWidth(b []byte) (expr.Value, error) {
 	if !f.Desc {

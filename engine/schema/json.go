@@ -13,7 +13,7 @@ import (
 	"github.com/kstonedb/kstone/keycodec/shard"
 )
 
-// Format: the definition of a table in JSON; the catalogue stores it, and people write it.
+// Format: the definition of a table in JSON; the catalogue stores it, and people write it by hand.
 // Columns are named, ids and versions may be left out by people:
 //
 //	{"name":"cities",
@@ -73,7 +73,7 @@ type indexJSON struct {
 	State        string          `json:"state,omitempty"` // not written if ready
 }
 
-// keyJSON is a column of a key: its name alone if nothing else is to be said.
+// keyJSON is a column of a key: its name alone if it has no options.
 type keyJSON struct {
 	Column string `json:"column"`
 	Desc   bool   `json:"desc,omitempty"`

@@ -113,7 +113,7 @@ const (
 	formatWide   = 4
 )
 
-// writer starts a body after what dst holds, whose byte at format is the format byte.
+// writer starts a body after the content of dst, whose byte at format is the format byte.
 // size is what the variable columns take, if it is known, or less.
 func (l *Layout) writer(dst []byte, format, size int) Writer {
 	w := Writer{layout: l, vars: l.Vars, format: format, width: endWidth(size)}
@@ -175,7 +175,7 @@ func (w *Writer) Text(s *Slot, text string) {
 	w.end(s)
 }
 
-// end notes where a variable column ends, after it was appended to the buffer.
+// end records where a variable column ends, once it is in the buffer.
 func (w *Writer) end(s *Slot) {
 	if s.Var == w.vars-1 {
 		return

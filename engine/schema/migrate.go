@@ -124,12 +124,12 @@ func (x *Index) movedTo(t, from *Table) (Index, error) {
 // dropped; when its entries are gone, Migrate gives the change that adds the new one.
 //
 // It fails if a column has another type, other NULLs or another default than rows written
-// before have, or if the primary key is another; the error names all of these.
+// before have, or if the primary key differs; the error names all of these.
 func Migrate(have, want *Table) ([]Change, error) {
 	var errs []error
 	var changes []Change
 	if !sameKey(have, want, have.PK, want.PK) || !sameKey(have, want, have.SK, want.SK) {
-		errs = append(errs, errors.New("the primary key is another"))
+		errs = append(errs, errors.New("the primary key differs"))
 	}
 	for i := range want.Columns {
 		c := &want.Columns[i]
@@ -158,7 +158,7 @@ func Migrate(have, want *Table) ([]Change, error) {
 	}
 	changes = append(changes, migrateTTL(have, want)...)
 	drops, adds := migrateIndexes(have, want)
-	// What uses a column goes before it.
+	// Whatever uses a column is dropped before it.
 	changes = slices.Concat(drops, changes)
 	for i := range have.Columns {
 		if c := &have.Columns[i]; !c.Dropped && want.Column(c.Name) < 0 {

@@ -84,7 +84,7 @@ func (t *Table) checkLen(row []expr.Value) error {
 }
 
 // AppendRow appends the value of a row. The row has a value for each column of the table,
-// of any kind that Column.Convert takes; those of dropped columns are not looked at. It
+// of any kind that Column.Convert takes; those of dropped columns are ignored. It
 // allocates nothing if dst has room and the values need no conversion. On error dst is
 // returned as it was; errors are those of Column.Convert.
 func (t *Table) AppendRow(dst []byte, row []expr.Value) ([]byte, error) {
@@ -212,8 +212,8 @@ func (t *Table) fillIn(dst []expr.Value, l *Layout, want *ColumnSet) {
 }
 
 // DecodeKey is Decode of the columns that the key holds. Collated texts, whose folded form
-// alone is in the key, are left out. A part of the key that has no wanted column is not
-// looked at.
+// alone is in the key, are left out. A part of the key that has no wanted column is
+// ignored.
 func (t *Table) DecodeKey(dst []expr.Value, key keycodec.Key, want *ColumnSet) error {
 	if want == nil {
 		want = &t.built.all
@@ -293,8 +293,8 @@ func (t *Table) Convert(row []expr.Value) error {
 	return nil
 }
 
-// RowTable returns the id of the table that a partition key belongs to, and whether it is
-// that of rows; if not, it may be that of index entries.
+// RowTable returns the id of the table that a partition key belongs to, and reports whether
+// that partition holds rows; otherwise it may hold index entries.
 func RowTable(pk []byte) (id uint32, ok bool) {
 	if len(pk) < rowHead || pk[0] != rowMark {
 		return 0, false

@@ -34,9 +34,9 @@ type Table struct {
 	// Zones are the ordinals of the columns that blocks keep zones of. Nil is all that can have
 	// them, but texts of more than 64 bytes; none is an empty list. A change affects new files.
 	Zones []int
-	// HadTTL says that there was another TTL before: rows from then may expire still.
+	// HadTTL says that there was another TTL before: rows written then may still expire.
 	HadTTL bool
-	// NextIndex is the id of the next index: ids are not used again.
+	// NextIndex is the id of the next index: ids are never reused.
 	NextIndex uint32
 	Dropping  bool // rows and entries are being removed
 
@@ -45,20 +45,20 @@ type Table struct {
 
 // Column is a column of a table.
 type Column struct {
-	ID        uint16 // never used again, and stable over renames
+	ID        uint16 // never reused, and kept when the column is renamed
 	Name      string
 	Type      keycodec.Type
 	Unit      keycodec.Unit      // of a time
 	Scale     int32              // decimal places of a fixed-scale decimal
 	Collation keycodec.Collation // of a string
 	Nullable  bool
-	List      bool // the value is a list of elements of the type; a list is no NULL if empty
+	List      bool // the value is a list of elements of the type; an empty list is not NULL
 	// Default is the value where a writer gives none, and that of the rows written before
 	// the column was added; nil: NULL.
 	Default *expr.Value
 	Added   uint32 // version of the table that added the column; 1 from the beginning
-	Removed uint32 // version that dropped it, 0: none did
-	Dropped bool   // Removed is not 0. The column is kept so that old rows can be read
+	Removed uint32 // version that dropped it, 0 for none
+	Dropped bool   // Removed is not 0. Kept so that old rows can be read
 }
 
 // KeyColumn is a column of a key.
@@ -80,7 +80,7 @@ type Placement uint8
 // The placements.
 const (
 	// Global entries lie in the stripes that the index chooses: an equality condition on
-	// the first columns asks one stripe, a write touches a second one.
+	// the first columns asks one stripe, and a write touches a second one.
 	Global Placement = iota
 	// Local entries lie in the stripe of their row: a write touches one stripe, a query
 	// asks all of them unless it has the primary key.
@@ -117,10 +117,10 @@ type IndexColumn struct {
 
 // Index is an index of a table. Its fields must not be changed.
 type Index struct {
-	ID        uint32 // not used again
+	ID        uint32 // never reused
 	Name      string
 	Columns   []IndexColumn
-	Unique    bool  // no two rows agree in all columns; rows with a NULL among them may
+	Unique    bool  // no two rows agree in all columns, unless one of these is NULL
 	Include   []int // further columns whose values entries hold, by ordinal
 	Placement Placement
 	Shard     shard.Spec // of Global; Count 0: not sharded

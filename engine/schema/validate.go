@@ -15,7 +15,7 @@ import (
 
 // New checks a definition and returns a table of it that can be used. It copies what it is
 // given. Ids of columns and indexes that are all 0 are given out in their order, a version
-// of 0 becomes 1. It fails with all that is wrong.
+// of 0 becomes 1. The error lists everything that is wrong.
 func New(def Table) (*Table, error) {
 	t := def.clone()
 	t.complete()
@@ -133,7 +133,8 @@ func (c *Column) validate(version uint32) error {
 	case c.ID == 0:
 		return fmt.Errorf("column %q has no id", c.Name)
 	case c.Dropped != (c.Removed != 0):
-		return fmt.Errorf("column %q is dropped without the version, or the other way", c.Name)
+		return fmt.Errorf("column %q is dropped without a version that dropped it, or the reverse",
+			c.Name)
 	case c.Added > version || c.Removed > version || c.Dropped && c.Removed <= c.Added:
 		return fmt.Errorf("column %q was added in version %d and dropped in %d of %d", c.Name,
 			c.Added, c.Removed, version)
@@ -183,7 +184,7 @@ func (t *Table) validateKey() error {
 	return nil
 }
 
-// live returns a column that is there and not dropped.
+// live returns a column that exists and is not dropped.
 func (t *Table) live(ordinal int) (*Column, error) {
 	if ordinal < 0 || ordinal >= len(t.Columns) || t.Columns[ordinal].Dropped {
 		return nil, fmt.Errorf("there is no column %d", ordinal)
@@ -200,7 +201,7 @@ func (t *Table) validateTTL() error {
 	case err != nil:
 		return fmt.Errorf("TTL: %w", err)
 	case c.Type != keycodec.TypeTime || c.List:
-		return fmt.Errorf("TTL: column %q is no time", c.Name)
+		return fmt.Errorf("TTL: column %q is not a time", c.Name)
 	case t.TTL.After < 0:
 		return fmt.Errorf("TTL: %s is negative", t.TTL.After)
 	}
@@ -280,7 +281,7 @@ func (t *Table) validateIndex(x *Index) error {
 		case seen[k.Ordinal]:
 			return fmt.Errorf("column %q is twice in it", c.Name)
 		case k.Each && !c.List:
-			return fmt.Errorf("column %q is no list and has no elements", c.Name)
+			return fmt.Errorf("column %q is not a list and has no elements", c.Name)
 		case !k.Each && c.List:
 			return fmt.Errorf("column %q is a list; only its elements can be in it",
 				c.Name)
@@ -353,7 +354,7 @@ func (t *Table) validateShard(x *Index) error {
 		return err
 	}
 	if x.Shard.Count < 2 {
-		return errors.New("a sharded index has 2 buckets at least")
+		return errors.New("a sharded index needs at least 2 buckets")
 	}
 	first := t.Columns[x.Columns[0].Ordinal].elementKind()
 	integer := first == expr.KindInt || first == expr.KindUint
@@ -374,7 +375,7 @@ func (t *Table) validateWhere(x *Index) (err error) {
 		switch e := e.(type) {
 		case expr.Column:
 			if _, missing := t.live(e.Ordinal); e.Source != 0 || missing != nil {
-				err = fmt.Errorf("the condition has a column %s that the table has not", e)
+				err = fmt.Errorf("the condition has a column %s that the table does not have", e)
 			}
 		case expr.Param, expr.Slot, expr.Agg:
 			err = fmt.Errorf("the condition has %s in it", e)
@@ -400,7 +401,7 @@ func (t *Table) CheckWhere(where expr.Expr) error {
 		return out
 	})
 	if err == nil && typ.Kind != expr.KindBool && typ.Kind != expr.KindNull {
-		err = &expr.TypeError{At: where, Message: "this is no condition"}
+		err = &expr.TypeError{At: where, Message: "this is not a condition"}
 	}
 	return err
 }

@@ -27,12 +27,12 @@ type zoneField struct {
 const (
 	// zoneTextBytes is how much of a text is described: one more byte than bounds have.
 	zoneTextBytes = zonemap.MaxBoundBytes + 1
-	// zoneLongText is the length from which texts are not described. Why: nobody asks for ranges
-	// of them.
+	// zoneLongText is the length from which texts are not described. Why: queries do not ask
+	// for ranges of them.
 	zoneLongText = 64
 )
 
-// Zoned reports whether blocks may have zones of the column: it has single values, which are
+// Zoned reports whether blocks may have zones of the column: its values are no lists and are
 // compared by their bytes.
 func (c *Column) Zoned() bool {
 	return !c.Dropped && !c.List && c.Collation == keycodec.CollateBytes
@@ -79,8 +79,8 @@ func (t *Table) zoneOf(ordinal int) *zoneField {
 	return nil
 }
 
-// RowRun returns the table of the rows from an item on, and where they end. row is false if it is
-// no row; then the items up to the end are none.
+// RowRun returns the table of the rows from an item on, and where they end. row is false if the
+// item is not a row; then no item up to the end is one.
 func RowRun(items *zonemap.Items, from int) (id uint32, row bool, to int) {
 	key := items.Key(from)
 	id, n, row := rowHeadOf(key)
@@ -96,7 +96,8 @@ func RowRun(items *zonemap.Items, from int) (id uint32, row bool, to int) {
 	return id, true, runOf(items, from, items.Len(), key[:n])
 }
 
-// rowHeadOf returns the table of a row by its key in ordered form, and the length of what says so.
+// rowHeadOf returns the table of a row by its key in ordered form, and how much of
+// the key names it.
 func rowHeadOf(key []byte) (id uint32, n int, ok bool) {
 	if len(key) == 0 || key[0] != rowMark {
 		return 0, 0, false
@@ -183,7 +184,7 @@ func (t *Table) describeBodies(b *zonemap.ColumnsBuilder, rows []zoneBody, l *La
 		switch {
 		case t.built.key.Has(f.ordinal):
 		case s == nil && f.column.Added <= l.Version:
-			// A layout of after the column was dropped: not reported, so not known.
+			// The layout is later than the drop of the column: not reported, so not known.
 		case s == nil:
 			f.describeValue(b, f.column.DefaultValue(), len(rows))
 		case !f.describe(b, rows, l, s):

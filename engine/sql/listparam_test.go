@@ -8,7 +8,7 @@ import (
 )
 
 // TestListsBesideKeys runs queries that fix a primary or unique key and have a condition
-// with a parameter for a whole list besides.
+// also with a parameter for a whole list.
 func TestListsBesideKeys(t *testing.T) {
 	ctx, s := context.Background(), openSession(t)
 	for _, text := range []string{

@@ -23,7 +23,7 @@ type check struct {
 	// there is no right. pivot draws the rows.
 	pivots []string
 	pivot  [2]int64
-	// set is what UPDATE sets besides m, empty or beginning with a comma. Then the rows that
+	// set is what UPDATE sets apart from m, empty or beginning with a comma. Then the rows that
 	// SELECT, UPDATE and DELETE touch are compared.
 	set    string
 	commit bool // UPDATE is run outside of a transaction, too
@@ -198,7 +198,7 @@ func (w *writer) nearPartial(alias string) string {
 	return text
 }
 
-// shown writes columns of a result besides id.
+// shown writes columns of a result apart from id.
 func (w *writer) shown(alias string) string {
 	text := ""
 	for range w.IntN(3) {

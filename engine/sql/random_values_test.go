@@ -48,7 +48,7 @@ var stored = map[kind][]string{
 		"[-9223372036854775808, 0, 5]", "[2, 3, 5, 7]"},
 }
 
-// beside are values that columns of a kind are compared with besides: of other kinds, beyond
+// beside are further values that columns of a kind are compared with: of other kinds, beyond
 // their ranges, between their values.
 var beside = map[kind][]string{
 	"int": {"2.5", "1e0", "2.5e0", "9.3e18", "9223372036854775808", "9007199254740993.0",

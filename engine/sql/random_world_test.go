@@ -211,7 +211,7 @@ func rendered(row []expr.Value) string {
 	return strings.Join(cells, "|")
 }
 
-// hints returns what a query over t may be told about its index, nothing first.
+// hints returns the hints that a query over t may have for its index, nothing first.
 func (w *world) hints() []string {
 	out := []string{"", "NOT INDEXED"}
 	for _, x := range w.s.Schema("t").Indexes {

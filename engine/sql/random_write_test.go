@@ -127,7 +127,7 @@ func (w *writer) key() string {
 	return text
 }
 
-// required returns the columns besides id that are NOT NULL.
+// required returns the columns apart from id that are NOT NULL.
 func (w *writer) required() []field {
 	return slices.DeleteFunc(slices.Clone(w.columns), func(c field) bool {
 		return c.null || c.name == "id"

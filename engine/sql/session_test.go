@@ -71,7 +71,7 @@ func TestUntypedArguments(t *testing.T) {
 	}
 }
 
-// TestComplete tells statements that are done from those that go on.
+// TestComplete: complete statements are distinguished from incomplete ones.
 func TestComplete(t *testing.T) {
 	for text, want := range map[string]bool{
 		"SELECT 1;": true, "SELECT 1": false, "SELECT ';": false, "SELECT ';';": true,

@@ -131,7 +131,7 @@ func MakeDir(fsys vfs.FS, dir string) error {
 	}
 	err := fsys.SyncDir(filepath.Dir(p))
 	if errors.Is(err, fs.ErrPermission) {
-		err = nil // who may not read the parent has not made the directory with MakeDir
+		err = nil // a process that may not read the parent has not made the directory with MakeDir
 	}
 	for i := len(missing) - 1; err == nil && i >= 0; i-- {
 		if err = fsys.MkdirAll(missing[i]); err == nil {

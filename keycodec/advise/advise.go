@@ -7,22 +7,22 @@ import (
 	"strings"
 )
 
-// Options of Advise. The zero value is fine.
+// Options of Advise. The zero value is usable.
 type Options struct {
 	// Rows is the expected number of records; 0 means that the sample is all.
 	Rows uint64
-	// MaxKeys bounds the number of keys; 0 does not. The queries given first decide which
+	// MaxKeys bounds the number of keys; 0 is no bound. The queries given first decide which
 	// keys remain.
 	MaxKeys int
-	// ID names the fields that tell records apart. Every key ends with those it does not
-	// have otherwise. Without them a field that is unique in the sample is taken.
+	// ID names the fields that identify a record. Every key ends with those of them that it
+	// lacks. Without them a field that is unique in the sample is taken.
 	ID []string
 }
 
 // Key is a recommended composite key.
 type Key struct {
 	Fields []string
-	Needed int      // how many of the fields the queries need; the others tell records apart
+	Needed int      // how many of the fields the queries need; the others identify the record
 	Shard  int      // number of shards to put in front, 0 for none
 	Why    []string // one sentence for each decision
 
@@ -39,7 +39,7 @@ type Report struct {
 	Fields   []Field
 	Keys     []Key     // the first one is the primary key
 	Verdicts []Verdict // one for each query
-	Notes    []string  // what to look at again
+	Notes    []string  // what needs another look
 }
 
 // shards is how many shards are recommended for a key that would grow at its end only: the
@@ -116,7 +116,7 @@ func (r *Report) pickID() []string {
 		}
 	}
 	if best == "" {
-		r.note("no field tells records apart; name those that do, or records with one key" +
+		r.note("no field identifies a record; name the fields that do, or records with one key" +
 			" replace each other")
 		return nil
 	}

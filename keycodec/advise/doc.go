@@ -14,8 +14,8 @@
 // Cardinalities are estimated with HyperLogLog from the sample ([Sample]), and carried over
 // to the expected number of records by the rate at which they grow within the sample. How
 // many records a query reads is estimated from a few thousand of them drawn at random.
-// [Repeats] counts, in a second pass, the records that a recommended key does not tell
-// apart.
+// [Repeats] counts, in a second pass, the records that a recommended key does not
+// distinguish.
 //
 // The package does no I/O. A Sample belongs to one goroutine; everything else may be used
 // concurrently.

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Query is a pattern of queries: which fields they compare, not with what.
+// Query is a pattern of queries: the fields they compare, without the values.
 type Query struct {
 	Text  string   // as it was given
 	Equal []string // fields compared for equality
@@ -93,7 +93,7 @@ func (p *parser) condition(q *Query) error {
 		if op != "" {
 			p.pos--
 		}
-		return p.fail("%s is no comparison; there are = < <= > >= BETWEEN BEGINS", p.here())
+		return p.fail("%s is not a comparison; there are = < <= > >= BETWEEN BEGINS", p.here())
 	}
 	if _, err := p.word("a value"); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (p *parser) condition(q *Query) error {
 		op != "=" && slices.Contains(q.Equal, field):
 		return p.fail("field %q is compared before", field)
 	case op != "=" && q.Range != "" && !isRange:
-		return p.fail("a range of %q beside one of %q: a key serves one of them", field, q.Range)
+		return p.fail("a range of %q and one of %q: a key serves only one of them", field, q.Range)
 	}
 	p.pos = start
 	if op == "=" {

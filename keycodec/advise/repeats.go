@@ -8,7 +8,7 @@ import (
 )
 
 // Repeats counts the records whose key another record has, for the keys of a report. A key
-// has to tell records apart, or the later one replaces the earlier. Which keys there are is
+// has to identify one record, or the later one replaces the earlier. Which keys there are is
 // known after the sample has been read once, so the records are read a second time.
 //
 // The number is exact for up to a million different keys. Beyond, it is estimated from a

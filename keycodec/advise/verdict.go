@@ -35,7 +35,7 @@ type Verdict struct {
 	prefix []string // the fields of the key that are compared for equality
 }
 
-// Classify says how a key with these fields answers the query. Rows and Key are 0; Explain
+// Classify reports how a key with these fields answers the query. Rows and Key are 0; Explain
 // fills them in.
 func Classify(key []string, q Query) Verdict {
 	v := Verdict{Query: q}
@@ -107,7 +107,7 @@ func fieldAt(key []string, i int) string {
 	return "the end of the key"
 }
 
-// Explain says how the best of the keys answers each query, given a sample of so many
+// Explain reports how the best of the keys answers each query, given a sample of so many
 // records.
 func Explain(keys [][]string, queries []Query, s *Sample, rows uint64) []Verdict {
 	list := make([]Verdict, len(queries))

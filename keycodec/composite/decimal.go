@@ -8,8 +8,9 @@ import (
 	"github.com/kstonedb/kstone/keycodec"
 )
 
-// scaled returns the decimal in units of 10^-Scale. What is not a whole number of them,
-// or does not fit, is refused: rounded or wrapped, two values would be one.
+// scaled returns the decimal in units of 10^-Scale. A value that is not a
+// whole number of them, or does not fit, is refused: rounding or wrapping would make two values
+// equal.
 func (f Field) scaled(v any) (int64, error) {
 	d, ok := v.(keycodec.Decimal)
 	if !ok {

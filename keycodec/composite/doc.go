@@ -9,12 +9,12 @@
 // keys that a query reads; they are exact. [Schema.Decode] goes by the widths of the
 // fields and never searches for a delimiter in what may contain one.
 //
-// The layout has no escapes. Values that it could not order, or not tell apart, are
+// The layout has no escapes. Values that it cannot order or distinguish are
 // refused with an error that matches [ErrValue] and names field and reason; schemas that
-// could not order their strings are refused by [NewSchema]. docs/format/composite.md
+// cannot order their strings are refused by [NewSchema]. docs/format/composite.md
 // lists every case.
 //
-// Use it for keys that other programs read or write. For keys of one's own, package
+// Use it for keys that other programs read or write. For keys that only this program uses, package
 // keycodec encodes the same tuples shorter and without these limits.
 //
 // A Schema is immutable and may be used concurrently.

@@ -166,7 +166,7 @@ func (s *Schema) checkString(i int, text string) error {
 		return f.refuse("%d bytes do not fit in %d; cut off, two values would be one", len(text),
 			f.Width)
 	case !f.variable() && strings.IndexByte(text, 0) >= 0:
-		return f.refuse("%q contains a zero byte, which cannot be told from padding", text)
+		return f.refuse("%q contains a zero byte, which cannot be distinguished from padding", text)
 	case f.variable() && len(text) > keycodec.MaxKeyBytes:
 		return f.refuse("%d bytes are more than a key can have", len(text))
 	case f.variable() && i < len(s.fields)-1 && s.reserved(text) >= 0:
@@ -217,7 +217,7 @@ func (f Field) millis(v any) (int64, error) {
 		return 0, f.refuse("%s is before 1970 and would sort last",
 			t.UTC().Format(time.RFC3339Nano))
 	case t.Nanosecond()%int(time.Millisecond) != 0:
-		return 0, f.refuse("%s is no whole millisecond; cut off, two times would be one",
+		return 0, f.refuse("%s is not a whole millisecond; truncation would make two times equal",
 			t.UTC().Format(time.RFC3339Nano))
 	}
 	ms := t.UnixMilli()

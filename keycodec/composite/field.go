@@ -105,12 +105,12 @@ func (f Field) validate() error {
 	case !f.Type.valid():
 		return fmt.Errorf("composite: field %q has the unknown %s", f.Name, f.Type)
 	case f.Width != 0 && f.Type != String:
-		return fmt.Errorf("composite: field %q has a width but is no string", f.Name)
+		return fmt.Errorf("composite: field %q has a width but is not a string", f.Name)
 	case f.Width < 0 || f.Width > keycodec.MaxKeyBytes:
 		return fmt.Errorf("composite: width %d of field %q is outside 0 to %d", f.Width, f.Name,
 			keycodec.MaxKeyBytes)
 	case f.Scale != 0 && f.Type != Decimal:
-		return fmt.Errorf("composite: field %q has a scale but is no decimal", f.Name)
+		return fmt.Errorf("composite: field %q has a scale but is not a decimal", f.Name)
 	case f.Scale < 0 || f.Scale > maxScale:
 		return fmt.Errorf("composite: scale %d of field %q is outside 0 to %d", f.Scale, f.Name,
 			maxScale)

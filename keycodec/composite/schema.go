@@ -115,8 +115,8 @@ func (s *Schema) String() string {
 // shardBytes is the length of the shard in front of a key.
 const shardBytes = 2
 
-// ErrValue is matched by the errors about values that the layout cannot order or cannot
-// tell apart, or that do not fit their field.
+// ErrValue is matched by the errors about values that the layout cannot order or
+// distinguish, or that do not fit their field.
 var ErrValue = errors.New("composite: value cannot be part of a key")
 
 // valueError says which value cannot be encoded, and why.

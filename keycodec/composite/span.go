@@ -31,7 +31,7 @@ func Including(v any) Bound { return Bound{value: v, set: true} }
 // Excluding returns the bound at v, with v outside of the range.
 func Excluding(v any) Bound { return Bound{value: v, set: true, exclusive: true} }
 
-// Prefix returns the spans of the keys whose first fields have these values, completely:
+// Prefix returns the spans of the keys whose first fields equal these values:
 // "U001" does not find "U0012". It is one span, except that without any value there is
 // one for each shard. All values of the schema give the span of exactly one key.
 func (s *Schema) Prefix(values ...any) ([]Span, error) {
@@ -54,7 +54,7 @@ func (s *Schema) BeginsWith(values ...any) ([]Span, error) {
 	}
 	text, ok := values[last].(string)
 	if f := s.fields[last]; !ok || f.Type != String {
-		return nil, f.refuse("%v is no beginning of a string", values[last])
+		return nil, f.refuse("%v is not the beginning of a string", values[last])
 	}
 	if err := s.checkString(last, text); err != nil {
 		return nil, err

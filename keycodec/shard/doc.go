@@ -6,7 +6,7 @@
 // three, and its stored form proves on reading that this program computes what the
 // writer computed.
 //
-// Functions for other systems' data: [Tidb] for 256-bucket integer indexes, [MD5],
+// Functions for data of other systems: [Tidb] for 256-bucket integer indexes, [MD5],
 // [XXHash] and [Murmur3] for composite keys of version 1, [CRC32] for stripes. [Mix64]
 // is the choice for everything new: it is the cheapest and takes a seed.
 //

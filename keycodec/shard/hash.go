@@ -6,7 +6,7 @@ import (
 )
 
 // On disk: nothing in this file may change, or keys would move to other buckets. The
-// vectors in hash_internal_test.go and the check value of stored specs watch over that.
+// vectors in hash_internal_test.go and the check value of stored specs check that.
 
 // Primes of XXH64.
 const (

@@ -68,7 +68,7 @@ func (r *Repair) survey() error {
 	}
 	if r.state == nil {
 		r.Doubt("there is no manifest: all SSTs found are taken; what merges had replaced cannot" +
-			" be told from what they made, so deleted items may be back")
+			" be distinguished from what they made, so deleted items may be back")
 		r.Doubt("properties, such as the schema of the command line, are lost with the manifest")
 	}
 	r.choose(ssts)

@@ -330,7 +330,7 @@ func (c *listCut) check(t *testing.T, where string, l *lists) {
 			}
 		}
 		acknowledged := tx.ret < c.at && !c.lost
-		// Who only reads sees what may not be synced yet.
+		// A reader sees what may not be synced yet.
 		if found || (acknowledged && !tx.aborted && (writes || !readLost || c.killed)) {
 			history = append(history, tx)
 		}

@@ -7,11 +7,11 @@ import (
 	"github.com/kstonedb/kstone/keycodec"
 )
 
-// DefaultMaxSpans is how many spans a predicate is turned into unless told otherwise.
+// DefaultMaxSpans is the default bound of the spans that a predicate becomes.
 const DefaultMaxSpans = 10_000
 
-// Span is a range of encoded tuples, from Lo on and before Hi, and what must be true of
-// the rows in it besides.
+// Span is a range of encoded tuples, from Lo on and before Hi, and what must also be true of
+// the rows in it.
 type Span struct {
 	Lo []byte // never nil
 	Hi []byte // nil: no end

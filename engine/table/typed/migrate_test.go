@@ -135,8 +135,8 @@ func TestMistakesInStructs(t *testing.T) {
 			E string `kstone:"e,decimal(2)"`
 			F string `kstone:"f,ascii,keepcase"`
 		}]("t")
-	}, "field T", "unit", "field C", "chan int", `"nothing" is no option`, "field E", "field F",
-		`"keepcase" is no option`)
+	}, "field T", "unit", "field C", "chan int", `"nothing" is not an option`, "field E", "field F",
+		`"keepcase" is not an option`)
 	notes := typed.NewTable[noteV1]("t")
 	elsewhere := "x"
 	wantPanic(t, func() { typed.Col(notes, func(*noteV1) *string { return &elsewhere }) },

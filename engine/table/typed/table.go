@@ -32,7 +32,7 @@ import (
 //	)
 //
 // Exported fields are columns. Options in their tags say what a tag of package keycodec
-// says (a unit for times, decimal(N), ascii and unicode, desc, nullslast) and besides: pk and
+// says (a unit for times, decimal(N), ascii and unicode, desc, nullslast) and also: pk and
 // sk for the columns of the primary key, in the order of the struct; null, which stores the
 // zero value as NULL; default(x) for rows written before there was the column; ttl(24h),
 // after which rows expire; was(old), the former name of a column.

@@ -170,7 +170,7 @@ func (f *field) setOption(option string) (err error) {
 	case name == "default":
 		f.initial = option
 	default:
-		err = fmt.Errorf("%q is no option", option)
+		err = fmt.Errorf("%q is not an option", option)
 	}
 	return err
 }
@@ -184,7 +184,7 @@ func (f *field) setKeyOption(option string) error {
 		return err
 	}
 	if k.KeepCase { // a table keeps the text in the row
-		return fmt.Errorf("%q is no option of a column", option)
+		return fmt.Errorf("%q is not an option of a column", option)
 	}
 	if k.Type == keycodec.TypeFixed && f.kind == kindInt64 {
 		f.kind = kindCoefficient

@@ -120,7 +120,7 @@ func dropRepeated(columns []schema.KeyColumn) (out []schema.KeyColumn) {
 	return out
 }
 
-// rest returns the columns a covering index needs besides.
+// rest returns the further columns that a covering index needs.
 func (w *Wish) rest(columns []schema.KeyColumn) (out []int) {
 	for _, o := range w.Needed {
 		inKey := slices.ContainsFunc(slices.Concat(columns, w.Table.PK, w.Table.SK),

@@ -54,7 +54,7 @@ type Join struct {
 	// second look.
 	LeftKeys, RightKeys []expr.Expr
 	MergeOrder          []SortKey // only directions; Expr is that of LeftKeys
-	// On must be true besides, over Left's layout followed by Right's (for Semi and
+	// On must be true as well, over Left's layout followed by Right's (for Semi and
 	// Anti, too). Nil accepts all.
 	On expr.Expr
 	// NullAware makes an anti join that of NOT IN: nothing is returned if a right key
