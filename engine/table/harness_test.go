@@ -17,7 +17,14 @@ var ctx = context.Background()
 // open opens an empty database in memory.
 func open(t testing.TB, o *table.Options) *table.DB {
 	t.Helper()
-	e, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true})
+	return openOn(t, engine.Options{}, o)
+}
+
+// openOn is open of an engine with options.
+func openOn(t testing.TB, engineOptions engine.Options, o *table.Options) *table.DB {
+	t.Helper()
+	engineOptions.InMemory = true
+	e, err := engine.Open(t.TempDir(), &engineOptions)
 	if err != nil {
 		t.Fatal(err)
 	}

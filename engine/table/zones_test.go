@@ -41,28 +41,6 @@ func (s unzonedSnapshot) Scan(ctx context.Context, r store.Range) iter.Seq2[stor
 	return s.Snapshot.Scan(ctx, r)
 }
 
-// openZones opens a database of small blocks.
-func openZones(t testing.TB, o engine.Options) *table.DB {
-	o.InMemory = true
-	e, err := engine.Open(t.TempDir(), &o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	db, err := table.Open(ctx, e, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return db
-}
-
 // zoneRun is a table whose columns rise with the key, more or less.
 type zoneRun struct {
 	*testing.T
@@ -104,7 +82,7 @@ func TestZonesChangeNoResult(t *testing.T) {
 	for i := range uint64(testutil.Effort(3, 40)) {
 		t.Run(fmt.Sprint("program ", i), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, i))
-			db := openZones(t, engine.Options{BlockBytes: 1 << 10, MaxRuns: 3 + 20*rng.IntN(2)})
+			db := openOn(t, engine.Options{BlockBytes: 1 << 10, MaxRuns: 3 + 20*rng.IntN(2)}, nil)
 			r := &zoneRun{T: t, rng: rng, db: db,
 				tab: create(t, db, fmt.Sprintf(zoneTable, zoneKeys[i%3]))}
 			for r.round = range 40 {
@@ -350,7 +328,7 @@ func (r *zoneRun) extremes(def *schema.Table) (out []plan.Aggregate) {
 // TestZonesOfARisingColumn counts the blocks that are read for 3 of 300,000 rows.
 func TestZonesOfARisingColumn(t *testing.T) {
 	n := testutil.Effort(30_000, 300_000)
-	db := openZones(t, engine.Options{})
+	db := openOn(t, engine.Options{}, nil)
 	tab := create(t, db, `{"name":"t","columns":[{"name":"src","type":"string"},
 	 {"name":"id","type":"int64"},{"name":"at","type":"time","unit":"ms"},
 	 {"name":"text","type":"string"}],"primary_key":["src"],"sort_key":["id"]}`)

@@ -1,7 +1,6 @@
 package stats
 
 import (
-	"errors"
 	"math"
 	"math/bits"
 )
@@ -11,7 +10,6 @@ const sketchBits = 12
 
 // Sketch counts different values in little memory: HyperLogLog (Flajolet, Fusy, Gandouet,
 // Meunier, 2007) with linear counting for small numbers. The zero Sketch is empty.
-// Sketches of parts of a table may be merged.
 type Sketch struct {
 	registers [1 << sketchBits]uint8
 }
@@ -23,13 +21,6 @@ func (s *Sketch) addHash(h uint64) {
 	rank := uint8(bits.LeadingZeros64(h<<sketchBits|1<<(sketchBits-1)) + 1)
 	if r := &s.registers[h>>(64-sketchBits)]; *r < rank {
 		*r = rank
-	}
-}
-
-// Merge adds what other has counted.
-func (s *Sketch) Merge(other *Sketch) {
-	for i, r := range other.registers {
-		s.registers[i] = max(s.registers[i], r)
 	}
 }
 
@@ -48,25 +39,6 @@ func (s *Sketch) Count() float64 {
 		return m * math.Log(m/float64(empty))
 	}
 	return estimate
-}
-
-// AppendBinary appends the registers.
-func (s *Sketch) AppendBinary(dst []byte) ([]byte, error) {
-	return append(dst, s.registers[:]...), nil
-}
-
-// UnmarshalBinary reads what AppendBinary wrote.
-func (s *Sketch) UnmarshalBinary(b []byte) error {
-	if len(b) != len(s.registers) {
-		return errors.New("plan: sketch has a wrong length")
-	}
-	for _, r := range b {
-		if r > 64-sketchBits+1 {
-			return errors.New("plan: sketch has an impossible register")
-		}
-	}
-	copy(s.registers[:], b)
-	return nil
 }
 
 // hashBytes is FNV-1a with a final mix (splitmix64), since FNV alone has weak high bits.
