@@ -266,15 +266,15 @@ func TestAppendOverwrites(t *testing.T) {
 func TestFieldsRefuse(t *testing.T) {
 	name := strings.Repeat("n", keycodec.MaxNameBytes)
 	for want, f := range map[string]keycodec.Field{
-		"":                       {Name: name, Type: keycodec.TypeString},
-		"at most 255":            {Name: name + "n", Type: keycodec.TypeString},
+		"":                          {Name: name, Type: keycodec.TypeString},
+		"at most 255":               {Name: name + "n", Type: keycodec.TypeString},
 		"not a fixed-scale decimal": {Name: "a", Type: keycodec.TypeDecimal, Scale: 1},
-		"unknown collation 3":    {Name: "a", Type: keycodec.TypeString, Collation: 3},
-		"unknown type 0":         {Name: "a"},
-		"has 19 decimal places":  {Name: "a", Type: keycodec.TypeFixed, Scale: 19},
-		"has -1 decimal places":  {Name: "a", Type: keycodec.TypeFixed, Scale: -1},
+		"unknown collation 3":       {Name: "a", Type: keycodec.TypeString, Collation: 3},
+		"unknown type 0":            {Name: "a"},
+		"has 19 decimal places":     {Name: "a", Type: keycodec.TypeFixed, Scale: 19},
+		"has -1 decimal places":     {Name: "a", Type: keycodec.TypeFixed, Scale: -1},
 		"is not a string":           {Name: "a", Type: keycodec.TypeBytes, Collation: 1},
-		"has no collation":       {Name: "a", Type: keycodec.TypeString, KeepCase: true},
+		"has no collation":          {Name: "a", Type: keycodec.TypeString, KeepCase: true},
 	} {
 		_, err := keycodec.NewSchema(f)
 		if want == "" && err != nil || want != "" && (err == nil ||
