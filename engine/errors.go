@@ -24,6 +24,9 @@ var (
 	ErrConflict = errors.New("engine: transaction conflict")
 	// ErrClosed: the database, snapshot or transaction has been closed.
 	ErrClosed = read.ErrClosed
+	// ErrTxAge: a transaction was rolled back before its Commit, as it was older than
+	// TxOptions.MaxAge; nothing was written.
+	ErrTxAge = errors.New("engine: transaction rolled back at its greatest age")
 	// ErrReadOnly: the database was opened read-only, or turned read-only after a
 	// failed write or sync; the cause is wrapped. Reads go on.
 	ErrReadOnly = errors.New("engine: read-only")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/kstonedb/kstone/engine/internal/commit"
@@ -29,11 +30,25 @@ type Tx struct {
 	saved uint64 // how many there ever were
 	// scans are the ranges that each DeleteScan has deleted.
 	scans [][]read.StripeSpan
+
+	end   atomic.Int32 // how it has ended: 0 not yet, txEnded, txExpired
+	timer *time.Timer  // of MaxAge, or nil
 }
+
+// How a transaction of Begin ends.
+const (
+	txEnded   = 1 // by Commit or Rollback
+	txExpired = 2 // by its age
+)
 
 // TxOptions are how a transaction begins.
 type TxOptions struct {
 	ReadOnly bool // it cannot write (ErrReadOnly), and never conflicts
+	// MaxAge is how long a transaction may take; 0 is no limit. Then it is rolled back, whoever has
+	// forgotten it: what it sees need not be kept any more. Its reads and writes fail with
+	// ErrClosed, and Commit with ErrTxAge. Of View and Update, which end by themselves, it is
+	// ignored.
+	MaxAge time.Duration
 }
 
 // Begin begins a transaction for callers that cannot give it a function as View, Update and
@@ -53,13 +68,37 @@ func (db *DB) Begin(ctx context.Context, o *TxOptions) (*Tx, error) {
 	if err := usable(ctx); err != nil {
 		return nil, err
 	}
+	if o != nil && o.MaxAge < 0 {
+		return nil, invalid("MaxAge is %s", o.MaxAge)
+	}
 	tx := &Tx{db: db, readOnly: readOnly}
 	if err := tx.moment.Take(db.reads); err != nil {
 		return nil, err
 	}
 	tx.own.Init(db.reads, &tx.moment, readOnly)
 	tx.from = db.reads.Reader(&tx.moment, &tx.own)
+	if o != nil && o.MaxAge > 0 {
+		tx.timer = time.AfterFunc(o.MaxAge, tx.expire)
+	}
 	return tx, nil
+}
+
+// expire rolls the transaction back unless Commit or Rollback is at it.
+func (tx *Tx) expire() {
+	if tx.end.CompareAndSwap(0, txExpired) {
+		tx.moment.Release()
+	}
+}
+
+// Expired reports whether the transaction was rolled back because of TxOptions.MaxAge. It may be
+// called at any time.
+func (tx *Tx) Expired() bool { return tx.end.Load() == txExpired }
+
+// stop ends the time that the transaction may take.
+func (tx *Tx) stop() {
+	if tx.end.CompareAndSwap(0, txEnded) && tx.timer != nil {
+		tx.timer.Stop()
+	}
 }
 
 // Commit writes what the transaction has written, as Update does, and ends it, whatever is
@@ -67,6 +106,9 @@ func (db *DB) Begin(ctx context.Context, o *TxOptions) (*Tx, error) {
 func (tx *Tx) Commit(ctx context.Context, opts ...CommitOption) error {
 	if tx.given {
 		return invalid("the function of a transaction returns to commit it")
+	}
+	if tx.stop(); tx.Expired() {
+		return ErrTxAge
 	}
 	defer tx.moment.Release()
 	t, err := tx.db.terms(opts)
@@ -82,6 +124,7 @@ func (tx *Tx) Commit(ctx context.Context, opts ...CommitOption) error {
 // Rollback ends the transaction; nothing is written. After Commit it does nothing.
 func (tx *Tx) Rollback() {
 	if !tx.given {
+		tx.stop()
 		tx.moment.Release()
 	}
 }

@@ -3,8 +3,10 @@ package engine_test
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kstonedb/kstone/engine"
 )
@@ -162,4 +164,30 @@ func TestCloseWithOpenTransactions(t *testing.T) {
 	if got := partitionsOf(t, db); got != "" {
 		t.Errorf("left: %s", got)
 	}
+}
+
+// TestTransactionAge: a transaction that is older than it may be is rolled back, and says so.
+//
+// Promise (reads and writes): A transaction that is forgotten keeps nothing after the age that it
+// is given. Also `TestOldTransaction` in `engine/sql`, `TestTransactionAge` in
+// `engine/sql/driver`.
+func TestTransactionAge(t *testing.T) {
+	db := openMemory(t, engine.Options{})
+	old := begin(t, db, &engine.TxOptions{MaxAge: time.Millisecond})
+	ok(t, old.Put(pk("a"), nil))
+	for !old.Expired() {
+		runtime.Gosched()
+	}
+	wantIs(t, old.Put(pk("b"), nil), engine.ErrClosed)
+	wantIs(t, second(old.Get(pk("b"))), engine.ErrClosed)
+	wantIs(t, old.Commit(ctx), engine.ErrTxAge)
+	old.Rollback()
+	ended := begin(t, db, &engine.TxOptions{MaxAge: time.Hour})
+	ok(t, ended.Put(pk("c"), nil))
+	ok(t, ended.Commit(ctx))
+	if got := partitionsOf(t, db); got != "c" || ended.Expired() {
+		t.Errorf("the database has %q", got)
+	}
+	_, err := db.Begin(ctx, &engine.TxOptions{MaxAge: -1})
+	wantIs(t, err, engine.ErrInvalid)
 }

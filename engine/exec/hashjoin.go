@@ -46,8 +46,14 @@ type hashed struct {
 // partner is a row of the right side.
 type partner struct {
 	row  []expr.Value
+	seq  int64
 	next int32 // the next one of its key; 0: none
+	met  bool  // of a full join: it has had a partner
 }
+
+// loneSeq is less than the numbers of the right rows of a full join that have no partners: they
+// follow all left rows, in their order.
+const loneSeq = 1 << 62
 
 // chain is the first and the last of some partners.
 type chain struct{ first, last int32 }
@@ -76,14 +82,23 @@ func (h *hashJoin) join(s *spool, right, left numbered,
 	}
 	var failed error
 	var at int64
+	more := true
 	pair := func(row []expr.Value) bool { return yield(at, row) }
 	err = left(func(seq int64, row []expr.Value) bool {
 		at = seq
-		var more bool
 		more, failed = h.probe(built, row, pair)
 		return more && failed == nil
 	})
-	return first(failed, err)
+	if err := first(failed, err); err != nil || h.kind != plan.Full {
+		return err
+	}
+	for i := 1; i < len(built.rows) && more; i++ {
+		if p := &built.rows[i]; !p.met {
+			at = loneSeq + p.seq
+			more = h.lone(p.row, pair)
+		}
+	}
+	return nil
 }
 
 // joinParts divides the left side as the right one is, and joins the parts.
@@ -101,6 +116,9 @@ func (h *hashJoin) joinParts(rights *partitions, left numbered,
 	if err := first(failed, err); err != nil {
 		return err
 	}
+	if h.kind == plan.Full {
+		lefts.beside = rights
+	}
 	all := rights.rows()
 	return lefts.each(func(i int, yield func(int64, []expr.Value) bool) error {
 		right, left := &rights.parts[i], &lefts.parts[i]
@@ -114,25 +132,38 @@ func (h *hashJoin) joinParts(rights *partitions, left numbered,
 // scan compares each left row with all right ones.
 func (h *hashJoin) scan(right, left *tape, yield func(seq int64, row []expr.Value) bool) error {
 	r := tapeReader{tape: right}
+	var met []bool
+	if h.kind == plan.Full {
+		met = make([]bool, right.rows)
+	}
 	var failed error
 	var at int64
+	more := true
 	pair := func(row []expr.Value) bool { return yield(at, row) }
 	err := left.each(func(seq int64, row []expr.Value) bool {
 		at = seq
-		var more bool
-		more, failed = h.scanFor(&r, row, pair)
+		more, failed = h.scanFor(&r, met, row, pair)
 		return more && failed == nil
 	})
-	return first(failed, err)
+	if err := first(failed, err); err != nil || h.kind != plan.Full || !more {
+		return err
+	}
+	i := -1
+	return right.each(func(seq int64, row []expr.Value) bool {
+		i++
+		at = loneSeq + seq
+		return met[i] || h.lone(row, pair)
+	})
 }
 
 // scanFor finds the partners of one left row on a tape.
-func (h *hashJoin) scanFor(r *tapeReader, row []expr.Value, yield func([]expr.Value) bool,
-) (bool, error) {
+func (h *hashJoin) scanFor(r *tapeReader, met []bool, row []expr.Value,
+	yield func([]expr.Value) bool) (bool, error) {
 	key, m, err := h.begin(row)
 	if err != nil {
 		return false, err
 	}
+	at := -1
 	for r.rewind(); key != nil && !m.done; {
 		ok, err := r.next()
 		if err != nil {
@@ -141,9 +172,12 @@ func (h *hashJoin) scanFor(r *tapeReader, row []expr.Value, yield func([]expr.Va
 		if !ok {
 			break
 		}
+		at++
 		other, _, err := h.rightKeys.canonical(r.row, h.params)
 		if err == nil && equalValues(key, other) {
-			err = h.try(&m, r.row, yield)
+			if err = h.try(&m, r.row, yield); met != nil && m.last {
+				met[at] = true
+			}
 		}
 		if err != nil {
 			return false, err
@@ -169,47 +203,52 @@ func (h *hashJoin) build(s *spool, in numbered) (*hashed, error) {
 	right := &hashed{table: newKeyTable(len(h.rightKeys.programs)), kept: s.keeper(s.operator),
 		spool: s, rows: make([]partner, 1)} // no partner has the number 0
 	var failed error
-	err := in(func(_ int64, row []expr.Value) bool {
-		failed = h.keep(right, row)
+	err := in(func(seq int64, row []expr.Value) bool {
+		failed = h.keep(right, seq, row)
 		return failed == nil && !(h.node.NullAware && h.null)
 	})
 	return right, first(failed, err)
 }
 
 // keep adds a row of the right side.
-func (h *hashJoin) keep(right *hashed, row []expr.Value) error {
+func (h *hashJoin) keep(right *hashed, seq int64, row []expr.Value) error {
 	h.count++
 	key, null, err := h.rightKeys.canonical(row, h.params)
 	if err != nil {
 		return err
 	}
 	if null { // equal to nothing
-		h.null = true
-		return nil
+		if h.null = true; h.kind != plan.Full {
+			return nil
+		}
 	}
 	if right.rest != nil {
-		return right.rest.add(key, 0, row)
+		return right.rest.add(key, seq, row)
 	}
 	bytes := rowBytes(row)
-	i, added := right.table.add(key)
-	if added {
-		right.ends = append(right.ends, chain{})
-		bytes += right.table.bytes()
-	} else if h.kind >= plan.Semi && !h.on.some {
-		return nil // that there is one is all that matters
+	ends := &chain{}
+	if !null {
+		i, added := right.table.add(key)
+		if added {
+			right.ends = append(right.ends, chain{})
+			bytes += right.table.bytes()
+		} else if h.kind >= plan.Semi && !h.on.some {
+			return nil // that there is one is all that matters
+		}
+		ends = &right.ends[i]
 	}
-	right.add(&right.ends[i], row)
+	right.add(ends, seq, row)
 	spill, err := right.kept.grow(bytes)
 	if err != nil || !spill {
 		return err
 	}
-	return right.divide()
+	return h.divide(right)
 }
 
 // add adds a row to those of a key.
-func (right *hashed) add(ends *chain, row []expr.Value) {
+func (right *hashed) add(ends *chain, seq int64, row []expr.Value) {
 	n := int32(len(right.rows))
-	right.rows = append(right.rows, partner{row: right.arena.clone(row)})
+	right.rows = append(right.rows, partner{row: right.arena.clone(row), seq: seq})
 	if ends.first == 0 {
 		ends.first = n
 	} else {
@@ -219,15 +258,15 @@ func (right *hashed) add(ends *chain, row []expr.Value) {
 }
 
 // divide moves the rows in memory to partitions.
-func (right *hashed) divide() error {
+func (h *hashJoin) divide(right *hashed) error {
 	right.rest = newPartitions(right.spool)
-	width := right.table.width
-	for i, ends := range right.ends {
-		key := right.table.keys[i*width:][:width]
-		for at := ends.first; at != 0; at = right.rows[at].next {
-			if err := right.rest.add(key, 0, right.rows[at].row); err != nil {
-				return err
-			}
+	for _, p := range right.rows[1:] {
+		key, _, err := h.rightKeys.canonical(p.row, h.params)
+		if err == nil {
+			err = right.rest.add(key, p.seq, p.row)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	right.rows, right.ends, right.table, right.arena = nil, nil, nil, arena{}
@@ -248,6 +287,7 @@ func (h *hashJoin) probe(right *hashed, row []expr.Value, yield func([]expr.Valu
 				if err := h.try(&m, right.rows[at].row, yield); err != nil {
 					return false, err
 				}
+				right.rows[at].met = right.rows[at].met || m.last
 			}
 		}
 	}

@@ -47,6 +47,7 @@ func (r *runner) join(n *plan.JoinNode) (operator, error) {
 // matched is what came of a left row so far.
 type matched struct {
 	any  bool // a partner was found
+	last bool // the right row that was tried last is one
 	more bool // more rows are wanted
 	done bool // no further partner matters
 }
@@ -61,12 +62,12 @@ func (j *joiner) setLeft(row []expr.Value) matched {
 func (j *joiner) try(m *matched, right []expr.Value, yield func([]expr.Value) bool) error {
 	copy(j.pair[j.leftWidth:], right)
 	ok, err := j.on.holds(j.pair)
-	if err != nil || !ok {
+	if m.last = ok && err == nil; !m.last {
 		return err
 	}
 	m.any = true
 	switch j.kind {
-	case plan.Inner, plan.Left:
+	case plan.Inner, plan.Left, plan.Full:
 		m.more = yield(j.pair)
 		m.done = !m.more
 	default: // one partner is enough to know
@@ -75,14 +76,40 @@ func (j *joiner) try(m *matched, right []expr.Value, yield func([]expr.Value) bo
 	return nil
 }
 
-// tryAll considers right rows until no further one matters.
-func (j *joiner) tryAll(m *matched, rows *rowList, yield func([]expr.Value) bool) error {
+// tryAll considers right rows until no further one matters. met, for a full join, notes which of
+// them have had a partner.
+func (j *joiner) tryAll(m *matched, rows *rowList, met []bool, yield func([]expr.Value) bool,
+) error {
 	var failed error
+	at := 0
 	err := rows.each(func(right []expr.Value) bool {
-		failed = j.try(m, right, yield)
+		if failed = j.try(m, right, yield); met != nil && m.last {
+			met[at] = true
+		}
+		at++
 		return failed == nil && !m.done
 	})
 	return first(failed, err)
+}
+
+// lone yields a right row that has no partner: of a full join.
+func (j *joiner) lone(right []expr.Value, yield func([]expr.Value) bool) bool {
+	clear(j.pair[:j.leftWidth])
+	copy(j.pair[j.leftWidth:], right)
+	return yield(j.pair)
+}
+
+// loneOf yields those of the right rows that have had no partner.
+func (j *joiner) loneOf(rows *rowList, met []bool, yield func([]expr.Value) bool) (more bool,
+	err error) {
+	at := 0
+	more = true
+	err = rows.each(func(right []expr.Value) bool {
+		more = met[at] || j.lone(right, yield)
+		at++
+		return more
+	})
+	return more, err
 }
 
 // finish yields what a left row gives without pairs.
@@ -91,7 +118,7 @@ func (j *joiner) finish(m *matched, yield func([]expr.Value) bool) {
 		return
 	}
 	switch {
-	case j.kind == plan.Left && !m.any:
+	case (j.kind == plan.Left || j.kind == plan.Full) && !m.any:
 		clear(j.pair[j.leftWidth:])
 		m.more = yield(j.pair)
 	case j.kind == plan.Semi && m.any, j.kind == plan.Anti && !m.any:
@@ -115,13 +142,26 @@ func (l *loopJoin) run(yield func([]expr.Value) bool) error {
 	if err := first(failed, err); err != nil {
 		return err
 	}
+	var met []bool
+	if l.kind == plan.Full {
+		met = make([]bool, l.rows.len())
+		if err := l.rows.kept.take(int64(len(met))); err != nil {
+			return err
+		}
+	}
+	more := true
 	err = l.left.run(func(row []expr.Value) bool {
 		m := l.setLeft(row)
-		if failed = l.tryAll(&m, l.rows, yield); failed != nil {
+		if failed = l.tryAll(&m, l.rows, met, yield); failed != nil {
 			return false
 		}
 		l.finish(&m, yield)
-		return m.more
+		more = m.more
+		return more
 	})
-	return first(failed, err)
+	if err := first(failed, err); err != nil || met == nil || !more {
+		return err
+	}
+	_, err = l.loneOf(l.rows, met, yield)
+	return err
 }

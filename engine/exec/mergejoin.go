@@ -35,25 +35,34 @@ type rightSide struct {
 	key   []expr.Value // its key
 	group *rowList
 	at    []expr.Value // the key of the group; nil before the first
+
+	met     []bool // of a full join: the rows of group that have had a partner
+	yield   func([]expr.Value) bool
+	stopped bool // yield has returned false
 }
 
 func (m *mergeJoin) run(yield func([]expr.Value) bool) error {
-	right := &rightSide{mergeJoin: m, group: m.rowList("merge join", m.node.Actual())}
+	right := &rightSide{mergeJoin: m, group: m.rowList("merge join", m.node.Actual()),
+		yield: yield}
 	next, stop := iter.Pull(func(yield func([]expr.Value) bool) {
 		right.err = m.right.run(yield)
 	})
 	right.next = next
 	defer func() { stop(); right.group.reset() }()
-	if err := right.advance(); err != nil {
+	if err := right.advance(); err != nil || right.stopped {
 		return err
 	}
 	var failed error
 	err := m.left.run(func(row []expr.Value) bool {
 		var more bool
 		more, failed = m.step(right, row, yield)
+		right.stopped = !more
 		return more && failed == nil
 	})
-	return first(failed, err, right.err)
+	if err := first(failed, err, right.err); err != nil || m.kind != plan.Full {
+		return err
+	}
+	return right.drain()
 }
 
 // step pairs one left row.
@@ -63,19 +72,52 @@ func (m *mergeJoin) step(right *rightSide, row []expr.Value, yield func([]expr.V
 	if err != nil {
 		return false, err
 	}
-	state := m.setLeft(row)
+	equal := false
 	if !hasNull(key) {
-		if err := right.seek(key); err != nil {
+		if err := right.seek(key); err != nil || right.stopped {
 			return false, err
 		}
-		if right.at != nil && m.order.compare(right.at, key) == 0 {
-			if err := m.tryAll(&state, right.group, yield); err != nil {
-				return false, err
-			}
+		equal = right.at != nil && m.order.compare(right.at, key) == 0
+	}
+	state := m.setLeft(row)
+	if equal {
+		if err := m.tryAll(&state, right.group, right.met, yield); err != nil {
+			return false, err
 		}
 	}
 	m.finish(&state, yield)
 	return state.more, nil
+}
+
+// lone yields a row without a partner, of a full join.
+func (s *rightSide) lone(row []expr.Value) {
+	if s.kind == plan.Full && !s.stopped {
+		s.stopped = !s.joiner.lone(row, s.yield)
+	}
+}
+
+// endGroup lets go of the group.
+func (s *rightSide) endGroup() error {
+	if s.kind == plan.Full && !s.stopped {
+		more, err := s.loneOf(s.group, s.met, s.yield)
+		if s.stopped = !more; err != nil {
+			return err
+		}
+		s.met = s.met[:0]
+	}
+	s.group.reset()
+	s.at = nil
+	return nil
+}
+
+// drain yields the rest of the right side, whose rows have no partners, of a full join.
+func (s *rightSide) drain() error {
+	err := s.endGroup()
+	for err == nil && s.row != nil && !s.stopped {
+		s.lone(s.row)
+		err = s.advance()
+	}
+	return err
 }
 
 // advance reads the next row of the right side that has no NULL in its key.
@@ -91,6 +133,10 @@ func (s *rightSide) advance() error {
 			return err
 		}
 		if hasNull(key) {
+			if s.lone(row); s.stopped {
+				s.row = nil
+				return nil
+			}
 			continue
 		}
 		s.row, s.key = row, key
@@ -104,20 +150,25 @@ func (s *rightSide) seek(key []expr.Value) error {
 	if s.at != nil && s.order.compare(s.at, key) >= 0 {
 		return nil
 	}
+	if err := s.endGroup(); err != nil {
+		return err
+	}
 	for s.row != nil && s.order.compare(s.key, key) < 0 {
+		s.lone(s.row)
 		if err := s.advance(); err != nil {
 			return err
 		}
 	}
-	s.group.reset()
-	s.at = nil
-	if s.row == nil {
+	if s.row == nil || s.stopped {
 		return nil
 	}
 	s.at = clone(s.key)
 	for s.row != nil && s.order.compare(s.key, s.at) == 0 {
 		if err := s.group.add(s.row); err != nil {
 			return err
+		}
+		if s.kind == plan.Full {
+			s.met = append(s.met, false)
 		}
 		if err := s.advance(); err != nil {
 			return err

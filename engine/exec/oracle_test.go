@@ -84,17 +84,24 @@ func (w *world) joined(sel *plan.Select, params []expr.Value) []combo {
 	}
 	for i, j := range sel.Joins {
 		var next []combo
+		rights := w.rows[sel.From[i+1].Table]
+		met := make([]bool, len(rights))
 		for _, c := range list {
 			matched := false
-			for _, row := range w.rows[sel.From[i+1].Table] {
+			for k, row := range rights {
 				pair := append(slices.Clone(c), row)
 				if w.true(j.On, pair, params) {
-					matched = true
+					matched, met[k] = true, true
 					next = append(next, pair)
 				}
 			}
-			if !matched && j.Kind == plan.Left {
+			if !matched && (j.Kind == plan.Left || j.Kind == plan.Full) {
 				next = append(next, append(slices.Clone(c), nil))
+			}
+		}
+		for k, row := range rights {
+			if !met[k] && j.Kind == plan.Full {
+				next = append(next, append(make(combo, i+1), row))
 			}
 		}
 		list = next

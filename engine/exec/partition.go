@@ -21,6 +21,8 @@ type partitions struct {
 	*spool
 	seed  maphash.Seed
 	parts [maxParts]tape
+	// beside, if not nil, has parts that are processed even where these have no rows.
+	beside *partitions
 }
 
 func newPartitions(s *spool) *partitions { return newPartitionsLike(s, maphash.MakeSeed()) }
@@ -55,7 +57,7 @@ func (p *partitions) each(
 ) error {
 	results := runs{spool: p.spool, limit: -1}
 	for i := range p.parts {
-		if p.parts[i].rows == 0 {
+		if p.parts[i].rows == 0 && (p.beside == nil || p.beside.parts[i].rows == 0) {
 			continue
 		}
 		t := &tape{spool: p.spool}

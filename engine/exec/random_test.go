@@ -142,7 +142,7 @@ func (g *generator) query() *plan.Select {
 	sel := &plan.Select{From: []plan.Source{{Table: g.people}}}
 	if g.IntN(3) == 0 {
 		sel.From = append(sel.From, plan.Source{Table: g.cities})
-		sel.Joins = []plan.Join{{Kind: plan.JoinKind(g.IntN(2)), On: g.on()}}
+		sel.Joins = []plan.Join{{Kind: plan.JoinKind(g.IntN(3)), On: g.on()}}
 		if g.IntN(4) == 0 {
 			sel.From[0], sel.From[1] = sel.From[1], sel.From[0]
 			sel.Joins[0].On = swapSources(sel.Joins[0].On)

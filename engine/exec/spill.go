@@ -252,6 +252,14 @@ func (l *rowList) add(row []expr.Value) error {
 	return err
 }
 
+// len returns how many rows there are.
+func (l *rowList) len() int {
+	if l.rest == nil {
+		return len(l.rows)
+	}
+	return len(l.rows) + int(l.rest.rows)
+}
+
 // each yields the rows in the order they came.
 func (l *rowList) each(yield func(row []expr.Value) bool) error {
 	for _, row := range l.rows {

@@ -60,6 +60,12 @@ func (q *query) resolveSources() error {
 		}
 		q.rels = append(q.rels, r)
 	}
+	if sel.fullJoin() {
+		if len(sel.From) > 2 {
+			return &UnsupportedError{0, "FULL JOIN of more than two tables"}
+		}
+		q.rels[0].kind = Full // both sides are alike
+	}
 	return nil
 }
 
@@ -150,7 +156,7 @@ func (q *query) normalise(e expr.Expr) expr.Expr {
 		}
 		c, ok := r.columnOf(ordinal)
 		f := c.Field(schema.KeyColumn{})
-		f.Nullable = f.Nullable || r.kind == Left
+		f.Nullable = f.Nullable || r.padded()
 		return f, ok && !c.List
 	}, nil)
 }

@@ -353,7 +353,7 @@ func (b *binder) join(n *JoinNode) (Node, error) {
 		return nil, err
 	}
 	inner := *b
-	inner.after, inner.never = nil, false
+	inner.after, inner.never = nil, b.never && n.Kind == Full // else no rows on the left suffice
 	right, err := inner.bind(n.Right)
 	if err != nil {
 		return nil, err

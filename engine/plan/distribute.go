@@ -31,7 +31,7 @@ func (q *query) distribute() (gates []expr.Expr) {
 		on := r.on[:0:0]
 		for _, t := range r.on {
 			// A term without columns decides whether the right side has rows at all.
-			if set := sourcesOf(t); set == 0 || q.single(set) == r {
+			if set := sourcesOf(t); r.kind != Full && (set == 0 || q.single(set) == r) {
 				r.pred = append(r.pred, t)
 			} else {
 				on = append(on, t)
@@ -57,8 +57,9 @@ func (q *query) single(set uint64) *relation {
 }
 
 // leftToInner makes inner joins of left joins whose added rows, all NULL on the right, a
-// term of WHERE leaves out anyway.
+// term of WHERE leaves out anyway, and left joins of full ones.
 func (q *query) leftToInner() {
+	q.fullToLeft()
 	for i := 0; i < len(q.where); i++ {
 		for _, r := range q.rels {
 			if r.kind == Left && rejectsNull(q.where[i], r.source) {
@@ -67,6 +68,26 @@ func (q *query) leftToInner() {
 				r.on = nil
 			}
 		}
+	}
+}
+
+// fullToLeft makes a left join of a full one if a term of WHERE leaves out the rows that it adds on
+// one of its sides.
+func (q *query) fullToLeft() {
+	if len(q.rels) < 2 || q.rels[0].kind != Full {
+		return
+	}
+	rejects := func(source int) bool {
+		test := func(t expr.Expr) bool { return rejectsNull(t, source) }
+		return slices.ContainsFunc(q.where, test)
+	}
+	left, right := q.rels[0], q.rels[1]
+	switch {
+	case rejects(0):
+		left.kind, right.kind = Inner, Left
+	case rejects(1):
+		left.kind, right.kind = Left, Inner
+		left.on, right.on = right.on, nil
 	}
 }
 

@@ -13,15 +13,16 @@ import (
 // to the end, since an order that costs more to read may save a sort, and a limit may make
 // most of the work unnecessary.
 func (q *query) plan() (Node, error) {
+	gates := q.distribute()
 	for _, r := range q.rels {
 		if r.sub == nil {
 			continue
 		}
+		q.pushDown(r)
 		if err := r.sub.plan(); err != nil {
 			return nil, err
 		}
 	}
-	gates := q.distribute()
 	q.tieOrder()
 	found, err := q.joinAll(q.wants())
 	short := q.shortcuts()

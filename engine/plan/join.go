@@ -66,13 +66,17 @@ func (q *query) joinAll(wants []want) ([]candidate, error) {
 // inOrder says whether relations have to be joined in the order of FROM.
 func (q *query) inOrder() bool {
 	return q.sel.Hints.ForceOrder ||
-		slices.ContainsFunc(q.rels, func(r *relation) bool { return r.kind == Left })
+		slices.ContainsFunc(q.rels, (*relation).padded)
 }
 
 // starts returns the candidates to begin with.
 func (q *query) starts(wants []want) (all []candidate, err error) {
+	first := 0
+	if q.rels[0].kind == Left { // of a full join, the second side has all rows
+		first = 1
+	}
 	for _, r := range q.rels {
-		if r.source > 0 && (q.inOrder() || r.kind != Inner && !q.canLead(r)) {
+		if r.source != first && (q.inOrder() || r.kind != Inner && !q.canLead(r)) {
 			continue
 		}
 		found, err := q.candidates(r, slices.Concat(wants, q.joinWants(r)))
@@ -171,7 +175,7 @@ func onTerms(rels []*relation) (terms []expr.Expr) {
 
 func (q *query) orderColumn(c expr.Column, desc, nullsLast bool) operator.OrderColumn {
 	info, _ := q.rels[c.Source].columnOf(c.Ordinal)
-	nullable := info.Nullable || q.rels[c.Source].kind == Left
+	nullable := info.Nullable || q.rels[c.Source].padded()
 	return operator.OrderColumn{Source: c.Source, Ordinal: c.Ordinal, Desc: desc,
 		NullsLast: nullsLast && nullable, Nullable: nullable}
 }

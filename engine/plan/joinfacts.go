@@ -69,7 +69,7 @@ func (q *query) findFacts() {
 		f.constants = r.constants()
 		f.on = termsOf(r.on)
 		for _, t := range where {
-			if t.set>>r.source&1 != 0 {
+			if t.set>>r.source&1 != 0 || r.kind == Full {
 				f.where = append(f.where, t)
 			}
 		}

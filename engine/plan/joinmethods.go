@@ -20,7 +20,7 @@ func (q *query) joinMethods(c candidate, r *relation, j joinTerms) ([]option, er
 		return nil, err
 	}
 	rows := q.joinRows(c, r, j)
-	if !r.nullAware {
+	if !r.nullAware && r.kind != Full {
 		lookups, err := q.lookupJoins(c, r, j, rows)
 		if err != nil {
 			return nil, err
@@ -104,6 +104,8 @@ func (q *query) joinRows(c candidate, r *relation, j joinTerms) float64 {
 		return estimate.Clamp(left * max(0.1, 1-match))
 	case Left:
 		return max(left, left*match)
+	case Full:
+		return max(left, left*match) + max(0, inner-left*match)
 	}
 	return estimate.Clamp(left * match)
 }
@@ -166,6 +168,9 @@ func (q *query) newJoin(c candidate, right Node, r *relation, j joinTerms,
 func (c candidate) joined(n *JoinNode, r *relation, single bool) candidate {
 	out := candidate{node: n, set: c.set | 1<<r.source, order: c.order, distinct: c.distinct}
 	out.total = c.total && (single || r.kind == Semi || r.kind == Anti)
+	if r.kind == Full { // rows without a partner are last
+		out.order, out.total = nil, false
+	}
 	return out
 }
 

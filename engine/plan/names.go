@@ -103,6 +103,7 @@ const (
 const (
 	Inner = operator.Inner
 	Left  = operator.Left
+	Full  = operator.Full
 	Semi  = operator.Semi
 	Anti  = operator.Anti
 

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -58,17 +59,38 @@ func Prepare(sel *Select, opt Options) (*Prepared, error) {
 }
 
 func prepare(sel *Select, opt Options) (*Prepared, error) {
-	copied := *sel
 	opt.listRows = map[int]float64{}
-	sc := &scope{opt: opt, params: countParams(sel), listed: map[int]bool{},
-		kinds: map[int]expr.Kind{}}
-	q, err := resolve(&copied, nil, sc)
+	q, err := resolveRewritten(sel, opt)
 	if err != nil {
 		return nil, err
 	}
 	p, err := prepareQuery(q)
-	sc.close()
+	q.scope.close()
 	return p, err
+}
+
+// resolveRewritten makes a query of a Select with its queries of FROM merged. Errors are those of
+// the Select as it is: it knows where expressions stand in a text.
+func resolveRewritten(sel *Select, opt Options) (*query, error) {
+	attempt := func(sel *Select) (*query, error) {
+		copied := *sel
+		return resolve(&copied, nil, &scope{opt: opt, params: countParams(sel),
+			listed: map[int]bool{}, kinds: map[int]expr.Kind{}})
+	}
+	full, err := fullJoins(sel)
+	if err != nil {
+		return nil, err
+	}
+	last := merged(full)
+	q, err := attempt(last)
+	if err == nil || last == sel {
+		return q, err
+	}
+	plain, original := attempt(sel)
+	if original == nil && full == sel { // it is more than can be merged
+		return plain, nil
+	}
+	return nil, cmp.Or(original, err)
 }
 
 func prepareQuery(q *query) (p *Prepared, err error) {

@@ -94,6 +94,9 @@ func (q *query) relationOf(source int) *relation {
 	return q.rels[source]
 }
 
+// padded reports whether there are rows with NULLs in place of those of the relation.
+func (r *relation) padded() bool { return r.kind == Left || r.kind == Full }
+
 // columnOf returns what a column of a relation is.
 func (r *relation) columnOf(ordinal int) (schema.Column, bool) {
 	switch {

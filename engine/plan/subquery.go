@@ -200,7 +200,7 @@ func (q *query) nullable(e expr.Expr) bool {
 			return true
 		}
 		c, _ := r.columnOf(e.Ordinal)
-		return c.Nullable || r.kind == Left
+		return c.Nullable || r.padded()
 	}
 	return true
 }

@@ -99,10 +99,22 @@ func (sel *Select) Tables(f func(*schema.Table)) {
 // WithTables returns a copy of the query with its tables, and those of its subqueries, replaced
 // by what f returns for them.
 func (sel *Select) WithTables(f func(*schema.Table) *schema.Table) *Select {
+	out := sel.mapQueries(func(inner *Select) *Select { return inner.WithTables(f) })
+	for i := range out.From {
+		if s := &out.From[i]; s.Table != nil {
+			s.Table = f(s.Table)
+		}
+	}
+	return out
+}
+
+// mapQueries returns a copy of the query with its subqueries, those of FROM included, replaced by
+// what f makes of them.
+func (sel *Select) mapQueries(f func(*Select) *Select) *Select {
 	out := sel.MapExprs(func(e expr.Expr) expr.Expr {
 		changed, _ := expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) { // never an error
 			if inner := subqueryOf(x); inner != nil {
-				return expr.Subquery{Query: inner.WithTables(f), Kind: x.(expr.Subquery).Kind}, nil
+				return expr.Subquery{Query: f(inner), Kind: x.(expr.Subquery).Kind}, nil
 			}
 			return x, nil
 		})
@@ -110,12 +122,9 @@ func (sel *Select) WithTables(f func(*schema.Table) *schema.Table) *Select {
 	})
 	for i := range out.From {
 		s := &out.From[i]
-		if s.Table != nil {
-			s.Table = f(s.Table)
-		}
 		s.Queries = slices.Clone(s.Queries)
 		for j, inner := range s.Queries {
-			s.Queries[j] = inner.WithTables(f)
+			s.Queries[j] = f(inner)
 		}
 	}
 	return out

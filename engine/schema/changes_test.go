@@ -3,6 +3,7 @@ package schema_test
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"math"
 	"slices"
@@ -65,9 +66,28 @@ func TestNumbersOfChanges(t *testing.T) {
 	if c := added.Columns[1]; c.ID != 2 || c.Added != 2 || c.Removed != 0 || c.Dropped {
 		t.Errorf("the column is %+v", c)
 	}
-	if _, err := added.SetDefault("n", &two); err == nil ||
-		!strings.Contains(err.Error(), "cannot change") {
-		t.Errorf("the default of a column that was added: %v", err)
+	// Rows written before keep the default at that time, whatever it is later.
+	for _, next := range []*expr.Value{&two, nil} {
+		changed := must(t)(added.SetDefault("n", next))
+		data, err := json.Marshal(changed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := schema.Parse(data)
+		if err != nil || again.Columns[1].BeforeValue() != one {
+			t.Errorf("a new default %v: %v, before %v", next, err, again)
+		}
+	}
+	nullable := must(t)(table.AddColumn(schema.Column{Name: "m", Nullable: true,
+		Type: keycodec.TypeInt8}))
+	nullable = must(t)(nullable.SetDefault("m", &two))
+	data, err := json.Marshal(nullable)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := schema.Parse(data)
+	if err != nil || !again.Columns[1].BeforeValue().IsNull() || *again.Columns[1].Default != two {
+		t.Errorf("a default after none: %v, %s", err, data)
 	}
 	first := must(t)(table.SetDefault("id", &two))
 	if first.Columns[0].DefaultValue() != two {
@@ -115,8 +135,8 @@ func TestNewCopies(t *testing.T) {
 	if got := string(jsonOf(t, table)); got != want {
 		t.Errorf("the table was\n%s and is\n%s", want, got)
 	}
-	if table.Columns[2].DefaultValue() != expr.Int(3) || given != expr.Float(3) {
-		t.Errorf("the default is %s, given %s", table.Columns[2].DefaultValue(), given)
+	if table.Columns[2].BeforeValue() != expr.Int(3) || given != expr.Float(3) {
+		t.Errorf("the default is %s, given %s", table.Columns[2].BeforeValue(), given)
 	}
 	if !strings.Contains(want, `"ttl":{"column":"at","after":"1h0m0s"}`) {
 		t.Errorf("the TTL is not in %s", want)

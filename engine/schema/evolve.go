@@ -44,8 +44,9 @@ func (t *Table) DropColumn(name string) (*Table, error) {
 		if err != nil {
 			return err
 		}
-		if user := t.userOf(i); user != "" {
-			return fmt.Errorf("column %q is part of %s and cannot be dropped", name, user)
+		if user, remedy := t.userOf(i); user != "" {
+			return fmt.Errorf("column %q is part of %s and cannot be dropped; %s", name, user,
+				remedy)
 		}
 		for _, x := range t.Indexes {
 			if x.uses(i) { // it is being dropped
@@ -59,20 +60,20 @@ func (t *Table) DropColumn(name string) (*Table, error) {
 	})
 }
 
-// userOf names what uses a column, "" if nothing does.
-func (t *Table) userOf(ordinal int) string {
+// userOf names what needs a column, "" if nothing does, and what to do.
+func (t *Table) userOf(ordinal int) (user, remedy string) {
 	if t.inKey(ordinal) {
-		return "the primary key"
+		return "the primary key", "that never changes, make another table"
 	}
 	if t.TTL != nil && t.TTL.Ordinal == ordinal {
-		return "the TTL"
+		return "the TTL", "end that first"
 	}
 	for _, x := range t.Indexes {
 		if x.State != Dropping && x.uses(ordinal) {
-			return fmt.Sprintf("the index %q", x.Name)
+			return fmt.Sprintf("the index %q", x.Name), "drop the index first"
 		}
 	}
-	return ""
+	return "", ""
 }
 
 // uses reports whether the entries of the index follow from a column.
@@ -105,17 +106,17 @@ func (t *Table) RenameColumn(from, to string) (*Table, error) {
 	})
 }
 
-// SetDefault returns the table with another default of a column; nil removes it. It fails for
-// a column that was added later: rows written before have its default.
+// SetDefault returns the table with another default of a column; nil removes it. Rows that exist
+// keep their values.
 func (t *Table) SetDefault(name string, value *expr.Value) (*Table, error) {
 	return t.changed(func(t *Table) error {
 		i, err := t.columnNamed(name)
 		if err != nil {
 			return err
 		}
-		if t.Columns[i].Added > 1 {
-			return fmt.Errorf("the default of column %q is that of rows written before it was "+
-				"added, and cannot change", name)
+		if c := &t.Columns[i]; c.Added > 1 && c.Before == nil {
+			before := c.BeforeValue()
+			c.Before = &before
 		}
 		t.Columns[i].Default = value
 		return nil

@@ -51,8 +51,10 @@ type columnJSON struct {
 	Nullable bool        `json:"nullable,omitempty"`
 	List     bool        `json:"list,omitempty"`
 	Default  *expr.Value `json:"default,omitempty"`
-	Added    uint32      `json:"added,omitempty"` // not written if 1
-	Removed  uint32      `json:"removed,omitempty"`
+	// Before is one value or none. Why a list: it may be NULL.
+	Before  []expr.Value `json:"before,omitempty"`
+	Added   uint32       `json:"added,omitempty"` // not written if 1
+	Removed uint32       `json:"removed,omitempty"`
 }
 
 type ttlJSON struct {
@@ -121,7 +123,10 @@ func (t *Table) MarshalJSON() ([]byte, error) {
 	for i := range t.Columns {
 		c := &t.Columns[i]
 		out.Columns[i] = columnJSON{c.ID, c.Name, c.Type.String(), c.Unit.String(), c.Scale,
-			c.Collation.String(), c.Nullable, c.List, c.Default, c.Added, c.Removed}
+			c.Collation.String(), c.Nullable, c.List, c.Default, nil, c.Added, c.Removed}
+		if c.Before != nil {
+			out.Columns[i].Before = []expr.Value{*c.Before}
+		}
 		if c.Added == 1 {
 			out.Columns[i].Added = 0
 		}
@@ -284,9 +289,17 @@ func (in *columnJSON) column() (Column, error) {
 				in.Collate)
 		}
 	}
+	var before *expr.Value
+	if len(in.Before) > 1 {
+		return Column{}, fmt.Errorf("column %q has %d values before it was added", in.Name,
+			len(in.Before))
+	}
+	if len(in.Before) == 1 {
+		before = &in.Before[0]
+	}
 	return Column{ID: in.ID, Name: in.Name, Type: typ, Unit: unit, Scale: in.Scale,
 		Collation: collation, Nullable: in.Nullable, List: in.List, Default: in.Default,
-		Added: in.Added, Removed: in.Removed, Dropped: in.Removed != 0}, nil
+		Before: before, Added: in.Added, Removed: in.Removed, Dropped: in.Removed != 0}, nil
 }
 
 func (t *Table) readKey(k keyJSON) (IndexColumn, error) {

@@ -150,8 +150,6 @@ func Migrate(have, want *Table) ([]Change, error) {
 		case was.typeName() != c.typeName() || was.Nullable != c.Nullable:
 			errs = append(errs, fmt.Errorf("column %q is now %s, before %s", c.Name, c, was))
 		case sameDefault(was, c):
-		case was.Added > 1:
-			errs = append(errs, fmt.Errorf("column %q was added with another default", c.Name))
 		default:
 			changes = append(changes, Change{Kind: ChangeDefault, Name: c.Name, Value: c.Default})
 		}

@@ -206,7 +206,7 @@ func (t *Table) fillIn(dst []expr.Value, l *Layout, want *ColumnSet) {
 		case c.Dropped:
 			dst[i] = expr.Value{}
 		case c.Added > l.Version:
-			dst[i] = c.DefaultValue()
+			dst[i] = c.BeforeValue()
 		}
 	}
 }

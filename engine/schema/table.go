@@ -53,9 +53,11 @@ type Column struct {
 	Collation keycodec.Collation // of a string
 	Nullable  bool
 	List      bool // the value is a list of elements of the type; an empty list is not NULL
-	// Default is the value where a writer gives none, and that of the rows written before
-	// the column was added; nil: NULL.
+	// Default is the value where a writer gives none; nil: NULL.
 	Default *expr.Value
+	// Before is the value of the rows written before the column was added; nil: Default. It is
+	// given out when the default changes.
+	Before  *expr.Value
 	Added   uint32 // version of the table that added the column; 1 from the beginning
 	Removed uint32 // version that dropped it, 0 for none
 	Dropped bool   // Removed is not 0. Kept so that old rows can be read
@@ -234,6 +236,14 @@ func (c *Column) elementKind() expr.Kind {
 		return expr.KindIPPrefix
 	}
 	return expr.KindNull
+}
+
+// BeforeValue returns the value of the rows written before the column was added.
+func (c *Column) BeforeValue() expr.Value {
+	if c.Before == nil {
+		return c.DefaultValue()
+	}
+	return *c.Before
 }
 
 // DefaultValue returns the default of the column, NULL if it has none.

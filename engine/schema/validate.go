@@ -139,18 +139,20 @@ func (c *Column) validate(version uint32) error {
 		return fmt.Errorf("column %q was added in version %d and dropped in %d of %d", c.Name,
 			c.Added, c.Removed, version)
 	}
-	if c.Default == nil {
-		if c.Added > 1 && !c.Nullable {
-			return fmt.Errorf("column %q was added and needs a default or NULLs", c.Name)
+	if c.Added > 1 && !c.Nullable && c.BeforeValue().IsNull() {
+		return fmt.Errorf("column %q was added and needs a default or NULLs", c.Name)
+	}
+	for _, at := range []**expr.Value{&c.Default, &c.Before} {
+		if *at == nil {
+			continue
 		}
-		return nil
+		v, err := c.Convert(**at)
+		if err != nil {
+			return fmt.Errorf("default of column %q: %w", c.Name, err)
+		}
+		v = v.Clone()
+		*at = &v
 	}
-	v, err := c.Convert(*c.Default)
-	if err != nil {
-		return fmt.Errorf("default of column %q: %w", c.Name, err)
-	}
-	v = v.Clone()
-	c.Default = &v
 	return nil
 }
 

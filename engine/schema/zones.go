@@ -186,7 +186,7 @@ func (t *Table) describeBodies(b *zonemap.ColumnsBuilder, rows []zoneBody, l *La
 		case s == nil && f.column.Added <= l.Version:
 			// The layout is later than the drop of the column: not reported, so not known.
 		case s == nil:
-			f.describeValue(b, f.column.DefaultValue(), len(rows))
+			f.describeValue(b, f.column.BeforeValue(), len(rows))
 		case !f.describe(b, rows, l, s):
 			return false
 		}

@@ -17,6 +17,12 @@ type binder struct {
 	catalog catalog
 	text    string
 	params  params
+	// used are the tables of the statement, for errors of views; views are its views.
+	used  []*schema.Table
+	views []*table.View
+	// inside are the views whose text is being bound, outermost first.
+	inside []*table.View
+	placed int // from 1: where the outermost of them stands; 0 without
 	// virtual are the columns of the subqueries of FROM, by the first of their queries.
 	virtual map[*plan.Select]*schema.Table
 	with    []syntax.With // the queries with names that can be used here
@@ -41,15 +47,20 @@ func (b *binder) fail(pos int, format string, args ...any) {
 	panic(syntax.NewError(b.text, pos, false, format, args...))
 }
 
-// table finds a table by its name.
+// table finds a table by its name, for a query or anything else but FROM, where views stand, too.
 func (b *binder) table(n syntax.Name) *schema.Table {
 	t := b.catalog.Schema(n.Text)
+	if v := b.catalog.View(n.Text); v != nil {
+		b.notTable(n)
+	}
 	if t == nil || t.Dropping {
+		all := append(b.catalog.Names(), b.catalog.Views()...)
 		e := syntax.NewError(b.text, n.Pos, false, "there is no table %s%s",
-			syntax.QuoteName(n.Text), hint(n.Text, b.catalog.Names()))
+			syntax.QuoteName(n.Text), hint(n.Text, all))
 		e.Err = &table.NameError{Name: n.Text, Err: table.ErrNoTable}
 		panic(e)
 	}
+	b.used = append(b.used, t)
 	return t
 }
 
@@ -158,7 +169,7 @@ func (sc *scope) source(s *syntax.Source) {
 	sc.sel.From = append(sc.sel.From, src)
 	switch {
 	case t == nil && (s.NotIndexed || s.Index != ""):
-		b.fail(s.Table.Pos, "a query in FROM has no index")
+		b.fail(s.Table.Pos, "a query or view in FROM has no index; name it in the query itself")
 	case s.NotIndexed:
 		sc.hint(i, "primary")
 	case s.Index != "":
@@ -171,9 +182,13 @@ func (sc *scope) source(s *syntax.Source) {
 	if i == 0 {
 		return
 	}
-	join := plan.Join{Kind: plan.Inner}
-	if s.Join == syntax.JoinLeft {
+	sc.sel.Joins = append(sc.sel.Joins, plan.Join{})
+	join := &sc.sel.Joins[i-1]
+	switch s.Join {
+	case syntax.JoinLeft:
 		join.Kind = plan.Left
+	case syntax.JoinFull:
+		join.Kind = plan.Full
 	}
 	switch {
 	case s.On != nil:
@@ -183,7 +198,6 @@ func (sc *scope) source(s *syntax.Source) {
 	case s.Using != nil:
 		join.On = sc.using(i, s.Using)
 	}
-	sc.sel.Joins = append(sc.sel.Joins, join)
 }
 
 func (sc *scope) hint(source int, index string) {
@@ -238,7 +252,10 @@ func (sc *scope) star(o *syntax.Output) {
 		if count[name] > 1 && o.Table == "" {
 			name = sc.sel.From[f.source].Name() + "." + name
 		}
-		e := sc.columnExpr(f.source, f.ordinal)
+		e := expr.Expr(sc.columnExpr(f.source, f.ordinal))
+		if o.Table == "" {
+			e = sc.merged.expr(sc, f)
+		}
 		sc.outputs = append(sc.outputs, boundOutput{name: name, expr: e, typ: typeOfColumn(c)})
 	}
 	switch {

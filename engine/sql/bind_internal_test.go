@@ -15,9 +15,14 @@ import (
 	"github.com/kstonedb/kstone/engine/internal/syntax"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/engine/table"
 )
 
 type fixedCatalog map[string]*schema.Table
+
+func (c fixedCatalog) View(string) *table.View { return nil }
+
+func (c fixedCatalog) Views() []string { return nil }
 
 func (c fixedCatalog) Schema(name string) *schema.Table { return c[name] }
 

@@ -59,7 +59,7 @@ func (sc *scope) call(e *syntax.Call) expr.Expr {
 		sc.b.fail(e.Pos, "%s does not take %d arguments: %s", e.Name, len(e.Args),
 			expr.FuncUsage(name))
 	}
-	f := expr.Func{Name: name, Args: sc.exprs(e.Args), Pos: e.Pos + 1}
+	f := expr.Func{Name: name, Args: sc.exprs(e.Args), Pos: sc.b.place(e.Pos)}
 	if !expr.Chooses(name) {
 		return f
 	}
@@ -85,7 +85,7 @@ func (sc *scope) typeBeside(list []expr.Expr) typ {
 
 // concat binds a chain of ||, which is one call.
 func (sc *scope) concat(e *syntax.Binary) expr.Expr {
-	f := expr.Func{Name: "concat", Pos: e.Pos + 1}
+	f := expr.Func{Name: "concat", Pos: sc.b.place(e.Pos)}
 	f.Args = sc.terms(nil, e, "||")
 	return f
 }
@@ -111,7 +111,7 @@ func (sc *scope) shifted(e *syntax.Binary) expr.Expr {
 		sc.b.refuse(by.Pos, err)
 	}
 	t := sc.expr(at)
-	return expr.Func{Name: "date_add", Pos: e.Pos + 1, Args: []expr.Expr{
+	return expr.Func{Name: "date_add", Pos: sc.b.place(e.Pos), Args: []expr.Expr{
 		sc.coerce(plainType(keycodec.TypeTime), t, at), expr.Const{Value: expr.String(text)}}}
 }
 
@@ -161,5 +161,5 @@ func (sc *scope) cast(e *syntax.Cast) expr.Expr {
 	if !ok {
 		sc.b.fail(e.To.Pos, "CAST does not make lists")
 	}
-	return expr.Cast{X: sc.expr(e.X), To: to, Pos: e.Pos + 1}
+	return expr.Cast{X: sc.expr(e.X), To: to, Pos: sc.b.place(e.Pos)}
 }

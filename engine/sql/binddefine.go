@@ -97,19 +97,26 @@ func (b *binder) columnDef(d *syntax.ColumnDef) schema.Column {
 		c.Collation = collation
 	}
 	if d.Default != nil {
-		v := b.constant(d.Default)
-		if !c.List && c.Kind().Numeric() && v.Kind() == expr.KindString { // MySQL shows DEFAULT '0'
-			v = b.constant(&syntax.Cast{Pos: d.Default.Position(), X: d.Default, To: d.Type})
-		}
-		converted, err := c.Convert(v)
-		if err != nil {
-			b.refuse(d.Default.Position(), fmt.Errorf("the default does not fit: %w", err))
-		}
-		if !converted.IsNull() {
-			c.Default = &converted
-		}
+		c.Default = b.defaultFor(&c, d.Default)
 	}
 	return c
+}
+
+// defaultFor returns the default that an expression gives a column; nil is NULL.
+func (b *binder) defaultFor(c *schema.Column, e syntax.Expr) *expr.Value {
+	v := b.constant(e)
+	if !c.List && c.Kind().Numeric() && v.Kind() == expr.KindString { // MySQL shows DEFAULT '0'
+		to, _ := castType(c)
+		v = b.constant(&syntax.Cast{Pos: e.Position(), X: e, To: castName(to)})
+	}
+	converted, err := c.Convert(v)
+	if err != nil {
+		b.refuse(e.Position(), fmt.Errorf("the default does not fit: %w", err))
+	}
+	if converted.IsNull() {
+		return nil
+	}
+	return &converted
 }
 
 var collations = map[string]keycodec.Collation{

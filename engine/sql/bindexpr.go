@@ -193,9 +193,9 @@ func (sc *scope) aggregate(e *syntax.Call, fn plan.AggregateFunc) expr.Expr {
 		a.Arg = sc.clause("an aggregate", false, e.Args[0])
 	}
 	if e.Name == "total" { // a float, and 0 of nothing
-		sum := expr.Cast{X: sc.aggregated(a, e), Pos: e.Pos + 1,
+		sum := expr.Cast{X: sc.aggregated(a, e), Pos: sc.b.place(e.Pos),
 			To: expr.CastType{Kind: expr.KindFloat, Bits: 64}}
-		return expr.Func{Name: "coalesce", Pos: e.Pos + 1,
+		return expr.Func{Name: "coalesce", Pos: sc.b.place(e.Pos),
 			Args: []expr.Expr{sum, expr.Const{Value: expr.Float(0)}}}
 	}
 	return sc.aggregated(a, e)
@@ -230,9 +230,9 @@ func (sc *scope) groupConcat(e *syntax.Call) expr.Expr {
 	parts := []expr.Expr{expr.Const{Value: separator},
 		sc.clause("an aggregate", false, e.Args[0])}
 	a := plan.Aggregate{Func: plan.Concat, Distinct: e.Distinct,
-		Arg: expr.Func{Name: "concat", Args: parts, Pos: e.Pos + 1}}
+		Arg: expr.Func{Name: "concat", Args: parts, Pos: sc.b.place(e.Pos)}}
 	after := expr.Const{Value: expr.Int(int64(utf8.RuneCountInString(text)) + 1)}
-	return expr.Func{Name: "substr", Pos: e.Pos + 1,
+	return expr.Func{Name: "substr", Pos: sc.b.place(e.Pos),
 		Args: []expr.Expr{sc.aggregated(a, e), after}}
 }
 
@@ -281,6 +281,8 @@ func (sc *scope) ref(r *syntax.Ref) expr.Expr {
 		sc.b.fail(r.Pos, "column %s is in more than one table; write %s.%s",
 			syntax.QuoteName(r.Column), syntax.QuoteName(sc.sel.From[f.source].Name()),
 			syntax.QuoteName(r.Column))
+	case n == 1 && r.Table == "":
+		return sc.merged.expr(sc, f)
 	case n == 1:
 		return sc.columnExpr(f.source, f.ordinal)
 	}
@@ -289,6 +291,10 @@ func (sc *scope) ref(r *syntax.Ref) expr.Expr {
 	}
 	if sc.outer != nil {
 		if f, n := sc.outer.lookup(r); n == 1 {
+			if sc.outer.merged.either[f] != nil && r.Table == "" {
+				sc.b.fail(r.Pos, "column %s of a FULL JOIN stands for those of several tables; "+
+					"in a subquery write coalesce() of them", syntax.QuoteName(r.Column))
+			}
 			c := sc.outer.columnExpr(f.source, f.ordinal)
 			c.Source = plan.Outer(f.source)
 			return c

@@ -5,9 +5,10 @@ import (
 
 	"github.com/kstonedb/kstone/engine/internal/syntax"
 	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/engine/table"
 )
 
-// catalog knows the tables that the names in a statement stand for. Implementations may
+// catalog knows the tables and views that the names in a statement stand for. Implementations may
 // be called concurrently.
 type catalog interface {
 	// Schema returns the table with exactly that name, nil if there is none. The same
@@ -15,6 +16,10 @@ type catalog interface {
 	Schema(name string) *schema.Table
 	// Names returns the names of all tables.
 	Names() []string
+	// View returns the view with exactly that name, nil if there is none, as Schema does.
+	View(name string) *table.View
+	// Views returns the names of all views.
+	Views() []string
 }
 
 // hint returns the end of a message about an unknown name.

@@ -30,7 +30,7 @@ func (sc *scope) table(i int) *schema.Table {
 	return sc.b.virtual[s.Queries[0]]
 }
 
-// derivedSource binds a subquery of FROM or a name of WITH; without queries it is a table.
+// derivedSource binds a subquery of FROM, a name of WITH or a view; without queries it is a table.
 func (b *binder) derivedSource(s *syntax.Source) plan.Source {
 	query, columns, before := s.Query, []syntax.Name(nil), b.with
 	name := s.Alias
@@ -41,15 +41,19 @@ func (b *binder) derivedSource(s *syntax.Source) plan.Source {
 				b.with = before[:i]
 			}
 		}
-		if query == nil {
-			return plan.Source{}
-		}
 		if name == "" {
 			name = s.Table.Text
 		}
+		if query == nil {
+			return b.viewSource(s.Table, name)
+		}
 	}
 	defer func() { b.with = before }()
-	sc := b.selectQuery(query, nil)
+	return b.derived(b.selectQuery(query, nil), columns, name, s.Table.Pos)
+}
+
+// derived makes a source of a bound query.
+func (b *binder) derived(sc *scope, columns []syntax.Name, name string, pos int) plan.Source {
 	if columns != nil && len(columns) != len(sc.outputs) {
 		b.fail(columns[0].Pos, "%d names for %d columns", len(columns), len(sc.outputs))
 	}
@@ -63,7 +67,7 @@ func (b *binder) derivedSource(s *syntax.Source) plan.Source {
 			name += "_"
 		}
 	}
-	b.describe(sc.sel, name, sc.outputs, s.Table.Pos)
+	b.describe(sc.sel, name, sc.outputs, pos)
 	return plan.Source{Queries: []*plan.Select{sc.sel}, Alias: name}
 }
 

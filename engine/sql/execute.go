@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/internal/syntax"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/table"
@@ -72,6 +73,12 @@ func (s *Stmt) define(ctx context.Context) (Result, error) {
 	db, b := s.session.db, &binder{catalog: tables{s.session.db}, text: s.text}
 	b.params.final = true // so that now() is no constant
 	switch tree := s.tree.(type) {
+	case *syntax.CreateView:
+		ok := allowed(tree.IfMissing, table.ErrExists)
+		return s.outcome(b, tree.View, ok, func() error { return s.createView(ctx, b, tree) })
+	case *syntax.DropView:
+		ok := allowed(tree.IfExists, table.ErrNoView)
+		return s.outcome(b, tree.View, ok, func() error { return s.dropView(ctx, b, tree) })
 	case *syntax.CreateTable:
 		ok := allowed(tree.IfMissing, table.ErrExists)
 		return s.outcome(b, tree.Table, ok, func() error {
@@ -81,6 +88,10 @@ func (s *Stmt) define(ctx context.Context) (Result, error) {
 	case *syntax.DropTable:
 		ok := allowed(tree.IfExists, table.ErrNoTable)
 		return s.outcome(b, tree.Table, ok, func() error {
+			if b.catalog.View(tree.Table.Text) != nil {
+				b.fail(tree.Table.Pos, "%s is a view; DROP VIEW removes it",
+					syntax.QuoteName(tree.Table.Text))
+			}
 			return db.DropTable(ctx, b.table(tree.Table).Name, s.session.Progress)
 		})
 	case *syntax.CreateIndex:
@@ -107,7 +118,11 @@ func (s *Stmt) define(ctx context.Context) (Result, error) {
 			return db.DropIndex(ctx, t.Name, tree.Index.Text, s.session.Progress)
 		})
 	case *syntax.AlterTable:
-		return s.outcome(b, tree.Table, nil, func() error {
+		at := tree.Table
+		if at.Text == "" {
+			at = tree.Index
+		}
+		return s.outcome(b, at, nil, func() error {
 			return b.alter(ctx, db, tree)
 		})
 	case *syntax.Analyze:
@@ -149,10 +164,10 @@ func (b *binder) at(pos int, err error) error {
 	switch {
 	case err == nil, errors.As(err, &already):
 		return err
-	case errors.Is(err, table.ErrNoTable), errors.Is(err, table.ErrNoIndex),
-		errors.Is(err, table.ErrExists), errors.Is(err, table.ErrInvalid),
-		errors.Is(err, schema.ErrType), errors.Is(err, schema.ErrRange),
-		errors.Is(err, schema.ErrNull):
+	case errors.Is(err, table.ErrNoTable), errors.Is(err, table.ErrNoView),
+		errors.Is(err, table.ErrNoIndex), errors.Is(err, table.ErrExists),
+		errors.Is(err, table.ErrInvalid), errors.Is(err, schema.ErrType),
+		errors.Is(err, schema.ErrRange), errors.Is(err, schema.ErrNull):
 		return b.bound(func() { b.refuse(pos, err) })
 	}
 	return err
@@ -201,9 +216,22 @@ func (b *binder) noIndex(t *schema.Table, n syntax.Name) {
 }
 
 func (b *binder) alter(ctx context.Context, db *table.DB, tree *syntax.AlterTable) error {
+	if tree.Action == syntax.RenameIndex {
+		t := b.indexed(&syntax.DropIndex{Index: tree.Index, Table: tree.Table})
+		return b.pointed(tree.To.Pos, db.RenameIndex(ctx, t.Name, tree.Index.Text, tree.To.Text))
+	}
 	t := b.table(tree.Table)
 	column := func() string { return t.Columns[b.column(t, tree.Column)].Name }
 	switch tree.Action {
+	case syntax.RenameTable:
+		return b.pointed(tree.To.Pos, db.RenameTable(ctx, t.Name, tree.To.Text))
+	case syntax.SetDefault, syntax.DropDefault:
+		var value *expr.Value
+		if tree.Action == syntax.SetDefault {
+			c := t.Columns[b.column(t, tree.Column)]
+			value = b.defaultFor(&c, tree.Default)
+		}
+		return b.pointed(tree.Column.Pos, db.SetDefault(ctx, t.Name, column(), value))
 	case syntax.AddColumn:
 		if columnNamed(t, tree.Add.Name.Text) >= 0 {
 			b.fail(tree.Add.Name.Pos, "table %s has a column %s already", syntax.QuoteName(t.Name),

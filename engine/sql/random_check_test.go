@@ -211,24 +211,39 @@ func (w *writer) shown(alias string) string {
 // NoREC, and TLP of WHERE.
 func (w *writer) selected() *check {
 	columns, from := "id"+w.shown(""), "{t} {hint}"
-	with := ""
-	switch w.IntN(12) {
+	with, q := "", ""
+	switch w.IntN(18) {
 	case 0:
 		from = "(SELECT * FROM {t} {hint}) z"
 	case 1:
 		with, from = "WITH z AS (SELECT * FROM {t} {hint}) ", "z"
+	case 2:
+		from = "v"
+	case 3:
+		from = "vv z"
+	case 4: // conditions are pushed into both
+		q = w.condition("", 1)
+		collated := func(c field) bool { return strings.Contains(c.ddl, "COLLATE") }
+		if !slices.ContainsFunc(w.columns, collated) { // a UNION compares bytes
+			from = "(SELECT * FROM {t} {hint} WHERE {q} UNION ALL " +
+				"SELECT * FROM {t} WHERE ({q}) IS NOT TRUE) z"
+		}
+	case 5: // and not through this
+		from = "(SELECT * FROM {t} {hint} LIMIT 1000000) z"
+	case 6:
+		from = "(SELECT z.* FROM {t} z FULL JOIN {t} y ON z.id = y.id) z"
 	}
 	text := with + "SELECT " + w.oneOf("", "", "", "DISTINCT ") + columns + " FROM " + from +
 		" WHERE "
 	if w.chance(8) {
 		columns = "count(*), min(id)"
 		text = "SELECT count(*), min(id) FROM " + from + " WHERE "
-		return &check{name: "selected, counted", p: w.predicate(""),
+		return &check{name: "selected, counted", p: w.predicate(""), q: q,
 			left: []side{{with + text + "{p}", ""}},
 			right: "SELECT count(id), min(id) FROM (SELECT id, ({p}) AS x " +
 				"FROM {t} NOT INDEXED) y WHERE coalesce(x, FALSE)"}
 	}
-	return &check{name: "selected", p: w.predicate(""), right: "SELECT ({p}), " + columns +
+	return &check{name: "selected", p: w.predicate(""), q: q, right: "SELECT ({p}), " + columns +
 		" FROM {t} NOT INDEXED", left: []side{{text + "{p}", "TRUE"},
 		{text + "NOT ({p})", "FALSE"}, {text + "({p}) IS " + w.oneOf("NULL", "UNKNOWN"), "NULL"}}}
 }
@@ -281,10 +296,10 @@ func (w *writer) on() string {
 // joined compares a condition on the rows of a join with the condition as a column, or the
 // partitions of the condition with all rows.
 func (w *writer) joined() *check {
-	join := w.oneOf("JOIN", "LEFT JOIN", "LEFT JOIN")
+	join := w.oneOf("JOIN", "LEFT JOIN", "LEFT JOIN", "FULL JOIN")
 	from := "{t} a {hint} " + join + " {t} b " + w.oneOf("", "", "{hint} ") + "ON {q}"
 	if w.chance(15) {
-		from += w.oneOf(" JOIN", " LEFT JOIN") + " {t} c ON c.id = " +
+		from += w.oneOf(" JOIN", " LEFT JOIN", " FULL JOIN") + " {t} c ON c.id = " +
 			w.oneOf("b.i8", "a.u", "b.id")
 	}
 	p := w.condition(w.oneOf("a.", "b.", "b."), w.IntN(2))
@@ -318,6 +333,11 @@ func (w *writer) leftJoined() *check {
 	c.left = []side{{"SELECT a.id, b.id FROM {t} a {hint} LEFT JOIN {t} b ON {q}", ""}}
 	c.right = "SELECT a.id, b.id" + pairs + " UNION ALL SELECT x.id, NULL FROM {t} x NOT INDEXED " +
 		"WHERE x.id NOT IN (SELECT a.id" + pairs + ")"
+	if w.chance(50) {
+		c.name, c.left[0].text = "full joined", strings.Replace(c.left[0].text, "LEFT", "FULL", 1)
+		c.right += " UNION ALL SELECT NULL, x.id FROM {t} x NOT INDEXED WHERE x.id NOT IN " +
+			"(SELECT b.id" + pairs + ")"
+	}
 	return c
 }
 

@@ -88,6 +88,8 @@ func (p *program) tables() (texts []string) {
 	if p.oracles {
 		create("p1", "PRIMARY KEY (id)", "")
 		create("p2", "PRIMARY KEY (id)", "")
+		texts = append(texts, "CREATE VIEW v AS SELECT * FROM t",
+			"CREATE VIEW vv AS SELECT * FROM v WHERE id IS NOT NULL")
 	} else {
 		create("o", "PRIMARY KEY (id)", p.ttl)
 	}

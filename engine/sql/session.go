@@ -59,6 +59,23 @@ func (t tables) Names() (names []string) {
 	return names
 }
 
+// View returns the view with that name, nil if there is none.
+func (t tables) View(name string) *table.View {
+	found, err := t.db.View(name)
+	if err != nil {
+		return nil
+	}
+	return found
+}
+
+// Views returns the names of all views.
+func (t tables) Views() (names []string) {
+	for _, v := range t.db.Views() {
+		names = append(names, v.Name)
+	}
+	return names
+}
+
 // ErrNoResult is returned by Query for a statement that has no rows as its result, and by
 // Exec for one that has.
 var ErrNoResult = errors.New("sql: Exec is for statements that change something, " +

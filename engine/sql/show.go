@@ -8,6 +8,7 @@ import (
 	"github.com/kstonedb/kstone/engine/internal/syntax"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/engine/table"
 )
 
 // show returns SHOW and DESCRIBE as a query of constants, which are the definitions as they are
@@ -15,18 +16,22 @@ import (
 func (b *binder) show(s *syntax.Show) *syntax.Select {
 	if s.What == "TABLES" {
 		var rows [][]syntax.Expr
-		for _, name := range slices.Sorted(slices.Values(b.catalog.Names())) {
-			if t := b.catalog.Schema(name); t != nil && !t.Dropping {
+		names := append(b.catalog.Names(), b.catalog.Views()...)
+		for _, name := range slices.Sorted(slices.Values(names)) {
+			if t := b.catalog.Schema(name); t == nil || !t.Dropping {
 				rows = append(rows, []syntax.Expr{textLiteral(name)})
 			}
 		}
 		return constantRows(s.Pos, rows, "table")
 	}
+	if v := b.catalog.View(s.Table.Text); v != nil {
+		return b.showView(s, v)
+	}
 	d := &describer{table: b.table(s.Table)}
 	var out *syntax.Select
 	switch s.What {
 	case "COLUMNS":
-		out = constantRows(s.Pos, d.showColumns(), "column", "type", "nullable", "key", "default")
+		out = constantRows(s.Pos, d.showColumns(), showColumnsHead...)
 	case "INDEX":
 		out = constantRows(s.Pos, d.showIndexes(), "index", "unique", "columns", "definition")
 	default:
@@ -41,6 +46,26 @@ func (b *binder) show(s *syntax.Show) *syntax.Select {
 	}
 	return out
 }
+
+// showView returns SHOW and DESCRIBE of a view.
+func (b *binder) showView(s *syntax.Show, v *table.View) *syntax.Select {
+	switch s.What {
+	case "COLUMNS":
+		from := b.expand(v, s.Table.Pos, v.Name)
+		d := &describer{table: b.virtual[from.Queries[0]]}
+		return constantRows(s.Pos, d.showColumns(), showColumnsHead...)
+	case "INDEX":
+		b.notTable(s.Table)
+	}
+	text, err := viewDefinition(v)
+	if err != nil {
+		b.refuse(s.Table.Pos, err)
+	}
+	return constantRows(s.Pos, [][]syntax.Expr{{textLiteral(v.Name), textLiteral(text)}}, "view",
+		"definition")
+}
+
+var showColumnsHead = []string{"column", "type", "nullable", "key", "default"}
 
 // showColumns returns a row for each column.
 func (d *describer) showColumns() (rows [][]syntax.Expr) {

@@ -2,6 +2,7 @@ package sql
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -40,6 +41,9 @@ func (s *Stmt) Text() string {
 	}
 	return s.text[s.start:s.end]
 }
+
+// Pos returns where the statement begins in the text that it was prepared with, in bytes.
+func (s *Stmt) Pos() int { return s.start }
 
 // Returns reports whether the statement returns rows, so that it is for Query.
 func (s *Stmt) Returns() bool {
@@ -141,6 +145,9 @@ func (s *Stmt) Query(ctx context.Context, args ...any) (*Rows, error) {
 
 // query binds the statement and begins it.
 func (s *Stmt) query(ctx context.Context, args []any) (*Rows, *binding, error) {
+	if err := s.session.open.Load().expired(); err != nil {
+		return nil, nil, err
+	}
 	b, err := s.bound()
 	if err != nil {
 		return nil, nil, err
@@ -185,7 +192,9 @@ func (sc *scope) notNull(e expr.Expr) bool {
 		return false
 	}
 	t := sc.sel.From[c.Source].Table
-	outer := c.Source > 0 && sc.sel.Joins[c.Source-1].Kind == plan.Left
+	full := func(j plan.Join) bool { return j.Kind == plan.Full }
+	outer := c.Source > 0 && sc.sel.Joins[c.Source-1].Kind == plan.Left ||
+		slices.ContainsFunc(sc.sel.Joins, full)
 	return t != nil && !outer && !t.Columns[c.Ordinal].Nullable
 }
 

@@ -2,8 +2,11 @@ package sql
 
 import "github.com/kstonedb/kstone/engine/internal/syntax"
 
-// MaxStatementBytes bounds the text of one statement.
-const MaxStatementBytes = syntax.MaxStatementBytes
+// Limits of the text of a statement.
+const (
+	MaxStatementBytes = syntax.MaxStatementBytes
+	MaxPlainBytes     = syntax.MaxPlainBytes // without literals in quotes
+)
 
 // Error is a fault in a statement: a syntax error, or a name or type that does not fit.
 // Pos, Line and Column say where.

@@ -1,8 +1,10 @@
 package sql
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/kstonedb/kstone/engine"
@@ -45,6 +47,16 @@ func conflicted(err error) error {
 		return &ConflictError{err}
 	}
 	return err
+}
+
+// expired returns the error of a transaction that was rolled back because of its age. It stays open
+// for COMMIT or ROLLBACK: what follows in a script counts on it.
+func (t *transaction) expired() error {
+	if t != nil && t.tx.Engine().Expired() {
+		return fmt.Errorf("%w: nothing since BEGIN is kept; ROLLBACK ends it, and BEGIN begins "+
+			"again", table.ErrTxAge)
+	}
+	return nil
 }
 
 // errReading: what is iterated over must not change.
@@ -92,7 +104,7 @@ func (s *Session) update(ctx context.Context, fn func(*table.Tx) error) error {
 // exec runs a statement in the transaction. If it fails, what it has written is taken back,
 // and the transaction goes on.
 func (t *transaction) exec(ctx context.Context, s *Stmt, args []any) (Result, error) {
-	if err := t.allows(s); err != nil {
+	if err := cmp.Or(t.expired(), t.allows(s)); err != nil {
 		return Result{}, err
 	}
 	before := t.tx.Savepoint()
@@ -150,6 +162,8 @@ func (s *Stmt) control(ctx context.Context, tree *syntax.Transaction, args []any
 		err = conflicted(t.tx.Commit(ctx))
 	case tree.Verb == "ROLLBACK":
 		s.session.Rollback()
+	case t.expired() != nil:
+		err = t.expired()
 	case tree.Verb == "SAVEPOINT":
 		t.savepoints = append(t.savepoints, savepoint{tree.Savepoint.Text, t.tx.Savepoint()})
 	default:

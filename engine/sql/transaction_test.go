@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/sql"
@@ -207,5 +209,54 @@ func TestTransfers(t *testing.T) {
 	got := queried(t, first, "SELECT sum(n) FROM t")
 	if got != fmt.Sprint(sum) || done.Load() == 0 {
 		t.Errorf("the sum is %s after %d transfers", got, done.Load())
+	}
+}
+
+// TestOldTransaction: after its greatest age nothing of a transaction is kept, and nothing that
+// follows is written as if there had been no BEGIN.
+func TestOldTransaction(t *testing.T) {
+	e, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	db, err := table.Open(context.Background(), e, &table.Options{MaxTxAge: 20 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	s := sql.Open(db)
+	ctx := context.Background()
+	run := func(text string) error {
+		_, err := s.Exec(ctx, text)
+		return err
+	}
+	if err := errors.Join(run("CREATE TABLE t (id INT PRIMARY KEY)"), run("BEGIN"),
+		run("INSERT INTO t VALUES (1)")); err != nil {
+		t.Fatal(err)
+	}
+	_, query := s.Query(ctx, "SELECT * FROM t")
+	for query == nil {
+		runtime.Gosched()
+		_, query = s.Query(ctx, "SELECT * FROM t")
+	}
+	for i, err := range []error{query, run("INSERT INTO t VALUES (2)"), run("SAVEPOINT a"),
+		run("COMMIT")} {
+		if !errors.Is(err, table.ErrTxAge) {
+			t.Errorf("statement %d after the age: %v", i, err)
+		}
+	}
+	err = errors.Join(run("BEGIN"), run("INSERT INTO t VALUES (3)"), run("COMMIT"))
+	if err != nil {
+		t.Error(err)
+	}
+	rows, err := s.Query(ctx, "SELECT count(*) FROM t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for row, err := range rows.All() {
+		if n, _ := row[0].AsInt(); n != 1 || err != nil {
+			t.Errorf("%d rows, %v", n, err)
+		}
 	}
 }

@@ -5,16 +5,20 @@ import (
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/internal/syntax"
+	"github.com/kstonedb/kstone/engine/plan"
 )
 
 // JOIN … USING and NATURAL JOIN are joins ON equal columns. Without a table before it, the name of
 // such a column stands for that of the left side, and * has it once and first. A RIGHT JOIN is a
-// LEFT JOIN with its tables exchanged, so that the left side is what is always there.
+// LEFT JOIN with its tables exchanged, so that the left side is what is always there. Of a FULL
+// JOIN neither is, and the name stands for the first of the columns that is not NULL.
 
 // merged are the columns that USING has joined.
 type merged struct {
 	columns []found        // of the left sides
 	hidden  map[found]bool // of the right sides
+	// either has what the columns stand for after a FULL JOIN.
+	either map[found]expr.Expr
 	// right says that the first two sources are exchanged.
 	right bool
 }
@@ -32,6 +36,14 @@ func (sc *scope) exchanged(from []syntax.Source) []syntax.Source {
 	other.Natural = kept.Natural
 	kept.Join, kept.On, kept.Using, kept.Natural = syntax.JoinFirst, nil, nil, false
 	return from
+}
+
+// expr returns what the name of a column stands for.
+func (m *merged) expr(sc *scope, f found) expr.Expr {
+	if e := m.either[f]; e != nil {
+		return e
+	}
+	return sc.columnExpr(f.source, f.ordinal)
 }
 
 // using returns the condition that columns of a source are equal to those of the sources before.
@@ -58,13 +70,20 @@ func (sc *scope) using(source int, names []syntax.Name) expr.Expr {
 		case sc.merged.hidden[found{source, j}]:
 			sc.b.fail(n.Pos, "column %s stands here twice", syntax.QuoteName(n.Text))
 		}
-		l, r := sc.columnExpr(left.source, left.ordinal), sc.columnExpr(source, j)
+		l, r := sc.merged.expr(sc, left), expr.Expr(sc.columnExpr(source, j))
 		terms = append(terms, sc.mark(expr.Cmp{Op: expr.Eq, L: sc.coerceTo(r, l, ref),
 			R: sc.coerceTo(l, r, ref)}, n.Pos))
 		if sc.merged.hidden == nil {
 			sc.merged.hidden = map[found]bool{}
 		}
 		sc.merged.hidden[found{source, j}] = true
+		if sc.sel.Joins[source-1].Kind == plan.Full {
+			if sc.merged.either == nil {
+				sc.merged.either = map[found]expr.Expr{}
+			}
+			sc.merged.either[left] = expr.Func{Name: "coalesce", Args: []expr.Expr{l, r},
+				Pos: sc.b.place(n.Pos)}
+		}
 		if !slices.Contains(sc.merged.columns, left) {
 			sc.merged.columns = append(sc.merged.columns, left)
 		}

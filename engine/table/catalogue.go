@@ -22,6 +22,7 @@ import (
 //	01 id          the definition of a table, in the JSON form of package schema
 //	02 id          the statistics of a table, in the JSON form of package plan
 //	03 id index    where the building of an index stands
+//	04 id          a view: JSON of View
 //
 // with ids as 4 bytes, big-endian. See docs/format/table.md.
 const (
@@ -31,6 +32,7 @@ const (
 	markTable = 1
 	markStats = 2
 	markJob   = 3
+	markView  = 4
 )
 
 var cataloguePK = []byte("\x00kstone tables")
@@ -57,7 +59,7 @@ func damaged(what string, want, got any) error {
 
 // load reads the catalogue.
 func (db *DB) load(ctx context.Context) error {
-	list := &tableList{byName: map[string]*tableCore{}, byID: map[uint32]*tableCore{}}
+	list := &tableList{map[string]*tableCore{}, map[uint32]*tableCore{}, map[string]*View{}}
 	stats := map[uint32]*plan.TableStats{}
 	db.head = catalogueHead{Format: catalogueFormat, NextTable: 1}
 	for it, err := range db.store.Scan(ctx, store.Partition(cataloguePK)) {
@@ -105,6 +107,13 @@ func (db *DB) loadItem(list *tableList, stats map[uint32]*plan.TableStats, it st
 		}
 		stats[binary.BigEndian.Uint32(sk[1:])] = s
 	case len(sk) == 9 && sk[0] == markJob:
+	case len(sk) == 5 && sk[0] == markView:
+		v, err := parseView(sk[1:], it.Value)
+		if err != nil {
+			return err
+		}
+		v.version = it.Version
+		list.views[v.Name] = v
 	default:
 		return damaged("catalogue", "a known key", fmt.Sprintf("%x", sk))
 	}
@@ -131,7 +140,12 @@ func (l *tableList) add(db *DB, t *schema.Table, version uint64) *tableCore {
 }
 
 func (l *tableList) clone() *tableList {
-	return &tableList{maps.Clone(l.byName), maps.Clone(l.byID)}
+	return &tableList{maps.Clone(l.byName), maps.Clone(l.byID), maps.Clone(l.views)}
+}
+
+// taken reports whether a table or a view has the name.
+func (l *tableList) taken(name string) bool {
+	return l.byName[name] != nil || l.views[name] != nil
 }
 
 // present is the condition that an item of the catalogue has the version that is known.
@@ -176,7 +190,7 @@ func (db *DB) change(ctx context.Context, core *tableCore, more func(*store.Writ
 		return err
 	}
 	list := db.tables.Load()
-	if next.Name != old.Schema.Name && list.byName[next.Name] != nil {
+	if next.Name != old.Schema.Name && list.taken(next.Name) {
 		return &NameError{next.Name, ErrExists}
 	}
 	data, err := json.Marshal(next)

@@ -11,13 +11,13 @@ import (
 )
 
 // CreateTable creates a table; its id is given out. Its indexes are ready at once. The
-// error matches ErrExists if there is a table of that name, and is that of schema.New if
+// error matches ErrExists if there is a table or view of that name, and is that of schema.New if
 // something is wrong with the definition.
 func (db *DB) CreateTable(ctx context.Context, def *schema.Table) (*Table, error) {
 	db.schemaMu.Lock()
 	defer db.schemaMu.Unlock()
 	list := db.tables.Load()
-	if list.byName[def.Name] != nil {
+	if list.taken(def.Name) {
 		return nil, &NameError{def.Name, ErrExists}
 	}
 	t, err := db.firstVersion(def)
@@ -28,30 +28,28 @@ func (db *DB) CreateTable(ctx context.Context, def *schema.Table) (*Table, error
 	if err != nil {
 		return nil, err
 	}
-	head := db.head
-	head.NextTable++
-	headData, err := json.Marshal(head)
-	if err != nil {
-		return nil, err
-	}
-	key := catalogueKey(markTable, t.ID)
 	var set store.WriteSet
-	set.PutIf(catalogueKey(markHead), headData, db.present(head.version))
+	head, key := db.head, catalogueKey(markTable, t.ID)
+	if err := db.nextID(&set, &head); err != nil {
+		return nil, err
+	}
 	set.PutIf(key, data, store.Absent())
-	if err := db.saveCatalogue(ctx, &set); err != nil {
-		return nil, err
-	}
-	if head.version, err = db.versionOf(ctx, catalogueKey(markHead)); err != nil {
-		return nil, err
-	}
-	db.head = head
-	version, err := db.versionOf(ctx, key)
+	var core *tableCore
+	err = db.saveList(ctx, &set, func(ctx context.Context, list *tableList) error {
+		if head.version, err = db.versionOf(ctx, catalogueKey(markHead)); err != nil {
+			return err
+		}
+		version, err := db.versionOf(ctx, key)
+		if err != nil {
+			return err
+		}
+		db.head = head
+		core = list.add(db, t, version)
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	list = list.clone()
-	core := list.add(db, t, version)
-	db.tables.Store(list)
 	return core.handle, nil
 }
 

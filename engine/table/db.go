@@ -44,6 +44,7 @@ type DB struct {
 type tableList struct {
 	byName map[string]*tableCore // without those that are being dropped
 	byID   map[uint32]*tableCore
+	views  map[string]*View
 }
 
 // tableCore is what all handles of a table share.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/store"
@@ -22,13 +23,16 @@ var (
 	// ErrChanged: the definition of a table is not the one that rows were made for: see
 	// DB.Bound. Nothing was written, or of several commits those before.
 	ErrChanged = errors.New("table: the definition of the table has changed")
+	// ErrTxAge: a transaction was rolled back because of its age: see Options.MaxTxAge.
+	ErrTxAge = engine.ErrTxAge
 	// ErrUnique: a row with the same key, or the same columns of a unique index, is there.
 	// Nothing was written. The error is a *UniqueError.
 	ErrUnique = errors.New("table: not unique")
-	// ErrNoTable, ErrNoIndex: there is none of that name. The error is a *NameError.
+	// ErrNoTable, ErrNoView, ErrNoIndex: there is none of that name. The error is a *NameError.
 	ErrNoTable = errors.New("table: no such table")
+	ErrNoView  = errors.New("table: no such view")
 	ErrNoIndex = errors.New("table: no such index")
-	// ErrExists: there is a table or index of that name. The error is a *NameError.
+	// ErrExists: there is a table, view or index of that name. The error is a *NameError.
 	ErrExists = errors.New("table: exists already")
 	// ErrClosed: the DB or its store has been closed.
 	ErrClosed = store.ErrClosed
@@ -71,11 +75,11 @@ func join(values []expr.Value) string {
 	return strings.Join(texts, ", ")
 }
 
-// NameError is about a name of the catalogue. It matches ErrNoTable, ErrNoIndex or
+// NameError is about a name of the catalogue. It matches ErrNoTable, ErrNoView, ErrNoIndex or
 // ErrExists.
 type NameError struct {
 	Name string // of the table, or "table.index"
-	Err  error  // one of the three
+	Err  error  // one of these
 }
 
 // Error implements error.

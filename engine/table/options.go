@@ -44,6 +44,10 @@ type Options struct {
 	// none.
 	Shapes int
 
+	// MaxTxAge is TxOptions.MaxAge of transactions that Begin begins without one, those of BEGIN
+	// in statements included; 0 is no limit.
+	MaxTxAge time.Duration
+
 	// Clock is the time; nil is time.Now. Expiry is decided by the engine's own clock.
 	Clock func() time.Time
 
@@ -73,6 +77,9 @@ func (o *Options) complete() (Options, error) {
 	}
 	if out.SlowQuery < 0 {
 		errs = append(errs, fmt.Errorf("table: SlowQuery is %s", out.SlowQuery))
+	}
+	if out.MaxTxAge < 0 {
+		errs = append(errs, fmt.Errorf("table: MaxTxAge is %s", out.MaxTxAge))
 	}
 	if out.Engine != nil {
 		errs = append(errs, errors.New("table: Options.Engine is for OpenDir: this engine is open"))

@@ -35,7 +35,14 @@ func (db *DB) Begin(ctx context.Context, o *TxOptions) (*Tx, error) {
 	if db.engine == nil {
 		return nil, errNoTransactions
 	}
-	tx, err := db.engine.Begin(ctx, o)
+	var own TxOptions
+	if o != nil {
+		own = *o
+	}
+	if own.MaxAge == 0 {
+		own.MaxAge = db.opt.MaxTxAge
+	}
+	tx, err := db.engine.Begin(ctx, &own)
 	if err != nil {
 		return nil, err
 	}

@@ -16,9 +16,10 @@ var absentStatements = map[string]string{
 
 // absentObjects follow CREATE, ALTER and DROP.
 var absentObjects = map[string]string{
-	"VIEW": "views; write the query where it is used", "TRIGGER": "triggers; do it in the program",
-	"TEMP": "temporary tables", "TEMPORARY": "temporary tables", "SEQUENCE": "sequences",
-	"FUNCTION": "functions of its own language", "PROCEDURE": "procedures",
+	"TRIGGER": "triggers; do it in the program", "TEMP": "temporary tables",
+	"TEMPORARY": "temporary tables", "SEQUENCE": "sequences",
+	"MATERIALIZED": "materialized views; make a table, and INSERT the query into it",
+	"FUNCTION":     "functions of its own language", "PROCEDURE": "procedures",
 	"DATABASE": "databases in a database; each is a directory", "SCHEMA": "schemas",
 	"USER": "users", "TYPE": "types of its own language",
 }
@@ -42,7 +43,6 @@ const autoIncrement = "keys that it makes itself; give the column the type UUID,
 var absentChanges = map[string]string{
 	"MODIFY": "changes of types; add a column, UPDATE it from the old one and drop that",
 	"CHANGE": "changes of types; RENAME COLUMN name TO name renames one",
-	"ALTER":  "changes of types and defaults of columns",
 }
 
 // oneChange fails if another change of a table follows.
@@ -57,7 +57,6 @@ var absentClauses = map[string]string{
 	"OVER":   "window functions; group by what the window is over, or number rows in the program",
 	"FILTER": "FILTER; write count(CASE WHEN condition THEN 1 END)",
 	"FETCH":  "FETCH; write LIMIT", "WINDOW": "window functions",
-	"FULL": "FULL JOIN; use UNION of two LEFT JOINs, the second with the tables exchanged",
 }
 
 // absentInCall follows the arguments of a function.

@@ -1,8 +1,8 @@
 package syntax
 
 // Statement is a parsed statement: *Select, *Insert, *Update, *Delete, *Explain,
-// *CreateTable, *CreateIndex, *AlterTable, *DropTable, *DropIndex, *Analyze, *Show or
-// *Transaction.
+// *CreateTable, *CreateIndex, *CreateView, *AlterTable, *DropTable, *DropIndex, *DropView,
+// *Analyze, *Show or *Transaction.
 type Statement interface{ verb() string }
 
 // Name is a name with its position.
@@ -59,6 +59,7 @@ const (
 	JoinInner
 	JoinLeft
 	JoinRight // of the second source only
+	JoinFull
 )
 
 // Source is a table of a FROM clause.
@@ -222,16 +223,39 @@ const (
 	AddColumn AlterAction = iota + 1
 	DropColumn
 	RenameColumn
+	SetDefault
+	DropDefault
+	RenameTable
+	RenameIndex
 )
 
 // AlterTable is an ALTER TABLE statement.
 type AlterTable struct {
-	Pos    int
-	Table  Name
-	Action AlterAction
-	Add    ColumnDef // AddColumn
-	Column Name      // DropColumn, RenameColumn
-	To     Name      // RenameColumn
+	Pos     int
+	Table   Name // empty for RenameIndex: the only table with such an index
+	Action  AlterAction
+	Add     ColumnDef // AddColumn
+	Column  Name      // of the other actions about a column
+	Default Expr      // SetDefault
+	Index   Name      // RenameIndex
+	To      Name      // the new name
+}
+
+// CreateView is a CREATE VIEW statement.
+type CreateView struct {
+	Pos       int
+	View      Name
+	Replace   bool
+	IfMissing bool
+	Columns   []Name // nil: as the query has them
+	Query     *Select
+}
+
+// DropView is a DROP VIEW statement.
+type DropView struct {
+	Pos      int
+	View     Name
+	IfExists bool
 }
 
 // DropTable is a DROP TABLE statement.
@@ -272,16 +296,24 @@ type Transaction struct {
 	Savepoint Name // of the last three
 }
 
-func (*Select) verb() string        { return "SELECT" }
-func (*Insert) verb() string        { return "INSERT" }
-func (*Update) verb() string        { return "UPDATE" }
-func (*Delete) verb() string        { return "DELETE" }
-func (*Explain) verb() string       { return "EXPLAIN" }
-func (*CreateTable) verb() string   { return "CREATE TABLE" }
-func (*CreateIndex) verb() string   { return "CREATE INDEX" }
-func (*AlterTable) verb() string    { return "ALTER TABLE" }
+func (*Select) verb() string      { return "SELECT" }
+func (*Insert) verb() string      { return "INSERT" }
+func (*Update) verb() string      { return "UPDATE" }
+func (*Delete) verb() string      { return "DELETE" }
+func (*Explain) verb() string     { return "EXPLAIN" }
+func (*CreateTable) verb() string { return "CREATE TABLE" }
+func (*CreateIndex) verb() string { return "CREATE INDEX" }
+func (*CreateView) verb() string  { return "CREATE VIEW" }
+func (s *AlterTable) verb() string {
+	if s.Table.Text == "" {
+		return "ALTER INDEX"
+	}
+	return "ALTER TABLE"
+}
+
 func (*DropTable) verb() string     { return "DROP TABLE" }
 func (*DropIndex) verb() string     { return "DROP INDEX" }
+func (*DropView) verb() string      { return "DROP VIEW" }
 func (*Analyze) verb() string       { return "ANALYZE" }
 func (*Show) verb() string          { return "SHOW" }
 func (s *Transaction) verb() string { return s.Verb }

@@ -213,6 +213,8 @@ func (f *formatter) source(s *Source) {
 		f.put(" LEFT JOIN ")
 	case s.Join == JoinRight:
 		f.put(" RIGHT JOIN ")
+	case s.Join == JoinFull:
+		f.put(" FULL JOIN ")
 	case s.Join == JoinInner && s.On == nil && s.Using == nil && !s.Natural:
 		f.put(" CROSS JOIN ")
 	case s.Join == JoinInner:
@@ -295,17 +297,24 @@ func (f *formatter) definition(s Statement) {
 		f.when(s.IfMissing, "IF NOT EXISTS ")
 		f.put(QuoteName(s.Index.Text), " ON ", QuoteName(s.Table.Text), " ")
 		f.indexBody(s)
-	case *AlterTable:
-		f.put("ALTER TABLE ", QuoteName(s.Table.Text))
-		switch s.Action {
-		case AddColumn:
-			f.put(" ADD COLUMN ")
-			f.columnDef(&s.Add)
-		case DropColumn:
-			f.put(" DROP COLUMN ", QuoteName(s.Column.Text))
-		case RenameColumn:
-			f.put(" RENAME COLUMN ", QuoteName(s.Column.Text), " TO ", QuoteName(s.To.Text))
+	case *CreateView:
+		f.put("CREATE ")
+		f.when(s.Replace, "OR REPLACE ")
+		f.put("VIEW ")
+		f.when(s.IfMissing, "IF NOT EXISTS ")
+		f.put(QuoteName(s.View.Text))
+		if s.Columns != nil {
+			f.put(" ")
+			f.names(s.Columns)
 		}
+		f.put(" AS ")
+		f.selectStatement(s.Query)
+	case *DropView:
+		f.put("DROP VIEW ")
+		f.when(s.IfExists, "IF EXISTS ")
+		f.put(QuoteName(s.View.Text))
+	case *AlterTable:
+		f.alter(s)
 	case *DropTable:
 		f.put("DROP TABLE ")
 		f.when(s.IfExists, "IF EXISTS ")
@@ -315,6 +324,32 @@ func (f *formatter) definition(s Statement) {
 		f.when(s.IfExists, "IF EXISTS ")
 		f.put(QuoteName(s.Index.Text))
 		f.when(s.Table.Text != "", " ON ", QuoteName(s.Table.Text))
+	}
+}
+
+func (f *formatter) alter(s *AlterTable) {
+	if s.Table.Text == "" {
+		f.put("ALTER INDEX ", QuoteName(s.Index.Text), " RENAME TO ", QuoteName(s.To.Text))
+		return
+	}
+	f.put("ALTER TABLE ", QuoteName(s.Table.Text))
+	switch s.Action {
+	case AddColumn:
+		f.put(" ADD COLUMN ")
+		f.columnDef(&s.Add)
+	case DropColumn:
+		f.put(" DROP COLUMN ", QuoteName(s.Column.Text))
+	case RenameColumn:
+		f.put(" RENAME COLUMN ", QuoteName(s.Column.Text), " TO ", QuoteName(s.To.Text))
+	case SetDefault:
+		f.put(" ALTER COLUMN ", QuoteName(s.Column.Text))
+		f.clause(" SET DEFAULT ", s.Default)
+	case DropDefault:
+		f.put(" ALTER COLUMN ", QuoteName(s.Column.Text), " DROP DEFAULT")
+	case RenameTable:
+		f.put(" RENAME TO ", QuoteName(s.To.Text))
+	case RenameIndex:
+		f.put(" RENAME INDEX ", QuoteName(s.Index.Text), " TO ", QuoteName(s.To.Text))
 	}
 }
 

@@ -6,8 +6,18 @@ import (
 )
 
 func (p *parser) create(pos int) Statement {
+	if p.words("OR", "REPLACE") {
+		if !p.isWord("VIEW") {
+			p.fail("expected VIEW after CREATE OR REPLACE, found %s", p.found())
+		}
+		v := p.createView(pos)
+		v.Replace = true
+		return v
+	}
 	unique := p.word("UNIQUE")
 	switch {
+	case !unique && p.isWord("VIEW"):
+		return p.createView(pos)
 	case !unique && p.word("TABLE"):
 		return p.createTable(pos)
 	case p.word("INDEX"):
@@ -15,9 +25,27 @@ func (p *parser) create(pos int) Statement {
 		return &x
 	}
 	p.refuseAbsent(absentObjects)
-	p.fail("expected TABLE, INDEX or UNIQUE INDEX, found %s%s", p.found(),
-		p.meant("TABLE", "INDEX", "UNIQUE"))
+	p.fail("expected TABLE, INDEX, UNIQUE INDEX or VIEW, found %s%s", p.found(),
+		p.meant("TABLE", "INDEX", "UNIQUE", "VIEW"))
 	return nil
+}
+
+// createView reads from VIEW on.
+func (p *parser) createView(pos int) *CreateView {
+	p.needWord("VIEW")
+	v := &CreateView{Pos: pos, IfMissing: p.ifNotExists(), View: p.name("view")}
+	if p.isOp("(") {
+		v.Columns = p.names("column")
+	}
+	p.needWord("AS")
+	if !p.atQuery() && !p.isOp("(") {
+		p.fail("expected the query of the view, found %s", p.found())
+	}
+	v.Query = p.selectStatement()
+	if p.isWord("WITH") {
+		p.fail("kstone has no writes through views, and no WITH CHECK OPTION; leave it out")
+	}
+	return v
 }
 
 func (p *parser) ifNotExists() bool { return p.words("IF", "NOT", "EXISTS") }
@@ -289,6 +317,12 @@ func (p *parser) text(what string) string {
 }
 
 func (p *parser) alter(pos int) Statement {
+	switch {
+	case p.word("INDEX"):
+		return p.alterIndex(pos)
+	case p.isWord("VIEW"):
+		p.fail("kstone has no ALTER VIEW; write CREATE OR REPLACE VIEW")
+	}
 	p.needWord("TABLE")
 	a := &AlterTable{Pos: pos, Table: p.name("table")}
 	switch {
@@ -323,18 +357,63 @@ func (p *parser) alter(pos int) Statement {
 		p.word("COLUMN")
 		a.Action, a.Column = DropColumn, p.name("column")
 	case p.word("RENAME"):
-		if p.isWord("TO") {
-			p.fail("kstone has no name for another table; RENAME COLUMN name TO name")
-		}
-		p.word("COLUMN")
-		a.Action, a.Column = RenameColumn, p.name("column")
-		p.needWord("TO")
-		a.To = p.name("column")
+		p.rename(a)
+	case p.word("ALTER"):
+		p.alterColumn(a)
 	default:
 		p.refuseAbsent(absentChanges)
-		p.fail("expected ADD, DROP or RENAME, found %s", p.found())
+		p.fail("expected ADD, ALTER, DROP or RENAME, found %s", p.found())
 	}
 	p.oneChange()
+	return a
+}
+
+// rename reads what follows ALTER TABLE name RENAME.
+func (p *parser) rename(a *AlterTable) {
+	switch next := p.peek(); {
+	case p.word("TO"), p.word("AS"):
+		a.Action, a.To = RenameTable, p.name("table")
+		return
+	case p.tok.is("INDEX", "KEY") && (next.kind == tokenName || next.kind == tokenQuoted) &&
+		!next.is("TO"):
+		p.advance()
+		a.Action, a.Index = RenameIndex, p.name("index")
+	default:
+		if p.isWord("COLUMN") && !next.is("TO") {
+			p.advance()
+		}
+		a.Action, a.Column = RenameColumn, p.name("column")
+	}
+	p.needWord("TO")
+	a.To = p.name("new name")
+}
+
+// alterColumn reads what follows ALTER TABLE name ALTER.
+func (p *parser) alterColumn(a *AlterTable) {
+	if p.isWord("COLUMN") && !p.peek().is("SET", "DROP") {
+		p.advance()
+	}
+	a.Column = p.name("column")
+	switch {
+	case p.words("SET", "DEFAULT"):
+		a.Action, a.Default = SetDefault, p.operand()
+	case p.words("DROP", "DEFAULT"):
+		a.Action = DropDefault
+	default:
+		p.fail("kstone has no changes of types; SET DEFAULT and DROP DEFAULT change the default, " +
+			"and for a type add a column, UPDATE it from the old one and drop that")
+	}
+}
+
+// alterIndex reads what follows ALTER INDEX: a new name.
+func (p *parser) alterIndex(pos int) Statement {
+	a := &AlterTable{Pos: pos, Action: RenameIndex, Index: p.name("index")}
+	if p.word("ON") {
+		a.Table = p.name("table")
+	}
+	p.needWord("RENAME")
+	p.needWord("TO")
+	a.To = p.name("index")
 	return a
 }
 
@@ -352,7 +431,13 @@ func (p *parser) drop(pos int) Statement {
 		}
 		return d
 	}
+	if p.word("VIEW") {
+		d := &DropView{Pos: pos, IfExists: p.words("IF", "EXISTS")}
+		d.View = p.name("view")
+		return d
+	}
 	p.refuseAbsent(absentObjects)
-	p.fail("expected TABLE or INDEX, found %s%s", p.found(), p.meant("TABLE", "INDEX"))
+	p.fail("expected TABLE, INDEX or VIEW, found %s%s", p.found(),
+		p.meant("TABLE", "INDEX", "VIEW"))
 	return nil
 }

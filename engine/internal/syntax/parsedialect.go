@@ -238,7 +238,10 @@ func (p *parser) show() Statement {
 	case p.word("TABLES"):
 		s.What = "TABLES"
 		return s
-	case p.words("CREATE", "TABLE"):
+	case p.word("CREATE"):
+		if !p.word("VIEW") {
+			p.needWord("TABLE")
+		}
 		s.What = "CREATE TABLE"
 		s.Table = p.name("table")
 		return s

@@ -8,8 +8,12 @@ import (
 
 // Limits of a statement.
 const (
-	// MaxStatementBytes bounds the text of one statement.
-	MaxStatementBytes = 1 << 20
+	// MaxStatementBytes bounds the text of statements. It has room for the longest row, whose
+	// bytes have two digits each.
+	MaxStatementBytes = 192 << 20
+	// MaxPlainBytes bounds that text without its literals in quotes. Why: the tree of a
+	// statement is many times as large.
+	MaxPlainBytes = 1 << 20
 	// maxDepth bounds the nesting of expressions and subqueries. Why: the parser and
 	// everything after it recurse.
 	maxDepth = 200
@@ -86,6 +90,7 @@ type parser struct {
 	tok    token
 	before token
 	last   int // offset after the token before tok
+	plain  int // bytes of tokens that are no literals in quotes
 	depth  int
 	params paramState
 	star   int // offset of a table.* in the wrong place, -1 without
@@ -106,7 +111,11 @@ func (p *parser) advance() {
 	if err != nil {
 		panic(err.(*Error))
 	}
-	p.tok = tok
+	if p.tok = tok; tok.kind != tokenString && tok.kind != tokenBlob {
+		if p.plain += tok.end - tok.pos; p.plain > MaxPlainBytes {
+			p.fail("the text has more than %d bytes beside its literals in quotes", MaxPlainBytes)
+		}
+	}
 }
 
 // fail ends the parse with an error at the present token.

@@ -199,8 +199,9 @@ func (p *parser) sources() []Source {
 					"right table, and write LEFT JOIN")
 			}
 			p.word("OUTER")
-		case p.isWord("FULL"):
-			p.refuseAbsent(absentClauses)
+		case p.word("FULL"):
+			kind = JoinFull
+			p.word("OUTER")
 		case p.word("INNER"), p.isWord("JOIN"), natural:
 		default:
 			return out

@@ -33,6 +33,7 @@ func TestAgainstSQLite(t *testing.T) {
 	}
 	p := load(t, rng, step)
 	g := &generator{rng: rng, tables: p.tables}
+	p.addViews(g, 12)
 	compared, refused, rows := 0, 0, 0
 	runs := testutil.Effort(1500, 15_000)
 	for range runs {

@@ -10,6 +10,7 @@ import (
 type generator struct {
 	rng    *rand.Rand
 	tables []tableInfo
+	views  int // the last ones of tables
 }
 
 // query is a generated query. ours may have hints that SQLite's text has not.
@@ -160,9 +161,9 @@ func (g *generator) hinted(s source) (ours, theirs string) {
 	theirs = " FROM " + s.name + " " + s.alias
 	ours = theirs
 	switch {
-	case g.chance(10):
+	case len(s.indexes) > 0 && g.chance(10):
 		ours += " NOT INDEXED"
-	case g.chance(25):
+	case len(s.indexes) > 0 && g.chance(25):
 		ours += " INDEXED BY " + s.indexes[g.rng.IntN(len(s.indexes))]
 	}
 	return ours, theirs
@@ -257,6 +258,9 @@ func (g *generator) distinct() query {
 func (g *generator) join() query {
 	a := source{&g.tables[g.rng.IntN(len(g.tables))], "a"}
 	b := source{&g.tables[g.rng.IntN(len(g.tables))], "b"}
+	if g.chance(70) {
+		b.tableInfo = g.base()
+	}
 	on := "a.id = b.id"
 	switch {
 	case g.chance(30):
@@ -268,10 +272,14 @@ func (g *generator) join() query {
 	}
 	from := []source{a, b}
 	text := fmt.Sprintf("SELECT a.id, b.id, a.grade, b.grade FROM %s a %s %s b ON %s WHERE %s",
-		a.name, g.oneOf("JOIN", "LEFT JOIN"), b.name, on, g.condition(from, 2))
+		a.name, g.oneOf("JOIN", "LEFT JOIN", "FULL JOIN"), b.name, on, g.condition(from, 2))
+	if g.chance(25) {
+		return g.joins(from)
+	}
 	if g.chance(30) {
 		text = fmt.Sprintf("SELECT count(*), sum(b.grade), min(a.id) FROM %s a %s %s b ON %s"+
-			" WHERE %s", a.name, g.oneOf("JOIN", "LEFT JOIN"), b.name, on, g.condition(from, 2))
+			" WHERE %s", a.name, g.oneOf("JOIN", "LEFT JOIN", "FULL JOIN"), b.name, on,
+			g.condition(from, 2))
 		return query{ours: text, theirs: text}
 	}
 	q := query{ordered: g.chance(40)}
@@ -280,6 +288,35 @@ func (g *generator) join() query {
 	}
 	q.ours, q.theirs = text, text
 	return q
+}
+
+// base returns a table that is no view.
+func (g *generator) base() *tableInfo {
+	return &g.tables[g.rng.IntN(len(g.tables)-g.views)]
+}
+
+// joins returns a join of three tables, by equal columns or by names of columns.
+func (g *generator) joins(from []source) query {
+	if g.chance(70) {
+		from[0].tableInfo = g.base()
+	}
+	from[1].tableInfo = g.base()
+	c := source{g.base(), "c"}
+	from = append(from, c)
+	kind := func() string { return g.oneOf(" JOIN ", " LEFT JOIN ", " FULL JOIN ", " FULL JOIN ") }
+	on := func(s, t string) string {
+		return " ON " + s + ".id = " + t + ".id" + g.oneOf("", "", " AND "+s+".grade < 7")
+	}
+	text := "SELECT a.id, b.id, c.grade FROM " + from[0].name + " a" + kind() +
+		from[1].name + " b" + on("a", "b") + kind() + c.name + " c" + on(g.oneOf("a", "b"), "c")
+	if g.chance(40) {
+		text = "SELECT id, count(*), min(b.grade) FROM " + from[0].name + " a" + kind() +
+			from[1].name + " b USING (id)" + kind() + c.name + " c USING (id)"
+		text += " WHERE " + g.condition(from, 1) + " GROUP BY id"
+		return query{ours: text, theirs: text}
+	}
+	text += " WHERE " + g.condition(from, 2)
+	return query{ours: text, theirs: text}
 }
 
 // subquery returns a query with IN, EXISTS or a scalar subquery.

@@ -128,8 +128,8 @@ func load(t *testing.T, rng *rand.Rand, step int) *pair {
 		SORT KEY (time DESC, id), INDEX by_at (at) INCLUDE (grade),
 		INDEX by_mag (mag DESC), INDEX by_grade (grade, type),
 		INDEX deep (depth) WHERE depth > 50)`,
-		`CREATE TABLE quakes (id INTEGER, net TEXT, time INTEGER, mag REAL, depth REAL, lat REAL,
-		type TEXT, grade INTEGER, at TEXT)`)
+		`CREATE TABLE quakes (id INTEGER UNIQUE, net TEXT, time INTEGER, mag REAL, depth REAL,
+		lat REAL, type TEXT, grade INTEGER, at TEXT)`)
 	quakes := []columnInfo{{name: "id"}, {name: "net", text: true}, {name: "time"},
 		{name: "mag", float: true, null: true}, {name: "depth", float: true, null: true},
 		{name: "lat", float: true}, {name: "type", text: true}, {name: "grade", null: true},

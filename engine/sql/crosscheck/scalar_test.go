@@ -143,10 +143,10 @@ func translated(text string) string {
 	})
 }
 
-const instants = `([xyab]\.at|'[0-9TZ:-]+')`
+const instants = `([xyabc]\.at|'[0-9TZ:-]+')`
 
 var (
-	ilike     = regexp.MustCompile(`([xyab]\.\w+) (NOT )?ILIKE ('[^']*')`)
+	ilike     = regexp.MustCompile(`([xyabc]\.\w+) (NOT )?ILIKE ('[^']*')`)
 	timestamp = regexp.MustCompile(`TIMESTAMP ('[^']*')`)
 	trunc     = regexp.MustCompile(`date_trunc\('(\w+)', ` + instants + `\)`)
 	shifted   = regexp.MustCompile(`\(` + instants + ` \+ INTERVAL '(-?\d+) days (-?\d+) hours'\)`)

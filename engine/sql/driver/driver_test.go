@@ -585,3 +585,22 @@ func TestReturning(t *testing.T) {
 		t.Errorf("RETURNING gives %d", got)
 	}
 }
+
+// TestTransactionAge: what a program has forgotten ends, and its connection is good again.
+func TestTransactionAge(t *testing.T) {
+	db := open(t, ":memory:?tx_age=20ms")
+	exec(t, db, "CREATE TABLE t (id INT PRIMARY KEY)")
+	tx, err := db.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, err = tx.Exec("DELETE FROM t")
+	}
+	if !errors.Is(err, table.ErrTxAge) || !errors.Is(tx.Commit(), table.ErrTxAge) {
+		t.Error(err)
+	}
+	exec(t, db, "INSERT INTO t VALUES (1)")
+	_, err = sql.Open("kstone", ":memory:?tx_age=5")
+	failsWith(t, err, "is no duration like 90s")
+}

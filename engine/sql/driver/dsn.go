@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/table"
@@ -53,6 +54,12 @@ var options = map[string]option{
 	},
 	"query_bytes": func(s *source, value string) error {
 		return number(value, &s.table.MemoryBytes)
+	},
+	"tx_age": func(s *source, value string) (err error) {
+		if s.table.MaxTxAge, err = time.ParseDuration(value); err != nil || s.table.MaxTxAge <= 0 {
+			return errors.New("is no duration like 90s or 10m")
+		}
+		return nil
 	},
 	"workers": func(s *source, value string) error {
 		var n int64

@@ -66,7 +66,7 @@ func newRowReader(fields []*field, b *binding, l *schema.Layout) *rowReader {
 			r.body = append(r.body, slotField{s, fields[i], fields[i].direct()})
 		default:
 			r.absent = append(r.absent, fields[i])
-			r.fill = append(r.fill, b.schema.Columns[o].DefaultValue())
+			r.fill = append(r.fill, b.schema.Columns[o].BeforeValue())
 		}
 	}
 	return r

@@ -29,8 +29,9 @@ func DumpCommand(a *cli.App) *cobra.Command {
 		Use:   a.Use("dump", "[TABLE…]"),
 		Short: "Write tables as statements that make them again",
 		Long: `Write CREATE TABLE, INSERT and CREATE INDEX statements that make the same tables with
-the same rows and indexes, of all tables or of those named. The command sql runs them.
-Items that are no rows of tables are not in it; export writes those.`,
+the same rows and indexes, and CREATE VIEW, of all tables and views or of those named.
+The command sql runs them. Items that are no rows of tables are not in it; export writes
+those.`,
 		Example: `  kstone-cli dump cities.db > cities.sql
   kstone-cli sql copy.db - < cities.sql
   kstone-cli dump cities.db cities`,
@@ -47,7 +48,12 @@ Items that are no rows of tables are not in it; export writes those.`,
 // dump writes the statements that make tables, of all if no names are given.
 func dump(ctx context.Context, t *cli.Tables, to io.Writer, names []string) error {
 	var found []*table.Table
+	var views []string
 	for _, name := range names {
+		if _, err := t.View(name); err == nil {
+			views = append(views, name)
+			continue
+		}
 		one, err := t.Find(name)
 		if err != nil {
 			return err
@@ -60,6 +66,15 @@ func dump(ctx context.Context, t *cli.Tables, to io.Writer, names []string) erro
 	out := bufio.NewWriterSize(to, 64<<10)
 	for _, one := range found {
 		if err := dumpTable(ctx, t, out, one); err != nil {
+			return err
+		}
+	}
+	if len(names) == 0 || len(views) > 0 {
+		text, err := sql.ViewDefinitions(t.DB, views...)
+		if err != nil {
+			return err
+		}
+		if _, err := out.WriteString(text); err != nil {
 			return err
 		}
 	}
@@ -90,7 +105,7 @@ func dumpTable(ctx context.Context, t *cli.Tables, out *bufio.Writer, one *table
 }
 
 func dumpInserts(ctx context.Context, t *cli.Tables, out *bufio.Writer, one *table.Table) error {
-	name := quoteName(one.Name())
+	name := cli.QuoteName(one.Name())
 	rows, err := t.SQL.Query(ctx, "SELECT * FROM "+name)
 	if err != nil {
 		return err
@@ -111,10 +126,10 @@ func dumpInserts(ctx context.Context, t *cli.Tables, out *bufio.Writer, one *tab
 			return err
 		}
 		next := appendRowLiteral(nil, row)
-		if len(head)+len(next)+len(";\n") > sql.MaxStatementBytes {
-			return cli.Advise(fmt.Errorf("%s: the row with the key %s is longer than a statement"+
-				" may be, %d MiB", one.Name(), rowKeyText(one.Schema(), row),
-				sql.MaxStatementBytes>>20),
+		if plain := len(head) + plainBytes(row...); plain > sql.MaxPlainBytes {
+			return cli.Advise(fmt.Errorf("%s: the lists in the row with the key %s are longer than"+
+				" a statement may be, %d MiB", one.Name(), rowKeyText(one.Schema(), row),
+				sql.MaxPlainBytes>>20),
 				"export --table writes rows of any length, and import reads them")
 		}
 		if n == dumpRows || n > 0 && len(text)+len(next) > dumpBytes {
@@ -132,8 +147,20 @@ func dumpInserts(ctx context.Context, t *cli.Tables, out *bufio.Writer, one *tab
 	return end()
 }
 
-// quoteName returns the name of a table or column for a statement.
-func quoteName(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+// plainBytes returns about how long values are as text, those in quotes left out.
+func plainBytes(values ...expr.Value) (n int) {
+	for _, v := range values {
+		switch v.Kind() {
+		case expr.KindList:
+			n += len("[]") + plainBytes(slices.Collect(v.Elements())...)
+		case expr.KindString, expr.KindBytes:
+		default:
+			n += len(v.String())
+		}
+		n += len(", ")
+	}
+	return n
+}
 
 func appendRowLiteral(dst []byte, row []expr.Value) []byte {
 	dst = append(dst, '(')

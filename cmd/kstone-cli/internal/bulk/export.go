@@ -79,7 +79,7 @@ func exportTable(ctx context.Context, a *cli.App, t *cli.Tables, name string) er
 	if err != nil {
 		return err
 	}
-	rows, err := t.SQL.Query(ctx, "SELECT * FROM "+quoteName(found.Name()))
+	rows, err := t.SQL.Query(ctx, "SELECT * FROM "+cli.QuoteName(found.Name()))
 	if err != nil {
 		return err
 	}

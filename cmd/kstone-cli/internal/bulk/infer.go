@@ -230,10 +230,10 @@ func (g *guessTable) definition(f *ImportFlags) (text, line string, err error) {
 		}
 		types[name] = typ
 	}
-	text = "CREATE TABLE " + quoteName(f.table) + " ("
+	text = "CREATE TABLE " + cli.QuoteName(f.table) + " ("
 	if made {
 		line = key[0]
-		text += quoteName(line) + " INT, "
+		text += cli.QuoteName(line) + " INT, "
 	}
 	for _, c := range g.columns {
 		typ := types[c.name]
@@ -243,11 +243,11 @@ func (g *guessTable) definition(f *ImportFlags) (text, line string, err error) {
 		if !slices.Contains(key, c.name) {
 			typ += " NULL"
 		}
-		text += quoteName(c.name) + " " + typ + ", "
+		text += cli.QuoteName(c.name) + " " + typ + ", "
 	}
 	quoted := make([]string, len(key))
 	for i, name := range key {
-		quoted[i] = quoteName(name)
+		quoted[i] = cli.QuoteName(name)
 	}
 	return text + "PRIMARY KEY (" + strings.Join(quoted, ", ") + "))", line, nil
 }

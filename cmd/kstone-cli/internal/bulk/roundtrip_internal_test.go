@@ -65,10 +65,10 @@ var columnNames = []string{"a", "Ä", "order", "x y", `q"`, "n:number", "j:json"
 func drawDefinition(r *rapid.T) string {
 	names := rapid.SliceOfNDistinct(rapid.SampledFrom(columnNames), 3, 7,
 		rapid.ID[string]).Draw(r, "names")
-	key := quoteName(names[0])
+	key := cli.QuoteName(names[0])
 	text := "CREATE TABLE \"t'\" (" + key + " INT, "
 	for i, name := range names[1:] {
-		text += quoteName(name) + " " + rapid.SampledFrom(columnTypes).Draw(r, "type")
+		text += cli.QuoteName(name) + " " + rapid.SampledFrom(columnTypes).Draw(r, "type")
 		if i > 0 && rapid.IntRange(0, 3).Draw(r, "list") == 0 {
 			text += "[]"
 		}
@@ -80,7 +80,7 @@ func drawDefinition(r *rapid.T) string {
 	text += "PRIMARY KEY (" + key + "));"
 	if rapid.Bool().Draw(r, "index") {
 		text += fmt.Sprintf("CREATE INDEX %s ON \"t'\" (%s DESC, %s) SHARD (3) WHERE %s > 2;",
-			quoteName(names[1]), quoteName(names[1]), key, key)
+			cli.QuoteName(names[1]), cli.QuoteName(names[1]), key, key)
 	}
 	return text
 }
@@ -177,7 +177,7 @@ func contents(r *rapid.T, t *cli.Tables, name string) string {
 	if err != nil {
 		r.Fatal(err)
 	}
-	rows, err := t.SQL.Query(context.Background(), "SELECT * FROM "+quoteName(name))
+	rows, err := t.SQL.Query(context.Background(), "SELECT * FROM "+cli.QuoteName(name))
 	if err != nil {
 		r.Fatal(err)
 	}

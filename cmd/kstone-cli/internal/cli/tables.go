@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,6 +23,10 @@ type Tables struct {
 	done func()
 }
 
+// shellTxAge is how long a transaction stays open that is typed: whoever has gone away keeps no old
+// versions.
+const shellTxAge = time.Hour
+
 // WithTables runs fn with the tables of a database: see WithDB. What takes a while shows
 // how far it is.
 func (a *App) WithTables(ctx context.Context, path string, m Mode, fn func(*Tables) error) error {
@@ -38,7 +43,11 @@ func (a *App) WithTables(ctx context.Context, path string, m Mode, fn func(*Tabl
 // OpenTables opens the tables of a database, which stay open with it.
 func (a *App) OpenTables(ctx context.Context, d *Database) (*Tables, error) {
 	if d.Session == nil {
-		db, err := table.Open(ctx, d.DB, nil)
+		o := &table.Options{}
+		if a.Open != nil && a.InTTY && a.OutTTY {
+			o.MaxTxAge = shellTxAge
+		}
+		db, err := table.Open(ctx, d.DB, o)
 		if err != nil {
 			return nil, err
 		}
@@ -192,3 +201,6 @@ func (a *App) CompleteFirst(args []string, find func(path string) []string) ([]s
 	}
 	return find(path), cobra.ShellCompDirectiveNoFileComp
 }
+
+// QuoteName returns the name of a table or column for a statement.
+func QuoteName(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }

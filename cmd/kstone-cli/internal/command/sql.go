@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -116,12 +117,28 @@ func runSQL(ctx context.Context, a *cli.App, t *cli.Tables, text string, params 
 		} else if err == nil {
 			err = change(ctx, a, stmt, args)
 		}
+		var placed *sql.Error
+		if err != nil && !errors.As(err, &placed) && strings.Contains(text, "\n") {
+			return &lineError{1 + strings.Count(text[:stmt.Pos()], "\n"), err}
+		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// lineError is the error of a statement of several lines of text that has no place in it.
+type lineError struct {
+	line int // where the statement begins
+	err  error
+}
+
+// Error implements error.
+func (e *lineError) Error() string { return fmt.Sprintf("line %d: %v", e.line, e.err) }
+
+// Unwrap returns the error without the line.
+func (e *lineError) Unwrap() error { return e.err }
 
 // arguments returns the values of --param for a statement.
 func arguments(stmt *sql.Stmt, params []string) ([]any, error) {

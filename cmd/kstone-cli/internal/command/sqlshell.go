@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -55,6 +56,10 @@ func (s *session) statement(text string) error {
 			return runSQL(ctx, cmd, t, text, nil)
 		})
 	})
+	var l *lineError
+	if errors.As(err, &l) { // of the statement, not of what the shell reads
+		err = l.err
+	}
 	s.last = nil
 	s.fail(err)
 	s.endOnce()
@@ -97,6 +102,9 @@ func (s *session) sqlCandidates(before string) (start int, found []string) {
 	}
 	cmd := s.command()
 	_ = cmd.WithTables(context.Background(), "", cli.ReadOnly, func(t *cli.Tables) error {
+		for _, v := range t.Views() {
+			match(v.Name)
+		}
 		for _, found := range t.Tables() {
 			match(found.Name())
 			for _, c := range found.Schema().Columns {

@@ -11,6 +11,9 @@ import (
 	"github.com/kstonedb/kstone/engine/sql"
 )
 
+// inputBytes is how much of the input is read at a time, or more until a statement is whole.
+const inputBytes = 1 << 20
+
 // statements are texts of whole statements, read one after the other.
 type statements struct {
 	in      *bufio.Reader // nil for a text that is given
@@ -40,7 +43,8 @@ func newStatements(a *cli.App, args []string) (*statements, error) {
 // A statement beyond the limit is returned with what surrounds it, for the parser to refuse.
 // More reports whether there are others after them.
 func (s *statements) next() (text string, before int, more bool, err error) {
-	for !s.ended && len(s.pending) <= sql.MaxStatementBytes {
+	for !s.ended && (len(s.pending) <= inputBytes || s.whole == 0) &&
+		len(s.pending) <= sql.MaxStatementBytes {
 		start := len(s.pending)
 		err := bufio.ErrBufferFull
 		for errors.Is(err, bufio.ErrBufferFull) && len(s.pending)-start <= sql.MaxStatementBytes {
@@ -59,7 +63,7 @@ func (s *statements) next() (text string, before int, more bool, err error) {
 		}
 	}
 	end := len(s.pending)
-	if end > sql.MaxStatementBytes && s.whole > 0 {
+	if end > inputBytes && s.whole > 0 {
 		end = s.whole
 	}
 	text, before = string(s.pending[:end]), s.line
@@ -105,8 +109,12 @@ func mayEnd(line string) bool { return strings.Contains(line, ";") }
 // placed adds the lines before a text to the place of an error in it.
 func placed(err error, before int) error {
 	var e *sql.Error
-	if before > 0 && errors.As(err, &e) {
+	var l *lineError
+	switch {
+	case errors.As(err, &e):
 		e.Line += before
+	case errors.As(err, &l):
+		l.line += before
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -120,8 +121,8 @@ func onlyDefinitions(text string) error {
 		return err
 	}
 	for _, p := range parts {
-		if p.Verb != "CREATE TABLE" && p.Verb != "CREATE INDEX" {
-			return cli.Usage("table create takes CREATE TABLE and CREATE INDEX only").
+		if !slices.Contains([]string{"CREATE TABLE", "CREATE INDEX", "CREATE VIEW"}, p.Verb) {
+			return cli.Usage("table create takes CREATE TABLE, CREATE INDEX and CREATE VIEW only").
 				WithHint("the command sql runs all statements")
 		}
 	}
@@ -135,7 +136,7 @@ func tableListCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     a.Use("list", ""),
 		Short:   "List the tables",
-		Long:    "List the tables with their keys and indexes.",
+		Long:    "List the tables with their keys and indexes, and the views.",
 		Example: examples(a, "table list cities.db"),
 		Args:    a.Arguments(0, 0),
 	}
@@ -157,6 +158,14 @@ func tableListCommand(a *cli.App) *cobra.Command {
 			rows = append(rows, []string{s.Name, cli.KeyColumnsText(s, s.PK),
 				cli.KeyColumnsText(s, s.SK), fmt.Sprint(s.All().Len()), strings.Join(names, ", ")})
 		}
+		if a.Format == "sql" {
+			return printViews(a, t)
+		}
+		for _, v := range t.Views() {
+			if a.Format == "" {
+				rows = append(rows, []string{v.Name, "(view)", "", "", ""})
+			}
+		}
 		if len(rows) == 0 {
 			return nil
 		}
@@ -164,6 +173,15 @@ func tableListCommand(a *cli.App) *cobra.Command {
 		return a.Grid(head, rows, len(head))
 	})
 	return cmd
+}
+
+// printViews prints the statements that make views.
+func printViews(a *cli.App, t *cli.Tables, names ...string) error {
+	text, err := sql.ViewDefinitions(t.DB, names...)
+	if err == nil {
+		_, err = fmt.Fprint(a.Out, text)
+	}
+	return err
 }
 
 // definitionFlag adds -o json and -o sql.
@@ -206,10 +224,18 @@ statistics.`,
 		ValidArgsFunction: a.CompleteTable,
 	}
 	definitionFlag(a, cmd)
-	cmd.RunE = a.OnTables(cli.ReadOnly, func(_ context.Context, t *cli.Tables,
+	cmd.RunE = a.OnTables(cli.ReadOnly, func(ctx context.Context, t *cli.Tables,
 		args []string) error {
 		found, err := t.Find(args[0])
+		_, none := t.View(args[0])
 		switch {
+		case none == nil && a.Format == "":
+			if err := runSQL(ctx, a, t, "DESCRIBE "+cli.QuoteName(args[0]), nil); err != nil {
+				return err
+			}
+			return printViews(a, t, args[0])
+		case none == nil:
+			return printViews(a, t, args[0])
 		case err != nil:
 			return err
 		case a.Format == "":

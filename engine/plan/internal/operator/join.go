@@ -9,13 +9,14 @@ type JoinKind uint8
 const (
 	Inner JoinKind = iota // pairs for which On is true
 	Left                  // also left rows without a partner, with NULLs
+	Full                  // also rows of either side without a partner, with NULLs
 	Semi                  // left rows with at least one partner
 	Anti                  // left rows without any
 )
 
-// String returns "inner", "left", "semi" or "anti".
+// String returns "inner", "left", "full", "semi" or "anti".
 func (k JoinKind) String() string {
-	return [...]string{"inner", "left", "semi", "anti"}[k&3]
+	return [...]string{"inner", "left", "full", "semi", "anti"}[k%5]
 }
 
 // JoinMethod is the algorithm of a join.

@@ -1,0 +1,360 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/kstonedb/kstone/engine/expr"
+)
+
+// A query in FROM costs nothing beside its text where it can be part of the query around: its
+// sources take its place there, its WHERE joins the other one, and its columns are replaced by
+// what they are. That is done here, with the Selects, before names are resolved. What must stay a
+// query of its own, since it has groups, a LIMIT or the like, gets the conditions on its rows
+// (see pushDown).
+
+// merged returns a query with the queries of FROM merged into it as far as possible. It is the
+// query itself if there are none.
+func merged(sel *Select) *Select {
+	derived, known := false, true
+	noTable := func(s Source) bool { return s.Table == nil }
+	sel.Walk(func(q *Select) {
+		derived = derived || slices.ContainsFunc(q.From, noTable)
+		known = known && q.resolved()
+	})
+	if !derived || !known {
+		return sel
+	}
+	return sel.mergeAll()
+}
+
+// resolved reports whether no column has to be found by its name.
+func (sel *Select) resolved() bool {
+	known := sel.Columns != nil || len(sel.GroupBy)+len(sel.Aggregates) > 0
+	sel.places(func(e *expr.Expr) {
+		expr.Walk(*e, func(x expr.Expr) bool {
+			if c, ok := x.(expr.Column); ok && c.Source == Unresolved {
+				known = false
+			}
+			return known
+		})
+	})
+	return known
+}
+
+func (sel *Select) mergeAll() *Select {
+	out := sel.mapQueries((*Select).mergeAll)
+	for i := 0; i < len(out.From); i++ {
+		for out.mayMerge(i) {
+			out = out.merge(i)
+		}
+	}
+	return out
+}
+
+// mayMerge reports whether a source is a query that can be part of the query.
+func (sel *Select) mayMerge(i int) bool {
+	if len(sel.From[i].Queries) != 1 || sel.RowKeys {
+		return false
+	}
+	in := sel.From[i].Queries[0]
+	plain := len(in.GroupBy)+len(in.Aggregates) == 0 && in.Having == nil && !in.Distinct &&
+		in.Limit == nil && in.Offset == nil && in.After == nil && !in.Page && !in.RowKeys
+	h := &in.Hints
+	if !plain || len(in.From) == 0 || in.Columns == nil ||
+		len(sel.From)+len(in.From)-1 > maxSources ||
+		h.NoIndex || h.RefuseFullScan || h.ForceOrder || h.ForceJoin != "" {
+		return false
+	}
+	columns := true // there is nothing but columns in the result
+	for _, o := range in.Columns {
+		if hasQuery(o.Expr) {
+			return false
+		}
+		c, ok := o.Expr.(expr.Column)
+		columns = columns && ok && c.Source >= 0
+	}
+	alone := len(in.From) == 1 && columns // only the name of a source changes
+	outer := i > 0 && sel.Joins[i-1].Kind != Inner
+	switch {
+	case sel.fullJoin():
+		return alone && in.Where == nil
+	case in.fullJoin():
+		return len(sel.From) == 1 // it stands alone: see fullJoins
+	case outer: // where there is no partner, all columns are NULL
+		return alone && !hasQuery(in.Where)
+	}
+	return len(in.OrderBy) == 0 || len(sel.From) == 1 && !sel.concatenates()
+}
+
+// fullJoin reports whether there is one.
+func (sel *Select) fullJoin() bool {
+	return slices.ContainsFunc(sel.Joins, func(j Join) bool { return j.Kind == Full })
+}
+
+// concatenates reports whether an aggregate depends on the order of rows.
+func (sel *Select) concatenates() bool {
+	return slices.ContainsFunc(sel.Aggregates, func(a Aggregate) bool { return a.Func == Concat })
+}
+
+// hasQuery reports whether there is a subquery in an expression, which may be nil.
+func hasQuery(e expr.Expr) (found bool) {
+	expr.Walk(e, func(x expr.Expr) bool {
+		_, ok := x.(expr.Subquery)
+		found = found || ok
+		return !found
+	})
+	return found
+}
+
+// merge makes a query of FROM part of the query.
+//
+// Requires: mayMerge(i).
+func (sel *Select) merge(i int) *Select {
+	in := sel.From[i].Queries[0]
+	more := len(in.From) - 1
+	in = in.substitute(0, func(c expr.Column) expr.Expr {
+		c.Source += i
+		return c
+	})
+	out := sel.substitute(0, func(c expr.Column) expr.Expr {
+		switch {
+		case c.Source == i:
+			return in.Columns[c.Ordinal].Expr
+		case c.Source > i:
+			c.Source += more
+		}
+		return c
+	})
+	out.From = slices.Replace(out.From, i, i+1, sel.renamed(i, in.From)...)
+	out.Hints.Index = sel.mergedHints(i, in)
+	terms := []expr.Expr{in.Where}
+	switch {
+	case i == 0:
+		out.Joins = slices.Concat(in.Joins, out.Joins)
+	case out.Joins[i-1].Kind == Inner:
+		terms = append(terms, out.Joins[i-1].On)
+		out.Joins[i-1].On = nil
+		out.Joins = slices.Insert(out.Joins, i, in.Joins...)
+	default:
+		out.Joins[i-1].On = allOf(in.Where, out.Joins[i-1].On)
+		terms = nil
+	}
+	out.Where = allOf(append(terms, out.Where)...)
+	if len(sel.From) == 1 && len(out.OrderBy)+len(out.GroupBy)+len(out.Aggregates) == 0 &&
+		!out.Distinct {
+		out.OrderBy = in.OrderBy
+	}
+	return out
+}
+
+// renamed returns the sources of a query of FROM with names for their new place.
+func (sel *Select) renamed(i int, sources []Source) []Source {
+	taken := map[string]bool{}
+	for j, s := range sel.From {
+		taken[s.Name()] = j != i
+	}
+	out := slices.Clone(sources)
+	for k := range out {
+		name := sel.From[i].Name()
+		if len(out) > 1 {
+			name += "." + out[k].Name()
+		}
+		for taken[name] {
+			name += "_"
+		}
+		taken[name] = true
+		out[k].Alias = name
+	}
+	return out
+}
+
+func (sel *Select) mergedHints(i int, in *Select) map[int]string {
+	if len(sel.Hints.Index)+len(in.Hints.Index) == 0 {
+		return nil
+	}
+	out := map[int]string{}
+	for at, name := range sel.Hints.Index {
+		if at > i {
+			at += len(in.From) - 1
+		}
+		out[at] = name
+	}
+	for at, name := range in.Hints.Index {
+		out[i+at] = name
+	}
+	return out
+}
+
+// allOf returns the AND of conditions, some of which may be nil.
+func allOf(conditions ...expr.Expr) expr.Expr {
+	var terms []expr.Expr
+	for _, c := range conditions {
+		if c != nil {
+			terms = append(terms, c)
+		}
+	}
+	switch len(terms) {
+	case 0:
+		return nil
+	case 1:
+		return terms[0]
+	}
+	return expr.And{Terms: terms}
+}
+
+// outerOf takes the Source of a column apart: steps is how many queries further out the source
+// is, 0 for a source of the query itself.
+func outerOf(column int) (steps, source int) {
+	if column > Outer(0) {
+		return 0, column
+	}
+	n := -2 - column
+	return n/maxSources + 1, n % maxSources
+}
+
+// outerAt is the opposite of outerOf.
+func outerAt(steps, source int) int {
+	if steps == 0 {
+		return source
+	}
+	return Outer(source) - (steps-1)*maxSources
+}
+
+// substitute returns a copy of a query with the columns of a query around, so many steps out,
+// replaced. With 0 steps they are its own. f gets columns, and returns expressions, as they stand
+// in that query; these have no subqueries.
+func (sel *Select) substitute(steps int, f func(expr.Column) expr.Expr) *Select {
+	out := sel.MapExprs(func(e expr.Expr) expr.Expr { return substituteIn(e, steps, f) })
+	out.Position = nil // it knows other expressions
+	if steps == 0 {
+		return out // queries of FROM have no columns of their neighbours
+	}
+	for i := range out.From {
+		queries := slices.Clone(out.From[i].Queries)
+		for j := range queries {
+			queries[j] = queries[j].substitute(steps, f)
+		}
+		out.From[i].Queries = queries
+	}
+	return out
+}
+
+func substituteIn(e expr.Expr, steps int, f func(expr.Column) expr.Expr) expr.Expr {
+	out, _ := expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) { // never an error
+		if inner := subqueryOf(x); inner != nil {
+			inner = inner.substitute(steps+1, f)
+			return expr.Subquery{Query: inner, Kind: x.(expr.Subquery).Kind}, nil
+		}
+		c, ok := x.(expr.Column)
+		if !ok {
+			return x, nil
+		}
+		out, source := outerOf(c.Source)
+		if out != steps {
+			return x, nil
+		}
+		c.Source = source
+		return moveIn(f(c), steps), nil
+	})
+	return out
+}
+
+// moveIn returns an expression as it stands so many queries further in.
+func moveIn(e expr.Expr, steps int) expr.Expr {
+	if steps == 0 {
+		return e
+	}
+	out, _ := expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) {
+		if c, ok := x.(expr.Column); ok {
+			out, source := outerOf(c.Source)
+			c.Source = outerAt(out+steps, source)
+			return c, nil
+		}
+		return x, nil
+	})
+	return out
+}
+
+// fullJoins returns a query in which a FULL JOIN stands alone: it joins two sources of a query
+// that has no others. What is joined before it, and it itself where more is joined after, become
+// queries of FROM.
+func fullJoins(sel *Select) (*Select, error) {
+	found, known := false, true
+	sel.Walk(func(q *Select) {
+		found = found || q.fullJoin() && len(q.From) > 2
+		known = known && q.resolved()
+	})
+	switch {
+	case !found:
+		return sel, nil
+	case !known:
+		return nil, &UnsupportedError{0, "FULL JOIN of more than two tables by names of columns"}
+	}
+	return sel.isolate(), nil
+}
+
+func (sel *Select) isolate() *Select {
+	out := sel.mapQueries((*Select).isolate)
+	last := -1
+	for i, j := range out.Joins {
+		if j.Kind == Full {
+			last = i
+		}
+	}
+	if last > 0 {
+		out = out.wrap(last + 1)
+		last = 0
+	}
+	if last == 0 && len(out.From) > 2 {
+		out = out.wrap(2)
+	}
+	return out
+}
+
+// wrap makes one query of FROM of the first n sources.
+func (sel *Select) wrap(n int) *Select {
+	in := &Select{From: slices.Clone(sel.From[:n]), Joins: slices.Clone(sel.Joins[:n-1])}
+	places := map[[2]int]int{}
+	move := func(c expr.Column) expr.Expr {
+		if c.Source >= n {
+			c.Source -= n - 1
+			return c
+		}
+		key := [2]int{c.Source, c.Ordinal}
+		at, ok := places[key]
+		if !ok {
+			at = len(in.Columns)
+			places[key] = at
+			in.Columns = append(in.Columns, Output{Expr: c, Name: c.Name})
+		}
+		return expr.Column{Source: 0, Ordinal: at, Name: c.Name, Collation: c.Collation}
+	}
+	rest := *sel
+	rest.Joins = sel.Joins[n-1:]
+	out := rest.substitute(0, move)
+	if in.Columns == nil {
+		in.Columns = []Output{{Expr: expr.Const{Value: expr.Int(1)}, Name: "1"}}
+	}
+	var names []string
+	for _, s := range in.From {
+		names = append(names, s.Name())
+	}
+	hints := out.Hints.Index
+	out.Hints.Index = nil
+	for at, name := range hints {
+		to := &out.Hints
+		if at < n {
+			to = &in.Hints
+		} else {
+			at -= n - 1
+		}
+		if to.Index == nil {
+			to.Index = map[int]string{}
+		}
+		to.Index[at] = name
+	}
+	source := Source{Queries: []*Select{in.isolate()}, Alias: strings.Join(names, "+")}
+	out.From = append([]Source{source}, sel.From[n:]...)
+	return out
+}

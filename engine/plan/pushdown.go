@@ -1,0 +1,81 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
+)
+
+// pushDown moves what is tested on the rows of a query of FROM into it: through its columns, and
+// into each of several whose rows follow each other. A LIMIT stops that, since it counts the rows
+// before, and so does a group, except for terms on what all rows of a group have in common.
+//
+// Columns that nobody wants are not computed.
+//
+// Requires: distribute was called, and the query of FROM is not planned yet.
+func (q *query) pushDown(r *relation) {
+	r.pred = slices.DeleteFunc(r.pred, func(t expr.Expr) bool {
+		var inside []expr.Expr
+		for _, s := range r.sub.all() {
+			x := s.query.inside(t, r.source)
+			if x == nil {
+				return false
+			}
+			inside = append(inside, x)
+		}
+		for i, s := range r.sub.all() {
+			part := s.query
+			part.where = conjunct.Split(part.where, part.normalise(inside[i]))
+		}
+		return true
+	})
+	need := r.need
+	need.ordinals = slices.Clone(need.ordinals)
+	for _, t := range r.pred {
+		addColumns(&need, t, r.source)
+	}
+	for _, s := range r.sub.all() {
+		if s.query.sel.Distinct {
+			return
+		}
+	}
+	for _, s := range r.sub.all() {
+		outputs := slices.Clone(s.query.outputs)
+		for i := range outputs {
+			if _, found := slices.BinarySearch(need.ordinals, i); !found {
+				outputs[i].Expr = expr.Const{}
+			}
+		}
+		s.query.outputs = outputs
+	}
+}
+
+// inside returns a term on the results of a query as one on its rows, nil if it can be tested on
+// results only.
+func (q *query) inside(t expr.Expr, source int) expr.Expr {
+	if q.limit != nil || q.offset != nil || q.page {
+		return nil
+	}
+	columns, ok := 0, true
+	out, _ := expr.Rewrite(t, func(x expr.Expr) (expr.Expr, error) { // never an error
+		c, is := x.(expr.Column)
+		if !is {
+			return x, nil
+		}
+		if columns++; c.Source != source {
+			ok = false
+			return x, nil
+		}
+		o := q.outputs[c.Ordinal].Expr
+		same := func(g expr.Expr) bool { return expr.Equal(g, o) }
+		// A condition under another collation is another condition.
+		ok = ok && expr.CollationOf(o) == c.Collation &&
+			(!q.grouped || slices.ContainsFunc(q.groups, same))
+		return o, nil
+	})
+	if !ok || columns == 0 {
+		return nil
+	}
+	return out
+}
