@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -15,6 +16,8 @@ type aggregate struct {
 	all       bool // COUNT(*)
 	distinct  bool
 	collation keycodec.Collation
+	keys      *keyMaker // of the order of Concat; nil: that of the rows
+	order     order
 }
 
 func (r *runner) aggregates(list []plan.Aggregate) ([]aggregate, error) {
@@ -25,10 +28,16 @@ func (r *runner) aggregates(list []plan.Aggregate) ([]aggregate, error) {
 			continue
 		}
 		var err error
-		if out[i].arg, err = expr.Compile(a.Arg); err != nil {
+		if out[i].arg, err = r.program(a.Arg); err != nil {
 			return nil, err
 		}
-		out[i].collation = expr.CollationOf(a.Arg)
+		out[i].collation = max(expr.CollationOf(a.Arg), a.Collation)
+		if len(a.Order) > 0 {
+			out[i].order = newOrder(a.Order)
+			if out[i].keys, err = r.keyMaker(keyExprs(a.Order)); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return out, nil
 }
@@ -38,6 +47,13 @@ type accumulator struct {
 	count int64
 	value expr.Value       // the sum, or the smallest or largest value; NULL of none
 	text  *strings.Builder // of Concat; nil: nothing
+	texts *[]ordered       // of Concat in an order
+}
+
+// ordered is a text with its place in an order.
+type ordered struct {
+	key  []expr.Value
+	text string
 }
 
 // aggregation is what some groups have seen so far.
@@ -46,9 +62,11 @@ type aggregation struct {
 	aggs   []aggregate
 	groups [][]accumulator
 	spool  *spool
-	// values are those of aggregates of DISTINCT values: rows of a group, an aggregate and a
-	// value. Nil: none yet.
+	// values are those of aggregates of DISTINCT values: rows of a group, an aggregate, a
+	// value, and the longest key of an order. Nil: none yet.
 	values *unique
+	width  int // of the key
+	row    []expr.Value
 	seq    int64  // of the last of them
 	failed error  // of an aggregate that took one
 	texts  keeper // of Concat
@@ -68,10 +86,8 @@ func (a *aggregation) add(group int, row []expr.Value) error {
 		case err != nil:
 			return err
 		case v.IsNull():
-		case f.distinct:
-			err = a.addDistinct(group, i, v)
 		default:
-			err = a.take(group, i, v)
+			err = a.addValue(group, i, v, row)
 		}
 		if err != nil {
 			return err
@@ -80,9 +96,27 @@ func (a *aggregation) add(group int, row []expr.Value) error {
 	return nil
 }
 
+// addValue takes in a value of a row.
+func (a *aggregation) addValue(group, i int, v expr.Value, row []expr.Value) (err error) {
+	f := &a.aggs[i]
+	var key []expr.Value
+	if f.keys != nil {
+		if key, err = f.keys.values(row, a.params); err != nil {
+			return err
+		}
+	}
+	if f.distinct {
+		return a.addDistinct(group, i, v, key)
+	}
+	return a.take(group, i, v, key)
+}
+
 // addDistinct takes in a value if the group has not seen it.
-func (a *aggregation) addDistinct(group, aggregate int, v expr.Value) error {
+func (a *aggregation) addDistinct(group, aggregate int, v expr.Value, order []expr.Value) error {
 	if a.values == nil {
+		for i := range a.aggs {
+			a.width = max(a.width, len(a.aggs[i].order.desc))
+		}
 		var key [3]expr.Value
 		a.values = newUnique(a.spool, len(key), func(row []expr.Value) []expr.Value {
 			copy(key[:], row)
@@ -92,27 +126,46 @@ func (a *aggregation) addDistinct(group, aggregate int, v expr.Value) error {
 		}, func(_ int64, row []expr.Value) bool {
 			group, _ := row[0].AsInt()
 			i, _ := row[1].AsInt()
-			a.failed = a.take(int(group), int(i), row[2])
+			a.failed = a.take(int(group), int(i), row[2], row[3:])
 			return a.failed == nil
 		})
 	}
-	row := [3]expr.Value{expr.Int(int64(group)), expr.Int(int64(aggregate)), v}
+	row := append(a.row[:0], expr.Int(int64(group)), expr.Int(int64(aggregate)), v)
+	row = append(row, order...)
+	for len(row) < 3+a.width {
+		row = append(row, expr.Null())
+	}
 	a.seq++
-	_, err := a.values.add(a.seq, row[:])
+	a.row = row
+	_, err := a.values.add(a.seq, row)
 	return first(err, a.failed)
 }
 
-// take counts a value and combines it with those before.
-func (a *aggregation) take(group, i int, v expr.Value) error {
+// take counts a value and combines it with those before; key is its place in the order that the
+// aggregate has, if it has one.
+func (a *aggregation) take(group, i int, v expr.Value, key []expr.Value) error {
 	f := &a.aggs[i]
-	if text, ok := v.AsString(); ok && f.fn == plan.Concat {
-		if err := a.texts.take(int64(len(text))); err != nil {
+	text, isText := v.AsString()
+	if isText && f.fn == plan.Concat {
+		n := int64(len(text))
+		if f.keys != nil {
+			n += rowBytes(key) + valueBytes
+		}
+		if err := a.texts.take(n); err != nil {
 			return err
 		}
 	}
 	acc := &a.groups[group][i]
 	acc.count++
-	return acc.combine(f, v)
+	if f.keys == nil {
+		return acc.combine(f, v)
+	}
+	if acc.texts == nil {
+		acc.texts = new([]ordered)
+	}
+	own := ordered{clone(key[:len(f.order.desc)]), strings.Clone(text)}
+	*acc.texts = append(*acc.texts, own)
+	return nil
 }
 
 // finish takes in what is still to be seen, before results are asked for.
@@ -154,6 +207,10 @@ func (acc *accumulator) combine(a *aggregate, v expr.Value) error {
 			}
 		}
 		acc.value = v.Clone()
+	case plan.Any:
+		if acc.value.IsNull() {
+			acc.value = v.Clone()
+		}
 	case plan.Concat:
 		if acc.text == nil {
 			acc.text = new(strings.Builder)
@@ -178,6 +235,13 @@ func sumOfInts(a, b *expr.Value) (sum expr.Value, ok bool) {
 // merge takes in what was seen of the same group elsewhere. Not for DISTINCT.
 func (acc *accumulator) merge(a *aggregate, other *accumulator) error {
 	acc.count += other.count
+	switch {
+	case other.texts == nil:
+	case acc.texts == nil:
+		acc.texts = other.texts
+	default:
+		*acc.texts = append(*acc.texts, *other.texts...)
+	}
 	if other.text != nil {
 		return acc.combine(a, expr.String(other.text.String()))
 	}
@@ -195,11 +259,24 @@ func (acc *accumulator) result(a *aggregate) (expr.Value, error) {
 	case plan.Avg:
 		return average(acc.value, acc.count)
 	case plan.Concat:
+		if acc.texts != nil {
+			return acc.inOrder(&a.order), nil
+		}
 		if acc.text != nil {
 			return expr.String(acc.text.String()), nil
 		}
 	}
 	return acc.value, nil
+}
+
+// inOrder appends the texts to each other.
+func (acc *accumulator) inOrder(o *order) expr.Value {
+	slices.SortStableFunc(*acc.texts, func(a, b ordered) int { return o.compare(a.key, b.key) })
+	var all strings.Builder
+	for _, t := range *acc.texts {
+		all.WriteString(t.text)
+	}
+	return expr.String(all.String())
 }
 
 // average divides a sum of integers as a decimal: the mean of 1 and 2 is 1.5.

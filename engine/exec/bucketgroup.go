@@ -19,7 +19,8 @@ type bucketGroup struct {
 // perBucket returns the parallel operator, nil if it would not be parallel.
 func (r *runner) perBucket(n *plan.Group) (operator, error) {
 	input, ok := n.Input.(*plan.Access)
-	if !ok || len(input.Streams) < 2 || r.opt.Workers < 2 {
+	if !ok || len(input.Streams) < 2 || r.opt.Workers < 2 ||
+		r.applied != nil {
 		return nil, nil
 	}
 	for _, a := range n.Aggregates {

@@ -47,7 +47,8 @@ func (e *SpillError) Unwrap() error { return e.Err }
 var ErrDangling = errors.New("exec: an index entry has no row")
 
 // ErrManyRows is returned if a scalar subquery has more than one row.
-var ErrManyRows = errors.New("exec: a subquery that stands for a value has more than one row")
+var ErrManyRows = errors.New("exec: a subquery that stands for a value returned more " +
+	"than one row; LIMIT 1 takes the first")
 
 // errNoProbe means that a plan is not one that package plan makes.
 var errNoProbe = errors.New("exec: the right side of a lookup join is no probe")

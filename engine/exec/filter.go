@@ -16,7 +16,7 @@ func (r *runner) condition(e expr.Expr) (condition, error) {
 	if e == nil {
 		return condition{}, nil
 	}
-	p, err := expr.Compile(e)
+	p, err := r.program(e)
 	return condition{p, r.params, true}, err
 }
 

@@ -221,7 +221,7 @@ func (h *hashedGroups) add(seq int64, row []expr.Value) error {
 }
 
 // accBytes is the size of an accumulator and its part of the slices around it.
-const accBytes = 64
+const accBytes = 72
 
 // streaming keeps one group: its rows are neighbours.
 func (g *group) streaming(yield func([]expr.Value) bool) error {

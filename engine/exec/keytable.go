@@ -92,7 +92,7 @@ type keyMaker struct {
 func (r *runner) keyMaker(exprs []expr.Expr) (*keyMaker, error) {
 	m := &keyMaker{key: make([]expr.Value, len(exprs))}
 	for _, e := range exprs {
-		p, err := expr.Compile(e)
+		p, err := r.program(e)
 		if err != nil {
 			return nil, err
 		}

@@ -47,6 +47,9 @@ func Run(ctx context.Context, reader store.Reader, p *plan.Plan, o Options) (*Ro
 	}
 	return &Rows{plan: p, run: func(yield func([]expr.Value) bool) error {
 		r.budget.used = 0
+		if r.shared != nil {
+			clear(r.shared.memos)
+		}
 		return op.run(yield)
 	}}, nil
 }
@@ -63,6 +66,7 @@ func start(ctx context.Context, reader store.Reader, p *plan.Plan, o Options,
 	}
 	r := &runner{ctx: ctx, reader: reader, params: p.Params, opt: o}
 	r.budget.limit, r.budget.spills = o.MemoryBytes, o.Temp != nil
+	r.addApplied(p)
 	op, err := r.compile(p.Root)
 	return r, op, p, err
 }
@@ -98,11 +102,13 @@ type operator interface {
 
 // runner is what the operators of one execution share.
 type runner struct {
-	ctx    context.Context
-	reader store.Reader
-	params []expr.Value
-	opt    Options
-	budget budget
+	ctx     context.Context
+	reader  store.Reader
+	params  []expr.Value
+	opt     Options
+	budget  budget
+	applied map[any]*applied // by the Query of an expr.Apply; nil: none
+	shared  *shared          // by these, and what they run; nil: none
 	// extremes is for the access that is being compiled, if its Extremes are not nil.
 	extremes *extremes
 }
@@ -124,6 +130,8 @@ func (r *runner) compileNode(n plan.Node) (operator, error) {
 		return r.access(n)
 	case *plan.Derived:
 		return r.derived(n)
+	case *plan.Keep:
+		return r.keep(n)
 	case *plan.Fetch:
 		return r.fetch(n)
 	case *plan.Filter:

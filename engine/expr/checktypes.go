@@ -98,7 +98,7 @@ func (c typing) of(e Expr) (typed, error) {
 		out.Type, err = typeOfCast(e, args[0])
 	case Case:
 		out.Type, err = typeOfCase(e, args)
-	case Param, Slot, Agg, Subquery:
+	case Param, Slot, Agg, Subquery, Apply:
 	default:
 		out.Kind, err = KindBool, checkCondition(e, args)
 	}

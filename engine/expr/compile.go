@@ -121,10 +121,35 @@ func compileValue(e Expr) (valueFn, error) {
 		}, nil
 	case Row:
 		return nil, fmt.Errorf("%w: the row %s where one value is needed", ErrType, e)
+	case Apply:
+		return compileApply(e)
 	case Subquery:
 		return nil, fmt.Errorf("expr: the subquery %s cannot be evaluated in place", e)
 	}
 	return nil, fmt.Errorf("expr: %T is not an expression", e)
+}
+
+func compileApply(e Apply) (valueFn, error) {
+	query, ok := e.Query.(Applier)
+	if !ok {
+		return nil, fmt.Errorf("expr: the subquery %s cannot be evaluated in place", e)
+	}
+	args := make([]valueFn, len(e.Args))
+	for i, a := range e.Args {
+		var err error
+		if args[i], err = compileValue(a); err != nil {
+			return nil, err
+		}
+	}
+	return func(m env) (v Value, err error) {
+		values := make([]Value, len(args))
+		for i, arg := range args {
+			if values[i], err = arg(m); err != nil {
+				return Value{}, err
+			}
+		}
+		return query.Apply(values)
+	}, nil
 }
 
 func compileParam(p Param) (valueFn, error) {

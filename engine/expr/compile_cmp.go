@@ -174,6 +174,10 @@ func compileIn(e In) (testFn, error) {
 	if len(e.List) == 0 {
 		return func(env) (Truth, error) { return truthOf(e.Not), nil }, nil
 	}
+	if a, ok := e.List[0].(Apply); ok && a.Kind == Rows {
+		test, err := compileInApply(e.X, a)
+		return negated(test, e.Not), err
+	}
 	if test, err := compileInConstants(e); test != nil || err != nil {
 		return negated(test, e.Not), err
 	}
@@ -183,6 +187,28 @@ func compileIn(e In) (testFn, error) {
 	}
 	test, err := compileTerms(terms, True)
 	return negated(test, e.Not), err
+}
+
+// compileInApply compiles X IN (SELECT …) where the list is another one for each row. In an empty
+// list is nothing, NULL neither.
+func compileInApply(x Expr, a Apply) (testFn, error) {
+	collation := CollationOfPair(x, a)
+	value, list, err := compilePair(x, a)
+	if err != nil {
+		return nil, err
+	}
+	return func(m env) (Truth, error) {
+		v, in, err := evalPair(m, value, list)
+		switch {
+		case err != nil:
+			return Unknown, err
+		case in.s == "":
+			return False, nil
+		case v.kind == KindNull:
+			return Unknown, nil
+		}
+		return listContains(in, v, collation)
+	}, nil
 }
 
 // compileInConstants compiles X IN (…) with constants of one class only, sorted; nil if

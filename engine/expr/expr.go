@@ -217,6 +217,21 @@ type Subquery struct {
 	Kind  SubqueryKind
 }
 
+// Apply is a subquery of what is around it: its value for the values of Args. Compile takes it
+// once Query is an Applier.
+type Apply struct {
+	Query any // of the planner; its text form if it is a fmt.Stringer
+	Kind  SubqueryKind
+	Args  []Expr
+	// Collation is that of the list of an In.
+	Collation keycodec.Collation
+}
+
+// Applier runs a query with some values. What it returns for Rows is a list.
+type Applier interface {
+	Apply(args []Value) (Value, error)
+}
+
 func (Const) isExpr()      {}
 func (Param) isExpr()      {}
 func (Column) isExpr()     {}
@@ -239,13 +254,17 @@ func (IsDistinct) isExpr() {}
 func (Cast) isExpr()       {}
 func (Case) isExpr()       {}
 func (Subquery) isExpr()   {}
+func (Apply) isExpr()      {}
 
-// CollationOf returns the collation of a column or slot, CollateBytes for other expressions.
+// CollationOf returns the collation of a column, slot or list of a subquery, CollateBytes for
+// other expressions.
 func CollationOf(e Expr) keycodec.Collation {
 	switch e := e.(type) {
 	case Column:
 		return e.Collation
 	case Slot:
+		return e.Collation
+	case Apply:
 		return e.Collation
 	}
 	return keycodec.CollateBytes

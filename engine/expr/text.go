@@ -210,7 +210,8 @@ func (e Cmp) String() string {
 // String implements Expr.
 func (e In) String() string {
 	if len(e.List) == 1 {
-		if q, ok := e.List[0].(Subquery); ok {
+		switch q := e.List[0].(type) {
+		case Subquery, Apply:
 			return text(e.X, precAdd) + not(e.Not) + " IN " + q.String()
 		}
 	}
@@ -326,6 +327,9 @@ func (e Subquery) String() string {
 	}
 	return prefix + "(SELECT …)"
 }
+
+// String implements Expr.
+func (e Apply) String() string { return Subquery{Query: e.Query, Kind: e.Kind}.String() }
 
 func not(not bool) string {
 	if not {

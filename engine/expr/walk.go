@@ -43,6 +43,8 @@ func Children(e Expr) []Expr {
 		return []Expr{e.X}
 	case Case:
 		return e.children()
+	case Apply:
+		return e.Args
 	}
 	return nil
 }
@@ -184,6 +186,9 @@ func withChildren(e Expr, c []Expr) Expr {
 		return Cast{c[0], e.To, e.Pos}
 	case Case:
 		return caseOf(c, e.X != nil)
+	case Apply:
+		e.Args = c
+		return e
 	}
 	return e
 }
@@ -248,6 +253,9 @@ func equalNode(a, b Expr) bool {
 	case Case:
 		b, ok := b.(Case)
 		return ok && (a.X == nil) == (b.X == nil)
+	case Apply:
+		b, ok := b.(Apply)
+		return ok && a.Query == b.Query && a.Kind == b.Kind
 	case Const, Param, Column, Slot, Agg, Subquery:
 		return a == b
 	}

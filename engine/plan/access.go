@@ -202,7 +202,7 @@ func soleColumn(e expr.Expr) (column expr.Column, ok bool) {
 				n++
 			}
 			column = x
-		case expr.Param, expr.Subquery:
+		case expr.Param, expr.Subquery, expr.Apply:
 			ok = false
 		}
 		return true

@@ -77,7 +77,7 @@ func noteIndexes(n Node, used map[*schema.Index]bool) {
 func wishesOf(sel *Select, opt Options) (all []advise.Wish) {
 	copied := *sel
 	sc := &scope{opt: opt, listed: map[int]bool{}, kinds: map[int]expr.Kind{}}
-	q, err := resolve(&copied, nil, sc)
+	q, err := resolve(&copied, nil, nil, sc)
 	if err != nil {
 		return nil
 	}
@@ -88,7 +88,7 @@ func wishesOf(sel *Select, opt Options) (all []advise.Wish) {
 func (q *query) wishes() (all []advise.Wish) {
 	q.distribute()
 	q.total = q.order
-	for _, s := range q.subs {
+	for _, s := range slices.Concat(q.subs, q.applied) {
 		all = append(all, s.query.wishes()...)
 	}
 	for _, r := range q.rels {

@@ -15,8 +15,8 @@ import (
 const maxSources = 64
 
 // resolve makes a query of a Select.
-func resolve(sel *Select, outer *query, sc *scope) (*query, error) {
-	q := &query{sel: sel, outer: outer, scope: sc}
+func resolve(sel *Select, outer, holder *query, sc *scope) (*query, error) {
+	q := &query{sel: sel, outer: outer, holder: holder, scope: sc}
 	q.qualified = len(sel.From) > 1 || outer != nil || hasSubquery(sel)
 	if err := q.resolveSources(); err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (q *query) resolveDerived(r *relation, queries []*Select) error {
 		return &UnsupportedError{0, "pages of a subquery in FROM"}
 	}
 	for i, sel := range queries {
-		inner, err := resolve(sel, nil, q.scope)
+		inner, err := resolve(sel, q.outer, q, q.scope)
 		if err != nil {
 			return err
 		}
@@ -117,11 +117,10 @@ func (q *query) resolveConditions() error {
 		if on, err = q.asParams(on); err != nil {
 			return err
 		}
-		terms := conjunct.Split(nil, q.normalise(on))
 		if j.Kind == Inner {
-			q.where = append(q.where, terms...)
+			q.addWhere(on)
 		} else {
-			q.rels[i+1].on = terms
+			q.rels[i+1].on = conjunct.Split(nil, q.normalise(on))
 		}
 	}
 	if q.sel.Where == nil {
@@ -142,9 +141,20 @@ func (q *query) resolveConditions() error {
 		if term, err = q.asParams(term); err != nil {
 			return err
 		}
-		q.where = append(q.where, conjunct.Split(nil, q.normalise(term))...)
+		q.addWhere(term)
 	}
 	return nil
+}
+
+// addWhere adds a condition on joined rows.
+func (q *query) addWhere(e expr.Expr) {
+	for _, t := range conjunct.Split(nil, q.normalise(e)) {
+		if applies(t) {
+			q.late = append(q.late, t)
+		} else {
+			q.where = append(q.where, t)
+		}
+	}
 }
 
 // normalise is NormaliseFor with the columns of the query.
@@ -225,7 +235,10 @@ func (q *query) expression(e expr.Expr, where string) (expr.Expr, error) {
 	if where == "WHERE" || where == "ON" {
 		return out, nil
 	}
-	return q.asParams(out)
+	if out, err = q.asParams(out); err == nil && q.grouped && where != "GROUP BY" {
+		out = q.dependents(out)
+	}
+	return out, err
 }
 
 func markLists(e expr.Expr) expr.Expr {
@@ -278,36 +291,52 @@ func (q *query) resolveColumn(c expr.Column) (expr.Expr, error) {
 		return nil, queryError(q.position(c), "column %s is in more than one table", c)
 	case n == 1:
 		return found, nil
-	case q.outer == nil:
-		return nil, queryError(q.position(c), "there is no column %s", c)
 	}
-	found, n = q.outer.lookup(c)
-	if n != 1 {
-		if q.outer.outer != nil {
-			if _, far := q.outer.outer.lookup(c); far > 0 {
-				return nil, &UnsupportedError{q.position(c),
-					"a subquery that uses " + c.String() + " of a query further out than the next"}
-			}
+	for o, steps := q.outer, 1; o != nil; o, steps = o.outer, steps+1 {
+		switch found, n = o.lookup(c); {
+		case n > 1:
+			return nil, queryError(q.position(c), "column %s is in more than one table", c)
+		case n == 1:
+			at := OuterAt(steps, found.Source)
+			return q.resolveOuter(expr.Column{Source: at, Ordinal: found.Ordinal})
 		}
-		return nil, queryError(q.position(c), "there is no column %s", c)
 	}
-	return q.resolveOuter(expr.Column{Source: Outer(found.Source), Ordinal: found.Ordinal})
+	return nil, queryError(q.position(c), "there is no column %s", c)
 }
 
-// resolveOuter checks a column of the query around.
+// around returns the query that is so many steps out, nil if there is none.
+func (q *query) around(steps int) *query {
+	for ; q != nil && steps > 0; steps-- {
+		q = q.outer
+	}
+	return q
+}
+
+// resolveOuter checks a column of a query around.
 func (q *query) resolveOuter(c expr.Column) (expr.Expr, error) {
-	source := -2 - c.Source
-	if q.outer == nil || q.outer.relationOf(source) == nil {
+	steps, source := OuterOf(c.Source)
+	o := q.around(steps)
+	if o == nil || o.relationOf(source) == nil {
 		return nil, queryError(q.position(c), "there is no query around for %s", c)
 	}
-	if _, ok := q.outer.rels[source].columnOf(c.Ordinal); !ok {
+	if _, ok := o.rels[source].columnOf(c.Ordinal); !ok {
 		return nil, queryError(q.position(c), "there is no column %s", c)
 	}
-	q.correlated = true
-	out := q.outer.column(source, c.Ordinal)
-	out.Source = Outer(source)
-	out.Table = q.outer.rels[source].name
+	q.correlate(steps)
+	out := o.column(source, c.Ordinal)
+	out.Source = c.Source
+	out.Table = o.rels[source].name
 	return out, nil
+}
+
+// correlate notes that an expression has a column of the query that is so many steps out.
+func (q *query) correlate(steps int) {
+	q.correlated = true
+	if q.holder != nil {
+		q.holder.correlate(steps)
+	} else if steps > 1 {
+		q.outer.correlate(steps - 1)
+	}
 }
 
 // lookup finds an unresolved column among the sources of FROM.

@@ -188,6 +188,8 @@ func (b *binder) bind(n Node) (Node, error) {
 		return b.fetch(n)
 	case *Derived:
 		return b.derived(n)
+	case *Keep:
+		return b.keep(n)
 	case *JoinNode:
 		return b.join(n)
 	}
@@ -317,7 +319,7 @@ func (b *binder) group(n *Group) (Node, error) {
 	if b.lists {
 		out.Aggregates = nil
 		for _, a := range n.Aggregates {
-			a.Arg = b.expr(a.Arg)
+			a.Arg, a.Order = b.expr(a.Arg), b.keys(a.Order)
 			out.Aggregates = append(out.Aggregates, a)
 		}
 	}
@@ -345,6 +347,11 @@ func (b *binder) derived(n *Derived) (Node, error) {
 	}
 	in, err := b.bind(n.Input)
 	return &Derived{Step: n.Step, Input: in}, err
+}
+
+func (b *binder) keep(n *Keep) (Node, error) {
+	in, err := b.bind(n.Input)
+	return &Keep{Step: n.Step, Input: in, Of: n}, err
 }
 
 func (b *binder) join(n *JoinNode) (Node, error) {

@@ -102,6 +102,7 @@ func (q *query) candidates(r *relation, wants []want) ([]candidate, error) {
 	if !paths[0].point {
 		all = append(all, q.unions(r, e, indexes)...)
 		all = append(all, q.intersections(r, e, paths)...)
+		all = append(all, q.keeps(r, e)...)
 	}
 	if all, err = q.refuse(r, e, all); err != nil {
 		return nil, err
@@ -113,6 +114,83 @@ func (q *query) candidates(r *relation, wants []want) ([]candidate, error) {
 		}
 	}
 	return all, nil
+}
+
+// What is assumed of a subquery that is run for rows, and the most rows that are worth keeping.
+const (
+	assumedRuns = 30
+	maxKept     = 10_000
+)
+
+// keeps returns the candidate that keeps the rows of a relation for all runs of the query, if it is
+// run for the rows of another one: without the terms that are different in each run.
+func (q *query) keeps(r *relation, e *estimate.Estimator) []candidate {
+	if !q.repeated() || q.refusesFullScan() {
+		return nil
+	}
+	inner := *r
+	inner.pred, inner.need = nil, need{slices.Clone(r.need.ordinals), r.need.rowKey}
+	var different []expr.Expr
+	for _, t := range r.pred {
+		if q.scope.hasArgument(t) {
+			different = append(different, t)
+			addColumns(&inner.need, t, r.source)
+		} else {
+			inner.pred = append(inner.pred, t)
+		}
+	}
+	indexes, err := q.usable(&inner)
+	if err != nil {
+		return nil
+	}
+	var best *path
+	for _, x := range indexes {
+		p := q.newPath(&inner, x, false)
+		p.price(e, q.costs())
+		if best == nil || p.estimate.Cost < best.estimate.Cost {
+			best = p
+		}
+	}
+	if best == nil || best.rows > maxKept {
+		return nil
+	}
+	best.settle()
+	n := q.keep(best.access())
+	if len(different) > 0 {
+		s := operator.Step{Elements: n.Layout(), Expected: n.Estimate()}
+		s.Expected.Cost += s.Expected.Rows * q.costs().Test * float64(len(different))
+		s.Expected.Rows = estimate.Clamp(e.Rows() * e.Selectivity(r.pred))
+		n = &Filter{Step: s, Input: n, Pred: toSlots(conjunct.Join(different), s.Elements)}
+	}
+	return []candidate{{node: n, set: 1 << r.source}}
+}
+
+// keep keeps the rows of a node.
+func (q *query) keep(n Node) Node {
+	s := operator.Step{Elements: n.Layout(), Expected: n.Estimate()}
+	s.Expected.Startup = s.Expected.Cost / assumedRuns
+	s.Expected.Cost = s.Expected.Startup + s.Expected.Rows*q.costs().Test
+	return &Keep{Step: s, Input: n}
+}
+
+// repeated reports whether a query is run for the rows of another one.
+func (q *query) repeated() bool {
+	for ; q != nil; q = q.holder {
+		if q.isApplied {
+			return true
+		}
+	}
+	return false
+}
+
+// hasArgument reports whether an expression has an argument of a subquery.
+func (sc *scope) hasArgument(e expr.Expr) (found bool) {
+	expr.Walk(e, func(x expr.Expr) bool {
+		p, ok := x.(expr.Param)
+		found = found || ok && sc.arguments[p.Index]
+		return !found
+	})
+	return found
 }
 
 // bestPoint keeps one point: the row itself if it can be, else an index that covers.
@@ -192,6 +270,11 @@ func (r *relation) filtered(q *query) Node {
 	}
 	s := operator.Step{Elements: layout, Expected: n.Estimate()}
 	var out Node = &Derived{Step: s, Input: n}
+	correlated := func(s *subquery) bool { return s.query.correlated }
+	if q.repeated() && s.Expected.Rows <= maxKept && !slices.ContainsFunc(r.sub.all(), correlated) {
+		out = q.keep(out)
+		s.Expected = out.Estimate()
+	}
 	if pred := conjunct.Join(r.pred); pred != nil {
 		s.Expected.Rows *= newEstimator(r, &q.scope.opt).Selectivity(r.pred)
 		out = &Filter{Step: s, Input: out, Pred: toSlots(pred, layout)}

@@ -31,7 +31,8 @@ func (q *query) distribute() (gates []expr.Expr) {
 		on := r.on[:0:0]
 		for _, t := range r.on {
 			// A term without columns decides whether the right side has rows at all.
-			if set := sourcesOf(t); r.kind != Full && (set == 0 || q.single(set) == r) {
+			set := sourcesOf(t)
+			if r.kind != Full && !applies(t) && (set == 0 || q.single(set) == r) {
 				r.pred = append(r.pred, t)
 			} else {
 				on = append(on, t)

@@ -14,7 +14,8 @@ const maxExtremes = 4
 // of nothing but MIN and MAX of columns of one table.
 func (q *query) shortcuts() []candidate {
 	if len(q.groups) > 0 || len(q.aggregates) == 0 || len(q.aggregates) > maxExtremes ||
-		len(q.rels) != 1 || q.rels[0].table == nil || q.refusesHere() {
+		len(q.rels) != 1 || q.rels[0].table == nil || q.refusesHere() ||
+		len(q.late) > 0 {
 		return nil
 	}
 	var inputs []Node

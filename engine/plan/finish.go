@@ -112,6 +112,7 @@ func (q *query) finish(c candidate, gates []expr.Expr) (Node, error) {
 		c.node = &gate{Filter{Step: s, Input: c.node, Pred: g}}
 	}
 	f := finisher{q: q, c: c, n: c.node}
+	f.late()
 	if q.grouped {
 		if f.group(); f.err != nil {
 			return nil, f.err
@@ -130,6 +131,44 @@ func (q *query) finish(c candidate, gates []expr.Expr) (Node, error) {
 	f.limit()
 	f.project()
 	return f.n, f.err
+}
+
+// late tests the conditions that run subqueries.
+func (f *finisher) late() {
+	if len(f.q.late) == 0 {
+		return
+	}
+	s := f.step()
+	f.charge(&s, f.q.late...)
+	for range f.q.late {
+		s.Expected.Rows *= estimate.DefaultOther
+	}
+	f.n = &Filter{Step: s, Input: f.n, Pred: f.slots(conjunct.Join(f.q.late))}
+}
+
+// charge adds what the subqueries in expressions cost that are evaluated for each row of a step:
+// results are kept, so that each is run at most once for different values.
+func (f *finisher) charge(s *operator.Step, exprs ...expr.Expr) {
+	rows := s.Expected.Rows
+	for _, e := range exprs {
+		expr.Walk(e, func(x expr.Expr) bool {
+			a, ok := x.(expr.Apply)
+			if !ok {
+				return true
+			}
+			different := 1.0
+			for _, arg := range a.Args {
+				different *= f.q.valuesOf(arg, f.c)
+			}
+			inner := a.Query.(*subquery).prepared.root.Estimate()
+			once := inner.Cost
+			if a.Kind == expr.Exists {
+				once = inner.FirstRows(1)
+			}
+			s.Expected.Cost += rows*f.costs().Hash + min(rows, different)*once
+			return true
+		})
+	}
 }
 
 // finisher builds the steps above the joins one by one.
@@ -158,7 +197,9 @@ func (f *finisher) slots(e expr.Expr) expr.Expr {
 		switch x.(type) {
 		case expr.Column, expr.Agg:
 			if f.err == nil {
-				f.err = queryError(f.q.position(x), "%s is neither grouped nor an aggregate", x)
+				f.err = queryError(f.q.position(x), "%[1]s is neither in GROUP BY nor in an "+
+					"aggregate: add it to GROUP BY, or take one value with min(%[1]s) or "+
+					"any_value(%[1]s)", x)
 			}
 		}
 		return true
@@ -234,12 +275,23 @@ func (f *finisher) group() {
 		if a.Arg != nil {
 			a.Arg = f.slots(a.Arg)
 		}
+		order := a.Order
+		a.Order = nil
+		for _, k := range order {
+			k.Expr = f.slots(k.Expr)
+			a.Order = append(a.Order, k)
+		}
 		g.Aggregates = append(g.Aggregates, a)
 		g.Elements = append(g.Elements, ColumnRef{Source: operator.Computed, Name: name})
 	}
 	g.Mode = f.groupMode()
-	g.Expected.Rows = q.groupCount(f.c)
 	g.Expected.Cost = in.Cost + in.Rows*f.costs().Test*float64(1+len(q.aggregates))
+	g.Expected.Rows = in.Rows
+	f.charge(&g.Step, q.groups...)
+	for _, a := range q.aggregates {
+		f.charge(&g.Step, a.Arg)
+	}
+	g.Expected.Rows = q.groupCount(f.c)
 	if g.Mode == GroupHash {
 		g.Expected.Cost += in.Rows * f.costs().Hash
 	}
@@ -249,6 +301,7 @@ func (f *finisher) group() {
 	f.n, f.grouped = g, true
 	if having := conjunct.Join(q.having); having != nil {
 		s := f.step()
+		f.charge(&s, having)
 		s.Expected.Rows = estimate.Clamp(s.Expected.Rows * estimate.DefaultOther)
 		f.n = &Filter{Step: s, Input: f.n, Pred: f.slots(having)}
 	}
@@ -259,7 +312,7 @@ func (f *finisher) group() {
 func (f *finisher) groupMode() GroupMode {
 	q, p := f.q, f.c.path
 	plainAccess := p != nil && p.index != nil && !p.repeats && p.index.Buckets() > 1 &&
-		p.skip == nil && p.limit < 0 && !p.ordered
+		p.skip == nil && p.limit < 0 && !p.ordered && len(q.applied) == 0
 	if len(q.groups) == 0 {
 		distinct := slices.ContainsFunc(q.aggregates, func(a Aggregate) bool { return a.Distinct })
 		if plainAccess && !distinct {

@@ -25,13 +25,12 @@ func kindOf(q *query, e expr.Expr) expr.Kind {
 	case expr.Const:
 		return numbersAsInt(e.Kind())
 	case expr.Column:
-		r := q.relationOf(e.Source)
-		if e.Source <= Outer(0) && q.outer != nil {
-			r = q.outer.relationOf(-2 - e.Source)
-		}
-		if r == nil {
+		steps, source := OuterOf(e.Source)
+		o := q.around(steps)
+		if o == nil || o.relationOf(source) == nil {
 			return expr.KindNull
 		}
+		r := o.rels[source]
 		if r.table == nil && e.Ordinal < r.columns() {
 			for _, s := range r.sub.all() {
 				if k := kindOf(s.query, s.query.outputs[e.Ordinal].Expr); k != expr.KindNull {
@@ -45,16 +44,27 @@ func kindOf(q *query, e expr.Expr) expr.Kind {
 	case expr.Arith:
 		return expr.KindInt
 	case expr.Agg:
-		return kindOfAggregate(q, q.sel.Aggregates[e.Index])
+		return kindOfAggregate(q, q.aggregates[e.Index])
 	case expr.Func, expr.Case, expr.Cast:
 		if t, err := expr.TypeOf(e, typesOf(q, e)); err == nil {
 			return numbersAsInt(t.Kind)
 		}
+	case expr.Apply:
+		return kindOfApply(e)
 	case expr.Cmp, expr.In, expr.Between, expr.BeginsWith, expr.Like, expr.IsNull, expr.IsDistinct,
 		expr.And, expr.Or, expr.Not, expr.Contains:
 		return expr.KindBool
 	}
 	return expr.KindNull
+}
+
+// kindOfApply returns the kind of the value of a subquery, of a list that of its elements.
+func kindOfApply(e expr.Apply) expr.Kind {
+	s := e.Query.(*subquery)
+	if e.Kind == expr.Exists {
+		return expr.KindBool
+	}
+	return kindOf(s.query, s.query.outputs[0].Expr)
 }
 
 // typesOf returns the types of operands, as far as their kinds are known.

@@ -203,24 +203,6 @@ func allOf(conditions ...expr.Expr) expr.Expr {
 	return expr.And{Terms: terms}
 }
 
-// outerOf takes the Source of a column apart: steps is how many queries further out the source
-// is, 0 for a source of the query itself.
-func outerOf(column int) (steps, source int) {
-	if column > Outer(0) {
-		return 0, column
-	}
-	n := -2 - column
-	return n/maxSources + 1, n % maxSources
-}
-
-// outerAt is the opposite of outerOf.
-func outerAt(steps, source int) int {
-	if steps == 0 {
-		return source
-	}
-	return Outer(source) - (steps-1)*maxSources
-}
-
 // substitute returns a copy of a query with the columns of a query around, so many steps out,
 // replaced. With 0 steps they are its own. f gets columns, and returns expressions, as they stand
 // in that query; these have no subqueries.
@@ -250,7 +232,7 @@ func substituteIn(e expr.Expr, steps int, f func(expr.Column) expr.Expr) expr.Ex
 		if !ok {
 			return x, nil
 		}
-		out, source := outerOf(c.Source)
+		out, source := OuterOf(c.Source)
 		if out != steps {
 			return x, nil
 		}
@@ -267,8 +249,8 @@ func moveIn(e expr.Expr, steps int) expr.Expr {
 	}
 	out, _ := expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) {
 		if c, ok := x.(expr.Column); ok {
-			out, source := outerOf(c.Source)
-			c.Source = outerAt(out+steps, source)
+			out, source := OuterOf(c.Source)
+			c.Source = OuterAt(out+steps, source)
 			return c, nil
 		}
 		return x, nil

@@ -66,6 +66,8 @@ type (
 	// Derived is a subquery that is joined: its first elements, under the names of the query
 	// around.
 	Derived = operator.Derived
+	// Keep keeps its input for all runs of a subquery.
+	Keep = operator.Keep
 	// OneRow returns a single row without elements: a query without FROM.
 	OneRow = operator.OneRow
 	// JoinNode joins two inputs.
@@ -120,8 +122,9 @@ const (
 	Min   = operator.Min
 	Max   = operator.Max
 	Avg   = operator.Avg
-	// Concat appends texts to each other, in the order of the rows.
+	// Concat appends texts to each other, in their order or that of the rows.
 	Concat = operator.Concat
+	Any    = operator.Any
 
 	GroupHash      = operator.GroupHash
 	GroupStreaming = operator.GroupStreaming

@@ -6,6 +6,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
+	"github.com/kstonedb/kstone/engine/plan/internal/estimate"
 	"github.com/kstonedb/kstone/engine/plan/spans"
 )
 
@@ -42,7 +43,7 @@ func (q *query) resolveGroups() error {
 }
 
 func (q *query) aggregate(a Aggregate) (Aggregate, error) {
-	if a.Func > Concat {
+	if a.Func > Any {
 		return a, queryError(0, "there is no aggregate function %d", a.Func)
 	}
 	if a.Arg == nil {
@@ -66,7 +67,71 @@ func (q *query) aggregate(a Aggregate) (Aggregate, error) {
 		}
 	}
 	a.Arg = arg
+	order := a.Order
+	a.Order = nil
+	for _, k := range order {
+		if k.Expr, err = q.expression(k.Expr, "GROUP BY"); err != nil {
+			return a, err
+		}
+		a.Order = append(a.Order, k)
+	}
 	return a, nil
+}
+
+// dependents makes aggregates of the columns in an expression that follow from what is grouped:
+// those of a table whose primary key is.
+func (q *query) dependents(e expr.Expr) expr.Expr {
+	given := len(q.sel.Aggregates)
+	isGroup := func(e expr.Expr) bool {
+		return slices.ContainsFunc(q.groups, func(g expr.Expr) bool { return expr.Equal(g, e) })
+	}
+	out, _ := expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) {
+		c, ok := x.(expr.Column)
+		switch {
+		case isGroup(x):
+			return x, nil
+		case ok && q.followsFromGroups(c):
+			return q.anyOf(c), nil
+		}
+		original, _ := expr.Rewrite(x, func(y expr.Expr) (expr.Expr, error) {
+			if a, ok := y.(expr.Agg); ok && a.Index >= given {
+				return q.aggregates[a.Index].Arg, nil
+			}
+			return y, nil
+		})
+		if isGroup(original) {
+			return original, nil
+		}
+		return x, nil
+	})
+	return out
+}
+
+// followsFromGroups reports whether the primary key of the table of a column is grouped.
+func (q *query) followsFromGroups(c expr.Column) bool {
+	r := q.relationOf(c.Source)
+	if r == nil || r.table == nil || len(q.groups) == 0 {
+		return false
+	}
+	for _, k := range estimate.KeyColumns(r.table, nil) {
+		key := expr.Expr(q.column(r.source, k.Ordinal))
+		if !slices.ContainsFunc(q.groups, func(g expr.Expr) bool { return expr.Equal(g, key) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// anyOf returns the aggregate that is a column that has one value in a group.
+func (q *query) anyOf(c expr.Column) expr.Expr {
+	i := len(q.sel.Aggregates)
+	for i < len(q.aggregates) && !expr.Equal(q.aggregates[i].Arg, c) {
+		i++
+	}
+	if i == len(q.aggregates) {
+		q.aggregates = append(q.aggregates, Aggregate{Func: Any, Arg: c})
+	}
+	return expr.Agg{Index: i, Name: c.String()}
 }
 
 func (q *query) resolveOutputs() error {
@@ -196,7 +261,7 @@ func (q *query) checkShape() error {
 
 // visible returns the expressions over joined rows.
 func (q *query) visible() []expr.Expr {
-	all := slices.Concat(q.where, q.having)
+	all := slices.Concat(q.where, q.late, q.having)
 	resolved := Select{GroupBy: q.groups, Aggregates: q.aggregates, Columns: q.outputs,
 		OrderBy: q.order}
 	resolved.places(func(e *expr.Expr) { all = append(all, *e) })

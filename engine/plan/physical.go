@@ -67,7 +67,7 @@ func (p *Prepared) Physical() *Physical { return p.physical }
 func (p *Prepared) findPhysical() {
 	q := p.q
 	if len(q.rels) != 1 || q.grouped || q.sel.Distinct || q.page || q.sel.RowKeys ||
-		len(p.subs) > 0 || len(q.scope.listed) > 0 || q.outer != nil {
+		len(p.subs) > 0 || len(q.scope.listed) > 0 || q.outer != nil && !q.isApplied {
 		return
 	}
 	d := &Physical{scope: q.scope}

@@ -37,7 +37,8 @@ type Prepared struct {
 	root        Node
 	subs        []*preparedSub
 	fingerprint uint32
-	cursor      []int // elements of a row that a cursor holds
+	applied     []*subquery // that are run for rows
+	cursor      []int       // elements of a row that a cursor holds
 	physical    *Physical
 	variants    *variants // nil: values make no difference
 }
@@ -74,7 +75,7 @@ func prepare(sel *Select, opt Options) (*Prepared, error) {
 func resolveRewritten(sel *Select, opt Options) (*query, error) {
 	attempt := func(sel *Select) (*query, error) {
 		copied := *sel
-		return resolve(&copied, nil, &scope{opt: opt, params: countParams(sel),
+		return resolve(&copied, nil, nil, &scope{opt: opt, params: countParams(sel),
 			listed: map[int]bool{}, kinds: map[int]expr.Kind{}})
 	}
 	full, err := fullJoins(sel)
@@ -96,6 +97,9 @@ func resolveRewritten(sel *Select, opt Options) (*query, error) {
 func prepareQuery(q *query) (p *Prepared, err error) {
 	p = &Prepared{q: q}
 	for _, s := range q.allSubs() {
+		if q.isApplied {
+			break // the query around runs them
+		}
 		inner, err := prepareQuery(s.query)
 		if err != nil {
 			return nil, err
@@ -104,6 +108,13 @@ func prepareQuery(q *query) (p *Prepared, err error) {
 		if rows := q.scope.opt.listRows; rows != nil && s.kind == SubplanList {
 			rows[s.param] = inner.root.Estimate().Rows
 		}
+	}
+	p.applied = q.allApplied()
+	for _, s := range p.applied {
+		if s.prepared, err = prepareQuery(s.query); err != nil {
+			return nil, err
+		}
+		s.steady = q.scope.steady(s.prepared.root)
 	}
 	if p.root, err = q.plan(); err != nil {
 		return nil, err
@@ -124,6 +135,35 @@ func (q *query) allSubs() []*subquery {
 		if r.sub != nil {
 			for _, s := range r.sub.all() {
 				all = append(all, s.query.allSubs()...)
+			}
+		}
+	}
+	return all
+}
+
+// steady reports whether a tree is bound in the same way for all arguments of subqueries.
+func (sc *scope) steady(n Node) bool {
+	switch n := n.(type) {
+	case *access:
+		if n.path.probe == nil && slices.ContainsFunc(n.path.pred, sc.hasArgument) {
+			return false
+		}
+	case *gate:
+		if sc.hasArgument(n.Pred) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(n.Children(), func(c Node) bool { return !sc.steady(c) })
+}
+
+// allApplied returns the subqueries that are run for rows, those of the subqueries that the query
+// joins included.
+func (q *query) allApplied() []*subquery {
+	all := slices.Clone(q.applied)
+	for _, r := range q.rels {
+		if r.sub != nil {
+			for _, s := range r.sub.all() {
+				all = append(all, s.query.allApplied()...)
 			}
 		}
 	}
@@ -180,6 +220,9 @@ func (p *Prepared) bind(vector []expr.Value, after []byte, pending bool) (*Plan,
 			}
 			out.Subplans = append(out.Subplans, &Subplan{Kind: s.kind, Plan: sub, Param: s.param})
 		}
+	}
+	for _, s := range p.applied {
+		out.Applied = append(out.Applied, &Applied{Kind: s.kind, sub: s, params: vector})
 	}
 	builder := spans.NewBuilder()
 	defer builder.Release()

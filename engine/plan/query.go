@@ -13,12 +13,16 @@ import (
 type query struct {
 	sel   *Select
 	outer *query // the query around, nil of the outermost
-	scope *scope // shared by a query and its subqueries
+	// holder is the query that this one is a source of: outer is that of the holder.
+	holder *query
+	scope  *scope // shared by a query and its subqueries
 
 	rels []*relation
 	// where holds the conjuncts that every row of the inner joins satisfies, those of ON
 	// included.
 	where []expr.Expr
+	// late holds those that run subqueries for each row, after all joins.
+	late []expr.Expr
 
 	groups     []expr.Expr
 	aggregates []Aggregate
@@ -30,7 +34,9 @@ type query struct {
 	offset     expr.Expr
 	page       bool
 	subs       []*subquery
-	correlated bool // some expression has a column of the query around
+	applied    []*subquery // that are run for rows
+	isApplied  bool        // this query is
+	correlated bool        // some expression has a column of a query around
 	grouped    bool
 	facts      []joinFacts // by relation, while joins are chosen
 	qualified  bool        // columns are shown with their tables
@@ -42,6 +48,8 @@ type scope struct {
 	params int          // parameters of the caller
 	values int          // subqueries that become parameters, behind those
 	listed map[int]bool // parameters that may be lists
+	// arguments are the parameters that are columns of queries around.
+	arguments map[int]bool
 	// kinds are those of what parameters are compared with, as far as they are known.
 	kinds   map[int]expr.Kind
 	checked []paramKind // kinds, as a list
@@ -84,6 +92,14 @@ type subquery struct {
 	param   int
 	asParam bool
 	tree    Node
+	// args are the columns of queries around that an applied one is run for, and argParams the
+	// parameters that they are in it; shape finds equal ones.
+	args      []expr.Column
+	argParams []int
+	shape     string
+	prepared  *Prepared
+	// steady says that values of arguments do not change its plan.
+	steady bool
 }
 
 // relationOf returns the relation with the given number.

@@ -104,6 +104,7 @@ func (f *finisher) sort() {
 	for _, o := range order {
 		key := SortKey{Expr: f.slots(o.Expr), Desc: o.Desc, NullsLast: o.NullsLast}
 		s.Keys = append(s.Keys, key)
+		f.charge(&s.Step, o.Expr)
 	}
 	s.Expected.Cost += f.costs().SortCost(s.Expected.Rows, f.wanted())
 	s.Expected.Startup = s.Expected.Cost
@@ -302,6 +303,9 @@ func (f *finisher) project() {
 	}
 	s := f.step()
 	s.Elements = layout
+	for _, o := range q.outputs {
+		f.charge(&s, o.Expr)
+	}
 	f.n = &Project{Step: s, Input: f.n, Exprs: exprs}
 }
 

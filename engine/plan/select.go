@@ -59,13 +59,51 @@ const Unresolved = -1
 
 // Outer is the Source, inside a subquery, of a column of source of the query around
 // it.
-func Outer(source int) int { return -2 - source }
+func Outer(source int) int { return OuterAt(1, source) }
+
+// OuterAt is Outer for the query around that is so many steps out: 1 is the next one. Queries of
+// FROM are no step: what is around them is what is around the query that they belong to.
+func OuterAt(steps, source int) int { return -2 - source - (steps-1)*maxSources }
+
+// OuterOf is the opposite of OuterAt; steps is 0 if a Source is no column of a query around.
+func OuterOf(column int) (steps, source int) {
+	if column > Outer(0) {
+		return 0, column
+	}
+	n := -2 - column
+	return n/maxSources + 1, n % maxSources
+}
+
+// Correlated reports whether a subquery has columns of a query around.
+func (sel *Select) Correlated() bool { return sel.reaches(0) }
+
+// reaches reports whether an expression has columns of a query more than so many steps out.
+func (sel *Select) reaches(steps int) (found bool) {
+	for _, s := range sel.From {
+		for _, inner := range s.Queries {
+			found = found || inner.reaches(steps)
+		}
+	}
+	sel.places(func(e *expr.Expr) {
+		expr.Walk(*e, func(x expr.Expr) bool {
+			if inner := subqueryOf(x); inner != nil {
+				found = found || inner.reaches(steps+1)
+			}
+			if c, ok := x.(expr.Column); ok {
+				out, _ := OuterOf(c.Source)
+				found = found || out > steps
+			}
+			return !found
+		})
+	})
+	return found
+}
 
 // Source is a table of FROM, or queries.
 type Source struct {
 	Table *schema.Table
 	// Queries, without a Table, are subqueries of equally many columns: their rows follow each
-	// other. They have no columns of the query around.
+	// other. They have no columns of the sources beside them.
 	Queries []*Select
 	Alias   string // name in messages and EXPLAIN; "" is the table's name
 }

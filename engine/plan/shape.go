@@ -173,6 +173,12 @@ func (s *shape) query(sel *Select, cuts bool) {
 	for _, a := range sel.Aggregates {
 		s.int(int(a.Func))
 		s.bool(a.Distinct)
+		s.int(int(a.Collation))
+		s.int(len(a.Order))
+		for _, k := range a.Order {
+			s.bool(k.Desc)
+			s.bool(k.NullsLast)
+		}
 	}
 	s.bool(sel.Columns == nil)
 	s.int(len(sel.Columns))

@@ -101,7 +101,7 @@ func (p *path) priceSkip(e *estimate.Estimator) (read, seeks float64) {
 // without aggregates, and for MIN or MAX of the column after them.
 func (q *query) skipGroups(paths []*path) (found []*path) {
 	columns, source, ok := groupColumns(q.groupKeys())
-	if !ok || len(columns) == 0 || len(q.rels) != 1 {
+	if !ok || len(columns) == 0 || len(q.rels) != 1 || len(q.late) > 0 {
 		return nil
 	}
 	for _, p := range paths {

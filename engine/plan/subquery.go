@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
 	"github.com/kstonedb/kstone/engine/plan/spans"
 )
 
@@ -13,10 +14,15 @@ import (
 // A conjunct of WHERE that is x IN (SELECT …), EXISTS (…) or the negation of one is a
 // semi or anti join. If the subquery is simple (one table, no groups, no limit), its table
 // is joined directly, and what its WHERE says about columns of the query around becomes
-// the condition of the join. If not, it is planned by itself, and must not be correlated.
+// the condition of the join. If not, and if it is not correlated, it is planned by itself.
 //
-// Every other subquery must not be correlated, and is a parameter: the executor runs it
+// Every other subquery without columns of queries around is a parameter: the executor runs it
 // first, so that its value can serve for spans.
+//
+// The rest is applied: the columns of queries around become parameters of the subquery, which is
+// prepared once. An expr.Apply stands for it, whose operands are these columns, and the executor
+// binds and runs the subquery for each of their values that it meets. Conditions with one are
+// tested after all joins.
 
 // resolveSubquery resolves the query inside an expression.
 func (q *query) resolveSubquery(x expr.Subquery) (expr.Expr, error) {
@@ -34,7 +40,7 @@ func (q *query) resolveSubquery(x expr.Subquery) (expr.Expr, error) {
 	if depth > maxDepth {
 		return nil, queryError(q.position(x), "subqueries are nested more than %d deep", maxDepth)
 	}
-	inner, err := resolve(sel, q, q.scope)
+	inner, err := resolve(sel, q, nil, q.scope)
 	if err != nil {
 		return nil, err
 	}
@@ -71,12 +77,12 @@ func (q *query) absorb(term expr.Expr) (joined bool, err error) {
 			if anti && oneSided(t.X, sub.query) {
 				return false, nil
 			}
-			return true, q.joinSubquery(sub, anti, t.X)
+			return q.joinSubquery(sub, anti, t.X)
 		}
 	case expr.Subquery:
 		s := t.Query.(*subquery)
 		if t.Kind == expr.Exists && s.query.correlated {
-			return true, q.joinSubquery(s, not, nil)
+			return q.joinSubquery(s, not, nil)
 		}
 	}
 	return false, nil
@@ -91,10 +97,10 @@ func oneSided(x expr.Expr, inner *query) bool {
 	return sourcesOf(x) == 0 || inner.simple() && sourcesOf(inner.outputs[0].Expr) == 0
 }
 
-// joinSubquery adds a semi or anti join; x is the left side of IN, nil of EXISTS.
-func (q *query) joinSubquery(s *subquery, anti bool, x expr.Expr) error {
+// joinSubquery adds a semi or anti join, if it can be one; x is the left side of IN, nil of EXISTS.
+func (q *query) joinSubquery(s *subquery, anti bool, x expr.Expr) (joined bool, err error) {
 	if len(q.rels) >= maxSources {
-		return queryError(0, "more than %d tables", maxSources)
+		return false, queryError(0, "more than %d tables", maxSources)
 	}
 	left := []expr.Expr{x}
 	if row, ok := x.(expr.Row); ok {
@@ -102,7 +108,7 @@ func (q *query) joinSubquery(s *subquery, anti bool, x expr.Expr) error {
 	}
 	inner := s.query
 	if x != nil && len(left) != len(inner.outputs) {
-		return queryError(q.position(x), "%s is compared with a subquery of %d columns", x,
+		return false, queryError(q.position(x), "%s is compared with a subquery of %d columns", x,
 			len(inner.outputs))
 	}
 	r := &relation{source: len(q.rels), kind: Semi}
@@ -120,8 +126,7 @@ func (q *query) joinSubquery(s *subquery, anti bool, x expr.Expr) error {
 		}
 	} else {
 		if inner.correlated {
-			return &UnsupportedError{inner.position(nil),
-				"a correlated subquery with joins, groups, LIMIT or subqueries of its own"}
+			return false, nil
 		}
 		r.name, r.sub = "subquery", s
 		for i := range inner.outputs {
@@ -131,44 +136,47 @@ func (q *query) joinSubquery(s *subquery, anti bool, x expr.Expr) error {
 	}
 	q.rels = append(q.rels, r)
 	if x == nil {
-		return nil
+		return true, nil
 	}
-	return q.compareRows(r, left, right, anti)
+	joined, err = q.compareRows(r, left, right, anti)
+	if !joined {
+		q.rels = q.rels[:r.source]
+	}
+	return joined, err
 }
 
 // compareRows adds the equality of an IN to the condition of its join. NOT IN is not a
-// plain anti join where a NULL could be compared.
-func (q *query) compareRows(r *relation, left, right []expr.Expr, anti bool) error {
+// plain anti join where a NULL could be compared, and no join if it is correlated.
+func (q *query) compareRows(r *relation, left, right []expr.Expr, anti bool) (bool, error) {
 	mine := uint64(1) << r.source
 	for i := range left {
 		if err := q.checkPair(left[i], left[i], right[i]); err != nil {
-			return err
+			return false, err
 		}
 		r.nullAware = r.nullAware ||
 			anti && (q.nullable(left[i]) || q.nullable(right[i]))
 	}
 	if r.nullAware {
+		if len(left) > 1 {
+			return false, &UnsupportedError{q.position(left[0]),
+				"NOT IN over rows of values that may be NULL (use NOT EXISTS)"}
+		}
 		for _, on := range r.on {
 			if sourcesOf(on)&^mine != 0 {
-				return &UnsupportedError{q.position(left[0]),
-					"a correlated NOT IN over values that may be NULL (use NOT EXISTS)"}
+				return false, nil
 			}
-		}
-		if len(left) > 1 {
-			return &UnsupportedError{q.position(left[0]),
-				"NOT IN over rows of values that may be NULL (use NOT EXISTS)"}
 		}
 	}
 	for i := range left {
 		r.on = append(r.on, expr.Cmp{Op: expr.Eq, L: left[i], R: right[i]})
 	}
-	return nil
+	return true, nil
 }
 
 // simple says whether a subquery can be joined as its table.
 func (q *query) simple() bool {
 	return len(q.rels) == 1 && q.rels[0].table != nil && !q.grouped && q.limit == nil &&
-		q.offset == nil && q.sel.After == nil && len(q.subs) == 0
+		q.offset == nil && q.sel.After == nil && len(q.subs) == 0 && len(q.applied) == 0
 }
 
 // lift moves an expression of a subquery to the query around, where its table has the
@@ -178,14 +186,22 @@ func lift(e expr.Expr, source int) expr.Expr {
 		if c, ok := x.(expr.Column); ok {
 			if c.Source >= 0 {
 				c.Source = source
-			} else {
-				c.Source = -2 - c.Source
+				return c, nil
 			}
-			return c, nil
+			return inward(c), nil
 		}
 		return x, nil
 	})
 	return out
+}
+
+// inward returns a column of a query around for the query that is one step further out.
+func inward(c expr.Column) expr.Column {
+	steps, source := OuterOf(c.Source)
+	if c.Source = source; steps > 1 {
+		c.Source = OuterAt(steps-1, source)
+	}
+	return c
 }
 
 // nullable says whether an expression may be NULL.
@@ -205,7 +221,7 @@ func (q *query) nullable(e expr.Expr) bool {
 	return true
 }
 
-// asParams replaces the subqueries that are left in an expression by parameters.
+// asParams replaces the subqueries that are left in an expression by parameters, or applies them.
 func (q *query) asParams(e expr.Expr) (expr.Expr, error) {
 	return expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) {
 		if in, ok := x.(expr.In); ok {
@@ -216,18 +232,16 @@ func (q *query) asParams(e expr.Expr) (expr.Expr, error) {
 			return x, nil
 		}
 		s := sub.Query.(*subquery)
-		if s.query.correlated {
-			return nil, &UnsupportedError{s.query.position(nil),
-				"a correlated subquery that is no term of the AND of WHERE"}
-		}
 		if s.kind == SubplanList && len(s.query.outputs) != 1 {
 			return nil, &UnsupportedError{s.query.position(nil),
 				"IN over rows of a subquery that is no term of the AND of WHERE"}
 		}
+		if s.query.correlated {
+			return q.apply(s, sub.Kind), nil
+		}
 		if !s.asParam {
 			s.asParam = true
-			s.param = q.scope.params + q.scope.values
-			q.scope.values++
+			s.param = q.scope.newParam()
 			q.subs = append(q.subs, s)
 		}
 		if s.kind == SubplanList {
@@ -237,6 +251,118 @@ func (q *query) asParams(e expr.Expr) (expr.Expr, error) {
 		}
 		return expr.Param{Index: s.param, Name: s.String()}, nil
 	})
+}
+
+// newParam adds a parameter that callers do not know.
+func (sc *scope) newParam() int {
+	sc.values++
+	return sc.params + sc.values - 1
+}
+
+// applies reports whether an expression runs subqueries for each row.
+func applies(e expr.Expr) (found bool) {
+	expr.Walk(e, func(x expr.Expr) bool {
+		_, ok := x.(expr.Apply)
+		found = found || ok
+		return !found
+	})
+	return found
+}
+
+// apply makes an expression of a subquery that has columns of queries around. Equal ones are one:
+// an expression of ORDER BY can be that of a column of the result.
+func (q *query) apply(s *subquery, kind expr.SubqueryKind) expr.Expr {
+	w := keyOf(s.query.sel, nil)
+	s.shape = string(w.b)
+	w.release()
+	same := func(other *subquery) bool { return other.kind == s.kind && other.shape == s.shape }
+	if i := slices.IndexFunc(q.applied, same); i >= 0 {
+		s = q.applied[i]
+	} else {
+		q.applied = append(q.applied, s)
+		// What does not depend on columns of queries around is run once, not here.
+		q.subs = append(q.subs, s.query.allSubs()...)
+		s.param = q.scope.newParam() // it has no value: a name for EXPLAIN
+		s.query.isApplied = true
+		s.query.mapOuter(s.argument)
+	}
+	out := expr.Apply{Query: s, Kind: kind}
+	for _, c := range s.args {
+		out.Args = append(out.Args, inward(c))
+	}
+	if kind == expr.Rows {
+		out.Collation = expr.CollationOf(s.query.outputs[0].Expr)
+	}
+	return out
+}
+
+// argument returns the parameter that stands for a column of a query around.
+func (s *subquery) argument(c expr.Column) expr.Expr {
+	i := slices.IndexFunc(s.args, func(a expr.Column) bool { return plain(a) == plain(c) })
+	if i < 0 {
+		i = len(s.args)
+		s.args = append(s.args, c)
+		param := s.query.scope.newParam()
+		s.argParams = append(s.argParams, param)
+		if s.query.scope.arguments == nil {
+			s.query.scope.arguments = map[int]bool{}
+		}
+		s.query.scope.arguments[param] = true
+	}
+	return expr.Param{Index: s.argParams[i], Name: c.String()}
+}
+
+// mapOuter replaces the columns of queries around in a query that is resolved.
+func (q *query) mapOuter(f func(expr.Column) expr.Expr) {
+	replace := func(e expr.Expr) expr.Expr {
+		if e == nil {
+			return nil
+		}
+		out, _ := expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) {
+			if c, ok := x.(expr.Column); ok && c.Source <= Outer(0) {
+				return f(c), nil
+			}
+			return x, nil
+		})
+		return out
+	}
+	terms := func(list []expr.Expr) []expr.Expr {
+		if len(list) == 0 {
+			return nil
+		}
+		return conjunct.Split(nil, q.normalise(replace(conjunct.Join(list))))
+	}
+	for _, r := range q.rels {
+		r.on = terms(r.on)
+		if r.sub != nil {
+			for _, s := range r.sub.all() {
+				s.query.mapOuter(f)
+			}
+		}
+	}
+	where := append(q.where, q.late...)
+	q.where, q.late = nil, nil
+	if len(where) > 0 {
+		q.addWhere(replace(conjunct.Join(where)))
+	}
+	q.having = terms(q.having)
+	for i, g := range q.groups {
+		q.groups[i] = replace(g)
+	}
+	for i := range q.aggregates {
+		a := &q.aggregates[i]
+		a.Arg, a.Order = replace(a.Arg), slices.Clone(a.Order)
+		for j := range a.Order {
+			a.Order[j].Expr = replace(a.Order[j].Expr)
+		}
+	}
+	for i := range q.outputs {
+		q.outputs[i].Expr = replace(q.outputs[i].Expr)
+	}
+	for i := range q.order {
+		q.order[i].Expr = replace(q.order[i].Expr)
+	}
+	q.order = slices.DeleteFunc(q.order, func(o Order) bool { return spans.IsConstant(o.Expr) })
 }
 
 // collated gives X of an IN the collation of the subquery whose values are its list, if

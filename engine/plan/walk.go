@@ -34,6 +34,9 @@ func (sel *Select) rowPlaces(at func(*expr.Expr)) {
 	}
 	for i := range sel.Aggregates {
 		at(&sel.Aggregates[i].Arg)
+		for j := range sel.Aggregates[i].Order {
+			at(&sel.Aggregates[i].Order[j].Expr)
+		}
 	}
 	at(&sel.Having)
 	for i := range sel.Columns {
@@ -48,6 +51,9 @@ func (sel *Select) rowPlaces(at func(*expr.Expr)) {
 func (sel *Select) own() {
 	sel.From, sel.Joins = slices.Clone(sel.From), slices.Clone(sel.Joins)
 	sel.GroupBy, sel.Aggregates = slices.Clone(sel.GroupBy), slices.Clone(sel.Aggregates)
+	for i := range sel.Aggregates {
+		sel.Aggregates[i].Order = slices.Clone(sel.Aggregates[i].Order)
+	}
 	sel.Columns, sel.OrderBy = slices.Clone(sel.Columns), slices.Clone(sel.OrderBy)
 }
 

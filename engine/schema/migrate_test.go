@@ -107,7 +107,7 @@ func TestMigrationsRefuse(t *testing.T) {
 			"primary_key":["id"]}`: `column "sk" of the primary key is missing`,
 		`{"name":"t","columns":[{"name":"id","type":"int64"},{"name":"a","type":"string"},
 			{"name":"sk","type":"int8"}],"primary_key":["id"],
-			"sort_key":[{"column":"sk","desc":true}]}`: "the primary key is another",
+			"sort_key":[{"column":"sk","desc":true}]}`: "the primary key differs",
 	} {
 		if changes, err := schema.Migrate(added, parse(t, text)); changes != nil || err == nil ||
 			!strings.Contains(err.Error(), want) {

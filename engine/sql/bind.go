@@ -155,7 +155,7 @@ func nullsLast(desc bool, n syntax.NullOrder) bool {
 func (sc *scope) source(s *syntax.Source) {
 	b := sc.b
 	i := len(sc.sel.From)
-	src, t := b.derivedSource(s), (*schema.Table)(nil)
+	src, t := b.derivedSource(s, sc.outer), (*schema.Table)(nil)
 	if src.Queries == nil {
 		t = b.table(s.Table)
 		src = plan.Source{Table: t, Alias: s.Alias}

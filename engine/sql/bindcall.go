@@ -43,6 +43,10 @@ func (sc *scope) call(e *syntax.Call) expr.Expr {
 	switch {
 	case e.Star:
 		sc.b.fail(e.Pos, "%s(*): * is possible with count only", e.Name)
+	case e.Filter != nil:
+		sc.b.fail(e.Filter.Position(), "FILTER is possible with aggregates only, such as count")
+	case e.OrderBy != nil:
+		sc.b.fail(e.OrderBy[0].Expr.Position(), "ORDER BY is possible in group_concat only")
 	case e.Distinct:
 		sc.b.fail(e.Pos, "DISTINCT is possible with aggregates only, such as count")
 	case name == "mod" && len(e.Args) == 2:

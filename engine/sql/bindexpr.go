@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -174,6 +175,7 @@ func (sc *scope) list(e *syntax.List) expr.Expr {
 var aggregateNames = map[string]plan.AggregateFunc{
 	"count": plan.Count, "sum": plan.Sum, "min": plan.Min, "max": plan.Max, "avg": plan.Avg,
 	"total": plan.Sum, "group_concat": plan.Concat, "string_agg": plan.Concat,
+	"any_value": plan.Any,
 }
 
 // aggregate binds the call of an aggregate function: equal calls are one aggregate.
@@ -186,11 +188,19 @@ func (sc *scope) aggregate(e *syntax.Call, fn plan.AggregateFunc) expr.Expr {
 	switch {
 	case fn == plan.Concat:
 		return sc.groupConcat(e)
+	case e.OrderBy != nil:
+		sc.b.fail(e.OrderBy[0].Expr.Position(), "%s is the same in any order; ORDER BY is for "+
+			"group_concat", strings.ToUpper(e.Name))
 	case e.Star && fn == plan.Count:
+		if e.Filter != nil {
+			a.Arg = sc.filtered(e, expr.Const{Value: expr.Int(1)})
+		}
 	case e.Star || len(e.Args) != 1:
 		sc.b.fail(e.Pos, "%s takes one argument", strings.ToUpper(e.Name))
 	default:
-		a.Arg = sc.clause("an aggregate", false, e.Args[0])
+		arg := sc.operand(e, e.Args[0])
+		a.Arg = sc.filtered(e, arg)
+		a.Collation = expr.CollationOf(arg)
 	}
 	if e.Name == "total" { // a float, and 0 of nothing
 		sum := expr.Cast{X: sc.aggregated(a, e), Pos: sc.b.place(e.Pos),
@@ -201,10 +211,41 @@ func (sc *scope) aggregate(e *syntax.Call, fn plan.AggregateFunc) expr.Expr {
 	return sc.aggregated(a, e)
 }
 
+// operand binds what an aggregate is of. An aggregate of columns of the query around alone would
+// be one of that query.
+func (sc *scope) operand(e *syntax.Call, arg syntax.Expr) expr.Expr {
+	out := sc.clause("an aggregate", false, arg)
+	own, around := false, false
+	expr.Walk(out, func(x expr.Expr) bool {
+		if c, ok := x.(expr.Column); ok {
+			steps, _ := plan.OuterOf(c.Source)
+			own, around = own || steps == 0, around || steps > 0
+		}
+		return true
+	})
+	if around && !own {
+		sc.b.fail(e.Pos, "kstone has no aggregate of columns of the query around in a subquery; "+
+			"compute %s in a subquery of FROM there", strings.ToUpper(e.Name))
+	}
+	return out
+}
+
+// filtered returns what an aggregate with FILTER is of: NULL, which aggregates leave out, where
+// the condition is not true.
+func (sc *scope) filtered(e *syntax.Call, arg expr.Expr) expr.Expr {
+	if e.Filter == nil {
+		return arg
+	}
+	condition := sc.clause("FILTER", false, e.Filter)
+	out := expr.Case{Whens: []expr.When{{If: condition, Then: arg}}, Else: expr.Const{}}
+	return sc.mark(out, e.Filter.Position())
+}
+
 // aggregated returns the result of an aggregate, which it adds if there is no equal one.
 func (sc *scope) aggregated(a plan.Aggregate, e *syntax.Call) expr.Expr {
 	for i, have := range sc.sel.Aggregates {
-		if have.Func == a.Func && have.Distinct == a.Distinct && sameExpr(have.Arg, a.Arg) {
+		if have.Func == a.Func && have.Distinct == a.Distinct && sameExpr(have.Arg, a.Arg) &&
+			have.Collation == a.Collation && slices.EqualFunc(have.Order, a.Order, sameKey) {
 			return expr.Agg{Index: i, Name: syntax.FormatExpr(e)}
 		}
 	}
@@ -228,12 +269,25 @@ func (sc *scope) groupConcat(e *syntax.Call) expr.Expr {
 	}
 	text, _ := separator.AsString()
 	parts := []expr.Expr{expr.Const{Value: separator},
-		sc.clause("an aggregate", false, e.Args[0])}
+		sc.operand(e, e.Args[0])}
 	a := plan.Aggregate{Func: plan.Concat, Distinct: e.Distinct,
-		Arg: expr.Func{Name: "concat", Args: parts, Pos: sc.b.place(e.Pos)}}
+		Arg: sc.filtered(e, expr.Func{Name: "concat", Args: parts, Pos: sc.b.place(e.Pos)})}
+	for _, o := range e.OrderBy {
+		k := plan.SortKey{Expr: sc.clause("an aggregate", false, o.Expr), Desc: o.Desc,
+			NullsLast: nullsLast(o.Desc, o.Nulls)}
+		if e.Distinct && !expr.Equal(k.Expr, parts[1]) {
+			sc.b.fail(o.Expr.Position(), "with DISTINCT, ORDER BY is of the value itself: several "+
+				"rows may have it")
+		}
+		a.Order = append(a.Order, k)
+	}
 	after := expr.Const{Value: expr.Int(int64(utf8.RuneCountInString(text)) + 1)}
 	return expr.Func{Name: "substr", Pos: sc.b.place(e.Pos),
 		Args: []expr.Expr{sc.aggregated(a, e), after}}
+}
+
+func sameKey(a, b plan.SortKey) bool {
+	return a.Desc == b.Desc && a.NullsLast == b.NullsLast && expr.Equal(a.Expr, b.Expr)
 }
 
 func sameExpr(a, b expr.Expr) bool {
@@ -273,14 +327,12 @@ func (sc *scope) lookup(r *syntax.Ref) (f found, n int) {
 // sameName compares names of sources; like columns they are found in any case.
 func sameName(a, b string) bool { return strings.EqualFold(a, b) }
 
-// ref resolves a column: in this query, or else in the query around it.
+// ref resolves a column: in this query, or else in the nearest query around it that has one.
 func (sc *scope) ref(r *syntax.Ref) expr.Expr {
 	f, n := sc.lookup(r)
 	switch {
 	case n > 1:
-		sc.b.fail(r.Pos, "column %s is in more than one table; write %s.%s",
-			syntax.QuoteName(r.Column), syntax.QuoteName(sc.sel.From[f.source].Name()),
-			syntax.QuoteName(r.Column))
+		sc.ambiguous(r, f)
 	case n == 1 && r.Table == "":
 		return sc.merged.expr(sc, f)
 	case n == 1:
@@ -289,25 +341,29 @@ func (sc *scope) ref(r *syntax.Ref) expr.Expr {
 	if out := sc.outputNamed(r.Column); out != nil && r.Table == "" && sc.behindOutputs() {
 		return out.expr
 	}
-	if sc.outer != nil {
-		if f, n := sc.outer.lookup(r); n == 1 {
-			if sc.outer.merged.either[f] != nil && r.Table == "" {
-				sc.b.fail(r.Pos, "column %s of a FULL JOIN stands for those of several tables; "+
-					"in a subquery write coalesce() of them", syntax.QuoteName(r.Column))
-			}
-			c := sc.outer.columnExpr(f.source, f.ordinal)
-			c.Source = plan.Outer(f.source)
+	for far, steps := sc.outer, 1; far != nil; far, steps = far.outer, steps+1 {
+		switch f, n := far.lookup(r); {
+		case n > 1:
+			far.ambiguous(r, f)
+		case n == 1 && r.Table == "" && far.merged.either[f] != nil:
+			sc.b.fail(r.Pos, "column %s of a FULL JOIN stands for those of several tables; "+
+				"in a subquery write coalesce() of them", syntax.QuoteName(r.Column))
+		case n == 1:
+			c := far.columnExpr(f.source, f.ordinal)
+			far.mark(c, r.Pos)
+			c.Source = plan.OuterAt(steps, f.source)
 			return c
-		}
-		for far := sc.outer.outer; far != nil; far = far.outer {
-			if _, n := far.lookup(r); n > 0 {
-				sc.b.fail(r.Pos, "column %s belongs to a query further out than the next, "+
-					"which is not supported", syntax.QuoteName(r.Column))
-			}
 		}
 	}
 	sc.noColumn(r)
 	return nil
+}
+
+// ambiguous fails for a column that several tables have, f being one of them.
+func (sc *scope) ambiguous(r *syntax.Ref, f found) {
+	sc.b.fail(r.Pos, "column %s is in more than one table; write %s.%s",
+		syntax.QuoteName(r.Column), syntax.QuoteName(sc.sel.From[f.source].Name()),
+		syntax.QuoteName(r.Column))
 }
 
 // behindOutputs reports whether the clause being bound may use the names of outputs.

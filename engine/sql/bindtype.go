@@ -41,9 +41,10 @@ func (sc *scope) typeOf(e expr.Expr) typ {
 	case expr.Const:
 		return typeOfValue(e.Value)
 	case expr.Column:
-		from, source := sc, e.Source
-		if source <= plan.Outer(0) {
-			from, source = sc.outer, -2-source
+		steps, source := plan.OuterOf(e.Source)
+		from := sc
+		for ; steps > 0; steps-- {
+			from = from.outer
 		}
 		return typeOfColumn(&from.table(source).Columns[e.Ordinal])
 	case expr.Agg:

@@ -30,15 +30,16 @@ func (sc *scope) table(i int) *schema.Table {
 	return sc.b.virtual[s.Queries[0]]
 }
 
-// derivedSource binds a subquery of FROM, a name of WITH or a view; without queries it is a table.
-func (b *binder) derivedSource(s *syntax.Source) plan.Source {
+// derivedSource binds a subquery of FROM, which may use columns of the queries around that it is
+// in, or a name of WITH or a view, which may not; without queries it is a table.
+func (b *binder) derivedSource(s *syntax.Source, around *scope) plan.Source {
 	query, columns, before := s.Query, []syntax.Name(nil), b.with
 	name := s.Alias
 	if query == nil {
 		for i := len(b.with) - 1; i >= 0 && query == nil; i-- {
 			if w := &before[i]; sameName(w.Name.Text, s.Table.Text) {
 				query, columns = w.Query, w.Columns
-				b.with = before[:i]
+				b.with, around = before[:i], nil
 			}
 		}
 		if name == "" {
@@ -49,7 +50,7 @@ func (b *binder) derivedSource(s *syntax.Source) plan.Source {
 		}
 	}
 	defer func() { b.with = before }()
-	return b.derived(b.selectQuery(query, nil), columns, name, s.Table.Pos)
+	return b.derived(b.selectQuery(query, around), columns, name, s.Table.Pos)
 }
 
 // derived makes a source of a bound query.
@@ -99,7 +100,7 @@ func (sc *scope) bindSet(s *syntax.SetOperation) {
 	var queries []*plan.Select
 	var outputs []boundOutput
 	for i, q := range s.Queries {
-		part := b.selectQuery(q, nil)
+		part := b.selectQuery(q, sc.outer)
 		if i == 0 {
 			outputs = part.outputs
 		}

@@ -3,6 +3,7 @@ package sql
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -236,8 +237,8 @@ func noColumns(int, int) expr.Value { return expr.Null() }
 // maxSubqueryRows bounds the rows of a subquery after IN in UPDATE and DELETE.
 const maxSubqueryRows = 100_000
 
-// withoutSubqueries returns an expression with subqueries replaced by what they return now.
-// A subquery that uses columns of the query around it is an error of the planner.
+// withoutSubqueries returns an expression with subqueries replaced by what they return now, but
+// for those that use columns of what is around them.
 func (v *valuer) withoutSubqueries(e expr.Expr) (expr.Expr, error) {
 	if e == nil {
 		return nil, nil
@@ -245,7 +246,7 @@ func (v *valuer) withoutSubqueries(e expr.Expr) (expr.Expr, error) {
 	return expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) {
 		switch x := x.(type) {
 		case expr.Subquery:
-			if x.Kind == expr.Rows { // its In takes it
+			if x.Kind == expr.Rows || x.Query.(*plan.Select).Correlated() { // its In takes it
 				return x, nil
 			}
 			return v.subquery(x)
@@ -254,10 +255,11 @@ func (v *valuer) withoutSubqueries(e expr.Expr) (expr.Expr, error) {
 				return x, nil
 			}
 			sub, ok := x.List[0].(expr.Subquery)
-			if !ok {
+			if !ok || sub.Query.(*plan.Select).Correlated() {
 				return x, nil
 			}
-			list, err := v.rows(sub, maxSubqueryRows, "after IN")
+			list, err := v.rows(sub, maxSubqueryRows, fmt.Sprintf("after IN has more than %d "+
+				"rows", maxSubqueryRows))
 			if len(list) == 0 {
 				return expr.Const{Value: expr.Bool(x.Not)}, err
 			}
@@ -277,7 +279,8 @@ func (v *valuer) subquery(x expr.Subquery) (expr.Expr, error) {
 		}
 		x.Query = &sel
 	}
-	list, err := v.rows(x, 1, "that stands for a value")
+	list, err := v.rows(x, 1, "that stands for a value returned more than one row; LIMIT 1 takes "+
+		"the first")
 	switch {
 	case err != nil:
 		return nil, err
@@ -289,8 +292,9 @@ func (v *valuer) subquery(x expr.Subquery) (expr.Expr, error) {
 	return list[0], nil
 }
 
-// rows runs a subquery: a constant for each row, a row value if it has several columns.
-func (v *valuer) rows(x expr.Subquery, most int, what string) ([]expr.Expr, error) {
+// rows runs a subquery: a constant for each row, a row value if it has several columns; many says
+// what is wrong with more rows than most.
+func (v *valuer) rows(x expr.Subquery, most int, many string) ([]expr.Expr, error) {
 	sel := x.Query.(*plan.Select)
 	prepared, err := v.stmt.session.db.Prepare(sel)
 	if err != nil {
@@ -307,7 +311,7 @@ func (v *valuer) rows(x expr.Subquery, most int, what string) ([]expr.Expr, erro
 		}
 		if len(out) == most {
 			return nil, v.binder.bound(func() {
-				v.binder.fail(v.stmt.start, "a subquery %s has more than %d rows", what, most)
+				v.binder.fail(v.stmt.start, "a subquery %s", many)
 			})
 		}
 		items := make([]expr.Expr, len(sel.Columns))

@@ -495,7 +495,7 @@ func (w *writer) pivotedJoin() *check {
 func (w *writer) touched() *check {
 	c := &check{name: "touched", p: w.condition("", w.IntN(3)), commit: w.chance(25), set: " "}
 	if w.chance(15) {
-		c.p = w.within("")
+		c.p = w.within("{t}.")
 	}
 	d := w.column() // a row that expires is not seen any more
 	if d.name != "id" && (d.name != "at" || !w.ttl) && w.chance(60) && !c.commit {

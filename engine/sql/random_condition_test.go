@@ -120,7 +120,9 @@ func (w *writer) comparison() string { return w.oneOf("=", "=", "=", "<>", "<", 
 func (w *writer) condition(alias string, depth int) string {
 	if depth > 0 && w.chance(60) {
 		a, b := w.condition(alias, depth-1), w.condition(alias, depth-1)
-		switch w.IntN(6) {
+		switch w.IntN(7) {
+		case 6:
+			return "CASE WHEN " + a + " THEN " + b + " ELSE " + w.atom(alias) + " END"
 		case 0:
 			return "NOT (" + a + " AND " + b + ")"
 		case 1, 2:
@@ -136,6 +138,9 @@ func (w *writer) atom(alias string) string {
 	name, not := alias+c.name, w.oneOf("", "", "NOT ")
 	if c.element() != "" {
 		return w.listAtom(c, name, not)
+	}
+	if w.chance(3) {
+		return "CAST(" + name + " AS TEXT) " + not + w.oneOf("ILIKE '%A%'", "LIKE '1%'")
 	}
 	switch w.IntN(17) {
 	case 0:

@@ -229,7 +229,9 @@ func (w *writer) within(alias string) string {
 	not := w.oneOf("", "", "NOT ")
 	where := w.condition("y.", 1)
 	from := " FROM {t} y WHERE " + where
-	switch w.IntN(7) {
+	switch w.IntN(10) {
+	case 7, 8:
+		return w.applied(alias)
 	case 0:
 		return fmt.Sprintf("(%s%s, %s%s) %sIN (SELECT y.%s, y.%s%s)", alias, c.name, alias, d.name,
 			not, w.like(c).name, w.like(d).name, from)
@@ -245,6 +247,34 @@ func (w *writer) within(alias string) string {
 			w.oneOf("min", "max"), p.name, from)
 	}
 	return fmt.Sprintf("%s%s %sIN (SELECT y.%s%s)", alias, c.name, not, w.like(c).name, from)
+}
+
+// applied writes a condition with a query that is run for each row: it is no term of an AND, is
+// compared, or has a query in it that uses the row that is two queries out.
+func (w *writer) applied(alias string) string {
+	c, d, p := w.scalar(), w.scalar(), w.plain()
+	same := fmt.Sprintf("y.%s %s %s%s", w.like(d).name, w.oneOf("=", "=", "<="), alias, d.name)
+	from := " FROM {t} y WHERE " + same + " AND " + w.condition("y.", 1)
+	exists := w.oneOf("", "NOT ") + "EXISTS (SELECT 1" + from + ")"
+	switch w.IntN(6) {
+	case 0:
+		return "(" + w.condition(alias, 1) + " OR " + exists + ")"
+	case 1:
+		return fmt.Sprintf("(%s OR %s%s %sIN (SELECT y.%s%s))", w.condition(alias, 1), alias,
+			c.name, w.oneOf("", "NOT "), w.like(c).name, from)
+	case 2:
+		return fmt.Sprintf("CASE WHEN %s THEN %s ELSE %s END", w.condition(alias, 1), exists,
+			w.condition(alias, 0))
+	case 3:
+		return fmt.Sprintf("%sid %s (SELECT y.id%s ORDER BY y.id%s LIMIT 1)", alias,
+			w.comparison(), from, w.oneOf("", " DESC"))
+	case 4:
+		return fmt.Sprintf("(SELECT count(*)%s AND EXISTS (SELECT 1 FROM {t} z WHERE "+
+			"z.%s = y.%[2]s AND z.id %s %sid)) %[5]s", from, w.plain().name, w.oneOf("<", ">="),
+			alias, w.oneOf("= 0", "> 1", "% 2 = 1"))
+	}
+	return fmt.Sprintf("%s%s %s (SELECT %s(y.%s)%s)", alias, p.name, w.comparison(),
+		w.oneOf("min", "max"), p.name, from)
 }
 
 // pairWithin writes a condition over columns of two tables with a query in it.

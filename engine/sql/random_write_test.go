@@ -66,7 +66,7 @@ func (w *writer) change() step {
 	w.begin(w.chance(50))
 	where := w.condition("", 1)
 	if w.chance(15) {
-		where = w.within("")
+		where = w.within("{t}.")
 	}
 	if w.chance(25) {
 		text := fmt.Sprintf("DELETE FROM {t} WHERE (%s) AND id %% 5 = %d", where, w.IntN(5))

@@ -30,7 +30,7 @@ func (t *Table) DeleteWhere(ctx context.Context, where expr.Expr, params ...any)
 // UpdateWhereReturning.
 func (t *Table) DeleteWhereReturning(ctx context.Context, where expr.Expr,
 	each func(row []expr.Value) error, params ...any) (int, error) {
-	return t.where(ctx, where, params, func(w *rowio.Writer, it *store.Item, old,
+	return t.where(ctx, where, nil, params, func(w *rowio.Writer, it *store.Item, old,
 		_ []expr.Value) error {
 		if each != nil {
 			if err := each(old); err != nil {

@@ -177,11 +177,12 @@ func (t *Table) UpdateWhere(ctx context.Context, where expr.Expr, set []Assignme
 // a transaction (In), a commit that is tried again passes its rows again.
 func (t *Table) UpdateWhereReturning(ctx context.Context, where expr.Expr, set []Assignment,
 	each func(row []expr.Value) error, params ...any) (int, error) {
+	set, found := withoutSubqueries(set, len(params))
 	all := assignmentsOf(set)
 	if _, err := all.of(t.Schema()); err != nil {
 		return 0, err
 	}
-	return t.where(ctx, where, params, func(w *rowio.Writer, it *store.Item, old,
+	return t.where(ctx, where, found, params, func(w *rowio.Writer, it *store.Item, old,
 		params []expr.Value) error {
 		a, err := all.of(w.Rules().Schema)
 		if err != nil {
@@ -198,4 +199,17 @@ func (t *Table) UpdateWhereReturning(ctx context.Context, where expr.Expr, set [
 		}
 		return w.Replace(it, old, row)
 	})
+}
+
+// withoutSubqueries returns assignments in which expressions with subqueries are parameters after
+// those that there are, and these expressions.
+func withoutSubqueries(set []Assignment, params int) (out []Assignment, found []expr.Expr) {
+	for _, a := range set {
+		if hasSubquery(a.Value) {
+			found = append(found, a.Value)
+			a.Value = expr.Param{Index: params + len(found) - 1}
+		}
+		out = append(out, a)
+	}
+	return out, found
 }

@@ -82,37 +82,45 @@ type statement struct {
 	test   *perTable[expr.Program] // nil: rows are not tested again
 	params []expr.Value
 	change func(w *rowio.Writer, it *store.Item, old, params []expr.Value) error
+	// found are expressions with subqueries that are computed when the rows are found: further
+	// parameters of change.
+	found []expr.Expr
 
-	keys  []store.Key
-	bytes int
-	done  int
+	keys   []store.Key
+	values [][]expr.Value // of found, by key; nil without them
+	bytes  int
+	done   int
 }
 
 // where calls change for the rows for which a predicate is true, some of them for each
 // commit.
-func (t *Table) where(ctx context.Context, where expr.Expr, args []any,
+func (t *Table) where(ctx context.Context, where expr.Expr, found []expr.Expr, args []any,
 	change func(w *rowio.Writer, it *store.Item, old, params []expr.Value) error) (int, error) {
 	params, err := values(args)
 	if err != nil {
 		return 0, err
 	}
-	s := &statement{table: t, where: where, params: params, change: change}
+	s := &statement{table: t, where: where, found: found, params: params, change: change}
 	if t.tx != nil {
 		return s.inTx(ctx)
 	}
+	if (len(found) > 0 || hasSubquery(where)) && t.snap == nil && t.db.engine != nil {
+		// What the subqueries read must be the same when the rows are written.
+		n := 0
+		err := t.db.Update(ctx, func(tx *Tx) (err error) {
+			n, err = t.In(tx).where(ctx, where, found, args, change)
+			return err
+		})
+		return n, err
+	}
+	for _, e := range found {
+		if _, err := compileFor(t.Schema(), e); err != nil {
+			return 0, err
+		}
+	}
 	if where != nil && t.snap == nil {
 		s.test = conditionOf(where)
-		_, err := s.test.of(t.Schema())
-		if err != nil && hasSubquery(where) && t.db.engine != nil {
-			// What the subquery reads must be the same when the rows are written.
-			n := 0
-			err := t.db.Update(ctx, func(tx *Tx) (err error) {
-				n, err = t.In(tx).where(ctx, where, args, change)
-				return err
-			})
-			return n, err
-		}
-		if err != nil {
+		if _, err := s.test.of(t.Schema()); err != nil {
 			return 0, err
 		}
 	}
@@ -136,11 +144,15 @@ func (s *statement) inTx(ctx context.Context) (int, error) {
 		all, s.keys = append(all, s.keys...), nil
 		return nil
 	})
+	values := s.values
 	for chunk := range slices.Chunk(all, rowio.MaxRows) {
 		if err != nil {
 			break
 		}
 		s.keys = chunk
+		if s.found != nil {
+			s.values, values = values[:len(chunk)], values[len(chunk):]
+		}
 		err = s.write(ctx)
 	}
 	return s.done, err
@@ -154,6 +166,9 @@ func (s *statement) each(ctx context.Context, r Reader, full func() error) error
 	}
 	sel := &plan.Select{From: []plan.Source{{Table: st.Schema}}, Where: s.where, RowKeys: true,
 		Columns: []plan.Output{{Expr: st.Schema.Ref(0, st.Schema.PK[0].Ordinal)}}}
+	for _, e := range s.found {
+		sel.Columns = append(sel.Columns, plan.Output{Expr: e, Name: "value"})
+	}
 	anys := make([]any, len(s.params))
 	for i, v := range s.params {
 		anys[i] = v
@@ -165,6 +180,13 @@ func (s *statement) each(ctx context.Context, r Reader, full func() error) error
 	for row, err := range rows.All() {
 		if err != nil {
 			return err
+		}
+		if s.found != nil {
+			values := make([]expr.Value, len(s.found))
+			for i := range values {
+				values[i] = row[1+i].Clone()
+			}
+			s.values, row = append(s.values, values), row[len(values):]
 		}
 		pk, _ := row[1].AsBytes()
 		sk, hasSK := row[2].AsBytes()
@@ -211,15 +233,20 @@ func (s *statement) write(ctx context.Context) error {
 
 func (s *statement) changeAll(ctx context.Context, w *rowio.Writer, keys []store.Key,
 	changed *int) error {
-	return w.Each(ctx, keys, func(_ int, it *store.Item) error {
+	return w.Each(ctx, keys, func(i int, it *store.Item) error {
 		if s.table.tx == nil && w.Full() {
 			return ErrTooLarge
 		}
-		return s.changeOne(w, it, changed)
+		params := s.params
+		if s.found != nil {
+			params = append(slices.Clip(params), s.values[i]...)
+		}
+		return s.changeOne(w, it, params, changed)
 	})
 }
 
-func (s *statement) changeOne(w *rowio.Writer, it *store.Item, changed *int) error {
+func (s *statement) changeOne(w *rowio.Writer, it *store.Item, params []expr.Value,
+	changed *int) error {
 	old := w.Rules().Schema.Row()
 	if err := w.Rules().Schema.Decode(old, it.Key, it.Value, nil); err != nil {
 		return err
@@ -229,11 +256,11 @@ func (s *statement) changeOne(w *rowio.Writer, it *store.Item, changed *int) err
 		if err != nil {
 			return err
 		}
-		truth, err := test.Test(old, s.params)
+		truth, err := test.Test(old, params)
 		if err != nil || truth != expr.True {
 			return err
 		}
 	}
 	*changed++
-	return s.change(w, it, old, s.params)
+	return s.change(w, it, old, params)
 }

@@ -68,7 +68,7 @@ func (e *UnmetError) Error() string {
 type conds struct {
 	list    []cond
 	stripes base.StripeSet
-	bytes   int // what they hold, besides the keys of writes
+	bytes   int         // what they hold, besides the keys of writes
 	found   base.Lookup // scratch of check
 	unmet   UnmetError
 }

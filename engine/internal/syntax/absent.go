@@ -54,14 +54,8 @@ func (p *parser) oneChange() {
 
 // absentClauses stand after calls, tables and queries.
 var absentClauses = map[string]string{
-	"OVER":   "window functions; group by what the window is over, or number rows in the program",
-	"FILTER": "FILTER; write count(CASE WHEN condition THEN 1 END)",
-	"FETCH":  "FETCH; write LIMIT", "WINDOW": "window functions",
-}
-
-// absentInCall follows the arguments of a function.
-var absentInCall = map[string]string{
-	"ORDER": "ORDER BY in a function; select the values in order, and join them in the program",
+	"OVER":  "window functions; group by what the window is over, or number rows in the program",
+	"FETCH": "FETCH; write LIMIT", "WINDOW": "window functions",
 }
 
 // refuseAbsent fails if the present token is a word for what kstone has not.

@@ -137,6 +137,8 @@ type Call struct {
 	Args     []Expr
 	Star     bool // COUNT(*)
 	Distinct bool // COUNT(DISTINCT x)
+	OrderBy  []Order
+	Filter   Expr // FILTER (WHERE …), or nil
 }
 
 // Exists is EXISTS (SELECT …).

@@ -152,13 +152,17 @@ func (f *formatter) selectStatement(s *Select) {
 	}
 	if len(s.OrderBy) > 0 {
 		f.put(" ORDER BY ")
-		f.list(len(s.OrderBy), func(i int) {
-			f.expr(s.OrderBy[i].Expr)
-			f.direction(s.OrderBy[i].Desc, s.OrderBy[i].Nulls)
-		})
+		f.orders(s.OrderBy)
 	}
 	f.clause(" LIMIT ", s.Limit)
 	f.clause(" OFFSET ", s.Offset)
+}
+
+func (f *formatter) orders(list []Order) {
+	f.list(len(list), func(i int) {
+		f.expr(list[i].Expr)
+		f.direction(list[i].Desc, list[i].Nulls)
+	})
 }
 
 func (f *formatter) setOperation(s *SetOperation) {

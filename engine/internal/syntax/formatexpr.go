@@ -49,7 +49,15 @@ func (f *formatter) expr(e Expr) {
 		f.when(e.Star, "*")
 		f.when(e.Distinct, "DISTINCT ")
 		f.exprs(e.Args)
+		if len(e.OrderBy) > 0 {
+			f.put(" ORDER BY ")
+			f.orders(e.OrderBy)
+		}
 		f.put(")")
+		if e.Filter != nil {
+			f.clause(" FILTER (WHERE ", e.Filter)
+			f.put(")")
+		}
 	case *Case:
 		f.put("CASE")
 		f.clause(" ", e.X)

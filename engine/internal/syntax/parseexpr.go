@@ -51,7 +51,7 @@ func (p *parser) comparison() Expr {
 		pos := p.tok.pos
 		if op, ok := comparisons[p.tok.text]; ok && p.tok.kind == tokenOperator {
 			p.advance()
-			l = &Binary{pos, op, l, p.sum()}
+			l = p.compared(l, pos, op)
 			continue
 		}
 		if p.word("IS") {
@@ -68,6 +68,21 @@ func (p *parser) comparison() Expr {
 		}
 		l = next
 	}
+}
+
+// compared reads what follows a comparison; = ANY and <> ALL of a query are IN and NOT IN.
+func (p *parser) compared(l Expr, pos int, op string) Expr {
+	word := strings.ToUpper(p.tok.text)
+	if p.tok.kind != tokenName || word != "ANY" && word != "SOME" && word != "ALL" ||
+		p.peek().text != "(" {
+		return &Binary{pos, op, l, p.sum()}
+	}
+	if all := word == "ALL"; op == "=" && all || op == "<>" && !all || op != "=" && op != "<>" {
+		p.fail("kstone has no %s %s; compare with a value: (SELECT min(x) …) or (SELECT max(x) …)",
+			op, word)
+	}
+	p.advance()
+	return p.in(l, pos, op == "<>")
 }
 
 // is reads what follows IS.
@@ -350,16 +365,23 @@ func (p *parser) call(pos int, name string) Expr {
 			p.word("ALL")
 		}
 		c.Args = p.exprs()
+		if p.words("ORDER", "BY") {
+			c.OrderBy = p.orders()
+		}
 		if name == "group_concat" && p.word("SEPARATOR") {
 			c.Args = append(c.Args, &Literal{p.tok.pos, LiteralString, p.text("separator")})
 		}
-		p.refuseAbsent(absentInCall)
 	}
 	p.needOp(")")
-	if p.isWord("OVER") || p.isWord("FILTER") {
-		if p.peek().text == "(" {
-			p.refuseAbsent(absentClauses)
-		}
+	switch {
+	case p.peek().text != "(":
+	case p.isWord("OVER"):
+		p.refuseAbsent(absentClauses)
+	case p.word("FILTER"):
+		p.needOp("(")
+		p.needWord("WHERE")
+		c.Filter = p.expr()
+		p.needOp(")")
 	}
 	return c
 }

@@ -143,7 +143,7 @@ func (n *normaliser) operand(e expr.Expr) expr.Expr {
 // fold returns the value of an expression whose operands are constants.
 func (n *normaliser) fold(e expr.Expr) (folded expr.Expr, ok bool) {
 	switch e := e.(type) {
-	case expr.Const, expr.Column, expr.Slot, expr.Agg, expr.Subquery, expr.Row:
+	case expr.Const, expr.Column, expr.Slot, expr.Agg, expr.Subquery, expr.Apply, expr.Row:
 		return nil, false
 	case expr.Param:
 		if e.Index < 0 || e.Index >= len(n.params) {
@@ -172,7 +172,7 @@ func IsConstant(e expr.Expr) bool {
 	ok := true
 	expr.Walk(e, func(e expr.Expr) bool {
 		switch e.(type) {
-		case expr.Column, expr.Slot, expr.Agg, expr.Subquery, expr.Row:
+		case expr.Column, expr.Slot, expr.Agg, expr.Subquery, expr.Apply, expr.Row:
 			ok = false
 		}
 		return ok

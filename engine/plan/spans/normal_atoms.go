@@ -120,7 +120,11 @@ func (n *normaliser) in(e expr.In, want bool) expr.Expr {
 	return junction(terms, !want)
 }
 
+// isSubquery reports whether an item of an IN is a list.
 func isSubquery(e expr.Expr) bool {
+	if a, ok := e.(expr.Apply); ok {
+		return a.Kind == expr.Rows
+	}
 	_, ok := e.(expr.Subquery)
 	return ok
 }

@@ -10,7 +10,8 @@ import (
 type generator struct {
 	rng    *rand.Rand
 	tables []tableInfo
-	views  int // the last ones of tables
+	views  int  // the last ones of tables
+	nested bool // no further subqueries in conditions
 }
 
 // query is a generated query. ours may have hints that SQLite's text has not.
@@ -64,6 +65,9 @@ func (g *generator) atom(from []source) string {
 	s := from[g.rng.IntN(len(from))]
 	name, c := s.column(g)
 	not := g.oneOf("", "", "NOT ")
+	if !g.nested && s.alias == "x" && g.chance(1) {
+		return g.correlatedTest("x")
+	}
 	switch g.rng.IntN(10) {
 	case 0:
 		return name + " IS " + not + "NULL"
@@ -107,7 +111,9 @@ func (g *generator) rowValue(s source) string {
 
 // query returns any query.
 func (g *generator) query() query {
-	switch g.rng.IntN(17) {
+	switch g.rng.IntN(20) {
+	case 17, 18, 19:
+		return g.correlated()
 	case 14:
 		return g.sets()
 	case 15, 16:
@@ -211,6 +217,11 @@ func (g *generator) groups() query {
 	any, _ := s.column(g)
 	aggregates := g.oneOf("count(*)", "count("+any+")", "count(DISTINCT "+any+")") +
 		", " + g.oneOf("min", "max") + "(" + any + "), sum(" + number + "), avg(" + number + ")"
+	if g.chance(30) {
+		aggregates += ", " + g.oneOf("count(*)", "sum(x.id)", "count(DISTINCT "+any+")") +
+			" FILTER (WHERE " + g.condition([]source{s}, 1) + "), group_concat(" +
+			g.oneOf("x.id", "x.grade") + ", ';' ORDER BY x.grade" + g.direction() + ", x.id)"
+	}
 	if g.chance(30) {
 		head := "SELECT " + aggregates
 		return query{ours: head + ours + where, theirs: head + theirs + where}

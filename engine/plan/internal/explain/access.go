@@ -119,7 +119,7 @@ func (n accessText) probeText() string {
 func (n accessText) describeSpans(e *Explanation) {
 	switch {
 	case n.Deferred:
-		e.attr("spans", "known when the subquery has run")
+		e.attr("spans", "known when it is run")
 		return
 	case n.Spans.Empty():
 		e.attr("nothing", "the condition is never true")

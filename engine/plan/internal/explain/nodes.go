@@ -15,6 +15,8 @@ func (e *Explanation) describe(n operator.Node) {
 		e.Operator = "one row"
 	case *operator.Derived:
 		e.Operator = "subquery"
+	case *operator.Keep:
+		e.Operator = "keep for all runs"
 	case *operator.Union:
 		if e.Operator = "union by row key"; n.All {
 			e.Operator = "concatenation"

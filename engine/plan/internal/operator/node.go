@@ -81,6 +81,14 @@ type Actual struct {
 	Blocks zonemap.BlockCounts
 }
 
+// Add adds the counters of another execution.
+func (a *Actual) Add(b *Actual) {
+	a.Rows, a.Loops, a.Seeks = a.Rows+b.Rows, a.Loops+b.Loops, a.Seeks+b.Seeks
+	a.Keys, a.Bytes, a.Time = a.Keys+b.Keys, a.Bytes+b.Bytes, a.Time+b.Time
+	a.Spilled += b.Spilled
+	a.Blocks.Add(b.Blocks)
+}
+
 // Step is what all operators have: the elements of their rows, what is expected of them, and
 // what was counted.
 type Step struct {
@@ -230,6 +238,18 @@ type Derived struct {
 	Step
 	Input Node
 }
+
+// Keep is in a subquery that is run for many rows, where its input is the same in all runs: from
+// the second run on its rows are kept in memory, if there is room.
+type Keep struct {
+	Step
+	Input Node
+	// Of tells the bound copies of one Keep that they are one; nil before binding.
+	Of *Keep
+}
+
+// Children returns the input.
+func (n *Keep) Children() []Node { return []Node{n.Input} }
 
 // Children returns the input.
 func (n *Derived) Children() []Node { return []Node{n.Input} }
