@@ -88,7 +88,7 @@ func TestOraclesAreReduced(t *testing.T) {
 		}
 		small, err := p.reduced(t, at, err, forgetful, 10*time.Minute)
 		t.Logf("seed %d: %d steps become\n%s%v", seed, at+1, small, err)
-		if len(small.steps) > 4 || len(small.columns) > 6 || len(small.String()) > 2000 {
+		if len(small.steps) > 6 || len(small.columns) > 6 || len(small.String()) > 2000 {
 			t.Errorf("%d steps with %d columns are left", len(small.steps), len(small.columns))
 		}
 		return

@@ -46,6 +46,15 @@ func (r *reducer) simplify() {
 	for i := len(r.small.columns) - 1; i > 0; i-- {
 		r.try(r.small.withoutColumn(i))
 	}
+	for i := len(r.small.steps) - 1; i >= 0; i-- {
+		_, added, ok := strings.Cut(r.small.steps[i].text, " ADD COLUMN ")
+		if ok && r.small.steps[i].do == doAlter {
+			name, _, _ := strings.Cut(added, " ")
+			without := r.small.withoutValues(name)
+			without.steps = slices.Delete(without.steps, i, i+1)
+			r.try(without)
+		}
+	}
 }
 
 // edited returns a copy of the program with changed steps.
@@ -182,6 +191,11 @@ func apart(text, word string) []string {
 func (p program) withoutColumn(i int) program {
 	name, _, _ := strings.Cut(p.columns[i], " ")
 	p.columns = slices.Delete(slices.Clone(p.columns), i, i+1)
+	return p.withoutValues(name)
+}
+
+// withoutValues leaves a column out of INSERT.
+func (p program) withoutValues(name string) program {
 	return p.edited(func(s *step) {
 		if s.do != doInsert {
 			return
