@@ -87,6 +87,10 @@ type Scan struct {
 	// readers: part Segment of Segments, counted from 0. A partition key always
 	// belongs to the same part. Segments 0 means the whole; at most 256.
 	Segment, Segments int
+	// Share, if not nil, divides an unordered scan among all who scan with it, which must read one
+	// snapshot: each stripe is read by the first that comes to it. Not together with Segments,
+	// Limit or After.
+	Share *Share
 	// Reverse returns the highest key first (with Unordered: in each stripe).
 	Reverse bool
 	// From and To restrict the keys, whatever the direction: From is included and To is
@@ -184,6 +188,12 @@ type scanPlan struct {
 	first base.Span
 }
 
+// all reports whether every item between From and To is selected.
+func (s *Scan) all() bool {
+	return s.Filter == nil && s.MayHold == nil && s.Since == 0 && s.Limit == 0 &&
+		len(s.After) == 0 && !s.startsAfter() && s.Share == nil
+}
+
 // startsAfter reports whether StartAfter is set, rightly or not.
 func (s *Scan) startsAfter() bool { return s.StartAfter.PK != nil || s.StartAfter.SK != nil }
 
@@ -202,6 +212,8 @@ func (s *Scan) plan() (p scanPlan, err error) {
 		return p, invalid("scan: %d segments are outside 0 to 256", s.Segments)
 	case s.Segment < 0 || s.Segment >= max(1, s.Segments):
 		return p, invalid("scan: segment %d of %d", s.Segment, s.Segments)
+	case s.Share != nil && (!s.Unordered || s.Segments != 0 || s.Limit != 0 || len(s.After) > 0):
+		return p, invalid("scan: only all of an unordered scan can be shared")
 	case s.Unordered && s.startsAfter():
 		return p, invalid("scan: StartAfter needs an ordered scan; use After")
 	}

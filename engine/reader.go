@@ -170,48 +170,79 @@ func (r *reader) query(ctx context.Context, q *Query, yield func(Item, error) bo
 
 // scan is query for a Scan.
 func (r *reader) scan(ctx context.Context, s *Scan, yield func(Item, error) bool) outcome {
-	p, err := s.plan()
-	if err != nil {
-		return outcome{err: err}
-	}
 	it := read.NewIteration()
 	defer it.Close()
-	if err := r.start(ctx, it, s.Limit); err != nil {
+	if yield == nil && s.all() {
+		p, err := s.plan()
+		if err == nil {
+			err = r.start(ctx, it, 0)
+		}
+		if err != nil {
+			return outcome{err: err}
+		}
+		it.Stripes(p.stripes, p.span)
+		return outcome{it.Count(p.span), it.Err()}
+	}
+	// For a count the order is all the same.
+	if err := r.openScan(ctx, it, s, s.Unordered || yield == nil); err != nil {
 		return outcome{err: err}
+	}
+	return deliver(it, s.Filter, yield)
+}
+
+// openScan makes an iteration show what s selects, stripe by stripe if that is what walk says.
+func (r *reader) openScan(ctx context.Context, it *read.Iteration, s *Scan, walk bool) error {
+	p, err := s.plan()
+	if err != nil {
+		return err
+	}
+	if err := r.start(ctx, it, s.Limit); err != nil {
+		return err
 	}
 	it.Since(s.from())
 	it.MayHold(s.MayHold, s.Blocks)
 	it.Stripes(p.stripes, p.span)
 	switch {
 	case p.span.Empty():
-	case s.Unordered || yield == nil: // for a count the order is all the same
+	case s.Share != nil:
+		it.WalkShared(&s.Share.share, p.span, s.Reverse)
+	case walk:
 		it.Walk(p.first, p.span, s.Reverse)
 	default:
 		it.Read(p.span, s.Reverse)
 	}
-	return deliver(it, s.Filter, yield)
+	return nil
 }
 
 // gather is query for a Gather.
 func (r *reader) gather(ctx context.Context, g *Gather, yield func(Item, error) bool) outcome {
+	it := read.NewIteration()
+	defer it.Close()
+	if err := r.openGather(ctx, it, g, yield != nil); err != nil {
+		return outcome{err: err}
+	}
+	return deliver(it, g.Filter, yield)
+}
+
+// openGather makes an iteration show what g selects, in its order if that is wanted.
+func (r *reader) openGather(ctx context.Context, it *read.Iteration, g *Gather,
+	ordered bool) error {
 	err := g.check()
 	if err != nil {
-		return outcome{err: err}
+		return err
 	}
 	sel := read.Gather{
 		PKs: g.PKs, Spans: g.Spans, Each: g.Each, ByPartition: g.ByPartition, Reverse: g.Reverse,
 	}
 	if sel.After, sel.Resumed, err = g.start(); err != nil {
-		return outcome{err: err}
+		return err
 	}
-	it := read.NewIteration()
-	defer it.Close()
 	if err := r.start(ctx, it, g.Limit); err != nil {
-		return outcome{err: err}
+		return err
 	}
 	it.MayHold(g.MayHold, g.Blocks)
-	it.Gather(&sel, yield != nil)
-	return deliver(it, g.Filter, yield)
+	it.Gather(&sel, ordered)
+	return nil
 }
 
 // start begins an iteration at the moment of the reader.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"runtime"
 	"sync"
-	"sync/atomic"
 
 	"github.com/kstonedb/kstone/internal/base"
 )
@@ -32,7 +31,7 @@ func (s *Snapshot) ScanParallel(
 ) error {
 	switch {
 	case scan.Segment != 0 || scan.Segments != 0 || scan.Limit != 0 || scan.After != nil ||
-		scan.startsAfter() || scan.Reverse:
+		scan.Share != nil || scan.startsAfter() || scan.Reverse:
 		return invalid("scan: a parallel one has neither parts nor an order")
 	case workers < 0:
 		return invalid("scan: %d workers", workers)
@@ -44,23 +43,17 @@ func (s *Snapshot) ScanParallel(
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	scan.Unordered, scan.Segments = true, base.NumStripes
-	var next atomic.Int64
+	scan.Unordered, scan.Share = true, new(Share)
 	var wg sync.WaitGroup
 	for range min(workers, base.NumStripes) {
 		wg.Go(func() {
-			for part := scan; ; {
-				if part.Segment = int(next.Add(1) - 1); part.Segment >= base.NumStripes {
-					return
+			for item, err := range s.Scan(ctx, scan) {
+				if err == nil {
+					err = fn(item)
 				}
-				for item, err := range s.Scan(ctx, part) {
-					if err == nil {
-						err = fn(item)
-					}
-					if err != nil {
-						stop(err)
-						return
-					}
+				if err != nil {
+					stop(err)
+					return
 				}
 			}
 		})

@@ -47,6 +47,8 @@ type tail struct {
 	ranges  cache.Slot[[]base.RangeTombstone]
 	filters []cache.Slot[zonemap.Filter]
 	blocks  []cache.Slot[dataBlock]
+
+	ranks atomic.Pointer[[]uint32] // see entriesBefore; nil: not computed yet
 }
 
 // NewReader returns a reader of the file that o describes. It does no I/O and

@@ -398,9 +398,16 @@ func (w *world) checkScan(lo, hi string, snap base.SeqNum, reverse bool) {
 	w.t.Helper()
 	got, err := w.scan(bounds(lo, hi, snap, reverse), nil)
 	ok(w.t, err)
-	if want := w.model.rows(lo, hi, snap, reverse); !slices.Equal(got, want) {
+	want := w.model.rows(lo, hi, snap, reverse)
+	if !slices.Equal(got, want) {
 		w.t.Fatalf("scan [%q, %q) at %d, reverse %v:\n got %q\nwant %q", lo, hi, snap, reverse,
 			got, want)
+	}
+	b := bounds(lo, hi, snap, false)
+	n, counted, err := w.s.Count(b.Lo, b.Hi, snap)
+	ok(w.t, err)
+	if counted && n != int64(len(want)) {
+		w.t.Fatalf("[%q, %q) at %d has %d keys, want %d", lo, hi, snap, n, len(want))
 	}
 }
 

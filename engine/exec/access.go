@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"unsafe"
 
+	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
@@ -20,6 +21,10 @@ type access struct {
 	entry    decoder // of what an entry has, for the filter of one that does not cover
 	fetch    *fetcher
 	wants    *extremes
+	counts   *plan.Actual
+	shared   bool // it reads what a division gives to its worker
+	// gate, if not nil, reports whether a row is wanted that has the columns of decoder.first.
+	gate func(row []expr.Value) bool
 }
 
 func (r *runner) access(n *plan.Access) (operator, error) {
@@ -33,7 +38,8 @@ func (r *runner) access(n *plan.Access) (operator, error) {
 }
 
 func (r *runner) newAccess(n *plan.Access) (*access, error) {
-	a := &access{runner: r, node: n, decoder: newDecoder(n.Table, n.Layout()), wants: r.extremes}
+	a := &access{runner: r, node: n, decoder: newDecoder(n.Table, n.Layout()), wants: r.extremes,
+		counts: r.actual(n), shared: r.worker != nil && r.worker.division.leaf == n}
 	var err error
 	if a.filter, err = r.condition(n.Filter); err != nil {
 		return nil, err
@@ -41,12 +47,15 @@ func (r *runner) newAccess(n *plan.Access) (*access, error) {
 	if a.residual, err = r.condition(n.Residual); err != nil {
 		return nil, err
 	}
+	if n.Residual != nil {
+		a.decoder.test(n.Residual)
+	}
 	if n.Index != nil && !n.Covering {
 		a.entry = a.decoder
 		a.entry.full = n.Table.Row()
 		covers := n.Index.Covers()
 		a.entry.want = a.decoder.want.Without(a.decoder.want.Without(covers))
-		a.fetch = newFetcher(r, n.Table, n.Index.Name, n.Actual())
+		a.fetch = newFetcher(r, n.Table, n.Index.Name, a.counts)
 	}
 	return a, nil
 }
@@ -60,6 +69,9 @@ type decoder struct {
 	full     []expr.Value
 	row      []expr.Value
 	buf      []byte
+	// first reads the columns that a row is tested by, and rest the others. Without a test it is
+	// rest that reads all of them.
+	first, rest *schema.RowReader
 }
 
 func newDecoder(t *schema.Table, layout []plan.ColumnRef) decoder {
@@ -75,7 +87,52 @@ func newDecoder(t *schema.Table, layout []plan.ColumnRef) decoder {
 		d.ordinals = append(d.ordinals, c.Ordinal)
 		d.want.Add(c.Ordinal)
 	}
+	d.test()
 	return d
+}
+
+// test makes the decoder read the columns that some expressions need before the others.
+func (d *decoder) test(exprs ...expr.Expr) {
+	used := make([]bool, len(d.row))
+	for _, e := range exprs {
+		expr.Walk(e, func(e expr.Expr) bool {
+			if s, ok := e.(expr.Slot); ok && uint(s.I) < uint(len(used)) {
+				used[s.I] = true
+			}
+			return true
+		})
+	}
+	var ordinals, places [2][]int
+	for i, o := range d.ordinals {
+		part := 1
+		if used[i] {
+			part = 0
+		}
+		ordinals[part], places[part] = append(ordinals[part], o), append(places[part], i)
+	}
+	d.first = d.table.RowReader(ordinals[0], places[0])
+	d.rest = d.table.RowReader(ordinals[1], places[1])
+}
+
+// needsKey reports whether the row of a layout takes more of a key than its test.
+func (d *decoder) needsKey() bool { return d.keys || d.rest.NeedsKey() }
+
+// complete reads what the test has not, into the row.
+func (d *decoder) complete(key store.Key, value []byte) error {
+	if d.keys {
+		d.setKey(key)
+	}
+	return d.rest.Read(d.row, key, value)
+}
+
+// setKey puts the key of a row after its columns.
+func (d *decoder) setKey(key store.Key) {
+	n := len(d.ordinals)
+	d.row[n] = expr.BytesOf(view(key.PK))
+	d.row[n+1] = expr.Null()
+	if key.SK != nil {
+		d.row[n+1] = expr.BytesOf(view(key.SK))
+	}
 }
 
 // arrange puts the decoded columns and the key in the order of the layout.
@@ -84,24 +141,18 @@ func (d *decoder) arrange(key store.Key) []expr.Value {
 		d.row[i] = d.full[o]
 	}
 	if d.keys {
-		n := len(d.ordinals)
-		d.row[n] = expr.BytesOf(view(key.PK))
-		d.row[n+1] = expr.Null()
-		if key.SK != nil {
-			d.row[n+1] = expr.BytesOf(view(key.SK))
-		}
+		d.setKey(key)
 	}
 	return d.row
 }
 
 // decodeRow returns the row of an item. It may share the item's memory.
 func (d *decoder) decodeRow(key store.Key, value []byte) ([]expr.Value, error) {
-	if !d.want.Empty() {
-		if err := d.table.Decode(d.full, key, value, &d.want); err != nil {
-			return nil, err
-		}
+	err := d.first.Read(d.row, key, value)
+	if err == nil {
+		err = d.complete(key, value)
 	}
-	return d.arrange(key), nil
+	return d.row, err
 }
 
 // decodeEntry returns what an entry has of its row, and the key of the row. Both are
@@ -158,7 +209,7 @@ func (a *access) count() (n int64, ok bool, err error) {
 			}
 		}
 	}
-	actual := a.node.Actual()
+	actual := a.counts
 	actual.Loops, actual.Rows, actual.Keys = actual.Loops+1, actual.Rows+n, actual.Keys+n
 	return n, true, nil
 }
@@ -170,30 +221,94 @@ type sink struct {
 	left  int64 // rows that are still wanted; negative: no limit
 	err   error
 	done  bool
+	block engine.Block // of one item
 	// single makes the sink fetch each row at once; taken then reports whether the last
 	// item became a row.
 	single, taken bool
 }
 
+// take takes the items of a block. It returns false if no more are wanted.
+func (s *sink) take(b *engine.Block) bool {
+	if s.shared && !s.worker.reads(b) {
+		return false
+	}
+	if s.node.Index == nil {
+		return s.rows(b)
+	}
+	for i := range b.Len() {
+		it, err := b.Item(i)
+		if err != nil {
+			s.fail(err)
+		} else {
+			s.put(it)
+		}
+		if s.done {
+			return false
+		}
+	}
+	return true
+}
+
+// rows takes stored rows. Only those that pass the test are decoded completely.
+func (s *sink) rows(b *engine.Block) bool {
+	a, d := s.counts, &s.decoder
+	tests := s.residual.some || s.gate != nil
+	keyed, later := d.first.NeedsKey(), d.needsKey()
+	for i := 0; i < b.Len() && !s.done; i++ {
+		value := b.Value(i)
+		a.Keys++
+		a.Bytes += int64(b.KeyBytes(i) + len(value))
+		var key store.Key
+		var err error
+		if tests {
+			if keyed {
+				key, err = b.Key(i)
+			}
+			if err == nil {
+				err = d.first.Read(d.row, key, value)
+			}
+			if !s.passes(&s.residual, d.row, err) {
+				continue
+			}
+			if s.gate != nil && !s.gate(d.row) {
+				a.Rows++ // it is one of the result
+				continue
+			}
+		}
+		if later && key.PK == nil {
+			key, err = b.Key(i)
+		}
+		if err == nil {
+			err = d.complete(key, value)
+		}
+		if err != nil {
+			s.fail(err)
+			break
+		}
+		s.hand(d.row)
+	}
+	return !s.done
+}
+
 // put takes an item. It returns false if no more are wanted.
 func (s *sink) put(it store.Item) bool {
-	a := s.node.Actual()
+	if s.node.Index == nil {
+		s.block.BlockOf(&it)
+		return s.rows(&s.block)
+	}
+	a := s.counts
 	a.Keys++
 	a.Bytes += int64(len(it.Key.PK) + len(it.Key.SK) + len(it.Value))
-	switch {
-	case s.node.Index == nil:
-		row, err := s.decoder.decodeRow(it.Key, it.Value)
-		s.row(row, err)
-	case s.node.Covering:
+	if s.node.Covering {
 		row, _, err := s.decoder.decodeEntry(s.node.Index, it)
-		if s.passes(row, err) {
+		if s.passes(&s.filter, row, err) {
 			s.row(row, nil)
 		}
-	default:
-		row, key, err := s.entry.decodeEntry(s.node.Index, it)
-		if s.passes(row, err) {
-			s.later(key)
-		}
+		return !s.done
+	}
+	row, key, err := s.entry.decodeEntry(s.node.Index, it)
+	if s.passes(&s.filter, row, err) {
+		s.later(key)
 	}
 	return !s.done
 }
@@ -206,11 +321,11 @@ func (s *sink) fail(err error) {
 	s.done = true
 }
 
-// passes applies the filter on entries.
-func (s *sink) passes(row []expr.Value, err error) bool {
+// passes applies a condition to what was decoded, if that did not fail.
+func (s *sink) passes(c *condition, row []expr.Value, err error) bool {
 	ok := false
 	if err == nil {
-		ok, err = s.filter.holds(row)
+		ok, err = c.holds(row)
 	}
 	if err != nil {
 		s.fail(err)
@@ -221,17 +336,13 @@ func (s *sink) passes(row []expr.Value, err error) bool {
 
 // row hands on a row for which the residual condition is true.
 func (s *sink) row(row []expr.Value, err error) {
-	ok := false
-	if err == nil {
-		ok, err = s.residual.holds(row)
+	if s.passes(&s.residual, row, err) {
+		s.hand(row)
 	}
-	if err != nil {
-		s.fail(err)
-		return
-	}
-	if !ok {
-		return
-	}
+}
+
+// hand hands on a row.
+func (s *sink) hand(row []expr.Value) {
 	s.taken = true
 	s.left--
 	if !s.yield(row) || s.left == 0 {

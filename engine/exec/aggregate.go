@@ -12,7 +12,7 @@ import (
 // aggregate is a compiled aggregate function.
 type aggregate struct {
 	fn        plan.AggregateFunc
-	arg       expr.Program
+	arg       term
 	all       bool // COUNT(*)
 	distinct  bool
 	collation keycodec.Collation
@@ -28,7 +28,7 @@ func (r *runner) aggregates(list []plan.Aggregate) ([]aggregate, error) {
 			continue
 		}
 		var err error
-		if out[i].arg, err = r.program(a.Arg); err != nil {
+		if out[i].arg, err = r.term(a.Arg); err != nil {
 			return nil, err
 		}
 		out[i].collation = max(expr.CollationOf(a.Arg), a.Collation)
@@ -59,9 +59,9 @@ type ordered struct {
 // aggregation is what some groups have seen so far.
 type aggregation struct {
 	*runner
-	aggs   []aggregate
-	groups [][]accumulator
-	spool  *spool
+	aggs  []aggregate
+	accs  []accumulator // of all groups, those of one beside each other
+	spool *spool
 	// values are those of aggregates of DISTINCT values: rows of a group, an aggregate, a
 	// value, and the longest key of an order. Nil: none yet.
 	values *unique
@@ -72,16 +72,30 @@ type aggregation struct {
 	texts  keeper // of Concat
 }
 
+// of returns the accumulators of a group.
+func (a *aggregation) of(group int) []accumulator {
+	n := len(a.aggs)
+	return a.accs[group*n:][:n:n]
+}
+
+// begin adds a group, or makes one empty that is there.
+func (a *aggregation) begin(group int) {
+	if n := len(a.aggs); len(a.accs) < (group+1)*n {
+		a.accs = append(a.accs, make([]accumulator, n)...)
+	}
+	clear(a.of(group))
+}
+
 // add takes in a row of a group.
 func (a *aggregation) add(group int, row []expr.Value) error {
-	accs := a.groups[group]
+	accs := a.of(group)
 	for i := range accs {
 		f := &a.aggs[i]
 		if f.all {
 			accs[i].count++
 			continue
 		}
-		v, err := f.arg.Value(row, a.params)
+		v, err := f.arg.value(row, a.params)
 		switch {
 		case err != nil:
 			return err
@@ -145,8 +159,9 @@ func (a *aggregation) addDistinct(group, aggregate int, v expr.Value, order []ex
 // aggregate has, if it has one.
 func (a *aggregation) take(group, i int, v expr.Value, key []expr.Value) error {
 	f := &a.aggs[i]
-	text, isText := v.AsString()
-	if isText && f.fn == plan.Concat {
+	text := ""
+	if f.fn == plan.Concat {
+		text, _ = v.AsString()
 		n := int64(len(text))
 		if f.keys != nil {
 			n += rowBytes(key) + valueBytes
@@ -155,7 +170,7 @@ func (a *aggregation) take(group, i int, v expr.Value, key []expr.Value) error {
 			return err
 		}
 	}
-	acc := &a.groups[group][i]
+	acc := &a.accs[group*len(a.aggs)+i]
 	acc.count++
 	if f.keys == nil {
 		return acc.combine(f, v)

@@ -138,8 +138,9 @@ func (a *applied) run(params []expr.Value) (expr.Value, error) {
 	if !a.plan.Steady() {
 		a.steady = nil
 	}
-	a.within.budget.used = a.budget.used // what is in use around it counts
+	before := a.budget.used.Load()
 	v, err := a.within.value(a.plan.Kind, op)
+	a.budget.used.Store(before) // what it has kept is a value now
 	a.plan.Ran(bound)
 	return v, err
 }
@@ -150,9 +151,8 @@ func (a *applied) bind(params []expr.Value) (err error) {
 		return err
 	}
 	r := &runner{ctx: a.ctx, reader: a.reader, params: a.bound.Params, opt: a.opt,
-		shared: a.shared}
+		budget: a.budget, shared: a.shared, swapped: map[*plan.JoinNode]bool{}}
 	r.opt.Workers = 1
-	r.budget = a.budget
 	r.addApplied(a.bound)
 	a.within = r
 	a.steady, err = r.compile(a.bound.Root)

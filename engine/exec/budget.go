@@ -1,11 +1,16 @@
 package exec
 
-import "github.com/kstonedb/kstone/engine/expr"
+import (
+	"sync/atomic"
 
-// budget counts the memory of the rows that operators keep. Only one goroutine uses it.
+	"github.com/kstonedb/kstone/engine/expr"
+)
+
+// budget counts the memory of the rows that operators keep.
 type budget struct {
-	used, limit int64
-	spills      bool // what has no room goes into files
+	used   atomic.Int64
+	limit  int64
+	spills bool // what has no room goes into files
 }
 
 // Bounds of the buffer of a tape.
@@ -35,26 +40,41 @@ func rowBytes(row []expr.Value) int64 {
 
 // take counts n more bytes for an operator.
 func (b *budget) take(operator string, n int64) error {
-	if b.used += n; b.used > b.limit {
+	if b.used.Add(n) > b.limit {
 		return &MemoryError{Operator: operator, Limit: b.limit}
 	}
 	return nil
 }
 
-// keeper counts what one operator keeps.
+// keeper counts what one operator keeps. It belongs to one goroutine.
 type keeper struct {
 	budget   *budget
 	operator string
 	used     int64
+	untold   int64 // the part of used that the budget does not know of yet
 }
 
+// maxUntold bounds what a keeper counts before it tells the budget, which others use, too. So
+// does 1/256 of the limit.
+const maxUntold = 64 << 10
+
 func (r *runner) keeper(operator string) keeper {
-	return keeper{budget: &r.budget, operator: operator}
+	return keeper{budget: r.budget, operator: operator}
+}
+
+// count counts n more bytes, and reports whether the budget has to be told.
+func (k *keeper) count(n int64) bool {
+	k.used += n
+	k.untold += n
+	return k.untold > min(maxUntold, k.budget.limit/256)
 }
 
 // take counts n more bytes of an operator that cannot spill.
 func (k *keeper) take(n int64) error {
-	k.used += n
+	if !k.count(n) {
+		return nil
+	}
+	n, k.untold = k.untold, 0
 	return k.budget.take(k.operator, n)
 }
 
@@ -64,15 +84,23 @@ func (k *keeper) grow(n int64) (spill bool, err error) {
 	if !b.spills {
 		return false, k.take(n)
 	}
-	k.used += n
-	b.used += n
-	return b.used > b.limit/4*3 && k.used >= b.limit/16, nil
+	if !k.count(n) {
+		return false, nil
+	}
+	n, k.untold = k.untold, 0
+	return b.used.Add(n) > b.limit/4*3 && k.used >= b.limit/16, nil
 }
 
 // release gives back what the operator has kept. It may be called again.
 func (k *keeper) release() {
-	k.budget.used -= k.used
-	k.used = 0
+	k.budget.used.Add(k.untold - k.used)
+	k.used, k.untold = 0, 0
+}
+
+// join counts what another operator has kept instead of it.
+func (k *keeper) join(other *keeper) {
+	k.used, k.untold = k.used+other.used, k.untold+other.untold
+	other.used, other.untold = 0, 0
 }
 
 // arena is memory of rows that are kept until all of them are let go of. The zero arena is ready.

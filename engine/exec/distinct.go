@@ -37,7 +37,7 @@ func (d *distinct) run(yield func([]expr.Value) bool) error {
 		return key
 	}
 	if d.node.Mode != plan.DistinctStreaming {
-		spool := d.spool("distinct", d.node.Actual())
+		spool := d.spool("distinct", d.actual(d.node))
 		defer spool.close()
 		return newUnique(spool, d.columns, keyOf, func(_ int64, row []expr.Value) bool {
 			return yield(row)

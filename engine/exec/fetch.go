@@ -100,7 +100,7 @@ func (r *runner) fetch(n *plan.Fetch) (operator, error) {
 	}
 	cond, err := r.condition(n.Filter)
 	return &fetchRows{r, input, cond, newDecoder(n.Source.Table, n.Layout()),
-		newFetcher(r, n.Source.Table, "union", n.Actual())}, err
+		newFetcher(r, n.Source.Table, "union", r.actual(n))}, err
 }
 
 func (f *fetchRows) run(yield func([]expr.Value) bool) error {

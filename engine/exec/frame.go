@@ -37,7 +37,7 @@ type Sink interface {
 // Reading is what an execution has read.
 type Reading struct {
 	Keys int64 // entries and rows
-	// Tree says that these values need a plan.Plan; nothing was read.
+	// Tree says that these values take a plan.Plan, or are better off with it; nothing was read.
 	Tree bool
 	// Moved says that what an entry of a unique index leads to was changed while it was read
 	// from a store.Store: a snapshot has to decide. The sink was given nothing.
@@ -180,6 +180,9 @@ func (f *frame) access() (Reading, error) {
 	ok, err := f.Bind(&f.ranges, f.q.Params)
 	if err != nil || !ok {
 		return Reading{Tree: err == nil}, err
+	}
+	if f.ranges.Interval && !f.Ordered && f.Index == nil && f.ranges.Limit < 0 && !f.q.Stored {
+		return Reading{Tree: true}, nil // many rows, which its access reads in blocks
 	}
 	f.left, f.skip = f.ranges.Limit, f.ranges.Offset
 	if f.q.Stored && f.q.Most >= 0 && (f.left < 0 || f.q.Most < f.left) {

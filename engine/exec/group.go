@@ -1,6 +1,8 @@
 package exec
 
 import (
+	"slices"
+
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
 )
@@ -8,20 +10,33 @@ import (
 // group makes a row of each group: its keys, then its aggregates.
 type group struct {
 	*runner
-	input  operator
-	wants  *extremes // what the input may use of the aggregates, or nil
-	mode   plan.GroupMode
-	actual *plan.Actual // for what is spilled
-	keys   *keyMaker
-	aggs   []aggregate
-	out    []expr.Value
+	node     *plan.Group
+	input    operator
+	division *division // of the input; nil: it is not divided
+	wants    *extremes // what the input is told of the aggregates, nil if nothing
+	keys     *keyMaker
+	aggs     []aggregate
+	out      []expr.Value
 }
 
 func (r *runner) group(n *plan.Group) (operator, error) {
-	if n.Mode == plan.GroupPerBucket {
-		if op, err := r.perBucket(n); op != nil || err != nil {
-			return op, err
+	if (n.Mode == plan.GroupHash || len(n.Keys) == 0) && !concatenates(n) {
+		r.loosen(n.Input)
+	}
+	var d *division
+	var err error
+	if mergeable(n, r.params) {
+		if d, err = r.divide(n.Input); err != nil {
+			return nil, err
 		}
+	}
+	if d != nil {
+		g, err := r.groupOver(n, d.caller.op)
+		if err != nil {
+			return nil, err
+		}
+		g.division = d
+		return g, nil
 	}
 	if a, ok := n.Input.(*plan.Access); ok && a.Extremes != nil {
 		r.extremes = &extremes{node: a}
@@ -32,7 +47,7 @@ func (r *runner) group(n *plan.Group) (operator, error) {
 	if err != nil {
 		return nil, err
 	}
-	g, err := r.groupOver(n, input, n.Actual())
+	g, err := r.groupOver(n, input)
 	if err != nil {
 		return nil, err
 	}
@@ -40,28 +55,37 @@ func (r *runner) group(n *plan.Group) (operator, error) {
 	return g, nil
 }
 
+// concatenates reports whether the order of the rows makes a difference for a result.
+func concatenates(n *plan.Group) bool {
+	return slices.ContainsFunc(n.Aggregates, func(a plan.Aggregate) bool {
+		return a.Func == plan.Concat
+	})
+}
+
 // groupOver returns the group over an input that is compiled already.
-func (r *runner) groupOver(n *plan.Group, input operator, actual *plan.Actual) (*group, error) {
+func (r *runner) groupOver(n *plan.Group, input operator) (*group, error) {
 	keys, err := r.keyMaker(n.Keys)
 	if err != nil {
 		return nil, err
 	}
 	aggs, err := r.aggregates(n.Aggregates)
-	return &group{runner: r, input: input, mode: n.Mode, actual: actual, keys: keys, aggs: aggs,
+	return &group{runner: r, node: n, input: input, keys: keys, aggs: aggs,
 		out: make([]expr.Value, len(n.Keys)+len(aggs))}, err
 }
 
 func (g *group) run(yield func([]expr.Value) bool) error {
 	switch {
-	case len(g.keys.programs) == 0:
+	case len(g.keys.terms) == 0:
 		accs, err := g.total()
 		if err != nil {
 			return err
 		}
 		_, err = g.emit(nil, accs, yield)
 		return err
-	case g.mode == plan.GroupHash:
-		spool := g.spool("hash grouping", g.actual)
+	case g.division != nil:
+		return g.hashDivided(yield)
+	case g.node.Mode == plan.GroupHash:
+		spool := g.spool("hash grouping", g.actual(g.node))
 		defer spool.close()
 		return g.hash(spool, number(g.input),
 			func(_ int64, row []expr.Value) bool { return yield(row) })
@@ -72,7 +96,7 @@ func (g *group) run(yield func([]expr.Value) bool) error {
 // aggregation returns one without groups.
 func (g *group) aggregation() *aggregation {
 	return &aggregation{runner: g.runner, aggs: g.aggs, texts: g.keeper("group_concat"),
-		spool: g.spool("distinct aggregate", g.actual)}
+		spool: g.spool("distinct aggregate", g.actual(g.node))}
 }
 
 // emit yields the row of one group.
@@ -92,11 +116,14 @@ func (g *group) total() ([]accumulator, error) {
 	if accs, ok, err := g.counted(); ok || err != nil {
 		return accs, err
 	}
+	if g.division != nil {
+		return g.totalDivided()
+	}
 	all := g.aggregation()
 	defer all.release()
-	all.groups = [][]accumulator{make([]accumulator, len(g.aggs))}
+	all.begin(0)
 	if g.wants != nil {
-		g.wants.accs = all.groups[0]
+		g.wants.accs = all.accs
 	}
 	var failed error
 	err := g.input.run(func(row []expr.Value) bool {
@@ -106,7 +133,7 @@ func (g *group) total() ([]accumulator, error) {
 	if err = first(failed, err); err == nil {
 		err = all.finish()
 	}
-	return all.groups[0], err
+	return all.accs, err
 }
 
 // counted is total if only the number of rows of a table is asked for; ok is false otherwise.
@@ -150,34 +177,69 @@ type hashedGroups struct {
 // hash keeps all groups that there is room for, and then those of the rest of the rows, in the
 // same way. They come out in the order of their first rows, whose numbers they have.
 func (g *group) hash(s *spool, in numbered, yield func(seq int64, row []expr.Value) bool) error {
-	h := &hashedGroups{aggregation: g.aggregation(), maker: g.keys, rows: s,
-		kept: g.keeper(s.operator), table: newKeyTable(len(g.keys.programs))}
+	h := g.hashed(s)
 	defer h.release()
+	if err := h.addAll(in); err != nil {
+		return err
+	}
+	return g.finish(h, nil, yield)
+}
+
+// hashed returns a pass without groups.
+func (g *group) hashed(s *spool) *hashedGroups {
+	return &hashedGroups{aggregation: g.aggregation(), maker: g.keys, rows: s,
+		kept: g.keeper(s.operator), table: newKeyTable(len(g.keys.terms))}
+}
+
+// addAll takes in all rows.
+func (h *hashedGroups) addAll(in numbered) error {
 	var failed error
 	err := in(func(seq int64, row []expr.Value) bool {
 		failed = h.add(seq, row)
 		return failed == nil
 	})
-	if err := first(failed, err); err != nil {
+	return first(failed, err)
+}
+
+// finish yields the groups, in an order if one is given, and those of the rest.
+func (g *group) finish(h *hashedGroups, order []int,
+	yield func(seq int64, row []expr.Value) bool) error {
+	if err := h.aggregation.finish(); err != nil {
 		return err
 	}
-	if err := h.finish(); err != nil {
-		return err
+	rest, s := h.rest, h.rows
+	groups := func(yield func(seq int64, row []expr.Value) bool) (more bool, err error) {
+		more = true
+		for i := 0; i < len(h.keys) && more && err == nil; i++ {
+			at := i
+			if order != nil {
+				at = order[i]
+			}
+			more, err = g.emit(h.keys[at], h.of(at), func(row []expr.Value) bool {
+				return yield(h.seqs[at], row)
+			})
+		}
+		return more, err
 	}
-	for i := range h.groups {
-		more, err := g.emit(h.keys[i], h.groups[i], func(row []expr.Value) bool {
-			return yield(h.seqs[i], row)
+	var before *tape
+	if order != nil && rest != nil { // groups of the rest may come between
+		var failed error
+		before = &tape{spool: s}
+		_, err := groups(func(seq int64, row []expr.Value) bool {
+			failed = before.add(seq, row)
+			return failed == nil
 		})
-		if err != nil || !more {
+		if err := first(failed, err); err != nil {
 			return err
 		}
+	} else if more, err := groups(yield); err != nil || !more {
+		return err
 	}
-	rest := h.rest
 	h.release()
 	if rest == nil {
 		return nil
 	}
-	return rest.each(func(i int, yield func(int64, []expr.Value) bool) error {
+	return rest.each(before, func(i int, yield func(int64, []expr.Value) bool) error {
 		return g.hash(s, rest.parts[i].each, yield)
 	}, yield)
 }
@@ -185,7 +247,7 @@ func (g *group) hash(s *spool, in numbered, yield func(seq int64, row []expr.Val
 func (h *hashedGroups) release() {
 	h.kept.release()
 	h.aggregation.release()
-	h.table, h.keys, h.groups, h.rest = nil, nil, nil, nil
+	h.table, h.keys, h.accs, h.rest = nil, nil, nil, nil
 }
 
 // add takes in a row.
@@ -199,6 +261,12 @@ func (h *hashedGroups) add(seq int64, row []expr.Value) error {
 		if i < 0 {
 			return h.rest.add(key, seq, row)
 		}
+		if seq < h.seqs[i] { // only in a division
+			if key, err = h.maker.values(row, h.params); err != nil {
+				return err
+			}
+			h.keys[i], h.seqs[i] = clone(key), seq
+		}
 		return h.aggregation.add(i, row)
 	}
 	i, added := h.table.add(key)
@@ -209,7 +277,7 @@ func (h *hashedGroups) add(seq int64, row []expr.Value) error {
 		return err
 	}
 	h.keys, h.seqs = append(h.keys, clone(key)), append(h.seqs, seq)
-	h.groups = append(h.groups, make([]accumulator, len(h.aggs)))
+	h.begin(i)
 	spill, err := h.kept.grow(h.table.bytes() + rowBytes(key) + int64(len(h.aggs))*accBytes)
 	if err != nil {
 		return err
@@ -225,10 +293,10 @@ const accBytes = 72
 
 // streaming keeps one group: its rows are neighbours.
 func (g *group) streaming(yield func([]expr.Value) bool) error {
-	width := len(g.keys.programs)
+	width := len(g.keys.terms)
 	current := make([]expr.Value, width) // canonical
 	shown := make([]expr.Value, width)   // as it is
-	one := g.aggregation()
+	one, some := g.aggregation(), false
 	defer one.release()
 	var failed error
 	stopped := false
@@ -236,27 +304,39 @@ func (g *group) streaming(yield func([]expr.Value) bool) error {
 		if err := one.finish(); err != nil {
 			return false, err
 		}
-		return g.emit(shown, one.groups[0], yield)
+		return g.emit(shown, one.accs, yield)
+	}
+	if g.worker != nil { // no group goes on in the next part
+		g.worker.ends = append(g.worker.ends, func() bool {
+			more := true
+			if some {
+				some = false
+				more, failed = end()
+			}
+			stopped = !more || failed != nil
+			return !stopped
+		})
 	}
 	err := g.input.run(func(row []expr.Value) bool {
 		var key []expr.Value
 		if key, _, failed = g.keys.canonical(row, g.params); failed != nil {
 			return false
 		}
-		if one.groups == nil || !equalValues(key, current) {
-			if one.groups != nil {
+		if !some || !equalValues(key, current) {
+			if some {
 				var more bool
 				if more, failed = end(); failed != nil || !more {
 					stopped = true
 					return false
 				}
 			}
+			some = true
 			g.begin(one, current, shown, key, row)
 		}
 		failed = one.add(0, row)
 		return failed == nil
 	})
-	if err := first(failed, err); err != nil || stopped || one.groups == nil {
+	if err := first(failed, err); err != nil || stopped || !some {
 		return err
 	}
 	_, err = end()
@@ -273,9 +353,6 @@ func (g *group) begin(one *aggregation, current, shown, key, row []expr.Value) {
 			shown[i] = plain[i].Clone()
 		}
 	}
-	if one.release(); one.groups == nil {
-		one.groups = [][]accumulator{make([]accumulator, len(g.aggs))}
-		return
-	}
-	clear(one.groups[0])
+	one.release()
+	one.begin(0)
 }

@@ -5,8 +5,9 @@ import (
 	"github.com/kstonedb/kstone/engine/plan"
 )
 
-// hashJoin keeps the right side by its keys. If it has no room, both sides are divided by their
-// keys, and each part is joined by itself.
+// hashJoin keeps the right side by its keys, or the left one if that is smaller and nobody wants
+// its order: then the two are exchanged. If it has no room, both sides are divided by their keys,
+// and each part is joined by itself.
 type hashJoin struct {
 	joiner
 	node                *plan.JoinNode
@@ -29,11 +30,17 @@ func (r *runner) hashJoin(n *plan.JoinNode, j joiner) (operator, error) {
 		c := expr.CollationOfPair(n.LeftKeys[i], n.RightKeys[i])
 		left.collations[i], right.collations[i] = c, c
 	}
+	if r.swapped[n] {
+		j.swapped, j.left, j.right = true, j.right, j.left
+		left, right = right, left
+	}
 	return &hashJoin{joiner: j, node: n, leftKeys: left, rightKeys: right}, nil
 }
 
 // hashed is the right side in memory.
 type hashed struct {
+	count int64 // what hashJoin has counted of it
+	null  bool
 	table *keyTable
 	rows  []partner
 	ends  []chain // of the rows of each key
@@ -59,11 +66,27 @@ const loneSeq = 1 << 62
 type chain struct{ first, last int32 }
 
 func (h *hashJoin) run(yield func([]expr.Value) bool) error {
+	numbered := func(_ int64, row []expr.Value) bool { return yield(row) }
+	if h.worker != nil && h.worker.index > 0 {
+		built := h.worker.division.builds[h.node]
+		if built.rest != nil {
+			return nil // the caller's worker divides the left side by keys
+		}
+		h.count, h.null = built.count, built.null
+		return h.joinWith(built, number(h.left), numbered)
+	}
 	h.count, h.null = 0, false
-	spool := h.spool("hash join", h.node.Actual())
+	spool := h.spool("hash join", h.actual(h.node))
 	defer spool.close()
-	return h.join(spool, number(h.right), number(h.left),
-		func(_ int64, row []expr.Value) bool { return yield(row) })
+	if h.worker == nil {
+		return h.join(spool, number(h.right), number(h.left), numbered)
+	}
+	built, err := h.build(spool, number(h.right))
+	if err != nil {
+		return err
+	}
+	h.worker.division.builds[h.node] = built // before a helper is started
+	return h.joinWith(built, number(h.left), numbered)
 }
 
 // join joins the sides, or parts of them. Pairs have the numbers of their left rows.
@@ -74,6 +97,12 @@ func (h *hashJoin) join(s *spool, right, left numbered,
 	if err != nil {
 		return err
 	}
+	return h.joinWith(built, left, yield)
+}
+
+// joinWith joins the left side with a right one that has been read.
+func (h *hashJoin) joinWith(built *hashed, left numbered,
+	yield func(seq int64, row []expr.Value) bool) error {
 	if h.node.NullAware && h.null {
 		return nil // x NOT IN (…, NULL) is never true
 	}
@@ -84,7 +113,7 @@ func (h *hashJoin) join(s *spool, right, left numbered,
 	var at int64
 	more := true
 	pair := func(row []expr.Value) bool { return yield(at, row) }
-	err = left(func(seq int64, row []expr.Value) bool {
+	err := left(func(seq int64, row []expr.Value) bool {
 		at = seq
 		more, failed = h.probe(built, row, pair)
 		return more && failed == nil
@@ -120,7 +149,7 @@ func (h *hashJoin) joinParts(rights *partitions, left numbered,
 		lefts.beside = rights
 	}
 	all := rights.rows()
-	return lefts.each(func(i int, yield func(int64, []expr.Value) bool) error {
+	return lefts.each(nil, func(i int, yield func(int64, []expr.Value) bool) error {
 		right, left := &rights.parts[i], &lefts.parts[i]
 		if right.rows == all { // it cannot be divided: one key, mostly
 			return h.scan(right, left, yield)
@@ -200,13 +229,14 @@ func (h *hashJoin) begin(row []expr.Value) (key []expr.Value, m matched, err err
 
 // build reads the right side.
 func (h *hashJoin) build(s *spool, in numbered) (*hashed, error) {
-	right := &hashed{table: newKeyTable(len(h.rightKeys.programs)), kept: s.keeper(s.operator),
-		spool: s, rows: make([]partner, 1)} // no partner has the number 0
+	right := &hashed{table: newKeyTable(len(h.rightKeys.terms)), kept: s.keeper(s.operator),
+		spool: s, rows: make([]partner, 1)} // the number 0 is no partner
 	var failed error
 	err := in(func(seq int64, row []expr.Value) bool {
 		failed = h.keep(right, seq, row)
 		return failed == nil && !(h.node.NullAware && h.null)
 	})
+	right.count, right.null = h.count, h.null
 	return right, first(failed, err)
 }
 
@@ -287,7 +317,9 @@ func (h *hashJoin) probe(right *hashed, row []expr.Value, yield func([]expr.Valu
 				if err := h.try(&m, right.rows[at].row, yield); err != nil {
 					return false, err
 				}
-				right.rows[at].met = right.rows[at].met || m.last
+				if h.kind == plan.Full && m.last {
+					right.rows[at].met = true
+				}
 			}
 		}
 	}

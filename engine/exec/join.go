@@ -15,6 +15,8 @@ type joiner struct {
 	on          condition
 	leftWidth   int
 	pair        []expr.Value // the left row, then the right one
+	// swapped says that left and right are exchanged, but for their places in a pair.
+	swapped bool
 }
 
 func (r *runner) join(n *plan.JoinNode) (operator, error) {
@@ -39,9 +41,28 @@ func (r *runner) join(n *plan.JoinNode) (operator, error) {
 	case plan.JoinMerge:
 		return r.mergeJoin(n, j)
 	case plan.JoinLoop:
-		return &loopJoin{j, r.rowList("nested loop join", n.Actual())}, nil
+		return &loopJoin{j, r.rowList("nested loop join", r.actual(n))}, nil
 	}
 	return nil, fmt.Errorf("exec: unknown join method %d", n.Method)
+}
+
+// loosen lets hash joins keep their left side if it is the smaller one. The order of the rows is
+// lost, so it is for inputs that are grouped or sorted.
+func (r *runner) loosen(n plan.Node) {
+	switch n := n.(type) {
+	case *plan.Filter:
+		r.loosen(n.Input)
+	case *plan.Project:
+		r.loosen(n.Input)
+	case *plan.JoinNode:
+		if n.Method == plan.JoinHash && n.Kind == plan.Inner {
+			r.swapped[n] = n.Left.Estimate().Rows < n.Right.Estimate().Rows
+			r.loosen(n.Right)
+		}
+		if n.Method == plan.JoinHash || n.Method == plan.JoinLookup {
+			r.loosen(n.Left)
+		}
+	}
 }
 
 // matched is what came of a left row so far.
@@ -54,13 +75,21 @@ type matched struct {
 
 // setLeft begins a left row.
 func (j *joiner) setLeft(row []expr.Value) matched {
-	copy(j.pair, row)
+	if j.swapped {
+		copy(j.pair[j.leftWidth:], row)
+	} else {
+		copy(j.pair, row)
+	}
 	return matched{more: true}
 }
 
 // try considers a right row as the partner of the present left row.
 func (j *joiner) try(m *matched, right []expr.Value, yield func([]expr.Value) bool) error {
-	copy(j.pair[j.leftWidth:], right)
+	if j.swapped {
+		copy(j.pair[:j.leftWidth], right)
+	} else {
+		copy(j.pair[j.leftWidth:], right)
+	}
 	ok, err := j.on.holds(j.pair)
 	if m.last = ok && err == nil; !m.last {
 		return err

@@ -1,8 +1,6 @@
 package exec
 
 import (
-	"hash/maphash"
-
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/keycodec"
 )
@@ -12,60 +10,83 @@ import (
 // same; NULL is equal to itself.
 type keyTable struct {
 	width int
-	seed  maphash.Seed
-	heads map[uint64]int32
-	next  []int32 // per key: the next one of the same hash, -1 at the end
+	seed  expr.HashSeed
+	// slots is a table with linear probing. Its length is a power of two and at least 4/3 of the
+	// number of keys.
+	slots []keySlot
 	keys  []expr.Value
+	count int
 	text  []byte // of keys
 }
 
+// keySlot is a place of a keyTable.
+type keySlot struct {
+	hash uint32
+	key  int32 // one more than the number of the key; 0: none
+}
+
+// minSlots is the length of the first table.
+const minSlots = 16
+
 func newKeyTable(width int) *keyTable {
-	return &keyTable{width: width, seed: maphash.MakeSeed(), heads: map[uint64]int32{}}
+	return &keyTable{width: width, seed: expr.NewHashSeed()}
 }
 
-func (t *keyTable) hash(key []expr.Value) uint64 { return hashKey(t.seed, key) }
-
-func hashKey(seed maphash.Seed, key []expr.Value) uint64 {
-	h := uint64(len(key))
-	for i := range key {
-		h = (h ^ key[i].Hash(seed)) * 0x9e3779b97f4a7c15
+// slot returns the place of a key: the one that has it, or the free one where it would be.
+// Requires: there are slots.
+func (t *keyTable) slot(h uint32, key []expr.Value) *keySlot {
+	for i, mask := int(h), len(t.slots)-1; ; i++ {
+		s := &t.slots[i&mask]
+		if s.key == 0 || s.hash == h && equalValues(t.key(int(s.key)-1), key) {
+			return s
+		}
 	}
-	return h
 }
+
+// key returns the key of a number.
+func (t *keyTable) key(i int) []expr.Value { return t.keys[i*t.width:][:t.width] }
 
 // find returns the number of a canonical key, -1 if it was not added.
 func (t *keyTable) find(key []expr.Value) int {
-	if i, ok := t.heads[t.hash(key)]; ok {
-		return t.follow(int(i), key)
+	if t.count == 0 {
+		return -1
 	}
-	return -1
-}
-
-// follow walks the keys of one hash.
-func (t *keyTable) follow(i int, key []expr.Value) int {
-	for i >= 0 && !equalValues(t.keys[i*t.width:][:t.width], key) {
-		i = int(t.next[i])
-	}
-	return i
+	return int(t.slot(uint32(t.seed.Hash(key)), key).key) - 1
 }
 
 // add returns the number of a canonical key, which it copies if it is new.
 func (t *keyTable) add(key []expr.Value) (i int, added bool) {
-	h := t.hash(key)
-	head, ok := t.heads[h]
-	if !ok {
-		head = -1
-	} else if i := t.follow(int(head), key); i >= 0 {
-		return i, false
+	if 4*t.count >= 3*len(t.slots) {
+		t.grow()
 	}
-	i = len(t.next)
-	t.next = append(t.next, head)
-	t.heads[h] = int32(i)
+	h := uint32(t.seed.Hash(key))
+	s := t.slot(h, key)
+	if s.key != 0 {
+		return int(s.key) - 1, false
+	}
+	t.count++
+	*s = keySlot{h, int32(t.count)}
 	for _, v := range key {
 		v, t.text = v.CloneInto(t.text)
 		t.keys = append(t.keys, v)
 	}
-	return i, true
+	return t.count - 1, true
+}
+
+// grow doubles the table.
+func (t *keyTable) grow() {
+	old := t.slots
+	t.slots = make([]keySlot, max(minSlots, 2*len(old)))
+	mask := len(t.slots) - 1
+	for _, s := range old {
+		if s.key != 0 {
+			i := int(s.hash)
+			for t.slots[i&mask].key != 0 {
+				i++
+			}
+			t.slots[i&mask] = s
+		}
+	}
 }
 
 // bytes estimates the memory of the last key that was added.
@@ -82,9 +103,32 @@ func equalValues(a, b []expr.Value) bool {
 	return true
 }
 
+// term is a compiled expression.
+type term struct {
+	program expr.Program
+	at      int // the place of the row that the expression is, mostly; -1: it is another one
+}
+
+func (r *runner) term(e expr.Expr) (term, error) {
+	t := term{at: -1}
+	if s, ok := e.(expr.Slot); ok {
+		t.at = s.I
+	}
+	var err error
+	t.program, err = r.program(e)
+	return t, err
+}
+
+func (t *term) value(row, params []expr.Value) (expr.Value, error) {
+	if uint(t.at) < uint(len(row)) {
+		return row[t.at], nil
+	}
+	return t.program.Value(row, params)
+}
+
 // keyMaker evaluates the expressions of a key into canonical values.
 type keyMaker struct {
-	programs   []expr.Program
+	terms      []term
 	collations []keycodec.Collation
 	key        []expr.Value
 }
@@ -92,11 +136,11 @@ type keyMaker struct {
 func (r *runner) keyMaker(exprs []expr.Expr) (*keyMaker, error) {
 	m := &keyMaker{key: make([]expr.Value, len(exprs))}
 	for _, e := range exprs {
-		p, err := r.program(e)
+		t, err := r.term(e)
 		if err != nil {
 			return nil, err
 		}
-		m.programs = append(m.programs, p)
+		m.terms = append(m.terms, t)
 		m.collations = append(m.collations, expr.CollationOf(e))
 	}
 	return m, nil
@@ -104,8 +148,8 @@ func (r *runner) keyMaker(exprs []expr.Expr) (*keyMaker, error) {
 
 // values evaluates the key as it is. The result is valid until the next call.
 func (m *keyMaker) values(row, params []expr.Value) ([]expr.Value, error) {
-	for i, p := range m.programs {
-		v, err := p.Value(row, params)
+	for i := range m.terms {
+		v, err := m.terms[i].value(row, params)
 		if err != nil {
 			return nil, err
 		}
@@ -129,6 +173,9 @@ func (m *keyMaker) canonical(row, params []expr.Value) (key []expr.Value, null b
 
 // canonical returns the value that stands for all values equal to v.
 func canonical(v expr.Value, c keycodec.Collation) expr.Value {
+	if v.Kind() == expr.KindInt {
+		return v
+	}
 	if c != keycodec.CollateBytes {
 		if s, ok := v.AsString(); ok {
 			return expr.String(c.Fold(s))

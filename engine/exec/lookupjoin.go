@@ -50,13 +50,20 @@ func (l *lookupJoin) run(yield func([]expr.Value) bool) error {
 	defer l.reset()
 	var failed error
 	stopped := false
-	err := l.left.run(func(row []expr.Value) bool {
-		if failed = l.add(row); failed == nil && len(l.rows) >= l.size {
-			var more bool
+	flush := func() bool {
+		more := true
+		if failed == nil && len(l.rows) > 0 {
 			more, failed = l.flush(yield)
-			stopped = !more
 		}
-		return failed == nil && !stopped
+		stopped = !more || failed != nil
+		return !stopped
+	}
+	if l.worker != nil {
+		l.worker.ends = append(l.worker.ends, flush)
+	}
+	err := l.left.run(func(row []expr.Value) bool {
+		failed = l.add(row)
+		return failed == nil && (len(l.rows) < l.size || flush())
 	})
 	if err := first(failed, err); err != nil || stopped || len(l.rows) == 0 {
 		return err
@@ -77,7 +84,7 @@ func (l *lookupJoin) reset() {
 // add puts a left row into the batch.
 func (l *lookupJoin) add(row []expr.Value) error {
 	if l.table == nil {
-		l.table = newKeyTable(len(l.exprs.programs))
+		l.table = newKeyTable(len(l.exprs.terms))
 	}
 	l.rows = append(l.rows, clone(row))
 	values, err := l.exprs.values(row, l.params)
@@ -136,7 +143,7 @@ func (l *lookupJoin) read() error {
 	if len(l.places) == 0 {
 		return nil
 	}
-	l.right.node.Actual().Loops++
+	l.right.counts.Loops++
 	slices.SortFunc(l.places, comparePlaces)
 	if l.right.node.Index == nil {
 		return l.right.readPlaces(l.places, l.prober.point, func(probe int, it store.Item) error {
@@ -151,7 +158,7 @@ func (l *lookupJoin) read() error {
 func (l *lookupJoin) readIndex() error {
 	a := l.right
 	var probes []int // of the rows to fetch
-	fetch := newFetcher(a.runner, a.node.Table, a.node.Index.Name, a.node.Actual())
+	fetch := newFetcher(a.runner, a.node.Table, a.node.Index.Name, a.counts)
 	err := a.readPlaces(l.places, l.prober.point, func(probe int, it store.Item) error {
 		d := &a.decoder
 		if !a.node.Covering {
@@ -196,7 +203,7 @@ func (l *lookupJoin) keep(probe int, row []expr.Value, err error) error {
 	if l.kind >= plan.Semi && !l.on.some && len(l.found[probe]) > 0 {
 		return nil
 	}
-	l.right.node.Actual().Rows++
+	l.right.counts.Rows++
 	l.found[probe] = append(l.found[probe], clone(row))
 	return l.kept.take(rowBytes(row))
 }

@@ -13,8 +13,9 @@ import (
 func (a *access) readMerged(s *sink) error {
 	return a.merge(s.put, func(st *plan.Stream) iter.Seq2[store.Item, error] {
 		return func(yield func(store.Item, error) bool) {
-			err := a.one(st, func(it store.Item) bool { return yield(it, nil) })
-			if err != nil {
+			var failed error
+			err := a.one(st, items(&failed, func(it store.Item) bool { return yield(it, nil) }))
+			if err = first(failed, err); err != nil {
 				yield(store.Item{}, err)
 			}
 		}

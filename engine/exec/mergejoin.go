@@ -42,7 +42,7 @@ type rightSide struct {
 }
 
 func (m *mergeJoin) run(yield func([]expr.Value) bool) error {
-	right := &rightSide{mergeJoin: m, group: m.rowList("merge join", m.node.Actual()),
+	right := &rightSide{mergeJoin: m, group: m.rowList("merge join", m.actual(m.node)),
 		yield: yield}
 	next, stop := iter.Pull(func(yield func([]expr.Value) bool) {
 		right.err = m.right.run(yield)

@@ -3,7 +3,6 @@ package exec
 import (
 	"cmp"
 	"container/heap"
-	"hash/maphash"
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -19,16 +18,16 @@ const (
 // partitions divide rows by their keys.
 type partitions struct {
 	*spool
-	seed  maphash.Seed
+	seed  expr.HashSeed
 	parts [maxParts]tape
 	// beside, if not nil, has parts that are processed even where these have no rows.
 	beside *partitions
 }
 
-func newPartitions(s *spool) *partitions { return newPartitionsLike(s, maphash.MakeSeed()) }
+func newPartitions(s *spool) *partitions { return newPartitionsLike(s, expr.NewHashSeed()) }
 
 // newPartitionsLike returns partitions that divide keys as others of the same seed do.
-func newPartitionsLike(s *spool, seed maphash.Seed) *partitions {
+func newPartitionsLike(s *spool, seed expr.HashSeed) *partitions {
 	p := &partitions{spool: s, seed: seed}
 	for i := range p.parts {
 		p.parts[i].spool = s
@@ -38,7 +37,7 @@ func newPartitionsLike(s *spool, seed maphash.Seed) *partitions {
 
 // add adds a row to the part of its canonical key.
 func (p *partitions) add(key []expr.Value, seq int64, row []expr.Value) error {
-	return p.parts[hashKey(p.seed, key)%maxParts].add(seq, row)
+	return p.parts[p.seed.Hash(key)%maxParts].add(seq, row)
 }
 
 // rows returns how many rows there are.
@@ -50,12 +49,16 @@ func (p *partitions) rows() (n int64) {
 }
 
 // each processes every part that has rows, and yields the results of all of them in the order of
-// their numbers, which is that of the results of each part.
+// their numbers, which is that of the results of each part. Those of before, if it is not nil, are
+// among them.
 func (p *partitions) each(
-	process func(i int, yield func(seq int64, row []expr.Value) bool) error,
+	before *tape, process func(i int, yield func(seq int64, row []expr.Value) bool) error,
 	yield func(seq int64, row []expr.Value) bool,
 ) error {
 	results := runs{spool: p.spool, limit: -1}
+	if before != nil {
+		results.tapes = append(results.tapes, before)
+	}
 	for i := range p.parts {
 		if p.parts[i].rows == 0 && (p.beside == nil || p.beside.parts[i].rows == 0) {
 			continue
@@ -76,7 +79,7 @@ func (p *partitions) each(
 }
 
 // runs are tapes whose rows are in order: by the keys, if there are any, or else by their
-// numbers. Equal rows are in the order of the tapes.
+// numbers. Rows with equal keys are in the order of their numbers.
 type runs struct {
 	*spool
 	tapes []*tape
@@ -170,9 +173,8 @@ func (h *runHeap) Less(i, j int) bool {
 	c := 0
 	if h.keyed {
 		c = h.order.compare(a.key, b.key)
-	} else {
-		c = cmp.Compare(a.seq, b.seq)
 	}
+	c = cmp.Or(c, cmp.Compare(a.seq, b.seq))
 	return c < 0 || c == 0 && a.at < b.at
 }
 

@@ -109,7 +109,7 @@ func comparePlaces(a, b place) int {
 // with the probe they belong to. An item is valid during the call.
 func (a *access) readPlaces(places []place, point bool,
 	found func(probe int, it store.Item) error) (err error) {
-	actual := a.node.Actual()
+	actual := a.counts
 	actual.Seeks += int64(len(places))
 	count := func(it store.Item) {
 		actual.Keys++

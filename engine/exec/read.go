@@ -17,11 +17,13 @@ func (a *access) read(s *sink) error {
 	switch {
 	case len(n.Streams) == 0:
 		return nil
+	case a.shared:
+		return a.readShared(s)
 	case n.Skip != nil:
 		return a.readSkipping(s)
 	case n.Merge && len(n.Streams) > 1:
 		if r, ok := a.mergedRange(); ok {
-			return a.scan(r, s.put)
+			return a.scan(r, s.take)
 		}
 		return a.readMerged(s)
 	case n.Ordered || len(n.Streams) == 1:
@@ -30,23 +32,33 @@ func (a *access) read(s *sink) error {
 	return a.readInTurn(a.inStoreOrder(), s)
 }
 
-// scan puts the items of a range.
-func (a *access) scan(r store.Range, put func(store.Item) bool) error {
+// scan reads the items of a range.
+func (a *access) scan(r store.Range, take func(*engine.Block) bool) error {
 	a.countSeeks(r)
 	r.Limit = a.rangeLimit()
 	if r.MayHold = a.mayHold(); r.MayHold != nil {
 		r.Blocks = &engine.BlockCounts{}
-		defer func() { a.node.Actual().Blocks.Add(*r.Blocks) }()
+		defer func() { a.counts.Blocks.Add(*r.Blocks) }()
 	}
-	for it, err := range a.reader.Scan(a.ctx, r) {
-		if err != nil {
-			return err
+	return store.Blocks(a.ctx, a.reader, r, take)
+}
+
+// items makes a scan put one item after the other. What is wrong with a key ends it, and goes into
+// failed.
+func items(failed *error, put func(store.Item) bool) func(*engine.Block) bool {
+	return func(b *engine.Block) bool {
+		for i := range b.Len() {
+			it, err := b.Item(i)
+			if err != nil {
+				*failed = err
+				return false
+			}
+			if !put(it) {
+				return false
+			}
 		}
-		if !put(it) {
-			return nil
-		}
+		return true
 	}
-	return nil
 }
 
 // mayHold returns what blocks are tested for, nil if they are not.
@@ -72,7 +84,7 @@ func (a *access) countSeeks(r store.Range) {
 			seeks += max(1, len(r.SpansOf(i)))
 		}
 	}
-	a.node.Actual().Seeks += int64(seeks)
+	a.counts.Seeks += int64(seeks)
 }
 
 // rangeLimit is how many items of a range are needed at most, 0 without a limit: where
@@ -114,6 +126,9 @@ func (a *access) interval(rg spans.Range) store.Range {
 	r := store.Interval(rg.Lo, rg.Hi)
 	r.Reverse = a.node.Reverse
 	r.Unordered = !a.node.Ordered && !a.node.Merge
+	if a.shared {
+		r.Share = a.worker.division.stripes
+	}
 	return r
 }
 
@@ -135,7 +150,7 @@ func (a *access) readInTurn(streams []plan.Stream, s *sink) error {
 			i += n
 			continue
 		}
-		if err := a.one(st, s.put); err != nil {
+		if err := a.one(st, s.take); err != nil {
 			return err
 		}
 		i++
@@ -143,18 +158,39 @@ func (a *access) readInTurn(streams []plan.Stream, s *sink) error {
 	return nil
 }
 
+// readShared reads those streams, or stripes of the only one, that the worker gets.
+func (a *access) readShared(s *sink) error {
+	if a.node.Index == nil {
+		return a.one(&a.node.Streams[0], s.take)
+	}
+	streams := a.inStoreOrder()
+	for !s.done {
+		i := a.worker.division.nextStream()
+		if i >= len(streams) {
+			break
+		}
+		if !a.worker.enter(int64(i)) {
+			break
+		}
+		if err := first(a.one(&streams[i], s.take), s.finish()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // one reads one stream.
-func (a *access) one(st *plan.Stream, put func(store.Item) bool) error {
+func (a *access) one(st *plan.Stream, take func(*engine.Block) bool) error {
 	if st.PK != nil {
 		if isPoint(st) {
-			return a.scan(store.Point(store.Key{PK: st.PK}), put)
+			return a.scan(store.Point(store.Key{PK: st.PK}), take)
 		}
-		return a.scan(a.partition(st), put)
+		return a.scan(a.partition(st), take)
 	}
 	more := true
 	for i := 0; i < len(st.Ranges) && more; i++ {
-		err := a.scan(a.interval(st.Ranges[i]), func(it store.Item) bool {
-			more = put(it)
+		err := a.scan(a.interval(st.Ranges[i]), func(b *engine.Block) bool {
+			more = take(b)
 			return more
 		})
 		if err != nil {
@@ -176,7 +212,7 @@ func (a *access) points(streams []plan.Stream, s *sink) error {
 		for i := range keys {
 			keys[i].PK = streams[i].PK
 		}
-		a.node.Actual().Seeks += int64(n)
+		a.counts.Seeks += int64(n)
 		err := a.reader.MultiGet(a.ctx, keys, func(_ int, it store.Item) {
 			if !s.done {
 				s.put(it)

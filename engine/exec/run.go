@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"runtime"
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
@@ -26,8 +27,8 @@ type Options struct {
 	Temp func() (*engine.TempFile, error)
 	// Clock, if not nil, measures the time of every step: for EXPLAIN ANALYZE.
 	Clock func() time.Time
-	// Workers bounds the goroutines of one execution; 0 and 1 use none beside the
-	// caller's.
+	// Workers bounds the goroutines of one execution, and so does GOMAXPROCS; 0 is as many as
+	// that. 1 uses none beside the caller's. A small query starts none either.
 	Workers int
 }
 
@@ -46,7 +47,7 @@ func Run(ctx context.Context, reader store.Reader, p *plan.Plan, o Options) (*Ro
 		return nil, err
 	}
 	return &Rows{plan: p, run: func(yield func([]expr.Value) bool) error {
-		r.budget.used = 0
+		r.budget.used.Store(0)
 		if r.shared != nil {
 			clear(r.shared.memos)
 		}
@@ -60,12 +61,16 @@ func start(ctx context.Context, reader store.Reader, p *plan.Plan, o Options,
 	if o.MemoryBytes <= 0 {
 		o.MemoryBytes = DefaultMemoryBytes
 	}
+	if o.Workers == 0 {
+		o.Workers = runtime.GOMAXPROCS(0)
+	}
 	p, err := resolve(ctx, reader, p, o)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	r := &runner{ctx: ctx, reader: reader, params: p.Params, opt: o}
-	r.budget.limit, r.budget.spills = o.MemoryBytes, o.Temp != nil
+	r := &runner{ctx: ctx, reader: reader, params: p.Params, opt: o,
+		budget:  &budget{limit: o.MemoryBytes, spills: o.Temp != nil},
+		swapped: map[*plan.JoinNode]bool{}}
 	r.addApplied(p)
 	op, err := r.compile(p.Root)
 	return r, op, p, err
@@ -100,21 +105,45 @@ type operator interface {
 	run(yield func(row []expr.Value) bool) error
 }
 
-// runner is what the operators of one execution share.
+// runner is what the operators of one execution share; those of a worker have one of their own.
 type runner struct {
 	ctx     context.Context
 	reader  store.Reader
 	params  []expr.Value
 	opt     Options
-	budget  budget
+	budget  *budget
 	applied map[any]*applied // by the Query of an expr.Apply; nil: none
 	shared  *shared          // by these, and what they run; nil: none
+	worker  *worker          // nil: the operators are not those of a division
+	// swapped are the hash joins that keep their left side, see loosen.
+	swapped map[*plan.JoinNode]bool
+	// actuals are the counters of a helper; nil: those of the plan.
+	actuals map[plan.Node]*plan.Actual
 	// extremes is for the access that is being compiled, if its Extremes are not nil.
 	extremes *extremes
 }
 
+// actual returns the counters of a node.
+func (r *runner) actual(n plan.Node) *plan.Actual {
+	if r.actuals == nil {
+		return n.Actual()
+	}
+	a := r.actuals[n]
+	if a == nil {
+		a = new(plan.Actual)
+		r.actuals[n] = a
+	}
+	return a
+}
+
 // compile returns the operator of a node.
 func (r *runner) compile(n plan.Node) (operator, error) {
+	if selects(n) {
+		d, err := r.divide(n)
+		if d != nil || err != nil {
+			return &gather{d}, err
+		}
+	}
 	op, err := r.compileNode(n)
 	if err != nil {
 		return nil, err
@@ -158,19 +187,24 @@ func (r *runner) compileNode(n plan.Node) (operator, error) {
 
 // counted wraps an operator so that it counts rows and, for EXPLAIN ANALYZE, time.
 func (r *runner) counted(n plan.Node, op operator) operator {
-	if r.opt.Clock != nil {
-		return &timed{op: op, actual: n.Actual(), clock: r.opt.Clock}
+	c := counter{op: op, actual: r.actual(n), loop: 1}
+	if r.actuals != nil {
+		c.loop = 0 // the caller's worker counts it
 	}
-	return &counter{op: op, actual: n.Actual()}
+	if r.opt.Clock != nil {
+		return &timed{counter: c, clock: r.opt.Clock}
+	}
+	return &c
 }
 
 type counter struct {
 	op     operator
 	actual *plan.Actual
+	loop   int64
 }
 
 func (c *counter) run(yield func([]expr.Value) bool) error {
-	c.actual.Loops++
+	c.actual.Loops += c.loop
 	return c.op.run(func(row []expr.Value) bool {
 		c.actual.Rows++
 		return yield(row)
@@ -178,14 +212,13 @@ func (c *counter) run(yield func([]expr.Value) bool) error {
 }
 
 type timed struct {
-	op     operator
-	actual *plan.Actual
-	clock  func() time.Time
+	counter
+	clock func() time.Time
 }
 
 // run leaves out the time that the operators above take.
 func (t *timed) run(yield func([]expr.Value) bool) error {
-	t.actual.Loops++
+	t.actual.Loops += t.loop
 	start := t.clock()
 	var above time.Duration
 	err := t.op.run(func(row []expr.Value) bool {

@@ -144,12 +144,13 @@ func (a *access) readPrefix(st *plan.Stream, within spans.Range, prefix []byte,
 		if rg.Hi != nil && bytes.Compare(rg.Lo, rg.Hi) >= 0 {
 			continue
 		}
-		err := a.scan(a.rangeOf(st, rg), func(it store.Item) bool {
+		var failed error
+		err := a.scan(a.rangeOf(st, rg), items(&failed, func(it store.Item) bool {
 			var taken bool
 			taken, more = put(it)
 			return more && !(one && taken)
-		})
-		if err != nil || !more {
+		}))
+		if err = first(failed, err); err != nil || !more {
 			return false, err
 		}
 	}

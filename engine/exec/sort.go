@@ -6,21 +6,24 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
-// order compares keys that a keyMaker has made.
+// order compares keys that a keyMaker has made, or rows that have them at some places.
 type order struct {
+	at              []int // the place of each value of a key
 	desc, nullsLast []bool
 	collations      []keycodec.Collation
 }
 
 func newOrder(keys []plan.SortKey) order {
 	var o order
-	for _, k := range keys {
+	for i, k := range keys {
+		o.at = append(o.at, i)
 		o.desc = append(o.desc, k.Desc)
 		o.nullsLast = append(o.nullsLast, k.NullsLast)
 		o.collations = append(o.collations, expr.CollationOf(k.Expr))
@@ -30,15 +33,15 @@ func newOrder(keys []plan.SortKey) order {
 
 // compare returns how a stands to b in the order.
 func (o *order) compare(a, b []expr.Value) int {
-	for i := range o.desc {
-		if c := o.compareAt(i, a[i], b[i]); c != 0 {
+	for i, at := range o.at {
+		if c := o.compareAt(i, &a[at], &b[at]); c != 0 {
 			return c
 		}
 	}
 	return 0
 }
 
-func (o *order) compareAt(i int, a, b expr.Value) int {
+func (o *order) compareAt(i int, a, b *expr.Value) int {
 	if a.IsNull() || b.IsNull() {
 		switch {
 		case a.IsNull() && b.IsNull():
@@ -48,7 +51,7 @@ func (o *order) compareAt(i int, a, b expr.Value) int {
 		}
 		return -1
 	}
-	c := compareUnder(a, b, o.collations[i])
+	c := compareUnder(*a, *b, o.collations[i])
 	if o.desc[i] {
 		return -c
 	}
@@ -78,14 +81,14 @@ func keyExprs(keys []plan.SortKey) []expr.Expr {
 // head returns a number that is not greater than that of a key that comes later. It holds among
 // keys whose first values are of the kind, or NULL.
 func (o *order) head(kind expr.Kind, key []expr.Value) uint64 {
-	v := &key[0]
+	v := &key[o.at[0]]
 	if v.IsNull() {
 		if o.nullsLast[0] {
 			return math.MaxUint64
 		}
 		return 0
 	}
-	var h uint64 // of other kinds: all equal
+	h := uint64(1) // of other kinds: all equal
 	switch kind {
 	case expr.KindInt:
 		i, _ := v.AsInt()
@@ -103,210 +106,418 @@ func (o *order) head(kind expr.Kind, key []expr.Value) uint64 {
 	if o.desc[0] {
 		h = ^h
 	}
-	return h>>1 | 1<<63 // after NULL
+	return min(max(h, 1), math.MaxUint64-1) // between NULLs
 }
 
-// sorted is a row with its sort key and the place it came at.
+// placed is a row that is kept, by its place.
+type placed struct {
+	head uint64 // see order.head
+	at   rowPlace
+}
+
+// sorted is one of the first rows, with its number.
 type sorted struct {
-	key, row []expr.Value
-	seq      int
-	head     uint64 // see order.head
+	row  []expr.Value // those of the input, and then keys that are none of its values
+	seq  int64
+	head uint64
 }
 
 // sortRows keeps its input and yields it in order; with a limit it keeps the first rows
 // only, in a heap whose top is the last of them.
 type sortRows struct {
 	*runner
-	input operator
-	keys  *keyMaker
-	order order
-	limit int64
-	node  *plan.Sort
+	input    operator
+	division *division // of the input; nil: it is not divided
+	keys     *keyMaker
+	order    order // of rows as they are kept
+	extra    []term
+	limit    int64
+	node     *plan.Sort
 
-	rows []sorted
-	// arena has the rows; with a limit each has memory of its own, which the next one gets.
-	arena arena
-	kept  keeper
-	seq   int
+	width  int          // of the rows of the input
+	more   []expr.Value // a row, and the keys that are none of its values
+	store  rowStore
+	places []placed // of the rows in the store, in order when all have been read
+	top    []sorted // with a limit: the first rows, each in memory that the next one gets
+	kept   keeper
+	spool  *spool
 	// kind is that of the first value of each key, KindNull if all are NULL. If they are of
 	// several kinds, heads do not compare.
 	kind  expr.Kind
 	mixed bool
-	runs  *runs        // what has been spilled; nil: nothing
-	last  []expr.Value // a key that limit rows are not after; nil: not known
+	runs  *runs           // what has been spilled; nil: nothing
+	last  []expr.Value    // a row that limit rows are not after; nil: not known
+	pair  [2][]expr.Value // rows that are compared
+	err   error           // of a comparison
 }
 
 func (r *runner) sort(n *plan.Sort) (operator, error) {
+	r.loosen(n.Input)
+	d, err := r.divide(n.Input)
+	if err != nil {
+		return nil, err
+	}
+	if d != nil {
+		s, err := r.sortOver(n, d.caller.op)
+		if err != nil {
+			return nil, err
+		}
+		s.division = d
+		return s, nil
+	}
 	input, err := r.compile(n.Input)
 	if err != nil {
 		return nil, err
 	}
+	return r.sortOver(n, input)
+}
+
+// sortOver returns the sort of an input that is compiled already.
+func (r *runner) sortOver(n *plan.Sort, input operator) (*sortRows, error) {
 	keys, err := r.keyMaker(keyExprs(n.Keys))
-	return &sortRows{runner: r, input: input, keys: keys, order: newOrder(n.Keys),
-		limit: n.Limit, node: n}, err
+	if err != nil {
+		return nil, err
+	}
+	s := &sortRows{runner: r, input: input, keys: keys, order: newOrder(n.Keys), limit: n.Limit,
+		node: n, width: len(n.Input.Layout())}
+	for i, t := range keys.terms {
+		if s.order.at[i] = t.at; t.at < 0 {
+			s.order.at[i] = s.width + len(s.extra)
+			s.extra = append(s.extra, t)
+		}
+	}
+	if n.Limit > 0 && len(s.extra) == 0 {
+		s.gate(input)
+	}
+	return s, nil
+}
+
+// gate lets an access that is the input decode only those rows completely that may be among the
+// first.
+func (s *sortRows) gate(input operator) {
+	a := accessOf(input)
+	if a == nil || a.node.Index != nil || a.node.Limit >= 0 {
+		return
+	}
+	a.decoder.test(append(keyExprs(s.node.Keys), a.node.Residual)...)
+	a.gate = func(row []expr.Value) bool { return s.wanted(s.headOf(row), row) }
+}
+
+// accessOf returns the access that an operator is, nil if it is another one.
+func accessOf(op operator) *access {
+	switch c := op.(type) {
+	case *counter:
+		op = c.op
+	case *timed:
+		op = c.op
+	}
+	a, _ := op.(*access)
+	return a
 }
 
 func (s *sortRows) run(yield func([]expr.Value) bool) error {
 	if s.limit == 0 {
 		return nil
 	}
-	s.kept, s.kind, s.mixed = s.keeper("sort"), expr.KindNull, false
-	spool := s.spool("sort", s.node.Actual())
+	parts, err := s.readAll()
 	defer func() {
-		s.kept.release()
-		spool.close()
-		s.rows, s.runs, s.last, s.arena = nil, nil, nil, arena{}
+		for _, p := range parts {
+			p.end()
+		}
 	}()
+	if err != nil {
+		return err
+	}
+	return merged(parts, yield)
+}
+
+// readAll reads the input, into this sort and those of the helpers of a division.
+func (s *sortRows) readAll() (parts []*sortRows, err error) {
+	if s.division == nil {
+		return []*sortRows{s}, s.read(number(s.input))
+	}
+	var mu sync.Mutex
+	err = s.division.run(func(w *worker) error {
+		p := s
+		if w.index > 0 {
+			var err error
+			if p, err = w.sortOver(s.node, w.op); err != nil {
+				return err
+			}
+		}
+		mu.Lock()
+		parts = append(parts, p)
+		mu.Unlock()
+		return p.read(w.numbered)
+	})
+	return parts, err
+}
+
+// read reads rows and brings those in memory into order.
+func (s *sortRows) read(in numbered) error {
+	s.kept, s.kind, s.mixed = s.keeper("sort"), expr.KindNull, false
+	s.spool = s.runner.spool("sort", s.actual(s.node))
 	var failed error
-	err := s.input.run(func(row []expr.Value) bool {
-		failed = s.add(spool, row)
+	err := in(func(seq int64, row []expr.Value) bool {
+		failed = s.add(seq, row)
 		return failed == nil
 	})
 	if err := first(failed, err); err != nil {
 		return err
 	}
 	if s.runs != nil {
-		if err := s.spill(spool); err != nil {
+		return s.spill()
+	}
+	return s.arrange()
+}
+
+// end gives back memory and files.
+func (s *sortRows) end() {
+	s.kept.release()
+	s.spool.close()
+	s.store, s.places, s.top, s.runs, s.last, s.err = rowStore{}, nil, nil, nil, nil, nil
+}
+
+// merged yields the rows of all parts in order.
+func merged(parts []*sortRows, yield func([]expr.Value) bool) error {
+	s := parts[0]
+	for _, p := range parts[1:] {
+		// Heads of several kinds do not compare.
+		s.mixed = s.mixed || p.mixed || s.kind != p.kind && s.kind != expr.KindNull &&
+			p.kind != expr.KindNull
+		if s.kind == expr.KindNull {
+			s.kind = p.kind
+		}
+		if p.runs != nil && s.runs == nil {
+			s.runs = s.newRuns()
+		}
+	}
+	if s.runs == nil {
+		return s.mergeInMemory(parts, yield)
+	}
+	for _, p := range parts {
+		if err := p.spill(); err != nil {
 			return err
 		}
-		return s.runs.merge(func(_ int64, row []expr.Value) bool { return yield(row) })
+		if p != s && p.runs != nil {
+			s.runs.tapes = append(s.runs.tapes, p.runs.tapes...)
+		}
 	}
-	for _, p := range s.inOrder() {
-		if !yield(s.rows[p.at].row) {
-			break
+	return s.runs.merge(func(_ int64, row []expr.Value) bool { return yield(row) })
+}
+
+// sortedPart is a part that is merged.
+type sortedPart struct {
+	*sortRows
+	at  int    // the next of places
+	row sorted // that of the place before
+}
+
+// next moves to the next row; ok is false after the last.
+func (p *sortedPart) next() (ok bool, err error) {
+	if p.at == len(p.places) {
+		return false, nil
+	}
+	place := p.places[p.at]
+	p.at++
+	p.row.head = place.head
+	p.row.seq, err = p.store.read(place.at, p.row.row)
+	return true, err
+}
+
+// mergeInMemory yields the rows of parts that are in order.
+func (s *sortRows) mergeInMemory(parts []*sortRows, yield func([]expr.Value) bool) error {
+	var open []*sortedPart
+	for _, part := range parts {
+		p := &sortedPart{sortRows: part}
+		p.row.row = make([]expr.Value, s.width+len(s.extra))
+		ok, err := p.next()
+		if err != nil {
+			return err
+		}
+		if ok {
+			open = append(open, p)
+		}
+	}
+	for left := s.limit; left != 0 && len(open) > 0; left-- {
+		first := 0
+		for i := 1; i < len(open); i++ {
+			if s.compare(&open[i].row, &open[first].row) < 0 {
+				first = i
+			}
+		}
+		p := open[first]
+		if !yield(p.row.row[:s.width:s.width]) {
+			return nil
+		}
+		ok, err := p.next()
+		if err != nil {
+			return err
+		}
+		if !ok {
+			open = slices.Delete(open, first, first+1)
 		}
 	}
 	return nil
 }
 
-// placed is a row of sortRows by its place.
-type placed struct {
-	head uint64
-	at   int32
-}
-
-// inOrder returns the places of the rows in order. Why not the rows themselves: the places are a
-// quarter of what is moved.
-func (s *sortRows) inOrder() []placed {
-	order := make([]placed, len(s.rows))
-	for i := range s.rows {
-		order[i] = placed{s.rows[i].head, int32(i)}
+// arrange brings what is in memory into order.
+func (s *sortRows) arrange() error {
+	for i := range s.top {
+		r := &s.top[i]
+		s.place(r.head, r.seq, r.row)
 	}
-	slices.SortFunc(order, func(a, b placed) int {
+	s.top = nil
+	if s.pair[0] == nil {
+		n := s.width + len(s.extra)
+		s.pair = [2][]expr.Value{make([]expr.Value, n), make([]expr.Value, n)}
+	}
+	slices.SortFunc(s.places, func(a, b placed) int {
 		if a.head != b.head && !s.mixed {
 			return cmp.Compare(a.head, b.head)
 		}
-		return s.compare(&s.rows[a.at], &s.rows[b.at])
+		return s.compareAt(a, b)
 	})
-	return order
+	return s.err
 }
+
+// compareAt compares two rows in the store.
+func (s *sortRows) compareAt(a, b placed) int {
+	x, err := s.store.read(a.at, s.pair[0])
+	y, failed := s.store.read(b.at, s.pair[1])
+	s.err = first(s.err, err, failed)
+	return cmp.Or(s.order.compare(s.pair[0], s.pair[1]), cmp.Compare(x, y))
+}
+
+// place puts a row into the store, and returns how many bytes it takes.
+func (s *sortRows) place(head uint64, seq int64, row []expr.Value) int64 {
+	at, n := s.store.add(seq, row)
+	s.places = append(s.places, placed{head, at})
+	return int64(n + placedBytes)
+}
+
+// placedBytes is the size of a placed.
+const placedBytes = 16
 
 // compare puts rows with equal keys in the order they came.
 func (s *sortRows) compare(a, b *sorted) int {
 	if a.head != b.head && !s.mixed {
 		return cmp.Compare(a.head, b.head)
 	}
-	if c := s.order.compare(a.key, b.key); c != 0 {
-		return c
-	}
-	return a.seq - b.seq
+	return cmp.Or(s.order.compare(a.row, b.row), cmp.Compare(a.seq, b.seq))
 }
 
-func (s *sortRows) add(spool *spool, row []expr.Value) error {
-	key, err := s.keys.values(row, s.params)
-	if err != nil {
-		return err
+// add takes in a row. Those with equal keys are in the order of their numbers, which rise.
+func (s *sortRows) add(seq int64, row []expr.Value) (err error) {
+	row = row[:s.width]
+	whole := row
+	if len(s.extra) > 0 {
+		s.more = append(s.more[:0], row...)
+		for i := range s.extra {
+			v, err := s.extra[i].value(row, s.params)
+			if err != nil {
+				return err
+			}
+			s.more = append(s.more, v)
+		}
+		whole = s.more
 	}
-	head := s.headOf(key)
-	full := s.limit > 0 && int64(len(s.rows)) == s.limit
-	if full && !s.mixed && head > s.rows[0].head {
+	head := s.headOf(whole)
+	if !s.wanted(head, whole) {
 		return nil
 	}
-	if full && s.order.compare(key, s.rows[0].key) >= 0 {
-		return nil // it came later, too
-	}
-	if s.last != nil && s.order.compare(key, s.last) >= 0 {
-		return nil
-	}
-	bytes := rowBytes(key) + rowBytes(row)
-	var next sorted
+	var bytes int64
 	switch {
-	case full:
-		next = s.rows[0]
-		bytes -= rowBytes(next.key) + rowBytes(next.row)
-		cloneOver(next.key, key)
-		cloneOver(next.row, row)
-	case s.limit > 0:
-		next = sorted{key: clone(key), row: clone(row)}
+	case s.limit < 0:
+		bytes = s.place(head, seq, whole)
+	case s.full():
+		r := &s.top[0]
+		bytes = rowBytes(whole) - rowBytes(r.row)
+		cloneOver(r.row, whole)
+		r.seq, r.head = seq, head
+		heap.Fix(s, 0)
 	default:
-		next = sorted{key: s.arena.clone(key), row: s.arena.clone(row)}
+		bytes = rowBytes(whole)
+		heap.Push(s, sorted{clone(whole), seq, head})
 	}
 	spill, err := s.kept.grow(bytes)
-	if err != nil {
+	if err != nil || !spill {
 		return err
 	}
-	s.seq++
-	next.seq, next.head = s.seq, head
-	switch {
-	case full:
-		s.rows[0] = next
-		heap.Fix(s, 0)
-	case s.limit > 0:
-		heap.Push(s, next)
-	default:
-		s.rows = append(s.rows, next)
-	}
-	if spill {
-		return s.spill(spool)
-	}
-	return nil
+	return s.spill()
 }
 
-// headOf returns the head of a key, and takes note of its kind.
-func (s *sortRows) headOf(key []expr.Value) uint64 {
-	if len(key) == 0 {
+// full reports whether there are as many rows as the limit.
+func (s *sortRows) full() bool { return s.limit > 0 && int64(len(s.top)) == s.limit }
+
+// wanted reports whether a row with that head may be one of the first limit rows.
+func (s *sortRows) wanted(head uint64, row []expr.Value) bool {
+	if s.full() {
+		top := &s.top[0]
+		if !s.mixed && head != top.head {
+			return head < top.head
+		}
+		return s.order.compare(row, top.row) < 0 // one that comes later is not before it
+	}
+	return s.last == nil || s.order.compare(row, s.last) < 0
+}
+
+// headOf returns the head of a row, and takes note of the kind of its key.
+func (s *sortRows) headOf(row []expr.Value) uint64 {
+	if len(s.order.at) == 0 {
 		return 0
 	}
-	if k := key[0].Kind(); k != s.kind && k != expr.KindNull {
+	if k := row[s.order.at[0]].Kind(); k != s.kind && k != expr.KindNull {
 		s.mixed = s.mixed || s.kind != expr.KindNull
 		s.kind = k
 	}
-	return s.order.head(s.kind, key)
+	return s.order.head(s.kind, row)
 }
 
 // spill writes the rows in memory as a run.
-func (s *sortRows) spill(spool *spool) error {
-	if s.runs == nil {
-		s.runs = &runs{spool: spool, keys: s.keys, order: s.order, limit: s.limit}
+func (s *sortRows) spill() error {
+	full := s.full()
+	if err := s.arrange(); err != nil {
+		return err
 	}
-	order := s.inOrder()
-	t := &tape{spool: spool}
-	for _, p := range order {
-		if err := t.add(int64(s.rows[p.at].seq), s.rows[p.at].row); err != nil {
+	if len(s.places) == 0 {
+		return nil
+	}
+	if s.runs == nil {
+		s.runs = s.newRuns()
+	}
+	t := &tape{spool: s.spool}
+	row := s.pair[0]
+	for _, p := range s.places {
+		seq, err := s.store.read(p.at, row)
+		if err = first(err, t.add(seq, row[:s.width])); err != nil {
 			return err
 		}
 	}
-	if s.limit > 0 && int64(len(s.rows)) == s.limit {
-		s.last = s.rows[order[len(order)-1].at].key
+	if full {
+		s.last = clone(row)
 	}
 	s.runs.tapes = append(s.runs.tapes, t)
-	clear(s.rows)
-	s.rows, s.arena = s.rows[:0], arena{}
+	s.store, s.places = rowStore{}, s.places[:0]
 	s.kept.release()
 	return t.finish()
 }
 
+func (s *sortRows) newRuns() *runs {
+	return &runs{spool: s.spool, keys: s.keys, order: newOrder(s.node.Keys), limit: s.limit}
+}
+
 // Len, Less, Swap, Push and Pop implement heap.Interface: the last row is on top.
-func (s *sortRows) Len() int           { return len(s.rows) }
-func (s *sortRows) Less(i, j int) bool { return s.compare(&s.rows[i], &s.rows[j]) > 0 }
-func (s *sortRows) Swap(i, j int)      { s.rows[i], s.rows[j] = s.rows[j], s.rows[i] }
+func (s *sortRows) Len() int           { return len(s.top) }
+func (s *sortRows) Less(i, j int) bool { return s.compare(&s.top[i], &s.top[j]) > 0 }
+func (s *sortRows) Swap(i, j int)      { s.top[i], s.top[j] = s.top[j], s.top[i] }
 
 // Push implements heap.Interface.
-func (s *sortRows) Push(x any) { s.rows = append(s.rows, x.(sorted)) }
+func (s *sortRows) Push(x any) { s.top = append(s.top, x.(sorted)) }
 
 // Pop implements heap.Interface.
 func (s *sortRows) Pop() any {
-	last := s.rows[len(s.rows)-1]
-	s.rows = s.rows[:len(s.rows)-1]
+	last := s.top[len(s.top)-1]
+	s.top = s.top[:len(s.top)-1]
 	return last
 }

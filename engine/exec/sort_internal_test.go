@@ -26,19 +26,24 @@ func TestHeads(t *testing.T) {
 		if i%10 == 0 {
 			kinds = append(kinds, 1+rng.IntN(len(values)-1))
 		}
-		s := &sortRows{order: order{
+		s := &sortRows{width: 1, order: order{at: []int{0},
 			desc: []bool{rng.IntN(2) == 0}, nullsLast: []bool{rng.IntN(2) == 0},
 			collations: []keycodec.Collation{keycodec.CollateBytes},
 		}}
+		var want []sorted
 		for n := range 60 {
 			key := []expr.Value{values[kinds[rng.IntN(len(kinds))]]()}
-			s.rows = append(s.rows, sorted{key: key, seq: n, head: s.headOf(key)})
+			want = append(want, sorted{row: key, seq: int64(n)})
+			s.place(s.headOf(key), int64(n), key)
 		}
-		want := slices.Clone(s.rows)
-		slices.SortStableFunc(want, func(a, b sorted) int { return s.order.compare(a.key, b.key) })
-		for n, p := range s.inOrder() {
-			if got := s.rows[p.at]; got.seq != want[n].seq {
-				t.Fatalf("kinds %v, row %d is %v, want %v", kinds, n, got.key, want[n].key)
+		slices.SortStableFunc(want, func(a, b sorted) int { return s.order.compare(a.row, b.row) })
+		if err := s.arrange(); err != nil {
+			t.Fatal(err)
+		}
+		got := []expr.Value{{}}
+		for n, p := range s.places {
+			if seq, err := s.store.read(p.at, got); err != nil || seq != want[n].seq {
+				t.Fatalf("kinds %v, row %d is %v, want %v (%v)", kinds, n, got, want[n].row, err)
 			}
 		}
 	}

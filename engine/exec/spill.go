@@ -208,8 +208,8 @@ func (r *tapeReader) next() (ok bool, err error) {
 		r.row = make([]expr.Value, r.width)
 	}
 	seq, rest, err := expr.ReadValue(r.rest)
-	for i := 0; i < len(r.row) && err == nil; i++ {
-		r.row[i], rest, err = expr.ReadValue(rest)
+	if err == nil {
+		rest, err = expr.ReadValues(r.row, rest)
 	}
 	if err != nil {
 		return false, r.spool.failed("decode a row", err)

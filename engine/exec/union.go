@@ -33,7 +33,7 @@ func (u *union) run(yield func([]expr.Value) bool) error {
 	if u.all {
 		return u.concat(yield)
 	}
-	spool := u.spool("index union", u.node.Actual())
+	spool := u.spool("index union", u.actual(u.node))
 	defer spool.close()
 	key := func(row []expr.Value) []expr.Value { return row[len(row)-2:] }
 	return newUnique(spool, 2, key, func(_ int64, row []expr.Value) bool { return yield(row) }).

@@ -51,7 +51,7 @@ func (u *unique) finish() error {
 	if rest == nil {
 		return nil
 	}
-	return rest.each(func(i int, yield func(int64, []expr.Value) bool) error {
+	return rest.each(nil, func(i int, yield func(int64, []expr.Value) bool) error {
 		return newUnique(u.spool, u.width, u.key, yield).all(rest.parts[i].each)
 	}, u.yield)
 }

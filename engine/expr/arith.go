@@ -32,8 +32,13 @@ func compileArith(e Arith) (valueFn, error) {
 	if err != nil {
 		return nil, err
 	}
-	op := e.Op
+	op, ints := e.Op, compileInt(e)
 	return func(m env) (Value, error) {
+		if ints != nil && m.get == nil {
+			if x, ok := ints(m.row, m.params); ok {
+				return Int(x), nil
+			}
+		}
 		v, w, err := evalPair(m, left, right)
 		if err != nil {
 			return Value{}, err

@@ -57,13 +57,17 @@ func compileCmp(e Cmp) (testFn, error) {
 		return nil, err
 	}
 	op := e.Op
-	return func(m env) (Truth, error) {
+	test := func(m env) (Truth, error) {
 		v, w, err := evalPair(m, left, right)
 		if err != nil {
 			return Unknown, err
 		}
 		return compareTruth(op, v, w, collation)
-	}, nil
+	}
+	if ints := compileIntCmp(e, test); ints != nil {
+		return ints, nil
+	}
+	return test, nil
 }
 
 // compileFastCmp compiles the comparison of a place in the row with a constant, the most

@@ -132,6 +132,35 @@ func appendElement(b []byte, v Value) []byte {
 	return b
 }
 
+// ReadValues reads values as ReadValue does, one for each place of dst, and returns what follows.
+func ReadValues(dst []Value, encoded string) (rest string, err error) {
+	for i := range dst {
+		if n := readInt(&dst[i], encoded); n > 0 {
+			encoded = encoded[n:]
+		} else if dst[i], encoded, err = ReadValue(encoded); err != nil {
+			return "", err
+		}
+	}
+	return encoded, nil
+}
+
+// readInt reads a value of KindInt, and returns its length, 0 if it is none, or not one of most.
+func readInt(v *Value, s string) int {
+	if s == "" || Kind(s[0]) != KindInt {
+		return 0
+	}
+	x := uint64(0)
+	for i := 1; i < min(len(s), binary.MaxVarintLen64); i++ {
+		c := s[i]
+		x |= uint64(c&0x7f) << (7 * (i - 1))
+		if c < 0x80 {
+			*v = Value{kind: KindInt, n: x>>1 ^ -(x & 1)}
+			return i + 1
+		}
+	}
+	return 0
+}
+
 // nextElement is readElement of a list that is known to be valid.
 func nextElement(s string) (Value, string) {
 	v, rest, err := readElement(s)

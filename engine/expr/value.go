@@ -3,7 +3,6 @@ package expr
 import (
 	"encoding/binary"
 	"fmt"
-	"hash/maphash"
 	"math"
 	"net/netip"
 	"strings"
@@ -267,16 +266,6 @@ func (v Value) addr() netip.Addr {
 func (v Value) Clone() Value {
 	v.s = strings.Clone(v.s)
 	return v
-}
-
-// Hash returns a hash of the value. Values that are equal with == have the same.
-func (v *Value) Hash(seed maphash.Seed) uint64 {
-	kind := uint64(v.kind) | uint64(v.family)<<8 | uint64(v.places)<<16
-	h := maphash.Comparable(seed, [3]uint64{v.n, v.m, kind})
-	if v.s != "" {
-		h ^= maphash.String(seed, v.s)
-	}
-	return h
 }
 
 // CloneInto is Clone with the bytes appended to buf, or, if it has no room for them, to a larger

@@ -218,12 +218,17 @@ func (t *Table) DecodeKey(dst []expr.Value, key keycodec.Key, want *ColumnSet) e
 	if want == nil {
 		want = &t.built.all
 	}
+	return t.decodeKey(dst, key, want, nil)
+}
+
+// decodeKey is DecodeKey with a place for each column, its ordinal if at is nil.
+func (t *Table) decodeKey(dst []expr.Value, key keycodec.Key, want *ColumnSet, at []int) error {
 	if len(key.PK) < rowHead || key.PK[0] != rowMark ||
 		binary.BigEndian.Uint32(key.PK[1:]) != t.ID {
 		return damaged("row key", 0, "the mark of the table", "other bytes")
 	}
 	if want.meets(t.built.coveredPK) {
-		rest, err := decodeFields(dst, t.built.pk, key.PK[rowHead:], want)
+		rest, err := decodeFields(dst, t.built.pk, key.PK[rowHead:], want, at)
 		if err == nil && len(rest) > 0 {
 			err = damaged("row key", len(key.PK)-len(rest), "the end", "more bytes")
 		}
@@ -234,7 +239,7 @@ func (t *Table) DecodeKey(dst []expr.Value, key keycodec.Key, want *ColumnSet) e
 	if !want.meets(t.built.coveredSK) {
 		return nil
 	}
-	rest, err := decodeFields(dst, t.built.sk, key.SK, want)
+	rest, err := decodeFields(dst, t.built.sk, key.SK, want, at)
 	if err == nil && len(rest) > 0 {
 		err = damaged("row key", len(key.SK)-len(rest), "the end", "more bytes")
 	}
@@ -242,18 +247,22 @@ func (t *Table) DecodeKey(dst []expr.Value, key keycodec.Key, want *ColumnSet) e
 }
 
 // decodeFields reads the wanted fields and passes over the others.
-func decodeFields(dst []expr.Value, fields []keyField, b []byte, want *ColumnSet) (
+func decodeFields(dst []expr.Value, fields []keyField, b []byte, want *ColumnSet, at []int) (
 	rest []byte, err error) {
 	for i := range fields {
 		f := &fields[i]
+		to := f.ordinal
+		if at != nil {
+			to = max(at[to], 0) // it has a place if it is wanted
+		}
 		switch {
 		case !f.readable || !want.Has(f.ordinal):
 			b, err = f.skip(b)
 		case f.plain && f.width > 0 && len(b) >= f.width:
-			dst[f.ordinal], err = f.decodeFixed(b[:f.width])
+			dst[to], err = f.decodeFixed(b[:f.width])
 			b = b[f.width:]
 		default:
-			dst[f.ordinal], b, err = f.decode(b)
+			dst[to], b, err = f.decode(b)
 		}
 		if err != nil {
 			return nil, err

@@ -21,6 +21,7 @@ type LocalStore struct {
 var _ interface {
 	Store
 	Counter
+	BlockReader
 	ItemReader
 	ResultsReader
 	RangeDeleter
@@ -139,7 +140,13 @@ type localSnapshot struct {
 // Close implements Snapshot.
 func (s *localSnapshot) Close() error { return s.snap.Close() }
 
-var _ Sampler = (*localSnapshot)(nil)
+var _ interface {
+	Sampler
+	Sharer
+} = (*localSnapshot)(nil)
+
+// Shares implements Sharer.
+func (s *localSnapshot) Shares() {}
 
 // Sample implements Sampler.
 func (s *localSnapshot) Sample(ctx context.Context,
@@ -156,6 +163,7 @@ type TxStore struct {
 var _ interface {
 	ReadWriter
 	Counter
+	BlockReader
 	ItemReader
 	ResultsReader
 	RangeDeleter
@@ -222,7 +230,14 @@ func (s *TxStore) DeleteRange(_ context.Context, pk []byte, span *Span) error {
 }
 
 // reader makes a Reader of any of them.
-type reader struct{ r engine.Reader }
+type reader struct{ r engineReader }
+
+// engineReader is a reader of the engine that also hands out blocks.
+type engineReader interface {
+	engine.Reader
+	ScanBlocks(ctx context.Context, s engine.Scan, yield func(*engine.Block) bool) error
+	GatherBlocks(ctx context.Context, g engine.Gather, yield func(*engine.Block) bool) error
+}
 
 // Get implements Reader.
 func (r reader) Get(ctx context.Context, dst []byte, key Key) ([]byte, error) {
@@ -278,6 +293,28 @@ func (r reader) Scan(ctx context.Context, rg Range) iter.Seq2[Item, error] {
 		return func(yield func(Item, error) bool) { yield(Item{}, err) }
 	}
 	return r.r.Scan(ctx, rg.scan())
+}
+
+// Blocks implements BlockReader.
+func (r reader) Blocks(ctx context.Context, rg Range, yield func(*engine.Block) bool) error {
+	switch rg.Kind {
+	case KindPoint:
+		var b engine.Block
+		for it, err := range r.point(rg) {
+			if err != nil {
+				return err
+			}
+			b.BlockOf(&it)
+			yield(&b)
+		}
+		return nil
+	case KindPartitions:
+		return r.r.GatherBlocks(ctx, rg.gather(), yield)
+	}
+	if err := rg.Validate(); err != nil {
+		return err
+	}
+	return r.r.ScanBlocks(ctx, rg.scan(), yield)
 }
 
 // Count implements Counter.
@@ -343,6 +380,7 @@ func (r *Range) scan() engine.Scan {
 	s := engine.Scan{
 		From: Key{PK: r.From}, To: Key{PK: r.To}, Unordered: r.Unordered, Reverse: r.Reverse,
 		Limit: r.Limit, Filter: r.filter(), MayHold: r.MayHold, Blocks: r.Blocks,
+		Share: r.Share,
 	}
 	switch {
 	case r.After.PK == nil:

@@ -125,6 +125,20 @@ type Counter interface {
 	Count(ctx context.Context, r Range) (int64, error)
 }
 
+// BlockReader is a Reader that hands out many items at a time.
+type BlockReader interface {
+	// Blocks hands the items of a range to yield until it returns false. Filter is not called.
+	Blocks(ctx context.Context, r Range, yield func(*engine.Block) bool) error
+}
+
+// Sharer is a BlockReader that several goroutines may read with at once, and whose Range.Share
+// divides a range among them.
+type Sharer interface {
+	BlockReader
+	// Shares marks the readers for which that holds: those of one moment.
+	Shares()
+}
+
 // ItemReader is a Reader that returns a single item with its version and expiry.
 type ItemReader interface {
 	// GetItem returns the item of key, or ErrNotFound. The caller owns it.
@@ -171,6 +185,25 @@ func Count(ctx context.Context, r Reader, rg Range) (int64, error) {
 		n++
 	}
 	return n, nil
+}
+
+// Blocks hands the items of a range to yield, as many at a time as the reader has at hand, until it
+// returns false. Filter is not called.
+func Blocks(ctx context.Context, r Reader, rg Range, yield func(*engine.Block) bool) error {
+	if b, ok := r.(BlockReader); ok {
+		return b.Blocks(ctx, rg, yield)
+	}
+	var b engine.Block
+	rg.Filter = nil
+	for it, err := range r.Scan(ctx, rg) {
+		if err != nil {
+			return err
+		}
+		if b.BlockOf(&it); !yield(&b) {
+			return nil
+		}
+	}
+	return nil
 }
 
 // GetItem returns the item of key with its version and expiry, or ErrNotFound. The caller

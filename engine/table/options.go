@@ -22,7 +22,8 @@ type Options struct {
 	// directory that it writes to: see engine.DB.Temp. Otherwise the query ends with an
 	// *exec.MemoryError.
 	MemoryBytes int64
-	// Workers bounds the goroutines of one query; 0 and 1 use none beside the caller's.
+	// Workers bounds the goroutines of one query, as GOMAXPROCS does; 0 is as many as that. 1
+	// uses none beside the caller's, and so does a query that reads little.
 	Workers int
 	// Costs of the planner; nil are plan.DefaultCosts.
 	Costs *plan.Costs

@@ -50,17 +50,20 @@ type Iteration struct {
 	blocks  *zonemap.BlockCounts
 
 	// What follows the source, at most one of them:
-	stripes   []uint8 // of a scan: those to walk, or, if merged, all
+	stripes   []uint8 // of a scan: those to walk, or, if merged or shared, all
+	share     *Share  // nil: stripes are walked by this iteration alone
+	stripe    uint8   // that is walked
 	span      base.Span
 	reverse   bool
 	merged    bool
 	gathering *gathering
 	sampling  *sampling
 
-	part    *part  // of the partition that is read, nil for several
-	parts   []part // of a merged gathering
-	query   part   // memory of part
-	pk      []byte // scratch of escaped partition keys
+	kept    []base.Entry // memory of Block
+	part    *part        // of the partition that is read, nil for several
+	parts   []part       // of a merged gathering
+	query   part         // memory of part
+	pk      []byte       // scratch of escaped partition keys
 	scratch []byte
 }
 
@@ -122,6 +125,8 @@ func (it *Iteration) release() {
 	it.nowMs, it.from, it.items, it.sinceOK = 0, 0, 0, 0
 	it.mayHold, it.blocks = nil, nil
 	it.stripes, it.span, it.merged = nil, base.Span{}, false
+	it.share, it.stripe = nil, 0
+	clear(it.kept[:cap(it.kept)])
 	it.gathering, it.sampling, it.part, it.parts, it.query = nil, nil, nil, nil, part{}
 	if cap(it.scratch) > maxPooledBytes {
 		it.scratch = nil
@@ -201,9 +206,19 @@ func (it *Iteration) Walk(first, others base.Span, reverse bool) {
 
 // walkStripe opens the next of stripes.
 func (it *Iteration) walkStripe(s base.Span) {
-	id := it.stripes[0]
+	it.stripe = it.stripes[0]
 	it.stripes = it.stripes[1:]
-	it.open(id, stripe.Bounds{Lo: s.Lo, Hi: s.Hi, Reverse: it.reverse, Snap: it.node.seq})
+	it.open(it.stripe, it.walkBounds(s))
+}
+
+// walkBounds are those of a stripe that is walked. Why its rows are read in large batches from the
+// start, without a limit: all of them are wanted.
+func (it *Iteration) walkBounds(s base.Span) stripe.Bounds {
+	b := stripe.Bounds{Lo: s.Lo, Hi: s.Hi, Reverse: it.reverse, Snap: it.node.seq}
+	if it.limit == 0 {
+		b.FirstRows = maxFirstRows
+	}
+	return b
 }
 
 // advance opens what follows the source, and reports whether anything does.
@@ -215,6 +230,8 @@ func (it *Iteration) advance() bool {
 		return it.gathering.walk(it)
 	case it.sampling != nil:
 		return it.sampling.next(it)
+	case it.share != nil:
+		return it.walkNext()
 	case len(it.stripes) > 0:
 		it.walkStripe(it.span)
 		return it.err == nil
@@ -248,6 +265,19 @@ func (it *Iteration) Tally() (last bool) {
 	it.items++
 	it.left--
 	return it.left == 0
+}
+
+// Cut returns those of the entries of a block that the limit leaves, and counts them; last reports
+// that no more are wanted.
+func (it *Iteration) Cut(rows []base.Entry) (wanted []base.Entry, last bool) {
+	if it.left >= 0 && len(rows) >= it.left {
+		rows, last = rows[:it.left], true
+	}
+	it.items += int64(len(rows))
+	if it.left > 0 {
+		it.left -= len(rows)
+	}
+	return rows, last
 }
 
 // Items returns the number of items that were counted.
@@ -285,7 +315,7 @@ func (it *Iteration) entry() *base.Entry {
 		if it.err = it.pause(); it.err != nil {
 			return nil
 		}
-		if e.Seq >= it.from && !it.expired(e) {
+		if it.wants(e) {
 			return e
 		}
 	}
@@ -425,10 +455,15 @@ func (it *Iteration) decode(e *base.Entry) (err error) {
 
 // set copies all but the key. What a transaction itself has written has version 0.
 func (it *Item) set(e *base.Entry) {
-	it.Value, it.Expiry, it.Version = e.Value, e.Expiry, uint64(e.Seq)
+	it.Value, it.Expiry, it.Version = e.Value, e.Expiry, Version(e)
+}
+
+// Version returns the version of an item, 0 of what the transaction itself has written.
+func Version(e *base.Entry) uint64 {
 	if e.Seq >= overlayBase {
-		it.Version = 0
+		return 0
 	}
+	return uint64(e.Seq)
 }
 
 // PartitionEnd turns the lowest key of a partition, in place, into the first ordered

@@ -16,6 +16,10 @@ import (
 // shownSpans is how many spans EXPLAIN writes out.
 const shownSpans = 4
 
+// parallelCost is the cost from which on several goroutines may read an access: an execution starts
+// them when one has read some hundred items.
+const parallelCost = 100e3
+
 // accessText describes an access.
 type accessText struct{ *operator.Access }
 
@@ -52,6 +56,8 @@ func (n accessText) describe(e *Explanation) {
 	}
 	e.attrIf(len(n.Extremes) > 0, "extremes", n.extremesText())
 	e.attrIf(n.KeysOnly, "keys only", "")
+	e.attrIf(n.Divisible() && !n.Merge && !n.Ordered && n.Expected.Cost >= parallelCost,
+		"parallel", "")
 	e.attrIf(n.Limit >= 0, "limit", strconv.FormatInt(n.Limit, 10))
 }
 

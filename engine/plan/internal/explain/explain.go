@@ -121,6 +121,9 @@ func (e *Explanation) write(b *strings.Builder, first, rest string) {
 		if a.Spilled > 0 {
 			fmt.Fprintf(b, " spilled %d", a.Spilled)
 		}
+		if a.Workers > 1 {
+			fmt.Fprintf(b, " workers %d", a.Workers)
+		}
 		if a.Loops > 1 {
 			fmt.Fprintf(b, " loops %d", a.Loops)
 		}

@@ -79,6 +79,20 @@ type Access struct {
 	Deferred bool
 }
 
+// Divisible reports whether several goroutines may read the access, each some stripes of the rows
+// or some streams of an index. The order of the result is lost, but for that inside of a stream.
+func (a *Access) Divisible() bool {
+	if a.Limit >= 0 || a.Skip != nil || a.Probe != nil || a.Deferred || a.Extremes != nil ||
+		len(a.Streams) == 0 {
+		return false
+	}
+	first := &a.Streams[0]
+	if first.PK == nil {
+		return !a.Ordered && !a.Merge && len(a.Streams) == 1 && len(first.Ranges) == 1
+	}
+	return a.Index != nil && len(a.Streams) > 1
+}
+
 // Stream is a sorted sequence of entries or rows.
 type Stream struct {
 	// Bucket is the partition of the index, 0 of an index without shards, -1 of rows.

@@ -79,9 +79,11 @@ type Actual struct {
 	Spilled int64
 	// Blocks are those of files that were tested by Access.Zones.
 	Blocks zonemap.BlockCounts
+	// Workers is how many goroutines have shared its reading; 0: none but the caller's.
+	Workers int
 }
 
-// Add adds the counters of another execution.
+// Add adds the counters of another execution, or of another goroutine.
 func (a *Actual) Add(b *Actual) {
 	a.Rows, a.Loops, a.Seeks = a.Rows+b.Rows, a.Loops+b.Loops, a.Seeks+b.Seeks
 	a.Keys, a.Bytes, a.Time = a.Keys+b.Keys, a.Bytes+b.Bytes, a.Time+b.Time

@@ -1,0 +1,125 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/kstonedb/kstone/engine/internal/read"
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/keycodec"
+)
+
+// Block is a number of items that an iteration has at hand together. Their keys are decoded when
+// they are asked for. It belongs to one goroutine.
+//
+// Ownership: all it returns is valid in the call that it was handed to, a key until the next call
+// of Key or Item.
+type Block struct {
+	rows   []base.Entry
+	pk     []byte // of all rows, if not nil;
+	skip   int    // then the length of what is before their sort keys
+	stripe uint8
+	item   *Item // instead of rows
+	buf    []byte
+}
+
+// BlockOf makes the block that has one item.
+func (b *Block) BlockOf(item *Item) { b.item, b.rows = item, nil }
+
+// Len returns the number of items.
+func (b *Block) Len() int {
+	if b.item != nil {
+		return 1
+	}
+	return len(b.rows)
+}
+
+// Stripe returns the stripe of an unordered scan that the items come from; 0 in others.
+func (b *Block) Stripe() int { return int(b.stripe) }
+
+// Value returns the value of item i.
+func (b *Block) Value(i int) []byte {
+	if b.item != nil {
+		return b.item.Value
+	}
+	return b.rows[i].Value
+}
+
+// KeyBytes returns the length of the key of item i, in its ordered form.
+func (b *Block) KeyBytes(i int) int {
+	if b.item != nil {
+		return len(b.item.Key.PK) + len(b.item.Key.SK)
+	}
+	return len(b.rows[i].Key)
+}
+
+// Key returns the key of item i. It fails with a *corrupt.Error if the key is damaged.
+func (b *Block) Key(i int) (key Key, err error) {
+	if b.item != nil {
+		return b.item.Key, nil
+	}
+	ordered := b.rows[i].Key
+	if b.pk == nil {
+		key, b.buf, err = keycodec.DecodeOrdered(ordered, b.buf[:0])
+		return key, err
+	}
+	key.PK = b.pk
+	if n := len(ordered); n > b.skip {
+		key.SK = ordered[b.skip:n:n]
+	}
+	return key, nil
+}
+
+// Item returns item i.
+func (b *Block) Item(i int) (Item, error) {
+	if b.item != nil {
+		return *b.item, nil
+	}
+	key, err := b.Key(i)
+	e := &b.rows[i]
+	return Item{Key: key, Value: e.Value, Expiry: e.Expiry, Version: read.Version(e)}, err
+}
+
+// Share divides the stripes of an unordered scan among readers of the same moment, see Scan.Share.
+type Share struct{ share read.Share }
+
+// Left reports whether a stripe is still to be read.
+func (s *Share) Left() bool { return s.share.Left() }
+
+// ScanBlocks hands the items that s selects to yield, as many at a time as are at hand, until
+// it returns false. It is Scan for readers of many items. Filter is not called: with MayHold the
+// caller's own test is it.
+func (r *reader) ScanBlocks(ctx context.Context, s Scan, yield func(*Block) bool) error {
+	it := read.NewIteration()
+	defer it.Close()
+	if err := r.openScan(ctx, it, &s, s.Unordered); err != nil {
+		return err
+	}
+	return yieldBlocks(it, yield)
+}
+
+// GatherBlocks is Gather as ScanBlocks is Scan.
+func (r *reader) GatherBlocks(ctx context.Context, g Gather, yield func(*Block) bool) error {
+	it := read.NewIteration()
+	defer it.Close()
+	if err := r.openGather(ctx, it, &g, true); err != nil {
+		return err
+	}
+	return yieldBlocks(it, yield)
+}
+
+// yieldBlocks hands out what an iteration shows.
+func yieldBlocks(it *read.Iteration, yield func(*Block) bool) error {
+	var b Block
+	for last := false; !last; {
+		rows := it.Block()
+		if rows == nil {
+			return it.Err()
+		}
+		b.pk, b.skip, _ = it.Part()
+		b.stripe = it.Stripe()
+		if b.rows, last = it.Cut(rows); !yield(&b) {
+			return nil
+		}
+	}
+	return nil
+}

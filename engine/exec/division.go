@@ -1,0 +1,268 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/store"
+)
+
+// A division lets several goroutines run the same steps of a plan, each on its share of what the
+// access at the bottom reads: stripes of a table, or streams of an index.
+//
+//	group, sort     every worker keeps groups or rows of its own; when all have ended, they are
+//	                brought together
+//	gather          the workers' rows are handed on as they come, for all other steps
+//
+// Below them are accesses, filters, projections, and joins whose left side is divided; the right
+// side of a hash join is read once.
+//
+// The naive way: start the workers and give each a fixed part. Why it fails: most queries are
+// small, and starting goroutines costs more than they take; and parts are of different sizes. The
+// way taken: the caller's goroutine is the first worker and begins at once. Only when it has read
+// helpFrom items and there is more does it start the others; and all take the next stripe or stream
+// when they are done with one. So the results are right whichever of them are started, down to the
+// caller alone.
+//
+// Rows have numbers: that of the stripe or stream, then that of the row in it, as its worker
+// counts. Equal keys are sorted by it, and groups come out by that of their first rows, so that
+// sorts and groups do not depend on who has read what.
+//
+// Only what is read from one snapshot is divided: see store.Sharer.
+type division struct {
+	*runner
+	node    plan.Node
+	leaf    *plan.Access
+	workers int // at most
+
+	caller *worker
+	work   func(*worker) error // of each worker, while run runs
+	builds map[*plan.JoinNode]*hashed
+
+	stripes *engine.Share // of an interval
+	streams atomic.Int64  // the next one of an index
+
+	read    int // items, by the caller
+	started bool
+	helpers sync.WaitGroup
+	stop    context.CancelCauseFunc
+	mu      sync.Mutex // guards what follows
+	others  []*worker
+	failed  error       // the first of the helpers'
+	broken  atomic.Bool // there is one
+}
+
+// worker is one goroutine of a division, with operators and counters of its own.
+type worker struct {
+	*runner
+	division *division
+	index    int // 0: the caller's
+	op       operator
+	part     int64 // the stripe or stream that is read
+	rows     int64 // that have a number
+	// onBlock, if not nil, is called before rows of a block are handed on. It returns false if no
+	// more are wanted.
+	onBlock func() bool
+	// ends hand on, at the end of a part, rows that operators have kept back, the last of them
+	// first. They return false if no more are wanted.
+	ends []func() bool
+}
+
+// partBits is the place of the part in the number of a row.
+const partBits = 40
+
+// errStopped ends helpers whose rows are not wanted any more.
+var errStopped = errors.New("exec: no more rows are wanted")
+
+// divide returns a division of a step, nil if it is not divided.
+func (r *runner) divide(n plan.Node) (*division, error) {
+	workers := min(r.opt.Workers, runtime.GOMAXPROCS(0))
+	if workers < 2 || r.worker != nil || r.applied != nil { // these keep values for one goroutine
+		return nil, nil
+	}
+	if _, ok := r.reader.(store.Sharer); !ok {
+		return nil, nil
+	}
+	leaf := r.leafOf(n, false)
+	if leaf == nil {
+		return nil, nil
+	}
+	d := &division{runner: r, node: n, leaf: leaf, workers: workers,
+		builds: map[*plan.JoinNode]*hashed{}}
+	var err error
+	d.caller, err = d.newWorker(r.ctx, 0)
+	return d, err
+}
+
+// leafOf returns the access whose items are divided among the workers, nil if there is none.
+// Grouped says that the rows of each stream are grouped by themselves, in their order.
+func (r *runner) leafOf(n plan.Node, grouped bool) *plan.Access {
+	switch n := n.(type) {
+	case *plan.Access:
+		if n.Divisible() && (grouped || !n.Ordered && !n.Merge) {
+			return n
+		}
+	case *plan.Filter:
+		return r.leafOf(n.Input, grouped)
+	case *plan.Project:
+		return r.leafOf(n.Input, grouped)
+	case *plan.Derived:
+		return r.leafOf(n.Input, false)
+	case *plan.JoinNode:
+		switch {
+		case r.swapped[n]:
+			return r.leafOf(n.Right, false)
+		case n.Kind == plan.Full: // what is left of the right side is known at the end
+		case n.Method == plan.JoinHash || n.Method == plan.JoinLookup:
+			return r.leafOf(n.Left, false)
+		}
+	case *plan.Group:
+		if n.Mode == plan.GroupPerBucket && len(n.Keys) > 0 {
+			return r.leafOf(n.Input, true)
+		}
+	}
+	return nil
+}
+
+// newWorker compiles the steps of one worker.
+func (d *division) newWorker(ctx context.Context, index int) (*worker, error) {
+	r := *d.runner
+	w := &worker{runner: &r, division: d, index: index}
+	if r.ctx, r.worker = ctx, w; index > 0 {
+		r.actuals = map[plan.Node]*plan.Actual{}
+	}
+	var err error
+	w.op, err = r.compile(d.node)
+	return w, err
+}
+
+// run does the work of all workers: of the caller's in this goroutine. It returns when all are
+// done.
+func (d *division) run(work func(*worker) error) error {
+	d.work, d.started, d.read, d.failed = work, false, 0, nil
+	d.stripes = new(engine.Share)
+	d.streams.Store(0)
+	d.broken.Store(false)
+	d.caller.part, d.caller.rows, d.caller.ends = 0, 0, nil
+	defer d.wait() // after a panic
+	err := work(d.caller)
+	if err != nil && d.started {
+		d.stop(errStopped)
+	}
+	d.wait()
+	for _, h := range d.builds {
+		h.kept.release()
+	}
+	clear(d.builds)
+	return first(err, d.failed)
+}
+
+// wait waits for the helpers.
+func (d *division) wait() {
+	if d.started {
+		d.helpers.Wait()
+		d.stop(nil)
+		d.started = false
+		for _, w := range d.others {
+			w.ctx = d.ctx // for files that are still to be read
+			for n, a := range w.actuals {
+				n.Actual().Add(a)
+			}
+		}
+		d.others = nil
+	}
+}
+
+// left reports whether a stripe or stream is still to be read.
+func (d *division) left() bool {
+	if d.leaf.Index == nil {
+		return d.stripes.Left()
+	}
+	return d.streams.Load() < int64(len(d.leaf.Streams))
+}
+
+// nextStream returns the position of the next stream to read.
+func (d *division) nextStream() int { return int(d.streams.Add(1)) - 1 }
+
+// reads takes note of a block that is going to be read. It returns false if no more are wanted.
+func (w *worker) reads(b *engine.Block) bool {
+	d := w.division
+	if d.leaf.Index == nil && !w.enter(int64(b.Stripe())) {
+		return false
+	}
+	switch {
+	case w.index > 0:
+	case d.started:
+		if d.broken.Load() {
+			return false
+		}
+	default:
+		if d.read += b.Len(); d.read >= helpFrom && d.left() {
+			d.start()
+		}
+	}
+	return w.onBlock == nil || w.onBlock()
+}
+
+// enter ends a part if another one begins. It returns false if no more rows are wanted.
+func (w *worker) enter(part int64) bool {
+	if part != w.part {
+		for i := len(w.ends) - 1; i >= 0; i-- {
+			if !w.ends[i]() {
+				return false
+			}
+		}
+	}
+	w.part = part
+	return true
+}
+
+// number returns the number of the next row.
+func (w *worker) number() int64 {
+	w.rows++
+	return w.part<<partBits | w.rows
+}
+
+// numbered returns the rows of the worker.
+func (w *worker) numbered(yield func(seq int64, row []expr.Value) bool) error {
+	return w.op.run(func(row []expr.Value) bool { return yield(w.number(), row) })
+}
+
+// helperCount returns how many helpers there may be.
+func (d *division) helperCount() int { return d.workers - 1 }
+
+// start starts the helpers.
+func (d *division) start() {
+	var ctx context.Context
+	ctx, d.stop = context.WithCancelCause(d.ctx)
+	d.started = true
+	n := d.helperCount()
+	d.leaf.Actual().Workers = 1 + n
+	for i := 1; i <= n; i++ {
+		d.helpers.Go(func() { d.help(ctx, i) })
+	}
+}
+
+// help does the work of a helper.
+func (d *division) help(ctx context.Context, index int) {
+	w, err := d.newWorker(ctx, index)
+	if err == nil {
+		err = d.work(w)
+	}
+	if err != nil && !errors.Is(err, errStopped) {
+		d.broken.Store(true)
+		d.stop(errStopped)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !errors.Is(err, errStopped) {
+		d.failed = first(d.failed, err)
+	}
+	d.others = append(d.others, w)
+}

@@ -1,0 +1,209 @@
+package exec
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/keycodec"
+)
+
+// mergeable reports whether the groups of parts of the input can be brought together, with a result
+// that does not depend on the parts.
+func mergeable(n *plan.Group, params []expr.Value) bool {
+	if len(n.Keys) > 0 && n.Mode != plan.GroupHash {
+		return false
+	}
+	for i := range n.Aggregates {
+		a := &n.Aggregates[i]
+		switch {
+		case a.Distinct || a.Func == plan.Concat:
+			return false
+		case a.Arg == nil || a.Func == plan.Count:
+		case a.Func == plan.Min || a.Func == plan.Max:
+			if expr.CollationOf(a.Arg) != keycodec.CollateBytes {
+				return false // which of two equal texts it is depends on the order
+			}
+		case !exact(n.Input, a.Arg, params):
+			return false
+		}
+	}
+	return true
+}
+
+// exact reports whether a sum of an expression does not depend on the order of the rows: it has no
+// floats.
+func exact(input plan.Node, e expr.Expr, params []expr.Value) bool {
+	tables := map[int]*schema.Table{}
+	sources(input, tables)
+	layout := input.Layout()
+	ok := true
+	expr.Walk(e, func(e expr.Expr) bool {
+		switch e := e.(type) {
+		case expr.Const:
+			ok = ok && e.Kind() != expr.KindFloat
+		case expr.Param:
+			ok = ok && uint(e.Index) < uint(len(params)) && params[e.Index].Kind() != expr.KindFloat
+		case expr.Arith:
+		case expr.Slot:
+			c := layout[e.I]
+			t := tables[c.Source]
+			ok = ok && t != nil && c.Ordinal >= 0 && // it is not computed
+				exactType(t.Columns[c.Ordinal].Type)
+		default:
+			ok = false
+		}
+		return ok
+	})
+	return ok
+}
+
+// exactType reports whether numbers of a type are added without rounding.
+func exactType(t keycodec.Type) bool {
+	return t != keycodec.TypeFloat32 && t != keycodec.TypeFloat64
+}
+
+// sources collects the tables that are read.
+func sources(n plan.Node, tables map[int]*schema.Table) {
+	if a, ok := n.(*plan.Access); ok {
+		tables[a.Source] = a.Table
+	}
+	if _, ok := n.(*plan.Derived); ok {
+		return // it numbers its sources by itself
+	}
+	for _, c := range n.Children() {
+		sources(c, tables)
+	}
+}
+
+// forWorker returns the group with programs of the worker's own.
+func (g *group) forWorker(w *worker) (*group, error) {
+	if w.index == 0 {
+		return g, nil
+	}
+	return w.groupOver(g.node, w.op)
+}
+
+// totalDivided is total of a divided input.
+func (g *group) totalDivided() ([]accumulator, error) {
+	var mu sync.Mutex
+	var all []accumulator
+	err := g.division.run(func(w *worker) error {
+		own, err := g.forWorker(w)
+		if err != nil {
+			return err
+		}
+		one := own.aggregation()
+		defer one.release()
+		one.begin(0)
+		var failed error
+		err = w.op.run(func(row []expr.Value) bool {
+			failed = one.add(0, row)
+			return failed == nil
+		})
+		if err = first(failed, err); err != nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if all == nil {
+			all = one.accs
+			return nil
+		}
+		return mergeAll(g.aggs, all, one.accs)
+	})
+	return all, err
+}
+
+// mergeAll adds the accumulators of a group to others.
+func mergeAll(aggs []aggregate, to, from []accumulator) error {
+	for i := range to {
+		if err := to[i].merge(&aggs[i], &from[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hashDivided is hash of a divided input.
+func (g *group) hashDivided(yield func([]expr.Value) bool) error {
+	var mu sync.Mutex
+	var passes []*hashedGroups
+	defer func() {
+		for _, h := range passes {
+			h.rows.close()
+			h.release()
+		}
+	}()
+	err := g.division.run(func(w *worker) error {
+		own, err := g.forWorker(w)
+		if err != nil {
+			return err
+		}
+		h := own.hashed(w.spool("hash grouping", w.actual(g.node)))
+		mu.Lock()
+		passes = append(passes, h)
+		mu.Unlock()
+		return h.addAll(w.numbered)
+	})
+	if err != nil {
+		return err
+	}
+	h := passes[0]
+	if err := h.joinAll(passes[1:]); err != nil {
+		return err
+	}
+	order := make([]int, len(h.keys))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(h.seqs[a], h.seqs[b]) })
+	return g.finish(h, order, func(_ int64, row []expr.Value) bool { return yield(row) })
+}
+
+// joinAll takes over the groups of other passes. Rows of groups that some pass had no room for are
+// taken in last, when all groups in memory are known.
+func (h *hashedGroups) joinAll(others []*hashedGroups) error {
+	rests := runs{spool: h.rows, limit: -1}
+	take := func(rest *partitions) {
+		for i := 0; rest != nil && i < len(rest.parts); i++ {
+			if rest.parts[i].rows > 0 {
+				rests.tapes = append(rests.tapes, &rest.parts[i])
+			}
+		}
+	}
+	take(h.rest)
+	for _, other := range others {
+		take(other.rest)
+		if err := h.join(other); err != nil {
+			return err
+		}
+	}
+	if rests.tapes == nil {
+		return nil
+	}
+	h.rest = newPartitions(h.rows)
+	return h.addAll(rests.merge)
+}
+
+// join takes over the groups of another pass.
+func (h *hashedGroups) join(other *hashedGroups) error {
+	for j := range other.keys {
+		i, added := h.table.add(other.table.key(j))
+		if added {
+			h.keys, h.seqs = append(h.keys, other.keys[j]), append(h.seqs, other.seqs[j])
+			h.begin(i)
+		} else if other.seqs[j] < h.seqs[i] {
+			h.keys[i], h.seqs[i] = other.keys[j], other.seqs[j]
+		}
+		if err := mergeAll(h.aggs, h.of(i), other.of(j)); err != nil {
+			return err
+		}
+	}
+	h.kept.join(&other.kept)
+	other.keys, other.table, other.accs = nil, nil, nil
+	return nil
+}

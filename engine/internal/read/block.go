@@ -1,0 +1,127 @@
+package read
+
+import (
+	"sync/atomic"
+
+	"github.com/kstonedb/kstone/internal/base"
+)
+
+// Share divides the stripes of a scan among the iterations that walk them: each stripe is read by
+// one of them, in the order of the stripes. The zero Share is ready.
+type Share struct{ next atomic.Int32 }
+
+// take returns the next of n positions; ok is false after the last.
+func (s *Share) take(n int) (i int, ok bool) {
+	i = int(s.next.Add(1)) - 1
+	return i, i < n
+}
+
+// Left reports whether a stripe is still to be read.
+func (s *Share) Left() bool { return s.next.Load() < base.NumStripes }
+
+// WalkShared is Walk of those stripes that the share gives to the iteration.
+func (it *Iteration) WalkShared(share *Share, s base.Span, reverse bool) {
+	it.span, it.reverse, it.share = s, reverse, share
+	it.walkNext()
+}
+
+// walkNext opens the next stripe of the share, and reports whether there is one.
+func (it *Iteration) walkNext() bool {
+	i, ok := it.share.take(len(it.stripes))
+	if !ok {
+		return false
+	}
+	it.stripe = it.stripes[i]
+	it.open(it.stripe, it.walkBounds(it.span))
+	return it.err == nil
+}
+
+// Stripe returns the stripe that is walked.
+func (it *Iteration) Stripe() uint8 { return it.stripe }
+
+// Block moves over the next entries that are wanted, as many as are at hand, and returns them;
+// none at the end, or if Err says why it cannot go on. They are in one partition, if Part says
+// so, and valid until the next call.
+func (it *Iteration) Block() []base.Entry {
+	for {
+		if it.at == len(it.rows) && !it.refill() {
+			return nil
+		}
+		rows := it.rows[it.at:]
+		it.at = len(it.rows)
+		it.sinceOK += len(rows)
+		if it.err = it.pause(); it.err != nil {
+			return nil
+		}
+		if rows = it.wantedOf(rows); len(rows) > 0 {
+			return rows
+		}
+	}
+}
+
+// wantedOf returns the entries that are wanted, in memory of its own if some are not: what a source
+// has shown stays as it is.
+func (it *Iteration) wantedOf(rows []base.Entry) []base.Entry {
+	n := 0
+	for n < len(rows) && it.wants(&rows[n]) {
+		n++
+	}
+	if n == len(rows) {
+		return rows
+	}
+	it.kept = append(it.kept[:0], rows[:n]...)
+	for i := n + 1; i < len(rows); i++ {
+		if it.wants(&rows[i]) {
+			it.kept = append(it.kept, rows[i])
+		}
+	}
+	return it.kept
+}
+
+func (it *Iteration) wants(e *base.Entry) bool { return e.Seq >= it.from && !it.expired(e) }
+
+// Part returns the partition of all entries of the block, and the length of what their keys begin
+// with before the sort key; ok is false if they are of several partitions.
+func (it *Iteration) Part() (pk []byte, skip int, ok bool) {
+	p := it.part
+	if it.parts != nil {
+		p = &it.parts[it.source.Part()]
+	}
+	if p == nil {
+		return nil, 0, false
+	}
+	return p.pk, p.skip, true
+}
+
+// Count counts the items of Stripes in a span, without reading those that files have counted.
+// Requires: no limit, no versions that are passed over, nothing left out by zones.
+func (it *Iteration) Count(s base.Span) int64 {
+	ids := it.stripes
+	if it.stripes = nil; s.Empty() {
+		return 0
+	}
+	for _, id := range ids {
+		if it.err = it.pause(); it.err != nil {
+			break
+		}
+		if it.reader.overlay(id) == nil {
+			n, ok, err := it.state.env.Stripes[id].Count(s.Lo, s.Hi, it.node.seq)
+			if it.err = err; err != nil {
+				break
+			}
+			if ok {
+				it.items += n
+				continue
+			}
+		}
+		it.stripe = id
+		it.open(id, it.walkBounds(s))
+		for it.err == nil && it.Skip() {
+			it.items++
+		}
+		if it.err != nil {
+			break
+		}
+	}
+	return it.items
+}

@@ -1,0 +1,134 @@
+package schema
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/keycodec"
+)
+
+// RowReader reads the same columns of many rows. What depends on the table and the columns alone
+// is decided when it is made, and each value goes to its place in a row of the caller's, which has
+// no places for other columns. It belongs to one goroutine.
+type RowReader struct {
+	table *Table
+	want  ColumnSet
+	// at is the place of each column, -1 if it is not wanted.
+	at     []int
+	slots  []placedSlot // of the newest layout
+	inKey  bool         // columns are read from the key,
+	inBody bool         // and from the value
+	full   []expr.Value // a row of the table, for other layouts; nil until it is needed
+}
+
+// placedSlot is a wanted column of a layout.
+type placedSlot struct {
+	*Slot
+	at int
+}
+
+// RowReader returns a reader of some columns: ordinals[i] goes to place at[i]. Columns that are
+// dropped are NULL.
+func (t *Table) RowReader(ordinals, at []int) *RowReader {
+	r := &RowReader{table: t, want: Columns(ordinals...), at: make([]int, len(t.Columns))}
+	for i := range r.at {
+		r.at[i] = -1
+	}
+	for i, o := range ordinals {
+		r.at[o] = at[i]
+	}
+	l := t.Layout()
+	for i := range l.Slots {
+		if s := &l.Slots[i]; r.want.Has(s.Ordinal) {
+			r.slots = append(r.slots, placedSlot{s, r.at[s.Ordinal]})
+		}
+	}
+	key := r.want
+	r.inKey = key.meets(t.built.coveredPK) || key.meets(t.built.coveredSK)
+	r.inBody = !r.want.Without(*t.built.coveredPK).Without(*t.built.coveredSK).Empty()
+	return r
+}
+
+// NeedsKey reports whether Read looks at the key of a row.
+func (r *RowReader) NeedsKey() bool { return r.inKey }
+
+// Read reads the columns of a row into dst, as Table.Decode does. Without NeedsKey the key may be
+// the zero Key.
+//
+// Ownership: the values may share the bytes of key and value.
+func (r *RowReader) Read(dst []expr.Value, key keycodec.Key, value []byte) error {
+	if r.inBody {
+		l := r.table.Layout()
+		if len(value) < 2 || value[1] >= 0x80 || uint32(value[1]) != l.Version {
+			return r.readOther(dst, key, value)
+		}
+		v, err := l.view(value[0], value[2:])
+		if err == nil {
+			err = r.readBody(dst, &v)
+		}
+		if err != nil {
+			return fmt.Errorf("schema: table %q: %w", r.table.Name, err)
+		}
+	}
+	return r.readKey(dst, key)
+}
+
+// readKey reads the columns that are in the key.
+func (r *RowReader) readKey(dst []expr.Value, key keycodec.Key) error {
+	if !r.inKey {
+		return nil
+	}
+	if err := r.table.decodeKey(dst, key, &r.want, r.at); err != nil {
+		return fmt.Errorf("schema: table %q: %w", r.table.Name, err)
+	}
+	return nil
+}
+
+// readBody reads the columns that are in the value.
+func (r *RowReader) readBody(dst []expr.Value, v *View) error {
+	for i := range r.slots {
+		s := &r.slots[i]
+		switch {
+		case s.Null >= 0 && v.body[s.Null>>3]>>(s.Null&7)&1 != 0:
+			dst[s.at] = expr.Value{}
+			continue
+		case s.Type == keycodec.TypeInt64 && !s.List:
+			dst[s.at] = expr.Int(int64(binary.LittleEndian.Uint64(v.body[s.Offset:])))
+			continue
+		}
+		var err error
+		if s.Width > 0 {
+			dst[s.at], err = s.fixedValue(v.body[s.Offset : s.Offset+s.Width])
+		} else if b, failed := v.Bytes(s.Slot); failed == nil {
+			dst[s.at], err = s.varValue(b)
+		} else {
+			err = failed
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readOther is Read of a row with another layout.
+func (r *RowReader) readOther(dst []expr.Value, key keycodec.Key, value []byte) error {
+	if r.full == nil {
+		r.full = r.table.Row()
+	}
+	v, err := r.table.View(value)
+	if err == nil {
+		err = v.decode(r.full, &r.want)
+	}
+	if err != nil {
+		return fmt.Errorf("schema: table %q: %w", r.table.Name, err)
+	}
+	r.table.fillIn(r.full, v.Layout, &r.want)
+	for ordinal, at := range r.at {
+		if at >= 0 {
+			dst[at] = r.full[ordinal]
+		}
+	}
+	return r.readKey(dst, key)
+}
