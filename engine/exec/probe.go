@@ -56,7 +56,7 @@ func (p *prober) convert(values []expr.Value) ([]expr.Value, error) {
 
 // appendPlaces adds the places of the values that were converted last.
 func (p *prober) appendPlaces(list []place, probe int) ([]place, error) {
-	x := p.node.Index
+	x := p.node.Spread()
 	if x == nil {
 		return p.rowPlace(list, probe)
 	}

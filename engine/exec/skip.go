@@ -79,8 +79,8 @@ func (a *access) skip(st *plan.Stream, put func(store.Item) (taken, more bool)) 
 func (a *access) skipFields(st *plan.Stream) (fields []keycodec.Field, offset int) {
 	columns, t := a.node.Skip.Columns, a.node.Table
 	switch {
-	case a.node.Index != nil:
-		return a.node.Index.Fields()[:columns], 0
+	case a.node.Spread() != nil:
+		return a.node.Spread().Fields()[:columns], 0
 	case st.PK == nil:
 		return t.PKFields()[:columns], len(t.AppendRowPrefix(nil))
 	}

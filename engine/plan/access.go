@@ -236,7 +236,9 @@ func keyFor(r *relation, x *schema.Index) spans.Key {
 	}
 	if x == nil {
 		addRowKey()
-		k.Keep = len(r.table.PK)
+		if k.Keep = len(r.table.PK); r.table.Sharded() {
+			k.Keep = r.table.ShardColumns
+		}
 		return k
 	}
 	for _, c := range x.Columns {
@@ -249,6 +251,21 @@ func keyFor(r *relation, x *schema.Index) spans.Key {
 		addRowKey()
 	}
 	return k
+}
+
+// spread returns the index that says in which buckets the path reads: its own, or the sharded
+// primary key. It is nil where rows are spread by their partition keys.
+func (p *path) spread() *schema.Index {
+	if p.index == nil {
+		return p.rel.table.Primary()
+	}
+	return p.index
+}
+
+// sharded reports whether the bucket that is read follows from the first columns of the key.
+func (p *path) sharded() bool {
+	x := p.spread()
+	return x != nil && x.Sharded()
 }
 
 // newPath describes an index, or the rows, as a way to read a relation; keysToo is for

@@ -248,7 +248,7 @@ func prune(all []candidate) []candidate {
 // bucketed says whether groups could be made bucket by bucket.
 func (c *candidate) bucketed() bool {
 	p := c.path
-	return p != nil && p.q.grouped && p.index != nil && p.index.Sharded() && !p.ordered
+	return p != nil && p.q.grouped && !p.ordered && p.sharded()
 }
 
 func compareCost(a, b float64) int {

@@ -311,7 +311,7 @@ func (f *finisher) group() {
 // alone if no group is in two of them.
 func (f *finisher) groupMode() GroupMode {
 	q, p := f.q, f.c.path
-	plainAccess := p != nil && p.index != nil && !p.repeats && p.index.Buckets() > 1 &&
+	plainAccess := p != nil && p.spread() != nil && !p.repeats && p.spread().Buckets() > 1 &&
 		p.skip == nil && p.limit < 0 && !p.ordered && len(q.applied) == 0
 	if len(q.groups) == 0 {
 		distinct := slices.ContainsFunc(q.aggregates, func(a Aggregate) bool { return a.Distinct })
@@ -324,7 +324,7 @@ func (f *finisher) groupMode() GroupMode {
 	if !ok {
 		return GroupHash
 	}
-	if plainAccess && p.index.Sharded() && len(q.finalOrder()) == 0 {
+	if plainAccess && p.sharded() && len(q.finalOrder()) == 0 {
 		order, _ := p.orderFrom(0)
 		if groups(columns, order, source, p.rel.constants()) && p.shardsWithin(columns) {
 			return GroupPerBucket

@@ -274,12 +274,12 @@ func (q *query) merged(c, in candidate, r *relation, j joinTerms, e operator.Est
 // samePartitions says whether equal join keys lie in buckets of the same number on both
 // sides.
 func samePartitions(left, right *path, j joinTerms) bool {
-	if left == nil || right == nil || left.index == nil || right.index == nil ||
+	if left == nil || right == nil || !left.sharded() || !right.sharded() ||
 		left.ordered || right.ordered || left.repeats || right.repeats {
 		return false
 	}
-	a, b := left.index, right.index
-	if !a.Sharded() || !b.Sharded() || a.Shard != b.Shard || a.ShardColumns != b.ShardColumns {
+	a, b := left.spread(), right.spread()
+	if a.Shard != b.Shard || a.ShardColumns != b.ShardColumns {
 		return false
 	}
 	for i := range max(1, a.ShardColumns) {

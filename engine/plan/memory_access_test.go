@@ -110,7 +110,7 @@ func (e *execution) between(n *plan.Access, s plan.Stream, key func(*item) []byt
 func (e *execution) skip(n *plan.Access, items []found) (out []found) {
 	last := "none"
 	for _, f := range items {
-		p := prefixOf(n.Index, f.sk, n.Skip.Columns)
+		p := prefixOf(n.Spread(), f.sk, n.Skip.Columns)
 		if n.Skip.Ranges != nil {
 			rest := f.sk[len(p):]
 			for _, r := range n.Skip.Ranges {

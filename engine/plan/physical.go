@@ -120,8 +120,9 @@ func (w *path) hasKey() bool {
 // readsRanges reports whether spans alone say what is read.
 func (d *Physical) readsRanges() bool {
 	w := d.path
+	x := w.spread()
 	return w.fixed == 0 && w.skip == nil && w.probe == nil && !w.takesAfter && w.limit < 0 &&
-		!w.repeats && !w.need.rowKey && (d.Index == nil || d.Index.Buckets() <= maxKeptBuckets)
+		!w.repeats && !w.need.rowKey && (x == nil || x.Buckets() <= maxKeptBuckets)
 }
 
 // compile divides the terms between entries and rows, and makes programs of them and of the
@@ -165,17 +166,16 @@ func (d *Physical) compile(outputs []Output) (err error) {
 			d.slots = append(d.slots, spans.OperandOf(e))
 		}
 	}
-	if d.Index == nil {
-		return err
+	if d.Index != nil {
+		if d.Covering {
+			d.EntryColumns.Union(d.RowColumns)
+		}
+		d.Own = d.EntryColumns.Within(d.Index.OwnColumns())
 	}
-	if d.Covering {
-		d.EntryColumns.Union(d.RowColumns)
-	}
-	d.Own = d.EntryColumns.Within(d.Index.OwnColumns())
-	if !d.Point {
-		d.buckets = spans.BucketsOf(d.Index)
-		for i := range d.Index.Buckets() {
-			d.pks = append(d.pks, d.Index.BucketPK(nil, i))
+	if x := d.path.spread(); x != nil && !d.Point {
+		d.buckets = spans.BucketsOf(x)
+		for i := range x.Buckets() {
+			d.pks = append(d.pks, x.BucketPK(nil, i))
 		}
 	}
 	return err
@@ -356,7 +356,7 @@ func (d *Physical) Bind(r *Ranges, params []expr.Value) (ok bool, err error) {
 	case len(set.Spans) == 0:
 		r.PKs = nil
 		return true, nil
-	case d.Index == nil:
+	case d.path.spread() == nil:
 		return d.bindRows(r, set), nil
 	}
 	pks, ok := d.partitions(r, set)
@@ -406,7 +406,8 @@ func (d *Physical) partitions(r *Ranges, set spans.Set) (pks [][]byte, ok bool) 
 	return d.pks, true
 }
 
-// bindRows reads rows: those of one partition, or of a range of partitions.
+// bindRows reads rows that are spread by their partition keys: those of one partition, or of a
+// range of partitions.
 func (d *Physical) bindRows(r *Ranges, set spans.Set) (ok bool) {
 	pkFields := d.path.key.Fields[:len(d.Table.PK)]
 	r.buf = d.Table.AppendRowPrefix(r.buf[:0])

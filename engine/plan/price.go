@@ -8,12 +8,12 @@ import (
 
 // bucketColumns is how many first columns decide where an entry or row lies.
 func (p *path) bucketColumns() int {
-	switch {
-	case p.index == nil:
+	switch x := p.spread(); {
+	case x == nil:
 		return len(p.rel.table.PK)
-	case p.index.Sharded():
-		return max(1, p.index.ShardColumns)
-	case p.index.Buckets() > 1:
+	case x.Sharded():
+		return max(1, x.ShardColumns)
+	case x.Buckets() > 1:
 		return len(p.key.Fields) + 1 // local: only the row's key distinguishes rows
 	}
 	return 0
@@ -21,10 +21,11 @@ func (p *path) bucketColumns() int {
 
 // buckets is the number of partitions to look into if they are not decided.
 func (p *path) buckets() float64 {
-	if p.index == nil {
+	x := p.spread()
+	if x == nil {
 		return estimate.Stripes
 	}
-	return float64(max(1, p.index.Buckets()))
+	return float64(max(1, x.Buckets()))
 }
 
 // price sets the estimates of a path.

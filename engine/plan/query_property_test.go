@@ -197,7 +197,8 @@ func randomCatalog(t *testing.T, r *rand.Rand) *catalog {
 		return text + g.pick("", "", " WHERE b > 2")
 	}
 	columns := " (id INT, a INT NULL, b INT, c INT NULL, s TEXT, "
-	keys := g.pick("PARTITION KEY (id)", "PARTITION KEY (a2), SORT KEY (id)")
+	keys := g.pick("PARTITION KEY (id)", "PARTITION KEY (a2), SORT KEY (id)",
+		"PRIMARY KEY ((tidb_shard(id)), id)", "PARTITION KEY (a2) SHARD (8), SORT KEY (id)")
 	if strings.Contains(keys, "a2") {
 		columns = strings.Replace(columns, "s TEXT", "s TEXT, a2 INT", 1)
 	}

@@ -25,10 +25,7 @@ func (q *query) skipRanges(p *path, e *estimate.Estimator) (found []*path) {
 		if restricts(p.pred, p.rel.source, p.key.Ordinals[m-1]) {
 			return found
 		}
-		if p.index == nil && m < len(p.rel.table.PK) {
-			continue // inside a partition only
-		}
-		if !restricts(p.pred, p.rel.source, p.key.Ordinals[m]) || p.index == nil {
+		if !restricts(p.pred, p.rel.source, p.key.Ordinals[m]) || p.spread() == nil {
 			continue
 		}
 		// A term about the column that makes no range, c + 1 = 5 for example, would read all
@@ -55,7 +52,8 @@ func (p *path) readsPart() bool {
 		return false
 	}
 	// In a unique index, each entry is a group of all its columns.
-	return p.skip == nil || !p.index.Unique || p.skip.columns < p.own
+	unique := p.index == nil || p.index.Unique
+	return p.skip == nil || !unique || p.skip.columns < p.own
 }
 
 // behind is the key without its first columns.
@@ -105,7 +103,7 @@ func (q *query) skipGroups(paths []*path) (found []*path) {
 		return nil
 	}
 	for _, p := range paths {
-		if !p.ordered || p.repeats || p.fixed > 0 || p.skip != nil || p.index == nil {
+		if !p.ordered || p.repeats || p.fixed > 0 || p.skip != nil || p.spread() == nil {
 			continue
 		}
 		k := p.groupPrefix(columns)

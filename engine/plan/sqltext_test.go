@@ -79,6 +79,7 @@ func (w *catalog) createTable(s *syntax.CreateTable) {
 	ordinals := &schema.Table{Columns: def.Columns}
 	def.PK = keysOf(ordinals, s.Partition)
 	def.SK = keysOf(ordinals, s.Sort)
+	def.Shard, def.ShardColumns = specOf(s.Sharding), s.ShardColumns
 	for i := range s.Indexes {
 		def.Indexes = append(def.Indexes, indexOf(ordinals, &s.Indexes[i]))
 	}
@@ -130,21 +131,25 @@ func indexOf(t *schema.Table, s *syntax.CreateIndex) *schema.Index {
 	if s.Local {
 		x.Placement = schema.Local
 	}
-	if s.Buckets > 0 {
-		x.Shard = shard.Spec{Function: shard.Mix64, Count: s.Buckets}
-		if s.Function != "" {
-			f, err := shard.ParseFunction(strings.ToLower(s.Function))
-			if err != nil {
-				panic(err)
-			}
-			x.Shard.Function = f
-		}
-		x.ShardColumns = max(1, s.ShardColumns)
-	}
+	x.Shard, x.ShardColumns = specOf(s.Sharding), s.ShardColumns
 	if s.Where != nil {
 		x.Where = resolved(t, exprOf(nil, s.Where))
 	}
 	return x
+}
+
+func specOf(s syntax.Sharding) (spec shard.Spec) {
+	if s.Buckets == 0 {
+		return spec
+	}
+	spec = shard.Spec{Function: shard.Mix64, Count: s.Buckets}
+	if s.Function != "" {
+		var err error
+		if spec.Function, err = shard.ParseFunction(strings.ToLower(s.Function)); err != nil {
+			panic(err)
+		}
+	}
+	return spec
 }
 
 // resolved gives columns of a condition their places.

@@ -19,9 +19,9 @@ func (p *path) streamsOf(set spans.Set, most int) (streams []Stream, ok bool) {
 		}
 	}
 	switch {
-	case p.index == nil && ok && p.fixed > 0:
+	case p.spread() == nil && ok && p.fixed > 0:
 		streams, ok = p.anewStreams(set)
-	case p.index == nil:
+	case p.spread() == nil:
 		streams = p.rowStreams(set, true)
 	case ok && p.fixed > 0:
 		streams = p.prefixStreams(set)
@@ -38,17 +38,18 @@ func (p *path) streamsOf(set spans.Set, most int) (streams []Stream, ok bool) {
 	return streams, ok && (!p.ordered || !p.merges(streams) || len(streams) <= most)
 }
 
-// merges says whether ordered streams have to be merged: those of rows follow each other,
-// unless every stream is to begin again.
+// merges says whether ordered streams have to be merged: those of partition keys follow each
+// other, unless every stream is to begin again.
 func (p *path) merges(streams []Stream) bool {
-	return p.ordered && len(streams) > 1 && (p.index != nil || p.fixed > 0)
+	return p.ordered && len(streams) > 1 && (p.spread() != nil || p.fixed > 0)
 }
 
 // bucketStreams makes one stream for each bucket.
 func (p *path) bucketStreams(set spans.Set, prefix int) (streams []Stream) {
-	for _, part := range spans.Shard(p.index, set) {
+	x := p.spread()
+	for _, part := range spans.Shard(x, set) {
 		streams = append(streams, Stream{Bucket: part.Bucket, Prefix: prefix,
-			PK: p.index.BucketPK(nil, part.Bucket), Ranges: part.Ranges})
+			PK: x.BucketPK(nil, part.Bucket), Ranges: part.Ranges})
 	}
 	return streams
 }

@@ -24,6 +24,9 @@ const Stripes = 256
 //
 // modulo 256. The rotation follows from the ids, so that indexes with few buckets do not
 // all begin at stripe 0.
+//
+// The PK of a row under a sharded primary key is 74 ('t') and the id of the table instead, and
+// then as above; the id of the index is 0 for the rotation.
 
 var crcTable = crc32.MakeTable(crc32.IEEE)
 
@@ -61,8 +64,7 @@ func (x *Index) Stripe(bucket int) uint8 {
 // BucketPK appends the partition key of the entries of a bucket.
 // Requires: 0 <= bucket < Buckets().
 func (x *Index) BucketPK(dst []byte, bucket int) []byte {
-	dst = appendIndexHead(dst, x.built.table.ID, x.ID)
-	dst = append(dst, byte(bucket>>8), byte(bucket))
+	dst = append(append(dst, x.built.head...), byte(bucket>>8), byte(bucket))
 	// The checksum continues with each byte b as table[low byte ^ b] ^ rest >> 8.
 	crc := ^x.built.crc
 	for _, b := range [...]byte{byte(bucket >> 8), byte(bucket), 0} {

@@ -16,7 +16,9 @@ type built struct {
 	coveredPK, coveredSK *ColumnSet
 	layouts              []*Layout // by their versions, ascending; new rows have the last one
 	zones                []zoneField
-	zonedPK, zonedKey    bool // some of them are in the partition key, or in the key
+	zonedPK, zonedKey    bool   // some of them are in the partition key, or in the key
+	primary              *Index // nil: the primary key is not sharded
+	checks               []expr.Program
 }
 
 // builtIndex is what is derived from the definition of an index.
@@ -30,7 +32,8 @@ type builtIndex struct {
 	where    expr.Program
 	filtered bool
 	rotation uint8
-	crc      uint32 // checksum of the partition keys up to the bucket
+	head     []byte // of the partition keys, up to the bucket
+	crc      uint32 // checksum of head
 }
 
 // build prepares a valid definition for use.
@@ -60,6 +63,13 @@ func (t *Table) build() error {
 		})
 	}
 	t.built = b
+	var err error
+	if b.checks, err = t.buildChecks(); err != nil {
+		return err
+	}
+	if t.Sharded() {
+		b.primary = t.buildPrimary()
+	}
 	for _, x := range t.Indexes {
 		if err := t.buildIndex(x); err != nil {
 			return err
@@ -135,10 +145,26 @@ func (t *Table) buildIndex(x *Index) error {
 			return err
 		}
 	}
-	b.rotation = rotation(t.ID, x.ID)
-	b.crc = crc32.ChecksumIEEE(appendIndexHead(nil, t.ID, x.ID))
+	b.setHead(appendIndexHead(nil, t.ID, x.ID), x.ID)
 	x.built = b
 	return nil
+}
+
+// buildPrimary returns the index that the rows of a sharded table are.
+func (t *Table) buildPrimary() *Index {
+	x := &Index{Name: "primary", Unique: true, Shard: t.Shard, ShardColumns: t.ShardColumns,
+		State: Ready, built: &builtIndex{table: t, fields: t.built.sk, each: -1}}
+	for _, k := range t.SK {
+		x.Columns = append(x.Columns, IndexColumn{KeyColumn: k})
+	}
+	x.built.setHead(t.AppendRowPrefix(nil), 0)
+	return x
+}
+
+// setHead sets what the partition keys of an index begin with.
+func (b *builtIndex) setHead(head []byte, index uint32) {
+	b.head, b.crc = head, crc32.ChecksumIEEE(head)
+	b.rotation = rotation(b.table.ID, index)
 }
 
 // resolve gives the columns of an expression their present names and collations.

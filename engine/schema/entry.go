@@ -12,7 +12,8 @@ import (
 
 // Format: the SK of an index entry is the ordered encodings of the columns of the index
 // and then, unless the index is unique and none of the columns is NULL, the key of the
-// row: the encodings of the columns of the partition key and of the sort key.
+// row: the encodings of the columns of the partition key and of the sort key. The bucket of a
+// row under a sharded primary key is not in it, since it follows from them.
 //
 // The value of an entry whose SK ends without the row's key begins with it: its length as
 // a uvarint, then its bytes. What follows in the value, or all of it, is nothing if the
@@ -103,7 +104,7 @@ func (x *Index) appendEntry(s *Entries, key keycodec.Key, row []expr.Value,
 		}
 	}
 	if !unique {
-		buf = append(append(buf, key.PK[rowHead:]...), key.SK...)
+		buf = b.table.appendKeyColumns(buf, key)
 	}
 	skEnd := len(buf)
 	if skEnd-start > keycodec.MaxKeyBytes {
@@ -116,8 +117,8 @@ func (x *Index) appendEntry(s *Entries, key keycodec.Key, row []expr.Value,
 	buf = x.BucketPK(buf, bucket)
 	pkEnd := len(buf)
 	if unique {
-		buf = binary.AppendUvarint(buf, uint64(len(key.PK)-rowHead+len(key.SK)))
-		buf = append(append(buf, key.PK[rowHead:]...), key.SK...)
+		n := len(b.table.pkColumns(key)) + len(key.SK)
+		buf = b.table.appendKeyColumns(binary.AppendUvarint(buf, uint64(n)), key)
 	}
 	if buf, err = x.appendIncluded(buf, row); err != nil {
 		return x.noEntry(err)
@@ -126,6 +127,19 @@ func (x *Index) appendEntry(s *Entries, key keycodec.Key, row []expr.Value,
 	s.List = append(s.List, Entry{Index: x, SK: buf[start:skEnd:skEnd],
 		PK: buf[skEnd:pkEnd:pkEnd], Value: buf[pkEnd:len(buf):len(buf)], Unique: unique})
 	return nil
+}
+
+// pkColumns returns the encodings of the columns of the partition key.
+func (t *Table) pkColumns(key keycodec.Key) []byte {
+	if t.Sharded() {
+		return nil
+	}
+	return key.PK[rowHead:]
+}
+
+// appendKeyColumns appends the encodings of the columns of a row's key.
+func (t *Table) appendKeyColumns(dst []byte, key keycodec.Key) []byte {
+	return append(append(dst, t.pkColumns(key)...), key.SK...)
 }
 
 func (x *Index) noEntry(err error) error {
@@ -262,7 +276,10 @@ func (x *Index) rowKey(buf, rest, value []byte, unique bool) (key keycodec.Key, 
 		}
 	}
 	start := len(buf)
-	buf = append(t.AppendRowPrefix(buf), rest[:len(rest)-len(tail)]...)
+	if buf, err = t.AppendRowPartition(buf, tail); err != nil {
+		return key, buf, nil, err
+	}
+	buf = append(buf, rest[:len(rest)-len(tail)]...)
 	key.PK = buf[start:len(buf):len(buf)]
 	if len(t.built.sk) > 0 {
 		key.SK = tail

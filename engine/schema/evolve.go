@@ -36,8 +36,8 @@ func (t *Table) AddColumn(c Column) (*Table, error) {
 }
 
 // DropColumn returns the table without a column. Ordinals stay as they are: the column
-// remains in Columns, as dropped. It fails if the primary key, an index or the TTL needs
-// the column. An index that is being dropped does not; it loses its columns.
+// remains in Columns, as dropped. It fails if the primary key, an index, a check or the
+// TTL needs the column. An index that is being dropped does not; it loses its columns.
 func (t *Table) DropColumn(name string) (*Table, error) {
 	return t.changed(func(t *Table) error {
 		i, err := t.columnNamed(name)
@@ -73,19 +73,18 @@ func (t *Table) userOf(ordinal int) (user, remedy string) {
 			return fmt.Sprintf("the index %q", x.Name), "drop the index first"
 		}
 	}
+	for i := range t.Checks {
+		if usesColumn(t.Checks[i].Condition, ordinal) {
+			return fmt.Sprintf("the check %q", t.Checks[i].Name), "drop that first"
+		}
+	}
 	return "", ""
 }
 
 // uses reports whether the entries of the index follow from a column.
 func (x *Index) uses(ordinal int) bool {
-	used := slices.Contains(x.Include, ordinal) ||
+	return slices.Contains(x.Include, ordinal) || usesColumn(x.Where, ordinal) ||
 		slices.ContainsFunc(x.Columns, func(k IndexColumn) bool { return k.Ordinal == ordinal })
-	expr.Walk(x.Where, func(e expr.Expr) bool {
-		c, ok := e.(expr.Column)
-		used = used || ok && c.Ordinal == ordinal
-		return true
-	})
-	return used
 }
 
 func (t *Table) columnNamed(name string) (int, error) {

@@ -27,18 +27,22 @@ import (
 //	             "include":["tags"],"shard":"mix64:16"}]}
 
 type tableJSON struct {
-	ID        uint32       `json:"id,omitempty"`
-	Name      string       `json:"name"`
-	Version   uint32       `json:"version,omitempty"`
-	Columns   []columnJSON `json:"columns"`
-	PK        []keyJSON    `json:"primary_key"`
-	SK        []keyJSON    `json:"sort_key,omitempty"`
-	TTL       *ttlJSON     `json:"ttl,omitempty"`
-	Zones     *[]string    `json:"zones,omitempty"`
-	HadTTL    bool         `json:"had_ttl,omitempty"`
-	Indexes   []indexJSON  `json:"indexes,omitempty"`
-	NextIndex uint32       `json:"next_index,omitempty"`
-	Dropping  bool         `json:"dropping,omitempty"`
+	ID      uint32       `json:"id,omitempty"`
+	Name    string       `json:"name"`
+	Version uint32       `json:"version,omitempty"`
+	Columns []columnJSON `json:"columns"`
+	PK      []keyJSON    `json:"primary_key"`
+	SK      []keyJSON    `json:"sort_key,omitempty"`
+	// All columns of a sharded key are in primary_key.
+	Shard        string      `json:"shard,omitempty"` // as shard.ParseSpec takes it
+	ShardColumns int         `json:"shard_columns,omitempty"`
+	TTL          *ttlJSON    `json:"ttl,omitempty"`
+	Zones        *[]string   `json:"zones,omitempty"`
+	Checks       []checkJSON `json:"checks,omitempty"`
+	HadTTL       bool        `json:"had_ttl,omitempty"`
+	Indexes      []indexJSON `json:"indexes,omitempty"`
+	NextIndex    uint32      `json:"next_index,omitempty"`
+	Dropping     bool        `json:"dropping,omitempty"`
 }
 
 type columnJSON struct {
@@ -52,9 +56,10 @@ type columnJSON struct {
 	List     bool        `json:"list,omitempty"`
 	Default  *expr.Value `json:"default,omitempty"`
 	// Before is one value or none. Why a list: it may be NULL.
-	Before  []expr.Value `json:"before,omitempty"`
-	Added   uint32       `json:"added,omitempty"` // not written if 1
-	Removed uint32       `json:"removed,omitempty"`
+	Before    []expr.Value `json:"before,omitempty"`
+	Generated string       `json:"generated,omitempty"` // "identity" or "uuid"
+	Added     uint32       `json:"added,omitempty"`     // not written if 1
+	Removed   uint32       `json:"removed,omitempty"`
 }
 
 type ttlJSON struct {
@@ -73,6 +78,12 @@ type indexJSON struct {
 	ShardColumns int             `json:"shard_columns,omitempty"`
 	Where        json.RawMessage `json:"where,omitempty"` // the JSON form of package expr
 	State        string          `json:"state,omitempty"` // not written if ready
+}
+
+type checkJSON struct {
+	Name       string          `json:"name"`
+	Condition  json.RawMessage `json:"condition"` // the JSON form of package expr
+	Unverified bool            `json:"unverified,omitempty"`
 }
 
 // keyJSON is a column of a key: its name alone if it has no options.
@@ -123,7 +134,8 @@ func (t *Table) MarshalJSON() ([]byte, error) {
 	for i := range t.Columns {
 		c := &t.Columns[i]
 		out.Columns[i] = columnJSON{c.ID, c.Name, c.Type.String(), c.Unit.String(), c.Scale,
-			c.Collation.String(), c.Nullable, c.List, c.Default, nil, c.Added, c.Removed}
+			c.Collation.String(), c.Nullable, c.List, c.Default, nil, c.Generated.String(),
+			c.Added, c.Removed}
 		if c.Before != nil {
 			out.Columns[i].Before = []expr.Value{*c.Before}
 		}
@@ -136,6 +148,12 @@ func (t *Table) MarshalJSON() ([]byte, error) {
 	}
 	for _, k := range t.SK {
 		out.SK = append(out.SK, t.keyJSON(IndexColumn{KeyColumn: k}))
+	}
+	if t.Sharded() {
+		out.PK, out.SK, out.Shard = out.SK, nil, t.Shard.String()
+		if t.ShardColumns > 1 {
+			out.ShardColumns = t.ShardColumns
+		}
 	}
 	if t.TTL != nil {
 		out.TTL = &ttlJSON{t.Columns[t.TTL.Ordinal].Name, t.TTL.After.String()}
@@ -153,6 +171,14 @@ func (t *Table) MarshalJSON() ([]byte, error) {
 			return nil, err
 		}
 		out.Indexes = append(out.Indexes, index)
+	}
+	for i := range t.Checks {
+		c := &t.Checks[i]
+		condition, err := expr.MarshalExpr(c.Condition)
+		if err != nil {
+			return nil, err
+		}
+		out.Checks = append(out.Checks, checkJSON{c.Name, condition, c.Unverified})
 	}
 	return json.Marshal(out)
 }
@@ -212,13 +238,16 @@ func (t *Table) UnmarshalJSON(data []byte) error {
 		for _, x := range t.Indexes {
 			x.built.table = t
 		}
+		if x := t.built.primary; x != nil {
+			x.built.table = t
+		}
 	}
 	return err
 }
 
 func (in *tableJSON) table() (*Table, error) {
 	t := &Table{ID: in.ID, Name: in.Name, Version: in.Version, NextIndex: in.NextIndex,
-		HadTTL: in.HadTTL, Dropping: in.Dropping}
+		ShardColumns: in.ShardColumns, HadTTL: in.HadTTL, Dropping: in.Dropping}
 	for _, c := range in.Columns {
 		column, err := c.column()
 		if err != nil {
@@ -239,6 +268,12 @@ func (in *tableJSON) table() (*Table, error) {
 				return nil, fmt.Errorf("column %q of the primary key is a list", k.Column)
 			}
 			*keys.out = append(*keys.out, column.KeyColumn)
+		}
+	}
+	if in.Shard != "" {
+		var err error
+		if t.Shard, err = shard.ParseSpec(in.Shard); err != nil {
+			return nil, fmt.Errorf("primary key: %w", err)
 		}
 	}
 	if in.TTL != nil {
@@ -269,6 +304,13 @@ func (in *tableJSON) table() (*Table, error) {
 		}
 		t.Indexes = append(t.Indexes, index)
 	}
+	for _, c := range in.Checks {
+		condition, err := t.readWhere(c.Condition)
+		if err != nil {
+			return nil, fmt.Errorf("check %q: %w", c.Name, err)
+		}
+		t.Checks = append(t.Checks, Check{c.Name, condition, c.Unverified})
+	}
 	return t, nil
 }
 
@@ -297,9 +339,14 @@ func (in *columnJSON) column() (Column, error) {
 	if len(in.Before) == 1 {
 		before = &in.Before[0]
 	}
+	generated, err := parseGenerator(in.Generated)
+	if err != nil {
+		return Column{}, fmt.Errorf("column %q: %w", in.Name, err)
+	}
 	return Column{ID: in.ID, Name: in.Name, Type: typ, Unit: unit, Scale: in.Scale,
 		Collation: collation, Nullable: in.Nullable, List: in.List, Default: in.Default,
-		Before: before, Added: in.Added, Removed: in.Removed, Dropped: in.Removed != 0}, nil
+		Before: before, Generated: generated,
+		Added: in.Added, Removed: in.Removed, Dropped: in.Removed != 0}, nil
 }
 
 func (t *Table) readKey(k keyJSON) (IndexColumn, error) {

@@ -108,7 +108,7 @@ func TestRefusedDefinitions(t *testing.T) {
 		{index(`{"name":"x","columns":["a"],"shard":"mix64:70000"}`), "outside 1 to"},
 		{index(`{"name":"x","columns":["a"],"shard":"tidb:256"}`), "one integer column"},
 		{index(`{"name":"x","columns":["n"],"shard":"mix64:4","local":true}`), "local index cannot"},
-		{index(`{"name":"x","columns":["a"],"local":true,"unique":true}`), "all columns of the part"},
+		{index(`{"name":"x","columns":["a"],"local":true,"unique":true}`), "all columns that choose"},
 		{index(`{"name":"x","columns":["a"],"shard_columns":2,"shard":"mix64:4"}`), "cannot follow"},
 		{index(`{"name":"x","columns":["a"],"state":"gone"}`), "unknown state"},
 		{index(`{"name":"x","columns":["a"],"where":1}`), "cannot unmarshal"},

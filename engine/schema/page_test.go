@@ -16,14 +16,19 @@ func TestPageExamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, page, found := strings.Cut(string(b), "\n## Examples\n")
-	definition := regexp.MustCompile("(?s)```json\n(.*?)```").FindStringSubmatch(page)
-	if !found || definition == nil {
-		t.Fatal("the page has no table")
+	definitions := regexp.MustCompile("(?s)```json\n(.*?)```").FindAllStringSubmatch(page, -1)
+	if !found || len(definitions) != 2 {
+		t.Fatal("the page does not have two tables")
 	}
-	table := parse(t, definition[1])
+	orders, readings := parse(t, definitions[0][1]), parse(t, definitions[1][1])
 	want := map[string]string{}
-	for _, text := range regexp.MustCompile("The row `(.*?)`").FindAllStringSubmatch(page, -1) {
-		row := goldenRow(t, table, text[1])
+	for _, text := range regexp.MustCompile("(The|its) row `(.*?)`").
+		FindAllStringSubmatch(page, -1) {
+		table := orders
+		if text[1] == "its" {
+			table = readings
+		}
+		row := goldenRow(t, table, text[2])
 		key, name := keyOf(t, table, row), fmt.Sprintf("row %s", row[1])
 		want[name+" PK"] = fmt.Sprintf("%x", key.PK)
 		want[name+" SK"] = fmt.Sprintf("%x", key.SK)

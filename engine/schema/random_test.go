@@ -49,6 +49,10 @@ func randomTable(t testing.TB, rng *rand.Rand) *schema.Table {
 			def.SK = append(def.SK, k)
 		}
 	}
+	if rng.IntN(3) == 0 {
+		def.Shard = shard.Spec{Function: shard.XXHash, Count: 2 + rng.IntN(300)}
+		def.ShardColumns = 1 + rng.IntN(keys)
+	}
 	for i := range 3 {
 		def.Indexes = append(def.Indexes, randomIndex(rng, &def, fmt.Sprint("x", i)))
 	}

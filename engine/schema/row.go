@@ -10,9 +10,11 @@ import (
 
 // Format: the PK of a row is 74 ('t'), the id of the table as 4 bytes, and the ordered
 // encodings of the columns of the partition key; its SK is the encodings of those of the
-// sort key, nil if there are none. The value is a format byte, the version of the layout
-// as a uvarint, and a body (see Layout) of the columns that are not in the key. Texts of
-// key columns with a collation are in the body too, as keys hold their folded form only.
+// sort key, nil if there are none. Under a sharded primary key the PK has a bucket instead of
+// columns (see BucketPK), and the SK has all columns of the key. The value is a format byte, the
+// version of the layout as a uvarint, and a body (see Layout) of the columns that are not in the
+// key. Texts of key columns with a collation are in the body too, as keys hold their folded form
+// only.
 
 // On disk: the first bytes of partition keys.
 const (
@@ -35,9 +37,12 @@ func (t *Table) AppendRowKey(pk, sk []byte, row []expr.Value) (pk2, sk2 []byte, 
 	if err := t.checkLen(row); err != nil {
 		return pk, sk, err
 	}
-	pk2, sk2 = t.AppendRowPrefix(pk), sk
-	if pk2, err = appendFields(pk2, t.built.pk, row); err == nil {
-		sk2, err = appendFields(sk2, t.built.sk, row)
+	pk2 = pk
+	if sk2, err = appendFields(sk, t.built.sk, row); err == nil {
+		pk2, err = t.AppendRowPartition(pk, sk2[len(sk):])
+	}
+	if err == nil {
+		pk2, err = appendFields(pk2, t.built.pk, row)
 	}
 	if err == nil && max(len(pk2)-len(pk), len(sk2)-len(sk)) > keycodec.MaxKeyBytes {
 		err = keycodec.ErrKeyTooLarge
@@ -48,8 +53,22 @@ func (t *Table) AppendRowKey(pk, sk []byte, row []expr.Value) (pk2, sk2 []byte, 
 	return pk2, sk2, nil
 }
 
+// AppendRowPartition appends what the PK of a row consists of before the columns of the partition
+// key: the prefix or, of a sharded table, all of it. sk is the SK of the row, or begins it.
+func (t *Table) AppendRowPartition(dst, sk []byte) ([]byte, error) {
+	x := t.built.primary
+	if x == nil {
+		return t.AppendRowPrefix(dst), nil
+	}
+	bucket, err := x.BucketOf(sk)
+	if err != nil {
+		return dst, err
+	}
+	return x.BucketPK(dst, bucket), nil
+}
+
 // AppendPK appends the PK of the rows with the given values of the partition key's columns,
-// in their order. Errors are those of AppendRowKey.
+// in their order. Errors are those of AppendRowKey. Requires: the table is not sharded.
 func (t *Table) AppendPK(dst []byte, values ...expr.Value) ([]byte, error) {
 	out := t.AppendRowPrefix(dst)
 	if len(values) != len(t.built.pk) {

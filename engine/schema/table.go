@@ -21,6 +21,9 @@ const (
 // Table is a table: its columns, its primary key (the columns PK, which choose the
 // partition, and SK, which order its rows), and its indexes.
 //
+// With Shard the primary key is sharded: its rows are spread over buckets as the entries of a
+// sharded index are, and all its columns are in SK. New moves those of PK there.
+//
 // Only tables made by New and by the methods of this package may be used; the fields of
 // these must not be changed.
 type Table struct {
@@ -29,8 +32,13 @@ type Table struct {
 	Version uint32 // grows with every change of the definition
 	Columns []Column
 	PK, SK  []KeyColumn
-	Indexes []*Index
-	TTL     *TTL // nil: rows do not expire by a column
+	Shard   shard.Spec // Count 0: the primary key is not sharded
+	// ShardColumns is how many of the first columns of a sharded primary key the bucket follows
+	// from; 0 means 1.
+	ShardColumns int
+	Indexes      []*Index
+	Checks       []Check
+	TTL          *TTL // nil: rows do not expire by a column
 	// Zones are the ordinals of the columns that blocks keep zones of. Nil is all that can have
 	// them, but texts of more than 64 bytes; none is an empty list. A change affects new files.
 	Zones []int
@@ -57,10 +65,12 @@ type Column struct {
 	Default *expr.Value
 	// Before is the value of the rows written before the column was added; nil: Default. It is
 	// given out when the default changes.
-	Before  *expr.Value
-	Added   uint32 // version of the table that added the column; 1 from the beginning
-	Removed uint32 // version that dropped it, 0 for none
-	Dropped bool   // Removed is not 0. Kept so that old rows can be read
+	Before *expr.Value
+	// Generated says what makes values where a writer gives none.
+	Generated Generator
+	Added     uint32 // version of the table that added the column; 1 from the beginning
+	Removed   uint32 // version that dropped it, 0 for none
+	Dropped   bool   // Removed is not 0. Kept so that old rows can be read
 }
 
 // KeyColumn is a column of a key.
@@ -144,6 +154,14 @@ func (x *Index) Buckets() int {
 
 // Sharded reports whether the bucket of an entry follows from its first columns.
 func (x *Index) Sharded() bool { return x.Placement == Global && x.Shard.Count > 0 }
+
+// Sharded reports whether rows lie in buckets that follow from the first columns of the primary
+// key.
+func (t *Table) Sharded() bool { return t.Shard.Count > 0 }
+
+// Primary returns the primary key of a sharded table as an index, whose entries are the rows
+// themselves: it says how they are spread. It is nil of other tables.
+func (t *Table) Primary() *Index { return t.built.primary }
 
 // Table returns the table of the index.
 func (x *Index) Table() *Table { return x.built.table }

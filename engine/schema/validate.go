@@ -34,6 +34,7 @@ func (t *Table) clone() *Table {
 	out.built = nil
 	out.Columns = slices.Clone(t.Columns)
 	out.PK, out.SK, out.Zones = slices.Clone(t.PK), slices.Clone(t.SK), slices.Clone(t.Zones)
+	out.Checks = slices.Clone(t.Checks)
 	out.Indexes = make([]*Index, len(t.Indexes))
 	for i, x := range t.Indexes {
 		out.Indexes[i] = x.clone()
@@ -65,6 +66,10 @@ func (t *Table) complete() {
 	}
 	for i := range t.Columns {
 		t.Columns[i].Added = max(t.Columns[i].Added, 1)
+	}
+	if t.Sharded() {
+		t.PK, t.SK = nil, slices.Concat(t.PK, t.SK)
+		t.ShardColumns = max(t.ShardColumns, 1)
 	}
 	t.NextIndex = max(t.NextIndex, 1)
 	for _, x := range t.Indexes {
@@ -105,7 +110,8 @@ func (t *Table) validate() error {
 		names[lower] = names[lower] || !c.Dropped
 		ids[c.ID] = true
 	}
-	errs = append(errs, t.validateKey(), t.validateTTL(), t.validateZones(), t.validateIndexes())
+	errs = append(errs, t.validateKey(), t.validateTTL(), t.validateZones(), t.validateIndexes(),
+		t.validateChecks(), t.validateGenerated())
 	return errors.Join(errs...)
 }
 
@@ -157,8 +163,12 @@ func (c *Column) validate(version uint32) error {
 }
 
 func (t *Table) validateKey() error {
-	if len(t.PK) == 0 {
+	switch {
+	case len(t.PK) == 0 && (!t.Sharded() || len(t.SK) == 0):
 		return errors.New("no primary key")
+	case !t.Sharded() && t.ShardColumns > 0:
+		return fmt.Errorf("the primary key has no buckets that follow from %d columns",
+			t.ShardColumns)
 	}
 	if n := len(t.PK) + len(t.SK); n > keycodec.MaxFields {
 		return fmt.Errorf("a primary key of %d columns, at most %d are possible", n,
@@ -182,6 +192,12 @@ func (t *Table) validateKey() error {
 			return fmt.Errorf("column %q of the primary key was added later", c.Name)
 		}
 		seen[k.Ordinal] = true
+	}
+	if t.Shard == (shard.Spec{}) {
+		return nil
+	}
+	if err := t.validateSpec(t.Shard, t.ShardColumns, t.SK); err != nil {
+		return fmt.Errorf("primary key: %w", err)
 	}
 	return nil
 }
@@ -222,7 +238,7 @@ func (t *Table) validateZones() error {
 			return fmt.Errorf("zones: %w", err)
 		case !c.Zoned():
 			return fmt.Errorf("zones: column %q is a list or compared under a collation", c.Name)
-		case len(t.PK) > 0 && o == t.PK[0].Ordinal:
+		case o == t.firstOfKey():
 			return fmt.Errorf("zones: rows are in the order of column %q, which needs none", c.Name)
 		case slices.Contains(t.Zones[:i], o):
 			return fmt.Errorf("zones: column %q is named twice", c.Name)
@@ -330,37 +346,62 @@ func (x *Index) hasColumn(ordinal int) bool {
 	})
 }
 
+// placing returns the columns of the primary key that the stripe of a row follows from.
+func (t *Table) placing() []KeyColumn {
+	if t.Sharded() {
+		return t.SK[:t.ShardColumns]
+	}
+	return t.PK
+}
+
+// firstOfKey returns the first column of the primary key, -1 if there is none.
+func (t *Table) firstOfKey() int {
+	for _, k := range slices.Concat(t.PK, t.SK) {
+		return k.Ordinal
+	}
+	return -1
+}
+
 func (t *Table) validateShard(x *Index) error {
 	switch {
 	case x.State > Dropping:
 		return fmt.Errorf("unknown state %d", x.State)
 	case x.Placement > Local:
 		return fmt.Errorf("unknown placement %d", x.Placement)
-	case x.ShardColumns < 1 || x.ShardColumns > len(x.Columns):
-		return fmt.Errorf("the bucket cannot follow from %d of %d columns", x.ShardColumns,
-			len(x.Columns))
 	case x.Placement == Local && x.Shard != shard.Spec{}:
 		return errors.New("a local index cannot be sharded: it has a bucket for each stripe")
 	case x.Placement == Local && x.Unique:
-		for _, k := range t.PK {
+		for _, k := range t.placing() {
 			if !x.hasColumn(k.Ordinal) {
-				return fmt.Errorf("a unique local index needs all columns of the partition "+
-					"key: %q is missing", t.Columns[k.Ordinal].Name)
+				return fmt.Errorf("a unique local index needs all columns that choose the stripe "+
+					"of a row: %q is missing", t.Columns[k.Ordinal].Name)
 			}
 		}
 	}
-	if x.Shard == (shard.Spec{}) {
+	columns := make([]KeyColumn, len(x.Columns))
+	for i, k := range x.Columns {
+		columns[i] = k.KeyColumn
+	}
+	return t.validateSpec(x.Shard, x.ShardColumns, columns)
+}
+
+// validateSpec checks how a key is spread by its first columns.
+func (t *Table) validateSpec(spec shard.Spec, columns int, key []KeyColumn) error {
+	if columns < 1 || columns > len(key) {
+		return fmt.Errorf("the bucket cannot follow from %d of %d columns", columns, len(key))
+	}
+	if spec == (shard.Spec{}) {
 		return nil
 	}
-	if err := x.Shard.Validate(); err != nil {
+	if err := spec.Validate(); err != nil {
 		return err
 	}
-	if x.Shard.Count < 2 {
-		return errors.New("a sharded index needs at least 2 buckets")
+	if spec.Count < 2 {
+		return errors.New("a sharded key has 2 buckets at least")
 	}
-	first := t.Columns[x.Columns[0].Ordinal].elementKind()
+	first := t.Columns[key[0].Ordinal].elementKind()
 	integer := first == expr.KindInt || first == expr.KindUint
-	if x.Shard.Function == shard.Tidb && (!integer || x.ShardColumns != 1) {
+	if spec.Function == shard.Tidb && (!integer || columns != 1) {
 		return errors.New("the shard function tidb takes one integer column")
 	}
 	return nil
@@ -370,10 +411,15 @@ func (t *Table) validateWhere(x *Index) (err error) {
 	if x.Where == nil {
 		return nil
 	}
-	if _, err := expr.Compile(x.Where); err != nil {
+	return t.validateCondition(x.Where)
+}
+
+// validateCondition checks that a condition can be evaluated for a row alone.
+func (t *Table) validateCondition(where expr.Expr) (err error) {
+	if _, err := expr.Compile(where); err != nil {
 		return err
 	}
-	expr.Walk(x.Where, func(e expr.Expr) bool {
+	expr.Walk(where, func(e expr.Expr) bool {
 		switch e := e.(type) {
 		case expr.Column:
 			if _, missing := t.live(e.Ordinal); e.Source != 0 || missing != nil {

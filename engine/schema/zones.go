@@ -60,7 +60,7 @@ func (t *Table) buildZones() (fields []zoneField) {
 			break
 		}
 		wanted := t.Zones == nil || slices.Contains(t.Zones, i)
-		if wanted && c.Zoned() && i != t.PK[0].Ordinal {
+		if wanted && c.Zoned() && i != t.firstOfKey() {
 			f := c.keyField(KeyColumn{})
 			f.Nullable, f.ordinal = false, i
 			fields = append(fields, zoneField{f, uint64(c.ID), t.Zones != nil})

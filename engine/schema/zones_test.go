@@ -46,7 +46,7 @@ func chosenZones(t *testing.T, rng *rand.Rand, tab *schema.Table) *schema.Table 
 	def := *tab
 	def.Zones = []int{}
 	for o := range def.Columns {
-		if def.Columns[o].Zoned() && o != def.PK[0].Ordinal && rng.IntN(2) == 0 {
+		if def.Columns[o].Zoned() && o != def.KeyOrdinals()[0] && rng.IntN(2) == 0 {
 			def.Zones = append(def.Zones, o)
 		}
 	}
@@ -117,7 +117,7 @@ func checkDescribed(t *testing.T, tab *schema.Table, rows [][]expr.Value) {
 		t.Fatal(err)
 	}
 	for o := range tab.Columns {
-		if c := &tab.Columns[o]; c.Zoned() && o != tab.PK[0].Ordinal {
+		if c := &tab.Columns[o]; c.Zoned() && o != tab.KeyOrdinals()[0] {
 			z, known := f.Columns().Column(tab.ZoneGroup(), uint64(c.ID))
 			if !tab.HasZone(o) {
 				if known {

@@ -84,6 +84,12 @@ type extraParam struct {
 // timeOfStatement is extraParam.of of the time at which a statement begins.
 const timeOfStatement = -1
 
+// isNow reports whether a parameter is the time of the statement.
+func (p *params) isNow(x expr.Param) bool {
+	i := x.Index - p.base
+	return i >= 0 && i < len(p.extra) && p.extra[i].of == timeOfStatement
+}
+
 // now returns the expression for the time of the statement.
 func (p *params) now() expr.Expr {
 	if !p.final {

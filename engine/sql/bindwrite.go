@@ -110,7 +110,7 @@ func (b *binder) defaultOf(c *schema.Column, pos int) boundValue {
 	v := boundValue{pos: pos, expr: expr.Const{}}
 	if c.Default != nil {
 		v.expr = expr.Const{Value: *c.Default}
-	} else if !c.Nullable {
+	} else if !c.Nullable && c.Generated == schema.NotGenerated {
 		b.fail(pos, "column %s has no default", syntax.QuoteName(c.Name))
 	}
 	return v

@@ -56,6 +56,15 @@ func (d *describer) createTable() *syntax.CreateTable {
 	for _, k := range t.SK {
 		out.Sort = append(out.Sort, d.keyColumn(k))
 	}
+	if t.Sharded() {
+		out.Partition, out.Sort = out.Sort[:1], out.Sort[1:]
+		out.Sharding = d.sharding("the primary key", t.Primary())
+	}
+	for i := range t.Checks {
+		c := &t.Checks[i]
+		out.Checks = append(out.Checks, syntax.Check{Name: syntax.Name{Text: c.Name},
+			Condition: d.expr(c.Condition)})
+	}
 	if t.TTL != nil {
 		out.TTL = &syntax.TTL{Column: d.name(t.TTL.Ordinal)}
 		if t.TTL.After != 0 {
@@ -89,6 +98,12 @@ func (d *describer) column(c *schema.Column) syntax.ColumnDef {
 	if c.Default != nil {
 		out.Default = d.literal(*c.Default)
 	}
+	switch c.Generated {
+	case schema.Identity:
+		out.Identity = true
+	case schema.RandomUUID:
+		out.Default = &syntax.Call{Name: "uuid"}
+	}
 	switch c.Collation {
 	case keycodec.CollateASCII:
 		out.Collation = "nocase"
@@ -114,7 +129,8 @@ func (d *describer) keyColumn(k schema.KeyColumn) syntax.KeyColumn {
 func (d *describer) createIndex(x *schema.Index) *syntax.CreateIndex {
 	out := &syntax.CreateIndex{
 		Index: syntax.Name{Text: x.Name}, Table: syntax.Name{Text: d.table.Name}, Unique: x.Unique,
-		Local: x.Placement == schema.Local, Buckets: x.Shard.Count,
+		Local:    x.Placement == schema.Local,
+		Sharding: d.sharding("index "+syntax.QuoteName(x.Name), x),
 	}
 	for _, c := range x.Columns {
 		k := d.keyColumn(c.KeyColumn)
@@ -124,17 +140,23 @@ func (d *describer) createIndex(x *schema.Index) *syntax.CreateIndex {
 	for _, i := range x.Include {
 		out.Include = append(out.Include, d.name(i))
 	}
-	if x.Shard.Seed != 0 {
-		d.fail("the seed of the shard function of index " + syntax.QuoteName(x.Name))
+	if x.Where != nil {
+		out.Where = d.expr(x.Where)
 	}
+	return out
+}
+
+// sharding returns how an index is spread.
+func (d *describer) sharding(name string, x *schema.Index) (out syntax.Sharding) {
+	if x.Shard.Seed != 0 {
+		d.fail("the seed of the shard function of " + name)
+	}
+	out.Buckets = x.Shard.Count
 	if x.Shard.Count > 0 && x.Shard.Function != shard.Mix64 {
 		out.Function = x.Shard.Function.String()
 	}
 	if x.ShardColumns > 1 {
 		out.ShardColumns = x.ShardColumns
-	}
-	if x.Where != nil {
-		out.Where = d.expr(x.Where)
 	}
 	return out
 }

@@ -239,10 +239,41 @@ func (b *binder) alter(ctx context.Context, db *table.DB, tree *syntax.AlterTabl
 		}
 		c := b.columnDef(&tree.Add)
 		return b.pointed(tree.Add.Name.Pos, db.AddColumn(ctx, t.Name, c))
+	case syntax.AddCheck:
+		c := b.check(t, &tree.Check)
+		return b.pointed(tree.Check.Name.Pos, b.handle(db, tree.Table, t).AddCheck(ctx, c, nil))
+	case syntax.DropConstraint:
+		return b.dropConstraint(ctx, db, t, tree.Check.Name)
 	case syntax.DropColumn:
 		return b.pointed(tree.Column.Pos, db.DropColumn(ctx, t.Name, column()))
 	}
 	return b.pointed(tree.To.Pos, db.RenameColumn(ctx, t.Name, column(), tree.To.Text))
+}
+
+// dropConstraint drops a check, or the unique index of that name.
+func (b *binder) dropConstraint(ctx context.Context, db *table.DB, t *schema.Table,
+	n syntax.Name) error {
+	if x := t.Index(n.Text); x != nil && x.Unique && t.Check(n.Text) == nil {
+		return b.pointed(n.Pos, db.DropIndex(ctx, t.Name, x.Name, nil))
+	}
+	if t.Check(n.Text) == nil {
+		names := indexNames(t)
+		for i := range t.Checks {
+			names = append(names, t.Checks[i].Name)
+		}
+		b.fail(n.Pos, "table %s has no constraint %s%s", syntax.QuoteName(t.Name),
+			syntax.QuoteName(n.Text), hint(n.Text, names))
+	}
+	return b.pointed(n.Pos, b.handle(db, n, t).DropCheck(ctx, n.Text))
+}
+
+// handle returns the table of a definition that was just found.
+func (b *binder) handle(db *table.DB, n syntax.Name, t *schema.Table) *table.Table {
+	h, err := db.Table(t.Name)
+	if err != nil {
+		b.refuse(n.Pos, err)
+	}
+	return h
 }
 
 // pointed makes what a change of a definition is refused for point at a place.

@@ -20,7 +20,7 @@ func (s *Stmt) insert(ctx context.Context, b *binding, params []expr.Value) (Res
 	if err != nil {
 		return Result{}, err
 	}
-	v := &valuer{ctx: ctx, stmt: s, binder: b.binder, params: params, insert: in,
+	v := &valuer{ctx: ctx, stmt: s, binder: b.binder, params: params, insert: in, to: t,
 		outputs: b.returning}
 	rows, err := v.insertRows()
 	if err != nil {
@@ -47,8 +47,17 @@ func (s *Stmt) insert(ctx context.Context, b *binding, params []expr.Value) (Res
 		return result, err
 	}
 	n, err = t.InsertMany(ctx, slices.Values(rows))
-	result.Rows = int64(n)
+	if result.Rows = int64(n); n > 0 {
+		result.note(in.table, rows[n-1])
+	}
 	return result, err
+}
+
+// note notes the number of a row that was written.
+func (r *Result) note(t *schema.Table, row []expr.Value) {
+	if o := t.IdentityColumn(); o >= 0 {
+		r.LastID, r.HasLastID = row[o].AsInt()
+	}
 }
 
 // insertMissing inserts the rows whose key and unique values are free, in one transaction.
@@ -66,6 +75,7 @@ func (s *Stmt) insertMissing(ctx context.Context, t *table.Table, rows [][]expr.
 				return err
 			default:
 				result.Rows++
+				result.note(t.Schema(), row)
 				if err := result.returned.add(row); err != nil {
 					return err
 				}
@@ -86,6 +96,9 @@ func (s *Stmt) insertReplacing(ctx context.Context, t *table.Table, rows [][]exp
 	if !slices.ContainsFunc(t.Schema().Indexes, unique) {
 		done, err := t.Upsert(ctx, slices.Values(rows))
 		result.Rows = int64(done.New + done.Replaced)
+		if err == nil && len(rows) > 0 {
+			result.note(t.Schema(), rows[len(rows)-1])
+		}
 		return err
 	}
 	for part := range slices.Chunk(rows, replaceRows) {
@@ -107,6 +120,7 @@ func (s *Stmt) insertReplacing(ctx context.Context, t *table.Table, rows [][]exp
 		}
 		result.Rows += int64(len(part))
 		result.Removed += removed
+		result.note(t.Schema(), part[len(part)-1])
 	}
 	return nil
 }
@@ -133,6 +147,7 @@ type valuer struct {
 	binder  *binder
 	params  []expr.Value
 	insert  *boundInsert // or nil
+	to      *table.Table // of insert
 	outputs *scope       // of RETURNING, or nil
 }
 
@@ -192,11 +207,17 @@ func (v *valuer) row(in *boundInsert, values []boundValue) ([]expr.Value, error)
 		if err != nil {
 			return nil, err
 		}
+		if got.IsNull() && c.Generated != schema.NotGenerated {
+			continue
+		}
 		if row[in.columns[i]], err = c.Convert(got); err != nil {
 			return nil, v.binder.bound(func() { v.binder.refuse(value.pos, err) })
 		}
 	}
 	in.table.Complete(row, &in.given)
+	if err := v.to.Generate(v.ctx, row); err != nil {
+		return nil, err
+	}
 	for i := range in.table.Columns {
 		c := &in.table.Columns[i]
 		if row[i].IsNull() && !c.Nullable && !c.Dropped && !in.given.Has(i) {

@@ -57,8 +57,8 @@ func (w *world) alone(s step) error {
 
 // refusal reports whether an error is one that statements may have.
 func refusal(err error) bool {
-	for _, known := range []error{table.ErrUnique, expr.ErrRange, expr.ErrType, schema.ErrRange,
-		schema.ErrType, schema.ErrNull, sql.ErrArguments} {
+	for _, known := range []error{table.ErrUnique, table.ErrCheck, expr.ErrRange, expr.ErrType,
+		schema.ErrRange, schema.ErrType, schema.ErrNull, sql.ErrArguments} {
 		if errors.Is(err, known) {
 			return true
 		}
@@ -69,7 +69,7 @@ func refusal(err error) bool {
 
 var numbered = regexp.MustCompile(`\?[0-9]+`)
 
-// given returns the values for the parameters of a text.
+// given returns the values for the parameters of a text, which may not have all that were drawn.
 func given(text string, args []any) []any {
 	most := 0
 	if len(args) > 0 && strings.Contains(text, "?") {
@@ -85,7 +85,7 @@ func given(text string, args []any) []any {
 func (w *world) asked(s step, text, name, hint string) ([][]expr.Value, error) {
 	text = s.check.filled(text)
 	w.counts.queries++
-	return w.values(text, name, hint, given(text, s.args))
+	return w.values(text, name, hint, s.args)
 }
 
 // check runs a check.
@@ -209,7 +209,7 @@ func (w *world) found(s step, text, hint string, more, fewer []string) error {
 		left:  strings.NewReplacer("{t}", "t", "{hint}", hint).Replace(text),
 		right: strings.NewReplacer("{t}", "t", "{hint}", "").Replace(c.filled(c.right))}
 	if w.reader() == w.db && strings.HasPrefix(text, "SELECT") {
-		explained, _ := w.values("EXPLAIN "+text, "t", hint, given(text, s.args))
+		explained, _ := w.values("EXPLAIN "+text, "t", hint, s.args)
 		for _, row := range explained {
 			line, _ := row[0].AsString()
 			d.plan += line + "\n"
@@ -240,7 +240,7 @@ func (w *world) pivoted(s step) error {
 		}
 		text := "SELECT (" + *p + ") FROM " + from
 		w.counts.queries++
-		values, err := w.values(text, "t", "", given(text, s.args))
+		values, err := w.values(text, "t", "", s.args)
 		if err != nil {
 			return w.mishap(s, err)
 		}
@@ -339,7 +339,7 @@ func (w *world) changes(s step, text, changed string) error {
 	}
 	statement := c.filled(text)
 	w.counts.queries++
-	result, err := w.exec(statement, "t", given(statement, s.args))
+	result, err := w.exec(statement, "t", s.args)
 	if err != nil {
 		return w.mishap(s, err)
 	}

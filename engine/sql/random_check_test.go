@@ -74,7 +74,7 @@ func newOracles(seed uint64, checks int) *program {
 		p.columns = append(p.columns, c.name+" "+c.ddl)
 	}
 	p.columns = append(p.columns, "m INT DEFAULT 0")
-	p.key = w.key()
+	p.key, p.check = w.key(), w.tableCheck()
 	if w.ttl {
 		p.ttl = ", TTL (at + '24h')"
 	}

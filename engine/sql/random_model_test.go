@@ -24,6 +24,10 @@ func (w *world) insert(s step) error {
 	}
 	got, err := w.exec(s.insertion(), "t", s.args)
 	switch {
+	case errors.Is(err, table.ErrCheck) && (conflict || s.conflict == "OR IGNORE"):
+		return errViolated // a row that is in the way, or would not be written, is checked, too
+	case errors.Is(err, table.ErrCheck):
+		return w.violated(s, err)
 	case conflict && errors.Is(err, table.ErrUnique):
 		return nil
 	case conflict:
@@ -35,6 +39,57 @@ func (w *world) insert(s step) error {
 		return fmt.Errorf("%s: %+v, want %+v", s, got, want)
 	}
 	return nil
+}
+
+// errViolated says that t has refused a statement because of its check, and that o must not keep
+// what it did.
+var errViolated = errors.New("the check is false")
+
+// violated compares the refusal of a statement, because of the check of t, with the rows of o.
+func (w *world) violated(s step, refused error) error {
+	rows, err := w.violations("o")
+	switch {
+	case err != nil:
+		return err
+	case len(rows) == 0:
+		return fmt.Errorf("%s: %w, which no row says", s, refused)
+	}
+	return errViolated
+}
+
+// violations returns the rows for which the check is false.
+func (w *world) violations(name string) ([]string, error) {
+	return w.rows("SELECT * FROM {t} WHERE NOT ("+w.kept+")", name, "", nil)
+}
+
+// checked runs a step that writes to both tables, in a transaction if t has a check: if that
+// refuses the step, o takes it back.
+func (w *world) checked(s step, write func(step) error) error {
+	if w.kept == "" {
+		return write(s)
+	}
+	begin, keep, undo := "BEGIN", []string{"COMMIT"}, []string{"ROLLBACK"}
+	if w.s.InTransaction() {
+		begin, keep, undo = "SAVEPOINT c", []string{"RELEASE c"},
+			[]string{"ROLLBACK TO c", "RELEASE c"}
+	}
+	if _, err := w.exec(begin, "", nil); err != nil {
+		return err
+	}
+	err, end := write(s), keep
+	if errors.Is(err, errViolated) {
+		err, end = nil, undo
+		w.counts.violated++
+	}
+	for _, text := range end {
+		if _, failed := w.exec(text, "", nil); err == nil {
+			err = failed
+		}
+	}
+	if rows, failed := w.violations("t"); failed != nil || len(rows) > 0 {
+		return fmt.Errorf("%s: the check is false for %q (%w)", s, rows, errors.Join(err, failed))
+	}
+	return err
 }
 
 // insertCopy inserts the rows one by one. Conflict says that the statement must fail; then
@@ -201,6 +256,8 @@ func (w *world) change(s step) error {
 	if err == nil || !errors.Is(err, table.ErrUnique) {
 		want, wantErr := w.exec(s.text, "o", s.args)
 		switch {
+		case errors.Is(err, table.ErrCheck) && wantErr == nil:
+			return w.violated(s, err)
 		case (err == nil) != (wantErr == nil):
 			return fmt.Errorf("%s: %v, without indexes %v", s, err, wantErr)
 		case got.Rows != want.Rows:

@@ -63,6 +63,7 @@ type program struct {
 	columns []string
 	key     string // of the table with indexes; that of the other is id
 	ttl     string
+	check   string // of the table with indexes, "" for none
 	settings
 	steps   []step
 	oracles bool // there is no copy without indexes: see random_oracle_test.go
@@ -141,11 +142,20 @@ func (s step) String() string {
 func (p *program) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%+v\n", p.settings)
-	fmt.Fprintf(&b, "CREATE TABLE {t} (%s, %s%s)\n", strings.Join(p.columns, ", "), p.key, p.ttl)
+	fmt.Fprintf(&b, "CREATE TABLE {t} (%s, %s%s%s)\n", strings.Join(p.columns, ", "), p.key, p.ttl,
+		p.checkPart())
 	for _, s := range p.steps {
 		b.WriteString(s.String() + "\n")
 	}
 	return b.String()
+}
+
+// checkPart is the check in CREATE TABLE.
+func (p *program) checkPart() string {
+	if p.check == "" {
+		return ""
+	}
+	return ", CONSTRAINT usual CHECK (" + p.check + ")"
 }
 
 // newProgram writes a program: tables, indexes, rows, then queries between changes.
@@ -159,7 +169,7 @@ func newProgram(seed uint64, queries int) *program {
 	for _, c := range w.columns {
 		p.columns = append(p.columns, c.name+" "+c.ddl)
 	}
-	p.key = w.key()
+	p.key, p.check = w.key(), w.tableCheck()
 	if w.ttl {
 		p.ttl = ", TTL (at + '24h')"
 	}

@@ -30,6 +30,7 @@ type world struct {
 	// spoil, if not nil, changes the rows that t returns: for the test of the check.
 	spoil func(text string, rows []string) []string
 
+	kept    string // the check of t, "" for none
 	oracles bool
 	ids     []int64  // of the rows of t, if pivots are known
 	pivots  [2]int64 // ids of the rows in p1 and p2, 0 if they are not known
@@ -39,6 +40,7 @@ type world struct {
 type counts struct {
 	writes, compared, judged, pages int
 	refused                         int // statements that both tables refuse
+	violated                        int // statements that the check refuses
 	queries                         int // of oracles, without those that are refused
 	unusable                        int // hints that cannot be followed
 }
@@ -48,7 +50,7 @@ func (p *program) run(t *testing.T, c *counts, spoil func(string, []string) []st
 ) (at int, err error) {
 	t.Helper()
 	w := &world{ctx: context.Background(), unique: map[string]*index{}, counts: c, spoil: spoil,
-		oracles: p.oracles}
+		oracles: p.oracles, kept: p.check}
 	clock := func() time.Time {
 		return beginning.Add(time.Duration(w.hours.Load()) * time.Hour)
 	}
@@ -84,7 +86,7 @@ func (p *program) tables() (texts []string) {
 		texts = append(texts, fmt.Sprintf("CREATE TABLE %s (%s, %s%s)", name,
 			strings.Join(p.columns, ", "), key, ttl))
 	}
-	create("t", p.key, p.ttl)
+	create("t", p.key, p.ttl+p.checkPart())
 	if p.oracles {
 		create("p1", "PRIMARY KEY (id)", "")
 		create("p2", "PRIMARY KEY (id)", "")
@@ -107,9 +109,9 @@ func (w *world) do(s step) (err error) {
 	}
 	switch s.do {
 	case doInsert:
-		return w.insert(s)
+		return w.checked(s, w.insert)
 	case doChange:
-		return w.change(s)
+		return w.checked(s, w.change)
 	case doQuery:
 		return w.query(s)
 	case doCreateIndex:
@@ -147,7 +149,7 @@ func (w *world) exec(text, name string, args []any) (sql.Result, error) {
 		return sql.Result{}, err
 	}
 	w.counts.writes++
-	return stmt.Exec(w.ctx, args...)
+	return stmt.Exec(w.ctx, given(text, args)...)
 }
 
 // values returns the rows of a query over one of the tables.
@@ -157,6 +159,7 @@ func (w *world) values(text, name, hint string, args []any) (out [][]expr.Value,
 	if err != nil {
 		return nil, err
 	}
+	args = given(text, args)
 	var rows *sql.Rows
 	if w.snap != nil {
 		rows, err = stmt.QueryIn(w.ctx, w.snap, false, nil, args...)
@@ -311,7 +314,7 @@ func (w *world) paged(s step, hint string, want []string) error {
 	var got []string
 	var after []byte
 	for pages := 0; pages <= len(want)+1; pages++ {
-		rows, err := stmt.QueryIn(w.ctx, w.reader(), true, after, s.args...)
+		rows, err := stmt.QueryIn(w.ctx, w.reader(), true, after, given(text, s.args)...)
 		if err != nil {
 			return w.hinted(hint, err)
 		}

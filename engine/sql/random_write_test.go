@@ -107,27 +107,43 @@ func (w *writer) assigned(c field) string {
 
 // key writes the primary key of the table with indexes. That of the copy is id.
 func (w *writer) key() string {
-	var parts []string
+	var columns []field
 	if w.single = w.chance(50); !w.single {
 		keys := w.required()
 		for _, i := range w.Perm(len(keys))[:w.IntN(min(4, len(keys)))] {
-			parts = append(parts, keys[i].name)
+			columns = append(columns, keys[i])
 		}
 	}
-	parts = slices.Insert(parts, w.IntN(len(parts)+1), "id")
-	w.single = len(parts) == 1
-	for i := range parts {
-		parts[i] += w.oneOf("", "", " DESC")
+	id := slices.IndexFunc(w.columns, func(c field) bool { return c.name == "id" })
+	columns = slices.Insert(columns, w.IntN(len(columns)+1), w.columns[id])
+	w.single = len(columns) == 1
+	var parts []string
+	for _, c := range columns {
+		parts = append(parts, c.name+w.oneOf("", "", " DESC"))
+	}
+	if w.chance(30) {
+		return "PRIMARY KEY (" + strings.Join(parts, ", ") + ")" + w.shard(columns)
 	}
 	split := 1 + w.IntN(len(parts))
-	text := "PARTITION KEY (" + strings.Join(parts[:split], ", ") + ")"
+	text := "PARTITION KEY (" + strings.Join(parts[:split], ", ") + ")" +
+		w.oneOf("", "", " SHARD (8)")
 	if split < len(parts) {
 		text += ", SORT KEY (" + strings.Join(parts[split:], ", ") + ")"
 	}
 	return text
 }
 
-// required returns the columns apart from id that are NOT NULL.
+// tableCheck writes the check of the table with indexes, or none.
+func (w *writer) tableCheck() string {
+	if w.chance(60) {
+		return ""
+	}
+	c := w.plain()
+	return fmt.Sprintf("%s %s %s OR id %% 7 %s", c.name, w.oneOf("<>", "<", ">="),
+		oneOf(w.Rand, stored[c.kind]), w.oneOf("< 6", "<> 2"))
+}
+
+// required returns the columns besides id that are NOT NULL.
 func (w *writer) required() []field {
 	return slices.DeleteFunc(slices.Clone(w.columns), func(c field) bool {
 		return c.null || c.name == "id"
@@ -189,13 +205,18 @@ func (w *writer) indexKey(c field) string {
 
 // place writes where the entries of an index lie.
 func (w *writer) place(columns []field) string {
-	whole := map[kind]bool{"int": true, "int8": true, "uint": true, "numbers": true}
 	switch w.IntN(4) {
 	case 0:
 		return " LOCAL"
 	case 1:
 		return ""
 	}
+	return w.shard(columns)
+}
+
+// shard writes how a key is spread over buckets.
+func (w *writer) shard(columns []field) string {
+	whole := map[kind]bool{"int": true, "int8": true, "uint": true, "numbers": true}
 	if whole[columns[0].kind] && w.chance(40) {
 		return " SHARD (" + w.oneOf("2", "7", "256") + ", tidb)"
 	}

@@ -97,6 +97,10 @@ type Result struct {
 	Skipped int64
 	// Unchanged says that nothing was to be done: IF EXISTS, IF NOT EXISTS.
 	Unchanged bool
+	// LastID is the number of the last row that INSERT has written, whether it was made or given,
+	// in the identity column of the table, if HasLastID.
+	LastID    int64
+	HasLastID bool
 
 	returned *returned // of RETURNING, or nil
 }

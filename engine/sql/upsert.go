@@ -107,6 +107,9 @@ func (s *Stmt) insertUpserting(ctx context.Context, t *table.Table, v *valuer,
 		}
 		result.Rows += done.Rows
 		result.Skipped += done.Skipped
+		if done.HasLastID {
+			result.LastID, result.HasLastID = done.LastID, true
+		}
 		if err := result.returned.append(done.returned); err != nil {
 			return err
 		}
@@ -125,6 +128,7 @@ func (v *valuer) upsertRow(ctx context.Context, in *table.Table, u *boundUpsert,
 		return err
 	default:
 		done.Rows++
+		done.note(v.insert.table, row)
 		return done.returned.add(row)
 	}
 	if u.set == nil {

@@ -15,8 +15,8 @@ import (
 
 // Progress is how far something is that takes a while.
 type Progress struct {
-	Table, Index string
-	What         string // "build", "drop index", "drop table", "verify" or "analyze"
+	Table, Index string // Index is the name of the check of "check"
+	What         string // "build", "check", "drop index", "drop table", "verify" or "analyze"
 	Done         int64  // rows or entries
 	Total        int64  // estimated; 0 is not known
 }

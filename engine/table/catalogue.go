@@ -23,16 +23,18 @@ import (
 //	02 id          the statistics of a table, in the JSON form of package plan
 //	03 id index    where the building of an index stands
 //	04 id          a view: JSON of View
+//	05 id          the end of the numbers of an identity column: {"end":1001}
 //
 // with ids as 4 bytes, big-endian. See docs/format/table.md.
 const (
 	catalogueFormat = 1
 
-	markHead  = 0
-	markTable = 1
-	markStats = 2
-	markJob   = 3
-	markView  = 4
+	markHead    = 0
+	markTable   = 1
+	markStats   = 2
+	markJob     = 3
+	markView    = 4
+	markNumbers = 5
 )
 
 var cataloguePK = []byte("\x00kstone tables")
@@ -114,6 +116,12 @@ func (db *DB) loadItem(list *tableList, stats map[uint32]*plan.TableStats, it st
 		}
 		v.version = it.Version
 		list.views[v.Name] = v
+	case len(sk) == 5 && sk[0] == markNumbers:
+		core := list.byID[binary.BigEndian.Uint32(sk[1:])]
+		if core == nil { // of a table that was dropped meanwhile
+			core = new(tableCore)
+		}
+		return core.numbers.load(it.Value)
 	default:
 		return damaged("catalogue", "a known key", fmt.Sprintf("%x", sk))
 	}

@@ -58,6 +58,7 @@ func FuzzCatalogue(f *testing.F) {
 		f.Add(it.Key.SK, it.Value)
 	}
 	job := []byte("\x03\x00\x00\x00\x01\x00\x00\x00\x03")
+	f.Add([]byte("\x04\x00\x00\x00\x01"), []byte(`{"end":1001}`))
 	f.Add(job, []byte(`{"pk":"AAE=","sk":"","done":3}`))
 	f.Fuzz(func(t *testing.T, sk, value []byte) {
 		defer testutil.Watch(sk, value)()

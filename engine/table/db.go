@@ -58,6 +58,8 @@ type tableCore struct {
 	stats atomic.Pointer[plan.TableStats]
 	fresh freshness
 	watch watchers
+	// numbers are those of the identity column.
+	numbers numbers
 }
 
 // tableState is a table at one time. It is immutable.

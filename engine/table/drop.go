@@ -179,6 +179,7 @@ func (db *DB) dropTable(ctx context.Context, core *tableCore, progress func(Prog
 	var set store.WriteSet
 	set.Delete(catalogueKey(markTable, t.ID))
 	set.Delete(catalogueKey(markStats, t.ID))
+	set.Delete(catalogueKey(markNumbers, t.ID))
 	for _, x := range t.Indexes {
 		set.Delete(catalogueKey(markJob, t.ID, x.ID))
 	}
@@ -220,8 +221,9 @@ func (db *DB) removeRows(ctx context.Context, t *schema.Table, progress func(Pro
 	return db.removePartitions(ctx, pks)
 }
 
-// Resume finishes what was interrupted: indexes that are being built or dropped and tables
-// that are being dropped. It goes on after an error with the others.
+// Resume finishes what was interrupted: indexes that are being built or dropped, checks whose rows
+// have not all been looked at, and tables that are being dropped. It goes on after an error with
+// the others.
 func (db *DB) Resume(ctx context.Context, progress func(Progress)) error {
 	return db.job(ctx, func() error {
 		var errs []error
@@ -241,6 +243,11 @@ func (db *DB) Resume(ctx context.Context, progress func(Progress)) error {
 					errs = append(errs, db.dropIndex(ctx, core, x.ID, progress))
 				}
 			}
+			for i := range t.Checks {
+				if c := &t.Checks[i]; c.Unverified {
+					errs = append(errs, db.verifyCheck(ctx, core, c.Name, progress))
+				}
+			}
 		}
 		return errors.Join(errs...)
 	})
@@ -252,7 +259,7 @@ func (db *DB) Unfinished() bool {
 		t := core.state.Load().Schema
 		if t.Dropping || slices.ContainsFunc(t.Indexes, func(x *schema.Index) bool {
 			return x.State != schema.Ready
-		}) {
+		}) || slices.ContainsFunc(t.Checks, func(c schema.Check) bool { return c.Unverified }) {
 			return true
 		}
 	}

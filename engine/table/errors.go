@@ -8,6 +8,7 @@ import (
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/store"
 )
 
@@ -32,6 +33,11 @@ var (
 	ErrNoTable = errors.New("table: no such table")
 	ErrNoView  = errors.New("table: no such view")
 	ErrNoIndex = errors.New("table: no such index")
+	// ErrCheck: a check of the table is false for a row. Nothing was written. The error is a
+	// *schema.CheckError.
+	ErrCheck = schema.ErrCheck
+	// ErrNoCheck: there is none of that name. The error is a *NameError.
+	ErrNoCheck = errors.New("table: no such check")
 	// ErrExists: there is a table, view or index of that name. The error is a *NameError.
 	ErrExists = errors.New("table: exists already")
 	// ErrClosed: the DB or its store has been closed.
@@ -75,7 +81,7 @@ func join(values []expr.Value) string {
 	return strings.Join(texts, ", ")
 }
 
-// NameError is about a name of the catalogue. It matches ErrNoTable, ErrNoView, ErrNoIndex or
+// NameError is about a name of the catalogue. It matches ErrNoTable, ErrNoView, ErrNoIndex, ErrNoCheck or
 // ErrExists.
 type NameError struct {
 	Name string // of the table, or "table.index"

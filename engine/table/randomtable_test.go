@@ -18,6 +18,10 @@ func randomTable(rng *rand.Rand, name string) string {
 		`"primary_key":["id"],"sort_key":[{"column":"s","desc":true}]`,
 		`"primary_key":["s","id"]`,
 		`"primary_key":["name"],"sort_key":["id",{"column":"s","desc":true}]`,
+		`"primary_key":["id"],"shard":"tidb:256"`,
+		`"primary_key":["name"],"sort_key":[{"column":"id","desc":true}],"shard":"mix64:8",
+		 "shard_columns":2`,
+		`"primary_key":["s","id"],"shard":"md5:3"`,
 	}
 	return fmt.Sprintf(`{"name":%q,"columns":[
 	 {"name":"id","type":"int32"},{"name":"s","type":"string"},

@@ -203,7 +203,8 @@ func (v *verifier) rows(ctx context.Context) error {
 	return err
 }
 
-// row decodes a row and checks that its key is that of its columns.
+// row decodes a row and checks that its key is that of its columns, and that it satisfies the
+// checks.
 func (v *verifier) row(row []expr.Value, it *store.Item) bool {
 	if err := v.t.Decode(row, it.Key, it.Value, nil); err != nil {
 		v.damage(nil, it.Key, "%v", err)
@@ -213,6 +214,13 @@ func (v *verifier) row(row []expr.Value, it *store.Item) bool {
 	if err != nil || !bytes.Equal(pk, it.Key.PK) || !bytes.Equal(sk, it.Key.SK) {
 		v.damage(nil, it.Key, "its columns make the key %x/%x (%v)", pk, sk, err)
 		return false
+	}
+	for i := range v.t.Checks {
+		if c := &v.t.Checks[i]; !c.Unverified {
+			if err := v.t.CheckRowBy(c.Name, row); err != nil {
+				v.damage(nil, it.Key, "%v", err)
+			}
+		}
 	}
 	return true
 }

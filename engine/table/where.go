@@ -165,7 +165,7 @@ func (s *statement) each(ctx context.Context, r Reader, full func() error) error
 		return err
 	}
 	sel := &plan.Select{From: []plan.Source{{Table: st.Schema}}, Where: s.where, RowKeys: true,
-		Columns: []plan.Output{{Expr: st.Schema.Ref(0, st.Schema.PK[0].Ordinal)}}}
+		Columns: []plan.Output{{Expr: st.Schema.Ref(0, st.Schema.KeyOrdinals()[0])}}}
 	for _, e := range s.found {
 		sel.Columns = append(sel.Columns, plan.Output{Expr: e, Name: "value"})
 	}

@@ -53,6 +53,9 @@ func (t *Table) attempt(ctx context.Context, w *rowio.Writer,
 	if w.Set().Len() == 0 {
 		return false, nil
 	}
+	if err := t.core.numbers.pass(ctx, t.db, st.Schema.ID, w.Number()); err != nil {
+		return false, err
+	}
 	rows := t.core.touch(w)
 	err = writeTo.Commit(ctx, w.Set())
 	t.core.fresh.written.Add(int64(w.Rows()))
@@ -138,7 +141,7 @@ func uniqueError(t *schema.Table, x *schema.Index, row []expr.Value, owner store
 // keyValues returns the values of the primary key's columns. Collated texts are folded.
 func keyValues(t *schema.Table, key store.Key) ([]expr.Value, error) {
 	var out []expr.Value
-	rest := key.PK[len(t.AppendRowPrefix(nil)):]
+	rest := key.PK[len(t.AppendRowPrefix(nil)):] // of a sharded table the bucket, not looked at
 	for i, columns := range [][]schema.KeyColumn{t.PK, t.SK} {
 		if i == 1 {
 			rest = key.SK

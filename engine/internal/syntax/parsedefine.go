@@ -62,7 +62,11 @@ func (p *parser) createTable(pos int) Statement {
 	}
 	p.needOp(")")
 	p.tableOptions()
+	for _, c := range t.Columns {
+		t.Checks = append(t.Checks, c.Checks...)
+	}
 	nameIndexes(t.Indexes)
+	nameChecks(t.Checks)
 	for _, c := range t.Columns {
 		if !c.Primary {
 			continue
@@ -70,11 +74,14 @@ func (p *parser) createTable(pos int) Statement {
 		if t.Partition != nil {
 			p.failAt(c.Name.Pos, "the table has two primary keys")
 		}
-		t.Partition = []KeyColumn{{Name: c.Name}}
+		t.Partition, t.Sharding = []KeyColumn{{Name: c.Name}}, c.Sharding
 	}
 	if t.Partition == nil {
 		p.failAt(t.Table.Pos, "table %s has no key; add PARTITION KEY (…) or PRIMARY KEY (…)",
 			t.Table.Text)
+	}
+	if t.ShardColumns < 0 {
+		t.ShardColumns = len(t.Partition) + len(t.Sort)
 	}
 	return t
 }
@@ -86,15 +93,18 @@ func (p *parser) tablePart(t *CreateTable) {
 	case p.words("PARTITION", "KEY"):
 		p.onlyKey(pos, t.Partition)
 		t.Partition = p.keyColumns()
+		p.shardPartitions(&t.Sharding)
 	case p.isWord("SORT"):
 		p.words("SORT", "KEY")
 		p.onlyKey(pos, t.Sort)
 		t.Sort = p.keyColumns()
 	case p.words("PRIMARY", "KEY"):
 		p.onlyKey(pos, t.Partition)
-		columns := p.keyColumns()
+		p.needOp("(")
+		p.tidbShard(&t.Sharding)
+		columns := p.restOfKey()
 		t.Partition, t.Sort = columns[:1], columns[1:]
-		p.clustered()
+		p.shardKey(&t.Sharding)
 	case p.words("TTL"):
 		p.needOp("(")
 		t.TTL = &TTL{Column: p.name("column")}
@@ -106,9 +116,10 @@ func (p *parser) tablePart(t *CreateTable) {
 		t.Zones = p.zones()
 	case p.isWord("UNIQUE"), p.isWord("INDEX"), p.atKey():
 		t.Indexes = append(t.Indexes, p.indexPart(t.Table))
+	case p.atConstraint():
+		p.tableConstraint(t)
 	default:
-		p.refuseAbsent(map[string]string{"FOREIGN": absentConstraints["FOREIGN"],
-			"CONSTRAINT": absentConstraints["CONSTRAINT"], "CHECK": absentConstraints["CHECK"]})
+		p.refuseAbsent(map[string]string{"FOREIGN": absentConstraints["FOREIGN"]})
 		c := p.columnDef()
 		if t.Columns = append(t.Columns, c); c.Unique {
 			t.Indexes = append(t.Indexes, CreateIndex{Pos: pos, Unique: true, Table: t.Table,
@@ -130,6 +141,26 @@ func (p *parser) zones() []Name {
 	return out
 }
 
+// shardKey reads what may follow a primary key.
+func (p *parser) shardKey(s *Sharding) {
+	p.clustered()
+	if p.isWord("SHARD") {
+		p.shard(s)
+	}
+	p.clustered()
+}
+
+// shardPartitions reads what may follow a partition key. Without ON the bucket follows from all
+// columns of the key, so that each partition is spread: -1, until they are known.
+func (p *parser) shardPartitions(s *Sharding) {
+	if !p.isWord("SHARD") {
+		return
+	}
+	if p.shard(s); s.ShardColumns == 0 {
+		s.ShardColumns = -1
+	}
+}
+
 func (p *parser) onlyKey(pos int, key []KeyColumn) {
 	if key != nil {
 		p.failAt(pos, "the table has two keys of this kind")
@@ -142,13 +173,19 @@ func (p *parser) columnDef() ColumnDef {
 	notNull := false
 	for {
 		switch {
+		case p.word("AUTO_INCREMENT"), p.word("AUTOINCREMENT"):
+			c.Identity = true
+		case p.word("GENERATED"):
+			p.generated(&c)
+		case p.isWord("CONSTRAINT"), p.isWord("CHECK"):
+			p.columnConstraint(&c)
 		case p.words("NOT", "NULL"):
 			c.Nullable, notNull = false, true
 		case p.word("NULL"):
 			c.Nullable = true
 		case p.words("PRIMARY", "KEY"):
 			c.Primary = true
-			p.clustered()
+			p.shardKey(&c.Sharding)
 		case p.word("UNIQUE"):
 			c.Unique = true
 			p.word("KEY")
@@ -198,8 +235,13 @@ func (p *parser) typeName() TypeName {
 }
 
 func (p *parser) keyColumns() []KeyColumn {
-	var out []KeyColumn
 	p.needOp("(")
+	return p.restOfKey()
+}
+
+// restOfKey reads the columns of a key after its parenthesis.
+func (p *parser) restOfKey() []KeyColumn {
+	var out []KeyColumn
 	for {
 		out = append(out, p.keyColumn())
 		if !p.op(",") {
@@ -226,7 +268,7 @@ func (p *parser) indexBody(x *CreateIndex) {
 		case p.word("INCLUDE"):
 			x.Include = append(x.Include, p.names("column")...)
 		case p.isWord("SHARD"):
-			p.shard(x)
+			p.shard(&x.Sharding)
 		case p.word("LOCAL"):
 			x.Local = true
 		case p.word("GLOBAL"):
@@ -243,27 +285,34 @@ func (p *parser) indexBody(x *CreateIndex) {
 	}
 }
 
-// indexColumns reads the columns. The form ((tidb_shard(a)), a) stands for (a) with
+// tidbShard reads (tidb_shard(a)), at the start of the columns of a key, which stands for
 // SHARD (256, tidb), as in the database it comes from.
+func (p *parser) tidbShard(s *Sharding) {
+	expression := p.isOp("(")
+	if !expression && !(p.isWord("tidb_shard") && p.peek().text == "(") {
+		return
+	}
+	if expression {
+		p.advance()
+	}
+	p.needWord("tidb_shard")
+	p.needOp("(")
+	column := p.name("column")
+	p.needOp(")")
+	if expression {
+		p.needOp(")")
+	}
+	s.Buckets, s.Function = 256, "tidb"
+	p.needOp(",")
+	if !p.isName() || p.tok.text != column.Text {
+		p.fail("expected %s, the column in tidb_shard, found %s", column.Text, p.found())
+	}
+}
+
+// indexColumns reads the columns.
 func (p *parser) indexColumns(x *CreateIndex) {
 	p.needOp("(")
-	if expression := p.isOp("("); expression || p.isWord("tidb_shard") {
-		if expression {
-			p.advance()
-		}
-		p.needWord("tidb_shard")
-		p.needOp("(")
-		column := p.name("column")
-		p.needOp(")")
-		if expression {
-			p.needOp(")")
-		}
-		x.Buckets, x.Function = 256, "tidb"
-		p.needOp(",")
-		if !p.isName() || p.tok.text != column.Text {
-			p.fail("expected %s, the column in tidb_shard, found %s", column.Text, p.found())
-		}
-	}
+	p.tidbShard(&x.Sharding)
 	for {
 		each := p.word("EACH")
 		k := p.keyColumn()
@@ -277,21 +326,21 @@ func (p *parser) indexColumns(x *CreateIndex) {
 }
 
 // shard reads SHARD (n [, function]) [ON (m)].
-func (p *parser) shard(x *CreateIndex) {
+func (p *parser) shard(s *Sharding) {
 	pos := p.tok.pos
 	p.advance()
-	if x.Buckets != 0 {
-		p.failAt(pos, "the index is sharded twice")
+	if s.Buckets != 0 {
+		p.failAt(pos, "the key is sharded twice")
 	}
 	p.needOp("(")
-	x.Buckets = p.integer("number of buckets", 1<<16)
+	s.Buckets = p.integer("number of buckets", 1<<16)
 	if p.op(",") {
-		x.Function = strings.ToLower(p.name("shard function").Text)
+		s.Function = strings.ToLower(p.name("shard function").Text)
 	}
 	p.needOp(")")
 	if p.word("ON") {
 		p.needOp("(")
-		x.ShardColumns = p.integer("number of columns", 64)
+		s.ShardColumns = p.integer("number of columns", 64)
 		p.needOp(")")
 	}
 }
@@ -334,6 +383,9 @@ func (p *parser) alter(pos int) Statement {
 			p.oneChange()
 			return &x[0]
 		}
+		if s, ok := p.addConstraint(a); ok {
+			return s
+		}
 		p.word("COLUMN")
 		if p.isWord("PRIMARY") && p.peek().is("KEY") {
 			p.fail("the key of a table cannot be changed")
@@ -341,6 +393,10 @@ func (p *parser) alter(pos int) Statement {
 		a.Action, a.Add = AddColumn, p.columnDef()
 		if a.Add.Primary {
 			p.failAt(a.Add.Name.Pos, "the key of a table cannot be changed")
+		}
+		if a.Add.Checks != nil {
+			p.failAt(a.Add.Name.Pos, "a column is added without CHECK; ALTER TABLE … ADD CHECK "+
+				"adds the check")
 		}
 		if a.Add.Unique {
 			p.failAt(a.Add.Name.Pos, "a column is added without UNIQUE; CREATE UNIQUE INDEX "+
@@ -353,6 +409,9 @@ func (p *parser) alter(pos int) Statement {
 			d := &DropIndex{Pos: pos, Table: a.Table, Index: p.name("index")}
 			p.oneChange()
 			return d
+		}
+		if p.dropConstraint(a) {
+			break
 		}
 		p.word("COLUMN")
 		a.Action, a.Column = DropColumn, p.name("column")

@@ -1,6 +1,7 @@
 package syntax
 
 import (
+	"math"
 	"strconv"
 	"strings"
 )
@@ -183,6 +184,9 @@ func (p *parser) tableOptions() {
 			p.op("=")
 			p.name("engine")
 		case p.charset("="):
+		case !byDefault && p.word("AUTO_INCREMENT"): // numbers follow the greatest one
+			p.op("=")
+			p.integer("next number", math.MaxInt)
 		case p.word("COLLATE"):
 			p.op("=")
 			if n := p.name("collation"); !binaryCollation(n.Text) {

@@ -36,7 +36,7 @@
 // Arguments are what expr.From takes, and driver.Valuer. Each is converted to its column exactly,
 // or refused. Results are int64, uint64, float64, bool, string, []byte and time.Time (in UTC);
 // numbers of type DECIMAL, UUIDs, addresses and prefixes are texts, and a list is an []any: see
-// List. There is no LastInsertId, as keys are values of the program's own.
+// List. LastInsertId is the number of the last row inserted into a table with an IDENTITY column.
 //
 // A text may hold several statements with semicolons between them. Arguments without names are
 // divided among them in their order. Of a query, those that return rows come last, and each is

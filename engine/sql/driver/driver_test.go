@@ -438,6 +438,32 @@ func TestStatementsOfOneText(t *testing.T) {
 	failsWith(t, err, "no LastInsertId")
 }
 
+// TestLastInsertId: the number of the last row, made or given.
+func TestLastInsertId(t *testing.T) {
+	db := open(t, ":memory:")
+	for _, c := range []struct {
+		text string
+		want int64
+	}{
+		{"CREATE TABLE n (id INT PRIMARY KEY AUTO_INCREMENT, v TEXT UNIQUE); " +
+			"INSERT INTO n (v) VALUES ('a')", 1},
+		{"INSERT INTO n (v) VALUES ('b'), ('c')", 3},
+		{"INSERT INTO n VALUES (90, 'd')", 90},
+		{"INSERT INTO n VALUES (NULL, 'e')", 91},
+		{"INSERT OR IGNORE INTO n (v) VALUES ('f'), ('a')", 92},
+		{"INSERT OR REPLACE INTO n (v) VALUES ('a')", 94},
+		{"INSERT INTO n (v) VALUES ('a'), ('g') ON CONFLICT (v) DO UPDATE SET v = 'h'", 96},
+	} {
+		r, err := db.Exec(c.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id, err := r.LastInsertId(); id != c.want || err != nil {
+			t.Errorf("%s: %d, %v, want %d", c.text, id, err, c.want)
+		}
+	}
+}
+
 // TestPrepared: a statement follows its transaction, and changes of its table.
 func TestPrepared(t *testing.T) {
 	db := open(t, ":memory:")

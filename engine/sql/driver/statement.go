@@ -59,7 +59,10 @@ func (s *statements) ExecContext(ctx context.Context, args []driver.NamedValue,
 		if err != nil {
 			return nil, err
 		}
-		total += result(done.Rows)
+		total.rows += done.Rows
+		if done.HasLastID {
+			total.id, total.hasID = done.LastID, true
+		}
 	}
 	return total, given.rest()
 }
@@ -159,13 +162,21 @@ func (a *arguments) rest() error {
 	return nil
 }
 
-// result is how many rows statements have written, changed or deleted.
-type result int64
+// result is how many rows statements have written, changed or deleted, and the number of the last
+// row of an INSERT, if its table has numbers.
+type result struct {
+	rows, id int64
+	hasID    bool
+}
 
 // RowsAffected implements driver.Result.
-func (r result) RowsAffected() (int64, error) { return int64(r), nil }
+func (r result) RowsAffected() (int64, error) { return r.rows, nil }
 
 // LastInsertId implements driver.Result.
 func (r result) LastInsertId() (int64, error) {
-	return 0, errors.New("kstone: there is no LastInsertId: keys are values of the program's own")
+	if !r.hasID {
+		return 0, errors.New("kstone: there is no LastInsertId: no row was inserted into a table " +
+			"with an IDENTITY column")
+	}
+	return r.id, nil
 }

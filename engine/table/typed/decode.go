@@ -127,8 +127,10 @@ func (b *binding) readParts(row unsafe.Pointer, key store.Key, value []byte,
 	if id, ok := schema.RowTable(key.PK); !ok || id != b.schema.ID {
 		return fmt.Errorf("typed: a key of table %d instead of %d", id, b.schema.ID)
 	}
-	if err := readKey(row, r.keys[0], key.PK[rowHead:], keep); err != nil {
-		return err
+	if !b.schema.Sharded() { // else there are no columns in it
+		if err := readKey(row, r.keys[0], key.PK[rowHead:], keep); err != nil {
+			return err
+		}
 	}
 	return readKey(row, r.keys[1], key.SK, keep)
 }

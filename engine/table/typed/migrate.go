@@ -94,7 +94,7 @@ func migrate(ctx context.Context, db *table.DB, want *schema.Table,
 	for range maxRounds {
 		changes, err := schema.Migrate(handle.Schema(), want)
 		if err != nil || len(changes) == 0 {
-			return errors.Join(err, finishIndexes(ctx, handle))
+			return errors.Join(err, finish(ctx, handle))
 		}
 		for _, c := range changes {
 			if err := applyChange(ctx, handle, c); err != nil {
@@ -135,15 +135,28 @@ func applyChange(ctx context.Context, handle *table.Table, c schema.Change) erro
 			return err
 		}
 		return handle.CreateIndex(ctx, *after.Index(c.Name), nil)
+	case schema.AddCheck:
+		after, err := c.Apply(handle.Schema())
+		if err != nil {
+			return err
+		}
+		return handle.AddCheck(ctx, *after.Check(c.Name), nil)
 	}
 	return db.Alter(ctx, name, c.Apply)
 }
 
-// finishIndexes builds what an earlier Migrate has begun to build.
-func finishIndexes(ctx context.Context, handle *table.Table) error {
+// finish builds indexes and looks at rows for checks where an earlier Migrate has begun to.
+func finish(ctx context.Context, handle *table.Table) error {
 	for _, x := range handle.Schema().Indexes {
 		if x.State == schema.Building {
 			if err := handle.CreateIndex(ctx, *x, nil); err != nil {
+				return err
+			}
+		}
+	}
+	for _, c := range handle.Schema().Checks {
+		if c.Unverified {
+			if err := handle.AddCheck(ctx, c, nil); err != nil {
 				return err
 			}
 		}

@@ -34,8 +34,9 @@ import (
 // Exported fields are columns. Options in their tags say what a tag of package keycodec
 // says (a unit for times, decimal(N), ascii and unicode, desc, nullslast) and also: pk and
 // sk for the columns of the primary key, in the order of the struct; null, which stores the
-// zero value as NULL; default(x) for rows written before there was the column; ttl(24h),
-// after which rows expire; was(old), the former name of a column.
+// zero value as NULL; default(x) for rows written before there was the column; auto, which makes a
+// number or UUID of the zero value; ttl(24h), after which rows expire; was(old), the former name of
+// a column.
 //
 // The zero time.Time is the moment it is, the first of January of the year 1: so it is stored,
 // read and compared with. With the option null it is stored as NULL, which is read as the zero
@@ -49,7 +50,11 @@ type Table[T any] struct {
 	typ     reflect.Type
 	fields  []*field
 	expires *field // which the TTL counts from, nil without one
+	auto    []*field
 	indexes []*Index[T]
+	shard   shard.Spec // of the primary key
+	sharded int        // columns that its bucket follows from
+	checks  []schema.Check
 	frozen  atomic.Bool
 
 	build  sync.Once
@@ -74,6 +79,9 @@ func NewTable[T any](name string) *Table[T] {
 	for _, f := range t.fields {
 		if f.ttl > 0 {
 			t.expires = f
+		}
+		if f.column.Generated != schema.NotGenerated {
+			t.auto = append(t.auto, f)
 		}
 	}
 	return t
@@ -104,7 +112,7 @@ func (t *Table[T]) Schema() (*schema.Table, error) {
 
 // definition returns the table with its first n indexes.
 func (t *Table[T]) definition(n int) schema.Table {
-	def := schema.Table{Name: t.name}
+	def := schema.Table{Name: t.name, Shard: t.shard, ShardColumns: t.sharded}
 	for i, f := range t.fields {
 		def.Columns = append(def.Columns, f.column)
 		k := schema.KeyColumn{Ordinal: i, Desc: f.desc, NullsLast: f.nulls}
@@ -118,11 +126,52 @@ func (t *Table[T]) definition(n int) schema.Table {
 			def.TTL = &schema.TTL{Ordinal: i, After: f.ttl}
 		}
 	}
+	def.Checks = slices.Clone(t.checks)
 	for _, x := range t.indexes[:n] {
 		own := x.index
 		def.Indexes = append(def.Indexes, &own)
 	}
 	return def
+}
+
+// Shard spreads the rows of each partition over 2 to 65,536 buckets, by a hash of the primary key:
+// so that a partition that is written all the time is in several places. See [Table.ShardBy].
+func (t *Table[T]) Shard(buckets int) *Table[T] {
+	n := 0
+	for _, f := range t.fields {
+		if f.key != noKey {
+			n++
+		}
+	}
+	return t.ShardBy(shard.Spec{Function: shard.Mix64, Count: buckets}, n)
+}
+
+// ShardBy spreads the rows over buckets, by a function of the first columns of the primary key. A
+// read of a primary key is one of one bucket; other reads merge the buckets. It panics if the
+// table was used before, or cannot be spread like this.
+func (t *Table[T]) ShardBy(spec shard.Spec, columns int) *Table[T] {
+	if t.frozen.Load() {
+		panic(fmt.Sprintf("typed: %s is sharded after it was used", t.name))
+	}
+	t.shard, t.sharded = spec, columns
+	if _, err := schema.New(t.definition(0)); err != nil {
+		panic(fmt.Sprintf("typed: %s as %s: %v", t.name, t.typ, err))
+	}
+	return t
+}
+
+// Check adds a condition that every row satisfies: it is true or, because of NULL, unknown. A row
+// for which it is false cannot be written; the error is a *schema.CheckError. It panics if the
+// table was used before, or for a predicate with parameters or queries.
+func (t *Table[T]) Check(name string, p Predicate[T]) *Table[T] {
+	if t.frozen.Load() {
+		panic(fmt.Sprintf("typed: check %s of %s is added after the table was used", name, t.name))
+	}
+	t.checks = append(t.checks, schema.Check{Name: name, Condition: p.expression()})
+	if _, err := schema.New(t.definition(0)); err != nil {
+		panic(fmt.Sprintf("typed: %s as %s: %v", t.name, t.typ, err))
+	}
+	return t
 }
 
 // Index is an index that is being defined. Its methods change it and return it.

@@ -23,6 +23,8 @@ import (
 //	              of the struct
 //	null          the zero value of the Go type is stored as NULL
 //	default(x)    what rows have that were written before the column was added
+//	auto          Insert and Put set the zero value: of an integer the next number, of a UUID
+//	              a new one
 //	ttl(24h)      rows expire that long after this time
 //	was(old)      the column was called old before
 //
@@ -154,6 +156,12 @@ func (f *field) setOption(option string) (err error) {
 		f.key = partKey
 	case option == "sk":
 		f.key = sortKey
+	case option == "auto" && kindsOfIntegers[f.kind]:
+		c.Generated = schema.Identity
+	case option == "auto" && f.kind == kindUUID:
+		c.Generated = schema.RandomUUID
+	case option == "auto":
+		return errors.New("only integers and UUIDs are made: the option auto")
 	case option == "null":
 		if f.pointer {
 			return errors.New("a pointer is nullable without the option null")
@@ -193,6 +201,10 @@ func (f *field) setKeyOption(option string) error {
 	f.desc, f.nulls = k.Desc, k.NullsLast
 	return nil
 }
+
+// kindsOfIntegers are those that may be numbers of an identity.
+var kindsOfIntegers = map[fieldKind]bool{kindInt8: true, kindInt16: true, kindInt32: true,
+	kindInt64: true, kindUint8: true, kindUint16: true, kindUint32: true, kindUint64: true}
 
 // kinds are the layouts of the types that keycodec.TypeOfGo returns.
 var kinds = map[keycodec.Type]fieldKind{

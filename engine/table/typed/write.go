@@ -12,7 +12,8 @@ import (
 	"github.com/kstonedb/kstone/keycodec"
 )
 
-// Insert writes a row that must not be there yet. If its primary key, or its columns in a
+// Insert writes a row that must not be there yet, after it has set fields with the option auto that
+// are zero. If its primary key, or its columns in a
 // unique index, are taken, the error is a *table.UniqueError.
 func (t *Table[T]) Insert(ctx context.Context, w table.ReadWriter, row *T) error {
 	_, err := t.write(ctx, w, unsafe.Slice(row, 1), (*structs).insert)
@@ -59,6 +60,9 @@ func (t *Table[T]) write(ctx context.Context, to table.ReadWriter, rows []T,
 				if err := t.checkExpiry(row); err != nil {
 					return err
 				}
+				if err := t.generate(ctx, h, s.binding, row); err != nil {
+					return err
+				}
 				if err := add(&s, ctx, w, row); err != nil {
 					return err
 				}
@@ -71,6 +75,24 @@ func (t *Table[T]) write(ctx context.Context, to table.ReadWriter, rows []T,
 		done += n
 	}
 	return done, nil
+}
+
+// generate sets the fields with the option auto that are zero.
+func (t *Table[T]) generate(ctx context.Context, h *table.Table, b *binding,
+	row unsafe.Pointer) error {
+	for _, f := range t.auto {
+		if f.pointer || !f.isZero(f.at(row)) {
+			continue
+		}
+		v, err := h.NextValue(ctx, b.ordinals[f.index])
+		if err == nil {
+			err = f.set(row, v, true)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // checkExpiry refuses a row whose time of the TTL was never set: it would be gone at once.
@@ -95,15 +117,17 @@ type structs struct {
 	fields []*field
 }
 
-func (s *structs) insert(_ context.Context, w *rowio.Writer, row unsafe.Pointer) error {
+func (s *structs) insert(ctx context.Context, w *rowio.Writer, row unsafe.Pointer) error {
 	key, ok := s.put(w, row, store.Absent())
 	switch {
 	case !ok:
-		return w.Insert(s.values(w, row))
+		return s.write(ctx, w, row, w.Insert)
 	case !w.Rules().Indexed:
 		return nil
 	}
-	return w.PutEntries(key, s.values(w, row), 0)
+	return s.write(ctx, w, row, func(values []expr.Value) error {
+		return w.PutEntries(key, values, 0)
+	})
 }
 
 func (s *structs) upsert(ctx context.Context, w *rowio.Writer, row unsafe.Pointer) error {
@@ -112,13 +136,20 @@ func (s *structs) upsert(ctx context.Context, w *rowio.Writer, row unsafe.Pointe
 			return nil
 		}
 	}
-	return w.Upsert(ctx, s.values(w, row))
+	return s.write(ctx, w, row, func(values []expr.Value) error { return w.Upsert(ctx, values) })
 }
 
-// values returns the values of a struct, valid until it is called again.
-func (s *structs) values(w *rowio.Writer, row unsafe.Pointer) []expr.Value {
+// write calls f with the values of a struct, and with those that the table makes for columns that
+// the struct does not have.
+func (s *structs) write(ctx context.Context, w *rowio.Writer, row unsafe.Pointer,
+	f func([]expr.Value) error) error {
 	w.Values = s.appendValues(w.Values[:0], s.fields, row)
-	return w.Values
+	if !s.full {
+		if err := s.table.Generate(ctx, w.Values); err != nil {
+			return err
+		}
+	}
+	return f(w.Values)
 }
 
 // put adds a struct, with the condition on what is there; ok is false if that needs values.
@@ -129,10 +160,14 @@ func (s *structs) put(w *rowio.Writer, row unsafe.Pointer, cond store.Condition)
 	}
 	pk, sk, val := w.Buffers()
 	pkStart, skStart := len(pk), len(sk)
-	if pk, ok = s.direct.appendKey(s.schema.AppendRowPrefix(pk), 0, row); !ok {
+	if sk, ok = s.direct.appendKey(sk, 1, row); !ok {
 		return key, false
 	}
-	if sk, ok = s.direct.appendKey(sk, 1, row); !ok ||
+	pk, err := s.schema.AppendRowPartition(pk, sk[skStart:])
+	if err != nil {
+		return key, false
+	}
+	if pk, ok = s.direct.appendKey(pk, 0, row); !ok ||
 		max(len(pk)-pkStart, len(sk)-skStart) > keycodec.MaxKeyBytes {
 		return key, false
 	}

@@ -55,6 +55,7 @@ func importTable(ctx context.Context, a *cli.App, t *cli.Tables, f *ImportFlags,
 	p := newRowParser(found.Schema(), f.null)
 	im.same = newSameKeys()
 	p.same, p.line = im.same, -1
+	p.generate = func(row []expr.Value) error { return found.Generate(ctx, row) }
 	if line != "" {
 		p.line = p.names[line]
 	}
@@ -87,6 +88,8 @@ type rowParser struct {
 	same   *sameKeys
 	null   []byte          // canonical text of a cell without quotes that is NULL
 	other  map[string]bool // fields that no column takes; complete at the end of the input
+	// generate fills places for which the table makes values.
+	generate func([]expr.Value) error
 }
 
 func newRowParser(t *schema.Table, null string) *rowParser {
@@ -130,6 +133,9 @@ func (p *rowParser) parse(r *record.Row, to *[]expr.Value) (bytes int, err error
 		given.Add(p.line)
 	}
 	p.schema.Complete(row, &given)
+	if err := p.generate(row); err != nil {
+		return 0, err
+	}
 	pk, sk, err := p.schema.AppendRowKey(nil, nil, row)
 	if err != nil {
 		return 0, err

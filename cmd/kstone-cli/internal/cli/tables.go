@@ -129,6 +129,19 @@ func KeyColumnsText(t *schema.Table, columns []schema.KeyColumn) string {
 	return strings.Join(parts, ", ")
 }
 
+// PartitionText describes what chooses the partition of a row: columns, or the buckets of a
+// sharded key, "mix64:8(src, at)".
+func PartitionText(t *schema.Table) string {
+	if !t.Sharded() {
+		return KeyColumnsText(t, t.PK)
+	}
+	names := make([]string, t.ShardColumns)
+	for i := range names {
+		names[i] = t.Columns[t.SK[i].Ordinal].Name
+	}
+	return t.Shard.String() + "(" + strings.Join(names, ", ") + ")"
+}
+
 func keyColumnText(t *schema.Table, k schema.KeyColumn) string {
 	text := t.Columns[k.Ordinal].Name
 	if k.Desc {

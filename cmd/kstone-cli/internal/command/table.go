@@ -155,7 +155,7 @@ func tableListCommand(a *cli.App) *cobra.Command {
 			for _, x := range s.Indexes {
 				names = append(names, x.Name)
 			}
-			rows = append(rows, []string{s.Name, cli.KeyColumnsText(s, s.PK),
+			rows = append(rows, []string{s.Name, cli.PartitionText(s),
 				cli.KeyColumnsText(s, s.SK), fmt.Sprint(s.All().Len()), strings.Join(names, ", ")})
 		}
 		if a.Format == "sql" {
@@ -262,7 +262,7 @@ func describe(a *cli.App, found *table.Table) error {
 		if key.Has(i) {
 			null = "key"
 		}
-		if c.Default != nil {
+		if def = c.Generated.String(); c.Default != nil {
 			def = c.Default.String()
 		}
 		rows = append(rows, []string{c.Name, sql.TypeText(c), null, def})

@@ -25,8 +25,11 @@ type accessText struct{ *operator.Access }
 
 func (n accessText) describe(e *Explanation) {
 	e.Operator = n.what()
-	if n.Index != nil {
+	switch {
+	case n.Index != nil:
 		e.attr("index", indexText(n.Index))
+	case n.Table.Sharded():
+		e.attr("key", keyText(n.Table.Primary()))
 	}
 	if n.Probe != nil {
 		e.attr("probe", n.probeText())
@@ -88,6 +91,18 @@ func (n accessText) what() string {
 
 // indexText names an index and its columns: by_seq (tidb:256(seq), seq, at DESC).
 func indexText(x *schema.Index) string {
+	text := x.Name + " " + keyText(x)
+	if x.Unique {
+		text = "unique " + text
+	}
+	if x.Placement == schema.Local {
+		text = "local " + text
+	}
+	return text
+}
+
+// keyText names the columns of an index.
+func keyText(x *schema.Index) string {
 	fields := x.Fields()
 	var parts []string
 	if x.Sharded() {
@@ -104,14 +119,7 @@ func indexText(x *schema.Index) string {
 		}
 		parts = append(parts, name+Direction(f.Desc, f.NullsLast && f.Nullable))
 	}
-	text := x.Name + " (" + strings.Join(parts, ", ") + ")"
-	if x.Unique {
-		text = "unique " + text
-	}
-	if x.Placement == schema.Local {
-		text = "local " + text
-	}
-	return text
+	return "(" + strings.Join(parts, ", ") + ")"
 }
 
 func (n accessText) probeText() string {
@@ -123,6 +131,7 @@ func (n accessText) probeText() string {
 }
 
 func (n accessText) describeSpans(e *Explanation) {
+	x := n.Spread()
 	switch {
 	case n.Deferred:
 		e.attr("spans", "known when it is run")
@@ -130,7 +139,7 @@ func (n accessText) describeSpans(e *Explanation) {
 	case n.Spans.Empty():
 		e.attr("nothing", "the condition is never true")
 		return
-	case n.Index != nil && n.Index.Sharded() && !n.Spans.Whole():
+	case x != nil && x.Sharded() && !n.Spans.Whole():
 		e.attr("spans", n.rewriteText())
 	case n.Spans.Whole():
 		e.attr("spans", "all")
@@ -138,9 +147,9 @@ func (n accessText) describeSpans(e *Explanation) {
 		e.attr("spans", n.spansText())
 	}
 	e.attrIf(n.Spans.Truncated, "spans truncated", "")
-	if n.Index == nil {
+	if x == nil {
 		e.attr("stripes", fmt.Sprintf("%d/%d", n.stripesRead(), estimate.Stripes))
-	} else if total := n.Index.Buckets(); total > 1 {
+	} else if total := x.Buckets(); total > 1 {
 		e.attr("buckets", fmt.Sprintf("%d/%d", n.bucketsRead(), total))
 	}
 }
@@ -167,7 +176,7 @@ func (n accessText) rewriteText() string {
 			texts = append(texts, fmt.Sprintf("… (%d)", len(n.Spans.Spans)))
 			break
 		}
-		texts = append(texts, spans.Rewrite(n.Index, spans.Set{Spans: []spans.Span{s}}))
+		texts = append(texts, spans.Rewrite(n.Spread(), spans.Set{Spans: []spans.Span{s}}))
 	}
 	return strings.Join(texts, "; ")
 }

@@ -93,9 +93,19 @@ func (a *Access) Divisible() bool {
 	return a.Index != nil && len(a.Streams) > 1
 }
 
+// Spread returns the index that says in which buckets the access reads: Index, or a sharded
+// primary key. It is nil where rows are spread by their partition keys.
+func (n *Access) Spread() *schema.Index {
+	if n.Index == nil {
+		return n.Table.Primary()
+	}
+	return n.Index
+}
+
 // Stream is a sorted sequence of entries or rows.
 type Stream struct {
-	// Bucket is the partition of the index, 0 of an index without shards, -1 of rows.
+	// Bucket is the partition of the index, 0 of an index without shards, -1 of rows that are
+	// spread by their partition keys.
 	Bucket int
 	// PK is the engine's partition key. Nil, for rows only: all partitions of the
 	// table, and the ranges are of partition keys (engine.Scan's From and To), to be

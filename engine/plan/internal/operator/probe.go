@@ -23,6 +23,9 @@ func AppendKey(pk, sk []byte, t *schema.Table, x *schema.Index, fields []keycode
 	value func(i int) *expr.Value) (pk2, sk2 []byte, found bool) {
 	pkStart, skStart, own := len(pk), len(sk), 0
 	if x == nil {
+		x = t.Primary()
+	}
+	if x == nil {
 		pk, own = t.AppendRowPrefix(pk), len(t.PK)
 	}
 	for i := range fields {

@@ -11,11 +11,14 @@ type Rules struct {
 	Converts bool
 	// Building says that an index is being built, unique that it is a unique one.
 	Building, unique bool
+	identity         int // ordinal of the identity column, -1 without
 }
 
 // NewRules returns the rules of a definition.
 func NewRules(t *schema.Table) Rules {
-	r := Rules{Schema: t, TTL: t.TTL != nil, Converts: t.TTL != nil}
+	r := Rules{Schema: t, TTL: t.TTL != nil, Converts: t.TTL != nil || len(t.Checks) > 0}
+	r.identity = t.IdentityColumn()
+	r.Converts = r.Converts || r.identity >= 0
 	for _, x := range t.Indexes {
 		r.Indexed = r.Indexed || x.State != schema.Dropping
 		r.Converts = r.Converts || x.Where != nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"sync"
 
@@ -30,6 +31,7 @@ type Writer struct {
 	used        int // of changes
 	deletes     bool
 	rows        int
+	number      int64 // the greatest one of the identity column
 	same        keySet
 
 	tx         bool // conditions on versions are left to the transaction
@@ -90,7 +92,7 @@ func (w *Writer) Reset(rules *Rules, r store.Reader) {
 	w.pk, w.sk, w.val = w.pk[:0], w.sk[:0], w.val[:0]
 	clear(w.Values)
 	w.entries.Reset()
-	w.used, w.deletes, w.rows = 0, false, 0
+	w.used, w.deletes, w.rows, w.number = 0, false, 0, 0
 }
 
 // Rules returns how the rows are written.
@@ -195,14 +197,29 @@ func (w *Writer) put(key store.Key, row []expr.Value, cond store.Condition) (int
 }
 
 // stored returns a row as its readers will see it, where that makes a difference: to the
-// conditions of partial indexes, and to when it expires.
+// conditions of partial indexes, to when it expires, to the numbers of an identity column, and to
+// the checks of the table, which it satisfies then.
 func (w *Writer) stored(row []expr.Value) ([]expr.Value, error) {
 	if !w.rules.Converts {
 		return row, nil
 	}
 	own := slices.Clone(row)
-	return own, w.rules.Schema.Convert(own)
+	if err := w.rules.Schema.Convert(own); err != nil {
+		return nil, err
+	}
+	if o := w.rules.identity; o >= 0 {
+		n, ok := own[o].AsInt()
+		if !ok && own[o].Kind() == expr.KindUint { // of more than 63 bits
+			n = math.MaxInt64
+		}
+		w.number = max(w.number, n)
+	}
+	return own, w.rules.Schema.CheckRow(own)
 }
+
+// Number returns the greatest number of the identity column among the rows that are written, 0
+// without one.
+func (w *Writer) Number() int64 { return w.number }
 
 // Insert adds a row that must not be there, and its entries.
 func (w *Writer) Insert(row []expr.Value) error {

@@ -15,15 +15,19 @@ type keyCollector struct {
 	*plan.Collector
 	t     *schema.Table
 	parts []schema.KeyColumn
-	head  int // bytes of a row's PK before its columns
+	head  int // bytes of a row's PK before its columns; of a sharded table, all
 	key   []byte
 	ends  []int
 	null  bool // the first column of key is NULL
 }
 
 func newKeyCollector(t *schema.Table, index uint32, parts []schema.KeyColumn) *keyCollector {
+	head := t.AppendRowPrefix(nil)
+	if x := t.Primary(); x != nil {
+		head = x.BucketPK(nil, 0)
+	}
 	return &keyCollector{Collector: plan.NewCollector(index, len(parts)), t: t, parts: parts,
-		head: len(t.AppendRowPrefix(nil))}
+		head: len(head)}
 }
 
 // newRowCollector returns the collector of the keys of rows.

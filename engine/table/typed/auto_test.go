@@ -1,0 +1,78 @@
+package typed_test
+
+import (
+	"testing"
+
+	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/engine/table/typed"
+	"github.com/kstonedb/kstone/keycodec"
+)
+
+// note has a number and a UUID that are made.
+type note struct {
+	ID   int64         `kstone:"id,pk,auto"`
+	Ref  keycodec.UUID `kstone:"ref,auto"`
+	Text string        `kstone:"text"`
+}
+
+// TestTypedAuto writes structs with fields that are made, in all ways.
+func TestTypedAuto(t *testing.T) {
+	notes := typed.NewTable[note]("notes")
+	db := openTyped(t, notes)
+	rows := []note{{Text: "a"}, {Text: "b"}, {ID: 70, Text: "c"}, {Text: "d"}}
+	if n, err := notes.InsertMany(ctx, db, rows); n != 4 || err != nil {
+		t.Fatal(n, err)
+	}
+	one := note{Text: "e"}
+	if err := notes.Put(ctx, db, &one); err != nil {
+		t.Fatal(err)
+	}
+	rows = append(rows, one)
+	ref := note{Ref: keycodec.UUID{7}, Text: "f"}
+	err := db.Update(ctx, func(tx *table.Tx) error { return notes.Insert(ctx, tx, &ref) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows = append(rows, ref)
+	refs := map[keycodec.UUID]bool{}
+	for i, want := range []int64{1, 2, 70, 0, 0, 0} {
+		r := rows[i]
+		if want == 0 {
+			want = rows[i-1].ID + 1 // after the greatest that was written, or the last made
+		}
+		if i == 3 && r.ID == 3 { // it is made in the same commit, before 70 is written
+			want = 3
+		}
+		if i == 4 {
+			want = 71
+		}
+		if r.ID != want || refs[r.Ref] || r.Ref == (keycodec.UUID{}) {
+			t.Errorf("row %d is %+v, want the number %d", i, r, want)
+		}
+		refs[r.Ref] = true
+		got := note{ID: r.ID}
+		if err := notes.Load(ctx, db, &got); err != nil || got != r {
+			t.Errorf("%+v, %v, want %+v", got, err, r)
+		}
+	}
+	type part struct {
+		ID   int64  `kstone:"id,pk,auto"`
+		Text string `kstone:"text"`
+	}
+	parts := typed.NewTable[part]("notes")
+	if err := parts.Insert(ctx, db, &part{Text: "without a UUID"}); err != nil {
+		t.Error(err)
+	}
+	if !refs[keycodec.UUID{7}] {
+		t.Error("a UUID that was given is another one")
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("a text is made")
+		}
+	}()
+	type wrong struct {
+		ID string `kstone:"id,pk,auto"`
+	}
+	typed.NewTable[wrong]("wrong")
+}
