@@ -22,8 +22,8 @@ type Block struct {
 	buf    []byte
 }
 
-// BlockOf makes the block that has one item.
-func (b *Block) BlockOf(item *Item) { b.item, b.rows = item, nil }
+// SetItem makes it the block that has one item.
+func (b *Block) SetItem(item *Item) { b.item, b.rows = item, nil }
 
 // Len returns the number of items.
 func (b *Block) Len() int {

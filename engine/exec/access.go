@@ -293,7 +293,7 @@ func (s *sink) rows(b *engine.Block) bool {
 // put takes an item. It returns false if no more are wanted.
 func (s *sink) put(it store.Item) bool {
 	if s.node.Index == nil {
-		s.block.BlockOf(&it)
+		s.block.SetItem(&it)
 		return s.rows(&s.block)
 	}
 	a := s.counts

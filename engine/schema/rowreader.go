@@ -12,8 +12,9 @@ import (
 // is decided when it is made, and each value goes to its place in a row of the caller's, which has
 // no places for other columns. It belongs to one goroutine.
 type RowReader struct {
-	table *Table
-	want  ColumnSet
+	table  *Table
+	layout *Layout // the newest
+	want   ColumnSet
 	// at is the place of each column, -1 if it is not wanted.
 	at     []int
 	slots  []placedSlot // of the newest layout
@@ -31,14 +32,15 @@ type placedSlot struct {
 // RowReader returns a reader of some columns: ordinals[i] goes to place at[i]. Columns that are
 // dropped are NULL.
 func (t *Table) RowReader(ordinals, at []int) *RowReader {
-	r := &RowReader{table: t, want: Columns(ordinals...), at: make([]int, len(t.Columns))}
+	l := t.Layout()
+	r := &RowReader{table: t, layout: l, want: Columns(ordinals...)}
+	r.at = make([]int, len(t.Columns))
 	for i := range r.at {
 		r.at[i] = -1
 	}
 	for i, o := range ordinals {
 		r.at[o] = at[i]
 	}
-	l := t.Layout()
 	for i := range l.Slots {
 		if s := &l.Slots[i]; r.want.Has(s.Ordinal) {
 			r.slots = append(r.slots, placedSlot{s, r.at[s.Ordinal]})
@@ -59,7 +61,7 @@ func (r *RowReader) NeedsKey() bool { return r.inKey }
 // Ownership: the values may share the bytes of key and value.
 func (r *RowReader) Read(dst []expr.Value, key keycodec.Key, value []byte) error {
 	if r.inBody {
-		l := r.table.Layout()
+		l := r.layout
 		if len(value) < 2 || value[1] >= 0x80 || uint32(value[1]) != l.Version {
 			return r.readOther(dst, key, value)
 		}

@@ -304,7 +304,7 @@ func (r reader) Blocks(ctx context.Context, rg Range, yield func(*engine.Block) 
 			if err != nil {
 				return err
 			}
-			b.BlockOf(&it)
+			b.SetItem(&it)
 			yield(&b)
 		}
 		return nil

@@ -199,7 +199,7 @@ func Blocks(ctx context.Context, r Reader, rg Range, yield func(*engine.Block) b
 		if err != nil {
 			return err
 		}
-		if b.BlockOf(&it); !yield(&b) {
+		if b.SetItem(&it); !yield(&b) {
 			return nil
 		}
 	}
