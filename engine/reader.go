@@ -40,9 +40,9 @@ var (
 type reader struct{ from read.Reader }
 
 // lookup finds the live version of one key. The error is exactly ErrNotFound if there is none.
-// f.Value is immutable.
-func (r *reader) lookup(key Key, f *base.Lookup) error {
-	live, err := r.from.Lookup(key, f)
+// e.Value is immutable.
+func (r *reader) lookup(key Key, e *base.Entry) error {
+	live, err := r.from.Lookup(key, e)
 	switch {
 	case err != nil:
 		return readError(err)
@@ -66,31 +66,31 @@ func (r *reader) Get(key Key) ([]byte, error) { return r.AppendGet(nil, key) }
 // AppendGet appends the value of key to dst and returns the extended slice. Except in a
 // transaction it allocates only if dst is too small. On an error it returns dst.
 func (r *reader) AppendGet(dst []byte, key Key) ([]byte, error) {
-	var f base.Lookup
-	if err := r.lookup(key, &f); err != nil {
+	var e base.Entry
+	if err := r.lookup(key, &e); err != nil {
 		return dst, err
 	}
 	if dst == nil {
-		dst = make([]byte, 0, len(f.Value)) // not nil for an empty value
+		dst = make([]byte, 0, len(e.Value)) // not nil for an empty value
 	}
-	return append(dst, f.Value...), nil
+	return append(dst, e.Value...), nil
 }
 
 // GetItem returns the item of key, with its version and expiry, or ErrNotFound. The
 // caller owns it. The Version of an item that the transaction itself has written is 0.
 func (r *reader) GetItem(key Key) (Item, error) {
-	var f base.Lookup
-	if err := r.lookup(key, &f); err != nil {
+	var e base.Entry
+	if err := r.lookup(key, &e); err != nil {
 		return Item{}, err
 	}
-	it := Item{Key: key, Value: f.Value, Expiry: f.Expiry, Version: uint64(f.Seq)}
+	it := Item{Key: key, Value: e.Value, Expiry: e.Expiry, Version: uint64(e.Seq)}
 	return it.Clone(), nil
 }
 
 // Has reports whether key has an item.
 func (r *reader) Has(key Key) (bool, error) {
-	var f base.Lookup
-	switch err := r.lookup(key, &f); err {
+	var e base.Entry
+	switch err := r.lookup(key, &e); err {
 	case nil:
 		return true, nil
 	case ErrNotFound:
@@ -103,11 +103,11 @@ func (r *reader) Has(key Key) (bool, error) {
 // ValueSize returns the length of key's value, or ErrNotFound. It finds the value as Get does,
 // and spares the copy of it.
 func (r *reader) ValueSize(key Key) (int, error) {
-	var f base.Lookup
-	if err := r.lookup(key, &f); err != nil {
+	var e base.Entry
+	if err := r.lookup(key, &e); err != nil {
 		return 0, err
 	}
-	return len(f.Value), nil
+	return len(e.Value), nil
 }
 
 // Query returns the items of one partition that q selects, in sort key order, as of

@@ -235,16 +235,16 @@ func (tx *Tx) checkCondition(key Key, cond Condition) error {
 	if cond.core.Kind == commit.CondNone {
 		return nil
 	}
-	var f base.Lookup
-	err := tx.lookup(key, &f)
+	var e base.Entry
+	err := tx.lookup(key, &e)
 	if err != nil && err != ErrNotFound {
 		return err
 	}
 	exists := err == nil
-	if cond.core.Holds(exists, f.Seq, f.Value) {
+	if cond.core.Holds(exists, e.Seq, e.Value) {
 		return nil
 	}
-	return conditionError(Item{Key: key}.Clone().Key, 0, exists, f.Seq)
+	return conditionError(Item{Key: key}.Clone().Key, 0, exists, e.Seq)
 }
 
 // Delete removes key's item when the transaction commits.

@@ -42,12 +42,13 @@ func (db *DB) putIf(key Key, value []byte, cond *Condition, opts []WriteOption) 
 		return err
 	}
 	b := getBatch()
-	defer putBatch(b)
 	b.core.Put(key, value, w.lifetime)
 	if cond != nil {
 		b.requireOfLast(cond)
 	}
-	return db.commit(context.Background(), b, w.terms, nil)
+	err = db.commit(context.Background(), b, w.terms, nil)
+	putBatch(b)
+	return err
 }
 
 // deleteIf commits a batch of one delete, if cond holds or is nil.
@@ -60,12 +61,13 @@ func (db *DB) deleteIf(key Key, cond *Condition, opts []CommitOption) error {
 		return err
 	}
 	b := getBatch()
-	defer putBatch(b)
 	b.core.Delete(key)
 	if cond != nil {
 		b.requireOfLast(cond)
 	}
-	return db.commit(context.Background(), b, t, nil)
+	err = db.commit(context.Background(), b, t, nil)
+	putBatch(b)
+	return err
 }
 
 // DeleteRange removes all items of partition pk whose sort key satisfies sk; the

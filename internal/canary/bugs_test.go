@@ -332,8 +332,8 @@ var bugs = []bug{
 	{
 		"a Get sees commits whole: complete is what became so while it searched",
 		[]edit{{
-			"engine/internal/read/lookup.go", "f.Seq > complete {",
-			"f.Seq > max(complete, s.visible.load()) {",
+			"engine/internal/read/lookup.go", "e.Seq > complete {",
+			"e.Seq > max(complete, s.visible.load()) {",
 		}},
 		"./engine", "TestGetsSeeNoMomentWithinACommit",
 	},

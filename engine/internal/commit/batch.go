@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"iter"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/kstonedb/kstone/engine/internal/read"
@@ -20,12 +21,12 @@ import (
 // Requires: keys are valid, and all together makes a record of less than 4 GiB.
 type Batch struct {
 	ops     []op
-	keys    []byte // ordered keys of all operations
-	payload []byte // the log record: all operations in wal's form
-	stripes base.StripeSet
-	ranges  bool // some operation deletes a range
-	scans   bool // some operation is a kindDeleteScan
-	ttls    bool // some operation has a TTL
+	keys    []byte         // ordered keys of all operations
+	payload []byte         // the log record: all operations in wal's form
+	stripes base.StripeSet // of writes and conditions
+	ranges  bool           // some operation deletes a range
+	scans   bool           // some operation is a kindDeleteScan
+	ttls    bool           // some operation has a TTL
 
 	conds *conds // nil if there never was one
 	// others are operations that are not among ops: conditions without a write, and writes
@@ -88,8 +89,8 @@ func (b *Batch) Reset() {
 	b.ops, b.keys, b.payload = b.ops[:0], b.keys[:0], b.payload[:0]
 	b.stripes, b.ranges, b.scans, b.ttls = base.StripeSet{}, false, false, false
 	b.others = 0
-	if b.conds != nil {
-		*b.conds = conds{list: b.conds.list[:0]}
+	if b.hasConds() {
+		b.conds.list, b.conds.bytes = b.conds.list[:0], 0
 	}
 }
 
@@ -119,14 +120,21 @@ func (b *Batch) Delete(key keycodec.Key) {
 
 // begin adds an operation on key, whose record follows.
 func (b *Batch) begin(kind base.Kind, key keycodec.Key) *op {
-	b.ops = append(b.ops, op{})
-	op := &b.ops[len(b.ops)-1]
+	op := b.add()
 	op.kind, op.stripe = kind, keycodec.Stripe(key.PK)
 	op.record, op.key = uint32(len(b.payload)), uint32(len(b.keys))
 	b.keys = keycodec.AppendOrdered(b.keys, key)
 	op.keyEnd = uint32(len(b.keys))
 	b.stripes.Add(op.stripe)
 	return op
+}
+
+// add adds an empty operation. Why no append: it would make the operation elsewhere and copy it.
+func (b *Batch) add() *op {
+	n := len(b.ops)
+	b.ops = slices.Grow(b.ops, 1)[:n+1]
+	b.ops[n] = op{}
+	return &b.ops[n]
 }
 
 // DeleteRange adds the removal of a span within one partition. Requires: it is not empty.
@@ -141,8 +149,7 @@ func (b *Batch) DeleteRange(s base.Span) {
 
 // beginSpan adds an operation on a span, whose record follows.
 func (b *Batch) beginSpan(kind base.Kind, s base.Span) *op {
-	b.ops = append(b.ops, op{})
-	op := &b.ops[len(b.ops)-1]
+	op := b.add()
 	op.kind, op.record, op.key = kind, uint32(len(b.payload)), uint32(len(b.keys))
 	op.value, op.valEn = op.record, op.record
 	b.keys = append(b.keys, s.Lo...)

@@ -20,10 +20,6 @@ func batchText(t *testing.T, b *Batch) string {
 	fmt.Fprintf(&w, "len %d, bytes %d, ranges %t, ttls %t, stripes", b.Len(), b.Bytes(), b.ranges,
 		b.ttls)
 	b.stripes.Each(func(id uint8) { fmt.Fprintf(&w, " %d", id) })
-	if b.hasConds() {
-		w.WriteString(", of conditions")
-		b.conds.stripes.Each(func(id uint8) { fmt.Fprintf(&w, " %d", id) })
-	}
 	w.WriteString("\n")
 	for i := range b.ops {
 		op := &b.ops[i]
@@ -71,7 +67,7 @@ func TestBatchHoldsItsOperations(t *testing.T) {
 		Lo: []byte("q\x00\x00other"), Hi: []byte("q\x00\x00other\x00"),
 	})
 	b.Require(k("r", ""), Condition{Kind: CondAbsent})
-	const before = `len 9, bytes 168, ranges true, ttls true, stripes 39 177, of conditions 157
+	const before = `len 9, bytes 168, ranges true, ttls true, stripes 39 157 177
 3 stripe 177 at 0: "p\x00\x00gone" value "v1" expiry 0
 1 stripe 177 at 28: "p\x00\x00also gone" value "" expiry 0
 2 stripe 39 at 47: "q\x00\x00" value "v2" expiry 0
@@ -93,7 +89,7 @@ record:
 		t.Errorf("got:\n%s\nwant:\n%s", got, before)
 	}
 	b.seal(1000)
-	const after = `len 9, bytes 121, ranges true, ttls true, stripes 39 177, of conditions 157
+	const after = `len 9, bytes 121, ranges true, ttls true, stripes 39 157 177
 2 stripe 39 at 0: "q\x00\x00" value "v2" expiry 0
 1 stripe 39 at 16: "q\x00\x00d" value "" expiry 0
 3 stripe 39 at 27: "q\x00\x00u" value "v3" expiry 1

@@ -66,11 +66,9 @@ func (e *UnmetError) Error() string {
 
 // conds are the conditions of a batch.
 type conds struct {
-	list    []cond
-	stripes base.StripeSet
-	bytes   int         // what they hold, besides the keys of writes
-	found   base.Lookup // scratch of check
-	unmet   UnmetError
+	list  []cond
+	bytes int // what they hold, besides the keys of writes
+	unmet UnmetError
 }
 
 // cond is a condition of a batch; positions refer to the batch's keys.
@@ -90,10 +88,11 @@ func (b *Batch) Require(key keycodec.Key, c Condition) {
 	if c.Kind == CondNone {
 		return
 	}
-	at := cond{op: op, stripe: keycodec.Stripe(key.PK), key: uint32(len(b.keys))}
+	from, stripe := len(b.keys), keycodec.Stripe(key.PK)
 	b.keys = keycodec.AppendOrdered(b.keys, key)
-	at.keyEnd = uint32(len(b.keys))
-	b.addCond(at, c)
+	at := b.addCond(c)
+	at.op, at.stripe, at.key, at.keyEnd = op, stripe, uint32(from), at.value
+	b.stripes.Add(stripe)
 	b.conds.bytes += len(key.PK) + len(key.SK)
 }
 
@@ -103,20 +102,24 @@ func (b *Batch) RequireOfLast(c Condition) {
 		return
 	}
 	w := &b.ops[len(b.ops)-1]
-	b.addCond(cond{op: b.Len() - 1, stripe: w.stripe, key: w.key, keyEnd: w.keyEnd}, c)
+	at := b.addCond(c)
+	at.op, at.stripe, at.key, at.keyEnd = b.Len()-1, w.stripe, w.key, w.keyEnd
 }
 
-// addCond completes at with c and adds it.
-func (b *Batch) addCond(at cond, c Condition) {
-	at.kind, at.version, at.value = c.Kind, c.Version, uint32(len(b.keys))
-	b.keys = append(b.keys, c.Value...)
-	at.vEnd = uint32(len(b.keys))
+// addCond adds c as the condition of a key that the caller fills in. The value comes after all
+// keys so far.
+func (b *Batch) addCond(c Condition) *cond {
 	if b.conds == nil {
 		b.conds = &conds{}
 	}
-	b.conds.list = append(b.conds.list, at)
-	b.conds.stripes.Add(at.stripe)
-	b.conds.bytes += len(c.Value)
+	cs := b.conds
+	cs.list = append(cs.list, cond{})
+	at := &cs.list[len(cs.list)-1]
+	at.kind, at.version, at.value = c.Kind, c.Version, uint32(len(b.keys))
+	b.keys = append(b.keys, c.Value...)
+	at.vEnd = uint32(len(b.keys))
+	cs.bytes += len(c.Value)
+	return at
 }
 
 // hasConds reports whether the batch has conditions.
@@ -134,15 +137,15 @@ func (b *Batch) check(s *read.State) error {
 	if len(list) > read.MaxAlone {
 		return b.checkTogether(s)
 	}
-	f := &b.conds.found
 	for i := range list {
 		c := &list[i]
-		*f = base.Lookup{Key: b.keys[c.key:c.keyEnd:c.keyEnd]}
-		if err := s.LookupLocked(c.stripe, f); err != nil {
+		e := base.Entry{Key: b.keys[c.key:c.keyEnd:c.keyEnd]}
+		exists, err := s.LookupLocked(c.stripe, &e)
+		if err != nil {
 			return err
 		}
-		if exists := s.Live(f); !b.condition(c).Holds(exists, f.Seq, f.Value) {
-			b.conds.unmet = UnmetError{f.Key, c.op, exists, f.Seq}
+		if !b.condition(c).Holds(exists, e.Seq, e.Value) {
+			b.conds.unmet = UnmetError{e.Key, c.op, exists, e.Seq}
 			return &b.conds.unmet
 		}
 	}

@@ -103,12 +103,11 @@ func (p *Pipeline) Commit(ctx context.Context, b *Batch, t Terms, g *Guard) erro
 	if b.ttls || b.ranges {
 		b.seal(p.env.NowMs())
 	}
-	locks := b.stripes
+	locks := &b.stripes
 	if g != nil {
-		locks.Union(&g.Stripes)
-	}
-	if checked {
-		locks.Union(&b.conds.stripes)
+		all := b.stripes
+		all.Union(&g.Stripes)
+		locks = &all
 	}
 	locks.Each(func(id uint8) { p.env.Stripes[id].Lock() })
 	seq, grown, err := p.commitLocked(b, g)

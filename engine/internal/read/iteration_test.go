@@ -136,8 +136,8 @@ func TestIterationsKeepTheirMoment(t *testing.T) {
 	if got := names(t, it); !slices.Equal(got, []string{"a"}) {
 		t.Errorf("%q", got)
 	}
-	var f base.Lookup
-	if _, err := r.Lookup(keycodec.Key{PK: []byte("a")}, &f); !errors.Is(err, ErrClosed) {
+	var e base.Entry
+	if _, err := r.Lookup(keycodec.Key{PK: []byte("a")}, &e); !errors.Is(err, ErrClosed) {
 		t.Errorf("a lookup at a released moment: %v", err)
 	}
 	late := NewIteration()
@@ -211,11 +211,11 @@ func TestReadersWaitForUnfinishedCommits(t *testing.T) {
 		at.Release()
 	})
 	reader(func() {
-		var f base.Lookup
+		var e base.Entry
 		r := w.Reader(nil, nil)
-		live, err := r.Lookup(keycodec.Key{PK: []byte("k")}, &f)
-		if err != nil || !live || string(f.Value) != "new" {
-			t.Errorf("%v, %q, %v", live, f.Value, err)
+		live, err := r.Lookup(keycodec.Key{PK: []byte("k")}, &e)
+		if err != nil || !live || string(e.Value) != "new" {
+			t.Errorf("%v, %q, %v", live, e.Value, err)
 		}
 	})
 	ready.Wait()
@@ -240,8 +240,8 @@ func TestOverlayNoticesChanges(t *testing.T) {
 		var own Overlay
 		own.Init(w.State, &at, false)
 		r := w.Reader(&at, &own)
-		var f base.Lookup
-		_, err := r.Lookup(keycodec.Key{PK: []byte("a")}, &f)
+		var e base.Entry
+		_, err := r.Lookup(keycodec.Key{PK: []byte("a")}, &e)
 		w.ok(err)
 		it := begun(t, r, 0)
 		s := base.Span{Lo: ordered("b"), Hi: PartitionEnd(ordered("b"))}

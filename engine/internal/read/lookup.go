@@ -13,8 +13,8 @@ type scratch struct{ key []byte }
 var scratchPool = sync.Pool{New: func() any { return &scratch{key: make([]byte, 0, 256)} }}
 
 // Lookup finds the live version of one key and reports whether there is one. An error about the
-// key is a *KeyError. f.Value is immutable.
-func (r *Reader) Lookup(key keycodec.Key, f *base.Lookup) (live bool, err error) {
+// key is a *KeyError. It sets all of e but the key; e.Value is immutable.
+func (r *Reader) Lookup(key keycodec.Key, e *base.Entry) (live bool, err error) {
 	if err := r.Check(); err != nil {
 		return false, err
 	}
@@ -23,30 +23,43 @@ func (r *Reader) Lookup(key keycodec.Key, f *base.Lookup) (live bool, err error)
 	}
 	buf := scratchPool.Get().(*scratch)
 	buf.key = keycodec.AppendOrdered(buf.key[:0], key)
-	f.Key, f.Hash = buf.key, r.state.Hash(buf.key)
-	err = r.find(keycodec.Stripe(key.PK), f)
-	f.Key = nil
+	live, err = r.find(keycodec.Stripe(key.PK), buf.key, e)
 	scratchPool.Put(buf)
-	return err == nil && r.state.Live(f), err
+	return live, err
 }
 
-// find looks one key of a stripe up.
-func (r *Reader) find(id uint8, f *base.Lookup) error {
+// find looks one key of a stripe up: see Get while a commit is applied.
+func (r *Reader) find(id uint8, key []byte, e *base.Entry) (live bool, err error) {
 	s := r.state
-	if r.tx != nil && r.tx.answer(id, f) {
-		return nil
+	hash := s.Hash(key)
+	if r.tx != nil {
+		f := base.Lookup{Key: key, Hash: hash}
+		if r.tx.answer(id, &f) {
+			*e = base.Entry{Kind: f.Kind, Seq: f.Seq, Expiry: f.Expiry, Value: f.Value}
+			return f.Found && s.live(e), nil
+		}
 	}
 	start := s.counters.start()
-	defer s.counters.done(start)
-	if r.at == nil {
-		return s.newestComplete(id, f)
+	snap, complete := base.MaxSeqNum, s.visible.load()
+	if r.at != nil { // of which all is complete
+		snap, complete = r.at.node.seq, r.at.node.seq
 	}
 	base.Yield()
-	err := s.newest(id, f, r.at.node.seq)
-	if r.at.released.Load() { // what was found need not be of the moment any more
-		return ErrClosed
+	found, err := s.env.Stripes[id].Get(key, hash, snap, e)
+	base.Yield()
+	for err == nil && e.Seq > complete {
+		s.visible.wait(e.Seq)
+		complete = s.visible.load()
+		found, err = s.env.Stripes[id].Get(key, hash, snap, e)
 	}
-	return err
+	s.counters.done(start)
+	if r.at != nil && r.at.released.Load() { // what was found need not be of the moment any more
+		return false, ErrClosed
+	}
+	if err != nil {
+		return false, s.Error(err)
+	}
+	return found && s.live(e), nil
 }
 
 // # Get while a commit is applied
@@ -71,7 +84,7 @@ func (r *Reader) find(id uint8, f *base.Lookup) error {
 // Why it fails: commit 7 is a batch that puts x and y. R finds x@7, and then not y@7, because y is
 // not inserted yet. The reader has seen half of the batch.
 //
-// The way taken: newestComplete loads the visible number, called complete, and then looks up the
+// The way taken: find loads the visible number, called complete, and then looks up the
 // newest version. If its number is at most complete, its commit was whole before the lookup began.
 // Otherwise the Get waits until that number is visible, and starts again. The newest version is
 // never dropped, unless it is a tombstone over nothing, so a Get registers nothing. The wait is
@@ -81,9 +94,9 @@ func (r *Reader) find(id uint8, f *base.Lookup) error {
 // range over k and puts k. No reader may find k absent. Loaded afterwards, complete hides the gap:
 //
 //	A: inserts the range tombstone of 7
-//	R: looks up k: covered by 7, f.Seq = 7
+//	R: looks up k: covered by 7, e.Seq = 7
 //	A: inserts k@7, publishes 7
-//	R: loads visible = 7; f.Seq is not above it; answers "not found"
+//	R: loads visible = 7; e.Seq is not above it; answers "not found"
 //
 // Invariants: a reader that has seen one version of a commit finds all others. A Get finds every
 // commit acknowledged before it, or a later version. Each further turn of its loop needs another
@@ -91,37 +104,7 @@ func (r *Reader) find(id uint8, f *base.Lookup) error {
 // of the stripe the newest version needs no wait, since no commit is half applied there:
 // conditions of commits and Overlay.Changed rely on it.
 
-// newestComplete looks one key of a stripe up at the present: see above.
-func (s *State) newestComplete(id uint8, f *base.Lookup) error {
-	complete := s.visible.load()
-	err := s.newest(id, f, base.MaxSeqNum)
-	base.Yield()
-	for err == nil && f.Seq > complete {
-		s.visible.wait(f.Seq)
-		complete = s.visible.load()
-		err = s.newest(id, f, base.MaxSeqNum)
-	}
-	return err
-}
-
-// newest looks one key of a stripe up at snap. If a range tombstone covers it, or nothing is
-// found, f.Seq is the number of the tombstone, or 0.
-//
-// At MaxSeqNum it may find what a commit that is not complete has inserted, except while
-// the stripe is locked.
-func (s *State) newest(id uint8, f *base.Lookup, snap base.SeqNum) error {
-	var e base.Entry
-	found, err := s.env.Stripes[id].Get(f.Key, f.Hash, snap, &e)
-	if err != nil {
-		return s.Error(err)
-	}
-	f.Set(&e)
-	f.Found = found
-	return nil
-}
-
-// Live reports whether a value was found that has not expired.
-func (s *State) Live(f *base.Lookup) bool {
-	return f.Found && (f.Kind == base.KindPut ||
-		f.Kind == base.KindPutTTL && s.env.NowMs() < f.Expiry)
+// live reports whether a version that was found is a value that has not expired.
+func (s *State) live(e *base.Entry) bool {
+	return e.Kind == base.KindPut || e.Kind == base.KindPutTTL && s.env.NowMs() < e.Expiry
 }

@@ -105,11 +105,11 @@ func checkLookups(
 		t.Errorf("key %d is looked up %d times, want %d", i, seen[i], times)
 	}
 	for i := range keys {
-		var f base.Lookup
-		live, err := r.Lookup(keys[i], &f)
+		var e base.Entry
+		live, err := r.Lookup(keys[i], &e)
 		v, ok := want[string(keys[i].PK)]
-		if err != nil || live != ok || live && string(f.Value) != v {
-			t.Errorf("%q alone: %v, %q, %v, want %v, %q", keys[i].PK, live, f.Value, err, ok, v)
+		if err != nil || live != ok || live && string(e.Value) != v {
+			t.Errorf("%q alone: %v, %q, %v, want %v, %q", keys[i].PK, live, e.Value, err, ok, v)
 		}
 	}
 }

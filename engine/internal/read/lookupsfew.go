@@ -84,9 +84,15 @@ func (l *lookups) askFew(snap base.SeqNum) error {
 		f.Hash = s.Hash(f.Key)
 		if !alone {
 			l.batch.Add(&s.env.Stripes[l.ids[i]], i, i+1)
-		} else if err := s.newest(l.ids[i], f, snap); err != nil {
-			return err
+			continue
 		}
+		var e base.Entry
+		found, err := s.env.Stripes[l.ids[i]].Get(f.Key, f.Hash, snap, &e)
+		if err != nil {
+			return s.Error(err)
+		}
+		f.Set(&e)
+		f.Found = found
 	}
 	if alone {
 		return nil

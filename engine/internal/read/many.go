@@ -33,11 +33,14 @@ func (r *Reader) LookupMany(
 	return l.err
 }
 
-// LookupLocked finds the present version of f.Key, a key of stripe id. Requires: the stripe is
-// locked.
-func (s *State) LookupLocked(id uint8, f *base.Lookup) error {
-	f.Hash = s.Hash(f.Key)
-	return s.newest(id, f, base.MaxSeqNum)
+// LookupLocked finds the live version of e.Key, a key of stripe id, and reports whether there is
+// one. Requires: the stripe is locked.
+func (s *State) LookupLocked(id uint8, e *base.Entry) (live bool, err error) {
+	found, err := s.env.Stripes[id].Get(e.Key, s.Hash(e.Key), base.MaxSeqNum, e)
+	if err != nil {
+		return false, s.Error(err)
+	}
+	return found && s.live(e), nil
 }
 
 // LookupManyLocked looks up the present versions of n keys in ordered form: key i is of a stripe,

@@ -38,7 +38,7 @@ import (
 //
 // A commit at Process is acknowledged when publish returns, perhaps before it is visible. So
 // readers wait in place of writers: State.take waits until visible reaches the log's LastSeq,
-// and a Get waits for the commit that it has met (newestComplete).
+// and a Get waits for the commit that it has met (Reader.find).
 //
 // Invariants: seq never passes an unfinished commit and never falls. A snapshot at seq holds whole
 // commits without a hole, over all stripes, and every commit acknowledged before it was taken.
