@@ -85,7 +85,7 @@ func NewMerge(sources []cursor.Source, o MergeOptions) *Merge {
 	m.ranges = rangedel.Keep(o.RangeTombstones, &m.eras, o.Bottom)
 	m.versions.Init(merge.Options{Versions: true})
 	for i, s := range sources {
-		m.versions.Add(merge.Input{Source: s, Age: int32(i)})
+		*m.versions.Add() = merge.Input{Source: s, Age: int32(i)}
 	}
 	return m
 }

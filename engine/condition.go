@@ -89,8 +89,10 @@ func (c SKCondition) span(op string, buf, pk []byte) (base.Span, error) {
 	if c.op == skEqual && len(c.a) == 0 {
 		return base.Span{}, keyError(op, ErrEmptySK)
 	}
-	if lo, after, _, _, _ := c.operands(); c.orNone && (len(lo) > 0 || !after) {
-		return base.Span{}, invalid("%s: a condition with a lower bound and OrNone", op)
+	if c.orNone {
+		if lo, after, _, _, _ := c.operands(); len(lo) > 0 || !after {
+			return base.Span{}, invalid("%s: a condition with a lower bound and OrNone", op)
+		}
 	}
 	return c.appendSpan(buf, pk), nil
 }

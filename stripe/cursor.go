@@ -12,7 +12,8 @@ import (
 )
 
 // Bounds of a cursor: the ordered keys in [Lo, Hi), read at Snap. Nil Hi means no
-// upper bound. The slices are referenced until Close.
+// upper bound. A cursor reads them where they are, so that the caller keeps them unchanged
+// until Close.
 type Bounds struct {
 	Lo, Hi  []byte
 	Reverse bool
@@ -68,7 +69,7 @@ type Cursor struct {
 // reading is one view under a cursor.
 type reading struct {
 	view    *View
-	bounds  Bounds
+	bounds  *Bounds
 	ranges  merge.Ranges
 	done    <-chan struct{} // of the context of the bounds, nil if it never ends
 	sources []*source       // newest first; the first used are in use
@@ -99,17 +100,18 @@ func (c *Cursor) Add(s *Stripe, b *Bounds, overlay *memtable.Table) error {
 		c.err = err
 		return err
 	}
-	in := merge.Input{Part: b.Part, Skip: b.Skip}
-	if r.ranges.List != nil {
-		in.Ranges = &r.ranges
-	}
 	for i, src := range r.sources[:r.used] {
-		if in.Age, in.Source = int32(i), src; b.Spans != nil {
+		in := c.merge.Add()
+		in.Part, in.Skip, in.Age = b.Part, b.Skip, int32(i)
+		if r.ranges.List != nil {
+			in.Ranges = &r.ranges
+		}
+		if b.Spans != nil {
 			in.Source = src.spansOf(b)
 		} else {
+			in.Source = src
 			c.near = append(c.near, src)
 		}
-		c.merge.Add(in)
 	}
 	return nil
 }
@@ -149,13 +151,12 @@ func (c *Cursor) Close() {
 		r.close()
 	}
 	c.merge.Release()
-	clear(c.near)
 	c.opened, c.near = 0, c.near[:0]
 }
 
 // open makes the sources of a view.
 func (r *reading) open(v *View, b *Bounds, overlay *memtable.Table) error {
-	r.view, r.bounds = v, *b
+	r.view, r.bounds = v, b
 	if b.Ctx != nil {
 		r.done = b.Ctx.Done()
 	}
@@ -198,7 +199,7 @@ func (r *reading) add() *source {
 	}
 	s := r.sources[r.used]
 	r.used++
-	s.bounds, s.ctx, s.done, s.err = &r.bounds, r.bounds.Ctx, r.done, nil
+	s.bounds, s.ctx, s.done, s.err = r.bounds, r.bounds.Ctx, r.done, nil
 	return s
 }
 
@@ -208,7 +209,10 @@ func (r *reading) close() {
 	for _, s := range r.sources[:r.used] {
 		s.release()
 	}
-	r.view, r.used, r.ranges, r.done = nil, 0, merge.Ranges{}, nil
+	r.view, r.bounds, r.used, r.done = nil, nil, 0, nil
+	if r.ranges.List != nil {
+		r.ranges = merge.Ranges{}
+	}
 }
 
 // batchSizes shares out the rows that the caller wants over the sources.

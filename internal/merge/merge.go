@@ -3,6 +3,7 @@ package merge
 import (
 	"bytes"
 	"math"
+	"slices"
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/cursor"
@@ -109,15 +110,23 @@ func (m *Merge) Init(o Options) {
 	}
 }
 
-// Add adds an input. Requires: Rows has not been called since Init.
-func (m *Merge) Add(in Input) { m.inputs = append(m.inputs, in) }
+// Add adds an input without a source and without ranges, whose other fields are those of an
+// earlier one. The caller fills it in at once. Requires: Rows has not been called since Init.
+func (m *Merge) Add() *Input {
+	n := len(m.inputs)
+	m.inputs = slices.Grow(m.inputs, 1)[:n+1]
+	return &m.inputs[n]
+}
 
 // maxKeptBytes limits the memory for fences that Release keeps.
 const maxKeptBytes = 1 << 20
 
 // Release ends the merge and drops the inputs and all references to their rows.
 func (m *Merge) Release() {
-	clear(m.inputs)
+	for i := range m.inputs {
+		in := &m.inputs[i]
+		in.Source, in.Ranges, in.rows = nil, nil, nil
+	}
 	m.inputs, m.started, m.over = m.inputs[:0], true, true
 	if m.bounds = m.bounds[:0]; cap(m.bounds) > maxKeptBytes {
 		m.bounds, m.fences = nil, nil

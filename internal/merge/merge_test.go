@@ -228,9 +228,9 @@ func (w *world) start(m *merge.Merge, lazy bool) []*list {
 	for _, in := range w.inputs {
 		l := &list{rnd: w.rnd, rows: in.rows, reverse: w.reverse, bounds: lazy && in.skip == 0}
 		lists = append(lists, l)
-		m.Add(merge.Input{
+		*m.Add() = merge.Input{
 			Source: l, Ranges: ranges[in.view], Age: int32(in.newer), Part: in.part, Skip: in.skip,
-		})
+		}
 	}
 	return lists
 }

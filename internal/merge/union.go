@@ -22,7 +22,7 @@ func Union[T any](
 			p.key = func(dst []byte) []byte { return key(dst, i, &p.item) }
 			p.next, p.stop = iter.Pull2(seq)
 			defer p.stop()
-			m.Add(Input{Source: p, Age: int32(i)})
+			*m.Add() = Input{Source: p, Age: int32(i)}
 		}
 		for len(m.Rows()) > 0 {
 			_, i := m.From()

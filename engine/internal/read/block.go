@@ -32,7 +32,7 @@ func (it *Iteration) walkNext() bool {
 		return false
 	}
 	it.stripe = it.stripes[i]
-	it.open(it.stripe, it.walkBounds(it.span))
+	it.openWalk(it.span)
 	return it.err == nil
 }
 
@@ -115,7 +115,7 @@ func (it *Iteration) Count(s base.Span) int64 {
 			}
 		}
 		it.stripe = id
-		it.open(id, it.walkBounds(s))
+		it.openWalk(s)
 		for it.err == nil && it.Skip() {
 			it.items++
 		}

@@ -2,6 +2,7 @@ package read
 
 import (
 	"bytes"
+	"slices"
 	"sync"
 
 	"github.com/kstonedb/kstone/internal/base"
@@ -62,10 +63,11 @@ type gathering struct {
 	reverse bool
 	at      keycodec.Key // the position to resume after, see part.side
 	parts   []part
-	next    step    // that walk opens
-	walked  []byte  // memory of the span that is read
-	keys    []byte  // memory of bounds
-	places  []place // of the partitions, and of those of earlier gatherings
+	bounds  []stripe.Bounds // of the parts, if they are merged
+	next    step            // that walk opens
+	walked  []byte          // memory of the span that is read
+	keys    []byte          // memory of bounds
+	places  []place         // of the partitions, and of those of earlier gatherings
 }
 
 // part is one partition of a gathering. It is the stripe.Spans that are read of it.
@@ -228,6 +230,7 @@ func (g *gathering) note(tx *Overlay) {
 // release gives the state back. The bounds in its memory are no longer in use.
 func (g *gathering) release() {
 	clear(g.parts)
+	clear(g.bounds)
 	if cap(g.keys) > maxPooledBytes {
 		g.keys = nil
 	}
@@ -235,7 +238,8 @@ func (g *gathering) release() {
 		g.walked = nil
 	}
 	*g = gathering{
-		parts: g.parts[:0], keys: g.keys[:0], places: g.places, walked: g.walked[:0],
+		parts: g.parts[:0], bounds: g.bounds[:0], keys: g.keys[:0], places: g.places,
+		walked: g.walked[:0],
 	}
 	gatheringPool.Put(g)
 }
@@ -270,10 +274,7 @@ func (g *gathering) walk(it *Iteration) bool {
 			return false
 		}
 		it.part = p
-		it.open(p.stripe, stripe.Bounds{
-			Lo: s.Lo, Hi: s.Hi, Reverse: g.reverse, Snap: it.node.seq,
-			FirstRows: firstRows(max(0, it.left)),
-		})
+		it.open(p.stripe, s, g.reverse, firstRows(max(0, it.left)))
 		return it.err == nil
 	}
 	return false
@@ -283,18 +284,20 @@ func (g *gathering) walk(it *Iteration) bool {
 func (g *gathering) merge(it *Iteration) error {
 	g.choose()
 	it.readMerged()
+	g.bounds = slices.Grow(g.bounds[:0], len(g.parts))[:len(g.parts)]
 	for i := range g.parts {
 		if err := it.pause(); err != nil {
 			return err
 		}
 		p := &g.parts[i]
-		b := it.mergedBounds(p.bounds, g.reverse, len(g.parts))
+		b := &g.bounds[i]
+		it.mergedBounds(b, p.bounds, g.reverse, len(g.parts))
 		b.Part, b.Skip = int32(i), int32(p.skip)
 		if !p.eager || len(p.spans) > 1 {
 			b.Spans, b.Eager = p, p.eager
 		}
 		over := it.reader.overlay(p.stripe)
-		if err := it.source.Add(&it.state.env.Stripes[p.stripe], &b, over); err != nil {
+		if err := it.source.Add(&it.state.env.Stripes[p.stripe], b, over); err != nil {
 			return err
 		}
 	}

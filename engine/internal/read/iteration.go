@@ -34,6 +34,7 @@ type Iteration struct {
 	ctx    context.Context //nolint:containedctx // lives as long as the loop
 	node   snapNode
 	cursor stripe.Cursor
+	bounds stripe.Bounds  // of the sources, but for those of a merged gathering
 	source *stripe.Cursor // that is read: cursor, or one of mergedPool; nil before the first
 	rows   []base.Entry   // of source
 	at     int            // the next of rows
@@ -123,11 +124,14 @@ func (it *Iteration) release() {
 	it.state, it.reader, it.ctx = nil, Reader{}, nil
 	it.source, it.rows, it.at, it.err = nil, nil, 0, nil
 	it.nowMs, it.from, it.items, it.sinceOK = 0, 0, 0, 0
-	it.mayHold, it.blocks = nil, nil
-	it.stripes, it.span, it.merged = nil, base.Span{}, false
+	it.bounds, it.mayHold, it.blocks = stripe.Bounds{}, nil, nil
+	if it.stripes != nil {
+		it.stripes, it.span = nil, base.Span{}
+	}
+	it.merged, it.gathering, it.sampling = false, nil, nil
+	it.part, it.parts, it.query.pk = nil, nil, nil
 	it.share, it.stripe = nil, 0
 	clear(it.kept[:cap(it.kept)])
-	it.gathering, it.sampling, it.part, it.parts, it.query = nil, nil, nil, nil, part{}
 	if cap(it.scratch) > maxPooledBytes {
 		it.scratch = nil
 	}
@@ -153,7 +157,7 @@ func (it *Iteration) Partition(pk []byte, s base.Span) {
 		tx.note(id, s)
 	}
 	skip, _ := keycodec.OrderedPKLen(s.Lo)
-	it.query = part{pk: pk, skip: skip, stripe: id}
+	it.query.pk, it.query.skip, it.query.stripe = pk, skip, id
 	it.part = &it.query
 }
 
@@ -179,16 +183,14 @@ func (it *Iteration) Read(s base.Span, reverse bool) {
 	switch {
 	case s.Empty():
 	case it.part != nil:
-		it.open(it.part.stripe, stripe.Bounds{
-			Lo: s.Lo, Hi: s.Hi, Reverse: reverse, Snap: it.node.seq,
-			FirstRows: firstRows(it.limit),
-		})
+		it.open(it.part.stripe, s, reverse, firstRows(it.limit))
 	default:
 		it.readMerged()
-		b := it.mergedBounds(s, reverse, len(it.stripes))
+		it.mergedBounds(&it.bounds, s, reverse, len(it.stripes))
 		for _, id := range it.stripes {
 			over := it.reader.overlay(id)
-			if it.err = it.source.Add(&it.state.env.Stripes[id], &b, over); it.err != nil {
+			it.err = it.source.Add(&it.state.env.Stripes[id], &it.bounds, over)
+			if it.err != nil {
 				return
 			}
 		}
@@ -208,17 +210,17 @@ func (it *Iteration) Walk(first, others base.Span, reverse bool) {
 func (it *Iteration) walkStripe(s base.Span) {
 	it.stripe = it.stripes[0]
 	it.stripes = it.stripes[1:]
-	it.open(it.stripe, it.walkBounds(s))
+	it.openWalk(s)
 }
 
-// walkBounds are those of a stripe that is walked. Why its rows are read in large batches from the
-// start, without a limit: all of them are wanted.
-func (it *Iteration) walkBounds(s base.Span) stripe.Bounds {
-	b := stripe.Bounds{Lo: s.Lo, Hi: s.Hi, Reverse: it.reverse, Snap: it.node.seq}
+// openWalk opens a span of the stripe that is walked. Why its rows are read in large batches from
+// the start, without a limit: all of them are wanted.
+func (it *Iteration) openWalk(s base.Span) {
+	rows := 0
 	if it.limit == 0 {
-		b.FirstRows = maxFirstRows
+		rows = maxFirstRows
 	}
-	return b
+	it.open(it.stripe, s, it.reverse, rows)
 }
 
 // advance opens what follows the source, and reports whether anything does.
@@ -372,15 +374,18 @@ func (it *Iteration) wanted(b *stripe.Bounds) {
 	b.MayHold, b.Blocks = it.mayHold, it.blocks
 }
 
-// open opens the iteration's own cursor on a stripe, with the transaction's own writes on top
-// if there is one, and begins to read it, in place of what it was open on.
-func (it *Iteration) open(id uint8, b stripe.Bounds) {
+// open opens the iteration's own cursor on a span of a stripe, with the transaction's own writes
+// on top if there is one, and begins to read it, in place of what it was open on. It expects
+// that so many rows are wanted, 0 for an unknown number.
+func (it *Iteration) open(id uint8, s base.Span, reverse bool, rows int) {
 	if it.source != nil {
 		it.cursor.Close()
 	}
-	it.wanted(&b)
+	b := &it.bounds
+	b.Lo, b.Hi, b.Reverse, b.Snap, b.FirstRows = s.Lo, s.Hi, reverse, it.node.seq, rows
+	it.wanted(b)
 	it.source, it.rows, it.at = &it.cursor, nil, 0
-	it.err = it.cursor.Add(&it.state.env.Stripes[id], &b, it.reader.overlay(id))
+	it.err = it.cursor.Add(&it.state.env.Stripes[id], b, it.reader.overlay(id))
 }
 
 // mergedPool has cursors over many stripes. Why not that of the iteration: it would keep the
@@ -404,20 +409,19 @@ const (
 	mergeReadAhead = 8 << 20
 )
 
-// mergedBounds are the bounds of one of n partitions or stripes that are merged.
-func (it *Iteration) mergedBounds(s base.Span, reverse bool, n int) stripe.Bounds {
-	b := stripe.Bounds{
+// mergedBounds sets the bounds of one of n partitions or stripes that are merged.
+func (it *Iteration) mergedBounds(b *stripe.Bounds, s base.Span, reverse bool, n int) {
+	*b = stripe.Bounds{
 		Lo: s.Lo, Hi: s.Hi, Reverse: reverse, Snap: it.node.seq,
 		ReadAheadBytes: mergeReadAhead / n,
 		FirstRows:      mergeBatch,
 		MaxRows:        mergeBatch,
 		Lazy:           it.limit > 0,
 	}
-	it.wanted(&b)
+	it.wanted(b)
 	if it.limit > 0 {
 		b.FirstRows = min(mergeBatch, 1+it.limit/n)
 	}
-	return b
 }
 
 // firstRows is how many rows an iteration with that limit makes its cursor expect.

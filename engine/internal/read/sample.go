@@ -131,6 +131,6 @@ func (m *sampling) open(it *Iteration, p stripe.Piece, id int, weight float64) b
 		return false
 	}
 	it.Weight = weight
-	it.open(uint8(id), stripe.Bounds{Lo: p.Lo, Hi: p.Hi, Snap: it.node.seq})
+	it.open(uint8(id), base.Span{Lo: p.Lo, Hi: p.Hi}, false, 0)
 	return it.err == nil
 }
