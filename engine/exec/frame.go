@@ -50,7 +50,7 @@ func RunPhysical(ctx context.Context, r store.Reader, p *plan.Physical, q Reques
 	out Sink) (Reading, error) {
 	f := framePool.Get().(*frame)
 	defer f.release()
-	f.execution = execution{Physical: p, q: q, ctx: ctx, reader: r, sink: out}
+	f.Physical, f.q, f.ctx, f.reader, f.sink = p, q, ctx, r, out // the rest is zero
 	if n := len(p.Table.Columns); cap(f.full) < n {
 		f.full = make([]expr.Value, n)
 	} else {

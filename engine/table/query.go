@@ -247,8 +247,10 @@ func (p *Prepared) Read(ctx context.Context, r Reader, rows *Rows, q *rowio.Requ
 	if err != nil {
 		return 0, err
 	}
-	*rows = Rows{ctx: ctx, from: r, prepared: p, compiled: c, plan: p.fitting(c, q.Params),
-		params: q.Params, after: p.sel.After, most: q.Most, cut: q.Cut, into: q.Sink}
+	*rows = Rows{} // and no more, which would be made elsewhere and copied
+	rows.ctx, rows.from, rows.prepared, rows.compiled = ctx, r, p, c
+	rows.plan, rows.params, rows.after = p.fitting(c, q.Params), q.Params, p.sel.After
+	rows.most, rows.cut, rows.into = q.Most, q.Cut, q.Sink
 	err = rows.run()
 	return rows.returned, err
 }

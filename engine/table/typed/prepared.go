@@ -154,12 +154,19 @@ func (p *Prepared[T]) First(ctx context.Context, r table.Reader, bindings ...Bin
 // first is First by a plan of the query with the values of its parameters that x has.
 func (q *Query[T]) first(x *run, ctx context.Context, r table.Reader, f *preparedFor) (row T,
 	err error) {
+	found, ok := q.table.rows.Get().(*T)
+	if !ok {
+		found = new(T)
+	}
 	x.request.Most = 1
-	x.sink = sink{table: q.table, row: unsafe.Pointer(&row), keep: true}
+	x.sink.table, x.sink.row, x.sink.keep = q.table, unsafe.Pointer(found), true
 	n, err := x.read(ctx, r, f)
 	if err == nil && n == 0 {
 		err = table.ErrNotFound
 	}
+	var none T
+	row, *found = *found, none
+	q.table.rows.Put(found)
 	return row, err
 }
 

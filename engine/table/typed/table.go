@@ -63,6 +63,8 @@ type Table[T any] struct {
 
 	last  atomic.Pointer[binding] // the one used last
 	bound sync.Map                // *table.Table -> *binding
+
+	rows sync.Pool // of *T: what one row is read into
 }
 
 // NewTable returns the table of that name. It panics if T is no struct with columns and a
