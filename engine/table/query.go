@@ -239,7 +239,7 @@ func (p *Prepared) QueryAfter(ctx context.Context, r Reader, after []byte,
 }
 
 // Read runs the query once, with its rows going into q.Sink, and returns how many they were:
-// for layers that have rows in forms of their own. rows is the memory of the execution, whose
+// for layers that have rows in forms of their own. rows is the memory of the execution, zero, whose
 // Cursor is that after the row that the sink has last.
 func (p *Prepared) Read(ctx context.Context, r Reader, rows *Rows, q *rowio.Request) (int64,
 	error) {
@@ -247,7 +247,6 @@ func (p *Prepared) Read(ctx context.Context, r Reader, rows *Rows, q *rowio.Requ
 	if err != nil {
 		return 0, err
 	}
-	*rows = Rows{} // and no more, which would be made elsewhere and copied
 	rows.ctx, rows.from, rows.prepared, rows.compiled = ctx, r, p, c
 	rows.plan, rows.params, rows.after = p.fitting(c, q.Params), q.Params, p.sel.After
 	rows.most, rows.cut, rows.into = q.Most, q.Cut, q.Sink

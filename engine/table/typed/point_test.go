@@ -67,4 +67,12 @@ func TestFirstByKey(t *testing.T) {
 	}); n > 20 {
 		t.Errorf("%v allocations", n)
 	}
+	prepared := key.Where(at.Eq(want.At)).Prepare()
+	if n := testutil.AllocsPerRun(100, func() {
+		if _, err := prepared.First(ctx, db); err != nil {
+			t.Error(err)
+		}
+	}); n > 2 { // its strings
+		t.Errorf("prepared: %v allocations", n)
+	}
 }
