@@ -137,7 +137,7 @@ mutants: ## change N places drawn by SEED, and list the changes that no test not
 		-out build/mutants-$(SEED).jsonl $(filter-out ./...,$(PKG))
 
 scale: ## ten million items: times and memory, as docs/limits.md quotes; minutes, 4 GB of disk
-	@KSTONE_SCALE=10000000 $(GO) test -count=1 -v -timeout 60m -run '^TestScale' ./engine
+	@KSTONE_SCALE=10000000 $(GO) test -count=1 -v -timeout 60m -run '^TestScale' ./engine ./internal/planregret
 
 ROWS ?= 200000
 plan-regret: ## generated queries beside every index hint: what plans read too much; ROWS=200000

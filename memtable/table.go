@@ -73,6 +73,9 @@ type Table struct {
 	flattenOnce sync.Once
 	flat        []item
 
+	// some are keys chosen at random, nil before the first CountAbout.
+	some atomic.Pointer[someKeys]
+
 	state     atomic.Uint32
 	hasRanges atomic.Bool
 	bytes     atomic.Int64

@@ -145,3 +145,28 @@ func (r *Reader) CountPruned() int {
 	}
 	return 0
 }
+
+// SamplePruned tests blocks with keys from lower on and below upper, a nil upper being no bound:
+// about most of them, evenly spread. It returns how many a reading with p would leave out, how many
+// it has tested, and how many there are. It reads the index and no data.
+func (r *Reader) SamplePruned(lower, upper []byte, p Pruner, most int) (pruned, tested, all int,
+	err error) {
+	from, to, err := r.BlocksBetween(lower, upper)
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	t, x, err := r.tailIndex()
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	to = min(to+1, x.n) // the block of upper
+	c := Cursor{r: r, t: t, x: x, pruner: p}
+	step := max(1, (to-from)/most)
+	for i := from + step/2; i < to; i += step {
+		tested++
+		if c.pruned(i) {
+			pruned++
+		}
+	}
+	return pruned, tested, to - from, nil
+}

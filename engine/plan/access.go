@@ -49,6 +49,7 @@ type path struct {
 	limit      int64 // wanted rows if known from the shape (MIN, MAX), else -1
 
 	scan     estimate.Scan
+	left     float64 // share of the rows that zones leave
 	rows     float64
 	estimate operator.Estimate
 	fullScan bool

@@ -48,6 +48,7 @@ func (b *binder) access(n *access) (Node, error) {
 		b.skip(&out, p.skip)
 	}
 	streams, ordered := p.streamsOf(out.Spans, b.opt.maxStreams())
+	streams = p.inBuckets(streams, b.params)
 	out.Streams, out.Merge = streams, p.merges(streams)
 	if ordered {
 		return &out, nil

@@ -8,6 +8,7 @@ import (
 	"github.com/kstonedb/kstone/engine/plan/internal/estimate"
 	"github.com/kstonedb/kstone/engine/plan/internal/operator"
 	"github.com/kstonedb/kstone/engine/plan/spans"
+	"github.com/kstonedb/kstone/engine/schema"
 )
 
 // candidate is a way to read one or more relations, with what matters to the steps above.
@@ -62,10 +63,11 @@ func newEstimator(r *relation, opt *Options) *estimate.Estimator {
 	case r.table == nil:
 		return estimate.ForSubquery(r.sub.tree.Estimate().Rows, opt.Values)
 	case opt.Stats == nil:
-		return estimate.ForTable(r.table, nil, opt.Values).WithLists(opt.listRows)
+		return estimate.ForTable(r.table, nil, opt.Values).WithLists(opt.listRows).
+			WithLive(opt.live)
 	}
 	return estimate.ForTable(r.table, opt.Stats.Table(r.table), opt.Values).
-		WithLists(opt.listRows)
+		WithLists(opt.listRows).WithLive(opt.live)
 }
 
 // candidates returns the ways to read a relation: the cheapest one, and the cheapest one
@@ -80,10 +82,16 @@ func (q *query) candidates(r *relation, wants []want) ([]candidate, error) {
 	}
 	e := newEstimator(r, &q.scope.opt)
 	var paths []*path
+	tested := r.tested()
 	for _, x := range indexes {
+		if x != nil && len(indexes) > 1 && !r.mayUse(x, tested, wants) {
+			continue
+		}
 		p := q.newPath(r, x, false)
 		if p.findPoint() {
-			paths = append(paths, p)
+			if paths = append(paths, p); x == nil {
+				break // nothing is better than the row itself
+			}
 			continue
 		}
 		paths = append(paths, q.variants(p, wants)...)
@@ -96,6 +104,9 @@ func (q *query) candidates(r *relation, wants []want) ([]candidate, error) {
 	var all []candidate
 	for _, p := range paths {
 		p.price(e, q.costs())
+	}
+	q.priceZones(e, paths)
+	for _, p := range paths {
 		all = append(all, candidate{node: p.access(), set: 1 << r.source, order: p.order,
 			total: p.total, path: p})
 	}
@@ -191,6 +202,37 @@ func (sc *scope) hasArgument(e expr.Expr) (found bool) {
 		return !found
 	})
 	return found
+}
+
+// tested returns the columns that the relation's own terms are about.
+func (r *relation) tested() (s schema.ColumnSet) {
+	for _, t := range r.pred {
+		expr.Walk(t, func(x expr.Expr) bool {
+			if c, ok := x.(expr.Column); ok && c.Source == r.source && c.Ordinal >= 0 {
+				s.Add(c.Ordinal)
+			}
+			return true
+		})
+	}
+	return s
+}
+
+// mayUse reports whether an index can be better than the rows: by a condition on one of its
+// columns, an order or groups by one, or because it has all columns.
+func (r *relation) mayUse(x *schema.Index, tested schema.ColumnSet, wants []want) bool {
+	for _, c := range x.Columns {
+		if tested.Has(c.Ordinal) || slices.ContainsFunc(wants, func(w want) bool {
+			return slices.Contains(w.group, c.Ordinal) ||
+				slices.ContainsFunc(w.order, func(o operator.OrderColumn) bool {
+					return o.Source == r.source && o.Ordinal == c.Ordinal
+				})
+		}) {
+			return true
+		}
+	}
+	all := schema.Columns(r.need.ordinals...)
+	all.Union(tested)
+	return x.Where != nil || all.Within(x.Covers())
 }
 
 // bestPoint keeps one point: the row itself if it can be, else an index that covers.

@@ -18,11 +18,8 @@ const minGain = 4
 // keys that each of them finds, each once, and then the rows.
 func (q *query) unions(r *relation, e *estimate.Estimator, indexes []*schema.Index) (
 	all []candidate) {
-	for i, t := range r.pred {
-		or, ok := t.(expr.Or)
-		if !ok || len(or.Terms) > maxBranches {
-			continue
-		}
+	for _, i := range bestUnions(r.pred, e) {
+		or := r.pred[i].(expr.Or)
 		rest := slices.Concat(r.pred[:i], r.pred[i+1:])
 		u := &Union{}
 		for _, b := range or.Terms {
@@ -43,6 +40,27 @@ func (q *query) unions(r *relation, e *estimate.Estimator, indexes []*schema.Ind
 		all = append(all, candidate{node: q.fetch(r, e, u), set: 1 << r.source})
 	}
 	return all
+}
+
+// maxUnions bounds the ORs of an AND of which unions are tried: each takes looking at all terms.
+const maxUnions = 8
+
+// bestUnions returns which terms are ORs that unions are made of: those that leave the fewest rows.
+func bestUnions(terms []expr.Expr, e *estimate.Estimator) (at []int) {
+	for i, t := range terms {
+		if or, ok := t.(expr.Or); ok && len(or.Terms) <= maxBranches {
+			at = append(at, i)
+		}
+	}
+	if len(at) <= maxUnions {
+		return at
+	}
+	left := make(map[int]float64, len(at))
+	for _, i := range at {
+		left[i] = e.Selectivity(terms[i : i+1])
+	}
+	slices.SortStableFunc(at, func(a, b int) int { return compareCost(left[a], left[b]) })
+	return at[:maxUnions]
 }
 
 // maxBranches bounds the terms of an OR that become accesses of their own.

@@ -14,6 +14,7 @@ import (
 func (q *query) distribute() (gates []expr.Expr) {
 	q.leftToInner()
 	q.where = append(q.where, q.propagated()...)
+	q.propagateOn()
 	joins := q.where[:0:0]
 	for _, t := range q.where {
 		set := sourcesOf(t)
@@ -148,6 +149,37 @@ func (q *query) propagated() (derived []expr.Expr) {
 		}
 	}
 	return derived
+}
+
+// propagateOn adds to ON what follows from WHERE for the right side of a left, semi or anti join:
+// rows that are equal to those of the left side in a column satisfy what is true of it there. Not
+// for an anti join of NOT IN, of which also rows count that are not equal.
+func (q *query) propagateOn() {
+	for _, r := range q.rels {
+		if r.kind == Inner || r.nullAware {
+			continue
+		}
+		for _, t := range slices.Clone(r.on) {
+			c, ok := t.(expr.Cmp)
+			if !ok || c.Op != expr.Eq {
+				continue
+			}
+			left, lOK := c.L.(expr.Column)
+			right, rOK := c.R.(expr.Column)
+			if lOK && rOK && left.Source == r.source {
+				left, right = right, left
+			}
+			if !lOK || !rOK || left.Source == r.source || right.Source != r.source ||
+				left.Source < 0 || left.Collation != 0 || right.Collation != 0 {
+				continue
+			}
+			for _, w := range q.where {
+				if column, with, ok := restriction(w); ok && plain(column) == plain(left) {
+					r.on = append(r.on, with(q.column(right.Source, right.Ordinal)))
+				}
+			}
+		}
+	}
 }
 
 // plain is a column without what it is shown as.

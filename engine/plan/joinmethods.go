@@ -361,12 +361,19 @@ func (q *query) lookupJoin(c candidate, base *path, j joinTerms, probe []expr.Ex
 	// What is found for each probe: a column that is compared with a constant, too, has the
 	// frequency of that.
 	found := e.Entries(base.index) / max(1, e.Distinct(base.index, len(probe)))
-	first := false
+	first, least := false, 1.0
 	for i := range probe {
-		if x, ok := conjunct.PointOn(base.rel.source, base.key.Ordinals[i], base.pred); ok {
-			found *= e.Skew(base.key.Ordinals[i], x)
+		o := base.key.Ordinals[i]
+		if x, ok := conjunct.PointOn(base.rel.source, o, base.pred); ok {
+			found *= e.Skew(o, x)
 			first = first || i == 0
+			least = min(least, e.Skew(o, x)/max(1, e.Values(o)))
+		} else {
+			least = min(least, 1/max(1, e.Values(o)))
 		}
+	}
+	if len(probe) > 1 { // less than each of the columns finds alone
+		found = min(found, 0.9*least*e.Entries(base.index))
 	}
 	risky := found
 	if !first { // else its frequency is known

@@ -14,6 +14,8 @@ import (
 type (
 	// Stats gives what is known about a table.
 	Stats = stats.Source
+	// Counter counts roughly what is in a table now.
+	Counter = estimate.Counter
 	// TableStats are the statistics of a table.
 	TableStats = stats.Table
 	// KeyStats are the statistics of an index, or of the key of the rows.

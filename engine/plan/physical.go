@@ -122,7 +122,8 @@ func (d *Physical) readsRanges() bool {
 	w := d.path
 	x := w.spread()
 	return w.fixed == 0 && w.skip == nil && w.probe == nil && !w.takesAfter && w.limit < 0 &&
-		!w.repeats && !w.need.rowKey && (x == nil || x.Buckets() <= maxKeptBuckets)
+		!w.repeats && !w.need.rowKey && len(w.bucketTerms()) == 0 &&
+		(x == nil || x.Buckets() <= maxKeptBuckets)
 }
 
 // compile divides the terms between entries and rows, and makes programs of them and of the

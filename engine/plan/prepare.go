@@ -6,13 +6,16 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/internal/estimate"
 	"github.com/kstonedb/kstone/engine/plan/spans"
 )
 
 // Options are what a plan depends on beside the query. The zero value is usable.
 type Options struct {
-	Stats Stats  // nil: nothing is known
-	Costs *Costs // nil: DefaultCosts
+	Stats Stats // nil: nothing is known
+	// Counter, if not nil, counts what conditions find in indexes, now.
+	Counter Counter
+	Costs   *Costs // nil: DefaultCosts
 	// RefuseFullScan is Hints.RefuseFullScan for every query.
 	RefuseFullScan bool
 	// MaxSpans bounds the spans of one access; what goes beyond is left to filters.
@@ -28,6 +31,7 @@ type Options struct {
 	// listRows are the expected rows of the subqueries whose values are parameters, by their
 	// index. They are those of one scope.
 	listRows map[int]float64
+	live     *estimate.Live
 }
 
 // Prepared is a query for which everything was decided that does not depend on values. It
@@ -41,6 +45,9 @@ type Prepared struct {
 	cursor      []int       // elements of a row that a cursor holds
 	physical    *Physical
 	variants    *variants // nil: values make no difference
+	// resolver plans the query again when the values of its subqueries are known, nil if they
+	// make no difference.
+	resolver *variants
 }
 
 type preparedSub struct {
@@ -55,12 +62,13 @@ func Prepare(sel *Select, opt Options) (*Prepared, error) {
 	p, err := prepare(sel, opt)
 	if err == nil {
 		p.variants = p.watch(sel)
+		p.resolver = p.variants
 	}
 	return p, err
 }
 
 func prepare(sel *Select, opt Options) (*Prepared, error) {
-	opt.listRows = map[int]float64{}
+	opt.listRows, opt.live = map[int]float64{}, estimate.NewLive(opt.Counter)
 	q, err := resolveRewritten(sel, opt)
 	if err != nil {
 		return nil, err
@@ -257,7 +265,7 @@ func (p *Plan) Resolve(values []expr.Value) (*Plan, error) {
 	for i, s := range p.Subplans {
 		vector[s.Param] = values[i]
 	}
-	return p.prepared.bind(vector, p.after, false)
+	return p.prepared.fitResolved(vector).bind(vector, p.after, false)
 }
 
 // Cursor returns the position after a row of Root: see Select.After. It is nil if the

@@ -30,7 +30,17 @@ func (p *path) buckets() float64 {
 
 // price sets the estimates of a path.
 func (p *path) price(e *estimate.Estimator, c *Costs) {
-	p.scan = e.Scan(p.key, p.pred, p.bucketColumns(), p.buckets())
+	p.left = 1
+	p.priceOf(e, c)
+}
+
+// priceOf is price for a share of the rows that zones leave.
+func (p *path) priceOf(e *estimate.Estimator, c *Costs) {
+	p.scan = e.Scan(p.part(0), p.pred, p.bucketColumns(), p.buckets())
+	if share := p.bucketShare(); share < 1 && p.scan.Buckets > 1 {
+		p.scan.Buckets = max(1, p.scan.Buckets*share)
+		p.scan.Fraction, p.scan.Bounded = p.scan.Fraction*share, true
+	}
 	entries := e.Entries(p.index)
 	read, seeks := entries*p.scan.Fraction, p.scan.Ranges*p.scan.Buckets
 	p.fullScan = !p.scan.Bounded && !p.readsPart()
@@ -41,8 +51,13 @@ func (p *path) price(e *estimate.Estimator, c *Costs) {
 	case p.skip != nil:
 		read, seeks = p.priceSkip(e)
 		p.rows = min(p.rows, read)
+		if p.skip.template == nil && len(p.pred) > 0 {
+			read += skipDoubt * max(0, entries-read)
+		}
 	}
-	cost := read * (c.Key + c.Byte*e.EntryBytes(p.index) + c.Test*float64(len(p.pred)))
+	cost := read * (1 - p.left) * c.Zone
+	read *= p.left
+	cost += read * (c.Key + c.Byte*e.EntryBytes(p.index) + c.Test*float64(len(p.pred)))
 	if !p.covering {
 		cost += c.Fetch * min(read, entries*e.Selectivity(p.entryTerms()))
 	}
@@ -67,6 +82,10 @@ func (p *path) price(e *estimate.Estimator, c *Costs) {
 		p.estimate = operator.Estimate{Rows: n, Startup: p.estimate.Startup, Cost: first}
 	}
 }
+
+// skipDoubt is the share of the entries that are expected to be tried for the first one of their
+// group for which terms are true: those may be together, elsewhere.
+const skipDoubt = 0.03
 
 // reach is estimate.Reach in the order of the path, of the part of the key that is read.
 func (p *path) reach(e *estimate.Estimator) (before, within float64) {

@@ -30,12 +30,12 @@ func (q *query) skipRanges(p *path, e *estimate.Estimator) (found []*path) {
 		}
 		// A term about the column that makes no range, c + 1 = 5 for example, would read all
 		// entries of each value.
-		key := p.behind(m)
-		if !e.Scan(key, p.pred, p.bucketColumns(), p.buckets()).Bounded {
+		if !e.Scan(p.part(m), p.pred, p.bucketColumns(), p.buckets()).Bounded {
 			continue
 		}
 		v := *p
-		v.skip = &skipPath{columns: m, template: spans.Compile(key, conjunct.Join(p.pred))}
+		v.skip = &skipPath{columns: m,
+			template: spans.Compile(p.part(m).Key, conjunct.Join(p.pred))}
 		found = append(found, &v)
 	}
 	return found
@@ -56,10 +56,14 @@ func (p *path) readsPart() bool {
 	return p.skip == nil || !unique || p.skip.columns < p.own
 }
 
-// behind is the key without its first columns.
-func (p *path) behind(columns int) spans.Key {
-	return spans.Key{Fields: p.key.Fields[columns:], Ordinals: p.key.Ordinals[columns:],
-		Source: p.key.Source, Each: p.key.Each[columns:]}
+// part is the key without its first columns.
+func (p *path) part(from int) estimate.Part {
+	key := p.key
+	if from > 0 {
+		key = spans.Key{Fields: key.Fields[from:], Ordinals: key.Ordinals[from:],
+			Source: key.Source, Each: key.Each[from:]}
+	}
+	return estimate.Part{Key: key, Index: p.index, From: from}
 }
 
 // restricts says whether some term is about a column.
@@ -91,7 +95,7 @@ func (p *path) priceSkip(e *estimate.Estimator) (read, seeks float64) {
 		tried = tried*within + all*(1-within)
 		return groups * max(spread, tried), groups*spread + p.scan.Buckets
 	}
-	s := e.Scan(p.behind(p.skip.columns), p.pred, p.bucketColumns(), p.buckets())
+	s := e.Scan(p.part(p.skip.columns), p.pred, p.bucketColumns(), p.buckets())
 	return max(1, e.Entries(p.index)*s.Fraction), groups*(1+s.Ranges) + p.buckets()
 }
 

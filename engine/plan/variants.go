@@ -3,6 +3,8 @@ package plan
 import (
 	"encoding/binary"
 	"math"
+	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -25,6 +27,10 @@ type variants struct {
 	opt     Options
 	watched []watched
 	planned atomic.Int64
+
+	mu sync.Mutex
+	// resolved are the plans for values of subqueries, by their class. Guarded by mu.
+	resolved map[string]*Prepared
 }
 
 // watched is what parameters decide about a column: the terms of an AND that compare it.
@@ -38,6 +44,8 @@ const (
 	maxClasses = 64 // times that a query is planned before its classes become coarser
 	maxCoarser = 5  // times that they do, each to twice the bits
 	maxBits    = 99 // the least that is left is 2^-maxBits of the rows
+
+	maxResolved = 16 // classes of values of subqueries whose plans are kept
 )
 
 // variantIDs counts the queries with variants.
@@ -48,7 +56,7 @@ var variantIDs atomic.Uint64
 // p.
 func (c *Cache) Fitting(p *Prepared, params []expr.Value) *Prepared {
 	v := p.variants
-	if v == nil || c.most <= 0 || len(params) < p.q.scope.params {
+	if v == nil || c.most <= 0 || len(params) < p.q.scope.params || p.q.scope.params == 0 {
 		return p
 	}
 	coarser := v.planned.Load() / maxClasses
@@ -57,34 +65,86 @@ func (c *Cache) Fitting(p *Prepared, params []expr.Value) *Prepared {
 	}
 	var room [16 + maxWatched]byte
 	key := binary.AppendUvarint(append(room[:0], keyOfClass, byte(coarser)), v.id)
-	for i := range v.watched {
-		w := &v.watched[i]
-		e := w.estimator.With(params)
-		bits := min(max(-math.Log2(e.Selectivity(w.terms)), 0), maxBits)
-		key = append(key, byte(bits)>>coarser)
-	}
+	key = v.appendClass(key, params, coarser)
 	if fitting, ok := c.Get(key).(*Prepared); ok {
 		return fitting
 	}
 	v.planned.Add(1)
+	fitting := v.planFor(p, params)
+	c.Keep(key, fitting)
+	return fitting
+}
+
+// appendClass appends the class of values: what they leave of the rows, column by column.
+func (v *variants) appendClass(key []byte, values []expr.Value, coarser int64) []byte {
+	for i := range v.watched {
+		w := &v.watched[i]
+		e := w.estimator.With(values)
+		bits := min(max(-math.Log2(e.Selectivity(w.terms)), 0), maxBits)
+		key = append(key, byte(bits)>>coarser)
+	}
+	return key
+}
+
+// planFor plans the query for values, p if it cannot: what it refuses p has been allowed.
+func (v *variants) planFor(p *Prepared, values []expr.Value) *Prepared {
 	opt := v.opt
-	opt.Values = make([]expr.Value, len(params))
-	for i, value := range params {
+	opt.Values = make([]expr.Value, len(values))
+	for i, value := range values {
 		opt.Values[i] = value.Clone()
 	}
 	fitting, err := prepare(v.sel, opt)
 	if err != nil {
-		fitting = p // what it refuses p has been allowed
+		return p
 	}
-	c.Keep(key, fitting)
+	fitting.resolver = v
 	return fitting
+}
+
+// fitResolved returns the query with the plan for the values of its parameters and subqueries. They
+// are known when the subqueries have run: not before, a list is expected to be of average values.
+// Of small tables any plan is good.
+func (p *Prepared) fitResolved(values []expr.Value) *Prepared {
+	v := p.resolver
+	if v == nil || !slices.ContainsFunc(v.watched, func(w watched) bool {
+		return w.estimator.Counts() && hasResolved(w.terms, p.q.scope.params)
+	}) {
+		return p
+	}
+	var room [16 + maxWatched]byte
+	key := string(v.appendClass(room[:0], values, 0))
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if fitting := v.resolved[key]; fitting != nil {
+		return fitting
+	}
+	if v.resolved == nil || len(v.resolved) == maxResolved {
+		v.resolved = map[string]*Prepared{}
+	}
+	fitting := v.planFor(p, values)
+	v.resolved[key] = fitting
+	return fitting
+}
+
+// hasResolved reports whether terms have the value of a subquery: those are the parameters after
+// the first so many.
+func hasResolved(terms []expr.Expr, params int) (found bool) {
+	for _, t := range terms {
+		expr.Walk(t, func(x expr.Expr) bool {
+			p, ok := x.(expr.Param)
+			found = found || ok && p.Index >= params
+			return !found
+		})
+	}
+	return found
 }
 
 // watch returns the variants of a query that was planned for no values, nil if values make no
 // difference.
 func (p *Prepared) watch(sel *Select) *variants {
 	opt := p.q.scope.opt
-	if opt.Values != nil || p.q.scope.params == 0 || p.physical != nil && p.physical.Point {
+	if opt.Values != nil || p.q.scope.params == 0 && len(p.subs) == 0 ||
+		p.physical != nil && p.physical.Point {
 		return nil
 	}
 	v := &variants{sel: sel, opt: opt}

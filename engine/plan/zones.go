@@ -1,9 +1,12 @@
 package plan
 
 import (
+	"math"
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
+	"github.com/kstonedb/kstone/engine/plan/internal/estimate"
 	"github.com/kstonedb/kstone/engine/plan/spans"
 )
 
@@ -18,6 +21,61 @@ func (p *path) zonesOf(terms []expr.Expr, pred expr.Expr) *spans.ZoneTemplate {
 		return nil
 	}
 	return spans.CompileZones(p.rel.table, p.rel.source, pred, p.selected(terms))
+}
+
+// priceZones prices the scans of all rows again, with the share of them that zones leave. Why only
+// if the cheapest other path costs more than such a scan at best: blocks are tested for it.
+func (q *query) priceZones(e *estimate.Estimator, paths []*path) {
+	if !e.Counts() {
+		return
+	}
+	least := math.Inf(1)
+	for _, p := range paths {
+		if !p.scansRows() {
+			least = min(least, p.estimate.Cost)
+		}
+	}
+	c, share := q.costs(), -1.0
+	for _, p := range paths {
+		if !p.scansRows() || e.Rows()*c.Zone+estimate.Stripes*c.Seek > least {
+			continue
+		}
+		if share < 0 {
+			if share = p.zoned(e); share == 1 {
+				return
+			}
+		}
+		p.left = share
+		p.priceOf(e, c)
+	}
+}
+
+// scansRows reports whether all rows are read.
+func (p *path) scansRows() bool {
+	return p.index == nil && !p.scan.Bounded && p.skip == nil && !p.point
+}
+
+// zoned returns the share of the rows that zones leave, 1 if it is not known.
+func (p *path) zoned(e *estimate.Estimator) float64 {
+	pred := conjunct.Join(p.pred)
+	if pred == nil || p.probe != nil {
+		return 1
+	}
+	given, known := p.q.scope.opt.Values, true
+	expr.Walk(pred, func(x expr.Expr) bool {
+		if v, ok := x.(expr.Param); ok && (v.Index >= len(given) || given[v.Index].IsNull()) {
+			known = false
+		}
+		return known
+	})
+	if !known {
+		return 1
+	}
+	var z Zones
+	if t := p.zonesOf(p.pred, pred); t == nil || !z.Bind(t, given) {
+		return 1
+	}
+	return e.Left(z.MayHold)
 }
 
 // selected returns the columns that keys are selected by: those that are equal to something, and

@@ -26,6 +26,7 @@ var _ interface {
 	ResultsReader
 	RangeDeleter
 	Describer
+	Estimator
 } = (*LocalStore)(nil)
 
 // Local returns the store of an open database, which stays the caller's.
@@ -65,6 +66,22 @@ func (s *LocalStore) SetProperty(_ context.Context, name string, value []byte) e
 // Describe implements Describer.
 func (s *LocalStore) Describe(f func(items *engine.ZoneItems, b *engine.ZoneBuilder)) {
 	s.db.Describe(f)
+}
+
+// CountAbout implements Estimator.
+func (s *LocalStore) CountAbout(r Range, enough float64, parts int) (float64, error) {
+	switch {
+	case r.Kind == KindInterval:
+		return s.db.CountScanAbout(engine.Scan{From: Key{PK: r.From}, To: Key{PK: r.To},
+			MayHold: r.MayHold}, enough, parts)
+	case r.Kind != KindPartitions || len(r.PKs) != 1 || len(r.Spans) > 1 || r.Each != nil:
+		return 0, fmt.Errorf("%w: only one range is counted", ErrInvalid)
+	}
+	q := engine.Query{PK: r.PKs[0], MayHold: r.MayHold}
+	if len(r.Spans) > 0 {
+		q.SK = condition(&r.Spans[0])
+	}
+	return s.db.CountAbout(q)
 }
 
 // DeleteRange implements RangeDeleter.

@@ -165,6 +165,14 @@ type Sampler interface {
 	Sample(ctx context.Context, q engine.Sample) iter.Seq2[engine.Sampled, error]
 }
 
+// Estimator is a Store that estimates numbers of items without reading them all.
+type Estimator interface {
+	// CountAbout estimates how many items a range comes across: of one partition, with one span
+	// at most, or of an interval, from parts of the store, at most so many, until enough were
+	// found. Of r, what selects items counts, and MayHold.
+	CountAbout(r Range, enough float64, parts int) (float64, error)
+}
+
 // RangeDeleter is a Writer that removes many items of a partition at the cost of one.
 type RangeDeleter interface {
 	// DeleteRange removes the items of partition pk whose sort key is in the span, or, if

@@ -48,7 +48,7 @@ func (db *DB) Analyze(ctx context.Context, table string, o *AnalyzeOptions) (*pl
 	if err != nil {
 		return nil, err
 	}
-	read := statistics.Options{SampleRows: o.SampleRows, Seed: o.Seed}
+	read := statistics.Options{SampleRows: o.SampleRows, Seed: o.Seed, Counter: db.counter()}
 	if o.Progress != nil {
 		read.Progress = func(index string, done int64) {
 			o.Progress(Progress{Table: st.Schema.Name, Index: index, What: "analyze", Done: done})

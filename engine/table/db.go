@@ -60,6 +60,8 @@ type tableCore struct {
 	watch watchers
 	// numbers are those of the identity column.
 	numbers numbers
+	// counted is the number of rows, nil if nothing has asked for it.
+	counted atomic.Pointer[rowCount]
 }
 
 // tableState is a table at one time. It is immutable.

@@ -208,7 +208,7 @@ func (p *Prepared) fits(c *compiled, r Reader) (bool, error) {
 }
 
 func (db *DB) planOptions() plan.Options {
-	return plan.Options{Stats: statsOf{db}, Costs: db.opt.Costs,
+	return plan.Options{Stats: statsOf{db}, Costs: db.opt.Costs, Counter: db.counter(),
 		RefuseFullScan: db.opt.RefuseFullScan}
 }
 

@@ -226,7 +226,7 @@ func (db *DB) refreshTable(ctx context.Context, c *tableCore, published func()) 
 		return err
 	}
 	s, err := statistics.Collect(ctx, st.Schema, snap.snap,
-		statistics.Options{SampleRows: db.opt.SampleRows})
+		statistics.Options{SampleRows: db.opt.SampleRows, Counter: db.counter()})
 	if err != nil {
 		return err
 	}

@@ -296,7 +296,7 @@ func (p *parser) wordOperand(pos int) Expr {
 		return p.caseExpr(pos)
 	case p.atExcluded():
 		return p.excluded(pos)
-	case p.isWord("LEFT"), p.isWord("RIGHT"):
+	case p.isWord("LEFT"), p.isWord("RIGHT"), p.isWord("SHARD"):
 		name := strings.ToLower(p.tok.text)
 		if p.advance(); !p.isOp("(") {
 			p.fail("expected \"(\" after the function %s, found %s", name, p.found())

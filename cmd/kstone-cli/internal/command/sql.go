@@ -186,7 +186,7 @@ func showRows(ctx context.Context, a *cli.App, stmt *sql.Stmt, args []any) error
 	}
 	r := cli.ResultOf(rows)
 	if rows.Plan != nil && (a.Format == "" || o.Format == present.Table) {
-		return present.Lines(a.Out, r)
+		return present.Lines(a.Out, r, o.Width)
 	}
 	_, err = present.WriteRows(a.Out, r, o)
 	return err

@@ -14,6 +14,7 @@ import (
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/layout"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/expr"
 )
 
 func items(n int, last error) present.Items {
@@ -195,6 +196,45 @@ func TestParseBytes(t *testing.T) {
 	} {
 		if got, err := present.ParseBytes(text); err == nil {
 			t.Errorf("%q is %d", text, got)
+		}
+	}
+}
+
+// TestPlansAreWrapped writes a plan at several widths: nothing is lost, and lines keep to the width
+// as far as words allow.
+func TestPlansAreWrapped(t *testing.T) {
+	plan := []string{
+		"project | columns: o.note, p.name | rows ~100 cost ~153µs",
+		"├─ index scan orders | index: by_created (created) | spans: created >= 635474 AND " +
+			"created < 635537 | fetch rows | rows ~10 cost ~14.2µs",
+		"│  └─ " + strings.Repeat("word ", 40) + "| end",
+		"└─ " + strings.Repeat("x", 150),
+	}
+	words := func(text string) string {
+		return strings.Join(strings.Fields(strings.NewReplacer("│", "", "├─", "", "└─", "").
+			Replace(text)), " ")
+	}
+	for _, width := range []int{0, 20, 40, 60, 80, 200} {
+		var b bytes.Buffer
+		r := present.Result{Rows: func(yield func([]expr.Value, error) bool) {
+			for _, line := range plan {
+				yield([]expr.Value{expr.String(line)}, nil)
+			}
+		}}
+		if err := present.Lines(&b, r, width); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := words(b.String()), words(strings.Join(plan, " ")); got != want {
+			t.Errorf("width %d: %s\nnot %s", width, got, want)
+		}
+		for line := range strings.Lines(b.String()) {
+			n := runewidth.StringWidth(strings.TrimRight(line, "\n"))
+			if width >= 40 && n > width && !strings.Contains(line, "xxx") {
+				t.Errorf("width %d: %d columns: %s", width, n, line)
+			}
+		}
+		if width == 80 {
+			t.Log("\n" + b.String())
 		}
 	}
 }

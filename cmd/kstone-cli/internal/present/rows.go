@@ -6,7 +6,10 @@ import (
 	"io"
 	"iter"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/mattn/go-runewidth"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/layout"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/record"
@@ -225,16 +228,58 @@ func appendRowCell(dst []byte, cell *[]byte, v expr.Value) []byte {
 	return record.AppendCell(dst, *cell)
 }
 
-// Lines returns the rows of a result of one column, a plan for example, as lines of text.
-func Lines(w io.Writer, r Result) error {
+// Lines writes the rows of a result of one column, a plan for example, as lines of text. Lines that
+// are longer than width, if that is not 0, go on beneath themselves.
+func Lines(w io.Writer, r Result, width int) error {
 	for row, err := range r.Rows {
 		if err != nil {
 			return err
 		}
 		s, _ := row[0].AsString()
-		if _, err := fmt.Fprintln(w, layout.ShowLines([]byte(s))); err != nil {
-			return err
+		for _, line := range wrapStep(layout.ShowLines([]byte(s)), width) {
+			if _, err := fmt.Fprintln(w, line); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// minStepCols is the least width of the text of a step: what is left of it by its depth.
+const minStepCols = 20
+
+// wrapStep breaks a step of a plan after so many columns, between its properties or at least
+// between words. The lines that follow keep the branches of the tree on their left.
+func wrapStep(line string, width int) (lines []string) {
+	branches := len(line) - len(strings.TrimLeft(line, " │├└─"))
+	head := strings.NewReplacer("├", "│", "└", " ", "─", " ").Replace(line[:branches]) + "     "
+	for first := true; ; first = false {
+		if width <= 0 || runewidth.StringWidth(line) <= width {
+			return append(lines, line)
+		}
+		from := len(head)
+		if first {
+			from = branches
+		}
+		most := max(width, runewidth.StringWidth(line[:from])+minStepCols)
+		cut, space := 0, 0
+		for i, c := range line {
+			if runewidth.StringWidth(line[:i]) > most {
+				break
+			}
+			if i > from && c == ' ' {
+				if space = i; strings.HasPrefix(line[i:], " | ") {
+					cut = i
+				}
+			}
+		}
+		if 2*cut < space { // too little before the last property
+			cut = space
+		}
+		if cut <= from {
+			return append(lines, line) // one long word
+		}
+		lines = append(lines, line[:cut])
+		line = head + strings.TrimPrefix(line[cut:], " ")
+	}
 }

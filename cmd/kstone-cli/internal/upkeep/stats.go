@@ -12,6 +12,7 @@ import (
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/table"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -42,7 +43,8 @@ func StatsCommand(a *cli.App) *cobra.Command {
 		Use:   a.Use("stats", "[--exact|--estimate]"),
 		Short: "Show size, spread over the stripes and the largest partitions",
 		Long: `Show how many items there are, how they spread over the 256 stripes, which partitions
-are the largest, and what the database takes on disk and in memory.
+are the largest, what the database takes on disk and in memory, and with which statistics
+queries of its tables are planned.
 
 Up to five million records are counted by a scan. Beyond that the numbers come from
 the files, where overwritten and deleted items count until a merge drops them.`,
@@ -74,12 +76,34 @@ the files, where overwritten and deleted items count until a merge drops them.`,
 		} else {
 			c.estimate(&m)
 		}
-		if a.Format == "json" {
-			return printStatsJSON(a, d, c, &m)
+		known, err := statisticsOf(ctx, d.DB)
+		if err != nil {
+			return err
 		}
-		return printStats(a, d, c, &m)
+		if a.Format == "json" {
+			return printStatsJSON(a, d, c, &m, known)
+		}
+		return printStats(a, d, c, &m, known)
 	})
 	return cmd
+}
+
+// tableStatistics says where the statistics of a table come from, for plans.
+type tableStatistics struct {
+	Table      string `json:"table"`
+	Statistics string `json:"statistics"`
+}
+
+// statisticsOf returns those of the tables of a database.
+func statisticsOf(ctx context.Context, e *engine.DB) (all []tableStatistics, err error) {
+	db, err := table.Open(ctx, e, &table.Options{SampleRows: -1})
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range db.Tables() {
+		all = append(all, tableStatistics{t.Schema().Name, t.Stats().Origin()})
+	}
+	return all, db.Close()
 }
 
 // count scans the database. In stripe order the items of a PK follow each other, so
@@ -126,7 +150,8 @@ func (c *census) estimate(m *engine.Metrics) {
 	}
 }
 
-func printStatsJSON(a *cli.App, d *cli.Database, c *census, m *engine.Metrics) error {
+func printStatsJSON(a *cli.App, d *cli.Database, c *census, m *engine.Metrics,
+	known []tableStatistics) error {
 	type largest struct {
 		PK     string `json:"pk"`
 		Items  int64  `json:"items"`
@@ -143,9 +168,11 @@ func printStatsJSON(a *cli.App, d *cli.Database, c *census, m *engine.Metrics) e
 		Runs     int           `json:"runs"`
 		Keys     string        `json:"keys,omitempty"`
 		Settings []settingJSON `json:"settings"`
+
+		Tables []tableStatistics `json:"tables,omitempty"`
 	}{census: c, Disk: m.Total.DiskBytes, Raw: m.Total.RawBytes, Memtable: m.MemtableBytes,
 		Files: m.Total.Files, Runs: m.Total.Runs, Keys: d.Schema.Flags(), Largest: []largest{},
-		Settings: settingsJSON(d.Settings())}
+		Settings: settingsJSON(d.Settings()), Tables: known}
 	for _, n := range c.Stripes {
 		if n > 0 {
 			out.Used++
@@ -158,7 +185,8 @@ func printStatsJSON(a *cli.App, d *cli.Database, c *census, m *engine.Metrics) e
 	return a.PrintJSON(out)
 }
 
-func printStats(a *cli.App, d *cli.Database, c *census, m *engine.Metrics) error {
+func printStats(a *cli.App, d *cli.Database, c *census, m *engine.Metrics,
+	known []tableStatistics) error {
 	var b strings.Builder
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(&b, "%-12s %s\n", name, fmt.Sprintf(format, args...))
@@ -184,6 +212,9 @@ func printStats(a *cli.App, d *cli.Database, c *census, m *engine.Metrics) error
 		row("activity", "%s commits, %s flushes, %s merges, write amplification %.2f",
 			present.Count(int64(m.Commits)), present.Count(int64(m.Flushes)),
 			present.Count(int64(m.Compactions)), m.WriteAmplification)
+	}
+	for _, t := range known {
+		row("statistics", "of table %s: %s", t.Table, t.Statistics)
 	}
 	b.WriteByte('\n')
 	b.WriteString(present.HeatMap(&c.Stripes, "items a stripe", a.Color))

@@ -12,13 +12,14 @@ type Costs struct {
 	Fetch float64 // reading a row by its key, in a batch
 	Merge float64 // a step of an ordered merge, for each doubling of the streams
 	Test  float64 // evaluating a predicate on a row
+	Zone  float64 // leaving out a row by the zones of its block
 	Hash  float64 // putting a row into a hash table, or finding it there
 	Sort  float64 // one comparison of a sort
 }
 
 // DefaultCosts is what is used without calibration.
 var DefaultCosts = Costs{
-	Seek: 1500, Key: 40, Byte: 0.2, Fetch: 1200, Merge: 10, Test: 25, Hash: 80, Sort: 30,
+	Seek: 1500, Key: 40, Byte: 0.2, Fetch: 1200, Merge: 10, Test: 25, Zone: 3, Hash: 80, Sort: 30,
 }
 
 // Stripes is the number of LSM trees a scan of all rows has to look into.

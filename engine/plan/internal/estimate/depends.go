@@ -7,9 +7,10 @@ import (
 	"github.com/kstonedb/kstone/engine/plan/spans"
 )
 
-// With returns the estimator for other values of parameters.
+// With returns the estimator for other values of parameters. It counts again, but only if the
+// statistics are not of the rows that there are.
 func (e *Estimator) With(given []expr.Value) Estimator {
-	out := *e
+	out := e.refreshed()
 	out.given = given
 	return out
 }
@@ -35,6 +36,11 @@ func (e *Estimator) Depends(ordinal int, terms []expr.Expr) bool {
 		}
 		if ok && c.Op == expr.Eq {
 			equal++
+			for range e.KeysWith(ordinal) {
+				if e.rows > 0 {
+					return true
+				}
+			}
 			continue
 		}
 		for range e.KeysWith(ordinal) {

@@ -28,6 +28,10 @@ type Estimator struct {
 	given []expr.Value
 	// lists are the expected lengths of lists that come as parameters, by their index.
 	lists map[int]float64
+	// live counts ranges, nil if that is not worth it. rows is the number of rows that there
+	// are, 0 if it is about that of the statistics.
+	live *Live
+	rows float64
 }
 
 // WithLists takes the expected lengths of lists that come as parameters, by their index.
@@ -52,6 +56,8 @@ func (e *Estimator) Rows() float64 {
 	switch {
 	case e.table == nil:
 		return e.sub
+	case e.rows > 0:
+		return e.rows
 	case e.stats == nil:
 		return defaultRows
 	}
@@ -61,7 +67,7 @@ func (e *Estimator) Rows() float64 {
 // Entries returns the number of entries of an index, or of rows.
 func (e *Estimator) Entries(x *schema.Index) float64 {
 	if k := e.stats.Key(x); k != nil && x != nil {
-		return max(1, k.Entries)
+		return max(1, k.Entries*e.growth())
 	}
 	if x != nil && x.Where != nil {
 		return max(1, e.Rows()*e.Selectivity(conjunct.Split(nil, spans.Normalise(x.Where))))
@@ -120,7 +126,7 @@ func (e *Estimator) Distinct(x *schema.Index, n int) float64 {
 		return max(1, rows*DefaultDistinct)
 	}
 	if d, ok := e.stats.Key(x).Values(n); ok {
-		return min(rows, d)
+		return min(rows, e.grown(d, e.stats.Key(x).Entries))
 	}
 	columns := keyLen(e.table, x)
 	if n >= columns && (x == nil || x.Unique) {
@@ -141,11 +147,11 @@ func (e *Estimator) Values(ordinal int) float64 {
 	}
 	for x := range e.KeysWith(ordinal) {
 		if d, ok := e.stats.Key(x).Values(1); ok {
-			return min(rows, d)
+			return min(rows, e.grown(d, e.stats.Key(x).Entries))
 		}
 	}
 	if e.stats != nil && ordinal < len(e.stats.Distinct) && e.stats.Distinct[ordinal] >= 1 {
-		return min(rows, e.stats.Distinct[ordinal])
+		return min(rows, e.grown(e.stats.Distinct[ordinal], e.stats.Rows))
 	}
 	for x := range e.KeysWith(ordinal) {
 		if keyLen(e.table, x) == 1 && (x == nil || x.Unique) {
@@ -156,6 +162,18 @@ func (e *Estimator) Values(ordinal int) float64 {
 		return 2
 	}
 	return max(1, rows*DefaultDistinct)
+}
+
+// manyValues is from which share of the rows on new rows are taken to have new values.
+const manyValues = 0.1
+
+// grown is the number of different values that there are now, of d among so many rows when the
+// statistics were made.
+func (e *Estimator) grown(d, rows float64) float64 {
+	if d < manyValues*rows {
+		return d
+	}
+	return max(1, d*e.growth())
 }
 
 // KeysWith returns the indexes, and nil for the rows, whose first column it is.
@@ -238,6 +256,14 @@ func (e *Estimator) within(ordinal int, b bounds) float64 {
 	}
 	n, few := e.count(ordinal, b)
 	for x := range e.KeysWith(ordinal) {
+		if few && n <= surelyFew && keyLen(e.table, x) == 1 && (x == nil || x.Unique) {
+			continue // at most as many rows
+		}
+		if g, ok := e.countedRange(x, 0, nil, b); ok {
+			return f * g
+		}
+	}
+	for x := range e.KeysWith(ordinal) {
 		if g, ok := e.histogram(x, b, n); ok {
 			return f * g
 		}
@@ -276,11 +302,14 @@ func (e *Estimator) count(ordinal int, b bounds) (n float64, ok bool) {
 
 // histogram estimates a range of n values by the histogram of a key that begins with the column.
 func (e *Estimator) histogram(x *schema.Index, b bounds, n float64) (f float64, ok bool) {
-	lo, hi, ok := e.encodeBounds(x, b)
+	k := e.stats.Key(x)
+	if k == nil {
+		return 0, false
+	}
+	lo, hi, ok := e.encodeBounds(x, 0, b)
 	if !ok {
 		return 0, false
 	}
-	k := e.stats.Key(x)
 	f, ok = k.Histogram.Fraction(lo, hi)
 	one := e.rare(keyColumn(e.table, x, 0).Ordinal, k)
 	if k.Histogram.Outside(lo, hi) {
@@ -290,23 +319,20 @@ func (e *Estimator) histogram(x *schema.Index, b bounds, n float64) (f float64, 
 	return max(min(f, 1-(outside-inside), inside+n*one), inside, one), ok
 }
 
-// encodeBounds returns a range of the first column of a key as bytes, if the key was counted.
-func (e *Estimator) encodeBounds(x *schema.Index, b bounds) (lo, hi []byte, ok bool) {
-	if e.stats.Key(x) == nil {
-		return nil, nil, false
-	}
+// encodeBounds returns a range of column i of a key as bytes.
+func (e *Estimator) encodeBounds(x *schema.Index, i int, b bounds) (lo, hi []byte, ok bool) {
 	loOK, hiOK := b.lo.IsNull(), b.hi.IsNull()
 	if !loOK {
-		lo, loOK = e.encode(x, 0, b.lo)
+		lo, loOK = e.encode(x, i, b.lo)
 	}
 	if !hiOK {
-		hi, hiOK = e.encode(x, 0, b.hi)
+		hi, hiOK = e.encode(x, i, b.hi)
 	}
 	if !loOK || !hiOK {
 		return nil, nil, false
 	}
 	loOut, hiOut := b.above, b.below
-	if keyColumn(e.table, x, 0).Desc {
+	if keyColumn(e.table, x, i).Desc {
 		lo, hi, loOut, hiOut = hi, lo, hiOut, loOut
 	}
 	if lo != nil && loOut {
@@ -365,7 +391,7 @@ func (e *Estimator) Selectivity(terms []expr.Expr) float64 {
 	for i := range ranges {
 		f *= e.within(ranges[i].ordinal, ranges[i].bounds)
 	}
-	return f * e.allEqual(equals)
+	return e.together(f*e.allEqual(equals), terms)
 }
 
 // columnRange is the range of a column.
@@ -471,7 +497,7 @@ func (e *Estimator) term(t expr.Expr) float64 {
 	case expr.BeginsWith:
 		return defaultPrefix
 	case expr.IsNull:
-		return e.null(t)
+		return e.isNull(t)
 	case expr.Contains:
 		if c, ok := t.X.(expr.Column); ok {
 			return e.equal(c.Ordinal, t.Item)
@@ -482,10 +508,16 @@ func (e *Estimator) term(t expr.Expr) float64 {
 	return DefaultOther
 }
 
-func (e *Estimator) null(t expr.IsNull) float64 {
+func (e *Estimator) isNull(t expr.IsNull) float64 {
 	f := defaultNull
 	if c, ok := t.X.(expr.Column); ok && e.table != nil {
 		for x := range e.KeysWith(c.Ordinal) {
+			if null, ok := e.null(x, 0); ok {
+				if g, ok := e.countedValue(x, null); ok {
+					f = g
+					break
+				}
+			}
 			if k := e.stats.Key(x); k != nil {
 				f = k.Nulls
 			}
@@ -539,7 +571,9 @@ func (e *Estimator) joint(equals equalities, set uint64) float64 {
 			pair, paired = 1, false
 			first, _ := equals.of(keyColumn(e.table, x, 0).Ordinal)
 			second, _ := equals.of(keyColumn(e.table, x, 1).Ordinal)
-			if f, ok := e.pair(x, first, second); ok {
+			if f, ok := e.countedPrefix(x, n, equals); ok {
+				pair, paired = f, true
+			} else if f, ok := e.pair(x, first, second); ok {
 				pair, paired = f, n == 2
 			}
 		}
@@ -586,6 +620,7 @@ func (e *Estimator) jointPrefix(x *schema.Index, equals equalities, set uint64) 
 		n++
 	}
 	_, counted := e.stats.Key(x).Values(n)
+	counted = counted || e.live != nil
 	if unique := x == nil || x.Unique; counted || unique && n == all {
 		return n, columns
 	}

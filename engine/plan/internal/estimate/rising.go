@@ -49,11 +49,44 @@ func (e *Estimator) Reach(ordinal int, reverse bool, terms []expr.Expr) (before,
 	return before, min(within, 1-before)
 }
 
+// positionSlack is how far, as a share of the rows, columns that rise together may be apart.
+const positionSlack = 0.005
+
+// together lowers the estimate of terms that was made as if columns were independent: ranges of
+// columns that rise may be different parts of the table.
+func (e *Estimator) together(f float64, terms []expr.Expr) float64 {
+	if e.stats == nil || len(e.stats.Monotonic) < 2 || len(terms) < 2 || f == 0 {
+		return f
+	}
+	ranges := e.risingRanges(terms)
+	if len(ranges) < 2 {
+		return f
+	}
+	from, share := make([]float64, len(ranges)), make([]float64, len(ranges))
+	least := 1.0
+	for i, r := range ranges {
+		share[i] = max(e.within(r.ordinal, r.bounds), 1e-9)
+		if !r.lo.IsNull() {
+			from[i] = e.within(r.ordinal, bounds{hi: r.lo, below: !r.above})
+		}
+		for j := range i {
+			both := positionSlack + min(from[i]+share[i], from[j]+share[j]) - max(from[i], from[j])
+			both = min(max(0, both), share[i], share[j])
+			least = min(least, both/(share[i]*share[j]))
+		}
+	}
+	return f * least
+}
+
 // hasEnd reports whether a range has the first or the last value of its column.
 func (e *Estimator) hasEnd(r columnRange) bool {
 	for x := range e.KeysWith(r.ordinal) {
-		if lo, hi, ok := e.encodeBounds(x, r.bounds); ok {
-			return e.stats.Key(x).Histogram.HasEnd(lo, hi)
+		k := e.stats.Key(x)
+		if k == nil {
+			continue
+		}
+		if lo, hi, ok := e.encodeBounds(x, 0, r.bounds); ok {
+			return k.Histogram.HasEnd(lo, hi)
 		}
 	}
 	return false

@@ -6,6 +6,7 @@ import (
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
 	"github.com/kstonedb/kstone/engine/plan/spans"
+	"github.com/kstonedb/kstone/engine/schema"
 )
 
 // Scan is what reading a key costs.
@@ -16,10 +17,17 @@ type Scan struct {
 	Bounded  bool    // some column of the key is restricted
 }
 
+// Part is a part of the key of an index, or of rows.
+type Part struct {
+	spans.Key
+	Index *schema.Index // nil: the rows
+	// From is how many first columns the part is without.
+	From int
+}
+
 // Scan estimates the spans that terms make of a key, from the shape of the terms alone. Its
 // first bucketColumns columns decide in which of the buckets an entry lies.
-func (e *Estimator) Scan(key spans.Key, terms []expr.Expr, bucketColumns int,
-	buckets float64) Scan {
+func (e *Estimator) Scan(key Part, terms []expr.Expr, bucketColumns int, buckets float64) Scan {
 	w := scanWalk{e: e, key: key, equals: make(equalities, 0, len(key.Ordinals))}
 	s := Scan{Ranges: 1, Buckets: 1}
 	s.Fraction, s.Ranges = w.walk(0, terms, 0)
@@ -58,7 +66,7 @@ func (e *Estimator) integers(ordinal int, terms []expr.Expr) (n float64, ok bool
 // scanWalk goes through the columns of a key.
 type scanWalk struct {
 	e      *Estimator
-	key    spans.Key
+	key    Part
 	equals equalities // columns with one value on the way here
 	fixed  int        // first columns that are points everywhere
 }
@@ -96,7 +104,33 @@ func (w *scanWalk) walk(i int, terms []expr.Expr, depth int) (fraction, ranges f
 			on = append(on, t)
 		}
 	}
+	if f, ok := w.counted(i, on); ok {
+		return f, 1
+	}
 	return w.joint() * w.e.Selectivity(on), 1
+}
+
+// counted returns the share of the entries with the values on the way to column i and a range of
+// it, if that is all that terms say about it.
+func (w *scanWalk) counted(i int, terms []expr.Expr) (f float64, ok bool) {
+	if i == 0 || w.key.From > 0 || w.e.live == nil || len(terms) == 0 {
+		return 0, false
+	}
+	var b bounds
+	for _, t := range terms {
+		c, ok := t.(expr.Cmp)
+		if !ok || !spans.IsConstant(c.R) {
+			return 0, false
+		}
+		if _, list := spans.IsList(c.R); list {
+			return 0, false
+		}
+		v, known := w.e.known(c.R)
+		if !known || !b.add(c.Op, v, true) {
+			return 0, false
+		}
+	}
+	return w.e.countedRange(w.key.Index, i, w.equals, b)
 }
 
 // contradicts reports whether a term says that a column has another value.

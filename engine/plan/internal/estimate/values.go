@@ -27,6 +27,15 @@ func (e *Estimator) equalTo(ordinal int, value expr.Value) float64 {
 	if value.IsNull() {
 		return 1 / max(1, e.Values(ordinal))
 	}
+	if e.live != nil {
+		for x := range e.KeysWith(ordinal) {
+			if v, ok := e.encode(x, 0, value); ok {
+				if f, ok := e.countedValue(x, v); ok {
+					return f
+				}
+			}
+		}
+	}
 	for x := range e.KeysWith(ordinal) {
 		k := e.stats.Key(x)
 		if k == nil || len(k.Heavy) == 0 && len(k.Histogram.Bounds) == 0 {
@@ -95,40 +104,93 @@ func (e *Estimator) list(in expr.In) float64 {
 	f := 0.0
 	c, ok := in.X.(expr.Column)
 	step := 1 + len(in.List)/maxTried
+	all := e.items(c.Ordinal, len(in.List))
 	for i := 0; i < len(in.List); i += step {
 		n := float64(min(step, len(in.List)-i))
-		switch item := in.List[i]; {
-		case !ok:
+		if !ok {
 			f += n * DefaultDistinct
-		default:
-			f += n * e.item(c.Ordinal, item)
+		} else if list, many := e.listOf(in.List[i]); many {
+			f += n * e.values(c.Ordinal, in.List[i], list)
+		} else {
+			v, _ := e.known(in.List[i])
+			all.add(v, n)
 		}
 	}
+	f += all.total()
 	if f = min(1, f); in.Not {
 		return 1 - f
 	}
 	return f
 }
 
-// item estimates an item of a list, which may be a list itself.
-func (e *Estimator) item(ordinal int, item expr.Expr) float64 {
-	list, many := e.listOf(item)
+// items adds up the values of a list. Of a long one some are counted, and all others but the
+// frequent ones are taken to be like those on average.
+type items struct {
+	e            *Estimator
+	ordinal      int
+	i, step      int     // one of step values is counted
+	f            float64 // of what is known
+	sum, counted float64
+	others       float64 // how many are like those that were counted
+}
+
+func (e *Estimator) items(ordinal, length int) *items {
+	s := &items{e: e, ordinal: ordinal, step: 1}
+	if e.live != nil {
+		s.step += (length - 1) / maxCountedItems
+	}
+	return s
+}
+
+// add adds a value that stands for n.
+func (s *items) add(v expr.Value, n float64) {
+	if s.step > 1 {
+		if f, ok := s.e.frequent(s.ordinal, v); ok {
+			s.f += n * f
+			return
+		}
+		if s.i++; s.i%s.step != 1 {
+			s.others += n
+			return
+		}
+	}
+	f := s.e.equalTo(s.ordinal, v)
+	s.f, s.sum, s.counted = s.f+n*f, s.sum+f, s.counted+1
+}
+
+// total returns the share of all.
+func (s *items) total() float64 { return s.f + s.others*s.sum/max(1, s.counted) }
+
+// frequent returns the share of a value of a column if it is among the frequent ones.
+func (e *Estimator) frequent(ordinal int, value expr.Value) (f float64, ok bool) {
+	for x := range e.KeysWith(ordinal) {
+		if k := e.stats.Key(x); k != nil {
+			v, ok := e.encode(x, 0, value)
+			if !ok {
+				return 0, false
+			}
+			return stats.Share(k.Heavy, v)
+		}
+	}
+	return 0, false
+}
+
+// values estimates an item that is a list itself, NULL if that is not known.
+func (e *Estimator) values(ordinal int, item expr.Expr, list expr.Value) float64 {
 	switch {
-	case !many:
-		return e.equal(ordinal, item)
 	case list.IsNull():
 		return e.lengthOf(item) / max(1, e.Values(ordinal)) * e.listRisk(ordinal, item)
 	case list.Kind() != expr.KindList:
 		return e.equalTo(ordinal, list)
 	}
-	f, i, step := 0.0, 0, 1+list.Len()/maxTried
+	all, i, step := e.items(ordinal, list.Len()), 0, 1+list.Len()/maxTried
 	for v := range list.Elements() {
 		if i%step == 0 {
-			f += float64(min(step, list.Len()-i)) * e.equalTo(ordinal, v)
+			all.add(v, float64(min(step, list.Len()-i)))
 		}
 		i++
 	}
-	return f
+	return all.total()
 }
 
 // lengthOf is the length of a list that is not known.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine/plan/internal/operator"
+	"github.com/kstonedb/kstone/engine/plan/internal/stats"
 	"github.com/kstonedb/kstone/zonemap"
 )
 
@@ -111,21 +112,22 @@ func (e *Explanation) write(b *strings.Builder, first, rest string) {
 			b.WriteString(": " + a.Value)
 		}
 	}
-	fmt.Fprintf(b, " | rows %s cost %s", number(e.Rows), Cost(e.Cost))
+	fmt.Fprintf(b, " | rows ~%s cost ~%s", number(e.Rows), Cost(e.Cost))
 	if a := e.Actual; a != nil {
-		fmt.Fprintf(b, " | actual rows %d seeks %d keys %d bytes %d time %s",
-			a.Rows, a.Seeks, a.Keys, a.Bytes, a.Time.Round(time.Microsecond))
+		count := stats.Grouped
+		fmt.Fprintf(b, " | actual rows %s seeks %s keys %s bytes %s time %s", count(a.Rows),
+			count(a.Seeks), count(a.Keys), count(a.Bytes), a.Time.Round(time.Microsecond))
 		if a.Blocks != (zonemap.BlockCounts{}) {
-			fmt.Fprintf(b, " blocks %d skipped %d", a.Blocks.Read, a.Blocks.Skipped)
+			fmt.Fprintf(b, " blocks %s skipped %s", count(a.Blocks.Read), count(a.Blocks.Skipped))
 		}
 		if a.Spilled > 0 {
-			fmt.Fprintf(b, " spilled %d", a.Spilled)
+			fmt.Fprintf(b, " spilled %s", count(a.Spilled))
 		}
 		if a.Workers > 1 {
 			fmt.Fprintf(b, " workers %d", a.Workers)
 		}
 		if a.Loops > 1 {
-			fmt.Fprintf(b, " loops %d", a.Loops)
+			fmt.Fprintf(b, " loops %s", count(a.Loops))
 		}
 	}
 	b.WriteByte('\n')
@@ -140,6 +142,14 @@ func (e *Explanation) write(b *strings.Builder, first, rest string) {
 
 // number renders an estimate: three digits are more than it is worth.
 func number(f float64) string {
+	for _, unit := range [...]struct {
+		of   float64
+		name string
+	}{{1e9, "G"}, {1e6, "M"}, {1e3, "k"}} {
+		if f >= 0.9995*unit.of { // 999.5 is written as 1k
+			return strconv.FormatFloat(f/unit.of, 'g', 3, 64) + unit.name
+		}
+	}
 	if f >= 100 || f == math.Trunc(f) {
 		return strconv.FormatFloat(math.Round(f), 'f', 0, 64)
 	}
@@ -149,11 +159,11 @@ func number(f float64) string {
 // Cost renders nanoseconds.
 func Cost(ns float64) string {
 	switch {
-	case ns < 1e3:
+	case ns < 999.5:
 		return strconv.FormatFloat(ns, 'f', 0, 64) + "ns"
-	case ns < 1e6:
+	case ns < 999.5e3:
 		return strconv.FormatFloat(ns/1e3, 'g', 3, 64) + "µs"
-	case ns < 1e9:
+	case ns < 999.5e6:
 		return strconv.FormatFloat(ns/1e6, 'g', 3, 64) + "ms"
 	}
 	return strconv.FormatFloat(ns/1e9, 'f', 1, 64) + "s"

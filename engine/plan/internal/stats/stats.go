@@ -56,9 +56,10 @@ func (s *Table) Origin() string {
 	case s == nil:
 		return "none"
 	case s.Sampled > 0:
-		return fmt.Sprintf("sampled%s, %d of about %.0f rows", s.when(), s.Sampled, s.Rows)
+		return fmt.Sprintf("sampled%s, %s of about %s rows", s.when(), Grouped(int64(s.Sampled)),
+			Grouped(int64(s.Rows)))
 	}
-	return fmt.Sprintf("analyzed%s, %.0f rows", s.when(), s.Rows)
+	return fmt.Sprintf("analyzed%s, %s rows", s.when(), Grouped(int64(s.Rows)))
 }
 
 func (s *Table) when() string {

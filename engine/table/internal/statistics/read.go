@@ -14,6 +14,8 @@ import (
 type Options struct {
 	SampleRows int    // how many rows are looked at, chosen at random; 0: all
 	Seed       uint64 // chooses the rows; 0 is a random choice
+	// Counter, if not nil, counts how many entries have the values of a row of the sample.
+	Counter plan.Counter
 	// Progress, if not nil, is called now and then, with the index that is read, "" for the
 	// rows, and how much was read.
 	Progress func(index string, done int64)

@@ -15,6 +15,7 @@ import (
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/table/internal/rowio"
+	"github.com/kstonedb/kstone/keycodec"
 )
 
 // Statistics of a sample. Rows come from small parts of the table that are chosen at random,
@@ -110,6 +111,9 @@ func (a *analyzer) statsOf(s *rowSample) (*plan.TableStats, error) {
 			keys = append(keys, newKeySample(newEntryCollector(a.t, x), x, hash))
 		}
 	}
+	for _, k := range keys {
+		k.step = max(1, len(s.rows)/countedKeys)
+	}
 	columns := &columnSample{order: newColumnCollector(a.t), seed: hash,
 		values: make([]distinctValues, len(a.t.Columns))}
 	row := a.t.Row()
@@ -132,7 +136,7 @@ func (a *analyzer) statsOf(s *rowSample) (*plan.TableStats, error) {
 		out.Sampled = len(s.rows)
 	}
 	for _, k := range keys {
-		out.Keys = append(out.Keys, k.stats(each))
+		out.Keys = append(out.Keys, k.stats(a.o.Counter, each))
 	}
 	return out, nil
 }
@@ -142,6 +146,16 @@ type distinctValues struct{ hashes []uint64 }
 
 func (d *distinctValues) add(seed maphash.Seed, value []byte) {
 	d.hashes = append(d.hashes, maphash.Bytes(seed, value))
+}
+
+// seen returns how many different values are in the sample. Requires: estimate was called.
+func (d *distinctValues) seen() (n float64) {
+	for i := range d.hashes {
+		if i == 0 || d.hashes[i] != d.hashes[i-1] {
+			n++
+		}
+	}
+	return n
 }
 
 // minHeavy is how often a value has to be in a sample to count as frequent.
@@ -186,7 +200,19 @@ type keySample struct {
 	entries  schema.Entries
 	seed     maphash.Seed
 	prefixes []distinctValues // of the first columns, one to all
+	noted    int
+	step     int         // of how many keys one is among some
+	some     []sampleKey // whose values are counted
 }
+
+// sampleKey is a key with the ends of its columns.
+type sampleKey struct {
+	bytes []byte
+	ends  []int
+}
+
+// countedKeys is how many keys of a sample have their values counted.
+const countedKeys = 128
 
 func newKeySample(c *keyCollector, x *schema.Index, seed maphash.Seed) *keySample {
 	return &keySample{keyCollector: c, index: x, seed: seed,
@@ -220,15 +246,41 @@ func (k *keySample) note() {
 	for i, end := range k.ends {
 		k.prefixes[i].add(k.seed, k.key[:end])
 	}
+	if k.noted++; k.noted%k.step == 0 {
+		k.some = append(k.some, sampleKey{slices.Clone(k.key), slices.Clone(k.ends)})
+	}
+}
+
+// distinct estimates the number of different values of the first n columns, of so many entries.
+//
+// A value that n entries have is found n times as often as one that a single entry has, so the
+// mean of 1/n over a sample of entries is the number of values of each entry. How often values
+// are in the sample itself says little about those that are in it once.
+func (k *keySample) distinct(c plan.Counter, n int, entries float64) float64 {
+	estimate := k.prefixes[n-1].estimate(entries)
+	if c == nil || entries <= float64(k.noted) || len(k.some) == 0 {
+		return estimate
+	}
+	sum := 0.0
+	for _, key := range k.some {
+		value := key.bytes[:key.ends[n-1]]
+		end, _ := keycodec.PrefixEnd(nil, value)
+		found, ok := c.Range(k.t, k.index, value, end, n)
+		if !ok {
+			return estimate
+		}
+		sum += 1 / max(1, found)
+	}
+	return max(k.prefixes[n-1].seen(), entries*sum/float64(len(k.some)))
 }
 
 // stats returns the statistics of a table in which there are each times as many rows.
-func (k *keySample) stats(each float64) plan.KeyStats {
+func (k *keySample) stats(c plan.Counter, each float64) plan.KeyStats {
 	out := k.Stats()
 	taken := out.Entries
 	out.Entries = math.Round(taken * each)
 	for i := range out.Distinct {
-		out.Distinct[i] = k.prefixes[i].estimate(out.Entries)
+		out.Distinct[i] = k.distinct(c, i+1, out.Entries)
 	}
 	if each > 1 {
 		few := func(h plan.Heavy) bool { return h.Fraction*taken < minHeavy }

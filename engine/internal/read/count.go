@@ -1,0 +1,22 @@
+package read
+
+import (
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/zonemap"
+)
+
+// CountAbout estimates how many items a span has in a stripe, now: see stripe.Stripe.CountAbout.
+func (s *State) CountAbout(id uint8, span base.Span, mayHold func(zonemap.Columns) bool) (float64,
+	error) {
+	if s.closed.Load() {
+		return 0, ErrClosed
+	}
+	if span.Empty() {
+		return 0, nil
+	}
+	n, err := s.env.Stripes[id].CountAbout(span.Lo, span.Hi, mayHold)
+	if err != nil {
+		err = s.Error(err)
+	}
+	return n, err
+}

@@ -1,0 +1,140 @@
+package table
+
+import (
+	"bytes"
+	"math"
+
+	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/plan/spans"
+	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/engine/store"
+	"github.com/kstonedb/kstone/engine/table/internal/rowio"
+	"github.com/kstonedb/kstone/keycodec"
+	"github.com/kstonedb/kstone/zonemap"
+)
+
+// countsOf implements plan.Counter: planning asks how many entries conditions find.
+type countsOf struct {
+	db *DB
+	e  store.Estimator
+}
+
+// counter returns what counts entries, nil if the store cannot.
+func (db *DB) counter() plan.Counter {
+	if e, ok := db.store.(store.Estimator); ok {
+		return countsOf{db, e}
+	}
+	return nil
+}
+
+const (
+	// Rows of a table are counted in as many stripes as have enoughRows, and again when a part
+	// of them, countAgain, and some have been written since.
+	enoughRows = 1000
+	countAgain = 0.1
+	countSlack = 20
+	// Ranges that are spread over partitions are counted in enoughEntries of them, at most
+	// spreadParts.
+	enoughEntries = 64
+	spreadParts   = 16
+	allStripes    = 256
+)
+
+// rowCount is a number of rows, and how many had been written when it was counted.
+type rowCount struct {
+	rows  float64
+	again int64 // from how many written rows on to count again
+}
+
+// Rows implements plan.Counter.
+func (s countsOf) Rows(t *schema.Table) (float64, bool) {
+	core := s.db.tables.Load().byID[t.ID]
+	if core == nil {
+		return 0, false
+	}
+	written := core.fresh.written.Load()
+	if c := core.counted.Load(); c != nil && written < c.again {
+		return c.rows, true
+	}
+	rg := rowio.Rows(t)
+	n, err := s.e.CountAbout(rg, enoughRows, allStripes)
+	if err != nil {
+		return 0, false
+	}
+	core.counted.Store(&rowCount{n, written + countSlack + int64(countAgain*n)})
+	return n, true
+}
+
+// Range implements plan.Counter.
+func (s countsOf) Range(t *schema.Table, x *schema.Index, lo, hi []byte, points int) (float64,
+	bool) {
+	if x == nil {
+		return s.rows(t, lo, hi, points)
+	}
+	span := keycodec.Span{Start: lo, End: hi}
+	if x.Buckets() <= 1 {
+		n, err := s.partition(x.BucketPK(nil, 0), span)
+		return n, err == nil
+	}
+	if x.Sharded() && points >= max(1, x.ShardColumns) {
+		bucket, err := x.BucketOf(lo)
+		if err != nil {
+			return 0, false
+		}
+		n, err := s.partition(x.BucketPK(nil, bucket), span)
+		return n, err == nil
+	}
+	// Hashes spread entries evenly: the buckets that are not looked at are like the others.
+	n, looked, step := 0.0, 0, max(1, x.Buckets()/spreadParts)
+	for b := 0; b < x.Buckets() && looked < spreadParts && n < enoughEntries; b += step {
+		m, err := s.partition(x.BucketPK(nil, b), span)
+		if err != nil {
+			return 0, false
+		}
+		n, looked = n+m, looked+1
+	}
+	return n * float64(x.Buckets()) / float64(looked), true
+}
+
+// rows counts the rows of a range.
+func (s countsOf) rows(t *schema.Table, lo, hi []byte, points int) (float64, bool) {
+	prefix := t.AppendRowPrefix(nil)
+	from := append(prefix[:len(prefix):len(prefix)], lo...)
+	if points < len(t.PK) {
+		to, _ := keycodec.PrefixEnd(nil, prefix)
+		if hi != nil {
+			to = append(prefix[:len(prefix):len(prefix)], hi...)
+		}
+		n, err := s.e.CountAbout(store.Interval(from, to), enoughEntries, spreadParts)
+		return n, err == nil
+	}
+	if len(t.SK) == 0 {
+		return 0, false // one row, or none
+	}
+	pk, start := spans.SplitFields(lo, t.PKFields())
+	span := keycodec.Span{Start: start}
+	if bytes.HasPrefix(hi, pk) {
+		span.End = hi[len(pk):]
+	}
+	n, err := s.partition(from[:len(prefix)+len(pk)], span)
+	return n, err == nil
+}
+
+func (s countsOf) partition(pk []byte, span keycodec.Span) (float64, error) {
+	return s.e.CountAbout(store.Partition(pk, span), enoughEntries, 1)
+}
+
+// zonedParts is in how many stripes blocks are tested for their zones.
+const zonedParts = 8
+
+// Left implements plan.Counter.
+func (s countsOf) Left(t *schema.Table, mayHold func(zonemap.Columns) bool) (float64, bool) {
+	all, ok := s.Rows(t)
+	if !ok {
+		return 0, false
+	}
+	rg := rowio.Rows(t)
+	rg.MayHold = mayHold
+	n, err := s.e.CountAbout(rg, math.Inf(1), zonedParts)
+	return min(1, n/max(1, all)), err == nil
+}
