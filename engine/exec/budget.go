@@ -51,22 +51,22 @@ type keeper struct {
 	budget   *budget
 	operator string
 	used     int64
-	untold   int64 // the part of used that the budget does not know of yet
+	pending  int64 // the part of used that is not in the budget yet
 }
 
-// maxUntold bounds what a keeper counts before it tells the budget, which others use, too. So
+// maxPending bounds what a keeper counts before it adds to the budget, which is shared. So
 // does 1/256 of the limit.
-const maxUntold = 64 << 10
+const maxPending = 64 << 10
 
 func (r *runner) keeper(operator string) keeper {
 	return keeper{budget: r.budget, operator: operator}
 }
 
-// count counts n more bytes, and reports whether the budget has to be told.
+// count counts n more bytes, and reports whether they have to be added to the budget.
 func (k *keeper) count(n int64) bool {
 	k.used += n
-	k.untold += n
-	return k.untold > min(maxUntold, k.budget.limit/256)
+	k.pending += n
+	return k.pending > min(maxPending, k.budget.limit/256)
 }
 
 // take counts n more bytes of an operator that cannot spill.
@@ -74,7 +74,7 @@ func (k *keeper) take(n int64) error {
 	if !k.count(n) {
 		return nil
 	}
-	n, k.untold = k.untold, 0
+	n, k.pending = k.pending, 0
 	return k.budget.take(k.operator, n)
 }
 
@@ -87,20 +87,20 @@ func (k *keeper) grow(n int64) (spill bool, err error) {
 	if !k.count(n) {
 		return false, nil
 	}
-	n, k.untold = k.untold, 0
+	n, k.pending = k.pending, 0
 	return b.used.Add(n) > b.limit/4*3 && k.used >= b.limit/16, nil
 }
 
 // release gives back what the operator has kept. It may be called again.
 func (k *keeper) release() {
-	k.budget.used.Add(k.untold - k.used)
-	k.used, k.untold = 0, 0
+	k.budget.used.Add(k.pending - k.used)
+	k.used, k.pending = 0, 0
 }
 
 // join counts what another operator has kept instead of it.
 func (k *keeper) join(other *keeper) {
-	k.used, k.untold = k.used+other.used, k.untold+other.untold
-	other.used, other.untold = 0, 0
+	k.used, k.pending = k.used+other.used, k.pending+other.pending
+	other.used, other.pending = 0, 0
 }
 
 // arena is memory of rows that are kept until all of them are let go of. The zero arena is ready.

@@ -81,8 +81,8 @@ func join(values []expr.Value) string {
 	return strings.Join(texts, ", ")
 }
 
-// NameError is about a name of the catalogue. It matches ErrNoTable, ErrNoView, ErrNoIndex, ErrNoCheck or
-// ErrExists.
+// NameError is about a name of the catalogue. It matches ErrNoTable, ErrNoView, ErrNoIndex,
+// ErrNoCheck or ErrExists.
 type NameError struct {
 	Name string // of the table, or "table.index"
 	Err  error  // one of these

@@ -488,9 +488,8 @@ var bugs = []bug{
 		"queries mean the same by every path: LIMIT counts rows that the filter leaves out",
 		[]edit{{
 			"engine/exec/access.go",
-			"\tif !ok {\n\t\treturn\n\t}\n\ts.taken = true\n",
-			"\tif !ok {\n\t\tif s.left > 1 " +
-				"{\n\t\t\ts.left--\n\t\t}\n\t\treturn\n\t}\n\ts.taken = true\n",
+			"\t\treturn false\n\t}\n\treturn ok\n",
+			"\t\treturn false\n\t}\n\tif !ok && s.left > 1 {\n\t\ts.left--\n\t}\n\treturn ok\n",
 		}},
 		"./engine/sql", "TestOracles",
 	},
