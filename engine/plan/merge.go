@@ -74,6 +74,9 @@ func (sel *Select) mayMerge(i int) bool {
 		c, ok := o.Expr.(expr.Column)
 		columns = columns && ok && c.Source >= 0
 	}
+	if !columns && len(sel.GroupBy)+len(sel.Aggregates) > 0 && sel.hasQueries() {
+		return false // what they use of the groups is the output as a whole, not its columns
+	}
 	alone := len(in.From) == 1 && columns // only the name of a source changes
 	outer := i > 0 && sel.Joins[i-1].Kind != Inner
 	switch {
@@ -85,6 +88,12 @@ func (sel *Select) mayMerge(i int) bool {
 		return alone && !hasQuery(in.Where)
 	}
 	return len(in.OrderBy) == 0 || len(sel.From) == 1 && !sel.concatenates()
+}
+
+// hasQueries reports whether there is a subquery in an expression.
+func (sel *Select) hasQueries() (found bool) {
+	sel.places(func(e *expr.Expr) { found = found || hasQuery(*e) })
+	return found
 }
 
 // fullJoin reports whether there is one.

@@ -26,6 +26,7 @@ func (q *query) pushDown(r *relation) {
 		}
 		for i, s := range r.sub.all() {
 			part := s.query
+			part.correlated = part.correlated || q.scope.hasArgument(inside[i])
 			part.where = conjunct.Split(part.where, part.normalise(inside[i]))
 		}
 		return true
