@@ -1,6 +1,13 @@
 package engine
 
-import "github.com/kstonedb/kstone/engine/internal/read"
+import (
+	"context"
+	"runtime"
+	"sync"
+
+	"github.com/kstonedb/kstone/engine/internal/read"
+	"github.com/kstonedb/kstone/internal/base"
+)
 
 // Snapshot reads the database as it was when the snapshot was taken: all commits
 // acknowledged before, whole, and none after. It costs nothing to take; while it is
@@ -30,3 +37,57 @@ func (s *Snapshot) Close() error {
 
 // Version returns the sequence number of the newest commit the snapshot contains.
 func (s *Snapshot) Version() uint64 { return uint64(s.moment.Seq()) }
+
+// ScanParallel is Snapshot.ScanParallel of the present.
+func (db *DB) ScanParallel(
+	ctx context.Context, s Scan, workers int, fn func(Item) error,
+) error {
+	snap, err := db.Snapshot()
+	if err != nil {
+		return err
+	}
+	defer snap.moment.Release()
+	return snap.ScanParallel(ctx, s, workers, fn)
+}
+
+// ScanParallel calls fn for the items that s selects, from several goroutines: as many as
+// workers, or as there are processors if that is 0, at most 256. The items come in no order;
+// each is valid during its call of fn. The first error of fn, or of the scan, ends all of it
+// and is returned when no call is running any more. From, To and Filter count, and Filter is
+// called concurrently, too; what makes a part or a sequence of a scan (Segments, Limit,
+// After, StartAfter, Reverse) must not be set.
+func (s *Snapshot) ScanParallel(
+	ctx context.Context, scan Scan, workers int, fn func(Item) error,
+) error {
+	switch {
+	case scan.Segment != 0 || scan.Segments != 0 || scan.Limit != 0 || scan.After != nil ||
+		scan.Share != nil || scan.startsAfter() || scan.Reverse:
+		return invalid("scan: a parallel one has neither parts nor an order")
+	case workers < 0:
+		return invalid("scan: %d workers", workers)
+	case workers == 0:
+		workers = runtime.GOMAXPROCS(0)
+	}
+	if err := usable(ctx); err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	scan.Unordered, scan.Share = true, new(Share)
+	var wg sync.WaitGroup
+	for range min(workers, base.NumStripes) {
+		wg.Go(func() {
+			for item, err := range s.Scan(ctx, scan) {
+				if err == nil {
+					err = fn(item)
+				}
+				if err != nil {
+					stop(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return context.Cause(ctx)
+}

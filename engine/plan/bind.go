@@ -5,19 +5,16 @@ import (
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
+	"github.com/kstonedb/kstone/engine/plan/internal/logical"
 	"github.com/kstonedb/kstone/engine/plan/spans"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
-// maxSources bounds the tables of one query, with its subqueries that become joins:
-// sets of them are the bits of a uint64.
-const maxSources = 64
-
 // resolve makes a query of a Select.
 func resolve(sel *Select, outer, holder *query, sc *scope) (*query, error) {
 	q := &query{sel: sel, outer: outer, holder: holder, scope: sc}
-	q.qualified = len(sel.From) > 1 || outer != nil || hasSubquery(sel)
+	q.qualified = len(sel.From) > 1 || outer != nil || logical.HasSubquery(sel)
 	if err := q.resolveSources(); err != nil {
 		return nil, err
 	}
@@ -34,8 +31,8 @@ func resolve(sel *Select, outer, holder *query, sc *scope) (*query, error) {
 
 func (q *query) resolveSources() error {
 	sel := q.sel
-	if len(sel.From) > maxSources {
-		return queryError(0, "more than %d tables", maxSources)
+	if len(sel.From) > logical.MaxSources {
+		return queryError(0, "more than %d tables", logical.MaxSources)
 	}
 	if len(sel.Joins) != max(0, len(sel.From)-1) {
 		return queryError(0, "%d tables are joined by %d joins", len(sel.From), len(sel.Joins))
@@ -60,7 +57,7 @@ func (q *query) resolveSources() error {
 		}
 		q.rels = append(q.rels, r)
 	}
-	if sel.fullJoin() {
+	if logical.HasFullJoin(sel) {
 		if len(sel.From) > 2 {
 			return &UnsupportedError{0, "FULL JOIN of more than two tables"}
 		}
@@ -169,17 +166,6 @@ func (q *query) normalise(e expr.Expr) expr.Expr {
 		f.Nullable = f.Nullable || r.padded()
 		return f, ok && !c.List
 	}, nil)
-}
-
-func hasSubquery(sel *Select) (found bool) {
-	sel.places(func(e *expr.Expr) {
-		expr.Walk(*e, func(x expr.Expr) bool {
-			_, sub := x.(expr.Subquery)
-			found = found || sub
-			return !found
-		})
-	})
-	return found
 }
 
 // condition resolves an expression that must be a condition.

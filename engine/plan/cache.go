@@ -2,6 +2,8 @@ package plan
 
 import (
 	"sync"
+
+	"github.com/kstonedb/kstone/engine/plan/internal/logical"
 )
 
 // Cache keeps prepared queries, the least recently used ones leaving first: by their shape, the
@@ -64,16 +66,16 @@ func (c *Cache) Stats() CacheStats {
 // shape. Options other than Stats must be the same in all calls. A cursor of sel is not
 // part of the result: use BindAfter.
 func (c *Cache) Prepare(sel *Select, opt Options) (*Prepared, error) {
-	s := keyOf(sel, opt.Stats)
-	defer s.release()
-	if p, ok := c.Get(s.b).(*Prepared); ok {
+	s := logical.KeyOf(sel, opt.Stats)
+	defer s.Release()
+	if p, ok := c.Get(s.Bytes()).(*Prepared); ok {
 		return p, nil
 	}
 	shared := *sel
 	shared.Page, shared.After = sel.Page || sel.After != nil, nil
 	p, err := Prepare(&shared, opt)
 	if err == nil {
-		c.Keep(s.b, p)
+		c.Keep(s.Bytes(), p)
 	}
 	return p, err
 }

@@ -1,8 +1,12 @@
 package plan
 
+import (
+	"github.com/kstonedb/kstone/engine/plan/internal/logical"
+)
+
 // KeyOf returns the key of a query in a Cache.
 func KeyOf(sel *Select) string {
-	s := keyOf(sel, nil)
-	defer s.release()
-	return string(s.b)
+	s := logical.KeyOf(sel, nil)
+	defer s.Release()
+	return string(s.Bytes())
 }

@@ -4,11 +4,40 @@ import (
 	"github.com/kstonedb/kstone/engine/plan/internal/advise"
 	"github.com/kstonedb/kstone/engine/plan/internal/estimate"
 	"github.com/kstonedb/kstone/engine/plan/internal/explain"
+	"github.com/kstonedb/kstone/engine/plan/internal/logical"
 	"github.com/kstonedb/kstone/engine/plan/internal/operator"
 	"github.com/kstonedb/kstone/engine/plan/internal/stats"
 )
 
 // The rooms below this package are internal. What users name of them has its name here.
+
+// A query: what is wanted.
+type (
+	// Select is a logical query. It is read by [Prepare] and not changed.
+	Select = logical.Select
+	// Source is a table of FROM, or queries.
+	Source = logical.Source
+	// Join joins one more source.
+	Join = logical.Join
+	// Output is one column of the result.
+	Output = logical.Output
+	// Order is one term of ORDER BY.
+	Order = logical.Order
+	// Hints restrict the choice of plans. They never change the result.
+	Hints = logical.Hints
+)
+
+// Unresolved is the Source of a column that Prepare shall find by its name.
+const Unresolved = logical.Unresolved
+
+// Outer is the Source, inside a subquery, of a column of source of the query around it.
+func Outer(source int) int { return logical.Outer(source) }
+
+// OuterAt is Outer for the query around that is so many steps out.
+func OuterAt(steps, source int) int { return logical.OuterAt(steps, source) }
+
+// OuterOf is the opposite of OuterAt; steps is 0 if a Source is no column of a query around.
+func OuterOf(column int) (steps, source int) { return logical.OuterOf(column) }
 
 // Statistics of tables.
 type (

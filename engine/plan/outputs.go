@@ -7,6 +7,7 @@ import (
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
 	"github.com/kstonedb/kstone/engine/plan/internal/estimate"
+	"github.com/kstonedb/kstone/engine/plan/internal/logical"
 	"github.com/kstonedb/kstone/engine/plan/spans"
 )
 
@@ -264,7 +265,7 @@ func (q *query) visible() []expr.Expr {
 	all := slices.Concat(q.where, q.late, q.having)
 	resolved := Select{GroupBy: q.groups, Aggregates: q.aggregates, Columns: q.outputs,
 		OrderBy: q.order}
-	resolved.places(func(e *expr.Expr) { all = append(all, *e) })
+	logical.Places(&resolved, func(e *expr.Expr) { all = append(all, *e) })
 	return all
 }
 

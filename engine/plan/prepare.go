@@ -7,6 +7,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan/internal/estimate"
+	"github.com/kstonedb/kstone/engine/plan/internal/logical"
 	"github.com/kstonedb/kstone/engine/plan/spans"
 )
 
@@ -83,14 +84,14 @@ func prepare(sel *Select, opt Options) (*Prepared, error) {
 func resolveRewritten(sel *Select, opt Options) (*query, error) {
 	attempt := func(sel *Select) (*query, error) {
 		copied := *sel
-		return resolve(&copied, nil, nil, &scope{opt: opt, params: countParams(sel),
+		return resolve(&copied, nil, nil, &scope{opt: opt, params: logical.Params(sel),
 			listed: map[int]bool{}, kinds: map[int]expr.Kind{}})
 	}
-	full, err := fullJoins(sel)
-	if err != nil {
-		return nil, err
+	full, ok := logical.IsolateFullJoins(sel)
+	if !ok {
+		return nil, &UnsupportedError{0, "FULL JOIN of more than two tables by names of columns"}
 	}
-	last := merged(full)
+	last := logical.Merged(full)
 	q, err := attempt(last)
 	if err == nil || last == sel {
 		return q, err
@@ -128,7 +129,7 @@ func prepareQuery(q *query) (p *Prepared, err error) {
 		return nil, err
 	}
 	if q.page {
-		p.fingerprint = q.fingerprint()
+		p.fingerprint = logical.Fingerprint(q.sel, q.total)
 		p.setCursor()
 	}
 	p.findPhysical()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
+	"github.com/kstonedb/kstone/engine/plan/internal/logical"
 	"github.com/kstonedb/kstone/engine/plan/spans"
 )
 
@@ -99,8 +100,8 @@ func oneSided(x expr.Expr, inner *query) bool {
 
 // joinSubquery adds a semi or anti join, if it can be one; x is the left side of IN, nil of EXISTS.
 func (q *query) joinSubquery(s *subquery, anti bool, x expr.Expr) (joined bool, err error) {
-	if len(q.rels) >= maxSources {
-		return false, queryError(0, "more than %d tables", maxSources)
+	if len(q.rels) >= logical.MaxSources {
+		return false, queryError(0, "more than %d tables", logical.MaxSources)
 	}
 	left := []expr.Expr{x}
 	if row, ok := x.(expr.Row); ok {
@@ -272,9 +273,9 @@ func applies(e expr.Expr) (found bool) {
 // apply makes an expression of a subquery that has columns of queries around. Equal ones are one:
 // an expression of ORDER BY can be that of a column of the result.
 func (q *query) apply(s *subquery, kind expr.SubqueryKind) expr.Expr {
-	w := keyOf(s.query.sel, nil)
-	s.shape = string(w.b)
-	w.release()
+	w := logical.KeyOf(s.query.sel, nil)
+	s.shape = string(w.Bytes())
+	w.Release()
 	same := func(other *subquery) bool { return other.kind == s.kind && other.shape == s.shape }
 	if i := slices.IndexFunc(q.applied, same); i >= 0 {
 		s = q.applied[i]
@@ -389,19 +390,4 @@ func (q *query) collated(in expr.In) (expr.Expr, error) {
 	x.Collation = c
 	in.X = x
 	return in, nil
-}
-
-// countParams returns the number of parameters of a query and its subqueries.
-func countParams(sel *Select) (n int) {
-	sel.Walk(func(q *Select) {
-		q.places(func(e *expr.Expr) {
-			expr.Walk(*e, func(x expr.Expr) bool {
-				if p, ok := x.(expr.Param); ok {
-					n = max(n, p.Index+1)
-				}
-				return true
-			})
-		})
-	})
-	return n
 }

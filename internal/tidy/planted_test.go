@@ -1,6 +1,7 @@
 package tidy_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -53,6 +54,7 @@ var planted = []struct {
 	{"long file", checkSizes, map[string]string{
 		"a.go": "package p\n" + strings.Repeat("\n", maxFileLines),
 	}, "801 lines"},
+	{"many files", checkSizes, manyFiles(), "36 files without tests"},
 	{"long function", checkSizes, map[string]string{
 		"a.go": "package p\nfunc f() {\n" + strings.Repeat("\tf()\n", maxFuncLines-1) + "}\n",
 	}, "function f has 71 lines"},
@@ -225,6 +227,15 @@ func inFile(name, pkg, decls string) map[string]string {
 
 // TestPlantedViolations shows every rule something to complain about, and a few
 // things that look like violations and are none.
+// manyFiles is a package with one file too many.
+func manyFiles() map[string]string {
+	files := map[string]string{"p/a_test.go": "package p\n"}
+	for i := range maxFiles + 1 {
+		files[fmt.Sprintf("p/a%d.go", i)] = "package p\n"
+	}
+	return files
+}
+
 func TestPlantedViolations(t *testing.T) {
 	for _, c := range planted {
 		t.Run(c.name, func(t *testing.T) {

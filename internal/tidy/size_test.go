@@ -16,6 +16,7 @@ import (
 const (
 	maxFileLines  = 800
 	maxFuncLines  = 70 // comment lines are not counted
+	maxFiles      = 35 // of a package, without tests
 	maxLineCols   = 100
 	tabCols       = 4
 	unbreakable   = 60 // a word this long (a URL, a hex string) excuses its line
@@ -31,7 +32,11 @@ func TestFileNames(t *testing.T) { report(t, checkNames(loadTree(t))) }
 
 func checkSizes(files tree) []finding {
 	parsed, found := files.goFiles()
+	sizes := map[string]int{}
 	for _, g := range parsed {
+		if !g.isTest() {
+			sizes[g.dir()]++
+		}
 		if n := bytes.Count(g.src, []byte("\n")); n > maxFileLines {
 			text := fmt.Sprintf("%d lines, limit %d", n, maxFileLines)
 			found = append(found, finding{g.path, 0, text})
@@ -46,6 +51,12 @@ func checkSizes(files tree) []finding {
 				found = append(found, g.find(fn.Pos(),
 					"function %s has %d lines, limit %d", fn.Name.Name, n, maxFuncLines))
 			}
+		}
+	}
+	for dir, n := range sizes {
+		if n > maxFiles {
+			text := fmt.Sprintf("%d files without tests, limit %d", n, maxFiles)
+			found = append(found, finding{dir, 0, text})
 		}
 	}
 	for _, name := range files.names(".sh") {

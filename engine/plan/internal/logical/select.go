@@ -1,12 +1,15 @@
-package plan
+// Package logical has queries as they are asked: a [Select], where its expressions stand, its key
+// in a cache, and the changes that are made to it before names are resolved. It knows no plans.
+package logical
 
 import (
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/internal/operator"
 	"github.com/kstonedb/kstone/engine/schema"
 )
 
-// Select is a logical query: what is wanted, not how. It is read by [Prepare] and not
-// changed. Columns of expressions are expr.Column: Source is a position in From. A
+// Select is a logical query: what is wanted, not how. Prepare reads it and does not
+// change it. Columns of expressions are expr.Column: Source is a position in From. A
 // column that is not resolved yet has Source [Unresolved] and a Name, "column" or
 // "alias.column"; Prepare looks it up, first among the sources of its own query, then
 // among those of the query around it. A resolved column of the query around a subquery
@@ -25,7 +28,7 @@ type Select struct {
 	// Expressions of Having, Columns and OrderBy refer to Aggregates[i] with
 	// expr.Agg{Index: i} and may otherwise use the expressions of GroupBy only.
 	GroupBy    []expr.Expr
-	Aggregates []Aggregate
+	Aggregates []operator.Aggregate
 	Having     expr.Expr
 
 	// Columns is what is returned; nil is every column of every source that is not
@@ -38,7 +41,7 @@ type Select struct {
 	Limit, Offset expr.Expr
 
 	// After resumes after the row that a cursor of the same query was made for:
-	// see [Plan.Cursor]. Nil starts at the beginning.
+	// see Plan.Cursor. Nil starts at the beginning.
 	After []byte
 	// Page makes rows carry what Plan.Cursor needs. After implies it.
 	Page bool
@@ -54,6 +57,10 @@ type Select struct {
 	Position func(expr.Expr) int
 }
 
+// MaxSources bounds the tables of one query, with its subqueries that become joins:
+// sets of them are the bits of a uint64.
+const MaxSources = 64
+
 // Unresolved is the Source of a column that Prepare shall find by its name.
 const Unresolved = -1
 
@@ -63,7 +70,7 @@ func Outer(source int) int { return OuterAt(1, source) }
 
 // OuterAt is Outer for the query around that is so many steps out: 1 is the next one. Queries of
 // FROM are no step: what is around them is what is around the query that they belong to.
-func OuterAt(steps, source int) int { return -2 - source - (steps-1)*maxSources }
+func OuterAt(steps, source int) int { return -2 - source - (steps-1)*MaxSources }
 
 // OuterOf is the opposite of OuterAt; steps is 0 if a Source is no column of a query around.
 func OuterOf(column int) (steps, source int) {
@@ -71,7 +78,7 @@ func OuterOf(column int) (steps, source int) {
 		return 0, column
 	}
 	n := -2 - column
-	return n/maxSources + 1, n % maxSources
+	return n/MaxSources + 1, n % MaxSources
 }
 
 // Correlated reports whether a subquery has columns of a query around.
@@ -84,7 +91,7 @@ func (sel *Select) reaches(steps int) (found bool) {
 			found = found || inner.reaches(steps)
 		}
 	}
-	sel.places(func(e *expr.Expr) {
+	Places(sel, func(e *expr.Expr) {
 		expr.Walk(*e, func(x expr.Expr) bool {
 			if inner := subqueryOf(x); inner != nil {
 				found = found || inner.reaches(steps+1)
@@ -118,7 +125,7 @@ func (s Source) Name() string {
 
 // Join joins one more source.
 type Join struct {
-	Kind JoinKind
+	Kind operator.JoinKind
 	On   expr.Expr // nil: all pairs
 }
 
@@ -144,7 +151,7 @@ type Hints struct {
 	Index map[int]string
 	// NoIndex reads rows only, as if there were no index.
 	NoIndex bool
-	// RefuseFullScan fails with a [*FullScanError] where a source would be read
+	// RefuseFullScan fails with a *FullScanError where a source would be read
 	// completely.
 	RefuseFullScan bool
 	// ForceOrder keeps joins in the order of From.

@@ -1,21 +1,22 @@
-package plan
+package logical
 
 import (
 	"slices"
 	"strings"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/internal/operator"
 )
 
 // A query in FROM costs nothing beside its text where it can be part of the query around: its
 // sources take its place there, its WHERE joins the other one, and its columns are replaced by
 // what they are. That is done here, with the Selects, before names are resolved. What must stay a
 // query of its own, since it has groups, a LIMIT or the like, gets the conditions on its rows
-// (see pushDown).
+// (see pushDown of engine/plan).
 
-// merged returns a query with the queries of FROM merged into it as far as possible. It is the
+// Merged returns a query with the queries of FROM merged into it as far as possible. It is the
 // query itself if there are none.
-func merged(sel *Select) *Select {
+func Merged(sel *Select) *Select {
 	derived, known := false, true
 	noTable := func(s Source) bool { return s.Table == nil }
 	sel.Walk(func(q *Select) {
@@ -31,7 +32,7 @@ func merged(sel *Select) *Select {
 // resolved reports whether no column has to be found by its name.
 func (sel *Select) resolved() bool {
 	known := sel.Columns != nil || len(sel.GroupBy)+len(sel.Aggregates) > 0
-	sel.places(func(e *expr.Expr) {
+	Places(sel, func(e *expr.Expr) {
 		expr.Walk(*e, func(x expr.Expr) bool {
 			if c, ok := x.(expr.Column); ok && c.Source == Unresolved {
 				known = false
@@ -62,7 +63,7 @@ func (sel *Select) mayMerge(i int) bool {
 		in.Limit == nil && in.Offset == nil && in.After == nil && !in.Page && !in.RowKeys
 	h := &in.Hints
 	if !plain || len(in.From) == 0 || in.Columns == nil ||
-		len(sel.From)+len(in.From)-1 > maxSources ||
+		len(sel.From)+len(in.From)-1 > MaxSources ||
 		h.NoIndex || h.RefuseFullScan || h.ForceOrder || h.ForceJoin != "" {
 		return false
 	}
@@ -74,36 +75,38 @@ func (sel *Select) mayMerge(i int) bool {
 		c, ok := o.Expr.(expr.Column)
 		columns = columns && ok && c.Source >= 0
 	}
-	if !columns && len(sel.GroupBy)+len(sel.Aggregates) > 0 && sel.hasQueries() {
+	if !columns && len(sel.GroupBy)+len(sel.Aggregates) > 0 && HasSubquery(sel) {
 		return false // what they use of the groups is the output as a whole, not its columns
 	}
 	alone := len(in.From) == 1 && columns // only the name of a source changes
-	outer := i > 0 && sel.Joins[i-1].Kind != Inner
+	outer := i > 0 && sel.Joins[i-1].Kind != operator.Inner
 	switch {
-	case sel.fullJoin():
+	case HasFullJoin(sel):
 		return alone && in.Where == nil
-	case in.fullJoin():
-		return len(sel.From) == 1 // it stands alone: see fullJoins
+	case HasFullJoin(in):
+		return len(sel.From) == 1 // it stands alone: see IsolateFullJoins
 	case outer: // where there is no partner, all columns are NULL
 		return alone && !hasQuery(in.Where)
 	}
 	return len(in.OrderBy) == 0 || len(sel.From) == 1 && !sel.concatenates()
 }
 
-// hasQueries reports whether there is a subquery in an expression.
-func (sel *Select) hasQueries() (found bool) {
-	sel.places(func(e *expr.Expr) { found = found || hasQuery(*e) })
+// HasSubquery reports whether there is a subquery in an expression.
+func HasSubquery(sel *Select) (found bool) {
+	Places(sel, func(e *expr.Expr) { found = found || hasQuery(*e) })
 	return found
 }
 
-// fullJoin reports whether there is one.
-func (sel *Select) fullJoin() bool {
-	return slices.ContainsFunc(sel.Joins, func(j Join) bool { return j.Kind == Full })
+// HasFullJoin reports whether a FULL JOIN is among the joins.
+func HasFullJoin(sel *Select) bool {
+	return slices.ContainsFunc(sel.Joins, func(j Join) bool { return j.Kind == operator.Full })
 }
 
 // concatenates reports whether an aggregate depends on the order of rows.
 func (sel *Select) concatenates() bool {
-	return slices.ContainsFunc(sel.Aggregates, func(a Aggregate) bool { return a.Func == Concat })
+	return slices.ContainsFunc(sel.Aggregates, func(a operator.Aggregate) bool {
+		return a.Func == operator.Concat
+	})
 }
 
 // hasQuery reports whether there is a subquery in an expression, which may be nil.
@@ -141,7 +144,7 @@ func (sel *Select) merge(i int) *Select {
 	switch {
 	case i == 0:
 		out.Joins = slices.Concat(in.Joins, out.Joins)
-	case out.Joins[i-1].Kind == Inner:
+	case out.Joins[i-1].Kind == operator.Inner:
 		terms = append(terms, out.Joins[i-1].On)
 		out.Joins[i-1].On = nil
 		out.Joins = slices.Insert(out.Joins, i, in.Joins...)
@@ -267,29 +270,29 @@ func moveIn(e expr.Expr, steps int) expr.Expr {
 	return out
 }
 
-// fullJoins returns a query in which a FULL JOIN stands alone: it joins two sources of a query
-// that has no others. What is joined before it, and it itself where more is joined after, become
-// queries of FROM.
-func fullJoins(sel *Select) (*Select, error) {
+// IsolateFullJoins returns a query in which a FULL JOIN stands alone: it joins two sources of a
+// query that has no others. What is joined before it, and it itself where more is joined after,
+// become queries of FROM. Without an answer, ok is false: columns are not resolved.
+func IsolateFullJoins(sel *Select) (out *Select, ok bool) {
 	found, known := false, true
 	sel.Walk(func(q *Select) {
-		found = found || q.fullJoin() && len(q.From) > 2
+		found = found || HasFullJoin(q) && len(q.From) > 2
 		known = known && q.resolved()
 	})
 	switch {
 	case !found:
-		return sel, nil
+		return sel, true
 	case !known:
-		return nil, &UnsupportedError{0, "FULL JOIN of more than two tables by names of columns"}
+		return nil, false
 	}
-	return sel.isolate(), nil
+	return sel.isolate(), true
 }
 
 func (sel *Select) isolate() *Select {
 	out := sel.mapQueries((*Select).isolate)
 	last := -1
 	for i, j := range out.Joins {
-		if j.Kind == Full {
+		if j.Kind == operator.Full {
 			last = i
 		}
 	}

@@ -1,4 +1,4 @@
-package plan
+package logical
 
 import (
 	"encoding/binary"
@@ -9,53 +9,57 @@ import (
 	"sync"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/internal/stats"
 	"github.com/kstonedb/kstone/engine/plan/spans"
 	"github.com/kstonedb/kstone/engine/schema"
 )
 
-// shape writes a query without the values of parameters, so that equal bytes mean equal
+// Shape writes a query without the values of parameters, so that equal bytes mean equal
 // plans. It is not stored; only cursors hold a checksum of it, which new versions may
 // change: then they are refused.
-type shape struct {
+type Shape struct {
 	b []byte
 	// keyed is set for keys in a cache. Without it a table is that of any version, and neither
 	// tables nor columns of results have names.
 	keyed bool
-	stats Stats // of keys; nil: nothing is known
+	stats stats.Source // of keys; nil: nothing is known
 }
 
-var shapes = sync.Pool{New: func() any { return new(shape) }}
+var shapes = sync.Pool{New: func() any { return new(Shape) }}
 
-// keyOf returns the shape of a query as its key in a cache. The caller releases it.
-func keyOf(sel *Select, stats Stats) *shape {
-	s := shapes.Get().(*shape)
-	s.b, s.keyed, s.stats = s.b[:0], true, stats
+// KeyOf returns the shape of a query as its key in a cache. The caller releases it.
+func KeyOf(sel *Select, known stats.Source) *Shape {
+	s := shapes.Get().(*Shape)
+	s.b, s.keyed, s.stats = s.b[:0], true, known
 	s.query(sel, true)
 	return s
 }
 
-// release gives the memory back.
-func (s *shape) release() {
+// Bytes returns the key, until Release.
+func (s *Shape) Bytes() []byte { return s.b }
+
+// Release gives the memory back.
+func (s *Shape) Release() {
 	s.stats = nil
 	if cap(s.b) <= spans.MaxKeptScratch {
 		shapes.Put(s)
 	}
 }
 
-func (s *shape) int(n int) { s.b = binary.AppendVarint(s.b, int64(n)) }
+func (s *Shape) int(n int) { s.b = binary.AppendVarint(s.b, int64(n)) }
 
-func (s *shape) text(t string) {
+func (s *Shape) text(t string) {
 	s.int(len(t))
 	s.b = append(s.b, t...)
 }
 
-func (s *shape) label(t string) {
+func (s *Shape) label(t string) {
 	if s.keyed {
 		s.text(t)
 	}
 }
 
-func (s *shape) bool(b bool) {
+func (s *Shape) bool(b bool) {
 	if b {
 		s.int(1)
 	} else {
@@ -64,7 +68,7 @@ func (s *shape) bool(b bool) {
 }
 
 // expr writes a tree, the root first.
-func (s *shape) expr(e expr.Expr) {
+func (s *Shape) expr(e expr.Expr) {
 	if e == nil {
 		s.int(0)
 		return
@@ -122,7 +126,7 @@ func (s *shape) expr(e expr.Expr) {
 	s.operands(expr.Children(e)...)
 }
 
-func (s *shape) operands(list ...expr.Expr) {
+func (s *Shape) operands(list ...expr.Expr) {
 	s.int(len(list))
 	for _, c := range list {
 		s.expr(c)
@@ -153,7 +157,7 @@ func nameOf(e expr.Expr) string {
 
 // query writes a query; cuts says whether what only cuts the result matters. What is no
 // expression comes first, with the number of the expressions of each kind.
-func (s *shape) query(sel *Select, cuts bool) {
+func (s *Shape) query(sel *Select, cuts bool) {
 	s.int(len(sel.From))
 	for _, f := range sel.From {
 		if s.bool(f.Table != nil); f.Table != nil {
@@ -199,7 +203,7 @@ func (s *shape) query(sel *Select, cuts bool) {
 
 // table writes a table and what else a plan depends on: the version of its definition, and the
 // epoch of its statistics.
-func (s *shape) table(t *schema.Table) {
+func (s *Shape) table(t *schema.Table) {
 	s.int(int(t.ID))
 	if !s.keyed {
 		return
@@ -219,7 +223,7 @@ func (s *shape) table(t *schema.Table) {
 }
 
 // terms writes what ORDER BY says beside its expressions.
-func (s *shape) terms(order []Order) {
+func (s *Shape) terms(order []Order) {
 	s.int(len(order))
 	for _, o := range order {
 		s.bool(o.Desc)
@@ -227,7 +231,7 @@ func (s *shape) terms(order []Order) {
 	}
 }
 
-func (s *shape) hints(h *Hints) {
+func (s *Shape) hints(h *Hints) {
 	if len(h.Index) > 0 {
 		for _, source := range slices.Sorted(maps.Keys(h.Index)) {
 			s.int(source)
@@ -240,15 +244,16 @@ func (s *shape) hints(h *Hints) {
 	s.text(h.ForceJoin)
 }
 
-// fingerprint is what binds a cursor to its query: everything but how much is returned,
-// and the order that decides between equal rows. Names do not count: a table that is
-// renamed between two pages has the same rows.
-func (q *query) fingerprint() uint32 {
-	var s shape
-	s.query(q.sel, false)
-	s.terms(q.total)
-	for _, o := range q.total {
+// Fingerprint is what binds a cursor to its query and to its order: everything but how much is
+// returned. Names do not count: a table that is renamed between two pages has the same rows.
+func Fingerprint(sel *Select, total []Order) uint32 {
+	var s Shape
+	s.query(sel, false)
+	s.terms(total)
+	for _, o := range total {
 		s.expr(o.Expr)
 	}
 	return crc32.Checksum(s.b, castagnoli)
 }
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)

@@ -1,4 +1,4 @@
-package plan
+package logical
 
 import (
 	"slices"
@@ -11,8 +11,8 @@ import (
 // Select that has some is added to rowPlaces, and to own if it is a slice. The key of a query in
 // the cache and the checksum of its cursors follow.
 
-// places calls f with the place of each expression of a query, in a fixed order, without nils.
-func (sel *Select) places(f func(at *expr.Expr)) {
+// Places calls f with the place of each expression of a query, in a fixed order, without nils.
+func Places(sel *Select, f func(at *expr.Expr)) {
 	at := func(e *expr.Expr) {
 		if *e != nil {
 			f(e)
@@ -23,7 +23,7 @@ func (sel *Select) places(f func(at *expr.Expr)) {
 	at(&sel.Offset)
 }
 
-// rowPlaces is places without those that only cut the result, and with nils.
+// rowPlaces is Places without those that only cut the result, and with nils.
 func (sel *Select) rowPlaces(at func(*expr.Expr)) {
 	for i := range sel.Joins {
 		at(&sel.Joins[i].On)
@@ -62,7 +62,7 @@ func (sel *Select) own() {
 func (sel *Select) MapExprs(f func(expr.Expr) expr.Expr) *Select {
 	out := *sel
 	out.own()
-	out.places(func(e *expr.Expr) { *e = f(*e) })
+	Places(&out, func(e *expr.Expr) { *e = f(*e) })
 	return &out
 }
 
@@ -81,7 +81,7 @@ func (sel *Select) Walk(f func(*Select)) {
 			inner.Walk(f)
 		}
 	}
-	sel.places(func(e *expr.Expr) {
+	Places(sel, func(e *expr.Expr) {
 		expr.Walk(*e, func(x expr.Expr) bool {
 			if inner := subqueryOf(x); inner != nil {
 				inner.Walk(f)
@@ -134,4 +134,19 @@ func (sel *Select) mapQueries(f func(*Select) *Select) *Select {
 		}
 	}
 	return out
+}
+
+// Params returns the number of parameters of a query and its subqueries.
+func Params(sel *Select) (n int) {
+	sel.Walk(func(q *Select) {
+		Places(q, func(e *expr.Expr) {
+			expr.Walk(*e, func(x expr.Expr) bool {
+				if p, ok := x.(expr.Param); ok {
+					n = max(n, p.Index+1)
+				}
+				return true
+			})
+		})
+	})
+	return n
 }
