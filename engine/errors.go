@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/kstonedb/kstone/engine/internal/read"
+	"github.com/kstonedb/kstone/engine/internal/kv"
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/corrupt"
 	"github.com/kstonedb/kstone/internal/manifest"
@@ -15,21 +15,21 @@ import (
 // Errors to test with errors.Is. Each is a case in which a caller acts differently.
 var (
 	// ErrNotFound: the key has no value (never written, deleted or expired).
-	ErrNotFound = errors.New("engine: not found")
+	ErrNotFound = kv.ErrNotFound
 	// ErrConditionFailed: a conditional write found another state; nothing was
 	// written. The error is a *ConditionError.
-	ErrConditionFailed = errors.New("engine: condition failed")
+	ErrConditionFailed = kv.ErrConditionFailed
 	// ErrConflict: a transaction read something that another commit has changed
 	// since; nothing was written. Run it again, or use DB.UpdateRetry.
-	ErrConflict = errors.New("engine: transaction conflict")
+	ErrConflict = kv.ErrConflict
 	// ErrClosed: the database, snapshot or transaction has been closed.
-	ErrClosed = read.ErrClosed
+	ErrClosed = kv.ErrClosed
 	// ErrTxAge: a transaction was rolled back before its Commit, as it was older than
 	// TxOptions.MaxAge; nothing was written.
-	ErrTxAge = errors.New("engine: transaction rolled back at its greatest age")
+	ErrTxAge = kv.ErrTxAge
 	// ErrReadOnly: the database was opened read-only, or turned read-only after a
 	// failed write or sync; the cause is wrapped. Reads go on.
-	ErrReadOnly = errors.New("engine: read-only")
+	ErrReadOnly = kv.ErrReadOnly
 	// ErrRemoved: the database directory, or a file in it that is in use, has been removed
 	// by somebody else. The database is read-only then: the error matches ErrReadOnly, too.
 	ErrRemoved = vfs.ErrRemoved
@@ -53,10 +53,10 @@ var (
 	// ErrEmptySK: a sort key that is empty but not nil.
 	ErrEmptySK = keycodec.ErrEmptySK
 	// ErrTooLarge: a key, value or batch beyond its limit.
-	ErrTooLarge = errors.New("engine: too large")
+	ErrTooLarge = kv.ErrTooLarge
 	// ErrInvalid: an argument makes no sense (negative limit, segment out of
 	// range, bad option).
-	ErrInvalid = errors.New("engine: invalid argument")
+	ErrInvalid = kv.ErrInvalid
 	// ErrInvalidCursor: a resume cursor is damaged or belongs to another query.
 	ErrInvalidCursor = errors.New("engine: invalid cursor")
 	// ErrLeaked: Close found snapshots or iterations still open. The database is
@@ -76,15 +76,13 @@ var (
 type CorruptionError = corrupt.Error
 
 // ConditionError says which key failed its condition. It matches
-// ErrConditionFailed.
-type ConditionError struct {
-	Key Key // the caller's key, copied
-	// Op is the number of the operation in its batch, counted from 0; it is 0 for a
-	// write that is not in a batch.
-	Op      int
-	Exists  bool
-	Version uint64 // of the current item, if Exists
-}
+// ErrConditionFailed. Its fields are
+//
+//	Key     Key    // the caller's key, copied
+//	Op      int    // the number of the operation in its batch, from 0; 0 of a write by itself
+//	Exists  bool
+//	Version uint64 // of the current item, if Exists
+type ConditionError = kv.ConditionError
 
 // conditionError returns the error of a condition on key that does not hold. Version counts
 // if the key exists.
@@ -96,18 +94,6 @@ func conditionError(key Key, op int, exists bool, version base.SeqNum) error {
 	return e
 }
 
-// Error implements error.
-func (e *ConditionError) Error() string {
-	state := "does not exist"
-	if e.Exists {
-		state = fmt.Sprintf("exists at version %d", e.Version)
-	}
-	return fmt.Sprintf("engine: condition failed: %s %s", formatKey(e.Key), state)
-}
-
-// Is makes errors.Is(err, ErrConditionFailed) true.
-func (e *ConditionError) Is(target error) bool { return target == ErrConditionFailed }
-
 // ConflictError says what a transaction lost against. It matches ErrConflict.
 type ConflictError struct {
 	Key     Key    // the key, or the first changed key of a range that was read
@@ -117,7 +103,7 @@ type ConflictError struct {
 // Error implements error.
 func (e *ConflictError) Error() string {
 	return fmt.Sprintf("engine: transaction conflict: %s changed at version %d",
-		formatKey(e.Key), e.Version)
+		kv.FormatKey(e.Key), e.Version)
 }
 
 // Is makes errors.Is(err, ErrConflict) true.
@@ -171,12 +157,4 @@ func during(what string, err error) error {
 
 func tooLarge(what string, got, limit int64) error {
 	return fmt.Errorf("%w: %s of %d bytes, limit is %d", ErrTooLarge, what, got, limit)
-}
-
-// formatKey prints a key for an error message.
-func formatKey(k Key) string {
-	if k.SK == nil {
-		return fmt.Sprintf("%q", k.PK)
-	}
-	return fmt.Sprintf("%q/%q", k.PK, k.SK)
 }

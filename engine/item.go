@@ -1,9 +1,7 @@
 package engine
 
 import (
-	"bytes"
-	"time"
-
+	"github.com/kstonedb/kstone/engine/internal/kv"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -37,29 +35,12 @@ const (
 )
 
 // Item is a stored item. In an iteration its slices are valid in the loop body
-// only and must not be modified.
-type Item struct {
-	Key   Key
-	Value []byte
-	// Expiry is the moment the item expires, in Unix milliseconds; 0 means never.
-	Expiry int64
-	// Version is the sequence number of the commit that wrote the item. It grows
-	// with every write of the key and never changes without one.
-	Version uint64
-}
-
-// Clone returns a copy that the caller owns.
-func (it Item) Clone() Item {
-	it.Key.PK = bytes.Clone(it.Key.PK)
-	it.Key.SK = bytes.Clone(it.Key.SK)
-	it.Value = bytes.Clone(it.Value)
-	return it
-}
-
-// ExpiresAt returns the moment the item expires; ok is false if it never does.
-func (it Item) ExpiresAt() (t time.Time, ok bool) {
-	if it.Expiry == 0 {
-		return time.Time{}, false
-	}
-	return time.UnixMilli(it.Expiry), true
-}
+// only and must not be modified. Its fields are
+//
+//	Key     Key
+//	Value   []byte
+//	Expiry  int64  // the moment the item expires, in Unix milliseconds; 0 means never
+//	Version uint64 // the sequence number of the commit that wrote the item
+//
+// The version grows with every write of the key and never changes without one.
+type Item = kv.Item

@@ -5,31 +5,26 @@ import (
 	"iter"
 	"math/rand/v2"
 
+	"github.com/kstonedb/kstone/engine/internal/kv"
 	"github.com/kstonedb/kstone/engine/internal/read"
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
-// Sample selects items at random.
-type Sample struct {
-	// From and To restrict the keys, as those of Scan: From is included, To is not.
-	From, To Key
-	// Parts is how many small parts of the range are read: each is about one block of every
-	// run that has the keys, or less. It is at least 1. A range of not more than about so
-	// many blocks is read completely.
-	Parts int
-	// Rand chooses the parts; nil is a random choice.
-	Rand *rand.Rand
-}
+// Sample selects items at random. Its fields are
+//
+//	From, To Key        // restrict the keys, as those of Scan: From is included, To is not
+//	Parts    int        // how many small parts of the range are read, at least 1
+//	Rand     *rand.Rand // chooses the parts; nil is a random choice
+//
+// A part is about one block of every run that has the keys, or less. A range of not more than
+// about so many blocks is read completely.
+type Sample = kv.Sample
 
-// Sampled is an item of a sample.
-type Sampled struct {
-	Item
-	// Weight is how many items of the range the item stands for: 1 if all of it is read. The
-	// sum of the weights estimates the number of items, and that of any kind of them,
-	// without bias.
-	Weight float64
-}
+// Sampled is an Item of a sample. Its Weight is how many items of the range the item stands for: 1
+// if all of it is read. The sum of the weights estimates the number of items, and that of any kind
+// of them, without bias.
+type Sampled = kv.Sampled
 
 // Sample returns the items of parts of a range that are chosen at random: neighbours in each
 // part, and parts from everywhere in the range. What it reads depends on Parts, and hardly
@@ -71,7 +66,7 @@ func (s *Snapshot) sample(ctx context.Context, q *Sample, yield func(Sampled) bo
 	}
 	it.Sample(within, q.Parts, random)
 	for it.Next() {
-		if !yield(Sampled{Item(it.Item), it.Weight}) {
+		if !yield(Sampled{Item: Item(it.Item), Weight: it.Weight}) {
 			return nil
 		}
 	}

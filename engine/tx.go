@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine/internal/commit"
+	"github.com/kstonedb/kstone/engine/internal/kv"
 	"github.com/kstonedb/kstone/engine/internal/read"
 	"github.com/kstonedb/kstone/internal/base"
 )
@@ -41,15 +42,15 @@ const (
 	txExpired = 2 // by its age
 )
 
-// TxOptions are how a transaction begins.
-type TxOptions struct {
-	ReadOnly bool // it cannot write (ErrReadOnly), and never conflicts
-	// MaxAge is how long a transaction may take; 0 is no limit. Then it is rolled back, whoever has
-	// forgotten it: what it sees need not be kept any more. Its reads and writes fail with
-	// ErrClosed, and Commit with ErrTxAge. Of View and Update, which end by themselves, it is
-	// ignored.
-	MaxAge time.Duration
-}
+// TxOptions are how a transaction begins. Its fields are
+//
+//	ReadOnly bool          // it cannot write (ErrReadOnly), and never conflicts
+//	MaxAge   time.Duration // how long it may take; 0 is no limit
+//
+// After MaxAge it is rolled back, whoever has forgotten it: what it sees need not be kept any more.
+// Its reads and writes fail with ErrClosed, and Commit with ErrTxAge. Of View and Update, which end
+// by themselves, it is ignored.
+type TxOptions = kv.TxOptions
 
 // Begin begins a transaction for callers that cannot give it a function as View, Update and
 // UpdateRetry take it. Commit or Rollback ends it. Nil options are the defaults.
@@ -293,7 +294,7 @@ func (tx *Tx) DeleteScan(from, to Key) error {
 }
 
 // Savepoint is a state of the writes of a transaction: see Tx.Savepoint.
-type Savepoint struct{ number uint64 }
+type Savepoint = kv.Savepoint
 
 // mark is what a savepoint stands for.
 type mark struct {
@@ -307,13 +308,13 @@ type mark struct {
 func (tx *Tx) Savepoint() Savepoint {
 	tx.saved++
 	tx.marks = append(tx.marks, mark{tx.saved, tx.batch.core.Mark(), len(tx.scans)})
-	return Savepoint{tx.saved}
+	return Savepoint(tx.saved)
 }
 
 // find returns the position of a savepoint, or an error.
 func (tx *Tx) find(s Savepoint) (int, error) {
 	for i := len(tx.marks) - 1; i >= 0; i-- {
-		if tx.marks[i].number == s.number {
+		if tx.marks[i].number == uint64(s) {
 			return i, nil
 		}
 	}

@@ -1,7 +1,7 @@
 package engine
 
 import (
-	"github.com/kstonedb/kstone/zonemap"
+	"github.com/kstonedb/kstone/zonemap/zone"
 )
 
 // Column zones are the least and greatest values, and whether there are NULLs, of columns that are
@@ -13,17 +13,17 @@ import (
 // Files that were written without Describe, or whose items were not described, are read as
 // always. So it may be called at any time after Open, and what it describes may change.
 
-// Zone has the column zones of a block or a file, see [zonemap.Columns].
-type Zone = zonemap.Columns
+// Zone has the column zones of a block or a file, see [zone.Columns].
+type Zone = zone.Columns
 
-// ZoneItems are the items of a block, see [zonemap.Items].
-type ZoneItems = zonemap.Items
+// ZoneItems are the items of a block, see [zone.Items].
+type ZoneItems = zone.Items
 
-// ZoneBuilder takes the description of items, see [zonemap.ColumnsBuilder].
-type ZoneBuilder = zonemap.ColumnsBuilder
+// ZoneBuilder takes the description of items, see [zone.ColumnsBuilder].
+type ZoneBuilder = zone.ColumnsBuilder
 
 // BlockCounts counts the blocks that a reading has tested: see Query.
-type BlockCounts = zonemap.BlockCounts
+type BlockCounts = zone.BlockCounts
 
 // Describe makes flushes and merges from now on collect column zones. f describes the items of a
 // block that were put: it calls Rows of b, with the number of a group, and Values or Nulls for each

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/kstonedb/kstone/internal/base"
-	"github.com/kstonedb/kstone/zonemap"
+	"github.com/kstonedb/kstone/zonemap/zone"
 )
 
 // columnsName is the collector of column zones. On disk: never change it.
@@ -14,14 +14,14 @@ const columnsName = "columns"
 // of what is put, as described by a function of the layers above. Why a block at a time: a
 // function that sees many rows of one form compares a column of all of them in one loop.
 type columnsWriter struct {
-	describe func(items *zonemap.Items, b *zonemap.ColumnsBuilder)
-	b        zonemap.ColumnsBuilder
-	items    zonemap.Items
+	describe func(items *zone.Items, b *zone.ColumnsBuilder)
+	b        zone.ColumnsBuilder
+	items    zone.Items
 	field    []byte
 	most     int // bytes that blocks take in the index, at most
 }
 
-func (c *columnsWriter) reset(describe func(*zonemap.Items, *zonemap.ColumnsBuilder)) {
+func (c *columnsWriter) reset(describe func(*zone.Items, *zone.ColumnsBuilder)) {
 	c.describe, c.most = describe, 0
 	c.b.Reset()
 }
@@ -68,37 +68,37 @@ func (c *columnsWriter) appendBlock(dst []byte, block int) []byte {
 func (p *properties) openColumns() {
 	for i := range p.collectors {
 		if c := &p.collectors[i]; c.name == columnsName {
-			p.columns, _ = zonemap.OpenColumns(c.data) // Verify reports the error.
+			p.columns, _ = zone.OpenColumns(c.data) // Verify reports the error.
 			p.columnsAt = i
 		}
 	}
 }
 
 // columnsOf returns the column zones of a block among the bytes of its collectors.
-func (p *properties) columnsOf(collected []byte) zonemap.Columns {
+func (p *properties) columnsOf(collected []byte) zone.Columns {
 	if p.columns == nil {
-		return zonemap.Columns{}
+		return zone.Columns{}
 	}
 	for range p.columnsAt {
 		_, rest, ok := cutBytes(collected)
 		if !ok {
-			return zonemap.Columns{}
+			return zone.Columns{}
 		}
 		collected = rest
 	}
 	field, _, ok := cutBytes(collected)
 	if !ok {
-		return zonemap.Columns{}
+		return zone.Columns{}
 	}
 	return p.columns.Block(field)
 }
 
 // Columns returns the column zones of the whole file. Of a file that cannot be read they know
 // nothing.
-func (r *Reader) Columns() zonemap.Columns {
+func (r *Reader) Columns() zone.Columns {
 	t, err := r.loadTail()
 	if err != nil {
-		return zonemap.Columns{}
+		return zone.Columns{}
 	}
 	return t.props.columns.Columns()
 }

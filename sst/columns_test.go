@@ -13,6 +13,7 @@ import (
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/sst"
 	"github.com/kstonedb/kstone/zonemap"
+	"github.com/kstonedb/kstone/zonemap/zone"
 )
 
 // columnsFile builds a file of rows with one column: the number that their values begin with.
@@ -27,7 +28,7 @@ func columnsFile(tb testing.TB, fs vfs.FS) (base.FileMeta, []base.Entry) {
 		entries = append(entries, e)
 	}
 	o := sst.WriterOptions{BlockBytes: 256, FilterBits: 8}
-	o.Describe = func(items *zonemap.Items, b *zonemap.ColumnsBuilder) {
+	o.Describe = func(items *zone.Items, b *zone.ColumnsBuilder) {
 		b.Rows(5, items.Len())
 		for i := range items.Len() {
 			b.Values(2, 1, items.Value(i)[:4], items.Value(i)[:4])
@@ -72,7 +73,7 @@ func TestGoldenColumns(t *testing.T) {
 // valuesFrom wants values from a number on.
 type valuesFrom string
 
-func (v valuesFrom) Unwanted(_ *zonemap.Map, c zonemap.Columns) bool {
+func (v valuesFrom) Unwanted(_ *zonemap.Map, c zone.Columns) bool {
 	z, known := c.Column(5, 2)
 	return known && !z.Between([]byte(v), nil)
 }

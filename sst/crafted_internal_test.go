@@ -19,6 +19,7 @@ import (
 	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/zonemap"
+	"github.com/kstonedb/kstone/zonemap/zone"
 )
 
 var writeTexts = flag.Bool("texts", false, "write the texts in testdata that tests compare with")
@@ -244,7 +245,7 @@ func craftedFile(t *testing.T) (base.FileMeta, []base.Entry, []byte) {
 }
 
 // oneGroup describes all as rows of a group.
-func oneGroup(items *zonemap.Items, b *zonemap.ColumnsBuilder) { b.Rows(1, items.Len()) }
+func oneGroup(items *zone.Items, b *zone.ColumnsBuilder) { b.Rows(1, items.Len()) }
 
 func entryText(e *base.Entry) string {
 	return fmt.Sprintf("%q@%d %v %d %q\n", e.Key, e.Seq, e.Kind, e.Expiry, e.Value)

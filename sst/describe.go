@@ -9,6 +9,7 @@ import (
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/zonemap"
+	"github.com/kstonedb/kstone/zonemap/zone"
 )
 
 // BlockInfo describes a data block as the index knows it.
@@ -18,7 +19,7 @@ type BlockInfo struct {
 	StoredBytes int // on disk, without the trailer
 	RawBytes    int // decoded
 	Zone        zonemap.Map
-	Columns     zonemap.Columns
+	Columns     zone.Columns
 }
 
 // DistinctKeys returns the number of different keys among the file's point entries.

@@ -14,7 +14,7 @@ import (
 	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/sst"
-	"github.com/kstonedb/kstone/zonemap"
+	"github.com/kstonedb/kstone/zonemap/zone"
 )
 
 var (
@@ -372,7 +372,7 @@ func TestWriterRefuses(t *testing.T) {
 }
 
 // lengths describes values by their lengths.
-func lengths(items *zonemap.Items, b *zonemap.ColumnsBuilder) {
+func lengths(items *zone.Items, b *zone.ColumnsBuilder) {
 	b.Rows(1, items.Len())
 	for i := range items.Len() {
 		n := []byte{byte(len(items.Value(i)))}
@@ -389,7 +389,7 @@ func TestColumnsOfBlocks(t *testing.T) {
 	meta := build(t, fs, o, entries)
 	r := sst.NewReader(readerOptions(fs, meta))
 	next := 0
-	check := func(columns zonemap.Columns, from, to int) {
+	check := func(columns zone.Columns, from, to int) {
 		t.Helper()
 		least, greatest := 255, 0
 		for _, e := range entries[from:to] {

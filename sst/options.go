@@ -6,7 +6,7 @@ import (
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/cache"
 	"github.com/kstonedb/kstone/internal/vfs"
-	"github.com/kstonedb/kstone/zonemap"
+	"github.com/kstonedb/kstone/zonemap/zone"
 )
 
 // Limits of what a file can hold. A Writer refuses more, a Reader takes a claim of
@@ -98,7 +98,7 @@ type WriterOptions struct {
 	FilterPartitionKeys int
 	// Describe, if not nil, describes the puts of a block for the column zones, which index and
 	// properties have then. It must not keep the items.
-	Describe func(items *zonemap.Items, b *zonemap.ColumnsBuilder)
+	Describe func(items *zone.Items, b *zone.ColumnsBuilder)
 
 	// maxRawBytes is smaller in tests than the constant of that name.
 	maxRawBytes int

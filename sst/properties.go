@@ -6,6 +6,7 @@ import (
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/corrupt"
 	"github.com/kstonedb/kstone/zonemap"
+	"github.com/kstonedb/kstone/zonemap/zone"
 )
 
 // Format: a decoded properties block is
@@ -42,8 +43,8 @@ type properties struct {
 
 	partitions []filterPartition
 	collectors []collected
-	columns    *zonemap.FileColumns // nil if there are none that can be read
-	columnsAt  int                  // position of their collector
+	columns    *zone.FileColumns // nil if there are none that can be read
+	columnsAt  int               // position of their collector
 }
 
 // filterPartition is the filter of the blocks from firstBlock up to the first block

@@ -5,6 +5,7 @@ import (
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/zonemap"
+	"github.com/kstonedb/kstone/zonemap/zone"
 )
 
 // # Pruning
@@ -40,7 +41,7 @@ import (
 // a pruned block uncovers is not wanted then, and still is not when it is shown.
 type Pruner interface {
 	// Unwanted reports that no version in a zone is wanted. The keys of the map are not set.
-	Unwanted(z *zonemap.Map, columns zonemap.Columns) bool
+	Unwanted(z *zonemap.Map, columns zone.Columns) bool
 	// Beneath reports whether the sources older than the file may have a wanted version of a key
 	// from first to last, both inclusive.
 	Beneath(first, last []byte) bool

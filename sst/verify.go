@@ -9,6 +9,7 @@ import (
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/corrupt"
 	"github.com/kstonedb/kstone/zonemap"
+	"github.com/kstonedb/kstone/zonemap/zone"
 )
 
 // Verify reads the whole file and checks every checksum, the order of all keys, the
@@ -171,7 +172,7 @@ func (v *verifier) entry(b *dataBlock, j int, zone *zonemap.MapBuilder) error {
 }
 
 // blockTotals checks the index record of block i.
-func (v *verifier) blockTotals(i int, b *dataBlock, zone zonemap.Map) error {
+func (v *verifier) blockTotals(i int, b *dataBlock, totals zonemap.Map) error {
 	want, rest, err := v.x.zone(i)
 	if err != nil {
 		return v.r.named(err, v.t.footer.index.off)
@@ -182,7 +183,7 @@ func (v *verifier) blockTotals(i int, b *dataBlock, zone zonemap.Map) error {
 			return v.fail("collector bytes", "a whole field", "truncated bytes")
 		}
 		if c.name == columnsName {
-			if _, err := zonemap.OpenColumns(c.data); err != nil {
+			if _, err := zone.OpenColumns(c.data); err != nil {
 				return v.r.named(err, v.t.footer.properties.off)
 			}
 			if err := v.t.props.columns.Block(field).Check(); err != nil {
@@ -197,18 +198,18 @@ func (v *verifier) blockTotals(i int, b *dataBlock, zone zonemap.Map) error {
 	p := v.x.prefix()
 	want.First, want.Last = slices.Concat(p, want.First), slices.Concat(p, want.Last)
 	switch {
-	case !sameZone(&zone, &want):
-		return v.fail("zone map", describeZone(&want), describeZone(&zone))
-	case v.x.head(i) != head8(zone.Last[len(p):]):
-		return v.fail("index head", head8(zone.Last[len(p):]), v.x.head(i))
+	case !sameZone(&totals, &want):
+		return v.fail("zone map", describeZone(&want), describeZone(&totals))
+	case v.x.head(i) != head8(totals.Last[len(p):]):
+		return v.fail("index head", head8(totals.Last[len(p):]), v.x.head(i))
 	case v.x.lastSeq(i) != v.lastSeq:
 		return v.fail("index sequence number", uint64(v.lastSeq), uint64(v.x.lastSeq(i)))
-	case b.minSeq != zone.MinSeq:
-		return v.fail("lowest sequence number", uint64(zone.MinSeq), uint64(b.minSeq))
+	case b.minSeq != totals.MinSeq:
+		return v.fail("lowest sequence number", uint64(totals.MinSeq), uint64(b.minSeq))
 	}
 	// A copy: the zone's keys belong to its builder.
-	zone.First, zone.Last = bytes.Clone(zone.First), bytes.Clone(zone.Last)
-	v.zone.Merge(&zone)
+	totals.First, totals.Last = bytes.Clone(totals.First), bytes.Clone(totals.Last)
+	v.zone.Merge(&totals)
 	return nil
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/memtable"
-	"github.com/kstonedb/kstone/zonemap"
+	"github.com/kstonedb/kstone/zonemap/zone"
 )
 
 const (
@@ -29,7 +29,7 @@ const testedBlocks = 32
 // items, by reading up to countedRows of them. A nil hi is no bound. With mayHold it counts those
 // that are in blocks whose zones may hold something, and in memtables, by some blocks of each
 // file: see Bounds.MayHold.
-func (s *Stripe) CountAbout(lo, hi []byte, mayHold func(zonemap.Columns) bool) (float64, error) {
+func (s *Stripe) CountAbout(lo, hi []byte, mayHold func(zone.Columns) bool) (float64, error) {
 	v := s.Acquire()
 	if v == nil {
 		return 0, ErrClosed

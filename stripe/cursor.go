@@ -8,7 +8,7 @@ import (
 	"github.com/kstonedb/kstone/internal/merge"
 	"github.com/kstonedb/kstone/internal/rangedel"
 	"github.com/kstonedb/kstone/memtable"
-	"github.com/kstonedb/kstone/zonemap"
+	"github.com/kstonedb/kstone/zonemap/zone"
 )
 
 // Bounds of a cursor: the ordered keys in [Lo, Hi), read at Snap. Nil Hi means no
@@ -40,9 +40,9 @@ type Bounds struct {
 	Clock Clock
 	// MayHold, if not nil, reports whether a zone may have versions that are wanted. Of what is
 	// shown, the caller must drop all that it would not report so.
-	MayHold func(zonemap.Columns) bool
+	MayHold func(zone.Columns) bool
 	// Blocks, if not nil, counts the blocks of runs where something may be left out.
-	Blocks *zonemap.BlockCounts
+	Blocks *zone.BlockCounts
 	// Ctx, if not nil, ends the reading with its cause. Every source looks at it before
 	// each batch of rows, so that even a reader that gets nothing, because everything
 	// is deleted, can be stopped.

@@ -4,6 +4,7 @@ import (
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/sst"
 	"github.com/kstonedb/kstone/zonemap"
+	"github.com/kstonedb/kstone/zonemap/zone"
 )
 
 // Clock is the time of a reading, in Unix milliseconds. It must not move while the reading lasts.
@@ -16,8 +17,8 @@ type pruner struct {
 	nowMs int64 // what has expired then is not wanted; 0 if that is not asked
 	older []*Run
 	// mayHold, if not nil, reports whether a zone may have what the caller looks for.
-	mayHold func(zonemap.Columns) bool
-	blocks  *zonemap.BlockCounts // nil: nobody counts
+	mayHold func(zone.Columns) bool
+	blocks  *zone.BlockCounts // nil: nobody counts
 }
 
 // init sets what is wanted of run number i of the view. It reports false if all of it may be.
@@ -39,7 +40,7 @@ func (p *pruner) init(v *View, i int, b *Bounds) bool {
 }
 
 // Unwanted implements sst.Pruner.
-func (p *pruner) Unwanted(z *zonemap.Map, columns zonemap.Columns) bool {
+func (p *pruner) Unwanted(z *zonemap.Map, columns zone.Columns) bool {
 	return p.old(z) || p.mayHold != nil && !p.mayHold(columns)
 }
 

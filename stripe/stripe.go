@@ -12,7 +12,7 @@ import (
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/memtable"
 	"github.com/kstonedb/kstone/sst"
-	"github.com/kstonedb/kstone/zonemap"
+	"github.com/kstonedb/kstone/zonemap/zone"
 )
 
 // ErrClosed is returned by operations on a closed stripe.
@@ -37,7 +37,7 @@ type Env struct {
 
 	// Describe, once it is set, describes what is put for the column zones of new files, see
 	// sst.WriterOptions. It is called by several goroutines.
-	Describe atomic.Pointer[func(items *zonemap.Items, b *zonemap.ColumnsBuilder)]
+	Describe atomic.Pointer[func(items *zone.Items, b *zone.ColumnsBuilder)]
 
 	// Memory is the memory of the memtables of all stripes. A stripe counts what
 	// Freeze and Install change; a writer adds what Put and DeleteRange return,

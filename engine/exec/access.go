@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"unsafe"
 
-	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
@@ -221,14 +220,14 @@ type sink struct {
 	left  int64 // rows that are still wanted; negative: no limit
 	err   error
 	done  bool
-	block engine.Block // of one item
+	block store.Block // of one item
 	// single makes the sink fetch each row at once; taken then reports whether the last
 	// item became a row.
 	single, taken bool
 }
 
 // take takes the items of a block. It returns false if no more are wanted.
-func (s *sink) take(b *engine.Block) bool {
+func (s *sink) take(b *store.Block) bool {
 	if s.shared && !s.worker.reads(b) {
 		return false
 	}
@@ -250,7 +249,7 @@ func (s *sink) take(b *engine.Block) bool {
 }
 
 // rows takes stored rows. Only those that pass the test are decoded completely.
-func (s *sink) rows(b *engine.Block) bool {
+func (s *sink) rows(b *store.Block) bool {
 	a, d := s.counts, &s.decoder
 	tests := s.residual.some || s.gate != nil
 	keyed, later := d.first.NeedsKey(), d.needsKey()

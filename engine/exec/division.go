@@ -7,7 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/store"
@@ -45,8 +44,8 @@ type division struct {
 	work   func(*worker) error // of each worker, while run runs
 	builds map[*plan.JoinNode]*hashed
 
-	stripes *engine.Share // of an interval
-	streams atomic.Int64  // the next one of an index
+	stripes *store.Share // of an interval
+	streams atomic.Int64 // the next one of an index
 
 	read    int // items, by the caller
 	started bool
@@ -146,7 +145,7 @@ func (d *division) newWorker(ctx context.Context, index int) (*worker, error) {
 // done.
 func (d *division) run(work func(*worker) error) error {
 	d.work, d.started, d.read, d.failed = work, false, 0, nil
-	d.stripes = new(engine.Share)
+	d.stripes = new(store.Share)
 	d.streams.Store(0)
 	d.broken.Store(false)
 	d.caller.part, d.caller.rows, d.caller.ends = 0, 0, nil
@@ -191,7 +190,7 @@ func (d *division) left() bool {
 func (d *division) nextStream() int { return int(d.streams.Add(1)) - 1 }
 
 // reads takes note of a block that is going to be read. It returns false if no more are wanted.
-func (w *worker) reads(b *engine.Block) bool {
+func (w *worker) reads(b *store.Block) bool {
 	d := w.division
 	if d.leaf.Index == nil && !w.enter(int64(b.Stripe())) {
 		return false

@@ -3,8 +3,8 @@ package exec
 import (
 	"bytes"
 
-	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/store"
 )
 
 // extremes decides which blocks of rows can change MIN and MAX of what was read so far.
@@ -24,7 +24,7 @@ type extremes struct {
 }
 
 // mayHold reports whether a block with these zones may have a value that changes the result.
-func (x *extremes) mayHold(zones engine.Zone) bool {
+func (x *extremes) mayHold(zones store.Zone) bool {
 	if x.accs == nil {
 		return true
 	}

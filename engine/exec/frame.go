@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
@@ -77,8 +76,8 @@ type frame struct {
 	keys    []store.Key  // of rows to fetch
 	arena   []byte       // what keys refer to
 	ranges  plan.Ranges
-	results engine.Results
-	mayHold func(engine.Zone) bool // of ranges; nil until it is needed
+	results store.Results
+	mayHold func(store.Zone) bool // of ranges; nil until it is needed
 }
 
 // execution is the state of a frame.

@@ -11,6 +11,7 @@ import (
 	"github.com/kstonedb/kstone/engine/exec"
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/internal/openfs"
+	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/store"
@@ -22,7 +23,7 @@ type world struct {
 	t     *testing.T
 	db    *engine.DB
 	fs    vfs.FS
-	store store.Store
+	store *local.Store
 	rows  map[*schema.Table][][]expr.Value
 
 	direct directRuns
@@ -41,7 +42,7 @@ func newWorld(t *testing.T) *world {
 			t.Error(err)
 		}
 	})
-	return &world{t: t, db: db, fs: fsys, store: store.Local(db),
+	return &world{t: t, db: db, fs: fsys, store: local.New(db),
 		rows: map[*schema.Table][][]expr.Value{}}
 }
 

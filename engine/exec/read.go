@@ -5,7 +5,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/plan/spans"
 	"github.com/kstonedb/kstone/engine/store"
@@ -33,11 +32,11 @@ func (a *access) read(s *sink) error {
 }
 
 // scan reads the items of a range.
-func (a *access) scan(r store.Range, take func(*engine.Block) bool) error {
+func (a *access) scan(r store.Range, take func(*store.Block) bool) error {
 	a.countSeeks(r)
 	r.Limit = a.rangeLimit()
 	if r.MayHold = a.mayHold(); r.MayHold != nil {
-		r.Blocks = &engine.BlockCounts{}
+		r.Blocks = &store.BlockCounts{}
 		defer func() { a.counts.Blocks.Add(*r.Blocks) }()
 	}
 	return store.Blocks(a.ctx, a.reader, r, take)
@@ -45,8 +44,8 @@ func (a *access) scan(r store.Range, take func(*engine.Block) bool) error {
 
 // items makes a scan put one item after the other. What is wrong with a key ends it, and goes into
 // failed.
-func items(failed *error, put func(store.Item) bool) func(*engine.Block) bool {
-	return func(b *engine.Block) bool {
+func items(failed *error, put func(store.Item) bool) func(*store.Block) bool {
+	return func(b *store.Block) bool {
 		for i := range b.Len() {
 			it, err := b.Item(i)
 			if err != nil {
@@ -62,7 +61,7 @@ func items(failed *error, put func(store.Item) bool) func(*engine.Block) bool {
 }
 
 // mayHold returns what blocks are tested for, nil if they are not.
-func (a *access) mayHold() func(engine.Zone) bool {
+func (a *access) mayHold() func(store.Zone) bool {
 	switch zones := a.node.Zones; {
 	case a.wants == nil && zones == nil:
 		return nil
@@ -71,7 +70,7 @@ func (a *access) mayHold() func(engine.Zone) bool {
 	case zones == nil:
 		return a.wants.mayHold
 	default:
-		return func(z engine.Zone) bool { return zones.MayHold(z) && a.wants.mayHold(z) }
+		return func(z store.Zone) bool { return zones.MayHold(z) && a.wants.mayHold(z) }
 	}
 }
 
@@ -180,7 +179,7 @@ func (a *access) readShared(s *sink) error {
 }
 
 // one reads one stream.
-func (a *access) one(st *plan.Stream, take func(*engine.Block) bool) error {
+func (a *access) one(st *plan.Stream, take func(*store.Block) bool) error {
 	if st.PK != nil {
 		if isPoint(st) {
 			return a.scan(store.Point(store.Key{PK: st.PK}), take)
@@ -189,7 +188,7 @@ func (a *access) one(st *plan.Stream, take func(*engine.Block) bool) error {
 	}
 	more := true
 	for i := 0; i < len(st.Ranges) && more; i++ {
-		err := a.scan(a.interval(st.Ranges[i]), func(b *engine.Block) bool {
+		err := a.scan(a.interval(st.Ranges[i]), func(b *store.Block) bool {
 			more = take(b)
 			return more
 		})

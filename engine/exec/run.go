@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/store"
@@ -22,9 +21,9 @@ type Options struct {
 	// MemoryBytes bounds the memory of the rows that sorts, groups and joins keep. 0 is
 	// DefaultMemoryBytes. What they would keep beyond it goes into temporary files.
 	MemoryBytes int64
-	// Temp makes temporary files, as engine.DB.Temp does. If it is nil, an execution that
+	// Temp makes temporary files, see store.Spiller. If it is nil, an execution that
 	// would keep more than MemoryBytes ends with a *MemoryError.
-	Temp func() (*engine.TempFile, error)
+	Temp func() (store.TempFile, error)
 	// Clock, if not nil, measures the time of every step: for EXPLAIN ANALYZE.
 	Clock func() time.Time
 	// Workers bounds the goroutines of one execution, and so does GOMAXPROCS; 0 is as many as

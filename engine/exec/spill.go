@@ -5,9 +5,9 @@ import (
 	"hash/crc32"
 	"io"
 
-	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/store"
 )
 
 // What has no room in memory goes into temporary files, and one rule holds for all operators: a
@@ -32,9 +32,9 @@ import (
 type spool struct {
 	*runner
 	operator string
-	spilled  *int64           // bytes that were written; of plan.Actual
-	file     *engine.TempFile // nil: nothing has been written
-	at       int64            // its size
+	spilled  *int64         // bytes that were written; of plan.Actual
+	file     store.TempFile // nil: nothing has been written
+	at       int64          // its size
 }
 
 func (r *runner) spool(operator string, actual *plan.Actual) *spool {

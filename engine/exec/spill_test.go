@@ -56,8 +56,8 @@ func (w *world) compareSpilled(g *generator, sel *plan.Select, spilled map[strin
 		return 0 // hints that do not fit
 	}
 	memory := 1 + g.Int64N(1<<g.IntN(15))
-	got, p, err := w.run(sel, plan.Options{}, exec.Options{MemoryBytes: memory, Temp: w.db.Temp()},
-		params...)
+	got, p, err := w.run(sel, plan.Options{}, exec.Options{MemoryBytes: memory,
+		Temp: w.store.Temp()}, params...)
 	if files := w.temporary(); len(files) > 0 {
 		w.t.Fatalf("%s: %q are left", describe(sel), files)
 	}

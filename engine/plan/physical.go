@@ -11,7 +11,7 @@ import (
 	"github.com/kstonedb/kstone/engine/plan/spans"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/keycodec"
-	"github.com/kstonedb/kstone/zonemap"
+	"github.com/kstonedb/kstone/zonemap/zone"
 )
 
 // Physical is what a query comes down to that one operator answers: a Point, which reads the
@@ -311,7 +311,7 @@ func (r *Ranges) Zoned() bool { return r.zones.template != nil && !r.Exact }
 
 // MayHold reports whether a block, or file, with these zones may have a row for which Residual is
 // true. Requires: Zoned.
-func (r *Ranges) MayHold(c zonemap.Columns) bool {
+func (r *Ranges) MayHold(c zone.Columns) bool {
 	z := &r.zones
 	if !z.bound {
 		z.bound = true

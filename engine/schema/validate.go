@@ -10,7 +10,7 @@ import (
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/keycodec"
 	"github.com/kstonedb/kstone/keycodec/shard"
-	"github.com/kstonedb/kstone/zonemap"
+	"github.com/kstonedb/kstone/zonemap/zone"
 )
 
 // New checks a definition and returns a table of it that can be used. It copies what it is
@@ -227,9 +227,9 @@ func (t *Table) validateTTL() error {
 }
 
 func (t *Table) validateZones() error {
-	if len(t.Zones) > zonemap.MaxColumns {
+	if len(t.Zones) > zone.MaxColumns {
 		return fmt.Errorf("zones: %d columns, at most %d are possible", len(t.Zones),
-			zonemap.MaxColumns)
+			zone.MaxColumns)
 	}
 	for i, o := range t.Zones {
 		c, err := t.live(o)

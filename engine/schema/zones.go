@@ -6,7 +6,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/keycodec"
-	"github.com/kstonedb/kstone/zonemap"
+	"github.com/kstonedb/kstone/zonemap/zone"
 )
 
 // Column zones: a block of rows keeps the least and greatest value of the columns that are Zoned,
@@ -26,7 +26,7 @@ type zoneField struct {
 
 const (
 	// zoneTextBytes is how much of a text is described: one more byte than bounds have.
-	zoneTextBytes = zonemap.MaxBoundBytes + 1
+	zoneTextBytes = zone.MaxBoundBytes + 1
 	// zoneLongText is the length from which texts are not described. Why: queries do not ask
 	// for ranges of them.
 	zoneLongText = 64
@@ -56,7 +56,7 @@ func (t *Table) HasZone(ordinal int) bool { return t.zoneOf(ordinal) != nil }
 func (t *Table) buildZones() (fields []zoneField) {
 	for i := range t.Columns {
 		c := &t.Columns[i]
-		if len(fields) == zonemap.MaxColumns {
+		if len(fields) == zone.MaxColumns {
 			break
 		}
 		wanted := t.Zones == nil || slices.Contains(t.Zones, i)
@@ -81,7 +81,7 @@ func (t *Table) zoneOf(ordinal int) *zoneField {
 
 // RowRun returns the table of the rows from an item on, and where they end. row is false if the
 // item is not a row; then no item up to the end is one.
-func RowRun(items *zonemap.Items, from int) (id uint32, row bool, to int) {
+func RowRun(items *zone.Items, from int) (id uint32, row bool, to int) {
 	key := items.Key(from)
 	id, n, row := rowHeadOf(key)
 	if !row {
@@ -117,7 +117,7 @@ func rowHeadOf(key []byte) (id uint32, n int, ok bool) {
 }
 
 // runOf returns where the items whose keys begin with prefix, as that of from does, end.
-func runOf(items *zonemap.Items, from, to int, prefix []byte) int {
+func runOf(items *zone.Items, from, to int, prefix []byte) int {
 	if bytes.HasPrefix(items.Key(to-1), prefix) {
 		return to
 	}
@@ -129,7 +129,7 @@ func runOf(items *zonemap.Items, from, to int, prefix []byte) int {
 
 // DescribeRows describes items, which are rows of the table, for column zones. What cannot be
 // decoded is Unknown.
-func (t *Table) DescribeRows(b *zonemap.ColumnsBuilder, items *zonemap.Items, from, to int) {
+func (t *Table) DescribeRows(b *zone.ColumnsBuilder, items *zone.Items, from, to int) {
 	b.Rows(t.ZoneGroup(), to-from)
 	if t.built.zonedKey && !t.describeKeys(b, items, from, to) {
 		b.Unknown()
@@ -154,7 +154,7 @@ type zoneBody struct {
 
 // zoneBodies fills rows from items on while they have one layout, and returns how many. What is
 // checked is that all fixed columns and ends are there.
-func (t *Table) zoneBodies(rows []zoneBody, items *zonemap.Items, from int) (int, *Layout) {
+func (t *Table) zoneBodies(rows []zoneBody, items *zone.Items, from int) (int, *Layout) {
 	v, err := t.View(items.Value(from))
 	if err != nil {
 		return 0, nil
@@ -177,7 +177,7 @@ func (t *Table) zoneBodies(rows []zoneBody, items *zonemap.Items, from int) (int
 }
 
 // describeBodies describes the columns that are not in the key.
-func (t *Table) describeBodies(b *zonemap.ColumnsBuilder, rows []zoneBody, l *Layout) bool {
+func (t *Table) describeBodies(b *zone.ColumnsBuilder, rows []zoneBody, l *Layout) bool {
 	for i := range t.built.zones {
 		f := &t.built.zones[i]
 		s := l.Slot(f.ordinal)
@@ -195,7 +195,7 @@ func (t *Table) describeBodies(b *zonemap.ColumnsBuilder, rows []zoneBody, l *La
 }
 
 // describeValue reports a value of n rows. One that cannot be encoded is not reported.
-func (f *zoneField) describeValue(b *zonemap.ColumnsBuilder, v expr.Value, n int) {
+func (f *zoneField) describeValue(b *zone.ColumnsBuilder, v expr.Value, n int) {
 	if v.IsNull() {
 		b.Nulls(f.id, n)
 		return
@@ -210,7 +210,7 @@ func (f *zoneField) describeValue(b *zonemap.ColumnsBuilder, v expr.Value, n int
 }
 
 // describeKeys describes the zoned columns of the key.
-func (t *Table) describeKeys(b *zonemap.ColumnsBuilder, items *zonemap.Items, from, to int) bool {
+func (t *Table) describeKeys(b *zone.ColumnsBuilder, items *zone.Items, from, to int) bool {
 	for from < to {
 		n, ok := keycodec.OrderedPKLen(items.Key(from))
 		if !ok {
@@ -228,7 +228,7 @@ func (t *Table) describeKeys(b *zonemap.ColumnsBuilder, items *zonemap.Items, fr
 }
 
 // describePK reports the columns of the partition key of n rows. It stands in its ordered form.
-func (t *Table) describePK(b *zonemap.ColumnsBuilder, pk []byte, n int) bool {
+func (t *Table) describePK(b *zone.ColumnsBuilder, pk []byte, n int) bool {
 	key, _, err := keycodec.DecodeOrdered(pk, nil)
 	if err != nil || len(key.PK) < rowHead {
 		return false
@@ -251,7 +251,7 @@ func (t *Table) describePK(b *zonemap.ColumnsBuilder, pk []byte, n int) bool {
 
 // describeSK reports the columns of the sort key of rows of one partition, whose form has n bytes.
 // A column after some that are the same in the first and the last row is in order.
-func (t *Table) describeSK(b *zonemap.ColumnsBuilder, items *zonemap.Items, from, to, n int) bool {
+func (t *Table) describeSK(b *zone.ColumnsBuilder, items *zone.Items, from, to, n int) bool {
 	first, last := items.Key(from)[n:], items.Key(to - 1)[n:]
 	same := true
 	for i := range t.built.sk {
@@ -279,7 +279,7 @@ func (t *Table) describeSK(b *zonemap.ColumnsBuilder, items *zonemap.Items, from
 }
 
 // describeSKs reports the last of these columns of a sort key, row by row.
-func (z *zoneField) describeSKs(b *zonemap.ColumnsBuilder, items *zonemap.Items, from, to, n int,
+func (z *zoneField) describeSKs(b *zone.ColumnsBuilder, items *zone.Items, from, to, n int,
 	fields []keyField,
 ) bool {
 	last := &fields[len(fields)-1]
@@ -315,7 +315,7 @@ func (z *zoneField) describeSKs(b *zonemap.ColumnsBuilder, items *zonemap.Items,
 }
 
 // describeStored reports the first and the last of n fields of a key in the order of keys.
-func (z *zoneField) describeStored(b *zonemap.ColumnsBuilder, f *keyField, low, high []byte,
+func (z *zoneField) describeStored(b *zone.ColumnsBuilder, f *keyField, low, high []byte,
 	n int,
 ) {
 	if f.plain {

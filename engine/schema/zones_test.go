@@ -14,7 +14,7 @@ import (
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
-	"github.com/kstonedb/kstone/zonemap"
+	"github.com/kstonedb/kstone/zonemap/zone"
 )
 
 // TestDescribedRows compares the zones of random rows of random tables with their values.
@@ -99,7 +99,7 @@ func checkDescribed(t *testing.T, tab *schema.Table, rows [][]expr.Value) {
 	for _, it := range all {
 		keys, values = append(keys, it.key...), append(values, it.value...)
 	}
-	var items zonemap.Items
+	var items zone.Items
 	items.Reset(keys, values)
 	key, value := 0, 0
 	for _, it := range all {
@@ -109,10 +109,10 @@ func checkDescribed(t *testing.T, tab *schema.Table, rows [][]expr.Value) {
 	if id, row, to := schema.RowRun(&items, 0); id != tab.ID || !row || to != len(all) {
 		t.Fatalf("rows %v of table %d end at %d of %d", row, id, to, len(all))
 	}
-	var b zonemap.ColumnsBuilder
+	var b zone.ColumnsBuilder
 	tab.DescribeRows(&b, &items, 0, len(all))
 	b.FinishBlock(len(all))
-	f, err := zonemap.OpenColumns(b.FinishFile(nil))
+	f, err := zone.OpenColumns(b.FinishFile(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func checkDescribed(t *testing.T, tab *schema.Table, rows [][]expr.Value) {
 }
 
 // checkColumn compares the zone of a column with its values in rows.
-func checkColumn(t *testing.T, c *schema.Column, o int, rows [][]expr.Value, z *zonemap.Column,
+func checkColumn(t *testing.T, c *schema.Column, o int, rows [][]expr.Value, z *zone.Column,
 	known bool,
 ) {
 	field, nulls := *c, false

@@ -5,11 +5,11 @@ import (
 	"encoding/binary"
 
 	"github.com/kstonedb/kstone/keycodec"
-	"github.com/kstonedb/kstone/zonemap"
+	"github.com/kstonedb/kstone/zonemap/zone"
 )
 
 // describe reports a column of rows by their bodies.
-func (f *zoneField) describe(b *zonemap.ColumnsBuilder, rows []zoneBody, l *Layout, s *Slot) bool {
+func (f *zoneField) describe(b *zone.ColumnsBuilder, rows []zoneBody, l *Layout, s *Slot) bool {
 	nulls := 0
 	if s.Null >= 0 {
 		for i := range rows {
@@ -39,7 +39,7 @@ func (r *zoneBody) null(s *Slot) bool {
 }
 
 // describeFixed reports a column of up to 8 bytes, n of them no NULLs.
-func (f *zoneField) describeFixed(b *zonemap.ColumnsBuilder, rows []zoneBody, s *Slot, n int) {
+func (f *zoneField) describeFixed(b *zone.ColumnsBuilder, rows []zoneBody, s *Slot, n int) {
 	var sign, infinity uint64
 	switch f.Type {
 	case keycodec.TypeFloat64:
@@ -89,7 +89,7 @@ func orderedFloat(u, infinity uint64) uint64 {
 }
 
 // describeWide reports a column of 12 or 16 bytes, n of them no NULLs.
-func (f *zoneField) describeWide(b *zonemap.ColumnsBuilder, rows []zoneBody, s *Slot, n int) {
+func (f *zoneField) describeWide(b *zone.ColumnsBuilder, rows []zoneBody, s *Slot, n int) {
 	var low, high, lowRest, highRest uint64
 	for i, first := 0, true; i < len(rows); i++ {
 		if rows[i].null(s) {
@@ -120,7 +120,7 @@ func (f *zoneField) describeWide(b *zonemap.ColumnsBuilder, rows []zoneBody, s *
 
 // describeVariable reports a column of variable length, n of them no NULLs. It is false if the rows
 // cannot be decoded.
-func (f *zoneField) describeVariable(b *zonemap.ColumnsBuilder, rows []zoneBody, l *Layout,
+func (f *zoneField) describeVariable(b *zone.ColumnsBuilder, rows []zoneBody, l *Layout,
 	s *Slot, n int,
 ) bool {
 	var low, high []byte

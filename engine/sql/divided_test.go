@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/sql"
 	"github.com/kstonedb/kstone/engine/table"
 )
@@ -53,7 +54,7 @@ func openDivided(t *testing.T) func(workers int, memory int64) *sql.Session {
 			db.Close()
 		}
 		var err error
-		db, err = table.Open(context.Background(), e, &table.Options{Workers: workers,
+		db, err = local.Open(context.Background(), e, &table.Options{Workers: workers,
 			MemoryBytes: memory})
 		if err != nil {
 			t.Fatal(err)

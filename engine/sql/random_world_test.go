@@ -13,6 +13,7 @@ import (
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/internal/syntax"
+	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/sql"
 	"github.com/kstonedb/kstone/engine/table"
@@ -60,7 +61,7 @@ func (p *program) run(t *testing.T, c *counts, spoil func(string, []string) []st
 		t.Fatal(err)
 	}
 	defer e.Close()
-	w.db, err = table.Open(w.ctx, e, &table.Options{Workers: p.workers, Clock: clock,
+	w.db, err = local.Open(w.ctx, e, &table.Options{Workers: p.workers, Clock: clock,
 		PlanCache: p.planCache, Costs: &p.costs})
 	if err != nil {
 		t.Fatal(err)
@@ -131,9 +132,9 @@ func (w *world) do(s step) (err error) {
 		w.pivots = [2]int64{}
 		w.hours.Add(int64(s.hours))
 	case doFlush:
-		return w.db.Engine().Flush(w.ctx)
+		return local.Engine(w.db).Flush(w.ctx)
 	case doCompact:
-		return w.db.Engine().Compact(w.ctx)
+		return local.Engine(w.db).Compact(w.ctx)
 	case doVerify:
 		return w.verify()
 	case doCheck:

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/internal/syntax"
+	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/sql"
 	"github.com/kstonedb/kstone/engine/table"
 )
@@ -30,7 +31,7 @@ func openSession(t testing.TB) *sql.Session {
 		}
 	})
 	clock := func() time.Time { return time.Date(2026, 3, 1, 12, 34, 56, 789e6, time.UTC) }
-	db, err := table.Open(context.Background(), e, &table.Options{Clock: clock, SampleRows: -1})
+	db, err := local.Open(context.Background(), e, &table.Options{Clock: clock, SampleRows: -1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/kstonedb/kstone/engine"
 	operators "github.com/kstonedb/kstone/engine/exec"
 	"github.com/kstonedb/kstone/engine/internal/openfs"
+	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/sql"
 	"github.com/kstonedb/kstone/engine/table"
 	"github.com/kstonedb/kstone/internal/vfs"
@@ -55,7 +56,7 @@ func openSpilling(t *testing.T, fsys vfs.FS, memory int64) (*sql.Session, func()
 
 func tablesOf(t *testing.T, e *engine.DB, memory int64) *table.DB {
 	t.Helper()
-	db, err := table.Open(context.Background(), e, &table.Options{MemoryBytes: memory})
+	db, err := local.Open(context.Background(), e, &table.Options{MemoryBytes: memory})
 	if err != nil {
 		t.Fatal(err)
 	}

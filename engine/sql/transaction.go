@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/internal/syntax"
 	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/table"
 )
 
@@ -52,7 +52,7 @@ func conflicted(err error) error {
 // expired returns the error of a transaction that was rolled back because of its age. It stays open
 // for COMMIT or ROLLBACK: what follows in a script counts on it.
 func (t *transaction) expired() error {
-	if t != nil && t.tx.Engine().Expired() {
+	if t != nil && t.tx.Expired() {
 		return fmt.Errorf("%w: nothing since BEGIN is kept; ROLLBACK ends it, and BEGIN begins "+
 			"again", table.ErrTxAge)
 	}
@@ -178,7 +178,7 @@ func (s *Stmt) control(ctx context.Context, tree *syntax.Transaction, args []any
 // begin begins a transaction. That over a database that is read-only is, too.
 func (s *Session) begin(ctx context.Context, readOnly bool) error {
 	tx, err := s.db.Begin(ctx, &table.TxOptions{ReadOnly: readOnly})
-	if errors.Is(err, engine.ErrReadOnly) {
+	if errors.Is(err, store.ErrReadOnly) {
 		readOnly = true
 		tx, err = s.db.Begin(ctx, &table.TxOptions{ReadOnly: true})
 	}

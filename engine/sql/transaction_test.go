@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/sql"
 	"github.com/kstonedb/kstone/engine/table"
 	"github.com/kstonedb/kstone/internal/testutil"
@@ -26,7 +27,7 @@ func openDB(t *testing.T) *table.DB {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { e.Close() })
-	db, err := table.Open(context.Background(), e, nil)
+	db, err := local.Open(context.Background(), e, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +221,7 @@ func TestOldTransaction(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	db, err := table.Open(context.Background(), e, &table.Options{MaxTxAge: 20 * time.Millisecond})
+	db, err := local.Open(context.Background(), e, &table.Options{MaxTxAge: 20 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

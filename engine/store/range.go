@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-
-	"github.com/kstonedb/kstone/engine"
 )
 
 // Kind says which of the fields of a Range select its items.
@@ -56,7 +54,7 @@ type Range struct {
 	After Key
 	// Share, if not nil, divides an unordered interval among all who read it with the same one: see
 	// Sharer.
-	Share *engine.Share
+	Share *Share
 	// Filter, if not nil, decides which items are returned; Limit counts returned items. It
 	// is called with an item as valid as in a loop body.
 	Filter func(Item) bool
@@ -64,10 +62,10 @@ type Range struct {
 	// wanted. It is a hint, which saves reading: a store that keeps no zones shows all items, one
 	// that does may show an older version of an item that is not wanted. So the caller must drop
 	// each item that does not satisfy what MayHold follows from.
-	MayHold func(engine.Zone) bool
+	MayHold func(Zone) bool
 	// Blocks, if not nil, counts the blocks that were tested by MayHold. A store without zones
 	// counts none.
-	Blocks *engine.BlockCounts
+	Blocks *BlockCounts
 }
 
 // Point is the range of one key.
@@ -153,9 +151,9 @@ func CheckContext(ctx context.Context) error {
 }
 
 func invalid(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", engine.ErrInvalid, fmt.Sprintf(format, args...))
+	return fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, args...))
 }
 
 func tooLarge(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", engine.ErrTooLarge, fmt.Sprintf(format, args...))
+	return fmt.Errorf("%w: %s", ErrTooLarge, fmt.Sprintf(format, args...))
 }

@@ -5,41 +5,72 @@ import (
 	"errors"
 	"iter"
 
-	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/internal/kv"
+	"github.com/kstonedb/kstone/internal/corrupt"
 	"github.com/kstonedb/kstone/keycodec"
+	"github.com/kstonedb/kstone/zonemap/zone"
 )
 
-// The vocabulary of the engine, which implementations share.
+// The vocabulary that implementations share, package engine included.
 type (
 	// Key is a partition key with an optional sort key.
 	Key = keycodec.Key
 	// Item is a stored item. Its Version is 0 if the store has none: see Limits.
-	Item = engine.Item
+	Item = kv.Item
 	// Span is a half-open range of sort keys. The zero Span has all of them, but not the
 	// item without a sort key.
 	Span = keycodec.Span
 	// ConditionError says which operation of a write set failed its condition: Op is its
 	// index. It matches ErrConditionFailed.
-	ConditionError = engine.ConditionError
+	ConditionError = kv.ConditionError
+	// Block is a number of items that an iteration has at hand together: see BlockReader.
+	Block = kv.Block
+	// Results are the items that a MultiGet has found: see ResultsReader.
+	Results = kv.Results
+	// Share divides a range among readers: see Sharer.
+	Share = kv.Share
+	// Sample selects items at random: see Sampler.
+	Sample = kv.Sample
+	// Sampled is an item of a sample.
+	Sampled = kv.Sampled
+	// TxOptions are how a transaction begins: see Transactor.
+	TxOptions = kv.TxOptions
+	// Savepoint is a state of what a transaction has written.
+	Savepoint = kv.Savepoint
+	// Zone has the column zones of a block or a file: see Describer.
+	Zone = zone.Columns
+	// ZoneItems are the items of a block.
+	ZoneItems = zone.Items
+	// ZoneBuilder takes the description of items.
+	ZoneBuilder = zone.ColumnsBuilder
+	// BlockCounts counts the blocks that were tested by their zones.
+	BlockCounts = zone.BlockCounts
 )
 
 // Errors to test with errors.Is. Others may be returned as well, for example those of a
 // damaged file or of a context.
 var (
 	// ErrNotFound: the key has no item.
-	ErrNotFound = engine.ErrNotFound
+	ErrNotFound = kv.ErrNotFound
 	// ErrConditionFailed: a condition of the write set does not hold. Nothing was written.
 	// The error is a *ConditionError.
-	ErrConditionFailed = engine.ErrConditionFailed
+	ErrConditionFailed = kv.ErrConditionFailed
 	// ErrConflict: another commit came in between. Nothing was written; what it was based on
 	// must be read again.
-	ErrConflict = engine.ErrConflict
+	ErrConflict = kv.ErrConflict
 	// ErrTooLarge: a key, a value or a write set is beyond the limits. Nothing was written.
-	ErrTooLarge = engine.ErrTooLarge
+	ErrTooLarge = kv.ErrTooLarge
 	// ErrInvalid: an argument makes no sense.
-	ErrInvalid = engine.ErrInvalid
+	ErrInvalid = kv.ErrInvalid
 	// ErrClosed: the store, snapshot or transaction has been closed.
-	ErrClosed = engine.ErrClosed
+	ErrClosed = kv.ErrClosed
+	// ErrReadOnly: the store takes no writes.
+	ErrReadOnly = kv.ErrReadOnly
+	// ErrTxAge: a transaction was rolled back as it was older than TxOptions.MaxAge.
+	ErrTxAge = kv.ErrTxAge
+	// ErrCorrupt: stored bytes are damaged. ErrVersion: their format is not known.
+	ErrCorrupt = corrupt.ErrCorrupt
+	ErrVersion = corrupt.ErrVersion
 	// ErrUnknown: the outcome of a commit is not known. It has been written as a whole or
 	// not at all, and is not written later than the next read sees.
 	ErrUnknown = errors.New("store: unknown outcome")
@@ -104,6 +135,10 @@ type Store interface {
 	// SetProperty stores a small named value, durably; nil removes it. The name is UTF-8
 	// text. Properties are for what changes rarely, such as schemas.
 	SetProperty(ctx context.Context, name string, value []byte) error
+
+	// Close ends the use of the store: it ends its connections, or closes the database that Open
+	// has opened for it. It may be called again.
+	Close() error
 }
 
 // Limits say what a store can take. A number that is 0 is no limit.
@@ -118,127 +153,21 @@ type Limits struct {
 	// NoVersions says that items have no Version, and conditions on it are refused with
 	// ErrInvalid.
 	NoVersions bool
+	// Costs are what reading costs, for the planner.
+	Costs Costs
 }
 
-// Counter is a Reader that counts the items of a range without handing them out.
-type Counter interface {
-	Count(ctx context.Context, r Range) (int64, error)
-}
+// Costs are what reading costs, in nanoseconds where they are times. The planner compares plans by
+// them. What is 0 is that of the engine of this process: plan.DefaultCosts.
+type Costs struct {
+	Seek  float64 // finding the first key of a range
+	Key   float64 // reading on to the next key
+	Byte  float64 // each byte of key and value on the way
+	Fetch float64 // reading an item by its key, in a batch
 
-// BlockReader is a Reader that hands out many items at a time.
-type BlockReader interface {
-	// Blocks hands the items of a range to yield until it returns false. Filter is not called.
-	Blocks(ctx context.Context, r Range, yield func(*engine.Block) bool) error
-}
-
-// Sharer is a BlockReader that several goroutines may read with at once, and whose Range.Share
-// divides a range among them.
-type Sharer interface {
-	BlockReader
-	// Shares marks the readers for which that holds: those of one moment.
-	Shares()
-}
-
-// ItemReader is a Reader that returns a single item with its version and expiry.
-type ItemReader interface {
-	// GetItem returns the item of key, or ErrNotFound. The caller owns it.
-	GetItem(ctx context.Context, key Key) (Item, error)
-}
-
-// ResultsReader is a Reader whose MultiGet can hand over what it has found as it is.
-type ResultsReader interface {
-	// MultiGetResults is MultiGet into r, which stays valid until it is used again.
-	MultiGetResults(ctx context.Context, keys []Key, r *engine.Results) error
-}
-
-// Describer is a Store that keeps zones of blocks: see Range.MayHold.
-type Describer interface {
-	// Describe makes it collect the zones of items by what f says of them: see
-	// engine.DB.Describe. It may be called at any time.
-	Describe(f func(items *engine.ZoneItems, b *engine.ZoneBuilder))
-}
-
-// Sampler is a Reader that returns items chosen at random.
-type Sampler interface {
-	// Sample returns items of an interval at random, with the number of items that each
-	// stands for. What it reads depends on q.Parts: see engine.Snapshot.Sample.
-	Sample(ctx context.Context, q engine.Sample) iter.Seq2[engine.Sampled, error]
-}
-
-// Estimator is a Store that estimates numbers of items without reading them all.
-type Estimator interface {
-	// CountAbout estimates how many items a range comes across: of one partition, with one span
-	// at most, or of an interval, from parts of the store, at most so many, until enough were
-	// found. Of r, what selects items counts, and MayHold.
-	CountAbout(r Range, enough float64, parts int) (float64, error)
-}
-
-// RangeDeleter is a Writer that removes many items of a partition at the cost of one.
-type RangeDeleter interface {
-	// DeleteRange removes the items of partition pk whose sort key is in the span, or, if
-	// span is nil, all of them.
-	DeleteRange(ctx context.Context, pk []byte, span *Span) error
-}
-
-// Count returns the number of items in the range, Limit included.
-func Count(ctx context.Context, r Reader, rg Range) (int64, error) {
-	if c, ok := r.(Counter); ok {
-		return c.Count(ctx, rg)
-	}
-	var n int64
-	for _, err := range r.Scan(ctx, rg) {
-		if err != nil {
-			return n, err
-		}
-		n++
-	}
-	return n, nil
-}
-
-// Blocks hands the items of a range to yield, as many at a time as the reader has at hand, until it
-// returns false. Filter is not called.
-func Blocks(ctx context.Context, r Reader, rg Range, yield func(*engine.Block) bool) error {
-	if b, ok := r.(BlockReader); ok {
-		return b.Blocks(ctx, rg, yield)
-	}
-	var b engine.Block
-	rg.Filter = nil
-	for it, err := range r.Scan(ctx, rg) {
-		if err != nil {
-			return err
-		}
-		if b.SetItem(&it); !yield(&b) {
-			return nil
-		}
-	}
-	return nil
-}
-
-// GetItem returns the item of key with its version and expiry, or ErrNotFound. The caller
-// owns it.
-func GetItem(ctx context.Context, r Reader, key Key) (Item, error) {
-	if g, ok := r.(ItemReader); ok {
-		return g.GetItem(ctx, key)
-	}
-	for it, err := range r.Scan(ctx, Point(key)) {
-		return it.Clone(), err
-	}
-	return Item{}, ErrNotFound
-}
-
-// SampleOf returns items of an interval chosen at random, and all of them, each standing for
-// itself, of a Reader that is no Sampler.
-func SampleOf(ctx context.Context, r Reader, q engine.Sample) iter.Seq2[engine.Sampled, error] {
-	if s, ok := r.(Sampler); ok {
-		return s.Sample(ctx, q)
-	}
-	rg := Interval(q.From.PK, q.To.PK)
-	rg.Unordered = true
-	return func(yield func(engine.Sampled, error) bool) {
-		for it, err := range r.Scan(ctx, rg) {
-			if !yield(engine.Sampled{Item: it, Weight: 1}, err) {
-				return
-			}
-		}
-	}
+	RoundTrip float64 // a request and its answer
+	Page      int     // items that one request of a range returns
+	Batch     int     // keys that one request of MultiGet looks up
+	// Trees is in how many places a scan of everything looks for its first key.
+	Trees int
 }

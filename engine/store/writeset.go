@@ -1,10 +1,6 @@
 package store
 
-import (
-	"bytes"
-
-	"github.com/kstonedb/kstone/engine"
-)
+import "bytes"
 
 // CondKind says what a Condition requires.
 type CondKind uint8
@@ -38,23 +34,6 @@ func ValueIs(v []byte) Condition { return Condition{Kind: CondValue, Value: v} }
 // VersionIs requires that the key's item has exactly this version.
 func VersionIs(v uint64) Condition { return Condition{Kind: CondVersion, Version: v} }
 
-// engine returns the condition in the engine's form.
-func (c Condition) engine() (engine.Condition, error) {
-	switch c.Kind {
-	case CondNone:
-		return engine.Condition{}, nil
-	case CondAbsent:
-		return engine.IfAbsent(), nil
-	case CondPresent:
-		return engine.IfPresent(), nil
-	case CondValue:
-		return engine.IfValue(c.Value), nil
-	case CondVersion:
-		return engine.IfVersion(c.Version), nil
-	}
-	return engine.Condition{}, invalid("kind %d of condition is unknown", c.Kind)
-}
-
 // OpKind says what an operation does.
 type OpKind uint8
 
@@ -76,6 +55,16 @@ type Op struct {
 	Cond   Condition
 }
 
+// Durability is how safe writes are when Commit returns. Local calls it engine.Durability.
+type Durability uint8
+
+// The levels.
+const (
+	DefaultDurability Durability = iota // the store's own
+	Sync                                // survives power cuts
+	Process                             // survives the end of the process
+)
+
 // WriteSet is a set of writes and conditions that are committed as one. Of two writes of
 // one key the later wins. The zero WriteSet is empty and ready.
 //
@@ -84,7 +73,7 @@ type WriteSet struct {
 	Ops []Op
 	// Durability is how safe the writes are when Commit returns; the zero value leaves it to
 	// the store. A store without a choice ignores it.
-	Durability engine.Durability
+	Durability Durability
 }
 
 // Put adds a write of value under key.

@@ -44,7 +44,7 @@ func (db *DB) Analyze(ctx context.Context, table string, o *AnalyzeOptions) (*pl
 	if err != nil {
 		return nil, err
 	}
-	st, err := snap.stateOf(t.core)
+	st, err := snap.stateOf(ctx, t.core)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/table"
@@ -118,7 +119,7 @@ func TestAnalyzeOfASampleIsNearTheTruth(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	counting := &countingStore{Store: store.Local(e)}
+	counting := &countingStore{Store: local.New(e)}
 	db, err := table.OpenStore(ctx, counting, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -127,7 +128,7 @@ func TestAnalyzeOfASampleIsNearTheTruth(t *testing.T) {
 	if err := e.Compact(ctx); err != nil {
 		t.Fatal(err)
 	}
-	all, err := table.OpenStore(ctx, store.Local(e), nil)
+	all, err := table.OpenStore(ctx, local.New(e), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

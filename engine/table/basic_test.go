@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/table"
@@ -233,7 +234,7 @@ func TestIndexesAreBuiltAndDropped(t *testing.T) {
 	if err := db.DropTable(ctx, "people", nil); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := db.Engine().CountScan(ctx, engineScan); err != nil || n != 1 {
+	if n, err := local.Engine(db).CountScan(ctx, engineScan); err != nil || n != 1 {
 		t.Fatal(n, err) // the head of the catalogue
 	}
 	if err := people.Insert(ctx, row(t, 1, nil, nil, 1)); !errors.Is(err, table.ErrNoTable) {

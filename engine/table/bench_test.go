@@ -7,6 +7,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/table"
 )
 
@@ -76,7 +77,7 @@ func BenchmarkGet(b *testing.B) {
 		for n := 0; b.Loop(); n++ {
 			row[0] = expr.Int(int64(n*7919) % rows)
 			if key.PK, _, err = t.AppendRowKey(key.PK[:0], nil, row); err == nil {
-				value, err = db.Engine().AppendGet(value[:0], key)
+				value, err = local.Engine(db).AppendGet(value[:0], key)
 			}
 			if err == nil {
 				err = t.Decode(row, key, value, nil)

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 
-	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/store"
@@ -169,7 +168,7 @@ func (db *DB) present(version uint64) store.Condition {
 
 // saveCatalogue commits a change of the catalogue, durably.
 func (db *DB) saveCatalogue(ctx context.Context, set *store.WriteSet) error {
-	set.Durability = engine.Sync
+	set.Durability = store.Sync
 	err := db.store.Commit(ctx, set)
 	if errors.Is(err, store.ErrConditionFailed) {
 		return fmt.Errorf("table: the catalogue was changed by somebody else: %w", err)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/table"
@@ -15,7 +16,7 @@ import (
 // statistics and an index that is being built.
 func catalogueItems(t testing.TB, e *engine.DB) (items []engine.Item) {
 	t.Helper()
-	db, err := table.Open(ctx, e, nil)
+	db, err := local.Open(ctx, e, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +32,7 @@ func catalogueItems(t testing.TB, e *engine.DB) (items []engine.Item) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for it, err := range store.Local(e).Scan(ctx, store.Partition([]byte("\x00kstone tables"))) {
+	for it, err := range local.New(e).Scan(ctx, store.Partition([]byte("\x00kstone tables"))) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,10 +71,10 @@ func FuzzCatalogue(f *testing.F) {
 		catalogueItems(t, e)
 		var set store.WriteSet
 		set.Put(store.Key{PK: []byte("\x00kstone tables"), SK: sk}, value)
-		if store.Local(e).Commit(ctx, &set) != nil {
+		if local.New(e).Commit(ctx, &set) != nil {
 			return // no possible key
 		}
-		db, err := table.Open(ctx, e, &table.Options{Clock: time.Now})
+		db, err := local.Open(ctx, e, &table.Options{Clock: time.Now})
 		if err != nil {
 			return
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/table/internal/rowio"
 	"github.com/kstonedb/kstone/keycodec"
-	"github.com/kstonedb/kstone/zonemap"
+	"github.com/kstonedb/kstone/zonemap/zone"
 )
 
 // countsOf implements plan.Counter: planning asks how many entries conditions find.
@@ -128,7 +128,7 @@ func (s countsOf) partition(pk []byte, span keycodec.Span) (float64, error) {
 const zonedParts = 8
 
 // Left implements plan.Counter.
-func (s countsOf) Left(t *schema.Table, mayHold func(zonemap.Columns) bool) (float64, bool) {
+func (s countsOf) Left(t *schema.Table, mayHold func(zone.Columns) bool) (float64, bool) {
 	all, ok := s.Rows(t)
 	if !ok {
 		return 0, false

@@ -11,6 +11,7 @@ import (
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/internal/openfs"
+	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/table"
 	"github.com/kstonedb/kstone/internal/testutil"
@@ -123,7 +124,7 @@ func crashProgram(t *testing.T, seed uint64, program steps, look check) (cuts, u
 	if err != nil {
 		t.Fatal(err)
 	}
-	db, err := table.Open(ctx, e, nil)
+	db, err := local.Open(ctx, e, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -300,7 +301,7 @@ func withCut(c cut, look func(*table.DB) (bool, error)) (unfinished bool, err er
 		return false, err
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
-	db, err := table.Open(ctx, e, nil)
+	db, err := local.Open(ctx, e, nil)
 	if err != nil {
 		return false, err
 	}

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/store"
@@ -22,8 +21,9 @@ import (
 // DB is a set of tables in a store. It may be used by many goroutines.
 type DB struct {
 	store  store.Store
-	engine *engine.DB // nil if the store is in another process
-	owned  bool       // the last Close closes the engine, too: of OpenDir
+	shared any  // what the registry knows it by, nil after OpenStore
+	owned  bool // the last Close closes the store, too
+	temp   func() (store.TempFile, error)
 	opt    Options
 	plans  *plan.Cache
 	shapes shapes
@@ -76,72 +76,55 @@ func newState(t *schema.Table, version uint64) *tableState {
 	return &tableState{Rules: rowio.NewRules(t), version: version, gone: t.Dropping}
 }
 
-// registry has the one DB of each open engine.DB. Why: writers of two DBs would not know
-// of each other's changes of indexes.
+// registry has the one DB of each open storage. Why: writers of two DBs would not know of each
+// other's changes of indexes.
 var registry = struct {
 	mu sync.Mutex
-	db map[*engine.DB]*DB
-}{db: map[*engine.DB]*DB{}}
+	db map[any]*DB
+}{db: map[any]*DB{}}
 
-// Open opens the tables of a database, which stays the caller's. Of an engine.DB that is
-// open already it returns the same DB, and o is ignored; each call needs a Close. A database
-// whose catalogue has an unknown format is refused with an error that matches
-// engine.ErrVersion.
+// Open opens the tables of a store, which stays the caller's; for a directory and an engine.DB, see
+// package local. Of storage that is open already it returns the same DB, and o is ignored; each
+// call needs a Close. A store whose catalogue has an unknown format is refused with an error that
+// matches store.ErrVersion.
 //
 // What was interrupted before, building or dropping an index or a table, stays so until
 // Resume.
-func Open(ctx context.Context, e *engine.DB, o *Options) (*DB, error) {
+func Open(ctx context.Context, s store.Store, o *Options) (*DB, error) {
 	if err := store.CheckContext(ctx); err != nil {
 		return nil, err
+	}
+	var id any = s
+	if shared, ok := s.(store.Shared); ok {
+		id = shared.Storage()
 	}
 	registry.mu.Lock()
 	defer registry.mu.Unlock()
-	if db := registry.db[e]; db != nil {
+	if db := registry.db[id]; db != nil {
 		db.refs++
 		return db, nil
 	}
-	db, err := OpenStore(ctx, store.Local(e), o)
+	db, err := OpenStore(ctx, s, o)
 	if err != nil {
 		return nil, err
 	}
-	db.engine, db.refs = e, 1
-	registry.db[e] = db
+	db.shared, db.refs = id, 1
+	registry.db[id] = db
 	return db, nil
 }
 
-// OpenDir opens the database in a directory, creating it if there is none, and its tables:
-// engine.Open with Options.Engine, and Open. Close closes both.
-//
-//	db, err := table.OpenDir(ctx, "shop.db", nil)
-//	…
-//	defer db.Close()
-func OpenDir(ctx context.Context, dir string, o *Options) (*DB, error) {
-	if err := store.CheckContext(ctx); err != nil {
-		return nil, err
-	}
-	var opt Options
-	if o != nil {
-		opt = *o
-	}
-	engineOptions := opt.Engine
-	opt.Engine = nil
-	if _, err := opt.complete(); err != nil { // before there is a directory
-		return nil, err
-	}
-	e, err := engine.Open(dir, engineOptions)
+// OpenOwned is Open of a store that the last Close closes, and an error, too.
+func OpenOwned(ctx context.Context, s store.Store, o *Options) (*DB, error) {
+	db, err := Open(ctx, s, o)
 	if err != nil {
-		return nil, err
-	}
-	db, err := Open(ctx, e, &opt)
-	if err != nil {
-		return nil, errors.Join(err, e.Close())
+		return nil, errors.Join(err, s.Close())
 	}
 	db.owned = true
 	return db, nil
 }
 
 // OpenStore is Open over any store. The caller sees to it that no two DBs write to one
-// store; transactions need an engine.DB.
+// store.
 func OpenStore(ctx context.Context, s store.Store, o *Options) (*DB, error) {
 	opt, err := o.complete()
 	if err != nil {
@@ -150,6 +133,9 @@ func OpenStore(ctx context.Context, s store.Store, o *Options) (*DB, error) {
 	db := &DB{store: s, opt: opt, plans: plan.NewCache(opt.PlanCache),
 		refresher: newRefresher(), jobs: make(chan struct{}, 1)}
 	db.shapes.most = opt.Shapes
+	if t, ok := s.(store.Spiller); ok {
+		db.temp = t.Temp()
+	}
 	if err := db.load(ctx); err != nil {
 		return nil, err
 	}
@@ -157,16 +143,15 @@ func OpenStore(ctx context.Context, s store.Store, o *Options) (*DB, error) {
 	return db, nil
 }
 
-// Close ends the use of the DB, and waits for what it does in the background. The engine stays
-// open, but that of OpenDir, which is closed with the last use: the error is that of
-// engine.DB.Close.
+// Close ends the use of the DB, and waits for what it does in the background. The store stays
+// open, but that of OpenOwned, which is closed with the last use.
 func (db *DB) Close() error {
 	if !db.release() {
 		return nil
 	}
 	db.refresher.close()
 	if db.owned {
-		return db.engine.Close()
+		return db.store.Close()
 	}
 	return nil
 }
@@ -178,17 +163,14 @@ func (db *DB) release() bool {
 	if db.refs--; db.refs > 0 {
 		return false
 	}
-	if db.engine != nil && registry.db[db.engine] == db {
-		delete(registry.db, db.engine)
+	if db.shared != nil && registry.db[db.shared] == db {
+		delete(registry.db, db.shared)
 	}
 	return true
 }
 
 // Store returns where the tables are stored.
 func (db *DB) Store() store.Store { return db.store }
-
-// Engine returns the database given to Open, nil after OpenStore.
-func (db *DB) Engine() *engine.DB { return db.engine }
 
 // Plans returns the cache of prepared queries. Layers that have queries in forms of their own
 // keep theirs there, too.

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/table/internal/rowio"
@@ -97,21 +96,11 @@ func (db *DB) removePartitions(ctx context.Context, pks [][]byte) error {
 	if err := store.CheckContext(ctx); err != nil {
 		return err
 	}
-	if db.engine != nil {
-		batch := engine.NewBatch()
-		for _, pk := range pks {
-			if err := batch.DeleteRange(pk, engine.SKCondition{}); err != nil {
-				return err
-			}
-		}
-		return db.engine.Apply(ctx, batch)
+	if d, ok := db.store.(store.RangeDeleter); ok {
+		return d.DeletePartitions(ctx, pks)
 	}
 	for _, pk := range pks {
-		if d, ok := db.store.(store.RangeDeleter); ok {
-			if err := d.DeleteRange(ctx, pk, nil); err != nil {
-				return err
-			}
-		} else if err := db.removeItems(ctx, pk); err != nil {
+		if err := db.removeItems(ctx, pk); err != nil {
 			return err
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
@@ -25,7 +24,7 @@ var (
 	// DB.Bound. Nothing was written, or of several commits those before.
 	ErrChanged = errors.New("table: the definition of the table has changed")
 	// ErrTxAge: a transaction was rolled back because of its age: see Options.MaxTxAge.
-	ErrTxAge = engine.ErrTxAge
+	ErrTxAge = store.ErrTxAge
 	// ErrUnique: a row with the same key, or the same columns of a unique index, is there.
 	// Nothing was written. The error is a *UniqueError.
 	ErrUnique = errors.New("table: not unique")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/table"
@@ -21,7 +22,7 @@ func reopen(t *testing.T, dir string, use func(*table.DB)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db, err := table.Open(ctx, e, nil)
+	db, err := local.Open(ctx, e, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,14 +164,14 @@ func TestWhatIsPreparedFollowsTheTable(t *testing.T) {
 
 func TestThereIsOneDBForAnEngine(t *testing.T) {
 	db := open(t, nil)
-	other, err := table.Open(ctx, db.Engine(), nil)
+	other, err := local.Open(ctx, local.Engine(db), nil)
 	if err != nil || other != db {
 		t.Fatal(other, err)
 	}
 	if err := other.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if third, err := table.Open(ctx, db.Engine(), nil); err != nil || third != db {
+	if third, err := local.Open(ctx, local.Engine(db), nil); err != nil || third != db {
 		t.Fatal(third, err)
 	} else if err := third.Close(); err != nil {
 		t.Fatal(err)
@@ -197,7 +198,7 @@ func TestUnknownCataloguesAreRefused(t *testing.T) {
 			if err := e.Put(c.key, []byte(c.value)); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := table.Open(ctx, e, nil); !errors.Is(err, c.want) {
+			if _, err := local.Open(ctx, e, nil); !errors.Is(err, c.want) {
 				t.Fatal(err)
 			}
 		})

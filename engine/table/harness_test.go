@@ -7,6 +7,7 @@ import (
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/exec"
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/table"
@@ -28,7 +29,7 @@ func openOn(t testing.TB, engineOptions engine.Options, o *table.Options) *table
 	if err != nil {
 		t.Fatal(err)
 	}
-	db, err := table.Open(ctx, e, o)
+	db, err := local.Open(ctx, e, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,13 +8,14 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/table"
 )
 
 // Promise (tables): OpenDir opens engine and tables, and Close of the last use closes both.
 func TestOpenDirClosesTheEngine(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
-	db, err := table.OpenDir(ctx, dir, &table.Options{Engine: &engine.Options{BlockBytes: 8 << 10}})
+	db, err := local.OpenDir(ctx, dir, &local.Options{Engine: &engine.Options{BlockBytes: 8 << 10}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,7 +23,7 @@ func TestOpenDirClosesTheEngine(t *testing.T) {
 	if err := people.Insert(ctx, row(t, 1, "a@x", "Bern", 30)); err != nil {
 		t.Fatal(err)
 	}
-	again, err := table.Open(ctx, db.Engine(), nil)
+	again, err := local.Open(ctx, local.Engine(db), nil)
 	if err != nil || again != db {
 		t.Fatalf("the engine has another DB: %v", err)
 	}
@@ -32,7 +33,7 @@ func TestOpenDirClosesTheEngine(t *testing.T) {
 	if _, err := people.Get(ctx, expr.Int(1)); err != nil {
 		t.Fatalf("one of two uses is left: %v", err)
 	}
-	if _, err := table.OpenDir(ctx, dir, nil); !errors.Is(err, engine.ErrLocked) {
+	if _, err := local.OpenDir(ctx, dir, nil); !errors.Is(err, engine.ErrLocked) {
 		t.Fatalf("opened twice: %v", err)
 	}
 	for range 2 {
@@ -43,7 +44,7 @@ func TestOpenDirClosesTheEngine(t *testing.T) {
 	if _, err := people.Get(ctx, expr.Int(1)); !errors.Is(err, table.ErrClosed) {
 		t.Fatalf("after Close: %v", err)
 	}
-	db, err = table.OpenDir(ctx, dir, nil)
+	db, err = local.OpenDir(ctx, dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,23 +58,14 @@ func TestOpenDirClosesTheEngine(t *testing.T) {
 	}
 }
 
-// TestOpenDirFailsBeforeItCreates: wrong options leave no directory, and an engine that is open
-// is not opened with options.
+// TestOpenDirFailsBeforeItCreates: wrong options leave no directory.
 func TestOpenDirFailsBeforeItCreates(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
-	if _, err := table.OpenDir(ctx, dir, &table.Options{Workers: -1}); err == nil {
+	if _, err := local.OpenDir(ctx, dir, &local.Options{
+		Options: table.Options{Workers: -1}}); err == nil {
 		t.Error("-1 workers")
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the directory: %v", err)
-	}
-	memory := &engine.Options{InMemory: true}
-	e, err := engine.Open(dir, memory)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
-	if _, err := table.Open(ctx, e, &table.Options{Engine: memory}); err == nil {
-		t.Error("options for an engine that is open")
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/plan"
 )
 
@@ -19,7 +18,7 @@ type Options struct {
 	PlanCache int
 	// MemoryBytes bounds what sorts, groups and joins of one query keep in memory; 0 is
 	// exec.DefaultMemoryBytes. The rest goes into temporary files of the database, if it has a
-	// directory that it writes to: see engine.DB.Temp. Otherwise the query ends with an
+	// directory that it writes to: see store.Spiller. Otherwise the query ends with an
 	// *exec.MemoryError.
 	MemoryBytes int64
 	// Workers bounds the goroutines of one query, as GOMAXPROCS does; 0 is as many as that. 1
@@ -51,10 +50,6 @@ type Options struct {
 
 	// Clock is the time; nil is time.Now. Expiry is decided by the engine's own clock.
 	Clock func() time.Time
-
-	// Engine is what OpenDir opens the engine with; nil means its defaults. Open and OpenStore,
-	// which are given one that is open, refuse it.
-	Engine *engine.Options
 }
 
 const (
@@ -62,6 +57,12 @@ const (
 	defaultShapes    = 500
 	defaultSample    = 2000
 )
+
+// Validate returns what Open refuses the options for. Nil is fine.
+func (o *Options) Validate() error {
+	_, err := o.complete()
+	return err
+}
 
 // complete returns a copy with defaults filled in.
 func (o *Options) complete() (Options, error) {
@@ -81,9 +82,6 @@ func (o *Options) complete() (Options, error) {
 	}
 	if out.MaxTxAge < 0 {
 		errs = append(errs, fmt.Errorf("table: MaxTxAge is %s", out.MaxTxAge))
-	}
-	if out.Engine != nil {
-		errs = append(errs, errors.New("table: Options.Engine is for OpenDir: this engine is open"))
 	}
 	if out.PlanCache == 0 {
 		out.PlanCache = defaultPlanCache

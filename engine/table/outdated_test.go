@@ -10,6 +10,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/store"
@@ -64,7 +65,7 @@ func openHooked(t *testing.T) (*table.DB, *hookedStore, *table.Table) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { e.Close() })
-	s := &hookedStore{Store: store.Local(e)}
+	s := &hookedStore{Store: local.New(e)}
 	db, err := table.OpenStore(ctx, s, nil)
 	if err != nil {
 		t.Fatal(err)

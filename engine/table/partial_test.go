@@ -8,6 +8,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/table"
 )
@@ -134,7 +135,7 @@ func TestIndexesThatRefuseEveryRowCanBeDropped(t *testing.T) {
 // condition length(id) > 5.
 func withBadIndex(t *testing.T, e *engine.DB, state schema.State) *table.DB {
 	t.Helper()
-	db, err := table.Open(ctx, e, nil)
+	db, err := local.Open(ctx, e, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +160,7 @@ func withBadIndex(t *testing.T, e *engine.DB, state schema.State) *table.DB {
 	if err := e.Put(key, data); err != nil {
 		t.Fatal(err)
 	}
-	if db, err = table.Open(ctx, e, nil); err != nil {
+	if db, err = local.Open(ctx, e, nil); err != nil {
 		t.Fatal(err)
 	}
 	return db

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/table"
 	"github.com/kstonedb/kstone/internal/testutil"
@@ -113,7 +114,7 @@ func TestVerifyFindsDamage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	e := db.Engine()
+	e := local.Engine(db)
 	var keys []engine.Key
 	for it, err := range e.Scan(ctx, engine.Scan{From: engine.K("i"), To: engine.K("u")}) {
 		if err != nil {

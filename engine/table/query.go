@@ -20,7 +20,7 @@ type Reader interface {
 	// DB returns the database that is read.
 	DB() *DB
 	// stateOf returns the definition by which a table is read.
-	stateOf(core *tableCore) (*tableState, error)
+	stateOf(ctx context.Context, core *tableCore) (*tableState, error)
 	// open returns what to read in one execution; done is called in the end. Nil reads the
 	// present.
 	open(ctx context.Context) (r store.Reader, done func(), err error)
@@ -53,7 +53,9 @@ func (db *DB) Query(ctx context.Context, sel *plan.Select, params ...any) (*Rows
 // DB returns db itself.
 func (db *DB) DB() *DB { return db }
 
-func (db *DB) stateOf(core *tableCore) (*tableState, error) { return core.present() }
+func (db *DB) stateOf(_ context.Context, core *tableCore) (*tableState, error) {
+	return core.present()
+}
 
 func (db *DB) open(ctx context.Context) (store.Reader, func(), error) {
 	s, err := db.store.Snapshot(ctx)
@@ -79,7 +81,9 @@ func (tx *Tx) Query(ctx context.Context, sel *plan.Select, params ...any) (*Rows
 	return query(ctx, tx, sel, params)
 }
 
-func (tx *Tx) stateOf(core *tableCore) (*tableState, error) { return tx.state(core) }
+func (tx *Tx) stateOf(ctx context.Context, core *tableCore) (*tableState, error) {
+	return tx.state(ctx, core)
+}
 
 func (tx *Tx) open(context.Context) (store.Reader, func(), error) {
 	return tx.store, func() {}, nil
@@ -127,13 +131,13 @@ func (db *DB) Prepare(sel *plan.Select) (*Prepared, error) {
 	if err := p.find(); err != nil {
 		return nil, err
 	}
-	_, err := p.compile(db)
+	_, err := p.compile(context.Background(), db)
 	return p, err
 }
 
 // Columns returns the names and expressions of the result's columns.
 func (p *Prepared) Columns() []plan.Output {
-	c, err := p.compile(p.db)
+	c, err := p.compile(context.Background(), p.db)
 	if err != nil {
 		return nil
 	}
@@ -163,11 +167,11 @@ func (p *Prepared) find() error {
 }
 
 // compile returns the query for the definitions that the reader has.
-func (p *Prepared) compile(r Reader) (*compiled, error) {
+func (p *Prepared) compile(ctx context.Context, r Reader) (*compiled, error) {
 	c := p.last.Load()
 	if c != nil {
 		p.db.refresh(p.cores, false)
-		same, err := p.fits(c, r)
+		same, err := p.fits(ctx, c, r)
 		if same || err != nil {
 			return c, err
 		}
@@ -176,7 +180,7 @@ func (p *Prepared) compile(r Reader) (*compiled, error) {
 	}
 	c = &compiled{sel: p.sel}
 	for _, core := range p.cores {
-		st, err := r.stateOf(core)
+		st, err := r.stateOf(ctx, core)
 		if err != nil {
 			return nil, err
 		}
@@ -194,9 +198,9 @@ func (p *Prepared) compile(r Reader) (*compiled, error) {
 }
 
 // fits reports whether the definitions are those that the reader has.
-func (p *Prepared) fits(c *compiled, r Reader) (bool, error) {
+func (p *Prepared) fits(ctx context.Context, c *compiled, r Reader) (bool, error) {
 	for i, core := range p.cores {
-		st, err := r.stateOf(core)
+		st, err := r.stateOf(ctx, core)
 		if err != nil {
 			return false, err
 		}
@@ -221,7 +225,7 @@ func (p *Prepared) Query(ctx context.Context, r Reader, params ...expr.Value) (*
 // beginning. The error of a cursor that is not of this query matches plan.ErrCursor.
 func (p *Prepared) QueryAfter(ctx context.Context, r Reader, after []byte,
 	params ...expr.Value) (*Rows, error) {
-	c, err := p.compile(r)
+	c, err := p.compile(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -243,7 +247,7 @@ func (p *Prepared) QueryAfter(ctx context.Context, r Reader, after []byte,
 // Cursor is that after the row that the sink has last.
 func (p *Prepared) Read(ctx context.Context, r Reader, rows *Rows, q *rowio.Request) (int64,
 	error) {
-	c, err := p.compile(r)
+	c, err := p.compile(ctx, r)
 	if err != nil {
 		return 0, err
 	}
@@ -256,7 +260,7 @@ func (p *Prepared) Read(ctx context.Context, r Reader, rows *Rows, q *rowio.Requ
 
 // Explain returns the plan of the query for these values, without running it.
 func (p *Prepared) Explain(r Reader, params ...expr.Value) (*plan.Explanation, error) {
-	c, err := p.compile(r)
+	c, err := p.compile(context.Background(), r)
 	if err != nil {
 		return nil, err
 	}

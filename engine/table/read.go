@@ -37,7 +37,7 @@ func (t *Table) Get(ctx context.Context, key ...expr.Value) ([]expr.Value, error
 // known of a row that the same transaction has written.
 func (t *Table) GetVersion(ctx context.Context, key ...expr.Value) (row []expr.Value,
 	version uint64, err error) {
-	err = t.Read(func(def *schema.Table, r store.Reader) error {
+	err = t.Read(ctx, func(def *schema.Table, r store.Reader) error {
 		row = def.Row()
 		if err := rowio.SetKey(def, row, key); err != nil {
 			return err
@@ -62,9 +62,11 @@ func (t *Table) GetVersion(ctx context.Context, key ...expr.Value) (row []expr.V
 // Read calls read with the definition of the table and with what its rows are read from: for
 // layers that have rows in forms of their own. If it fails and the table has been changed
 // meanwhile, so that what it has read may be of a newer definition, it is called again.
-func (t *Table) Read(read func(def *schema.Table, from store.Reader) error) error {
+func (t *Table) Read(
+	ctx context.Context, read func(def *schema.Table, from store.Reader) error,
+) error {
 	for {
-		st, r, err := t.reading()
+		st, r, err := t.reading(ctx)
 		if err != nil {
 			return err
 		}
@@ -76,13 +78,13 @@ func (t *Table) Read(read func(def *schema.Table, from store.Reader) error) erro
 }
 
 // reading returns the definition to read by and what to read.
-func (t *Table) reading() (*tableState, store.Reader, error) {
+func (t *Table) reading(ctx context.Context) (*tableState, store.Reader, error) {
 	if t.tx != nil {
-		st, err := t.tx.state(t.core)
+		st, err := t.tx.state(ctx, t.core)
 		return st, t.tx.store, err
 	}
 	if t.snap != nil {
-		st, err := t.snap.stateOf(t.core)
+		st, err := t.snap.stateOf(ctx, t.core)
 		return st, t.snap.snap, err
 	}
 	st, err := t.core.present()
@@ -102,7 +104,7 @@ func (t *Table) current(st *tableState) bool {
 // Ownership: a row is valid until found returns.
 func (t *Table) MultiGet(ctx context.Context, keys [][]expr.Value,
 	found func(i int, row []expr.Value)) error {
-	st, r, err := t.reading()
+	st, r, err := t.reading(ctx)
 	if err != nil {
 		return err
 	}

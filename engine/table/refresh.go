@@ -195,8 +195,8 @@ func (db *DB) startRefresh(c *tableCore, urgent bool) chan struct{} {
 // refreshTable collects the statistics of a table, and calls published as soon as queries are
 // planned with them.
 func (db *DB) refreshTable(ctx context.Context, c *tableCore, published func()) error {
-	if db.engine != nil { // which may be closed first
-		both, end, err := db.engine.Background(ctx)
+	if b, ok := db.store.(store.Backgrounder); ok { // it may be closed first
+		both, end, err := b.Background(ctx)
 		if err != nil {
 			return err
 		}
@@ -215,7 +215,7 @@ func (db *DB) refreshTable(ctx context.Context, c *tableCore, published func()) 
 		f.far.Store(math.MaxInt64)
 		return nil
 	}
-	st, err := snap.stateOf(c)
+	st, err := snap.stateOf(ctx, c)
 	if err != nil {
 		return err
 	}

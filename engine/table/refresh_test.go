@@ -14,6 +14,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/table"
@@ -148,7 +149,7 @@ func TestStatisticsOfAnotherProcess(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		db, err := table.Open(ctx, e, nil)
+		db, err := local.Open(ctx, e, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -285,7 +286,7 @@ func TestCloseOfTheEngineWhileSampling(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		db, err := table.Open(ctx, e, &table.Options{SampleRows: 200})
+		db, err := local.Open(ctx, e, &table.Options{SampleRows: 200})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -174,7 +174,7 @@ func (r *Rows) open() (store.Reader, func(), error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		c, err := r.prepared.compile(r.from)
+		c, err := r.prepared.compile(r.ctx, r.from)
 		if err == nil && r.compiled == c {
 			return reader, done, nil
 		}
@@ -208,10 +208,7 @@ func (r *Rows) runPlan(reader store.Reader) (err error) {
 		}
 	}
 	opt := exec.Options{MemoryBytes: r.prepared.db.opt.MemoryBytes,
-		Workers: r.prepared.db.opt.Workers}
-	if e := r.prepared.db.engine; e != nil {
-		opt.Temp = e.Temp()
-	}
+		Workers: r.prepared.db.opt.Workers, Temp: r.prepared.db.temp}
 	if _, ok := r.from.(*Tx); ok {
 		opt.Workers = 1 // a transaction belongs to one goroutine
 	}

@@ -61,7 +61,7 @@ func (s *Snapshot) Query(ctx context.Context, sel *plan.Select, params ...any) (
 	return query(ctx, s, sel, params)
 }
 
-func (s *Snapshot) stateOf(core *tableCore) (*tableState, error) {
+func (s *Snapshot) stateOf(ctx context.Context, core *tableCore) (*tableState, error) {
 	st := s.states[core]
 	if st == nil || st.gone {
 		return nil, &NameError{core.state.Load().Schema.Name, ErrNoTable}

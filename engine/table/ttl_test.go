@@ -8,6 +8,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/table"
@@ -28,7 +29,7 @@ func TestRowsExpireWithTheirEntries(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	db, err := table.Open(ctx, e, &table.Options{Clock: c.now})
+	db, err := local.Open(ctx, e, &table.Options{Clock: c.now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +90,7 @@ func TestRowsOfAFormerTTLExpireQuietly(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	db, err := table.Open(ctx, e, &table.Options{Clock: now})
+	db, err := local.Open(ctx, e, &table.Options{Clock: now})
 	if err != nil {
 		t.Fatal(err)
 	}

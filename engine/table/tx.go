@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/store"
 )
 
@@ -14,8 +13,7 @@ import (
 // tables are changed outside of transactions only.
 type Tx struct {
 	db    *DB
-	tx    *engine.Tx
-	store *store.TxStore
+	store store.Tx
 	seen  map[*tableCore]*tableState
 	begun bool // by Begin
 	// touched are the rows written so far, of tables that somebody watches.
@@ -23,16 +21,17 @@ type Tx struct {
 }
 
 // TxOptions are how a transaction begins.
-type TxOptions = engine.TxOptions
+type TxOptions = store.TxOptions
 
 // Savepoint is a state of what a transaction has written.
-type Savepoint = engine.Savepoint
+type Savepoint = store.Savepoint
 
 // Begin begins a transaction that Commit or Rollback ends, for callers that cannot give it a
-// function: see Update, and engine.DB.Begin for what it holds until then. It is not run again
+// function: see Update, and store.Transactor for what it holds until then. It is not run again
 // after a conflict.
 func (db *DB) Begin(ctx context.Context, o *TxOptions) (*Tx, error) {
-	if db.engine == nil {
+	t, ok := db.store.(store.Transactor)
+	if !ok {
 		return nil, errNoTransactions
 	}
 	var own TxOptions
@@ -42,13 +41,19 @@ func (db *DB) Begin(ctx context.Context, o *TxOptions) (*Tx, error) {
 	if own.MaxAge == 0 {
 		own.MaxAge = db.opt.MaxTxAge
 	}
-	tx, err := db.engine.Begin(ctx, &own)
+	tx, err := t.Begin(ctx, &own)
 	if err != nil {
 		return nil, err
 	}
 	out := db.Join(tx)
 	out.begun = true
 	return out, nil
+}
+
+// transacts reports whether the store has transactions.
+func (db *DB) transacts() bool {
+	_, ok := db.store.(store.Transactor)
+	return ok
 }
 
 var errNoTransactions = fmt.Errorf("table: transactions of this store: %w", errors.ErrUnsupported)
@@ -60,12 +65,12 @@ func (tx *Tx) Commit(ctx context.Context) error {
 	if tx.begun {
 		defer tx.ended()
 	}
-	return tx.tx.Commit(ctx)
+	return tx.store.End(ctx)
 }
 
 // Rollback ends the transaction; nothing is written. After Commit it does nothing.
 func (tx *Tx) Rollback() {
-	tx.tx.Rollback()
+	tx.store.Rollback()
 	if tx.begun {
 		tx.ended()
 	}
@@ -73,39 +78,44 @@ func (tx *Tx) Rollback() {
 
 // Savepoint returns the present state of the writes, for RollbackTo. The transaction keeps it
 // until Release, or RollbackTo an earlier one.
-func (tx *Tx) Savepoint() Savepoint { return tx.tx.Savepoint() }
+func (tx *Tx) Savepoint() Savepoint { return tx.store.Savepoint() }
 
 // RollbackTo takes back what was written after a savepoint, which stays. What was read since
 // then must be unchanged all the same. Nothing may be iterated over meanwhile.
-func (tx *Tx) RollbackTo(s Savepoint) error { return tx.tx.RollbackTo(s) }
+func (tx *Tx) RollbackTo(s Savepoint) error { return tx.store.RollbackTo(s) }
 
 // Release removes a savepoint and those after it; the writes stay.
-func (tx *Tx) Release(s Savepoint) error { return tx.tx.Release(s) }
+func (tx *Tx) Release(s Savepoint) error { return tx.store.Release(s) }
 
 // Update runs fn in a transaction and commits what it has written if it returns nil. After
 // a conflict with another commit fn runs again, until ctx ends; so it must have no other
 // effects that cannot be repeated. An error of fn is returned and nothing is written.
 func (db *DB) Update(ctx context.Context, fn func(*Tx) error) error {
-	if db.engine == nil {
+	t, ok := db.store.(store.Transactor)
+	if !ok {
 		return errNoTransactions
 	}
 	var last *Tx // its predecessors have ended, too
 	defer func() { last.ended() }()
-	return db.engine.UpdateRetry(ctx, func(tx *engine.Tx) error {
+	return t.Update(ctx, func(tx store.Tx) error {
 		last.ended()
 		last = db.Join(tx)
 		return fn(last)
 	})
 }
 
-// Join makes statements on tables part of a transaction of the engine, whoever runs it:
-// what they write is committed with everything else it writes.
-func (db *DB) Join(tx *engine.Tx) *Tx {
-	return &Tx{db: db, tx: tx, store: store.Tx(tx), seen: map[*tableCore]*tableState{}}
+// Join makes statements on tables part of a transaction of the store, whoever runs it:
+// what they write is committed with everything else it writes. For one of the engine, see
+// local.NewTx.
+func (db *DB) Join(tx store.Tx) *Tx {
+	return &Tx{db: db, store: tx, seen: map[*tableCore]*tableState{}}
 }
 
-// Engine returns the transaction itself.
-func (tx *Tx) Engine() *engine.Tx { return tx.tx }
+// Store returns the transaction of the store.
+func (tx *Tx) Store() store.Tx { return tx.store }
+
+// Expired reports whether the transaction was rolled back because of its age: see Options.MaxTxAge.
+func (tx *Tx) Expired() bool { return tx.store.Expired() }
 
 // DB returns the database.
 func (tx *Tx) DB() *DB { return tx.db }
@@ -122,7 +132,7 @@ func (tx *Tx) Table(name string) (*Table, error) {
 
 // state returns the definition of a table for the transaction. By reading it, the
 // transaction cannot commit if it changes: so no writer misses an index that is new.
-func (tx *Tx) state(core *tableCore) (*tableState, error) {
+func (tx *Tx) state(ctx context.Context, core *tableCore) (*tableState, error) {
 	if s := tx.seen[core]; s != nil {
 		return s, nil
 	}
@@ -130,7 +140,7 @@ func (tx *Tx) state(core *tableCore) (*tableState, error) {
 	if s.gone {
 		return nil, &NameError{s.Schema.Name, ErrNoTable}
 	}
-	it, err := tx.tx.GetItem(catalogueKey(markTable, s.Schema.ID))
+	it, err := store.GetItem(ctx, tx.store, catalogueKey(markTable, s.Schema.ID))
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, err
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
@@ -43,7 +42,7 @@ func (e *DamageError) Error() string {
 }
 
 // Is makes errors.Is(err, engine.ErrCorrupt) true.
-func (e *DamageError) Is(target error) bool { return target == engine.ErrCorrupt }
+func (e *DamageError) Is(target error) bool { return target == store.ErrCorrupt }
 
 const (
 	verifyRows = 512
@@ -63,7 +62,7 @@ func (t *Table) Verify(ctx context.Context, progress func(Progress)) (*Report, e
 		}
 		defer snap.Close()
 	}
-	st, err := snap.stateOf(t.core)
+	st, err := snap.stateOf(ctx, t.core)
 	if err != nil {
 		return nil, err
 	}

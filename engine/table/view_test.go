@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/table"
 	"github.com/kstonedb/kstone/keycodec"
@@ -19,7 +20,7 @@ import (
 func TestViews(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
-	db, err := table.OpenDir(ctx, dir, nil)
+	db, err := local.OpenDir(ctx, dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +65,7 @@ func TestViews(t *testing.T) {
 		if err := db.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if db, err = table.OpenDir(ctx, dir, nil); err != nil {
+		if db, err = local.OpenDir(ctx, dir, nil); err != nil {
 			t.Fatal(err)
 		}
 		all := db.Views()

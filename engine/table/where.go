@@ -104,7 +104,7 @@ func (t *Table) where(ctx context.Context, where expr.Expr, found []expr.Expr, a
 	if t.tx != nil {
 		return s.inTx(ctx)
 	}
-	if (len(found) > 0 || hasSubquery(where)) && t.snap == nil && t.db.engine != nil {
+	if (len(found) > 0 || hasSubquery(where)) && t.snap == nil && t.db.transacts() {
 		// What the subqueries read must be the same when the rows are written.
 		n := 0
 		err := t.db.Update(ctx, func(tx *Tx) (err error) {
@@ -160,7 +160,7 @@ func (s *statement) inTx(ctx context.Context) (int, error) {
 
 // each collects the keys of the rows and calls full when there are enough, and in the end.
 func (s *statement) each(ctx context.Context, r Reader, full func() error) error {
-	st, err := r.stateOf(s.table.core)
+	st, err := r.stateOf(ctx, s.table.core)
 	if err != nil {
 		return err
 	}

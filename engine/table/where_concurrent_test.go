@@ -11,6 +11,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/table"
 )
 
@@ -249,7 +250,7 @@ func openBusyClock(t *testing.T) (*table.Table, *clock) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db, err := table.Open(ctx, e, &table.Options{Clock: c.now})
+	db, err := local.Open(ctx, e, &table.Options{Clock: c.now})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ func (t *Table) Write(ctx context.Context, build func(*rowio.Writer) error) erro
 // attempt builds and commits once; again says that a race was lost.
 func (t *Table) attempt(ctx context.Context, w *rowio.Writer,
 	build func(*rowio.Writer) error) (again bool, err error) {
-	st, writeTo, done, err := t.begin()
+	st, writeTo, done, err := t.begin(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -85,9 +85,9 @@ func notUnique(t *schema.Table, err error) error {
 }
 
 // begin returns the definition to write by and where to; done is called after the commit.
-func (t *Table) begin() (*tableState, store.ReadWriter, func(), error) {
+func (t *Table) begin(ctx context.Context) (*tableState, store.ReadWriter, func(), error) {
 	if t.tx != nil {
-		st, err := t.tx.state(t.core)
+		st, err := t.tx.state(ctx, t.core)
 		if err == nil {
 			err = t.bound(st)
 		}

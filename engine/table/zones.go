@@ -1,7 +1,6 @@
 package table
 
 import (
-	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/store"
 )
@@ -15,7 +14,7 @@ func (db *DB) describe() {
 	if !ok {
 		return
 	}
-	d.Describe(func(items *engine.ZoneItems, b *engine.ZoneBuilder) {
+	d.Describe(func(items *store.ZoneItems, b *store.ZoneBuilder) {
 		tables := db.tables.Load()
 		for from := 0; from < items.Len(); {
 			id, row, to := schema.RowRun(items, from)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/table"
 )
 
@@ -21,7 +22,7 @@ func benchOpen(b *testing.B, zones bool) (*engine.DB, *table.DB) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	open := func() (*table.DB, error) { return table.Open(ctx, e, nil) }
+	open := func() (*table.DB, error) { return local.Open(ctx, e, nil) }
 	if !zones {
 		open = func() (*table.DB, error) { return table.OpenStore(ctx, unzonedOf(e), nil) }
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/store"
@@ -22,7 +23,7 @@ import (
 // unzoned is a store that leaves out no blocks.
 type unzoned struct{ store.Store }
 
-func unzonedOf(e *engine.DB) store.Store { return unzoned{store.Local(e)} }
+func unzonedOf(e *engine.DB) store.Store { return unzoned{local.New(e)} }
 
 func (s unzoned) Scan(ctx context.Context, r store.Range) iter.Seq2[store.Item, error] {
 	r.MayHold, r.Blocks = nil, nil
@@ -97,7 +98,7 @@ func TestZonesChangeNoResult(t *testing.T) {
 				r.compare(m)
 				m.done()
 			}
-			m := db.Engine().Metrics()
+			m := local.Engine(db).Metrics()
 			pruned += m.PrunedBlocks + m.PrunedFiles
 		})
 	}
@@ -184,9 +185,9 @@ func zoneText(at int) string {
 func (r *zoneRun) upkeep() {
 	switch r.rng.IntN(8) {
 	case 0, 1, 2, 3:
-		r.must(r.db.Engine().Flush(ctx))
+		r.must(local.Engine(r.db).Flush(ctx))
 	case 4:
-		r.must(r.db.Engine().Compact(ctx))
+		r.must(local.Engine(r.db).Compact(ctx))
 	case 5:
 		if len(r.old) < 3 {
 			now := r.now()
@@ -204,7 +205,7 @@ func (r *zoneRun) upkeep() {
 
 // now returns the present.
 func (r *zoneRun) now() zoneMoment {
-	none, err := table.OpenStore(ctx, unzonedOf(r.db.Engine()), nil)
+	none, err := table.OpenStore(ctx, unzonedOf(local.Engine(r.db)), nil)
 	r.must(err)
 	return zoneMoment{def: r.tab.Schema(), zones: r.db, none: none}
 }
@@ -343,7 +344,7 @@ func TestZonesOfARisingColumn(t *testing.T) {
 		}
 	})
 	if err == nil {
-		err = db.Engine().Compact(ctx)
+		err = local.Engine(db).Compact(ctx)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -532,10 +532,10 @@ var bugs = []bug{
 	{
 		"column zones change nothing that is found: a file has the zones of its first block",
 		[]edit{{
-			"zonemap/columnsbuilder.go", "c.block.Values {\n\t\t\tc.file",
+			"zonemap/zone/builder.go", "c.block.Values {\n\t\t\tc.file",
 			"c.block.Values && !c.file.Values {\n\t\t\tc.file",
 		}},
-		"./zonemap", "TestColumnsModel",
+		"./zonemap/zone", "TestColumnsModel",
 	},
 	{
 		"column zones change nothing that is found: rows are described by the last of a block",

@@ -1,6 +1,7 @@
 package planregret_test
 
 import (
+	"github.com/kstonedb/kstone/engine/local"
 	"strings"
 	"testing"
 )
@@ -19,7 +20,7 @@ func TestPlansKnowWhatIsThere(t *testing.T) {
 	stale.analyze()
 	stale.load(1, rows/10, rows)
 	for name, w := range map[string]*world{"none": none, "stale": stale} {
-		if err := w.db.Engine().Flush(t.Context()); err != nil { // only files have zones
+		if err := local.Engine(w.db).Flush(t.Context()); err != nil { // only files have zones
 			t.Fatal(err)
 		}
 		for _, c := range []struct {

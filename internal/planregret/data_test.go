@@ -10,6 +10,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/sql"
 	"github.com/kstonedb/kstone/engine/table"
 )
@@ -63,7 +64,7 @@ func newWorld(t *testing.T, rows int, automatic bool) *world {
 	if automatic {
 		o = nil
 	}
-	db, err := table.Open(context.Background(), e, o)
+	db, err := local.Open(context.Background(), e, o)
 	if err != nil {
 		t.Fatal(err)
 	}

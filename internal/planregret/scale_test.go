@@ -10,8 +10,8 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/sql"
-	"github.com/kstonedb/kstone/engine/table"
 )
 
 // scaleEnv is the number of rows of a test that takes a disk.
@@ -27,7 +27,7 @@ func TestScaleZones(t *testing.T) {
 	if err != nil {
 		t.Skip(scaleEnv + " is not set")
 	}
-	db, err := table.OpenDir(t.Context(), t.TempDir(), &table.Options{
+	db, err := local.OpenDir(t.Context(), t.TempDir(), &local.Options{
 		Engine: &engine.Options{Durability: engine.Process}})
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func TestScaleZones(t *testing.T) {
 		_, err = events.InsertMany(t.Context(), eventsOf(rows))
 	}
 	if err == nil {
-		err = db.Engine().Flush(t.Context())
+		err = local.Engine(db).Flush(t.Context())
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -1,33 +1,19 @@
 package read
 
 import (
-	"sync/atomic"
-
+	"github.com/kstonedb/kstone/engine/internal/kv"
 	"github.com/kstonedb/kstone/internal/base"
 )
 
-// Share divides the stripes of a scan among the iterations that walk them: each stripe is read by
-// one of them, in the order of the stripes. The zero Share is ready.
-type Share struct{ next atomic.Int32 }
-
-// take returns the next of n positions; ok is false after the last.
-func (s *Share) take(n int) (i int, ok bool) {
-	i = int(s.next.Add(1)) - 1
-	return i, i < n
-}
-
-// Left reports whether a stripe is still to be read.
-func (s *Share) Left() bool { return s.next.Load() < base.NumStripes }
-
 // WalkShared is Walk of those stripes that the share gives to the iteration.
-func (it *Iteration) WalkShared(share *Share, s base.Span, reverse bool) {
+func (it *Iteration) WalkShared(share *kv.Share, s base.Span, reverse bool) {
 	it.span, it.reverse, it.share = s, reverse, share
 	it.walkNext()
 }
 
 // walkNext opens the next stripe of the share, and reports whether there is one.
 func (it *Iteration) walkNext() bool {
-	i, ok := it.share.take(len(it.stripes))
+	i, ok := kv.Take(it.share, len(it.stripes))
 	if !ok {
 		return false
 	}

@@ -2,11 +2,11 @@ package read
 
 import (
 	"github.com/kstonedb/kstone/internal/base"
-	"github.com/kstonedb/kstone/zonemap"
+	"github.com/kstonedb/kstone/zonemap/zone"
 )
 
 // CountAbout estimates how many items a span has in a stripe, now: see stripe.Stripe.CountAbout.
-func (s *State) CountAbout(id uint8, span base.Span, mayHold func(zonemap.Columns) bool) (float64,
+func (s *State) CountAbout(id uint8, span base.Span, mayHold func(zone.Columns) bool) (float64,
 	error) {
 	if s.closed.Load() {
 		return 0, ErrClosed

@@ -5,10 +5,11 @@ import (
 	"context"
 	"sync"
 
+	"github.com/kstonedb/kstone/engine/internal/kv"
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/keycodec"
 	"github.com/kstonedb/kstone/stripe"
-	"github.com/kstonedb/kstone/zonemap"
+	"github.com/kstonedb/kstone/zonemap/zone"
 )
 
 // Item is an item that an iteration shows. Its slices are valid until the next move.
@@ -47,13 +48,13 @@ type Iteration struct {
 	left    int         // items until the limit, negative for none
 	sinceOK int         // entries since the context was checked
 	// mayHold, if not nil, reports whether a zone may have what the caller wants.
-	mayHold func(zonemap.Columns) bool
-	blocks  *zonemap.BlockCounts
+	mayHold func(zone.Columns) bool
+	blocks  *zone.BlockCounts
 
 	// What follows the source, at most one of them:
-	stripes   []uint8 // of a scan: those to walk, or, if merged or shared, all
-	share     *Share  // nil: stripes are walked by this iteration alone
-	stripe    uint8   // that is walked
+	stripes   []uint8   // of a scan: those to walk, or, if merged or shared, all
+	share     *kv.Share // nil: stripes are walked by this iteration alone
+	stripe    uint8     // that is walked
 	span      base.Span
 	reverse   bool
 	merged    bool
@@ -143,7 +144,7 @@ func (it *Iteration) Since(from base.SeqNum) { it.from = from }
 // MayHold leaves out blocks and files if f, which may be nil, reports false for their zones.
 // The caller must drop each item for which f would not report true. blocks, if not nil, counts.
 // Call it after Start.
-func (it *Iteration) MayHold(f func(zonemap.Columns) bool, blocks *zonemap.BlockCounts) {
+func (it *Iteration) MayHold(f func(zone.Columns) bool, blocks *zone.BlockCounts) {
 	it.mayHold, it.blocks = f, blocks
 }
 
@@ -459,15 +460,7 @@ func (it *Iteration) decode(e *base.Entry) (err error) {
 
 // set copies all but the key. What a transaction itself has written has version 0.
 func (it *Item) set(e *base.Entry) {
-	it.Value, it.Expiry, it.Version = e.Value, e.Expiry, Version(e)
-}
-
-// Version returns the version of an item, 0 of what the transaction itself has written.
-func Version(e *base.Entry) uint64 {
-	if e.Seq >= overlayBase {
-		return 0
-	}
-	return uint64(e.Seq)
+	it.Value, it.Expiry, it.Version = e.Value, e.Expiry, kv.Version(e)
 }
 
 // PartitionEnd turns the lowest key of a partition, in place, into the first ordered

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/kstonedb/kstone/engine/internal/kv"
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/memtable"
 )
@@ -48,9 +49,6 @@ func (r *readSpan) reaches(key []byte) bool {
 	return r.span.Hi == nil || bytes.Compare(key, r.span.Hi) <= 0
 }
 
-// overlayBase numbers a transaction's own writes above every real commit.
-const overlayBase base.SeqNum = 1 << 55
-
 // Init prepares the zero Overlay for a transaction at a moment. Nothing depends on what a
 // transaction reads that is readOnly.
 func (o *Overlay) Init(s *State, at *Moment, readOnly bool) {
@@ -60,7 +58,7 @@ func (o *Overlay) Init(s *State, at *Moment, readOnly bool) {
 // Put adds a write of one key. The key and the value are copied.
 func (o *Overlay) Put(id uint8, e *base.Entry) {
 	o.writes++
-	o.table(id).Put(e.Key, o.state.Hash(e.Key), overlayBase+o.writes, e.Kind, e.Expiry, e.Value, 0)
+	o.table(id).Put(e.Key, o.state.Hash(e.Key), kv.OwnWrites+o.writes, e.Kind, e.Expiry, e.Value, 0)
 }
 
 // DeleteSpans adds one write that deletes ranges. Ownership: the overlay keeps their bounds.
@@ -68,7 +66,7 @@ func (o *Overlay) DeleteSpans(spans ...StripeSpan) {
 	o.writes++
 	for _, s := range spans {
 		o.table(s.Stripe).DeleteRange(base.RangeTombstone{
-			Start: s.Lo, End: s.Hi, Seq: overlayBase + o.writes,
+			Start: s.Lo, End: s.Hi, Seq: kv.OwnWrites + o.writes,
 		})
 	}
 }

@@ -15,13 +15,14 @@ import (
 	"errors"
 	"sync/atomic"
 
+	"github.com/kstonedb/kstone/engine/internal/kv"
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/stripe"
 	"github.com/kstonedb/kstone/wal"
 )
 
 // ErrClosed is returned for a database, or a moment, that is closed.
-var ErrClosed = errors.New("engine: closed")
+var ErrClosed = kv.ErrClosed
 
 // KeyError is about an invalid key: Err is that of package keycodec.
 type KeyError struct{ Err error }

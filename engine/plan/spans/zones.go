@@ -8,7 +8,7 @@ import (
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/keycodec"
-	"github.com/kstonedb/kstone/zonemap"
+	"github.com/kstonedb/kstone/zonemap/zone"
 )
 
 // Zones are about the columns that keys do not select by. What a predicate demands of one column
@@ -159,7 +159,7 @@ func (z *Zones) Reset() {
 }
 
 // MayHold reports whether rows with these zones may satisfy the predicate.
-func (z *Zones) MayHold(zones zonemap.Columns) bool {
+func (z *Zones) MayHold(zones zone.Columns) bool {
 	for i := range z.columns {
 		c := &z.columns[i]
 		if zone, known := zones.Column(z.group, c.id); known && !c.meets(&zone) {
@@ -170,7 +170,7 @@ func (z *Zones) MayHold(zones zonemap.Columns) bool {
 }
 
 // meets reports whether a value or a NULL of the zone may be in the spans.
-func (c *zoneSpans) meets(zone *zonemap.Column) bool {
+func (c *zoneSpans) meets(zone *zone.Column) bool {
 	nullable := c.key.Fields[0].Nullable
 	for i := range c.spans {
 		s := &c.spans[i]

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/local"
 	ksql "github.com/kstonedb/kstone/engine/sql"
-	"github.com/kstonedb/kstone/engine/table"
 )
 
 // speedQueries read whole tables.
@@ -109,7 +109,7 @@ func openSpeed(b *testing.B, rows int) (*ksql.Session, *sql.DB) {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { e.Close() })
-	db, err := table.Open(context.Background(), e, nil)
+	db, err := local.Open(context.Background(), e, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

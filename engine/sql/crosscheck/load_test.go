@@ -19,8 +19,8 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/local"
 	ksql "github.com/kstonedb/kstone/engine/sql"
-	"github.com/kstonedb/kstone/engine/table"
 	"github.com/kstonedb/kstone/testdata"
 )
 
@@ -56,7 +56,7 @@ func open(t *testing.T) *pair {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { e.Close() })
-	db, err := table.Open(context.Background(), e, nil)
+	db, err := local.Open(context.Background(), e, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

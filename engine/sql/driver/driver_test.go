@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/local"
 	kstone "github.com/kstonedb/kstone/engine/sql"
 	kdriver "github.com/kstonedb/kstone/engine/sql/driver"
 	"github.com/kstonedb/kstone/engine/table"
@@ -136,7 +137,7 @@ func TestSharedDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	tables, err := table.Open(ctx, e, nil)
+	tables, err := local.Open(ctx, e, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

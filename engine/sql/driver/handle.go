@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/table"
 )
 
@@ -43,7 +44,7 @@ func (s *source) open(ctx context.Context) (*handle, error) {
 	if err != nil {
 		return nil, err
 	}
-	db, err := table.Open(ctx, e, &s.table)
+	db, err := local.Open(ctx, e, &s.table)
 	if err != nil {
 		return nil, errors.Join(err, e.Close())
 	}

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/sql"
-	"github.com/kstonedb/kstone/engine/table"
 )
 
 // tally counts the records of files.
@@ -102,7 +102,7 @@ func (j *judge) run(records []record) (err error) {
 		return err
 	}
 	defer e.Close()
-	db, err := table.Open(context.Background(), e, nil)
+	db, err := local.Open(context.Background(), e, nil)
 	if err != nil {
 		return err
 	}

@@ -79,6 +79,9 @@ func (m *Memory) Scan(ctx context.Context, r store.Range) iter.Seq2[store.Item, 
 // Limits implements store.Store.
 func (m *Memory) Limits() store.Limits { return memoryLimits }
 
+// Close implements store.Store.
+func (m *Memory) Close() error { return nil }
+
 // Commit implements store.Writer.
 func (m *Memory) Commit(ctx context.Context, w *store.WriteSet) error {
 	if err := context.Cause(ctx); err != nil {

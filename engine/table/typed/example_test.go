@@ -8,6 +8,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/table"
 	"github.com/kstonedb/kstone/engine/table/typed"
 	"github.com/kstonedb/kstone/keycodec"
@@ -36,8 +37,8 @@ var (
 
 // openExample returns a database in memory with some tables, and what closes it.
 func openExample(ctx context.Context, tables ...typed.Definition) (*table.DB, func()) {
-	db, err := table.OpenDir(ctx, "example",
-		&table.Options{Engine: &engine.Options{InMemory: true}})
+	db, err := local.OpenDir(ctx, "example",
+		&local.Options{Engine: &engine.Options{InMemory: true}})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/table"
 	"github.com/kstonedb/kstone/engine/table/typed"
 	"github.com/kstonedb/kstone/internal/testutil"
@@ -97,7 +98,7 @@ func rawGet(db *table.DB, prefix []byte, buf *[2][]byte, value []byte, s *sale) 
 	pk := keycodec.AppendString(append(buf[0][:0], prefix...), s.Shop)
 	sk := keycodec.AppendInt64(keycodec.AppendInt64(buf[1][:0], s.At.UnixMilli()), s.Seq)
 	buf[0], buf[1] = pk, sk
-	value, err := db.Engine().AppendGet(value[:0], keycodec.Key{PK: pk, SK: sk})
+	value, err := local.Engine(db).AppendGet(value[:0], keycodec.Key{PK: pk, SK: sk})
 	if err != nil {
 		return value, err
 	}

@@ -122,7 +122,7 @@ func (t *Table[T]) fillKey(b *binding, values []expr.Value, row *T) {
 // load reads the row whose key is in s.row.
 func (t *Table[T]) load(ctx context.Context, r table.Reader, b *binding, s *getScratch,
 	row unsafe.Pointer) error {
-	return b.table.In(r).Read(func(def *schema.Table, from store.Reader) (err error) {
+	return b.table.In(r).Read(ctx, func(def *schema.Table, from store.Reader) (err error) {
 		if def != b.schema {
 			if b, err = t.bindTo(b.table, def); err != nil {
 				return err
@@ -165,7 +165,7 @@ func (t *Table[T]) MultiGet(ctx context.Context, r table.Reader, rows []T) (foun
 	if err != nil {
 		return nil, err
 	}
-	err = b.table.In(r).Read(func(def *schema.Table, from store.Reader) (err error) {
+	err = b.table.In(r).Read(ctx, func(def *schema.Table, from store.Reader) (err error) {
 		if def != b.schema {
 			if b, err = t.bindTo(b.table, def); err != nil {
 				return err

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/table"
 	"github.com/kstonedb/kstone/engine/table/typed"
@@ -69,8 +70,8 @@ var ctx = context.Background()
 // openTyped opens an empty database with some tables.
 func openTyped(t testing.TB, tables ...typed.Definition) *table.DB {
 	t.Helper()
-	db, err := table.OpenDir(ctx, t.TempDir(),
-		&table.Options{Engine: &engine.Options{InMemory: true}})
+	db, err := local.OpenDir(ctx, t.TempDir(),
+		&local.Options{Engine: &engine.Options{InMemory: true}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/table"
 	"github.com/kstonedb/kstone/engine/table/typed"
 )
@@ -21,11 +22,11 @@ func TestNilContextOfTables(t *testing.T) {
 	fatal(t, err)
 	defer e.Close()
 	pairs := typed.NewTable[pair]("pairs")
-	db, err := table.Open(context.Background(), e, nil)
+	db, err := local.Open(context.Background(), e, nil)
 	fatal(t, err)
 	fatal(t, typed.Migrate(context.Background(), db, pairs))
 	a := typed.Col(pairs, func(p *pair) *int64 { return &p.A })
-	_, opened := table.Open(none, e, nil)
+	_, opened := local.Open(none, e, nil)
 	_, found := pairs.Get(none, db, a.Eq(1))
 	_, counted := pairs.Where(a.Gt(1)).Count(none, db)
 	_, deleted := pairs.DeleteWhere(none, db, a.Gt(1))

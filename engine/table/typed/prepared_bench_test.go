@@ -6,6 +6,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/table"
@@ -76,7 +77,7 @@ func openShipments(t testing.TB, n int64) *shipments {
 		MemtableBytes: 64 << 20, CacheBytes: 256 << 20})
 	fatal(t, err)
 	p := newShipments(typed.NewTable[shipment]("shipments"))
-	p.db, err = table.Open(ctx, e, nil)
+	p.db, err = local.Open(ctx, e, nil)
 	fatal(t, err)
 	t.Cleanup(func() {
 		fatal(t, p.db.Close())
@@ -204,7 +205,7 @@ func BenchmarkQueries(b *testing.B) {
 	p := openShipments(b, shipmentCount)
 	tab, err := p.db.Table("shipments")
 	fatal(b, err)
-	q := &benched{p, b, raw{e: p.db.Engine(), spans: make([]keycodec.Span, 1)}, tab.Schema()}
+	q := &benched{p, b, raw{e: local.Engine(p.db), spans: make([]keycodec.Span, 1)}, tab.Schema()}
 	q.run("point", 1, func(n int) int { return q.one(p.byID.First(ctx, p.db, p.isID.Is(at(n)))) })
 	q.run("point/unprepared", 1, func(n int) int {
 		return q.one(p.of.Where(p.id.Eq(at(n))).First(ctx, p.db))

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/table"
 	"github.com/kstonedb/kstone/engine/table/typed"
@@ -315,7 +316,7 @@ func (h *hooked) Get(ctx context.Context, dst []byte, key store.Key) ([]byte, er
 func TestUniqueKeyThatMovesBetweenReads(t *testing.T) {
 	e, err := engine.Open("db", &engine.Options{InMemory: true, Durability: engine.Process})
 	fatal(t, err)
-	h := &hooked{Store: store.Local(e)}
+	h := &hooked{Store: local.New(e)}
 	p := newShipments(typed.NewTable[shipment]("shipments"))
 	p.db, err = table.OpenStore(ctx, h, nil)
 	fatal(t, err)

@@ -174,7 +174,7 @@ func (c *RowCache[T]) fill(ctx context.Context, b *binding, name string, k store
 	c.mu.Unlock()
 
 	var expiry int64
-	err := c.bound.Read(func(def *schema.Table, from store.Reader) (err error) {
+	err := c.bound.Read(ctx, func(def *schema.Table, from store.Reader) (err error) {
 		if def != b.schema {
 			if b, err = c.table.bindTo(c.bound, def); err != nil {
 				return err

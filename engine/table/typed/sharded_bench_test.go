@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/table"
 	"github.com/kstonedb/kstone/engine/table/typed"
 )
@@ -20,7 +21,7 @@ func BenchmarkHotPartition(b *testing.B) {
 		source := typed.Col(readings, func(r *reading) *string { return &r.Source })
 		seq := typed.Col(readings, func(r *reading) *int64 { return &r.Seq })
 		open := func(b *testing.B) *table.DB {
-			db, err := table.OpenDir(ctx, b.TempDir(), nil)
+			db, err := local.OpenDir(ctx, b.TempDir(), nil)
 			if err == nil {
 				err = typed.Migrate(ctx, db, readings)
 			}
@@ -52,7 +53,7 @@ func BenchmarkHotPartition(b *testing.B) {
 		if _, err := readings.InsertMany(ctx, db, rows); err != nil {
 			b.Fatal(err)
 		}
-		if err := db.Engine().Flush(ctx); err != nil {
+		if err := local.Engine(db).Flush(ctx); err != nil {
 			b.Fatal(err)
 		}
 		b.Run(fmt.Sprint("get/", buckets), func(b *testing.B) {

@@ -10,7 +10,7 @@ import (
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/measure"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 	"github.com/kstonedb/kstone/engine"
-	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/table/typed"
 	"github.com/kstonedb/kstone/keycodec"
 	"github.com/kstonedb/kstone/keycodec/composite"
@@ -144,7 +144,7 @@ func openTable(ctx context.Context, e *engine.DB, second bool) (way, func() erro
 	if second {
 		rows.Index("by_category", category.Asc(), date.Asc()).Shard(16)
 	}
-	db, err := table.Open(ctx, e, nil)
+	db, err := local.Open(ctx, e, nil)
 	if err != nil {
 		return way{}, nil, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	core "github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/table"
 	"github.com/kstonedb/kstone/engine/table/typed"
@@ -69,7 +70,7 @@ func openKstoneTable(ctx context.Context, dir string, durability core.Durability
 	s := &kstoneStore{engine: e}
 	s.describe()
 	index(s)
-	if s.db, err = table.Open(ctx, e, nil); err == nil {
+	if s.db, err = local.Open(ctx, e, nil); err == nil {
 		err = typed.Migrate(ctx, s.db, s.rows)
 	}
 	if err == nil {

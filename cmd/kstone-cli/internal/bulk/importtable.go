@@ -16,6 +16,7 @@ import (
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/record"
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/sql"
@@ -69,7 +70,7 @@ func importTable(ctx context.Context, a *cli.App, t *cli.Tables, f *ImportFlags,
 	if err == nil { // what only reads later cannot keep them
 		_, err = t.Analyze(ctx, found.Name(), &table.AnalyzeOptions{SampleRows: importSample})
 	}
-	err = errors.Join(err, t.Engine().Sync(context.WithoutCancel(ctx)))
+	err = errors.Join(err, local.Engine(t.DB).Sync(context.WithoutCancel(ctx)))
 	err = imported(a, &im.Intake, &im.sum, err)
 	if fresh && im.rejected > 0 {
 		err = cli.Advise(err,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/meter"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
+	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/sql"
 	"github.com/kstonedb/kstone/engine/table"
@@ -47,7 +48,7 @@ func (a *App) OpenTables(ctx context.Context, d *Database) (*Tables, error) {
 		if a.Open != nil && a.InTTY && a.OutTTY {
 			o.MaxTxAge = shellTxAge
 		}
-		db, err := table.Open(ctx, d.DB, o)
+		db, err := local.Open(ctx, d.DB, o)
 		if err != nil {
 			return nil, err
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/table"
 	"github.com/kstonedb/kstone/keycodec"
 )
@@ -96,7 +97,7 @@ type tableStatistics struct {
 
 // statisticsOf returns those of the tables of a database.
 func statisticsOf(ctx context.Context, e *engine.DB) (all []tableStatistics, err error) {
-	db, err := table.Open(ctx, e, &table.Options{SampleRows: -1})
+	db, err := local.Open(ctx, e, &table.Options{SampleRows: -1})
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/kstonedb/kstone/engine/plan/spans"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/keycodec"
-	"github.com/kstonedb/kstone/zonemap"
+	"github.com/kstonedb/kstone/zonemap/zone"
 )
 
 // Counter counts roughly what is in a table now. Implementations may be called concurrently.
@@ -20,7 +20,7 @@ type Counter interface {
 	// first columns. ok is false if it is not known.
 	Range(t *schema.Table, x *schema.Index, lo, hi []byte, points int) (n float64, ok bool)
 	// Left returns the share of the rows that are in blocks with such zones, or in none.
-	Left(t *schema.Table, mayHold func(zonemap.Columns) bool) (share float64, ok bool)
+	Left(t *schema.Table, mayHold func(zone.Columns) bool) (share float64, ok bool)
 }
 
 // Live remembers what was counted for one query. Statistics say how values are distributed, and
@@ -138,7 +138,7 @@ const leastFound = 0.1
 
 // Left returns the share of the rows that are read if blocks are tested for their zones: all of
 // them if that is not known.
-func (e *Estimator) Left(mayHold func(zonemap.Columns) bool) float64 {
+func (e *Estimator) Left(mayHold func(zone.Columns) bool) float64 {
 	if e.live != nil {
 		if share, ok := e.live.counter.Left(e.table, mayHold); ok {
 			return share

@@ -10,7 +10,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine/plan/internal/operator"
 	"github.com/kstonedb/kstone/engine/plan/internal/stats"
-	"github.com/kstonedb/kstone/zonemap"
+	"github.com/kstonedb/kstone/zonemap/zone"
 )
 
 // Explanation is a plan for people and programs: a tree of steps. Its text is stable: it
@@ -117,7 +117,7 @@ func (e *Explanation) write(b *strings.Builder, first, rest string) {
 		count := stats.Grouped
 		fmt.Fprintf(b, " | actual rows %s seeks %s keys %s bytes %s time %s", count(a.Rows),
 			count(a.Seeks), count(a.Keys), count(a.Bytes), a.Time.Round(time.Microsecond))
-		if a.Blocks != (zonemap.BlockCounts{}) {
+		if a.Blocks != (zone.BlockCounts{}) {
 			fmt.Fprintf(b, " blocks %s skipped %s", count(a.Blocks.Read), count(a.Blocks.Skipped))
 		}
 		if a.Spilled > 0 {

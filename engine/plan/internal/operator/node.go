@@ -7,7 +7,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/keycodec"
-	"github.com/kstonedb/kstone/zonemap"
+	"github.com/kstonedb/kstone/zonemap/zone"
 )
 
 // Node is a step of a plan. A tree of nodes belongs to one execution: the executor
@@ -78,7 +78,7 @@ type Actual struct {
 	// Spilled is the bytes written to temporary files.
 	Spilled int64
 	// Blocks are those of files that were tested by Access.Zones.
-	Blocks zonemap.BlockCounts
+	Blocks zone.BlockCounts
 	// Workers is how many goroutines have shared its reading; 0: none but the caller's.
 	Workers int
 }

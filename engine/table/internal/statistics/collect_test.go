@@ -9,7 +9,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
@@ -64,10 +63,10 @@ func (s *items) Scan(_ context.Context, rg store.Range) iter.Seq2[store.Item, er
 // sampled is a list that returns samples: every item, which stands for several.
 type sampled struct{ *items }
 
-func (s sampled) Sample(ctx context.Context, q engine.Sample) iter.Seq2[engine.Sampled, error] {
-	return func(yield func(engine.Sampled, error) bool) {
+func (s sampled) Sample(ctx context.Context, q store.Sample) iter.Seq2[store.Sampled, error] {
+	return func(yield func(store.Sampled, error) bool) {
 		for it, err := range s.Scan(ctx, store.Interval(q.From.PK, q.To.PK)) {
-			if !yield(engine.Sampled{Item: it, Weight: s.weight}, err) {
+			if !yield(store.Sampled{Item: it, Weight: s.weight}, err) {
 				return
 			}
 		}

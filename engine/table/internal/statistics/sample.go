@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
@@ -50,7 +49,7 @@ func (a *analyzer) sample(ctx context.Context) (*rowSample, error) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	s := &rowSample{most: a.o.SampleRows, rng: rng}
 	rg := rowio.Rows(a.t)
-	q := engine.Sample{Parts: a.o.SampleRows, Rand: rng}
+	q := store.Sample{Parts: a.o.SampleRows, Rand: rng}
 	q.From.PK, q.To.PK = rg.From, rg.To
 	for it, err := range store.SampleOf(ctx, a.r, q) {
 		if err != nil {
@@ -89,7 +88,7 @@ func (s *rowSample) Pop() any {
 	return last
 }
 
-func (s *rowSample) add(it *engine.Sampled) {
+func (s *rowSample) add(it *store.Sampled) {
 	s.count += it.Weight
 	s.bytes += it.Weight * itemBytes(&it.Item)
 	rank := s.rng.ExpFloat64() / it.Weight

@@ -1,7 +1,8 @@
-package zonemap
+package zone
 
 import (
 	"bytes"
+	"encoding/binary"
 
 	"github.com/kstonedb/kstone/internal/corrupt"
 )
@@ -161,7 +162,7 @@ func (c Columns) Column(group, column uint64) (z Column, known bool) {
 // blockColumn returns the zone of a column of the group at a position, -1 if the file has no such
 // group, in a block.
 func (f *FileColumns) blockColumn(block []byte, at int, column uint64) (z Column, known bool) {
-	for d := (mapDecoder{b: block}); d.off < len(d.b); {
+	for d := (decoder{b: block}); d.off < len(d.b); {
 		g := int(d.b[d.off])
 		if d.off++; g >= len(f.groups) {
 			return Column{}, false
@@ -190,7 +191,7 @@ func OpenColumns(data []byte) (*FileColumns, error) {
 		return nil, corrupt.New("", 0, "column zones", "a first byte of 18 or 19", len(data))
 	}
 	f := &FileColumns{complete: data[0] == columnsComplete}
-	d := mapDecoder{b: data, off: 1}
+	d := decoder{b: data, off: 1}
 	for d.off < len(d.b) {
 		g := fileGroup{id: d.uvarint()}
 		n := d.uvarint()
@@ -210,7 +211,7 @@ func OpenColumns(data []byte) (*FileColumns, error) {
 // Check returns an error that matches corrupt.ErrCorrupt if the zones of a block cannot be
 // decoded.
 func (c Columns) Check() error {
-	d := mapDecoder{b: c.block}
+	d := decoder{b: c.block}
 	if c.file == nil || len(d.b) == 1 && d.b[0] == blockIncomplete {
 		return nil
 	}
@@ -231,8 +232,23 @@ func (c Columns) Check() error {
 	return nil
 }
 
+// decoder reads fields and remembers whether one did not fit.
+type decoder struct {
+	b   []byte
+	off int
+	bad bool
+}
+
+func (d *decoder) uvarint() uint64 {
+	v, n := binary.Uvarint(d.b[d.off:])
+	if d.bad = d.bad || n <= 0; !d.bad {
+		d.off += n
+	}
+	return v
+}
+
 // head reads the first byte of bounds and how many bytes follow it.
-func (d *mapDecoder) head() (head byte, follow int) {
+func (d *decoder) head() (head byte, follow int) {
 	if d.bad || d.off == len(d.b) {
 		d.bad = true
 		return sharedNot, 0
@@ -249,14 +265,14 @@ func (d *mapDecoder) head() (head byte, follow int) {
 	return head, follow
 }
 
-func (d *mapDecoder) skipBounds() {
+func (d *decoder) skipBounds() {
 	_, follow := d.head()
 	d.off += follow
 }
 
 // bounds reads the bounds of a column, which begin with prefix, and returns how many bytes both
 // begin with.
-func (d *mapDecoder) bounds(z *Column, prefix []byte) (known bool, shared int) {
+func (d *decoder) bounds(z *Column, prefix []byte) (known bool, shared int) {
 	head, follow := d.head()
 	z.Nulls = head&nullsFlag != 0
 	switch head & sharedMask {

@@ -1,4 +1,4 @@
-package store_test
+package local_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/store/storetest"
 	"github.com/kstonedb/kstone/internal/testutil"
@@ -43,10 +44,10 @@ func open(t testing.TB) *engine.DB {
 // The local store passes all checks.
 //
 // Promise (reads and writes): Every store behaves the same: conditions, whole commits, ranges,
-// snapshots, limits. Also `TestLocalWithoutFastPaths`, `TestTx`, `TestMemory` in `engine/store`.
+// snapshots, limits. Also `TestLocalWithoutFastPaths`, `TestTx`, `TestMemory` in `engine/local`.
 func TestLocal(t *testing.T) {
 	for _, check := range storetest.Checks(testutil.Seed(t)) {
-		t.Run(check.Name, func(t *testing.T) { check.Run(t, store.Local(open(t))) })
+		t.Run(check.Name, func(t *testing.T) { check.Run(t, local.New(open(t))) })
 	}
 }
 
@@ -56,7 +57,7 @@ type plain struct{ store.Store }
 // So does it without its optional interfaces.
 func TestLocalWithoutFastPaths(t *testing.T) {
 	for _, check := range storetest.Checks(testutil.Seed(t)) {
-		t.Run(check.Name, func(t *testing.T) { check.Run(t, plain{store.Local(open(t))}) })
+		t.Run(check.Name, func(t *testing.T) { check.Run(t, plain{local.New(open(t))}) })
 	}
 }
 
@@ -67,17 +68,17 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// txStore is a store whose every call is a transaction of its own, through store.Tx.
-type txStore struct{ *store.LocalStore }
+// txStore is a store whose every call is a transaction of its own, through local.Tx.
+type txStore struct{ *local.Store }
 
 func (s txStore) Commit(ctx context.Context, w *store.WriteSet) error {
-	return s.DB().Update(ctx, func(tx *engine.Tx) error { return store.Tx(tx).Commit(ctx, w) })
+	return s.Update(ctx, func(tx store.Tx) error { return tx.Commit(ctx, w) })
 }
 
 // Write sets that are committed in transactions mean the same.
 func TestTx(t *testing.T) {
 	for _, check := range storetest.Checks(testutil.Seed(t)) {
-		t.Run(check.Name, func(t *testing.T) { check.Run(t, txStore{store.Local(open(t))}) })
+		t.Run(check.Name, func(t *testing.T) { check.Run(t, txStore{local.New(open(t))}) })
 	}
 }
 
@@ -87,7 +88,7 @@ func TestTxReadsItsWrites(t *testing.T) {
 	db := open(t)
 	a, b := store.Key{PK: []byte("a"), SK: []byte("1")}, store.Key{PK: []byte("b"), SK: []byte("2")}
 	err := db.Update(ctx, func(tx *engine.Tx) error {
-		s := store.Tx(tx)
+		s := local.NewTx(tx)
 		var w store.WriteSet
 		w.PutIf(a, []byte("x"), store.Absent())
 		w.Require(b, store.Absent())
@@ -111,7 +112,7 @@ func TestTxReadsItsWrites(t *testing.T) {
 	if !errors.Is(err, store.ErrConflict) {
 		t.Errorf("the requirement was broken: %v", err)
 	}
-	if _, err := store.Local(db).Get(ctx, nil, a); !errors.Is(err, store.ErrNotFound) {
+	if _, err := local.New(db).Get(ctx, nil, a); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("a conflict has written: %v", err)
 	}
 }
@@ -122,7 +123,7 @@ func TestLocalDoesNotAllocate(t *testing.T) {
 	db, err := engine.Open("store", &engine.Options{InMemory: true, Durability: engine.Process})
 	ok(t, err)
 	t.Cleanup(func() { ok(t, db.Close()) })
-	var s store.Store = store.Local(db)
+	var s store.Store = local.New(db)
 	const n = 5000
 	var pks [][]byte
 	for i := range 16 {
@@ -171,5 +172,22 @@ func TestLocalDoesNotAllocate(t *testing.T) {
 	})
 	if got > 64 || found != 1000 {
 		t.Errorf("MultiGet allocates %.0f objects for %d items", got, found)
+	}
+}
+
+// A path and a file URL open the directory; Close closes it. Errors are those of the engine.
+func TestOpenURL(t *testing.T) {
+	dir := t.TempDir()
+	for _, url := range []string{dir, "file://" + dir} {
+		s, err := store.Open(ctx, url)
+		ok(t, err)
+		_, err = s.Get(ctx, nil, store.Key{PK: []byte("p")})
+		if !errors.Is(err, engine.ErrNotFound) || !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("no item: %v", err)
+		}
+		ok(t, s.Close())
+		if _, err = s.Get(ctx, nil, store.Key{PK: []byte("p")}); !errors.Is(err, engine.ErrClosed) {
+			t.Errorf("after Close: %v", err)
+		}
 	}
 }

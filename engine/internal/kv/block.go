@@ -1,9 +1,6 @@
-package engine
+package kv
 
 import (
-	"context"
-
-	"github.com/kstonedb/kstone/engine/internal/read"
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/keycodec"
 )
@@ -20,6 +17,12 @@ type Block struct {
 	stripe uint8
 	item   *Item // instead of rows
 	buf    []byte
+}
+
+// SetRows makes a block of entries. If pk is not nil, it is the partition key of all of them, and
+// their sort keys begin at skip.
+func SetRows(b *Block, rows []base.Entry, pk []byte, skip int, stripe uint8) {
+	b.rows, b.pk, b.skip, b.stripe, b.item = rows, pk, skip, stripe, nil
 }
 
 // SetItem makes it the block that has one item.
@@ -76,50 +79,5 @@ func (b *Block) Item(i int) (Item, error) {
 	}
 	key, err := b.Key(i)
 	e := &b.rows[i]
-	return Item{Key: key, Value: e.Value, Expiry: e.Expiry, Version: read.Version(e)}, err
-}
-
-// Share divides the stripes of an unordered scan among readers of the same moment, see Scan.Share.
-type Share struct{ share read.Share }
-
-// Left reports whether a stripe is still to be read.
-func (s *Share) Left() bool { return s.share.Left() }
-
-// ScanBlocks hands the items that s selects to yield, as many at a time as are at hand, until
-// it returns false. It is Scan for readers of many items. Filter is not called: with MayHold the
-// caller's own test is it.
-func (r *reader) ScanBlocks(ctx context.Context, s Scan, yield func(*Block) bool) error {
-	it := read.NewIteration()
-	defer it.Close()
-	if err := r.openScan(ctx, it, &s, s.Unordered); err != nil {
-		return err
-	}
-	return yieldBlocks(it, yield)
-}
-
-// GatherBlocks is Gather as ScanBlocks is Scan.
-func (r *reader) GatherBlocks(ctx context.Context, g Gather, yield func(*Block) bool) error {
-	it := read.NewIteration()
-	defer it.Close()
-	if err := r.openGather(ctx, it, &g, true); err != nil {
-		return err
-	}
-	return yieldBlocks(it, yield)
-}
-
-// yieldBlocks hands out what an iteration shows.
-func yieldBlocks(it *read.Iteration, yield func(*Block) bool) error {
-	var b Block
-	for last := false; !last; {
-		rows := it.Block()
-		if rows == nil {
-			return it.Err()
-		}
-		b.pk, b.skip, _ = it.Part()
-		b.stripe = it.Stripe()
-		if b.rows, last = it.Cut(rows); !yield(&b) {
-			return nil
-		}
-	}
-	return nil
+	return Item{Key: key, Value: e.Value, Expiry: e.Expiry, Version: Version(e)}, err
 }

@@ -1,4 +1,4 @@
-package zonemap_test
+package zone_test
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 
 	"github.com/kstonedb/kstone/internal/corrupt"
 	"github.com/kstonedb/kstone/internal/testutil"
-	"github.com/kstonedb/kstone/zonemap"
+	"github.com/kstonedb/kstone/zonemap/zone"
 )
 
 // columnRow is a row as it is described; a nil value is NULL.
@@ -40,7 +40,7 @@ func drawRow(t *rapid.T) columnRow {
 }
 
 // describeRows describes the rows of a block.
-func describeRows(b *zonemap.ColumnsBuilder, rows []columnRow) {
+func describeRows(b *zone.ColumnsBuilder, rows []columnRow) {
 	for i := range rows {
 		r := &rows[i]
 		if r.unknown {
@@ -59,8 +59,8 @@ func describeRows(b *zonemap.ColumnsBuilder, rows []columnRow) {
 }
 
 // openColumns ends the file and returns its zones and those of its blocks.
-func openColumns(t testing.TB, b *zonemap.ColumnsBuilder, blocks int) (all []zonemap.Columns) {
-	f, err := zonemap.OpenColumns(b.FinishFile(nil))
+func openColumns(t testing.TB, b *zone.ColumnsBuilder, blocks int) (all []zone.Columns) {
+	f, err := zone.OpenColumns(b.FinishFile(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func openColumns(t testing.TB, b *zonemap.ColumnsBuilder, blocks int) (all []zon
 }
 
 // checkColumns compares the zones with the rows that they are of.
-func checkColumns(t *rapid.T, zones zonemap.Columns, rows []columnRow, ofFile bool) {
+func checkColumns(t *rapid.T, zones zone.Columns, rows []columnRow, ofFile bool) {
 	for _, group := range []uint64{0, 1, 2, 5, 300} {
 		for _, column := range []uint64{0, 1, 2, 3, 200} {
 			known, nulls := true, false
@@ -119,7 +119,7 @@ func checkColumns(t *rapid.T, zones zonemap.Columns, rows []columnRow, ofFile bo
 
 // checkFine checks that bounds begin as the least and the greatest value do, and that what they
 // leave out is of no weight: they are 64 steps apart, or have all bytes, or three that differ.
-func checkFine(t *rapid.T, z *zonemap.Column, values [][]byte) {
+func checkFine(t *rapid.T, z *zone.Column, values [][]byte) {
 	least, greatest := values[0], values[0]
 	for _, v := range values {
 		if bytes.Compare(v, least) < 0 {
@@ -141,7 +141,7 @@ func checkFine(t *rapid.T, z *zonemap.Column, values [][]byte) {
 	for i := n; i < len(low); i++ {
 		above = above<<8 + int(high[i]) - int(low[i])
 	}
-	if whole := min(len(least), len(greatest), zonemap.MaxBoundBytes); above < 64 &&
+	if whole := min(len(least), len(greatest), zone.MaxBoundBytes); above < 64 &&
 		len(low) < whole && len(low)-n < 3 {
 		t.Fatalf("%x to %x have the bounds %x and %x", least, greatest, low, high)
 	}
@@ -150,7 +150,7 @@ func checkFine(t *rapid.T, z *zonemap.Column, values [][]byte) {
 // Zones of blocks, and of the file of them, deny no value; they know a column if each row has
 // reported it, and nothing if a put was not described.
 func TestColumnsModel(t *testing.T) {
-	var b zonemap.ColumnsBuilder
+	var b zone.ColumnsBuilder
 	testutil.Check(t, func(rt *rapid.T) {
 		b.Reset()
 		var all []columnRow
@@ -170,7 +170,7 @@ func TestColumnsModel(t *testing.T) {
 
 // What is outside of the values is denied, up to what bounds leave out.
 func TestBoundsOfColumns(t *testing.T) {
-	var b zonemap.ColumnsBuilder
+	var b zone.ColumnsBuilder
 	for _, v := range []string{"b", "k", strings.Repeat("m", 30)} {
 		b.Rows(1, 1)
 		b.Values(2, 1, []byte(v), []byte(v))
@@ -197,7 +197,7 @@ func TestBoundsOfColumns(t *testing.T) {
 
 // Zones have a limit: blocks with groups beyond it say nothing, columns beyond it are not known.
 func TestLimitsOfColumns(t *testing.T) {
-	var b zonemap.ColumnsBuilder
+	var b zone.ColumnsBuilder
 	v := []byte("v")
 	for i := range uint64(130) {
 		b.Rows(i, 1)
@@ -222,7 +222,7 @@ func TestLimitsOfColumns(t *testing.T) {
 
 // A column that only later blocks report is known in those.
 func TestColumnOfLaterBlocks(t *testing.T) {
-	var b zonemap.ColumnsBuilder
+	var b zone.ColumnsBuilder
 	for i := range 3 {
 		b.Rows(1, 1)
 		b.Values(1, 1, []byte("a"), []byte("a"))
@@ -244,7 +244,7 @@ func TestColumnOfLaterBlocks(t *testing.T) {
 
 // TestDocumentedColumns: the bytes of the example in docs/format/sst.md.
 func TestDocumentedColumns(t *testing.T) {
-	var b zonemap.ColumnsBuilder
+	var b zone.ColumnsBuilder
 	for i, name := range []string{"Ada", "", "Grace Brewster Hopper"} {
 		number := []byte{0x80, 0, 0, byte(10 + i)}
 		b.Rows(7, 1)
@@ -258,7 +258,7 @@ func TestDocumentedColumns(t *testing.T) {
 			b.FinishBlock(3 - i)
 		}
 	}
-	page, err := os.ReadFile(filepath.Join("..", "docs", "format", "sst.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "format", "sst.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -281,7 +281,7 @@ func TestDocumentedColumns(t *testing.T) {
 
 // Zones that cannot be decoded are not known.
 func FuzzColumns(f *testing.F) {
-	var b zonemap.ColumnsBuilder
+	var b zone.ColumnsBuilder
 	v := []byte("12345678")
 	for i := range 3 {
 		b.Rows(1, 2)
@@ -296,7 +296,7 @@ func FuzzColumns(f *testing.F) {
 	f.Add(b.FinishFile(nil), b.AppendBlock(nil, 3), uint64(1), uint64(1))
 	f.Fuzz(func(t *testing.T, file, block []byte, group, column uint64) {
 		defer testutil.Watch(file, block, group, column)()
-		c, err := zonemap.OpenColumns(file)
+		c, err := zone.OpenColumns(file)
 		if err != nil {
 			if !errors.Is(err, corrupt.ErrCorrupt) {
 				t.Fatal(err)
@@ -308,7 +308,7 @@ func FuzzColumns(f *testing.F) {
 		if err != nil && !errors.Is(err, corrupt.ErrCorrupt) {
 			t.Fatal(err)
 		}
-		for _, zones := range []zonemap.Columns{zones, c.Columns()} {
+		for _, zones := range []zone.Columns{zones, c.Columns()} {
 			if z, known := zones.Column(group, column); z.Between(nil, nil) && !known {
 				t.Fatalf("%+v is not known", z)
 			}
@@ -318,7 +318,7 @@ func FuzzColumns(f *testing.F) {
 
 // Describing rows does not allocate once the memory is there.
 func TestColumnsAllocations(t *testing.T) {
-	var b zonemap.ColumnsBuilder
+	var b zone.ColumnsBuilder
 	var dst []byte
 	v := []byte("12345678")
 	n := testutil.AllocsPerRun(100, func() {

@@ -1,4 +1,4 @@
-package zonemap
+package zone
 
 import (
 	"bytes"
@@ -227,7 +227,7 @@ func (b *ColumnsBuilder) FinishFile(dst []byte) []byte {
 
 // AppendBlock appends the zones of a block.
 func (b *ColumnsBuilder) AppendBlock(dst []byte, block int) []byte {
-	d := mapDecoder{b: b.blocks[:b.ends[block]]}
+	d := decoder{b: b.blocks[:b.ends[block]]}
 	if block > 0 {
 		d.off = b.ends[block-1]
 	}

@@ -1,0 +1,57 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/kstonedb/kstone/engine/internal/kv"
+	"github.com/kstonedb/kstone/engine/internal/read"
+)
+
+// Block is a number of items that an iteration has at hand together. Their keys are decoded when
+// they are asked for. It belongs to one goroutine.
+//
+// Ownership: all it returns is valid in the call that it was handed to, a key until the next call
+// of Key or Item.
+type Block = kv.Block
+
+// Share divides the stripes of an unordered scan among readers of the same moment, see Scan.Share.
+type Share = kv.Share
+
+// ScanBlocks hands the items that s selects to yield, as many at a time as are at hand, until
+// it returns false. It is Scan for readers of many items. Filter is not called: with MayHold the
+// caller's own test is it.
+func (r *reader) ScanBlocks(ctx context.Context, s Scan, yield func(*Block) bool) error {
+	it := read.NewIteration()
+	defer it.Close()
+	if err := r.openScan(ctx, it, &s, s.Unordered); err != nil {
+		return err
+	}
+	return yieldBlocks(it, yield)
+}
+
+// GatherBlocks is Gather as ScanBlocks is Scan.
+func (r *reader) GatherBlocks(ctx context.Context, g Gather, yield func(*Block) bool) error {
+	it := read.NewIteration()
+	defer it.Close()
+	if err := r.openGather(ctx, it, &g, true); err != nil {
+		return err
+	}
+	return yieldBlocks(it, yield)
+}
+
+// yieldBlocks hands out what an iteration shows.
+func yieldBlocks(it *read.Iteration, yield func(*Block) bool) error {
+	var b Block
+	for last := false; !last; {
+		rows := it.Block()
+		if rows == nil {
+			return it.Err()
+		}
+		pk, skip, _ := it.Part()
+		rows, last = it.Cut(rows)
+		if kv.SetRows(&b, rows, pk, skip, it.Stripe()); !yield(&b) {
+			return nil
+		}
+	}
+	return nil
+}

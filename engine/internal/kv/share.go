@@ -1,0 +1,20 @@
+package kv
+
+import (
+	"sync/atomic"
+
+	"github.com/kstonedb/kstone/internal/base"
+)
+
+// Share divides the stripes of a scan among the iterations that walk them: each stripe is read by
+// one of them, in the order of the stripes. The zero Share is ready.
+type Share struct{ next atomic.Int32 }
+
+// Take returns the next of n positions of a share; ok is false after the last.
+func Take(s *Share, n int) (i int, ok bool) {
+	i = int(s.next.Add(1)) - 1
+	return i, i < n
+}
+
+// Left reports whether a stripe is still to be read.
+func (s *Share) Left() bool { return s.next.Load() < base.NumStripes }
