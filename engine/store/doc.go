@@ -22,7 +22,8 @@
 // A caller distinguishes, with errors.Is: [ErrConditionFailed] (final: the state is another
 // one; a [ConditionError] names the operation), [ErrConflict] (read and decide again),
 // [ErrUnknown] (it may have been written or not), [ErrTooLarge] (split it, see [Limits]).
-// After all of them but ErrUnknown nothing has been written.
+// After all of them but ErrUnknown nothing has been written. Reads of a snapshot may end with
+// [ErrStale], if the store keeps old versions for a limited time.
 //
 // Package storetest has the checks that every implementation must pass.
 package store

@@ -74,6 +74,8 @@ var (
 	// ErrUnknown: the outcome of a commit is not known. It has been written as a whole or
 	// not at all, and is not written later than the next read sees.
 	ErrUnknown = errors.New("store: unknown outcome")
+	// ErrStale: the store has dropped what a snapshot or scan reads. Take a new one.
+	ErrStale = errors.New("store: snapshot is too old")
 )
 
 // Reader reads the newest committed state, or that of a snapshot or transaction.

@@ -1,0 +1,12 @@
+// Package remote is what stores on other machines share. Such a store keeps ordered pairs of bytes;
+// this package makes keys and items of them.
+//
+//   - [Layout] turns a key into one ordered byte string, with or without a stripe in front, and
+//     [AppendValue] an item into a value, which is never empty.
+//   - [View] is what a store has to offer for reads: single keys, and pages of ranges, each many in
+//     one wave of requests. [Reader] is a store.Reader over views: it divides ranges, reads in
+//     pages, merges, and drops what has expired.
+//   - [Batch] is a write set by encoded keys, each written once, with its conditions.
+//   - [Trips] counts round trips: a store calls [Request] around each of its requests.
+//   - [Within] ends calls whose context has no deadline.
+package remote
