@@ -1,13 +1,13 @@
 // Package store is the interface through which tables, indexes and plans reach storage.
-// It is implemented by the engine of this process ([Local]), one of its transactions ([Tx]), or,
-// later, an ordered key/value engine on other machines.
+// It is implemented by the engine of this process (package engine/local), by its transactions, and
+// by ordered key/value engines on other machines, whose packages are modules of their own. It
+// imports none of them; [Open] finds one by the scheme of a URL.
 //
 // It is small on purpose: what an implementation must have is what ordered engines have in
 // common. [Store] reads single keys, many keys, and ranges in both directions; it commits
 // a [WriteSet] with its conditions as one; it takes snapshots; it states its limits; it
-// keeps a few named values. What only some can do fast is optional: [Counter],
-// [ItemReader], [ResultsReader] and [RangeDeleter], each with a function of this package
-// that does without.
+// keeps a few named values. What only some can do is optional: abilities.go has all of it, with
+// what is done without.
 //
 // # Conditions are data
 //

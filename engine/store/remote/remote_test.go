@@ -91,6 +91,8 @@ func (v pairView) Pages(ctx context.Context, spans []remote.Span) ([]remote.Page
 	return out, context.Cause(ctx)
 }
 
+func (s *pairStore) Close() error { return nil }
+
 func (s *pairStore) Limits() store.Limits {
 	return store.Limits{KeyBytes: 1 << 10, ValueBytes: 1 << 16, NoVersions: true}
 }
