@@ -38,12 +38,13 @@ func cell(v expr.Value, typ byte) string {
 	if text == "" {
 		return "(empty)"
 	}
+	// The text is that of a row, which is valid until the next one.
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {
 			return '@'
 		}
 		return r
-	}, text)
+	}, strings.Clone(text))
 }
 
 // number returns a value as C takes it for a number: of a text the digits that it begins with.
