@@ -20,6 +20,8 @@ type Const struct{ Value }
 type Param struct {
 	Index int    // position among the parameters, from 0
 	Name  string // "" if it is known by its position only
+	// Collation is that of the column whose value it is, CollateBytes of others.
+	Collation keycodec.Collation
 }
 
 // Column is a column of a table.
@@ -256,13 +258,15 @@ func (Case) isExpr()       {}
 func (Subquery) isExpr()   {}
 func (Apply) isExpr()      {}
 
-// CollationOf returns the collation of a column, slot or list of a subquery, CollateBytes for
-// other expressions.
+// CollationOf returns the collation of a column, slot, parameter or list of a subquery,
+// CollateBytes for other expressions.
 func CollationOf(e Expr) keycodec.Collation {
 	switch e := e.(type) {
 	case Column:
 		return e.Collation
 	case Slot:
+		return e.Collation
+	case Param:
 		return e.Collation
 	case Apply:
 		return e.Collation

@@ -358,7 +358,7 @@ func fromJSONNode(in *exprJSON, args []Expr) (Expr, error) {
 		}
 		return Const{*in.Value}, nil
 	case "param":
-		return Param{in.At, in.Name}, nil
+		return Param{Index: in.At, Name: in.Name}, nil
 	case "column":
 		return Column{in.Source, in.At, in.Table, in.Name, collation}, nil
 	case "slot":

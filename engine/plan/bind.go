@@ -209,7 +209,7 @@ func (q *query) expression(e expr.Expr, where string) (expr.Expr, error) {
 		case expr.In:
 			q.noteLists(x)
 		}
-		return x, nil
+		return likeParam(x), nil
 	})
 	if err != nil {
 		return nil, err
@@ -302,6 +302,11 @@ func (q *query) around(steps int) *query {
 func (q *query) resolveOuter(c expr.Column) (expr.Expr, error) {
 	steps, source := OuterOf(c.Source)
 	o := q.around(steps)
+	if o != nil && source == Aggregates && c.Ordinal < len(o.sel.Aggregates) {
+		q.correlate(steps)
+		c.Table, c.Name = "", o.sel.Aggregates[c.Ordinal].String()
+		return c, nil
+	}
 	if o == nil || o.relationOf(source) == nil {
 		return nil, queryError(q.position(c), "there is no query around for %s", c)
 	}

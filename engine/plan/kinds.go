@@ -27,6 +27,9 @@ func kindOf(q *query, e expr.Expr) expr.Kind {
 	case expr.Column:
 		steps, source := OuterOf(e.Source)
 		o := q.around(steps)
+		if steps > 0 && o != nil && source == Aggregates {
+			return kindOfAggregate(o, o.aggregates[e.Ordinal])
+		}
 		if o == nil || o.relationOf(source) == nil {
 			return expr.KindNull
 		}

@@ -36,6 +36,10 @@ func Outer(source int) int { return logical.Outer(source) }
 // OuterAt is Outer for the query around that is so many steps out.
 func OuterAt(steps, source int) int { return logical.OuterAt(steps, source) }
 
+// Aggregates, in OuterAt, is the source of the aggregates of a query around: the Ordinal of a
+// column of it is the Index of an expr.Agg there.
+const Aggregates = logical.Aggregates
+
 // OuterOf is the opposite of OuterAt; steps is 0 if a Source is no column of a query around.
 func OuterOf(column int) (steps, source int) { return logical.OuterOf(column) }
 

@@ -159,8 +159,7 @@ func (q *query) compareRows(r *relation, left, right []expr.Expr, anti bool) (bo
 	}
 	if r.nullAware {
 		if len(left) > 1 {
-			return false, &UnsupportedError{q.position(left[0]),
-				"NOT IN over rows of values that may be NULL (use NOT EXISTS)"}
+			return false, nil
 		}
 		for _, on := range r.on {
 			if sourcesOf(on)&^mine != 0 {
@@ -224,6 +223,15 @@ func (q *query) nullable(e expr.Expr) bool {
 
 // asParams replaces the subqueries that are left in an expression by parameters, or applies them.
 func (q *query) asParams(e expr.Expr) (expr.Expr, error) {
+	e, err := expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) {
+		if in, ok := x.(expr.In); ok && len(in.List) == 1 {
+			return q.rowIn(in)
+		}
+		return x, nil
+	})
+	if err != nil {
+		return nil, err
+	}
 	return expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) {
 		if in, ok := x.(expr.In); ok {
 			return q.collated(in)
@@ -233,10 +241,6 @@ func (q *query) asParams(e expr.Expr) (expr.Expr, error) {
 			return x, nil
 		}
 		s := sub.Query.(*subquery)
-		if s.kind == SubplanList && len(s.query.outputs) != 1 {
-			return nil, &UnsupportedError{s.query.position(nil),
-				"IN over rows of a subquery that is no term of the AND of WHERE"}
-		}
 		if s.query.correlated {
 			return q.apply(s, sub.Kind), nil
 		}
@@ -251,6 +255,66 @@ func (q *query) asParams(e expr.Expr) (expr.Expr, error) {
 			return expr.Func{Name: spans.ListFunc, Args: []expr.Expr{p}}, nil
 		}
 		return expr.Param{Index: s.param, Name: s.String()}, nil
+	})
+}
+
+// rowIn makes of (a, b) IN (SELECT …) a subquery for one value: the greatest of what comparisons
+// with its rows return, where 2 stands for true and 1 for unknown.
+func (q *query) rowIn(in expr.In) (expr.Expr, error) {
+	sub, ok := in.List[0].(expr.Subquery)
+	if !ok {
+		return in, nil
+	}
+	inner := sub.Query.(*subquery).query
+	row, ok := in.X.(expr.Row)
+	if n := len(inner.outputs); ok && n != len(row.Items) || !ok && n != 1 {
+		return nil, queryError(q.position(in.X), "%s is compared with a subquery of %d columns",
+			in.X, n)
+	}
+	if !ok {
+		return in, nil
+	}
+	var equal []expr.Expr
+	for i, item := range row.Items {
+		left, err := q.seenFrom(item)
+		if err != nil {
+			return nil, err
+		}
+		equal = append(equal, expr.Cmp{Op: expr.Eq, L: left,
+			R: expr.Column{Ordinal: i, Name: inner.outputs[i].Name}})
+	}
+	number := func(n int64) expr.Expr { return expr.Const{Value: expr.Int(n)} }
+	level := expr.Case{Whens: []expr.When{{If: expr.And{Terms: equal}, Then: number(2)},
+		{If: expr.IsNull{X: expr.And{Terms: equal}}, Then: number(1)}}, Else: number(0)}
+	result := expr.Case{X: expr.Agg{Index: 0}, Whens: []expr.When{
+		{If: number(2), Then: expr.Const{Value: expr.Bool(true)}},
+		{If: number(1), Then: expr.Const{}}}, Else: expr.Const{Value: expr.Bool(false)}}
+	sel := &Select{From: []Source{{Queries: []*Select{inner.sel}, Alias: "rows"}},
+		Aggregates: []Aggregate{{Func: Max, Arg: level}}, Columns: []Output{{Expr: result}},
+		Position: q.sel.Position}
+	out, err := q.resolveSubquery(expr.Subquery{Query: sel, Kind: expr.Scalar})
+	if err == nil && in.Not {
+		out = expr.Not{X: out}
+	}
+	return out, err
+}
+
+// seenFrom returns an expression as it stands in a subquery.
+func (q *query) seenFrom(e expr.Expr) (expr.Expr, error) {
+	return expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) {
+		switch x := x.(type) {
+		case expr.Column:
+			steps, source := OuterOf(x.Source)
+			x.Source = OuterAt(steps+1, source)
+			return x, nil
+		case expr.Agg:
+			at := OuterAt(1, Aggregates)
+			return expr.Column{Source: at, Ordinal: x.Index, Name: x.Name}, nil
+		case expr.Subquery:
+			return nil, &UnsupportedError{q.position(e), "a subquery in a row before " +
+				"IN (SELECT …); compute its value in a subquery of FROM"}
+		}
+		return x, nil
 	})
 }
 
@@ -289,6 +353,10 @@ func (q *query) apply(s *subquery, kind expr.SubqueryKind) expr.Expr {
 	}
 	out := expr.Apply{Query: s, Kind: kind}
 	for _, c := range s.args {
+		if steps, source := OuterOf(c.Source); steps == 1 && source == Aggregates {
+			out.Args = append(out.Args, expr.Agg{Index: c.Ordinal, Name: c.Name})
+			continue
+		}
 		out.Args = append(out.Args, inward(c))
 	}
 	if kind == expr.Rows {
@@ -310,7 +378,51 @@ func (s *subquery) argument(c expr.Column) expr.Expr {
 		}
 		s.query.scope.arguments[param] = true
 	}
-	return expr.Param{Index: s.argParams[i], Name: c.String()}
+	return expr.Param{Index: s.argParams[i], Name: c.String(), Collation: c.Collation}
+}
+
+// likeParam gives a column that is compared with a parameter the collation of that, if it takes
+// more texts for equal: no index is used for a column under another collation than its own.
+func likeParam(x expr.Expr) expr.Expr {
+	var raise func(e, other expr.Expr) expr.Expr
+	raise = func(e, other expr.Expr) expr.Expr {
+		switch o := other.(type) {
+		case expr.Param:
+			if c, ok := e.(expr.Column); ok && o.Collation > c.Collation {
+				c.Collation = o.Collation
+				return c
+			}
+		case expr.Row:
+			if row, ok := e.(expr.Row); ok && len(row.Items) == len(o.Items) {
+				items := slices.Clone(row.Items)
+				for i := range items {
+					items[i] = raise(items[i], o.Items[i])
+				}
+				return expr.Row{Items: items}
+			}
+		}
+		return e
+	}
+	switch x := x.(type) {
+	case expr.Cmp:
+		x.L, x.R = raise(x.L, x.R), raise(x.R, x.L)
+		return x
+	case expr.IsDistinct:
+		x.L, x.R = raise(x.L, x.R), raise(x.R, x.L)
+		return x
+	case expr.Between:
+		x.X = raise(raise(x.X, x.Lo), x.Hi)
+		return x
+	case expr.BeginsWith:
+		x.X = raise(x.X, x.Prefix)
+		return x
+	case expr.In:
+		for _, item := range x.List {
+			x.X = raise(x.X, item)
+		}
+		return x
+	}
+	return x
 }
 
 // mapOuter replaces the columns of queries around in a query that is resolved.
@@ -323,7 +435,7 @@ func (q *query) mapOuter(f func(expr.Column) expr.Expr) {
 			if c, ok := x.(expr.Column); ok && c.Source <= Outer(0) {
 				return f(c), nil
 			}
-			return x, nil
+			return likeParam(x), nil
 		})
 		return out
 	}

@@ -117,6 +117,9 @@ func (t *Table) SetDefault(name string, value *expr.Value) (*Table, error) {
 			before := c.BeforeValue()
 			c.Before = &before
 		}
+		if c := &t.Columns[i]; c.Generated == CurrentTime {
+			c.Generated = NotGenerated
+		}
 		t.Columns[i].Default = value
 		return nil
 	})

@@ -19,12 +19,14 @@ const (
 	Identity
 	// RandomUUID makes UUIDs of version 7, which begin with the time.
 	RandomUUID
+	// CurrentTime is the time at which a row is written, or that of its statement.
+	CurrentTime
 )
 
 // On disk (JSON form): the names.
-var generatorNames = [...]string{"", "identity", "uuid"}
+var generatorNames = [...]string{"", "identity", "uuid", "now"}
 
-// String returns "identity", "uuid", or "" for none.
+// String returns "identity", "uuid", "now", or "" for none.
 func (g Generator) String() string {
 	if int(g) < len(generatorNames) {
 		return generatorNames[g]
@@ -61,13 +63,18 @@ func (t *Table) validateGenerated() error {
 		}
 		kind := c.elementKind()
 		switch {
+		case c.Generated == CurrentTime && (c.Type != keycodec.TypeTime || c.List ||
+			c.Default != nil):
+			return fmt.Errorf("column %q is no time, or has a default, and cannot be the time "+
+				"of writing", c.Name)
+		case c.Generated == CurrentTime:
 		case c.Nullable || c.List || c.Default != nil:
 			return fmt.Errorf("column %q is generated and has NULLs, a list or a default", c.Name)
 		case c.Generated == Identity && kind != expr.KindInt && kind != expr.KindUint:
 			return fmt.Errorf("column %q is no integer and cannot be an identity", c.Name)
 		case c.Generated == RandomUUID && c.Type != keycodec.TypeUUID:
 			return fmt.Errorf("column %q is no UUID and cannot be one that is made", c.Name)
-		case c.Generated > RandomUUID:
+		case c.Generated > CurrentTime:
 			return fmt.Errorf("column %q has the unknown generator %d", c.Name, c.Generated)
 		case c.Generated == Identity:
 			identities++

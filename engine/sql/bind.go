@@ -25,7 +25,7 @@ type binder struct {
 	placed int // from 1: where the outermost of them stands; 0 without
 	// virtual are the columns of the subqueries of FROM, by the first of their queries.
 	virtual map[*plan.Select]*schema.Table
-	with    []syntax.With // the queries with names that can be used here
+	with    []boundWith // the queries with names that can be used here
 }
 
 // bound runs a step of a binder and returns the error it fails with.
@@ -76,10 +76,15 @@ func (b *binder) column(t *schema.Table, n syntax.Name) int {
 
 // scope is a SELECT whose names are being resolved.
 type scope struct {
-	b       *binder
-	outer   *scope
+	b *binder
+	// outer is the next query around whose columns can be used here. It is one that has this one
+	// in an expression or, of a query of WITH, one around the query that WITH begins.
+	outer *scope
+	// depth is how many queries are around that have this one in an expression.
+	depth   int
 	ast     *syntax.Select
 	sel     *plan.Select
+	parts   []part
 	outputs []boundOutput
 	marks   []mark
 	merged  merged
@@ -103,22 +108,32 @@ type mark struct {
 	pos  int
 }
 
-// selectQuery binds a SELECT.
+// selectQuery binds a SELECT, which stands in an expression of the outer query if there is one.
 func (b *binder) selectQuery(s *syntax.Select, outer *scope) *scope {
+	depth := 0
+	if outer != nil {
+		depth = outer.depth + 1
+	}
+	return b.selectAt(s, outer, depth)
+}
+
+// selectAt binds a SELECT at a depth of queries.
+func (b *binder) selectAt(s *syntax.Select, outer *scope, depth int) *scope {
 	before := b.with
-	b.with = append(b.with[:len(b.with):len(b.with)], s.With...)
+	b.with = b.with[:len(b.with):len(b.with)]
+	for _, w := range s.With {
+		b.with = append(b.with, boundWith{w, outer})
+	}
 	defer func() { b.with = before }()
-	sc := &scope{b: b, outer: outer, ast: s, sel: &plan.Select{Distinct: s.Distinct}}
+	sc := &scope{b: b, outer: outer, depth: depth, ast: s,
+		sel: &plan.Select{Distinct: s.Distinct}}
 	sc.sel.Position = sc.position
 	if s.Set != nil {
 		sc.bindSet(s.Set)
 		sc.bindOrder(s)
 		return sc
 	}
-	from := sc.exchanged(s.From)
-	for i := range from {
-		sc.source(&from[i])
-	}
+	sc.sources(s.From)
 	if s.Where != nil {
 		sc.sel.Where = sc.clause("WHERE", false, s.Where)
 	}
@@ -151,22 +166,30 @@ func nullsLast(desc bool, n syntax.NullOrder) bool {
 	return n == syntax.NullsLast || n == syntax.NullsDefault && desc
 }
 
+// sources binds the tables of FROM.
+func (sc *scope) sources(list []syntax.Source) {
+	from := sc.exchanged(list)
+	for i := range from {
+		sc.source(&from[i])
+	}
+}
+
 // source binds a table of FROM.
 func (sc *scope) source(s *syntax.Source) {
 	b := sc.b
 	i := len(sc.sel.From)
-	src, t := b.derivedSource(s, sc.outer), (*schema.Table)(nil)
+	if s.Nested != nil {
+		sc.nest(s)
+		sc.join(i, s)
+		return
+	}
+	src, t := sc.derivedSource(s), (*schema.Table)(nil)
 	if src.Queries == nil {
 		t = b.table(s.Table)
 		src = plan.Source{Table: t, Alias: s.Alias}
 	}
-	for _, other := range sc.sel.From {
-		if other.Name() == src.Name() {
-			b.fail(s.Table.Pos, "%s stands for two tables; give one of them another name with AS",
-				syntax.QuoteName(src.Name()))
-		}
-	}
 	sc.sel.From = append(sc.sel.From, src)
+	sc.addPart(part{name: src.Name(), source: i, table: sc.table(i)}, s.Table.Pos)
 	switch {
 	case t == nil && (s.NotIndexed || s.Index != ""):
 		b.fail(s.Table.Pos, "a query or view in FROM has no index; name it in the query itself")
@@ -179,6 +202,11 @@ func (sc *scope) source(s *syntax.Source) {
 		}
 		sc.hint(i, s.Index)
 	}
+	sc.join(i, s)
+}
+
+// join binds how a source is joined to those before it.
+func (sc *scope) join(i int, s *syntax.Source) {
 	if i == 0 {
 		return
 	}
@@ -198,6 +226,7 @@ func (sc *scope) source(s *syntax.Source) {
 	case s.Using != nil:
 		join.On = sc.using(i, s.Using)
 	}
+	sc.inOrder(i)
 }
 
 func (sc *scope) hint(source int, index string) {
@@ -241,16 +270,16 @@ func (sc *scope) star(o *syntax.Output) {
 	count, found := map[string]int{}, false
 	columns := sc.starColumns(o.Table)
 	for _, f := range columns {
-		count[sc.table(f.source).Columns[f.ordinal].Name]++
+		count[sc.columnOf(f).Name]++
 	}
-	for _, s := range sc.sel.From {
-		found = found || o.Table == "" || sameName(o.Table, s.Name())
+	for _, p := range sc.parts {
+		found = found || o.Table == "" || sameName(o.Table, p.name)
 	}
 	for _, f := range columns {
-		c := &sc.table(f.source).Columns[f.ordinal]
+		c := sc.columnOf(f)
 		name := c.Name
 		if count[name] > 1 && o.Table == "" {
-			name = sc.sel.From[f.source].Name() + "." + name
+			name = sc.partOf(f).name + "." + name
 		}
 		e := expr.Expr(sc.columnExpr(f.source, f.ordinal))
 		if o.Table == "" {

@@ -104,7 +104,7 @@ func (b *binder) columnDef(d *syntax.ColumnDef) schema.Column {
 				syntax.QuoteName(c.Name))
 		}
 	}
-	if b.makesUUID(d, &c) {
+	if b.makesUUID(d, &c) || b.makesTime(d, &c) {
 		return c
 	}
 	if d.Default != nil {
@@ -140,6 +140,19 @@ func (b *binder) makesUUID(d *syntax.ColumnDef, c *schema.Column) bool {
 		b.fail(call.Pos, "%s() makes a UUID; give the column the type UUID", call.Name)
 	}
 	c.Generated = schema.RandomUUID
+	return true
+}
+
+// makesTime reports whether the default of a column is the time of the statement.
+func (b *binder) makesTime(d *syntax.ColumnDef, c *schema.Column) bool {
+	call, ok := d.Default.(*syntax.Call)
+	if !ok || call.Name != "now" && call.Name != "current_timestamp" {
+		return false
+	}
+	if c.Type != keycodec.TypeTime || c.List {
+		b.fail(call.Pos, "%s() is a time; give the column the type TIMESTAMP", call.Name)
+	}
+	c.Generated = schema.CurrentTime
 	return true
 }
 
@@ -190,8 +203,7 @@ func (b *binder) typeArgs(d *syntax.ColumnDef, c *schema.Column) {
 
 // constant binds an expression that has a value of its own.
 func (b *binder) constant(e syntax.Expr) expr.Value {
-	sc := &scope{b: b, sel: emptySelect(), where: "a constant"}
-	out := sc.expr(e)
+	out := b.single("a constant", nil).expr(e)
 	simple := true
 	expr.Walk(out, func(x expr.Expr) bool {
 		switch x.(type) {
@@ -201,7 +213,8 @@ func (b *binder) constant(e syntax.Expr) expr.Value {
 		return simple
 	})
 	if !simple {
-		b.fail(e.Position(), "this is no constant")
+		b.fail(e.Position(), "a DEFAULT is a constant, now() or uuid(), given with the column; "+
+			"compute other values in the statements that write")
 	}
 	v, err := expr.Eval(out, nil, nil)
 	if err != nil {
@@ -342,7 +355,7 @@ var shardFunctions = []string{"tidb", "md5", "xxhash", "murmur3", "crc32", "mix6
 
 // rowCondition binds a condition on the rows of one table.
 func (b *binder) rowCondition(t *schema.Table, e syntax.Expr, where string) expr.Expr {
-	sc := &scope{b: b, sel: emptySelect(t), where: where}
+	sc := b.single(where, t)
 	out := sc.expr(e)
 	expr.Walk(out, func(x expr.Expr) bool {
 		switch x := x.(type) {

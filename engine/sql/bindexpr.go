@@ -180,10 +180,6 @@ var aggregateNames = map[string]plan.AggregateFunc{
 
 // aggregate binds the call of an aggregate function: equal calls are one aggregate.
 func (sc *scope) aggregate(e *syntax.Call, fn plan.AggregateFunc) expr.Expr {
-	if !sc.aggregates {
-		sc.b.fail(e.Pos, "%s cannot use %s: it is known when the rows are grouped only",
-			sc.where, strings.ToUpper(e.Name))
-	}
 	a := plan.Aggregate{Func: fn, Distinct: e.Distinct}
 	switch {
 	case fn == plan.Concat:
@@ -198,7 +194,7 @@ func (sc *scope) aggregate(e *syntax.Call, fn plan.AggregateFunc) expr.Expr {
 	case e.Star || len(e.Args) != 1:
 		sc.b.fail(e.Pos, "%s takes one argument", strings.ToUpper(e.Name))
 	default:
-		arg := sc.operand(e, e.Args[0])
+		arg := sc.clause("an aggregate", false, e.Args[0])
 		a.Arg = sc.filtered(e, arg)
 		a.Collation = expr.CollationOf(arg)
 	}
@@ -209,25 +205,6 @@ func (sc *scope) aggregate(e *syntax.Call, fn plan.AggregateFunc) expr.Expr {
 			Args: []expr.Expr{sum, expr.Const{Value: expr.Float(0)}}}
 	}
 	return sc.aggregated(a, e)
-}
-
-// operand binds what an aggregate is of. An aggregate of columns of the query around alone would
-// be one of that query.
-func (sc *scope) operand(e *syntax.Call, arg syntax.Expr) expr.Expr {
-	out := sc.clause("an aggregate", false, arg)
-	own, around := false, false
-	expr.Walk(out, func(x expr.Expr) bool {
-		if c, ok := x.(expr.Column); ok {
-			steps, _ := plan.OuterOf(c.Source)
-			own, around = own || steps == 0, around || steps > 0
-		}
-		return true
-	})
-	if around && !own {
-		sc.b.fail(e.Pos, "kstone has no aggregate of columns of the query around in a subquery; "+
-			"compute %s in a subquery of FROM there", strings.ToUpper(e.Name))
-	}
-	return out
 }
 
 // filtered returns what an aggregate with FILTER is of: NULL, which aggregates leave out, where
@@ -241,8 +218,72 @@ func (sc *scope) filtered(e *syntax.Call, arg expr.Expr) expr.Expr {
 	return sc.mark(out, e.Filter.Position())
 }
 
-// aggregated returns the result of an aggregate, which it adds if there is no equal one.
+// aggregated returns the result of an aggregate. One of columns of queries around alone is one of
+// the nearest of these, and there a value.
 func (sc *scope) aggregated(a plan.Aggregate, e *syntax.Call) expr.Expr {
+	steps := sc.stepsOf(a, e)
+	far := sc.around(steps)
+	if !far.aggregates {
+		sc.b.fail(e.Pos, "%s cannot use %s: it is known when the rows are grouped only",
+			far.where, strings.ToUpper(e.Name))
+	}
+	if steps == 0 {
+		return sc.add(a, e)
+	}
+	if a.Arg = outward(a.Arg, steps); a.Order != nil {
+		a.Order = slices.Clone(a.Order)
+		for i := range a.Order {
+			a.Order[i].Expr = outward(a.Order[i].Expr, steps)
+		}
+	}
+	out := far.add(a, e)
+	return expr.Column{Source: plan.OuterAt(steps, plan.Aggregates), Ordinal: out.Index,
+		Name: out.Name}
+}
+
+// stepsOf returns how far out the nearest query is that an aggregate has columns of; 0 if it has
+// none.
+func (sc *scope) stepsOf(a plan.Aggregate, e *syntax.Call) int {
+	nearest, queries := -1, false
+	note := func(x expr.Expr) bool {
+		switch x := x.(type) {
+		case expr.Subquery:
+			queries = true
+		case expr.Column:
+			if steps, _ := plan.OuterOf(x.Source); nearest < 0 || steps < nearest {
+				nearest = steps
+			}
+		}
+		return true
+	}
+	expr.Walk(a.Arg, note)
+	for _, k := range a.Order {
+		expr.Walk(k.Expr, note)
+	}
+	if nearest > 0 && queries {
+		sc.b.fail(e.Pos, "kstone has no aggregate of a subquery for the query around; compute %s "+
+			"in a subquery of FROM there", strings.ToUpper(e.Name))
+	}
+	return max(0, nearest)
+}
+
+// outward returns an expression for a query that is so many steps further out.
+func outward(e expr.Expr, steps int) expr.Expr {
+	out, _ := expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) { // never an error
+		if c, ok := x.(expr.Column); ok {
+			out, source := plan.OuterOf(c.Source)
+			if c.Source = source; out > steps {
+				c.Source = plan.OuterAt(out-steps, source)
+			}
+			return c, nil
+		}
+		return x, nil
+	})
+	return out
+}
+
+// add adds an aggregate, if there is no equal one.
+func (sc *scope) add(a plan.Aggregate, e *syntax.Call) expr.Agg {
 	for i, have := range sc.sel.Aggregates {
 		if have.Func == a.Func && have.Distinct == a.Distinct && sameExpr(have.Arg, a.Arg) &&
 			have.Collation == a.Collation && slices.EqualFunc(have.Order, a.Order, sameKey) {
@@ -269,7 +310,7 @@ func (sc *scope) groupConcat(e *syntax.Call) expr.Expr {
 	}
 	text, _ := separator.AsString()
 	parts := []expr.Expr{expr.Const{Value: separator},
-		sc.operand(e, e.Args[0])}
+		sc.clause("an aggregate", false, e.Args[0])}
 	a := plan.Aggregate{Func: plan.Concat, Distinct: e.Distinct,
 		Arg: sc.filtered(e, expr.Func{Name: "concat", Args: parts, Pos: sc.b.place(e.Pos)})}
 	for _, o := range e.OrderBy {
@@ -312,16 +353,26 @@ type found struct {
 
 // lookup finds a column among the tables of FROM; n is how many there are.
 func (sc *scope) lookup(r *syntax.Ref) (f found, n int) {
-	for i, s := range sc.sel.From {
-		if r.Table != "" && !sameName(r.Table, s.Name()) {
+	for i := range sc.parts {
+		p := &sc.parts[i]
+		if r.Table != "" && !sameName(r.Table, p.name) {
 			continue
 		}
-		j := columnNamed(sc.table(i), r.Column)
-		if j >= 0 && (r.Table != "" || !sc.merged.hidden[found{i, j}]) {
-			f, n = found{i, j}, n+1
+		at, ok := p.column(r.Column)
+		if ok && (r.Table != "" || !sc.merged.hidden[at]) {
+			f, n = at, n+1
 		}
 	}
 	return f, n
+}
+
+// around returns the query that is so many steps out.
+func (sc *scope) around(steps int) *scope {
+	depth := sc.depth - steps
+	for sc.depth > depth {
+		sc = sc.outer
+	}
+	return sc
 }
 
 // sameName compares names of sources; like columns they are found in any case.
@@ -341,7 +392,7 @@ func (sc *scope) ref(r *syntax.Ref) expr.Expr {
 	if out := sc.outputNamed(r.Column); out != nil && r.Table == "" && sc.behindOutputs() {
 		return out.expr
 	}
-	for far, steps := sc.outer, 1; far != nil; far, steps = far.outer, steps+1 {
+	for far := sc.outer; far != nil; far = far.outer {
 		switch f, n := far.lookup(r); {
 		case n > 1:
 			far.ambiguous(r, f)
@@ -351,7 +402,7 @@ func (sc *scope) ref(r *syntax.Ref) expr.Expr {
 		case n == 1:
 			c := far.columnExpr(f.source, f.ordinal)
 			far.mark(c, r.Pos)
-			c.Source = plan.OuterAt(steps, f.source)
+			c.Source = plan.OuterAt(sc.depth-far.depth, f.source)
 			return c
 		}
 	}
@@ -362,7 +413,7 @@ func (sc *scope) ref(r *syntax.Ref) expr.Expr {
 // ambiguous fails for a column that several tables have, f being one of them.
 func (sc *scope) ambiguous(r *syntax.Ref, f found) {
 	sc.b.fail(r.Pos, "column %s is in more than one table; write %s.%s",
-		syntax.QuoteName(r.Column), syntax.QuoteName(sc.sel.From[f.source].Name()),
+		syntax.QuoteName(r.Column), syntax.QuoteName(sc.partOf(f).name),
 		syntax.QuoteName(r.Column))
 }
 
@@ -376,12 +427,12 @@ func (sc *scope) noColumn(r *syntax.Ref) {
 	var names []string
 	known := r.Table == ""
 	for s := sc; s != nil; s = s.outer {
-		for i, src := range s.sel.From {
-			if r.Table != "" && !sameName(r.Table, src.Name()) {
+		for _, p := range s.parts {
+			if r.Table != "" && !sameName(r.Table, p.name) {
 				continue
 			}
 			known = true
-			names = append(names, columnNames(s.table(i))...)
+			names = append(names, columnNames(p.table)...)
 		}
 	}
 	if !known {
@@ -396,8 +447,8 @@ func (sc *scope) noColumn(r *syntax.Ref) {
 }
 
 func (sc *scope) sourceNames() (names []string) {
-	for _, s := range sc.sel.From {
-		names = append(names, s.Name())
+	for _, p := range sc.parts {
+		names = append(names, p.name)
 	}
 	return names
 }
@@ -405,6 +456,7 @@ func (sc *scope) sourceNames() (names []string) {
 // columnExpr returns the expression of a column of FROM.
 func (sc *scope) columnExpr(source, ordinal int) expr.Column {
 	c := sc.table(source).Ref(source, ordinal)
-	c.Table = sc.sel.From[source].Name()
+	f := found{source, ordinal}
+	c.Table, c.Name = sc.partOf(f).name, sc.columnOf(f).Name
 	return c
 }

@@ -42,9 +42,9 @@ func (sc *scope) typeOf(e expr.Expr) typ {
 		return typeOfValue(e.Value)
 	case expr.Column:
 		steps, source := plan.OuterOf(e.Source)
-		from := sc
-		for ; steps > 0; steps-- {
-			from = from.outer
+		from := sc.around(steps)
+		if steps > 0 && source == plan.Aggregates {
+			return from.typeOfAggregate(from.sel.Aggregates[e.Ordinal])
 		}
 		return typeOfColumn(&from.table(source).Columns[e.Ordinal])
 	case expr.Agg:
@@ -71,7 +71,8 @@ func (sc *scope) typeOf(e expr.Expr) typ {
 		return sc.b.params.typeOf(e)
 	case expr.Subquery:
 		if inner := e.Query.(*plan.Select); e.Kind == expr.Scalar {
-			return (&scope{b: sc.b, outer: sc, sel: inner}).typeOf(inner.Columns[0].Expr)
+			in := &scope{b: sc.b, outer: sc, depth: sc.depth + 1, sel: inner}
+			return in.typeOf(inner.Columns[0].Expr)
 		}
 		return plainType(keycodec.TypeBool)
 	case expr.Cmp, expr.In, expr.Between, expr.BeginsWith, expr.Like, expr.IsNull,

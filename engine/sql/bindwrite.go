@@ -1,19 +1,31 @@
 package sql
 
 import (
+	"slices"
+
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/internal/syntax"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
 )
 
-// emptySelect is a query of a table, or of none, to bind single expressions in.
-func emptySelect(tables ...*schema.Table) *plan.Select {
-	sel := &plan.Select{}
-	for _, t := range tables {
-		sel.From = append(sel.From, plan.Source{Table: t})
+// single is a query of a table, or of none if that is nil, to bind single expressions in; where
+// names the place that they stand in.
+func (b *binder) single(where string, t *schema.Table) *scope {
+	sc := &scope{b: b, sel: &plan.Select{}, where: where}
+	if t != nil {
+		sc.sel.From = []plan.Source{{Table: t}}
+		sc.parts = []part{{name: t.Name, table: t}}
 	}
-	return sel
+	return sc
+}
+
+// inside gives a query one around it, or none.
+func (sc *scope) inside(outer *scope) *scope {
+	if outer != nil {
+		sc.outer, sc.depth = outer, outer.depth+1
+	}
+	return sc
 }
 
 // unqualified returns an expression whose columns do not show their table.
@@ -68,30 +80,36 @@ func (b *binder) insert(s *syntax.Insert) *boundInsert {
 		out.given.Add(i)
 		out.columns = append(out.columns, i)
 	}
+	columns := len(out.columns)
+	for i := range t.Columns {
+		c := &t.Columns[i]
+		if c.Generated == schema.CurrentTime && !c.Dropped && !slices.Contains(out.columns, i) {
+			out.columns = append(out.columns, i)
+		}
+	}
 	out.given = schema.Columns(out.columns...)
 	size := func(pos, n int) {
-		if n != len(out.columns) {
-			b.fail(pos, "%d values for the %d columns of table %s", n, len(out.columns),
+		if n != columns {
+			b.fail(pos, "%d values for the %d columns of table %s", n, columns,
 				syntax.QuoteName(t.Name))
 		}
 	}
 	if s.Query != nil {
-		sc := b.selectQuery(s.Query, nil)
-		size(s.Query.Pos, len(sc.outputs))
-		for i, o := range sc.outputs {
-			if p, ok := o.expr.(expr.Param); ok {
-				t := typeOfColumn(&t.Columns[out.columns[i]])
-				sc.sel.Columns[i].Expr = b.params.compare(p, t)
-			}
-		}
-		out.query, out.pos = sc.sel, s.Query.Pos
+		out.query, out.pos = b.insertQuery(s.Query, out, size), s.Query.Pos
 	}
 	if s.Upsert != nil {
 		out.upsert = b.upsert(t, s)
 	}
 	for _, row := range s.Rows {
-		size(row[0].Position(), len(row))
-		values := make([]boundValue, len(row))
+		pos := s.Pos
+		if len(row) > 0 {
+			pos = row[0].Position()
+		}
+		size(pos, len(row))
+		values := make([]boundValue, len(out.columns))
+		for i := range out.columns[columns:] {
+			values[columns+i] = boundValue{expr: b.params.now(), pos: pos}
+		}
 		for i, e := range row {
 			c := &t.Columns[out.columns[i]]
 			if d, ok := e.(*syntax.Default); ok {
@@ -105,10 +123,29 @@ func (b *binder) insert(s *syntax.Insert) *boundInsert {
 	return out
 }
 
+// insertQuery binds the query of an INSERT; size checks how many columns it has.
+func (b *binder) insertQuery(s *syntax.Select, in *boundInsert,
+	size func(pos, n int)) *plan.Select {
+	sc := b.selectQuery(s, nil)
+	size(s.Pos, len(sc.outputs))
+	for range in.columns[len(sc.outputs):] {
+		sc.sel.Columns = append(sc.sel.Columns, plan.Output{Expr: b.params.now(), Name: "now"})
+	}
+	for i, o := range sc.outputs {
+		if p, ok := o.expr.(expr.Param); ok {
+			t := typeOfColumn(&in.table.Columns[in.columns[i]])
+			sc.sel.Columns[i].Expr = b.params.compare(p, t)
+		}
+	}
+	return sc.sel
+}
+
 // defaultOf is the value of DEFAULT for a column.
 func (b *binder) defaultOf(c *schema.Column, pos int) boundValue {
 	v := boundValue{pos: pos, expr: expr.Const{}}
-	if c.Default != nil {
+	if c.Generated == schema.CurrentTime {
+		v.expr = b.params.now()
+	} else if c.Default != nil {
 		v.expr = expr.Const{Value: *c.Default}
 	} else if !c.Nullable && c.Generated == schema.NotGenerated {
 		b.fail(pos, "column %s has no default", syntax.QuoteName(c.Name))
@@ -126,8 +163,7 @@ func (b *binder) value(e syntax.Expr) boundValue {
 		}
 		return v
 	}
-	sc := &scope{b: b, sel: emptySelect(), where: "VALUES"}
-	v.expr = sc.expr(e)
+	v.expr = b.single("VALUES", nil).expr(e)
 	return v
 }
 
@@ -176,8 +212,7 @@ func (b *binder) assignments(t *schema.Table, set []syntax.Assignment,
 		case *syntax.Default:
 			v = b.defaultOf(&t.Columns[i], e.Pos)
 		default:
-			sc := &scope{b: b, sel: emptySelect(t), outer: outer, where: "SET"}
-			v.expr = sc.expr(e)
+			v.expr = b.single("SET", t).inside(outer).expr(e)
 		}
 		out = append(out, boundAssignment{i, b.assigned(v, &t.Columns[i])})
 	}

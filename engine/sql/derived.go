@@ -30,16 +30,23 @@ func (sc *scope) table(i int) *schema.Table {
 	return sc.b.virtual[s.Queries[0]]
 }
 
-// derivedSource binds a subquery of FROM, which may use columns of the queries around that it is
-// in, or a name of WITH or a view, which may not; without queries it is a table.
-func (b *binder) derivedSource(s *syntax.Source, around *scope) plan.Source {
+// boundWith is a query of WITH, and the query around the one that WITH begins.
+type boundWith struct {
+	syntax.With
+	outer *scope
+}
+
+// derivedSource binds a subquery of FROM or a name of WITH, which may use columns of the queries
+// around, or a view, which may not; without queries it is a table.
+func (sc *scope) derivedSource(s *syntax.Source) plan.Source {
+	b, outer := sc.b, sc.outer
 	query, columns, before := s.Query, []syntax.Name(nil), b.with
 	name := s.Alias
 	if query == nil {
 		for i := len(b.with) - 1; i >= 0 && query == nil; i-- {
 			if w := &before[i]; sameName(w.Name.Text, s.Table.Text) {
-				query, columns = w.Query, w.Columns
-				b.with, around = before[:i], nil
+				query, columns, outer = w.Query, w.Columns, w.outer
+				b.with = before[:i]
 			}
 		}
 		if name == "" {
@@ -50,7 +57,7 @@ func (b *binder) derivedSource(s *syntax.Source, around *scope) plan.Source {
 		}
 	}
 	defer func() { b.with = before }()
-	return b.derived(b.selectQuery(query, around), columns, name, s.Table.Pos)
+	return b.derived(b.selectAt(query, outer, sc.depth), columns, name, s.Table.Pos)
 }
 
 // derived makes a source of a bound query.
@@ -100,7 +107,7 @@ func (sc *scope) bindSet(s *syntax.SetOperation) {
 	var queries []*plan.Select
 	var outputs []boundOutput
 	for i, q := range s.Queries {
-		part := b.selectQuery(q, sc.outer)
+		part := b.selectAt(q, sc.outer, sc.depth)
 		if i == 0 {
 			outputs = part.outputs
 		}

@@ -103,6 +103,8 @@ func (d *describer) column(c *schema.Column) syntax.ColumnDef {
 		out.Identity = true
 	case schema.RandomUUID:
 		out.Default = &syntax.Call{Name: "uuid"}
+	case schema.CurrentTime:
+		out.Default = &syntax.Call{Name: "now"}
 	}
 	switch c.Collation {
 	case keycodec.CollateASCII:

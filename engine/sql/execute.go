@@ -238,6 +238,13 @@ func (b *binder) alter(ctx context.Context, db *table.DB, tree *syntax.AlterTabl
 				syntax.QuoteName(tree.Add.Name.Text))
 		}
 		c := b.columnDef(&tree.Add)
+		if c.Generated == schema.CurrentTime { // of the rows that there are
+			v, err := c.Convert(expr.Time(db.Now()))
+			if err != nil {
+				return err
+			}
+			c.Before = &v
+		}
 		return b.pointed(tree.Add.Name.Pos, db.AddColumn(ctx, t.Name, c))
 	case syntax.AddCheck:
 		c := b.check(t, &tree.Check)

@@ -27,30 +27,53 @@ func (s *Stmt) insert(ctx context.Context, b *binding, params []expr.Value) (Res
 		return Result{}, err
 	}
 	result := Result{Statement: syntax.Verb(s.tree), returned: v.returning()}
-	if in.upsert == nil && in.conflict != syntax.ConflictIgnored {
+	late := result.returned != nil && result.returned.late
+	if in.upsert == nil && in.conflict != syntax.ConflictIgnored && !late {
 		for _, row := range rows {
 			if err := result.returned.add(row); err != nil {
 				return Result{}, err
 			}
 		}
 	}
-	var n int
 	switch {
 	case in.upsert != nil:
 		err = s.insertUpserting(ctx, t, v, rows, &result)
 		return result, err
 	case in.conflict == syntax.ConflictIgnored:
-		err = s.insertMissing(ctx, t, rows, &result)
+		err = s.insertMissing(ctx, t, v, rows, &result)
 		return result, err
 	case in.conflict == syntax.ConflictReplaces:
-		err = s.insertReplacing(ctx, t, rows, &result)
+		err = s.insertReplacing(ctx, t, v, rows, &result)
+		return result, err
+	case late:
+		err = s.insertLate(ctx, t, v, rows, &result)
 		return result, err
 	}
-	n, err = t.InsertMany(ctx, slices.Values(rows))
+	n, err := t.InsertMany(ctx, slices.Values(rows))
 	if result.Rows = int64(n); n > 0 {
 		result.note(in.table, rows[n-1])
 	}
 	return result, err
+}
+
+// insertLate inserts rows in one transaction, and then evaluates RETURNING.
+func (s *Stmt) insertLate(ctx context.Context, t *table.Table, v *valuer, rows [][]expr.Value,
+	result *Result) error {
+	return s.session.update(ctx, func(tx *table.Tx) error {
+		*result = Result{Statement: result.Statement, returned: v.returning()}
+		in := t.In(tx)
+		for _, row := range rows {
+			if err := in.Insert(ctx, row); err != nil {
+				return err
+			}
+			result.Rows++
+			result.note(t.Schema(), row)
+			if err := result.returned.add(row); err != nil {
+				return err
+			}
+		}
+		return result.returned.finish(ctx, tx, s.session.db)
+	})
 }
 
 // note notes the number of a row that was written.
@@ -61,11 +84,11 @@ func (r *Result) note(t *schema.Table, row []expr.Value) {
 }
 
 // insertMissing inserts the rows whose key and unique values are free, in one transaction.
-func (s *Stmt) insertMissing(ctx context.Context, t *table.Table, rows [][]expr.Value,
-	result *Result) error {
+func (s *Stmt) insertMissing(ctx context.Context, t *table.Table, v *valuer,
+	rows [][]expr.Value, result *Result) error {
 	return s.session.update(ctx, func(tx *table.Tx) error {
 		result.Rows, result.Skipped = 0, 0
-		result.returned.reset()
+		result.returned = v.returning()
 		in := t.In(tx)
 		for _, row := range rows {
 			switch err := in.Insert(ctx, row); {
@@ -81,7 +104,7 @@ func (s *Stmt) insertMissing(ctx context.Context, t *table.Table, rows [][]expr.
 				}
 			}
 		}
-		return nil
+		return result.returned.finish(ctx, tx, s.session.db)
 	})
 }
 
@@ -90,10 +113,11 @@ const replaceRows = 10_000
 
 // insertReplacing inserts rows in place of those that have their primary key or their unique
 // values, one after the other: so of two rows of the statement, too, the later one stays.
-func (s *Stmt) insertReplacing(ctx context.Context, t *table.Table, rows [][]expr.Value,
-	result *Result) error {
+func (s *Stmt) insertReplacing(ctx context.Context, t *table.Table, v *valuer,
+	rows [][]expr.Value, result *Result) error {
 	unique := func(x *schema.Index) bool { return x.Unique && x.State != schema.Dropping }
-	if !slices.ContainsFunc(t.Schema().Indexes, unique) {
+	late := result.returned != nil && result.returned.late
+	if !late && !slices.ContainsFunc(t.Schema().Indexes, unique) {
 		done, err := t.Upsert(ctx, slices.Values(rows))
 		result.Rows = int64(done.New + done.Replaced)
 		if err == nil && len(rows) > 0 {
@@ -103,8 +127,12 @@ func (s *Stmt) insertReplacing(ctx context.Context, t *table.Table, rows [][]exp
 	}
 	for part := range slices.Chunk(rows, replaceRows) {
 		removed := int64(0)
+		var done *returned
 		err := s.session.update(ctx, func(tx *table.Tx) error {
 			removed = 0
+			if late {
+				done = v.returning()
+			}
 			in := t.In(tx)
 			for _, row := range part {
 				n, err := replace(ctx, in, row)
@@ -112,9 +140,15 @@ func (s *Stmt) insertReplacing(ctx context.Context, t *table.Table, rows [][]exp
 					return err
 				}
 				removed += n
+				if err := done.add(row); err != nil {
+					return err
+				}
 			}
-			return nil
+			return done.finish(ctx, tx, s.session.db)
 		})
+		if err == nil && done != nil {
+			err = result.returned.append(done)
+		}
 		if err != nil {
 			return err
 		}
@@ -149,6 +183,7 @@ type valuer struct {
 	insert  *boundInsert // or nil
 	to      *table.Table // of insert
 	outputs *scope       // of RETURNING, or nil
+	reader  table.Reader // of the subqueries of ON CONFLICT
 }
 
 // maxInsertRows bounds the rows of the query of an INSERT, which are in memory together: the
@@ -207,7 +242,7 @@ func (v *valuer) row(in *boundInsert, values []boundValue) ([]expr.Value, error)
 		if err != nil {
 			return nil, err
 		}
-		if got.IsNull() && c.Generated != schema.NotGenerated {
+		if got.IsNull() && (c.Generated == schema.Identity || c.Generated == schema.RandomUUID) {
 			continue
 		}
 		if row[in.columns[i]], err = c.Convert(got); err != nil {
@@ -218,11 +253,15 @@ func (v *valuer) row(in *boundInsert, values []boundValue) ([]expr.Value, error)
 	if err := v.to.Generate(v.ctx, row); err != nil {
 		return nil, err
 	}
+	pos := in.pos
+	if len(values) > 0 {
+		pos = values[0].pos
+	}
 	for i := range in.table.Columns {
 		c := &in.table.Columns[i]
 		if row[i].IsNull() && !c.Nullable && !c.Dropped && !in.given.Has(i) {
 			return nil, v.binder.bound(func() {
-				v.binder.fail(values[0].pos, "column %s needs a value: it is not nullable and "+
+				v.binder.fail(pos, "column %s needs a value: it is not nullable and "+
 					"has no default", syntax.QuoteName(c.Name))
 			})
 		}

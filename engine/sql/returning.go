@@ -2,14 +2,18 @@ package sql
 
 import (
 	"context"
+	"slices"
 
+	"github.com/kstonedb/kstone/engine/exec"
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/internal/syntax"
+	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/table"
 )
 
 // RETURNING is evaluated for each row as it is written, before the commit: a statement whose
-// RETURNING fails writes nothing.
+// RETURNING fails writes nothing. With subqueries it is evaluated when all rows are written, so
+// that these read the same for all of them.
 
 // returning returns the table and the columns of the RETURNING of a statement; nil without one.
 func returning(s syntax.Statement) (syntax.Name, []syntax.Output) {
@@ -26,19 +30,15 @@ func returning(s syntax.Statement) (syntax.Name, []syntax.Output) {
 
 // returning binds RETURNING, whose columns are those of the row that is written or removed.
 func (b *binder) returning(n syntax.Name, outputs []syntax.Output) *scope {
-	sc := &scope{b: b, ast: &syntax.Select{Outputs: outputs}, sel: emptySelect(b.table(n))}
+	sc := b.single("RETURNING", b.table(n))
+	sc.ast = &syntax.Select{Outputs: outputs}
 	sc.bindOutputs()
 	if len(sc.sel.Aggregates) > 0 {
 		b.fail(outputs[0].Pos, "RETURNING cannot have aggregates: it has a row for each that is "+
 			"written")
 	}
 	for _, o := range sc.outputs {
-		expr.Walk(o.expr, func(e expr.Expr) bool {
-			if _, is := e.(expr.Subquery); is {
-				b.fail(outputs[0].Pos, "RETURNING cannot have subqueries")
-			}
-			return true
-		})
+		sc.sel.Columns = append(sc.sel.Columns, plan.Output{Expr: o.expr, Name: o.name})
 	}
 	return sc
 }
@@ -48,6 +48,8 @@ type returned struct {
 	outputs *scope
 	params  []expr.Value
 	rows    [][]expr.Value
+	// late says that there are subqueries: until finish, rows are those of the table.
+	late bool
 }
 
 // returning returns an empty result, nil for a statement without RETURNING.
@@ -55,20 +57,29 @@ func (v *valuer) returning() *returned {
 	if v.outputs == nil {
 		return nil
 	}
-	return &returned{outputs: v.outputs, params: v.params}
+	out := &returned{outputs: v.outputs, params: v.params}
+	for _, o := range v.outputs.outputs {
+		out.late = out.late || hasSubquery(o.expr)
+	}
+	return out
 }
 
-// reset forgets the rows of a commit that is tried again.
-func (r *returned) reset() {
-	if r != nil {
-		r.rows = nil
-	}
+func hasSubquery(e expr.Expr) (found bool) {
+	expr.Walk(e, func(x expr.Expr) bool {
+		_, is := x.(expr.Subquery)
+		found = found || is
+		return !found
+	})
+	return found
 }
 
 // add takes in a row of the table.
 func (r *returned) add(row []expr.Value) error {
 	if r == nil {
 		return nil
+	}
+	if r.late {
+		return r.append(&returned{rows: [][]expr.Value{exec.Clone(row)}})
 	}
 	out := make([]expr.Value, len(r.outputs.outputs))
 	for i, o := range r.outputs.outputs {
@@ -81,6 +92,35 @@ func (r *returned) add(row []expr.Value) error {
 		out[i] = got.Clone()
 	}
 	return r.append(&returned{rows: [][]expr.Value{out}})
+}
+
+// finish evaluates what has subqueries, which read what the transaction does.
+func (r *returned) finish(ctx context.Context, tx *table.Tx, db *table.DB) error {
+	if r == nil || !r.late || len(r.rows) == 0 {
+		return nil
+	}
+	sel := r.outputs.sel
+	prepared, err := db.Prepare(sel) // checks types
+	if err == nil {
+		prepared, err = db.Prepare(sel.OfRows(len(r.params)))
+	}
+	if err != nil {
+		return err
+	}
+	for i, row := range r.rows {
+		rows, err := prepared.Query(ctx, tx, slices.Concat(r.params, row)...)
+		if err != nil {
+			return err
+		}
+		for out, err := range rows.All() {
+			if err != nil {
+				return err
+			}
+			r.rows[i] = exec.Clone(out)
+		}
+	}
+	r.late = false
+	return nil
 }
 
 // append takes in the rows of another result.
@@ -126,9 +166,11 @@ func (v *valuer) changeWhere(ctx context.Context, t *table.Table,
 		n, err = change(t, nil)
 	} else {
 		err = v.stmt.session.update(ctx, func(tx *table.Tx) (err error) {
-			result.returned.reset()
-			n, err = change(t.In(tx), result.returned.add)
-			return err
+			result.returned = v.returning()
+			if n, err = change(t.In(tx), result.returned.add); err != nil {
+				return err
+			}
+			return result.returned.finish(ctx, tx, v.stmt.session.db)
 		})
 	}
 	result.Rows = int64(n)

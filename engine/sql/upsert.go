@@ -18,6 +18,8 @@ type boundUpsert struct {
 	set   []boundAssignment
 	where expr.Expr // or nil
 	pos   int       // of where
+	// query computes where and then set for the two rows as parameters, if they have subqueries.
+	query *table.Prepared
 }
 
 // upsert binds ON CONFLICT. Expressions see the row that is there, and as excluded the row that
@@ -31,11 +33,11 @@ func (b *binder) upsert(t *schema.Table, s *syntax.Insert) *boundUpsert {
 	if u.Columns != nil {
 		out.index = b.uniqueOf(t, u)
 	}
-	excluded := &scope{b: b, sel: emptySelect(t), where: "ON CONFLICT"}
-	excluded.sel.From[0].Alias = "excluded"
+	excluded := b.single("ON CONFLICT", t)
+	excluded.sel.From[0].Alias, excluded.parts[0].name = "excluded", "excluded"
 	out.set = b.assignments(t, u.Set, excluded)
 	if u.Where != nil {
-		sc := &scope{b: b, sel: emptySelect(t), outer: excluded, where: "ON CONFLICT"}
+		sc := b.single("ON CONFLICT", t).inside(excluded)
 		out.where, out.pos = sc.expr(u.Where), u.Where.Position()
 	}
 	return out
@@ -90,17 +92,21 @@ func (s *Stmt) insertUpserting(ctx context.Context, t *table.Table, v *valuer,
 	if u.where, err = v.withoutSubqueries(u.where); err != nil {
 		return err
 	}
+	if err := v.prepareUpsert(&u); err != nil {
+		return err
+	}
 	for part := range slices.Chunk(rows, replaceRows) {
 		var done Result
 		err := s.session.update(ctx, func(tx *table.Tx) error {
 			done = Result{returned: v.returning()}
 			in := t.In(tx)
+			v.reader = tx
 			for _, row := range part {
 				if err := v.upsertRow(ctx, in, &u, row, &done); err != nil {
 					return err
 				}
 			}
-			return nil
+			return done.returned.finish(ctx, tx, s.session.db)
 		})
 		if err != nil {
 			return err
@@ -136,7 +142,11 @@ func (v *valuer) upsertRow(ctx context.Context, in *table.Table, u *boundUpsert,
 		return nil
 	}
 	err = in.Update(ctx, taken.Key, func(old []expr.Value) error {
-		if err := v.applyUpsert(u, old, row); err != nil {
+		apply := v.applyUpsert
+		if u.query != nil {
+			apply = v.queryUpsert
+		}
+		if err := apply(u, old, row); err != nil {
 			return err
 		}
 		return done.returned.add(old)
@@ -176,6 +186,54 @@ func (v *valuer) applyUpsert(u *boundUpsert, row, excluded []expr.Value) error {
 		}
 		if err != nil {
 			return v.binder.bound(func() { v.binder.refuse(a.value.pos, err) })
+		}
+	}
+	return nil
+}
+
+// prepareUpsert prepares what has subqueries that use columns of the two rows.
+func (v *valuer) prepareUpsert(u *boundUpsert) (err error) {
+	t := v.insert.table
+	where := u.where
+	if where == nil {
+		where = expr.Const{Value: expr.Bool(true)}
+	}
+	sel := v.binder.single("ON CONFLICT", t).sel
+	sel.Columns = []plan.Output{{Expr: where, Name: "where"}}
+	for _, a := range u.set {
+		sel.Columns = append(sel.Columns, plan.Output{Expr: a.value.expr, Name: "set"})
+	}
+	found := false
+	for _, o := range sel.Columns {
+		found = found || hasSubquery(o.Expr)
+	}
+	if found {
+		n := len(v.params)
+		u.query, err = v.stmt.session.db.Prepare(sel.OfRows(n, n+len(t.Columns)))
+	}
+	return err
+}
+
+// queryUpsert is applyUpsert with subqueries, which read what the transaction does.
+func (v *valuer) queryUpsert(u *boundUpsert, row, excluded []expr.Value) error {
+	params := slices.Concat(v.params, row, excluded)
+	rows, err := u.query.Query(v.ctx, v.reader, params...)
+	if err != nil {
+		return err
+	}
+	for out, err := range rows.All() {
+		if err != nil {
+			return err
+		}
+		if ok, _ := out[0].AsBool(); !ok {
+			return errKept
+		}
+		for i, a := range u.set {
+			got, err := v.insert.table.Columns[a.column].Convert(out[1+i])
+			if err != nil {
+				return v.binder.bound(func() { v.binder.refuse(a.value.pos, err) })
+			}
+			row[a.column] = got.Clone()
 		}
 	}
 	return nil

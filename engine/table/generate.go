@@ -113,8 +113,8 @@ func (t *Table) Generate(ctx context.Context, row []expr.Value) error {
 	s := t.Schema()
 	for i := range min(len(row), len(s.Columns)) {
 		c := &s.Columns[i]
-		if c.Generated == schema.NotGenerated || c.Dropped || !row[i].IsNull() {
-			continue
+		if c.Generated == schema.NotGenerated || c.Dropped || c.Nullable || !row[i].IsNull() {
+			continue // NULL is a value of a time that may be NULL
 		}
 		var err error
 		if row[i], err = t.NextValue(ctx, i); err != nil {
@@ -140,6 +140,8 @@ func (t *Table) NextValue(ctx context.Context, column int) (expr.Value, error) {
 		return c.Convert(expr.Int(n))
 	case schema.RandomUUID:
 		return expr.UUID(newUUID(t.db.opt.Clock())), nil
+	case schema.CurrentTime:
+		return c.Convert(expr.Time(t.db.opt.Clock()))
 	}
 	return expr.Value{}, invalid("column %s of %s does not generate its values", c.Name, s.Name)
 }

@@ -58,15 +58,16 @@ const (
 	JoinFirst JoinKind = iota // the first source
 	JoinInner
 	JoinLeft
-	JoinRight // of the second source only
+	JoinRight
 	JoinFull
 )
 
 // Source is a table of a FROM clause.
 type Source struct {
 	Table      Name
-	Query      *Select // a subquery, instead of Table
-	Alias      string  // as written, or empty
+	Query      *Select  // a subquery, instead of Table
+	Nested     []Source // joined tables in parentheses, instead of Table
+	Alias      string   // as written, or empty
 	Join       JoinKind
 	On         Expr
 	Using      []Name // instead of On

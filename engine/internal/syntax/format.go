@@ -225,11 +225,18 @@ func (f *formatter) source(s *Source) {
 	case s.Join == JoinInner:
 		f.put(" JOIN ")
 	}
-	if s.Query != nil {
+	switch {
+	case s.Query != nil:
 		f.put("(")
 		f.selectStatement(s.Query)
 		f.put(")")
-	} else {
+	case s.Nested != nil:
+		f.put("(")
+		for i := range s.Nested {
+			f.source(&s.Nested[i])
+		}
+		f.put(")")
+	default:
 		f.put(QuoteName(s.Table.Text))
 	}
 	f.when(s.Alias != "", " AS ", QuoteName(s.Alias))
@@ -253,13 +260,17 @@ func (f *formatter) insert(s *Insert) {
 	f.when(s.Conflict == ConflictReplaces, "OR REPLACE ")
 	f.when(s.Conflict == ConflictIgnored, "OR IGNORE ")
 	f.put("INTO ", QuoteName(s.Table.Text), " ")
-	if s.Columns != nil {
+	defaults := s.Columns != nil && len(s.Columns) == 0 && len(s.Rows) == 1
+	if s.Columns != nil && !defaults {
 		f.names(s.Columns)
 		f.put(" ")
 	}
-	if s.Query != nil {
+	switch {
+	case s.Query != nil:
 		f.selectStatement(s.Query)
-	} else {
+	case defaults:
+		f.put("DEFAULT VALUES")
+	default:
 		f.put("VALUES ")
 		f.list(len(s.Rows), func(i int) {
 			f.put("(")

@@ -34,6 +34,9 @@ func (p *parser) wordCall(pos int) Expr {
 	if alone := currentTimes[name]; alone != "" {
 		p.advance()
 		if p.op("(") {
+			if p.tok.kind == tokenNumber { // digits of MySQL: the column says how many are kept
+				p.advance()
+			}
 			p.needOp(")")
 		}
 		return &Call{Pos: pos, Name: alone}
@@ -65,7 +68,7 @@ func (p *parser) wordCall(pos int) Expr {
 
 // currentTimes are the words that are calls without parentheses.
 var currentTimes = map[string]string{"CURRENT_TIMESTAMP": "current_timestamp",
-	"CURRENT_DATE": "current_date"}
+	"LOCALTIMESTAMP": "current_timestamp", "CURRENT_DATE": "current_date"}
 
 func (p *parser) cast(pos int) Expr {
 	c := &Cast{Pos: pos, X: p.expr()}

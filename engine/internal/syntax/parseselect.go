@@ -176,8 +176,9 @@ func (p *parser) output() Output {
 	return o
 }
 
-// sources reads the tables of FROM and how they are joined. Parentheses round a join are gone
-// in the tree: joins are from left to right, and inner joins may change places.
+// sources reads the tables of FROM and how they are joined. Parentheses round a join that make no
+// difference are gone in the tree: joins are from left to right, and inner joins may change
+// places.
 func (p *parser) sources() []Source {
 	p.enter()
 	defer p.leave()
@@ -188,16 +189,13 @@ func (p *parser) sources() []Source {
 			continue
 		}
 		natural := p.word("NATURAL")
-		kind, pos := JoinInner, p.tok.pos
+		kind := JoinInner
 		switch {
 		case p.word("LEFT"):
 			kind = JoinLeft
 			p.word("OUTER")
 		case p.word("RIGHT"):
-			if kind = JoinRight; len(out) > 1 {
-				p.failAt(pos, "kstone has RIGHT JOIN as the first join only; begin FROM with its "+
-					"right table, and write LEFT JOIN")
-			}
+			kind = JoinRight
 			p.word("OUTER")
 		case p.word("FULL"):
 			kind = JoinFull
@@ -217,8 +215,10 @@ func (p *parser) joined(kind JoinKind, natural bool) []Source {
 	last := &out[len(out)-1]
 	pos := p.tok.pos
 	using := !natural && p.word("USING")
-	if (using || natural) && len(out) > 1 {
-		p.failAt(pos, "USING and NATURAL join one table; write ON for joins in parentheses")
+	if (using || natural) && len(out) > 1 { // of all of them
+		out = []Source{{Table: out[0].Table, Nested: out, Join: kind}}
+		out[0].Nested[0].Join = JoinFirst
+		last = &out[0]
 	}
 	if using {
 		last.Using = p.names("column")
@@ -246,13 +246,13 @@ func (p *parser) factor(kind JoinKind) []Source {
 	}
 	out := p.sources()
 	p.needOp(")")
-	out[0].Join = kind
 	for _, s := range out[1:] {
-		if kind != JoinFirst && (kind != JoinInner || s.Join != JoinInner) {
-			p.failAt(pos, "kstone has no LEFT JOIN of or in parentheses that do not begin FROM; "+
-				"join the tables from left to right")
+		plain := s.Join == JoinInner && s.Using == nil && !s.Natural
+		if kind != JoinFirst && (kind != JoinInner || !plain) {
+			return []Source{{Table: out[0].Table, Nested: out, Join: kind}}
 		}
 	}
+	out[0].Join = kind
 	return out
 }
 

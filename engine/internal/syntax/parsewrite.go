@@ -21,12 +21,20 @@ func (p *parser) insert() Statement {
 	}
 	p.needWord("INTO")
 	s.Table = p.name("table")
-	if p.isOp("(") {
+	switch {
+	case p.isOp("(") && p.peek().text == ")": // MySQL's () VALUES ()
+		p.advance()
+		p.advance()
+		s.Columns = []Name{}
+	case p.isOp("("):
 		s.Columns = p.names("column")
 	}
-	if p.isWord("SELECT") || p.isWord("WITH") {
+	switch {
+	case s.Columns == nil && p.words("DEFAULT", "VALUES"):
+		s.Columns, s.Rows = []Name{}, [][]Expr{{}}
+	case p.isWord("SELECT"), p.isWord("WITH"):
 		s.Query = p.selectStatement()
-	} else {
+	default:
 		p.rows(s)
 	}
 	if at := p.tok.pos; p.word("ON") {
@@ -49,12 +57,15 @@ func (p *parser) rows(s *Insert) {
 	for {
 		pos := p.tok.pos
 		p.needOp("(")
-		row := p.assigned()
-		for p.op(",") {
+		row := []Expr{}
+		for !p.isOp(")") || s.Columns == nil || len(s.Columns) > 0 {
 			row = append(row, p.assigned()...)
+			if !p.op(",") {
+				break
+			}
 		}
 		p.needOp(")")
-		if want := len(s.Columns); want > 0 && len(row) != want {
+		if want := len(s.Columns); s.Columns != nil && len(row) != want {
 			p.failAt(pos, "%d values for %d columns", len(row), want)
 		}
 		s.Rows = append(s.Rows, row)

@@ -35,8 +35,8 @@ import (
 // says (a unit for times, decimal(N), ascii and unicode, desc, nullslast) and also: pk and
 // sk for the columns of the primary key, in the order of the struct; null, which stores the
 // zero value as NULL; default(x) for rows written before there was the column; auto, which makes a
-// number or UUID of the zero value; ttl(24h), after which rows expire; was(old), the former name of
-// a column.
+// number, UUID or present time of the zero value; ttl(24h), after which rows expire; was(old), the
+// former name of a column.
 //
 // The zero time.Time is the moment it is, the first of January of the year 1: so it is stored,
 // read and compared with. With the option null it is stored as NULL, which is read as the zero

@@ -24,7 +24,7 @@ import (
 //	null          the zero value of the Go type is stored as NULL
 //	default(x)    what rows have that were written before the column was added
 //	auto          Insert and Put set the zero value: of an integer the next number, of a UUID
-//	              a new one
+//	              a new one, of a time the present one
 //	ttl(24h)      rows expire that long after this time
 //	was(old)      the column was called old before
 //
@@ -160,8 +160,10 @@ func (f *field) setOption(option string) (err error) {
 		c.Generated = schema.Identity
 	case option == "auto" && f.kind == kindUUID:
 		c.Generated = schema.RandomUUID
+	case option == "auto" && f.kind == kindTime:
+		c.Generated = schema.CurrentTime
 	case option == "auto":
-		return errors.New("only integers and UUIDs are made: the option auto")
+		return errors.New("only integers, UUIDs and times are made: the option auto")
 	case option == "null":
 		if f.pointer {
 			return errors.New("a pointer is nullable without the option null")

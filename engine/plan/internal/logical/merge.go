@@ -245,7 +245,7 @@ func substituteIn(e expr.Expr, steps int, f func(expr.Column) expr.Expr) expr.Ex
 			return x, nil
 		}
 		out, source := OuterOf(c.Source)
-		if out != steps {
+		if out != steps || source == Aggregates {
 			return x, nil
 		}
 		c.Source = source

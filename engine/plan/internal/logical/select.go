@@ -64,13 +64,20 @@ const MaxSources = 64
 // Unresolved is the Source of a column that Prepare shall find by its name.
 const Unresolved = -1
 
+// Aggregates, in OuterAt, is the source of the aggregates of a query around: the Ordinal of a
+// column of it is the Index of an expr.Agg there.
+const Aggregates = MaxSources
+
+// outerStride is how many sources a query has for OuterAt.
+const outerStride = MaxSources + 1
+
 // Outer is the Source, inside a subquery, of a column of source of the query around
 // it.
 func Outer(source int) int { return OuterAt(1, source) }
 
 // OuterAt is Outer for the query around that is so many steps out: 1 is the next one. Queries of
 // FROM are no step: what is around them is what is around the query that they belong to.
-func OuterAt(steps, source int) int { return -2 - source - (steps-1)*MaxSources }
+func OuterAt(steps, source int) int { return -2 - source - (steps-1)*outerStride }
 
 // OuterOf is the opposite of OuterAt; steps is 0 if a Source is no column of a query around.
 func OuterOf(column int) (steps, source int) {
@@ -78,7 +85,7 @@ func OuterOf(column int) (steps, source int) {
 		return 0, column
 	}
 	n := -2 - column
-	return n/MaxSources + 1, n % MaxSources
+	return n/outerStride + 1, n % outerStride
 }
 
 // Correlated reports whether a subquery has columns of a query around.

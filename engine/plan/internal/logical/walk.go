@@ -114,6 +114,20 @@ func (sel *Select) WithTables(f func(*schema.Table) *schema.Table) *Select {
 	return out
 }
 
+// OfRows returns the query, which has one source, for a row of it that is given: without the
+// source, and with the parameters from the first of at on for its columns. Those from the next one
+// on are for the row of the query around, and so on.
+func (sel *Select) OfRows(at ...int) *Select {
+	out := sel
+	for steps, first := range at {
+		out = out.substitute(steps, func(c expr.Column) expr.Expr {
+			return expr.Param{Index: first + c.Ordinal, Name: c.Name, Collation: c.Collation}
+		})
+	}
+	out.From, out.Position = nil, sel.Position
+	return out
+}
+
 // mapQueries returns a copy of the query with its subqueries, those of FROM included, replaced by
 // what f makes of them.
 func (sel *Select) mapQueries(f func(*Select) *Select) *Select {
