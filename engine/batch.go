@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"sync"
@@ -203,14 +204,7 @@ func keyOf(ordered []byte) Key {
 		n, _ := keycodec.OrderedPKLen(ordered)
 		ordered = ordered[:min(len(ordered), n+MaxKeyBytes)]
 	}
-	k := viewOf(ordered)
-	n := len(k.PK)
-	memory := append(append(make([]byte, 0, n+len(k.SK)), k.PK...), k.SK...)
-	k.PK = memory[:n:n]
-	if k.SK != nil {
-		k.SK = memory[n:]
-	}
-	return k
+	return viewOf(bytes.Clone(ordered))
 }
 
 // viewOf returns the key with the given ordered form, whose memory it may share.

@@ -175,12 +175,11 @@ func IfVersion(v uint64) Condition {
 	return Condition{commit.Condition{Kind: commit.CondVersion, Version: v}}
 }
 
-// capped returns the condition for a batch. Of a value that is longer than stored ones may be,
-// it has so much that it equals none.
-func (c Condition) capped() commit.Condition {
-	core := c.core
-	core.Value = core.Value[:min(len(core.Value), MaxValueBytes+1)]
-	return core
+// capped returns the condition for a batch, c's own. Of a value that is longer than stored ones
+// may be, it keeps so much that it equals none.
+func (c *Condition) capped() *commit.Condition {
+	c.core.Value = c.core.Value[:min(len(c.core.Value), MaxValueBytes+1)]
+	return &c.core
 }
 
 // bytes returns how much of a batch's room the condition takes beside its write, 0 for none.

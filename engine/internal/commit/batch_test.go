@@ -66,7 +66,7 @@ func TestBatchHoldsItsOperations(t *testing.T) {
 	b.DeleteRange(base.Span{
 		Lo: []byte("q\x00\x00other"), Hi: []byte("q\x00\x00other\x00"),
 	})
-	b.Require(k("r", ""), Condition{Kind: CondAbsent})
+	b.Require(k("r", ""), &Condition{Kind: CondAbsent})
 	const before = `len 9, bytes 168, ranges true, ttls true, stripes 39 157 177
 3 stripe 177 at 0: "p\x00\x00gone" value "v1" expiry 0
 1 stripe 177 at 28: "p\x00\x00also gone" value "" expiry 0

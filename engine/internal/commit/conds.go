@@ -36,7 +36,7 @@ const (
 )
 
 // Holds reports whether a key with a live version, or without one, satisfies the condition.
-func (c Condition) Holds(exists bool, seq base.SeqNum, value []byte) bool {
+func (c *Condition) Holds(exists bool, seq base.SeqNum, value []byte) bool {
 	switch c.Kind {
 	case CondAbsent:
 		return !exists
@@ -82,7 +82,7 @@ type cond struct {
 }
 
 // Require adds an operation that is a condition on key.
-func (b *Batch) Require(key keycodec.Key, c Condition) {
+func (b *Batch) Require(key keycodec.Key, c *Condition) {
 	op := b.Len()
 	b.others++
 	if c.Kind == CondNone {
@@ -97,7 +97,7 @@ func (b *Batch) Require(key keycodec.Key, c Condition) {
 }
 
 // RequireOfLast makes c the condition of the last operation, which writes one key.
-func (b *Batch) RequireOfLast(c Condition) {
+func (b *Batch) RequireOfLast(c *Condition) {
 	if c.Kind == CondNone {
 		return
 	}
@@ -108,7 +108,7 @@ func (b *Batch) RequireOfLast(c Condition) {
 
 // addCond adds c as the condition of a key that the caller fills in. The value comes after all
 // keys so far.
-func (b *Batch) addCond(c Condition) *cond {
+func (b *Batch) addCond(c *Condition) *cond {
 	if b.conds == nil {
 		b.conds = &conds{}
 	}
@@ -144,9 +144,10 @@ func (b *Batch) check(s *read.State) error {
 		if err != nil {
 			return err
 		}
-		if !b.condition(c).Holds(exists, e.Seq, e.Value) {
-			b.conds.unmet = UnmetError{e.Key, c.op, exists, e.Seq}
-			return &b.conds.unmet
+		if cond := b.condition(c); !cond.Holds(exists, e.Seq, e.Value) {
+			u := &b.conds.unmet // set in place: it would be made elsewhere and copied
+			u.Key, u.Op, u.Exists, u.Seq = e.Key, c.op, exists, e.Seq
+			return u
 		}
 	}
 	return nil
@@ -163,7 +164,11 @@ func (b *Batch) checkTogether(s *read.State) error {
 		for i := range found {
 			f := &found[i]
 			n, exists := int(f.Index), f.Live(nowMs)
-			if c := &list[n]; n < first && !b.condition(c).Holds(exists, f.Seq, f.Value) {
+			if n > first {
+				continue
+			}
+			c := &list[n]
+			if cond := b.condition(c); !cond.Holds(exists, f.Seq, f.Value) {
 				first = n
 				b.conds.unmet = UnmetError{b.keys[c.key:c.keyEnd], c.op, exists, f.Seq}
 			}

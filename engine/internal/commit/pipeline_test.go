@@ -73,13 +73,13 @@ func TestRefusedCommitsLeaveNothing(t *testing.T) {
 	}
 	for _, n := range []int{0, 3, 40} { // in every way to look conditions up
 		b := put("k", "v")
-		b.RequireOfLast(Condition{Kind: CondAbsent})
+		b.RequireOfLast(&Condition{Kind: CondAbsent})
 		for i := range n {
-			b.Require(key(fmt.Sprint("x", i)), Condition{Kind: CondAbsent})
+			b.Require(key(fmt.Sprint("x", i)), &Condition{Kind: CondAbsent})
 		}
-		b.Require(key("there"), Condition{Kind: CondVersion, Version: 1})
-		b.Require(key("there"), Condition{Kind: CondValue, Value: []byte("2")})
-		b.Require(key("k"), Condition{Kind: CondPresent})
+		b.Require(key("there"), &Condition{Kind: CondVersion, Version: 1})
+		b.Require(key("there"), &Condition{Kind: CondValue, Value: []byte("2")})
+		b.Require(key("k"), &Condition{Kind: CondPresent})
 		err := w.Commit(ctx, b, Terms{}, nil)
 		var unmet *UnmetError
 		if !errors.As(err, &unmet) || unmet.Op != n+2 || !unmet.Exists || unmet.Seq != 1 {
@@ -91,7 +91,7 @@ func TestRefusedCommitsLeaveNothing(t *testing.T) {
 			w.newest("k"))
 	}
 	b := put("k", "v")
-	b.RequireOfLast(Condition{Kind: CondAbsent})
+	b.RequireOfLast(&Condition{Kind: CondAbsent})
 	w.ok(w.Commit(ctx, b, Terms{}, nil))
 	if w.newest("k") != "v" {
 		t.Error("conditions that hold: nothing is written")
@@ -110,7 +110,7 @@ func TestRefusedCommitsSync(t *testing.T) {
 		return nil
 	})
 	b := put("k", "w")
-	b.RequireOfLast(Condition{Kind: CondAbsent})
+	b.RequireOfLast(&Condition{Kind: CondAbsent})
 	var unmet *UnmetError
 	for _, sync := range []bool{false, true} {
 		if err := w.Commit(ctx, b, Terms{Sync: sync}, nil); !errors.As(err, &unmet) {
