@@ -89,9 +89,10 @@ func ref(f *field) expr.Expr {
 // a column that stores it as NULL: see IsNull.
 func (c Column[T, V]) valueOf(v V) expr.Value { return c.field.scalar(unsafe.Pointer(&v)) }
 
-// Term is a column in an order or an index.
+// Term is a column in an order or an index, or a value of a group in an order.
 type Term[T any] struct {
 	field     *field
+	group     *output // instead of a field
 	desc      bool
 	nullsLast bool
 	each      bool

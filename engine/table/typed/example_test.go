@@ -148,14 +148,24 @@ func ExampleGroupBy() {
 	ctx := context.Background()
 	db, closeAll := openOrders(ctx)
 	defer closeAll()
-	groups := typed.GroupBy(Orders.Where().OrderBy(Status.Asc()), Amount, Status)
-	for g, err := range groups.All(ctx, db) {
-		fmt.Println(g.Key.Status, g.Count, g.Sum, g.Max, err)
+	type total struct {
+		Status string
+		Orders int64
+		Amount float64
+		Latest time.Time
+	}
+	amount := typed.Sum(Amount, func(t *total) *float64 { return &t.Amount })
+	totals := typed.GroupBy(Orders.Where(), amount,
+		typed.By(Status, func(t *total) *string { return &t.Status }),
+		typed.Count(UserID, func(t *total) *int64 { return &t.Orders }),
+		typed.Max(Date, func(t *total) *time.Time { return &t.Latest })).OrderBy(amount.Desc())
+	for t, err := range totals.All(ctx, db) {
+		fmt.Println(t.Status, t.Orders, t.Amount, t.Latest.Format(time.DateOnly), err)
 	}
 	// Output:
-	// new 1 11.5 11.5 <nil>
-	// paid 3 33.0 12 <nil>
-	// sent 1 10.5 10.5 <nil>
+	// paid 3 33 2025-01-21 <nil>
+	// new 1 11.5 2025-01-20 <nil>
+	// sent 1 10.5 2025-01-18 <nil>
 }
 
 // Rows of two tables, and rows that have a partner.

@@ -307,16 +307,13 @@ func (q Query[T]) Page(ctx context.Context, r table.Reader, bindings ...Binding)
 	if q.limit == nil {
 		return nil, nil, invalid("a page needs a Limit")
 	}
-	if q.wide() {
-		return nil, nil, invalid("a page of %s has whole rows of one table; Limit and Offset end "+
-			"and begin other queries", q.title())
-	}
 	q.page = true
-	b, err := q.table.bind(r.DB())
-	if err != nil {
-		return nil, nil, err
+	f := new(preparedFor)
+	if !q.wide() {
+		if f.b, err = q.table.bind(r.DB()); err != nil {
+			return nil, nil, err
+		}
 	}
-	f := &preparedFor{b: b}
 	sel, err := q.rowsSelect(r.DB(), &f.args)
 	if err != nil {
 		return nil, nil, err
@@ -332,16 +329,21 @@ func (q Query[T]) Page(ctx context.Context, r table.Reader, bindings ...Binding)
 	if f.prepared, err = r.DB().Prepare(sel); err != nil {
 		return nil, nil, err
 	}
-	more := false
-	err = q.each(x, ctx, r, f, true, func(row *T) bool {
+	found, more := &x.rows, false
+	keep := func(row *T) bool {
 		if more = int64(len(rows)) == limit; more {
 			return false
 		}
 		if rows = append(rows, *row); int64(len(rows)) == limit {
-			next = x.rows.Cursor()
+			next = found.Cursor()
 		}
 		return true
-	})
+	}
+	if !q.wide() {
+		err = q.each(x, ctx, r, f, true, keep)
+	} else if found, err = f.prepared.Query(ctx, r, x.params...); err == nil {
+		err = eachRow(found, q.readWide(keep))
+	}
 	if err != nil || !more {
 		return rows, nil, err
 	}

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/table"
 	"github.com/kstonedb/kstone/engine/table/typed"
 )
@@ -34,59 +36,104 @@ func openRides(t *testing.T) (*table.DB, *tripTable, *typed.Table[rider],
 	return db, trips, riders, id
 }
 
-// Promise (tables): Groups and their conditions.
+// tripSum is what is known about the trips of a status.
+type tripSum struct {
+	Status             string
+	Count, Dists, Cars int64
+	Min, Max, Avg      float64
+	Sum                expr.Value
+	Last               int64
+}
+
+// Promise (tables): Groups have aggregates of several columns, conditions on them, and their order.
 func TestTypedGroups(t *testing.T) {
 	db, trips, _, _ := openRides(t)
+	status := typed.By(trips.status, func(s *tripSum) *string { return &s.Status })
+	count := typed.Count(trips.seq, func(s *tripSum) *int64 { return &s.Count })
+	dists := typed.Count(trips.dist, func(s *tripSum) *int64 { return &s.Dists })
+	users := typed.CountDistinct(trips.user, func(s *tripSum) *int64 { return &s.Cars })
+	least := typed.Min(trips.dist, func(s *tripSum) *float64 { return &s.Min })
+	most := typed.Max(trips.dist, func(s *tripSum) *float64 { return &s.Max })
+	avg := typed.Avg(trips.dist, func(s *tripSum) *float64 { return &s.Avg })
+	sum := typed.Sum(trips.dist, func(s *tripSum) *expr.Value { return &s.Sum })
+	last := typed.Max(trips.seq, func(s *tripSum) *int64 { return &s.Last })
 	q := trips.Where(trips.dist.Lt(10)).OrderBy(trips.status.Asc())
+	all := typed.GroupBy(q, status, count, dists, users, least, most, avg, sum, last)
 	var got []string
-	for g, err := range typed.GroupBy(q, trips.dist, trips.status).All(ctx, db) {
+	for s, err := range all.All(ctx, db) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sum, _ := g.Sum.AsFloat()
-		avg, _ := g.Avg.AsFloat()
-		got = append(got, fmt.Sprint(g.Key.Status, g.Count, g.Values, g.Min, g.Max, sum, avg))
+		got = append(got, fmt.Sprint(s.Status, " ", s.Count, s.Dists, s.Cars, s.Min, s.Max, s.Sum,
+			s.Avg, s.Last))
 	}
-	if want := []string{"3 3 0 8 12 4", "new3 3 1 9 15 5", "paid2 2 2 6 8 4",
-		"sent2 2 3 7 10 5"}; !slices.Equal(got, want) {
+	if want := []string{" 3 3 1 0 8 1.2e+01 4 8", "new 3 3 1 1 9 1.5e+01 5 9",
+		"paid 2 2 1 2 6 8e+00 4 6", "sent 2 2 1 3 7 1e+01 5 7"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	grouped := typed.GroupBy(q, trips.dist, trips.status)
+	twelve := expr.Float(12)
 	for _, c := range []struct {
 		name    string
-		grouped typed.Grouped[trip, float64]
+		grouped typed.Grouped[trip, tripSum]
 		want    []string
 	}{
-		{"count", grouped.Having(grouped.Count().Ge(3)), []string{"", "new"}},
-		{"of two", grouped.Having(grouped.Count().Eq(2), grouped.Min().Lt(3)), []string{"paid"}},
-		{"or", grouped.Having(typed.Or(grouped.Max().Eq(7), grouped.Sum().Gt(13))),
-			[]string{"new", "sent"}},
-		{"not", grouped.Having(typed.Not(grouped.Avg().Ne(4))), []string{"", "paid"}},
-		{"again", grouped.Having(grouped.Values().Gt(2)).Having(grouped.Max().Ge(9)),
-			[]string{"new"}},
-		{"none", grouped.Having(grouped.Count().Gt(3)), nil},
+		{"count", all.Having(count.Ge(3)), []string{"", "new"}},
+		{"of two", all.Having(count.Eq(2), least.Lt(3)), []string{"paid"}},
+		{"or", all.Having(typed.Or(most.Eq(7), sum.Gt(twelve))), []string{"new", "sent"}},
+		{"not", all.Having(typed.Not(avg.Ne(4))), []string{"", "paid"}},
+		{"again", all.Having(dists.Gt(2)).Having(last.Ge(9)), []string{"new"}},
+		{"two columns", all.Having(last.Le(7), most.Lt(7)), []string{"paid"}},
+		{"a key", all.Having(status.Gt("new"), count.Lt(3)), []string{"paid", "sent"}},
+		{"none", all.Having(count.Gt(3)), nil},
+		{"by a value", all.OrderBy(sum.Desc(), status.Asc()), []string{"new", "", "sent", "paid"}},
+		{"by two", all.OrderBy(count.Asc(), last.Desc()), []string{"sent", "paid", "new", ""}},
+		{"by a key", all.OrderBy(status.Desc()), []string{"", "sent", "paid", "new"}},
+		{"a limit", typed.GroupBy(q.Limit(2), status, sum).OrderBy(sum.Asc()),
+			[]string{"paid", "sent"}},
+		{"keys alone", typed.GroupBy(q, status).OrderBy(status.Asc()),
+			[]string{"", "new", "paid", "sent"}},
 	} {
 		var got []string
-		for g, err := range c.grouped.All(ctx, db) {
+		for s, err := range c.grouped.All(ctx, db) {
 			if err != nil {
-				t.Fatal(err)
+				t.Fatal(c.name, err)
 			}
-			got = append(got, g.Key.Status)
+			got = append(got, s.Status)
 		}
 		if !slices.Equal(got, c.want) {
-			t.Errorf("Having %s: %q, want %q", c.name, got, c.want)
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}
-	texts := typed.GroupBy(trips.Where(), trips.city, trips.status)
-	_, err := texts.Having(texts.Sum().Gt(1)).Explain(ctx, db)
-	if !errors.Is(err, table.ErrInvalid) {
-		t.Errorf("the sum of texts: %v", err)
+	_, err := typed.GroupBy(q, status).Having(sum.Gt(twelve)).Explain(ctx, db)
+	if !errors.Is(err, table.ErrInvalid) || !strings.Contains(err.Error(), "SUM(dist)") {
+		t.Errorf("a condition on what is no output: %v", err)
 	}
-	for g, err := range typed.GroupBy(trips.Where(trips.dist.Lt(0)), trips.dist).All(ctx, db) {
-		if err != nil || g.Count != 0 || !g.Sum.IsNull() || g.Min != 0 {
-			t.Errorf("of no rows: %+v, %v", g, err)
+}
+
+// TestTotalsOfNothing: without values, numbers are 0 and a Value is NULL; what does not fit a type
+// is an error.
+func TestTotalsOfNothing(t *testing.T) {
+	db, trips, _, _ := openRides(t)
+	count := typed.Count(trips.seq, func(s *tripSum) *int64 { return &s.Count })
+	least := typed.Min(trips.dist, func(s *tripSum) *float64 { return &s.Min })
+	avg := typed.Avg(trips.dist, func(s *tripSum) *float64 { return &s.Avg })
+	sum := typed.Sum(trips.dist, func(s *tripSum) *expr.Value { return &s.Sum })
+	none := trips.Where(trips.dist.Lt(0))
+	for s, err := range typed.GroupBy(none, count, least, avg, sum).All(ctx, db) {
+		if err != nil || !s.Sum.IsNull() || s.Count != 0 || s.Min != 0 || s.Avg != 0 {
+			t.Errorf("of no rows: %+v, %v", s, err)
 		}
 	}
+	half := typed.Avg(trips.dist, func(s *tripSum) *int64 { return &s.Last })
+	for _, err := range typed.GroupBy(trips.Where(trips.dist.Lt(2)), half).All(ctx, db) {
+		if err == nil || !strings.Contains(err.Error(), `AVG of column "dist" is 5e-01`) {
+			t.Errorf("a half as an int64: %v", err)
+		}
+	}
+}
+
+func TestDistinctOfAColumn(t *testing.T) {
+	db, trips, _, _ := openRides(t)
 	var users []string
 	for u, err := range typed.Distinct(trips.Where().OrderBy(trips.user.Desc()),
 		trips.user).All(ctx, db) {

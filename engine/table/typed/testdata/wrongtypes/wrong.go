@@ -38,9 +38,24 @@ var (
 	saleUser = typed.Col(sales, func(s *sale) *string { return &s.User.ID })
 )
 
+// total and its outputs are right.
+type total struct {
+	Name string
+	Sum  int64
+}
+
+type saleTotal struct{ Name string }
+
+var (
+	key     = typed.By(name, func(t *total) *string { return &t.Name })
+	sum     = typed.Sum(id, func(t *total) *int64 { return &t.Sum })
+	saleKey = typed.By(saleName, func(t *saleTotal) *string { return &t.Name })
+)
+
 func right(ctx context.Context, db *table.DB, snap *table.Snapshot) error {
 	_ = orders.Where(id.Eq(5), name.Eq("x")).OrderBy(name.Desc())
 	_ = sales.On(saleName.EqColumn(saleUser)).Where(saleID.Gt(5)).OrderBy(saleUser.Asc())
+	_ = typed.GroupBy(orders.Where(), key, sum).Having(sum.Gt(5)).OrderBy(key.Asc())
 	_, err := orders.Get(ctx, snap, id.Eq(5))
 	return err
 }
@@ -63,8 +78,15 @@ func wrong(ctx context.Context, db *table.DB, snap *table.Snapshot) {
 	_ = sales.On().OrderBy(name.Asc())                               // error
 	_ = sales.On().Columns(saleID, name)                             // error
 	_ = orders.Where().Columns(saleID)                               // error
-	_ = typed.GroupBy(sales.On(), saleID, name)                      // error
-	_ = typed.GroupBy(sales.On(), id, saleName)                      // error
+	_ = typed.GroupBy(sales.On(), saleKey, key)                      // error
+	_ = typed.GroupBy(orders.Where(), key, saleKey)                  // error
+	_ = typed.GroupBy(orders.Where(), key).Having(saleKey.Eq("x"))   // error
+	_ = typed.GroupBy(orders.Where(), key).Having(key.Eq(5))         // error
+	_ = typed.GroupBy(orders.Where(), key).OrderBy(name.Asc())       // error
+	_ = typed.By(name, func(u *user) *int64 { return nil })          // error
+	_ = typed.Sum(name, func(t *total) *int64 { return &t.Sum })     // error
+	_ = typed.Sum(id, func(t *total) *string { return &t.Name })     // error
+	_ = orders.Where(key.Eq("x"))                                    // error
 	_ = typed.Select(sales.On(), id)                                 // error
 	_ = saleID.InQuery(typed.Select(sales.On(), saleName))           // error
 	_ = sales.On().EqArg(saleID.Arg("x"))                            // error
