@@ -2,7 +2,6 @@ package remote
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -82,5 +81,5 @@ func (e *timeoutError) Error() string {
 }
 
 func (e *timeoutError) Is(target error) bool {
-	return errors.Is(context.DeadlineExceeded, target)
+	return target == context.DeadlineExceeded
 }
