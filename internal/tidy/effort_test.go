@@ -26,6 +26,7 @@ var testEnv = map[string]string{
 	"KSTONE_SQL_ALL":         "takes hours; every city",
 	"KSTONE_GOLDEN_DB":       "writes into testdata",
 	"KSTONE_PROGRAM":         "the file of a program to repeat",
+	"KSTONE_TIKV":            "takes a cluster; the URL of a database in it",
 
 	"KSTONE_HISTORY": "a setting of the command line",
 

@@ -28,6 +28,8 @@ var clockFiles = map[string]string{
 	"wal/release.go": "limits how often a removal is tried again",
 
 	"engine/table/options.go": "the default of Options.Clock",
+
+	"engine/store/tikv/store.go": "the default clock of expiry",
 }
 
 // osNames are the names of package os that do not touch files.

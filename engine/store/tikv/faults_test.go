@@ -1,0 +1,397 @@
+package tikv_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tikv/client-go/v2/tikvrpc"
+
+	"github.com/kstonedb/kstone/engine/store"
+	"github.com/kstonedb/kstone/engine/store/remote"
+	"github.com/kstonedb/kstone/engine/store/tikv"
+	"github.com/kstonedb/kstone/internal/testutil"
+)
+
+func wantIs(t testing.TB, err, target error) {
+	t.Helper()
+	if !errors.Is(err, target) {
+		t.Errorf("error is %v, want one that matches %q", err, target)
+	}
+}
+
+func put(pk, sk, value string) *store.WriteSet {
+	w := new(store.WriteSet)
+	w.Put(key(pk, sk), []byte(value))
+	return w
+}
+
+// Counters that many writers raise under conditions add up, while regions split and leaders move;
+// and no read sees a part of a commit.
+func TestSplitsAndLeaders(t *testing.T) {
+	cluster, rnd := start(t), testutil.Rand(t)
+	s := cluster.Store(nil)
+	const counters, writers, raises = 4, 4, 25
+	pks := make([][]byte, counters)
+	var w store.WriteSet
+	for i := range pks {
+		pks[i] = fmt.Appendf(nil, "counter%d", i)
+		w.Put(store.Key{PK: pks[i], SK: []byte("n")}, []byte("0"))
+	}
+	ok(t, s.Commit(ctx, &w))
+	raise := func() error { // all of them
+		var w store.WriteSet
+		for it, err := range s.Scan(ctx, store.Partitions(pks)) {
+			if err != nil {
+				return err
+			}
+			it = it.Clone()
+			n := 0
+			_, _ = fmt.Sscan(string(it.Value), &n)
+			w.PutIf(it.Key, fmt.Append(nil, n+1), store.ValueIs(it.Value))
+		}
+		return s.Commit(ctx, &w)
+	}
+	var wg sync.WaitGroup
+	var left atomic.Int64
+	left.Store(writers)
+	for range writers {
+		wg.Go(func() {
+			defer left.Add(-1)
+			for done := 0; done < raises; {
+				switch err := raise(); {
+				case err == nil:
+					done++
+				case !errors.Is(err, store.ErrConditionFailed) &&
+					!errors.Is(err, store.ErrConflict):
+					t.Errorf("raise: %v", err)
+					return
+				}
+			}
+		})
+	}
+	heads := s.Layout.Heads()
+	for left.Load() > 0 {
+		if rnd.IntN(2) == 0 {
+			cluster.SplitAt(heads[rnd.IntN(len(heads))])
+		} else {
+			cluster.MoveLeaders()
+		}
+		seen := map[string]bool{}
+		for it, err := range s.Scan(ctx, store.Partitions(pks)) {
+			ok(t, err)
+			seen[string(it.Value)] = true
+		}
+		if len(seen) != 1 {
+			t.Fatalf("one read sees %v", seen)
+		}
+	}
+	wg.Wait()
+	for _, pk := range pks {
+		v, err := s.Get(ctx, nil, store.Key{PK: pk, SK: []byte("n")})
+		if ok(t, err); string(v) != fmt.Sprint(writers*raises) {
+			t.Errorf("%s is %s, want %d", pk, v, writers*raises)
+		}
+	}
+}
+
+// A commit whose answer is lost has an unknown outcome, whether or not the servers carried it out;
+// it is carried out as a whole or not at all, and once.
+//
+// Promise (reads and writes): A commit on TiKV whose answer is lost is reported as unknown, and is
+// not done twice. Also `TestPassingFaults`.
+func TestUnknown(t *testing.T) {
+	lost := errors.New("connection lost")
+	for _, o := range []tikv.Options{
+		{}, {NoOnePhase: true}, {NoAsyncCommit: true, NoOnePhase: true},
+	} {
+		for _, done := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%+v,done=%v", o, done), func(t *testing.T) {
+				cluster := start(t)
+				split(cluster, "", 4)
+				s := cluster.Store(&o)
+				kind := tikvrpc.CmdPrewrite
+				if o.NoAsyncCommit {
+					kind = tikvrpc.CmdCommit
+				}
+				cluster.SetFault(func(_ context.Context, req *tikvrpc.Request) (bool, error) {
+					if req.Type != kind {
+						return false, nil
+					}
+					return done, lost
+				})
+				w := put("a", "row", "1")
+				w.Put(key("b", "entry"), nil)
+				short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+				defer cancel()
+				err := s.Commit(short, w)
+				wantIs(t, err, store.ErrUnknown)
+				cluster.SetFault(nil)
+				_, err1 := s.Get(ctx, nil, key("a", "row"))
+				_, err2 := s.Get(ctx, nil, key("b", "entry"))
+				if errors.Is(err1, store.ErrNotFound) != errors.Is(err2, store.ErrNotFound) {
+					t.Errorf("row: %v, entry: %v", err1, err2)
+				}
+				var again store.WriteSet // another writer decides what is there from now on
+				again.Put(key("a", "row"), []byte("2"))
+				ok(t, s.Commit(ctx, &again))
+				v, err := s.Get(ctx, nil, key("a", "row"))
+				if ok(t, err); string(v) != "2" {
+					t.Errorf("the row is %s after another commit", v)
+				}
+			})
+		}
+	}
+}
+
+// Errors of servers that pass are not seen: what is acknowledged is there, and what is not is there
+// as a whole or not at all. No commit sees its own write as that of another one.
+func TestPassingFaults(t *testing.T) {
+	cluster, rnd := start(t), testutil.Rand(t)
+	split(cluster, "", 4)
+	s := cluster.Store(nil)
+	var mu sync.Mutex
+	cluster.SetFault(func(context.Context, *tikvrpc.Request) (bool, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if rnd.IntN(12) > 0 {
+			return false, nil
+		}
+		return rnd.IntN(2) == 0, errors.New("connection lost")
+	})
+	acknowledged := map[string]bool{}
+	for i := range 20 {
+		var w store.WriteSet
+		name := fmt.Sprint(i)
+		w.PutIf(key("rows", name), []byte("row"), store.Absent())
+		w.Put(key("entries", name), nil)
+		switch err := s.Commit(ctx, &w); {
+		case err == nil:
+			acknowledged[name] = true
+		case !errors.Is(err, store.ErrUnknown):
+			t.Errorf("commit %d: %v", i, err)
+		}
+	}
+	cluster.SetFault(nil)
+	there := map[string]int{}
+	both := store.Partitions([][]byte{[]byte("entries"), []byte("rows")})
+	for it, err := range s.Scan(ctx, both) {
+		ok(t, err)
+		there[string(it.Key.SK)]++
+	}
+	for name := range acknowledged {
+		if there[name] != 2 {
+			t.Errorf("%d of 2 items of commit %s, which was acknowledged", there[name], name)
+		}
+	}
+	for name, n := range there {
+		if n != 2 {
+			t.Errorf("%d of 2 items of commit %s", n, name)
+		}
+	}
+	t.Logf("%d of 20 commits were acknowledged", len(acknowledged))
+}
+
+// A read of what the cluster has dropped ends with ErrStale, at a snapshot and in a scan.
+func TestStale(t *testing.T) {
+	cluster := start(t)
+	s := cluster.Store(nil)
+	ok(t, s.Commit(ctx, put("p", "k", "1")))
+	snap, err := s.Snapshot(ctx)
+	ok(t, err)
+	_, err = snap.Get(ctx, nil, key("p", "k"))
+	ok(t, err)
+	now, err := cluster.Client().CurrentTimestamp("global")
+	ok(t, err)
+	cluster.Client().UpdateSPCache(now, time.Now())
+	_, err = snap.Get(ctx, nil, key("p", "k"))
+	wantIs(t, err, store.ErrStale)
+	wantIs(t, snap.MultiGet(ctx, []store.Key{key("p", "k"), key("p", "l")},
+		func(int, store.Item) {}), store.ErrStale)
+	_, err = count(ctx, snap, store.Interval(nil, nil))
+	wantIs(t, err, store.ErrStale)
+	v, err := s.Get(ctx, nil, key("p", "k"))
+	if ok(t, err); string(v) != "1" {
+		t.Errorf("the present has %q", v)
+	}
+}
+
+// calls are one call of each kind.
+func calls(s store.Store, snap store.Snapshot) map[string]func(context.Context) error {
+	return map[string]func(context.Context) error{
+		"get": func(ctx context.Context) error {
+			_, err := s.Get(ctx, nil, key("p", "k"))
+			return err
+		},
+		"many": func(ctx context.Context) error {
+			return snap.MultiGet(ctx, []store.Key{key("p", "k"), key("q", "k")},
+				func(int, store.Item) {})
+		},
+		"scan": func(ctx context.Context) error {
+			_, err := count(ctx, snap, store.Interval(nil, nil))
+			return err
+		},
+		"snapshot": func(ctx context.Context) error {
+			_, err := s.Snapshot(ctx)
+			return err
+		},
+		"commit": func(ctx context.Context) error { return s.Commit(ctx, put("p", "k", "2")) },
+		"property": func(ctx context.Context) error {
+			_, _, err := s.Property(ctx, "schema")
+			return err
+		},
+		"set": func(ctx context.Context) error { return s.SetProperty(ctx, "schema", nil) },
+	}
+}
+
+// Calls to a cluster that does not answer end with their context, or with the store's timeout.
+func TestSlowCluster(t *testing.T) {
+	cluster := start(t)
+	s := cluster.Store(&tikv.Options{Timeout: 100 * time.Millisecond})
+	ok(t, s.Commit(ctx, put("p", "k", "1")))
+	snap, err := s.Snapshot(ctx)
+	ok(t, err)
+	cluster.SetLatency(time.Hour)
+	for name, call := range calls(s, snap) {
+		t.Run(name, func(t *testing.T) {
+			begun := time.Now()
+			err := call(ctx)
+			wantIs(t, err, context.DeadlineExceeded)
+			if err == nil || !strings.Contains(err.Error(), "the store's own timeout") {
+				t.Errorf("the error does not say why: %v", err)
+			}
+			short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+			defer cancel()
+			wantIs(t, call(short), context.DeadlineExceeded)
+			if d := time.Since(begun); d > 5*time.Second {
+				t.Errorf("took %v", d)
+			}
+		})
+	}
+	// Nothing but the requests that decide leaves the outcome open.
+	if err := s.Commit(ctx, put("p", "k", "2")); errors.Is(err, store.ErrUnknown) {
+		t.Errorf("no timestamp: %v", err)
+	}
+}
+
+// A store that is closed says so.
+func TestClosed(t *testing.T) {
+	s := start(t).Store(nil)
+	snap, err := s.Snapshot(ctx)
+	ok(t, err)
+	ok(t, s.Close())
+	ok(t, s.Close())
+	for name, call := range calls(s, snap) {
+		if err := call(ctx); !errors.Is(err, store.ErrClosed) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// What the client would refuse, or a server, is refused before anything is sent.
+func TestTooLarge(t *testing.T) {
+	cluster := start(t)
+	s := cluster.Store(nil)
+	cluster.SetFault(func(context.Context, *tikvrpc.Request) (bool, error) {
+		return false, errors.New("a request was sent")
+	})
+	l := s.Limits()
+	wantIs(t, s.Commit(ctx, put("p", "k", strings.Repeat("v", l.ValueBytes+1))), store.ErrTooLarge)
+	wantIs(t, s.Commit(ctx, put(strings.Repeat("p", l.KeyBytes+1), "k", "")), store.ErrTooLarge)
+	wantIs(t, s.SetProperty(ctx, "p", make([]byte, l.PropertyBytes+1)), store.ErrTooLarge)
+	zeros := remote.NewLayout("name", true).AppendKey(nil, store.Key{
+		PK: make([]byte, l.KeyBytes), SK: make([]byte, l.KeyBytes),
+	})
+	const maxServerKeyBytes = 8 << 10
+	if n := len(zeros)/8*9 + 9 + 8; n > maxServerKeyBytes {
+		t.Errorf("the longest key has %d bytes at a server", n)
+	}
+}
+
+// Addresses and options that make no sense are refused at once, with what to do.
+func TestBadURLs(t *testing.T) {
+	for url, want := range map[string]string{
+		"tikv://":                                  "tikv://HOST:PORT,.../NAME",
+		"etcd://h:1/x":                             "tikv://HOST:PORT,.../NAME",
+		"tikv://h/x":                               "is not HOST:PORT",
+		"tikv://user:secret@h:1/x":                 "has no users",
+		"tikv://h:1/x?colour=red":                  `parameter "colour" is unknown`,
+		"tikv://h:1/x?timeout=soon":                "parameter timeout",
+		"tikv://h:1/x?timeout=-1s":                 "is negative",
+		"tikv://h:1/x?one-phase=maybe":             "neither on nor off",
+		"tikv://h:1/x?cert=c":                      "given together",
+		"tikv://h:1/x?cert=c&key=k":                "needs ca",
+		"tikv://h:1/x?ca=/does/not/exist/ca.pem":   "no such file",
+		"tikv://h:1,h/x":                           "each address is HOST:PORT",
+		"tikv://h:1/x?async-commit=off&timeout=1y": "parameter timeout",
+	} {
+		_, err := tikv.Open(ctx, url)
+		wantIs(t, err, store.ErrInvalid)
+		if err != nil && (!strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), "secret")) {
+			t.Errorf("%s: %v, want %q", url, err, want)
+		}
+	}
+	o, err := tikv.ParseURL("tikv://a:1,b:2/cities?timeout=3s&async-commit=off")
+	ok(t, err)
+	got := fmt.Sprintf("%v %s %v %v %v", o.PD, o.Name, o.Timeout, o.NoAsyncCommit, o.NoOnePhase)
+	if got != "[a:1 b:2] cities 3s true false" {
+		t.Errorf("options: %s", got)
+	}
+}
+
+// An address at which nothing listens, at which nothing answers, and at which something else does:
+// Open ends with the deadline.
+func TestNoCluster(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	ok(t, err)
+	defer silent.Close()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	ok(t, err)
+	ok(t, free.Close())
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	ok(t, err)
+	defer other.Close()
+	go func() {
+		for {
+			conn, err := other.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(conn, "220 mail.example ESMTP\r\n")
+			_ = conn.Close()
+		}
+	}()
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	ok(t, os.WriteFile(ca, []byte("no certificate"), 0o600))
+	for name, l := range map[string]net.Listener{
+		"silent": silent, "connection refused": free, "other": other,
+	} {
+		t.Run(name, func(t *testing.T) {
+			short, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
+			defer cancel()
+			begun := time.Now()
+			_, err := tikv.Open(short, "tikv://"+l.Addr().String()+"/x")
+			if err == nil || !strings.Contains(err.Error(), l.Addr().String()) ||
+				!strings.Contains(err.Error(), "check the addresses") ||
+				l == free && !strings.Contains(err.Error(), name) {
+				t.Errorf("error: %v", err)
+			}
+			if d := time.Since(begun); d > 5*time.Second {
+				t.Errorf("took %v", d)
+			}
+			if _, err := tikv.Open(short, "tikv://"+l.Addr().String()+"/x?ca="+ca); err == nil {
+				t.Error("a file without a certificate was taken")
+			}
+		})
+	}
+}
