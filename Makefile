@@ -16,7 +16,7 @@ SAY       = @printf '\n==> %s\n'
 
 .DEFAULT_GOAL := help
 .PHONY: FORCE help demo test check fmt-check vet platforms cross tidy-check unit race lint \
-	fuzz stress nightly sql-check sqllogictest oracles clients soak powercut canary mutants scale plan-regret golden bench \
+	fuzz stress nightly sql-check sqllogictest oracles clients test-stores soak powercut canary mutants scale plan-regret golden bench \
 	bench-compare bench-check bench-quick bench-full cover clean
 
 help: ## list the targets
@@ -114,6 +114,10 @@ oracles: ## queries that check each other over random tables, with new seeds, TI
 clients: ## sqlx, goose, GORM and squirrel over the driver of database/sql, a module of its own
 	$(SAY) "clients of database/sql"
 	@cd engine/sql/driver/clients && $(GO) test -count=1 .
+
+test-stores: ## stores on other machines, each a module; installs nothing, says what is missing
+	$(SAY) "stores on other machines, with the race detector"
+	@GO='$(GO)' tools/test-stores.sh
 
 soak: ## full load on a disk: memory, descriptors, stalls and debts stay bounded, TIME=30m
 	$(SAY) "soak for $(TIME)"

@@ -2,6 +2,7 @@ package table
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/store"
+	"github.com/kstonedb/kstone/engine/store/remote"
 	"github.com/kstonedb/kstone/engine/table/internal/rowio"
 )
 
@@ -255,8 +257,10 @@ func (r *Rows) Explain() (*plan.Explanation, error) {
 }
 
 // ExplainAnalyze runs the query, throws the rows away, and returns the plan with what was
-// counted and how long every step took.
+// counted and how long every step took. Of a store on other machines it has the round trips, too.
 func (r *Rows) ExplainAnalyze() (*plan.Explanation, error) {
+	var trips *remote.Trips
+	r.ctx, trips = remote.CountTrips(r.ctx)
 	r.timed = true
 	defer func() { r.timed = false }()
 	for _, err := range r.All() {
@@ -264,7 +268,11 @@ func (r *Rows) ExplainAnalyze() (*plan.Explanation, error) {
 			return nil, err
 		}
 	}
-	return r.compiled.noted(r.ran.ExplainAnalyze()), nil
+	e := r.compiled.noted(r.ran.ExplainAnalyze())
+	if n := trips.Requests(); n > 0 {
+		e.Notes = append(e.Notes, fmt.Sprintf("round trips: %d (%d requests)", trips.Waves(), n))
+	}
+	return e, nil
 }
 
 // started returns the time if anybody wants to know how long the query takes.

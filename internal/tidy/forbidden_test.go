@@ -25,6 +25,8 @@ var clockFiles = map[string]string{
 	"engine/internal/upkeep/throttle.go":  "measures how long a writer was stalled",
 	"engine/internal/upkeep/upkeep.go":    "measures stalls that go on",
 
+	"engine/store/postgres/open.go": "the default clock of expiry",
+
 	"wal/release.go": "limits how often a removal is tried again",
 
 	"engine/table/options.go": "the default of Options.Clock",

@@ -162,3 +162,13 @@ func cut(r *run, at []byte, reverse, included bool) {
 		}
 	}
 }
+
+// Spans returns the ranges of encoded keys that a range of partitions or an interval covers.
+func (l Layout) Spans(rg *store.Range) (spans []Span) {
+	for _, r := range l.runs(rg) {
+		for i := range r.segs {
+			spans = append(spans, Span{Start: r.segs[i].start, End: r.segs[i].end})
+		}
+	}
+	return spans
+}

@@ -1,0 +1,271 @@
+//go:build unix
+
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kstonedb/kstone/engine/store"
+	"github.com/kstonedb/kstone/engine/store/postgres"
+)
+
+// proxy is between a store and the server.
+type proxy struct {
+	listener net.Listener
+	// cut closes connections when the next bytes arrive: 1 from the store, 2 from the server.
+	cut atomic.Int32
+	wg  sync.WaitGroup
+}
+
+const (
+	cutRequest = 1
+	cutAnswer  = 2
+)
+
+func newProxy(t *testing.T) *proxy {
+	s := need(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ok(t, err)
+	p := &proxy{listener: l}
+	t.Cleanup(func() {
+		l.Close()
+		p.wg.Wait()
+	})
+	p.wg.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			up, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", s.port))
+			if err != nil {
+				c.Close()
+				continue
+			}
+			p.wg.Go(func() { p.forward(up, c, cutRequest) })
+			p.wg.Go(func() { p.forward(c, up, cutAnswer) })
+		}
+	})
+	return p
+}
+
+// forward copies until one side closes, or it is to cut here.
+func (p *proxy) forward(to, from net.Conn, cut int32) {
+	defer to.Close()
+	defer from.Close()
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buf)
+		if err != nil || p.cut.Load() == cut {
+			return
+		}
+		if _, err := to.Write(buf[:n]); err != nil {
+			return
+		}
+	}
+}
+
+// openAt opens a store at an address, with one connection.
+func openAt(t *testing.T, address, options string) (*postgres.Store, error) {
+	t.Helper()
+	table := fmt.Sprintf("?table=t%d&pool_max_conns=1&", tables.Add(1))
+	return postgres.Open(ctx, need(t).at(address)+table+options)
+}
+
+// A commit whose answer does not arrive has an unknown outcome, is not tried again, and has been
+// written as a whole or not at all.
+//
+// Promise (reads and writes): A commit to PostgreSQL whose connection breaks is ErrUnknown, and
+// written once or not at all.
+func TestUnknownOutcome(t *testing.T) {
+	for name, c := range map[string]struct {
+		cut     int32
+		written string
+	}{"request": {cutRequest, "1-"}, "answer": {cutAnswer, "2new"}} {
+		t.Run(name, func(t *testing.T) {
+			p := newProxy(t)
+			s, err := openAt(t, p.listener.Addr().String(), "sslmode=disable")
+			ok(t, err)
+			defer s.Close()
+			a, b := key("p", "a"), key("p", "b")
+			put(t, s, a, "1") // statements are prepared
+			p.cut.Store(c.cut)
+			var w store.WriteSet
+			w.PutIf(a, []byte("2"), store.ValueIs([]byte("1")))
+			w.PutIf(b, []byte("new"), store.Absent())
+			if err := s.Commit(ctx, &w); !errors.Is(err, store.ErrUnknown) {
+				t.Fatalf("commit: %v", err)
+			}
+			p.cut.Store(0)
+			if got := value(t, s, a) + value(t, s, b); got != c.written {
+				t.Errorf("written: %q, want %q", got, c.written)
+			}
+			p.cut.Store(c.cut)
+			err = s.Update(ctx, func(tx store.Tx) error {
+				p.cut.Store(0)
+				if err := tx.Commit(ctx, &store.WriteSet{Ops: []store.Op{{Key: b}}}); err != nil {
+					return err
+				}
+				p.cut.Store(c.cut)
+				return nil
+			})
+			if !errors.Is(err, store.ErrUnknown) {
+				t.Errorf("end of a transaction: %v", err)
+			}
+		})
+	}
+}
+
+// A deadline that passes while the server works leaves the outcome unknown, or the commit undone;
+// both say which deadline.
+func TestDeadlineOfACommit(t *testing.T) {
+	s := open(t, "")
+	k := key("p", "k")
+	put(t, s, k, "1")
+	blocker, err := s.Begin(ctx, nil)
+	ok(t, err)
+	put(t, blocker, k, "2")
+	short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+	defer cancel()
+	var w store.WriteSet
+	w.Put(k, []byte("3"))
+	begun := time.Now()
+	err = s.Commit(short, &w)
+	if !errors.Is(err, store.ErrUnknown) || !errors.Is(err, context.DeadlineExceeded) ||
+		time.Since(begun) > 5*time.Second {
+		t.Errorf("after %v: %v", time.Since(begun), err)
+	}
+	blocker.Rollback()
+}
+
+// What cannot be opened says where, why and what to do, in time.
+func TestOpenErrors(t *testing.T) {
+	srv := need(t)
+	here := fmt.Sprintf("127.0.0.1:%d", srv.port)
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and says nothing
+	ok(t, err)
+	defer silent.Close()
+	plain, err := net.Listen("tcp", "127.0.0.1:0") // has no TLS
+	ok(t, err)
+	defer plain.Close()
+	go func() {
+		for {
+			c, err := plain.Accept()
+			if err != nil {
+				return
+			}
+			io.CopyN(io.Discard, c, 8)
+			c.Write([]byte("N"))
+			c.Close()
+		}
+	}()
+	closed, err := freePort()
+	ok(t, err)
+	for name, c := range map[string]struct{ url, want string }{
+		"closed": {srv.at(fmt.Sprintf("127.0.0.1:%d", closed)) + "?sslmode=disable",
+			"see that the server runs"},
+		"silent":   {srv.at(silent.Addr().String()) + "?sslmode=disable", "deadline"},
+		"password": {"postgres://tester:wrong@" + here + "/postgres?sslmode=disable", "password"},
+		"user":     {"postgres://nobody@" + here + "/postgres?sslmode=disable", "pg_hba.conf"},
+		"database": {strings.Replace(srv.at(here), "/postgres", "/none", 1) + "?sslmode=disable",
+			"create the database"},
+		"schema":      {srv.url("none.t"), "create the schema"},
+		"no TLS":      {srv.at(plain.Addr().String()) + "?sslmode=require", "check sslmode"},
+		"certificate": {srv.at(here) + "?sslmode=verify-full", "x509"},
+		"parameter":   {srv.at(here) + "?timeout=soon", "timeout=soon"},
+		"scheme":      {"mysql://h/d", "is not postgres://"},
+		"table":       {srv.url("a.b.c"), "SCHEMA.NAME"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			limited, cancel := context.WithTimeout(ctx, 2*time.Second)
+			defer cancel()
+			begun := time.Now()
+			s, err := postgres.Open(limited, c.url)
+			if err == nil {
+				s.Close()
+				t.Fatal("it is open")
+			}
+			if d := time.Since(begun); d > 4*time.Second {
+				t.Errorf("after %v", d)
+			}
+			if !strings.Contains(err.Error(), c.want) {
+				t.Errorf("the error is %q, want %q", err, c.want)
+			}
+			if strings.Contains(err.Error(), "secret") {
+				t.Errorf("the error has the password: %v", err)
+			}
+		})
+	}
+}
+
+// With TLS that is not verified the store works.
+func TestTLS(t *testing.T) {
+	s, err := openAt(t, fmt.Sprintf("127.0.0.1:%d", need(t).port), "sslmode=require")
+	ok(t, err)
+	defer s.Close()
+	put(t, s, key("p", "k"), "1")
+	if got := value(t, s, key("p", "k")); got != "1" {
+		t.Errorf("it has %q", got)
+	}
+}
+
+// A snapshot whose connection the server ends is stale; one more than there are connections waits
+// for its context and says so.
+func TestSnapshotsEnd(t *testing.T) {
+	s := open(t, "&pool_max_conns=1")
+	put(t, s, key("p", "k"), "1")
+	snap, err := s.Snapshot(ctx)
+	ok(t, err)
+	short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+	defer cancel()
+	_, err = s.Snapshot(short)
+	if !errors.Is(err, context.DeadlineExceeded) ||
+		!strings.Contains(err.Error(), "pool_max_conns") {
+		t.Errorf("a second snapshot: %v", err)
+	}
+	admin, err := pgx.Connect(ctx, need(t).at(fmt.Sprintf("127.0.0.1:%d", running.port))+
+		"?sslmode=disable")
+	ok(t, err)
+	defer admin.Close(ctx)
+	_, err = admin.Exec(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+		WHERE state = 'idle in transaction'`)
+	ok(t, err)
+	for range 2 {
+		if _, err := snap.Get(ctx, nil, key("p", "k")); !errors.Is(err, store.ErrStale) {
+			t.Errorf("a snapshot that the server has ended: %v", err)
+		}
+	}
+	ok(t, snap.Close())
+	if got := value(t, s, key("p", "k")); got != "1" { // on a new connection
+		t.Errorf("it has %q", got)
+	}
+}
+
+// After Close everything is refused.
+func TestClosed(t *testing.T) {
+	s, err := postgres.Open(ctx, need(t).url("closed"))
+	ok(t, err)
+	ok(t, s.Close())
+	ok(t, s.Close())
+	var w store.WriteSet
+	w.Put(key("p", "k"), nil)
+	_, get := s.Get(ctx, nil, key("p", "k"))
+	_, snap := s.Snapshot(ctx)
+	_, begin := s.Begin(ctx, nil)
+	for _, err := range []error{get, snap, begin, s.Commit(ctx, &w), s.SetProperty(ctx, "x", nil)} {
+		if !errors.Is(err, store.ErrClosed) {
+			t.Errorf("%v", err)
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package postgres
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/kstonedb/kstone/engine/store"
+)
+
+// DefaultTimeout ends calls whose context has no deadline.
+const DefaultTimeout = 20 * time.Second
+
+// defaultConns is how many connections a store has at most. Each open snapshot, scan and
+// transaction has one.
+const defaultConns = 16
+
+// options are what a URL says beside the server:
+//
+//	table=NAME, or SCHEMA.NAME    the table, kstone if it is not given; it is created
+//	timeout=20s                   of calls whose context has no deadline
+//
+// All others are those of libpq and of pgxpool, such as sslmode, sslrootcert, connect_timeout and
+// pool_max_conns.
+type options struct {
+	table   pgx.Identifier
+	timeout time.Duration
+	pool    *pgxpool.Config
+}
+
+func parseURL(s string) (*options, error) {
+	u, err := url.Parse(s)
+	if err != nil {
+		return nil, invalid("the URL is not postgres://USER:PASSWORD@HOST:PORT/DATABASE?OPTIONS")
+	}
+	if u.Scheme != "postgres" && u.Scheme != "postgresql" {
+		return nil, invalid("%s is not postgres://…", u.Redacted())
+	}
+	o := &options{table: pgx.Identifier{"kstone"}, timeout: DefaultTimeout}
+	query := u.Query()
+	if t := query.Get("table"); t != "" {
+		o.table = strings.Split(t, ".")
+	}
+	if len(o.table) > 2 || slices.Contains(o.table, "") {
+		return nil, invalid("table=%s is neither NAME nor SCHEMA.NAME", query.Get("table"))
+	}
+	if t := query.Get("timeout"); t != "" {
+		if o.timeout, err = time.ParseDuration(t); err != nil || o.timeout <= 0 {
+			return nil, invalid("timeout=%s is no duration above 0, such as 20s", t)
+		}
+	}
+	query.Del("table")
+	query.Del("timeout")
+	u.RawQuery = query.Encode()
+	if o.pool, err = pgxpool.ParseConfig(u.String()); err != nil {
+		return nil, invalid("%v", err)
+	}
+	if !query.Has("pool_max_conns") {
+		o.pool.MaxConns = defaultConns
+	}
+	return o, nil
+}
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: postgres: %s", store.ErrInvalid, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,248 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/kstonedb/kstone/engine/store"
+	"github.com/kstonedb/kstone/engine/store/remote"
+)
+
+// Store is a table of a PostgreSQL database. It may be used by many goroutines at once. Trips of
+// its calls are counted for contexts of remote.CountTrips; left out is what prepares a statement,
+// once for each connection, and the end of a scan, which is not waited for.
+type Store struct {
+	remote.Reader
+	pool    *pgxpool.Pool
+	timeout time.Duration
+	sql     statements
+	closed  atomic.Bool
+}
+
+var _ interface {
+	store.Store
+	store.ItemReader
+	store.Counter
+	store.RangeDeleter
+	store.Transactor
+} = (*Store)(nil)
+
+// maxEncodedKey is how long an encoded key may be: three of them fit a page of an index, less what
+// the page and the entries have beside them.
+const maxEncodedKey = 2690
+
+// limits of a server with its default settings. A key may be shorter than KeyBytes and too long
+// all the same: see maxEncodedKey. Zero bytes of a partition key count twice.
+var limits = store.Limits{
+	KeyBytes: 2 << 10, ValueBytes: 64 << 20, CommitBytes: 128 << 20, PropertyBytes: 16 << 20,
+	Costs: store.Costs{
+		Seek: 20_000, Key: 500, Byte: 2, Fetch: 5_000, RoundTrip: 300_000, Page: 4096, Batch: 4096,
+		Trees: 1,
+	},
+}
+
+// Limits implements store.Store.
+func (s *Store) Limits() store.Limits { return limits }
+
+// Close implements store.Store. It waits for calls that are under way; snapshots and transactions
+// must have ended.
+func (s *Store) Close() error {
+	if !s.closed.Swap(true) {
+		s.pool.Close()
+	}
+	return nil
+}
+
+func (s *Store) check() error {
+	if s.closed.Load() {
+		return fmt.Errorf("postgres: %w", store.ErrClosed)
+	}
+	return nil
+}
+
+// within returns the context of one call, with a deadline.
+func (s *Store) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	return remote.Within(ctx, s.timeout)
+}
+
+// acquire returns a connection. Until it has one nothing has been sent.
+func (s *Store) acquire(ctx context.Context) (*pgxpool.Conn, error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	c, err := s.pool.Acquire(ctx)
+	if err == nil {
+		return c, nil
+	}
+	if st := s.pool.Stat(); ctx.Err() != nil && st.AcquiredConns() >= st.MaxConns() {
+		return nil, fmt.Errorf("postgres: %w: all %d connections are in use, by snapshots, scans "+
+			"and transactions that have not ended: end them, or raise pool_max_conns",
+			context.Cause(ctx), st.MaxConns())
+	}
+	return nil, failure(ctx, "connecting", err)
+}
+
+// Count implements store.Counter.
+func (s *Store) Count(ctx context.Context, rg store.Range) (int64, error) {
+	return count(ctx, &s.Reader, rg)
+}
+
+// count counts a range at the server, unless its items have to be looked at.
+func count(ctx context.Context, r *remote.Reader, rg store.Range) (n int64, err error) {
+	if err := cmp.Or(store.CheckContext(ctx), rg.Validate()); err != nil {
+		return 0, err
+	}
+	if rg.Filter != nil || rg.Kind == store.KindPoint {
+		for _, err := range r.Scan(ctx, rg) {
+			if err != nil {
+				return n, err
+			}
+			n++
+		}
+		return n, nil
+	}
+	v, end, err := r.View(ctx, false)
+	if err != nil {
+		return 0, err
+	}
+	defer end()
+	most := int64(rg.Limit)
+	if most == 0 {
+		most = 1 << 62
+	}
+	n, err = v.(*view).count(ctx, r.Layout.Spans(&rg), most)
+	return min(n, most), err
+}
+
+// DeletePartitions implements store.RangeDeleter.
+func (s *Store) DeletePartitions(ctx context.Context, pks [][]byte) error {
+	from, to := make([][]byte, len(pks)), make([][]byte, len(pks))
+	for i, pk := range pks {
+		if err := (store.Key{PK: pk}).Validate(); err != nil {
+			return err
+		}
+		sorted := pks[i : i+1]
+		span := s.Layout.Spans(&store.Range{Kind: store.KindPartitions, PKs: sorted})[0]
+		from[i], to[i] = span.Start, span.End
+	}
+	return s.retry(ctx, func(ctx context.Context) error {
+		return s.serializable(ctx, func(b *pgx.Batch) { b.Queue(s.sql.remove, from, to) }, nil)
+	})
+}
+
+// Property implements store.Store.
+func (s *Store) Property(ctx context.Context, name string) ([]byte, bool, error) {
+	if err := store.CheckContext(ctx); err != nil {
+		return nil, false, err
+	}
+	pairs, err := (&view{s: s}).Get(ctx, [][]byte{s.Layout.PropertyKey(name)})
+	if err != nil || pairs[0].Value == nil {
+		return nil, false, err
+	}
+	value, _, err := remote.DecodeValue(pairs[0].Value)
+	return value, err == nil, err
+}
+
+// SetProperty implements store.Store.
+func (s *Store) SetProperty(ctx context.Context, name string, value []byte) error {
+	write := remote.Write{Key: s.Layout.PropertyKey(name)}
+	switch {
+	case name == "":
+		return invalid("a property needs a name")
+	case len(value) > limits.PropertyBytes:
+		return fmt.Errorf("%w: postgres: property of %d bytes, limit is %d", store.ErrTooLarge,
+			len(value), limits.PropertyBytes)
+	case value != nil:
+		write.Value = remote.AppendValue(nil, value, 0)
+	}
+	if err := store.CheckContext(ctx); err != nil {
+		return err
+	}
+	return s.commit(ctx, nil, &remote.Batch{Writes: []remote.Write{write}})
+}
+
+// Load stores items, fast and not as one: in transactions of loadItems items, each of which a COPY
+// brings to the server. Items that are there are replaced. It returns how many have been stored for
+// certain. Versions are new ones.
+func (s *Store) Load(ctx context.Context, items iter.Seq2[store.Item, error]) (n int64, err error) {
+	var chunk []store.Item
+	bytes := 0
+	flush := func() error {
+		if len(chunk) == 0 {
+			return nil
+		}
+		err := s.retry(ctx, func(ctx context.Context) error { return s.load(ctx, chunk) })
+		if err == nil {
+			n += int64(len(chunk))
+			chunk, bytes = chunk[:0], 0
+		}
+		return err
+	}
+	for it, err := range items {
+		if err == nil {
+			w := store.WriteSet{Ops: []store.Op{{Key: it.Key, Value: it.Value, Expiry: it.Expiry}}}
+			err = s.validate(&w)
+		}
+		if err != nil {
+			return n, err
+		}
+		chunk = append(chunk, it.Clone())
+		if bytes += len(it.Key.PK) + len(it.Key.SK) + len(it.Value); len(chunk) == loadItems ||
+			bytes >= loadBytes {
+			if err := flush(); err != nil {
+				return n, err
+			}
+		}
+	}
+	return n, flush()
+}
+
+// A transaction of Load.
+const (
+	loadItems = 50_000
+	loadBytes = 32 << 20
+)
+
+// load stores a chunk in one transaction.
+func (s *Store) load(ctx context.Context, chunk []store.Item) error {
+	rows := make([][]any, len(chunk))
+	for i := range chunk {
+		it := &chunk[i]
+		rows[i] = []any{int64(i), s.Layout.AppendKey(nil, it.Key), it.Value, nullable(it.Expiry)}
+	}
+	c, err := s.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer release(c)
+	sent := false
+	err = pgx.BeginTxFunc(ctx, c, pgx.TxOptions{IsoLevel: pgx.Serializable}, func(tx pgx.Tx) error {
+		defer remote.Request(ctx)()
+		if _, err := tx.Exec(ctx, s.sql.stage); err != nil {
+			return err
+		}
+		_, err := tx.CopyFrom(ctx, pgx.Identifier{"kstone_load"},
+			[]string{"n", "k", "v", "expiry"}, pgx.CopyFromRows(slices.Clip(rows)))
+		if err == nil {
+			_, err = tx.Exec(ctx, s.sql.load)
+		}
+		sent = err == nil
+		return err
+	})
+	return outcome(ctx, "load", err, sent)
+}
+
+func nullable(expiry int64) any {
+	if expiry == 0 {
+		return nil
+	}
+	return expiry
+}

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# The modules of engine/store, each with its tests, beside what they share and what they implement.
+# Servers come from the machine: a test that finds none is skipped, and says what to install.
+set -u
+cd "$(dirname "$0")/.."
+go=${GO:-go} failed=0
+out=$(mktemp)
+trap 'rm -f "$out"' EXIT
+for module in engine/store engine/store/*/; do
+	module=${module%/}
+	[ "$module" = engine/store ] || [ -f "$module/go.mod" ] || continue
+	echo "  $module"
+	if ! (cd "$module" && "$go" vet ./... && "$go" test -race -count=1 -v ./...) >"$out" 2>&1; then
+		grep -vE '^ *(=== |--- PASS|--- SKIP)' "$out"
+		failed=1
+		continue
+	fi
+	skipped=$(grep -c '^--- SKIP' "$out")
+	if [ "$skipped" -gt 0 ]; then
+		echo "    $skipped tests skipped:"
+		grep -B1 '^--- SKIP' "$out" | sed -n 's/^ *[^ ]*_test.go:[0-9]*: /      /p' | sort -u
+	fi
+done
+exit $failed
