@@ -252,6 +252,13 @@ func (c *Column) boundInteger(v expr.Value) (expr.Value, int) {
 	if d, _ := expr.Compare(high, v); d <= 0 {
 		return high, d
 	}
+	if c.elementKind() == expr.KindInt {
+		if i, ok := v.AsInt(); ok {
+			return expr.Int(i), 0
+		}
+	} else if u, ok := v.AsUint(); ok {
+		return expr.Uint(u), 0
+	}
 	if f, ok := v.AsFloat(); ok && v.Kind() == expr.KindFloat {
 		v, low = expr.Float(math.Floor(f)), v
 		bound, _ := c.convert(v)
