@@ -87,7 +87,7 @@ func (db *DB) failForGood(err error) error {
 // Close ends background work, makes every acknowledged write durable and releases
 // the directory. Writes and reads in other goroutines end with ErrClosed. Later
 // calls return what the first returned. If snapshots or iterations were left open,
-// the error matches ErrLeaked; the database is closed all the same.
+// the error matches ErrLeaked; the database is closed nevertheless.
 func (db *DB) Close() error {
 	db.closing.Do(func() { db.closeErr = db.close() })
 	return db.closeErr

@@ -60,7 +60,7 @@ var (
 	// ErrInvalidCursor: a resume cursor is damaged or belongs to another query.
 	ErrInvalidCursor = errors.New("engine: invalid cursor")
 	// ErrLeaked: Close found snapshots or iterations still open. The database is
-	// closed all the same and nothing is lost.
+	// closed nevertheless and nothing is lost.
 	ErrLeaked = errors.New("engine: snapshots or iterations left open")
 )
 

@@ -390,7 +390,7 @@ func TestWaitingWritersHeedTheirContext(t *testing.T) {
 }
 
 // A TTL runs from the moment when the write has got room, not from the call: an item that
-// waited longer than it is to live must be there all the same.
+// waited longer than it is to live must still be there.
 func TestTTLBeginsBehindTheWait(t *testing.T) {
 	fsys, stuck, release := stuckFlushes()
 	var nowMs atomic.Int64

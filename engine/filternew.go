@@ -45,7 +45,7 @@ type DedupStats struct {
 // error: no key is called new without knowing. The keys of large calls are divided among
 // goroutines by their stripes, see FilterOptions.Workers; the answer is the same.
 //
-// It takes some 22 bytes of memory a key besides two copies of the keys; dst aside, they are
+// It takes some 22 bytes of memory a key, and two copies of the keys; dst aside, they are
 // reused. What is new now need not be so a moment later: InsertNew stores what is new in
 // the same step.
 func (db *DB) FilterNew(

@@ -530,7 +530,7 @@ func TestCallbacksMayUseTheDatabase(t *testing.T) {
 }
 
 // Writing in the loop body of a transaction's own iteration is asked not to be done. Who
-// does it all the same sees items once each, and the commit is whole.
+// does it nevertheless sees items once each, and the commit is whole.
 func TestTxWritesInItsOwnLoop(t *testing.T) {
 	db := openMemory(t, engine.Options{})
 	const n = 300

@@ -331,7 +331,7 @@ func (db *DB) noteStart(state *manifest.State) error {
 	return err
 }
 
-// removeOrphans deletes what a crash has left behind: files that no edit names.
+// removeOrphans deletes what a crash has left: files that no edit names.
 func (db *DB) removeOrphans(state *manifest.State) error {
 	names, err := db.fs.List(db.dir)
 	if err != nil {

@@ -71,7 +71,7 @@ type Options struct {
 	Durability Durability
 
 	// MemtableBytes is the memory budget of all write buffers together, 64 MiB by
-	// default, at least 1 MiB. Writers are slowed when flushes fall behind; memory
+	// default, at least 1 MiB. Writers are slowed when flushes are late; memory
 	// stays below twice the budget plus the largest commit.
 	MemtableBytes int64
 	// FlushRecords makes a stripe flush when its buffer holds that many records.

@@ -87,7 +87,7 @@ type Scan struct {
 	// readers: part Segment of Segments, counted from 0. A partition key always
 	// belongs to the same part. Segments 0 means the whole; at most 256.
 	Segment, Segments int
-	// Share, if not nil, divides an unordered scan among all who scan with it, which must read one
+	// Share, if not nil, divides an unordered scan among all scans with it, which must read one
 	// snapshot: each stripe is read by the first that comes to it. Not together with Segments,
 	// Limit or After.
 	Share *Share

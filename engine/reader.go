@@ -183,7 +183,7 @@ func (r *reader) scan(ctx context.Context, s *Scan, yield func(Item, error) bool
 		it.Stripes(p.stripes, p.span)
 		return outcome{it.Count(p.span), it.Err()}
 	}
-	// For a count the order is all the same.
+	// A count does not depend on the order.
 	if err := r.openScan(ctx, it, s, s.Unordered || yield == nil); err != nil {
 		return outcome{err: err}
 	}

@@ -156,7 +156,7 @@ func (c *endingContext) Err() error {
 }
 
 // A reader that gets nothing, because everything that it passes is deleted, can be
-// stopped all the same: wherever the deletes are.
+// stopped, wherever the deletes are.
 //
 // Promise (manners): Readers that are shown nothing, because all they pass is deleted, heed
 // their context.

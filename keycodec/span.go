@@ -30,7 +30,7 @@ func PrefixSpan(prefix []byte) Span {
 	return Span{Start: append([]byte{}, prefix...), End: endOf(prefix)}
 }
 
-// endOf returns the end of a prefix, nil if there is none.
+// endOf returns the end of a prefix, or nil.
 func endOf(prefix []byte) []byte {
 	end, _ := PrefixEnd(nil, prefix)
 	return end

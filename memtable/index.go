@@ -16,7 +16,7 @@ type hashIndex struct {
 	taken int
 }
 
-// find returns the node of key, 0 if there is none.
+// find returns the node of key, or 0.
 func (x *hashIndex) find(c chunkTable, key []byte, hash uint64) uint32 {
 	if len(x.slots) == 0 {
 		return 0

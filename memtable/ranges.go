@@ -57,7 +57,7 @@ func (t *Table) RangeTombstones(
 }
 
 // CoverSeq returns the highest sequence number, at most snap, of a range tombstone
-// over key, 0 if there is none. The cost grows with the number of range tombstones.
+// over key, or 0. The cost grows with the number of range tombstones.
 func (t *Table) CoverSeq(key []byte, snap base.SeqNum) (seq base.SeqNum) {
 	if !t.hasRanges.Load() {
 		return 0

@@ -103,7 +103,7 @@ func (c chunkTable) kind(ver uint32) base.Kind {
 }
 
 // visible returns the newest version of a node with a sequence number of at most
-// snap, 0 if there is none.
+// snap, or 0.
 func (c chunkTable) visible(node uint32, snap base.SeqNum) uint32 {
 	ver := c.word(node, nodeHead)
 	for ver != 0 && c.seq(ver) > snap {

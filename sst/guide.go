@@ -55,7 +55,7 @@ func (x *indexBlock) makeGuide(from, to int) {
 	x.guides = append(x.guides, guide{from, to, shared})
 }
 
-// guideAt returns the guide of the blocks from number from on, nil if there is none.
+// guideAt returns the guide of the blocks from number from on, or nil.
 func (x *indexBlock) guideAt(from int) *guide {
 	lo, hi := 0, len(x.guides)
 	for lo < hi {

@@ -236,7 +236,7 @@ func (p *Pieces) share(key []byte) (sum float64, err error) {
 	return sum, nil
 }
 
-// next returns a copy of the first boundary at or above key, nil if there is none in the
+// next returns a copy of the first boundary at or above key, or nil in the
 // range.
 func (p *Pieces) next(key []byte) (next []byte, err error) {
 	if i, _ := slices.BinarySearchFunc(p.keys, key, bytes.Compare); i < len(p.keys) {

@@ -194,7 +194,7 @@ func (s *source) Bound(dst []byte) (key []byte, known, empty bool) {
 	return dst, true, b.passed(dst[from:])
 }
 
-// first returns the bound at which reading begins, nil if there is none.
+// first returns the bound at which reading begins, or nil.
 func (b *Bounds) first() []byte {
 	if b.Reverse {
 		return b.Hi

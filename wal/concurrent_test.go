@@ -278,7 +278,7 @@ func TestWriteFailsDuringSync(t *testing.T) {
 // A small record that waits while space for a large one is sought does not get the
 // large one's error.
 func TestSmallRecordBesideALargeOne(t *testing.T) {
-	for range 30 { // who wakes first is not determined
+	for range 30 { // which waiter wakes first is not determined
 		synctest.Test(t, smallRecordBesideALargeOne)
 	}
 }

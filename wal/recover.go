@@ -44,7 +44,7 @@ import (
 // Tail says where the valid log ends. The zero Tail is the end of a log that has
 // never been opened.
 type Tail struct {
-	Segment   SegmentNum  // last segment, 0 if there is none
+	Segment   SegmentNum  // last segment, or 0
 	Offset    int64       // where its records end, with the marker after the last
 	LastSeq   base.SeqNum // of the last record
 	TornBytes int64       // of recognisable records beyond the end; 0 after a clean end

@@ -155,7 +155,7 @@ func (s *salvage) records(off int64) (int64, error) {
 	}
 }
 
-// next returns the offset of the first record after off, -1 if there is none.
+// next returns the offset of the first record after off, or -1.
 func (s *salvage) next(off int64) (int64, error) {
 	for {
 		_, at, err := s.r.findTag(off+recordAlign, s.tags)

@@ -86,7 +86,7 @@ func (y *syncer) join() (b *syncBatch, lead bool) {
 	return y.pending, lead
 }
 
-// take closes the pending batch to newcomers and returns it; nil if there is none.
+// take closes the pending batch to newcomers and returns it, or nil.
 func (y *syncer) take() *syncBatch {
 	y.mu.Lock()
 	defer y.mu.Unlock()

@@ -31,7 +31,7 @@ import (
 //
 // Rows have numbers: that of the stripe or stream, then that of the row in it, as its worker
 // counts. Equal keys are sorted by it, and groups come out by that of their first rows, so that
-// sorts and groups do not depend on who has read what.
+// sorts and groups do not depend on which worker has read what.
 //
 // Only what is read from one snapshot is divided: see store.Sharer.
 type division struct {
@@ -99,7 +99,7 @@ func (r *runner) divide(n plan.Node) (*division, error) {
 	return d, err
 }
 
-// leafOf returns the access whose items are divided among the workers, nil if there is none.
+// leafOf returns the access whose items are divided among the workers, or nil.
 // Grouped says that the rows of each stream are grouped by themselves, in their order.
 func (r *runner) leafOf(n plan.Node, grouped bool) *plan.Access {
 	switch n := n.(type) {

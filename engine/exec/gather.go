@@ -10,7 +10,7 @@ import (
 )
 
 // gather hands on the rows of all workers of a division, in the order of the parts that they come
-// from, so that the order does not depend on who has read what.
+// from, so that the order does not depend on which worker has read what.
 //
 // Each worker takes parts in ascending order. The caller's rows are yielded as they are while no
 // helper can have rows of an earlier part; otherwise they are copied, and wait, as do those of the

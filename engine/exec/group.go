@@ -13,7 +13,7 @@ type group struct {
 	node     *plan.Group
 	input    operator
 	division *division // of the input; nil: it is not divided
-	wants    *extremes // what the input is told of the aggregates, nil if nothing
+	wants    *extremes // which extremes the input has to return, or nil
 	keys     *keyMaker
 	aggs     []aggregate
 	out      []expr.Value

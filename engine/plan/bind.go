@@ -290,7 +290,7 @@ func (q *query) resolveColumn(c expr.Column) (expr.Expr, error) {
 	return nil, queryError(q.position(c), "there is no column %s", c)
 }
 
-// around returns the query that is so many steps out, nil if there is none.
+// around returns the query that is so many steps out, or nil.
 func (q *query) around(steps int) *query {
 	for ; q != nil && steps > 0; steps-- {
 		q = q.outer

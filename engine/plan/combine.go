@@ -42,7 +42,7 @@ func (q *query) unions(r *relation, e *estimate.Estimator, indexes []*schema.Ind
 	return all
 }
 
-// maxUnions bounds the ORs of an AND of which unions are tried: each takes looking at all terms.
+// maxUnions bounds the ORs of an AND that are tried as unions: each takes looking at all terms.
 const maxUnions = 8
 
 // bestUnions returns which terms are ORs that unions are made of: those that leave the fewest rows.

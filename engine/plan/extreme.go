@@ -78,7 +78,7 @@ func (q *query) extreme(c expr.Column, largest bool) (best Node) {
 	return best
 }
 
-// markExtremes marks an access to rows of which the query needs only MIN and MAX of columns with
+// markExtremes marks an access whose rows the query needs only for MIN and MAX of columns with
 // zones. Without an order, an access for a MAX reads from the end: columns that rise with the key
 // have it there, and the blocks before it are skipped.
 func markExtremes(g *Group) {

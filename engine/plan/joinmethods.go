@@ -211,7 +211,7 @@ func (q *query) loopJoin(c, in candidate, r *relation, j joinTerms, rows float64
 }
 
 // mergeOrder returns the order of the right side for which the left side is in order
-// already, nil if there is none, and for each of its columns which key of the join it is.
+// already, or nil, and for each of its columns which key of the join it is.
 func (q *query) mergeOrder(c candidate, j joinTerms) (order []operator.OrderColumn, keys []int) {
 	if len(c.order) < len(j.left) {
 		return nil, nil

@@ -46,7 +46,7 @@ type query struct {
 type scope struct {
 	opt    Options
 	params int          // parameters of the caller
-	values int          // subqueries that become parameters, behind those
+	values int          // subqueries that become parameters, after those
 	listed map[int]bool // parameters that may be lists
 	// arguments are the parameters that are columns of queries around.
 	arguments map[int]bool

@@ -59,7 +59,7 @@ func (e *CheckError) Is(target error) bool { return target == ErrCheck }
 // Unwrap returns the cause.
 func (e *CheckError) Unwrap() error { return e.Err }
 
-// Check returns the check with that name, nil if there is none.
+// Check returns the check with that name, or nil.
 func (t *Table) Check(name string) *Check {
 	for i := range t.Checks {
 		if t.Checks[i].Name == name {

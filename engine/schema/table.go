@@ -170,7 +170,7 @@ func (x *Index) Table() *Table { return x.built.table }
 // -1 if there is none. Rows whose list is empty or NULL have no entries then.
 func (x *Index) Each() int { return x.built.each }
 
-// Column returns the ordinal of the column with that name, -1 if there is none.
+// Column returns the ordinal of the column with that name, or -1.
 func (t *Table) Column(name string) int {
 	for i := range t.Columns {
 		if t.Columns[i].Name == name && !t.Columns[i].Dropped {
@@ -180,7 +180,7 @@ func (t *Table) Column(name string) int {
 	return -1
 }
 
-// Index returns the index with that name, nil if there is none.
+// Index returns the index with that name, or nil.
 func (t *Table) Index(name string) *Index {
 	for _, x := range t.Indexes {
 		if x.Name == name {
@@ -190,7 +190,7 @@ func (t *Table) Index(name string) *Index {
 	return nil
 }
 
-// IndexByID returns the index with an id, nil if there is none.
+// IndexByID returns the index with an id, or nil.
 func (t *Table) IndexByID(id uint32) *Index {
 	for _, x := range t.Indexes {
 		if x.ID == id {

@@ -354,7 +354,7 @@ func (t *Table) placing() []KeyColumn {
 	return t.PK
 }
 
-// firstOfKey returns the first column of the primary key, -1 if there is none.
+// firstOfKey returns the first column of the primary key, or -1.
 func (t *Table) firstOfKey() int {
 	for _, k := range slices.Concat(t.PK, t.SK) {
 		return k.Ordinal

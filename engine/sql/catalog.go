@@ -11,12 +11,12 @@ import (
 // catalog knows the tables and views that the names in a statement stand for. Implementations may
 // be called concurrently.
 type catalog interface {
-	// Schema returns the table with exactly that name, nil if there is none. The same
+	// Schema returns the table with exactly that name, or nil. The same
 	// pointer means that nothing has changed.
 	Schema(name string) *schema.Table
 	// Names returns the names of all tables.
 	Names() []string
-	// View returns the view with exactly that name, nil if there is none, as Schema does.
+	// View returns the view with exactly that name, or nil, as Schema does.
 	View(name string) *table.View
 	// Views returns the names of all views.
 	Views() []string
@@ -51,7 +51,7 @@ func indexNames(t *schema.Table) []string {
 }
 
 // columnNamed returns the ordinal of a column: of the one with exactly that name, or else
-// of the only one that differs in case; -1 if there is none.
+// of the only one that differs in case, or -1.
 func columnNamed(t *schema.Table, name string) int {
 	if i := t.Column(name); i >= 0 {
 		return i

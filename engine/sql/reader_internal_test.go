@@ -41,7 +41,7 @@ func (r *Rows) Cursor() []byte { return r.rows.Cursor() }
 // Reader returns what the session reads.
 func (s *Session) Reader() table.Reader { return s.reader() }
 
-// Schema returns the table with that name, nil if there is none.
+// Schema returns the table with that name, or nil.
 func (s *Session) Schema(name string) *schema.Table { return tables{s.db}.Schema(name) }
 
 // CachedPlans returns how many plans and statements the database of the session keeps.

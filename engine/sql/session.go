@@ -42,7 +42,7 @@ func Open(db *table.DB) *Session { return &Session{db: db, id: sessions.Add(1)} 
 // tables implements catalog.
 type tables struct{ db *table.DB }
 
-// Schema returns the table with that name, nil if there is none.
+// Schema returns the table with that name, or nil.
 func (t tables) Schema(name string) *schema.Table {
 	found, err := t.db.Table(name)
 	if err != nil {
@@ -59,7 +59,7 @@ func (t tables) Names() (names []string) {
 	return names
 }
 
-// View returns the view with that name, nil if there is none.
+// View returns the view with that name, or nil.
 func (t tables) View(name string) *table.View {
 	found, err := t.db.View(name)
 	if err != nil {

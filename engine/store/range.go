@@ -52,7 +52,7 @@ type Range struct {
 	// need be no item of it, except where there is no order: in an unordered interval it is
 	// the key of an item that the same range has returned.
 	After Key
-	// Share, if not nil, divides an unordered interval among all who read it with the same one: see
+	// Share, if not nil, divides an unordered interval among all reads with the same one: see
 	// Sharer.
 	Share *Share
 	// Filter, if not nil, decides which items are returned; Limit counts returned items. It

@@ -81,7 +81,7 @@ func (tx *Tx) Rollback() {
 func (tx *Tx) Savepoint() Savepoint { return tx.store.Savepoint() }
 
 // RollbackTo takes back what was written after a savepoint, which stays. What was read since
-// then must be unchanged all the same. Nothing may be iterated over meanwhile.
+// then must be unchanged, too. Nothing may be iterated over meanwhile.
 func (tx *Tx) RollbackTo(s Savepoint) error { return tx.store.RollbackTo(s) }
 
 // Release removes a savepoint and those after it; the writes stay.

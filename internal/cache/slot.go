@@ -22,7 +22,7 @@ type item[T any] struct {
 // unlink implements evictee. The slot may hold another item by now.
 func (it *item[T]) unlink() { it.slot.p.CompareAndSwap(it, nil) }
 
-// Get returns the cached value, nil if there is none. The value must not be
+// Get returns the cached value, or nil. The value must not be
 // changed; it stays valid after its eviction.
 func (s *Slot[T]) Get() *T {
 	it := s.p.Load()

@@ -18,10 +18,10 @@ type Snapshot struct {
 // Count returns the number of durations.
 func (s Snapshot) Count() uint64 { return s.count }
 
-// Max returns the longest duration, exactly; 0 if there is none.
+// Max returns the longest duration, exactly, or 0.
 func (s Snapshot) Max() time.Duration { return time.Duration(s.max) }
 
-// Mean returns the average duration, at most 1.6 % off; 0 if there is none.
+// Mean returns the average duration, at most 1.6 % off, or 0.
 func (s Snapshot) Mean() time.Duration {
 	if s.count == 0 {
 		return 0

@@ -136,7 +136,7 @@ func (s *Schema) bases(values []any) ([][]byte, error) {
 	return bases, nil
 }
 
-// end returns the exclusive end of the keys that begin with prefix, nil if there is none.
+// end returns the exclusive end of the keys that begin with prefix, or nil.
 func end(prefix []byte) []byte {
 	e, ok := keycodec.PrefixEnd(nil, prefix)
 	if !ok {

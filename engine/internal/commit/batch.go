@@ -76,7 +76,7 @@ func (b *Batch) Bytes() int { return len(b.payload) }
 // KeyBytes returns the size of all ordered keys, and of the values of conditions.
 func (b *Batch) KeyBytes() int { return len(b.keys) }
 
-// CondBytes returns what the conditions hold besides the keys of writes.
+// CondBytes returns what the conditions hold beyond the keys of writes.
 func (b *Batch) CondBytes() int {
 	if b.conds == nil {
 		return 0

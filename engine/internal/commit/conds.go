@@ -67,7 +67,7 @@ func (e *UnmetError) Error() string {
 // conds are the conditions of a batch.
 type conds struct {
 	list  []cond
-	bytes int // what they hold, besides the keys of writes
+	bytes int // what they hold beyond the keys of writes
 	unmet UnmetError
 }
 

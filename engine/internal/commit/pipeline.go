@@ -75,7 +75,7 @@ type Terms struct {
 // returns an error nothing is written. It may change the batch, within its stripes; what it adds
 // it must Seal.
 type Guard struct {
-	Stripes base.StripeSet // to lock besides those written
+	Stripes base.StripeSet // to lock, and not written
 	Check   func() error
 }
 

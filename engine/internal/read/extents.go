@@ -44,7 +44,7 @@ func (r *Reader) Extents(dst []StripeSpan, s base.Span) ([]StripeSpan, error) {
 	return dst, nil
 }
 
-// firstKey returns a copy of the first key inside of the bounds, nil if there is none.
+// firstKey returns a copy of the first key inside of the bounds, or nil.
 func (r *Reader) firstKey(
 	c *stripe.Cursor, id int, b stripe.Bounds, over *memtable.Table,
 ) ([]byte, error) {

@@ -46,7 +46,7 @@ type Repair struct {
 	log, flushed [base.NumStripes]logOps
 	logWhole     bool
 	lastSeq      base.SeqNum
-	firstLogged  base.SeqNum // of the records in the log, 0 if there is none
+	firstLogged  base.SeqNum // of the records in the log, or 0
 	lastFiled    base.SeqNum // the highest in the files
 
 	// While it is written: the directory of the new database.

@@ -227,8 +227,8 @@ func binaryCollation(name string) bool {
 	return name == "binary" || strings.HasSuffix(name, "_bin")
 }
 
-// show reads SHOW, or DESCRIBE of a table, nil if there is none. The word DESC is short for
-// DESCRIBE.
+// show reads SHOW, or DESCRIBE of a table; it returns nil for other statements. The word DESC is
+// short for DESCRIBE.
 func (p *parser) show() Statement {
 	s := &Show{Pos: p.tok.pos, What: "COLUMNS"}
 	if p.word("DESCRIBE") || p.word("DESC") {

@@ -1,7 +1,7 @@
 package syntax
 
-// transaction reads a statement about a transaction, nil if there is none. Other languages have
-// several words for some of them; the result has one.
+// transaction reads a statement about a transaction; it returns nil for others. Other languages
+// have several words for some of them; the result has one.
 func (p *parser) transaction() Statement {
 	t := &Transaction{Pos: p.tok.pos}
 	switch {

@@ -36,7 +36,7 @@ func (b *burstDetector) flushed(now time.Time, n int64) {
 	}
 }
 
-// left returns how long the burst goes on, 0 if there is none.
+// left returns how long the burst goes on, or 0.
 func (b *burstDetector) left(now time.Time) time.Duration {
 	left := time.Duration(b.until.Load() - now.UnixNano())
 	return min(max(0, left), burstPause) // the clock may have been set back

@@ -222,7 +222,7 @@ func (x *Buckets) Values(s Span) (c consecutive, ok bool) {
 	return c, c.Len != 0
 }
 
-// endOfPrefix returns the end of the range of what starts with b, nil if there is none.
+// endOfPrefix returns the end of the range of what starts with b, or nil.
 func endOfPrefix(b []byte) []byte {
 	end, ok := keycodec.PrefixEnd(nil, b)
 	if !ok {

@@ -53,7 +53,7 @@ type Builder struct {
 	hit bool // an atom was true on the last piece
 
 	prefix  []byte // encodings of the points that were gone into
-	tail    int    // how much of prefix has the same end: nothing sorts behind the rest
+	tail    int    // how much of prefix has the same end: nothing sorts after the rest
 	low     int    // the smallest number of them since the last span
 	out     []byte
 	spans   []builtSpan

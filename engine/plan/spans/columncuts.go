@@ -51,7 +51,7 @@ type columnCuts struct {
 	cuts   []cut   // without those of equal bytes, and sorted, once ranked
 	ranks  []int32 // ranks[id] is that of a cut; bottom is 0
 	points []point // sorted by rank once ranked
-	top    int32   // the rank of what is behind everything
+	top    int32   // the rank of what is after everything
 	// The ranges of NULL and of values, which touch. Null is empty if there is none.
 	null, values interval
 }

@@ -14,7 +14,7 @@ type Placement uint8
 
 const (
 	Exact   Placement = iota // it is one of them
-	Between                  // right behind one of them, which is its floor, and not equal
+	Between                  // right after one of them, which is its floor, and not equal
 	below                    // below all of them
 	above                    // above all of them
 	foreign                  // it cannot be compared with them

@@ -15,7 +15,7 @@ type Predicate[T any] struct {
 	value expr.Value
 }
 
-// expression returns the tree of the predicate, nil if there is none.
+// expression returns the tree of the predicate, or nil.
 func (p Predicate[T]) expression() expr.Expr {
 	if p.field == nil {
 		return p.e

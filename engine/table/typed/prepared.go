@@ -25,7 +25,7 @@ type preparedFor struct {
 	args     arguments
 }
 
-// bindingOf returns the first binding of a name, nil if there is none.
+// bindingOf returns the first binding of a name, or nil.
 func bindingOf(bindings []Binding, name string) *Binding {
 	for i := range bindings {
 		if bindings[i].name == name {

@@ -83,7 +83,7 @@ func (a *App) Use(verb, rest string) string {
 	return strings.TrimSpace(verb + " " + rest)
 }
 
-// Arguments returns a check of the number of arguments besides the database.
+// Arguments returns a check of the number of arguments without the database.
 func (a *App) Arguments(least, most int) cobra.PositionalArgs {
 	if a.Open != nil {
 		return Words(least, most)

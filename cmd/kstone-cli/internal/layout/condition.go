@@ -165,7 +165,7 @@ func (p *part) beginsWith(prefix []any, arg Arg) (Range, error) {
 	return Range{SK: engine.SKBeginsWith(key)}, nil
 }
 
-// prefixEnd returns the end of the keys that start with p, nil if there is none.
+// prefixEnd returns the end of the keys that start with p, or nil.
 func prefixEnd(p []byte) []byte {
 	end, ok := keycodec.PrefixEnd(nil, p)
 	if !ok {

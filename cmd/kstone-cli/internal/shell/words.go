@@ -1,4 +1,4 @@
-// Package shell holds what an interactive shell needs besides its commands: lines cut
+// Package shell holds what an interactive shell needs beyond its commands: lines cut
 // into words, the history file, and the search for the word to complete.
 package shell
 

@@ -43,7 +43,7 @@ const (
 	defaultList = 10
 )
 
-// SortCost is that of sorting rows, of which limit are wanted (negative: all).
+// SortCost is the cost of sorting rows if limit of them are wanted (negative: all).
 func (c *Costs) SortCost(rows float64, limit int64) float64 {
 	if rows < 2 {
 		return 0

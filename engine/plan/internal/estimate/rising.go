@@ -11,7 +11,7 @@ import (
 	"github.com/kstonedb/kstone/engine/schema"
 )
 
-// Columns of which new rows have ever larger values rise together: the rows with the smallest
+// Columns in which new rows have ever larger values rise together: the rows with the smallest
 // numbers have the earliest times. Without that, a limit would be expected to be reached after
 // as many rows as the terms leave of any part of the table.
 

@@ -41,7 +41,7 @@ type Table struct {
 	// Distinct is the number of different values of each column, by its ordinal; 0, or
 	// nothing there, is not known.
 	Distinct []float64 `json:"distinct,omitempty"`
-	// Monotonic are the columns, by ordinal, of which new rows have hardly ever had smaller
+	// Monotonic are the columns, by ordinal, in which new rows have hardly ever had smaller
 	// values than those before.
 	Monotonic []int `json:"monotonic,omitempty"`
 	// Sampled is how many rows were looked at; 0 is all.

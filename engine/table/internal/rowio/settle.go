@@ -33,7 +33,7 @@ func (s *keySet) reset(n int) {
 }
 
 // find returns the place for the key of operation i, and the earlier operation with this
-// key, -1 if there is none.
+// key, or -1.
 func (s *keySet) find(ops []store.Op, i int) (slot *int32, earlier int) {
 	key := &ops[i].Key
 	h := maphash.Bytes(keySeed, key.SK) ^ 31*maphash.Bytes(keySeed, key.PK)
