@@ -45,6 +45,14 @@ func (s *shared) room() int64 {
 	return max(0, min(maxMemoBytes, s.limit/memoShare, s.limit/4-s.used))
 }
 
+// forget gives up the values for another run of the whole query, but not the rows.
+func (s *shared) forget() {
+	for _, m := range s.memos {
+		s.used -= m.used
+	}
+	clear(s.memos)
+}
+
 // memo keeps the values of a subquery, by its arguments as they are: 1 and 1.0 are not one.
 type memo struct {
 	values map[string]expr.Value

@@ -48,7 +48,7 @@ func Run(ctx context.Context, reader store.Reader, p *plan.Plan, o Options) (*Ro
 	return &Rows{plan: p, run: func(yield func([]expr.Value) bool) error {
 		r.budget.used.Store(0)
 		if r.shared != nil {
-			clear(r.shared.memos)
+			r.shared.forget()
 		}
 		return op.run(yield)
 	}}, nil

@@ -12,6 +12,8 @@ type generator struct {
 	tables []tableInfo
 	views  int  // the last ones of tables
 	nested bool // no further subqueries in conditions
+	// postgres leaves out what PostgreSQL has another form or order of.
+	postgres bool
 }
 
 // query is a generated query. ours may have hints that SQLite's text has not.
@@ -111,7 +113,9 @@ func (g *generator) rowValue(s source) string {
 
 // query returns any query.
 func (g *generator) query() query {
-	switch g.rng.IntN(20) {
+	switch g.rng.IntN(22) {
+	case 20, 21:
+		return g.nestedQuery()
 	case 17, 18, 19:
 		return g.correlated()
 	case 14:
@@ -205,7 +209,14 @@ func (g *generator) plain() query {
 }
 
 func (g *generator) direction() string {
-	return g.oneOf("", "", " DESC", " DESC", " NULLS LAST", " DESC NULLS FIRST")
+	out := g.oneOf("", "", " DESC", " DESC", " NULLS LAST", " DESC NULLS FIRST")
+	switch { // NULLs are greater than values in PostgreSQL
+	case g.postgres && out == "":
+		return " NULLS FIRST"
+	case g.postgres && out == " DESC":
+		return " DESC NULLS LAST"
+	}
+	return out
 }
 
 // groups returns a query with aggregates, with or without GROUP BY.

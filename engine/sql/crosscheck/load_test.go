@@ -30,6 +30,8 @@ type pair struct {
 	ours   *ksql.Session
 	theirs *sql.DB
 	tables []tableInfo
+
+	postgres bool // theirs is PostgreSQL, not SQLite
 }
 
 // tableInfo is what the generator knows about a table.
@@ -51,6 +53,12 @@ type columnInfo struct {
 
 func open(t *testing.T) *pair {
 	t.Helper()
+	return openBeside(t, "sqlite", "file::memory:?_pragma=case_sensitive_like(1)")
+}
+
+// openBeside returns an empty kstone and a connection of another database.
+func openBeside(t *testing.T, driver, source string) *pair {
+	t.Helper()
 	e, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true})
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +68,7 @@ func open(t *testing.T) *pair {
 	if err != nil {
 		t.Fatal(err)
 	}
-	theirs, err := sql.Open("sqlite", "file::memory:?_pragma=case_sensitive_like(1)")
+	theirs, err := sql.Open(driver, source)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,10 +83,16 @@ func (p *pair) both(ours, theirs string) {
 	if _, err := p.ours.Exec(context.Background(), ours); err != nil {
 		p.t.Fatalf("%.200s: %v", ours, err)
 	}
+	if p.postgres {
+		theirs = postgresTypes.Replace(theirs)
+	}
 	if _, err := p.theirs.Exec(theirs); err != nil {
-		p.t.Fatalf("sqlite: %.200s: %v", theirs, err)
+		p.t.Fatalf("beside kstone: %.200s: %v", theirs, err)
 	}
 }
+
+var postgresTypes = strings.NewReplacer("INTEGER", "BIGINT", " REAL", " DOUBLE PRECISION",
+	" at TEXT", " at TIMESTAMP")
 
 // records reads a file of JSON lines, every one of step.
 func records(t *testing.T, in io.Reader, step int) (all []map[string]any) {
@@ -111,6 +125,13 @@ func records(t *testing.T, in io.Reader, step int) (all []map[string]any) {
 func load(t *testing.T, rng *rand.Rand, step int) *pair {
 	t.Helper()
 	p := open(t)
+	p.loadInto(rng, step)
+	return p
+}
+
+func (p *pair) loadInto(rng *rand.Rand, step int) {
+	t := p.t
+	t.Helper()
 	p.both(`CREATE TABLE cities (id INT, country TEXT, region TEXT NULL, county TEXT NULL,
 		city TEXT, lat FLOAT NULL, lng FLOAT, grade INT NULL, PRIMARY KEY (id),
 		INDEX by_country (country, region), INDEX by_grade (grade DESC, country) SHARD (16),
@@ -139,13 +160,12 @@ func load(t *testing.T, rng *rand.Rand, step int) *pair {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	p.fill(rng, "quakes", quakes, records(t, file, 1))
+	p.fill(rng, "quakes", quakes, records(t, file, max(1, step/60)))
 	p.tables[0].indexes = []string{"by_country", "by_grade", "by_lat", "by_city", "local_region"}
 	p.tables[1].indexes = []string{"by_mag", "by_grade", "by_at"}
 	if _, err := p.ours.Exec(context.Background(), "ANALYZE"); err != nil {
 		t.Fatal(err)
 	}
-	return p
 }
 
 // fill inserts the records.
