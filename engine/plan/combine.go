@@ -126,7 +126,8 @@ func rowKeys(r *relation, n Node) Node {
 func (q *query) fetch(r *relation, e *estimate.Estimator, keys Node) Node {
 	p := q.newPath(r, nil, false)
 	s := operator.Step{Elements: p.layout, Expected: keys.Estimate()}
-	s.Expected.Cost += s.Expected.Rows * q.costs().Fetch
+	c := q.costs()
+	s.Expected.Cost += s.Expected.Rows*c.Fetch + c.Trips(s.Expected.Rows, c.Batch)
 	s.Expected.Rows = estimate.Clamp(e.Rows() * e.Selectivity(r.pred))
 	return &Fetch{Step: s, Input: keys, Source: r.sourceTable(),
 		Filter: toSlots(conjunct.Join(r.pred), p.layout)}

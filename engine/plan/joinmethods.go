@@ -386,8 +386,12 @@ func (q *query) lookupJoin(c candidate, base *path, j joinTerms, probe []expr.Ex
 	} else if !base.covering {
 		per += risky * k.Fetch
 	}
-	estimate := operator.Estimate{Rows: rows, Startup: left.Startup + per,
-		Cost: left.Cost + probes*per}
+	waves := k.Trips(probes, k.Batch) // of many probes together
+	if base.index != nil && !base.covering {
+		waves *= 2
+	}
+	estimate := operator.Estimate{Rows: rows, Startup: left.Startup + per + k.Trips(1, 1),
+		Cost: left.Cost + probes*per + waves}
 	return option{JoinLookup, estimate, func() candidate {
 		p := *base
 		p.probe, p.unique = probe, unique

@@ -23,7 +23,7 @@ func (p *path) bucketColumns() int {
 func (p *path) buckets() float64 {
 	x := p.spread()
 	if x == nil {
-		return estimate.Stripes
+		return p.q.costs().AllTrees()
 	}
 	return float64(max(1, x.Buckets()))
 }
@@ -58,8 +58,12 @@ func (p *path) priceOf(e *estimate.Estimator, c *Costs) {
 	cost := read * (1 - p.left) * c.Zone
 	read *= p.left
 	cost += read * (c.Key + c.Byte*e.EntryBytes(p.index) + c.Test*float64(len(p.pred)))
+	if cost += c.Trips(read, c.Page); p.skip != nil { // one group after the other
+		cost += c.Trips(seeks, 1)
+	}
 	if !p.covering {
-		cost += c.Fetch * min(read, entries*e.Selectivity(p.entryTerms()))
+		fetched := min(read, entries*e.Selectivity(p.entryTerms()))
+		cost += c.Fetch*fetched + c.Trips(fetched, c.Batch)
 	}
 	streams := 1.0
 	if p.ordered {

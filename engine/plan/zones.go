@@ -37,7 +37,7 @@ func (q *query) priceZones(e *estimate.Estimator, paths []*path) {
 	}
 	c, share := q.costs(), -1.0
 	for _, p := range paths {
-		if !p.scansRows() || e.Rows()*c.Zone+estimate.Stripes*c.Seek > least {
+		if !p.scansRows() || e.Rows()*c.Zone+c.AllTrees()*c.Seek > least {
 			continue
 		}
 		if share < 0 {

@@ -1,6 +1,7 @@
 package table
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -24,6 +25,7 @@ type DB struct {
 	shared any  // what the registry knows it by, nil after OpenStore
 	owned  bool // the last Close closes the store, too
 	temp   func() (store.TempFile, error)
+	costs  *plan.Costs
 	opt    Options
 	plans  *plan.Cache
 	shapes shapes
@@ -133,6 +135,9 @@ func OpenStore(ctx context.Context, s store.Store, o *Options) (*DB, error) {
 	db := &DB{store: s, opt: opt, plans: plan.NewCache(opt.PlanCache),
 		refresher: newRefresher(), jobs: make(chan struct{}, 1)}
 	db.shapes.most = opt.Shapes
+	if db.costs = opt.Costs; db.costs == nil {
+		db.costs = costsOf(s.Limits().Costs)
+	}
 	if t, ok := s.(store.Spiller); ok {
 		db.temp = t.Temp()
 	}
@@ -141,6 +146,16 @@ func OpenStore(ctx context.Context, s store.Store, o *Options) (*DB, error) {
 	}
 	db.describe()
 	return db, nil
+}
+
+// costsOf returns what the planner compares plans by.
+func costsOf(c store.Costs) *plan.Costs {
+	p := plan.DefaultCosts
+	p.Seek, p.Key = cmp.Or(c.Seek, p.Seek), cmp.Or(c.Key, p.Key)
+	p.Byte, p.Fetch = cmp.Or(c.Byte, p.Byte), cmp.Or(c.Fetch, p.Fetch)
+	p.Trip, p.Page, p.Batch = c.RoundTrip, float64(c.Page), float64(c.Batch)
+	p.Trees = float64(c.Trees)
+	return &p
 }
 
 // Close ends the use of the DB, and waits for what it does in the background. The store stays

@@ -24,7 +24,7 @@ type Options struct {
 	// Workers bounds the goroutines of one query, as GOMAXPROCS does; 0 is as many as that. 1
 	// uses none beside the caller's, and so does a query that reads little.
 	Workers int
-	// Costs of the planner; nil are plan.DefaultCosts.
+	// Costs of the planner; nil are plan.DefaultCosts with those of the store: see store.Limits.
 	Costs *plan.Costs
 
 	// SampleRows is how many rows are looked at for statistics that are not asked for: of

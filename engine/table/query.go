@@ -212,7 +212,7 @@ func (p *Prepared) fits(ctx context.Context, c *compiled, r Reader) (bool, error
 }
 
 func (db *DB) planOptions() plan.Options {
-	return plan.Options{Stats: statsOf{db}, Costs: db.opt.Costs, Counter: db.counter(),
+	return plan.Options{Stats: statsOf{db}, Costs: db.costs, Counter: db.counter(),
 		RefuseFullScan: db.opt.RefuseFullScan}
 }
 

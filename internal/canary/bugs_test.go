@@ -530,6 +530,14 @@ var bugs = []bug{
 		"./engine/table", "TestZonesOfARisingColumn",
 	},
 	{
+		"plans are priced with the costs of the store: fetching rows takes no round trip",
+		[]edit{{
+			"engine/plan/price.go", "c.Fetch*fetched + c.Trips(fetched, c.Batch)",
+			"c.Fetch * fetched",
+		}},
+		"./engine/sql", "TestCostsOfTheStore",
+	},
+	{
 		"column zones change nothing that is found: a file has the zones of its first block",
 		[]edit{{
 			"zonemap/zone/builder.go", "c.block.Values {\n\t\t\tc.file",

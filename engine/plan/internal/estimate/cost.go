@@ -15,6 +15,28 @@ type Costs struct {
 	Zone  float64 // leaving out a row by the zones of its block
 	Hash  float64 // putting a row into a hash table, or finding it there
 	Sort  float64 // one comparison of a sort
+
+	// Of stores on other machines; 0 in this process.
+	Trip  float64 // a request and its answer
+	Page  float64 // items that a request of a scan returns
+	Batch float64 // keys that a request looks up
+	Trees float64 // places in which a scan of all rows looks; 0 is Stripes
+}
+
+// Trips is the cost of the requests for n things, each of which brings so many.
+func (c *Costs) Trips(n, each float64) float64 {
+	if c.Trip == 0 || n <= 0 {
+		return 0
+	}
+	return c.Trip * math.Ceil(n/max(1, each))
+}
+
+// AllTrees is in how many places a scan of all rows looks.
+func (c *Costs) AllTrees() float64 {
+	if c.Trees > 0 {
+		return c.Trees
+	}
+	return Stripes
 }
 
 // DefaultCosts is what is used without calibration.
