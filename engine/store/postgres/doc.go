@@ -4,7 +4,19 @@
 //
 //	s, err := store.Open(ctx, "postgres://user:password@host/database?table=kstone")
 //
-// CockroachDB and YugabyteDB speak the same protocol and take the same URLs. They are untested.
+// # URLs
+//
+// A URL begins with postgres:// or postgresql://. Its parameters are
+//
+//	table=NAME, or SCHEMA.NAME    the table, kstone if it is not given; it is created
+//	timeout=20s                   of calls whose context has no deadline
+//
+// and those of libpq and pgxpool, such as sslmode, sslrootcert, sslcert, sslkey, connect_timeout
+// and pool_max_conns, which is 16 if it is not given: each open snapshot, scan and transaction has
+// a connection.
+//
+// CockroachDB (port 26257) and YugabyteDB (YSQL, port 5433) speak the same protocol and take the
+// same URLs. They are untested.
 //
 // # What is stored
 //

@@ -27,9 +27,8 @@ func init() {
 	store.Register("postgresql", open)
 }
 
-// Open opens the store of a URL: see the package's comment, and options.go for what may follow the
-// name of the database. It creates the table if there is none. It fails with the error of ctx, or
-// after the timeout of the URL, if the server does not answer.
+// Open opens the store of a URL: see the package's comment. It creates the table if there is none.
+// It fails with the error of ctx, or after the timeout of the URL, if the server does not answer.
 func Open(ctx context.Context, url string) (*Store, error) {
 	o, err := parseURL(url)
 	if err != nil {
@@ -43,7 +42,8 @@ func Open(ctx context.Context, url string) (*Store, error) {
 	if err != nil {
 		return nil, invalid("%v", err)
 	}
-	s := &Store{pool: pool, timeout: o.timeout, sql: statementsOf(o.table)}
+	s := &Store{pool: pool, timeout: o.timeout, table: o.table,
+		sql: statementsOf(o.table)}
 	s.Reader = remote.Reader{Layout: remote.NewLayout("", false), Now: time.Now, View: s.view}
 	ctx, cancel := remote.Within(ctx, o.timeout)
 	defer cancel()
@@ -118,7 +118,7 @@ func firstLine(err error) string {
 
 // statements are those of a table.
 type statements struct {
-	table, create, get, up, down, count, commit, remove, stage, load string
+	table, create, get, up, down, count, commit, remove, version, stage, load string
 }
 
 func statementsOf(table pgx.Identifier) statements {
@@ -143,6 +143,7 @@ func statementsOf(table pgx.Identifier) statements {
 		commit: with(commitStatement),
 		remove: with(`DELETE FROM TABLE_ USING unnest($1::bytea[], $2::bytea[]) AS r (a, b)
 			WHERE k >= a AND k < b`),
+		version: with(`SELECT NEXTVAL_`),
 		stage: `CREATE TEMPORARY TABLE kstone_load (n bigint, k bytea, v bytea, expiry bigint)
 			ON COMMIT DROP`,
 		load: with(`INSERT INTO TABLE_ (k, v, version, expiry)

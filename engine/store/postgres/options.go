@@ -16,17 +16,10 @@ import (
 // DefaultTimeout ends calls whose context has no deadline.
 const DefaultTimeout = 20 * time.Second
 
-// defaultConns is how many connections a store has at most. Each open snapshot, scan and
-// transaction has one.
+// defaultConns is pool_max_conns without the parameter.
 const defaultConns = 16
 
-// options are what a URL says beside the server:
-//
-//	table=NAME, or SCHEMA.NAME    the table, kstone if it is not given; it is created
-//	timeout=20s                   of calls whose context has no deadline
-//
-// All others are those of libpq and of pgxpool, such as sslmode, sslrootcert, connect_timeout and
-// pool_max_conns.
+// options are what a URL says.
 type options struct {
 	table   pgx.Identifier
 	timeout time.Duration

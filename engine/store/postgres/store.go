@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"iter"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -23,6 +21,7 @@ type Store struct {
 	remote.Reader
 	pool    *pgxpool.Pool
 	timeout time.Duration
+	table   pgx.Identifier
 	sql     statements
 	closed  atomic.Bool
 }
@@ -167,82 +166,4 @@ func (s *Store) SetProperty(ctx context.Context, name string, value []byte) erro
 		return err
 	}
 	return s.commit(ctx, nil, &remote.Batch{Writes: []remote.Write{write}})
-}
-
-// Load stores items, fast and not as one: in transactions of loadItems items, each of which a COPY
-// brings to the server. Items that are there are replaced. It returns how many have been stored for
-// certain. Versions are new ones.
-func (s *Store) Load(ctx context.Context, items iter.Seq2[store.Item, error]) (n int64, err error) {
-	var chunk []store.Item
-	bytes := 0
-	flush := func() error {
-		if len(chunk) == 0 {
-			return nil
-		}
-		err := s.retry(ctx, func(ctx context.Context) error { return s.load(ctx, chunk) })
-		if err == nil {
-			n += int64(len(chunk))
-			chunk, bytes = chunk[:0], 0
-		}
-		return err
-	}
-	for it, err := range items {
-		if err == nil {
-			w := store.WriteSet{Ops: []store.Op{{Key: it.Key, Value: it.Value, Expiry: it.Expiry}}}
-			err = s.validate(&w)
-		}
-		if err != nil {
-			return n, err
-		}
-		chunk = append(chunk, it.Clone())
-		if bytes += len(it.Key.PK) + len(it.Key.SK) + len(it.Value); len(chunk) == loadItems ||
-			bytes >= loadBytes {
-			if err := flush(); err != nil {
-				return n, err
-			}
-		}
-	}
-	return n, flush()
-}
-
-// A transaction of Load.
-const (
-	loadItems = 50_000
-	loadBytes = 32 << 20
-)
-
-// load stores a chunk in one transaction.
-func (s *Store) load(ctx context.Context, chunk []store.Item) error {
-	rows := make([][]any, len(chunk))
-	for i := range chunk {
-		it := &chunk[i]
-		rows[i] = []any{int64(i), s.Layout.AppendKey(nil, it.Key), it.Value, nullable(it.Expiry)}
-	}
-	c, err := s.acquire(ctx)
-	if err != nil {
-		return err
-	}
-	defer release(c)
-	sent := false
-	err = pgx.BeginTxFunc(ctx, c, pgx.TxOptions{IsoLevel: pgx.Serializable}, func(tx pgx.Tx) error {
-		defer remote.Request(ctx)()
-		if _, err := tx.Exec(ctx, s.sql.stage); err != nil {
-			return err
-		}
-		_, err := tx.CopyFrom(ctx, pgx.Identifier{"kstone_load"},
-			[]string{"n", "k", "v", "expiry"}, pgx.CopyFromRows(slices.Clip(rows)))
-		if err == nil {
-			_, err = tx.Exec(ctx, s.sql.load)
-		}
-		sent = err == nil
-		return err
-	})
-	return outcome(ctx, "load", err, sent)
-}
-
-func nullable(expiry int64) any {
-	if expiry == 0 {
-		return nil
-	}
-	return expiry
 }

@@ -263,6 +263,13 @@ func TestLoad(t *testing.T) {
 	if v := value(t, s, key("p", "000007")) + value(t, s, key("p", "000008")); v != "newtwice" {
 		t.Errorf("they are %s", v)
 	}
+	loaded, err = s.Load(ctx, func(yield func(store.Item, error) bool) {
+		yield(store.Item{Key: key("q", "new"), Expiry: 1 << 45}, nil)
+	})
+	it, found := store.GetItem(ctx, s, key("q", "new"))
+	if ok(t, errors.Join(err, found)); loaded != 1 || it.Expiry != 1<<45 || it.Version == 0 {
+		t.Errorf("%d items are loaded, %+v", loaded, it)
+	}
 	bad := errors.New("bad")
 	loaded, err = s.Load(ctx, func(yield func(store.Item, error) bool) { yield(store.Item{}, bad) })
 	if loaded != 0 || !errors.Is(err, bad) {
