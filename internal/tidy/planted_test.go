@@ -38,6 +38,15 @@ var planted = []struct {
 	{"import of a room in the engine", checkLayers, map[string]string{
 		"engine/a.go": "package engine\nimport _ \"" + modulePath + "/engine/internal/upkeep\"\n",
 	}, ""},
+	{"import of storage above the seam", checkLayers, map[string]string{
+		"engine/plan/spans/a.go": "package spans\nimport _ \"" + modulePath + "/zonemap\"\n",
+	}, "it is storage"},
+	{"import of storage in a test above the seam", checkLayers, map[string]string{
+		"engine/table/a_test.go": "package table\nimport _ \"" + modulePath + "/engine\"\n",
+	}, ""},
+	{"import of the seam in the engine's store", checkLayers, map[string]string{
+		"engine/local/a.go": "package local\nimport _ \"" + modulePath + "/engine\"\n",
+	}, ""},
 	{"unknown package", checkLayers, map[string]string{
 		"novelty/a.go": "package novelty\n",
 	}, "in no row"},
