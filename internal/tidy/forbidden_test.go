@@ -31,6 +31,7 @@ var clockFiles = map[string]string{
 
 	"engine/table/options.go": "the default of Options.Clock",
 
+	"engine/store/etcd/store.go": "the default clock of expiry",
 	"engine/store/tikv/store.go": "the default clock of expiry",
 }
 

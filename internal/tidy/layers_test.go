@@ -112,7 +112,7 @@ var testOnly = map[string]bool{
 	"internal/canary": true, "internal/mutants": true, "internal/powercut": true,
 	"internal/vfs/vfstest": true, "engine/internal/suite": true,
 	"internal/planregret": true, "engine/sql/sqllogictest": true,
-	"engine/store/tikv/tikvtest": true,
+	"engine/store/etcd/etcdtest": true, "engine/store/tikv/tikvtest": true,
 }
 
 // cmdModules serve the terminal: a program that embeds kstone must not link them.

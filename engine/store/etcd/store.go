@@ -1,0 +1,197 @@
+package etcd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	client "go.etcd.io/etcd/client/v3"
+
+	"github.com/kstonedb/kstone/engine/store"
+	"github.com/kstonedb/kstone/engine/store/remote"
+)
+
+// Store is a database of an etcd cluster. Trips of its calls are counted for contexts of
+// remote.CountTrips.
+type Store struct {
+	remote.Reader
+	c      *client.Client
+	o      Options
+	end    func() // ends what a client of Open does by itself, which is closed with the store
+	closed atomic.Bool
+}
+
+var _ interface {
+	store.Store
+	store.ItemReader
+} = (*Store)(nil)
+
+// maxTxnOps and maxRequestBytes are those of servers with default settings.
+const (
+	maxTxnOps       = 128
+	maxRequestBytes = 3 << 19
+)
+
+var limits = store.Limits{
+	KeyBytes: 32 << 10, ValueBytes: 1 << 20, CommitOps: maxTxnOps, CommitBytes: 5 << 18,
+	PropertyBytes: 1 << 20,
+	Costs: store.Costs{
+		RoundTrip: 1e6, Page: 4096, Batch: maxTxnOps, Trees: 1,
+	},
+}
+
+// New returns a database of a client, which stays the caller's.
+func New(c *client.Client, o *Options) *Store {
+	s := &Store{c: c}
+	if o != nil {
+		s.o = *o
+	}
+	s.Reader = remote.Reader{Layout: remote.NewLayout(s.o.Name, false), Now: time.Now}
+	s.Reader.View = func(context.Context, bool) (remote.View, func(), error) {
+		return &view{s: s}, func() {}, s.check()
+	}
+	return s
+}
+
+// Limits implements store.Store.
+func (s *Store) Limits() store.Limits { return limits }
+
+// Close closes the store, and its client if Open has made it.
+func (s *Store) Close() error {
+	if s.closed.Swap(true) || s.end == nil {
+		return nil
+	}
+	defer s.end()
+	return s.c.Close()
+}
+
+func (s *Store) check() error {
+	if s.closed.Load() {
+		return fmt.Errorf("etcd: %w", store.ErrClosed)
+	}
+	return nil
+}
+
+// revision returns the revision of the newest commit.
+func (s *Store) revision(ctx context.Context) (int64, error) {
+	if err := s.check(); err != nil {
+		return 0, err
+	}
+	ctx, cancel := remote.Within(ctx, s.o.timeout())
+	defer cancel()
+	defer remote.Request(ctx)()
+	start, _ := s.Layout.Range()
+	resp, err := s.c.Get(ctx, string(start)) // the prefix is no key
+	if err != nil {
+		return 0, s.failure(ctx, "revision", err)
+	}
+	return resp.Header.Revision, nil
+}
+
+// Snapshot implements store.Store.
+func (s *Store) Snapshot(ctx context.Context) (store.Snapshot, error) {
+	if err := store.CheckContext(ctx); err != nil {
+		return nil, err
+	}
+	rev, err := s.revision(ctx)
+	if err != nil {
+		return nil, err
+	}
+	snap := &snapshot{Reader: s.Reader}
+	snap.View = func(context.Context, bool) (remote.View, func(), error) {
+		if snap.closed.Load() {
+			return nil, nil, fmt.Errorf("etcd: snapshot: %w", store.ErrClosed)
+		}
+		return &view{s: s, rev: rev}, func() {}, s.check()
+	}
+	return snap, nil
+}
+
+// snapshot is a revision.
+type snapshot struct {
+	remote.Reader
+	closed atomic.Bool
+}
+
+// Close implements store.Snapshot.
+func (s *snapshot) Close() error {
+	s.closed.Store(true)
+	return nil
+}
+
+// Property implements store.Store.
+func (s *Store) Property(ctx context.Context, name string) ([]byte, bool, error) {
+	if err := cmp.Or(store.CheckContext(ctx), s.check()); err != nil {
+		return nil, false, err
+	}
+	pairs, err := (&view{s: s}).Get(ctx, [][]byte{s.Layout.PropertyKey(name)})
+	if err != nil || pairs[0].Value == nil {
+		return nil, false, err
+	}
+	value, _, err := remote.DecodeValue(pairs[0].Value)
+	return value, err == nil, err
+}
+
+// SetProperty implements store.Store.
+func (s *Store) SetProperty(ctx context.Context, name string, value []byte) error {
+	switch {
+	case name == "":
+		return invalid("a property needs a name")
+	case len(name) > limits.KeyBytes || len(value) > limits.PropertyBytes:
+		return fmt.Errorf("%w: etcd: property of %d bytes, limit is %d", store.ErrTooLarge,
+			len(value), limits.PropertyBytes)
+	}
+	if err := cmp.Or(store.CheckContext(ctx), s.check()); err != nil {
+		return err
+	}
+	write := remote.Write{Key: s.Layout.PropertyKey(name)}
+	if value != nil {
+		write.Value = remote.AppendValue(nil, value, 0)
+	}
+	return s.commit(ctx, nil, &remote.Batch{Writes: []remote.Write{write}})
+}
+
+// failure gives an error of the client its class, and says what was being done, and what to do.
+func (s *Store) failure(ctx context.Context, doing string, err error) error {
+	remedy, class := classOf(err)
+	switch {
+	case err == nil:
+		return nil
+	case s.closed.Load():
+		return fmt.Errorf("etcd: %s: %w", doing, store.ErrClosed)
+	case class != nil:
+		return fmt.Errorf("etcd: %s: %w: %w", doing, class, err)
+	case remedy != "":
+		return fmt.Errorf("etcd: %s: %w: %s", doing, err, remedy)
+	case ctx.Err() != nil:
+		return fmt.Errorf("etcd: %s: %w: %v", doing, context.Cause(ctx), err)
+	}
+	return fmt.Errorf("etcd: %s: %w", doing, err)
+}
+
+// classOf returns the class of an error after which nothing has been written, or what to do.
+func classOf(err error) (remedy string, class error) {
+	var e rpctypes.EtcdError
+	if !errors.As(rpctypes.Error(err), &e) {
+		return "", nil
+	}
+	switch e.Error() {
+	case rpctypes.ErrCompacted.Error():
+		return "", store.ErrStale
+	case rpctypes.ErrTooManyOps.Error(), rpctypes.ErrRequestTooLarge.Error():
+		return "", fmt.Errorf("%w: make the write set smaller, or raise --max-txn-ops and "+
+			"--max-request-bytes of all members", store.ErrTooLarge)
+	case rpctypes.ErrNoSpace.Error():
+		return "the space quota is used up: compact and defragment the members and disarm " +
+			"the alarm (etcdctl), or raise --quota-backend-bytes, to at most 8 GiB", nil
+	case rpctypes.ErrUserEmpty.Error(), rpctypes.ErrAuthFailed.Error(),
+		rpctypes.ErrPermissionDenied.Error(), rpctypes.ErrInvalidAuthToken.Error(),
+		rpctypes.ErrAuthNotEnabled.Error():
+		return "check user and password of the URL, and the roles of the user", nil
+	}
+	return "", nil
+}
