@@ -37,6 +37,7 @@ func Checks(seed uint64) []Check {
 		{"OneWinner", checkOneWinner},
 		{"NoWriteSkew", checkNoWriteSkew},
 		{"WholeCommits", checkWholeCommits},
+		{"OneMoment", checkOneMoment},
 		{"Snapshots", func(t T, s store.Store) { checkSnapshots(t, s, seed) }},
 		{"Limits", checkLimits},
 		{"Properties", checkProperties},
@@ -435,6 +436,40 @@ func checkWholeCommits(t T, s store.Store) {
 			if v != values[0] {
 				t.Fatalf("parts of several commits: %v", values)
 			}
+		}
+	}
+}
+
+// checkOneMoment: a scan that takes long does not see what is committed meanwhile.
+func checkOneMoment(t T, s store.Store) {
+	const n, inCommit = 1000, 100
+	for _, pk := range []string{"forward", "reverse"} {
+		at := func(i int) store.Key { return key(pk, fmt.Sprintf("%04d", i)) }
+		for i := 0; i < n; i += inCommit {
+			var w store.WriteSet
+			for j := range inCommit {
+				w.Put(at(i+j), []byte("old"))
+			}
+			ok(t, s.Commit(ctx, &w))
+		}
+		r := store.Partition([]byte(pk))
+		r.Reverse = pk == "reverse"
+		seen := 0
+		for it, err := range s.Scan(ctx, r) {
+			ok(t, err)
+			if string(it.Value) != "old" {
+				t.Fatalf("%s was written after the scan had begun", it.Key)
+			}
+			if seen++; seen == 1 {
+				var w store.WriteSet
+				w.Put(at(0), []byte("new"))
+				w.Delete(at(n / 2))
+				w.Put(at(n-1), []byte("new"))
+				ok(t, commit(s, &w))
+			}
+		}
+		if seen != n {
+			t.Fatalf("%d items, want %d", seen, n)
 		}
 	}
 }
