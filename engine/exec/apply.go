@@ -30,6 +30,8 @@ type applied struct {
 	steady operator
 	within *runner
 	bound  *plan.Plan
+
+	request Request // of a plan that one operator answers
 }
 
 // shared is what the subqueries of an execution keep from run to run.
@@ -173,11 +175,12 @@ func (a *applied) runPhysical(p *plan.Physical, params []expr.Value) (v expr.Val
 	if a.plan.Kind == plan.SubplanList {
 		return v, false, nil
 	}
+	a.request.Params = params
 	s := valueSink{most: 2}
 	if a.plan.Kind == plan.SubplanExists {
 		s.most = 1
 	}
-	read, err := RunPhysical(a.ctx, a.reader, p, Request{Params: params}, &s)
+	read, err := RunPhysical(a.ctx, a.reader, p, &a.request, &s)
 	switch {
 	case err != nil || read.Tree || read.Moved:
 		return v, false, err

@@ -44,8 +44,9 @@ type Reading struct {
 }
 
 // RunPhysical answers a query with one operator, out of a frame that is used again: nothing is
-// made that depends on the query alone, and nothing is allocated for rows.
-func RunPhysical(ctx context.Context, r store.Reader, p *plan.Physical, q Request,
+// made that depends on the query alone, and nothing is allocated for rows. It uses q until it
+// returns.
+func RunPhysical(ctx context.Context, r store.Reader, p *plan.Physical, q *Request,
 	out Sink) (Reading, error) {
 	f := framePool.Get().(*frame)
 	defer f.release()
@@ -55,14 +56,46 @@ func RunPhysical(ctx context.Context, r store.Reader, p *plan.Physical, q Reques
 	} else {
 		f.full = f.full[:n]
 	}
-	_, f.live = r.(store.Store)
+	if p.Index != nil {
+		_, f.live = r.(store.Store)
+	}
 	if p.Residual != nil {
 		f.others = p.RowColumns.Without(p.TestColumns)
 	}
-	if p.Point {
-		return f.point()
+	if !p.Point {
+		return f.access()
 	}
-	return f.access()
+	// Why a point is read here: see table.Rows.run.
+	if err := p.Check(q.Params); err != nil {
+		return Reading{}, err
+	}
+	var found bool
+	f.pk, f.sk, found = p.Key(f.pk[:0], f.sk[:0], q.Params, q.Cut)
+	if !found || q.Stored && q.Most == 0 {
+		return Reading{}, nil
+	}
+	f.left, f.batch = 1, 1
+	f.tested, f.rested = p.Filter != nil, p.Residual != nil
+	key := store.Key{PK: f.pk}
+	if len(f.sk) > 0 {
+		key.SK = f.sk
+	}
+	var err error
+	if p.Index != nil {
+		err = f.entryPoint(key)
+	} else if f.buf, err = r.Get(ctx, f.buf[:0], key); err == nil {
+		f.read.Keys++
+		if q.Stored && !f.rested {
+			out.Stored(key, f.buf)
+		} else {
+			f.row(key, f.buf)
+		}
+		err = f.err
+	}
+	if errors.Is(err, store.ErrNotFound) {
+		err = nil
+	}
+	return f.read, err
 }
 
 // frame is one execution of a Physical, and its memory.
@@ -83,11 +116,11 @@ type frame struct {
 // execution is the state of a frame.
 type execution struct {
 	*plan.Physical
-	q      Request
+	q      *Request
 	ctx    context.Context //nolint:containedctx // of one execution
 	reader store.Reader
 	sink   Sink
-	live   bool // reads see the present, each its own
+	live   bool // reads see the present, each its own; of an index
 
 	tested bool             // entries are tested
 	rested bool             // rows are tested
@@ -123,35 +156,14 @@ func (f *frame) release() {
 	framePool.Put(f)
 }
 
-// point reads the row or the entry at one key.
-func (f *frame) point() (Reading, error) {
-	if err := f.Check(f.q.Params); err != nil {
-		return Reading{}, err
-	}
-	var found bool
-	f.pk, f.sk, found = f.Key(f.pk[:0], f.sk[:0], f.q.Params, f.q.Cut)
-	if !found || f.q.Stored && f.q.Most == 0 {
-		return Reading{}, nil
-	}
-	f.left, f.batch = 1, 1
-	f.tested, f.rested = f.Filter != nil, f.Residual != nil
-	key := store.Key{PK: f.pk}
-	if len(f.sk) > 0 {
-		key.SK = f.sk
-	}
-	if f.Index == nil {
-		return f.read, first(f.one(key), f.err)
-	}
-	var err error
+// entryPoint reads the row of the unique entry at a key.
+func (f *frame) entryPoint(key store.Key) (err error) {
 	if f.entry, err = f.reader.Get(f.ctx, f.entry[:0], key); err != nil {
-		if errors.Is(err, store.ErrNotFound) {
-			err = nil
-		}
-		return f.read, err
+		return err
 	}
 	f.read.Keys++
 	f.entered(&store.Item{Key: key, Value: f.entry})
-	return f.read, f.err
+	return f.err
 }
 
 // agrees reports whether a row that was read from the present has the values that its entry was

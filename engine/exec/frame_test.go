@@ -31,7 +31,7 @@ func (w *world) checkDirect(p *plan.Prepared, snap store.Reader, params []expr.V
 	for _, reader := range []store.Reader{snap, plain{snap}} {
 		var got []string
 		reading, err := exec.RunPhysical(context.Background(), reader, short,
-			exec.Request{Params: params}, sink{values: func(row []expr.Value) bool {
+			&exec.Request{Params: params}, sink{values: func(row []expr.Value) bool {
 				got = append(got, text(row))
 				return true
 			}})
@@ -56,7 +56,7 @@ func (w *world) checkDirect(p *plan.Prepared, snap store.Reader, params []expr.V
 	}
 	most := int64(len(want)) - 1
 	_, err := exec.RunPhysical(context.Background(), snap, short,
-		exec.Request{Params: params, Stored: true, Most: most},
+		&exec.Request{Params: params, Stored: true, Most: most},
 		sink{stored: func(key store.Key, value []byte) bool {
 			if err := short.Table.Decode(row, key, value, &columns); err != nil {
 				w.t.Fatal(err)
@@ -108,7 +108,7 @@ func TestFrameAllocatesNothingForRows(t *testing.T) {
 		return testutil.AllocsPerRun(50, func() {
 			n := int64(0)
 			_, err := exec.RunPhysical(context.Background(), w.store, p.Physical(),
-				exec.Request{Params: params}, sink{values: func([]expr.Value) bool {
+				&exec.Request{Params: params}, sink{values: func([]expr.Value) bool {
 					n++
 					return true
 				}})

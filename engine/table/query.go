@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/kstonedb/kstone/engine/exec"
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
@@ -229,8 +230,8 @@ func (p *Prepared) QueryAfter(ctx context.Context, r Reader, after []byte,
 	if err != nil {
 		return nil, err
 	}
-	rows := &Rows{ctx: ctx, from: r, prepared: p, params: params, after: after,
-		compiled: c, plan: p.fitting(c, params)}
+	rows := &Rows{ctx: ctx, from: r, prepared: p, after: after, compiled: c,
+		plan: p.fitting(c, params), request: exec.Request{Params: params, Most: -1}}
 	if q := rows.plan.Physical(); q != nil && after == nil {
 		err = q.Check(params)
 	} else {
@@ -252,8 +253,11 @@ func (p *Prepared) Read(ctx context.Context, r Reader, rows *Rows, q *rowio.Requ
 		return 0, err
 	}
 	rows.ctx, rows.from, rows.prepared, rows.compiled = ctx, r, p, c
-	rows.plan, rows.params, rows.after = p.fitting(c, q.Params), q.Params, p.sel.After
-	rows.most, rows.cut, rows.into = q.Most, q.Cut, q.Sink
+	rows.plan, rows.after, rows.into = p.fitting(c, q.Params), p.sel.After, q.Sink
+	rows.request.Params, rows.request.Cut, rows.request.Most = q.Params, q.Cut, -1
+	if q.Most > 0 {
+		rows.request.Most = q.Most
+	}
 	err = rows.run()
 	return rows.returned, err
 }

@@ -2,6 +2,7 @@ package table
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -21,10 +22,8 @@ type Rows struct {
 	prepared *Prepared
 	compiled *compiled
 	plan     *plan.Prepared // of compiled, for params
-	params   []expr.Value
 	after    []byte
-	most     int64 // rows that are wanted of the query; 0: all
-	cut      bool  // that of plan.Physical.Key
+	request  exec.Request // Most is how many rows are wanted of the query; negative: all
 
 	// Rows go into a sink, or else to yield.
 	into  rowio.Sink
@@ -59,10 +58,21 @@ func (r *Rows) All() iter.Seq2[[]expr.Value, error] {
 	}
 }
 
-// run executes the query once.
+// run executes the query once: a point of the present without a snapshot if that has an answer.
+// Why here: the calls are nested so deeply that each further one costs a point about 8 ns.
 func (r *Rows) run() error {
 	start := r.started()
-	err := r.execute()
+	st := r.livePoint()
+	err := errMoved
+	if st != nil {
+		err = r.runPhysical(r.prepared.db.store)
+		if r.returned == 0 && r.prepared.cores[0].state.Load() != st {
+			err = errMoved
+		}
+	}
+	if err == errMoved {
+		err = r.execute()
+	}
 	r.row = nil
 	r.finished(start, err)
 	return err
@@ -70,17 +80,13 @@ func (r *Rows) run() error {
 
 // execute runs the query on a state of the store that its plan is right for.
 func (r *Rows) execute() error {
-	if done, err := r.executeLive(); done {
-		return err
-	}
 	reader, done, err := r.open()
 	if err != nil {
 		return err
 	}
 	defer done()
 	if r.hasPhysical() {
-		reading, err := r.runPhysical(reader)
-		if !reading.Tree {
+		if err := r.runPhysical(reader); err != errTree {
 			return err
 		}
 	}
@@ -95,38 +101,42 @@ func (r *Rows) hasPhysical() bool {
 		(p.Point || !r.prepared.db.logsPlans())
 }
 
-// executeLive reads a point of the present without a snapshot. done is false if it is another
-// query, or if what was read, or its definition, was changed meanwhile: a snapshot decides.
-// Why not an index that covers: an entry may be left over of an index that was dropped.
-func (r *Rows) executeLive() (done bool, err error) {
-	db, ok := r.from.(*DB)
-	if !ok || !r.hasPhysical() {
-		return false, nil
+// livePoint returns the definition of the table if the query is a point of the present, which is
+// read without a snapshot. If what was read, or its definition, was changed meanwhile, a snapshot
+// decides. Why not an index that covers: an entry may be left over of an index that was dropped.
+func (r *Rows) livePoint() *tableState {
+	if _, ok := r.from.(*DB); !ok || !r.hasPhysical() {
+		return nil
 	}
-	p := r.plan.Physical()
-	if !p.Point || p.Covering {
-		return false, nil
+	p, st := r.plan.Physical(), r.compiled.states[0]
+	if !p.Point || p.Covering || r.prepared.cores[0].state.Load() != st {
+		return nil
 	}
-	core, st := r.prepared.cores[0], r.compiled.states[0]
-	if core.state.Load() != st {
-		return false, nil
-	}
-	reading, err := r.runPhysical(db.store)
-	changed := reading.Moved || r.returned == 0 && core.state.Load() != st
-	return !changed, err
+	return st
 }
 
+// These end runPhysical: a snapshot has to decide, or a tree of operators.
+var (
+	errMoved = errors.New("moved")
+	errTree  = errors.New("tree")
+)
+
 // runPhysical executes the query with one operator.
-func (r *Rows) runPhysical(reader store.Reader) (exec.Reading, error) {
+func (r *Rows) runPhysical(reader store.Reader) error {
 	r.returned, r.ran, r.failed = 0, nil, nil
 	p := r.plan.Physical()
-	reading, err := exec.RunPhysical(r.ctx, reader, p, exec.Request{Params: r.params,
-		Stored: r.into != nil && p.Stored(), Most: r.mostOr(-1), Cut: r.cut}, (*rowsSink)(r))
+	r.request.Stored = r.into != nil && p.Stored()
+	reading, err := exec.RunPhysical(r.ctx, reader, p, &r.request, (*rowsSink)(r))
 	r.read = reading.Keys
-	if err == nil {
-		err = r.failed
+	switch {
+	case reading.Moved:
+		return errMoved
+	case reading.Tree:
+		return errTree
+	case err == nil:
+		return r.failed
 	}
-	return reading, err
+	return err
 }
 
 // rowsSink takes the rows of an execution for a Rows.
@@ -153,15 +163,7 @@ func (r *rowsSink) counted(more bool, err error) bool {
 		return false
 	}
 	r.returned++
-	return more && r.returned != r.most
-}
-
-// mostOr returns how many rows are wanted, all if that is all of them.
-func (r *Rows) mostOr(all int64) int64 {
-	if r.most == 0 {
-		return all
-	}
-	return r.most
+	return more && r.returned != r.request.Most
 }
 
 // logsPlans reports whether slow queries are logged with their plans, which are counted only
@@ -187,7 +189,7 @@ func (r *Rows) open() (store.Reader, func(), error) {
 		if !sameStates(c, r.compiled) {
 			r.bound = nil
 		}
-		r.compiled, r.plan = c, r.prepared.fitting(c, r.params)
+		r.compiled, r.plan = c, r.prepared.fitting(c, r.request.Params)
 	}
 }
 
@@ -205,7 +207,7 @@ func (r *Rows) runPlan(reader store.Reader) (err error) {
 	p := r.bound
 	r.bound, r.returned, r.read, r.failed = nil, 0, 0, nil
 	if p == nil {
-		if p, err = r.plan.BindAfter(r.params, r.after); err != nil {
+		if p, err = r.plan.BindAfter(r.request.Params, r.after); err != nil {
 			return err
 		}
 	}
@@ -249,7 +251,7 @@ func (r *Rows) Cursor() []byte {
 
 // Explain returns the plan of the query.
 func (r *Rows) Explain() (*plan.Explanation, error) {
-	p, err := r.plan.BindAfter(r.params, r.after)
+	p, err := r.plan.BindAfter(r.request.Params, r.after)
 	if err != nil {
 		return nil, err
 	}

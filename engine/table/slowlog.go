@@ -67,7 +67,7 @@ func (r *Rows) finished(start time.Time, err error) {
 		slog.Int64("rows", r.returned), slog.Int64("read", scanned),
 	}
 	if db.opt.LogValues {
-		attrs = append(attrs, slog.String("values", join(r.params)))
+		attrs = append(attrs, slog.String("values", join(r.request.Params)))
 		if r.ran != nil {
 			attrs = append(attrs, slog.String("plan", r.ran.ExplainAnalyze().String()))
 		}

@@ -138,14 +138,9 @@ func (b *binding) readParts(row unsafe.Pointer, key store.Key, value []byte,
 // mostShared is the longest value that is copied as a whole for the texts in it.
 const mostShared = 1 << 10
 
-// readOwn is read of a row to keep. Its texts share one copy of the value if there are several.
-func (b *binding) readOwn(row unsafe.Pointer, key store.Key, value []byte) error {
-	if b.texts < 2 || len(value) > mostShared {
-		return b.read(row, key, value, true)
-	}
-	own := string(value)
-	return b.readParts(row, key, unsafe.Slice(unsafe.StringData(own), len(own)), true, false)
-}
+// shares reports whether the texts of a row to keep share one copy of its value, because there
+// are several.
+func (b *binding) shares(value []byte) bool { return b.texts > 1 && len(value) <= mostShared }
 
 // rowHead is the length of what precedes the columns in the partition key of a row.
 const rowHead = 5

@@ -111,8 +111,8 @@ func (p *Prepared[T]) run(ctx context.Context, r table.Reader, bindings []Bindin
 	if p.query.wide() {
 		return p.eachWide(ctx, r, f, bindings, yield)
 	}
-	x := runs.Get().(*run)
-	defer x.release()
+	x := p.query.table.run()
+	defer p.query.table.release(x)
 	if x.params, err = f.args.values(x.params, bindings); err != nil {
 		return err
 	}
@@ -120,12 +120,12 @@ func (p *Prepared[T]) run(ctx context.Context, r table.Reader, bindings []Bindin
 }
 
 // each runs a plan of the query with the values of its parameters that x has.
-func (q *Query[T]) each(x *run, ctx context.Context, r table.Reader, f *preparedFor, keep bool,
+func (q *Query[T]) each(x *run[T], ctx context.Context, r table.Reader, f *preparedFor, keep bool,
 	yield func(*T) bool) error {
 	row := new(T)
 	x.sink = sink{table: q.table, row: unsafe.Pointer(row), keep: keep,
 		next: func() bool { return yield(row) }}
-	_, err := x.read(ctx, r, f)
+	_, err := f.prepared.Read(ctx, r, &x.rows, x.into(f))
 	return err
 }
 
@@ -142,32 +142,22 @@ func (p *Prepared[T]) First(ctx context.Context, r table.Reader, bindings ...Bin
 	if err != nil {
 		return row, err
 	}
-	x := runs.Get().(*run)
-	defer x.release()
+	x := p.query.table.run()
+	defer p.query.table.release(x)
 	if x.params, err = f.args.values(x.params, bindings); err != nil {
 		return row, err
 	}
 	x.request.Cut = true
-	return p.query.first(x, ctx, r, f)
+	n, err := f.prepared.Read(ctx, r, &x.rows, x.intoRow(p.query.table, f))
+	return x.row, found(n, err)
 }
 
-// first is First by a plan of the query with the values of its parameters that x has.
-func (q *Query[T]) first(x *run, ctx context.Context, r table.Reader, f *preparedFor) (row T,
-	err error) {
-	found, ok := q.table.rows.Get().(*T)
-	if !ok {
-		found = new(T)
-	}
-	x.request.Most = 1
-	x.sink.table, x.sink.row, x.sink.keep = q.table, unsafe.Pointer(found), true
-	n, err := x.read(ctx, r, f)
+// found returns the error of a query of one row that has found n of them.
+func found(n int64, err error) error {
 	if err == nil && n == 0 {
-		err = table.ErrNotFound
+		return table.ErrNotFound
 	}
-	var none T
-	row, *found = *found, none
-	q.table.rows.Put(found)
-	return row, err
+	return err
 }
 
 // Explain returns the plan for these values of the parameters.

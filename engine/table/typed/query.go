@@ -224,8 +224,8 @@ func (q *Query[T]) run(ctx context.Context, r table.Reader, bindings []Binding, 
 	if q.wide() {
 		return statement(q.rowsSelect).each(ctx, r, bindings, q.readWide(yield))
 	}
-	x := runs.Get().(*run)
-	defer x.release()
+	x := q.table.run()
+	defer q.table.release(x)
 	f, err := q.planned(x, r, bindings)
 	if err != nil {
 		return err
@@ -242,14 +242,15 @@ func (q Query[T]) First(ctx context.Context, r table.Reader, bindings ...Binding
 	if q.wide() {
 		return firstOf(q.All(ctx, r, bindings...))
 	}
-	x := runs.Get().(*run)
-	defer x.release()
+	x := q.table.run()
+	defer q.table.release(x)
 	f, err := q.planned(x, r, bindings)
 	if err != nil {
 		var none T
 		return none, err
 	}
-	return q.first(x, ctx, r, f)
+	n, err := f.prepared.Read(ctx, r, &x.rows, x.intoRow(q.table, f))
+	return x.row, found(n, err)
 }
 
 // Count returns how many rows the query finds.
@@ -318,8 +319,7 @@ func (q Query[T]) Page(ctx context.Context, r table.Reader, bindings ...Binding)
 	if err != nil {
 		return nil, nil, err
 	}
-	x := runs.Get().(*run)
-	defer x.release()
+	x := new(run[T]) // a join has no table that keeps some
 	if x.params, err = f.args.values(x.params, bindings); err != nil {
 		return nil, nil, err
 	}

@@ -1,8 +1,7 @@
 package typed
 
 import (
-	"context"
-	"sync"
+	"bytes"
 	"unsafe"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -12,30 +11,45 @@ import (
 	"github.com/kstonedb/kstone/engine/table/internal/rowio"
 )
 
-// run is one execution of a query of structs. Its memory is used again.
-type run struct {
+// run is one execution of a query of structs T. Its memory is used again.
+type run[T any] struct {
 	rows    table.Rows
 	request rowio.Request
 	sink    sink
 	params  []expr.Value
 	shape   shape // of a query that is not prepared
+	row     T     // the one that First returns
 }
 
-var runs = sync.Pool{New: func() any { return new(run) }}
+// run returns a run, which has to be released.
+func (t *Table[T]) run() *run[T] {
+	if x, ok := t.runs.Get().(*run[T]); ok {
+		return x
+	}
+	return new(run[T])
+}
 
 // release lets go of everything but memory.
-func (x *run) release() {
+func (t *Table[T]) release(x *run[T]) {
 	clear(x.params)
-	x.shape.reset()
-	x.rows, x.request, x.sink, x.params = table.Rows{}, rowio.Request{}, sink{}, x.params[:0]
-	runs.Put(x)
+	params, shape := x.params[:0], x.shape.reset()
+	*x = run[T]{}
+	x.params, x.shape = params, shape
+	t.runs.Put(x)
 }
 
-// read runs a query with the values of its parameters in params, with the rows going into
-// x.sink, and returns how many there were.
-func (x *run) read(ctx context.Context, r table.Reader, f *preparedFor) (int64, error) {
+// into returns the request of rows that go into x.sink, with the values of the parameters that x
+// has.
+func (x *run[T]) into(f *preparedFor) *rowio.Request {
 	x.sink.b, x.request.Params, x.request.Sink = f.b, x.params, &x.sink
-	return f.prepared.Read(ctx, r, &x.rows, &x.request)
+	return &x.request
+}
+
+// intoRow is into for one row, which goes into x.row.
+func (x *run[T]) intoRow(t *Table[T], f *preparedFor) *rowio.Request {
+	x.sink.table, x.sink.row, x.sink.keep = t, unsafe.Pointer(&x.row), true
+	x.request.Most = 1
+	return x.into(f)
 }
 
 // sink puts the rows of an execution into one struct, and yields after each.
@@ -60,11 +74,11 @@ func (s *sink) Stored(def *schema.Table, key store.Key, value []byte) (more bool
 			return false, err
 		}
 	}
-	if s.keep {
-		err = s.b.readOwn(s.row, key, value)
-	} else {
-		err = s.b.read(s.row, key, value, false)
+	keepTexts := s.keep
+	if s.keep && s.b.shares(value) {
+		value, keepTexts = bytes.Clone(value), false
 	}
+	err = s.b.readParts(s.row, key, value, s.keep, keepTexts)
 	return err == nil && s.next != nil && s.next(), err
 }
 

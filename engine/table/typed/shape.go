@@ -23,13 +23,10 @@ type shape struct {
 	constants []expr.Value // in their order
 }
 
-// reset lets go of everything but memory.
-func (s *shape) reset() {
-	if len(s.key) == 0 {
-		return
-	}
+// reset returns the shape's memory, and nothing else of it.
+func (s *shape) reset() shape {
 	clear(s.constants)
-	s.key, s.constants = s.key[:0], s.constants[:0]
+	return shape{s.key[:0], s.constants[:0]}
 }
 
 // Tags of what a key is made of.
@@ -186,7 +183,7 @@ func parameterise(terms []expr.Expr) ([]expr.Expr, error) {
 
 // planned returns a plan of the query and sets the values of its parameters in x: one that is
 // kept, if the query is of a shape that is.
-func (q *Query[T]) planned(x *run, r table.Reader, bindings []Binding) (*preparedFor, error) {
+func (q *Query[T]) planned(x *run[T], r table.Reader, bindings []Binding) (*preparedFor, error) {
 	b, err := q.table.bind(r.DB())
 	if err != nil {
 		return nil, err
@@ -206,7 +203,7 @@ func (q *Query[T]) planned(x *run, r table.Reader, bindings []Binding) (*prepare
 }
 
 // known returns the plan that is kept for queries like this one, nil if none are kept.
-func (q *Query[T]) known(x *run, b *binding) (*preparedFor, error) {
+func (q *Query[T]) known(x *run[T], b *binding) (*preparedFor, error) {
 	if q.page || q.distinct || hinted(&q.hints) ||
 		!x.shape.of(q.where, q.limit, q.offset, q.index, b) {
 		return nil, nil
@@ -236,7 +233,7 @@ func hinted(h *plan.Hints) bool {
 }
 
 // bind sets the values of the parameters; ok is false if there is none of one.
-func (x *run) bind(args arguments, bindings []Binding) (ok bool) {
+func (x *run[T]) bind(args arguments, bindings []Binding) (ok bool) {
 	for i := range bindings {
 		if bindings[i].err != nil {
 			return false

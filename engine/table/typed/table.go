@@ -64,7 +64,7 @@ type Table[T any] struct {
 	last  atomic.Pointer[binding] // the one used last
 	bound sync.Map                // *table.Table -> *binding
 
-	rows sync.Pool // of *T: what one row is read into
+	runs sync.Pool // of *run[T]
 }
 
 // NewTable returns the table of that name. It panics if T is no struct with columns and a
