@@ -16,7 +16,7 @@ SAY       = @printf '\n==> %s\n'
 
 .DEFAULT_GOAL := help
 .PHONY: FORCE help demo test check fmt-check vet platforms cross tidy-check unit race lint \
-	fuzz stress nightly sql-check sqllogictest oracles clients test-stores soak powercut canary mutants scale plan-regret golden bench \
+	fuzz stress nightly sql-check sqllogictest oracles clients compare test-stores soak powercut canary mutants scale plan-regret golden bench \
 	bench-compare bench-check bench-quick bench-full cover clean
 
 help: ## list the targets
@@ -118,6 +118,16 @@ clients: ## sqlx, goose, GORM and squirrel over the driver of database/sql, a mo
 test-stores: ## stores on other machines, each a module; installs nothing, says what is missing
 	$(SAY) "stores on other machines, with the race detector"
 	@GO='$(GO)' tools/test-stores.sh
+
+# Why not in `make test`: it downloads the libraries and generators, and takes two minutes.
+compare: ## the same program with kstone, bstore, ent, GORM and sqlc: answers, lines, mistakes, speed
+	$(SAY) "generate what ent and sqlc need, and compare"
+	@cd engine/table/typed/compare && $(GO) run \
+		entgo.io/ent/cmd/ent@v0.14.5 generate --feature sql/modifier ./testdata/ent/schema
+	@cd engine/table/typed/compare/testdata/sqlc && CGO_ENABLED=0 $(GO) run \
+		github.com/sqlc-dev/sqlc/cmd/sqlc@v1.31.1 generate
+	@cd engine/table/typed/compare && $(GO) test -count=1 -tags generated . \
+		-page ../../../../docs/tables.md
 
 soak: ## full load on a disk: memory, descriptors, stalls and debts stay bounded, TIME=30m
 	$(SAY) "soak for $(TIME)"

@@ -1,0 +1,11 @@
+CREATE TABLE users (id INTEGER PRIMARY KEY, name TEXT NOT NULL, city TEXT NOT NULL);
+CREATE TABLE products (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
+CREATE TABLE orders (
+  id INTEGER PRIMARY KEY,
+  user_id INTEGER NOT NULL REFERENCES users,
+  product_id INTEGER NOT NULL REFERENCES products,
+  at INTEGER NOT NULL,
+  cents INTEGER NOT NULL
+);
+CREATE INDEX by_user ON orders (user_id, at);
+CREATE INDEX by_at ON orders (at);
