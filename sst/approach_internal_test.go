@@ -10,7 +10,6 @@ import (
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/cache"
 	"github.com/kstonedb/kstone/internal/cursor"
-	"github.com/kstonedb/kstone/internal/vfs"
 )
 
 // approachFile is a file of three blocks; versions of a key straddle two of them.
@@ -192,23 +191,8 @@ func TestApproachCounts(t *testing.T) {
 // TestApproachedDamage: whichever entry of a block is damaged, approaches show what a cursor
 // shows up to it.
 func TestApproachedDamage(t *testing.T) {
-	p := seedParts(t)
-	b, err := openDataBlock(p.block)
-	if err != nil {
-		t.Fatal(err)
-	}
 	short := 0
-	for i := range b.n {
-		block := bytes.Clone(p.block)
-		block[b.offset(i)] = 0x7f // a key that is longer than its entry
-		fs := vfs.NewMem()
-		meta, err := hostileFile(fs, p.footer, hostile{block, p.ranges, p.filter, p.index, p.props})
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := NewReader(ReaderOptions{
-			FS: fs, Meta: meta, DBID: p.footer.dbid, Cache: cache.New(1 << 20),
-		})
+	eachDamagedEntry(t, func(i int, r *Reader) {
 		warm(r)
 		for key := range 11 {
 			for _, reverse := range []bool{false, true} {
@@ -236,10 +220,7 @@ func TestApproachedDamage(t *testing.T) {
 				}
 			}
 		}
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
-	}
+	})
 	if short < 100 { // of 20 entries, 11 keys and two directions
 		t.Errorf("only %d walks meet damage", short)
 	}

@@ -14,15 +14,14 @@ import (
 	"github.com/kstonedb/kstone/internal/vfs"
 )
 
-// TestRowsEndAtADamagedEntry: whichever entry of a block is damaged under a right checksum, More
-// and Less show the same entries as Next and Prev, and the same error after them.
-func TestRowsEndAtADamagedEntry(t *testing.T) {
+// eachDamagedEntry calls f with readers of a file in which entry i of the block is damaged under a right
+// checksum.
+func eachDamagedEntry(t *testing.T, f func(i int, r *Reader)) {
 	p := seedParts(t)
 	b, err := openDataBlock(p.block)
 	if err != nil {
 		t.Fatal(err)
 	}
-	failed := 0
 	for i := range b.n {
 		block := bytes.Clone(p.block)
 		block[b.offset(i)] = 0x7f // a key that is longer than its entry
@@ -34,6 +33,18 @@ func TestRowsEndAtADamagedEntry(t *testing.T) {
 		r := NewReader(ReaderOptions{
 			FS: fs, Meta: meta, DBID: p.footer.dbid, Cache: cache.New(1 << 20),
 		})
+		f(i, r)
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestRowsEndAtADamagedEntry: whichever entry of a block is damaged under a right checksum, More
+// and Less show the same entries as Next and Prev, and the same error after them.
+func TestRowsEndAtADamagedEntry(t *testing.T) {
+	failed := 0
+	eachDamagedEntry(t, func(i int, r *Reader) {
 		for _, snap := range []base.SeqNum{40, 45, 49, base.MaxSeqNum} {
 			for key := range 11 {
 				for _, reverse := range []bool{false, true} {
@@ -55,10 +66,7 @@ func TestRowsEndAtADamagedEntry(t *testing.T) {
 				}
 			}
 		}
-		if err := r.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	})
 	if failed < 100 {
 		t.Errorf("only %d walks meet damage", failed)
 	}

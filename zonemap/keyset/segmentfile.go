@@ -68,7 +68,7 @@ func parseSegment(data []byte, name string) (*Segment, error) {
 		return nil, err
 	}
 	end := segmentHeader + parts*segmentEntry + minLen + maxLen + 4
-	if err := s.decodeDirectory(data[segmentHeader:end], parts, minLen, maxLen); err != nil {
+	if err := s.decodeDirectory(data[segmentHeader:end], parts, minLen); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -98,7 +98,7 @@ func OpenSegmentAt(r io.ReaderAt, size int64, cache *Cache) (*Segment, error) {
 	if n, err := r.ReadAt(directory, segmentHeader); n < len(directory) {
 		return nil, fmt.Errorf("keyset: read directory of a segment: %w", err)
 	}
-	if err := s.decodeDirectory(directory, parts, minLen, maxLen); err != nil {
+	if err := s.decodeDirectory(directory, parts, minLen); err != nil {
 		return nil, err
 	}
 	return s, nil

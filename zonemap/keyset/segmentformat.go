@@ -135,7 +135,7 @@ func (s *Segment) decodeHeader(b []byte, size uint64) (parts, minLen, maxLen uin
 }
 
 // decodeDirectory reads what follows the header.
-func (s *Segment) decodeDirectory(b []byte, parts, minLen, maxLen uint64) error {
+func (s *Segment) decodeDirectory(b []byte, parts, minLen uint64) error {
 	body := b[:len(b)-4]
 	if binary.LittleEndian.Uint32(b[len(b)-4:]) != crc32.Checksum(body, castagnoli) {
 		return s.damaged(segmentHeader, "the checksum of the directory", "another")

@@ -43,7 +43,7 @@ Exit code 3 says that there is no such item.`,
 		}
 		item, err := d.GetItem(k)
 		if errors.Is(err, engine.ErrNotFound) {
-			return missing(ctx, a, d, k)
+			return missing(ctx, d, k)
 		}
 		if err != nil {
 			return err
@@ -54,7 +54,7 @@ Exit code 3 says that there is no such item.`,
 }
 
 // missing explains that there is no item with the key, and where others are.
-func missing(ctx context.Context, a *cli.App, d *cli.Database, k engine.Key) error {
+func missing(ctx context.Context, d *cli.Database, k engine.Key) error {
 	e := &cli.NotFound{Text: "not found: " + d.Schema.FormatKey(k)}
 	n := 0
 	var other engine.Key
@@ -147,14 +147,14 @@ A value that begins with - goes after --, one that is long or binary into a file
 			} else {
 				err = d.Put(k, value, engine.TTL(ttl), a.Level())
 			}
-			return explainCondition(a, err, d, k)
+			return explainCondition(err, d, k)
 		})
 	}
 	return cmd
 }
 
 // explainCondition names the key of a failed condition as the layout shows it.
-func explainCondition(a *cli.App, err error, d *cli.Database, k engine.Key) error {
+func explainCondition(err error, d *cli.Database, k engine.Key) error {
 	if !errors.Is(err, engine.ErrConditionFailed) {
 		return err
 	}
@@ -232,7 +232,7 @@ With --all every item of the partition is deleted in one step.`,
 func deleteOne(ctx context.Context, a *cli.App, d *cli.Database, k engine.Key) error {
 	err := d.DeleteIf(k, engine.IfPresent(), a.Level())
 	if errors.Is(err, engine.ErrConditionFailed) {
-		return missing(ctx, a, d, k)
+		return missing(ctx, d, k)
 	}
 	return err
 }
