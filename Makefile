@@ -111,7 +111,7 @@ oracles: ## queries that check each other over random tables, with new seeds, TI
 	@bash -c '. tools/lib.sh; KSTONE_SEED=$$(new_seed) KSTONE_ORACLES=$(TIME) \
 		$(GO) test -count=1 -v -timeout 0 -run "^TestOracles$$" ./engine/sql'
 
-clients: ## sqlx, goose, GORM and squirrel over the driver of database/sql, a module of its own
+clients: ## sqlx, goose, GORM, squirrel, sqlc and bun over the driver of database/sql, a module of its own
 	$(SAY) "clients of database/sql"
 	@cd engine/sql/driver/clients && $(GO) test -count=1 .
 

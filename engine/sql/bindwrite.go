@@ -20,6 +20,14 @@ func (b *binder) single(where string, t *schema.Table) *scope {
 	return sc
 }
 
+// called gives the table of a single query another name, if there is one.
+func (sc *scope) called(alias string) *scope {
+	if alias != "" {
+		sc.sel.From[0].Alias, sc.parts[0].name = alias, alias
+	}
+	return sc
+}
+
 // inside gives a query one around it, or none.
 func (sc *scope) inside(outer *scope) *scope {
 	if outer != nil {
@@ -190,13 +198,13 @@ type boundAssignment struct {
 
 func (b *binder) update(s *syntax.Update) *boundUpdate {
 	t := b.table(s.Table)
-	out := &boundUpdate{table: t, query: b.rowQuery(s.Table, s.Where)}
-	out.set = b.assignments(t, s.Set, nil)
+	out := &boundUpdate{table: t, query: b.rowQuery(s.Table, s.Alias, s.Where)}
+	out.set = b.assignments(t, s.Alias, s.Set, nil)
 	return out
 }
 
 // assignments binds SET; outer has names that are no columns of the table.
-func (b *binder) assignments(t *schema.Table, set []syntax.Assignment,
+func (b *binder) assignments(t *schema.Table, alias string, set []syntax.Assignment,
 	outer *scope) (out []boundAssignment) {
 	for _, a := range set {
 		i := b.column(t, a.Column)
@@ -212,7 +220,7 @@ func (b *binder) assignments(t *schema.Table, set []syntax.Assignment,
 		case *syntax.Default:
 			v = b.defaultOf(&t.Columns[i], e.Pos)
 		default:
-			v.expr = b.single("SET", t).inside(outer).expr(e)
+			v.expr = b.single("SET", t).called(alias).inside(outer).expr(e)
 		}
 		out = append(out, boundAssignment{i, b.assigned(v, &t.Columns[i])})
 	}
@@ -220,12 +228,13 @@ func (b *binder) assignments(t *schema.Table, set []syntax.Assignment,
 }
 
 func (b *binder) delete(s *syntax.Delete) *boundUpdate {
-	return &boundUpdate{table: b.table(s.Table), query: b.rowQuery(s.Table, s.Where)}
+	return &boundUpdate{table: b.table(s.Table), query: b.rowQuery(s.Table, s.Alias, s.Where)}
 }
 
 // rowQuery is the query for the rows that UPDATE and DELETE change.
-func (b *binder) rowQuery(table syntax.Name, where syntax.Expr) *plan.Select {
-	sc := b.selectQuery(&syntax.Select{Pos: table.Pos, From: []syntax.Source{{Table: table}},
+func (b *binder) rowQuery(table syntax.Name, alias string, where syntax.Expr) *plan.Select {
+	sc := b.selectQuery(&syntax.Select{Pos: table.Pos,
+		From:    []syntax.Source{{Table: table, Alias: alias}},
 		Outputs: []syntax.Output{{Pos: table.Pos, Star: true}}, Where: where}, nil)
 	return sc.sel
 }

@@ -16,21 +16,21 @@ import (
 // that these read the same for all of them.
 
 // returning returns the table and the columns of the RETURNING of a statement; nil without one.
-func returning(s syntax.Statement) (syntax.Name, []syntax.Output) {
+func returning(s syntax.Statement) (syntax.Source, []syntax.Output) {
 	switch s := s.(type) {
 	case *syntax.Insert:
-		return s.Table, s.Returning
+		return syntax.Source{Table: s.Table}, s.Returning
 	case *syntax.Update:
-		return s.Table, s.Returning
+		return syntax.Source{Table: s.Table, Alias: s.Alias}, s.Returning
 	case *syntax.Delete:
-		return s.Table, s.Returning
+		return syntax.Source{Table: s.Table, Alias: s.Alias}, s.Returning
 	}
-	return syntax.Name{}, nil
+	return syntax.Source{}, nil
 }
 
 // returning binds RETURNING, whose columns are those of the row that is written or removed.
-func (b *binder) returning(n syntax.Name, outputs []syntax.Output) *scope {
-	sc := b.single("RETURNING", b.table(n))
+func (b *binder) returning(of syntax.Source, outputs []syntax.Output) *scope {
+	sc := b.single("RETURNING", b.table(of.Table)).called(of.Alias)
 	sc.ast = &syntax.Select{Outputs: outputs}
 	sc.bindOutputs()
 	if len(sc.sel.Aggregates) > 0 {

@@ -33,9 +33,8 @@ func (b *binder) upsert(t *schema.Table, s *syntax.Insert) *boundUpsert {
 	if u.Columns != nil {
 		out.index = b.uniqueOf(t, u)
 	}
-	excluded := b.single("ON CONFLICT", t)
-	excluded.sel.From[0].Alias, excluded.parts[0].name = "excluded", "excluded"
-	out.set = b.assignments(t, u.Set, excluded)
+	excluded := b.single("ON CONFLICT", t).called("excluded")
+	out.set = b.assignments(t, "", u.Set, excluded)
 	if u.Where != nil {
 		sc := b.single("ON CONFLICT", t).inside(excluded)
 		out.where, out.pos = sc.expr(u.Where), u.Where.Position()

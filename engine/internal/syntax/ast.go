@@ -134,6 +134,7 @@ type Assignment struct {
 type Update struct {
 	Pos       int
 	Table     Name
+	Alias     string // as written, or empty
 	Set       []Assignment
 	Where     Expr
 	Returning []Output // or nil
@@ -143,6 +144,7 @@ type Update struct {
 type Delete struct {
 	Pos       int
 	Table     Name
+	Alias     string // as written, or empty
 	Where     Expr
 	Returning []Output // or nil
 }

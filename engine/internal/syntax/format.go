@@ -106,12 +106,15 @@ func (f *formatter) statement(s Statement) {
 		f.insert(s)
 		f.returning(s.Returning)
 	case *Update:
-		f.put("UPDATE ", QuoteName(s.Table.Text), " SET ")
+		f.put("UPDATE ", QuoteName(s.Table.Text))
+		f.when(s.Alias != "", " AS ", QuoteName(s.Alias))
+		f.put(" SET ")
 		f.assignments(s.Set)
 		f.clause(" WHERE ", s.Where)
 		f.returning(s.Returning)
 	case *Delete:
 		f.put("DELETE FROM ", QuoteName(s.Table.Text))
+		f.when(s.Alias != "", " AS ", QuoteName(s.Alias))
 		f.clause(" WHERE ", s.Where)
 		f.returning(s.Returning)
 	case *Explain:

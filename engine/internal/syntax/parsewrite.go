@@ -123,6 +123,7 @@ func (p *parser) update() Statement {
 	s := &Update{Pos: p.tok.pos}
 	p.needWord("UPDATE")
 	s.Table = p.name("table")
+	s.Alias = p.alias()
 	p.needWord("SET")
 	s.Set = p.assignments()
 	if p.word("WHERE") {
@@ -132,11 +133,20 @@ func (p *parser) update() Statement {
 	return s
 }
 
+// alias reads AS and another name of the table that is written, which may be missing.
+func (p *parser) alias() string {
+	if !p.word("AS") {
+		return ""
+	}
+	return p.name("name of a table").Text
+}
+
 func (p *parser) delete() Statement {
 	s := &Delete{Pos: p.tok.pos}
 	p.needWord("DELETE")
 	p.needWord("FROM")
 	s.Table = p.name("table")
+	s.Alias = p.alias()
 	if p.word("WHERE") {
 		s.Where = p.expr()
 	}
