@@ -2,6 +2,7 @@ package sql
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/internal/syntax"
@@ -17,6 +18,12 @@ var functionNames = map[string]string{
 
 // noFunction fails for a name that there is no function of.
 func (sc *scope) noFunction(e *syntax.Call) {
+	switch {
+	case strings.HasPrefix(e.Name, "json"):
+		sc.b.fail(e.Pos, "kstone has no JSON; keep a text, and take it apart in the program")
+	case e.Name == "rollup" || e.Name == "cube":
+		sc.b.fail(e.Pos, "kstone has no %s; write UNION ALL of a query for each grouping", e.Name)
+	}
 	names := append(expr.Functions(), "mod", "now")
 	for name := range aggregateNames {
 		names = append(names, name)

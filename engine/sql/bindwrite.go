@@ -222,6 +222,11 @@ func (b *binder) assignments(t *schema.Table, alias string, set []syntax.Assignm
 		default:
 			v.expr = b.single("SET", t).called(alias).inside(outer).expr(e)
 		}
+		if c, ok := v.expr.(expr.Const); ok { // an error without a row, too
+			if _, err := t.Columns[i].Convert(c.Value); err != nil {
+				b.refuse(v.pos, err)
+			}
+		}
 		out = append(out, boundAssignment{i, b.assigned(v, &t.Columns[i])})
 	}
 	return out

@@ -12,6 +12,7 @@ var absentStatements = map[string]string{
 	"PRAGMA": "PRAGMA; kstone-cli settings shows the settings", "GRANT": "GRANT", "LOCK": "LOCK",
 	"CALL": "CALL", "COPY": "COPY; kstone-cli import and export read and write files",
 	"REINDEX": "REINDEX; indexes are never out of date",
+	"SET":     "variables; options of a database are those of kstone-cli settings",
 }
 
 // absentObjects follow CREATE, ALTER and DROP.
@@ -25,10 +26,17 @@ var absentObjects = map[string]string{
 	"USER": "users", "TYPE": "types of its own language",
 }
 
+// absentTables follow CREATE TABLE name.
+var absentTables = map[string]string{
+	"AS":   "CREATE TABLE … AS; create the table with its key, and INSERT INTO it the query",
+	"LIKE": "CREATE TABLE … LIKE; SHOW CREATE TABLE returns the statement for the other",
+}
+
 // absentConstraints stand in CREATE TABLE.
 var absentConstraints = map[string]string{
 	"FOREIGN":     "foreign keys; check them in a transaction",
 	"REFERENCES":  "foreign keys; check them in a transaction",
+	"AS":          "generated columns; compute the value in the statements that write, or read",
 	"EXCLUDE":     "EXCLUDE; a unique index compares for equality",
 	"AUTO_RANDOM": "AUTO_RANDOM; rows are spread over all stripes with AUTO_INCREMENT, too",
 	"ON":          "ON UPDATE of a column; set it in each UPDATE",
@@ -51,6 +59,24 @@ func (p *parser) oneChange() {
 var absentClauses = map[string]string{
 	"OVER":  "window functions; group by what the window is over, or number rows in the program",
 	"FETCH": "FETCH; write LIMIT", "WINDOW": "window functions",
+	"FOR":         "FOR UPDATE; a COMMIT fails if what it has read was changed",
+	"TABLESAMPLE": "TABLESAMPLE; write WHERE with a condition that few rows satisfy",
+	"REGEXP":      "regular expressions; write LIKE, or test in the program",
+	"RLIKE":       "regular expressions; write LIKE, or test in the program",
+	"SETS":        "GROUPING SETS; write UNION ALL of a query for each",
+}
+
+// absentSources stand in place of a table.
+var absentSources = map[string]string{
+	"LATERAL": "LATERAL; a subquery that stands for a value has the columns of the query around",
+}
+
+// absentWrites follow UPDATE and DELETE.
+var absentWrites = map[string]string{
+	"FROM":  "UPDATE … FROM; write subqueries in SET and WHERE",
+	"USING": "DELETE … USING; write WHERE key IN (SELECT …)",
+	"LIMIT": "LIMIT of UPDATE and DELETE; write WHERE key IN (SELECT … LIMIT n)",
+	"ORDER": "ORDER BY of UPDATE and DELETE; write WHERE key IN (SELECT … ORDER BY … LIMIT n)",
 }
 
 // refuseAbsent fails if the present token is a word for what kstone has not.

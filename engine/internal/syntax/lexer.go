@@ -161,6 +161,9 @@ func (l *lexer) param() (token, error) {
 	} else {
 		l.digits()
 	}
+	if c == ':' && strings.HasPrefix(l.text[l.pos:], ":") {
+		return token{}, l.errorf(start, "kstone has no ::; write CAST(x AS type)")
+	}
 	if l.pos == start+1 && c != '?' {
 		return token{}, l.errorf(start, "%q is no parameter; write ?, ?1, $1 or :name", string(c))
 	}
@@ -195,6 +198,9 @@ func (l *lexer) nameOrOperator() (token, error) {
 	r, n := utf8.DecodeRuneInString(l.text[start:])
 	if !isNamePart(r) {
 		l.pos += n
+		if r == '~' {
+			return token{}, l.errorf(start, "kstone has no regular expressions; write LIKE")
+		}
 		return token{}, l.errorf(start, "%q is not expected anywhere", string(r))
 	}
 	l.name()

@@ -53,6 +53,7 @@ func (p *parser) ifNotExists() bool { return p.words("IF", "NOT", "EXISTS") }
 func (p *parser) createTable(pos int) Statement {
 	t := &CreateTable{Pos: pos, IfMissing: p.ifNotExists()}
 	t.Table = p.name("table")
+	p.refuseAbsent(absentTables)
 	p.needOp("(")
 	for {
 		p.tablePart(t)

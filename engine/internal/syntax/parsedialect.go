@@ -145,6 +145,10 @@ func (p *parser) clustered() {
 func (p *parser) keyColumn() KeyColumn {
 	k := KeyColumn{Name: p.name("column")}
 	if p.isOp("(") {
+		if p.peek().kind != tokenNumber {
+			p.fail("kstone has no indexes of expressions; index a column that has the value, or one " +
+				"with COLLATE NOCASE")
+		}
 		p.fail("kstone has no keys of the beginning of a text; leave out the length")
 	}
 	k.Desc, k.Nulls = p.direction()

@@ -209,11 +209,16 @@ func (p *parser) isName() bool {
 // name reads a name of the given kind ("table", "column" …).
 func (p *parser) name(what string) Name {
 	if !p.isName() {
+		if strings.IndexByte("aeiou", what[0]) >= 0 {
+			what = "n " + what
+		} else {
+			what = " " + what
+		}
 		if p.tok.kind == tokenName {
-			p.fail("expected a %s, found the keyword %s; as a name it stands in double quotes",
+			p.fail("expected a%s, found the keyword %s; as a name it stands in double quotes",
 				what, strings.ToUpper(p.tok.text))
 		}
-		p.fail("expected a %s, found %s", what, p.found())
+		p.fail("expected a%s, found %s", what, p.found())
 	}
 	n := Name{p.tok.pos, p.tok.text}
 	if n.Text == "" {

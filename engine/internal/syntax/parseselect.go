@@ -113,7 +113,9 @@ func (p *parser) selectCore() *Select {
 		return p.valuesQuery(s.Pos)
 	}
 	p.needWord("SELECT")
-	s.Distinct = p.word("DISTINCT")
+	if s.Distinct = p.word("DISTINCT"); s.Distinct && p.isWord("ON") {
+		p.fail("kstone has no DISTINCT ON; write GROUP BY, and any_value or min of the others")
+	}
 	if !s.Distinct {
 		p.word("ALL")
 	}
@@ -267,7 +269,12 @@ func (p *parser) derived(kind JoinKind, pos int) Source {
 }
 
 func (p *parser) source(kind JoinKind) Source {
+	p.refuseAbsent(absentSources)
 	s := Source{Table: p.name("table"), Join: kind}
+	if p.isOp("(") {
+		p.fail("kstone has no functions in FROM; write VALUES or a query")
+	}
+	p.refuseAbsent(absentClauses)
 	if p.word("AS") || p.isName() && !p.atIndexHint() {
 		s.Alias = p.name("name of a table").Text
 	}

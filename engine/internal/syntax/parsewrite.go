@@ -126,9 +126,7 @@ func (p *parser) update() Statement {
 	s.Alias = p.alias()
 	p.needWord("SET")
 	s.Set = p.assignments()
-	if p.word("WHERE") {
-		s.Where = p.expr()
-	}
+	s.Where = p.writeWhere()
 	s.Returning = p.returning()
 	return s
 }
@@ -141,15 +139,23 @@ func (p *parser) alias() string {
 	return p.name("name of a table").Text
 }
 
+// writeWhere reads the WHERE of UPDATE and DELETE, nil without.
+func (p *parser) writeWhere() (where Expr) {
+	p.refuseAbsent(absentWrites)
+	if p.word("WHERE") {
+		where = p.expr()
+		p.refuseAbsent(absentWrites)
+	}
+	return where
+}
+
 func (p *parser) delete() Statement {
 	s := &Delete{Pos: p.tok.pos}
 	p.needWord("DELETE")
 	p.needWord("FROM")
 	s.Table = p.name("table")
 	s.Alias = p.alias()
-	if p.word("WHERE") {
-		s.Where = p.expr()
-	}
+	s.Where = p.writeWhere()
 	s.Returning = p.returning()
 	return s
 }

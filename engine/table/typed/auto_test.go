@@ -2,6 +2,7 @@ package typed_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/kstonedb/kstone/engine/table"
 	"github.com/kstonedb/kstone/engine/table/typed"
@@ -75,4 +76,28 @@ func TestTypedAuto(t *testing.T) {
 		ID string `kstone:"id,pk,auto"`
 	}
 	typed.NewTable[wrong]("wrong")
+}
+
+// TestTypedAutoTime: the option auto sets a zero time to the present one, in the unit of its column.
+func TestTypedAutoTime(t *testing.T) {
+	type stamped struct {
+		ID int64     `kstone:"id,pk"`
+		At time.Time `kstone:"at,ms,auto"`
+	}
+	all := typed.NewTable[stamped]("stamped")
+	db := openTyped(t, all)
+	before := time.Now().Truncate(time.Millisecond)
+	made, given := stamped{ID: 1}, stamped{ID: 2, At: time.UnixMilli(5).UTC()}
+	for _, row := range []*stamped{&made, &given} {
+		if err := all.Insert(ctx, db, row); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if made.At.Before(before) || made.At.After(time.Now()) || given.At != time.UnixMilli(5).UTC() {
+		t.Errorf("the times are %v and %v, after %v", made.At, given.At, before)
+	}
+	got := stamped{ID: 1}
+	if err := all.Load(ctx, db, &got); err != nil || !got.At.Equal(made.At) {
+		t.Errorf("%v is read as %v, %v", made.At, got.At, err)
+	}
 }
