@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/table"
 	"github.com/kstonedb/kstone/engine/table/typed"
 )
@@ -77,7 +78,7 @@ var (
 type kstoneProgram struct{ db *table.DB }
 
 func openKstone(ctx context.Context, dir string) (program, error) {
-	db, err := table.OpenDir(ctx, dir, nil)
+	db, err := local.OpenDir(ctx, dir, nil)
 	if err != nil {
 		return nil, err
 	}
