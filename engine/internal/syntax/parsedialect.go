@@ -146,8 +146,8 @@ func (p *parser) keyColumn() KeyColumn {
 	k := KeyColumn{Name: p.name("column")}
 	if p.isOp("(") {
 		if p.peek().kind != tokenNumber {
-			p.fail("kstone has no indexes of expressions; index a column that has the value, or one " +
-				"with COLLATE NOCASE")
+			p.fail("kstone has no indexes of expressions; index a column that has the " +
+				"value, or one with COLLATE NOCASE")
 		}
 		p.fail("kstone has no keys of the beginning of a text; leave out the length")
 	}
@@ -231,8 +231,8 @@ func binaryCollation(name string) bool {
 	return name == "binary" || strings.HasSuffix(name, "_bin")
 }
 
-// show reads SHOW, or DESCRIBE of a table; it returns nil for other statements. The word DESC is
-// short for DESCRIBE.
+// show reads SHOW, or DESCRIBE of a table, nil if there is none. The word DESC is short for
+// DESCRIBE.
 func (p *parser) show() Statement {
 	s := &Show{Pos: p.tok.pos, What: "COLUMNS"}
 	if p.word("DESCRIBE") || p.word("DESC") {

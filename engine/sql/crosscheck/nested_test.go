@@ -2,8 +2,8 @@ package crosscheck
 
 import "fmt"
 
-// nestedQuery returns a query with joins in parentheses, RIGHT JOIN, rows before IN, queries of WITH or
-// aggregates of a query around.
+// nestedQuery returns a query with joins in parentheses, RIGHT JOIN, rows before IN, queries of
+// WITH or aggregates of a query around.
 func (g *generator) nestedQuery() query {
 	a, b, c := source{g.base(), "x"}, source{g.base(), "y"}, source{g.base(), "z"}
 	where := fmt.Sprintf(" WHERE x.id %% 61 < 3 AND %s", g.plainCondition([]source{a}))
@@ -12,8 +12,8 @@ func (g *generator) nestedQuery() query {
 	var text string
 	switch g.rng.IntN(7) {
 	case 0, 1:
-		text = fmt.Sprintf("SELECT x.id, y.id, z.grade FROM %s x %s (%s y %s %s z ON y.id = z.id%s) "+
-			"ON x.id = y.id%s WHERE %s", a.name, g.outer(), b.name, g.outer(), c.name,
+		text = fmt.Sprintf("SELECT x.id, y.id, z.grade FROM %s x %s (%s y %s %s z ON y.id = "+
+			"z.id%s) ON x.id = y.id%s WHERE %s", a.name, g.outer(), b.name, g.outer(), c.name,
 			g.oneOf("", " AND z.grade > 4"), g.oneOf("", " AND x.grade > 5"),
 			g.plainCondition([]source{a, b, c}))
 	case 2:
@@ -33,13 +33,15 @@ func (g *generator) nestedQuery() query {
 			b.name, g.plainCondition([]source{b}))
 	case 5:
 		text = fmt.Sprintf("SELECT x.id, (WITH w AS (SELECT y.grade AS v FROM %s) SELECT "+
-			"%s FROM w) FROM %s x%s", inner, g.oneOf("sum(v)", "count(*) + (SELECT max(o.v) FROM w AS o)",
+			"%s FROM w) FROM %s x%s", inner, g.oneOf("sum(v)",
+			"count(*) + (SELECT max(o.v) FROM w AS o)",
 			"count(*) + (SELECT count(*) FROM w AS o WHERE o.v > 3)"), a.name, where)
 	default:
 		further, having := "", ""
 		if g.postgres { // SQLite has such aggregates among the columns of a subquery only
 			further = " AND y.grade " + g.oneOf("=", "<") + " max(x.grade)"
-			having = " HAVING EXISTS (SELECT 1 FROM " + c.name + " z WHERE z.grade = max(x.id) % 9)"
+			having = " HAVING EXISTS (SELECT 1 FROM " + c.name +
+				" z WHERE z.grade = max(x.id) % 9)"
 		}
 		text = fmt.Sprintf("SELECT x.grade, (SELECT %s FROM %s y WHERE %s%s) FROM %s x%s "+
 			"GROUP BY x.grade%s", g.oneOf("max(y.id) - sum(x.id)", "count(*) + count(x.id)",
@@ -49,4 +51,6 @@ func (g *generator) nestedQuery() query {
 	return query{ours: text, theirs: text}
 }
 
-func (g *generator) outer() string { return g.oneOf("JOIN", "LEFT JOIN", "FULL JOIN", "RIGHT JOIN") }
+func (g *generator) outer() string {
+	return g.oneOf("JOIN", "LEFT JOIN", "FULL JOIN", "RIGHT JOIN")
+}

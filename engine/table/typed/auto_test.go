@@ -78,7 +78,8 @@ func TestTypedAuto(t *testing.T) {
 	typed.NewTable[wrong]("wrong")
 }
 
-// TestTypedAutoTime: the option auto sets a zero time to the present one, in the unit of its column.
+// TestTypedAutoTime: the option auto sets a zero time to the present one, in the unit of its
+// column.
 func TestTypedAutoTime(t *testing.T) {
 	type stamped struct {
 		ID int64     `kstone:"id,pk"`

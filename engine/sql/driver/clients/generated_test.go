@@ -22,8 +22,9 @@ func TestSQLC(t *testing.T) {
 	people := func(n int64) sql.NullInt64 { return sql.NullInt64{Int64: n, Valid: n > 0} }
 	ulm := ok2[sqlctowns.Town](t)(q.CreateTown(ctx, sqlctowns.CreateTownParams{Country: "DE",
 		Name: "Ulm", People: people(126)}))
-	if want := (sqlctowns.Town{ID: 1, Country: "DE", Name: "Ulm", People: people(126)}); ulm != want {
-		t.Errorf("%+v was made, not %+v", ulm, want)
+	made := sqlctowns.Town{ID: 1, Country: "DE", Name: "Ulm", People: people(126)}
+	if ulm != made {
+		t.Errorf("%+v was made, not %+v", ulm, made)
 	}
 	tx := ok2[*sql.Tx](t)(db.BeginTx(ctx, nil))
 	inside := q.WithTx(tx)
