@@ -42,14 +42,19 @@ func (r *reader) GatherBlocks(ctx context.Context, g Gather, yield func(*Block) 
 // yieldBlocks hands out what an iteration shows.
 func yieldBlocks(it *read.Iteration, yield func(*Block) bool) error {
 	var b Block
+	var at read.Block
 	for last := false; !last; {
-		rows := it.Block()
-		if rows == nil {
+		if !it.Block(&at) {
 			return it.Err()
 		}
 		pk, skip, _ := it.Part()
-		rows, last = it.Cut(rows)
-		if kv.SetRows(&b, rows, pk, skip, it.Stripe()); !yield(&b) {
+		if at.Plain != nil {
+			kv.SetEntries(&b, at.Plain.Values, at.Plain, pk, skip, it.Stripe())
+		} else {
+			at.Rows, last = it.Cut(at.Rows)
+			kv.SetRows(&b, at.Rows, pk, skip, it.Stripe())
+		}
+		if !yield(&b) {
 			return nil
 		}
 	}

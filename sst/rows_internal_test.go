@@ -82,7 +82,7 @@ func walkRows(c *Cursor, from []byte, reverse bool, n int) (seen []string, err e
 	for ok := seek(from); ok; ok = step() {
 		rows.Reset()
 		rows.Add(c.Entry())
-		more(&rows, n)
+		more(&rows, n, nil)
 		for _, e := range rows.Rows {
 			seen = append(seen, fmt.Sprintf("%s@%d=%s", e.Key, e.Seq, e.Value))
 		}

@@ -3,6 +3,7 @@ package sst_test
 import (
 	"bytes"
 	"math/rand/v2"
+	"slices"
 	"sort"
 	"testing"
 
@@ -69,9 +70,9 @@ func checkRows(t *testing.T, rnd *rand.Rand, c *sst.Cursor, want []base.Entry) {
 		rows.Reset()
 		rows.Add(c.Entry())
 		if step > 0 {
-			c.More(&rows, n)
+			c.More(&rows, n, nil)
 		} else {
-			c.Less(&rows, n)
+			c.Less(&rows, n, nil)
 		}
 		if len(rows.Rows) > n+1 {
 			t.Fatalf("%d rows, asked for %d", len(rows.Rows), n)
@@ -107,7 +108,7 @@ func TestRowsEnd(t *testing.T) {
 		t.Fatal(c.Err())
 	}
 	var rows cursor.Batch
-	c.More(&rows, 1000)
+	c.More(&rows, 1000, nil)
 	want := len(visible(entries, base.MaxSeqNum)) - 1
 	if len(rows.Rows) != want {
 		t.Fatalf("%d rows, want %d", len(rows.Rows), want)
@@ -120,21 +121,85 @@ func TestRowsEnd(t *testing.T) {
 		if !c.Last() {
 			t.Fatal(c.Err())
 		}
-		c.Less(&down, n)
+		c.Less(&down, n, nil)
 		if !c.First() {
 			t.Fatal(c.Err())
 		}
-		c.More(&up, n)
+		c.More(&up, n, nil)
 		if n = min(n, want); len(down.Rows) != n || len(up.Rows) != n {
 			t.Fatalf("%d rows down, %d up, want %d", len(down.Rows), len(up.Rows), n)
 		}
 	}
 	for c.Next() {
 	}
-	c.More(&rows, 1)
-	c.Less(&rows, 1)
+	c.More(&rows, 1, nil)
+	c.Less(&rows, 1, nil)
 	if len(rows.Rows) != want {
 		t.Fatal("reads on after the end")
+	}
+}
+
+// TestEntries: entries below a bound are those that steps show, of blocks that are cached or not.
+func TestEntries(t *testing.T) {
+	for round := range 40 {
+		rnd := rand.New(rand.NewPCG(uint64(round), 5))
+		g := generator{rnd: rnd, keys: 1 + rnd.IntN(600), versions: 1, longKeys: rnd.IntN(2) == 0,
+			prefix:   []string{"", "tenant01/"}[rnd.IntN(2)],
+			valueMax: []int{0, 20, 300}[rnd.IntN(3)]}
+		entries := slices.CompactFunc(g.entries(), func(a, b base.Entry) bool {
+			return bytes.Equal(a.Key, b.Key)
+		})
+		for i := range entries {
+			entries[i].Kind, entries[i].Expiry = base.KindPut, 0
+		}
+		fs := vfs.NewMem()
+		ro := readerOptions(fs, build(t, fs, sst.WriterOptions{BlockBytes: 1024}, entries))
+		ro.Cache = cache.New([]int64{0, 1 << 20}[rnd.IntN(2)])
+		r := sst.NewReader(ro)
+		if !r.Plain(base.MaxSeqNum) || r.Plain(ro.Meta.MaxSeq-1) {
+			t.Fatal("the file is not plain, or before its last version")
+		}
+		bound := func() []byte { return entries[rnd.IntN(len(entries))].Key }
+		for range 20 {
+			lo, hi := bound(), bound()
+			if rnd.IntN(4) == 0 {
+				hi = nil
+			}
+			checkEntries(t, r, entries, lo, hi)
+		}
+		checkEntries(t, r, entries, nil, nil)
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// checkEntries compares the entries in bounds with those of a file.
+func checkEntries(t *testing.T, r *sst.Reader, entries []base.Entry, lo, hi []byte) {
+	t.Helper()
+	c, x := r.NewCursor(base.MaxSeqNum), &sst.Entries{}
+	i := sort.Search(len(entries), func(i int) bool {
+		return bytes.Compare(entries[i].Key, lo) >= 0
+	})
+	more := c.FirstEntries
+	if lo != nil {
+		more = func(x *sst.Entries, hi []byte) bool { return c.SeekEntries(x, lo, hi) }
+	}
+	for ; more(x, hi); more = c.NextEntries {
+		for j, value := range x.Values {
+			e := base.Entry{Key: x.AppendKey(nil, j), Value: value, Seq: x.Seq(j),
+				Kind: base.KindPut}
+			if i == len(entries) || !sameEntry(&e, &entries[i]) || x.KeyBytes(j) != len(e.Key) {
+				t.Fatalf("entry %d: %v", i, e)
+			}
+			i++
+		}
+	}
+	if c.Err() != nil {
+		t.Fatal(c.Err())
+	}
+	if i < len(entries) && (hi == nil || bytes.Compare(entries[i].Key, hi) < 0) {
+		t.Fatalf("entries from %q to %q end before %q", lo, hi, entries[i].Key)
 	}
 }
 
@@ -157,7 +222,7 @@ func TestScanLeavesTheCacheAlone(t *testing.T) {
 		for ok := c.First(); ok; ok = c.Next() {
 			rows.Reset()
 			rows.Add(c.Entry())
-			c.More(&rows, 1000)
+			c.More(&rows, 1000, nil)
 			for j := range rows.Rows {
 				if !sameEntry(&rows.Rows[j], &entries[i]) {
 					t.Fatalf("entry %d: %v", i, rows.Rows[j])

@@ -8,6 +8,7 @@ import (
 	"github.com/kstonedb/kstone/internal/merge"
 	"github.com/kstonedb/kstone/internal/rangedel"
 	"github.com/kstonedb/kstone/memtable"
+	"github.com/kstonedb/kstone/sst"
 	"github.com/kstonedb/kstone/zonemap/zone"
 )
 
@@ -75,6 +76,7 @@ type reading struct {
 	sources []*source       // newest first; the first used are in use
 	used    int
 	scratch []base.RangeTombstone
+	plain   bool // see Cursor.Plain
 }
 
 // Add opens a stripe under the cursor, which keeps a reference on its view until Close. The
@@ -131,6 +133,17 @@ func (c *Cursor) Rows() []base.Entry {
 	return c.merge.Rows()
 }
 
+// Entries are rows of a Plain cursor.
+type Entries = sst.Entries
+
+// Plain reports whether Entries can be called in place of Rows: the cursor reads one run, in
+// ascending order, whose entries are all visible, and nothing else.
+func (c *Cursor) Plain() bool { return c.err == nil && c.opened == 1 && c.readings[0].plain }
+
+// Entries moves over the next entries, as many as are at hand, and sets x to them; it reports
+// false at the end or after an error. They are valid until the next call.
+func (c *Cursor) Entries(x *Entries) bool { return c.readings[0].sources[0].entries(x) }
+
 // Part returns the part of the bounds that the last rows lie in.
 func (c *Cursor) Part() int32 {
 	part, _ := c.merge.From()
@@ -141,6 +154,9 @@ func (c *Cursor) Part() int32 {
 func (c *Cursor) Err() error {
 	if c.err != nil {
 		return c.err
+	}
+	if c.Plain() {
+		return c.readings[0].sources[0].Err()
 	}
 	return c.merge.Err()
 }
@@ -186,6 +202,8 @@ func (r *reading) open(v *View, b *Bounds, overlay *memtable.Table) error {
 	if r.used > 0 {
 		r.batchSizes()
 	}
+	r.plain = r.used == 1 && !ranges && b.From == 0 && !b.Reverse && b.Spans == nil &&
+		r.sources[0].plain()
 	if ranges {
 		return r.loadRanges(overlay)
 	}

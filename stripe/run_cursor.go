@@ -138,6 +138,35 @@ func (c *runCursor) backward(i int) bool {
 	return false
 }
 
+// seekEntries is sst.Cursor.SeekEntries.
+func (c *runCursor) seekEntries(x *Entries, key, hi []byte) bool {
+	i := max(c.lo, c.run.find(key))
+	if i < c.hi && !c.pruned(i) {
+		if c.open(i); c.cur.SeekEntries(x, key, hi) {
+			return true
+		}
+	}
+	return c.forwardEntries(x, i+1, hi)
+}
+
+// nextEntries is sst.Cursor.NextEntries.
+func (c *runCursor) nextEntries(x *Entries, hi []byte) bool {
+	return c.cur.NextEntries(x, hi) || c.forwardEntries(x, c.at+1, hi)
+}
+
+// forwardEntries goes on with the files from i on, after an end.
+func (c *runCursor) forwardEntries(x *Entries, i int, hi []byte) bool {
+	for ; i < c.hi && c.cur.Err() == nil; i++ {
+		if c.pruned(i) {
+			continue
+		}
+		if c.open(i); c.cur.FirstEntries(x, hi) {
+			return true
+		}
+	}
+	return false
+}
+
 func (c *runCursor) Entry() *base.Entry { return c.cur.Entry() }
 
 func (c *runCursor) Err() error { return c.cur.Err() }

@@ -336,9 +336,9 @@ func (s *source) fill(ok bool) []base.Entry {
 	} else {
 		s.batch.Add(s.files.cursor.Entry())
 		if b.Reverse {
-			s.files.cursor.cur.Less(&s.batch, s.rows-1)
+			s.files.cursor.cur.Less(&s.batch, s.rows-1, b.Lo)
 		} else {
-			s.files.cursor.cur.More(&s.batch, s.rows-1)
+			s.files.cursor.cur.More(&s.batch, s.rows-1, b.Hi)
 		}
 	}
 	s.trim()
@@ -360,6 +360,33 @@ func (s *source) fillNear() (ok bool) {
 	}
 	s.trim()
 	return true
+}
+
+// plain reports whether all rows are values of a run that is visible as it is.
+func (s *source) plain() bool {
+	f := &s.files
+	if s.inTable {
+		return false
+	}
+	for _, file := range f.of.Files[f.lo:f.hi] {
+		if !file.Reader.Plain(f.snap) {
+			return false
+		}
+	}
+	return true
+}
+
+// entries is Rows of a source that is plain.
+func (s *source) entries(x *Entries) bool {
+	b, c := s.bounds, s.files.open(s.bounds.ReadAheadBytes)
+	switch {
+	case s.stopped():
+		return false
+	case s.opened:
+		return c.nextEntries(x, b.Hi)
+	}
+	s.opened = true
+	return c.seekEntries(x, b.Lo, b.Hi)
 }
 
 // stopped reports whether the context of the reading has ended.

@@ -3,6 +3,7 @@ package schema
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/keycodec"
@@ -16,17 +17,20 @@ type RowReader struct {
 	layout *Layout // the newest
 	want   ColumnSet
 	// at is the place of each column, -1 if it is not wanted.
-	at     []int
-	slots  []placedSlot // of the newest layout
-	inKey  bool         // columns are read from the key,
-	inBody bool         // and from the value
-	full   []expr.Value // a row of the table, for other layouts; nil until it is needed
+	at    []int
+	slots []placedSlot // of the newest layout
+	// Most bodies are narrow: of data bytes before the variable part, which has up to most.
+	data, most int
+	inKey      bool         // columns are read from the key,
+	inBody     bool         // and from the value
+	full       []expr.Value // a row of the table, for other layouts; nil until it is needed
 }
 
 // placedSlot is a wanted column of a layout.
 type placedSlot struct {
 	*Slot
-	at int
+	at, offset int
+	isInt      bool // and never NULL
 }
 
 // RowReader returns a reader of some columns: ordinals[i] goes to place at[i]. Columns that are
@@ -43,8 +47,13 @@ func (t *Table) RowReader(ordinals, at []int) *RowReader {
 	}
 	for i := range l.Slots {
 		if s := &l.Slots[i]; r.want.Has(s.Ordinal) {
-			r.slots = append(r.slots, placedSlot{s, r.at[s.Ordinal]})
+			isInt := s.Type == keycodec.TypeInt64 && !s.List && s.Null < 0
+			r.slots = append(r.slots, placedSlot{s, r.at[s.Ordinal], s.Offset, isInt})
 		}
+	}
+	r.data = l.base + max(l.Vars-1, 0)*formatNarrow
+	if l.Vars > 0 {
+		r.most = math.MaxUint8
 	}
 	key := r.want
 	r.inKey = key.meets(t.built.coveredPK) || key.meets(t.built.coveredSK)
@@ -65,7 +74,10 @@ func (r *RowReader) Read(dst []expr.Value, key keycodec.Key, value []byte) error
 		if len(value) < 2 || value[1] >= 0x80 || uint32(value[1]) != l.Version {
 			return r.readOther(dst, key, value)
 		}
-		v, err := l.view(value[0], value[2:])
+		v, err := View{Layout: l, body: value[2:], width: formatNarrow, data: r.data}, error(nil)
+		if value[0] != formatNarrow || uint(len(v.body)-r.data) > uint(r.most) {
+			v, err = l.view(value[0], value[2:])
+		}
 		if err == nil {
 			err = r.readBody(dst, &v)
 		}
@@ -91,12 +103,16 @@ func (r *RowReader) readKey(dst []expr.Value, key keycodec.Key) error {
 func (r *RowReader) readBody(dst []expr.Value, v *View) error {
 	for i := range r.slots {
 		s := &r.slots[i]
+		if s.isInt {
+			dst[s.at].SetInt(int64(binary.LittleEndian.Uint64(v.body[s.offset:])))
+			continue
+		}
 		switch {
 		case s.Null >= 0 && v.body[s.Null>>3]>>(s.Null&7)&1 != 0:
 			dst[s.at] = expr.Value{}
 			continue
 		case s.Type == keycodec.TypeInt64 && !s.List:
-			dst[s.at] = expr.Int(int64(binary.LittleEndian.Uint64(v.body[s.Offset:])))
+			dst[s.at].SetInt(int64(binary.LittleEndian.Uint64(v.body[s.offset:])))
 			continue
 		}
 		var err error

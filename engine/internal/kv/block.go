@@ -12,25 +12,45 @@ import (
 // of Key or Item.
 type Block struct {
 	rows   []base.Entry
+	plain  Entries // instead of rows, if not nil, with values
+	values [][]byte
 	pk     []byte // of all rows, if not nil;
 	skip   int    // then the length of what is before their sort keys
 	stripe uint8
-	item   *Item // instead of rows
-	buf    []byte
+	item   *Item  // instead of rows
+	key    []byte // of an entry
+	buf    []byte // of its partition key
+}
+
+// Entries are items of which only the values are at hand. They do not expire.
+type Entries interface {
+	KeyBytes(i int) int
+	AppendKey(dst []byte, i int) []byte
+	Seq(i int) base.SeqNum
+}
+
+// SetEntries is SetRows of items of which only the values are at hand.
+func SetEntries(b *Block, values [][]byte, of Entries, pk []byte, skip int, stripe uint8) {
+	SetRows(b, nil, pk, skip, stripe)
+	b.plain, b.values = of, values
 }
 
 // SetRows makes a block of entries. If pk is not nil, it is the partition key of all of them, and
 // their sort keys begin at skip.
 func SetRows(b *Block, rows []base.Entry, pk []byte, skip int, stripe uint8) {
-	b.rows, b.pk, b.skip, b.stripe, b.item = rows, pk, skip, stripe, nil
+	b.rows, b.pk, b.skip, b.stripe = rows, pk, skip, stripe
+	b.item, b.plain = nil, nil
 }
 
 // SetItem makes it the block that has one item.
-func (b *Block) SetItem(item *Item) { b.item, b.rows = item, nil }
+func (b *Block) SetItem(item *Item) { b.item, b.rows, b.plain = item, nil, nil }
 
 // Len returns the number of items.
 func (b *Block) Len() int {
-	if b.item != nil {
+	switch {
+	case b.plain != nil:
+		return len(b.values)
+	case b.item != nil:
 		return 1
 	}
 	return len(b.rows)
@@ -41,7 +61,10 @@ func (b *Block) Stripe() int { return int(b.stripe) }
 
 // Value returns the value of item i.
 func (b *Block) Value(i int) []byte {
-	if b.item != nil {
+	switch {
+	case b.plain != nil:
+		return b.values[i]
+	case b.item != nil:
 		return b.item.Value
 	}
 	return b.rows[i].Value
@@ -49,7 +72,10 @@ func (b *Block) Value(i int) []byte {
 
 // KeyBytes returns the length of the key of item i, in its ordered form.
 func (b *Block) KeyBytes(i int) int {
-	if b.item != nil {
+	switch {
+	case b.plain != nil:
+		return b.plain.KeyBytes(i)
+	case b.item != nil:
 		return len(b.item.Key.PK) + len(b.item.Key.SK)
 	}
 	return len(b.rows[i].Key)
@@ -60,7 +86,13 @@ func (b *Block) Key(i int) (key Key, err error) {
 	if b.item != nil {
 		return b.item.Key, nil
 	}
-	ordered := b.rows[i].Key
+	var ordered []byte
+	if b.plain != nil {
+		b.key = b.plain.AppendKey(b.key[:0], i)
+		ordered = b.key
+	} else {
+		ordered = b.rows[i].Key
+	}
 	if b.pk == nil {
 		key, b.buf, err = keycodec.DecodeOrdered(ordered, b.buf[:0])
 		return key, err
@@ -78,6 +110,9 @@ func (b *Block) Item(i int) (Item, error) {
 		return *b.item, nil
 	}
 	key, err := b.Key(i)
+	if b.plain != nil {
+		return Item{Key: key, Value: b.values[i], Version: uint64(b.plain.Seq(i))}, err
+	}
 	e := &b.rows[i]
 	return Item{Key: key, Value: e.Value, Expiry: e.Expiry, Version: Version(e)}, err
 }

@@ -3,6 +3,7 @@ package read
 import (
 	"github.com/kstonedb/kstone/engine/internal/kv"
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/stripe"
 )
 
 // WalkShared is Walk of those stripes that the share gives to the iteration.
@@ -25,31 +26,55 @@ func (it *Iteration) walkNext() bool {
 // Stripe returns the stripe that is walked.
 func (it *Iteration) Stripe() uint8 { return it.stripe }
 
-// Block moves over the next entries that are wanted, as many as are at hand, and returns them;
-// none at the end, or if Err says why it cannot go on. They are in one partition, if Part says
-// so, and valid until the next call.
-func (it *Iteration) Block() []base.Entry {
+// Block is what an iteration has at hand: rows, or plain entries.
+type Block struct {
+	Rows  []base.Entry
+	Plain *stripe.Entries // nil: Rows
+}
+
+// Block moves over the next entries that are wanted, as many as are at hand, and sets b to them. It
+// reports false at the end, or if Err says why it cannot go on. They are in one partition, if Part
+// says so, and valid until the next call.
+func (it *Iteration) Block(b *Block) bool {
 	for {
+		if it.at == len(it.rows) && it.plain() {
+			if it.source.Entries(&it.entries) {
+				b.Plain, b.Rows = &it.entries, nil
+				it.sinceOK += len(it.entries.Values)
+				it.err = it.pause()
+				return it.err == nil
+			}
+			if it.err = it.source.Err(); it.err != nil || !it.advance() {
+				return false
+			}
+			continue
+		}
 		if it.at == len(it.rows) && !it.refill() {
-			return nil
+			return false
 		}
 		rows := it.rows[it.at:]
 		it.at = len(it.rows)
 		it.sinceOK += len(rows)
 		if it.err = it.pause(); it.err != nil {
-			return nil
+			return false
 		}
 		if rows = it.wantedOf(rows); len(rows) > 0 {
-			return rows
+			b.Plain, b.Rows = nil, rows
+			return true
 		}
 	}
+}
+
+// plain reports whether entries are read where they are: all are wanted.
+func (it *Iteration) plain() bool {
+	return it.err == nil && it.limit == 0 && !it.merged && it.source != nil && it.source.Plain()
 }
 
 // wantedOf returns the entries that are wanted, in memory of its own if some are not: what a source
 // has shown stays as it is.
 func (it *Iteration) wantedOf(rows []base.Entry) []base.Entry {
 	n := 0
-	for n < len(rows) && it.wants(&rows[n]) {
+	for n < len(rows) && (rows[n].Kind == base.KindPut && it.from == 0 || it.wants(&rows[n])) {
 		n++
 	}
 	if n == len(rows) {

@@ -61,11 +61,12 @@ type Iteration struct {
 	gathering *gathering
 	sampling  *sampling
 
-	kept    []base.Entry // memory of Block
-	part    *part        // of the partition that is read, nil for several
-	parts   []part       // of a merged gathering
-	query   part         // memory of part
-	pk      []byte       // scratch of escaped partition keys
+	kept    []base.Entry   // memory of Block
+	entries stripe.Entries // of Block
+	part    *part          // of the partition that is read, nil for several
+	parts   []part         // of a merged gathering
+	query   part           // memory of part
+	pk      []byte         // scratch of escaped partition keys
 	scratch []byte
 }
 
@@ -133,6 +134,7 @@ func (it *Iteration) release() {
 	it.part, it.parts, it.query.pk = nil, nil, nil
 	it.share, it.stripe = nil, 0
 	clear(it.kept[:cap(it.kept)])
+	it.entries.Release()
 	if cap(it.scratch) > maxPooledBytes {
 		it.scratch = nil
 	}

@@ -25,27 +25,37 @@ var speedQueries = []struct{ name, text string }{
 	{"sort", "SELECT id FROM t ORDER BY a, id"},
 }
 
-// BenchmarkSpeed is the time of queries of kstone and of SQLite, both in memory, by rows of t.
-// Compare them with -cpu 1 and 2, interleaved: -count 5.
+// sqliteDrivers are the drivers of SQLite to compare with: that in Go, and where there is a C
+// compiler that in C.
+var sqliteDrivers = []string{"sqlite"}
+
+// BenchmarkSpeed is the time of queries of kstone and of SQLite, both in memory, by rows of t;
+// written are rows that are still in memtables. Compare them with -cpu 1 and 2, interleaved:
+// -count 5.
 func BenchmarkSpeed(b *testing.B) {
-	for _, rows := range []int{2_500, 100_000, 1_000_000} {
-		b.Run(fmt.Sprint(rows), func(b *testing.B) {
-			ours, theirs := openSpeed(b, rows)
+	for _, c := range []struct {
+		name string
+		rows int
+	}{{"2500-written", 2_500}, {"2500", 2_500}, {"100000", 100_000}, {"1000000", 1_000_000}} {
+		b.Run(c.name, func(b *testing.B) {
+			ours, theirs := openSpeed(b, c.rows, c.name == fmt.Sprint(c.rows))
 			for _, q := range speedQueries {
 				b.Run(q.name+"/kstone", func(b *testing.B) {
 					b.ReportAllocs()
-					defer processor(b, rows)()
+					defer processor(b, c.rows)()
 					for b.Loop() {
 						queryAll(b, ours, q.text)
 					}
 				})
-				b.Run(q.name+"/sqlite", func(b *testing.B) {
-					b.ReportAllocs()
-					defer processor(b, rows)()
-					for b.Loop() {
-						readAll(b, theirs, q.text)
-					}
-				})
+				for i, driver := range sqliteDrivers {
+					b.Run(q.name+"/"+driver, func(b *testing.B) {
+						b.ReportAllocs()
+						defer processor(b, c.rows)()
+						for b.Loop() {
+							readAll(b, theirs[i], q.text)
+						}
+					})
+				}
 			}
 		})
 	}
@@ -101,8 +111,9 @@ func readAll(b *testing.B, db *sql.DB, text string) {
 	}
 }
 
-// openSpeed returns both databases with t, of that many rows, and u, of a thousand.
-func openSpeed(b *testing.B, rows int) (*ksql.Session, *sql.DB) {
+// openSpeed returns databases with t, of that many rows, and u, of a thousand: of kstone, and of
+// each driver.
+func openSpeed(b *testing.B, rows int, flush bool) (*ksql.Session, []*sql.DB) {
 	b.Helper()
 	e, err := engine.Open(b.TempDir(), &engine.Options{InMemory: true})
 	if err != nil {
@@ -113,30 +124,35 @@ func openSpeed(b *testing.B, rows int) (*ksql.Session, *sql.DB) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	theirs, err := sql.Open("sqlite", "file::memory:")
-	if err != nil {
-		b.Fatal(err)
+	b.Cleanup(func() { db.Close() })
+	theirs := make([]*sql.DB, len(sqliteDrivers))
+	for i, driver := range sqliteDrivers {
+		if theirs[i], err = sql.Open(driver, "file::memory:"); err != nil {
+			b.Fatal(err)
+		}
+		theirs[i].SetMaxOpenConns(1)
+		b.Cleanup(func() { theirs[i].Close() })
 	}
-	theirs.SetMaxOpenConns(1)
-	b.Cleanup(func() { theirs.Close(); db.Close() })
 	ours := ksql.Open(db)
-	both := func(text string) {
+	all := func(text string) {
 		if _, err := ours.Exec(context.Background(), text); err != nil {
 			b.Fatal(err)
 		}
-		if _, err := theirs.Exec(text); err != nil {
-			b.Fatal(err)
+		for _, db := range theirs {
+			if _, err := db.Exec(text); err != nil {
+				b.Fatal(err)
+			}
 		}
 	}
-	both("CREATE TABLE t (id INTEGER, a INTEGER, g INTEGER, s TEXT, PRIMARY KEY (id))")
-	both("CREATE TABLE u (id INTEGER, v INTEGER, PRIMARY KEY (id))")
+	all("CREATE TABLE t (id INTEGER, a INTEGER, g INTEGER, s TEXT, PRIMARY KEY (id))")
+	all("CREATE TABLE u (id INTEGER, v INTEGER, PRIMARY KEY (id))")
 	fill := func(name string, n int, row func(i int) string) {
 		for i := 0; i < n; i += 500 {
 			var list []string
 			for j := i; j < min(n, i+500); j++ {
 				list = append(list, row(j))
 			}
-			both("INSERT INTO " + name + " VALUES " + strings.Join(list, ", "))
+			all("INSERT INTO " + name + " VALUES " + strings.Join(list, ", "))
 		}
 	}
 	fill("t", rows, func(i int) string {
@@ -146,8 +162,10 @@ func openSpeed(b *testing.B, rows int) (*ksql.Session, *sql.DB) {
 	if _, err := ours.Exec(context.Background(), "ANALYZE"); err != nil {
 		b.Fatal(err)
 	}
-	if err := e.Flush(context.Background()); err != nil {
-		b.Fatal(err)
+	if flush {
+		if err := e.Flush(context.Background()); err != nil {
+			b.Fatal(err)
+		}
 	}
 	return ours, theirs
 }

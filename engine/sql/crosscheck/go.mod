@@ -7,6 +7,7 @@ replace github.com/kstonedb/kstone => ../../..
 require (
 	github.com/jackc/pgx/v5 v5.7.5
 	github.com/kstonedb/kstone v0.0.0-00010101000000-000000000000
+	github.com/mattn/go-sqlite3 v1.14.53
 	modernc.org/sqlite v1.61.1
 )
 
