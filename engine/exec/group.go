@@ -170,6 +170,7 @@ type hashedGroups struct {
 	kept  keeper
 	table *keyTable
 	keys  [][]expr.Value // as they are, where the table has canonical ones
+	arena arena          // of keys
 	seqs  []int64        // of the groups' first rows
 	rest  *partitions    // rows of groups that there was no room for; nil: none
 }
@@ -187,8 +188,11 @@ func (g *group) hash(s *spool, in numbered, yield func(seq int64, row []expr.Val
 
 // hashed returns a pass without groups.
 func (g *group) hashed(s *spool) *hashedGroups {
-	return &hashedGroups{aggregation: g.aggregation(), maker: g.keys, rows: s,
-		kept: g.keeper(s.operator), table: newKeyTable(len(g.keys.terms))}
+	n := g.node.Expected.Rows
+	h := &hashedGroups{aggregation: g.aggregation(), maker: g.keys, rows: s,
+		kept: g.keeper(s.operator), table: newKeyTableFor(len(g.keys.terms), n)}
+	h.accs = make([]accumulator, 0, int(max(0, min(n, mostExpected)))*len(g.aggs))
+	return h
 }
 
 // addAll takes in all rows.
@@ -247,7 +251,7 @@ func (g *group) finish(h *hashedGroups, order []int,
 func (h *hashedGroups) release() {
 	h.kept.release()
 	h.aggregation.release()
-	h.table, h.keys, h.accs, h.rest = nil, nil, nil, nil
+	h.table, h.keys, h.accs, h.rest, h.arena = nil, nil, nil, nil, arena{}
 }
 
 // add takes in a row.
@@ -276,7 +280,7 @@ func (h *hashedGroups) add(seq int64, row []expr.Value) error {
 	if key, err = h.maker.values(row, h.params); err != nil {
 		return err
 	}
-	h.keys, h.seqs = append(h.keys, clone(key)), append(h.seqs, seq)
+	h.keys, h.seqs = append(h.keys, h.arena.clone(key)), append(h.seqs, seq)
 	h.begin(i)
 	spill, err := h.kept.grow(h.table.bytes() + rowBytes(key) + int64(len(h.aggs))*accBytes)
 	if err != nil {

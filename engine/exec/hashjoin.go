@@ -229,8 +229,13 @@ func (h *hashJoin) begin(row []expr.Value) (key []expr.Value, m matched, err err
 
 // build reads the right side.
 func (h *hashJoin) build(s *spool, in numbered) (*hashed, error) {
-	right := &hashed{table: newKeyTable(len(h.rightKeys.terms)), kept: s.keeper(s.operator),
-		spool: s, rows: make([]partner, 1)} // the number 0 is no partner
+	n := h.node.Right.Estimate().Rows
+	if h.swapped {
+		n = h.node.Left.Estimate().Rows
+	}
+	right := &hashed{table: newKeyTableFor(len(h.rightKeys.terms), n), spool: s,
+		kept: s.keeper(s.operator),
+		rows: make([]partner, 1, 1+int(max(0, min(n, mostExpected))))} // 0 is no partner
 	var failed error
 	err := in(func(seq int64, row []expr.Value) bool {
 		failed = h.keep(right, seq, row)
