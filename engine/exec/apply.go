@@ -161,7 +161,7 @@ func (a *applied) bind(params []expr.Value) (err error) {
 		return err
 	}
 	r := &runner{ctx: a.ctx, reader: a.reader, params: a.bound.Params, opt: a.opt,
-		budget: a.budget, shared: a.shared, swapped: map[*plan.JoinNode]bool{}}
+		budget: a.budget, shared: a.shared, divisions: plan.Undivided(a.bound)}
 	r.opt.Workers = 1
 	r.addApplied(a.bound)
 	a.within = r

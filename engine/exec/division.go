@@ -79,17 +79,14 @@ const partBits = 40
 // errStopped ends helpers whose rows are not wanted any more.
 var errStopped = errors.New("exec: no more rows are wanted")
 
-// divide returns a division of a step, nil if it is not divided.
-func (r *runner) divide(n plan.Node) (*division, error) {
+// divide returns a division of a step by the items of an access below it, nil if the plan has none
+// or the execution divides nothing.
+func (r *runner) divide(n plan.Node, leaf *plan.Access) (*division, error) {
 	workers := min(r.opt.Workers, runtime.GOMAXPROCS(0))
-	if workers < 2 || r.worker != nil || r.applied != nil { // these keep values for one goroutine
+	if leaf == nil || workers < 2 || r.worker != nil {
 		return nil, nil
 	}
 	if _, ok := r.reader.(store.Sharer); !ok {
-		return nil, nil
-	}
-	leaf := r.leafOf(n, false)
-	if leaf == nil {
 		return nil, nil
 	}
 	d := &division{runner: r, node: n, leaf: leaf, workers: workers,
@@ -97,36 +94,6 @@ func (r *runner) divide(n plan.Node) (*division, error) {
 	var err error
 	d.caller, err = d.newWorker(r.ctx, 0)
 	return d, err
-}
-
-// leafOf returns the access whose items are divided among the workers, or nil.
-// Grouped says that the rows of each stream are grouped by themselves, in their order.
-func (r *runner) leafOf(n plan.Node, grouped bool) *plan.Access {
-	switch n := n.(type) {
-	case *plan.Access:
-		if n.Divisible() && (grouped || !n.Ordered && !n.Merge) {
-			return n
-		}
-	case *plan.Filter:
-		return r.leafOf(n.Input, grouped)
-	case *plan.Project:
-		return r.leafOf(n.Input, grouped)
-	case *plan.Derived:
-		return r.leafOf(n.Input, false)
-	case *plan.JoinNode:
-		switch {
-		case r.swapped[n]:
-			return r.leafOf(n.Right, false)
-		case n.Kind == plan.Full: // what is left of the right side is known at the end
-		case n.Method == plan.JoinHash || n.Method == plan.JoinLookup:
-			return r.leafOf(n.Left, false)
-		}
-	case *plan.Group:
-		if n.Mode == plan.GroupPerBucket && len(n.Keys) > 0 {
-			return r.leafOf(n.Input, true)
-		}
-	}
-	return nil
 }
 
 // newWorker compiles the steps of one worker.

@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 
 	"github.com/kstonedb/kstone/engine/expr"
-	"github.com/kstonedb/kstone/engine/plan"
 )
 
 // gather hands on the rows of all workers of a division, in the order of the parts that they come
@@ -16,20 +15,6 @@ import (
 // helper can have rows of an earlier part; otherwise they are copied, and wait, as do those of the
 // helpers, in outboxes of a bounded number of batches.
 type gather struct{ *division }
-
-// selects reports whether a step has fewer rows than its access reads, or more work with them. Why:
-// to copy all rows of a scan costs about as much as to read them.
-func selects(n plan.Node) bool {
-	switch n := n.(type) {
-	case *plan.Access:
-		return n.Residual != nil || n.Filter != nil
-	case *plan.Project:
-		return selects(n.Input)
-	case *plan.Derived:
-		return selects(n.Input)
-	}
-	return true
-}
 
 const (
 	// gatherRows and gatherBytes are how many rows are handed over together.

@@ -1,8 +1,6 @@
 package exec
 
 import (
-	"slices"
-
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
 )
@@ -20,15 +18,9 @@ type group struct {
 }
 
 func (r *runner) group(n *plan.Group) (operator, error) {
-	if (n.Mode == plan.GroupHash || len(n.Keys) == 0) && !concatenates(n) {
-		r.loosen(n.Input)
-	}
-	var d *division
-	var err error
-	if mergeable(n, r.params) {
-		if d, err = r.divide(n.Input); err != nil {
-			return nil, err
-		}
+	d, err := r.divide(n.Input, r.divisions.Below(n))
+	if err != nil {
+		return nil, err
 	}
 	if d != nil {
 		g, err := r.groupOver(n, d.caller.op)
@@ -53,13 +45,6 @@ func (r *runner) group(n *plan.Group) (operator, error) {
 	}
 	g.wants = wants
 	return g, nil
-}
-
-// concatenates reports whether the order of the rows makes a difference for a result.
-func concatenates(n *plan.Group) bool {
-	return slices.ContainsFunc(n.Aggregates, func(a plan.Aggregate) bool {
-		return a.Func == plan.Concat
-	})
 }
 
 // groupOver returns the group over an input that is compiled already.
@@ -143,11 +128,14 @@ func (g *group) counted() (accs []accumulator, ok bool, err error) {
 			return nil, false, nil
 		}
 	}
-	c, ok := g.input.(*counter)
-	if !ok {
-		return nil, false, nil
+	op := g.input
+	switch c := op.(type) {
+	case *counter:
+		op = c.op
+	case *timed:
+		op = c.op
 	}
-	input, ok := c.op.(*access)
+	input, ok := op.(*access)
 	if !ok {
 		return nil, false, nil
 	}

@@ -6,78 +6,7 @@ import (
 	"sync"
 
 	"github.com/kstonedb/kstone/engine/expr"
-	"github.com/kstonedb/kstone/engine/plan"
-	"github.com/kstonedb/kstone/engine/schema"
-	"github.com/kstonedb/kstone/keycodec"
 )
-
-// mergeable reports whether the groups of parts of the input can be brought together, with a result
-// that does not depend on the parts.
-func mergeable(n *plan.Group, params []expr.Value) bool {
-	if len(n.Keys) > 0 && n.Mode != plan.GroupHash {
-		return false
-	}
-	for i := range n.Aggregates {
-		a := &n.Aggregates[i]
-		switch {
-		case a.Distinct || a.Func == plan.Concat:
-			return false
-		case a.Arg == nil || a.Func == plan.Count:
-		case a.Func == plan.Min || a.Func == plan.Max:
-			if expr.CollationOf(a.Arg) != keycodec.CollateBytes {
-				return false // which of two equal texts it is depends on the order
-			}
-		case !exact(n.Input, a.Arg, params):
-			return false
-		}
-	}
-	return true
-}
-
-// exact reports whether a sum of an expression does not depend on the order of the rows: it has no
-// floats.
-func exact(input plan.Node, e expr.Expr, params []expr.Value) bool {
-	tables := map[int]*schema.Table{}
-	sources(input, tables)
-	layout := input.Layout()
-	ok := true
-	expr.Walk(e, func(e expr.Expr) bool {
-		switch e := e.(type) {
-		case expr.Const:
-			ok = ok && e.Kind() != expr.KindFloat
-		case expr.Param:
-			ok = ok && uint(e.Index) < uint(len(params)) && params[e.Index].Kind() != expr.KindFloat
-		case expr.Arith:
-		case expr.Slot:
-			c := layout[e.I]
-			t := tables[c.Source]
-			ok = ok && t != nil && c.Ordinal >= 0 && // it is not computed
-				exactType(t.Columns[c.Ordinal].Type)
-		default:
-			ok = false
-		}
-		return ok
-	})
-	return ok
-}
-
-// exactType reports whether numbers of a type are added without rounding.
-func exactType(t keycodec.Type) bool {
-	return t != keycodec.TypeFloat32 && t != keycodec.TypeFloat64
-}
-
-// sources collects the tables that are read.
-func sources(n plan.Node, tables map[int]*schema.Table) {
-	if a, ok := n.(*plan.Access); ok {
-		tables[a.Source] = a.Table
-	}
-	if _, ok := n.(*plan.Derived); ok {
-		return // it numbers its sources by itself
-	}
-	for _, c := range n.Children() {
-		sources(c, tables)
-	}
-}
 
 // forWorker returns the group with programs of the worker's own.
 func (g *group) forWorker(w *worker) (*group, error) {

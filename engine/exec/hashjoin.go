@@ -30,7 +30,7 @@ func (r *runner) hashJoin(n *plan.JoinNode, j joiner) (operator, error) {
 		c := expr.CollationOfPair(n.LeftKeys[i], n.RightKeys[i])
 		left.collations[i], right.collations[i] = c, c
 	}
-	if r.swapped[n] {
+	if r.divisions.Swapped(n) {
 		j.swapped, j.left, j.right = true, j.right, j.left
 		left, right = right, left
 	}

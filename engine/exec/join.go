@@ -46,25 +46,6 @@ func (r *runner) join(n *plan.JoinNode) (operator, error) {
 	return nil, fmt.Errorf("exec: unknown join method %d", n.Method)
 }
 
-// loosen lets hash joins keep their left side if it is the smaller one. The order of the rows is
-// lost, so it is for inputs that are grouped or sorted.
-func (r *runner) loosen(n plan.Node) {
-	switch n := n.(type) {
-	case *plan.Filter:
-		r.loosen(n.Input)
-	case *plan.Project:
-		r.loosen(n.Input)
-	case *plan.JoinNode:
-		if n.Method == plan.JoinHash && n.Kind == plan.Inner {
-			r.swapped[n] = n.Left.Estimate().Rows < n.Right.Estimate().Rows
-			r.loosen(n.Right)
-		}
-		if n.Method == plan.JoinHash || n.Method == plan.JoinLookup {
-			r.loosen(n.Left)
-		}
-	}
-}
-
 // matched is what came of a left row so far.
 type matched struct {
 	any  bool // a partner was found

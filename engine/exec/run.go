@@ -68,8 +68,8 @@ func start(ctx context.Context, reader store.Reader, p *plan.Plan, o Options,
 		return nil, nil, nil, err
 	}
 	r := &runner{ctx: ctx, reader: reader, params: p.Params, opt: o,
-		budget:  &budget{limit: o.MemoryBytes, spills: o.Temp != nil},
-		swapped: map[*plan.JoinNode]bool{}}
+		budget:    &budget{limit: o.MemoryBytes, spills: o.Temp != nil},
+		divisions: p.Divisions()}
 	r.addApplied(p)
 	op, err := r.compile(p.Root)
 	return r, op, p, err
@@ -106,16 +106,15 @@ type operator interface {
 
 // runner is what the operators of one execution share; those of a worker have one of their own.
 type runner struct {
-	ctx     context.Context
-	reader  store.Reader
-	params  []expr.Value
-	opt     Options
-	budget  *budget
-	applied map[any]*applied // by the Query of an expr.Apply; nil: none
-	shared  *shared          // by these, and what they run; nil: none
-	worker  *worker          // nil: the operators are not those of a division
-	// swapped are the hash joins that keep their left side, see loosen.
-	swapped map[*plan.JoinNode]bool
+	ctx       context.Context
+	reader    store.Reader
+	params    []expr.Value
+	opt       Options
+	budget    *budget
+	applied   map[any]*applied // by the Query of an expr.Apply; nil: none
+	shared    *shared          // by these, and what they run; nil: none
+	worker    *worker          // nil: the operators are not those of a division
+	divisions *plan.Divisions
 	// actuals are the counters of a helper; nil: those of the plan.
 	actuals map[plan.Node]*plan.Actual
 	// extremes is for the access that is being compiled, if its Extremes are not nil.
@@ -137,11 +136,9 @@ func (r *runner) actual(n plan.Node) *plan.Actual {
 
 // compile returns the operator of a node.
 func (r *runner) compile(n plan.Node) (operator, error) {
-	if selects(n) {
-		d, err := r.divide(n)
-		if d != nil || err != nil {
-			return &gather{d}, err
-		}
+	d, err := r.divide(n, r.divisions.Gathers(n))
+	if d != nil || err != nil {
+		return &gather{d}, err
 	}
 	op, err := r.compileNode(n)
 	if err != nil {

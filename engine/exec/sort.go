@@ -152,8 +152,7 @@ type sortRows struct {
 }
 
 func (r *runner) sort(n *plan.Sort) (operator, error) {
-	r.loosen(n.Input)
-	d, err := r.divide(n.Input)
+	d, err := r.divide(n.Input, r.divisions.Below(n))
 	if err != nil {
 		return nil, err
 	}

@@ -79,6 +79,8 @@ var DefaultCosts = estimate.DefaultCosts
 type (
 	// Node is a step of a plan. A tree of nodes belongs to one execution.
 	Node = operator.Node
+	// Divisions say which steps several goroutines may run.
+	Divisions = operator.Divisions
 	// ColumnRef names one element of a row.
 	ColumnRef = operator.ColumnRef
 	// Actual counts what an operator did, without the operators below it.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan/internal/explain"
+	"github.com/kstonedb/kstone/engine/plan/internal/operator"
 )
 
 // Plan is a bound query, ready for one execution. It belongs to one goroutine at a
@@ -148,7 +149,7 @@ func (a *Applied) explain(analyze bool) *Explanation {
 	for _, c := range a.sub.args {
 		args = append(args, c.String())
 	}
-	e := explain.Value(run.explain(analyze), a.Kind.String(), a.sub.param)
+	e := explain.Value(run.explainDivided(Undivided(run), analyze), a.Kind.String(), a.sub.param)
 	e.Attributes = append(e.Attributes,
 		Attribute{Name: "for each", Value: strings.Join(args, ", ")})
 	if analyze {
@@ -164,8 +165,21 @@ func (p *Plan) Explain() *Explanation { return p.explain(false) }
 // ExplainAnalyze describes a plan that was run, with the executor's counters.
 func (p *Plan) ExplainAnalyze() *Explanation { return p.explain(true) }
 
+// Divisions says which steps several goroutines may run: none of a plan with subqueries that run
+// for rows, since these keep values for one.
+func (p *Plan) Divisions() *Divisions {
+	return operator.Divide(p.Root, p.Params, len(p.Applied) > 0)
+}
+
+// Undivided is Divisions of a subquery that runs for rows.
+func Undivided(p *Plan) *Divisions { return operator.Divide(p.Root, p.Params, true) }
+
 func (p *Plan) explain(analyze bool) *Explanation {
-	e := explain.Node(p.Root, analyze)
+	return p.explainDivided(p.Divisions(), analyze)
+}
+
+func (p *Plan) explainDivided(d *Divisions, analyze bool) *Explanation {
+	e := explain.Node(p.Root, d, analyze)
 	for _, s := range p.Subplans {
 		sub := s.Plan.explain(analyze)
 		e.Children = append(e.Children, explain.Value(sub, s.Kind.String(), s.Param))

@@ -23,7 +23,7 @@ const parallelCost = 100e3
 // accessText describes an access.
 type accessText struct{ *operator.Access }
 
-func (n accessText) describe(e *Explanation) {
+func (n accessText) describe(e *Explanation, parallel bool) {
 	e.Operator = n.what()
 	switch {
 	case n.Index != nil:
@@ -59,8 +59,7 @@ func (n accessText) describe(e *Explanation) {
 	}
 	e.attrIf(len(n.Extremes) > 0, "extremes", n.extremesText())
 	e.attrIf(n.KeysOnly, "keys only", "")
-	e.attrIf(n.Divisible() && !n.Merge && !n.Ordered && n.Expected.Cost >= parallelCost,
-		"parallel", "")
+	e.attrIf(parallel && n.Expected.Cost >= parallelCost, "parallel", "")
 	e.attrIf(n.Limit >= 0, "limit", strconv.FormatInt(n.Limit, 10))
 }
 

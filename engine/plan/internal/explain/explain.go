@@ -36,16 +36,16 @@ type Attribute struct {
 }
 
 // Node describes an operator and those below it; analyze adds what they have counted.
-func Node(n operator.Node, analyze bool) *Explanation {
+func Node(n operator.Node, d *operator.Divisions, analyze bool) *Explanation {
 	e := &Explanation{}
-	e.describe(n)
+	e.describe(n, d)
 	e.Rows, e.Cost = n.Estimate().Rows, n.Estimate().Cost
 	if analyze {
 		a := *n.Actual()
 		e.Actual = &a
 	}
 	for _, c := range n.Children() {
-		e.Children = append(e.Children, Node(c, analyze))
+		e.Children = append(e.Children, Node(c, d, analyze))
 	}
 	return e
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // describe adds an operator's line and attributes.
-func (e *Explanation) describe(n operator.Node) {
+func (e *Explanation) describe(n operator.Node, d *operator.Divisions) {
 	switch n := n.(type) {
 	case *operator.OneRow:
 		e.Operator = "one row"
@@ -52,7 +52,7 @@ func (e *Explanation) describe(n operator.Node) {
 	case *operator.Join:
 		e.describeJoin(n)
 	case *operator.Access:
-		accessText{n}.describe(e)
+		accessText{n}.describe(e, d.Parallel(n))
 	}
 }
 
