@@ -21,7 +21,8 @@ type access struct {
 	fetch    *fetcher
 	wants    *extremes
 	counts   *plan.Actual
-	shared   bool // it reads what a division gives to its worker
+	meter    *meter // nil: what it reads has no bound
+	shared   bool   // it reads what a division gives to its worker
 	// gate, if not nil, reports whether a row is wanted that has the columns of decoder.first.
 	gate func(row []expr.Value) bool
 }
@@ -38,7 +39,8 @@ func (r *runner) access(n *plan.Access) (operator, error) {
 
 func (r *runner) newAccess(n *plan.Access) (*access, error) {
 	a := &access{runner: r, node: n, decoder: newDecoder(n.Table, n.Layout()), wants: r.extremes,
-		counts: r.actual(n), shared: r.worker != nil && r.worker.division.leaf == n}
+		counts: r.actual(n), meter: r.meter, shared: r.worker != nil && r.worker.division.leaf == n}
+	a.meter.watch(a.counts)
 	var err error
 	if a.filter, err = r.condition(n.Filter); err != nil {
 		return nil, err
@@ -231,6 +233,10 @@ func (s *sink) take(b *store.Block) bool {
 	if s.shared && !s.worker.reads(b) {
 		return false
 	}
+	if err := s.meter.check(0); err != nil {
+		s.fail(err)
+		return false
+	}
 	if s.node.Index == nil {
 		return s.rows(b)
 	}
@@ -296,7 +302,11 @@ func (s *sink) put(it store.Item) bool {
 		return s.rows(&s.block)
 	}
 	a := s.counts
-	a.Keys++
+	if a.Keys++; a.Keys%checkEvery == 0 {
+		if err := s.meter.check(0); err != nil {
+			s.fail(err)
+		}
+	}
 	a.Bytes += int64(len(it.Key.PK) + len(it.Key.SK) + len(it.Value))
 	if s.node.Covering {
 		row, _, err := s.decoder.decodeEntry(s.node.Index, it)

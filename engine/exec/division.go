@@ -40,21 +40,23 @@ type division struct {
 	leaf    *plan.Access
 	workers int // at most
 
-	caller *worker
-	work   func(*worker) error // of each worker, while run runs
-	builds map[*plan.JoinNode]*hashed
+	caller  *worker
+	work    func(*worker) error // of each worker, while run runs
+	unbuilt int                 // joins of the caller's whose right sides are still to be read
 
 	stripes *store.Share // of an interval
 	streams atomic.Int64 // the next one of an index
 
-	read    int // items, by the caller
-	started bool
-	helpers sync.WaitGroup
-	stop    context.CancelCauseFunc
-	mu      sync.Mutex // guards what follows
-	others  []*worker
-	failed  error       // the first of the helpers'
-	broken  atomic.Bool // there is one
+	read     int // items, by the caller
+	started  bool
+	helpers  sync.WaitGroup
+	stop     context.CancelCauseFunc
+	building sync.Mutex
+	builds   map[*plan.JoinNode]*hashed // the right sides of joins; guarded by building
+	mu       sync.Mutex                 // guards what follows
+	others   []*worker
+	failed   error       // the first of the helpers'
+	broken   atomic.Bool // there is one
 }
 
 // worker is one goroutine of a division, with operators and counters of its own.
@@ -111,7 +113,7 @@ func (d *division) newWorker(ctx context.Context, index int) (*worker, error) {
 // run does the work of all workers: of the caller's in this goroutine. It returns when all are
 // done.
 func (d *division) run(work func(*worker) error) error {
-	d.work, d.started, d.read, d.failed = work, false, 0, nil
+	d.work, d.started, d.read, d.unbuilt, d.failed = work, false, 0, 0, nil
 	d.stripes = new(store.Share)
 	d.streams.Store(0)
 	d.broken.Store(false)
@@ -123,10 +125,27 @@ func (d *division) run(work func(*worker) error) error {
 	}
 	d.wait()
 	for _, h := range d.builds {
-		h.kept.release()
+		if h != nil {
+			h.kept.release()
+		}
 	}
 	clear(d.builds)
 	return first(err, d.failed)
+}
+
+// build returns the right side of a join: read by the worker that is first to ask for it. It is nil
+// if read is, or has returned nil.
+func (d *division) build(n *plan.JoinNode, read func() (*hashed, error)) (*hashed, error) {
+	d.building.Lock()
+	defer d.building.Unlock()
+	if built, ok := d.builds[n]; ok || read == nil {
+		return built, nil
+	}
+	built, err := read()
+	if err == nil {
+		d.builds[n] = built
+	}
+	return built, err
 }
 
 // wait waits for the helpers.
@@ -169,7 +188,7 @@ func (w *worker) reads(b *store.Block) bool {
 			return false
 		}
 	default:
-		if d.read += b.Len(); d.read >= helpFrom && d.left() {
+		if d.read += b.Len(); d.read >= helpFrom && d.unbuilt == 0 && d.left() {
 			d.start()
 		}
 	}

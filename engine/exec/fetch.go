@@ -57,7 +57,7 @@ func (f *fetcher) add(key store.Key) {
 // flush reads the rows on the list and calls found, in the order of the list, until it
 // returns false. An item is valid during the call.
 func (f *fetcher) flush(found func(i int, it store.Item) bool) error {
-	f.actual.Seeks += int64(len(f.keys))
+	f.actual.Fetch(len(f.keys))
 	stopped, count := false, 0
 	err := f.reader.MultiGet(f.ctx, f.keys, func(i int, it store.Item) {
 		if count++; !stopped {
@@ -98,6 +98,7 @@ func (r *runner) fetch(n *plan.Fetch) (operator, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.meter.watch(r.actual(n))
 	cond, err := r.condition(n.Filter)
 	return &fetchRows{r, input, cond, newDecoder(n.Source.Table, n.Layout()),
 		newFetcher(r, n.Source.Table, "union", r.actual(n))}, err
@@ -129,7 +130,7 @@ func (f *fetchRows) run(yield func([]expr.Value) bool) error {
 		}
 		if f.fetch.add(key); f.fetch.len() >= f.fetch.size {
 			err := f.fetch.flush(found)
-			failed = first(failed, err)
+			failed = first(failed, err, f.meter.check(0))
 		}
 		return failed == nil && !stopped
 	})

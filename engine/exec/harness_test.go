@@ -27,6 +27,8 @@ type world struct {
 	rows  map[*schema.Table][][]expr.Value
 
 	direct directRuns
+	turned turned
+	bound  func() float64 // makes the bounds of plans; nil: they are the planner's
 }
 
 func newWorld(t *testing.T) *world {
@@ -104,6 +106,9 @@ func (w *world) run(sel *plan.Select, opt plan.Options, o exec.Options, params .
 		return nil, nil, err
 	}
 	defer snap.Close()
+	if w.bound != nil {
+		w.turned.set(p.Root, w.bound)
+	}
 	rows, err := exec.Run(context.Background(), snap, p, o)
 	if err != nil {
 		return nil, p, err
@@ -115,8 +120,39 @@ func (w *world) run(sel *plan.Select, opt plan.Options, o exec.Options, params .
 		}
 		out = append(out, text(row[:len(p.Columns)]))
 	}
+	w.turned.count(rows.Plan().Root)
 	w.checkDirect(prepared, snap, params, out)
 	return out, rows.Plan(), nil
+}
+
+// turned counts the operators that went over to another way.
+type turned struct{ lookups, fallbacks int }
+
+// set makes the bounds of a plan those that cost returns.
+func (t *turned) set(n plan.Node, cost func() float64) {
+	switch n := n.(type) {
+	case *plan.JoinNode:
+		n.Bound.Cost = cost()
+	case *plan.Fallback:
+		n.Bound.Cost = cost()
+	}
+	for _, c := range n.Children() {
+		t.set(c, cost)
+	}
+}
+
+func (t *turned) count(n plan.Node) {
+	if n.Actual().Turned > 0 {
+		switch n.(type) {
+		case *plan.JoinNode:
+			t.lookups++
+		case *plan.Fallback:
+			t.fallbacks++
+		}
+	}
+	for _, c := range n.Children() {
+		t.count(c)
+	}
 }
 
 // text renders a row so that equal rows have equal texts. Capitals are in the column with

@@ -1,6 +1,8 @@
 package exec
 
 import (
+	"errors"
+
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
 )
@@ -67,59 +69,89 @@ type chain struct{ first, last int32 }
 
 func (h *hashJoin) run(yield func([]expr.Value) bool) error {
 	numbered := func(_ int64, row []expr.Value) bool { return yield(row) }
-	if h.worker != nil && h.worker.index > 0 {
-		built := h.worker.division.builds[h.node]
-		if built.rest != nil {
-			return nil // the caller's worker divides the left side by keys
-		}
-		h.count, h.null = built.count, built.null
-		return h.joinWith(built, number(h.left), numbered)
-	}
 	h.count, h.null = 0, false
 	spool := h.spool("hash join", h.actual(h.node))
 	defer spool.close()
 	if h.worker == nil {
 		return h.join(spool, number(h.right), number(h.left), numbered)
 	}
-	built, err := h.build(spool, number(h.right))
-	if err != nil {
-		return err
+	d := h.worker.division
+	build := func() (*hashed, error) {
+		return d.build(h.node, func() (*hashed, error) { return h.build(spool, number(h.right)) })
 	}
-	h.worker.division.builds[h.node] = built // before a helper is started
-	return h.joinWith(built, number(h.left), numbered)
+	if h.worker.index == 0 && h.node.Right.Estimate().Cost > h.node.Left.Estimate().Cost {
+		d.unbuilt++ // helpers wait for the first row of the left side
+		return h.joinWith(func() (*hashed, error) {
+			d.unbuilt--
+			return build()
+		}, number(h.left), numbered)
+	}
+	built, err := build()
+	if err != nil || h.worker.index > 0 && built.rest != nil {
+		return err // the caller's worker divides the left side by keys
+	}
+	h.count, h.null = built.count, built.null
+	return h.joinWith(func() (*hashed, error) { return built, nil }, number(h.left), numbered)
 }
 
 // join joins the sides, or parts of them. Pairs have the numbers of their left rows.
 func (h *hashJoin) join(s *spool, right, left numbered,
 	yield func(seq int64, row []expr.Value) bool) error {
-	built, err := h.build(s, right)
-	defer built.kept.release()
-	if err != nil {
-		return err
-	}
-	return h.joinWith(built, left, yield)
+	var built *hashed
+	defer func() {
+		if built != nil {
+			built.kept.release()
+		}
+	}()
+	return h.joinWith(func() (_ *hashed, err error) {
+		built, err = h.build(s, right)
+		return built, err
+	}, left, yield)
 }
 
-// joinWith joins the left side with a right one that has been read.
-func (h *hashJoin) joinWith(built *hashed, left numbered,
-	yield func(seq int64, row []expr.Value) bool) error {
-	if h.node.NullAware && h.null {
-		return nil // x NOT IN (…, NULL) is never true
+// joinWith joins the left side with what build returns of the right one, which is asked for when
+// there is a left row.
+func (h *hashJoin) joinWith(build func() (*hashed, error), left numbered,
+	yield func(seq int64, row []expr.Value) bool) (err error) {
+	var built *hashed
+	if h.kind == plan.Full {
+		if built, err = build(); err != nil {
+			return err
+		}
 	}
-	if built.rest != nil {
-		return h.joinParts(built.rest, left, yield)
-	}
+	var lefts *partitions // of the left side, if the right one is divided
 	var failed error
 	var at int64
 	more := true
 	pair := func(row []expr.Value) bool { return yield(at, row) }
-	err := left(func(seq int64, row []expr.Value) bool {
+	err = left(func(seq int64, row []expr.Value) bool {
+		if built == nil {
+			if built, failed = build(); failed != nil || h.isEmpty() {
+				return false
+			}
+		}
+		if built.rest != nil {
+			if lefts == nil {
+				lefts = newPartitionsLike(built.rest.spool, built.rest.seed)
+			}
+			failed = h.addLeft(lefts, seq, row)
+			return failed == nil
+		}
 		at = seq
 		more, failed = h.probe(built, row, pair)
 		return more && failed == nil
 	})
-	if err := first(failed, err); err != nil || h.kind != plan.Full {
+	if err := first(failed, err); err != nil || built == nil {
 		return err
+	}
+	if built.rest != nil {
+		if lefts == nil {
+			lefts = newPartitionsLike(built.rest.spool, built.rest.seed)
+		}
+		return h.joinParts(built.rest, lefts, yield)
+	}
+	if h.kind != plan.Full {
+		return nil
 	}
 	for i := 1; i < len(built.rows) && more; i++ {
 		if p := &built.rows[i]; !p.met {
@@ -130,21 +162,29 @@ func (h *hashJoin) joinWith(built *hashed, left numbered,
 	return nil
 }
 
-// joinParts divides the left side as the right one is, and joins the parts.
-func (h *hashJoin) joinParts(rights *partitions, left numbered,
-	yield func(seq int64, row []expr.Value) bool) error {
-	lefts := newPartitionsLike(rights.spool, rights.seed)
-	var failed error
-	err := left(func(seq int64, row []expr.Value) bool {
-		var key []expr.Value
-		if key, _, failed = h.leftKeys.canonical(row, h.params); failed == nil {
-			failed = lefts.add(key, seq, row)
-		}
-		return failed == nil
-	})
-	if err := first(failed, err); err != nil {
+// isEmpty reports whether no left row is one of the result, whatever it is.
+func (h *hashJoin) isEmpty() bool {
+	switch {
+	case h.node.NullAware && h.null: // x NOT IN (…, NULL) is never true
+		return true
+	case h.kind == plan.Inner || h.kind == plan.Semi:
+		return h.count == 0
+	}
+	return false
+}
+
+// addLeft adds a row of the left side to its part.
+func (h *hashJoin) addLeft(lefts *partitions, seq int64, row []expr.Value) error {
+	key, _, err := h.leftKeys.canonical(row, h.params)
+	if err != nil {
 		return err
 	}
+	return lefts.add(key, seq, row)
+}
+
+// joinParts joins the parts of both sides.
+func (h *hashJoin) joinParts(rights, lefts *partitions,
+	yield func(seq int64, row []expr.Value) bool) error {
 	if h.kind == plan.Full {
 		lefts.beside = rights
 	}
@@ -227,15 +267,20 @@ func (h *hashJoin) begin(row []expr.Value) (key []expr.Value, m matched, err err
 	return key, m, err
 }
 
-// build reads the right side.
-func (h *hashJoin) build(s *spool, in numbered) (*hashed, error) {
+// hashed returns a right side without rows.
+func (h *hashJoin) hashed(s *spool) *hashed {
 	n := h.node.Right.Estimate().Rows
 	if h.swapped {
 		n = h.node.Left.Estimate().Rows
 	}
-	right := &hashed{table: newKeyTableFor(len(h.rightKeys.terms), n), spool: s,
+	return &hashed{table: newKeyTableFor(len(h.rightKeys.terms), n), spool: s,
 		kept: s.keeper(s.operator),
 		rows: make([]partner, 1, 1+int(max(0, min(n, mostExpected))))} // 0 is no partner
+}
+
+// build reads the right side.
+func (h *hashJoin) build(s *spool, in numbered) (*hashed, error) {
+	right := h.hashed(s)
 	var failed error
 	err := in(func(seq int64, row []expr.Value) bool {
 		failed = h.keep(right, seq, row)
@@ -243,6 +288,34 @@ func (h *hashJoin) build(s *spool, in numbered) (*hashed, error) {
 	})
 	right.count, right.null = h.count, h.null
 	return right, first(failed, err)
+}
+
+// buildInMemory reads the right side, for all workers of a division, if there is room for it in a
+// quarter of the memory allowed. Otherwise it returns nil.
+func (h *hashJoin) buildInMemory(s *spool) (*hashed, error) {
+	read := func() (*hashed, error) {
+		right := h.hashed(s)
+		var failed error
+		fits := true
+		err := h.right.run(func(row []expr.Value) bool {
+			failed = h.keep(right, 0, row)
+			fits = right.rest == nil && right.kept.used <= h.budget.limit/4
+			return fits && failed == nil
+		})
+		if err = first(failed, err); err == nil && fits {
+			return right, nil
+		}
+		right.kept.release()
+		s.close()
+		if errors.Is(err, ErrMemory) {
+			err = nil
+		}
+		return nil, err
+	}
+	if h.worker == nil {
+		return read()
+	}
+	return h.worker.division.build(h.node, read)
 }
 
 // keep adds a row of the right side.

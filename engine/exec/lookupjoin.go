@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -15,12 +16,18 @@ const (
 	maxProbes = 1024
 )
 
-// lookupJoin reads the partners of batches of left rows by their keys.
+// lookupJoin reads the partners of batches of left rows by their keys. When that has cost more than
+// to read all of the right side, it does so, and becomes a hash join for the rest of the left rows:
+// from the first one of the batch in which it was noticed, of which nothing was handed on.
 type lookupJoin struct {
 	joiner
+	node   *plan.JoinNode
 	right  *access
 	prober *prober
 	exprs  *keyMaker
+
+	hash  *hashJoin // over Whole; nil until it is needed
+	built *hashed   // what it has read; nil: rows are looked up
 
 	size   int
 	rows   [][]expr.Value // the left rows of the batch
@@ -41,13 +48,77 @@ func (r *runner) lookupJoin(n *plan.JoinNode, j joiner) (operator, error) {
 		return nil, err
 	}
 	exprs, err := r.keyMaker(node.Probe.Exprs)
-	return &lookupJoin{joiner: j, right: right, prober: newProber(node), exprs: exprs}, err
+	return &lookupJoin{joiner: j, node: n, right: right, prober: newProber(node), exprs: exprs}, err
+}
+
+// bound begins to count what the lookups cost. In a division it is luck what a worker reads, once
+// there are helpers, and so would be the order of the partners of a row: then only the caller turns,
+// before, and for all.
+func (l *lookupJoin) bound() (err error) {
+	l.built, l.right.meter = nil, l.meter
+	cost := l.node.Bound.Cost
+	if w := l.worker; w != nil && w.index > 0 {
+		if l.built, err = w.division.build(l.node, nil); l.built != nil {
+			return first(err, l.compileHash())
+		}
+		if l.inOrder() {
+			return err
+		}
+		cost /= float64(w.division.workers)
+	}
+	if l.node.Whole != nil {
+		l.right.meter = &meter{bound: &l.node.Bound, around: l.meter,
+			counts: []*plan.Actual{l.right.counts}}
+		l.right.meter.begin(cost)
+	}
+	return err
+}
+
+// inOrder reports whether a left row may have several partners, so that their order shows.
+func (l *lookupJoin) inOrder() bool {
+	return (l.kind == plan.Inner || l.kind == plan.Left) && !l.right.node.Probe.Unique
+}
+
+// compileHash makes the hash join that there is for Whole.
+func (l *lookupJoin) compileHash() (err error) {
+	if l.hash != nil {
+		return nil
+	}
+	j := l.joiner
+	if j.right, err = l.compile(l.node.Whole); err != nil {
+		return err
+	}
+	op, err := l.hashJoin(l.node, j)
+	if err == nil {
+		l.hash = op.(*hashJoin)
+	}
+	return err
+}
+
+// turn reads the right side into a hash table. If there is no room for it, the lookups go on,
+// without a bound.
+func (l *lookupJoin) turn() (err error) {
+	l.right.meter = l.meter
+	if err := l.compileHash(); err != nil {
+		return err
+	}
+	l.actual(l.node).Turned++
+	l.built, err = l.hash.buildInMemory(l.spool("lookup join", l.actual(l.node)))
+	return err
 }
 
 func (l *lookupJoin) run(yield func([]expr.Value) bool) error {
 	l.kept = l.keeper("lookup join")
 	l.size = minProbes
+	if err := l.bound(); err != nil {
+		return err
+	}
 	defer l.reset()
+	defer func() {
+		if l.built != nil && l.worker == nil {
+			l.built.kept.release()
+		}
+	}()
 	var failed error
 	stopped := false
 	flush := func() bool {
@@ -62,6 +133,12 @@ func (l *lookupJoin) run(yield func([]expr.Value) bool) error {
 		l.worker.ends = append(l.worker.ends, flush)
 	}
 	err := l.left.run(func(row []expr.Value) bool {
+		if l.built != nil {
+			var more bool
+			more, failed = l.hash.probe(l.built, row, yield)
+			stopped = !more || failed != nil
+			return !stopped
+		}
 		failed = l.add(row)
 		return failed == nil && (len(l.rows) < l.size || flush())
 	})
@@ -113,7 +190,20 @@ func (l *lookupJoin) flush(yield func([]expr.Value) bool) (more bool, err error)
 	if err := check(l.ctx); err != nil {
 		return false, err
 	}
-	if err := l.read(); err != nil {
+	if l.worker != nil && l.worker.division.started && l.inOrder() {
+		l.right.meter = l.meter
+	}
+	err = l.read()
+	if m := l.right.meter; m != nil && m != l.meter && errors.Is(err, overrun{m}) {
+		if err = l.turn(); err == nil && l.built != nil {
+			return l.probeAll(yield)
+		}
+		if err == nil {
+			clear(l.found)
+			err = l.read()
+		}
+	}
+	if err != nil {
 		return false, err
 	}
 	l.size = min(2*l.size, maxProbes)
@@ -132,6 +222,17 @@ func (l *lookupJoin) flush(yield func([]expr.Value) bool) (more bool, err error)
 		l.finish(&m, yield)
 		if !m.more {
 			return false, nil
+		}
+	}
+	l.reset()
+	return true, nil
+}
+
+// probeAll finds the partners of the batch in the hash table.
+func (l *lookupJoin) probeAll(yield func([]expr.Value) bool) (more bool, err error) {
+	for _, row := range l.rows {
+		if more, err = l.hash.probe(l.built, row, yield); err != nil || !more {
+			return false, err
 		}
 	}
 	l.reset()
@@ -158,7 +259,9 @@ func (l *lookupJoin) read() error {
 func (l *lookupJoin) readIndex() error {
 	a := l.right
 	var probes []int // of the rows to fetch
-	fetch := newFetcher(a.runner, a.node.Table, a.node.Index.Name, a.counts)
+	if a.fetch != nil {
+		a.fetch.reset()
+	}
 	err := a.readPlaces(l.places, l.prober.point, func(probe int, it store.Item) error {
 		d := &a.decoder
 		if !a.node.Covering {
@@ -175,15 +278,15 @@ func (l *lookupJoin) readIndex() error {
 		if a.node.Covering {
 			return l.keep(probe, row, nil)
 		}
-		fetch.add(key)
+		a.fetch.add(key)
 		probes = append(probes, probe)
 		return nil
 	})
-	if err != nil || fetch.len() == 0 {
+	if err != nil || a.pending() == 0 {
 		return err
 	}
 	var failed error
-	err = fetch.flush(func(i int, it store.Item) bool {
+	err = a.fetch.flush(func(i int, it store.Item) bool {
 		row, err := a.decoder.decodeRow(it.Key, it.Value)
 		failed = l.keep(probes[i], row, err)
 		return failed == nil

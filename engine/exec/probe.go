@@ -109,13 +109,20 @@ func comparePlaces(a, b place) int {
 // with the probe they belong to. An item is valid during the call.
 func (a *access) readPlaces(places []place, point bool,
 	found func(probe int, it store.Item) error) (err error) {
+	if err := a.meter.check(len(places)); err != nil {
+		return err
+	}
 	actual := a.counts
-	actual.Seeks += int64(len(places))
-	count := func(it store.Item) {
+	count := func(it store.Item) error {
 		actual.Keys++
 		actual.Bytes += int64(len(it.Key.PK) + len(it.Key.SK) + len(it.Value))
+		if actual.Keys%checkEvery == 0 {
+			return a.meter.check(a.pending())
+		}
+		return nil
 	}
 	if point {
+		actual.Fetch(len(places))
 		keys := make([]store.Key, len(places))
 		for i := range places {
 			keys[i] = store.Key{PK: places[i].pk, SK: places[i].sk}
@@ -123,18 +130,23 @@ func (a *access) readPlaces(places []place, point bool,
 		var failed error
 		err := a.reader.MultiGet(a.ctx, keys, func(i int, it store.Item) {
 			if failed == nil {
-				count(it)
+				failed = count(it)
+			}
+			if failed == nil {
 				failed = found(places[i].probe, it)
 			}
 		})
 		return first(failed, err)
 	}
+	actual.Seeks += int64(len(places))
 	at := 0
 	for it, err := range a.reader.Scan(a.ctx, rangeOfPlaces(places)) {
 		if err != nil {
 			return err
 		}
-		count(it)
+		if err := count(it); err != nil {
+			return err
+		}
 		// Items come in the order of the places.
 		for !bytes.Equal(places[at].pk, it.Key.PK) || !bytes.HasPrefix(it.Key.SK, places[at].sk) {
 			at++

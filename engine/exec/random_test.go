@@ -25,7 +25,7 @@ type generator struct {
 func TestRandomQueries(t *testing.T) {
 	runs := testutil.Effort(60, 100_000)
 	seed := testutil.Seed(t)
-	compared, direct := 0, directRuns{}
+	compared, direct, over := 0, directRuns{}, turned{}
 	const each = 200
 	for i := 0; i*each < runs; i++ {
 		ok := t.Run(fmt.Sprint("world ", i), func(t *testing.T) { // closes its database
@@ -38,12 +38,18 @@ func TestRandomQueries(t *testing.T) {
 			direct.rows += w.direct.rows
 			direct.stored += w.direct.stored
 			direct.trees += w.direct.trees
+			over.lookups += w.turned.lookups
+			over.fallbacks += w.turned.fallbacks
 		})
 		if !ok {
 			t.FailNow()
 		}
 	}
-	t.Logf("%d queries, %d results compared; with one operator: %+v", runs, compared, direct)
+	t.Logf("%d queries, %d results compared; with one operator: %+v; to another way: %+v",
+		runs, compared, direct, over)
+	if runs >= 200 && (over.lookups == 0 || over.fallbacks == 0) {
+		t.Error("no bound was passed")
+	}
 	if runs >= 60 && direct.rows == 0 {
 		t.Error("no query had one operator")
 	}
@@ -58,6 +64,10 @@ func (w *world) compare(g *generator, sel *plan.Select) (compared int) {
 	all := w.brute(&full, params)
 	for range 4 {
 		sel.Hints = g.hints(sel)
+		w.bound = nil
+		if g.IntN(2) == 0 {
+			w.bound = func() float64 { return float64(g.IntN(3) * g.IntN(40_000)) }
+		}
 		got, p, err := w.run(sel, plan.Options{}, exec.Options{Workers: 1 + g.IntN(3)}, params...)
 		if err != nil {
 			var unusable *plan.QueryError

@@ -211,7 +211,7 @@ func (a *access) points(streams []plan.Stream, s *sink) error {
 		for i := range keys {
 			keys[i].PK = streams[i].PK
 		}
-		a.counts.Seeks += int64(n)
+		a.counts.Fetch(n)
 		err := a.reader.MultiGet(a.ctx, keys, func(_ int, it store.Item) {
 			if !s.done {
 				s.put(it)

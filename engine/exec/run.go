@@ -117,6 +117,7 @@ type runner struct {
 	divisions *plan.Divisions
 	// actuals are the counters of a helper; nil: those of the plan.
 	actuals map[plan.Node]*plan.Actual
+	meter   *meter // of a fallback around; nil: none
 	// extremes is for the access that is being compiled, if its Extremes are not nil.
 	extremes *extremes
 }
@@ -177,6 +178,8 @@ func (r *runner) compileNode(n plan.Node) (operator, error) {
 		return r.intersect(n)
 	case *plan.JoinNode:
 		return r.join(n)
+	case *plan.Fallback:
+		return r.fallback(n)
 	}
 	return nil, fmt.Errorf("exec: unknown step %T", n)
 }

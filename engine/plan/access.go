@@ -52,6 +52,8 @@ type path struct {
 	left     float64 // share of the rows that zones leave
 	rows     float64
 	estimate operator.Estimate
+	whole    float64 // the cost without limit
+	exact    bool    // all that is read is a row of the result, as far as is known
 	fullScan bool
 
 	filters // the whole of pred, over slots

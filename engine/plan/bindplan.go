@@ -192,6 +192,8 @@ func (b *binder) bind(n Node) (Node, error) {
 		return b.keep(n)
 	case *JoinNode:
 		return b.join(n)
+	case *fallback:
+		return b.fallback(n)
 	}
 	return nil, fmt.Errorf("plan: an operator of type %T is not bound", n)
 }
@@ -366,7 +368,11 @@ func (b *binder) join(n *JoinNode) (Node, error) {
 		return nil, err
 	}
 	out := *n
-	out.Left, out.Right = left, right
+	if out.Left, out.Right = left, right; n.Whole != nil {
+		if out.Whole, err = inner.bind(n.Whole); err != nil {
+			return nil, err
+		}
+	}
 	out.LeftKeys, out.RightKeys = b.exprs(n.LeftKeys), b.exprs(n.RightKeys)
 	out.On, out.MergeOrder = b.expr(n.On), b.keys(n.MergeOrder)
 	return &out, nil

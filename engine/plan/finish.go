@@ -31,16 +31,17 @@ func (q *query) plan() (Node, error) {
 	}
 	found = append(found, short...)
 	var best Node
-	for _, c := range found {
+	all := make([]Node, len(found))
+	for i, c := range found {
 		n, err := q.finish(c, gates)
 		if err != nil {
 			return nil, err
 		}
-		if best == nil || n.Estimate().Cost < best.Estimate().Cost {
+		if all[i] = n; best == nil || n.Estimate().Cost < best.Estimate().Cost {
 			best = n
 		}
 	}
-	return best, nil
+	return q.bounded(best, all), nil
 }
 
 // wants returns the orders that the steps above the joins could use, of columns of one

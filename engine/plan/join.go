@@ -45,6 +45,11 @@ func (q *query) joinAll(wants []want) ([]candidate, error) {
 	for _, i := range order {
 		c := starts[i]
 		for bits.OnesCount64(c.set) < len(q.rels) && c.cost() <= bound {
+			if check := q.scope.opt.Check; check != nil {
+				if err := check(); err != nil {
+					return nil, err
+				}
+			}
 			if c, err = q.cheapestStep(c); err != nil {
 				return nil, err
 			}

@@ -421,5 +421,47 @@ func (q *query) lookedUp(c candidate, p *path, j joinTerms, used []bool,
 	}
 	n := q.newJoin(c, a, p.rel, rest, e)
 	n.Method = JoinLookup
+	q.boundLookup(n, p.rel)
 	return c.joined(n, p.rel, p.unique)
+}
+
+// boundLookup bounds what lookups cost by what the cheapest way to read the right side at once
+// does.
+func (q *query) boundLookup(n *JoinNode, r *relation) {
+	notRead := func(e expr.Expr) bool { _, ok := e.(expr.Slot); return !ok }
+	ways, err := q.waysOf(r, nil)
+	if err != nil || slices.ContainsFunc(n.RightKeys, notRead) {
+		return
+	}
+	for _, w := range ways {
+		e := w.node.Estimate()
+		cost := e.Cost + e.Rows*q.costs().Hash
+		if whole := arranged(w.node, n.Right.Layout()); whole != nil &&
+			(n.Whole == nil || cost < n.Bound.Cost) {
+			n.Whole, n.Bound = whole, q.bound(cost)
+		}
+	}
+}
+
+// arranged returns a node with the elements of a layout, nil if it does not have them.
+func arranged(n Node, layout []ColumnRef) Node {
+	have := n.Layout()
+	if slices.Equal(have, layout) {
+		return n
+	}
+	p := &Project{Step: operator.Step{Elements: layout, Expected: n.Estimate()}, Input: n}
+	for _, c := range layout {
+		i := slices.Index(have, c)
+		if i < 0 {
+			return nil
+		}
+		p.Exprs = append(p.Exprs, expr.Slot{I: i, Name: c.Name})
+	}
+	return p
+}
+
+// bound returns a bound of a cost.
+func (q *query) bound(cost float64) operator.Bound {
+	k := q.costs()
+	return operator.Bound{Cost: cost, Seek: k.Seek, Fetch: k.Fetch, Key: k.Key, Byte: k.Byte}
 }

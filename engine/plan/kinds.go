@@ -274,8 +274,10 @@ type paramKind struct {
 	kind  expr.Kind
 }
 
-// close makes the list that check goes through, once all kinds are known.
+// close makes the list that check goes through, once all kinds are known. Nothing is planned any
+// more.
 func (sc *scope) close() {
+	sc.opt.Check = nil
 	for _, i := range slices.Sorted(maps.Keys(sc.kinds)) {
 		sc.checked = append(sc.checked, paramKind{i, sc.kinds[i]})
 	}

@@ -18,6 +18,7 @@ type memory struct {
 	rows  map[string][][]expr.Value // by table
 	items map[any][]*item           // by table or index, sorted by PK and SK
 	byKey map[string][]expr.Value   // rows by key
+	runs  int
 }
 
 // item is a row or an index entry.
@@ -35,7 +36,8 @@ func must[T any](v T, err error) T {
 }
 
 func newMemory() *memory {
-	return &memory{map[string][][]expr.Value{}, map[any][]*item{}, map[string][]expr.Value{}}
+	return &memory{rows: map[string][][]expr.Value{}, items: map[any][]*item{},
+		byKey: map[string][]expr.Value{}}
 }
 
 func keyID(pk, sk []byte) string { return string(pk) + "|" + string(sk) }
@@ -96,6 +98,8 @@ func (m *memory) of(n *plan.Access) []*item {
 type execution struct {
 	m      *memory
 	params []expr.Value
+	// fallbacks counts those that were met: every other one is taken for too dear.
+	fallbacks int
 }
 
 // run executes a plan, subqueries first, and returns the visible columns.
@@ -107,7 +111,8 @@ func (m *memory) run(p *plan.Plan) [][]expr.Value {
 		}
 		p = must(p.Resolve(values))
 	}
-	e := &execution{m, p.Params}
+	e := &execution{m: m, params: p.Params, fallbacks: m.runs}
+	m.runs++
 	return e.node(p.Root)
 }
 
@@ -192,6 +197,12 @@ func (e *execution) node(n plan.Node) (out [][]expr.Value) {
 		return e.fetch(n)
 	case *plan.JoinNode:
 		return e.join(n)
+	case *plan.Fallback:
+		e.fallbacks++
+		if e.fallbacks%2 == 0 {
+			return e.node(n.Then)
+		}
+		return e.node(n.First)
 	}
 	panic(fmt.Sprintf("no %T", n))
 }

@@ -109,6 +109,10 @@ type (
 	OneRow = operator.OneRow
 	// JoinNode joins two inputs.
 	JoinNode = operator.Join
+	// Bound ends what an operator does when another way would be cheaper.
+	Bound = operator.Bound
+	// Fallback returns the rows of one input, or of another one if that takes too long.
+	Fallback = operator.Fallback
 	// Filter passes the rows for which Pred is true.
 	Filter = operator.Filter
 	// Group makes one row for each group: first Keys, then Aggregates.

@@ -39,7 +39,7 @@ func TestPlannerPage(t *testing.T) {
 		}
 		return "```sql\n" + parts[1] + "```\n\n```text\n" + shown + "```"
 	})
-	if examples < 8 {
+	if examples < 7 {
 		t.Fatalf("%d examples are found", examples)
 	}
 	if f := flag.Lookup("rewrite"); f != nil && f.Value.String() == "true" {

@@ -17,6 +17,8 @@ type Options struct {
 	// Counter, if not nil, counts what conditions find in indexes, now.
 	Counter Counter
 	Costs   *Costs // nil: DefaultCosts
+	// Check, if not nil, is called now and then while joins are planned. Its error ends that.
+	Check func() error
 	// RefuseFullScan is Hints.RefuseFullScan for every query.
 	RefuseFullScan bool
 	// MaxSpans bounds the spans of one access; what goes beyond is left to filters.
@@ -155,6 +157,10 @@ func (sc *scope) steady(n Node) bool {
 	switch n := n.(type) {
 	case *access:
 		if n.path.probe == nil && slices.ContainsFunc(n.path.pred, sc.hasArgument) {
+			return false
+		}
+	case *JoinNode:
+		if n.Whole != nil && !sc.steady(n.Whole) {
 			return false
 		}
 	case *gate:

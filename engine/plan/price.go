@@ -80,6 +80,7 @@ func (p *path) priceOf(e *estimate.Estimator, c *Costs) {
 		p.estimate.Startup += cost * before
 		p.estimate.Tail = cost * (1 - before - within)
 	}
+	p.whole, p.exact = p.estimate.Cost, p.rows >= 0.99*read
 	if p.limit >= 0 {
 		n := min(p.rows, float64(p.limit))
 		first := p.estimate.FirstRows(n)

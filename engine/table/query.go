@@ -189,8 +189,10 @@ func (p *Prepared) compile(ctx context.Context, r Reader) (*compiled, error) {
 		c.stats = append(c.stats, core.stats.Load())
 	}
 	c.sel = withTables(p.sel, c.states)
+	opt := p.db.planOptions()
+	opt.Check = func() error { return context.Cause(ctx) }
 	var err error
-	if c.plan, err = p.db.plans.Prepare(c.sel, p.db.planOptions()); err != nil {
+	if c.plan, err = p.db.plans.Prepare(c.sel, opt); err != nil {
 		return nil, err
 	}
 	c.shape = p.db.shapes.of(c)

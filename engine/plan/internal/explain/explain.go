@@ -123,6 +123,9 @@ func (e *Explanation) write(b *strings.Builder, first, rest string) {
 		if a.Spilled > 0 {
 			fmt.Fprintf(b, " spilled %s", count(a.Spilled))
 		}
+		if a.Turned > 0 {
+			b.WriteString(" bound passed")
+		}
 		if a.Workers > 1 {
 			fmt.Fprintf(b, " workers %d", a.Workers)
 		}

@@ -49,6 +49,9 @@ func (e *Explanation) describe(n operator.Node, d *operator.Divisions) {
 		e.attrIf(len(n.Aggregates) > 0, "aggregates", aggregateList(n.Aggregates))
 	case *operator.Distinct:
 		e.Operator = "distinct " + n.Mode.String()
+	case *operator.Fallback:
+		e.Operator = "fallback"
+		e.attr("after", "~"+Cost(n.Bound.Cost))
 	case *operator.Join:
 		e.describeJoin(n)
 	case *operator.Access:
@@ -71,6 +74,7 @@ func (e *Explanation) describeJoin(n *operator.Join) {
 	}
 	e.attrIf(n.NullAware, "null aware", "")
 	e.attrIf(n.Partitioned, "per bucket", "")
+	e.attrIf(n.Whole != nil, "hash join after", "~"+Cost(n.Bound.Cost))
 }
 
 func exprList(list []expr.Expr) string {

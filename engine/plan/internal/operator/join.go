@@ -65,7 +65,17 @@ type Join struct {
 	// Partitioned says that both sides lie in buckets of the same function and number
 	// over the join keys: stream i of the one joins stream i of the other only.
 	Partitioned bool
+	// Whole, if not nil, is another way to the rows on the right, of the same layout: a lookup
+	// join that has read more than Bound reads it into a hash table for the left rows that are
+	// left.
+	Whole Node
+	Bound Bound
 }
 
-// Children returns Left and Right.
-func (n *Join) Children() []Node { return []Node{n.Left, n.Right} }
+// Children returns Left and Right, and Whole if it was read.
+func (n *Join) Children() []Node {
+	if n.Whole != nil && n.actual.Turned > 0 {
+		return []Node{n.Left, n.Right, n.Whole}
+	}
+	return []Node{n.Left, n.Right}
+}

@@ -69,16 +69,20 @@ func (e Estimate) FirstRows(n float64) float64 {
 
 // Actual counts what an operator did, without the operators below it.
 type Actual struct {
-	Rows  int64         // rows returned
-	Loops int64         // times it was started; more than one on the right of joins
-	Seeks int64         // positions searched in the store
-	Keys  int64         // entries and rows read from the store
-	Bytes int64         // bytes of these
-	Time  time.Duration // including operators below
+	Rows  int64 // rows returned
+	Loops int64 // times it was started; more than one on the right of joins
+	Seeks int64 // positions searched in the store
+	// Fetched is the part of Seeks that is rows by their keys, in batches.
+	Fetched int64
+	Keys    int64         // entries and rows read from the store
+	Bytes   int64         // bytes of these
+	Time    time.Duration // including operators below
 	// Spilled is the bytes written to temporary files.
 	Spilled int64
 	// Blocks are those of files that were tested by Access.Zones.
 	Blocks zone.BlockCounts
+	// Turned counts how often it went over to another way: see Bound.
+	Turned int64
 	// Workers is how many goroutines have shared its reading; 0: none but the caller's.
 	Workers int
 }
@@ -87,8 +91,14 @@ type Actual struct {
 func (a *Actual) Add(b *Actual) {
 	a.Rows, a.Loops, a.Seeks = a.Rows+b.Rows, a.Loops+b.Loops, a.Seeks+b.Seeks
 	a.Keys, a.Bytes, a.Time = a.Keys+b.Keys, a.Bytes+b.Bytes, a.Time+b.Time
-	a.Spilled += b.Spilled
+	a.Fetched, a.Spilled = a.Fetched+b.Fetched, a.Spilled+b.Spilled
+	a.Turned += b.Turned
 	a.Blocks.Add(b.Blocks)
+}
+
+// Fetch counts rows that are read by their keys.
+func (a *Actual) Fetch(n int) {
+	a.Seeks, a.Fetched = a.Seeks+int64(n), a.Fetched+int64(n)
 }
 
 // Step is what all operators have: the elements of their rows, what is expected of them, and
