@@ -82,7 +82,7 @@ func spoiledTables() map[string]func(t *schema.Table) {
 			t.Indexes[0].Columns = []schema.IndexColumn{each(3), each(4)}
 		},
 		`"id" is included but part`: func(t *schema.Table) { t.Indexes[0].Include[0] = 0 },
-		"unknown state 3":           func(t *schema.Table) { t.Indexes[0].State = 3 },
+		"unknown state 4":           func(t *schema.Table) { t.Indexes[0].State = 4 },
 		"unknown placement 2":       func(t *schema.Table) { t.Indexes[0].Placement = 2 },
 		"follow from 3 of 2":        func(t *schema.Table) { t.Indexes[0].ShardColumns = 3 },
 		"shard": func(t *schema.Table) {

@@ -223,7 +223,7 @@ func migrateTTL(have, want *Table) []Change {
 func migrateIndexes(have, want *Table) (drops, adds []Change) {
 	for _, x := range have.Indexes {
 		if other := want.Index(x.Name); other == nil || !sameIndex(have, want, x, other) {
-			if x.State != Dropping {
+			if x.State != Dropping && x.State != Retiring {
 				drops = append(drops, Change{Kind: DropIndex, Name: x.Name})
 			}
 		}

@@ -102,18 +102,19 @@ const (
 // State is the state of an index.
 type State uint8
 
-// The states. Writers keep the entries of an index in the first two; queries use it in
-// state Ready only.
+// The states. Writers keep the entries of an index in all but Dropping; queries use it in state
+// Ready only. Retiring comes before Dropping where several processes share the storage.
 const (
 	Building State = iota
 	Ready
 	Dropping
+	Retiring
 )
 
 // On disk (JSON form): the names.
-var stateNames = [...]string{"building", "ready", "dropping"}
+var stateNames = [...]string{"building", "ready", "dropping", "retiring"}
 
-// String returns "building", "ready" or "dropping".
+// String returns "building", "ready", "dropping" or "retiring".
 func (s State) String() string {
 	if int(s) < len(stateNames) {
 		return stateNames[s]

@@ -364,7 +364,7 @@ func (t *Table) firstOfKey() int {
 
 func (t *Table) validateShard(x *Index) error {
 	switch {
-	case x.State > Dropping:
+	case x.State > Retiring:
 		return fmt.Errorf("unknown state %d", x.State)
 	case x.Placement > Local:
 		return fmt.Errorf("unknown placement %d", x.Placement)

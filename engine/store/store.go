@@ -155,6 +155,12 @@ type Limits struct {
 	// NoVersions says that items have no Version, and conditions on it are refused with
 	// ErrInvalid.
 	NoVersions bool
+	// Fences says that processes share the storage, by stores of their own, and change definitions
+	// of tables while others write: 0 is storage of one process. Every commit of rows requires
+	// one of so many items, and every change of a definition writes all of them. It is 1 where
+	// commits that require one item are not in conflict, and otherwise about as many as there are
+	// commits at a time. All processes must have the same.
+	Fences int
 	// Costs are what reading costs, for the planner.
 	Costs Costs
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/schema"
@@ -33,6 +34,8 @@ type buildJob struct {
 	PK   []byte `json:"pk,omitempty"` // the last row that has its entries
 	SK   []byte `json:"sk,omitempty"`
 	Done int64  `json:"done"`
+	// Holder is the DB that builds, in shared storage: see builder.hold.
+	Holder string `json:"holder,omitempty"`
 }
 
 // errStopped: the index is not being built any more.
@@ -73,23 +76,29 @@ func (t *Table) CreateIndex(ctx context.Context, def schema.Index,
 	progress func(Progress)) error {
 	db := t.db
 	return db.job(ctx, func() error {
-		x := t.Schema().Index(def.Name)
-		if x != nil && (x.State != schema.Building || !sameDefinition(t.Schema(), x, def)) {
-			return &NameError{t.Name() + "." + def.Name, ErrExists}
-		}
-		if x == nil {
-			def.State = schema.Building
-			if err := db.change(ctx, t.core, nil, func(s *schema.Table) (*schema.Table, error) {
-				if s.Dropping {
-					return nil, &NameError{s.Name, ErrNoTable}
+		var id uint32
+		err := db.change(ctx, t.core, nil, func(s *schema.Table) (*schema.Table, error) {
+			x, next := s.Index(def.Name), s
+			switch {
+			case s.Dropping:
+				return nil, &NameError{s.Name, ErrNoTable}
+			case x == nil:
+				own, err := def, error(nil)
+				own.State = schema.Building
+				if next, err = s.AddIndex(own); err != nil {
+					return nil, err
 				}
-				return s.AddIndex(def)
-			}); err != nil {
-				return err
+				x = next.Index(def.Name)
+			case x.State != schema.Building || !sameDefinition(s, x, def):
+				return nil, &NameError{s.Name + "." + def.Name, ErrExists}
 			}
-			x = t.Schema().Index(def.Name)
+			id = x.ID
+			return next, nil
+		})
+		if err != nil {
+			return err
 		}
-		return db.build(ctx, t.core, x.ID, progress)
+		return db.build(ctx, t.core, id, progress)
 	})
 }
 
@@ -116,8 +125,11 @@ func sameDefinition(t *schema.Table, x *schema.Index, def schema.Index) bool {
 // the writer.
 func (db *DB) build(ctx context.Context, core *tableCore, id uint32,
 	progress func(Progress)) error {
-	b := &builder{db: db, core: core, id: id, progress: progress}
-	err := b.run(ctx)
+	err := errOvertaken
+	for errors.Is(err, errOvertaken) {
+		b := &builder{db: db, core: core, id: id, progress: progress}
+		err = b.run(ctx)
+	}
 	var conflict *UniqueError
 	var unfit *schema.EntryError
 	if errors.As(err, &conflict) || errors.As(err, &unfit) {
@@ -138,6 +150,7 @@ type builder struct {
 	id       uint32
 	progress func(Progress)
 	job      buildJob
+	held     []byte // the job as it is stored, in shared storage
 	total    int64
 
 	items []store.Item
@@ -153,6 +166,9 @@ func (b *builder) run(ctx context.Context) error {
 	}
 	if absent(err) != nil {
 		return fmt.Errorf("table: state of the build: %w", err)
+	}
+	if ready, err := b.hold(ctx, value); ready || err != nil {
+		return err
 	}
 	if s := b.core.stats.Load(); s != nil {
 		b.total = int64(s.Rows)
@@ -184,11 +200,13 @@ func (b *builder) run(ctx context.Context) error {
 	}
 	return b.db.change(ctx, b.core, func(set *store.WriteSet) { set.Delete(key) },
 		func(t *schema.Table) (*schema.Table, error) {
-			x := t.IndexByID(b.id)
-			if x == nil || x.State != schema.Building || t.Dropping {
+			switch x := t.IndexByID(b.id); {
+			case x != nil && x.State == schema.Ready: // another process was faster
+				return t, nil
+			case x == nil || x.State != schema.Building || t.Dropping:
 				return nil, errStopped
 			}
-			return t.SetIndexState(x.Name, schema.Ready)
+			return t.SetIndexState(t.IndexByID(b.id).Name, schema.Ready)
 		})
 }
 
@@ -198,7 +216,7 @@ func (b *builder) chunk(ctx context.Context) error {
 		return nil
 	}
 	last := b.items[len(b.items)-1].Key
-	b.job = buildJob{last.PK, last.SK, b.job.Done + int64(len(b.items))}
+	b.job.PK, b.job.SK, b.job.Done = last.PK, last.SK, b.job.Done+int64(len(b.items))
 	for attempt := 0; ; attempt++ {
 		again, err := b.attempt(ctx)
 		if err != nil {
@@ -223,6 +241,15 @@ func (b *builder) chunk(ctx context.Context) error {
 	return nil
 }
 
+// commitOps returns how many operations of a commit there may be beside those that shared storage
+// adds: see builder.commit.
+func (db *DB) commitOps() int {
+	if n := db.store.Limits().CommitOps; n > 0 {
+		return max(1, n-2)
+	}
+	return math.MaxInt
+}
+
 // buildOp says what an operation of a chunk is about.
 type buildOp struct {
 	item  int
@@ -236,31 +263,33 @@ type buildOp struct {
 func (b *builder) attempt(ctx context.Context) (again bool, err error) {
 	b.core.fence.RLock()
 	defer b.core.fence.RUnlock()
-	t := b.core.state.Load().Schema
+	st := b.core.state.Load()
+	t := st.Schema
 	x := t.IndexByID(b.id)
 	if x == nil || x.State != schema.Building || t.Dropping {
 		return false, errStopped
 	}
 	c := buildChunk{t: t, x: x, builder: b}
-	left := len(b.items)
+	left, most := len(b.items), b.db.commitOps()
 	for i := range b.items {
+		ops := len(c.set.Ops)
 		ok, err := c.add(i)
 		if err != nil {
 			return false, err
 		}
-		if !ok {
+		if full := i > 0 && len(c.set.Ops) > most; !ok || full {
+			c.set.Ops, c.ops = c.set.Ops[:ops], c.ops[:ops]
 			left = i
 			break
 		}
 	}
+	var job []byte
 	if left == len(b.items) {
-		job, err := json.Marshal(b.job)
-		if err != nil {
+		if job, err = json.Marshal(b.job); err != nil {
 			return false, err
 		}
-		c.set.Put(catalogueKey(markJob, t.ID, b.id), job)
 	}
-	err = b.db.store.Commit(ctx, &c.set)
+	err = b.commit(ctx, &c.set, st, job)
 	var failed *store.ConditionError
 	switch {
 	case errors.As(err, &failed) && failed.Op < len(c.ops):
@@ -377,7 +406,7 @@ func (b *builder) taken(ctx context.Context, t *schema.Table, x *schema.Index, o
 	var both store.WriteSet
 	both.Require(row.Key, b.unchanged(&row))
 	both.Require(op.Key, store.ValueIs(it.Value))
-	err = b.db.store.Commit(ctx, &both)
+	err = b.commit(ctx, &both, b.core.state.Load(), nil)
 	if errors.Is(err, store.ErrConditionFailed) || errors.Is(err, ErrConflict) {
 		return true, nil
 	}
@@ -434,7 +463,7 @@ func (b *builder) oneEntry(ctx context.Context, t *schema.Table, x *schema.Index
 		} else {
 			set.Ops = append(set.Ops, op)
 		}
-		err = b.db.store.Commit(ctx, &set)
+		err = b.commit(ctx, &set, b.core.state.Load(), nil)
 		var failed *store.ConditionError
 		switch {
 		case errors.As(err, &failed) && failed.Op == 0:

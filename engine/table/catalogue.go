@@ -17,12 +17,13 @@ import (
 
 // Format: the catalogue is the partition with the PK 00 "kstone tables". Its SKs are
 //
-//	00             {"format":1,"next_table":3}
+//	00             {"format":1,"next_table":3}, in shared storage with "changes":17
 //	01 id          the definition of a table, in the JSON form of package schema
 //	02 id          the statistics of a table, in the JSON form of package plan
 //	03 id index    where the building of an index stands
 //	04 id          a view: JSON of View
 //	05 id          the end of the numbers of an identity column: {"end":1001}
+//	06 id fence    the number of the change that made the definition, 8 bytes, big-endian
 //
 // with ids as 4 bytes, big-endian. See docs/format/table.md.
 const (
@@ -34,6 +35,7 @@ const (
 	markJob     = 3
 	markView    = 4
 	markNumbers = 5
+	markFence   = 6
 )
 
 var cataloguePK = []byte("\x00kstone tables")
@@ -42,8 +44,10 @@ var cataloguePK = []byte("\x00kstone tables")
 type catalogueHead struct {
 	Format    int    `json:"format"`
 	NextTable uint32 `json:"next_table"`
+	Changes   uint64 `json:"changes,omitempty"` // of shared storage
 
 	version uint64 // of the item, 0 if there is none yet
+	raw     []byte // the item
 }
 
 func catalogueKey(mark byte, ids ...uint32) store.Key {
@@ -58,17 +62,20 @@ func damaged(what string, want, got any) error {
 	return corrupt.New("", 0, what, want, got)
 }
 
-// load reads the catalogue.
-func (db *DB) load(ctx context.Context) error {
+// load reads the catalogue, which makes a list of tables that nobody uses yet.
+func (db *DB) load(ctx context.Context) (*tableList, error) {
 	list := &tableList{map[string]*tableCore{}, map[uint32]*tableCore{}, map[string]*View{}}
-	stats := map[uint32]*plan.TableStats{}
+	stats, fences := map[uint32]*plan.TableStats{}, map[uint32][]string{}
 	db.head = catalogueHead{Format: catalogueFormat, NextTable: 1}
 	for it, err := range db.store.Scan(ctx, store.Partition(cataloguePK)) {
-		if err == nil {
+		if sk := it.Key.SK; err == nil && len(sk) == 9 && sk[0] == markFence {
+			id := binary.BigEndian.Uint32(sk[1:])
+			fences[id] = append(fences[id], string(it.Value))
+		} else if err == nil {
 			err = db.loadItem(list, stats, it)
 		}
 		if err != nil {
-			return fmt.Errorf("table: catalogue: %w", err)
+			return nil, fmt.Errorf("table: catalogue: %w", err)
 		}
 	}
 	for id, s := range stats {
@@ -76,15 +83,14 @@ func (db *DB) load(ctx context.Context) error {
 			core.stats.Store(s)
 		}
 	}
-	db.tables.Store(list)
-	return nil
+	return list, db.fence(list, fences)
 }
 
 func (db *DB) loadItem(list *tableList, stats map[uint32]*plan.TableStats, it store.Item) error {
 	sk := it.Key.SK
 	switch {
 	case bytes.Equal(sk, []byte{markHead}):
-		head := catalogueHead{version: it.Version}
+		head := catalogueHead{version: it.Version, raw: bytes.Clone(it.Value)}
 		if err := json.Unmarshal(it.Value, &head); err != nil {
 			return damaged("catalogue", "its head", err)
 		}
@@ -183,11 +189,18 @@ func (db *DB) versionOf(ctx context.Context, key store.Key) (uint64, error) {
 }
 
 // change replaces the definition of a table, in the catalogue and then in memory, while no
-// writer is between the two. more adds to the commit, and may be nil.
+// writer is between the two. more adds to the commit, and may be nil. The same definition changes
+// nothing.
 func (db *DB) change(ctx context.Context, core *tableCore, more func(*store.WriteSet),
 	f func(*schema.Table) (*schema.Table, error)) error {
 	db.schemaMu.Lock()
 	defer db.schemaMu.Unlock()
+	return db.changing(ctx, func() error { return db.replace(ctx, core, more, f) })
+}
+
+// replace is change without the lock and the repetition.
+func (db *DB) replace(ctx context.Context, core *tableCore, more func(*store.WriteSet),
+	f func(*schema.Table) (*schema.Table, error)) error {
 	old := core.state.Load()
 	next, err := f(old.Schema)
 	if err == nil {
@@ -195,6 +208,9 @@ func (db *DB) change(ctx context.Context, core *tableCore, more func(*store.Writ
 	}
 	if err != nil {
 		return err
+	}
+	if next == old.Schema {
+		return nil
 	}
 	list := db.tables.Load()
 	if next.Name != old.Schema.Name && list.taken(next.Name) {
@@ -215,6 +231,9 @@ func (db *DB) change(ctx context.Context, core *tableCore, more func(*store.Writ
 	}
 	// From here on the catalogue and what is known of it must not come apart.
 	ctx = context.WithoutCancel(ctx)
+	if db.fences > 0 {
+		return db.saveShared(ctx, &set, db.head, next.ID)
+	}
 	core.fence.Lock()
 	defer core.fence.Unlock()
 	if err := db.saveCatalogue(ctx, &set); err != nil {

@@ -16,6 +16,16 @@ import (
 func (db *DB) CreateTable(ctx context.Context, def *schema.Table) (*Table, error) {
 	db.schemaMu.Lock()
 	defer db.schemaMu.Unlock()
+	var t *Table
+	err := db.changing(ctx, func() (err error) {
+		t, err = db.create(ctx, def)
+		return err
+	})
+	return t, err
+}
+
+// create is CreateTable without the lock and the repetition.
+func (db *DB) create(ctx context.Context, def *schema.Table) (*Table, error) {
 	list := db.tables.Load()
 	if list.taken(def.Name) {
 		return nil, &NameError{def.Name, ErrExists}
@@ -30,10 +40,20 @@ func (db *DB) CreateTable(ctx context.Context, def *schema.Table) (*Table, error
 	}
 	var set store.WriteSet
 	head, key := db.head, catalogueKey(markTable, t.ID)
-	if err := db.nextID(&set, &head); err != nil {
+	set.PutIf(key, data, store.Absent())
+	if head.NextTable++; db.fences > 0 {
+		if err := db.saveShared(ctx, &set, head, t.ID); err != nil {
+			return nil, err
+		}
+		core := db.tables.Load().byID[t.ID]
+		if core == nil { // dropped meanwhile
+			return nil, &NameError{def.Name, ErrNoTable}
+		}
+		return core.handle, nil
+	}
+	if err := db.putHead(&set, &head); err != nil {
 		return nil, err
 	}
-	set.PutIf(key, data, store.Absent())
 	var core *tableCore
 	err = db.saveList(ctx, &set, func(ctx context.Context, list *tableList) error {
 		if head.version, err = db.versionOf(ctx, catalogueKey(markHead)); err != nil {

@@ -3,8 +3,10 @@ package table
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"maps"
+	mathrand "math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -35,6 +37,11 @@ type DB struct {
 	head     catalogueHead
 
 	refresher *refresher
+
+	fences int                       // Limits.Fences of the store
+	name   string                    // of this DB among those of other processes
+	turn   atomic.Uint32             // of nextFence
+	asOf   atomic.Pointer[time.Time] // when the catalogue was last known to be the present one
 
 	jobs chan struct{} // has an element while an index is built or something is dropped
 
@@ -71,6 +78,7 @@ type tableState struct {
 	rowio.Rules
 	// version is that of the item in the catalogue.
 	version uint64
+	fence   []byte // what its fences have, in shared storage
 	gone    bool
 }
 
@@ -126,14 +134,15 @@ func OpenOwned(ctx context.Context, s store.Store, o *Options) (*DB, error) {
 }
 
 // OpenStore is Open over any store. The caller sees to it that no two DBs write to one
-// store.
+// store, unless its Limits have Fences.
 func OpenStore(ctx context.Context, s store.Store, o *Options) (*DB, error) {
 	opt, err := o.complete()
 	if err != nil {
 		return nil, err
 	}
 	db := &DB{store: s, opt: opt, plans: plan.NewCache(opt.PlanCache),
-		refresher: newRefresher(), jobs: make(chan struct{}, 1)}
+		refresher: newRefresher(), jobs: make(chan struct{}, 1), fences: s.Limits().Fences,
+		name: rand.Text()}
 	db.shapes.most = opt.Shapes
 	if db.costs = opt.Costs; db.costs == nil {
 		db.costs = costsOf(s.Limits().Costs)
@@ -141,10 +150,18 @@ func OpenStore(ctx context.Context, s store.Store, o *Options) (*DB, error) {
 	if t, ok := s.(store.Spiller); ok {
 		db.temp = t.Temp()
 	}
-	if err := db.load(ctx); err != nil {
+	at := db.Now()
+	list, err := db.load(ctx)
+	if err != nil {
 		return nil, err
 	}
+	db.tables.Store(list)
+	db.asOf.Store(&at)
 	db.describe()
+	if db.fences > 0 {
+		db.turn.Store(mathrand.Uint32())
+		db.follow()
+	}
 	return db, nil
 }
 
@@ -215,6 +232,9 @@ func (db *DB) Tables() []*Table {
 // ErrNoTable.
 func (db *DB) Table(name string) (*Table, error) {
 	core := db.tables.Load().byName[name]
+	if core == nil && db.fences > 0 && db.catchUp(db.refresher.ctx) == nil {
+		core = db.tables.Load().byName[name]
+	}
 	if core == nil {
 		return nil, &NameError{name, ErrNoTable}
 	}

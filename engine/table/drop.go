@@ -40,6 +40,9 @@ func (db *DB) markDropping(ctx context.Context, core *tableCore, id uint32) erro
 	if x := core.state.Load().Schema.IndexByID(id); x == nil || x.State == schema.Dropping {
 		return nil
 	}
+	if err := db.retire(ctx, core, id); err != nil {
+		return err
+	}
 	return db.change(ctx, core, func(set *store.WriteSet) {
 		set.Delete(catalogueKey(markJob, core.state.Load().Schema.ID, id))
 	}, func(t *schema.Table) (*schema.Table, error) {
@@ -49,6 +52,29 @@ func (db *DB) markDropping(ctx context.Context, core *tableCore, id uint32) erro
 		}
 		return t.SetIndexState(x.Name, schema.Dropping)
 	})
+}
+
+// retire has all processes stop reading an index that a drop begins with; writers keep it up
+// meanwhile.
+func (db *DB) retire(ctx context.Context, core *tableCore, id uint32) error {
+	x := core.state.Load().Schema.IndexByID(id)
+	if db.fences == 0 || x == nil {
+		return nil
+	}
+	if x.State == schema.Ready {
+		err := db.change(ctx, core, nil, func(t *schema.Table) (*schema.Table, error) {
+			if x = t.IndexByID(id); x == nil || x.State != schema.Ready {
+				return nil, errStopped
+			}
+			return t.SetIndexState(x.Name, schema.Retiring)
+		})
+		if err != nil {
+			return err
+		}
+	} else if x.State != schema.Retiring {
+		return nil
+	}
+	return db.settle(ctx)
 }
 
 // dropIndex removes the entries of an index, and then the index.
@@ -112,7 +138,7 @@ func (db *DB) removeItems(ctx context.Context, pk []byte) error {
 	for {
 		var set store.WriteSet
 		rg := store.Partition(pk)
-		rg.Limit = buildRows
+		rg.Limit = min(buildRows, db.commitOps())
 		for it, err := range db.store.Scan(ctx, rg) {
 			if err != nil {
 				return err
@@ -150,6 +176,9 @@ func (db *DB) DropTable(ctx context.Context, table string, progress func(Progres
 
 // dropTable removes what is left of a table that is being dropped.
 func (db *DB) dropTable(ctx context.Context, core *tableCore, progress func(Progress)) error {
+	if err := db.settle(ctx); err != nil {
+		return err
+	}
 	t := core.state.Load().Schema
 	for _, x := range t.Indexes {
 		if err := db.removeEntries(ctx, t, x, progress); err != nil {
@@ -161,6 +190,13 @@ func (db *DB) dropTable(ctx context.Context, core *tableCore, progress func(Prog
 	}
 	db.schemaMu.Lock()
 	defer db.schemaMu.Unlock()
+	return db.changing(ctx, func() error { return db.forget(ctx, core, t) })
+}
+
+// forget removes a table from the catalogue.
+//
+// Requires: schemaMu is held.
+func (db *DB) forget(ctx context.Context, core *tableCore, t *schema.Table) error {
 	list := db.tables.Load()
 	if list.byID[t.ID] != core { // somebody else was faster
 		return nil
@@ -171,6 +207,12 @@ func (db *DB) dropTable(ctx context.Context, core *tableCore, progress func(Prog
 	set.Delete(catalogueKey(markNumbers, t.ID))
 	for _, x := range t.Indexes {
 		set.Delete(catalogueKey(markJob, t.ID, x.ID))
+	}
+	if db.fences > 0 {
+		for i := range db.fences {
+			set.Delete(fenceKey(t.ID, i))
+		}
+		return db.saveShared(ctx, &set, db.head, 0)
 	}
 	if err := db.saveCatalogue(ctx, &set); err != nil {
 		return err
@@ -228,7 +270,7 @@ func (db *DB) Resume(ctx context.Context, progress func(Progress)) error {
 				switch x.State {
 				case schema.Building:
 					errs = append(errs, db.build(ctx, core, x.ID, progress))
-				case schema.Dropping:
+				case schema.Dropping, schema.Retiring:
 					errs = append(errs, db.dropIndex(ctx, core, x.ID, progress))
 				}
 			}

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -23,8 +24,11 @@ import (
 // given out. A transaction that is rolled back leaves a gap, too. Ranges begin with one number and
 // double, so that a process leaves out fewer numbers than it has taken.
 //
+// In shared storage a range begins where the last one of all processes ends.
+//
 // Writers may give numbers of their own, in any order. A commit with such a number raises the end
-// above it first, so no number is ever made that a row has or had.
+// above it first, so no number is ever made that a row has or had, unless another process has taken
+// it before with a range that it has not used up.
 
 // maxRange is how many numbers a range has at most: one durable commit for as many rows.
 const maxRange = 1024
@@ -57,6 +61,11 @@ func (q *numbers) load(data []byte) error {
 func (q *numbers) take(ctx context.Context, db *DB, id uint32) (int64, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if db.fences > 0 && q.next.Load() >= q.end {
+		if err := q.lease(ctx, db, id, 1); err != nil {
+			return 0, err
+		}
+	}
 	n := max(1, q.next.Load())
 	if n == math.MaxInt64 {
 		return 0, invalid("the numbers of the identity column are used up")
@@ -78,6 +87,9 @@ func (q *numbers) pass(ctx context.Context, db *DB, id uint32, n int64) error {
 	after := n
 	if n < math.MaxInt64 {
 		after++
+	}
+	if db.fences > 0 && after > q.end {
+		return q.lease(ctx, db, id, after)
 	}
 	if err := q.raise(ctx, db, id, after); err != nil || after <= q.next.Load() {
 		return err
@@ -105,6 +117,48 @@ func (q *numbers) raise(ctx context.Context, db *DB, id uint32, end int64) error
 	}
 	q.end, q.more = end, min(2*q.more+1, maxRange-1)
 	return nil
+}
+
+// lease takes a range of the numbers that no process has taken, from next on, if so many were not
+// taken before. Requires: mu.
+func (q *numbers) lease(ctx context.Context, db *DB, id uint32, next int64) error {
+	key := catalogueKey(markNumbers, id)
+	for attempt := 0; ; attempt++ {
+		taken, cond := storedNumbers{1}, store.Absent()
+		raw, err := db.store.Get(ctx, nil, key)
+		if err == nil {
+			cond, err = store.ValueIs(raw), json.Unmarshal(raw, &taken)
+		}
+		if absent(err) != nil {
+			return err
+		}
+		if next > 1 && next <= taken.End {
+			return nil
+		}
+		from := max(next, taken.End)
+		end := from + q.more + 1
+		if end < from {
+			end = math.MaxInt64
+		}
+		data, err := json.Marshal(storedNumbers{end})
+		if err != nil {
+			return err
+		}
+		set := store.WriteSet{Durability: store.Sync}
+		set.PutIf(key, data, cond)
+		err = db.store.Commit(ctx, &set)
+		if err == nil {
+			q.next.Store(from)
+			q.end, q.more = end, min(2*q.more+1, maxRange-1)
+			return nil
+		}
+		if !errors.Is(err, store.ErrConditionFailed) && !errors.Is(err, ErrConflict) {
+			return err
+		}
+		if err := pause(ctx, attempt); err != nil {
+			return err
+		}
+	}
 }
 
 // Generate puts values into those places of a row that are NULL and that their columns generate

@@ -48,6 +48,11 @@ type Options struct {
 	// in statements included; 0 is no limit.
 	MaxTxAge time.Duration
 
+	// Lease is for how long a process may read by definitions of tables without looking whether
+	// another one has changed them, where several share the storage: see store.Limits.Fences. Drops
+	// wait for twice that time. All processes must have the same; 0 is a second.
+	Lease time.Duration
+
 	// Clock is the time; nil is time.Now. Expiry is decided by the engine's own clock.
 	Clock func() time.Time
 }
@@ -79,6 +84,12 @@ func (o *Options) complete() (Options, error) {
 	}
 	if out.SlowQuery < 0 {
 		errs = append(errs, fmt.Errorf("table: SlowQuery is %s", out.SlowQuery))
+	}
+	if out.Lease < 0 {
+		errs = append(errs, fmt.Errorf("table: Lease is %s", out.Lease))
+	}
+	if out.Lease == 0 {
+		out.Lease = defaultLease
 	}
 	if out.MaxTxAge < 0 {
 		errs = append(errs, fmt.Errorf("table: MaxTxAge is %s", out.MaxTxAge))

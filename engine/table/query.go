@@ -54,7 +54,10 @@ func (db *DB) Query(ctx context.Context, sel *plan.Select, params ...any) (*Rows
 // DB returns db itself.
 func (db *DB) DB() *DB { return db }
 
-func (db *DB) stateOf(_ context.Context, core *tableCore) (*tableState, error) {
+func (db *DB) stateOf(ctx context.Context, core *tableCore) (*tableState, error) {
+	if err := db.renew(ctx); err != nil {
+		return nil, err
+	}
 	return core.present()
 }
 

@@ -71,7 +71,8 @@ func (t *Table) Read(
 			return err
 		}
 		err = read(st.Schema, r)
-		if err == nil || errors.Is(err, ErrNotFound) || t.current(st) {
+		live := t.tx == nil && t.snap == nil
+		if absent(err) == nil && (!live || t.db.leased()) || t.current(ctx, st) {
 			return err
 		}
 	}
@@ -87,14 +88,18 @@ func (t *Table) reading(ctx context.Context) (*tableState, store.Reader, error) 
 		st, err := t.snap.stateOf(ctx, t.core)
 		return st, t.snap.snap, err
 	}
-	st, err := t.core.present()
+	st, err := t.db.stateOf(ctx, t.core)
 	return st, t.db.store, err
 }
 
 // current reports whether a definition is still the present one: if not, what was read
 // under it may be of a newer one.
-func (t *Table) current(st *tableState) bool {
-	return t.tx != nil || t.snap != nil || t.core.state.Load() == st
+func (t *Table) current(ctx context.Context, st *tableState) bool {
+	if t.tx != nil || t.snap != nil {
+		return true
+	}
+	moved, err := t.db.outdated(ctx, t.core, st)
+	return !moved || err != nil
 }
 
 // MultiGet looks up many rows at one moment and calls found for those that are there, in
@@ -124,7 +129,7 @@ func (t *Table) MultiGet(ctx context.Context, keys [][]expr.Value,
 			return
 		}
 		failed = st.Schema.Decode(row, it.Key, it.Value, nil)
-		for failed != nil && !t.current(st) { // the row may be of a newer definition
+		for failed != nil && !t.current(ctx, st) { // the row may be of a newer definition
 			st = t.core.state.Load()
 			row = st.Schema.Row()
 			failed = st.Schema.Decode(row, it.Key, it.Value, nil)

@@ -2,6 +2,7 @@ package table
 
 import (
 	"context"
+	"errors"
 
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/store"
@@ -27,7 +28,11 @@ func (db *DB) Snapshot(ctx context.Context) (*Snapshot, error) {
 		if s.snap, err = db.store.Snapshot(ctx); err != nil {
 			return nil, err
 		}
-		same := db.tables.Load() == s.list
+		same, err := db.sees(ctx, s.snap)
+		if err != nil {
+			return nil, errors.Join(err, s.snap.Close())
+		}
+		same = same && db.tables.Load() == s.list
 		for core, st := range s.states {
 			same = same && core.state.Load() == st
 		}

@@ -140,6 +140,13 @@ func (tx *Tx) state(ctx context.Context, core *tableCore) (*tableState, error) {
 	if s.gone {
 		return nil, &NameError{s.Schema.Name, ErrNoTable}
 	}
+	if tx.db.fences > 0 {
+		if err := tx.db.proven(ctx, tx.store, s); err != nil {
+			return nil, err
+		}
+		tx.seen[core] = s
+		return s, nil
+	}
 	it, err := store.GetItem(ctx, tx.store, catalogueKey(markTable, s.Schema.ID))
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, err

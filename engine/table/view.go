@@ -82,6 +82,11 @@ func (db *DB) CreateView(ctx context.Context, view View, replace bool) error {
 	}
 	db.schemaMu.Lock()
 	defer db.schemaMu.Unlock()
+	return db.changing(ctx, func() error { return db.createView(ctx, view, replace) })
+}
+
+// createView is CreateView without the lock and the repetition.
+func (db *DB) createView(ctx context.Context, view View, replace bool) error {
 	list := db.tables.Load()
 	old := list.views[view.Name]
 	if list.byName[view.Name] != nil || old != nil && !replace {
@@ -91,8 +96,10 @@ func (db *DB) CreateView(ctx context.Context, view View, replace bool) error {
 	head := db.head
 	if view.ID = head.NextTable; old != nil {
 		view.ID = old.ID
-	} else if err := db.nextID(&set, &head); err != nil {
-		return err
+	} else if head.NextTable++; db.fences == 0 {
+		if err := db.putHead(&set, &head); err != nil {
+			return err
+		}
 	}
 	view.Columns = slices.Clone(view.Columns)
 	data, err := json.Marshal(&view)
@@ -104,6 +111,9 @@ func (db *DB) CreateView(ctx context.Context, view View, replace bool) error {
 		set.PutIf(key, data, db.present(old.version))
 	} else {
 		set.PutIf(key, data, store.Absent())
+	}
+	if db.fences > 0 {
+		return db.saveShared(ctx, &set, head, 0)
 	}
 	return db.saveList(ctx, &set, func(ctx context.Context, list *tableList) (err error) {
 		if old == nil {
@@ -124,26 +134,34 @@ func (db *DB) CreateView(ctx context.Context, view View, replace bool) error {
 func (db *DB) DropView(ctx context.Context, name string) error {
 	db.schemaMu.Lock()
 	defer db.schemaMu.Unlock()
-	old, err := db.View(name)
-	if err != nil {
-		return err
-	}
-	var set store.WriteSet
-	set.DeleteIf(catalogueKey(markView, old.ID), db.present(old.version))
-	return db.saveList(ctx, &set, func(_ context.Context, list *tableList) error {
-		delete(list.views, name)
-		return nil
+	return db.changing(ctx, func() error {
+		old, err := db.View(name)
+		if err != nil {
+			return err
+		}
+		var set store.WriteSet
+		set.DeleteIf(catalogueKey(markView, old.ID), db.present(old.version))
+		if db.fences > 0 {
+			return db.saveShared(ctx, &set, db.head, 0)
+		}
+		return db.saveList(ctx, &set, func(_ context.Context, list *tableList) error {
+			delete(list.views, name)
+			return nil
+		})
 	})
 }
 
-// nextID takes the next id in the catalogue.
-func (db *DB) nextID(set *store.WriteSet, head *catalogueHead) error {
-	head.NextTable++
+// putHead replaces the head of the catalogue.
+func (db *DB) putHead(set *store.WriteSet, head *catalogueHead) error {
 	data, err := json.Marshal(head)
 	if err != nil {
 		return fmt.Errorf("table: catalogue: %w", err)
 	}
-	set.PutIf(catalogueKey(markHead), data, db.present(head.version))
+	cond := db.present(head.version)
+	if db.fences > 0 && head.raw != nil { // without versions, too
+		cond = store.ValueIs(head.raw)
+	}
+	set.PutIf(catalogueKey(markHead), data, cond)
 	return nil
 }
 

@@ -42,19 +42,33 @@ func (t *Table) attempt(ctx context.Context, w *rowio.Writer,
 	if err != nil {
 		return false, err
 	}
+	again, final, err := t.try(ctx, w, build, st, writeTo, done)
+	if err != nil && !final && t.db.fences > 0 && t.tx == nil {
+		moved, failed := t.db.outdated(ctx, t.core, st)
+		again, err = again || moved, errors.Join(err, failed)
+	}
+	return again, err
+}
+
+// try is attempt with a definition. final says that an error is one by any definition.
+func (t *Table) try(ctx context.Context, w *rowio.Writer, build func(*rowio.Writer) error,
+	st *tableState, writeTo store.ReadWriter, done func()) (again, final bool, err error) {
 	defer done()
 	w.Reset(&st.Rules, writeTo)
 	if err = build(w); err == nil {
 		err = w.Finish(ctx)
 	}
 	if err != nil {
-		return false, notUnique(st.Schema, err)
+		return false, false, notUnique(st.Schema, err)
 	}
 	if w.Set().Len() == 0 {
-		return false, nil
+		return false, false, nil
 	}
 	if err := t.core.numbers.pass(ctx, t.db, st.Schema.ID, w.Number()); err != nil {
-		return false, err
+		return false, true, err
+	}
+	if t.tx == nil {
+		t.db.prove(w.Set(), st)
 	}
 	rows := t.core.touch(w)
 	err = writeTo.Commit(ctx, w.Set())
@@ -68,11 +82,11 @@ func (t *Table) attempt(ctx context.Context, w *rowio.Writer,
 	switch {
 	case errors.As(err, &failed):
 		again, err = w.Lost(ctx, failed)
-		return again, notUnique(st.Schema, err)
+		return again, false, notUnique(st.Schema, err)
 	case err != nil && t.tx == nil && errors.Is(err, ErrConflict):
-		return true, err
+		return true, false, err
 	}
-	return false, err
+	return false, true, err
 }
 
 // notUnique returns an error that is a *UniqueError if another row is in the way.

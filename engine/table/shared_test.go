@@ -1,0 +1,423 @@
+package table_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/local"
+	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/engine/store"
+	"github.com/kstonedb/kstone/engine/store/storetest"
+	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/keycodec"
+)
+
+// process is the store of one process among several on the storage of an engine.
+type process struct {
+	*local.Store
+	fences int
+}
+
+func (p *process) Limits() store.Limits {
+	l := p.Store.Limits()
+	l.Fences = p.fences
+	return l
+}
+
+// plain is the store of one process on a store in memory, without versions.
+type plain struct{ store.Store }
+
+func (p plain) Limits() store.Limits {
+	l := p.Store.Limits()
+	l.Fences, l.NoVersions = 1, true
+	return l
+}
+
+func (p plain) Commit(ctx context.Context, w *store.WriteSet) error {
+	return errors.Join(w.Validate(p.Limits()), p.Store.Commit(ctx, w))
+}
+
+// storages are what the tests of several processes run on: each makes stores of one storage.
+var storages = map[string]func(t testing.TB) func() store.Store{
+	"engine": func(t testing.TB) func() store.Store {
+		e, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { e.Close() })
+		return func() store.Store { return &process{local.New(e), 3} }
+	},
+	"memory": func(testing.TB) func() store.Store {
+		m := storetest.NewMemory(time.Now)
+		return func() store.Store { return plain{m} }
+	},
+}
+
+func onStorages(t *testing.T, f func(t *testing.T, next func() store.Store)) {
+	for name, storage := range storages {
+		t.Run(name, func(t *testing.T) { f(t, storage(t)) })
+	}
+}
+
+// openShared opens the tables as another process does. With the lease of behind it learns of
+// changes only when it is told.
+func openShared(t testing.TB, s store.Store, lease time.Duration) *table.DB {
+	t.Helper()
+	db, err := table.OpenStore(ctx, s, &table.Options{Lease: lease})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+const (
+	quick  = 20 * time.Millisecond
+	behind = time.Hour
+)
+
+const sharedText = `{"name":"shared","columns":[{"name":"id","type":"int64"},
+ {"name":"a","type":"int64","nullable":true},{"name":"b","type":"int64","nullable":true}],
+ "primary_key":["id"],
+ "indexes":[{"name":"by_b","columns":[{"column":"b"}]}]}`
+
+func newIndex(name string, column int, unique bool) schema.Index {
+	k := schema.KeyColumn{Ordinal: column}
+	return schema.Index{Name: name, Unique: unique,
+		Columns: []schema.IndexColumn{{KeyColumn: k}}}
+}
+
+// definitionChanges are those of another process.
+var definitionChanges = map[string]func(db *table.DB) error{
+	"create index": func(db *table.DB) error {
+		return db.CreateIndex(ctx, "shared", newIndex("by_a", 1, false), nil)
+	},
+	"create unique index": func(db *table.DB) error {
+		return db.CreateIndex(ctx, "shared", newIndex("by_a", 1, true), nil)
+	},
+	"drop index": func(db *table.DB) error { return db.DropIndex(ctx, "shared", "by_b", nil) },
+	"rename column": func(db *table.DB) error {
+		return db.RenameColumn(ctx, "shared", "a", "other")
+	},
+	"add column": func(db *table.DB) error {
+		v := expr.Int(5)
+		return errors.Join(
+			db.AddColumn(ctx, "shared",
+				schema.Column{Name: "c", Type: keycodec.TypeInt64, Default: &v}),
+			setColumn(db, 3, 50))
+	},
+	"rename table": func(db *table.DB) error {
+		return errors.Join(db.RenameTable(ctx, "shared", "was shared"),
+			db.RenameTable(ctx, "was shared", "shared"))
+	},
+}
+
+func setColumn(db *table.DB, column int, v int64) error {
+	tab, err := db.Table("shared")
+	if err != nil {
+		return err
+	}
+	return tab.Update(ctx, row1(1), func(row []expr.Value) error {
+		row[column] = expr.Int(v)
+		return nil
+	})
+}
+
+func row1(id int64) []expr.Value { return []expr.Value{expr.Int(id)} }
+
+// statements are what a process does whose definition is not the present one.
+var statements = map[string]func(db *table.DB, tab *table.Table) error{
+	"update": func(db *table.DB, tab *table.Table) error {
+		return tab.Update(ctx, row1(1), func(row []expr.Value) error {
+			row[1] = expr.Int(77)
+			return nil
+		})
+	},
+	"update where": func(db *table.DB, tab *table.Table) error {
+		_, err := tab.UpdateWhere(ctx, nil, []table.Assignment{{Column: 1,
+			Value: expr.Arith{Op: expr.Add, L: tab.Schema().Ref(0, 1),
+				R: expr.Const{Value: expr.Int(1000)}}}})
+		return err
+	},
+	"delete": func(db *table.DB, tab *table.Table) error { return tab.Delete(ctx, row1(2)) },
+	"insert": func(db *table.DB, tab *table.Table) error {
+		for {
+			def := tab.Schema()
+			bound, err := db.Bound(def)
+			if err != nil {
+				return err
+			}
+			r := append(row1(9), expr.Int(90), expr.Int(90))
+			for len(r) < len(def.Columns) {
+				r = append(r, expr.Int(1))
+			}
+			if err = bound.Insert(ctx, r); !errors.Is(err, table.ErrChanged) {
+				return err
+			}
+		}
+	},
+	"transaction": func(db *table.DB, tab *table.Table) error {
+		if _, ok := db.Store().(store.Transactor); !ok {
+			return nil
+		}
+		return db.Update(ctx, func(tx *table.Tx) error {
+			return tab.In(tx).Update(ctx, row1(3), func(row []expr.Value) error {
+				row[1] = expr.Int(33)
+				return nil
+			})
+		})
+	},
+}
+
+// Promise (tables): In storage that several processes share, a row is only written by the present
+// definition of its table: a process that does not know of another one's change of columns or
+// indexes yet writes all entries, and loses no column that it does not know.
+func TestWritersBehindWriteByThePresentDefinition(t *testing.T) {
+	onStorages(t, func(t *testing.T, next func() store.Store) {
+		for change, alter := range definitionChanges {
+			for name, write := range statements {
+				t.Run(change+"/"+name, func(t *testing.T) {
+					a := openShared(t, next(), quick)
+					tab := create(t, a, sharedText)
+					defer a.DropTable(ctx, "shared", nil)
+					for i := range 5 {
+						if err := tab.Insert(ctx, row(t, i, 10+i, i)); err != nil {
+							t.Fatal(err)
+						}
+					}
+					b := openShared(t, next(), behind)
+					stale, err := b.Table("shared")
+					if err != nil {
+						t.Fatal(err)
+					}
+					if err := errors.Join(alter(a), write(b, stale)); err != nil {
+						t.Fatal(err)
+					}
+					for _, db := range []*table.DB{a, b} {
+						live, err := db.Table("shared")
+						if err != nil {
+							t.Fatal(err)
+						}
+						verify(t, live)
+					}
+					got, err := tab.Get(ctx, expr.Int(1))
+					if err != nil {
+						t.Fatal(err)
+					}
+					if change == "add column" && text(got[3:]) != "50" {
+						t.Errorf("the new column is %s", text(got[3:]))
+					}
+					if name == "update" && text(got[1:2]) != "77" {
+						t.Errorf("the row is %s", text(got))
+					}
+				})
+			}
+		}
+	})
+}
+
+func TestWritersBehindDoNotWriteToADroppedTable(t *testing.T) {
+	onStorages(t, func(t *testing.T, next func() store.Store) {
+		a, b := openShared(t, next(), quick), openShared(t, next(), behind)
+		tab := create(t, a, sharedText)
+		stale, err := b.Table("shared")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := a.DropTable(ctx, "shared", nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := stale.Insert(ctx, row(t, 1, 1, 1)); !errors.Is(err, table.ErrNoTable) {
+			t.Errorf("insert: %v", err)
+		}
+		prefix := tab.Schema().AppendRowPrefix(nil)
+		n, err := store.Count(ctx, a.Store(), store.Interval(prefix, append(prefix, 0xff)))
+		if n != 0 || err != nil {
+			t.Errorf("%d rows of the dropped table: %v", n, err)
+		}
+	})
+}
+
+// Promise (tables): In storage that several processes share, a process that is one definition
+// behind reads what the others do, while they add, rename and drop columns and indexes.
+func TestReadersBehindReadTheSame(t *testing.T) {
+	onStorages(t, func(t *testing.T, next func() store.Store) {
+		for change, alter := range definitionChanges {
+			t.Run(change, func(t *testing.T) {
+				a := openShared(t, next(), quick)
+				tab := create(t, a, sharedText)
+				defer a.DropTable(ctx, "shared", nil)
+				insertRows(t, tab, row(t, 1, 10, 1), row(t, 2, 20, 2))
+				b := openShared(t, next(), behind)
+				if change == "drop index" {
+					readWhileRetiring(t, openShared(t, next(), behind), b)
+					return
+				}
+				stale, err := b.Table("shared")
+				if err != nil {
+					t.Fatal(err)
+				}
+				by := from(stale, eq(col(stale, "b"), 2))
+				by.Columns = []plan.Output{{Expr: col(stale, "id")}}
+				if err := alter(a); err != nil {
+					t.Fatal(err)
+				}
+				if got := all(t, b, by); !slices.Equal(got, []string{"2"}) {
+					t.Errorf("by index: %q", got)
+				}
+				everything := from(stale, nil)
+				if got := all(t, b, everything); len(got) != 2 {
+					t.Errorf("all: %q", got)
+				}
+				if got, err := stale.Get(ctx, expr.Int(2)); err != nil ||
+					text(got[:3]) != "2, 20, 2" {
+					t.Errorf("get: %s %v", text(got), err)
+				}
+			})
+		}
+	})
+}
+
+func insertRows(t testing.TB, tab *table.Table, rows ...[]expr.Value) {
+	t.Helper()
+	for _, r := range rows {
+		if err := tab.Insert(ctx, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// readWhileRetiring reads by an index, in a process that does not know that it is being dropped, as
+// long as it may.
+func readWhileRetiring(t *testing.T, a, b *table.DB) {
+	tab, err := a.Table("shared")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stale, err := b.Table("shared")
+	if err != nil {
+		t.Fatal(err)
+	}
+	until, stop := context.WithCancel(ctx)
+	dropped := make(chan error, 1)
+	go func() { dropped <- a.DropIndex(until, "shared", "by_b", nil) }()
+	for tab.Schema().Index("by_b").State == schema.Ready {
+		runtime.Gosched()
+	}
+	insertRows(t, tab, row(t, 3, 30, 2))
+	by := from(stale, eq(col(stale, "b"), 2))
+	by.Columns = []plan.Output{{Expr: col(stale, "id")}}
+	got := all(t, b, by)
+	if slices.Sort(got); !slices.Equal(got, []string{"2", "3"}) {
+		t.Errorf("while the index retires: %q", got)
+	}
+	stop()
+	if err := <-dropped; !errors.Is(err, context.Canceled) {
+		t.Errorf("a drop that was interrupted: %v", err)
+	}
+}
+
+// A process whose lease has run out reads by the present definitions, also if it does not poll.
+func TestLeaseEnds(t *testing.T) {
+	onStorages(t, func(t *testing.T, next func() store.Store) {
+		a, b := openShared(t, next(), quick), openShared(t, next(), quick)
+		tab := create(t, a, sharedText)
+		insertRows(t, tab, row(t, 1, 10, 1))
+		stale, err := b.Table("shared")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := b.Prepare(from(stale, eq(col(stale, "b"), 7)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := a.DropIndex(ctx, "shared", "by_b", nil); err != nil {
+			t.Fatal(err)
+		}
+		insertRows(t, tab, row(t, 2, 20, 7))
+		rows, err := p.Query(ctx, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := texts(t, rows); !slices.Equal(got, []string{"2, 20, 7"}) {
+			t.Errorf("%q", got)
+		}
+	})
+}
+
+// Of several processes that give a name at one time, one has it.
+func TestNamesOfSeveralProcesses(t *testing.T) {
+	onStorages(t, func(t *testing.T, next func() store.Store) {
+		var dbs []*table.DB
+		for range 3 {
+			dbs = append(dbs, openShared(t, next(), quick))
+		}
+		for round := range 10 {
+			name := fmt.Sprint("t", round)
+			var group sync.WaitGroup
+			errs := make([]error, len(dbs)+1)
+			for i, db := range dbs {
+				group.Go(func() {
+					def := *define(t, sharedText)
+					def.Name = name
+					_, errs[i] = db.CreateTable(ctx, &def)
+				})
+			}
+			group.Go(func() {
+				errs[len(dbs)] = dbs[0].CreateView(ctx, table.View{Name: name, Query: "q"}, false)
+			})
+			group.Wait()
+			won := 0
+			for _, err := range errs {
+				if err == nil {
+					won++
+				} else if !errors.Is(err, table.ErrExists) {
+					t.Error(err)
+				}
+			}
+			if won != 1 {
+				t.Errorf("%d processes have made %s: %v", won, name, errs)
+			}
+		}
+	})
+}
+
+// Promise (tables): Processes that share storage never give out one number of an identity column
+// twice.
+func TestNumbersOfSeveralProcesses(t *testing.T) {
+	onStorages(t, func(t *testing.T, next func() store.Store) {
+		create(t, openShared(t, next(), quick), `{"name":"n","columns":[{"name":"id","type":"int64",
+ "generated":"identity"},{"name":"a","type":"int64","nullable":true}],"primary_key":["id"]}`)
+		var mu sync.Mutex
+		seen := map[string]bool{}
+		var group sync.WaitGroup
+		for range 3 {
+			db := openShared(t, next(), quick)
+			tab, err := db.Table("n")
+			if err != nil {
+				t.Fatal(err)
+			}
+			group.Go(func() {
+				for range 100 {
+					v, err := tab.NextValue(ctx, 0)
+					mu.Lock()
+					if err != nil || seen[v.String()] {
+						t.Errorf("%s, again: %v %v", v, seen[v.String()], err)
+					}
+					seen[v.String()] = true
+					mu.Unlock()
+				}
+			})
+		}
+		group.Wait()
+	})
+}
