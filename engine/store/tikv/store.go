@@ -40,7 +40,7 @@ var _ interface {
 // of zero bytes becomes twice as long.
 var limits = store.Limits{
 	KeyBytes: 2 << 10, ValueBytes: 4 << 20, CommitBytes: 64 << 20, PropertyBytes: 4 << 20,
-	NoVersions: true,
+	NoVersions: true, Fences: 64,
 	Costs: store.Costs{
 		RoundTrip: 1e6, Page: 4096, Batch: 5120, Trees: 256,
 	},
