@@ -42,6 +42,7 @@ const maxEncodedKey = 2690
 // all the same: see maxEncodedKey. Zero bytes of a partition key count twice.
 var limits = store.Limits{
 	KeyBytes: 2 << 10, ValueBytes: 64 << 20, CommitBytes: 128 << 20, PropertyBytes: 16 << 20,
+	Fences: 1,
 	Costs: store.Costs{
 		Seek: 20_000, Key: 500, Byte: 2, Fetch: 5_000, RoundTrip: 300_000, Page: 4096, Batch: 4096,
 		Trees: 1,
