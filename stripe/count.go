@@ -24,7 +24,8 @@ func (s *Stripe) Count(lo, hi []byte, snap base.SeqNum) (n int64, ok bool, err e
 			return 0, false, nil
 		}
 	}
-	var parts []keyRange // of the runs
+	var few [4]keyRange
+	parts := few[:0] // of the runs
 	for _, run := range v.Runs {
 		from, to := run.overlap(lo, hi)
 		if run.HasRanges {

@@ -233,6 +233,9 @@ func (f *frame) scan() error {
 		}
 		rg.MayHold = f.mayHold
 	}
+	if f.ranges.Interval && rg.Limit == 0 {
+		return store.Blocks(f.ctx, f.reader, rg, f.take)
+	}
 	for it, err := range f.reader.Scan(f.ctx, rg) {
 		if err != nil {
 			return err
@@ -248,6 +251,29 @@ func (f *frame) scan() error {
 		}
 	}
 	return nil
+}
+
+// take takes the items of a block, and reports whether more are wanted.
+func (f *frame) take(b *store.Block) bool {
+	for i := 0; i < b.Len() && !f.done; i++ {
+		f.read.Keys++
+		if f.Index == nil {
+			key, err := b.Key(i)
+			if err != nil {
+				f.fail(err)
+				break
+			}
+			f.row(key, b.Value(i))
+			continue
+		}
+		it, err := b.Item(i)
+		if err != nil {
+			f.fail(err)
+			break
+		}
+		f.entered(&it)
+	}
+	return !f.done
 }
 
 // mostLimit bounds the limits that are passed to the store.

@@ -405,6 +405,21 @@ var bugs = []bug{
 		"./engine", "TestLogFilesThatStay",
 	},
 	{
+		"blocks show what items do: what is deleted is read where it is",
+		[]edit{{
+			"sst/entries.go", "m.Tombstones|m.TTLEntries|m.RangeTombstones != 0 || m.MaxSeq > snap",
+			"m.MaxSeq > snap",
+		}},
+		"./engine", "TestBlocks",
+	},
+	{
+		"blocks show what items do: older versions are read where they are",
+		[]edit{{
+			"sst/entries.go", "err == nil && t.props.keys == m.Entries", "err == nil && t != nil",
+		}},
+		"./engine", "TestBlocks",
+	},
+	{
 		"nothing overwritten comes back: a block is pruned although a wanted version lies beneath",
 		[]edit{{
 			"stripe/prune.go", "f.Reader.Wanted(first, last, p) {",

@@ -227,6 +227,10 @@ func BenchmarkQueries(b *testing.B) {
 	from := func(n int) keycodec.Span {
 		return keycodec.Span{Start: keycodec.AppendInt64(nil, at(n))}
 	}
+	weight := typed.Col(p.of, func(r *shipment) *int64 { return &r.Weight })
+	q.run("scan", 205, func(int) int {
+		return p.read(b, p.of.Where(weight.Eq(7)).All(ctx, p.db))
+	})
 	q.engine("first/raw", "by_seq", 10, true, from)
 	q.engine("first/entries", "by_seq", 10, false, from)
 }
