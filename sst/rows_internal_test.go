@@ -14,8 +14,8 @@ import (
 	"github.com/kstonedb/kstone/internal/vfs"
 )
 
-// eachDamagedEntry calls f with readers of a file in which entry i of the block is damaged under a right
-// checksum.
+// eachDamagedEntry calls f with readers of a file in which entry i of the block is damaged under
+// a right checksum.
 func eachDamagedEntry(t *testing.T, f func(i int, r *Reader)) {
 	p := seedParts(t)
 	b, err := openDataBlock(p.block)

@@ -52,8 +52,8 @@ func (r *runner) lookupJoin(n *plan.JoinNode, j joiner) (operator, error) {
 }
 
 // bound begins to count what the lookups cost. In a division it is luck what a worker reads, once
-// there are helpers, and so would be the order of the partners of a row: then only the caller turns,
-// before, and for all.
+// there are helpers, and so would be the order of the partners of a row: then only the caller
+// turns, before, and for all.
 func (l *lookupJoin) bound() (err error) {
 	l.built, l.right.meter = nil, l.meter
 	cost := l.node.Bound.Cost

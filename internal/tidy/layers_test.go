@@ -62,6 +62,8 @@ var rows = map[string]int{
 	"engine/sql/driver":       13,
 	"engine/sql/sqllogictest": 13,
 
+	"engine/table/typed/compare": 13,
+
 	"examples":         14,
 	"cmd/kstone-cli":   13,
 	"cmd/kstone-gen":   13,

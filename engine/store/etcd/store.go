@@ -38,7 +38,7 @@ const (
 
 var limits = store.Limits{
 	KeyBytes: 32 << 10, ValueBytes: 1 << 20, CommitOps: maxTxnOps, CommitBytes: 5 << 18,
-	PropertyBytes: 1 << 20,
+	PropertyBytes: 1 << 20, Fences: 1,
 	Costs: store.Costs{
 		RoundTrip: 1e6, Page: 4096, Batch: maxTxnOps, Trees: 1,
 	},
