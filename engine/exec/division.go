@@ -52,8 +52,8 @@ type division struct {
 	helpers  sync.WaitGroup
 	stop     context.CancelCauseFunc
 	building sync.Mutex
-	builds   map[*plan.JoinNode]*hashed // the right sides of joins; guarded by building
-	mu       sync.Mutex                 // guards what follows
+	builds   map[*plan.JoinNode]*build // the right sides of joins; guarded by building
+	mu       sync.Mutex                // guards what follows
 	others   []*worker
 	failed   error       // the first of the helpers'
 	broken   atomic.Bool // there is one
@@ -75,6 +75,14 @@ type worker struct {
 	ends []func() bool
 }
 
+// build is the right side of a join. The right side may have joins in turn, so each has a mutex of
+// its own, held while it is read.
+type build struct {
+	mu     sync.Mutex
+	done   bool
+	hashed *hashed // nil if it has no room in memory
+}
+
 // partBits is the place of the part in the number of a row.
 const partBits = 40
 
@@ -92,7 +100,7 @@ func (r *runner) divide(n plan.Node, leaf *plan.Access) (*division, error) {
 		return nil, nil
 	}
 	d := &division{runner: r, node: n, leaf: leaf, workers: workers,
-		builds: map[*plan.JoinNode]*hashed{}}
+		builds: map[*plan.JoinNode]*build{}}
 	var err error
 	d.caller, err = d.newWorker(r.ctx, 0)
 	return d, err
@@ -124,9 +132,9 @@ func (d *division) run(work func(*worker) error) error {
 		d.stop(errStopped)
 	}
 	d.wait()
-	for _, h := range d.builds {
-		if h != nil {
-			h.kept.release()
+	for _, b := range d.builds {
+		if b.hashed != nil {
+			b.hashed.kept.release()
 		}
 	}
 	clear(d.builds)
@@ -137,15 +145,22 @@ func (d *division) run(work func(*worker) error) error {
 // if read is, or has returned nil.
 func (d *division) build(n *plan.JoinNode, read func() (*hashed, error)) (*hashed, error) {
 	d.building.Lock()
-	defer d.building.Unlock()
-	if built, ok := d.builds[n]; ok || read == nil {
-		return built, nil
+	b := d.builds[n]
+	if b == nil {
+		b = new(build)
+		d.builds[n] = b
 	}
-	built, err := read()
+	d.building.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.done || read == nil {
+		return b.hashed, nil
+	}
+	h, err := read()
 	if err == nil {
-		d.builds[n] = built
+		b.done, b.hashed = true, h
 	}
-	return built, err
+	return h, err
 }
 
 // wait waits for the helpers.

@@ -81,10 +81,13 @@ func (h *hashJoin) run(yield func([]expr.Value) bool) error {
 	}
 	if h.worker.index == 0 && h.node.Right.Estimate().Cost > h.node.Left.Estimate().Cost {
 		d.unbuilt++ // helpers wait for the first row of the left side
-		return h.joinWith(func() (*hashed, error) {
-			d.unbuilt--
+		waiting := 1
+		err := h.joinWith(func() (*hashed, error) {
+			d.unbuilt, waiting = d.unbuilt-waiting, 0
 			return build()
 		}, number(h.left), numbered)
+		d.unbuilt -= waiting
+		return err
 	}
 	built, err := build()
 	if err != nil || h.worker.index > 0 && built.rest != nil {
