@@ -135,6 +135,37 @@ func (t *Table) SetTTL(ttl *TTL) (*Table, error) {
 	})
 }
 
+// SetZones returns the table with zones of these columns; nil is the default, as in
+// Table.Zones. What was written before keeps the zones it has until it is merged.
+func (t *Table) SetZones(columns []string) (*Table, error) {
+	return t.changed(func(t *Table) error {
+		t.Zones = nil
+		if columns != nil {
+			t.Zones = make([]int, len(columns))
+		}
+		for i, name := range columns {
+			o, err := t.columnNamed(name)
+			if err != nil {
+				return fmt.Errorf("zones: %w", err)
+			}
+			t.Zones[i] = o
+		}
+		return nil
+	})
+}
+
+// zoneNames returns the names of the columns of Zones, nil for the default.
+func (t *Table) zoneNames() []string {
+	if t.Zones == nil {
+		return nil
+	}
+	names := make([]string, len(t.Zones))
+	for i, o := range t.Zones {
+		names[i] = t.Columns[o].Name
+	}
+	return names
+}
+
 // Rename returns the table with another name.
 func (t *Table) Rename(name string) (*Table, error) {
 	return t.changed(func(t *Table) error {

@@ -158,11 +158,7 @@ func (t *Table) MarshalJSON() ([]byte, error) {
 	if t.TTL != nil {
 		out.TTL = &ttlJSON{t.Columns[t.TTL.Ordinal].Name, t.TTL.After.String()}
 	}
-	if t.Zones != nil {
-		names := make([]string, len(t.Zones))
-		for i, o := range t.Zones {
-			names[i] = t.Columns[o].Name
-		}
+	if names := t.zoneNames(); names != nil {
 		out.Zones = &names
 	}
 	for _, x := range t.Indexes {

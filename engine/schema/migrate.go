@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/kstonedb/kstone/engine/expr"
 )
@@ -17,6 +18,7 @@ const (
 	DropColumn
 	ChangeDefault
 	ChangeTTL
+	ChangeZones
 	AddIndex
 	DropIndex
 	AddCheck
@@ -31,6 +33,7 @@ type Change struct {
 	Value  *expr.Value // of ChangeDefault; nil for no default
 	TTL    *TTL        // of ChangeTTL, with the ordinal of the column in the new definition
 	TTLBy  string      // of ChangeTTL: the name of the column; "": no TTL
+	Zones  []string    // of ChangeZones: the columns, nil for the default
 	Index  *Index      // of AddIndex, with the ordinals of the new definition
 	Check  *Check      // of AddCheck, with the ordinals of the new definition
 
@@ -54,6 +57,11 @@ func (c Change) String() string {
 			return "drop TTL"
 		}
 		return fmt.Sprintf("set TTL to %s after %s", c.TTL.After, c.TTLBy)
+	case ChangeZones:
+		if c.Zones == nil {
+			return "set zones to the default"
+		}
+		return "set zones to (" + strings.Join(c.Zones, ", ") + ")"
 	case AddIndex:
 		return "add index " + c.Name
 	case DropIndex:
@@ -83,6 +91,8 @@ func (c Change) Apply(t *Table) (*Table, error) {
 			return t.SetTTL(nil)
 		}
 		return t.SetTTL(&TTL{t.Column(c.TTLBy), c.TTL.After})
+	case ChangeZones:
+		return t.SetZones(c.Zones)
 	case AddIndex:
 		x, err := c.Index.movedTo(t, c.target)
 		if err != nil {
@@ -173,6 +183,10 @@ func Migrate(have, want *Table) ([]Change, error) {
 		}
 	}
 	changes = append(changes, migrateTTL(have, want)...)
+	if was, is := have.zoneNames(), want.zoneNames(); (was == nil) != (is == nil) ||
+		!slices.Equal(was, is) {
+		changes = append(changes, Change{Kind: ChangeZones, Zones: is})
+	}
 	drops, adds := migrateIndexes(have, want)
 	dropChecks, addChecks := migrateChecks(have, want)
 	drops, adds = append(drops, dropChecks...), append(adds, addChecks...)

@@ -225,6 +225,15 @@ func (b *binder) alter(ctx context.Context, db *table.DB, tree *syntax.AlterTabl
 	switch tree.Action {
 	case syntax.RenameTable:
 		return b.pointed(tree.To.Pos, db.RenameTable(ctx, t.Name, tree.To.Text))
+	case syntax.SetZones:
+		var names []string
+		if tree.Zones != nil {
+			names = make([]string, len(tree.Zones))
+		}
+		for i, n := range tree.Zones {
+			names[i] = t.Columns[b.column(t, n)].Name
+		}
+		return b.pointed(tree.Table.Pos, db.SetZones(ctx, t.Name, names))
 	case syntax.SetDefault, syntax.DropDefault:
 		var value *expr.Value
 		if tree.Action == syntax.SetDefault {

@@ -153,6 +153,14 @@ func (db *DB) SetTTL(ctx context.Context, table string, ttl *schema.TTL) error {
 	})
 }
 
+// SetZones makes blocks that are written from now on have zones of these columns, or none of an
+// empty list; nil is the default. See schema.Table.Zones.
+func (db *DB) SetZones(ctx context.Context, table string, columns []string) error {
+	return db.Alter(ctx, table, func(t *schema.Table) (*schema.Table, error) {
+		return t.SetZones(columns)
+	})
+}
+
 // RenameTable renames a table. The error matches ErrExists if the name is taken.
 func (db *DB) RenameTable(ctx context.Context, from, to string) error {
 	return db.Alter(ctx, from, func(t *schema.Table) (*schema.Table, error) {

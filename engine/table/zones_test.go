@@ -213,7 +213,9 @@ func (r *zoneRun) now() zoneMoment {
 // define changes the definition.
 func (r *zoneRun) define() {
 	def := r.tab.Schema()
-	switch r.rng.IntN(3) {
+	switch r.rng.IntN(4) {
+	case 3:
+		r.must(r.db.SetZones(ctx, "t", r.zones(def)))
 	case 0:
 		v := expr.Int(int64(r.rng.IntN(1000)))
 		c := schema.Column{Name: fmt.Sprint("x", r.added), Type: keycodec.TypeInt64, Default: &v,
@@ -231,6 +233,20 @@ func (r *zoneRun) define() {
 		}
 		r.must(r.db.RenameColumn(ctx, "t", from, to))
 	}
+}
+
+// zones returns some columns that may have zones, or nil.
+func (r *zoneRun) zones(def *schema.Table) (names []string) {
+	if r.rng.IntN(3) == 0 {
+		return nil
+	}
+	names = []string{}
+	for i := range def.Columns {
+		if c := &def.Columns[i]; i > 1 && c.Zoned() && r.rng.IntN(2) == 0 {
+			names = append(names, c.Name)
+		}
+	}
+	return names
 }
 
 func (r *zoneRun) cmp(name string, op expr.Op, v any) expr.Expr {
@@ -372,6 +388,68 @@ func TestZonesOfARisingColumn(t *testing.T) {
 		t.Errorf("%d blocks were read, %d skipped", b.Read, b.Skipped)
 	}
 	extremesOfARisingColumn(t, db, tab, n)
+}
+
+// TestZonesOfOldBlocks changes which columns have zones.
+//
+// Promise (tables): Zones of a table can be changed, and blocks that are written from then on have
+// the new ones.
+func TestZonesOfOldBlocks(t *testing.T) {
+	db := openOn(t, engine.Options{MaxRuns: 50}, nil)
+	tab := create(t, db, `{"name":"t","columns":[{"name":"id","type":"int64"},
+	 {"name":"at","type":"int64"},{"name":"text","type":"string"}],"primary_key":["id"],
+	 "zones":[]}`)
+	fill := strings.Repeat("some text ", 40)
+	write := func(from int) {
+		var rows [][]expr.Value
+		for i := from; i < from+10_000; i++ {
+			rows = append(rows, row(t, i, i, fill))
+		}
+		_, err := tab.PutMany(ctx, slices.Values(rows))
+		if err == nil {
+			err = local.Engine(db).Flush(ctx)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	skipped := func(want bool) {
+		t.Helper()
+		below := expr.Cmp{Op: expr.Lt, L: col(tab, "at"), R: expr.Param{}}
+		rows, err := db.Query(ctx, from(tab, below), expr.Int(-1))
+		if err != nil || len(texts(t, rows)) != 0 {
+			t.Fatal("there are rows below 0, or", err)
+		}
+		e, err := rows.ExplainAnalyze()
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := e.Actual.Blocks
+		if b.Skipped > 0 != want {
+			t.Errorf("%d blocks were read, %d skipped\n%s", b.Read, b.Skipped, e)
+		}
+	}
+	set := func(columns []string) {
+		t.Helper()
+		if err := db.SetZones(ctx, "t", columns); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(0)
+	skipped(false)
+	set([]string{"at"})
+	skipped(false)
+	write(10_000)
+	skipped(true)
+	set([]string{})
+	skipped(false)
+	set(nil)
+	skipped(true)
+	for _, columns := range [][]string{{"none"}, {"id"}, {"at", "at"}} {
+		if err := db.SetZones(ctx, "t", columns); err == nil {
+			t.Errorf("there are zones of %q", columns)
+		}
+	}
 }
 
 // extremesOfARisingColumn counts the blocks that are read for MIN and MAX: those at an end of each

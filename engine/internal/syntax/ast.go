@@ -248,6 +248,7 @@ const (
 	RenameIndex
 	AddCheck
 	DropConstraint
+	SetZones
 )
 
 // AlterTable is an ALTER TABLE statement.
@@ -260,6 +261,7 @@ type AlterTable struct {
 	Default Expr      // SetDefault
 	Index   Name      // RenameIndex
 	Check   Check     // AddCheck; of DropConstraint, the name
+	Zones   []Name    // SetZones; nil for the default
 	To      Name      // the new name
 }
 

@@ -370,6 +370,13 @@ func (f *formatter) alter(s *AlterTable) {
 		f.clause(" SET DEFAULT ", s.Default)
 	case DropDefault:
 		f.put(" ALTER COLUMN ", QuoteName(s.Column.Text), " DROP DEFAULT")
+	case SetZones:
+		f.put(" SET ZONES ")
+		if s.Zones == nil {
+			f.put("DEFAULT")
+		} else {
+			f.names(s.Zones)
+		}
 	case RenameTable:
 		f.put(" RENAME TO ", QuoteName(s.To.Text))
 	case RenameIndex:

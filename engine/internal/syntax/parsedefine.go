@@ -420,9 +420,13 @@ func (p *parser) alter(pos int) Statement {
 		p.rename(a)
 	case p.word("ALTER"):
 		p.alterColumn(a)
+	case p.words("SET", "ZONES"):
+		if a.Action = SetZones; !p.word("DEFAULT") {
+			a.Zones = p.zones()
+		}
 	default:
 		p.refuseAbsent(absentChanges)
-		p.fail("expected ADD, ALTER, DROP or RENAME, found %s", p.found())
+		p.fail("expected ADD, ALTER, DROP, RENAME or SET ZONES, found %s", p.found())
 	}
 	p.oneChange()
 	return a

@@ -2,6 +2,7 @@ package typed_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -83,6 +84,44 @@ func TestMigrate(t *testing.T) {
 	if report, err := handle.Verify(ctx, nil); err != nil {
 		t.Errorf("%+v, %v", report, err)
 	}
+}
+
+// TestMigrateZones changes which columns have zones, as the definition says.
+func TestMigrateZones(t *testing.T) {
+	db := openTyped(t)
+	zones := func(choose func(*typed.Table[noteV1], typed.Column[noteV1, string])) []int {
+		notes := typed.NewTable[noteV1]("notes")
+		choose(notes, typed.Col(notes, func(n *noteV1) *string { return &n.Color }))
+		if err := typed.Migrate(ctx, db, notes); err != nil {
+			t.Fatal(err)
+		}
+		handle, err := db.Table("notes")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return handle.Schema().Zones
+	}
+	type table = typed.Table[noteV1]
+	type color = typed.Column[noteV1, string]
+	for range 2 {
+		if z := zones(func(n *table, c color) { n.Zones(c) }); !slices.Equal(z, []int{2}) {
+			t.Errorf("zones of %v, want column 2", z)
+		}
+		if z := zones(func(*table, color) {}); z != nil {
+			t.Errorf("zones of %v, want the default", z)
+		}
+		if z := zones(func(n *table, _ color) { n.Zones() }); z == nil || len(z) != 0 {
+			t.Errorf("zones of %v, want none", z)
+		}
+	}
+	notes := typed.NewTable[noteV1]("notes")
+	id := typed.Col(notes, func(n *noteV1) *int64 { return &n.ID })
+	wantPanic(t, func() { notes.Zones(id) }, "notes", "zones")
+	notes = typed.NewTable[noteV1]("notes")
+	if err := typed.Migrate(ctx, db, notes); err != nil {
+		t.Fatal(err)
+	}
+	wantPanic(t, func() { notes.Zones() }, "notes", "after the table was used")
 }
 
 func TestMigrateRefuses(t *testing.T) {

@@ -54,6 +54,7 @@ type Table[T any] struct {
 	indexes []*Index[T]
 	shard   shard.Spec // of the primary key
 	sharded int        // columns that its bucket follows from
+	zones   []int      // nil is the default
 	checks  []schema.Check
 	frozen  atomic.Bool
 
@@ -114,7 +115,8 @@ func (t *Table[T]) Schema() (*schema.Table, error) {
 
 // definition returns the table with its first n indexes.
 func (t *Table[T]) definition(n int) schema.Table {
-	def := schema.Table{Name: t.name, Shard: t.shard, ShardColumns: t.sharded}
+	def := schema.Table{Name: t.name, Shard: t.shard, ShardColumns: t.sharded,
+		Zones: t.zones}
 	for i, f := range t.fields {
 		def.Columns = append(def.Columns, f.column)
 		k := schema.KeyColumn{Ordinal: i, Desc: f.desc, NullsLast: f.nulls}
@@ -170,6 +172,23 @@ func (t *Table[T]) Check(name string, p Predicate[T]) *Table[T] {
 		panic(fmt.Sprintf("typed: check %s of %s is added after the table was used", name, t.name))
 	}
 	t.checks = append(t.checks, schema.Check{Name: name, Condition: p.expression()})
+	if _, err := schema.New(t.definition(0)); err != nil {
+		panic(fmt.Sprintf("typed: %s as %s: %v", t.name, t.typ, err))
+	}
+	return t
+}
+
+// Zones names the columns that blocks have zones of, so that scans pass over those without rows of
+// a condition; without it they are all but long texts, and Zones() is none. It panics if the table
+// was used before, or for a column that can have none.
+func (t *Table[T]) Zones(columns ...Selector[T]) *Table[T] {
+	if t.frozen.Load() {
+		panic(fmt.Sprintf("typed: zones of %s are chosen after the table was used", t.name))
+	}
+	t.zones = make([]int, len(columns))
+	for i, c := range columns {
+		t.zones[i] = c.column(nil).index
+	}
 	if _, err := schema.New(t.definition(0)); err != nil {
 		panic(fmt.Sprintf("typed: %s as %s: %v", t.name, t.typ, err))
 	}
