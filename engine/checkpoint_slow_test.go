@@ -64,7 +64,7 @@ func TestCheckpointDoesNotHoldUpWriters(t *testing.T) {
 			go func() { done <- db.Checkpoint(ctx, "copy", nil) }()
 			<-fsys.arrived
 			copy(value, "later")
-			within(t, 20*time.Second, "puts while the copy is held up", func() { fill(6 * 8) })
+			within(t, 2*time.Minute, "puts while the copy is held up", func() { fill(6 * 8) })
 			if m := db.Metrics(); m.LogBytes > 2*m.LogBudgetBytes {
 				t.Errorf("the log has %d bytes, its budget is %d", m.LogBytes, m.LogBudgetBytes)
 			}
@@ -122,7 +122,7 @@ func TestCheckpointIsCanceled(t *testing.T) {
 			if name == "slow" && stopAt > 256<<10 {
 				cancel(why) // it would not come that far
 			}
-			within(t, time.Minute, "the end of the copy", func() {
+			within(t, 2*time.Minute, "the end of the copy", func() {
 				wantIs(t, db.Checkpoint(canceled, "copy", &o), why)
 			})
 			cancel(nil)

@@ -63,7 +63,7 @@ func TestDiskFullPasses(t *testing.T) {
 	n, rounds := 400, testutil.Effort(2, 3)
 	for round := range rounds {
 		fsys.SetCapacity(fsys.UsedBytes() + 2<<20)
-		within(t, 60*time.Second, "filling the disk", func() { n = fillDisk(t, db, n) })
+		within(t, 2*time.Minute, "filling the disk", func() { n = fillDisk(t, db, n) })
 		wantFilled(t, db, n)
 		wantValue(t, db, pk(fmt.Sprint(n)), nil) // refused means not written
 		if count := len(content(t, db)); count != n {

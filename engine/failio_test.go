@@ -190,7 +190,7 @@ func TestFailingIOLosesNothing(t *testing.T) {
 func failRun(t *testing.T, p *vfstest.FailPlan) {
 	mem, w := vfs.NewMem(), witness{}
 	what := fmt.Sprintf("operation %d", p.At)
-	within(t, time.Minute, what, func() {
+	within(t, 2*time.Minute, what, func() {
 		failScript(t, vfstest.NewFault(mem, p.Hook), w)
 		if n := mem.OpenFiles(); n != 0 {
 			t.Fatalf("%s: %d files are still open", what, n)

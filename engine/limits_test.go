@@ -511,7 +511,7 @@ func TestLargestValue(t *testing.T) {
 	}
 	fsys := vfs.NewMem()
 	o := engine.Options{MemtableBytes: 1 << 20, LogBytes: 8 << 20, CacheBytes: 1 << 20}
-	within(t, 60*time.Second, "writes around the largest value", func() {
+	within(t, 2*time.Minute, "writes around the largest value", func() {
 		db := openOn(t, fsys, o)
 		ok(t, db.Put(pk("big"), value))
 		ok(t, db.Put(pk("small"), []byte("after"))) // the log has to move on

@@ -243,7 +243,7 @@ func TestHugeIndex(t *testing.T) {
 // as nothing. Also `TestEmptyTableIsSmall` in `memtable`.
 func TestLongKeysInSmallWriteBuffers(t *testing.T) {
 	db := openMemory(t, engine.Options{MemtableBytes: 1 << 20, Durability: engine.Process})
-	within(t, time.Minute, "puts of long keys", func() {
+	within(t, 2*time.Minute, "puts of long keys", func() {
 		for i := range 700 {
 			p := append(bytes.Repeat([]byte("k"), 60<<10), fmt.Sprint(i%256)...)
 			ok(t, db.Put(engine.Key{PK: p, SK: []byte(fmt.Sprint(i))}, nil))

@@ -40,7 +40,7 @@ func TestWritesGiveUpWaiting(t *testing.T) {
 	ok(t, b.Put(pksk("p", "batch"), nil))
 	writes := writesOfEachKind(db, b)
 	before := db.Metrics().LastVersion
-	within(t, time.Minute, "the end of the waits", func() {
+	within(t, 2*time.Minute, "the end of the waits", func() {
 		for name, write := range writes {
 			err := write(short)
 			wantIs(t, err, context.DeadlineExceeded)

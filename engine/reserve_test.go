@@ -19,7 +19,7 @@ func fullOne(t *testing.T, fsys *vfs.MemFS, room int64) (db *engine.DB, n int) {
 	ok(t, db.Put(pk("first"), nil)) // the reserve is made
 	ok(t, db.Delete(pk("first")))
 	fsys.SetCapacity(fsys.UsedBytes() + room)
-	within(t, time.Minute, "filling the disk", func() { n = fillDisk(t, db, 0) })
+	within(t, 2*time.Minute, "filling the disk", func() { n = fillDisk(t, db, 0) })
 	if n < 100 {
 		t.Fatalf("the disk is full after %d items", n)
 	}
@@ -85,7 +85,7 @@ func TestDeletesOnFullDisk(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, %d MiB", name, room>>20), func(t *testing.T) {
 				fsys := vfs.NewMem()
 				db, n := fullOne(t, fsys, room)
-				within(t, time.Minute, "deletes", func() { remove(t, db, 0, n) })
+				within(t, 2*time.Minute, "deletes", func() { remove(t, db, 0, n) })
 				if left := content(t, db); len(left) != 0 {
 					t.Fatalf("%d items are left", len(left))
 				}

@@ -74,7 +74,7 @@ func slowRun(t *testing.T, at int64) (read bool) {
 	case <-done:
 	}
 	close(release)
-	within(t, time.Minute, "the script after "+what, func() { <-done })
+	within(t, 2*time.Minute, "the script after "+what, func() { <-done })
 	if files := mem.OpenFiles(); files != 0 {
 		t.Fatalf("%s: %d files are still open", what, files)
 	}

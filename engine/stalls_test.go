@@ -113,7 +113,7 @@ func TestLogFilesThatStay(t *testing.T) {
 	})
 	fsys.on.Store(true)
 	start := time.Now()
-	within(t, time.Minute, "puts", func() {
+	within(t, 2*time.Minute, "puts", func() {
 		v := make([]byte, 2<<20)
 		for i := range 40 {
 			ok(t, db.Put(pk(fmt.Sprint(i)), v))
