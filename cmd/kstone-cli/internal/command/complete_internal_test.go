@@ -58,39 +58,44 @@ func TestShellCompletion(t *testing.T) {
 		head string
 		want []string
 	}{
-		{"que|", "", []string{"query "}},
+		{"que|", "", []string{"query"}},
 		{"e|", "", []string{"exit", "export"}},
-		{".t|", "", []string{".timer "}},
+		{".t|", "", []string{".timer"}},
 		{".format j|", ".format ", []string{"json", "jsonl"}},
-		{".help qu|", ".help ", []string{"query "}},
+		{".help qu|", ".help ", []string{"query"}},
 		{"query |", "query ", []string{"I", "IS", "IT", "US"}},
 		{"query I|", "query ", []string{"I", "IS", "IT"}},
-		{"query IT| --limit 3", "query ", []string{"IT "}},
-		{"query IT --sk-pr|", "query IT ", []string{"--sk-prefix "}},
-		{"query IT --li|", "query IT ", []string{"--limit "}},
+		{"query IT| --limit 3", "query ", []string{"IT"}},
+		{"query IT --sk-pr|", "query IT ", []string{"--sk-prefix"}},
+		{"query IT --li|", "query IT ", []string{"--limit"}},
 		{"query IT --sk-prefix |", "query IT --sk-prefix ", []string{"Lombardy", "Tuscany"}},
 		{"query IT -p Lombardy -p |", "query IT -p Lombardy -p ",
-			[]string{`"Provincia di Brescia"`, "Milano"}},
+			[]string{"Milano", `"Provincia di Brescia"`}},
 		{"query IT -p Lombardy -p \"Prov|", "query IT -p Lombardy -p ",
-			[]string{`"Provincia di Brescia" `}},
+			[]string{`"Provincia di Brescia"`}},
 		{"query IT --sk-prefix=Lombardy --sk-begins-with M|",
-			"query IT --sk-prefix=Lombardy --sk-begins-with ", []string{"Milano "}},
+			"query IT --sk-prefix=Lombardy --sk-begins-with ", []string{"Milano"}},
 		{"get IT --sk-part Lombardy --sk-part Milano --sk-part |",
 			"get IT --sk-part Lombardy --sk-part Milano --sk-part ",
 			[]string{"Abbiategrasso", "Albairate"}},
 		{"get IS --sk-part Capital --sk-part |", "get IS --sk-part Capital --sk-part ",
-			[]string{`"" `}},
+			[]string{`""`}},
 		{"get XX --sk-part |", "get XX --sk-part ", nil},
-		{"query IT -o ta|", "query IT -o ", []string{"table "}},
-		{"import a|", "import ", []string{`"a file.csv" `}},
+		{"query IT -o ta|", "query IT -o ", []string{"table"}},
+		{"import a|", "import ", []string{`a\ file.csv`}},
+		{"query IT -p Lombardy -p Prov|", "query IT -p Lombardy -p ",
+			[]string{`Provincia\ di\ Brescia`}},
 		{"nonsense |", "nonsense ", nil},
 		{"count IT US |", "count IT US ", nil},
 	} {
 		before, after, _ := strings.Cut(c.line, "|")
-		head, got, tail := s.complete(before+after, len([]rune(before)))
-		if head != c.head || !slices.Equal(got, c.want) ||
-			strings.TrimSpace(tail) != strings.TrimSpace(after) {
-			t.Errorf("%s: %q %q %q; want %q %q", c.line, head, got, tail, c.head, c.want)
+		start, found := s.complete(before+after, len(before))
+		var got []string
+		for _, candidate := range found {
+			got = append(got, candidate.Text)
+		}
+		if before[:start] != c.head || !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q %q; want %q %q", c.line, before[:start], got, c.head, c.want)
 		}
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/peterh/liner"
 	"github.com/spf13/cobra"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
@@ -85,14 +84,14 @@ type session struct {
 	format     string
 	timing     bool
 	bail       bool
-	output     *os.File // where results go instead of standard output
-	once       bool     // only those of the next command
-	last       *cli.App // the command whose list can be continued
-	depth      int      // of .read
-	failed     error    // what decides the exit code
-	failures   int      // errors so far
-	left       bool     // .exit was given
-	pending    string   // lines of a statement that goes on
+	output     *os.File       // where results go instead of standard output
+	once       bool           // only those of the next command
+	last       *cli.App       // the command whose list can be continued
+	depth      int            // of .read
+	failed     error          // what decides the exit code
+	failures   int            // errors so far
+	left       bool           // .exit was given
+	tree       *cobra.Command // the commands, once they were asked for
 }
 
 func (s *session) open(args []string, readonly, newDB bool) (err error) {
@@ -184,51 +183,33 @@ func (s *session) input(text string) error {
 	return s.execute(words)
 }
 
-// interactive reads lines from the terminal until the end of the input or .exit.
+// interactive reads commands from the terminal until the end of the input or .exit.
 func (s *session) interactive() {
 	s.banner()
-	line := liner.NewLiner()
-	defer line.Close()
-	line.SetCtrlCAborts(true)
-	line.SetTabCompletionStyle(liner.TabPrints)
-	line.SetWordCompleter(s.complete)
-	history := shell.OpenHistory(shell.HistoryFile())
-	for _, old := range history.Lines() {
-		line.AppendHistory(old)
+	o := shell.EditorOptions{
+		Prompt:   s.prompt,
+		History:  shell.OpenHistory(shell.HistoryFile()),
+		Whole:    func(text string) bool { return !goesOn(text) },
+		Complete: s.complete,
+		Hint:     s.hint,
 	}
-	pending, aborts := "", 0
+	if s.app.Color {
+		o.Highlight = s.highlight
+	}
+	editor := shell.NewEditor(o)
 	for !s.left {
-		shown := s.prompt()
-		if pending != "" {
-			shown = strings.Repeat(" ", max(len(shown)-4, 0)) + "..> "
-		}
-		text, err := line.Prompt(shown)
+		text, err := editor.Read()
 		switch {
-		case errors.Is(err, liner.ErrPromptAborted):
-			if aborts++; aborts > 1 {
+		case errors.Is(err, shell.ErrAborted):
+			if strings.TrimSpace(text) == "" {
 				fmt.Fprintln(s.app.Err, "(Ctrl-D or .exit leaves)")
 			}
-			pending, s.pending = "", ""
 			continue
 		case err != nil:
 			fmt.Fprintln(s.app.Out)
 			return
 		}
-		pending += text
-		aborts = 0
-		if s.pending = ""; goesOn(pending) {
-			pending += "\n"
-			s.pending = pending
-			continue
-		}
-		if strings.TrimSpace(pending) != "" && !strings.HasPrefix(pending, " ") {
-			if !strings.Contains(pending, "\n") {
-				line.AppendHistory(pending)
-			}
-			history.Add(pending)
-		}
-		_ = s.input(pending)
-		pending = ""
+		_ = s.input(text)
 		s.failed = nil // a typo does not make a session fail
 	}
 }

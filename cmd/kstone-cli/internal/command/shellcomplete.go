@@ -13,34 +13,22 @@ import (
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/shell"
 )
 
-// complete finds candidates for the word before the cursor, which stands after pos
-// characters of the line.
-func (s *session) complete(line string, pos int) (head string, candidates []string, tail string) {
-	runes := []rune(line)
-	before, tail := string(runes[:pos]), string(runes[pos:])
-	if rest, ok := sqlWord(before); ok || isSQL(before) || isSQL(s.pending) || isSQL(rest) {
-		start, found := s.sqlCandidates(before)
-		return completed(before[:start], found, tail)
+// complete finds candidates for the word before pos, and where that word begins.
+func (s *session) complete(text string, pos int) (start int, found []shell.Candidate) {
+	before := text[:pos]
+	if rest, ok := sqlWord(before); ok || isSQL(before) || isSQL(rest) {
+		return s.sqlCandidates(before, text[pos:])
 	}
 	words, last := shell.Last(before)
-	for _, c := range s.candidates(words, last.Text) {
-		if !strings.HasPrefix(c, last.Text) {
-			continue
+	names := s.candidates(words, last.Text)
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		if strings.HasPrefix(name, last.Text) {
+			found = append(found, shell.Candidate{Text: shell.Completed(before[last.Start:], name),
+				Open: strings.HasSuffix(name, string(filepath.Separator))})
 		}
-		candidates = append(candidates, shell.Quote(c))
 	}
-	return completed(before[:last.Start], candidates, tail)
-}
-
-// completed returns the candidates as the prompt wants them: a space after the only one.
-func completed(head string, candidates []string, tail string) (string, []string, string) {
-	slices.Sort(candidates)
-	candidates = slices.Compact(candidates)
-	if len(candidates) == 1 && !strings.HasSuffix(candidates[0], string(filepath.Separator)) {
-		candidates[0] += " "
-		tail = strings.TrimPrefix(tail, " ")
-	}
-	return head, candidates, tail
+	return last.Start, found
 }
 
 // candidates returns what may stand after the words, given the beginning of it.

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -11,7 +10,6 @@ import (
 	"unicode"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
-	"github.com/kstonedb/kstone/engine/sql"
 )
 
 // sqlVerbs are the words that statements begin with. DELETE is the name of a command, too:
@@ -80,40 +78,4 @@ func (s *session) abandon(what string) bool {
 	fmt.Fprintf(s.app.Err, "%s: the transaction is rolled back, nothing since BEGIN is kept\n",
 		what)
 	return true
-}
-
-// sqlCandidates returns keywords, tables and columns for the name before the cursor, and
-// where that name begins.
-func (s *session) sqlCandidates(before string) (start int, found []string) {
-	start = strings.LastIndexFunc(before, func(r rune) bool {
-		return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
-	}) + 1
-	prefix := before[start:]
-	match := func(name string) {
-		if strings.HasPrefix(name, prefix) {
-			found = append(found, name)
-		}
-	}
-	for _, word := range sql.Keywords() {
-		if prefix != "" && strings.ToLower(prefix) == prefix {
-			word = strings.ToLower(word) // as it is being typed
-		}
-		match(word)
-	}
-	cmd := s.command()
-	_ = cmd.WithTables(context.Background(), "", cli.ReadOnly, func(t *cli.Tables) error {
-		for _, v := range t.Views() {
-			match(v.Name)
-		}
-		for _, found := range t.Tables() {
-			match(found.Name())
-			for _, c := range found.Schema().Columns {
-				if !c.Dropped {
-					match(c.Name)
-				}
-			}
-		}
-		return nil
-	})
-	return start, found
 }

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxHistory is how many lines of the history are read back.
+// maxHistory is how many texts of the history are read back.
 const maxHistory = 1000
 
 // HistoryFile returns where the history is kept, "" for nowhere. The environment
@@ -33,13 +33,14 @@ func HistoryFile() string {
 	return ""
 }
 
-// History is the file with the lines typed in earlier shells.
+// History is the file with what was typed in earlier shells. The lines of a text after its first
+// one begin with a tab.
 type History struct{ name string }
 
 // OpenHistory returns the history in the named file, which need not exist.
 func OpenHistory(name string) *History { return &History{name} }
 
-// Lines returns the last lines, oldest first. A history that cannot be read is empty:
+// Lines returns the last texts, oldest first. A history that cannot be read is empty:
 // a shell without it is better than none.
 func (h *History) Lines() []string {
 	f, err := os.Open(h.name)
@@ -51,7 +52,13 @@ func (h *History) Lines() []string {
 	in := bufio.NewScanner(f)
 	in.Buffer(nil, 1<<20)
 	for in.Scan() {
-		if line := in.Text(); utf8.ValidString(line) && line != "" {
+		line := in.Text()
+		more, goesOn := strings.CutPrefix(line, "\t")
+		switch {
+		case !utf8.ValidString(line) || line == "":
+		case goesOn && len(lines) > 0:
+			lines[len(lines)-1] += "\n" + more
+		default:
 			lines = append(lines, line)
 		}
 		if len(lines) > 2*maxHistory {
@@ -61,11 +68,15 @@ func (h *History) Lines() []string {
 	return lines[max(0, len(lines)-maxHistory):]
 }
 
-// Add stores a line at once, so that neither a crash nor another shell loses it. Lines
-// that begin with a blank are not stored, nor are those of several lines. The file is
-// readable for its owner only. It reports whether the line was kept.
-func (h *History) Add(line string) bool {
-	if h.name == "" || line == "" || strings.HasPrefix(line, " ") || strings.Contains(line, "\n") {
+// Kept reports whether a history keeps a text: one that begins with a blank stays out of it.
+func Kept(text string) bool {
+	return strings.TrimSpace(text) != "" && text[0] != ' ' && text[0] != '\t' && text[0] != '\n'
+}
+
+// Add stores a text at once, so that neither a crash nor another shell loses it. The file is
+// readable for its owner only. It reports whether the text was kept.
+func (h *History) Add(text string) bool {
+	if h.name == "" || !Kept(text) {
 		return false
 	}
 	if err := os.MkdirAll(filepath.Dir(h.name), 0o700); err != nil {
@@ -75,6 +86,6 @@ func (h *History) Add(line string) bool {
 	if err != nil {
 		return false
 	}
-	_, err = f.WriteString(line + "\n")
+	_, err = f.WriteString(strings.ReplaceAll(text, "\n", "\n\t") + "\n")
 	return f.Close() == nil && err == nil
 }

@@ -42,6 +42,14 @@ func TestSplit(t *testing.T) {
 			t.Errorf("%q: %q, %v; want %q", in, texts(words), err, want)
 		}
 	}
+	for typed, want := range map[string]string{
+		``: `"a b'"`, `a`: `a\ b\'`, `"a`: `"a b'"`,
+	} {
+		got := shell.Completed(typed, "a b'")
+		if words, err := shell.Split(got); got != want || err != nil || words[0].Text != "a b'" {
+			t.Errorf("%s is completed to %s, %v", typed, got, err)
+		}
+	}
 	for _, in := range []string{`get "a`, `get 'a`, `get "a\`} {
 		if _, err := shell.Split(in); !errors.Is(err, shell.ErrOpenQuote) {
 			t.Errorf("%q: %v", in, err)
@@ -104,7 +112,8 @@ func TestHistory(t *testing.T) {
 	h.Add("put k 'a\nb'")
 	h.Add("")
 	h.Add("get b")
-	if got := shell.OpenHistory(name).Lines(); !slices.Equal(got, []string{"get a", "get b"}) {
+	if got := shell.OpenHistory(name).Lines(); !slices.Equal(got,
+		[]string{"get a", "put k 'a\nb'", "get b"}) {
 		t.Errorf("history %q", got)
 	}
 	info, err := os.Stat(name)

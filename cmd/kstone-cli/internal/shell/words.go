@@ -153,3 +153,23 @@ func Quote(text string) string {
 	}
 	return strconv.Quote(text)
 }
+
+// Completed returns text as the word that a user has begun with typed, quotes and escapes
+// included: it begins the same way where it can.
+func Completed(typed, text string) string {
+	quoted := Quote(text)
+	if quoted == text || typed == "" || typed[0] == '"' || typed[0] == '\'' ||
+		strings.ContainsFunc(text, func(r rune) bool {
+			return r == utf8.RuneError || !strconv.IsPrint(r)
+		}) {
+		return quoted
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if unicode.IsSpace(r) || strings.ContainsRune(`"'\`, r) {
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}

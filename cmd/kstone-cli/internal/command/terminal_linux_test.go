@@ -1,0 +1,184 @@
+package command_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// terminal is a program on a pseudo-terminal.
+type terminal struct {
+	t      *testing.T
+	master *os.File
+	cmd    *exec.Cmd
+
+	mu    sync.Mutex
+	grown *sync.Cond
+	out   bytes.Buffer // everything so far
+	seen  int          // how much of its text was expected already
+	ended bool
+}
+
+// startTerminal runs kstone-cli on a terminal of 100 columns and 30 rows.
+func startTerminal(t *testing.T, env []string, args ...string) *terminal {
+	t.Helper()
+	self, err := exec.LookPath("kstone-cli")
+	if err != nil {
+		t.Fatal(err)
+	}
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("no pseudo-terminals: %v", err)
+	}
+	fd := int(master.Fd())
+	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	size := &unix.Winsize{Row: 30, Col: 100}
+	if err := unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, size); err != nil {
+		t.Fatal(err)
+	}
+	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+	cmd.Env = append(append(os.Environ(), "TERM=xterm-256color"), env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	slave.Close()
+	x := &terminal{t: t, master: master, cmd: cmd}
+	x.grown = sync.NewCond(&x.mu)
+	go x.read()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		master.Close()
+	})
+	return x
+}
+
+// read keeps what the program writes, until it ends.
+func (x *terminal) read() {
+	b := make([]byte, 4096)
+	for {
+		n, err := x.master.Read(b)
+		x.mu.Lock()
+		x.out.Write(b[:n])
+		x.ended = err != nil
+		x.grown.Broadcast()
+		x.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// escapes are sequences that a terminal does not show.
+var escapes = regexp.MustCompile("\x1b(\\[[0-9;?]*[ ]?[a-zA-Z]|[78=>])")
+
+// expect waits until the program has shown a text, after what was expected before.
+func (x *terminal) expect(want string) {
+	x.t.Helper()
+	late := time.AfterFunc(time.Minute, func() {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		x.ended = true
+		x.grown.Broadcast()
+	})
+	defer late.Stop()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for {
+		text := escapes.ReplaceAllString(x.out.String(), "")
+		if i := strings.Index(text[min(x.seen, len(text)):], want); i >= 0 {
+			x.seen += i + len(want)
+			return
+		}
+		if x.ended {
+			x.t.Fatalf("%q was not shown after\n%s\nbut\n%s", want, text[:min(x.seen, len(text))],
+				text[min(x.seen, len(text)):])
+		}
+		x.grown.Wait()
+	}
+}
+
+func (x *terminal) send(keys string) {
+	x.t.Helper()
+	if _, err := x.master.WriteString(keys); err != nil {
+		x.t.Fatal(err)
+	}
+}
+
+// Keys as a terminal sends them.
+const (
+	ctrlC, ctrlD, ctrlR, tab, enter, up = "\x03", "\x04", "\x12", "\t", "\r", "\x1b[A"
+)
+
+// TestTerminal types into the shell.
+//
+// Promise (manners): The shell edits a statement of several lines as one text, keeps it whole
+// in the history, completes it, and stops it by Ctrl-C.
+func TestTerminal(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	history := filepath.Join(dir, "history")
+	x := startTerminal(t, []string{"KSTONE_HISTORY=" + history, "HOME=" + dir}, "shell")
+	x.expect("memory> ")
+	x.send("create table towns (name text primary key);" + enter)
+	x.expect("memory> ")
+	x.send("insert into towns" + enter)
+	x.expect("towns")
+	x.send("values ('Pisa'), ('Nice');" + enter)
+	x.expect("insert: 2 rows")
+	x.expect("memory> ")
+
+	// Both lines come back at once, and run again.
+	x.send(up)
+	x.expect("('Nice')")
+	x.send(enter)
+	x.expect("there is a row with the key")
+	x.expect("memory> ")
+
+	// A table after FROM, then Ctrl-R finds a statement by a word of its second line.
+	x.send("select upper(name) from to" + tab)
+	x.expect("towns")
+	x.send(";" + enter)
+	x.expect("NICE")
+	x.expect("memory> ")
+	x.send(ctrlR + "Nice")
+	x.expect("values ('Pisa')")
+	x.send(ctrlC + ctrlC)
+
+	x.send("count this is dropped" + ctrlC)
+	x.expect("memory> ")
+	x.send("count" + enter)
+	x.expect("memory> ")
+	x.send(ctrlD)
+	if err := x.cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	text, err := os.ReadFile(history)
+	want := "insert into towns\n\tvalues ('Pisa'), ('Nice');\n"
+	if err != nil || !strings.Contains(string(text), want) ||
+		strings.Contains(string(text), "dropped") {
+		t.Errorf("history %q, %v", text, err)
+	}
+}
