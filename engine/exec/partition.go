@@ -2,10 +2,11 @@ package exec
 
 import (
 	"cmp"
-	"container/heap"
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/merge"
 )
 
 const (
@@ -111,81 +112,51 @@ func (r *runs) merge(yield func(seq int64, row []expr.Value) bool) error {
 
 // mergeOf merges some of the tapes.
 func (r *runs) mergeOf(tapes []*tape, yield func(seq int64, row []expr.Value) bool) error {
-	h := runHeap{order: &r.order, keyed: r.keys != nil}
+	next := make([]run, len(tapes))
+	var m merge.Merge
+	m.Init(merge.Options{Versions: true, Compare: func(i, j int32) int {
+		a, b := &next[i], &next[j]
+		c := 0
+		if r.keys != nil {
+			c = r.order.compare(a.key, b.key)
+		}
+		return cmp.Or(c, cmp.Compare(a.seq, b.seq))
+	}})
 	for i, t := range tapes {
-		s := &run{tapeReader: tapeReader{tape: t}, at: i}
-		ok, err := r.advance(s)
-		if err != nil {
-			return err
-		}
-		if ok {
-			h.runs = append(h.runs, s)
-		}
+		next[i] = run{runs: r, tapeReader: tapeReader{tape: t}}
+		*m.Add() = merge.Input{Source: &next[i], Age: int32(i)}
 	}
-	heap.Init(&h)
-	for left := r.limit; len(h.runs) > 0 && left != 0; left-- {
-		s := h.runs[0]
-		if !yield(s.seq, s.row) {
+	for left := r.limit; left != 0 && len(m.Rows()) > 0; left-- {
+		_, i := m.From()
+		if !yield(next[i].seq, next[i].row) {
 			return nil
 		}
-		ok, err := r.advance(s)
-		switch {
-		case err != nil:
-			return err
-		case ok:
-			heap.Fix(&h, 0)
-		default:
-			heap.Pop(&h)
-		}
 	}
-	return nil
+	return m.Err()
 }
 
-// advance moves a run to its next row.
-func (r *runs) advance(s *run) (bool, error) {
-	ok, err := s.next()
-	if err != nil || !ok || r.keys == nil {
-		return ok, err
-	}
-	key, err := r.keys.values(s.row, r.params)
-	s.key = append(s.key[:0], key...)
-	return true, err
-}
-
-// run is a tape that is merged.
+// run is a tape that is merged: a source of rows of one, which are not in its entries.
 type run struct {
 	tapeReader
-	at  int
-	key []expr.Value // of its row
+	runs  *runs
+	key   []expr.Value // of its row
+	err   error
+	entry [1]base.Entry
 }
 
-// runHeap implements heap.Interface: the first row of all is on top.
-type runHeap struct {
-	runs  []*run
-	order *order
-	keyed bool
-}
-
-func (h *runHeap) Len() int { return len(h.runs) }
-
-func (h *runHeap) Less(i, j int) bool {
-	a, b := h.runs[i], h.runs[j]
-	c := 0
-	if h.keyed {
-		c = h.order.compare(a.key, b.key)
+// Rows implements cursor.Source: it moves to the next row.
+func (s *run) Rows() []base.Entry {
+	ok, err := s.next()
+	if ok && s.runs.keys != nil {
+		var key []expr.Value
+		key, err = s.runs.keys.values(s.row, s.runs.params)
+		s.key = append(s.key[:0], key...)
 	}
-	c = cmp.Or(c, cmp.Compare(a.seq, b.seq))
-	return c < 0 || c == 0 && a.at < b.at
+	if s.err = err; !ok || err != nil {
+		return nil
+	}
+	return s.entry[:]
 }
 
-func (h *runHeap) Swap(i, j int) { h.runs[i], h.runs[j] = h.runs[j], h.runs[i] }
-
-// Push implements heap.Interface.
-func (h *runHeap) Push(x any) { h.runs = append(h.runs, x.(*run)) }
-
-// Pop implements heap.Interface.
-func (h *runHeap) Pop() any {
-	last := h.runs[len(h.runs)-1]
-	h.runs = h.runs[:len(h.runs)-1]
-	return last
-}
+// Err implements cursor.Source.
+func (s *run) Err() error { return s.err }

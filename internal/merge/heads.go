@@ -80,7 +80,12 @@ func (m *Merge) before(a, b *player) bool {
 		return !x.ended()
 	}
 	m.ties++
-	d := bytes.Compare(x.key(int(x.at)), y.key(int(y.at)))
+	var d int
+	if m.o.Compare != nil {
+		d = m.o.Compare(a.input, b.input)
+	} else {
+		d = bytes.Compare(x.key(int(x.at)), y.key(int(y.at)))
+	}
 	if d == 0 {
 		d = int(x.Part - y.Part)
 	}

@@ -38,6 +38,9 @@ type Options struct {
 	// merges that return few rows. Not together with Versions: a fence has no
 	// sequence number.
 	Lazy bool
+	// Compare, if not nil, compares the next rows of two inputs, given by their places, instead
+	// of their keys. It is for rows whose order is not one of bytes; their entries are empty.
+	Compare func(a, b int32) int
 }
 
 // Input is a source with its place in the merge.

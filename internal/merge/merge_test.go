@@ -432,6 +432,56 @@ func TestUnion(t *testing.T) {
 	}
 }
 
+// number is a sequence of numbers, the later of which is the present one.
+type number struct {
+	all []int
+	at  int
+	row [1]base.Entry
+}
+
+func (n *number) Rows() []base.Entry {
+	if n.at == len(n.all) {
+		return nil
+	}
+	n.at++
+	return n.row[:]
+}
+
+func (n *number) Err() error { return nil }
+
+// Rows may be compared by what is no key; those that compare equal are in the order of their ages.
+func TestMergeCompares(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 6))
+	for range 200 {
+		sources := make([]number, 1+rnd.IntN(9))
+		var want, got []string
+		var m merge.Merge
+		m.Init(merge.Options{Versions: true, Compare: func(a, b int32) int {
+			x, y := &sources[a], &sources[b]
+			return cmp.Compare(y.all[y.at-1], x.all[x.at-1]) // from the highest on
+		}})
+		show := func(i, n int) string { return fmt.Sprintf("%d of %d", n, i) }
+		for n := range 20 {
+			for i := range sources {
+				if rnd.IntN(2) == 0 {
+					sources[i].all = append(sources[i].all, 20-n)
+					want = append(want, show(i, 20-n))
+				}
+			}
+		}
+		for i := range sources {
+			*m.Add() = merge.Input{Source: &sources[i], Age: int32(i)}
+		}
+		for len(m.Rows()) > 0 {
+			_, i := m.From()
+			got = append(got, show(int(i), sources[i].all[sources[i].at-1]))
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("got %v, want %v", got, want)
+		}
+	}
+}
+
 // A union ends with the error of a sequence.
 func TestUnionReportsErrors(t *testing.T) {
 	broken := errors.New("broken")

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/store"
+	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -15,15 +16,19 @@ type segment struct {
 	begun, done bool   // a page has been read; all of them have
 }
 
-// run is a sequence of segments whose pairs are in order.
+// run is a sequence of segments whose pairs are in order: a source of a merge.
 type run struct {
-	segs  []segment
-	pk    []byte // the partition of all its items, nil if there are several
-	skip  int    // the bytes of its keys that are before what runs are merged by
-	place int    // decides between equal keys
+	segs []segment
+	pk   []byte // the partition of all its items, nil if there are several
+	skip int    // the bytes of its keys that are before what runs are merged by
+
+	fill  func() error // reads pages of this run, at least
+	pair  Pair         // the present one
+	entry [1]base.Entry
+	err   error
 }
 
-// runs divides a range into what is merged.
+// runs divides a range into what is merged. Of equal keys that of the earlier run comes first.
 func (l Layout) runs(rg *store.Range) []run {
 	var out []run
 	if rg.Kind == store.KindPartitions {
@@ -44,9 +49,6 @@ func (l Layout) runs(rg *store.Range) []run {
 	}
 	if rg.Unordered && len(out) > 1 {
 		out = []run{concatenated(out)}
-	}
-	for i := range out {
-		out[i].place = i
 	}
 	return slices.DeleteFunc(out, func(r run) bool { return len(r.segs) == 0 })
 }

@@ -137,9 +137,5 @@ func (r *Reader) scan(
 		return err
 	}
 	defer end()
-	s := newScan(r, rg, v)
-	if err := s.prime(ctx); err != nil {
-		return err
-	}
-	return s.all(ctx, yield)
+	return newScan(r, rg, v).all(ctx, yield)
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/store"
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/merge"
 )
 
 // How much is read at a time. A wave reads pages of all runs whose pages have been used up, and
@@ -23,11 +25,10 @@ const (
 
 // scan reads a range.
 type scan struct {
-	r    *Reader
-	rg   *store.Range
-	view View
-	// runs are all that may have more pairs; once primed, a heap by their next pairs.
-	runs    []*run
+	r       *Reader
+	rg      *store.Range
+	view    View
+	runs    []run
 	left    int // items until the limit, 0 for no limit
 	wave    int // pairs that the next wave wants
 	pairs   int // read so far,
@@ -36,56 +37,43 @@ type scan struct {
 }
 
 func newScan(r *Reader, rg *store.Range, v View) *scan {
-	s := &scan{r: r, rg: rg, view: v, left: rg.Limit, wave: firstWavePairs}
+	s := &scan{r: r, rg: rg, view: v, left: rg.Limit, wave: firstWavePairs, runs: r.Layout.runs(rg)}
 	if rg.Limit > 0 && rg.Filter == nil {
 		s.wave = firstLimitPairs
-	}
-	runs := r.Layout.runs(rg)
-	for i := range runs {
-		s.runs = append(s.runs, &runs[i])
 	}
 	return s
 }
 
-// ready reports whether the next pair is at hand. It drops segments that have none.
-func (r *run) ready() bool {
-	for len(r.segs) > 0 && len(r.segs[0].pairs) == 0 && r.segs[0].done {
-		r.segs = r.segs[1:]
-	}
-	return len(r.segs) > 0 && len(r.segs[0].pairs) > 0
-}
-
-// head returns the next pair of a run that is ready.
-func (r *run) head() *Pair { return &r.segs[0].pairs[0] }
-
-// prime reads until the next pairs of all runs are at hand, drops empty runs, and makes the heap.
-func (s *scan) prime(ctx context.Context) error {
-	for {
-		waiting := false
-		s.runs = slices.DeleteFunc(s.runs, func(r *run) bool {
-			ready := r.ready()
-			waiting = waiting || !ready && len(r.segs) > 0
-			return len(r.segs) == 0
-		})
-		if !waiting {
-			break
+// Rows implements cursor.Source: it moves to the next pair, and drops segments that have none.
+func (r *run) Rows() []base.Entry {
+	for len(r.segs) > 0 {
+		seg := &r.segs[0]
+		switch {
+		case len(seg.pairs) > 0:
+			r.pair, seg.pairs = seg.pairs[0], seg.pairs[1:]
+			r.entry[0].Key = r.pair.Key
+			return r.entry[:]
+		case seg.done:
+			r.segs = r.segs[1:]
+		default:
+			if r.err = r.fill(); r.err != nil {
+				return nil
+			}
 		}
-		if err := s.fill(ctx); err != nil {
-			return err
-		}
-	}
-	for i := len(s.runs)/2 - 1; i >= 0; i-- {
-		s.sift(i)
 	}
 	return nil
 }
+
+// Err implements cursor.Source.
+func (r *run) Err() error { return r.err }
 
 // fill reads a wave of pages: of each run that has few pairs left, from where it is.
 func (s *scan) fill(ctx context.Context) error {
 	page := s.pagePairs()
 	var segs []*segment
 	var spans []Span
-	for _, r := range s.runs {
+	for k := range s.runs {
+		r := &s.runs[k]
 		for i := range r.segs[:min(len(r.segs), maxSegmentsAhead)] {
 			seg := &r.segs[i]
 			if seg.done || i > 0 && seg.begun {
@@ -115,7 +103,13 @@ func (s *scan) pagePairs() int {
 	if s.pairs > 0 {
 		wave = min(wave, wantedWaveBytes*s.pairs/max(s.bytes, 1))
 	}
-	page := min(max(wave/len(s.runs), minPagePairs), maxPagePairs)
+	open := 0
+	for i := range s.runs {
+		if len(s.runs[i].segs) > 0 {
+			open++
+		}
+	}
+	page := min(max(wave/open, minPagePairs), maxPagePairs)
 	if s.pairs > 0 { // large pairs
 		page = max(1, min(page, wantedWaveBytes*s.pairs/max(s.bytes, 1)))
 	}
@@ -148,38 +142,44 @@ func (s *scan) take(seg *segment, p *Page) {
 	}
 }
 
-// all yields the items. The runs are primed.
+// all yields the items.
 func (s *scan) all(ctx context.Context, yield func(store.Item, error) bool) error {
 	now := s.r.Now()
-	for len(s.runs) > 0 {
-		r := s.runs[0]
-		it, ok, err := item(*r.head(), now)
+	var m merge.Merge
+	m.Init(merge.Options{Reverse: s.rg.Reverse, Versions: true})
+	for i := range s.runs {
+		r := &s.runs[i]
+		r.fill = func() error { return s.fill(ctx) }
+		*m.Add() = merge.Input{Source: r, Skip: int32(r.skip), Age: int32(i)}
+	}
+	for len(m.Rows()) > 0 {
+		_, i := m.From()
+		r := &s.runs[i]
+		it, ok, err := item(r.pair, now)
 		if err == nil && ok {
 			err = s.decodeKey(r, &it)
 		}
 		if err != nil {
 			return err
 		}
-		if ok && (s.rg.Filter == nil || s.rg.Filter(it)) {
-			if !yield(it, nil) {
+		if !ok || s.rg.Filter != nil && !s.rg.Filter(it) {
+			continue
+		}
+		if !yield(it, nil) {
+			return nil
+		}
+		if s.left > 0 {
+			if s.left--; s.left == 0 {
 				return nil
 			}
-			if s.left > 0 {
-				if s.left--; s.left == 0 {
-					return nil
-				}
-			}
-		}
-		if err := s.advance(ctx, r); err != nil {
-			return err
 		}
 	}
-	return nil
+	return m.Err()
 }
 
-// decodeKey sets the key of the item of the run's next pair.
+// decodeKey sets the key of the item of the run's pair.
 func (s *scan) decodeKey(r *run, it *store.Item) (err error) {
-	key := r.head().Key
+	key := r.pair.Key
 	if r.pk == nil {
 		it.Key, s.scratch, err = s.r.Layout.DecodeKey(key, s.scratch)
 		return err
@@ -189,51 +189,4 @@ func (s *scan) decodeKey(r *run, it *store.Item) (err error) {
 		it.Key.SK = key[r.skip:]
 	}
 	return nil
-}
-
-// advance passes over the next pair of the first run.
-func (s *scan) advance(ctx context.Context, r *run) error {
-	seg := &r.segs[0]
-	seg.pairs = seg.pairs[1:]
-	for !r.ready() {
-		if len(r.segs) == 0 {
-			last := len(s.runs) - 1
-			s.runs[0] = s.runs[last]
-			s.runs = s.runs[:last]
-			break
-		}
-		if err := s.fill(ctx); err != nil {
-			return err
-		}
-	}
-	if len(s.runs) > 1 {
-		s.sift(0)
-	}
-	return nil
-}
-
-// sift moves the run at place i of the heap down to where it belongs.
-func (s *scan) sift(i int) {
-	for {
-		least := i
-		for child := 2*i + 1; child <= 2*i+2 && child < len(s.runs); child++ {
-			if s.before(s.runs[child], s.runs[least]) {
-				least = child
-			}
-		}
-		if least == i {
-			return
-		}
-		s.runs[i], s.runs[least] = s.runs[least], s.runs[i]
-		i = least
-	}
-}
-
-// before reports whether the next pair of a comes before that of b.
-func (s *scan) before(a, b *run) bool {
-	c := bytes.Compare(a.head().Key[a.skip:], b.head().Key[b.skip:])
-	if s.rg.Reverse {
-		c = -c
-	}
-	return c < 0 || c == 0 && a.place < b.place
 }
