@@ -29,6 +29,7 @@ var testEnv = map[string]string{
 	"KSTONE_TIKV":            "takes a cluster; the URL of a database in it",
 
 	"KSTONE_HISTORY": "a setting of the command line",
+	"KSTONE_SHELLRC": "a setting of the command line",
 
 	"KSTONE_SMALL_DIR":       "for a child process",
 	"KSTONE_SMALL_RUN":       "for a child process",

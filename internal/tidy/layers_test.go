@@ -119,7 +119,7 @@ var testOnly = map[string]bool{
 
 // cmdModules serve the terminal: a program that embeds kstone must not link them.
 var cmdModules = []string{
-	"github.com/jedib0t/go-pretty", "github.com/reeflective/readline",
+	"github.com/reeflective/readline",
 	"github.com/schollz/progressbar", "github.com/spf13/", "golang.org/x/term",
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/sql"
@@ -38,9 +39,11 @@ those.`,
 		Args:              a.Arguments(0, -1),
 		ValidArgsFunction: a.CompleteTable,
 	}
+	var to string
+	a.ToFlag(cmd, &to)
 	cmd.RunE = a.OnTables(cli.ReadOnly, func(ctx context.Context, t *cli.Tables,
 		args []string) error {
-		return dump(ctx, t, a.Out, args)
+		return a.Into(to, func() error { return dump(ctx, t, a.Out, args) })
 	})
 	return cmd
 }
@@ -168,24 +171,9 @@ func appendRowLiteral(dst []byte, row []expr.Value) []byte {
 		if i > 0 {
 			dst = append(dst, ", "...)
 		}
-		dst = appendLiteral(dst, v)
+		dst = present.AppendLiteral(dst, v)
 	}
 	return append(dst, ')')
-}
-
-// appendLiteral appends a value as a statement has it.
-func appendLiteral(dst []byte, v expr.Value) []byte {
-	if v.Kind() != expr.KindList {
-		return append(dst, v.String()...)
-	}
-	dst = append(dst, '[')
-	for i, e := range slices.Collect(v.Elements()) {
-		if i > 0 {
-			dst = append(dst, ", "...)
-		}
-		dst = appendLiteral(dst, e)
-	}
-	return append(dst, ']')
 }
 
 // maxKeyText bounds what a message shows of each value of a key, in bytes.

@@ -13,9 +13,9 @@ import (
 
 // ExportCommand returns the command export.
 func ExportCommand(a *cli.App) *cobra.Command {
-	var table string
+	var table, to string
 	cmd := &cobra.Command{
-		Use:   a.Use("export", "[--table TABLE] [-o jsonl|csv]"),
+		Use:   a.Use("export", "[--table TABLE] [-o jsonl|csv] [--to FILE]"),
 		Short: "Write all items as records that import reads back",
 		Long: `Write all items to standard output, in key order, as records from which import makes
 the same items again: keys, values and expiry times, binary ones included.
@@ -27,6 +27,7 @@ all records are of the form {"pk":…,"sk":…,"value":…,"expires":…}.
 --table writes the rows of a table, from which import --table makes the same rows in a
 table of the same columns. In CSV, NULL is an empty cell, an empty text "", a list JSON.`,
 		Example: `  kstone-cli export cities.db > cities.jsonl
+  kstone-cli export cities.db --to cities.jsonl
   kstone-cli export cities.db -o csv | gzip > cities.csv.gz
   kstone-cli export a.db | kstone-cli import b.db -
   kstone-cli export my.db --table towns -o csv`,
@@ -34,6 +35,7 @@ table of the same columns. In CSV, NULL is an empty cell, an empty text "", a li
 	}
 	a.OutputVar(cmd, "`FORMAT`: jsonl or csv; default: jsonl", []string{"jsonl", "csv"})
 	cmd.Flags().StringVar(&table, "table", "", "write the rows of this `TABLE`")
+	a.ToFlag(cmd, &to)
 	cli.Before(cmd, func() error {
 		switch a.Format {
 		case "":
@@ -49,11 +51,11 @@ table of the same columns. In CSV, NULL is an empty cell, an empty text "", a li
 		path, _ := a.Split(args)
 		if table == "" {
 			return a.WithDB(path, cli.ReadOnly, func(d *cli.Database) error {
-				return exportItems(cmd.Context(), a, d)
+				return a.Into(to, func() error { return exportItems(cmd.Context(), a, d) })
 			})
 		}
 		return a.WithTables(cmd.Context(), path, cli.ReadOnly, func(t *cli.Tables) error {
-			return exportTable(cmd.Context(), a, t, table)
+			return a.Into(to, func() error { return exportTable(cmd.Context(), a, t, table) })
 		})
 	}
 	return cmd
@@ -65,7 +67,11 @@ func exportItems(ctx context.Context, a *cli.App, d *cli.Database) error {
 		return err
 	}
 	defer snap.Close()
-	n, err := present.Write(a.Out, snap.Scan(ctx, engine.Scan{}), a.Options(d.Schema, true))
+	items := snap.Scan(ctx, engine.Scan{})
+	if !a.OutTTY {
+		items = cli.Followed(a, "exporting", int64(d.Metrics().Total.Records), items)
+	}
+	n, err := present.Write(a.Out, items, a.Options(d.Schema, true))
 	if err != nil {
 		return err
 	}
@@ -83,7 +89,11 @@ func exportTable(ctx context.Context, a *cli.App, t *cli.Tables, name string) er
 	if err != nil {
 		return err
 	}
-	n, err := present.WriteRows(a.Out, cli.ResultOf(rows), a.Options(nil, true))
+	result := cli.ResultOf(rows)
+	if stats := found.Stats(); stats != nil && !a.OutTTY {
+		result.Rows = cli.Followed(a, "exporting", int64(stats.Rows), result.Rows)
+	}
+	n, err := present.WriteRows(a.Out, result, a.Options(nil, true))
 	if err != nil {
 		return err
 	}

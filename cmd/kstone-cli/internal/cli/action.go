@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/meter"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 )
 
@@ -124,20 +123,26 @@ func (a *App) OutputFlag(cmd *cobra.Command, help string, formats ...string) {
 		if a.Format == "" || slices.Contains(formats, a.Format) {
 			return nil
 		}
+		if !cmd.Flags().Changed("output") { // of the shell, about other commands
+			a.Format = ""
+			return nil
+		}
 		return Usage("%s: -o is %s or nothing, not %q", cmd.Name(), strings.Join(formats, ", "),
 			a.Format)
 	})
 }
 
-// ItemFlag adds -o to a command that prints items or rows.
-func (a *App) ItemFlag(cmd *cobra.Command, help string) {
-	a.OutputVar(cmd, help, FormatNames())
-	Before(cmd, func() error {
-		if _, err := present.ParseFormat(a.Format); a.Format != "" && err != nil {
-			return Usage("-o: %v", err)
-		}
-		return nil
-	})
+// ItemFlag adds -o to a command that prints items, RowFlag to one that prints rows of tables.
+func (a *App) ItemFlag(cmd *cobra.Command) { a.listFlag(cmd, present.Formats) }
+
+// RowFlag adds -o to a command that prints rows.
+func (a *App) RowFlag(cmd *cobra.Command) { a.listFlag(cmd, present.RowFormats) }
+
+func (a *App) listFlag(cmd *cobra.Command, formats []present.Format) {
+	names := present.FormatNames(formats)
+	help := "`FORMAT`: " + strings.Join(names[:5], ", ") + ",\n" + strings.Join(names[5:], ", ") +
+		"; default: table on a terminal, jsonl in a pipe"
+	a.OutputFlag(cmd, help, names...)
 }
 
 // OutputVar adds -o without a check of its value.
@@ -169,29 +174,6 @@ func (a *App) Grid(head []string, rows [][]string, left int) error {
 	return present.Grid(a.Out, head, rows, left, present.Options{Width: a.Width, Color: a.Color})
 }
 
-// Busy runs fn with a spinner.
-func (a *App) Busy(doing string, fn func() error) error {
-	defer meter.New(a.Err, a.ErrTTY, -1, doing).Spin()()
-	return fn()
-}
-
-// Gauge returns a function that shows how many bytes are done, and one that takes the bar
-// away. The total is that of the first call.
-func (a *App) Gauge(doing string) (set func(done, total int64), stop func()) {
-	var m *meter.Meter
-	set = func(done, total int64) {
-		if m == nil {
-			m = meter.New(a.Err, a.ErrTTY, total, doing)
-		}
-		m.Set(done)
-	}
-	return set, func() {
-		if m != nil {
-			m.Done()
-		}
-	}
-}
-
 // UntilStopped returns a context that ends when the system or the user asks the program to
 // stop. Why not leave that to the signals' default: what is temporary has to go first.
 func UntilStopped(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -200,12 +182,4 @@ func UntilStopped(ctx context.Context) (context.Context, context.CancelFunc) {
 		signals = append(signals, syscall.SIGHUP)
 	}
 	return signal.NotifyContext(ctx, signals...)
-}
-
-// FormatNames returns the values of -o for items and rows, after more.
-func FormatNames(more ...string) []string {
-	for _, f := range present.Formats {
-		more = append(more, string(f))
-	}
-	return more
 }

@@ -33,6 +33,11 @@ type App struct {
 	Format     string
 	Timing     bool
 
+	// Settings of a shell: how many rows of a list are shown, 0 for the usual number and negative
+	// for all, and whether tables leave their headings out.
+	MaxRows int
+	Plain   bool
+
 	Set []string // settings to choose when the database is opened, as NAME=VALUE
 
 	// Open is the database of a shell; nil outside of one.
@@ -173,16 +178,24 @@ func (d *Database) LoadSchema() error {
 	return err
 }
 
-// Options returns how to write items. A limited list is never cut in the middle.
+// BriefRows is how many rows a list on a terminal shows unless .maxrows says otherwise.
+const BriefRows = 40
+
+// Options returns how to write items or rows. On a terminal the middle of a long list is left
+// out; of a limited list it never is.
 func (a *App) Options(s *layout.Schema, limited bool) present.Options {
 	o := present.Options{Format: present.Format(a.Format), Schema: s, Width: a.Width,
-		Color: a.Color}
+		Color: a.Color, Plain: a.Plain, Auto: a.Format == ""}
 	switch {
-	case a.Format != "":
-	case a.OutTTY:
-		o.Format, o.Brief = present.Table, !limited
-	default:
+	case a.Format == "" && a.OutTTY:
+		o.Format = present.Table
+	case a.Format == "":
 		o.Format = present.JSONL
+	}
+	if a.OutTTY && !limited && a.MaxRows >= 0 {
+		if o.Brief = a.MaxRows; o.Brief == 0 {
+			o.Brief = BriefRows
+		}
 	}
 	return o
 }

@@ -24,6 +24,8 @@ const (
 	exitCondition = 4 // a condition failed, nothing was written
 	exitCorrupt   = 5 // stored bytes are damaged or unknown
 	exitLocked    = 6 // another process has the database open
+
+	exitInterrupted = 130 // Ctrl-C, as shells have it: 128 and the number of the signal
 )
 
 // UsageError is an error in the arguments.
@@ -75,6 +77,8 @@ func ExitCode(err error) int {
 	switch {
 	case err == nil:
 		return exitOK
+	case errors.Is(err, context.Canceled):
+		return exitInterrupted
 	case errors.Is(err, engine.ErrNotFound):
 		return exitNotFound
 	case errors.Is(err, engine.ErrConditionFailed):
@@ -147,12 +151,12 @@ func hintFor(err error) string {
 	case errors.Is(err, engine.ErrNotDatabase):
 		return "nothing in it was changed; name the directory of a kstone database, or a new one"
 	case errors.Is(err, engine.ErrLocked):
-		return "close that program first, or work on a copy made with backup"
+		return "that program has to close it first; inspect reads single files meanwhile"
 	case errors.Is(err, engine.ErrVersion):
 		return "it was written by a newer kstone; use a kstone-cli of that version"
 	case errors.Is(err, engine.ErrCorrupt):
-		return "kstone-cli verify DB lists all damage; undamaged stripes stay readable;" +
-			" a backup made with kstone-cli backup is a database of its own"
+		return "kstone-cli repair DB DEST saves all that is intact into a new database, and lists" +
+			" what is lost; a backup is a database of its own"
 	case errors.Is(err, engine.ErrInvalidCursor):
 		return "give --after exactly what `next:` printed, with the query it came from unchanged"
 	case errors.Is(err, engine.ErrEmptyPK):

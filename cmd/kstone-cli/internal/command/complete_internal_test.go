@@ -60,7 +60,7 @@ func TestShellCompletion(t *testing.T) {
 	}{
 		{"que|", "", []string{"query"}},
 		{"e|", "", []string{"exit", "export"}},
-		{".t|", "", []string{".timer"}},
+		{".t|", "", []string{".tables", ".timer"}},
 		{".format j|", ".format ", []string{"json", "jsonl"}},
 		{".help qu|", ".help ", []string{"query"}},
 		{"query |", "query ", []string{"I", "IS", "IT", "US"}},

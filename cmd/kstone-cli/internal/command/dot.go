@@ -2,51 +2,87 @@ package command
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
-	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 )
 
-// dotCommands steer the shell itself.
+// dotCommands steer the shell itself, or are short for a command.
 var dotCommands = []struct{ name, args, help string }{
 	{".help", "[COMMAND]", "list the commands, or show how one is used"},
-	{".format", "auto|table|jsonl|json|csv|raw|hex", "how items are shown from now on"},
-	{".timer", "on|off", "show how long commands take"},
-	{".durability", "sync|process", "what writes survive from now on: a power cut, or a kill"},
-	{".output", "FILE|-", "write results to a file; - is the terminal again"},
-	{".once", "FILE", "write the result of the next command to a file"},
-	{".read", "FILE", "run the commands in a file"},
+	{".tables", "", "list tables and views"},
+	{".schema", "[TABLE…]", "show the statements that make tables"},
+	{".indexes", "[TABLE]", "list indexes"},
+	{".import", "FILE [TABLE]", "import a file, into a table if one is named"},
 	{".dump", "[TABLE…]", "write tables as statements (the command dump)"},
+	{".read", "FILE", "run the commands in a file"},
+	{".once", "FILE | '|' COMMAND", "write the next result to a file, or to a program"},
+	{".output", "FILE | '|' COMMAND | -", "write results to a file or program; - ends that"},
+	{".mode", "[FORMAT | auto]", "how items and rows are shown from now on (also .format)"},
+	{".headers", "[on|off]", "show the names of columns above tables"},
+	{".maxrows", "[N | all]", "how many rows of a long list are shown"},
+	{".pager", "[on|off]", "show long results whole, in the program that PAGER names"},
+	{".timer", "[on|off]", "show how long commands take"},
+	{".durability", "[sync|process]", "what writes survive from now on: a power cut, or a kill"},
 	{".keys", "", "show what the keys are made of"},
 	{".clear", "", "clear the screen"},
 	{".exit", "", "leave (also .quit, exit, Ctrl-D)"},
 }
 
+// aliases are names that other shells have for dot commands.
+var aliases = map[string]string{
+	".format": ".mode", ".quit": ".exit", ".indices": ".indexes", ".timing": ".timer",
+	".header": ".headers", `\q`: ".exit", `\?`: ".help", `\dt`: ".tables", `\di`: ".indexes",
+	`\timing`: ".timer",
+}
+
+// short returns the words of the command that a dot command is short for; nil for others.
+func short(name string, args []string) []string {
+	switch {
+	case name == ".tables" && len(args) == 0:
+		return []string{"table", "list"}
+	case name == ".schema" && len(args) == 0:
+		return []string{"table", "list", "-o", "sql"}
+	case name == ".schema" && len(args) == 1:
+		return []string{"table", "describe", "-o", "sql", args[0]}
+	case name == `\d` && len(args) == 1:
+		return []string{"table", "describe", args[0]}
+	case name == `\d` && len(args) == 0:
+		return []string{"table", "list"}
+	case name == ".indexes" && len(args) <= 1:
+		return append([]string{"index", "list"}, args...)
+	case name == ".import" && len(args) == 1:
+		return []string{"import", args[0]}
+	case name == ".import" && len(args) == 2:
+		return []string{"import", args[0], "--table", args[1]}
+	case name == ".dump":
+		return append([]string{"dump"}, args...)
+	}
+	return nil
+}
+
 // dot runs a command that begins with a dot.
 func (s *session) dot(name string, args []string) error {
+	if p := preferenceOf(name); p != nil {
+		return s.prefer(p, args)
+	}
 	arg := strings.Join(args, " ")
 	switch name {
-	case ".exit", ".quit":
+	case ".exit":
+		if len(args) > 0 {
+			return cli.Usage("%s takes no argument", name)
+		}
 		s.left = true
 	case ".help":
 		return s.help(args)
-	case ".format":
-		return s.setFormat(arg)
-	case ".timer":
-		if arg != "on" && arg != "off" {
-			return cli.Usage(".timer is on or off, not %q", arg)
-		}
-		s.timing = arg == "on"
-	case ".durability":
-		if _, ok := cli.Levels[arg]; !ok || arg == "" {
-			return cli.Usage(".durability is sync or process, not %q", arg)
-		}
-		s.durability = arg
+	case `\x`:
+		return s.toggleVertical()
 	case ".output", ".once":
 		return s.setOutput(arg, name == ".once")
 	case ".read":
@@ -58,60 +94,25 @@ func (s *session) dot(name string, args []string) error {
 			fmt.Fprint(s.app.Out, "\x1b[H\x1b[2J")
 		}
 	default:
-		var names []string
-		for _, c := range dotCommands {
-			names = append(names, c.name)
+		return unknownDot(name)
+	}
+	return nil
+}
+
+func unknownDot(name string) error {
+	names := slices.Collect(maps.Keys(aliases))
+	for _, c := range dotCommands {
+		if c.name == name {
+			return cli.Usage("%s: too many arguments", name).
+				WithHint("usage: %s %s", c.name, c.args)
 		}
-		e := cli.Usage("unknown command %q", name).WithHint(".help lists the commands")
-		if best := cli.Closest(name, names); best != "" {
-			e.WithHint("did you mean %s?", best)
-		}
-		return e
+		names = append(names, c.name)
 	}
-	return nil
-}
-
-func (s *session) setFormat(name string) error {
-	if name == "auto" {
-		s.format = ""
-		return nil
+	e := cli.Usage("unknown command %q", name).WithHint(".help lists the commands")
+	if best := cli.Closest(name, names); best != "" {
+		e.WithHint("did you mean %s?", best)
 	}
-	f, err := present.ParseFormat(name)
-	if err != nil {
-		return cli.Usage(".format: %v, or auto", err)
-	}
-	s.format = string(f)
-	return nil
-}
-
-func (s *session) setOutput(name string, once bool) error {
-	if name == "" {
-		return cli.Usage("name a file").WithHint(".output - writes to the terminal again")
-	}
-	s.closeOutput()
-	if name == "-" {
-		return nil
-	}
-	f, err := os.Create(name)
-	if err != nil {
-		return err
-	}
-	s.output, s.once = f, once
-	return nil
-}
-
-// endOnce goes back to the terminal after the command that .once was for.
-func (s *session) endOnce() {
-	if s.once {
-		s.closeOutput()
-	}
-}
-
-func (s *session) closeOutput() {
-	if s.output != nil {
-		s.report(s.output.Close())
-	}
-	s.output, s.once = nil, false
+	return e
 }
 
 // maxReadDepth stops files that read each other.
@@ -168,9 +169,13 @@ func (s *session) help(topic []string) error {
 }
 
 func (s *session) helpOn(topic string) error {
+	if name, ok := aliases[topic]; ok {
+		topic = name
+	}
 	for _, c := range dotCommands {
-		if c.name == topic || c.name == "."+topic {
-			_, err := fmt.Fprintf(s.app.Out, "%s %s\n  %s\n", c.name, c.args, c.help)
+		if c.name == topic || c.name == "."+topic && c.name != ".import" && c.name != ".dump" {
+			_, err := fmt.Fprintf(s.app.Out, "%s\n  %s\n", strings.TrimSpace(c.name+" "+c.args),
+				c.help)
 			return err
 		}
 	}

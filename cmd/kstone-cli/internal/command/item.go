@@ -33,8 +33,8 @@ Exit code 3 says that there is no such item.`,
 		ValidArgsFunction: completePK(a),
 	}
 	key.add(a, cmd)
-	a.ItemFlag(cmd,
-		"`FORMAT`: table, jsonl, json, csv, raw or hex; default: the value and a line feed")
+	a.ItemFlag(cmd)
+	cmd.Flags().Lookup("output").Usage = "`FORMAT`, as of query; default: the value and a line feed"
 	cmd.RunE = a.OnDB(cli.ReadOnly, func(ctx context.Context, d *cli.Database,
 		args []string) error {
 		k, err := key.key(a, d.Schema, args[0])

@@ -36,7 +36,7 @@ With --after CURSOR the same query goes on exactly there, whatever was written s
 	}
 	conditions.add(a, cmd)
 	page.add(cmd)
-	a.ItemFlag(cmd, formatHelp)
+	a.ItemFlag(cmd)
 	cmd.RunE = a.OnDB(cli.ReadOnly, func(ctx context.Context, d *cli.Database,
 		args []string) error {
 		q, err := query(a, d, args[0], &conditions)
@@ -44,13 +44,20 @@ With --after CURSOR the same query goes on exactly there, whatever was written s
 			return err
 		}
 		q.Reverse = page.reverse
-		return list(ctx, a, d, &page, func(ctx context.Context, s *engine.Snapshot,
-			p *position) present.Items {
-			return func(yield func(engine.Item, error) bool) {
+		return list(ctx, a, d, &page, listing{
+			page: func(ctx context.Context, s *engine.Snapshot, p *position) present.Items {
+				return func(yield func(engine.Item, error) bool) {
+					q := q
+					q.After, q.Limit = p.after, p.limit()
+					p.pass(s.Query(ctx, q), q.CursorAfter, yield)
+				}
+			},
+			last: func(ctx context.Context, s *engine.Snapshot, n int) present.Items {
 				q := q
-				q.After, q.Limit = p.after, p.limit()
-				p.pass(s.Query(ctx, q), q.CursorAfter, yield)
-			}
+				q.Reverse, q.Limit = !q.Reverse, n
+				return s.Query(ctx, q)
+			},
+			about: func() (float64, error) { return d.CountAbout(q) },
 		})
 	})
 	return cmd
@@ -94,7 +101,7 @@ counted from 0, for readers in parallel.`,
 	cmd.Flags().StringVar(&segment, "segment", "", "part `i/n`, counted from 0, for example 0/4")
 	cmd.Flags().BoolVar(&unordered, "unordered", false,
 		"list stripe by stripe instead of in key order")
-	a.ItemFlag(cmd, formatHelp)
+	a.ItemFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		sc := engine.Scan{Unordered: unordered, Reverse: page.reverse}
 		if err := parseSegment(segment, &sc); err != nil {
@@ -102,14 +109,25 @@ counted from 0, for readers in parallel.`,
 		}
 		path, _ := a.Split(args)
 		return a.WithDB(path, cli.ReadOnly, func(d *cli.Database) error {
-			return list(cmd.Context(), a, d, &page, func(ctx context.Context, s *engine.Snapshot,
-				p *position) present.Items {
-				return func(yield func(engine.Item, error) bool) {
+			l := listing{
+				page: func(ctx context.Context, s *engine.Snapshot, p *position) present.Items {
+					return func(yield func(engine.Item, error) bool) {
+						sc := sc
+						sc.After, sc.Limit = p.after, p.limit()
+						p.pass(s.Scan(ctx, sc), sc.CursorAfter, yield)
+					}
+				},
+				last: func(ctx context.Context, s *engine.Snapshot, n int) present.Items {
 					sc := sc
-					sc.After, sc.Limit = p.after, p.limit()
-					p.pass(s.Scan(ctx, sc), sc.CursorAfter, yield)
-				}
-			})
+					sc.Reverse, sc.Limit = !sc.Reverse, n
+					return s.Scan(ctx, sc)
+				},
+				about: func() (float64, error) { return d.CountScanAbout(sc, 10_000, 256) },
+			}
+			if sc.Unordered || sc.Segments > 0 { // no order, or no estimate
+				l.last = nil
+			}
+			return list(cmd.Context(), a, d, &page, l)
 		})
 	}
 	return cmd
@@ -189,11 +207,18 @@ func (p *position) pass(items iter.Seq2[engine.Item, error],
 	}
 }
 
-// listing returns the items of the page at a position.
-type listing func(context.Context, *engine.Snapshot, *position) present.Items
+// listing is what a command lists.
+type listing struct {
+	// page returns the items of the page at a position.
+	page func(context.Context, *engine.Snapshot, *position) present.Items
+	// last returns the last n items, the last one first, and about how many there are, for lists
+	// whose middle is left out; nil if all have to be read for it.
+	last  func(ctx context.Context, s *engine.Snapshot, n int) present.Items
+	about func() (float64, error)
+}
 
 // list writes one page, and says where the next one starts.
-func list(ctx context.Context, a *cli.App, d *cli.Database, page *pageFlags, items listing) error {
+func list(ctx context.Context, a *cli.App, d *cli.Database, page *pageFlags, l listing) error {
 	p := &position{page: page.limit}
 	if page.after != "" {
 		after, err := engine.ParseCursor(page.after)
@@ -211,7 +236,11 @@ func list(ctx context.Context, a *cli.App, d *cli.Database, page *pageFlags, ite
 		}
 		defer snap.Close()
 		a.More = nil
-		if _, err := present.Write(a.Out, items(ctx, snap, p), o); err != nil {
+		if l.last != nil && p.after == nil {
+			o.Last = func(n int) present.Items { return l.last(ctx, snap, n) }
+			o.About = func() int64 { n, _ := l.about(); return int64(n) }
+		}
+		if _, err := present.Write(a.Out, l.page(ctx, snap, p), o); err != nil {
 			return err
 		}
 		if p.next == nil {
@@ -279,6 +308,3 @@ func count(ctx context.Context, a *cli.App, d *cli.Database, args []string,
 	}
 	return n, nil
 }
-
-const formatHelp = "`FORMAT`: table, jsonl, json, csv, raw (values only) or hex;\n" +
-	"default: table on a terminal, jsonl in a pipe"

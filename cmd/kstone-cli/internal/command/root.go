@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"io"
 	"os"
 	"os/signal"
 	"strings"
@@ -23,6 +24,8 @@ func Main(args []string) int {
 	a.Color = a.OutTTY && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
+	context.AfterFunc(ctx, stop) // the next Ctrl-C kills, should the first one not be heeded
+	a.In = cli.Interruptible(ctx, a.In)
 	return run(ctx, a, args)
 }
 
@@ -52,7 +55,9 @@ func root(a *cli.App) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,
+		Version:       "of the program and its formats",
 	}
+	root.SetVersionTemplate(cli.Version() + "\n")
 	root.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return cmd.Help()
@@ -92,7 +97,7 @@ A database is a directory. Every item has a partition key (PK), an optional sort
 key (SK) and a value. Commands that only read open it read-only, several at a time.
 
 Data goes to standard output, everything else to standard error. Exit codes: 0 ok,
-1 error, 2 usage, 3 not found, 4 condition failed, 5 corrupt, 6 locked.`
+1 error, 2 usage, 3 not found, 4 condition failed, 5 corrupt, 6 locked, 130 interrupted.`
 
 type group struct {
 	title    string
@@ -128,5 +133,20 @@ func groups(a *cli.App) []group {
 		group{"Prove and rescue", []*cobra.Command{
 			upkeep.RepairCommand(a), upkeep.TortureCommand(a),
 		}},
-		group{"Start here", []*cobra.Command{shellCommand(a), demoCommand(a)}})
+		group{"Start here", []*cobra.Command{shellCommand(a), demoCommand(a), versionCommand(a)}})
+}
+
+func versionCommand(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Show the version, the commit and the file formats",
+		Long: `Show the version and commit of the program, and the versions of the file formats that
+it writes. It reads those and all before them.`,
+		Example: "  kstone-cli version",
+		Args:    cli.Words(0, 0),
+		RunE: func(*cobra.Command, []string) error {
+			_, err := io.WriteString(a.Out, cli.Version())
+			return err
+		},
+	}
 }

@@ -72,6 +72,7 @@ func runScripts(t *testing.T, files []string) {
 		Files: files,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("KSTONE_HISTORY", filepath.Join(env.WorkDir, "history"))
+			env.Setenv("KSTONE_SHELLRC", filepath.Join(env.WorkDir, "shellrc"))
 			env.Setenv("TMPDIR", env.WorkDir)
 			env.Setenv("GORACE", os.Getenv("GORACE"))
 			return nil

@@ -54,7 +54,7 @@ BEGIN, or an end without COMMIT, rolls the transaction back and ends the script.
 	a.DurabilityFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		s := &session{app: a, bail: bail, ctx: context.WithoutCancel(cmd.Context()),
-			durability: a.Durability}
+			preferences: preferences{durability: a.Durability}}
 		if err := s.open(args, readonly, newDB); err != nil {
 			return err
 		}
@@ -63,6 +63,7 @@ BEGIN, or an end without COMMIT, rolls the transaction back and ends the script.
 			s.script(strings.NewReader(strings.Join(commands, "\n")), "")
 		case a.InTTY && a.OutTTY:
 			s.timing = true
+			s.startUp()
 			s.interactive()
 		default:
 			s.script(a.In, "")
@@ -80,18 +81,16 @@ type session struct {
 	db  *cli.Database
 	ctx context.Context
 
-	durability string
-	format     string
-	timing     bool
-	bail       bool
-	output     *os.File       // where results go instead of standard output
-	once       bool           // only those of the next command
-	last       *cli.App       // the command whose list can be continued
-	depth      int            // of .read
-	failed     error          // what decides the exit code
-	failures   int            // errors so far
-	left       bool           // .exit was given
-	tree       *cobra.Command // the commands, once they were asked for
+	preferences
+	bail     bool
+	output   *output        // where results go instead of standard output
+	once     bool           // only those of the next command
+	last     *cli.App       // the command whose list can be continued
+	depth    int            // of .read
+	failed   error          // what decides the exit code
+	failures int            // errors so far
+	left     bool           // .exit was given
+	tree     *cobra.Command // the commands, once they were asked for
 }
 
 func (s *session) open(args []string, readonly, newDB bool) (err error) {
@@ -174,6 +173,9 @@ func (s *session) input(text string) error {
 	if statement, ok := sqlWord(text); ok {
 		return s.statement(statement)
 	}
+	if strings.HasPrefix(text, `\`) { // a command such as \x, not an escape
+		text = `\` + text
+	}
 	words, err := shell.Split(text)
 	if err != nil {
 		err = cli.Usage("%v", err)
@@ -196,6 +198,10 @@ func (s *session) interactive() {
 	if s.app.Color {
 		o.Highlight = s.highlight
 	}
+	// Ctrl-C after the last moment of a command is for nobody.
+	late := make(chan os.Signal, 1)
+	signal.Notify(late, os.Interrupt)
+	defer signal.Stop(late)
 	editor := shell.NewEditor(o)
 	for !s.left {
 		text, err := editor.Read()
@@ -255,11 +261,14 @@ func (s *session) execute(words []shell.Word) error {
 	for i, w := range words {
 		args[i] = w.Text
 	}
-	if args[0] == ".dump" { // a command, under its name in other shells
-		args[0] = "dump"
+	if name, ok := aliases[args[0]]; ok {
+		args[0] = name
+	}
+	if long := short(args[0], args[1:]); long != nil {
+		args = long
 	}
 	switch name := args[0]; {
-	case strings.HasPrefix(name, "."):
+	case strings.HasPrefix(name, "."), strings.HasPrefix(name, `\`):
 		if err := s.dot(name, args[1:]); err != nil {
 			s.report(err)
 			return err
@@ -277,6 +286,7 @@ func (s *session) execute(words []shell.Word) error {
 	if args[0] == "more" {
 		return s.more(ctx)
 	}
+	defer s.page()()
 	cmd := s.command()
 	err := runLine(ctx, cmd, args)
 	s.last = nil
@@ -293,8 +303,12 @@ func (s *session) command() *cli.App {
 	cmd := *s.app
 	cmd.Open, cmd.More = s.db, nil
 	cmd.Format, cmd.Timing, cmd.Durability, cmd.Input = s.format, s.timing, s.durability, "text"
+	cmd.MaxRows, cmd.Plain = s.maxRows, s.plain
 	if s.output != nil {
-		cmd.Out, cmd.OutTTY, cmd.Color = s.output, false, false
+		cmd.Out, cmd.OutTTY, cmd.Color = s.output, s.output.shown, s.output.shown && cmd.Color
+		if s.output.shown { // the pager cuts nothing
+			cmd.MaxRows = -1
+		}
 	}
 	return &cmd
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/shell"
 )
 
@@ -87,17 +88,20 @@ func (s *session) verbs(root *cobra.Command) []string {
 }
 
 func (s *session) dotCandidates(root *cobra.Command, name, prefix string) []string {
+	if long, ok := aliases[name]; ok {
+		name = long
+	}
 	switch name {
 	case ".help", "help":
 		return s.verbs(root)
-	case ".format":
-		return cli.FormatNames("auto")
-	case ".timer":
-		return []string{"on", "off"}
-	case ".durability":
-		return []string{"sync", "process"}
-	case ".read", ".once", ".output":
+	case ".read", ".once", ".output", ".import":
 		return files(prefix)
+	case ".schema", ".indexes", ".dump":
+		names, _ := s.command().CompleteTable(nil, nil, "")
+		return names
+	}
+	if p := preferenceOf(name); p != nil {
+		return p.values
 	}
 	return nil
 }
@@ -167,7 +171,7 @@ func (l *typedLine) flags() []string {
 func (s *session) flagValues(l *typedLine, prefix string) []string {
 	switch l.open.Name {
 	case "output":
-		return cli.FormatNames()
+		return present.FormatNames(present.Formats)
 	case "input":
 		return cli.InputForms
 	case "durability":

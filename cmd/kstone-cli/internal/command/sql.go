@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -38,8 +39,7 @@ them is CREATE TABLE. --param gives the values of ?, in their order, or name=val
 	a.SetFlag(cmd)
 	cmd.Flags().StringArrayVar(&params, "param", nil,
 		"`VALUE` of a parameter, or name=VALUE (repeat for each)")
-	a.ItemFlag(cmd, "`FORMAT`: table, jsonl, json or csv;\n"+
-		"default: table on a terminal, jsonl in a pipe")
+	a.RowFlag(cmd)
 	a.DurabilityFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		path, args := a.Split(args)
@@ -176,19 +176,21 @@ func arguments(stmt *sql.Stmt, params []string) ([]any, error) {
 
 // showRows runs a query and writes its rows.
 func showRows(ctx context.Context, a *cli.App, stmt *sql.Stmt, args []any) error {
-	o := a.Options(nil, true)
-	if o.Format == present.Raw || o.Format == present.Hex {
-		return cli.Usage("sql: -o is table, jsonl, json or csv, not %q", o.Format)
+	o := a.Options(nil, false)
+	if !slices.Contains(present.RowFormats, o.Format) { // of the shell, about items
+		o.Format = present.Table
 	}
+	out, done := a.Patient("running")
+	defer done()
 	rows, err := stmt.Query(ctx, args...)
 	if err != nil {
 		return err
 	}
 	r := cli.ResultOf(rows)
 	if rows.Plan != nil && (a.Format == "" || o.Format == present.Table) {
-		return present.Lines(a.Out, r, o.Width)
+		return present.Lines(out, r, o.Width)
 	}
-	_, err = present.WriteRows(a.Out, r, o)
+	_, err = present.WriteRows(out, r, o)
 	return err
 }
 

@@ -48,6 +48,7 @@ func sqlWord(line string) (text string, ok bool) {
 func (s *session) statement(text string) error {
 	ctx, stop := signal.NotifyContext(s.ctx, os.Interrupt)
 	defer stop()
+	defer s.page()()
 	cmd := s.command()
 	err := cmd.Timed(func() error {
 		return cmd.WithTables(ctx, "", cli.ReadWrite, func(t *cli.Tables) error {

@@ -4,6 +4,7 @@ package meter
 import (
 	"fmt"
 	"io"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,6 +20,7 @@ type Meter struct {
 	w     io.Writer
 	bar   *progressbar.ProgressBar // nil if not shown
 	what  string
+	total int64
 	start time.Time
 	bytes atomic.Int64
 	drawn time.Time
@@ -30,12 +32,12 @@ const redrawEvery = 100 * time.Millisecond
 // New returns a meter that writes to w if shown. The total is in whatever Set counts,
 // or in bytes with Reader; -1 if it is not known.
 func New(w io.Writer, shown bool, total int64, what string) *Meter {
-	m := &Meter{w: w, what: what, start: time.Now()}
+	m := &Meter{w: w, what: what, total: total, start: time.Now()}
 	if shown {
 		m.bar = progressbar.NewOptions64(total,
 			progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(what),
-			progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(30),
-			progressbar.OptionSetPredictTime(true), progressbar.OptionSetElapsedTime(true),
+			progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(20),
+			progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false),
 			progressbar.OptionSpinnerType(14), progressbar.OptionThrottle(redrawEvery),
 			progressbar.OptionUseANSICodes(true),
 		)
@@ -57,22 +59,49 @@ func (c *counter) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Rows says how many rows have been handled; the bar shows the bytes read for them.
-func (m *Meter) Rows(n int64) {
+// due reports whether the bar is to be drawn again.
+func (m *Meter) due() bool {
 	if m.bar == nil || time.Since(m.drawn) < redrawEvery {
-		return
+		return false
 	}
 	m.drawn = time.Now()
-	m.bar.Describe(fmt.Sprintf("%s %s (%s)", m.what, present.Rows(n),
-		present.PerSecond(n, time.Since(m.start))))
-	_ = m.bar.Set64(m.bytes.Load())
+	return true
 }
 
-// Set says how much of the total is done.
-func (m *Meter) Set(done int64) {
-	if m.bar != nil {
-		_ = m.bar.Set64(done)
+// Rows says how many rows have been handled; the bar shows the bytes read for them.
+func (m *Meter) Rows(n int64) {
+	if m.due() {
+		m.draw(fmt.Sprintf("%s %s (%s)", m.what, present.Rows(n),
+			present.PerSecond(n, time.Since(m.start))), m.bytes.Load())
 	}
+}
+
+// Set says how many of the total are done.
+func (m *Meter) Set(done int64) {
+	if m.due() {
+		m.draw(fmt.Sprintf("%s %s (%s)", m.what, present.Count(done),
+			present.PerSecond(done, time.Since(m.start))), done)
+	}
+}
+
+// Bytes is Set for a total of bytes.
+func (m *Meter) Bytes(done int64) {
+	if m.due() {
+		rate := int64(float64(done) / max(time.Since(m.start).Seconds(), 0.001))
+		m.draw(fmt.Sprintf("%s %s (%s/s)", m.what, present.Bytes(done), present.Bytes(rate)), done)
+	}
+}
+
+// draw draws the bar, with the time left.
+func (m *Meter) draw(text string, done int64) {
+	if m.total > 0 && done > 0 {
+		left := time.Duration(float64(time.Since(m.start)) * float64(max(m.total-done, 0)) /
+			float64(done))
+		text += ", " + present.Duration(left.Round(time.Second)) + " left"
+		done = min(done, m.total)
+	}
+	m.bar.Describe(text)
+	_ = m.bar.Set64(done)
 }
 
 // Note prints a line above the bar.
@@ -91,8 +120,9 @@ func (m *Meter) Done() {
 	}
 }
 
-// Spin draws a spinner until the function it returns is called.
-func (m *Meter) Spin() (stop func()) {
+// Spin draws a spinner with the time so far until the function it returns is called, perhaps
+// several times. It calls done, if that is not nil, for how much is done of the total.
+func (m *Meter) Spin(done func() int64) (stop func()) {
 	if m.bar == nil {
 		return func() {}
 	}
@@ -106,13 +136,19 @@ func (m *Meter) Spin() (stop func()) {
 			case <-quit:
 				return
 			case <-tick.C:
-				_ = m.bar.Add(1)
 			}
+			if done != nil {
+				m.draw(m.what, done())
+				continue
+			}
+			m.bar.Describe(fmt.Sprintf("%s (%s)", m.what,
+				present.Duration(time.Since(m.start).Round(time.Second))))
+			_ = m.bar.Add(1)
 		}
 	}()
-	return func() {
+	return sync.OnceFunc(func() {
 		close(quit)
 		<-gone
 		m.Done()
-	}
+	})
 }

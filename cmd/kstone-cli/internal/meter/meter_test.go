@@ -20,7 +20,7 @@ func TestHidden(t *testing.T) {
 	m.Rows(7)
 	m.Set(50)
 	m.Note("a note")
-	m.Spin()()
+	m.Spin(nil)()
 	m.Done()
 	if out.String() != "a note\n" {
 		t.Errorf("wrote %q", out.String())

@@ -5,7 +5,6 @@ package present
 import (
 	"bufio"
 	"encoding/hex"
-	"fmt"
 	"io"
 	"iter"
 	"strings"
@@ -19,28 +18,40 @@ type Format string
 
 // The formats.
 const (
-	Table Format = "table" // for people
-	JSONL Format = "jsonl" // one object per line
-	JSON  Format = "json"  // one array of the same objects
-	CSV   Format = "csv"   // see Columns
-	Raw   Format = "raw"   // values only, each followed by a line feed
-	Hex   Format = "hex"   // PK, SK ("-" for none) and value, separated by tabs
+	Table    Format = "table"    // for people, with round corners
+	Box      Format = "box"      // the same in ASCII
+	Vertical Format = "vertical" // a line for each field
+	Markdown Format = "markdown"
+	TSV      Format = "tsv"    // tabs between cells, \t, \n and \\ in them
+	Insert   Format = "insert" // statements; of rows of tables only
+	JSONL    Format = "jsonl"  // one object per line
+	JSON     Format = "json"   // one array of the same objects
+	CSV      Format = "csv"    // see Columns
+	Raw      Format = "raw"    // values only, each followed by a line feed
+	Hex      Format = "hex"    // PK, SK ("-" for none) and value, separated by tabs
 )
 
-// Formats lists all of them.
-var Formats = []Format{Table, JSONL, JSON, CSV, Raw, Hex}
+// Formats of items, and of rows of tables.
+var (
+	Formats    = []Format{Table, Box, Vertical, Markdown, JSONL, JSON, CSV, TSV, Raw, Hex}
+	RowFormats = []Format{Table, Box, Vertical, Markdown, JSONL, JSON, CSV, TSV, Insert}
+)
 
-// ParseFormat reads the name of a format.
-func ParseFormat(name string) (Format, error) {
-	var names []string
-	for _, f := range Formats {
-		if string(f) == name {
-			return f, nil
-		}
+// sheet reports whether a format is written cell by cell, for people or spreadsheets.
+func (f Format) sheet() bool {
+	return f == Table || f == Box || f == Vertical || f == Markdown || f == TSV
+}
+
+// FormatNames returns the names of formats.
+func FormatNames(formats []Format) (names []string) {
+	for _, f := range formats {
 		names = append(names, string(f))
 	}
-	return "", fmt.Errorf("unknown format %q; formats are %s", name, strings.Join(names, ", "))
+	return names
 }
+
+// FormatList lists formats for a message.
+func FormatList(formats []Format) string { return strings.Join(FormatNames(formats), ", ") }
 
 // Items can be ranged over again and again, with the same result each time.
 type Items = iter.Seq2[engine.Item, error]
@@ -53,20 +64,28 @@ type Options struct {
 	Width int
 	// Color allows escape sequences.
 	Color bool
-	// Brief lets a table leave out the middle of many rows.
-	Brief bool
+	// Brief, if not 0, lets a table leave out the middle of more rows than that.
+	Brief int
+	// Auto lets a table that does not fit become vertical.
+	Auto bool
+	// Plain leaves the headings out.
+	Plain bool
+	// Last returns the last items, the last one first, so that a brief table need not read those
+	// in its middle; nil if there is no such way. About estimates how many items there are.
+	Last  func(n int) Items
+	About func() int64
 }
 
 // Write writes the items and returns how many there were. An error of the items is
 // returned after what came before it has been written.
 func Write(w io.Writer, items Items, o Options) (n int, err error) {
 	out := bufio.NewWriterSize(w, 64<<10)
-	switch o.Format {
-	case Table:
-		n, err = writeTable(out, items, o)
-	case CSV:
+	switch {
+	case o.Format.sheet():
+		n, err = writeItemSheet(out, items, o)
+	case o.Format == CSV:
 		n, err = writeCSV(out, items, o)
-	case JSON:
+	case o.Format == JSON:
 		var r layout.Record
 		n, err = writeArray(out, items, func(dst []byte, item engine.Item) []byte {
 			return o.Schema.AppendJSON(dst, &item, &r)
@@ -141,3 +160,6 @@ func appendHex(dst []byte, item *engine.Item) []byte {
 	dst = append(hex.AppendEncode(dst, item.Key.SK), '\t')
 	return hex.AppendEncode(dst, item.Value)
 }
+
+// whole reports whether cells keep all of their text.
+func (o *Options) whole() bool { return o.Format != Table && o.Format != Box }

@@ -7,7 +7,7 @@ import (
 )
 
 // HeatMap draws the 256 stripes as a square of 16 rows, the first 16 stripes in the
-// top row. The fuller a stripe, the denser or redder its cell; an empty one is a dot.
+// top row. The fuller a stripe, the denser and redder its cell; an empty one is a dot.
 // Shades follow the square root, so that one hot stripe does not hide the others.
 func HeatMap(counts *[256]int64, what string, color bool) string {
 	var most, total, used int64
@@ -24,7 +24,7 @@ func HeatMap(counts *[256]int64, what string, color bool) string {
 	var b strings.Builder
 	b.WriteString("      ")
 	for col := range 16 {
-		fmt.Fprintf(&b, "+%-2d", col)
+		fmt.Fprintf(&b, "%-3d", col)
 	}
 	b.WriteByte('\n')
 	for row := range 16 {
@@ -50,10 +50,12 @@ func HeatMap(counts *[256]int64, what string, color bool) string {
 	return b.String()
 }
 
-// Shades from nearly empty to full, for terminals with and without colour.
+// Shades from nearly empty to full. Why the colours come on top of the shades: they are those of
+// the terminal's theme, which differ from its ground, be it dark or light; the shades alone say
+// the same.
 var (
 	shades     = []string{"░░", "▒▒", "▓▓", "██"}
-	heatColors = []int{17, 19, 26, 37, 71, 148, 214, 208, 202, 196}
+	heatColors = []int{36, 32, 33, 31}
 )
 
 func heatCell(n, most int64, color bool) string {
@@ -61,10 +63,11 @@ func heatCell(n, most int64, color bool) string {
 		return "·  "
 	}
 	heat := math.Sqrt(float64(n) / float64(most))
+	i := shade(heat, len(shades))
 	if !color {
-		return shades[shade(heat, len(shades))] + " "
+		return shades[i] + " "
 	}
-	return fmt.Sprintf("\x1b[48;5;%dm  \x1b[0m ", heatColors[shade(heat, len(heatColors))])
+	return fmt.Sprintf("\x1b[%dm%s\x1b[0m ", heatColors[i], shades[i])
 }
 
 // shade returns which of n shades a heat above 0 and up to 1 has.

@@ -19,6 +19,7 @@ import (
 // Result is the result of a query over tables.
 type Result struct {
 	Names []string
+	Table string // what INSERT statements name; "" for any
 	Rows  iter.Seq2[[]expr.Value, error]
 }
 
@@ -26,15 +27,17 @@ type Result struct {
 // rows is returned after what came before it has been written.
 func WriteRows(w io.Writer, r Result, o Options) (n int, err error) {
 	out := bufio.NewWriterSize(w, 64<<10)
-	switch o.Format {
-	case Table:
-		n, err = writeRowTable(out, r, o)
-	case CSV:
+	switch {
+	case o.Format == CSV:
 		n, err = writeRowCSV(out, r)
-	case JSON, JSONL:
+	case o.Format == JSON, o.Format == JSONL:
 		n, err = writeRowJSON(out, r, o.Format == JSON)
+	case o.Format == Insert:
+		n, err = writeRowInserts(out, r)
+	case o.Format.sheet():
+		n, err = writeRowSheet(out, r, o)
 	default:
-		return 0, fmt.Errorf("rows are written as table, jsonl, json or csv, not as %s", o.Format)
+		return 0, fmt.Errorf("rows are written as %s, not as %s", FormatList(RowFormats), o.Format)
 	}
 	if flushErr := out.Flush(); err == nil {
 		err = flushErr
@@ -42,48 +45,75 @@ func WriteRows(w io.Writer, r Result, o Options) (n int, err error) {
 	return n, err
 }
 
-// writeRowTable lays rows out in chunks, so that memory stays bounded.
-func writeRowTable(w *bufio.Writer, r Result, o Options) (n int, err error) {
-	t := &tableWriter{w: w, o: o}
-	var cells [][]string
-	flush := func() {
-		if len(cells) > 0 || n == 0 {
-			t.draw(r.Names, cells, 0)
-		}
-		cells = cells[:0]
-	}
-	for row, rowErr := range r.Rows {
-		if err = rowErr; err != nil {
-			break
-		}
-		n++
+// writeRowSheet writes rows as a table, or in another form for people.
+func writeRowSheet(w *bufio.Writer, r Result, o Options) (n int, err error) {
+	cut := func(row []expr.Value) []string {
 		line := make([]string, len(row))
 		for i, v := range row {
-			line[i] = showCell(v)
+			line[i] = o.cell(v)
 		}
-		if cells = append(cells, line); len(cells) == chunkRows {
-			flush()
-		}
+		return line
 	}
-	if err != nil && n == 0 {
-		return n, err
-	}
-	flush()
-	if _, printErr := fmt.Fprintln(w, Rows(int64(n))); err == nil {
-		err = printErr
-	}
-	return n, err
+	return writeSheet(w, r.Rows, o, cut, func([][]string) grid[[]string] {
+		return grid[[]string]{head: r.Names, empty: true,
+			cells: func(line []string) ([]string, bool) { return line, true }}
+	})
 }
 
-// showCell returns a value as people read it.
-func showCell(v expr.Value) string {
-	if v.IsNull() {
+// cell returns a value as people read it.
+func (o *Options) cell(v expr.Value) string {
+	switch s, text := v.AsString(); {
+	case v.IsNull() && o.Format == TSV:
+		return nullTSV
+	case v.IsNull():
 		return "NULL"
-	}
-	if s, ok := v.AsString(); ok {
-		return showValue([]byte(s))
+	case text && o.Format == TSV:
+		return s
+	case text:
+		return o.show([]byte(s))
 	}
 	return string(plainText(nil, v))
+}
+
+// writeRowInserts writes a statement for each row, which inserts it into a table of that name.
+func writeRowInserts(w *bufio.Writer, r Result) (n int, err error) {
+	names := make([]string, len(r.Names))
+	for i, name := range r.Names {
+		names[i] = quoteName(name)
+	}
+	into := r.Table
+	if into == "" {
+		into = "result"
+	}
+	head := "INSERT INTO " + quoteName(into) + " (" + strings.Join(names, ", ") + ") VALUES ("
+	return writeEach(w, r.Rows, func(dst []byte, _ int, row []expr.Value) []byte {
+		dst = append(dst, head...)
+		for i, v := range row {
+			if i > 0 {
+				dst = append(dst, ", "...)
+			}
+			dst = AppendLiteral(dst, v)
+		}
+		return append(dst, ");\n"...)
+	})
+}
+
+func quoteName(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+
+// AppendLiteral appends a value as a statement has it.
+func AppendLiteral(dst []byte, v expr.Value) []byte {
+	if v.Kind() != expr.KindList {
+		return append(dst, v.String()...)
+	}
+	dst = append(dst, '[')
+	first := true
+	for e := range v.Elements() {
+		if !first {
+			dst = append(dst, ", "...)
+		}
+		dst, first = AppendLiteral(dst, e), false
+	}
+	return append(dst, ']')
 }
 
 // plainText appends a value without quotes; NULL as nothing.

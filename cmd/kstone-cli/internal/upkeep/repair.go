@@ -35,7 +35,7 @@ verified. It has the settings of the damaged one, if its manifest can be read.`,
 			}
 			start := time.Now()
 			var rep engine.RepairReport
-			if err := a.Busy("repairing", func() (err error) {
+			if err := a.Busy("repairing", -1, nil, func() (err error) {
 				rep, err = engine.Repair(cmd.Context(), src, dest, &o)
 				return err
 			}); err != nil {

@@ -57,7 +57,7 @@ func FlushCommand(a *cli.App) *cobra.Command {
 faster; nothing else needs it.`,
 		Example: "  kstone-cli flush my.db",
 		Args:    a.Arguments(0, 0),
-		RunE:    upkeep(a, "flushed", (*engine.DB).Flush),
+		RunE:    upkeep(a, "flushing", "flushed", nil, (*engine.DB).Flush),
 	}
 }
 
@@ -71,16 +71,33 @@ expired. kstone merges by itself; this makes the database as small and as fast t
 read as it gets.`,
 		Example: "  kstone-cli compact my.db",
 		Args:    a.Arguments(0, 0),
-		RunE:    upkeep(a, "compacted", (*engine.DB).Compact),
+		RunE:    upkeep(a, "compacting stripes", "compacted", merged, (*engine.DB).Compact),
 	}
 }
 
+// merged counts the stripes that are one run.
+func merged(m engine.Metrics) (n int64) {
+	for i := range m.Stripes {
+		if m.Stripes[i].Runs <= 1 {
+			n++
+		}
+	}
+	return n
+}
+
 // upkeep is the action of a command that runs a maintenance operation and reports what it
-// changed.
-func upkeep(a *cli.App, done string, run func(*engine.DB, context.Context) error) cli.Action {
+// changed. Progress, if not nil, returns how many of the stripes are done.
+func upkeep(a *cli.App, doing, done string, progress func(engine.Metrics) int64,
+	run func(*engine.DB, context.Context) error) cli.Action {
 	return a.OnDB(cli.ReadWrite, func(ctx context.Context, d *cli.Database, _ []string) error {
 		before, start := d.Metrics(), time.Now()
-		if err := a.Busy("working", func() error { return run(d.DB, ctx) }); err != nil {
+		var far func() int64
+		if progress != nil {
+			far = func() int64 { return progress(d.Metrics()) }
+		}
+		if err := a.Busy(doing, int64(len(before.Stripes)), far, func() error {
+			return run(d.DB, ctx)
+		}); err != nil {
 			return err
 		}
 		after := d.Metrics()
