@@ -10,9 +10,11 @@ func Stripe(pk []byte) uint8 {
 	if len(pk) > shortPK {
 		return uint8(crc32.ChecksumIEEE(pk))
 	}
-	s := stripeOfZeros[len(pk)]
+	n := len(pk)
+	s := stripeOfZeros[n]
+	changes := stripeOfByte[shortPK-n:][:n] // of the same length, for the compiler
 	for i, b := range pk {
-		s ^= stripeOfByte[len(pk)-1-i][b]
+		s ^= changes[i][b]
 	}
 	return s
 }
@@ -24,8 +26,8 @@ func Stripe(pk []byte) uint8 {
 const shortPK = 63
 
 var (
-	// stripeOfZeros is the stripe of so many zero bytes, stripeOfByte by how many bytes
-	// follow what a byte changes it by.
+	// stripeOfZeros is the stripe of so many zero bytes. stripeOfByte is what a byte changes it
+	// by, at its position in a PK of shortPK bytes: only how many bytes follow matters.
 	stripeOfZeros [shortPK + 1]uint8
 	stripeOfByte  [shortPK][256]uint8
 )
@@ -37,7 +39,7 @@ func init() {
 	}
 	for b, state := range crc32.IEEETable {
 		for d := range stripeOfByte {
-			stripeOfByte[d][b] = uint8(state)
+			stripeOfByte[shortPK-1-d][b] = uint8(state)
 			state = crc32.IEEETable[uint8(state)] ^ state>>8
 		}
 	}
