@@ -39,6 +39,7 @@ func (l *Log) Append(payload []byte) (base.SeqNum, error) {
 		return 0, err
 	}
 	l.last = seq
+	l.recordBytes += uint64(n)
 	l.lastSeq.Store(uint64(seq))
 	l.mu.Unlock()
 	return seq, nil

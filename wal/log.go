@@ -43,6 +43,7 @@ type Log struct {
 	done        bool        // Close has begun
 	ready       *sync.Cond  // on mu: attempts, need, done or failure have changed
 	last        base.SeqNum // of the last record
+	recordBytes uint64      // of the records appended since Open
 	marked      base.SeqNum // last at the time of the last marker
 
 	lastSeq  atomic.Uint64 // last, for readers without mu
@@ -187,6 +188,13 @@ func (l *Log) SyncedSeq() base.SeqNum { return base.SeqNum(l.synced.Load()) }
 
 // Syncs returns how often segments have been synced since Open.
 func (l *Log) Syncs() int64 { return l.syncs.Load() }
+
+// RecordBytes returns the size of all records appended since Open, without their headers.
+func (l *Log) RecordBytes() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.recordBytes
+}
 
 // Err returns why the log has failed for good, nil if it has not.
 func (l *Log) Err() error {

@@ -30,6 +30,31 @@ func TestAppendRecoverReopen(t *testing.T) {
 	})
 }
 
+// RecordBytes counts the payloads that were appended since Open, over all segments.
+func TestRecordBytes(t *testing.T) {
+	o := memOptions(512)
+	o.MaxRecordBytes = 1 << 10
+	l := openNew(t, o)
+	var want uint64
+	for seq := base.SeqNum(1); seq <= 40; seq++ {
+		want += uint64(len(payload(seq)))
+		must(t, second(l.Append(payload(seq))))
+		if n := l.RecordBytes(); n != want {
+			t.Fatalf("%d bytes after %d records, want %d", n, seq, want)
+		}
+	}
+	wantIs(t, second(l.Append(make([]byte, o.MaxRecordBytes+1))), wal.ErrRecordTooLarge)
+	if n := l.RecordBytes(); n != want {
+		t.Errorf("%d bytes after a record that is too large, want %d", n, want)
+	}
+	must(t, l.Close())
+	l = reopen(t, o, 0, 1)
+	if n := l.RecordBytes(); n != 0 {
+		t.Errorf("%d bytes after Open", n)
+	}
+	must(t, l.Close())
+}
+
 // Opening and closing costs no more than the sync of the new header.
 func TestCloseOfAnIdleLogDoesNotSync(t *testing.T) {
 	o := memOptions(512)

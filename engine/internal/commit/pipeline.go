@@ -49,7 +49,7 @@ func New(env Env) *Pipeline { return &Pipeline{env: env} }
 
 // Start makes the pipeline ready for Commit.
 func (p *Pipeline) Start(log *wal.Log) {
-	p.log = log
+	p.log, p.counters.first = log, log.LastSeq()
 	for i := range p.env.Stripes {
 		p.limitRanges(&p.env.Stripes[i])
 	}
@@ -99,7 +99,7 @@ func (p *Pipeline) Commit(ctx context.Context, b *Batch, t Terms, g *Guard) erro
 			return err
 		}
 	}
-	start := p.counters.start()
+	start := p.counters.start(p.log.LastSeq())
 	if b.ttls || b.ranges {
 		b.seal(p.env.NowMs())
 	}
@@ -147,7 +147,7 @@ func (p *Pipeline) committed(
 	p.env.Reads.Publish(seq)
 	// Not before: other commits wait for this one to be visible, and upkeep asks the log.
 	p.env.Upkeep.Grow(grown)
-	p.counters.commit(len(b.ops), int64(len(b.payload)))
+	p.counters.commit(len(b.ops))
 	if t.Sync {
 		if err := p.log.Sync(seq); err != nil {
 			return p.env.Upkeep.Fail(err)
