@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"sync"
@@ -92,7 +91,7 @@ func (b *Batch) Require(key Key, cond Condition) error {
 // DeleteRange adds the removal of all items of partition pk whose sort key satisfies
 // sk, among them those the batch has put before.
 func (b *Batch) DeleteRange(pk []byte, sk SKCondition) error {
-	s, err := sk.span("delete range", nil, pk)
+	s, _, err := sk.span("delete range", nil, pk)
 	if err != nil {
 		return err
 	}
@@ -204,7 +203,9 @@ func keyOf(ordered []byte) Key {
 		n, _ := keycodec.OrderedPKLen(ordered)
 		ordered = ordered[:min(len(ordered), n+MaxKeyBytes)]
 	}
-	return viewOf(bytes.Clone(ordered))
+	own := make([]byte, len(ordered))
+	copy(own, ordered)
+	return viewOf(own)
 }
 
 // viewOf returns the key with the given ordered form, whose memory it may share.

@@ -80,32 +80,32 @@ func (c SKCondition) OrNone() SKCondition {
 }
 
 // span validates the condition and the partition key for an operation, and returns the
-// ordered keys of partition pk that satisfy the condition. Both bounds are in one buffer, buf
-// if it is large enough.
-func (c SKCondition) span(op string, buf, pk []byte) (base.Span, error) {
+// ordered keys of partition pk that satisfy the condition, and the length of what all of them
+// begin with. Both bounds are in one buffer, buf if it is large enough.
+func (c *SKCondition) span(op string, buf, pk []byte) (s base.Span, prefix int, err error) {
 	if err := (Key{PK: pk}).Validate(); err != nil {
-		return base.Span{}, keyError(op, err)
+		return base.Span{}, 0, keyError(op, err)
 	}
 	if c.op == skEqual && len(c.a) == 0 {
-		return base.Span{}, keyError(op, ErrEmptySK)
+		return base.Span{}, 0, keyError(op, ErrEmptySK)
 	}
 	if c.orNone {
 		if lo, after, _, _, _ := c.operands(); len(lo) > 0 || !after {
-			return base.Span{}, invalid("%s: a condition with a lower bound and OrNone", op)
+			return s, 0, invalid("%s: a condition with a lower bound and OrNone", op)
 		}
 	}
-	return c.appendSpan(buf, pk), nil
+	s, prefix = c.appendSpan(buf, pk)
+	return s, prefix, nil
 }
 
-// appendSpan returns the ordered keys of partition pk that satisfy the condition. Both
-// bounds are in one buffer, buf if it is large enough.
-func (c SKCondition) appendSpan(buf, pk []byte) base.Span {
+// appendSpan is span of what is valid.
+func (c *SKCondition) appendSpan(buf, pk []byte) (s base.Span, prefix int) {
 	n := 2*(len(pk)+2) + len(c.a) + len(c.b) + 2 // of a PK without zero bytes
 	if cap(buf) < n {
 		buf = make([]byte, 0, n)
 	}
 	lo := keycodec.AppendOrderedPK(buf[:0], pk)
-	prefix := len(lo)
+	prefix = len(lo)
 	loSK, loAfter, hiSK, hiAfter, hiEnd := c.operands()
 	lo = append(lo, loSK...)
 	if loAfter && !c.orNone {
@@ -113,19 +113,19 @@ func (c SKCondition) appendSpan(buf, pk []byte) base.Span {
 	}
 	hi := append(lo[len(lo):], lo[:prefix]...)
 	if hiEnd {
-		return base.Span{Lo: lo, Hi: read.PartitionEnd(hi)}
+		return base.Span{Lo: lo, Hi: read.PartitionEnd(hi)}, prefix
 	}
 	hi = append(hi, hiSK...)
 	if hiAfter || c.orNone && len(hiSK) == 0 {
 		hi = append(hi, 0)
 	}
-	return base.Span{Lo: lo, Hi: hi}
+	return base.Span{Lo: lo, Hi: hi}, prefix
 }
 
 // operands returns the sort keys that bound the condition: from loSK (or right after
 // it) to below hiSK (or right after it) or, with hiEnd, the end of the partition. An
 // empty sort key stands for the item without one, and right after it come all others.
-func (c SKCondition) operands() (loSK []byte, loAfter bool, hiSK []byte, hiAfter, hiEnd bool) {
+func (c *SKCondition) operands() (loSK []byte, loAfter bool, hiSK []byte, hiAfter, hiEnd bool) {
 	switch c.op {
 	case skEqual:
 		return c.a, false, c.a, true, false

@@ -55,7 +55,7 @@ const iteratorRows = 16
 // QueryIterator returns an Iterator over the items of one partition that q selects. Limit must
 // be 0. A transaction then depends on all of them.
 func (r *reader) QueryIterator(ctx context.Context, q Query) (*Iterator, error) {
-	s, err := q.span(nil)
+	s, prefix, err := q.span(nil)
 	if err == nil && q.Limit > 0 {
 		err = invalid("query: an iterator has no limit")
 	}
@@ -67,7 +67,7 @@ func (r *reader) QueryIterator(ctx context.Context, q Query) (*Iterator, error) 
 		return nil, err
 	}
 	i.it.MayHold(q.MayHold, q.Blocks)
-	i.it.Partition(bytes.Clone(q.PK), s)
+	i.it.Partition(bytes.Clone(q.PK), prefix, s)
 	return i, nil
 }
 

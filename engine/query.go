@@ -59,23 +59,24 @@ func (q *Query) fingerprint() uint32 {
 }
 
 // span validates the query and returns the ordered keys it covers, with After
-// applied, in buf if it is large enough.
-func (q *Query) span(buf []byte) (base.Span, error) {
+// applied, in buf if it is large enough, and the length of what those of the partition begin
+// with.
+func (q *Query) span(buf []byte) (s base.Span, prefix int, err error) {
 	if q.Limit < 0 {
-		return base.Span{}, invalid("query: limit %d is negative", q.Limit)
+		return s, 0, invalid("query: limit %d is negative", q.Limit)
 	}
 	if err := checkMayHold("query", q.MayHold, q.Filter); err != nil {
-		return base.Span{}, err
+		return s, 0, err
 	}
-	s, err := q.SK.span("query", buf, q.PK)
+	s, prefix, err = q.SK.span("query", buf, q.PK)
 	if err != nil || len(q.After) == 0 {
-		return s, err
+		return s, prefix, err
 	}
 	key, err := q.After.position(q.fingerprint())
 	if err != nil {
-		return base.Span{}, err
+		return base.Span{}, 0, err
 	}
-	return resume(s, key, q.Reverse), nil
+	return resume(s, key, q.Reverse), prefix, nil
 }
 
 // Scan selects items of all partitions.

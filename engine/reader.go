@@ -155,7 +155,7 @@ func (r *reader) CountGather(ctx context.Context, g Gather) (int64, error) {
 func (r *reader) query(ctx context.Context, q *Query, yield func(Item, error) bool) outcome {
 	it := read.NewIteration()
 	defer it.Close()
-	s, err := q.span(it.Scratch())
+	s, prefix, err := q.span(it.Scratch())
 	if err == nil {
 		err = r.start(ctx, it, q.Limit)
 	}
@@ -163,7 +163,7 @@ func (r *reader) query(ctx context.Context, q *Query, yield func(Item, error) bo
 		return outcome{err: err}
 	}
 	it.MayHold(q.MayHold, q.Blocks)
-	it.Partition(q.PK, s)
+	it.Partition(q.PK, prefix, s)
 	it.Read(s, q.Reverse)
 	return deliver(it, q.Filter, yield)
 }

@@ -81,7 +81,7 @@ func (s *Snapshot) sample(ctx context.Context, q *Sample, yield func(Sampled) bo
 // whatever the size of the range.
 func (db *DB) CountAbout(q Query) (float64, error) {
 	var buf [64]byte
-	span, err := q.SK.span("count", buf[:0], q.PK)
+	span, _, err := q.SK.span("count", buf[:0], q.PK)
 	if err != nil {
 		return 0, err
 	}

@@ -19,7 +19,7 @@ import (
 // each value is looked at, because whoever reads rows one by one, alternating between
 // hundreds of blocks, would wait for each; the loads here do not depend on each other.
 func (c *Cursor) More(rows *cursor.Batch, n int, hi []byte) {
-	if !c.valid {
+	if !c.valid || n == 0 {
 		return
 	}
 	b, snap, prefix, shared := c.b, c.snap, c.b.prefix(), c.b.shared
@@ -74,7 +74,7 @@ func (b *dataBlock) before(key []byte) int {
 // Less is More for calls of Prev, of the entries not below lo. It also ends early at the first key
 // of the block, whose newest version may be in the block before.
 func (c *Cursor) Less(rows *cursor.Batch, n int, lo []byte) {
-	if !c.valid {
+	if !c.valid || n == 0 {
 		return
 	}
 	b, snap := c.b, c.snap

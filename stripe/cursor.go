@@ -64,6 +64,7 @@ type Cursor struct {
 	opened   int
 	near     []*source // those that Approach prepares
 	started  bool
+	entered  bool  // Entries was called
 	err      error // of Add
 }
 
@@ -76,7 +77,7 @@ type reading struct {
 	sources []*source       // newest first; the first used are in use
 	used    int
 	scratch []base.RangeTombstone
-	plain   bool // see Cursor.Plain
+	plain   plainness
 }
 
 // Add opens a stripe under the cursor, which keeps a reference on its view until Close. The
@@ -138,11 +139,41 @@ type Entries = sst.Entries
 
 // Plain reports whether Entries can be called in place of Rows: the cursor reads one run, in
 // ascending order, whose entries are all visible, and nothing else.
-func (c *Cursor) Plain() bool { return c.err == nil && c.opened == 1 && c.readings[0].plain }
+func (c *Cursor) Plain() bool {
+	if c.err != nil || c.opened != 1 {
+		return false
+	}
+	r := c.readings[0]
+	if r.plain == plainUnknown {
+		r.plain = r.isPlain()
+	}
+	return r.plain == plainYes
+}
+
+// plainness is whether a reading is plain. Why not known at once: only readers of blocks ask,
+// and it takes properties of all files.
+type plainness uint8
+
+const (
+	plainUnknown plainness = iota
+	plainNo
+	plainYes
+)
+
+func (r *reading) isPlain() plainness {
+	if b := r.bounds; r.used == 1 && r.ranges.List == nil && b.From == 0 && !b.Reverse &&
+		b.Spans == nil && r.sources[0].plain() {
+		return plainYes
+	}
+	return plainNo
+}
 
 // Entries moves over the next entries, as many as are at hand, and sets x to them; it reports
 // false at the end or after an error. They are valid until the next call.
-func (c *Cursor) Entries(x *Entries) bool { return c.readings[0].sources[0].entries(x) }
+func (c *Cursor) Entries(x *Entries) bool {
+	c.entered = true
+	return c.readings[0].sources[0].entries(x)
+}
 
 // Part returns the part of the bounds that the last rows lie in.
 func (c *Cursor) Part() int32 {
@@ -155,7 +186,7 @@ func (c *Cursor) Err() error {
 	if c.err != nil {
 		return c.err
 	}
-	if c.Plain() {
+	if c.entered {
 		return c.readings[0].sources[0].Err()
 	}
 	return c.merge.Err()
@@ -167,7 +198,7 @@ func (c *Cursor) Close() {
 		r.close()
 	}
 	c.merge.Release()
-	c.opened, c.near = 0, c.near[:0]
+	c.opened, c.near, c.entered = 0, c.near[:0], false
 }
 
 // open makes the sources of a view.
@@ -202,8 +233,6 @@ func (r *reading) open(v *View, b *Bounds, overlay *memtable.Table) error {
 	if r.used > 0 {
 		r.batchSizes()
 	}
-	r.plain = r.used == 1 && !ranges && b.From == 0 && !b.Reverse && b.Spans == nil &&
-		r.sources[0].plain()
 	if ranges {
 		return r.loadRanges(overlay)
 	}
@@ -227,7 +256,7 @@ func (r *reading) close() {
 	for _, s := range r.sources[:r.used] {
 		s.release()
 	}
-	r.view, r.bounds, r.used, r.done = nil, nil, 0, nil
+	r.view, r.bounds, r.used, r.done, r.plain = nil, nil, 0, nil, plainUnknown
 	if r.ranges.List != nil {
 		r.ranges = merge.Ranges{}
 	}

@@ -120,21 +120,25 @@ func (b *Batch) Delete(key keycodec.Key) {
 
 // begin adds an operation on key, whose record follows.
 func (b *Batch) begin(kind base.Kind, key keycodec.Key) *op {
-	op := b.add()
-	op.kind, op.stripe = kind, keycodec.Stripe(key.PK)
-	op.record, op.key = uint32(len(b.payload)), uint32(len(b.keys))
+	from, stripe := len(b.keys), keycodec.Stripe(key.PK)
 	b.keys = keycodec.AppendOrdered(b.keys, key)
-	op.keyEnd = uint32(len(b.keys))
-	b.stripes.Add(op.stripe)
+	b.stripes.Add(stripe)
+	op := b.add()
+	op.kind, op.stripe, op.record = kind, stripe, uint32(len(b.payload))
+	op.key, op.keyEnd = uint32(from), uint32(len(b.keys))
 	return op
 }
 
 // add adds an empty operation. Why no append: it would make the operation elsewhere and copy it.
 func (b *Batch) add() *op {
 	n := len(b.ops)
-	b.ops = slices.Grow(b.ops, 1)[:n+1]
-	b.ops[n] = op{}
-	return &b.ops[n]
+	if n == cap(b.ops) {
+		b.ops = slices.Grow(b.ops, 1)
+	}
+	b.ops = b.ops[:n+1]
+	added := &b.ops[n]
+	*added = op{}
+	return added
 }
 
 // DeleteRange adds the removal of a span within one partition. Requires: it is not empty.

@@ -116,7 +116,9 @@ func (b *Batch) addCond(c *Condition) *cond {
 	cs.list = append(cs.list, cond{})
 	at := &cs.list[len(cs.list)-1]
 	at.kind, at.version, at.value = c.Kind, c.Version, uint32(len(b.keys))
-	b.keys = append(b.keys, c.Value...)
+	if len(c.Value) > 0 {
+		b.keys = append(b.keys, c.Value...)
+	}
 	at.vEnd = uint32(len(b.keys))
 	cs.bytes += len(c.Value)
 	return at

@@ -150,17 +150,16 @@ func (it *Iteration) MayHold(f func(zone.Columns) bool, blocks *zone.BlockCounts
 	it.mayHold, it.blocks = f, blocks
 }
 
-// Partition selects items of partition pk in a span; Read reads parts of it. A transaction
-// then depends on all of it.
-func (it *Iteration) Partition(pk []byte, s base.Span) {
+// Partition selects items of partition pk, whose ordered keys begin with so many bytes before
+// the sort key, in a span; Read reads parts of it. A transaction then depends on all of it.
+func (it *Iteration) Partition(pk []byte, prefix int, s base.Span) {
 	it.state.counters.queries.Add(1)
 	it.scratch = s.Lo[:0]
 	id := keycodec.Stripe(pk)
 	if tx := it.reader.tx; tx != nil && !s.Empty() {
 		tx.note(id, s)
 	}
-	skip, _ := keycodec.OrderedPKLen(s.Lo)
-	it.query.pk, it.query.skip, it.query.stripe = pk, skip, id
+	it.query.pk, it.query.skip, it.query.stripe = pk, prefix, id
 	it.part = &it.query
 }
 

@@ -95,7 +95,7 @@ func TestIterationsAgree(t *testing.T) {
 		}, want, false},
 		"partition": {func(it *Iteration) {
 			s := base.Span{Lo: ordered("p007"), Hi: PartitionEnd(ordered("p007"))}
-			it.Partition([]byte("p007"), s)
+			it.Partition([]byte("p007"), len(s.Lo), s)
 			it.Read(s, false)
 		}, want[7:8], true},
 		"nothing": {func(it *Iteration) {
@@ -245,7 +245,7 @@ func TestOverlayNoticesChanges(t *testing.T) {
 		w.ok(err)
 		it := begun(t, r, 0)
 		s := base.Span{Lo: ordered("b"), Hi: PartitionEnd(ordered("b"))}
-		it.Partition([]byte("b"), s)
+		it.Partition([]byte("b"), len(s.Lo), s)
 		it.Close()
 		seq := base.SeqNum(0)
 		if c.put != "" {
