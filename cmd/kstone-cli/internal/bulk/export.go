@@ -14,6 +14,7 @@ import (
 // ExportCommand returns the command export.
 func ExportCommand(a *cli.App) *cobra.Command {
 	var table, to string
+	var internal bool
 	cmd := &cobra.Command{
 		Use:   a.Use("export", "[--table TABLE] [-o jsonl|csv] [--to FILE]"),
 		Short: "Write all items as records that import reads back",
@@ -36,6 +37,7 @@ table of the same columns. In CSV, NULL is an empty cell, an empty text "", a li
 	a.OutputVar(cmd, "`FORMAT`: jsonl or csv; default: jsonl", []string{"jsonl", "csv"})
 	cmd.Flags().StringVar(&table, "table", "", "write the rows of this `TABLE`")
 	a.ToFlag(cmd, &to)
+	a.InternalFlag(cmd, &internal)
 	cli.Before(cmd, func() error {
 		switch a.Format {
 		case "":
@@ -51,7 +53,9 @@ table of the same columns. In CSV, NULL is an empty cell, an empty text "", a li
 		path, _ := a.Split(args)
 		if table == "" {
 			return a.WithDB(path, cli.ReadOnly, func(d *cli.Database) error {
-				return a.Into(to, func() error { return exportItems(cmd.Context(), a, d) })
+				return a.Into(to, func() error {
+					return exportItems(cmd.Context(), a, d, internal)
+				})
 			})
 		}
 		return a.WithTables(cmd.Context(), path, cli.ReadOnly, func(t *cli.Tables) error {
@@ -61,13 +65,21 @@ table of the same columns. In CSV, NULL is an empty cell, an empty text "", a li
 	return cmd
 }
 
-func exportItems(ctx context.Context, a *cli.App, d *cli.Database) error {
+func exportItems(ctx context.Context, a *cli.App, d *cli.Database, internal bool) error {
+	owners, err := cli.OwnersOf(ctx, d.DB)
+	if err != nil {
+		return err
+	}
 	snap, err := d.Snapshot()
 	if err != nil {
 		return err
 	}
 	defer snap.Close()
-	items := snap.Scan(ctx, engine.Scan{})
+	sc := engine.Scan{}
+	if !internal {
+		sc.Filter = owners.Outer()
+	}
+	items := snap.Scan(ctx, sc)
 	if !a.OutTTY {
 		items = cli.Followed(a, "exporting", int64(d.Metrics().Total.Records), items)
 	}
@@ -77,6 +89,9 @@ func exportItems(ctx context.Context, a *cli.App, d *cli.Database) error {
 	}
 	fmt.Fprintf(a.Err, "exported %s; read them back with: %s import NEW.db FILE --format %s"+
 		" %s\n", present.Plural(int64(n), "item"), cli.Program, a.Format, d.Schema.Flags())
+	if sc.Filter != nil {
+		fmt.Fprintf(a.Err, "rows of tables are not in it: dump and export --table write them\n")
+	}
 	return nil
 }
 

@@ -157,7 +157,7 @@ func (t *tour) reopen() error {
 			return err
 		}
 		times[i] = time.Since(start)
-		counts[i], err = count(t.ctx, &sub, d, nil, nil)
+		counts[i], _, err = count(t.ctx, &sub, d, nil, nil, true)
 		if err := errors.Join(err, d.Close()); err != nil {
 			return err
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -85,11 +87,12 @@ func query(a *cli.App, d *cli.Database, pkText string, c *conditionFlags) (q eng
 func scanCommand(a *cli.App) *cobra.Command {
 	var page pageFlags
 	var segment string
-	var unordered bool
+	var unordered, internal bool
 	cmd := &cobra.Command{
 		Use:   a.Use("scan", "[--segment i/n] [--unordered] [--limit N]"),
 		Short: "List all items",
-		Long: `List all items in the order of their keys. --unordered lists them stripe by stripe,
+		Long: `List all items in the order of their keys, without rows of tables and entries of
+indexes, which --internal adds. --unordered lists them stripe by stripe,
 which is several times as fast. Segments divide the items into n disjoint parts,
 counted from 0, for readers in parallel.`,
 		Example: `  kstone-cli scan my.db --limit 20
@@ -101,6 +104,7 @@ counted from 0, for readers in parallel.`,
 	cmd.Flags().StringVar(&segment, "segment", "", "part `i/n`, counted from 0, for example 0/4")
 	cmd.Flags().BoolVar(&unordered, "unordered", false,
 		"list stripe by stripe instead of in key order")
+	a.InternalFlag(cmd, &internal)
 	a.ItemFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		sc := engine.Scan{Unordered: unordered, Reverse: page.reverse}
@@ -109,6 +113,13 @@ counted from 0, for readers in parallel.`,
 		}
 		path, _ := a.Split(args)
 		return a.WithDB(path, cli.ReadOnly, func(d *cli.Database) error {
+			if !internal {
+				owners, err := cli.OwnersOf(cmd.Context(), d.DB)
+				if err != nil {
+					return err
+				}
+				sc.Filter = owners.Outer()
+			}
 			l := listing{
 				page: func(ctx context.Context, s *engine.Snapshot, p *position) present.Items {
 					return func(yield func(engine.Item, error) bool) {
@@ -122,9 +133,14 @@ counted from 0, for readers in parallel.`,
 					sc.Reverse, sc.Limit = !sc.Reverse, n
 					return s.Scan(ctx, sc)
 				},
-				about: func() (float64, error) { return d.CountScanAbout(sc, 10_000, 256) },
+				about: func() (float64, error) {
+					if sc.Filter != nil { // an estimate counts what it leaves out
+						return 0, nil
+					}
+					return d.CountScanAbout(sc, 10_000, 256)
+				},
 			}
-			if sc.Unordered || sc.Segments > 0 { // no order, or no estimate
+			if sc.Unordered || sc.Segments > 0 { // no order from the other side
 				l.last = nil
 			}
 			return list(cmd.Context(), a, d, &page, l)
@@ -260,11 +276,13 @@ func list(ctx context.Context, a *cli.App, d *cli.Database, page *pageFlags, l l
 
 func countCommand(a *cli.App) *cobra.Command {
 	var conditions conditionFlags
+	var internal bool
 	cmd := &cobra.Command{
 		Use:   a.Use("count", "[PK [conditions]]"),
 		Short: "Count items",
 		Long: `Print the number of items: of the database, of a partition, or of those in a
-partition whose sort keys meet a condition. The conditions are those of query.`,
+partition whose sort keys meet a condition. The conditions are those of query. What
+belongs to tables is counted apart, on standard error, or with --internal as items.`,
 		Example: `  kstone-cli count my.db
   kstone-cli count cities.db US
   kstone-cli count cities.db IT --sk-prefix Lombardy`,
@@ -272,6 +290,7 @@ partition whose sort keys meet a condition. The conditions are those of query.`,
 		ValidArgsFunction: completePK(a),
 	}
 	conditions.add(a, cmd)
+	a.InternalFlag(cmd, &internal)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		path, args := a.Split(args)
 		if len(args) == 0 && conditions.given() {
@@ -279,32 +298,56 @@ partition whose sort keys meet a condition. The conditions are those of query.`,
 				WithHint("usage: %s", cmd.UseLine())
 		}
 		return a.WithDB(path, cli.ReadOnly, func(d *cli.Database) error {
-			n, err := count(cmd.Context(), a, d, args, &conditions)
+			n, others, err := count(cmd.Context(), a, d, args, &conditions, internal)
 			if err != nil {
 				return err
 			}
 			_, err = fmt.Fprintln(a.Out, n)
+			for _, name := range slices.Sorted(maps.Keys(others)) {
+				fmt.Fprintf(a.Err, "beside them: %s of %s\n", present.Count(others[name]), name)
+			}
 			return err
 		})
 	}
 	return cmd
 }
 
+// count counts items, and apart from them what belongs to tables, by its owner.
 func count(ctx context.Context, a *cli.App, d *cli.Database, args []string,
-	c *conditionFlags) (int64, error) {
+	c *conditionFlags, internal bool) (n int64, others map[string]int64, err error) {
 	if len(args) == 1 {
 		q, err := query(a, d, args[0], c)
 		if err != nil {
-			return 0, err
+			return 0, nil, err
 		}
-		return d.Count(ctx, q)
+		n, err = d.Count(ctx, q)
+		return n, nil, err
 	}
-	var n int64
-	for _, err := range d.Scan(ctx, engine.Scan{Unordered: true}) {
+	owners, err := cli.OwnersOf(ctx, d.DB)
+	if err != nil {
+		return 0, nil, err
+	}
+	others = map[string]int64{}
+	items := cli.Followed(a, "counting", int64(d.Metrics().Total.Records),
+		d.Scan(ctx, engine.Scan{Unordered: true}))
+	var pk []byte
+	var owner cli.Owner
+	var name string
+	for item, err := range items {
 		if err != nil {
-			return 0, err
+			return 0, nil, err
 		}
-		n++
+		if string(item.Key.PK) != string(pk) {
+			pk = append(pk[:0], item.Key.PK...)
+			owner = owners.Of(pk)
+			name = owner.Name()
+		}
+		switch {
+		case internal, !owner.Inner():
+			n++
+		case !owner.Catalogue:
+			others[name]++
+		}
 	}
-	return n, nil
+	return n, others, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/bulk"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/keytool"
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/report"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/upkeep"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -119,7 +120,7 @@ func groups(a *cli.App) []group {
 		}},
 		{"Look inside", []*cobra.Command{
 			upkeep.StatsCommand(a), upkeep.VerifyCommand(a), upkeep.InspectCommand(a),
-			upkeep.StripeCommand(a),
+			upkeep.StripeCommand(a), report.Command(a),
 		}},
 		{"Upkeep", []*cobra.Command{
 			upkeep.SettingsCommand(a), upkeep.FlushCommand(a), upkeep.CompactCommand(a),

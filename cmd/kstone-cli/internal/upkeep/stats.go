@@ -12,8 +12,6 @@ import (
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/engine"
-	"github.com/kstonedb/kstone/engine/local"
-	"github.com/kstonedb/kstone/engine/table"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -28,11 +26,20 @@ type census struct {
 	Stripes [256]int64 `json:"stripes"`
 	largest []partition
 	pks     int64
+	kinds   []kind // what the items are, in the order in which they were found
+}
+
+// kind is a table or an index with the number of its rows or entries, or the items put by key.
+type kind struct {
+	Name  string `json:"name"`
+	Count int64  `json:"count"`
+	Bytes int64  `json:"bytes"` // of keys and values
 }
 
 // partition is a PK with the number of its items.
 type partition struct {
 	pk    []byte
+	name  string // for people
 	items int64
 }
 
@@ -70,16 +77,16 @@ the files, where overwritten and deleted items count until a merge drops them.`,
 	cmd.RunE = a.OnDB(cli.ReadOnly, func(ctx context.Context, d *cli.Database, _ []string) error {
 		m := d.Metrics()
 		c := &census{}
+		known, err := cli.OwnersOf(ctx, d.DB)
+		if err != nil {
+			return err
+		}
 		if exact || !estimate && m.Total.Records <= exactLimit {
-			if err := c.count(ctx, d.DB, top); err != nil {
+			if err := c.count(ctx, a, d, known, top); err != nil {
 				return err
 			}
 		} else {
 			c.estimate(&m)
-		}
-		known, err := statisticsOf(ctx, d.DB)
-		if err != nil {
-			return err
 		}
 		if a.Format == "json" {
 			return printStatsJSON(a, d, c, &m, known)
@@ -95,36 +102,43 @@ type tableStatistics struct {
 	Statistics string `json:"statistics"`
 }
 
-// statisticsOf returns those of the tables of a database.
-func statisticsOf(ctx context.Context, e *engine.DB) (all []tableStatistics, err error) {
-	db, err := local.Open(ctx, e, &table.Options{SampleRows: -1})
-	if err != nil {
-		return nil, err
-	}
-	for _, t := range db.Tables() {
-		all = append(all, tableStatistics{t.Schema().Name, t.Stats().Origin()})
-	}
-	return all, db.Close()
-}
-
 // count scans the database. In stripe order the items of a PK follow each other, so
 // one counter is enough.
-func (c *census) count(ctx context.Context, db *engine.DB, top int) error {
+func (c *census) count(ctx context.Context, a *cli.App, d *cli.Database, known *cli.Owners,
+	top int) error {
 	c.Exact = true
 	var now partition
-	for item, err := range db.Scan(ctx, engine.Scan{Unordered: true}) {
+	kinds, at := map[string]int{}, 0
+	items := cli.Followed(a, "counting", int64(d.Metrics().Total.Records),
+		d.Scan(ctx, engine.Scan{Unordered: true}))
+	for item, err := range items {
 		if err != nil {
 			return err
 		}
 		if string(item.Key.PK) != string(now.pk) {
 			c.rank(now, top)
-			now = partition{pk: append([]byte(nil), item.Key.PK...)}
+			owner := known.Of(item.Key.PK)
+			now = partition{pk: append([]byte(nil), item.Key.PK...),
+				name: owner.PartitionName(d.Schema.FormatPK, item.Key)}
+			if owner.Inner() {
+				now.name += " (" + owner.Name() + ")"
+			}
+			n, found := kinds[owner.Name()]
+			if !found {
+				n = len(c.kinds)
+				kinds[owner.Name()] = n
+				c.kinds = append(c.kinds, kind{Name: owner.Name()})
+			}
+			at = n
 		}
 		now.items++
 		c.Items++
+		c.kinds[at].Count++
+		c.kinds[at].Bytes += int64(len(item.Key.PK) + len(item.Key.SK) + len(item.Value))
 		c.Stripes[keycodec.Stripe(item.Key.PK)]++
 	}
 	c.rank(now, top)
+	slices.SortStableFunc(c.kinds, func(a, b kind) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	return nil
 }
 
@@ -152,7 +166,7 @@ func (c *census) estimate(m *engine.Metrics) {
 }
 
 func printStatsJSON(a *cli.App, d *cli.Database, c *census, m *engine.Metrics,
-	known []tableStatistics) error {
+	known *cli.Owners) error {
 	type largest struct {
 		PK     string `json:"pk"`
 		Items  int64  `json:"items"`
@@ -170,10 +184,14 @@ func printStatsJSON(a *cli.App, d *cli.Database, c *census, m *engine.Metrics,
 		Keys     string        `json:"keys,omitempty"`
 		Settings []settingJSON `json:"settings"`
 
+		Kinds  []kind            `json:"kinds,omitempty"`
 		Tables []tableStatistics `json:"tables,omitempty"`
 	}{census: c, Disk: m.Total.DiskBytes, Raw: m.Total.RawBytes, Memtable: m.MemtableBytes,
 		Files: m.Total.Files, Runs: m.Total.Runs, Keys: d.Schema.Flags(), Largest: []largest{},
-		Settings: settingsJSON(d.Settings()), Tables: known}
+		Settings: settingsJSON(d.Settings()), Kinds: c.kinds}
+	for _, t := range known.Tables {
+		out.Tables = append(out.Tables, tableStatistics{t.Name, t.Statistics})
+	}
 	for _, n := range c.Stripes {
 		if n > 0 {
 			out.Used++
@@ -187,7 +205,7 @@ func printStatsJSON(a *cli.App, d *cli.Database, c *census, m *engine.Metrics,
 }
 
 func printStats(a *cli.App, d *cli.Database, c *census, m *engine.Metrics,
-	known []tableStatistics) error {
+	known *cli.Owners) error {
 	var b strings.Builder
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(&b, "%-12s %s\n", name, fmt.Sprintf(format, args...))
@@ -214,15 +232,26 @@ func printStats(a *cli.App, d *cli.Database, c *census, m *engine.Metrics,
 			present.Count(int64(m.Commits)), present.Count(int64(m.Flushes)),
 			present.Count(int64(m.Compactions)), m.WriteAmplification)
 	}
-	for _, t := range known {
-		row("statistics", "of table %s: %s", t.Table, t.Statistics)
+	for _, t := range known.Tables {
+		row("statistics", "of table %s: %s", t.Name, t.Statistics)
+	}
+	if len(known.Tables) > 0 && len(c.kinds) > 0 {
+		fmt.Fprintf(&b, "\nwhat the items are\n")
+		all := int64(0)
+		for _, k := range c.kinds {
+			all += k.Bytes
+		}
+		for _, k := range c.kinds {
+			fmt.Fprintf(&b, "  %-24s %12s %12s   %4.1f %%\n", k.Name, present.Count(k.Count),
+				present.Bytes(k.Bytes), 100*float64(k.Bytes)/float64(max(all, 1)))
+		}
 	}
 	b.WriteByte('\n')
 	b.WriteString(present.HeatMap(&c.Stripes, "items a stripe", a.Color))
 	if len(c.largest) > 0 {
 		b.WriteString("\nlargest partitions\n")
 		for _, p := range c.largest {
-			fmt.Fprintf(&b, "  %-24s %12s   %4.1f %%   stripe %d\n", d.Schema.FormatPK(p.pk),
+			fmt.Fprintf(&b, "  %-24s %12s   %4.1f %%   stripe %d\n", p.name,
 				present.Count(p.items), 100*float64(p.items)/float64(c.Items),
 				keycodec.Stripe(p.pk))
 		}

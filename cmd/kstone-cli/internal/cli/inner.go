@@ -1,0 +1,131 @@
+package cli
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/local"
+	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/engine/table"
+)
+
+// Owners says to whom the items of a database belong: to tables and their indexes, or to those
+// who put them. See docs/format/table.md.
+type Owners struct {
+	Tables []OwnedTable
+	byID   map[uint32]*schema.Table
+}
+
+// OwnedTable is a table with what its statistics are.
+type OwnedTable struct {
+	*schema.Table
+	Statistics string
+}
+
+// Owner is what an item belongs to. The zero value is an item that was put by its key.
+type Owner struct {
+	Table     *schema.Table
+	Index     *schema.Index // nil for rows
+	Catalogue bool          // the definitions of tables
+}
+
+// Inner reports whether the item is not one that was put by its key.
+func (o Owner) Inner() bool { return o.Table != nil || o.Catalogue }
+
+// Name returns a name for people.
+func (o Owner) Name() string {
+	switch {
+	case o.Index != nil:
+		return "index " + o.Table.Name + "." + o.Index.Name
+	case o.Table != nil:
+		return "table " + o.Table.Name
+	case o.Catalogue:
+		return "catalogue of tables"
+	}
+	return "items"
+}
+
+// cataloguePK is the partition of the definitions of tables.
+const cataloguePK = "\x00kstone tables"
+
+// OwnersOf returns those of a database.
+func OwnersOf(ctx context.Context, e *engine.DB) (*Owners, error) {
+	o := &Owners{byID: map[uint32]*schema.Table{}}
+	db, err := local.Open(ctx, e, &table.Options{SampleRows: -1})
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range db.Tables() {
+		o.Tables = append(o.Tables, OwnedTable{t.Schema(), t.Stats().Origin()})
+		o.byID[t.Schema().ID] = t.Schema()
+	}
+	return o, db.Close()
+}
+
+// Of returns what the items of a partition belong to.
+func (o *Owners) Of(pk []byte) Owner {
+	switch {
+	case string(pk) == cataloguePK:
+		return Owner{Catalogue: true}
+	case len(pk) >= 5 && pk[0] == 't':
+		return Owner{Table: o.byID[binary.BigEndian.Uint32(pk[1:])]}
+	case len(pk) == 13 && pk[0] == 'i':
+		t := o.byID[binary.BigEndian.Uint32(pk[1:])]
+		if t == nil {
+			return Owner{}
+		}
+		for _, x := range t.Indexes {
+			if x.ID == binary.BigEndian.Uint32(pk[5:]) {
+				return Owner{Table: t, Index: x}
+			}
+		}
+	}
+	return Owner{}
+}
+
+// PartitionName returns the partition of a key for people: the columns of a table's partition key,
+// the number of a bucket, or what format makes of the PK of an item.
+func (o Owner) PartitionName(format func(pk []byte) string, key engine.Key) string {
+	pk := key.PK
+	switch {
+	case o.Index != nil:
+		return fmt.Sprintf("bucket %d", binary.BigEndian.Uint16(pk[9:]))
+	case o.Table != nil && o.Table.Sharded():
+		return fmt.Sprintf("bucket %d", binary.BigEndian.Uint16(pk[5:]))
+	case o.Catalogue:
+		return "definitions"
+	case o.Table != nil:
+		row, all := o.Table.Row(), o.Table.All()
+		if err := o.Table.DecodeKey(row, key, &all); err != nil {
+			return format(pk)
+		}
+		var parts []string
+		for _, c := range o.Table.PK {
+			text, ok := row[c.Ordinal].AsString()
+			if !ok {
+				text = row[c.Ordinal].String()
+			}
+			parts = append(parts, strings.Clone(text)) // row may share the memory of the key
+		}
+		return strings.Join(parts, " / ")
+	}
+	return format(pk)
+}
+
+// Outer returns a filter for items that were put by their keys; nil if all were.
+func (o *Owners) Outer() func(engine.Item) bool {
+	if len(o.Tables) == 0 {
+		return nil
+	}
+	return func(item engine.Item) bool { return !o.Of(item.Key.PK).Inner() }
+}
+
+// InternalFlag adds --internal to a command on all items.
+func (a *App) InternalFlag(cmd *cobra.Command, internal *bool) {
+	cmd.Flags().BoolVar(internal, "internal", false, "also what belongs to tables and indexes")
+}

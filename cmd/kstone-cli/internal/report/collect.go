@@ -1,0 +1,336 @@
+// Package report describes a database in one HTML file: what it holds, how it lies on the disk,
+// and what to do next.
+package report
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/keycodec"
+)
+
+// maxExact is up to how many records are counted one by one; beyond it the figures are those of
+// the files.
+const maxExact = 20_000_000
+
+// data is what the page shows.
+type data struct {
+	Path, Made, Version string
+
+	Exact      bool
+	Items      int64 // that were put by key, or all if not Exact
+	LiveBytes  int64 // keys and values; 0 if not Exact
+	Partitions int64
+	Metrics    engine.Metrics
+	Keys       string
+	Settings   []engine.Setting
+
+	Stripes [256]stripe
+	Largest []partition
+	Owners  []*share
+	Filters filterProbe
+	Zones   zoneProbe
+	Advice  []advice
+}
+
+// Levels returns the numbers of the shades of heat maps, 0 for nothing.
+func (*data) Levels() (all []int) {
+	for i := range levels + 1 {
+		all = append(all, i)
+	}
+	return all
+}
+
+// stripe is one of the 256 trees.
+type stripe struct {
+	Items, Bytes int64
+	Files        []file // newest first
+}
+
+// file is a data file.
+type file struct {
+	Name  string
+	Bytes int64
+	Made  time.Time
+}
+
+// partition is a PK with the number of its items.
+type partition struct {
+	PK, Owner string
+	Items     int64
+	Bytes     int64
+	Stripe    uint8
+}
+
+// share is what a table, an index or the items outside of tables take.
+type share struct {
+	Name       string
+	Kind       string // "rows", "entries" or "items"
+	About      string
+	Statistics string
+	Count      int64
+	Bytes      int64
+	owner      cli.Owner
+}
+
+// filterProbe is what filters have answered for keys that are not there.
+type filterProbe struct {
+	Lookups                 int
+	Checks, Negatives       uint64
+	FalsePositives, Reading uint64
+}
+
+// zoneProbe is what zone maps have left for a scan for what the newest commit has changed.
+type zoneProbe struct{ Read, Blocks int64 }
+
+// collect gathers everything about an open database.
+func collect(ctx context.Context, a *cli.App, d *cli.Database) (*data, error) {
+	owners, err := cli.OwnersOf(ctx, d.DB)
+	if err != nil {
+		return nil, err
+	}
+	r := &data{Path: filepath.Base(d.Path), Made: time.Now().Format("2 January 2006, 15:04 MST"),
+		Version: cli.Version(), Metrics: d.Metrics(), Settings: d.Settings(),
+		Keys: d.Schema.Flags()}
+	if r.Exact = r.Metrics.Total.Records <= maxExact; r.Exact {
+		if err := r.count(ctx, a, d, owners); err != nil {
+			return nil, err
+		}
+	} else {
+		for i := range r.Stripes {
+			m := &r.Metrics.Stripes[i]
+			r.Stripes[i].Items, r.Stripes[i].Bytes = int64(m.Records), m.RawBytes
+			r.Items += int64(m.Records)
+		}
+	}
+	if err := r.readFiles(d.Path); err != nil {
+		return nil, err
+	}
+	if err := r.probe(ctx, d.DB); err != nil {
+		return nil, err
+	}
+	r.Advice = adviceFor(r)
+	return r, nil
+}
+
+// count reads all items. In stripe order the items of a PK follow each other.
+func (r *data) count(ctx context.Context, a *cli.App, d *cli.Database, owners *cli.Owners) error {
+	shares := map[string]*share{}
+	var now []byte
+	var p partition
+	var s *share
+	all := cli.Followed(a, "reading", int64(r.Metrics.Total.Records),
+		d.Scan(ctx, engine.Scan{Unordered: true}))
+	for item, err := range all {
+		if err != nil {
+			return err
+		}
+		if string(item.Key.PK) != string(now) {
+			r.rank(p)
+			now = append(now[:0], item.Key.PK...)
+			owner := owners.Of(now)
+			p = partition{PK: nameOf(d, owner, item.Key), Owner: owner.Name(),
+				Stripe: keycodec.Stripe(now)}
+			if s = shares[owner.Name()]; s == nil {
+				s = newShare(owner)
+				shares[owner.Name()] = s
+			}
+			if !owner.Inner() {
+				r.Partitions++
+			}
+		}
+		n := int64(len(item.Key.PK) + len(item.Key.SK) + len(item.Value))
+		p.Items++
+		p.Bytes += n
+		s.Count++
+		s.Bytes += n
+		r.LiveBytes += n
+		r.Stripes[p.Stripe].Items++
+		r.Stripes[p.Stripe].Bytes += n
+	}
+	r.rank(p)
+	for _, t := range owners.Tables { // also those without rows
+		for _, owner := range ownersOf(t) {
+			s := shares[owner.Name()]
+			if s == nil {
+				s = newShare(owner)
+				shares[owner.Name()] = s
+			}
+			if owner.Index == nil {
+				s.Statistics = t.Statistics
+			}
+		}
+	}
+	for _, s := range shares {
+		r.Owners = append(r.Owners, s)
+		if !s.owner.Inner() {
+			r.Items = s.Count
+		}
+	}
+	slices.SortFunc(r.Owners, func(x, y *share) int {
+		return cmp.Or(cmp.Compare(y.Bytes, x.Bytes), strings.Compare(x.Name, y.Name))
+	})
+	return nil
+}
+
+// ownersOf returns a table and its indexes.
+func ownersOf(t cli.OwnedTable) []cli.Owner {
+	all := []cli.Owner{{Table: t.Table}}
+	for _, x := range t.Indexes {
+		all = append(all, cli.Owner{Table: t.Table, Index: x})
+	}
+	return all
+}
+
+func newShare(o cli.Owner) *share {
+	s := &share{Name: o.Name(), Kind: "items", owner: o}
+	switch {
+	case o.Index != nil:
+		s.Kind, s.About = "entries", cli.IndexText(o.Table, o.Index)
+	case o.Table != nil:
+		s.Kind = "rows"
+		s.About = fmt.Sprintf("%d columns, partition key %s, sort key %s", len(o.Table.Columns),
+			cli.PartitionText(o.Table), cli.KeyColumnsText(o.Table, o.Table.SK))
+	}
+	return s
+}
+
+// nameOf returns the partition of a key for people.
+func nameOf(d *cli.Database, o cli.Owner, key engine.Key) string {
+	return o.PartitionName(d.Schema.FormatPK, key)
+}
+
+// top is how many of the largest partitions are shown.
+const top = 20
+
+func (r *data) rank(p partition) {
+	if p.Items == 0 {
+		return
+	}
+	i, _ := slices.BinarySearchFunc(r.Largest, p, func(a, b partition) int {
+		return cmp.Compare(b.Bytes, a.Bytes)
+	})
+	if r.Largest = slices.Insert(r.Largest, i, p); len(r.Largest) > top {
+		r.Largest = r.Largest[:top]
+	}
+}
+
+// readFiles lists the data files, which have their stripe in their name.
+func (r *data) readFiles(dir string) error {
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, entry := range list {
+		number, _, _ := strings.Cut(entry.Name(), "-")
+		n, err := strconv.Atoi(number)
+		if err != nil || filepath.Ext(entry.Name()) != ".sst" || n > 255 {
+			continue
+		}
+		info, err := entry.Info()
+		if err != nil {
+			continue // merged meanwhile
+		}
+		s := &r.Stripes[n]
+		s.Files = append(s.Files, file{entry.Name(), info.Size(), info.ModTime()})
+	}
+	for i := range r.Stripes {
+		slices.SortFunc(r.Stripes[i].Files, func(a, b file) int { return b.Made.Compare(a.Made) })
+	}
+	return nil
+}
+
+// Of probes keys that are there, each is looked up with so many endings that make it another one.
+const (
+	probes  = 200
+	endings = 10
+)
+
+// probe lets filters and zone maps work. Why keys beside those that are there: others are outside
+// of the bounds of files, and no filter is asked.
+func (r *data) probe(ctx context.Context, d *engine.DB) error {
+	keys, err := sampleKeys(ctx, d)
+	if err != nil {
+		return err
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	before := d.Metrics()
+	for _, key := range keys {
+		for range endings {
+			other := engine.Key{PK: key.PK, SK: slices.Clone(key.SK)}
+			other.SK = strconv.AppendUint(other.SK, rng.Uint64(), 36)
+			if len(other.SK) > engine.MaxKeyBytes-len(key.PK) {
+				continue
+			}
+			r.Filters.Lookups++
+			if _, err := d.Has(other); err != nil {
+				return err
+			}
+		}
+	}
+	m := d.Metrics()
+	r.Filters = filterProbe{r.Filters.Lookups, m.FilterChecks - before.FilterChecks,
+		m.FilterNegatives - before.FilterNegatives,
+		m.FilterFalsePositives - before.FilterFalsePositives,
+		m.BlockHits + m.BlockMisses - before.BlockHits - before.BlockMisses}
+	before = m
+	newest := engine.Scan{Unordered: true, Since: max(m.LastVersion, 1) - 1}
+	if _, err := d.CountScan(ctx, newest); err != nil {
+		return err
+	}
+	m = d.Metrics()
+	blocks := int64(1)
+	for _, setting := range d.Settings() {
+		size, err := present.ParseBytes(setting.Value)
+		if setting.Name == "block-bytes" && err == nil {
+			blocks = max(m.Total.RawBytes/max(size, 1), 1)
+		}
+	}
+	read := int64(m.BlockHits + m.BlockMisses - before.BlockHits - before.BlockMisses)
+	r.Zones = zoneProbe{read, max(blocks, read)}
+	return nil
+}
+
+// shareOf returns n as a part of all, for people.
+func shareOf(n, all int64) string {
+	if all <= 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.1f %%", 100*float64(n)/float64(all))
+}
+
+// sampleKeys returns some of the keys, from everywhere.
+func sampleKeys(ctx context.Context, d *engine.DB) (keys []engine.Key, err error) {
+	snap, err := d.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	defer snap.Close()
+	sample := engine.Sample{Parts: probes, Rand: rand.New(rand.NewPCG(1, 2))}
+	for item, err := range snap.Sample(ctx, sample) {
+		if err != nil {
+			return nil, err
+		}
+		if keys = append(keys, item.Item.Clone().Key); len(keys) > 50*probes {
+			break
+		}
+	}
+	for i := range keys { // as many, from everywhere in them
+		if i*len(keys)/probes >= len(keys) {
+			return keys[:i], nil
+		}
+		keys[i] = keys[max(i*len(keys)/probes, i)]
+	}
+	return keys, nil
+}

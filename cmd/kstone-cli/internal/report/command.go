@@ -1,0 +1,54 @@
+package report
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
+)
+
+// Command returns the command report.
+func Command(a *cli.App) *cobra.Command {
+	var to string
+	cmd := &cobra.Command{
+		Use:   a.Use("report", "[-o FILE]"),
+		Short: "Describe the database in one HTML page",
+		Long: `Write a page about the database: the stripes with their files, heat maps, the largest
+partitions, tables and indexes with what they take, filters and zone maps at work, and
+what to do next. It is one file without scripts, which needs no network.
+
+Up to 20 million records are read and counted. Beyond that the figures are those of
+the files. What a program reads and writes is in its metrics, not in this page.`,
+		Example: `  kstone-cli report cities.db -o report.html
+  kstone-cli report cities.db > report.html`,
+		Args: a.Arguments(0, 0),
+	}
+	cmd.Flags().StringVarP(&to, "output", "o", "", "write to this `FILE`; default: standard output")
+	_ = cmd.MarkFlagFilename("output", "html")
+	cmd.RunE = a.OnDB(cli.ReadOnly, func(ctx context.Context, d *cli.Database, _ []string) error {
+		if d.Dir() == "" {
+			return cli.Usage("report: a database in memory has no files to describe")
+		}
+		r, err := collect(ctx, a, d)
+		if err != nil {
+			return err
+		}
+		err = a.Into(to, func() error {
+			out := bufio.NewWriter(a.Out)
+			if err := page.Execute(out, r); err != nil {
+				return err
+			}
+			return out.Flush()
+		})
+		if err == nil && to != "" {
+			path, _ := filepath.Abs(to)
+			fmt.Fprintf(a.Err, "wrote %s; open it in a browser\n", path)
+		}
+		return err
+	})
+	return cmd
+}

@@ -1,0 +1,139 @@
+package report
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/local"
+	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/engine/sql"
+)
+
+const hostile = `<script>alert(1)</script>"'`
+
+// hostileDB makes a database whose keys and names try to be more than text.
+func hostileDB(t *testing.T) (*cli.App, *cli.Database) {
+	t.Helper()
+	a := &cli.App{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}
+	d, err := a.OpenDB(filepath.Join(t.TempDir(), "a&b.db"), cli.Create, &engine.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	for i := range 100 {
+		key := engine.Key{PK: []byte(hostile), SK: fmt.Appendf(nil, "%d", i)}
+		if err := d.Put(key, []byte("v"), engine.Process); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tables, err := local.Open(context.Background(), d.DB, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tables.Close()
+	for _, text := range []string{
+		`CREATE TABLE "<b>towns" (country TEXT, name TEXT, PRIMARY KEY (country, name))`,
+		`CREATE INDEX by_name ON "<b>towns" (name)`,
+		`INSERT INTO "<b>towns" VALUES ('I&T', 'Pisa'), ('I&T', 'Siena'), ('US', 'Rome')`,
+	} {
+		if _, err := sql.Open(tables).Exec(context.Background(), text); err != nil {
+			t.Fatal(text, err)
+		}
+	}
+	if err := d.Flush(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	return a, d
+}
+
+// Promise (manners): A report is one file that asks for nothing from elsewhere, shows tables,
+// indexes and partitions by their names, and takes keys and names for text.
+func TestReport(t *testing.T) {
+	a, d := hostileDB(t)
+	r, err := collect(context.Background(), a, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := render(t, r)
+	for _, want := range []string{
+		"&lt;script&gt;alert(1)&lt;/script&gt;", "table &lt;b&gt;towns", ">I&amp;T</th>",
+		">US</th>", ">3 rows<",
+		"index &lt;b&gt;towns.by_name", "100 items", "keys that are not there", "kstone-cli verify",
+		"prefers-color-scheme: dark", `role="img"`, `<html lang="en">`, "<caption>",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q", want)
+		}
+	}
+	for _, bad := range []string{"<script", "<b>", "http:", "https:", "src=", "url(", "@import"} {
+		if strings.Contains(text, bad) {
+			t.Errorf("there is %q", bad)
+		}
+	}
+	for _, link := range regexp.MustCompile(`href="([^"]*)"`).FindAllStringSubmatch(text, -1) {
+		if link[1][0] != '#' || !strings.Contains(text, `id="`+link[1][1:]+`"`) {
+			t.Errorf("a link to %q", link[1])
+		}
+	}
+	if n := r.Filters; n.Checks == 0 || n.Negatives == 0 {
+		t.Errorf("filters: %+v", n)
+	}
+}
+
+func render(t *testing.T, r *data) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := page.Execute(&out, r); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// The page of a database of 100 GB, 40 files a stripe, has at most 1 MB.
+func TestReportSize(t *testing.T) {
+	r := &data{Path: "large.db"}
+	for i := range r.Stripes {
+		r.Stripes[i].Items, r.Stripes[i].Bytes = int64(1e6+i), 400<<20
+		for n := range 40 {
+			r.Stripes[i].Files = append(r.Stripes[i].Files, file{
+				fmt.Sprintf("%03d-%016d.sst", i, n), 10 << 20, time.Now()})
+		}
+	}
+	for range top {
+		r.rank(partition{PK: strings.Repeat("x", 500), Items: 1, Bytes: 1})
+	}
+	r.Advice = adviceFor(r)
+	if n := len(render(t, r)); n > 1<<20 {
+		t.Errorf("%d bytes", n)
+	}
+}
+
+// Advice names what is out of the usual, and the command for it.
+func TestAdvice(t *testing.T) {
+	r := &data{Path: "x.db", LiveBytes: 10 << 20}
+	r.Metrics.Total.RawBytes = 30 << 20
+	r.Metrics.LogBytes = 9 << 20
+	r.Metrics.Stripes[7].Runs = 9
+	r.Largest = []partition{{PK: "big", Owner: "items", Bytes: 9 << 20}}
+	r.Settings = []engine.Setting{{Name: "filter-bits", Value: "none"}}
+	r.Owners = []*share{{Name: "table t", Count: 1, Statistics: "none",
+		owner: cli.Owner{Table: &schema.Table{Name: "t"}}}}
+	var all strings.Builder
+	for _, a := range adviceFor(r) {
+		fmt.Fprintln(&all, a.Text, a.Command)
+	}
+	for _, want := range []string{"30.0 MiB for 10.0 MiB", "9 runs", "log has 9.0 MiB",
+		"partition big of items has 90.0 %", "ANALYZE", "filter-bits=8", "verify x.db"} {
+		if !strings.Contains(all.String(), want) {
+			t.Errorf("no %q in\n%s", want, &all)
+		}
+	}
+}
