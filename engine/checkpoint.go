@@ -114,6 +114,9 @@ func (c *checkpoint) run(ctx context.Context) error {
 	defer p.Release()
 	state := *p.State
 	state.LastSeq = max(state.LastSeq, log.LastSeq()) // a copy that is cut off is noticed
+	if state.Settings, err = withoutConsumers(state.Settings); err != nil {
+		return err
+	}
 	c.done.FilesTotal, c.done.BytesTotal = log.Files(), log.Bytes()
 	for f := range state.Files() {
 		c.done.FilesTotal++

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/kstonedb/kstone/engine/internal/commit"
+	"github.com/kstonedb/kstone/engine/internal/history"
 	"github.com/kstonedb/kstone/engine/internal/read"
 	"github.com/kstonedb/kstone/engine/internal/upkeep"
 	"github.com/kstonedb/kstone/internal/base"
@@ -40,6 +41,7 @@ type DB struct {
 	reads     *read.State
 	upkeep    *upkeep.Upkeep
 	commits   *commit.Pipeline
+	history   *history.History
 	calls     callGate
 	temp      tempFiles
 	conflicts atomic.Uint64 // of transactions
@@ -102,6 +104,9 @@ func (db *DB) close() error {
 		errs = append(errs, fmt.Errorf("%w: %d", ErrLeaked, n))
 	}
 	db.temp.close()
+	if db.history != nil {
+		errs = append(errs, db.history.Close())
+	}
 	if db.log != nil {
 		if db.failure.Load() == nil {
 			errs = append(errs, db.settle())
@@ -124,10 +129,15 @@ func (db *DB) close() error {
 // with tiny files.
 const closeReplayBytes = 2 << 20
 
+// closeSegments is how many segments Close leaves where each Open begins one: then the log is
+// flushed, so that they are released.
+const closeSegments = 64
+
 // settle makes the content durable for Close: a long log is flushed, so that the
 // next Open has little to replay.
 func (db *DB) settle() error {
-	if db.upkeep.MemtableBytes().Load() > closeReplayBytes {
+	if db.upkeep.MemtableBytes().Load() > closeReplayBytes ||
+		db.opts.RetainBytes > 0 && len(db.log.Segments()) > closeSegments {
 		err := db.upkeep.Flush(context.Background())
 		if err == nil || !errors.Is(err, vfs.ErrNoSpace) {
 			return err

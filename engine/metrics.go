@@ -61,8 +61,12 @@ type Metrics struct {
 	// WriteAmplification is bytes written to log and SSTs by bytes of log payload.
 	WriteAmplification float64
 
-	LogBytes, LogBudgetBytes      int64
-	LogSegments                   int
+	LogBytes, LogBudgetBytes int64
+	LogSegments              int
+	// RetainedBytes and RetainedSegments are log that is kept for changes, and no part of the two
+	// above.
+	RetainedBytes                 int64
+	RetainedSegments              int
 	MemtableBytes, MemtableBudget int64
 	CacheBytes, CacheBudget       int64
 	BlockHits, BlockMisses        uint64
@@ -103,8 +107,10 @@ func (db *DB) Metrics() Metrics {
 	if f := db.failure.Load(); f != nil {
 		m.ReadOnlyCause = f.cause
 	}
+	m.RetainedBytes, m.RetainedSegments = db.history.Held()
 	if db.log != nil {
-		m.LogBytes, m.LogSegments = db.log.SizeBytes(), len(db.log.Segments())
+		m.LogBytes = db.log.SizeBytes() - m.RetainedBytes
+		m.LogSegments = len(db.log.Segments()) - m.RetainedSegments
 	}
 	cm := db.env.Cache.Metrics()
 	m.CacheBytes, m.CacheBudget = cm.UsedBytes, cm.BudgetBytes
@@ -176,6 +182,9 @@ func (m Metrics) String() string {
 		m.Total.Files, m.Total.Runs, m.Total.RawBytes)
 	row("memtables", "%d of %d bytes", m.MemtableBytes, m.MemtableBudget)
 	row("log", "%d of %d bytes in %d segments", m.LogBytes, m.LogBudgetBytes, m.LogSegments)
+	if m.RetainedSegments > 0 {
+		row("retained log", "%d bytes in %d segments", m.RetainedBytes, m.RetainedSegments)
+	}
 	row("cache", "%d of %d bytes, %d hits, %d misses", m.CacheBytes, m.CacheBudget,
 		m.BlockHits, m.BlockMisses)
 	row("pruned", "%d blocks, %d files", m.PrunedBlocks, m.PrunedFiles)

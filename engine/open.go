@@ -95,6 +95,8 @@ func openFS(fsys vfs.FS, dir string, o *Options, lock io.Closer) (db *DB, err er
 		if err := db.openLog(state, tail, store); err != nil {
 			return db, err
 		}
+	} else if err := db.viewLog(state, tail); err != nil {
+		return db, err
 	}
 	db.opts.Logger.Info("database opened", "dir", dir, "readOnly", opts.ReadOnly,
 		"version", db.lastSeq, "replayed", replayed, "torn", tail.TornBytes,
@@ -257,6 +259,7 @@ func (db *DB) walOptions(state *manifest.State) wal.Options {
 		// A sync in the background fails for everybody at once, not at the next write.
 		OnFailure: func(err error) { _ = db.upkeep.Fail(err) },
 		MoreSpace: db.upkeep.MoreLogSpace,
+		Retain:    db.opts.RetainBytes > 0,
 	}
 }
 
@@ -308,6 +311,9 @@ func (db *DB) openLog(state *manifest.State, tail wal.Tail, settings []byte) err
 	}
 	if err := db.removeOrphans(state); err != nil {
 		return fmt.Errorf("engine: remove orphans: %w", err)
+	}
+	if err := db.openHistory(log, state.DBID); err != nil {
+		return err
 	}
 	db.reads.Start(log)
 	db.commits.Start(log)

@@ -55,6 +55,20 @@ const (
 // NoFilter as Options.FilterBits makes files without filters.
 const NoFilter = -1
 
+// NoRetention as Options.RetainBytes ends the retention of log.
+const NoRetention = -1
+
+// RetainLimit says what gives way when consumers need more log than Options.RetainBytes.
+type RetainLimit uint8
+
+const (
+	// DropConsumers: the oldest log goes. A consumer that needs it gets ErrGone. The default.
+	DropConsumers RetainLimit = iota + 1
+	// WaitForConsumers: writers wait, as for LogBytes, until the slowest consumer has gone on or
+	// is dropped. On a full disk what consumers need stays, too, and deletes may find no room.
+	WaitForConsumers
+)
+
 // Options configure Open. The zero value of every field is its default, or what the
 // database stores of it. Open works on a copy.
 type Options struct {
@@ -88,9 +102,20 @@ type Options struct {
 	// the process may have open, less some for the program and for other files.
 	MaxOpenFiles int
 
-	// The five options that follow say how files are written and belong to the database: a
-	// value other than zero is stored in it, and zero means what is stored. The default is
-	// for a database that stores nothing. See DB.Settings.
+	// RetainBytes retains log that is not needed for recovery any more, for change streams: see
+	// DB.Changes. It is the most bytes of it on the disk; a stream that reads a segment of the log
+	// keeps that in addition. 0 means what the database stores, at first NoRetention. Each Open
+	// begins a segment then. On a full disk the retained log gives way.
+	RetainBytes int64
+	// RetainAge is the age up to which log is retained that no consumer needs. What consumers need
+	// is retained at any age. 0 means what the database stores, at first no such log.
+	RetainAge time.Duration
+	// RetainLimit is what happens at RetainBytes. 0 means what the database stores.
+	RetainLimit RetainLimit
+
+	// The five options that follow say how files are written. They belong to the database, as
+	// the three above: a value other than zero is stored in it, and zero means what is stored. The
+	// default is for a database that stores nothing. See DB.Settings.
 
 	// BlockBytes is the target size of a data block before compression, 1 KiB to
 	// 1 MiB. Default 4 KiB.
@@ -167,6 +192,13 @@ func (o *Options) withDefaults() (Options, error) {
 	check(c.MaxRuns >= 2 && c.MaxRuns <= 64, "MaxRuns %d is outside 2 to 64", c.MaxRuns)
 	fill(&c.CompactionWorkers, max(1, runtime.GOMAXPROCS(0)/2))
 	check(c.CompactionWorkers > 0, "CompactionWorkers %d is negative", c.CompactionWorkers)
+	check(c.RetainBytes >= NoRetention, "RetainBytes %d is negative", c.RetainBytes)
+	check(c.RetainBytes <= 0 || c.RetainBytes >= 1<<20, "RetainBytes %d is below 1 MiB",
+		c.RetainBytes)
+	check(c.RetainAge >= 0, "RetainAge %v is negative", c.RetainAge)
+	check(c.RetainLimit <= WaitForConsumers, "RetainLimit %d is unknown", c.RetainLimit)
+	c.RetainBytes = max(c.RetainBytes, 0)
+	fill(&c.RetainLimit, DropConsumers)
 	check(c.CompactionBytesPerSecond >= 0, "CompactionBytesPerSecond is negative")
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -127,13 +127,17 @@ func TestWordsOfSettings(t *testing.T) {
 	var got strings.Builder
 	for i := range settingKinds {
 		k := &settingKinds[i]
-		for _, w := range append(k.texts(), "5KiB") {
+		for _, w := range append(k.texts(), "5KiB", "90m") {
 			var o Options
 			if err := o.Set(k.name, w); err != nil {
 				continue
 			}
-			fmt.Fprintf(&got, "%s=%s: %d %d %d %d %d\n", k.name, k.format(k.get(&o)), o.Compression,
+			fmt.Fprintf(&got, "%s=%s: %d %d %d %d %d", k.name, k.format(k.get(&o)), o.Compression,
 				o.BottomCompression, o.FilterBits, o.BlockBytes, o.FileBytes)
+			if o.RetainBytes != 0 || o.RetainAge != 0 || o.RetainLimit != 0 {
+				fmt.Fprintf(&got, " %d %v %d", o.RetainBytes, o.RetainAge, o.RetainLimit)
+			}
+			fmt.Fprintln(&got)
 		}
 	}
 	const want = `compression=none: 1 0 0 0 0
@@ -149,6 +153,10 @@ filter-bits=8: 0 0 8 0 0
 filter-bits=16: 0 0 16 0 0
 block-bytes=5KiB: 0 0 0 5120 0
 file-bytes=5KiB: 0 0 0 0 5120
+retain-bytes=5KiB: 0 0 0 0 0 5120 0s 0
+retain-age=1h30m0s: 0 0 0 0 0 0 1h30m0s 0
+retain-limit=drop-consumers: 0 0 0 0 0 0 0s 1
+retain-limit=wait-for-consumers: 0 0 0 0 0 0 0s 2
 `
 	if got.String() != want {
 		t.Errorf("got\n%s", &got)

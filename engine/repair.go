@@ -109,7 +109,11 @@ func repair(ctx context.Context, fsys vfs.FS, src, dest string, o *Options,
 // repairOptions takes over the settings and properties of the old database, as far as they
 // can be read.
 func repairOptions(r *salvage.Repair, given *Options) (salvage.Options, error) {
-	o, settings, err := joinSettings(given, r.Settings())
+	stored, err := withoutConsumers(r.Settings())
+	if err != nil {
+		stored = r.Settings()
+	}
+	o, settings, err := joinSettings(given, stored)
 	if errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrVersion) {
 		r.Doubt("settings and properties are lost: %v", err)
 		o, settings, err = joinSettings(given, nil)

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/kstonedb/kstone/internal/manifest"
 	"github.com/kstonedb/kstone/internal/vfs"
@@ -32,6 +34,15 @@ import (
 const (
 	settingsProperty = ""
 	requiredMark     = "!"
+
+	// historyMark begins the names of what the engine notes about the history beside the settings:
+	// historySince the first version of which it is known, historyConsumer and a name the position
+	// of a consumer.
+	historyMark     = "history "
+	historySince    = historyMark + "since"
+	historyConsumer = historyMark + "consumer "
+
+	noneWord = "none"
 )
 
 // Setting is an option that belongs to the database.
@@ -42,7 +53,7 @@ type Setting struct {
 	// this version of kstone.
 	Chosen bool
 	// Values are the words that Value can be; nil means a number of bytes, such as 4096,
-	// 4KiB or 64MiB.
+	// 4KiB or 64MiB, or none of retain-bytes; or, of retain-age, a time such as 24h.
 	Values  []string
 	Meaning string
 }
@@ -50,10 +61,21 @@ type Setting struct {
 // settingKind is how a setting is read from Options, set and spelt.
 type settingKind struct {
 	name, meaning string
-	words         []settingWord // nil: a number of bytes
+	words         []settingWord // nil: a number of bytes, or a duration
+	unit          settingUnit
+	stored        string // name on disk, if another
 	get           func(*Options) int64
 	set           func(*Options, int64)
 }
+
+// settingUnit is what a setting without words is a number of.
+type settingUnit uint8
+
+const (
+	inBytes       settingUnit = iota
+	inBytesOrNone             // none is -1, and not stored
+	inTime                    // a duration, 0 included
+)
 
 // settingWord is a value and its name.
 type settingWord struct {
@@ -67,6 +89,9 @@ var (
 		{"zstd", int64(Zstd)},
 	}
 	filterWords = []settingWord{{"none", NoFilter}, {"8", 8}, {"16", 16}}
+	limitWords  = []settingWord{
+		{"drop-consumers", int64(DropConsumers)}, {"wait-for-consumers", int64(WaitForConsumers)},
+	}
 )
 
 // settingKinds are all settings. On disk: names and words never change their meaning.
@@ -81,7 +106,30 @@ var settingKinds = []settingKind{
 		func(o *Options) *int { return &o.BlockBytes }),
 	settingAt("file-bytes", "size at which a merge starts its next data file", nil,
 		func(o *Options) *int64 { return &o.FileBytes }),
+	retainBytesSetting(),
+	durationAt("retain-age", "age up to which log that no consumer needs is retained",
+		func(o *Options) *time.Duration { return &o.RetainAge }),
+	settingAt("retain-limit", "what gives way when consumers need more than retain-bytes",
+		limitWords, func(o *Options) *RetainLimit { return &o.RetainLimit }),
 }
+
+// retainBytesSetting is stored with the mark that stops programs which do not know it: they
+// would remove what is retained.
+func retainBytesSetting() settingKind {
+	k := settingAt("retain-bytes", "most bytes of log that is retained for change streams", nil,
+		func(o *Options) *int64 { return &o.RetainBytes })
+	k.unit, k.stored = inBytesOrNone, requiredMark+k.name
+	return k
+}
+
+func durationAt(name, meaning string, at func(*Options) *time.Duration) settingKind {
+	k := settingAt(name, meaning, nil, at)
+	k.unit = inTime
+	return k
+}
+
+// onDisk returns the name that the setting is stored by.
+func (k *settingKind) onDisk() string { return cmp.Or(k.stored, k.name) }
 
 func settingAt[T ~int | ~int64 | ~uint8](
 	name, meaning string, words []settingWord, at func(*Options) *T,
@@ -96,7 +144,16 @@ func settingAt[T ~int | ~int64 | ~uint8](
 // parse returns the value that text names. Whether it is in range is checked with the other
 // options.
 func (k *settingKind) parse(text string) (int64, error) {
-	if k.words == nil {
+	switch {
+	case k.unit == inTime:
+		d, err := time.ParseDuration(text)
+		if err != nil || d < 0 {
+			return 0, fmt.Errorf("%q is not a time, such as 90s, 15m or 24h", text)
+		}
+		return int64(d), nil
+	case k.unit == inBytesOrNone && text == noneWord:
+		return NoRetention, nil
+	case k.words == nil:
 		n, ok := parseBytes(text)
 		var o Options
 		if k.set(&o, n); !ok || k.get(&o) != n { // an int may have 32 bits
@@ -118,6 +175,12 @@ func (k *settingKind) format(v int64) string {
 		if w.value == v {
 			return w.text
 		}
+	}
+	switch {
+	case k.unit == inTime:
+		return time.Duration(v).String()
+	case k.unit == inBytesOrNone && v <= 0:
+		return noneWord
 	}
 	return formatBytes(v)
 }
@@ -196,11 +259,11 @@ func settingsOf(o *Options, chosen map[string]string) (all []Setting) {
 		s := Setting{
 			Name: k.name, Value: k.format(k.get(o)), Values: k.texts(), Meaning: k.meaning,
 		}
-		s.Chosen = chosen[k.name] == s.Value
+		s.Chosen = chosen[k.onDisk()] == s.Value
 		all = append(all, s)
 	}
 	for _, name := range slices.Sorted(maps.Keys(chosen)) {
-		if !known(name) {
+		if !known(name) && !strings.HasPrefix(name, historyMark) {
 			all = append(all, Setting{
 				Name: name, Value: chosen[name], Chosen: true, Meaning: "unknown to this version",
 			})
@@ -210,7 +273,9 @@ func settingsOf(o *Options, chosen map[string]string) (all []Setting) {
 }
 
 func known(name string) bool {
-	return slices.ContainsFunc(settingKinds, func(k settingKind) bool { return k.name == name })
+	return slices.ContainsFunc(settingKinds, func(k settingKind) bool {
+		return k.onDisk() == name
+	})
 }
 
 // chosen returns the settings that are stored.
@@ -247,10 +312,16 @@ func joinSettings(o *Options, stored []byte) (opts Options, store []byte, err er
 	changed := false
 	for i := range settingKinds {
 		k := &settingKinds[i]
-		old, there := chosen[k.name]
+		name := k.onDisk()
+		old, there := chosen[name]
 		if v := k.get(&opts); v != 0 && !opts.ReadOnly {
-			chosen[k.name] = k.format(v)
-			changed = changed || chosen[k.name] != old
+			if v == NoRetention && k.unit == inBytesOrNone {
+				delete(chosen, name)
+				delete(chosen, historySince)
+			} else {
+				chosen[name] = k.format(v)
+			}
+			changed = changed || chosen[name] != old
 			continue
 		}
 		k.set(&opts, 0)

@@ -15,12 +15,13 @@ import (
 // from it as time passes. It is a [Reader].
 type Snapshot struct {
 	reader
+	db     *DB
 	moment read.Moment
 }
 
 // Snapshot takes a snapshot of the present. The caller must Close it.
 func (db *DB) Snapshot() (*Snapshot, error) {
-	s := new(Snapshot)
+	s := &Snapshot{db: db}
 	if err := s.moment.Take(db.reads); err != nil {
 		return nil, err
 	}

@@ -66,7 +66,7 @@ func (db *DB) compactStripes(ctx context.Context, todo []uint8) error {
 // at a time.
 func (db *DB) makeUpkeep(state *manifest.State, flushGroup int) {
 	o := &db.opts
-	db.upkeep = upkeep.New(upkeep.Env{
+	env := upkeep.Env{
 		FS: db.fs, Dir: db.dir, Manifest: db.manifest, Stripes: &db.stripes, Logger: o.Logger,
 		Visible: db.reads.Visible, Horizon: db.reads.Horizon, Retain: db.reads.Retention,
 		NowMs: db.nowMs, Begin: db.calls.begin, Writable: db.writable,
@@ -82,7 +82,13 @@ func (db *DB) makeUpkeep(state *manifest.State, flushGroup int) {
 			}
 		},
 		Stalled: o.Events.Stalled,
-	}, upkeep.Options{
+	}
+	if o.RetainBytes > 0 {
+		env.LogReleased = func() { db.history.Trim() }
+		env.LogGiveUp = func() { db.history.GiveUp() }
+		env.LogShare = func() (float64, string) { return db.history.Share() }
+	}
+	db.upkeep = upkeep.New(env, upkeep.Options{
 		MemtableBytes: o.MemtableBytes, LogBytes: o.LogBytes,
 		SegmentBytes: segmentBytes(o.LogBytes), MaxRuns: o.MaxRuns,
 		Workers: o.CompactionWorkers, MergeBytesPerSecond: o.CompactionBytesPerSecond,

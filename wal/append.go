@@ -41,6 +41,9 @@ func (l *Log) Append(payload []byte) (base.SeqNum, error) {
 	l.last = seq
 	l.recordBytes += uint64(n)
 	l.lastSeq.Store(uint64(seq))
+	if l.appended != nil {
+		l.wakeLocked()
+	}
 	l.mu.Unlock()
 	return seq, nil
 }

@@ -86,7 +86,15 @@ func (p *Pinned) Unpin() error {
 	for _, pt := range p.parts {
 		pt.segment.pins--
 	}
-	var remove, kept []*segment
+	remove := l.dropUnpinnedLocked()
+	l.mu.Unlock()
+	return l.remove(remove, false)
+}
+
+// dropUnpinnedLocked retires the segments that were released while they were pinned, and returns
+// those that are to be removed.
+func (l *Log) dropUnpinnedLocked() (remove []*segment) {
+	var kept []*segment
 	for _, s := range l.pinned {
 		if s.pins > 0 {
 			kept = append(kept, s)
@@ -95,6 +103,5 @@ func (p *Pinned) Unpin() error {
 		}
 	}
 	l.pinned = kept
-	l.mu.Unlock()
-	return l.remove(remove, false)
+	return remove
 }

@@ -33,18 +33,20 @@ type Log struct {
 	obsolete    []*segment // released, removal has failed so far
 	removeAt    time.Time  // when it is tried again
 	removePause time.Duration
-	pinned      []*segment  // released, and in use by a Pinned
-	need        int64       // bytes that a waiting Append wants a segment to have
-	attempts    uint64      // finished preparations
-	prepareErr  error       // of the last one that failed
-	failedAt    uint64      // and which of the attempts that was
-	failedNeed  int64       // and the segment size that it was about
-	encoded     []byte      // record buffer where there is no mapping
-	done        bool        // Close has begun
-	ready       *sync.Cond  // on mu: attempts, need, done or failure have changed
-	last        base.SeqNum // of the last record
-	recordBytes uint64      // of the records appended since Open
-	marked      base.SeqNum // last at the time of the last marker
+	pinned      []*segment    // released, and in use by a Pinned or a Reader
+	retained    []*segment    // released, oldest first, see Options.Retain
+	appended    chan struct{} // closed by the next Append; nil if nobody waits for it
+	need        int64         // bytes that a waiting Append wants a segment to have
+	attempts    uint64        // finished preparations
+	prepareErr  error         // of the last one that failed
+	failedAt    uint64        // and which of the attempts that was
+	failedNeed  int64         // and the segment size that it was about
+	encoded     []byte        // record buffer where there is no mapping
+	done        bool          // Close has begun
+	ready       *sync.Cond    // on mu: attempts, need, done or failure have changed
+	last        base.SeqNum   // of the last record
+	recordBytes uint64        // of the records appended since Open
+	marked      base.SeqNum   // last at the time of the last marker
 
 	lastSeq  atomic.Uint64 // last, for readers without mu
 	synced   atomic.Uint64
@@ -63,7 +65,8 @@ type Log struct {
 
 // Open removes what lies beyond the tail that Recover found, makes sure that what
 // lies before it is durable, and goes on in the last segment, or in a new one if that
-// has grown beyond smallSegmentBytes. The first record gets sequence number t.LastSeq+1.
+// has grown beyond smallSegmentBytes, or with Options.Retain. The first record gets sequence number
+// t.LastSeq+1.
 //
 // The crash safety of Open, step by step. (1) Recovered records that nothing proves
 // synced are written again and synced; a crash here changes nothing. (2) Files beyond
@@ -98,6 +101,9 @@ func Open(o Options, t Tail) (*Log, error) {
 	l.sy.init()
 	l.lastSeq.Store(uint64(t.LastSeq))
 	l.synced.Store(uint64(t.LastSeq))
+	if err := l.keepRetained(&t); err != nil {
+		return nil, err
+	}
 	if err := l.settle(t); err != nil {
 		return nil, err
 	}
@@ -221,6 +227,7 @@ func (l *Log) report() {
 	}
 	l.mu.Lock()
 	l.ready.Broadcast()
+	l.wakeLocked()
 	l.mu.Unlock()
 	if l.o.OnFailure != nil {
 		l.o.OnFailure(err)
@@ -250,6 +257,7 @@ func (l *Log) close() error {
 	l.mu.Lock()
 	l.done = true
 	l.ready.Broadcast()
+	l.wakeLocked()
 	l.mu.Unlock()
 	close(l.stop)
 	l.goroutines.Wait()

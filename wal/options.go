@@ -53,6 +53,10 @@ type Options struct {
 	// Otherwise, or if mapping fails, every record is one write.
 	Mapped bool
 
+	// Retain keeps released segments until Forget, and makes Open begin a new segment: see
+	// retain.go.
+	Retain bool
+
 	// MoreSpace, if not nil, is asked when the disk has no room for a segment. If it returns
 	// true it has given up n bytes elsewhere, and a segment of that size is tried. It is
 	// called without locks held, by Open or one goroutine at a time.

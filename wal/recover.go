@@ -265,8 +265,8 @@ func (r *recovery) readSegment(c *candidate) (err error) {
 			}
 		}
 	}
-	t.keep = append(t.keep, &segment{num: c.num, path: r.o.path(c.num), size: f.size, tag: tag,
-		base: c.h.base, last: t.LastSeq, end: t.Offset, durable: true})
+	t.keep = append(t.keep, &segment{num: c.num, path: r.o.path(c.num), size: f.size,
+		useID: c.h.useID, tag: tag, base: c.h.base, last: t.LastSeq, end: t.Offset, durable: true})
 	return nil
 }
 

@@ -18,6 +18,7 @@ const (
 	SegmentActive                           // gets the records
 	SegmentClosed                           // has records that may be needed
 	SegmentSpare                            // released; will be prepared under a new number
+	SegmentRetained                         // released, and kept for those that read the past
 )
 
 // String returns the state's name.
@@ -31,6 +32,8 @@ func (s SegmentState) String() string {
 		return "closed"
 	case SegmentSpare:
 		return "spare"
+	case SegmentRetained:
+		return "retained"
 	}
 	return "unknown"
 }
@@ -45,15 +48,14 @@ type SegmentInfo struct {
 	LastSeq   base.SeqNum // FirstSeq-1 if it has no record
 }
 
-// Segments describes all files of the log: closed ones by age, those that are released and
-// pinned among them, the active one, the prepared one, the spares.
+// Segments describes all files of the log: retained and closed ones by age, those that are
+// released and pinned among them, the active one, the prepared one, the spares.
 func (l *Log) Segments() []SegmentInfo {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var infos []SegmentInfo
-	for _, s := range append(l.pinned[:len(l.pinned):len(l.pinned)], l.closed...) {
-		infos = append(infos, SegmentInfo{s.num, SegmentClosed, s.size, s.end, s.base, s.last})
-	}
+	infos := infosOf(nil, l.pinned, SegmentClosed)
+	infos = infosOf(infos, l.retained, SegmentRetained)
+	infos = infosOf(infos, l.closed, SegmentClosed)
 	if s := l.cur; s != nil {
 		infos = append(infos, SegmentInfo{s.num, SegmentActive, s.size, l.off, s.base, l.last})
 	}
@@ -78,7 +80,8 @@ func (l *Log) HasNext() bool {
 func (l *Log) SizeBytes() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return sizeOf(l.closed, l.spares, l.obsolete, l.pinned, []*segment{l.cur, l.next})
+	return sizeOf(l.closed, l.spares, l.obsolete, l.pinned, l.retained,
+		[]*segment{l.cur, l.next})
 }
 
 func sizeOf(lists ...[]*segment) (n int64) {
@@ -93,7 +96,8 @@ func sizeOf(lists ...[]*segment) (n int64) {
 }
 
 // HeldBytes is SizeBytes without what no flush gives back, for the budget that writers wait
-// for. Files whose removal has failed do not count, nor do released segments that are pinned.
+// for. Files whose removal has failed do not count, nor do released segments that are pinned or
+// retained.
 // The active and the prepared segment count as of ordinary size: a giant one, made for one
 // giant record, cannot be released before a later record starts the next one.
 func (l *Log) HeldBytes() int64 {
@@ -162,7 +166,9 @@ func (l *Log) Release(below base.SeqNum) error {
 		s := l.closed[0]
 		l.closed[0] = nil
 		l.closed = l.closed[1:]
-		if s.pins > 0 {
+		if l.o.Retain {
+			l.retained = append(l.retained, s)
+		} else if s.pins > 0 {
 			l.pinned = append(l.pinned, s)
 		} else {
 			remove = l.retireLocked(s, remove)

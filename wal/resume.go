@@ -61,13 +61,20 @@ func (l *Log) growLocked(need int64) {
 
 // resume does steps 3 and 4 of Open, and reports whether the log goes on in its last segment:
 // if that is small, and has no second name in a copy of the database by hard links, which
-// keeps it as it is.
+// keeps it as it is. With Options.Retain it reports whether Open needs no segment.
 func (l *Log) resume(t Tail) (bool, error) {
 	n := len(l.closed) - 1
-	if n < 0 || t.Offset+recordHeader > l.smallest() {
+	if n < 0 {
 		return false, nil
 	}
 	s := l.closed[n]
+	if l.o.Retain {
+		// A log that was closed needs no proof of its end: the first Append begins a segment.
+		return t.marked() && s.size == t.Offset, nil
+	}
+	if t.Offset+recordHeader > l.smallest() {
+		return false, nil
+	}
 	f, err := l.o.FS.OpenReadWrite(s.path)
 	if err != nil {
 		return false, fmt.Errorf("open log segment: %w", err)
@@ -77,6 +84,9 @@ func (l *Log) resume(t Tail) (bool, error) {
 	}
 	return true, l.resumeIn(f, t)
 }
+
+// marked reports whether the log ends with a marker that says that all of it is durable.
+func (t *Tail) marked() bool { return t.records < t.Offset && t.synced == t.LastSeq }
 
 // resumeIn makes the last segment the current one.
 func (l *Log) resumeIn(f vfs.File, t Tail) error {
@@ -93,7 +103,7 @@ func (l *Log) resumeIn(f vfs.File, t Tail) error {
 		}
 	}
 	s.size = t.Offset
-	if marked := t.records < t.Offset && t.synced == t.LastSeq; marked {
+	if t.marked() {
 		l.marked = l.last
 		if !cut {
 			return nil // it was closed, and nothing has come after

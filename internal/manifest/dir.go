@@ -22,6 +22,7 @@ const (
 	currentTmpName = "CURRENT.tmp"
 	manifestPrefix = "MANIFEST-"
 	spillPrefix    = "SPILL-"
+	timesTmpName   = "TIMES.tmp"
 
 	// LockName is the lock file of a database directory. It may exist before the
 	// database does.
@@ -184,7 +185,7 @@ func Orphans(s *State, current uint64, names []string) []string {
 		_, _, isSST := base.ParseSSTName(strings.TrimSuffix(name, ".tmp"))
 		num, isManifest := ParseName(name)
 		if (isSST && !live[name]) || (isManifest && num != current) || name == currentTmpName ||
-			isSpill(name) {
+			name == timesTmpName || isSpill(name) {
 			out = append(out, name)
 		}
 	}

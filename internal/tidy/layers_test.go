@@ -76,6 +76,7 @@ var rows = map[string]int{
 var rooms = map[string]int{
 	"engine/internal/salvage": 0,
 	"engine/internal/upkeep":  0,
+	"engine/internal/history": 0,
 	"engine/internal/read":    0,
 	"engine/internal/commit":  1,
 

@@ -28,6 +28,7 @@ var subjects = [][2]string{
 	{"damage", "Damage"},
 	{"reads and writes", "What readers and writers see"},
 	{"new keys", "Which keys are new"},
+	{"history", "Changes and the retained log"},
 	{"sql", "The query language"},
 	{"keys", "Keys of several fields"},
 	{"plans", "Plans of queries"},

@@ -174,6 +174,9 @@ func (u *Upkeep) flush(b *stripe.Builder, group []uint8) (event *Flush, err erro
 // reason to stop writing: the log tries again, less and less often, and says so.
 func (u *Upkeep) releaseLog(needed base.SeqNum) error {
 	err := u.log.Release(needed)
+	if u.env.LogReleased != nil {
+		u.env.LogReleased()
+	}
 	if err == nil || u.log.Err() != nil {
 		return err
 	}
@@ -258,7 +261,7 @@ func (u *Upkeep) flushed(outs []*stripe.Output, ids []uint8, d time.Duration) *F
 		bytes += o.BytesWritten
 		freed += o.TableBytes()
 	}
-	u.throttle.logUsed.Store(u.log.HeldBytes())
+	u.throttle.lookAtLog()
 	u.counters.flushes.Add(1)
 	u.counters.flushBytes.Add(uint64(bytes))
 	u.env.Logger.Debug("flushed", "stripes", len(ids), "bytes", bytes, "freed", freed, "dur", d)

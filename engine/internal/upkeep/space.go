@@ -16,6 +16,7 @@ import (
 // relieve flushes the memtables with deletions, so that they can be merged with what they
 // delete, and has the merges looked at. It comes again until there is space.
 func (s *scheduler) relieve() {
+	s.u.giveUpLog()
 	s.u.log.DropSpares(1)
 	s.flushDeletes()
 	if s.u.reserve.settle() || s.ctx.Err() != nil || s.u.env.Writable() != nil {
@@ -60,6 +61,13 @@ func (s *scheduler) flushFromReserve(group []uint8) (sum *Flush, err error) {
 	return sum, nil
 }
 
+// giveUpLog lets go of retained log, until nothing is left that may go.
+func (u *Upkeep) giveUpLog() {
+	if u.env.LogGiveUp != nil {
+		u.env.LogGiveUp()
+	}
+}
+
 // makeSpace flushes everything or, if that does not help, makes one merge. It returns an
 // error if nothing helps.
 func (u *Upkeep) makeSpace(ctx context.Context) error {
@@ -70,6 +78,7 @@ func (u *Upkeep) makeSpace(ctx context.Context) error {
 	defer end()
 	s := &u.scheduler
 	before := u.counters.flushes.Load()
+	u.giveUpLog()
 	err = u.Flush(ctx)
 	if err != nil && !errors.Is(err, vfs.ErrNoSpace) {
 		return err

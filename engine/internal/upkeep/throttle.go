@@ -77,12 +77,24 @@ func (u *Upkeep) Grow(n int64) {
 		return
 	}
 	t := &u.throttle
-	t.logUsed.Store(u.log.HeldBytes()) // memtables grow by chunks, so this is rare
+	held := t.lookAtLog() // memtables grow by chunks, so this is rare
 	used := t.used.Add(n)
-	if n > 0 && (used >= t.flushThreshold() ||
-		float64(t.logUsed.Load()) >= logFlushAt*float64(t.logBudget)) {
+	if n > 0 && (used >= t.flushThreshold() || held >= logFlushAt*float64(t.logBudget)) {
 		u.scheduler.kickFlush()
 	}
+}
+
+// lookAtLog updates logUsed, and returns how many bytes flushes could release. What is retained
+// for consumers is as pressing as the same share of the log's budget.
+func (t *throttle) lookAtLog() (held float64) {
+	n := t.u.log.HeldBytes()
+	held = float64(n)
+	if t.u.env.LogShare != nil {
+		share, _ := t.u.env.LogShare()
+		n = max(n, int64(share*float64(t.logBudget)))
+	}
+	t.logUsed.Store(n)
+	return held
 }
 
 func (t *throttle) flushThreshold() int64 { return int64(flushAt * float64(t.budget)) }
@@ -146,12 +158,26 @@ func (t *throttle) waitedFor() string {
 	case p == buffers:
 		return fmt.Sprintf("a flush: write buffers hold %d bytes, MemtableBytes is %d",
 			t.used.Load(), t.budget)
+	case p == log && t.waitsForConsumer() != "":
+		return fmt.Sprintf("the consumer %q of changes, for which more than RetainBytes would be "+
+			"retained", t.waitsForConsumer())
 	case p == log:
 		return fmt.Sprintf("a flush that releases log: it has %d bytes, LogBytes is %d",
 			t.logUsed.Load(), t.logBudget)
 	}
 	return fmt.Sprintf("merges: a stripe has %d runs, writers are slowed down from %d on",
 		t.deepest.Load(), t.runsSoft)
+}
+
+// waitsForConsumer returns the consumer that holds more log than flushes could release, if any.
+func (t *throttle) waitsForConsumer() string {
+	if t.u.env.LogShare != nil {
+		share, name := t.u.env.LogShare()
+		if share*float64(t.logBudget) > float64(t.u.log.HeldBytes()) {
+			return name
+		}
+	}
+	return ""
 }
 
 // queue waits in line for the gate, and then for the pressure to fall.
@@ -172,7 +198,7 @@ func (t *throttle) queue(ctx context.Context, n int64, deletes bool) error {
 				return err
 			}
 		}
-		t.logUsed.Store(u.log.HeldBytes())
+		t.lookAtLog()
 		p := t.pressure()
 		if p < 0 {
 			return nil
@@ -219,7 +245,7 @@ func (t *throttle) roomForDelete(ctx context.Context, n int64) error {
 		if err != nil && !errors.Is(err, vfs.ErrNoSpace) {
 			return u.Fail(err)
 		}
-		t.logUsed.Store(u.log.HeldBytes())
+		t.lookAtLog()
 		if err == nil && t.pressure() < 1 && u.reserve.covers(n) {
 			return nil
 		}

@@ -50,6 +50,12 @@ type Env struct {
 	// writers get.
 	FailForGood func(error) error
 
+	// LogReleased is called after log was released, LogGiveUp when the disk is full. LogShare
+	// returns how much of its limit the retained log has that writers wait for, and the consumer
+	// that needs it. All are nil if no log is retained.
+	LogReleased, LogGiveUp func()
+	LogShare               func() (share float64, consumer string)
+
 	// Flushed, Merged and Stalled are called after the event; nil is allowed.
 	Flushed func(Flush)
 	Merged  func(Merge)

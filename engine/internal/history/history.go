@@ -1,0 +1,204 @@
+// Package history is what a database keeps of its past: the retained log, which change streams
+// read, the consumers that it waits for, and the time index.
+//
+// A History knows the log. All else that it asks of a database is in its Env.
+//
+// Locks: History.mu, for consumers and the time index. The log's mutex and that of the edits of
+// the manifest are taken while it is held, never the other way round.
+package history
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/wal"
+)
+
+// Env is all that a history may touch of a database. It does not change after New. The functions
+// are called concurrently.
+type Env struct {
+	FS     vfs.FS
+	Dir    string
+	DBID   [16]byte
+	Log    *wal.Log
+	Logger *slog.Logger
+
+	// Visible is the visible seq.
+	Visible func() base.SeqNum
+	NowMs   func() int64
+	// Store makes positions of consumers durable, by name; an empty one removes the consumer. It
+	// is nil if the database is read-only.
+	Store func(map[string]string) error
+}
+
+// Limits say what is retained. See engine.Options.
+type Limits struct {
+	Bytes int64 // most bytes of retained segments; 0: nothing is retained
+	Age   time.Duration
+	Wait  bool // writers wait for consumers at Bytes; otherwise consumers are dropped
+	// Since is the first seq of which the history is known: that of the commit that was next when
+	// retention began.
+	Since base.SeqNum
+}
+
+// History is the history of one open database. Its methods may be called concurrently.
+type History struct {
+	env    Env
+	limits Limits
+
+	mu        sync.Mutex
+	consumers map[string]*consumer // guarded by mu
+	times     times                // guarded by mu
+
+	// share is what consumers hold of Limits.Bytes, in thousandths, if writers wait for them.
+	share atomic.Int64
+	stop  chan struct{}
+	work  sync.WaitGroup
+}
+
+// tickEvery is how often the time index gets an entry and positions become durable.
+const tickEvery = time.Second
+
+// New returns the history of a database. Stored has the positions of the consumers. If the
+// database is not read-only, the caller closes the history before the log.
+func New(env Env, limits Limits, stored map[string]string) (*History, error) {
+	h := &History{env: env, limits: limits, consumers: map[string]*consumer{},
+		stop: make(chan struct{})}
+	for name, text := range stored {
+		p, err := ParsePosition(text)
+		if err != nil {
+			return nil, fmt.Errorf("consumer %q: %w", name, err)
+		}
+		h.consumers[name] = &consumer{stored: p, acked: p}
+	}
+	if limits.Bytes == 0 {
+		return h, nil
+	}
+	if err := h.times.open(&h.env); err != nil {
+		env.Logger.Warn("the time index begins again", "err", err)
+	}
+	if env.Store != nil {
+		h.Trim()
+		h.work.Go(h.tick)
+	}
+	return h, nil
+}
+
+// On reports whether anything is retained.
+func (h *History) On() bool { return h.limits.Bytes > 0 }
+
+func (h *History) tick() {
+	t := time.NewTicker(tickEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-h.stop:
+			return
+		case <-t.C:
+		}
+		h.mu.Lock()
+		h.times.note(h.env.Log.LastSeq(), h.env.NowMs())
+		h.mu.Unlock()
+		if err := h.storePositions(); err != nil {
+			h.env.Logger.Warn("positions of consumers are not stored", "err", err)
+		}
+		h.Trim()
+	}
+}
+
+// Close makes the positions of consumers durable and ends the history.
+func (h *History) Close() error {
+	if !h.On() || h.env.Store == nil {
+		return h.times.close()
+	}
+	close(h.stop)
+	h.work.Wait()
+	h.mu.Lock()
+	h.times.note(h.env.Log.LastSeq(), h.env.NowMs())
+	h.mu.Unlock()
+	return errors.Join(h.storePositions(), h.times.close())
+}
+
+// Trim forgets what is retained for nobody, and what exceeds the limits, oldest first.
+func (h *History) Trim() {
+	if err := h.env.Log.Forget(h.keepFrom(0)); err != nil {
+		h.env.Logger.Warn("remove retained log", "err", err)
+	}
+}
+
+// GiveUp forgets half of what may be forgotten: the disk is full.
+func (h *History) GiveUp() {
+	if !h.On() {
+		return
+	}
+	var held int64
+	for _, s := range h.env.Log.Retained() {
+		held += s.SizeBytes
+	}
+	if err := h.env.Log.Forget(h.keepFrom(held/2 + 1)); err != nil {
+		h.env.Logger.Warn("remove retained log", "err", err)
+	}
+}
+
+// keepFrom returns the first segment that is to be kept, and notes how much consumers hold. It
+// frees at least so many bytes, unless writers wait for the consumers that need them.
+func (h *History) keepFrom(free int64) wal.SegmentNum {
+	segments := h.env.Log.Retained()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	slowest, any := h.slowestLocked()
+	young := h.env.NowMs() - h.limits.Age.Milliseconds()
+	var held, consumed int64
+	for _, s := range segments {
+		held += s.SizeBytes
+	}
+	from := wal.SegmentNum(0)
+	for _, s := range segments {
+		consumer := any && s.LastSeq+1 >= slowest
+		age := h.limits.Age > 0 && h.times.of(s.LastSeq, h.env.NowMs()) > young
+		over := held > h.limits.Bytes || free > 0
+		if (consumer && h.limits.Wait) || ((consumer || age) && !over) {
+			if consumer {
+				consumed = held
+			}
+			break
+		}
+		held -= s.SizeBytes
+		free -= s.SizeBytes
+		from = s.Num + 1
+	}
+	if h.limits.Wait && h.limits.Bytes > 0 {
+		h.share.Store(consumed * 1000 / h.limits.Bytes)
+	}
+	if from > 0 {
+		h.times.forget(h.env.Log.OldestSeq())
+	}
+	return from
+}
+
+// Share returns how much of Limits.Bytes consumers hold for which writers wait, and the name of
+// the slowest of them.
+func (h *History) Share() (share float64, name string) {
+	n := h.share.Load()
+	if n == 0 {
+		return 0, ""
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return float64(n) / 1000, h.slowestNameLocked()
+}
+
+// Held returns the bytes and the number of the retained segments.
+func (h *History) Held() (bytes int64, segments int) {
+	for _, s := range h.env.Log.Retained() {
+		bytes += s.SizeBytes
+		segments++
+	}
+	return bytes, segments
+}
