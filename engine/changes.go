@@ -48,9 +48,9 @@ const (
 	ChangeDeleteRange = history.DeleteRange // no key of its stripe in [Start, End) has one
 )
 
-// Change is one operation of a commit. Changes of one commit follow each other; applied in their
-// order they make its result. In an iteration a change is valid in the loop body only; Clone keeps
-// it. Its fields are
+// Change is one operation of a commit. Changes of one commit follow each other, range deletes
+// first; applied in this order they make its result. In an iteration a change is valid in the loop
+// body only; Clone keeps it. Its fields are
 //
 //	Version uint64     // of the commit, as Item.Version
 //	Index   int        // of the change in the commit, from 0

@@ -127,6 +127,24 @@ func TestChanges(t *testing.T) {
 	mustClose(t, db)
 }
 
+// A range delete spares what its own commit writes, also where the record has it later.
+func TestChangesOfOneCommit(t *testing.T) {
+	db := openOn(t, vfs.NewMem(), retaining())
+	defer mustClose(t, db)
+	ok(t, db.Put(pk("a"), []byte("old")))
+	b := new(engine.Batch)
+	ok(t, b.DeleteScan(engine.Key{}, engine.Key{}))
+	ok(t, b.Put(pk("a"), []byte("new")))
+	ok(t, db.Apply(ctx, b))
+	m := map[string]string{}
+	for c, err := range db.Changes(ctx, engine.Position{}, &engine.ChangesOptions{Stop: true}) {
+		ok(t, err)
+		applyChange(m, &c)
+	}
+	wantSame(t, m, content(t, db))
+	wantValue(t, db, pk("a"), []byte("new"))
+}
+
 // Filters select by partition, sort keys in it, and the beginning of partitions; range deletes are
 // selected if they may concern what is selected. Last is right whatever is selected.
 func TestChangesFilters(t *testing.T) {

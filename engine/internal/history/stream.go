@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/kstonedb/kstone/engine/internal/kv"
@@ -268,21 +269,12 @@ const reportEvery = 1024
 
 // commit yields the wanted changes of a record.
 func (s *stream) commit(rec *wal.Record, yield func(*Change) bool) (more bool, err error) {
-	s.ops = s.ops[:0]
-	ops := wal.NewOpReader(rec.Payload)
-	last := -1
-	for i := 0; ; i++ {
-		s.ops = append(s.ops, wal.Op{})
-		op := &s.ops[i]
-		if more, err := ops.Next(op); err != nil {
-			return false, err
-		} else if !more {
-			s.ops = s.ops[:i]
-			break
-		}
-		if s.all || s.wants(op) {
-			last = i
-		}
+	if err := s.decode(rec.Payload); err != nil {
+		return false, err
+	}
+	last := len(s.ops) - 1
+	for !s.all && last >= 0 && !s.wants(&s.ops[last]) {
+		last--
 	}
 	begin := 0
 	if uint64(rec.Seq) == s.from.Version {
@@ -318,6 +310,40 @@ func (s *stream) commit(rec *wal.Record, yield func(*Change) bool) (more bool, e
 		}
 	}
 	return true, nil
+}
+
+// decode makes ops those of a record: range deletes first.
+//
+// Why: a range delete spares what its own commit writes, wherever the record has it; in this order
+// it does so for those that do one change after the other.
+func (s *stream) decode(payload []byte) error {
+	s.ops = s.ops[:0]
+	ops := wal.NewOpReader(payload)
+	ranges, other := 0, false
+	for {
+		var op wal.Op
+		if more, err := ops.Next(&op); err != nil || !more {
+			if ranges > 0 && other {
+				slices.SortStableFunc(s.ops, func(a, b wal.Op) int {
+					return rankOf(a.Kind) - rankOf(b.Kind)
+				})
+			}
+			return err
+		}
+		if op.Kind == base.KindDeleteRange {
+			ranges++
+		} else {
+			other = true
+		}
+		s.ops = append(s.ops, op)
+	}
+}
+
+func rankOf(k base.Kind) int {
+	if k == base.KindDeleteRange {
+		return 0
+	}
+	return 1
 }
 
 // bound works out which ordered keys are wanted.

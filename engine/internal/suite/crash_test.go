@@ -263,6 +263,9 @@ func (r *run) judgeCrash(c *crash) *failure {
 	if r.check("open", r.open()); r.failure() == nil {
 		r.check("recovered", r.adopt(c))
 	}
+	if r.failure() == nil {
+		r.check("recovered", r.changesAre(r.db))
+	}
 	if f := r.failure(); f != nil {
 		return f
 	}

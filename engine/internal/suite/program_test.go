@@ -195,6 +195,10 @@ var optionSets = []optionSet{
 	{name: "throttled merges", o: engine.Options{
 		CompactionBytesPerSecond: 8 << 20, MaxRuns: 2, FlushRecords: 10,
 	}},
+	{name: "retained log", o: retain(engine.Options{FlushRecords: 3, MaxRuns: 2})},
+	{name: "retained log on disk", on: "disk", o: retain(engine.Options{
+		FlushRecords: 5, LogBytes: 8 << 20, MemtableBytes: 1 << 20, Durability: engine.Process,
+	})},
 	{name: "everything small", o: engine.Options{
 		FlushRecords: 3, MaxRuns: 2, BlockBytes: 1 << 10, FileBytes: 64 << 10, CacheBytes: 1,
 		MaxOpenFiles: 16, MemtableBytes: 1 << 20, LogBytes: 8 << 20, FilterBits: 16,

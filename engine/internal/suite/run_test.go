@@ -509,7 +509,7 @@ func (r *run) reopen(o *op) error {
 		r.now.states, r.now.acked, r.done = states{{}}, 0, 0
 		r.now.propMin, r.now.propMax = 0, 0
 	}
-	return r.all(r.db, o.Reverse)
+	return errors.Join(r.all(r.db, o.Reverse), r.changesAre(r.db))
 }
 
 func (r *run) readOnly(o *op) error {
@@ -525,7 +525,7 @@ func (r *run) readOnly(o *op) error {
 	if err != nil {
 		return err
 	}
-	err = r.all(db, o.Reverse)
+	err = errors.Join(r.all(db, o.Reverse), r.changesAre(db))
 	if e := db.Put(engine.K("a"), nil); !errors.Is(e, engine.ErrReadOnly) {
 		err = errors.Join(err, fmt.Errorf("put on a read-only database: %w", e))
 	}
@@ -548,5 +548,5 @@ func (r *run) crash(o *op) error {
 	if err := r.open(); err != nil {
 		return err
 	}
-	return r.adopt(&c)
+	return errors.Join(r.adopt(&c), r.changesAre(r.db))
 }
