@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"sync"
 
 	"github.com/kstonedb/kstone/engine/internal/kv"
 	"github.com/kstonedb/kstone/engine/internal/read"
@@ -41,22 +42,35 @@ func (r *reader) GatherBlocks(ctx context.Context, g Gather, yield func(*Block) 
 
 // yieldBlocks hands out what an iteration shows.
 func yieldBlocks(it *read.Iteration, yield func(*Block) bool) error {
-	var b Block
-	var at read.Block
+	y := yieldedPool.Get().(*yielded)
+	defer func() {
+		kv.SetRows(&y.block, nil, nil, 0, 0)
+		y.at = read.Block{}
+		yieldedPool.Put(y)
+	}()
+	b, at := &y.block, &y.at
 	for last := false; !last; {
-		if !it.Block(&at) {
+		if !it.Block(at) {
 			return it.Err()
 		}
 		pk, skip, _ := it.Part()
 		if at.Plain != nil {
-			kv.SetEntries(&b, at.Plain.Values, at.Plain, pk, skip, it.Stripe())
+			kv.SetEntries(b, at.Plain.Values, at.Plain, pk, skip, it.Stripe())
 		} else {
 			at.Rows, last = it.Cut(at.Rows)
-			kv.SetRows(&b, at.Rows, pk, skip, it.Stripe())
+			kv.SetRows(b, at.Rows, pk, skip, it.Stripe())
 		}
-		if !yield(&b) {
+		if !yield(b) {
 			return nil
 		}
 	}
 	return nil
 }
+
+// yielded is what yieldBlocks hands out, and its buffers.
+type yielded struct {
+	block Block
+	at    read.Block
+}
+
+var yieldedPool = sync.Pool{New: func() any { return new(yielded) }}

@@ -133,7 +133,7 @@ func TestEdgePaddingMakesStringsEqual(t *testing.T) {
 }
 
 func TestEdgeNegativeTimes(t *testing.T) {
-	for u := keycodec.Second; u <= keycodec.FullRange; u++ {
+	for u := keycodec.Second; u <= keycodec.Day; u++ {
 		if bytes.Compare(stamp("1969-12-31T23:59:59Z", u), stamp("2025-01-01T00:00:00Z", u)) >= 0 {
 			t.Errorf("1969 sorts after 2025 in %s", u)
 		}

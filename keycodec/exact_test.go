@@ -289,8 +289,8 @@ func TestFieldsRefuse(t *testing.T) {
 	if _, err := keycodec.NewSchema(fields...); err != nil {
 		t.Error(err)
 	}
-	if got := keycodec.Collation(3).String() + ", " + keycodec.Unit(6).String() + ", " +
-		keycodec.Type(20).String(); got != "collation 3, unit 6, type 20" {
+	if got := keycodec.Collation(3).String() + ", " + keycodec.Unit(7).String() + ", " +
+		keycodec.Type(20).String(); got != "collation 3, unit 7, type 20" {
 		t.Errorf("unknown numbers are %s", got)
 	}
 	if typ, err := keycodec.ParseType("text"); typ != 0 || err == nil {

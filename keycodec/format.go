@@ -34,6 +34,7 @@ var timeLayouts = [...]string{
 	Microsecond: "2006-01-02T15:04:05.000000Z07:00",
 	Nanosecond:  "2006-01-02T15:04:05.000000000Z07:00",
 	FullRange:   "2006-01-02T15:04:05.000000000Z07:00",
+	Day:         "2006-01-02",
 }
 
 // Format renders an encoded tuple for people: its fields joined by " / ", for example
@@ -228,6 +229,9 @@ func (f Field) parseInteger(text string) (any, error) {
 func (f Field) parseTime(text string) (time.Time, error) {
 	if !f.Unit.valid() {
 		return time.Time{}, fmt.Errorf("keycodec: %d is not a unit of time", uint8(f.Unit))
+	}
+	if f.Unit == Day {
+		return time.Parse(timeLayouts[Day], text)
 	}
 	if seconds, ok := strings.CutSuffix(text, "s"); ok && f.Unit == FullRange {
 		return parseSeconds(seconds)

@@ -221,7 +221,7 @@ func FuzzDecodeFixed(f *testing.F) {
 		if v, rest, err := keycodec.DecodeUUID(b); !refused(t, b, err) {
 			same(t, append(keycodec.AppendUUID(nil, v), rest...), b)
 		}
-		for u := keycodec.Second; u <= keycodec.FullRange; u++ {
+		for u := keycodec.Second; u <= keycodec.Day; u++ {
 			if v, rest, err := keycodec.DecodeTime(b, u); !refused(t, b, err) {
 				same(t, append(must(keycodec.AppendTime(nil, v, u)), rest...), b)
 			}

@@ -20,15 +20,23 @@ const (
 	Microsecond
 	Nanosecond
 	FullRange // nanoseconds over 292 billion years, in 12 bytes instead of 8
+	Day       // days of the years 0 to 9999: a date, whose time is midnight in UTC
 )
 
 // On disk (schema files): the unit's names.
 var unitNames = [...]string{UnitNone: "", Second: "s", Millisecond: "ms",
-	Microsecond: "us", Nanosecond: "ns", FullRange: "full"}
+	Microsecond: "us", Nanosecond: "ns", FullRange: "full", Day: "day"}
 
 var ticksPerSecond = [...]int64{Second: 1, Millisecond: 1e3, Microsecond: 1e6, Nanosecond: 1e9}
 
-// String returns "s", "ms", "us", "ns" or "full".
+// The days of the years 0 to 9999.
+const (
+	minDay    = -719528
+	maxDay    = 2932896
+	daySecond = 24 * 60 * 60
+)
+
+// String returns "s", "ms", "us", "ns", "full" or "day".
 func (u Unit) String() string {
 	if int(u) < len(unitNames) {
 		return unitNames[u]
@@ -36,7 +44,7 @@ func (u Unit) String() string {
 	return fmt.Sprintf("unit %d", uint8(u))
 }
 
-func (u Unit) valid() bool { return u >= Second && u <= FullRange }
+func (u Unit) valid() bool { return u >= Second && u <= Day }
 
 // width is the length of an encoded time.
 func (u Unit) width() int {
@@ -55,7 +63,7 @@ const maxSecond = math.MaxInt64 - 62135596800
 
 // AppendTime appends the ordered encoding of t, 8 bytes, or 12 for FullRange. It
 // truncates to the unit, towards the past. It fails, with dst as it was, if the
-// unit is not one of the five or if t cannot be counted in it.
+// unit is not one of the six or if t cannot be counted in it.
 func AppendTime(dst []byte, t time.Time, u Unit) ([]byte, error) {
 	if u == FullRange {
 		if err := checkSecond(t, u); err != nil {
@@ -84,6 +92,9 @@ func DecodeTime(b []byte, u Unit) (t time.Time, rest []byte, err error) {
 	if (u == Second || u == FullRange) && ticks > maxSecond {
 		return time.Time{}, nil, damaged("time", 0, "a second that a time can hold", ticks)
 	}
+	if u == Day && (ticks < minDay || ticks > maxDay) {
+		return time.Time{}, nil, damaged("time", 0, "a day of the years 0 to 9999", ticks)
+	}
 	if u != FullRange {
 		return timeOf(ticks, u), b[8:], nil
 	}
@@ -110,6 +121,9 @@ func ticksOf(t time.Time, u Unit) (int64, error) {
 	if err := checkSecond(t, u); err != nil {
 		return 0, err
 	}
+	if u == Day {
+		return dayOf(t)
+	}
 	// Invariant: the fraction is never negative, so cutting it off goes to the past.
 	sec, per := t.Unix(), ticksPerSecond[u]
 	fraction := int64(t.Nanosecond()) / (1e9 / per)
@@ -125,7 +139,23 @@ func ticksOf(t time.Time, u Unit) (int64, error) {
 	return 0, fmt.Errorf("keycodec: the year %d is out of the range of a time in %s", t.Year(), u)
 }
 
+// dayOf counts the days of a time, cut off towards the past.
+func dayOf(t time.Time) (int64, error) {
+	sec := t.Unix()
+	day := sec / daySecond
+	if sec%daySecond < 0 {
+		day--
+	}
+	if day < minDay || day > maxDay {
+		return 0, fmt.Errorf("keycodec: the year %d is out of the range of a date", t.Year())
+	}
+	return day, nil
+}
+
 func timeOf(ticks int64, u Unit) time.Time {
+	if u == Day {
+		return time.Unix(ticks*daySecond, 0).UTC()
+	}
 	per := ticksPerSecond[u]
 	sec, fraction := ticks/per, ticks%per
 	return time.Unix(sec, fraction*(1e9/per)).UTC()

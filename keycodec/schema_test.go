@@ -270,7 +270,7 @@ func TestNewSchemaRefuses(t *testing.T) {
 		"name not UTF-8":   {{Name: "\xff", Type: keycodec.TypeString}},
 		"same name twice":  {ok, ok},
 		"time, no unit":    {{Name: "a", Type: keycodec.TypeTime}},
-		"unknown unit":     {{Name: "a", Type: keycodec.TypeTime, Unit: keycodec.FullRange + 1}},
+		"unknown unit":     {{Name: "a", Type: keycodec.TypeTime, Unit: keycodec.Day + 1}},
 		"unit, no time":    {{Name: "a", Type: keycodec.TypeInt64, Unit: keycodec.Second}},
 		"order of no NULL": {{Name: "a", Type: keycodec.TypeInt64, NullsLast: true}},
 		"too many":         make([]keycodec.Field, keycodec.MaxFields+1),

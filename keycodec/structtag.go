@@ -136,7 +136,7 @@ func (f *Field) SetOption(option string) error {
 	case CollateUnicode.String():
 		f.Collation = CollateUnicode
 	default:
-		for u := Second; u <= FullRange; u++ {
+		for u := Second; u <= Day; u++ {
 			if option == u.String() {
 				f.Unit = u
 				return nil

@@ -310,8 +310,24 @@ func TestTimeRange(t *testing.T) {
 	if _, err := keycodec.AppendTime(nil, time.Now(), keycodec.UnitNone); err == nil {
 		t.Error("a time without a unit was encoded")
 	}
-	if _, _, err := keycodec.DecodeTime(i64(0), keycodec.FullRange+1); err == nil {
+	if _, _, err := keycodec.DecodeTime(i64(0), keycodec.Day+1); err == nil {
 		t.Error("a time of an unknown unit was decoded")
+	}
+	for year, want := range map[int]bool{-1: false, 0: true, 9999: true, 10000: false} {
+		at := time.Date(year, 12, 31, 23, 59, 59, 1, time.UTC)
+		b, err := keycodec.AppendTime(nil, at, keycodec.Day)
+		if err == nil != want {
+			t.Errorf("a day of the year %d: %v", year, err)
+		}
+		if got, _, err := keycodec.DecodeTime(b, keycodec.Day); want && (err != nil ||
+			!got.Equal(time.Date(year, 12, 31, 0, 0, 0, 0, time.UTC))) {
+			t.Errorf("a day of the year %d is decoded as %v, %v", year, got, err)
+		}
+	}
+	for _, day := range []int64{-719529, 2932897} {
+		if _, _, err := keycodec.DecodeTime(i64(day), keycodec.Day); err == nil {
+			t.Errorf("day %d was decoded", day)
+		}
 	}
 }
 

@@ -29,9 +29,12 @@ type CastType struct {
 	// Bits of an integer, 8 to 64, or float, 32 or 64.
 	Bits int
 	// Places are those after the point: of a decimal, -1 for any number, and of the seconds of
-	// a time, 0, 3, 6 or 9.
+	// a time, 0, 3, 6 or 9, or PlacesOfDate.
 	Places int
 }
+
+// PlacesOfDate is for a time that is cut off to its day.
+const PlacesOfDate = -5
 
 // castNames are the types of CAST that have a name of their own.
 var castNames = []struct {
@@ -51,6 +54,7 @@ var castNames = []struct {
 	{"FLOAT32", CastType{Kind: KindFloat, Bits: 32}},
 	{"TIMESTAMP(s)", CastType{Kind: KindTime}}, {"TIMESTAMP(ms)", CastType{KindTime, 0, 3}},
 	{"TIMESTAMP(us)", CastType{KindTime, 0, 6}}, {"TIMESTAMP(ns)", CastType{KindTime, 0, 9}},
+	{"DATE", CastType{KindTime, 0, PlacesOfDate}},
 	{"DECIMAL", CastType{Kind: KindDecimal, Places: -1}},
 }
 
@@ -293,7 +297,12 @@ func roundTo(v Value, places int) (Value, bool) {
 
 // rounded rounds an integer or decimal to some places, negative ones being before the point,
 // half away from zero. The result is a decimal.
-func rounded(v Value, places int) (Value, bool) {
+func rounded(v Value, places int) (Value, bool) { return toPlaces(v, places, true) }
+
+// cut is rounded that cuts off the other places.
+func cut(v Value, places int) (Value, bool) { return toPlaces(v, places, false) }
+
+func toPlaces(v Value, places int, round bool) (Value, bool) {
 	x, scale, ok := bigOf(v)
 	drop := scale - places
 	switch {
@@ -304,11 +313,12 @@ func rounded(v Value, places int) (Value, bool) {
 		return Decimal(d), ok
 	}
 	step := tenTo(drop)
-	half := new(big.Int).Quo(step, big.NewInt(2))
-	if x.Sign() < 0 {
-		half.Neg(half)
+	if half := new(big.Int).Quo(step, big.NewInt(2)); round && x.Sign() < 0 {
+		x.Sub(x, half)
+	} else if round {
+		x.Add(x, half)
 	}
-	x.Quo(x.Add(x, half), step)
+	x.Quo(x, step)
 	if places < 0 {
 		x, places = x.Mul(x, tenTo(-places)), 0
 	}
@@ -323,6 +333,15 @@ func (t CastType) time(v Value) (Value, bool) {
 		if v, ok = parseAs(KindTime, v.s); !ok {
 			return Value{}, false
 		}
+	}
+	if t.Places == PlacesOfDate {
+		const day = 24 * 60 * 60
+		s := int64(v.n)
+		cut := s % day
+		if cut < 0 {
+			cut += day
+		}
+		return UnixTime(s-cut, 0), s >= minTextSecond && s <= maxTextSecond
 	}
 	step := uint32(pow10[9-t.Places])
 	nanos := uint32(v.m)

@@ -151,7 +151,8 @@ func (g typeGenerator) row() []expr.Value {
 }
 
 // integers are the arguments of functions that are whole numbers.
-var integers = map[string]int{"substr": 1, "left": 1, "right": 1, "lpad": 1, "rpad": 1, "round": 1}
+var integers = map[string]int{"substr": 1, "left": 1, "right": 1, "lpad": 1, "rpad": 1, "round": 1,
+	"trunc": 1, "repeat": 1}
 
 // lenient reports whether an expression may fail for the values of some rows although the
 // types are right: a calculated position that is no integer, or a calculated name of a

@@ -22,31 +22,33 @@ func callSign(args []Value) (Value, error) {
 	return Int(int64(c)), nil
 }
 
-// callRound rounds half away from zero to some places, which are before the point if negative.
-// The result is of the kind of the number.
-func callRound(args []Value) (Value, error) {
-	v, places := args[0], int64(0)
-	if len(args) == 2 {
-		places, _ = args[1].AsInt()
-	}
-	places = max(-maxArithDigits, min(places, maxArithDigits))
-	f := floatOf(v)
-	switch {
-	case v.kind == KindFloat && (f != f || math.IsInf(f, 0)):
-		return v, nil
-	case v.kind == KindFloat:
-		d, ok := roundTo(v, -1)
-		if ok {
-			d, ok = rounded(d, int(places))
+// roundBy returns round or trunc: to some places, which are before the point if negative, by half
+// away from zero or by cutting off. The result is of the kind of the number.
+func roundBy(by func(v Value, places int) (Value, bool)) func([]Value) (Value, error) {
+	return func(args []Value) (Value, error) {
+		v, places := args[0], int64(0)
+		if len(args) == 2 {
+			places, _ = args[1].AsInt()
 		}
-		f, _ := d.AsFloat()
-		return Float(f), outOfRange(v, ok)
+		places = max(-maxArithDigits, min(places, maxArithDigits))
+		f := floatOf(v)
+		switch {
+		case v.kind == KindFloat && (f != f || math.IsInf(f, 0)):
+			return v, nil
+		case v.kind == KindFloat:
+			d, ok := roundTo(v, -1)
+			if ok {
+				d, ok = by(d, int(places))
+			}
+			f, _ := d.AsFloat()
+			return Float(f), outOfRange(v, ok)
+		}
+		out, ok := by(v, int(places))
+		if v.kind != KindDecimal {
+			out = integral(out)
+		}
+		return out, outOfRange(v, ok)
 	}
-	out, ok := rounded(v, int(places))
-	if v.kind != KindDecimal {
-		out = integral(out)
-	}
-	return out, outOfRange(v, ok)
 }
 
 func outOfRange(v Value, ok bool) error {
@@ -116,6 +118,13 @@ func logarithm(x float64) float64 {
 		return math.NaN()
 	}
 	return math.Log(x)
+}
+
+func logarithm10(x float64) float64 {
+	if x <= 0 {
+		return math.NaN()
+	}
+	return math.Log10(x)
 }
 
 func callPower(args []Value) (Value, error) {

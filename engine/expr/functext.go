@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/kstonedb/kstone/keycodec"
 )
 
 // maxTextBytes bounds the texts that functions make longer than their arguments.
@@ -131,6 +133,51 @@ func callReplace(args []Value) (Value, error) {
 		return Value{}, fmt.Errorf("%w: a text of more than %d bytes", ErrRange, maxTextBytes)
 	}
 	return String(strings.ReplaceAll(s, from, to)), nil
+}
+
+func callRepeat(args []Value) (Value, error) {
+	n, _ := args[1].AsInt()
+	if n > 0 && int64(len(args[0].s)) > maxTextBytes/n {
+		return Value{}, fmt.Errorf("%w: a text of more than %d bytes", ErrRange, maxTextBytes)
+	}
+	return String(strings.Repeat(args[0].s, int(max(0, n)))), nil
+}
+
+// callCasefold returns what a collation makes of a text: texts that it takes for equal become one.
+func callCasefold(args []Value) (Value, error) {
+	if len(args) == 1 {
+		return String(keycodec.CollateUnicode.Fold(args[0].s)), nil
+	}
+	for _, c := range []keycodec.Collation{keycodec.CollateASCII, keycodec.CollateUnicode} {
+		if strings.EqualFold(args[1].s, c.String()) {
+			return String(c.Fold(args[0].s)), nil
+		}
+	}
+	return Value{}, fmt.Errorf("%s is not one of %s, %s", args[1], keycodec.CollateASCII,
+		keycodec.CollateUnicode)
+}
+
+// callConcatWs leaves out NULLs, but for the separator.
+func callConcatWs(args []Value) (Value, error) {
+	if args[0].kind == KindNull {
+		return Value{}, nil
+	}
+	var parts []string
+	size := 0
+	for _, v := range args[1:] {
+		if v.kind == KindNull {
+			continue
+		}
+		text, err := CastType{Kind: KindString}.Convert(v)
+		if err != nil {
+			return Value{}, err
+		}
+		if size += len(text.s) + len(args[0].s); size > maxTextBytes {
+			return Value{}, fmt.Errorf("%w: a text of more than %d bytes", ErrRange, maxTextBytes)
+		}
+		parts = append(parts, text.s)
+	}
+	return String(strings.Join(parts, args[0].s)), nil
 }
 
 // callInstr returns the character, from 1, at which a part is first found, 0 if it is not there.

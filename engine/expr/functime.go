@@ -84,6 +84,46 @@ func callDatePart(args []Value) (Value, error) {
 	return Int(int64(n)), nil
 }
 
+// timeForms are the fields of strftime, as layouts of package time.
+var timeForms = map[byte]string{'Y': "2006", 'm': "01", 'd': "02", 'H': "15", 'M': "04", 'S': "05",
+	'j': "002", 'F': "2006-01-02", 'T': "15:04:05", 'I': "03", 'p': "PM", 'y': "06", 'b': "Jan",
+	'B': "January", 'a': "Mon", 'A': "Monday"}
+
+// callStrftime writes a time by a format of C and SQLite: %Y-%m-%d. %f are seconds with three
+// places, %s those since 1970, %w is the day of the week from Sunday, 0.
+func callStrftime(args []Value) (Value, error) {
+	t, err := timeOf(args[1])
+	if err != nil {
+		return Value{}, err
+	}
+	var out []byte
+	for format := args[0].s; format != ""; format = format[1:] {
+		if format[0] != '%' {
+			out = append(out, format[0])
+			continue
+		}
+		if format = format[1:]; format == "" {
+			return Value{}, fmt.Errorf("the format %s ends after %%", args[0])
+		}
+		switch c := format[0]; {
+		case timeForms[c] != "":
+			out = t.AppendFormat(out, timeForms[c])
+		case c == '%':
+			out = append(out, c)
+		case c == 'f':
+			out = t.AppendFormat(out, "05.000")
+		case c == 's':
+			out = strconv.AppendInt(out, t.Unix(), 10)
+		case c == 'w':
+			out = strconv.AppendInt(out, int64(t.Weekday()), 10)
+		default:
+			return Value{}, fmt.Errorf("there is no %%%c in the format %s; there are %%Y %%m %%d "+
+				"%%H %%M %%S %%f %%j %%w %%s and names: %%a %%A %%b %%B", c, args[0])
+		}
+	}
+	return String(string(out)), nil
+}
+
 // durations are the units that always have the same length.
 var durations = map[string]time.Duration{"week": 7 * 24 * time.Hour, "day": 24 * time.Hour,
 	"hour": time.Hour, "minute": time.Minute, "second": time.Second,
@@ -113,6 +153,12 @@ func Interval(text string, back bool) (string, error) {
 		}
 	}
 	return strings.Join(words, " "), nil
+}
+
+// WholeDays reports whether an interval, or a unit of date_trunc, leaves a date a date.
+func WholeDays(v Value) bool {
+	in, err := parseInterval(v.s)
+	return err != nil || in.rest%(24*time.Hour) == 0
 }
 
 func parseInterval(text string) (out interval, err error) {

@@ -133,7 +133,8 @@ func (c *Column) convertTime(v expr.Value) (expr.Value, error) {
 		return v, nil
 	}
 	ticks, ok := ticksOf(v, c.Unit)
-	if !ok || c.Unit == keycodec.Second && ticks > maxSecond {
+	if !ok || c.Unit == keycodec.Second && ticks > maxSecond ||
+		c.Unit == keycodec.Day && (ticks < minDay || ticks > maxDay) {
 		return expr.Value{}, c.outOfRange(v)
 	}
 	return timeOf(ticks, c.Unit), nil
@@ -153,6 +154,13 @@ func (c *Column) parse(v expr.Value) (expr.Value, error) {
 // maxSecond is the last second that a time.Time can hold.
 const maxSecond = math.MaxInt64 - 62135596800
 
+// The days of the years 0 to 9999, which a DATE holds.
+const (
+	minDay    = -719528
+	maxDay    = 2932896
+	daySecond = 24 * 60 * 60
+)
+
 // ticksOf counts a time in a unit that is not FullRange, rounded down.
 func ticksOf(v expr.Value, unit keycodec.Unit) (ticks int64, ok bool) {
 	seconds, nanos, _ := v.AsUnixTime()
@@ -165,6 +173,11 @@ func ticksOf(v expr.Value, unit keycodec.Unit) (ticks int64, ok bool) {
 		fraction, per = int64(nanos/1e3), 1e6
 	case keycodec.Nanosecond:
 		fraction, per = int64(nanos), 1e9
+	case keycodec.Day:
+		if ticks = seconds / daySecond; seconds%daySecond < 0 {
+			ticks--
+		}
+		return ticks, true
 	default:
 		return seconds, true
 	}
@@ -189,6 +202,8 @@ func timeOf(ticks int64, unit keycodec.Unit) expr.Value {
 		seconds, per, nanos = ticks/1e6, 1e6, 1e3
 	case keycodec.Nanosecond:
 		seconds, per, nanos = ticks/1e9, 1e9, 1
+	case keycodec.Day:
+		return expr.UnixTime(ticks*daySecond, 0)
 	default:
 		return expr.UnixTime(ticks, 0)
 	}
@@ -362,6 +377,8 @@ func (c *Column) timeLimits() (low, high expr.Value) {
 		return expr.UnixTime(math.MinInt64, 0), expr.UnixTime(maxSecond, 999_999_999)
 	case keycodec.Second:
 		return expr.UnixTime(math.MinInt64, 0), expr.UnixTime(maxSecond, 0)
+	case keycodec.Day:
+		return timeOf(minDay, c.Unit), timeOf(maxDay, c.Unit)
 	}
 	return timeOf(math.MinInt64, c.Unit), timeOf(math.MaxInt64, c.Unit)
 }

@@ -333,7 +333,8 @@ func (f *keyField) decodeFixed(b []byte) (v expr.Value, err error) {
 // checkedTime returns a stored time. For FullRange ticks are seconds.
 func checkedTime(ticks int64, nanos uint32, unit keycodec.Unit) (expr.Value, error) {
 	coarse := unit == keycodec.Second || unit == keycodec.FullRange
-	if coarse && ticks > maxSecond || nanos >= 1e9 {
+	if coarse && ticks > maxSecond || nanos >= 1e9 ||
+		unit == keycodec.Day && (ticks < minDay || ticks > maxDay) {
 		return expr.Value{}, damaged("time", 0, "a time in "+unit.String(), "another")
 	}
 	if unit == keycodec.FullRange {

@@ -317,7 +317,7 @@ func (in *columnJSON) column() (Column, error) {
 	}
 	unit, collation := keycodec.UnitNone, keycodec.CollateBytes
 	for unit.String() != in.Unit {
-		if unit++; unit > keycodec.FullRange {
+		if unit++; unit > keycodec.Day {
 			return Column{}, fmt.Errorf("column %q has the unknown unit %q", in.Name, in.Unit)
 		}
 	}

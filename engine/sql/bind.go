@@ -151,8 +151,8 @@ func (b *binder) selectAt(s *syntax.Select, outer *scope, depth int) *scope {
 // bindOrder binds what follows the rows of a query, and sets its columns.
 func (sc *scope) bindOrder(s *syntax.Select) {
 	for _, o := range s.OrderBy {
-		sc.sel.OrderBy = append(sc.sel.OrderBy, plan.Order{Expr: sc.orderTerm(o.Expr),
-			Desc: o.Desc, NullsLast: nullsLast(o.Desc, o.Nulls)})
+		sc.sel.OrderBy = append(sc.sel.OrderBy, plan.Order{Desc: o.Desc,
+			NullsLast: nullsLast(o.Desc, o.Nulls), Expr: sc.collate(o, sc.orderTerm(o.Expr))})
 	}
 	sc.sel.Limit, sc.sel.Offset = sc.count("LIMIT", s.Limit), sc.count("OFFSET", s.Offset)
 	for _, o := range sc.outputs {

@@ -3,6 +3,7 @@ package sql
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/internal/syntax"
@@ -13,7 +14,34 @@ import (
 var functionNames = map[string]string{
 	"substring": "substr", "char_length": "length", "character_length": "length",
 	"ceiling": "ceil", "pow": "power", "ifnull": "coalesce", "lcase": "lower", "ucase": "upper",
-	"now": "current_timestamp",
+	"now": "current_timestamp", "strpos": "instr", "truncate": "trunc",
+}
+
+// absentFunctions are functions of other languages, and what to write instead.
+var absentFunctions = map[string]string{
+	"version": "version(); kstone-cli --version shows it", "random": "random numbers in queries",
+	"rand": "random numbers in queries", "database": "database(); each database is a directory",
+	"last_insert_rowid": "last_insert_rowid(); write INSERT … RETURNING",
+	"last_insert_id":    "last_insert_id(); write INSERT … RETURNING",
+	"printf":            "printf; write concat or lpad", "format": "format; write concat or lpad",
+	"date_format": "date_format; write strftime(format, time)",
+	"to_char":     "to_char; write strftime(format, time) or CAST(x AS TEXT)",
+	"to_date":     "to_date; write CAST(x AS DATE)", "date": "date(); write CAST(x AS DATE)",
+	"datediff":      "datediff; subtract extract(epoch FROM x), or dates",
+	"timestampdiff": "timestampdiff; subtract extract(epoch FROM x)",
+	"julianday":     "julianday; write extract(epoch FROM x)",
+	"array_agg":     "array_agg; write group_concat",
+	"if":            "if(); write CASE WHEN … THEN … ELSE … END",
+	"iif":           "iif(); write CASE WHEN … THEN … ELSE … END", "log": "log; write ln or log10",
+	"stddev": "stddev; compute it from sum(x * x), sum(x) and count(x)",
+	"median": "median; write ORDER BY with LIMIT 1 OFFSET n",
+	"md5":    "md5; compute it in the program", "typeof": "typeof; a column has one type",
+	"regexp_replace": "regular expressions; write replace, or do it in the program",
+	"split_part":     "split_part; write substr and instr",
+	"row_number":     "window functions; number rows in the program",
+	"rank":           "window functions; number rows in the program",
+	"lag":            "window functions; compare rows in the program",
+	"lead":           "window functions; compare rows in the program",
 }
 
 // noFunction fails for a name that there is no function of.
@@ -23,6 +51,9 @@ func (sc *scope) noFunction(e *syntax.Call) {
 		sc.b.fail(e.Pos, "kstone has no JSON; keep a text, and take it apart in the program")
 	case e.Name == "rollup" || e.Name == "cube":
 		sc.b.fail(e.Pos, "kstone has no %s; write UNION ALL of a query for each grouping", e.Name)
+	}
+	if other := absentFunctions[e.Name]; other != "" {
+		sc.b.fail(e.Pos, "kstone has no %s", other)
 	}
 	names := append(expr.Functions(), "mod", "now")
 	for name := range aggregateNames {
@@ -61,8 +92,7 @@ func (sc *scope) call(e *syntax.Call) expr.Expr {
 	case name == "current_timestamp" && len(e.Args) == 0:
 		return sc.b.params.now()
 	case name == "current_date" && len(e.Args) == 0:
-		day := expr.Const{Value: expr.String("day")}
-		return expr.Func{Name: "date_trunc", Args: []expr.Expr{day, sc.b.params.now()}}
+		return expr.Cast{X: sc.b.params.now(), To: dateType, Pos: sc.b.place(e.Pos)}
 	case !slices.Contains(expr.Functions(), name):
 		sc.noFunction(e)
 	}
@@ -71,6 +101,9 @@ func (sc *scope) call(e *syntax.Call) expr.Expr {
 			expr.FuncUsage(name))
 	}
 	f := expr.Func{Name: name, Args: sc.exprs(e.Args), Pos: sc.b.place(e.Pos)}
+	if strings.HasPrefix(name, "concat") {
+		sc.writtenDates(f.Args)
+	}
 	if !expr.Chooses(name) {
 		return f
 	}
@@ -98,6 +131,7 @@ func (sc *scope) typeBeside(list []expr.Expr) typ {
 func (sc *scope) concat(e *syntax.Binary) expr.Expr {
 	f := expr.Func{Name: "concat", Pos: sc.b.place(e.Pos)}
 	f.Args = sc.terms(nil, e, "||")
+	sc.writtenDates(f.Args)
 	return f
 }
 
@@ -124,6 +158,40 @@ func (sc *scope) shifted(e *syntax.Binary) expr.Expr {
 	t := sc.expr(at)
 	return expr.Func{Name: "date_add", Pos: sc.b.place(e.Pos), Args: []expr.Expr{
 		sc.coerce(plainType(keycodec.TypeTime), t, at), expr.Const{Value: expr.String(text)}}}
+}
+
+// dateType is the type DATE.
+var dateType = expr.CastType{Kind: expr.KindTime, Places: expr.PlacesOfDate}
+
+// writtenDates replaces dates by their texts. Why: as values they are times.
+func (sc *scope) writtenDates(list []expr.Expr) {
+	for i, e := range list {
+		if !sc.typeOf(e).date() {
+			continue
+		}
+		text := expr.Cast{X: e, To: expr.CastType{Kind: expr.KindString}}
+		list[i] = expr.Func{Name: "left", Args: []expr.Expr{text,
+			expr.Const{Value: expr.Int(int64(len(time.DateOnly)))}}}
+	}
+}
+
+// difference binds the difference of two times, nil for that of other values: between dates it is
+// a number of days.
+func (sc *scope) difference(e *syntax.Binary, l, r expr.Expr) expr.Expr {
+	lt, rt := sc.typeOf(l), sc.typeOf(r)
+	if e.Op != "-" || !lt.time() || !rt.time() {
+		return nil
+	}
+	if !lt.date() || !rt.date() {
+		sc.b.fail(e.Pos, "kstone has no difference of times but of dates; subtract extract(epoch "+
+			"FROM x), which is in seconds")
+	}
+	seconds := func(x expr.Expr) expr.Expr {
+		return expr.Func{Name: "date_part", Pos: sc.b.place(e.Pos),
+			Args: []expr.Expr{expr.Const{Value: expr.String("epoch")}, x}}
+	}
+	return expr.Arith{Op: expr.Div, L: expr.Arith{Op: expr.Sub, L: seconds(l), R: seconds(r)},
+		R: expr.Const{Value: expr.Int(24 * 60 * 60)}}
 }
 
 // caseExpr binds a CASE: constants take the type of what they are compared with, and results
@@ -172,5 +240,9 @@ func (sc *scope) cast(e *syntax.Cast) expr.Expr {
 	if !ok {
 		sc.b.fail(e.To.Pos, "CAST does not make lists")
 	}
-	return expr.Cast{X: sc.expr(e.X), To: to, Pos: sc.b.place(e.Pos)}
+	x := []expr.Expr{sc.expr(e.X)}
+	if to.Kind == expr.KindString {
+		sc.writtenDates(x)
+	}
+	return expr.Cast{X: x[0], To: to, Pos: sc.b.place(e.Pos)}
 }

@@ -102,6 +102,9 @@ func (sc *scope) binary(e *syntax.Binary) expr.Expr {
 		return out
 	}
 	l, r := sc.expr(e.L), sc.expr(e.R)
+	if out := sc.difference(e, l, r); out != nil {
+		return out
+	}
 	if op, ok := arithOps[e.Op]; ok {
 		return expr.Arith{Op: op, L: l, R: r}
 	}
@@ -314,8 +317,8 @@ func (sc *scope) groupConcat(e *syntax.Call) expr.Expr {
 	a := plan.Aggregate{Func: plan.Concat, Distinct: e.Distinct,
 		Arg: sc.filtered(e, expr.Func{Name: "concat", Args: parts, Pos: sc.b.place(e.Pos)})}
 	for _, o := range e.OrderBy {
-		k := plan.SortKey{Expr: sc.clause("an aggregate", false, o.Expr), Desc: o.Desc,
-			NullsLast: nullsLast(o.Desc, o.Nulls)}
+		k := plan.SortKey{Desc: o.Desc, NullsLast: nullsLast(o.Desc, o.Nulls),
+			Expr: sc.collate(o, sc.clause("an aggregate", false, o.Expr))}
 		if e.Distinct && !expr.Equal(k.Expr, parts[1]) {
 			sc.b.fail(o.Expr.Position(), "with DISTINCT, ORDER BY is of the value itself: several "+
 				"rows may have it")

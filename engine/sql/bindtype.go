@@ -87,6 +87,10 @@ func (t typ) float() bool {
 		(t.column.Type == keycodec.TypeFloat64 || t.column.Type == keycodec.TypeFloat32)
 }
 
+func (t typ) time() bool { return !t.list && t.column.Type == keycodec.TypeTime }
+
+func (t typ) date() bool { return t.time() && t.column.Unit == keycodec.Day }
+
 func (t typ) integer() bool {
 	k := t.column.Kind()
 	return !t.list && (k == expr.KindInt || k == expr.KindUint)
@@ -134,6 +138,10 @@ func (sc *scope) typeOfCall(e expr.Func) typ {
 		}
 		if kinds[i].Kind == expr.KindTime && strings.HasPrefix(e.Name, "date_") &&
 			e.Name != "date_part" {
+			by, ok := e.Args[len(e.Args)-1].(expr.Const)
+			if ok && t.date() && !expr.WholeDays(by.Value) {
+				t.column.Unit = keycodec.Second
+			}
 			return t
 		}
 	}
@@ -151,7 +159,7 @@ func (sc *scope) typeOfChoice(list []expr.Expr) (out typ) {
 		t := sc.typeOf(e)
 		switch {
 		case !t.known():
-		case !out.known():
+		case !out.known(), out.date() && t.time():
 			out = t
 		case t.column.Kind() != out.column.Kind() && t.column.Kind().Numeric() &&
 			(t.float() || out.integer()):

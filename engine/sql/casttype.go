@@ -24,7 +24,8 @@ var castBits = map[keycodec.Type]int{
 
 // castPlaces are those of the seconds of times.
 var castPlaces = map[keycodec.Unit]int{keycodec.Second: 0, keycodec.Millisecond: 3,
-	keycodec.Microsecond: 6, keycodec.Nanosecond: 9, keycodec.FullRange: 9}
+	keycodec.Microsecond: 6, keycodec.Nanosecond: 9, keycodec.FullRange: 9,
+	keycodec.Day: expr.PlacesOfDate}
 
 // castType returns the type of a column for CAST; ok is false for lists.
 func castType(c *schema.Column) (t expr.CastType, ok bool) {
@@ -59,4 +60,30 @@ func typeOfCast(t expr.CastType) typ {
 		return typ{}
 	}
 	return out
+}
+
+// collate gives a term of ORDER BY the collation that is written after it. A column that has it is
+// left as it is, so that an index serves.
+func (sc *scope) collate(o syntax.Order, e expr.Expr) expr.Expr {
+	if o.Collation.Text == "" {
+		return e
+	}
+	c, ok := collations[strings.ToLower(o.Collation.Text)]
+	if !ok && !syntax.BinaryCollation(o.Collation.Text) {
+		sc.b.fail(o.Collation.Pos, "COLLATE takes NOCASE (the letters A to Z), UNICODE or BINARY")
+	}
+	if t := sc.typeOf(e); t.known() && (t.list || t.column.Type != keycodec.TypeString) {
+		sc.b.fail(o.Collation.Pos, "COLLATE is of texts, and %s is of type %s", e, t)
+	}
+	place := sc.b.place(o.Expr.Position())
+	switch {
+	case c == expr.CollationOf(e):
+		return e
+	case c == keycodec.CollateBytes:
+		return sc.mark(expr.Cast{X: e, To: expr.CastType{Kind: expr.KindString}, Pos: place},
+			o.Expr.Position())
+	}
+	name := expr.Const{Value: expr.String(c.String())}
+	return sc.mark(expr.Func{Name: "casefold", Args: []expr.Expr{e, name}, Pos: place},
+		o.Expr.Position())
 }

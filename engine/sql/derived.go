@@ -162,7 +162,7 @@ func (sc *scope) bindSet(s *syntax.SetOperation) {
 // union returns the type of a column of a set operation.
 func union(a, b typ) typ {
 	switch {
-	case !a.known():
+	case !a.known(), a.date() && b.time():
 		return b
 	case b.known() && a.column.Kind() != b.column.Kind() && a.column.Kind().Numeric() &&
 		(b.float() || a.integer()):

@@ -96,7 +96,7 @@ func (w *writer) check() step { return w.ask(true) }
 
 // ask writes a check, or one with other values for its parameters.
 func (w *writer) ask(reading bool) step {
-	if len(w.asked) > 0 && w.chance(15) {
+	if len(w.asked) > 0 && w.chance(50) { // texts that are known need no parser
 		s := w.again(oneOf(w.Rand, w.asked))
 		if !reading || s.check.right != "" {
 			return s

@@ -2,6 +2,7 @@ package sql_test
 
 import (
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -51,6 +52,7 @@ func TestOracles(t *testing.T) {
 	programs, checks := uint64(testutil.Effort(4, 400)), 150
 	if limit > 0 {
 		checks = 400
+		defer debug.SetGCPercent(debug.SetGCPercent(400)) // databases are small, texts are many
 	}
 	for i := uint64(0); limit == 0 && i < programs || time.Since(start) < limit; i++ {
 		p := newOracles(seed+i, checks)

@@ -217,10 +217,14 @@ func (w *writer) place(columns []field) string {
 // shard writes how a key is spread over buckets.
 func (w *writer) shard(columns []field) string {
 	whole := map[kind]bool{"int": true, "int8": true, "uint": true, "numbers": true}
-	if whole[columns[0].kind] && w.chance(40) {
-		return " SHARD (" + w.oneOf("2", "7", "256") + ", tidb)"
+	many, more := []string{"2", "7", "256"}, []string{"2", "3", "16", "256", "300", "1000"}
+	if w.few && w.chance(90) { // each bucket is a seek
+		many, more = many[:2], more[:3]
 	}
-	return fmt.Sprintf(" SHARD (%s, %s) ON (%d)", w.oneOf("2", "3", "16", "256", "300", "1000"),
+	if whole[columns[0].kind] && w.chance(40) {
+		return " SHARD (" + oneOf(w.Rand, many) + ", tidb)"
+	}
+	return fmt.Sprintf(" SHARD (%s, %s) ON (%d)", oneOf(w.Rand, more),
 		w.oneOf("mix64", "md5", "xxhash", "murmur3", "crc32"), 1+w.IntN(len(columns)))
 }
 

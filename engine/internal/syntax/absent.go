@@ -13,6 +13,12 @@ var absentStatements = map[string]string{
 	"CALL": "CALL", "COPY": "COPY; kstone-cli import and export read and write files",
 	"REINDEX": "REINDEX; indexes are never out of date",
 	"SET":     "variables; options of a database are those of kstone-cli settings",
+	"ATTACH":  "ATTACH; a session is of one database, export and import copy tables",
+	"PREPARE": "PREPARE; the program prepares statements, with ? for their values",
+	"EXECUTE": "EXECUTE; the program prepares statements, with ? for their values",
+	"DECLARE": "cursors; the program reads the rows of a query one by one",
+	"LOAD":    "LOAD; kstone-cli import reads files", "UNLOCK": "LOCK", "REVOKE": "GRANT",
+	"DO": "blocks of statements; write them in the program",
 }
 
 // absentObjects follow CREATE, ALTER and DROP.
@@ -61,14 +67,65 @@ var absentClauses = map[string]string{
 	"FETCH": "FETCH; write LIMIT", "WINDOW": "window functions",
 	"FOR":         "FOR UPDATE; a COMMIT fails if what it has read was changed",
 	"TABLESAMPLE": "TABLESAMPLE; write WHERE with a condition that few rows satisfy",
-	"REGEXP":      "regular expressions; write LIKE, or test in the program",
-	"RLIKE":       "regular expressions; write LIKE, or test in the program",
 	"SETS":        "GROUPING SETS; write UNION ALL of a query for each",
+}
+
+// absentOperators are words between operands. The parser takes them for names, or ends at them.
+var absentOperators = map[string]string{
+	"SIMILAR": "regular expressions; write LIKE, or test in the program",
+	"REGEXP":  "regular expressions; write LIKE, or test in the program",
+	"RLIKE":   "regular expressions; write LIKE, or test in the program",
+	"GLOB":    "GLOB; write LIKE with % and _",
+	"MATCH":   "full text search; write LIKE, or index a list of words with EACH",
+	"XOR":     "XOR; write <>",
+	"DIV":     "DIV; / of integers is one",
+	"COLLATE": "COLLATE but of columns in CREATE TABLE and of terms of ORDER BY",
+	"QUALIFY": "window functions; group by what the window is over",
+	"INTO":    "SELECT … INTO; write INSERT INTO table SELECT …",
+	"WITH":    "WITH TIES; write WHERE x >= and the least x, of a subquery",
 }
 
 // absentSources stand in place of a table.
 var absentSources = map[string]string{
 	"LATERAL": "LATERAL; a subquery that stands for a value has the columns of the query around",
+}
+
+// absentSigns are characters that no token begins with.
+var absentSigns = map[rune]string{
+	'~': "regular expressions and no operations on bits; write LIKE, or % and / of powers of two",
+	'&': "operations on bits; write % and / of powers of two",
+	'|': "operations on bits; write % and / of powers of two",
+	'^': "operations on bits; write power(x, y) for a power, and <> for XOR",
+	'@': "variables; write a parameter: ?, :name",
+}
+
+// absentPairs are operators that the lexer takes apart.
+var absentPairs = map[string]string{
+	"->": "JSON; keep a text, and take it apart in the program",
+	"<<": "operations on bits; write * of a power of two",
+	">>": "operations on bits; write / of a power of two",
+}
+
+// absentSelects stand in place of the first column.
+var absentSelects = map[string]string{"TOP": "TOP; write LIMIT n after ORDER BY"}
+
+// absentKeys follow DROP in ALTER TABLE.
+var absentKeys = map[string]string{
+	"PRIMARY": "changes of the primary key; make another table, and INSERT the rows into it",
+	"FOREIGN": "foreign keys; check them in a transaction",
+}
+
+// absentIndexes stand in CREATE INDEX.
+var absentIndexes = map[string]string{
+	"USING":        "kinds of indexes; each is ordered",
+	"CONCURRENTLY": "CONCURRENTLY; indexes are always built while others write",
+}
+
+// absentExplains follow EXPLAIN.
+var absentExplains = map[string]string{
+	"QUERY": "EXPLAIN QUERY PLAN; write EXPLAIN", "FORMAT": "formats of EXPLAIN; write EXPLAIN",
+	"INSERT": "EXPLAIN INSERT; explain the query that it inserts", "VERBOSE": "EXPLAIN VERBOSE; " +
+		"write EXPLAIN ANALYZE",
 }
 
 // absentWrites follow UPDATE and DELETE.
@@ -77,16 +134,28 @@ var absentWrites = map[string]string{
 	"USING": "DELETE … USING; write WHERE key IN (SELECT …)",
 	"LIMIT": "LIMIT of UPDATE and DELETE; write WHERE key IN (SELECT … LIMIT n)",
 	"ORDER": "ORDER BY of UPDATE and DELETE; write WHERE key IN (SELECT … ORDER BY … LIMIT n)",
+	"JOIN":  "UPDATE … JOIN; write subqueries in SET and WHERE",
+	"INNER": "UPDATE … JOIN; write subqueries in SET and WHERE",
+	"LEFT":  "UPDATE … JOIN; write subqueries in SET and WHERE",
 }
 
 // refuseAbsent fails if the present token is a word for what kstone has not.
-func (p *parser) refuseAbsent(words map[string]string) {
-	if p.tok.kind != tokenName {
+func (p *parser) refuseAbsent(words map[string]string) { p.refuse(p.tok, words) }
+
+func (p *parser) refuse(t token, words map[string]string) {
+	if t.kind != tokenName {
 		return
 	}
-	if what := words[strings.ToUpper(p.tok.text)]; what != "" {
-		p.fail("kstone has no %s", what)
+	if what := words[strings.ToUpper(t.text)]; what != "" {
+		p.failAt(t.pos, "kstone has no %s", what)
 	}
+}
+
+// refuseOperator fails if the present token, or the one before it, which is taken for a name, is an
+// operator that kstone has not.
+func (p *parser) refuseOperator() {
+	p.refuseAbsent(absentOperators)
+	p.refuse(p.before, absentOperators)
 }
 
 // meantAlias is meant for what stands after a query, or before: FORM is taken for an alias.

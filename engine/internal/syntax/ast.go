@@ -78,9 +78,10 @@ type Source struct {
 
 // Order is a term of ORDER BY.
 type Order struct {
-	Expr  Expr
-	Desc  bool
-	Nulls NullOrder
+	Expr      Expr
+	Collation Name // without text: that of the column
+	Desc      bool
+	Nulls     NullOrder
 }
 
 // NullOrder is where NULLs stand.

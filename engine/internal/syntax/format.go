@@ -165,6 +165,9 @@ func (f *formatter) selectStatement(s *Select) {
 func (f *formatter) orders(list []Order) {
 	f.list(len(list), func(i int) {
 		f.expr(list[i].Expr)
+		if c := list[i].Collation.Text; c != "" {
+			f.put(" COLLATE ", QuoteName(c))
+		}
 		f.direction(list[i].Desc, list[i].Nulls)
 	})
 }

@@ -198,8 +198,8 @@ func (l *lexer) nameOrOperator() (token, error) {
 	r, n := utf8.DecodeRuneInString(l.text[start:])
 	if !isNamePart(r) {
 		l.pos += n
-		if r == '~' {
-			return token{}, l.errorf(start, "kstone has no regular expressions; write LIKE")
+		if what := absentSigns[r]; what != "" {
+			return token{}, l.errorf(start, "kstone has no %s", what)
 		}
 		return token{}, l.errorf(start, "%q is not expected anywhere", string(r))
 	}

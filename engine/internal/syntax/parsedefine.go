@@ -197,7 +197,7 @@ func (p *parser) columnDef() ColumnDef {
 			}
 		case p.word("COLLATE"):
 			c.Collation = strings.ToLower(p.name("collation").Text)
-			if binaryCollation(c.Collation) {
+			if BinaryCollation(c.Collation) {
 				c.Collation = ""
 			}
 		case p.charset(""):
@@ -254,6 +254,9 @@ func (p *parser) restOfKey() []KeyColumn {
 
 func (p *parser) createIndex(pos int, unique bool) CreateIndex {
 	x := CreateIndex{Pos: pos, Unique: unique, IfMissing: p.ifNotExists()}
+	if !p.peek().is("ON") {
+		p.refuseAbsent(absentIndexes)
+	}
 	x.Index = p.name("index")
 	p.needWord("ON")
 	x.Table = p.name("table")
@@ -263,6 +266,10 @@ func (p *parser) createIndex(pos int, unique bool) CreateIndex {
 
 // indexBody reads the columns of an index and the clauses after them.
 func (p *parser) indexBody(x *CreateIndex) {
+	if p.isWord("USING") && !p.peek().is("BTREE") {
+		p.refuseAbsent(absentIndexes)
+	}
+	p.words("USING", "BTREE")
 	p.indexColumns(x)
 	for {
 		switch {
@@ -414,6 +421,9 @@ func (p *parser) alter(pos int) Statement {
 		if p.dropConstraint(a) {
 			break
 		}
+		if p.peek().is("KEY") {
+			p.refuseAbsent(absentKeys)
+		}
 		p.word("COLUMN")
 		a.Action, a.Column = DropColumn, p.name("column")
 	case p.word("RENAME"):
@@ -459,6 +469,8 @@ func (p *parser) alterColumn(a *AlterTable) {
 	}
 	a.Column = p.name("column")
 	switch {
+	case p.tok.is("SET", "DROP") && p.peek().is("NOT"):
+		p.fail("kstone has no changes of NOT NULL; ADD CHECK (column IS NOT NULL) refuses NULLs")
 	case p.words("SET", "DEFAULT"):
 		a.Action, a.Default = SetDefault, p.operand()
 	case p.words("DROP", "DEFAULT"):

@@ -193,7 +193,7 @@ func (p *parser) tableOptions() {
 			p.integer("next number", math.MaxInt)
 		case p.word("COLLATE"):
 			p.op("=")
-			if n := p.name("collation"); !binaryCollation(n.Text) {
+			if n := p.name("collation"); !BinaryCollation(n.Text) {
 				p.failAt(n.Pos, "kstone has no collation of a table; a column compares texts "+
 					"without case with COLLATE UNICODE")
 			}
@@ -225,8 +225,8 @@ func (p *parser) charset(equals string) bool {
 	return true
 }
 
-// binaryCollation reports whether a collation compares texts byte by byte, as texts without one.
-func binaryCollation(name string) bool {
+// BinaryCollation reports whether a collation compares texts byte by byte, as texts without one.
+func BinaryCollation(name string) bool {
 	name = strings.ToLower(name)
 	return name == "binary" || strings.HasSuffix(name, "_bin")
 }

@@ -207,6 +207,9 @@ func (p *parser) operand() Expr {
 		}
 	}
 	if !p.isName() {
+		if what := absentPairs[p.before.text+p.tok.text]; p.before.end == pos && what != "" {
+			p.failAt(p.before.pos, "kstone has no %s", what)
+		}
 		p.fail("expected a value, a column or an expression, found %s", p.found())
 	}
 	return p.refOrCall(pos)
@@ -305,6 +308,11 @@ func (p *parser) wordOperand(pos int) Expr {
 	}
 	if e := p.wordCall(pos); e != nil {
 		return e
+	}
+	if p.isWord("DATE") && p.peek().kind == tokenString {
+		p.advance()
+		x := &Literal{p.tok.pos, LiteralString, p.text("date")}
+		return &Cast{Pos: pos, X: x, To: TypeName{Pos: pos, Name: "DATE"}}
 	}
 	kind, ok := typedLiterals[strings.ToUpper(p.tok.text)]
 	if !ok {

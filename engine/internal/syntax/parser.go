@@ -74,6 +74,7 @@ func ParseAll(text string) (parts []Part, err error) {
 		parts = append(parts, Part{s, start, p.last})
 		if p.tok.kind != tokenEnd && !p.isOp(";") {
 			p.refuseAbsent(absentClauses)
+			p.refuseOperator()
 			p.fail("expected the end of the statement, found %s%s", p.found(), p.meantAlias())
 		}
 	}
@@ -181,6 +182,7 @@ func (p *parser) op(op string) bool {
 
 func (p *parser) needOp(op string) {
 	if !p.op(op) {
+		p.refuseOperator()
 		p.fail("expected %q, found %s", op, p.found())
 	}
 }
@@ -302,6 +304,7 @@ func (p *parser) explain(pos int) Statement {
 	case p.isWord("DELETE"):
 		e.Statement = p.delete()
 	default:
+		p.refuseAbsent(absentExplains)
 		p.fail("expected SELECT, UPDATE or DELETE after EXPLAIN, found %s", p.found())
 	}
 	return e

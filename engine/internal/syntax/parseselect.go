@@ -119,6 +119,9 @@ func (p *parser) selectCore() *Select {
 	if !s.Distinct {
 		p.word("ALL")
 	}
+	if p.peek().kind == tokenNumber {
+		p.refuseAbsent(absentSelects)
+	}
 	for {
 		s.Outputs = append(s.Outputs, p.output())
 		if !p.op(",") {
@@ -228,7 +231,10 @@ func (p *parser) joined(kind JoinKind, natural bool) []Source {
 	if last.Natural = natural; using || natural {
 		return out
 	}
-	p.needWord("ON")
+	if !p.isWord("ON") {
+		p.fail("expected ON or USING, found %s; CROSS JOIN has neither", p.found())
+	}
+	p.advance()
 	on := p.expr()
 	if last.On != nil {
 		on = &Binary{pos, "AND", last.On, on}
@@ -293,6 +299,9 @@ func (p *parser) orders() []Order {
 	var out []Order
 	for {
 		o := Order{Expr: p.expr()}
+		if p.word("COLLATE") {
+			o.Collation = p.name("collation")
+		}
 		o.Desc, o.Nulls = p.direction()
 		out = append(out, o)
 		if !p.op(",") {

@@ -21,6 +21,9 @@ func (p *parser) insert() Statement {
 	}
 	p.needWord("INTO")
 	s.Table = p.name("table")
+	if p.isWord("SET") {
+		p.fail("kstone has no INSERT … SET; write INSERT INTO table (columns) VALUES (…)")
+	}
 	switch {
 	case p.isOp("(") && p.peek().text == ")": // MySQL's () VALUES ()
 		p.advance()
@@ -124,6 +127,7 @@ func (p *parser) update() Statement {
 	p.needWord("UPDATE")
 	s.Table = p.name("table")
 	s.Alias = p.alias()
+	p.refuseAbsent(absentWrites)
 	p.needWord("SET")
 	s.Set = p.assignments()
 	s.Where = p.writeWhere()
@@ -152,6 +156,10 @@ func (p *parser) writeWhere() (where Expr) {
 func (p *parser) delete() Statement {
 	s := &Delete{Pos: p.tok.pos}
 	p.needWord("DELETE")
+	if next := p.peek(); p.isName() && next.is("FROM", "USING") {
+		p.fail("kstone has no DELETE of several tables; write DELETE FROM table WHERE key IN " +
+			"(SELECT …)")
+	}
 	p.needWord("FROM")
 	s.Table = p.name("table")
 	s.Alias = p.alias()

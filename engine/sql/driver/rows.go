@@ -130,8 +130,8 @@ var scanTypes = map[string]reflect.Type{
 	"UINT16": reflect.TypeFor[uint64](), "UINT8": reflect.TypeFor[uint64](),
 	"FLOAT": reflect.TypeFor[float64](), "FLOAT32": reflect.TypeFor[float64](),
 	"BOOL": reflect.TypeFor[bool](), "BYTES": reflect.TypeFor[[]byte](),
-	"TIMESTAMP": reflect.TypeFor[time.Time](),
-	"TEXT":      reflect.TypeFor[string](), "DECIMAL": reflect.TypeFor[string](),
+	"TIMESTAMP": reflect.TypeFor[time.Time](), "DATE": reflect.TypeFor[time.Time](),
+	"TEXT": reflect.TypeFor[string](), "DECIMAL": reflect.TypeFor[string](),
 	"UUID": reflect.TypeFor[string](), "IP": reflect.TypeFor[string](),
 	"IPPREFIX": reflect.TypeFor[string](),
 }

@@ -4,7 +4,10 @@ go 1.26.0
 
 replace github.com/kstonedb/kstone => ../../..
 
-require github.com/kstonedb/kstone v0.0.0-00010101000000-000000000000
+require (
+	github.com/kstonedb/kstone v0.0.0-00010101000000-000000000000
+	github.com/mattn/go-sqlite3 v1.14.53
+)
 
 require (
 	github.com/FastFilter/xorfilter v0.5.1 // indirect

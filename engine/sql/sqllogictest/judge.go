@@ -21,7 +21,11 @@ type tally struct {
 	// not. The others were refused.
 	statements, done, unfailing int
 	elapsed                     time.Duration // of queries
-	reasons                     map[string]*reason
+	// With SQLite beside: what kstone and SQLite answer alike, and the corpus otherwise; the
+	// queries that both answered, and the processor time of both.
+	asSQLite, both int
+	ours, theirs   time.Duration
+	reasons        map[string]*reason
 }
 
 // reason is a kind of message.
@@ -58,7 +62,14 @@ func (t *tally) add(o *tally) {
 	t.done += o.done
 	t.unfailing += o.unfailing
 	t.elapsed += o.elapsed
+	t.asSQLite += o.asSQLite
+	t.both += o.both
+	t.ours += o.ours
+	t.theirs += o.theirs
 }
+
+// rate is how many queries kstone answers in the processor time that SQLite takes for one.
+func (t *tally) rate() float64 { return float64(t.theirs) / max(1, float64(t.ours)) }
 
 var (
 	numbers = regexp.MustCompile(`[0-9]+`)
@@ -92,6 +103,7 @@ type judge struct {
 	labels  map[string]string // the digest of the results with a label
 	stale   map[string]bool   // tables that a refused statement should have written
 	tally   *tally
+	referee *referee                    // or nil
 	report  func(line int, what string) // of what is wrong
 }
 
@@ -123,6 +135,9 @@ func (j *judge) run(records []record) (err error) {
 // statement runs a record that has no result.
 func (j *judge) statement(r record) {
 	j.tally.statements++
+	if j.referee != nil {
+		j.referee.exec(r.text)
+	}
 	text, name, err := j.adapter.statement(r.text)
 	if err == nil {
 		err = j.exec(text)
@@ -163,9 +178,10 @@ func caught(err *error) {
 func (j *judge) query(r record) {
 	j.tally.queries++
 	text, _, _ := j.adapter.statement(r.text)
-	start := time.Now()
+	start, used := time.Now(), processorTime()
 	values, err := j.values(text, r.types)
 	j.tally.elapsed += time.Since(start)
+	other := j.beside(r, err, processorTime()-used)
 	for _, t := range tokens(text) {
 		if err == nil && j.stale[t.text] {
 			err = errors.New("reads a table that a refused statement should have written")
@@ -178,6 +194,8 @@ func (j *judge) query(r record) {
 	values = arrange(values, len(r.types), r.sort)
 	hash := digest(values)
 	switch before := j.labels[r.label]; {
+	case !equal(values, r.want) && other != nil && slices.Equal(values, other):
+		j.tally.asSQLite++
 	case !equal(values, r.want):
 		j.wrong(r, "gives", values)
 	case r.label != "" && before != "" && before != hash:
@@ -186,6 +204,26 @@ func (j *judge) query(r record) {
 		j.tally.equal++
 		j.labels[r.label] = hash
 	}
+}
+
+// beside runs a query on SQLite, if it is there, and returns its values; ours is the time that
+// kstone took, with err.
+func (j *judge) beside(r record, err error, ours time.Duration) []string {
+	if j.referee == nil {
+		return nil
+	}
+	used := processorTime()
+	values, failed := j.referee.values(r.text, r.types)
+	used = processorTime() - used
+	if failed != nil {
+		return nil
+	}
+	if err == nil {
+		j.tally.both++
+		j.tally.ours += ours
+		j.tally.theirs += used
+	}
+	return arrange(values, len(r.types), r.sort)
 }
 
 func (j *judge) wrong(r record, what string, values []string) {

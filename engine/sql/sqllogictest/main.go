@@ -23,6 +23,7 @@ type options struct {
 	reasons int
 	wrong   int
 	limit   time.Duration
+	sqlite  bool
 }
 
 func main() {
@@ -32,6 +33,7 @@ func main() {
 	flag.IntVar(&o.reasons, "reasons", 20, "how many reasons for refusals to show per folder")
 	flag.IntVar(&o.wrong, "wrong", 10, "how many wrong results to show per folder")
 	flag.DurationVar(&o.limit, "limit", time.Minute, "the time that a query may take")
+	flag.BoolVar(&o.sqlite, "sqlite", false, "run SQLite beside, and compare answers and rates")
 	flag.Usage = func() {
 		fmt.Fprint(flag.CommandLine.Output(), "usage: sqllogictest [flags] FOLDER | FILE …\n"+
 			"FOLDER is the corpus of sqllogictest or a part of it: its folder \"test\".\n")
@@ -124,6 +126,12 @@ func (o options) judge(w io.Writer, t *tally, file string) error {
 		return err
 	}
 	j := &judge{tally: t, limit: o.limit}
+	if o.sqlite {
+		if j.referee, err = newReferee(); err != nil {
+			return err
+		}
+		defer j.referee.close()
+	}
 	j.report = func(line int, what string) {
 		if t.wrong+t.unfailing <= o.wrong {
 			fmt.Fprintf(w, "WRONG %s:%d: %s\n", file, line, what)
@@ -159,6 +167,21 @@ func (o options) table(w io.Writer, results map[string]*tally) {
 			t.files, t.queries, t.equal, percent(t.equal, t.queries), t.wrong, t.refused,
 			percent(t.refused, t.queries), float64(t.queries)/max(t.elapsed.Seconds(), 1e-9),
 			t.statements, t.statements-t.done-t.unfailing, t.unfailing)
+	}
+	tw.Flush()
+	if !o.sqlite {
+		return
+	}
+	tw = tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(tw, "folder\tboth answer\tas SQLite, not as the corpus\tµs a query\tSQLite\t"+
+		"rate\t")
+	for _, name := range append(folders, "all") {
+		t := results[name]
+		each := func(d time.Duration) float64 {
+			return float64(d.Microseconds()) / max(1, float64(t.both))
+		}
+		fmt.Fprintf(tw, "%s\t%d\t%d\t%.1f\t%.1f\t%.2f\t\n", name, t.both, t.asSQLite,
+			each(t.ours), each(t.theirs), t.rate())
 	}
 	tw.Flush()
 }

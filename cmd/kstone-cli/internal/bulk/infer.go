@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/record"
@@ -62,6 +63,10 @@ var guesses = []struct {
 	{"UUID", func(s string, _ bool) bool {
 		_, err := keycodec.ParseUUID(s)
 		return len(s) == 36 && err == nil
+	}},
+	{"DATE", func(s string, _ bool) bool {
+		_, err := time.Parse(time.DateOnly, s)
+		return err == nil
 	}},
 	{"TIMESTAMP", func(s string, _ bool) bool {
 		c := schema.Column{Type: keycodec.TypeTime, Unit: keycodec.Microsecond}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/meter"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
+	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/sql"
@@ -193,10 +196,47 @@ func IndexText(t *schema.Table, x *schema.Index) string {
 // ResultOf returns rows in the form that is printed.
 func ResultOf(rows *sql.Rows) present.Result {
 	r := present.Result{Rows: rows.All()}
+	dates := false
 	for _, c := range rows.Columns {
 		r.Names = append(r.Names, c.Name)
+		dates = dates || strings.HasPrefix(c.Type, "DATE")
+	}
+	if dates {
+		r.Rows = withDates(rows)
 	}
 	return r
+}
+
+// withDates returns rows with dates as texts. Why: as values they are times.
+func withDates(rows *sql.Rows) iter.Seq2[[]expr.Value, error] {
+	return func(yield func([]expr.Value, error) bool) {
+		for row, err := range rows.All() {
+			row = slices.Clone(row)
+			for i := range row {
+				if strings.HasPrefix(rows.Columns[i].Type, "DATE") {
+					row[i] = dateText(row[i])
+				}
+			}
+			if !yield(row, err) {
+				return
+			}
+		}
+	}
+}
+
+// dateText returns a date, or dates in a list, as a text.
+func dateText(v expr.Value) expr.Value {
+	if v.Kind() == expr.KindList {
+		list := []expr.Value{}
+		for e := range v.Elements() {
+			list = append(list, dateText(e))
+		}
+		return expr.List(list)
+	}
+	if t, ok := v.AsTime(); ok {
+		return expr.String(t.Format(time.DateOnly))
+	}
+	return v
 }
 
 // CompleteFirst completes the first argument after the database with what find returns. In a
