@@ -254,6 +254,9 @@ func (sc *scope) bindOutputs() {
 			continue
 		}
 		e := sc.clause("SELECT", true, o.Expr)
+		if _, ok := e.(expr.Row); ok {
+			sc.b.fail(o.Expr.Position(), "a row is no value; write its columns without parentheses")
+		}
 		out := boundOutput{name: o.Alias, alias: o.Alias != "", expr: e, typ: sc.typeOf(e)}
 		if ref, ok := o.Expr.(*syntax.Ref); ok && !out.alias {
 			out.name = ref.Column

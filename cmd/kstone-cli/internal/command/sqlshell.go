@@ -16,7 +16,7 @@ import (
 // with FROM after it, it is a statement.
 var sqlVerbs = []string{"SELECT", "INSERT", "REPLACE", "UPDATE", "EXPLAIN", "CREATE", "ALTER",
 	"DROP", "ANALYZE", "SHOW", "DESCRIBE", "BEGIN", "START", "COMMIT", "END", "ROLLBACK",
-	"SAVEPOINT", "RELEASE", "WITH", "VALUES"}
+	"SAVEPOINT", "RELEASE", "WITH", "VALUES", "DESC"}
 
 // isSQL reports whether a line of the shell begins a statement.
 func isSQL(line string) bool {
