@@ -200,7 +200,7 @@ func (h *history) merge(t *testing.T, lo, hi int, bottom bool,
 }
 
 // What is visible does not change by merging any neighbouring runs, at the bottom
-// or not, at any snapshot, now or later; and what nobody can see is gone.
+// or not, at any snapshot, now or later; and what no snapshot can see is gone.
 //
 // Promise (reads and writes): Merging changes nothing that any snapshot sees, and drops what
 // nobody sees. Also `TestMergeRepeatedly` in `compaction`.

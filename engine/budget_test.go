@@ -120,7 +120,7 @@ func loadUntil(t *testing.T, db *engine.DB, total int64) <-chan struct{} {
 	return done
 }
 
-// A commit larger than all budgets passes, and those after it: nobody waits for what
+// A commit larger than all budgets passes, and those after it: no write waits for what
 // cannot happen.
 func TestCommitLargerThanTheBudgets(t *testing.T) {
 	mem := vfs.NewMem()

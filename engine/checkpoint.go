@@ -93,7 +93,7 @@ func (db *DB) checkpointTo(ctx context.Context, dest string, o *CheckpointOption
 //
 // The way taken: state, references on the SSTs, and the part of the log that the state needs
 // are taken together, at one moment. The log's part is copied first, since a flush has made
-// it short. Whatever the order, nobody waits: SSTs that merges replace meanwhile, and segments
+// it short. Whatever the order, no write waits: SSTs that merges replace meanwhile, and segments
 // that flushes release, stay on the disk for the copy, without counting against a budget.
 //
 // What a crash leaves is described in docs/crash-safety.md.
@@ -102,7 +102,7 @@ type checkpoint struct {
 	dest   *destination
 	limit  upkeep.Limiter
 	duty   upkeep.DutyCycle
-	report func(CheckpointProgress) // nil: nobody asks
+	report func(CheckpointProgress) // or nil
 	done   CheckpointProgress
 }
 

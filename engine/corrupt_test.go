@@ -74,7 +74,7 @@ func TestVerifyNamesAllDamage(t *testing.T) {
 
 // A damaged file takes down what is in it and nothing else: other partitions and stripes
 // are read and written as ever, new writes of the stripe are merged among themselves,
-// and nobody tries to merge the damage again and again.
+// and the damage is not merged again and again.
 //
 // Promise (damage): A damaged file takes down what is in it and nothing else. Also
 // `TestReadErrorsOfMergesPass`.

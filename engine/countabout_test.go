@@ -11,7 +11,7 @@ import (
 	"github.com/kstonedb/kstone/internal/testutil"
 )
 
-// countDB makes a database with a partition of many items, in runs of which the newer ones are
+// countDB makes a database with a partition of many items, in runs, the newer ones
 // within the older ones, and in memtables, and small partitions beside it.
 func countDB(t *testing.T, rng *rand.Rand) *engine.DB {
 	t.Helper()
@@ -121,7 +121,7 @@ func zonedDB(t *testing.T) *engine.DB {
 	return db
 }
 
-// TestCountAboutWhileWriting counts while somebody writes.
+// TestCountAboutWhileWriting counts while a goroutine writes.
 func TestCountAboutWhileWriting(t *testing.T) {
 	db, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true,
 		Durability: engine.Process})

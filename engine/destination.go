@@ -17,8 +17,8 @@ import (
 // notes the names made in it.
 //
 // Why it notes them: a call that fails removes what it has made, and nothing else. Another
-// process may have made a database in the directory just before it was locked, or be asked by
-// somebody to use it.
+// process may have made a database in the directory just before it was locked, or be about to
+// use it.
 type destination struct {
 	*vfs.Dir
 	dir  string

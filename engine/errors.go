@@ -31,7 +31,7 @@ var (
 	// failed write or sync; the cause is wrapped. Reads go on.
 	ErrReadOnly = kv.ErrReadOnly
 	// ErrRemoved: the database directory, or a file in it that is in use, has been removed
-	// by somebody else. The database is read-only then: the error matches ErrReadOnly, too.
+	// from outside. The database is read-only then: the error matches ErrReadOnly, too.
 	ErrRemoved = vfs.ErrRemoved
 	// ErrDiskFull: there was no space. Nothing is lost, reads go on, and writes
 	// succeed again when there is space.

@@ -150,7 +150,7 @@ func failFinally(t *testing.T, match func(vfstest.Op) bool, call func(*engine.DB
 	mustClose(t, db)
 }
 
-// A sync that nobody waits for fails, too: the database turns read-only at once rather
+// A sync that no caller waits for fails, too: the database turns read-only at once rather
 // than at the next write.
 func TestFailedBackgroundSyncIsNoticed(t *testing.T) {
 	b := &breaker{match: onFile("wal-", vfstest.OpSync), err: errDisk}

@@ -120,7 +120,7 @@ func TestTxAfterItsEnd(t *testing.T) {
 	wantValue(t, db, pk("b"), nil)
 }
 
-// Close may meet any other call: nothing panics, nobody hangs, background work ends
+// Close may meet any other call: nothing panics or hangs, background work ends
 // without a false alarm, and what was acknowledged is there afterwards.
 func TestCloseMeetsEverything(t *testing.T) {
 	rounds := testutil.Effort(3, 8)

@@ -256,7 +256,7 @@ func (db *DB) walOptions(state *manifest.State) wal.Options {
 		FS: db.fs, Dir: db.dir, DBID: state.DBID, Mapped: true,
 		SegmentBytes:   segmentBytes(db.opts.LogBytes),
 		MaxRecordBytes: MaxBatchBytes,
-		// A sync in the background fails for everybody at once, not at the next write.
+		// A sync in the background fails for all at once, not at the next write.
 		OnFailure: func(err error) { _ = db.upkeep.Fail(err) },
 		MoreSpace: db.upkeep.MoreLogSpace,
 		Retain:    db.opts.RetainBytes > 0,

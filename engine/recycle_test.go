@@ -15,7 +15,7 @@ import (
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
-// Goal: files are reused only when nobody else has them. Method: a checkpoint shares
+// Goal: files are reused only when no other database has them. Method: a checkpoint shares
 // files by hard links; the source then merges and flushes many times over, which reuses
 // its obsolete files. The checkpoint must stay what it was, and the directory must hold
 // no more files than the manifest names once the database is closed.

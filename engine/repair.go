@@ -15,7 +15,7 @@ import (
 
 // Loss is something that Repair could not save. Its fields are
 //
-//	File        string // where it was; the directory's name if nobody knows
+//	File        string // where it was; the directory's name if unknown
 //	Offset      int64  // in the file, -1 for the whole file
 //	What        string // what was there: "data block", "range deletes", "file", "commits" …
 //	Stripe      int    // the stripe concerned, -1 for any of them
@@ -149,7 +149,7 @@ func lockSource(in *vfs.Dir, src string) (unlock func() error, err error) {
 }
 
 // prove opens and verifies what was made, and counts it. Why read-only and under the lock
-// that is held: nobody can have written to what a failed repair removes.
+// that is held: no other process can have written to what a failed repair removes.
 func prove(ctx context.Context, to *destination, o Options) (items uint64, err error) {
 	o.ReadOnly, o.InMemory = true, false
 	stays := struct{ vfs.FS }{to.Dir} // without its Close, as the lock

@@ -381,7 +381,7 @@ func TestRepairWithoutAMiddleSegment(t *testing.T) {
 // Damage of several kinds at once.
 func TestRepairOfMuchDamage(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
-	// Closed: of one that is killed a file may wait for reuse, which nobody misses.
+	// Closed: of one that is killed a file may wait for reuse; nothing is lost without it.
 	files, want := rescueDatabase(t, false)
 	ssts := files.names("", ".sst")
 	damaged := maps.Clone(files)

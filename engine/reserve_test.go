@@ -75,7 +75,7 @@ var deleteWays = map[string]func(t *testing.T, db *engine.DB, lo, hi int){
 }
 
 // On a full disk every delete succeeds, in whatever form, also of everything. Space comes
-// back by merges that nobody asks for, and puts resume, although the disk has not grown.
+// back by merges in the background, and puts resume, although the disk has not grown.
 func TestDeletesOnFullDisk(t *testing.T) {
 	for name, remove := range deleteWays {
 		for _, room := range []int64{8 << 20, 24 << 20} {

@@ -88,7 +88,7 @@ func (db *DB) CountAbout(q Query) (float64, error) {
 	return db.reads.CountAbout(keycodec.Stripe(q.PK), span, q.MayHold)
 }
 
-// CountScanAbout is CountAbout for a scan, of which From, To and MayHold count. It looks at one
+// CountScanAbout is CountAbout for a scan; its From, To and MayHold count. It looks at one
 // stripe, and at more until it has found enough items or looked at as many as most, and takes
 // the others to be alike: hashes of partition keys spread items over stripes.
 func (db *DB) CountScanAbout(s Scan, enough float64, most int) (float64, error) {

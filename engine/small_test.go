@@ -120,18 +120,19 @@ func TestSmallDatabaseOfManyProcesses(t *testing.T) {
 	}
 }
 
-// Goal: the same for any number of openings, with and without writes. Method: a thousand and
-// more in one process on a file system in memory; every second one ends with a kill.
+// Goal: the same for any number of openings, with and without writes. Method: many in one process
+// on a file system in memory, some of which end with a kill.
 func TestSmallDatabaseOfManyOpenings(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
+	many := testutil.Effort(250, 1000)
 	for name, c := range map[string]struct {
 		opens, keys, valueBytes int
 		kill, idle              bool
 	}{
-		"a thousand items":    {opens: 1000, keys: 1000, valueBytes: 10},
-		"forty items":         {opens: 1000, keys: 40, valueBytes: 10},
-		"every second killed": {opens: 300, keys: 300, valueBytes: 150, kill: true},
-		"nothing written":     {opens: 3000, keys: 1, valueBytes: 10, idle: true},
+		"new items":           {opens: many, keys: many, valueBytes: 10},
+		"forty items":         {opens: many, keys: 40, valueBytes: 10},
+		"every second killed": {opens: 100 + many/5, keys: 100 + many/5, valueBytes: 150, kill: true},
+		"nothing written":     {opens: 2 * many, keys: 1, valueBytes: 10, idle: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fsys := vfstest.NewCrash()

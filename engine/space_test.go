@@ -179,7 +179,7 @@ func TestCompactPartition(t *testing.T) {
 			ok(t, db.Put(pksk(p, fmt.Sprint(i)), make([]byte, 100)))
 		}
 		ok(t, db.Flush(ctx))
-		for i := range 4 { // too few for a merge that nobody asks for
+		for i := range 4 { // too few for a merge in the background
 			ok(t, db.Delete(pksk(p, fmt.Sprint(i))))
 		}
 	}

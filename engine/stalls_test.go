@@ -98,7 +98,7 @@ func (w *warnings) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// Log files that cannot be removed hold nobody up: writers go on beyond the budget of the
+// Log files that cannot be removed hold no writer up: they go on beyond the budget of the
 // log, the metrics show what is there, and the attempts and warnings are few. When they can
 // be removed they are.
 //

@@ -129,7 +129,7 @@ func wantCheapReads(t *testing.T, db *engine.DB, n, partitions int, most uint64)
 	}
 }
 
-// endingContext is a context that ends as soon as somebody waits for its end.
+// endingContext is a context that ends as soon as a call waits for its end.
 type endingContext struct {
 	context.Context
 	done chan struct{}

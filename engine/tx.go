@@ -15,7 +15,7 @@ import (
 
 // Tx is a transaction: it reads a snapshot with its own writes on top, and commits
 // all its writes at once if nothing it has read has changed since (serializable
-// isolation, optimistic: nobody waits, the later commit loses). It belongs to the
+// isolation, optimistic: no commit waits, the later commit loses). It belongs to the
 // function it was given to, or to whoever has called Begin, and to one goroutine. It is a
 // [Reader].
 type Tx struct {

@@ -170,7 +170,7 @@ func TestUpdateRetryEnds(t *testing.T) {
 	}
 }
 
-// TestCrossedConditions: of two batches, each of which requires that what the other writes is not
+// TestCrossedConditions: of two batches that each require that what the other writes is not
 // there, at most one is committed.
 func TestCrossedConditions(t *testing.T) {
 	db := openMemory(t, engine.Options{Durability: engine.Process})

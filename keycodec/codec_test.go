@@ -247,7 +247,7 @@ func TestCodecRefusesValues(t *testing.T) {
 		"a time out of range": func(e *everything) { e.At = time.Unix(math.MaxInt64-1e12, 0) },
 		"too many places":     func(e *everything) { e.Price = keycodec.NewDecimal(1, 3) },
 		"no IP address":       func(e *everything) { e.IP = netip.Addr{} },
-		"bits behind":         func(e *everything) { e.Net = netip.MustParsePrefix("10.0.0.1/8") },
+		"bits after it":       func(e *everything) { e.Net = netip.MustParsePrefix("10.0.0.1/8") },
 	} {
 		e := good
 		if _, err := c.Append(nil, &e); err != nil {

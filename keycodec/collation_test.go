@@ -134,7 +134,7 @@ func TestCollatedKeys(t *testing.T) {
 		"case that is the text":       "62 0000 07 62 0000",
 		"no case":                     "62 0000 07",
 		"case without its terminator": "62 0000 07 42",
-		"something behind the case":   "62 0000 07 42 0000 00",
+		"something after the case":    "62 0000 07 42 0000 00",
 	} {
 		if values, err := kept.Decode(unhex(t, hex)); err == nil {
 			t.Errorf("%s: %s decodes to %v", name, hex, values)

@@ -276,7 +276,7 @@ func TestEdgeLengthsDoNotSort(t *testing.T) {
 func TestEdgeEmptySortKey(t *testing.T) {
 	empty := keycodec.Key{PK: []byte("a"), SK: []byte{}}
 	if empty.Validate() == nil {
-		t.Error("an empty sort key, which could not be told from none, is valid")
+		t.Error("an empty sort key, which would equal none, is valid")
 	}
 }
 

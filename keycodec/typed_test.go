@@ -428,7 +428,7 @@ func TestDecodersOfOtherTypesRefuse(t *testing.T) {
 		{"no prefix", "", network, 0},
 		{"prefix without a length", "04 0a000000", network, 5},
 		{"prefix of 33 bits", "04 0a000000 21", network, 5},
-		{"bits behind the prefix", "04 0a000001 08", network, 1},
+		{"bits after the prefix", "04 0a000001 08", network, 1},
 	})
 }
 

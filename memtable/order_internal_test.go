@@ -299,7 +299,7 @@ func TestPrefixBytes(t *testing.T) {
 		key := bytes.Repeat([]byte{'k'}, n)
 		tab := New(Options{Prefix: key})
 		if want := min(n, 256); len(tab.prefix) != want {
-			t.Errorf("%d bytes expected, told %d", len(tab.prefix), n)
+			t.Errorf("a prefix of %d bytes, of %d", len(tab.prefix), n)
 		}
 		if n > 0 && &key[0] == &tab.prefix[0] {
 			t.Error("the prefix is not copied")

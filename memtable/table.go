@@ -31,7 +31,7 @@ const (
 const (
 	stateEmpty  uint32 = iota // no key yet
 	stateActive               // readers lock
-	stateFrozen               // nothing changes, nobody locks
+	stateFrozen               // nothing changes, readers do not lock
 )
 
 // Options configure a table. The zero value is valid.

@@ -40,7 +40,7 @@ func batchFile(t *testing.T, first, last, step int, o WriterOptions) (vfs.FS, ba
 
 func batchKey(i int) []byte { return fmt.Appendf(nil, "number/%04d", i) }
 
-// batchFiles are files of numbers, some of which overlap, with one filter, with some and with
+// batchFiles are files of numbers, some overlapping, with one filter, with some and with
 // none. No batch asks for the numbers of the fourth.
 var batchFiles = []struct {
 	first, last, step int

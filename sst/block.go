@@ -10,7 +10,7 @@ import (
 
 // dataBlock is a decoded data block, see blockBuilder for the format. It is
 // immutable. Opening one checks what every access relies on; entries are checked
-// when they are read, so that a block costs nothing for entries nobody asks for.
+// when they are read, so that a block costs nothing for entries that are not read.
 type dataBlock struct {
 	data   []byte
 	n      int // entries

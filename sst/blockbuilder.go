@@ -29,7 +29,7 @@ import (
 const (
 	blockVersion     = 1
 	blockHeaderBytes = 20
-	// entryOverheadBytes estimates what an entry takes besides key and value: head,
+	// entryOverheadBytes estimates what an entry takes in addition to key and value: head,
 	// offset and the varints.
 	entryOverheadBytes = 14
 )

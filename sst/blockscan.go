@@ -210,7 +210,7 @@ func (s *Salvaged) compare(known *base.FileMeta, end int, inData bool, why error
 	}
 	for i := range s.Lost {
 		if l := &s.Lost[i]; !l.Ranges {
-			l.Entries = known.Entries - s.Entries // of all gaps together, told once
+			l.Entries = known.Entries - s.Entries // of all gaps together, reported once
 			break
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/kstonedb/kstone/zonemap"
 )
 
-// Writer writes one file from entries in order. It streams: besides buffers of a
+// Writer writes one file from entries in order. It streams: beside buffers of a
 // few hundred kilobytes it holds the index and, until Finish, about one byte per
 // key and filter byte of finished filters and 30 bytes per key of the one being
 // built. After an error every further call returns the same error. A Writer belongs

@@ -231,7 +231,7 @@ func TestWriterSizes(t *testing.T) {
 }
 
 // TestFinishedWriters: nothing is added to a finished file, nor is one finished that is
-// empty, too long, or of which a block could not be written.
+// empty, too long, or such that a block could not be written.
 func TestFinishedWriters(t *testing.T) {
 	w, _ := writerOf(t, WriterOptions{})
 	if _, err := w.Finish(); err == nil || w.Add(&base.Entry{Kind: base.KindPut}) != err {

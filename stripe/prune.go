@@ -18,7 +18,7 @@ type pruner struct {
 	older []*Run
 	// mayHold, if not nil, reports whether a zone may have what the caller looks for.
 	mayHold func(zone.Columns) bool
-	blocks  *zone.BlockCounts // nil: nobody counts
+	blocks  *zone.BlockCounts // or nil
 }
 
 // init sets what is wanted of run number i of the view. It reports false if all of it may be.

@@ -30,7 +30,7 @@ func (s spanList) Span(i int, buf []byte) (lo, hi, keys []byte) {
 	return keys[:n:n], hi, keys
 }
 
-// anySpans draws ranges between the keys 0 and n, of which some are empty.
+// anySpans draws ranges between the keys 0 and n; some are empty.
 func anySpans(rng *rand.Rand, n int, reverse bool) spanList {
 	var spans spanList
 	for at := rng.IntN(n); at < n && len(spans) < 6; at += rng.IntN(n / 3) {

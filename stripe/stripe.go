@@ -281,7 +281,7 @@ func (s *Stripe) Close() {
 	}
 }
 
-// publish makes v the current view. Requires: install held, or nobody else about.
+// publish makes v the current view. Requires: install held, or s is not in use yet.
 func (s *Stripe) publish(v *View) {
 	v.refs.Store(1)
 	for _, r := range v.Runs {

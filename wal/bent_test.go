@@ -96,7 +96,7 @@ func TestUnknownSize(t *testing.T) {
 	}
 }
 
-// A segment of which it is not known whether it has a second name is neither resumed nor used
+// A segment that may have a second name is neither resumed nor used
 // again.
 func TestUnknownLinks(t *testing.T) {
 	o, img := closedImage(t)

@@ -178,7 +178,7 @@ func (s *script) state() string {
 		head += ", removal due"
 	}
 	if err := l.Err(); err != nil {
-		head += fmt.Sprintf(", %v, told %d times", err, s.failures.Load())
+		head += fmt.Sprintf(", %v, reported %d times", err, s.failures.Load())
 	}
 	lines := []string{head + "\n"}
 	for _, i := range l.Segments() {

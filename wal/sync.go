@@ -50,10 +50,10 @@ import (
 // syncer forms the batches of callers that share a sync, and passes on the turn to sync.
 type syncer struct {
 	kick chan struct{}
-	turn chan struct{} // capacity 1; full while somebody syncs
+	turn chan struct{} // capacity 1; full while a sync runs
 
 	mu       sync.Mutex
-	pending  *syncBatch // Guarded by mu; nil if nobody waits
+	pending  *syncBatch // Guarded by mu; nil if no caller waits
 	finished bool       // Guarded by mu; no sync will happen any more
 }
 

@@ -18,7 +18,7 @@ const (
 
 // lookupJoin reads the partners of batches of left rows by their keys. When that has cost more than
 // to read all of the right side, it does so, and becomes a hash join for the rest of the left rows:
-// from the first one of the batch in which it was noticed, of which nothing was handed on.
+// from the first one of the batch in which it was noticed: nothing of that was handed on.
 type lookupJoin struct {
 	joiner
 	node   *plan.JoinNode

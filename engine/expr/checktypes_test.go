@@ -218,7 +218,7 @@ func TestCheckTypesIsWhatEvaluationSays(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d right, %d wrong, of which %d fail for one of some random rows", right, wrong, proved)
+	t.Logf("%d right, %d wrong; %d of these fail for one of some random rows", right, wrong, proved)
 	if right < trees/10 || proved < wrong*6/10 {
 		t.Error("the check is too strict, or the test too weak")
 	}

@@ -21,7 +21,7 @@ func (b *binder) access(n *access) (Node, error) {
 			terms = append(terms, b.expr(t))
 		}
 		if resumes {
-			terms = append(terms, behind(orderExprs(b.order), b.order, b.after))
+			terms = append(terms, rowsAfter(orderExprs(b.order), b.order, b.after))
 		}
 		pred := spans.NormaliseFor(conjunct.Join(terms), p.rel.info, nil)
 		terms = conjunct.Split(nil, pred)
@@ -97,7 +97,7 @@ func (p *path) sortKeys() (keys []SortKey) {
 	for _, o := range p.order {
 		e := toSlots(p.q.column(o.Source, o.Ordinal), p.layout)
 		if _, ok := e.(expr.Slot); !ok {
-			break // nobody asked for an order by it
+			break // no order by it is needed
 		}
 		keys = append(keys, SortKey{Expr: e, Desc: o.Desc, NullsLast: o.NullsLast})
 	}

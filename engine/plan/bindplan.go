@@ -242,7 +242,7 @@ func (b *binder) resume(n *resume) (Node, error) {
 	if err != nil || b.after == nil {
 		return in, err
 	}
-	return &Filter{Step: n.Step, Input: in, Pred: behind(n.keys, b.order, b.after)}, nil
+	return &Filter{Step: n.Step, Input: in, Pred: rowsAfter(n.keys, b.order, b.after)}, nil
 }
 
 // gate decides a condition without columns. If it is not true, nothing is read.

@@ -30,10 +30,10 @@ func orderExprs(order []Order) []expr.Expr {
 	return keys
 }
 
-// behind returns the condition on rows after the one with the given values: with equal
+// rowsAfter returns the condition on rows after the one with the given values: with equal
 // first values, and one that comes later. Keys are the expressions of the order as the
 // rows have them.
-func behind(keys []expr.Expr, order []Order, values []expr.Value) expr.Expr {
+func rowsAfter(keys []expr.Expr, order []Order, values []expr.Value) expr.Expr {
 	var or []expr.Expr
 	for i, o := range order {
 		var and []expr.Expr

@@ -153,7 +153,7 @@ func (q *query) propagated() (derived []expr.Expr) {
 
 // propagateOn adds to ON what follows from WHERE for the right side of a left, semi or anti join:
 // rows that are equal to those of the left side in a column satisfy what is true of it there. Not
-// for an anti join of NOT IN, of which also rows count that are not equal.
+// for an anti join of NOT IN, where rows that are not equal count, too.
 func (q *query) propagateOn() {
 	for _, r := range q.rels {
 		if r.kind == Inner || r.nullAware {

@@ -8,7 +8,7 @@ import (
 	"github.com/kstonedb/kstone/engine/plan"
 )
 
-// TestManyORs plans ANDs of many ORs, of which unions could be made.
+// TestManyORs plans ANDs of many ORs, which could become unions.
 //
 // Promise (plans): Planning an AND of many ORs takes time in proportion to their number.
 func TestManyORs(t *testing.T) {

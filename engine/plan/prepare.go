@@ -188,12 +188,12 @@ func (q *query) allApplied() []*subquery {
 // setCursor finds the elements of a row that a cursor holds.
 func (p *Prepared) setCursor() {
 	q := p.q
-	behind := len(q.outputs)
+	hidden := len(q.outputs)
 	if q.sel.RowKeys {
-		behind += 2
+		hidden += 2
 	}
 	for i, o := range q.total {
-		at := behind + i
+		at := hidden + i
 		if q.sel.Distinct {
 			at = q.outputIndex(o.Expr)
 		}

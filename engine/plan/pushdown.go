@@ -11,7 +11,7 @@ import (
 // into each of several whose rows follow each other. A LIMIT stops that, since it counts the rows
 // before, and so does a group, except for terms on what all rows of a group have in common.
 //
-// Columns that nobody wants are not computed.
+// Columns that are not needed are not computed.
 //
 // Requires: distribute was called, and the query of FROM is not planned yet.
 func (q *query) pushDown(r *relation) {

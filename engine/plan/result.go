@@ -31,8 +31,8 @@ func (q *query) ties() (ties []expr.Expr) {
 	return ties
 }
 
-// tieOrder completes the order of a query with cursors to one that tells any two rows
-// apart. The direction is that in which an index delivers both, if there is one.
+// tieOrder completes the order of a query with cursors to one in which no two rows are
+// equal. The direction is that in which an index delivers both, if there is one.
 func (q *query) tieOrder() {
 	q.total = slices.Clone(q.order)
 	if !q.page {

@@ -125,7 +125,7 @@ func orTaken(err error) error {
 	return err
 }
 
-// errText leaves out what was found, of which there are many.
+// errText leaves out what was found, which varies.
 func errText(err error) string {
 	return found.ReplaceAllString(orTaken(err).Error(), "")
 }

@@ -278,7 +278,7 @@ func TestSecondSpellings(t *testing.T) {
 	for typ, width := range widths {
 		c := schema.Column{Name: "f", Type: typ}
 		for _, nullable := range []bool{false, true} {
-			nan := bytes.Repeat([]byte{0xff}, width) // of which there is one, with another key
+			nan := bytes.Repeat([]byte{0xff}, width) // there is one, with another key
 			if c.Nullable = nullable; nullable {
 				nan = append([]byte{1}, nan...)
 			}

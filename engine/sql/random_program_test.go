@@ -39,7 +39,7 @@ type step struct {
 	kinds []kind // of args
 
 	// Of queries.
-	ordered   bool   // the order tells all rows of the result apart
+	ordered   bool   // no two rows of the result are equal in the order
 	where     string // the condition, if it can be judged row by row
 	whereArgs int    // how many of args it has
 	page      int    // rows of a page, 0 if the query is not read in pages
@@ -117,7 +117,7 @@ func (s step) String() string {
 			text += "\n    " + inner.String()
 		}
 	case doSnapshot:
-		text = "snapshot, read behind the changes:"
+		text = "snapshot, read after the changes:"
 		for _, inner := range s.steps {
 			text += "\n    " + inner.String()
 		}

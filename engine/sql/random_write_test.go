@@ -143,7 +143,7 @@ func (w *writer) tableCheck() string {
 		oneOf(w.Rand, stored[c.kind]), w.oneOf("< 6", "<> 2"))
 }
 
-// required returns the columns besides id that are NOT NULL.
+// required returns the columns other than id that are NOT NULL.
 func (w *writer) required() []field {
 	return slices.DeleteFunc(slices.Clone(w.columns), func(c field) bool {
 		return c.null || c.name == "id"

@@ -11,7 +11,7 @@
 //
 // # Conditions are data
 //
-// A write set says what it requires of which key: that there is no item, that there is one,
+// A write set says what it requires of a key: that there is no item, that there is one,
 // that its value or version is a certain one. So a remote engine needs one request, and the
 // local one checks under the locks of its commit. All conditions are about the state before
 // the write set, whatever the set itself writes, and all of them are checked in one step

@@ -35,7 +35,7 @@ const skewedText = `{"name":"events","columns":[
    "where":{"op":"=","args":[{"op":"column","name":"kind"},
      {"op":"const","value":{"string":"b"}}]}}]}`
 
-// skewed writes n rows, of which 40 % have one user and the others about ten each.
+// skewed writes n rows: 40 % have one user, the others about ten rows each.
 func skewed(t *testing.T, tab *table.Table, n int) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(9, 9))

@@ -386,7 +386,7 @@ func (b *builder) dropChanged(ctx context.Context) error {
 }
 
 // taken finds out whose the entry is that a row should have in a unique index: its own,
-// from a build that was interrupted; nobody's any more; or that of another row, with which
+// from a build that was interrupted; that of a row that is gone; or that of another row, with which
 // it is in conflict.
 func (b *builder) taken(ctx context.Context, t *schema.Table, x *schema.Index, op *store.Op,
 	info buildOp) (again bool, err error) {

@@ -62,7 +62,7 @@ func damaged(what string, want, got any) error {
 	return corrupt.New("", 0, what, want, got)
 }
 
-// load reads the catalogue, which makes a list of tables that nobody uses yet.
+// load reads the catalogue, which makes a list of tables that is not used yet.
 func (db *DB) load(ctx context.Context) (*tableList, error) {
 	list := &tableList{map[string]*tableCore{}, map[uint32]*tableCore{}, map[string]*View{}}
 	stats, fences := map[uint32]*plan.TableStats{}, map[uint32][]string{}

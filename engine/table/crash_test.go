@@ -202,7 +202,7 @@ func crashSteps(t *testing.T, c *cutter, db *table.DB, rng *rand.Rand) error {
 	return errors.Join(errs...)
 }
 
-// conflictSteps builds a unique index over rows of which few are equal, in vain.
+// conflictSteps builds a unique index over rows, few of them equal, in vain.
 func conflictSteps(t *testing.T, c *cutter, db *table.DB, rng *rand.Rand) error {
 	people := create(t, db, peopleText)
 	const first, all = 2*buildRows + 70, 2*buildRows + 80

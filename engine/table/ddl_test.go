@@ -347,8 +347,8 @@ func (c *changing) checkRow(id int64, r thing, err error) error {
 
 // TestDefinitionsChangeBesideStatements renames a table and its columns, adds and drops
 // columns and indexes, and puts another table in its place, while queries, prepared ones,
-// cursors, transactions, caches, SQL and structs read and write. Who knows the table must see
-// whole states of it at all times; who knows names gets that, or is told what has changed.
+// cursors, transactions, caches, SQL and structs read and write. Those that hold the table see
+// whole states of it at all times; those that use names do, or get an error that names the change.
 func TestDefinitionsChangeBesideStatements(t *testing.T) {
 	c := newChanging(t)
 	var group sync.WaitGroup

@@ -96,7 +96,7 @@ func (db *DB) dropIndex(ctx context.Context, core *tableCore, id uint32,
 	})
 }
 
-// removeEntries removes all entries of an index that nobody uses any more.
+// removeEntries removes all entries of an index that is out of use.
 func (db *DB) removeEntries(ctx context.Context, t *schema.Table, x *schema.Index,
 	progress func(Progress)) error {
 	n := x.Buckets()

@@ -16,8 +16,8 @@ import (
 	"github.com/kstonedb/kstone/engine/table/internal/statistics"
 )
 
-// Statistics that nobody has asked for. A query whose tables have none, or of whose rows a fifth
-// has been written since, starts a refresh: a goroutine looks at Options.SampleRows rows and
+// Statistics without a call of Analyze. A query whose tables have none, or if a fifth of their
+// rows has been written since, starts a refresh: a goroutine looks at Options.SampleRows rows and
 // replaces what Analyze or an earlier refresh has found. Planning waits for it, for maxStatsWait
 // at most, if there are no statistics, or if they are very old; otherwise a query goes on with
 // what there is, and has another plan next time.
@@ -254,7 +254,7 @@ func (db *DB) known(ctx context.Context, c *tableCore, snap *Snapshot, st *table
 	return rows <= maxDrift*old.Rows && old.Rows <= maxDrift*rows, err
 }
 
-// publish replaces old statistics, unless somebody else has done so, and stores the new ones.
+// publish replaces old statistics, unless another process has done so, and stores the new ones.
 func (db *DB) publish(ctx context.Context, c *tableCore, old, s *plan.TableStats,
 	published func()) error {
 	db.schemaMu.Lock()

@@ -87,7 +87,7 @@ func eventually(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// TestStatisticsByThemselves joins a few rows with many of which no statistics were asked for,
+// TestStatisticsByThemselves joins a few rows with many that were never analyzed,
 // lets the table grow, and changes its values.
 //
 // Promise (tables): A query of tables that were never analyzed is planned with statistics of a

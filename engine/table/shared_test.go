@@ -69,7 +69,7 @@ func onStorages(t *testing.T, f func(t *testing.T, next func() store.Store)) {
 }
 
 // openShared opens the tables as another process does. With the lease of behind it learns of
-// changes only when it is told.
+// changes only when it is notified.
 func openShared(t testing.TB, s store.Store, lease time.Duration) *table.DB {
 	t.Helper()
 	db, err := table.OpenStore(ctx, s, &table.Options{Lease: lease})

@@ -16,7 +16,7 @@ type Tx struct {
 	store store.Tx
 	seen  map[*tableCore]*tableState
 	begun bool // by Begin
-	// touched are the rows written so far, of tables that somebody watches.
+	// touched are the rows written so far, of tables that are watched.
 	touched []touched
 }
 

@@ -60,7 +60,7 @@ func TestUpsertTellsNewFromReplaced(t *testing.T) {
 	}
 }
 
-// TestUpsertAmongGoroutines: every key is new to exactly one of them, and none is told that
+// TestUpsertAmongGoroutines: every key is new to exactly one of them, and none reports that
 // a row is in its way.
 func TestUpsertAmongGoroutines(t *testing.T) {
 	const workers, keys = 4, 300

@@ -53,7 +53,7 @@ func (s *Slot[T]) Peek() *T {
 // that another goroutine put into the slot first. Bytes is what v holds besides
 // its own size; weight is how many passes of the hand a value survives after a hit,
 // at least 1. A value that cannot be cached (larger than the budget, dropped
-// group) is returned all the same.
+// group) is returned in either case.
 func Insert[T any](g *Group, s *Slot[T], v T, bytes int64, weight int) *T {
 	it := &item[T]{value: v, slot: s}
 	it.self = it

@@ -613,7 +613,7 @@ var bugs = []bug{
 		"./engine/table", "TestWritersBehindWriteByThePresentDefinition",
 	},
 	{
-		"readers one definition behind are right: an index is dropped at once",
+		"readers with the definition before are right: an index is dropped at once",
 		[]edit{{
 			"engine/table/drop.go", "if err := db.retire(ctx, core, id); err != nil {", noError,
 		}},

@@ -110,7 +110,7 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// A write that reports a failure may have reached the disk all the same. It is
+// A write that reports a failure may have reached the disk nevertheless. It is
 // taken back, or the error says that its outcome is unknown.
 func TestFailedWriteThatReachedTheFile(t *testing.T) {
 	for _, truncate := range []error{nil, errIO} {

@@ -99,7 +99,7 @@ func replay(name string, content []byte, id identity) (*loaded, error) {
 }
 
 // checkSeal judges what follows a seal. Bytes may: those of a record that was to
-// overwrite the seal, of which a crash kept the end and not the beginning. A valid
+// overwrite the seal, if a crash kept its end and not its beginning. A valid
 // record may not.
 func (l *loaded) checkSeal(name string, content []byte, r record) error {
 	if l.state == nil || len(r.payload) != 0 {

@@ -64,7 +64,7 @@ func (l *Log) pointTo(id identity) error {
 		return l.fail(fmt.Errorf("sync database directory: %w", err))
 	}
 	if err := l.fs.Rename(tmp, path); err != nil {
-		// The rename may have happened all the same. Only another one, to yet another
+		// The rename may have happened nevertheless. Only another one, to yet another
 		// manifest, settles it; nothing more may be appended to the old file.
 		l.mustMove = true
 		return fmt.Errorf("replace %s: %w (%w)", CurrentName, err, ErrUncertain)

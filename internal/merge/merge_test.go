@@ -432,7 +432,7 @@ func TestUnion(t *testing.T) {
 	}
 }
 
-// number is a sequence of numbers, the later of which is the present one.
+// number is a sequence of numbers: of those that have been read the last is the present one.
 type number struct {
 	all []int
 	at  int

@@ -66,7 +66,7 @@ func TestScaleZones(t *testing.T) {
 	}
 }
 
-// eventsOf returns rows with a time that rises, and a source of which ten are frequent.
+// eventsOf returns rows with a time that rises, and a source; ten sources are frequent.
 func eventsOf(rows int) iter.Seq[[]expr.Value] {
 	return func(yield func([]expr.Value) bool) {
 		for i := range rows {

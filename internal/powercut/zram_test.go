@@ -42,7 +42,7 @@ func newZram(t *testing.T, sizeBytes int64) (d *disk, limit func(string)) {
 }
 
 // Goal: when a device fails to take what is written, nothing is acknowledged that is not
-// on it, the process is told by errors and not by a signal, and everything acknowledged
+// on it, the process gets errors and no signal, and everything acknowledged
 // before is there when the device works again. Why it is hard: the kernel reports a failed
 // write to one fsync, and the next succeeds although the data never arrived. Method: a
 // device in memory whose space is taken away at a random moment.
@@ -96,7 +96,7 @@ func TestFailingSyncOnRealDevice(t *testing.T) {
 				}
 				d.unmount(t)
 			}
-			t.Logf("%d cycles on %s, the writer was told of the failure in %d, %d steps"+
+			t.Logf("%d cycles on %s, the writer got the error in %d, %d steps"+
 				" acknowledged at Sync, none lost but in %d moments of a shutdown", n, fsys.name,
 				failed, acked, raced)
 			if raced > 1+n/20 {

@@ -106,7 +106,7 @@ var (
 	}
 )
 
-// shared may be imported by everybody, row 0 included: the common vocabulary.
+// shared may be imported by all, row 0 included: the common vocabulary.
 var shared = map[string]bool{"internal/base": true, "internal/corrupt": true}
 
 // testOnly packages may be imported by tests and hold nothing that ships.

@@ -124,8 +124,8 @@ func TestRefusedValues(t *testing.T) {
 		{"below the delimiter", composite.UnitSeparator, free, "a\t"},
 		{"the delimiter itself", composite.NullByte, free, "a\x00"},
 		{"the delimiter's first byte", composite.DoubleByte, free, "a\x00\x00"},
-		{"1969 behind 2025", 0, stamp, time.UnixMilli(-1)},
-		{"1969 behind 2025", 0, stamp, int64(-1)},
+		{"1969 after 2025", 0, stamp, time.UnixMilli(-1)},
+		{"1969 after 2025", 0, stamp, int64(-1)},
 		{"two times are one", 0, stamp, time.UnixMicro(1)},
 		{"beyond the range", 0, stamp, time.Unix(math.MaxInt64/1000, 999e6)},
 		{"beyond the range", 0, stamp, time.Unix(math.MaxInt64/900, 0)},
@@ -278,7 +278,7 @@ func TestDecodeDamage(t *testing.T) {
 		offset int64
 	}{
 		{"another shard", 1, 0x11, 0}, {"another delimiter", 2, 0x1e, 2},
-		{"text behind the padding", 34, 'x', 12}, {"not UTF-8", 3, 0xff, 3},
+		{"text after the padding", 34, 'x', 12}, {"not UTF-8", 3, 0xff, 3},
 		{"a delimiter inside", 35, 0, 35}, {"a time before 1970", 36, 0x80, 36},
 	} {
 		bad := bytes.Clone(key)

@@ -106,7 +106,7 @@ func (v *view) spend(s *Set, keys int) {
 	if v.worth == 0 || v.planes.Load() != nil || v.asked.Add(int64(keys)) < v.worth {
 		return
 	}
-	if s.mu.TryLock() { // else somebody is at it, or changes the segments
+	if s.mu.TryLock() { // else another call does so, or changes the segments
 		v.interleave(&s.opts)
 		s.mu.Unlock()
 	}

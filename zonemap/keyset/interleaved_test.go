@@ -11,7 +11,7 @@ import (
 	"github.com/kstonedb/kstone/zonemap/keyset"
 )
 
-// lanes are filters of one shape, over zones of which each is a little smaller than the one
+// lanes are filters of one shape, over zones, each a little smaller than the one
 // before it; every third is wide if wide is set.
 func lanes(rnd *rand.Rand, n int, wide bool, segLen, segCount uint32) (members []member) {
 	for i := range uint64(n) {

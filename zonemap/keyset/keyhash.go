@@ -13,8 +13,8 @@ import (
 // The word is then spread by base.Mix(word + seed).
 //
 // Why not base.Hash: its constants are public, and keys of more than 16 bytes whose
-// first eight bytes equal one of them collide under every seed. Here nobody who does
-// not know the seed can choose keys that collide.
+// first eight bytes equal one of them collide under every seed. Here keys that
+// collide cannot be chosen without the seed.
 //
 // Format: words are what filters in segment files are built on; they must never change.
 type keyHash struct {

@@ -22,14 +22,14 @@ type Block struct {
 	buf    []byte // of its partition key
 }
 
-// Entries are items of which only the values are at hand. They do not expire.
+// Entries are items without their keys: only the values are at hand. They do not expire.
 type Entries interface {
 	KeyBytes(i int) int
 	AppendKey(dst []byte, i int) []byte
 	Seq(i int) base.SeqNum
 }
 
-// SetEntries is SetRows of items of which only the values are at hand.
+// SetEntries is SetRows of items without their keys.
 func SetEntries(b *Block, values [][]byte, of Entries, pk []byte, skip int, stripe uint8) {
 	SetRows(b, nil, pk, skip, stripe)
 	b.plain, b.values = of, values

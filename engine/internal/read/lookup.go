@@ -41,7 +41,7 @@ func (r *Reader) find(id uint8, key []byte, e *base.Entry) (live bool, err error
 	}
 	start := s.counters.start()
 	snap, complete := base.MaxSeqNum, s.visible.load()
-	if r.at != nil { // of which all is complete
+	if r.at != nil { // a snapshot: all of it is complete
 		snap, complete = r.at.node.seq, r.at.node.seq
 	}
 	base.Yield()

@@ -51,7 +51,7 @@ import (
 // commits above it.
 type visible struct {
 	seq   atomic.Uint64
-	_     [56]byte // the number is read by everybody, the slots are written
+	_     [56]byte // the number is read by all, the slots are written
 	slots [visibleSlots]atomic.Uint64
 }
 

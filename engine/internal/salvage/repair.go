@@ -56,7 +56,7 @@ type Repair struct {
 }
 
 // Survey finds out which database is in src, a directory of in, and which files belong to it.
-// The error matches manifest.ErrNotDatabase if there is none. Requires: nobody writes to src
+// The error matches manifest.ErrNotDatabase if there is none. Requires: nothing writes to src
 // until Write has returned.
 func Survey(in vfs.FS, src string) (*Repair, error) {
 	r := &Repair{in: in, src: src}

@@ -9,7 +9,7 @@ import (
 
 // Loss is something that a repair could not save.
 type Loss struct {
-	// File is where it was; the directory's name if nobody knows.
+	// File is where it was; the directory's name if that is unknown.
 	File string
 	// Offset in the file, -1 for the whole file.
 	Offset int64

@@ -322,7 +322,7 @@ func (c *commit) within(tx *engine.Tx, m items) error {
 	return nil
 }
 
-// insertNew inserts items, some of which are there and some repeat others. Silent says that
+// insertNew inserts items; some are there, and some repeat others. Silent says that
 // nothing was committed.
 func (c *commit) insertNew() (silent bool, err error) {
 	var all []engine.Item

@@ -152,7 +152,7 @@ func (p *parser) word(word string) bool {
 	return true
 }
 
-// words steps over several keywords, of which the first decides.
+// words steps over several keywords; the first decides.
 func (p *parser) words(first string, others ...string) bool {
 	if !p.word(first) {
 		return false

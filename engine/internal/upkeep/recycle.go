@@ -110,7 +110,7 @@ func (r *recycler) create(name string) (vfs.File, error) {
 		} else if f, ok := r.reuse(name); ok {
 			return f, nil
 		} else {
-			r.remove(name) // nobody else would, if Create fails, too
+			r.remove(name) // nothing else would, if Create fails, too
 		}
 	}
 	return r.fs.Create(name)

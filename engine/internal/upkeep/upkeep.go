@@ -1,4 +1,4 @@
-// Package upkeep is what a database does besides reading and writing: it flushes memtables,
+// Package upkeep is what a database does in the background: it flushes memtables,
 // merges runs, slows writers down that are faster than that, keeps a reserve for a full disk,
 // reuses files, and orders the edits of the manifest.
 //
@@ -142,7 +142,7 @@ func (u *Upkeep) Start(log *wal.Log) {
 // Stop ends the background work: a merge under way is abandoned, a flush finished.
 func (u *Upkeep) Stop() { u.scheduler.stop() }
 
-// Close closes the stripes, removes the files that nobody needs any more, and gives up the
+// Close closes the stripes, removes the files that are obsolete, and gives up the
 // reserve. Unless the database has failed it leaves a reserve for the next run.
 func (u *Upkeep) Close(failed bool) {
 	keep := int64(0)
@@ -175,7 +175,7 @@ func (u *Upkeep) Fail(err error) error {
 // CreateFile returns a file for an SST, see stripe.Env.
 func (u *Upkeep) CreateFile(name string) (vfs.File, error) { return u.recycler.create(name) }
 
-// Obsolete takes over an SST that nobody needs any more, see stripe.Env.
+// Obsolete takes over an SST that is obsolete, see stripe.Env.
 func (u *Upkeep) Obsolete(id base.StripeID, num base.FileNum) { u.recycler.obsolete(id, num) }
 
 // MoreLogSpace gives up n bytes of the reserve for the log, and reports whether it could.

@@ -393,7 +393,7 @@ func (b *Builder) cutPieces(n int32, c, firstRank int) {
 	}
 }
 
-// emit adds the span of an interval of column c under the current prefix, of which the
+// emit adds the span of an interval of column c under the current prefix, whose
 // first points columns are fixed. An interval without end is the whole column.
 func (b *Builder) emit(n int32, c int, iv interval, points int) {
 	for i := points; i < len(b.t.key.Fields); i++ {

@@ -114,8 +114,8 @@ func (b *Builder) before(c int, at int32) cutID {
 	return cc.add(b.bytes, at, int32(len(b.bytes))-at)
 }
 
-// behind registers the cut after a value whose encoding is bytes[at:].
-func (b *Builder) behind(c int, at int32) cutID {
+// after registers the cut after a value whose encoding is bytes[at:].
+func (b *Builder) after(c int, at int32) cutID {
 	if isExtreme(&b.t.key.Fields[c], b.bytes[at:], true) {
 		return b.columns[c].values.hi
 	}
@@ -233,7 +233,7 @@ func (b *Builder) rangeOf(c int, op atomOp, v *expr.Value) (iv interval, ok bool
 	}
 	if op == atomEq || op == atomNe {
 		encoded := int32(len(b.bytes)) - at
-		iv = interval{b.before(c, at), b.behind(c, at)}
+		iv = interval{b.before(c, at), b.after(c, at)}
 		b.columns[c].points = append(b.columns[c].points, point{iv, at, encoded})
 		return iv, true
 	}
@@ -241,7 +241,7 @@ func (b *Builder) rangeOf(c int, op atomOp, v *expr.Value) (iv interval, ok bool
 	// between two values is above the floor, whether equal to it or not.
 	var edge cutID
 	if aboveFloor := p == Between || op == atomLe || op == atomGt; aboveFloor != f.Desc {
-		edge = b.behind(c, at)
+		edge = b.after(c, at)
 	} else {
 		edge = b.before(c, at)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/kstonedb/kstone/engine/expr"
 )
 
-// pieceMode says what a piece tells about atoms of its column.
+// pieceMode says what a piece decides about atoms of its column.
 type pieceMode uint8
 
 const (
@@ -38,8 +38,8 @@ func (b *Builder) evaluate(n int32, c int, iv interval, mode pieceMode) int32 {
 	return b.evaluateTerms(n, nil, c, iv, mode)
 }
 
-// decideConstant returns whether a condition without columns is true. If that cannot be
-// told, executing the residual will tell why.
+// decideConstant returns whether a condition without columns is true. If that is an
+// error, executing the residual reports it.
 func (b *Builder) decideConstant(n int32) int32 {
 	switch t, err := expr.Test(b.t.exprs[n], nil, b.params); {
 	case err != nil:
@@ -178,7 +178,7 @@ func (b *Builder) exprOf(n int32) expr.Expr {
 // wideOr is the number of terms from which an OR is swept.
 const wideOr = 16
 
-// sweep goes along a column with an OR of many terms, most of which are false on most
+// sweep goes along a column with an OR of many terms, most false on most
 // pieces: each is looked at on those pieces only where it may not be.
 type sweep struct {
 	node   int32
@@ -239,7 +239,7 @@ func (b *Builder) sweepOf(n int32) *sweep {
 	return nil
 }
 
-// reach returns a part of column c outside of which n is false.
+// reach returns a part of column c; outside of it n is false.
 func (b *Builder) reach(n int32, c int) interval {
 	node := &b.nodes[n]
 	all := interval{0, b.columns[c].top}

@@ -50,7 +50,7 @@ func hasColumns(e expr.Expr) (has bool) {
 	return has
 }
 
-// left returns what is left of a predicate for a row of which the columns of the key before n
+// left returns what is left of a predicate for a row whose columns of the key before n
 // are known: yes or no, or unknown and the rest.
 func (c *check) left(e expr.Expr, j judge, n int) (truth, expr.Expr) {
 	decides, terms := yes, []expr.Expr(nil)

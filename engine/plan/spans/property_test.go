@@ -131,7 +131,7 @@ func (c *check) checkForm() error {
 			return fmt.Errorf("span %d is empty", i)
 		}
 		if i > 0 && (spans[i-1].Hi == nil || bytes.Compare(spans[i-1].Hi, s.Lo) > 0) {
-			return fmt.Errorf("span %d is not behind the one before it", i)
+			return fmt.Errorf("span %d is not after the one before it", i)
 		}
 		if i > 0 && c.key.Keep == 0 && bytes.Equal(spans[i-1].Hi, s.Lo) &&
 			spans[i-1].Residual == nil && s.Residual == nil {
@@ -209,7 +209,7 @@ func (c *check) checkBuckets() error {
 				continue
 			}
 			if hi := p.Ranges[k-1].Hi; hi == nil || bytes.Compare(hi, r.Lo) >= 0 {
-				return fmt.Errorf("bucket %d: range %d is not behind the last", p.Bucket, k)
+				return fmt.Errorf("bucket %d: range %d is not after the last", p.Bucket, k)
 			}
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/kstonedb/kstone/keycodec"
 )
 
-// Most predicates are an OR of a few ANDs, each of which is one span at most: points in the
+// Most predicates are an OR of a few ANDs, and each AND is one span at most: points in the
 // first columns, and perhaps a range of the next one. Their spans need no cuts: each AND is
 // encoded by itself. Where two spans meet or overlap, or a value stands at an end of its
 // column, everything is left to the cuts.
@@ -248,7 +248,7 @@ func (b *Builder) quickRange(on []quickAtom, lo int, points int32) bool {
 	return b.quickEnd(lo, prefix, points, to)
 }
 
-// quickEnd adds the span that begins with b.out[lo:], of which the first bytes up to prefix are
+// quickEnd adds the span that begins with b.out[lo:], whose first bytes up to prefix are
 // points. Its end is after these points, or, if to is not nil, before to after them.
 func (b *Builder) quickEnd(lo, prefix int, points int32, to []byte) bool {
 	hi, end := len(b.out), int32(-1)

@@ -20,7 +20,7 @@ type world struct {
 	params []expr.Value
 }
 
-// newWorld makes a table of up to 4 columns, some of which are the key, in any order.
+// newWorld makes a table of up to 4 columns; some are the key, in any order.
 func newWorld(r *rand.Rand) *world {
 	w := &world{r: r}
 	for i := range 1 + r.IntN(4) {

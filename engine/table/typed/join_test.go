@@ -11,7 +11,7 @@ import (
 	"github.com/kstonedb/kstone/engine/table/typed"
 )
 
-// nick is a row of which everything but the key may be NULL.
+// nick is a row. All but its key may be NULL.
 type nick struct {
 	Kind string  `kstone:"kind,pk"`
 	Name *string `kstone:"name"`

@@ -38,7 +38,7 @@ func TestFirstByKey(t *testing.T) {
 		{"twice another", key.Where(seq.Eq(want.Seq + 1)), nil, false},
 		{"more than the key", key.Where(at.Eq(want.At), seq.Gt(want.Seq)), nil, false},
 		{"no row wanted", key.Where(at.Eq(want.At)).Limit(0), nil, false},
-		{"behind it", key.Where(at.Eq(want.At)).Offset(1), nil, false},
+		{"after it", key.Where(at.Eq(want.At)).Offset(1), nil, false},
 	} {
 		row, err := c.q.First(ctx, db, c.bindings...)
 		missing := errors.Is(err, table.ErrNotFound)

@@ -18,7 +18,7 @@ import (
 	"github.com/kstonedb/kstone/internal/testutil"
 )
 
-// openFew opens a table of n shipments, some of which agree in at.
+// openFew opens a table of n shipments; some agree in at.
 func openFew(t *testing.T, n int64) (*shipments, []shipment) {
 	t.Helper()
 	p := newShipments(typed.NewTable[shipment]("shipments"))
@@ -41,7 +41,7 @@ type condition struct {
 	holds func(*shipment) bool
 }
 
-// conditions draws some conditions, all of which must be true.
+// conditions draws some conditions; all must be true.
 func (p *shipments) conditions(rnd *rand.Rand, rows []shipment) (all []condition) {
 	some := rows[rnd.IntN(len(rows))]
 	status := typed.Col(p.of, func(r *shipment) *string { return &r.Status })

@@ -30,7 +30,7 @@ type Settings struct {
 	Dir     string
 	// Records in each database, and keys of a round; no databases if EngineRows is 0.
 	EngineRows, EngineQueries int
-	// Builds are the numbers of keys of which filters are built.
+	// Builds are the numbers of keys in the filters that are built.
 	Builds []int
 }
 

@@ -28,7 +28,7 @@ var sample = order{
 // codec encodes and decodes the tuple in one way.
 type codec struct {
 	name   string
-	module string // that its version is told of; empty for our own
+	module string // whose version is shown; empty for our own
 	append func(dst []byte, v *order) ([]byte, error)
 	// decode may set strings of v that are views into key, or into its own scratch memory.
 	decode func(key []byte, v *order) error

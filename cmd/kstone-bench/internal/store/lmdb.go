@@ -43,7 +43,7 @@ static int ks_write(MDB_env *env, MDB_dbi dbi, const char *p, size_t n, int kind
 	return mdb_txn_commit(txn);
 }
 
-// ks_get copies the value of k to dst, of which cap bytes are free, in a renewed and
+// ks_get copies the value of k to dst, which has cap free bytes, in a renewed and
 // then reset transaction; *n is its length.
 static int ks_get(MDB_txn *txn, MDB_dbi dbi, const void *key, size_t len, void *dst,
 		size_t cap, size_t *n) {

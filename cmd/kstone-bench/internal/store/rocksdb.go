@@ -47,7 +47,7 @@ static char *ks_rbatch(rocksdb_t *db, rocksdb_writeoptions_t *wo, const char *p,
 	return err;
 }
 
-// ks_rget copies the value to dst, of which cap bytes are free. *n is its length, or
+// ks_rget copies the value to dst, which has cap free bytes. *n is its length, or
 // SIZE_MAX if there is none.
 static char *ks_rget(rocksdb_t *db, rocksdb_readoptions_t *ro, const char *k, size_t kn,
 		char *dst, size_t cap, size_t *n) {

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// Key is a key of which the first PK bytes are the partition key and the rest, if
+// Key is a key whose first PK bytes are the partition key and the rest, if
 // any, the sort key. Engines without that notion use Bytes.
 type Key struct {
 	Bytes []byte

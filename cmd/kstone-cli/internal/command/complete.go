@@ -16,7 +16,7 @@ import (
 const (
 	// maxCandidates bounds what a completion fetches.
 	maxCandidates = 60
-	// completionTime is how long it may take: nobody waits longer for a Tab.
+	// completionTime is how long it may take: a person does not wait longer for a Tab.
 	completionTime = 300 * time.Millisecond
 )
 

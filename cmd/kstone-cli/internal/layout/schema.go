@@ -106,7 +106,7 @@ func ParseKey(fields []string) (*Schema, error) {
 	return s, s.validate()
 }
 
-// ParseFields reads a list of fields that need not be those of an import: besides the
+// ParseFields reads a list of fields that need not be those of an import: beyond the
 // notation of ParseSchema it knows all types of package keycodec ("fixed:2" with its
 // decimal places), "null-last", and the collations "ascii" and "unicode".
 func ParseFields(texts []string) (keycodec.Schema, error) {

@@ -23,7 +23,7 @@ type Costs struct {
 	Trees float64 // places in which a scan of all rows looks; 0 is Stripes
 }
 
-// Trips is the cost of the requests for n things, each of which brings so many.
+// Trips is the cost of the requests for n things, if each brings so many.
 func (c *Costs) Trips(n, each float64) float64 {
 	if c.Trip == 0 || n <= 0 {
 		return 0

@@ -40,8 +40,8 @@ func (e *Estimator) WithLists(lists map[int]float64) *Estimator {
 	return e
 }
 
-// ForTable makes an estimator for a table of which s is known, nil if nothing; given are
-// the values of parameters, as far as they are known.
+// ForTable makes an estimator for a table with the statistics s, nil if there are none; given
+// are the values of parameters, as far as they are known.
 func ForTable(t *schema.Table, s *stats.Table, given []expr.Value) *Estimator {
 	return &Estimator{table: t, stats: s, given: given}
 }

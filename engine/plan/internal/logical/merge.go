@@ -198,7 +198,7 @@ func (sel *Select) mergedHints(i int, in *Select) map[int]string {
 	return out
 }
 
-// allOf returns the AND of conditions, some of which may be nil.
+// allOf returns the AND of conditions; some may be nil.
 func allOf(conditions ...expr.Expr) expr.Expr {
 	var terms []expr.Expr
 	for _, c := range conditions {

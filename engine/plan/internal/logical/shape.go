@@ -133,7 +133,7 @@ func (s *Shape) operands(list ...expr.Expr) {
 	}
 }
 
-// nameOf returns the name of the type of a node; those of which there are many do without
+// nameOf returns the name of the type of a node; frequent ones do without
 // reflection.
 func nameOf(e expr.Expr) string {
 	switch e.(type) {

@@ -18,7 +18,7 @@ const (
 	Max
 	Avg
 	Concat // of texts, one after the other in their order, or in that of the rows
-	Any    // the first value: of several that are all the same, or no matter which
+	Any    // the first value: of several that are equal, or no matter which
 )
 
 // String returns the name of the function, "count" for example.

@@ -256,7 +256,7 @@ type Derived struct {
 type Keep struct {
 	Step
 	Input Node
-	// Of tells the bound copies of one Keep that they are one; nil before binding.
+	// Of is the Keep that this is a bound copy of: its copies share what is kept. Nil before binding.
 	Of *Keep
 }
 

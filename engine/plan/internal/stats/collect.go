@@ -40,8 +40,8 @@ func NewCollector(index uint32, columns int) *Collector {
 	return c
 }
 
-// Add counts an entry. Its key is the encoded columns, of which the i-th ends at ends[i];
-// null says whether the first column is NULL.
+// Add counts an entry. Its key is the encoded columns; the i-th ends at ends[i], and
+// null reports whether the first column is NULL.
 func (c *Collector) Add(key []byte, ends []int, null bool, valueBytes int) {
 	c.entries++
 	c.bytes += float64(len(key) + valueBytes)

@@ -3,5 +3,5 @@
 // a query, in the form in which they are stored (Request, Sink).
 //
 // It knows a definition and a store, and no DB: it does not know when a definition changes,
-// when a commit is repeated, or who waits for it.
+// when a commit is repeated, or what waits for it.
 package rowio

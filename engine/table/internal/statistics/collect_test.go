@@ -177,7 +177,7 @@ func TestCollectEverything(t *testing.T) {
 		t.Errorf("progress: %q", told)
 	}
 
-	// A sample of all rows, each of which stands for ten, is ten times as large.
+	// A sample of all rows, each standing for ten, is ten times as large.
 	r.weight = 10
 	some, err := statistics.Collect(ctx, s, sampled{r}, statistics.Options{SampleRows: n, Seed: 1})
 	if err != nil {
