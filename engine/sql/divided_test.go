@@ -12,6 +12,7 @@ import (
 	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/sql"
 	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // dividedStatements read a table or an index by several goroutines.
@@ -103,7 +104,7 @@ func TestDividedQueries(t *testing.T) {
 		many := open(4, memory)
 		divided := 0
 		for _, text := range dividedStatements {
-			for range 3 {
+			for range testutil.Effort(1, 3) {
 				if got := queried(t, many, text); got != want[text] {
 					t.Fatalf("%s with %d bytes\n%s\n got %s\nwant %s", text, memory,
 						queried(t, many, "EXPLAIN ANALYZE "+text), got, want[text])

@@ -14,6 +14,7 @@ import (
 	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/sql"
 	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
@@ -142,8 +143,9 @@ func TestSpillFaults(t *testing.T) {
 	want := results(t, s)
 	end()
 	failures := 0
+	factor := int64(4 / testutil.Effort(1, 2))
 	for i, q := range spillStatements {
-		for at := int64(1); ; at *= 2 {
+		for at := int64(1); ; at *= max(2, factor) {
 			plan := vfstest.FailPlan{At: at, Err: engine.ErrDiskFull, Short: at%2 == 0,
 				Match: func(op vfstest.Op) bool { return strings.Contains(op.Name, "SPILL-") }}
 			s, end := openSpilling(t, vfstest.NewFault(fsys, plan.Hook), little)
