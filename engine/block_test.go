@@ -26,7 +26,7 @@ type blockReader interface {
 // Promise (reads and writes): Blocks of a reading have the items of its moment, as single items do.
 func TestBlocks(t *testing.T) {
 	rng := testutil.Rand(t)
-	for range testutil.Effort(24, 600) {
+	for range testutil.Effort(9, 600) {
 		var clock hand
 		clock.ms.Store(1_000)
 		db, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true, Clock: clock.now,

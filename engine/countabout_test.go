@@ -43,7 +43,7 @@ func countDB(t *testing.T, rng *rand.Rand) *engine.DB {
 // are few, and within a third if they are thousands.
 func TestCountAbout(t *testing.T) {
 	rng := testutil.Rand(t)
-	for range testutil.Effort(4, 40) {
+	for range testutil.Effort(2, 40) {
 		db := countDB(t, rng)
 		for range 100 {
 			lo := rng.IntN(1e6)

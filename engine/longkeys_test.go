@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 )
 
@@ -244,7 +245,7 @@ func TestHugeIndex(t *testing.T) {
 func TestLongKeysInSmallWriteBuffers(t *testing.T) {
 	db := openMemory(t, engine.Options{MemtableBytes: 1 << 20, Durability: engine.Process})
 	within(t, 2*time.Minute, "puts of long keys", func() {
-		for i := range 700 {
+		for i := range testutil.Effort(400, 700) {
 			p := append(bytes.Repeat([]byte("k"), 60<<10), fmt.Sprint(i%256)...)
 			ok(t, db.Put(engine.Key{PK: p, SK: []byte(fmt.Sprint(i))}, nil))
 		}

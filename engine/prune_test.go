@@ -322,7 +322,7 @@ func pruneRow(it engine.Item) string {
 // Promise (reads and writes): Blocks and files are left out only where nothing is missed and
 // nothing deleted, expired or overwritten comes back.
 func TestPrunedReadings(t *testing.T) {
-	for round := range testutil.Effort(12, 500) {
+	for round := range testutil.Effort(8, 500) {
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
 			w := newPruneWorld(t, testutil.Rand(t))
 			for range 150 {
@@ -379,7 +379,7 @@ func numbersOf(items *engine.ZoneItems, b *engine.ZoneBuilder) {
 	}
 }
 
-// Rows of three values among 300,000, which rise with the keys, are found with few blocks, after
+// Rows of three values among many, which rise with the keys, are found with few blocks, after
 // bulk loading, with overwritten rows in upper runs, and after a merge.
 //
 // Promise (reads and writes): A scan for values that rise with the keys reads the blocks with
@@ -387,7 +387,7 @@ func numbersOf(items *engine.ZoneItems, b *engine.ZoneBuilder) {
 func TestZonesOfRisingValues(t *testing.T) {
 	db := openMemory(t, engine.Options{MemtableBytes: 16 << 20, CacheBytes: 64 << 20})
 	db.Describe(numbersOf)
-	const rows = 300_000
+	rows := testutil.Effort(90_000, 300_000)
 	fillRows(t, db, 0, rows)
 	ok(t, db.Flush(ctx))
 	find := func(state string, low, high uint64, want int64) {
@@ -415,13 +415,14 @@ func TestZonesOfRisingValues(t *testing.T) {
 			t.Errorf("%s: %d of %d blocks are read", state, n, all)
 		}
 	}
-	find("loaded", 123_456, 123_458, 3)
-	find("loaded, none", rows, 2*rows, 0)
-	fillRows(t, db, 100_000, 50_000) // the same rows again
+	low := uint64(rows) * 2 / 5
+	find("loaded", low, low+2, 3)
+	find("loaded, none", uint64(rows), 2*uint64(rows), 0)
+	fillRows(t, db, rows/3, rows/6) // the same rows again
 	ok(t, db.Flush(ctx))
-	find("overwritten", 123_456, 123_458, 3)
+	find("overwritten", low, low+2, 3)
 	ok(t, db.Compact(ctx))
-	find("merged", 123_456, 123_458, 3)
+	find("merged", low, low+2, 3)
 }
 
 // A condition on zones needs a filter: blocks that are read have other rows, too.

@@ -56,7 +56,7 @@ func TestStoppedBackup(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := cmd.Wait()
-		if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(out.String(), "interrupted") {
+		if cmd.ProcessState.ExitCode() != 130 || !strings.Contains(out.String(), "interrupted") {
 			t.Errorf("%v: %v\n%s", sig, err, &out)
 		}
 		if left := files(dest); len(left) > 0 {

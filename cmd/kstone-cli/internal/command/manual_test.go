@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 const townsFile = `{"country":"IT","region":"Lombardy","city":"Brescia","people":196000}
@@ -43,6 +45,7 @@ func copyBundled(dir, name string) error {
 // Promise (manners): The command line does what its manual says. Also `TestScripts` in
 // `cmd/kstone-cli/internal/command`.
 func TestManual(t *testing.T) {
+	testutil.SlowUnderRace(t, "starts a hundred programs")
 	sh, err := exec.LookPath("sh")
 	if err != nil {
 		t.Skip("the examples are for a POSIX shell")

@@ -49,14 +49,22 @@ func TestMain(m *testing.M) {
 // Promise (manners): The settings of a database outlive the commands that choose them. Also
 // script `settings`.
 func TestScripts(t *testing.T) {
+	testutil.SlowUnderRace(t, "starts hundreds of programs")
 	all, err := filepath.Glob("testdata/script/*.txtar")
-	if err != nil || len(all) <= len(slowScripts) {
+	if err != nil || len(all) <= len(slowScripts)+len(concurrentScripts) {
 		t.Fatalf("scripts %q, %v", all, err)
 	}
 	runScripts(t, slices.DeleteFunc(all, func(name string) bool {
-		return slices.Contains(slowScripts, name)
+		return slices.Contains(slowScripts, name) || slices.Contains(concurrentScripts, name)
 	}))
 }
+
+// concurrentScripts are about commands with goroutines of their own.
+var concurrentScripts = []string{"testdata/script/dedup.txtar", "testdata/script/import.txtar",
+	"testdata/script/shell.txtar"}
+
+// TestConcurrentScripts is the part of TestScripts for the race detector.
+func TestConcurrentScripts(t *testing.T) { runScripts(t, concurrentScripts) }
 
 // slowScripts take minutes under the race detector.
 var slowScripts = []string{"testdata/script/cities.txtar", "testdata/script/torture.txtar"}

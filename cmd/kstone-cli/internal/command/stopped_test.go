@@ -89,7 +89,7 @@ func stop(t *testing.T, dir string, args []string, sig os.Signal, files int) {
 		t.Fatal(err)
 	}
 	err = cmd.Wait()
-	if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(out.String(), "interrupted") {
+	if cmd.ProcessState.ExitCode() != 130 || !strings.Contains(out.String(), "interrupted") {
 		t.Errorf("%v: %v\n%s", sig, err, &out)
 	}
 }
