@@ -131,7 +131,7 @@ func TestSmallDatabaseOfManyOpenings(t *testing.T) {
 	}{
 		"new items":           {opens: many, keys: many, valueBytes: 10},
 		"forty items":         {opens: many, keys: 40, valueBytes: 10},
-		"every second killed": {opens: 100 + many/5, keys: 100 + many/5, valueBytes: 150, kill: true},
+		"every second killed": {opens: 150, keys: 150, valueBytes: 150, kill: true},
 		"nothing written":     {opens: 2 * many, keys: 1, valueBytes: 10, idle: true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 )
 
 // hashJoin keeps the right side by its keys, or the left one if that is smaller and its order
-// is not needed: then the two are exchanged. If it has no room, both sides are divided by their keys,
-// and each part is joined by itself.
+// is not needed: then the two are exchanged. If it has no room, both sides are divided by their
+// keys, and each part is joined by itself.
 type hashJoin struct {
 	joiner
 	node                *plan.JoinNode

@@ -32,8 +32,8 @@ import (
 //
 // Readers prove nothing, which would cost a round trip. Instead a DB knows all changes of
 // Options.Lease ago: it polls, and looks by itself before it reads if it has not for so long, and
-// once more when its snapshot is taken later than that. What a reader of the version before relies on
-// stays for twice that time: entries of an index are kept up while it is Retiring, and rows of a
+// once more when its snapshot is taken later than that. What a reader of the version before relies
+// on stays for twice that time: entries of an index are kept up while it is Retiring, and rows of a
 // table that was dropped are there. So each state and the next are both right.
 
 // defaultLease is Options.Lease.
@@ -89,8 +89,8 @@ func (db *DB) proven(ctx context.Context, r store.Reader, st *tableState) error 
 	return fmt.Errorf("table: the definition of %s is changing: %w", st.Schema.Name, ErrConflict)
 }
 
-// saveShared commits a change of the catalogue, if no other process has changed it, and takes note of
-// it. Id is the table with another definition, 0 is none.
+// saveShared commits a change of the catalogue, if no other process has changed it, and takes
+// note of it. Id is the table with another definition, 0 is none.
 //
 // Requires: schemaMu is held.
 func (db *DB) saveShared(ctx context.Context, set *store.WriteSet, head catalogueHead,

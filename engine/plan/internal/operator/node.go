@@ -256,7 +256,7 @@ type Derived struct {
 type Keep struct {
 	Step
 	Input Node
-	// Of is the Keep that this is a bound copy of: its copies share what is kept. Nil before binding.
+	// Of is the Keep that this is a bound copy of: copies share what is kept. Nil before binding.
 	Of *Keep
 }
 
