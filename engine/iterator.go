@@ -66,6 +66,7 @@ func (r *reader) QueryIterator(ctx context.Context, q Query) (*Iterator, error) 
 	if err := i.start(ctx, r, 0); err != nil {
 		return nil, err
 	}
+	i.it.Since(above(q.Since))
 	i.it.MayHold(q.MayHold, q.Blocks)
 	i.it.Partition(bytes.Clone(q.PK), prefix, s)
 	return i, nil
@@ -89,7 +90,7 @@ func (r *reader) ScanIterator(ctx context.Context, s Scan) (*Iterator, error) {
 	if err := i.start(ctx, r, iteratorRows); err != nil {
 		return nil, err
 	}
-	i.it.Since(s.from())
+	i.it.Since(above(s.Since))
 	i.it.MayHold(s.MayHold, s.Blocks)
 	i.it.Stripes(p.stripes, p.span)
 	return i, nil

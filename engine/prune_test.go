@@ -256,10 +256,10 @@ func (w *pruneWorld) compare(r engine.Reader, items map[string]engine.Item) {
 	pk := fmt.Appendf(nil, "p%d", w.rnd.IntN(pruneParts))
 	lo, hi := w.key(w.rnd.IntN(300)).SK, w.key(w.rnd.IntN(300)).SK
 	q := engine.Query{PK: pk, Reverse: s.Reverse, SK: engine.SKBetween(lo, hi)}
-	q.Filter, q.MayHold = s.Filter, s.MayHold
+	q.Since, q.Filter, q.MayHold = s.Since, s.Filter, s.MayHold
 	w.same("query", r.Query(ctx, q), w.want(items, s.Reverse, func(it engine.Item) bool {
 		return bytes.Equal(it.Key.PK, pk) && bytes.Compare(lo, it.Key.SK) <= 0 &&
-			bytes.Compare(it.Key.SK, hi) <= 0 && accepts(it)
+			bytes.Compare(it.Key.SK, hi) <= 0 && match(it)
 	}))
 	g := engine.Gather{PKs: [][]byte{[]byte("p0"), []byte("p2")}, Reverse: s.Reverse}
 	g.ByPartition, g.Filter, g.MayHold = true, s.Filter, s.MayHold
@@ -484,6 +484,15 @@ func TestPrunedReadingsReadNoBlocks(t *testing.T) {
 		t.Errorf("30 changed items are in %d of %d blocks", n, all)
 	} else {
 		t.Logf("30 changed items: %d blocks", n)
+	}
+	part := engine.Query{PK: []byte("part 2"), Since: snap.Version()}
+	if n := blocksOf(db, func() {
+		got, err := db.Count(ctx, part)
+		if ok(t, err); got != 30 {
+			t.Errorf("%d items of a partition have changed, want 30", got)
+		}
+	}); n == 0 || n > 5 {
+		t.Errorf("30 changed items of a partition are in %d of %d blocks", n, all)
 	}
 	clock.pass(time.Hour)
 	n := blocksOf(db, func() {

@@ -17,6 +17,8 @@ type Query struct {
 	SK SKCondition
 	// Reverse returns the highest sort key first.
 	Reverse bool
+	// Since, if not 0, selects the items whose last change has a greater version, see Scan.
+	Since uint64
 	// Limit ends the iteration after that many items. 0 means no limit.
 	Limit int
 	// After resumes after an earlier item: see CursorAfter. Nil starts at the
@@ -55,6 +57,7 @@ func (q *Query) fingerprint() uint32 {
 		f.bool(true)
 	}
 	f.bool(q.Reverse)
+	f.since(q.Since)
 	return f.sum()
 }
 
@@ -141,18 +144,22 @@ func (s *Scan) fingerprint() uint32 {
 			f.bool(s.ToIncluded)
 		}
 	}
-	if s.Since > 0 {
-		f.bytes(binary.BigEndian.AppendUint64(nil, s.Since))
-	}
+	f.since(s.Since)
 	return f.sum()
 }
 
-// from returns the lowest version that is selected.
-func (s *Scan) from() base.SeqNum {
-	if s.Since == 0 {
+func (f *fingerprinter) since(version uint64) {
+	if version > 0 {
+		f.bytes(binary.BigEndian.AppendUint64(nil, version))
+	}
+}
+
+// above returns the lowest version that Since selects.
+func above(since uint64) base.SeqNum {
+	if since == 0 {
 		return 0
 	}
-	return base.SeqNum(min(s.Since, math.MaxUint64-1)) + 1
+	return base.SeqNum(min(since, math.MaxUint64-1)) + 1
 }
 
 // bounds validates From and To of an operation and returns the ordered keys between them.

@@ -162,6 +162,7 @@ func (r *reader) query(ctx context.Context, q *Query, yield func(Item, error) bo
 	if err != nil {
 		return outcome{err: err}
 	}
+	it.Since(above(q.Since))
 	it.MayHold(q.MayHold, q.Blocks)
 	it.Partition(q.PK, prefix, s)
 	it.Read(s, q.Reverse)
@@ -199,7 +200,7 @@ func (r *reader) openScan(ctx context.Context, it *read.Iteration, s *Scan, walk
 	if err := r.start(ctx, it, s.Limit); err != nil {
 		return err
 	}
-	it.Since(s.from())
+	it.Since(above(s.Since))
 	it.MayHold(s.MayHold, s.Blocks)
 	it.Stripes(p.stripes, p.span)
 	switch {

@@ -297,9 +297,9 @@ func (d drawer) read(o *op) {
 	case "get":
 		o.Key = d.key()
 	case "query":
-		o.Key, o.SK = d.part(), d.sortCondition()
+		o.Key, o.SK, o.Since = d.part(), d.sortCondition(), d.since()
 	case "iterate":
-		o.Seed = d.Uint64() >> 32
+		o.Seed, o.Since = d.Uint64()>>32, d.since()
 		if d.oneIn(2) {
 			o.Key, o.SK = d.part(), d.sortCondition()
 		}
@@ -307,7 +307,6 @@ func (d drawer) read(o *op) {
 			o.From, o.To = d.bounds()
 			o.FromExcluded, o.ToIncluded = d.oneIn(2), d.oneIn(2)
 			o.Key = ""
-			o.Since = d.since()
 		}
 	case "gather":
 		o.Key, o.Unordered = d.keys(8), d.oneIn(3)

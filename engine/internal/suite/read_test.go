@@ -88,6 +88,9 @@ func (o *op) query() engine.Query {
 	if o.limits() {
 		q.Limit = o.Limit
 	}
+	if o.base != nil {
+		q.Since = o.base.Version()
+	}
 	q.Filter, q.MayHold = o.filter()
 	return q
 }
@@ -302,7 +305,7 @@ func (o *op) walk(from engine.Reader, want []*item) error {
 
 // compare is op.compare with the snapshot of op.Since.
 func (r *run) compare(o *op, from engine.Reader, m items, now int64, own bool) error {
-	if o.Since > 0 && len(r.snaps) > 0 && o.SK == "" { // no query has it
+	if o.Since > 0 && len(r.snaps) > 0 {
 		c := *o
 		c.base = &r.snaps[o.Since%len(r.snaps)]
 		if s, is := from.(*engine.Snapshot); is && s.Version() < c.base.Version() {
