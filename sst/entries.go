@@ -13,6 +13,7 @@ type Entries struct {
 
 	b     *dataBlock
 	first int // the entry of Values[0]
+	bytes int // of what is not shared of the keys, and of the values
 }
 
 // maxEntries bounds how many entries there are together.
@@ -26,6 +27,9 @@ func (x *Entries) KeyBytes(i int) int {
 	suffix, _, _ := x.b.suffix(x.first + i)
 	return x.b.shared + len(suffix)
 }
+
+// Bytes returns the length of all keys and values.
+func (x *Entries) Bytes() int { return x.bytes + x.b.shared*len(x.Values) }
 
 // AppendKey appends the key of entry i to dst.
 func (x *Entries) AppendKey(dst []byte, i int) []byte {
@@ -83,11 +87,12 @@ func (c *Cursor) NextEntries(x *Entries, hi []byte) bool {
 	end = min(end, from+maxEntries)
 	var e blockEntry
 	values := x.Values[:0]
-	i := from
+	i, bytes := from, 0
 	for ; i < end && b.scan(i, &e); i++ {
 		values = append(values, e.value)
+		bytes += len(e.suffix) + len(e.value)
 	}
-	x.Values, x.b, x.first, c.pos = values, b, from, i-1
+	x.Values, x.b, x.first, x.bytes, c.pos = values, b, from, bytes, i-1
 	if i == from && i < end {
 		return c.fail(c.r.damagedEntry(c.t, c.block, i))
 	}

@@ -21,8 +21,9 @@ type access struct {
 	fetch    *fetcher
 	wants    *extremes
 	counts   *plan.Actual
-	meter    *meter // nil: what it reads has no bound
-	shared   bool   // it reads what a division gives to its worker
+	meter    *meter     // nil: what it reads has no bound
+	shared   bool       // it reads what a division gives to its worker
+	ints     *intFilter // nil: each row is tested by itself
 	// gate, if not nil, reports whether a row is wanted that has the columns of decoder.first.
 	gate func(row []expr.Value) bool
 }
@@ -50,6 +51,7 @@ func (r *runner) newAccess(n *plan.Access) (*access, error) {
 	}
 	if n.Residual != nil {
 		a.decoder.test(n.Residual)
+		a.ints = a.intFilter(n.Residual)
 	}
 	if n.Index != nil && !n.Covering {
 		a.entry = a.decoder
@@ -259,10 +261,13 @@ func (s *sink) rows(b *store.Block) bool {
 	a, d := s.counts, &s.decoder
 	tests := s.residual.some || s.gate != nil
 	keyed, later := d.first.NeedsKey(), d.needsKey()
-	for i := 0; i < b.Len() && !s.done; i++ {
+	keep := s.ints.keeps(b, s.params)
+	i := 0
+	for ; i < b.Len() && !s.done; i++ {
+		if keep != nil && !keep[i] {
+			continue
+		}
 		value := b.Value(i)
-		a.Keys++
-		a.Bytes += int64(b.KeyBytes(i) + len(value))
 		var key store.Key
 		var err error
 		if tests {
@@ -292,7 +297,15 @@ func (s *sink) rows(b *store.Block) bool {
 		}
 		s.hand(d.row)
 	}
-	return !s.done
+	a.Keys += int64(i)
+	if i == b.Len() {
+		a.Bytes += int64(b.Bytes())
+		return !s.done
+	}
+	for ; i > 0; i-- {
+		a.Bytes += int64(b.KeyBytes(i-1) + len(b.Value(i-1)))
+	}
+	return false
 }
 
 // put takes an item. It returns false if no more are wanted.

@@ -3,6 +3,8 @@ package exec
 import (
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/engine/store"
 )
 
 // condition is a compiled predicate; the zero condition accepts everything.
@@ -28,6 +30,60 @@ func (c *condition) holds(row []expr.Value) (bool, error) {
 	truth, err := c.program.Test(row, c.params)
 	return truth == expr.True, err
 }
+
+// intFilter tests the rows of a block for a condition on integers, all at a time.
+type intFilter struct {
+	test    *expr.IntTest
+	reader  *schema.IntReader
+	columns [][]int64
+	keep    []bool
+}
+
+// intFilter returns that of a condition on rows, nil if it is not one on integers alone.
+func (a *access) intFilter(e expr.Expr) *intFilter {
+	f := &intFilter{test: expr.CompileIntTest(e)}
+	if f.test == nil || a.node.Index != nil {
+		return nil
+	}
+	var ordinals []int
+	for _, at := range f.test.Places() {
+		if uint(at) >= uint(len(a.decoder.ordinals)) {
+			return nil
+		}
+		ordinals = append(ordinals, a.decoder.ordinals[at])
+	}
+	if f.reader = a.node.Table.IntReader(ordinals); f.reader == nil {
+		return nil
+	}
+	f.columns = make([][]int64, len(ordinals))
+	return f
+}
+
+// keeps returns which rows of a block pass; nil if each has to be tested.
+func (f *intFilter) keeps(b *store.Block, params []expr.Value) []bool {
+	n := b.Len()
+	if f == nil || n < minTogether {
+		return nil
+	}
+	if n > cap(f.keep) {
+		f.keep = make([]bool, n)
+		for i := range f.columns {
+			f.columns[i] = make([]int64, n)
+		}
+	}
+	f.keep = f.keep[:n]
+	for i := range f.columns {
+		f.columns[i] = f.columns[i][:n]
+	}
+	if !f.reader.Read(f.columns, f.keep, b.Values()) || !f.test.Test(f.columns, f.keep, params) {
+		return nil
+	}
+	return f.keep
+}
+
+// minTogether is how many rows are tested together at least. Why not fewer: that takes longer than
+// to test each.
+const minTogether = 4
 
 // filter passes the rows for which a condition is true.
 type filter struct {

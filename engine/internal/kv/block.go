@@ -17,14 +17,16 @@ type Block struct {
 	pk     []byte // of all rows, if not nil;
 	skip   int    // then the length of what is before their sort keys
 	stripe uint8
-	item   *Item  // instead of rows
-	key    []byte // of an entry
-	buf    []byte // of its partition key
+	item   *Item    // instead of rows
+	key    []byte   // of an entry
+	list   [][]byte // memory of Values
+	buf    []byte   // of its partition key
 }
 
 // Entries are items without their keys: only the values are at hand. They do not expire.
 type Entries interface {
 	KeyBytes(i int) int
+	Bytes() int // of all
 	AppendKey(dst []byte, i int) []byte
 	Seq(i int) base.SeqNum
 }
@@ -68,6 +70,30 @@ func (b *Block) Value(i int) []byte {
 		return b.item.Value
 	}
 	return b.rows[i].Value
+}
+
+// Values returns the values of all items.
+func (b *Block) Values() [][]byte {
+	if b.plain != nil {
+		return b.values
+	}
+	b.list = b.list[:0]
+	for i := range b.Len() {
+		b.list = append(b.list, b.Value(i))
+	}
+	return b.list
+}
+
+// Bytes returns the length of all keys, in their ordered form, and values.
+func (b *Block) Bytes() int {
+	if b.plain != nil {
+		return b.plain.Bytes()
+	}
+	n := 0
+	for i := range b.Len() {
+		n += b.KeyBytes(i) + len(b.Value(i))
+	}
+	return n
 }
 
 // KeyBytes returns the length of the key of item i, in its ordered form.
