@@ -137,6 +137,15 @@ func check(t *testing.T, what, want string, read func(func(*engine.Block) bool) 
 	got := listing(func(yield func(engine.Item, error) bool) {
 		more := true
 		err := read(func(b *engine.Block) bool {
+			bytesOf := 0
+			for i, v := range b.Values() {
+				if bytesOf += b.KeyBytes(i) + len(v); !bytes.Equal(v, b.Value(i)) {
+					t.Fatalf("%s: value %d is %x, or %x", what, i, v, b.Value(i))
+				}
+			}
+			if n := b.Bytes(); n != bytesOf {
+				t.Fatalf("%s: a block of %d bytes has %d", what, bytesOf, n)
+			}
 			for i := 0; i < b.Len() && more; i++ {
 				it, err := b.Item(i)
 				if key, _ := b.Key(i); err == nil && id(key) != id(it.Key) ||

@@ -40,15 +40,18 @@ func (s *Stripe) Count(lo, hi []byte, snap base.SeqNum) (n int64, ok bool, err e
 			parts = append(parts, part)
 		}
 	}
-	disjoint, err := areDisjoint(parts)
+	disjoint, err := sortDisjoint(parts)
 	return n, disjoint, err
 }
 
 // keyRange is what a run has of a range.
 type keyRange struct {
+	at          int   // which run, as the caller counts
 	n           int64 // keys
 	first, last *File // where the first and the last of them are
 	from, to    int64 // their ranks, to that after the last
+
+	lowest, highest []byte // of the keys, once sortDisjoint has looked
 }
 
 // countFiles counts the keys of some files of a run.
@@ -70,24 +73,25 @@ func countFiles(files []*File, lo, hi []byte, snap base.SeqNum) (r keyRange, ok 
 	return r, true, nil
 }
 
-// areDisjoint reports whether no run may have a key of another one.
-func areDisjoint(parts []keyRange) (bool, error) {
+// sortDisjoint brings the parts, which have keys, into their order, and reports whether no run may
+// have a key of another one.
+func sortDisjoint(parts []keyRange) (bool, error) {
 	if len(parts) < 2 {
 		return true, nil
 	}
-	spans := make([][2][]byte, len(parts))
-	for i, p := range parts {
+	for i := range parts {
+		p := &parts[i]
 		var err error
-		if spans[i][0], err = p.first.Reader.KeyAt(p.from); err != nil {
+		if p.lowest, err = p.first.Reader.KeyAt(p.from); err != nil {
 			return false, err
 		}
-		if spans[i][1], err = p.last.Reader.KeyAt(p.to - 1); err != nil {
+		if p.highest, err = p.last.Reader.KeyAt(p.to - 1); err != nil {
 			return false, err
 		}
 	}
-	slices.SortFunc(spans, func(a, b [2][]byte) int { return bytes.Compare(a[0], b[0]) })
-	for i := 1; i < len(spans); i++ {
-		if bytes.Compare(spans[i-1][1], spans[i][0]) >= 0 {
+	slices.SortFunc(parts, func(a, b keyRange) int { return bytes.Compare(a.lowest, b.lowest) })
+	for i := 1; i < len(parts); i++ {
+		if bytes.Compare(parts[i-1].highest, parts[i].lowest) >= 0 {
 			return false, nil
 		}
 	}

@@ -77,7 +77,10 @@ type reading struct {
 	sources []*source       // newest first; the first used are in use
 	used    int
 	scratch []base.RangeTombstone
-	plain   plainness
+	merged  bool      // it cannot be plain
+	asked   bool      // whether it is plain, so that plain is known
+	plain   []*source // see Cursor.Plain; none: it is not
+	at      int       // which of plain is read
 }
 
 // Add opens a stripe under the cursor, which keeps a reference on its view until Close. The
@@ -137,42 +140,33 @@ func (c *Cursor) Rows() []base.Entry {
 // Entries are rows of a Plain cursor.
 type Entries = sst.Entries
 
-// Plain reports whether Entries can be called in place of Rows: the cursor reads one run, in
-// ascending order, whose entries are all visible, and nothing else.
+// Plain reports whether Entries can be called in place of Rows, which was not called: the cursor
+// reads, in ascending order, one run, or several of which none begins before the end of another,
+// whose entries are all visible, and nothing else.
 func (c *Cursor) Plain() bool {
-	if c.err != nil || c.opened != 1 {
+	if c.err != nil || c.opened != 1 || c.started {
 		return false
 	}
 	r := c.readings[0]
-	if r.plain == plainUnknown {
-		r.plain = r.isPlain()
+	if !r.asked {
+		r.asked = true
+		r.findPlain()
 	}
-	return r.plain == plainYes
-}
-
-// plainness is whether a reading is plain. Why not known at once: only readers of blocks ask,
-// and it takes properties of all files.
-type plainness uint8
-
-const (
-	plainUnknown plainness = iota
-	plainNo
-	plainYes
-)
-
-func (r *reading) isPlain() plainness {
-	if b := r.bounds; r.used == 1 && r.ranges.List == nil && b.From == 0 && !b.Reverse &&
-		b.Spans == nil && r.sources[0].plain() {
-		return plainYes
-	}
-	return plainNo
+	return len(r.plain) > 0
 }
 
 // Entries moves over the next entries, as many as are at hand, and sets x to them; it reports
 // false at the end or after an error. They are valid until the next call.
 func (c *Cursor) Entries(x *Entries) bool {
-	c.entered = true
-	return c.readings[0].sources[0].entries(x)
+	for r := c.readings[0]; ; r.at++ {
+		s := r.plain[r.at]
+		if s.entries(x) {
+			return true
+		}
+		if r.at+1 == len(r.plain) || s.Err() != nil {
+			return false
+		}
+	}
 }
 
 // Part returns the part of the bounds that the last rows lie in.
@@ -186,8 +180,10 @@ func (c *Cursor) Err() error {
 	if c.err != nil {
 		return c.err
 	}
-	if c.entered {
-		return c.readings[0].sources[0].Err()
+	if c.opened == 1 && !c.started {
+		if r := c.readings[0]; len(r.plain) > 0 {
+			return r.plain[r.at].Err()
+		}
 	}
 	return c.merge.Err()
 }
@@ -233,10 +229,55 @@ func (r *reading) open(v *View, b *Bounds, overlay *memtable.Table) error {
 	if r.used > 0 {
 		r.batchSizes()
 	}
+	r.merged = ranges || b.From != 0 || b.Reverse || b.Spans != nil
 	if ranges {
 		return r.loadRanges(overlay)
 	}
 	return nil
+}
+
+// minPlain is how many keys several runs have at least so that they are read one after the other.
+// Why not fewer: it takes longer to find out that they can be.
+const minPlain = 64
+
+// findPlain sets plain if the sources are runs of which none has keys between those of another, and
+// that are visible as they are. What cannot be read is reported where it is read.
+func (r *reading) findPlain() {
+	if r.merged {
+		return
+	}
+	for _, s := range r.sources[:r.used] {
+		if !s.plain() {
+			return
+		}
+	}
+	if r.used == 1 {
+		r.plain = append(r.plain, r.sources[0])
+	}
+	if r.used < 2 {
+		return
+	}
+	var few [8]keyRange
+	parts, n := few[:0], int64(0)
+	for i, s := range r.sources[:r.used] {
+		f := &s.files
+		part, ok, err := countFiles(f.of.Files[f.lo:f.hi], r.bounds.Lo, r.bounds.Hi, f.snap)
+		if !ok || err != nil {
+			return
+		}
+		if part.at = i; part.n > 0 {
+			parts, n = append(parts, part), n+part.n
+		}
+	}
+	if n < minPlain {
+		return
+	}
+	if disjoint, err := sortDisjoint(parts); !disjoint || err != nil {
+		return
+	}
+	for _, p := range parts {
+		r.plain = append(r.plain, r.sources[p.at])
+	}
 }
 
 // add returns one more source, older than those before.
@@ -256,7 +297,8 @@ func (r *reading) close() {
 	for _, s := range r.sources[:r.used] {
 		s.release()
 	}
-	r.view, r.bounds, r.used, r.done, r.plain = nil, nil, 0, nil, plainUnknown
+	r.view, r.bounds, r.used, r.done = nil, nil, 0, nil
+	r.plain, r.at, r.asked = r.plain[:0], 0, false
 	if r.ranges.List != nil {
 		r.ranges = merge.Ranges{}
 	}
