@@ -33,9 +33,9 @@ func (t *Table) IntReader(ordinals []int) *IntReader {
 	return r
 }
 
-// Read sets columns[k][i] to column k of values[i], and keep[i] to whether none of row i is NULL. It
-// reports false if it cannot: a row has another layout, or is damaged. Requires: all lengths are
-// those of values.
+// Read sets columns[k][i] to column k of values[i], and keep[i] to whether none of row i is NULL.
+// It reports false if it cannot: a row has another layout, or is damaged. Requires: all lengths
+// are those of values.
 func (r *IntReader) Read(columns [][]int64, keep []bool, values [][]byte) bool {
 	version := r.layout.Version
 	for i, v := range values {
