@@ -49,6 +49,8 @@ type tail struct {
 	blocks  []cache.Slot[dataBlock]
 
 	ranks atomic.Pointer[[]uint32] // see entriesBefore; nil: not computed yet
+	// ranked is the last answer of Ranks, nil if there is none.
+	ranked atomic.Pointer[rankedSpan]
 }
 
 // NewReader returns a reader of the file that o describes. It does no I/O and

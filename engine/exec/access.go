@@ -24,6 +24,7 @@ type access struct {
 	meter    *meter     // nil: what it reads has no bound
 	shared   bool       // it reads what a division gives to its worker
 	ints     *intFilter // nil: each row is tested by itself
+	bound    *intBound  // nil: gate decides about each row
 	// gate, if not nil, reports whether a row is wanted that has the columns of decoder.first.
 	gate func(row []expr.Value) bool
 }
@@ -262,6 +263,9 @@ func (s *sink) rows(b *store.Block) bool {
 	tests := s.residual.some || s.gate != nil
 	keyed, later := d.first.NeedsKey(), d.needsKey()
 	keep := s.ints.keeps(b, s.params)
+	if s.bound != nil && (keep != nil || !s.residual.some) {
+		keep = s.bound.narrow(b, keep, a)
+	}
 	i := 0
 	for ; i < b.Len() && !s.done; i++ {
 		if keep != nil && !keep[i] {

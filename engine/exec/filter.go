@@ -81,6 +81,45 @@ func (f *intFilter) keeps(b *store.Block, params []expr.Value) []bool {
 	return f.keep
 }
 
+// intBound leaves out rows of a block that cannot be among the first ones of a sort.
+type intBound struct {
+	reader *schema.IntReader
+	column [1][]int64 // the first key
+	wanted []bool
+	desc   bool
+	last   func() (key int64, ok bool) // of the last of the rows that are kept, if there are enough
+}
+
+// narrow returns which rows of a block may be wanted of those that keep has, nil keep being all. It
+// counts the others as rows.
+func (f *intBound) narrow(b *store.Block, keep []bool, a *plan.Actual) []bool {
+	n := b.Len()
+	last, ok := f.last()
+	if !ok || n < minTogether {
+		return keep
+	}
+	if n > cap(f.wanted) {
+		f.wanted, f.column[0] = make([]bool, n), make([]int64, n)
+	}
+	f.wanted, f.column[0] = f.wanted[:n], f.column[0][:n]
+	if !f.reader.Read(f.column[:], f.wanted, b.Values()) {
+		return keep
+	}
+	for i, v := range f.column[0] {
+		known := f.wanted[i] // it is not NULL
+		switch {
+		case keep != nil && !keep[i]:
+			f.wanted[i] = false
+		case known && (!f.desc && v > last || f.desc && v < last):
+			f.wanted[i] = false
+			a.Rows++
+		default:
+			f.wanted[i] = true
+		}
+	}
+	return f.wanted
+}
+
 // minTogether is how many rows are tested together at least. Why not fewer: that takes longer than
 // to test each.
 const minTogether = 4

@@ -200,6 +200,25 @@ func (s *sortRows) gate(input operator) {
 	}
 	a.decoder.test(append(keyExprs(s.node.Keys), a.node.Residual)...)
 	a.gate = func(row []expr.Value) bool { return s.wanted(s.headOf(row), row) }
+	at := s.order.at[0]
+	if uint(at) >= uint(len(a.decoder.ordinals)) {
+		return
+	}
+	if r := a.node.Table.IntReader(a.decoder.ordinals[at : at+1]); r != nil {
+		a.bound = &intBound{reader: r, desc: s.order.desc[0], last: s.lastInt}
+	}
+}
+
+// lastInt returns the first key of the last row, if there are limit rows and it is an integer.
+func (s *sortRows) lastInt() (int64, bool) {
+	if !s.full() || s.mixed || s.kind != expr.KindInt {
+		return 0, false
+	}
+	v := &s.top[0].row[s.order.at[0]]
+	if v.IsNull() {
+		return 0, false
+	}
+	return v.AsInt()
 }
 
 // accessOf returns the access that an operator is, nil if it is another one.
