@@ -1,0 +1,117 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/kstonedb/kstone/engine"
+)
+
+// BenchmarkChanges reads changes of small commits from retained segments.
+func BenchmarkChanges(b *testing.B) {
+	o := retaining()
+	o.RetainBytes, o.Durability = 1<<30, engine.Process
+	db, err := engine.Open(b.TempDir(), &o)
+	ok(b, err)
+	value := make([]byte, 100)
+	const n = 200_000
+	for i := range n {
+		ok(b, db.Put(pk(fmt.Sprintf("user#%d", i)), value))
+	}
+	ok(b, db.Flush(ctx))
+	b.ResetTimer()
+	b.ReportAllocs()
+	left := b.N
+	for left > 0 {
+		for _, err := range db.Changes(ctx, engine.Position{}, &engine.ChangesOptions{Stop: true}) {
+			ok(b, err)
+			if left--; left == 0 {
+				break
+			}
+		}
+	}
+	b.StopTimer()
+	mustClose(b, db)
+}
+
+// BenchmarkPutRetained writes without retained log, with it, and with consumers that follow.
+func BenchmarkPutRetained(b *testing.B) {
+	for _, c := range []struct {
+		name    string
+		retain  bool
+		follows int
+	}{{"off", false, 0}, {"on", true, 0}, {"followed", true, 1}} {
+		b.Run(c.name, func(b *testing.B) {
+			o := engine.Options{Durability: engine.Process}
+			if c.retain {
+				o.RetainBytes, o.RetainAge = 32<<20, time.Hour
+			}
+			db, err := engine.Open(b.TempDir(), &o)
+			ok(b, err)
+			ctx, stop := context.WithCancel(ctx)
+			var followers sync.WaitGroup
+			for range c.follows {
+				followers.Go(func() {
+					for range db.Changes(ctx, engine.Position{}, nil) { // until stop
+					}
+				})
+			}
+			value := make([]byte, 100)
+			var key [16]byte
+			b.ResetTimer()
+			for i := range b.N {
+				binary.BigEndian.PutUint64(key[:], uint64(i)*0x9e3779b97f4a7c15)
+				ok(b, db.Put(engine.Key{PK: key[:]}, value))
+			}
+			b.StopTimer()
+			stop()
+			followers.Wait()
+			mustClose(b, db)
+		})
+	}
+}
+
+// BenchmarkChangesDelay measures from the call of a put to its change, at 1,000 puts a second.
+func BenchmarkChangesDelay(b *testing.B) {
+	for _, level := range []engine.Durability{engine.Process, engine.Sync} {
+		b.Run(level.String(), func(b *testing.B) {
+			o := retaining()
+			o.Durability = level
+			db, err := engine.Open(b.TempDir(), &o)
+			ok(b, err)
+			begun := time.Now()
+			var delays []time.Duration
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				for c, err := range db.Changes(ctx, engine.Position{}, nil) {
+					if err != nil || len(delays) == b.N {
+						return
+					}
+					at := time.Duration(binary.BigEndian.Uint64(c.Value))
+					delays = append(delays, time.Since(begun)-at)
+					if len(delays) == b.N {
+						return
+					}
+				}
+			}()
+			tick := time.NewTicker(time.Millisecond)
+			defer tick.Stop()
+			for i := range b.N {
+				<-tick.C
+				v := binary.BigEndian.AppendUint64(nil, uint64(time.Since(begun)))
+				ok(b, db.Put(pk(fmt.Sprint(i)), v))
+			}
+			<-done
+			slices.Sort(delays)
+			b.ReportMetric(float64(delays[len(delays)/2].Microseconds()), "µs-p50")
+			b.ReportMetric(float64(delays[len(delays)*99/100].Microseconds()), "µs-p99")
+			mustClose(b, db)
+		})
+	}
+}
