@@ -148,17 +148,17 @@ func (r *Reader) CountPruned() int {
 }
 
 // SamplePruned tests blocks with keys from lower on and below upper, a nil upper being no bound:
-// about most of them, evenly spread. It returns how many a reading with p would leave out, how many
-// it has tested, and how many there are. It reads the index and no data.
-func (r *Reader) SamplePruned(lower, upper []byte, p Pruner, most int) (pruned, tested, all int,
+// about most of them, evenly spread. It returns how many a reading with p would leave out, and how
+// many it has tested. It reads the index and no data.
+func (r *Reader) SamplePruned(lower, upper []byte, p Pruner, most int) (pruned, tested int,
 	err error) {
 	from, to, err := r.BlocksBetween(lower, upper)
 	if err != nil {
-		return 0, 0, 0, err
+		return 0, 0, err
 	}
 	t, x, err := r.tailIndex()
 	if err != nil {
-		return 0, 0, 0, err
+		return 0, 0, err
 	}
 	to = min(to+1, x.n) // the block of upper
 	c := Cursor{r: r, t: t, x: x, pruner: p}
@@ -169,5 +169,5 @@ func (r *Reader) SamplePruned(lower, upper []byte, p Pruner, most int) (pruned, 
 			pruned++
 		}
 	}
-	return pruned, tested, to - from, nil
+	return pruned, tested, nil
 }

@@ -43,3 +43,23 @@ func (r *Reader) tailIndex() (*tail, *indexBlock, error) {
 	x, err := r.index(t)
 	return t, x, err
 }
+
+// CountBetween estimates how many entries are between two keys, a nil upper being no bound, by the
+// numbers of entries of the blocks that BlocksBetween returns. block is the number in the block of
+// lower: by about as much the estimate may be wrong.
+func (r *Reader) CountBetween(lower, upper []byte) (n, block float64, err error) {
+	from, to, err := r.BlocksBetween(lower, upper)
+	if err != nil {
+		return 0, 0, err
+	}
+	t, x, ranks, err := r.entryRanks()
+	switch {
+	case err != nil:
+		return 0, 0, err
+	case ranks == nil:
+		return 0, 0, r.damagedIndex(t, from)
+	case from == x.n:
+		return 0, 0, nil
+	}
+	return float64(ranks[to] - ranks[from]), float64(ranks[from+1] - ranks[from]), nil
+}

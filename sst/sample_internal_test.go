@@ -10,12 +10,13 @@ import (
 )
 
 // TestBlocksBetween: the blocks between two keys are those whose last key is, and AppendLastKey
-// names it.
+// names it; CountBetween has the number of their entries.
 func TestBlocksBetween(t *testing.T) {
 	meta, entries, b := craftedFile(t)
 	r := openBytes(t, meta, b, 1<<20)
 	defer r.Close()
 	var lasts [][]byte
+	var entriesOf []float64
 	err := r.Blocks(func(info BlockInfo) bool {
 		last, err := r.AppendLastKey([]byte("last "), info.Number)
 		if err != nil || string(last) != "last "+string(info.Zone.Last) {
@@ -25,6 +26,7 @@ func TestBlocksBetween(t *testing.T) {
 			t.Errorf("block %d: no column zones", info.Number)
 		}
 		lasts = append(lasts, info.Zone.Last)
+		entriesOf = append(entriesOf, float64(info.Zone.Entries))
 		return true
 	})
 	if err != nil || len(lasts) != 2 {
@@ -49,6 +51,13 @@ func TestBlocksBetween(t *testing.T) {
 			if want := max(wantFrom, wantTo); from != wantFrom || to != want || err != nil {
 				t.Errorf("[%q, %q): blocks %d to %d, want %d to %d, %v", lower, upper, from, to,
 					wantFrom, want, err)
+			}
+			between := 0.0 // the entries of these blocks
+			for _, n := range entriesOf[min(from, to):to] {
+				between += n
+			}
+			if n, _, err := r.CountBetween(lower, upper); n != between || err != nil {
+				t.Errorf("[%q, %q): %.0f entries, want %.0f, %v", lower, upper, n, between, err)
 			}
 		}
 	}

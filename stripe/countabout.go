@@ -77,16 +77,11 @@ func (v *View) countAbout(lo, hi []byte) (n, give float64, err error) {
 				n += entries
 				continue
 			}
-			_, all, err := f.Reader.BlocksBetween(nil, nil)
+			m, block, err := f.Reader.CountBetween(lo, hi)
 			if err != nil {
 				return 0, 0, err
 			}
-			first, last, err := f.Reader.BlocksBetween(lo, hi)
-			if err != nil {
-				return 0, 0, err
-			}
-			block := entries / float64(max(1, all))
-			n, give = n+block*float64(last-first), give+block
+			n, give = n+m, give+block
 		}
 	}
 	return n, give, nil
@@ -106,15 +101,12 @@ func (v *View) countLeft(b *Bounds) (n float64, err error) {
 			if f.Meta.Entries == 0 || p.prunes(f) {
 				continue
 			}
-			pruned, tested, blocks, err := f.Reader.SamplePruned(b.Lo, b.Hi, &p, testedBlocks)
-			_, all, berr := f.Reader.BlocksBetween(nil, nil)
-			if err := cmp.Or(err, berr); err != nil {
+			pruned, tested, err := f.Reader.SamplePruned(b.Lo, b.Hi, &p, testedBlocks)
+			entries, _, counted := f.Reader.CountBetween(b.Lo, b.Hi)
+			if err := cmp.Or(err, counted); err != nil {
 				return 0, err
 			}
-			if tested > 0 {
-				n += float64(f.Meta.Entries) * float64(blocks) / float64(max(1, all)) *
-					float64(tested-pruned) / float64(tested)
-			}
+			n += entries * float64(tested-pruned) / float64(max(1, tested))
 		}
 	}
 	return n, nil
