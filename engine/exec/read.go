@@ -35,11 +35,52 @@ func (a *access) read(s *sink) error {
 func (a *access) scan(r store.Range, take func(*store.Block) bool) error {
 	a.countSeeks(r)
 	r.Limit = a.rangeLimit()
+	if len(r.Spans) > 1 && len(r.PKs) == 1 {
+		l := lastTaken{limit: r.Limit, take: take}
+		defer func() { a.counts.Seeks -= l.spansAfter(r.Spans, r.Reverse) }()
+		take = l.block
+	}
 	if r.MayHold = a.mayHold(); r.MayHold != nil {
 		r.Blocks = &store.BlockCounts{}
 		defer func() { a.counts.Blocks.Add(*r.Blocks) }()
 	}
 	return store.Blocks(a.ctx, a.reader, r, take)
+}
+
+// lastTaken is how far a scan of several spans of a partition has come, which are searched one
+// after the other.
+type lastTaken struct {
+	limit, taken int
+	stopped      bool
+	sk           []byte
+	take         func(*store.Block) bool
+}
+
+func (l *lastTaken) block(b *store.Block) bool {
+	n := b.Len()
+	if it, err := b.Item(n - 1); err == nil {
+		l.sk = append(l.sk[:0], it.Key.SK...)
+	}
+	l.taken += n
+	l.stopped = !l.take(b)
+	return !l.stopped
+}
+
+// spansAfter returns how many spans were not searched.
+func (l *lastTaken) spansAfter(all []store.Span, reverse bool) (n int64) {
+	if !l.stopped && (l.limit == 0 || l.taken < l.limit) {
+		return 0
+	}
+	for _, s := range all {
+		after := bytes.Compare(s.Start, l.sk) > 0
+		if reverse {
+			after = s.End != nil && bytes.Compare(s.End, l.sk) <= 0
+		}
+		if after {
+			n++
+		}
+	}
+	return n
 }
 
 // items makes a scan put one item after the other. What is wrong with a key ends it, and goes into

@@ -242,7 +242,16 @@ func compileInConstants(e In) (testFn, error) {
 	if err != nil {
 		return nil, err
 	}
+	x, ints := compileInt(e.X), intSet(list)
 	return func(m env) (Truth, error) {
+		if x != nil && ints != nil && m.get == nil {
+			if n, ok := x(m.row, m.params); ok {
+				if _, found := ints[n]; found {
+					return True, nil
+				}
+				return without, nil
+			}
+		}
 		v, err := value(m)
 		switch {
 		case err != nil || v.kind == KindNull:

@@ -122,3 +122,15 @@ func compileIntCmp(e Cmp, slow testFn) testFn {
 		return slow(m)
 	}
 }
+
+// intSet returns values as a set of integers, nil if not all of them are of KindInt.
+func intSet(list []Value) map[int64]struct{} {
+	set := make(map[int64]struct{}, len(list))
+	for i := range list {
+		if list[i].kind != KindInt {
+			return nil
+		}
+		set[int64(list[i].n)] = struct{}{}
+	}
+	return set
+}
