@@ -22,8 +22,10 @@ SAY       = @printf '\n==> %s\n'
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' Makefile
 
-demo: ## import the cities of the world into a fresh database and look around
-	@$(GO) run ./cmd/kstone-cli demo
+demo: ## import the cities of the world, kill that, and look around
+	@echo "compiling kstone-cli, which takes a minute or more the first time"
+	@mkdir -p bin && $(GO) build -o bin/kstone-cli ./cmd/kstone-cli
+	@bin/kstone-cli demo
 
 # Fixed seeds and committed corpora only, so that a failure is one of the code: new random
 # numbers are for stress, fuzz and nightly.

@@ -6,9 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"slices"
+	"regexp"
 	"strings"
 	"time"
 
@@ -17,216 +19,252 @@ import (
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/record"
-	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/shell"
 	"github.com/kstonedb/kstone/testdata"
 )
 
 func demoCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "demo [DIR]",
-		Short: "Import the cities of the world and look around",
-		Long: `Import the cities of the world, which are built in, into a fresh database, and show
-what one does with it, each step with the command for it. The database is made in a
-temporary directory and removed at the end; if DIR is given, it is made there and
-stays.`,
+		Short: "Import the cities of the world, kill that, and look around",
+		Long: `Import the cities of the world, which are built in, kill the import with kill -9,
+finish it, and show what one does with the database, each step with its command. All of
+it happens in a temporary directory that is removed at the end, or in DIR, which stays.
+In DIR every command can be run again as it is shown.`,
 		Example: `  kstone-cli demo
-  kstone-cli demo cities.db && kstone-cli shell cities.db`,
+  kstone-cli demo try && kstone-cli shell try/cities.db`,
 		Args: cli.Words(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t := &tour{app: a, ctx: cmd.Context()}
 			if len(args) == 1 {
-				t.dir = args[0]
+				t.dir, t.stays = args[0], true
 				if names, err := os.ReadDir(t.dir); err == nil && len(names) > 0 {
 					return cli.Usage("demo: %s exists and is not empty",
 						t.dir).WithHint("name a new directory")
 				}
-				return t.run()
+				return errors.Join(os.MkdirAll(t.dir, 0o755), t.run())
 			}
 			dir, err := os.MkdirTemp("", "kstone-demo-")
 			if err != nil {
 				return err
 			}
-			t.dir = filepath.Join(dir, "cities.db")
+			t.dir = dir
 			return errors.Join(t.run(), os.RemoveAll(dir))
 		},
 	}
 }
 
-// tour is a running demo.
+// tour is a running demo. Its steps are runs of this program, with the arguments that are shown.
 type tour struct {
-	app *cli.App
-	ctx context.Context
-	dir string
-
-	sample []byte // the records for the table
+	app   *cli.App
+	ctx   context.Context
+	dir   string
+	stays bool
 }
+
+// demoCols is how wide the demo writes.
+const demoCols = 100
+
+// imports are the arguments of the import that is killed and finished.
+var imports = []string{"import", "cities.db", "cities.jsonl.gz", "--pk", "country", "--sk",
+	"region,county,city"}
 
 func (t *tour) run() error {
 	start := time.Now()
+	if err := t.files(); err != nil {
+		return err
+	}
+	fmt.Fprintf(t.app.Out, "171,075 cities (GeoNames, CC BY 4.0) go into a database in %s.\n",
+		t.dir)
+	const south = "SELECT country, count(*) AS n FROM cities WHERE lat < 0" +
+		" GROUP BY country ORDER BY n DESC LIMIT 3"
 	for _, step := range []func() error{
-		t.fill, t.get, t.query, t.pages, t.stats, t.reopen, t.verify, t.tables,
+		t.killed,
+		t.step("The same import completes what is missing.", imports...),
+		t.step("One item by its key.", "get", "cities.db", "IT", "--sk-part", "Lombardy",
+			"--sk-part", "Provincia di Brescia", "--sk-part", "Brescia"),
+		t.step("A range of one partition, backwards.", "query", "cities.db", "IT", "--sk-prefix",
+			"Lombardy", "--reverse", "--limit", "3"),
+		t.step("Every eighth city as a row of a table that is made of the file; an index; a query.",
+			"import", "cities.db", "sample.jsonl", "--table", "cities", "--key",
+			"country,region,county,city,lat,lng"),
+		t.step("", "index", "create", "cities.db", "cities", "by_lat", "lat"),
+		t.step("", "sql", "cities.db", south),
+		t.step("Every stored byte is checked; a page about the database.", "verify", "cities.db"),
+		t.step("", "report", "cities.db", "-o",
+			"report.html"),
 	} {
 		if err := step(); err != nil {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(t.app.Out, "\nAll of it took %s. Next: kstone-cli demo cities.db,"+
-		" then kstone-cli shell cities.db\n", present.Duration(time.Since(start)))
-	return err
-}
-
-// step says what comes, and runs it.
-func (t *tour) step(text string, args ...string) (stderr string, err error) {
-	shown := make([]string, len(args))
-	for i, arg := range args {
-		if shown[i] = shell.Quote(arg); arg == t.dir {
-			shown[i] = "cities.db"
-		}
-	}
-	bold, end := "", ""
-	if t.app.Color {
-		bold, end = "\x1b[1m", "\x1b[0m"
-	}
-	fmt.Fprintf(t.app.Out, "\n%s%s%s\n$ kstone-cli %s\n", bold, text, end, strings.Join(shown, " "))
-	var notes bytes.Buffer
-	sub := *t.app
-	sub.In, sub.Format, sub.Err = nil, "", &notes
-	sub.OutTTY = true // tables, also in a pipe
-	if sub.Width == 0 {
-		sub.Width = 100
-	}
-	if args[0] == "import" {
-		sub.In, sub.Err, sub.InTTY = bytes.NewReader(testdata.Cities), t.app.Err, false
-	}
-	if slices.Contains(args, "--table") {
-		sub.In = bytes.NewReader(t.sample)
-	}
-	root := root(&sub)
-	root.SetArgs(args)
-	err = root.ExecuteContext(t.ctx)
-	fmt.Fprint(t.app.Out, notes.String())
-	return notes.String(), err
-}
-
-func (t *tour) fill() error {
-	_, err := t.step("Import 171,075 cities (GeoNames, CC BY 4.0). The country becomes the"+
-		" partition\nkey; region, county and city become a sort key that sorts field by field.",
-		"import", t.dir, "-", "--format", "jsonl", "--pk", "country", "--sk", "region,county,city")
-	return err
-}
-
-func (t *tour) get() error {
-	_, err := t.step("Read one item by its key.", "get", t.dir, "IT", "--sk-part", "Lombardy",
-		"--sk-part", "Provincia di Brescia", "--sk-part", "Brescia")
-	return err
-}
-
-func (t *tour) query() error {
-	_, err := t.step("A query reads a range of one partition: here the first cities of Lombardy.",
-		"query", t.dir, "IT", "--sk-prefix", "Lombardy", "--limit", "5")
-	return err
-}
-
-// pages shows two pages, backwards.
-func (t *tour) pages() error {
-	args := []string{"query", t.dir, "IT", "--sk-prefix", "Lombardy", "--reverse", "--limit", "3"}
-	notes, err := t.step("Backwards, in pages of three. The cursor continues exactly after the"+
-		" last item.", args...)
+	size, err := sizeOfFiles(filepath.Join(t.dir, "cities.db"))
 	if err != nil {
 		return err
 	}
-	cursor := strings.TrimSpace(strings.TrimPrefix(notes, "next: "))
-	_, err = t.step("The next page.", append(args, "--after", cursor)...)
-	return err
+	fmt.Fprintf(t.app.Out, "\n%s All of it took %s; the database has %s.\n", t.bold("Done."),
+		present.Duration(time.Since(start)), present.Bytes(size))
+	return t.offer()
 }
 
-func (t *tour) stats() error {
-	_, err := t.step("A scan of everything: how the items spread over the 256 stripes.", "stats",
-		t.dir)
-	return err
-}
-
-// reopen counts, closes, opens again and counts again.
-func (t *tour) reopen() error {
-	counts, times := [2]int64{}, [2]time.Duration{}
-	for i := range counts {
-		sub := *t.app
-		start := time.Now()
-		d, err := sub.OpenDB(t.dir, cli.ReadWrite, nil)
-		if err != nil {
-			return err
-		}
-		times[i] = time.Since(start)
-		counts[i], _, err = count(t.ctx, &sub, d, nil, nil, true)
-		if err := errors.Join(err, d.Close()); err != nil {
-			return err
-		}
-	}
-	if counts[0] != counts[1] {
-		return fmt.Errorf("%d items before closing, %d after", counts[0], counts[1])
-	}
-	_, err := fmt.Fprintf(t.app.Out,
-		"\nClosed and opened again: %s items before, %s after; opening took %s.\n",
-		present.Count(counts[0]), present.Count(counts[1]), present.Duration(times[1]))
-	return err
-}
-
-func (t *tour) verify() error {
-	_, err := t.step("Check every stored byte.", "verify", t.dir)
-	return err
+// files writes the data sets that the commands name.
+func (t *tour) files() error {
+	sample, err := sampleOfCities()
+	return errors.Join(err,
+		os.WriteFile(filepath.Join(t.dir, "cities.jsonl.gz"), testdata.Cities, 0o644),
+		os.WriteFile(filepath.Join(t.dir, "sample.jsonl"), sample, 0o644))
 }
 
 // sampleEvery is how many cities there are for one that becomes a row: the demo is to
 // be short.
 const sampleEvery = 8
 
-// tables shows a table with indexes, and plans of queries.
-func (t *tour) tables() error {
-	if err := t.readSample(); err != nil {
-		return err
-	}
-	const create = "CREATE TABLE cities (country TEXT, region TEXT, county TEXT, city TEXT," +
-		" lat FLOAT, lng FLOAT, PARTITION KEY (country), SORT KEY (region, county, city)," +
-		" INDEX by_name (city) INCLUDE (lat, lng), INDEX by_lat (lat DESC) SHARD (16))"
-	const byName = "SELECT country, region, lat FROM cities WHERE city BEGINS WITH 'San Jo'" +
-		" ORDER BY city LIMIT 5"
-	const north = "SELECT city, country, lat FROM cities ORDER BY lat DESC LIMIT 5"
-	const most = "SELECT country, count(*) AS n FROM cities WHERE lat < 0 GROUP BY country" +
-		" ORDER BY n DESC LIMIT 5"
-	for _, s := range []struct {
-		text string
-		args []string
-	}{
-		{"A table beside the items: typed columns, an index that covers, an index in 16 buckets.",
-			[]string{"sql", t.dir, create}},
-		{"Every eighth city becomes a row.",
-			[]string{"import", t.dir, "-", "--table", "cities"}},
-		{"An index finds names that begin alike; the rows themselves are not read.",
-			[]string{"sql", t.dir, byName + "; EXPLAIN " + byName}},
-		{"The most northern cities: 16 sorted buckets are merged, and reading ends after five.",
-			[]string{"sql", t.dir, north + "; EXPLAIN " + north}},
-		{"The countries with the most cities south of the equator.",
-			[]string{"sql", t.dir, most + "; EXPLAIN ANALYZE " + most}},
-	} {
-		if _, err := t.step(s.text, s.args...); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// readSample takes some of the cities.
-func (t *tour) readSample() error {
+func sampleOfCities() (sample []byte, err error) {
 	in, err := record.Decompress(bytes.NewReader(testdata.Cities))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer in.Close()
 	lines := bufio.NewScanner(in)
 	for n := 0; lines.Scan(); n++ {
 		if n%sampleEvery == 0 {
-			t.sample = append(append(t.sample, lines.Bytes()...), '\n')
+			sample = append(append(sample, lines.Bytes()...), '\n')
 		}
 	}
-	return lines.Err()
+	return sample, lines.Err()
+}
+
+func (t *tour) bold(text string) string {
+	if !t.app.Color {
+		return text
+	}
+	return "\x1b[1m" + text + "\x1b[0m"
+}
+
+// show writes what a step is about, and its command.
+func (t *tour) show(text string, args []string) {
+	if text != "" {
+		fmt.Fprintf(t.app.Out, "\n%s\n", t.bold(text))
+	}
+	words := make([]string, len(args))
+	for i, arg := range args {
+		words[i] = forShell(arg)
+	}
+	fmt.Fprintf(t.app.Out, "$ %s %s\n", cli.Program, strings.Join(words, " "))
+}
+
+var plainWord = regexp.MustCompile(`^[\w./,:=@%+-]+$`)
+
+// forShell returns an argument as the system's shell takes it.
+func forShell(arg string) string {
+	if plainWord.MatchString(arg) {
+		return arg
+	}
+	return "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+}
+
+// command returns this program with arguments, in the directory of the demo.
+func (t *tour) command(args []string) (*exec.Cmd, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(t.ctx, self, args...)
+	cmd.Args[0], cmd.Dir = cli.Program, t.dir
+	return cmd, nil
+}
+
+// step returns a step that runs the program.
+func (t *tour) step(text string, args ...string) func() error {
+	return func() error {
+		t.show(text, args)
+		cmd, err := t.command(args)
+		if err != nil {
+			return err
+		}
+		out, err := cmd.CombinedOutput()
+		for line := range strings.Lines(string(out)) {
+			for _, part := range present.WrapLine(strings.TrimRight(line, "\n"), demoCols) {
+				fmt.Fprintln(t.app.Out, part)
+			}
+		}
+		return err
+	}
+}
+
+// killed starts the import, kills it when the log has grown, and looks at what is there.
+func (t *tour) killed() error {
+	t.show("An import, which kill -9 ends in the middle.", imports)
+	cmd, err := t.command(imports)
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	db := filepath.Join(t.dir, "cities.db")
+	const enough = 4 << 20 // bytes of about 20 million
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for range 2000 {
+		if size, _ := sizeOfLog(db); size > enough {
+			break
+		}
+		<-tick.C
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		return err
+	}
+	_ = cmd.Wait()
+	fmt.Fprintln(t.app.Out, "Killed")
+	return t.step("What was written is there.", "count", "cities.db")()
+}
+
+// sizeOfLog returns how far the log of a database has been written.
+func sizeOfLog(db string) (size int64, err error) {
+	names, err := filepath.Glob(filepath.Join(db, "wal-*.log"))
+	for _, name := range names {
+		data, readErr := os.ReadFile(name)
+		err = errors.Join(err, readErr)
+		size += int64(len(bytes.TrimRight(data, "\x00"))) // its space is reserved
+	}
+	return size, err
+}
+
+func sizeOfFiles(dir string) (size int64, err error) {
+	names, err := filepath.Glob(filepath.Join(dir, "*.sst"))
+	for _, name := range names {
+		info, statErr := os.Stat(name)
+		if statErr != nil {
+			return size, statErr
+		}
+		size += info.Size()
+	}
+	return size, err
+}
+
+// offer says how to go on, and asks on a terminal whether to do so now.
+func (t *tour) offer() error {
+	db := filepath.Join(t.dir, "cities.db")
+	if !t.app.InTTY || !t.app.OutTTY {
+		next := "kstone-cli demo try keeps all of it in try; then"
+		if t.stays {
+			next, db = "Next:", forShell(db)
+		} else {
+			db = "try/cities.db"
+		}
+		_, err := fmt.Fprintf(t.app.Out, "%s kstone-cli shell %s\n", next, db)
+		return err
+	}
+	fmt.Fprintf(t.app.Out, "The page is %s.\nEnter opens a shell on the database, q leaves: ",
+		filepath.Join(t.dir, "report.html"))
+	line, err := bufio.NewReader(t.app.In).ReadString('\n')
+	if err != nil || strings.TrimSpace(line) != "" {
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		return err
+	}
+	root := root(t.app)
+	root.SetArgs([]string{"shell", db})
+	return root.ExecuteContext(t.ctx)
 }

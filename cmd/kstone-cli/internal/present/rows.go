@@ -266,7 +266,7 @@ func Lines(w io.Writer, r Result, width int) error {
 			return err
 		}
 		s, _ := row[0].AsString()
-		for _, line := range wrapStep(layout.ShowLines([]byte(s)), width) {
+		for _, line := range WrapLine(layout.ShowLines([]byte(s)), width) {
 			if _, err := fmt.Fprintln(w, line); err != nil {
 				return err
 			}
@@ -278,9 +278,9 @@ func Lines(w io.Writer, r Result, width int) error {
 // minStepCols is the least width of the text of a step: what is left of it by its depth.
 const minStepCols = 20
 
-// wrapStep breaks a step of a plan after so many columns, between its properties or at least
-// between words. The lines that follow keep the branches of the tree on their left.
-func wrapStep(line string, width int) (lines []string) {
+// WrapLine breaks a line, of a plan for example, after so many columns, between its properties
+// or at least between words. The lines that follow keep the branches of the tree on their left.
+func WrapLine(line string, width int) (lines []string) {
 	branches := len(line) - len(strings.TrimLeft(line, " │├└─"))
 	head := strings.NewReplacer("├", "│", "└", " ", "─", " ").Replace(line[:branches]) + "     "
 	for first := true; ; first = false {
