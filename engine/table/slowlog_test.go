@@ -49,6 +49,41 @@ func TestSlowQueriesAreLoggedWithoutTheirValues(t *testing.T) {
 	}
 }
 
+// A workload has the sums over all executions, also of those that return no row or several.
+func TestWorkloadCounts(t *testing.T) {
+	db := open(t, nil)
+	people := create(t, db, peopleText)
+	for i := range 3 {
+		if err := people.Insert(ctx, row(t, i, nil, "Bern", 30+i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	older, err := db.Prepare(from(people, expr.Cmp{Op: expr.Ge, L: col(people, "age"),
+		R: expr.Param{Index: 0}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	returned := 0
+	for n, age := range []int64{30, 31, 32, 32, 99} {
+		rows, err := older.Query(ctx, db, expr.Int(age))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, err := range rows.All() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			returned++
+		}
+		// Each execution reads the whole table, and tests the rows that it returns.
+		w, scanned := db.Workload(), 3*(n+1)+returned
+		if len(w) != 1 || w[0].Count != float64(n+1) || w[0].Returned != float64(returned) ||
+			w[0].Scanned != float64(scanned) {
+			t.Fatalf("%d rows of %d executions, %d scanned: %+v", returned, n+1, scanned, w)
+		}
+	}
+}
+
 func TestAdviceComesFromTheQueriesThatWereRun(t *testing.T) {
 	db := open(t, nil)
 	people := create(t, db, peopleText)

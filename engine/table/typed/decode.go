@@ -155,7 +155,12 @@ func (s *slotField) read(row unsafe.Pointer, v *schema.View, keep, keepTexts boo
 		return f.set(row, value, keep)
 	}
 	if s.slot.Width > 0 {
-		f.setLittle(f.at(row), v.Fixed(s.slot))
+		b := v.Fixed(s.slot)
+		if len(b) == 8 && f.kind != kindTime { // most columns
+			*(*uint64)(f.at(row)) = binary.LittleEndian.Uint64(b)
+			return nil
+		}
+		f.setLittle(f.at(row), b)
 		return nil
 	}
 	text, err := v.Bytes(s.slot)
@@ -166,7 +171,7 @@ func (s *slotField) read(row unsafe.Pointer, v *schema.View, keep, keepTexts boo
 	return nil
 }
 
-// setLittle stores the little-endian bytes of a fixed column.
+// setLittle stores the little-endian bytes of a fixed column for read.
 func (f *field) setLittle(p unsafe.Pointer, b []byte) {
 	switch len(b) {
 	case 1:
@@ -175,13 +180,8 @@ func (f *field) setLittle(p unsafe.Pointer, b []byte) {
 		*(*uint16)(p) = binary.LittleEndian.Uint16(b)
 	case 4:
 		*(*uint32)(p) = binary.LittleEndian.Uint32(b)
-	case 8:
-		u := binary.LittleEndian.Uint64(b)
-		if f.kind == kindTime {
-			*(*time.Time)(p) = timeOfTicks(int64(u), f.column.Unit)
-			return
-		}
-		*(*uint64)(p) = u
+	case 8: // read has stored all others
+		*(*time.Time)(p) = timeOfTicks(int64(binary.LittleEndian.Uint64(b)), f.column.Unit)
 	default:
 		*(*[16]byte)(p) = [16]byte(b)
 	}
