@@ -71,6 +71,7 @@ func queryCases(trips *tripTable) []queryCase {
 	cheap := trips.cents.Arg("cheap")
 	far := typed.Select(trips.Where(trips.dist.Eq(3)), trips.user)
 	every := func(trip) bool { return true }
+	row := typed.RowOf(trips.user.Eq("b"), trips.dist.Eq(9))
 	return []queryCase{
 		{"all", trips.Where(), every, nil},
 		{"eq", trips.Where(trips.status.Eq("paid")),
@@ -95,8 +96,14 @@ func queryCases(trips *tripTable) []queryCase {
 			func(o trip) bool { return o.Status == "new" }, nil},
 		{"collation", trips.Where(trips.city.Eq("ZÜRICH")), every, nil},
 		{"decimals", trips.Where(trips.cents.Lt(400), trips.cents.Gt(398)), every, nil},
-		{"row value", trips.Where(typed.RowOf(trips.user.Eq("b"), trips.dist.Eq(9)).Gt()),
+		{"row value", trips.Where(row.Gt()),
 			func(o trip) bool { return o.User > "b" || o.User == "b" && o.Dist > 9 }, nil},
+		{"row value, ge", trips.Where(row.Ge()),
+			func(o trip) bool { return o.User > "b" || o.User == "b" && o.Dist >= 9 }, nil},
+		{"row value, lt", trips.Where(row.Lt()),
+			func(o trip) bool { return o.User < "b" || o.User == "b" && o.Dist < 9 }, nil},
+		{"row value, le", trips.Where(row.Le()),
+			func(o trip) bool { return o.User < "b" || o.User == "b" && o.Dist <= 9 }, nil},
 		{"argument", trips.Where(trips.user.EqArg(who), trips.cents.GtArg(cheap)),
 			func(o trip) bool { return o.User == "c" },
 			[]typed.Binding{cheap.Is(398), who.Is("c")}},
