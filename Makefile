@@ -16,7 +16,7 @@ SAY       = @printf '\n==> %s\n'
 
 .DEFAULT_GOAL := help
 .PHONY: FORCE help demo test check fmt-check vet platforms cross tidy-check unit race lint \
-	fuzz stress nightly sql-check sqllogictest oracles clients compare test-stores soak powercut canary mutants scale plan-regret golden bench \
+	fuzz stress nightly sql-check sqllogictest oracles clients compare test-stores test-tikv soak powercut canary mutants scale plan-regret golden bench \
 	bench-compare bench-check bench-quick bench-full cover clean
 
 help: ## list the targets
@@ -120,6 +120,11 @@ clients: ## sqlx, goose, GORM, squirrel, sqlc and bun over the driver of databas
 test-stores: ## stores on other machines, each a module; installs nothing, says what is missing
 	$(SAY) "stores on other machines, with the race detector"
 	@GO='$(GO)' tools/test-stores.sh
+
+test-tikv: ## the same over a real cluster; TIKV=tikv://host:2379/NAME, a database that may be emptied
+	@test -n '$(TIKV)' || { echo "make $@ TIKV=tikv://HOST:PORT/NAME: see docs/stores.md"; exit 1; }
+	@cd engine/store/tikv && KSTONE_TIKV='$(TIKV)' $(GO) test -count=1 -v -run '^TestRealCluster$$' .
+	@KSTONE_TIKV='$(TIKV)' GO='$(GO)' tools/test-tables.sh tikv
 
 # Why not in `make test`: it downloads the libraries and generators, and takes two minutes.
 compare: ## the same program with kstone, bstore, ent, GORM and sqlc: answers, lines, mistakes, speed

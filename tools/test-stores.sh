@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# The modules of engine/store, each with its tests, beside what they share and what they implement.
+# The modules of engine/store and the program with all of them, each with its tests, beside what
+# they share and what they implement; then tables and statements over each.
 # Servers come from the machine: a test that finds none is skipped, and says what to install.
 set -u
 cd "$(dirname "$0")/.."
 go=${GO:-go} failed=0
 out=$(mktemp)
 trap 'rm -f "$out"' EXIT
-for module in engine/store engine/store/*/; do
+for module in engine/store engine/store/*/ cmd/kstone-cli/kstone-cli-stores; do
 	module=${module%/}
 	[ "$module" = engine/store ] || [ -f "$module/go.mod" ] || continue
 	echo "  $module"
@@ -21,4 +22,5 @@ for module in engine/store engine/store/*/; do
 		grep -B1 '^--- SKIP' "$out" | sed -n 's/^ *[^ ]*_test.go:[0-9]*: /      /p' | sort -u
 	fi
 done
+tools/test-tables.sh tikv etcd postgres || failed=1
 exit $failed

@@ -67,6 +67,7 @@ type program struct {
 	settings
 	steps   []step
 	oracles bool // there is no copy without indexes: see random_oracle_test.go
+	noTx    bool // transactions are left out, as the storage has none
 }
 
 // settings are the options of the database. Costs that are out of proportion choose plans that

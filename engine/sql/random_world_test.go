@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/internal/syntax"
 	"github.com/kstonedb/kstone/engine/local"
@@ -31,6 +30,9 @@ type world struct {
 	// spoil, if not nil, changes the rows that t returns: for the test of the check.
 	spoil func(text string, rows []string) []string
 
+	expected *answers // nil: they are not compared
+	noTx     bool     // the storage has no transactions
+
 	kept    string // the check of t, "" for none
 	oracles bool
 	ids     []int64  // of the rows of t, if pivots are known
@@ -46,23 +48,42 @@ type counts struct {
 	unusable                        int // hints that cannot be followed
 }
 
-// run runs a program and returns the step that has failed.
+// run runs a program and returns the step that has failed. Over other storage its queries give the
+// rows that they give over the engine.
 func (p *program) run(t *testing.T, c *counts, spoil func(string, []string) []string,
 ) (at int, err error) {
 	t.Helper()
-	w := &world{ctx: context.Background(), unique: map[string]*index{}, counts: c, spoil: spoil,
-		oracles: p.oracles, kept: p.check}
+	over := func(own *counts, storage storageOf, answers *answers) (int, error) {
+		w := &world{ctx: context.Background(), unique: map[string]*index{}, counts: own,
+			spoil: spoil, oracles: p.oracles, kept: p.check, expected: answers, noTx: p.noTx}
+		return w.run(t, p, storage)
+	}
+	if otherStorage == nil {
+		return over(c, nil, nil)
+	}
+	if p.noTx = !transacts(t); p.noTx {
+		p.check = ""
+	}
+	known := &answers{known: p.oracles} // without an order several answers are right
+	if !p.oracles {
+		if at, err := over(&counts{}, nil, known); err != nil {
+			return at, err
+		}
+		known.known = true
+	}
+	return over(c, otherStorage, known)
+}
+
+// run runs a program over new tables.
+func (w *world) run(t *testing.T, p *program, storage storageOf) (at int, err error) {
+	t.Helper()
 	clock := func() time.Time {
 		return beginning.Add(time.Duration(w.hours.Load()) * time.Hour)
 	}
-	e, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true, Clock: clock,
-		FlushRecords: p.flushRecords, BlockBytes: p.blockBytes})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
-	w.db, err = local.Open(w.ctx, e, &table.Options{Workers: p.workers, Clock: clock,
-		PlanCache: p.planCache, Costs: &p.costs})
+	s, end := p.storage(t, clock, storage)
+	defer end()
+	w.db, err = table.Open(w.ctx, s, &table.Options{Workers: p.workers, Clock: clock,
+		PlanCache: p.planCache, Costs: &p.costs, Lease: quickLease})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,16 +146,24 @@ func (w *world) do(s step) (err error) {
 	case doAnalyze:
 		_, err = w.exec(s.text, "", nil)
 	case doTransaction:
+		if w.noTx {
+			return nil
+		}
 		return w.transaction(s)
 	case doSnapshot:
 		return w.snapshot(s)
 	case doWait:
 		w.pivots = [2]int64{}
 		w.hours.Add(int64(s.hours))
-	case doFlush:
-		return local.Engine(w.db).Flush(w.ctx)
-	case doCompact:
-		return local.Engine(w.db).Compact(w.ctx)
+	case doFlush, doCompact:
+		e := local.Engine(w.db)
+		switch {
+		case e == nil:
+			return nil
+		case s.do == doFlush:
+			return e.Flush(w.ctx)
+		}
+		return e.Compact(w.ctx)
 	case doVerify:
 		return w.verify()
 	case doCheck:
@@ -200,6 +229,9 @@ func (w *world) rows(text, name, hint string, args []any) ([]string, error) {
 	out := make([]string, len(values))
 	for i, row := range values {
 		out[i] = rendered(row)
+	}
+	if err := w.expected.next(text+" "+hint, out); err != nil {
+		return nil, err
 	}
 	if w.spoil != nil && name == "t" {
 		out = w.spoil(hint+" "+text, out)

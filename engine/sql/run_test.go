@@ -11,9 +11,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/internal/syntax"
-	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/sql"
 	"github.com/kstonedb/kstone/engine/table"
 )
@@ -21,21 +19,19 @@ import (
 // openSession returns a session over an empty database in memory.
 func openSession(t testing.TB) *sql.Session {
 	t.Helper()
-	e, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true})
+	clock := func() time.Time { return time.Date(2026, 3, 1, 12, 34, 56, 789e6, time.UTC) }
+	p := &program{}
+	s, end := p.storage(t, clock, otherStorage)
+	db, err := table.Open(context.Background(), s, &table.Options{Clock: clock, SampleRows: -1,
+		Lease: quickLease})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := e.Close(); err != nil {
+		if err := errors.Join(db.Close(), end()); err != nil {
 			t.Error(err)
 		}
 	})
-	clock := func() time.Time { return time.Date(2026, 3, 1, 12, 34, 56, 789e6, time.UTC) }
-	db, err := local.Open(context.Background(), e, &table.Options{Clock: clock, SampleRows: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
 	return sql.Open(db)
 }
 

@@ -20,6 +20,7 @@ import (
 //	Transactor     each call is a transaction of its own; Begin is errors.ErrUnsupported
 //	Spiller        a query beyond its memory ends with an *exec.MemoryError
 //	Backgrounder   work ends with the table.DB alone
+//	LateSnapshots  a query takes a Snapshot, which may be a round trip
 //	Shared         each handle is storage of its own
 //	versions       Limits.NoVersions: the catalogue is checked for presence, not for changes
 //	expiry         every store has it: a reader leaves out what has expired
@@ -132,6 +133,14 @@ type Backgrounder interface {
 	// Background begins such work. The store's end ends the returned context. Without an error
 	// the caller must call end.
 	Background(ctx context.Context) (both context.Context, end func(), err error)
+}
+
+// LateSnapshots is a Store that can fix the moment of a snapshot with the first read.
+type LateSnapshots interface {
+	// SnapshotLater returns a snapshot of the moment of its first read, so that taking it is no
+	// round trip of its own. Fixed is called after that read, before it returns anything; the read
+	// fails with its error. It may be called again then.
+	SnapshotLater(ctx context.Context, fixed func() error) (Snapshot, error)
 }
 
 // Shared is a Store that is one of several handles of the same storage.

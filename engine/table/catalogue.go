@@ -87,10 +87,10 @@ func (db *DB) load(ctx context.Context) (*tableList, error) {
 }
 
 func (db *DB) loadItem(list *tableList, stats map[uint32]*plan.TableStats, it store.Item) error {
-	sk := it.Key.SK
+	sk, version := it.Key.SK, versionOf(it)
 	switch {
 	case bytes.Equal(sk, []byte{markHead}):
-		head := catalogueHead{version: it.Version, raw: bytes.Clone(it.Value)}
+		head := catalogueHead{version: version, raw: bytes.Clone(it.Value)}
 		if err := json.Unmarshal(it.Value, &head); err != nil {
 			return damaged("catalogue", "its head", err)
 		}
@@ -106,7 +106,7 @@ func (db *DB) loadItem(list *tableList, stats map[uint32]*plan.TableStats, it st
 		if err != nil {
 			return err
 		}
-		list.add(db, t, it.Version)
+		list.add(db, t, version)
 	case len(sk) == 5 && sk[0] == markStats:
 		s, err := parseStats(it.Value)
 		if err != nil {
@@ -119,7 +119,7 @@ func (db *DB) loadItem(list *tableList, stats map[uint32]*plan.TableStats, it st
 		if err != nil {
 			return err
 		}
-		v.version = it.Version
+		v.version = version
 		list.views[v.Name] = v
 	case len(sk) == 5 && sk[0] == markNumbers:
 		core := list.byID[binary.BigEndian.Uint32(sk[1:])]
@@ -182,10 +182,14 @@ func (db *DB) saveCatalogue(ctx context.Context, set *store.WriteSet) error {
 	return err
 }
 
-// versionOf returns the version of an item of the catalogue, 1 if the store has none.
+// versionOf returns the version of an item of the catalogue, 1 if the store has none: 0 is that of
+// an item that is not there.
+func versionOf(it store.Item) uint64 { return max(it.Version, 1) }
+
+// versionOf returns the version of the item of a key.
 func (db *DB) versionOf(ctx context.Context, key store.Key) (uint64, error) {
 	it, err := store.GetItem(ctx, db.store, key)
-	return max(it.Version, 1), err
+	return versionOf(it), err
 }
 
 // change replaces the definition of a table, in the catalogue and then in memory, while no

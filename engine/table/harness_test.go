@@ -2,7 +2,9 @@ package table_test
 
 import (
 	"context"
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/exec"
@@ -10,6 +12,7 @@ import (
 	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/table"
 )
 
@@ -21,9 +24,17 @@ func open(t testing.TB, o *table.Options) *table.DB {
 	return openOn(t, engine.Options{}, o)
 }
 
+// otherStorage is what the tests run over instead of the engine of this process, nil for that:
+// storage that is empty, of which each call of the result is a store of another process.
+// tools/test-stores.sh sets it.
+var otherStorage func(t testing.TB, clock func() time.Time) (next func() store.Store)
+
 // openOn is open of an engine with options.
 func openOn(t testing.TB, engineOptions engine.Options, o *table.Options) *table.DB {
 	t.Helper()
+	if otherStorage != nil {
+		return openOther(t, engineOptions.Clock, o)
+	}
 	engineOptions.InMemory = true
 	e, err := engine.Open(t.TempDir(), &engineOptions)
 	if err != nil {
@@ -38,6 +49,30 @@ func openOn(t testing.TB, engineOptions engine.Options, o *table.Options) *table
 			t.Error(err)
 		}
 		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+// openOther opens an empty database of the other storage.
+func openOther(t testing.TB, clock func() time.Time, o *table.Options) *table.DB {
+	t.Helper()
+	if clock == nil {
+		clock = time.Now
+	}
+	own := table.Options{Lease: quick}
+	if o != nil {
+		own = *o
+		own.Lease = quick
+	}
+	s := otherStorage(t, clock)()
+	db, err := table.OpenStore(ctx, s, &own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(db.Close(), s.Close()); err != nil {
 			t.Error(err)
 		}
 	})

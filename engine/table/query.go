@@ -22,9 +22,8 @@ type Reader interface {
 	DB() *DB
 	// stateOf returns the definition by which a table is read.
 	stateOf(ctx context.Context, core *tableCore) (*tableState, error)
-	// open returns what to read in one execution; done is called in the end. Nil reads the
-	// present.
-	open(ctx context.Context) (r store.Reader, done func(), err error)
+	// open returns what to read in one execution of rows; done is called in the end.
+	open(ctx context.Context, rows *Rows) (r store.Reader, done func(), err error)
 }
 
 // ReadWriter is what can be written to, too: a *DB, for which every call is a commit of its
@@ -61,8 +60,14 @@ func (db *DB) stateOf(ctx context.Context, core *tableCore) (*tableState, error)
 	return core.present()
 }
 
-func (db *DB) open(ctx context.Context) (store.Reader, func(), error) {
-	s, err := db.store.Snapshot(ctx)
+func (db *DB) open(ctx context.Context, rows *Rows) (store.Reader, func(), error) {
+	var s store.Snapshot
+	var err error
+	if late, ok := db.store.(store.LateSnapshots); ok {
+		s, err = late.SnapshotLater(ctx, rows.fixed)
+	} else {
+		s, err = db.store.Snapshot(ctx)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -89,7 +94,7 @@ func (tx *Tx) stateOf(ctx context.Context, core *tableCore) (*tableState, error)
 	return tx.state(ctx, core)
 }
 
-func (tx *Tx) open(context.Context) (store.Reader, func(), error) {
+func (tx *Tx) open(context.Context, *Rows) (store.Reader, func(), error) {
 	return tx.store, func() {}, nil
 }
 

@@ -1,6 +1,7 @@
 package table
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,10 +71,10 @@ func (r *Rows) run() error {
 			err = errMoved
 		}
 	}
-	if err == errMoved {
+	for err == errMoved {
 		err = r.execute()
 	}
-	for err != nil && r.overtaken() {
+	for err != nil && (errors.Is(err, errMoved) || r.overtaken()) {
 		if r.returned > 0 {
 			err = fmt.Errorf("table: another process has changed a table of the query, run it "+
 				"again: %w: %w", ErrConflict, err)
@@ -197,7 +198,7 @@ func (db *DB) logsPlans() bool { return db.opt.SlowQuery > 0 && db.opt.LogValues
 // after a snapshot was taken, the indexes of the plan were complete when it was.
 func (r *Rows) open() (store.Reader, func(), error) {
 	for {
-		reader, done, err := r.from.open(r.ctx)
+		reader, done, err := r.from.open(r.ctx, r)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -214,6 +215,15 @@ func (r *Rows) open() (store.Reader, func(), error) {
 		}
 		r.compiled, r.plan = c, r.prepared.fitting(c, r.request.Params)
 	}
+}
+
+// fixed looks at the tables after a snapshot was taken that is taken with its first read, which
+// fails if they are others.
+func (r *Rows) fixed() error {
+	if c, err := r.prepared.compile(r.ctx, r.from); err != nil || r.compiled != c {
+		return cmp.Or(err, errMoved)
+	}
+	return nil
 }
 
 func sameStates(a, b *compiled) bool {

@@ -16,7 +16,7 @@ import (
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/store"
-	"github.com/kstonedb/kstone/engine/store/storetest"
+	"github.com/kstonedb/kstone/engine/store/remote/remotetest"
 	"github.com/kstonedb/kstone/engine/table"
 	"github.com/kstonedb/kstone/keycodec"
 )
@@ -33,19 +33,6 @@ func (p *process) Limits() store.Limits {
 	return l
 }
 
-// plain is the store of one process on a store in memory, without versions.
-type plain struct{ store.Store }
-
-func (p plain) Limits() store.Limits {
-	l := p.Store.Limits()
-	l.Fences, l.NoVersions = 1, true
-	return l
-}
-
-func (p plain) Commit(ctx context.Context, w *store.WriteSet) error {
-	return errors.Join(w.Validate(p.Limits()), p.Store.Commit(ctx, w))
-}
-
 // storages are what the tests of several processes run on: each makes stores of one storage.
 var storages = map[string]func(t testing.TB) func() store.Store{
 	"engine": func(t testing.TB) func() store.Store {
@@ -56,13 +43,22 @@ var storages = map[string]func(t testing.TB) func() store.Store{
 		t.Cleanup(func() { e.Close() })
 		return func() store.Store { return &process{local.New(e), 3} }
 	},
-	"memory": func(testing.TB) func() store.Store {
-		m := storetest.NewMemory(time.Now)
-		return func() store.Store { return plain{m} }
+	"remote": func(testing.TB) func() store.Store { // without versions
+		s := remotetest.New(true, 64)
+		return func() store.Store { return s }
 	},
 }
 
 func onStorages(t *testing.T, f func(t *testing.T, next func() store.Store)) {
+	if otherStorage != nil {
+		next := otherStorage(t, time.Now)
+		f(t, func() store.Store {
+			s := next()
+			t.Cleanup(func() { s.Close() })
+			return s
+		})
+		return
+	}
 	for name, storage := range storages {
 		t.Run(name, func(t *testing.T) { f(t, storage(t)) })
 	}

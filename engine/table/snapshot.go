@@ -74,6 +74,6 @@ func (s *Snapshot) stateOf(ctx context.Context, core *tableCore) (*tableState, e
 	return st, nil
 }
 
-func (s *Snapshot) open(context.Context) (store.Reader, func(), error) {
+func (s *Snapshot) open(context.Context, *Rows) (store.Reader, func(), error) {
 	return s.snap, func() {}, nil
 }

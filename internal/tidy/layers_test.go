@@ -116,6 +116,7 @@ var testOnly = map[string]bool{
 	"internal/vfs/vfstest": true, "engine/internal/suite": true,
 	"internal/planregret": true, "engine/sql/sqllogictest": true,
 	"engine/store/etcd/etcdtest": true, "engine/store/tikv/tikvtest": true,
+	"engine/store/postgres/postgrestest": true, "engine/store/remote/remotetest": true,
 }
 
 // cmdModules serve the terminal: a program that embeds kstone must not link them.

@@ -28,6 +28,7 @@ type Store struct {
 var _ interface {
 	store.Store
 	store.ItemReader
+	store.LateSnapshots
 } = (*Store)(nil)
 
 // maxTxnOps and maxRequestBytes are those of servers with default settings.
@@ -101,14 +102,29 @@ func (s *Store) Snapshot(ctx context.Context) (store.Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
+	return s.snapshot(func() *view { return &view{s: s, rev: rev} }), nil
+}
+
+// SnapshotLater implements store.LateSnapshots.
+func (s *Store) SnapshotLater(ctx context.Context, fixed func() error) (store.Snapshot, error) {
+	if err := cmp.Or(store.CheckContext(ctx), s.check()); err != nil {
+		return nil, err
+	}
+	v := &view{s: s}
+	snap := s.snapshot(func() *view { return v })
+	snap.Reader = remote.Late(snap.Reader, v, fixed)
+	return snap, nil
+}
+
+func (s *Store) snapshot(of func() *view) *snapshot {
 	snap := &snapshot{Reader: s.Reader}
 	snap.View = func(context.Context, bool) (remote.View, func(), error) {
 		if snap.closed.Load() {
 			return nil, nil, fmt.Errorf("etcd: snapshot: %w", store.ErrClosed)
 		}
-		return &view{s: s, rev: rev}, func() {}, s.check()
+		return of(), func() {}, s.check()
 	}
-	return snap, nil
+	return snap
 }
 
 // snapshot is a revision.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/store/postgres"
+	"github.com/kstonedb/kstone/engine/store/postgres/postgrestest"
 )
 
 // proxy is between a store and the server.
@@ -48,7 +49,7 @@ func newProxy(t *testing.T) *proxy {
 			if err != nil {
 				return
 			}
-			up, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", s.port))
+			up, err := net.Dial("tcp", s.Address())
 			if err != nil {
 				c.Close()
 				continue
@@ -79,8 +80,8 @@ func (p *proxy) forward(to, from net.Conn, cut int32) {
 // openAt opens a store at an address, with one connection.
 func openAt(t *testing.T, address, options string) (*postgres.Store, error) {
 	t.Helper()
-	table := fmt.Sprintf("?table=t%d&pool_max_conns=1&", tables.Add(1))
-	return postgres.Open(ctx, need(t).at(address)+table+options)
+	table := "?table=" + postgrestest.Table() + "&pool_max_conns=1&"
+	return postgres.Open(ctx, need(t).At(address)+table+options)
 }
 
 // A commit whose answer does not arrive has an unknown outcome, is not tried again, and has been
@@ -152,7 +153,7 @@ func TestDeadlineOfACommit(t *testing.T) {
 // What cannot be opened says where, why and what to do, in time.
 func TestOpenErrors(t *testing.T) {
 	srv := need(t)
-	here := fmt.Sprintf("127.0.0.1:%d", srv.port)
+	here := srv.Address()
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and says nothing
 	ok(t, err)
 	defer silent.Close()
@@ -170,22 +171,22 @@ func TestOpenErrors(t *testing.T) {
 			c.Close()
 		}
 	}()
-	closed, err := freePort()
+	closed, err := postgrestest.FreePort()
 	ok(t, err)
 	for name, c := range map[string]struct{ url, want string }{
-		"closed": {srv.at(fmt.Sprintf("127.0.0.1:%d", closed)) + "?sslmode=disable",
+		"closed": {srv.At(fmt.Sprintf("127.0.0.1:%d", closed)) + "?sslmode=disable",
 			"see that the server runs"},
-		"silent":   {srv.at(silent.Addr().String()) + "?sslmode=disable", "deadline"},
+		"silent":   {srv.At(silent.Addr().String()) + "?sslmode=disable", "deadline"},
 		"password": {"postgres://tester:wrong@" + here + "/postgres?sslmode=disable", "password"},
 		"user":     {"postgres://nobody@" + here + "/postgres?sslmode=disable", "pg_hba.conf"},
-		"database": {strings.Replace(srv.at(here), "/postgres", "/none", 1) + "?sslmode=disable",
+		"database": {strings.Replace(srv.At(here), "/postgres", "/none", 1) + "?sslmode=disable",
 			"create the database"},
-		"schema":      {srv.url("none.t"), "create the schema"},
-		"no TLS":      {srv.at(plain.Addr().String()) + "?sslmode=require", "check sslmode"},
-		"certificate": {srv.at(here) + "?sslmode=verify-full", "x509"},
-		"parameter":   {srv.at(here) + "?timeout=soon", "timeout=soon"},
+		"schema":      {srv.URL("none.t"), "create the schema"},
+		"no TLS":      {srv.At(plain.Addr().String()) + "?sslmode=require", "check sslmode"},
+		"certificate": {srv.At(here) + "?sslmode=verify-full", "x509"},
+		"parameter":   {srv.At(here) + "?timeout=soon", "timeout=soon"},
 		"scheme":      {"mysql://h/d", "is not postgres://"},
-		"table":       {srv.url("a.b.c"), "SCHEMA.NAME"},
+		"table":       {srv.URL("a.b.c"), "SCHEMA.NAME"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			limited, cancel := context.WithTimeout(ctx, 2*time.Second)
@@ -211,7 +212,7 @@ func TestOpenErrors(t *testing.T) {
 
 // With TLS that is not verified the store works.
 func TestTLS(t *testing.T) {
-	s, err := openAt(t, fmt.Sprintf("127.0.0.1:%d", need(t).port), "sslmode=require")
+	s, err := openAt(t, need(t).Address(), "sslmode=require")
 	ok(t, err)
 	defer s.Close()
 	put(t, s, key("p", "k"), "1")
@@ -234,7 +235,7 @@ func TestSnapshotsEnd(t *testing.T) {
 		!strings.Contains(err.Error(), "pool_max_conns") {
 		t.Errorf("a second snapshot: %v", err)
 	}
-	admin, err := pgx.Connect(ctx, need(t).at(fmt.Sprintf("127.0.0.1:%d", running.port))+
+	admin, err := pgx.Connect(ctx, need(t).At(need(t).Address())+
 		"?sslmode=disable")
 	ok(t, err)
 	defer admin.Close(ctx)
@@ -254,7 +255,7 @@ func TestSnapshotsEnd(t *testing.T) {
 
 // After Close everything is refused.
 func TestClosed(t *testing.T) {
-	s, err := postgres.Open(ctx, need(t).url("closed"))
+	s, err := postgres.Open(ctx, need(t).URL("closed"))
 	ok(t, err)
 	ok(t, s.Close())
 	ok(t, s.Close())

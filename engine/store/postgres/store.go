@@ -30,6 +30,7 @@ var _ interface {
 	store.Store
 	store.ItemReader
 	store.Counter
+	store.LateSnapshots
 	store.RangeDeleter
 	store.Transactor
 } = (*Store)(nil)
@@ -118,7 +119,15 @@ func count(ctx context.Context, r *remote.Reader, rg store.Range) (n int64, err 
 	if most == 0 {
 		most = 1 << 62
 	}
-	n, err = v.(*view).count(ctx, r.Layout.Spans(&rg), most)
+	spans := r.Layout.Spans(&rg)
+	if late, ok := v.(*remote.LateView); ok {
+		err = late.Do(func() (err error) {
+			n, err = late.View.(*view).count(ctx, spans, most)
+			return err
+		})
+	} else {
+		n, err = v.(*view).count(ctx, spans, most)
+	}
 	return min(n, most), err
 }
 

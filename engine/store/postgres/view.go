@@ -296,6 +296,15 @@ func (s *Store) Snapshot(ctx context.Context) (store.Snapshot, error) {
 	return &snapshot{v.reader(), v}, nil
 }
 
+// SnapshotLater implements store.LateSnapshots.
+func (s *Store) SnapshotLater(ctx context.Context, fixed func() error) (store.Snapshot, error) {
+	if err := cmp.Or(store.CheckContext(ctx), s.check()); err != nil {
+		return nil, err
+	}
+	v := &view{s: s, begin: beginSnapshot}
+	return &snapshot{remote.Late(v.reader(), v, fixed), v}, nil
+}
+
 // reader returns a reader of the view.
 func (v *view) reader() remote.Reader {
 	r := v.s.Reader

@@ -11,9 +11,9 @@ import (
 
 // segment is a range of encoded keys that is read page by page.
 type segment struct {
-	start, end  []byte
-	pairs       []Pair // read and not yet returned
-	begun, done bool   // a page has been read; all of them have
+	start, end []byte
+	pairs      []Pair // read and not yet returned
+	done       bool   // all pages have been read
 }
 
 // run is a sequence of segments whose pairs are in order: a source of a merge.

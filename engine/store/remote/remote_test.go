@@ -5,9 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"sort"
-	"sync"
 	"testing"
 	"time"
 
@@ -15,6 +12,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/store/remote"
+	"github.com/kstonedb/kstone/engine/store/remote/remotetest"
 	"github.com/kstonedb/kstone/engine/store/storetest"
 	"github.com/kstonedb/kstone/internal/testutil"
 )
@@ -30,147 +28,6 @@ func ok(t testing.TB, err error) {
 	}
 }
 
-// pairStore is a store of pairs in memory that reads like one on another machine.
-type pairStore struct {
-	remote.Reader
-	maxPage int // whatever a page is asked for
-
-	mu    sync.Mutex
-	pairs []remote.Pair // in order; replaced by each commit
-}
-
-func newPairStore(striped bool, maxPage int) *pairStore {
-	s := &pairStore{maxPage: maxPage}
-	s.Reader = remote.Reader{Layout: remote.NewLayout("test", striped), Now: time.Now}
-	s.Reader.View = func(ctx context.Context, point bool) (remote.View, func(), error) {
-		return pairView{s.newest(), s.maxPage}, func() {}, nil
-	}
-	return s
-}
-
-func (s *pairStore) newest() []remote.Pair {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.pairs
-}
-
-type pairView struct {
-	pairs   []remote.Pair
-	maxPage int
-}
-
-// find returns the place of key and whether it is there.
-func find(pairs []remote.Pair, key []byte) (int, bool) {
-	return sort.Find(len(pairs), func(i int) int { return bytes.Compare(key, pairs[i].Key) })
-}
-
-func (v pairView) Get(ctx context.Context, keys [][]byte) ([]remote.Pair, error) {
-	defer remote.Request(ctx)()
-	out := make([]remote.Pair, len(keys))
-	for i, key := range keys {
-		if j, ok := find(v.pairs, key); ok {
-			out[i] = v.pairs[j]
-		}
-	}
-	return out, context.Cause(ctx)
-}
-
-func (v pairView) Pages(ctx context.Context, spans []remote.Span) ([]remote.Page, error) {
-	defer remote.Request(ctx)()
-	out := make([]remote.Page, len(spans))
-	for i, span := range spans {
-		from, _ := find(v.pairs, span.Start)
-		to, _ := find(v.pairs, span.End)
-		in := slices.Clone(v.pairs[from:max(from, to)])
-		if span.Reverse {
-			slices.Reverse(in)
-		}
-		n := min(len(in), span.Limit, v.maxPage)
-		out[i] = remote.Page{Pairs: in[:n], More: n < len(in)}
-	}
-	return out, context.Cause(ctx)
-}
-
-func (s *pairStore) Close() error { return nil }
-
-func (s *pairStore) Limits() store.Limits {
-	return store.Limits{KeyBytes: 1 << 10, ValueBytes: 1 << 16, NoVersions: true}
-}
-
-func (s *pairStore) Commit(ctx context.Context, w *store.WriteSet) error {
-	if err := errors.Join(store.CheckContext(ctx), w.Validate(s.Limits())); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	b := s.Layout.NewBatch(w)
-	pairs, err := pairView{pairs: s.pairs}.Get(ctx, b.CondKeys())
-	if err == nil {
-		err = b.Check(w, pairs, time.Now())
-	}
-	if err != nil {
-		return err
-	}
-	s.pairs = slices.Clone(s.pairs)
-	for _, write := range b.Writes {
-		i, there := find(s.pairs, write.Key)
-		switch {
-		case write.Value == nil && there:
-			s.pairs = slices.Delete(s.pairs, i, i+1)
-		case write.Value == nil:
-		case there:
-			s.pairs[i].Value = write.Value
-		default:
-			s.pairs = slices.Insert(s.pairs, i, remote.Pair{Key: write.Key, Value: write.Value})
-		}
-	}
-	return nil
-}
-
-type pairSnapshot struct {
-	remote.Reader
-	closed bool
-}
-
-func (s *pairSnapshot) Close() error { s.closed = true; return nil }
-
-func (s *pairStore) Snapshot(context.Context) (store.Snapshot, error) {
-	pairs, snap := s.newest(), &pairSnapshot{Reader: s.Reader}
-	snap.View = func(context.Context, bool) (remote.View, func(), error) {
-		if snap.closed {
-			return nil, nil, store.ErrClosed
-		}
-		return pairView{pairs, s.maxPage}, func() {}, nil
-	}
-	return snap, nil
-}
-
-func (s *pairStore) Property(ctx context.Context, name string) ([]byte, bool, error) {
-	i, ok := find(s.newest(), s.Layout.PropertyKey(name))
-	if !ok {
-		return nil, false, nil
-	}
-	return slices.Clone(s.newest()[i].Value[1:]), true, nil
-}
-
-func (s *pairStore) SetProperty(_ context.Context, name string, value []byte) error {
-	if name == "" {
-		return store.ErrInvalid
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	key := s.Layout.PropertyKey(name)
-	s.pairs = slices.DeleteFunc(slices.Clone(s.pairs), func(p remote.Pair) bool {
-		return bytes.Equal(p.Key, key)
-	})
-	if value != nil {
-		i, _ := find(s.pairs, key)
-		s.pairs = slices.Insert(s.pairs, i, remote.Pair{Key: key,
-			Value: remote.AppendValue(nil, value, 0)})
-	}
-	return nil
-}
-
 // A store made of pages, views and batches passes all checks, in whatever pages it answers.
 func TestStore(t *testing.T) {
 	for _, c := range []struct {
@@ -180,7 +37,7 @@ func TestStore(t *testing.T) {
 		t.Run(fmt.Sprintf("striped=%v,page=%d", c.striped, c.maxPage), func(t *testing.T) {
 			for _, check := range storetest.Checks(testutil.Seed(t)) {
 				t.Run(check.Name, func(t *testing.T) {
-					check.Run(t, newPairStore(c.striped, c.maxPage))
+					check.Run(t, remotetest.New(c.striped, c.maxPage))
 				})
 			}
 		})
@@ -188,7 +45,7 @@ func TestStore(t *testing.T) {
 }
 
 // fill puts n items into partition pk and returns the store.
-func fill(t *testing.T, s *pairStore, pk string, n int) {
+func fill(t *testing.T, s *remotetest.Store, pk string, n int) {
 	t.Helper()
 	var w store.WriteSet
 	for i := range n {
@@ -200,7 +57,7 @@ func fill(t *testing.T, s *pairStore, pk string, n int) {
 // A read waits as often as it must: once for a point, many keys, a page, or a page of many
 // partitions together, and seldom for a long scan.
 func TestRoundTrips(t *testing.T) {
-	s := newPairStore(true, 1<<20)
+	s := remotetest.New(true, 1<<20)
 	var pks [][]byte
 	for i := range 16 {
 		pks = append(pks, fmt.Appendf(nil, "bucket%02d", i))
@@ -236,6 +93,40 @@ func TestRoundTrips(t *testing.T) {
 		}
 		if items != c.items || trips.Waves() > c.n || trips.Waves() != trips.Requests() {
 			t.Errorf("%s: %d items in %v, want %d in %d", c.name, items, trips, c.items, c.n)
+		}
+	}
+}
+
+// A long scan waits for few of its pages: those of many segments come together.
+func TestLongScan(t *testing.T) {
+	testutil.SkipUnderRace(t, "it reads much")
+	n := testutil.Effort(100_000, 1_000_000)
+	s := remotetest.New(true, 1<<20)
+	var w store.WriteSet
+	for i := range n {
+		w.Put(store.Key{PK: fmt.Appendf(nil, "%03d", i/1000), SK: fmt.Appendf(nil, "%08d", i)},
+			[]byte("a value of a few words"))
+	}
+	ok(t, s.Commit(ctx, &w))
+	s.SetLatency(time.Millisecond)
+	r := store.Interval(nil, nil)
+	for _, r.Unordered = range []bool{true, false} {
+		counted, trips := remote.CountTrips(ctx)
+		begun, got := time.Now(), 0
+		for _, err := range s.Scan(counted, r) {
+			ok(t, err)
+			got++
+		}
+		d := time.Since(begun)
+		t.Logf("unordered=%v: %d items in %v, %v, %.0f a second", r.Unordered, got, d, trips,
+			float64(got)/d.Seconds())
+		most := 40 + n/5000
+		if !r.Unordered { // partition after partition, each of another run
+			most = 300 + n/250
+		}
+		if got != n || trips.Waves() > most {
+			t.Errorf("unordered=%v: %d items in %v, want %d in %d", r.Unordered, got, trips, n,
+				most)
 		}
 	}
 }

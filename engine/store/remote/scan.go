@@ -16,11 +16,12 @@ const (
 	firstWavePairs   = 256
 	firstLimitPairs  = 4096    // if the number of items is known, of all runs together
 	maxWavePairs     = 1 << 15 // of all runs together
+	maxHeldPairs     = 1 << 17
 	maxPagePairs     = 4096
 	minPagePairs     = 16
 	waveGrowth       = 4
 	wantedWaveBytes  = 16 << 20 // by the mean size of the pairs so far
-	maxSegmentsAhead = 8        // segments of a run that are read at the same time
+	maxSegmentsAhead = 8        // segments of a run that a wave reads, after the first one
 )
 
 // scan reads a range.
@@ -31,6 +32,7 @@ type scan struct {
 	runs    []run
 	left    int // items until the limit, 0 for no limit
 	wave    int // pairs that the next wave wants
+	page    int // of each segment in the last wave
 	pairs   int // read so far,
 	bytes   int // and their bytes
 	scratch []byte
@@ -68,23 +70,19 @@ func (r *run) Rows() []base.Entry {
 func (r *run) Err() error { return r.err }
 
 // fill reads a wave of pages: of each run that has few pairs left, from where it is.
+//
+// The first wave of a scan without a limit reads the beginnings of all segments. Why: little data
+// is spread over all stripes, too, and then that is all of it.
 func (s *scan) fill(ctx context.Context) error {
-	page := s.pagePairs()
-	var segs []*segment
-	var spans []Span
-	for k := range s.runs {
-		r := &s.runs[k]
-		for i := range r.segs[:min(len(r.segs), maxSegmentsAhead)] {
-			seg := &r.segs[i]
-			if seg.done || i > 0 && seg.begun {
-				continue
-			}
-			if len(seg.pairs) > page/2 {
-				break
-			}
-			segs = append(segs, seg)
-			spans = append(spans, Span{seg.start, seg.end, s.rg.Reverse, page})
-		}
+	ahead := maxSegmentsAhead
+	if s.pairs == 0 && s.left == 0 && len(s.runs) == 1 {
+		ahead = len(s.runs[0].segs)
+	}
+	segs, held := s.waiting(ahead)
+	s.page = s.pagePairs(len(segs), held)
+	spans := make([]Span, len(segs))
+	for i, seg := range segs {
+		spans[i] = Span{seg.start, seg.end, s.rg.Reverse, s.page}
 	}
 	pages, err := s.view.Pages(ctx, spans)
 	if err != nil {
@@ -97,19 +95,36 @@ func (s *scan) fill(ctx context.Context) error {
 	return nil
 }
 
-// pagePairs returns how many pairs are read of each segment.
-func (s *scan) pagePairs() int {
-	wave := s.wave
+// waiting returns the segments of which a wave reads pages: those with few pairs left, of each run
+// not more than ahead; and how many pairs are at hand.
+func (s *scan) waiting(ahead int) (segs []*segment, held int) {
+	for k := range s.runs {
+		r := &s.runs[k]
+		for i := range r.segs[:min(len(r.segs), ahead)] {
+			held += len(r.segs[i].pairs)
+		}
+		for i := range r.segs[:min(len(r.segs), ahead)] {
+			seg := &r.segs[i]
+			enough := len(seg.pairs) > s.page/2
+			if i == 0 && enough {
+				break
+			}
+			if !seg.done && !enough {
+				segs = append(segs, seg)
+			}
+		}
+	}
+	return segs, held
+}
+
+// pagePairs returns how many pairs are read of each of n segments. Runs of which one is read after
+// the other get large pages, as long as not too much is held.
+func (s *scan) pagePairs(n, held int) int {
+	wave := min(s.wave, max(maxHeldPairs-held, firstWavePairs))
 	if s.pairs > 0 {
 		wave = min(wave, wantedWaveBytes*s.pairs/max(s.bytes, 1))
 	}
-	open := 0
-	for i := range s.runs {
-		if len(s.runs[i].segs) > 0 {
-			open++
-		}
-	}
-	page := min(max(wave/open, minPagePairs), maxPagePairs)
+	page := min(max(wave/n, minPagePairs), maxPagePairs)
 	if s.pairs > 0 { // large pairs
 		page = max(1, min(page, wantedWaveBytes*s.pairs/max(s.bytes, 1)))
 	}
@@ -121,7 +136,7 @@ func (s *scan) pagePairs() int {
 
 // take adds a page to its segment.
 func (s *scan) take(seg *segment, p *Page) {
-	seg.begun, seg.done = true, !p.More
+	seg.done = !p.More
 	for i := range p.Pairs {
 		s.bytes += len(p.Pairs[i].Key) + len(p.Pairs[i].Value)
 	}

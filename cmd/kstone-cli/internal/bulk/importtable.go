@@ -20,6 +20,7 @@ import (
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/sql"
+	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/table"
 	"github.com/kstonedb/kstone/keycodec"
 )
@@ -27,8 +28,9 @@ import (
 // rowImporter moves records into a table: fields to the columns of the same name.
 type rowImporter struct {
 	Intake
-	table *table.Table
-	sum   summary
+	table   *table.Table
+	sum     summary
+	commits commits
 }
 
 // importSample is how many rows are looked at for the statistics of what was imported.
@@ -70,7 +72,9 @@ func importTable(ctx context.Context, a *cli.App, t *cli.Tables, f *ImportFlags,
 	if err == nil { // what only reads later cannot keep them
 		_, err = t.Analyze(ctx, found.Name(), &table.AnalyzeOptions{SampleRows: importSample})
 	}
-	err = errors.Join(err, local.Engine(t.DB).Sync(context.WithoutCancel(ctx)))
+	if e := local.Engine(t.DB); e != nil {
+		err = errors.Join(err, e.Sync(context.WithoutCancel(ctx)))
+	}
 	err = imported(a, &im.Intake, &im.sum, err)
 	if fresh && im.rejected > 0 {
 		err = cli.Advise(err,
@@ -254,18 +258,28 @@ func timeOfNumber(c *schema.Column, text []byte) (expr.Value, error) {
 // write writes the rows of a group. If they cannot be written together, because one of them
 // is in conflict with another row, they are written one by one.
 func (im *rowImporter) write(ctx context.Context, g *parsed[[]expr.Value]) error {
-	if im.Flags.ifAbsent {
-		n, err := im.table.InsertMany(ctx, slices.Values(g.records))
+	lines := g.lines
+	return im.commits.write(g.records, func(rows [][]expr.Value) error {
+		own := lines[:len(rows)]
+		err := im.together(ctx, rows)
 		if errors.Is(err, table.ErrUnique) {
-			return im.singly(ctx, g)
+			err = im.singly(ctx, rows, own)
 		}
+		if !errors.Is(err, store.ErrTooLarge) {
+			lines = lines[len(rows):]
+		}
+		return err
+	})
+}
+
+// together writes rows in one commit.
+func (im *rowImporter) together(ctx context.Context, rows [][]expr.Value) error {
+	if im.Flags.ifAbsent {
+		n, err := im.table.InsertMany(ctx, slices.Values(rows))
 		im.sum.Written += int64(n)
 		return err
 	}
-	done, err := im.table.Upsert(ctx, slices.Values(g.records))
-	if errors.Is(err, table.ErrUnique) {
-		return im.singly(ctx, g)
-	}
+	done, err := im.table.Upsert(ctx, slices.Values(rows))
 	im.count(done)
 	return err
 }
@@ -275,14 +289,14 @@ func (im *rowImporter) count(done table.Upserted) {
 	im.sum.Replaced += int64(done.Replaced)
 }
 
-func (im *rowImporter) singly(ctx context.Context, g *parsed[[]expr.Value]) error {
-	for i, row := range g.records {
+func (im *rowImporter) singly(ctx context.Context, rows [][]expr.Value, lines []int) error {
+	for i, row := range rows {
 		var err error
 		done := table.Upserted{New: 1}
 		if im.Flags.ifAbsent {
 			err = im.table.Insert(ctx, row)
 		} else {
-			done, err = im.table.Upsert(ctx, slices.Values(g.records[i:i+1]))
+			done, err = im.table.Upsert(ctx, slices.Values(rows[i:i+1]))
 		}
 		var unique *table.UniqueError
 		switch {
@@ -291,7 +305,7 @@ func (im *rowImporter) singly(ctx context.Context, g *parsed[[]expr.Value]) erro
 		case errors.As(err, &unique) && im.Flags.ifAbsent && unique.Index == plan.PrimaryIndex:
 			im.sum.Kept++
 		case unique != nil:
-			im.reject(g.lines[i], cli.PlainText(err))
+			im.reject(lines[i], cli.PlainText(err))
 		default:
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/sql"
+	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/table"
 )
 
@@ -92,9 +93,11 @@ func (a *App) Report(err error) {
 	}
 }
 
-// Database is an open database with what the commands know about its keys.
+// Database is an open database with what the commands know about its keys. Of one that was opened
+// by URL, DB is nil: it has tables only.
 type Database struct {
 	*engine.DB
+	remote store.Store // of a URL, or nil
 	Path   string
 	Schema *layout.Schema
 	// Statements run in one session, so that a transaction goes on from one to the next. Both
@@ -110,6 +113,9 @@ func (d *Database) Close() error {
 		d.Session.Rollback()
 		err = d.tables.Close()
 	}
+	if d.remote != nil {
+		return errors.Join(err, d.remote.Close())
+	}
 	return errors.Join(err, d.DB.Close())
 }
 
@@ -123,8 +129,19 @@ const (
 )
 
 // WithDB runs fn with the database: that of the shell, or the one in path, which is
-// opened for the time of the call.
-func (a *App) WithDB(path string, m Mode, fn func(*Database) error) (err error) {
+// opened for the time of the call. It takes no URL.
+func (a *App) WithDB(path string, m Mode, fn func(*Database) error) error {
+	if a.Open != nil && a.Open.DB == nil {
+		return engineOnly(a.Open.Path)
+	}
+	if a.Open == nil && IsURL(path) {
+		return engineOnly(path)
+	}
+	return a.with(path, m, fn)
+}
+
+// with is WithDB of directories and URLs.
+func (a *App) with(path string, m Mode, fn func(*Database) error) (err error) {
 	if a.Open != nil {
 		return fn(a.Open)
 	}
@@ -136,10 +153,14 @@ func (a *App) WithDB(path string, m Mode, fn func(*Database) error) (err error) 
 	return fn(d)
 }
 
-// OpenDB opens a database. Options other than those of the command line can be given.
+// OpenDB opens a database, in a directory or by URL. Options of the engine other than those of the
+// command line can be given.
 func (a *App) OpenDB(path string, m Mode, o *engine.Options) (*Database, error) {
-	if path == "" {
+	switch {
+	case path == "":
 		return nil, Usage("the name of the database is empty").WithHint("name a directory")
+	case IsURL(path):
+		return a.openURL(path)
 	}
 	if o == nil {
 		o = &engine.Options{}

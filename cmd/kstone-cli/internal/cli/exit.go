@@ -172,7 +172,7 @@ func hintFor(err error) string {
 	case errors.Is(err, fs.ErrPermission):
 		return "check the permissions of the directory and its files"
 	}
-	return ""
+	return storeHint(err)
 }
 
 // sqlExit returns the exit code of errors about tables and statements, exitOK for others.

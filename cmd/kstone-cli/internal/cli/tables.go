@@ -31,10 +31,10 @@ type Tables struct {
 // versions.
 const shellTxAge = time.Hour
 
-// WithTables runs fn with the tables of a database: see WithDB. What takes a while shows
-// how far it is.
+// WithTables runs fn with the tables of a database, in a directory or by URL: see WithDB. What
+// takes a while shows how far it is.
 func (a *App) WithTables(ctx context.Context, path string, m Mode, fn func(*Tables) error) error {
-	return a.WithDB(path, m, func(d *Database) error {
+	return a.with(path, m, func(d *Database) error {
 		t, err := a.OpenTables(ctx, d)
 		if err != nil {
 			return err
@@ -51,7 +51,11 @@ func (a *App) OpenTables(ctx context.Context, d *Database) (*Tables, error) {
 		if a.Open != nil && a.InTTY && a.OutTTY {
 			o.MaxTxAge = shellTxAge
 		}
-		db, err := local.Open(ctx, d.DB, o)
+		s := d.remote
+		if s == nil {
+			s = local.New(d.DB)
+		}
+		db, err := table.Open(ctx, s, o)
 		if err != nil {
 			return nil, err
 		}

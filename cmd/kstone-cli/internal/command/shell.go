@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -100,6 +99,9 @@ func (s *session) open(args []string, readonly, newDB bool) (err error) {
 	}
 	m := cli.ReadWrite
 	switch {
+	case readonly && cli.IsURL(args[0]):
+		return cli.Usage("--read-only is about directories: the store at a URL takes what its " +
+			"user may write").WithHint("open it as a user that may only read")
 	case readonly:
 		m = cli.ReadOnly
 	case newDB:
@@ -226,11 +228,15 @@ func (s *session) prompt() string {
 	if s.inTransaction() {
 		mark = "*"
 	}
-	return strings.TrimSuffix(filepath.Base(s.db.Path), ".db") + mark + "> "
+	return s.db.ShortName() + mark + "> "
 }
 
 func (s *session) banner() {
 	out := s.app.Out
+	if s.db.DB == nil {
+		fmt.Fprintf(out, "%s: tables on other machines\n%s", cli.Shown(s.db.Path), bannerHelp)
+		return
+	}
 	m := s.db.Metrics()
 	if s.db.Path == "memory" && m.Total.Records == 0 {
 		fmt.Fprintln(out, "a database in memory, gone when you leave")
@@ -248,9 +254,11 @@ func (s *session) banner() {
 		}
 		fmt.Fprintf(out, "%s: %s\n", s.db.Path, about)
 	}
-	fmt.Fprintln(out,
-		".help lists the commands, Tab completes, Ctrl-C stops a command, Ctrl-D leaves")
+	fmt.Fprint(out, bannerHelp)
 }
+
+const bannerHelp = ".help lists the commands, Tab completes, Ctrl-C stops a command, " +
+	"Ctrl-D leaves\n"
 
 // execute runs one command. It returns the error after having reported it.
 func (s *session) execute(words []shell.Word) error {

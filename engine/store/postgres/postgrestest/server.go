@@ -1,6 +1,6 @@
 //go:build unix
 
-package postgres_test
+package postgrestest
 
 import (
 	"context"
@@ -12,57 +12,28 @@ import (
 	"fmt"
 	"math/big"
 	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"os/user"
 	"path/filepath"
 	"strconv"
-	"sync/atomic"
 	"syscall"
-	"testing"
 	"time"
-
-	"go.uber.org/goleak"
 
 	"github.com/kstonedb/kstone/engine/store/postgres"
 )
 
-// server is a PostgreSQL server in a temporary folder, on a port of this machine.
-type server struct {
+// Server is a PostgreSQL server in a temporary folder, on a port of this machine.
+type Server struct {
 	dir  string
 	port int
 	cmd  *exec.Cmd
 	cred *syscall.SysProcAttr
 }
 
-const password = "secret of the tests"
-
-var (
-	running *server // nil: missing says why
-	missing string
-	tables  atomic.Int64
-)
-
-func TestMain(m *testing.M) {
-	code := 1
-	func() {
-		s, err := startServer()
-		if err != nil {
-			missing = err.Error()
-		} else {
-			running = s
-			defer s.stop()
-		}
-		code = m.Run()
-	}()
-	if code == 0 {
-		if err := goleak.Find(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	os.Exit(code)
-}
+// Password is that of the user tester.
+const Password = "secret of the tests"
 
 // binaries returns the folder of the server's programs.
 func binaries() (string, error) {
@@ -86,9 +57,9 @@ func binaries() (string, error) {
 		"install the package postgresql of the distribution", dirs)
 }
 
-// startServer makes a database with encrypted and password-protected connections and starts its
+// Start makes a database with encrypted and password-protected connections and starts its
 // server. It refuses to run as root, so that then it is another user's.
-func startServer() (*server, error) {
+func Start() (*Server, error) {
 	bin, err := binaries()
 	if err != nil {
 		return nil, err
@@ -97,14 +68,14 @@ func startServer() (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{dir: dir, cred: &syscall.SysProcAttr{Setpgid: true}}
+	s := &Server{dir: dir, cred: &syscall.SysProcAttr{Setpgid: true}}
 	if os.Getuid() == 0 {
 		if err := s.become("postgres", "nobody"); err != nil {
 			return nil, err
 		}
 	}
 	secret := filepath.Join(dir, "password")
-	if err := s.file(secret, []byte(password)); err != nil {
+	if err := s.file(secret, []byte(Password)); err != nil {
 		return nil, err
 	}
 	data := filepath.Join(dir, "data")
@@ -117,7 +88,7 @@ func startServer() (*server, error) {
 	if err := s.certificate(data); err != nil {
 		return nil, err
 	}
-	if s.port, err = freePort(); err != nil {
+	if s.port, err = FreePort(); err != nil {
 		return nil, err
 	}
 	s.cmd = exec.Command(filepath.Join(bin, "postgres"), "-D", data, "-p", strconv.Itoa(s.port),
@@ -138,7 +109,7 @@ func startServer() (*server, error) {
 }
 
 // become makes the server run as the first of some users that exists.
-func (s *server) become(names ...string) error {
+func (s *Server) become(names ...string) error {
 	for _, name := range names {
 		u, err := user.Lookup(name)
 		if err != nil {
@@ -153,7 +124,7 @@ func (s *server) become(names ...string) error {
 }
 
 // file writes a file of the server.
-func (s *server) file(path string, content []byte) error {
+func (s *Server) file(path string, content []byte) error {
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		return err
 	}
@@ -164,7 +135,7 @@ func (s *server) file(path string, content []byte) error {
 }
 
 // certificate makes a certificate for localhost, signed by itself.
-func (s *server) certificate(data string) error {
+func (s *Server) certificate(data string) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return err
@@ -188,7 +159,8 @@ func (s *server) certificate(data string) error {
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}))
 }
 
-func freePort() (int, error) {
+// FreePort returns a port of the loopback that nothing listens to.
+func FreePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return 0, err
@@ -198,59 +170,36 @@ func freePort() (int, error) {
 }
 
 // await waits until the server takes connections.
-func (s *server) await() error {
+func (s *Server) await() error {
 	var err error
 	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); {
 		var c *postgres.Store
-		if c, err = postgres.Open(context.Background(), s.url("await")); err == nil {
+		if c, err = postgres.Open(context.Background(), s.URL("await")); err == nil {
 			return c.Close()
 		}
 		<-time.After(50 * time.Millisecond)
 	}
 	text, _ := os.ReadFile(filepath.Join(s.dir, "log"))
-	s.stop()
+	s.Stop()
 	return fmt.Errorf("%w; log of the server: %s", err, text)
 }
 
-// stop ends the server and removes its folder.
-func (s *server) stop() {
+// Stop ends the server and removes its folder.
+func (s *Server) Stop() {
 	s.cmd.Process.Signal(syscall.SIGQUIT)
 	s.cmd.Wait()
 	os.RemoveAll(s.dir)
 }
 
-// url returns the URL of a table.
-func (s *server) url(table string) string {
-	return s.at(fmt.Sprintf("127.0.0.1:%d", s.port)) + "?sslmode=disable&table=" + table
+// URL returns the URL of a table.
+func (s *Server) URL(table string) string {
+	return s.At(s.Address()) + "?sslmode=disable&table=" + table
 }
 
-// at returns the URL of the database at an address.
-func (s *server) at(address string) string {
-	return fmt.Sprintf("postgres://tester:%s@%s/postgres", "secret%20of%20the%20tests", address)
-}
+// Address returns HOST:PORT.
+func (s *Server) Address() string { return fmt.Sprintf("127.0.0.1:%d", s.port) }
 
-// need skips a test without a server.
-func need(t testing.TB) *server {
-	t.Helper()
-	if running == nil {
-		t.Skip("no PostgreSQL server: " + missing)
-	}
-	return running
-}
-
-// open opens a store with an empty table.
-func open(t testing.TB, options string) *postgres.Store {
-	t.Helper()
-	url := need(t).url(fmt.Sprintf("t%d", tables.Add(1))) + options
-	s, err := postgres.Open(context.Background(), url)
-	ok(t, err)
-	t.Cleanup(func() { ok(t, s.Close()) })
-	return s
-}
-
-func ok(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+// At returns the URL of the database at an address.
+func (s *Server) At(address string) string {
+	return fmt.Sprintf("postgres://tester:%s@%s/postgres", url.PathEscape(Password), address)
 }

@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kstonedb/kstone/engine/store"
+)
+
+// withStores is the program that has the back ends for stores on other machines.
+const withStores = "kstone-cli-stores"
+
+// IsURL reports whether a database is named by a URL, SCHEME://…, and not by a directory.
+func IsURL(name string) bool {
+	scheme, _, ok := strings.Cut(name, "://")
+	return ok && scheme != "" && scheme != "file" && !strings.ContainsAny(scheme, `/\.`)
+}
+
+// engineOnly is the error of a command that cannot do without the engine.
+func engineOnly(name string) error {
+	return Usage("%s is no directory, and only a database in a directory has items by key, files "+
+		"and stripes", Shown(name)).WithHint("a URL is taken by sql, table, index, " +
+		"import --table, export --table, copy and shell")
+}
+
+// openURL opens a store on other machines.
+func (a *App) openURL(name string) (*Database, error) {
+	if len(a.Set) > 0 {
+		return nil, Usage("--set is about the files of a directory, and %s has none", Shown(name)).
+			WithHint("leave it out")
+	}
+	scheme, _, _ := strings.Cut(name, "://")
+	if !slices.Contains(store.Schemes(), scheme) {
+		e := Usage("this program has no back end for %s://", scheme)
+		if slices.Contains([]string{"tikv", "etcd", "postgres", "postgresql"}, scheme) {
+			return nil, e.WithHint("%s has it: see docs/stores.md", withStores)
+		}
+		return nil, e.WithHint("a database is a directory, or a URL with tikv://, etcd:// or " +
+			"postgres://")
+	}
+	start := time.Now()
+	s, err := store.Open(context.Background(), name)
+	a.opened += time.Since(start)
+	if err != nil {
+		return nil, err
+	}
+	return &Database{Path: name, remote: s}, nil
+}
+
+// Shown returns the name of a database without a password.
+func Shown(name string) string {
+	if u, err := url.Parse(name); err == nil && IsURL(name) {
+		return u.Redacted()
+	}
+	return name
+}
+
+// ShortName returns the last part of a database's name, for prompts.
+func (d *Database) ShortName() string {
+	if d.DB != nil {
+		return strings.TrimSuffix(filepath.Base(d.Path), ".db")
+	}
+	scheme, rest, _ := strings.Cut(d.Path, "://")
+	if u, err := url.Parse(d.Path); err == nil {
+		rest = u.Path
+	}
+	return scheme + ":" + strings.Trim(path.Base("/"+rest), "/")
+}
+
+// storeHint says what to do about errors of stores on other machines.
+func storeHint(err error) string {
+	switch {
+	case errors.Is(err, store.ErrUnknown):
+		return "it was written as a whole or not at all: look before you repeat it"
+	case errors.Is(err, store.ErrStale):
+		return "the store keeps old versions for a limited time; run the command again"
+	}
+	return ""
+}

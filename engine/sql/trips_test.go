@@ -1,0 +1,187 @@
+package sql_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kstonedb/kstone/engine/sql"
+	"github.com/kstonedb/kstone/engine/store"
+	"github.com/kstonedb/kstone/engine/store/remote"
+	"github.com/kstonedb/kstone/engine/store/remote/remotetest"
+	"github.com/kstonedb/kstone/engine/table"
+)
+
+// tripsTables are those of TestRoundTrips.
+const tripsTables = `CREATE TABLE customers (id INT PRIMARY KEY, name TEXT);
+	CREATE TABLE orders (id INT PRIMARY KEY, customer INT, total INT, at INT, note TEXT,
+		INDEX by_customer (customer), INDEX by_total (total) INCLUDE (note),
+		INDEX by_at (at) SHARD (16))`
+
+const (
+	tripsOrders    = 1200
+	tripsCustomers = 600
+	joinedRows     = 512
+)
+
+// fillOrders fills the tables, with few rows a statement, as stores have limits.
+func fillOrders(t *testing.T, s *sql.Session) {
+	t.Helper()
+	fill := func(into string, n, each int, row func(i int) string) {
+		for from := 0; from < n; from += each {
+			var rows []string
+			for i := from; i < min(from+each, n); i++ {
+				rows = append(rows, row(i))
+			}
+			_, err := s.Exec(context.Background(), "INSERT INTO "+into+" VALUES "+
+				strings.Join(rows, ", "))
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	fill("customers", tripsCustomers, 40, func(i int) string {
+		return fmt.Sprintf("(%d, 'c%d')", i, i)
+	})
+	fill("orders", tripsOrders, 15, func(i int) string {
+		return fmt.Sprintf("(%d, %d, %d, %d, 'n%d')", i, i*7%tripsCustomers, i, i*31%5000, i)
+	})
+}
+
+// Statements wait for a store on other machines as often as they must. Here each request to it
+// takes a millisecond, if the store can be slowed down.
+//
+// A store that cannot fix the moment of a read with the read itself, as TiKV, has a timestamp
+// before: later.
+//
+// Promise (sql): Over a store on other machines a point is one round trip, a lookup by an index
+// two, one if it covers, a page one, an insert with three indexes two at most, a join of n rows
+// n/256+2, and the first rows of 16 buckets one.
+func TestRoundTrips(t *testing.T) {
+	session, later := slowOrders(t)
+	for _, c := range []tripCase{
+		{"point", "SELECT * FROM orders WHERE id = ?", 1, 1, [2][]any{{1}, {2}}},
+		{"index", "SELECT * FROM orders WHERE customer = ?", 2, 2 + later, [2][]any{{7}, {14}}},
+		{"covering index", "SELECT note FROM orders WHERE total = ?", 1, 1 + later,
+			[2][]any{{7}, {8}}},
+		{"page", "SELECT * FROM orders WHERE id > ? ORDER BY id LIMIT 50", 50, 1 + later,
+			[2][]any{{7}, {8}}},
+		{"16 buckets", "SELECT at FROM orders ORDER BY at LIMIT 10", 10, 1 + later, [2][]any{}},
+		{"join", fmt.Sprintf("SELECT o.id, c.name FROM orders o JOIN customers c "+
+			"ON c.id = o.customer WHERE o.id < %d", joinedRows), joinedRows,
+			joinedRows/256 + 2 + later, [2][]any{}},
+		{"insert", "INSERT INTO orders VALUES (?, 1, 1, 1, 'n')", 0, 2 + later,
+			[2][]any{{10_001}, {10_002}}},
+		{"update", "UPDATE orders SET total = 5 WHERE id = ?", 0, 3 + 3*later, [2][]any{{1}, {2}}},
+		{"delete", "DELETE FROM orders WHERE id = ?", 0, 3 + 3*later,
+			[2][]any{{10_001}, {10_002}}},
+	} {
+		c.run(t, session)
+	}
+}
+
+// tripCase is a statement with its rows and most round trips.
+type tripCase struct {
+	name, text string
+	rows, most int
+	args       [2][]any // of the first execution, which prepares, and of the one that counts
+}
+
+func (c *tripCase) run(t *testing.T, session *sql.Session) {
+	t.Helper()
+	stmt, err := session.Prepare(c.text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, args := range c.args {
+		counted, trips := remote.CountTrips(context.Background())
+		begun := time.Now()
+		rows := 0
+		if stmt.Returns() {
+			rows, err = countRows(counted, stmt, args)
+		} else {
+			_, err = stmt.Exec(counted, args...)
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		if i == 0 {
+			continue
+		}
+		t.Logf("| %s | %d | %d | %.1f ms |", c.name, trips.Waves(), trips.Requests(),
+			time.Since(begun).Seconds()*1000)
+		if trips.Waves() > c.most || rows != c.rows {
+			t.Errorf("%s: %d rows in %v, want %d in %d\n%s", c.name, rows, trips, c.rows,
+				c.most, planOf(session, c.text, args))
+		}
+	}
+}
+
+// slowOrders returns a session over filled tables whose storage takes its time; later is 1 if a
+// snapshot is a round trip of its own.
+func slowOrders(t *testing.T) (session *sql.Session, later int) {
+	t.Helper()
+	own := remotetest.New(true, 1<<20)
+	s, slow := store.Store(own), own.SetLatency
+	if otherStorage != nil {
+		s, slow = otherStorage(t, time.Now)(), otherLatency
+		t.Cleanup(func() { s.Close() })
+	}
+	if _, ok := s.(store.LateSnapshots); !ok {
+		later = 1
+	}
+	ctx := context.Background()
+	db, err := table.OpenStore(ctx, s, &table.Options{Lease: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	session = sql.Open(db)
+	for _, text := range strings.Split(tripsTables, ";") {
+		if _, err := session.Exec(ctx, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fillOrders(t, session)
+	if _, err := session.Exec(ctx, "ANALYZE"); err != nil {
+		t.Fatal(err)
+	}
+	if slow != nil {
+		slow(time.Millisecond)
+		t.Cleanup(func() { slow(0) })
+	}
+	return session, later
+}
+
+func countRows(ctx context.Context, stmt *sql.Stmt, args []any) (n int, err error) {
+	rows, err := stmt.Query(ctx, args...)
+	if err != nil {
+		return 0, err
+	}
+	for _, err := range rows.All() {
+		if err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}
+
+// planOf returns the plan of a statement.
+func planOf(s *sql.Session, text string, args []any) string {
+	rows, err := s.Query(context.Background(), "EXPLAIN ANALYZE "+text, args...)
+	if err != nil {
+		return err.Error()
+	}
+	var lines []string
+	for row, err := range rows.All() {
+		if err != nil {
+			return err.Error()
+		}
+		line, _ := row[0].AsString()
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
+}

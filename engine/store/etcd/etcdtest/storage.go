@@ -1,0 +1,62 @@
+package etcdtest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/kstonedb/kstone/engine/store"
+	"github.com/kstonedb/kstone/engine/store/etcd"
+)
+
+// sharedMembers is one: for what a database answers, more add nothing but time.
+const sharedMembers = 1
+
+var (
+	shared = sync.OnceValues(func() (*Cluster, error) {
+		dir, err := os.MkdirTemp("", "kstone-etcd")
+		if err != nil {
+			return nil, err
+		}
+		return Start(dir, sharedMembers, nil)
+	})
+	used  atomic.Bool // there is a shared cluster
+	names atomic.Int64
+)
+
+// Storage returns an empty database of a cluster that all tests of the process share: each call of
+// the result is a store of another process.
+func Storage(t testing.TB, clock func() time.Time) (next func() store.Store) {
+	t.Helper()
+	used.Store(true)
+	c, err := shared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := c.URL(fmt.Sprint("storage", names.Add(1)))
+	return func() store.Store {
+		s, err := etcd.Open(context.Background(), url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Now = clock
+		return s
+	}
+}
+
+// Main runs tests, and ends the shared cluster.
+func Main(m *testing.M) (code int) {
+	defer func() {
+		if used.Load() {
+			if c, err := shared(); err == nil {
+				c.Close()
+				os.RemoveAll(c.dir)
+			}
+		}
+	}()
+	return m.Run()
+}

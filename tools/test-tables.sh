@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# The tests of tables and statements over the storage of back ends, beside the same over the engine:
+#
+#   tools/test-tables.sh tikv etcd postgres
+#
+# Left out is what is about the engine: its files, crashes, zones, samples, allocations; and scripts
+# with plans, or with rows in no order, which are other ones here.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+failed=0
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# run PACKAGE BINARY EFFORT TESTS
+run() {
+	local begun=$SECONDS
+	if (cd "$1" && KSTONE_EFFORT=$3 "$2" -test.timeout 30m -test.v -test.run "^($4)\$") \
+		>"$work/out" 2>&1; then
+		echo "    $1: $((SECONDS - begun)) s"
+		grep -oE '_test.go:[0-9]+: ([0-9]+ predicates|\{writes|\|| *no PostgreSQL).*' "$work/out" |
+			sed 's/^[^ ]* /      /' | sort -u
+	else
+		grep -vE '^ *(=== |--- PASS|--- SKIP)' "$work/out" | tail -100
+		failed=1
+	fi
+}
+
+tables=TestTablesAreTheModel'|TestProcessesShareOneSchema|TestBuildIsTakenOver'
+tables+='|TestUniqueBetweenProcesses|TestWritersBehind.*|TestReadersBehind.*|TestLeaseEnds'
+tables+='|TestN.*OfSeveralProcesses|TestUniqueIsExactAmongGoroutines|TestUpsert.*'
+tables+='|TestUniqueValuesMoveBetweenRows'
+
+for backend in "$@"; do
+	echo "  tables and statements over $backend"
+	for package in engine/table engine/sql; do
+		tools/store-tests.sh "$backend" "$package" "$work/$(basename "$package")" || exit 1
+	done
+	run engine/table "$work/table" "${QUERIES:-5}" TestQueriesAgreeWithEveryOtherWay
+	run engine/table "$work/table" 1 "$tables"
+	run engine/sql "$work/sql" 1 'TestRandomStatements|TestOracles|TestRoundTrips'
+done
+exit $failed
