@@ -96,6 +96,13 @@ func prepare(sel *Select, opt Options) (*Prepared, error) {
 	if err != nil {
 		return p, nil
 	}
+	values := 0.0 // without what the join knows of them
+	for _, s := range listed.subs {
+		values += s.prepared.root.Estimate().Cost
+	}
+	if values > p.root.Estimate().Cost {
+		return p, nil
+	}
 	listed.joined = p
 	return listed, nil
 }
