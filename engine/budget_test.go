@@ -120,6 +120,25 @@ func loadUntil(t *testing.T, db *engine.DB, total int64) <-chan struct{} {
 	return done
 }
 
+// Promise (manners): the log stays within its budget when writes replace one item, so that
+// no memtable grows.
+func TestBudgetOfAReplacedItem(t *testing.T) {
+	mem := vfs.NewMem()
+	o := engine.Options{MemtableBytes: 2 << 20, LogBytes: 8 << 20, Durability: engine.Process}
+	db := openOn(t, mem, o)
+	value := make([]byte, 64<<10)
+	var most int64
+	for i := range 500 {
+		value[0] = byte(i)
+		ok(t, db.Put(pk("one"), value))
+		most = max(most, logFileBytes(t, mem))
+	}
+	if limit := o.LogBytes + int64(len(value)); most > limit {
+		t.Errorf("the log had %d bytes, limit %d", most, limit)
+	}
+	mustClose(t, db)
+}
+
 // A commit larger than all budgets passes, and those after it: no write waits for what
 // cannot happen.
 func TestCommitLargerThanTheBudgets(t *testing.T) {

@@ -49,6 +49,7 @@ type Log struct {
 	marked      base.SeqNum   // last at the time of the last marker
 
 	lastSeq  atomic.Uint64 // last, for readers without mu
+	begun    atomic.Uint64 // segments begun since Open
 	synced   atomic.Uint64
 	syncs    atomic.Int64
 	failure  atomic.Pointer[failure] // set once
@@ -191,6 +192,9 @@ func (l *Log) LastSeq() base.SeqNum { return base.SeqNum(l.lastSeq.Load()) }
 
 // SyncedSeq returns the sequence number up to which all records are durable.
 func (l *Log) SyncedSeq() base.SeqNum { return base.SeqNum(l.synced.Load()) }
+
+// Begun returns how many segments have been begun since Open.
+func (l *Log) Begun() uint64 { return l.begun.Load() }
 
 // Syncs returns how often segments have been synced since Open.
 func (l *Log) Syncs() int64 { return l.syncs.Load() }

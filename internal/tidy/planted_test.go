@@ -188,7 +188,7 @@ var planted = []struct {
 
 	{"too many words", checkDocuments, map[string]string{
 		"docs/a.md": "# A\n\nFor us." + strings.Repeat(" word", maxDocWords-3),
-	}, "50001 words"},
+	}, fmt.Sprintf("%d words", maxDocWords+1)},
 	{"words that do not count", checkDocuments, map[string]string{
 		"a.md":       strings.Repeat(" word", maxDocWords),
 		promisesPage: "# A\n\nFor us." + strings.Repeat(" word", maxDocWords),

@@ -22,8 +22,10 @@ type throttle struct {
 	used   atomic.Int64 // bytes in memtables
 	budget int64
 
-	// logUsed is the size of the log on disk as of the last look, logBudget its limit.
+	// logUsed is the size of the log on disk as of the last look, when it had begun logBegun
+	// segments; logBudget is its limit.
 	logUsed   atomic.Int64
+	logBegun  atomic.Uint64
 	logBudget int64
 	// deepest is the number of runs of the stripe that has most, kept by the
 	// scheduler; runsSoft and runsHard are where it begins and ends to hurt.
@@ -71,15 +73,16 @@ func (t *throttle) bytes() int64 { return t.used.Load() }
 // MemtableBytes returns the size of all memtables, which stripes count in it, too.
 func (u *Upkeep) MemtableBytes() *atomic.Int64 { return &u.throttle.used }
 
-// Grow accounts for n more bytes in memtables and wakes the flusher when it is time.
+// Grow accounts for n more bytes in memtables and wakes the flusher when it is time. Why it looks
+// at the log when n is 0: writes that replace what memtables have let the log grow alone.
 func (u *Upkeep) Grow(n int64) {
-	if n == 0 {
+	t := &u.throttle
+	if n == 0 && t.logBegun.Load() == u.log.Begun() {
 		return
 	}
-	t := &u.throttle
-	held := t.lookAtLog() // memtables grow by chunks, so this is rare
+	held := t.lookAtLog() // memtables grow by chunks, and the log by segments, so this is rare
 	used := t.used.Add(n)
-	if n > 0 && (used >= t.flushThreshold() || held >= logFlushAt*float64(t.logBudget)) {
+	if n >= 0 && (used >= t.flushThreshold() || held >= logFlushAt*float64(t.logBudget)) {
 		u.scheduler.kickFlush()
 	}
 }
@@ -87,6 +90,7 @@ func (u *Upkeep) Grow(n int64) {
 // lookAtLog updates logUsed, and returns how many bytes flushes could release. What is retained
 // for consumers is as pressing as the same share of the log's budget.
 func (t *throttle) lookAtLog() (held float64) {
+	t.logBegun.Store(t.u.log.Begun())
 	n := t.u.log.HeldBytes()
 	held = float64(n)
 	if t.u.env.LogShare != nil {
