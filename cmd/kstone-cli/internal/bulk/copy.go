@@ -30,12 +30,14 @@ func CopyCommand(a *cli.App) *cobra.Command {
 		Use:   "copy SRC DEST [--table TABLE…]",
 		Short: "Copy tables to another database",
 		Long: `Copy all tables and views, with their indexes, to another database, which is
-created if there is none. SRC and DEST are directories, or URLs of stores on other machines.
+created if there is none. SRC and DEST are directories, or URLs of stores on
+other machines.
 
-The source is read as it was at the beginning. A table that DEST has already must have the
-same definition; its rows that are missing or differ are written, and no row is removed. So
-a copy that was interrupted is finished by the same command, which writes only what is
-missing, and a second copy brings over what has changed meanwhile.
+The source is read as it was at the beginning. A table that DEST has already
+must have the same definition; its rows that are missing or differ are written,
+and no row is removed. So a copy that was interrupted is finished by the same
+command, which writes only what is missing, and a second copy brings over what
+has changed meanwhile.
 
 In the end all rows of DEST are read, and their number and checksum compared with what was
 read from SRC. Items that were put by key are not copied: see export.`,
