@@ -89,9 +89,6 @@ func (v *variants) appendClass(key []byte, values []expr.Value, coarser int64) [
 // planFor plans the query for values, p if it cannot: what it refuses p has been allowed.
 func (v *variants) planFor(p *Prepared, values []expr.Value) *Prepared {
 	opt := v.opt
-	if len(values) == p.q.scope.params { // what subqueries return is not among them
-		opt.first = 0
-	}
 	opt.Values = make([]expr.Value, len(values))
 	for i, value := range values {
 		opt.Values[i] = value.Clone()
@@ -100,12 +97,7 @@ func (v *variants) planFor(p *Prepared, values []expr.Value) *Prepared {
 	if err != nil {
 		return p
 	}
-	if fitting.resolver = v; fitting.q.scope.opt.first != v.opt.first {
-		fitting.resolver = fitting.newVariants(v.sel)
-	}
-	if fitting.joined == nil {
-		fitting.joined = p.joined
-	}
+	fitting.resolver = v
 	return fitting
 }
 
@@ -155,13 +147,7 @@ func (p *Prepared) watch(sel *Select) *variants {
 		p.physical != nil && p.physical.Point {
 		return nil
 	}
-	return p.newVariants(sel)
-}
-
-// newVariants returns the variants of a query whatever it was planned for.
-func (p *Prepared) newVariants(sel *Select) *variants {
-	v := &variants{sel: sel, opt: p.q.scope.opt}
-	v.opt.Values = nil
+	v := &variants{sel: sel, opt: opt}
 	v.watchQuery(p)
 	if len(v.watched) == 0 {
 		return nil

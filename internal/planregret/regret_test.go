@@ -23,35 +23,20 @@ type work struct {
 
 // keysPerSeek and keysPerFetch are how many keys are read in the time of a seek, and in that in
 // which one row of a batch is fetched: 100 ns, 2 to 4 µs, and 1 µs of CPU time, as was measured.
-// allowance, in keys, is about what it costs to plan a new text with some ranges to count, 50 µs:
-// a plan is not blamed for less than it takes to find a better one.
+// allowance, in keys, is what any query costs before it reads: a plan is not blamed for a few
+// seeks.
 const (
 	keysPerSeek  = 35
 	keysPerFetch = 10
-	allowance    = 500
+	allowance    = 10 * keysPerSeek
 )
 
-// way is a query with a hint, or without.
-type way struct {
-	text string
-	args []any
-	time time.Duration
-}
-
-// best is the least that any plan reads, and the plan that takes the least time.
-type best struct {
-	least work
-	quick way
-}
-
-// regret is how much more a plan reads than the best one, and how much longer it takes.
+// regret is how much more a plan reads than the best one.
 type regret struct {
 	ratio, slower float64
 	query         string
 	chosen, best  work
 	plan          string
-	used, quick   way
-	again         bool // its times were measured again
 }
 
 // rowsEnv is the number of rows of a long run.
@@ -64,7 +49,7 @@ const smallRows = 20_000
 // drawnSlack.
 const (
 	worst      = 10
-	drawnSlack = 2
+	drawnSlack = 4
 )
 
 // TestPlanRegret runs generated queries in the way the planner chooses, and in that of every
@@ -115,10 +100,13 @@ func (w *world) measure(name string, list []query) {
 			all = append(all, w.regretOf(q, form == "parameters"))
 		}
 		slices.SortFunc(all, func(a, b regret) int { return cmp.Compare(b.ratio, a.ratio) })
-		slow := w.slowest(all)
-		text := fmt.Sprintf("%s, %s, %d rows, %d queries: worst %.1f, 99 %% within %.1f; "+
-			"by time worst %.1f, 99 %% within %.1f", name, form, w.rows, len(list), all[0].ratio,
-			all[len(all)/100].ratio, slow[0].slower, slow[len(slow)-1].slower)
+		slowest := slices.MaxFunc(all, func(a, b regret) int {
+			return cmp.Compare(a.slower, b.slower)
+		})
+		text := fmt.Sprintf("%s, %s, %d rows, %d queries: "+
+			"worst %.1f, 99 %% within %.1f; by time %.1f",
+			name, form, w.rows, len(list), all[0].ratio, all[len(all)/100].ratio,
+			slowest.slower)
 		w.t.Log(text)
 		for i, r := range all[:10] {
 			if r.ratio > 1.2 {
@@ -126,10 +114,8 @@ func (w *world) measure(name string, list []query) {
 					r.chosen.read, r.chosen.time, r.best.read, r.best.time, r.query, r.plan)
 			}
 		}
-		for _, r := range slow {
-			w.t.Logf("by time %.1f: %v, not %v: %s, not %s", r.slower, r.used.time, r.quick.time,
-				r.query, r.quick.text[max(0, strings.Index(r.quick.text, "FROM")):])
-		}
+		w.t.Logf("by time %.1f: %v, not %v: %s", slowest.slower, slowest.chosen.time,
+			slowest.best.time, slowest.query)
 		most := float64(worst)
 		if testutil.Drawn() {
 			most *= drawnSlack
@@ -148,33 +134,28 @@ func (w *world) regretOf(q query, parameters bool) regret {
 		text, args = fmt.Sprintf(q.text, ""), q.values
 	}
 	chosen, explained := w.run(id, text, args)
-	used := way{text, args, chosen.time}
-	b, ok := w.best[id]
+	best, ok := w.best[id]
 	if !ok {
-		b = best{chosen, used}
+		best = chosen
 		for i, x := range indexes {
 			hint := " INDEXED BY " + x
 			if i == 0 {
 				hint = " NOT INDEXED"
 			}
-			hinted := fmt.Sprintf(id, hint)
-			forced, e := w.run(id, hinted, nil)
-			if e != nil && forced.read < b.least.read {
-				b.least = forced
-			}
-			if e != nil && forced.time < b.quick.time {
-				b.quick = way{hinted, nil, forced.time}
+			forced, e := w.run(id, fmt.Sprintf(id, hint), nil)
+			if e != nil && forced.read < best.read {
+				best = forced
 			}
 		}
 	}
-	if chosen.read < b.least.read {
-		b.least = chosen
+	if chosen.read < best.read {
+		best = chosen
 	}
-	w.best[id] = b
-	r := regret{ratio: (chosen.read + allowance) / (b.least.read + allowance),
-		query: fmt.Sprintf(id, ""), chosen: chosen, best: b.least, plan: explained.String(),
-		used: used, quick: b.quick}
-	r.slower = r.used.times(r.quick)
+	w.best[id] = best
+	r := regret{ratio: (chosen.read + allowance) / (best.read + allowance),
+		query: fmt.Sprintf(id, ""), chosen: chosen, best: best, plan: explained.String()}
+	const least = 200 * time.Microsecond
+	r.slower = float64(chosen.time+least) / float64(best.time+least)
 	if len(r.query) > 200 {
 		r.query = r.query[:200] + "…"
 	}
@@ -182,37 +163,6 @@ func (w *world) regretOf(q query, parameters bool) regret {
 		r.plan = r.plan[:1500] + "…"
 	}
 	return r
-}
-
-// leastTime is what allowance is in time.
-const leastTime = 50 * time.Microsecond
-
-// times returns how many times as long as another way this one takes.
-func (v way) times(other way) float64 {
-	return float64(v.time+leastTime) / float64(other.time+leastTime)
-}
-
-// slowest returns the queries that take most times as long as their quickest plan: a hundredth of
-// them and one. Their times are the least of several, since the machine has other things to do.
-func (w *world) slowest(all []regret) []regret {
-	w.t.Helper()
-	list := slices.Clone(all)
-	n := 1 + len(all)/100
-	for {
-		slices.SortFunc(list, func(a, b regret) int { return cmp.Compare(b.slower, a.slower) })
-		i := slices.IndexFunc(list[:n], func(r regret) bool { return !r.again })
-		if i < 0 {
-			return list[:n]
-		}
-		r := &list[i]
-		for range 5 {
-			for _, v := range []*way{&r.used, &r.quick} {
-				ran := w.explain("EXPLAIN ANALYZE ", v.text, v.args)
-				v.time = min(v.time, ran.Actual.Time)
-			}
-		}
-		r.slower, r.again = r.used.times(r.quick), true
-	}
 }
 
 // run executes a query and returns what it read, and its plan; nil of a hint that does not
@@ -223,11 +173,7 @@ func (w *world) run(id, text string, args []any) (work, *plan.Explanation) {
 	if e == nil {
 		return work{}, nil
 	}
-	shape := shapeOf(e)
-	if strings.Contains(shape, "known when it is run") {
-		shape += text // the plan is chosen again when its subqueries have run
-	}
-	key := id + "\n" + shape
+	key := id + "\n" + shapeOf(e)
 	if done, ok := w.seen[key]; ok {
 		return done, e
 	}
@@ -235,7 +181,7 @@ func (w *world) run(id, text string, args []any) (work, *plan.Explanation) {
 		return work{}, nil
 	}
 	ran := w.explain("EXPLAIN ANALYZE ", text, args)
-	done := work{read: w.readBy(ran), time: ran.Actual.Time}
+	done := work{read: readBy(ran), time: ran.Actual.Time}
 	w.seen[key] = done
 	return done, ran
 }
@@ -253,15 +199,12 @@ func (w *world) explain(verb, text string, args []any) *plan.Explanation {
 }
 
 // readBy adds up what the steps of a plan have read. A range of rows is searched in each stripe,
-// up to the one that completes a limit; a block that is left out costs about a key.
-func (w *world) readBy(e *plan.Explanation) float64 {
+// up to the one that completes a limit.
+func readBy(e *plan.Explanation) float64 {
 	a := e.Actual
-	if a == nil { // it is the value of a subquery
-		a = &plan.Actual{}
-	}
 	sum := float64(a.Keys) + keysPerSeek*float64(a.Seeks-a.Fetched) +
-		keysPerFetch*float64(a.Fetched) + float64(a.Blocks.Skipped)
-	limited, seeks, keys := false, int(a.Seeks), int(a.Keys)
+		keysPerFetch*float64(a.Fetched)
+	limited := false
 	for _, a := range e.Attributes {
 		limited = limited || a.Name == "limit"
 		if a.Name == "order" { // merged
@@ -271,16 +214,16 @@ func (w *world) readBy(e *plan.Explanation) float64 {
 	}
 	for _, a := range e.Attributes {
 		var stripes int
-		if a.Name == "stripes" && seeks > 0 {
+		if a.Name == "stripes" && e.Actual.Seeks > 0 {
 			fmt.Sscanf(a.Value, "%d/", &stripes)
-			if limited { // a stripe has a 256th of the rows
-				stripes = min(stripes, 1+256*keys/w.rows)
+			if limited { // about a row of each
+				stripes = min(stripes, int(e.Actual.Keys))
 			}
-			sum += keysPerSeek * float64(max(0, stripes-seeks))
+			sum += keysPerSeek * float64(max(0, stripes-int(e.Actual.Seeks)))
 		}
 	}
 	for _, c := range e.Children {
-		sum += w.readBy(c)
+		sum += readBy(c)
 	}
 	return sum
 }
