@@ -49,7 +49,7 @@ type tail struct {
 	blocks  []cache.Slot[dataBlock]
 
 	ranks atomic.Pointer[[]uint32] // see entriesBefore; nil: not computed yet
-	// ranked is the last answer of Ranks, nil if there is none.
+	// ranked is the last answer of Ranks, or nil.
 	ranked atomic.Pointer[rankedSpan]
 }
 

@@ -240,8 +240,8 @@ func (r *reading) open(v *View, b *Bounds, overlay *memtable.Table) error {
 // Why not fewer: it takes longer to find out that they can be.
 const minPlain = 64
 
-// findPlain sets plain if the sources are runs of which none has keys between those of another, and
-// that are visible as they are. What cannot be read is reported where it is read.
+// findPlain sets plain if the sources are runs whose keys do not overlap, and that are visible as
+// they are. What cannot be read is reported where it is read.
 func (r *reading) findPlain() {
 	if r.merged {
 		return

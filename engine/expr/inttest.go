@@ -19,8 +19,8 @@ type intTerm struct {
 
 // intNode is an operand: a column, a constant, a parameter, or an operator over others.
 type intNode struct {
-	column int // of the columns of a test; -1: it is none
-	param  int // -1: it is none
+	column int // of the columns of a test, or -1
+	param  int // or -1
 	value  int64
 	op     ArithOp
 	l, r   *intNode // nil: it is no operator
@@ -105,7 +105,7 @@ func (t *IntTest) place(at int) int {
 
 // Test sets keep[i] to false for each row i for which the condition is not true. columns[k] has the
 // values of Places()[k]; rows with a NULL among them are not kept by the caller. It reports false
-// if it cannot say: a parameter is no integer, or a result is none. Requires: columns are as long
+// if it cannot say: a parameter or a result is no integer. Requires: columns are as long
 // as keep.
 func (t *IntTest) Test(columns [][]int64, keep []bool, params []Value) bool {
 	for i := range t.terms {

@@ -25,7 +25,7 @@ func open(t testing.TB, o *table.Options) *table.DB {
 }
 
 // otherStorage is what the tests run over instead of the engine of this process, nil for that:
-// storage that is empty, of which each call of the result is a store of another process.
+// storage that is empty. Each call of the result returns a store of another process.
 // tools/test-stores.sh sets it.
 var otherStorage func(t testing.TB, clock func() time.Time) (next func() store.Store)
 

@@ -90,7 +90,7 @@ func (db *DB) proven(ctx context.Context, r store.Reader, st *tableState) error 
 }
 
 // saveShared commits a change of the catalogue, if no other process has changed it, and takes
-// note of it. Id is the table with another definition, 0 is none.
+// note of it. Id is the table with another definition, or 0.
 //
 // Requires: schemaMu is held.
 func (db *DB) saveShared(ctx context.Context, set *store.WriteSet, head catalogueHead,

@@ -49,7 +49,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // its file never fails the database.
 type times struct {
 	env      *Env
-	file     vfs.File // nil: there is none
+	file     vfs.File // or nil
 	n        int64    // entries
 	unsynced int
 	last     entry
@@ -195,7 +195,7 @@ func (t *times) append(e entry) {
 	}
 }
 
-// of returns a time at which a commit was there, as early as is known; unknown if there is none.
+// of returns a time at which a commit was there, as early as is known, or unknown.
 func (t *times) of(seq base.SeqNum, unknown int64) int64 {
 	if t.file == nil {
 		return unknown

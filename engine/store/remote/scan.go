@@ -95,7 +95,7 @@ func (s *scan) fill(ctx context.Context) error {
 	return nil
 }
 
-// waiting returns the segments of which a wave reads pages: those with few pairs left, of each run
+// waiting returns the segments whose pages a wave reads: those with few pairs left, of each run
 // not more than ahead; and how many pairs are at hand.
 func (s *scan) waiting(ahead int) (segs []*segment, held int) {
 	for k := range s.runs {

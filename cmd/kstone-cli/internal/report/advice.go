@@ -35,7 +35,7 @@ func adviceFor(r *data) (all []advice) {
 		most = max(most, r.Metrics.Stripes[i].Runs)
 	}
 	if most > manyRuns {
-		add("compact "+r.Path, "A stripe has %d runs, each of which a scan reads.", most)
+		add("compact "+r.Path, "A stripe has %d runs, and a scan reads all of them.", most)
 	}
 	if r.Metrics.LogBytes > muchLog {
 		add("flush "+r.Path, "The log has %s that an open reads again.",
