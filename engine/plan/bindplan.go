@@ -18,6 +18,8 @@ type binder struct {
 	pending bool
 	// lists says that a parameter is a list of values for an IN.
 	lists bool
+	// arguments are parameters that have other values in another run of the same plan.
+	arguments map[int]bool
 	// order and after are the order of the query and the values of a cursor in it, nil
 	// without one.
 	order []Order
@@ -58,7 +60,7 @@ func (b *binder) spellOut(items []expr.Expr, item expr.Expr) []expr.Expr {
 			return append(items, item)
 		}
 	}
-	if p.Index >= len(b.params) || b.pending && p.Index >= b.values {
+	if p.Index >= len(b.params) || b.pending && p.Index >= b.values || b.arguments[p.Index] {
 		return append(items, p)
 	}
 	v := b.params[p.Index]

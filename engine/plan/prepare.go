@@ -243,7 +243,7 @@ func (p *Prepared) bind(vector []expr.Value, after []byte, pending bool) (*Plan,
 	defer builder.Release()
 	b := &binder{opt: &p.q.scope.opt, params: vector, values: p.q.scope.params,
 		pending: pending, builder: builder, order: p.q.total}
-	b.lists = len(p.q.scope.listed) > 0
+	b.lists, b.arguments = len(p.q.scope.listed) > 0, p.q.scope.arguments
 	if after != nil {
 		if !p.q.page {
 			return nil, fmt.Errorf("%w: the query has no pages", ErrCursor)
