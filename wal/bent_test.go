@@ -68,7 +68,7 @@ func TestOrderOfTheDirectoryDoesNotMatter(t *testing.T) {
 		t.Errorf("%d records are recovered", n)
 	}
 	var seqs []base.SeqNum
-	_, err := wal.Salvage(o, func(seq base.SeqNum, _ []byte) error {
+	_, err := wal.Salvage(o, 0, func(seq base.SeqNum, _ []byte) error {
 		seqs = append(seqs, seq)
 		return nil
 	})
@@ -85,7 +85,7 @@ func TestUnknownSize(t *testing.T) {
 	o.FS = bent
 	_, _, err := tryReplay(o, 0, 1)
 	wantIs(t, err, fs.ErrPermission)
-	_, err = wal.Salvage(o, func(base.SeqNum, []byte) error { return nil })
+	_, err = wal.Salvage(o, 0, func(base.SeqNum, []byte) error { return nil })
 	wantIs(t, err, fs.ErrPermission)
 	f, err := bent.Open("db/wal-0000000001.log")
 	must(t, err)

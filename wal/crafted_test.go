@@ -48,7 +48,7 @@ func TestCraftedRecordHeaders(t *testing.T) {
 			} else if !errors.Is(err, corrupt.ErrCorrupt) {
 				t.Fatal(err)
 			}
-			rep, err := wal.Salvage(co, func(base.SeqNum, []byte) error { return nil })
+			rep, err := wal.Salvage(co, 0, func(base.SeqNum, []byte) error { return nil })
 			if err != nil || rep.Records+1 < int64(r.seq) {
 				t.Fatalf("%d records saved, damage in record %d: %v", rep.Records, r.seq, err)
 			}

@@ -370,7 +370,7 @@ func TestSalvageStoppedAtEveryOperation(t *testing.T) {
 				so := img.restore(t, o)
 				mem := so.FS.(*vfs.MemFS)
 				so.FS = vfstest.NewFault(mem, p.Hook)
-				rep, err := wal.Salvage(so, func(base.SeqNum, []byte) error { return nil })
+				rep, err := wal.Salvage(so, 0, func(base.SeqNum, []byte) error { return nil })
 				if want := []int64{30, 30, 2}[i]; err == nil && rep.Records != want &&
 					len(rep.Damage) == 0 {
 					t.Fatalf("%d records, and no error", rep.Records)
@@ -407,7 +407,7 @@ func TestFilesThatBecomeShorter(t *testing.T) {
 			if err != nil && !errors.Is(err, corrupt.ErrCorrupt) {
 				t.Fatal(err)
 			}
-			_, err = wal.Salvage(so, func(base.SeqNum, []byte) error { return nil })
+			_, err = wal.Salvage(so, 0, func(base.SeqNum, []byte) error { return nil })
 			must(t, err)
 			reached = n >= at
 		}

@@ -213,12 +213,12 @@ func (s *script) verdict(img image, d *datadriven.TestData) string {
 			tail.Segment, tail.Offset, tail.LastSeq, tail.TornBytes)
 	}
 	seqs = nil
-	rep, err := wal.Salvage(o, func(n base.SeqNum, p []byte) error {
+	rep, err := wal.Salvage(o, 0, func(n base.SeqNum, p []byte) error {
 		seqs = append(seqs, n)
 		return checkFiller(p)
 	})
-	fmt.Fprintf(&b, "  salvage: %v, synced %d, last %d of %d, %d databases", seqs, rep.Synced,
-		rep.LastSeq, rep.Records, len(rep.DBIDs))
+	fmt.Fprintf(&b, "  salvage: %v, synced %d, last %d of %d, %d apart", seqs, rep.Synced,
+		rep.LastSeq, rep.Records, rep.Apart)
 	if err != nil {
 		fmt.Fprintf(&b, ": %v", err)
 	}

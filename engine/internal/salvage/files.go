@@ -97,17 +97,16 @@ func (r *Repair) findFiles() (all []presentFile, err error) {
 
 // votes counts the files of each database that has some here.
 func (r *Repair) votes(ssts []presentFile) (map[[16]byte]int, error) {
-	rep, err := wal.Salvage(wal.Options{FS: r.in, Dir: r.src},
-		func(base.SeqNum, []byte) error { return nil })
+	count, err := wal.Databases(wal.Options{FS: r.in, Dir: r.src})
 	if err != nil {
 		return nil, err
 	}
 	for _, f := range ssts {
 		if f.err == nil {
-			rep.DBIDs[f.id.DBID]++
+			count[f.id.DBID]++
 		}
 	}
-	return rep.DBIDs, nil
+	return count, nil
 }
 
 // winner returns the database of most files. If several have as many, tied, it is the lowest

@@ -13,12 +13,35 @@ import (
 	"github.com/kstonedb/kstone/wal"
 )
 
-// logOps are the operations of one stripe that the log has. It is a cursor.Source, once
-// sorted.
+// logOps are the operations of one stripe that the log has: of each key now and then only the
+// newest, since retained log may have very many. It is a cursor.Source, once sorted.
 type logOps struct {
 	entries []base.Entry
 	ranges  []base.RangeTombstone
+	room    int // for entries, before older ones of their keys go
 	read    bool
+}
+
+// leastRoom is how many entries of a stripe are kept at least before older ones go.
+const leastRoom = 1 << 10
+
+func (l *logOps) add(e base.Entry) {
+	if len(l.entries) >= max(l.room, leastRoom) {
+		l.sort()
+		l.entries = slices.CompactFunc(l.entries, func(a, b base.Entry) bool {
+			return bytes.Equal(a.Key, b.Key)
+		})
+		l.room = 2 * len(l.entries)
+	}
+	l.entries = append(l.entries, e)
+}
+
+// since leaves out what is not newer than a commit, and returns how much that was.
+func (l *logOps) since(seq base.SeqNum) int {
+	before := len(l.entries) + len(l.ranges)
+	l.entries = slices.DeleteFunc(l.entries, func(e base.Entry) bool { return e.Seq <= seq })
+	l.ranges = slices.DeleteFunc(l.ranges, func(t base.RangeTombstone) bool { return t.Seq <= seq })
+	return before - len(l.entries) - len(l.ranges)
 }
 
 // Err implements cursor.Source.
@@ -88,7 +111,11 @@ func (r *Repair) loseLog(err error) {
 // salvageLog takes every record that is intact, and finds the gaps between them.
 func (r *Repair) salvageLog(o wal.Options) error {
 	var seqs []base.SeqNum
-	rep, err := wal.Salvage(o, func(seq base.SeqNum, payload []byte) error {
+	from := wal.SegmentNum(0)
+	if r.state != nil {
+		from = wal.SegmentNum(r.state.LogStart)
+	}
+	rep, err := wal.Salvage(o, from, func(seq base.SeqNum, payload []byte) error {
 		seqs = append(seqs, seq)
 		return r.addRecord(seq, payload)
 	})
@@ -96,6 +123,10 @@ func (r *Repair) salvageLog(o wal.Options) error {
 		return err
 	}
 	r.Report.LogRecords = rep.Records
+	if rep.Apart > 0 {
+		r.Doubt("%d log segments do not lead up to the newest and are left out: files hold what is"+
+			" in them, unless a segment in between is lost", rep.Apart)
+	}
 	for _, err := range rep.Damage {
 		r.loseLog(err)
 	}
@@ -113,6 +144,7 @@ func (r *Repair) salvageLog(o wal.Options) error {
 	r.lastSeq = end
 	for _, seq := range append(seqs, end+1) {
 		if seq > at {
+			r.gap = seq - 1
 			r.lose(Loss{
 				File: "log", Offset: -1, What: "commits", Stripe: -1,
 				FirstCommit: uint64(at), LastCommit: uint64(seq - 1),
@@ -161,7 +193,7 @@ func (r *Repair) addRecord(seq base.SeqNum, payload []byte) error {
 			l.ranges = append(l.ranges, base.RangeTombstone{Start: op.Start, End: op.End, Seq: seq})
 			continue
 		}
-		l.entries = append(l.entries, base.Entry{
+		l.add(base.Entry{
 			Key:   keycodec.AppendOrdered(nil, keycodec.Key{PK: op.PK, SK: op.SK}),
 			Value: op.Value, Seq: seq, Expiry: op.Expiry, Kind: op.Kind,
 		})

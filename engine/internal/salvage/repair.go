@@ -47,6 +47,8 @@ type Repair struct {
 	logWhole     bool
 	lastSeq      base.SeqNum
 	firstLogged  base.SeqNum // of the records in the log, or 0
+	gap          base.SeqNum // the last commit that the log lacks, or 0
+	superseded   int         // operations from before it that files replace
 	lastFiled    base.SeqNum // the highest in the files
 
 	// While it is written: the directory of the new database.
@@ -77,6 +79,10 @@ func (r *Repair) Write(ctx context.Context, to vfs.FS, dest string, o Options) e
 	r.to, r.dest, r.opts = to, dest, o
 	err := r.write(ctx)
 	r.doubtBeginning()
+	if r.superseded > 0 {
+		r.Doubt("%d operations from before a gap of the log are left out: files hold newer ones of"+
+			" their stripes", r.superseded)
+	}
 	if err != nil {
 		return err
 	}

@@ -48,10 +48,9 @@ const checkEvery = 256
 // writeStripe merges all that is intact of one stripe into a run; nil if that is nothing.
 func (r *Repair) writeStripe(ctx context.Context, id base.StripeID, files []salvageFile,
 ) (run *manifest.Run, err error) {
-	l := &r.log[id]
-	l.sort()
-	sources := []cursor.Source{l}
-	ranges := l.ranges
+	var sources []cursor.Source
+	var ranges []base.RangeTombstone
+	var filed base.SeqNum
 	for i := range files {
 		f := &files[i]
 		in, err := sst.Salvage(r.in, filepath.Join(r.src, f.name), f.id, f.known)
@@ -66,10 +65,19 @@ func (r *Repair) writeStripe(ctx context.Context, id base.StripeID, files []salv
 		r.Report.Files++
 		r.Report.Entries += in.Entries + uint64(len(in.Ranges))
 		r.lastSeq, r.lastFiled = max(r.lastSeq, in.MaxSeq), max(r.lastFiled, in.MaxSeq)
+		filed = max(filed, in.MaxSeq)
 		r.lostBlocks(f, in.Lost)
 		sources = append(sources, in.NewSource())
 		ranges = append(ranges, in.Ranges...)
 	}
+	l := &r.log[id]
+	if r.gap > 0 {
+		// A flush writes all of its stripe that is older than the newest that it writes.
+		r.superseded += l.since(min(filed, r.gap))
+	}
+	l.sort()
+	sources = append(sources, l)
+	ranges = append(ranges, l.ranges...)
 	// Why only of a whole log: after a gap a put may be there and the delete that followed
 	// it not, which a merge may have dropped from the files by then.
 	if old := &r.flushed[id]; r.poorer[id] && r.logWhole && len(old.entries)+len(old.ranges) > 0 {
