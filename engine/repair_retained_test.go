@@ -2,8 +2,11 @@ package engine_test
 
 import (
 	"bytes"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -121,5 +124,94 @@ func TestRepairWithRetainedLog(t *testing.T) {
 				t.Errorf("%d of %d items", len(got), len(want))
 			}
 		})
+	}
+}
+
+// Damage of retained log and of the time index is found by Verify, which names the file, and by the
+// changes that meet it. Items, and the changes after it, are as they were, also after an Open for
+// writing, which lets go of what the damage cuts off.
+//
+// Promise (damage): Damage of retained log is found by `Verify` and by the changes that it
+// concerns; it costs no item, and no change after it.
+func TestDamageOfRetainedLog(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
+	files, want, retained := retainedDatabase(t)
+	changes := map[uint64]string{}
+	newest := changesInto(t, changes, files, 0)
+	logs := files.names("wal-", ".log")
+	for i, name := range retained {
+		after := files[logs[i+1]]
+		used := int(binary.LittleEndian.Uint32(after[56:])) * 8
+		next := binary.LittleEndian.Uint64(after[48:])
+		for at := 4; at < used; at += used/7 | 5 {
+			damaged := maps.Clone(files)
+			damaged[name] = bytes.Clone(files[name])
+			damaged[name][at] ^= 4
+			checkDamaged(t, damaged, want, name, fmt.Sprintf("%s at %d", name, at))
+			if got := changesInto(t, changes, damaged, next); got != newest {
+				t.Errorf("%s at %d: changes up to %d", name, at, got)
+			}
+		}
+		cut := maps.Clone(files)
+		cut[name] = files[name][:used/2]
+		checkDamaged(t, cut, want, name, name+" cut")
+		exchanged := maps.Clone(files)
+		exchanged[name] = files[logs[(i+1)%len(retained)]]
+		checkDamaged(t, exchanged, want, name, name+" exchanged")
+	}
+	times := maps.Clone(files)
+	times["TIMES"] = bytes.Clone(files["TIMES"])
+	times["TIMES"][13] ^= 1
+	checkDamaged(t, times, want, "TIMES", "TIMES")
+}
+
+// changesInto reads all changes from a commit on, to the last, and compares them with those of the
+// same commits that were read before; without any it keeps them. It returns the last commit.
+func changesInto(t testing.TB, known map[uint64]string, files fileSet, from uint64) (last uint64) {
+	t.Helper()
+	db := openOn(t, files.store(t), engine.Options{ReadOnly: true})
+	defer mustClose(t, db)
+	keep := len(known) == 0
+	got := map[uint64]string{}
+	for c, err := range db.Changes(ctx, version(from), nil) {
+		ok(t, err)
+		last = c.Version
+		got[last] += changeText(&c)
+	}
+	for v, text := range got {
+		if keep {
+			known[v] = text
+		} else if known[v] != text {
+			t.Fatalf("commit %d: %.200q, was %.200q", v, text, known[v])
+		}
+	}
+	return last
+}
+
+// checkDamaged checks that Verify finds damage in a file, and that all items are there.
+func checkDamaged(t testing.TB, files fileSet, want map[string]engine.Item, name, what string) {
+	t.Helper()
+	mem := files.store(t)
+	db := openOn(t, mem, engine.Options{ReadOnly: true})
+	rep, err := db.Verify(ctx, nil)
+	var c *engine.CorruptionError
+	if !errors.As(err, &c) || filepath.Base(c.File) != name || len(rep.Errors) != 1 {
+		t.Errorf("%s: Verify found %v", what, err)
+	}
+	for ch, err := range db.Changes(ctx, engine.Position{}, nil) {
+		if err != nil && !errors.Is(err, engine.ErrCorrupt) && !errors.Is(err, engine.ErrGone) {
+			t.Errorf("%s: after commit %d: %v", what, ch.Version, err)
+		}
+	}
+	mustClose(t, db)
+	db = openOn(t, mem, rescueOptions)
+	defer mustClose(t, db)
+	ok(t, db.Put(pk("new"), nil))
+	ok(t, db.Delete(pk("new")))
+	got := itemsOf(t, db)
+	if !maps.EqualFunc(got, want, func(a, b engine.Item) bool {
+		return bytes.Equal(a.Value, b.Value) && a.Version == b.Version
+	}) {
+		t.Errorf("%s: %d items, want %d", what, len(got), len(want))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/kstonedb/kstone/engine/internal/history"
 	"github.com/kstonedb/kstone/internal/cursor"
 	"github.com/kstonedb/kstone/keycodec"
 	"github.com/kstonedb/kstone/stripe"
@@ -25,6 +26,8 @@ type VerifyReport struct {
 	Unfiltered int
 	// LogRecords is the number of log records that Open has read and checked.
 	LogRecords int64
+	// RetainedRecords is the number of records in retained log, which changes are read from.
+	RetainedRecords int64
 	// Errors holds the damage, one error a file; it is also what Verify returns,
 	// joined.
 	Errors []error
@@ -32,7 +35,8 @@ type VerifyReport struct {
 
 // Verify reads every SST and checks all checksums, the order of keys, zone maps against
 // content, that filters contain every key, counts, and the manifest against the files;
-// every key must belong to its file's stripe. It goes on after damage and reports all
+// every key must belong to its file's stripe. Of retained log it checks that it is whole, and
+// all checksums, and of the time index. It goes on after damage and reports all
 // of it; the error matches ErrCorrupt then. Progress, if not nil, is called now and
 // then. Reads and writes go on meanwhile.
 func (db *DB) Verify(ctx context.Context, progress func(VerifyProgress)) (VerifyReport, error) {
@@ -59,6 +63,12 @@ func (db *DB) Verify(ctx context.Context, progress func(VerifyProgress)) (Verify
 		p.FilesTotal++
 		p.BytesTotal += f.SizeBytes
 	}
+	retained, segments := db.history.Held()
+	p.FilesTotal += segments
+	p.BytesTotal += retained
+	if progress == nil {
+		progress = func(VerifyProgress) {}
+	}
 	for i, v := range pin.Views {
 		for _, f := range files(v) {
 			if err := verifyFile(ctx, f, uint8(i)); err != nil {
@@ -74,11 +84,18 @@ func (db *DB) Verify(ctx context.Context, progress func(VerifyProgress)) (Verify
 				rep.Unfiltered++
 			}
 			p.Files, p.Bytes = rep.Files, rep.Bytes
-			if progress != nil {
-				progress(p)
-			}
+			progress(p)
 		}
 	}
+	found, err := db.history.Verify(ctx, func(found history.Verified) {
+		p.Files, p.Bytes = p.Files+1, rep.Bytes+found.Bytes
+		progress(p)
+	})
+	if err != nil {
+		return rep, err
+	}
+	rep.RetainedRecords = found.Records
+	rep.Errors = append(rep.Errors, found.Errors...)
 	return rep, errors.Join(rep.Errors...)
 }
 

@@ -18,7 +18,8 @@ import (
 // Lock order: syncer.mu and Log.mu are never held together. No lock is held during
 // an fsync, an allocation, a rename or a removal.
 type Log struct {
-	o Options // immutable
+	o      Options // immutable
+	broken error   // immutable: see Broken
 
 	mu          sync.Mutex
 	cur         *segment   // Guarded by mu, as all below; nil until space is found

@@ -51,10 +51,16 @@ func (l *Log) keepRetained(t *Tail) error {
 	after, _, err := l.o.headerOf(t.keep[0].num)
 	for err == nil && after.prev != 0 && slices.Contains(t.drop, after.prev) {
 		h, size, herr := l.o.headerOf(after.prev)
+		if herr == nil && (h.base > after.base || size < after.prevEnd) {
+			herr = corrupt.New(l.o.path(after.prev), min(size, after.prevEnd), "log segment",
+				fmt.Sprintf("commits up to %d, and %d bytes", after.base-1, after.prevEnd),
+				fmt.Sprintf("commits from %d on, and %d bytes", h.base, size))
+		}
 		if errors.Is(herr, corrupt.ErrCorrupt) {
+			l.broken = herr
 			break
 		}
-		if err = herr; err != nil || h.base > after.base || size < after.prevEnd {
+		if err = herr; err != nil {
 			break
 		}
 		l.retained = append(l.retained, &segment{num: h.num, path: l.o.path(h.num), size: size,
@@ -96,6 +102,10 @@ func View(o Options, t Tail) (*Log, error) {
 	t.drop = slices.Clone(t.drop)
 	return l, l.keepRetained(&t)
 }
+
+// Broken returns the damage at which the retained segments began when the log was opened; nil if
+// it was none. Open has removed what was older, View has left it out.
+func (l *Log) Broken() error { return l.broken }
 
 // Retained describes the retained segments by age.
 func (l *Log) Retained() []SegmentInfo {

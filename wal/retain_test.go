@@ -179,6 +179,11 @@ func TestGapInRetainedSegments(t *testing.T) {
 			if got := l.Retained(); got[0].Num != kept[5].Num || l.OldestSeq() != kept[5].FirstSeq {
 				t.Fatalf("retained from %+v, want %+v", got[0], kept[5])
 			}
+			if err := l.Broken(); (err == nil) != (damage == "missing") {
+				t.Errorf("damage: %v", err)
+			} else if err != nil && filepath.Base(wantCorrupt(t, err).File) != name {
+				t.Errorf("damage in %s: %v", name, err)
+			}
 			readAll(t, l, l.OldestSeq())
 			left := snapshot(t, o.FS, o.Dir)
 			if left[kept[0].Num.FileName()] != nil {

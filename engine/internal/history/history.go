@@ -80,6 +80,9 @@ func New(env Env, limits Limits, stored map[string]string) (*History, error) {
 	if limits.Bytes == 0 {
 		return h, nil
 	}
+	if err := env.Log.Broken(); err != nil {
+		env.Logger.Warn("retained log is lost: changes before the damage cannot be had", "err", err)
+	}
 	if err := h.times.open(&h.env); err != nil {
 		env.Logger.Warn("the time index begins again", "err", err)
 	}

@@ -52,6 +52,7 @@ type times struct {
 	file     vfs.File // or nil
 	n        int64    // entries
 	unsynced int
+	broken   error // why what there was is not used
 	last     entry
 	idle     int64 // when last was still the newest, if later
 }
@@ -75,6 +76,7 @@ func (t *times) open(env *Env) (err error) {
 		if err = t.load(); err == nil {
 			return nil
 		}
+		t.broken = err
 		err = errors.Join(err, t.close())
 	}
 	if env.Store == nil {

@@ -21,9 +21,9 @@ func VerifyCommand(a *cli.App) *cobra.Command {
 		Use:   a.Use("verify", ""),
 		Short: "Check every stored byte",
 		Long: `Read the whole database and check all checksums, the order of the keys, the zone maps
-and filters against the content, and the manifest against the files. The log is
-checked when the database is opened. Nothing is changed. All damage is listed; the
-exit code is then 5.`,
+and filters against the content, the manifest against the files, and retained log. The
+rest of the log is checked when the database is opened. Nothing is changed. All damage
+is listed; the exit code is then 5.`,
 		Example: "  kstone-cli verify cities.db",
 		Args:    a.Arguments(0, 0),
 	}
@@ -39,9 +39,13 @@ exit code is then 5.`,
 		if n := report.Unfiltered; n > 0 {
 			without = fmt.Sprintf(" (%d without filters)", n)
 		}
-		_, err = fmt.Fprintf(a.Out, "ok: %s%s, %s, %s read in %s\n",
+		retained := ""
+		if n := report.RetainedRecords; n > 0 {
+			retained = ", " + present.Plural(n, "retained commit")
+		}
+		_, err = fmt.Fprintf(a.Out, "ok: %s%s, %s%s, %s read in %s\n",
 			present.Plural(int64(report.Files), "file"), without,
-			present.Plural(int64(report.Entries), "record"),
+			present.Plural(int64(report.Entries), "record"), retained,
 			present.Bytes(report.Bytes), present.Duration(time.Since(start)))
 		return err
 	})
