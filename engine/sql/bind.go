@@ -92,6 +92,8 @@ type scope struct {
 	// that place.
 	aggregates bool
 	where      string
+	// free says that names are columns without having been declared: see ParseCondition.
+	free bool
 }
 
 // boundOutput is a column of the result.

@@ -342,6 +342,9 @@ func sameExpr(a, b expr.Expr) bool {
 }
 
 func (sc *scope) subquery(s *syntax.Select, kind expr.SubqueryKind) expr.Expr {
+	if sc.free {
+		sc.b.fail(s.Pos, "%s cannot have subqueries", sc.where)
+	}
 	inner := sc.b.selectQuery(s, sc)
 	if n := len(inner.outputs); kind == expr.Scalar && n != 1 {
 		sc.b.fail(s.Pos, "a subquery that stands for a value has %d columns", n)
@@ -383,6 +386,9 @@ func sameName(a, b string) bool { return strings.EqualFold(a, b) }
 
 // ref resolves a column: in this query, or else in the nearest query around it that has one.
 func (sc *scope) ref(r *syntax.Ref) expr.Expr {
+	if sc.free {
+		return sc.freeColumn(r)
+	}
 	f, n := sc.lookup(r)
 	switch {
 	case n > 1:

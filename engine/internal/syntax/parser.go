@@ -50,12 +50,8 @@ func ParseAll(text string) (parts []Part, err error) {
 	}
 	p := &parser{lex: lexer{text: text}, star: -1}
 	defer func() {
-		switch failure := recover().(type) {
-		case nil:
-		case *Error:
-			parts, err = nil, failure
-		default: // not the parser's own: a bug, which must be seen
-			panic(failure)
+		if failed := p.failure(recover()); failed != nil {
+			parts, err = nil, failed
 		}
 	}()
 	p.advance()
@@ -77,6 +73,42 @@ func ParseAll(text string) (parts []Part, err error) {
 			p.refuseOperator()
 			p.fail("expected the end of the statement, found %s%s", p.found(), p.meantAlias())
 		}
+	}
+}
+
+// ParseExpr reads an expression that stands alone. The error is as that of Parse.
+func ParseExpr(text string) (e Expr, err error) {
+	if len(text) > MaxPlainBytes {
+		return nil, NewError(text, 0, true, "the text has %d bytes, at most %d are possible",
+			len(text), MaxPlainBytes)
+	}
+	p := &parser{lex: lexer{text: text}, star: -1}
+	defer func() {
+		if failed := p.failure(recover()); failed != nil {
+			e, err = nil, failed
+		}
+	}()
+	p.advance()
+	e = p.expr()
+	if p.star >= 0 {
+		p.failAt(p.star, "* is possible as a column of the result only")
+	}
+	if p.tok.kind != tokenEnd {
+		p.refuseOperator()
+		p.fail("expected the end of the expression, found %s", p.found())
+	}
+	return e, nil
+}
+
+// failure returns what a parser has panicked with, nil if it has not.
+func (p *parser) failure(recovered any) error {
+	switch failure := recovered.(type) {
+	case nil:
+		return nil
+	case *Error:
+		return failure
+	default: // not the parser's own: a bug, which must be seen
+		panic(failure)
 	}
 }
 

@@ -36,6 +36,7 @@ table of the same columns. In CSV, NULL is an empty cell, an empty text "", a li
 	}
 	a.OutputVar(cmd, "`FORMAT`: jsonl or csv; default: jsonl", []string{"jsonl", "csv"})
 	cmd.Flags().StringVar(&table, "table", "", "write the rows of this `TABLE`")
+	_ = cmd.RegisterFlagCompletionFunc("table", a.CompleteTableFlag)
 	a.ToFlag(cmd, &to)
 	a.InternalFlag(cmd, &internal)
 	cli.Before(cmd, func() error {
@@ -75,13 +76,13 @@ func exportItems(ctx context.Context, a *cli.App, d *cli.Database, internal bool
 		return err
 	}
 	defer snap.Close()
-	sc := engine.Scan{}
-	if !internal {
-		sc.Filter = owners.Outer()
-	}
-	items := snap.Scan(ctx, sc)
+	others := &cli.Tally{Owners: owners}
+	items := snap.Scan(ctx, engine.Scan{})
 	if !a.OutTTY {
 		items = cli.Followed(a, "exporting", int64(d.Metrics().Total.Records), items)
+	}
+	if !internal {
+		items = kept(items, owners.Outer(others))
 	}
 	n, err := present.Write(a.Out, items, a.Options(d.Schema, true))
 	if err != nil {
@@ -89,10 +90,25 @@ func exportItems(ctx context.Context, a *cli.App, d *cli.Database, internal bool
 	}
 	fmt.Fprintf(a.Err, "exported %s; read them back with: %s import NEW.db FILE --format %s"+
 		" %s\n", present.Plural(int64(n), "item"), cli.Program, a.Format, d.Schema.Flags())
-	if sc.Filter != nil {
-		fmt.Fprintf(a.Err, "rows of tables are not in it: dump and export --table write them\n")
+	if len(others.Shares) > 0 {
+		fmt.Fprintf(a.Err, "left out are tables and indexes (dump and --table write them):\n")
+		others.Write(a.Err)
 	}
 	return nil
+}
+
+// kept returns the items that a filter accepts, all without one.
+func kept(items present.Items, filter func(engine.Item) bool) present.Items {
+	if filter == nil {
+		return items
+	}
+	return func(yield func(engine.Item, error) bool) {
+		for item, err := range items {
+			if (err != nil || filter(item)) && !yield(item, err) {
+				return
+			}
+		}
+	}
 }
 
 func exportTable(ctx context.Context, a *cli.App, t *cli.Tables, name string) error {

@@ -117,12 +117,20 @@ func (o Owner) PartitionName(format func(pk []byte) string, key engine.Key) stri
 	return format(pk)
 }
 
-// Outer returns a filter for items that were put by their keys; nil if all were.
-func (o *Owners) Outer() func(engine.Item) bool {
+// Outer returns a filter for items that were put by their keys, which counts the others in the
+// tally; nil if all were.
+func (o *Owners) Outer(t *Tally) func(engine.Item) bool {
 	if len(o.Tables) == 0 {
 		return nil
 	}
-	return func(item engine.Item) bool { return !o.Of(item.Key.PK).Inner() }
+	return func(item engine.Item) bool {
+		if t.owner(item).Inner() {
+			t.count(item)
+			return false
+		}
+		t.rest += size(item)
+		return true
+	}
 }
 
 // InternalFlag adds --internal to a command on all items.

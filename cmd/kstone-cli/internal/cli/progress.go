@@ -8,13 +8,27 @@ import (
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/meter"
 )
 
-// Busy runs fn with a spinner, or with a bar if done returns how much of the total is done.
-func (a *App) Busy(doing string, total int64, done func() int64, fn func() error) error {
-	if done == nil {
-		total = -1
-	}
-	defer meter.New(a.Err, a.ErrTTY, total, doing).Spin(done)()
+// Work is what a command does that takes a while. Done, if not nil, returns how much is done of the
+// total, which is -1 if it is not known; in bytes if Sized is set.
+type Work struct {
+	Doing string
+	Total int64
+	Done  func() int64
+	Sized bool
+}
+
+// Busy runs fn while a bar shows how far it is, at which rate, and how long it will take.
+func (a *App) Busy(w Work, fn func() error) error {
+	defer a.Follow(w)()
 	return fn()
+}
+
+// Follow shows how far some work is, until the function that it returns is called.
+func (a *App) Follow(w Work) (stop func()) {
+	if w.Done == nil {
+		w.Total = -1
+	}
+	return meter.New(a.Err, a.ErrTTY, w.Total, w.Doing).Spin(w.Done, w.Sized)
 }
 
 // Gauge returns a function that shows how many bytes are done, and one that takes the bar
@@ -60,20 +74,22 @@ func Followed[T any](a *App, doing string, total int64, values iter.Seq2[T, erro
 const patience = time.Second
 
 // Patient returns the output, and a function for the end of what is written. As long as nothing
-// is written, a spinner says what the program is doing.
-func (a *App) Patient(doing string) (out io.Writer, done func()) {
+// is written to a terminal, a bar says what the program is doing; if the output is no terminal, to
+// the end.
+func (a *App) Patient(work Work) (out io.Writer, done func()) {
 	if !a.ErrTTY {
 		return a.Out, func() {}
 	}
 	stop := make(chan func(), 1)
-	start := time.AfterFunc(patience, func() {
-		stop <- meter.New(a.Err, true, -1, doing).Spin(nil)
-	})
+	start := time.AfterFunc(patience, func() { stop <- a.Follow(work) })
 	w := &firstWrite{w: a.Out, first: func() {
 		if !start.Stop() {
 			(<-stop)()
 		}
 	}}
+	if !a.OutTTY {
+		return a.Out, w.end
+	}
 	return w, w.end
 }
 

@@ -128,6 +128,19 @@ func (a *App) CompleteTable(_ *cobra.Command, args []string, prefix string) ([]s
 	})
 }
 
+// CompleteTableFlag completes a flag whose value is a table of the database that is the first
+// argument.
+func (a *App) CompleteTableFlag(cmd *cobra.Command, args []string, prefix string) ([]string,
+	cobra.ShellCompDirective) {
+	if a.Open == nil && len(args) > 1 {
+		args = args[:1]
+	}
+	if a.Open != nil {
+		args = nil
+	}
+	return a.CompleteTable(cmd, args, prefix)
+}
+
 // KeyColumnsText describes columns of a key: "at desc, id".
 func KeyColumnsText(t *schema.Table, columns []schema.KeyColumn) string {
 	var parts []string

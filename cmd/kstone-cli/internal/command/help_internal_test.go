@@ -52,7 +52,7 @@ func TestNoFlagIsIgnored(t *testing.T) {
 			writes += cli.CommandOf(cmd) + ", "
 		}
 	}
-	if want := "count, delete, get, keys decode, keys encode, keys explain, put, query, " +
+	if want := "count, delete, get, keys decode, keys encode, keys explain, put, query, scan, " +
 		"segment ask, segment build, segment info, stripe, "; reads != want {
 		t.Errorf("-i is a flag of %s", reads)
 	}

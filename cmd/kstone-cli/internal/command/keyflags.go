@@ -83,6 +83,8 @@ func (c *conditionFlags) add(a *cli.App, cmd *cobra.Command) {
 	for _, o := range conditionOps {
 		cmd.Flags().String(o.flag, "", o.help)
 	}
+	cmd.Flags().String("from", "", "sort keys from `KEY` on, like --sk-ge")
+	cmd.Flags().String("to", "", "sort keys up to `KEY`, which is included, like --sk-le")
 	cmd.Flags().StringArrayVarP(&c.prefix, "sk-prefix", "p", nil,
 		"`VALUE` of the first field of a sort key that has several\n"+
 			"(repeat it for the next fields)")
@@ -124,6 +126,36 @@ func (c *conditionFlags) condition(a *cli.App) (out layout.Condition, err error)
 			return out, err
 		}
 	}
+	if name := givenOf(c.cmd, "from", "to"); name != "" {
+		if used != "" {
+			return out, cli.Usage("--%s and --%s exclude each other", used, name).
+				WithHint("--from A --to B is the range from A to B")
+		}
+		if err = c.bounds(a, &out); err != nil {
+			return out, err
+		}
+	}
 	out.Prefix, err = a.Args("--sk-prefix", c.prefix)
 	return out, err
+}
+
+// bounds reads --from and --to.
+func (c *conditionFlags) bounds(a *cli.App, out *layout.Condition) (err error) {
+	from, _ := c.cmd.Flags().GetString("from")
+	to, _ := c.cmd.Flags().GetString("to")
+	if out.A, err = a.Arg("--from", from); err != nil {
+		return err
+	}
+	if out.B, err = a.Arg("--to", to); err != nil {
+		return err
+	}
+	switch upper := c.cmd.Flags().Changed("to"); {
+	case upper && c.cmd.Flags().Changed("from"):
+		out.Op = layout.Between
+	case upper:
+		out.Op, out.A = layout.LessEqual, out.B
+	default:
+		out.Op = layout.GreaterEqual
+	}
+	return nil
 }

@@ -3,9 +3,6 @@ package command
 import (
 	"context"
 	"fmt"
-	"iter"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -19,12 +16,17 @@ import (
 func queryCommand(a *cli.App) *cobra.Command {
 	var conditions conditionFlags
 	var page pageFlags
+	var where whereFlag
 	cmd := &cobra.Command{
-		Use:   a.Use("query", "PK [conditions] [--reverse] [--limit N] [--after CURSOR]"),
+		Use: a.Use("query", "PK [conditions] [--where EXPR] [--reverse] [--limit N] "+
+			"[--after CURSOR]"),
 		Short: "List the items of one partition, in the order of their sort keys",
 		Long: `List the items of one partition, in the order of their sort keys. Conditions compare
 bytes, or the fields of the sort key if an import has declared some; then operands
 may name just the first fields ("Lombardy" is the first, '["Lombardy","X"]' two).
+
+--where is a condition of the query language (see help sql) on the fields of keys and of
+values that are JSON objects: "a.b" is the member b of a. What has no such field is NULL.
 
 If --limit cuts the list, a cursor is printed as "next: CURSOR" on standard error.
 With --after CURSOR the same query goes on exactly there, whatever was written since.`,
@@ -32,11 +34,13 @@ With --after CURSOR the same query goes on exactly there, whatever was written s
   kstone-cli query my.db user#1 --sk-begins-with post# --reverse --limit 10
   kstone-cli query my.db sensor --sk-between 2026-01-01,2026-02-01
   kstone-cli query cities.db IT --sk-prefix Lombardy --sk-prefix "Provincia di Brescia"
-  kstone-cli query cities.db IT --sk-prefix Lombardy --sk-ge "Provincia di Milano"`,
+  kstone-cli query cities.db IT --sk-prefix Lombardy --sk-ge "Provincia di Milano"
+  kstone-cli query cities.db IT --where "population > 1000000"`,
 		Args:              a.Arguments(1, 1),
 		ValidArgsFunction: completePK(a),
 	}
 	conditions.add(a, cmd)
+	where.add(cmd)
 	page.add(cmd)
 	a.ItemFlag(cmd)
 	cmd.RunE = a.OnDB(cli.ReadOnly, func(ctx context.Context, d *cli.Database,
@@ -45,22 +49,12 @@ With --after CURSOR the same query goes on exactly there, whatever was written s
 		if err != nil {
 			return err
 		}
-		q.Reverse = page.reverse
-		return list(ctx, a, d, &page, listing{
-			page: func(ctx context.Context, s *engine.Snapshot, p *position) present.Items {
-				return func(yield func(engine.Item, error) bool) {
-					q := q
-					q.After, q.Limit = p.after, p.limit()
-					p.pass(s.Query(ctx, q), q.CursorAfter, yield)
-				}
-			},
-			last: func(ctx context.Context, s *engine.Snapshot, n int) present.Items {
-				q := q
-				q.Reverse, q.Limit = !q.Reverse, n
-				return s.Query(ctx, q)
-			},
-			about: func() (float64, error) { return d.CountAbout(q) },
-		})
+		f, err := where.parse(d.Schema)
+		if err != nil {
+			return err
+		}
+		q.Reverse, q.Filter = page.reverse, f.and(q.Filter)
+		return list(ctx, a, d, &page, querySelection(d, q), func(bool) { f.note(a.Err) })
 	})
 	return cmd
 }
@@ -84,69 +78,106 @@ func query(a *cli.App, d *cli.Database, pkText string, c *conditionFlags) (q eng
 	return q, err
 }
 
+// scanFlags are the flags of scan.
+type scanFlags struct {
+	page      pageFlags
+	keys      rangeFlags
+	where     whereFlag
+	table     tableFlag
+	segment   string
+	unordered bool
+	internal  bool
+}
+
 func scanCommand(a *cli.App) *cobra.Command {
-	var page pageFlags
-	var segment string
-	var unordered, internal bool
+	var f scanFlags
 	cmd := &cobra.Command{
-		Use:   a.Use("scan", "[--segment i/n] [--unordered] [--limit N]"),
-		Short: "List all items",
-		Long: `List all items in the order of their keys, without rows of tables and entries of
-indexes, which --internal adds. --unordered lists them stripe by stripe,
-which is several times as fast. Segments divide the items into n disjoint parts,
-counted from 0, for readers in parallel.`,
+		Use: a.Use("scan", "[--pk-prefix P | --from KEY --to KEY | --table TABLE] [--where EXPR] "+
+			"[--limit N]"),
+		Short: "List all items, or the rows of a table",
+		Long: `List all items in the order of their keys. Rows of tables and entries of indexes are
+counted in place of that: --table lists rows, --internal everything that is stored.
+
+--where is a condition of the query language (see help sql) on the fields of keys and of
+values that are JSON objects, "a.b" being the member b of a; with --table on columns.
+
+--unordered lists items stripe by stripe, which is several times as fast. Segments divide
+them into n disjoint parts, counted from 0, for readers in parallel.`,
 		Example: `  kstone-cli scan my.db --limit 20
   kstone-cli scan my.db -o jsonl | wc -l
+  kstone-cli scan my.db --pk-prefix user: --where "age >= 18 AND address.city = 'Pisa'"
+  kstone-cli scan my.db --from 2026-01-01 --to 2026-01-31
+  kstone-cli scan my.db --table towns --where "people > 100000"
   kstone-cli scan my.db --segment 0/4 --unordered -o jsonl`,
 		Args: a.Arguments(0, 0),
 	}
-	page.add(cmd)
-	cmd.Flags().StringVar(&segment, "segment", "", "part `i/n`, counted from 0, for example 0/4")
-	cmd.Flags().BoolVar(&unordered, "unordered", false,
+	f.page.add(cmd)
+	f.keys.add(a, cmd)
+	f.where.add(cmd)
+	f.table.add(a, cmd)
+	cmd.Flags().StringVar(&f.segment, "segment", "", "part `i/n`, counted from 0, for example 0/4")
+	cmd.Flags().BoolVar(&f.unordered, "unordered", false,
 		"list stripe by stripe instead of in key order")
-	a.InternalFlag(cmd, &internal)
+	a.InternalFlag(cmd, &f.internal)
 	a.ItemFlag(cmd)
+	cli.Before(cmd, func() error {
+		return f.table.alone(cmd, "pk-prefix", "from", "to", "segment", "unordered", "internal",
+			"after", "reverse")
+	})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		sc := engine.Scan{Unordered: unordered, Reverse: page.reverse}
-		if err := parseSegment(segment, &sc); err != nil {
-			return err
-		}
 		path, _ := a.Split(args)
-		return a.WithDB(path, cli.ReadOnly, func(d *cli.Database) error {
-			if !internal {
-				owners, err := cli.OwnersOf(cmd.Context(), d.DB)
+		if f.table.name != "" {
+			return a.WithTables(cmd.Context(), path, cli.ReadOnly, func(t *cli.Tables) error {
+				text, err := f.table.query(t, "*", f.where.text)
 				if err != nil {
 					return err
 				}
-				sc.Filter = owners.Outer()
-			}
-			l := listing{
-				page: func(ctx context.Context, s *engine.Snapshot, p *position) present.Items {
-					return func(yield func(engine.Item, error) bool) {
-						sc := sc
-						sc.After, sc.Limit = p.after, p.limit()
-						p.pass(s.Scan(ctx, sc), sc.CursorAfter, yield)
-					}
-				},
-				last: func(ctx context.Context, s *engine.Snapshot, n int) present.Items {
-					sc := sc
-					sc.Reverse, sc.Limit = !sc.Reverse, n
-					return s.Scan(ctx, sc)
-				},
-				about: func() (float64, error) {
-					if sc.Filter != nil { // an estimate counts what it leaves out
-						return 0, nil
-					}
-					return d.CountScanAbout(sc, 10_000, 256)
-				},
-			}
-			if sc.Unordered || sc.Segments > 0 { // no order from the other side
-				l.last = nil
-			}
-			return list(cmd.Context(), a, d, &page, l)
+				if f.page.limit > 0 {
+					text += " LIMIT " + strconv.Itoa(f.page.limit)
+				}
+				return runSQL(cmd.Context(), a, t, text, nil)
+			})
+		}
+		sc := engine.Scan{Unordered: f.unordered, Reverse: f.page.reverse}
+		if err := parseSegment(f.segment, &sc); err != nil {
+			return err
+		}
+		return a.WithDB(path, cli.ReadOnly, func(d *cli.Database) error {
+			return scan(cmd.Context(), a, d, &f, sc)
 		})
 	}
 	return cmd
+}
+
+// scan lists items, and counts what is left out because it belongs to tables.
+func scan(ctx context.Context, a *cli.App, d *cli.Database, f *scanFlags, sc engine.Scan) error {
+	if err := f.keys.restrict(a, d.Schema, &sc); err != nil {
+		return err
+	}
+	condition, err := f.where.parse(d.Schema)
+	if err != nil {
+		return err
+	}
+	owners, err := cli.OwnersOf(ctx, d.DB)
+	if err != nil {
+		return err
+	}
+	others := &cli.Tally{Owners: owners}
+	if !f.internal {
+		sc.Filter = owners.Outer(others)
+	}
+	sc.Filter = condition.and(sc.Filter)
+	return list(ctx, a, d, &f.page, scanSelection(d, sc), func(whole bool) {
+		condition.note(a.Err)
+		switch {
+		case len(others.Shares) > 0 && whole:
+			fmt.Fprintln(a.Err, "left out (--table lists rows, --internal everything):")
+			others.Write(a.Err)
+		case !whole && len(owners.Tables) > 0 && !f.internal:
+			fmt.Fprintf(a.Err, "left out: the rows and indexes of %s (--table lists rows)\n",
+				present.Plural(int64(len(owners.Tables)), "table"))
+		}
+	})
 }
 
 func parseSegment(text string, sc *engine.Scan) error {
@@ -163,191 +194,4 @@ func parseSegment(text string, sc *engine.Scan) error {
 	}
 	sc.Segment, sc.Segments = segment, segments
 	return nil
-}
-
-// pageFlags cut a list into pages.
-type pageFlags struct {
-	reverse bool
-	limit   int
-	after   string
-}
-
-func (p *pageFlags) add(cmd *cobra.Command) {
-	cmd.Flags().BoolVarP(&p.reverse, "reverse", "r", false, "highest keys first")
-	cmd.Flags().IntVarP(&p.limit, "limit", "n", 0, "stop after `N` items; 0 means all")
-	cmd.Flags().StringVar(&p.after, "after", "", "resume after the item of a `CURSOR` (see next:)")
-	cli.Before(cmd, p.check)
-}
-
-func (p *pageFlags) check() error {
-	if p.limit < 0 {
-		return cli.Usage("--limit %d is negative", p.limit).WithHint("0, or no --limit, means all")
-	}
-	return nil
-}
-
-// position follows a list through one page.
-type position struct {
-	page  int           // items on a page, 0 for all
-	after engine.Cursor // where it starts
-	next  engine.Cursor // where the next page starts; nil if there is none
-}
-
-// limit asks for one item more than the page holds, to see whether there is one.
-func (p *position) limit() int {
-	if p.page == 0 {
-		return 0
-	}
-	return p.page + 1
-}
-
-// pass hands on the items of the page.
-func (p *position) pass(items iter.Seq2[engine.Item, error],
-	cursor func(engine.Item) engine.Cursor, yield func(engine.Item, error) bool) {
-	n := 0
-	var last engine.Cursor
-	p.next = nil
-	for item, err := range items {
-		if err == nil && p.page > 0 {
-			if n == p.page {
-				p.next = last
-				return
-			}
-			if n++; n == p.page {
-				last = cursor(item)
-			}
-		}
-		if !yield(item, err) {
-			return
-		}
-	}
-}
-
-// listing is what a command lists.
-type listing struct {
-	// page returns the items of the page at a position.
-	page func(context.Context, *engine.Snapshot, *position) present.Items
-	// last returns the last n items, the last one first, and about how many there are, for lists
-	// whose middle is left out; nil if all have to be read for it.
-	last  func(ctx context.Context, s *engine.Snapshot, n int) present.Items
-	about func() (float64, error)
-}
-
-// list writes one page, and says where the next one starts.
-func list(ctx context.Context, a *cli.App, d *cli.Database, page *pageFlags, l listing) error {
-	p := &position{page: page.limit}
-	if page.after != "" {
-		after, err := engine.ParseCursor(page.after)
-		if err != nil {
-			return err
-		}
-		p.after = after
-	}
-	o := a.Options(d.Schema, page.limit > 0)
-	var show func(ctx context.Context) error
-	show = func(ctx context.Context) error {
-		snap, err := d.Snapshot()
-		if err != nil {
-			return err
-		}
-		defer snap.Close()
-		a.More = nil
-		if l.last != nil && p.after == nil {
-			o.Last = func(n int) present.Items { return l.last(ctx, snap, n) }
-			o.About = func() int64 { n, _ := l.about(); return int64(n) }
-		}
-		if _, err := present.Write(a.Out, l.page(ctx, snap, p), o); err != nil {
-			return err
-		}
-		if p.next == nil {
-			return nil
-		}
-		if a.Open == nil {
-			fmt.Fprintf(a.Err, "next: %s\n", p.next)
-			return nil
-		}
-		p.after = p.next
-		a.More = show
-		fmt.Fprintf(a.Err, "next: %s   (or type more)\n", p.next)
-		return nil
-	}
-	return show(ctx)
-}
-
-func countCommand(a *cli.App) *cobra.Command {
-	var conditions conditionFlags
-	var internal bool
-	cmd := &cobra.Command{
-		Use:   a.Use("count", "[PK [conditions]]"),
-		Short: "Count items",
-		Long: `Print the number of items: of the database, of a partition, or of those in a
-partition whose sort keys meet a condition. The conditions are those of query. What
-belongs to tables is counted apart, on standard error, or with --internal as items.`,
-		Example: `  kstone-cli count my.db
-  kstone-cli count cities.db US
-  kstone-cli count cities.db IT --sk-prefix Lombardy`,
-		Args:              a.Arguments(0, 1),
-		ValidArgsFunction: completePK(a),
-	}
-	conditions.add(a, cmd)
-	a.InternalFlag(cmd, &internal)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		path, args := a.Split(args)
-		if len(args) == 0 && conditions.given() {
-			return cli.Usage("count: conditions on the sort key need a partition").
-				WithHint("usage: %s", cmd.UseLine())
-		}
-		return a.WithDB(path, cli.ReadOnly, func(d *cli.Database) error {
-			n, others, err := count(cmd.Context(), a, d, args, &conditions, internal)
-			if err != nil {
-				return err
-			}
-			_, err = fmt.Fprintln(a.Out, n)
-			for _, name := range slices.Sorted(maps.Keys(others)) {
-				fmt.Fprintf(a.Err, "beside them: %s of %s\n", present.Count(others[name]), name)
-			}
-			return err
-		})
-	}
-	return cmd
-}
-
-// count counts items, and apart from them what belongs to tables, by its owner.
-func count(ctx context.Context, a *cli.App, d *cli.Database, args []string,
-	c *conditionFlags, internal bool) (n int64, others map[string]int64, err error) {
-	if len(args) == 1 {
-		q, err := query(a, d, args[0], c)
-		if err != nil {
-			return 0, nil, err
-		}
-		n, err = d.Count(ctx, q)
-		return n, nil, err
-	}
-	owners, err := cli.OwnersOf(ctx, d.DB)
-	if err != nil {
-		return 0, nil, err
-	}
-	others = map[string]int64{}
-	items := cli.Followed(a, "counting", int64(d.Metrics().Total.Records),
-		d.Scan(ctx, engine.Scan{Unordered: true}))
-	var pk []byte
-	var owner cli.Owner
-	var name string
-	for item, err := range items {
-		if err != nil {
-			return 0, nil, err
-		}
-		if string(item.Key.PK) != string(pk) {
-			pk = append(pk[:0], item.Key.PK...)
-			owner = owners.Of(pk)
-			name = owner.Name()
-		}
-		switch {
-		case internal, !owner.Inner():
-			n++
-		case !owner.Catalogue:
-			others[name]++
-		}
-	}
-	return n, others, nil
 }

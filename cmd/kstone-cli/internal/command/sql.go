@@ -180,7 +180,7 @@ func showRows(ctx context.Context, a *cli.App, stmt *sql.Stmt, args []any) error
 	if !slices.Contains(present.RowFormats, o.Format) { // of the shell, about items
 		o.Format = present.Table
 	}
-	out, done := a.Patient("running")
+	out, done := a.Patient(cli.Work{Doing: "running"})
 	defer done()
 	rows, err := stmt.Query(ctx, args...)
 	if err != nil {

@@ -214,7 +214,7 @@ func (b *segmentBuilder) save(ctx context.Context, name string) error {
 			"no segment was written; check --key, --format and -i")
 	}
 	var seg *keyset.Segment
-	err := b.app.Busy("building", -1, nil, func() (err error) {
+	err := b.app.Busy(cli.Work{Doing: "building"}, func() (err error) {
 		seg, err = b.builder.Build()
 		return err
 	})

@@ -224,3 +224,59 @@ func (s *Schema) NextParts(sk []byte, n int) (r Range, ok bool) {
 	end := prefixEnd(sk[:size])
 	return Range{SK: engine.SKGreaterEqual(end)}, end != nil
 }
+
+// PKRange returns the half-open range of the partition keys from one to another, both included,
+// that begin with a prefix; a nil argument is no bound, nor is a nil end. Arguments may name the
+// first fields of a key that has several.
+func (s *Schema) PKRange(prefix, from, to *Arg) (lo, hi []byte, err error) {
+	if prefix != nil {
+		if lo, err = s.pkBound(*prefix, true); err != nil {
+			return nil, nil, err
+		}
+		hi = prefixEnd(lo)
+	}
+	if from != nil {
+		bound, err := s.pkBound(*from, false)
+		if err != nil {
+			return nil, nil, err
+		}
+		if bytes.Compare(bound, lo) > 0 {
+			lo = bound
+		}
+	}
+	if to != nil {
+		end, err := s.pkBound(*to, false)
+		if err != nil {
+			return nil, nil, err
+		}
+		if s == nil || to.Stored || s.pk.raw {
+			end = append(bytes.Clone(end), 0) // the next key
+		} else {
+			end = prefixEnd(end)
+		}
+		if hi == nil || end != nil && bytes.Compare(end, hi) < 0 {
+			hi = end
+		}
+	}
+	return lo, hi, nil
+}
+
+// pkBound returns the bytes with which the partition keys begin that an argument means. As a
+// prefix its last field may be cut off anywhere.
+func (s *Schema) pkBound(arg Arg, prefix bool) (key []byte, err error) {
+	if s == nil || arg.Stored || s.pk.raw {
+		return arg.Bytes, nil
+	}
+	if !prefix {
+		key, _, err = s.pk.operand(nil, arg)
+		return key, err
+	}
+	values, err := s.pk.values(0, arg)
+	if err == nil {
+		key, err = s.pk.AppendBeginsWith([]byte{}, values...)
+	}
+	if err != nil {
+		return nil, usage("%v", err)
+	}
+	return key, nil
+}

@@ -79,17 +79,25 @@ func (m *Meter) Rows(n int64) {
 // Set says how many of the total are done.
 func (m *Meter) Set(done int64) {
 	if m.due() {
-		m.draw(fmt.Sprintf("%s %s (%s)", m.what, present.Count(done),
-			present.PerSecond(done, time.Since(m.start))), done)
+		m.draw(m.counted(done), done)
 	}
 }
 
 // Bytes is Set for a total of bytes.
 func (m *Meter) Bytes(done int64) {
 	if m.due() {
-		rate := int64(float64(done) / max(time.Since(m.start).Seconds(), 0.001))
-		m.draw(fmt.Sprintf("%s %s (%s/s)", m.what, present.Bytes(done), present.Bytes(rate)), done)
+		m.draw(m.sized(done), done)
 	}
+}
+
+func (m *Meter) counted(done int64) string {
+	return fmt.Sprintf("%s %s (%s)", m.what, present.Count(done),
+		present.PerSecond(done, time.Since(m.start)))
+}
+
+func (m *Meter) sized(done int64) string {
+	rate := int64(float64(done) / max(time.Since(m.start).Seconds(), 0.001))
+	return fmt.Sprintf("%s %s (%s/s)", m.what, present.Bytes(done), present.Bytes(rate))
 }
 
 // draw draws the bar, with the time left.
@@ -121,8 +129,9 @@ func (m *Meter) Done() {
 }
 
 // Spin draws a spinner with the time so far until the function it returns is called, perhaps
-// several times. It calls done, if that is not nil, for how much is done of the total.
-func (m *Meter) Spin(done func() int64) (stop func()) {
+// several times. It calls done, if that is not nil, for how much is done of the total, in bytes if
+// sized is set.
+func (m *Meter) Spin(done func() int64, sized bool) (stop func()) {
 	if m.bar == nil {
 		return func() {}
 	}
@@ -138,7 +147,12 @@ func (m *Meter) Spin(done func() int64) (stop func()) {
 			case <-tick.C:
 			}
 			if done != nil {
-				m.draw(m.what, done())
+				n := done()
+				text := m.counted(n)
+				if sized {
+					text = m.sized(n)
+				}
+				m.draw(text, n)
 				continue
 			}
 			m.bar.Describe(fmt.Sprintf("%s (%s)", m.what,

@@ -20,7 +20,7 @@ func TestHidden(t *testing.T) {
 	m.Rows(7)
 	m.Set(50)
 	m.Note("a note")
-	m.Spin(nil)()
+	m.Spin(nil, false)()
 	m.Done()
 	if out.String() != "a note\n" {
 		t.Errorf("wrote %q", out.String())

@@ -26,14 +26,7 @@ type census struct {
 	Stripes [256]int64 `json:"stripes"`
 	largest []partition
 	pks     int64
-	kinds   []kind // what the items are, in the order in which they were found
-}
-
-// kind is a table or an index with the number of its rows or entries, or the items put by key.
-type kind struct {
-	Name  string `json:"name"`
-	Count int64  `json:"count"`
-	Bytes int64  `json:"bytes"` // of keys and values
+	kinds   cli.Tally // what the items are
 }
 
 // partition is a PK with the number of its items.
@@ -108,37 +101,28 @@ func (c *census) count(ctx context.Context, a *cli.App, d *cli.Database, known *
 	top int) error {
 	c.Exact = true
 	var now partition
-	kinds, at := map[string]int{}, 0
+	c.kinds.Owners = known
 	items := cli.Followed(a, "counting", int64(d.Metrics().Total.Records),
 		d.Scan(ctx, engine.Scan{Unordered: true}))
 	for item, err := range items {
 		if err != nil {
 			return err
 		}
+		owner := c.kinds.Add(item)
 		if string(item.Key.PK) != string(now.pk) {
 			c.rank(now, top)
-			owner := known.Of(item.Key.PK)
 			now = partition{pk: append([]byte(nil), item.Key.PK...),
 				name: owner.PartitionName(d.Schema.FormatPK, item.Key)}
 			if owner.Inner() {
 				now.name += " (" + owner.Name() + ")"
 			}
-			n, found := kinds[owner.Name()]
-			if !found {
-				n = len(c.kinds)
-				kinds[owner.Name()] = n
-				c.kinds = append(c.kinds, kind{Name: owner.Name()})
-			}
-			at = n
 		}
 		now.items++
 		c.Items++
-		c.kinds[at].Count++
-		c.kinds[at].Bytes += int64(len(item.Key.PK) + len(item.Key.SK) + len(item.Value))
 		c.Stripes[keycodec.Stripe(item.Key.PK)]++
 	}
 	c.rank(now, top)
-	slices.SortStableFunc(c.kinds, func(a, b kind) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	c.kinds.Sort()
 	return nil
 }
 
@@ -184,11 +168,11 @@ func printStatsJSON(a *cli.App, d *cli.Database, c *census, m *engine.Metrics,
 		Keys     string        `json:"keys,omitempty"`
 		Settings []settingJSON `json:"settings"`
 
-		Kinds  []kind            `json:"kinds,omitempty"`
+		Kinds  []*cli.Share      `json:"kinds,omitempty"`
 		Tables []tableStatistics `json:"tables,omitempty"`
 	}{census: c, Disk: m.Total.DiskBytes, Raw: m.Total.RawBytes, Memtable: m.MemtableBytes,
 		Files: m.Total.Files, Runs: m.Total.Runs, Keys: d.Schema.Flags(), Largest: []largest{},
-		Settings: settingsJSON(d.Settings()), Kinds: c.kinds}
+		Settings: settingsJSON(d.Settings()), Kinds: c.kinds.Shares}
 	for _, t := range known.Tables {
 		out.Tables = append(out.Tables, tableStatistics{t.Name, t.Statistics})
 	}
@@ -235,16 +219,9 @@ func printStats(a *cli.App, d *cli.Database, c *census, m *engine.Metrics,
 	for _, t := range known.Tables {
 		row("statistics", "of table %s: %s", t.Name, t.Statistics)
 	}
-	if len(known.Tables) > 0 && len(c.kinds) > 0 {
+	if len(known.Tables) > 0 && len(c.kinds.Shares) > 0 {
 		fmt.Fprintf(&b, "\nwhat the items are\n")
-		all := int64(0)
-		for _, k := range c.kinds {
-			all += k.Bytes
-		}
-		for _, k := range c.kinds {
-			fmt.Fprintf(&b, "  %-24s %12s %12s   %4.1f %%\n", k.Name, present.Count(k.Count),
-				present.Bytes(k.Bytes), 100*float64(k.Bytes)/float64(max(all, 1)))
-		}
+		c.kinds.Write(&b)
 	}
 	b.WriteByte('\n')
 	b.WriteString(present.HeatMap(&c.Stripes, "items a stripe", a.Color))

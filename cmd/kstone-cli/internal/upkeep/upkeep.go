@@ -61,7 +61,8 @@ func FlushCommand(a *cli.App) *cobra.Command {
 faster; nothing else needs it.`,
 		Example: "  kstone-cli flush my.db",
 		Args:    a.Arguments(0, 0),
-		RunE:    upkeep(a, "flushing", "flushed", nil, (*engine.DB).Flush),
+		RunE: upkeep(a, cli.Work{Doing: "flushing", Sized: true}, "flushed", flushed,
+			(*engine.DB).Flush),
 	}
 }
 
@@ -75,33 +76,37 @@ expired. kstone merges by itself; this makes the database as small and as fast t
 read as it gets.`,
 		Example: "  kstone-cli compact my.db",
 		Args:    a.Arguments(0, 0),
-		RunE:    upkeep(a, "compacting stripes", "compacted", merged, (*engine.DB).Compact),
+		RunE: upkeep(a, cli.Work{Doing: "compacting stripes"}, "compacted", merged,
+			(*engine.DB).Compact),
 	}
 }
 
-// merged counts the stripes that are one run.
-func merged(m engine.Metrics) (n int64) {
+// merged counts the stripes that are one run, of all.
+func merged(m engine.Metrics) (done, total int64) {
 	for i := range m.Stripes {
 		if m.Stripes[i].Runs <= 1 {
-			n++
+			done++
 		}
 	}
-	return n
+	return done, int64(len(m.Stripes))
 }
 
+// flushed returns how many bytes are still in memory, as a negative number that grows to 0.
+func flushed(m engine.Metrics) (done, total int64) { return -m.MemtableBytes, 0 }
+
 // upkeep is the action of a command that runs a maintenance operation and reports what it
-// changed. Progress, if not nil, returns how many of the stripes are done.
-func upkeep(a *cli.App, doing, done string, progress func(engine.Metrics) int64,
+// changed. Progress returns how much is done, and the total.
+func upkeep(a *cli.App, w cli.Work, done string, progress func(engine.Metrics) (int64, int64),
 	run func(*engine.DB, context.Context) error) cli.Action {
 	return a.OnDB(cli.ReadWrite, func(ctx context.Context, d *cli.Database, _ []string) error {
 		before, start := d.Metrics(), time.Now()
-		var far func() int64
-		if progress != nil {
-			far = func() int64 { return progress(d.Metrics()) }
+		first, total := progress(before)
+		w.Total = total - first
+		w.Done = func() int64 {
+			n, _ := progress(d.Metrics())
+			return n - first
 		}
-		if err := a.Busy(doing, int64(len(before.Stripes)), far, func() error {
-			return run(d.DB, ctx)
-		}); err != nil {
+		if err := a.Busy(w, func() error { return run(d.DB, ctx) }); err != nil {
 			return err
 		}
 		after := d.Metrics()

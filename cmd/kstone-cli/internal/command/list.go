@@ -1,0 +1,202 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"sync/atomic"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
+	"github.com/kstonedb/kstone/engine"
+)
+
+// pageFlags cut a list into pages.
+type pageFlags struct {
+	reverse bool
+	limit   int
+	after   string
+}
+
+func (p *pageFlags) add(cmd *cobra.Command) {
+	cmd.Flags().BoolVarP(&p.reverse, "reverse", "r", false, "highest keys first")
+	cmd.Flags().IntVarP(&p.limit, "limit", "n", 0, "stop after `N` items; 0 means all")
+	cmd.Flags().StringVar(&p.after, "after", "", "resume after the item of a `CURSOR` (see next:)")
+	cli.Before(cmd, p.check)
+}
+
+func (p *pageFlags) check() error {
+	if p.limit < 0 {
+		return cli.Usage("--limit %d is negative", p.limit).WithHint("0, or no --limit, means all")
+	}
+	return nil
+}
+
+// selection is what a command lists: a query or a scan.
+type selection struct {
+	// read returns the items after a cursor, up to a limit, 0 for none, and in the other direction
+	// if other is set.
+	read func(ctx context.Context, s *engine.Snapshot, after engine.Cursor, limit int,
+		other bool) present.Items
+	cursor func(engine.Item) engine.Cursor
+	// about estimates how many items there are, for lists whose middle is left out and whose end is
+	// read from the other side; nil if all have to be read for it.
+	about func() (float64, error)
+	// total is how many items are read at most, -1 if that is not known. Passed counts them: in
+	// the filter, if there is one.
+	total    int64
+	passed   *atomic.Int64
+	filtered bool
+}
+
+func querySelection(d *cli.Database, q engine.Query) selection {
+	about := estimate(q.Filter, func() (float64, error) { return d.CountAbout(q) })
+	passed := new(atomic.Int64)
+	q.Filter = counted(q.Filter, passed)
+	return selection{
+		total: -1, passed: passed, filtered: q.Filter != nil,
+		read: func(ctx context.Context, s *engine.Snapshot, after engine.Cursor, limit int,
+			other bool) present.Items {
+			q := q
+			q.After, q.Limit, q.Reverse = after, limit, q.Reverse != other
+			return s.Query(ctx, q)
+		},
+		cursor: q.CursorAfter,
+		about:  about,
+	}
+}
+
+func scanSelection(d *cli.Database, sc engine.Scan) selection {
+	about := estimate(sc.Filter, func() (float64, error) {
+		return d.CountScanAbout(sc, 10_000, 256)
+	})
+	passed := new(atomic.Int64)
+	sc.Filter = counted(sc.Filter, passed)
+	out := selection{
+		total: int64(d.Metrics().Total.Records), passed: passed, filtered: sc.Filter != nil,
+		read: func(ctx context.Context, s *engine.Snapshot, after engine.Cursor, limit int,
+			other bool) present.Items {
+			sc := sc
+			sc.After, sc.Limit, sc.Reverse = after, limit, sc.Reverse != other
+			return s.Scan(ctx, sc)
+		},
+		cursor: sc.CursorAfter,
+	}
+	if !sc.Unordered && sc.Segments == 0 { // else there is no order from the other side
+		out.about = about
+	}
+	return out
+}
+
+// estimate returns count, or a function that knows nothing if a filter leaves out some of what
+// count counts.
+func estimate(filter func(engine.Item) bool, count func() (float64, error),
+) func() (float64, error) {
+	if filter != nil {
+		return func() (float64, error) { return 0, nil }
+	}
+	return count
+}
+
+// counted returns a filter that counts what it is asked; nil for nil.
+func counted(filter func(engine.Item) bool, n *atomic.Int64) func(engine.Item) bool {
+	if filter == nil {
+		return nil
+	}
+	return func(item engine.Item) bool {
+		n.Add(1)
+		return filter(item)
+	}
+}
+
+// lister writes a selection page by page.
+type lister struct {
+	selection
+	a       *cli.App
+	d       *cli.Database
+	options present.Options
+	limit   int           // items on a page, 0 for all
+	after   engine.Cursor // where the page starts
+	next    engine.Cursor // where the next page starts; nil if there is none
+	whole   bool          // the page was read to the end of the list
+	end     func(whole bool)
+}
+
+// list writes one page, and says where the next one starts. End is called after each page.
+func list(ctx context.Context, a *cli.App, d *cli.Database, page *pageFlags, s selection,
+	end func(whole bool)) error {
+	l := &lister{selection: s, a: a, d: d, limit: page.limit, end: end,
+		options: a.Options(d.Schema, page.limit > 0)}
+	if page.after != "" {
+		after, err := engine.ParseCursor(page.after)
+		if err != nil {
+			return err
+		}
+		l.after = after
+	}
+	return l.show(ctx)
+}
+
+// show writes the page at the position.
+func (l *lister) show(ctx context.Context) error {
+	snap, err := l.d.Snapshot()
+	if err != nil {
+		return err
+	}
+	defer snap.Close()
+	l.a.More = nil
+	if l.about != nil && l.after == nil {
+		l.options.Last = func(n int) present.Items { return l.read(ctx, snap, nil, n, true) }
+		l.options.About = func() int64 { n, _ := l.about(); return int64(n) }
+	}
+	out, done := l.a.Patient(cli.Work{Doing: "reading", Total: l.total, Done: l.passed.Load})
+	_, err = present.Write(out, l.page(ctx, snap), l.options)
+	if done(); err != nil {
+		return err
+	}
+	l.end(l.whole)
+	if l.next == nil {
+		return nil
+	}
+	if l.a.Open == nil {
+		fmt.Fprintf(l.a.Err, "next: %s\n", l.next)
+		return nil
+	}
+	l.after = l.next
+	l.a.More = l.show
+	fmt.Fprintf(l.a.Err, "next: %s   (or type more)\n", l.next)
+	return nil
+}
+
+// page returns the items of the page. It reads one item more than the page holds, to see whether
+// there is one.
+func (l *lister) page(ctx context.Context, snap *engine.Snapshot) iter.Seq2[engine.Item, error] {
+	return func(yield func(engine.Item, error) bool) {
+		limit, n := 0, 0
+		if l.limit > 0 {
+			limit = l.limit + 1
+		}
+		var last engine.Cursor
+		l.next, l.whole = nil, false
+		for item, err := range l.read(ctx, snap, l.after, limit, false) {
+			if !l.filtered {
+				l.passed.Add(1)
+			}
+			if err == nil && l.limit > 0 {
+				if n == l.limit {
+					l.next = last
+					return
+				}
+				if n++; n == l.limit {
+					last = l.cursor(item)
+				}
+			}
+			if !yield(item, err) {
+				return
+			}
+		}
+		l.whole = true
+	}
+}
