@@ -53,11 +53,10 @@ type Options struct {
 	// rangeTombstoneWeight is the number of tombstones that a range tombstone counts
 	// for. What it really covers is not known. Default 256.
 	rangeTombstoneWeight int
+	// spacePercent: with Trigger runs, the bottom is included when the runs above it have
+	// at least this share of its bytes. Default 75.
+	spacePercent int
 }
-
-// spaceAmpPercent: with Trigger runs, the bottom is included when the runs above it have
-// at least this share of its bytes.
-const spaceAmpPercent = 75
 
 // Idle returns o changed for a time when the machine has nothing else to do: a
 // twentieth of garbage is worth a merge, and so is any range tombstone that can be
@@ -65,6 +64,17 @@ const spaceAmpPercent = 75
 func (o Options) Idle() Options {
 	o.GarbagePercent = 5
 	o.rangeTombstoneWeight = math.MaxInt32
+	return o
+}
+
+// Resting returns o changed for a database that nothing is written to any more: as Idle, and
+// half as many runs are merged, with the bottom from a quarter of its size on. What is at rest is
+// read faster that way and has at most a fifth of its bytes twice. Why not a single run: a
+// merge for the last few items would write everything once more.
+func (o Options) Resting() Options {
+	o = o.Idle().withDefaults()
+	o.Trigger = max(o.Trigger/2, 2)
+	o.spacePercent = 25
 	return o
 }
 
@@ -77,6 +87,7 @@ func (o Options) withDefaults() Options {
 		{&o.MaxRuns, 8},
 		{&o.GarbagePercent, 20},
 		{&o.rangeTombstoneWeight, 256},
+		{&o.spacePercent, 75},
 	} {
 		if *f.p == 0 {
 			*f.p = f.d
@@ -205,7 +216,7 @@ func pickSpace(runs []RunInfo, o Options) (Plan, bool) {
 		return Plan{}, false
 	}
 	upper, bottom := sumBytes(runs[:n-1]), runs[n-1].Bytes
-	limit := float64(bottom) * spaceAmpPercent / 100
+	limit := float64(bottom) * float64(o.spacePercent) / 100
 	if float64(upper) < limit {
 		return Plan{}, false
 	}

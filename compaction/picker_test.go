@@ -18,7 +18,7 @@ import (
 //	100KB entries=1000 tombstones=10 ranges=1 ttl=5(100-200) seq=77
 //
 // Entries default to one per 100 bytes. Arguments of pick: now, snapshot (default:
-// above everything), idle, and options by name.
+// above everything), idle, resting, and options by name.
 func TestPick(t *testing.T) {
 	datadriven.Walk(t, "testdata/picker", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -75,6 +75,8 @@ func parsePickArgs(t *testing.T, d *datadriven.TestData,
 			snapshot = base.SeqNum(n)
 		case "idle":
 			o = o.Idle()
+		case "resting":
+			o = o.Resting()
 		case "trigger":
 			o.Trigger = n
 		case "max-runs":

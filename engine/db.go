@@ -123,12 +123,6 @@ func (db *DB) close() error {
 	return err
 }
 
-// closeReplayBytes is how much log Close leaves to the next Open rather than
-// flushing. Why 2 MiB: replaying it takes about 10 ms, and a program that opens,
-// writes a little and closes, like a command line, does not litter the directory
-// with tiny files.
-const closeReplayBytes = 2 << 20
-
 // closeSegments is how many segments Close leaves where each Open begins one: then the log is
 // flushed, so that they are released.
 const closeSegments = 64
@@ -136,7 +130,7 @@ const closeSegments = 64
 // settle makes the content durable for Close: a long log is flushed, so that the
 // next Open has little to replay.
 func (db *DB) settle() error {
-	if db.upkeep.MemtableBytes().Load() > closeReplayBytes ||
+	if db.upkeep.MemtableBytes().Load() > upkeep.KeptBytes ||
 		db.opts.RetainBytes > 0 && len(db.log.Segments()) > closeSegments {
 		err := db.upkeep.Flush(context.Background())
 		if err == nil || !errors.Is(err, vfs.ErrNoSpace) {

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"fmt"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -73,6 +74,56 @@ func TestIdleDatabaseWritesNothing(t *testing.T) {
 		if after := db.Metrics(); after.Flushes != m.Flushes || after.Compactions != m.Compactions {
 			t.Errorf("a day later: %d flushes more, %d merges more",
 				after.Flushes-m.Flushes, after.Compactions-m.Compactions)
+		}
+	})
+}
+
+// A database that nothing is written to any more flushes what Close would flush, merges what is
+// there twice, and gives up what waits for reuse: its log is the segment in use and the next.
+//
+// Promise (reads and writes): A database at rest takes little more space than its items.
+func TestDatabaseAtRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := vfs.NewMem()
+		db := openOn(t, disk, engine.Options{
+			Durability: engine.Process, MemtableBytes: 8 << 20, LogBytes: 64 << 20,
+		})
+		defer mustClose(t, db)
+		reserve := func() int64 {
+			info, err := disk.Stat(filepath.Join(db.Dir(), "RESERVE"))
+			ok(t, err)
+			return info.SizeBytes
+		}
+		value := make([]byte, 200)
+		for round := range 3 { // each is in runs of its own, and the last in memtables
+			for i := range 20_000 {
+				ok(t, db.Put(pk(fmt.Sprint(i)), value))
+			}
+			if round < 2 {
+				ok(t, db.Flush(ctx))
+			}
+		}
+		busy := db.Metrics()
+		large := reserve()
+		if busy.MemtableBytes < 4<<20 || busy.Total.Records < 40_000 || large < 8<<20 {
+			t.Fatalf("%d bytes in memtables, %d records, reserve %d: nothing to do at rest",
+				busy.MemtableBytes, busy.Total.Records, large)
+		}
+		time.Sleep(5 * time.Minute)
+		m := db.Metrics()
+		if m.MemtableBytes > 0 || m.Total.Records > 25_000 {
+			t.Errorf("%d bytes in memtables, %d records", m.MemtableBytes, m.Total.Records)
+		}
+		if n := m.LogSegments; n > 2 {
+			t.Errorf("%d segments of the log", n)
+		}
+		if n := reserve(); n > large/2 {
+			t.Errorf("the reserve has %d of %d bytes", n, large)
+		}
+		ok(t, db.Put(pk("one more"), nil))
+		time.Sleep(5 * time.Minute)
+		if after := db.Metrics(); after.Flushes != m.Flushes {
+			t.Errorf("%d flushes for one small item", after.Flushes-m.Flushes)
 		}
 	})
 }

@@ -154,6 +154,19 @@ func (r *reserve) settle() bool {
 	return !r.readyLocked() || r.settleLocked(true)
 }
 
+// rest gives up what the reserve has beyond its goal, if it was used since Open.
+func (r *reserve) rest() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.file == nil || !r.settleLocked(true) {
+		return
+	}
+	if goal := r.goal(); r.have > goal+reserveStep {
+		_ = r.cutLocked(goal + reserveStep) // it stays larger then
+		r.ceilingLocked(goal)
+	}
+}
+
 // settleLocked is settle; unless now, not again right after it has failed. Requires: mu
 // held and there is a reserve.
 func (r *reserve) settleLocked(now bool) bool {

@@ -32,6 +32,8 @@ type scheduler struct {
 	lastFailure atomic.Pointer[error] // of the newest flush, nil if it succeeded
 
 	burst burstDetector
+	// restsAt is the visible seq at which the database came to rest, 0 if it never did.
+	restsAt atomic.Uint64
 	// again wakes the flush loop on a full disk, and is its own.
 	again *time.Timer
 
@@ -129,7 +131,7 @@ func (s *scheduler) flushLoop() {
 		case <-idle.C:
 			now := u.env.Visible()
 			if now == seen && u.env.Writable() == nil {
-				s.flushDeletes()
+				s.rest(now)
 			}
 			seen = now
 		}
@@ -153,6 +155,35 @@ func (s *scheduler) flushLoop() {
 		}
 	}
 }
+
+// rest has a database that nothing was written to for idleEvery take little space, and be fast
+// to read and to close: memtables are flushed as Close flushes them, runs are merged as
+// compaction.Options.Resting says, and files that wait for reuse are removed. The next commit
+// ends the rest; what merges write at rest is bounded by what was written before.
+func (s *scheduler) rest(visible base.SeqNum) {
+	if s.u.throttle.bytes() > KeptBytes {
+		if err := s.u.Flush(s.ctx); err != nil {
+			return // the next time
+		}
+	} else {
+		s.flushDeletes()
+	}
+	s.u.log.DropSpares(0)
+	s.u.reserve.rest()
+	s.restsAt.Store(uint64(visible))
+	s.kickMerge()
+}
+
+// resting reports whether the database is at rest.
+func (s *scheduler) resting() bool {
+	at := s.restsAt.Load()
+	return at != 0 && base.SeqNum(at) == s.u.env.Visible()
+}
+
+// KeptBytes is the size of memtables up to which Close, and a database at rest, leave them to the
+// log. Why 2 MiB: replaying it takes about 10 ms, and a program that opens, writes a little and
+// closes, like a command line, does not litter the directory with tiny files.
+const KeptBytes = 2 << 20
 
 // flushDeletes flushes, in an idle database, the memtables with deletions that make a
 // merge worth while, so that the space returns although nothing is written any more.
@@ -186,7 +217,8 @@ func (s *scheduler) flushGroup(group []uint8) error {
 	return err
 }
 
-// idleEvery is how often an idle database looks for expired or deleted data.
+// idleEvery is how often an idle database looks for expired or deleted data, and after how long
+// without a commit, up to twice that, it is at rest.
 const idleEvery = 30 * time.Second
 
 func (s *scheduler) mergeLoop() {
@@ -208,8 +240,15 @@ func (s *scheduler) mergeLoop() {
 		}
 		for s.ctx.Err() == nil && u.env.Writable() == nil {
 			left := s.burst.left(time.Now())
-			job, ok := s.pickJob(burstOptions(o, left > 0))
+			now, resting := burstOptions(o, left > 0), s.resting()
+			if resting {
+				now = o.Resting()
+			}
+			job, ok := s.pickJob(now)
 			if !ok {
+				if resting {
+					u.recycler.drop()
+				}
 				if left > 0 {
 					s.mergeLater(left) // look again when it is over
 				}
