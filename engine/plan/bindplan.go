@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/internal/operator"
 	"github.com/kstonedb/kstone/engine/plan/spans"
 )
 
@@ -343,19 +344,28 @@ func (b *binder) fetch(n *Fetch) (Node, error) {
 }
 
 func (b *binder) derived(n *Derived) (Node, error) {
-	if b.never { // a group below would return a row
-		inner := *b
-		inner.never = false
-		in, err := inner.bind(n.Input)
-		return &Limit{Step: n.Step, Input: &Derived{Step: n.Step, Input: in}, Count: 0}, err
-	}
-	in, err := b.bind(n.Input)
-	return &Derived{Step: n.Step, Input: in}, err
+	in, err := b.whole(n.Input) // a group below would return a row
+	return b.noneIfNever(&Derived{Step: n.Step, Input: in}, n.Step), err
 }
 
 func (b *binder) keep(n *Keep) (Node, error) {
-	in, err := b.bind(n.Input)
-	return &Keep{Step: n.Step, Input: in, Of: n}, err
+	in, err := b.whole(n.Input) // its rows are for other runs, too
+	return b.noneIfNever(&Keep{Step: n.Step, Input: in, Of: n}, n.Step), err
+}
+
+// whole binds what is read also if some term is never true.
+func (b *binder) whole(n Node) (Node, error) {
+	inner := *b
+	inner.never = false
+	return inner.bind(n)
+}
+
+// noneIfNever returns an operator for whose rows some term is never true.
+func (b *binder) noneIfNever(n Node, s operator.Step) Node {
+	if !b.never {
+		return n
+	}
+	return &Limit{Step: s, Input: n, Count: 0}
 }
 
 func (b *binder) join(n *JoinNode) (Node, error) {
