@@ -127,9 +127,9 @@ func (q *query) wishes() (all []advise.Wish) {
 
 // take sorts a term by what an index could do with it.
 func take(w *advise.Wish, t expr.Expr, source int) {
-	if o, _, ok := conjunct.Equality(t, source); ok {
-		if !w.Table.Columns[o].List {
-			w.Equal = append(w.Equal, o)
+	if c, _, ok := conjunct.Equality(t, source); ok {
+		if !w.Table.Columns[c.Ordinal].List {
+			w.Equal = append(w.Equal, c.Ordinal)
 		}
 		return
 	}

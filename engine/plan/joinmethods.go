@@ -342,7 +342,7 @@ func (p *path) findProbe(j joinTerms) (probe []expr.Expr, used []bool) {
 				continue
 			}
 		}
-		operand, ok := conjunct.PointOn(p.rel.source, p.key.Ordinals[i], p.pred)
+		operand, ok := conjunct.PointOn(&p.key, i, p.pred)
 		if !ok || spans.IsNull(operand) || p.key.Each[i] {
 			break
 		}
@@ -364,7 +364,7 @@ func (q *query) lookupJoin(c candidate, base *path, j joinTerms, probe []expr.Ex
 	first, least := false, 1.0
 	for i := range probe {
 		o := base.key.Ordinals[i]
-		if x, ok := conjunct.PointOn(base.rel.source, o, base.pred); ok {
+		if x, ok := conjunct.PointOn(&base.key, i, base.pred); ok {
 			found *= e.Skew(o, x)
 			first = first || i == 0
 			least = min(least, e.Skew(o, x)/max(1, e.Values(o)))

@@ -27,8 +27,9 @@ func (r *relation) constants() map[int]bool {
 		if _, contains := t.(expr.Contains); contains {
 			continue
 		}
-		if o, _, ok := conjunct.Equality(t, r.source); ok {
-			fixed[o] = true
+		if c, _, ok := conjunct.Equality(t, r.source); ok {
+			own, _ := r.columnOf(c.Ordinal)
+			fixed[c.Ordinal] = fixed[c.Ordinal] || c.Collation == own.Collation
 		}
 	}
 	return fixed
@@ -120,10 +121,10 @@ func groups(columns []int, have []operator.OrderColumn, source int, constants ma
 // listPrefix returns how many first columns are each a point or a list, up to the last
 // list; 0 without lists.
 func (p *path) listPrefix() (fixed int) {
-	for i, o := range p.key.Ordinals {
-		if _, ok := conjunct.ListOn(p.rel.source, o, p.pred); ok {
+	for i := range p.key.Ordinals {
+		if _, ok := conjunct.ListOn(&p.key, i, p.pred); ok {
 			fixed = i + 1
-		} else if _, ok := conjunct.PointOn(p.rel.source, o, p.pred); !ok {
+		} else if _, ok := conjunct.PointOn(&p.key, i, p.pred); !ok {
 			break
 		}
 	}

@@ -34,30 +34,31 @@ func Join(terms []expr.Expr) expr.Expr {
 	return expr.And{Terms: slices.Clone(terms)}
 }
 
-// Equality takes column = constant, column IS NULL and list contains constant apart.
-func Equality(t expr.Expr, source int) (ordinal int, operand expr.Expr, ok bool) {
+// Equality takes column = constant, column IS NULL and list contains constant apart. The column has
+// the collation of the comparison, which may take more texts for equal than its own does.
+func Equality(t expr.Expr, source int) (c expr.Column, operand expr.Expr, ok bool) {
 	var x expr.Expr
 	switch t := t.(type) {
 	case expr.Cmp:
 		if _, list := spans.IsList(t.R); t.Op != expr.Eq || list || !spans.IsConstant(t.R) {
-			return 0, nil, false
+			return c, nil, false
 		}
 		x, operand = t.L, t.R
 	case expr.IsNull:
 		if t.Not {
-			return 0, nil, false
+			return c, nil, false
 		}
 		x, operand = t.X, expr.Const{}
 	case expr.Contains:
 		if !spans.IsConstant(t.Item) {
-			return 0, nil, false
+			return c, nil, false
 		}
 		x, operand = t.X, t.Item
 	default:
-		return 0, nil, false
+		return c, nil, false
 	}
-	c, ok := x.(expr.Column)
-	return c.Ordinal, operand, ok && c.Source == source
+	c, ok = x.(expr.Column)
+	return c, operand, ok && c.Source == source
 }
 
 // List takes column IN (constants) apart.
@@ -78,24 +79,29 @@ func List(t expr.Expr, source int) (expr.In, bool) {
 	return in, ok && c.Source == source
 }
 
-// PointOn finds a term that leaves one value of a column.
-func PointOn(source, ordinal int, terms []expr.Expr) (operand expr.Expr, ok bool) {
+// PointOn finds a term that leaves one value of column i of a key.
+func PointOn(key *spans.Key, i int, terms []expr.Expr) (operand expr.Expr, ok bool) {
 	for _, t := range terms {
-		if o, x, ok := Equality(t, source); ok && o == ordinal {
+		if c, x, ok := Equality(t, key.Source); ok && isOf(key, i, c) {
 			return x, true
 		}
 	}
 	return nil, false
 }
 
-// ListOn finds column IN (constants).
-func ListOn(source, ordinal int, terms []expr.Expr) (in expr.In, ok bool) {
+// ListOn finds column i of a key IN (constants).
+func ListOn(key *spans.Key, i int, terms []expr.Expr) (in expr.In, ok bool) {
 	for _, t := range terms {
-		if in, ok := List(t, source); ok && in.X.(expr.Column).Ordinal == ordinal {
+		if in, ok := List(t, key.Source); ok && isOf(key, i, in.X.(expr.Column)) {
 			return in, true
 		}
 	}
 	return expr.In{}, false
+}
+
+// isOf reports whether c is column i of a key, compared as it is in the key.
+func isOf(key *spans.Key, i int, c expr.Column) bool {
+	return c.Ordinal == key.Ordinals[i] && c.Collation == key.Fields[i].Collation
 }
 
 // Restricted returns the column of an atom that spans can use.

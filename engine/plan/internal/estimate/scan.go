@@ -80,7 +80,7 @@ func (w *scanWalk) walk(i int, terms []expr.Expr, depth int) (fraction, ranges f
 		return w.joint(), 1
 	}
 	ordinal := w.key.Ordinals[i]
-	if x, ok := conjunct.PointOn(w.key.Source, ordinal, terms); ok {
+	if x, ok := conjunct.PointOn(&w.key.Key, i, terms); ok {
 		w.equals = w.equals.with(ordinal, x)
 		w.note(i, depth)
 		if w.e.contradicts(ordinal, x, terms) {
@@ -90,7 +90,7 @@ func (w *scanWalk) walk(i int, terms []expr.Expr, depth int) (fraction, ranges f
 		w.equals = w.equals.without(ordinal)
 		return fraction, ranges
 	}
-	if in, ok := conjunct.ListOn(w.key.Source, ordinal, terms); ok {
+	if in, ok := conjunct.ListOn(&w.key.Key, i, terms); ok {
 		w.note(i, depth)
 		f, r := w.walk(i+1, terms, depth)
 		return f * w.e.list(in), r * w.e.length(in.List)
@@ -168,8 +168,8 @@ func (w *scanWalk) branches(i int, or expr.Or, rest []expr.Expr, depth int) (f, 
 	points := true
 	for _, b := range or.Terms {
 		terms := conjunct.Split(rest[:len(rest):len(rest)], b)
-		_, point := conjunct.PointOn(w.key.Source, w.key.Ordinals[i], terms)
-		_, list := conjunct.ListOn(w.key.Source, w.key.Ordinals[i], terms)
+		_, point := conjunct.PointOn(&w.key.Key, i, terms)
+		_, list := conjunct.ListOn(&w.key.Key, i, terms)
 		points = points && (point || list)
 		g, s := w.walk(i, terms, depth+1)
 		f, r = f+g, r+s
