@@ -73,6 +73,25 @@ func (g *generator) correlatedTest(x string) string {
 		g.correlatedNumber(x))
 }
 
+// folded returns a subquery for each row of x that compares texts under the collation NOCASE.
+func (g *generator) folded() string {
+	y := source{&g.tables[1], "y"}
+	where := fmt.Sprintf("y.grade %s %d AND %s", g.oneOf("<", ">=", "="), g.rng.IntN(12),
+		g.oneOf("x.kind = y.type", "x.kind = y.kind", "x.kind IN (y.type, 'quarry')"))
+	if g.chance(40) {
+		test := fmt.Sprintf("x.kind %sIN (SELECT y.%s FROM quakes y WHERE %s)",
+			g.oneOf("", "NOT "), g.oneOf("type", "kind"), g.plainCondition([]source{y}))
+		return "CASE WHEN " + test + " THEN 1 WHEN NOT (" + test + ") THEN 0 END"
+	}
+	if g.chance(30) {
+		return "(SELECT y.type FROM quakes y WHERE " + where + " ORDER BY y.type" +
+			g.oneOf("", " DESC") + ", y.id LIMIT 1)"
+	}
+	return "(SELECT " + g.oneOf("max(y.type)", "min(y.type)", "min(y.grade)",
+		"count(DISTINCT y.type)", "count(DISTINCT y.kind)", "count(*)") + " FROM quakes y WHERE " +
+		where + ")"
+}
+
 // correlated returns a query with a subquery that is run for its rows, somewhere.
 func (g *generator) correlated() query {
 	s := g.table()
@@ -83,6 +102,11 @@ func (g *generator) correlated() query {
 	shown := "CASE WHEN " + test + " THEN 1 WHEN NOT (" + test + ") THEN 0 END"
 	text := ""
 	switch g.rng.IntN(8) {
+	case 7:
+		if !s.folds() {
+			break
+		}
+		text = "SELECT x.id, " + g.folded() + from + where
 	case 0, 1:
 		text = "SELECT x.id, " + n + ", " + shown + from + where
 	case 2:
@@ -100,7 +124,8 @@ func (g *generator) correlated() query {
 		text = fmt.Sprintf("SELECT x.id, r.id FROM %s x %s %s r ON r.id = x.id AND r.grade %s %s"+
 			" WHERE x.id %% 61 = 1", s.name, g.oneOf("JOIN", "LEFT JOIN"), g.table().name,
 			g.oneOf("<", ">=", "="), n)
-	default:
+	}
+	if text == "" {
 		text = "SELECT x.id, x.grade" + from + " WHERE x.id % 61 < 2 AND (" +
 			g.plainCondition([]source{s}) + g.oneOf(" OR ", " AND ") + test +
 			") AND CASE WHEN x.grade > 5 THEN " + g.correlatedTest("x") + " ELSE x.id % 3 = 1 END"

@@ -54,6 +54,10 @@ func TestAgainstSQLite(t *testing.T) {
 			t.Fatalf("%s: %v", q.ours, err)
 		}
 		compared, rows = compared+1, rows+len(want)
+		if q.folds() {
+			lower(got)
+			lower(want)
+		}
 		if !q.ordered {
 			slices.Sort(got)
 			slices.Sort(want)
@@ -66,6 +70,19 @@ func TestAgainstSQLite(t *testing.T) {
 	t.Logf("%d queries compared, %d rows, %d refused", compared, rows, refused)
 	if refused > runs/5 {
 		t.Errorf("%d of %d queries were refused", refused, runs)
+	}
+}
+
+// folds reports whether some of equal texts under NOCASE is a result, and it is not said which.
+func (q query) folds() bool {
+	return strings.Contains(q.ours, ".kind") &&
+		(strings.Contains(q.ours, "DISTINCT") || strings.Contains(q.ours, "GROUP BY") ||
+			strings.Contains(q.ours, "min(") || strings.Contains(q.ours, "max("))
+}
+
+func lower(rows []string) {
+	for i, r := range rows {
+		rows[i] = strings.ToLower(r)
 	}
 }
 

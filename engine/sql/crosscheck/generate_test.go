@@ -3,6 +3,7 @@ package crosscheck
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 )
 
@@ -35,6 +36,11 @@ type source struct {
 func (s source) column(g *generator) (string, *columnInfo) {
 	c := &s.columns[g.rng.IntN(len(s.columns))]
 	return s.alias + "." + c.name, c
+}
+
+// folds reports whether a table has a column under NOCASE, and one of like texts without.
+func (s source) folds() bool {
+	return slices.ContainsFunc(s.columns, func(c columnInfo) bool { return c.nocase })
 }
 
 // value returns a literal that a column may be compared with: of the data, near it, or NULL.
@@ -90,6 +96,9 @@ func (g *generator) atom(from []source) string {
 		}
 	case 5:
 		if other, d := s.column(g); d.text == c.text && d.time == c.time {
+			if d.nocase { // SQLite compares under the collation of the left side
+				name, other = other, name
+			}
 			return name + " " + g.oneOf("=", "<", ">=", "<>") + " " + other
 		}
 	case 6:
@@ -193,8 +202,8 @@ func (g *generator) plain() query {
 		q.ordered = true
 		rest += " ORDER BY "
 		for range g.rng.IntN(3) {
-			name, _ := s.column(g)
-			rest += name + g.direction() + ", "
+			name, c := s.column(g)
+			rest += name + g.collated(c) + g.direction() + ", "
 		}
 		rest += "x.id" + g.oneOf("", " DESC")
 		if g.chance(60) {
@@ -206,6 +215,14 @@ func (g *generator) plain() query {
 	}
 	q.ours, q.theirs = columns+ours+rest, columns+theirs+rest
 	return q
+}
+
+// collated returns a collation for a term of ORDER BY, or none.
+func (g *generator) collated(c *columnInfo) string {
+	if c.text && !g.postgres && g.chance(40) {
+		return g.oneOf(" COLLATE NOCASE", " COLLATE BINARY")
+	}
+	return ""
 }
 
 func (g *generator) direction() string {
@@ -229,9 +246,11 @@ func (g *generator) groups() query {
 	aggregates := g.oneOf("count(*)", "count("+any+")", "count(DISTINCT "+any+")") +
 		", " + g.oneOf("min", "max") + "(" + any + "), sum(" + number + "), avg(" + number + ")"
 	if g.chance(30) {
+		by, c := s.column(g)
 		aggregates += ", " + g.oneOf("count(*)", "sum(x.id)", "count(DISTINCT "+any+")") +
 			" FILTER (WHERE " + g.condition([]source{s}, 1) + "), group_concat(" +
-			g.oneOf("x.id", "x.grade") + ", ';' ORDER BY x.grade" + g.direction() + ", x.id)"
+			g.oneOf("x.id", "x.grade") + ", ';' ORDER BY " + by + g.collated(c) + g.direction() +
+			", x.id)"
 	}
 	if g.chance(30) {
 		head := "SELECT " + aggregates
@@ -291,6 +310,9 @@ func (g *generator) join() query {
 		on = "a.id = b.id AND " + g.atom([]source{b})
 	case g.chance(20):
 		on = "a.grade = b.id AND a.grade < " + fmt.Sprint(g.rng.IntN(12))
+	case a.folds() && b.folds():
+		on = "a.kind = b." + g.oneOf("kind", "type") + g.oneOf(" AND a.grade = b.id",
+			" AND a.id = b.id", " AND a.id % 7 = b.id")
 	}
 	from := []source{a, b}
 	text := fmt.Sprintf("SELECT a.id, b.id, a.grade, b.grade FROM %s a %s %s b ON %s WHERE %s",

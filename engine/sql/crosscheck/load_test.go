@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -48,6 +49,8 @@ type columnInfo struct {
 	null   bool
 	float  bool
 	time   bool     // a text in SQLite
+	day    bool     // a time that is a date
+	nocase bool     // a text under the collation NOCASE
 	values []string // literals from the data
 }
 
@@ -92,7 +95,7 @@ func (p *pair) both(ours, theirs string) {
 }
 
 var postgresTypes = strings.NewReplacer("INTEGER", "BIGINT", " REAL", " DOUBLE PRECISION",
-	" at TEXT", " at TIMESTAMP")
+	" at TEXT", " at TIMESTAMP", " day TEXT", " day TIMESTAMP", " COLLATE NOCASE", "")
 
 // records reads a file of JSON lines, every one of step.
 func records(t *testing.T, in io.Reader, step int) (all []map[string]any) {
@@ -145,15 +148,19 @@ func (p *pair) loadInto(rng *rand.Rand, step int) {
 		{name: "lng", float: true}, {name: "grade", null: true}}
 	p.fill(rng, "cities", cities, records(t, bytes.NewReader(testdata.Cities), step))
 	p.both(`CREATE TABLE quakes (id INT, net TEXT, time INT, mag FLOAT NULL, depth FLOAT NULL,
-		lat FLOAT, type TEXT, grade INT NULL, at TIMESTAMP(s) NULL, PARTITION KEY (net),
-		SORT KEY (time DESC, id), INDEX by_at (at) INCLUDE (grade),
-		INDEX by_mag (mag DESC), INDEX by_grade (grade, type),
+		lat FLOAT, type TEXT, grade INT NULL, day DATE NULL, kind TEXT NULL COLLATE NOCASE,
+		at TIMESTAMP(s) NULL, PARTITION KEY (net),
+		SORT KEY (time DESC, id), INDEX by_at (at) INCLUDE (grade), INDEX by_day (day, grade),
+		INDEX by_mag (mag DESC), INDEX by_grade (grade, type), INDEX by_type (type, grade),
+		INDEX by_kind (kind, grade) INCLUDE (type), UNIQUE INDEX one_kind (kind, id) SHARD (4),
 		INDEX deep (depth) WHERE depth > 50)`,
 		`CREATE TABLE quakes (id INTEGER UNIQUE, net TEXT, time INTEGER, mag REAL, depth REAL,
-		lat REAL, type TEXT, grade INTEGER, at TEXT)`)
+		lat REAL, type TEXT, grade INTEGER, day TEXT, kind TEXT COLLATE NOCASE, at TEXT)`)
 	quakes := []columnInfo{{name: "id"}, {name: "net", text: true}, {name: "time"},
 		{name: "mag", float: true, null: true}, {name: "depth", float: true, null: true},
 		{name: "lat", float: true}, {name: "type", text: true}, {name: "grade", null: true},
+		{name: "day", time: true, day: true, null: true},
+		{name: "kind", text: true, nocase: true, null: true},
 		{name: "at", time: true, null: true}}
 	file, err := os.Open(filepath.Join("..", "..", "..", "testdata", "earthquakes.jsonl.gz"))
 	if err != nil {
@@ -162,7 +169,12 @@ func (p *pair) loadInto(rng *rand.Rand, step int) {
 	defer file.Close()
 	p.fill(rng, "quakes", quakes, records(t, file, max(1, step/60)))
 	p.tables[0].indexes = []string{"by_country", "by_grade", "by_lat", "by_city", "local_region"}
-	p.tables[1].indexes = []string{"by_mag", "by_grade", "by_at"}
+	p.tables[1].indexes = []string{"by_mag", "by_grade", "by_at", "by_day", "by_type", "by_kind",
+		"one_kind"}
+	if p.postgres { // it has no such collation
+		p.tables[1].columns = slices.DeleteFunc(p.tables[1].columns,
+			func(c columnInfo) bool { return c.nocase })
+	}
 	if _, err := p.ours.Exec(context.Background(), "ANALYZE"); err != nil {
 		t.Fatal(err)
 	}
@@ -174,12 +186,18 @@ func (p *pair) fill(rng *rand.Rand, name string, columns []columnInfo, all []map
 	var rows []string
 	for n, r := range all {
 		r["id"], r["grade"] = n, rng.IntN(12)
+		if kind, ok := r["type"].(string); ok {
+			r["type"], r["kind"] = anyCase(rng, kind), anyCase(rng, kind)
+		}
 		var cells []string
 		for i := range info.columns {
 			c := &info.columns[i]
 			cell := literal(r[c.name], c.float)
-			if c.time {
-				cell = instant(r["time"])
+			switch {
+			case c.day:
+				cell = "DATE " + instant(r["time"], time.DateOnly)
+			case c.time:
+				cell = instant(r["time"], isoSeconds)
 			}
 			if c.null && rng.IntN(8) == 0 {
 				cell = "NULL"
@@ -192,21 +210,32 @@ func (p *pair) fill(rng *rand.Rand, name string, columns []columnInfo, all []map
 		if len(rows) == 500 || n == len(all)-1 {
 			text := fmt.Sprintf("INSERT INTO %s (%s) VALUES %s", name, names(info.columns),
 				strings.Join(rows, ","))
-			p.both(text, text)
+			p.both(text, translated(text))
 			rows = nil
 		}
 	}
 	p.tables = append(p.tables, info)
 }
 
-// instant returns a time in milliseconds as SQL, in the form that both databases compare.
-func instant(v any) string {
+// anyCase returns a text in some case.
+func anyCase(rng *rand.Rand, text string) string {
+	switch rng.IntN(4) {
+	case 0:
+		return strings.ToUpper(text)
+	case 1:
+		return strings.ToUpper(text[:1]) + text[1:]
+	}
+	return text
+}
+
+// instant returns a time in milliseconds as SQL, in a form that both databases compare.
+func instant(v any, layout string) string {
 	n, ok := v.(json.Number)
 	ms, err := n.Int64()
 	if !ok || err != nil {
 		return "NULL"
 	}
-	return "'" + time.UnixMilli(ms).UTC().Format(isoSeconds) + "'"
+	return "'" + time.UnixMilli(ms).UTC().Format(layout) + "'"
 }
 
 // isoSeconds is a time as SQLite has it.

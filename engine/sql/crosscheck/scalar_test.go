@@ -25,7 +25,7 @@ func (g *generator) leaf(from []source, text bool) string {
 	if g.chance(60) {
 		for range 10 {
 			name, c := from[g.rng.IntN(len(from))].column(g)
-			if c.text == text && !c.float && !c.time {
+			if c.text == text && !c.float && !c.time && !c.nocase {
 				return name
 			}
 		}
@@ -112,8 +112,10 @@ func (g *generator) part(from []source) string {
 func (g *generator) instant(from []source) string {
 	at := "TIMESTAMP '2024-02-28T23:59:58Z'"
 	for _, s := range from {
-		if c := s.columns[len(s.columns)-1]; c.time {
-			at = s.alias + "." + c.name
+		for _, c := range s.columns {
+			if c.time && g.chance(70) {
+				at = s.alias + "." + c.name
+			}
 		}
 	}
 	switch g.rng.IntN(4) {
@@ -130,7 +132,9 @@ func (g *generator) instant(from []source) string {
 // translated writes in SQLite's words what the generator writes in those of kstone.
 func translated(text string) string {
 	text = ilike.ReplaceAllString(text, "lower($1) $2 LIKE $3")
+	text = foldedLike.ReplaceAllString(text, "lower($1) $2 LIKE lower($3)")
 	text = timestamp.ReplaceAllString(text, "$1")
+	text = date.ReplaceAllString(text, "'${1}T00:00:00Z'")
 	text = trunc.ReplaceAllStringFunc(text, func(call string) string {
 		m := trunc.FindStringSubmatch(call)
 		return "strftime('" + truncated[m[1]] + "', " + m[2] + ")"
@@ -143,14 +147,16 @@ func translated(text string) string {
 	})
 }
 
-const instants = `([xyabc]\.at|'[0-9TZ:-]+')`
+const instants = `([a-cx-z]\.(?:at|day)|'[0-9TZ:-]+')`
 
 var (
-	ilike     = regexp.MustCompile(`([xyabc]\.\w+) (NOT )?ILIKE ('[^']*')`)
-	timestamp = regexp.MustCompile(`TIMESTAMP ('[^']*')`)
-	trunc     = regexp.MustCompile(`date_trunc\('(\w+)', ` + instants + `\)`)
-	shifted   = regexp.MustCompile(`\(` + instants + ` \+ INTERVAL '(-?\d+) days (-?\d+) hours'\)`)
-	extracted = regexp.MustCompile(`extract\((\w+) FROM ` + `(` + instants +
+	ilike      = regexp.MustCompile(`([a-cx-z]\.\w+) (NOT )?ILIKE ('[^']*')`)
+	foldedLike = regexp.MustCompile(`([a-z]\.kind) (NOT )?LIKE ('[^']*')`)
+	date       = regexp.MustCompile(`DATE '([0-9-]+)'`)
+	timestamp  = regexp.MustCompile(`TIMESTAMP ('[^']*')`)
+	trunc      = regexp.MustCompile(`date_trunc\('(\w+)', ` + instants + `\)`)
+	shifted    = regexp.MustCompile(`\(` + instants + ` \+ INTERVAL '(-?\d+) days (-?\d+) hours'\)`)
+	extracted  = regexp.MustCompile(`extract\((\w+) FROM ` + `(` + instants +
 		`|strftime\('[^']*', ` + instants + `(?:, '[^']*', '[^']*')?\))\)`)
 	truncated = map[string]string{"year": "%Y-01-01T00:00:00Z", "month": "%Y-%m-01T00:00:00Z",
 		"day": "%Y-%m-%dT00:00:00Z", "hour": "%Y-%m-%dT%H:00:00Z", "minute": "%Y-%m-%dT%H:%M:00Z"}
