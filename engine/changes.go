@@ -141,7 +141,11 @@ func (db *DB) changes(ctx context.Context, from Position, o history.StreamOption
 		return err
 	}
 	defer end()
-	return db.history.Stream(ctx, from, o, yield)
+	err = db.history.Stream(ctx, from, o, yield)
+	if db.follow != nil && err != nil {
+		err = db.follow.Explain(err)
+	}
+	return err
 }
 
 // retaining returns why the database has no changes to show.
@@ -319,6 +323,7 @@ func (db *DB) makeHistory(log *wal.Log, dbid [16]byte, notes map[string]string,
 	since, _ := strconv.ParseUint(notes[historySince], 10, 64)
 	db.history, err = history.New(history.Env{
 		FS: db.fs, Dir: db.dir, DBID: dbid, Log: log, Logger: db.opts.Logger,
+		Leased:  db.upkeep.LeasedFrom,
 		Visible: db.reads.Visible, NowMs: db.nowMs, Store: store,
 	}, history.Limits{
 		Bytes: db.opts.RetainBytes, Age: db.opts.RetainAge,

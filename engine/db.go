@@ -10,7 +10,9 @@ import (
 	"sync/atomic"
 
 	"github.com/kstonedb/kstone/engine/internal/commit"
+	"github.com/kstonedb/kstone/engine/internal/follow"
 	"github.com/kstonedb/kstone/engine/internal/history"
+	"github.com/kstonedb/kstone/engine/internal/lease"
 	"github.com/kstonedb/kstone/engine/internal/read"
 	"github.com/kstonedb/kstone/engine/internal/upkeep"
 	"github.com/kstonedb/kstone/internal/base"
@@ -42,6 +44,8 @@ type DB struct {
 	upkeep    *upkeep.Upkeep
 	commits   *commit.Pipeline
 	history   *history.History
+	follow    *follow.Follower // not nil if read-only
+	leases    *lease.Table     // of those that read; nil if nobody can
 	calls     callGate
 	temp      tempFiles
 	conflicts atomic.Uint64 // of transactions
@@ -104,6 +108,9 @@ func (db *DB) close() error {
 		errs = append(errs, fmt.Errorf("%w: %d", ErrLeaked, n))
 	}
 	db.temp.close()
+	if db.follow != nil {
+		errs = append(errs, db.follow.Close())
+	}
 	if db.history != nil {
 		errs = append(errs, db.history.Close())
 	}
@@ -116,6 +123,9 @@ func (db *DB) close() error {
 	db.upkeep.Close(db.failure.Load() != nil)
 	if db.manifest != nil {
 		errs = append(errs, db.manifest.Close())
+	}
+	if db.leases != nil {
+		errs = append(errs, db.leases.Close())
 	}
 	errs = append(errs, db.closeDir())
 	err := errors.Join(errs...)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/kstonedb/kstone/engine/internal/follow"
 	"github.com/kstonedb/kstone/engine/internal/kv"
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/corrupt"
@@ -59,6 +60,9 @@ var (
 	ErrInvalid = kv.ErrInvalid
 	// ErrInvalidCursor: a resume cursor is damaged or belongs to another query.
 	ErrInvalidCursor = errors.New("engine: invalid cursor")
+	// ErrStale: what a read of a read-only database needs, the process that writes it has let go
+	// since, see Options.ReaderBytes. Another read or snapshot finds the present.
+	ErrStale = follow.ErrStale
 	// ErrLeaked: Close found snapshots or iterations still open. The database is
 	// closed nevertheless and nothing is lost.
 	ErrLeaked = errors.New("engine: snapshots or iterations left open")

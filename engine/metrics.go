@@ -128,8 +128,12 @@ func (db *DB) Metrics() Metrics {
 }
 
 func (db *DB) stripeMetrics(m *Metrics) {
-	for i := range db.stripes {
-		v := db.stripes[i].View()
+	stripes := &db.stripes
+	if db.follow != nil {
+		stripes = db.follow.Stripes()
+	}
+	for i := range stripes {
+		v := stripes[i].View()
 		if v == nil {
 			continue
 		}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine/internal/commit"
+	"github.com/kstonedb/kstone/engine/internal/follow"
+	"github.com/kstonedb/kstone/engine/internal/lease"
 	"github.com/kstonedb/kstone/engine/internal/openfs"
 	"github.com/kstonedb/kstone/engine/internal/read"
 	"github.com/kstonedb/kstone/internal/base"
@@ -51,7 +53,22 @@ func openOn(fsys vfs.FS, dir string, o *Options) (*DB, error) {
 
 // openFS is Open on a file system. If lock is not nil the caller has locked the directory,
 // and closing the database closes lock.
-func openFS(fsys vfs.FS, dir string, o *Options, lock io.Closer) (db *DB, err error) {
+//
+// Why again with ReadOnly: what another process writes may be read half before and half after a
+// write, or be gone. What is damaged or missing is so twice.
+func openFS(fsys vfs.FS, dir string, o *Options, lock io.Closer) (*DB, error) {
+	before := ""
+	for {
+		db, err := openOnce(fsys, dir, o, lock)
+		if err == nil || o == nil || !o.ReadOnly || err.Error() == before ||
+			!errors.Is(err, ErrCorrupt) && !errors.Is(err, fs.ErrNotExist) {
+			return db, err
+		}
+		before = err.Error()
+	}
+}
+
+func openOnce(fsys vfs.FS, dir string, o *Options, lock io.Closer) (db *DB, err error) {
 	opts, err := o.withDefaults()
 	if err != nil {
 		return nil, err
@@ -95,8 +112,11 @@ func openFS(fsys vfs.FS, dir string, o *Options, lock io.Closer) (db *DB, err er
 		if err := db.openLog(state, tail, store); err != nil {
 			return db, err
 		}
-	} else if err := db.viewLog(state, tail); err != nil {
-		return db, err
+	} else {
+		if err := db.viewLog(state, tail); err != nil {
+			return db, err
+		}
+		db.follow.Start()
 	}
 	db.opts.Logger.Info("database opened", "dir", dir, "readOnly", opts.ReadOnly,
 		"version", db.lastSeq, "replayed", replayed, "torn", tail.TornBytes,
@@ -110,11 +130,17 @@ func (db *DB) release() error {
 	if db.log != nil {
 		errs = append(errs, db.log.Close())
 	}
+	if db.follow != nil {
+		errs = append(errs, db.follow.Close())
+	}
 	if db.upkeep != nil {
 		db.upkeep.Close(true)
 	}
 	if db.manifest != nil {
 		errs = append(errs, db.manifest.Close())
+	}
+	if db.leases != nil {
+		errs = append(errs, db.leases.Close())
 	}
 	errs = append(errs, db.closeDir())
 	return errors.Join(errs...)
@@ -134,15 +160,17 @@ func (db *DB) openManifest(o *Options, made bool) (*manifest.State, error) {
 			return nil, fmt.Errorf("engine: open: %w", err)
 		}
 	}
+	if db.opts.ReadOnly {
+		if db.follow, err = follow.Open(db.fs, db.dir, db.lock == nil, db.opts.Logger); err != nil {
+			return nil, fmt.Errorf("engine: open: %w", err)
+		}
+		return db.follow.State(), nil
+	}
 	if err := db.lockDir(); err != nil {
 		return nil, err
 	}
-	if db.opts.ReadOnly {
-		state, _, err := manifest.Load(db.fs, db.dir)
-		if err != nil {
-			return nil, fmt.Errorf("engine: open: %w", err)
-		}
-		return state, nil
+	if db.leases, err = lease.Open(db.fs, db.dir); err != nil {
+		return nil, fmt.Errorf("engine: open: %w", err)
 	}
 	// Under the lock the answer is final.
 	if exists, err = manifest.Exists(db.fs, db.dir); err != nil {
@@ -210,6 +238,7 @@ func (db *DB) prepare(state *manifest.State, flushGroup int) {
 	o := &db.opts
 	db.reads = read.New(read.Env{
 		Stripes: &db.stripes, Seed: state.HashSeed, BlockBytes: o.BlockBytes, NowMs: db.nowMs,
+		Follows: o.ReadOnly, Explain: db.explain,
 	})
 	db.from = db.reads.Reader(nil, nil)
 	db.makeUpkeep(state, flushGroup)
@@ -259,6 +288,7 @@ func (db *DB) walOptions(state *manifest.State) wal.Options {
 		// A sync in the background fails for all at once, not at the next write.
 		OnFailure: func(err error) { _ = db.upkeep.Fail(err) },
 		MoreSpace: db.upkeep.MoreLogSpace,
+		Floor:     db.upkeep.LeasedFrom,
 		Retain:    db.opts.RetainBytes > 0,
 	}
 }
@@ -271,12 +301,17 @@ func segmentBytes(budget int64) int64 {
 
 // recover replays the log into the memtables. It changes nothing on disk.
 func (db *DB) recover(state *manifest.State) (tail wal.Tail, replayed int, err error) {
+	if db.follow != nil {
+		return db.recoverBeside(state)
+	}
 	db.lastSeq = state.LastSeq
 	var flushed [base.NumStripes]base.SeqNum
 	for i := range flushed {
 		flushed[i] = state.Stripes[i].FlushedSeq
 	}
-	r := db.commits.Replay(&flushed)
+	r := commit.NewReplay(commit.ReplayEnv{
+		Stripes: &db.stripes, Hash: db.reads.Hash, Memory: db.upkeep.MemtableBytes(),
+	}, &flushed)
 	tail, err = wal.Recover(db.walOptions(state), wal.SegmentNum(state.LogStart),
 		max(state.LogSeq, 1), r.Apply)
 	r.Finish()
@@ -293,6 +328,40 @@ func (db *DB) recover(state *manifest.State) (tail wal.Tail, replayed int, err e
 	}
 	db.lastSeq, db.logRecords = tail.LastSeq, tail.Records
 	return tail, r.Operations(), nil
+}
+
+// recoverBeside is recover for a database that another process may write.
+func (db *DB) recoverBeside(state *manifest.State) (tail wal.Tail, replayed int, err error) {
+	tail, replayed, err = db.follow.Recover(follow.Env{
+		FS: db.fs, Dir: db.dir, Wal: db.walOptions(state), Stripes: &db.stripes,
+		Reads: db.reads, Memory: db.upkeep.MemtableBytes(), Logger: db.opts.Logger,
+		Visible: db.opts.Visible, Switched: db.upkeep.SetState,
+	})
+	if err != nil {
+		return tail, 0, fmt.Errorf("engine: recover: %w", err)
+	}
+	db.lastSeq, db.logRecords = db.follow.Visible(), tail.Records
+	return tail, replayed, nil
+}
+
+// Refresh makes a read-only database show all that the process which writes it had committed, and
+// made durable, before the call. It does so by itself within 100 ms.
+func (db *DB) Refresh() error {
+	switch {
+	case db.reads.Closed():
+		return ErrClosed
+	case db.follow == nil:
+		return nil
+	}
+	return during("refresh", db.follow.Refresh())
+}
+
+// explain returns what readers get for an error of the layers below.
+func (db *DB) explain(err error) error {
+	if db.follow != nil {
+		return db.follow.Explain(err)
+	}
+	return err
 }
 
 // openLog continues the log after the tail, removes orphans and starts the
@@ -345,6 +414,10 @@ func (db *DB) removeOrphans(state *manifest.State) error {
 	}
 	for _, name := range manifest.Orphans(state, db.manifest.Manifest(), names) {
 		db.opts.Logger.Info("removing orphan", "file", name)
+		if _, num, sst := base.ParseSSTName(name); sst && num < state.NextFile {
+			db.upkeep.Orphan(filepath.Join(db.dir, name)) // it was named once, and may be read
+			continue
+		}
 		err := db.fs.Remove(filepath.Join(db.dir, name))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err

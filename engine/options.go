@@ -72,9 +72,15 @@ const (
 // Options configure Open. The zero value of every field is its default, or what the
 // database stores of it. Open works on a copy.
 type Options struct {
-	// ReadOnly opens an existing database without writing a byte to it. Several
-	// readers may share it; a writer excludes them.
+	// ReadOnly opens an existing database for reading, whether or not another process writes it, or
+	// begins to. Any number of processes may. What they see are whole commits up to a moment less
+	// than 100 ms ago, and durable ones: see DB.Refresh. They write nothing but leases, for which
+	// the writing process keeps files (ReaderBytes), and never delay it. The file system must be a
+	// local one.
 	ReadOnly bool
+	// Visible shows commits of another process with ReadOnly as soon as its own readers see them. A
+	// power cut may take those at Process back.
+	Visible bool
 	// InMemory keeps everything in memory, in a file system of the database's own:
 	// the same engine, gone with Close. The directory name is only a label.
 	InMemory bool
@@ -112,6 +118,13 @@ type Options struct {
 	RetainAge time.Duration
 	// RetainLimit is what happens at RetainBytes. 0 means what the database stores.
 	RetainLimit RetainLimit
+
+	// ReaderBytes is the most that is kept on the disk for processes that read the database beside
+	// this one: files that merges have replaced, and log. Default 1 GiB. Beyond it, and for what is
+	// older than ReaderAge, an hour by default, the oldest goes, and reads that need it fail with
+	// ErrStale. It goes on a full disk, too.
+	ReaderBytes int64
+	ReaderAge   time.Duration
 
 	// The five options that follow say how files are written. They belong to the database, as
 	// the three above: a value other than zero is stored in it, and zero means what is stored. The
@@ -199,6 +212,10 @@ func (o *Options) withDefaults() (Options, error) {
 	check(c.RetainLimit <= WaitForConsumers, "RetainLimit %d is unknown", c.RetainLimit)
 	c.RetainBytes = max(c.RetainBytes, 0)
 	fill(&c.RetainLimit, DropConsumers)
+	fill(&c.ReaderBytes, 1<<30)
+	fill(&c.ReaderAge, time.Hour)
+	check(c.ReaderBytes > 0, "ReaderBytes %d is negative", c.ReaderBytes)
+	check(c.ReaderAge > 0, "ReaderAge %v is negative", c.ReaderAge)
 	check(c.CompactionBytesPerSecond >= 0, "CompactionBytesPerSecond is negative")
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

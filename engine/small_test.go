@@ -52,10 +52,14 @@ func smallWriter() error {
 }
 
 func TestMain(m *testing.M) {
-	if os.Getenv(smallDirEnv) == "" {
+	child := smallWriter
+	switch {
+	case os.Getenv(besideDirEnv) != "":
+		child = besideChild
+	case os.Getenv(smallDirEnv) == "":
 		os.Exit(m.Run())
 	}
-	if err := smallWriter(); err != nil {
+	if err := child(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

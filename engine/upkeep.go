@@ -83,6 +83,9 @@ func (db *DB) makeUpkeep(state *manifest.State, flushGroup int) {
 		},
 		Stalled: o.Events.Stalled,
 	}
+	if db.leases != nil {
+		env.Leases = db.leases.Floor
+	}
 	if o.RetainBytes > 0 {
 		env.LogReleased = func() { db.history.Trim() }
 		env.LogGiveUp = func() { db.history.GiveUp() }
@@ -92,6 +95,7 @@ func (db *DB) makeUpkeep(state *manifest.State, flushGroup int) {
 		MemtableBytes: o.MemtableBytes, LogBytes: o.LogBytes,
 		SegmentBytes: segmentBytes(o.LogBytes), MaxRuns: o.MaxRuns,
 		Workers: o.CompactionWorkers, MergeBytesPerSecond: o.CompactionBytesPerSecond,
+		ReaderBytes: o.ReaderBytes, ReaderAge: o.ReaderAge,
 		FlushGroup: flushGroup, NoReserve: o.InMemory || o.ReadOnly,
 		OldData: sst.Layout{
 			Codec: codec(o.BottomCompression), FilterBits: max(o.FilterBits, 0),

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/kstonedb/kstone/engine/internal/history"
+	"github.com/kstonedb/kstone/engine/internal/upkeep"
 	"github.com/kstonedb/kstone/internal/cursor"
 	"github.com/kstonedb/kstone/keycodec"
 	"github.com/kstonedb/kstone/stripe"
@@ -52,11 +53,11 @@ func (db *DB) Verify(ctx context.Context, progress func(VerifyProgress)) (Verify
 		return rep, err
 	}
 	defer end()
-	pin, err := db.upkeep.Pin()
+	pin, release, err := db.pin()
 	if err != nil {
 		return rep, db.reads.Error(err)
 	}
-	defer pin.Release()
+	defer release()
 	rep.LogRecords = db.logRecords
 	var p VerifyProgress
 	for f := range pin.State.Files() {
@@ -75,7 +76,7 @@ func (db *DB) Verify(ctx context.Context, progress func(VerifyProgress)) (Verify
 				if ctx.Err() != nil {
 					return rep, context.Cause(ctx)
 				}
-				rep.Errors = append(rep.Errors, err)
+				rep.Errors = append(rep.Errors, db.reads.Error(err))
 			}
 			rep.Files++
 			rep.Bytes += f.Meta.SizeBytes
@@ -95,8 +96,21 @@ func (db *DB) Verify(ctx context.Context, progress func(VerifyProgress)) (Verify
 		return rep, err
 	}
 	rep.RetainedRecords = found.Records
-	rep.Errors = append(rep.Errors, found.Errors...)
+	if db.follow == nil || !db.follow.Moved() { // else retained log may have been let go since
+		rep.Errors = append(rep.Errors, found.Errors...)
+	}
 	return rep, errors.Join(rep.Errors...)
+}
+
+// pin returns the present state, with what keeps its files until release.
+func (db *DB) pin() (p *upkeep.Pinned, release func(), err error) {
+	if db.follow != nil {
+		return db.follow.Pin()
+	}
+	if p, err = db.upkeep.Pin(); err != nil {
+		return nil, nil, err
+	}
+	return p, p.Release, nil
 }
 
 func files(v *stripe.View) (all []*stripe.File) {

@@ -57,6 +57,14 @@ type Options struct {
 	// retain.go.
 	Retain bool
 
+	// Floor, if not nil, returns the lowest segment that processes which read the log need. What is
+	// released from there on is retained. It is called without locks held, after Release.
+	Floor func() SegmentNum
+
+	// Beside is for Recover of a log that another process may append to. Then the error of damage
+	// comes with the Tail before it, see Follow.
+	Beside bool
+
 	// MoreSpace, if not nil, is asked when the disk has no room for a segment. If it returns
 	// true it has given up n bytes elsewhere, and a segment of that size is tried. It is
 	// called without locks held, by Open or one goroutine at a time.

@@ -52,6 +52,11 @@ func newReader(f vfs.File, name string, buf []byte) (*segmentReader, error) {
 // close closes the file and hands the buffer on.
 func (r *segmentReader) close() ([]byte, error) { return r.buf[:0], r.file.Close() }
 
+// holds reports whether the window has the n bytes at off.
+func (r *segmentReader) holds(off int64, n int) bool {
+	return off >= r.off && off+int64(n) <= r.off+int64(len(r.buf))
+}
+
 // view returns the n bytes at off, fewer at the end of the file.
 func (r *segmentReader) view(off int64, n int) ([]byte, error) {
 	if in := off - r.off; in >= 0 && in+int64(n) <= int64(len(r.buf)) {

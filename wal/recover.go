@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 
 	"github.com/kstonedb/kstone/internal/base"
@@ -96,15 +97,17 @@ func Recover(o Options, from SegmentNum, fromSeq base.SeqNum,
 		for _, c := range r.files {
 			r.tail.drop = append(r.tail.drop, c.num)
 		}
-		if err := r.scanFrom(-1); err != nil {
-			return Tail{}, err
-		}
-		return r.tail, nil
+		return r.result(r.scanFrom(-1))
 	}
-	if err := r.walk(start); err != nil {
+	return r.result(r.walk(start))
+}
+
+// result returns what Recover returns.
+func (r *recovery) result(err error) (Tail, error) {
+	if err != nil && !r.o.Beside {
 		return Tail{}, err
 	}
-	return r.tail, nil
+	return r.tail, err
 }
 
 // recovery is the state of one Recover call.
@@ -134,7 +137,9 @@ func (r *recovery) list(from SegmentNum) error {
 			continue
 		}
 		c := candidate{num: n}
-		if err := r.readHeader(&c); err != nil {
+		if err := r.readHeader(&c); r.gone(err) {
+			continue
+		} else if err != nil {
 			return err
 		}
 		r.files = append(r.files, c)
@@ -142,6 +147,9 @@ func (r *recovery) list(from SegmentNum) error {
 	slices.SortFunc(r.files, func(a, b candidate) int { return cmp.Compare(a.num, b.num) })
 	return nil
 }
+
+// gone reports whether a file was removed since the directory was listed.
+func (r *recovery) gone(err error) bool { return r.o.Beside && errors.Is(err, fs.ErrNotExist) }
 
 // readHeader fills in c. It returns only what must stop the recovery at once: I/O
 // errors, unknown versions, and segments of another database, which Open would remove.
@@ -285,7 +293,7 @@ func (r *recovery) scanFrom(i int) error {
 		if err == nil {
 			err = r.scan(i, c, tags, segmentHeader)
 		}
-		if err != nil {
+		if err != nil && !r.gone(err) {
 			return err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"time"
 
 	"github.com/kstonedb/kstone/internal/base"
@@ -156,6 +157,10 @@ func (l *Log) Release(below base.SeqNum) error {
 			return err
 		}
 	}
+	floor := SegmentNum(math.MaxUint64)
+	if l.o.Floor != nil {
+		floor = l.o.Floor()
+	}
 	l.mu.Lock()
 	var remove []*segment
 	again := l.removalDueLocked()
@@ -166,7 +171,7 @@ func (l *Log) Release(below base.SeqNum) error {
 		s := l.closed[0]
 		l.closed[0] = nil
 		l.closed = l.closed[1:]
-		if l.o.Retain {
+		if l.o.Retain || s.num >= floor {
 			l.retained = append(l.retained, s)
 		} else if s.pins > 0 {
 			l.pinned = append(l.pinned, s)

@@ -28,6 +28,10 @@ const (
 	// database does.
 	LockName = "LOCK"
 
+	// ReadersName is the file with the leases of processes that read the database. It is no part
+	// of it.
+	ReadersName = "READERS"
+
 	firstManifest = 1
 )
 

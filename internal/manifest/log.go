@@ -27,7 +27,8 @@ type Log struct {
 	fs  vfs.FS
 	dir string
 
-	state atomic.Pointer[State] // the last committed one
+	state    atomic.Pointer[State]    // the last committed one
+	position atomic.Pointer[Position] // of that
 
 	mu       sync.Mutex
 	file     vfs.File
@@ -65,7 +66,7 @@ func Create(fsys vfs.FS, dir string, init *State) (*Log, error) {
 	if err := l.move(&s); err != nil {
 		return nil, fmt.Errorf("create database in %s: %w", dir, err)
 	}
-	l.state.Store(&s)
+	l.publish(&s)
 	return l, nil
 }
 
@@ -109,7 +110,7 @@ func Open(fsys vfs.FS, dir string) (*Log, *State, error) {
 	links, err := l.file.Links()
 	l.mustMove = links > 1 // a copy by hard links has this file, too, and keeps it as it is
 	if err == nil && in.sealed && in.next > 1 {
-		l.state.Store(in.state)
+		l.publish(in.state)
 		return l, in.state, nil
 	}
 	if err == nil && in.torn > 0 && !l.mustMove {
@@ -129,9 +130,18 @@ func Open(fsys vfs.FS, dir string) (*Log, *State, error) {
 	if !l.mustMove {
 		l.seal()
 	}
-	l.state.Store(in.state)
+	l.publish(in.state)
 	return l, in.state, nil
 }
+
+// publish makes s the state.
+func (l *Log) publish(s *State) {
+	l.state.Store(s)
+	l.position.Store(&Position{l.id.num, l.next - 1})
+}
+
+// Position returns that of the last committed state, or of one before.
+func (l *Log) Position() Position { return *l.position.Load() }
 
 // State returns the last committed state.
 func (l *Log) State() *State { return l.state.Load() }
@@ -162,7 +172,7 @@ func (l *Log) Commit(e *Edit) (*State, error) {
 	if l.mustMove || l.isLong() {
 		err = l.move(s)
 		if err == nil {
-			l.state.Store(s)
+			l.publish(s)
 			return s, nil
 		}
 		if l.mustMove || l.err != nil {
@@ -173,7 +183,7 @@ func (l *Log) Commit(e *Edit) (*State, error) {
 	if err := l.append(e); err != nil {
 		return nil, err
 	}
-	l.state.Store(s)
+	l.publish(s)
 	return s, nil
 }
 

@@ -31,6 +31,8 @@ var testEnv = map[string]string{
 	"KSTONE_HISTORY": "a setting of the command line",
 	"KSTONE_SHELLRC": "a setting of the command line",
 
+	"KSTONE_BESIDE_DIR":      "for a child process",
+	"KSTONE_BESIDE_ROLE":     "for a child process",
 	"KSTONE_SMALL_DIR":       "for a child process",
 	"KSTONE_SMALL_RUN":       "for a child process",
 	"KSTONE_SWAP_DIR":        "for a child process",

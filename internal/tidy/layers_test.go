@@ -74,11 +74,13 @@ var rows = map[string]int{
 // that they are in, whose DB or resolved queries they do not know, nor a room that is not lower
 // (docs/decisions/0025-rooms-in-the-engine.md, docs/planner.md).
 var rooms = map[string]int{
-	"engine/internal/salvage": 0,
-	"engine/internal/upkeep":  0,
-	"engine/internal/history": 0,
-	"engine/internal/read":    0,
-	"engine/internal/commit":  1,
+	"engine/internal/lease":   0,
+	"engine/internal/salvage": 1,
+	"engine/internal/upkeep":  1,
+	"engine/internal/history": 1,
+	"engine/internal/read":    1,
+	"engine/internal/commit":  2,
+	"engine/internal/follow":  3,
 
 	"engine/plan/internal/conjunct": 0,
 	"engine/plan/internal/operator": 0,

@@ -29,6 +29,7 @@ var subjects = [][2]string{
 	{"reads and writes", "What readers and writers see"},
 	{"new keys", "Which keys are new"},
 	{"history", "Changes and the retained log"},
+	{"readers", "Readers beside the writer"},
 	{"sql", "The query language"},
 	{"keys", "Keys of several fields"},
 	{"plans", "Plans of queries"},

@@ -89,6 +89,11 @@ func (d *Dir) OpenReadWrite(name string) (File, error) {
 	return withFiles(d, name, d.FS.OpenReadWrite)
 }
 
+// OpenShared implements FS.
+func (d *Dir) OpenShared(name string) (SharedFile, error) {
+	return withFiles(d, name, d.FS.OpenShared)
+}
+
 // List implements FS.
 func (d *Dir) List(dir string) ([]string, error) { return withFiles(d, dir, d.FS.List) }
 

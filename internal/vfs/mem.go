@@ -252,6 +252,25 @@ func (m *MemFS) Stat(name string) (Info, error) {
 	return Info{}, pathErr("stat", name, fs.ErrNotExist)
 }
 
+// OpenShared implements FS.
+func (m *MemFS) OpenShared(name string) (SharedFile, error) {
+	path := filepath.Clean(name)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.checkParentLocked("open", path); err != nil {
+		return nil, err
+	}
+	if m.isDirLocked(path) {
+		return nil, pathErr("open", name, errIsDir)
+	}
+	n := m.files[path]
+	if n == nil {
+		n = &MemNode{names: 1}
+		m.files[path] = n
+	}
+	return m.handleLocked(name, n, true), nil
+}
+
 // memLock is the lock of one path.
 type memLock struct {
 	shared int // holders of a shared lock; 0 while held exclusively

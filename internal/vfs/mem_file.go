@@ -3,6 +3,7 @@ package vfs
 import (
 	"io"
 	"io/fs"
+	"slices"
 )
 
 // memFile is an open handle of a MemNode.
@@ -111,10 +112,35 @@ func (f *memFile) Close() error {
 		return pathErr("close", f.name, fs.ErrClosed)
 	}
 	f.closed = true
+	f.node.locks = slices.DeleteFunc(f.node.locks, func(l memRange) bool { return l.by == f })
 	f.fs.open--
 	f.node.opens--
 	f.fs.reapLocked(f.node)
 	return nil
+}
+
+// TryLock implements SharedFile.
+func (f *memFile) TryLock(off, n int64) (bool, error) {
+	f.fs.mu.Lock()
+	defer f.fs.mu.Unlock()
+	if err := f.writableLocked("lock"); err != nil || f.heldLocked(off, n) {
+		return false, err
+	}
+	f.node.locks = append(f.node.locks, memRange{f, off, n})
+	return true, nil
+}
+
+// Locked implements SharedFile.
+func (f *memFile) Locked(off, n int64) (bool, error) {
+	f.fs.mu.RLock()
+	defer f.fs.mu.RUnlock()
+	return f.heldLocked(off, n), nil
+}
+
+func (f *memFile) heldLocked(off, n int64) bool {
+	return slices.ContainsFunc(f.node.locks, func(l memRange) bool {
+		return l.by != f && off < l.off+l.n && l.off < off+n
+	})
 }
 
 func (f *memFile) Sync() error {

@@ -17,6 +17,13 @@ type MemNode struct {
 	chunks [][]byte // nil chunks read as zeros
 	names  int
 	opens  int
+	locks  []memRange
+}
+
+// memRange is a locked range of bytes of an open file.
+type memRange struct {
+	by     *memFile
+	off, n int64
 }
 
 // Clone returns a copy of the content that has neither names nor handles. Requires: no

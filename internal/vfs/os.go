@@ -35,6 +35,15 @@ func (osFS) OpenReadWrite(name string) (File, error) {
 	return newOSFile(openOS(name, os.O_RDWR))
 }
 
+// OpenShared implements FS.
+func (osFS) OpenShared(name string) (SharedFile, error) {
+	f, err := openOS(name, os.O_RDWR|os.O_CREATE)
+	if err != nil {
+		return nil, wrapOS(err)
+	}
+	return &osFile{f: f}, nil
+}
+
 func (osFS) Remove(name string) error             { return wrapOS(os.Remove(name)) }
 func (osFS) Rename(oldName, newName string) error { return wrapOS(os.Rename(oldName, newName)) }
 func (osFS) Link(oldName, newName string) error   { return wrapOS(os.Link(oldName, newName)) }
@@ -115,6 +124,24 @@ func (f *osFile) Size() (int64, error) {
 }
 
 func (f *osFile) Links() (int, error) { return f.linksOS() }
+
+// TryLock implements SharedFile.
+func (f *osFile) TryLock(off, n int64) (ok bool, err error) {
+	err = f.control("lock", func(fd uintptr) (err error) {
+		ok, err = tryLockRangeOS(fd, off, n)
+		return err
+	})
+	return ok, err
+}
+
+// Locked implements SharedFile.
+func (f *osFile) Locked(off, n int64) (held bool, err error) {
+	err = f.control("test lock of", func(fd uintptr) (err error) {
+		held, err = rangeLockedOS(fd, off, n)
+		return err
+	})
+	return held, err
+}
 
 // control runs fn with the file's raw descriptor, which stays open meanwhile.
 func (f *osFile) control(op string, fn func(fd uintptr) error) error {

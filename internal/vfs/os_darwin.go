@@ -6,6 +6,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Commands of fcntl for locks of open file descriptions: F_OFD_SETLK and F_OFD_GETLK.
+const (
+	ofdSetLock = 90
+	ofdGetLock = 92
+)
+
 // sync writes the mappings back, then asks the drive to flush its cache: os.File's
 // Sync uses F_FULLFSYNC, a plain fsync stops at the drive.
 func (f *osFile) sync() error {

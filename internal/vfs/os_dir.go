@@ -64,6 +64,18 @@ func (d *osDir) Create(name string) (File, error) {
 func (d *osDir) Open(name string) (File, error)          { return d.open(name, os.O_RDONLY) }
 func (d *osDir) OpenReadWrite(name string) (File, error) { return d.open(name, os.O_RDWR) }
 
+func (d *osDir) OpenShared(name string) (SharedFile, error) {
+	rel, err := d.rel("open", name)
+	if err != nil {
+		return nil, err
+	}
+	f, err := d.h.open(rel, name, os.O_RDWR|os.O_CREATE)
+	if err != nil {
+		return nil, d.wrap(err)
+	}
+	return &osFile{f: f}, nil
+}
+
 func (d *osDir) Remove(name string) error {
 	rel, err := d.rel("remove", name)
 	if err != nil {

@@ -7,6 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Commands of fcntl for locks of open file descriptions.
+const (
+	ofdSetLock = unix.F_OFD_SETLK
+	ofdGetLock = unix.F_OFD_GETLK
+)
+
 // sync uses fdatasync: it covers the content, the size, and stores to mappings,
 // and leaves out only times.
 func (f *osFile) sync() error {

@@ -5,6 +5,7 @@ package vfs
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math"
 	"os"
@@ -80,6 +81,22 @@ func flock(f *os.File, how int) error {
 		err = &fs.PathError{Op: "lock", Path: f.Name(), Err: lockErr}
 	}
 	return err
+}
+
+// tryLockRangeOS takes a lock of the open file description, which flock does not interfere with.
+func tryLockRangeOS(fd uintptr, off, n int64) (ok bool, err error) {
+	lk := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart, Start: off, Len: n}
+	err = retryEINTR(func() error { return unix.FcntlFlock(fd, ofdSetLock, &lk) })
+	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func rangeLockedOS(fd uintptr, off, n int64) (bool, error) {
+	lk := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart, Start: off, Len: n}
+	err := retryEINTR(func() error { return unix.FcntlFlock(fd, ofdGetLock, &lk) })
+	return err == nil && lk.Type != unix.F_UNLCK, err
 }
 
 func retryEINTR(fn func() error) error {

@@ -85,6 +85,34 @@ func tryLockOS(f *os.File, shared bool) (held bool, err error) {
 // unlockOS does nothing: closing the file does it.
 func unlockOS(*os.File) {}
 
+// rangeLocksAt is where range locks are, far beyond the content: locked bytes cannot be read.
+const rangeLocksAt = 1 << 40
+
+func lockRange(fd uintptr, off, n int64) (ok bool, where *windows.Overlapped, err error) {
+	off += rangeLocksAt
+	where = &windows.Overlapped{Offset: uint32(off), OffsetHigh: uint32(off >> 32)}
+	err = windows.LockFileEx(windows.Handle(fd),
+		windows.LOCKFILE_FAIL_IMMEDIATELY|windows.LOCKFILE_EXCLUSIVE_LOCK, 0, uint32(n), 0, where)
+	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) || errors.Is(err, windows.ERROR_IO_PENDING) {
+		return false, where, nil
+	}
+	return err == nil, where, err
+}
+
+func tryLockRangeOS(fd uintptr, off, n int64) (bool, error) {
+	ok, _, err := lockRange(fd, off, n)
+	return ok, err
+}
+
+// rangeLockedOS takes the lock for a moment: there is no other way to ask.
+func rangeLockedOS(fd uintptr, off, n int64) (bool, error) {
+	ok, where, err := lockRange(fd, off, n)
+	if ok {
+		err = windows.UnlockFileEx(windows.Handle(fd), 0, uint32(n), 0, where)
+	}
+	return !ok && err == nil, err
+}
+
 func (f *osFile) sync() error { return f.f.Sync() }
 
 // allocate only extends the file: reserving needs rights that programs rarely have.

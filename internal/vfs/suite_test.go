@@ -334,6 +334,58 @@ func TestLock(t *testing.T) {
 	})
 }
 
+func TestSharedFile(t *testing.T) {
+	forEachFlat(t, func(t *testing.T, fsys vfs.FS, dir string) {
+		name := filepath.Join(dir, "shared")
+		open := func() vfs.SharedFile {
+			f, err := fsys.OpenShared(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return f
+		}
+		lock := func(f vfs.SharedFile, off int64, want bool) {
+			t.Helper()
+			if ok, err := f.TryLock(off, 8); ok != want || err != nil {
+				t.Fatalf("lock at %d: %v, %v, want %v", off, ok, err, want)
+			}
+		}
+		held := func(f vfs.SharedFile, off int64, want bool) {
+			t.Helper()
+			if ok, err := f.Locked(off, 8); ok != want || err != nil {
+				t.Fatalf("locked at %d: %v, %v, want %v", off, ok, err, want)
+			}
+		}
+		a := open()
+		if _, err := a.WriteAt([]byte("0123456789abcdef"), 0); err != nil {
+			t.Fatal(err)
+		}
+		b := open() // nothing is replaced
+		got := make([]byte, 16)
+		if _, err := b.ReadAt(got, 0); err != nil || string(got) != "0123456789abcdef" {
+			t.Fatalf("read %q, %v", got, err)
+		}
+		lock(a, 0, true)
+		lock(b, 0, false)
+		lock(b, 8, true)
+		held(a, 0, false) // its own
+		held(a, 8, true)
+		held(b, 0, true)
+		held(a, 16, false)
+		if _, err := b.ReadAt(got, 0); err != nil { // a lock stops no reader
+			t.Fatal(err)
+		}
+		if err := a.Close(); err != nil {
+			t.Fatal(err)
+		}
+		held(b, 0, false)
+		lock(b, 0, true)
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 func TestConcurrentUse(t *testing.T) {
 	forEachFlat(t, func(t *testing.T, fsys vfs.FS, dir string) {
 		shared, err := fsys.Create(filepath.Join(dir, "shared"))

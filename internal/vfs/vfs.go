@@ -51,6 +51,20 @@ type FS interface {
 	// process or another Lock call of this process holds a conflicting lock the
 	// error is a *LockedError. Closing the result unlocks; the file stays.
 	Lock(name, owner string, shared bool) (io.Closer, error)
+	// OpenShared opens a file for reading and writing that other processes have open as well,
+	// creating it if there is none. It never replaces one.
+	OpenShared(name string) (SharedFile, error)
+}
+
+// SharedFile is a file with locks on ranges of bytes. They are advisory, belong to the open file
+// (two of one process conflict), and end with Close and with the process.
+type SharedFile interface {
+	File
+	// TryLock locks bytes [off, off+n), and reports whether it could: no other open file has a lock
+	// on any of them.
+	TryLock(off, n int64) (bool, error)
+	// Locked reports whether another open file has a lock on any of bytes [off, off+n).
+	Locked(off, n int64) (bool, error)
 }
 
 // Info is the result of Stat.

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/keycodec"
 	"github.com/kstonedb/kstone/memtable"
+	"github.com/kstonedb/kstone/stripe"
 	"github.com/kstonedb/kstone/wal"
 )
 
@@ -23,7 +25,7 @@ import (
 // record, and for each worker a list of the operations in them. The chunks circulate,
 // so their number bounds the memory and how far the reader gets ahead.
 type Replay struct {
-	p       *Pipeline
+	env     ReplayEnv
 	flushed [base.NumStripes]base.SeqNum
 	ops     int
 
@@ -59,24 +61,31 @@ type replayOp struct {
 }
 
 type replayWorker struct {
-	p     *Pipeline
+	ins   Inserter
 	index int
 	in    chan *replayChunk
-	key   []byte
 	grown int64
 }
 
-// Replay starts the workers of a replay, which leaves out what is in files: the commits of each
+// ReplayEnv is where a replay puts operations.
+type ReplayEnv struct {
+	Stripes *[base.NumStripes]stripe.Stripe
+	Hash    func(key []byte) uint64
+	Memory  *atomic.Int64 // grows by what the memtables take
+}
+
+// NewReplay starts the workers of a replay, which leaves out what is in files: the commits of each
 // stripe up to the seq in flushed. Finish ends them.
-func (p *Pipeline) Replay(flushed *[base.NumStripes]base.SeqNum) *Replay {
-	r := &Replay{p: p, flushed: *flushed, free: make(chan *replayChunk, replayChunks)}
+func NewReplay(env ReplayEnv, flushed *[base.NumStripes]base.SeqNum) *Replay {
+	r := &Replay{env: env, flushed: *flushed, free: make(chan *replayChunk, replayChunks)}
 	r.workers = make([]replayWorker, min(runtime.GOMAXPROCS(0), maxReplayWorkers))
 	for range replayChunks {
 		r.free <- &replayChunk{ops: make([][]replayOp, len(r.workers))}
 	}
 	for i := range r.workers {
 		w := &r.workers[i]
-		*w = replayWorker{p: p, index: i, in: make(chan *replayChunk, replayChunks)}
+		*w = replayWorker{ins: Inserter{env.Stripes, env.Hash, nil}, index: i,
+			in: make(chan *replayChunk, replayChunks)}
 		r.wg.Go(w.run)
 	}
 	return r
@@ -180,14 +189,8 @@ func (r *Replay) decode(c *replayChunk, seq base.SeqNum, ops *wal.OpReader) (boo
 	if err != nil || !more {
 		return false, err
 	}
-	if o.op.Kind == base.KindDeleteRange {
-		o.stripe = stripeOfOrdered(o.op.Start)
-	} else {
-		key := keycodec.Key{PK: o.op.PK, SK: o.op.SK}
-		if err := key.Validate(); err != nil {
-			return false, fmt.Errorf("log record %d: %w", seq, err)
-		}
-		o.stripe = keycodec.Stripe(key.PK)
+	if o.stripe, err = stripeOf(seq, &o.op); err != nil {
+		return false, err
 	}
 	if seq <= r.flushed[o.stripe] {
 		return true, nil
@@ -197,6 +200,18 @@ func (r *Replay) decode(c *replayChunk, seq base.SeqNum, ops *wal.OpReader) (boo
 	c.count++
 	r.ops++
 	return true, nil
+}
+
+// stripeOf returns the stripe of an operation.
+func stripeOf(seq base.SeqNum, op *wal.Op) (uint8, error) {
+	if op.Kind == base.KindDeleteRange {
+		return stripeOfOrdered(op.Start), nil
+	}
+	key := keycodec.Key{PK: op.PK, SK: op.SK}
+	if err := key.Validate(); err != nil {
+		return 0, fmt.Errorf("log record %d: %w", seq, err)
+	}
+	return keycodec.Stripe(key.PK), nil
 }
 
 // Operations returns the number of operations that were not in files.
@@ -211,39 +226,64 @@ func (r *Replay) Finish() {
 	}
 	r.wg.Wait()
 	for i := range r.workers {
-		r.p.env.Upkeep.MemtableBytes().Add(r.workers[i].grown)
+		r.env.Memory.Add(r.workers[i].grown)
 	}
 }
 
 func (w *replayWorker) run() {
 	for c := range w.in {
 		for i := range c.ops[w.index] {
-			w.insert(&c.ops[w.index][i])
+			o := &c.ops[w.index][i]
+			w.grown += w.ins.insert(o.stripe, o.seq, &o.op, o.seq) // nobody reads yet
 		}
 		c.pending.Done()
 	}
 }
 
+// Inserter puts operations of log records into memtables. It belongs to one goroutine.
+type Inserter struct {
+	Stripes *[base.NumStripes]stripe.Stripe
+	Hash    func(key []byte) uint64
+	key     []byte
+}
+
+// Insert puts the operations of one record into the memtables, and returns by how many bytes they
+// grew. It leaves out those that are in files: of each stripe up to the seq in flushed. Horizon is
+// the lowest seq at which anybody reads now or later.
+func (in *Inserter) Insert(seq base.SeqNum, payload []byte, horizon base.SeqNum,
+	flushed func(id uint8) base.SeqNum) (grown int64, err error) {
+	ops := wal.NewOpReader(payload)
+	var op wal.Op
+	for {
+		more, err := ops.Next(&op)
+		if err != nil || !more {
+			return grown, err
+		}
+		id, err := stripeOf(seq, &op)
+		if err != nil {
+			return grown, err
+		}
+		if seq > flushed(id) {
+			grown += in.insert(id, seq, &op, horizon)
+		}
+	}
+}
+
 // insert puts an operation into its stripe's memtable.
-func (w *replayWorker) insert(o *replayOp) {
-	s := &w.p.env.Stripes[o.stripe]
+func (in *Inserter) insert(id uint8, seq base.SeqNum, op *wal.Op, horizon base.SeqNum) int64 {
+	s := &in.Stripes[id]
 	// A log may hold more for one stripe than a memtable can. Not within a record: a
 	// number is flushed or it is not.
-	if a := s.View().Active; a.Bytes() > memtable.MaxBytes/2 && a.MaxSeq() < o.seq {
+	if a := s.View().Active; a.Bytes() > memtable.MaxBytes/2 && a.MaxSeq() < seq {
 		s.Freeze()
 	}
-	if o.op.Kind == base.KindDeleteRange {
-		if s.View().Active.MaxSeq() < o.seq {
-			s.FreezeBeneath(o.op.Start, o.op.End)
+	if op.Kind == base.KindDeleteRange {
+		if s.View().Active.MaxSeq() < seq {
+			s.FreezeBeneath(op.Start, op.End)
 		}
-		w.grown += s.DeleteRange(base.RangeTombstone{
-			Start: o.op.Start, End: o.op.End, Seq: o.seq,
-		})
-		return
+		return s.DeleteRange(base.RangeTombstone{Start: op.Start, End: op.End, Seq: seq})
 	}
-	w.key = keycodec.AppendOrdered(w.key[:0], keycodec.Key{PK: o.op.PK, SK: o.op.SK})
-	e := base.Entry{
-		Key: w.key, Seq: o.seq, Kind: o.op.Kind, Expiry: o.op.Expiry, Value: o.op.Value,
-	}
-	w.grown += s.Put(&e, w.p.env.Reads.Hash(w.key), o.seq)
+	in.key = keycodec.AppendOrdered(in.key[:0], keycodec.Key{PK: op.PK, SK: op.SK})
+	e := base.Entry{Key: in.key, Seq: seq, Kind: op.Kind, Expiry: op.Expiry, Value: op.Value}
+	return s.Put(&e, in.Hash(in.key), horizon)
 }

@@ -13,7 +13,10 @@ import (
 //
 // Promise (manners): The memory of a replay is that of its chunks, whatever records the log has.
 func TestReplayKeepsItsChunks(t *testing.T) {
-	r := newWorld(t).Replay(new([base.NumStripes]base.SeqNum))
+	w := newWorld(t)
+	r := NewReplay(ReplayEnv{
+		Stripes: &w.stripes, Hash: w.reads.Hash, Memory: w.Pipeline.env.Upkeep.MemtableBytes(),
+	}, new([base.NumStripes]base.SeqNum))
 	seq := base.SeqNum(0)
 	apply := func(n, valueBytes int) {
 		var p []byte

@@ -29,6 +29,8 @@ type Env struct {
 	Log    *wal.Log
 	Logger *slog.Logger
 
+	// Leased is the lowest segment that processes which read the database need.
+	Leased func() wal.SegmentNum
 	// Visible is the visible seq.
 	Visible func() base.SeqNum
 	NowMs   func() int64
@@ -153,6 +155,7 @@ func (h *History) GiveUp() {
 // frees at least so many bytes, unless writers wait for the consumers that need them.
 func (h *History) keepFrom(free int64) wal.SegmentNum {
 	segments := h.env.Log.Retained()
+	leased := h.env.Leased()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	slowest, any := h.slowestLocked()
@@ -166,7 +169,8 @@ func (h *History) keepFrom(free int64) wal.SegmentNum {
 		consumer := any && s.LastSeq+1 >= slowest
 		age := h.limits.Age > 0 && h.times.of(s.LastSeq, h.env.NowMs()) > young
 		over := held > h.limits.Bytes || free > 0
-		if (consumer && h.limits.Wait) || ((consumer || age) && !over) {
+		lease := s.Num >= leased
+		if (consumer && h.limits.Wait) || ((consumer || age || lease) && !over) {
 			if consumer {
 				consumed = held
 			}

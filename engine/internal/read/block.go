@@ -116,7 +116,7 @@ func (it *Iteration) Count(s base.Span) int64 {
 			break
 		}
 		if it.reader.overlay(id) == nil {
-			n, ok, err := it.state.env.Stripes[id].Count(s.Lo, s.Hi, it.node.seq)
+			n, ok, err := it.node.gen.stripes[id].Count(s.Lo, s.Hi, it.node.seq)
 			if it.err = err; err != nil {
 				break
 			}

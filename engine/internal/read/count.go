@@ -14,7 +14,14 @@ func (s *State) CountAbout(id uint8, span base.Span, mayHold func(zone.Columns) 
 	if span.Empty() {
 		return 0, nil
 	}
-	n, err := s.env.Stripes[id].CountAbout(span.Lo, span.Hi, mayHold)
+	stripes := s.env.Stripes
+	if s.env.Follows {
+		var n snapNode
+		s.take(&n)
+		defer s.snaps.release(&n)
+		stripes = n.gen.stripes
+	}
+	n, err := stripes[id].CountAbout(span.Lo, span.Hi, mayHold)
 	if err != nil {
 		err = s.Error(err)
 	}

@@ -24,7 +24,7 @@ func (r *Reader) Extents(dst []StripeSpan, s base.Span) ([]StripeSpan, error) {
 	}
 	var c stripe.Cursor
 	defer c.Close()
-	for id := range r.state.env.Stripes {
+	for id := range r.stripes() {
 		over := r.overlay(uint8(id))
 		b := stripe.Bounds{Lo: s.Lo, Hi: s.Hi, Snap: snap, FirstRows: 1}
 		first, err := r.firstKey(&c, id, b, over)
@@ -49,7 +49,7 @@ func (r *Reader) firstKey(
 	c *stripe.Cursor, id int, b stripe.Bounds, over *memtable.Table,
 ) ([]byte, error) {
 	c.Close()
-	err := c.Add(&r.state.env.Stripes[id], &b, over)
+	err := c.Add(&r.stripes()[id], &b, over)
 	if err == nil {
 		if rows := c.Rows(); len(rows) > 0 {
 			return bytes.Clone(rows[0].Key), nil

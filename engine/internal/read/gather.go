@@ -297,7 +297,7 @@ func (g *gathering) merge(it *Iteration) error {
 			b.Spans, b.Eager = p, p.eager
 		}
 		over := it.reader.overlay(p.stripe)
-		if err := it.source.Add(&it.state.env.Stripes[p.stripe], b, over); err != nil {
+		if err := it.source.Add(&it.node.gen.stripes[p.stripe], b, over); err != nil {
 			return err
 		}
 	}

@@ -191,7 +191,7 @@ func (it *Iteration) Read(s base.Span, reverse bool) {
 		it.mergedBounds(&it.bounds, s, reverse, len(it.stripes))
 		for _, id := range it.stripes {
 			over := it.reader.overlay(id)
-			it.err = it.source.Add(&it.state.env.Stripes[id], &it.bounds, over)
+			it.err = it.source.Add(&it.node.gen.stripes[id], &it.bounds, over)
 			if it.err != nil {
 				return
 			}
@@ -387,7 +387,7 @@ func (it *Iteration) open(id uint8, s base.Span, reverse bool, rows int) {
 	b.Lo, b.Hi, b.Reverse, b.Snap, b.FirstRows = s.Lo, s.Hi, reverse, it.node.seq, rows
 	it.wanted(b)
 	it.source, it.rows, it.at = &it.cursor, nil, 0
-	it.err = it.cursor.Add(&it.state.env.Stripes[id], b, it.reader.overlay(id))
+	it.err = it.cursor.Add(&it.node.gen.stripes[id], b, it.reader.overlay(id))
 }
 
 // mergedPool has cursors over many stripes. Why not that of the iteration: it would keep the

@@ -7,8 +7,12 @@ import (
 	"github.com/kstonedb/kstone/keycodec"
 )
 
-// scratch holds the ordered form of a key during a lookup.
-type scratch struct{ key []byte }
+// scratch holds the ordered form of a key during a lookup, and its moment where stripes are
+// switched.
+type scratch struct {
+	key  []byte
+	node snapNode
+}
 
 var scratchPool = sync.Pool{New: func() any { return &scratch{key: make([]byte, 0, 256)} }}
 
@@ -23,9 +27,28 @@ func (r *Reader) Lookup(key keycodec.Key, e *base.Entry) (live bool, err error) 
 	}
 	buf := scratchPool.Get().(*scratch)
 	buf.key = keycodec.AppendOrdered(buf.key[:0], key)
-	live, err = r.find(keycodec.Stripe(key.PK), buf.key, e)
+	if r.at == nil && r.state.env.Follows {
+		live, err = r.findRegistered(buf, keycodec.Stripe(key.PK), e)
+	} else {
+		live, err = r.find(keycodec.Stripe(key.PK), buf.key, e)
+	}
 	scratchPool.Put(buf)
 	return live, err
+}
+
+// findRegistered is find for the present of a database that another process writes.
+func (r *Reader) findRegistered(buf *scratch, id uint8, e *base.Entry) (live bool, err error) {
+	s := r.state
+	start := s.counters.start()
+	snap := s.take(&buf.node)
+	found, err := buf.node.gen.stripes[id].Get(buf.key, s.Hash(buf.key), snap, e)
+	s.snaps.release(&buf.node)
+	buf.node.gen = nil
+	s.counters.done(start)
+	if err != nil {
+		return false, s.Error(err)
+	}
+	return found && s.live(e), nil
 }
 
 // find looks one key of a stripe up: see Get while a commit is applied.
@@ -45,12 +68,12 @@ func (r *Reader) find(id uint8, key []byte, e *base.Entry) (live bool, err error
 		snap, complete = r.at.node.seq, r.at.node.seq
 	}
 	base.Yield()
-	found, err := s.env.Stripes[id].Get(key, hash, snap, e)
+	found, err := r.stripes()[id].Get(key, hash, snap, e)
 	base.Yield()
 	for err == nil && e.Seq > complete {
 		s.visible.wait(e.Seq)
 		complete = s.visible.load()
-		found, err = s.env.Stripes[id].Get(key, hash, snap, e)
+		found, err = r.stripes()[id].Get(key, hash, snap, e)
 	}
 	s.counters.done(start)
 	if r.at != nil && r.at.released.Load() { // what was found need not be of the moment any more

@@ -36,11 +36,12 @@ type lookups struct {
 	given   []keycodec.Key // for callers that have to make the keys they add
 	repeats []bool         // see markRepeats, by number
 
-	nowMs int64 // see clock; 0 until it is asked
-	state *State
-	tx    *Overlay // its writes come first; nil for none
-	snap  base.SeqNum
-	node  snapNode // of snap, if that is not the present
+	nowMs   int64 // see clock; 0 until it is asked
+	state   *State
+	stripes *[base.NumStripes]stripe.Stripe
+	tx      *Overlay // its writes come first; nil for none
+	snap    base.SeqNum
+	node    snapNode // of snap, if that is not the present
 
 	mu       sync.Mutex
 	unasked  int   // the first stripe that next has not taken; guarded by mu
@@ -93,7 +94,7 @@ func getLookups() *lookups { return lookupsPool.Get().(*lookups) }
 func putLookups(l *lookups) {
 	if l.few { // nothing but list and keys has grown, and hardly
 		l.reset()
-		l.few, l.state, l.tx = false, nil, nil
+		l.few, l.state, l.stripes, l.tx = false, nil, nil, nil
 		lookupsPool.Put(l)
 		return
 	}
@@ -113,7 +114,7 @@ func putLookups(l *lookups) {
 		return
 	}
 	l.reset()
-	l.text, l.state, l.tx = nil, nil, nil
+	l.text, l.state, l.stripes, l.tx = nil, nil, nil, nil
 	clear(l.given)
 	l.given = l.given[:0]
 	lookupsPool.Put(l)
@@ -126,6 +127,7 @@ func (l *lookups) begin(r *Reader) error {
 	}
 	r.state.counters.gets.Add(uint64(len(l.ids)))
 	l.beginAt(r.state, l.node.seq)
+	l.stripes = l.node.gen.stripes
 	l.tx = r.tx
 	return nil
 }
@@ -134,6 +136,7 @@ func (l *lookups) begin(r *Reader) error {
 // must be locked: only then is what is found there one state of the database.
 func (l *lookups) beginAt(s *State, snap base.SeqNum) {
 	l.state, l.snap, l.unasked, l.nowMs, l.err = s, snap, 0, 0, nil
+	l.stripes = s.env.Stripes
 }
 
 // clock returns the time at which found is judged, the same for all groups; 0 before there is
@@ -202,7 +205,7 @@ func (l *lookups) fail(lo int, err error) bool {
 
 // ask looks up the keys of the stripes [lo, hi) at snap; all keys if they are few.
 func (l *lookups) ask(w *lane, lo, hi int, snap base.SeqNum) error {
-	stripes, seed := l.state.env.Stripes, l.state.env.Seed
+	stripes, seed := l.stripes, l.state.env.Seed
 	if l.few {
 		return l.askFew(snap)
 	}

@@ -83,11 +83,11 @@ func (l *lookups) askFew(snap base.SeqNum) error {
 		f := &l.list[i]
 		f.Hash = s.Hash(f.Key)
 		if !alone {
-			l.batch.Add(&s.env.Stripes[l.ids[i]], i, i+1)
+			l.batch.Add(&l.stripes[l.ids[i]], i, i+1)
 			continue
 		}
 		var e base.Entry
-		found, err := s.env.Stripes[l.ids[i]].Get(f.Key, f.Hash, snap, &e)
+		found, err := l.stripes[l.ids[i]].Get(f.Key, f.Hash, snap, &e)
 		if err != nil {
 			return s.Error(err)
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/memtable"
+	"github.com/kstonedb/kstone/stripe"
 )
 
 // Moment keeps a state of the database alive, from Take to Release.
@@ -55,6 +56,14 @@ func (r *Reader) Check() error {
 		return ErrClosed
 	}
 	return nil
+}
+
+// stripes returns what is read without a registration.
+func (r *Reader) stripes() *[base.NumStripes]stripe.Stripe {
+	if r.at != nil {
+		return r.at.node.gen.stripes
+	}
+	return r.state.env.Stripes
 }
 
 // enter registers in n the sequence number of a read of several keys. It keeps its moment

@@ -40,6 +40,11 @@ type Env struct {
 	Seed       uint64 // of the hashes of keys
 	BlockBytes int    // of blocks: samples choose parts of about that size
 	NowMs      func() int64
+	// Follows says that another process writes: stripes are switched, and readers of the present
+	// read at the visible seq.
+	Follows bool
+	// Explain, if not nil, returns what readers get for an error of the layers below.
+	Explain func(error) error
 }
 
 // State is what all readers of one open database share. Its methods may be called concurrently,
@@ -57,7 +62,7 @@ type State struct {
 // New returns the state of a database whose stripes need not be initialised yet.
 func New(env Env) *State {
 	s := &State{env: env}
-	s.snaps.init(&s.visible)
+	s.snaps.init(&s.visible, env.Stripes)
 	return s
 }
 
@@ -111,6 +116,9 @@ func (s *State) take(n *snapNode) base.SeqNum {
 func (s *State) Error(err error) error {
 	if errors.Is(err, stripe.ErrClosed) || s.closed.Load() {
 		return ErrClosed
+	}
+	if s.env.Explain != nil && err != nil {
+		return s.env.Explain(err)
 	}
 	return err
 }

@@ -40,7 +40,7 @@ func (it *Iteration) Sample(s base.Span, parts int, random func() float64) {
 	m := &sampling{span: s, parts: parts, random: random}
 	it.sampling = m
 	for id := range m.pieces {
-		p, err := it.state.env.Stripes[id].Pieces(s.Lo, s.Hi)
+		p, err := it.node.gen.stripes[id].Pieces(s.Lo, s.Hi)
 		if err != nil {
 			it.err = err
 			return

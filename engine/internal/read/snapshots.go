@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/stripe"
 )
 
 // # Retention
@@ -58,19 +59,21 @@ type snapshots struct {
 	oldest atomic.Uint64
 
 	mu    sync.Mutex
-	list  snapNode // ring; ascending numbers, because visible only grows
-	count int      // guarded by mu
+	gen   *generation // guarded by mu: the present one
+	list  snapNode    // ring; ascending numbers, because visible only grows
+	count int         // guarded by mu
 }
 
 // snapNode is a registration. It lives in the reader, so that registering does not
 // allocate.
 type snapNode struct {
 	seq        base.SeqNum
-	prev, next *snapNode // guarded by snapshots.mu; nil while not registered
+	gen        *generation // stays after the registration
+	prev, next *snapNode   // guarded by snapshots.mu; nil while not registered
 }
 
-func (s *snapshots) init(v *visible) {
-	s.visible = v
+func (s *snapshots) init(v *visible, stripes *[base.NumStripes]stripe.Stripe) {
+	s.visible, s.gen = v, &generation{stripes: stripes}
 	s.oldest.Store(math.MaxUint64)
 	s.list.prev, s.list.next = &s.list, &s.list
 }
@@ -84,6 +87,8 @@ func (s *snapshots) register(n *snapNode) base.SeqNum {
 	}
 	base.Yield()
 	n.seq = s.visible.load() // not before the store above
+	n.gen = s.gen
+	n.gen.readers++
 	n.prev, n.next = s.list.prev, &s.list
 	n.prev.next, s.list.prev = n, n
 	s.count++
@@ -99,7 +104,8 @@ func (s *snapshots) registerAt(n, of *snapNode) error {
 	if of.next == nil {
 		return ErrClosed
 	}
-	n.seq = of.seq
+	n.seq, n.gen = of.seq, of.gen
+	n.gen.readers++
 	n.prev, n.next = of, of.next
 	n.prev.next, n.next.prev = n, n
 	s.count++
@@ -108,6 +114,13 @@ func (s *snapshots) registerAt(n, of *snapNode) error {
 
 // release ends a registration.
 func (s *snapshots) release(n *snapNode) {
+	if end := s.leave(n); end != nil {
+		end()
+	}
+}
+
+// leave is release but for the end of a generation, which it returns.
+func (s *snapshots) leave(n *snapNode) (end func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n.prev.next, n.next.prev = n.next, n.prev
@@ -118,6 +131,8 @@ func (s *snapshots) release(n *snapNode) {
 	} else {
 		s.oldest.Store(math.MaxUint64)
 	}
+	n.gen.readers--
+	return n.gen.over()
 }
 
 // horizon returns the lowest number a present or future reader can use.

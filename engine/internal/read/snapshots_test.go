@@ -63,7 +63,7 @@ func TestRegistrationsThatHaveEnded(t *testing.T) {
 	var v visible
 	var s snapshots
 	v.reset(7)
-	s.init(&v)
+	s.init(&v, nil)
 	var first, second, third snapNode
 	s.register(&first)
 	v.reset(9)
@@ -88,7 +88,7 @@ func TestRegistrationsThatHaveEnded(t *testing.T) {
 func TestHorizonFollowsTheOldestReader(t *testing.T) {
 	var v visible
 	var s snapshots
-	s.init(&v)
+	s.init(&v, nil)
 	check := func(what string, open int, horizon base.SeqNum, seqs ...base.SeqNum) {
 		t.Helper()
 		got := s.collect()

@@ -29,6 +29,9 @@ func (e *edits) init(state *manifest.State) {
 // State returns what the manifest says at present. It must not be modified.
 func (u *Upkeep) State() *manifest.State { return u.edits.state.Load() }
 
+// SetState takes over what the manifest says, of a database that another process writes.
+func (u *Upkeep) SetState(s *manifest.State) { u.edits.state.Store(s) }
+
 // NextFile returns a file number that was never used before.
 func (u *Upkeep) NextFile() base.FileNum {
 	return base.FileNum(u.edits.nextFile.Add(1) - 1)

@@ -13,6 +13,7 @@ import (
 	"github.com/kstonedb/kstone/internal/manifest"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/stripe"
+	"github.com/kstonedb/kstone/wal"
 )
 
 // MaxFlushGroup bounds the stripes flushed under one manifest edit, each with a file open,
@@ -176,12 +177,27 @@ func (u *Upkeep) releaseLog(needed base.SeqNum) error {
 	err := u.log.Release(needed)
 	if u.env.LogReleased != nil {
 		u.env.LogReleased()
+	} else if ferr := u.log.Forget(u.leased()); err == nil {
+		err = ferr
 	}
+	u.recycler.settle()
 	if err == nil || u.log.Err() != nil {
 		return err
 	}
 	u.env.Logger.Warn("release log segments", "err", err)
 	return nil
+}
+
+// leased returns the first of the released segments that are kept for readers.
+func (u *Upkeep) leased() wal.SegmentNum {
+	from := u.LeasedFrom()
+	var bytes int64
+	for _, s := range slices.Backward(u.log.Retained()) {
+		if bytes += s.SizeBytes; bytes > u.opts.ReaderBytes {
+			return max(from, s.Num+1)
+		}
+	}
+	return from
 }
 
 // releaseRest gives up what the last flush could not give up although it was not needed

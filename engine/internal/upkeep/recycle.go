@@ -5,8 +5,11 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"time"
 
+	"github.com/kstonedb/kstone/engine/internal/lease"
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/manifest"
 	"github.com/kstonedb/kstone/internal/vfs"
 )
 
@@ -40,6 +43,10 @@ import (
 // released, so they differ, and the Get looks again in V2. If they are the same, the error is
 // real.
 //
+// Another process may read the file as well. A file that comes to obsolete is held while a lease
+// needs it (package lease): settle looks at the leases after the edit, and before the file is kept
+// for reuse or removed.
+//
 // Invariants: a file that some view contains, or that the manifest names, is never written. While
 // the process runs, a name belongs to one file. A block enters the cache of its own Reader, after
 // its checksum.
@@ -60,9 +67,26 @@ type recycler struct {
 	logger *slog.Logger
 	full   *atomic.Bool // the disk is: nothing is kept
 
+	floor    func() (lease.Held, bool) // of the leases; nil: there are none
+	position func() manifest.Position  // of the newest edit
+	most     int64                     // bytes that are held for leases
+	age      time.Duration             // of what is held
+
+	settling sync.Mutex // one settle at a time
+
 	mu     sync.Mutex
-	names  []string // guarded by mu
-	closed bool     // guarded by mu
+	names  []string   // guarded by mu
+	held   []heldFile // guarded by mu; oldest first
+	closed bool       // guarded by mu
+}
+
+// heldFile is an obsolete file that a lease may need.
+type heldFile struct {
+	name string
+	size int64
+	once bool              // it is not reused
+	edit manifest.Position // not before the edit that replaced it
+	from time.Time
 }
 
 const (
@@ -77,12 +101,70 @@ const (
 // obsolete takes over an SST that no view contains any more. If removing it fails the
 // next Open finds it as an orphan.
 func (r *recycler) obsolete(s base.StripeID, num base.FileNum) {
-	name := filepath.Join(r.dir, base.SSTName(s, num))
-	info, err := r.fs.Stat(name)
-	if err == nil && info.SizeBytes <= maxRecycledBytes && r.keep(name) {
+	r.hold(heldFile{name: filepath.Join(r.dir, base.SSTName(s, num))})
+	r.settle()
+}
+
+// hold takes over a file, which settle lets go.
+func (r *recycler) hold(f heldFile) {
+	info, err := r.fs.Stat(f.name)
+	f.size, f.once = info.SizeBytes, f.once || err != nil || info.SizeBytes > maxRecycledBytes
+	if r.floor != nil {
+		f.edit, f.from = r.position(), time.Now()
+	}
+	r.mu.Lock()
+	r.held = append(r.held, f)
+	r.mu.Unlock()
+}
+
+// settle lets go of the files that no lease needs, and of the oldest beyond the limits.
+//
+// Why the files are taken before the leases are looked at: a file that comes later may be of an
+// edit after the look.
+func (r *recycler) settle() {
+	r.settling.Lock()
+	defer r.settling.Unlock()
+	r.mu.Lock()
+	list := r.held
+	r.held = nil
+	r.mu.Unlock()
+	if len(list) == 0 {
 		return
 	}
-	r.remove(name)
+	var floor lease.Held
+	leased := false
+	if r.floor != nil {
+		floor, leased = r.floor()
+	}
+	base.Yield()
+	var bytes int64
+	for _, f := range list {
+		bytes += f.size
+	}
+	stay := list[:0]
+	for _, f := range list {
+		if leased && floor.Edit.Before(f.edit) && bytes <= r.most && time.Since(f.from) < r.age {
+			stay = append(stay, f)
+			continue
+		}
+		bytes -= f.size
+		if f.once || !r.keep(f.name) {
+			r.remove(f.name)
+		}
+	}
+	r.mu.Lock()
+	r.held = append(stay, r.held...)
+	r.mu.Unlock()
+}
+
+// heldBytes returns the size of the files that are held for leases.
+func (r *recycler) heldBytes() (n int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, f := range r.held {
+		n += f.size
+	}
+	return n
 }
 
 func (r *recycler) keep(name string) bool {
@@ -141,8 +223,20 @@ func (r *recycler) take() (string, bool) {
 	return name, true
 }
 
-// drop removes the files that wait, to give their space back.
+// drop removes the files that wait, and those that are held for leases, to give their space back.
 func (r *recycler) drop() {
+	r.mu.Lock()
+	held := r.held
+	r.held = nil
+	r.mu.Unlock()
+	for _, f := range held {
+		r.remove(f.name)
+	}
+	r.dropKept()
+}
+
+// dropKept removes the files that wait for reuse.
+func (r *recycler) dropKept() {
 	for {
 		name, ok := r.take()
 		if !ok {
@@ -152,10 +246,12 @@ func (r *recycler) drop() {
 	}
 }
 
-// close removes what waits; files that become obsolete later are removed at once.
+// close removes what waits; files that become obsolete later are removed at once. What a lease
+// needs is left to the next Open.
 func (r *recycler) close() {
 	r.mu.Lock()
 	r.closed = true
 	r.mu.Unlock()
-	r.drop()
+	r.settle()
+	r.dropKept()
 }

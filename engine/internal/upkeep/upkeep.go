@@ -14,9 +14,11 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"sync/atomic"
 	"time"
 
+	"github.com/kstonedb/kstone/engine/internal/lease"
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/manifest"
 	"github.com/kstonedb/kstone/internal/vfs"
@@ -50,6 +52,9 @@ type Env struct {
 	// writers get.
 	FailForGood func(error) error
 
+	// Leases returns what processes that read the database need, and whether there are any. It is
+	// nil if no other process can.
+	Leases func() (lease.Held, bool)
 	// LogReleased is called after log was released, LogGiveUp when the disk is full. LogShare
 	// returns how much of its limit the retained log has that writers wait for, and the consumer
 	// that needs it. All are nil if no log is retained.
@@ -73,6 +78,9 @@ type Options struct {
 	MergeBytesPerSecond int64
 	// FlushGroup is the number of stripes to flush at a time, at most MaxFlushGroup.
 	FlushGroup int
+	// ReaderBytes and ReaderAge are the most, and the oldest, that is kept for leases.
+	ReaderBytes int64
+	ReaderAge   time.Duration
 	// NoReserve is for databases that write nothing to a disk.
 	NoReserve bool
 	// OldData is how merges with the oldest run write files.
@@ -127,7 +135,11 @@ func New(env Env, opts Options, state *manifest.State) *Upkeep {
 	u := &Upkeep{env: env, opts: opts}
 	u.edits.init(state)
 	u.throttle.init(u)
-	u.recycler = recycler{fs: env.FS, dir: env.Dir, logger: env.Logger, full: &u.reserve.full}
+	u.recycler = recycler{fs: env.FS, dir: env.Dir, logger: env.Logger, full: &u.reserve.full,
+		floor: env.Leases, most: opts.ReaderBytes, age: opts.ReaderAge}
+	if env.Leases != nil {
+		u.recycler.position = env.Manifest.Position
+	}
 	u.scheduler.init(u)
 	u.reserve.init(u)
 	return u
@@ -177,6 +189,25 @@ func (u *Upkeep) CreateFile(name string) (vfs.File, error) { return u.recycler.c
 
 // Obsolete takes over an SST that is obsolete, see stripe.Env.
 func (u *Upkeep) Obsolete(id base.StripeID, num base.FileNum) { u.recycler.obsolete(id, num) }
+
+// Orphan takes over an SST that no state names: if no lease needs it, it is removed.
+func (u *Upkeep) Orphan(name string) {
+	u.recycler.hold(heldFile{name: name, once: true})
+	u.recycler.settle()
+}
+
+// HeldBytes returns the size of the files that are kept for processes that read the database.
+func (u *Upkeep) HeldBytes() int64 { return u.recycler.heldBytes() }
+
+// LeasedFrom returns the lowest segment of the log that processes which read the database need.
+func (u *Upkeep) LeasedFrom() wal.SegmentNum {
+	if u.env.Leases != nil {
+		if h, any := u.env.Leases(); any {
+			return h.Segment
+		}
+	}
+	return math.MaxUint64
+}
 
 // MoreLogSpace gives up n bytes of the reserve for the log, and reports whether it could.
 func (u *Upkeep) MoreLogSpace(n int64) bool { return u.reserve.give(forLog, n) }

@@ -380,6 +380,20 @@ func (c *CrashFS) Lock(name, owner string, shared bool) (io.Closer, error) {
 	return l, err
 }
 
+// OpenShared implements FS. What is written to the file is never durable: it is for processes that
+// live at the same time.
+func (c *CrashFS) OpenShared(name string) (vfs.SharedFile, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, err := c.mem.Stat(name)
+	missing := errors.Is(err, fs.ErrNotExist)
+	f, err := c.mem.OpenShared(name)
+	if err == nil && missing {
+		c.renameLocked(nameEntry{filepath.Clean(name), c.newNode(&vfs.MemNode{})})
+	}
+	return f, err
+}
+
 // crashFile notes what is done to a file.
 type crashFile struct {
 	vfs.File

@@ -169,6 +169,15 @@ func (f *faultFS) Lock(name, owner string, shared bool) (io.Closer, error) {
 	return f.inner.Lock(name, owner, shared)
 }
 
+// OpenShared is an OpOpenReadWrite to the hook. What is done to the file and to its locks is not
+// shown to it.
+func (f *faultFS) OpenShared(name string) (vfs.SharedFile, error) {
+	if err := f.hook(Op{Kind: OpOpenReadWrite, Name: name}); err != nil {
+		return nil, err
+	}
+	return f.inner.OpenShared(name)
+}
+
 // faultFile asks the hook before each operation of a file.
 type faultFile struct {
 	vfs.File

@@ -151,7 +151,7 @@ func hintFor(err error) string {
 	case errors.Is(err, engine.ErrNotDatabase):
 		return "nothing in it was changed; name the directory of a kstone database, or a new one"
 	case errors.Is(err, engine.ErrLocked):
-		return "that program has to close it first; inspect reads single files meanwhile"
+		return "that program has to close it first; commands that only read work meanwhile"
 	case errors.Is(err, engine.ErrVersion):
 		return "it was written by a newer kstone; use a kstone-cli of that version"
 	case errors.Is(err, engine.ErrCorrupt):

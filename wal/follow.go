@@ -1,0 +1,263 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+
+	"github.com/kstonedb/kstone/internal/base"
+)
+
+// # Following a log
+//
+// A process reads the log while another one appends to it.
+//
+// The naive way: Recover, again and again.
+//
+// Why it fails: it reads everything each time. And it finds damage where there is none: it reads
+// up to a record that is being written; then it searches what lies beyond, where the writer has
+// appended meanwhile, and a valid record there says that what it has not found was synced.
+//
+// The way taken: a Follower stands at the end of the last record that was valid. What does not pass
+// there is looked at again with the next call: it is being written, or is nothing yet. Damage that
+// Recover has found counts only if the Follower finds no further record either: all records before
+// a valid one are whole, as they are written one after the other.
+//
+// Where a segment ends shows in the header of the next one, which says where the records of this
+// one end. Once that header is valid, all records of this segment are whole. A marker is no end:
+// the next record takes its place.
+//
+// A segment that the follower reads may be released and recycled, if no lease keeps it. Its records
+// do not pass any more, since they have another tag: ErrLost.
+//
+// Invariants: records come in the order of their sequence numbers, without a gap. A Follower
+// changes nothing.
+
+// ErrLost is matched by the error of a Follower whose next records have been released.
+var ErrLost = errors.New("the log has gone on without its reader")
+
+// Follower reads the records of a log that another process appends to. Its methods are not called
+// concurrently.
+type Follower struct {
+	o     Options
+	seg   SegmentNum // 0: none yet
+	tag   uint32
+	file  *segmentReader // nil: to be opened
+	off   int64          // where the next record of seg is
+	last  base.SeqNum    // of the last record
+	claim base.SeqNum    // up to which records are durable, as far as the log says
+	// unsynced are the segments with records above claim.
+	unsynced []SegmentNum
+	idle     int // calls in a row that have found nothing
+}
+
+// listEvery is how many idle calls pass between two looks at the whole directory, for a segment
+// with another number than the next: that of an Open.
+const listEvery = 4
+
+// Follow returns a follower of the log from a Tail on. The caller closes it.
+func Follow(o Options, t Tail) *Follower {
+	f := &Follower{o: o, seg: t.Segment, off: t.records, last: t.LastSeq, claim: t.synced}
+	for _, s := range t.keep {
+		f.tag = s.tag
+		if s.last > f.claim {
+			f.unsynced = append(f.unsynced, s.num)
+		}
+	}
+	if t.Segment != 0 && !slices.Contains(f.unsynced, f.seg) {
+		f.unsynced = append(f.unsynced, f.seg)
+	}
+	return f
+}
+
+// LastSeq returns the sequence number of the last record that was read.
+func (f *Follower) LastSeq() base.SeqNum { return f.last }
+
+// Segment returns the segment of the next record, 0 if there is no segment yet.
+func (f *Follower) Segment() SegmentNum { return f.seg }
+
+// SyncedSeq returns the sequence number up to which records are durable, as far as is known.
+func (f *Follower) SyncedSeq() base.SeqNum { return min(f.claim, f.last) }
+
+// Durable says that records up to a sequence number are.
+func (f *Follower) Durable(seq base.SeqNum) { f.claim = max(f.claim, seq) }
+
+// Next returns the next record; ok is false if there is none by now. The error matches ErrLost if
+// there never will be one here.
+func (f *Follower) Next() (rec Record, ok bool, err error) {
+	for {
+		h, payload, ok, err := f.look()
+		if err != nil {
+			return rec, false, err
+		}
+		if ok {
+			f.claim = max(f.claim, h.synced())
+		}
+		if ok && !h.marker() {
+			if h.seq != f.last+1 {
+				return rec, false, fmt.Errorf("%w: commit %d follows %d", ErrLost, h.seq, f.last)
+			}
+			f.off += recordBytes(h.payloadBytes())
+			f.last, f.idle = h.seq, 0
+			return Record{Seq: h.seq, Payload: payload}, true, nil
+		}
+		if more, err := f.advance(); err != nil || !more {
+			return rec, false, err
+		}
+	}
+}
+
+// look returns what is at the next record's place, if it is valid.
+func (f *Follower) look() (h recordHead, payload []byte, ok bool, err error) {
+	if f.seg == 0 {
+		return h, nil, false, nil
+	}
+	if f.file == nil {
+		f.file, err = openReader(f.o.FS, f.o.path(f.seg), nil)
+		if errors.Is(err, fs.ErrNotExist) {
+			return h, nil, false, fmt.Errorf("%w: %w", ErrLost, err)
+		}
+		if err != nil {
+			return h, nil, false, err
+		}
+	}
+	if f.file.holds(f.off, recordHeader) {
+		h, payload, ok, err = f.file.record(f.off, f.tag)
+		if ok && !h.marker() || err != nil {
+			return h, payload, ok, err
+		}
+	}
+	// Why not the whole window at once: usually there is nothing.
+	var head [recordHeader]byte
+	if n, err := f.file.file.ReadAt(head[:], f.off); n < recordHeader {
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		return h, nil, false, err
+	}
+	if decodeRecordHead(head[:]).tag != f.tag {
+		return h, nil, false, nil
+	}
+	if f.file.size, err = f.file.file.Size(); err != nil {
+		return h, nil, false, err
+	}
+	f.file.buf = f.file.buf[:0]
+	return f.file.record(f.off, f.tag)
+}
+
+// advance goes on to the next segment, and reports whether there may be a record now.
+func (f *Follower) advance() (more bool, err error) {
+	h, ok, err := f.next()
+	if err != nil || !ok {
+		return false, err
+	}
+	if f.seg != 0 && h.prevEnd != f.off {
+		rec, _, ok, err := f.look() // what was appended before the next segment was begun
+		switch {
+		case err != nil:
+			return false, err
+		case ok && !rec.marker():
+			return true, nil
+		case !ok || h.prevEnd != f.off+recordHeader:
+			return false, fmt.Errorf("%w: segment %d ends at %d, its records at %d", ErrLost, f.seg,
+				h.prevEnd, f.off)
+		}
+	}
+	if h.base != f.last+1 {
+		return false, fmt.Errorf("%w: segment %d begins with commit %d, after %d", ErrLost, h.num,
+			h.base, f.last)
+	}
+	if err := f.Close(); err != nil {
+		return false, err
+	}
+	if f.claim >= f.last {
+		f.unsynced = f.unsynced[:0]
+	}
+	f.seg, f.tag, f.off, f.idle = h.num, h.tag(), segmentHeader, 0
+	f.unsynced = append(f.unsynced, f.seg)
+	return true, nil
+}
+
+// next returns the header of the segment that follows, if there is one.
+func (f *Follower) next() (h header, ok bool, err error) {
+	if f.seg != 0 {
+		if h, ok, err = f.follows(f.seg + 1); err != nil || ok {
+			return h, ok, err
+		}
+	}
+	f.idle++
+	if f.idle%listEvery != 1 && f.seg != 0 {
+		return h, false, nil
+	}
+	names, err := f.o.FS.List(f.o.Dir)
+	if err != nil {
+		return h, false, err
+	}
+	for _, name := range names {
+		if n, is := ParseFileName(name); is && n > f.seg {
+			if h, ok, err = f.follows(n); err != nil || ok {
+				return h, ok, err
+			}
+		}
+	}
+	return h, false, nil
+}
+
+// follows returns the header of a segment if it is valid and names the present one before it.
+func (f *Follower) follows(n SegmentNum) (h header, ok bool, err error) {
+	file, err := f.o.FS.Open(f.o.path(n))
+	if errors.Is(err, fs.ErrNotExist) {
+		return h, false, nil
+	}
+	if err != nil {
+		return h, false, err
+	}
+	var b [segmentHeader]byte
+	got, err := file.ReadAt(b[:], 0)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	if err = errors.Join(err, file.Close()); err != nil || got < segmentHeader {
+		return h, false, err
+	}
+	h, bad := decodeHeader(b[:])
+	return h, bad == nil && h.checkPlace(f.o.DBID, n) == nil && h.prev == f.seg, nil
+}
+
+// Sync makes durable what was read: a writer at a lower level may never do it. It does what a sync
+// of the writer does, for the blocks that the system has not written yet.
+func (f *Follower) Sync() error {
+	upTo := f.last
+	for _, n := range f.unsynced {
+		file, err := f.o.FS.OpenReadWrite(f.o.path(n)) // some systems sync only what may be written
+		if errors.Is(err, fs.ErrPermission) {
+			file, err = f.o.FS.Open(f.o.path(n))
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // released, hence synced
+		}
+		if err == nil {
+			err = errors.Join(file.Sync(), file.Close())
+		}
+		if err != nil {
+			return fmt.Errorf("sync log segment: %w", err)
+		}
+	}
+	f.Durable(upTo)
+	if f.unsynced = f.unsynced[:0]; f.seg != 0 {
+		f.unsynced = append(f.unsynced, f.seg)
+	}
+	return nil
+}
+
+// Close closes what the follower has open.
+func (f *Follower) Close() error {
+	if f.file == nil {
+		return nil
+	}
+	_, err := f.file.close()
+	f.file = nil
+	return err
+}
