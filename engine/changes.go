@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -73,7 +74,7 @@ type Change = history.Change
 //	Behind   uint64   // commits from there to the newest
 type ConsumerInfo = history.ConsumerInfo
 
-// ErrGone is matched by a *GoneError.
+// ErrGone is matched by a *GoneError and a *PastError.
 var ErrGone = history.ErrGone
 
 // GoneError says that changes from a position on cannot be had: they are not retained any more,
@@ -325,11 +326,49 @@ func (db *DB) makeHistory(log *wal.Log, dbid [16]byte, notes map[string]string,
 		FS: db.fs, Dir: db.dir, DBID: dbid, Log: log, Logger: db.opts.Logger,
 		Leased:  db.upkeep.LeasedFrom,
 		Visible: db.reads.Visible, NowMs: db.nowMs, Store: store,
+		StoreFloor: db.storeFloor, Keep: db.reads.Keep,
 	}, history.Limits{
 		Bytes: db.opts.RetainBytes, Age: db.opts.RetainAge,
 		Wait: db.opts.RetainLimit == WaitForConsumers, Since: base.SeqNum(since),
+		Versions: db.opts.RetainVersions, Floor: floorOf(notes),
 	}, consumers)
 	return err
+}
+
+// keepPast makes a replay keep what is read of the past.
+func (db *DB) keepPast() error {
+	if db.opts.RetainVersions == 0 {
+		return nil
+	}
+	notes, err := db.historyNotes()
+	if floor := floorOf(notes); floor > 0 {
+		db.reads.Keep(floor, 0)
+	}
+	return err
+}
+
+// switched takes over a state of the process that writes the database.
+func (db *DB) switched(state *manifest.State) {
+	before := db.upkeep.State().Settings
+	db.upkeep.SetState(state)
+	if db.opts.RetainVersions > 0 && !bytes.Equal(before, state.Settings) {
+		if notes, err := db.historyNotes(); err == nil {
+			db.history.Follow(floorOf(notes))
+		}
+	}
+}
+
+// floorOf returns the noted oldest version that can be read at, 0 if there is none.
+func floorOf(notes map[string]string) base.SeqNum {
+	floor, _ := strconv.ParseUint(notes[historyFloor], 10, 64)
+	return base.SeqNum(floor)
+}
+
+func (db *DB) storeFloor(seq base.SeqNum) error {
+	if f := db.failure.Load(); f != nil {
+		return f
+	}
+	return db.noteHistory(map[string]string{historyFloor: strconv.FormatUint(uint64(seq), 10)})
 }
 
 // historyNotes returns what the manifest says about the history.
@@ -392,18 +431,24 @@ func withNotes(stored []byte, change func(map[string]string)) ([]byte, error) {
 }
 
 // withoutConsumers returns stored settings for a copy of the database, for which no consumer comes.
-func withoutConsumers(stored []byte) ([]byte, error) {
-	consumers := 0
+func withoutConsumers(stored []byte) ([]byte, error) { return without(stored, historyConsumer) }
+
+// withoutHistory returns stored settings for a copy of the present alone.
+func withoutHistory(stored []byte) ([]byte, error) { return without(stored, historyMark) }
+
+// without returns stored settings without the notes whose names begin with a prefix.
+func without(stored []byte, prefix string) ([]byte, error) {
+	gone := 0
 	blob, err := withNotes(stored, func(notes map[string]string) {
 		maps.DeleteFunc(notes, func(name, _ string) bool {
-			is := strings.HasPrefix(name, historyConsumer)
+			is := strings.HasPrefix(name, prefix)
 			if is {
-				consumers++
+				gone++
 			}
 			return is
 		})
 	})
-	if err == nil && consumers == 0 {
+	if err == nil && gone == 0 {
 		blob = stored
 	}
 	return blob, err

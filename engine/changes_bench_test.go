@@ -76,6 +76,28 @@ func BenchmarkPutRetained(b *testing.B) {
 	}
 }
 
+// BenchmarkOverwrite writes 10,000 keys again and again, with and without versions of the past, and
+// reports the size of the files when they are merged.
+func BenchmarkOverwrite(b *testing.B) {
+	for _, age := range []time.Duration{0, time.Hour} {
+		b.Run(age.String(), func(b *testing.B) {
+			db, err := engine.Open(b.TempDir(), &engine.Options{Durability: engine.Process,
+				RetainVersions: age})
+			ok(b, err)
+			value := make([]byte, 100)
+			b.ResetTimer()
+			for i := range b.N {
+				binary.BigEndian.PutUint64(value, uint64(i)*0x9e3779b97f4a7c15)
+				ok(b, db.Put(pk(fmt.Sprint(i%10_000)), value))
+			}
+			ok(b, db.Compact(ctx))
+			b.StopTimer()
+			b.ReportMetric(float64(db.Metrics().Total.DiskBytes)/(1<<20), "MiB")
+			mustClose(b, db)
+		})
+	}
+}
+
 // BenchmarkChangesDelay measures from the call of a put to its change, at 1,000 puts a second.
 func BenchmarkChangesDelay(b *testing.B) {
 	for _, level := range []engine.Durability{engine.Process, engine.Sync} {

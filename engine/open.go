@@ -103,6 +103,9 @@ func openOnce(fsys vfs.FS, dir string, o *Options, lock io.Closer) (db *DB, err 
 		return db, err
 	}
 	db.prepare(state, flushGroup)
+	if err := db.keepPast(); err != nil {
+		return db, err
+	}
 	tail, replayed, err := db.recover(state)
 	if err != nil {
 		return db, err
@@ -311,6 +314,7 @@ func (db *DB) recover(state *manifest.State) (tail wal.Tail, replayed int, err e
 	}
 	r := commit.NewReplay(commit.ReplayEnv{
 		Stripes: &db.stripes, Hash: db.reads.Hash, Memory: db.upkeep.MemtableBytes(),
+		Floor: db.reads.ReplayFloor(),
 	}, &flushed)
 	tail, err = wal.Recover(db.walOptions(state), wal.SegmentNum(state.LogStart),
 		max(state.LogSeq, 1), r.Apply)
@@ -335,7 +339,7 @@ func (db *DB) recoverBeside(state *manifest.State) (tail wal.Tail, replayed int,
 	tail, replayed, err = db.follow.Recover(follow.Env{
 		FS: db.fs, Dir: db.dir, Wal: db.walOptions(state), Stripes: &db.stripes,
 		Reads: db.reads, Memory: db.upkeep.MemtableBytes(), Logger: db.opts.Logger,
-		Visible: db.opts.Visible, Switched: db.upkeep.SetState,
+		Visible: db.opts.Visible, Switched: db.switched,
 	})
 	if err != nil {
 		return tail, 0, fmt.Errorf("engine: recover: %w", err)

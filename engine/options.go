@@ -119,6 +119,11 @@ type Options struct {
 	// RetainLimit is what happens at RetainBytes. 0 means what the database stores.
 	RetainLimit RetainLimit
 
+	// RetainVersions keeps overwritten and deleted versions so long, at least, that the database
+	// can be read as it was: see DB.SnapshotAt. It is at least a second. 0 means what the
+	// database stores, at first NoRetention.
+	RetainVersions time.Duration
+
 	// ReaderBytes is the most that is kept on the disk for processes that read the database beside
 	// this one: files that merges have replaced, and log. Default 1 GiB. Beyond it, and for what is
 	// older than ReaderAge, an hour by default, the oldest goes, and reads that need it fail with
@@ -127,7 +132,7 @@ type Options struct {
 	ReaderAge   time.Duration
 
 	// The five options that follow say how files are written. They belong to the database, as
-	// the three above: a value other than zero is stored in it, and zero means what is stored. The
+	// the four above: a value other than zero is stored in it, and zero means what is stored. The
 	// default is for a database that stores nothing. See DB.Settings.
 
 	// BlockBytes is the target size of a data block before compression, 1 KiB to
@@ -210,7 +215,9 @@ func (o *Options) withDefaults() (Options, error) {
 		c.RetainBytes)
 	check(c.RetainAge >= 0, "RetainAge %v is negative", c.RetainAge)
 	check(c.RetainLimit <= WaitForConsumers, "RetainLimit %d is unknown", c.RetainLimit)
-	c.RetainBytes = max(c.RetainBytes, 0)
+	check(c.RetainVersions == 0 || c.RetainVersions == NoRetention ||
+		c.RetainVersions >= time.Second, "RetainVersions %v is below a second", c.RetainVersions)
+	c.RetainBytes, c.RetainVersions = max(c.RetainBytes, 0), max(c.RetainVersions, 0)
 	fill(&c.RetainLimit, DropConsumers)
 	fill(&c.ReaderBytes, 1<<30)
 	fill(&c.ReaderAge, time.Hour)

@@ -137,6 +137,9 @@ func TestWordsOfSettings(t *testing.T) {
 			if o.RetainBytes != 0 || o.RetainAge != 0 || o.RetainLimit != 0 {
 				fmt.Fprintf(&got, " %d %v %d", o.RetainBytes, o.RetainAge, o.RetainLimit)
 			}
+			if o.RetainVersions != 0 {
+				fmt.Fprintf(&got, " %v", o.RetainVersions)
+			}
 			fmt.Fprintln(&got)
 		}
 	}
@@ -157,6 +160,7 @@ retain-bytes=5KiB: 0 0 0 0 0 5120 0s 0
 retain-age=1h30m0s: 0 0 0 0 0 0 1h30m0s 0
 retain-limit=drop-consumers: 0 0 0 0 0 0 0s 1
 retain-limit=wait-for-consumers: 0 0 0 0 0 0 0s 2
+retain-versions=1h30m0s: 0 0 0 0 0 1h30m0s
 `
 	if got.String() != want {
 		t.Errorf("got\n%s", &got)

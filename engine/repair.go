@@ -109,7 +109,7 @@ func repair(ctx context.Context, fsys vfs.FS, src, dest string, o *Options,
 // repairOptions takes over the settings and properties of the old database, as far as they
 // can be read.
 func repairOptions(r *salvage.Repair, given *Options) (salvage.Options, error) {
-	stored, err := withoutConsumers(r.Settings())
+	stored, err := withoutHistory(r.Settings())
 	if err != nil {
 		stored = r.Settings()
 	}

@@ -37,10 +37,11 @@ const (
 
 	// historyMark begins the names of what the engine notes about the history beside the settings:
 	// historySince the first version of which it is known, historyConsumer and a name the position
-	// of a consumer.
+	// of a consumer, historyFloor the oldest version that can be read at.
 	historyMark     = "history "
 	historySince    = historyMark + "since"
 	historyConsumer = historyMark + "consumer "
+	historyFloor    = historyMark + "versions"
 
 	noneWord = "none"
 )
@@ -64,6 +65,7 @@ type settingKind struct {
 	words         []settingWord // nil: a number of bytes, or a duration
 	unit          settingUnit
 	stored        string // name on disk, if another
+	note          string // that goes with it when it becomes none
 	get           func(*Options) int64
 	set           func(*Options, int64)
 }
@@ -75,6 +77,7 @@ const (
 	inBytes       settingUnit = iota
 	inBytesOrNone             // none is -1, and not stored
 	inTime                    // a duration, 0 included
+	inTimeOrNone              // none is -1, and not stored
 )
 
 // settingWord is a value and its name.
@@ -111,6 +114,7 @@ var settingKinds = []settingKind{
 		func(o *Options) *time.Duration { return &o.RetainAge }),
 	settingAt("retain-limit", "what gives way when consumers need more than retain-bytes",
 		limitWords, func(o *Options) *RetainLimit { return &o.RetainLimit }),
+	retainVersionsSetting(),
 }
 
 // retainBytesSetting is stored with the mark that stops programs which do not know it: they
@@ -118,7 +122,15 @@ var settingKinds = []settingKind{
 func retainBytesSetting() settingKind {
 	k := settingAt("retain-bytes", "most bytes of log that is retained for change streams", nil,
 		func(o *Options) *int64 { return &o.RetainBytes })
-	k.unit, k.stored = inBytesOrNone, requiredMark+k.name
+	k.unit, k.stored, k.note = inBytesOrNone, requiredMark+k.name, historySince
+	return k
+}
+
+// retainVersionsSetting has the mark, since other programs would merge without keeping versions.
+func retainVersionsSetting() settingKind {
+	k := durationAt("retain-versions", "age up to which the database can be read as it was",
+		func(o *Options) *time.Duration { return &o.RetainVersions })
+	k.unit, k.stored, k.note = inTimeOrNone, requiredMark+k.name, historyFloor
 	return k
 }
 
@@ -127,6 +139,8 @@ func durationAt(name, meaning string, at func(*Options) *time.Duration) settingK
 	k.unit = inTime
 	return k
 }
+
+func (k *settingKind) orNone() bool { return k.unit == inBytesOrNone || k.unit == inTimeOrNone }
 
 // onDisk returns the name that the setting is stored by.
 func (k *settingKind) onDisk() string { return cmp.Or(k.stored, k.name) }
@@ -145,14 +159,14 @@ func settingAt[T ~int | ~int64 | ~uint8](
 // options.
 func (k *settingKind) parse(text string) (int64, error) {
 	switch {
-	case k.unit == inTime:
+	case k.orNone() && text == noneWord:
+		return NoRetention, nil
+	case k.unit == inTime || k.unit == inTimeOrNone:
 		d, err := time.ParseDuration(text)
 		if err != nil || d < 0 {
 			return 0, fmt.Errorf("%q is not a time, such as 90s, 15m or 24h", text)
 		}
 		return int64(d), nil
-	case k.unit == inBytesOrNone && text == noneWord:
-		return NoRetention, nil
 	case k.words == nil:
 		n, ok := parseBytes(text)
 		var o Options
@@ -177,10 +191,10 @@ func (k *settingKind) format(v int64) string {
 		}
 	}
 	switch {
-	case k.unit == inTime:
-		return time.Duration(v).String()
-	case k.unit == inBytesOrNone && v <= 0:
+	case k.orNone() && v <= 0:
 		return noneWord
+	case k.unit == inTime || k.unit == inTimeOrNone:
+		return time.Duration(v).String()
 	}
 	return formatBytes(v)
 }
@@ -315,9 +329,9 @@ func joinSettings(o *Options, stored []byte) (opts Options, store []byte, err er
 		name := k.onDisk()
 		old, there := chosen[name]
 		if v := k.get(&opts); v != 0 && !opts.ReadOnly {
-			if v == NoRetention && k.unit == inBytesOrNone {
+			if v == NoRetention && k.orNone() {
 				delete(chosen, name)
-				delete(chosen, historySince)
+				delete(chosen, k.note)
 			} else {
 				chosen[name] = k.format(v)
 			}

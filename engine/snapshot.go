@@ -4,7 +4,9 @@ import (
 	"context"
 	"runtime"
 	"sync"
+	"time"
 
+	"github.com/kstonedb/kstone/engine/internal/history"
 	"github.com/kstonedb/kstone/engine/internal/read"
 	"github.com/kstonedb/kstone/internal/base"
 )
@@ -12,7 +14,7 @@ import (
 // Snapshot reads the database as it was when the snapshot was taken: all commits
 // acknowledged before, whole, and none after. It costs nothing to take; while it is
 // open, versions that it sees are not reclaimed. Close it. Expired items disappear
-// from it as time passes. It is a [Reader].
+// from it as time passes, but not from one of the past. It is a [Reader].
 type Snapshot struct {
 	reader
 	db     *DB
@@ -24,6 +26,52 @@ func (db *DB) Snapshot() (*Snapshot, error) {
 	s := &Snapshot{db: db}
 	if err := s.moment.Take(db.reads); err != nil {
 		return nil, err
+	}
+	s.from = db.reads.Reader(&s.moment, nil)
+	return s, nil
+}
+
+// PastError says that the database cannot be read as it was at a moment. It matches ErrGone. Its
+// fields are
+//
+//	Version    uint64    // of the commit that was asked for; 0: a time was
+//	Time       time.Time // that was asked for
+//	Oldest     uint64    // version of the oldest commit that can be read at
+//	OldestTime time.Time // about when it was the newest; zero: not known
+//	Newest     uint64    // version of the newest commit
+//	Off        bool      // versions of the past are not kept at all
+type PastError = history.PastError
+
+// SnapshotAt takes a snapshot of the database as it was after a commit, with all items that had not
+// expired then. It needs Options.RetainVersions. If the versions of that time are not kept, or the
+// commit is not there, the error is a *PastError. The caller must Close the snapshot.
+func (db *DB) SnapshotAt(version uint64) (*Snapshot, error) {
+	return db.snapshotAt(base.SeqNum(version), time.Time{})
+}
+
+// SnapshotAtTime is SnapshotAt of the newest commit that was there at a time, as far as is
+// known: of the commits of the second before it some may be missing.
+func (db *DB) SnapshotAtTime(t time.Time) (*Snapshot, error) {
+	if db.reads.Closed() {
+		return nil, ErrClosed
+	}
+	if t.After(db.opts.Clock()) {
+		return nil, invalid("snapshot of %v: the time is still to come", t)
+	}
+	return db.snapshotAt(db.history.Commit(t), t)
+}
+
+func (db *DB) snapshotAt(seq base.SeqNum, t time.Time) (*Snapshot, error) {
+	s := &Snapshot{db: db}
+	kept, err := s.moment.TakeAt(db.reads, seq, db.history.Moment(seq))
+	if err != nil {
+		return nil, err
+	}
+	if !kept {
+		if !t.IsZero() {
+			seq = 0
+		}
+		return nil, db.history.Past(seq, t)
 	}
 	s.from = db.reads.Reader(&s.moment, nil)
 	return s, nil

@@ -69,7 +69,7 @@ func (db *DB) makeUpkeep(state *manifest.State, flushGroup int) {
 	env := upkeep.Env{
 		FS: db.fs, Dir: db.dir, Manifest: db.manifest, Stripes: &db.stripes, Logger: o.Logger,
 		Visible: db.reads.Visible, Horizon: db.reads.Horizon, Retain: db.reads.Retention,
-		NowMs: db.nowMs, Begin: db.calls.begin, Writable: db.writable,
+		NowMs: db.reads.MergeNowMs, Begin: db.calls.begin, Writable: db.writable,
 		FailForGood: db.failForGood,
 		Flushed: func(f upkeep.Flush) {
 			if o.Events.Flushed != nil {

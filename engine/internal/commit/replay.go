@@ -64,6 +64,7 @@ type replayWorker struct {
 	ins   Inserter
 	index int
 	in    chan *replayChunk
+	floor base.SeqNum // what is read of the past needs the versions above
 	grown int64
 }
 
@@ -72,6 +73,8 @@ type ReplayEnv struct {
 	Stripes *[base.NumStripes]stripe.Stripe
 	Hash    func(key []byte) uint64
 	Memory  *atomic.Int64 // grows by what the memtables take
+	// Floor is the lowest seq at which anybody reads later, if the past is kept, or MaxSeqNum.
+	Floor base.SeqNum
 }
 
 // NewReplay starts the workers of a replay, which leaves out what is in files: the commits of each
@@ -84,7 +87,7 @@ func NewReplay(env ReplayEnv, flushed *[base.NumStripes]base.SeqNum) *Replay {
 	}
 	for i := range r.workers {
 		w := &r.workers[i]
-		*w = replayWorker{ins: Inserter{env.Stripes, env.Hash, nil}, index: i,
+		*w = replayWorker{ins: Inserter{env.Stripes, env.Hash, nil}, index: i, floor: env.Floor,
 			in: make(chan *replayChunk, replayChunks)}
 		r.wg.Go(w.run)
 	}
@@ -234,7 +237,7 @@ func (w *replayWorker) run() {
 	for c := range w.in {
 		for i := range c.ops[w.index] {
 			o := &c.ops[w.index][i]
-			w.grown += w.ins.insert(o.stripe, o.seq, &o.op, o.seq) // nobody reads yet
+			w.grown += w.ins.insert(o.stripe, o.seq, &o.op, min(o.seq, w.floor))
 		}
 		c.pending.Done()
 	}

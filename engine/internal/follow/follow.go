@@ -146,6 +146,7 @@ func (f *Follower) replay(state *manifest.State, stripes *[base.NumStripes]strip
 	}
 	r := commit.NewReplay(commit.ReplayEnv{
 		Stripes: stripes, Hash: f.env.Reads.Hash, Memory: f.env.Memory,
+		Floor: f.env.Reads.ReplayFloor(),
 	}, &flushed)
 	o := f.env.Wal
 	o.Beside = true

@@ -37,6 +37,10 @@ type Env struct {
 	// Store makes positions of consumers durable, by name; an empty one removes the consumer. It
 	// is nil if the database is read-only.
 	Store func(map[string]string) error
+	// StoreFloor makes the oldest moment of the past durable, and Keep makes merges keep what is
+	// read from there on. Requires: it is stored. The time is that of the moment.
+	StoreFloor func(base.SeqNum) error
+	Keep       func(from base.SeqNum, ms int64)
 }
 
 // Limits say what is retained. See engine.Options.
@@ -47,6 +51,10 @@ type Limits struct {
 	// Since is the first seq of which the history is known: that of the commit that was next when
 	// retention began.
 	Since base.SeqNum
+	// Versions is how long versions are kept that are not the newest; 0: not at all. Floor is the
+	// stored commit from which on they are, 0 if there is none yet.
+	Versions time.Duration
+	Floor    base.SeqNum
 }
 
 // History is the history of one open database. Its methods may be called concurrently.
@@ -57,6 +65,8 @@ type History struct {
 	mu        sync.Mutex
 	consumers map[string]*consumer // guarded by mu
 	times     times                // guarded by mu
+	floor     base.SeqNum          // of what is read of the past; guarded by mu
+	raised    int64                // when it was, in milliseconds; guarded by mu
 
 	// share is what consumers hold of Limits.Bytes, in thousandths, if writers wait for them.
 	share atomic.Int64
@@ -79,7 +89,7 @@ func New(env Env, limits Limits, stored map[string]string) (*History, error) {
 		}
 		h.consumers[name] = &consumer{stored: p, acked: p}
 	}
-	if limits.Bytes == 0 {
+	if !h.works() {
 		return h, nil
 	}
 	if err := env.Log.Broken(); err != nil {
@@ -88,12 +98,20 @@ func New(env Env, limits Limits, stored map[string]string) (*History, error) {
 	if err := h.times.open(&h.env); err != nil {
 		env.Logger.Warn("the time index begins again", "err", err)
 	}
+	if limits.Versions > 0 {
+		if err := h.openFloor(); err != nil {
+			return nil, errors.Join(err, h.times.close())
+		}
+	}
 	if env.Store != nil {
 		h.Trim()
 		h.work.Go(h.tick)
 	}
 	return h, nil
 }
+
+// works reports whether there is a time index.
+func (h *History) works() bool { return h.On() || h.limits.Versions > 0 }
 
 // On reports whether anything is retained.
 func (h *History) On() bool { return h.limits.Bytes > 0 }
@@ -113,13 +131,16 @@ func (h *History) tick() {
 		if err := h.storePositions(); err != nil {
 			h.env.Logger.Warn("positions of consumers are not stored", "err", err)
 		}
+		if h.limits.Versions > 0 {
+			h.raiseFloor()
+		}
 		h.Trim()
 	}
 }
 
 // Close makes the positions of consumers durable and ends the history.
 func (h *History) Close() error {
-	if !h.On() || h.env.Store == nil {
+	if !h.works() || h.env.Store == nil {
 		return h.times.close()
 	}
 	close(h.stop)
@@ -184,7 +205,7 @@ func (h *History) keepFrom(free int64) wal.SegmentNum {
 		h.share.Store(consumed * 1000 / h.limits.Bytes)
 	}
 	if from > 0 {
-		h.times.forget(h.env.Log.OldestSeq())
+		h.forgetTimesLocked()
 	}
 	return from
 }

@@ -105,14 +105,17 @@ func (t *times) load() error {
 	if err != nil {
 		return err
 	}
-	// The last good entry: entries are appended, and only the end may be torn or of commits that
-	// are lost.
-	last := t.env.Log.LastSeq()
-	for t.n = (size - timesHeader) / timesEntry; t.n > 0; t.n-- {
-		if e, err := t.at(t.n - 1); err == nil && e.seq <= last {
-			t.last = e
+	// Entries are appended. Only of the last ones, which were not synced, some may be torn, of
+	// commits that are lost, or lost themselves with later ones there.
+	last := t.env.Visible()
+	count := (size - timesHeader) / timesEntry
+	t.last = entry{}
+	for t.n = max(0, count-2*timesSyncEvery); t.n < count; t.n++ {
+		e, err := t.at(t.n)
+		if err != nil || e.seq > last || e.seq < t.last.seq || e.ms < t.last.ms {
 			break
 		}
+		t.last = e
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ func timesEnv(t *testing.T, commits int) *Env {
 		ok(t, err)
 	}
 	t.Cleanup(func() { ok(t, log.Close()) })
-	return &Env{FS: fsys, Dir: "db", DBID: testDBID, Log: log,
+	return &Env{FS: fsys, Dir: "db", DBID: testDBID, Log: log, Visible: log.LastSeq,
 		Logger: slog.New(slog.DiscardHandler),
 		Store:  func(map[string]string) error { return nil }}
 }

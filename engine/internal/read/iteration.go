@@ -365,7 +365,7 @@ func (it *Iteration) expired(e *base.Entry) bool {
 // NowMs implements stripe.Clock: the time is read once an iteration.
 func (it *Iteration) NowMs() int64 {
 	if it.nowMs == 0 {
-		it.nowMs = it.state.env.NowMs()
+		it.nowMs = it.reader.now()
 	}
 	return it.nowMs
 }

@@ -48,7 +48,7 @@ func (r *Reader) findRegistered(buf *scratch, id uint8, e *base.Entry) (live boo
 	if err != nil {
 		return false, s.Error(err)
 	}
-	return found && s.live(e), nil
+	return found && r.live(e), nil
 }
 
 // find looks one key of a stripe up: see Get while a commit is applied.
@@ -59,7 +59,7 @@ func (r *Reader) find(id uint8, key []byte, e *base.Entry) (live bool, err error
 		f := base.Lookup{Key: key, Hash: hash}
 		if r.tx.answer(id, &f) {
 			*e = base.Entry{Kind: f.Kind, Seq: f.Seq, Expiry: f.Expiry, Value: f.Value}
-			return f.Found && s.live(e), nil
+			return f.Found && r.live(e), nil
 		}
 	}
 	start := s.counters.start()
@@ -82,7 +82,7 @@ func (r *Reader) find(id uint8, key []byte, e *base.Entry) (live bool, err error
 	if err != nil {
 		return false, s.Error(err)
 	}
-	return found && s.live(e), nil
+	return found && r.live(e), nil
 }
 
 // # Get while a commit is applied
@@ -128,6 +128,6 @@ func (r *Reader) find(id uint8, key []byte, e *base.Entry) (live bool, err error
 // conditions of commits and Overlay.Changed rely on it.
 
 // live reports whether a version that was found is a value that has not expired.
-func (s *State) live(e *base.Entry) bool {
-	return e.Kind == base.KindPut || e.Kind == base.KindPutTTL && s.env.NowMs() < e.Expiry
+func (r *Reader) live(e *base.Entry) bool {
+	return e.Kind == base.KindPut || e.Kind == base.KindPutTTL && r.now() < e.Expiry
 }

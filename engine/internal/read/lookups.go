@@ -128,6 +128,9 @@ func (l *lookups) begin(r *Reader) error {
 	r.state.counters.gets.Add(uint64(len(l.ids)))
 	l.beginAt(r.state, l.node.seq)
 	l.stripes = l.node.gen.stripes
+	if r.at != nil {
+		l.nowMs = r.at.nowMs
+	}
 	l.tx = r.tx
 	return nil
 }

@@ -40,7 +40,8 @@ func (s *State) LookupLocked(id uint8, e *base.Entry) (live bool, err error) {
 	if err != nil {
 		return false, s.Error(err)
 	}
-	return found && s.live(e), nil
+	r := s.Reader(nil, nil)
+	return found && r.live(e), nil
 }
 
 // LookupManyLocked looks up the present versions of n keys in ordered form: key i is of a stripe,

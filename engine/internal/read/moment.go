@@ -12,6 +12,7 @@ import (
 type Moment struct {
 	state    *State
 	node     snapNode
+	nowMs    int64 // the time of a moment of the past; 0: the present
 	released atomic.Bool
 }
 
@@ -23,6 +24,17 @@ func (m *Moment) Take(s *State) error {
 	m.state = s
 	s.take(&m.node)
 	return nil
+}
+
+// TakeAt makes m the moment of a commit of the past, and its time, and reports whether what is read
+// there is kept: see State.Keep. If so, the caller must release it.
+func (m *Moment) TakeAt(s *State, seq base.SeqNum, ms int64) (kept bool, err error) {
+	if s.closed.Load() {
+		return false, ErrClosed
+	}
+	s.visible.wait(min(seq, s.lastSeq()))
+	m.state, m.nowMs = s, ms
+	return s.snaps.registerSeq(&m.node, seq), nil
 }
 
 // Release ends the moment. It is idempotent. Reads of several items that are under way keep
@@ -64,6 +76,14 @@ func (r *Reader) stripes() *[base.NumStripes]stripe.Stripe {
 		return r.at.node.gen.stripes
 	}
 	return r.state.env.Stripes
+}
+
+// now returns the time that decides what has expired.
+func (r *Reader) now() int64 {
+	if r.at != nil && r.at.nowMs != 0 {
+		return r.at.nowMs
+	}
+	return r.state.env.NowMs()
 }
 
 // enter registers in n the sequence number of a read of several keys. It keeps its moment

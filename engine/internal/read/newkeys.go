@@ -83,7 +83,7 @@ func (k *NewKeys) Find(
 		w.expiry = math.MaxInt64
 	})
 	l.repeats = slices.Grow(l.repeats[:0], len(keys))[:len(keys)]
-	now := r.state.env.NowMs()
+	now := r.now()
 	if err := l.begin(r); err != nil {
 		return err
 	}

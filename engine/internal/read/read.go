@@ -97,10 +97,44 @@ func (s *State) Retention() stripe.Retention {
 	// Before the snapshots: a reader that is not among them registers later, and so reads at
 	// this number or above.
 	horizon := s.visible.load()
-	base.Yield()
-	return stripe.Retention{
-		Snapshots: s.snaps.collect(), Horizon: horizon, NowMs: s.env.NowMs(),
+	now := s.MergeNowMs() // before the floor, which only goes up
+	if floor, kept := s.Floor(); kept {
+		horizon = min(horizon, floor)
 	}
+	base.Yield()
+	return stripe.Retention{Snapshots: s.snaps.collect(), Horizon: horizon, NowMs: now}
+}
+
+// Keep keeps what is read of the moments from a commit on, whose time is given. It is called again
+// with later ones: what was kept before may go then.
+func (s *State) Keep(from base.SeqNum, ms int64) { s.snaps.setFloor(from, ms) }
+
+// Floor returns the lowest seq that Moment.TakeAt takes: of Keep, or the visible one.
+func (s *State) Floor() (seq base.SeqNum, kept bool) { return s.snaps.lowest() }
+
+// ReplayFloor returns the seq above which a replay keeps all versions: that of Keep, or MaxSeqNum.
+func (s *State) ReplayFloor() base.SeqNum {
+	if floor, kept := s.Floor(); kept {
+		return floor
+	}
+	return base.MaxSeqNum
+}
+
+// MergeNowMs returns the time at which flushes and merges drop what has expired.
+func (s *State) MergeNowMs() int64 {
+	now := s.env.NowMs()
+	if _, kept := s.Floor(); kept {
+		return min(now, s.snaps.floorMs.Load())
+	}
+	return now
+}
+
+// lastSeq returns the seq of the newest commit, visible or not.
+func (s *State) lastSeq() base.SeqNum {
+	if s.log == nil {
+		return s.visible.load()
+	}
+	return s.log.LastSeq()
 }
 
 // take registers the present for a reader. Every commit acknowledged before the call is at or

@@ -49,7 +49,13 @@ import (
 // registration is copied only while it lasts (registerAt), else ErrClosed. A Get at a snapshot
 // takes no second registration: it checks after the lookup that the snapshot was not released.
 //
-// What a crash leaves: no reader survives, so no registration matters.
+// A floor is the registration of all that is read of the past: it stays at the head of the list,
+// before all that registers later, and moves up. A reader that registers at the floor or above,
+// under the mutex, finds all that it needs, since whatever has been dropped was judged by this
+// floor or a lower one. What expires is judged by the time of the floor for the same reason.
+//
+// What a crash leaves: no reader survives, so no registration matters. The floor is in the manifest
+// before it is in the list: after a crash it is the same or a higher one.
 
 // snapshots registers the sequence numbers that readers use, so that no version one
 // of them needs is dropped.
@@ -60,8 +66,11 @@ type snapshots struct {
 
 	mu    sync.Mutex
 	gen   *generation // guarded by mu: the present one
-	list  snapNode    // ring; ascending numbers, because visible only grows
-	count int         // guarded by mu
+	list  snapNode    // ring; ascending numbers
+	count int         // guarded by mu; without the floor
+
+	floor   snapNode // not registered: nothing of the past is kept
+	floorMs atomic.Int64
 }
 
 // snapNode is a registration. It lives in the reader, so that registering does not
@@ -93,6 +102,53 @@ func (s *snapshots) register(n *snapNode) base.SeqNum {
 	n.prev.next, s.list.prev = n, n
 	s.count++
 	return n.seq
+}
+
+// insertLocked adds a registration at its place.
+func (s *snapshots) insertLocked(n *snapNode) {
+	at := s.list.prev
+	for at != &s.list && at.seq > n.seq {
+		at = at.prev
+	}
+	n.prev, n.next = at, at.next
+	n.prev.next, n.next.prev = n, n
+	s.oldest.Store(uint64(s.list.next.seq))
+}
+
+// setFloor moves the floor up to a number, whose time is known.
+func (s *snapshots) setFloor(seq base.SeqNum, ms int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := &s.floor; n.next != nil {
+		n.prev.next, n.next.prev = n.next, n.prev
+	}
+	s.floor.seq = seq
+	s.insertLocked(&s.floor)
+	s.floorMs.Store(ms)
+}
+
+// lowest returns the lowest number that registerSeq takes, and whether there is a floor.
+func (s *snapshots) lowest() (base.SeqNum, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.floor.next == nil {
+		return s.visible.load(), false
+	}
+	return s.floor.seq, true
+}
+
+// registerSeq chooses a number of the past for the reader, and reports whether it is kept.
+func (s *snapshots) registerSeq(n *snapNode, seq base.SeqNum) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.floor.next == nil || seq < s.floor.seq || seq > s.visible.load() {
+		return false
+	}
+	n.seq, n.gen = seq, s.gen
+	n.gen.readers++
+	s.insertLocked(n)
+	s.count++
+	return true
 }
 
 // registerAt keeps alive the number of another registration. It returns ErrClosed if that
