@@ -195,14 +195,21 @@ func (f *Follower) next() (h header, ok bool, err error) {
 	if err != nil {
 		return h, false, err
 	}
+	own, later := f.seg == 0, false
 	for _, name := range names {
-		if n, is := ParseFileName(name); is && n > f.seg {
+		n, is := ParseFileName(name)
+		own = own || is && n == f.seg
+		if is && n > f.seg {
 			if h, ok, err = f.follows(n); err != nil || ok {
 				return h, ok, err
 			}
+			later = true
 		}
 	}
-	return h, false, nil
+	if !own && later {
+		err = fmt.Errorf("%w: segment %d was removed", ErrLost, f.seg)
+	}
+	return h, false, err
 }
 
 // follows returns the header of a segment if it is valid and names the present one before it.

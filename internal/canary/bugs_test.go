@@ -65,6 +65,55 @@ var bugs = []bug{
 		"./internal/manifest", "TestPowerCutAnywhere",
 	},
 	{
+		"files of a lease stay: the writer does not look at the leases",
+		[]edit{{
+			"engine/internal/upkeep/recycle.go", "		floor, leased = r.floor()\n",
+			"		floor, leased = lease.Held{}, false\n",
+		}},
+		"./engine", "TestLeasedFilesGo",
+	},
+	{
+		"a reader publishes its lease first: it loads the state before",
+		[]edit{
+			{
+				"engine/internal/follow/follow.go", "	if leased {\n",
+				"	if f.man, err = manifest.Follow(fsys, dir); leased && err == nil {\n",
+			},
+			{
+				"engine/internal/follow/follow.go",
+				"	if f.man, err = manifest.Follow(fsys, dir); err != nil {\n",
+				"	if err != nil {\n",
+			},
+		},
+		"./engine", "TestLeaseBeforeTheState",
+	},
+	{
+		"log of a lease stays: it is recycled",
+		[]edit{{"wal/release.go", "s.num >= floor {", "s.num > floor+1<<40 {"}},
+		"./wal", "TestFloor",
+	},
+	{
+		"what a writer appends is no damage for a reader: it is",
+		[]edit{{
+			"engine/internal/follow/follow.go",
+			"if err == nil || errors.Is(err, corrupt.ErrCorrupt) {", "if err == nil {",
+		}},
+		"./engine", "TestLogGrowsWhileItIsRead",
+	},
+	{
+		"what readers see is durable: they do not sync it",
+		[]edit{{"wal/follow.go", "errors.Join(file.Sync(), file.Close())", "file.Close()"}},
+		"./engine", "TestReadersSeeWhatSurvives",
+	},
+	{
+		"snapshots of a reader stay as they are: they read the present files",
+		[]edit{{
+			"engine/internal/read/snapshots.go", "n.seq, n.gen = of.seq, of.gen",
+			"n.seq, n.gen = of.seq, s.gen",
+		}},
+		"./engine", "TestReadersBesideTheWriter",
+	},
+	{
 		"records read back are not trusted to be durable: they are not written again",
 		[]edit{{
 			"wal/log.go", "if err := s.rewrite(l.o.FS); err != nil {", noError,

@@ -1,0 +1,236 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
+	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
+)
+
+// besidePair is a file system with a database that has a writer, and one that shows the same to
+// readers and calls a hook before each of their operations.
+type besidePair struct {
+	t      *testing.T
+	mem    vfs.FS
+	writer *engine.DB
+	n      int
+}
+
+func newBesidePair(t *testing.T, fsys vfs.FS, o engine.Options) *besidePair {
+	o.Compression = engine.NoCompression
+	p := &besidePair{t: t, mem: fsys, writer: openOn(t, fsys, o)}
+	t.Cleanup(func() { _ = p.writer.Close() })
+	return p
+}
+
+// put commits n items, each of them synced.
+func (p *besidePair) put(n int) {
+	p.t.Helper()
+	for range n {
+		p.n++
+		key := pksk(fmt.Sprint(p.n%4), fmt.Sprintf("%04d", p.n%200))
+		ok(p.t, p.writer.Put(key, fmt.Appendf(nil, "%0500d", p.n)))
+	}
+}
+
+func (p *besidePair) compact() {
+	p.t.Helper()
+	ok(p.t, p.writer.Compact(ctx))
+}
+
+// reader opens a reader whose operations are shown to hook, and reads everything. Open must not
+// have to try again.
+func (p *besidePair) reader(hook func(vfstest.Op)) (*engine.DB, error) {
+	leases := 0
+	fsys := vfstest.NewFault(p.mem, func(op vfstest.Op) error {
+		if op.Kind == vfstest.OpOpenReadWrite && filepath.Base(op.Name) == "READERS" {
+			if leases++; leases > 1 {
+				p.t.Error("Open was tried again")
+			}
+		}
+		hook(op)
+		return nil
+	})
+	db, err := engine.OpenFS(fsys, "db", &engine.Options{ReadOnly: true, CacheBytes: 1 << 20})
+	if err != nil {
+		return nil, err
+	}
+	return db, scanAll(db)
+}
+
+func scanAll(r engine.Reader) error {
+	for _, err := range r.Scan(context.Background(), engine.Scan{Unordered: true}) {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A reader publishes its lease before it loads the manifest: whatever the writer replaces from
+// then on, at any operation of Open, stays until the reader has read it.
+//
+// Promise (readers): Files of the state that a reader loads stay from before it is loaded, at
+// whichever moment the writer merges and flushes.
+func TestLeaseBeforeTheState(t *testing.T) {
+	for at := 0; ; at++ {
+		p := newBesidePair(t, vfs.NewMem(), engine.Options{LogBytes: 8 << 20})
+		p.put(100)
+		p.compact()
+		p.put(20)
+		ok(t, p.writer.Flush(ctx))
+		p.put(5)
+		ops := 0
+		db, err := p.reader(func(op vfstest.Op) {
+			if ops++; ops == at+1 {
+				p.put(20)
+				p.compact()
+				p.put(20)
+				p.compact() // files that were replaced are reused
+			}
+		})
+		if err != nil {
+			t.Fatalf("the writer merges at operation %d of a reader: %v", at, err)
+		}
+		mustClose(t, db)
+		mustClose(t, p.writer)
+		if ops <= at {
+			return
+		}
+		at += 4 / testutil.Effort(1, 5)
+	}
+}
+
+// Records that are appended while Open reads the log are no damage: it finds them beyond what it
+// takes for the end.
+//
+// Promise (readers): What a writer appends while a reader reads the log is no damage.
+func TestLogGrowsWhileItIsRead(t *testing.T) {
+	for at := 1; ; at++ {
+		p := newBesidePair(t, vfs.NewMem(), engine.Options{})
+		p.put(30)
+		reads := 0
+		db, err := p.reader(func(op vfstest.Op) {
+			if op.Kind == vfstest.OpReadAt && strings.Contains(op.Name, "wal-") {
+				if reads++; reads == at {
+					p.put(3)
+				}
+			}
+		})
+		if err != nil {
+			t.Fatalf("the writer appends before read %d of the log: %v", at, err)
+		}
+		mustClose(t, db)
+		mustClose(t, p.writer)
+		if reads < at {
+			return
+		}
+	}
+}
+
+// Beyond the limits the writer lets go of what readers need. A read that comes too late says so,
+// and the next one works.
+//
+// Promise (readers): Beyond ReaderBytes or ReaderAge, and on a full disk, a reader gets ErrStale
+// and no wrong value; its next read finds the present.
+func TestStaleReaders(t *testing.T) {
+	for name, o := range map[string]engine.Options{
+		"bytes": {ReaderBytes: 1}, "age": {ReaderAge: time.Nanosecond},
+	} {
+		p := newBesidePair(t, vfs.NewMem(), o)
+		p.put(300)
+		p.compact()
+		db, err := p.reader(func(vfstest.Op) {})
+		ok(t, err)
+		mustClose(t, db)
+		db, err = engine.OpenFS(p.mem, "db", &engine.Options{ReadOnly: true, CacheBytes: 1 << 20})
+		ok(t, err)
+		s, err := db.Snapshot()
+		ok(t, err)
+		p.put(100)
+		p.compact()
+		err = scanAll(s)
+		if !errors.Is(err, engine.ErrStale) || errors.Is(err, engine.ErrCorrupt) {
+			t.Errorf("%s: a snapshot whose files are gone: %v", name, err)
+		}
+		ok(t, s.Close())
+		ok(t, db.Refresh())
+		if err := scanAll(db); err != nil {
+			t.Errorf("%s: the next read: %v", name, err)
+		}
+		if got, want := db.Metrics().LastVersion, p.writer.Metrics().LastVersion; got != want {
+			t.Errorf("%s: version %d, want %d", name, got, want)
+		}
+		mustClose(t, db)
+	}
+}
+
+// A leased file stays, and goes when its reader has gone on.
+func TestLeasedFilesGo(t *testing.T) {
+	mem := vfs.NewMem()
+	p := newBesidePair(t, mem, engine.Options{})
+	p.put(300)
+	p.compact()
+	db, err := engine.OpenFS(mem, "db", &engine.Options{ReadOnly: true})
+	ok(t, err)
+	s, err := db.Snapshot()
+	ok(t, err)
+	before := sstFiles(t, mem, "")
+	p.put(300)
+	p.compact()
+	there := map[string]bool{}
+	for _, f := range sstFiles(t, mem, "") {
+		there[filepath.Base(f)] = true
+	}
+	for _, f := range before {
+		if !there[filepath.Base(f)] {
+			t.Fatalf("%s went while a snapshot reads it", f)
+		}
+	}
+	ok(t, scanAll(s))
+	ok(t, s.Close())
+	ok(t, db.Refresh())
+	ok(t, db.Refresh()) // the lease moves on after the last reader of the state has ended
+	p.put(1)
+	ok(t, p.writer.Flush(ctx))
+	mustClose(t, p.writer)
+	if n, live := len(sstFiles(t, mem, "")), db.Metrics().Total.Files; n > live+1 {
+		t.Errorf("%d SSTs, %d of them in use", n, live)
+	}
+	mustClose(t, db)
+}
+
+// What a reader shows survives a power cut, whatever the level of the writer.
+//
+// Promise (readers): What a reader sees of another process survives a power cut, unless it asks for
+// what is visible.
+func TestReadersSeeWhatSurvives(t *testing.T) {
+	random := testutil.Rand(t)
+	for range testutil.Effort(20, 2000) {
+		disk := vfstest.NewCrash()
+		p := newBesidePair(t, disk, engine.Options{Durability: engine.Process})
+		p.put(1 + random.IntN(20))
+		db, err := engine.OpenFS(disk, "db", &engine.Options{ReadOnly: true})
+		ok(t, err)
+		p.put(random.IntN(20))
+		if random.IntN(2) == 0 {
+			ok(t, db.Refresh())
+		}
+		seen := db.Metrics().LastVersion
+		after := disk.PowerCut(random, 0)
+		mustClose(t, db)
+		w := openOn(t, after, engine.Options{})
+		if got := w.Metrics().LastVersion; got < seen {
+			t.Fatalf("a reader has seen version %d, a power cut left %d", seen, got)
+		}
+		mustClose(t, w)
+	}
+}

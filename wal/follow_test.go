@@ -1,0 +1,167 @@
+package wal_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/testutil"
+	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/wal"
+)
+
+// followed is a log that one process appends to and others follow.
+type followed struct {
+	t    *testing.T
+	o    wal.Options
+	log  *wal.Log
+	last base.SeqNum
+}
+
+func newFollowed(t *testing.T, floor func() wal.SegmentNum) *followed {
+	fsys := vfs.NewMem()
+	if err := fsys.MkdirAll("db"); err != nil {
+		t.Fatal(err)
+	}
+	f := &followed{t: t, o: wal.Options{
+		FS: fsys, Dir: "db", DBID: [16]byte{1}, SegmentBytes: 4 << 10, Floor: floor,
+	}}
+	f.open()
+	return f
+}
+
+// open recovers and opens the log, as a process does.
+func (f *followed) open() {
+	f.t.Helper()
+	nothing := func(wal.SegmentNum, base.SeqNum, []byte) error { return nil }
+	tail, err := wal.Recover(f.o, 0, 1, nothing)
+	if err == nil {
+		f.log, err = wal.Open(f.o, tail)
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { _ = f.log.Close() })
+}
+
+func payloadOf(seq base.SeqNum) []byte {
+	return fmt.Appendf(nil, "%0*d", 10+int(seq*37%600), seq)
+}
+
+func (f *followed) append(n int) {
+	f.t.Helper()
+	for range n {
+		f.last++
+		if _, err := f.log.Append(payloadOf(f.last)); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+}
+
+func (f *followed) follower() *wal.Follower {
+	f.t.Helper()
+	o := f.o
+	o.Beside = true
+	last := base.SeqNum(0)
+	tail, err := wal.Recover(o, 0, 1, func(_ wal.SegmentNum, seq base.SeqNum, _ []byte) error {
+		last = seq
+		return nil
+	})
+	if err != nil || last != f.last {
+		f.t.Fatalf("recovered up to %d of %d: %v", last, f.last, err)
+	}
+	r := wal.Follow(o, tail)
+	f.t.Cleanup(func() { _ = r.Close() })
+	return r
+}
+
+// catchUp reads what there is.
+func (f *followed) catchUp(r *wal.Follower) error {
+	for {
+		before := r.LastSeq()
+		rec, ok, err := r.Next()
+		if err != nil || !ok {
+			return err
+		}
+		if rec.Seq != before+1 || string(rec.Payload) != string(payloadOf(rec.Seq)) {
+			f.t.Fatalf("record %d after %d is %q", rec.Seq, before, rec.Payload)
+		}
+	}
+}
+
+// TestFollow: followers read each record once, over segments and over the ends and beginnings of
+// writing processes.
+//
+// Promise (readers): A follower of a log reads each record once and in order, over segments and
+// over the ends of writers.
+func TestFollow(t *testing.T) {
+	random := testutil.Rand(t)
+	f := newFollowed(t, nil)
+	followers := []*wal.Follower{f.follower()}
+	for range testutil.Effort(300, 20_000) {
+		switch random.IntN(10) {
+		case 0:
+			followers = append(followers, f.follower())
+		case 1:
+			if err := f.log.Close(); err != nil {
+				t.Fatal(err)
+			}
+			f.open()
+		case 2:
+			if err := f.log.Sync(f.last); err != nil {
+				t.Fatal(err)
+			}
+		default:
+			f.append(random.IntN(6))
+		}
+		r := followers[random.IntN(len(followers))]
+		for range 5 { // a segment with another number than the next is not looked for each time
+			if err := f.catchUp(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if r.LastSeq() != f.last {
+			t.Fatalf("the follower is at %d, the log at %d", r.LastSeq(), f.last)
+		}
+		if r.SyncedSeq() > f.log.SyncedSeq() {
+			t.Fatalf("%d is said to be durable, %d is", r.SyncedSeq(), f.log.SyncedSeq())
+		}
+	}
+}
+
+// TestFloor: released segments stay from the lowest on that is needed, and a follower of segments
+// that were recycled says so.
+//
+// Promise (readers): Log that a lease names is neither removed nor recycled, and a follower whose
+// log is gone says so.
+func TestFloor(t *testing.T) {
+	floor := wal.SegmentNum(0)
+	f := newFollowed(t, func() wal.SegmentNum { return floor })
+	f.append(20)
+	kept := f.follower()
+	release := func() {
+		t.Helper()
+		f.append(40)
+		err := errors.Join(f.log.Sync(f.last), f.log.Release(f.last+1), f.log.Forget(floor))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.append(40)
+	}
+	floor = kept.Segment()
+	release()
+	if err := f.catchUp(kept); err != nil || kept.LastSeq() != f.last {
+		t.Fatalf("at %d of %d: %v", kept.LastSeq(), f.last, err)
+	}
+	floor = 1 << 40
+	release()
+	release()
+	var err error
+	for range 5 {
+		err = errors.Join(err, f.catchUp(kept))
+	}
+	if !errors.Is(err, wal.ErrLost) {
+		t.Fatalf("the log was released: at %d of %d: %v", kept.LastSeq(), f.last, err)
+	}
+}
