@@ -2,8 +2,11 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 
+	"github.com/kstonedb/kstone/engine/internal/commit"
+	"github.com/kstonedb/kstone/engine/internal/source"
 	"github.com/kstonedb/kstone/engine/internal/upkeep"
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/manifest"
@@ -107,16 +110,12 @@ type checkpoint struct {
 }
 
 func (c *checkpoint) run(ctx context.Context) error {
-	p, log, err := c.db.upkeep.PinWithLog()
+	p, err := c.db.pinCopy()
 	if err != nil {
-		return c.db.reads.Error(err)
-	}
-	defer p.Release()
-	state := *p.State
-	state.LastSeq = max(state.LastSeq, log.LastSeq()) // a copy that is cut off is noticed
-	if state.Settings, err = withoutConsumers(state.Settings); err != nil {
 		return err
 	}
+	defer p.Release()
+	state, log := p.State, p.Log
 	c.done.FilesTotal, c.done.BytesTotal = log.Files(), log.Bytes()
 	for f := range state.Files() {
 		c.done.FilesTotal++
@@ -137,7 +136,49 @@ func (c *checkpoint) run(ctx context.Context) error {
 	if err := c.dest.SyncDir(c.dest.dir); err != nil {
 		return err
 	}
-	return manifest.WriteSnapshot(c.dest, c.dest.dir, &state)
+	return manifest.WriteSnapshot(c.dest, c.dest.dir, state)
+}
+
+// pinCopy keeps what a copy of the present state needs.
+func (db *DB) pinCopy() (*source.Copy, error) {
+	p, log, err := db.upkeep.PinWithLog()
+	if err != nil {
+		return nil, db.reads.Error(err)
+	}
+	state := *p.State
+	state.LastSeq = max(state.LastSeq, log.LastSeq()) // a copy that is cut off is noticed
+	var s settings
+	if state.Settings, err = withoutConsumers(state.Settings); err == nil {
+		s, err = decodeSettings(state.Settings)
+	}
+	if err != nil {
+		p.Release()
+		return nil, errors.Join(err, log.Unpin())
+	}
+	delete(s.Properties, settingsProperty)
+	return &source.Copy{State: &state, Log: log, Release: p.Release, Properties: s.Properties}, nil
+}
+
+// source is what package ship copies.
+func (db *DB) source() *source.Source {
+	return &source.Source{
+		DBID: db.env.DBID, FS: db.fs, Dir: db.dir, Log: db.log, History: db.history,
+		NowMs: db.nowMs, Pin: db.pinCopy,
+		Properties: func() (map[string][]byte, error) {
+			s, err := decodeSettings(db.upkeep.State().Settings)
+			delete(s.Properties, settingsProperty)
+			return s.Properties, err
+		},
+		Commit: func(ctx context.Context, record []byte) (base.SeqNum, error) {
+			b := getBatch()
+			defer putBatch(b)
+			err := b.core.AddRecord(record)
+			if err == nil {
+				err = db.commit(ctx, b, commit.Terms{}, nil)
+			}
+			return db.log.LastSeq(), err
+		},
+	}
 }
 
 // copyLog copies the log and lets go of it.

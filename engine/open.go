@@ -15,6 +15,7 @@ import (
 	"github.com/kstonedb/kstone/engine/internal/lease"
 	"github.com/kstonedb/kstone/engine/internal/openfs"
 	"github.com/kstonedb/kstone/engine/internal/read"
+	"github.com/kstonedb/kstone/engine/internal/source"
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/cache"
 	"github.com/kstonedb/kstone/internal/manifest"
@@ -39,6 +40,7 @@ func init() {
 	openfs.Open = func(fsys vfs.FS, dir string, options any) (any, error) {
 		return openOn(fsys, dir, options.(*Options))
 	}
+	source.Of = func(db any) *source.Source { return db.(*DB).source() }
 }
 
 // openOn is Open on a file system of the caller's, for tests.

@@ -28,6 +28,9 @@ var clockFiles = map[string]string{
 	"engine/internal/upkeep/throttle.go":  "measures how long a writer was stalled",
 	"engine/internal/upkeep/upkeep.go":    "measures stalls that go on",
 
+	"engine/ship/shipper.go":   "measures silence, whatever clock the database has",
+	"engine/ship/directory.go": "removes temporary files of long ago",
+
 	"engine/store/postgres/open.go": "the default clock of expiry",
 
 	"wal/release.go": "limits how often a removal is tried again",

@@ -42,6 +42,7 @@ var rows = map[string]int{
 
 	"engine/expr":            6,
 	"engine/internal/syntax": 6,
+	"engine/ship":            6,
 	"engine/store":           6,
 	"engine/schema":          7,
 	"engine/plan/spans":      8,
@@ -81,6 +82,7 @@ var rooms = map[string]int{
 	"engine/internal/read":    1,
 	"engine/internal/commit":  2,
 	"engine/internal/follow":  3,
+	"engine/internal/source":  2,
 
 	"engine/plan/internal/conjunct": 0,
 	"engine/plan/internal/operator": 0,

@@ -30,6 +30,7 @@ var subjects = [][2]string{
 	{"new keys", "Which keys are new"},
 	{"history", "Changes and the retained log"},
 	{"readers", "Readers beside the writer"},
+	{"shipping", "Shipping and restore"},
 	{"sql", "The query language"},
 	{"keys", "Keys of several fields"},
 	{"plans", "Plans of queries"},

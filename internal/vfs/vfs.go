@@ -10,6 +10,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"time"
 
 	"github.com/kstonedb/kstone/internal/corrupt"
 )
@@ -73,6 +74,14 @@ type Info struct {
 	IsDir     bool
 
 	os fs.FileInfo // nil if the file is not one of the operating system
+}
+
+// Modified returns when the file was written to last, the zero time if that is not known.
+func (i *Info) Modified() time.Time {
+	if i.os == nil {
+		return time.Time{}
+	}
+	return i.os.ModTime()
 }
 
 // LockedError names the process that holds a lock.

@@ -151,6 +151,35 @@ func (b *Batch) DeleteRange(s base.Span) {
 	b.ranges = true
 }
 
+// AddRecord adds the operations of a log record, of this database or another, range deletes first.
+//
+// Why first: a range delete of a record spares what the record writes, wherever it stands in it.
+// One of a batch removes what was added before.
+func (b *Batch) AddRecord(record []byte) error {
+	for _, ranges := range [...]bool{true, false} {
+		ops := wal.NewOpReader(record)
+		for {
+			var op wal.Op
+			if more, err := ops.Next(&op); err != nil {
+				return err
+			} else if !more {
+				break
+			}
+			key := keycodec.Key{PK: op.PK, SK: op.SK}
+			switch is := op.Kind == base.KindDeleteRange; {
+			case is != ranges:
+			case is:
+				b.DeleteRange(base.Span{Lo: op.Start, Hi: op.End})
+			case op.Kind == base.KindDelete:
+				b.Delete(key)
+			default:
+				b.Put(key, op.Value, Lifetime{Expiry: op.Expiry})
+			}
+		}
+	}
+	return nil
+}
+
 // beginSpan adds an operation on a span, whose record follows.
 func (b *Batch) beginSpan(kind base.Kind, s base.Span) *op {
 	op := b.add()

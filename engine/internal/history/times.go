@@ -231,6 +231,34 @@ func (t *times) seqAt(ms int64) (e entry) {
 	return e
 }
 
+// Moment says that a commit was the newest at a time, in Unix milliseconds.
+type Moment struct {
+	Seq base.SeqNum
+	Ms  int64
+}
+
+// Moments returns what is known of the times of commits: of those above one, up to another.
+func (h *History) Moments(above, upTo base.SeqNum) (known []Moment) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t := &h.times
+	if t.file == nil {
+		return nil
+	}
+	i := sort.Search(int(t.n), func(i int) bool {
+		e, err := t.at(int64(i))
+		return err != nil || e.seq > above
+	})
+	for ; int64(i) < t.n; i++ {
+		e, err := t.at(int64(i))
+		if err != nil || e.seq > upTo {
+			break
+		}
+		known = append(known, Moment{e.seq, e.ms})
+	}
+	return known
+}
+
 // forget makes the file shorter if much of it is of commits before oldest.
 func (t *times) forget(oldest base.SeqNum) {
 	if t.file == nil || t.n*timesEntry < 2*timesForgetBytes {

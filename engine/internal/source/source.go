@@ -1,0 +1,45 @@
+// Package source is what copying asks of an open database: package ship, which copies a database
+// that others write to, knows it by a Source alone. Why not methods of engine.DB: files, records
+// and positions are of no use to other callers.
+package source
+
+import (
+	"context"
+
+	"github.com/kstonedb/kstone/engine/internal/history"
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/manifest"
+	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/wal"
+)
+
+// Of returns the source of a database, an *engine.DB. Package engine sets it.
+var Of func(db any) *Source
+
+// Source is an open database. The functions may be called concurrently.
+type Source struct {
+	DBID    [16]byte
+	FS      vfs.FS
+	Dir     string
+	Log     *wal.Log
+	History *history.History
+	NowMs   func() int64
+
+	// Pin keeps the files of the present state for a copy, until its Release.
+	Pin func() (*Copy, error)
+	// Properties returns the properties, of layers above.
+	Properties func() (map[string][]byte, error)
+	// Commit makes one commit of a record of another log. It returns its seq, which is durable
+	// with the next sync.
+	Commit func(ctx context.Context, record []byte) (base.SeqNum, error)
+}
+
+// Copy is a state of a database with the files that belong to it. The log has every commit up to
+// its last; those that are not synced yet may be among them.
+type Copy struct {
+	State   *manifest.State // without consumers
+	Log     *wal.Pinned     // the caller calls Unpin
+	Release func()          // lets go of the SSTs
+	// Properties are those of the state.
+	Properties map[string][]byte
+}

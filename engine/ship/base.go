@@ -1,0 +1,277 @@
+package ship
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"path/filepath"
+
+	"github.com/kstonedb/kstone/engine/internal/source"
+	"github.com/kstonedb/kstone/engine/internal/upkeep"
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/manifest"
+	"github.com/kstonedb/kstone/internal/vfs"
+)
+
+// # Bases
+//
+// A base is a Checkpoint whose SSTs are objects named by their content: what two bases have in
+// common is there once, and is not put again. Its log objects are those from a slot on.
+//
+// The SSTs are put first, then looked for, and the base last: what is listed as a base is whole.
+
+// pinned is a state of the database that becomes a base.
+type pinned struct {
+	copy       *source.Copy
+	slot       uint64
+	seq        base.SeqNum
+	history    uint64
+	ms         int64
+	properties uint32
+	files      []file // manifest and log
+}
+
+// baseMark is what the next base is measured by.
+type baseMark struct {
+	ms       int64
+	seq      base.SeqNum
+	bytes    int64 // of its SSTs
+	logBytes int64 // shipped since
+}
+
+// pin takes the present state for a base. Objects from a slot on, or later ones, have the commits
+// after it.
+func (s *Shipper) pin(ctx context.Context, slot uint64) (*pinned, error) {
+	if err := s.db.Flush(ctx); err != nil { // little log is to be copied
+		return nil, err
+	}
+	c, err := s.src.Pin()
+	if err != nil {
+		return nil, err
+	}
+	p := &pinned{copy: c, slot: slot, seq: c.Log.LastSeq(), ms: s.src.NowMs(),
+		properties: crc32.Checksum(encodeProperties(c.Properties), castagnoli)}
+	p.history = s.src.Log.History(p.seq)
+	if p.files, err = smallFiles(c); err == nil {
+		err = s.src.Log.Sync(p.seq) // a base has what is durable
+	}
+	if err = errors.Join(err, c.Log.Unpin()); err != nil {
+		c.Release()
+		return nil, err
+	}
+	return p, nil
+}
+
+// smallFiles returns log and manifest of a copy. CURRENT is the last.
+func smallFiles(c *source.Copy) (files []file, err error) {
+	const dir = "copy"
+	mem := vfs.NewMem()
+	if err = mem.MkdirAll(dir); err != nil {
+		return nil, err
+	}
+	if err = c.Log.CopyTo(mem, dir, nil); err != nil {
+		return nil, err
+	}
+	if err = manifest.WriteSnapshot(mem, dir, c.State); err != nil {
+		return nil, err
+	}
+	names, err := mem.List(dir)
+	if err != nil {
+		return nil, err
+	}
+	var last file
+	for _, name := range names {
+		b, err := readFile(mem, filepath.Join(dir, name))
+		if err != nil {
+			return nil, err
+		}
+		f := file{name: name, size: int64(len(b)), sum: sha256.Sum256(b), content: b}
+		if name == manifest.CurrentName {
+			last = f
+			continue
+		}
+		files = append(files, f)
+	}
+	return append(files, last), nil
+}
+
+// rebase begins again with a base, which the upkeep goroutine makes: there is none, or commits
+// since the last one are lost to the shipper.
+func (s *Shipper) rebase(ctx context.Context) error {
+	p, err := s.pin(ctx, s.end.slot)
+	if err != nil {
+		return err
+	}
+	s.end.seq, s.end.history, s.end.ms, s.end.properties = p.seq, p.history, p.ms, p.properties
+	s.end.based, s.pending = true, nil
+	s.mu.Lock()
+	s.m.Bases, s.based = false, p
+	s.m.Restorable = uint64(p.seq)
+	s.mu.Unlock()
+	if err := s.consumer.Ack(s.end.position()); err != nil {
+		return err
+	}
+	select {
+	case old := <-s.copies:
+		old.copy.Release()
+	default:
+	}
+	s.copies <- p
+	return nil
+}
+
+// putBase makes a base. The caller releases the copy.
+func (s *Shipper) putBase(ctx context.Context, p *pinned) error {
+	there, err := s.listSSTs(ctx)
+	if err != nil {
+		return err
+	}
+	var files []file
+	var bytes int64
+	r := &pacedFile{ctx: ctx, duty: upkeep.BeginDuty()}
+	for f := range p.copy.State.Files() {
+		if s.superseded(p) {
+			return errSuperseded
+		}
+		f := file{name: f.Name(), size: f.SizeBytes}
+		if err := s.putSST(ctx, r, &f, there); err != nil {
+			return err
+		}
+		files = append(files, f)
+		bytes += f.size
+	}
+	// An object that was there may have been removed since, by a shipper that does not know of
+	// this base.
+	if there, err = s.listSSTs(ctx); err != nil {
+		return err
+	}
+	for i := range files {
+		if name := sstName(files[i].sum); there[name] != files[i].size {
+			return fmt.Errorf("%s is not there after it was put, or has another size", name)
+		}
+	}
+	h := header{kind: kindBase, dbid: s.src.DBID, epoch: s.epoch, slot: p.slot, lastSlot: p.slot,
+		from: p.seq, seq: p.seq, history: p.history, ms: p.ms, properties: p.properties}
+	object := h.encode(appendFiles(nil, append(files, p.files...)))
+	for n := uint64(0); ; n++ {
+		name := baseName(p.seq, s.epoch, n)
+		err := s.put(ctx, name, object)
+		if errors.Is(err, errTorn) || errors.Is(err, errExist) && !s.same(ctx, name, object) {
+			continue // damaged: the next has another name
+		}
+		if err != nil && !errors.Is(err, errExist) {
+			return err
+		}
+		break
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.m.BasesMade++
+	s.m.BaseBytes += int64(len(object))
+	s.lastBase = baseMark{ms: p.ms, seq: p.seq, bytes: bytes}
+	if s.based == p {
+		s.m.Bases, s.based = true, nil
+	}
+	s.changedLocked()
+	return nil
+}
+
+var errSuperseded = errors.New("ship: another base is made in its place")
+
+// superseded reports whether another copy waits to be made a base.
+func (s *Shipper) superseded(p *pinned) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.based != nil && s.based != p
+}
+
+// same reports whether an object has a content.
+func (s *Shipper) same(ctx context.Context, name string, content []byte) bool {
+	ctx, cancel := s.bounded(ctx, int64(len(content)))
+	defer cancel()
+	b, err := read(ctx, s.dest, name, 0, -1)
+	return err == nil && string(b) == string(content)
+}
+
+// listSSTs returns the sizes of the SST objects.
+func (s *Shipper) listSSTs(ctx context.Context) (map[string]int64, error) {
+	infos, err := s.dest.List(ctx, sstPrefix)
+	if err != nil {
+		return nil, err
+	}
+	there := make(map[string]int64, len(infos))
+	for _, info := range infos {
+		there[info.Name] = info.SizeBytes
+	}
+	return there, nil
+}
+
+// putSST makes the object of an SST, unless it is there, and learns the hash of its content.
+//
+// Why hashes are remembered by name only as long as the shipper runs: a number of a file is never
+// used again by a database, but by a copy of it that goes on by itself.
+func (s *Shipper) putSST(ctx context.Context, r *pacedFile, f *file, there map[string]int64,
+) error {
+	path := filepath.Join(s.src.Dir, f.name)
+	sum, known := s.sums[f.name]
+	in, err := s.src.FS.Open(path)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	r.File = in
+	if !known {
+		h := sha256.New()
+		if _, err := io.CopyBuffer(h, io.NewSectionReader(r, 0, f.size),
+			make([]byte, copyBytes)); err != nil {
+			return err
+		}
+		sum = [32]byte(h.Sum(nil))
+		s.sums[f.name] = sum
+	}
+	f.sum = sum
+	name := sstName(sum)
+	size, is := there[name]
+	if is && size != f.size { // torn
+		if err := s.remove(ctx, name); err != nil {
+			return err
+		}
+		is = false
+	}
+	s.mu.Lock()
+	if is {
+		s.m.SharedBytes += f.size
+	} else {
+		s.m.SSTs++
+		s.m.SSTBytes += f.size
+	}
+	s.mu.Unlock()
+	if is {
+		return nil
+	}
+	ctx, cancel := s.bounded(ctx, f.size)
+	defer cancel()
+	err = s.dest.Put(ctx, name, r, f.size)
+	if errors.Is(err, errExist) {
+		return nil // its size is looked at when all are there
+	}
+	return err
+}
+
+// pacedFile is a file that is read with rests in between, so that others have the disk, too.
+type pacedFile struct {
+	vfs.File
+	ctx  context.Context //nolint:containedctx // of one call
+	duty upkeep.DutyCycle
+}
+
+// ReadAt implements io.ReaderAt.
+func (f *pacedFile) ReadAt(p []byte, off int64) (int, error) {
+	if err := f.duty.Rest(f.ctx); err != nil {
+		return 0, err
+	}
+	return f.File.ReadAt(p, off)
+}

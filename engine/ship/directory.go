@@ -1,0 +1,189 @@
+package ship
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/kstonedb/kstone/internal/manifest"
+	"github.com/kstonedb/kstone/internal/vfs"
+)
+
+// directory is a destination in a directory: an object is a file. Put writes a file of another
+// name, syncs it, and links it to its own name, which fails if there is one; then it syncs the
+// directory. A crash leaves a temporary file, which a process removes with its first Put, when it
+// is an hour old.
+//
+// It works on a file system with hard links.
+type directory struct {
+	fs   vfs.FS
+	dir  string
+	last atomic.Uint64 // number of the last temporary file
+	tidy sync.Once
+}
+
+// temporary is where objects are written.
+const temporary = "tmp"
+
+// Directory returns the destination in a directory, which is made when it is first needed. It lies
+// on a file system with hard links, and not in that of the database.
+func Directory(dir string) Destination { return directoryOn(vfs.OS(), dir) }
+
+func directoryOn(fsys vfs.FS, dir string) *directory { return &directory{fs: fsys, dir: dir} }
+
+func (d *directory) path(name string) string {
+	return filepath.Join(d.dir, filepath.FromSlash(name))
+}
+
+// Put implements Destination.
+func (d *directory) Put(ctx context.Context, name string, content io.ReaderAt, size int64) error {
+	if _, err := d.Head(ctx, name); !errors.Is(err, fs.ErrNotExist) {
+		if err == nil {
+			err = fmt.Errorf("%s: %w", d.path(name), errExist)
+		}
+		return err
+	}
+	to := d.path(name)
+	for _, dir := range []string{filepath.Dir(to), d.path(temporary)} {
+		if _, err := d.fs.Stat(dir); err != nil {
+			if err := manifest.MakeDir(d.fs, dir); err != nil {
+				return err
+			}
+		}
+	}
+	d.tidy.Do(d.removeOld)
+	tmp := d.path(path.Join(temporary, fmt.Sprintf("%s-%d-%d",
+		strings.ReplaceAll(name, "/", "-"), os.Getpid(), d.last.Add(1))))
+	err := d.write(ctx, tmp, content, size)
+	if err == nil {
+		err = d.fs.Link(tmp, to)
+	}
+	if rerr := d.fs.Remove(tmp); !errors.Is(rerr, fs.ErrNotExist) {
+		err = errors.Join(err, rerr)
+	}
+	if vfs.CannotLink(err) {
+		return fmt.Errorf("%s: the file system has no hard links, which a destination needs: "+
+			"name a directory on another one: %w", d.dir, err)
+	}
+	if err != nil {
+		return err
+	}
+	return d.fs.SyncDir(filepath.Dir(to))
+}
+
+// removeOld removes what crashes have left long ago.
+func (d *directory) removeOld() {
+	names, _ := d.fs.List(d.path(temporary))
+	for _, name := range names {
+		name = filepath.Join(d.path(temporary), name)
+		st, err := d.fs.Stat(name)
+		if at := st.Modified(); err == nil && !at.IsZero() && time.Since(at) > time.Hour {
+			_ = d.fs.Remove(name) // another process may have done so
+		}
+	}
+}
+
+func (d *directory) write(ctx context.Context, name string, content io.ReaderAt, size int64,
+) error {
+	f, err := d.fs.Create(name)
+	if err != nil {
+		return err
+	}
+	if _, err = io.Copy(f, &ctxReader{ctx, io.NewSectionReader(content, 0, size)}); err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// ctxReader is a reader that ends with a context.
+type ctxReader struct {
+	ctx context.Context //nolint:containedctx // of one call
+	io.Reader
+}
+
+// Read implements io.Reader.
+func (r *ctxReader) Read(p []byte) (int, error) {
+	if r.ctx.Err() != nil {
+		return 0, context.Cause(r.ctx)
+	}
+	return r.Reader.Read(p)
+}
+
+// Get implements Destination.
+func (d *directory) Get(ctx context.Context, name string, off, n int64) (io.ReadCloser, error) {
+	f, err := d.fs.Open(d.path(name))
+	if err != nil {
+		return nil, err
+	}
+	if n < 0 {
+		size, err := f.Size()
+		if err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		n = max(size-off, 0)
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{&ctxReader{ctx, io.NewSectionReader(f, off, n)}, f}, nil
+}
+
+// List implements Destination.
+func (d *directory) List(ctx context.Context, prefix string) (all []Info, err error) {
+	dir := path.Dir(prefix + "x")
+	names, err := d.fs.List(d.path(dir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if name = path.Join(dir, name); !strings.HasPrefix(name, prefix) {
+			continue
+		}
+		info, err := d.Head(ctx, name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // a directory, or removed meanwhile
+		case err != nil:
+			return nil, err
+		default:
+			all = append(all, info)
+		}
+	}
+	slices.SortFunc(all, func(a, b Info) int { return strings.Compare(a.Name, b.Name) })
+	return all, nil
+}
+
+// Delete implements Destination.
+func (d *directory) Delete(_ context.Context, name string) error {
+	err := d.fs.Remove(d.path(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// Head implements Destination.
+func (d *directory) Head(_ context.Context, name string) (Info, error) {
+	st, err := d.fs.Stat(d.path(name))
+	if err != nil {
+		return Info{}, err
+	}
+	if st.IsDir {
+		return Info{}, &fs.PathError{Op: "stat", Path: d.path(name), Err: errNotExist}
+	}
+	return Info{Name: name, SizeBytes: st.SizeBytes, Modified: st.Modified()}, nil
+}

@@ -1,0 +1,33 @@
+package ship
+
+import (
+	"context"
+	"time"
+
+	"github.com/kstonedb/kstone/internal/vfs"
+)
+
+var (
+	RestoreOn   = restoreOn
+	DirectoryOn = func(fsys vfs.FS, dir string) Destination { return directoryOn(fsys, dir) }
+)
+
+// Hurry has upkeep done every so often, on objects of any age, and three of them merged.
+func (o *Options) Hurry(every time.Duration) {
+	o.mergeFan = 3
+	o.upkeepEvery, o.mergeAge, o.tidyAge = every, time.Nanosecond, time.Nanosecond
+}
+
+// Round does a round of upkeep now.
+func (s *Shipper) Round(ctx context.Context) error {
+	done := make(chan struct{})
+	select {
+	case s.rounds <- done:
+		<-done
+	case <-s.ended:
+		return s.Err()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.upkeepCause
+}

@@ -1,0 +1,73 @@
+package ship
+
+import (
+	"encoding/hex"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/kstonedb/kstone/internal/testutil"
+	"github.com/kstonedb/kstone/wal"
+)
+
+// example is the object of docs/format/ship.md.
+func example() []byte {
+	h := header{kind: kindLog, epoch: 2, slot: 7, lastSlot: 7, prev: 6, from: 299,
+		fromHistory: 0x1122334455667788, seq: 300, history: 0x1122334455667788,
+		ms: 1_750_000_000_123}
+	for i := range h.dbid {
+		h.dbid[i] = byte(i + 1)
+	}
+	body := appendBytes(nil, entryCommit, wal.AppendPut(nil, []byte("user#1"), nil, []byte("hi")))
+	return h.encode(appendWord(body, entryMoment, uint64(h.ms)))
+}
+
+// The bytes of an object are those of docs/format/ship.md.
+func TestShipFormat(t *testing.T) {
+	page, err := os.ReadFile("../../docs/format/ship.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if dump := hex.Dump(example()); !strings.Contains(string(page), dump) {
+		t.Errorf("the page lacks\n%s", dump)
+	}
+	names := []string{epochName(2), baseName(300, 2, 0), sstName([32]byte{1}), logName(7, 7),
+		logName(1, 1024)}
+	for _, name := range names {
+		if !strings.Contains(string(page), "`"+name+"`") {
+			t.Errorf("the page lacks %s", name)
+		}
+	}
+}
+
+// FuzzObject: whatever a destination returns is decoded or refused, and what is decoded is written
+// as it was read.
+func FuzzObject(f *testing.F) {
+	f.Add(example())
+	b := header{kind: kindBase, seq: 3, from: 3}
+	f.Add(b.encode(appendFiles(nil, []file{{name: "CURRENT", size: 2, content: []byte("ab")},
+		{name: "001-000000000001.sst", size: 1 << 20}})))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		defer testutil.Watch(string(b))()
+		if h, body, err := decodeObject("x", kindLog, b); err == nil {
+			if again := h.encode(body); string(again) != string(b) {
+				t.Fatalf("%x is written as %x", b, again)
+			}
+			_ = eachEntry("x", &h, body, func(e *entry) error {
+				if e.kind == entryProperties {
+					_, _ = decodeProperties("x", e.content)
+				}
+				return nil
+			})
+		}
+		if _, body, err := decodeObject("x", kindBase, b); err == nil {
+			if files, err := decodeFiles("x", body); err == nil {
+				for i := range files {
+					if strings.ContainsAny(files[i].name, "/\\") || files[i].name == ".." {
+						t.Fatalf("name %q", files[i].name)
+					}
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,453 @@
+package ship_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/ship"
+	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var ctx = context.Background()
+
+func ok(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantIs(t testing.TB, err, target error) {
+	t.Helper()
+	if !errors.Is(err, target) {
+		t.Fatalf("error is %v, want one that matches %q", err, target)
+	}
+}
+
+// small makes flushes and segments frequent.
+var small = engine.Options{
+	MemtableBytes: 1 << 20, LogBytes: 8 << 20, CacheBytes: 1 << 20, FileBytes: 64 << 10,
+	Compression: engine.NoCompression, RetainBytes: 64 << 20,
+}
+
+// harbor is a database in memory and a destination.
+type harbor struct {
+	t    testing.TB
+	fs   vfs.FS
+	db   *engine.DB
+	now  atomic.Int64 // Unix ms
+	opts engine.Options
+	disk *vfs.MemFS // of the destination
+	dest *counting
+	last uint64 // version
+}
+
+func newHarbor(t testing.TB) *harbor {
+	h := &harbor{t: t, fs: vfs.NewMem(), disk: vfs.NewMem(), opts: small}
+	h.dest = &counting{Destination: ship.DirectoryOn(h.disk, "dest")}
+	h.now.Store(1_750_000_000_000)
+	h.opts.Clock = func() time.Time { return time.UnixMilli(h.now.Load()) }
+	h.open()
+	t.Cleanup(func() { _ = h.db.Close() })
+	return h
+}
+
+func (h *harbor) open() {
+	h.t.Helper()
+	h.db = openOn(h.t, h.fs, h.opts)
+}
+
+func (h *harbor) reopen() {
+	h.t.Helper()
+	ok(h.t, h.db.Close())
+	h.open()
+}
+
+// put makes a commit: key k has its version as value.
+func (h *harbor) put() {
+	h.t.Helper()
+	h.last++
+	ok(h.t, h.db.Put(engine.Key{PK: []byte("k")}, fmt.Append(nil, h.last)))
+}
+
+func (h *harbor) start(o ship.Options) *ship.Shipper {
+	h.t.Helper()
+	s, err := h.tryStart(o)
+	ok(h.t, err)
+	return s
+}
+
+func (h *harbor) tryStart(o ship.Options) (*ship.Shipper, error) {
+	if o.Interval == 0 {
+		o.Interval = 5 * time.Millisecond
+	}
+	if o.OnError == nil {
+		o.Hurry(time.Hour) // only when a test asks
+	}
+	return ship.Start(h.db, h.dest, &o)
+}
+
+// shipped returns when everything is.
+func (h *harbor) shipped(s *ship.Shipper) {
+	h.t.Helper()
+	wait, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	ok(h.t, s.WaitFor(wait, h.last))
+}
+
+func (h *harbor) contents() ship.Contents {
+	h.t.Helper()
+	c, err := ship.List(ctx, h.dest)
+	ok(h.t, err)
+	return c
+}
+
+// restores checks that a target gives a version.
+func (h *harbor) restores(to ship.Target, want uint64) {
+	h.t.Helper()
+	fsys := vfs.NewMem()
+	at, err := ship.RestoreOn(ctx, h.dest, fsys, "db", &ship.RestoreOptions{To: to})
+	ok(h.t, err)
+	db := openOn(h.t, fsys, engine.Options{MustExist: true})
+	defer func() { ok(h.t, db.Close()) }()
+	it, err := db.GetItem(engine.Key{PK: []byte("k")})
+	ok(h.t, err)
+	if at.Version != want || it.Version != want || string(it.Value) != fmt.Sprint(want) {
+		h.t.Fatalf("target %v: restored %v, the item is %q of version %d, want version %d", to, at,
+			it.Value, it.Version, want)
+	}
+}
+
+// counting counts calls, and may be changed while it is used.
+type counting struct {
+	ship.Destination
+	mu                sync.Mutex
+	puts, gets, heads int
+	putBytes          int64
+	names             []string
+	block             func(op, name string) error // or nil
+}
+
+func (c *counting) call(op, name string, size int64) error {
+	c.mu.Lock()
+	switch op {
+	case "put":
+		c.puts++
+		c.putBytes += size
+		c.names = append(c.names, name)
+	case "get":
+		c.gets++
+	case "head":
+		c.heads++
+	}
+	block := c.block
+	c.mu.Unlock()
+	if block != nil {
+		return block(op, name)
+	}
+	return nil
+}
+
+func (c *counting) set(block func(op, name string) error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.block = block
+}
+
+func (c *counting) counts() (puts, gets int, putBytes int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.puts, c.gets, c.putBytes
+}
+
+func (c *counting) Put(ctx context.Context, name string, content io.ReaderAt, size int64) error {
+	if err := c.call("put", name, size); err != nil {
+		return err
+	}
+	return c.Destination.Put(ctx, name, content, size)
+}
+
+func (c *counting) Get(ctx context.Context, name string, off, n int64) (io.ReadCloser, error) {
+	if err := c.call("get", name, 0); err != nil {
+		return nil, err
+	}
+	return c.Destination.Get(ctx, name, off, n)
+}
+
+func (c *counting) Head(ctx context.Context, name string) (ship.Info, error) {
+	if err := c.call("head", name, 0); err != nil {
+		return ship.Info{}, err
+	}
+	return c.Destination.Head(ctx, name)
+}
+
+// What is shipped to a directory is restored on the disk: the last commit, each one before down to
+// the base, and properties.
+func TestShipToADirectory(t *testing.T) {
+	dir := t.TempDir()
+	o := small
+	db, err := engine.Open(dir+"/db", &o)
+	ok(t, err)
+	for i := range 20 {
+		ok(t, db.Put(engine.Key{PK: fmt.Append(nil, "before", i)}, []byte("x")))
+	}
+	d := ship.Directory(dir + "/dest")
+	s, err := ship.Start(db, d, &ship.Options{Interval: 10 * time.Millisecond})
+	ok(t, err)
+	ok(t, s.WaitFor(ctx, 20))
+	for i := range 10 {
+		ok(t, db.Put(engine.Key{PK: []byte("k")}, fmt.Append(nil, i)))
+	}
+	ok(t, db.SetProperty("p", []byte("v")))
+	ok(t, s.Close(ctx))
+	ok(t, db.Close())
+	for _, v := range []uint64{20, 25, 0} {
+		to := fmt.Sprint(dir, "/r", v)
+		at, err := ship.Restore(ctx, d, to, &ship.RestoreOptions{To: ship.Target{Version: v}})
+		ok(t, err)
+		db, err := engine.Open(to, &engine.Options{MustExist: true})
+		ok(t, err)
+		_, err = db.Verify(ctx, nil)
+		ok(t, err)
+		n, err := db.CountScan(ctx, engine.Scan{})
+		ok(t, err)
+		last := db.Metrics().LastVersion
+		if want := max(v, 30*min(1, 1-min(v, 1))); last != want || at.Version != want ||
+			n != int64(20+min(want-20, 1)) {
+			t.Errorf("to %d: version %d, %s, %d items", v, last, at, n)
+		}
+		if p, _ := db.Property("p"); v == 0 && string(p) != "v" {
+			t.Errorf("property %q", p)
+		}
+		ok(t, db.Close())
+	}
+	_, err = ship.Restore(ctx, d, dir+"/r0", nil)
+	wantIs(t, err, engine.ErrInvalid)
+	_, err = ship.Restore(ctx, ship.Directory(dir+"/none"), dir+"/x", nil)
+	wantIs(t, err, ship.ErrEmpty)
+}
+
+// Promise (shipping): Of two shippers the second goes on; the first ends with ErrFenced, also if it
+// has nothing to ship, and what it puts meanwhile is part of the one history or refused.
+func TestSecondShipperFencesTheFirst(t *testing.T) {
+	h := newHarbor(t)
+	fenced := make(chan error, 1)
+	a := h.start(ship.Options{OnError: func(err error) { fenced <- err }})
+	h.put()
+	h.shipped(a)
+	b := h.start(ship.Options{})
+	<-a.Ended()
+	wantIs(t, a.Err(), ship.ErrFenced)
+	wantIs(t, <-fenced, ship.ErrFenced)
+	wantIs(t, a.Close(ctx), ship.ErrFenced)
+	h.put()
+	ok(t, b.Close(ctx))
+	h.restores(ship.Target{}, 2)
+
+	// A shipper that sleeps between looking and putting finds its slot taken.
+	asleep, wake := make(chan struct{}), make(chan struct{})
+	c := h.start(ship.Options{})
+	h.shipped(c)
+	var one atomic.Bool
+	h.dest.set(func(op, name string) error {
+		if op == "put" && strings.HasPrefix(name, "log/") && one.CompareAndSwap(false, true) {
+			close(asleep)
+			<-wake
+		}
+		return nil
+	})
+	h.put()
+	<-asleep
+	d := h.start(ship.Options{})
+	h.put()
+	h.shipped(d)
+	close(wake)
+	<-c.Ended()
+	wantIs(t, c.Err(), ship.ErrFenced)
+	h.put()
+	ok(t, d.Close(ctx))
+	for v := uint64(1); v <= h.last; v++ {
+		h.restores(ship.Target{Version: v}, v)
+	}
+}
+
+// Promise (shipping): A copy of the database that went on by itself, a restored older one, and
+// another database are refused by the destination, which does not change.
+func TestOtherHistoriesAreRefused(t *testing.T) {
+	h := newHarbor(t)
+	s := h.start(ship.Options{})
+	h.put()
+	ok(t, s.Close(ctx))
+	ok(t, h.db.Close())
+	older := vfstest.CrashOf(h.fs.(*vfs.MemFS))
+	h.open()
+	s = h.start(ship.Options{})
+	h.put()
+	ok(t, s.Close(ctx))
+	ok(t, h.db.Close())
+	own, last := h.fs, h.last
+	// The older copy, without and with commits of its own.
+	h.fs = older
+	h.open()
+	for range 3 {
+		_, err := h.tryStart(ship.Options{})
+		wantIs(t, err, ship.ErrOther)
+		h.put()
+	}
+	ok(t, h.db.Close())
+	h.fs = vfs.NewMem()
+	h.open()
+	_, err := h.tryStart(ship.Options{})
+	wantIs(t, err, ship.ErrOther)
+	ok(t, h.db.Close())
+	h.restores(ship.Target{}, last)
+	h.fs, h.last = own, last
+	h.open()
+	s = h.start(ship.Options{})
+	h.put()
+	ok(t, s.Close(ctx))
+	h.restores(ship.Target{}, h.last)
+}
+
+// The second base has only the SSTs that are new, and no commit is shipped twice.
+//
+// Promise (shipping): A base puts only the SSTs that no other base has.
+func TestBasesShareSSTs(t *testing.T) {
+	h := newHarbor(t)
+	for i := range 300 {
+		h.last++
+		ok(t, h.db.Put(engine.Key{PK: fmt.Append(nil, i)}, make([]byte, 2000)))
+	}
+	s := h.start(ship.Options{BaseEvery: time.Millisecond})
+	h.shipped(s)
+	first := s.Metrics()
+	h.put() // one stripe
+	h.shipped(s)
+	h.now.Add(10)
+	ok(t, s.Round(ctx))
+	second := s.Metrics()
+	if n := second.SSTs - first.SSTs; first.SSTs < 100 || n != 1 || second.BasesMade != 2 {
+		t.Errorf("%d SSTs in the first base, %d in the second: %+v", first.SSTs, n, second)
+	}
+	ok(t, s.Round(ctx)) // nothing is new
+	ok(t, s.Close(ctx))
+	if n := len(h.contents().Bases); n != 2 {
+		t.Errorf("%d bases", n)
+	}
+	h.restores(ship.Target{}, h.last)
+}
+
+// Commits that were lost to the shipper make a gap, which is no part of any range; the same
+// process goes on with a new base, a later one if it is said so.
+func TestGap(t *testing.T) {
+	h := newHarbor(t)
+	h.opts.RetainBytes = 1 << 20
+	h.reopen()
+	s := h.start(ship.Options{})
+	h.put()
+	h.shipped(s)
+	h.dest.set(func(op, _ string) error { return errServer })
+	first := h.last
+	much := func() {
+		for range 200 {
+			h.last++
+			ok(t, h.db.Put(engine.Key{PK: []byte("k")}, make([]byte, 60<<10)))
+		}
+		ok(t, h.db.Flush(ctx))
+		h.put()
+	}
+	much()
+	h.dest.set(nil)
+	h.shipped(s)
+	ok(t, s.Close(ctx))
+	c := h.contents()
+	if len(c.Ranges) != 2 || c.Ranges[0].Last.Version != first || len(c.Damage) > 0 {
+		t.Fatalf("%+v", c)
+	}
+	for _, r := range c.Ranges {
+		h.restores(ship.Target{Version: r.Last.Version}, r.Last.Version)
+	}
+	var e *ship.MomentError
+	_, err := ship.RestoreOn(ctx, h.dest, vfs.NewMem(), "db", &ship.RestoreOptions{
+		To: ship.Target{Version: first + 1}})
+	if !errors.As(err, &e) || len(e.Ranges) != 2 {
+		t.Errorf("error %v", err)
+	}
+	// The consumer is dropped, and the log is gone.
+	for _, c := range h.db.Consumers() {
+		ok(t, h.db.DropConsumer(c.Name))
+	}
+	much()
+	h.reopen()
+	_, err = h.tryStart(ship.Options{})
+	wantIs(t, err, ship.ErrGap)
+	s = h.start(ship.Options{BeginAgain: true})
+	ok(t, s.Close(ctx))
+	h.restores(ship.Target{}, h.last)
+	if n := len(h.contents().Ranges); n != 3 {
+		t.Errorf("%d ranges", n)
+	}
+}
+
+// A moment is restored to the commit that was the newest then, never to a later one.
+func TestRestoreToATime(t *testing.T) {
+	h := newHarbor(t)
+	s := h.start(ship.Options{})
+	at := map[int64]uint64{}
+	for range 10 {
+		h.now.Add(1000)
+		h.put()
+		h.shipped(s)
+		at[h.now.Load()] = h.last
+	}
+	ok(t, s.Close(ctx))
+	for ms, want := range at {
+		h.restores(ship.Target{Time: time.UnixMilli(ms)}, want)
+		if want < h.last {
+			h.restores(ship.Target{Time: time.UnixMilli(ms + 999)}, want)
+		}
+	}
+	for _, ms := range []int64{0, h.now.Load() + 1} {
+		_, err := ship.RestoreOn(ctx, h.dest, vfs.NewMem(), "db", &ship.RestoreOptions{
+			To: ship.Target{Time: time.UnixMilli(ms)}})
+		wantIs(t, err, ship.ErrMoment)
+	}
+}
+
+// A database that is closed ends its shipper.
+func TestCloseOfTheDatabase(t *testing.T) {
+	h := newHarbor(t)
+	s := h.start(ship.Options{})
+	h.put()
+	ok(t, h.db.Close())
+	<-s.Ended()
+	wantIs(t, s.Err(), engine.ErrClosed)
+	wantIs(t, s.WaitFor(ctx, 100), engine.ErrClosed)
+	h.open()
+	s = h.start(ship.Options{})
+	ok(t, s.Close(ctx))
+	ok(t, s.Err())
+	h.restores(ship.Target{}, h.last)
+}
+
+// What does not retain its log cannot be shipped.
+func TestShippingNeedsRetention(t *testing.T) {
+	db := openOn(t, vfs.NewMem(), engine.Options{})
+	defer func() { ok(t, db.Close()) }()
+	_, err := ship.Start(db, ship.DirectoryOn(vfs.NewMem(), "dest"), nil)
+	wantIs(t, err, engine.ErrInvalid)
+	_, err = ship.Start(db, ship.DirectoryOn(vfs.NewMem(), "dest"), &ship.Options{Interval: -1})
+	wantIs(t, err, engine.ErrInvalid)
+}

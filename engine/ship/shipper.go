@@ -1,0 +1,414 @@
+package ship
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/internal/source"
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/wal"
+)
+
+// Options configure a Shipper. Nil and zero values are the defaults.
+type Options struct {
+	// Interval is how often what is new is shipped, if anything is, so that a lost machine costs
+	// the commits of this time. 0 means a second.
+	Interval time.Duration
+	// BaseEvery is the age of a base at which the next is made, if there are commits after it. 0
+	// means 24 hours. A base is also made when the log since the last one is as long as the
+	// database, and at least 64 MiB.
+	BaseEvery time.Duration
+	// Keep is how long a moment stays restorable. 0 means 7 days, a negative one for ever.
+	Keep time.Duration
+	// BeginAgain makes Start succeed with a new base where it would return ErrGap.
+	BeginAgain bool
+	// Timeout bounds one operation of the destination that has no content, and one with
+	// for each MiB of it. 0 means 30 seconds.
+	Timeout time.Duration
+	// OnError, if not nil, is called without locks held with a *SilentError when the shipper has
+	// had no success for two intervals, and with what ends it.
+	OnError func(error)
+	// Logger, if not nil, gets the same, and what is begun and removed.
+	Logger *slog.Logger
+
+	upkeepEvery time.Duration // how often merges and retention are looked at
+	mergeAge    time.Duration // of objects that are merged
+	mergeFan    int           // neighbours that are made one object
+	tidyAge     time.Duration // of objects that nothing refers to and that are removed
+}
+
+func (o *Options) withDefaults() (Options, error) {
+	var p Options
+	if o != nil {
+		p = *o
+	}
+	p.Interval = cmp.Or(p.Interval, time.Second)
+	p.BaseEvery = cmp.Or(p.BaseEvery, 24*time.Hour)
+	p.Keep = cmp.Or(p.Keep, 7*24*time.Hour)
+	p.Timeout = cmp.Or(p.Timeout, 30*time.Second)
+	p.upkeepEvery = cmp.Or(p.upkeepEvery, 20*time.Second)
+	p.mergeAge = cmp.Or(p.mergeAge, time.Minute)
+	p.mergeFan = cmp.Or(p.mergeFan, 32)
+	p.tidyAge = cmp.Or(p.tidyAge, time.Hour)
+	if p.Logger == nil {
+		p.Logger = slog.New(slog.DiscardHandler)
+	}
+	if p.Interval < 0 || p.BaseEvery < 0 || p.Timeout < 0 {
+		return p, invalid("Interval %v, BaseEvery %v, Timeout %v: none is negative", p.Interval,
+			p.BaseEvery, p.Timeout)
+	}
+	return p, nil
+}
+
+// Shipper copies a database to a destination as long as it runs. Its methods may be called
+// concurrently.
+type Shipper struct {
+	db       *engine.DB
+	src      *source.Source
+	dest     Destination
+	o        Options
+	epoch    uint64
+	id       uint64 // of the destination
+	consumer *engine.Consumer
+	headers  headers // of the upkeep goroutine
+
+	end     end         // of the run goroutine, as those below
+	r       *wal.Reader // of the records from next on; nil: to be made
+	next    base.SeqNum
+	pending *header // of the object that is to be put next, nil: to be made
+	object  []byte
+	slot    atomic.Uint64 // of end
+
+	kick   chan struct{}
+	copies chan *pinned         // bases that the upkeep goroutine is to make
+	rounds chan chan<- struct{} // asks for upkeep, for tests
+	sums   map[string][32]byte  // of SSTs; of the upkeep goroutine
+	tidied bool                 // what other shippers left was removed; of the upkeep goroutine
+	stop   context.CancelCauseFunc
+	ended  chan struct{}
+	work   sync.WaitGroup
+	begin  time.Time
+
+	mu       sync.Mutex
+	m        Metrics       // guarded by mu
+	lastErr  error         // guarded by mu; of the last attempt
+	fatal    error         // guarded by mu
+	reported bool          // guarded by mu: the present silence
+	changed  chan struct{} // guarded by mu: closed when m or fatal change
+	based    *pinned       // guarded by mu: the base that m.Bases waits for
+	lastBase baseMark      // guarded by mu
+
+	failing     time.Time // guarded by mu: since when upkeep fails; zero: it does not
+	upkeepCause error     // guarded by mu
+}
+
+// end is where the chain of log objects ends.
+type end struct {
+	slot       uint64 // of the next object
+	prev       uint64
+	seq        base.SeqNum
+	history    uint64
+	ms         int64
+	properties uint32
+	based      bool // there is a base before
+}
+
+// Start ships a database to a destination until Close: a base first, and every commit from then
+// on. Nil options mean the defaults. The log must be retained: see engine.Options.RetainBytes. The
+// shipper is one of the consumers of the database; where it ended is known to the destination, and
+// the next Start goes on there. To ship no more, drop the consumer, which Metrics names.
+//
+// Start returns when the destination is this shipper's: others that ship to it end with ErrFenced.
+func Start(db *engine.DB, d Destination, o *Options) (*Shipper, error) {
+	opts, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Shipper{db: db, src: source.Of(db), dest: d, o: opts, headers: headers{},
+		kick: make(chan struct{}, 1), ended: make(chan struct{}), begin: now(),
+		changed: make(chan struct{}), sums: map[string][32]byte{},
+		copies: make(chan *pinned, 1), rounds: make(chan chan<- struct{})}
+	if s.src.Log == nil {
+		return nil, engine.ErrReadOnly
+	}
+	if !s.src.History.On() {
+		return nil, invalid("the log is not retained: choose engine.Options.RetainBytes, or the " +
+			"setting retain-bytes")
+	}
+	// Why for as long as it runs: the log is not closed while a reader is open.
+	ctx, stop := context.WithCancelCause(context.Background())
+	s.stop = stop
+	ctx, done, err := db.Background(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err = s.claim(ctx); err != nil {
+		done()
+		return nil, err
+	}
+	s.o.Logger.Info("shipping begins", "epoch", s.epoch, "version", s.end.seq,
+		"consumer", s.m.Consumer)
+	s.work.Go(func() { s.run(ctx, done) })
+	return s, nil
+}
+
+// claim makes the destination that of this shipper, and finds where to go on.
+func (s *Shipper) claim(ctx context.Context) error {
+	if err := s.identify(ctx); err != nil {
+		return err
+	}
+	for {
+		found, err := look(ctx, s.dest, s.headers)
+		if err != nil {
+			return err
+		}
+		// Before the epoch is taken: the shipper of this history goes on if another one is refused.
+		if err := s.goOn(found); err != nil {
+			return err
+		}
+		s.epoch = found.epoch + 1
+		h := header{kind: kindEpoch, dbid: s.src.DBID, epoch: s.epoch, ms: s.src.NowMs()}
+		err = s.putOnce(ctx, epochName(s.epoch), h.encode(nil))
+		if errors.Is(err, errExist) {
+			continue
+		} else if err != nil {
+			return err
+		}
+		// What the shipper before has put meanwhile is found by its slot: see shipObject.
+		return s.join()
+	}
+}
+
+// identify reads whose the destination is, and makes it that of this database if it is new.
+func (s *Shipper) identify(ctx context.Context) error {
+	for {
+		h, _, err := get(ctx, s.dest, destinationName, kindDestination)
+		if err == nil {
+			if h.dbid != s.src.DBID {
+				return fmt.Errorf("%w: it has database %x, this is %x: name an empty destination",
+					ErrOther, h.dbid, s.src.DBID)
+			}
+			s.id = h.epoch
+			s.m.Consumer = fmt.Sprintf("ship %016x", s.id)
+			return nil
+		}
+		if errors.Is(err, corrupt.ErrCorrupt) { // of the first Start, torn
+			if err := s.removeTorn(ctx, err); err != nil {
+				return err
+			}
+		} else if !errors.Is(err, errNotExist) {
+			return err
+		}
+		var id [8]byte
+		_, _ = rand.Read(id[:]) // never fails
+		h = header{kind: kindDestination, dbid: s.src.DBID,
+			epoch: binary.LittleEndian.Uint64(id[:]), ms: s.src.NowMs()}
+		err = s.putOnce(ctx, destinationName, h.encode(nil))
+		if err != nil && !errors.Is(err, errExist) {
+			return err
+		}
+	}
+}
+
+// removeTorn removes the object that says whose the destination is, unless there are others.
+func (s *Shipper) removeTorn(ctx context.Context, err error) error {
+	for _, prefix := range []string{epochPrefix, basePrefix, logPrefix, sstPrefix} {
+		if infos, lerr := s.dest.List(ctx, prefix); lerr != nil || len(infos) > 0 {
+			return cmp.Or(lerr, err)
+		}
+	}
+	return s.dest.Delete(ctx, destinationName)
+}
+
+// goOn finds the end of what was shipped, and checks that this database has it and all after it.
+func (s *Shipper) goOn(found *survey) error {
+	e := end{slot: found.slot}
+	if n := len(found.bases); n > 0 {
+		b := &found.bases[n-1]
+		e.seq, e.history, e.ms, e.properties = b.seq, b.history, b.ms, b.properties
+	}
+	if n := len(found.chain); n > 0 {
+		o := &found.chain[n-1]
+		e.prev = o.lastSlot
+		if o.seq >= e.seq {
+			e.seq, e.history, e.ms, e.properties = o.seq, o.history, o.ms, o.properties
+		}
+		e.based = len(found.bases) > 0 && found.last(&found.bases[len(found.bases)-1]).Version ==
+			uint64(o.seq)
+	} else {
+		e.based = len(found.bases) > 0
+	}
+	s.end = e
+	s.slot.Store(e.slot)
+	if n := len(found.bases); n > 0 {
+		s.lastBase = baseMark{ms: found.bases[n-1].ms, seq: found.bases[n-1].seq}
+	}
+	if len(found.bases) == 0 && len(found.chain) == 0 {
+		return nil
+	}
+	err := s.src.History.Check(e.position())
+	var gone *engine.GoneError
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &gone):
+		return err
+	case gone.Other:
+		return fmt.Errorf("%w: its last commit is %s, this database ends with %d: name an empty "+
+			"destination", ErrOther, e.position(), gone.Newest)
+	}
+	// What this database remembers to have shipped is of its history: no copy has consumers, and
+	// none goes on in the same segment.
+	for _, c := range s.db.Consumers() {
+		if c.Name == s.m.Consumer && c.Position.History == e.history && e.history != 0 {
+			s.end.based = false
+			return nil
+		}
+	}
+	if !s.o.BeginAgain {
+		return fmt.Errorf("%w: version %d was shipped, %d is the oldest that is retained: ship "+
+			"with BeginAgain for a new base", ErrGap, e.seq, gone.Oldest)
+	}
+	s.end.based = false
+	return nil
+}
+
+// position is the next change.
+func (e *end) position() engine.Position {
+	return engine.Position{Version: uint64(e.seq) + 1, History: e.history}
+}
+
+// join makes the shipper a consumer.
+func (s *Shipper) join() (err error) {
+	at := s.end.position()
+	if !s.end.based {
+		at = s.src.History.At(s.src.Log.LastSeq())
+	}
+	if s.consumer, err = s.db.Consumer(s.m.Consumer, at); err != nil {
+		return err
+	}
+	s.m.Bases, s.m.Restorable = s.end.based, uint64(s.end.seq)
+	return s.consumer.Ack(at)
+}
+
+// Close ships what is not shipped yet, unless ctx ends, and ends the shipper. The error says what
+// was not shipped.
+func (s *Shipper) Close(ctx context.Context) error {
+	began := s.clock()
+	err := s.wait(ctx, func() bool { return s.m.LastSuccess.After(began) && s.m.Bases })
+	s.stop(errClosed)
+	s.work.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil && !errors.Is(s.fatal, errClosed) {
+		err = s.fatal
+	}
+	return err
+}
+
+var errClosed = errors.New("ship: the shipper is closed")
+
+// WaitFor returns when the state after a commit is restorable from the destination. The error is
+// the cause of ctx, or what has ended the shipper.
+func (s *Shipper) WaitFor(ctx context.Context, version uint64) error {
+	return s.wait(ctx, func() bool { return s.m.Restorable >= version && s.m.Bases })
+}
+
+// wait returns when done, called with mu held, returns true.
+func (s *Shipper) wait(ctx context.Context, done func() bool) error {
+	select {
+	case s.kick <- struct{}{}:
+	default:
+	}
+	for {
+		s.mu.Lock()
+		there := done()
+		fatal, changed := s.fatal, s.changed
+		s.mu.Unlock()
+		switch {
+		case there:
+			return nil
+		case fatal != nil:
+			return fatal
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return errors.Join(context.Cause(ctx), s.Err())
+		}
+	}
+}
+
+// Ended is closed when the shipper has ended, by Close, that of the database, or an error that
+// does not pass, such as ErrFenced. Err returns it.
+func (s *Shipper) Ended() <-chan struct{} { return s.ended }
+
+// Err returns what has ended the shipper, unless that is Close, or a *SilentError if it has had no
+// success for two intervals.
+func (s *Shipper) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if errors.Is(s.fatal, errClosed) {
+		return nil
+	} else if s.fatal != nil {
+		return s.fatal
+	}
+	since := s.m.LastSuccess
+	if since.IsZero() {
+		since = s.begin
+	}
+	if s.since(since) > 2*s.o.Interval {
+		return &SilentError{Since: since, Cause: s.lastErr}
+	}
+	if since := s.failing; !since.IsZero() && s.since(since) > 2*s.o.Interval {
+		return &SilentError{Since: since, Cause: s.upkeepCause}
+	}
+	return nil
+}
+
+// clock and since measure silence and age: not by the clock of the database, which tests turn.
+func (s *Shipper) clock() time.Time { return now() }
+
+func (s *Shipper) since(t time.Time) time.Duration { return now().Sub(t) }
+
+// now is the wall clock.
+func now() time.Time { return time.Now() }
+
+// watch reports silence. Why not the goroutine that ships: an operation of the destination may
+// hang.
+func (s *Shipper) watch(ctx context.Context) {
+	t := time.NewTicker(s.o.Interval)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		err := s.Err()
+		s.mu.Lock()
+		first := err != nil && s.fatal == nil && !s.reported
+		s.reported = err != nil
+		s.mu.Unlock()
+		if first {
+			s.report(err)
+		}
+	}
+}
+
+func (s *Shipper) report(err error) {
+	s.o.Logger.Error("shipping", "err", err)
+	if s.o.OnError != nil {
+		s.o.OnError(err)
+	}
+}

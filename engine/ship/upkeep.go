@@ -1,0 +1,309 @@
+package ship
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"time"
+)
+
+// minBaseLog is the least log after which a base is made before its time.
+const minBaseLog = 64 << 20
+
+// upkeep makes bases, merges log objects and removes what is not kept.
+func (s *Shipper) upkeep(ctx context.Context) {
+	t := time.NewTicker(s.o.upkeepEvery)
+	defer t.Stop()
+	defer func() {
+		select {
+		case p := <-s.copies:
+			p.copy.Release()
+		default:
+		}
+	}()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case p := <-s.copies:
+			s.makeBase(ctx, p)
+		case <-t.C:
+			s.upkeepErr(s.round(ctx))
+		case reply := <-s.rounds:
+			s.upkeepErr(s.round(ctx))
+			close(reply)
+		}
+	}
+}
+
+// makeBase makes a base that the log waits for, at the first attempt that succeeds.
+func (s *Shipper) makeBase(ctx context.Context, p *pinned) {
+	defer p.copy.Release()
+	for {
+		err := s.putBase(ctx, p)
+		if s.upkeepErr(err); err == nil || errors.Is(err, errSuperseded) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(s.o.Interval):
+		}
+	}
+}
+
+// upkeepErr remembers the result of an attempt.
+func (s *Shipper) upkeepErr(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil || errors.Is(err, errSuperseded) {
+		s.failing, s.upkeepCause = time.Time{}, nil
+		return
+	}
+	if s.upkeepCause = err; s.failing.IsZero() {
+		s.failing = s.clock()
+	}
+	s.m.Failures++
+	s.o.Logger.Warn("upkeep of the destination is tried again", "err", err)
+}
+
+// round is one round of upkeep.
+func (s *Shipper) round(ctx context.Context) error {
+	if err := s.checkEpoch(ctx); err != nil {
+		return err
+	}
+	found, err := look(ctx, s.dest, s.headers)
+	if err != nil {
+		return err
+	}
+	if why := s.baseDue(found); why != "" {
+		s.o.Logger.Info("a base is made", "why", why)
+		p, err := s.pin(ctx, s.slot.Load())
+		if err != nil {
+			return err
+		}
+		err = s.putBase(ctx, p)
+		p.copy.Release()
+		if err != nil {
+			return err
+		}
+		if found, err = look(ctx, s.dest, s.headers); err != nil {
+			return err
+		}
+	}
+	if err := s.removeStrays(ctx, found); err != nil {
+		return err
+	}
+	if err := s.merge(ctx, found); err != nil {
+		return err
+	}
+	return s.retain(ctx, found)
+}
+
+// baseDue returns why a base is to be made now, or "".
+func (s *Shipper) baseDue(found *survey) string {
+	s.mu.Lock()
+	mark, waiting := s.lastBase, s.based != nil
+	end := s.m.Restorable
+	s.mu.Unlock()
+	n := len(found.bases)
+	switch {
+	case waiting || n == 0:
+		return "" // one is being made
+	case found.last(&found.bases[n-1]).Version < s.lastOf(found):
+		return "objects are damaged or missing"
+	case end == uint64(mark.seq):
+		return "" // nothing is new
+	case s.src.NowMs()-mark.ms >= s.o.BaseEvery.Milliseconds():
+		return "the last one is old"
+	case mark.logBytes >= max(minBaseLog, mark.bytes):
+		return "the log since is long"
+	}
+	return ""
+}
+
+// lastOf returns the last commit in the log objects.
+func (s *Shipper) lastOf(found *survey) uint64 {
+	if n := len(found.chain); n > 0 {
+		return uint64(found.chain[n-1].seq)
+	}
+	return 0
+}
+
+// merge makes one object of many neighbours that are old and small. Each is merged twice at most.
+func (s *Shipper) merge(ctx context.Context, found *survey) error {
+	now, fan := s.src.NowMs(), s.o.mergeFan
+	for i := 0; i+fan <= len(found.chain); {
+		n, size := 1, found.chain[i].bodyBytes
+		width := found.chain[i].width(fan)
+		for n < fan && found.chain[i+n].follows && found.chain[i+n].width(fan) == width &&
+			found.chain[i+n].prev == found.chain[i+n-1].lastSlot {
+			size += found.chain[i+n].bodyBytes
+			n++
+		}
+		age := s.o.mergeAge.Milliseconds()
+		if width > 0 {
+			age *= int64(fan)
+		}
+		if n < fan || width > 1 || size > maxObjectBytes || now-found.chain[i+n-1].ms < age {
+			i++
+			continue
+		}
+		if err := s.mergeRun(ctx, found.chain[i:i+n]); err != nil {
+			return err
+		}
+		i += n
+	}
+	return nil
+}
+
+// width returns how often what is in an object has been merged.
+func (o *logObject) width(fan int) int {
+	switch n := int(o.lastSlot - o.slot + 1); {
+	case n < fan:
+		return 0
+	case n < fan*fan:
+		return 1
+	}
+	return 2
+}
+
+// mergeRun puts an object with the content of neighbours, reads it again, and removes them.
+func (s *Shipper) mergeRun(ctx context.Context, run []logObject) error {
+	first, last := &run[0], &run[len(run)-1]
+	h := header{kind: kindLog, dbid: s.src.DBID, epoch: s.epoch, slot: first.slot,
+		lastSlot: last.lastSlot, prev: first.prev, from: first.from,
+		fromHistory: first.fromHistory, seq: last.seq, history: last.history, ms: last.ms,
+		properties: last.properties}
+	var body []byte
+	for i := range run {
+		_, b, err := get(ctx, s.dest, run[i].name, kindLog)
+		if err != nil {
+			return err
+		}
+		body = append(body, b...)
+	}
+	object := h.encode(body)
+	name := logName(h.slot, h.lastSlot)
+	if err := s.putOnce(ctx, name, object); err != nil && !errors.Is(err, errExist) {
+		return err
+	}
+	b, err := read(ctx, s.dest, name, 0, -1)
+	if err != nil {
+		return err
+	}
+	if got, gotBody, err := decodeObject(name, kindLog, b); err != nil ||
+		!bytes.Equal(gotBody, body) || got.slot != h.slot || got.lastSlot != h.lastSlot {
+		return nil // the name is spoilt: the objects stay as they are
+	}
+	for i := range run {
+		if err := s.remove(ctx, run[i].name); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.m.Merges++
+	s.m.MergedBytes += int64(len(object))
+	return nil
+}
+
+// retain removes what is needed for no moment that is kept: bases before the last one that is old
+// enough, then the log before that, then SSTs of no base.
+func (s *Shipper) retain(ctx context.Context, found *survey) error {
+	oldest := 0
+	if s.o.Keep >= 0 {
+		for i := range found.bases {
+			if s.src.NowMs()-found.bases[i].ms >= s.o.Keep.Milliseconds() {
+				oldest = i
+			}
+		}
+	}
+	if len(found.bases) == 0 || oldest == 0 && s.tidied {
+		return nil
+	}
+	kept := found.bases[oldest:]
+	for i := range found.bases[:oldest] {
+		if err := s.remove(ctx, found.bases[i].name); err != nil {
+			return err
+		}
+	}
+	first := kept[0].slot
+	for i := range kept {
+		first = min(first, kept[i].slot)
+	}
+	for _, o := range found.logs {
+		if o.last < first {
+			if err := s.remove(ctx, o.info.Name); err != nil {
+				return err
+			}
+		}
+	}
+	if err := s.removeSSTs(ctx, kept); err != nil {
+		return err
+	}
+	s.tidied = true
+	return nil
+}
+
+// removeStrays removes what a merge has left.
+func (s *Shipper) removeStrays(ctx context.Context, found *survey) error {
+	for _, o := range found.stray {
+		if _, _, err := get(ctx, s.dest, o.by, kindLog); err != nil {
+			return err
+		}
+		if err := s.remove(ctx, o.name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeSSTs removes SSTs that are in none of the bases, unless they are young: they may be of a
+// base that another shipper makes.
+func (s *Shipper) removeSSTs(ctx context.Context, bases []baseObject) error {
+	needed := map[string]bool{}
+	for i := range bases {
+		_, body, err := get(ctx, s.dest, bases[i].name, kindBase)
+		if err != nil {
+			return err
+		}
+		files, err := decodeFiles(bases[i].name, body)
+		if err != nil {
+			return err
+		}
+		for j := range files {
+			needed[sstName(files[j].sum)] = true
+		}
+	}
+	infos, err := s.dest.List(ctx, sstPrefix)
+	if err != nil {
+		return err
+	}
+	for _, info := range infos {
+		if needed[info.Name] || s.since(info.Modified) < s.o.tidyAge {
+			continue
+		}
+		if err := s.remove(ctx, info.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remove removes an object, if no other shipper has begun.
+func (s *Shipper) remove(ctx context.Context, name string) error {
+	if err := s.checkEpoch(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := s.bounded(ctx, 0)
+	defer cancel()
+	if err := s.dest.Delete(ctx, name); err != nil {
+		return err
+	}
+	delete(s.headers, name)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.m.Removed++
+	return nil
+}
