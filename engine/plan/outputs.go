@@ -239,11 +239,8 @@ func (q *query) checkShape() error {
 		return queryError(0, "row keys need a query of one table without groups")
 	}
 	if q.sel.Distinct {
-		for _, o := range q.order {
-			if q.outputIndex(o.Expr) < 0 {
-				return queryError(q.position(o.Expr),
-					"with DISTINCT, ORDER BY must name a column of the result: %s", o.Expr)
-			}
+		if err := q.checkDistinctOrder(); err != nil {
+			return err
 		}
 	}
 	semi := uint64(0)
@@ -255,6 +252,31 @@ func (q *query) checkShape() error {
 	for _, e := range q.visible() {
 		if sourcesOf(e)&semi != 0 {
 			return queryError(q.position(e), "%s: a semi or anti join returns no columns", e)
+		}
+	}
+	return nil
+}
+
+// checkDistinctOrder refuses an order by what no row of the result has: of rows that are one, each
+// could have another value.
+func (q *query) checkDistinctOrder() error {
+	f := finisher{q: q}
+	for _, o := range q.order {
+		if q.page && q.outputIndex(o.Expr) < 0 {
+			return queryError(q.position(o.Expr),
+				"pages with DISTINCT are ordered by columns of the result only, not %s", o.Expr)
+		}
+		var lost expr.Expr
+		expr.Walk(f.whole(o.Expr, f.outputAt), func(x expr.Expr) bool {
+			switch x.(type) {
+			case expr.Column, expr.Agg:
+				lost = x
+			}
+			return lost == nil
+		})
+		if lost != nil {
+			return queryError(q.position(o.Expr), "with DISTINCT or UNION, ORDER BY takes columns "+
+				"of the result, and %s is none; add it to them", lost)
 		}
 	}
 	return nil
