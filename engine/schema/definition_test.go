@@ -162,10 +162,10 @@ func TestFieldsOfKeys(t *testing.T) {
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	for i, want := range []string{"s string", "n int16", "f float64", "d decimal",
-		"full time(full)", "flag bool nullable", "at time(s)",
-		"fold string collate ascii nullable", "net ipprefix nullable", "list list of int8",
-		"late int32"} {
+	for i, want := range []string{"s TEXT", "n INT16", "f FLOAT", "d DECIMAL",
+		"full TIMESTAMP(full)", "flag BOOL nullable", "at TIMESTAMP(s)",
+		"fold TEXT COLLATE NOCASE nullable", "net IPPREFIX nullable", "list INT8[]",
+		"late INT32"} {
 		if got := table.Columns[i].String(); got != want {
 			t.Errorf("column %d is %s, want %s", i, got, want)
 		}

@@ -213,7 +213,7 @@ func TestMigrate(t *testing.T) {
 	if text := strings.Join(log, "\n"); text != `drop index x
 drop index z
 set default of column a to 'q'
-add column new int8
+add column new INT8
 drop column old
 add index w
 gone: x
@@ -226,7 +226,7 @@ add index z` {
 	}
 	for _, bad := range []struct{ table, want string }{
 		{`{"name":"t","columns":[{"name":"id","type":"int64"},{"name":"a","type":"bytes"}],
-			"primary_key":["id"]}`, `column "a" is now a bytes, before a string`},
+			"primary_key":["id"]}`, `column "a" is now a BYTES, before a TEXT`},
 		{`{"name":"t","columns":[{"name":"id","type":"int64"},
 			{"name":"a","type":"string","nullable":true}],"primary_key":["id"]}`, `nullable`},
 		{`{"name":"t","columns":[{"name":"id","type":"int64"},{"name":"a","type":"string"}],

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -273,7 +274,7 @@ func (c *Column) DefaultValue() expr.Value {
 	return *c.Default
 }
 
-// String describes the column, for example "at time(ms) nullable".
+// String describes the column, for example "at TIMESTAMP(ms) nullable".
 func (c *Column) String() string {
 	s := c.Name + " " + c.typeName()
 	if c.Nullable {
@@ -282,12 +283,44 @@ func (c *Column) String() string {
 	return s
 }
 
-// typeName describes the type, for example "list of fixed(2)".
+// typeName is TypeText with the collation.
 func (c *Column) typeName() string {
-	f := keycodec.Field{Type: c.Type, Unit: c.Unit, Scale: c.Scale, Collation: c.Collation}
-	s := f.String()[1:] // without the name, which is empty, and the space after it
-	if c.List {
-		s = "list of " + s
+	switch s := c.TypeText(); c.Collation {
+	case keycodec.CollateASCII:
+		return s + " COLLATE NOCASE"
+	case keycodec.CollateUnicode:
+		return s + " COLLATE UNICODE"
+	default:
+		return s
 	}
-	return s
+}
+
+// typeTexts are the words of CREATE TABLE for types without arguments.
+var typeTexts = map[keycodec.Type]string{
+	keycodec.TypeString: "TEXT", keycodec.TypeBytes: "BYTES", keycodec.TypeBool: "BOOL",
+	keycodec.TypeInt64: "INT", keycodec.TypeInt32: "INT32", keycodec.TypeInt16: "INT16",
+	keycodec.TypeInt8: "INT8", keycodec.TypeUint64: "UINT64", keycodec.TypeUint32: "UINT32",
+	keycodec.TypeUint16: "UINT16", keycodec.TypeUint8: "UINT8", keycodec.TypeFloat64: "FLOAT",
+	keycodec.TypeFloat32: "FLOAT32", keycodec.TypeDecimal: "DECIMAL", keycodec.TypeUUID: "UUID",
+	keycodec.TypeIP: "IP", keycodec.TypeIPPrefix: "IPPREFIX",
+}
+
+// TypeText returns the type in the words of CREATE TABLE, for example "DECIMAL(18, 2)[]", empty if
+// there are none.
+func (c *Column) TypeText() string {
+	name := typeTexts[c.Type]
+	switch {
+	case c.Type == keycodec.TypeFixed:
+		name = fmt.Sprintf("DECIMAL(%d, %d)", keycodec.MaxScale, c.Scale)
+	case c.Type == keycodec.TypeTime && c.Unit == keycodec.Day:
+		name = "DATE"
+	case c.Type == keycodec.TypeTime:
+		unit := map[keycodec.Unit]string{keycodec.Second: "s", keycodec.Millisecond: "ms",
+			keycodec.Microsecond: "us", keycodec.Nanosecond: "ns", keycodec.FullRange: "full"}
+		name = "TIMESTAMP(" + unit[c.Unit] + ")"
+	}
+	if c.List {
+		name += "[]"
+	}
+	return name
 }

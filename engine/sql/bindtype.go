@@ -32,7 +32,7 @@ func (t typ) String() string {
 	}
 	c := t.column
 	c.List = t.list
-	return TypeText(&c)
+	return c.TypeText()
 }
 
 // typeOf returns the type of a bound expression.

@@ -88,7 +88,7 @@ func (d *describer) column(c *schema.Column) syntax.ColumnDef {
 	out := syntax.ColumnDef{Name: syntax.Name{Text: c.Name}, Nullable: c.Nullable}
 	scalar := *c
 	scalar.List = false
-	name, args, _ := strings.Cut(strings.TrimSuffix(TypeText(&scalar), ")"), "(")
+	name, args, _ := strings.Cut(strings.TrimSuffix(scalar.TypeText(), ")"), "(")
 	if out.Type = (syntax.TypeName{Name: name, List: c.List}); name == "" {
 		d.fail("the type of column " + syntax.QuoteName(c.Name))
 	}

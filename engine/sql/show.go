@@ -95,7 +95,7 @@ func (d *describer) showColumns() (rows [][]syntax.Expr) {
 		case c.Default != nil:
 			value = textLiteral(syntax.FormatExpr(d.literal(*c.Default)))
 		}
-		rows = append(rows, []syntax.Expr{textLiteral(c.Name), textLiteral(TypeText(c)),
+		rows = append(rows, []syntax.Expr{textLiteral(c.Name), textLiteral(c.TypeText()),
 			boolLiteral(c.Nullable), key, value})
 	}
 	return rows

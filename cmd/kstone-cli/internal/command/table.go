@@ -265,7 +265,7 @@ func describe(a *cli.App, found *table.Table) error {
 		if def = c.Generated.String(); c.Default != nil {
 			def = c.Default.String()
 		}
-		rows = append(rows, []string{c.Name, sql.TypeText(c), null, def})
+		rows = append(rows, []string{c.Name, c.TypeText(), null, def})
 	}
 	if err := a.Grid([]string{"column", "type", "", "default"}, rows, 4); err != nil {
 		return err
