@@ -27,6 +27,7 @@ func TestCondition(t *testing.T) {
 		"n > 7 OR a.b < 1":         "true",
 		"N = 7":                    "false", // names have one case only; absent ones are NULL
 		"N IS NULL":                "true",
+		"n = 7 AND N IS NULL":      "true",
 		"at >= '2023-11-14T00:00:00Z' AND at < '2023-11-15T00:00:00Z'": "true",
 		"tags CONTAINS 'y'":        "true",
 		"upper(name) IN ('PISA')":  "true",

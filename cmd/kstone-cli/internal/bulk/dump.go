@@ -36,8 +36,7 @@ those.`,
 		Example: `  kstone-cli dump cities.db > cities.sql
   kstone-cli sql copy.db - < cities.sql
   kstone-cli dump cities.db cities`,
-		Args:              a.Arguments(0, -1),
-		ValidArgsFunction: a.CompleteTable,
+		Args: a.Arguments(0, -1),
 	}
 	var to string
 	a.ToFlag(cmd, &to)

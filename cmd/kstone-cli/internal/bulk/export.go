@@ -36,7 +36,6 @@ table of the same columns. In CSV, NULL is an empty cell, an empty text "", a li
 	}
 	a.OutputVar(cmd, "`FORMAT`: jsonl or csv; default: jsonl", []string{"jsonl", "csv"})
 	cmd.Flags().StringVar(&table, "table", "", "write the rows of this `TABLE`")
-	_ = cmd.RegisterFlagCompletionFunc("table", a.CompleteTableFlag)
 	a.ToFlag(cmd, &to)
 	a.InternalFlag(cmd, &internal)
 	cli.Before(cmd, func() error {

@@ -153,6 +153,11 @@ func (a *App) with(path string, m Mode, fn func(*Database) error) (err error) {
 	return fn(d)
 }
 
+// OnEither runs fn with the database in path, a directory or a URL, to look something up.
+func (a *App) OnEither(path string, fn func(*Database) error) error {
+	return a.with(path, ReadOnly, fn)
+}
+
 // OpenDB opens a database, in a directory or by URL. Options of the engine other than those of the
 // command line can be given.
 func (a *App) OpenDB(path string, m Mode, o *engine.Options) (*Database, error) {

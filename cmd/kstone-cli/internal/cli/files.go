@@ -23,7 +23,7 @@ func (a *App) Into(name string, fn func() error) (err error) {
 	if name == "" {
 		return fn()
 	}
-	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*")
+	f, err := NewFile(name)
 	if err != nil {
 		return err
 	}
@@ -31,9 +31,6 @@ func (a *App) Into(name string, fn func() error) (err error) {
 	defer func() { a.Out, a.OutTTY, a.Color = out, tty, color }()
 	a.Out, a.OutTTY, a.Color = f, false, false
 	err = fn()
-	if err == nil {
-		err = f.Chmod(0o644)
-	}
 	if err == nil {
 		err = f.Sync()
 	}
@@ -44,6 +41,18 @@ func (a *App) Into(name string, fn func() error) (err error) {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
 	return nil
+}
+
+// NewFile creates a file that is to be renamed to name when it is complete.
+func NewFile(name string) (*os.File, error) {
+	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*")
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Chmod(0o644); err != nil {
+		return nil, errors.Join(err, f.Close(), os.Remove(f.Name()))
+	}
+	return f, nil
 }
 
 // Interruptible returns a reader that fails when ctx ends, also while it waits for input.

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/meter"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/engine/expr"
@@ -110,35 +108,6 @@ func (t *Tables) Names() (names []string) {
 		names = append(names, found.Name())
 	}
 	return names
-}
-
-// CompleteTable completes the argument after the database with the names of tables.
-func (a *App) CompleteTable(_ *cobra.Command, args []string, prefix string) ([]string,
-	cobra.ShellCompDirective) {
-	return a.CompleteFirst(args, func(path string) (found []string) {
-		_ = a.WithTables(context.Background(), path, ReadOnly, func(t *Tables) error {
-			for _, name := range t.Names() {
-				if strings.HasPrefix(name, prefix) {
-					found = append(found, name)
-				}
-			}
-			return nil
-		})
-		return found
-	})
-}
-
-// CompleteTableFlag completes a flag whose value is a table of the database that is the first
-// argument.
-func (a *App) CompleteTableFlag(cmd *cobra.Command, args []string, prefix string) ([]string,
-	cobra.ShellCompDirective) {
-	if a.Open == nil && len(args) > 1 {
-		args = args[:1]
-	}
-	if a.Open != nil {
-		args = nil
-	}
-	return a.CompleteTable(cmd, args, prefix)
 }
 
 // KeyColumnsText describes columns of a key: "at desc, id".
@@ -254,23 +223,6 @@ func dateText(v expr.Value) expr.Value {
 		return expr.String(t.Format(time.DateOnly))
 	}
 	return v
-}
-
-// CompleteFirst completes the first argument after the database with what find returns. In a
-// system shell find opens the database, read-only.
-func (a *App) CompleteFirst(args []string, find func(path string) []string) ([]string,
-	cobra.ShellCompDirective) {
-	path := ""
-	if a.Open == nil {
-		if len(args) == 0 {
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		}
-		path, args = args[0], args[1:]
-	}
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return find(path), cobra.ShellCompDirectiveNoFileComp
 }
 
 // QuoteName returns the name of a table or column for a statement.

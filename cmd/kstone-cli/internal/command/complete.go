@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/layout"
 	"github.com/kstonedb/kstone/engine"
@@ -19,20 +17,6 @@ const (
 	// completionTime is how long it may take: a person does not wait longer for a Tab.
 	completionTime = 300 * time.Millisecond
 )
-
-// completePK completes the argument after the database with partition keys.
-func completePK(a *cli.App) cobra.CompletionFunc {
-	return func(_ *cobra.Command, args []string, prefix string) ([]string,
-		cobra.ShellCompDirective) {
-		return a.CompleteFirst(args, func(path string) (found []string) {
-			_ = a.WithDB(path, cli.ReadOnly, func(d *cli.Database) error {
-				found = partitions(d, prefix)
-				return nil
-			})
-			return found
-		})
-	}
-}
 
 // partitions returns the first partition keys that begin with prefix. It jumps from
 // one to the next and never reads a partition.
@@ -112,4 +96,24 @@ func parts(d *cli.Database, pkText string, before []string, prefix string) []str
 		}
 	}
 	return found
+}
+
+// itemFields returns the names of the fields of the keys, and of the values of the first items.
+func itemFields(d *cli.Database) (names []string) {
+	for _, c := range d.Schema.Columns() {
+		names = append(names, c.Name)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), completionTime)
+	defer cancel()
+	for item, err := range d.Scan(ctx, engine.Scan{Unordered: true, Limit: maxCandidates}) {
+		if err != nil {
+			break
+		}
+		for _, name := range layout.FieldNames(item.Value) {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
 }

@@ -32,8 +32,7 @@ counted apart, on standard error, or with --internal as items; --table counts ro
   kstone-cli count cities.db IT --sk-prefix Lombardy
   kstone-cli count cities.db --where "population > 1000000"
   kstone-cli count my.db --table towns`,
-		Args:              a.Arguments(0, 1),
-		ValidArgsFunction: completePK(a),
+		Args: a.Arguments(0, 1),
 	}
 	f.conditions.add(a, cmd)
 	f.keys.addPrefix(cmd)

@@ -44,8 +44,7 @@ nulls first or last, after its name, and each before it for one entry for every
 element of a list. If the build is interrupted, the same command goes on with it.`,
 		Example: examples(a, "index create cities.db cities by_name name 'population desc'",
 			"index create cities.db cities by_id id --unique --shard 16"),
-		Args:              a.Arguments(3, -1),
-		ValidArgsFunction: a.CompleteTable,
+		Args: a.Arguments(3, -1),
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&f.unique, "unique", false, "no two rows may agree in all columns")
@@ -103,12 +102,11 @@ func sqlName(name string) string { return `"` + strings.ReplaceAll(name, `"`, `"
 
 func indexListCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
-		Use:               a.Use("list", "[TABLE]"),
-		Short:             "List the indexes",
-		Long:              "List the indexes of a table, or of all tables.",
-		Example:           examples(a, "index list cities.db"),
-		Args:              a.Arguments(0, 1),
-		ValidArgsFunction: a.CompleteTable,
+		Use:     a.Use("list", "[TABLE]"),
+		Short:   "List the indexes",
+		Long:    "List the indexes of a table, or of all tables.",
+		Example: examples(a, "index list cities.db"),
+		Args:    a.Arguments(0, 1),
 		RunE: a.OnTables(cli.ReadOnly, func(_ context.Context, t *cli.Tables, args []string) error {
 			list, err := chosen(t, args)
 			if err != nil {
@@ -143,9 +141,8 @@ func indexDropCommand(a *cli.App) *cobra.Command {
 		Short: "Remove an index",
 		Long: `Remove an index of a table. If this is interrupted, the next drop
 finishes it.`,
-		Example:           examples(a, "index drop cities.db cities by_name"),
-		Args:              a.Arguments(2, 2),
-		ValidArgsFunction: a.CompleteTable,
+		Example: examples(a, "index drop cities.db cities by_name"),
+		Args:    a.Arguments(2, 2),
 		RunE: onIndex(a, func(args []string) string {
 			return fmt.Sprintf("DROP INDEX %s ON %s", sqlName(args[1]), sqlName(args[0]))
 		}),
@@ -160,9 +157,8 @@ func indexVerifyCommand(a *cli.App) *cobra.Command {
 		Short: "Check that every row has its entries and every entry its row",
 		Long: `Check, in one snapshot, that every row has its entries in all indexes and that every
 entry belongs to a row. Damage is reported and the exit code is then 5.`,
-		Example:           examples(a, "index verify cities.db", "index verify cities.db cities"),
-		Args:              a.Arguments(0, 1),
-		ValidArgsFunction: a.CompleteTable,
+		Example: examples(a, "index verify cities.db", "index verify cities.db cities"),
+		Args:    a.Arguments(0, 1),
 		RunE: a.OnTables(cli.ReadOnly, func(ctx context.Context, t *cli.Tables,
 			args []string) error {
 			return verifyIndexes(ctx, a, t, args)

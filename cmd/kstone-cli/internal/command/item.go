@@ -29,8 +29,7 @@ Exit code 3 says that there is no such item.`,
   kstone-cli get my.db user#1 --sk profile -o json
   kstone-cli get cities.db IT --sk-part Lombardy --sk-part "Provincia di Brescia" --sk-part Brescia
   kstone-cli get my.db picture -o raw > picture.png`,
-		Args:              a.Arguments(1, 1),
-		ValidArgsFunction: completePK(a),
+		Args: a.Arguments(1, 1),
 	}
 	key.add(a, cmd)
 	a.ItemFlag(cmd)
@@ -116,8 +115,7 @@ A value that begins with - goes after --, one that is long or binary into a file
   kstone-cli put my.db lock me --if-absent
   kstone-cli put my.db picture --value-file picture.png
   kstone-cli put my.db number -- -5`,
-		Args:              a.Arguments(1, 2),
-		ValidArgsFunction: completePK(a),
+		Args: a.Arguments(1, 2),
 	}
 	key.add(a, cmd)
 	a.SetFlag(cmd)
@@ -127,6 +125,7 @@ A value that begins with - goes after --, one that is long or binary into a file
 		"write only if there is no such item (exit code 4 if there is)")
 	cmd.Flags().StringVar(&valueFile, "value-file", "",
 		"read the value from a `FILE`, - for standard input")
+	_ = cmd.MarkFlagFilename("value-file")
 	a.DurabilityFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if cmd.Flags().Changed("ttl") && ttl <= 0 {
@@ -200,8 +199,7 @@ With --all every item of the partition is deleted in one step.`,
 		Example: `  kstone-cli delete my.db user#1
   kstone-cli delete my.db user#1 --sk status --missing-ok
   kstone-cli delete my.db user#1 --all`,
-		Args:              a.Arguments(1, 1),
-		ValidArgsFunction: completePK(a),
+		Args: a.Arguments(1, 1),
 	}
 	key.add(a, cmd)
 	cmd.Flags().BoolVar(&all, "all", false,

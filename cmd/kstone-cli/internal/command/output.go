@@ -16,6 +16,8 @@ import (
 type output struct {
 	io.WriteCloser
 	program *exec.Cmd // nil for a file
+	file    *os.File  // of a file: it has another name until it is complete
+	name    string    // which name that is
 	shown   bool      // the program shows it on the terminal
 	gone    bool      // the program reads no more
 }
@@ -30,13 +32,24 @@ func (o *output) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Close waits for the program.
+// Close waits for the program, or gives the file its name.
 func (o *output) Close() error {
 	err := o.WriteCloser.Close()
-	if o.program == nil {
-		return err
+	if o.program != nil {
+		return o.program.Wait()
 	}
-	return o.program.Wait()
+	if err == nil {
+		err = os.Rename(o.file.Name(), o.name)
+	}
+	return err
+}
+
+// drop removes a file that is not complete. What a program has read stays read.
+func (o *output) drop() error {
+	if o.program != nil {
+		return o.Close()
+	}
+	return errors.Join(o.WriteCloser.Close(), os.Remove(o.file.Name()))
 }
 
 // pipe starts a program of the system's shell that reads what is written.
@@ -71,7 +84,9 @@ func (s *session) setOutput(name string, once bool) error {
 	if line, ok := strings.CutPrefix(name, "|"); ok {
 		to, err = s.pipe(strings.TrimSpace(line), false)
 	} else {
-		to.WriteCloser, err = os.Create(name)
+		to.name = name
+		to.file, err = cli.NewFile(name)
+		to.WriteCloser = to.file
 	}
 	if err != nil {
 		return err
@@ -80,8 +95,13 @@ func (s *session) setOutput(name string, once bool) error {
 	return nil
 }
 
-// endOnce goes back to the terminal after the command that .once was for.
-func (s *session) endOnce() {
+// endOnce goes back to the terminal after the command that .once was for. If that has failed, the
+// file is not left half full.
+func (s *session) endOnce(err error) {
+	if s.once && err != nil {
+		s.report(s.output.drop())
+		s.output, s.once = nil, false
+	}
 	if s.once {
 		s.closeOutput()
 	}

@@ -36,8 +36,7 @@ With --after CURSOR the same query goes on exactly there, whatever was written s
   kstone-cli query cities.db IT --sk-prefix Lombardy --sk-prefix "Provincia di Brescia"
   kstone-cli query cities.db IT --sk-prefix Lombardy --sk-ge "Provincia di Milano"
   kstone-cli query cities.db IT --where "population > 1000000"`,
-		Args:              a.Arguments(1, 1),
-		ValidArgsFunction: completePK(a),
+		Args: a.Arguments(1, 1),
 	}
 	conditions.add(a, cmd)
 	where.add(cmd)

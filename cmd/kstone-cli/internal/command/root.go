@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"strings"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/bulk"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
@@ -70,6 +69,8 @@ func root(a *cli.App) *cobra.Command {
 	root.SetErr(a.Err)
 	root.SetFlagErrorFunc(cli.FlagError)
 	root.SetHelpCommand(a.HelpCommand(root))
+	root.CompletionOptions.DisableDefaultCmd = true
+	a.WrapHelp(root)
 	flags := root.PersistentFlags()
 	flags.BoolVar(&a.Timing, "timing", a.Timing, "print how long the command took")
 	for _, group := range groups(a) {
@@ -85,12 +86,15 @@ func root(a *cli.App) *cobra.Command {
 	}
 	if a.Open != nil { // no name of a program before the command
 		root.Use = ""
-		root.CompletionOptions.DisableDefaultCmd = true
-		root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "{{.UseLine}}",
-			"{{trim .UseLine}}", 1))
+	} else {
+		root.SetHelpCommandGroupID(firstGroup)
+		completeAsShell(a, root, nil)
 	}
 	return root
 }
+
+// firstGroup is the title of the group of commands to start with.
+const firstGroup = "Start here"
 
 const rootHelp = `kstone-cli explores and maintains kstone databases.
 
@@ -137,7 +141,9 @@ func groups(a *cli.App) []group {
 		group{"Prove and rescue", []*cobra.Command{
 			upkeep.RepairCommand(a), upkeep.TortureCommand(a),
 		}},
-		group{"Start here", []*cobra.Command{shellCommand(a), demoCommand(a), versionCommand(a)}})
+		group{firstGroup, []*cobra.Command{
+			shellCommand(a), demoCommand(a), completionCommand(a), versionCommand(a),
+		}})
 }
 
 func versionCommand(a *cli.App) *cobra.Command {

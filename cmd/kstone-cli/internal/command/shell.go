@@ -302,7 +302,7 @@ func (s *session) execute(words []shell.Word) error {
 		s.last = cmd
 	}
 	s.fail(err)
-	s.endOnce()
+	s.endOnce(err)
 	return err
 }
 

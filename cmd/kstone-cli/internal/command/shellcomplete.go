@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -54,6 +55,11 @@ func (s *session) candidates(words []shell.Word, prefix string) []string {
 		return line.flags()
 	case verb == "table" || verb == "index":
 		return s.tableCandidates(root.Commands()[i], words[1:])
+	case verb == "settings":
+		names, _ := cli.CompleteSetting(nil, nil, prefix)
+		return names
+	case verb == "dump" || verb == "sql" && len(line.args) == 0:
+		return s.tableNames()
 	case verb == "import" && len(line.args) == 0:
 		return files(prefix)
 	case slices.Contains([]string{"get", "put", "delete", "query", "count", "stripe"}, verb) &&
@@ -63,7 +69,61 @@ func (s *session) candidates(words []shell.Word, prefix string) []string {
 	return nil
 }
 
-// tableCandidates returns what stands after table or index: a command, then a table.
+// tableNames returns the names of tables.
+func (s *session) tableNames() []string {
+	t := s.tables()
+	if t == nil {
+		return nil
+	}
+	return t.Names()
+}
+
+// tables returns the tables of the database, nil if they cannot be read soon.
+func (s *session) tables() *cli.Tables {
+	ctx, cancel := context.WithTimeout(context.Background(), completionTime)
+	defer cancel()
+	t, err := s.command().OpenTables(ctx, s.db)
+	if err != nil {
+		return nil
+	}
+	return t
+}
+
+// columns returns the names of the columns of a table, of all without a name, or with one that is
+// not known.
+func (s *session) columns(table string) (names []string) {
+	t := s.tables()
+	if t == nil {
+		return nil
+	}
+	for _, found := range t.Tables() {
+		if table == "" || found.Name() == table {
+			for _, c := range found.Schema().Columns {
+				if !c.Dropped {
+					names = append(names, c.Name)
+				}
+			}
+		}
+	}
+	return names
+}
+
+// indexes returns the names of the indexes of a table.
+func (s *session) indexes(table string) (names []string) {
+	t := s.tables()
+	if t == nil {
+		return nil
+	}
+	if found, err := t.Table(table); err == nil {
+		for _, x := range found.Schema().Indexes {
+			names = append(names, x.Name)
+		}
+	}
+	return names
+}
+
+// tableCandidates returns what stands after table or index: a command, then a table, then an index
+// to drop or the columns of a new one.
 func (s *session) tableCandidates(cmd *cobra.Command, words []shell.Word) (names []string) {
 	switch len(words) {
 	case 0:
@@ -71,7 +131,15 @@ func (s *session) tableCandidates(cmd *cobra.Command, words []shell.Word) (names
 			names = append(names, sub.Name())
 		}
 	case 1:
-		names, _ = s.command().CompleteTable(cmd, nil, "")
+		return s.tableNames()
+	case 2:
+		if cmd.Name() == "index" && words[0].Text == "drop" {
+			return s.indexes(words[1].Text)
+		}
+	case 3:
+		if cmd.Name() == "index" && words[0].Text == "create" {
+			return s.columns(words[1].Text)
+		}
 	}
 	return names
 }
@@ -97,8 +165,7 @@ func (s *session) dotCandidates(root *cobra.Command, name, prefix string) []stri
 	case ".read", ".once", ".output", ".import":
 		return files(prefix)
 	case ".schema", ".indexes", ".dump":
-		names, _ := s.command().CompleteTable(nil, nil, "")
-		return names
+		return s.tableNames()
 	}
 	if p := preferenceOf(name); p != nil {
 		return p.values
@@ -111,6 +178,7 @@ type typedLine struct {
 	cmd   *cobra.Command
 	args  []string
 	parts []string    // values of --sk-prefix or --sk-part
+	table string      // value of --table
 	open  *pflag.Flag // the flag whose value comes next
 }
 
@@ -156,6 +224,23 @@ func (l *typedLine) value(text string) {
 	if l.open.Name == "sk-prefix" || l.open.Name == "sk-part" {
 		l.parts = append(l.parts, text)
 	}
+	if l.open.Name == "table" {
+		l.table = text
+	}
+}
+
+// fieldNames returns the names that a condition may have after what was typed of it: columns of a
+// table, or fields of the keys and of the values of the first items.
+func (s *session) fieldNames(l *typedLine, prefix string) (found []string) {
+	head := prefix[:strings.LastIndexAny(prefix, " (")+1]
+	names := s.columns(l.table)
+	if l.table == "" {
+		names = itemFields(s.db)
+	}
+	for _, name := range names {
+		found = append(found, head+name)
+	}
+	return found
 }
 
 // flags returns the flags of the command.
@@ -178,9 +263,20 @@ func (s *session) flagValues(l *typedLine, prefix string) []string {
 		return []string{"sync", "process"}
 	case "format":
 		return []string{"jsonl", "csv"}
+	case "from", "to":
+		switch {
+		case l.cmd.Flags().Lookup("from") == nil:
+			return files(prefix) // where the output goes
+		case len(l.args) > 0:
+			return parts(s.db, l.args[0], l.parts, prefix)
+		}
+		return partitions(s.db, prefix)
+	case "pk-prefix":
+		return partitions(s.db, prefix)
 	case "table":
-		names, _ := s.command().CompleteTable(l.cmd, nil, "")
-		return names
+		return s.tableNames()
+	case "where":
+		return s.fieldNames(l, prefix)
 	case "value-file":
 		return files(prefix)
 	case "sk-prefix", "sk-part", "sk-eq", "sk-lt", "sk-le", "sk-gt", "sk-ge", "sk-begins-with":

@@ -61,7 +61,7 @@ func (s *session) statement(text string) error {
 	}
 	s.last = nil
 	s.fail(err)
-	s.endOnce()
+	s.endOnce(err)
 	return err
 }
 

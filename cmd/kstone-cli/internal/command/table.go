@@ -220,8 +220,7 @@ statistics.`,
 		Example: examples(a, "table describe cities.db cities",
 			"table describe cities.db cities -o sql",
 			"table describe cities.db cities -o json"),
-		Args:              a.Arguments(1, 1),
-		ValidArgsFunction: a.CompleteTable,
+		Args: a.Arguments(1, 1),
 	}
 	definitionFlag(a, cmd)
 	cmd.RunE = a.OnTables(cli.ReadOnly, func(ctx context.Context, t *cli.Tables,
@@ -294,9 +293,8 @@ func tableDropCommand(a *cli.App) *cobra.Command {
 		Short: "Remove a table with all its rows",
 		Long: `Remove a table, its rows and its indexes. If this is interrupted, the next drop
 finishes it.`,
-		Example:           examples(a, "table drop cities.db cities"),
-		Args:              a.Arguments(1, 1),
-		ValidArgsFunction: a.CompleteTable,
+		Example: examples(a, "table drop cities.db cities"),
+		Args:    a.Arguments(1, 1),
 	}
 	cmd.Flags().BoolVar(&ifExists, "if-exists", false, "it is no error if there is no such table")
 	a.DurabilityFlag(cmd)

@@ -2,6 +2,7 @@ package command_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -32,6 +33,12 @@ type terminal struct {
 // startTerminal runs kstone-cli on a terminal of 100 columns and 30 rows.
 func startTerminal(t *testing.T, env []string, args ...string) *terminal {
 	t.Helper()
+	return startSized(t, 100, env, args...)
+}
+
+// startSized is startTerminal with a number of columns.
+func startSized(t *testing.T, cols uint16, env []string, args ...string) *terminal {
+	t.Helper()
 	self, err := exec.LookPath("kstone-cli")
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +55,7 @@ func startTerminal(t *testing.T, env []string, args ...string) *terminal {
 	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
 		t.Fatal(err)
 	}
-	size := &unix.Winsize{Row: 30, Col: 100}
+	size := &unix.Winsize{Row: 30, Col: cols}
 	if err := unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, size); err != nil {
 		t.Fatal(err)
 	}
@@ -120,6 +127,21 @@ func (x *terminal) expect(want string) {
 	}
 }
 
+// rest waits for the end of the program and returns everything that it wrote, and its exit code.
+func (x *terminal) rest() (out string, code int) {
+	x.t.Helper()
+	err := x.cmd.Wait()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for !x.ended {
+		x.grown.Wait()
+	}
+	if exit := new(exec.ExitError); err != nil && !errors.As(err, &exit) {
+		x.t.Fatal(err)
+	}
+	return x.out.String(), x.cmd.ProcessState.ExitCode()
+}
+
 func (x *terminal) send(keys string) {
 	x.t.Helper()
 	if _, err := x.master.WriteString(keys); err != nil {
@@ -174,8 +196,8 @@ func TestTerminal(t *testing.T) {
 	x.send("count" + enter)
 	x.expect("memory> ")
 	x.send(ctrlD)
-	if err := x.cmd.Wait(); err != nil {
-		t.Error(err)
+	if out, code := x.rest(); code != 0 {
+		t.Errorf("exit code %d after\n%s", code, out)
 	}
 	text, err := os.ReadFile(history)
 	want := "insert into towns\n\tvalues ('Pisa'), ('Nice');\n"

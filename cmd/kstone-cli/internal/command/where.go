@@ -147,7 +147,6 @@ type tableFlag struct{ name string }
 
 func (f *tableFlag) add(a *cli.App, cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.name, "table", "", "rows of this `TABLE` in place of items")
-	_ = cmd.RegisterFlagCompletionFunc("table", a.CompleteTableFlag)
 }
 
 // alone refuses flags about items beside --table.

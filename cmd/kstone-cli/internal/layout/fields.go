@@ -107,6 +107,18 @@ func (p *Picker) keyValues(item *engine.Item) {
 	}
 }
 
+// FieldNames returns the names of the members of a value that is a JSON object.
+func FieldNames(value []byte) (names []string) {
+	var row record.Row
+	if len(value) < 2 || value[0] != '{' || record.ParseObject(value, &row) != nil {
+		return nil
+	}
+	for _, f := range row.Fields {
+		names = append(names, string(f.Name))
+	}
+	return names
+}
+
 // valueOf returns the value of JSON text: an array of scalars is a list, and other arrays and
 // objects are their texts.
 func valueOf(text []byte) expr.Value {

@@ -48,6 +48,7 @@ func NewEditor(o EditorOptions) *Editor {
 	} {
 		_ = rl.Config.Set(name, value)
 	}
+	externalEdit(rl)
 	rl.Prompt.Primary(o.Prompt)
 	rl.Prompt.Secondary(func() string { return "..> " })
 	rl.History.Delete()

@@ -30,9 +30,8 @@ What is chosen is stored in the database and used by every program that opens it
 options of its own. Data files keep the form that they were written in until they are
 merged; compact writes all of them again. Commands that create a database choose its
 settings with --set.`,
-		Example:           example,
-		Args:              a.Arguments(0, -1),
-		ValidArgsFunction: completeSettingArg(a),
+		Example: example,
+		Args:    a.Arguments(0, -1),
 	}
 	a.OutputFlag(cmd, "`FORMAT`: json prints the settings as JSON", "table", "json")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -118,15 +117,4 @@ func settingsJSON(all []engine.Setting) (out []settingJSON) {
 		out = append(out, settingJSON{s.Name, s.Value, s.Chosen})
 	}
 	return out
-}
-
-// completeSettingArg completes the database, then settings.
-func completeSettingArg(a *cli.App) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, prefix string) ([]string,
-		cobra.ShellCompDirective) {
-		if a.Open == nil && len(args) == 0 {
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		}
-		return cli.CompleteSetting(cmd, args, prefix)
-	}
 }

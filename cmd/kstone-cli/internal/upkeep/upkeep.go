@@ -3,8 +3,6 @@ package upkeep
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"time"
 
@@ -153,34 +151,6 @@ interrupted leaves nothing in DEST.`,
 		return err
 	})
 	return cmd
-}
-
-// InspectCommand returns the command inspect.
-func InspectCommand(a *cli.App) *cobra.Command {
-	return &cobra.Command{
-		Use:   "inspect FILE…",
-		Short: "Show what is in a log, data file or manifest",
-		Long: `Show what is in files of a database: log segments, SSTs, manifests and CURRENT. The
-files are only read; the database need not be closed.`,
-		Example: `  kstone-cli inspect cities.db/CURRENT
-  kstone-cli inspect cities.db/094-*.sst`,
-		Args: cli.Words(1, -1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			for i, name := range args {
-				if info, err := os.Stat(name); err == nil && info.IsDir() {
-					return cli.Usage("inspect: %s is a directory", name).
-						WithHint("name files in it, for example %s", filepath.Join(name, "CURRENT"))
-				}
-				if len(args) > 1 {
-					fmt.Fprintf(a.Out, "%s==> %s <==\n", map[bool]string{true: "\n"}[i > 0], name)
-				}
-				if err := engine.InspectFile(name, a.Out); err != nil {
-					return err
-				}
-			}
-			return nil
-		},
-	}
 }
 
 // bytesValue is a flag for a number of bytes, with a unit if one is given.
