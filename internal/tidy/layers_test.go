@@ -40,6 +40,7 @@ var rows = map[string]int{
 	"stripe":     4,
 	"engine":     5,
 
+	"engine/monitor":         6,
 	"engine/expr":            6,
 	"engine/internal/syntax": 6,
 	"engine/ship":            6,

@@ -46,14 +46,6 @@ func copyBundled(dir, name string) error {
 // `cmd/kstone-cli/internal/command`.
 func TestManual(t *testing.T) {
 	testutil.SlowUnderRace(t, "starts a hundred programs")
-	sh, err := exec.LookPath("sh")
-	if err != nil {
-		t.Skip("the examples are for a POSIX shell")
-	}
-	manual, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "cli.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
 	for name, text := range map[string]string{"towns.jsonl": townsFile, "more.jsonl": moreFile} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -61,6 +53,29 @@ func TestManual(t *testing.T) {
 		}
 	}
 	if err := copyBundled(dir, "earthquakes.jsonl.gz"); err != nil {
+		t.Fatal(err)
+	}
+	runPage(t, dir, "cli.md")
+}
+
+// TestTutorial runs the lines of docs/tutorial.md as TestManual does those of the manual.
+//
+// Promise (manners): The tutorial works line by line in an empty directory.
+func TestTutorial(t *testing.T) {
+	testutil.SlowUnderRace(t, "starts twenty programs")
+	t.Parallel()
+	runPage(t, t.TempDir(), "tutorial.md")
+}
+
+// runPage runs the examples of a page of docs in a directory.
+func runPage(t *testing.T, dir, page string) {
+	t.Helper()
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("the examples are for a POSIX shell")
+	}
+	manual, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", page))
+	if err != nil {
 		t.Fatal(err)
 	}
 	blocks := regexp.MustCompile("(?s)```console\n(.*?)```").FindAllSubmatch(manual, -1)
@@ -90,7 +105,7 @@ func TestManual(t *testing.T) {
 			matched := regexp.MustCompile("^" + pattern +
 				"$").MatchString(strings.TrimSuffix(got, "\n"))
 			if !matched {
-				t.Errorf("$ %s\n%s\nthe manual says\n%s", line, got, want)
+				t.Errorf("$ %s\n%s\n%s says\n%s", line, got, page, want)
 			}
 		}
 	}

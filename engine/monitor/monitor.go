@@ -1,0 +1,84 @@
+package monitor
+
+import (
+	"bytes"
+	"expvar"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/kstonedb/kstone/engine"
+)
+
+// Health returns nil if the database can be read and, unless it was opened read-only, written; else
+// an error that matches engine.ErrClosed or engine.ErrReadOnly and has the cause. It takes
+// microseconds.
+func Health(db *engine.DB) error {
+	snap, err := db.Snapshot()
+	if err != nil {
+		return err
+	}
+	snap.Close()
+	if cause := db.Metrics().ReadOnlyCause; cause != nil {
+		return fmt.Errorf("%w: %w", engine.ErrReadOnly, cause)
+	}
+	return nil
+}
+
+// HealthHandler answers with 200 and "ok", or with 503 and what is wrong, for the probes of
+// orchestrators.
+func HealthHandler(db *engine.DB) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.Header().Set("Cache-Control", "no-store")
+		if err := Health(db); err != nil {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			fmt.Fprintln(w, err)
+			return
+		}
+		fmt.Fprintln(w, "ok")
+	})
+}
+
+// Prometheus answers with the metrics in the text format of Prometheus, version 0.0.4.
+func Prometheus(db *engine.DB) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		m := db.Metrics()
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+		_, _ = w.Write(appendText(nil, Samples(&m)))
+	})
+}
+
+// appendText appends samples in the text format.
+func appendText(dst []byte, samples []Sample) []byte {
+	b := bytes.NewBuffer(dst)
+	last := ""
+	for _, s := range samples {
+		if s.Name != last {
+			fmt.Fprintf(b, "# HELP %s %s\n# TYPE %s %s\n", s.Name, s.Help, s.Name, s.Kind)
+			last = s.Name
+		}
+		b.WriteString(s.Name)
+		if s.Label != "" {
+			fmt.Fprintf(b, "{%s=%q}", s.Label, s.Of)
+		}
+		fmt.Fprintf(b, " %s\n", strconv.FormatFloat(s.Value, 'g', -1, 64))
+	}
+	return b.Bytes()
+}
+
+// Var returns the metrics as a variable for expvar.Publish: an object of names and numbers.
+func Var(db *engine.DB) expvar.Var {
+	return expvar.Func(func() any {
+		m := db.Metrics()
+		out := map[string]float64{}
+		for _, s := range Samples(&m) {
+			name := s.Name
+			if s.Label != "" {
+				name += "_" + s.Of
+			}
+			out[name] = s.Value
+		}
+		return out
+	})
+}

@@ -1,0 +1,124 @@
+package monitor_test
+
+import (
+	"encoding/json"
+	"errors"
+	"expvar"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/monitor"
+)
+
+func open(t *testing.T) *engine.DB {
+	t.Helper()
+	db, err := engine.Open("monitored", &engine.Options{InMemory: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func ask(h http.Handler) (code int, body string) {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+	return w.Code, w.Body.String()
+}
+
+// TestPrometheus reads the text as a scraper does.
+//
+// Promise (manners): The metrics are text of Prometheus: each name has one kind and one help, and
+// counters count.
+func TestPrometheus(t *testing.T) {
+	db := open(t)
+	for i := range 5 {
+		if err := db.Put(engine.K("p", strconv.Itoa(i)), []byte("v")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	code, text := ask(monitor.Prometheus(db))
+	if code != http.StatusOK {
+		t.Fatal(code, text)
+	}
+	line := regexp.MustCompile(`^(kstone_[a-z_]+)(\{quantile="[0-9.]+"\})? ([-+0-9.e]+)$`)
+	values, kind := map[string]float64{}, ""
+	for row := range strings.Lines(text) {
+		row = strings.TrimSuffix(row, "\n")
+		if f := strings.Fields(row); f[0] == "#" {
+			if f[1] == "TYPE" {
+				if kind = f[3]; strings.HasSuffix(f[2], "_total") != (kind == "counter") {
+					t.Errorf("%s is a %s", f[2], kind)
+				}
+			}
+			continue
+		}
+		m := line.FindStringSubmatch(row)
+		if m == nil {
+			t.Fatalf("%q is no sample", row)
+		}
+		if _, twice := values[m[1]+m[2]]; twice {
+			t.Errorf("%s is there twice", m[1]+m[2])
+		}
+		values[m[1]+m[2]], _ = strconv.ParseFloat(m[3], 64)
+	}
+	if strings.Count(text, "# TYPE kstone_write_latency_seconds ") != 1 ||
+		values["kstone_commits_total"] != 5 || values["kstone_read_only"] != 0 {
+		t.Errorf("%s", text)
+	}
+	var published map[string]float64
+	v := monitor.Var(db)
+	var _ expvar.Var = v
+	if err := json.Unmarshal([]byte(v.String()), &published); err != nil ||
+		published["kstone_commits_total"] != 5 || len(published) != len(values) {
+		t.Errorf("expvar: %v, %v", published, err)
+	}
+}
+
+// TestHealth asks a database that is well, and one that is closed.
+//
+// Promise (manners): One call says whether a database can be read and written, and why not.
+func TestHealth(t *testing.T) {
+	db := open(t)
+	if err := monitor.Health(db); err != nil {
+		t.Error(err)
+	}
+	if code, body := ask(monitor.HealthHandler(db)); code != 200 || body != "ok\n" {
+		t.Error(code, body)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := monitor.Health(db); !errors.Is(err, engine.ErrClosed) {
+		t.Errorf("closed: %v", err)
+	}
+	code, body := ask(monitor.HealthHandler(db))
+	if code != 503 || !strings.Contains(body, "closed") {
+		t.Error(code, body)
+	}
+}
+
+// TestDashboard compares the dashboard with the metrics.
+func TestDashboard(t *testing.T) {
+	text, err := os.ReadFile("grafana.json")
+	if err != nil || !json.Valid(text) {
+		t.Fatalf("no JSON, %v", err)
+	}
+	_, exported := ask(monitor.Prometheus(open(t)))
+	names := regexp.MustCompile(`kstone_[a-z_]+`).FindAllString(string(text), -1)
+	if len(names) < 20 {
+		t.Errorf("only %q", names)
+	}
+	for _, name := range names {
+		if !strings.Contains(exported, fmt.Sprintf("# TYPE %s ", name)) {
+			t.Errorf("there is no %s", name)
+		}
+	}
+}
