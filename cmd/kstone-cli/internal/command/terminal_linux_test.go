@@ -27,6 +27,7 @@ type terminal struct {
 	grown *sync.Cond
 	out   bytes.Buffer // everything so far
 	seen  int          // how much of its text was expected already
+	asked int          // how many prompts were waited for
 	ended bool
 }
 
@@ -104,6 +105,29 @@ var escapes = regexp.MustCompile("\x1b(\\[[0-9;?]*[ ]?[a-zA-Z]|[78=>])")
 // expect waits until the program has shown a text, after what was expected before.
 func (x *terminal) expect(want string) {
 	x.t.Helper()
+	x.await(fmt.Sprintf("%q", want), func() bool {
+		text := escapes.ReplaceAllString(x.out.String(), "")
+		i := strings.Index(text[min(x.seen, len(text)):], want)
+		if i >= 0 {
+			x.seen += i + len(want)
+		}
+		return i >= 0
+	})
+}
+
+// prompt waits until the line editor reads keys again. Why not for the text of the prompt: it is
+// drawn with each key, and what is sent while a command runs is not the editor's.
+func (x *terminal) prompt() {
+	x.t.Helper()
+	x.asked++
+	x.await("the next prompt", func() bool {
+		return strings.Count(x.out.String(), "\x1b[?2004h") >= x.asked
+	})
+}
+
+// await waits until shown reports true, which is asked with mu locked.
+func (x *terminal) await(what string, shown func() bool) {
+	x.t.Helper()
 	late := time.AfterFunc(time.Minute, func() {
 		x.mu.Lock()
 		defer x.mu.Unlock()
@@ -113,15 +137,11 @@ func (x *terminal) expect(want string) {
 	defer late.Stop()
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for {
-		text := escapes.ReplaceAllString(x.out.String(), "")
-		if i := strings.Index(text[min(x.seen, len(text)):], want); i >= 0 {
-			x.seen += i + len(want)
-			return
-		}
+	for !shown() {
 		if x.ended {
-			x.t.Fatalf("%q was not shown after\n%s\nbut\n%s", want, text[:min(x.seen, len(text))],
-				text[min(x.seen, len(text)):])
+			text := escapes.ReplaceAllString(x.out.String(), "")
+			x.t.Fatalf("%s was not shown after\n%s\nbut\n%s", what,
+				text[:min(x.seen, len(text))], text[min(x.seen, len(text)):])
 		}
 		x.grown.Wait()
 	}
@@ -163,38 +183,38 @@ func TestTerminal(t *testing.T) {
 	dir := t.TempDir()
 	history := filepath.Join(dir, "history")
 	x := startTerminal(t, []string{"KSTONE_HISTORY=" + history, "HOME=" + dir}, "shell")
-	x.expect("memory> ")
+	x.prompt()
 	x.send("create table towns (name text primary key);" + enter)
-	x.expect("memory> ")
+	x.prompt()
 	x.send("insert into towns" + enter)
 	x.expect("towns")
 	x.send("values ('Pisa'), ('Nice');" + enter)
 	x.expect("insert: 2 rows")
-	x.expect("memory> ")
+	x.prompt()
 
 	// Both lines come back at once, and run again.
 	x.send(up)
 	x.expect("('Nice')")
 	x.send(enter)
 	x.expect("there is a row with the key")
-	x.expect("memory> ")
+	x.prompt()
 
 	// A table after FROM, then Ctrl-R finds a statement by a word of its second line.
 	x.send("select upper(name) from to" + tab)
 	x.expect("towns")
 	x.send(";" + enter)
 	x.expect("NICE")
-	x.expect("memory> ")
+	x.prompt()
 	x.send(ctrlR + "Nice")
 	x.expect("values ('Pisa')")
-	x.send(ctrlC)
+	x.send(ctrlC) // ends the search
 	x.expect("memory> ")
 	x.send("count this is dropped")
 	x.expect("dropped")
 	x.send(ctrlC)
-	x.expect("memory> ")
+	x.prompt()
 	x.send("count" + enter)
-	x.expect("memory> ")
+	x.prompt()
 	x.send(ctrlD)
 	if out, code := x.rest(); code != 0 {
 		t.Errorf("exit code %d after\n%s", code, out)
