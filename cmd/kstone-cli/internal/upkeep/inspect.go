@@ -75,7 +75,7 @@ func inspectFile(name string, out io.Writer) error {
 	case isDir(name):
 		return cli.Usage("inspect: %s is a directory among files", name).
 			WithHint("inspect of one directory shows its files")
-	case kind == "lock" || kind == "reserve":
+	case kind == "lock" || kind == "reserve" || kind == "readers":
 		fmt.Fprintf(out, "%s: %s\n", filepath.Base(name), fileKinds[kind])
 		return nil
 	}
@@ -90,6 +90,7 @@ var fileKinds = map[string]string{
 	"current":  "the name of the manifest",
 	"lock":     "locked while a process has the database open",
 	"reserve":  "space for deletes when the disk is full",
+	"readers":  "leases of processes that read beside the writer",
 	"other":    "spare or unknown: see docs/format",
 }
 
@@ -103,6 +104,7 @@ var fileNames = []struct {
 	{"current", regexp.MustCompile(`^CURRENT$`)},
 	{"lock", regexp.MustCompile(`^LOCK$`)},
 	{"reserve", regexp.MustCompile(`^RESERVE$`)},
+	{"readers", regexp.MustCompile(`^READERS$`)},
 }
 
 // kindOf returns the kind of a file by its name.
