@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/meter"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
+	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/schema"
@@ -44,6 +46,9 @@ func (a *App) WithTables(ctx context.Context, path string, m Mode, fn func(*Tabl
 
 // OpenTables opens the tables of a database, which stay open with it.
 func (a *App) OpenTables(ctx context.Context, d *Database) (*Tables, error) {
+	if a.AsOf != "" {
+		return a.pastTables(ctx, d)
+	}
 	if d.Session == nil {
 		o := &table.Options{}
 		if a.Open != nil && a.InTTY && a.OutTTY {
@@ -62,6 +67,41 @@ func (a *App) OpenTables(ctx context.Context, d *Database) (*Tables, error) {
 	t := &Tables{DB: d.tables, SQL: d.Session}
 	t.SQL.Progress, t.done = a.progress()
 	return t, nil
+}
+
+// pastTables opens the tables as they were at App.AsOf.
+func (a *App) pastTables(ctx context.Context, d *Database) (*Tables, error) {
+	if d.DB == nil {
+		return nil, Usage("--as-of is for databases in a directory")
+	}
+	snap, err := SnapshotOf(d.DB, a.AsOf)
+	if err != nil {
+		return nil, err
+	}
+	db, err := local.Past(ctx, d.DB, snap, nil)
+	if err != nil {
+		return nil, errors.Join(err, snap.Close())
+	}
+	return &Tables{DB: db, SQL: sql.Open(db), done: func() {
+		_ = errors.Join(db.Close(), snap.Close()) // what was read is complete
+	}}, nil
+}
+
+// SnapshotOf returns a snapshot of the past: of a version, a time, as in 2026-11-24T18:00:00Z, or
+// so long ago, as in 15m.
+func SnapshotOf(db *engine.DB, moment string) (*engine.Snapshot, error) {
+	if version, err := strconv.ParseUint(moment, 10, 64); err == nil {
+		return db.SnapshotAt(version)
+	}
+	if ago, err := time.ParseDuration(moment); err == nil && ago >= 0 {
+		return db.SnapshotAtTime(time.Now().Add(-ago))
+	}
+	t, err := time.Parse(time.RFC3339, moment)
+	if err != nil {
+		return nil, Usage("--as-of %s: want a version, a time such as 2026-11-24T18:00:00Z, or "+
+			"how long ago, such as 15m", moment)
+	}
+	return db.SnapshotAtTime(t)
 }
 
 // progress returns a function that shows how far an operation on tables is, and one that

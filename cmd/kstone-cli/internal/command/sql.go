@@ -27,18 +27,22 @@ is rolled back. Of standard input at most 1 MiB at a time is read and checked be
 run.
 
 The database is opened read-only if no statement changes it, and is created if one of
-them is CREATE TABLE. --param gives the values of ?, in their order, or name=value of
-:name; a value takes the type of what it is compared with.`,
+them is CREATE TABLE. --as-of reads tables as they were, if the database has the setting
+retain-versions. --param gives the values of ?, in their order, or name=value of :name; a
+value takes the type of what it is compared with.`,
 		Example: examples(a,
 			`sql cities.db 'SELECT name, population FROM cities ORDER BY population DESC LIMIT 3'`,
 			`sql cities.db 'SELECT count(*) FROM cities WHERE country = ?' --param IT`,
 			`sql cities.db "EXPLAIN SELECT * FROM cities WHERE country = 'IT'"`,
+			`sql cities.db --as-of 15m 'SELECT count(*) FROM cities'`,
 			`sql cities.db - < queries.sql`),
 		Args: a.Arguments(1, -1),
 	}
 	a.SetFlag(cmd)
 	cmd.Flags().StringArrayVar(&params, "param", nil,
 		"`VALUE` of a parameter, or name=VALUE (repeat for each)")
+	cmd.Flags().StringVar(&a.AsOf, "as-of", "",
+		"read as of a `MOMENT`: a version, a time such as 2026-11-24T18:00:00Z, or 15m ago")
 	a.RowFlag(cmd)
 	a.DurabilityFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
