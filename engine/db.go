@@ -57,6 +57,15 @@ type DB struct {
 // Dir returns the directory the database was opened in.
 func (db *DB) Dir() string { return db.dir }
 
+// QueryMemory returns how many bytes a query of tables may keep in memory by Options.Memory, 0
+// if that is not set.
+func (db *DB) QueryMemory() int64 {
+	if db.opts.Memory == 0 {
+		return 0
+	}
+	return db.opts.live() / 6
+}
+
 // writable returns the error a write would get now.
 func (db *DB) writable() error {
 	if db.reads.Closed() {

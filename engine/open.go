@@ -243,7 +243,8 @@ func (db *DB) prepare(state *manifest.State, flushGroup int) {
 	o := &db.opts
 	db.reads = read.New(read.Env{
 		Stripes: &db.stripes, Seed: state.HashSeed, BlockBytes: o.BlockBytes, NowMs: db.nowMs,
-		Follows: o.ReadOnly, Explain: db.explain,
+		ReadAheadBytes: int(max(1<<20, min(o.CacheBytes/8, 8<<20))),
+		Follows:        o.ReadOnly, Explain: db.explain,
 	})
 	db.from = db.reads.Reader(nil, nil)
 	db.makeUpkeep(state, flushGroup)

@@ -90,6 +90,12 @@ type Options struct {
 	// Durability is the level of writes that do not name one. Default Sync.
 	Durability Durability
 
+	// Memory is how much memory the database may make the process take, with the garbage that Go's
+	// collector leaves at GOGC=100, and without files in the cache of the system: at least 64 MiB.
+	// It sets MemtableBytes, CacheBytes, CompactionWorkers, and what a query of tables may keep, if
+	// they are 0. Several scans and queries at a time take more. 0 means the defaults of these,
+	// about 1.2 GiB in all.
+	Memory int64
 	// MemtableBytes is the memory budget of all write buffers together, 64 MiB by
 	// default, at least 1 MiB. Writers are slowed when flushes are late; memory
 	// stays below twice the budget plus the largest commit.
@@ -170,6 +176,28 @@ type Options struct {
 	Clock func() time.Time
 }
 
+const (
+	// leastMemory is the least Options.Memory.
+	leastMemory = 64 << 20
+	// ownMemory is what of it the budgets do not bound: the program, a flush, a merge.
+	ownMemory = 40 << 20
+)
+
+// live returns how much may live at a time with Memory: half, since the collector lets the heap
+// grow to twice that. Shares: a third for write buffers, which may take twice their budget, half
+// for the cache, a sixth for a query of tables.
+func (o *Options) live() int64 { return (o.Memory - ownMemory) / 2 }
+
+// shareMemory sets the budgets that Memory bounds.
+func (o *Options) shareMemory() {
+	if o.Memory < leastMemory {
+		return
+	}
+	fill(&o.MemtableBytes, o.live()/6)
+	fill(&o.CacheBytes, o.live()/2)
+	fill(&o.CompactionWorkers, int(max(1, min(o.Memory>>28, int64(runtime.GOMAXPROCS(0)/2)))))
+}
+
 // withDefaults validates o and returns a filled copy.
 func (o *Options) withDefaults() (Options, error) {
 	var c Options
@@ -188,6 +216,8 @@ func (o *Options) withDefaults() (Options, error) {
 	fill(&c.Durability, Sync)
 	fill(&c.Compression, Snappy)
 	fill(&c.BottomCompression, c.Compression)
+	check(c.Memory == 0 || c.Memory >= leastMemory, "Memory %d is below 64 MiB", c.Memory)
+	c.shareMemory()
 	fill(&c.MemtableBytes, 64<<20)
 	check(c.MemtableBytes >= 1<<20, "MemtableBytes %d is below 1 MiB", c.MemtableBytes)
 	check(c.FlushRecords >= 0, "FlushRecords %d is negative", c.FlushRecords)

@@ -28,6 +28,12 @@ func TestDefaultOptions(t *testing.T) {
 		{&Options{MemtableBytes: 1 << 20, Compression: LZ4, Durability: Process},
 			"durability process, memtables 1048576, records 0, log 8388608, cache 268435456, " +
 				"files 4096, block 4096, file 67108864, codecs 2 2, filter 8, runs 4, rate 0"},
+		{&Options{Memory: 64 << 20},
+			"durability sync, memtables 2097152, records 0, log 8388608, cache 6291456, " +
+				"files 4096, block 4096, file 67108864, codecs 4 4, filter 8, runs 4, rate 0"},
+		{&Options{Memory: 1 << 30, CacheBytes: 1 << 20},
+			"durability sync, memtables 85983232, records 0, log 257949696, cache 1048576, " +
+				"files 4096, block 4096, file 67108864, codecs 4 4, filter 8, runs 4, rate 0"},
 		{&Options{MemtableBytes: 3 << 20, BottomCompression: Zstd},
 			"durability sync, memtables 3145728, records 0, log 9437184, cache 268435456, " +
 				"files 4096, block 4096, file 67108864, codecs 4 3, filter 8, runs 4, rate 0"},
@@ -54,6 +60,8 @@ func TestLimitsOfOptions(t *testing.T) {
 			func(o *Options) { o.Compression = 5 }},
 		"BottomCompression": {func(o *Options) { o.BottomCompression = 4 },
 			func(o *Options) { o.BottomCompression = 5 }},
+		"Memory": {func(o *Options) { o.Memory = 64 << 20 },
+			func(o *Options) { o.Memory = 64<<20 - 1 }},
 		"MemtableBytes": {func(o *Options) { o.MemtableBytes = 1 << 20 },
 			func(o *Options) { o.MemtableBytes = 1<<20 - 1 }},
 		"FlushRecords": {func(o *Options) { o.FlushRecords = 0 },

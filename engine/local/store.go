@@ -97,7 +97,11 @@ func (s *Store) Snapshot(context.Context) (store.Snapshot, error) {
 }
 
 // Limits implements store.Store.
-func (s *Store) Limits() store.Limits { return localLimits }
+func (s *Store) Limits() store.Limits {
+	l := localLimits
+	l.QueryBytes = s.db.QueryMemory()
+	return l
+}
 
 var localLimits = store.Limits{
 	KeyBytes: engine.MaxKeyBytes, ValueBytes: engine.MaxValueBytes,

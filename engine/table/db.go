@@ -144,6 +144,7 @@ func OpenStore(ctx context.Context, s store.Store, o *Options) (*DB, error) {
 		refresher: newRefresher(), jobs: make(chan struct{}, 1), fences: s.Limits().Fences,
 		name: rand.Text()}
 	db.shapes.most = opt.Shapes
+	db.opt.MemoryBytes = cmp.Or(opt.MemoryBytes, s.Limits().QueryBytes)
 	if db.costs = opt.Costs; db.costs == nil {
 		db.costs = costsOf(s.Limits().Costs)
 	}

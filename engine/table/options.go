@@ -16,10 +16,10 @@ type Options struct {
 	RefuseFullScan bool
 	// PlanCache is how many prepared queries are kept; 0 is 1000, negative is none.
 	PlanCache int
-	// MemoryBytes bounds what sorts, groups and joins of one query keep in memory; 0 is
-	// exec.DefaultMemoryBytes. The rest goes into temporary files of the database, if it has a
-	// directory that it writes to: see store.Spiller. Otherwise the query ends with an
-	// *exec.MemoryError.
+	// MemoryBytes bounds what sorts, groups and joins of one query keep in memory; 0 is what the
+	// store says (engine.Options.Memory), or else exec.DefaultMemoryBytes. The rest goes into
+	// temporary files of the database, if it has a directory that it writes to: see
+	// store.Spiller. Otherwise the query ends with an *exec.MemoryError.
 	MemoryBytes int64
 	// Workers bounds the goroutines of one query, as GOMAXPROCS does; 0 is as many as that. 1
 	// uses none beside the caller's, and so does a query that reads little.

@@ -37,6 +37,7 @@ var testEnv = map[string]string{
 	"KSTONE_SMALL_RUN":       "for a child process",
 	"KSTONE_SWAP_DIR":        "for a child process",
 	"KSTONE_DESCRIPTORS_DIR": "for a child process",
+	"KSTONE_RESIDENT_DIR":    "for a child process",
 	"KSTONE_PLAIN_WRITER":    "for a child process",
 	"KSTONE_TEST_DRAWN":      "for a child process",
 	"KSTONE_WATCH":           "for a child process",

@@ -401,21 +401,16 @@ func (it *Iteration) readMerged() {
 	}
 }
 
-const (
-	// mergeBatch is how many rows a source of a merge reads ahead. Why 16: with hundreds of
-	// sources each single step is a cache miss or several; reading 16 at a time lets them
-	// overlap. More would not fit a core's cache.
-	mergeBatch = 16
-	// mergeReadAhead bounds, together for one run of each stripe, what an ordered scan of
-	// uncached blocks reads ahead: 32 KiB a stripe.
-	mergeReadAhead = 8 << 20
-)
+// mergeBatch is how many rows a source of a merge reads ahead. Why 16: with hundreds of
+// sources each single step is a cache miss or several; reading 16 at a time lets them
+// overlap. More would not fit a core's cache.
+const mergeBatch = 16
 
 // mergedBounds sets the bounds of one of n partitions or stripes that are merged.
 func (it *Iteration) mergedBounds(b *stripe.Bounds, s base.Span, reverse bool, n int) {
 	*b = stripe.Bounds{
 		Lo: s.Lo, Hi: s.Hi, Reverse: reverse, Snap: it.node.seq,
-		ReadAheadBytes: mergeReadAhead / n,
+		ReadAheadBytes: it.state.env.ReadAheadBytes / n,
 		FirstRows:      mergeBatch,
 		MaxRows:        mergeBatch,
 		Lazy:           it.limit > 0,

@@ -39,7 +39,10 @@ type Env struct {
 	Stripes    *[base.NumStripes]stripe.Stripe
 	Seed       uint64 // of the hashes of keys
 	BlockBytes int    // of blocks: samples choose parts of about that size
-	NowMs      func() int64
+	// ReadAheadBytes bounds what an ordered scan over all stripes reads ahead of uncached blocks,
+	// for one run of each stripe.
+	ReadAheadBytes int
+	NowMs          func() int64
 	// Follows says that another process writes: stripes are switched, and readers of the present
 	// read at the visible seq.
 	Follows bool
