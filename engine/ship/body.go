@@ -7,6 +7,7 @@ import (
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/wal"
 )
 
 // Format: the body of a log object is a sequence of entries. Integers are little-endian or uvarint.
@@ -206,4 +207,26 @@ func decodeProperties(name string, b []byte) (p map[string][]byte, err error) {
 		return nil, corrupt.New(name, -1, "properties", "JSON", err)
 	}
 	return p, nil
+}
+
+// rangesFirst returns the operations of a record, those that delete ranges first.
+func rangesFirst(record []byte) []byte {
+	var parts [2][]byte
+	ops := wal.NewOpReader(record)
+	for {
+		var op wal.Op
+		if more, err := ops.Next(&op); err != nil || !more {
+			return append(parts[0], parts[1]...)
+		}
+		switch op.Kind {
+		case base.KindDeleteRange:
+			parts[0] = wal.AppendDeleteRange(parts[0], op.Start, op.End)
+		case base.KindDelete:
+			parts[1] = wal.AppendDelete(parts[1], op.PK, op.SK)
+		case base.KindPutTTL:
+			parts[1] = wal.AppendPutTTL(parts[1], op.PK, op.SK, op.Value, op.Expiry)
+		default:
+			parts[1] = wal.AppendPut(parts[1], op.PK, op.SK, op.Value)
+		}
+	}
 }

@@ -8,8 +8,10 @@ import (
 )
 
 var (
-	RestoreOn   = restoreOn
-	DirectoryOn = func(fsys vfs.FS, dir string) Destination { return directoryOn(fsys, dir) }
+	RestoreOn     = restoreOn
+	RestoreFromOn = restoreFromOn
+	FollowOn      = followOn
+	DirectoryOn   = func(fsys vfs.FS, dir string) Destination { return directoryOn(fsys, dir) }
 )
 
 // Hurry has upkeep done every so often, on objects of any age, and three of them merged.

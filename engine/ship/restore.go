@@ -480,8 +480,8 @@ func (a *applier) object(ctx context.Context, d Destination, name string) error 
 		case e.kind == entryCommit && e.seq > last:
 			got, err := a.src.Commit(ctx, e.content)
 			if err == nil && got != e.seq {
-				err = corrupt.New(name, -1, "log object", fmt.Sprintf("a record of commit %d",
-					e.seq), got)
+				err = fmt.Errorf("%w: commit %d of the destination became commit %d: the "+
+					"directory has commits of its own", ErrOther, e.seq, got)
 			}
 			return err
 		}

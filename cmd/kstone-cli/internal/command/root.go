@@ -122,7 +122,7 @@ func groups(a *cli.App) []group {
 		{"Tables", []*cobra.Command{sqlCommand(a), tableCommand(a), indexCommand(a)}},
 		{"Bulk data", []*cobra.Command{
 			bulk.ImportCommand(a), bulk.DedupCommand(a), bulk.ExportCommand(a), bulk.DumpCommand(a),
-			upkeep.BackupCommand(a),
+			upkeep.BackupCommand(a), upkeep.ShipCommand(a),
 		}},
 		{"Look inside", []*cobra.Command{
 			upkeep.StatsCommand(a), upkeep.VerifyCommand(a), upkeep.InspectCommand(a),
@@ -139,7 +139,7 @@ func groups(a *cli.App) []group {
 		group{"Keys", []*cobra.Command{keytool.KeysCommand(a), keytool.SegmentCommand(a)}},
 		group{"Move", []*cobra.Command{bulk.CopyCommand(a)}},
 		group{"Prove and rescue", []*cobra.Command{
-			upkeep.RepairCommand(a), upkeep.TortureCommand(a),
+			upkeep.RepairCommand(a), upkeep.RestoreCommand(a), upkeep.TortureCommand(a),
 		}},
 		group{firstGroup, []*cobra.Command{
 			shellCommand(a), demoCommand(a), completionCommand(a), versionCommand(a),

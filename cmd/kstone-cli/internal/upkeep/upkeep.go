@@ -126,9 +126,11 @@ func BackupCommand(a *cli.App) *cobra.Command {
 own: it can be opened, moved and changed without touching the original. Data files are
 hard links where DEST is on the same file system, so that it takes little time and
 space; elsewhere they are copied, at most at the --rate given. A backup that is
-interrupted leaves nothing in DEST.`,
+interrupted leaves nothing in DEST. To - it is a tar archive with checksums on standard
+output, for restore - or tar.`,
 		Example: `  kstone-cli backup cities.db cities-backup.db
-  kstone-cli backup cities.db /mnt/backup/cities.db --rate 50MiB`,
+  kstone-cli backup cities.db /mnt/backup/cities.db --rate 50MiB
+  kstone-cli backup cities.db - | zstd > cities.zst`,
 		Args: a.Arguments(1, 1),
 	}
 	var o engine.CheckpointOptions
@@ -138,6 +140,9 @@ interrupted leaves nothing in DEST.`,
 		args []string) error {
 		ctx, release := cli.UntilStopped(ctx)
 		defer release()
+		if args[0] == "-" {
+			return streamBackup(ctx, a, d.DB)
+		}
 		start := time.Now()
 		set, stop := a.Gauge("copying")
 		o.Progress = func(p engine.CheckpointProgress) { set(p.Bytes, p.BytesTotal) }

@@ -1,0 +1,189 @@
+package upkeep
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/ship"
+)
+
+// ShipCommand returns the command ship.
+func ShipCommand(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   a.Use("ship", "DEST"),
+		Short: "Copy what is new to a destination",
+		Long: `Bring the directory DEST up to date with the database: first with a full copy, then
+with the commits since the last time. Any of them can be restored. A copy that is
+made later has only the data files that are new. The setting retain-bytes must be
+chosen, so that commits are kept until they are shipped. A program ships by itself, each
+second, with package engine/ship.`,
+		Example: `  kstone-cli settings orders.db retain-bytes=1GiB
+  kstone-cli ship orders.db /mnt/backup/orders
+  kstone-cli restore /mnt/backup/orders --list`,
+		Args: a.Arguments(1, 1),
+	}
+	var o ship.Options
+	cmd.Flags().BoolVar(&o.BeginAgain, "begin-again", false,
+		"make a new full copy if commits are missing that were not shipped")
+	cmd.RunE = a.OnDB(cli.ReadWrite, func(ctx context.Context, d *cli.Database,
+		args []string) error {
+		ctx, release := cli.UntilStopped(ctx)
+		defer release()
+		start := time.Now()
+		s, err := ship.Start(d.DB, ship.Directory(args[0]), &o)
+		if err != nil {
+			return err
+		}
+		if err := a.Busy(cli.Work{Doing: "shipping"}, func() error {
+			return s.Close(ctx)
+		}); err != nil {
+			return err
+		}
+		m := s.Metrics()
+		_, err = fmt.Fprintf(a.Out, "shipped up to version %d in %s: %s of log, %s of data files, "+
+			"%s were there\n", m.Restorable, present.Duration(time.Since(start)),
+			present.Bytes(m.LogBytes), present.Bytes(m.SSTBytes), present.Bytes(m.SharedBytes))
+		return err
+	})
+	return cmd
+}
+
+// RestoreCommand returns the command restore.
+func RestoreCommand(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "restore DEST NEW",
+		Short: "Make a database of what was shipped or backed up",
+		Long: `Make the new database NEW of what ship has brought to the directory DEST: of the last
+commit, or of an earlier one given by its version or time. It says which moments can be
+restored before it begins. One that is interrupted is continued by the next call. With
+--list it only says so, with --follow it goes on with what is shipped later, until
+it is stopped; then NEW can be opened. DEST may be - for what backup DB - has written.`,
+		Example: `  kstone-cli restore /mnt/backup/orders orders.db
+  kstone-cli restore /mnt/backup/orders noon.db --to 2026-07-01T12:00:00Z
+  kstone-cli restore /mnt/backup/orders --list
+  zstd -dc orders.zst | kstone-cli restore - orders.db`,
+		Args: cli.Words(1, 2),
+	}
+	var to string
+	var list, follow bool
+	cmd.Flags().StringVar(&to, "to", "",
+		"restore up to this version or time, such as 4711 or 2026-07-01T12:00:00Z")
+	cmd.Flags().BoolVar(&list, "list", false, "only show what can be restored")
+	cmd.Flags().BoolVar(&follow, "follow", false, "go on with what is shipped later")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx, release := cli.UntilStopped(cmd.Context())
+		defer release()
+		switch {
+		case list != (len(args) == 1):
+			return cli.Usage("restore: name DEST and NEW, or DEST with --list")
+		case list && (follow || to != "" || args[0] == "-"),
+			follow && (to != "" || args[0] == "-"), to != "" && args[0] == "-":
+			return cli.Usage("restore: --to, --list and --follow exclude each other, and a stream")
+		case list:
+			return listDestination(ctx, a, args[0])
+		case args[0] == "-":
+			return a.Busy(cli.Work{Doing: "restoring"}, func() error {
+				return ship.RestoreFrom(ctx, a.In, args[1])
+			})
+		case follow:
+			return followDestination(ctx, a, args[0], args[1])
+		}
+		target, err := parseTarget(to)
+		if err != nil {
+			return err
+		}
+		return restore(ctx, a, args[0], args[1], target)
+	}
+	return cmd
+}
+
+func restore(ctx context.Context, a *cli.App, from, to string, target ship.Target) error {
+	start := time.Now()
+	set, stop := a.Gauge("restoring")
+	at, err := ship.Restore(ctx, ship.Directory(from), to, &ship.RestoreOptions{
+		To: target,
+		Plan: func(c ship.Contents, at ship.Moment) {
+			for _, r := range c.Ranges {
+				fmt.Fprintf(a.Err, "restorable: %s\n", r)
+			}
+			fmt.Fprintf(a.Err, "restoring %s\n", at)
+		},
+		Progress: func(p ship.RestoreProgress) { set(p.Bytes, p.BytesTotal) },
+	})
+	stop()
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.Out, "restored %s in %s\n", at, present.Duration(time.Since(start)))
+	return err
+}
+
+func listDestination(ctx context.Context, a *cli.App, from string) error {
+	c, err := ship.List(ctx, ship.Directory(from))
+	if err != nil {
+		return err
+	}
+	for _, r := range c.Ranges {
+		fmt.Fprintf(a.Out, "%s\n", r)
+	}
+	for _, err := range c.Damage {
+		fmt.Fprintf(a.Err, "damage: %v\n", err)
+	}
+	_, err = fmt.Fprintf(a.Out, "%s, %s of log in %s\n",
+		present.Plural(int64(len(c.Bases)), "full copy"), present.Bytes(c.Bytes),
+		present.Plural(int64(c.Objects), "object"))
+	return err
+}
+
+// followDestination follows until ctx ends or the follower does.
+func followDestination(ctx context.Context, a *cli.App, from, to string) error {
+	f, err := ship.Follow(ctx, ship.Directory(from), to, &ship.FollowOptions{
+		OnError: func(err error) { fmt.Fprintf(a.Err, "%v\n", err) },
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(a.Err, "following %s: stop with Ctrl-C\n", from)
+	select {
+	case <-ctx.Done():
+	case <-f.Ended():
+		err = f.Err()
+	}
+	m := f.Metrics()
+	fmt.Fprintf(a.Out, "%s has version %d\n", to, m.Version)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// parseTarget reads a version or a time.
+func parseTarget(text string) (t ship.Target, err error) {
+	if text == "" {
+		return t, nil
+	}
+	if t.Version, err = strconv.ParseUint(text, 10, 64); err == nil && t.Version > 0 {
+		return t, nil
+	}
+	if t.Time, err = time.Parse(time.RFC3339Nano, text); err == nil {
+		t.Version = 0
+		return t, nil
+	}
+	return t, cli.Usage("restore: --to %q: want a version or a time, such as 4711 or "+
+		"2026-07-01T12:00:00Z", text)
+}
+
+// streamBackup writes a backup to standard output.
+func streamBackup(ctx context.Context, a *cli.App, db *engine.DB) error {
+	if a.OutTTY {
+		return cli.Usage("backup: standard output is a terminal: send it to a file or a program")
+	}
+	return ship.Backup(ctx, db, a.Out)
+}

@@ -1,0 +1,354 @@
+package ship
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/internal/openfs"
+	"github.com/kstonedb/kstone/engine/internal/source"
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/wal"
+)
+
+// FollowOptions configure a Follower. Nil and zero values are the defaults.
+type FollowOptions struct {
+	// Interval is how often the destination is asked for more. 0 means a second.
+	Interval time.Duration
+	// Open are the options of the database, but for its directory.
+	Open engine.Options
+	// OnError, if not nil, is called without locks held with a *SilentError when there was no
+	// success for two intervals, and with what ends the follower.
+	OnError func(error)
+	Logger  *slog.Logger // gets the same
+}
+
+// Follower is a database that is kept up to date with what is shipped to a destination. Its
+// methods may be called concurrently.
+type Follower struct {
+	db      *engine.DB
+	dest    Destination
+	o       FollowOptions
+	headers headers
+	stop    context.CancelCauseFunc
+	ended   chan struct{}
+	begin   time.Time
+	last    base.SeqNum // that it has made; of the goroutine that follows
+
+	mu       sync.Mutex
+	m        FollowMetrics // guarded by mu, as all below
+	lastErr  error
+	fatal    error
+	reported bool
+	changed  chan struct{}
+}
+
+// FollowMetrics is a picture of a follower at work.
+type FollowMetrics struct {
+	Version     uint64    // of the last commit that it has
+	Time        time.Time // at which that was the last, as far as is known
+	LastSuccess time.Time // when the last attempt began that has found everything there is
+	Failures    int
+	Err         error // see Follower.Err
+}
+
+// followRetain is how much log a follower keeps: its last commit proves which history it has.
+const followRetain = 1 << 20
+
+// Follow restores the last commit of a destination into dir, unless a follower has done so, and
+// goes on with what is shipped from then on.
+func Follow(ctx context.Context, d Destination, dir string, o *FollowOptions) (*Follower, error) {
+	return followOn(ctx, d, vfs.OS(), dir, o)
+}
+
+func followOn(ctx context.Context, d Destination, fsys vfs.FS, dir string, o *FollowOptions,
+) (*Follower, error) {
+	f := &Follower{dest: d, headers: headers{}, ended: make(chan struct{}),
+		begin: now(), changed: make(chan struct{})}
+	if o != nil {
+		f.o = *o
+	}
+	f.o.Interval = cmp.Or(f.o.Interval, time.Second)
+	f.o.Logger = cmp.Or(f.o.Logger, slog.New(slog.DiscardHandler))
+	f.o.Open.RetainBytes = cmp.Or(f.o.Open.RetainBytes, followRetain)
+	if f.o.Interval < 0 {
+		return nil, invalid("Interval %v is negative", f.o.Interval)
+	}
+	if _, err := fsys.Stat(filepath.Clean(dir)); errors.Is(err, fs.ErrNotExist) {
+		if _, err := restoreOn(ctx, d, fsys, dir, &RestoreOptions{Open: f.o.Open}); err != nil {
+			return nil, err
+		}
+	}
+	open := f.o.Open
+	open.MustExist, open.ReadOnly, open.InMemory = true, false, false
+	db, err := openfs.Open(fsys, dir, &open)
+	if err != nil {
+		return nil, err
+	}
+	f.db = db.(*engine.DB)
+	if err := f.prove(ctx); err != nil {
+		return nil, errors.Join(err, f.db.Close())
+	}
+	var run context.Context
+	run, f.stop = context.WithCancelCause(context.Background())
+	go f.run(run)
+	return f, nil
+}
+
+// DB returns the database, for reading: a commit of its own makes it another one, with which the
+// follower ends (ErrOther). Close closes it.
+func (f *Follower) DB() *engine.DB { return f.db }
+
+// prove checks that the last commit of the database is one of the destination.
+func (f *Follower) prove(ctx context.Context) error {
+	s, err := look(ctx, f.dest, f.headers)
+	if err != nil {
+		return err
+	}
+	src := source.Of(f.db)
+	last := src.Log.LastSeq()
+	f.last = last
+	other := func(why string) error {
+		return fmt.Errorf("%w: %s: follow in a new directory", ErrOther, why)
+	}
+	if s.id.dbid != src.DBID {
+		return other("the directory has another database")
+	}
+	r := src.Log.NewReader(last)
+	rec, found, err := r.Next(last)
+	if errors.Is(err, wal.ErrGone) { // of a base that was only restored
+		err = nil
+	}
+	if err != nil {
+		return errors.Join(err, r.Close())
+	}
+	defer func() { _ = r.Close() }()
+	newest := base.SeqNum(0)
+	for i := range s.bases {
+		newest = max(newest, s.bases[i].seq)
+	}
+	for i := range s.chain {
+		o := &s.chain[i]
+		newest = max(newest, o.seq)
+		if !found || last <= o.from || last > o.seq {
+			continue
+		}
+		h, body, err := get(ctx, f.dest, o.name, kindLog)
+		if err != nil {
+			return err
+		}
+		same := false
+		if err := eachEntry(o.name, &h, body, func(e *entry) error {
+			same = same || e.kind == entryCommit && e.seq == last &&
+				sameRecord(e.content, rec.Payload)
+			return nil
+		}); err != nil {
+			return err
+		}
+		if !same {
+			return other(fmt.Sprintf("commit %d of the directory is another one", last))
+		}
+		return nil
+	}
+	if newest < last {
+		return other(fmt.Sprintf("the directory has commit %d, the destination ends with %d", last,
+			newest))
+	}
+	return nil
+}
+
+// sameRecord reports whether two records have the same operations; those that delete ranges come
+// first in one that was made again.
+func sameRecord(a, b []byte) bool {
+	return len(a) == len(b) && (bytes.Equal(a, b) || bytes.Equal(rangesFirst(a), rangesFirst(b)))
+}
+
+func (f *Follower) run(ctx context.Context) {
+	defer close(f.ended)
+	var others sync.WaitGroup
+	others.Go(func() { f.watch(ctx) })
+	defer others.Wait()
+	t := time.NewTicker(f.o.Interval)
+	defer t.Stop()
+	for {
+		began := now()
+		m, err := f.poll(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		f.mu.Lock()
+		if f.lastErr = err; err == nil {
+			m.Failures, m.LastSuccess = f.m.Failures, began
+			f.m = m
+		} else {
+			f.m.Failures++
+			f.o.Logger.Warn("following is tried again", "err", err)
+		}
+		if errors.Is(err, ErrOther) || errors.Is(err, ErrGap) || errors.Is(err, engine.ErrClosed) ||
+			errors.Is(err, engine.ErrReadOnly) {
+			f.fatal = err
+		}
+		fatal := f.fatal
+		close(f.changed)
+		f.changed = make(chan struct{})
+		f.mu.Unlock()
+		if fatal != nil {
+			f.stop(fatal)
+			f.report(fatal)
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-t.C:
+		}
+	}
+}
+
+// poll makes the commits that are new at the destination.
+func (f *Follower) poll(ctx context.Context) (m FollowMetrics, err error) {
+	s, err := look(ctx, f.dest, f.headers)
+	if err != nil {
+		return m, err
+	}
+	a := &applier{db: f.db, src: source.Of(f.db), to: base.MaxSeqNum}
+	from := a.src.Log.LastSeq()
+	if from != f.last {
+		return m, fmt.Errorf("%w: the directory has commits of its own", ErrOther)
+	}
+	for i := range s.chain {
+		o := &s.chain[i]
+		last := a.src.Log.LastSeq()
+		if o.seq < last || o.seq == last && f.done(o) {
+			continue
+		}
+		if o.from > last {
+			return m, fmt.Errorf("%w: the destination has no commit after %d, up to %d: follow in "+
+				"a new directory", ErrGap, last, o.from)
+		}
+		err := a.object(ctx, f.dest, o.name)
+		f.last = a.src.Log.LastSeq()
+		if err != nil {
+			return m, err
+		}
+		f.mu.Lock()
+		f.m.Time = time.UnixMilli(o.ms)
+		f.mu.Unlock()
+	}
+	last := a.src.Log.LastSeq()
+	if n := len(s.bases); n > 0 && s.bases[n-1].seq > last {
+		return m, fmt.Errorf("%w: the destination has no commit after %d: follow in a new "+
+			"directory", ErrGap, last)
+	}
+	f.mu.Lock()
+	m = FollowMetrics{Version: uint64(last), Time: f.m.Time}
+	f.mu.Unlock()
+	if last > from {
+		err = f.db.Sync(ctx)
+	}
+	return m, err
+}
+
+// done reports whether an object that ends with the last commit was read by this follower.
+func (f *Follower) done(o *logObject) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.m.Version == uint64(o.seq) && !time.UnixMilli(o.ms).After(f.m.Time)
+}
+
+// WaitFor returns when the database has a commit. The error is the cause of ctx, or what has ended
+// the follower.
+func (f *Follower) WaitFor(ctx context.Context, version uint64) error {
+	for {
+		f.mu.Lock()
+		there, fatal, changed := f.m.Version >= version, f.fatal, f.changed
+		f.mu.Unlock()
+		switch {
+		case there:
+			return nil
+		case fatal != nil:
+			return fatal
+		}
+		select {
+		case <-changed:
+		case <-f.ended:
+			return cmp.Or(f.Err(), errClosed)
+		case <-ctx.Done():
+			return errors.Join(context.Cause(ctx), f.Err())
+		}
+	}
+}
+
+// Ended is closed when the follower has ended.
+func (f *Follower) Ended() <-chan struct{} { return f.ended }
+
+// Err returns what has ended the follower, unless that is Close, or a *SilentError if it has had no
+// success for two intervals.
+func (f *Follower) Err() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.fatal != nil {
+		return f.fatal
+	}
+	since := f.m.LastSuccess
+	if since.IsZero() {
+		since = f.begin
+	}
+	if now().Sub(since) > 2*f.o.Interval {
+		return &SilentError{Since: since, Cause: f.lastErr}
+	}
+	return nil
+}
+
+// Metrics returns the present figures.
+func (f *Follower) Metrics() FollowMetrics {
+	err := f.Err()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	m := f.m
+	m.Err = err
+	return m
+}
+
+func (f *Follower) watch(ctx context.Context) {
+	t := time.NewTicker(f.o.Interval)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		err := f.Err()
+		f.mu.Lock()
+		first := err != nil && f.fatal == nil && !f.reported
+		f.reported = err != nil
+		f.mu.Unlock()
+		if first {
+			f.report(err)
+		}
+	}
+}
+
+func (f *Follower) report(err error) {
+	f.o.Logger.Error("following", "err", err)
+	if f.o.OnError != nil {
+		f.o.OnError(err)
+	}
+}
+
+// Close ends the follower and closes its database, which may then be opened like any other, or be
+// followed again.
+func (f *Follower) Close() error {
+	f.stop(errClosed)
+	<-f.ended
+	return f.db.Close()
+}

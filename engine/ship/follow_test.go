@@ -1,0 +1,129 @@
+package ship_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/ship"
+	"github.com/kstonedb/kstone/internal/vfs"
+)
+
+func follow(t testing.TB, h *harbor, fsys vfs.FS, o ship.FollowOptions) *ship.Follower {
+	t.Helper()
+	if o.Interval == 0 {
+		o.Interval = 5 * time.Millisecond
+	}
+	f, err := ship.FollowOn(ctx, h.dest, fsys, "copy", &o)
+	ok(t, err)
+	return f
+}
+
+// Promise (shipping): A follower has a prefix of the commits, goes on where it ended, and ends with
+// an error if it has commits of its own or misses some.
+func TestFollow(t *testing.T) {
+	h := newHarbor(t)
+	h.put()
+	s := h.start(ship.Options{})
+	h.shipped(s)
+	fsys := vfs.NewMem()
+	for range 3 {
+		f := follow(t, h, fsys, ship.FollowOptions{})
+		for range 5 {
+			h.put()
+			h.shipped(s)
+			ok(t, f.WaitFor(ctx, h.last))
+			it, err := f.DB().GetItem(engine.Key{PK: []byte("k")})
+			ok(t, err)
+			if it.Version < h.last {
+				t.Errorf("version %d after %d", it.Version, h.last)
+			}
+		}
+		ok(t, s.Round(ctx)) // merges what it has read
+		ok(t, f.Close())
+	}
+	f := follow(t, h, fsys, ship.FollowOptions{})
+	ok(t, f.DB().Put(engine.Key{PK: []byte("own")}, nil))
+	h.put()
+	h.put()
+	h.shipped(s)
+	<-f.Ended()
+	wantIs(t, f.Err(), ship.ErrOther)
+	ok(t, f.Close())
+	_, err := ship.FollowOn(ctx, h.dest, fsys, "copy", nil)
+	wantIs(t, err, ship.ErrOther)
+	ok(t, s.Close(ctx))
+}
+
+// 1515: a follower stopped for ever and logged nothing. Here a destination that fails is an error
+// within two intervals, and the follower goes on when it answers again.
+//
+// Promise (shipping): A follower without success for two intervals is an error.
+func TestLitestream1515FollowerStopsSilently(t *testing.T) {
+	h := newHarbor(t)
+	h.put()
+	s := h.start(ship.Options{})
+	h.shipped(s)
+	reported := make(chan error, 100)
+	f := follow(t, h, vfs.NewMem(), ship.FollowOptions{Interval: 20 * time.Millisecond,
+		OnError: func(err error) { reported <- err }})
+	ok(t, f.WaitFor(ctx, h.last))
+	h.dest.set(func(string, string) error { return errServer })
+	wantIs(t, <-reported, ship.ErrSilent)
+	for !errors.Is(f.Metrics().Err, errServer) {
+		<-time.After(time.Millisecond)
+	}
+	h.dest.set(nil)
+	h.put()
+	h.shipped(s)
+	ok(t, f.WaitFor(ctx, h.last))
+	ok(t, f.Close())
+	ok(t, s.Close(ctx))
+}
+
+// Promise (shipping): A backup stream that is cut off or changed anywhere makes no database.
+func TestBackupStream(t *testing.T) {
+	h := newHarbor(t)
+	for i := range 20 {
+		ok(t, h.db.Put(engine.Key{PK: fmt.Append(nil, i)}, []byte("v")))
+	}
+	var b bytes.Buffer
+	ok(t, ship.Backup(ctx, h.db, &b))
+	restore := func(b []byte) (*vfs.MemFS, error) {
+		fsys := vfs.NewMem()
+		return fsys, ship.RestoreFromOn(ctx, bytes.NewReader(b), fsys, "db")
+	}
+	fsys, err := restore(b.Bytes())
+	ok(t, err)
+	db := openOn(t, fsys, engine.Options{MustExist: true})
+	if n := len(items(t, db)); n != 20 {
+		t.Errorf("%d items", n)
+	}
+	ok(t, db.Close())
+	for n := 0; n < b.Len()-2048; n += 1 + b.Len()/50 {
+		fsys, err := restore(b.Bytes()[:n])
+		if err == nil {
+			t.Fatalf("%d of %d bytes are a database", n, b.Len())
+		}
+		if _, err := fsys.Stat("db"); err == nil {
+			t.Fatal("a database is there after an error")
+		}
+		bad := bytes.Clone(b.Bytes())
+		bad[n] ^= 1
+		if fsys, err := restore(bad); err == nil {
+			db := openOn(t, fsys, engine.Options{MustExist: true}) // a header of tar, or padding
+			if n := len(items(t, db)); n != 20 {
+				t.Fatalf("%d items after byte %d was changed", n, n)
+			}
+			ok(t, db.Close())
+		}
+	}
+	gone, cancel := context.WithCancel(ctx)
+	cancel()
+	wantIs(t, ship.Backup(gone, h.db, io.Discard), context.Canceled)
+}
