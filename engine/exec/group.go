@@ -328,7 +328,9 @@ func (g *group) streaming(yield func([]expr.Value) bool) error {
 		failed = one.add(0, row)
 		return failed == nil
 	})
-	if err := first(failed, err); err != nil || stopped || !some {
+	last := some
+	some = false // a part of the division around that ends later ends no group here
+	if err := first(failed, err); err != nil || stopped || !last {
 		return err
 	}
 	_, err = end()

@@ -36,6 +36,8 @@ var dividedStatements = []string{
 	"SELECT x.id, y.id FROM t x JOIN t y ON x.a = y.id WHERE x.g = 3",
 	"SELECT id FROM t WHERE g NOT IN (SELECT id FROM u WHERE v < 20)",
 	"SELECT a FROM t WHERE a BETWEEN 100 AND 900",
+	"SELECT t.id, r.n FROM t LEFT JOIN (SELECT v, count(*) AS n FROM w INDEXED BY wv " +
+		"WHERE v < 50 GROUP BY v) r ON t.g = r.v",
 }
 
 // openDivided returns what opens the tables of a database, with rows in files and in memory, until
@@ -67,6 +69,7 @@ func openDivided(t *testing.T) func(workers int, memory int64) *sql.Session {
 	exec(t, s, "CREATE TABLE t (id INT, a INT, g INT, s TEXT, f FLOAT, PRIMARY KEY (id), "+
 		"INDEX ka (a) SHARD (16, tidb))")
 	exec(t, s, "CREATE TABLE u (id INT, v INT, PRIMARY KEY (id))")
+	exec(t, s, "CREATE TABLE w (id INT, v INT, PRIMARY KEY (id), INDEX wv (v))")
 	const rows = 4000
 	for from := 0; from < rows; from += 500 {
 		var list []string
@@ -84,6 +87,7 @@ func openDivided(t *testing.T) func(workers int, memory int64) *sql.Session {
 	for i := range 60 {
 		exec(t, s, fmt.Sprintf("INSERT INTO u VALUES (%d, %d)", i, i*37%60))
 	}
+	exec(t, s, "INSERT INTO w SELECT id, v FROM u")
 	exec(t, s, "DELETE FROM t WHERE id % 11 = 3")
 	return open
 }
