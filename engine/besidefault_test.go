@@ -234,3 +234,46 @@ func TestReadersSeeWhatSurvives(t *testing.T) {
 		mustClose(t, w)
 	}
 }
+
+// A database is copied beside its writer, whatever that flushes and merges meanwhile.
+//
+// Promise (readers): A checkpoint of a database that another process writes is a database with one
+// state of it. Also `TestReadersBesideTheWriter`.
+func TestCheckpointBesideTheWriter(t *testing.T) {
+	for at := range 40 {
+		p := newBesidePair(t, vfs.NewMem(), engine.Options{})
+		p.put(50)
+		p.compact()
+		p.put(10)
+		ops, begun := 0, false
+		db, err := p.reader(func(op vfstest.Op) {
+			if !begun {
+				return
+			}
+			if ops++; ops == at+1 {
+				p.put(10)
+				p.compact()
+				p.put(10)
+			}
+		})
+		ok(t, err)
+		begun = true
+		if err := db.Checkpoint(ctx, "copy", nil); err != nil {
+			t.Fatalf("the writer merges at operation %d: %v", at, err)
+		}
+		begun = false
+		c, err := engine.OpenFS(p.mem, "copy", nil)
+		ok(t, err)
+		ok(t, second(c.Verify(ctx, nil)))
+		if v := c.Metrics().LastVersion; v != 60 && v != 70 && v != 80 {
+			t.Errorf("the copy has version %d", v)
+		}
+		ok(t, scanAll(c))
+		mustClose(t, c)
+		mustClose(t, db)
+		mustClose(t, p.writer)
+		if ops <= at {
+			break
+		}
+	}
+}

@@ -34,7 +34,8 @@ type CheckpointProgress struct {
 // directory, and lies outside of the database's own. Nil options mean the defaults. On the
 // same file system SSTs are shared by hard links, which takes no time and no space; on
 // another one, or one without links, they are copied. The log (made short by a flush) is
-// copied. The copy of a database in memory is on the disk.
+// copied. The copy of a database in memory is on the disk. A read-only database, which another
+// process may write, is copied without a flush.
 //
 // Reads and writes go on meanwhile and do not wait for the copy, however long it takes: it
 // works at most half of the time, so that they keep their processors and the disk. The copy
@@ -67,8 +68,12 @@ func (db *DB) checkpointTo(ctx context.Context, dest string, o *CheckpointOption
 	} else if err := checkOutside(db.fs, base, dest); err != nil {
 		return err
 	}
-	if err := db.Flush(ctx); err != nil {
-		return err
+	if db.follow == nil {
+		if err := db.Flush(ctx); err != nil {
+			return err
+		}
+	} else if db.reads.Closed() {
+		return ErrClosed
 	}
 	ctx, end, err := db.calls.begin(ctx)
 	if err != nil {
@@ -141,7 +146,7 @@ func (c *checkpoint) run(ctx context.Context) error {
 
 // pinCopy keeps what a copy of the present state needs.
 func (db *DB) pinCopy() (*source.Copy, error) {
-	p, log, err := db.upkeep.PinWithLog()
+	p, log, release, err := db.pinWithLog()
 	if err != nil {
 		return nil, db.reads.Error(err)
 	}
@@ -152,11 +157,11 @@ func (db *DB) pinCopy() (*source.Copy, error) {
 		s, err = decodeSettings(state.Settings)
 	}
 	if err != nil {
-		p.Release()
+		release()
 		return nil, errors.Join(err, log.Unpin())
 	}
 	delete(s.Properties, settingsProperty)
-	return &source.Copy{State: &state, Log: log, Release: p.Release, Properties: s.Properties}, nil
+	return &source.Copy{State: &state, Log: log, Release: release, Properties: s.Properties}, nil
 }
 
 // source is what package ship copies.
@@ -179,6 +184,17 @@ func (db *DB) source() *source.Source {
 			return db.log.LastSeq(), err
 		},
 	}
+}
+
+// pinWithLog is pin, with the part of the log that the state needs.
+func (db *DB) pinWithLog() (p *upkeep.Pinned, log *wal.Pinned, release func(), err error) {
+	if db.follow != nil {
+		return db.follow.PinWithLog()
+	}
+	if p, log, err = db.upkeep.PinWithLog(); err != nil {
+		return nil, nil, nil, err
+	}
+	return p, log, p.Release, nil
 }
 
 // copyLog copies the log and lets go of it.

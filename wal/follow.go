@@ -259,6 +259,32 @@ func (f *Follower) Sync() error {
 	return nil
 }
 
+// Pin returns the log from a segment on up to the last record that was read, to be copied. The
+// caller keeps the files by a lease, until it calls Unpin.
+func (f *Follower) Pin(from SegmentNum) (*Pinned, error) {
+	names, err := f.o.FS.List(f.o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	p := &Pinned{log: &Log{o: f.o}, last: f.last}
+	for _, name := range names {
+		n, is := ParseFileName(name)
+		if !is || n < from || n > f.seg {
+			continue
+		}
+		end := f.off
+		if n < f.seg { // all of its records are there
+			info, err := f.o.FS.Stat(f.o.path(n))
+			if err != nil {
+				return nil, err
+			}
+			end = info.SizeBytes
+		}
+		p.parts = append(p.parts, part{&segment{num: n, pins: 1}, end})
+	}
+	return p, nil
+}
+
 // Close closes what the follower has open.
 func (f *Follower) Close() error {
 	if f.file == nil {

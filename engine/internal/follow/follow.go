@@ -82,6 +82,7 @@ type Follower struct {
 	stripes *[base.NumStripes]stripe.Stripe // the present ones
 	in      commit.Inserter                 // into stripes
 	first   moment                          // after Recover
+	pinned  map[wal.SegmentNum]int          // the first segments of copies under way
 	late    time.Time                       // since when commits are not durable
 	closed  bool                            //
 
@@ -102,7 +103,8 @@ type moment struct {
 // caller closes the follower.
 func Open(fsys vfs.FS, dir string, leased bool, logger *slog.Logger) (*Follower, error) {
 	f := &Follower{stop: make(chan struct{}),
-		gens: map[*[base.NumStripes]stripe.Stripe]manifest.Position{}}
+		gens:   map[*[base.NumStripes]stripe.Stripe]manifest.Position{},
+		pinned: map[wal.SegmentNum]int{}}
 	var err error
 	if leased {
 		f.lease, err = lease.Take(fsys, dir)
@@ -241,6 +243,10 @@ func (f *Follower) refresh(patience time.Duration) error {
 	if f.closed {
 		return nil
 	}
+	return f.refreshLocked(patience)
+}
+
+func (f *Follower) refreshLocked(patience time.Duration) error {
 	if _, err := f.man.Poll(); err != nil {
 		return err
 	}
@@ -376,6 +382,9 @@ func (f *Follower) moveLease() {
 		return
 	}
 	h := lease.Held{Edit: f.man.Position(), Segment: f.log.Segment()}
+	for from := range f.pinned {
+		h.Segment = min(h.Segment, from)
+	}
 	f.genMu.Lock()
 	for _, at := range f.gens {
 		if at.Before(h.Edit) {
@@ -395,6 +404,56 @@ func (f *Follower) moveLease() {
 func (f *Follower) Pin() (p *upkeep.Pinned, release func(), err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	return f.pinLocked()
+}
+
+// pinTries is how often PinWithLog begins again since the writing process has flushed meanwhile.
+const pinTries = 20
+
+// PinWithLog is Pin, with the part of the log that the state needs.
+func (f *Follower) PinWithLog() (p *upkeep.Pinned, log *wal.Pinned, release func(), err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for range pinTries {
+		// As in Open: published first, loaded afterwards. If the state still needs the log from
+		// there on, none of it was released before.
+		from := wal.SegmentNum(f.state.LogStart)
+		f.pinned[from]++
+		unpin := func() {
+			if f.pinned[from]--; f.pinned[from] == 0 {
+				delete(f.pinned, from)
+			}
+			f.moveLease()
+		}
+		f.moveLease()
+		if err = f.refreshLocked(0); err == nil && wal.SegmentNum(f.state.LogStart) != from {
+			unpin()
+			continue
+		}
+		var let func()
+		if err == nil {
+			p, let, err = f.pinLocked()
+		}
+		if err == nil {
+			if log, err = f.log.Pin(from); err != nil {
+				let()
+			}
+		}
+		if err != nil {
+			unpin()
+			return nil, nil, nil, err
+		}
+		return p, log, func() {
+			let()
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			unpin()
+		}, nil
+	}
+	return nil, nil, nil, fmt.Errorf("%w: its log, while it flushes; try again", ErrStale)
+}
+
+func (f *Follower) pinLocked() (p *upkeep.Pinned, release func(), err error) {
 	m := new(read.Moment)
 	if err := m.Take(f.env.Reads); err != nil {
 		return nil, nil, err

@@ -123,7 +123,8 @@ func BackupCommand(a *cli.App) *cobra.Command {
 		Use:   a.Use("backup", "DEST"),
 		Short: "Copy the database",
 		Long: `Make a copy of the database in the new directory DEST. The copy is a database of its
-own: it can be opened, moved and changed without touching the original. Data files are
+own: it can be opened, moved and changed without touching the original, which another
+program may have open and write to meanwhile. Data files are
 hard links where DEST is on the same file system, so that it takes little time and
 space; elsewhere they are copied, at most at the --rate given. A backup that is
 interrupted leaves nothing in DEST. To - it is a tar archive with checksums on standard
@@ -136,7 +137,7 @@ output, for restore - or tar.`,
 	var o engine.CheckpointOptions
 	cmd.Flags().Var((*bytesValue)(&o.BytesPerSecond), "rate",
 		"copy at most so many `BYTES` per second, for example 50MiB; 0 means no limit")
-	cmd.RunE = a.OnDB(cli.ReadWrite, func(ctx context.Context, d *cli.Database,
+	cmd.RunE = a.OnDB(cli.ReadOnly, func(ctx context.Context, d *cli.Database,
 		args []string) error {
 		ctx, release := cli.UntilStopped(ctx)
 		defer release()
