@@ -87,7 +87,7 @@ func (d *directory) removeOld() {
 	for _, name := range names {
 		name = filepath.Join(d.path(temporary), name)
 		st, err := d.fs.Stat(name)
-		if at := st.Modified(); err == nil && !at.IsZero() && time.Since(at) > time.Hour {
+		if at := st.Modified(); err == nil && !at.IsZero() && now().Sub(at) > time.Hour {
 			_ = d.fs.Remove(name) // another process may have done so
 		}
 	}

@@ -42,14 +42,14 @@ type Follower struct {
 	stop    context.CancelCauseFunc
 	ended   chan struct{}
 	begin   time.Time
+	alarm   alarm
 	last    base.SeqNum // that it has made; of the goroutine that follows
 
-	mu       sync.Mutex
-	m        FollowMetrics // guarded by mu, as all below
-	lastErr  error
-	fatal    error
-	reported bool
-	changed  chan struct{}
+	mu      sync.Mutex
+	m       FollowMetrics // guarded by mu, as all below
+	lastErr error
+	fatal   error
+	changed chan struct{}
 }
 
 // FollowMetrics is a picture of a follower at work.
@@ -80,6 +80,7 @@ func followOn(ctx context.Context, d Destination, fsys vfs.FS, dir string, o *Fo
 	f.o.Interval = cmp.Or(f.o.Interval, time.Second)
 	f.o.Logger = cmp.Or(f.o.Logger, slog.New(slog.DiscardHandler))
 	f.o.Open.RetainBytes = cmp.Or(f.o.Open.RetainBytes, followRetain)
+	f.alarm = alarm{"following", f.o.Logger, f.o.OnError}
 	if f.o.Interval < 0 {
 		return nil, invalid("Interval %v is negative", f.o.Interval)
 	}
@@ -175,7 +176,7 @@ func sameRecord(a, b []byte) bool {
 func (f *Follower) run(ctx context.Context) {
 	defer close(f.ended)
 	var others sync.WaitGroup
-	others.Go(func() { f.watch(ctx) })
+	others.Go(func() { f.alarm.watch(ctx, f.o.Interval, f.state) })
 	defer others.Wait()
 	t := time.NewTicker(f.o.Interval)
 	defer t.Stop()
@@ -203,7 +204,7 @@ func (f *Follower) run(ctx context.Context) {
 		f.mu.Unlock()
 		if fatal != nil {
 			f.stop(fatal)
-			f.report(fatal)
+			f.alarm.report(fatal)
 			return
 		}
 		select {
@@ -318,31 +319,12 @@ func (f *Follower) Metrics() FollowMetrics {
 	return m
 }
 
-func (f *Follower) watch(ctx context.Context) {
-	t := time.NewTicker(f.o.Interval)
-	defer t.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.C:
-		}
-		err := f.Err()
-		f.mu.Lock()
-		first := err != nil && f.fatal == nil && !f.reported
-		f.reported = err != nil
-		f.mu.Unlock()
-		if first {
-			f.report(err)
-		}
-	}
-}
-
-func (f *Follower) report(err error) {
-	f.o.Logger.Error("following", "err", err)
-	if f.o.OnError != nil {
-		f.o.OnError(err)
-	}
+// state returns Err, and whether that has ended the follower.
+func (f *Follower) state() (err error, ended bool) {
+	err = f.Err()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return err, f.fatal != nil
 }
 
 // Close ends the follower and closes its database, which may then be opened like any other, or be

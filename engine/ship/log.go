@@ -48,7 +48,7 @@ func (s *Shipper) run(ctx context.Context, done func()) {
 	defer close(s.ended)
 	var others sync.WaitGroup
 	others.Go(func() { s.upkeep(ctx) })
-	others.Go(func() { s.watch(ctx) })
+	others.Go(func() { s.alarm.watch(ctx, s.o.Interval, s.state) })
 	defer others.Wait()
 	defer s.closeReader()
 	t := time.NewTicker(s.o.Interval)
@@ -84,7 +84,7 @@ func (s *Shipper) note(err error) (last bool) {
 	s.changedLocked()
 	s.mu.Unlock()
 	if last && !errors.Is(err, errClosed) && !errors.Is(err, engine.ErrClosed) {
-		s.report(err)
+		s.alarm.report(err)
 	} else if err != nil && !last {
 		s.o.Logger.Warn("shipping is tried again", "err", err)
 	}
@@ -99,7 +99,7 @@ func (s *Shipper) changedLocked() {
 
 // cycle ships what there is.
 func (s *Shipper) cycle(ctx context.Context) error {
-	began := s.clock()
+	began := now()
 	if err := s.checkEpoch(ctx); err != nil {
 		return err
 	}

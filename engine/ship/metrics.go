@@ -43,7 +43,7 @@ func (s *Shipper) Metrics() Metrics {
 		if since.IsZero() {
 			since = s.begin
 		}
-		m.Lag = s.since(since)
+		m.Lag = now().Sub(since)
 	}
 	return m
 }

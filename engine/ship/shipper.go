@@ -98,12 +98,12 @@ type Shipper struct {
 	ended  chan struct{}
 	work   sync.WaitGroup
 	begin  time.Time
+	alarm  alarm
 
 	mu       sync.Mutex
 	m        Metrics       // guarded by mu
 	lastErr  error         // guarded by mu; of the last attempt
 	fatal    error         // guarded by mu
-	reported bool          // guarded by mu: the present silence
 	changed  chan struct{} // guarded by mu: closed when m or fatal change
 	based    *pinned       // guarded by mu: the base that m.Bases waits for
 	lastBase baseMark      // guarded by mu
@@ -136,6 +136,7 @@ func Start(db *engine.DB, d Destination, o *Options) (*Shipper, error) {
 	}
 	s := &Shipper{db: db, src: source.Of(db), dest: d, o: opts, headers: headers{},
 		kick: make(chan struct{}, 1), ended: make(chan struct{}), begin: now(),
+		alarm:   alarm{"shipping", opts.Logger, opts.OnError},
 		changed: make(chan struct{}), sums: map[string][32]byte{},
 		copies: make(chan *pinned, 1), rounds: make(chan chan<- struct{})}
 	if s.src.Log == nil {
@@ -304,7 +305,7 @@ func (s *Shipper) join() (err error) {
 // Close ships what is not shipped yet, unless ctx ends, and ends the shipper. The error says what
 // was not shipped.
 func (s *Shipper) Close(ctx context.Context) error {
-	began := s.clock()
+	began := now()
 	err := s.wait(ctx, func() bool { return s.m.LastSuccess.After(began) && s.m.Bases })
 	s.stop(errClosed)
 	s.work.Wait()
@@ -367,48 +368,22 @@ func (s *Shipper) Err() error {
 	if since.IsZero() {
 		since = s.begin
 	}
-	if s.since(since) > 2*s.o.Interval {
+	if now().Sub(since) > 2*s.o.Interval {
 		return &SilentError{Since: since, Cause: s.lastErr}
 	}
-	if since := s.failing; !since.IsZero() && s.since(since) > 2*s.o.Interval {
+	if since := s.failing; !since.IsZero() && now().Sub(since) > 2*s.o.Interval {
 		return &SilentError{Since: since, Cause: s.upkeepCause}
 	}
 	return nil
 }
 
-// clock and since measure silence and age: not by the clock of the database, which tests turn.
-func (s *Shipper) clock() time.Time { return now() }
-
-func (s *Shipper) since(t time.Time) time.Duration { return now().Sub(t) }
-
-// now is the wall clock.
+// now is the wall clock: silence and age are not measured by that of the database, which tests turn.
 func now() time.Time { return time.Now() }
 
-// watch reports silence. Why not the goroutine that ships: an operation of the destination may
-// hang.
-func (s *Shipper) watch(ctx context.Context) {
-	t := time.NewTicker(s.o.Interval)
-	defer t.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.C:
-		}
-		err := s.Err()
-		s.mu.Lock()
-		first := err != nil && s.fatal == nil && !s.reported
-		s.reported = err != nil
-		s.mu.Unlock()
-		if first {
-			s.report(err)
-		}
-	}
-}
-
-func (s *Shipper) report(err error) {
-	s.o.Logger.Error("shipping", "err", err)
-	if s.o.OnError != nil {
-		s.o.OnError(err)
-	}
+// state returns Err, and whether that has ended the shipper.
+func (s *Shipper) state() (err error, ended bool) {
+	err = s.Err()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return err, s.fatal != nil
 }

@@ -61,7 +61,7 @@ func (s *Shipper) upkeepErr(err error) {
 		return
 	}
 	if s.upkeepCause = err; s.failing.IsZero() {
-		s.failing = s.clock()
+		s.failing = now()
 	}
 	s.m.Failures++
 	s.o.Logger.Warn("upkeep of the destination is tried again", "err", err)
@@ -281,7 +281,7 @@ func (s *Shipper) removeSSTs(ctx context.Context, bases []baseObject) error {
 		return err
 	}
 	for _, info := range infos {
-		if needed[info.Name] || s.since(info.Modified) < s.o.tidyAge {
+		if needed[info.Name] || now().Sub(info.Modified) < s.o.tidyAge {
 			continue
 		}
 		if err := s.remove(ctx, info.Name); err != nil {
