@@ -57,6 +57,10 @@ type DB struct {
 // Dir returns the directory the database was opened in.
 func (db *DB) Dir() string { return db.dir }
 
+// Follows reports whether another process may write what the database reads: it was opened
+// read-only.
+func (db *DB) Follows() bool { return db.follow != nil }
+
 // QueryMemory returns how many bytes a query of tables may keep in memory by Options.Memory, 0
 // if that is not set.
 func (db *DB) QueryMemory() int64 {

@@ -99,7 +99,7 @@ func (s *Store) Snapshot(context.Context) (store.Snapshot, error) {
 // Limits implements store.Store.
 func (s *Store) Limits() store.Limits {
 	l := localLimits
-	l.QueryBytes = s.db.QueryMemory()
+	l.QueryBytes, l.Follows = s.db.QueryMemory(), s.db.Follows()
 	return l
 }
 

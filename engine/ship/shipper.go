@@ -377,7 +377,8 @@ func (s *Shipper) Err() error {
 	return nil
 }
 
-// now is the wall clock: silence and age are not measured by that of the database, which tests turn.
+// now is the wall clock: silence and age are not measured by that of the database, which tests
+// turn.
 func now() time.Time { return time.Now() }
 
 // state returns Err, and whether that has ended the shipper.

@@ -48,6 +48,8 @@ type catalogueHead struct {
 
 	version uint64 // of the item, 0 if there is none yet
 	raw     []byte // the item
+	// versions are what catalogueVersions returns, if another process writes.
+	versions []byte
 }
 
 func catalogueKey(mark byte, ids ...uint32) store.Key {
@@ -65,6 +67,7 @@ func damaged(what string, want, got any) error {
 // load reads the catalogue, which makes a list of tables that is not used yet.
 func (db *DB) load(ctx context.Context) (*tableList, error) {
 	list := &tableList{map[string]*tableCore{}, map[uint32]*tableCore{}, map[string]*View{}}
+	var versions []byte
 	stats, fences := map[uint32]*plan.TableStats{}, map[uint32][]string{}
 	db.head = catalogueHead{Format: catalogueFormat, NextTable: 1}
 	for it, err := range db.store.Scan(ctx, store.Partition(cataloguePK)) {
@@ -73,6 +76,7 @@ func (db *DB) load(ctx context.Context) (*tableList, error) {
 			fences[id] = append(fences[id], string(it.Value))
 		} else if err == nil {
 			err = db.loadItem(list, stats, it)
+			versions = appendVersion(versions, it)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("table: catalogue: %w", err)
@@ -83,7 +87,27 @@ func (db *DB) load(ctx context.Context) (*tableList, error) {
 			core.stats.Store(s)
 		}
 	}
+	db.head.versions = versions
 	return list, db.fence(list, fences)
+}
+
+// catalogueVersions returns the keys and versions of the items that define something.
+func catalogueVersions(ctx context.Context, r store.Reader) (all []byte, err error) {
+	for it, err := range r.Scan(ctx, store.Partition(cataloguePK)) {
+		if err != nil {
+			return nil, err
+		}
+		all = appendVersion(all, it)
+	}
+	return all, nil
+}
+
+// appendVersion appends key and version of an item that defines something.
+func appendVersion(dst []byte, it store.Item) []byte {
+	if sk := it.Key.SK; len(sk) > 0 && sk[0] != markJob && sk[0] != markNumbers {
+		dst = binary.BigEndian.AppendUint64(append(dst, sk...), it.Version)
+	}
+	return dst
 }
 
 func (db *DB) loadItem(list *tableList, stats map[uint32]*plan.TableStats, it store.Item) error {

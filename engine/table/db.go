@@ -38,10 +38,11 @@ type DB struct {
 
 	refresher *refresher
 
-	fences int                       // Limits.Fences of the store
-	name   string                    // of this DB among those of other processes
-	turn   atomic.Uint32             // of nextFence
-	asOf   atomic.Pointer[time.Time] // when the catalogue was last known to be the present one
+	fences  int                       // Limits.Fences of the store
+	follows bool                      // Limits.Follows
+	name    string                    // of this DB among those of other processes
+	turn    atomic.Uint32             // of nextFence
+	asOf    atomic.Pointer[time.Time] // when the catalogue was last known to be the present one
 
 	jobs chan struct{} // has an element while an index is built or something is dropped
 
@@ -142,7 +143,8 @@ func OpenStore(ctx context.Context, s store.Store, o *Options) (*DB, error) {
 	}
 	db := &DB{store: s, opt: opt, plans: plan.NewCache(opt.PlanCache),
 		refresher: newRefresher(), jobs: make(chan struct{}, 1), fences: s.Limits().Fences,
-		name: rand.Text()}
+		follows: s.Limits().Follows,
+		name:    rand.Text()}
 	db.shapes.most = opt.Shapes
 	db.opt.MemoryBytes = cmp.Or(opt.MemoryBytes, s.Limits().QueryBytes)
 	if db.costs = opt.Costs; db.costs == nil {
@@ -161,6 +163,8 @@ func OpenStore(ctx context.Context, s store.Store, o *Options) (*DB, error) {
 	db.describe()
 	if db.fences > 0 {
 		db.turn.Store(mathrand.Uint32())
+	}
+	if db.watches() {
 		db.follow()
 	}
 	return db, nil
@@ -216,8 +220,14 @@ func (db *DB) Now() time.Time { return db.opt.Clock() }
 // it is equal before and after, none of them has changed in between.
 type Definitions struct{ list *tableList }
 
-// Definitions returns that of the present.
-func (db *DB) Definitions() Definitions { return Definitions{db.tables.Load()} }
+// Definitions returns that of the present, and of a store that another process writes reads it
+// again; what fails then fails again when rows are read.
+func (db *DB) Definitions() Definitions {
+	if db.follows {
+		_ = db.catchUp(db.refresher.ctx)
+	}
+	return Definitions{db.tables.Load()}
+}
 
 // Tables returns the tables, by name.
 func (db *DB) Tables() []*Table {
@@ -233,7 +243,7 @@ func (db *DB) Tables() []*Table {
 // ErrNoTable.
 func (db *DB) Table(name string) (*Table, error) {
 	core := db.tables.Load().byName[name]
-	if core == nil && db.fences > 0 && db.catchUp(db.refresher.ctx) == nil {
+	if core == nil && db.watches() && db.catchUp(db.refresher.ctx) == nil {
 		core = db.tables.Load().byName[name]
 	}
 	if core == nil {

@@ -2,6 +2,7 @@ package table
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync/atomic"
 
@@ -61,6 +62,9 @@ func (db *DB) stateOf(ctx context.Context, core *tableCore) (*tableState, error)
 }
 
 func (db *DB) open(ctx context.Context, rows *Rows) (store.Reader, func(), error) {
+	if db.follows {
+		return db.openSeen(ctx)
+	}
 	var s store.Snapshot
 	var err error
 	if late, ok := db.store.(store.LateSnapshots); ok {
@@ -72,6 +76,24 @@ func (db *DB) open(ctx context.Context, rows *Rows) (store.Reader, func(), error
 		return nil, nil, err
 	}
 	return s, func() { s.Close() }, nil
+}
+
+// openSeen is open of a store that follows another process's: the snapshot has the catalogue that
+// is known.
+func (db *DB) openSeen(ctx context.Context) (store.Reader, func(), error) {
+	for {
+		s, err := db.store.Snapshot(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		same, err := db.sees(ctx, s)
+		if same {
+			return s, func() { s.Close() }, nil
+		}
+		if err = errors.Join(err, s.Close()); err != nil {
+			return nil, nil, err
+		}
+	}
 }
 
 // present returns the present state, or an error if the table has been dropped.

@@ -129,7 +129,7 @@ func (r *Rows) hasPhysical() bool {
 // read without a snapshot. If what was read, or its definition, was changed meanwhile, a snapshot
 // decides. Why not an index that covers: an entry may be left over of an index that was dropped.
 func (r *Rows) livePoint() *tableState {
-	if _, ok := r.from.(*DB); !ok || !r.hasPhysical() {
+	if db, ok := r.from.(*DB); !ok || db.follows || !r.hasPhysical() {
 		return nil
 	}
 	p, st := r.plan.Physical(), r.compiled.states[0]
@@ -203,7 +203,11 @@ func (r *Rows) open() (store.Reader, func(), error) {
 			return nil, nil, err
 		}
 		c, err := r.prepared.compile(r.ctx, r.from)
-		if err == nil && r.compiled == c {
+		same := err == nil && r.compiled == c
+		if db, ok := r.from.(*DB); same && ok && db.follows {
+			same, err = db.sees(r.ctx, reader)
+		}
+		if same {
 			return reader, done, nil
 		}
 		done()

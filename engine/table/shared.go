@@ -36,6 +36,15 @@ import (
 // on stays for twice that time: entries of an index are kept up while it is Retiring, and rows of a
 // table that was dropped are there. So each state and the next are both right.
 
+// A database of this process's engine that another process writes (Limits.Follows) has no fences,
+// and its writer waits for nobody. So each query compares the versions of the catalogue's items in
+// its snapshot with those that are known, before it chooses the definitions and afterwards: what is
+// known only goes forward, so that it was the same in between. Only rows that are read by their key
+// rely on the lease.
+
+// watches reports whether other processes change definitions.
+func (db *DB) watches() bool { return db.fences > 0 || db.follows }
+
 // defaultLease is Options.Lease.
 const defaultLease = time.Second
 
@@ -149,11 +158,11 @@ func (db *DB) catchUp(ctx context.Context) error {
 // Requires: schemaMu is held.
 func (db *DB) reload(ctx context.Context) error {
 	at := db.Now()
-	raw, err := db.store.Get(ctx, nil, catalogueKey(markHead))
-	if absent(err) != nil {
+	same, err := db.knows(ctx, db.store)
+	if err != nil {
 		return fmt.Errorf("table: catalogue: %w", err)
 	}
-	if err == nil && !bytes.Equal(raw, db.head.raw) {
+	if !same {
 		known := db.head
 		list, err := db.load(ctx)
 		if err != nil {
@@ -164,6 +173,18 @@ func (db *DB) reload(ctx context.Context) error {
 	}
 	db.asOf.Store(&at)
 	return nil
+}
+
+// knows reports whether what is read has the catalogue that is known.
+//
+// Requires: schemaMu is held.
+func (db *DB) knows(ctx context.Context, r store.Reader) (bool, error) {
+	if db.follows {
+		versions, err := catalogueVersions(ctx, r)
+		return bytes.Equal(versions, db.head.versions), err
+	}
+	raw, err := r.Get(ctx, nil, catalogueKey(markHead))
+	return err != nil || bytes.Equal(raw, db.head.raw), absent(err)
 }
 
 // merge replaces the list of tables. What has not changed stays the same.
@@ -177,7 +198,8 @@ func (db *DB) merge(list *tableList) {
 			core.become(&gone)
 			continue
 		}
-		if st := now.state.Load(); !bytes.Equal(st.fence, core.state.Load().fence) {
+		if st, was := now.state.Load(), core.state.Load(); st.version != was.version ||
+			!bytes.Equal(st.fence, was.fence) {
 			core.become(st)
 		}
 		core.learn(now.stats.Load())
@@ -215,7 +237,7 @@ func (v *View) same(w *View) bool {
 
 // leased reports whether the definitions that are known may be read by.
 func (db *DB) leased() bool {
-	return db.fences == 0 || db.Now().Sub(*db.asOf.Load()) < db.opt.Lease
+	return !db.watches() || db.Now().Sub(*db.asOf.Load()) < db.opt.Lease
 }
 
 // renew makes leased true.
@@ -228,7 +250,7 @@ func (db *DB) renew(ctx context.Context) error {
 
 // outdated reports whether a definition is not the present one any more.
 func (db *DB) outdated(ctx context.Context, core *tableCore, st *tableState) (bool, error) {
-	if db.fences > 0 {
+	if db.watches() {
 		if err := db.catchUp(ctx); err != nil {
 			return false, err
 		}
@@ -237,18 +259,14 @@ func (db *DB) outdated(ctx context.Context, core *tableCore, st *tableState) (bo
 }
 
 // sees reports whether a snapshot has the catalogue that is known, and reads it again if not.
-func (db *DB) sees(ctx context.Context, snap store.Snapshot) (bool, error) {
-	if db.fences == 0 {
+func (db *DB) sees(ctx context.Context, snap store.Reader) (bool, error) {
+	if !db.watches() {
 		return true, nil
 	}
 	db.schemaMu.Lock()
 	defer db.schemaMu.Unlock()
-	raw, err := snap.Get(ctx, nil, catalogueKey(markHead))
-	if absent(err) != nil {
-		return false, err
-	}
-	if bytes.Equal(raw, db.head.raw) {
-		return true, nil
+	if same, err := db.knows(ctx, snap); same || err != nil {
+		return same, err
 	}
 	return false, db.reload(ctx)
 }

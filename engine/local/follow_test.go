@@ -1,0 +1,74 @@
+package local_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/local"
+	"github.com/kstonedb/kstone/engine/sql"
+	"github.com/kstonedb/kstone/engine/table"
+)
+
+// asked returns the rows of a query as text.
+func asked(t *testing.T, s *sql.Session, text string) (all []string) {
+	t.Helper()
+	rows, err := s.Query(ctx, text)
+	ok(t, err)
+	for row, err := range rows.All() {
+		ok(t, err)
+		all = append(all, fmt.Sprint(row))
+	}
+	return all
+}
+
+// Goal: a process that only reads follows the definitions of tables, too. Method: the writer
+// changes indexes, columns and tables, and after each change the reader, which has planned the
+// queries before, has the writer's answers at once.
+//
+// Promise (reads and writes): Tables that are read beside their writer follow its definitions: each
+// query has those of its snapshot.
+func TestTablesBesideTheWriter(t *testing.T) {
+	dir := t.TempDir() + "/db"
+	open := func(o engine.Options) (*table.DB, *sql.Session) {
+		db, err := local.OpenDir(ctx, dir, &local.Options{Engine: &o})
+		ok(t, err)
+		t.Cleanup(func() { ok(t, db.Close()) })
+		return db, sql.Open(db)
+	}
+	_, writer := open(engine.Options{Durability: engine.Process})
+	run := func(text string) {
+		t.Helper()
+		_, err := writer.Exec(ctx, text)
+		ok(t, err)
+	}
+	run("CREATE TABLE t (id BIGINT PRIMARY KEY, a BIGINT, b TEXT)")
+	insert := func(from int) {
+		for i := range 200 {
+			run(fmt.Sprintf("INSERT INTO t (id, a, b) VALUES (%d, %d, 'x%d')", from+i, i%50, i))
+		}
+	}
+	insert(0)
+	follower, reader := open(engine.Options{ReadOnly: true, Visible: true})
+	byA, byID := "SELECT id FROM t WHERE a = 7 ORDER BY id", "SELECT * FROM t WHERE id = 7"
+	for i, change := range []func(){
+		func() {},
+		func() { run("CREATE INDEX by_a ON t (a)") },
+		func() { insert(1000) },
+		func() { run("DROP INDEX by_a ON t"); insert(2000) },
+		func() { run("CREATE INDEX by_a ON t (a) SHARD (4)") },
+		func() { run("ALTER TABLE t ADD COLUMN c BIGINT DEFAULT 5"); insert(3000) },
+		func() { run("ALTER TABLE t DROP COLUMN b"); run("UPDATE t SET c = 6 WHERE id = 7") },
+		func() { run("DROP TABLE t"); run("CREATE TABLE t (id BIGINT PRIMARY KEY, a BIGINT)") },
+		func() { run("INSERT INTO t VALUES (7, 7), (8, 7)") },
+	} {
+		change()
+		ok(t, local.Engine(follower).Refresh())
+		for _, text := range []string{byA, byID} {
+			got, want := fmt.Sprint(asked(t, reader, text)), fmt.Sprint(asked(t, writer, text))
+			if got != want {
+				t.Errorf("after change %d: %s: %s, want %s", i, text, got, want)
+			}
+		}
+	}
+}
