@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -49,10 +50,10 @@ func (p *besidePair) compact() {
 // reader opens a reader whose operations are shown to hook, and reads everything. Open must not
 // have to try again.
 func (p *besidePair) reader(hook func(vfstest.Op)) (*engine.DB, error) {
-	leases := 0
+	var leases atomic.Int64
 	fsys := vfstest.NewFault(p.mem, func(op vfstest.Op) error {
 		if op.Kind == vfstest.OpOpenReadWrite && filepath.Base(op.Name) == "READERS" {
-			if leases++; leases > 1 {
+			if leases.Add(1) > 1 {
 				p.t.Error("Open was tried again")
 			}
 		}
@@ -88,9 +89,9 @@ func TestLeaseBeforeTheState(t *testing.T) {
 		p.put(20)
 		ok(t, p.writer.Flush(ctx))
 		p.put(5)
-		ops := 0
+		var ops atomic.Int64
 		db, err := p.reader(func(op vfstest.Op) {
-			if ops++; ops == at+1 {
+			if ops.Add(1) == int64(at+1) {
 				p.put(20)
 				p.compact()
 				p.put(20)
@@ -102,7 +103,7 @@ func TestLeaseBeforeTheState(t *testing.T) {
 		}
 		mustClose(t, db)
 		mustClose(t, p.writer)
-		if ops <= at {
+		if ops.Load() <= int64(at) {
 			return
 		}
 		at += 4 / testutil.Effort(1, 5)
@@ -117,12 +118,11 @@ func TestLogGrowsWhileItIsRead(t *testing.T) {
 	for at := 1; ; at++ {
 		p := newBesidePair(t, vfs.NewMem(), engine.Options{})
 		p.put(30)
-		reads := 0
+		var reads atomic.Int64
 		db, err := p.reader(func(op vfstest.Op) {
-			if op.Kind == vfstest.OpReadAt && strings.Contains(op.Name, "wal-") {
-				if reads++; reads == at {
-					p.put(3)
-				}
+			if op.Kind == vfstest.OpReadAt && strings.Contains(op.Name, "wal-") &&
+				reads.Add(1) == int64(at) {
+				p.put(3)
 			}
 		})
 		if err != nil {
@@ -130,7 +130,7 @@ func TestLogGrowsWhileItIsRead(t *testing.T) {
 		}
 		mustClose(t, db)
 		mustClose(t, p.writer)
-		if reads < at {
+		if reads.Load() < int64(at) {
 			return
 		}
 	}
@@ -245,23 +245,21 @@ func TestCheckpointBesideTheWriter(t *testing.T) {
 		p.put(50)
 		p.compact()
 		p.put(10)
-		ops, begun := 0, false
+		var ops atomic.Int64
+		var begun atomic.Bool
 		db, err := p.reader(func(op vfstest.Op) {
-			if !begun {
-				return
-			}
-			if ops++; ops == at+1 {
+			if begun.Load() && ops.Add(1) == int64(at+1) {
 				p.put(10)
 				p.compact()
 				p.put(10)
 			}
 		})
 		ok(t, err)
-		begun = true
+		begun.Store(true)
 		if err := db.Checkpoint(ctx, "copy", nil); err != nil {
 			t.Fatalf("the writer merges at operation %d: %v", at, err)
 		}
-		begun = false
+		begun.Store(false)
 		c, err := engine.OpenFS(p.mem, "copy", nil)
 		ok(t, err)
 		ok(t, second(c.Verify(ctx, nil)))
@@ -272,7 +270,7 @@ func TestCheckpointBesideTheWriter(t *testing.T) {
 		mustClose(t, c)
 		mustClose(t, db)
 		mustClose(t, p.writer)
-		if ops <= at {
+		if ops.Load() <= int64(at) {
 			break
 		}
 	}

@@ -336,6 +336,7 @@ func TestSequenceNumbersAreContiguous(t *testing.T) {
 	r := recs[len(recs)-1]
 	b := img[r.file]
 	binary.LittleEndian.PutUint64(b[r.off+16:], uint64(r.seq)+1)
+	binary.LittleEndian.PutUint32(b[r.off+12:], math.MaxUint32) // claims nothing
 	crc := castagnoli(append(append([]byte(nil), b[r.off+24:r.end]...), b[r.off+4:r.off+24]...))
 	binary.LittleEndian.PutUint32(b[r.off:], crc)
 	if err := survives(t, img.restore(t, o), 35); err != nil {

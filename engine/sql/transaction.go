@@ -109,6 +109,9 @@ func (t *transaction) exec(ctx context.Context, s *Stmt, args []any) (Result, er
 	}
 	before := t.tx.Savepoint()
 	result, err := s.execBound(ctx, args)
+	if err != nil && t.expired() != nil { // meanwhile
+		return Result{}, t.expired()
+	}
 	if err != nil {
 		err = conflicted(err)
 		if undo := errors.Join(t.tx.RollbackTo(before), t.tx.Release(before)); undo != nil {
