@@ -5,7 +5,9 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/local"
+	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/sql"
 	"github.com/kstonedb/kstone/engine/table"
 )
@@ -70,5 +72,49 @@ func TestTablesBesideTheWriter(t *testing.T) {
 				t.Errorf("after change %d: %s: %s, want %s", i, text, got, want)
 			}
 		}
+	}
+}
+
+// A prepared query of one row, which reads the present without a snapshot elsewhere, has the
+// definition that the row was written by.
+func TestRowBesideTheWriter(t *testing.T) {
+	dir := t.TempDir() + "/db"
+	w, err := local.OpenDir(ctx, dir, &local.Options{Engine: &engine.Options{
+		Durability: engine.Process}})
+	ok(t, err)
+	defer func() { ok(t, w.Close()) }()
+	writer := sql.Open(w)
+	run := func(text string) {
+		t.Helper()
+		_, err := writer.Exec(ctx, text)
+		ok(t, err)
+	}
+	run("CREATE TABLE t (id BIGINT PRIMARY KEY, a BIGINT)")
+	r, err := local.OpenDir(ctx, dir, &local.Options{Engine: &engine.Options{ReadOnly: true,
+		Visible: true}})
+	ok(t, err)
+	defer func() { ok(t, r.Close()) }()
+	handle, err := r.Table("t")
+	ok(t, err)
+	def := handle.Schema()
+	point, err := r.Prepare(&plan.Select{From: []plan.Source{{Table: def}},
+		Where:   expr.Cmp{Op: expr.Eq, L: def.Ref(0, def.Column("id")), R: expr.Param{Index: 0}},
+		Columns: []plan.Output{{Expr: def.Ref(0, def.Column("a"))}}})
+	ok(t, err)
+	run("ALTER TABLE t ADD COLUMN c BIGINT DEFAULT 5")
+	run("INSERT INTO t (id, a) VALUES (1, 7)")
+	ok(t, local.Engine(r).Refresh())
+	rows, err := point.Query(ctx, r, expr.Int(1))
+	ok(t, err)
+	n := 0
+	for row, err := range rows.All() {
+		ok(t, err)
+		if v, _ := row[0].AsInt(); v != 7 {
+			t.Errorf("a is %v", row[0])
+		}
+		n++
+	}
+	if n != 1 {
+		t.Errorf("%d rows", n)
 	}
 }
