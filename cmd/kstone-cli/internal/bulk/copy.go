@@ -13,7 +13,6 @@ import (
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/meter"
-	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/plan"
@@ -21,6 +20,7 @@ import (
 	"github.com/kstonedb/kstone/engine/sql"
 	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/internal/figure"
 )
 
 // CopyCommand returns the command copy.
@@ -96,8 +96,8 @@ func copyAll(ctx context.Context, a *cli.App, src, dest *cli.Tables, names []str
 		}
 		rows += c.read.rows
 		fmt.Fprintf(a.Out, "%s: %s, %s written, %s were there, checksum %s\n", name,
-			present.Rows(c.read.rows), present.Count(c.written.Load()),
-			present.Count(c.read.rows-c.written.Load()), c.read)
+			figure.Rows(c.read.rows), figure.Count(c.written.Load()),
+			figure.Count(c.read.rows-c.written.Load()), c.read)
 	}
 	if all {
 		if err := copyViews(ctx, src, dest); err != nil {
@@ -105,7 +105,7 @@ func copyAll(ctx context.Context, a *cli.App, src, dest *cli.Tables, names []str
 		}
 	}
 	_, err = fmt.Fprintf(a.Err, "copied and verified %s with %s\n",
-		present.Plural(int64(len(names)), "table"), present.Rows(rows))
+		figure.Plural(int64(len(names)), "table"), figure.Rows(rows))
 	return err
 }
 
@@ -317,7 +317,7 @@ func (c *copier) verify(ctx context.Context) error {
 		return err
 	}
 	err = fmt.Errorf("table %s is not the same: SRC has %s with the checksum %s, DEST %s with %s",
-		c.to.Name(), present.Rows(c.read.rows), c.read, present.Rows(have.rows), have)
+		c.to.Name(), figure.Rows(c.read.rows), c.read, figure.Rows(have.rows), have)
 	hint := "another program has written to it meanwhile; copy again"
 	switch {
 	case have.rows > c.read.rows:

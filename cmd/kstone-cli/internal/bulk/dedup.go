@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
-	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/figure"
 )
 
 // DedupCommand returns the command dedup.
@@ -239,7 +239,7 @@ func printDedup(a *cli.App, s *dedupSummary, r Reading, insert bool) error {
 		what = "new and inserted"
 	}
 	_, err := fmt.Fprintln(a.Out, r.Text(fmt.Sprintf(
-		": %s %s, %s already stored, %s repeated in the file", present.Count(s.New), what,
-		present.Count(s.Stored), present.Count(s.Repeated)), ""))
+		": %s %s, %s already stored, %s repeated in the file", figure.Count(s.New), what,
+		figure.Count(s.Stored), figure.Count(s.Repeated)), ""))
 	return err
 }

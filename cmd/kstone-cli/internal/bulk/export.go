@@ -9,6 +9,8 @@ import (
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/figure"
+	"github.com/kstonedb/kstone/internal/overview"
 )
 
 // ExportCommand returns the command export.
@@ -66,7 +68,7 @@ table of the same columns. In CSV, NULL is an empty cell, an empty text "", a li
 }
 
 func exportItems(ctx context.Context, a *cli.App, d *cli.Database, internal bool) error {
-	owners, err := cli.OwnersOf(ctx, d.DB)
+	owners, err := overview.OwnersOf(ctx, d.DB)
 	if err != nil {
 		return err
 	}
@@ -81,14 +83,14 @@ func exportItems(ctx context.Context, a *cli.App, d *cli.Database, internal bool
 		items = cli.Followed(a, "exporting", int64(d.Metrics().Total.Records), items)
 	}
 	if !internal {
-		items = kept(items, owners.Outer(others))
+		items = kept(items, others.Outer())
 	}
 	n, err := present.Write(a.Out, items, a.Options(d.Schema, true))
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(a.Err, "exported %s; read them back with: %s import NEW.db FILE --format %s"+
-		" %s\n", present.Plural(int64(n), "item"), cli.Program, a.Format, d.Schema.Flags())
+		" %s\n", figure.Plural(int64(n), "item"), cli.Program, a.Format, d.Schema.Flags())
 	if len(others.Shares) > 0 {
 		fmt.Fprintf(a.Err, "left out are tables and indexes (dump and --table write them):\n")
 		others.Write(a.Err)
@@ -128,6 +130,6 @@ func exportTable(ctx context.Context, a *cli.App, t *cli.Tables, name string) er
 		return err
 	}
 	fmt.Fprintf(a.Err, "exported %s; in a table of the same columns (table describe -o sql)"+
-		" import FILE --format %s --table makes them again\n", present.Rows(int64(n)), a.Format)
+		" import FILE --format %s --table makes them again\n", figure.Rows(int64(n)), a.Format)
 	return nil
 }

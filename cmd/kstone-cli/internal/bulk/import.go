@@ -13,8 +13,8 @@ import (
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/layout"
-	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/record"
+	"github.com/kstonedb/kstone/internal/figure"
 )
 
 // ImportFlags are the flags of import, and of others that read records.
@@ -262,10 +262,10 @@ func printSummary(a *cli.App, s *summary, r Reading) error {
 	}
 	kept := ""
 	if s.Kept > 0 {
-		kept = fmt.Sprintf(", %s kept", present.Count(s.Kept))
+		kept = fmt.Sprintf(", %s kept", figure.Count(s.Kept))
 	}
 	_, err := fmt.Fprintln(a.Out, r.Text(fmt.Sprintf(", %s written (%s new, %s replaced)",
-		present.Count(s.Written), present.Count(s.Written-s.Replaced), present.Count(s.Replaced)),
+		figure.Count(s.Written), figure.Count(s.Written-s.Replaced), figure.Count(s.Replaced)),
 		kept))
 	return err
 }

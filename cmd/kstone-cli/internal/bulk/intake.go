@@ -10,9 +10,9 @@ import (
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/layout"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/meter"
-	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/record"
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/figure"
 )
 
 const (
@@ -227,7 +227,7 @@ func (in *Intake) End(a *cli.App) Reading {
 	r := Reading{in.read, in.rejected, in.expired, time.Since(in.Start)}
 	if n := in.rejected - int64(in.Flags.Shown); n > 0 {
 		fmt.Fprintf(a.Err, "%s: … and %s (--show-rejected shows more)\n", in.Name,
-			present.Plural(n, "more rejected line"))
+			figure.Plural(n, "more rejected line"))
 	}
 	return r
 }
@@ -241,13 +241,13 @@ type Reading struct {
 // Text returns a summary in one line. It has what came of the records after the number read,
 // and more after the number rejected.
 func (r Reading) Text(what, more string) string {
-	line := fmt.Sprintf("%s read%s, %s rejected%s", present.Count(r.Read), what,
-		present.Count(r.Rejected), more)
+	line := fmt.Sprintf("%s read%s, %s rejected%s", figure.Count(r.Read), what,
+		figure.Count(r.Rejected), more)
 	if r.Expired > 0 {
-		line += fmt.Sprintf(", %s expired", present.Count(r.Expired))
+		line += fmt.Sprintf(", %s expired", figure.Count(r.Expired))
 	}
-	return fmt.Sprintf("%s in %s (%s)", line, present.Duration(r.Took),
-		present.PerSecond(r.Read, r.Took))
+	return fmt.Sprintf("%s in %s (%s)", line, figure.Duration(r.Took),
+		figure.PerSecond(r.Read, r.Took))
 }
 
 // Verdict returns the error of a command that has read records: err with advice, or that
@@ -259,7 +259,7 @@ func (r Reading) Verdict(err error, onRejected, onInterrupt string) error {
 	case err != nil:
 		return err
 	case r.Rejected > 0:
-		return cli.Advise(fmt.Errorf("%s rejected", present.Plural(r.Rejected, "record")),
+		return cli.Advise(fmt.Errorf("%s rejected", figure.Plural(r.Rejected, "record")),
 			onRejected)
 	}
 	return nil

@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
-	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/record"
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/figure"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -89,5 +89,5 @@ func (s *sameKeys) report(a *cli.App, in *Intake) {
 		more = "a table whose primary key has more columns keeps all"
 	}
 	fmt.Fprintf(a.Err, "%s: %s %s with the same key but other values: %s\n  %s%s\n", in.Name,
-		present.Plural(s.n, "record"), what, s.example, more, remedy)
+		figure.Plural(s.n, "record"), what, s.example, more, remedy)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/kstonedb/kstone/engine/sql"
 	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/internal/figure"
 )
 
 // Program is the name of the program in messages.
@@ -61,10 +62,10 @@ func (a *App) Timed(fn func() error) error {
 		return err
 	}
 	total := time.Since(start)
-	text := "time: " + present.Duration(total)
+	text := "time: " + figure.Duration(total)
 	if a.Open == nil {
-		text = fmt.Sprintf("time: open %s, run %s", present.Duration(a.opened),
-			present.Duration(total-a.opened))
+		text = fmt.Sprintf("time: open %s, run %s", figure.Duration(a.opened),
+			figure.Duration(total-a.opened))
 	}
 	if a.ErrTTY && a.Color {
 		text = "\x1b[2m" + text + "\x1b[0m"

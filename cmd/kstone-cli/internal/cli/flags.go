@@ -182,3 +182,8 @@ func CompleteSetting(_ *cobra.Command, _ []string, prefix string) ([]string,
 	}
 	return found, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
+
+// InternalFlag adds --internal to a command on all items.
+func (a *App) InternalFlag(cmd *cobra.Command, internal *bool) {
+	cmd.Flags().BoolVar(internal, "internal", false, "also what belongs to tables and indexes")
+}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/overview"
 )
 
 // countFlags are the flags of count.
@@ -101,7 +102,7 @@ func count(ctx context.Context, a *cli.App, d *cli.Database, args []string, f *c
 			return err
 		}
 	} else {
-		if others.Owners, err = cli.OwnersOf(ctx, d.DB); err != nil {
+		if others.Owners, err = overview.OwnersOf(ctx, d.DB); err != nil {
 			return err
 		}
 		sc := engine.Scan{Unordered: true}
@@ -110,7 +111,7 @@ func count(ctx context.Context, a *cli.App, d *cli.Database, args []string, f *c
 		}
 		var keep func(engine.Item) bool
 		if !f.internal {
-			keep = others.Owners.Outer(others)
+			keep = others.Outer()
 		}
 		keep = condition.and(keep)
 		items := cli.Followed(a, "counting", int64(d.Metrics().Total.Records), d.Scan(ctx, sc))

@@ -19,6 +19,7 @@ import (
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/record"
+	"github.com/kstonedb/kstone/internal/figure"
 	"github.com/kstonedb/kstone/testdata"
 )
 
@@ -102,7 +103,7 @@ func (t *tour) run() error {
 		return err
 	}
 	fmt.Fprintf(t.app.Out, "\n%s All of it took %s; the database has %s.\n", t.bold("Done."),
-		present.Duration(time.Since(start)), present.Bytes(size))
+		figure.Duration(time.Since(start)), figure.Bytes(size))
 	return t.offer()
 }
 

@@ -10,9 +10,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
-	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/internal/figure"
+	"github.com/kstonedb/kstone/internal/overview"
 )
 
 func indexCommand(a *cli.App) *cobra.Command {
@@ -115,7 +116,8 @@ func indexListCommand(a *cli.App) *cobra.Command {
 			for _, found := range list {
 				s := found.Schema()
 				for _, x := range s.Indexes {
-					_, err := fmt.Fprintf(a.Out, "%s.%s %s\n", s.Name, x.Name, cli.IndexText(s, x))
+					_, err := fmt.Fprintf(a.Out, "%s.%s %s\n", s.Name, x.Name,
+						overview.IndexText(s, x))
 					if err != nil {
 						return err
 					}
@@ -185,9 +187,9 @@ func verifyIndexes(ctx context.Context, a *cli.App, t *cli.Tables, args []string
 }
 
 func printReport(a *cli.App, name string, r *table.Report) {
-	fmt.Fprintf(a.Out, "%s: %s", name, present.Rows(r.Rows))
+	fmt.Fprintf(a.Out, "%s: %s", name, figure.Rows(r.Rows))
 	for _, index := range slices.Sorted(maps.Keys(r.Entries)) {
-		fmt.Fprintf(a.Out, ", %s %s", index, present.Count(r.Entries[index]))
+		fmt.Fprintf(a.Out, ", %s %s", index, figure.Count(r.Entries[index]))
 	}
 	fmt.Fprintln(a.Out)
 	for _, d := range r.Damages {
@@ -198,6 +200,6 @@ func printReport(a *cli.App, name string, r *table.Report) {
 		fmt.Fprintf(a.Out, "  %s: %s\n", where, d.What)
 	}
 	if more := r.Damaged - int64(len(r.Damages)); more > 0 {
-		fmt.Fprintf(a.Out, "  … and %s\n", present.Plural(more, "more damage"))
+		fmt.Fprintf(a.Out, "  … and %s\n", figure.Plural(more, "more damage"))
 	}
 }

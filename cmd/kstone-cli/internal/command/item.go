@@ -14,6 +14,7 @@ import (
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/layout"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/figure"
 )
 
 func getCommand(a *cli.App) *cobra.Command {
@@ -247,6 +248,6 @@ func deleteAll(ctx context.Context, a *cli.App, d *cli.Database, k engine.Key) e
 	if err := d.DeleteRange(k.PK, engine.SKCondition{}, a.Level()); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(a.Err, "deleted %s\n", present.Plural(n, "item"))
+	_, err = fmt.Fprintf(a.Err, "deleted %s\n", figure.Plural(n, "item"))
 	return err
 }

@@ -9,8 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
-	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/figure"
+	"github.com/kstonedb/kstone/internal/overview"
 )
 
 func queryCommand(a *cli.App) *cobra.Command {
@@ -157,13 +158,13 @@ func scan(ctx context.Context, a *cli.App, d *cli.Database, f *scanFlags, sc eng
 	if err != nil {
 		return err
 	}
-	owners, err := cli.OwnersOf(ctx, d.DB)
+	owners, err := overview.OwnersOf(ctx, d.DB)
 	if err != nil {
 		return err
 	}
 	others := &cli.Tally{Owners: owners}
 	if !f.internal {
-		sc.Filter = owners.Outer(others)
+		sc.Filter = others.Outer()
 	}
 	sc.Filter = condition.and(sc.Filter)
 	return list(ctx, a, d, &f.page, scanSelection(d, sc), func(whole bool) {
@@ -174,7 +175,7 @@ func scan(ctx context.Context, a *cli.App, d *cli.Database, f *scanFlags, sc eng
 			others.Write(a.Err)
 		case !whole && len(owners.Tables) > 0 && !f.internal:
 			fmt.Fprintf(a.Err, "left out: the rows and indexes of %s (--table lists rows)\n",
-				present.Plural(int64(len(owners.Tables)), "table"))
+				figure.Plural(int64(len(owners.Tables)), "table"))
 		}
 	})
 }

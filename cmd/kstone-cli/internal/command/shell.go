@@ -13,10 +13,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
-	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/shell"
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/sql"
+	"github.com/kstonedb/kstone/internal/figure"
 )
 
 func shellCommand(a *cli.App) *cobra.Command {
@@ -243,7 +243,7 @@ func (s *session) banner() {
 	} else {
 		about := "empty"
 		if m.Total.Records > 0 {
-			about = fmt.Sprintf("%s in %d stripes", present.Plural(int64(m.Total.Records),
+			about = fmt.Sprintf("%s in %d stripes", figure.Plural(int64(m.Total.Records),
 				"record"), m.StripesUsed)
 		}
 		if s.db.Schema != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/engine/sql"
+	"github.com/kstonedb/kstone/internal/figure"
 )
 
 func sqlCommand(a *cli.App) *cobra.Command {
@@ -209,9 +210,9 @@ func change(ctx context.Context, a *cli.App, stmt *sql.Stmt, args []any) error {
 	case result.Unchanged:
 		text += ": nothing to do"
 	case text == "insert" || text == "update" || text == "delete":
-		text += ": " + present.Rows(result.Rows)
+		text += ": " + figure.Rows(result.Rows)
 		if result.Skipped > 0 {
-			text += fmt.Sprintf(", %s left out", present.Count(result.Skipped))
+			text += fmt.Sprintf(", %s left out", figure.Count(result.Skipped))
 		}
 	default:
 		return nil

@@ -13,10 +13,11 @@ import (
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/bulk"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
-	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/sql"
 	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/internal/figure"
+	"github.com/kstonedb/kstone/internal/overview"
 )
 
 func tableCommand(a *cli.App) *cobra.Command {
@@ -155,8 +156,9 @@ func tableListCommand(a *cli.App) *cobra.Command {
 			for _, x := range s.Indexes {
 				names = append(names, x.Name)
 			}
-			rows = append(rows, []string{s.Name, cli.PartitionText(s),
-				cli.KeyColumnsText(s, s.SK), fmt.Sprint(s.All().Len()), strings.Join(names, ", ")})
+			rows = append(rows, []string{s.Name, overview.PartitionText(s),
+				overview.KeyColumnsText(s, s.SK), fmt.Sprint(s.All().Len()),
+				strings.Join(names, ", ")})
 		}
 		if a.Format == "sql" {
 			return printViews(a, t)
@@ -280,7 +282,7 @@ func describe(a *cli.App, found *table.Table) error {
 	s := found.Stats()
 	fmt.Fprintf(a.Out, "statistics: %s", s.Origin())
 	if s != nil {
-		fmt.Fprintf(a.Out, " of %s on average", present.Bytes(int64(s.RowBytes)))
+		fmt.Fprintf(a.Out, " of %s on average", figure.Bytes(int64(s.RowBytes)))
 	}
 	fmt.Fprintln(a.Out)
 	return nil

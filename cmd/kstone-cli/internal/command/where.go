@@ -9,9 +9,9 @@ import (
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/layout"
-	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/sql"
+	"github.com/kstonedb/kstone/internal/figure"
 )
 
 // whereFlag is a condition on the fields of items.
@@ -85,7 +85,7 @@ func (f *fields) note(w io.Writer) {
 			verb = "is"
 		}
 		fmt.Fprintf(w, "note: %s could not be tested and %s left out: %s\n",
-			present.Plural(f.wrong, "item"), verb, cli.PlainText(f.why))
+			figure.Plural(f.wrong, "item"), verb, cli.PlainText(f.why))
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/keyform"
-	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/figure"
 )
 
 // KeysCommand returns the command keys.
@@ -104,8 +104,8 @@ without it bytes of a row key are hexadecimal. Values that begin with - go after
 			return err
 		}
 		if n := form.Fields(); n >= 0 && n != len(args) {
-			return cli.Usage("encode: %s for %s", present.Plural(int64(len(args)), "value"),
-				present.Plural(int64(n), "field"))
+			return cli.Usage("encode: %s for %s", figure.Plural(int64(len(args)), "value"),
+				figure.Plural(int64(n), "field"))
 		}
 		key, err := form.Encode(args)
 		if err != nil {
@@ -235,7 +235,7 @@ func printReadings(a *cli.App, key []byte, readings []keyform.Reading) error {
 	}
 	for _, r := range readings {
 		if _, err := fmt.Fprintf(a.Out, "%s, %s\n", r.Layout,
-			present.Plural(int64(len(key)), "byte")); err != nil {
+			figure.Plural(int64(len(key)), "byte")); err != nil {
 			return err
 		}
 		var rows [][]string

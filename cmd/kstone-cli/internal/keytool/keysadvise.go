@@ -14,8 +14,8 @@ import (
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/bulk"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/meter"
-	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/record"
+	"github.com/kstonedb/kstone/internal/figure"
 	"github.com/kstonedb/kstone/keycodec/advise"
 )
 
@@ -112,7 +112,7 @@ func sample(ctx context.Context, a *cli.App, f *adviseFlags, name string) (*advi
 		return nil, err
 	}
 	if rejected > 0 {
-		fmt.Fprintf(a.Err, "%s: %s left out\n", name, present.Plural(rejected, "malformed record"))
+		fmt.Fprintf(a.Err, "%s: %s left out\n", name, figure.Plural(rejected, "malformed record"))
 	}
 	if s.Rows() == 0 {
 		return nil, fmt.Errorf("%s holds no records", name)
@@ -225,14 +225,14 @@ func namesOf(fields []advise.Field) []string {
 }
 
 func printAdvice(a *cli.App, r advise.Report, sampled uint64) error {
-	fmt.Fprintf(a.Out, "%s", present.Plural(int64(sampled), "record"))
+	fmt.Fprintf(a.Out, "%s", figure.Plural(int64(sampled), "record"))
 	if r.Rows > sampled {
-		fmt.Fprintf(a.Out, ", estimates for %s", present.Count(int64(r.Rows)))
+		fmt.Fprintf(a.Out, ", estimates for %s", figure.Count(int64(r.Rows)))
 	}
 	fmt.Fprintln(a.Out)
 	var rows [][]string
 	for _, f := range r.Fields {
-		rows = append(rows, []string{f.Name, present.Count(int64(f.Distinct)), f.Class.String(),
+		rows = append(rows, []string{f.Name, figure.Count(int64(f.Distinct)), f.Class.String(),
 			strings.Join(traits(f), ", ")})
 	}
 	if err := a.Grid([]string{"field", "distinct", "cardinality", ""}, rows, 1); err != nil {
@@ -255,7 +255,7 @@ func printAdvice(a *cli.App, r advise.Report, sampled uint64) error {
 			key = fmt.Sprint(v.Key + 1)
 		}
 		rows = append(rows, []string{fmt.Sprint(i + 1), v.Query.Text, key, v.Kind.String(),
-			present.Count(int64(v.Rows)), v.Why})
+			figure.Count(int64(v.Rows)), v.Why})
 	}
 	fmt.Fprintln(a.Out)
 	err := a.Grid([]string{"#", "query", "key", "answered by", "records read", "how"}, rows, 2)
@@ -275,7 +275,7 @@ func traits(f advise.Field) []string {
 		list = append(list, "only grows")
 	}
 	if f.Missing > 0 {
-		list = append(list, "missing in "+present.Count(int64(f.Missing)))
+		list = append(list, "missing in "+figure.Count(int64(f.Missing)))
 	}
 	return list
 }

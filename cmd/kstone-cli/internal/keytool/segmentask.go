@@ -15,8 +15,8 @@ import (
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/layout"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/meter"
-	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/figure"
 	"github.com/kstonedb/kstone/zonemap/keyset"
 )
 
@@ -231,8 +231,8 @@ func (s *segmentAsker) print(r bulk.Reading) error {
 	}
 	if s.stats {
 		fmt.Fprintf(s.app.Err, "probes %s, positives %s, checked %s, confirmed %s, blocks read"+
-			" %s\n", present.Count(sum.Probes), present.Count(sum.Positives),
-			present.Count(sum.Checked), present.Count(sum.Confirmed), present.Count(sum.Blocks))
+			" %s\n", figure.Count(sum.Probes), figure.Count(sum.Positives),
+			figure.Count(sum.Checked), figure.Count(sum.Confirmed), figure.Count(sum.Blocks))
 	}
 	if s.count {
 		n := sum.New
@@ -247,6 +247,6 @@ func (s *segmentAsker) print(r bulk.Reading) error {
 		known = "probably known"
 	}
 	_, err := fmt.Fprintln(s.app.Err, r.Text(fmt.Sprintf(": %s new, %s %s",
-		present.Count(sum.New), present.Count(sum.Known), known), ""))
+		figure.Count(sum.New), figure.Count(sum.Known), known), ""))
 	return err
 }

@@ -13,8 +13,8 @@ import (
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/bulk"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
-	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/figure"
 	"github.com/kstonedb/kstone/zonemap/keyset"
 )
 
@@ -200,7 +200,7 @@ func (b *segmentBuilder) add(name string, items []engine.Item) error {
 	}
 	if b.held > b.memoryMiB<<20 {
 		return cli.Advise(fmt.Errorf("%s: %s take more than the %d MiB of --memory", name,
-			present.Plural(n, "key"), b.memoryMiB),
+			figure.Plural(n, "key"), b.memoryMiB),
 			"no segment was written; make several segments of fewer keys, or raise --memory")
 	}
 	return nil
@@ -239,7 +239,7 @@ func (b *segmentBuilder) print(name string, took time.Duration) error {
 	}
 	r := bulk.Reading{Read: s.Read, Rejected: s.Rejected, Expired: s.Expired, Took: took}
 	_, err := fmt.Fprintf(b.app.Out, "%s; %s has %s\n", r.Text(fmt.Sprintf(": %s, %s repeated",
-		present.Plural(s.Keys, "key"), present.Count(s.Repeated)), ""), name,
-		present.Bytes(int64(s.Bytes)))
+		figure.Plural(s.Keys, "key"), figure.Count(s.Repeated)), ""), name,
+		figure.Bytes(int64(s.Bytes)))
 	return err
 }

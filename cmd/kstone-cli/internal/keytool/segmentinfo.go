@@ -9,8 +9,8 @@ import (
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/layout"
-	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/record"
+	"github.com/kstonedb/kstone/internal/figure"
 	"github.com/kstonedb/kstone/zonemap/keyset"
 )
 
@@ -94,8 +94,8 @@ func printSegment(a *cli.App, name string, seg *keyset.Segment, verified bool) e
 	if seg.StoresKeys() {
 		kind = "exact"
 	}
-	fmt.Fprintf(a.Out, "%s: %s, %s, %s\n", name, present.Plural(int64(seg.Len()), "key"), kind,
-		present.Bytes(int64(seg.SizeBytes())))
+	fmt.Fprintf(a.Out, "%s: %s, %s, %s\n", name, figure.Plural(int64(seg.Len()), "key"), kind,
+		figure.Bytes(int64(seg.SizeBytes())))
 	if seg.Len() > 0 {
 		first, last := seg.Zone()
 		fmt.Fprintf(a.Out, "  first   %s\n  last    %s\n", shownKey(a, first), shownKey(a, last))
@@ -103,16 +103,16 @@ func printSegment(a *cli.App, name string, seg *keyset.Segment, verified bool) e
 	cut := "one part"
 	switch {
 	case seg.Blocks() > 0:
-		cut = present.Plural(int64(seg.Blocks()), "block")
+		cut = figure.Plural(int64(seg.Blocks()), "block")
 	case seg.Shards() > 1:
-		cut = present.Plural(int64(seg.Shards()), "shard")
+		cut = figure.Plural(int64(seg.Shards()), "shard")
 	}
 	perKey := 0.0
 	if seg.Len() > 0 {
 		perKey = 8 * float64(seg.FilterBytes()) / float64(seg.Len())
 	}
 	fmt.Fprintf(a.Out, "  filter  fingerprints of %d bits, %s, %s: %.2f bits a key\n", seg.Bits(),
-		cut, present.Bytes(int64(seg.FilterBytes())), perKey)
+		cut, figure.Bytes(int64(seg.FilterBytes())), perKey)
 	if verified {
 		fmt.Fprintln(a.Out, "  ok      every byte is as it was written")
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
-	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
+	"github.com/kstonedb/kstone/internal/figure"
 )
 
 // Meter is a progress bar with a rate and the time left. One that is not shown costs
@@ -71,8 +71,8 @@ func (m *Meter) due() bool {
 // Rows says how many rows have been handled; the bar shows the bytes read for them.
 func (m *Meter) Rows(n int64) {
 	if m.due() {
-		m.draw(fmt.Sprintf("%s %s (%s)", m.what, present.Rows(n),
-			present.PerSecond(n, time.Since(m.start))), m.bytes.Load())
+		m.draw(fmt.Sprintf("%s %s (%s)", m.what, figure.Rows(n),
+			figure.PerSecond(n, time.Since(m.start))), m.bytes.Load())
 	}
 }
 
@@ -91,13 +91,13 @@ func (m *Meter) Bytes(done int64) {
 }
 
 func (m *Meter) counted(done int64) string {
-	return fmt.Sprintf("%s %s (%s)", m.what, present.Count(done),
-		present.PerSecond(done, time.Since(m.start)))
+	return fmt.Sprintf("%s %s (%s)", m.what, figure.Count(done),
+		figure.PerSecond(done, time.Since(m.start)))
 }
 
 func (m *Meter) sized(done int64) string {
 	rate := int64(float64(done) / max(time.Since(m.start).Seconds(), 0.001))
-	return fmt.Sprintf("%s %s (%s/s)", m.what, present.Bytes(done), present.Bytes(rate))
+	return fmt.Sprintf("%s %s (%s/s)", m.what, figure.Bytes(done), figure.Bytes(rate))
 }
 
 // draw draws the bar, with the time left.
@@ -105,7 +105,7 @@ func (m *Meter) draw(text string, done int64) {
 	if m.total > 0 && done > 0 {
 		left := time.Duration(float64(time.Since(m.start)) * float64(max(m.total-done, 0)) /
 			float64(done))
-		text += ", " + present.Duration(left.Round(time.Second)) + " left"
+		text += ", " + figure.Duration(left.Round(time.Second)) + " left"
 		done = min(done, m.total)
 	}
 	m.bar.Describe(text)
@@ -156,7 +156,7 @@ func (m *Meter) Spin(done func() int64, sized bool) (stop func()) {
 				continue
 			}
 			m.bar.Describe(fmt.Sprintf("%s (%s)", m.what,
-				present.Duration(time.Since(m.start).Round(time.Second))))
+				figure.Duration(time.Since(m.start).Round(time.Second))))
 			_ = m.bar.Add(1)
 		}
 	}()

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"github.com/kstonedb/kstone/internal/figure"
 )
 
 // HeatMap draws the 256 stripes as a square of 16 rows, the first 16 stripes in the
@@ -41,12 +43,13 @@ func HeatMap(counts *[256]int64, what string, color bool) string {
 	for step := range int64(4) { // the upper ends of the shades
 		end := (step + 1) * (step + 1) * most / 16
 		if end > 0 {
-			b.WriteString(heatCell(end, most, color) + "≤ " + Count(end) + "  ")
+			b.WriteString(heatCell(end, most, color) + "≤ " + figure.Count(end) + "  ")
 		}
 	}
 	fmt.Fprintf(&b, "%s\n      %d of 256 stripes used · fullest %d with %s (%.1f %%) · mean %s\n",
 		what,
-		used, hottest, Count(most), 100*float64(most)/float64(total), Count(total/max(used, 1)))
+		used, hottest, figure.Count(most), 100*float64(most)/float64(total),
+		figure.Count(total/max(used, 1)))
 	return b.String()
 }
 

@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/mattn/go-runewidth"
 
@@ -15,6 +13,7 @@ import (
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/internal/figure"
 )
 
 func items(n int, last error) present.Items {
@@ -81,7 +80,7 @@ func TestBriefTable(t *testing.T) {
 			t.Fatalf("%d rows: %q", n, got)
 		}
 		if strings.Contains(text, "⋮") != (n > 40) || !strings.Contains(text,
-			present.Rows(int64(n))) {
+			figure.Rows(int64(n))) {
 			t.Fatalf("%d rows:\n%s", n, text)
 		}
 	}
@@ -156,47 +155,6 @@ func TestHeatMap(t *testing.T) {
 	}
 	if text := present.HeatMap(&counts, "items", true); !strings.Contains(text, "\x1b[31m██") {
 		t.Errorf("no red in\n%s", text)
-	}
-}
-
-func TestFigures(t *testing.T) {
-	for got, want := range map[string]string{
-		present.Count(0):                          "0",
-		present.Count(999):                        "999",
-		present.Count(1000):                       "1,000",
-		present.Count(-1234567):                   "-1,234,567",
-		present.Bytes(1023):                       "1023 B",
-		present.Bytes(1024):                       "1.0 KiB",
-		present.Bytes(999 << 20):                  "999 MiB",
-		present.Bytes(1000 << 20):                 "1.0 GiB",
-		present.Plural(1, "item"):                 "1 item",
-		present.Plural(2000, "item"):              "2,000 items",
-		present.Duration(1234 * time.Microsecond): "1.2ms",
-		present.Duration(90 * time.Second):        "1m30s",
-		present.PerSecond(10, 2*time.Second):      "5/s",
-		present.PerSecond(10, 0):                  "–",
-	} {
-		if got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
-	}
-}
-
-func TestParseBytes(t *testing.T) {
-	for text, want := range map[string]int64{
-		"0": 0, "17": 17, "17B": 17, "1k": 1 << 10, "64KiB": 64 << 10, "50MB": 50e6,
-		"2 GiB": 2 << 30, "8388607T": 8388607 << 40, "9223372036854775807": math.MaxInt64,
-	} {
-		if got, err := present.ParseBytes(text); got != want || err != nil {
-			t.Errorf("%q is %d, %v, want %d", text, got, err, want)
-		}
-	}
-	for _, text := range []string{
-		"", "B", "MiB", "-1", "1.5M", "1 X", "1i", "1kk", "8388608T", "9223372036854775808",
-	} {
-		if got, err := present.ParseBytes(text); err == nil {
-			t.Errorf("%q is %d", text, got)
-		}
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+
+	"github.com/kstonedb/kstone/internal/figure"
 )
 
 // sampleRows is from how many rows the columns of a long table and their widths are chosen, so
@@ -117,7 +119,7 @@ func (s *sheet[T, R]) closeFar(o Options) error {
 	slices.Reverse(s.tail)
 	total := "more rows"
 	if about := o.About(); about > 2*int64(half) {
-		total = "about " + Rows(about)
+		total = "about " + figure.Rows(about)
 	}
 	s.finish()
 	_, err := fmt.Fprintf(s.w, "%s (%d shown)\n", total, 2*half)
@@ -196,5 +198,5 @@ func (s *sheet[T, R]) close(n int, note string) {
 	if s.partial > 0 {
 		note += fmt.Sprintf("; %d have fields without a column: -o jsonl shows them", s.partial)
 	}
-	fmt.Fprintf(s.w, "%s%s\n", Rows(int64(n)), note)
+	fmt.Fprintf(s.w, "%s%s\n", figure.Rows(int64(n)), note)
 }

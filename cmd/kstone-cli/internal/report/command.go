@@ -1,15 +1,23 @@
+// Package report has the command that describes a database in one HTML file.
 package report
 
 import (
 	"bufio"
 	"context"
 	"fmt"
+	"iter"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/overview"
 )
+
+// maxExact is up to how many records are counted one by one.
+const maxExact = 20_000_000
 
 // Command returns the command report.
 func Command(a *cli.App) *cobra.Command {
@@ -33,13 +41,19 @@ the files. What a program reads and writes is in its metrics, not in this page.`
 		if d.Dir() == "" {
 			return cli.Usage("report: a database in memory has no files to describe")
 		}
-		r, err := collect(ctx, a, d)
+		r, err := overview.Collect(ctx, overview.Source{DB: d.DB, Name: filepath.Base(d.Path),
+			Version: cli.Version(), Now: time.Now(), Keys: d.Schema.Flags(),
+			FormatPK: d.Schema.FormatPK, MaxExact: maxExact, Probe: true,
+			Follow: func(total int64, items iter.Seq2[engine.Item, error],
+			) iter.Seq2[engine.Item, error] {
+				return cli.Followed(a, "reading", total, items)
+			}})
 		if err != nil {
 			return err
 		}
 		err = a.Into(to, func() error {
 			out := bufio.NewWriter(a.Out)
-			if err := page.Execute(out, r); err != nil {
+			if err := r.WriteReport(out); err != nil {
 				return err
 			}
 			return out.Flush()

@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
-	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/figure"
 )
 
 // InspectCommand returns the command inspect.
@@ -185,7 +185,7 @@ func inspectDir(a *cli.App, dir string) error {
 	}
 	var rows [][]string
 	for _, g := range t.Kinds {
-		rows = append(rows, []string{g.Name, present.Count(int64(g.Files)), present.Bytes(g.Bytes),
+		rows = append(rows, []string{g.Name, figure.Count(int64(g.Files)), figure.Bytes(g.Bytes),
 			fileKinds[g.Name]})
 	}
 	if err := a.Grid([]string{"kind", "files", "bytes", "what it is"}, rows, 1); err != nil {
@@ -200,11 +200,11 @@ func inspectDir(a *cli.App, dir string) error {
 		all += g.Bytes
 	}
 	fmt.Fprintf(a.Out, "\ndata files of %s of 256, the largest:\n",
-		present.Plural(int64(len(t.Stripes)), "stripe"))
+		figure.Plural(int64(len(t.Stripes)), "stripe"))
 	for _, g := range t.Stripes[:min(len(t.Stripes), shownStripes)] {
 		bar := bytes.Repeat([]byte("#"), int(1+29*g.Bytes/max(most, 1)))
 		fmt.Fprintf(a.Out, "  %s  %-9s %10s  %5.1f %%  %s\n", g.Name,
-			present.Plural(int64(g.Files), "file"), present.Bytes(g.Bytes),
+			figure.Plural(int64(g.Files), "file"), figure.Bytes(g.Bytes),
 			100*float64(g.Bytes)/float64(max(all, 1)), bar)
 	}
 	return nil

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
-	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/figure"
 )
 
 // RepairCommand returns the command repair.
@@ -70,12 +70,12 @@ func reportRepair(a *cli.App, dest string, rep engine.RepairReport, took time.Du
 		fmt.Fprintln(a.Out, "doubt:", d)
 	}
 	fmt.Fprintf(a.Out, "%s: %s of %s in %s and %s, in %s\n", dest,
-		present.Plural(int64(rep.Items), "item"), present.Plural(int64(rep.Entries), "version"),
-		present.Plural(int64(rep.Files), "file"), present.Plural(rep.LogRecords, "log record"),
-		present.Duration(took))
+		figure.Plural(int64(rep.Items), "item"), figure.Plural(int64(rep.Entries), "version"),
+		figure.Plural(int64(rep.Files), "file"), figure.Plural(rep.LogRecords, "log record"),
+		figure.Duration(took))
 	if len(rep.Lost) == 0 {
 		return nil
 	}
-	return cli.Advise(fmt.Errorf("%s not be saved: %w", present.Plural(int64(len(rep.Lost)),
+	return cli.Advise(fmt.Errorf("%s not be saved: %w", figure.Plural(int64(len(rep.Lost)),
 		"part")+" could", engine.ErrCorrupt), dest+" has everything else and is verified")
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
-	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/ship"
+	"github.com/kstonedb/kstone/internal/figure"
 )
 
 // ShipCommand returns the command ship.
@@ -48,8 +48,8 @@ second, with package engine/ship.`,
 		}
 		m := s.Metrics()
 		_, err = fmt.Fprintf(a.Out, "shipped up to version %d in %s: %s of log, %s of data files, "+
-			"%s were there\n", m.Restorable, present.Duration(time.Since(start)),
-			present.Bytes(m.LogBytes), present.Bytes(m.SSTBytes), present.Bytes(m.SharedBytes))
+			"%s were there\n", m.Restorable, figure.Duration(time.Since(start)),
+			figure.Bytes(m.LogBytes), figure.Bytes(m.SSTBytes), figure.Bytes(m.SharedBytes))
 		return err
 	})
 	return cmd
@@ -121,7 +121,7 @@ func restore(ctx context.Context, a *cli.App, from, to string, target ship.Targe
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(a.Out, "restored %s in %s\n", at, present.Duration(time.Since(start)))
+	_, err = fmt.Fprintf(a.Out, "restored %s in %s\n", at, figure.Duration(time.Since(start)))
 	return err
 }
 
@@ -137,8 +137,8 @@ func listDestination(ctx context.Context, a *cli.App, from string) error {
 		fmt.Fprintf(a.Err, "damage: %v\n", err)
 	}
 	_, err = fmt.Fprintf(a.Out, "%s, %s of log in %s\n",
-		present.Plural(int64(len(c.Bases)), "full copy"), present.Bytes(c.Bytes),
-		present.Plural(int64(c.Objects), "object"))
+		figure.Plural(int64(len(c.Bases)), "full copy"), figure.Bytes(c.Bytes),
+		figure.Plural(int64(c.Objects), "object"))
 	return err
 }
 

@@ -12,6 +12,8 @@ import (
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/figure"
+	"github.com/kstonedb/kstone/internal/overview"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -70,7 +72,7 @@ the files, where overwritten and deleted items count until a merge drops them.`,
 	cmd.RunE = a.OnDB(cli.ReadOnly, func(ctx context.Context, d *cli.Database, _ []string) error {
 		m := d.Metrics()
 		c := &census{}
-		known, err := cli.OwnersOf(ctx, d.DB)
+		known, err := overview.OwnersOf(ctx, d.DB)
 		if err != nil {
 			return err
 		}
@@ -97,7 +99,7 @@ type tableStatistics struct {
 
 // count scans the database. In stripe order the items of a PK follow each other, so
 // one counter is enough.
-func (c *census) count(ctx context.Context, a *cli.App, d *cli.Database, known *cli.Owners,
+func (c *census) count(ctx context.Context, a *cli.App, d *cli.Database, known *overview.Owners,
 	top int) error {
 	c.Exact = true
 	var now partition
@@ -150,7 +152,7 @@ func (c *census) estimate(m *engine.Metrics) {
 }
 
 func printStatsJSON(a *cli.App, d *cli.Database, c *census, m *engine.Metrics,
-	known *cli.Owners) error {
+	known *overview.Owners) error {
 	type largest struct {
 		PK     string `json:"pk"`
 		Items  int64  `json:"items"`
@@ -189,32 +191,32 @@ func printStatsJSON(a *cli.App, d *cli.Database, c *census, m *engine.Metrics,
 }
 
 func printStats(a *cli.App, d *cli.Database, c *census, m *engine.Metrics,
-	known *cli.Owners) error {
+	known *overview.Owners) error {
 	var b strings.Builder
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(&b, "%-12s %s\n", name, fmt.Sprintf(format, args...))
 	}
 	switch {
 	case c.Exact:
-		row("items", "%s in %s", present.Count(c.Items), present.Plural(c.pks, "partition"))
+		row("items", "%s in %s", figure.Count(c.Items), figure.Plural(c.pks, "partition"))
 	default:
 		row("items", "about %s (overwritten and deleted ones may count; --exact counts them)",
-			present.Count(c.Items))
+			figure.Count(c.Items))
 	}
 	if d.Schema != nil {
 		row("keys", "%s", d.Schema.Flags())
 	}
-	row("on disk", "%s in %s and %s; %s before compression", present.Bytes(m.Total.DiskBytes),
-		present.Plural(int64(m.Total.Files), "file"), present.Plural(int64(m.Total.Runs), "run"),
-		present.Bytes(m.Total.RawBytes))
+	row("on disk", "%s in %s and %s; %s before compression", figure.Bytes(m.Total.DiskBytes),
+		figure.Plural(int64(m.Total.Files), "file"), figure.Plural(int64(m.Total.Runs), "run"),
+		figure.Bytes(m.Total.RawBytes))
 	row("settings", "%s", settingsText(d.Settings()))
-	row("in memory", "%s of write buffers, %s of cached blocks", present.Bytes(m.MemtableBytes),
-		present.Bytes(m.CacheBytes))
+	row("in memory", "%s of write buffers, %s of cached blocks", figure.Bytes(m.MemtableBytes),
+		figure.Bytes(m.CacheBytes))
 	if a.Open != nil {
-		row("log", "%s of %s", present.Bytes(m.LogBytes), present.Bytes(m.LogBudgetBytes))
+		row("log", "%s of %s", figure.Bytes(m.LogBytes), figure.Bytes(m.LogBudgetBytes))
 		row("activity", "%s commits, %s flushes, %s merges, write amplification %.2f",
-			present.Count(int64(m.Commits)), present.Count(int64(m.Flushes)),
-			present.Count(int64(m.Compactions)), m.WriteAmplification)
+			figure.Count(int64(m.Commits)), figure.Count(int64(m.Flushes)),
+			figure.Count(int64(m.Compactions)), m.WriteAmplification)
 	}
 	for _, t := range known.Tables {
 		row("statistics", "of table %s: %s", t.Name, t.Statistics)
@@ -229,7 +231,7 @@ func printStats(a *cli.App, d *cli.Database, c *census, m *engine.Metrics,
 		b.WriteString("\nlargest partitions\n")
 		for _, p := range c.largest {
 			fmt.Fprintf(&b, "  %-24s %12s   %4.1f %%   stripe %d\n", p.name,
-				present.Count(p.items), 100*float64(p.items)/float64(c.Items),
+				figure.Count(p.items), 100*float64(p.items)/float64(c.Items),
 				keycodec.Stripe(p.pk))
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
-	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
+	"github.com/kstonedb/kstone/internal/figure"
 	"github.com/kstonedb/kstone/internal/torture"
 )
 
@@ -60,8 +60,8 @@ func runTorture(a *cli.App, cmd *cobra.Command, c torture.Config) error {
 	fmt.Fprintf(a.Err, "seed %d\n", c.Seed)
 	last := time.Now()
 	c.Progress = func(r torture.Report) {
-		line := fmt.Sprintf("%s, %s acknowledged, %s left", present.Plural(int64(r.Cycles), "kill"),
-			present.Plural(int64(r.Steps), "operation"), r.Left.Round(time.Second))
+		line := fmt.Sprintf("%s, %s acknowledged, %s left", figure.Plural(int64(r.Cycles), "kill"),
+			figure.Plural(int64(r.Steps), "operation"), r.Left.Round(time.Second))
 		if a.ErrTTY {
 			fmt.Fprintf(a.Err, "\r%s\x1b[K", line)
 		} else if time.Since(last) >= tortureLineEvery {
@@ -83,9 +83,9 @@ func runTorture(a *cli.App, cmd *cobra.Command, c torture.Config) error {
 			fmt.Sprintf("%s is left as it is; please report it with the seed", c.Dir))
 	}
 	_, err = fmt.Fprintf(a.Out, "ok: %s (%d while opening), %s acknowledged, %s, %s checked,"+
-		" nothing lost in %s\n", present.Plural(int64(rep.Cycles), "kill"), rep.Early,
-		present.Plural(int64(rep.Steps), "operation"),
-		present.Plural(int64(rep.Lucky), "operation")+" more found",
-		present.Plural(int64(rep.Copies), "checkpoint"), present.Duration(rep.Elapsed))
+		" nothing lost in %s\n", figure.Plural(int64(rep.Cycles), "kill"), rep.Early,
+		figure.Plural(int64(rep.Steps), "operation"),
+		figure.Plural(int64(rep.Lucky), "operation")+" more found",
+		figure.Plural(int64(rep.Copies), "checkpoint"), figure.Duration(rep.Elapsed))
 	return err
 }

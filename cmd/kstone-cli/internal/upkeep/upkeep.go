@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
-	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/figure"
 )
 
 // VerifyCommand returns the command verify.
@@ -39,12 +39,12 @@ is listed; the exit code is then 5.`,
 		}
 		retained := ""
 		if n := report.RetainedRecords; n > 0 {
-			retained = ", " + present.Plural(n, "retained commit")
+			retained = ", " + figure.Plural(n, "retained commit")
 		}
 		_, err = fmt.Fprintf(a.Out, "ok: %s%s, %s%s, %s read in %s\n",
-			present.Plural(int64(report.Files), "file"), without,
-			present.Plural(int64(report.Entries), "record"), retained,
-			present.Bytes(report.Bytes), present.Duration(time.Since(start)))
+			figure.Plural(int64(report.Files), "file"), without,
+			figure.Plural(int64(report.Entries), "record"), retained,
+			figure.Bytes(report.Bytes), figure.Duration(time.Since(start)))
 		return err
 	})
 	return cmd
@@ -109,9 +109,9 @@ func upkeep(a *cli.App, w cli.Work, done string, progress func(engine.Metrics) (
 		}
 		after := d.Metrics()
 		_, err := fmt.Fprintf(a.Out, "%s in %s: %s in %s (before: %s in %s)\n", done,
-			present.Duration(time.Since(start)),
-			present.Bytes(after.Total.DiskBytes), present.Plural(int64(after.Total.Files), "file"),
-			present.Bytes(before.Total.DiskBytes), present.Plural(int64(before.Total.Files),
+			figure.Duration(time.Since(start)),
+			figure.Bytes(after.Total.DiskBytes), figure.Plural(int64(after.Total.Files), "file"),
+			figure.Bytes(before.Total.DiskBytes), figure.Plural(int64(before.Total.Files),
 				"file"))
 		return err
 	})
@@ -153,7 +153,7 @@ output, for restore - or tar.`,
 			return err
 		}
 		_, err = fmt.Fprintf(a.Out, "copied to %s in %s\n", args[0],
-			present.Duration(time.Since(start)))
+			figure.Duration(time.Since(start)))
 		return err
 	})
 	return cmd
@@ -164,7 +164,7 @@ type bytesValue int64
 
 // Set implements pflag.Value.
 func (v *bytesValue) Set(text string) error {
-	n, err := present.ParseBytes(text)
+	n, err := figure.ParseBytes(text)
 	*v = bytesValue(n)
 	return err
 }

@@ -1,4 +1,4 @@
-package report
+package overview
 
 import (
 	"bytes"
@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/schema"
@@ -20,10 +19,9 @@ import (
 const hostile = `<script>alert(1)</script>"'`
 
 // hostileDB makes a database whose keys and names try to be more than text.
-func hostileDB(t *testing.T) (*cli.App, *cli.Database) {
+func hostileDB(t *testing.T) *engine.DB {
 	t.Helper()
-	a := &cli.App{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}
-	d, err := a.OpenDB(filepath.Join(t.TempDir(), "a&b.db"), cli.Create, &engine.Options{})
+	d, err := engine.Open(filepath.Join(t.TempDir(), "a&b.db"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +32,7 @@ func hostileDB(t *testing.T) (*cli.App, *cli.Database) {
 			t.Fatal(err)
 		}
 	}
-	tables, err := local.Open(context.Background(), d.DB, nil)
+	tables, err := local.Open(context.Background(), d, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,14 +49,15 @@ func hostileDB(t *testing.T) (*cli.App, *cli.Database) {
 	if err := d.Flush(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	return a, d
+	return d
 }
 
 // Promise (manners): A report is one file that asks for nothing from elsewhere, shows tables,
 // indexes and partitions by their names, and takes keys and names for text.
 func TestReport(t *testing.T) {
-	a, d := hostileDB(t)
-	r, err := collect(context.Background(), a, d)
+	d := hostileDB(t)
+	r, err := Collect(context.Background(), Source{DB: d, Name: filepath.Base(d.Dir()),
+		MaxExact: 1000, Probe: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,10 +87,10 @@ func TestReport(t *testing.T) {
 	}
 }
 
-func render(t *testing.T, r *data) string {
+func render(t *testing.T, r *Data) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := page.Execute(&out, r); err != nil {
+	if err := r.WriteReport(&out); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
@@ -99,7 +98,7 @@ func render(t *testing.T, r *data) string {
 
 // The page of a database of 100 GB, 40 files a stripe, has at most 1 MB.
 func TestReportSize(t *testing.T) {
-	r := &data{Path: "large.db"}
+	r := &Data{Path: "large.db"}
 	for i := range r.Stripes {
 		r.Stripes[i].Items, r.Stripes[i].Bytes = int64(1e6+i), 400<<20
 		for n := range 40 {
@@ -118,14 +117,14 @@ func TestReportSize(t *testing.T) {
 
 // Advice names what is out of the usual, and the command for it.
 func TestAdvice(t *testing.T) {
-	r := &data{Path: "x.db", LiveBytes: 10 << 20}
+	r := &Data{Path: "x.db", LiveBytes: 10 << 20}
 	r.Metrics.Total.RawBytes = 30 << 20
 	r.Metrics.LogBytes = 9 << 20
 	r.Metrics.Stripes[7].Runs = 9
 	r.Largest = []partition{{PK: "big", Owner: "items", Bytes: 9 << 20}}
 	r.Settings = []engine.Setting{{Name: "filter-bits", Value: "none"}}
 	r.Owners = []*share{{Name: "table t", Count: 1, Statistics: "none",
-		owner: cli.Owner{Table: &schema.Table{Name: "t"}}}}
+		owner: Owner{Table: &schema.Table{Name: "t"}}}}
 	var all strings.Builder
 	for _, a := range adviceFor(r) {
 		fmt.Fprintln(&all, a.Text, a.Command)

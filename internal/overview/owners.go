@@ -1,12 +1,10 @@
-package cli
+package overview
 
 import (
 	"context"
 	"encoding/binary"
 	"fmt"
 	"strings"
-
-	"github.com/spf13/cobra"
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/local"
@@ -115,25 +113,4 @@ func (o Owner) PartitionName(format func(pk []byte) string, key engine.Key) stri
 		return strings.Join(parts, " / ")
 	}
 	return format(pk)
-}
-
-// Outer returns a filter for items that were put by their keys, which counts the others in the
-// tally; nil if all were.
-func (o *Owners) Outer(t *Tally) func(engine.Item) bool {
-	if len(o.Tables) == 0 {
-		return nil
-	}
-	return func(item engine.Item) bool {
-		if t.owner(item).Inner() {
-			t.count(item)
-			return false
-		}
-		t.rest += size(item)
-		return true
-	}
-}
-
-// InternalFlag adds --internal to a command on all items.
-func (a *App) InternalFlag(cmd *cobra.Command, internal *bool) {
-	cmd.Flags().BoolVar(internal, "internal", false, "also what belongs to tables and indexes")
 }

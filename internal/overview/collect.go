@@ -1,31 +1,44 @@
-// Package report describes a database in one HTML file: what it holds, how it lies on the disk,
-// and what to do next.
-package report
+package overview
 
 import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
-	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/figure"
+	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
-// maxExact is up to how many records are counted one by one; beyond it the figures are those of
-// the files.
-const maxExact = 20_000_000
+// Source is a database, and how it is described.
+type Source struct {
+	DB *engine.DB
+	// Name is the name of its directory, and Version that of the program.
+	Name, Version string
+	Now           time.Time
+	// Keys are the fields of the keys of items, as flags of an import; "" if they are not known.
+	Keys string
+	// FormatPK returns the partition key of an item for people; nil means the bytes as text.
+	FormatPK func(pk []byte) string
+	// MaxExact is up to how many records are counted one by one; beyond it the figures are
+	// those of the files.
+	MaxExact uint64
+	// Follow, if not nil, is around the items that are counted, of about total.
+	Follow func(total int64, items iter.Seq2[engine.Item, error]) iter.Seq2[engine.Item, error]
+	// Probe also lets filters and zone maps work, by some thousand lookups.
+	Probe bool
+}
 
-// data is what the page shows.
-type data struct {
+// Data is what is known about a database.
+type Data struct {
 	Path, Made, Version string
 
 	Exact      bool
@@ -42,14 +55,8 @@ type data struct {
 	Filters filterProbe
 	Zones   zoneProbe
 	Advice  []advice
-}
 
-// Levels returns the numbers of the shades of heat maps, 0 for nothing.
-func (*data) Levels() (all []int) {
-	for i := range levels + 1 {
-		all = append(all, i)
-	}
-	return all
+	now time.Time
 }
 
 // stripe is one of the 256 trees.
@@ -81,7 +88,7 @@ type share struct {
 	Statistics string
 	Count      int64
 	Bytes      int64
-	owner      cli.Owner
+	owner      Owner
 }
 
 // filterProbe is what filters have answered for keys that are not there.
@@ -94,17 +101,17 @@ type filterProbe struct {
 // zoneProbe is what zone maps have left for a scan for what the newest commit has changed.
 type zoneProbe struct{ Read, Blocks int64 }
 
-// collect gathers everything about an open database.
-func collect(ctx context.Context, a *cli.App, d *cli.Database) (*data, error) {
-	owners, err := cli.OwnersOf(ctx, d.DB)
+// Collect gathers everything about an open database.
+func Collect(ctx context.Context, src Source) (*Data, error) {
+	owners, err := OwnersOf(ctx, src.DB)
 	if err != nil {
 		return nil, err
 	}
-	r := &data{Path: filepath.Base(d.Path), Made: time.Now().Format("2 January 2006, 15:04 MST"),
-		Version: cli.Version(), Metrics: d.Metrics(), Settings: d.Settings(),
-		Keys: d.Schema.Flags()}
-	if r.Exact = r.Metrics.Total.Records <= maxExact; r.Exact {
-		if err := r.count(ctx, a, d, owners); err != nil {
+	r := &Data{Path: src.Name, Made: src.Now.Format("2 January 2006, 15:04 MST"), now: src.Now,
+		Version: src.Version, Metrics: src.DB.Metrics(), Settings: src.DB.Settings(),
+		Keys: src.Keys}
+	if r.Exact = r.Metrics.Total.Records <= src.MaxExact; r.Exact {
+		if err := r.count(ctx, src, owners); err != nil {
 			return nil, err
 		}
 	} else {
@@ -114,24 +121,28 @@ func collect(ctx context.Context, a *cli.App, d *cli.Database) (*data, error) {
 			r.Items += int64(m.Records)
 		}
 	}
-	if err := r.readFiles(d.Path); err != nil {
+	if err := r.readFiles(src.DB.Dir()); err != nil {
 		return nil, err
 	}
-	if err := r.probe(ctx, d.DB); err != nil {
-		return nil, err
+	if src.Probe {
+		if err := r.probe(ctx, src.DB); err != nil {
+			return nil, err
+		}
 	}
 	r.Advice = adviceFor(r)
 	return r, nil
 }
 
 // count reads all items. In stripe order the items of a PK follow each other.
-func (r *data) count(ctx context.Context, a *cli.App, d *cli.Database, owners *cli.Owners) error {
+func (r *Data) count(ctx context.Context, src Source, owners *Owners) error {
 	shares := map[string]*share{}
 	var now []byte
 	var p partition
 	var s *share
-	all := cli.Followed(a, "reading", int64(r.Metrics.Total.Records),
-		d.Scan(ctx, engine.Scan{Unordered: true}))
+	all := src.DB.Scan(ctx, engine.Scan{Unordered: true})
+	if src.Follow != nil {
+		all = src.Follow(int64(r.Metrics.Total.Records), all)
+	}
 	for item, err := range all {
 		if err != nil {
 			return err
@@ -140,7 +151,7 @@ func (r *data) count(ctx context.Context, a *cli.App, d *cli.Database, owners *c
 			r.rank(p)
 			now = append(now[:0], item.Key.PK...)
 			owner := owners.Of(now)
-			p = partition{PK: nameOf(d, owner, item.Key), Owner: owner.Name(),
+			p = partition{PK: owner.PartitionName(src.formatPK, item.Key), Owner: owner.Name(),
 				Stripe: keycodec.Stripe(now)}
 			if s = shares[owner.Name()]; s == nil {
 				s = newShare(owner)
@@ -185,36 +196,39 @@ func (r *data) count(ctx context.Context, a *cli.App, d *cli.Database, owners *c
 }
 
 // ownersOf returns a table and its indexes.
-func ownersOf(t cli.OwnedTable) []cli.Owner {
-	all := []cli.Owner{{Table: t.Table}}
+func ownersOf(t OwnedTable) []Owner {
+	all := []Owner{{Table: t.Table}}
 	for _, x := range t.Indexes {
-		all = append(all, cli.Owner{Table: t.Table, Index: x})
+		all = append(all, Owner{Table: t.Table, Index: x})
 	}
 	return all
 }
 
-func newShare(o cli.Owner) *share {
+func newShare(o Owner) *share {
 	s := &share{Name: o.Name(), Kind: "items", owner: o}
 	switch {
 	case o.Index != nil:
-		s.Kind, s.About = "entries", cli.IndexText(o.Table, o.Index)
+		s.Kind, s.About = "entries", IndexText(o.Table, o.Index)
 	case o.Table != nil:
 		s.Kind = "rows"
 		s.About = fmt.Sprintf("%d columns, partition key %s, sort key %s", len(o.Table.Columns),
-			cli.PartitionText(o.Table), cli.KeyColumnsText(o.Table, o.Table.SK))
+			PartitionText(o.Table), KeyColumnsText(o.Table, o.Table.SK))
 	}
 	return s
 }
 
-// nameOf returns the partition of a key for people.
-func nameOf(d *cli.Database, o cli.Owner, key engine.Key) string {
-	return o.PartitionName(d.Schema.FormatPK, key)
+// formatPK returns the partition key of an item for people.
+func (s *Source) formatPK(pk []byte) string {
+	if s.FormatPK == nil {
+		return string(pk)
+	}
+	return s.FormatPK(pk)
 }
 
 // top is how many of the largest partitions are shown.
 const top = 20
 
-func (r *data) rank(p partition) {
+func (r *Data) rank(p partition) {
 	if p.Items == 0 {
 		return
 	}
@@ -226,24 +240,29 @@ func (r *data) rank(p partition) {
 	}
 }
 
-// readFiles lists the data files, which have their stripe in their name.
-func (r *data) readFiles(dir string) error {
-	list, err := os.ReadDir(dir)
+// readFiles lists the data files, which have their stripe in their name. A database in memory has
+// none.
+func (r *Data) readFiles(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	fsys := vfs.OS()
+	names, err := fsys.List(dir)
 	if err != nil {
 		return err
 	}
-	for _, entry := range list {
-		number, _, _ := strings.Cut(entry.Name(), "-")
+	for _, name := range names {
+		number, _, _ := strings.Cut(name, "-")
 		n, err := strconv.Atoi(number)
-		if err != nil || filepath.Ext(entry.Name()) != ".sst" || n > 255 {
+		if err != nil || filepath.Ext(name) != ".sst" || n > 255 {
 			continue
 		}
-		info, err := entry.Info()
+		info, err := fsys.Stat(filepath.Join(dir, name))
 		if err != nil {
 			continue // merged meanwhile
 		}
 		s := &r.Stripes[n]
-		s.Files = append(s.Files, file{entry.Name(), info.Size(), info.ModTime()})
+		s.Files = append(s.Files, file{name, info.SizeBytes, info.Modified()})
 	}
 	for i := range r.Stripes {
 		slices.SortFunc(r.Stripes[i].Files, func(a, b file) int { return b.Made.Compare(a.Made) })
@@ -259,7 +278,7 @@ const (
 
 // probe lets filters and zone maps work. Why keys beside those that are there: others are outside
 // of the bounds of files, and no filter is asked.
-func (r *data) probe(ctx context.Context, d *engine.DB) error {
+func (r *Data) probe(ctx context.Context, d *engine.DB) error {
 	keys, err := sampleKeys(ctx, d)
 	if err != nil {
 		return err
@@ -292,7 +311,7 @@ func (r *data) probe(ctx context.Context, d *engine.DB) error {
 	m = d.Metrics()
 	blocks := int64(1)
 	for _, setting := range d.Settings() {
-		size, err := present.ParseBytes(setting.Value)
+		size, err := figure.ParseBytes(setting.Value)
 		if setting.Name == "block-bytes" && err == nil {
 			blocks = max(m.Total.RawBytes/max(size, 1), 1)
 		}

@@ -1,4 +1,5 @@
-package present
+// Package figure writes numbers, sizes and times for people.
+package figure
 
 import (
 	"fmt"

@@ -1,22 +1,32 @@
-package report
+package overview
 
 import (
 	_ "embed"
 	"fmt"
 	"html/template"
+	"io"
 	"math"
 	"strings"
 	"time"
 
-	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
+	"github.com/kstonedb/kstone/internal/figure"
 )
 
-//go:embed page.html
-var pageText string
+//go:embed report.html
+var reportText string
 
-var page = template.Must(template.New("page").Funcs(template.FuncMap{
-	"count": present.Count, "bytes": present.Bytes, "share": shareOf,
-	"heat": heatMap, "tree": tree, "plural": present.Plural,
+//go:embed sections.html
+var sectionsText string
+
+// Style is the style sheet of the drawings and tables, light and dark.
+//
+//go:embed style.css
+var Style string
+
+var report = template.Must(template.New("report").Funcs(template.FuncMap{
+	"style": func() template.CSS { return template.CSS(Style) },
+	"count": figure.Count, "bytes": figure.Bytes, "share": shareOf,
+	"heat": heatMap, "tree": tree, "plural": figure.Plural,
 	"int": func(n any) int64 { var v int64; _, _ = fmt.Sscan(fmt.Sprint(n), &v); return v },
 	"bar": func(n, most int64) string {
 		return fmt.Sprintf("%.1f", 100*float64(n)/float64(max(most, 1)))
@@ -28,7 +38,19 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 		}
 		return fmt.Sprintf("%.2f", float64(a)/float64(b))
 	},
-}).Parse(pageText))
+}).Parse(reportText))
+
+func init() { template.Must(report.New("sections").Parse(sectionsText)) }
+
+// WriteReport writes a page of its own, without scripts, which asks for nothing from elsewhere.
+func (r *Data) WriteReport(w io.Writer) error { return report.Execute(w, r) }
+
+// Sections returns the body of that page, for one with Style.
+func (r *Data) Sections() (template.HTML, error) {
+	var b strings.Builder
+	err := report.ExecuteTemplate(&b, "sections", r)
+	return template.HTML(b.String()), err
+}
 
 // levels is how many shades a heat map has.
 const levels = 7
@@ -42,7 +64,7 @@ const (
 
 // heatMap draws the 256 stripes as a square of 16 rows. Why shades by the square root: one hot
 // stripe does not hide the others.
-func heatMap(r *data, what string) template.HTML {
+func heatMap(r *Data, what string) template.HTML {
 	value := func(i int) (int64, string) { return r.Stripes[i].Items, "items" }
 	switch what {
 	case "bytes":
@@ -80,7 +102,7 @@ func heatMap(r *data, what string) template.HTML {
 		}
 		fmt.Fprintf(&b, `<rect x="%d" y="%d" width="%d" height="%d" class="l%d">`+
 			`<title>stripe %d: %s %s</title></rect>`, i%16*cell, i/16*cell, cell-2, cell-2, level,
-			i, present.Count(n), unit)
+			i, figure.Count(n), unit)
 	}
 	b.WriteString("</svg><p>" + about + ".</p>")
 	return template.HTML(b.String())
@@ -97,7 +119,7 @@ var ages = []struct {
 const maxDrawnFiles = 16
 
 // tree draws the files of each stripe as a bar, the newest on top, by the size on disk.
-func tree(r *data) template.HTML {
+func tree(r *Data) template.HTML {
 	var most int64
 	for i := range r.Stripes {
 		var sum int64
@@ -109,7 +131,6 @@ func tree(r *data) template.HTML {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg role="img" viewBox="0 0 %d %d" class="tree" aria-label="files of the 256`+
 		` stripes by size and age">`, 256*treeBar, treeHeight)
-	now := time.Now()
 	for i := range r.Stripes {
 		files := r.Stripes[i].Files
 		rest := file{}
@@ -126,13 +147,13 @@ func tree(r *data) template.HTML {
 			f := files[n]
 			h := float64(f.Bytes) / float64(max(most, 1)) * treeHeight
 			age := 0
-			for now.Sub(f.Made) > ages[age].most {
+			for r.now.Sub(f.Made) > ages[age].most {
 				age++
 			}
 			y -= h
 			fmt.Fprintf(&b, `<rect x="%d" y="%.1f" width="%d" height="%.1f" class="a%d">`+
 				`<title>stripe %d, %s: %s, %s</title></rect>`, i*treeBar, y, treeBar-1,
-				max(h-0.5, 0.5), age, i, template.HTMLEscapeString(f.Name), present.Bytes(f.Bytes),
+				max(h-0.5, 0.5), age, i, template.HTMLEscapeString(f.Name), figure.Bytes(f.Bytes),
 				f.Made.Format("2006-01-02 15:04"))
 		}
 	}
@@ -145,6 +166,6 @@ func tree(r *data) template.HTML {
 		fmt.Fprintf(&b, `<span class="swatch a%d"></span> %s &nbsp; `, i, name)
 	}
 	fmt.Fprintf(&b, "</p><p>Each bar is a stripe, from 0 on the left to 255; each part of it a"+
-		" file, the newest on top. The highest bar is %s.</p>", present.Bytes(most))
+		" file, the newest on top. The highest bar is %s.</p>", figure.Bytes(most))
 	return template.HTML(b.String())
 }

@@ -1,10 +1,10 @@
-package report
+package overview
 
 import (
 	"fmt"
 	"slices"
 
-	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
+	"github.com/kstonedb/kstone/internal/figure"
 )
 
 // advice is something to do, with the command for it.
@@ -20,7 +20,7 @@ const (
 )
 
 // adviceFor looks for what is out of the usual.
-func adviceFor(r *data) (all []advice) {
+func adviceFor(r *Data) (all []advice) {
 	add := func(command, format string, args ...any) {
 		all = append(all, advice{fmt.Sprintf(format, args...), "kstone-cli " + command})
 	}
@@ -28,7 +28,7 @@ func adviceFor(r *data) (all []advice) {
 	if r.LiveBytes > enoughToJudge && float64(raw) > muchGarbage*float64(r.LiveBytes) {
 		add("compact "+r.Path, "Files hold %s for %s of items: overwritten, deleted and expired"+
 			" ones wait for merges. Merging everything makes reads faster and files smaller.",
-			present.Bytes(raw), present.Bytes(r.LiveBytes))
+			figure.Bytes(raw), figure.Bytes(r.LiveBytes))
 	}
 	most := 0
 	for i := range r.Metrics.Stripes {
@@ -39,7 +39,7 @@ func adviceFor(r *data) (all []advice) {
 	}
 	if r.Metrics.LogBytes > muchLog {
 		add("flush "+r.Path, "The log has %s that an open reads again.",
-			present.Bytes(r.Metrics.LogBytes))
+			figure.Bytes(r.Metrics.LogBytes))
 	}
 	if len(r.Largest) > 0 && r.LiveBytes > enoughToJudge &&
 		float64(r.Largest[0].Bytes) > largePart*float64(r.LiveBytes) {
