@@ -233,7 +233,7 @@ func (p *besideProcess) end(t *testing.T, killed bool) {
 // left over.
 //
 // Promise (readers): Kills of writer and readers leave nothing behind, and no reader sees damage
-// that is none, half a commit, or a step back.
+// that does not exist, half a commit, or a step back.
 func TestReadersAndWriterAreKilled(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
 	lines := make(chan string, 1<<16)

@@ -384,7 +384,7 @@ func (db *DB) historyNotes() (map[string]string, error) {
 	return notes, err
 }
 
-// storeConsumers makes positions of consumers durable; an empty one is none.
+// storeConsumers makes positions of consumers durable; an empty one removes the consumer.
 func (db *DB) storeConsumers(positions map[string]string) error {
 	if f := db.failure.Load(); f != nil {
 		return f
@@ -396,7 +396,7 @@ func (db *DB) storeConsumers(positions map[string]string) error {
 	return db.noteHistory(notes)
 }
 
-// noteHistory changes what the manifest says about the history; an empty note is none.
+// noteHistory changes what the manifest says about the history; an empty text deletes a note.
 func (db *DB) noteHistory(notes map[string]string) error {
 	var refused error
 	err := db.upkeep.Edit(func(state *manifest.State) *manifest.Edit {

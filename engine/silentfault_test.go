@@ -190,8 +190,8 @@ func silentStep(n int) int {
 // Goal: a block that is intact, but in another place of its file, is noticed. Method: in a
 // file of blocks of the same size two change places, or one is written over another.
 //
-// Promise (damage): A file or block of another place, another database or an older time does not
-// pass. Also `TestWrongFile` in `sst`; `TestMisplacedRecords`, `TestReplayedManifest` in
+// Promise (damage): A file or block of another place, another database or an older time is
+// refused. Also `TestWrongFile` in `sst`; `TestMisplacedRecords`, `TestReplayedManifest` in
 // `internal/manifest`; `TestReplacedSegments` in `wal`.
 func TestMovedBlocksAreNoticed(t *testing.T) {
 	const n = 12

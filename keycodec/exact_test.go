@@ -150,7 +150,7 @@ func TestCoefficientOfEveryScale(t *testing.T) {
 
 // TestDecimalExponentLimits writes and reads the numbers at the ends of the exponents.
 func TestDecimalExponentLimits(t *testing.T) {
-	const most = 2 * 5 << 28 // decimal places before the point, after an even number of which
+	const most = 2 * 5 << 28 // decimal places before the point, after an even number of them
 	for text, fits := range map[string]bool{
 		fmt.Sprintf("1e%d", most-1): true, fmt.Sprintf("1e%d", most): false,
 		fmt.Sprintf("-1e%d", most-1): true, fmt.Sprintf("-1e%d", most): false,

@@ -342,7 +342,7 @@ func TestCoverSeq(t *testing.T) {
 	}
 }
 
-// TestHas: a tombstone is a key, a range tombstone is none.
+// TestHas: a tombstone is a key, a range tombstone is not.
 func TestHas(t *testing.T) {
 	for what, c := range map[string]struct {
 		fill            func(tab *memtable.Table)

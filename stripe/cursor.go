@@ -141,7 +141,7 @@ func (c *Cursor) Rows() []base.Entry {
 type Entries = sst.Entries
 
 // Plain reports whether Entries can be called in place of Rows, which was not called: the cursor
-// reads, in ascending order, one run, or several of which none begins before the end of another,
+// reads, in ascending order, one run, or several that begin each after the end of another,
 // whose entries are all visible, and nothing else.
 func (c *Cursor) Plain() bool {
 	if c.err != nil || c.opened != 1 || c.started {

@@ -215,16 +215,16 @@ func fileAt(files []pieceFile, key []byte) *pieceFile {
 
 // share returns the weight of all boundaries with a key.
 func (p *Pieces) share(key []byte) (sum float64, err error) {
-	behind := append(slices.Clone(key), 0)
+	after := append(slices.Clone(key), 0)
 	lo, _ := slices.BinarySearchFunc(p.keys, key, bytes.Compare)
-	hi, _ := slices.BinarySearchFunc(p.keys, behind, bytes.Compare)
+	hi, _ := slices.BinarySearchFunc(p.keys, after, bytes.Compare)
 	sum = float64(hi-lo) * p.perKey
 	for _, files := range p.runs {
 		x := fileAt(files, key)
 		if x == nil {
 			continue
 		}
-		from, to, err := x.Reader.BlocksBetween(key, behind)
+		from, to, err := x.Reader.BlocksBetween(key, after)
 		first, last, berr := x.blocks()
 		if err := errors.Join(err, berr); err != nil {
 			return 0, err

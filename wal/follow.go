@@ -20,10 +20,10 @@ import (
 // up to a record that is being written; then it searches what lies beyond, where the writer has
 // appended meanwhile, and a valid record there says that what it has not found was synced.
 //
-// The way taken: a Follower stands at the end of the last record that was valid. What does not pass
-// there is looked at again with the next call: it is being written, or is nothing yet. Damage that
-// Recover has found counts only if the Follower finds no further record either: all records before
-// a valid one are whole, as they are written one after the other.
+// The way taken: a Follower stands at the end of the last record that was valid. What has a wrong
+// checksum there is looked at again with the next call: it is being written, or is nothing yet.
+// Damage that Recover has found counts only if the Follower finds no further record either: all
+// records before a valid one are whole, as they are written one after the other.
 //
 // Where a segment ends shows in the header of the next one, which says where the records of this
 // one end. Once that header is valid, all records of this segment are whole. A marker is no end:

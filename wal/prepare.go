@@ -44,7 +44,7 @@ import (
 //
 //   - before the rename is durable: a segment under its old number, not needed, skipped or removed;
 //   - before the new header: a file whose header has another number. Open removes it;
-//   - after the header: new records up to the first that does not pass, and old bytes after.
+//   - after the header: new records up to the first with a wrong checksum, and old bytes after.
 //     A valid record there that claims a sync above the last good number is damage (rule 7).
 
 // prepareLoop keeps a segment ready, so that writers rarely wait for files to be

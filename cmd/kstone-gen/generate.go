@@ -153,7 +153,7 @@ func (g *generator) field(table, prefix, typ string, f *ast.Field) (key bool) {
 		return false
 	}
 	if len(f.Names) == 0 {
-		g.fail(f.Pos(), "an embedded field cannot be a column; it is none with the tag "+
+		g.fail(f.Pos(), "an embedded field cannot be a column; leave it out with the tag "+
 			"`kstone:\"-\"`")
 		return false
 	}
@@ -164,8 +164,8 @@ func (g *generator) field(table, prefix, typ string, f *ast.Field) (key bool) {
 		}
 		key = key || slices.Contains(options, "pk")
 		if !ok {
-			g.fail(name.Pos(), "field %s of %s: a %s cannot be a column; it is none with the tag "+
-				"`kstone:\"-\"`", name.Name, typ, g.text(f.Type))
+			g.fail(name.Pos(), "field %s of %s: a %s cannot be a column; leave it out "+
+				"with the tag `kstone:\"-\"`", name.Name, typ, g.text(f.Type))
 			continue
 		}
 		first, _ := utf8.DecodeRuneInString(typ)

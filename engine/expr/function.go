@@ -185,7 +185,7 @@ func checkConstant(e Func, letter byte, a typed) error {
 		}
 	case 'u', 'f':
 		if names := unitNames(letter == 'f'); !slices.Contains(names, strings.ToLower(c.s)) {
-			return mistyped(e, "%s is none of %s", a, strings.Join(names, ", "))
+			return mistyped(e, "%s is not one of %s", a, strings.Join(names, ", "))
 		}
 	}
 	return nil

@@ -144,7 +144,7 @@ func ReadValues(dst []Value, encoded string) (rest string, err error) {
 	return encoded, nil
 }
 
-// readInt reads a value of KindInt, and returns its length, 0 if it is none, or not one of most.
+// readInt reads a value of KindInt, and returns its length, 0 if it is not one, or not one of most.
 func readInt(v *Value, s string) int {
 	if s == "" || Kind(s[0]) != KindInt {
 		return 0

@@ -276,7 +276,7 @@ func (q *query) checkDistinctOrder() error {
 		})
 		if lost != nil {
 			return queryError(q.position(o.Expr), "with DISTINCT or UNION, ORDER BY takes columns "+
-				"of the result, and %s is none; add it to them", lost)
+				"of the result, and %s is not; add it to them", lost)
 		}
 	}
 	return nil

@@ -150,7 +150,7 @@ func decodeObject(name string, kind objectKind, b []byte) (h header, body []byte
 }
 
 // attempts is how often an object is read before an error counts. Why: a survey reads hundreds of
-// headers, of which a bad destination gives none in some answers.
+// headers, which a bad destination leaves out of some answers.
 const attempts = 4
 
 // try calls f until it succeeds, or fails in a way that another attempt does not change.

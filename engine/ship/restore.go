@@ -202,7 +202,7 @@ func (r *restore) choose(ctx context.Context, c *Contents) (to Moment, err error
 // momentAt returns the last moment up to a time, and leaves the log objects up to it.
 func (r *restore) momentAt(ctx context.Context, ms int64) (Moment, error) {
 	best := moment(&r.base.header)
-	// The last object of which the last moment is not later may be one without a moment.
+	// The last object whose last moment is not later may be one without a moment.
 	for i := len(r.log) - 1; i >= 0; i-- {
 		o := &r.log[i]
 		if o.ms > ms && i > 0 && r.log[i-1].ms > ms {

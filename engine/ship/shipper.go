@@ -351,7 +351,7 @@ func (s *Shipper) wait(ctx context.Context, done func() bool) error {
 }
 
 // Ended is closed when the shipper has ended, by Close, that of the database, or an error that
-// does not pass, such as ErrFenced. Err returns it.
+// is final, such as ErrFenced. Err returns it.
 func (s *Shipper) Ended() <-chan struct{} { return s.ended }
 
 // Err returns what has ended the shipper, unless that is Close, or a *SilentError if it has had no

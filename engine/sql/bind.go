@@ -336,7 +336,7 @@ func (sc *scope) outputNamed(name string) *boundOutput {
 	return nil
 }
 
-// byNumber returns the output that a number stands for, nil if e is none.
+// byNumber returns the output that a number stands for, nil if e is not a number.
 func (sc *scope) byNumber(where string, e syntax.Expr) *boundOutput {
 	l, ok := e.(*syntax.Literal)
 	if !ok || l.Kind != syntax.LiteralNumber {

@@ -14,7 +14,7 @@ type Options struct {
 	// RefuseFullScan makes queries fail with a *plan.FullScanError that would read a whole
 	// table.
 	RefuseFullScan bool
-	// PlanCache is how many prepared queries are kept; 0 is 1000, negative is none.
+	// PlanCache is how many prepared queries are kept; 0 means 1000, negative means no cache.
 	PlanCache int
 	// MemoryBytes bounds what sorts, groups and joins of one query keep in memory; 0 is what the
 	// store says (engine.Options.Memory), or else exec.DefaultMemoryBytes. The rest goes into

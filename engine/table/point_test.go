@@ -19,7 +19,7 @@ import (
 // Promise (tables): The short way of unique keys gives what the plan gives, and allocates
 // little. Also `TestPreparedPointsAllocateLittle`.
 func TestPointsAgreeWithPlans(t *testing.T) {
-	// Queries that might be logged with their plans have plans; OFFSET is none for points.
+	// Queries that might be logged with their plans have plans; points take no OFFSET.
 	db := open(t, &table.Options{SlowQuery: time.Hour, LogValues: true})
 	people := create(t, db, peopleText)
 	for i := range 40 {

@@ -83,7 +83,7 @@ func (f *Follower) Poll() (changed bool, err error) {
 	}
 	name := Name(id.num)
 	for {
-		// A record that does not pass is being written.
+		// A record with a wrong checksum is being written.
 		r, err := decodeRecord(name, content, f.at.id, 0, f.at.next)
 		if err != nil || r.typ != typeEdit {
 			return changed, nil

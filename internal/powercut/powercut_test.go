@@ -126,7 +126,7 @@ func cutOnce(t *testing.T, d *disk, order torture.Order, rng *rand.Rand) []int {
 	if rng.IntN(2) == 0 {
 		pushOut(d.dir, rng)
 	}
-	// Before the cut: a sync under way meanwhile may report a success that is none.
+	// Before the cut: a sync under way meanwhile may report a success that is not durable.
 	_, synced := s.Acked()
 	if err := d.cut(); err != nil {
 		said, end := s.Stop()

@@ -106,15 +106,15 @@ func (s *Schema) Range(equal []any, lo, hi Bound) ([]Span, error) {
 
 // above returns the lowest key that begins with base and goes on with v or more; after v
 // if that is not to be included. Nil means that there is none.
-func (s *Schema) above(base []byte, field int, v any, behind bool) ([]byte, error) {
+func (s *Schema) above(base []byte, field int, v any, past bool) ([]byte, error) {
 	n := len(base)
 	key, err := s.appendField(bytes.Clone(base), field, v)
 	switch {
 	case err != nil:
 		return nil, err
-	case behind && field == len(s.fields)-1:
+	case past && field == len(s.fields)-1:
 		return keycodec.Successor(nil, key), nil
-	case behind:
+	case past:
 		return end(key), nil
 	case field < len(s.fields)-1:
 		key = key[:len(key)-len(s.delimiter)]

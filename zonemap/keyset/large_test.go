@@ -110,7 +110,7 @@ func TestManyTargets(t *testing.T) {
 }
 
 // TestLargeInterleavedBatches is TestLargeBatches for interleaved filters: alone and in two
-// groups, with wide ones, exact, and with shards of which some are asked by themselves.
+// groups, with wide ones, exact, and with shards, some asked by themselves.
 func TestLargeInterleavedBatches(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	rnd := rand.New(rand.NewPCG(63, 1))

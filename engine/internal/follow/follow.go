@@ -154,7 +154,7 @@ func (f *Follower) replay(state *manifest.State, stripes *[base.NumStripes]strip
 	o.Beside = true
 	tail, err = wal.Recover(o, wal.SegmentNum(state.LogStart), max(state.LogSeq, 1), r.Apply)
 	log := wal.Follow(o, tail)
-	// Damage is none if there are further records: they were appended meanwhile.
+	// It is no damage if there are further records: they were appended meanwhile.
 	if err == nil || errors.Is(err, corrupt.ErrCorrupt) {
 		for {
 			rec, ok, ferr := log.Next()

@@ -48,7 +48,7 @@ type Limits struct {
 	Bytes int64 // most bytes of retained segments; 0: nothing is retained
 	Age   time.Duration
 	Wait  bool // writers wait for consumers at Bytes; otherwise consumers are dropped
-	// Since is the first seq of which the history is known: that of the commit that was next when
+	// Since is the first seq whose history is known: that of the commit that was next when
 	// retention began.
 	Since base.SeqNum
 	// Versions is how long versions are kept that are not the newest; 0: not at all. Floor is the

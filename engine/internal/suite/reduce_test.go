@@ -32,7 +32,7 @@ type reducer struct {
 	trial    trial
 	best     *failure
 	deadline time.Time
-	most     int // runs of a candidate, one that fails less often is none
+	most     int // runs of a candidate, one that fails less often is not taken
 	tries    int // the same at the moment
 	runs     int // so far
 	confirms int // runs of the result that failed, of confirmations

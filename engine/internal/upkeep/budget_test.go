@@ -346,7 +346,7 @@ func TestStallsOverlap(t *testing.T) {
 	}
 	c = s.begin(at(20 * time.Millisecond))
 	if _, stalled := s.end(c, at(20*time.Millisecond+stallFrom)); !stalled {
-		t.Error("the shortest stall is none")
+		t.Error("the shortest stall is zero")
 	}
 	check(time.Second, "3 12.1ms 9ms")
 }

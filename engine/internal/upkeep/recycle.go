@@ -38,7 +38,7 @@ import (
 //
 // G gets one of three errors. The handle is closed: fs.ErrClosed. It opens the name once more
 // after the rename: fs.ErrNotExist, for no other file ever gets that name. It reads foreign bytes:
-// the checksum of the block does not pass, since it covers the file's number and the block's
+// the checksum of the block is wrong, since it covers the file's number and the block's
 // offset. Then Stripe.newest compares V with the current view. V2 was published before V was
 // released, so they differ, and the Get looks again in V2. If they are the same, the error is
 // real.

@@ -25,7 +25,7 @@ type Buckets struct {
 	// not follow from the key, so that a tuple may be in any bucket.
 	Columns int
 	// Of returns the bucket of the tuples that begin with the encodings of these columns.
-	// False is none: the bytes encode no value, so that there are no such tuples.
+	// False means no value: the bytes encode none, so that there are no such tuples.
 	Of func(prefix []byte) (bucket int, ok bool)
 }
 

@@ -198,7 +198,7 @@ func (b *Builder) value(o *Operand) (*expr.Value, error) {
 }
 
 // rangeOf returns the range of the values for which a condition with v, which is not NULL,
-// is true; for a negated condition that for which it is false. The zero interval is none:
+// is true; for a negated condition that for which it is false. The zero interval is empty:
 // a range never begins at the first cut of a column and ends there.
 func (b *Builder) rangeOf(c int, op atomOp, v *expr.Value) (iv interval, ok bool) {
 	f := &b.t.key.Fields[c]

@@ -153,7 +153,7 @@ func TestCommand(t *testing.T) {
 		}
 	}
 	if _, err := o.run(&out, []string{filepath.Join(dir, "test", "a", "none")}); err == nil {
-		t.Error("a folder that does not exist is none")
+		t.Error("a folder that does not exist is accepted")
 	}
 	if got := spread([]string{"a", "b", "c", "d"}, 2); !slices.Equal(got, []string{"a", "c"}) {
 		t.Error(got)

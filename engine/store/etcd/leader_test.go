@@ -20,7 +20,7 @@ import (
 // register is an operation on one key: a read, a write, or a write if it has a certain value.
 type register struct {
 	key, kind int // kinds: 0 reads, 1 writes, 2 writes under a condition
-	from, to  int // values; 0 is none
+	from, to  int // values; 0 means no value
 }
 
 // result is what an operation has returned.

@@ -209,7 +209,7 @@ func failure(ctx context.Context, doing string, err error) error {
 	return fmt.Errorf("postgres: %s: %w", doing, err)
 }
 
-// code returns the SQLSTATE of an error of the server, "" if it is none.
+// code returns the SQLSTATE of an error of the server, "" if it is not one of the server.
 func code(err error) string {
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) {

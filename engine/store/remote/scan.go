@@ -117,7 +117,7 @@ func (s *scan) waiting(ahead int) (segs []*segment, held int) {
 	return segs, held
 }
 
-// pagePairs returns how many pairs are read of each of n segments. Runs of which one is read after
+// pagePairs returns how many pairs are read of each of n segments. Runs that are read one after
 // the other get large pages, as long as not too much is held.
 func (s *scan) pagePairs(n, held int) int {
 	wave := min(s.wave, max(maxHeldPairs-held, firstWavePairs))

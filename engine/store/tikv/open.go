@@ -96,5 +96,5 @@ func connect(
 	return client.NewKVStore(name, coded, points, rpc)
 }
 
-// pdTimeout bounds one request to a placement driver, of which calls make several.
+// pdTimeout bounds one request to a placement driver; a call makes several.
 const pdTimeout = 3 * time.Second

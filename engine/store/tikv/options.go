@@ -18,7 +18,7 @@ import (
 //
 // The zero Options of New are those of a URL without parameters.
 type Options struct {
-	// PD are the addresses of placement drivers, of which one is enough if it answers. They are
+	// PD are the addresses of placement drivers; one that answers is enough. They are
 	// not used by New.
 	PD []string
 	// Name is that of the database in the cluster. It may be empty.

@@ -112,7 +112,7 @@ func TestStructsAreWrittenAsTheirValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	if b.direct == nil {
-		t.Fatal("some column is none of those that are written without values")
+		t.Fatal("some column is not among those that are written without values")
 	}
 	s, w := structs{b, plain.fields}, new(rowio.Writer)
 	rules := &rowio.Rules{Schema: def}

@@ -179,8 +179,8 @@ func (t *Table[T]) Check(name string, p Predicate[T]) *Table[T] {
 }
 
 // Zones names the columns that blocks have zones of, so that scans pass over those without rows of
-// a condition; without it they are all but long texts, and Zones() is none. It panics if the table
-// was used before, or for a column that can have none.
+// a condition; without it they are all but long texts, and Zones() means no zone maps. It panics if
+// the table was used before, or for a column that can have none.
 func (t *Table[T]) Zones(columns ...Selector[T]) *Table[T] {
 	if t.frozen.Load() {
 		panic(fmt.Sprintf("typed: zones of %s are chosen after the table was used", t.name))

@@ -9,7 +9,7 @@ import (
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 )
 
-// TestVerdicts: a figure is judged by the aim for its size, and by none where there is none.
+// TestVerdicts: a figure is judged by the aim for its size, and not judged where there is no aim.
 func TestVerdicts(t *testing.T) {
 	const memory = "in 10, unsorted data, unsorted questions"
 	const reached, missed = report.Reached, report.Missed

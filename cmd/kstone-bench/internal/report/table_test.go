@@ -104,7 +104,7 @@ func TestBestAndGeometricMean(t *testing.T) {
 	)})
 	peer, r, ok := table.Best(a)
 	if peer != "lmdb" || !near(r.Value, 2) || !ok {
-		t.Errorf("best peer %s with %+v, want lmdb with 2; the harness is none", peer, r)
+		t.Errorf("best peer %s with %+v, want lmdb with 2; the harness is no peer", peer, r)
 	}
 	mean, n := table.GeometricMean([]report.Row{a, b}, "pebble")
 	if !near(mean, 6) || n != 2 {

@@ -200,7 +200,7 @@ func (e *Env) rows(iterate func(each func(store.Row) bool) error,
 	err := iterate(func(r store.Row) bool {
 		id, ok := dataset.ParseKey(r.PK, r.SK)
 		if !ok {
-			bad = fmt.Errorf("key %q %q is none of ours", r.PK, r.SK)
+			bad = fmt.Errorf("key %q %q is not one of the workload", r.PK, r.SK)
 		} else if bad = e.values.Check(id, r.Value); bad == nil {
 			bad = check(id, r)
 		}

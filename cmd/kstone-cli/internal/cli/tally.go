@@ -47,7 +47,7 @@ func (t *Tally) owner(item engine.Item) overview.Owner {
 	return t.now
 }
 
-// count counts an item, of which owner was asked last.
+// count counts an item, the one that owner was asked about last.
 func (t *Tally) count(item engine.Item) {
 	if t.share == nil {
 		name := t.now.Name()

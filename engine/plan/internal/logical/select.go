@@ -36,7 +36,7 @@ type Select struct {
 	Columns  []Output
 	Distinct bool
 	OrderBy  []Order
-	// Limit and Offset are constants or parameters; nil is none. A NULL Limit is no
+	// Limit and Offset are constants or parameters; nil means no bound. A NULL Limit is no
 	// limit. Negative values are an error of Bind.
 	Limit, Offset expr.Expr
 
