@@ -235,6 +235,32 @@ func TestReadersSeeWhatSurvives(t *testing.T) {
 	}
 }
 
+// What a reader cannot make durable it does not show, but with Visible.
+func TestReadersShowNothingUnsynced(t *testing.T) {
+	mem := vfs.NewMem()
+	p := newBesidePair(t, mem, engine.Options{Durability: engine.Process})
+	p.put(10)
+	ok(t, p.writer.Sync(ctx))
+	fsys := vfstest.NewFault(mem, func(op vfstest.Op) error {
+		if op.Kind == vfstest.OpSync && strings.HasSuffix(op.Name, ".log") {
+			return errors.New("not synced")
+		}
+		return nil
+	})
+	for _, visible := range []bool{false, true} {
+		db, err := engine.OpenFS(fsys, "db", &engine.Options{ReadOnly: true, Visible: visible})
+		ok(t, err)
+		before := db.Metrics().LastVersion
+		p.put(5)
+		ok(t, db.Refresh())
+		after := db.Metrics().LastVersion
+		if !visible && (before > 10 || after != 10) || visible && (before != 15 || after != 20) {
+			t.Errorf("visible %v: versions %d, then %d", visible, before, after)
+		}
+		mustClose(t, db)
+	}
+}
+
 // A database is copied beside its writer, whatever that flushes and merges meanwhile.
 //
 // Promise (readers): A checkpoint of a database that another process writes is a database with one

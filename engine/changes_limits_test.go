@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
@@ -130,4 +131,72 @@ func TestChangesEnd(t *testing.T) {
 		t.Errorf("%d changes", n)
 	}
 	wantIs(t, second(db.Consumer("x", engine.Position{Version: 9})), nil)
+}
+
+// oldestVersion returns the version of the oldest commit whose changes are retained.
+func oldestVersion(t testing.TB, db *engine.DB) uint64 {
+	t.Helper()
+	var gone *engine.GoneError
+	err := firstError(db, version(db.Metrics().LastVersion+2))
+	if !errors.As(err, &gone) {
+		t.Fatalf("got %v", err)
+	}
+	return gone.Oldest
+}
+
+// Exactly the segments go that nothing keeps: for a consumer, by age, and by size. Each commit is
+// in a segment of its own, since each Open begins one.
+//
+// Promise (history): Of the retained log nothing goes that a consumer, RetainAge or RetainBytes
+// keeps, and nothing stays that none of them does.
+func TestRetainedExactly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fsys := vfs.NewMem()
+		open := func(o engine.Options) *engine.DB {
+			db := openOn(t, fsys, o)
+			ok(t, db.Put(pk("a"), nil))
+			ok(t, db.Flush(ctx))
+			return db
+		}
+		keep := engine.Options{RetainBytes: 1 << 30}
+		db := open(keep)
+		defer func() { _ = db.Close() }() // if the test has failed
+		c, err := db.Consumer("c", engine.Position{})
+		ok(t, err)
+		for v := uint64(2); v <= 20; v++ {
+			mustClose(t, db)
+			db = open(keep)
+			if c, err = db.Consumer("c", engine.Position{}); v > 8 {
+				ok(t, c.Ack(version(v-6)))
+			}
+			ok(t, err)
+			time.Sleep(2 * time.Second)                           // the position is durable
+			if got := oldestVersion(t, db); v > 8 && got != v-7 { // the proof of the position
+				t.Fatalf("the consumer wants version %d, %d is the oldest", v-6, got)
+			}
+		}
+		ok(t, db.DropConsumer("c"))
+		keep.RetainAge = time.Hour
+		for v := uint64(21); v <= 60; v++ {
+			mustClose(t, db)
+			db = open(keep)
+			time.Sleep(10 * time.Minute)
+			ok(t, db.Flush(ctx))
+			if got := oldestVersion(t, db); v > 40 && (got < v-6 || got > v-4) {
+				t.Fatalf("version %d of ten minutes each, %d is the oldest", v, got)
+			}
+		}
+		mustClose(t, db)
+	})
+	db := openOn(t, vfs.NewMem(), engine.Options{RetainBytes: 16 << 20, RetainAge: time.Hour,
+		LogBytes: 8 << 20, Durability: engine.Process})
+	defer mustClose(t, db)
+	value := make([]byte, 100<<10)
+	for range 400 {
+		ok(t, db.Put(pk("a"), value))
+	}
+	ok(t, db.Flush(ctx))
+	if held := db.Metrics().RetainedBytes; held > 16<<20 || held <= 15<<20 { // a segment has 1 MiB
+		t.Errorf("%d bytes are retained", held)
+	}
 }

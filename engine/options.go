@@ -55,7 +55,8 @@ const (
 // NoFilter as Options.FilterBits makes files without filters.
 const NoFilter = -1
 
-// NoRetention as Options.RetainBytes ends the retention of log.
+// NoRetention as Options.RetainBytes ends the retention of log, as RetainAge that of log which no
+// consumer needs, as RetainVersions that of versions.
 const NoRetention = -1
 
 // RetainLimit says what gives way when consumers need more log than Options.RetainBytes.
@@ -120,7 +121,7 @@ type Options struct {
 	// begins a segment then. On a full disk the retained log gives way.
 	RetainBytes int64
 	// RetainAge is the age up to which log is retained that no consumer needs. What consumers need
-	// is retained at any age. 0 means what the database stores, at first no such log.
+	// is retained at any age. 0 means what the database stores, at first NoRetention.
 	RetainAge time.Duration
 	// RetainLimit is what happens at RetainBytes. 0 means what the database stores.
 	RetainLimit RetainLimit
@@ -243,11 +244,12 @@ func (o *Options) withDefaults() (Options, error) {
 	check(c.RetainBytes >= NoRetention, "RetainBytes %d is negative", c.RetainBytes)
 	check(c.RetainBytes <= 0 || c.RetainBytes >= 1<<20, "RetainBytes %d is below 1 MiB",
 		c.RetainBytes)
-	check(c.RetainAge >= 0, "RetainAge %v is negative", c.RetainAge)
+	check(c.RetainAge >= NoRetention, "RetainAge %v is negative", c.RetainAge)
 	check(c.RetainLimit <= WaitForConsumers, "RetainLimit %d is unknown", c.RetainLimit)
 	check(c.RetainVersions == 0 || c.RetainVersions == NoRetention ||
 		c.RetainVersions >= time.Second, "RetainVersions %v is below a second", c.RetainVersions)
 	c.RetainBytes, c.RetainVersions = max(c.RetainBytes, 0), max(c.RetainVersions, 0)
+	c.RetainAge = max(c.RetainAge, 0)
 	fill(&c.RetainLimit, DropConsumers)
 	fill(&c.ReaderBytes, 1<<30)
 	fill(&c.ReaderAge, time.Hour)

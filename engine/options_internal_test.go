@@ -135,7 +135,7 @@ func TestWordsOfSettings(t *testing.T) {
 	var got strings.Builder
 	for i := range settingKinds {
 		k := &settingKinds[i]
-		for _, w := range append(k.texts(), "5KiB", "90m") {
+		for _, w := range append(k.texts(), "5KiB", "90m", "0s", "none") {
 			var o Options
 			if err := o.Set(k.name, w); err != nil {
 				continue
@@ -155,20 +155,28 @@ func TestWordsOfSettings(t *testing.T) {
 compression=lz4: 2 0 0 0 0
 compression=snappy: 4 0 0 0 0
 compression=zstd: 3 0 0 0 0
+compression=none: 1 0 0 0 0
 bottom-compression=none: 0 1 0 0 0
 bottom-compression=lz4: 0 2 0 0 0
 bottom-compression=snappy: 0 4 0 0 0
 bottom-compression=zstd: 0 3 0 0 0
+bottom-compression=none: 0 1 0 0 0
 filter-bits=none: 0 0 -1 0 0
 filter-bits=8: 0 0 8 0 0
 filter-bits=16: 0 0 16 0 0
+filter-bits=none: 0 0 -1 0 0
 block-bytes=5KiB: 0 0 0 5120 0
 file-bytes=5KiB: 0 0 0 0 5120
 retain-bytes=5KiB: 0 0 0 0 0 5120 0s 0
+retain-bytes=none: 0 0 0 0 0 -1 0s 0
 retain-age=1h30m0s: 0 0 0 0 0 0 1h30m0s 0
+retain-age=none: 0 0 0 0 0 0 -1ns 0
+retain-age=none: 0 0 0 0 0 0 -1ns 0
 retain-limit=drop-consumers: 0 0 0 0 0 0 0s 1
 retain-limit=wait-for-consumers: 0 0 0 0 0 0 0s 2
 retain-versions=1h30m0s: 0 0 0 0 0 1h30m0s
+retain-versions=none: 0 0 0 0 0 -1ns
+retain-versions=none: 0 0 0 0 0 -1ns
 `
 	if got.String() != want {
 		t.Errorf("got\n%s", &got)

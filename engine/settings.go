@@ -53,8 +53,10 @@ type Setting struct {
 	// Chosen reports whether Value is stored in the database. If not, it is the default of
 	// this version of kstone.
 	Chosen bool
+	// Lost reports whether Value is in use, but not what the database stores: the disk was full.
+	Lost bool
 	// Values are the words that Value can be; nil means a number of bytes, such as 4096,
-	// 4KiB or 64MiB, or none of retain-bytes; or, of retain-age, a time such as 24h.
+	// 4KiB or 64MiB, or a time such as 24h, or the word none, of retain-bytes and the ages.
 	Values  []string
 	Meaning string
 }
@@ -76,8 +78,7 @@ type settingUnit uint8
 const (
 	inBytes       settingUnit = iota
 	inBytesOrNone             // none is -1, and not stored
-	inTime                    // a duration, 0 included
-	inTimeOrNone              // none is -1, and not stored
+	inTimeOrNone              // a duration; none, or 0, is -1, and not stored
 )
 
 // settingWord is a value and its name.
@@ -130,17 +131,17 @@ func retainBytesSetting() settingKind {
 func retainVersionsSetting() settingKind {
 	k := durationAt("retain-versions", "age up to which the database can be read as it was",
 		func(o *Options) *time.Duration { return &o.RetainVersions })
-	k.unit, k.stored, k.note = inTimeOrNone, requiredMark+k.name, historyFloor
+	k.stored, k.note = requiredMark+k.name, historyFloor
 	return k
 }
 
 func durationAt(name, meaning string, at func(*Options) *time.Duration) settingKind {
 	k := settingAt(name, meaning, nil, at)
-	k.unit = inTime
+	k.unit = inTimeOrNone
 	return k
 }
 
-func (k *settingKind) orNone() bool { return k.unit == inBytesOrNone || k.unit == inTimeOrNone }
+func (k *settingKind) orNone() bool { return k.unit != inBytes }
 
 // onDisk returns the name that the setting is stored by.
 func (k *settingKind) onDisk() string { return cmp.Or(k.stored, k.name) }
@@ -161,10 +162,13 @@ func (k *settingKind) parse(text string) (int64, error) {
 	switch {
 	case k.orNone() && text == noneWord:
 		return NoRetention, nil
-	case k.unit == inTime || k.unit == inTimeOrNone:
+	case k.unit == inTimeOrNone:
 		d, err := time.ParseDuration(text)
 		if err != nil || d < 0 {
 			return 0, fmt.Errorf("%q is not a time, such as 90s, 15m or 24h", text)
+		}
+		if d == 0 {
+			return NoRetention, nil
 		}
 		return int64(d), nil
 	case k.words == nil:
@@ -193,7 +197,7 @@ func (k *settingKind) format(v int64) string {
 	switch {
 	case k.orNone() && v <= 0:
 		return noneWord
-	case k.unit == inTime || k.unit == inTimeOrNone:
+	case k.unit == inTimeOrNone:
 		return time.Duration(v).String()
 	}
 	return formatBytes(v)
@@ -261,10 +265,18 @@ func DefaultSettings() []Setting {
 // Settings returns the settings of the database: what is in use, and what of it is stored.
 func (db *DB) Settings() []Setting {
 	chosen := map[string]string{}
-	if s, err := decodeSettings(db.upkeep.State().Settings); err == nil {
+	stored := db.upkeep.State().Settings
+	if s, err := decodeSettings(stored); err == nil {
 		chosen, _ = s.chosen() // Open has read them
 	}
-	return settingsOf(&db.opts, chosen)
+	all := settingsOf(&db.opts, chosen)
+	if o, _, err := joinSettings(nil, stored); err == nil {
+		for i := range settingKinds {
+			k := &settingKinds[i]
+			all[i].Lost = k.get(&o) != k.get(&db.opts)
+		}
+	}
+	return all
 }
 
 func settingsOf(o *Options, chosen map[string]string) (all []Setting) {

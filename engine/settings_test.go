@@ -347,7 +347,7 @@ func TestSettingsOnAFullDisk(t *testing.T) {
 	b := &breaker{match: onFile("MANIFEST", vfstest.OpWriteAt), err: vfs.ErrNoSpace}
 	b.broken.Store(true)
 	db := openOn(t, vfstest.NewFault(mem, b.hook), allChosen)
-	if s := db.Settings()[0]; s.Value != "zstd" || s.Chosen {
+	if s := db.Settings()[0]; s.Value != "zstd" || s.Chosen || !s.Lost {
 		t.Errorf("on a full disk: %+v", s)
 	}
 	ok(t, db.Put(pk("a"), []byte("b")))
@@ -358,6 +358,38 @@ func TestSettingsOnAFullDisk(t *testing.T) {
 		t.Errorf("with space again: %s", got)
 	}
 	wantValue(t, db, pk("a"), []byte("b"))
+	if s := db.Settings()[0]; s.Lost {
+		t.Errorf("with space again: %+v", s)
+	}
+}
+
+// TestNoRetentionAgain: what is retained is a choice that is taken back, by the word and by 0.
+func TestNoRetentionAgain(t *testing.T) {
+	mem := vfs.NewMem()
+	names := []string{"retain-bytes", "retain-age", "retain-versions"}
+	for _, step := range []struct{ values, want string }{
+		{"1GiB 1h 90s", "1GiB true, 1h0m0s true, 1m30s true"},
+		{"none none none", "none false, none false, none false"},
+		{"1GiB 1h 90s", "1GiB true, 1h0m0s true, 1m30s true"},
+		{"1MiB 0s 0", "1MiB true, none false, none false"},
+	} {
+		var o engine.Options
+		for i, value := range strings.Fields(step.values) {
+			ok(t, o.Set(names[i], value))
+		}
+		mustClose(t, openOn(t, mem, o))
+		db := openOn(t, mem, engine.Options{})
+		var got []string
+		for _, s := range db.Settings() {
+			if slices.Contains(names, s.Name) && !s.Lost {
+				got = append(got, fmt.Sprint(s.Value, " ", s.Chosen))
+			}
+		}
+		if text := strings.Join(got, ", "); text != step.want {
+			t.Errorf("%s: %s, want %s", step.values, text, step.want)
+		}
+		mustClose(t, db)
+	}
 }
 
 // Set takes every value that Settings shows, and names what it does not take.

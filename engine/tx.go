@@ -48,8 +48,8 @@ const (
 //	MaxAge   time.Duration // how long it may take; 0 is no limit
 //
 // After MaxAge it is rolled back, whoever has forgotten it: what it sees need not be kept any more.
-// Its reads and writes fail with ErrClosed, and Commit with ErrTxAge. Of View and Update, which end
-// by themselves, it is ignored.
+// Its reads and writes and Commit fail with ErrTxAge. Of View and Update, which end by themselves,
+// it is ignored.
 type TxOptions = kv.TxOptions
 
 // Begin begins a transaction for callers that cannot give it a function as View, Update and
@@ -87,7 +87,7 @@ func (db *DB) Begin(ctx context.Context, o *TxOptions) (*Tx, error) {
 // expire rolls the transaction back unless Commit or Rollback is at it.
 func (tx *Tx) expire() {
 	if tx.end.CompareAndSwap(0, txExpired) {
-		tx.moment.Release()
+		tx.moment.Expire()
 	}
 }
 

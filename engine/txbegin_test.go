@@ -180,8 +180,10 @@ func TestTransactionAge(t *testing.T) {
 	for !old.Expired() {
 		runtime.Gosched()
 	}
-	wantIs(t, old.Put(pk("b"), nil), engine.ErrClosed)
-	wantIs(t, second(old.Get(pk("b"))), engine.ErrClosed)
+	wantIs(t, old.Put(pk("b"), nil), engine.ErrTxAge)
+	wantIs(t, second(old.Get(pk("b"))), engine.ErrTxAge)
+	wantIs(t, second(first(old.Scan(ctx, engine.Scan{}))), engine.ErrTxAge)
+	wantIs(t, old.MultiGet(ctx, []engine.Key{pk("b")}, new(engine.Results)), engine.ErrTxAge)
 	wantIs(t, old.Commit(ctx), engine.ErrTxAge)
 	old.Rollback()
 	ended := begin(t, db, &engine.TxOptions{MaxAge: time.Hour})

@@ -40,8 +40,12 @@ func (e *ConflictError) Error() string {
 // Unwrap returns Err.
 func (e *ConflictError) Unwrap() error { return e.Err }
 
-// conflicted returns an error that is a *ConflictError if it is about a conflict.
+// conflicted returns an error that is a *ConflictError if it is about a conflict, and says what to
+// do if it is about the age of the transaction.
 func conflicted(err error) error {
+	if errors.Is(err, table.ErrTxAge) {
+		return errExpired
+	}
 	var already *ConflictError
 	if errors.Is(err, table.ErrConflict) && !errors.As(err, &already) {
 		return &ConflictError{err}
@@ -53,11 +57,13 @@ func conflicted(err error) error {
 // for COMMIT or ROLLBACK: what follows in a script counts on it.
 func (t *transaction) expired() error {
 	if t != nil && t.tx.Expired() {
-		return fmt.Errorf("%w: nothing since BEGIN is kept; ROLLBACK ends it, and BEGIN begins "+
-			"again", table.ErrTxAge)
+		return errExpired
 	}
 	return nil
 }
+
+var errExpired = fmt.Errorf("%w: nothing since BEGIN is kept; ROLLBACK ends it, and BEGIN begins "+
+	"again", table.ErrTxAge)
 
 // errReading: what is iterated over must not change.
 var errReading = errors.New("sql: rows of the transaction are being read; " +
@@ -109,8 +115,8 @@ func (t *transaction) exec(ctx context.Context, s *Stmt, args []any) (Result, er
 	}
 	before := t.tx.Savepoint()
 	result, err := s.execBound(ctx, args)
-	if err != nil && t.expired() != nil { // meanwhile
-		return Result{}, t.expired()
+	if errors.Is(err, table.ErrTxAge) { // meanwhile: there is nothing to take back
+		return Result{}, conflicted(err)
 	}
 	if err != nil {
 		err = conflicted(err)
@@ -119,7 +125,7 @@ func (t *transaction) exec(ctx context.Context, s *Stmt, args []any) (Result, er
 		}
 		return Result{}, err
 	}
-	return result, t.tx.Release(before)
+	return result, conflicted(t.tx.Release(before))
 }
 
 // allows returns an error for a statement that is not possible now.
@@ -162,7 +168,9 @@ func (s *Stmt) control(ctx context.Context, tree *syntax.Transaction, args []any
 		err = s.fail("there is no open transaction; BEGIN begins one")
 	case tree.Verb == "COMMIT":
 		s.session.open.Store(nil)
-		err = conflicted(t.tx.Commit(ctx))
+		if err = t.tx.Commit(ctx); !errors.Is(err, table.ErrTxAge) {
+			err = conflicted(err)
+		}
 	case tree.Verb == "ROLLBACK":
 		s.session.Rollback()
 	case t.expired() != nil:

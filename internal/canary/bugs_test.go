@@ -106,6 +106,21 @@ var bugs = []bug{
 		"./engine", "TestReadersSeeWhatSurvives",
 	},
 	{
+		"what readers see is durable: they show the last record for the synced one",
+		[]edit{{
+			"engine/internal/follow/follow.go", "	return f.log.SyncedSeq()\n",
+			"	return f.log.LastSeq()\n",
+		}},
+		"./engine", "TestReadersShowNothingUnsynced",
+	},
+	{
+		"nothing goes that is to be retained: three segments more do",
+		[]edit{{
+			"engine/internal/history/history.go", "from = s.Num + 1\n", "from = s.Num + 4\n",
+		}},
+		"./engine", "TestRetainedExactly",
+	},
+	{
 		"snapshots of a reader stay as they are: they read the present files",
 		[]edit{{
 			"engine/internal/read/snapshots.go", "n.seq, n.gen = of.seq, of.gen",

@@ -10,7 +10,7 @@ var (
 	ErrNotFound        = errors.New("engine: not found")
 	ErrConditionFailed = errors.New("engine: condition failed")
 	ErrConflict        = errors.New("engine: transaction conflict")
-	ErrTxAge           = errors.New("engine: transaction rolled back at its greatest age")
+	ErrTxAge           = errors.New("engine: transaction rolled back: it was open for too long")
 	ErrReadOnly        = errors.New("engine: read-only")
 	ErrTooLarge        = errors.New("engine: too large")
 	ErrInvalid         = errors.New("engine: invalid argument")

@@ -6,9 +6,8 @@ import "time"
 type TxOptions struct {
 	ReadOnly bool // it cannot write (ErrReadOnly), and never conflicts
 	// MaxAge is how long a transaction may take; 0 is no limit. Then it is rolled back, whoever has
-	// forgotten it: what it sees need not be kept any more. Its reads and writes fail with
-	// ErrClosed, and Commit with ErrTxAge. Of View and Update, which end by themselves, it is
-	// ignored.
+	// forgotten it: what it sees need not be kept any more. Its reads and writes and Commit fail
+	// with ErrTxAge. Of View and Update, which end by themselves, it is ignored.
 	MaxAge time.Duration
 }
 

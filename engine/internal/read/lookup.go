@@ -76,8 +76,10 @@ func (r *Reader) find(id uint8, key []byte, e *base.Entry) (live bool, err error
 		found, err = r.stripes()[id].Get(key, hash, snap, e)
 	}
 	s.counters.done(start)
-	if r.at != nil && r.at.released.Load() { // what was found need not be of the moment any more
-		return false, ErrClosed
+	if r.at != nil { // what was found need not be of the moment any more
+		if over := r.at.err(); over != nil {
+			return false, over
+		}
 	}
 	if err != nil {
 		return false, s.Error(err)

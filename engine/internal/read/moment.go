@@ -1,8 +1,10 @@
 package read
 
 import (
+	"cmp"
 	"sync/atomic"
 
+	"github.com/kstonedb/kstone/engine/internal/kv"
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/memtable"
 	"github.com/kstonedb/kstone/stripe"
@@ -10,11 +12,17 @@ import (
 
 // Moment keeps a state of the database alive, from Take to Release.
 type Moment struct {
-	state    *State
-	node     snapNode
-	nowMs    int64 // the time of a moment of the past; 0: the present
-	released atomic.Bool
+	state *State
+	node  snapNode
+	nowMs int64 // the time of a moment of the past; 0: the present
+	over  atomic.Int32
 }
+
+// How a Moment is over.
+const (
+	momentReleased = iota + 1
+	momentExpired
+)
 
 // Take makes m the present. The caller must release it.
 func (m *Moment) Take(s *State) error {
@@ -39,10 +47,26 @@ func (m *Moment) TakeAt(s *State, seq base.SeqNum, ms int64) (kept bool, err err
 
 // Release ends the moment. It is idempotent. Reads of several items that are under way keep
 // what they need.
-func (m *Moment) Release() {
-	if !m.released.Swap(true) {
+func (m *Moment) Release() { m.end(momentReleased) }
+
+// Expire is Release of a moment whose readers have not asked for it: they get ErrTxAge.
+func (m *Moment) Expire() { m.end(momentExpired) }
+
+func (m *Moment) end(how int32) {
+	if m.over.CompareAndSwap(0, how) {
 		m.state.snaps.release(&m.node)
 	}
+}
+
+// err returns ErrClosed or ErrTxAge if the moment is over.
+func (m *Moment) err() error {
+	switch m.over.Load() {
+	case 0:
+		return nil
+	case momentExpired:
+		return kv.ErrTxAge
+	}
+	return ErrClosed
 }
 
 // Seq returns the seq of the newest commit in the moment.
@@ -62,10 +86,14 @@ func (s *State) Reader(at *Moment, tx *Overlay) Reader { return Reader{s, at, tx
 // State returns what the reader shares with all others.
 func (r *Reader) State() *State { return r.state }
 
-// Check returns ErrClosed if the database is closed or the moment is released.
+// Check returns ErrClosed if the database is closed or the moment is released, and ErrTxAge if that
+// has expired.
 func (r *Reader) Check() error {
-	if r.state.closed.Load() || r.at != nil && r.at.released.Load() {
+	if r.state.closed.Load() {
 		return ErrClosed
+	}
+	if r.at != nil {
+		return r.at.err()
 	}
 	return nil
 }
@@ -93,7 +121,10 @@ func (r *Reader) enter(n *snapNode) error {
 		return err
 	}
 	if r.at != nil {
-		return r.state.snaps.registerAt(n, &r.at.node)
+		if err := r.state.snaps.registerAt(n, &r.at.node); err != nil {
+			return cmp.Or(r.at.err(), err)
+		}
+		return nil
 	}
 	r.state.take(n)
 	return nil

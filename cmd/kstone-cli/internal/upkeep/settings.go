@@ -64,7 +64,7 @@ func stored(all []engine.Setting, words []string) error {
 		named := slices.ContainsFunc(words, func(w string) bool {
 			return strings.HasPrefix(w, s.Name+"=")
 		})
-		if named && !s.Chosen {
+		if named && s.Lost {
 			return cli.Advise(fmt.Errorf("setting %s: %w", s.Name, engine.ErrDiskFull),
 				"nothing has changed; free some space and run the command again")
 		}
