@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -29,6 +30,8 @@ type ImportFlags struct {
 	types     []string // of columns of a new table, as COLUMN=TYPE
 	null      string   // what a CSV cell without quotes holds that is NULL
 
+	export *dynamoExport // what is read, if it is an export of several files
+
 	newSchema []byte // to be stored in the database; nil if it is there
 
 	// Lines reads plain lines, see keyInput; nil where records are read.
@@ -38,7 +41,7 @@ type ImportFlags struct {
 // register adds the flags about the records.
 func (f *ImportFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Format, "format", "",
-		"`FORMAT`: jsonl or csv; default: from the name of the file, else jsonl")
+		"`FORMAT`: jsonl, csv or dynamodb; default: from the name of the file,\nelse jsonl")
 	flags.StringSliceVar(&f.PK, "pk", nil, "`FIELDS` of the partition key")
 	flags.StringSliceVar(&f.sk, "sk", nil, "`FIELDS` of the sort key, in this order")
 	f.RegisterLines(flags)
@@ -51,15 +54,9 @@ func (f *ImportFlags) RegisterLines(flags *pflag.FlagSet) {
 	flags.IntVar(&f.Shown, "show-rejected", 10, "print the first `N` rejected lines")
 }
 
-// ImportCommand returns the command import.
-func ImportCommand(a *cli.App) *cobra.Command {
-	var f ImportFlags
-	cmd := &cobra.Command{
-		Use:   a.Use("import", "FILE|- [--format jsonl|csv] [--pk FIELD,… [--sk FIELD,…]]"),
-		Short: "Write the records of a file as items",
-		Long: `Write the records of a file (- for standard input) as items: one JSON object a line,
-or CSV with the names of the columns in the first line. Files compressed with gzip or
-zstd are recognised by their content. The database is created if there is none.
+const importHelp = `Write the records of a file (- for standard input) as items: a JSON object
+a line, or CSV with the names of the columns in the first line. Files compressed with gzip
+or zstd are recognised by their content. The database is created if there is none.
 
 --pk and --sk name the fields that make up the keys; the other fields become the value,
 a JSON object. Several fields are encoded so that they sort one after the other; give
@@ -79,12 +76,27 @@ fields without a column are left out. Numbers for times count the column's unit 
 1970. In CSV a cell without quotes that is empty, or the text of --null, is NULL, or the
 default of a column without NULL; lists are JSON.
 
+--format dynamodb reads lines {"Item":{…}} of an export of DynamoDB, or the whole export
+from its directory, and compares data files with the manifest. A key that is a number is
+named as --pk id:decimal, a binary one as id:bytes. All types of DynamoDB are kept; in
+tables sets are lists, and maps JSON.
+
 A table that does not exist is made, and shown: its columns and types come from the first
 records, or --type, and its primary key from --key. Otherwise the key is the first column,
-or one named id, key or the like, if its values differ, or else the number of the line.`,
+or one named id, key or the like, if its values differ, or else the number of the line.`
+
+// ImportCommand returns the command import.
+func ImportCommand(a *cli.App) *cobra.Command {
+	var f ImportFlags
+	cmd := &cobra.Command{
+		Use: a.Use("import",
+			"FILE|- [--format jsonl|csv|dynamodb] [--pk FIELD,… [--sk FIELD,…]]"),
+		Short: "Write the records of a file as items",
+		Long:  importHelp,
 		Example: `  kstone-cli import cities.db cities.jsonl.gz --pk country --sk region,county,city
   kstone-cli import quakes.db quakes.csv --pk net --sk time:int,code
   kstone-cli import my.db towns.csv --table towns --key country,city
+  kstone-cli import shop.db AWSDynamoDB/01693-2d87 --format dynamodb --pk pk --sk sk
   zcat dump.jsonl.gz | kstone-cli import copy.db -`,
 		Args: a.Arguments(1, 1),
 	}
@@ -127,17 +139,19 @@ or one named id, key or the like, if its values differ, or else the number of th
 func (f *ImportFlags) Check(file string) error {
 	if f.Format == "" {
 		f.Format = "jsonl"
-		if name := strings.ToLower(file); strings.Contains(name, ".csv") ||
-			strings.HasSuffix(name, ".tsv") {
+		switch name := strings.ToLower(file); {
+		case strings.Contains(name, ".csv"), strings.HasSuffix(name, ".tsv"):
 			f.Format = "csv"
+		case filepath.Base(name) == manifestName, filepath.Base(name) == summaryName:
+			f.Format = "dynamodb"
 		}
 	}
 	if f.Delimiter == `\t` || strings.HasSuffix(file, ".tsv") && f.Delimiter == "," {
 		f.Delimiter = "\t"
 	}
 	switch {
-	case f.Format != "jsonl" && f.Format != "csv":
-		return cli.Usage("--format is jsonl or csv, not %q", f.Format)
+	case f.Format != "jsonl" && f.Format != "csv" && f.Format != "dynamodb":
+		return cli.Usage("--format is jsonl, csv or dynamodb, not %q", f.Format)
 	case len(f.Delimiter) != 1:
 		return cli.Usage("--delimiter is one character, not %q", f.Delimiter)
 	case f.table != "" && len(f.PK)+len(f.sk) > 0:
@@ -183,6 +197,18 @@ func openRecords(a *cli.App, f *ImportFlags, name string) (in io.ReadCloser, siz
 	err error) {
 	if err := f.Check(name); err != nil {
 		return nil, 0, err
+	}
+	if f.Format == "dynamodb" {
+		manifest, err := findManifest(name)
+		if err != nil {
+			return nil, 0, err
+		}
+		if manifest != "" {
+			if f.export, err = openExport(manifest); err != nil {
+				return nil, 0, err
+			}
+			return f.export, f.export.bytes, nil
+		}
 	}
 	return OpenInput(a, name)
 }
@@ -276,6 +302,8 @@ func (f *ImportFlags) reader(in io.Reader) (record.Reader, error) {
 		return f.Lines(in), nil
 	case f.Format == "csv":
 		return record.NewCSV(in, f.Delimiter[0])
+	case f.Format == "dynamodb":
+		return record.NewDynamoDB(in, f.table != ""), nil
 	}
 	return record.NewJSONL(in), nil
 }

@@ -162,10 +162,20 @@ func (g *guessTable) add(row *record.Row, null []byte) error {
 		c.values++
 		c.seen[text] = true
 		for i := range guesses {
-			c.never[i] = c.never[i] || !guesses[i].fits(text, quoted)
+			c.never[i] = c.never[i] || !fits(i, row, text, quoted)
 		}
 	}
 	return nil
+}
+
+// fits reports whether a guess takes a value. Numbers of DynamoDB are decimal: no float keeps them.
+func fits(guess int, row *record.Row, text string, quoted bool) bool {
+	if name := guesses[guess].name; row.Typed && name == "DECIMAL" {
+		return !quoted && numberText.MatchString(text)
+	} else if row.Typed && (name == "FLOAT" || name == "FLOAT[]") {
+		return false
+	}
+	return guesses[guess].fits(text, quoted)
 }
 
 // read takes in the records of the beginning of an input. What ends it early, or is malformed,

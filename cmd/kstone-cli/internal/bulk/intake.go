@@ -36,7 +36,8 @@ type Intake struct {
 	rejected int64
 	expired  int64 // left out, because their time was over
 
-	same *sameKeys // nil if records with the same key are not reported
+	place string    // the input of the present group, for messages
+	same  *sameKeys // nil if records with the same key are not reported
 
 	accepted *engine.Batch // puts of the items of the present group, see accept
 }
@@ -52,6 +53,7 @@ func NewIntake(a *cli.App, d *cli.Database, f *ImportFlags, name string, size in
 type parsed[T any] struct {
 	records  []T
 	lines    []int
+	place    string // the input that they come from
 	bytes    int
 	rejected []*record.Reject
 }
@@ -74,7 +76,7 @@ func feed[T any](ctx context.Context, in *Intake, from io.Reader,
 	var readErr error // set before ready is closed
 	go func() {
 		defer close(ready)
-		readErr = parseGroups(ctx, in, in.Meter.Reader(from), parse, ready, free)
+		readErr = parseGroups(ctx, in, from, parse, ready, free)
 	}()
 	for {
 		select {
@@ -84,6 +86,7 @@ func feed[T any](ctx context.Context, in *Intake, from io.Reader,
 			if !more {
 				return readErr
 			}
+			in.place = g.place
 			for _, r := range g.rejected {
 				in.reject(r.Line, r.Reason)
 			}
@@ -102,25 +105,27 @@ func feed[T any](ctx context.Context, in *Intake, from io.Reader,
 func parseGroups[T any](ctx context.Context, in *Intake, from io.Reader,
 	parse func(*record.Row, *T) (int, error), ready chan<- *parsed[T],
 	free <-chan *parsed[T]) error {
-	r, err := in.Flags.Records(in.Name, from)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	for err == nil {
-		var g *parsed[T]
-		select {
-		case g = <-free:
-		case <-ctx.Done():
-			return nil
+	for name, part := range in.Flags.parts(in.Name, from) {
+		r, err := in.Flags.Records(name, in.Meter.Reader(part))
+		for err == nil {
+			var g *parsed[T]
+			select {
+			case g = <-free:
+			case <-ctx.Done():
+				return r.Close()
+			}
+			g.place = name
+			err = parseGroup(r, g, parse)
+			ready <- g
 		}
-		err = parseGroup(r, g, parse)
-		ready <- g
+		if r != nil {
+			_ = r.Close() // its input has been read
+		}
+		if err != io.EOF {
+			return err
+		}
 	}
-	if err == io.EOF {
-		return nil
-	}
-	return err
+	return nil
 }
 
 // parseGroup fills g. It returns an error at the end of the input.
@@ -205,7 +210,7 @@ func (in *Intake) accept(g *parsed[engine.Item], items []engine.Item) ([]engine.
 func (in *Intake) reject(line int, reason string) {
 	in.rejected++
 	if in.rejected <= int64(in.Flags.Shown) {
-		in.Meter.Note(fmt.Sprintf("%s:%d: %s", in.Name, line, reason))
+		in.Meter.Note(fmt.Sprintf("%s:%d: %s", in.place, line, reason))
 	}
 }
 

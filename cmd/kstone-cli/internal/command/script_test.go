@@ -46,6 +46,8 @@ func TestMain(m *testing.M) {
 // Promise (manners): An import makes a missing table of the file, rejects rows that do not fit
 // with place and remedy, and reports records that one key makes one. Also scripts `importnew`,
 // `import`.
+// Promise (manners): An export of DynamoDB becomes items or rows, and the same lines again; data
+// files are compared with their manifest, and no key changes its type. Also script `dynamodb`.
 // Promise (manners): The settings of a database outlive the commands that choose them. Also
 // script `settings`.
 func TestScripts(t *testing.T) {

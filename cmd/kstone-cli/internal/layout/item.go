@@ -88,6 +88,11 @@ func readKey(dst []byte, p part, row *record.Row) ([]byte, error) {
 		if text == nil {
 			return dst, fmt.Errorf("the field %q is missing", f.Name)
 		}
+		if row.Typed {
+			if err := checkTyped(f, text); err != nil {
+				return dst, err
+			}
+		}
 		v, err := valueOfJSON(f, text)
 		if err != nil {
 			return dst, err
@@ -217,7 +222,8 @@ func (s *Schema) isOwnForm(value []byte, r *Record) bool {
 		return false
 	}
 	for _, f := range r.row.Fields {
-		if len(f.Name) == 0 || f.Name[0] == '$' || s.hasField(f.Name) {
+		if name := string(f.Name); name == "" || name == itemField || name == expiresField ||
+			s.hasField(f.Name) {
 			return false
 		}
 	}

@@ -83,7 +83,7 @@ func TestRecordsRoundTrip(t *testing.T) {
 		if s != nil && rapid.Bool().Draw(t, "imported") {
 			items = append(items, fitting(t, s, flags)...)
 		}
-		for _, format := range []present.Format{present.JSONL, present.CSV} {
+		for _, format := range []present.Format{present.JSONL, present.CSV, present.DynamoDB} {
 			var out bytes.Buffer
 			n, err := present.Write(&out, func(yield func(engine.Item, error) bool) {
 				for _, item := range items {
@@ -128,6 +128,9 @@ func check(t *rapid.T, s *layout.Schema, format present.Format, file []byte, wan
 		if reader, err = record.NewCSV(bytes.NewReader(file), ','); err != nil {
 			t.Fatalf("%v in\n%s", err, file)
 		}
+	}
+	if format == present.DynamoDB {
+		reader = record.NewDynamoDB(bytes.NewReader(file), false)
 	}
 	var row record.Row
 	var item engine.Item

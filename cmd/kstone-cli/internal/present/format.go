@@ -22,13 +22,14 @@ const (
 	Box      Format = "box"      // the same in ASCII
 	Vertical Format = "vertical" // a line for each field
 	Markdown Format = "markdown"
-	TSV      Format = "tsv"    // tabs between cells, \t, \n and \\ in them
-	Insert   Format = "insert" // statements; of rows of tables only
-	JSONL    Format = "jsonl"  // one object per line
-	JSON     Format = "json"   // one array of the same objects
-	CSV      Format = "csv"    // see Columns
-	Raw      Format = "raw"    // values only, each followed by a line feed
-	Hex      Format = "hex"    // PK, SK ("-" for none) and value, separated by tabs
+	TSV      Format = "tsv"      // tabs between cells, \t, \n and \\ in them
+	Insert   Format = "insert"   // statements; of rows of tables only
+	JSONL    Format = "jsonl"    // one object per line
+	JSON     Format = "json"     // one array of the same objects
+	CSV      Format = "csv"      // see Columns
+	Raw      Format = "raw"      // values only, each followed by a line feed
+	DynamoDB Format = "dynamodb" // its export format; of export only
+	Hex      Format = "hex"      // PK, SK ("-" for none) and value, separated by tabs
 )
 
 // Formats of items, and of rows of tables.
@@ -145,6 +146,8 @@ func writeLines(w *bufio.Writer, items Items, o Options) (n int, err error) {
 			dst = append(dst, item.Value...)
 		case Hex:
 			dst = appendHex(dst, &item)
+		case DynamoDB:
+			dst = o.Schema.AppendDynamoDB(dst, &item, &r)
 		default:
 			dst = o.Schema.AppendJSON(dst, &item, &r)
 		}

@@ -34,6 +34,8 @@ func WriteRows(w io.Writer, r Result, o Options) (n int, err error) {
 		n, err = writeRowJSON(out, r, o.Format == JSON)
 	case o.Format == Insert:
 		n, err = writeRowInserts(out, r)
+	case o.Format == DynamoDB:
+		n, err = writeRowDynamoDB(out, r)
 	case o.Format.sheet():
 		n, err = writeRowSheet(out, r, o)
 	default:
@@ -201,6 +203,23 @@ func writeRowJSON(w *bufio.Writer, r Result, array bool) (n int, err error) {
 	}
 	return writeEach(w, r.Rows, func(dst []byte, _ int, row []expr.Value) []byte {
 		return append(object(dst, row), '\n')
+	})
+}
+
+// writeRowDynamoDB writes a line of DynamoDB's export format for each row.
+func writeRowDynamoDB(w *bufio.Writer, r Result) (n int, err error) {
+	var plain []byte
+	return writeEach(w, r.Rows, func(dst []byte, _ int, row []expr.Value) []byte {
+		dst = append(dst, `{"Item":{`...)
+		for i, v := range row {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = append(record.AppendString(dst, []byte(r.Names[i])), ':')
+			plain = appendValueJSON(plain[:0], v)
+			dst = record.AppendDynamoDB(dst, plain)
+		}
+		return append(dst, "}}\n"...)
 	})
 }
 

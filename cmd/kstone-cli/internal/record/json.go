@@ -96,8 +96,16 @@ func (p *parser) row(row *Row) error {
 		return p.unexpected("an object {…}")
 	}
 	p.pos++
+	if err := p.fields(row, func() error { return p.value(1) }); err != nil {
+		return err
+	}
+	return p.end()
+}
+
+// fields reads the inside of an object as the fields of row.
+func (p *parser) fields(row *Row, value func() error) error {
 	var seen names
-	err := p.members(func() error {
+	return p.members(func() error {
 		start := len(p.out)
 		if err := p.stringBody(); err != nil {
 			return err
@@ -111,16 +119,12 @@ func (p *parser) row(row *Row) error {
 		row.spans = append(row.spans, len(p.out))
 		return seen.add(p.out[start:])
 	}, func() error {
-		if err := p.value(1); err != nil {
+		if err := value(); err != nil {
 			return err
 		}
 		row.spans = append(row.spans, len(p.out))
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	return p.end()
 }
 
 // members reads the inside of an object up to its closing brace.
@@ -164,9 +168,9 @@ func (p *parser) value(depth int) error {
 	}
 	switch c := p.src[p.pos]; {
 	case c == '{':
-		return p.object(depth)
+		return p.objectOf(func() error { return p.value(depth + 1) })
 	case c == '[':
-		return p.array(depth)
+		return p.elements(func() error { return p.value(depth + 1) })
 	case c == '"':
 		return p.stringBody()
 	case c == '-' || '0' <= c && c <= '9':
@@ -182,7 +186,8 @@ func (p *parser) value(depth int) error {
 	return p.unexpected("a value")
 }
 
-func (p *parser) object(depth int) error {
+// objectOf reads an object whose values are read by value.
+func (p *parser) objectOf(value func() error) error {
 	p.pos++
 	p.out = append(p.out, '{')
 	first := true
@@ -199,13 +204,14 @@ func (p *parser) object(depth int) error {
 		return seen.add(p.out[start+1 : len(p.out)-1])
 	}, func() error {
 		p.out = append(p.out, ':')
-		return p.value(depth + 1)
+		return value()
 	})
 	p.out = append(p.out, '}')
 	return err
 }
 
-func (p *parser) array(depth int) error {
+// elements reads an array whose elements are read by value.
+func (p *parser) elements(value func() error) error {
 	p.pos++
 	p.out = append(p.out, '[')
 	p.space()
@@ -215,7 +221,7 @@ func (p *parser) array(depth int) error {
 	}
 	for {
 		p.space()
-		if err := p.value(depth + 1); err != nil {
+		if err := value(); err != nil {
 			return err
 		}
 		p.space()
@@ -368,36 +374,4 @@ func unhex(c byte) int {
 		return int(c-'A') + 10
 	}
 	return -1
-}
-
-// names finds repeated names of one object. A few are compared one by one, many go
-// into a map, so that an object of a million names does not take forever. The names
-// are views into the parser's output, which only grows.
-type names struct {
-	few  [16][]byte
-	n    int
-	many map[string]struct{}
-}
-
-func (n *names) add(name []byte) error {
-	_, repeated := n.many[string(name)]
-	for _, other := range n.few[:n.n] {
-		repeated = repeated || string(other) == string(name)
-	}
-	switch {
-	case repeated:
-		return fmt.Errorf("the field %s appears twice", AppendString(nil, Text(name)))
-	case n.many != nil:
-		n.many[string(name)] = struct{}{}
-	case n.n < len(n.few):
-		n.few[n.n] = name
-		n.n++
-	default:
-		n.many = map[string]struct{}{string(name): {}}
-		for _, other := range n.few {
-			n.many[string(other)] = struct{}{}
-		}
-		n.n = 0
-	}
-	return nil
 }
