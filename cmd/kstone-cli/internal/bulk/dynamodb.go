@@ -16,7 +16,7 @@ import (
 	"strings"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
-	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
+	"github.com/kstonedb/kstone/internal/figure"
 )
 
 // An export of DynamoDB to S3 is a directory:
@@ -92,7 +92,7 @@ func openExport(manifest string) (*dynamoExport, error) {
 	}
 	if want >= 0 && items != want {
 		return nil, cli.Advise(fmt.Errorf("%s lists %s, and %s says %s", manifest,
-			present.Plural(items, "item"), summaryName, present.Count(want)),
+			figure.Plural(items, "item"), summaryName, figure.Count(want)),
 			"one of them is not complete; copy the export again")
 	}
 	var missing []string
@@ -110,7 +110,7 @@ func openExport(manifest string) (*dynamoExport, error) {
 	}
 	if n := len(missing); n > 0 {
 		return nil, cli.Advise(fmt.Errorf("%s of %d missing: %s",
-			present.Plural(int64(n), "data file"), len(e.files),
+			figure.Plural(int64(n), "data file"), len(e.files),
 			strings.Join(missing[:min(n, 5)], ", ")),
 			"copy the whole export: aws s3 cp --recursive s3://BUCKET/AWSDynamoDB/EXPORT DIR")
 	}

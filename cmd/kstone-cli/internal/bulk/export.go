@@ -124,7 +124,7 @@ func exportItems(ctx context.Context, a *cli.App, d *cli.Database, internal bool
 	}
 	if odd > 0 {
 		fmt.Fprintf(a.Err, "%s without fields of the key: import reads $item, DynamoDB does not\n",
-			present.Plural(int64(odd), "item"))
+			figure.Plural(int64(odd), "item"))
 	}
 	fmt.Fprintf(a.Err, "exported %s; read them back with: %s import NEW.db FILE --format %s"+
 		" %s\n", figure.Plural(int64(n), "item"), cli.Program, a.Format, d.Schema.Flags())
