@@ -48,6 +48,7 @@ type Log struct {
 	last        base.SeqNum   // of the last record
 	recordBytes uint64        // of the records appended since Open
 	marked      base.SeqNum   // last at the time of the last marker
+	unproved    bool          // that marker was not synced
 
 	lastSeq  atomic.Uint64 // last, for readers without mu
 	begun    atomic.Uint64 // segments begun since Open
@@ -307,16 +308,20 @@ func (l *Log) trim() {
 	}
 }
 
-// markClosed writes a marker after the last record and syncs it. Why: without it
-// damage to the very last records would pass for a torn tail.
+// markClosed sees to it that a durable marker follows the last record. Why: without it damage to
+// the very last records would pass for a torn tail.
 func (l *Log) markClosed() error {
 	l.mu.Lock()
 	s := l.cur
-	if s == nil || l.marked == l.last {
+	if s == nil || l.marked == l.last && !l.unproved {
 		l.mu.Unlock() // no record since the last marker
 		return nil
 	}
-	err := l.markLocked()
+	var err error
+	if l.marked != l.last {
+		err = l.markLocked()
+	}
+	l.unproved = false
 	l.mu.Unlock()
 	if err == nil {
 		err = s.sync()

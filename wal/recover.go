@@ -40,7 +40,7 @@ import (
 //
 // The limit: the last records before a crash, which no later record, marker or
 // manifest edit speaks of, look like unsynced ones if they are damaged.
-// Open and Close write a marker for that reason.
+// Open, Close and syncs write a marker for that reason.
 
 // Tail says where the valid log ends. The zero Tail is the end of a log that has
 // never been opened.

@@ -1,11 +1,13 @@
 package wal
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"sync"
 
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/vfs"
 )
 
 // # Group commit
@@ -204,12 +206,33 @@ func (l *Log) syncOnce() error {
 		s.dirty = false
 	}
 	l.dirty = append(l.dirty[:0], l.dirty[len(full):]...)
-	l.mu.Unlock()
 	l.synced.Store(uint64(target))
+	err := l.proveLocked()
+	l.mu.Unlock()
+	if err != nil {
+		return err
+	}
 	for _, s := range full {
 		if err := s.release(); err != nil {
 			return l.fail(fmt.Errorf("close log segment %s: %w", s.path, err))
 		}
 	}
 	return l.Err() // a write may have failed meanwhile: no success after that
+}
+
+// proveLocked writes a marker if all records are durable, so that damage to them, or a segment
+// that is missing, does not pass for a torn tail as long as no record follows. The marker is not
+// synced before Close does: a power cut may take it, a kill does not.
+func (l *Log) proveLocked() error {
+	if l.cur == nil || l.last != l.SyncedSeq() || l.marked == l.last {
+		return nil
+	}
+	err := l.placeMarkerLocked()
+	if errors.Is(err, vfs.ErrNoSpace) {
+		return nil // it is a proof for later
+	} else if err != nil {
+		return l.fail(err)
+	}
+	l.unproved = true
+	return nil
 }
