@@ -5,6 +5,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/store"
 )
 
 // joiner is what all methods share: which pairs match, and what is made of them.
@@ -17,7 +18,12 @@ type joiner struct {
 	pair        []expr.Value // the left row, then the right one
 	// swapped says that left and right are exchanged, but for their places in a pair.
 	swapped bool
+	tried   uint // pairs
 }
+
+// pairsAtATime is after how many pairs a join looks whether its context has ended: a join of rows
+// that are in memory reads nothing that would.
+const pairsAtATime = 1 << 12
 
 func (r *runner) join(n *plan.JoinNode) (operator, error) {
 	j := joiner{runner: r, kind: n.Kind, leftWidth: len(n.Left.Layout())}
@@ -66,6 +72,11 @@ func (j *joiner) setLeft(row []expr.Value) matched {
 
 // try considers a right row as the partner of the present left row.
 func (j *joiner) try(m *matched, right []expr.Value, yield func([]expr.Value) bool) error {
+	if j.tried++; j.tried%pairsAtATime == 0 {
+		if err := store.CheckContext(j.ctx); err != nil {
+			return err
+		}
+	}
 	if j.swapped {
 		copy(j.pair[:j.leftWidth], right)
 	} else {

@@ -143,6 +143,32 @@ func TestAppliedState(t *testing.T) {
 	}
 }
 
+// TestJoinsStop: a context ends joins of rows that are in memory.
+func TestJoinsStop(t *testing.T) {
+	s := appliedTables(t, 0)
+	for _, text := range []string{
+		"SELECT 1 FROM t a, t b, t c",
+		"SELECT 1 FROM t a LEFT JOIN t b ON b.id + a.id > 0 LEFT JOIN t c ON c.id + a.id > 0",
+		"SELECT 1 FROM t a JOIN t b ON a.id * 0 = b.id * 0 JOIN t c ON c.id * 0 = b.id * 0",
+	} {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		rows, err := s.Query(ctx, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for _, err = range rows.All() {
+			if n++; n == 1 {
+				cancel()
+			}
+		}
+		if !errors.Is(err, context.Canceled) || n > 10_000 {
+			t.Errorf("%s: %d rows, %v", text, n, err)
+		}
+	}
+}
+
 // TestAppliedStops: a context ends a query in a subquery that is run for its rows.
 func TestAppliedStops(t *testing.T) {
 	s := appliedTables(t, 0)

@@ -3,7 +3,9 @@ package overview
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"math/rand/v2"
 	"path/filepath"
@@ -243,11 +245,11 @@ func (r *Data) rank(p partition) {
 // readFiles lists the data files, which have their stripe in their name. A database in memory has
 // none.
 func (r *Data) readFiles(dir string) error {
-	if dir == "" {
-		return nil
-	}
 	fsys := vfs.OS()
 	names, err := fsys.List(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

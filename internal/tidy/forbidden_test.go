@@ -28,6 +28,8 @@ var clockFiles = map[string]string{
 	"engine/internal/upkeep/throttle.go":  "measures how long a writer was stalled",
 	"engine/internal/upkeep/upkeep.go":    "measures stalls that go on",
 
+	"engine/console/console.go": "the default of Options.Clock",
+
 	"engine/ship/shipper.go":   "measures silence, whatever clock the database has",
 	"engine/ship/directory.go": "removes temporary files of long ago",
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/bulk"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/console"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/keytool"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/report"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/upkeep"
@@ -126,7 +127,7 @@ func groups(a *cli.App) []group {
 		}},
 		{"Look inside", []*cobra.Command{
 			upkeep.StatsCommand(a), upkeep.VerifyCommand(a), upkeep.InspectCommand(a),
-			upkeep.StripeCommand(a), report.Command(a),
+			upkeep.StripeCommand(a), report.Command(a), console.Command(a),
 		}},
 		{"Upkeep", []*cobra.Command{
 			upkeep.SettingsCommand(a), upkeep.FlushCommand(a), upkeep.CompactCommand(a),

@@ -5,15 +5,14 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/mattn/go-runewidth"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/layout"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/record"
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/internal/overview"
 )
 
 // Result is the result of a query over tables.
@@ -118,36 +117,12 @@ func AppendLiteral(dst []byte, v expr.Value) []byte {
 	return append(dst, ']')
 }
 
-// plainText appends a value without quotes; NULL as nothing.
+// plainText appends a value without quotes, a list as JSON; NULL as nothing.
 func plainText(dst []byte, v expr.Value) []byte {
-	switch v.Kind() {
-	case expr.KindNull:
-		return dst
-	case expr.KindFloat:
-		f, _ := v.AsFloat()
-		return strconv.AppendFloat(dst, f, 'g', -1, 64)
-	case expr.KindString:
-		s, _ := v.AsString()
-		return append(dst, s...)
-	case expr.KindTime:
-		t, ok := v.AsTime()
-		if year := t.Year(); !ok || year < 0 || year > 9999 {
-			seconds, nanos, _ := v.AsUnixTime()
-			return fmt.Appendf(dst, "@%d.%09d", seconds, nanos)
-		}
-		return t.AppendFormat(dst, time.RFC3339Nano)
-	case expr.KindBytes:
-		s, _ := v.AsBytes()
-		return fmt.Appendf(dst, "x%x", s)
-	case expr.KindList:
+	if v.Kind() == expr.KindList {
 		return appendValueJSON(dst, v)
 	}
-	switch v := v.Any().(type) {
-	case fmt.Stringer:
-		return append(dst, v.String()...)
-	default:
-		return fmt.Append(dst, v)
-	}
+	return overview.AppendValue(dst, v)
 }
 
 // appendValueJSON appends a value as JSON: numbers as numbers, bytes as in items, times in

@@ -1,0 +1,236 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/sql"
+	"github.com/kstonedb/kstone/internal/completion"
+	"github.com/kstonedb/kstone/internal/overview"
+)
+
+const (
+	// maxCellBytes is how much of a value is shown in a table, maxResultBytes of a result.
+	maxCellBytes   = 4 << 10
+	maxResultBytes = 8 << 20
+)
+
+// column describes a column of a result.
+type column struct {
+	Name string `json:"name"`
+	Type string `json:"type"`
+	// Right says that its values are numbers.
+	Right bool `json:"right,omitempty"`
+}
+
+// outcome is what a statement has done.
+type outcome struct {
+	Verb    string      `json:"verb"`
+	Columns []column    `json:"columns,omitempty"`
+	Rows    [][]*string `json:"rows,omitempty"` // nil is NULL
+	// More says that there are further rows.
+	More   bool              `json:"more,omitempty"`
+	Plan   *plan.Explanation `json:"plan,omitempty"`
+	Done   string            `json:"done,omitempty"`
+	Millis float64           `json:"millis"`
+	Error  *problem          `json:"error,omitempty"`
+}
+
+// readers are the statements that change nothing.
+var readers = []string{"SELECT", "EXPLAIN", "SHOW"}
+
+// query runs statements, one after the other, up to the first that fails. A transaction ends with
+// the request.
+func (c *Console) query(w http.ResponseWriter, r *http.Request) {
+	var in struct {
+		SQL     string `json:"sql"`
+		Explain bool   `json:"explain"` // with what it counts
+	}
+	if !read(w, r, &in) {
+		return
+	}
+	r, end, err := c.begin(r)
+	if err != nil {
+		return
+	}
+	defer end()
+	session := c.session
+	if c.o.Write { // statements of one request may be a transaction, which is nobody else's
+		session = sql.Open(c.db)
+		defer session.Rollback()
+	}
+	parts, err := sql.Split(in.SQL)
+	if err == nil {
+		err = c.allowed(parts)
+	}
+	if err != nil {
+		answer(w, http.StatusOK, map[string]any{"error": problemOf(r.Context(), err)})
+		return
+	}
+	var out []*outcome
+	for _, p := range parts {
+		prefix := ""
+		if in.Explain && p.Verb != "EXPLAIN" {
+			prefix = "EXPLAIN ANALYZE "
+		}
+		text := spaces(in.SQL[:p.Pos]) + in.SQL[p.Pos:p.End]
+		one := c.run(r.Context(), session, prefix+text)
+		one.Verb = p.Verb
+		if e := one.Error; e != nil && e.Line == 1 {
+			e.Column = max(e.Column-len(prefix), 1)
+		}
+		if out = append(out, one); one.Error != nil {
+			break
+		}
+	}
+	if session.InTransaction() {
+		out = append(out, &outcome{Verb: "ROLLBACK",
+			Done: "the transaction was open at the end, and is rolled back"})
+	}
+	answer(w, http.StatusOK, map[string]any{"statements": out})
+}
+
+// spaces returns as many lines as a text has, the last of its length: what follows keeps its place.
+func spaces(text string) string {
+	last := text[strings.LastIndexByte(text, '\n')+1:]
+	return strings.Repeat("\n", strings.Count(text, "\n")) +
+		strings.Repeat(" ", utf8.RuneCountInString(last))
+}
+
+// allowed returns an error for statements that change something, unless they may.
+func (c *Console) allowed(parts []sql.Part) error {
+	if c.o.Write {
+		return nil
+	}
+	for _, p := range parts {
+		if !slices.Contains(readers, p.Verb) {
+			return fmt.Errorf("%s changes the database, and this console only reads; "+
+				"kstone-cli console --write, or Options.Write of a program, allows it", p.Verb)
+		}
+	}
+	return nil
+}
+
+// run runs one statement.
+func (c *Console) run(ctx context.Context, session *sql.Session, text string) *outcome {
+	begin := c.o.Clock()
+	out := &outcome{}
+	err := c.runInto(ctx, out, session, text)
+	if err != nil {
+		out.Error = problemOf(ctx, err)
+	}
+	out.Millis = float64(c.o.Clock().Sub(begin)) / float64(time.Millisecond)
+	return out
+}
+
+func (c *Console) runInto(ctx context.Context, out *outcome, s *sql.Session, text string) error {
+	stmt, err := s.Prepare(text)
+	if err != nil {
+		return err
+	}
+	if !stmt.Returns() {
+		result, err := stmt.Exec(ctx)
+		if err == nil {
+			out.Done = doneText(&result)
+		}
+		return err
+	}
+	rows, err := stmt.Query(ctx)
+	if err != nil {
+		return err
+	}
+	if out.Plan = rows.Plan; out.Plan != nil {
+		return nil
+	}
+	return c.take(out, rows)
+}
+
+// take keeps the first rows of a result.
+func (c *Console) take(out *outcome, rows *sql.Rows) error {
+	for _, col := range rows.Columns {
+		out.Columns = append(out.Columns, column{Name: col.Name, Type: col.Type})
+	}
+	left := maxResultBytes
+	for row, err := range rows.All() {
+		if err != nil {
+			return err
+		}
+		if len(out.Rows) == c.o.MaxRows || left <= 0 {
+			out.More = true
+			break
+		}
+		out.Rows = append(out.Rows, cells(out.Columns, row, &left))
+	}
+	return nil
+}
+
+// cells returns the values of a row as texts.
+func cells(columns []column, row []expr.Value, left *int) []*string {
+	line := make([]*string, len(row))
+	for i, v := range row {
+		if v.IsNull() {
+			continue
+		}
+		columns[i].Right = columns[i].Right || v.Kind().Numeric()
+		if t, ok := v.AsTime(); ok && strings.HasPrefix(columns[i].Type, "DATE") {
+			text := t.Format(time.DateOnly)
+			line[i] = &text
+			continue
+		}
+		text := shorten(string(overview.AppendValue(nil, v)))
+		*left -= len(text)
+		line[i] = &text
+	}
+	return line
+}
+
+// shorten returns a text of at most maxCellBytes, valid UTF-8.
+func shorten(text string) string {
+	if n := len(text); n > maxCellBytes {
+		text = fmt.Sprintf("%s… (%d bytes)", text[:maxCellBytes], n)
+	}
+	return strings.ToValidUTF8(text, "\uFFFD")
+}
+
+// doneText says what a statement has done.
+func doneText(r *sql.Result) string {
+	switch r.Statement {
+	case "INSERT", "UPDATE", "DELETE":
+		text := fmt.Sprintf("%d rows", r.Rows)
+		if r.Rows == 1 {
+			text = "1 row"
+		}
+		if r.Skipped > 0 {
+			text += fmt.Sprintf(", %d left out", r.Skipped)
+		}
+		return text
+	}
+	if r.Unchanged {
+		return "nothing to do"
+	}
+	return "done"
+}
+
+// complete answers with words that may stand before the cursor.
+func (c *Console) complete(w http.ResponseWriter, r *http.Request) {
+	var in struct {
+		Before string `json:"before"`
+		After  string `json:"after"`
+	}
+	if !read(w, r, &in) {
+		return
+	}
+	start, found := completion.Of(c.db, in.Before, in.After)
+	found = found[:min(len(found), maxWords)]
+	answer(w, http.StatusOK, map[string]any{"typed": in.Before[start:], "words": found})
+}
+
+// maxWords bounds the words that are offered.
+const maxWords = 50
