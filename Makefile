@@ -16,7 +16,7 @@ SAY       = @printf '\n==> %s\n'
 
 .DEFAULT_GOAL := help
 .PHONY: FORCE help demo test check fmt-check vet platforms cross tidy-check unit race lint \
-	fuzz stress nightly sql-check sqllogictest oracles clients compare test-stores test-tikv soak powercut canary mutants scale plan-regret golden bench \
+	fuzz stress nightly sql-check sqllogictest oracles clients compare migrate-check test-stores test-tikv soak powercut canary mutants scale plan-regret golden bench \
 	bench-compare bench-check bench-quick bench-full cover clean
 
 help: ## list the targets
@@ -116,6 +116,12 @@ oracles: ## queries that check each other over random tables, with new seeds, TI
 clients: ## sqlx, goose, GORM, squirrel, sqlc and bun over the driver of database/sql, a module of its own
 	$(SAY) "clients of database/sql"
 	@cd engine/sql/driver/clients && $(GO) test -count=1 .
+
+# Why not in `make test`: it downloads the code of other engines.
+migrate-check: ## readers of other engines, and adapters for interfaces of others, each a module
+	$(SAY) "what comes from elsewhere"
+	@set -e; for module in cmd/kstone-cli/kstone-cli-migrate; do echo "  $$module"; \
+		(cd $$module && $(GO) vet ./... && $(GO) test -race -count=1 ./...); done
 
 test-stores: ## stores on other machines, each a module; installs nothing, says what is missing
 	$(SAY) "stores on other machines, with the race detector"

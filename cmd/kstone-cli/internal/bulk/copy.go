@@ -136,7 +136,7 @@ type copier struct {
 	def      *schema.Table // of to
 	at       []int         // the ordinals in to of the columns of from
 	fresh    bool          // to was made by this copier
-	read     checksum
+	read     Checksum
 	written  atomic.Int64
 	commits  commits
 }
@@ -234,7 +234,7 @@ func (c *copier) copy(ctx context.Context, name string) error {
 
 // each reads a table, as rows of to, and calls f with some at a time, which may keep them.
 func (c *copier) each(ctx context.Context, r table.Reader, t *table.Table, doing string,
-	sum *checksum, f func([][]expr.Value) error) error {
+	sum *Checksum, f func([][]expr.Value) error) error {
 	bar := meter.New(c.app.Err, c.app.ErrTTY, -1, doing+" "+t.Name())
 	defer bar.Done()
 	rows, err := r.Query(ctx, &plan.Select{From: []plan.Source{{Table: t.Schema()}}})
@@ -250,7 +250,7 @@ func (c *copier) each(ctx context.Context, r table.Reader, t *table.Table, doing
 		for i, ordinal := range c.at {
 			row[ordinal] = values[i].Clone()
 		}
-		sum.add(values)
+		sum.addRow(values)
 		if chunk = append(chunk, row); len(chunk) == copyRows {
 			if err := f(chunk); err != nil {
 				return err
@@ -310,7 +310,7 @@ func (c *copier) missing(ctx context.Context, chunk [][]expr.Value) ([][]expr.Va
 
 // verify compares what DEST has with what was read.
 func (c *copier) verify(ctx context.Context) error {
-	var have checksum
+	var have Checksum
 	none := func([][]expr.Value) error { return nil }
 	err := c.each(ctx, c.dest.DB, c.to, "verifying", &have, none)
 	if err != nil || have == c.read {

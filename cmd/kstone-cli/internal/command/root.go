@@ -10,6 +10,7 @@ import (
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/console"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/keytool"
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/migrate"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/report"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/upkeep"
 	"github.com/spf13/cobra"
@@ -138,7 +139,7 @@ func groups(a *cli.App) []group {
 	}
 	return append(all,
 		group{"Keys", []*cobra.Command{keytool.KeysCommand(a), keytool.SegmentCommand(a)}},
-		group{"Move", []*cobra.Command{bulk.CopyCommand(a)}},
+		group{"Move", []*cobra.Command{bulk.CopyCommand(a), migrate.Command(a)}},
 		group{"Prove and rescue", []*cobra.Command{
 			upkeep.RepairCommand(a), upkeep.RestoreCommand(a), upkeep.TortureCommand(a),
 		}},
