@@ -89,10 +89,11 @@ type GoneError = history.GoneError
 // ChangesOptions select changes. The zero value is all that are durable, now and in future.
 type ChangesOptions struct {
 	// Visible has commits as soon as readers see them. A power cut may take those at Process
-	// back; then their position is that of another history.
+	// back; then their position is that of another history. Of a read-only database it is
+	// Options.Visible that counts.
 	Visible bool
 	// Stop ends the iteration with the commit that is the newest when it begins. Otherwise it
-	// waits for the next. That of a read-only database always ends.
+	// waits for the next, also that of another process: less than 100 ms, in a read-only database.
 	Stop bool
 	// PK selects a partition, SKPrefix sort keys in it that begin so.
 	PK, SKPrefix []byte
@@ -310,7 +311,11 @@ func (db *DB) viewLog(state *manifest.State, tail wal.Tail) error {
 	if err != nil {
 		return err
 	}
-	return db.makeHistory(view, state.DBID, notes, nil)
+	if err := db.makeHistory(view, state.DBID, notes, nil); err != nil {
+		return err
+	}
+	db.follow.Start(view)
+	return nil
 }
 
 func (db *DB) makeHistory(log *wal.Log, dbid [16]byte, notes map[string]string,

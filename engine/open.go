@@ -121,7 +121,6 @@ func openOnce(fsys vfs.FS, dir string, o *Options, lock io.Closer) (db *DB, err 
 		if err := db.viewLog(state, tail); err != nil {
 			return db, err
 		}
-		db.follow.Start()
 	}
 	db.opts.Logger.Info("database opened", "dir", dir, "readOnly", opts.ReadOnly,
 		"version", db.lastSeq, "replayed", replayed, "torn", tail.TornBytes,

@@ -173,7 +173,7 @@ func changesInto(t testing.TB, known map[uint64]string, files fileSet, from uint
 	defer mustClose(t, db)
 	keep := len(known) == 0
 	got := map[uint64]string{}
-	for c, err := range db.Changes(ctx, version(from), nil) {
+	for c, err := range db.Changes(ctx, version(from), &engine.ChangesOptions{Stop: true}) {
 		ok(t, err)
 		last = c.Version
 		got[last] += changeText(&c)
@@ -198,7 +198,7 @@ func checkDamaged(t testing.TB, files fileSet, want map[string]engine.Item, name
 	if !errors.As(err, &c) || filepath.Base(c.File) != name || len(rep.Errors) != 1 {
 		t.Errorf("%s: Verify found %v", what, err)
 	}
-	for ch, err := range db.Changes(ctx, engine.Position{}, nil) {
+	for ch, err := range db.Changes(ctx, engine.Position{}, &engine.ChangesOptions{Stop: true}) {
 		if err != nil && !errors.Is(err, engine.ErrCorrupt) && !errors.Is(err, engine.ErrGone) {
 			t.Errorf("%s: after commit %d: %v", what, ch.Version, err)
 		}

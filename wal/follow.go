@@ -51,6 +51,13 @@ type Follower struct {
 	// unsynced are the segments with records above claim.
 	unsynced []SegmentNum
 	idle     int // calls in a row that have found nothing
+	walked   []walked
+}
+
+// walked is a segment that a follower has gone on to, since the last Grow of a view.
+type walked struct {
+	s      *segment
+	before int64 // where the records of the segment before it end
 }
 
 // listEvery is how many idle calls pass between two looks at the whole directory, for a segment
@@ -175,6 +182,8 @@ func (f *Follower) advance() (more bool, err error) {
 	if f.claim >= f.last {
 		f.unsynced = f.unsynced[:0]
 	}
+	f.walked = append(f.walked, walked{&segment{num: h.num, path: f.o.path(h.num),
+		useID: h.useID, tag: h.tag(), base: h.base, durable: true}, h.prevEnd})
 	f.seg, f.tag, f.off, f.idle = h.num, h.tag(), segmentHeader, 0
 	f.unsynced = append(f.unsynced, f.seg)
 	return true, nil

@@ -43,7 +43,8 @@ type Log struct {
 	failedAt    uint64        // and which of the attempts that was
 	failedNeed  int64         // and the segment size that it was about
 	encoded     []byte        // record buffer where there is no mapping
-	done        bool          // Close has begun
+	done        bool          // Close has begun, or it is a View
+	grows       bool          // a View, by Grow
 	ready       *sync.Cond    // on mu: attempts, need, done or failure have changed
 	last        base.SeqNum   // of the last record
 	recordBytes uint64        // of the records appended since Open

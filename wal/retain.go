@@ -87,22 +87,6 @@ func (o *Options) headerOf(n SegmentNum) (h header, size int64, err error) {
 	return h, r.size, errors.Join(err, cerr)
 }
 
-// View is a log for reading alone, of a database that no process writes to: what Recover has
-// found, with the segments that lead up to it. It changes nothing. It takes no records, and need
-// not be closed.
-func View(o Options, t Tail) (*Log, error) {
-	o, err := o.withDefaults()
-	if err != nil {
-		return nil, err
-	}
-	l := &Log{o: o, last: t.LastSeq, done: true, closed: t.keep}
-	l.o.Retain = true
-	l.lastSeq.Store(uint64(t.LastSeq))
-	l.synced.Store(uint64(t.LastSeq))
-	t.drop = slices.Clone(t.drop)
-	return l, l.keepRetained(&t)
-}
-
 // Broken returns the damage at which the retained segments began when the log was opened; nil if
 // it was none. Open has removed what was older, View has left it out.
 func (l *Log) Broken() error { return l.broken }
@@ -206,7 +190,7 @@ func (l *Log) WaitAppend(ctx context.Context, after base.SeqNum) error {
 			l.mu.Unlock()
 			return nil
 		}
-		if err := l.usableLocked(); err != nil {
+		if err := l.usableLocked(); err != nil && !l.grows {
 			l.mu.Unlock()
 			return fmt.Errorf("%w: %w", ErrDone, err)
 		}

@@ -24,6 +24,7 @@ type Reader struct {
 	next base.SeqNum // of the record that is read next
 
 	seg      *segment // pinned; nil: to be found
+	before   *segment // pinned until seg is: what follows it is kept with it
 	file     *segmentReader
 	off, end int64 // what is left of the known records in it
 	complete bool  // it gets no more
@@ -77,6 +78,7 @@ func (r *Reader) advance() (more bool, err error) {
 				return false, corrupt.New(r.seg.path, r.end, "log segment",
 					fmt.Sprintf("commit %d", r.next), "its end")
 			}
+			r.before = r.seg
 			if err := r.leave(); err != nil {
 				return false, err
 			}
@@ -106,8 +108,9 @@ func (r *Reader) enter() error {
 	s.pins++
 	l.mu.Unlock()
 	file, err := openReader(l.o.FS, s.path, r.buf)
+	err = errors.Join(err, r.letGo())
 	if err != nil {
-		return errors.Join(err, l.unpin(s))
+		return errors.Join(l.gone(s, err), l.unpin(s))
 	}
 	r.seg, r.file, r.off, r.end = s, file, segmentHeader, segmentHeader
 	r.look()
@@ -133,13 +136,24 @@ func (r *Reader) leave() (err error) {
 		return nil
 	}
 	r.buf, err = r.file.close()
-	err = errors.Join(err, r.log.unpin(r.seg))
+	if r.before == nil {
+		err = errors.Join(err, r.log.unpin(r.seg))
+	}
 	r.seg, r.file, r.off, r.end, r.complete = nil, nil, 0, 0, false
 	return err
 }
 
+// letGo lets go of the segment before the present one.
+func (r *Reader) letGo() error {
+	s := r.before
+	if r.before = nil; s == nil {
+		return nil
+	}
+	return r.log.unpin(s)
+}
+
 // Close lets go of what the reader keeps.
-func (r *Reader) Close() error { return r.leave() }
+func (r *Reader) Close() error { return errors.Join(r.letGo(), r.leave()) }
 
 // unpin lets a segment go that has been released meanwhile.
 func (l *Log) unpin(s *segment) error {

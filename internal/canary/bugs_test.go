@@ -114,6 +114,14 @@ var bugs = []bug{
 		"./engine", "TestReadersShowNothingUnsynced",
 	},
 	{
+		"a stream beside the writer keeps what it reads: the lease moves on",
+		[]edit{{
+			"engine/internal/follow/follow.go", "	if f.view != nil {\n		h.Segment",
+			"	if f.view != nil && f.closed {\n		h.Segment",
+		}},
+		"./engine", "TestChangesBesideTheWriter",
+	},
+	{
 		"nothing goes that is to be retained: three segments more do",
 		[]edit{{
 			"engine/internal/history/history.go", "from = s.Num + 1\n", "from = s.Num + 4\n",

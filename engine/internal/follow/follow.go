@@ -82,6 +82,7 @@ type Follower struct {
 	stripes *[base.NumStripes]stripe.Stripe // the present ones
 	in      commit.Inserter                 // into stripes
 	first   moment                          // after Recover
+	view    *wal.Log                        // grows with log
 	pinned  map[wal.SegmentNum]int          // the first segments of copies under way
 	late    time.Time                       // since when commits are not durable
 	closed  bool                            //
@@ -212,8 +213,10 @@ func (f *Follower) visible() base.SeqNum {
 // Visible returns the seq up to which commits are shown, before Start.
 func (f *Follower) Visible() base.SeqNum { return f.visible() }
 
-// Start begins to refresh.
-func (f *Follower) Start() {
+// Start begins to refresh. The view, of what Recover has returned, grows.
+func (f *Follower) Start(view *wal.Log) {
+	f.view = view
+	f.grow()
 	f.work.Go(func() {
 		t := time.NewTicker(refreshEvery)
 		defer t.Stop()
@@ -271,9 +274,13 @@ func (f *Follower) refreshLocked(patience time.Duration) error {
 		f.env.Reads.Reset(max(f.visible(), f.env.Reads.Visible()))
 		f.setState(state)
 	}
+	f.grow()
 	f.moveLease()
 	return nil
 }
+
+// grow lets the view show what is visible.
+func (f *Follower) grow() { f.view.Grow(f.log, f.visible()) }
 
 // sameFiles reports whether two states have the same runs, and need the same log.
 func sameFiles(a, b *manifest.State) bool {
@@ -360,7 +367,11 @@ func (f *Follower) again(state *manifest.State) error {
 			return err
 		}
 	}
-	if _, _, err := f.replay(state, next); err != nil {
+	tail, _, err := f.replay(state, next)
+	if err == nil {
+		err = f.view.Renew(tail)
+	}
+	if err != nil {
 		memory := int64(0)
 		for i := range next {
 			next[i].Close()
@@ -371,6 +382,7 @@ func (f *Follower) again(state *manifest.State) error {
 	}
 	f.env.Reads.Reset(max(f.visible(), f.env.Reads.Visible()))
 	f.switchTo(state, next)
+	f.grow()
 	f.moveLease()
 	return nil
 }
@@ -382,6 +394,9 @@ func (f *Follower) moveLease() {
 		return
 	}
 	h := lease.Held{Edit: f.man.Position(), Segment: f.log.Segment()}
+	if f.view != nil {
+		h.Segment = f.view.Pinned(h.Segment)
+	}
 	for from := range f.pinned {
 		h.Segment = min(h.Segment, from)
 	}

@@ -185,7 +185,7 @@ func (h *History) Stream(ctx context.Context, from Position, o StreamOptions,
 	s := &stream{h: h, o: o, from: from, next: base.SeqNum(max(from.Version, 1)), stripe: -1}
 	s.bound()
 	s.history, s.end = from.History, base.MaxSeqNum
-	if o.Stop || h.env.Store == nil { // nobody writes
+	if o.Stop {
 		s.end = h.env.Log.LastSeq()
 	}
 	s.r = h.env.Log.NewReader(s.next)
