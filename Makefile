@@ -39,26 +39,26 @@ fmt-check:
 	@bad=$$(gofmt -l .); \
 	if [ -n "$$bad" ]; then echo "not formatted (run gofmt -w):"; echo "$$bad"; exit 1; fi
 
-# Of the packages behind the tag only those with a file that has it are vetted again.
+# Of the packages behind the tag only those with a file that has it are vetted again, compiled
+# as `race` compiles them.
 vet:
 	$(SAY) "go vet"
 	@$(GO) vet ./...
-	@$(GO) vet -tags invariants $$(grep -rlE --include='*.go' '^//go:build.*invariants' . | \
+	@$(GO) vet -race -tags invariants $$(grep -rlE --include='*.go' '^//go:build.*invariants' . | \
 		xargs -n 1 dirname | sort -u)
 
+# Collecting garbage less often saves a quarter of its time, for 600 MB.
 lint: ## staticcheck, pinned in tools/go.mod
 	$(SAY) "staticcheck"
-	@$(TOOL) staticcheck ./...
+	@GOGC=400 $(TOOL) staticcheck ./...
 
 # Why not `cross`: compiling all packages for six platforms takes most of ten minutes of a
-# processor. tidy checks their types for each platform; this compiles, with the assembler,
-# those that have files of their own for a platform.
+# processor. tidy checks their types for each platform; this adds the assembly that no test of
+# this machine runs.
 platforms:
-	$(SAY) "compile what differs between platforms, without cgo: $(PLATFORMS)"
-	@set -e; packages=$$(tools/platform-packages.sh); for p in $(PLATFORMS); do \
-		echo "  $$p"; \
-		CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build $$packages; \
-	done
+	$(SAY) "assembly for arm64"
+	@CGO_ENABLED=0 GOOS=linux GOARCH=arm64 $(GO) build \
+		$$(find . -name '*_arm64.s' -exec dirname {} + | sort -u)
 
 cross: ## compile everything for six platforms without cgo
 	$(SAY) "cross-compile without cgo: $(PLATFORMS)"
@@ -81,9 +81,11 @@ unit: ## tests of packages without goroutines, and those that the race detector 
 		$(GO) test -vet=off -timeout 30m $$rest; \
 		$(GO) test -vet=off -timeout 30m $$packages
 
+# A program under the race detector sleeps for a second at its end, unless GORACE says otherwise.
 race: ## all other tests, under the race detector and with the invariant checks
 	$(SAY) "tests under the race detector, with invariant checks"
 	@set -e; packages=$$(tools/tests.sh race); \
+		GORACE="atexit_sleep_ms=0 $$GORACE" \
 		$(GO) test -vet=off -race -tags invariants -timeout 30m $$packages
 
 fuzz: ## every fuzz target in turn, TIME=30s each; a failing input stays in testdata/fuzz

@@ -5,10 +5,10 @@
 #   tools/tests.sh plain     the other packages
 #   tools/tests.sh norace    arguments of go test for what the race run leaves out
 #
-# Under the race detector are packages whose code or tests start goroutines or synchronize, or
-# whose tests need the invariant checks. The others are functions of their arguments. Out of
-# either is internal/tidy, which `make check` runs. The engine and its suite take longest and come
-# first, so that they do not run alone at the end.
+# Under the race detector are packages whose code or tests start goroutines, or whose tests need
+# the invariant checks. The others are used by one goroutine at a time, or tested under the race
+# detector through those. Out of either is internal/tidy, which `make check` runs. The engine and
+# its suite take longest and come first, so that they do not run alone at the end.
 #
 # The race run leaves out tests that call SkipUnderRace or SlowUnderRace of internal/testutil;
 # tidy sees to it that the functions of the tests themselves do so, as found here.
@@ -24,7 +24,7 @@ all() {
 }
 
 race() {
-	local concurrent='^[[:space:]]*go [a-z]|\.Go\(|"sync(/atomic)?"|^//go:build invariants'
+	local concurrent='^[[:space:]]*go [a-z]|\.Go\(|^//go:build invariants'
 	for dir in $(all); do
 		if grep -qE "$concurrent" "$dir"/*.go; then
 			echo "$dir"
