@@ -235,6 +235,7 @@ func (p *besideProcess) end(t *testing.T, killed bool) {
 // Promise (readers): Kills of writer and readers leave nothing behind, and no reader sees damage
 // that does not exist, half a commit, or a step back.
 func TestReadersAndWriterAreKilled(t *testing.T) {
+	testutil.SlowUnderRace(t, "starts processes")
 	dir := filepath.Join(t.TempDir(), "db")
 	lines := make(chan string, 1<<16)
 	random := testutil.Rand(t)

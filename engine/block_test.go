@@ -25,6 +25,7 @@ type blockReader interface {
 //
 // Promise (reads and writes): Blocks of a reading have the items of its moment, as single items do.
 func TestBlocks(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	rng := testutil.Rand(t)
 	for range testutil.Effort(9, 600) {
 		var clock hand

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // boundaryKeys are keys next to each other in every way: items without sort key, keys that
@@ -52,6 +53,7 @@ func openKeys(t *testing.T, keys []engine.Key) *engine.DB {
 // and iterators both ways are what a sorted list says. Also `TestConditionsOrNone`,
 // `TestRangesAgainstModel`.
 func TestScanBounds(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	all, stored := boundaryKeys()
 	db := openKeys(t, stored)
 	bounds := append([]engine.Key{{}}, all...)

@@ -52,7 +52,7 @@ func TestBudgetsHoldUnderLoad(t *testing.T) {
 		select {
 		case <-done:
 			running = false
-		case <-time.After(200 * time.Microsecond):
+		case <-time.After(time.Millisecond):
 		}
 		m := db.Metrics()
 		mostLog = max(mostLog, m.LogBytes, logFileBytes(t, mem))
@@ -96,16 +96,17 @@ const largest = 100 << 10
 func loadUntil(t *testing.T, db *engine.DB, total int64) <-chan struct{} {
 	var written atomic.Int64
 	var wg sync.WaitGroup
+	random := make([]byte, largest)
+	for i, r := 0, rand.New(rand.NewPCG(1, 4)); i < len(random); i++ {
+		random[i] = byte(r.Uint32())
+	}
 	for w := range 4 {
 		wg.Go(func() {
 			r := rand.New(rand.NewPCG(1, uint64(w)))
 			for written.Load() < total {
-				v := make([]byte, 1+r.IntN(3000))
+				v := random[r.IntN(largest-3000):][:1+r.IntN(3000)]
 				if r.IntN(500) == 0 {
-					v = make([]byte, largest)
-				}
-				for i := range v {
-					v[i] = byte(r.Uint32())
+					v = random
 				}
 				if err := db.Put(pk(fmt.Sprint(r.IntN(2000))), v); err != nil {
 					t.Error(err)
@@ -142,6 +143,7 @@ func TestBudgetOfAReplacedItem(t *testing.T) {
 // A commit larger than all budgets passes, and those after it: no write waits for what
 // cannot happen.
 func TestCommitLargerThanTheBudgets(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	mem := vfs.NewMem()
 	o := engine.Options{MemtableBytes: 1 << 20, LogBytes: 8 << 20, Durability: engine.Process}
 	db := openOn(t, mem, o)
@@ -167,6 +169,7 @@ func TestCommitLargerThanTheBudgets(t *testing.T) {
 // Snapshots that stay open cost the versions they see and nothing else: flushes, the log
 // and merges go on.
 func TestOpenSnapshotHoldsNothingUp(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	mem := vfs.NewMem()
 	o := engine.Options{
 		MemtableBytes: 1 << 20, LogBytes: 8 << 20, MaxRuns: 2, Durability: engine.Process,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/internal/manifest"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 )
 
@@ -19,6 +20,7 @@ import (
 //
 // Promise (history): RetainBytes is not exceeded: what gives way is chosen, and typed.
 func TestRetainLimit(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	value := make([]byte, 64<<10)
 	for _, limit := range []engine.RetainLimit{engine.DropConsumers, engine.WaitForConsumers} {
 		db := openOn(t, vfs.NewMem(), engine.Options{RetainBytes: 4 << 20, RetainLimit: limit,
@@ -65,6 +67,7 @@ func TestRetainLimit(t *testing.T) {
 // On a full disk retained log gives way, oldest first: deletes go on, and puts come back, without
 // anything else being freed.
 func TestRetainedLogOnAFullDisk(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	fsys := vfs.NewMem()
 	fsys.SetCapacity(48 << 20)
 	o := engine.Options{RetainBytes: 1 << 30, RetainAge: time.Hour,

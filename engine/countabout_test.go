@@ -42,6 +42,7 @@ func countDB(t *testing.T, rng *rand.Rand) *engine.DB {
 // Promise (plans): The number of items of a range is estimated without reading it: exactly if they
 // are few, and within a third if they are thousands.
 func TestCountAbout(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	rng := testutil.Rand(t)
 	for range testutil.Effort(2, 40) {
 		db := countDB(t, rng)

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // descriptorsEnv makes TestFewDescriptorsChild do its work, in a directory.
@@ -21,6 +22,7 @@ const descriptorsEnv = "KSTONE_DESCRIPTORS_DIR"
 // Promise (disks): Reads, flushes, merges and checkpoints work where a process may have 64 files
 // open. Also `TestDirAsksForMoreFiles` in `internal/vfs`, `TestEvict` in `internal/cache`.
 func TestFewDescriptors(t *testing.T) {
+	testutil.SlowUnderRace(t, "starts processes")
 	t.Parallel()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestFewDescriptorsChild$")
 	cmd.Env = append(os.Environ(), descriptorsEnv+"="+t.TempDir())

@@ -54,6 +54,7 @@ func wantFilled(t *testing.T, db *engine.DB, n int) {
 // on, and with the space the writes come back, without a reopen and without anybody
 // calling Flush.
 func TestDiskFullPasses(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	fsys := vfs.NewMem()
 	db := smallDisk(t, fsys)
 	for i := range 400 {

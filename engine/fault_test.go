@@ -177,6 +177,7 @@ func TestFailedBackgroundSyncIsNoticed(t *testing.T) {
 
 // Files that are not needed any more and cannot be removed are no reason to stop.
 func TestFailedRemovalIsHarmless(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	mem := vfs.NewMem()
 	b := &breaker{match: onFile("", vfstest.OpRemove, vfstest.OpRename), err: fs.ErrPermission}
 	fsys := vfstest.NewFault(mem, b.hook)

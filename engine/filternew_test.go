@@ -25,10 +25,10 @@ func manyKeys(rnd *rand.Rand, n int, limit uint64) ([]engine.Key, []uint64) {
 }
 
 // Goal: the answer is that of a map, however many goroutines work at it, with and without
-// a cache, now and in a snapshot. Method: 60,000 keys in random order, a third of them
+// a cache, now and in a snapshot. Method: 30,000 keys in random order, a third of them
 // repeated, against items that are stored, deleted, expired, in memtables and in files.
 func TestFilterNewDivided(t *testing.T) {
-	const limit, asked = 80_000, 60_000
+	const limit, asked = 40_000, 30_000
 	caches, divided := []int64{1, 200 << 10, 64 << 20}, []int{1, 2, 4, 0}
 	if testutil.Effort(1, 3) < 3 {
 		caches, divided = caches[1:2], divided[2:]
@@ -60,15 +60,15 @@ func TestFilterNewDivided(t *testing.T) {
 			ok(t, db.Apply(ctx, b))
 		}
 		for range 3 {
-			write(6_000)
+			write(3_000)
 			ok(t, db.Flush(ctx))
 		}
-		write(2_000)
+		write(1_000)
 		clock.ms.Store(2_000)
 		snap, err := db.Snapshot()
 		ok(t, err)
 		then := append([]bool(nil), live...)
-		write(2_000)
+		write(1_000)
 		clock.ms.Store(3_000)
 		keys, numbers := manyKeys(rnd, asked, limit)
 		var isNew []bool

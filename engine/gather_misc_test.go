@@ -398,6 +398,7 @@ func TestRangesDoNotAllocate(t *testing.T) {
 // A gathering with a limit looks into the rows of few partitions, if their blocks are in
 // memory, and into none that has nothing within its span.
 func TestGatherOpensFewPartitions(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	const n = 64
 	db := openMemory(t, engine.Options{Durability: engine.Process})
 	loadBuckets(t, db, n, 40_000)

@@ -26,7 +26,7 @@ func TestInsertNewDivided(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 5))
 	key := func(i int) engine.Key { return pk(fmt.Sprintf("key %06d", i)) }
 	want := map[int]string{}
-	const calls, items, space = 4, 40_000, 60_000
+	const calls, items, space = 3, 20_000, 30_000
 	for call := range calls {
 		list, numbers := make([]engine.Item, items), make([]int, items)
 		for i := range list {

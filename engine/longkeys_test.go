@@ -243,6 +243,7 @@ func TestHugeIndex(t *testing.T) {
 // Promise (manners): Small write buffers take long keys for ever; empty ones are small and count
 // as nothing. Also `TestEmptyTableIsSmall` in `memtable`.
 func TestLongKeysInSmallWriteBuffers(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	db := openMemory(t, engine.Options{MemtableBytes: 1 << 20, Durability: engine.Process})
 	within(t, 2*time.Minute, "puts of long keys", func() {
 		for i := range testutil.Effort(400, 700) {

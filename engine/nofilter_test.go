@@ -7,12 +7,14 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // Goal: files without filters, beside files with filters, change no answer, and inspect and
 // verify name them. Method: three generations of items in three runs, the middle one with
 // filters; single reads, groups and deduplication are compared with what was written.
 func TestFilesWithoutFilters(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	dir := filepath.Join(t.TempDir(), "db")
 	const stored = 6000
 	key := func(i int) engine.Key { // from stored on those that are never written, between

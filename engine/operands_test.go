@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 )
 
@@ -16,6 +17,7 @@ import (
 // Promise (manners): A condition takes operands of any length, in queries and in range deletes
 // alike.
 func TestOperandsLongerThanSortKeys(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	longest := bytes.Repeat([]byte("s"), engine.MaxKeyBytes)
 	above := append(bytes.Clone(longest[1:]), 't')
 	sks := [][]byte{[]byte("a"), longest[1:], longest, above, []byte("t")}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // swapEnv makes TestSwappedDirectoryChild the process whose database is swapped away.
@@ -70,6 +71,7 @@ var swaps = map[string]func(t *testing.T, a owner, root string) (old string){
 // processes are being started. Also `TestLockFileRemoved`, `TestLockOfALinkedCopy`,
 // `TestLockEndsWhileProcessesStart` in `internal/vfs`.
 func TestSwappedDirectories(t *testing.T) {
+	testutil.SlowUnderRace(t, "starts processes")
 	for how, swap := range swaps {
 		for _, op := range []string{"put", "flush", "merge", "checkpoint", "close", "kill"} {
 			for _, processes := range []int{1, 2} {

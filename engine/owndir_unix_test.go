@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 )
 
@@ -24,6 +25,7 @@ import (
 // nothing more at `Sync` and says why. Also `TestRemovedDatabaseTurnsReadOnly`,
 // `TestRemovedDatabaseInMemory`; `TestRemovedDir` in `internal/vfs`.
 func TestMovedDatabaseGoesOn(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	t.Chdir(t.TempDir())
 	o := engine.Options{MemtableBytes: 1 << 20, LogBytes: 8 << 20, MaxRuns: 2}
 	db, err := engine.Open("db", &o)

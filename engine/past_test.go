@@ -220,6 +220,7 @@ func (p *past) open() {
 // whatever was merged since, after every open and crash; what is older is refused with the oldest
 // moment.
 func TestSnapshotAt(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	rnd := testutil.Rand(t)
 	synctest.Test(t, func(t *testing.T) {
 		p := &past{t: t, rnd: rnd, disk: vfstest.NewCrash(),

@@ -322,6 +322,7 @@ func pruneRow(it engine.Item) string {
 // Promise (reads and writes): Blocks and files are left out only where nothing is missed and
 // nothing deleted, expired or overwritten comes back.
 func TestPrunedReadings(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	for round := range testutil.Effort(8, 500) {
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
 			w := newPruneWorld(t, testutil.Rand(t))
@@ -385,6 +386,7 @@ func numbersOf(items *engine.ZoneItems, b *engine.ZoneBuilder) {
 // Promise (reads and writes): A scan for values that rise with the keys reads the blocks with
 // such values.
 func TestZonesOfRisingValues(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	db := openMemory(t, engine.Options{MemtableBytes: 16 << 20, CacheBytes: 64 << 20})
 	db.Describe(numbersOf)
 	rows := testutil.Effort(90_000, 300_000)

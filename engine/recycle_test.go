@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
@@ -23,6 +24,7 @@ import (
 // Promise (durability): A reused SST is nobody else's; one that waits is an orphan after a
 // crash. Also `TestWaitingFilesAreOrphansAfterAKill`; `TestGetOnARecycledFile` in `stripe`.
 func TestReusedFilesAreNobodyElses(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	dir := t.TempDir()
 	src, dest := filepath.Join(dir, "src"), filepath.Join(dir, "dest")
 	o := engine.Options{Durability: engine.Process, MaxRuns: 2}

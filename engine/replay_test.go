@@ -15,6 +15,7 @@ import (
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/manifest"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/keycodec"
 	"github.com/kstonedb/kstone/wal"
@@ -81,6 +82,7 @@ func writeAllSorts(t *testing.T, db *engine.DB) {
 // Promise (reads and writes): Replay gives the same whatever it is spread over, and skips what
 // is flushed. Also `TestReplayLeavesOutWhatIsFlushed`.
 func TestReplayGivesTheSameState(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	dir := t.TempDir()
 	o := engine.Options{Durability: engine.Process, MemtableBytes: 32 << 20}
 	db, err := engine.Open(dir, &o)

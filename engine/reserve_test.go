@@ -77,6 +77,7 @@ var deleteWays = map[string]func(t *testing.T, db *engine.DB, lo, hi int){
 // On a full disk every delete succeeds, in whatever form, also of everything. Space comes
 // back by merges in the background, and puts resume, although the disk has not grown.
 func TestDeletesOnFullDisk(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	for name, remove := range deleteWays {
 		for _, room := range []int64{8 << 20, 24 << 20} {
 			if room > 8<<20 && testutil.Effort(1, 3) < 3 {
@@ -115,6 +116,7 @@ func TestConditionsAloneNeedNoRoom(t *testing.T) {
 // The same where others take all that the database does not hold: when the disk is full,
 // and again before it is reopened.
 func TestDeletesOnADiskThatOthersFill(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	fsys := vfs.NewMem()
 	db, n := fullOne(t, fsys, 24<<20)
 	take := func() { fsys.SetCapacity(fsys.UsedBytes()) }

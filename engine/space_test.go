@@ -60,6 +60,7 @@ func TestSpaceReturnsByItself(t *testing.T) {
 
 // An idle database with nothing to reclaim writes nothing.
 func TestIdleDatabaseWritesNothing(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	synctest.Test(t, func(t *testing.T) {
 		db := openMemory(t, engine.Options{Durability: engine.Process})
 		for i := range 1000 {
@@ -83,6 +84,7 @@ func TestIdleDatabaseWritesNothing(t *testing.T) {
 //
 // Promise (reads and writes): A database at rest takes little more space than its items.
 func TestDatabaseAtRest(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	synctest.Test(t, func(t *testing.T) {
 		disk := vfs.NewMem()
 		db := openOn(t, disk, engine.Options{
@@ -131,6 +133,7 @@ func TestDatabaseAtRest(t *testing.T) {
 // Deleting a large range, by one range tombstone or item by item, leaves no tombstones that
 // later reads have to wade through: a query over it reads a handful of blocks.
 func TestDeletedRangeIsFastToSkip(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	n := testutil.Effort(40_000, 200_000)
 	for _, oneByOne := range []bool{false, true} {
 		db := openMemory(t, engine.Options{

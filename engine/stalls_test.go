@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 )
 
@@ -105,6 +106,7 @@ func (w *warnings) Handle(_ context.Context, r slog.Record) error {
 // Promise (manners): Log files that cannot be removed hold up no writer, and are tried again.
 // Also `TestRemovalIsTriedAgain`, `TestRemovedFilesAreGone` in `wal`.
 func TestLogFilesThatStay(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	fsys := &keptLogs{FS: vfs.NewMem()}
 	log := &warnings{Handler: slog.DiscardHandler}
 	db := openOn(t, fsys, engine.Options{

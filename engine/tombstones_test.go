@@ -28,6 +28,7 @@ func tombstoneKey(i, partitions, n int) engine.Key {
 // `TestDeletedRangeIsFastToSkip`, `TestManyRangeDeletes`; `TestCursorSkipsWhatATombstoneHides` in
 // `stripe`.
 func TestDeletedItemsAreReclaimed(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	n := testutil.Effort(20_000, 1_000_000)
 	for _, partitions := range []int{1, n / 100} {
 		for _, ranges := range []bool{false, true} {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine/sql"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // bucketSession returns a session with a table of 2,000 rows and two sharded indexes.
@@ -57,6 +58,7 @@ func linesOf(t *testing.T, s *sql.Session, text string, args ...any) string {
 // Promise (plans): A condition on the bucket that is written out, as tidb_shard(n) = 8, reads
 // that bucket of an index sharded by it, and never loses a row.
 func TestBucketsThatAreWrittenOut(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	s := bucketSession(t)
 	run := func(text string, args ...any) string { return linesOf(t, s, text, args...) }
 	for _, c := range []struct {

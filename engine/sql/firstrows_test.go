@@ -16,6 +16,7 @@ import (
 // Promise (sql): ORDER BY with a LIMIT has the first rows of the same order without one, whatever
 // is equal or NULL.
 func TestFirstRows(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	s, rnd := openSession(t), testutil.Rand(t)
 	exec(t, s, "CREATE TABLE t (id INTEGER, a INTEGER NULL, b INTEGER, PRIMARY KEY (id))")
 	var rows []string

@@ -14,6 +14,7 @@ import (
 	"github.com/kstonedb/kstone/engine/internal/syntax"
 	"github.com/kstonedb/kstone/engine/sql"
 	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // openSession returns a session over an empty database in memory.
@@ -42,6 +43,7 @@ func openSession(t testing.TB) *sql.Session {
 // of their tables. Also `TestPreparedFollowsTables`, `TestPreparedShowFollowsTables`,
 // `TestErrorsOfTables`, `TestUntypedArguments` in `engine/sql`.
 func TestRun(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	datadriven.Walk(t, "testdata/run", func(t *testing.T, path string) {
 		s := openSession(t)
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {

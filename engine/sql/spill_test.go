@@ -137,6 +137,7 @@ func TestSpilledStatements(t *testing.T) {
 // the cause and what helps; the database goes on, and nothing is left. Also
 // `TestSpilledQueries` in `engine/exec`.
 func TestSpillFaults(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	fsys := vfs.NewMem()
 	s, end := openSpilling(t, fsys, 0)
 	fillSpilling(t, s)

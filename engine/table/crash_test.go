@@ -29,6 +29,7 @@ import (
 // Promise (tables): After a power cut no entry is stale or missing, what was acknowledged is
 // there, and builds and drops go on.
 func TestPowerCutsLeaveIndexesWhole(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	runPowerCuts(t, testutil.Effort(1, 100), crashSteps, checkCut)
 }
 

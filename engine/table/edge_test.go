@@ -12,6 +12,7 @@ import (
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // TestInsertManyCopiesValues checks that the memory after the values may be used again, as
@@ -160,6 +161,7 @@ func TestTransactionsReadInOneGoroutine(t *testing.T) {
 // TestLargeRowsAreChangedInSeveralCommits checks that a statement by predicate does not
 // collect more than its 16 MiB for one commit.
 func TestLargeRowsAreChangedInSeveralCommits(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	db := open(t, nil)
 	tab := create(t, db, `{"name":"a","columns":[{"name":"id","type":"int64"},
 		{"name":"n","type":"int64"},{"name":"b","type":"bytes"}],"primary_key":["id"]}`)

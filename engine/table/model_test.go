@@ -28,6 +28,7 @@ import (
 // transactions or not, while indexes and columns come and go; unique conflicts are those of
 // comparing all rows.
 func TestTablesAreTheModel(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	n := testutil.Effort(8, 25)
 	seed := testutil.Seed(t)
 	for i := range uint64(n) {

@@ -281,7 +281,7 @@ func TestCloseWhileSampling(t *testing.T) {
 // statistics: after a query that has waited for them, or while it does.
 func TestCloseOfTheEngineWhileSampling(t *testing.T) {
 	dir, rnd := t.TempDir(), testutil.Rand(t)
-	for i := range testutil.Effort(60, 1000) {
+	for i := range testutil.Effort(30, 1000) {
 		e, err := engine.Open(dir, nil)
 		if err != nil {
 			t.Fatal(err)

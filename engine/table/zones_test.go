@@ -78,6 +78,7 @@ var zoneKeys = []string{`"primary_key":["part"],"sort_key":["id"]`,
 // Promise (tables): Column zones change what is read and never what is found, whatever lies
 // beneath a block and whatever the definition was when it was written.
 func TestZonesChangeNoResult(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	seed := testutil.Seed(t)
 	pruned := uint64(0)
 	for i := range uint64(testutil.Effort(3, 40)) {
@@ -395,6 +396,7 @@ func TestZonesOfARisingColumn(t *testing.T) {
 // Promise (tables): Zones of a table can be changed, and blocks that are written from then on have
 // the new ones.
 func TestZonesOfOldBlocks(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	db := openOn(t, engine.Options{MaxRuns: 50}, nil)
 	tab := create(t, db, `{"name":"t","columns":[{"name":"id","type":"int64"},
 	 {"name":"at","type":"int64"},{"name":"text","type":"string"}],"primary_key":["id"],

@@ -157,6 +157,7 @@ func TestReducedPowerCutsShowTheCause(t *testing.T) {
 
 // What does not happen again is printed as it was found.
 func TestFailureThatDoesNotRepeat(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	s := stage{ops: []op{{Kind: "flush"}, {Kind: "compact"}}}
 	at := &point{At: afterClose, Nth: 1}
 	f := &failure{text: "something", path: []link{{stage: s, at: at}, {}}}

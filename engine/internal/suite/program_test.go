@@ -114,6 +114,7 @@ func TestTextIsTheProgram(t *testing.T) {
 // run with their crashes, and with crashes before all operations of the same name. KSTONE_PROGRAM
 // names a file to be run a hundred times instead.
 func TestStoredPrograms(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	files, err := filepath.Glob("testdata/*.txt")
 	runs := 2
 	if s := os.Getenv(programEnv); s != "" {
@@ -296,6 +297,7 @@ func TestRangesAgainstModel(t *testing.T) {
 // The programs notice a wrong answer, and the reduction shows how it comes about: here the model
 // itself forgets every put with a TTL.
 func TestProgramsNoticeWrongAnswers(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	c := trial{t: t, forget: func(o *op) bool { return o.Kind == "put" && o.TTL > 0 }}
 	s := drawProgram(newDrawer(3, 4), 400)
 	f := newRun(c, "program", s, 1).run()
