@@ -22,13 +22,28 @@ const surelyThere = 5e-4
 // reverse against it: before is the fraction of rows before the first of them, and within that
 // of the rows from there on until as many as satisfy the terms have come.
 func (e *Estimator) Reach(ordinal int, reverse bool, terms []expr.Expr) (before, within float64) {
-	within = 1
 	if !e.rises(ordinal) {
 		return 0, 1
 	}
-	for i, t := range terms {
+	return e.reach(ordinal, reverse, terms, maxReached)
+}
+
+// maxReached bounds the combinations of terms of ORs that Reach looks at: an AND of ORs has as
+// many as the product of their lengths.
+const maxReached = 64
+
+func (e *Estimator) reach(ordinal int, reverse bool, terms []expr.Expr, room int) (
+	before, within float64) {
+	within = 1
+	choices := 0
+	for _, t := range terms {
 		if or, ok := t.(expr.Or); ok {
-			b, w := e.reachOr(ordinal, reverse, terms, i, or)
+			choices += len(or.Terms)
+		}
+	}
+	for i, t := range terms {
+		if or, ok := t.(expr.Or); ok && choices <= room {
+			b, w := e.reachOr(ordinal, reverse, terms, i, or, room/choices)
 			before, within = max(before, b), min(within, w)
 		}
 	}
@@ -93,14 +108,14 @@ func (e *Estimator) hasEnd(r columnRange) bool {
 }
 
 // reachOr is Reach of the term of an OR whose first row comes first.
-func (e *Estimator) reachOr(ordinal int, reverse bool, terms []expr.Expr, at int, or expr.Or) (
-	before, within float64) {
+func (e *Estimator) reachOr(ordinal int, reverse bool, terms []expr.Expr, at int, or expr.Or,
+	room int) (before, within float64) {
 	first := math.Inf(1)
 	rest := slices.Delete(slices.Clone(terms), at, at+1)
 	all := e.Selectivity(terms)
 	for _, t := range or.Terms {
 		branch := conjunct.Split(rest[:len(rest):len(rest)], t)
-		b, w := e.Reach(ordinal, reverse, branch)
+		b, w := e.reach(ordinal, reverse, branch, room)
 		share := max(e.Selectivity(branch), 1e-12)
 		if f := b + w/max(1, e.Rows()*share); f < first {
 			first, before, within = f, b, min(1, w*max(1, all/share))
