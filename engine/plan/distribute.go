@@ -203,6 +203,9 @@ func (q *query) equalColumns() map[expr.Column][]expr.Column {
 			continue
 		}
 		a, b := plain(l), plain(r)
+		if a == b || slices.Contains(classes[a], b) {
+			continue
+		}
 		all := append(slices.Clone(withSelf(classes[a], a)), withSelf(classes[b], b)...)
 		for _, m := range all {
 			classes[m] = all

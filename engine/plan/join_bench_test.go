@@ -3,6 +3,7 @@ package plan_test
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -29,16 +30,50 @@ func chain(t testing.TB, n int) *plan.Select {
 	return w.query(text)
 }
 
-// BenchmarkPlanJoin plans a chain.
+// joined returns a query that joins so many tables by equalities, from pairs of their numbers.
+func joined(t testing.TB, n int, pairs func(yield func(a, b int))) *plan.Select {
+	w := newCatalog(t)
+	from, where := "t0", "t0.a = 3"
+	for i := range n {
+		w.exec(fmt.Sprintf("CREATE TABLE t%d (a INT PRIMARY KEY, b INT, c INT)", i))
+		if i > 0 {
+			from += fmt.Sprintf(" JOIN t%d ON 1 = 1", i)
+		}
+	}
+	pairs(func(a, b int) { where += fmt.Sprintf(" AND t%d.b = t%d.a", a, b) })
+	return w.query("SELECT t0.b FROM " + from + " WHERE " + where)
+}
+
+// eachPair yields each two of so many numbers.
+func eachPair(n int) func(yield func(a, b int)) {
+	return func(yield func(a, b int)) {
+		for i := range n {
+			for j := range i {
+				yield(j, i)
+			}
+		}
+	}
+}
+
+// BenchmarkPlanJoin plans chains, stars, and joins of each table with each other one.
 func BenchmarkPlanJoin(b *testing.B) {
 	for _, n := range []int{20, 40, 60} {
-		sel := chain(b, n)
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				must(plan.Prepare(sel, plan.Options{}))
+		star := joined(b, n, func(yield func(a, b int)) {
+			for i := 1; i < n; i++ {
+				yield(0, i)
 			}
 		})
+		clique := joined(b, n, eachPair(n))
+		for name, sel := range map[string]*plan.Select{
+			"chain": chain(b, n), "star": star, "clique": clique,
+		} {
+			b.Run(fmt.Sprint(name, " ", n), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					must(plan.Prepare(sel, plan.Options{}))
+				}
+			})
+		}
 	}
 }
 
@@ -57,5 +92,21 @@ func TestPlanningOfManyTablesEnds(t *testing.T) {
 	}})
 	if !errors.Is(err, ended) || calls != 5 {
 		t.Errorf("after %d checks: %v", calls, err)
+	}
+}
+
+// TestEqualitiesThatFollow plans a join of eight tables, each with each other one: most of its
+// equalities follow from others.
+//
+// Promise (plans): Planning takes memory in proportion to the equalities, also if some follow from
+// others.
+func TestEqualitiesThatFollow(t *testing.T) {
+	sel := joined(t, 8, eachPair(8))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	must(plan.Prepare(sel, plan.Options{}))
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > 4<<20 {
+		t.Errorf("28 equalities of 8 tables take %d bytes", n)
 	}
 }
