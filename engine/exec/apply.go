@@ -149,7 +149,7 @@ func (a *applied) run(params []expr.Value) (expr.Value, error) {
 		a.steady = nil
 	}
 	before := a.budget.used.Load()
-	v, err := a.within.value(a.plan.Kind, op)
+	v, err := a.within.value(a.plan.Kind, 0, op)
 	a.budget.used.Store(before) // what it has kept is a value now
 	a.plan.Ran(bound)
 	return v, err

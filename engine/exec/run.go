@@ -2,6 +2,7 @@ package exec
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"runtime"
@@ -244,15 +245,24 @@ func resolve(ctx context.Context, reader store.Reader, p *plan.Plan, o Options,
 			return nil, err
 		}
 		s.Plan = resolved
-		if values[i], err = r.value(s.Kind, op); err != nil {
+		values[i], err = r.value(s.Kind, s.Most, op)
+		if errors.Is(err, errManyValues) {
+			joined, err := p.Joined()
+			if err != nil {
+				return nil, err
+			}
+			return resolve(ctx, reader, joined, o)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
 	return p.Resolve(values)
 }
 
-// value makes a value of the rows of a subquery.
-func (r *runner) value(kind plan.SubplanKind, op operator) (expr.Value, error) {
+// value makes a value of the rows of a subquery. A list has at most so many values if that is not
+// 0.
+func (r *runner) value(kind plan.SubplanKind, most int, op operator) (expr.Value, error) {
 	switch kind {
 	case plan.SubplanExists:
 		found := false
@@ -272,16 +282,22 @@ func (r *runner) value(kind plan.SubplanKind, op operator) (expr.Value, error) {
 		}
 		return v, err
 	}
-	return r.list(op)
+	return r.list(op, most)
 }
 
-// list collects the different values of the first column.
-func (r *runner) list(op operator) (expr.Value, error) {
+// errManyValues ends a subquery that has more values than the plan is for.
+var errManyValues = errors.New("exec: the subquery has many values")
+
+// list collects the different values of the first column, at most so many if that is not 0.
+func (r *runner) list(op operator, most int) (expr.Value, error) {
 	seen := newKeyTable(1)
 	var failed error
 	err := op.run(func(row []expr.Value) bool {
 		if _, added := seen.add([]expr.Value{row[0].Canonical()}); added {
 			failed = r.budget.take("list of a subquery", seen.bytes())
+		}
+		if most > 0 && len(seen.keys) > most {
+			failed = errManyValues
 		}
 		return failed == nil
 	})

@@ -74,7 +74,7 @@ func (w *world) compareSpilled(g *generator, sel *plan.Select, spilled map[strin
 
 // count counts the operators that have spilled.
 func count(e *plan.Explanation, spilled map[string]int) {
-	if e.Actual.Spilled > 0 {
+	if e.Actual != nil && e.Actual.Spilled > 0 {
 		name := e.Operator
 		if strings.HasPrefix(name, "top ") {
 			name = "sort"

@@ -128,12 +128,15 @@ func (q *query) resolveConditions() error {
 		return err
 	}
 	for _, term := range conjunct.Split(nil, where) {
-		joined, err := q.absorb(term)
-		if err != nil {
-			return err
-		}
-		if joined {
-			continue
+		term, listed := q.listed(term)
+		if !listed {
+			joined, err := q.absorb(term)
+			if err != nil {
+				return err
+			}
+			if joined {
+				continue
+			}
 		}
 		if term, err = q.asParams(term); err != nil {
 			return err

@@ -379,6 +379,18 @@ func (b *binder) join(n *JoinNode) (Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	both := n.Kind == Inner || n.Kind == Semi // have to have rows
+	switch {
+	case both && nothing(right) && !nothing(left):
+		inner.after, inner.never = b.after, true
+		left, err = inner.bind(n.Left)
+	case n.Kind != Full && nothing(left) && !nothing(right):
+		inner.never = true
+		right, err = inner.bind(n.Right)
+	}
+	if err != nil {
+		return nil, err
+	}
 	out := *n
 	if out.Left, out.Right = left, right; n.Whole != nil {
 		if out.Whole, err = inner.bind(n.Whole); err != nil {
@@ -388,4 +400,20 @@ func (b *binder) join(n *JoinNode) (Node, error) {
 	out.LeftKeys, out.RightKeys = b.exprs(n.LeftKeys), b.exprs(n.RightKeys)
 	out.On, out.MergeOrder = b.expr(n.On), b.keys(n.MergeOrder)
 	return &out, nil
+}
+
+// nothing reports whether an operator is known to return no rows, for what it reads.
+func nothing(n Node) bool {
+	switch n := n.(type) {
+	case *Access:
+		return len(n.Spans.Spans) == 0 && !n.Deferred && n.Probe == nil
+	case *Limit:
+		return n.Count == 0 || nothing(n.Input)
+	case *Filter, *Project, *Sort, *Distinct:
+		return nothing(n.Children()[0])
+	case *JoinNode:
+		return n.Kind != Full && nothing(n.Left) ||
+			(n.Kind == Inner || n.Kind == Semi) && nothing(n.Right)
+	}
+	return false
 }

@@ -96,6 +96,9 @@ func (q *query) candidates(r *relation, wants []want) ([]candidate, error) {
 		}
 		paths = append(paths, q.variants(p, wants)...)
 		paths = append(paths, q.skipRanges(p, e)...)
+		if s := p.shallow(e); s != nil {
+			paths = append(paths, s)
+		}
 	}
 	if points := slices.IndexFunc(paths, func(p *path) bool { return p.point }); points >= 0 {
 		paths = bestPoint(paths)
@@ -202,6 +205,34 @@ func (sc *scope) hasArgument(e expr.Expr) (found bool) {
 		return !found
 	})
 	return found
+}
+
+// manyListed is from which length on the values of a list may be more than the entries that are
+// tested for them instead.
+const manyListed = 8
+
+// shallow returns a path that reads what the first columns of the key leave, and tests entries for
+// the list of the next one, nil if there is no long list: few entries are read faster than they
+// are searched for many values.
+func (p *path) shallow(e *estimate.Estimator) *path {
+	if p.index == nil || p.index.Buckets() > 1 || p.repeats {
+		return nil
+	}
+	for i := range p.key.Ordinals {
+		if in, ok := conjunct.ListOn(&p.key, i, p.pred); ok {
+			if i == 0 || e.Length(in.List) < manyListed {
+				return nil
+			}
+			s := *p
+			s.key.Fields, s.key.Ordinals = p.key.Fields[:i:i], p.key.Ordinals[:i:i]
+			s.key.Each = p.key.Each[:i:i]
+			return &s
+		}
+		if _, ok := conjunct.PointOn(&p.key, i, p.pred); !ok {
+			return nil
+		}
+	}
+	return nil
 }
 
 // tested returns the columns that the relation's own terms are about.

@@ -173,11 +173,30 @@ func (q *query) propagateOn() {
 				left.Source < 0 || left.Collation != 0 || right.Collation != 0 {
 				continue
 			}
+			on := slices.Clone(r.on)
 			for _, w := range q.where {
 				if column, with, ok := restriction(w); ok && plain(column) == plain(left) {
 					r.on = append(r.on, with(q.column(right.Source, right.Ordinal)))
 				}
 			}
+			if r.kind == Semi && q.rels[left.Source].kind == Inner {
+				q.propagateSemi(left, right, on)
+			}
+		}
+	}
+}
+
+// propagateSemi adds to WHERE what follows for the left side of a semi join: its rows are equal to
+// some of the right side, which satisfy a condition.
+func (q *query) propagateSemi(left, right expr.Column, on []expr.Expr) {
+	for _, t := range on {
+		column, with, ok := restriction(t)
+		if !ok || plain(column) != plain(right) {
+			continue
+		}
+		n := with(q.column(left.Source, left.Ordinal))
+		if !slices.ContainsFunc(q.where, func(x expr.Expr) bool { return expr.Equal(x, n) }) {
+			q.where = append(q.where, n)
 		}
 	}
 }

@@ -30,6 +30,7 @@ type Plan struct {
 
 	prepared *Prepared
 	after    []byte
+	ran      []*Subplan // whose values are among Params
 }
 
 // SubplanKind says which value a subquery has.
@@ -56,6 +57,8 @@ type Subplan struct {
 	Plan *Plan
 	// Param is the position in Plan.Params of the plan around it.
 	Param int
+	// Most, if not 0, is how many values it may have: see Plan.Joined.
+	Most int
 }
 
 // Applied is a subquery that is run for values of columns of the queries around it. It belongs
@@ -180,7 +183,11 @@ func (p *Plan) explain(analyze bool) *Explanation {
 
 func (p *Plan) explainDivided(d *Divisions, analyze bool) *Explanation {
 	e := explain.Node(p.Root, d, analyze)
-	for _, s := range p.Subplans {
+	subs := p.Subplans
+	if analyze {
+		subs = slices.Concat(p.ran, subs)
+	}
+	for _, s := range subs {
 		sub := s.Plan.explain(analyze)
 		e.Children = append(e.Children, explain.Value(sub, s.Kind.String(), s.Param))
 	}

@@ -35,6 +35,8 @@ type Options struct {
 	// index. They are those of one scope.
 	listRows map[int]float64
 	live     *estimate.Live
+	// first are the semi joins whose right sides are read first, as bits in their order.
+	first uint64
 }
 
 // Prepared is a query for which everything was decided that does not depend on values. It
@@ -51,12 +53,13 @@ type Prepared struct {
 	// resolver plans the query again when the values of its subqueries are known, nil if they
 	// make no difference.
 	resolver *variants
+	// joined is the query with semi joins for the subqueries that have a bound, nil if none has.
+	joined *Prepared
 }
 
 type preparedSub struct {
 	prepared *Prepared
-	kind     SubplanKind
-	param    int
+	*subquery
 }
 
 // Prepare plans a query. It keeps parts of sel, which must not be changed any more. The
@@ -77,8 +80,31 @@ func prepare(sel *Select, opt Options) (*Prepared, error) {
 		return nil, err
 	}
 	p, err := prepareQuery(q)
+	if err != nil {
+		return nil, err
+	}
+	first := uint64(0)
+	if opt.first == 0 {
+		first = q.worthFirst(p.root)
+	}
 	q.scope.close()
-	return p, err
+	if first == 0 {
+		return p, nil
+	}
+	opt.first = first
+	listed, err := prepare(sel, opt)
+	if err != nil {
+		return p, nil
+	}
+	values := 0.0 // without what the join knows of them
+	for _, s := range listed.subs {
+		values += s.prepared.root.Estimate().Cost
+	}
+	if values > p.root.Estimate().Cost {
+		return p, nil
+	}
+	listed.joined = p
+	return listed, nil
 }
 
 // resolveRewritten makes a query of a Select with its queries of FROM merged. Errors are those of
@@ -115,7 +141,7 @@ func prepareQuery(q *query) (p *Prepared, err error) {
 		if err != nil {
 			return nil, err
 		}
-		p.subs = append(p.subs, &preparedSub{inner, s.kind, s.param})
+		p.subs = append(p.subs, &preparedSub{inner, s})
 		if rows := q.scope.opt.listRows; rows != nil && s.kind == SubplanList {
 			rows[s.param] = inner.root.Estimate().Rows
 		}
@@ -233,7 +259,8 @@ func (p *Prepared) bind(vector []expr.Value, after []byte, pending bool) (*Plan,
 			if err != nil {
 				return nil, err
 			}
-			out.Subplans = append(out.Subplans, &Subplan{Kind: s.kind, Plan: sub, Param: s.param})
+			out.Subplans = append(out.Subplans, &Subplan{Kind: s.kind, Plan: sub, Param: s.param,
+				Most: s.most})
 		}
 	}
 	for _, s := range p.applied {
@@ -272,7 +299,21 @@ func (p *Plan) Resolve(values []expr.Value) (*Plan, error) {
 	for i, s := range p.Subplans {
 		vector[s.Param] = values[i]
 	}
-	return p.prepared.fitResolved(vector).bind(vector, p.after, false)
+	out, err := p.prepared.fitResolved(vector).bind(vector, p.after, false)
+	if err == nil {
+		out.ran = p.Subplans
+	}
+	return out, err
+}
+
+// Joined returns the plan for when a subquery has more than Subplan.Most values.
+func (p *Plan) Joined() (*Plan, error) {
+	joined := p.prepared.joined
+	out, err := joined.BindAfter(p.Params[:joined.q.scope.params], p.after)
+	if err == nil {
+		out.ran = p.Subplans
+	}
+	return out, err
 }
 
 // Cursor returns the position after a row of Root: see Select.After. It is nil if the

@@ -34,6 +34,7 @@ type query struct {
 	offset     expr.Expr
 	page       bool
 	subs       []*subquery
+	semis      []semiValues
 	applied    []*subquery // that are run for rows
 	isApplied  bool        // this query is
 	correlated bool        // some expression has a column of a query around
@@ -48,6 +49,7 @@ type scope struct {
 	params int          // parameters of the caller
 	values int          // subqueries that become parameters, after those
 	listed map[int]bool // parameters that may be lists
+	semis  int          // terms that could be semi joins: see query.listed
 	// arguments are the parameters that are columns of queries around.
 	arguments map[int]bool
 	// kinds are those of what parameters are compared with, as far as they are known.
@@ -91,6 +93,7 @@ type subquery struct {
 	// param is the position of the parameter it becomes, if it does (asParam).
 	param   int
 	asParam bool
+	most    int // see Subplan.Most
 	tree    Node
 	// args are the columns of queries around that an applied one is run for, and argParams the
 	// parameters that they are in it; shape finds equal ones.

@@ -89,6 +89,9 @@ func (v *variants) appendClass(key []byte, values []expr.Value, coarser int64) [
 // planFor plans the query for values, p if it cannot: what it refuses p has been allowed.
 func (v *variants) planFor(p *Prepared, values []expr.Value) *Prepared {
 	opt := v.opt
+	if len(values) == p.q.scope.params { // what subqueries return is not among them
+		opt.first = 0
+	}
 	opt.Values = make([]expr.Value, len(values))
 	for i, value := range values {
 		opt.Values[i] = value.Clone()
@@ -97,7 +100,12 @@ func (v *variants) planFor(p *Prepared, values []expr.Value) *Prepared {
 	if err != nil {
 		return p
 	}
-	fitting.resolver = v
+	if fitting.resolver = v; fitting.q.scope.opt.first != v.opt.first {
+		fitting.resolver = fitting.newVariants(v.sel)
+	}
+	if fitting.joined == nil {
+		fitting.joined = p.joined
+	}
 	return fitting
 }
 
@@ -147,7 +155,13 @@ func (p *Prepared) watch(sel *Select) *variants {
 		p.physical != nil && p.physical.Point {
 		return nil
 	}
-	v := &variants{sel: sel, opt: opt}
+	return p.newVariants(sel)
+}
+
+// newVariants returns the variants of a query whatever it was planned for.
+func (p *Prepared) newVariants(sel *Select) *variants {
+	v := &variants{sel: sel, opt: p.q.scope.opt}
+	v.opt.Values = nil
 	v.watchQuery(p)
 	if len(v.watched) == 0 {
 		return nil

@@ -34,7 +34,7 @@ func TestZonesOfSubqueries(t *testing.T) {
 	}
 	run("CREATE TABLE t (id INT PRIMARY KEY, at INT, fill TEXT)")
 	run("CREATE TABLE u (id INT PRIMARY KEY)")
-	run("INSERT INTO u VALUES (1), (2)")
+	run("INSERT INTO u VALUES (1), (2), (3998)")
 	var values strings.Builder
 	fill := strings.Repeat("some text ", 40)
 	for i := range 4000 {

@@ -44,7 +44,7 @@ type world struct {
 	db      *table.DB
 	session *sql.Session
 	rows    int
-	best    map[string]work // by query with its values: the least of all plans
+	best    map[string]best // by query with its values: of all plans
 	seen    map[string]work // by query with its values, and plan
 }
 
@@ -70,7 +70,7 @@ func newWorld(t *testing.T, rows int, automatic bool) *world {
 	}
 	t.Cleanup(func() { db.Close() })
 	w := &world{t: t, db: db, session: sql.Open(db), rows: rows,
-		best: map[string]work{}, seen: map[string]work{}}
+		best: map[string]best{}, seen: map[string]work{}}
 	for _, d := range definitions {
 		if _, err := w.session.Exec(t.Context(), d); err != nil {
 			t.Fatal(err)

@@ -23,20 +23,35 @@ type work struct {
 
 // keysPerSeek and keysPerFetch are how many keys are read in the time of a seek, and in that in
 // which one row of a batch is fetched: 100 ns, 2 to 4 µs, and 1 µs of CPU time, as was measured.
-// allowance, in keys, is what any query costs before it reads: a plan is not blamed for a few
-// seeks.
+// allowance, in keys, is about what it costs to plan a new text with some ranges to count, 50 µs:
+// a plan is not blamed for less than it takes to find a better one.
 const (
 	keysPerSeek  = 35
 	keysPerFetch = 10
-	allowance    = 10 * keysPerSeek
+	allowance    = 500
 )
 
-// regret is how much more a plan reads than the best one.
+// way is a query with a hint, or without.
+type way struct {
+	text string
+	args []any
+	time time.Duration
+}
+
+// best is the least that any plan reads, and the plan that takes the least time.
+type best struct {
+	least work
+	quick way
+}
+
+// regret is how much more a plan reads than the best one, and how much longer it takes.
 type regret struct {
 	ratio, slower float64
 	query         string
 	chosen, best  work
 	plan          string
+	used, quick   way
+	again         bool // its times were measured again
 }
 
 // rowsEnv is the number of rows of a long run.
@@ -45,11 +60,12 @@ const rowsEnv = "KSTONE_REGRET_ROWS"
 // smallRows is the number of rows of a short run.
 const smallRows = 20_000
 
-// worst is the largest ratio of a short run with the fixed seed. Other queries may pass it by
-// drawnSlack.
+// worst is the largest ratio of a short run with the fixed seed, worstFresh that with statistics of
+// all rows. Other queries may pass them by drawnSlack.
 const (
-	worst      = 10
-	drawnSlack = 4
+	worst      = 8
+	worstFresh = 4
+	drawnSlack = 2
 )
 
 // TestPlanRegret runs generated queries in the way the planner chooses, and in that of every
@@ -57,9 +73,9 @@ const (
 // refreshed by themselves or not; with values in the text, and as parameters of one prepared
 // statement.
 //
-// Promise (plans): A plan reads at most ten times what the best plan of all index hints reads, with
-// statistics of the rows that are there, with those that come by themselves, with those of a tenth
-// of the rows and without any; with constants and with parameters alike.
+// Promise (plans): A plan reads at most four times what the best plan of all index hints reads with
+// statistics of the rows that are there, and eight times with those that come by themselves, with
+// those of a tenth of the rows and without any; with constants and with parameters alike.
 func TestPlanRegret(t *testing.T) {
 	rows, queries := smallRows, 150
 	if n, err := strconv.Atoi(os.Getenv(rowsEnv)); err == nil {
@@ -75,7 +91,7 @@ func TestPlanRegret(t *testing.T) {
 	w.load(seed, 0, rows)
 	w.measure("without statistics", list)
 	w.analyze()
-	w.measure("fresh statistics", list)
+	w.measure(fresh, list)
 
 	for _, automatic := range []bool{true, false} {
 		stale := newWorld(t, rows, automatic)
@@ -91,6 +107,9 @@ func TestPlanRegret(t *testing.T) {
 	}
 }
 
+// fresh is the name of statistics of all rows.
+const fresh = "fresh statistics"
+
 // measure runs the queries in both forms, prints the regrets, and holds them to the bounds.
 func (w *world) measure(name string, list []query) {
 	w.t.Helper()
@@ -100,13 +119,10 @@ func (w *world) measure(name string, list []query) {
 			all = append(all, w.regretOf(q, form == "parameters"))
 		}
 		slices.SortFunc(all, func(a, b regret) int { return cmp.Compare(b.ratio, a.ratio) })
-		slowest := slices.MaxFunc(all, func(a, b regret) int {
-			return cmp.Compare(a.slower, b.slower)
-		})
-		text := fmt.Sprintf("%s, %s, %d rows, %d queries: "+
-			"worst %.1f, 99 %% within %.1f; by time %.1f",
-			name, form, w.rows, len(list), all[0].ratio, all[len(all)/100].ratio,
-			slowest.slower)
+		slow := w.slowest(all)
+		text := fmt.Sprintf("%s, %s, %d rows, %d queries: worst %.1f, 99 %% within %.1f; "+
+			"by time worst %.1f, 99 %% within %.1f", name, form, w.rows, len(list), all[0].ratio,
+			all[len(all)/100].ratio, slow[0].slower, slow[len(slow)-1].slower)
 		w.t.Log(text)
 		for i, r := range all[:10] {
 			if r.ratio > 1.2 {
@@ -114,9 +130,14 @@ func (w *world) measure(name string, list []query) {
 					r.chosen.read, r.chosen.time, r.best.read, r.best.time, r.query, r.plan)
 			}
 		}
-		w.t.Logf("by time %.1f: %v, not %v: %s", slowest.slower, slowest.chosen.time,
-			slowest.best.time, slowest.query)
+		for _, r := range slow {
+			w.t.Logf("by time %.1f: %v, not %v: %s, not %s", r.slower, r.used.time, r.quick.time,
+				r.query, r.quick.text[max(0, strings.Index(r.quick.text, "FROM")):])
+		}
 		most := float64(worst)
+		if name == fresh {
+			most = worstFresh
+		}
 		if testutil.Drawn() {
 			most *= drawnSlack
 		}
@@ -134,28 +155,33 @@ func (w *world) regretOf(q query, parameters bool) regret {
 		text, args = fmt.Sprintf(q.text, ""), q.values
 	}
 	chosen, explained := w.run(id, text, args)
-	best, ok := w.best[id]
+	used := way{text, args, chosen.time}
+	b, ok := w.best[id]
 	if !ok {
-		best = chosen
+		b = best{chosen, used}
 		for i, x := range indexes {
 			hint := " INDEXED BY " + x
 			if i == 0 {
 				hint = " NOT INDEXED"
 			}
-			forced, e := w.run(id, fmt.Sprintf(id, hint), nil)
-			if e != nil && forced.read < best.read {
-				best = forced
+			hinted := fmt.Sprintf(id, hint)
+			forced, e := w.run(id, hinted, nil)
+			if e != nil && forced.read < b.least.read {
+				b.least = forced
+			}
+			if e != nil && forced.time < b.quick.time {
+				b.quick = way{hinted, nil, forced.time}
 			}
 		}
 	}
-	if chosen.read < best.read {
-		best = chosen
+	if chosen.read < b.least.read {
+		b.least = chosen
 	}
-	w.best[id] = best
-	r := regret{ratio: (chosen.read + allowance) / (best.read + allowance),
-		query: fmt.Sprintf(id, ""), chosen: chosen, best: best, plan: explained.String()}
-	const least = 200 * time.Microsecond
-	r.slower = float64(chosen.time+least) / float64(best.time+least)
+	w.best[id] = b
+	r := regret{ratio: (chosen.read + allowance) / (b.least.read + allowance),
+		query: fmt.Sprintf(id, ""), chosen: chosen, best: b.least, plan: explained.String(),
+		used: used, quick: b.quick}
+	r.slower = r.used.times(r.quick)
 	if len(r.query) > 200 {
 		r.query = r.query[:200] + "…"
 	}
@@ -163,6 +189,37 @@ func (w *world) regretOf(q query, parameters bool) regret {
 		r.plan = r.plan[:1500] + "…"
 	}
 	return r
+}
+
+// leastTime is what allowance is in time.
+const leastTime = 50 * time.Microsecond
+
+// times returns how many times as long as another way this one takes.
+func (v way) times(other way) float64 {
+	return float64(v.time+leastTime) / float64(other.time+leastTime)
+}
+
+// slowest returns the queries that take most times as long as their quickest plan: a hundredth of
+// them and one. Their times are the least of several, since the machine has other things to do.
+func (w *world) slowest(all []regret) []regret {
+	w.t.Helper()
+	list := slices.Clone(all)
+	n := 1 + len(all)/100
+	for {
+		slices.SortFunc(list, func(a, b regret) int { return cmp.Compare(b.slower, a.slower) })
+		i := slices.IndexFunc(list[:n], func(r regret) bool { return !r.again })
+		if i < 0 {
+			return list[:n]
+		}
+		r := &list[i]
+		for range 5 {
+			for _, v := range []*way{&r.used, &r.quick} {
+				ran := w.explain("EXPLAIN ANALYZE ", v.text, v.args)
+				v.time = min(v.time, ran.Actual.Time)
+			}
+		}
+		r.slower, r.again = r.used.times(r.quick), true
+	}
 }
 
 // run executes a query and returns what it read, and its plan; nil of a hint that does not
@@ -173,7 +230,11 @@ func (w *world) run(id, text string, args []any) (work, *plan.Explanation) {
 	if e == nil {
 		return work{}, nil
 	}
-	key := id + "\n" + shapeOf(e)
+	shape := shapeOf(e)
+	if strings.Contains(shape, "known when it is run") {
+		shape += text // the plan is chosen again when its subqueries have run
+	}
+	key := id + "\n" + shape
 	if done, ok := w.seen[key]; ok {
 		return done, e
 	}
@@ -181,7 +242,7 @@ func (w *world) run(id, text string, args []any) (work, *plan.Explanation) {
 		return work{}, nil
 	}
 	ran := w.explain("EXPLAIN ANALYZE ", text, args)
-	done := work{read: readBy(ran), time: ran.Actual.Time}
+	done := work{read: w.readBy(ran), time: ran.Actual.Time}
 	w.seen[key] = done
 	return done, ran
 }
@@ -199,14 +260,20 @@ func (w *world) explain(verb, text string, args []any) *plan.Explanation {
 }
 
 // readBy adds up what the steps of a plan have read. A range of rows is searched in each stripe,
-// up to the one that completes a limit.
-func readBy(e *plan.Explanation) float64 {
+// up to the one that completes a limit; a block that is left out costs about a key.
+func (w *world) readBy(e *plan.Explanation) float64 {
 	a := e.Actual
+	if a == nil { // it is the value of a subquery
+		a = &plan.Actual{}
+	}
 	sum := float64(a.Keys) + keysPerSeek*float64(a.Seeks-a.Fetched) +
-		keysPerFetch*float64(a.Fetched)
-	limited := false
+		keysPerFetch*float64(a.Fetched) + float64(a.Blocks.Skipped)
+	limited, seeks, keys, rows := false, int(a.Seeks), int(a.Keys), int(a.Rows)
 	for _, a := range e.Attributes {
-		limited = limited || a.Name == "limit"
+		if a.Name == "limit" { // reached, it ends the scan
+			most, err := strconv.Atoi(a.Value)
+			limited = err == nil && rows >= most
+		}
 		if a.Name == "order" { // merged
 			limited = false
 			break
@@ -214,16 +281,16 @@ func readBy(e *plan.Explanation) float64 {
 	}
 	for _, a := range e.Attributes {
 		var stripes int
-		if a.Name == "stripes" && e.Actual.Seeks > 0 {
+		if a.Name == "stripes" && seeks > 0 {
 			fmt.Sscanf(a.Value, "%d/", &stripes)
-			if limited { // about a row of each
-				stripes = min(stripes, int(e.Actual.Keys))
+			if limited { // a stripe has a 256th of the rows
+				stripes = min(stripes, 1+256*keys/w.rows)
 			}
-			sum += keysPerSeek * float64(max(0, stripes-int(e.Actual.Seeks)))
+			sum += keysPerSeek * float64(max(0, stripes-seeks))
 		}
 	}
 	for _, c := range e.Children {
-		sum += readBy(c)
+		sum += w.readBy(c)
 	}
 	return sum
 }

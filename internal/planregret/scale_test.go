@@ -51,12 +51,12 @@ func TestScaleZones(t *testing.T) {
 	}
 	t.Logf("%d rows loaded in %v", rows, time.Since(begin).Round(time.Second))
 	lo, hi := rows/2*10, rows/2*10+rows/100
-	full := leastTime(t, s, 3, "SELECT count(*) FROM events WHERE v + 0 = -1")
-	clustered := leastTime(t, s, 10, fmt.Sprintf(
+	full := shortest(t, s, 3, "SELECT count(*) FROM events WHERE v + 0 = -1")
+	clustered := shortest(t, s, 10, fmt.Sprintf(
 		"SELECT count(*), sum(v) FROM events WHERE at >= %d AND at < %d", lo, hi))
-	both := leastTime(t, s, 10, fmt.Sprintf(
+	both := shortest(t, s, 10, fmt.Sprintf(
 		"SELECT count(*), sum(v) FROM events WHERE src = 3 AND at >= %d AND at < %d", lo, hi))
-	few := leastTime(t, s, 10, fmt.Sprintf(
+	few := shortest(t, s, 10, fmt.Sprintf(
 		"SELECT count(*) FROM events WHERE src = 1000001 AND at >= %d AND at < %d", 0, hi))
 	gain := float64(full) / float64(clustered)
 	t.Logf("full scan %v; a thousandth, clustered %v, %.0f times faster; with a tenth by an index "+
@@ -83,8 +83,8 @@ func eventsOf(rows int) iter.Seq[[]expr.Value] {
 	}
 }
 
-// leastTime returns the shortest time of some runs.
-func leastTime(t *testing.T, s *sql.Session, runs int, text string) time.Duration {
+// shortest returns the shortest time of some runs.
+func shortest(t *testing.T, s *sql.Session, runs int, text string) time.Duration {
 	t.Helper()
 	least := time.Duration(1 << 62)
 	for range runs {

@@ -198,10 +198,16 @@ func (e *Estimator) KeysWith(ordinal int) iter.Seq[*schema.Index] {
 // differ reports whether two operands are known to have different values, so that no column is
 // equal to both.
 func (e *Estimator) differ(a, b expr.Expr) bool {
+	order, known := e.compared(a, b)
+	return known && order != 0
+}
+
+// compared returns the order of the values of two operands, if both are known.
+func (e *Estimator) compared(a, b expr.Expr) (order int, ok bool) {
 	v, known := e.known(a)
 	w, both := e.known(b)
 	order, comparable := expr.Compare(v, w)
-	return known && both && comparable && order != 0
+	return order, known && both && comparable
 }
 
 // known returns the value of an operand if it is known.
@@ -352,7 +358,12 @@ func (e *Estimator) Selectivity(terms []expr.Expr) float64 {
 	var few [4]equality
 	equals := equalities(few[:0])
 	var ranges []columnRange
+	var lists []expr.In
 	for _, t := range terms {
+		if in, ok := t.(expr.In); ok && e.live != nil {
+			lists = append(lists, in)
+			continue
+		}
 		if c, ok := t.(expr.Cmp); ok {
 			column, ok := c.L.(expr.Column)
 			if _, list := spans.IsList(c.R); ok && !list && spans.IsConstant(c.R) {
@@ -362,8 +373,12 @@ func (e *Estimator) Selectivity(terms []expr.Expr) float64 {
 						equals = equals.with(column.Ordinal, c.R)
 						continue
 					}
-					if e.differ(first, c.R) {
+					order, known := e.compared(first, c.R)
+					if known && order != 0 {
 						return 0
+					}
+					if known || expr.Equal(first, c.R) {
+						continue
 					}
 				}
 				v, known := e.known(c.R)
@@ -386,6 +401,9 @@ func (e *Estimator) Selectivity(terms []expr.Expr) float64 {
 		if e.contradicts(q.ordinal, q.operand, terms) {
 			return 0
 		}
+	}
+	for _, in := range lists {
+		f *= e.listWith(equals, in)
 	}
 	slices.SortFunc(ranges, func(a, b columnRange) int { return a.ordinal - b.ordinal })
 	for i := range ranges {

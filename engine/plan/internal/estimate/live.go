@@ -37,7 +37,7 @@ const (
 	// maxCounted bounds the ranges that are counted for a query.
 	maxCounted = 200
 	// maxCountedItems bounds the items of a list that are counted: others are like them.
-	maxCountedItems = 32
+	maxCountedItems = 64
 	// leastCounted is how many rows a table has to have for ranges to be counted. Of smaller
 	// ones any plan is fast; without statistics they are expected to grow.
 	leastCounted = 1000

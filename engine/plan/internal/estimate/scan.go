@@ -93,7 +93,10 @@ func (w *scanWalk) walk(i int, terms []expr.Expr, depth int) (fraction, ranges f
 	if in, ok := conjunct.ListOn(&w.key.Key, i, terms); ok {
 		w.note(i, depth)
 		f, r := w.walk(i+1, terms, depth)
-		return f * w.e.list(in), r * w.e.length(in.List)
+		if share, ok := w.after(i, in); ok {
+			return f * share, r * w.e.Length(in.List)
+		}
+		return f * w.e.list(in), r * w.e.Length(in.List)
 	}
 	if or, rest, ok := w.orOn(ordinal, terms); ok && depth < orDepth {
 		return w.branches(i, or, rest, depth)
@@ -131,6 +134,14 @@ func (w *scanWalk) counted(i int, terms []expr.Expr) (f float64, ok bool) {
 		}
 	}
 	return w.e.countedRange(w.key.Index, i, w.equals, b)
+}
+
+// after is Estimator.listAfter for the values on the way to column i.
+func (w *scanWalk) after(i int, in expr.In) (f float64, ok bool) {
+	if i == 0 || w.key.From > 0 {
+		return 0, false
+	}
+	return w.e.listAfter(w.key.Index, i, w.equals, in)
 }
 
 // contradicts reports whether a term says that a column has another value.

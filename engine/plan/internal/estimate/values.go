@@ -2,6 +2,7 @@ package estimate
 
 import (
 	"math"
+	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan/internal/stats"
@@ -123,6 +124,66 @@ func (e *Estimator) list(in expr.In) float64 {
 	return f
 }
 
+// listWith estimates column IN (constants) among the rows that have values in other columns.
+func (e *Estimator) listWith(equals equalities, in expr.In) float64 {
+	c, ok := in.X.(expr.Column)
+	if ok && !in.Not && len(equals) > 0 && e.table != nil {
+		for _, x := range e.table.Indexes {
+			n := 0
+			for n < len(x.Columns) {
+				if _, fixed := equals.of(x.Columns[n].Ordinal); !fixed {
+					break
+				}
+				n++
+			}
+			if n == 0 || n == len(x.Columns) || x.Columns[n].Ordinal != c.Ordinal ||
+				x.State != schema.Ready || x.Where != nil {
+				continue
+			}
+			if f, ok := e.listAfter(x, n, equals, in); ok {
+				return f
+			}
+		}
+	}
+	return e.list(in)
+}
+
+// listAfter estimates column i of a key IN (constants) among the entries with values of the
+// columns before it, by counting some of the values.
+func (e *Estimator) listAfter(x *schema.Index, i int, equals equalities, in expr.In) (f float64,
+	ok bool) {
+	if e.live == nil || i >= keyLen(e.table, x) {
+		return 0, false
+	}
+	all, ok := e.countedPrefix(x, i, equals)
+	if !ok {
+		return 0, false
+	}
+	var values []expr.Value
+	for _, item := range in.List {
+		switch list, many := e.listOf(item); {
+		case many && list.Kind() != expr.KindList:
+			return 0, false
+		case many:
+			values = slices.AppendSeq(values, list.Elements())
+		default:
+			v, _ := e.known(item)
+			values = append(values, v)
+		}
+	}
+	ordinal, sum, counted := keyColumn(e.table, x, i).Ordinal, 0.0, 0.0
+	step := 1 + (len(values)-1)/maxCountedItems
+	for at := step / 2; at < len(values); at += step {
+		key := slices.Clone(equals).with(ordinal, expr.Const{Value: values[at]})
+		share, ok := e.countedPrefix(x, i+1, key)
+		if !ok {
+			return 0, false
+		}
+		sum, counted = sum+share, counted+1
+	}
+	return min(1, sum*float64(len(values))/max(1, counted)/all), true
+}
+
 // items adds up the values of a list. Of a long one some are counted, and all others but the
 // frequent ones are taken to be like those on average.
 type items struct {
@@ -149,7 +210,7 @@ func (s *items) add(v expr.Value, n float64) {
 			s.f += n * f
 			return
 		}
-		if s.i++; s.i%s.step != 1 {
+		if s.i++; s.i%s.step != s.step/2 { // the middle one: neighbours are often alike
 			s.others += n
 			return
 		}
@@ -250,8 +311,8 @@ func (e *Estimator) listOf(item expr.Expr) (list expr.Value, many bool) {
 	return list, true
 }
 
-// length estimates how many values a list has.
-func (e *Estimator) length(items []expr.Expr) (n float64) {
+// Length estimates how many values a list has.
+func (e *Estimator) Length(items []expr.Expr) (n float64) {
 	for _, item := range items {
 		switch list, many := e.listOf(item); {
 		case !many, list.Kind() != expr.KindList && !list.IsNull():

@@ -1,0 +1,112 @@
+//go:build unix
+
+package planregret_test
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/kstonedb/kstone/engine/local"
+)
+
+// costFactor is how far the time that is estimated for a plan may be from what it takes.
+const costFactor = 3
+
+// costQueries have one thing each that costs most. Their rows are estimated well.
+var costQueries = []struct{ name, text string }{
+	{"filter", "SELECT count(*) FROM orders NOT INDEXED WHERE amount + 0 = -1"},
+	{"rows", "SELECT note, amount FROM orders NOT INDEXED"},
+	{"group", "SELECT region, sum(amount) FROM orders NOT INDEXED GROUP BY region"},
+	{"group of many", "SELECT amount, count(*) FROM orders NOT INDEXED GROUP BY amount"},
+	{"group by order", "SELECT status, count(*) FROM orders GROUP BY status"},
+	{"covering range", "SELECT sum(cust) FROM orders WHERE region BETWEEN 0 AND 20"},
+	{"fetched range", "SELECT sum(day) FROM orders INDEXED BY by_amount " +
+		"WHERE amount BETWEEN 100 AND 600"},
+	{"fetched by status", "SELECT sum(day) FROM orders INDEXED BY by_status " +
+		"WHERE status = 'open'"},
+	{"points", "SELECT sum(day) FROM orders WHERE code IN (%s)"},
+	{"rows by keys", "SELECT sum(day) FROM orders WHERE id IN (%s)"},
+	{"values of an index", "SELECT count(*) FROM orders WHERE amount IN (%s)"},
+	{"order of rows", "SELECT count(*) FROM (SELECT id FROM orders NOT INDEXED WHERE " +
+		"amount + 0 >= 0 ORDER BY id LIMIT 100000)"},
+	{"order of an index", "SELECT note FROM orders INDEXED BY by_created WHERE vip = 1 " +
+		"ORDER BY created LIMIT 100"},
+	{"sort", "SELECT amount, id FROM orders NOT INDEXED ORDER BY amount + 0"},
+	{"top", "SELECT note FROM orders NOT INDEXED ORDER BY amount + 0 LIMIT 10"},
+	{"hash join", "SELECT sum(o.amount + p.grade) FROM orders o NOT INDEXED " +
+		"JOIN people p NOT INDEXED ON o.cust = p.cust"},
+	{"row lookups", "SELECT sum(p.grade) FROM orders o INDEXED BY by_amount " +
+		"JOIN people p ON o.cust = p.cust WHERE o.amount BETWEEN 100 AND 120"},
+	{"index lookups", "SELECT count(*) FROM people p JOIN orders o ON o.cust = p.cust " +
+		"WHERE p.cust BETWEEN 10000 AND 10300"},
+	{"semi join", "SELECT count(*) FROM people p WHERE EXISTS " +
+		"(SELECT 1 FROM orders o WHERE o.cust = p.cust)"},
+	{"distinct", "SELECT DISTINCT amount FROM orders NOT INDEXED"},
+	{"skipped", "SELECT DISTINCT region FROM orders"},
+}
+
+// TestCosts prints the times that are estimated beside the processor time that plans take, and the
+// plans that are far off.
+func TestCosts(t *testing.T) {
+	rows, err := strconv.Atoi(os.Getenv(rowsEnv))
+	if err != nil {
+		t.Skip(rowsEnv + " is not set")
+	}
+	w := newWorld(t, rows, false)
+	w.load(1, 0, rows)
+	if err := local.Engine(w.db).Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.analyze()
+	var list []string
+	for i := range 500 {
+		list = append(list, strconv.Itoa((7*i*w.rows/500+i)%w.rows))
+	}
+	for _, q := range costQueries {
+		text := strings.ReplaceAll(q.text, "%s", strings.Join(list, ", "))
+		e := w.explain("EXPLAIN ", text, nil)
+		least := time.Hour
+		for begin := time.Now(); least == time.Hour || time.Since(begin) < time.Second/2; {
+			least = min(least, w.cpuTime(text))
+		}
+		factor := e.Cost / float64(least)
+		line := fmt.Sprintf("%-20s %5.2f: estimated %v, took %v", q.name, factor,
+			time.Duration(e.Cost).Round(time.Microsecond), least.Round(time.Microsecond))
+		t.Log(line)
+		if factor > costFactor || factor < 1.0/costFactor {
+			t.Logf("not within %d: %s\n%s", costFactor, line,
+				w.explain("EXPLAIN ANALYZE ", text, nil))
+		}
+	}
+}
+
+// cpuTime runs a query and returns the processor time that it has taken.
+func (w *world) cpuTime(text string) time.Duration {
+	w.t.Helper()
+	begin := processTime(w.t)
+	rows, err := w.session.Query(w.t.Context(), text)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, err := range rows.All() {
+		if err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	return processTime(w.t) - begin
+}
+
+// processTime is what the process has spent on processors.
+func processTime(t *testing.T) time.Duration {
+	t.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
