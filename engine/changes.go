@@ -63,6 +63,8 @@ const (
 //	Expiry  int64      // of a ChangePutExpiring, Unix milliseconds
 //	Start   []byte     // of a ChangeDeleteRange, and End: bounds in ordered form
 //	End     []byte     // (docs/format/keys.md); Covers says whether a key is in the range
+//	Known   bool       // with ChangesOptions.Before: Before is right
+//	Before  *Item      // the item of the key before the commit, nil if there was none
 //
 // Next is the position after it.
 type Change = history.Change
@@ -95,6 +97,10 @@ type ChangesOptions struct {
 	// Stop ends the iteration with the commit that is the newest when it begins. Otherwise it
 	// waits for the next, also that of another process: less than 100 ms, in a read-only database.
 	Stop bool
+	// Before has the item that each put or delete replaces, as SnapshotAt of the version before
+	// reads it. It needs Options.RetainVersions: what is older than that has Change.Known false.
+	// The range of a range delete is read with SnapshotAt.
+	Before bool
 	// PK selects a partition, SKPrefix sort keys in it that begin so.
 	PK, SKPrefix []byte
 	// PKPrefix selects the partitions that begin so. Range deletes are selected that may concern
@@ -125,7 +131,7 @@ func (db *DB) Changes(ctx context.Context, from Position, o *ChangesOptions,
 	return func(yield func(Change, error) bool) {
 		s, err := o.stream()
 		if err == nil {
-			err = db.changes(ctx, from, s, func(c *Change) bool { return yield(*c, nil) })
+			err = db.changes(ctx, from, s, o, func(c *Change) bool { return yield(*c, nil) })
 		}
 		if err != nil {
 			yield(Change{}, err)
@@ -133,8 +139,8 @@ func (db *DB) Changes(ctx context.Context, from Position, o *ChangesOptions,
 	}
 }
 
-func (db *DB) changes(ctx context.Context, from Position, o history.StreamOptions,
-	yield func(*Change) bool) error {
+func (db *DB) changes(ctx context.Context, from Position, s history.StreamOptions,
+	o *ChangesOptions, yield func(*Change) bool) error {
 	if err := cmp.Or(usable(ctx), db.retaining()); err != nil {
 		return err
 	}
@@ -143,7 +149,20 @@ func (db *DB) changes(ctx context.Context, from Position, o history.StreamOption
 		return err
 	}
 	defer end()
-	err = db.history.Stream(ctx, from, o, yield)
+	if o != nil && o.Before {
+		b := before{db: db}
+		defer b.close()
+		next := yield
+		yield = func(c *Change) bool {
+			if b.err = b.read(c); b.err != nil {
+				return false
+			}
+			return next(c)
+		}
+		err = cmp.Or(db.history.Stream(ctx, from, s, yield), b.err)
+	} else {
+		err = db.history.Stream(ctx, from, s, yield)
+	}
 	if db.follow != nil && err != nil {
 		err = db.follow.Explain(err)
 	}
@@ -276,7 +295,7 @@ func (c *Consumer) Changes(ctx context.Context, o *ChangesOptions) iter.Seq2[Cha
 					_ = c.Ack(p)
 				}
 			}
-			err = c.db.changes(ctx, from, s, func(ch *Change) bool {
+			err = c.db.changes(ctx, from, s, o, func(ch *Change) bool {
 				last = ch.Next()
 				return yield(*ch, nil)
 			})

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"sync"
 	"time"
@@ -86,6 +87,50 @@ func (s *Snapshot) Close() error {
 
 // Version returns the sequence number of the newest commit the snapshot contains.
 func (s *Snapshot) Version() uint64 { return uint64(s.moment.Seq()) }
+
+// before reads what changes replace.
+type before struct {
+	db   *DB
+	of   uint64    // the commit
+	at   *Snapshot // the moment before it, nil if that is not kept
+	item Item
+	err  error
+}
+
+// read completes a change.
+func (b *before) read(c *Change) error {
+	if c.Kind == ChangeDeleteRange {
+		return nil
+	}
+	if b.of != c.Version {
+		b.close()
+		b.of = c.Version
+		at, err := b.db.SnapshotAt(c.Version - 1)
+		if err != nil && !errors.Is(err, ErrGone) {
+			return err
+		}
+		b.at = at
+	}
+	if c.Known = b.at != nil || c.Version == 1; b.at == nil {
+		return nil
+	}
+	item, err := b.at.GetItem(c.Key)
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	if err == nil {
+		b.item = item
+		c.Before = &b.item
+	}
+	return err
+}
+
+func (b *before) close() {
+	if b.at != nil {
+		_ = b.at.Close() // never fails
+		b.at = nil
+	}
+}
 
 // ScanParallel is Snapshot.ScanParallel of the present.
 func (db *DB) ScanParallel(

@@ -123,10 +123,7 @@ func (db *DB) loadItem(list *tableList, stats map[uint32]*plan.TableStats, it st
 		}
 		db.head = head
 	case len(sk) == 5 && sk[0] == markTable:
-		t, err := schema.Parse(it.Value)
-		if err == nil && t.ID != binary.BigEndian.Uint32(sk[1:]) {
-			err = damaged("catalogue", binary.BigEndian.Uint32(sk[1:]), t.ID)
-		}
+		t, err := Defined(it.Key, it.Value)
 		if err != nil {
 			return err
 		}
@@ -281,4 +278,22 @@ func (db *DB) replace(ctx context.Context, core *tableCore, more func(*store.Wri
 	}
 	db.tables.Store(list)
 	return nil
+}
+
+// Defined returns the table that an item of the catalogue defines. Requires: DefinedID knows it.
+func Defined(key store.Key, value []byte) (*schema.Table, error) {
+	id, _ := DefinedID(key)
+	t, err := schema.Parse(value)
+	if err == nil && t.ID != id {
+		err = damaged("catalogue", id, t.ID)
+	}
+	return t, err
+}
+
+// DefinedID returns the id of the table whose definition is stored under a key.
+func DefinedID(key store.Key) (id uint32, ok bool) {
+	if !bytes.Equal(key.PK, cataloguePK) || len(key.SK) != 5 || key.SK[0] != markTable {
+		return 0, false
+	}
+	return binary.BigEndian.Uint32(key.SK[1:]), true
 }

@@ -76,6 +76,8 @@ type Change struct {
 	Expiry    int64
 	Start     []byte
 	End       []byte
+	Known     bool
+	Before    *kv.Item
 
 	history uint64
 }
@@ -110,6 +112,10 @@ func (c *Change) Clone() Change {
 	d := *c
 	d.Key = kv.Key{PK: bytes.Clone(c.Key.PK), SK: bytes.Clone(c.Key.SK)}
 	d.Value, d.Start, d.End = bytes.Clone(c.Value), bytes.Clone(c.Start), bytes.Clone(c.End)
+	if c.Before != nil {
+		before := c.Before.Clone()
+		d.Before = &before
+	}
 	return d
 }
 

@@ -1,0 +1,308 @@
+package local
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"iter"
+	"slices"
+
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/exec"
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/keycodec"
+)
+
+// # Changes of tables
+//
+// The stream of a database has rows, index entries and the catalogue as items. Here it has rows.
+//
+// The naive way: rows are read by the present definitions.
+//
+// Why it fails: a row that is read later has been written by a definition that may have been
+// changed, renamed or dropped since, and one that comes next by a definition that is not there yet.
+//
+// The way taken: definitions are changes, too. The stream begins with those of its position, if
+// versions are kept that long, else with the present ones, and takes over each one as it comes.
+// Ids are never used again, so that a definition that is too new at the beginning reads a row as a
+// query does: with the columns of now.
+
+// TableChangeKind is what a change of a table is.
+type TableChangeKind uint8
+
+// The kinds of changes of tables.
+const (
+	RowPut       TableChangeKind = iota + 1 // the row is After; Before it was Before
+	RowDeleted                              // there is no row any more
+	RowsDeleted                             // the engine has deleted a range of rows: see Item
+	TableDefined                            // the table is made or changed: it is Table from now on
+	TableDropped                            // the table and its rows are gone
+)
+
+// String returns the kind's name.
+func (k TableChangeKind) String() string {
+	names := []string{"unknown", "put", "delete", "delete-range", "define", "drop"}
+	if int(k) < len(names) {
+		return names[k]
+	}
+	return names[0]
+}
+
+// TableChange is one change of a table. It is valid in the loop body only; Clone keeps it.
+type TableChange struct {
+	Kind  TableChangeKind
+	Table *schema.Table // as the commit has it
+	// Key is a row in which the columns of the key alone are set, of RowPut and RowDeleted.
+	Key []expr.Value
+	// After is the row of a RowPut, and Before the one before the commit, nil if there was none.
+	// Known reports whether that is known: see engine.ChangesOptions.Before.
+	After, Before []expr.Value
+	Known         bool
+	// Last: no other change of the commit follows that is selected.
+	Last bool
+	// Item is the change of the engine that it is made of, with its version and index.
+	Item engine.Change
+}
+
+// Next is the position after the change.
+func (c *TableChange) Next() engine.Position { return c.Item.Next() }
+
+// Clone returns a copy that shares no memory with c.
+func (c *TableChange) Clone() TableChange {
+	d := *c
+	for _, row := range []*[]expr.Value{&d.Key, &d.After, &d.Before} {
+		if *row != nil {
+			*row = exec.Clone(*row)
+		}
+	}
+	d.Item = c.Item.Clone()
+	return d
+}
+
+// ChangesOptions select changes of tables. The zero value is all of all tables, and those to come.
+type ChangesOptions struct {
+	Tables  []string // by their names at the time of the change; nil: all
+	Before  bool     // as engine.ChangesOptions.Before, and so are the two that follow
+	Visible bool
+	Stop    bool
+	// Consumer, if not nil, says where to begin. The caller acknowledges what it has used; what is
+	// not selected is acknowledged with the selected change before it.
+	Consumer *engine.Consumer
+}
+
+// Changes yields what commits have changed in the tables of a database: engine.DB.Changes, with
+// rows in place of items. Index entries and what else is stored for tables are no changes. Rows are
+// read by the definition that they were written by; if versions are not kept back to the position
+// (engine.Options.RetainVersions), those from before the next change of a definition by the present
+// one, and rows of tables that were dropped since are left out.
+func Changes(ctx context.Context, e *engine.DB, from engine.Position, o *ChangesOptions,
+) iter.Seq2[TableChange, error] {
+	if o == nil {
+		o = &ChangesOptions{}
+	}
+	return func(yield func(TableChange, error) bool) {
+		s := tableStream{o: o, yield: yield}
+		if err := s.run(ctx, e, from); err != nil {
+			yield(TableChange{}, err)
+		}
+	}
+}
+
+// tableStream is a call of Changes.
+type tableStream struct {
+	o      *ChangesOptions
+	yield  func(TableChange, error) bool
+	tables map[uint32]*schema.Table
+
+	held    TableChange     // the last change, until it is known whether another follows
+	holds   bool            //
+	shown   engine.Position // after the last change that was yielded
+	skipped int             // changes that were not selected since then
+}
+
+// run reads the stream to its end.
+func (s *tableStream) run(ctx context.Context, e *engine.DB, from engine.Position) (err error) {
+	if s.o.Consumer != nil {
+		if from, err = s.o.Consumer.Position(); err != nil {
+			return err
+		}
+	}
+	s.shown = from
+	if s.tables, err = definitionsAt(ctx, e, from.Version); err != nil {
+		return err
+	}
+	items := &engine.ChangesOptions{Before: s.o.Before, Visible: s.o.Visible, Stop: s.o.Stop}
+	for c, err := range e.Changes(ctx, from, items) {
+		if err != nil {
+			return err
+		}
+		more, err := s.change(&c)
+		if err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+// definitionsAt returns the tables that were there before a commit, or are there if that is not
+// kept.
+func definitionsAt(ctx context.Context, e *engine.DB, version uint64) (
+	all map[uint32]*schema.Table, err error) {
+	snap, err := e.SnapshotAt(max(version, 1) - 1)
+	if errors.Is(err, engine.ErrGone) {
+		snap, err = e.Snapshot()
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, snap.Close()) }()
+	db, err := Past(ctx, e, snap, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	all = map[uint32]*schema.Table{}
+	for _, t := range db.Tables() {
+		all[t.Schema().ID] = t.Schema()
+	}
+	return all, nil
+}
+
+// change shows what a change of the engine means for tables.
+func (s *tableStream) change(c *engine.Change) (more bool, err error) {
+	more = true
+	switch id, row := schema.RowTable(c.Key.PK); {
+	case c.Kind == engine.ChangeDeleteRange:
+		for _, t := range s.tables {
+			if s.wants(t) && concerns(c, t) {
+				more = more && s.show(&TableChange{Kind: RowsDeleted, Table: t}, c)
+			}
+		}
+	case row && s.tables[id] != nil:
+		if t := s.tables[id]; s.wants(t) {
+			more, err = s.row(t, c)
+		}
+	default:
+		more, err = s.defined(c)
+	}
+	if err != nil || !more {
+		return false, err
+	}
+	if c.Last {
+		if !s.flush(true) {
+			return false, nil
+		}
+		s.pass(c)
+	}
+	return true, nil
+}
+
+// wants reports whether a table is selected.
+func (s *tableStream) wants(t *schema.Table) bool {
+	return s.o.Tables == nil || slices.Contains(s.o.Tables, t.Name)
+}
+
+// concerns reports whether a range delete may be about rows of a table.
+func concerns(c *engine.Change, t *schema.Table) bool {
+	low := keycodec.AppendOrderedPK(nil, t.AppendRowPrefix(nil))
+	low = low[:len(low)-2] // without its end
+	high, _ := keycodec.PrefixEnd(nil, low)
+	return bytes.Compare(low, c.End) < 0 && bytes.Compare(c.Start, high) < 0
+}
+
+// defined takes over a definition.
+func (s *tableStream) defined(c *engine.Change) (more bool, err error) {
+	id, ok := table.DefinedID(c.Key)
+	if !ok {
+		return true, nil
+	}
+	before := s.tables[id]
+	out := TableChange{Kind: TableDropped, Table: before}
+	if c.Kind != engine.ChangeDelete {
+		if out.Table, err = table.Defined(c.Key, c.Value); err != nil {
+			return false, err
+		}
+		out.Kind = TableDefined
+	}
+	if out.Kind == TableDropped || out.Table.Dropping {
+		out.Kind = TableDropped
+		delete(s.tables, id)
+		if before == nil { // known already
+			return true, nil
+		}
+	} else {
+		s.tables[id] = out.Table
+	}
+	if !s.wants(out.Table) && (before == nil || !s.wants(before)) {
+		return true, nil
+	}
+	return s.show(&out, c), nil
+}
+
+// row shows the change of a row.
+func (s *tableStream) row(t *schema.Table, c *engine.Change) (more bool, err error) {
+	out := TableChange{Kind: RowDeleted, Table: t, Known: c.Known, Key: t.Row()}
+	if err := t.DecodeKey(out.Key, c.Key, new(t.Key())); err != nil {
+		return false, err
+	}
+	if c.Kind != engine.ChangeDelete {
+		out.Kind, out.After = RowPut, t.Row()
+		if err := t.Decode(out.After, c.Key, c.Value, nil); err != nil {
+			return false, err
+		}
+		for _, i := range t.KeyOrdinals() { // also collated texts, which the key has folded
+			out.Key[i] = out.After[i]
+		}
+	}
+	if c.Before != nil {
+		out.Before = t.Row()
+		if err := t.Decode(out.Before, c.Before.Key, c.Before.Value, nil); err != nil {
+			return false, err
+		}
+		if out.After == nil {
+			for _, i := range t.KeyOrdinals() {
+				out.Key[i] = out.Before[i]
+			}
+		}
+	}
+	return s.show(&out, c), nil
+}
+
+// show yields the change before, and holds this one.
+func (s *tableStream) show(out *TableChange, c *engine.Change) bool {
+	if !s.flush(false) {
+		return false
+	}
+	out.Item = *c
+	if s.held, s.holds = *out, true; !c.Last {
+		s.held = out.Clone() // the next change takes its memory
+	}
+	return true
+}
+
+// flush yields the change that is held.
+func (s *tableStream) flush(last bool) bool {
+	if !s.holds {
+		return true
+	}
+	s.holds, s.held.Last = false, last
+	s.shown, s.skipped = s.held.Next(), 0
+	return s.yield(s.held, nil)
+}
+
+// ackEvery is how many commits without a selected change are passed before they are acknowledged.
+const ackEvery = 256
+
+// pass acknowledges what was not selected up to the end of a commit.
+func (s *tableStream) pass(c *engine.Change) {
+	if s.skipped++; s.o.Consumer == nil || s.skipped < ackEvery {
+		return
+	}
+	s.skipped = 0
+	if at, err := s.o.Consumer.Position(); err == nil && at == s.shown {
+		s.shown = c.Next()
+		_ = s.o.Consumer.Ack(s.shown)
+	}
+}
