@@ -15,7 +15,7 @@ TOOL      = $(GO) tool -modfile=tools/go.mod
 SAY       = @printf '\n==> %s\n'
 
 .DEFAULT_GOAL := help
-.PHONY: FORCE help demo test check fmt-check vet platforms cross tidy-check unit race lint \
+.PHONY: FORCE help demo test check fmt-check vet platforms cross portable tidy-check unit race lint \
 	fuzz stress nightly sql-check sqllogictest oracles clients compare migrate-check test-stores test-tikv soak powercut canary mutants scale plan-regret golden bench \
 	bench-compare bench-check bench-quick bench-full cover clean
 
@@ -66,6 +66,16 @@ cross: ## compile everything for six platforms without cgo
 		echo "  $$p"; \
 		CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build ./...; \
 	done
+
+# Databases in files are for PLATFORMS; in memory kstone runs wherever Go does.
+portable: ## compile for 32 bits and WebAssembly, and run tests there; needs Linux on amd64, and Node.js
+	$(SAY) "32 bits"
+	@GOARCH=386 CGO_ENABLED=0 $(GO) build ./...
+	@GOARCH=386 CGO_ENABLED=0 KSTONE_EFFORT=0 $(GO) test -vet=off ./stripe ./engine/schema ./engine/internal/suite
+	$(SAY) "WebAssembly"
+	@GOOS=js GOARCH=wasm $(GO) build ./engine/... ./keycodec/... ./zonemap/...
+	@GOOS=js GOARCH=wasm $(GO) test -vet=off -run '^Example[A-Z_]' \
+		-exec "$$($(GO) env GOROOT)/lib/wasm/go_js_wasm_exec" ./engine ./engine/table/typed
 
 tidy-check:
 	$(SAY) "tidy: import layers, sizes, documentation, links, types on six platforms"

@@ -147,7 +147,7 @@ func (d drawer) options() engine.Options {
 		Durability:    engine.Sync + engine.Durability(d.IntN(2)),
 		FlushRecords:  d.pick(0, 1, 2, 7, 20),
 		MemtableBytes: int64(d.pick(1<<20, 64<<20)), BlockBytes: d.pick(1<<10, 16<<10, 1<<20),
-		FileBytes:   int64(d.pick(64<<10, 256<<10, 64<<20, 4<<30)),
+		FileBytes:   []int64{64 << 10, 256 << 10, 64 << 20, 4 << 30}[d.IntN(4)],
 		CacheBytes:  int64(d.pick(1, 256<<10, 64<<20)),
 		Compression: codec(), BottomCompression: codec(),
 		FilterBits: d.pick(0, 8, 16, engine.NoFilter), MaxRuns: d.pick(2, 3, 8),

@@ -36,9 +36,6 @@ const (
 	kindPrefix
 )
 
-// The program needs integers of 64 bits: int is handled as int64.
-const _ = uint64(^uint(0))>>63 - 1
-
 // at returns where the field is in a struct.
 func (f *field) at(row unsafe.Pointer) unsafe.Pointer { return unsafe.Add(row, f.offset) }
 

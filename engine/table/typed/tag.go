@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 	"time"
 
@@ -111,6 +112,10 @@ func newField(sf reflect.StructField, name, options string) (*field, error) {
 	f.column.Type = keycodec.TypeOfGo(t)
 	if f.kind = kinds[f.column.Type]; f.kind == 0 {
 		return nil, fmt.Errorf("a %s cannot be a column", sf.Type)
+	}
+	if k := t.Kind(); strconv.IntSize < 64 && (k == reflect.Int || k == reflect.Uint) {
+		return nil, fmt.Errorf("a %s has %d bits on this platform and its column 64: use %s64",
+			t, strconv.IntSize, k)
 	}
 	for option := range strings.SplitSeq(options, ",") {
 		if options == "" {
