@@ -33,10 +33,14 @@ func TestMain(m *testing.M) {
 }
 
 // sources make a source of each kind, by the engine itself; step says which of several.
-var sources = map[string]func(path, step string) error{"bbolt": makeBbolt}
+var sources = map[string]func(path, step string) error{
+	"bbolt": makeBbolt, "sqlite": makeSQLite,
+}
 
 // held open a source for writing.
-var held = map[string]func(path string) (release func() error, err error){"bbolt": holdBbolt}
+var held = map[string]func(path string) (release func() error, err error){
+	"bbolt": holdBbolt, "sqlite": holdSQLite,
+}
 
 // Each engine's files become a database, by a rule that is shown; what cannot be carried over is
 // listed; a second run brings over what has changed; damaged and foreign files are refused, and no

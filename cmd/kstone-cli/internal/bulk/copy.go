@@ -1,24 +1,17 @@
 package bulk
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
-	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/meter"
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/local"
-	"github.com/kstonedb/kstone/engine/plan"
-	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/sql"
-	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/table"
 	"github.com/kstonedb/kstone/internal/figure"
 )
@@ -86,18 +79,16 @@ func copyAll(ctx context.Context, a *cli.App, src, dest *cli.Tables, names []str
 	}
 	var rows int64
 	for _, name := range names {
-		c := &copier{app: a, dest: dest, snap: snap}
+		c := &copier{Target: Target{app: a, dest: dest}, snap: snap}
 		if err := c.copy(ctx, name); err != nil {
 			return cli.Advise(fmt.Errorf("table %s: %w", name, err),
 				"what was written stays; run the same command again to finish it")
 		}
-		if err := c.verify(ctx); err != nil {
+		if err := c.Verify(ctx); err != nil {
 			return err
 		}
 		rows += c.read.rows
-		fmt.Fprintf(a.Out, "%s: %s, %s written, %s were there, checksum %s\n", name,
-			figure.Rows(c.read.rows), figure.Count(c.written.Load()),
-			figure.Count(c.read.rows-c.written.Load()), c.read)
+		fmt.Fprintln(a.Out, c.Summary())
 	}
 	if all {
 		if err := copyViews(ctx, src, dest); err != nil {
@@ -126,25 +117,18 @@ func copyViews(ctx context.Context, src, dest *cli.Tables) error {
 	return nil
 }
 
-// copier copies one table.
+// copier copies one table from another database.
 type copier struct {
-	app  *cli.App
-	dest *cli.Tables
+	Target
 	snap *table.Snapshot
-
-	from, to *table.Table
-	def      *schema.Table // of to
-	at       []int         // the ordinals in to of the columns of from
-	fresh    bool          // to was made by this copier
-	read     Checksum
-	written  atomic.Int64
-	commits  commits
+	from *table.Table
+	at   []int // the ordinals in to of the columns of from
 }
 
 // How much is copied at a time: one commit has rows for several round trips of a slow network, and
 // as many of them are under way.
 const (
-	copyRows    = 500
+	CopyRows    = 500
 	copyWorkers = 4
 )
 
@@ -157,23 +141,8 @@ func (c *copier) open(ctx context.Context, name string) (err error) {
 	if err != nil {
 		return err
 	}
-	if c.to, err = c.dest.Table(name); errors.Is(err, table.ErrNoTable) {
-		c.fresh = true
-		if err = c.create(ctx, want); err == nil {
-			c.to, err = c.dest.Table(name)
-		}
-	}
-	if err != nil {
+	if err := c.Target.open(ctx, name, want); err != nil {
 		return err
-	}
-	c.def = c.to.Schema()
-	have, err := sql.Definition(c.def)
-	if err != nil {
-		return err
-	}
-	if have != want {
-		return cli.Usage("table %s has another definition in DEST:\n%s", name, have).
-			WithHint("drop it there, or change it to\n%s", want)
 	}
 	src := c.from.Schema()
 	for i := range src.Columns {
@@ -182,17 +151,6 @@ func (c *copier) open(ctx context.Context, name string) (err error) {
 		}
 	}
 	return nil
-}
-
-// create makes the table.
-func (c *copier) create(ctx context.Context, definition string) error {
-	parts, err := c.dest.SQL.PrepareParts(definition)
-	for _, stmt := range parts {
-		if err == nil {
-			_, err = stmt.Exec(ctx)
-		}
-	}
-	return err
 }
 
 // copy writes the rows that DEST does not have.
@@ -207,13 +165,13 @@ func (c *copier) copy(ctx context.Context, name string) error {
 	for range copyWorkers {
 		group.Go(func() {
 			for chunk := range chunks {
-				if err := c.write(ctx, chunk); err != nil {
+				if err := c.Write(ctx, chunk); err != nil {
 					cancel(err)
 				}
 			}
 		})
 	}
-	err := c.each(ctx, c.snap, c.from, "copying", &c.read, func(chunk [][]expr.Value) error {
+	err := c.chunks(ctx, func(chunk [][]expr.Value) error {
 		select {
 		case chunks <- chunk:
 			return nil
@@ -226,128 +184,29 @@ func (c *copier) copy(ctx context.Context, name string) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
-	if err == nil { // what only reads later cannot keep them
-		_, err = c.dest.Analyze(ctx, name, &table.AnalyzeOptions{SampleRows: importSample})
+	if err == nil {
+		err = c.Analyze(ctx)
 	}
 	return err
 }
 
-// each reads a table, as rows of to, and calls f with some at a time, which may keep them.
-func (c *copier) each(ctx context.Context, r table.Reader, t *table.Table, doing string,
-	sum *Checksum, f func([][]expr.Value) error) error {
-	bar := meter.New(c.app.Err, c.app.ErrTTY, -1, doing+" "+t.Name())
-	defer bar.Done()
-	rows, err := r.Query(ctx, &plan.Select{From: []plan.Source{{Table: t.Schema()}}})
-	if err != nil {
-		return err
-	}
+// chunks reads the source, and calls f with some rows of DEST at a time, which it may keep.
+func (c *copier) chunks(ctx context.Context, f func([][]expr.Value) error) error {
 	var chunk [][]expr.Value
-	for values, err := range rows.All() {
-		if err != nil {
-			return err
-		}
+	err := c.each(ctx, c.snap, c.from, "copying", &c.read, func(values []expr.Value) error {
 		row := c.def.Row()
 		for i, ordinal := range c.at {
 			row[ordinal] = values[i].Clone()
 		}
-		sum.addRow(values)
-		if chunk = append(chunk, row); len(chunk) == copyRows {
-			if err := f(chunk); err != nil {
-				return err
-			}
-			chunk = nil
+		if chunk = append(chunk, row); len(chunk) < CopyRows {
+			return nil
 		}
-		bar.Set(sum.rows)
-	}
-	if len(chunk) == 0 {
-		return nil
+		full := chunk
+		chunk = nil
+		return f(full)
+	})
+	if err != nil || len(chunk) == 0 {
+		return err
 	}
 	return f(chunk)
-}
-
-// write writes those rows of a chunk that are missing or differ.
-func (c *copier) write(ctx context.Context, chunk [][]expr.Value) error {
-	if !c.fresh {
-		var err error
-		if chunk, err = c.missing(ctx, chunk); err != nil {
-			return err
-		}
-	}
-	return c.commits.write(chunk, func(rows [][]expr.Value) error {
-		done, err := c.to.Upsert(ctx, slices.Values(rows))
-		c.written.Add(int64(done.New + done.Replaced))
-		return err
-	})
-}
-
-// missing returns the rows that DEST does not have as they are.
-func (c *copier) missing(ctx context.Context, chunk [][]expr.Value) ([][]expr.Value, error) {
-	keys := make([][]expr.Value, len(chunk))
-	for i, row := range chunk {
-		for _, ordinal := range c.def.KeyOrdinals() {
-			keys[i] = append(keys[i], row[ordinal])
-		}
-	}
-	same := make([]bool, len(chunk))
-	var failed error
-	err := c.to.MultiGet(ctx, keys, func(i int, there []expr.Value) {
-		have, err := c.def.AppendRow(nil, there)
-		want, other := c.def.AppendRow(nil, chunk[i])
-		failed = errors.Join(failed, err, other)
-		same[i] = bytes.Equal(have, want)
-	})
-	if err = errors.Join(err, failed); err != nil {
-		return nil, err
-	}
-	var out [][]expr.Value
-	for i, row := range chunk {
-		if !same[i] {
-			out = append(out, row)
-		}
-	}
-	return out, nil
-}
-
-// verify compares what DEST has with what was read.
-func (c *copier) verify(ctx context.Context) error {
-	var have Checksum
-	none := func([][]expr.Value) error { return nil }
-	err := c.each(ctx, c.dest.DB, c.to, "verifying", &have, none)
-	if err != nil || have == c.read {
-		return err
-	}
-	err = fmt.Errorf("table %s is not the same: SRC has %s with the checksum %s, DEST %s with %s",
-		c.to.Name(), figure.Rows(c.read.rows), c.read, figure.Rows(have.rows), have)
-	hint := "another program has written to it meanwhile; copy again"
-	switch {
-	case have.rows > c.read.rows:
-		hint = "copy removes no rows: drop the table in DEST, and copy again"
-	case c.def.TTL != nil:
-		hint = "rows may have expired meanwhile; copy again"
-	}
-	return cli.Advise(err, hint)
-}
-
-// commits writes rows in commits that are not too large for a store.
-type commits struct{ most atomic.Int64 } // rows that were not too many, 0 if none were
-
-// write calls f with rows, and if they are too many for a commit, with fewer at a time.
-func (c *commits) write(rows [][]expr.Value, f func([][]expr.Value) error) error {
-	if most := int(c.most.Load()); most > 0 && len(rows) > most {
-		for part := range slices.Chunk(rows, most) {
-			if err := c.write(part, f); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	if len(rows) == 0 {
-		return nil
-	}
-	err := f(rows)
-	if len(rows) == 1 || !errors.Is(err, store.ErrTooLarge) {
-		return err
-	}
-	c.most.Store(int64(len(rows) / 2))
-	return c.write(rows, f)
 }

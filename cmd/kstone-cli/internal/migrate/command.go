@@ -18,8 +18,9 @@ import (
 const withReaders = "kstone-cli-migrate"
 
 const help = `Copy what another engine stores into a database: the buckets of bbolt, the keys
-of Badger, goleveldb and Pebble as items, the tables of SQLite as tables. The rule and some
-keys are shown first; --dry-run shows only them. The database is created if there is none.
+of Badger, goleveldb and Pebble as items, the tables of SQLite as tables. The rule and
+some keys are shown first; --dry-run shows only them. The database is created if there
+is none.
 
 --rule says how a key becomes a PK and an SK:
   bucket      a bucket is a partition: PK = bucket, SK = key (default for bbolt)
@@ -31,9 +32,9 @@ keys are shown first; --dry-run shows only them. The database is created if ther
 The source is opened read-only: it is not created, repaired or changed. One that another
 process has open for writing is refused, or, with SQLite, read as it was at one moment.
 
-A migration that was interrupted is finished by the same command: what is there already is
-compared and not written again. In the end every pair or row is read back and compared.
-What cannot be carried over is listed, and then the exit code is 1.`
+A migration that was interrupted is finished by the same command: what is there already
+is compared and not written again. In the end every pair or row is read back and
+compared. Pairs and rows that cannot be carried over are listed; the exit code is then 1.`
 
 // flags are those of the command.
 type flags struct {

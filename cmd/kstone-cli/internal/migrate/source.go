@@ -34,19 +34,29 @@ type Pairs interface {
 
 // Table is a table of a source, and what becomes of it.
 type Table struct {
-	Name       string
-	Rows       int64    // about how many
-	Definition string   // the statement that makes it in a database
-	Columns    []Column // of the definition
-	Left       []string // what it has that is not carried over
-	Key        []int    // the columns of the primary key
+	Name    string
+	Count   int64 // of its rows
+	Columns []Column
+	Key     []string // the columns of the primary key
+	Indexes []Index
+	Left    []string // what it has that is not carried over
 }
 
 // Column is a column of a source, and what becomes of it.
 type Column struct {
 	Name     string
 	From, To string // its type
+	Nullable bool
+	Default  string // an expression, "" for none
 	Note     string // what changes, if anything does
+}
+
+// Index is an index of a source.
+type Index struct {
+	Name    string
+	Unique  bool
+	Columns []string // quoted, perhaps with DESC
+	Where   string   // a condition, "" for none
 }
 
 // Tables is a store of tables, which is open read-only and does not change while it is.

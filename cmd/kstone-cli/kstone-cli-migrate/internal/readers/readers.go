@@ -15,6 +15,10 @@ import (
 // Register makes all readers known to the command.
 func Register() {
 	migrate.Register("bbolt", pairs(openBbolt))
+	migrate.Register("sqlite", func(path string) (migrate.Pairs, migrate.Tables, error) {
+		t, err := openSQLite(path)
+		return nil, t, err
+	})
 }
 
 // pairs makes an Opener of a function that opens a store of pairs.

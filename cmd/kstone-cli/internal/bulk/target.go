@@ -1,0 +1,205 @@
+package bulk
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/meter"
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/engine/sql"
+	"github.com/kstonedb/kstone/engine/store"
+	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/internal/figure"
+)
+
+// Target is a table of DEST that rows are copied to.
+type Target struct {
+	app  *cli.App
+	dest *cli.Tables
+
+	to      *table.Table
+	def     *schema.Table // of to
+	fresh   bool          // it was made by this copy
+	read    Checksum
+	written atomic.Int64
+	commits commits
+}
+
+// OpenTarget finds the table, or makes it by its definition.
+func OpenTarget(ctx context.Context, a *cli.App, dest *cli.Tables, name, definition string,
+) (*Target, error) {
+	t := &Target{app: a, dest: dest}
+	return t, t.open(ctx, name, definition)
+}
+
+func (t *Target) open(ctx context.Context, name, want string) (err error) {
+	if t.to, err = t.dest.Table(name); errors.Is(err, table.ErrNoTable) {
+		t.fresh = true
+		if err = t.create(ctx, want); err == nil {
+			t.to, err = t.dest.Table(name)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	t.def = t.to.Schema()
+	have, err := sql.Definition(t.def)
+	if err != nil {
+		return err
+	}
+	if have != want {
+		return cli.Usage("table %s has another definition in DEST:\n%s", name, have).
+			WithHint("drop it there, or change it to\n%s", want)
+	}
+	return nil
+}
+
+// Schema returns the definition of the table.
+func (t *Target) Schema() *schema.Table { return t.def }
+
+// Take notes rows that are read for the table, of which Write gets all.
+func (t *Target) Take(rows [][]expr.Value) {
+	for _, row := range rows {
+		t.read.addRow(row)
+	}
+}
+
+// Summary says what was done.
+func (t *Target) Summary() string {
+	return fmt.Sprintf("%s: %s, %s written, %s were there, checksum %s", t.to.Name(),
+		figure.Rows(t.read.rows), figure.Count(t.written.Load()),
+		figure.Count(t.read.rows-t.written.Load()), t.read)
+}
+
+// Analyze takes statistics of what was written, which only reads later cannot keep.
+func (t *Target) Analyze(ctx context.Context) error {
+	_, err := t.dest.Analyze(ctx, t.to.Name(), &table.AnalyzeOptions{SampleRows: importSample})
+	return err
+}
+
+// create makes the table.
+func (t *Target) create(ctx context.Context, definition string) error {
+	parts, err := t.dest.SQL.PrepareParts(definition)
+	for _, stmt := range parts {
+		if err == nil {
+			_, err = stmt.Exec(ctx)
+		}
+	}
+	return err
+}
+
+// each reads a table, adds its rows to a checksum, and calls f with the values of each.
+func (t *Target) each(ctx context.Context, r table.Reader, from *table.Table, doing string,
+	sum *Checksum, f func([]expr.Value) error) error {
+	bar := meter.New(t.app.Err, t.app.ErrTTY, -1, doing+" "+from.Name())
+	defer bar.Done()
+	rows, err := r.Query(ctx, &plan.Select{From: []plan.Source{{Table: from.Schema()}}})
+	if err != nil {
+		return err
+	}
+	for values, err := range rows.All() {
+		if err != nil {
+			return err
+		}
+		sum.addRow(values)
+		if err := f(values); err != nil {
+			return err
+		}
+		bar.Set(sum.rows)
+	}
+	return nil
+}
+
+// Write writes those rows that are missing or differ.
+func (t *Target) Write(ctx context.Context, chunk [][]expr.Value) error {
+	if !t.fresh {
+		var err error
+		if chunk, err = t.missing(ctx, chunk); err != nil {
+			return err
+		}
+	}
+	return t.commits.write(chunk, func(rows [][]expr.Value) error {
+		done, err := t.to.Upsert(ctx, slices.Values(rows))
+		t.written.Add(int64(done.New + done.Replaced))
+		return err
+	})
+}
+
+// missing returns the rows that DEST does not have as they are.
+func (t *Target) missing(ctx context.Context, chunk [][]expr.Value) ([][]expr.Value, error) {
+	keys := make([][]expr.Value, len(chunk))
+	for i, row := range chunk {
+		for _, ordinal := range t.def.KeyOrdinals() {
+			keys[i] = append(keys[i], row[ordinal])
+		}
+	}
+	same := make([]bool, len(chunk))
+	var failed error
+	err := t.to.MultiGet(ctx, keys, func(i int, there []expr.Value) {
+		have, err := t.def.AppendRow(nil, there)
+		want, other := t.def.AppendRow(nil, chunk[i])
+		failed = errors.Join(failed, err, other)
+		same[i] = bytes.Equal(have, want)
+	})
+	if err = errors.Join(err, failed); err != nil {
+		return nil, err
+	}
+	var out [][]expr.Value
+	for i, row := range chunk {
+		if !same[i] {
+			out = append(out, row)
+		}
+	}
+	return out, nil
+}
+
+// Verify compares what DEST has with what was read.
+func (t *Target) Verify(ctx context.Context) error {
+	var have Checksum
+	none := func([]expr.Value) error { return nil }
+	err := t.each(ctx, t.dest.DB, t.to, "verifying", &have, none)
+	if err != nil || have == t.read {
+		return err
+	}
+	err = fmt.Errorf("table %s is not the same: SRC has %s with the checksum %s, DEST %s with %s",
+		t.to.Name(), figure.Rows(t.read.rows), t.read, figure.Rows(have.rows), have)
+	hint := "another program has written to it meanwhile; copy again"
+	switch {
+	case have.rows > t.read.rows:
+		hint = "copy removes no rows: drop the table in DEST, and copy again"
+	case t.def.TTL != nil:
+		hint = "rows may have expired meanwhile; copy again"
+	}
+	return cli.Advise(err, hint)
+}
+
+// commits writes rows in commits that are not too large for a store.
+type commits struct{ most atomic.Int64 } // rows that were not too many, 0 if none were
+
+// write calls f with rows, and if they are too many for a commit, with fewer at a time.
+func (c *commits) write(rows [][]expr.Value, f func([][]expr.Value) error) error {
+	if most := int(c.most.Load()); most > 0 && len(rows) > most {
+		for part := range slices.Chunk(rows, most) {
+			if err := c.write(part, f); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	err := f(rows)
+	if len(rows) == 1 || !errors.Is(err, store.ErrTooLarge) {
+		return err
+	}
+	c.most.Store(int64(len(rows) / 2))
+	return c.write(rows, f)
+}

@@ -1,0 +1,66 @@
+//go:build unix
+
+package main_test
+
+import (
+	"database/sql"
+	"errors"
+
+	_ "modernc.org/sqlite"
+)
+
+// statements make the tables of each step.
+var statements = map[string]string{
+	"small": `
+		CREATE TABLE towns (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL DEFAULT 'x',
+			people INT, area REAL, big NUMERIC, capital BOOLEAN,
+			seen DATETIME DEFAULT CURRENT_TIMESTAMP, flag BLOB,
+			size AS (people * 2) STORED, CHECK (people >= 0));
+		CREATE UNIQUE INDEX by_name ON towns (name, people DESC);
+		CREATE INDEX large ON towns (people) WHERE people > 100;
+		CREATE INDEX lower ON towns (lower(name));
+		CREATE INDEX nocase ON towns (name COLLATE NOCASE);
+		INSERT INTO towns (name, people, area, big, capital, seen, flag) VALUES
+			('Rome', 2750000, 1285, 9007199254740993, 1, '2026-01-02 03:04:05', x'00ff'),
+			('Pisa', 90000, 185.5, 0.5, 0, NULL, NULL), ('Ulm', NULL, NULL, NULL, NULL, NULL, x'');
+		CREATE TABLE "odd one" (k, v INTEGER);
+		INSERT INTO "odd one" VALUES (1, 1), ('a', 'text'), (x'01', NULL), (NULL, 2.5);
+		CREATE TABLE pairs (a TEXT, b INT, v TEXT UNIQUE, PRIMARY KEY (a, b)) WITHOUT ROWID;
+		INSERT INTO pairs VALUES ('x', 2, NULL), ('x', 10, 'ten'), ('y', 1, NULL);
+		CREATE TABLE nulls (k TEXT PRIMARY KEY, v INT REFERENCES towns (id));
+		INSERT INTO nulls VALUES (NULL, 1), (NULL, 2), ('k', 3);
+		CREATE VIEW v AS SELECT * FROM towns;
+		CREATE TRIGGER t AFTER INSERT ON pairs BEGIN SELECT 1; END;
+		CREATE VIRTUAL TABLE words USING fts5 (word);`,
+	"large": `
+		CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT);
+		WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
+			INSERT INTO t SELECT i, 'value ' || i FROM n;`,
+	"change": `
+		UPDATE towns SET people = 91000 WHERE name = 'Pisa';
+		INSERT INTO towns (name) VALUES ('Bern');`,
+	"wal": `
+		PRAGMA journal_mode = wal; CREATE TABLE t (a INT PRIMARY KEY); INSERT INTO t VALUES (1);`,
+	"long": `
+		CREATE TABLE t (a TEXT PRIMARY KEY); INSERT INTO t VALUES ('a'), (hex(zeroblob(40000)));`,
+}
+
+func makeSQLite(path, step string) error {
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		return err
+	}
+	_, err = db.Exec(statements[step])
+	return errors.Join(err, db.Close())
+}
+
+// holdSQLite is in the middle of a commit.
+func holdSQLite(path string) (func() error, error) {
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(1)
+	_, err = db.Exec("BEGIN EXCLUSIVE")
+	return db.Close, err
+}
